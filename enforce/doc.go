@@ -1,0 +1,18 @@
+// Package enforce turns a resolved policy into what the kernel holds.
+//
+//	Probe() -> Caps                        what this machine can enforce, found by doing
+//	NewPlan(Resolved, Caps) -> Plan        what will be enforced, and the Gaps; pure
+//	Plan.Confine(*fork.Command)            the system calls that the command makes before exec
+//	Plan.Start(*fork.Command)              Confine and start, for programs that need no session
+//
+// On Linux a Plan is one Landlock ruleset and one seccomp filter, put on in
+// the forked child, never on the calling process. On macOS it is a Seatbelt
+// profile. NewPlan, the tables of Landlock rights, the seccomp program and the
+// profile's text are the same code on every system and are tested everywhere;
+// the kernel is touched in the files named for it.
+//
+// Nothing degrades silently: what a Plan cannot hold is listed as a Gap.
+//
+// Package enforce knows nothing of sessions and trackers, prints nothing and
+// decides nothing about which Gap is acceptable.
+package enforce

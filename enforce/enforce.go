@@ -1,0 +1,69 @@
+package enforce
+
+import (
+	"github.com/zsbx/zsbx/policy"
+)
+
+// Caps is what a machine can enforce. Probe finds it by trying each thing in
+// a throw-away process, never by version numbers. The zero value can enforce
+// nothing.
+type Caps struct {
+	OS string // "linux" or "macos"
+
+	Landlock       int    // ABI version, 0 when the system calls are missing or refused
+	LandlockErrata uint32 // bits of landlock_create_ruleset(LANDLOCK_CREATE_RULESET_ERRATA)
+	LandlockReason string // why Landlock is 0: "not built into this kernel", "not in the lsm= list", "refused by a seccomp filter"
+
+	Seccomp       bool   // filters can be installed without privileges
+	SeccompNotify bool   // a filter may hand system calls to a supervisor (SECCOMP_FILTER_FLAG_NEW_LISTENER)
+	SeccompReason string // why Seccomp is false
+
+	MountNS    bool // a private mount namespace can be had, through UserNS or CAP_SYS_ADMIN
+	UserNS     bool // an unprivileged user namespace can be had
+	Privileged bool // CAP_SYS_ADMIN is held
+
+	Arch string // the machine's name as Go spells it: "amd64", "arm64"
+
+	Seatbelt       bool // sandbox_init works
+	SeatbeltReason string
+}
+
+// Kind tells the promises of a policy apart.
+type Kind string
+
+const (
+	// Core promises are file access and whatever was asked for in so many
+	// words. A command is not started when one can't be kept, unless the
+	// caller accepts the Gap.
+	Core Kind = "core"
+	// Hardening promises come by default. A missing one is a warning.
+	Hardening Kind = "hardening"
+)
+
+// Gap is a promise that cannot be kept on this machine.
+type Gap struct {
+	Name    string        // stable, for --allow-gap: "tcp-ports", "truncate", "deny"
+	Kind    Kind          //
+	Promise string        // what was asked for: "only these TCP ports"
+	Why     string        // what is missing: "Landlock ABI 4 (Linux 6.7) is needed, this kernel has 2"
+	Hint    string        // what to type instead; may be ""
+	Origin  policy.Origin // who asked; zero for the defaults
+}
+
+// Layer is one means that a Plan uses, for people: "landlock", "seccomp".
+type Layer struct {
+	Name   string
+	Detail string // "ABI 7: 14 file rights, 2 network rights, signal and abstract-socket scopes"
+}
+
+// Plan is what will be enforced for one command on one machine.
+type Plan struct {
+	Policy *policy.Resolved
+	Caps   Caps
+
+	Landlock *Ruleset // nil when Landlock is not used
+	Seccomp  *Filter  // nil when seccomp is not used
+
+	Layers []Layer
+	Gaps   []Gap
+}

@@ -1,0 +1,3 @@
+module github.com/zsbx/zsbx
+
+go 1.26

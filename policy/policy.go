@@ -1,0 +1,144 @@
+package policy
+
+import "fmt"
+
+// Access is what a rule allows below a path.
+type Access uint8
+
+// The rights of a rule. Write stands for all that changes a file or a
+// directory: writing, truncating, creating, removing, renaming.
+const (
+	Read Access = 1 << iota
+	Write
+	Exec
+)
+
+// String names the access with the words of the command line.
+func (a Access) String() string {
+	switch a {
+	case Read:
+		return "ro"
+	case Read | Exec:
+		return "rox"
+	case Read | Write:
+		return "rw_noexec"
+	case Read | Write | Exec:
+		return "rw"
+	}
+	return fmt.Sprintf("access(%#x)", uint8(a))
+}
+
+// Origin says where a rule or a setting was written, so that every message
+// about it can name the place.
+type Origin struct {
+	Source string // "--rw", a file's name, "preset rust", "baseline", "zsbx" (zsbx's own)
+	Line   int    // 1-based; 0 where the source has no lines
+	Column int    // 1-based, in characters; 0 where the source has no lines
+}
+
+// String is "file:line:column", or the source alone where it has no lines.
+func (o Origin) String() string {
+	if o.Line == 0 {
+		return o.Source
+	}
+	return fmt.Sprintf("%s:%d:%d", o.Source, o.Line, o.Column)
+}
+
+// Rule allows Access on Path and on all that lies below it.
+type Rule struct {
+	Path     string // as written: "~", ".", "cwd" and "$VAR" are expanded by Resolve
+	Access   Access
+	Optional bool // may be missing on this machine: baseline, presets, --ignore-missing
+	Origin   Origin
+}
+
+// Deny takes every access away from what Pattern names, wherever it lies.
+// Denials outrank every Rule.
+type Deny struct {
+	Pattern string // a path, or a glob in which "**" crosses directories
+	Origin  Origin
+}
+
+// Named is a string that remembers where it was written: a preset's name, an
+// environment variable's name or glob, the path of a Unix socket.
+type Named struct {
+	Value  string
+	Origin Origin
+}
+
+// Port is a TCP port, 1 to 65535.
+type Port struct {
+	Number uint16
+	Origin Origin
+}
+
+// Policy is what somebody asked for: the content of a policy file, of a
+// preset or of the command line. It is pure data, the same on every system;
+// Merge adds policies up, Resolve turns the sum into a Resolved for one Host.
+// The zero value asks for nothing.
+type Policy struct {
+	Presets []Named
+	FS      FS
+	Net     Net
+	Env     Env
+	Limits  Limits
+
+	// Linux and MacOS hold the same tables again. Resolve merges the one
+	// of its Host's system over the rest: lists add up, scalars override.
+	Linux, MacOS *Policy
+}
+
+// FS holds the file-system rules.
+type FS struct {
+	Rules []Rule // ro, rox, rw and rw_noexec, in the order they were written
+	Deny  []Deny
+
+	System System
+}
+
+// System replaces categories of the built-in baseline. A nil list keeps the
+// baseline's; an empty list that is not nil empties the category.
+type System struct {
+	Executable []Rule // read and execute
+	ReadOnly   []Rule // read
+	ReadWrite  []Rule // read and write: devices
+}
+
+// Net holds the network rules.
+type Net struct {
+	Allow      *Flag   // nil: not said. False: no network at all but what ConnectTCP and BindTCP allow
+	ConnectTCP []Port  // when not nil, TCP connections to these ports only, and no other network
+	BindTCP    []Port  // when not nil, TCP listening on these ports only, and no other network
+	Unix       []Named // paths of Unix sockets outside the session that may be connected to
+}
+
+// Flag is a boolean that remembers where it was written.
+type Flag struct {
+	Value  bool
+	Origin Origin
+}
+
+// EnvMode says which of the caller's variables reach the command.
+type EnvMode string
+
+// The environment modes.
+const (
+	EnvScrubbed  EnvMode = "scrubbed"  // the short list that programs need: the default
+	EnvSanitized EnvMode = "sanitized" // all but what looks like a secret or steers a loader
+	EnvInherit   EnvMode = "inherit"   // all
+	EnvVars      EnvMode = "vars"      // those of Env.Allow and Env.Set, and nothing else
+)
+
+// Env holds the environment rules.
+type Env struct {
+	Mode  EnvMode // "": not said
+	From  Origin  // where Mode was said
+	Allow []Named // names or globs, let through in every mode
+	Set   []Var
+}
+
+// Var is a variable with a value of its own.
+type Var struct {
+	Name, Value string
+	Origin      Origin
+}

@@ -1,0 +1,91 @@
+package policy
+
+import "io/fs"
+
+// Host is the machine as Resolve sees it: the only way in which this package
+// looks at anything. ThisHost fills it from the running system; tests fill it
+// from tables.
+type Host struct {
+	OS      string   // "linux" or "macos"
+	Dir     string   // the command's working directory, absolute and canonical
+	Home    string   // the user's home directory; "" when it is not known
+	TempDir string   // the session's private temporary directory; "" for none
+	Env     []string // the caller's environment, NAME=VALUE
+
+	Lstat    func(path string) (Stat, error)   // as lstat(2)
+	Readlink func(path string) (string, error) // as readlink(2)
+	ReadDir  func(path string) ([]fs.DirEntry, error)
+	ReadFile func(path string) ([]byte, error) // small files: git's pointers to its directories
+}
+
+// Stat is what Host.Lstat tells of a file.
+type Stat struct {
+	Mode fs.FileMode
+	ID   FileID
+}
+
+// FileID identifies an inode while the machine runs, so that what was
+// resolved can be recognised when it is opened.
+type FileID struct{ Dev, Ino uint64 }
+
+// Resolved is a policy as one machine understands it: what the caller is
+// shown, and what package enforce turns into kernel rules.
+type Resolved struct {
+	OS      string
+	Dir     string
+	Home    string
+	TempDir string
+
+	Paths   []Path  // what is allowed, in the order of merging
+	Deny    []DenyPath
+	Skipped []Skip // optional rules that name nothing on this machine
+	Net     ResolvedNet
+	Env     []string // the command's environment, NAME=VALUE, sorted by name
+	EnvDrop []string // names of the caller's variables that the command does not get, sorted
+	Limits  Limits
+	Presets []Named // the presets in use, the detected ones included
+}
+
+// Path allows Access on one inode and, when it is a directory, on all below.
+type Path struct {
+	Path   string // absolute, without symbolic links, "." or ".."
+	Access Access
+	Mode   fs.FileMode // type bits only
+	ID     FileID
+	Rule   Rule // as written
+}
+
+// DenyPath is a resolved denial. Pattern is absolute; when Glob is false it
+// is a canonical path, which need not exist.
+type DenyPath struct {
+	Pattern string
+	Glob    bool
+	Deny    Deny // as written
+}
+
+// Skip is an optional rule that was left out, and why.
+type Skip struct {
+	Rule   Rule
+	Reason string
+}
+
+// ResolvedNet is the network as the command will see it.
+type ResolvedNet struct {
+	// Mode is NetOpen (no limit), NetPorts (only the TCP ports listed, all
+	// else closed) or NetNone.
+	Mode       NetMode
+	From       Origin // who decided the mode
+	ConnectTCP []Port // only with NetPorts
+	BindTCP    []Port // only with NetPorts
+	Unix       []Path // sockets outside the session that may be connected to
+}
+
+// NetMode says how much of the network is open.
+type NetMode string
+
+// The network modes.
+const (
+	NetOpen  NetMode = "open"
+	NetPorts NetMode = "ports"
+	NetNone  NetMode = "none"
+)
