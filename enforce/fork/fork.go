@@ -1,0 +1,64 @@
+package fork
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// Step is one system call that a new process makes before it executes the
+// command. Steps are data: whoever plans them (a Landlock domain, a filter, a
+// new session) needs no code that runs in the child.
+type Step struct {
+	Name string     // for the error message: "landlock_restrict_self(2)"
+	Nr   uintptr    // the system call's number
+	Args [6]uintptr // its arguments; pointers must be kept alive through Keep
+
+	// Out, when set, receives the result. It may point into the Args of a
+	// later Step: a descriptor that one call opens and the next one uses.
+	Out *uintptr
+
+	// MayFail says that the result does not matter.
+	MayFail bool
+
+	// Keep holds the memory that Args point to.
+	Keep any
+}
+
+// Command is what to start.
+type Command struct {
+	Path string   // the file to execute; it is not searched in PATH
+	Args []string // argv, the name first
+	Env  []string // NAME=VALUE; nothing is inherited
+	Dir  string   // working directory; "" for the caller's
+
+	// Files become the descriptors 0, 1, 2 ... of the command; no other
+	// descriptor stays open in it. A nil slice passes the caller's 0, 1
+	// and 2 on as they are, closed ones included.
+	Files []*os.File
+
+	// Steps are made in order by the command's own process, after its
+	// working directory and descriptors are in place, right before exec.
+	Steps []Step
+
+	// Cleanup runs in the caller once Start returns, whatever it returns:
+	// it closes what the Steps needed. May be nil.
+	Cleanup []func()
+
+	Keeper *Keeper // nil: the command is the caller's own child
+}
+
+// StepError says which system call of the child failed. It unwraps to the
+// errno.
+type StepError struct {
+	Stage string        // "keeper", "command" or "exec"
+	Name  string        // Step.Name; the path for "exec"
+	Errno syscall.Errno //
+}
+
+func (e *StepError) Error() string {
+	return fmt.Sprintf("%s: %s: %v", e.Stage, e.Name, e.Errno)
+}
+
+// Unwrap gives the errno.
+func (e *StepError) Unwrap() error { return e.Errno }

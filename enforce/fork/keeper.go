@@ -1,0 +1,70 @@
+package fork
+
+import (
+	"os"
+	"syscall"
+)
+
+// ReapSignal asks a keeper, from any process outside its session, to kill the
+// session and to end once nothing is left of it.
+const ReapSignal = syscall.SIGTERM
+
+// Keeper asks for a keeper process between the caller and the command: a fork
+// of the caller that never executes anything, holds no descriptor but its own
+// few, ignores the terminal, and lives until the session is empty.
+type Keeper struct {
+	// Steps are made by the keeper before it starts the command: its own,
+	// outer, Landlock domain.
+	Steps []Step
+
+	// Domain says that Steps put the keeper into a Landlock domain with
+	// LANDLOCK_SCOPE_SIGNAL and that Command.Steps put the command into a
+	// nested one with the same scope. The keeper proves that its domain
+	// holds, by being refused a signal to the caller, and only then ever
+	// calls kill(-1, SIGKILL). Start fails with ErrNoDomain if the proof
+	// fails.
+	Domain bool
+
+	// CgroupKill is an open cgroup.kill file of a cgroup that holds the
+	// session, or nil. The keeper writes "1" to it before it kills by its
+	// other means.
+	CgroupKill *os.File
+
+	// Keep leaves alone what is still running when the command has ended
+	// or the caller is gone; the keeper then stays until all of it ended
+	// or a ReapSignal comes. Without Keep the rest is killed at once.
+	Keep bool
+
+	// State is a regular file into which the keeper writes a KeeperState at
+	// offset 0 whenever that changes, or nil. It is the keeper's word to
+	// later processes.
+	State *os.File
+}
+
+// Phase is how far a keeper is.
+type Phase uint32
+
+// The phases. Only PhaseEmpty is a proof: wait4(2) said ECHILD to the
+// subreaper of the whole session.
+const (
+	PhaseStarting Phase = iota + 1
+	PhaseRunning        // the command runs
+	PhaseKept           // the command ended, others go on
+	PhaseKilling        // SIGKILL was sent, the end is awaited
+	PhaseEmpty          // nothing is left; the keeper is about to exit
+)
+
+// KeeperState is what a keeper writes into Keeper.State: 32 bytes, in the
+// machine's byte order.
+type KeeperState struct {
+	Magic      uint32 // KeeperMagic
+	Phase      Phase
+	CommandPid int32
+	WaitStatus uint32 // the command's, as wait4(2) gives it, from PhaseKept on
+	Killed     uint32 // processes reaped after the killing began
+	Method     uint32 // bits: 1 domain, 2 cgroup, 4 subtree
+	_          [2]uint32
+}
+
+// KeeperMagic marks a KeeperState.
+const KeeperMagic = 0x7a736278
