@@ -32,17 +32,23 @@ type Command struct {
 	Env  []string // NAME=VALUE; nothing is inherited
 	Dir  string   // working directory; "" for the caller's
 
-	// Files become the descriptors 0, 1, 2 ... of the command; no other
-	// descriptor stays open in it. A nil slice passes the caller's 0, 1
-	// and 2 on as they are, closed ones included.
+	// Files become the descriptors 0, 1 and 2 of the command; no other
+	// descriptor stays open in it. A nil or missing File passes the
+	// caller's own descriptor on. (The Go runtime opens /dev/null for
+	// those that the program was started without.)
 	Files []*os.File
 
 	// Steps are made in order by the command's own process, after its
 	// working directory and descriptors are in place, right before exec.
 	Steps []Step
 
+	// Meanwhile, when set, runs in the caller between the fork and the
+	// confirmation that the command was executed. Of the Process only
+	// KeeperPid (without a keeper, Pid) is known then.
+	Meanwhile func(*Process)
+
 	// Cleanup runs in the caller once Start returns, whatever it returns:
-	// it closes what the Steps needed. May be nil.
+	// it closes what the Steps needed.
 	Cleanup []func()
 
 	Keeper *Keeper // nil: the command is the caller's own child
@@ -62,3 +68,15 @@ func (e *StepError) Error() string {
 
 // Unwrap gives the errno.
 func (e *StepError) Unwrap() error { return e.Errno }
+
+// Start starts c and returns once the command was executed. When a Step or
+// the execution failed, the error is a *StepError and nothing was executed.
+// Outside of Linux it returns errors.ErrUnsupported.
+func Start(c *Command) (*Process, error) {
+	defer func() {
+		for _, f := range c.Cleanup {
+			f()
+		}
+	}()
+	return start(c)
+}

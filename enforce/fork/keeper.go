@@ -1,6 +1,10 @@
 package fork
 
 import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"syscall"
 )
@@ -59,12 +63,47 @@ const (
 type KeeperState struct {
 	Magic      uint32 // KeeperMagic
 	Phase      Phase
-	CommandPid int32
+	CommandPid int32  // 0 once the command ended
 	WaitStatus uint32 // the command's, as wait4(2) gives it, from PhaseKept on
 	Killed     uint32 // processes reaped after the killing began
-	Method     uint32 // bits: 1 domain, 2 cgroup, 4 subtree
+	Method     uint32 // how: MethodDomain, MethodCgroup, MethodSubtree
 	_          [2]uint32
 }
 
 // KeeperMagic marks a KeeperState.
 const KeeperMagic = 0x7a736278
+
+// KeeperStateSize is the size of a KeeperState, in bytes.
+const KeeperStateSize = 32
+
+// The bits of KeeperState.Method.
+const (
+	MethodDomain  = 1 << iota // kill(-1, SIGKILL) from inside the session's Landlock domain
+	MethodCgroup              // cgroup.kill
+	MethodSubtree             // the keeper's children, until none is left
+)
+
+// ErrNoDomain means that a keeper was not in the Landlock domain that it was
+// said to be in. The command was not started.
+var ErrNoDomain = errors.New("the keeper's Landlock domain does not hold")
+
+// ErrKeeperLost means that a keeper ended without saying that its session is
+// empty: somebody outside of the session killed it.
+var ErrKeeperLost = errors.New("the keeper is gone")
+
+// ReadKeeperState reads what a keeper last wrote into its state file. A file
+// that is too short or has no KeeperMagic is an error.
+func ReadKeeperState(f io.ReaderAt) (KeeperState, error) {
+	var buf [KeeperStateSize]byte
+	if _, err := f.ReadAt(buf[:], 0); err != nil {
+		return KeeperState{}, fmt.Errorf("reading the keeper's state: %w", err)
+	}
+	word := func(i int) uint32 { return binary.NativeEndian.Uint32(buf[4*i:]) }
+	if word(0) != KeeperMagic {
+		return KeeperState{}, errors.New("reading the keeper's state: it is not one")
+	}
+	return KeeperState{
+		Magic: word(0), Phase: Phase(word(1)), CommandPid: int32(word(2)),
+		WaitStatus: word(3), Killed: word(4), Method: word(5),
+	}, nil
+}

@@ -1,0 +1,395 @@
+package fork
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	llsys "github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"golang.org/x/sys/unix"
+)
+
+// shell starts script in sh, with stdout into a file whose content the
+// returned function gives.
+func shell(t *testing.T, k *Keeper, script string, steps ...Step) (*Process, func() string) {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "out")
+	out, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	p, err := Start(&Command{
+		Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: os.Environ(),
+		Files: []*os.File{nil, out, nil}, Keeper: k, Steps: steps,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, func() string {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+}
+
+// finish reads events to the end.
+func finish(t *testing.T, p *Process) (ws syscall.WaitStatus, killed int) {
+	t.Helper()
+	for {
+		ev, err := p.Next()
+		if err == io.EOF {
+			return ws, killed
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch ev.Kind {
+		case Exited:
+			ws = ev.Status
+		case Emptied:
+			killed = ev.Killed
+		}
+	}
+}
+
+// domainSteps puts the keeper into the outer domain and the command into the
+// inner one, as packages track and enforce do.
+func domainSteps(t *testing.T) (outer, inner []Step) {
+	t.Helper()
+	if v, err := llsys.LandlockGetABIVersion(); err != nil || v < 6 {
+		t.Skipf("Landlock ABI 6 (Linux 6.12) is needed, this kernel has %d", v)
+	}
+	make := func() []Step {
+		fd, err := llsys.LandlockCreateRuleset(&llsys.RulesetAttr{Scoped: llsys.ScopeSignal}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { syscall.Close(fd) })
+		return []Step{
+			{Name: "prctl(PR_SET_NO_NEW_PRIVS)", Nr: unix.SYS_PRCTL, Args: [6]uintptr{unix.PR_SET_NO_NEW_PRIVS, 1}},
+			{Name: "landlock_restrict_self", Nr: unix.SYS_LANDLOCK_RESTRICT_SELF, Args: [6]uintptr{uintptr(fd), 0}},
+		}
+	}
+	return make(), make()
+}
+
+func TestExitStatus(t *testing.T) {
+	for _, k := range []*Keeper{nil, {}} {
+		for script, want := range map[string]int{"exit 0": 0, "exit 7": 7, "kill -9 $$": -9, "kill -15 $$": -15} {
+			p, _ := shell(t, k, script)
+			ws, _ := finish(t, p)
+			got := ws.ExitStatus()
+			if ws.Signaled() {
+				got = -int(ws.Signal())
+			}
+			if got != want {
+				t.Errorf("keeper %v: %q ended with %d, want %d", k != nil, script, got, want)
+			}
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for _, k := range []*Keeper{nil, {}} {
+		_, err := Start(&Command{Path: "/does/not/exist", Args: []string{"x"}, Keeper: k})
+		var se *StepError
+		if !errors.As(err, &se) || se.Stage != "exec" || !errors.Is(err, syscall.ENOENT) {
+			t.Errorf("missing file: %v", err)
+		}
+		_, err = Start(&Command{Path: "/bin/true", Args: []string{"x"}, Dir: "/does/not", Keeper: k})
+		if !errors.As(err, &se) || !strings.Contains(se.Name, "/does/not") || !errors.Is(err, syscall.ENOENT) {
+			t.Errorf("missing directory: %v", err)
+		}
+		bad := Step{Name: "bad", Nr: unix.SYS_PRCTL, Args: [6]uintptr{9999}}
+		_, err = Start(&Command{Path: "/bin/true", Args: []string{"x"}, Steps: []Step{{Name: "getpid", Nr: unix.SYS_GETPID}, bad}, Keeper: k})
+		if !errors.As(err, &se) || se.Stage != "command" || se.Name != "bad" || !errors.Is(err, syscall.EINVAL) {
+			t.Errorf("failing step: %v", err)
+		}
+		bad.MayFail = true
+		if p, err := Start(&Command{Path: "/bin/true", Args: []string{"x"}, Steps: []Step{bad}, Keeper: k}); err != nil {
+			t.Errorf("a step that may fail: %v", err)
+		} else {
+			finish(t, p)
+		}
+	}
+	var se *StepError
+	_, err := Start(&Command{Path: "/bin/true", Args: []string{"x"}, Keeper: &Keeper{Steps: []Step{{Name: "bad", Nr: unix.SYS_PRCTL, Args: [6]uintptr{9999}}}}})
+	if !errors.As(err, &se) || se.Stage != "keeper" {
+		t.Errorf("failing keeper step: %v", err)
+	}
+}
+
+// A keeper that is told that it has a domain but has none must refuse: its
+// kill(-1) would reach the world.
+func TestDomainIsProved(t *testing.T) {
+	marker := filepath.Join(t.TempDir(), "ran")
+	_, err := Start(&Command{Path: "/usr/bin/touch", Args: []string{"touch", marker}, Keeper: &Keeper{Domain: true}})
+	if !errors.Is(err, ErrNoDomain) {
+		t.Fatalf("got %v, want ErrNoDomain", err)
+	}
+	if _, err := os.Stat(marker); err == nil {
+		t.Error("the command ran all the same")
+	}
+	outer, inner := domainSteps(t)
+	p, err := Start(&Command{Path: "/bin/true", Args: []string{"true"}, Steps: inner, Keeper: &Keeper{Domain: true, Steps: outer}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	finish(t, p)
+}
+
+func TestOutResult(t *testing.T) {
+	name, _ := syscall.BytePtrFromString(filepath.Join(t.TempDir(), "made"))
+	text := []byte("hello")
+	steps := []Step{
+		{Name: "openat", Nr: unix.SYS_OPENAT, Args: [6]uintptr{^uintptr(99), ptr(name), unix.O_CREAT | unix.O_WRONLY | unix.O_CLOEXEC, 0o600}, Keep: name},
+		{Name: "write", Nr: unix.SYS_WRITE, Args: [6]uintptr{0, ptr(&text[0]), uintptr(len(text))}, Keep: text},
+	}
+	steps[0].Out = &steps[1].Args[0]
+	p, err := Start(&Command{Path: "/bin/true", Args: []string{"true"}, Steps: steps, Keeper: &Keeper{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	finish(t, p)
+	b, err := os.ReadFile(unix.BytePtrToString(name))
+	if err != nil || string(b) != "hello" {
+		t.Fatalf("the steps wrote %q, %v", b, err)
+	}
+}
+
+// daemons leaves processes behind in every usual way and prints their pids.
+const daemons = `
+sleep 1000 & echo $!
+setsid sleep 1000 & echo $!
+(setsid sh -c 'sleep 1000 & echo $!; sleep 1000 & echo $!') &
+wait %3
+sh -c 'trap "" HUP TERM INT; kill -STOP $$' & echo $!
+exit 3`
+
+func TestNothingIsLeft(t *testing.T) {
+	outer, inner := domainSteps(t)
+	for name, k := range map[string]*Keeper{"subtree": {}, "domain": {Domain: true, Steps: outer}} {
+		t.Run(name, func(t *testing.T) {
+			var steps []Step
+			if k.Domain {
+				steps = inner
+			}
+			p, out := shell(t, k, daemons, steps...)
+			ws, killed := finish(t, p)
+			if ws.ExitStatus() != 3 {
+				t.Errorf("exit status %d, want 3", ws.ExitStatus())
+			}
+			pids := strings.Fields(out())
+			if len(pids) != 5 || killed < 5 {
+				t.Errorf("%d processes were left behind, %d killed", len(pids), killed)
+			}
+			for _, pid := range pids {
+				if alive(t, pid) {
+					t.Errorf("process %s lives", pid)
+				}
+			}
+		})
+	}
+}
+
+// The control: without a keeper they live on.
+func TestDaemonsLiveWithoutKeeper(t *testing.T) {
+	p, out := shell(t, nil, "setsid sleep 1000 & echo $!")
+	finish(t, p)
+	pid := strings.TrimSpace(out())
+	if !alive(t, pid) {
+		t.Fatalf("process %s is gone", pid)
+	}
+	n, _ := strconv.Atoi(pid)
+	syscall.Kill(n, syscall.SIGKILL)
+}
+
+func alive(t *testing.T, pid string) bool {
+	t.Helper()
+	b, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil {
+		return false
+	}
+	after := string(b[strings.LastIndexByte(string(b), ')')+1:])
+	return !strings.HasPrefix(after, " Z") && !strings.HasPrefix(after, " X")
+}
+
+func TestKeepAndReapSignal(t *testing.T) {
+	outer, inner := domainSteps(t)
+	state, err := os.Create(filepath.Join(t.TempDir(), "state"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer state.Close()
+	k := &Keeper{Domain: true, Steps: outer, Keep: true, State: state}
+	p, out := shell(t, k, "setsid sleep 1000 & echo $!", inner...)
+	ev, err := p.Next()
+	if err != nil || ev.Kind != Exited {
+		t.Fatalf("%+v, %v", ev, err)
+	}
+	time.Sleep(20 * time.Millisecond)
+	if st, err := ReadKeeperState(state); err != nil || st.Phase != PhaseKept {
+		t.Errorf("state %+v, %v, want PhaseKept", st, err)
+	}
+	pid := strings.TrimSpace(out())
+	if !alive(t, pid) {
+		t.Fatal("the kept process is gone")
+	}
+	p.Close() // the caller goes away; a kept session stays
+	time.Sleep(20 * time.Millisecond)
+	if !alive(t, pid) {
+		t.Fatal("the kept process is gone after Close")
+	}
+	if err := syscall.Kill(p.KeeperPid, ReapSignal); err != nil {
+		t.Fatal(err)
+	}
+	p.waitKeeper()
+	if alive(t, pid) {
+		t.Error("the kept process survived the reap")
+	}
+	st, err := ReadKeeperState(state)
+	if err != nil || st.Phase != PhaseEmpty || st.Killed != 1 || st.Method != MethodDomain {
+		t.Errorf("state %+v, %v", st, err)
+	}
+}
+
+func TestStopAndContinue(t *testing.T) {
+	for _, k := range []*Keeper{nil, {}} {
+		p, _ := shell(t, k, "kill -STOP $$; exit 5")
+		ev, err := p.Next()
+		if err != nil || ev.Kind != Stopped || ev.Signal != syscall.SIGSTOP {
+			t.Fatalf("%+v, %v", ev, err)
+		}
+		if err := p.Signal(syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		if ws, _ := finish(t, p); ws.ExitStatus() != 5 {
+			t.Errorf("exit status %d, want 5", ws.ExitStatus())
+		}
+	}
+}
+
+// The keeper holds nothing of its caller's but its own few descriptors, leaves
+// the session, and gives the heap back.
+func TestKeeperIsSmall(t *testing.T) {
+	ballast := make([]byte, 32<<20)
+	for i := range ballast {
+		ballast[i] = byte(i)
+	}
+	p, _ := shell(t, &Keeper{}, "sleep 1000")
+	defer func() { p.Kill(); finish(t, p) }()
+	time.Sleep(20 * time.Millisecond)
+	dir := fmt.Sprintf("/proc/%d", p.KeeperPid)
+	if os.Getuid() == 0 {
+		fds, err := os.ReadDir(dir + "/fd")
+		if err != nil || len(fds) != 2 {
+			t.Errorf("the keeper holds %d descriptors, %v, want 2", len(fds), err)
+		}
+		b, err := os.ReadFile(dir + "/smaps_rollup")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range strings.Split(string(b), "\n") {
+			f := strings.Fields(line)
+			if len(f) > 1 && strings.HasPrefix(f[0], "Private_") && f[0] != "Private_Hugetlb:" {
+				t.Log(line)
+				if kb, _ := strconv.Atoi(f[1]); kb > 1024 {
+					t.Errorf("%s, want at most 1024 kB", line)
+				}
+			}
+		}
+	}
+	sid, err := unix.Getsid(p.KeeperPid)
+	if err != nil || sid != p.KeeperPid {
+		t.Errorf("the keeper's session is %d, %v", sid, err)
+	}
+	if ballast[7] != 7 {
+		t.Error("the caller's memory changed")
+	}
+}
+
+func TestInheritedDescriptors(t *testing.T) {
+	f, err := os.CreateTemp(t.TempDir(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETFD, 0); err != nil {
+		t.Fatal(err)
+	}
+	script := "ls /proc/self/fd | wc -l"
+	c := exec.Command("sh", "-c", script)
+	control, err := c.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []*Keeper{nil, {}} {
+		p, out := shell(t, k, script)
+		finish(t, p)
+		// 0, 1, 2 and the one with which ls reads the directory.
+		if got := strings.TrimSpace(out()); got != "4" {
+			t.Errorf("the command has %s descriptors, want 4 (%s without)", got, strings.TrimSpace(string(control)))
+		}
+	}
+}
+
+func TestManyStarts(t *testing.T) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 200 {
+			exec.Command("/bin/true").Run()
+		}
+	}()
+	for i := range 200 {
+		p, err := Start(&Command{Path: "/bin/true", Args: []string{"true"}, Keeper: &Keeper{}})
+		if err != nil {
+			t.Fatalf("start %d: %v", i, err)
+		}
+		if ws, _ := finish(t, p); ws != 0 {
+			t.Fatalf("start %d: status %v", i, ws)
+		}
+		p.Close()
+	}
+	<-done
+}
+
+func BenchmarkStart(b *testing.B) {
+	for name, k := range map[string]*Keeper{"plain": nil, "keeper": {}} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				p, err := Start(&Command{Path: "/bin/true", Args: []string{"true"}, Keeper: k})
+				if err != nil {
+					b.Fatal(err)
+				}
+				for {
+					if _, err := p.Next(); err != nil {
+						break
+					}
+				}
+				p.Close()
+			}
+		})
+	}
+	b.Run("os-exec", func(b *testing.B) {
+		for b.Loop() {
+			if err := exec.Command("/bin/true").Run(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func ptr(p *byte) uintptr { return uintptr(unsafe.Pointer(p)) }

@@ -1,0 +1,16 @@
+//go:build !linux
+
+package fork
+
+import (
+	"errors"
+	"syscall"
+)
+
+func start(*Command) (*Process, error) { return nil, errors.ErrUnsupported }
+
+func (p *Process) next() (Event, error)        { return Event{}, errors.ErrUnsupported }
+func (p *Process) signal(syscall.Signal) error { return errors.ErrUnsupported }
+func (p *Process) kill() error                 { return errors.ErrUnsupported }
+func (p *Process) detach() error               { return errors.ErrUnsupported }
+func (p *Process) close() error                { return errors.ErrUnsupported }

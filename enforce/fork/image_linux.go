@@ -1,0 +1,117 @@
+package fork
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// image is all that the new processes read. It is complete before the fork,
+// lies outside of the Go heap's arenas where the keeper needs it (keeperMem),
+// and is only read afterwards.
+type image struct {
+	path, dir  *byte
+	argv, envp **byte
+	files      [3]int32 // sources of descriptors 0, 1, 2; -1 leaves one as it is
+	status     int32    // writing end of the status pipe
+	steps      []Step
+
+	keeper      bool
+	conn        int32 // the keeper's end of the connection
+	peer        int   // the caller's end
+	state       int32 // Keeper.State, or -1
+	cgroupKill  int32 // Keeper.CgroupKill, or -1
+	domain      bool
+	keep        bool
+	keeperSteps []Step
+	self        uintptr // the caller's pid, which a keeper in its domain must not be able to signal
+	mem         *keeperMem
+
+	sigmask [1]uint64 // the caller's signal mask, for the command
+	nofile  uintptr   // RLIMIT_NOFILE, for kernels without close_range(2)
+	report  stepReport
+	strings [][]*byte // keeps argv and envp alive
+}
+
+func newImage(c *Command) (*image, error) {
+	j := &image{steps: c.Steps, files: [3]int32{-1, -1, -1}, state: -1, cgroupKill: -1, self: uintptr(os.Getpid())}
+	if len(c.Files) > len(j.files) {
+		return nil, fmt.Errorf("%d files given, descriptors 0 to 2 only can be set", len(c.Files))
+	}
+	for i, f := range c.Files {
+		if f != nil {
+			j.files[i] = int32(f.Fd())
+		}
+	}
+	var err error
+	if j.path, err = syscall.BytePtrFromString(c.Path); err != nil {
+		return nil, fmt.Errorf("path %q: %w", c.Path, err)
+	}
+	if c.Dir != "" {
+		if j.dir, err = syscall.BytePtrFromString(c.Dir); err != nil {
+			return nil, fmt.Errorf("directory %q: %w", c.Dir, err)
+		}
+	}
+	if j.argv, err = j.cStrings(c.Args); err != nil {
+		return nil, fmt.Errorf("argument: %w", err)
+	}
+	if j.envp, err = j.cStrings(c.Env); err != nil {
+		return nil, fmt.Errorf("environment: %w", err)
+	}
+	var lim unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &lim) == nil {
+		j.nofile = uintptr(min(lim.Cur, 1<<20))
+	}
+	if c.Keeper != nil {
+		return j, j.setKeeper(c.Keeper)
+	}
+	return j, nil
+}
+
+// cStrings makes a vector for execve(2) from one allocation.
+func (j *image) cStrings(ss []string) (**byte, error) {
+	n := 0
+	for _, s := range ss {
+		n += len(s) + 1
+	}
+	if n > math.MaxInt32 {
+		return nil, syscall.E2BIG
+	}
+	buf := make([]byte, 0, n)
+	ptrs := make([]*byte, len(ss)+1)
+	for i, s := range ss {
+		for k := range len(s) {
+			if s[k] == 0 {
+				return nil, fmt.Errorf("%q contains a NUL byte", s)
+			}
+		}
+		at := len(buf)
+		buf = append(append(buf, s...), 0)
+		ptrs[i] = &buf[at : at+1][0]
+	}
+	j.strings = append(j.strings, ptrs)
+	return &ptrs[0], nil
+}
+
+func (j *image) setKeeper(k *Keeper) error {
+	j.keeper, j.domain, j.keep, j.keeperSteps = true, k.Domain, k.Keep, k.Steps
+	if k.State != nil {
+		j.state = int32(k.State.Fd())
+	}
+	if k.CgroupKill != nil {
+		j.cgroupKill = int32(k.CgroupKill.Fd())
+	}
+	size := (int(unsafe.Sizeof(keeperMem{})) + 4095) &^ 4095
+	m, err := unix.MmapPtr(-1, 0, nil, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return errors.Join(errors.New("memory for the keeper"), err)
+	}
+	j.mem = (*keeperMem)(m)
+	j.mem.size = uintptr(size)
+	return nil
+}
