@@ -36,7 +36,7 @@ type Resolved struct {
 	Home    string
 	TempDir string
 
-	Paths   []Path  // what is allowed, in the order of merging
+	Paths   []Path // what is allowed, in the order of merging
 	Deny    []DenyPath
 	Skipped []Skip // optional rules that name nothing on this machine
 	Net     ResolvedNet
