@@ -49,6 +49,7 @@ type Rule struct {
 	Path     string // as written: "~", ".", "cwd" and "$VAR" are expanded by Resolve
 	Access   Access
 	Optional bool // may be missing on this machine: baseline, presets, --ignore-missing
+	Create   bool // a missing directory is listed in Resolved.Create rather than only skipped: caches of presets
 	Origin   Origin
 }
 

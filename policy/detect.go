@@ -1,0 +1,133 @@
+package policy
+
+import (
+	"path"
+	"strings"
+)
+
+// Detect returns the presets that fit a command and its working directory,
+// in the table's order, each with what it was detected by as its origin:
+//
+//   - the base name of argv[0], or of the program that env(1) starts when
+//     argv[0] is env;
+//   - the directory where the search path finds that program;
+//   - files in the working directory and, inside a git repository, in the
+//     directories above it up to the repository's root.
+//
+// Nothing is read but directory entries. A stranger's repository decides by
+// its files which presets apply, so each preset must be safe for everybody.
+func Detect(h Host, argv []string) []Named {
+	var found []Named
+	program := programOf(argv)
+	dir := h.programDir(program)
+	tops := h.projectDirs()
+	for _, p := range presetTable() {
+		if why := p.applies(&h, program, dir, tops); why != "" {
+			found = append(found, Named{Value: p.Name, Origin: Origin{Source: why}})
+		}
+	}
+	return found
+}
+
+// applies says by what a preset was detected, or "".
+func (p *PresetInfo) applies(h *Host, program, dir string, tops []string) string {
+	base := path.Base(program)
+	for _, c := range p.Commands {
+		if c == base || strings.HasSuffix(c, "*") && strings.HasPrefix(base, c[:len(c)-1]) {
+			return "detected by command " + base
+		}
+	}
+	if dir != "" {
+		for _, d := range p.Dirs {
+			if within(dir, h.tildePath(expandDefault(h, d))) {
+				return "detected by program in " + dir
+			}
+		}
+	}
+	for _, top := range tops {
+		for _, f := range p.Files {
+			if _, err := h.Lstat(path.Join(top, f)); err == nil {
+				return "detected by " + path.Join(top, f)
+			}
+		}
+	}
+	return ""
+}
+
+// programOf is the program that argv starts: argv[0], but for env(1) without
+// options the first word that is no assignment.
+func programOf(argv []string) string {
+	if len(argv) == 0 {
+		return ""
+	}
+	if path.Base(argv[0]) != "env" {
+		return argv[0]
+	}
+	for _, a := range argv[1:] {
+		if strings.HasPrefix(a, "-") {
+			break
+		}
+		if !strings.Contains(a, "=") {
+			return a
+		}
+	}
+	return argv[0]
+}
+
+// programDir is the directory in which the search path finds a program, as it
+// is written in PATH; "" for a program named by its path, or not found.
+func (h *Host) programDir(program string) string {
+	if program == "" || strings.Contains(program, "/") {
+		return ""
+	}
+	for _, dir := range h.searchPath() {
+		if st, err := h.Lstat(path.Join(dir, program)); err == nil && !st.Mode.IsDir() {
+			return dir
+		}
+	}
+	return ""
+}
+
+// searchPath is PATH's absolute elements, cleaned. A relative element names
+// whatever the working directory happens to be: no right is tied to it.
+func (h *Host) searchPath() []string {
+	var dirs []string
+	for dir := range strings.SplitSeq(h.getenv("PATH"), ":") {
+		if strings.HasPrefix(dir, "/") {
+			dirs = append(dirs, path.Clean(dir))
+		}
+	}
+	return dirs
+}
+
+// projectDirs is the working directory and, when it lies in a git repository,
+// the directories above it up to the one that holds .git.
+func (h *Host) projectDirs() []string {
+	if h.Dir == "" {
+		return nil
+	}
+	var dirs []string
+	for dir := path.Clean(h.Dir); ; dir = path.Dir(dir) {
+		dirs = append(dirs, dir)
+		if _, err := h.Lstat(path.Join(dir, ".git")); err == nil {
+			return dirs
+		}
+		if dir == "/" {
+			return dirs[:1]
+		}
+	}
+}
+
+// tildePath replaces a leading "~" by the home directory; without one, the
+// result is no absolute path and matches nothing.
+func (h *Host) tildePath(p string) string {
+	if rest, ok := strings.CutPrefix(p, "~"); ok && h.Home != "" {
+		return path.Clean(h.Home + rest)
+	}
+	return path.Clean(p)
+}
+
+// within says whether the absolute, cleaned path p is dir or lies below it.
+func within(p, dir string) bool {
+	return p == dir || dir == "/" || strings.HasPrefix(p, dir) && p[len(dir)] == '/'
+}

@@ -1,0 +1,211 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+)
+
+// A repository is where git keeps what belongs to a working tree.
+type repository struct {
+	tree   string // the working tree's top
+	gitDir string // tree/.git, or the directory that the file tree/.git names
+	common string // the directory that a linked worktree shares; otherwise gitDir
+}
+
+// errNoRepository says that no directory above holds .git.
+var errNoRepository = errors.New("no git repository")
+
+// gitRules returns the rules that the git preset needs for the repository of
+// the working directory: its git directory and its common directory, when
+// they lie outside the working tree or above the working directory. They get
+// the access that the working tree has: allowed says what the user's rules
+// allow on a canonical path. Where only the working directory is writable and
+// not the tree's top, the repository is readable.
+//
+// A file named .git is part of the project, which may be hostile. What it
+// names is used only when that directory proves that it belongs to this
+// working tree, as gitrepository-layout(5) describes it; everything else is
+// skipped with the reason. Alternate object stores are never followed: the
+// file that names them proves nothing.
+func (h *Host) gitRules(allowed func(p string) Access) ([]Rule, []Skip) {
+	from := Origin{Source: "preset git"}
+	r, err := h.findRepository(path.Clean(h.Dir))
+	if errors.Is(err, errNoRepository) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, []Skip{{Rule: Rule{Path: r.gitDir, Access: Read, Optional: true, Origin: from}, Reason: err.Error()}}
+	}
+	access := Read | allowed(r.tree)
+	rules := optional(from, access, r.gitDir)
+	if !within(r.gitDir, r.common) {
+		rules = append(rules, optional(from, access, r.common)...)
+	} else if r.common != r.gitDir {
+		rules = optional(from, access, r.common)
+	}
+	var skipped []Skip
+	if data, err := h.ReadFile(path.Join(r.common, "objects/info/alternates")); err == nil {
+		for line := range strings.Lines(string(data)) {
+			if p := strings.TrimSpace(line); p != "" && !strings.HasPrefix(p, "#") {
+				skipped = append(skipped, Skip{
+					Rule:   Rule{Path: p, Access: Read, Optional: true, Origin: from},
+					Reason: "another repository's objects are not opened because this one names them",
+				})
+			}
+		}
+	}
+	return rules, skipped
+}
+
+// findRepository looks for .git in dir and above. Where the error is not
+// errNoRepository, gitDir is what the refused .git names.
+func (h *Host) findRepository(dir string) (repository, error) {
+	for ; ; dir = path.Dir(dir) {
+		st, err := h.Lstat(path.Join(dir, ".git"))
+		if err != nil {
+			if dir == "/" {
+				return repository{}, errNoRepository
+			}
+			continue
+		}
+		dot := path.Join(dir, ".git")
+		switch {
+		case st.Mode.IsDir():
+			return repository{tree: dir, gitDir: dot, common: dot}, nil
+		case st.Mode.IsRegular():
+			return h.linkedRepository(dir)
+		default:
+			return repository{tree: dir, gitDir: dot}, fmt.Errorf("%s is neither a directory nor a file", dot)
+		}
+	}
+}
+
+// linkedRepository follows the file tree/.git of a linked worktree or of a
+// submodule, and checks the proof.
+func (h *Host) linkedRepository(tree string) (repository, error) {
+	r := repository{tree: tree}
+	dot := path.Join(tree, ".git")
+	named, err := h.gitPointer(dot, "gitdir: ")
+	if err != nil {
+		return r, err
+	}
+	r.gitDir = named
+	if r.gitDir, err = h.realDir(named); err != nil {
+		return r, fmt.Errorf("%s names %s: %w", dot, named, err)
+	}
+	if path.Base(path.Dir(r.gitDir)) == "worktrees" {
+		r.common = path.Dir(path.Dir(r.gitDir))
+		return r, h.checkWorktree(r)
+	}
+	r.common = r.gitDir
+	return r, h.checkSubmodule(r)
+}
+
+// checkWorktree wants the directory of a linked worktree to lie in the
+// repository's "worktrees" and to name this very .git file.
+func (h *Host) checkWorktree(r repository) error {
+	dot := path.Join(r.tree, ".git")
+	back, err := h.gitPointer(path.Join(r.gitDir, "gitdir"), "")
+	if err != nil {
+		return err
+	}
+	if back, _, err = h.realPath(back); err != nil || back != dot {
+		return fmt.Errorf("%s names %s, which belongs to another worktree", dot, r.gitDir)
+	}
+	common, err := h.gitPointer(path.Join(r.gitDir, "commondir"), "")
+	if err != nil {
+		return err
+	}
+	if common, err = h.realDir(common); err != nil || common != r.common {
+		return fmt.Errorf("%s names a common directory other than the one that it lies in", path.Join(r.gitDir, "commondir"))
+	}
+	return h.checkGitDir(r.common)
+}
+
+// checkSubmodule wants a submodule's directory to lie in "modules" of the
+// repository around it and to name this very working tree.
+func (h *Host) checkSubmodule(r repository) error {
+	outer, err := h.findRepository(path.Dir(r.tree))
+	if err != nil || !within(r.gitDir, path.Join(outer.gitDir, "modules")) {
+		return fmt.Errorf("%s names %s, which is not a submodule's directory in the repository around it", path.Join(r.tree, ".git"), r.gitDir)
+	}
+	data, err := h.ReadFile(path.Join(r.gitDir, "config"))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", path.Join(r.gitDir, "config"), err)
+	}
+	back := gitWorktree(string(data))
+	if !path.IsAbs(back) {
+		back = path.Join(r.gitDir, back)
+	}
+	if back, err = h.realDir(back); err != nil || back != r.tree {
+		return fmt.Errorf("%s belongs to another working tree", r.gitDir)
+	}
+	return h.checkGitDir(r.gitDir)
+}
+
+// checkGitDir wants what every git directory has.
+func (h *Host) checkGitDir(dir string) error {
+	for _, name := range []string{"objects", "refs"} {
+		if st, err := h.Lstat(path.Join(dir, name)); err != nil || !st.Mode.IsDir() {
+			return fmt.Errorf("%s is no git directory: it has no directory %q", dir, name)
+		}
+	}
+	if st, err := h.Lstat(path.Join(dir, "HEAD")); err != nil || st.Mode.IsDir() {
+		return fmt.Errorf("%s is no git directory: it has no HEAD", dir)
+	}
+	return nil
+}
+
+// gitPointer reads a file of one line that names a path after prefix. A
+// relative path counts from the file's directory.
+func (h *Host) gitPointer(file, prefix string) (string, error) {
+	st, err := h.Lstat(file)
+	if err == nil && !st.Mode.IsRegular() {
+		err = errors.New("not a regular file")
+	}
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", file, err)
+	}
+	data, err := h.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", file, err)
+	}
+	named, ok := strings.CutPrefix(strings.TrimRight(string(data), "\r\n"), prefix)
+	if !ok || named == "" || len(named) > 4096 || strings.ContainsAny(named, "\n\x00") {
+		return "", fmt.Errorf("%s does not name one path", file)
+	}
+	if !path.IsAbs(named) {
+		named = path.Join(path.Dir(file), named)
+	}
+	return named, nil
+}
+
+// realDir is realPath for what must be a directory.
+func (h *Host) realDir(p string) (string, error) {
+	real, st, err := h.realPath(p)
+	if err == nil && !st.Mode.IsDir() {
+		err = &fs.PathError{Op: "open", Path: p, Err: errors.New("not a directory")}
+	}
+	return real, err
+}
+
+// gitWorktree is core.worktree in a git directory's config, or "". Git itself
+// writes that line for submodules, unquoted but for unusual names.
+func gitWorktree(config string) string {
+	section := ""
+	for line := range strings.Lines(config) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "[") {
+			section = strings.ToLower(line)
+			continue
+		}
+		key, value, ok := strings.Cut(line, "=")
+		if ok && section == "[core]" && strings.EqualFold(strings.TrimSpace(key), "worktree") {
+			return strings.Trim(strings.TrimSpace(value), `"`)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,128 @@
+package policy
+
+import (
+	"io/fs"
+	"path"
+	"strings"
+)
+
+// guardPresets is the last word on what presets opened, after every link is
+// followed: variables such as GOCACHE move a preset's rules anywhere, and the
+// promises that presets make hold all the same. A preset's rule is dropped
+// when it would open the home directory, a directory above it or a known
+// place of secrets, or make the working directory writable; it loses its
+// write access when something on PATH could be changed through it. What was
+// written by a user, in flags or in a policy, is none of its business.
+func (h *Host) guardPresets(paths []Path) ([]Path, []Skip) {
+	var kept []Path
+	var skipped []Skip
+	g := guard{home: path.Clean(h.Home), dir: h.Dir, secrets: h.secretPaths()}
+	if real, _, err := h.realPath(g.home); err == nil {
+		g.home = real
+	}
+	for _, p := range paths {
+		if !strings.HasPrefix(p.Rule.Origin.Source, "preset ") {
+			kept = append(kept, p)
+			continue
+		}
+		if why := g.refuse(p); why != "" {
+			skipped = append(skipped, Skip{Rule: p.Rule, Reason: why})
+			continue
+		}
+		if p.Access&Write != 0 {
+			if g.search == nil {
+				g.search = h.realSearchPath()
+			}
+			if dir := g.onPATH(p); dir != "" {
+				skipped = append(skipped, Skip{Rule: p.Rule, Reason: "read only, not writable: " + dir + " is on PATH"})
+				p.Access &^= Write
+			}
+		}
+		kept = append(kept, p)
+	}
+	return kept, skipped
+}
+
+// guard is what guardPresets compares paths with; all of it is canonical.
+type guard struct {
+	home    string
+	dir     string
+	secrets []string
+	search  []string
+}
+
+// refuse says why a preset must not have a path at all, or "".
+func (g *guard) refuse(p Path) string {
+	if p.Path == "/" || g.home != "." && within(g.home, p.Path) {
+		return "a preset never opens the home directory or what holds it"
+	}
+	for _, s := range g.secrets {
+		if within(p.Path, s) || within(s, p.Path) {
+			return "a preset never opens " + s
+		}
+	}
+	// The git preset's rules have the access of the working tree itself.
+	if p.Access&Write != 0 && g.dir != "" && within(g.dir, p.Path) && p.Rule.Origin.Source != "preset git" {
+		return "a preset never makes the working directory writable"
+	}
+	return ""
+}
+
+// onPATH is a directory on PATH whose programs could be changed by writing to
+// a path: the path is that directory, holds it, or is a file in it.
+func (g *guard) onPATH(p Path) string {
+	for _, dir := range g.search {
+		if within(dir, p.Path) || p.Mode&fs.ModeDir == 0 && within(p.Path, dir) {
+			return dir
+		}
+	}
+	return ""
+}
+
+// realSearchPath is PATH with its links followed; it is never nil.
+func (h *Host) realSearchPath() []string {
+	dirs := []string{}
+	for _, dir := range h.searchPath() {
+		dirs = append(dirs, dir)
+		if real, _, err := h.realPath(dir); err == nil && real != dir {
+			dirs = append(dirs, real)
+		}
+	}
+	return dirs
+}
+
+// secretPaths are the well-known places of keys, tokens and passwords. They
+// guard presets only: a user may allow any of them.
+func (h *Host) secretPaths() []string {
+	if h.Home == "" {
+		return nil
+	}
+	var all []string
+	for _, set := range []struct {
+		base  string
+		names []string
+	}{
+		{"~", []string{
+			".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".git-credentials", ".password-store", ".1password",
+			".vault-token", ".terraform.d", ".terraformrc", ".npmrc", ".yarnrc", ".yarnrc.yml", ".bunfig.toml", ".pypirc", ".condarc", ".pip",
+			".m2/settings.xml", ".m2/settings-security.xml", ".sbt/credentials", ".ivy2/.credentials", ".gem/credentials", ".bundle/config",
+			".mozilla", ".thunderbird", ".bash_history", ".zsh_history", ".python_history", ".node_repl_history",
+			"Library/Keychains", "Library/Application Support", "Library/Cookies",
+		}},
+		{"${CARGO_HOME:-~/.cargo}", []string{"credentials.toml", "credentials"}},
+		{"${GRADLE_USER_HOME:-~/.gradle}", []string{"gradle.properties", "init.d"}},
+		{"${XDG_CONFIG_HOME:-~/.config}", []string{
+			"gh", "git/credentials", "gcloud", "op", "pip", "containers", "hub", "glab-cli", "uv", "pypoetry", "google-chrome", "chromium",
+		}},
+		{"${XDG_DATA_HOME:-~/.local/share}", []string{"keyrings", "kwalletd"}},
+	} {
+		base := h.tildePath(expandDefault(h, set.base))
+		if real, _, err := h.realPath(base); err == nil {
+			base = real
+		}
+		for _, n := range set.names {
+			all = append(all, path.Join(base, n))
+		}
+	}
+	return all
+}

@@ -1,0 +1,126 @@
+package policy
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+//go:embed presets/*.toml
+var presetFiles embed.FS
+
+// PresetInfo describes a built-in preset for listings.
+type PresetInfo struct {
+	Name        string
+	Description string
+	Commands    []string // base names of commands that switch it on; a final "*" stands for any ending
+	Files       []string // files in the working directory or above that switch it on
+	Dirs        []string // a command found in one of these directories switches it on
+}
+
+// Presets lists the built-in presets, sorted by name.
+func Presets() []PresetInfo { return presetTable() }
+
+// UnknownPresetError reports a preset's name that is not built in.
+type UnknownPresetError struct{ Name string }
+
+// Error names the preset and those there are.
+func (e *UnknownPresetError) Error() string {
+	table := presetTable()
+	names := make([]string, len(table))
+	for i, p := range table {
+		names[i] = p.Name
+	}
+	return fmt.Sprintf("unknown preset %q (known: %s)", e.Name, strings.Join(names, " "))
+}
+
+// Preset returns the rules of a built-in preset as they are written: with
+// "~" and with "${NAME:-default}" for the variables that move a tool's
+// directories. All rules are Optional. The error is an *UnknownPresetError.
+func Preset(name string) (*Policy, error) {
+	if !isPreset(name) {
+		return nil, &UnknownPresetError{Name: name}
+	}
+	data, err := presetFiles.ReadFile("presets/" + name + ".toml")
+	if err != nil {
+		return nil, fmt.Errorf("preset %s: %w", name, err)
+	}
+	p, err := decodePreset(Origin{Source: "preset " + name}, data)
+	if err != nil {
+		return nil, fmt.Errorf("preset %s: %w", name, err)
+	}
+	return p, nil
+}
+
+// presetTables are the tables that a preset's file may have: those of a
+// policy file that make sense here, and create.
+type presetTables struct {
+	FS struct {
+		RO       []string `toml:"ro"`
+		ROX      []string `toml:"rox"`
+		RW       []string `toml:"rw"`
+		RWNoexec []string `toml:"rw_noexec"`
+		// Create names those of the writable directories that are made
+		// before a run when they are missing.
+		Create []string `toml:"create"`
+	} `toml:"fs"`
+	Env struct {
+		Allow []string          `toml:"allow"`
+		Set   map[string]string `toml:"set"`
+	} `toml:"env"`
+}
+
+// presetFile is a preset's file: the tables, and those for one system only.
+type presetFile struct {
+	presetTables
+	Linux presetTables `toml:"linux"`
+	MacOS presetTables `toml:"macos"`
+}
+
+// decodePreset reads a preset's TOML strictly.
+func decodePreset(from Origin, data []byte) (*Policy, error) {
+	var f presetFile
+	if err := decodeStrict(data, &f); err != nil {
+		return nil, err
+	}
+	p := f.policy(from)
+	p.Linux = f.Linux.policy(from)
+	p.MacOS = f.MacOS.policy(from)
+	return p, nil
+}
+
+// decodeStrict decodes TOML in which every key must be known.
+func decodeStrict(data []byte, v any) error {
+	return toml.NewDecoder(bytes.NewReader(data)).DisallowUnknownFields().Decode(v)
+}
+
+// policy turns the tables into rules.
+func (t *presetTables) policy(from Origin) *Policy {
+	p := &Policy{}
+	add := func(access Access, paths []string) {
+		p.FS.Rules = append(p.FS.Rules, optional(from, access, paths...)...)
+	}
+	add(Read, t.FS.RO)
+	add(Read|Exec, t.FS.ROX)
+	add(Read|Write|Exec, t.FS.RW)
+	add(Read|Write, t.FS.RWNoexec)
+	for i := range p.FS.Rules {
+		for _, c := range t.FS.Create {
+			if p.FS.Rules[i].Path == c {
+				p.FS.Rules[i].Create = true
+			}
+		}
+	}
+	for _, name := range t.Env.Allow {
+		p.Env.Allow = append(p.Env.Allow, Named{Value: name, Origin: from})
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Env.Set)) {
+		p.Env.Set = append(p.Env.Set, Var{Name: name, Value: t.Env.Set[name], Origin: from})
+	}
+	return p
+}

@@ -1,0 +1,121 @@
+package policy
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestPresetFiles checks that the table and the embedded files name the same
+// presets, that each file decodes, and that no rule is anything but optional.
+func TestPresetFiles(t *testing.T) {
+	var files []string
+	err := fs.WalkDir(presetFiles, ".", func(p string, d fs.DirEntry, err error) error {
+		if name, ok := strings.CutSuffix(d.Name(), ".toml"); ok {
+			files = append(files, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, info := range Presets() {
+		names = append(names, info.Name)
+		if info.Description == "" || len(info.Commands)+len(info.Dirs) == 0 {
+			t.Errorf("%s: no description or nothing to detect it by", info.Name)
+		}
+		p, err := Preset(info.Name)
+		if err != nil {
+			t.Errorf("Preset(%q): %v", info.Name, err)
+			continue
+		}
+		for _, part := range []*Policy{p, p.Linux, p.MacOS} {
+			for _, r := range part.FS.Rules {
+				if !r.Optional || r.Origin.Source != "preset "+info.Name {
+					t.Errorf("%s: rule %+v is not optional or has another origin", info.Name, r)
+				}
+			}
+		}
+	}
+	if !slices.Equal(files, names) || !slices.IsSorted(names) {
+		t.Errorf("files %v\ntable %v", files, names)
+	}
+}
+
+// TestPresetCreate checks that every path in a preset's create list is one of
+// its writable rules, as a misspelt one would be lost without a word.
+func TestPresetCreate(t *testing.T) {
+	for _, info := range Presets() {
+		p, err := Preset(info.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, _ := presetFiles.ReadFile("presets/" + info.Name + ".toml")
+		for _, part := range []*Policy{p, p.Linux, p.MacOS} {
+			for _, r := range part.FS.Rules {
+				if r.Create && r.Access&Write == 0 {
+					t.Errorf("%s: create names %s, which is not writable", info.Name, r.Path)
+				}
+			}
+		}
+		var f presetFile
+		if err := decodeStrict(data, &f); err != nil {
+			t.Fatal(err)
+		}
+		for part, tables := range map[*Policy]presetTables{p: f.presetTables, p.Linux: f.Linux, p.MacOS: f.MacOS} {
+			for _, c := range tables.FS.Create {
+				if !slices.ContainsFunc(part.FS.Rules, func(r Rule) bool { return r.Create && r.Path == c }) {
+					t.Errorf("%s: create names %s, which has no rule", info.Name, c)
+				}
+			}
+		}
+	}
+}
+
+func TestUnknownPreset(t *testing.T) {
+	for _, name := range []string{"", "cobol", "../policy", "rust.toml"} {
+		p, err := Preset(name)
+		var unknown *UnknownPresetError
+		if p != nil || !errors.As(err, &unknown) {
+			t.Errorf("Preset(%q) = %v, %v", name, p, err)
+		}
+	}
+}
+
+func TestExpandDefault(t *testing.T) {
+	h := &Host{Env: []string{"CARGO_HOME=/data/cargo/", "GOPATH=/a/go:/b/go", "GOCACHE=off", "EMPTY=", "REL=x/y"}}
+	for in, want := range map[string]string{
+		"${CARGO_HOME:-~/.cargo}/bin":            "/data/cargo/bin",
+		"${RUSTUP_HOME:-~/.rustup}/toolchains":   "~/.rustup/toolchains",
+		"${GOMODCACHE:-${GOPATH:-~/go}/pkg/mod}": "/a/go/pkg/mod",
+		"${GOCACHE:-${X:-~/.cache}/go-build}":    "~/.cache/go-build",
+		"${EMPTY:-~}/x":                          "~/x",
+		"${REL:-/d}":                             "/d",
+		"~/.m2":                                  "~/.m2",
+		"$HOME/x":                                "$HOME/x",
+		"${HOME}/x":                              "${HOME}/x",
+		"a${B:-b}c${D:-d}e":                      "abcde",
+		"${A:-${B:-${C:-c}}}":                    "c",
+		"${A:-":                                  "${A:-",
+		"":                                       "",
+	} {
+		if got := expandDefault(h, in); got != want {
+			t.Errorf("expandDefault(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func BenchmarkPreset(b *testing.B) {
+	for _, info := range Presets() {
+		b.Run(info.Name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := Preset(info.Name); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
