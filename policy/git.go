@@ -47,8 +47,8 @@ func (h *Host) gitRules(allowed func(p string) Access) ([]Rule, []Skip) {
 		rules = optional(from, access, r.common)
 	}
 	var skipped []Skip
-	if data, err := h.ReadFile(path.Join(r.common, "objects/info/alternates")); err == nil {
-		for line := range strings.Lines(string(data)) {
+	if data, err := h.readRegular(path.Join(r.common, "objects/info/alternates")); err == nil {
+		for line := range strings.Lines(data) {
 			if p := strings.TrimSpace(line); p != "" && !strings.HasPrefix(p, "#") {
 				skipped = append(skipped, Skip{
 					Rule:   Rule{Path: p, Access: Read, Optional: true, Origin: from},
@@ -132,11 +132,11 @@ func (h *Host) checkSubmodule(r repository) error {
 	if err != nil || !within(r.gitDir, path.Join(outer.gitDir, "modules")) {
 		return fmt.Errorf("%s names %s, which is not a submodule's directory in the repository around it", path.Join(r.tree, ".git"), r.gitDir)
 	}
-	data, err := h.ReadFile(path.Join(r.gitDir, "config"))
+	data, err := h.readRegular(path.Join(r.gitDir, "config"))
 	if err != nil {
-		return fmt.Errorf("read %s: %w", path.Join(r.gitDir, "config"), err)
+		return err
 	}
-	back := gitWorktree(string(data))
+	back := gitWorktree(data)
 	if !path.IsAbs(back) {
 		back = path.Join(r.gitDir, back)
 	}
@@ -162,18 +162,11 @@ func (h *Host) checkGitDir(dir string) error {
 // gitPointer reads a file of one line that names a path after prefix. A
 // relative path counts from the file's directory.
 func (h *Host) gitPointer(file, prefix string) (string, error) {
-	st, err := h.Lstat(file)
-	if err == nil && !st.Mode.IsRegular() {
-		err = errors.New("not a regular file")
-	}
+	data, err := h.readRegular(file)
 	if err != nil {
-		return "", fmt.Errorf("read %s: %w", file, err)
+		return "", err
 	}
-	data, err := h.ReadFile(file)
-	if err != nil {
-		return "", fmt.Errorf("read %s: %w", file, err)
-	}
-	named, ok := strings.CutPrefix(strings.TrimRight(string(data), "\r\n"), prefix)
+	named, ok := strings.CutPrefix(strings.TrimRight(data, "\r\n"), prefix)
 	if !ok || named == "" || len(named) > 4096 || strings.ContainsAny(named, "\n\x00") {
 		return "", fmt.Errorf("%s does not name one path", file)
 	}
@@ -181,6 +174,23 @@ func (h *Host) gitPointer(file, prefix string) (string, error) {
 		named = path.Join(path.Dir(file), named)
 	}
 	return named, nil
+}
+
+// readRegular reads a regular file: a project may hold a FIFO where git has a
+// file, and reading that would wait for ever.
+func (h *Host) readRegular(file string) (string, error) {
+	st, err := h.Lstat(file)
+	if err == nil && !st.Mode.IsRegular() {
+		err = errors.New("not a regular file")
+	}
+	var data []byte
+	if err == nil {
+		data, err = h.ReadFile(file)
+	}
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", file, err)
+	}
+	return string(data), nil
 }
 
 // realDir is realPath for what must be a directory.

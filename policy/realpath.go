@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// maxLinks is how many symbolic links one path may lead through, as in
+// maxRealLinks is how many symbolic links one path may lead through, as in
 // path_resolution(7).
-const maxLinks = 40
+const maxRealLinks = 40
 
 // realPath follows every symbolic link of an absolute path, the last
 // component's too, and returns the canonical path with what is there. The
@@ -43,7 +43,7 @@ func (h *Host) realPath(p string) (string, Stat, error) {
 			done = next
 			continue
 		}
-		if links++; links > maxLinks {
+		if links++; links > maxRealLinks {
 			return "", st, fmt.Errorf("resolve %s: %w", p, syscall.ELOOP)
 		}
 		target, err := h.Readlink(next)

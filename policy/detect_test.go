@@ -1,0 +1,84 @@
+package policy
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestDetect(t *testing.T) {
+	h := diskHost(t)
+	h.Env = []string{"PATH=" + h.Home + "/.local/bin:" + h.Home + "/.cargo/bin:relative:" + h.Home + "/.pyenv/shims:/usr/bin"}
+	h.write(t, ".local/bin/mytool", "")
+	h.write(t, ".pyenv/shims/black", "")
+	h.mkdirs(t, ".cargo/bin/subdir", "plain/deep", "repo/.git", "repo/web/src", "repo/empty")
+	h.write(t, "repo/Cargo.toml", "")
+	h.write(t, "repo/web/package.json", "")
+	h.write(t, "plain/go.mod", "")
+
+	for _, tt := range []struct {
+		dir  string
+		argv string
+		want string
+	}{
+		{"", "true", ""},
+		{"", "", ""},
+		{"", "cargo build", "rust"},
+		{"", "/usr/bin/cargo-clippy", "rust"},
+		{"", "cargoship", ""},
+		{"", "python3.12 x.py", "python"},
+		{"", "env A=b CC=gcc go test", "go"},
+		{"", "env -i go", ""},
+		{"", "env", ""},
+		{"", "npx", "node"},
+		{"", "mytool", "local"},
+		{"", "black .", "python"},
+		{"", "subdir", ""},
+		{"plain", "make", "cc go"},
+		{"plain/deep", "true", ""}, // no repository: only the directory itself counts
+		{"repo", "true", "git rust"},
+		{"repo/web/src", "true", "git node rust"},
+		{"repo/empty", "npm test", "git node rust"},
+	} {
+		h := h
+		h.Dir = filepath.Join(h.Home, tt.dir)
+		var got []string
+		for _, n := range Detect(h, strings.Fields(tt.argv)) {
+			got = append(got, n.Value)
+			if !strings.HasPrefix(n.Origin.Source, "detected by ") {
+				t.Errorf("origin %v", n.Origin)
+			}
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("Detect(%q in %q) = %v, want %q", tt.argv, tt.dir, got, tt.want)
+		}
+	}
+}
+
+// TestDetectLooksOnly checks that a hostile working directory cannot make
+// detection read a file: FIFOs and devices stay untouched.
+func TestDetectLooksOnly(t *testing.T) {
+	h := diskHost(t)
+	h.write(t, "Cargo.toml", "")
+	h.ReadFile = func(p string) ([]byte, error) { t.Errorf("read %s", p); return nil, os.ErrNotExist }
+	h.ReadDir = nil
+	if got := Detect(h, []string{"true"}); !slices.ContainsFunc(got, func(n Named) bool { return n.Value == "rust" }) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func BenchmarkDetect(b *testing.B) {
+	h := Host{Dir: "/usr/share/doc", Home: "/root", Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin"}}
+	h.Lstat = func(p string) (Stat, error) {
+		fi, err := os.Lstat(p)
+		if err != nil {
+			return Stat{}, err
+		}
+		return Stat{Mode: fi.Mode()}, nil
+	}
+	for b.Loop() {
+		Detect(h, []string{"true"})
+	}
+}

@@ -1,0 +1,169 @@
+package policy
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// fakeRepo makes what every git directory has.
+func (h *Host) fakeRepo(t *testing.T, dir string) {
+	t.Helper()
+	h.mkdirs(t, dir+"/objects/info", dir+"/refs")
+	h.write(t, dir+"/HEAD", "ref: refs/heads/main\n")
+}
+
+// fakeWorktree makes a linked worktree of the repository main.
+func (h *Host) fakeWorktree(t *testing.T, main, tree, id string) {
+	t.Helper()
+	git := filepath.Join(h.Home, main, ".git/worktrees", id)
+	h.write(t, tree+"/.git", "gitdir: "+git+"\n")
+	h.write(t, main+"/.git/worktrees/"+id+"/gitdir", filepath.Join(h.Home, tree, ".git")+"\n")
+	h.write(t, main+"/.git/worktrees/"+id+"/commondir", "../..\n")
+	h.write(t, main+"/.git/worktrees/"+id+"/HEAD", "ref: refs/heads/x\n")
+}
+
+// fakeSubmodule makes a submodule of the repository super.
+func (h *Host) fakeSubmodule(t *testing.T, super, name string) {
+	t.Helper()
+	h.fakeRepo(t, super+"/.git/modules/"+name)
+	h.write(t, super+"/.git/modules/"+name+"/config", "[core]\n\tbare = false\n\tworktree = ../../../"+name+"\n")
+	h.write(t, super+"/"+name+"/.git", "gitdir: ../.git/modules/"+name+"\n")
+}
+
+// rulesFor runs gitRules in a directory below the home directory with some
+// directories allowed, and writes the outcome as "access:path ..." relative
+// to the home directory.
+func (h *Host) rulesFor(t *testing.T, dir, writable string) (string, []Skip) {
+	t.Helper()
+	here := *h
+	here.Dir = filepath.Join(h.Home, dir)
+	rules, skipped := here.gitRules(func(p string) Access {
+		if writable != "" && within(p, filepath.Join(h.Home, writable)) {
+			return Read | Write | Exec
+		}
+		return 0
+	})
+	var out []string
+	for _, r := range rules {
+		out = append(out, r.Access.String()+":"+strings.TrimPrefix(r.Path, h.Home+"/"))
+	}
+	return strings.Join(out, " "), skipped
+}
+
+func TestGitRules(t *testing.T) {
+	h := diskHost(t)
+	h.mkdirs(t, "none/x", "main/sub")
+	h.fakeRepo(t, "main/.git")
+	h.fakeWorktree(t, "main", "wt", "wt")
+	h.mkdirs(t, "wt/deep")
+	h.fakeSubmodule(t, "main", "lib")
+	for _, tt := range []struct{ dir, writable, want string }{
+		{"none/x", "", ""},
+		{"main", "", "ro:main/.git"},
+		{"main", "main", "rw:main/.git"},
+		{"main/sub", "main/sub", "ro:main/.git"},
+		{"wt", "wt", "rw:main/.git"},
+		{"wt/deep", "wt/deep", "ro:main/.git"},
+		{"wt", "", "ro:main/.git"},
+		{"main/lib", "main/lib", "rw:main/.git/modules/lib"},
+	} {
+		got, skipped := h.rulesFor(t, tt.dir, tt.writable)
+		if got != tt.want || len(skipped) != 0 {
+			t.Errorf("in %s with %q writable: %q, want %q (skipped %v)", tt.dir, tt.writable, got, tt.want, skipped)
+		}
+	}
+}
+
+// TestGitHostile has .git files that name what is not theirs: each is skipped
+// with a reason and opens nothing.
+func TestGitHostile(t *testing.T) {
+	h := diskHost(t)
+	h.mkdirs(t, ".ssh", "fake/objects", "fake/refs")
+	h.fakeRepo(t, "main/.git")
+	h.fakeWorktree(t, "main", "wt", "wt")
+	h.fakeSubmodule(t, "main", "lib")
+	h.fakeRepo(t, "other/.git")
+	h.fakeSubmodule(t, "other", "lib")
+	pointers := map[string]string{
+		"root":       "gitdir: /",
+		"ssh":        "gitdir: " + h.Home + "/.ssh",
+		"home":       "gitdir: " + h.Home,
+		"foreign":    "gitdir: " + h.Home + "/main/.git/worktrees/wt", // names wt, not us
+		"plain":      "gitdir: " + h.Home + "/main/.git",
+		"module":     "gitdir: " + h.Home + "/main/.git/modules/lib", // no repository around us
+		"nohead":     "gitdir: " + h.Home + "/fake",
+		"missing":    "gitdir: /does/not/exist",
+		"empty":      "",
+		"nothing":    "gitdir: ",
+		"noprefix":   h.Home + "/main/.git",
+		"lines":      "gitdir: /a\n/b",
+		"nul":        "gitdir: /a\x00b",
+		"long":       "gitdir: /" + strings.Repeat("x", 5000),
+		"file":       "gitdir: " + h.Home + "/main/.git/HEAD",
+		"main/wrong": "gitdir: " + h.Home + "/other/.git/modules/lib", // another superproject's
+		"main/swap":  "gitdir: ../.git/modules/lib",                   // our superproject's, another tree's
+		"main/up":    "gitdir: ../.git/modules/../../..",
+	}
+	for dir, content := range pointers {
+		h.write(t, dir+"/.git", content+"\n")
+	}
+	// A worktree's directory below another name, whose common directory
+	// is not the one that it lies in.
+	h.fakeWorktree(t, "main", "common", "common")
+	h.write(t, "main/.git/worktrees/common/commondir", h.Home+"/.ssh\n")
+	// A forged worktree inside a project, whose common directory would be
+	// the secret itself through a link.
+	h.mkdirs(t, "forged/w")
+	if err := os.Symlink(h.Home, filepath.Join(h.Home, "forged/w/worktrees")); err != nil {
+		t.Fatal(err)
+	}
+	h.write(t, "forged/.git", "gitdir: w/worktrees/.ssh\n")
+	// .git itself a link, a directory of which git would follow.
+	h.mkdirs(t, "linked")
+	if err := os.Symlink(filepath.Join(h.Home, ".ssh"), filepath.Join(h.Home, "linked/.git")); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"common", "forged", "linked"} {
+		pointers[dir] = ""
+	}
+	for dir := range pointers {
+		got, skipped := h.rulesFor(t, dir, dir)
+		if got != "" || len(skipped) != 1 || skipped[0].Reason == "" {
+			t.Errorf("%s: opened %q, skipped %v", dir, got, skipped)
+		}
+	}
+}
+
+// TestGitFIFO puts a FIFO wherever git has a file that is read here.
+func TestGitFIFO(t *testing.T) {
+	h := diskHost(t)
+	h.fakeRepo(t, "main/.git")
+	h.fakeWorktree(t, "main", "wt", "wt")
+	h.fakeSubmodule(t, "main", "lib")
+	for file, dir := range map[string]string{
+		"main/.git/objects/info/alternates": "main",
+		"main/.git/modules/lib/config":      "main/lib",
+		"main/.git/worktrees/wt/commondir":  "wt",
+		"wt/.git":                           "wt",
+	} {
+		p := filepath.Join(h.Home, file)
+		os.Remove(p)
+		if err := syscall.Mkfifo(p, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		h.rulesFor(t, dir, dir) // must return
+	}
+}
+
+func TestGitAlternates(t *testing.T) {
+	h := diskHost(t)
+	h.fakeRepo(t, "main/.git")
+	h.write(t, "main/.git/objects/info/alternates", "# a comment\n/elsewhere/.git/objects\n")
+	got, skipped := h.rulesFor(t, "main", "main")
+	if got != "rw:main/.git" || len(skipped) != 1 || skipped[0].Rule.Path != "/elsewhere/.git/objects" {
+		t.Errorf("opened %q, skipped %v", got, skipped)
+	}
+}

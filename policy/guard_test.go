@@ -1,0 +1,94 @@
+package policy
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestGuardPresets(t *testing.T) {
+	h := diskHost(t)
+	h.mkdirs(t, "bin", "tools/bin", "tools/lib", "cache", "work/sub", ".ssh", ".config/gh", ".cargo/registry", "evil")
+	h.write(t, "tools/bin/prog", "")
+	h.write(t, ".npmrc", "")
+	for link, target := range map[string]string{"shims": "tools/bin", "keys": ".ssh", "evil/all": "."} {
+		if err := os.Symlink(filepath.Join(h.Home, target), filepath.Join(h.Home, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.Dir = filepath.Join(h.Home, "work/sub")
+	h.Env = []string{"PATH=" + h.Home + "/shims:relative:/usr/bin:" + h.Home + "/bin"}
+
+	const dropped = Access(0)
+	for _, tt := range []struct {
+		access Access
+		path   string
+		want   Access
+	}{
+		{Read | Write | Exec, "cache", Read | Write | Exec},
+		{Read | Write, ".cargo/registry", Read | Write},
+		{Read | Write, "bin", Read},
+		{Read | Write | Exec, "tools", Read | Exec},          // holds tools/bin, which PATH names through a link
+		{Read | Write | Exec, "shims", Read | Exec},          // the link itself
+		{Read | Write | Exec, "tools/bin/prog", Read | Exec}, // a file in it
+		{Read | Write, "tools/lib", Read | Write},
+		{Read | Exec, "bin", Read | Exec},
+		{Read | Write, "/usr", Read},
+		{Read, "/", dropped},
+		{Read, "", dropped},         // the home directory
+		{Read, "..", dropped},       // what holds it
+		{Read, "evil/all", dropped}, // the same through a link
+		{Read, ".ssh", dropped},
+		{Read, "keys", dropped},
+		{Read, ".config", dropped}, // holds gh
+		{Read, ".npmrc", dropped},
+		{Read | Write, "work", dropped},
+		{Read | Write, "work/sub", dropped},
+		{Read | Exec, "work", Read | Exec},
+	} {
+		p := h.path(t, tt.access, tt.path)
+		kept, skipped := h.guardPresets([]Path{p})
+		got := dropped
+		if len(kept) == 1 {
+			got = kept[0].Access
+		}
+		if got != tt.want || len(skipped) == 0 != (got == tt.access) {
+			t.Errorf("%v on %q: got %v, want %v (skipped %v)", tt.access, tt.path, got, tt.want, skipped)
+		}
+		// Control: the same path in a user's own words is left alone.
+		p.Rule.Origin.Source = "--rw"
+		if kept, skipped := h.guardPresets([]Path{p}); len(kept) != 1 || kept[0].Access != tt.access || len(skipped) != 0 {
+			t.Errorf("%v on %q as --rw: %v, %v", tt.access, tt.path, kept, skipped)
+		}
+	}
+}
+
+// TestGuardLinkedHome checks that a home directory behind a link is known by
+// its real path.
+func TestGuardLinkedHome(t *testing.T) {
+	h := diskHost(t)
+	h.mkdirs(t, "real/.ssh", "real/cache")
+	link := filepath.Join(h.Home, "home")
+	if err := os.Symlink("real", link); err != nil {
+		t.Fatal(err)
+	}
+	h.Home, h.Dir = link, "/"
+	for p, want := range map[string]int{".ssh": 0, "": 0, "cache": 1} {
+		if kept, _ := h.guardPresets([]Path{h.path(t, Read, p)}); len(kept) != want {
+			t.Errorf("%q: kept %v", p, kept)
+		}
+	}
+}
+
+// TestSecretPathsFollowVariables checks that moved directories take their
+// secrets' names along.
+func TestSecretPathsFollowVariables(t *testing.T) {
+	h := diskHost(t, "CARGO_HOME=/data/cargo", "XDG_CONFIG_HOME=/data/config")
+	all := strings.Join(h.secretPaths(), "\n")
+	for _, want := range []string{"/data/cargo/credentials.toml", "/data/config/gh", h.Home + "/.ssh"} {
+		if !strings.Contains(all, want+"\n") {
+			t.Errorf("no %s", want)
+		}
+	}
+}
