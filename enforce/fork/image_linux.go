@@ -20,6 +20,7 @@ type image struct {
 	files      [3]int32 // sources of descriptors 0, 1, 2; -1 leaves one as it is
 	status     int32    // writing end of the status pipe
 	steps      []Step
+	ownMemory  bool // Command.OwnMemory
 
 	keeper      bool
 	conn        int32 // the keeper's end of the connection
@@ -39,7 +40,7 @@ type image struct {
 }
 
 func newImage(c *Command) (*image, error) {
-	j := &image{steps: c.Steps, files: [3]int32{-1, -1, -1}, state: -1, cgroupKill: -1, self: uintptr(os.Getpid())}
+	j := &image{steps: c.Steps, ownMemory: c.OwnMemory, files: [3]int32{-1, -1, -1}, state: -1, cgroupKill: -1, self: uintptr(os.Getpid())}
 	if len(c.Files) > len(j.files) {
 		return nil, fmt.Errorf("%d files given, descriptors 0 to 2 only can be set", len(c.Files))
 	}

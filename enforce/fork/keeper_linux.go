@@ -71,16 +71,13 @@ func runKeeper(j *image) {
 	if j.domain {
 		proveDomain(j)
 	}
-	pid := call(unix.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
-	if pid == 0 {
-		runCommand(j)
-	}
+	pid := spawn(j)
 	if pid < 0 {
 		quit(j, stageSetup, setupFork, pid)
 	}
-	m.command = int32(pid)
-	settle(j, m)
+	m.command, m.conn = int32(pid), j.conn
 	tell(m, msgStarted, uint32(pid))
+	settle(j, m)
 	setPhase(m, PhaseRunning)
 	for {
 		m.wait()
@@ -88,6 +85,27 @@ func runKeeper(j *image) {
 		m.listenSignals()
 		m.reap()
 	}
+}
+
+// spawn starts the command and returns its pid. The command borrows the
+// keeper's memory until it executes, unless one of its steps needs memory of
+// its own. It is a function of its own because nothing of its frame may be
+// used after the child ran on it. Raw.
+//
+//go:noinline
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func spawn(j *image) int {
+	flags := uintptr(vforkFlags)
+	if j.ownMemory {
+		flags = uintptr(syscall.SIGCHLD)
+	}
+	pid := rawVfork(flags)
+	if pid == 0 {
+		runCommand(j)
+	}
+	return pid
 }
 
 // proveDomain asks the kernel whether a signal to the caller, which is outside

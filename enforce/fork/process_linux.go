@@ -27,7 +27,6 @@ func (p *Process) next() (Event, error) {
 		return Event{Kind: Exited, Status: syscall.WaitStatus(m.arg)}, nil
 	case msgEmpty:
 		p.ended = true
-		p.waitKeeper()
 		return Event{Kind: Emptied, Killed: int(m.arg)}, nil
 	}
 	return Event{}, fmt.Errorf("the keeper said %d, which means nothing", m.kind)
@@ -139,5 +138,8 @@ func (p *Process) close() error {
 	}
 	err := syscall.Close(p.conn)
 	p.conn = -1
+	if p.ended {
+		p.waitKeeper()
+	}
 	return err
 }
