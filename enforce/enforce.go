@@ -4,9 +4,8 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// Caps is what a machine can enforce. Probe finds it by trying each thing in
-// a throw-away process, never by version numbers. The zero value can enforce
-// nothing.
+// Caps is what a machine can enforce. Probe finds it by asking the kernel for
+// each thing, never by version numbers. The zero value can enforce nothing.
 type Caps struct {
 	OS string // "linux" or "macos"
 
@@ -18,9 +17,11 @@ type Caps struct {
 	SeccompNotify bool   // a filter may hand system calls to a supervisor (SECCOMP_FILTER_FLAG_NEW_LISTENER)
 	SeccompReason string // why Seccomp is false
 
-	MountNS    bool // a private mount namespace can be had, through UserNS or CAP_SYS_ADMIN
-	UserNS     bool // an unprivileged user namespace can be had
+	MountNS    bool // a private mount namespace can be had, through UserNS or CAP_SYS_ADMIN; filled in by ProbeNamespaces
+	UserNS     bool // an unprivileged user namespace can be had; filled in by ProbeNamespaces
 	Privileged bool // CAP_SYS_ADMIN is held
+
+	Capabilities uint64 // the permitted set, as bits (capabilities(7)); 0 for an ordinary user
 
 	Arch string // the machine's name as Go spells it: "amd64", "arm64"
 
@@ -64,6 +65,25 @@ type Plan struct {
 	Landlock *Ruleset // nil when Landlock is not used
 	Seccomp  *Filter  // nil when seccomp is not used
 
+	// DropCapabilities are the bits of Caps.Capabilities that the command
+	// loses; 0 for an ordinary user.
+	DropCapabilities uint64
+
 	Layers []Layer
 	Gaps   []Gap
+}
+
+// NewPlan decides what will be enforced for r on a machine that can enforce
+// caps. It is pure but for one thing: to keep a denial inside a read-only tree
+// on Linux it lists directories, through host. A nil host turns such a denial
+// into a Gap.
+func NewPlan(r *policy.Resolved, caps Caps, host *policy.Host) *Plan {
+	p := &Plan{Policy: r, Caps: caps}
+	switch caps.OS {
+	case "macos":
+		p.planMacOS()
+	default:
+		p.planLinux(host)
+	}
+	return p
 }

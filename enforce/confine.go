@@ -1,0 +1,23 @@
+package enforce
+
+import "github.com/zsbx/zsbx/enforce/fork"
+
+// Confine makes the command start under the plan. On Linux it opens the
+// Landlock ruleset and appends the system calls that put the restrictions on
+// to c.Steps, to be made in the child between fork and exec; what was opened
+// is closed by c.Cleanup. The order of the steps is: capabilities,
+// no_new_privs, landlock_restrict_self(2), seccomp(2). Steps that the caller
+// wants to make unrestricted have to be in c.Steps before.
+//
+// Confine does not look at the gaps: ask Err first. It fails with a
+// *PathError when a path of the policy is no longer what was resolved, and
+// then leaves c as it was.
+func (p *Plan) Confine(c *fork.Command) error { return p.confine(c) }
+
+// Start confines c and starts it, for programs that need no session.
+func (p *Plan) Start(c *fork.Command) (*fork.Process, error) {
+	if err := p.Confine(c); err != nil {
+		return nil, err
+	}
+	return fork.Start(c)
+}

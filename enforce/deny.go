@@ -1,0 +1,241 @@
+package enforce
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// The bounds of what is spent on a denial inside a read-only tree.
+const (
+	maxSiblings = 10_000  // rules that take the place of the tree's one
+	maxVisited  = 100_000 // directory entries looked at
+)
+
+// tree is a rule of the policy on its way into the ruleset.
+type tree struct {
+	path   string
+	access policy.Access
+	mode   fs.FileMode
+	id     policy.FileID
+	origin policy.Origin
+
+	// listOnly marks a directory that was taken apart: it may be listed,
+	// nothing below it is allowed by this rule.
+	listOnly bool
+}
+
+// denials turns what a policy allows into what it allows less its denials.
+//
+// Landlock has no denial: what a rule on a directory allows holds for all
+// below. A denial that covers a rule's own path takes the rule out. One inside
+// a read-only tree is held by allowing the tree's other entries one by one.
+// One inside a writable tree can't be held that way, since what gets created
+// there later would not be allowed: it is reported as a gap, until it is
+// masked in a mount namespace.
+type denials struct {
+	host    *policy.Host
+	deny    []policy.DenyPath
+	visited int
+	added   int
+	gap     func(d policy.DenyPath, why string)
+}
+
+var errTooLarge = errors.New("the tree is too large to be taken apart")
+
+// apply gives the rules that are left of trees.
+func (d *denials) apply(trees []tree) []tree {
+	if len(d.deny) == 0 {
+		return trees
+	}
+	var out []tree
+	for _, t := range trees {
+		out = append(out, d.applyOne(t)...)
+	}
+	return out
+}
+
+// applyOne takes the denials out of one rule. When it can't, the rule stays
+// whole and the gap says so: the caller then refuses to start, or was told to
+// accept just that.
+func (d *denials) applyOne(t tree) []tree {
+	var inside []policy.DenyPath
+	for _, deny := range d.deny {
+		if covers(deny, t.path) {
+			return nil
+		}
+		if t.mode.IsDir() && mayMatchBelow(deny, t.path) {
+			inside = append(inside, deny)
+		}
+	}
+	if len(inside) == 0 {
+		return []tree{t}
+	}
+	if t.access&policy.Write != 0 {
+		for _, deny := range inside {
+			d.gap(deny, fmt.Sprintf("Landlock has no denials, and %s is writable, so that its other entries can't be allowed one by one", t.path))
+		}
+		return []tree{t}
+	}
+	out, err := d.takeApart(t, inside)
+	if err != nil {
+		for _, deny := range inside {
+			d.gap(deny, fmt.Sprintf("Landlock has no denials, and %s can't be allowed entry by entry: %v", t.path, err))
+		}
+		return []tree{t}
+	}
+	return out
+}
+
+// takeApart allows t's entries one by one, without those that are denied.
+func (d *denials) takeApart(t tree, deny []policy.DenyPath) ([]tree, error) {
+	if d.host == nil || d.host.ReadDir == nil || d.host.Lstat == nil {
+		return nil, errors.New("nothing to list it with")
+	}
+	hit, err := d.hits(t.path, deny)
+	if err != nil || len(hit) == 0 {
+		return []tree{t}, err
+	}
+	return d.split(t, hit)
+}
+
+// hit is an existing file or directory that is denied.
+type hit struct {
+	path string
+	dir  bool
+}
+
+// hits finds what the denials name below root. What does not exist needs
+// nothing: the command can't create it in a tree that it can't write.
+func (d *denials) hits(root string, deny []policy.DenyPath) ([]hit, error) {
+	var out []hit
+	var globs []policy.DenyPath
+	for _, p := range deny {
+		if p.Glob {
+			globs = append(globs, p)
+			continue
+		}
+		st, err := d.host.Lstat(p.Pattern)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, hit{p.Pattern, st.Mode.IsDir()})
+	}
+	if len(globs) == 0 {
+		return out, nil
+	}
+	found, err := d.glob(root, globs)
+	return append(out, found...), err
+}
+
+// glob walks dir for what the globs name, without following links.
+func (d *denials) glob(dir string, globs []policy.DenyPath) ([]hit, error) {
+	entries, err := d.host.ReadDir(dir)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, nil // what can't be listed can't be read by the command either
+	}
+	if err != nil {
+		return nil, err
+	}
+	if d.visited += len(entries); d.visited > maxVisited {
+		return nil, errTooLarge
+	}
+	var out []hit
+	for _, e := range entries {
+		p := path.Join(dir, e.Name())
+		if slices.ContainsFunc(globs, func(g policy.DenyPath) bool { return matchGlob(g.Pattern, p) }) {
+			out = append(out, hit{p, e.IsDir()})
+			continue
+		}
+		if !e.IsDir() {
+			continue
+		}
+		deeper := slices.DeleteFunc(slices.Clone(globs), func(g policy.DenyPath) bool { return !mayMatchBelow(g, p) })
+		if len(deeper) == 0 {
+			continue
+		}
+		found, err := d.glob(p, deeper)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
+// split allows the entries of t that lead to no hit as they are, and takes
+// the others apart.
+func (d *denials) split(t tree, hits []hit) ([]tree, error) {
+	entries, err := d.host.ReadDir(t.path)
+	if err != nil {
+		return nil, err
+	}
+	var out []tree
+	if !slices.ContainsFunc(hits, func(h hit) bool { return h.dir }) {
+		// Listing is harmless when only files are denied below. A denied
+		// directory could be listed by it, so then t can't be listed.
+		list := t
+		list.listOnly = true
+		out = append(out, list)
+	}
+	for _, e := range entries {
+		p := path.Join(t.path, e.Name())
+		if e.Type()&fs.ModeSymlink != 0 || slices.ContainsFunc(hits, func(h hit) bool { return h.path == p }) {
+			continue // Landlock looks at a link's target, not at the link
+		}
+		inner := slices.DeleteFunc(slices.Clone(hits), func(h hit) bool { return !below(h.path, p) })
+		st, err := d.host.Lstat(p)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		sub := tree{path: p, access: t.access, mode: st.Mode.Type(), id: st.ID, origin: t.origin}
+		if len(inner) == 0 {
+			if d.added++; d.added > maxSiblings {
+				return nil, errTooLarge
+			}
+			out = append(out, sub)
+			continue
+		}
+		more, err := d.split(sub, inner)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, more...)
+	}
+	return out, nil
+}
+
+// covers says whether a denial takes away path itself.
+func covers(d policy.DenyPath, p string) bool {
+	if !d.Glob {
+		return below(p, d.Pattern)
+	}
+	for {
+		if matchGlob(d.Pattern, p) {
+			return true
+		}
+		if p == "/" {
+			return false
+		}
+		p = path.Dir(p)
+	}
+}
+
+// mayMatchBelow says whether a denial may name something below dir, other
+// than dir itself.
+func mayMatchBelow(d policy.DenyPath, dir string) bool {
+	if !d.Glob {
+		return d.Pattern != dir && below(d.Pattern, dir)
+	}
+	return globReaches(d.Pattern, dir)
+}

@@ -1,0 +1,327 @@
+package enforce
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Filter is the seccomp filter of a Plan: a program for the kernel, and what
+// it decides in words.
+type Filter struct {
+	Arch      string // the machine it is for
+	Program   []Instruction
+	Decisions []Decision
+}
+
+// Decision is what a filter does about some system calls.
+type Decision struct {
+	Calls  []string // by name; those that the machine lacks are left out
+	When   string   // about the arguments; "" for every call
+	Answer string   // what the caller of a refused call sees: "EPERM"
+	Why    string
+}
+
+// decided counts the system calls that the filter decides about.
+func (f *Filter) decided() int {
+	seen := make(map[string]bool)
+	for _, d := range f.Decisions {
+		for _, c := range d.Calls {
+			seen[c] = true
+		}
+	}
+	return len(seen)
+}
+
+// The answers of a filter (linux/seccomp.h) and the error numbers in them,
+// which are the same on both machines.
+const (
+	actAllow = 0x7fff0000 // SECCOMP_RET_ALLOW
+	actKill  = 0x80000000 // SECCOMP_RET_KILL_PROCESS
+	actErrno = 0x00050000 // SECCOMP_RET_ERRNO
+
+	refuseEPERM           = actErrno | 1
+	refuseEACCES          = actErrno | 13
+	refuseENOSYS          = actErrno | 38
+	refuseENOPROTOOPT     = actErrno | 92
+	refuseEPROTONOSUPPORT = actErrno | 93
+	refuseEOPNOTSUPP      = actErrno | 95
+	refuseEAFNOSUPPORT    = actErrno | 97
+)
+
+// actionName is an answer as programs see it.
+func actionName(action uint32) string {
+	switch action {
+	case actAllow:
+		return "allowed"
+	case actKill:
+		return "killed"
+	case refuseEPERM:
+		return "EPERM"
+	case refuseEACCES:
+		return "EACCES"
+	case refuseENOSYS:
+		return "ENOSYS"
+	case refuseENOPROTOOPT:
+		return "ENOPROTOOPT"
+	case refuseEPROTONOSUPPORT:
+		return "EPROTONOSUPPORT"
+	case refuseEOPNOTSUPP:
+		return "EOPNOTSUPP"
+	case refuseEAFNOSUPPORT:
+		return "EAFNOSUPPORT"
+	}
+	return "?"
+}
+
+// test compares half an argument of a system call with a number. Arguments
+// that the kernel takes as int are looked at by their low half alone: it
+// ignores the high one, and so would let a program hide a value behind it.
+type test struct {
+	arg  int
+	high bool   // the upper 32 bits
+	mask uint32 // looked at; 0 for all
+	not  bool
+	is   uint32
+}
+
+// clause is an answer and what has to hold for it, all of it.
+type clause struct {
+	when   []test
+	answer uint32
+}
+
+// rule decides about some system calls: the first clause that holds answers;
+// when none does, the call is allowed. Two rules never name the same call.
+type rule struct {
+	calls   []string
+	clauses []clause
+	when    string
+	why     string
+}
+
+// refuse is a rule that answers every one of the calls alike.
+func refuse(answer uint32, why string, calls ...string) rule {
+	return rule{calls: calls, clauses: []clause{{answer: answer}}, why: why}
+}
+
+// newFilter turns rules into a program for a machine, nil if the machine is
+// not known.
+func newFilter(arch string, rules []rule) (*Filter, error) {
+	nrs := sysnrs(arch)
+	if nrs == nil {
+		return nil, nil
+	}
+	f := &Filter{Arch: arch}
+	a := &asm{}
+	d := dispatch{asm: a, allow: a.label(), refused: make(map[uint32]label)}
+	for _, r := range rules {
+		var calls []string
+		var at label
+		for _, c := range r.calls {
+			nr, ok := nrs[c]
+			if !ok {
+				continue
+			}
+			if calls == nil {
+				at = d.target(r)
+			}
+			calls = append(calls, c)
+			d.points = append(d.points, point{uint32(nr), at})
+		}
+		if calls != nil {
+			f.Decisions = append(f.Decisions, Decision{calls, r.when, actionName(r.answer()), r.why})
+		}
+	}
+	d.write(auditArch(arch))
+	var err error
+	f.Program, err = a.assemble()
+	return f, err
+}
+
+// answer is the refusal of a rule.
+func (r rule) answer() uint32 {
+	for _, c := range r.clauses {
+		if c.answer != actAllow {
+			return c.answer
+		}
+	}
+	return actAllow
+}
+
+// dispatch writes the program: a search for the system call's number in a
+// balanced tree, and behind it one block for each rule that looks at
+// arguments and one for each plain answer.
+//
+// The kernel runs the program once for each number when it is installed and
+// remembers those that are allowed without a look at the arguments (since
+// Linux 5.11): these calls cost nothing more afterwards, whatever the depth of
+// the tree.
+type dispatch struct {
+	asm     *asm
+	points  []point
+	allow   label
+	refused map[uint32]label // plain answers
+	blocks  []block          // rules that look at arguments
+}
+
+// point sends one system call, and segment those from a number on, to a label.
+type (
+	point struct {
+		nr uint32
+		to label
+	}
+	segment struct {
+		from uint32
+		to   label
+	}
+	block struct {
+		at label
+		r  rule
+	}
+)
+
+// answerAt is the label of a plain answer.
+func (d *dispatch) answerAt(action uint32) label {
+	if action == actAllow {
+		return d.allow
+	}
+	l, ok := d.refused[action]
+	if !ok {
+		l = d.asm.label()
+		d.refused[action] = l
+	}
+	return l
+}
+
+// target is where the calls of a rule go.
+func (d *dispatch) target(r rule) label {
+	if len(r.clauses) > 0 && len(r.clauses[0].when) == 0 {
+		return d.answerAt(r.clauses[0].answer)
+	}
+	b := block{d.asm.label(), r}
+	d.blocks = append(d.blocks, b)
+	return b.at
+}
+
+// The offsets in struct seccomp_data.
+const (
+	offsetNr   = 0
+	offsetArch = 4
+	offsetArgs = 16 // six 64-bit words, little-endian on both machines
+)
+
+func (d *dispatch) write(arch uint32) {
+	a := d.asm
+	kill := d.answerAt(actKill)
+	a.load(offsetArch)
+	a.branch(bpfEqual, arch, next, kill)
+	a.load(offsetNr)
+	d.search(d.segments())
+	for _, b := range d.blocks {
+		a.place(b.at)
+		d.writeBlock(b.r)
+	}
+	a.place(d.allow)
+	a.ret(actAllow)
+	answers := make([]uint32, 0, len(d.refused))
+	for action := range d.refused {
+		answers = append(answers, action)
+	}
+	slices.Sort(answers)
+	for _, action := range answers {
+		a.place(d.refused[action])
+		a.ret(action)
+	}
+}
+
+// segments cuts the numbers into runs with the same target. The last run is
+// that of the calls which nobody has looked at yet, those of x32 included:
+// they carry bit 30.
+func (d *dispatch) segments() []segment {
+	slices.SortFunc(d.points, func(a, b point) int { return cmp.Compare(a.nr, b.nr) })
+	out := []segment{{0, d.allow}}
+	add := func(from uint32, to label) {
+		switch last := &out[len(out)-1]; {
+		case last.to == to:
+		case last.from == from:
+			last.to = to
+			if len(out) > 1 && out[len(out)-2].to == to {
+				out = out[:len(out)-1]
+			}
+		default:
+			out = append(out, segment{from, to})
+		}
+	}
+	for _, p := range d.points {
+		add(p.nr, p.to)
+		add(p.nr+1, d.allow)
+	}
+	add(lastSyscall+1, d.answerAt(refuseENOSYS))
+	return out
+}
+
+// search writes the tree over segments.
+func (d *dispatch) search(s []segment) {
+	if len(s) == 1 {
+		d.asm.jump(s[0].to)
+		return
+	}
+	mid := len(s) / 2
+	lower, upper := next, next
+	if mid == 1 {
+		lower = s[0].to
+	}
+	if len(s)-mid == 1 {
+		upper = s[mid].to
+	}
+	if lower == next && upper == next {
+		upper = d.asm.label()
+	}
+	d.asm.branch(bpfAtLeast, s[mid].from, upper, lower)
+	if mid > 1 {
+		d.search(s[:mid])
+	}
+	if len(s)-mid > 1 {
+		if mid > 1 {
+			d.asm.place(upper)
+		}
+		d.search(s[mid:])
+	}
+}
+
+// writeBlock writes the clauses of a rule, one after the other.
+func (d *dispatch) writeBlock(r rule) {
+	a := d.asm
+	for _, c := range r.clauses {
+		fail := a.label()
+		var loaded *test
+		for i, t := range c.when {
+			if loaded == nil || loaded.arg != t.arg || loaded.high != t.high || loaded.mask != 0 {
+				a.load(argOffset(t))
+			}
+			loaded = &c.when[i]
+			if t.mask != 0 {
+				a.and(t.mask)
+			}
+			if t.not {
+				a.branch(bpfEqual, t.is, fail, next)
+			} else {
+				a.branch(bpfEqual, t.is, next, fail)
+			}
+		}
+		a.ret(c.answer)
+		if len(c.when) == 0 {
+			return // what follows can't be reached
+		}
+		a.place(fail)
+	}
+	a.ret(actAllow)
+}
+
+func argOffset(t test) uint32 {
+	off := uint32(offsetArgs + 8*t.arg)
+	if t.high {
+		off += 4
+	}
+	return off
+}

@@ -1,0 +1,92 @@
+package enforce
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// GapError says which promises of a policy this machine cannot keep. It is
+// an errors.ErrUnsupported.
+type GapError struct {
+	Gaps []Gap // at least one
+}
+
+func (e *GapError) Error() string {
+	parts := make([]string, len(e.Gaps))
+	for i, g := range e.Gaps {
+		parts[i] = g.String()
+	}
+	return "this machine cannot keep: " + strings.Join(parts, "; ")
+}
+
+// Is ties every GapError to errors.ErrUnsupported.
+func (e *GapError) Is(target error) bool { return target == errors.ErrUnsupported }
+
+// String is the gap in one line: what was asked for, who asked, why it can't
+// be kept, and the name by which it can be accepted.
+func (g Gap) String() string {
+	from := ""
+	if g.Origin.Source != "" {
+		from = fmt.Sprintf(" (%s)", g.Origin)
+	}
+	return fmt.Sprintf("%s%s: %s [%s]", g.Promise, from, g.Why, g.Name)
+}
+
+// Err is a *GapError with the core gaps whose names accepted does not list,
+// and nil when there is none. A caller that wants hardening to be just as
+// binding (--strict) asks StrictErr.
+func (p *Plan) Err(accepted []string) error {
+	return p.gapError(func(g Gap) bool { return g.Kind == Core }, accepted)
+}
+
+// StrictErr is Err with the hardening gaps counted as well.
+func (p *Plan) StrictErr(accepted []string) error {
+	return p.gapError(func(Gap) bool { return true }, accepted)
+}
+
+func (p *Plan) gapError(counts func(Gap) bool, accepted []string) error {
+	var open []Gap
+	for _, g := range p.Gaps {
+		if counts(g) && !slices.Contains(accepted, g.Name) {
+			open = append(open, g)
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	return &GapError{Gaps: open}
+}
+
+// addGap records a gap once by name and promise.
+func (p *Plan) addGap(g Gap) {
+	for _, have := range p.Gaps {
+		if have == g {
+			return
+		}
+	}
+	p.Gaps = append(p.Gaps, g)
+}
+
+// The names of the gaps, which --allow-gap takes. They are stable.
+const (
+	GapFiles           = "files"            // no Landlock at all: file access can't be limited
+	GapTruncate        = "truncate"         // files outside could be emptied
+	GapDeny            = "deny"             // a denial inside an allowed tree
+	GapNetwork         = "network"          // the network can't be closed
+	GapTCPPorts        = "tcp-ports"        // TCP can't be limited to ports
+	GapTCPAutobind     = "tcp-autobind"     // listening on a port of the kernel's choice can't be refused
+	GapUnixSockets     = "unix-sockets"     // sockets of daemons outside can be connected to by path
+	GapAbstractSockets = "abstract-sockets" // likewise by abstract name
+	GapSignals         = "signals"          // processes outside can be signalled
+	GapPriorities      = "priorities"       // limits and priorities of processes outside can be changed
+	GapTerminal        = "terminal"         // the command can type into the caller's terminal
+	GapKernel          = "kernel"           // system calls that only widen the kernel's attack surface stay open
+)
+
+// GapNames lists the names of all gaps, sorted.
+func GapNames() []string {
+	return []string{GapAbstractSockets, GapDeny, GapFiles, GapKernel, GapNetwork, GapPriorities,
+		GapSignals, GapTCPAutobind, GapTCPPorts, GapTerminal, GapTruncate, GapUnixSockets}
+}

@@ -1,0 +1,52 @@
+package enforce
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// WriteLandlock writes the plan for Linux as text, one line a rule: the
+// Landlock ruleset with the kernel's names of the rights, what the seccomp
+// filter decides and why, and the gaps. The format is stable within a major
+// version: tab-separated fields, the first one says what the line is.
+func (p *Plan) WriteLandlock(w io.Writer) error {
+	var b strings.Builder
+	if rs := p.Landlock; rs != nil {
+		fmt.Fprintf(&b, "landlock\tabi %d\n", rs.ABI)
+		fmt.Fprintf(&b, "handled\tfs\t%s\n", bitNames(rs.HandledFS, fsNames()))
+		fmt.Fprintf(&b, "handled\tnet\t%s\n", bitNames(rs.HandledNet, netNames()))
+		fmt.Fprintf(&b, "scoped\t%s\n", bitNames(rs.Scoped, scopeNames()))
+		for _, r := range rs.Paths {
+			fmt.Fprintf(&b, "path\t%s\t%s\t%s\n", quotePath(r.Path), bitNames(r.Rights, fsNames()), r.Origin)
+		}
+		for _, r := range rs.Ports {
+			fmt.Fprintf(&b, "port\t%d\t%s\t%s\n", r.Port, bitNames(r.Rights, netNames()), r.Origin)
+		}
+	}
+	if f := p.Seccomp; f != nil {
+		fmt.Fprintf(&b, "seccomp\t%s\t%d instructions\n", f.Arch, len(f.Program))
+		fmt.Fprintf(&b, "answer\tkilled\tother architectures\t\tnumbers mean something else there\n")
+		fmt.Fprintf(&b, "answer\tENOSYS\tnumbers above %d, x32\t\tunknown when this program was made\n", lastSyscall)
+		for _, d := range f.Decisions {
+			fmt.Fprintf(&b, "answer\t%s\t%s\t%s\t%s\n", d.Answer, strings.Join(d.Calls, " "), d.When, d.Why)
+		}
+	}
+	if p.DropCapabilities != 0 {
+		fmt.Fprintf(&b, "capabilities\tkept\t%s\n", capabilityNames(p.Caps.Capabilities&^p.DropCapabilities))
+	}
+	for _, g := range p.Gaps {
+		fmt.Fprintf(&b, "gap\t%s\t%s\t%s\t%s\n", g.Name, g.Kind, g.Promise, g.Why)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// quotePath quotes a path only where it would break the format.
+func quotePath(p string) string {
+	q := fmt.Sprintf("%q", p)
+	if q[1:len(q)-1] == p && !strings.ContainsAny(p, " ") {
+		return p
+	}
+	return q
+}

@@ -1,0 +1,9 @@
+package enforce
+
+// Probe asks the kernel what it can enforce. It takes a few microseconds and
+// changes nothing: that a promise really holds is proved by SelfTest, and by
+// the start of a command, which fails when the kernel refuses a layer. On
+// systems that are neither Linux nor macOS all is false.
+//
+// Namespaces are not looked at; see ProbeNamespaces.
+func Probe() Caps { return probe() }

@@ -1,0 +1,235 @@
+package enforce
+
+import "github.com/zsbx/zsbx/policy"
+
+// planFilter makes the filter for a machine and a network; nil when the
+// machine's system calls are not known.
+//
+// It refuses with an error, never by killing: programs try things and fall
+// back. The exception is a system call of another architecture, which is
+// killed, since its number means something else there.
+func planFilter(caps Caps, net policy.ResolvedNet) *Filter {
+	rules := commonRules()
+	rules = append(rules, processRules()...)
+	if abiOf(caps.Landlock).FS&fsTruncate == 0 {
+		rules = append(rules, truncateRules()...)
+	}
+	switch net.Mode {
+	case policy.NetNone:
+		rules = append(rules, noNetworkRules()...)
+	case policy.NetPorts:
+		rules = append(rules, portsRules(len(net.BindTCP) > 0)...)
+	default:
+		rules = append(rules, openNetworkRules()...)
+	}
+	f, err := newFilter(caps.Arch, rules)
+	if err != nil {
+		return nil // too long: the tests assemble every combination there is
+	}
+	return f
+}
+
+// commonRules refuse what no build needs and what would undo the rest.
+func commonRules() []rule {
+	return []rule{
+		refuse(refuseENOSYS, "io_uring makes system calls that no filter sees",
+			"io_uring_setup", "io_uring_enter", "io_uring_register"),
+		refuse(refuseENOSYS, "clone3(2) can start a process in another cgroup; C libraries fall back to clone(2)",
+			"clone3"),
+		refuse(refuseEPERM, "programs in the kernel, its performance counters, page faults handled by the program",
+			"bpf", "perf_event_open", "userfaultfd"),
+		refuse(refuseEPERM, "keyrings are shared with the user's other programs",
+			"add_key", "keyctl", "request_key"),
+		refuse(refuseEPERM, "mounts change what paths mean; Landlock refuses them too",
+			"mount", "umount2", "pivot_root", "open_tree", "open_tree_attr", "move_mount",
+			"fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr"),
+		refuse(refuseEPERM, "files opened by handle have no path to be judged by; watching whole file systems",
+			"open_by_handle_at", "fanotify_init"),
+		refuse(refuseEPERM, "administration of the machine",
+			"kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module",
+			"quotactl", "quotactl_fd", "swapon", "swapoff", "reboot", "settimeofday",
+			"clock_settime", "acct", "syslog", "vhangup", "iopl", "ioperm"),
+		{
+			calls: []string{"ioctl"},
+			clauses: []clause{
+				{[]test{{arg: 1, is: 0x5412}}, refuseEPERM}, // TIOCSTI
+				{[]test{{arg: 1, is: 0x541c}}, refuseEPERM}, // TIOCLINUX
+			},
+			when: "the request is TIOCSTI or TIOCLINUX",
+			why:  "they type into the caller's terminal",
+		},
+	}
+}
+
+// processRules keep the limits and priorities of other processes as they are:
+// no Landlock right is about them, and a CPU limit of a second kills. Since a
+// filter can't tell a child from a stranger, every process but the calling one
+// is refused; threads have to say 0 as well.
+func processRules() []rule {
+	const why = "processes outside could be starved or killed by it; a filter can't tell them from the command's own"
+	other := []clause{{[]test{{arg: 0, not: true}}, refuseEPERM}}
+	return []rule{
+		{
+			calls: []string{"prlimit64"},
+			clauses: []clause{
+				{[]test{{arg: 0, not: true}, {arg: 2, not: true}}, refuseEPERM},
+				{[]test{{arg: 0, not: true}, {arg: 2, high: true, not: true}}, refuseEPERM},
+			},
+			when: "it sets a limit and the process is not given as 0",
+			why:  why,
+		},
+		{
+			calls: []string{"sched_setaffinity", "sched_setscheduler", "sched_setparam",
+				"sched_setattr", "move_pages", "migrate_pages"},
+			clauses: other, when: "the process is not given as 0", why: why,
+		},
+		{
+			calls: []string{"setpriority"}, // which, who: PRIO_PROCESS is 0
+			clauses: []clause{
+				{[]test{{arg: 0, not: true}}, refuseEPERM},
+				{[]test{{arg: 1, not: true}}, refuseEPERM},
+			},
+			when: "it is not PRIO_PROCESS with the process 0", why: why,
+		},
+		{
+			calls: []string{"ioprio_set"}, // which, who: IOPRIO_WHO_PROCESS is 1
+			clauses: []clause{
+				{[]test{{arg: 0, not: true, is: 1}}, refuseEPERM},
+				{[]test{{arg: 1, not: true}}, refuseEPERM},
+			},
+			when: "it is not IOPRIO_WHO_PROCESS with the process 0", why: why,
+		},
+	}
+}
+
+// truncateRules take the place of the right to truncate, which Landlock has
+// from ABI 3 on. ftruncate(2) needs a descriptor open for writing, so that the
+// open was judged. What empties a file without one is truncate(2), and O_TRUNC
+// with an access mode that the kernel doesn't take for writing: O_RDONLY, and 3,
+// which asks for neither reading nor writing.
+func truncateRules() []rule {
+	const (
+		trunc     = 0o1000 // O_TRUNC
+		writeOnly = 0o1
+		readWrite = 0o2
+		accMode   = 0o3
+		when      = "O_TRUNC without O_WRONLY or O_RDWR"
+		why       = "it empties a file without the right to write it; this kernel's Landlock doesn't judge that"
+	)
+	open := func(flags int) []clause {
+		return []clause{
+			{[]test{{arg: flags, mask: trunc | accMode, is: trunc}}, refuseEACCES},
+			{[]test{{arg: flags, mask: trunc | accMode, is: trunc | accMode}}, refuseEACCES},
+		}
+	}
+	return []rule{
+		refuse(refuseEACCES, why, "truncate"),
+		refuse(refuseENOSYS, "its flags lie in memory, where a filter can't look; programs fall back to openat(2)", "openat2"),
+		{calls: []string{"open"}, clauses: open(1), when: when, why: why},
+		{calls: []string{"openat"}, clauses: open(2), when: when, why: why},
+	}
+}
+
+// The address families, types and protocols that the rules name
+// (linux/socket.h, linux/in.h, linux/netlink.h).
+const (
+	afUnix    = 1
+	afInet    = 2
+	afInet6   = 10
+	afNetlink = 16
+
+	sockStream   = 1
+	sockTypeMask = 0xf
+
+	protoTCP = 6
+
+	netlinkRoute  = 0
+	netlinkUevent = 15
+)
+
+// socketCalls make sockets.
+func socketCalls() []string { return []string{"socket", "socketpair"} }
+
+// allowNetlink lets the given protocols of AF_NETLINK pass, and answers the
+// others as a kernel without them would: programs that write audit records
+// give up for good on any other error.
+func allowNetlink(protocols ...uint32) []clause {
+	var out []clause
+	for _, p := range protocols {
+		out = append(out, clause{[]test{{arg: 0, is: afNetlink}, {arg: 2, is: p}}, actAllow})
+	}
+	return append(out, clause{[]test{{arg: 0, is: afNetlink}}, refuseEPROTONOSUPPORT})
+}
+
+// openNetworkRules leave the internet alone and close the families by which
+// nothing but the machine itself is reached: vsock, packet, Bluetooth, the
+// kernel's cryptography and the like.
+func openNetworkRules() []rule {
+	clauses := []clause{
+		{[]test{{arg: 0, is: afUnix}}, actAllow},
+		{[]test{{arg: 0, is: afInet}}, actAllow},
+		{[]test{{arg: 0, is: afInet6}}, actAllow},
+	}
+	clauses = append(clauses, allowNetlink(netlinkRoute, netlinkUevent)...)
+	clauses = append(clauses, clause{answer: refuseEAFNOSUPPORT})
+	return []rule{{
+		calls: socketCalls(), clauses: clauses,
+		when: "the family is not AF_UNIX, AF_INET, AF_INET6, or AF_NETLINK for routes and device events",
+		why:  "seldom used families are where the kernel's mistakes are, and some reach the machine's host",
+	}}
+}
+
+// noNetworkRules leave nothing but AF_UNIX.
+func noNetworkRules() []rule {
+	return []rule{{
+		calls: socketCalls(),
+		clauses: []clause{
+			{[]test{{arg: 0, is: afUnix}}, actAllow},
+			{answer: refuseEACCES},
+		},
+		when: "the family is not AF_UNIX",
+		why:  "no network",
+	}}
+}
+
+// portsRules leave AF_UNIX, and of the internet the TCP that Landlock judges
+// by port: not MPTCP, not SCTP, not what would send data before connect(2).
+// Routes can be read through AF_NETLINK: that sends nothing, and programs that
+// list the machine's addresses stop when they can't.
+func portsRules(bind bool) []rule {
+	tcp := func(family uint32) []clause {
+		stream := test{arg: 1, mask: sockTypeMask, is: sockStream}
+		return []clause{
+			{[]test{{arg: 0, is: family}, stream, {arg: 2, is: 0}}, actAllow},
+			{[]test{{arg: 0, is: family}, stream, {arg: 2, is: protoTCP}}, actAllow},
+			{[]test{{arg: 0, is: family}, stream}, refuseEPROTONOSUPPORT},
+		}
+	}
+	clauses := []clause{{[]test{{arg: 0, is: afUnix}}, actAllow}}
+	clauses = append(clauses, tcp(afInet)...)
+	clauses = append(clauses, tcp(afInet6)...)
+	clauses = append(clauses, allowNetlink(netlinkRoute)...)
+	clauses = append(clauses, clause{answer: refuseEACCES})
+
+	const fastOpen = 0x20000000 // MSG_FASTOPEN
+	flags := func(arg int) []clause {
+		return []clause{{[]test{{arg: arg, mask: fastOpen, is: fastOpen}}, refuseEOPNOTSUPP}}
+	}
+	const early = "it connects without connect(2), which is where Landlock looks at the port"
+	rules := []rule{
+		{calls: socketCalls(), clauses: clauses,
+			when: "it is not AF_UNIX, TCP over AF_INET or AF_INET6, or AF_NETLINK for routes",
+			why:  "only TCP can be limited to ports"},
+		{calls: []string{"sendto", "sendmmsg"}, clauses: flags(3), when: "MSG_FASTOPEN", why: early},
+		{calls: []string{"sendmsg"}, clauses: flags(2), when: "MSG_FASTOPEN", why: early},
+		{calls: []string{"setsockopt"},
+			clauses: []clause{{[]test{{arg: 1, is: protoTCP}, {arg: 2, is: 31}}, refuseENOPROTOOPT}},
+			when:    "TCP_ULP", why: "it can turn a TCP socket into one that Landlock doesn't take for TCP"},
+	}
+	if !bind {
+		rules = append(rules, refuse(refuseEACCES,
+			"listening on a socket that was not bound takes a port of the kernel's choice; a filter can't tell that from AF_UNIX, which is refused with it",
+			"listen"))
+	}
+	return rules
+}
