@@ -190,7 +190,7 @@ func (d *denials) split(t tree, hits []hit) ([]tree, error) {
 		if e.Type()&fs.ModeSymlink != 0 || slices.ContainsFunc(hits, func(h hit) bool { return h.path == p }) {
 			continue // Landlock looks at a link's target, not at the link
 		}
-		inner := slices.DeleteFunc(slices.Clone(hits), func(h hit) bool { return !below(h.path, p) })
+		inner := slices.DeleteFunc(slices.Clone(hits), func(h hit) bool { return !within(h.path, p) })
 		st, err := d.host.Lstat(p)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -218,7 +218,7 @@ func (d *denials) split(t tree, hits []hit) ([]tree, error) {
 // covers says whether a denial takes away path itself.
 func covers(d policy.DenyPath, p string) bool {
 	if !d.Glob {
-		return below(p, d.Pattern)
+		return within(p, d.Pattern)
 	}
 	for {
 		if matchGlob(d.Pattern, p) {
@@ -235,7 +235,7 @@ func covers(d policy.DenyPath, p string) bool {
 // than dir itself.
 func mayMatchBelow(d policy.DenyPath, dir string) bool {
 	if !d.Glob {
-		return d.Pattern != dir && below(d.Pattern, dir)
+		return d.Pattern != dir && within(d.Pattern, dir)
 	}
 	return globReaches(d.Pattern, dir)
 }

@@ -86,12 +86,3 @@ func device(path string, mode fs.FileMode) bool {
 	return mode&fs.ModeDevice != 0 ||
 		mode.IsDir() && (path == "/dev" || strings.HasPrefix(path, "/dev/"))
 }
-
-// below says whether path is dir or lies below it. Both are absolute and
-// without "." and "..".
-func below(path, dir string) bool {
-	if dir == "/" || path == dir {
-		return true
-	}
-	return strings.HasPrefix(path, dir) && path[len(dir)] == '/'
-}

@@ -21,7 +21,7 @@ func mergeRules(rules []PathRule) []PathRule {
 		for i++; i < len(sorted) && sorted[i].Path == r.Path; i++ {
 			r.Rights |= sorted[i].Rights
 		}
-		for len(open) > 0 && !below(r.Path, open[len(open)-1].path) {
+		for len(open) > 0 && !within(r.Path, open[len(open)-1].path) {
 			open = open[:len(open)-1]
 		}
 		var have uint64

@@ -1,0 +1,239 @@
+package enforce_test
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// place is a directory tree for one test: what lies in "in" is allowed, what
+// lies in "out" is not.
+type place struct {
+	dir, in, out string
+	policy       *policy.Resolved
+}
+
+// newPlace makes a place whose policy allows programs to run and "in" to be
+// read, written and executed.
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &place{dir: dir, in: dir + "/in", out: dir + "/out"}
+	for _, d := range []string{p.in, p.out, p.in + "/sub"} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range []string{p.in + "/file", p.out + "/file"} {
+		if err := os.WriteFile(f, []byte("secret\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.policy = &policy.Resolved{OS: "linux", Dir: p.in, Net: policy.ResolvedNet{Mode: policy.NetOpen}}
+	for _, d := range []string{"/usr", "/bin", "/lib", "/lib64", "/etc", self(t)} {
+		p.allow(t, policy.Read|policy.Exec, d)
+	}
+	p.allow(t, policy.Read, "/proc")
+	p.allow(t, policy.Read|policy.Write, "/dev/null")
+	p.allow(t, policy.Read|policy.Write|policy.Exec, p.in)
+	return p
+}
+
+// self is the test binary.
+func self(t *testing.T) string {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exe
+}
+
+func fileID(t *testing.T, path string) (policy.FileID, fs.FileMode) {
+	t.Helper()
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		t.Fatalf("lstat %s: %v", path, err)
+	}
+	info, err := os.Lstat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return policy.FileID{Dev: st.Dev, Ino: st.Ino}, info.Mode().Type()
+}
+
+// allow adds a rule; what is not there or a link to what is allowed anyway is
+// left out.
+func (p *place) allow(t *testing.T, access policy.Access, path string) {
+	t.Helper()
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return
+	}
+	id, mode := fileID(t, real)
+	p.policy.Paths = append(p.policy.Paths, policy.Path{Path: real, Access: access, ID: id, Mode: mode,
+		Rule: policy.Rule{Path: path, Access: access, Origin: policy.Origin{Source: "test"}}})
+}
+
+// host is the real file system.
+func host() *policy.Host {
+	return &policy.Host{
+		OS:      "linux",
+		ReadDir: os.ReadDir,
+		Lstat: func(path string) (policy.Stat, error) {
+			info, err := os.Lstat(path)
+			if err != nil {
+				return policy.Stat{}, err
+			}
+			st := info.Sys().(*syscall.Stat_t)
+			return policy.Stat{Mode: info.Mode(), ID: policy.FileID{Dev: st.Dev, Ino: st.Ino}}, nil
+		},
+	}
+}
+
+// plan is the place's policy on this machine.
+func (p *place) plan() *enforce.Plan {
+	return enforce.NewPlan(p.policy, enforce.Probe(), host())
+}
+
+// run starts a program, confined when plan is not nil, and returns its exit
+// status and what it wrote.
+func run(t *testing.T, plan *enforce.Plan, c *fork.Command) (syscall.WaitStatus, string) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	null, err := os.Open("/dev/null")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	c.Files = []*os.File{null, w, w}
+	var proc *fork.Process
+	if plan == nil {
+		proc, err = fork.Start(c)
+	} else {
+		proc, err = plan.Start(c)
+	}
+	w.Close()
+	if err != nil {
+		t.Fatalf("start %s: %v", c.Path, err)
+	}
+	defer proc.Close()
+	out, _ := io.ReadAll(r)
+	for {
+		ev, err := proc.Next()
+		if err != nil {
+			t.Fatalf("wait for %s: %v", c.Path, err)
+		}
+		if ev.Kind == fork.Exited {
+			return ev.Status, string(out)
+		}
+	}
+}
+
+// try lets the test binary do an act and returns the kernel's answer.
+func (p *place) try(t *testing.T, plan *enforce.Plan, name string, args ...string) syscall.Errno {
+	t.Helper()
+	exe := self(t)
+	ws, out := run(t, plan, &fork.Command{
+		Path: exe, Args: append([]string{exe}, args...), Dir: p.in,
+		Env: []string{"ZSBX_TEST_ACT=" + name, "GOMAXPROCS=1", "GODEBUG=" + os.Getenv("GODEBUG")},
+	})
+	switch {
+	case ws.Signaled():
+		return errnoSignal + syscall.Errno(ws.Signal())
+	case ws.ExitStatus() >= exitNoAct:
+		t.Fatalf("%s %q: exit status %d: %s", name, args, ws.ExitStatus(), out)
+	}
+	return syscall.Errno(ws.ExitStatus())
+}
+
+// errnoSignal is added to the number of the signal that ended an act.
+const errnoSignal = 1000
+
+// sh runs a shell command line.
+func (p *place) sh(t *testing.T, plan *enforce.Plan, script string) (int, string) {
+	t.Helper()
+	ws, out := run(t, plan, &fork.Command{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Dir: p.in,
+		Env: []string{"PATH=/usr/bin:/bin:/usr/sbin:/sbin", "HOME=" + p.in, "TMPDIR=" + p.in, "OUT=" + p.out, "LC_ALL=C.UTF-8"}})
+	if ws.Signaled() {
+		return 128 + int(ws.Signal()), out
+	}
+	return ws.ExitStatus(), strings.TrimSpace(out)
+}
+
+// needLandlock skips a test on a kernel that is too old for a version.
+func needLandlock(t *testing.T, version int) {
+	t.Helper()
+	if have := enforce.Probe().Landlock; have < version {
+		t.Skipf("Landlock ABI %d is needed, this kernel has %d", version, have)
+	}
+}
+
+func TestStartConfined(t *testing.T) {
+	needLandlock(t, 1)
+	p := newPlace(t)
+	plan := p.plan()
+	if err := plan.Err(nil); err != nil {
+		t.Fatal(err)
+	}
+	if status, out := p.sh(t, nil, `cat "$OUT/file"`); status != 0 {
+		t.Fatalf("control: exit status %d: %s", status, out)
+	}
+	if status, out := p.sh(t, plan, `cat "$OUT/file"`); status == 0 {
+		t.Errorf("reading outside worked: %s", out)
+	}
+	if status, out := p.sh(t, plan, `cat file && echo more >>file && mv file sub/ && rm sub/file && mkdir d && rmdir d`); status != 0 {
+		t.Errorf("inside: exit status %d: %s", status, out)
+	}
+	if status, out := p.sh(t, plan, `touch "$OUT/new"`); status == 0 {
+		t.Errorf("writing outside worked: %s", out)
+	}
+}
+
+func TestPathChanged(t *testing.T) {
+	needLandlock(t, 1)
+	for name, change := range map[string]func(p *place) error{
+		"another directory": func(p *place) error {
+			return errors.Join(os.Rename(p.in, p.in+".old"), os.Mkdir(p.in, 0o755))
+		},
+		"a link": func(p *place) error {
+			return errors.Join(os.Rename(p.in, p.in+".old"), os.Symlink(p.out, p.in))
+		},
+		"gone": func(p *place) error { return os.Rename(p.in, p.in+".old") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			plan := p.plan()
+			if err := change(p); err != nil {
+				t.Fatal(err)
+			}
+			c := &fork.Command{Path: "/bin/true", Args: []string{"true"}}
+			_, err := plan.Start(c)
+			var pe *enforce.PathError
+			if !errors.As(err, &pe) || !errors.Is(err, enforce.ErrPathChanged) || pe.Path != p.in {
+				t.Errorf("got %v, want ErrPathChanged for %s", err, p.in)
+			}
+			if len(c.Steps) != 0 || len(c.Cleanup) != 0 {
+				t.Error("the command was changed")
+			}
+		})
+	}
+}

@@ -1,0 +1,22 @@
+package enforce_test
+
+import (
+	"os"
+	"testing"
+)
+
+// The exit statuses of an act that did not get as far as the kernel.
+const (
+	exitNoAct = 200 + iota
+	exitError
+)
+
+// TestMain lets the test binary stand in for the programs that are confined:
+// with an act named in the environment it does that act and exits with the
+// error number that the kernel gave, 0 for success.
+func TestMain(m *testing.M) {
+	if name := os.Getenv("ZSBX_TEST_ACT"); name != "" {
+		os.Exit(act(name, os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
