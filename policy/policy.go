@@ -63,8 +63,9 @@ type Deny struct {
 // Named is a string that remembers where it was written: a preset's name, an
 // environment variable's name or glob, the path of a Unix socket.
 type Named struct {
-	Value  string
-	Origin Origin
+	Value    string
+	Optional bool // a socket that may be missing, as with Rule.Optional
+	Origin   Origin
 }
 
 // Port is a TCP port, 1 to 65535.

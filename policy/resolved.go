@@ -45,6 +45,12 @@ type Resolved struct {
 	EnvDrop []string // names of the caller's variables that the command does not get, sorted
 	Limits  Limits
 	Presets []Named // the presets in use, the detected ones included
+
+	// Warnings are what was asked for without effect. They have no Err.
+	Warnings Errors
+
+	env  Env  // as merged, for Policy
+	host Host // where it was resolved; its functions are nil in one made by hand
 }
 
 // Path allows Access on one inode and, when it is a directory, on all below.
@@ -54,7 +60,19 @@ type Path struct {
 	Mode   fs.FileMode // type bits only
 	ID     FileID
 	Rule   Rule // as written
+
+	// Written is Rule.Path made absolute, before symbolic links were
+	// followed.
+	Written string
+	// Links are the symbolic links that lead from Written to Path, each
+	// with a canonical directory, in the order they were followed.
+	Links []string
 }
+
+// Outside reports whether symbolic links led to a place that does not lie
+// where the rule was written: the rule says one thing and allows another,
+// so it must be shown with both.
+func (p *Path) Outside() bool { return !within(p.Path, p.Written) }
 
 // DenyPath is a resolved denial. Pattern is absolute; when Glob is false it
 // is a canonical path, which need not exist.
@@ -64,7 +82,8 @@ type DenyPath struct {
 	Deny    Deny // as written
 }
 
-// Skip is an optional rule that was left out, and why.
+// Skip is an optional rule that was left out, and why. An optional socket is
+// told as a rule without access.
 type Skip struct {
 	Rule   Rule
 	Reason string

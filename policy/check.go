@@ -1,0 +1,205 @@
+package policy
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// checker makes a Policy of a tree. It goes on after an error, so that all
+// of them are seen at once.
+type checker struct {
+	loc   *locator
+	errs  Errors
+	rules int
+}
+
+func (c *checker) fail(off int, code Code, format string, args ...any) {
+	c.errs = append(c.errs, &Error{Origin: c.loc.at(off), Code: code, Msg: fmt.Sprintf(format, args...)})
+}
+
+// count adds a rule and complains about the first one too many.
+func (c *checker) count(off int) {
+	if c.rules++; c.rules == MaxRules+1 {
+		c.fail(off, CodeLimit, "more than %d rules", MaxRules)
+	}
+}
+
+// is checks a value's type.
+func (c *checker) is(n *node, kind nodeKind, what string) bool {
+	if n.kind == kind {
+		return true
+	}
+	c.fail(n.off, CodeType, "%s must be %s, not %s", what, kind, n.kind)
+	return false
+}
+
+// unknown reports a key that the table does not have.
+func (c *checker) unknown(f *field, table string, known ...string) {
+	where := "at the top level"
+	if table != "" {
+		where = "in [" + strings.TrimSuffix(table, ".") + "]"
+	}
+	c.errs = append(c.errs, &Error{
+		Origin: c.loc.at(f.off), Code: CodeUnknownKey,
+		Msg:  fmt.Sprintf("unknown key %s %s", strconv.Quote(f.key), where),
+		Hint: "the keys there are " + strings.Join(known, ", "),
+	})
+}
+
+// policy checks the whole file, or with prefix "linux." or "macos." the
+// overrides for one system, which have the same tables.
+func (c *checker) policy(n *node, prefix string) *Policy {
+	p := &Policy{}
+	if !c.is(n, tableNode, cmpOr(strings.TrimSuffix(prefix, "."), "a policy")) {
+		return p
+	}
+	for i := range n.fields {
+		f := &n.fields[i]
+		switch {
+		case f.key == "presets":
+			p.Presets = c.names(f.val, prefix+"presets", checkPresetName)
+		case f.key == "fs":
+			c.fs(f.val, prefix+"fs", &p.FS)
+		case f.key == "net":
+			c.net(f.val, prefix+"net", &p.Net)
+		case f.key == "env":
+			c.env(f.val, prefix+"env", &p.Env)
+		case f.key == "limits":
+			c.limits(f.val, prefix+"limits", &p.Limits)
+		case f.key == "linux" && prefix == "":
+			p.Linux = c.policy(f.val, "linux.")
+		case f.key == "macos" && prefix == "":
+			p.MacOS = c.policy(f.val, "macos.")
+		case prefix == "":
+			c.unknown(f, "", "presets", "fs", "net", "env", "limits", "linux", "macos")
+		default:
+			c.unknown(f, prefix, "presets", "fs", "net", "env", "limits")
+		}
+	}
+	return p
+}
+
+// cmpOr is cmp.Or for two strings.
+func cmpOr(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+func (c *checker) fs(n *node, table string, fs *FS) {
+	if !c.is(n, tableNode, table) {
+		return
+	}
+	for i := range n.fields {
+		f := &n.fields[i]
+		what := table + "." + f.key
+		switch f.key {
+		case "ro":
+			fs.Rules = append(fs.Rules, c.paths(f.val, what, Read)...)
+		case "rox":
+			fs.Rules = append(fs.Rules, c.paths(f.val, what, Read|Exec)...)
+		case "rw":
+			fs.Rules = append(fs.Rules, c.paths(f.val, what, Read|Write|Exec)...)
+		case "rw_noexec":
+			fs.Rules = append(fs.Rules, c.paths(f.val, what, Read|Write)...)
+		case "deny":
+			for _, d := range c.names(f.val, what, checkDeny) {
+				fs.Deny = append(fs.Deny, Deny{Pattern: d.Value, Origin: d.Origin})
+			}
+		case "system":
+			c.system(f.val, what, &fs.System)
+		default:
+			c.unknown(f, table, "ro", "rox", "rw", "rw_noexec", "deny", "system")
+		}
+	}
+}
+
+func (c *checker) system(n *node, table string, s *System) {
+	if !c.is(n, tableNode, table) {
+		return
+	}
+	for i := range n.fields {
+		f := &n.fields[i]
+		what := table + "." + f.key
+		switch f.key {
+		case "executable":
+			s.Executable = c.paths(f.val, what, Read|Exec)
+		case "read_only":
+			s.ReadOnly = c.paths(f.val, what, Read)
+		case "read_write":
+			s.ReadWrite = c.paths(f.val, what, Read|Write)
+		default:
+			c.unknown(f, table, "executable", "read_only", "read_write")
+		}
+	}
+}
+
+// paths reads a list of paths. An entry is a string, or a table with path and
+// optional. The result is not nil even when the list is empty.
+func (c *checker) paths(n *node, what string, a Access) []Rule {
+	rules := []Rule{}
+	if !c.is(n, arrayNode, what) {
+		return rules
+	}
+	for _, item := range n.items {
+		if path, optional, ok := c.entry(item, what, checkPath); ok {
+			rules = append(rules, Rule{Path: path, Access: a, Optional: optional, Origin: c.loc.at(item.off)})
+		}
+	}
+	return rules
+}
+
+// entry reads one path of a list.
+func (c *checker) entry(n *node, what string, check func(string) error) (path string, optional, ok bool) {
+	c.count(n.off)
+	if n.kind != tableNode {
+		path, ok = c.text(n, "an entry of "+what, check)
+		return path, false, ok
+	}
+	for i := range n.fields {
+		f := &n.fields[i]
+		switch f.key {
+		case "path":
+			path, ok = c.text(f.val, "path", check)
+		case "optional":
+			if c.is(f.val, boolNode, "optional") {
+				optional = f.val.text == "true"
+			}
+		default:
+			c.unknown(f, what, "path", "optional")
+		}
+	}
+	if n.get("path") == nil {
+		c.fail(n.off, CodeValue, "an entry of %s without a path", what)
+	}
+	return path, optional, ok
+}
+
+// text reads a string and checks what it says.
+func (c *checker) text(n *node, what string, check func(string) error) (string, bool) {
+	if !c.is(n, stringNode, what) {
+		return "", false
+	}
+	if err := check(n.text); err != nil {
+		c.fail(n.off, CodeValue, "%s", err.Error())
+		return "", false
+	}
+	return n.text, true
+}
+
+// names reads a list of strings; nil when it is empty.
+func (c *checker) names(n *node, what string, check func(string) error) []Named {
+	if !c.is(n, arrayNode, what) {
+		return nil
+	}
+	var names []Named
+	for _, item := range n.items {
+		c.count(item.off)
+		if s, ok := c.text(item, "an entry of "+what, check); ok {
+			names = append(names, Named{Value: s, Origin: c.loc.at(item.off)})
+		}
+	}
+	return names
+}

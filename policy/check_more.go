@@ -1,0 +1,149 @@
+package policy
+
+import (
+	"strconv"
+	"strings"
+)
+
+func (c *checker) net(n *node, table string, net *Net) {
+	if !c.is(n, tableNode, table) {
+		return
+	}
+	for i := range n.fields {
+		f := &n.fields[i]
+		what := table + "." + f.key
+		switch f.key {
+		case "allow":
+			if c.is(f.val, boolNode, what) {
+				net.Allow = &Flag{Value: f.val.text == "true", Origin: c.loc.at(f.val.off)}
+			}
+		case "connect_tcp":
+			net.ConnectTCP = c.ports(f.val, what)
+		case "bind_tcp":
+			net.BindTCP = c.ports(f.val, what)
+		case "unix":
+			net.Unix = c.sockets(f.val, what)
+		default:
+			c.unknown(f, table, "allow", "connect_tcp", "bind_tcp", "unix")
+		}
+	}
+}
+
+// ports reads a list of TCP ports; not nil even when it is empty.
+func (c *checker) ports(n *node, what string) []Port {
+	ports := []Port{}
+	if !c.is(n, arrayNode, what) {
+		return ports
+	}
+	for _, item := range n.items {
+		c.count(item.off)
+		if !c.is(item, integerNode, "an entry of "+what) {
+			continue
+		}
+		number, err := parseInteger(item.text)
+		if err != nil || number < 1 || number > 65535 {
+			c.fail(item.off, CodeValue, "port %s is not between 1 and 65535", item.text)
+			continue
+		}
+		ports = append(ports, Port{Number: uint16(number), Origin: c.loc.at(item.off)})
+	}
+	return ports
+}
+
+// parseInteger reads an integer of TOML or JSON: decimal without leading
+// zeros, and TOML's 0x, 0o, 0b and underscores.
+func parseInteger(s string) (int64, error) {
+	if digits := strings.TrimLeft(s, "+-"); len(digits) > 1 && digits[0] == '0' && digits[1] <= '9' {
+		return 0, strconv.ErrSyntax
+	}
+	return strconv.ParseInt(s, 0, 64)
+}
+
+// sockets reads a list of socket paths.
+func (c *checker) sockets(n *node, what string) []Named {
+	if !c.is(n, arrayNode, what) {
+		return nil
+	}
+	var names []Named
+	for _, item := range n.items {
+		if path, optional, ok := c.entry(item, what, checkPath); ok {
+			names = append(names, Named{Value: path, Optional: optional, Origin: c.loc.at(item.off)})
+		}
+	}
+	return names
+}
+
+func (c *checker) env(n *node, table string, env *Env) {
+	if !c.is(n, tableNode, table) {
+		return
+	}
+	for i := range n.fields {
+		f := &n.fields[i]
+		what := table + "." + f.key
+		switch f.key {
+		case "mode":
+			if mode, ok := c.text(f.val, what, checkEnvMode); ok {
+				env.Mode, env.From = EnvMode(mode), c.loc.at(f.val.off)
+			}
+		case "allow":
+			env.Allow = c.names(f.val, what, checkEnvGlob)
+		case "set":
+			env.Set = c.vars(f.val, what)
+		default:
+			c.unknown(f, table, "mode", "allow", "set")
+		}
+	}
+}
+
+func (c *checker) vars(n *node, table string) []Var {
+	if !c.is(n, tableNode, table) {
+		return nil
+	}
+	var vars []Var
+	for i := range n.fields {
+		f := &n.fields[i]
+		c.count(f.off)
+		if err := checkEnvName(f.key); err != nil {
+			c.fail(f.off, CodeValue, "%s", err.Error())
+			continue
+		}
+		if value, ok := c.text(f.val, table+"."+f.key, checkEnvValue); ok {
+			vars = append(vars, Var{Name: f.key, Value: value, Origin: c.loc.at(f.off)})
+		}
+	}
+	return vars
+}
+
+func (c *checker) limits(n *node, table string, l *Limits) {
+	if !c.is(n, tableNode, table) {
+		return
+	}
+	for i := range n.fields {
+		f := &n.fields[i]
+		what := table + "." + f.key
+		switch f.key {
+		case "timeout":
+			if !c.is(f.val, stringNode, what) {
+				continue
+			}
+			d, err := ParseTimeout(f.val.text)
+			if err != nil {
+				c.fail(f.val.off, CodeValue, "%s", err.Error())
+				continue
+			}
+			l.Timeout, l.TimeoutFrom = d, c.loc.at(f.val.off)
+		case "max_output":
+			if f.val.kind != integerNode && !c.is(f.val, stringNode, what) {
+				continue
+			}
+			size, err := ParseSize(f.val.text)
+			if err != nil {
+				c.fail(f.val.off, CodeValue, "%s", err.Error())
+				continue
+			}
+			l.MaxOutput, l.MaxOutputFrom = size, c.loc.at(f.val.off)
+		default:
+			c.unknown(f, table, "timeout", "max_output")
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package policy
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+)
+
+const (
+	// MaxFileSize is the most that a policy file may hold, in bytes. It is
+	// some hundred times what ten thousand typical rules need less one: a
+	// larger file is a mistake.
+	MaxFileSize = 1 << 20
+	// MaxRules is how many rules one policy file, and all that was asked
+	// for by hand together, may have.
+	MaxRules = 10_000
+)
+
+// DecodeTOML reads a policy written in TOML. Name stands in the origins. All
+// errors are found in one go: the error is an Errors then, each of them with
+// line and column. The policy is nil exactly when the error is not.
+//
+// Decoding looks at nothing but the text: whether the paths exist and what
+// they lead to is for Resolve to find out.
+func DecodeTOML(name string, r io.Reader) (*Policy, error) {
+	return decode(name, r, parseTOML)
+}
+
+// DecodeJSON reads a policy written in JSON: the same keys, the same meaning
+// and the same errors as with DecodeTOML.
+func DecodeJSON(name string, r io.Reader) (*Policy, error) {
+	return decode(name, r, parseJSON)
+}
+
+// DecodeFile reads a policy file: JSON if its name ends in ".json", else
+// TOML. Only a regular file of at most MaxFileSize is read, so that a FIFO or
+// a device can neither block nor feed us.
+func DecodeFile(path string) (*Policy, error) {
+	f, err := openRegular(path)
+	if err != nil {
+		return nil, Errors{{Origin: Origin{Source: path}, Code: CodeFile, Msg: "policy file", Err: err}}
+	}
+	defer f.Close()
+	if strings.HasSuffix(path, ".json") {
+		return DecodeJSON(path, f)
+	}
+	return DecodeTOML(path, f)
+}
+
+// decode is DecodeTOML and DecodeJSON.
+func decode(name string, r io.Reader, parse func(*locator) (*node, Errors)) (*Policy, error) {
+	var buf bytes.Buffer
+	if _, err := buf.ReadFrom(io.LimitReader(r, MaxFileSize+1)); err != nil {
+		return nil, Errors{{Origin: Origin{Source: name}, Code: CodeFile, Msg: "reading the policy", Err: err}}
+	}
+	if buf.Len() > MaxFileSize {
+		return nil, Errors{{Origin: Origin{Source: name}, Code: CodeLimit,
+			Msg: fmt.Sprintf("larger than %d bytes", MaxFileSize)}}
+	}
+	loc := newLocator(name, buf.Bytes())
+	if e := loc.checkText(); e != nil {
+		return nil, Errors{e}
+	}
+	root, errs := parse(loc)
+	c := &checker{loc: loc, errs: errs}
+	var p *Policy
+	if root != nil {
+		p = c.policy(root, "")
+	}
+	if err := c.errs.err(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}

@@ -1,0 +1,139 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+)
+
+// Denials. A pattern without wildcards is a path, which need not exist yet: a
+// relative one is taken from the working directory. A pattern with wildcards
+// is anchored in the same way: "**/.env" is any .env below the working
+// directory, "~/**/id_*" any below the home directory. A backslash takes the
+// meaning off the character after it.
+
+// checkDeny says what is wrong with a denial as it is written. One that can
+// never match is wrong: whoever wrote it believes that something is denied.
+func checkDeny(s string) error {
+	if err := checkPath(s); err != nil {
+		return err
+	}
+	if s[0] == '!' {
+		return fmt.Errorf("denial %q: denials cannot be taken back (a file of that name is %q)", s, `\`+s)
+	}
+	wild := false
+	for name := range strings.SplitSeq(s, "/") {
+		if wild && name == ".." {
+			return fmt.Errorf(`denial %q can never match: no path has ".." after its directories are known`, s)
+		}
+		if _, err := parseSegment(escapeVariables(name)); err != nil {
+			return fmt.Errorf("denial %w", err)
+		}
+		wild = wild || isGlob(name)
+	}
+	return nil
+}
+
+// escapeVariables hides the braces of ${NAME} from the glob parser.
+func escapeVariables(s string) string {
+	if !strings.Contains(s, "${") {
+		return s
+	}
+	var b strings.Builder
+	for i := strings.IndexByte(s, '$'); i >= 0; i = strings.IndexByte(s, '$') {
+		_, n := variableName(s[i+1:])
+		b.WriteString(s[:i])
+		b.WriteString("v")
+		s = s[i+1+n:]
+	}
+	b.WriteString(s)
+	return b.String()
+}
+
+// deny resolves one denial.
+func (rs *resolver) deny(d Deny) (DenyPath, error) {
+	if err := checkDeny(d.Pattern); err != nil {
+		return DenyPath{}, err
+	}
+	whole, err := rs.x.pattern(d.Pattern)
+	if err != nil {
+		return DenyPath{}, err
+	}
+	fixed, glob := splitGlob(whole)
+	if strings.Contains(glob+"/", "/../") {
+		return DenyPath{}, fmt.Errorf("denial %q can never match", d.Pattern)
+	}
+	abs := path.Clean(fixed)
+	pl, err := rs.w.walk(abs)
+	if err != nil {
+		return DenyPath{}, fmt.Errorf("%s: %w", d.Pattern, err)
+	}
+	if glob == "" {
+		if pl.path == "/" {
+			return DenyPath{}, errors.New("denying / leaves nothing to run")
+		}
+		return DenyPath{Pattern: pl.path, Deny: d}, nil
+	}
+	dir := escapeGlob(pl.path)
+	if dir == "/" {
+		dir = ""
+	}
+	pattern := path.Clean(dir + "/" + glob)
+	if pattern == "/**" || pattern == "/*" {
+		return DenyPath{}, fmt.Errorf("denying %s leaves nothing to run", pattern)
+	}
+	if _, err := ParseGlob(pattern); err != nil {
+		return DenyPath{}, err
+	}
+	return DenyPath{Pattern: pattern, Glob: true, Deny: d}, nil
+}
+
+// pattern expands a denial to an absolute pattern. What "~" and variables
+// stand for is taken literally, wildcards included.
+func (x *expander) pattern(s string) (string, error) {
+	base, rest, err := x.base(s)
+	if err != nil {
+		return "", err
+	}
+	rest, err = x.variables(rest, escapeGlob)
+	switch {
+	case err != nil:
+		return "", err
+	case base != "":
+		return escapeGlob(base) + "/" + rest, nil
+	case strings.HasPrefix(rest, "/"):
+		return rest, nil
+	}
+	return escapeGlob(x.host.Dir) + "/" + rest, nil
+}
+
+// splitGlob cuts a pattern before its first name with a wildcard and takes
+// the backslashes off the first part.
+func splitGlob(s string) (fixed, glob string) {
+	for start := 0; start <= len(s); {
+		end := len(s)
+		if i := strings.IndexByte(s[start:], '/'); i >= 0 {
+			end = start + i
+		}
+		if isGlob(s[start:end]) {
+			fixed, glob = s[:start], s[start:]
+			break
+		}
+		start = end + 1
+	}
+	if glob == "" {
+		fixed = s
+	}
+	if strings.IndexByte(fixed, '\\') < 0 {
+		return fixed, glob
+	}
+	var b strings.Builder
+	for i := 0; i < len(fixed); i++ {
+		if fixed[i] == '\\' && i+1 < len(fixed) {
+			i++
+		}
+		b.WriteByte(fixed[i])
+	}
+	return b.String(), glob
+}

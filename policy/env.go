@@ -1,0 +1,167 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// environment makes the command's environment of the caller's.
+func (rs *resolver) environment(env *Env) {
+	if env.Mode != "" {
+		if err := checkEnvMode(string(env.Mode)); err != nil {
+			rs.fail(env.From, CodeValue, "", err)
+			return
+		}
+	}
+	for _, n := range env.Allow {
+		if err := checkEnvGlob(n.Value); err != nil {
+			rs.fail(n.Origin, CodeValue, "", err)
+		}
+	}
+	f := envFilter{env: env, vars: make(map[string]envVar, len(rs.host.Env)+8)}
+	f.mode = EnvMode(cmpOr(string(env.Mode), string(EnvScrubbed)))
+	f.agent = rs.allowedAgent()
+	for _, e := range rs.host.Env {
+		f.caller(e)
+	}
+	f.private(rs.host)
+	for _, v := range env.Set {
+		if err := checkEnvName(v.Name); err != nil {
+			rs.fail(v.Origin, CodeValue, "", err)
+		} else if err := checkEnvValue(v.Value); err != nil {
+			rs.fail(v.Origin, CodeValue, "", err)
+		}
+		f.vars[v.Name] = envVar{v.Value, true}
+	}
+	rs.r.Env = make([]string, 0, len(f.vars))
+	for name, v := range f.vars {
+		if v.keep {
+			rs.r.Env = append(rs.r.Env, name+"="+v.value)
+		} else {
+			rs.r.EnvDrop = append(rs.r.EnvDrop, name)
+		}
+	}
+	slices.SortFunc(rs.r.Env, compareEnv)
+	slices.Sort(rs.r.EnvDrop)
+	rs.r.Warnings = append(rs.r.Warnings, f.warnings...)
+}
+
+// compareEnv orders NAME=VALUE by name.
+func compareEnv(a, b string) int {
+	an, _, _ := strings.Cut(a, "=")
+	bn, _, _ := strings.Cut(b, "=")
+	return strings.Compare(an, bn)
+}
+
+// allowedAgent is the caller's SSH_AUTH_SOCK if the policy lets the command
+// connect to it.
+func (rs *resolver) allowedAgent() string {
+	if len(rs.r.Net.Unix) == 0 {
+		return ""
+	}
+	sock, err := rs.x.lookup("SSH_AUTH_SOCK")
+	if err != nil || !strings.HasPrefix(sock, "/") {
+		return ""
+	}
+	pl, err := rs.w.walk(sock)
+	if err != nil || pl.gone != "" {
+		return ""
+	}
+	for i := range rs.r.Net.Unix {
+		if within(pl.path, rs.r.Net.Unix[i].Path) {
+			return sock
+		}
+	}
+	return ""
+}
+
+// envFilter decides about one variable after the other.
+type envFilter struct {
+	env      *Env
+	mode     EnvMode
+	agent    string // value of SSH_AUTH_SOCK to pass on
+	vars     map[string]envVar
+	warnings Errors
+}
+
+// envVar is what was decided about a variable.
+type envVar struct {
+	value string
+	keep  bool
+}
+
+// caller decides about an entry of the caller's environment. Of two with one
+// name the first counts, as for getenv(3); what is not NAME=VALUE is dropped.
+func (f *envFilter) caller(entry string) {
+	name, value, ok := strings.Cut(entry, "=")
+	if !ok || name == "" || strings.IndexByte(entry, 0) >= 0 {
+		return
+	}
+	if _, seen := f.vars[name]; !seen {
+		f.vars[name] = envVar{value, f.passes(name, value)}
+	}
+}
+
+// passes decides whether a variable of the caller's reaches the command. What
+// steers a loader or looks like a secret is not meant by a glob: it has to be
+// named in full.
+func (f *envFilter) passes(name, value string) bool {
+	if f.mode == EnvInherit {
+		return true
+	}
+	named, matched := f.allowed(name)
+	loader := steersLoader(name)
+	if loader && f.mode == EnvScrubbed {
+		if named != nil {
+			f.warnings = append(f.warnings, &Error{
+				Origin: named.Origin, Code: CodeRefused,
+				Msg:  fmt.Sprintf("%s was not passed on: it makes programs load other code", name),
+				Hint: fmt.Sprintf(`--env %s=VALUE sets it`, name),
+			})
+		}
+		return false
+	}
+	if named != nil {
+		return true
+	}
+	if name == "SSH_AUTH_SOCK" && f.agent == value && value != "" && f.mode != EnvVars {
+		return true
+	}
+	if !matched && f.mode != EnvSanitized && !(f.mode == EnvScrubbed && scrubbedKeeps(name)) {
+		return false
+	}
+	return !loader && !secretName(name) && !hasURLPassword(value)
+}
+
+// allowed finds a variable in Env.Allow: by its full name, or by a glob.
+func (f *envFilter) allowed(name string) (named *Named, matched bool) {
+	for i := range f.env.Allow {
+		a := &f.env.Allow[i]
+		if a.Value == name {
+			return a, true
+		}
+		matched = matched || matchName(a.Value, name)
+	}
+	return nil, matched
+}
+
+// private points the variables for temporary files into the private
+// directory, and PWD to the working directory. What the policy names in full
+// is left as it is.
+func (f *envFilter) private(h *Host) {
+	set := func(name, value string) {
+		if named, _ := f.allowed(name); named == nil {
+			f.vars[name] = envVar{value, true}
+		}
+	}
+	if h.TempDir != "" {
+		for _, name := range [...]string{"TMPDIR", "TMP", "TEMP", "TMUX_TMPDIR"} {
+			set(name, h.TempDir)
+		}
+		set("XDG_RUNTIME_DIR", h.TempDir+"/run")
+	}
+	if f.mode != EnvVars {
+		set("PWD", h.Dir)
+	}
+}

@@ -1,0 +1,101 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Code names a kind of error. Codes are stable: they stand in JSON output.
+type Code string
+
+// The codes of an Error.
+const (
+	CodeSyntax        Code = "syntax"        // not TOML or not JSON
+	CodeUnknownKey    Code = "unknown-key"   // a key that the format does not have
+	CodeDuplicate     Code = "duplicate-key" // a key given twice
+	CodeType          Code = "wrong-type"    // a string where a list belongs
+	CodeValue         Code = "bad-value"     // port 70000, an empty path
+	CodeLimit         Code = "too-large"     // too many rules, too large a file
+	CodeFile          Code = "bad-file"      // a policy file that cannot be read or is not a file
+	CodeMissing       Code = "missing-path"  // a path that does not exist on this machine
+	CodePath          Code = "bad-path"      // a path that cannot be resolved: a loop, no permission
+	CodeVariable      Code = "unset-variable"
+	CodeContradiction Code = "contradiction" // two settings that exclude each other
+	CodeRefused       Code = "refused"       // a rule that would break what zsbx relies on
+	CodeMore          Code = "more"          // how many errors were left out
+)
+
+// Error is one thing that is wrong with a policy, and where it was written.
+type Error struct {
+	Origin Origin
+	Code   Code
+	Msg    string // lower-case, no full stop
+	Hint   string // what to type instead; may be ""
+	Err    error  // the cause, or nil
+}
+
+// Error is "origin: message".
+func (e *Error) Error() string {
+	msg := e.Msg
+	if e.Err != nil {
+		msg += ": " + e.Err.Error()
+	}
+	if o := e.Origin.String(); o != "" {
+		return o + ": " + msg
+	}
+	return msg
+}
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Errors are all that is wrong with a policy, sorted by place. It is never
+// empty when it is returned as an error.
+type Errors []*Error
+
+// Error has one line for each.
+func (es Errors) Error() string {
+	lines := make([]string, len(es))
+	for i, e := range es {
+		lines[i] = e.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap lets errors.As find each of them.
+func (es Errors) Unwrap() []error {
+	errs := make([]error, len(es))
+	for i, e := range es {
+		errs[i] = e
+	}
+	return errs
+}
+
+// maxErrors bounds a report: whoever feeds us the wrong file needs to see
+// that, not a hundred thousand lines.
+const maxErrors = 100
+
+// err returns es as an error: sorted by place where they come from the same
+// source, without repetitions, cut at maxErrors, and nil when there are none.
+func (es Errors) err() error {
+	if len(es) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(es, func(a, b *Error) int {
+		if a.Origin.Source != b.Origin.Source {
+			return 0
+		}
+		if a.Origin.Line != b.Origin.Line {
+			return a.Origin.Line - b.Origin.Line
+		}
+		return a.Origin.Column - b.Origin.Column
+	})
+	if n := len(es) - maxErrors; n > 0 {
+		es = append(es[:maxErrors:maxErrors], &Error{
+			Origin: Origin{Source: es[0].Origin.Source},
+			Code:   CodeMore, Msg: fmt.Sprintf("%d more errors", n),
+		})
+	}
+	return es
+}

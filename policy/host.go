@@ -1,0 +1,72 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"runtime"
+	"strconv"
+	"strings"
+)
+
+// ThisHost describes the running system, with the process's own working
+// directory, home directory and environment. TempDir is left empty.
+func ThisHost() (Host, error) { return HostIn("") }
+
+// HostIn is ThisHost with another working directory for the command; "" is
+// the process's own. A relative one is taken from that. It is an error if the
+// directory does not exist.
+func HostIn(dir string) (Host, error) {
+	h := Host{Env: os.Environ(), ReadDir: os.ReadDir, ReadFile: os.ReadFile}
+	switch runtime.GOOS {
+	case "linux":
+		h.OS = "linux"
+	case "darwin":
+		h.OS = "macos"
+	default:
+		return Host{}, fmt.Errorf("policies for %s: %w", runtime.GOOS, errors.ErrUnsupported)
+	}
+	h.Lstat, h.Readlink = lstat, os.Readlink
+	if home := os.Getenv("HOME"); path.IsAbs(home) {
+		h.Home = path.Clean(home)
+	} else if passwd, err := os.ReadFile("/etc/passwd"); err == nil {
+		h.Home = homeFromPasswd(string(passwd), os.Getuid())
+	}
+	if !path.IsAbs(dir) {
+		wd, err := workingDirectory()
+		if err != nil {
+			return Host{}, err
+		}
+		dir = wd + "/" + dir
+	}
+	pl, err := newWalker(&h, 8).walk(dir)
+	switch {
+	case err != nil:
+		return Host{}, fmt.Errorf("working directory %s: %w", dir, err)
+	case pl.gone != "":
+		return Host{}, fmt.Errorf("working directory: %s: %w", pl.whyGone(dir), fs.ErrNotExist)
+	case !pl.stat.Mode.IsDir():
+		return Host{}, fmt.Errorf("working directory: %s is not a directory", dir)
+	}
+	h.Dir = pl.path
+	return h, nil
+}
+
+// homeFromPasswd finds a user's home directory in the text of a passwd(5)
+// file. Users who are not in it, as those of a directory service, have none
+// here: asking the C library would need cgo.
+func homeFromPasswd(passwd string, uid int) string {
+	for line := range strings.Lines(passwd) {
+		f := strings.Split(strings.TrimSuffix(line, "\n"), ":")
+		if len(f) == 7 && f[2] == strconv.Itoa(uid) && path.IsAbs(f[5]) {
+			return path.Clean(f[5])
+		}
+	}
+	return ""
+}
+
+// ErrNoDirectory says that the process's working directory has been deleted,
+// or lies outside what it can see.
+var ErrNoDirectory = errors.New("the working directory does not exist any more (-C DIR names another)")

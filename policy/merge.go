@@ -1,0 +1,125 @@
+package policy
+
+import "slices"
+
+// Merge adds policies up, the first one the weakest: lists add up, scalars of
+// a later policy override those of an earlier one, a category of FS.System
+// replaces the earlier one's. Order and origins are kept, no rule is lost.
+// The arguments are not changed and share no memory with the result; nil
+// counts as empty.
+//
+// What a later policy says for every system also overrides what an earlier
+// one says for one system only.
+func Merge(ps ...*Policy) *Policy {
+	sum := &Policy{}
+	for _, p := range ps {
+		if p == nil {
+			continue
+		}
+		sum.Linux = mergeSystem(sum.Linux, p, p.Linux)
+		sum.MacOS = mergeSystem(sum.MacOS, p, p.MacOS)
+		sum.add(p)
+	}
+	return sum
+}
+
+// mergeSystem adds one system's overrides to the sum of those before, of
+// which the scalars give way to what p says for all systems.
+func mergeSystem(sum, p, own *Policy) *Policy {
+	if sum == nil && own == nil {
+		return nil
+	}
+	if sum == nil {
+		sum = &Policy{}
+	}
+	if p.Net.Allow != nil {
+		sum.Net.Allow = nil
+	}
+	if p.Env.Mode != "" {
+		sum.Env.Mode, sum.Env.From = "", Origin{}
+	}
+	sum.Env.Set = slices.DeleteFunc(sum.Env.Set, func(v Var) bool {
+		return slices.ContainsFunc(p.Env.Set, func(w Var) bool { return v.Name == w.Name })
+	})
+	if p.Limits.saysTimeout() {
+		sum.Limits.Timeout, sum.Limits.TimeoutFrom = 0, Origin{}
+	}
+	if p.Limits.saysMaxOutput() {
+		sum.Limits.MaxOutput, sum.Limits.MaxOutputFrom = 0, Origin{}
+	}
+	if p.FS.System.Executable != nil {
+		sum.FS.System.Executable = nil
+	}
+	if p.FS.System.ReadOnly != nil {
+		sum.FS.System.ReadOnly = nil
+	}
+	if p.FS.System.ReadWrite != nil {
+		sum.FS.System.ReadWrite = nil
+	}
+	if own != nil {
+		sum.add(own)
+	}
+	return sum
+}
+
+// saysTimeout reports whether the timeout was given at all: 0 may be written
+// to lift an earlier one.
+func (l *Limits) saysTimeout() bool { return l.Timeout != 0 || l.TimeoutFrom != Origin{} }
+
+func (l *Limits) saysMaxOutput() bool { return l.MaxOutput != 0 || l.MaxOutputFrom != Origin{} }
+
+// add merges p, without its parts for single systems, over sum.
+func (sum *Policy) add(p *Policy) {
+	sum.Presets = append(sum.Presets, p.Presets...)
+	sum.FS.Rules = append(sum.FS.Rules, p.FS.Rules...)
+	sum.FS.Deny = append(sum.FS.Deny, p.FS.Deny...)
+	replaceRules(&sum.FS.System.Executable, p.FS.System.Executable)
+	replaceRules(&sum.FS.System.ReadOnly, p.FS.System.ReadOnly)
+	replaceRules(&sum.FS.System.ReadWrite, p.FS.System.ReadWrite)
+	if p.Net.Allow != nil {
+		allow := *p.Net.Allow
+		sum.Net.Allow = &allow
+	}
+	addPorts(&sum.Net.ConnectTCP, p.Net.ConnectTCP)
+	addPorts(&sum.Net.BindTCP, p.Net.BindTCP)
+	sum.Net.Unix = append(sum.Net.Unix, p.Net.Unix...)
+	if p.Env.Mode != "" {
+		sum.Env.Mode, sum.Env.From = p.Env.Mode, p.Env.From
+	}
+	sum.Env.Allow = append(sum.Env.Allow, p.Env.Allow...)
+	sum.Env.Set = append(sum.Env.Set, p.Env.Set...)
+	if p.Limits.saysTimeout() {
+		sum.Limits.Timeout, sum.Limits.TimeoutFrom = p.Limits.Timeout, p.Limits.TimeoutFrom
+	}
+	if p.Limits.saysMaxOutput() {
+		sum.Limits.MaxOutput, sum.Limits.MaxOutputFrom = p.Limits.MaxOutput, p.Limits.MaxOutputFrom
+	}
+}
+
+// replaceRules copies a list unless it is nil; an empty one stays one.
+func replaceRules(to *[]Rule, from []Rule) {
+	if from != nil {
+		*to = append(make([]Rule, 0, len(from)), from...)
+	}
+}
+
+// addPorts appends a list unless it is nil; an empty one makes an empty one.
+func addPorts(to *[]Port, from []Port) {
+	if from != nil {
+		*to = append(append(make([]Port, 0, len(*to)+len(from)), *to...), from...)
+	}
+}
+
+// on gives the policy with the overrides for one system put over it.
+func (p *Policy) on(os string) *Policy {
+	flat := Merge(p)
+	own := flat.Linux
+	if os == "macos" {
+		own = flat.MacOS
+	}
+	flat.Linux, flat.MacOS = nil, nil
+	if own != nil {
+		flat.add(own)
+	}
+	return flat
+}

@@ -1,0 +1,231 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"syscall"
+)
+
+// sourceTemp is the origin of the rule for Host.TempDir.
+const sourceTemp = "private temporary directory"
+
+// Resolve finds out what the policy means on one machine: it puts the
+// overrides for the machine's system over the rest, expands and canonicalises
+// every path, and settles network, environment and limits. It looks at the
+// machine through h alone and changes nothing.
+//
+// ".." in a path as written is taken lexically, before symbolic links are
+// followed: "a/link/../b" is "a/b". What is not there is an error, but for
+// optional rules, which are listed in Skipped. All errors are found in one
+// go: the error is an Errors. The result is nil exactly when the error is
+// not.
+//
+// Nothing may be written in /proc or /sys/fs/cgroup: there a command could
+// get away from being tracked. A rule for a directory above them is not
+// refused; package enforce leaves them out.
+func (p *Policy) Resolve(h Host) (*Resolved, error) {
+	if err := h.check(); err != nil {
+		return nil, Errors{{Code: CodeValue, Msg: "host", Err: err}}
+	}
+	flat := p.on(h.OS)
+	rules := flat.paths()
+	rs := &resolver{
+		r:    &Resolved{OS: h.OS, Dir: h.Dir, Home: h.Home, TempDir: h.TempDir, host: h, env: flat.Env},
+		host: &h, w: newWalker(&h, 2*len(rules)),
+	}
+	rs.x = expander{host: &h}
+	if n := flat.asked(rules); n > MaxRules {
+		return nil, Errors{{Code: CodeLimit, Msg: fmt.Sprintf("%d rules: the most is %d", n, MaxRules)}}
+	}
+	rs.r.Paths = make([]Path, 0, len(rules)+1)
+	for _, rule := range rules {
+		rs.rule(rule)
+	}
+	rs.denials(flat.FS.Deny)
+	rs.net(&flat.Net)
+	rs.sockets(flat.Net.Unix)
+	rs.environment(&flat.Env)
+	rs.r.Limits, rs.r.Presets = flat.Limits, flat.Presets
+	if err := rs.errs.err(); err != nil {
+		return nil, err
+	}
+	return rs.r, nil
+}
+
+// check says what is wrong with a Host.
+func (h *Host) check() error {
+	switch {
+	case h.OS != "linux" && h.OS != "macos":
+		return fmt.Errorf("OS is %q, not linux or macos", h.OS)
+	case !path.IsAbs(h.Dir) || path.Clean(h.Dir) != h.Dir:
+		return fmt.Errorf("the working directory %q is not an absolute path", h.Dir)
+	case h.Home != "" && !path.IsAbs(h.Home):
+		return fmt.Errorf("the home directory %q is not an absolute path", h.Home)
+	case h.TempDir != "" && !path.IsAbs(h.TempDir):
+		return fmt.Errorf("the temporary directory %q is not an absolute path", h.TempDir)
+	case h.Lstat == nil || h.Readlink == nil:
+		return errors.New("it cannot look at files")
+	}
+	return nil
+}
+
+// paths are all rules for paths, the system's categories first, each with the
+// access of its category.
+func (p *Policy) paths() []Rule {
+	s := &p.FS.System
+	rules := make([]Rule, 0, len(s.Executable)+len(s.ReadOnly)+len(s.ReadWrite)+len(p.FS.Rules))
+	for _, part := range []struct {
+		rules  []Rule
+		access Access
+	}{{s.Executable, Read | Exec}, {s.ReadOnly, Read}, {s.ReadWrite, Read | Write}} {
+		for _, r := range part.rules {
+			r.Access = part.access
+			rules = append(rules, r)
+		}
+	}
+	return append(rules, p.FS.Rules...)
+}
+
+// asked is the number of rules that are not the baseline's or a preset's.
+func (p *Policy) asked(rules []Rule) int {
+	n := len(p.FS.Deny) + len(p.Net.ConnectTCP) + len(p.Net.BindTCP) + len(p.Net.Unix) + len(p.Env.Allow) + len(p.Env.Set)
+	for i := range rules {
+		if !rules[i].Optional {
+			n++
+		}
+	}
+	return n
+}
+
+// resolver is one run of Resolve.
+type resolver struct {
+	r    *Resolved
+	host *Host
+	x    expander
+	w    *walker
+	errs Errors
+}
+
+func (rs *resolver) fail(o Origin, code Code, hint string, err error) {
+	rs.errs = append(rs.errs, &Error{Origin: o, Code: code, Msg: err.Error(), Hint: hint})
+}
+
+// rule resolves one rule.
+func (rs *resolver) rule(rule Rule) {
+	if rule.Access&(Read|Write|Exec) == 0 || rule.Access&^(Read|Write|Exec) != 0 {
+		rs.fail(rule.Origin, CodeValue, "", fmt.Errorf("path %q has no access that is known", rule.Path))
+		return
+	}
+	p, ok := rs.path(rule)
+	if !ok {
+		return
+	}
+	if err := rs.refuse(&p); err != nil {
+		rs.fail(rule.Origin, CodeRefused, "", err)
+		return
+	}
+	rs.r.Paths = append(rs.r.Paths, p)
+}
+
+// path finds what a rule names, or reports why it cannot.
+func (rs *resolver) path(rule Rule) (Path, bool) {
+	written, err := rs.x.absolute(rule.Path)
+	if err != nil {
+		var unset *unsetError
+		switch {
+		case errors.As(err, &unset) && rule.Optional:
+			rs.skip(rule, err.Error())
+		case errors.As(err, &unset):
+			rs.fail(rule.Origin, CodeVariable, `"$$" stands for a dollar sign`, fmt.Errorf("path %q: %w", rule.Path, err))
+		case rule.Optional && rs.host.Home == "" && strings.HasPrefix(rule.Path, "~"):
+			rs.skip(rule, "the home directory is not known")
+		default:
+			rs.fail(rule.Origin, CodeValue, "", err)
+		}
+		return Path{}, false
+	}
+	pl, err := rs.w.walk(written)
+	reason, code, hint := "", CodePath, ""
+	switch {
+	case errors.Is(err, syscall.ELOOP):
+		reason = fmt.Sprintf("%s: too many symbolic links, or a loop of them", written)
+	case err != nil:
+		reason = fmt.Sprintf("%s: %v", written, err)
+	case pl.gone != "":
+		reason, code, hint = pl.whyGone(written), CodeMissing, "--ignore-missing leaves out what does not exist"
+	default:
+		return Path{
+			Path: pl.path, Access: rule.Access, Mode: pl.stat.Mode.Type(), ID: pl.stat.ID,
+			Rule: rule, Written: written, Links: pl.links,
+		}, true
+	}
+	if rule.Optional {
+		rs.skip(rule, reason)
+	} else {
+		rs.fail(rule.Origin, code, hint, errors.New(reason))
+	}
+	return Path{}, false
+}
+
+// whyGone tells why there is nothing at the path that was written.
+func (pl *place) whyGone(written string) string {
+	why := pl.at + " " + pl.gone
+	if written == pl.at {
+		return why
+	}
+	return written + ": " + why
+}
+
+func (rs *resolver) skip(rule Rule, reason string) {
+	rs.r.Skipped = append(rs.r.Skipped, Skip{Rule: rule, Reason: reason})
+}
+
+// refuse says which rules would break what zsbx relies on.
+func (rs *resolver) refuse(p *Path) error {
+	if rs.host.OS != "linux" {
+		return nil
+	}
+	for _, link := range p.Links {
+		if (link == "/proc/self" || link == "/proc/thread-self") && within(p.Path, "/proc") {
+			return fmt.Errorf("%s would be the directory of zsbx itself, not of the command: allow /proc instead", p.Written)
+		}
+	}
+	if p.Access&Write == 0 {
+		return nil
+	}
+	for _, dir := range [...]string{"/proc", "/sys/fs/cgroup"} {
+		if within(p.Path, dir) {
+			return fmt.Errorf("%s must not be writable: tracking and the sandbox itself rely on %s", p.Path, dir)
+		}
+	}
+	return nil
+}
+
+// within reports whether an absolute clean path is dir or lies below it.
+func within(p, dir string) bool {
+	if dir == "/" {
+		return true
+	}
+	return strings.HasPrefix(p, dir) && (len(p) == len(dir) || p[len(dir)] == '/')
+}
+
+// denials resolves what is denied.
+func (rs *resolver) denials(deny []Deny) {
+	if len(deny) > 0 {
+		rs.r.Deny = make([]DenyPath, 0, len(deny))
+	}
+	for _, d := range deny {
+		dp, err := rs.deny(d)
+		var unset *unsetError
+		switch {
+		case errors.As(err, &unset):
+			rs.fail(d.Origin, CodeVariable, `"$$" stands for a dollar sign`, fmt.Errorf("denial %q: %w", d.Pattern, err))
+		case err != nil:
+			rs.fail(d.Origin, CodeValue, "", err)
+		default:
+			rs.r.Deny = append(rs.r.Deny, dp)
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package policy
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"syscall"
+)
+
+// maxLinks is how many symbolic links the kernel follows in one path
+// (path_resolution(7)).
+const maxLinks = 40
+
+// place is where a path leads.
+type place struct {
+	path  string   // canonical: without symbolic links, "." and ".."
+	stat  Stat     // of what is there
+	gone  string   // "does not exist" or the like; "" when there is something
+	at    string   // the part of the path that gone is said of
+	links []string // the symbolic links that were followed, canonical but for themselves
+}
+
+// walker resolves symbolic links through a Host, as path_resolution(7) says.
+// What it saw it remembers, so that ten thousand paths below one directory
+// cost one look at that directory; it must not outlive one resolution.
+type walker struct {
+	host *Host
+	seen map[string]*place // by canonical directory and name
+}
+
+func newWalker(h *Host, size int) *walker {
+	return &walker{host: h, seen: make(map[string]*place, size)}
+}
+
+// walk resolves a clean absolute path. Where it does not exist, the longest
+// part that does is resolved and the rest put after it. The error is for
+// paths that cannot be resolved at all: loops and directories that the caller
+// may not search.
+func (w *walker) walk(p string) (place, error) {
+	return w.follow("", p, 0)
+}
+
+// follow resolves p from the canonical directory dir ("" is the root), depth
+// links deep.
+func (w *walker) follow(dir, p string, depth int) (place, error) {
+	if depth > maxLinks {
+		return place{}, syscall.ELOOP
+	}
+	absolute := strings.HasPrefix(p, "/")
+	if absolute {
+		dir = ""
+	}
+	cur, stale := place{path: dir, stat: Stat{Mode: fs.ModeDir}}, true
+	for start, end := 0, 0; start < len(p); start = end + 1 {
+		end = len(p)
+		if i := strings.IndexByte(p[start:], '/'); i >= 0 {
+			end = start + i
+		}
+		name := p[start:end]
+		if name == "" || name == "." {
+			continue
+		}
+		if !cur.stat.Mode.IsDir() {
+			cur.gone, cur.at = "is not a directory", cur.path
+			cur.path, cur.stat = join(cur.path, p[start:]), Stat{}
+			return cur, nil
+		}
+		if name == ".." {
+			cur.path, cur.stat, stale = parent(cur.path), Stat{Mode: fs.ModeDir}, true
+			continue
+		}
+		// No copy is made while the path is canonical as it stands.
+		full := p[:end]
+		if !absolute || p[:start-1] != cur.path {
+			full = cur.path + "/" + name
+		}
+		next, err := w.step(cur.path, full, depth)
+		if err != nil {
+			return place{}, err
+		}
+		links := cur.links
+		cur, stale = *next, false
+		if len(links) > 0 {
+			cur.links = append(links[:len(links):len(links)], next.links...)
+		}
+		if len(cur.links) > maxLinks {
+			return place{}, syscall.ELOOP
+		}
+		if cur.gone != "" {
+			cur.path = join(cur.path, p[end:])
+			return cur, nil
+		}
+		if cur.path == "/" {
+			cur.path = ""
+		}
+	}
+	if cur.path == "" {
+		cur.path, stale = "/", true
+	}
+	if stale {
+		st, err := w.host.Lstat(cur.path)
+		if err != nil {
+			return place{}, err
+		}
+		cur.stat = st
+	}
+	return cur, nil
+}
+
+// step looks at one name in a canonical directory; full is the path of it.
+// The result is shared: it must not be changed.
+func (w *walker) step(dir, full string, depth int) (*place, error) {
+	if pl := w.seen[full]; pl != nil {
+		return pl, nil
+	}
+	pl := &place{path: full, at: full}
+	st, err := w.host.Lstat(full)
+	switch {
+	case err == nil && st.Mode&fs.ModeSymlink != 0:
+		target, err := w.host.Readlink(full)
+		if err != nil {
+			return nil, err
+		}
+		to, err := w.follow(dir, target, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		*pl = to
+		pl.links = append([]string{full}, to.links...)
+		if target == "" {
+			pl.gone = "does not exist"
+		}
+	case err == nil:
+		pl.stat = st
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		pl.gone = "does not exist"
+	default:
+		return nil, err
+	}
+	w.seen[full] = pl
+	return pl, nil
+}
+
+// parent is the directory above a canonical one; the root, "", is its own.
+func parent(dir string) string {
+	return dir[:max(strings.LastIndexByte(dir, '/'), 0)]
+}
+
+// join puts the rest of a path, from a slash on, after a directory. Nothing
+// is there, so ".." can only be taken as it is written.
+func join(dir, rest string) string {
+	for name := range strings.SplitSeq(rest, "/") {
+		switch name {
+		case "", ".":
+		case "..":
+			dir = parent(dir)
+		default:
+			dir += "/" + name
+		}
+	}
+	if dir == "" {
+		return "/"
+	}
+	return dir
+}
