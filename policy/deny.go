@@ -23,11 +23,11 @@ func checkDeny(s string) error {
 		return fmt.Errorf("denial %q: denials cannot be taken back (a file of that name is %q)", s, `\`+s)
 	}
 	wild := false
-	for name := range strings.SplitSeq(s, "/") {
+	for name := range strings.SplitSeq(escapeVariables(s), "/") {
 		if wild && name == ".." {
 			return fmt.Errorf(`denial %q can never match: no path has ".." after its directories are known`, s)
 		}
-		if _, err := parseSegment(escapeVariables(name)); err != nil {
+		if _, err := parseSegment(name); err != nil {
 			return fmt.Errorf("denial %w", err)
 		}
 		wild = wild || isGlob(name)
@@ -43,6 +43,7 @@ func escapeVariables(s string) string {
 	var b strings.Builder
 	for i := strings.IndexByte(s, '$'); i >= 0; i = strings.IndexByte(s, '$') {
 		_, n := variableName(s[i+1:])
+		n = max(n, defaultLen(s[i+1:]))
 		b.WriteString(s[:i])
 		b.WriteString("v")
 		s = s[i+1+n:]
@@ -92,6 +93,9 @@ func (rs *resolver) deny(d Deny) (DenyPath, error) {
 // pattern expands a denial to an absolute pattern. What "~" and variables
 // stand for is taken literally, wildcards included.
 func (x *expander) pattern(s string) (string, error) {
+	if strings.Contains(s, ":-") {
+		s = expandDefault(x.host, s)
+	}
 	base, rest, err := x.base(s)
 	if err != nil {
 		return "", err

@@ -10,10 +10,7 @@ import (
 // "cwd" and variables are replaced, what is relative is taken from the
 // working directory, "." and ".." are removed. Symbolic links are the
 // walker's.
-type expander struct {
-	host *Host
-	vars map[string]string // Host.Env, made when the first variable is met
-}
+type expander struct{ host *Host }
 
 // unsetError says that a path uses a variable that has no value.
 type unsetError struct{ name string }
@@ -34,6 +31,9 @@ func (x *expander) absolute(s string) (string, error) {
 func (x *expander) expand(s string) (string, error) {
 	if s[0] == '/' && strings.IndexByte(s, '$') < 0 {
 		return path.Clean(s), nil
+	}
+	if strings.Contains(s, ":-") {
+		s = expandDefault(x.host, s)
 	}
 	base, rest, err := x.base(s)
 	if err != nil {
@@ -80,10 +80,29 @@ func checkVariables(s string) error {
 		}
 		_, n := variableName(rest[i+1:])
 		if n == 0 {
+			n = defaultLen(rest[i+1:])
+		}
+		if n == 0 {
 			return fmt.Errorf(`path %q: "$" without a variable's name (a dollar sign is "$$")`, s)
 		}
 		rest = rest[i+1+n:]
 	}
+}
+
+// defaultLen is the length of {NAME:-word} at the start of s, or 0.
+func defaultLen(s string) int {
+	if !strings.HasPrefix(s, "{") {
+		return 0
+	}
+	end := closingBrace(s, 1)
+	if end < 0 {
+		return 0
+	}
+	name, word, ok := strings.Cut(s[1:end], ":-")
+	if got, n := variableName(name); !ok || n == 0 || got != name || checkVariables(word) != nil {
+		return 0
+	}
+	return end + 1
 }
 
 // variableName reads what follows a dollar sign: NAME, {NAME}, or a second
@@ -149,16 +168,7 @@ func (x *expander) lookup(name string) (string, error) {
 	case "PWD":
 		return x.host.Dir, nil
 	}
-	if x.vars == nil {
-		x.vars = make(map[string]string, len(x.host.Env))
-		for _, e := range x.host.Env {
-			name, value, ok := strings.Cut(e, "=")
-			if _, seen := x.vars[name]; ok && !seen {
-				x.vars[name] = value
-			}
-		}
-	}
-	value := x.vars[name]
+	value := x.host.getenv(name)
 	if value == "" && name == "HOME" {
 		value = x.host.Home
 	}

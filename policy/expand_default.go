@@ -65,11 +65,12 @@ func firstAbsolute(list string) string {
 	return strings.TrimRight(first, "/")
 }
 
-// getenv is the value of a variable in the caller's environment, or "".
+// getenv is the value of a variable in the caller's environment, or "". Of
+// two with one name the first counts, as for getenv(3).
 func (h *Host) getenv(name string) string {
-	for i := len(h.Env) - 1; i >= 0; i-- {
-		if n, v, ok := strings.Cut(h.Env[i], "="); ok && n == name {
-			return v
+	for _, e := range h.Env {
+		if len(e) > len(name) && e[len(name)] == '=' && e[:len(name)] == name {
+			return e[len(name)+1:]
 		}
 	}
 	return ""

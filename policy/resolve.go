@@ -43,6 +43,7 @@ func (p *Policy) Resolve(h Host) (*Resolved, error) {
 	for _, rule := range rules {
 		rs.rule(rule)
 	}
+	rs.guard()
 	rs.denials(flat.FS.Deny)
 	rs.net(&flat.Net)
 	rs.sockets(flat.Net.Unix)
@@ -161,12 +162,29 @@ func (rs *resolver) path(rule Rule) (Path, bool) {
 			Rule: rule, Written: written, Links: pl.links,
 		}, true
 	}
+	if rule.Create && code == CodeMissing {
+		made := rule
+		made.Path = pl.path
+		rs.r.Create = append(rs.r.Create, made)
+	}
 	if rule.Optional {
 		rs.skip(rule, reason)
 	} else {
 		rs.fail(rule.Origin, code, hint, errors.New(reason))
 	}
 	return Path{}, false
+}
+
+// guard puts what presets opened through guardPresets.
+func (rs *resolver) guard() {
+	for i := range rs.r.Paths {
+		if strings.HasPrefix(rs.r.Paths[i].Rule.Origin.Source, "preset ") {
+			var skipped []Skip
+			rs.r.Paths, skipped = rs.host.guardPresets(rs.r.Paths)
+			rs.r.Skipped = append(rs.r.Skipped, skipped...)
+			return
+		}
+	}
 }
 
 // whyGone tells why there is nothing at the path that was written.
@@ -201,14 +219,6 @@ func (rs *resolver) refuse(p *Path) error {
 		}
 	}
 	return nil
-}
-
-// within reports whether an absolute clean path is dir or lies below it.
-func within(p, dir string) bool {
-	if dir == "/" {
-		return true
-	}
-	return strings.HasPrefix(p, dir) && (len(p) == len(dir) || p[len(dir)] == '/')
 }
 
 // denials resolves what is denied.

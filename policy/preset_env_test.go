@@ -1,0 +1,26 @@
+package policy
+
+import "testing"
+
+// TestPresetEnv checks that no preset asks for variables that scrubbed mode
+// never passes on: it would ask in vain, and the user would be warned of it.
+func TestPresetEnv(t *testing.T) {
+	for _, info := range Presets() {
+		p, err := Preset(info.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range []*Policy{p, p.Linux, p.MacOS} {
+			for _, n := range part.Env.Allow {
+				if steersLoader(n.Value) {
+					t.Errorf("preset %s: %s steers a loader", info.Name, n.Value)
+				}
+				if isGlob(n.Value) {
+					t.Logf("preset %s: glob %s", info.Name, n.Value)
+				} else if secretName(n.Value) {
+					t.Errorf("preset %s: %s looks like a secret", info.Name, n.Value)
+				}
+			}
+		}
+	}
+}
