@@ -1,7 +1,81 @@
 // Package cmd is zsbx's command line: the only package that prints and exits.
-// It decides nothing about security.
+//
+// It turns flags and files into a policy, asks package policy what that means
+// here and package enforce what of it the kernel can hold, and starts, watches
+// and ends the command. It decides nothing about security: what is allowed is
+// package policy's answer, what is held is package enforce's.
+//
+// Every command is built by a newX function that takes the app, the process as
+// zsbx sees it, so that tests can run a command line without a process.
 package cmd
 
+import (
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit statuses of zsbx itself, those of env(1) and timeout(1). A command
+// that was started gives its own.
+const (
+	exitOK        = 0
+	exitNo        = 1   // check, ps, reap: the answer is no
+	exitTimeout   = 124 // the command was ended by --timeout
+	exitFailed    = 125 // zsbx failed, or refused; the command was not run
+	exitCannotRun = 126 // the command was found and can't be executed
+	exitNotFound  = 127 // the command was not found
+	exitSignal    = 128 // plus the number of the signal that ended the command
+)
+
+// app is the process that zsbx runs in.
+type app struct {
+	stdin  *os.File
+	stdout io.Writer
+	stderr io.Writer
+	env    []string // NAME=VALUE
+	say    *voice
+	cfg    settings
+}
+
 // Main runs zsbx with args, without the program's name, and returns the exit
-// status.
-func Main(args []string) int { return 125 }
+// status: the command's own for run, 0 or 1 for what the other commands
+// answer, and otherwise one of those that exec(1p) and timeout(1) use.
+func Main(args []string) int {
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Environ()}
+	return a.main(args)
+}
+
+func (a *app) main(args []string) int {
+	a.say = &voice{w: a.stderr}
+	var err error
+	if a.cfg, err = loadSettings(a.env); err != nil {
+		return a.say.report(err)
+	}
+	a.say.color = a.cfg.color(a.env, a.stderr)
+	root := newRoot(a, args)
+	root.SetArgs(args)
+	return a.say.report(root.Execute())
+}
+
+// Root builds all of zsbx's commands, for programs that write documentation
+// from them. Running them is Main's work.
+func Root() *cobra.Command {
+	a := &app{stdout: io.Discard, stderr: io.Discard}
+	a.say = &voice{w: a.stderr}
+	return newRoot(a, nil)
+}
+
+// getenv gives the last value of name in the caller's environment, as
+// getenv(3) would give the first: duplicates are not expected.
+func (a *app) getenv(name string) string { v, _ := lookupEnv(a.env, name); return v }
+
+// lookupEnv finds name in a list of NAME=VALUE.
+func lookupEnv(env []string, name string) (string, bool) {
+	for _, kv := range env {
+		if len(kv) > len(name) && kv[len(name)] == '=' && kv[:len(name)] == name {
+			return kv[len(name)+1:], true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,135 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// userPolicyFile and projectPolicyFile are where policies are looked for.
+const (
+	userPolicyFile    = "zsbx/policy.toml" // below $XDG_CONFIG_HOME
+	projectPolicyFile = ".zsbx.toml"
+)
+
+// composed is the policy of one run before it is resolved, and where it came
+// from.
+type composed struct {
+	policy *policy.Policy
+	host   policy.Host
+	files  []string // policy files in use, absolute
+}
+
+// compose adds up, in this order, the baseline, the user's policy, the
+// project's, the --policy files, the flags and the presets. argv is the
+// command, as far as presets are detected from it. The error joins all that is
+// wrong with flags and files.
+func (o *policyFlags) compose(a *app, argv []string) (*composed, error) {
+	flags, flagErr := o.policy()
+	dir, dirErr := o.workingDir()
+	if dirErr != nil {
+		return nil, errors.Join(flagErr, dirErr)
+	}
+	c := &composed{host: thisHost(a, dir)}
+	layers, fileErr := o.fileLayers(a, c)
+	if err := errors.Join(flagErr, fileErr); err != nil {
+		return nil, err
+	}
+	if !o.noBaseline {
+		layers = append([]*policy.Policy{policy.Baseline(c.host.OS)}, layers...)
+		layers = append(layers, o.defaults())
+	}
+	layers = append(layers, flags)
+	c.policy = policy.Merge(layers...)
+	return c, nil
+}
+
+// fileLayers reads the policies in files: the user's, the project's, and those
+// of --policy.
+func (o *policyFlags) fileLayers(a *app, c *composed) ([]*policy.Policy, error) {
+	var layers []*policy.Policy
+	var errs []error
+	use := func(file string, p *policy.Policy, err error) {
+		if err != nil {
+			errs = append(errs, coded(codePolicy, err))
+		} else if p != nil {
+			layers = append(layers, p)
+			c.files = append(c.files, file)
+		}
+	}
+	if !o.noBaseline {
+		file := filepath.Join(a.configHome(), userPolicyFile)
+		p, err := policy.DecodeFile(file)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoHome) {
+			p, err = nil, nil
+		}
+		use(file, p, err)
+		base := p
+		if file, err := findProjectPolicy(c.host.Dir); file != "" || err != nil {
+			var p *policy.Policy
+			if err == nil {
+				p, err = a.projectPolicy(file, base)
+			}
+			use(file, p, err)
+		}
+	}
+	for _, f := range o.files {
+		file, err := filepath.Abs(f)
+		var p *policy.Policy
+		if err == nil {
+			p, err = policy.DecodeFile(f)
+		}
+		use(file, p, err)
+	}
+	return layers, errors.Join(errs...)
+}
+
+// defaults are the rules that depend on what the user asked for: without any
+// file rule the working directory can be read and executed.
+func (o *policyFlags) defaults() *policy.Policy {
+	p := &policy.Policy{}
+	if !o.asksForFiles() {
+		p.FS.Rules = append(p.FS.Rules, policy.Rule{
+			Path: ".", Access: policy.Read | policy.Exec, Origin: policy.Origin{Source: "default"},
+		})
+	}
+	if o.sharedTmp {
+		for _, dir := range []string{"/tmp", "/var/tmp"} {
+			p.FS.Rules = append(p.FS.Rules, policy.Rule{
+				Path: dir, Access: policy.Read | policy.Write | policy.Exec, Optional: true, Origin: flagOrigin("--shared-tmp"),
+			})
+		}
+	}
+	return p
+}
+
+// findProjectPolicy finds the project's policy: the nearest .zsbx.toml in dir
+// or above it, up to the root of the repository that dir lies in. Outside of a
+// repository only dir itself counts: nobody's directory above is asked.
+func findProjectPolicy(dir string) (string, error) {
+	found := ""
+	for d := dir; ; d = filepath.Dir(d) {
+		if found == "" {
+			file := filepath.Join(d, projectPolicyFile)
+			switch _, err := os.Lstat(file); {
+			case err == nil:
+				found = file
+			case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission):
+				return "", fmt.Errorf("looking for a project policy: %w", err)
+			}
+		}
+		if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil {
+			return found, nil
+		}
+		if d == dir && found != "" {
+			return found, nil
+		}
+		if d == filepath.Dir(d) {
+			return "", nil
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package cmd
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// flagErrors says all that is wrong with the flags in args. pflag stops at the
+// first mistake, err; the walk here finds the others as well. It goes on to
+// the first word that can't be a flag or the value of one: behind an unknown
+// flag that is only "--".
+func flagErrors(c *cobra.Command, args []string, err error) error {
+	if errors.Is(err, pflag.ErrHelp) {
+		return err
+	}
+	help := c.CommandPath() + " --help"
+	for i, a := range args {
+		if a == c.Name() {
+			args = args[i+1:]
+			break
+		}
+	}
+	var all []error
+	for _, m := range walkFlags(c.Flags(), args) {
+		hint := help
+		if m.suggest != "" {
+			hint = "did you mean --" + m.suggest + "?"
+		}
+		all = append(all, usageHint(hint, "%s", m.msg))
+	}
+	if len(all) == 0 {
+		return usageHint(help, "%w", err)
+	}
+	return errors.Join(all...)
+}
+
+// mistake is one thing that is wrong with the flags.
+type mistake struct{ msg, suggest string }
+
+// walkFlags finds the mistakes in args without stopping at the first.
+func walkFlags(fs *pflag.FlagSet, args []string) []mistake {
+	var all []mistake
+	unknown := false
+	for len(args) > 0 {
+		a := args[0]
+		args = args[1:]
+		if a == "--" {
+			break
+		}
+		if len(a) < 2 || a[0] != '-' {
+			if unknown { // perhaps its value
+				continue
+			}
+			break
+		}
+		flags, value, has := splitFlag(fs, a)
+		for i, f := range flags {
+			last := i == len(flags)-1
+			switch {
+			case f.Flag == nil:
+				unknown = true
+				all = append(all, mistake{"unknown flag " + f.as, nearestFlag(fs, f.as)})
+			case f.NoOptDefVal != "":
+				if last && has {
+					all = append(all, setFlag(f, value)...)
+				}
+			case last && has:
+				all = append(all, setFlag(f, value)...)
+			case len(args) == 0 || args[0] == "--" && f.Value.Type() != "string":
+				all = append(all, mistake{msg: "flag " + f.as + " needs a value"})
+			default:
+				all = append(all, setFlag(f, args[0])...)
+				args = args[1:]
+			}
+		}
+	}
+	return all
+}
+
+// writtenFlag is a flag as somebody wrote it; Flag is nil when there is none
+// of that name.
+type writtenFlag struct {
+	*pflag.Flag
+	as string
+}
+
+// splitFlag reads one word: --name, --name=value, -abc, -avalue, -a=value.
+func splitFlag(fs *pflag.FlagSet, word string) (flags []writtenFlag, value string, has bool) {
+	if name, ok := strings.CutPrefix(word, "--"); ok {
+		name, value, has = strings.Cut(name, "=")
+		return []writtenFlag{{fs.Lookup(name), "--" + name}}, value, has
+	}
+	for i := 1; i < len(word); i++ {
+		f := fs.ShorthandLookup(word[i : i+1])
+		flags = append(flags, writtenFlag{f, "-" + word[i:i+1]})
+		rest := word[i+1:]
+		if f == nil || f.NoOptDefVal == "" && rest != "" || strings.HasPrefix(rest, "=") {
+			return flags, strings.TrimPrefix(rest, "="), rest != ""
+		}
+	}
+	return flags, "", false
+}
+
+func setFlag(f writtenFlag, value string) []mistake {
+	if err := f.Value.Set(value); err != nil {
+		return []mistake{{msg: "flag " + f.as + ": " + quoteArg(value) + " is not a " + f.Value.Type()}}
+	}
+	return nil
+}
+
+// nearestFlag is the name of the flag that as may be a misspelling of, or "".
+func nearestFlag(fs *pflag.FlagSet, as string) string {
+	name := strings.TrimLeft(as, "-")
+	best, at := "", len(name)/3+1
+	fs.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || len(name) < 2 {
+			return
+		}
+		d := distance(name, f.Name)
+		if d < at || d == at && best == "" {
+			best, at = f.Name, d
+		}
+	})
+	return best
+}
+
+// distance is the number of insertions, deletions and substitutions of bytes
+// between a and b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diag := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diag
+			if a[i] != b[j] {
+				cost = min(diag, row[j], row[j+1]) + 1
+			}
+			diag, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,101 @@
+package cmd
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/zsbx/zsbx/enforce"
+)
+
+// The values of --fallback.
+const (
+	fallbackDeny   = "deny"
+	fallbackWarn   = "warn"
+	fallbackPrompt = "prompt"
+)
+
+// acceptGaps decides whether a command may start although some promises can't
+// be kept. Core gaps are refused, warned of or asked about, as --fallback
+// says; missing hardening is one warning, and a refusal with --strict.
+func (o *policyFlags) acceptGaps(a *app, gaps []enforce.Gap) error {
+	var core, hard []enforce.Gap
+	for _, g := range gaps {
+		switch {
+		case slices.Contains(o.allowGaps, g.Name):
+		case g.Kind == enforce.Core || o.strict:
+			core = append(core, g)
+		default:
+			hard = append(hard, g)
+		}
+	}
+	if len(hard) > 0 {
+		a.say.warn("not held on this machine: %s", listGaps(hard))
+	}
+	switch {
+	case len(core) == 0:
+		return nil
+	case o.fallback == fallbackWarn:
+		for _, g := range core {
+			a.say.warn("not held on this machine: %s: %s", g.Promise, g.Why)
+		}
+		return nil
+	case o.fallback == fallbackPrompt:
+		return askGaps(core)
+	}
+	return refuseGaps(core)
+}
+
+// listGaps is one line for all gaps.
+func listGaps(gaps []enforce.Gap) string {
+	l := make([]string, len(gaps))
+	for i, g := range gaps {
+		l[i] = fmt.Sprintf("%s (%s: %s)", g.Promise, g.Name, g.Why)
+	}
+	return strings.Join(l, "; ")
+}
+
+// refuseGaps is the error for gaps that are not accepted.
+func refuseGaps(gaps []enforce.Gap) error {
+	errs := make([]error, len(gaps))
+	for i, g := range gaps {
+		hint := g.Hint
+		if hint == "" {
+			hint = "to run without it: --allow-gap " + g.Name
+		}
+		from := ""
+		if g.Origin.Source != "" {
+			from = " (" + g.Origin.String() + ")"
+		}
+		errs[i] = &failure{
+			code: codeGap, status: exitFailed, hint: hint,
+			err: fmt.Errorf("can't be held on this machine: %s%s: %s", g.Promise, from, g.Why),
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// askGaps asks on the terminal, never on stdin: that belongs to the command,
+// and a script's input is no answer. Without a terminal the answer is no.
+func askGaps(gaps []enforce.Gap) error {
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return refuseGaps(gaps)
+	}
+	defer tty.Close()
+	for _, g := range gaps {
+		fmt.Fprintf(tty, "zsbx: not held on this machine: %s: %s\n", printable(g.Promise), printable(g.Why))
+	}
+	fmt.Fprint(tty, "zsbx: run the command all the same? [y/N] ")
+	answer, err := bufio.NewReader(tty).ReadString('\n')
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		if err == nil {
+			return nil
+		}
+	}
+	return refuseGaps(gaps)
+}

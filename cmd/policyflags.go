@@ -1,0 +1,288 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// policyFlags are the flags of run, profile and check that make a policy.
+// Lists are never split on commas, numbers are checked by parse: a list of
+// strings can't be wrong while pflag reads it, so all mistakes are found.
+type policyFlags struct {
+	ro, rox, rw, rwNoexec, deny []string
+
+	presets       []string
+	noAutoPresets bool
+	files         []string
+
+	noNet, net          bool
+	connectTCP, bindTCP []string
+	unix                []string
+
+	env                  []string
+	cleanEnv, inheritEnv bool
+
+	noBaseline, sharedTmp, ignoreMissing bool
+
+	timeout, maxOutput string
+	chdir              string
+
+	fallback  string
+	allowGaps []string
+	strict    bool
+}
+
+func (o *policyFlags) add(fs *pflag.FlagSet) {
+	fs.StringArrayVar(&o.ro, "ro", nil, "allow reading `PATH` and what is below it")
+	fs.StringArrayVar(&o.rox, "rox", nil, "allow reading and executing `PATH`")
+	fs.StringArrayVar(&o.rw, "rw", nil, "allow reading, writing and executing `PATH`, as a build tree needs")
+	fs.StringArrayVar(&o.rwNoexec, "rw-noexec", nil, "allow reading and writing `PATH`, not executing")
+	fs.StringArrayVar(&o.deny, "deny", nil, "refuse all access to `PATH`, a path or a glob such as '**/.env', wherever it lies")
+	fs.StringArrayVar(&o.presets, "preset", nil, "add the preset `NAME` (see zsbx profile --list)")
+	fs.BoolVar(&o.noAutoPresets, "no-auto-presets", false, "do not detect presets from the command and the working directory")
+	fs.StringArrayVarP(&o.files, "policy", "p", nil, "add the policy `FILE`, TOML or JSON")
+	fs.BoolVar(&o.noNet, "no-net", false, "no network")
+	fs.BoolVar(&o.net, "net", false, "all of the network, whatever policy files say")
+	fs.StringArrayVar(&o.connectTCP, "connect-tcp", nil, "allow connections to the TCP `PORT`, and no other network")
+	fs.StringArrayVar(&o.bindTCP, "bind-tcp", nil, "allow listening on the TCP `PORT`, and no other network")
+	fs.StringArrayVar(&o.unix, "unix", nil, "allow connecting to the Unix socket `PATH`")
+	fs.StringArrayVar(&o.env, "env", nil, "pass the variable `NAME` on, or set NAME=VALUE")
+	fs.BoolVar(&o.cleanEnv, "clean-env", false, "pass no variable on but those of --env")
+	fs.BoolVar(&o.inheritEnv, "inherit-env", false, "pass all variables on")
+	fs.BoolVar(&o.noBaseline, "no-baseline", false, "start from nothing: no system paths, no presets, no private temporary directory")
+	fs.BoolVar(&o.sharedTmp, "shared-tmp", false, "allow /tmp and /var/tmp as they are, instead of a private temporary directory")
+	fs.BoolVar(&o.ignoreMissing, "ignore-missing", false, "skip paths of the other flags that do not exist")
+	fs.StringVarP(&o.chdir, "chdir", "C", "", "run in the directory `DIR`")
+	fs.StringVar(&o.timeout, "timeout", "", "end the command after the time `D`, such as 90s or 10m; exit status 124")
+	fs.StringVar(&o.maxOutput, "max-output", "", "end the command when it has written more than `N` bytes, such as 10MiB, to stdout and stderr together")
+	fs.StringVar(&o.fallback, "fallback", "deny", "when this machine can't keep a promise: `deny`, warn or prompt")
+	fs.StringArrayVar(&o.allowGaps, "allow-gap", nil, "accept the gap `NAME`, as zsbx check calls it")
+	fs.BoolVar(&o.strict, "strict", false, "refuse to run when hardening is missing, too")
+}
+
+// policy turns the flags into a policy. The error joins all mistakes.
+func (o *policyFlags) policy() (*policy.Policy, error) {
+	p := &policy.Policy{}
+	b := flagBuilder{p: p, optional: o.ignoreMissing}
+	b.rules("--ro", o.ro, policy.Read)
+	b.rules("--rox", o.rox, policy.Read|policy.Exec)
+	b.rules("--rw", o.rw, policy.Read|policy.Write|policy.Exec)
+	b.rules("--rw-noexec", o.rwNoexec, policy.Read|policy.Write)
+	for _, pat := range o.deny {
+		if b.notEmpty("--deny", pat) {
+			p.FS.Deny = append(p.FS.Deny, policy.Deny{Pattern: pat, Origin: flagOrigin("--deny")})
+		}
+	}
+	p.Presets = b.named("--preset", o.presets)
+	b.network(o)
+	b.environment(o)
+	b.limits(o)
+	switch o.fallback {
+	case fallbackDeny, fallbackWarn, fallbackPrompt:
+	default:
+		b.fail("--fallback %s: one of deny, warn and prompt is needed", quoteArg(o.fallback))
+	}
+	return p, errors.Join(b.errs...)
+}
+
+// asksForFiles tells whether a flag speaks about files.
+func (o *policyFlags) asksForFiles() bool {
+	return len(o.ro)+len(o.rox)+len(o.rw)+len(o.rwNoexec) > 0
+}
+
+func flagOrigin(name string) policy.Origin { return policy.Origin{Source: name} }
+
+// flagBuilder fills a policy from flags and collects the mistakes.
+type flagBuilder struct {
+	p        *policy.Policy
+	optional bool
+	errs     []error
+}
+
+func (b *flagBuilder) fail(format string, args ...any) {
+	b.errs = append(b.errs, usageErr(format, args...))
+}
+
+func (b *flagBuilder) notEmpty(flag, v string) bool {
+	if v == "" {
+		b.fail("%s: the value is empty", flag)
+	}
+	return v != ""
+}
+
+func (b *flagBuilder) rules(flag string, paths []string, acc policy.Access) {
+	for _, path := range paths {
+		if b.notEmpty(flag, path) {
+			b.p.FS.Rules = append(b.p.FS.Rules, policy.Rule{
+				Path: path, Access: acc, Optional: b.optional, Origin: flagOrigin(flag),
+			})
+		}
+	}
+}
+
+func (b *flagBuilder) named(flag string, values []string) []policy.Named {
+	var l []policy.Named
+	for _, v := range values {
+		if b.notEmpty(flag, v) {
+			l = append(l, policy.Named{Value: v, Origin: flagOrigin(flag)})
+		}
+	}
+	return l
+}
+
+func (b *flagBuilder) network(o *policyFlags) {
+	n := &b.p.Net
+	n.ConnectTCP = b.ports("--connect-tcp", o.connectTCP)
+	n.BindTCP = b.ports("--bind-tcp", o.bindTCP)
+	n.Unix = b.named("--unix", o.unix)
+	switch {
+	case o.net && o.noNet:
+		b.fail("--net and --no-net can't be used together")
+	case o.net && len(o.connectTCP)+len(o.bindTCP) > 0:
+		b.fail("--net can't be used with --connect-tcp or --bind-tcp, which close all other network")
+	case o.net:
+		n.Allow = &policy.Flag{Value: true, Origin: flagOrigin("--net")}
+	case o.noNet:
+		n.Allow = &policy.Flag{Value: false, Origin: flagOrigin("--no-net")}
+	}
+}
+
+// ports reads TCP ports. They are checked here because a uint16 conversion
+// would turn 70000 into 4464.
+func (b *flagBuilder) ports(flag string, values []string) []policy.Port {
+	var l []policy.Port
+	for _, v := range values {
+		n, err := strconv.ParseUint(v, 10, 16)
+		if err != nil || n == 0 {
+			b.fail("%s %s: a port is a number from 1 to 65535", flag, quoteArg(v))
+			continue
+		}
+		l = append(l, policy.Port{Number: uint16(n), Origin: flagOrigin(flag)})
+	}
+	return l
+}
+
+func (b *flagBuilder) environment(o *policyFlags) {
+	e := &b.p.Env
+	switch {
+	case o.cleanEnv && o.inheritEnv:
+		b.fail("--clean-env and --inherit-env can't be used together")
+	case o.cleanEnv:
+		e.Mode, e.From = policy.EnvVars, flagOrigin("--clean-env")
+	case o.inheritEnv:
+		e.Mode, e.From = policy.EnvInherit, flagOrigin("--inherit-env")
+	}
+	for _, v := range o.env {
+		name, value, set := strings.Cut(v, "=")
+		switch {
+		case name == "" || strings.ContainsRune(v, 0):
+			b.fail("--env %s: NAME or NAME=VALUE is needed", quoteArg(v))
+		case set:
+			e.Set = append(e.Set, policy.Var{Name: name, Value: value, Origin: flagOrigin("--env")})
+		default:
+			e.Allow = append(e.Allow, policy.Named{Value: name, Origin: flagOrigin("--env")})
+		}
+	}
+}
+
+func (b *flagBuilder) limits(o *policyFlags) {
+	l := &b.p.Limits
+	if o.timeout != "" {
+		l.Timeout, l.TimeoutFrom = b.duration("--timeout", o.timeout), flagOrigin("--timeout")
+	}
+	if o.maxOutput != "" {
+		n, err := parseBytes(o.maxOutput)
+		if err != nil {
+			b.fail("--max-output %s: %v", quoteArg(o.maxOutput), err)
+		}
+		l.MaxOutput, l.MaxOutputFrom = n, flagOrigin("--max-output")
+	}
+}
+
+func (b *flagBuilder) duration(flag, v string) time.Duration {
+	d, err := parseDuration(v)
+	if err != nil {
+		b.fail("%s %s: %v", flag, quoteArg(v), err)
+	}
+	return d
+}
+
+// parseDuration reads a positive time as time.ParseDuration does, and a bare
+// number as seconds, as timeout(1) does.
+func parseDuration(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if n, e := strconv.ParseFloat(s, 64); e == nil && n < float64(1<<62)/1e9 {
+		d, err = time.Duration(n*float64(time.Second)), nil
+	}
+	if err != nil || d <= 0 {
+		return 0, errors.New("a time is a positive number with a unit, such as 90s, 10m or 1h30m")
+	}
+	return d, nil
+}
+
+// parseBytes reads a positive number of bytes with a unit: k, M, G (powers of
+// 1000, "B" may follow) or Ki, Mi, Gi (powers of 1024).
+func parseBytes(s string) (int64, error) {
+	bad := errors.New("a size is a positive number of bytes, such as 65536, 100kB or 10MiB")
+	digits := strings.TrimRight(s, "BbIiKkMmGgTt")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n <= 0 {
+		return 0, bad
+	}
+	unit := strings.TrimSuffix(strings.ToLower(s[len(digits):]), "b")
+	base := int64(1000)
+	if strings.HasSuffix(unit, "i") {
+		base, unit = 1024, strings.TrimSuffix(unit, "i")
+	}
+	exp := strings.Index("kmgt", unit)
+	if len(unit) > 1 || exp < 0 || unit == "" && base == 1024 {
+		return 0, bad
+	}
+	if unit == "" {
+		return n, nil
+	}
+	for range exp + 1 {
+		if n > (1<<62)/base {
+			return 0, errors.New("the size is too large")
+		}
+		n *= base
+	}
+	return n, nil
+}
+
+// workingDir is the directory that the command will run in, canonical.
+func (o *policyFlags) workingDir() (string, error) {
+	dir, err := os.Getwd()
+	if o.chdir != "" {
+		if dir, err = filepath.Abs(o.chdir); err != nil && filepath.IsAbs(o.chdir) {
+			dir, err = o.chdir, nil
+		}
+	}
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	var st os.FileInfo
+	if err == nil {
+		st, err = os.Stat(dir)
+	}
+	if err == nil && !st.IsDir() {
+		err = errors.New("is not a directory")
+	}
+	if err == nil {
+		return dir, nil
+	}
+	f := &failure{code: codeUsage, status: exitFailed, hint: "zsbx run -C DIR -- COMMAND"}
+	if f.err = fmt.Errorf("the working directory: %w", plainErr(err)); o.chdir != "" {
+		f.err, f.hint = fmt.Errorf("--chdir %s: %w", quoteArg(o.chdir), plainErr(err)), ""
+	}
+	return "", f
+}

@@ -1,0 +1,99 @@
+package cmd
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zsbx/zsbx/enforce"
+)
+
+// profileFlags are the flags of profile.
+type profileFlags struct {
+	policyFlags
+
+	print  bool
+	format string
+	os     string
+	list   bool
+	json   bool
+}
+
+func newProfile(a *app) *cobra.Command {
+	o := &profileFlags{}
+	c := &cobra.Command{
+		Use:   "profile [flags] [--] [COMMAND [ARG...]]",
+		Short: "Show what would be enforced",
+		Long: `Show what run would enforce with the same flags: every path with the flag, the
+file and line, the preset or the baseline that it comes from, the network, the
+environment, the limits, what the kernel is told, and what it can't hold here.
+COMMAND is not run: presets are detected from it.`,
+		Example: `  zsbx profile --print --rw . -- cargo build
+  zsbx profile --format toml --rw . > policy.toml
+  zsbx profile --format sbpl --os macos
+  zsbx profile --list`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(_ *cobra.Command, args []string) error { return o.run(a, args) },
+	}
+	fs := c.Flags()
+	fs.SetInterspersed(false)
+	fs.BoolVar(&o.print, "print", false, "print a table for people (the default)")
+	fs.StringVar(&o.format, "format", "text", "the `FORMAT`: text, toml, json, landlock or sbpl")
+	fs.StringVar(&o.os, "os", "", "print for the system `OS`: linux or macos")
+	fs.BoolVar(&o.list, "list", false, "list the presets")
+	fs.BoolVar(&o.json, "json", false, "the same as --format json")
+	o.policyFlags.add(fs)
+	return c
+}
+
+// formats are the values of --format.
+func formats() []string { return []string{"text", "toml", "json", "landlock", "sbpl"} }
+
+func (o *profileFlags) check() error {
+	b := flagBuilder{}
+	if o.json {
+		o.format = "json"
+	}
+	if !slices.Contains(formats(), o.format) {
+		b.fail("--format %s: one of text, toml, json, landlock and sbpl is needed", quoteArg(o.format))
+	}
+	switch o.os {
+	case "", "linux", "macos":
+	default:
+		b.fail("--os %s: linux or macos is needed", quoteArg(o.os))
+	}
+	if o.print && o.format != "text" {
+		b.fail("--print and --format %s can't be used together", o.format)
+	}
+	return errors.Join(b.errs...)
+}
+
+func (o *profileFlags) run(a *app, argv []string) error {
+	checkErr := o.check()
+	if o.list && checkErr == nil {
+		return a.listPresets(o.format)
+	}
+	c, err := o.compose(a, argv)
+	if err := errors.Join(checkErr, err); err != nil {
+		return err
+	}
+	caps := enforce.Probe()
+	if o.os != "" && o.os != c.host.OS {
+		c.host.OS = o.os
+		caps = assumedCaps(o.os)
+	}
+	resolved, err := c.resolve()
+	if err != nil {
+		return err
+	}
+	return a.printPlan(enforce.NewPlan(resolved, caps, &c.host), o.format)
+}
+
+// assumedCaps are those of a machine with another system than this one.
+func assumedCaps(os string) enforce.Caps {
+	if os == "macos" {
+		return enforce.Caps{OS: os, Seatbelt: true, Arch: "arm64"}
+	}
+	return enforce.Caps{OS: os, Landlock: enforce.MaxABI, Seccomp: true, SeccompNotify: true, Arch: "amd64"}
+}

@@ -1,0 +1,189 @@
+package cmd
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// printPlan prints what will be enforced in one of the formats.
+func (a *app) printPlan(plan *enforce.Plan, format string) error {
+	switch format {
+	case "json":
+		return a.printJSON(planJSON(plan))
+	case "toml":
+		return a.printText(policyTOML(plan.Policy))
+	case "landlock":
+		return a.printLandlock(plan)
+	case "sbpl":
+		return a.printSBPL(plan)
+	}
+	return a.printText(planText(plan))
+}
+
+func (a *app) printText(s string) error {
+	_, err := io.WriteString(a.stdout, s)
+	return writeErr(err)
+}
+
+// table collects rows and writes them in columns.
+type table struct{ rows [][]string }
+
+func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
+
+// write writes the rows, indented, the columns as wide as they need to be; a
+// very long cell moves only the rest of its own row.
+func (t *table) write(b *strings.Builder) {
+	const widest = 60
+	var width []int
+	for _, r := range t.rows {
+		for i, c := range r {
+			if i == len(width) {
+				width = append(width, 0)
+			}
+			if n := utf8.RuneCountInString(c); n <= widest {
+				width[i] = max(width[i], n)
+			}
+		}
+	}
+	for _, r := range t.rows {
+		line := " "
+		for i, c := range r {
+			c = printable(c)
+			line += " " + c
+			if i < len(r)-1 {
+				line += strings.Repeat(" ", 1+max(0, width[i]-utf8.RuneCountInString(c)))
+			}
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+}
+
+// planText is the plan for people.
+func planText(plan *enforce.Plan) string {
+	var b strings.Builder
+	r := plan.Policy
+	section := func(title string, t *table) {
+		if len(t.rows) > 0 {
+			if b.Len() > 0 {
+				b.WriteByte('\n')
+			}
+			b.WriteString(title + "\n")
+			t.write(&b)
+		}
+	}
+	section("allowed paths", pathTable(r))
+	section("denied, wherever they lie", denyTable(r))
+	section("left out: nothing there on this machine", skipTable(r))
+	section("network", netTable(r))
+	section("environment", envTable(r))
+	section("limits", limitTable(r))
+	section("enforced by", layerTable(plan))
+	section("not held on this machine", gapTable(plan))
+	return b.String()
+}
+
+func pathTable(r *policy.Resolved) *table {
+	t := &table{}
+	for _, p := range r.Paths {
+		from := p.Rule.Origin.String()
+		if p.Rule.Path != p.Path {
+			from += "  " + p.Rule.Path
+		}
+		t.row(accessName(p.Access), p.Path, from)
+	}
+	if len(t.rows) == 0 {
+		t.row("none")
+	}
+	return t
+}
+
+// accessName names an access with the flag that gives it.
+func accessName(a policy.Access) string { return strings.ReplaceAll(a.String(), "_", "-") }
+
+func denyTable(r *policy.Resolved) *table {
+	t := &table{}
+	for _, d := range r.Deny {
+		t.row("deny", d.Pattern, d.Deny.Origin.String())
+	}
+	return t
+}
+
+func skipTable(r *policy.Resolved) *table {
+	t := &table{}
+	for _, s := range r.Skipped {
+		t.row(accessName(s.Rule.Access), s.Rule.Path, s.Rule.Origin.String(), s.Reason)
+	}
+	return t
+}
+
+func netTable(r *policy.Resolved) *table {
+	t := &table{}
+	n := r.Net
+	from := n.From.String()
+	switch n.Mode {
+	case policy.NetOpen:
+		t.row("open", "all of it", from)
+	case policy.NetNone:
+		t.row("none", "", from)
+	case policy.NetPorts:
+		t.row("ports", "only the TCP ports below", from)
+	}
+	for _, p := range n.ConnectTCP {
+		t.row("connect", fmt.Sprintf("tcp %d", p.Number), p.Origin.String())
+	}
+	for _, p := range n.BindTCP {
+		t.row("listen", fmt.Sprintf("tcp %d", p.Number), p.Origin.String())
+	}
+	for _, p := range n.Unix {
+		t.row("connect", p.Path, p.Rule.Origin.String())
+	}
+	return t
+}
+
+func envTable(r *policy.Resolved) *table {
+	t := &table{}
+	names := make([]string, 0, len(r.Env))
+	for _, kv := range r.Env {
+		name, _, _ := strings.Cut(kv, "=")
+		names = append(names, name)
+	}
+	t.row("passed", fmt.Sprint(len(names)), wrapWords(names))
+	t.row("left out", fmt.Sprint(len(r.EnvDrop)), wrapWords(r.EnvDrop))
+	return t
+}
+
+// wrapWords joins names with spaces: they are few enough for a line or two of
+// a terminal, and grep finds them all in one.
+func wrapWords(names []string) string { return strings.Join(names, " ") }
+
+func limitTable(r *policy.Resolved) *table {
+	t := &table{}
+	if l := r.Limits; l.Timeout > 0 {
+		t.row("time", l.Timeout.String(), l.TimeoutFrom.String())
+	}
+	if l := r.Limits; l.MaxOutput > 0 {
+		t.row("output", formatBytes(l.MaxOutput), l.MaxOutputFrom.String())
+	}
+	return t
+}
+
+func layerTable(plan *enforce.Plan) *table {
+	t := &table{}
+	for _, l := range plan.Layers {
+		t.row(l.Name, l.Detail)
+	}
+	return t
+}
+
+func gapTable(plan *enforce.Plan) *table {
+	t := &table{}
+	for _, g := range plan.Gaps {
+		t.row(g.Name, string(g.Kind), g.Promise+": "+g.Why)
+	}
+	return t
+}

@@ -1,0 +1,131 @@
+package cmd
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// commands are zsbx's commands, in the order of the help text.
+func commands() []struct {
+	name string
+	make func(*app) *cobra.Command
+} {
+	return []struct {
+		name string
+		make func(*app) *cobra.Command
+	}{
+		{"run", newRun},
+		{"profile", newProfile},
+		{"check", newCheck},
+		{"ps", newPs},
+		{"reap", newReap},
+		{"completion", newCompletion},
+		{"version", newVersion},
+	}
+}
+
+// newRoot builds the command tree. Building all commands and their flags costs
+// more than all else that run does before it forks, so when args starts with
+// the name of a command only that one is built. Help, completion and mistakes
+// get the whole tree.
+func newRoot(a *app, args []string) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "zsbx COMMAND",
+		Short: "Run commands under limits that the kernel enforces",
+		Long: `zsbx runs any command under limits that the kernel enforces, and can always
+find and kill every process that the command left behind. It needs no root, no
+daemon and no image.`,
+		Example: `  zsbx run --rw . -- cargo build
+  zsbx profile --print
+  zsbx check
+  zsbx reap --all`,
+		SilenceErrors:         true,
+		SilenceUsage:          true,
+		DisableFlagsInUseLine: true,
+		Args:                  cobra.ArbitraryArgs,
+		CompletionOptions:     cobra.CompletionOptions{DisableDefaultCmd: true},
+	}
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return c.Help()
+		}
+		return unknownCommand(c, args)
+	}
+	root.Flags().BoolP("version", "V", false, "print the version")
+	root.Flags().SetInterspersed(false)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return flagErrors(c, args, err) })
+	for _, c := range commands() {
+		if len(args) > 0 && args[0] == c.name {
+			root.AddCommand(finish(a, c.make(a)))
+			return root
+		}
+	}
+	for _, c := range commands() {
+		root.AddCommand(finish(a, c.make(a)))
+	}
+	return root
+}
+
+// finish gives a command what all of them have.
+func finish(a *app, c *cobra.Command) *cobra.Command {
+	c.DisableFlagsInUseLine = true
+	c.Flags().SortFlags = false
+	if f := c.Flags().Lookup("json"); f != nil {
+		run := c.RunE
+		c.RunE = func(c *cobra.Command, args []string) error {
+			a.say.json, _ = c.Flags().GetBool("json")
+			return run(c, args)
+		}
+	}
+	return c
+}
+
+// unknownCommand says that there is no such command and what may be meant.
+func unknownCommand(c *cobra.Command, args []string) error {
+	hint := "zsbx --help"
+	c.SuggestionsMinimumDistance = 2
+	if s := c.SuggestionsFor(args[0]); len(s) > 0 {
+		hint = "zsbx " + s[0]
+	} else if _, err := lookPath(args[0], execEnv{path: defaultPath}); err == nil {
+		hint = "zsbx run -- " + quoteArgs(args)
+	}
+	return usageHint(hint, "unknown command %s", quoteArg(args[0]))
+}
+
+// noArgs refuses arguments.
+func noArgs(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageHint(c.CommandPath()+" --help", "%s takes no arguments, and got %s", c.CommandPath(), quoteArg(args[0]))
+	}
+	return nil
+}
+
+// quoteArg writes s as a POSIX shell would have to be given it.
+func quoteArg(s string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_^"
+	if s != "" && strings.Trim(s, plain) == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// quoteArgs writes a command line as a POSIX shell would have to be given it.
+func quoteArgs(args []string) string {
+	q := make([]string, len(args))
+	for i, a := range args {
+		q[i] = quoteArg(a)
+	}
+	return strings.Join(q, " ")
+}
+
+// count is "1 process", "2 processes".
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

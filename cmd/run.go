@@ -1,0 +1,105 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// runFlags are the flags of run.
+type runFlags struct {
+	policyFlags
+
+	killAfter string
+	track     string
+	trackOnly bool
+	keep      bool
+	name      string
+	idFile    string
+	tty       bool
+	exec      bool
+	dryRun    bool
+	json      bool
+}
+
+func newRun(a *app) *cobra.Command {
+	o := &runFlags{}
+	c := &cobra.Command{
+		Use:   "run [flags] [--] COMMAND [ARG...]",
+		Short: "Run a command under a policy",
+		Long: `Run COMMAND under the limits that the flags and the policy files ask for. When
+this machine can't keep one of them, the command is not started, and the message
+says why and what to type.
+
+Flags stand before COMMAND: the first word that is no flag, or --, ends them.
+Without any of --ro, --rox, --rw and --rw-noexec the working directory can be
+read and executed, and only a private temporary directory can be written.
+When COMMAND ends, what it left running is ended as well.`,
+		Example: `  zsbx run --rw . -- cargo build
+  zsbx run --rw . --no-net -- make test
+  zsbx run --ro ~/data --connect-tcp 443 -- ./fetch.py
+  zsbx run --rw . --deny '**/.env' --timeout 10m -- npm install`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(_ *cobra.Command, args []string) error { return o.run(a, args) },
+	}
+	fs := c.Flags()
+	fs.SetInterspersed(false)
+	o.policyFlags.add(fs)
+	fs.StringVar(&o.killAfter, "kill-after", defaultKillAfter.String(), "after --timeout, wait the time `D` before SIGKILL")
+	fs.StringVar(&o.track, "track", "auto", "how descendants are tracked: `auto`, domain, cgroup or subtree")
+	fs.BoolVar(&o.trackOnly, "track-only", false, "no limits at all; descendants are tracked all the same")
+	fs.BoolVar(&o.keep, "keep", false, "leave background processes running when COMMAND ends")
+	fs.StringVar(&o.name, "name", "", "give the session the name `NAME`")
+	fs.StringVar(&o.idFile, "id-file", "", "write the session's id to `FILE`")
+	fs.BoolVarP(&o.tty, "tty", "t", false, "run on a new pseudo-terminal")
+	fs.BoolVar(&o.exec, "exec", false, "replace zsbx by COMMAND, with the same process id")
+	fs.BoolVar(&o.dryRun, "dry-run", false, "print what would be enforced, and exit")
+	fs.BoolVar(&o.json, "json", false, "with --dry-run, print JSON")
+	return c
+}
+
+// defaultKillAfter is how long a command may take to end after SIGTERM.
+const defaultKillAfter = 5 * time.Second
+
+// run is the whole way from a command line to an exit status.
+func (o *runFlags) run(a *app, argv []string) error {
+	if err := errors.Join(o.check(argv)); err != nil {
+		return err
+	}
+	c, err := o.compose(a, argv)
+	if err != nil {
+		return err
+	}
+	defer o.removeTemp(a, c)
+	if err := o.makeTemp(a, c); err != nil {
+		return err
+	}
+	resolved, err := c.resolve()
+	if err != nil {
+		return err
+	}
+	plan := enforce.NewPlan(resolved, enforce.Probe(), &c.host)
+	if o.dryRun {
+		return printPlan(a, plan, "text", o.json)
+	}
+	if err := o.acceptGaps(a, plan.Gaps); err != nil {
+		return err
+	}
+	file, err := lookPath(argv[0], commandEnv(resolved))
+	if err != nil {
+		return err
+	}
+	p, err := o.start(a, plan, file, argv)
+	if err != nil {
+		return err
+	}
+	return p.wait()
+}

@@ -1,0 +1,68 @@
+package cmd
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// check finds what is wrong with run's own flags and with their combination.
+func (o *runFlags) check(argv []string) error {
+	b := flagBuilder{p: &policy.Policy{}}
+	if len(argv) == 0 && !o.dryRun {
+		b.errs = append(b.errs, usageHint("zsbx run --rw . -- COMMAND", "no command given"))
+	}
+	if o.killAfter != "" && o.killAfter != "0" {
+		b.duration("--kill-after", o.killAfter)
+	}
+	if err := checkTracker("--track", o.track); err != nil {
+		b.errs = append(b.errs, coded(codeUsage, err))
+	}
+	for _, name := range o.allowGaps {
+		if !slices.Contains(enforce.GapNames(), name) {
+			b.fail("--allow-gap %s: no such gap; there are %s", quoteArg(name), strings.Join(enforce.GapNames(), ", "))
+		}
+	}
+	for _, x := range []struct {
+		given bool
+		flags string
+	}{
+		{o.exec && o.tty, "--exec and --tty"},
+		{o.exec && o.timeout != "", "--exec and --timeout"},
+		{o.exec && o.maxOutput != "", "--exec and --max-output"},
+		{o.keep && o.maxOutput != "", "--keep and --max-output"},
+		{o.tty && o.maxOutput != "", "--tty and --max-output"},
+		{o.json && !o.dryRun, ""},
+	} {
+		switch {
+		case !x.given:
+		case x.flags == "":
+			b.fail("--json can only be used with --dry-run")
+		default:
+			b.fail("%s can't be used together", x.flags)
+		}
+	}
+	if o.trackOnly {
+		o.checkTrackOnly(&b)
+	}
+	return errors.Join(b.errs...)
+}
+
+// checkTrackOnly refuses flags that ask for limits beside --track-only.
+func (o *runFlags) checkTrackOnly(b *flagBuilder) {
+	limits := len(o.ro) + len(o.rox) + len(o.rw) + len(o.rwNoexec) + len(o.deny) + len(o.presets) + len(o.files) +
+		len(o.connectTCP) + len(o.bindTCP) + len(o.unix)
+	if limits > 0 || o.noNet || o.net || o.strict || o.noBaseline {
+		b.fail("--track-only can't be used with flags that limit files or the network")
+	}
+}
+
+// killAfterTime is the value of --kill-after, checked before.
+func (o *runFlags) killAfterTime() time.Duration {
+	d, _ := parseDuration(o.killAfter)
+	return d
+}

@@ -1,0 +1,70 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// settingsFile holds the user's preferences, below $XDG_CONFIG_HOME. Nothing
+// in it can widen a policy.
+const settingsFile = "zsbx/settings.toml"
+
+// settings are the user's preferences. Their file is read by viper, or by
+// go-toml alone in a build with the tag noviper, which starts half a
+// millisecond faster; both accept the same.
+type settings struct {
+	Color string `mapstructure:"color" toml:"color"` // auto, always or never
+	Track string `mapstructure:"track" toml:"track"` // the default of run --track
+}
+
+// loadSettings reads the preferences. Usually there is no file, and nothing is
+// built to read it.
+func loadSettings(env []string) (settings, error) {
+	s := settings{Color: "auto", Track: "auto"}
+	dir := (&app{env: env}).configHome()
+	if dir == "" {
+		return s, nil
+	}
+	file := filepath.Join(dir, settingsFile)
+	st, err := os.Stat(file)
+	if err != nil {
+		return s, nil
+	}
+	if !st.Mode().IsRegular() {
+		err = errors.New("is not a regular file")
+	} else if err = decodeSettings(file, &s); err == nil {
+		err = s.check()
+	}
+	if err != nil {
+		return s, coded(codeUsage, fmt.Errorf("%s: %w", file, plainErr(err)))
+	}
+	return s, nil
+}
+
+func (s settings) check() error {
+	switch s.Color {
+	case "auto", "always", "never":
+	default:
+		return fmt.Errorf("color %s: one of auto, always and never is needed", quoteArg(s.Color))
+	}
+	return checkTracker("track", s.Track)
+}
+
+// color tells whether w is to be coloured. NO_COLOR and TERM=dumb switch the
+// automatic off, see no-color.org.
+func (s settings) color(env []string, w io.Writer) bool {
+	if s.Color != "auto" {
+		return s.Color == "always"
+	}
+	if v, _ := lookupEnv(env, "NO_COLOR"); v != "" {
+		return false
+	}
+	if v, _ := lookupEnv(env, "TERM"); v == "" || v == "dumb" {
+		return false
+	}
+	f, ok := w.(*os.File)
+	return ok && isTerminal(f)
+}

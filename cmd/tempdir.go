@@ -1,0 +1,76 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// makeTempDir makes the private temporary directory of a run, with the
+// directory "run" in it for XDG_RUNTIME_DIR. Both are 0700, and the name that
+// is given back is free of symbolic links. It is short: paths of Unix sockets
+// below it must fit into 108 bytes (unix(7)), so a long TMPDIR is not used.
+func makeTempDir(tmpdir string) (string, error) {
+	parent := "/tmp"
+	if filepath.IsAbs(tmpdir) && len(tmpdir) <= longestTempParent {
+		parent = tmpdir
+	}
+	dir, err := os.MkdirTemp(parent, "zsbx-")
+	if err != nil && parent != "/tmp" {
+		dir, err = os.MkdirTemp("/tmp", "zsbx-")
+	}
+	if err == nil {
+		err = os.Mkdir(filepath.Join(dir, "run"), 0o700)
+	}
+	if err != nil {
+		if dir != "" {
+			os.Remove(dir)
+		}
+		return "", fmt.Errorf("making a private temporary directory: %w", err)
+	}
+	return filepath.EvalSymlinks(dir)
+}
+
+// longestTempParent leaves half of a socket's path to the command.
+const longestTempParent = 54
+
+// removeTempDir removes what makeTempDir made and all that the command put
+// there. It follows no symbolic link: os.RemoveAll goes by openat(2) with
+// O_NOFOLLOW. Directories that the command made unreadable (a Go module cache)
+// are made accessible first.
+func removeTempDir(dir string) error {
+	err := os.RemoveAll(dir)
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	unlockDirs(root)
+	root.Close()
+	return os.RemoveAll(dir)
+}
+
+// unlockDirs gives the owner all rights on every directory below root. An
+// os.Root never leads outside, whatever is renamed meanwhile.
+func unlockDirs(root *os.Root) {
+	d, err := root.Open(".")
+	if err != nil {
+		return
+	}
+	defer d.Close()
+	entries, _ := d.ReadDir(-1)
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		root.Chmod(e.Name(), 0o700)
+		if sub, err := root.OpenRoot(e.Name()); err == nil {
+			unlockDirs(sub)
+			sub.Close()
+		}
+	}
+}

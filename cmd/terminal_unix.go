@@ -1,0 +1,38 @@
+//go:build unix
+
+package cmd
+
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// hasTerminal tells whether zsbx has a controlling terminal.
+func hasTerminal() bool {
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	tty.Close()
+	return true
+}
+
+// inForeground tells whether zsbx is in the foreground process group of its
+// terminal, the one that keyboard signals go to.
+func inForeground() bool {
+	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	pgrp, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
+	return err == nil && pgrp == unix.Getpgrp()
+}
+
+// isTerminal tells whether f is a terminal.
+func isTerminal(f *os.File) bool {
+	_, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	return err == nil
+}
