@@ -34,6 +34,7 @@ type app struct {
 	stdout io.Writer
 	stderr io.Writer
 	env    []string // NAME=VALUE
+	home   string   // where HOME is not set: what the system says, once it was asked
 	say    *voice
 	cfg    settings
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/zsbx/zsbx/policy"
 )
@@ -30,22 +31,91 @@ type composed struct {
 // wrong with flags and files.
 func (o *policyFlags) compose(a *app, argv []string) (*composed, error) {
 	flags, flagErr := o.policy()
-	dir, dirErr := o.workingDir()
-	if dirErr != nil {
-		return nil, errors.Join(flagErr, dirErr)
+	host, err := o.thisHost(a)
+	if err != nil {
+		return nil, errors.Join(flagErr, err)
 	}
-	c := &composed{host: thisHost(a, dir)}
+	c := &composed{host: host}
 	layers, fileErr := o.fileLayers(a, c)
 	if err := errors.Join(flagErr, fileErr); err != nil {
 		return nil, err
 	}
 	if !o.noBaseline {
-		layers = append([]*policy.Policy{policy.Baseline(c.host.OS)}, layers...)
 		layers = append(layers, o.defaults())
 	}
-	layers = append(layers, flags)
-	c.policy = policy.Merge(layers...)
+	asked := policy.Merge(append(layers, flags)...)
+	builtIn, err := o.builtIn(c.host, argv, asked)
+	if err != nil {
+		return nil, err
+	}
+	c.policy = policy.Merge(append(builtIn, asked)...)
 	return c, nil
+}
+
+// builtIn gives the policies that are part of zsbx: the baseline, and the
+// presets that were asked for or that fit the command. They come first, so
+// that whatever anybody wrote overrides them.
+func (o *policyFlags) builtIn(h policy.Host, argv []string, asked *policy.Policy) ([]*policy.Policy, error) {
+	var layers []*policy.Policy
+	names := slices.Clone(asked.Presets)
+	if !o.noBaseline {
+		layers = append(layers, policy.Baseline(h.OS))
+		if !o.noAutoPresets {
+			names = append(names, policy.Detect(h, argv)...)
+		}
+	}
+	own := asked.Linux
+	if h.OS == "macos" {
+		own = asked.MacOS
+	}
+	if own != nil {
+		names = append(names, own.Presets...)
+	}
+	var errs []error
+	used := &policy.Policy{}
+	for _, n := range names {
+		if slices.ContainsFunc(used.Presets, func(u policy.Named) bool { return u.Value == n.Value }) {
+			continue
+		}
+		p, err := policy.Preset(n.Value)
+		if err != nil {
+			errs = append(errs, &failure{
+				code: codePolicy, status: exitFailed, hint: "zsbx profile --list",
+				err: fmt.Errorf("%s: %w", n.Origin, err),
+			})
+			continue
+		}
+		used.Presets = append(used.Presets, n)
+		layers = append(layers, p)
+	}
+	asked.Presets = used.Presets
+	for _, os := range []*policy.Policy{asked.Linux, asked.MacOS} {
+		if os != nil {
+			os.Presets = nil
+		}
+	}
+	return layers, errors.Join(errs...)
+}
+
+// resolve finds out what the policy means on this machine.
+func (c *composed) resolve() (*policy.Resolved, error) {
+	r, err := c.policy.Resolve(c.host)
+	return r, coded(codePolicy, err)
+}
+
+// makeDirs makes the directories that presets want to be there, such as a
+// build cache, and resolves again when there were any.
+func (c *composed) makeDirs(r *policy.Resolved) (*policy.Resolved, error) {
+	made := false
+	for _, rule := range r.Create {
+		if os.MkdirAll(rule.Path, 0o755) == nil {
+			made = true
+		}
+	}
+	if !made {
+		return r, nil
+	}
+	return c.resolve()
 }
 
 // fileLayers reads the policies in files: the user's, the project's, and those

@@ -21,8 +21,12 @@ func (a *app) xdg(name, below string) string {
 	if v := a.getenv(name); filepath.IsAbs(v) {
 		return v
 	}
-	if home := a.getenv("HOME"); filepath.IsAbs(home) {
-		return filepath.Join(home, below)
+	home := a.getenv("HOME")
+	if !filepath.IsAbs(home) {
+		home = a.home
 	}
-	return ""
+	if home == "" {
+		return ""
+	}
+	return filepath.Join(home, below)
 }

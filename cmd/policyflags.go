@@ -3,8 +3,6 @@ package cmd
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -39,6 +37,8 @@ type policyFlags struct {
 	fallback  string
 	allowGaps []string
 	strict    bool
+
+	os string // profile --os
 }
 
 func (o *policyFlags) add(fs *pflag.FlagSet) {
@@ -259,30 +259,22 @@ func parseBytes(s string) (int64, error) {
 	return n, nil
 }
 
-// workingDir is the directory that the command will run in, canonical.
-func (o *policyFlags) workingDir() (string, error) {
-	dir, err := os.Getwd()
-	if o.chdir != "" {
-		if dir, err = filepath.Abs(o.chdir); err != nil && filepath.IsAbs(o.chdir) {
-			dir, err = o.chdir, nil
+// thisHost is the machine as the policy sees it, with the working directory
+// that the command will have.
+func (o *policyFlags) thisHost(a *app) (policy.Host, error) {
+	h, err := policy.HostIn(o.chdir)
+	if err != nil {
+		f := &failure{code: codeUsage, status: exitFailed, err: err}
+		if o.chdir == "" {
+			f.hint = "zsbx run -C DIR -- COMMAND"
+		} else {
+			f.err = fmt.Errorf("--chdir %s: %w", quoteArg(o.chdir), err)
 		}
+		return h, f
 	}
-	if err == nil {
-		dir, err = filepath.EvalSymlinks(dir)
+	if o.os != "" {
+		h.OS = o.os
 	}
-	var st os.FileInfo
-	if err == nil {
-		st, err = os.Stat(dir)
-	}
-	if err == nil && !st.IsDir() {
-		err = errors.New("is not a directory")
-	}
-	if err == nil {
-		return dir, nil
-	}
-	f := &failure{code: codeUsage, status: exitFailed, hint: "zsbx run -C DIR -- COMMAND"}
-	if f.err = fmt.Errorf("the working directory: %w", plainErr(err)); o.chdir != "" {
-		f.err, f.hint = fmt.Errorf("--chdir %s: %w", quoteArg(o.chdir), plainErr(err)), ""
-	}
-	return "", f
+	a.home = h.Home
+	return h, nil
 }

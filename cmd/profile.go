@@ -15,7 +15,6 @@ type profileFlags struct {
 
 	print  bool
 	format string
-	os     string
 	list   bool
 	json   bool
 }
@@ -40,7 +39,7 @@ COMMAND is not run: presets are detected from it.`,
 	fs.SetInterspersed(false)
 	fs.BoolVar(&o.print, "print", false, "print a table for people (the default)")
 	fs.StringVar(&o.format, "format", "text", "the `FORMAT`: text, toml, json, landlock or sbpl")
-	fs.StringVar(&o.os, "os", "", "print for the system `OS`: linux or macos")
+	fs.StringVar(&o.policyFlags.os, "os", "", "print for the system `OS`: linux or macos")
 	fs.BoolVar(&o.list, "list", false, "list the presets")
 	fs.BoolVar(&o.json, "json", false, "the same as --format json")
 	o.policyFlags.add(fs)
@@ -72,16 +71,15 @@ func (o *profileFlags) check() error {
 func (o *profileFlags) run(a *app, argv []string) error {
 	checkErr := o.check()
 	if o.list && checkErr == nil {
-		return a.listPresets(o.format)
+		return a.listPresets(o.json)
 	}
 	c, err := o.compose(a, argv)
 	if err := errors.Join(checkErr, err); err != nil {
 		return err
 	}
 	caps := enforce.Probe()
-	if o.os != "" && o.os != c.host.OS {
-		c.host.OS = o.os
-		caps = assumedCaps(o.os)
+	if c.host.OS != caps.OS {
+		caps = assumedCaps(c.host.OS)
 	}
 	resolved, err := c.resolve()
 	if err != nil {
@@ -95,5 +93,5 @@ func assumedCaps(os string) enforce.Caps {
 	if os == "macos" {
 		return enforce.Caps{OS: os, Seatbelt: true, Arch: "arm64"}
 	}
-	return enforce.Caps{OS: os, Landlock: enforce.MaxABI, Seccomp: true, SeccompNotify: true, Arch: "amd64"}
+	return enforce.Caps{OS: os, Landlock: 11, Seccomp: true, SeccompNotify: true, Arch: "amd64"}
 }

@@ -2,16 +2,11 @@ package cmd
 
 import (
 	"errors"
-	"fmt"
-	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/zsbx/zsbx/enforce"
-	"github.com/zsbx/zsbx/enforce/fork"
-	"github.com/zsbx/zsbx/policy"
 )
 
 // runFlags are the flags of run.
@@ -71,24 +66,25 @@ const defaultKillAfter = 5 * time.Second
 
 // run is the whole way from a command line to an exit status.
 func (o *runFlags) run(a *app, argv []string) error {
-	if err := errors.Join(o.check(argv)); err != nil {
+	c, err := o.compose(a, argv)
+	if err := errors.Join(o.check(argv), err); err != nil {
 		return err
 	}
-	c, err := o.compose(a, argv)
+	temp, err := o.makeTemp(a, c)
 	if err != nil {
 		return err
 	}
-	defer o.removeTemp(a, c)
-	if err := o.makeTemp(a, c); err != nil {
-		return err
-	}
+	defer temp.remove()
 	resolved, err := c.resolve()
+	if err == nil && !o.dryRun {
+		resolved, err = c.makeDirs(resolved)
+	}
 	if err != nil {
 		return err
 	}
 	plan := enforce.NewPlan(resolved, enforce.Probe(), &c.host)
 	if o.dryRun {
-		return printPlan(a, plan, "text", o.json)
+		return o.print(a, plan)
 	}
 	if err := o.acceptGaps(a, plan.Gaps); err != nil {
 		return err
@@ -101,5 +97,14 @@ func (o *runFlags) run(a *app, argv []string) error {
 	if err != nil {
 		return err
 	}
+	temp.keep = o.keep
 	return p.wait()
+}
+
+// print is what --dry-run prints.
+func (o *runFlags) print(a *app, plan *enforce.Plan) error {
+	if o.json {
+		return a.printPlan(plan, "json")
+	}
+	return a.printPlan(plan, "text")
 }

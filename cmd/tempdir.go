@@ -8,6 +8,34 @@ import (
 	"path/filepath"
 )
 
+// tempDir is the private temporary directory of a run. The zero value is none.
+type tempDir struct {
+	a    *app
+	path string
+	keep bool // the command's background processes may still need it
+}
+
+// makeTemp makes the private temporary directory, unless the flags want none,
+// and tells the policy's host.
+func (o *policyFlags) makeTemp(a *app, c *composed) (*tempDir, error) {
+	if o.sharedTmp || o.noBaseline {
+		return &tempDir{}, nil
+	}
+	dir, err := makeTempDir(a.getenv("TMPDIR"))
+	c.host.TempDir = dir
+	return &tempDir{a: a, path: dir}, err
+}
+
+// remove removes the directory.
+func (t *tempDir) remove() {
+	if t.path == "" || t.keep {
+		return
+	}
+	if err := removeTempDir(t.path); err != nil {
+		t.a.say.warn("removing the private temporary directory: %v", err)
+	}
+}
+
 // makeTempDir makes the private temporary directory of a run, with the
 // directory "run" in it for XDG_RUNTIME_DIR. Both are 0700, and the name that
 // is given back is free of symbolic links. It is short: paths of Unix sockets

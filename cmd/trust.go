@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -38,7 +39,7 @@ func (a *app) projectPolicy(file string, base *policy.Policy) (*policy.Policy, e
 	if err != nil {
 		return nil, err
 	}
-	p, err := policy.Decode(file, data)
+	p, err := policy.DecodeTOML(file, bytes.NewReader(data))
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +124,7 @@ func (a *app) trust(file string) (*trustRecord, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := policy.Decode(file, data); err != nil {
+	if _, err := policy.DecodeTOML(file, bytes.NewReader(data)); err != nil {
 		return nil, coded(codePolicy, err)
 	}
 	name, err := a.trustFile(real)

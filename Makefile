@@ -1,0 +1,41 @@
+# What each target needs is installed by scripts/setup.sh on Debian and Ubuntu.
+
+GO ?= go
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+.PHONY: build test lint cross docs demo bench install clean
+
+build: # ./zsbx
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o zsbx .
+
+test: # every test that this machine can run
+	$(GO) test ./...
+
+lint: # formatting and vet, for both systems
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
+	GOOS=linux $(GO) vet ./...
+	GOOS=darwin $(GO) vet ./...
+
+cross: # everything compiles for every system and machine, tests included
+	./scripts/cross.sh
+
+docs: # man/ and completions/
+	$(GO) run ./scripts/gen
+
+demo: build # a real build inside, and two attacks that fail
+	./scripts/demo.sh
+
+bench: build # docs/performance.md says what is measured
+	./scripts/bench.sh
+
+install: build
+	install -D -m 755 zsbx $(DESTDIR)$(PREFIX)/bin/zsbx
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	install -D -m 644 completions/zsbx.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/zsbx
+	install -D -m 644 completions/_zsbx $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_zsbx
+	install -D -m 644 completions/zsbx.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/zsbx.fish
+
+clean:
+	rm -f zsbx

@@ -1,0 +1,44 @@
+package cmd
+
+import (
+	"strings"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// jsonPreset describes a preset in the output of profile --list --json.
+type jsonPreset struct {
+	Name        string   `json:"name"`
+	Description string   `json:"description"`
+	Commands    []string `json:"commands"`
+	Files       []string `json:"files"`
+}
+
+// listPresets prints the built-in presets.
+func (a *app) listPresets(asJSON bool) error {
+	if asJSON {
+		list := []jsonPreset{}
+		for _, p := range policy.Presets() {
+			list = append(list, jsonPreset{p.Name, p.Description, append([]string{}, p.Commands...), append([]string{}, p.Files...)})
+		}
+		return a.printJSON(list)
+	}
+	var b strings.Builder
+	t := &table{}
+	for _, p := range policy.Presets() {
+		t.row(p.Name, p.Description)
+	}
+	t.write(&b)
+	return a.printText(b.String())
+}
+
+// printLandlock prints the Landlock rules of a plan.
+func (a *app) printLandlock(plan *enforce.Plan) error {
+	return errNotYet
+}
+
+// printSBPL prints the Seatbelt profile of a plan.
+func (a *app) printSBPL(plan *enforce.Plan) error {
+	return errNotYet
+}

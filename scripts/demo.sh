@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# zsbx at work: builds a Go program inside, then shows that reading a secret and
+# writing outside are refused inside, while the same acts succeed without zsbx.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+zsbx=$PWD/zsbx
+dir=$(mktemp -d /var/tmp/zsbx-demo-XXXXXX)
+trap 'rm -rf "$dir"' EXIT
+mkdir "$dir/project" "$dir/home"
+cp -r go.mod go.sum main.go cmd policy enforce track "$dir/project"
+echo "the password is swordfish" >"$dir/home/secret"
+cd "$dir/project"
+
+show() { printf '\n$ %s\n' "$*"; }
+refused() { # the command line must fail, and say why
+	show "zsbx run --rw . -- $*"
+	if "$zsbx" run --rw . -- "$@"; then
+		echo "demo: this should have been refused" >&2
+		exit 1
+	fi
+}
+allowed() {
+	show "$*"
+	"$@"
+}
+
+echo "1. A real build inside: zsbx itself, in a copy of its sources"
+show "zsbx run --rw . -- go build -o inside ."
+"$zsbx" run --rw . -- go build -o inside .
+allowed ./inside version
+
+printf '\n2. A secret outside the project\n'
+allowed cat ../home/secret
+refused cat ../home/secret
+
+printf '\n3. A write outside the project\n'
+allowed touch ../home/planted
+rm ../home/planted
+refused touch ../home/planted
+[ ! -e ../home/planted ] || { echo "demo: the file is there all the same" >&2; exit 1; }
+
+printf '\n4. A daemon that tries to stay\n'
+show "zsbx run --rw . -- sh -c 'setsid sleep 1000 & echo \$! >pid'"
+"$zsbx" run --rw . -- sh -c 'setsid sleep 1000 & echo $! >pid'
+if kill -0 "$(cat pid)" 2>/dev/null; then
+	echo "demo: it is still running" >&2
+	exit 1
+fi
+echo "it is gone"
+printf '\nAll as promised.\n'

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Usage, as root: scripts/test-as-user.sh USER [go test arguments]
+#
+# Runs all tests as the ordinary user USER, who is made when missing, on a copy
+# of the tree in the user's home directory. go test builds as root; this script
+# is also the program that it starts the test binaries with.
+set -euo pipefail
+
+if [ "${1:-}" = --exec ]; then # --exec USER TOP BINARY ARGS...
+	user=$2 top=$3 bin=$4
+	shift 4
+	home=$(getent passwd "$user" | cut -d: -f6)
+	dir=$(mktemp -d -p "$home")
+	trap 'rm -rf "$dir"' EXIT
+	install -o "$user" -m 755 "$bin" "$dir/${bin##*/}"
+	chown "$user": "$dir"
+	cd "$home/src/${PWD#"$top"}"
+	# No exec: the trap has to run.
+	runuser -u "$user" -- env -i HOME="$home" USER="$user" LOGNAME="$user" SHELL=/bin/bash LANG=C.UTF-8 \
+		PATH="$PATH" TERM="${TERM:-dumb}" CI="${CI:-}" "$dir/${bin##*/}" "$@"
+	exit
+fi
+
+cd "$(dirname "$0")/.."
+user=$1
+shift
+[ $# -gt 0 ] || set -- ./...
+id "$user" >/dev/null 2>&1 || useradd -m -s /bin/bash "$user"
+home=$(getent passwd "$user" | cut -d: -f6)
+rm -rf "$home/src"
+mkdir "$home/src"
+tar -c --exclude=./zsbx . | tar -x -C "$home/src"
+chown -R "$user": "$home/src"
+go test -count=1 -exec "$PWD/scripts/test-as-user.sh --exec $user $PWD" "$@"
