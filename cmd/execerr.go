@@ -91,6 +91,9 @@ func shebang(head []byte) string {
 	return name
 }
 
+// longestPath is PATH_MAX of Linux, in bytes.
+const longestPath = 4096
+
 // elfLoader gives the PT_INTERP of an ELF file, "" when it has none.
 func elfLoader(r io.ReaderAt) string {
 	f, err := elf.NewFile(r)
@@ -98,7 +101,7 @@ func elfLoader(r io.ReaderAt) string {
 		return ""
 	}
 	for _, p := range f.Progs {
-		if p.Type == elf.PT_INTERP && p.Filesz < syscall.PathMax {
+		if p.Type == elf.PT_INTERP && p.Filesz < longestPath {
 			b := make([]byte, p.Filesz)
 			if _, err := p.ReadAt(b, 0); err != nil {
 				return ""

@@ -6,6 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+
+	"github.com/zsbx/zsbx/policy"
 )
 
 // tempDir is the private temporary directory of a run. The zero value is none.
@@ -22,8 +25,15 @@ func (o *policyFlags) makeTemp(a *app, c *composed) (*tempDir, error) {
 		return &tempDir{}, nil
 	}
 	dir, err := makeTempDir(a.getenv("TMPDIR"))
+	if err != nil {
+		return nil, err
+	}
 	c.host.TempDir = dir
-	return &tempDir{a: a, path: dir}, err
+	c.policy.FS.Rules = append(c.policy.FS.Rules, policy.Rule{
+		Path: strings.ReplaceAll(dir, "$", "$$"), Access: policy.Read | policy.Write | policy.Exec,
+		Origin: policy.Origin{Source: "private temporary directory"},
+	})
+	return &tempDir{a: a, path: dir}, nil
 }
 
 // remove removes the directory.
