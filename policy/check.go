@@ -136,37 +136,45 @@ func (c *checker) system(n *node, table string, s *System) {
 	}
 }
 
-// paths reads a list of paths. An entry is a string, or a table with path and
-// optional. The result is not nil even when the list is empty.
+// paths reads a list of paths. An entry is a string, or a table with path,
+// optional (it may be missing) and create (it is made when missing). The result is not nil even when the list is empty.
 func (c *checker) paths(n *node, what string, a Access) []Rule {
 	rules := []Rule{}
 	if !c.is(n, arrayNode, what) {
 		return rules
 	}
 	for _, item := range n.items {
-		if path, optional, ok := c.entry(item, what, checkPath); ok {
-			rules = append(rules, Rule{Path: path, Access: a, Optional: optional, Origin: c.loc.at(item.off)})
+		if r, ok := c.entry(item, what, true); ok {
+			r.Access = a
+			rules = append(rules, r)
 		}
 	}
 	return rules
 }
 
-// entry reads one path of a list.
-func (c *checker) entry(n *node, what string, check func(string) error) (path string, optional, ok bool) {
+// entry reads one path of a list; create says whether that key is known.
+func (c *checker) entry(n *node, what string, create bool) (r Rule, ok bool) {
 	c.count(n.off)
+	r.Origin = c.loc.at(n.off)
 	if n.kind != tableNode {
-		path, ok = c.text(n, "an entry of "+what, check)
-		return path, false, ok
+		r.Path, ok = c.text(n, "an entry of "+what, checkPath)
+		return r, ok
 	}
 	for i := range n.fields {
 		f := &n.fields[i]
-		switch f.key {
-		case "path":
-			path, ok = c.text(f.val, "path", check)
-		case "optional":
+		switch {
+		case f.key == "path":
+			r.Path, ok = c.text(f.val, "path", checkPath)
+		case f.key == "optional":
 			if c.is(f.val, boolNode, "optional") {
-				optional = f.val.text == "true"
+				r.Optional = f.val.text == "true"
 			}
+		case f.key == "create" && create:
+			if c.is(f.val, boolNode, "create") {
+				r.Create = f.val.text == "true"
+			}
+		case create:
+			c.unknown(f, what, "path", "optional", "create")
 		default:
 			c.unknown(f, what, "path", "optional")
 		}
@@ -174,7 +182,8 @@ func (c *checker) entry(n *node, what string, check func(string) error) (path st
 	if n.get("path") == nil {
 		c.fail(n.off, CodeValue, "an entry of %s without a path", what)
 	}
-	return path, optional, ok
+	r.Optional = r.Optional || r.Create
+	return r, ok
 }
 
 // text reads a string and checks what it says.

@@ -66,8 +66,8 @@ func (c *checker) sockets(n *node, what string) []Named {
 	}
 	var names []Named
 	for _, item := range n.items {
-		if path, optional, ok := c.entry(item, what, checkPath); ok {
-			names = append(names, Named{Value: path, Optional: optional, Origin: c.loc.at(item.off)})
+		if r, ok := c.entry(item, what, false); ok {
+			names = append(names, Named{Value: r.Path, Optional: r.Optional, Origin: r.Origin})
 		}
 	}
 	return names

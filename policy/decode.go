@@ -2,15 +2,16 @@ package policy
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 )
 
 const (
-	// MaxFileSize is the most that a policy file may hold, in bytes. It is
-	// some hundred times what ten thousand typical rules need less one: a
-	// larger file is a mistake.
+	// MaxFileSize is the most that a policy file may hold, in bytes: room
+	// for MaxRules rules of a hundred characters each.
 	MaxFileSize = 1 << 20
 	// MaxRules is how many rules one policy file, and all that was asked
 	// for by hand together, may have.
@@ -39,7 +40,11 @@ func DecodeJSON(name string, r io.Reader) (*Policy, error) {
 func DecodeFile(path string) (*Policy, error) {
 	f, err := openRegular(path)
 	if err != nil {
-		return nil, Errors{{Origin: Origin{Source: path}, Code: CodeFile, Msg: "policy file", Err: err}}
+		var pe *fs.PathError
+		if errors.As(err, &pe) {
+			err = pe.Err // the origin has the path already
+		}
+		return nil, Errors{{Origin: Origin{Source: path}, Code: CodeFile, Msg: "reading the policy", Err: err}}
 	}
 	defer f.Close()
 	if strings.HasSuffix(path, ".json") {

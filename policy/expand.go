@@ -158,6 +158,9 @@ func (x *expander) variables(s string, quote func(string) string) (string, error
 	return b.String(), nil
 }
 
+// literal writes an absolute path so that expanding it gives it back.
+func literal(p string) string { return strings.ReplaceAll(p, "$", "$$") }
+
 // lookup gives a variable's value. One that is empty counts as unset:
 // "$CACHE/x" must never become "/x". PWD is the command's working directory,
 // whatever the caller's says.

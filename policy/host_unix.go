@@ -75,9 +75,9 @@ func openRegular(name string) (io.ReadCloser, error) {
 	switch {
 	case err != nil:
 	case !st.Mode().IsRegular():
-		err = fmt.Errorf("%s is %s, not a regular file", name, kindOf(st.Mode()))
+		err = fmt.Errorf("it is %s, not a regular file", kindOf(st.Mode()))
 	case st.Size() > MaxFileSize:
-		err = fmt.Errorf("%s has %d bytes: the most is %d", name, st.Size(), MaxFileSize)
+		err = fmt.Errorf("it has %d bytes: the most is %d", st.Size(), MaxFileSize)
 	}
 	if err != nil {
 		f.Close()

@@ -44,6 +44,9 @@ func (p *Policy) Resolve(h Host) (*Resolved, error) {
 		rs.rule(rule)
 	}
 	rs.guard()
+	if h.TempDir != "" {
+		rs.rule(Rule{Path: literal(h.TempDir), Access: Read | Write | Exec, Optional: true, Origin: Origin{Source: sourceTemp}})
+	}
 	rs.denials(flat.FS.Deny)
 	rs.net(&flat.Net)
 	rs.sockets(flat.Net.Unix)
@@ -77,12 +80,9 @@ func (h *Host) check() error {
 func (p *Policy) paths() []Rule {
 	s := &p.FS.System
 	rules := make([]Rule, 0, len(s.Executable)+len(s.ReadOnly)+len(s.ReadWrite)+len(p.FS.Rules))
-	for _, part := range []struct {
-		rules  []Rule
-		access Access
-	}{{s.Executable, Read | Exec}, {s.ReadOnly, Read}, {s.ReadWrite, Read | Write}} {
-		for _, r := range part.rules {
-			r.Access = part.access
+	for _, c := range s.categories() {
+		for _, r := range *c.rules {
+			r.Access = c.access
 			rules = append(rules, r)
 		}
 	}

@@ -1,0 +1,146 @@
+package policy
+
+import (
+	"fmt"
+	"path"
+	"strings"
+)
+
+// Verdict answers whether an access is allowed, and why.
+type Verdict struct {
+	Allowed bool
+	Path    string    // what was asked for, canonical; "" for the network
+	Rule    *Path     // the rule that allows it, or comes nearest to it; nil for none
+	Deny    *DenyPath // the denial that forbids it; nil for none
+	Origin  Origin    // where what decided was written; zero when nothing did
+	Reason  string    // the same in words
+}
+
+// Allowed tells whether the command may access a path, which need not exist:
+// then the directory where it would be made counts. A relative path is taken
+// from the working directory; symbolic links and ".." are followed as the
+// kernel does, on the machine as it is now.
+//
+// It answers for the policy, not for the kernel: file permissions and what
+// package enforce protects on its own come on top.
+func (r *Resolved) Allowed(name string, a Access) Verdict {
+	v := Verdict{Path: r.locate(name)}
+	if v.Path == "" {
+		v.Reason = fmt.Sprintf("%s cannot be resolved: a loop of symbolic links, or a directory that may not be searched", name)
+		return v
+	}
+	for i := range r.Deny {
+		if r.Deny[i].Covers(v.Path) {
+			v.Deny, v.Origin = &r.Deny[i], r.Deny[i].Deny.Origin
+			v.Reason = fmt.Sprintf("%s is denied by %s", v.Path, describe(v.Deny.Deny.Pattern, v.Origin))
+			return v
+		}
+	}
+	var got Access
+	for i := range r.Paths {
+		p := &r.Paths[i]
+		if !p.Covers(v.Path) || p.Access&a == 0 {
+			continue
+		}
+		got |= p.Access & a
+		if v.Rule == nil || better(p, v.Rule, a) {
+			v.Rule, v.Origin = p, p.Rule.Origin
+		}
+	}
+	v.Allowed = got == a && a != 0
+	switch {
+	case v.Rule == nil:
+		v.Reason = fmt.Sprintf("no rule allows %s on %s", accessWords(a), v.Path)
+	case v.Allowed:
+		v.Reason = fmt.Sprintf("%s is allowed by %s", v.Path, describe(v.Rule.Access.String()+" "+v.Rule.Rule.Path, v.Origin))
+	default:
+		v.Reason = fmt.Sprintf("%s allows %s on %s, not %s",
+			describe(v.Rule.Access.String()+" "+v.Rule.Rule.Path, v.Origin), accessWords(got), v.Path, accessWords(a&^got))
+	}
+	return v
+}
+
+// better reports whether rule p decides rather than q: it gives more of what
+// is asked for, or lies nearer.
+func better(p, q *Path, a Access) bool {
+	if pAll, qAll := p.Access&a == a, q.Access&a == a; pAll != qAll {
+		return pAll
+	}
+	return len(p.Path) > len(q.Path)
+}
+
+// describe quotes what was written and names the place.
+func describe(text string, o Origin) string {
+	return fmt.Sprintf("%q (%s)", text, o)
+}
+
+// accessWords spells an access out.
+func accessWords(a Access) string {
+	var words []string
+	for _, w := range []struct {
+		bit  Access
+		word string
+	}{{Read, "reading"}, {Write, "writing"}, {Exec, "executing"}} {
+		if a&w.bit != 0 {
+			words = append(words, w.word)
+		}
+	}
+	return strings.Join(words, " and ")
+}
+
+// locate gives the canonical path of what the command would call name, or "".
+func (r *Resolved) locate(name string) string {
+	if rest, ok := strings.CutPrefix(name, "~"); ok && r.Home != "" && (rest == "" || rest[0] == '/') {
+		name = r.Home + rest
+	}
+	if !path.IsAbs(name) {
+		name = r.Dir + "/" + name
+	}
+	if r.host.Lstat == nil {
+		return path.Clean(name)
+	}
+	pl, err := newWalker(&r.host, 8).walk(name)
+	if err != nil {
+		return ""
+	}
+	return pl.path
+}
+
+// Covers reports whether the rule holds for an absolute, canonical path: its
+// own, or one below it when it is a directory.
+func (p *Path) Covers(name string) bool {
+	return name == p.Path || p.Mode.IsDir() && within(name, p.Path)
+}
+
+// Covers reports whether the denial holds for an absolute, canonical path:
+// one that it describes, or one below. A glob that cannot be read covers
+// everything.
+func (d *DenyPath) Covers(name string) bool {
+	if !d.Glob {
+		return within(name, d.Pattern)
+	}
+	g, err := ParseGlob(d.Pattern)
+	return err != nil || g.Match(name)
+}
+
+// Connect tells whether the command may connect to a TCP port of any host,
+// this one included.
+func (r *Resolved) Connect(port uint16) Verdict { return r.Net.port(port, r.Net.ConnectTCP, "connect") }
+
+// Bind tells whether the command may listen on a TCP port.
+func (r *Resolved) Bind(port uint16) Verdict { return r.Net.port(port, r.Net.BindTCP, "listen") }
+
+func (n *ResolvedNet) port(port uint16, list []Port, verb string) Verdict {
+	switch n.Mode {
+	case NetOpen:
+		return Verdict{Allowed: true, Origin: n.From, Reason: fmt.Sprintf("the network is open (%s)", n.From)}
+	case NetNone:
+		return Verdict{Origin: n.From, Reason: fmt.Sprintf("there is no network (%s)", n.From)}
+	}
+	for _, p := range list {
+		if p.Number == port {
+			return Verdict{Allowed: true, Origin: p.Origin, Reason: fmt.Sprintf("%s: TCP port %d may be used to %s", p.Origin, port, verb)}
+		}
+	}
+	return Verdict{Origin: n.From, Reason: fmt.Sprintf("only listed TCP ports may be used to %s (%s), not %d", verb, n.From, port)}
+}
