@@ -1,0 +1,329 @@
+package sbpltest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Profile is a compiled profile.
+type Profile struct {
+	release Release
+	rules   map[string][]rule // of each operation, the oldest first
+	ends    map[string]rule   // the terminals that rules have replaced
+	params  map[string]string
+	version bool
+}
+
+// rule is one (allow ...) or (deny ...) for one operation.
+type rule struct {
+	allow  bool
+	filter *filter
+	line   int
+}
+
+// Decision is the answer to one question.
+type Decision struct {
+	Allowed bool
+	Op      string // the operation whose rule decided
+	Line    int    // of the profile; 0 for what is built in
+}
+
+// value is what an expression evaluates to.
+type value struct {
+	text     string
+	isString bool
+	symbol   string
+	filter   *filter
+	modifier string // of (with ...)
+	truth    bool
+}
+
+// Compile executes a profile as release would compile it.
+func Compile(text string, release Release, params map[string]string) (*Profile, error) {
+	forms, err := readAll(text)
+	if err != nil {
+		return nil, err
+	}
+	p := &Profile{release: release, rules: map[string][]rule{}, ends: map[string]rule{}, params: params}
+	for _, f := range forms {
+		if err := p.top(f); err != nil {
+			return nil, fmt.Errorf("line %d: %w", f.line, err)
+		}
+	}
+	if !p.version {
+		return nil, errors.New("no version specified")
+	}
+	return p, nil
+}
+
+// top executes a form that stands by itself.
+func (p *Profile) top(n node) error {
+	switch n.head() {
+	case "version":
+		if len(n.list) != 2 || n.list[1].kind != numberNode || n.list[1].num != 1 {
+			return errors.New("only version 1 is known")
+		}
+		p.version = true
+	case "allow", "deny":
+		if !p.version {
+			return errors.New("no version specified")
+		}
+		return p.rule(n)
+	case "debug":
+	case "if", "when":
+		if len(n.list) < 3 || n.head() == "if" && len(n.list) > 4 {
+			return fmt.Errorf("%s is malformed", n.head())
+		}
+		c, err := p.eval(n.list[1])
+		switch {
+		case err != nil:
+			return err
+		case c.truth:
+			return p.top(n.list[2])
+		case n.head() == "if" && len(n.list) == 4:
+			return p.top(n.list[3])
+		}
+	default:
+		return fmt.Errorf("unbound variable: %s", n.head())
+	}
+	return nil
+}
+
+func (n node) head() string {
+	if n.kind == listNode && len(n.list) > 0 && n.list[0].kind == symbolNode {
+		return n.list[0].text
+	}
+	return ""
+}
+
+// bound says whether the release knows an operation.
+func (p *Profile) bound(op string) bool {
+	o, ok := operations[op]
+	return ok && p.release >= o.since
+}
+
+// rule executes (allow op... filter... modifier...).
+func (p *Profile) rule(n node) error {
+	allow := n.head() == "allow"
+	var ops []string
+	var any []*filter
+	modifiers := map[string]bool{}
+	for _, a := range n.list[1:] {
+		if a.kind == symbolNode {
+			if !p.bound(a.text) {
+				return fmt.Errorf("unbound variable: %s", a.text)
+			}
+			ops = append(ops, a.text)
+			continue
+		}
+		v, err := p.eval(a)
+		if err != nil {
+			return err
+		}
+		switch {
+		case v.modifier != "":
+			if modifiers[v.modifier] {
+				return fmt.Errorf("duplicate modifier %s", v.modifier)
+			}
+			if err := checkModifier(v.modifier, allow); err != nil {
+				return err
+			}
+			modifiers[v.modifier] = true
+		case v.filter != nil:
+			any = append(any, v.filter)
+		default:
+			return fmt.Errorf("%s takes operations and filters", n.head())
+		}
+	}
+	if len(ops) == 0 {
+		return fmt.Errorf("%s without operation", n.head())
+	}
+	for _, op := range ops {
+		if err := p.add(op, allow, any, n.line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Profile) add(op string, allow bool, any []*filter, line int) error {
+	if len(any) == 0 {
+		p.ends[op] = rule{allow: allow, line: line}
+		return nil
+	}
+	for _, f := range any {
+		if f.classes&operations[op].class == 0 {
+			return fmt.Errorf("%s filter does not apply to %s operation", f.name, op)
+		}
+	}
+	p.rules[op] = append(p.rules[op], rule{allow: allow, filter: requireAny(any), line: line})
+	return nil
+}
+
+func checkModifier(m string, allow bool) error {
+	switch m {
+	case "no-log", "no-report":
+		if allow {
+			return fmt.Errorf("modifier %s does not apply to allow", m)
+		}
+	case "report", "grant", "no-sandbox":
+		if !allow {
+			return fmt.Errorf("modifier %s does not apply to deny", m)
+		}
+	case "message", "send-signal":
+	default:
+		return fmt.Errorf("modifier %s is unknown", m)
+	}
+	return nil
+}
+
+// eval evaluates an argument.
+func (p *Profile) eval(n node) (value, error) {
+	switch n.kind {
+	case stringNode:
+		return value{text: n.text, isString: true, truth: true}, nil
+	case symbolNode:
+		return value{symbol: n.text, truth: true}, nil
+	case numberNode:
+		return value{truth: true}, nil
+	}
+	head := n.head()
+	if head == "" {
+		return value{}, errors.New("a form without name")
+	}
+	args := n.list[1:]
+	switch head {
+	case "quote":
+		return value{symbol: args[0].text, truth: true}, nil
+	case "with":
+		if len(args) == 0 || args[0].kind != symbolNode {
+			return value{}, errors.New("with takes a modifier")
+		}
+		return value{modifier: args[0].text}, nil
+	}
+	var vs []value
+	for _, a := range args {
+		v, err := p.eval(a)
+		if err != nil {
+			return value{}, err
+		}
+		vs = append(vs, v)
+	}
+	return p.apply(head, vs)
+}
+
+// apply calls a function of the language.
+func (p *Profile) apply(head string, args []value) (value, error) {
+	switch head {
+	case "string-append":
+		var b strings.Builder
+		for _, a := range args {
+			if !a.isString {
+				return value{}, errors.New("string-append takes strings")
+			}
+			b.WriteString(a.text)
+		}
+		return value{text: b.String(), isString: true, truth: true}, nil
+	case "param":
+		s, err := oneString(args)
+		v, ok := p.params[s]
+		return value{text: v, isString: ok, truth: ok}, err
+	case "defined?":
+		return value{truth: len(args) == 1 && p.bound(args[0].symbol)}, nil
+	case "require-any", "require-all", "require-not":
+		return combine(head, args)
+	case "remote", "local":
+		m, err := network(head, args)
+		return value{filter: &filter{name: head, classes: onNetwork, match: m}}, err
+	}
+	mk, ok := makers[head]
+	if !ok {
+		return value{}, fmt.Errorf("unbound variable: %s", head)
+	}
+	m, err := mk.make(args)
+	return value{filter: &filter{name: head, classes: mk.classes, match: m, path: mk.classes == pathClasses}}, err
+}
+
+// combine compiles require-any, require-all and require-not.
+func combine(head string, args []value) (value, error) {
+	classes := ^class(0)
+	var fs []*filter
+	for _, a := range args {
+		if a.filter == nil {
+			return value{}, fmt.Errorf("%s takes filters", head)
+		}
+		classes &= a.filter.classes
+		fs = append(fs, a.filter)
+	}
+	if len(fs) == 0 || head == "require-not" && len(fs) != 1 {
+		return value{}, fmt.Errorf("%s takes filters", head)
+	}
+	f := &filter{name: head, classes: classes}
+	switch head {
+	case "require-any":
+		f.match = requireAny(fs).match
+	case "require-all":
+		f.match = func(t Target) bool {
+			for _, f := range fs {
+				if !f.match(t) {
+					return false
+				}
+			}
+			return true
+		}
+	default:
+		f.match = func(t Target) bool { return !fs[0].match(t) }
+	}
+	return value{filter: f}, nil
+}
+
+func requireAny(fs []*filter) *filter {
+	return &filter{match: func(t Target) bool {
+		for _, f := range fs {
+			if f.match(t) {
+				return true
+			}
+		}
+		return false
+	}}
+}
+
+// Decide says whether op is allowed on t, and which rule says so. An
+// operation that the release does not know panics: the question is wrong.
+func (p *Profile) Decide(op string, t Target) Decision {
+	if !p.bound(op) {
+		panic("sbpltest: unknown operation " + op)
+	}
+	for {
+		rs := p.rules[op]
+		for i := len(rs) - 1; i >= 0; i-- {
+			if rs[i].filter.match(t) {
+				return Decision{rs[i].allow, op, rs[i].line}
+			}
+		}
+		if end, ok := p.ends[op]; ok {
+			return Decision{end.allow, op, end.line}
+		}
+		o := operations[op]
+		if o.allowed {
+			return Decision{true, op, 0}
+		}
+		if o.parent == "" {
+			return Decision{false, op, 0}
+		}
+		op = o.parent
+	}
+}
+
+// Allowed is Decide(op, t).Allowed.
+func (p *Profile) Allowed(op string, t Target) bool { return p.Decide(op, t).Allowed }
+
+// Rules gives the number of compiled rules.
+func (p *Profile) Rules() int {
+	n := len(p.ends)
+	for _, rs := range p.rules {
+		n += len(rs)
+	}
+	return n
+}
