@@ -1,7 +1,6 @@
 package enforce
 
 import (
-	"fmt"
 	"path"
 	"strings"
 )
@@ -94,80 +93,4 @@ func regexQuote(s string) string {
 		b.WriteByte(s[i])
 	}
 	return b.String()
-}
-
-// oneChar matches a character other than the slash. Whether Seatbelt's
-// matcher counts bytes or characters is not known, so bytes outside ASCII that
-// follow are taken along: a denial may match more than was written, not less.
-const oneChar = "[^/][^ -~]*"
-
-// globRegex turns an absolute glob into a regular expression that matches
-// what the glob names and all that lies below it. "**" crosses directories, "*"
-// and "?" do not, "[a-z]" and "[!a-z]" are classes. It uses nothing but
-// anchors, the dot, classes, "*", "?", groups and "|": what profiles in the
-// field use too. Counted repetitions are not among them.
-func globRegex(glob string) (string, error) {
-	var b strings.Builder
-	b.WriteByte('^')
-	for i := 0; i < len(glob); {
-		switch c := glob[i]; {
-		case strings.HasPrefix(glob[i:], "/**/"):
-			b.WriteString("/(.*/)?")
-			i += len("/**/")
-		case strings.HasPrefix(glob[i:], "**"):
-			b.WriteString(".*")
-			i += len("**")
-		case c == '*':
-			b.WriteString("[^/]*")
-			i++
-		case c == '?':
-			b.WriteString(oneChar)
-			i++
-		case c == '[':
-			class, n, err := globClass(glob[i:])
-			if err != nil {
-				return "", err
-			}
-			b.WriteString(class)
-			i += n
-		case c == '\\':
-			if i+1 == len(glob) {
-				return "", fmt.Errorf("%w: it ends in a backslash", errGlobSyntax)
-			}
-			b.WriteString(regexQuote(glob[i+1 : i+2]))
-			i += 2
-		default:
-			b.WriteString(regexQuote(glob[i : i+1]))
-			i++
-		}
-	}
-	b.WriteString("(/.*)?$")
-	return b.String(), nil
-}
-
-// globClass turns the class at the start of s into one of a regular
-// expression, and says how long it was. Only letters, digits and a few harmless
-// signs may stand in it: dialects differ on everything else.
-func globClass(s string) (class string, n int, err error) {
-	end := strings.IndexByte(s, ']')
-	if end < 2 {
-		return "", 0, fmt.Errorf("%w: a class without end", errGlobSyntax)
-	}
-	body, negated := s[1:end], false
-	if body[0] == '!' || body[0] == '^' {
-		body, negated = body[1:], true
-	}
-	if body == "" || strings.HasSuffix(body, "-") || strings.HasPrefix(body, "-") {
-		return "", 0, fmt.Errorf("%w: class %q", errGlobSyntax, s[:end+1])
-	}
-	for _, r := range body {
-		plain := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_., ~@", r)
-		if !plain {
-			return "", 0, fmt.Errorf("%w: class %q", errGlobSyntax, s[:end+1])
-		}
-	}
-	if negated {
-		return "[^/" + body + "][^ -~]*", end + 1, nil
-	}
-	return "[" + body + "]", end + 1, nil
 }

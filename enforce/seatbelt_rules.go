@@ -193,44 +193,18 @@ func (w *sbpl) denyPath(ops []string, d policy.DenyPath) {
 		}
 		return
 	}
-	fixed, glob, ok := cutGlob(d.Pattern)
+	fixed, rest := splitGlob(d.Pattern)
 	base := w.path(fixed, from)
-	if !ok || base == "" {
+	if base == "" {
 		return
 	}
-	re, err := globRegex(globQuote(base) + glob)
+	re, err := globRegex(base, rest)
 	if err != nil {
 		w.fail(d.Pattern, from, err)
 		return
 	}
 	w.deny(ops, why, w.filter("regex", re, from))
-	w.pinAncestors(base+"/x", why)
-}
-
-// cutGlob splits an absolute glob before the first element that is not a
-// plain name. glob begins with a slash.
-func cutGlob(pattern string) (fixed, glob string, ok bool) {
-	special := strings.IndexAny(pattern, `*?[\`)
-	if special < 0 {
-		return pattern, "", true
-	}
-	i := strings.LastIndexByte(pattern[:special], '/')
-	if i < 0 {
-		return "", "", false
-	}
-	if i == 0 {
-		return "/", pattern, true
-	}
-	return pattern[:i], pattern[i:], true
-}
-
-// globQuote writes a path so that, as a glob, it names itself. "/" becomes
-// nothing: the glob behind it begins with a slash.
-func globQuote(p string) string {
-	if p == "/" {
-		return ""
-	}
-	return strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`).Replace(p)
+	w.pinAncestors(strings.TrimSuffix(base, "/")+"/x", why)
 }
 
 // pinAncestors denies removing and renaming the directories between a
