@@ -1,0 +1,149 @@
+package enforce
+
+import (
+	"testing"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// TestMeaningOfRulesets asks the Landlock ruleset and the seccomp filter of
+// the same policies, on a kernel that has everything.
+func TestMeaningOfRulesets(t *testing.T) {
+	caps := Caps{OS: "linux", Arch: "amd64", Landlock: maxABI, Seccomp: true, SeccompNotify: true}
+	for s, rows := range meanings() {
+		pl := places()[1]
+		plan := NewPlan(s.resolve(pl), caps, nil)
+		if err := plan.Err(nil); err != nil {
+			t.Errorf("%s: %v", s.name, err)
+			continue
+		}
+		for _, e := range rows {
+			if got := allowedByPlan(t, plan, pl, e); got != e.want {
+				t.Errorf("%s: %s %s: %v, want %v", s.name, e.verb, e.what, got, e.want)
+			}
+		}
+	}
+}
+
+// allowedByPlan is whether the kernel would let a confined command do it.
+func allowedByPlan(t *testing.T, p *Plan, pl place, e expectation) bool {
+	rs, file := p.Landlock, pl.in(e.what)
+	switch e.verb {
+	case reads:
+		return has(rs, file, fsReadFile) || has(rs, file, fsReadDir)
+	case writes:
+		return has(rs, file, fsWriteFile|fsTruncate)
+	case creates:
+		return hasBelow(rs, file, fsMakeReg)
+	case removes:
+		return hasBelow(rs, file, fsRemoveFile)
+	case executes:
+		return has(rs, file, fsExecute)
+	case connects:
+		return allowedPort(rs, atoi(e.what), netConnectTCP)
+	case listens:
+		return allowedPort(rs, atoi(e.what), netBindTCP)
+	case sends:
+		const inet, dgram = 2, 2
+		return runFilter(t, p.Seccomp, sysnrs("amd64")["socket"], inet, dgram, 0) == actAllow
+	case talks:
+		return rs.HandledFS&fsResolveUnix == 0 || has(rs, file, fsResolveUnix)
+	case signals:
+		return rs.Scoped&scopeSignal == 0
+	}
+	t.Fatalf("no such verb: %s", e.verb)
+	return false
+}
+
+// has says whether the rules on a path and above it add up to rights.
+func has(rs *Ruleset, p string, rights uint64) bool {
+	var have uint64
+	for _, r := range rs.Paths {
+		if p == r.Path || r.Dir && within(p, r.Path) {
+			have |= r.Rights
+		}
+	}
+	return have&rights == rights
+}
+
+// hasBelow is has for an entry of a directory: only the rules above it count.
+func hasBelow(rs *Ruleset, p string, rights uint64) bool {
+	var have uint64
+	for _, r := range rs.Paths {
+		if p != r.Path && r.Dir && within(p, r.Path) {
+			have |= r.Rights
+		}
+	}
+	return have&rights == rights
+}
+
+func allowedPort(rs *Ruleset, port int, right uint64) bool {
+	if rs.HandledNet&right == 0 {
+		return true
+	}
+	for _, r := range rs.Ports {
+		if int(r.Port) == port && r.Rights&right != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// runFilter executes a seccomp filter on a system call of amd64.
+func runFilter(t *testing.T, f *Filter, nr int, args ...uint64) uint32 {
+	t.Helper()
+	const auditArchX8664 = 0xc000003e
+	words := make([]uint32, 16) // struct seccomp_data
+	words[0], words[1] = uint32(nr), auditArchX8664
+	for i, a := range args {
+		words[4+2*i], words[5+2*i] = uint32(a), uint32(a>>32)
+	}
+	var acc uint32
+	for pc := 0; pc < len(f.Program); pc++ {
+		in := f.Program[pc]
+		jump := func(yes bool) {
+			if yes {
+				pc += int(in.Jt)
+			} else {
+				pc += int(in.Jf)
+			}
+		}
+		switch in.Code {
+		case bpfLoad:
+			acc = words[in.K/4]
+		case bpfAnd:
+			acc &= in.K
+		case bpfJump:
+			pc += int(in.K)
+		case bpfEqual:
+			jump(acc == in.K)
+		case bpfGreater:
+			jump(acc > in.K)
+		case bpfAtLeast:
+			jump(acc >= in.K)
+		case bpfBits:
+			jump(acc&in.K != 0)
+		case bpfReturn:
+			return in.K
+		default:
+			t.Fatalf("instruction %#x", in.Code)
+		}
+	}
+	t.Fatal("the filter does not end")
+	return 0
+}
+
+// TestRulesetOfDenials keeps the other half of the table: a denial inside a
+// writable tree is a gap on Linux until it is masked, never a silent success.
+func TestRulesetOfDenials(t *testing.T) {
+	s := scenario{rules: []policy.Rule{given(policy.Read|policy.Write|policy.Exec, "PROJ")}, deny: []string{"PROJ/.git/hooks"},
+		net: policy.ResolvedNet{Mode: policy.NetOpen}}
+	plan := NewPlan(s.resolve(places()[1]), Caps{OS: "linux", Arch: "amd64", Landlock: maxABI, Seccomp: true}, nil)
+	masked := false
+	for _, g := range plan.Gaps {
+		masked = masked || g.Name == GapDeny
+	}
+	if !masked {
+		t.Errorf("no gap for a denial inside a writable tree: %+v", plan.Gaps)
+	}
+}
