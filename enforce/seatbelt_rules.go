@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -37,8 +36,9 @@ func (w *sbpl) lookups(r *policy.Resolved) {
 	for _, p := range append(r.Paths[:len(r.Paths):len(r.Paths)], r.Net.Unix...) {
 		from := p.Rule.Origin
 		add(from, ancestors(w.path(p.Path, from))...)
-		if s := spelling(r, p.Rule.Path); s != "" {
-			add(from, append(ancestors(s), s)...)
+		for _, l := range p.Links {
+			c := w.path(l, from)
+			add(from, append(ancestors(c), c)...)
 		}
 	}
 	w.section("names of the directories above, and of symbolic links on the way")
@@ -47,27 +47,6 @@ func (w *sbpl) lookups(r *policy.Resolved) {
 			w.allow([]string{"file-read-metadata"}, seen[p].String(), f)
 		}
 	}
-}
-
-// spelling is a rule's path as it was written, made absolute: the user will
-// spell it so, and symbolic links may be on that way. "" when it needs the
-// environment to be understood.
-func spelling(r *policy.Resolved, p string) string {
-	switch rest, home := strings.CutPrefix(p, "~"); {
-	case home && r.Home != "" && (rest == "" || rest[0] == '/'):
-		p = r.Home + rest
-	case path.IsAbs(p):
-	default:
-		return ""
-	}
-	// Cleaning is lexical. A ".." behind a link would name another file,
-	// whose name then becomes visible, and nothing more.
-	s, err := seatbeltPath(path.Clean(p))
-	if err != nil {
-		return ""
-	}
-	// The link itself may be one of the root's: its literal is there anyway.
-	return s
 }
 
 // path is the kernel's spelling of p, "" after an error.

@@ -1,0 +1,226 @@
+package enforce
+
+import (
+	"io/fs"
+	"strings"
+	"testing"
+
+	"github.com/zsbx/zsbx/enforce/internal/sbpltest"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// compile writes and compiles a profile, as the newest release does.
+func compile(t *testing.T, r *policy.Resolved, o SeatbeltOptions) *sbpltest.Profile {
+	t.Helper()
+	text, err := SeatbeltProfile(r, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p *sbpltest.Profile
+	for _, rel := range releases() {
+		if p, err = sbpltest.Compile(text, rel, nil); err != nil {
+			t.Fatalf("macOS %d: %v\n%s", rel, err, text)
+		}
+	}
+	return p
+}
+
+const allAccess = policy.Read | policy.Write | policy.Exec
+
+func denial(p string) policy.DenyPath {
+	return policy.DenyPath{Pattern: p, Glob: strings.ContainsAny(p, "*?["),
+		Deny: policy.Deny{Pattern: p, Origin: policy.Origin{Source: "--deny"}}}
+}
+
+func service(name string) sbpltest.Target { return sbpltest.Target{Name: name} }
+func file(p string) sbpltest.Target       { return sbpltest.Target{Path: p} }
+
+// TestDoors asks for every way by which others could be made to act outside,
+// in both modes, with a policy that makes everything writable.
+func TestDoors(t *testing.T) {
+	r := macPolicy(flag("/", allAccess, fs.ModeDir))
+	agent := "/Users/u/Library/LaunchAgents"
+	for _, only := range []bool{false, true} {
+		p := compile(t, r, SeatbeltOptions{Session: testSession, TrackOnly: only})
+		for _, q := range []question{
+			{"lsopen", sbpltest.Target{}},
+			{"appleevent-send", sbpltest.Target{}},
+			{"job-creation", file("/usr/bin/true")},
+			{"mach-lookup", service("com.apple.coreservices.launchservicesd")},
+			{"mach-lookup", service("com.apple.launchservicesd")},
+			{"mach-lookup", service("com.apple.lsd.mapdb")},
+			{"mach-lookup", service("com.apple.lsd.open")},
+			{"mach-lookup", service("com.apple.coreservices.quarantine-resolver")},
+			{"mach-lookup", service("com.apple.coreservices.appleevents")},
+			{"mach-lookup", service("com.apple.xpc.smd")},
+			{"mach-lookup", service("com.apple.SecurityServer")},
+			{"mach-lookup", service("com.apple.securityd")},
+			{"mach-lookup", service("com.apple.securityd.xpc")},
+			{"mach-lookup", service("com.apple.secd")},
+			{"mach-lookup", service("com.apple.security.agent")},
+			{"file-write-create", file(agent + "/x.plist")},
+			{"file-write-data", file(agent + "/x.plist")},
+			{"file-write-unlink", file(agent)},
+			{"file-write-unlink", file("/Users/u/Library")},
+			{"file-write-create", file("/Users/other/Library/LaunchAgents/x.plist")},
+			{"file-write-create", file("/Library/LaunchDaemons/x.plist")},
+		} {
+			if d := p.Decide(q.op, q.target); d.Allowed {
+				t.Errorf("track only %v: %s on %+v: %+v", only, q.op, q.target, d)
+			}
+		}
+		// The control: the same acts beside the doors.
+		for _, q := range []question{
+			{"file-write-create", file("/Users/u/Library/x.plist")},
+			{"file-write-unlink", file("/Users/u/Library/x")},
+			{"mach-lookup", service("com.apple.system.notification_center")},
+		} {
+			if !p.Allowed(q.op, q.target) {
+				t.Errorf("track only %v: %s on %+v is refused", only, q.op, q.target)
+			}
+		}
+	}
+}
+
+// TestClosedByDefault asks for what a full profile closes beside the doors.
+func TestClosedByDefault(t *testing.T) {
+	p := compile(t, macPolicy(flag("/Users/u/proj", allAccess, fs.ModeDir)), SeatbeltOptions{Session: testSession, Terminal: "/dev/ttys003"})
+	others, ours := sbpltest.Target{Process: "others"}, sbpltest.Target{Process: "same-sandbox"}
+	pty := sbpltest.Target{Path: "/dev/ttys009", Extensions: []string{"com.apple.sandbox.pty"}}
+	for _, c := range []struct {
+		op     string
+		target sbpltest.Target
+		want   bool
+	}{
+		{"signal", others, false}, {"signal", ours, true}, {"signal", sbpltest.Target{Process: "self"}, true},
+		{"process-info-pidinfo", others, false}, {"process-info-pidinfo", ours, true},
+		{"process-info-codesignature", others, false}, {"process-info-codesignature", ours, true},
+		{"mach-priv-task-port", others, false},
+		{"mach-lookup", service("com.apple.pasteboard.1"), false}, {"mach-lookup", service("com.apple.windowserver.active"), false},
+		{"mach-lookup", service("com.apple.trustd.agent"), true}, {"mach-lookup", service("com.apple.unknown"), false},
+		{"mach-register", service("x"), false},
+		{"nvram-get", sbpltest.Target{}, false}, {"iokit-open", sbpltest.Target{}, false}, {"iokit-get-properties", sbpltest.Target{}, false},
+		{"fs-snapshot-mount", file("/x"), false}, {"fs-snapshot-create", file("/x"), false}, {"file-graft", file("/x"), false},
+		{"file-mount", file("/Users/u/proj"), false}, {"file-chroot", file("/Users/u/proj"), false}, {"file-mknod", file("/Users/u/proj/d"), false},
+		{"file-write-setugid", file("/Users/u/proj/x"), false},
+		{"file-clone", file("/Users/u/.ssh/id"), false}, {"file-clone", file("/Users/u/proj/x"), true},
+		{"file-link", file("/usr/lib/x"), false}, {"file-link", file("/Users/u/.ssh/id"), false}, {"file-link", file("/Users/u/proj/x"), true},
+		{"file-map-executable", file("/Users/u/lib.dylib"), false}, {"file-map-executable", file("/usr/lib/libSystem.B.dylib"), true},
+		{"file-read-data", file("/dev/ttys003"), true}, {"file-ioctl", file("/dev/ttys003"), true},
+		{"file-read-data", file("/dev/ttys004"), false}, {"file-write-data", file("/dev/ttys004"), false}, {"file-ioctl", file("/dev/ttys004"), false},
+		{"file-read-data", pty, true}, {"file-write-data", pty, true}, {"file-write-data", file("/dev/ptmx"), true},
+		{"file-read-metadata", file("/Users/u"), true}, {"file-read-data", file("/Users/u"), false}, {"file-read-metadata", file("/tmp"), true},
+		{"file-read-metadata", file("/Users/u/Documents"), false}, {"file-read-data", file("/"), true},
+		{"network-outbound", file("/private/var/run/mDNSResponder"), true},
+		{"network-outbound", file("/private/tmp/com.apple.launchd.abc/Listeners"), false},
+		{"network-outbound", file("/private/var/folders/ab/cd/T/zsbx-1/s"), true}, {"network-bind", file("/private/var/folders/ab/cd/T/zsbx-1/s"), true},
+		{"network-bind", file("/Users/u/proj/s"), false}, {"network-outbound", file("/Users/u/proj/s"), false},
+		{"sysctl-read", service("hw.ncpu"), true}, {"sysctl-write", service("kern.grade_cputype"), true}, {"sysctl-write", service("kern.hostname"), false},
+		{"ipc-posix-shm-read-data", service("/psm_1234"), true}, {"ipc-posix-shm-read-data", service("/secret"), false},
+	} {
+		if d := p.Decide(c.op, c.target); d.Allowed != c.want {
+			t.Errorf("%s on %+v: %+v, want %v", c.op, c.target, d, c.want)
+		}
+	}
+}
+
+// TestDenialsOutrank asks about denied paths, whatever else is allowed.
+func TestDenialsOutrank(t *testing.T) {
+	r := macPolicy(
+		flag("/Users/u/proj", allAccess, fs.ModeDir),
+		flag("/Users/u/proj/.git/hooks/pre-commit", allAccess, 0),
+		flag("/Users/u/proj/sub/deep/.env", policy.Read, 0),
+		flag("/dev/null", policy.Read|policy.Write, fs.ModeDevice),
+	)
+	r.Deny = []policy.DenyPath{denial("/Users/u/proj/**/.env"), denial("/Users/u/proj/.git/hooks"), denial("/Users/u/proj/k/*.pem"), denial("/dev/null")}
+	r.Net.Unix = []policy.Path{{Path: "/Users/u/proj/.git/hooks/sock"}}
+	o := SeatbeltOptions{Session: testSession, Protect: []string{"/Users/u/proj/.zsbx.toml", "/Users/u/proj/state/sessions"}}
+	p := compile(t, r, o)
+	for _, denied := range []string{
+		"/Users/u/proj/.env", "/Users/u/proj/sub/deep/.env", "/Users/u/proj/.env/inner",
+		"/Users/u/proj/.git/hooks", "/Users/u/proj/.git/hooks/pre-commit", "/Users/u/proj/.git/hooks/sock",
+		"/Users/u/proj/k/a.pem", "/dev/null",
+	} {
+		for _, op := range accessOps() {
+			if d := p.Decide(op, file(denied)); d.Allowed {
+				t.Errorf("%s on %s: %+v", op, denied, d)
+			}
+		}
+	}
+	for _, protected := range []string{"/Users/u/proj/.zsbx.toml", "/Users/u/proj/state/sessions/x/record"} {
+		for _, op := range writeOps() {
+			if d := p.Decide(op, file(protected)); d.Allowed {
+				t.Errorf("%s on %s: %+v", op, protected, d)
+			}
+		}
+		if !p.Allowed("file-read-data", file(protected)) {
+			t.Errorf("%s cannot be read", protected)
+		}
+	}
+	// Moving a directory above away would take the path from under the rule.
+	for _, above := range []string{"/Users/u/proj", "/Users/u/proj/.git", "/Users/u/proj/k", "/Users/u/proj/state"} {
+		if d := p.Decide("file-write-unlink", file(above)); d.Allowed {
+			t.Errorf("%s can be moved: %+v", above, d)
+		}
+	}
+	for _, beside := range []string{"/Users/u/proj/.envrc", "/Users/u/proj/.git/config", "/Users/u/proj/k/a.pem2", "/Users/u/proj/k/x/a.pem", "/Users/u/proj/sub"} {
+		for _, op := range []string{"file-read-data", "file-write-data", "file-write-unlink"} {
+			if d := p.Decide(op, file(beside)); !d.Allowed {
+				t.Errorf("%s on %s: %+v", op, beside, d)
+			}
+		}
+	}
+}
+
+// TestFingerprint asks the questions that the tracker asks, under policies
+// that do their best to change the answers.
+func TestFingerprint(t *testing.T) {
+	dir, name := MarkerDir(testSession), MarkerName(testSession)
+	open := macPolicy(flag("/", allAccess, fs.ModeDir), flag(dir+"/deny", allAccess, 0))
+	closed := macPolicy()
+	closed.Deny = []policy.DenyPath{denial("/"), denial("/**"), denial("/private/tmp/**/allow")}
+	for _, r := range []*policy.Resolved{open, closed} {
+		for _, o := range []SeatbeltOptions{{}, {TrackOnly: true}, {Tag: true}} {
+			o.Session = testSession
+			o.Protect = []string{dir}
+			p := compile(t, r, o)
+			for _, op := range readOps() {
+				if !p.Allowed(op, file(dir+"/allow")) || p.Allowed(op, file(dir+"/deny")) {
+					t.Errorf("%s: the path pair answers wrongly", op)
+				}
+			}
+			if !p.Allowed("mach-lookup", service(name+".allow")) || p.Allowed("mach-lookup", service(name+".deny")) {
+				t.Error("the name pair answers wrongly")
+			}
+			for _, op := range writeOps() {
+				for _, f := range []string{dir, dir + "/allow", dir + "/deny", dir + "/new"} {
+					if p.Allowed(op, file(f)) {
+						t.Errorf("%s on %s is allowed", op, f)
+					}
+				}
+			}
+		}
+	}
+	// Another session's profile and one without a session do not match.
+	other := strings.Replace(testSession, "0", "1", 1)
+	for _, s := range []string{"", other} {
+		p := compile(t, open, SeatbeltOptions{Session: s, TrackOnly: true})
+		if !p.Allowed("mach-lookup", service(name+".deny")) || !p.Allowed("file-read-data", file(dir+"/deny")) {
+			t.Errorf("session %q refuses what is not its own", s)
+		}
+		p = compile(t, open, SeatbeltOptions{Session: s})
+		if p.Allowed("mach-lookup", service(name+".allow")) {
+			t.Errorf("session %q allows what is not its own", s)
+		}
+	}
+}
+
+// TestLinkIsReadable: a link on the way to an allowed path can be followed.
+func TestLinkIsReadable(t *testing.T) {
+	l := flag("/opt/data", policy.Read, fs.ModeDir)
+	l.Written, l.Links = "/Users/u/data/x", []string{"/Users/u/data"}
+	p := compile(t, macPolicy(l), SeatbeltOptions{Session: testSession})
+	if !p.Allowed("file-read-metadata", file("/Users/u/data")) || p.Allowed("file-read-data", file("/Users/u/data")) {
+		t.Error("the link cannot be followed, or more than that")
+	}
+}

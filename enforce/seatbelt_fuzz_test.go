@@ -1,0 +1,165 @@
+package enforce
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/zsbx/zsbx/enforce/internal/sbpltest"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// nasty are texts that profiles were broken with, or could be.
+func nasty() []string {
+	return []string{
+		"plain", "with space", `I:\ and "quote"`, `\`, `\\`, `"`, `")(allow default)("`, `"))(allow file* (subpath "/"`, ";", "; (allow default)",
+		"#|", "|#", "#\"", "'", "`", ",@x", "(", ")", "((", "\u202e", "e\u0301", "\u00e9", "\U0001f600", "\\u202e", `\x41`, `\n`,
+		strings.Repeat("x", 199), strings.Repeat("x", 200), strings.Repeat("x", 201), strings.Repeat("ü", 300), strings.Repeat("ab\U0001f600", 90),
+		strings.Repeat(`\`, 400), "^.*$", "[a-z]", "{1,2}", "*", "?", "**", "$HOME", "%s%n", "-flag",
+		"a\nb", "a\rb", "a\x00b", "\x7f", "\x1b[31m", "\xff\xfe", "\u0085", "\u2028(allow default)",
+	}
+}
+
+// FuzzQuote: what the quoter accepts reads back as itself, and it refuses
+// nothing but control characters and what is no text.
+func FuzzQuote(f *testing.F) {
+	for _, s := range nasty() {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		q, err := quoteSBPL(s)
+		if bad := !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl); bad != (err != nil) {
+			t.Fatalf("%q: %v", s, err)
+		}
+		if err != nil {
+			return
+		}
+		if got, err := sbpltest.String(q); err != nil || got != s {
+			t.Fatalf("%q: written %s, read %q, %v", s, q, got, err)
+		}
+	})
+}
+
+// FuzzInjection: whatever stands in a policy, the profile has the forms that
+// a harmless policy of the same shape has, compiles, and keeps its promises.
+func FuzzInjection(f *testing.F) {
+	for _, s := range nasty() {
+		f.Add(s, s)
+		f.Add("x/"+s+"/y", "file\n(allow default)")
+	}
+	f.Fuzz(func(t *testing.T, name, origin string) {
+		text, err := SeatbeltProfile(hostile(name, origin), SeatbeltOptions{Session: testSession, Protect: []string{"/Users/u/p/" + name}, Tag: true})
+		if err != nil {
+			return
+		}
+		n, err := sbpltest.Read(text)
+		if err != nil {
+			t.Fatalf("%q, %q: %v\n%s", name, origin, err, text)
+		}
+		plain, err := SeatbeltProfile(hostile(harmless(name), "--rw"), SeatbeltOptions{Session: testSession, Protect: []string{"/Users/u/p/" + harmless(name)}, Tag: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, err := sbpltest.Read(plain); err != nil || n != m {
+			t.Fatalf("%q, %q: %d forms, %d without them (%v)\n%s", name, origin, n, m, err, text)
+		}
+		p, err := sbpltest.Compile(text, sbpltest.MacOS15, nil)
+		if err != nil {
+			t.Fatalf("%q, %q: %v\n%s", name, origin, err, text)
+		}
+		if p.Allowed("lsopen", sbpltest.Target{}) || p.Allowed("file-read-data", file("/secret")) ||
+			p.Allowed("file-write-data", file("/Users/u/p/"+name)) || p.Allowed("signal", sbpltest.Target{Process: "others"}) ||
+			!p.Allowed("file-read-data", file(MarkerDir(testSession)+"/allow")) || p.Allowed("file-read-data", file(MarkerDir(testSession)+"/deny")) {
+			t.Fatalf("%q, %q: a promise is broken\n%s", name, origin, text)
+		}
+	})
+}
+
+// hostile is a policy that has a name and an origin in every place.
+func hostile(name, origin string) *policy.Resolved {
+	from := policy.Origin{Source: origin}
+	p := "/Users/u/x/" + name
+	r := macPolicy(policy.Path{
+		Path: p, Access: allAccess, Mode: fs.ModeDir, Written: p, Links: []string{p + "/l"},
+		Rule: policy.Rule{Path: origin, Origin: from},
+	}, flag("/Users/u/p", policy.Read|policy.Write, fs.ModeDir))
+	r.Dir, r.TempDir, r.Home = p+"/d", p+"/t", "/Users/"+strings.ReplaceAll(name, "/", "_")
+	r.Deny = []policy.DenyPath{
+		{Pattern: p + "/deny", Deny: policy.Deny{Pattern: origin, Origin: from}},
+		{Pattern: quoteGlob(p) + "/**/*.pem", Glob: true, Deny: policy.Deny{Pattern: origin, Origin: from}},
+	}
+	r.Net = policy.ResolvedNet{Mode: policy.NetOpen, From: from, Unix: []policy.Path{{Path: p + "/s", Rule: policy.Rule{Path: origin, Origin: from}}}}
+	return r
+}
+
+// harmless renames the elements of a name, equal ones alike.
+func harmless(name string) string {
+	names := map[string]string{}
+	elems := strings.Split(name, "/")
+	for i, e := range elems {
+		if e == "" || e == "." || e == ".." || e == "l" || e == "d" || e == "t" {
+			continue
+		}
+		if names[e] == "" {
+			names[e] = fmt.Sprintf("n%d", len(names))
+		}
+		elems[i] = names[e]
+	}
+	return strings.Join(elems, "/")
+}
+
+// quoteGlob makes a glob that matches s alone, as package policy does.
+func quoteGlob(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if strings.IndexByte(`*?[]{}\`, s[i]) >= 0 {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// FuzzGlob: the regular expression matches what the glob matches, and what
+// else it matches differs only in characters outside ASCII.
+func FuzzGlob(f *testing.F) {
+	for _, g := range []string{
+		"/**/.env", "/a/**/b/**/c", "/**/**/x", "/a/*.pem", "/a/[a-c]x", "/a/[!a-c]x", "/a/?", "/a/**", `/a\*/b*`, "/a/[.-]b", "/a/[]x]y", `/a/[\]]`,
+		"/a/[+-9]", "/**", "/*", "/a/x*y*z", "/a.b/(c)|d$/*", "/a/[é]*", "/a/*/b",
+	} {
+		for _, p := range []string{"/a/b/c", "/.env", "/a/x/.env/y", "/a/k.pem", "/a/bx", "/a/zx", "/a/é", "/a*/bb", "/a/.b", "/a/]y", "/a.b/(c)|d$/e", "/aXb/c/e", "/x", "/a/x/b/y/c/z"} {
+			f.Add(g, p)
+		}
+	}
+	f.Fuzz(func(t *testing.T, glob, p string) {
+		g, err := policy.ParseGlob(glob)
+		if err != nil || !utf8.ValidString(glob+p) || strings.ContainsFunc(glob+p, unicode.IsControl) || path.Clean("/"+p) != p || p == "/" {
+			return
+		}
+		base, rest := splitGlob(glob)
+		if len(rest) == 0 {
+			return
+		}
+		re, err := globRegex(base, rest)
+		if err != nil {
+			return // refused: the command does not start
+		}
+		q, err := quoteSBPL(re)
+		if err != nil {
+			t.Fatal(err)
+		}
+		prof, err := sbpltest.Compile("(version 1)(deny default)(allow file-read* (regex "+q+"))", sbpltest.MacOS26, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", glob, err)
+		}
+		got, want := prof.Allowed("file-read-data", file(p)), g.Match(p)
+		ascii := strings.IndexFunc(glob+p, func(r rune) bool { return r > unicode.MaxASCII }) < 0
+		if want && !got || ascii && got != want {
+			t.Fatalf("%s on %s: %s matches %v, the glob %v", glob, p, re, got, want)
+		}
+	})
+}
