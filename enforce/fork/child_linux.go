@@ -72,8 +72,13 @@ func rawFork(j *image) (uintptr, syscall.Errno) {
 		return pid, errno
 	}
 	afterForkInChild()
-	if j.keeper {
+	switch j.role {
+	case roleKeeper:
 		runKeeper(j)
+	case roleWatcher:
+		runWatcher(j)
+	case roleCanary:
+		runCanary(j)
 	}
 	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, 0, uintptr(unsafe.Pointer(&j.sigmask)), 8, 0, 0)
 	runCommand(j)

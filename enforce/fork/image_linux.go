@@ -22,7 +22,7 @@ type image struct {
 	steps      []Step
 	ownMemory  bool // Command.OwnMemory
 
-	keeper      bool
+	role        role
 	conn        int32 // the keeper's end of the connection
 	peer        int   // the caller's end
 	state       int32 // Keeper.State, or -1
@@ -30,7 +30,9 @@ type image struct {
 	domain      bool
 	keep        bool
 	keeperSteps []Step
-	self        uintptr // the caller's pid, which a keeper in its domain must not be able to signal
+	self        uintptr // the caller's pid
+	outsider    uintptr // the pid that a keeper in its domain must not be able to signal
+	watched     int32   // pidfd of the process that a watcher watches
 	mem         *keeperMem
 
 	sigmask [1]uint64 // the caller's signal mask, for the command
@@ -38,6 +40,16 @@ type image struct {
 	report  stepReport
 	strings [][]*byte // keeps argv and envp alive
 }
+
+// role says what a forked process is.
+type role uint32
+
+const (
+	roleCommand role = iota // becomes the command
+	roleKeeper              // starts the command and keeps it
+	roleWatcher             // keeps a process that is not its child
+	roleCanary              // waits outside of a domain
+)
 
 func newImage(c *Command) (*image, error) {
 	j := &image{steps: c.Steps, ownMemory: c.OwnMemory, files: [3]int32{-1, -1, -1}, state: -1, cgroupKill: -1, self: uintptr(os.Getpid())}
@@ -100,7 +112,8 @@ func (j *image) cStrings(ss []string) (**byte, error) {
 }
 
 func (j *image) setKeeper(k *Keeper) error {
-	j.keeper, j.domain, j.keep, j.keeperSteps = true, k.Domain, k.Keep, k.Steps
+	j.role, j.outsider = roleKeeper, j.self
+	j.domain, j.keep, j.keeperSteps = k.Domain, k.Keep, k.Steps
 	if k.State != nil {
 		j.state = int32(k.State.Fd())
 	}

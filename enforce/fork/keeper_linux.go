@@ -33,6 +33,8 @@ type keeperMem struct {
 	polls [2]pollFd
 	info  [128]byte // signalfd_siginfo
 	text  [4096]byte
+	path  [32]byte
+	stat  [512]byte
 }
 
 type pollFd struct {
@@ -108,15 +110,16 @@ func spawn(j *image) int {
 	return pid
 }
 
-// proveDomain asks the kernel whether a signal to the caller, which is outside
-// of the domain and has the same credentials, is refused. Only then may the
+// proveDomain asks the kernel whether a signal to a process that is outside of
+// the domain and has the same credentials (the caller, or its canary) is
+// refused. Only then may the
 // keeper ever call kill(-1): without the domain that call would reach all that
 // the user runs. Raw.
 //
 //go:nosplit
 //go:norace
 func proveDomain(j *image) {
-	r := call(unix.SYS_KILL, j.self, 0, 0, 0, 0, 0)
+	r := call(unix.SYS_KILL, j.outsider, 0, 0, 0, 0, 0)
 	if r != -int(unix.EPERM) || call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0) != int(j.self) {
 		quit(j, stageDomain, uint32(-r), r)
 	}

@@ -24,7 +24,7 @@ func start(c *Command) (*Process, error) {
 	}
 	pid, err := forkImage(j)
 	syscall.Close(int(j.status))
-	if j.keeper {
+	if j.role == roleKeeper {
 		syscall.Close(int(j.conn))
 	}
 	if err != nil {
@@ -35,7 +35,7 @@ func start(c *Command) (*Process, error) {
 		return nil, fmt.Errorf("fork: %w", err)
 	}
 	p := &Process{conn: -1}
-	if j.keeper {
+	if j.role == roleKeeper {
 		p.KeeperPid, p.conn = pid, j.peer
 	} else {
 		p.Pid = pid

@@ -1,0 +1,287 @@
+package fork
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+func execSelf(c *Command) error {
+	j, err := newImage(c)
+	if err != nil {
+		return err
+	}
+	// Never unlocked: what the steps do to this thread must reach exec and
+	// nothing else.
+	runtime.LockOSThread()
+	if c.Keeper != nil {
+		p, err := startWatcher(c, j)
+		if err != nil {
+			return err
+		}
+		if c.Meanwhile != nil {
+			c.Meanwhile(p)
+		}
+	}
+	if c.Dir != "" {
+		if err := syscall.Chdir(c.Dir); err != nil {
+			return &StepError{Stage: "command", Name: "chdir to " + c.Dir, Errno: err.(syscall.Errno)}
+		}
+	}
+	for i, f := range c.Files {
+		if f != nil && f.Fd() != uintptr(i) {
+			if err := unix.Dup3(int(f.Fd()), i, 0); err != nil {
+				return fmt.Errorf("dup3: %w", err)
+			}
+		}
+	}
+	closeOnExec(j)
+	if err := makeSteps("command", c.Steps); err != nil {
+		return err
+	}
+	err = syscall.Exec(c.Path, c.Args, c.Env)
+	runtime.KeepAlive(c)
+	errno, _ := err.(syscall.Errno)
+	return &StepError{Stage: "exec", Name: c.Path, Errno: errno}
+}
+
+// makeSteps makes the steps in this thread.
+func makeSteps(stage string, steps []Step) error {
+	for i := range steps {
+		s := &steps[i]
+		r, _, errno := syscall.RawSyscall6(s.Nr, s.Args[0], s.Args[1], s.Args[2], s.Args[3], s.Args[4], s.Args[5])
+		switch {
+		case errno != 0 && !s.MayFail:
+			return &StepError{Stage: stage, Name: s.Name, Errno: errno}
+		case errno == 0 && s.Out != nil:
+			*s.Out = r
+		}
+	}
+	return nil
+}
+
+// startWatcher puts this thread into the keeper's domain and forks the keeper
+// from it, twice, so that the command does not find it among its children. A
+// canary, forked before, is the process outside of the domain by which the
+// keeper proves it.
+func startWatcher(c *Command, j *image) (*Process, error) {
+	release, err := startCanary(j)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if err := makeSteps("keeper", c.Keeper.Steps); err != nil {
+		return nil, err
+	}
+	pidfd, err := unix.PidfdOpen(os.Getpid(), 0)
+	if err != nil {
+		return nil, fmt.Errorf("pidfd_open: %w", err)
+	}
+	defer syscall.Close(pidfd)
+	j.role, j.watched = roleWatcher, int32(pidfd)
+	status, err := j.openChannels(c)
+	if err != nil {
+		return nil, err
+	}
+	pid, err := forkImage(j)
+	syscall.Close(int(j.status))
+	syscall.Close(int(j.conn))
+	if err != nil {
+		status.Close()
+		syscall.Close(j.peer)
+		return nil, fmt.Errorf("fork: %w", err)
+	}
+	// The pid is the one between; the keeper tells its own.
+	p := &Process{conn: j.peer, KeeperPid: pid}
+	if err := p.confirm(status, c); err != nil {
+		return nil, err
+	}
+	p.waitKeeper()
+	p.KeeperPid, p.Pid = p.Pid, os.Getpid()
+	return p, p.close()
+}
+
+// startCanary forks a process that waits to be released.
+func startCanary(j *image) (release func(), err error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("pipe: %w", err)
+	}
+	canary := &image{role: roleCanary, conn: int32(fds[0]), status: int32(fds[1])}
+	pid, err := forkImage(canary)
+	syscall.Close(fds[0])
+	if err != nil {
+		syscall.Close(fds[1])
+		return nil, fmt.Errorf("fork: %w", err)
+	}
+	j.outsider = uintptr(pid)
+	return func() {
+		syscall.Close(fds[1])
+		(&Process{KeeperPid: pid}).waitKeeper()
+	}, nil
+}
+
+// runCanary waits until the caller closes its end of the pipe. Raw.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func runCanary(j *image) {
+	call(unix.SYS_CLOSE, uintptr(j.status), 0, 0, 0, 0, 0)
+	for call(unix.SYS_READ, uintptr(j.conn), uintptr(unsafe.Pointer(&j.report)), 1, 0, 0, 0) == -int(unix.EINTR) {
+	}
+	for {
+		call(unix.SYS_EXIT_GROUP, 0, 0, 0, 0, 0, 0)
+	}
+}
+
+// runWatcher is the keeper of a process that is not its child. It never
+// returns. Raw.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func runWatcher(j *image) {
+	m := j.mem
+	m.mask = ^uint64(0)
+	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&m.mask)), 0, 8, 0, 0)
+	proveDomain(j)
+	if pid := call(unix.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0); pid != 0 {
+		if pid < 0 {
+			quit(j, stageSetup, setupFork, pid)
+		}
+		for {
+			call(unix.SYS_EXIT_GROUP, 0, 0, 0, 0, 0, 0)
+		}
+	}
+	m.command, m.conn = int32(j.self), j.conn
+	tell(m, msgStarted, uint32(call(unix.SYS_GETPID, 0, 0, 0, 0, 0, 0)))
+	// From here on the connection is the pidfd: readable once the process
+	// ended. The caller sees its own end closed.
+	j.conn = j.watched
+	settle(j, m)
+	setPhase(m, PhaseRunning)
+	for {
+		m.watch()
+	}
+}
+
+// watch is one round of a watcher: it sleeps, looks whether the process ended
+// or a ReapSignal came, and strikes until no member is left. Raw.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (m *keeperMem) watch() {
+	m.polls[0] = pollFd{fd: m.signals, events: unix.POLLIN}
+	m.polls[1] = pollFd{fd: m.conn, events: unix.POLLIN}
+	ts := uintptr(0)
+	switch {
+	case m.killing:
+		m.ts[0], m.ts[1], ts = 0, 2e6, uintptr(unsafe.Pointer(&m.ts))
+	case m.conn < 0:
+		m.ts[0], m.ts[1], ts = 1, 0, uintptr(unsafe.Pointer(&m.ts))
+	}
+	call(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&m.polls)), 2, ts, 0, 0, 0)
+	m.listenSignals()
+	if m.conn >= 0 && m.polls[1].revents != 0 {
+		m.conn, m.command = -1, 0
+		if !m.keep {
+			m.beginKilling()
+		} else {
+			setPhase(m, PhaseKept)
+		}
+	}
+	if m.killing {
+		m.strike()
+	}
+	if (m.killing || m.conn < 0) && m.members() == 0 {
+		m.finish()
+	}
+}
+
+// members counts the living processes, but this one, that this one may signal:
+// those of its domain. Raw.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (m *keeperMem) members() int {
+	fd := call(unix.SYS_OPENAT, ^uintptr(99), uintptr(unsafe.Pointer(&procDir)), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0, 0, 0)
+	if fd < 0 {
+		return -1
+	}
+	self := call(unix.SYS_GETPID, 0, 0, 0, 0, 0, 0)
+	count, n := 0, 1
+	for n > 0 {
+		n = call(unix.SYS_GETDENTS64, uintptr(fd), uintptr(unsafe.Pointer(&m.text)), unsafe.Sizeof(m.text), 0, 0, 0)
+		// struct linux_dirent64: the record's length is at 16, the name at 19.
+		for at := 0; at+19 < n && at+19 < len(m.text); {
+			pid := 0
+			for i := at + 19; i < len(m.text) && m.text[i] >= '0' && m.text[i] <= '9'; i++ {
+				pid = pid*10 + int(m.text[i]-'0')
+			}
+			if pid > 1 && pid != self && call(unix.SYS_KILL, uintptr(pid), 0, 0, 0, 0, 0) == 0 && m.living(fd, pid) {
+				count++
+			}
+			at += int(m.text[at+16]) | int(m.text[at+17])<<8
+		}
+	}
+	call(unix.SYS_CLOSE, uintptr(fd), 0, 0, 0, 0, 0)
+	if n < 0 {
+		return -1
+	}
+	return count
+}
+
+// living tells a process from a zombie by its stat file (proc_pid_stat(5)):
+// the state is field 3, after the name in parentheses; field 20 counts the
+// threads, of which a zombie leader may still have some. Raw.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (m *keeperMem) living(proc, pid int) bool {
+	i := len(m.path)
+	for _, c := range [...]byte{0, 't', 'a', 't', 's', '/'} {
+		i--
+		m.path[i] = c
+	}
+	for ; pid > 0 && i > 0; pid /= 10 {
+		i--
+		m.path[i] = byte('0' + pid%10)
+	}
+	fd := call(unix.SYS_OPENAT, uintptr(proc), uintptr(unsafe.Pointer(&m.path[i])), unix.O_RDONLY|unix.O_CLOEXEC, 0, 0, 0)
+	if fd < 0 {
+		return false
+	}
+	n := call(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&m.stat)), unsafe.Sizeof(m.stat), 0, 0, 0)
+	call(unix.SYS_CLOSE, uintptr(fd), 0, 0, 0, 0, 0)
+	at := 0
+	for k := 0; k < n && k < len(m.stat); k++ {
+		if m.stat[k] == ')' {
+			at = k + 2
+		}
+	}
+	if n <= 0 || at == 0 || at >= n || at >= len(m.stat) || m.stat[at] == 'X' {
+		return false
+	}
+	if m.stat[at] != 'Z' {
+		return true
+	}
+	field, threads := 3, 0
+	for k := at; k < n && k < len(m.stat) && field <= 20; k++ {
+		if m.stat[k] == ' ' {
+			field++
+		} else if field == 20 {
+			threads = threads*10 + int(m.stat[k]-'0')
+		}
+	}
+	return threads > 1
+}
+
+var procDir = [...]byte{'/', 'p', 'r', 'o', 'c', 0}
