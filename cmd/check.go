@@ -1,15 +1,157 @@
 package cmd
 
-import "github.com/spf13/cobra"
+import (
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zsbx/zsbx/enforce"
+)
+
+// checkFlags are the flags of check.
+type checkFlags struct {
+	policyFlags
+
+	read, write, execute, connect []string
+
+	trust    bool
+	selfTest bool
+	json     bool
+}
 
 func newCheck(a *app) *cobra.Command {
-	o := &policyFlags{}
+	o := &checkFlags{}
 	c := &cobra.Command{
-		Use:   "check [flags] [-- COMMAND [ARG...]]",
+		Use:   "check [flags] [[--] COMMAND [ARG...]]",
 		Short: "Say what this machine enforces, and what a policy allows",
-		Args:  cobra.ArbitraryArgs,
-		RunE:  func(*cobra.Command, []string) error { return errNotYet },
+		Long: `Without --read, --write, --exec, --connect and COMMAND: say what this machine
+enforces, each line proved by a test in a throw-away process, and exit with
+status 1 when a promise of the policy can't be kept here.
+
+With them: say whether the policy allows it, and by which rule; exit with
+status 1 when it does not. For COMMAND: say whether it would start.
+
+The policy is what run would use with the same flags. A mistake in a policy file
+is exit status 125.`,
+		Example: `  zsbx check
+  zsbx check --policy policy.toml
+  zsbx check --rw . --write ~/.bashrc --connect example.org:443
+  zsbx check --rw . -- cargo build
+  zsbx check --trust`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(_ *cobra.Command, args []string) error { return o.run(a, args) },
 	}
-	o.add(c.Flags())
+	fs := c.Flags()
+	fs.SetInterspersed(false)
+	fs.StringArrayVar(&o.read, "read", nil, "may `PATH` be read?")
+	fs.StringArrayVar(&o.write, "write", nil, "may `PATH` be written?")
+	fs.StringArrayVar(&o.execute, "exec", nil, "may `PATH` be executed?")
+	fs.StringArrayVar(&o.connect, "connect", nil, "may `HOST:PORT`, or the Unix socket PATH, be connected to?")
+	fs.BoolVar(&o.trust, "trust", false, "trust the project policy with the content that it has now")
+	fs.BoolVar(&o.selfTest, "self-test", false, "attack a sandboxed process, harmlessly, and print what was refused")
+	fs.BoolVar(&o.json, "json", false, "print JSON")
+	o.policyFlags.add(fs)
+	a.checkFlags = func() error {
+		_, err := o.policy()
+		return errors.Join(o.check(), err)
+	}
 	return c
+}
+
+// check finds what is wrong with the flags.
+func (o *checkFlags) check() error {
+	b := flagBuilder{}
+	for _, q := range o.connect {
+		if _, err := parseTarget(q); err != nil {
+			b.fail("--connect %s: %v", quoteArg(q), err)
+		}
+	}
+	b.gapNames(o.allowGaps)
+	if o.trust && o.asks() {
+		b.fail("--trust can't be used with a question")
+	}
+	return errors.Join(b.errs...)
+}
+
+// asks tells whether there is a question about a path or an address.
+func (o *checkFlags) asks() bool {
+	return len(o.read)+len(o.write)+len(o.execute)+len(o.connect) > 0
+}
+
+func (o *checkFlags) run(a *app, argv []string) error {
+	if o.trust {
+		if err := a.checkFlags(); err != nil {
+			return err
+		}
+		return o.trustProject(a)
+	}
+	c, err := o.compose(a, argv)
+	if err := errors.Join(o.check(), err); err != nil {
+		return err
+	}
+	temp, err := o.makeTemp(a, c)
+	if err != nil {
+		return err
+	}
+	defer temp.remove()
+	r, err := c.resolve()
+	if err != nil {
+		return err
+	}
+	plan := enforce.NewPlan(r, enforce.Probe(), &c.host)
+	if o.asks() || len(argv) > 0 {
+		return o.answer(a, plan, argv)
+	}
+	return o.machine(a, plan, c.files)
+}
+
+// trustProject records that the project policy may be used.
+func (o *checkFlags) trustProject(a *app) error {
+	h, err := o.thisHost(a)
+	if err != nil {
+		return err
+	}
+	file, err := findProjectPolicy(h.Dir)
+	if err != nil {
+		return err
+	}
+	if file == "" {
+		return &failure{
+			code: codePolicy, status: exitFailed,
+			err: errors.New("there is no project policy: no " + projectPolicyFile + " in this directory, nor above it in its repository"),
+		}
+	}
+	r, err := a.trust(file)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return a.printJSON(r)
+	}
+	return a.printText("trusted " + printable(r.Path) + " as it is now, sha256 " + r.SHA256 + "\n")
+}
+
+// target is what --connect asks about: a TCP port of a host, or a socket.
+type target struct {
+	host string
+	port uint16
+	path string
+}
+
+// parseTarget reads HOST:PORT, [HOST]:PORT, or a path.
+func parseTarget(s string) (target, error) {
+	if strings.HasPrefix(s, "/") || strings.HasPrefix(s, "~") || strings.HasPrefix(s, ".") {
+		return target{path: s}, nil
+	}
+	i := strings.LastIndexByte(s, ':')
+	if i <= 0 {
+		return target{}, errors.New("HOST:PORT is needed, or the path of a socket")
+	}
+	b := flagBuilder{}
+	ports := b.ports("", []string{s[i+1:]})
+	if len(ports) == 0 {
+		return target{}, errors.New("a port is a number from 1 to 65535")
+	}
+	return target{host: strings.Trim(s[:i], "[]"), port: ports[0].Number}, nil
 }

@@ -37,6 +37,10 @@ type app struct {
 	home   string   // where HOME is not set: what the system says, once it was asked
 	say    *voice
 	cfg    settings
+
+	// checkFlags finds what is wrong with the values of the flags of the
+	// command that was built last.
+	checkFlags func() error
 }
 
 // Main runs zsbx with args, without the program's name, and returns the exit

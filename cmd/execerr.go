@@ -114,7 +114,7 @@ func elfLoader(r io.ReaderAt) string {
 
 // explainExec turns the errno of execve(2) for file into what the user should
 // know: which file is missing, or which one the policy does not let execute.
-func explainExec(file string, errno syscall.Errno, allowed mayExec) error {
+func explainExec(file string, errno syscall.Errno, allowed mayExec) *failure {
 	parts := execParts(file)
 	f := &failure{code: codeCannotRun, status: exitCannotRun, err: fmt.Errorf("%s: %w", file, errno)}
 	switch errno {

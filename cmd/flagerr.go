@@ -9,40 +9,40 @@ import (
 )
 
 // flagErrors says all that is wrong with the flags in args. pflag stops at the
-// first mistake, err; the walk here finds the others as well. It goes on to
+// first mistake, err; here the flags are read again, by a walk that goes on to
 // the first word that can't be a flag or the value of one: behind an unknown
 // flag that is only "--".
-func flagErrors(c *cobra.Command, args []string, err error) error {
+func (a *app) flagErrors(c *cobra.Command, args []string, err error) error {
 	if errors.Is(err, pflag.ErrHelp) {
 		return err
 	}
 	help := c.CommandPath() + " --help"
-	for i, a := range args {
-		if a == c.Name() {
-			args = args[i+1:]
-			break
+	if len(args) > 0 && args[0] == c.Name() {
+		args = args[1:]
+	}
+	fs := c.Flags()
+	a.checkFlags = nil
+	for _, known := range commands() {
+		if known.name == c.Name() {
+			fs = known.make(a).Flags() // without what pflag has read
 		}
 	}
 	var all []error
-	for _, m := range walkFlags(c.Flags(), args) {
-		hint := help
-		if m.suggest != "" {
-			hint = "did you mean --" + m.suggest + "?"
-		}
-		all = append(all, usageHint(hint, "%s", m.msg))
+	for _, msg := range walkFlags(fs, args) {
+		all = append(all, usageHint(help, "%s", msg))
 	}
-	if len(all) == 0 {
-		return usageHint(help, "%w", err)
+	if a.checkFlags != nil {
+		all = append(all, a.checkFlags())
 	}
-	return errors.Join(all...)
+	if err := errors.Join(all...); err != nil {
+		return err
+	}
+	return usageHint(help, "%w", err)
 }
 
-// mistake is one thing that is wrong with the flags.
-type mistake struct{ msg, suggest string }
-
 // walkFlags finds the mistakes in args without stopping at the first.
-func walkFlags(fs *pflag.FlagSet, args []string) []mistake {
-	var all []mistake
+func walkFlags(fs *pflag.FlagSet, args []string) []string {
+	var all []string
 	unknown := false
 	for len(args) > 0 {
 		a := args[0]
@@ -62,15 +62,15 @@ func walkFlags(fs *pflag.FlagSet, args []string) []mistake {
 			switch {
 			case f.Flag == nil:
 				unknown = true
-				all = append(all, mistake{"unknown flag " + f.as, nearestFlag(fs, f.as)})
+				all = append(all, "unknown flag "+f.as+nearestFlag(fs, f.as))
 			case f.NoOptDefVal != "":
 				if last && has {
 					all = append(all, setFlag(f, value)...)
 				}
 			case last && has:
 				all = append(all, setFlag(f, value)...)
-			case len(args) == 0 || args[0] == "--" && f.Value.Type() != "string":
-				all = append(all, mistake{msg: "flag " + f.as + " needs a value"})
+			case len(args) == 0 || args[0] == "--":
+				all = append(all, "flag "+f.as+" needs a value")
 			default:
 				all = append(all, setFlag(f, args[0])...)
 				args = args[1:]
@@ -104,14 +104,14 @@ func splitFlag(fs *pflag.FlagSet, word string) (flags []writtenFlag, value strin
 	return flags, "", false
 }
 
-func setFlag(f writtenFlag, value string) []mistake {
+func setFlag(f writtenFlag, value string) []string {
 	if err := f.Value.Set(value); err != nil {
-		return []mistake{{msg: "flag " + f.as + ": " + quoteArg(value) + " is not a " + f.Value.Type()}}
+		return []string{"flag " + f.as + ": " + quoteArg(value) + " is not a " + f.Value.Type()}
 	}
 	return nil
 }
 
-// nearestFlag is the name of the flag that as may be a misspelling of, or "".
+// nearestFlag asks whether another flag was meant, or is "".
 func nearestFlag(fs *pflag.FlagSet, as string) string {
 	name := strings.TrimLeft(as, "-")
 	best, at := "", len(name)/3+1
@@ -124,7 +124,10 @@ func nearestFlag(fs *pflag.FlagSet, as string) string {
 			best, at = f.Name, d
 		}
 	})
-	return best
+	if best == "" {
+		return ""
+	}
+	return "; did you mean --" + best + "?"
 }
 
 // distance is the number of insertions, deletions and substitutions of bytes

@@ -43,6 +43,10 @@ COMMAND is not run: presets are detected from it.`,
 	fs.BoolVar(&o.list, "list", false, "list the presets")
 	fs.BoolVar(&o.json, "json", false, "the same as --format json")
 	o.policyFlags.add(fs)
+	a.checkFlags = func() error {
+		_, err := o.policy()
+		return errors.Join(o.check(), err)
+	}
 	return c
 }
 

@@ -57,7 +57,7 @@ daemon and no image.`,
 	}
 	root.Flags().BoolP("version", "V", false, "print the version")
 	root.Flags().SetInterspersed(false)
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return flagErrors(c, args, err) })
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return a.flagErrors(c, args, err) })
 	for _, c := range commands() {
 		if len(args) > 0 && args[0] == c.name {
 			root.AddCommand(finish(a, c.make(a)))
@@ -88,10 +88,10 @@ func finish(a *app, c *cobra.Command) *cobra.Command {
 func unknownCommand(c *cobra.Command, args []string) error {
 	hint := "zsbx --help"
 	c.SuggestionsMinimumDistance = 2
-	if s := c.SuggestionsFor(args[0]); len(s) > 0 {
-		hint = "zsbx " + s[0]
-	} else if _, err := lookPath(args[0], execEnv{path: defaultPath}); err == nil {
+	if _, err := lookPath(args[0], execEnv{path: defaultPath}); err == nil {
 		hint = "zsbx run -- " + quoteArgs(args)
+	} else if s := c.SuggestionsFor(args[0]); len(s) > 0 {
+		hint = "zsbx " + s[0]
 	}
 	return usageHint(hint, "unknown command %s", quoteArg(args[0]))
 }

@@ -58,6 +58,10 @@ When COMMAND ends, what it left running is ended as well.`,
 	fs.BoolVar(&o.exec, "exec", false, "replace zsbx by COMMAND, with the same process id")
 	fs.BoolVar(&o.dryRun, "dry-run", false, "print what would be enforced, and exit")
 	fs.BoolVar(&o.json, "json", false, "with --dry-run, print JSON")
+	a.checkFlags = func() error {
+		_, err := o.policy()
+		return errors.Join(o.check(nil, true), err)
+	}
 	return c
 }
 
@@ -67,7 +71,7 @@ const defaultKillAfter = 5 * time.Second
 // run is the whole way from a command line to an exit status.
 func (o *runFlags) run(a *app, argv []string) error {
 	c, err := o.compose(a, argv)
-	if err := errors.Join(o.check(argv), err); err != nil {
+	if err := errors.Join(o.check(argv, false), err); err != nil {
 		return err
 	}
 	temp, err := o.makeTemp(a, c)

@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/zsbx/zsbx/enforce"
-	"github.com/zsbx/zsbx/policy"
 )
 
-// check finds what is wrong with run's own flags and with their combination.
-func (o *runFlags) check(argv []string) error {
-	b := flagBuilder{p: &policy.Policy{}}
-	if len(argv) == 0 && !o.dryRun {
+// check finds what is wrong with run's own flags and with their combination;
+// with flagsOnly, argv is not known.
+func (o *runFlags) check(argv []string, flagsOnly bool) error {
+	b := flagBuilder{}
+	if len(argv) == 0 && !o.dryRun && !flagsOnly {
 		b.errs = append(b.errs, usageHint("zsbx run --rw . -- COMMAND", "no command given"))
 	}
 	if o.killAfter != "" && o.killAfter != "0" {
@@ -22,11 +22,7 @@ func (o *runFlags) check(argv []string) error {
 	if err := checkTracker("--track", o.track); err != nil {
 		b.errs = append(b.errs, coded(codeUsage, err))
 	}
-	for _, name := range o.allowGaps {
-		if !slices.Contains(enforce.GapNames(), name) {
-			b.fail("--allow-gap %s: no such gap; there are %s", quoteArg(name), strings.Join(enforce.GapNames(), ", "))
-		}
-	}
+	b.gapNames(o.allowGaps)
 	for _, x := range []struct {
 		given bool
 		flags string
@@ -50,6 +46,15 @@ func (o *runFlags) check(argv []string) error {
 		o.checkTrackOnly(&b)
 	}
 	return errors.Join(b.errs...)
+}
+
+// gapNames checks the values of --allow-gap.
+func (b *flagBuilder) gapNames(names []string) {
+	for _, name := range names {
+		if !slices.Contains(enforce.GapNames(), name) {
+			b.fail("--allow-gap %s: no such gap; there are %s", quoteArg(name), strings.Join(enforce.GapNames(), ", "))
+		}
+	}
 }
 
 // checkTrackOnly refuses flags that ask for limits beside --track-only.

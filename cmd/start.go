@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"syscall"
 
 	"github.com/zsbx/zsbx/enforce"
@@ -65,7 +64,7 @@ func explainStart(err error, file string, r *policy.Resolved) error {
 		return err
 	}
 	if se.Stage == "exec" {
-		return explainExec(file, se.Errno, func(f string) bool { return allowed(r, f, policy.Read|policy.Exec) })
+		return explainExec(file, se.Errno, mayExecIn(r))
 	}
 	return fmt.Errorf("starting %s: %w", file, err)
 }
@@ -77,15 +76,4 @@ func commandEnv(r *policy.Resolved) execEnv {
 		e.path = path
 	}
 	return e
-}
-
-// allowed tells whether the policy's paths give an access.
-func allowed(r *policy.Resolved, file string, acc policy.Access) bool {
-	var have policy.Access
-	for _, p := range r.Paths {
-		if p.Path == file || p.Path == "/" || strings.HasPrefix(file, p.Path+"/") {
-			have |= p.Access
-		}
-	}
-	return have&acc == acc
 }
