@@ -33,12 +33,11 @@ func (a *app) listPresets(asJSON bool) error {
 	return a.printText(b.String())
 }
 
-// printLandlock prints the Landlock rules of a plan.
-func (a *app) printLandlock(plan *enforce.Plan) error {
-	return errNotYet
-}
-
 // printSBPL prints the Seatbelt profile of a plan.
 func (a *app) printSBPL(plan *enforce.Plan) error {
-	return errNotYet
+	text, err := enforce.SeatbeltProfile(plan.Policy, enforce.SeatbeltOptions{})
+	if err != nil {
+		return coded(codePolicy, err)
+	}
+	return a.printText(text)
 }

@@ -39,7 +39,7 @@ COMMAND is not run: presets are detected from it.`,
 	fs.SetInterspersed(false)
 	fs.BoolVar(&o.print, "print", false, "print a table for people (the default)")
 	fs.StringVar(&o.format, "format", "text", "the `FORMAT`: text, toml, json, landlock or sbpl")
-	fs.StringVar(&o.policyFlags.os, "os", "", "print for the system `OS`: linux or macos")
+	fs.StringVar(&o.os, "os", "", "print for the system `OS`: linux or macos")
 	fs.BoolVar(&o.list, "list", false, "list the presets")
 	fs.BoolVar(&o.json, "json", false, "the same as --format json")
 	o.policyFlags.add(fs)
@@ -58,6 +58,9 @@ func (o *profileFlags) check() error {
 	if o.json {
 		o.format = "json"
 	}
+	if o.os == "" {
+		o.os = map[string]string{"sbpl": "macos", "landlock": "linux"}[o.format]
+	}
 	if !slices.Contains(formats(), o.format) {
 		b.fail("--format %s: one of text, toml, json, landlock and sbpl is needed", quoteArg(o.format))
 	}
@@ -65,6 +68,9 @@ func (o *profileFlags) check() error {
 	case "", "linux", "macos":
 	default:
 		b.fail("--os %s: linux or macos is needed", quoteArg(o.os))
+	}
+	if o.format == "sbpl" && o.os != "macos" || o.format == "landlock" && o.os != "linux" {
+		b.fail("--format %s and --os %s can't be used together", o.format, o.os)
 	}
 	if o.print && o.format != "text" {
 		b.fail("--print and --format %s can't be used together", o.format)
@@ -84,6 +90,7 @@ func (o *profileFlags) run(a *app, argv []string) error {
 	caps := enforce.Probe()
 	if c.host.OS != caps.OS {
 		caps = assumedCaps(c.host.OS)
+		c.host = foreign(c.host)
 	}
 	resolved, err := c.resolve()
 	if err != nil {

@@ -16,9 +16,9 @@ func (a *app) printPlan(plan *enforce.Plan, format string) error {
 	case "json":
 		return a.printJSON(planJSON(plan))
 	case "toml":
-		return a.printText(policyTOML(plan.Policy))
+		return writeErr(plan.Policy.Policy().EncodeTOML(a.stdout))
 	case "landlock":
-		return a.printLandlock(plan)
+		return writeErr(plan.WriteLandlock(a.stdout))
 	case "sbpl":
 		return a.printSBPL(plan)
 	}

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -43,7 +44,8 @@ func (a *app) projectPolicy(file string, base *policy.Policy) (*policy.Policy, e
 	if err != nil {
 		return nil, err
 	}
-	if widens(p, base) == "" {
+	tightens, wider := p.OnlyTightens(base)
+	if tightens {
 		return p, nil
 	}
 	known, same := a.trusted(file, data)
@@ -51,11 +53,24 @@ func (a *app) projectPolicy(file string, base *policy.Policy) (*policy.Policy, e
 		return p, nil
 	}
 	f := &failure{code: codeUntrusted, status: exitFailed, hint: "read it, then type: zsbx check --trust"}
-	f.err = fmt.Errorf("%s: the project policy is not trusted, and it widens what commands may do: %s", file, widens(p, base))
+	f.err = fmt.Errorf("%s: the project policy is not trusted, and it allows more than it takes away, at %s", file, listOrigins(wider))
 	if known {
 		f.err = fmt.Errorf("%s: the project policy has changed since it was trusted", file)
 	}
 	return nil, f
+}
+
+// listOrigins names the first few of a list of places.
+func listOrigins(all []policy.Origin) string {
+	const most = 3
+	var l []string
+	for _, o := range all[:min(most, len(all))] {
+		l = append(l, fmt.Sprintf("%d:%d", o.Line, o.Column))
+	}
+	if len(all) > most {
+		l = append(l, "...")
+	}
+	return strings.Join(l, ", ")
 }
 
 // readPolicyFile reads a whole regular file of bounded size. It never blocks
@@ -173,40 +188,3 @@ func ownedByMe(st fs.FileInfo) bool {
 	sys, ok := st.Sys().(*syscall.Stat_t)
 	return ok && int(sys.Uid) == os.Geteuid()
 }
-
-// widens says what of p could allow more than base does, in words, or "" when
-// p only takes away. What is not known to take away counts as giving.
-func widens(p, base *policy.Policy) string {
-	if base == nil {
-		base = &policy.Policy{}
-	}
-	switch {
-	case len(p.Presets) > 0:
-		return "it adds presets"
-	case len(p.FS.Rules) > 0:
-		return "it allows paths"
-	case len(p.FS.System.Executable)+len(p.FS.System.ReadOnly)+len(p.FS.System.ReadWrite) > 0:
-		return "it replaces system paths"
-	case p.Net.Allow != nil && p.Net.Allow.Value, p.Net.ConnectTCP != nil, p.Net.BindTCP != nil:
-		return "it allows network"
-	case len(p.Net.Unix) > 0:
-		return "it allows unix sockets"
-	case p.Env.Mode != "" && p.Env.Mode != policy.EnvVars, len(p.Env.Allow) > 0, len(p.Env.Set) > 0:
-		return "it changes the environment"
-	case looser(int64(p.Limits.Timeout), int64(base.Limits.Timeout)),
-		looser(p.Limits.MaxOutput, base.Limits.MaxOutput):
-		return "it loosens limits"
-	}
-	for _, os := range []*policy.Policy{p.Linux, p.MacOS} {
-		if os != nil {
-			if why := widens(os, base); why != "" {
-				return why
-			}
-		}
-	}
-	return ""
-}
-
-// looser tells whether the limit now allows more than the limit before; 0 is
-// none in now, and no limit in before.
-func looser(now, before int64) bool { return now != 0 && before != 0 && now > before }

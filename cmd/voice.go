@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"unicode"
+
+	"github.com/zsbx/zsbx/policy"
 )
 
 // The rules of the voice. stdout belongs to the command, and to the data that
@@ -32,7 +34,8 @@ type failure struct {
 	code   string // stable, for --json
 	status int    // exit status
 	hint   string // something to type; may be ""
-	err    error  // nil: all is said, only the status counts
+	origin policy.Origin
+	err    error // nil: all is said, only the status counts
 }
 
 func (f *failure) Error() string {
@@ -172,6 +175,10 @@ func failures(err error, outer *failure) []*failure {
 		}
 	}
 	f := &failure{code: codeFailed, status: exitFailed, err: err}
+	if p, ok := err.(*policy.Error); ok {
+		f.code, f.hint, f.origin = string(p.Code), p.Hint, p.Origin
+		return []*failure{f}
+	}
 	if outer != nil {
 		f.code, f.status, f.hint = outer.code, outer.status, outer.hint
 	} else if in := (*failure)(nil); errors.As(err, &in) {
@@ -190,6 +197,8 @@ type jsonError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
+
+	Origin *jsonOrigin `json:"origin,omitempty"` // for mistakes in policies
 }
 
 func (v *voice) reportJSON(fs []*failure) {
@@ -198,7 +207,12 @@ func (v *voice) reportJSON(fs []*failure) {
 	}{}
 	for _, f := range fs {
 		if f.err != nil {
-			out.Errors = append(out.Errors, jsonError{f.code, f.err.Error(), f.hint})
+			e := jsonError{Code: f.code, Message: f.err.Error(), Hint: f.hint}
+			if f.origin != (policy.Origin{}) {
+				o := originJSON(f.origin)
+				e.Origin = &o
+			}
+			out.Errors = append(out.Errors, e)
 		}
 	}
 	if out.Errors != nil {

@@ -1,0 +1,44 @@
+package cmd
+
+import (
+	"io/fs"
+	"strings"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// foreign makes a host of another system out of this one, for printing a
+// profile that is to be used there. Only the home directory and the working
+// directory are looked at; all other paths count as directories, but for the
+// symbolic links that every macOS has.
+func foreign(h policy.Host) policy.Host {
+	links := map[string]string{}
+	if h.OS == "macos" {
+		links = map[string]string{"/etc": "private/etc", "/tmp": "private/tmp", "/var": "private/var"}
+	}
+	own := func(path string) bool {
+		return below(path, h.Dir) || h.Home != "" && below(path, h.Home)
+	}
+	lstat, readlink := h.Lstat, h.Readlink
+	h.Lstat = func(path string) (policy.Stat, error) {
+		if own(path) {
+			return lstat(path)
+		}
+		if links[path] != "" {
+			return policy.Stat{Mode: fs.ModeSymlink | 0o777}, nil
+		}
+		return policy.Stat{Mode: fs.ModeDir | 0o755}, nil
+	}
+	h.Readlink = func(path string) (string, error) {
+		if l := links[path]; l != "" {
+			return l, nil
+		}
+		return readlink(path)
+	}
+	return h
+}
+
+// below tells whether path is dir or lies below it.
+func below(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}
