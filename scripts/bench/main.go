@@ -1,0 +1,207 @@
+// Command bench measures what zsbx costs, against a bare exec, a Go program
+// that only forks and waits, and bubblewrap, all in one run.
+//
+// Programs take turns in a new random order each round, so that a machine
+// whose speed drifts is the same to all of them; what counts is the ratio of
+// the medians. Run as root it measures as an ordinary user (-uid).
+package main
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+type bench struct {
+	zsbx, dir string
+	uid       int
+	rounds    int
+	env       []string
+	out       strings.Builder
+}
+
+// program is one thing to time.
+type program struct {
+	name string
+	argv []string
+	dir  string
+	prep func() // before each run, not timed
+	took []time.Duration
+}
+
+func main() {
+	b := &bench{}
+	var only string
+	flag.StringVar(&b.zsbx, "zsbx", "./zsbx", "the `binary` to measure")
+	flag.IntVar(&b.uid, "uid", 65534, "run as this `user` when root")
+	flag.IntVar(&b.rounds, "rounds", 400, "`rounds` of the start-up measurement")
+	flag.StringVar(&only, "only", "", "measure only `what`: start, policy, build, reap, ps, memory")
+	flag.Parse()
+	if err := b.setup(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+	defer os.RemoveAll(b.dir)
+	for _, m := range []struct {
+		name string
+		run  func() error
+	}{{"start", b.start}, {"policy", b.policy}, {"build", b.build}, {"reap", b.reap}, {"ps", b.ps}, {"memory", b.memory}} {
+		if only != "" && only != m.name {
+			continue
+		}
+		if err := m.run(); err != nil {
+			fmt.Fprintf(os.Stderr, "bench: %s: %v\n", m.name, err)
+		}
+	}
+}
+
+// setup makes the directory that everything happens in and the programs that
+// are compared.
+func (b *bench) setup() error {
+	var err error
+	if b.dir, err = os.MkdirTemp("", "zsbx-bench-"); err != nil {
+		return err
+	}
+	abs, err := filepath.Abs(b.zsbx)
+	if err != nil {
+		return err
+	}
+	// The binary may lie where the ordinary user can't reach it.
+	data, err := os.ReadFile(abs)
+	if err != nil {
+		return err
+	}
+	b.zsbx = filepath.Join(b.dir, "zsbx")
+	if err := os.WriteFile(b.zsbx, data, 0o755); err != nil {
+		return err
+	}
+	for _, d := range []string{"home", "work"} {
+		if err := os.Mkdir(filepath.Join(b.dir, d), 0o755); err != nil {
+			return err
+		}
+	}
+	home := filepath.Join(b.dir, "home")
+	b.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "LANG=C.UTF-8", "TERM=dumb", "GOTOOLCHAIN=local", "GOFLAGS=-buildvcs=false"}
+	if mod := goEnv("GOMODCACHE"); mod != "" {
+		b.env = append(b.env, "GOMODCACHE="+mod)
+	}
+	src := filepath.Join(b.dir, "forkwait.go")
+	if err := os.WriteFile(src, []byte(forkWait), 0o644); err != nil {
+		return err
+	}
+	c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(b.dir, "forkwait"), src)
+	c.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("%v: %s", err, out)
+	}
+	return b.own()
+}
+
+const forkWait = `package main
+
+import (
+	"os"
+	"os/exec"
+)
+
+func main() {
+	c := exec.Command(os.Args[1], os.Args[2:]...)
+	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if c.Run() != nil {
+		os.Exit(1)
+	}
+}
+`
+
+// own hands the directory to the user who is measured.
+func (b *bench) own() error {
+	if os.Getuid() != 0 {
+		return nil
+	}
+	if err := os.Chmod(b.dir, 0o755); err != nil {
+		return err
+	}
+	return filepath.WalkDir(b.dir, func(path string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(path, b.uid, b.uid)
+	})
+}
+
+func goEnv(name string) string {
+	out, err := exec.Command("go", "env", name).Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func (b *bench) work() string { return filepath.Join(b.dir, "work") }
+
+// command makes a command of the measured user.
+func (b *bench) command(dir string, argv ...string) *exec.Cmd {
+	c := exec.Command(argv[0], argv[1:]...)
+	c.Dir, c.Env = dir, b.env
+	if os.Getuid() == 0 {
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(b.uid), Gid: uint32(b.uid)}}
+	}
+	return c
+}
+
+// race times the programs in turn.
+func (b *bench) race(rounds int, ps ...*program) error {
+	for round := range rounds + 3 {
+		for _, i := range rand.Perm(len(ps)) {
+			p := ps[i]
+			if p.prep != nil {
+				p.prep()
+			}
+			c := b.command(p.dir, p.argv...)
+			var errs strings.Builder
+			c.Stderr = nil
+			start := time.Now()
+			if err := c.Run(); err != nil {
+				c := b.command(p.dir, p.argv...)
+				c.Stderr = &errs
+				c.Run()
+				return fmt.Errorf("%s: %w: %s", p.name, err, errs.String())
+			}
+			if round >= 3 { // the first ones warm up
+				p.took = append(p.took, time.Since(start))
+			}
+		}
+	}
+	return nil
+}
+
+func (p *program) median() time.Duration {
+	t := slices.Clone(p.took)
+	slices.Sort(t)
+	return t[len(t)/2]
+}
+
+// table prints the medians and their ratios to the programs named.
+func table(title string, ps []*program, against ...*program) {
+	fmt.Printf("\n%s\n\n| program | median |", title)
+	for _, a := range against {
+		fmt.Printf(" to %s |", a.name)
+	}
+	fmt.Print("\n|---|--:|", strings.Repeat("--:|", len(against)), "\n")
+	for _, p := range ps {
+		fmt.Printf("| %s | %.2f ms |", p.name, ms(p.median()))
+		for _, a := range against {
+			fmt.Printf(" %.2f |", ms(p.median())/ms(a.median()))
+		}
+		fmt.Println()
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
