@@ -15,6 +15,7 @@ func execSelf(c *Command) error {
 	if err != nil {
 		return err
 	}
+	defer j.release()
 	// Never unlocked: what the steps do to this thread must reach exec and
 	// nothing else.
 	runtime.LockOSThread()

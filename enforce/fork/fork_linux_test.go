@@ -265,6 +265,31 @@ func TestKeepAndReapSignal(t *testing.T) {
 	}
 }
 
+func TestRemove(t *testing.T) {
+	dir := t.TempDir()
+	empty, full, file := filepath.Join(dir, "empty"), filepath.Join(dir, "full"), filepath.Join(dir, "file")
+	for _, d := range []string{empty, full} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range []string{file, filepath.Join(full, "x")} {
+		if err := os.WriteFile(f, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, _ := shell(t, &Keeper{Remove: []string{file, empty + "/", full + "/", filepath.Join(dir, "none")}}, "exit 0")
+	finish(t, p)
+	p.waitKeeper()
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 1 || left[0].Name() != "full" {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if _, err := Start(&Command{Path: "/bin/true", Keeper: &Keeper{Remove: []string{strings.Repeat("x", RemoveSize)}}}); err == nil {
+		t.Error("too long a list was taken")
+	}
+}
+
 func TestStopAndContinue(t *testing.T) {
 	for _, k := range []*Keeper{nil, {}} {
 		p, _ := shell(t, k, "kill -STOP $$; exit 5")

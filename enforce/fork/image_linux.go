@@ -81,9 +81,20 @@ func newImage(c *Command) (*image, error) {
 		j.nofile = uintptr(min(lim.Cur, 1<<20))
 	}
 	if c.Keeper != nil {
-		return j, j.setKeeper(c.Keeper)
+		if err := j.setKeeper(c.Keeper); err != nil {
+			j.release()
+			return nil, err
+		}
 	}
 	return j, nil
+}
+
+// release gives the memory back that only the forked keeper goes on using.
+func (j *image) release() {
+	if j.mem != nil {
+		unix.MunmapPtr(unsafe.Pointer(j.mem), j.mem.size)
+		j.mem = nil
+	}
 }
 
 // cStrings makes a vector for execve(2) from one allocation.
@@ -127,5 +138,12 @@ func (j *image) setKeeper(k *Keeper) error {
 	}
 	j.mem = (*keeperMem)(m)
 	j.mem.size = uintptr(size)
+	at := 0
+	for _, path := range k.Remove {
+		if at+len(path)+1 > RemoveSize {
+			return errors.New("the paths to remove at the end are too long")
+		}
+		at += copy(j.mem.remove[at:], path) + 1
+	}
 	return nil
 }

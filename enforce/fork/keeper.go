@@ -39,6 +39,13 @@ type Keeper struct {
 	// or a ReapSignal comes. Without Keep the rest is killed at once.
 	Keep bool
 
+	// Remove names files to unlink and, with a slash at the end, directories
+	// to remove if they are empty, once nothing is left of the session and
+	// the caller was told so: work that nobody has to wait for. Absolute
+	// paths, in this order; at most RemoveSize bytes in all. Failures are
+	// ignored.
+	Remove []string
+
 	// State is a regular file into which the keeper writes a KeeperState at
 	// offset 0 whenever that changes, or nil. It is the keeper's word to
 	// later processes.
@@ -75,6 +82,10 @@ const KeeperMagic = 0x7a736278
 
 // KeeperStateSize is the size of a KeeperState, in bytes.
 const KeeperStateSize = 32
+
+// RemoveSize is how many bytes Keeper.Remove may take, one more for each path
+// counted in.
+const RemoveSize = 2048
 
 // The bits of KeeperState.Method.
 const (

@@ -139,7 +139,8 @@ func (p *Process) close() error {
 	err := syscall.Close(p.conn)
 	p.conn = -1
 	if p.ended {
-		p.waitKeeper()
+		// Its end takes longer than anybody should have to wait for.
+		go p.waitKeeper()
 	}
 	return err
 }

@@ -18,6 +18,7 @@ func start(c *Command) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer j.release()
 	status, err := j.openChannels(c)
 	if err != nil {
 		return nil, err
