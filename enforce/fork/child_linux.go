@@ -119,6 +119,7 @@ func quit(j *image, stage, index uint32, errno int) {
 func runSteps(j *image, steps []Step, stage uint32) {
 	for i := range steps {
 		s := &steps[i]
+		s.args(steps, i)
 		r := call(s.Nr, s.Args[0], s.Args[1], s.Args[2], s.Args[3], s.Args[4], s.Args[5])
 		if r < 0 && r > -4096 {
 			if s.MayFail {
@@ -126,6 +127,7 @@ func runSteps(j *image, steps []Step, stage uint32) {
 			}
 			quit(j, stage, uint32(i), r)
 		}
+		s.result = uintptr(r)
 		if s.Out != nil {
 			*s.Out = uintptr(r)
 		}

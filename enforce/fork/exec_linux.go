@@ -54,7 +54,9 @@ func execSelf(c *Command) error {
 func makeSteps(stage string, steps []Step) error {
 	for i := range steps {
 		s := &steps[i]
+		s.args(steps, i)
 		r, _, errno := syscall.RawSyscall6(s.Nr, s.Args[0], s.Args[1], s.Args[2], s.Args[3], s.Args[4], s.Args[5])
+		s.result = r
 		switch {
 		case errno != 0 && !s.MayFail:
 			return &StepError{Stage: stage, Name: s.Name, Errno: errno}

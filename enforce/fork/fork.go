@@ -18,11 +18,32 @@ type Step struct {
 	// later Step: a descriptor that one call opens and the next one uses.
 	Out *uintptr
 
+	// Back makes results of earlier Steps the arguments of this one,
+	// wherever the Steps are copied to: where Back[i] is n and not 0, Args[i]
+	// is replaced by the result of the step n places before this one in the
+	// same list.
+	Back [6]uint16
+
 	// MayFail says that the result does not matter.
 	MayFail bool
 
 	// Keep holds the memory that Args point to.
 	Keep any
+
+	result uintptr // of the call, for Back
+}
+
+// args puts the results that s refers to in place; i is its own place in
+// steps. Raw: it runs in the child.
+//
+//go:nosplit
+//go:norace
+func (s *Step) args(steps []Step, i int) {
+	for a, n := range s.Back {
+		if k := i - int(n); n != 0 && k >= 0 && k < len(steps) {
+			s.Args[a] = steps[k].result
+		}
+	}
 }
 
 // Command is what to start.

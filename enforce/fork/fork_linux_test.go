@@ -169,6 +169,29 @@ func TestOutResult(t *testing.T) {
 	}
 }
 
+// TestBackResult has one descriptor used twice, by steps that were copied
+// after they were made.
+func TestBackResult(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "made")
+	name, _ := syscall.BytePtrFromString(file)
+	text := []byte("hello")
+	steps := []Step{
+		{Name: "openat", Nr: unix.SYS_OPENAT, Args: [6]uintptr{^uintptr(99), ptr(name), unix.O_CREAT | unix.O_WRONLY | unix.O_CLOEXEC, 0o600}, Keep: name},
+		{Name: "write", Nr: unix.SYS_WRITE, Args: [6]uintptr{0, ptr(&text[0]), uintptr(len(text))}, Back: [6]uint16{1}, Keep: text},
+		{Name: "write", Nr: unix.SYS_WRITE, Args: [6]uintptr{0, ptr(&text[0]), uintptr(len(text))}, Back: [6]uint16{2}, Keep: text},
+	}
+	steps = append([]Step{{Name: "getpid", Nr: unix.SYS_GETPID}}, steps...)
+	p, err := Start(&Command{Path: "/bin/true", Args: []string{"true"}, Steps: steps, Keeper: &Keeper{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	finish(t, p)
+	b, err := os.ReadFile(file)
+	if err != nil || string(b) != "hellohello" {
+		t.Fatalf("the steps wrote %q, %v", b, err)
+	}
+}
+
 // daemons leaves processes behind in every usual way and prints their pids.
 const daemons = `
 sleep 1000 & echo $!
