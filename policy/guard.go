@@ -3,6 +3,7 @@ package policy
 import (
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -16,10 +17,7 @@ import (
 func (h *Host) guardPresets(paths []Path) ([]Path, []Skip) {
 	var kept []Path
 	var skipped []Skip
-	g := guard{home: path.Clean(h.Home), dir: h.Dir, secrets: h.secretPaths()}
-	if real, _, err := h.realPath(g.home); err == nil {
-		g.home = real
-	}
+	g := h.newGuard()
 	for _, p := range paths {
 		if !strings.HasPrefix(p.Rule.Origin.Source, "preset ") {
 			kept = append(kept, p)
@@ -41,6 +39,24 @@ func (h *Host) guardPresets(paths []Path) ([]Path, []Skip) {
 		kept = append(kept, p)
 	}
 	return kept, skipped
+}
+
+// guardCreate drops the directories that guardPresets would refuse once they
+// are made. Their paths are canonical.
+func (h *Host) guardCreate(rules []Rule) []Rule {
+	g := h.newGuard()
+	return slices.DeleteFunc(rules, func(r Rule) bool {
+		return g.refuse(Path{Path: r.Path, Access: r.Access, Mode: fs.ModeDir, Rule: r}) != ""
+	})
+}
+
+// newGuard finds out what there is to guard.
+func (h *Host) newGuard() guard {
+	g := guard{home: path.Clean(h.Home), dir: h.Dir, secrets: h.secretPaths()}
+	if real, _, err := h.realPath(g.home); err == nil && h.Home != "" {
+		g.home = real
+	}
+	return g
 }
 
 // guard is what guardPresets compares paths with; all of it is canonical.
@@ -112,7 +128,7 @@ func (h *Host) secretPaths() []string {
 		{"${CARGO_HOME:-~/.cargo}", []string{"credentials.toml", "credentials"}},
 		{"${GRADLE_USER_HOME:-~/.gradle}", []string{"gradle.properties", "init.d"}},
 		{"${XDG_CONFIG_HOME:-~/.config}", []string{
-			"gh", "git/credentials", "gcloud", "op", "pip", "containers", "hub", "glab-cli", "uv", "pypoetry", "google-chrome", "chromium",
+			"gh", "git/credentials", "gcloud", "op", "pip", "containers", "hub", "glab-cli", "uv", "pypoetry", "nix", "google-chrome", "chromium",
 		}},
 		{"${XDG_DATA_HOME:-~/.local/share}", []string{"keyrings", "kwalletd"}},
 	} {

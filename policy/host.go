@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -19,7 +20,7 @@ func ThisHost() (Host, error) { return HostIn("") }
 // the process's own. A relative one is taken from that. It is an error if the
 // directory does not exist.
 func HostIn(dir string) (Host, error) {
-	h := Host{Env: os.Environ(), ReadDir: os.ReadDir, ReadFile: os.ReadFile}
+	h := Host{Env: os.Environ(), ReadDir: os.ReadDir, ReadFile: readFile}
 	switch runtime.GOOS {
 	case "linux":
 		h.OS = "linux"
@@ -52,6 +53,17 @@ func HostIn(dir string) (Host, error) {
 	}
 	h.Dir = pl.path
 	return h, nil
+}
+
+// readFile is Host.ReadFile for the running system: regular files of at most
+// MaxFileSize bytes, as what is read may be a stranger's.
+func readFile(name string) ([]byte, error) {
+	f, err := openRegular(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
 }
 
 // homeFromPasswd finds a user's home directory in the text of a passwd(5)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -43,6 +44,7 @@ func (p *Policy) Resolve(h Host) (*Resolved, error) {
 	for _, rule := range rules {
 		rs.rule(rule)
 	}
+	rs.git(flat.Presets)
 	rs.guard()
 	if h.TempDir != "" {
 		rs.rule(Rule{Path: literal(h.TempDir), Access: Read | Write | Exec, Optional: true, Origin: Origin{Source: sourceTemp}})
@@ -175,8 +177,41 @@ func (rs *resolver) path(rule Rule) (Path, bool) {
 	return Path{}, false
 }
 
-// guard puts what presets opened through guardPresets.
+// git adds the repository of the working directory when the git preset is in
+// use.
+func (rs *resolver) git(presets []Named) {
+	if !slices.ContainsFunc(presets, func(n Named) bool { return n.Value == "git" }) {
+		return
+	}
+	rules, skipped := rs.host.gitRules(rs.userAccess)
+	for _, rule := range rules {
+		rs.rule(rule)
+	}
+	rs.r.Skipped = append(rs.r.Skipped, skipped...)
+}
+
+// userAccess is what the rules that are no built-in ones allow on a canonical
+// path.
+func (rs *resolver) userAccess(p string) Access {
+	var sum Access
+	for i := range rs.r.Paths {
+		if rule := &rs.r.Paths[i]; within(p, rule.Path) && !rule.Rule.Origin.builtIn() {
+			sum |= rule.Access
+		}
+	}
+	return sum
+}
+
+// builtIn reports whether a rule is the baseline's or a preset's.
+func (o Origin) builtIn() bool {
+	return o.Source == "baseline" || strings.HasPrefix(o.Source, "preset ")
+}
+
+// guard puts what presets opened, and what they want made, through the guard.
 func (rs *resolver) guard() {
+	if len(rs.r.Create) > 0 {
+		rs.r.Create = rs.host.guardCreate(rs.r.Create)
+	}
 	for i := range rs.r.Paths {
 		if strings.HasPrefix(rs.r.Paths[i].Rule.Origin.Source, "preset ") {
 			var skipped []Skip

@@ -40,6 +40,17 @@ func (w *walker) walk(p string) (place, error) {
 	return w.follow("", p, 0)
 }
 
+// realPath follows every symbolic link of a clean absolute path, the last
+// name's too, and returns the canonical path with what is there. Where
+// nothing is there, the error is a *fs.PathError for fs.ErrNotExist.
+func (h *Host) realPath(p string) (string, Stat, error) {
+	pl, err := newWalker(h, 8).walk(p)
+	if err == nil && pl.gone != "" {
+		err = &fs.PathError{Op: "lstat", Path: pl.at, Err: fs.ErrNotExist}
+	}
+	return pl.path, pl.stat, err
+}
+
 // follow resolves p from the canonical directory dir ("" is the root), depth
 // links deep.
 func (w *walker) follow(dir, p string, depth int) (place, error) {

@@ -1,0 +1,166 @@
+package policy
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// tokenFiles are files with keys, tokens and passwords that are known to be
+// kept in home directories.
+func tokenFiles() []string {
+	return []string{
+		".ssh/id_ed25519", ".ssh/config", ".gnupg/private-keys-v1.d/x.key", ".netrc", ".git-credentials", ".config/git/credentials",
+		".cargo/credentials.toml", ".cargo/credentials", ".npmrc", ".yarnrc.yml", ".yarnrc", ".bunfig.toml", ".pypirc", ".config/pip/pip.conf",
+		".pip/pip.conf", ".condarc", ".config/pypoetry/auth.toml", ".config/uv/uv.toml",
+		".m2/settings.xml", ".m2/settings-security.xml", ".gradle/gradle.properties", ".gradle/init.d/x.gradle", ".sbt/credentials", ".ivy2/.credentials",
+		".gem/credentials", ".bundle/config", ".config/gh/hosts.yml", ".config/hub", ".config/glab-cli/config.yml",
+		".docker/config.json", ".kube/config", ".aws/credentials", ".azure/accessTokens.json", ".config/gcloud/credentials.db", ".config/op/config",
+		".vault-token", ".terraform.d/credentials.tfrc.json", ".terraformrc", ".password-store/x.gpg", ".local/share/keyrings/login.keyring",
+		".config/nix/nix.conf", ".config/containers/auth.json", ".config/fish/fish_variables", ".config/google-chrome/Default/Cookies",
+		".mozilla/firefox/x/logins.json", ".bash_history", ".zsh_history", ".python_history", ".local/share/fish/fish_history",
+		".config/zsbx/policy.toml", ".local/state/zsbx/sessions/x/record", ".pgpass", ".my.cnf", ".config/rclone/rclone.conf", ".secret", "Documents/x",
+	}
+}
+
+// homeWithEverything makes a home directory in which every directory exists
+// that any preset names, and all token files.
+func homeWithEverything(t *testing.T, env ...string) (Host, *Policy) {
+	h := diskHost(t, env...)
+	all := []*Policy{Baseline("linux")}
+	for _, info := range Presets() {
+		p, err := Preset(info.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p, &Policy{Presets: []Named{{Value: info.Name}}})
+		for _, r := range p.FS.Rules {
+			written := h.tildePath(expandDefault(&h, r.Path))
+			if name, ok := strings.CutPrefix(written, h.Home+"/"); ok && filepath.Ext(written) != ".toml" && filepath.Ext(written) != ".sh" {
+				h.mkdirs(t, name)
+			}
+		}
+	}
+	for _, f := range tokenFiles() {
+		h.write(t, f, "token")
+	}
+	h.mkdirs(t, "project")
+	h.Dir = filepath.Join(h.Home, "project")
+	return h, Merge(all...)
+}
+
+// access is what the resolved rules allow on a canonical path.
+func (r *Resolved) access(p string) Access {
+	var sum Access
+	for i := range r.Paths {
+		if within(p, r.Paths[i].Path) {
+			sum |= r.Paths[i].Access
+		}
+	}
+	return sum
+}
+
+// TestNoTokenReadable switches on all presets at once, in a home directory
+// that has everything, with the variables unset and with hostile values.
+func TestNoTokenReadable(t *testing.T) {
+	h, p := homeWithEverything(t)
+	for _, variable := range []string{"NONE", "CARGO_HOME", "RUSTUP_HOME", "GOPATH", "GOCACHE", "GOMODCACHE", "GOBIN", "GOROOT", "GOENV", "npm_config_cache",
+		"NPM_CONFIG_PREFIX", "PNPM_HOME", "NVM_DIR", "VOLTA_HOME", "PYENV_ROOT", "PIP_CACHE_DIR", "UV_CACHE_DIR", "GRADLE_USER_HOME", "JAVA_HOME",
+		"GEM_HOME", "BUNDLE_PATH", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "CCACHE_DIR", "VIRTUAL_ENV", "GIT_CONFIG_GLOBAL", "MISE_DATA_DIR"} {
+		for _, value := range []string{"", "/", ".", ".ssh", ".config", ".config/gh", ".ssh/../..", ".local", ".local/share"} {
+			if (variable == "NONE") != (value == "") {
+				continue
+			}
+			switch value {
+			case "", "/":
+			default:
+				value = h.Home + "/" + value
+			}
+			h.Env = []string{variable + "=" + value, "PATH=/usr/bin"}
+			r, err := p.Resolve(h)
+			if err != nil {
+				t.Fatalf("%s=%s: %v", variable, value, err)
+			}
+			for _, f := range tokenFiles() {
+				if variable == "GIT_CONFIG_GLOBAL" && strings.HasPrefix(f, ".config") {
+					continue // named by the user as git's settings
+				}
+				if a := r.access(filepath.Join(h.Home, f)); a != 0 {
+					t.Errorf("%s=%s: %s is open: %v", variable, value, f, a)
+				}
+			}
+			if a := r.access(h.Dir); a&Write != 0 {
+				t.Errorf("%s=%s: the working directory is writable: %v", variable, value, a)
+			}
+		}
+	}
+}
+
+// TestNothingOnPATHWritable puts every directory with programs on PATH that
+// any preset knows, and checks that nothing in them can be written with all
+// presets on.
+func TestNothingOnPATHWritable(t *testing.T) {
+	h, p := homeWithEverything(t)
+	dirs := []string{
+		".local/bin", "bin", ".cargo/bin", "go/bin", ".npm-global/bin", ".nvm/versions/node/v20/bin", ".volta/bin", ".bun/bin", ".deno/bin",
+		".local/share/pnpm", ".pyenv/shims", ".pyenv/bin", ".rbenv/shims", ".rbenv/bin", ".rvm/bin", ".gem/ruby/3.1.0/bin", ".asdf/shims",
+		".local/share/mise/shims", ".proto/shims", ".sdkman/candidates/java/current/bin", ".jenv/shims", ".nix-profile/bin", ".bundle/ruby/3.1.0/bin",
+		".cache/uv/bin", ".cache/pypoetry/virtualenvs/x/bin", ".m2/wrapper/x/bin", ".npm/_npx/1/node_modules/.bin", ".goenv/shims", "n/bin", "miniconda3/bin",
+		".rustup/toolchains/stable/bin", "go/pkg/mod/golang.org/toolchain/bin", ".cache/go-build/bin",
+	}
+	path := "PATH=/usr/local/bin:/usr/bin"
+	for _, d := range dirs {
+		h.write(t, d+"/prog", "")
+		path += ":" + filepath.Join(h.Home, d)
+	}
+	h.Env = []string{path}
+	r, err := p.Resolve(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range dirs {
+		if a := r.access(filepath.Join(h.Home, d, "prog")); a&Write != 0 {
+			t.Errorf("%s is writable", d)
+		}
+	}
+	// Control: without those on PATH the caches among them are writable.
+	h.Env = []string{"PATH=/usr/bin"}
+	if r, err = p.Resolve(h); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{".cache/go-build/bin", ".npm/_npx/1/node_modules/.bin"} {
+		if a := r.access(filepath.Join(h.Home, d, "prog")); a&Write == 0 {
+			t.Errorf("control: %s is not writable", d)
+		}
+	}
+}
+
+// TestCreate checks which directories are asked for in an empty home
+// directory, and that a variable cannot ask for them in a place of secrets.
+func TestCreate(t *testing.T) {
+	p, err := Preset("go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ env, want string }{
+		{"NONE=", "~/.cache/go-build ~/go/pkg/mod ~/go/pkg/sumdb"},
+		{"GOCACHE=~/c", "~/c ~/go/pkg/mod ~/go/pkg/sumdb"},
+		{"GOPATH=~/.ssh", "~/.cache/go-build"},
+	} {
+		h := diskHost(t)
+		h.mkdirs(t, ".ssh")
+		h.Env = []string{strings.ReplaceAll(tt.env, "~", h.Home)}
+		r, err := p.Resolve(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, rule := range r.Create {
+			got = append(got, strings.Replace(rule.Path, h.Home, "~", 1))
+		}
+		if fmt.Sprint(got) != "["+tt.want+"]" {
+			t.Errorf("%s: %v, want %s", tt.env, got, tt.want)
+		}
+	}
+}
