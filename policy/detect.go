@@ -14,19 +14,44 @@ import (
 //   - files in the working directory and, inside a git repository, in the
 //     directories above it up to the repository's root.
 //
+// Of a preset that does not fit but whose programs are on the search path,
+// the part that lets them run is returned, "NAME:tools": commands start other
+// toolchains' programs all the time.
+//
 // Nothing is read but directory entries. A stranger's repository decides by
 // its files which presets apply, so each preset must be safe for everybody.
 func Detect(h Host, argv []string) []Named {
 	var found []Named
 	program := programOf(argv)
-	dir := h.programDir(program)
+	search := h.searchPath()
+	dir := h.programDir(program, search)
 	tops := h.projectDirs()
 	for _, p := range presetTable() {
 		if why := p.applies(&h, program, dir, tops); why != "" {
 			found = append(found, Named{Value: p.Name, Origin: Origin{Source: why}})
+		} else if on := p.onPATH(&h, search); on != "" {
+			name := p.Name + toolsOnly
+			if p.Wraps {
+				name = p.Name
+			}
+			found = append(found, Named{Value: name, Origin: Origin{Source: "detected by " + on + " on PATH"}})
 		}
 	}
 	return found
+}
+
+// onPATH is the first directory of the search path that holds programs of the
+// preset, or "".
+func (p *PresetInfo) onPATH(h *Host, search []string) string {
+	for _, d := range p.Dirs {
+		d = h.tildePath(expandDefault(h, d))
+		for _, dir := range search {
+			if within(dir, d) {
+				return dir
+			}
+		}
+	}
+	return ""
 }
 
 // applies says by what a preset was detected, or "".
@@ -76,11 +101,11 @@ func programOf(argv []string) string {
 
 // programDir is the directory in which the search path finds a program, as it
 // is written in PATH; "" for a program named by its path, or not found.
-func (h *Host) programDir(program string) string {
+func (h *Host) programDir(program string, search []string) string {
 	if program == "" || strings.Contains(program, "/") {
 		return ""
 	}
-	for _, dir := range h.searchPath() {
+	for _, dir := range search {
 		if st, err := h.Lstat(path.Join(dir, program)); err == nil && !st.Mode.IsDir() {
 			return dir
 		}

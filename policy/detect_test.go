@@ -46,6 +46,9 @@ func TestDetect(t *testing.T) {
 		h.Dir = filepath.Join(h.Home, tt.dir)
 		var got []string
 		for _, n := range Detect(h, strings.Fields(tt.argv)) {
+			if strings.HasSuffix(n.Value, toolsOnly) {
+				continue // what is on PATH: the test after this one
+			}
 			got = append(got, n.Value)
 			if !strings.HasPrefix(n.Origin.Source, "detected by ") {
 				t.Errorf("origin %v", n.Origin)
@@ -54,6 +57,29 @@ func TestDetect(t *testing.T) {
 		if strings.Join(got, " ") != tt.want {
 			t.Errorf("Detect(%q in %q) = %v, want %q", tt.argv, tt.dir, got, tt.want)
 		}
+	}
+}
+
+// TestDetectTools checks that toolchains on PATH can be run by commands that
+// are not theirs, and that nothing of them is writable.
+func TestDetectTools(t *testing.T) {
+	h := diskHost(t)
+	h.Env = []string{"PATH=/usr/lib/ccache:" + h.Home + "/.pyenv/shims:" + h.Home + "/.nvm/versions/node/v20/bin:" + h.Home + "/.cargo/bin:/usr/bin"}
+	var got []string
+	for _, n := range Detect(h, []string{"cargo"}) {
+		got = append(got, n.Value)
+		p, err := Preset(n.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range p.FS.Rules {
+			if strings.HasSuffix(n.Value, toolsOnly) && r.Access&Write != 0 {
+				t.Errorf("%s: %s is writable", n.Value, r.Path)
+			}
+		}
+	}
+	if strings.Join(got, " ") != "ccache node:tools python:tools rust" {
+		t.Errorf("got %v", got)
 	}
 }
 

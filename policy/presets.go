@@ -20,7 +20,8 @@ type PresetInfo struct {
 	Description string
 	Commands    []string // base names of commands that switch it on; a final "*" stands for any ending
 	Files       []string // files in the working directory or above that switch it on
-	Dirs        []string // a command found in one of these directories switches it on
+	Dirs        []string // a command found in one of these directories switches it on; on PATH, its tools
+	Wraps       bool     // its programs stand before others' on PATH, where they are not asked for: PATH switches all of it on
 }
 
 // Presets lists the built-in presets, sorted by name.
@@ -41,12 +42,14 @@ func (e *UnknownPresetError) Error() string {
 
 // Preset returns the rules of a built-in preset as they are written: with
 // "~" and with "${NAME:-default}" for the variables that move a tool's
-// directories. All rules are Optional. The error is an *UnknownPresetError.
+// directories. All rules are Optional. "NAME:tools" is the preset without all
+// that is writable. The error is an *UnknownPresetError.
 func Preset(name string) (*Policy, error) {
-	if !isPreset(name) {
+	base, tools := strings.CutSuffix(name, toolsOnly)
+	if !isPreset(base) {
 		return nil, &UnknownPresetError{Name: name}
 	}
-	data, err := presetFiles.ReadFile("presets/" + name + ".toml")
+	data, err := presetFiles.ReadFile("presets/" + base + ".toml")
 	if err != nil {
 		return nil, fmt.Errorf("preset %s: %w", name, err)
 	}
@@ -54,8 +57,18 @@ func Preset(name string) (*Policy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preset %s: %w", name, err)
 	}
+	if tools {
+		for _, part := range []*Policy{p, p.Linux, p.MacOS} {
+			part.FS.Rules = slices.DeleteFunc(part.FS.Rules, func(r Rule) bool { return r.Access&Write != 0 })
+			part.Env.Set = nil
+		}
+	}
 	return p, nil
 }
+
+// toolsOnly is what is put after a preset's name to have its readable and
+// executable part alone.
+const toolsOnly = ":tools"
 
 // presetTables are the tables that a preset's file may have: those of a
 // policy file that make sense here, and create.

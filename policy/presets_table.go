@@ -6,9 +6,15 @@ package policy
 func presetTable() []PresetInfo {
 	return []PresetInfo{
 		{
-			Name: "cc", Description: "C and C++: make, cmake, ninja, meson, ccache",
-			Commands: []string{"make", "gmake", "cmake", "ctest", "ninja", "meson", "gcc", "g++", "cc", "c++", "clang", "clang++", "ccache", "sccache"},
+			Name: "cc", Description: "C and C++: make, cmake, ninja, meson",
+			Commands: []string{"make", "gmake", "cmake", "ctest", "ninja", "meson", "gcc", "g++", "cc", "c++", "clang", "clang++"},
 			Files:    []string{"Makefile", "GNUmakefile", "CMakeLists.txt", "meson.build", "configure"},
+		},
+		{
+			Name: "ccache", Description: "compiler caches: ccache, sccache",
+			Commands: []string{"ccache", "sccache"},
+			Dirs:     []string{"/usr/lib/ccache", "/usr/lib64/ccache", "/opt/homebrew/opt/ccache/libexec", "/usr/local/opt/ccache/libexec"},
+			Wraps:    true,
 		},
 		{
 			Name: "git", Description: "git: settings, and a worktree's or submodule's own git directory",

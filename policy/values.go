@@ -91,10 +91,11 @@ func checkPath(s string) error {
 // checkPresetName says what is wrong with the name of a preset. Whether there
 // is such a preset is not known here.
 func checkPresetName(s string) error {
-	if s == "" || len(s) > 64 {
+	name, _ := strings.CutSuffix(s, toolsOnly)
+	if name == "" || len(s) > 64 {
 		return fmt.Errorf("bad preset name %q", s)
 	}
-	for _, r := range s {
+	for _, r := range name {
 		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_' {
 			return fmt.Errorf("bad preset name %q", s)
 		}
