@@ -160,8 +160,33 @@ func (f *envFilter) private(h *Host) {
 			set(name, h.TempDir)
 		}
 		set("XDG_RUNTIME_DIR", h.TempDir+"/run")
+		if named, _ := f.allowed(javaOptions); named == nil {
+			f.javaTemp(h.TempDir)
+		}
 	}
 	if f.mode != EnvVars {
 		set("PWD", h.Dir)
 	}
+}
+
+// javaOptions is the variable from which every Java virtual machine takes
+// options, whoever starts it.
+const javaOptions = "JAVA_TOOL_OPTIONS"
+
+// javaTemp tells Java its temporary directory. Java never looks at TMPDIR: it
+// would use /tmp, which is closed, and File.createTempFile would fail in
+// compilers, build tools and tests. The price is a line on stderr in which
+// Java says that it has picked the variable up.
+func (f *envFilter) javaTemp(dir string) {
+	option := "-Djava.io.tmpdir=" + dir
+	if strings.ContainsAny(dir, " \t") {
+		option = `"` + option + `"`
+	}
+	if strings.ContainsAny(dir, `"'`+"\n") {
+		return // options can't hold it
+	}
+	if v := f.vars[javaOptions]; v.keep && v.value != "" {
+		option = v.value + " " + option
+	}
+	f.vars[javaOptions] = envVar{option, true}
 }
