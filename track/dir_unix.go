@@ -1,0 +1,367 @@
+//go:build unix
+
+package track
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+)
+
+const (
+	recordFile = "record" // a Record
+	holderFile = "holder" // a Holder
+	stateFile  = "state"  // a fork.KeeperState
+	newFile    = "new"    // one of the first two while it is written
+)
+
+// opened is the open directory of a place.
+type opened struct {
+	fd   int
+	path string
+}
+
+// open opens the directory of sessions and checks that it is the user's alone.
+// With create it is made if missing; else the error is fs.ErrNotExist.
+func (p place) open(create bool) (opened, error) {
+	o := opened{fd: -1, path: filepath.Join(p.parent, sessionsDir)}
+	flags := unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC
+	if p.nofollow {
+		flags |= unix.O_NOFOLLOW
+	}
+	pfd, err := unix.Open(p.parent, flags, 0)
+	if errors.Is(err, unix.ENOENT) && create {
+		if err = os.MkdirAll(p.parent, 0o700); err == nil {
+			pfd, err = unix.Open(p.parent, flags, 0)
+		}
+	}
+	if err != nil {
+		return o, &os.PathError{Op: "open", Path: p.parent, Err: bare(err)}
+	}
+	defer unix.Close(pfd)
+	if err := private(pfd, p.parent, 0o022); err != nil {
+		return o, err
+	}
+	flags |= unix.O_NOFOLLOW
+	fd, err := unix.Openat(pfd, sessionsDir, flags, 0)
+	if errors.Is(err, unix.ENOENT) && create {
+		if err = unix.Mkdirat(pfd, sessionsDir, 0o700); err == nil || errors.Is(err, unix.EEXIST) {
+			fd, err = unix.Openat(pfd, sessionsDir, flags, 0)
+		}
+	}
+	if err != nil {
+		return o, &os.PathError{Op: "open", Path: o.path, Err: err}
+	}
+	if err := private(fd, o.path, 0o077); err != nil {
+		unix.Close(fd)
+		return o, err
+	}
+	o.fd = fd
+	return o, nil
+}
+
+// bare takes the path off an error that gets one of its own.
+func bare(err error) error {
+	var pe *os.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}
+
+// private checks that fd is a directory or file of the current user with none
+// of the permissions in not. The error is ErrForeign.
+func private(fd int, path string, not uint32) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return &os.PathError{Op: "fstat", Path: path, Err: err}
+	}
+	if int(st.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s: %w: it belongs to uid %d, you are uid %d", path, ErrForeign, st.Uid, os.Geteuid())
+	}
+	if uint32(st.Mode)&not != 0 {
+		return fmt.Errorf("%s: %w: mode %04o lets others in (chmod go-rwx)", path, ErrForeign, uint32(st.Mode)&0o7777)
+	}
+	return nil
+}
+
+func (o opened) close() { unix.Close(o.fd) }
+
+// ids lists the session directories.
+func (o opened) ids() ([]string, error) {
+	fd, err := unix.Openat(o.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: o.path, Err: err}
+	}
+	f := os.NewFile(uintptr(fd), o.path)
+	defer f.Close()
+	names, err := f.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	ids := names[:0]
+	for _, n := range names {
+		if isID(n) {
+			ids = append(ids, n)
+		}
+	}
+	return ids, nil
+}
+
+// sessionDir is the open directory of one session.
+type sessionDir struct {
+	id   string
+	in   opened // the directory it lies in; owned
+	fd   int
+	path string
+}
+
+// create makes the directory of a new session with its locked state file. The
+// sessionDir owns o from then on.
+func (o opened) create(id string) (*sessionDir, *os.File, error) {
+	path := filepath.Join(o.path, id)
+	if err := unix.Mkdirat(o.fd, id, 0o700); err != nil {
+		return nil, nil, &os.PathError{Op: "mkdir", Path: path, Err: err}
+	}
+	d, err := o.session(id)
+	if err != nil {
+		_ = unix.Unlinkat(o.fd, id, unix.AT_REMOVEDIR)
+		return nil, nil, err
+	}
+	fd, err := unix.Openat(d.fd, stateFile, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		_ = unix.Unlinkat(o.fd, id, unix.AT_REMOVEDIR)
+		unix.Close(d.fd)
+		return nil, nil, &os.PathError{Op: "create", Path: filepath.Join(path, stateFile), Err: err}
+	}
+	lockState(fd)
+	return d, os.NewFile(uintptr(fd), filepath.Join(path, stateFile)), nil
+}
+
+// lockState marks the session as alive for as long as the file stays open here
+// or in the keeper. Somebody who lists sessions may hold the lock for a moment.
+// On a file system without locks the recorded pids alone must do.
+func lockState(fd int) {
+	for range 100 {
+		if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// session opens the directory of an existing session. The sessionDir does not
+// own o unless it came from create.
+func (o opened) session(id string) (*sessionDir, error) {
+	path := filepath.Join(o.path, id)
+	fd, err := unix.Openat(o.fd, id, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		if errors.Is(err, unix.EACCES) {
+			var st unix.Stat_t
+			if unix.Fstatat(o.fd, id, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && int(st.Uid) != os.Geteuid() {
+				return nil, fmt.Errorf("session %s: %w: it belongs to uid %d, you are uid %d", id, ErrForeign, st.Uid, os.Geteuid())
+			}
+		}
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	if err := private(fd, path, 0o077); err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	return &sessionDir{id: id, in: o, fd: fd, path: path}, nil
+}
+
+func (d *sessionDir) close() { unix.Close(d.fd) }
+
+// writeRecord stores what the session is. It is not synced: a machine that
+// stops takes the session's processes with it, so the start need not wait for
+// a disk.
+func (d *sessionDir) writeRecord(r *Record) error {
+	b, err := r.MarshalJSON()
+	if err != nil {
+		return fmt.Errorf("record of session %s: %w", d.id, err)
+	}
+	return d.writeFile(recordFile, b)
+}
+
+// writeHolder stores what holds the session.
+func (d *sessionDir) writeHolder(h *Holder) error {
+	b, err := json.Marshal(h)
+	if err != nil {
+		return fmt.Errorf("record of session %s: %w", d.id, err)
+	}
+	return d.writeFile(holderFile, b)
+}
+
+// writeFile writes a file of the session aside and renames it into place, so
+// that nobody ever reads half of it.
+func (d *sessionDir) writeFile(name string, b []byte) error {
+	path := filepath.Join(d.path, name)
+	fd, err := unix.Openat(d.fd, newFile, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return &os.PathError{Op: "create", Path: path, Err: err}
+	}
+	n, err := unix.Write(fd, b)
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
+	if cerr := unix.Close(fd); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = unix.Renameat(d.fd, newFile, d.fd, name)
+	}
+	if err != nil {
+		_ = unix.Unlinkat(d.fd, newFile, 0)
+		return &os.PathError{Op: "write", Path: path, Err: err}
+	}
+	return nil
+}
+
+// readRecord reads what the session is; fs.ErrNotExist if the session has no
+// record yet.
+func (d *sessionDir) readRecord() (*Record, error) {
+	b, err := d.readFile(recordFile, maxRecord)
+	if err != nil {
+		return nil, err
+	}
+	var r Record
+	if err := json.Unmarshal(b, &r); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(d.path, recordFile), err)
+	}
+	if r.ID != d.id {
+		return nil, fmt.Errorf("%s: the record is of session %q", filepath.Join(d.path, recordFile), r.ID)
+	}
+	return &r, nil
+}
+
+// readHolder reads what holds the session; fs.ErrNotExist if it was not
+// stored yet.
+func (d *sessionDir) readHolder() (Holder, error) {
+	b, err := d.readFile(holderFile, maxRecord)
+	if err != nil {
+		return Holder{}, err
+	}
+	h, err := parseHolder(b, d.id)
+	if err != nil {
+		return Holder{}, fmt.Errorf("%s: %w", filepath.Join(d.path, holderFile), err)
+	}
+	return h, nil
+}
+
+// readFile reads a regular file of up to limit bytes.
+func (d *sessionDir) readFile(name string, limit int) ([]byte, error) {
+	f, err := d.openFile(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b := make([]byte, 4096)
+	n := 0
+	for {
+		m, err := f.Read(b[n:])
+		n += m
+		if n > limit {
+			return nil, &os.PathError{Op: "read", Path: f.Name(), Err: syscall.EFBIG}
+		}
+		if errors.Is(err, io.EOF) {
+			return b[:n], nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if n == len(b) {
+			b = append(b, make([]byte, len(b))...)
+		}
+	}
+}
+
+// openFile opens a file of the session for reading. A FIFO that somebody put
+// there does not block, and is refused like anything but a regular file.
+func (d *sessionDir) openFile(name string) (*os.File, error) {
+	path := filepath.Join(d.path, name)
+	fd, err := unix.Openat(d.fd, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		unix.Close(fd)
+		return nil, fmt.Errorf("%s: not a regular file", path)
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// keeperWord is what the state file tells.
+type keeperWord struct {
+	state  fork.KeeperState
+	known  bool // a keeper wrote into it
+	locked bool // the supervisor or the keeper lives
+}
+
+// readState reads what the keeper wrote, from an open state file, which stays
+// readable when the session is removed meanwhile. f must not be the file that
+// the supervisor holds the lock with: asking would give it up. For that one
+// there is readWord.
+func readState(f *os.File) keeperWord {
+	w := readWord(f)
+	err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+	w.locked = errors.Is(err, unix.EWOULDBLOCK)
+	if err == nil {
+		_ = unix.Flock(int(f.Fd()), unix.LOCK_UN)
+	}
+	return w
+}
+
+// readWord reads what the keeper wrote and leaves the lock alone.
+func readWord(f *os.File) keeperWord {
+	s, err := fork.ReadKeeperState(f)
+	return keeperWord{state: s, known: err == nil}
+}
+
+// remove deletes the session's directory and its name. It is no error if
+// somebody else did so already, or does so at the same time.
+func (d *sessionDir) remove(name string) error {
+	if name != "" {
+		d.in.dropName(name, d.id)
+	}
+	for try := 0; ; try++ {
+		for _, f := range []string{recordFile, holderFile, stateFile} {
+			if err := unix.Unlinkat(d.fd, f, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+				return &os.PathError{Op: "remove", Path: filepath.Join(d.path, f), Err: err}
+			}
+		}
+		err := unix.Unlinkat(d.in.fd, d.id, unix.AT_REMOVEDIR)
+		switch {
+		case err == nil, errors.Is(err, unix.ENOENT):
+			return nil
+		case errors.Is(err, unix.ENOTEMPTY) && try < 10:
+			d.clear()
+		default:
+			return &os.PathError{Op: "remove", Path: d.path, Err: err}
+		}
+	}
+}
+
+// clear deletes whatever else lies in the session's directory: a record that
+// was never renamed, or what does not belong there.
+func (d *sessionDir) clear() {
+	names, err := os.ReadDir(d.path)
+	if err != nil {
+		return
+	}
+	for _, n := range names {
+		if unix.Unlinkat(d.fd, n.Name(), 0) != nil && n.IsDir() {
+			_ = os.RemoveAll(filepath.Join(d.path, n.Name()))
+		}
+	}
+}

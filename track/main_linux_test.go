@@ -1,0 +1,202 @@
+package track
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+)
+
+// helperEnv makes the test binary play a program: the value is its name.
+const helperEnv = "ZSBX_TRACK_HELPER"
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv(helperEnv); name != "" {
+		h := helpers()[name]
+		if h == nil {
+			fmt.Fprintf(os.Stderr, "no helper %q\n", name)
+			os.Exit(99)
+		}
+		h(os.Args[1:])
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// rounds is how often tests against races repeat: ZSBX_TEST_ROUNDS, 5 unless
+// told.
+func rounds(t testing.TB) int {
+	s := os.Getenv("ZSBX_TEST_ROUNDS")
+	if s == "" {
+		return 5
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		t.Fatalf("ZSBX_TEST_ROUNDS: %v", err)
+	}
+	return n
+}
+
+// tempStore gives a store of the test's own.
+func tempStore(t testing.TB) *Store {
+	t.Helper()
+	s, err := OpenStoreAt(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// helper is a command that plays the named program.
+func helper(t testing.TB, name string, args ...string) *fork.Command {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { null.Close() })
+	return &fork.Command{
+		Path: self, Args: append([]string{name}, args...), Dir: t.TempDir(),
+		Env:   append(os.Environ(), helperEnv+"="+name, "GOMAXPROCS=2"),
+		Files: []*os.File{null, null, null},
+	}
+}
+
+// shell is a command for /bin/sh.
+func shell(t testing.TB, script string) *fork.Command {
+	c := helper(t, "sh", "-c", script)
+	c.Path = "/bin/sh"
+	return c
+}
+
+// confine puts the command into a Landlock domain that scopes signals, as a
+// policy would.
+func confine(t testing.TB, c *fork.Command) {
+	t.Helper()
+	steps, done, err := domainSteps(probeDomain().Landlock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(done)
+	c.Steps = append(c.Steps, steps...)
+}
+
+// requireDomain skips where the kernel is too old for the tracker, and only
+// there.
+func requireDomain(t testing.TB) {
+	t.Helper()
+	if c := probeDomain(); c.Landlock < domainABI {
+		var u unix.Utsname
+		_ = unix.Uname(&u)
+		release := unix.ByteSliceToString(u.Release[:])
+		var major, minor int
+		_, _ = fmt.Sscanf(release, "%d.%d", &major, &minor)
+		if major > 6 || major == 6 && minor >= 12 {
+			t.Fatalf("Linux %s should have Landlock ABI 6: %d, %s", release, c.Landlock, c.LandlockWhy)
+		}
+		t.Skipf("Linux %s has Landlock ABI %d", release, c.Landlock)
+	}
+}
+
+// deadline is how long anything may take before a test says that it hangs.
+func deadline(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// kinds runs a test under each tracker that the machine has.
+func kinds(t *testing.T, run func(t *testing.T, o Options)) {
+	caps := probe()
+	for _, k := range []Kind{Domain, Cgroup, Subtree} {
+		t.Run(string(k), func(t *testing.T) {
+			o := Options{Tracker: k, Confined: true, Scoped: true, Store: tempStore(t)}
+			if k == Domain {
+				requireDomain(t)
+			}
+			if _, err := Choose(caps, k, true); err != nil {
+				t.Skip(err)
+			}
+			run(t, o)
+		})
+	}
+}
+
+// begin starts c in a new session.
+func begin(t testing.TB, o Options, c *fork.Command) *Session {
+	t.Helper()
+	s, err := Begin(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Scoped && probeDomain().Landlock >= domainABI {
+		confine(t, c)
+	}
+	if err := s.Start(c); err != nil {
+		_, _ = s.Close(deadline(t))
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // whatever the test came to
+		_, _ = o.Store.Reap(deadline(t), s.ID())
+	})
+	return s
+}
+
+// marked lists the living processes whose environment has the mark, dead ones
+// left out: an oracle that knows nothing of sessions.
+func marked(t testing.TB, mark string) []int {
+	t.Helper()
+	ents, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	for _, e := range ents {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		if err == nil && strings.Contains(string(b), mark) {
+			if st, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {
+				if p, err := parseStat(st); err == nil && !p.dead() {
+					pids = append(pids, pid)
+				}
+			}
+		}
+	}
+	return pids
+}
+
+// canary is a process outside of every session. check fails the test if it is
+// gone.
+func canary(t testing.TB) (check func()) {
+	t.Helper()
+	c := exec.Command("sleep", "300")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = c.Wait(); close(ended) }()
+	t.Cleanup(func() { _ = c.Process.Kill(); <-ended })
+	return func() {
+		t.Helper()
+		select {
+		case <-ended:
+			t.Fatal("a process outside of the session was killed")
+		default:
+		}
+	}
+}

@@ -1,0 +1,94 @@
+//go:build unix
+
+package track
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// A name is a symbolic link to the id: making one is atomic, and looking one
+// up reads no records.
+
+func nameLink(name string) string { return "@" + name }
+
+// claimName gives name to session id. The error is a *NameTakenError if a live
+// session has it.
+func (o opened) claimName(name, id string) error {
+	for range 10 {
+		err := unix.Symlinkat(id, o.fd, nameLink(name))
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, unix.EEXIST) {
+			return &os.PathError{Op: "symlink", Path: filepath.Join(o.path, nameLink(name)), Err: err}
+		}
+		if err := o.freeName(name); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("session name %q: others keep taking it", name)
+}
+
+// freeName removes the link of a session that is no more. Two that do so at
+// once must not remove each other's new link: hence the lock.
+func (o opened) freeName(name string) error {
+	lock, err := unix.Openat(o.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: o.path, Err: err}
+	}
+	defer unix.Close(lock)
+	if err := unix.Flock(lock, unix.LOCK_EX); err != nil {
+		return &os.PathError{Op: "flock", Path: o.path, Err: err}
+	}
+	holder, err := o.lookupName(name)
+	if err != nil {
+		return nil // gone meanwhile, or no link of ours: the next symlinkat(2) tells
+	}
+	if o.alive(holder) {
+		return &NameTakenError{Name: name, ID: holder}
+	}
+	if err := unix.Unlinkat(o.fd, nameLink(name), 0); err != nil && !errors.Is(err, unix.ENOENT) {
+		return &os.PathError{Op: "remove", Path: filepath.Join(o.path, nameLink(name)), Err: err}
+	}
+	return nil
+}
+
+// lookupName gives the id that name points to.
+func (o opened) lookupName(name string) (string, error) {
+	var b [64]byte
+	n, err := unix.Readlinkat(o.fd, nameLink(name), b[:])
+	if err != nil {
+		return "", err
+	}
+	if id := string(b[:n]); isID(id) {
+		return id, nil
+	}
+	return "", fmt.Errorf("session name %q: %w", name, ErrNotFound)
+}
+
+// dropName removes name if it still points to id.
+func (o opened) dropName(name, id string) {
+	if holder, err := o.lookupName(name); err == nil && holder == id {
+		_ = unix.Unlinkat(o.fd, nameLink(name), 0)
+	}
+}
+
+// alive reports whether session id still has a supervisor or keeper.
+func (o opened) alive(id string) bool {
+	d, err := o.session(id)
+	if err != nil {
+		return false
+	}
+	defer d.close()
+	f, err := d.openFile(stateFile)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return readState(f).locked
+}

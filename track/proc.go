@@ -1,0 +1,124 @@
+package track
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// Proc is a living process, as far as it can be seen from outside.
+type Proc struct {
+	ProcID
+	Parent  int      `json:"ppid"`
+	Group   int      `json:"pgrp"`
+	Session int      `json:"sid"`
+	State   string   `json:"state"`          // one letter, as ps(1) shows it
+	Name    string   `json:"name"`           // the kernel's name for it, 15 bytes at most
+	Argv    []string `json:"argv,omitempty"` // what it says of itself; may be cut or empty
+}
+
+// CommandLine is the process's argv for people, or its name in brackets.
+func (p Proc) CommandLine(width int) string {
+	if len(p.Argv) == 0 {
+		return "[" + CommandLine([]string{p.Name}, width) + "]"
+	}
+	return CommandLine(p.Argv, width)
+}
+
+// dead reports whether only the process's table entry is left.
+func (p Proc) dead() bool { return p.State == "Z" || p.State == "X" }
+
+// parseStat reads /proc/PID/stat (proc_pid_stat(5)):
+//
+//	1 pid  2 (comm)  3 state  4 ppid  5 pgrp  6 session ... 22 starttime
+//
+// The name may hold spaces and parentheses; the fields after it can't.
+func parseStat(b []byte) (Proc, error) {
+	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	if open < 1 || end < open {
+		return Proc{}, errors.New("no name in parentheses")
+	}
+	f := bytes.Fields(b[end+1:])
+	if len(f) < 20 {
+		return Proc{}, fmt.Errorf("%d fields after the name, 20 are needed", len(f))
+	}
+	p := Proc{Name: string(b[open+1 : end]), State: string(f[0])}
+	var err error
+	num := func(b []byte) int {
+		n, e := strconv.Atoi(string(b))
+		if e != nil {
+			err = e
+		}
+		return n
+	}
+	p.Pid = num(bytes.TrimSpace(b[:open]))
+	p.Parent, p.Group, p.Session = num(f[1]), num(f[2]), num(f[3])
+	start, e := strconv.ParseUint(string(f[19]), 10, 64)
+	p.Start = start
+	return p, errors.Join(err, e)
+}
+
+// parseUID reads the effective uid from /proc/PID/status.
+func parseUID(b []byte) (int, error) {
+	for line := range bytes.Lines(b) {
+		if rest, ok := bytes.CutPrefix(line, []byte("Uid:")); ok {
+			f := bytes.Fields(rest)
+			if len(f) < 2 {
+				break
+			}
+			return strconv.Atoi(string(f[1]))
+		}
+	}
+	return 0, errors.New("no Uid line")
+}
+
+// splitNul splits what /proc/PID/cmdline and environ hold.
+func splitNul(b []byte) []string {
+	b = bytes.TrimRight(b, "\x00")
+	if len(b) == 0 {
+		return nil
+	}
+	var s []string
+	for part := range bytes.SplitSeq(b, []byte{0}) {
+		s = append(s, string(part))
+	}
+	return s
+}
+
+// table is a snapshot of the processes.
+type table map[int]Proc
+
+// children gives the pids of each parent's children.
+func (t table) children() map[int][]int {
+	c := make(map[int][]int, len(t))
+	for pid, p := range t {
+		c[p.Parent] = append(c[p.Parent], pid)
+	}
+	return c
+}
+
+// below lists all descendants of root, without root itself. children comes
+// from the same table.
+func (t table) below(root int, children map[int][]int) []Proc {
+	var out []Proc
+	seen := map[int]bool{root: true}
+	for todo := []int{root}; len(todo) > 0; {
+		next := children[todo[0]]
+		todo = todo[1:]
+		for _, pid := range next {
+			if !seen[pid] { // a snapshot is not of one moment: it may hold a ring
+				seen[pid] = true
+				out = append(out, t[pid])
+				todo = append(todo, pid)
+			}
+		}
+	}
+	return out
+}
+
+// has reports whether exactly that process is in the table.
+func (t table) has(id ProcID) bool {
+	p, ok := t[id.Pid]
+	return ok && !id.IsZero() && p.Start == id.Start
+}

@@ -1,0 +1,241 @@
+//go:build unix
+
+package track
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+)
+
+// Life says how far a session is.
+type Life string
+
+// The lives of a session.
+const (
+	Starting  Life = "starting"  // its supervisor has just begun it
+	Running   Life = "running"   // the command runs
+	Kept      Life = "kept"      // the command ended, what it left behind goes on
+	Ending    Life = "ending"    // it is being killed
+	Ended     Life = "ended"     // nothing is left of it but its record
+	Lost      Life = "lost"      // its keeper was killed: something may be left
+	Elsewhere Life = "elsewhere" // it belongs to another machine or PID namespace
+)
+
+// Stale reports whether nothing runs that would vouch for the session.
+func (l Life) Stale() bool { return l == Ended || l == Lost }
+
+// Info is a session in the store and what is alive of it.
+type Info struct {
+	ID     string
+	Path   string // its directory in the store
+	Err    error  // why its record can't be read; then only ID and Path are set
+	Record Record
+	Holder Holder
+	Life   Life
+	Procs  []Proc // the living processes, without keeper and supervisor
+}
+
+// Guarantee says in one line what the session's tracker promises.
+func (i *Info) Guarantee() string { return i.Holder.Tracker.Guarantee(!i.Record.TrackOnly) }
+
+// List gives all sessions of the store, oldest first, with their processes. A
+// session that can't be read is listed with its Err. The error is about a
+// place that could not be looked into; what was found elsewhere is returned
+// all the same.
+func (s *Store) List() ([]Info, error) {
+	var all []Info
+	var fs []*found
+	var open []opened
+	defer func() {
+		for _, f := range fs {
+			if f != nil {
+				f.close()
+			}
+		}
+		for _, o := range open {
+			o.close()
+		}
+	}()
+	err := s.each(func(o opened) error {
+		ids, err := o.ids()
+		for _, id := range ids {
+			i, f := o.inspect(id)
+			if i == nil {
+				continue
+			}
+			all = append(all, *i)
+			fs = append(fs, f)
+		}
+		return err
+	})
+	if len(all) > 0 {
+		if lerr := look(all, fs); err == nil {
+			err = lerr
+		}
+	}
+	slices.SortFunc(all, func(a, b Info) int {
+		if c := a.Record.Started.Compare(b.Record.Started); c != 0 {
+			return c
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return all, err
+}
+
+// Get gives one session with its processes.
+func (s *Store) Get(ref string) (Info, error) {
+	id, err := s.Find(ref)
+	if err != nil {
+		return Info{}, err
+	}
+	var i Info
+	err = s.with(id, func(f *found) error {
+		one := []Info{f.info()}
+		err := look(one, []*found{f})
+		i = one[0]
+		return err
+	})
+	return i, err
+}
+
+// inspect reads one session for a list; nil if it went away meanwhile.
+func (o opened) inspect(id string) (*Info, *found) {
+	f, err := o.load(id)
+	if isNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return &Info{ID: id, Path: o.path + "/" + id, Err: err}, nil
+	}
+	i := f.info()
+	return &i, f
+}
+
+func (f *found) info() Info {
+	i := Info{ID: f.dir.id, Path: f.dir.path, Holder: f.holder}
+	i.Record.ID = f.dir.id
+	if f.record != nil {
+		i.Record = *f.record
+	}
+	return i
+}
+
+// Reap kills all that is left of the session that ref means and removes it
+// from the store. It needs no new process and no memory of the session but
+// what is on disk. The report says what was done and whether it is certain
+// that nothing is left; an error, that the session could not be dealt with at
+// all. When ctx is done before the last process died, the report names the
+// survivors; without a deadline Reap may wait for ever.
+//
+// Two that reap the same session both succeed.
+func (s *Store) Reap(ctx context.Context, ref string) (Report, error) {
+	id, err := s.Find(ref)
+	if err != nil {
+		return Report{}, err
+	}
+	r := Report{ID: id}
+	err = s.with(id, func(f *found) error {
+		r.Name, r.Tracker = f.name(), f.tracker()
+		if err := f.reap(ctx, &r); err != nil || r.Left() {
+			return err
+		}
+		return f.forget(&r)
+	})
+	return r, err
+}
+
+// forget removes the session from the store and its group from the system.
+func (f *found) forget(r *Report) error {
+	if err := f.cleanup(); err != nil {
+		return err
+	}
+	if err := f.dir.remove(f.name()); err != nil {
+		return err
+	}
+	r.Removed = true
+	return nil
+}
+
+// Prune removes the sessions of which nothing is left: those that ended
+// without their supervisor, and those from before the machine's last start.
+// Of sessions whose keeper was killed it kills what it can find first, as Reap
+// does. What is alive stays.
+func (s *Store) Prune(ctx context.Context) ([]Report, error) {
+	infos, err := s.List()
+	if err != nil {
+		return nil, err
+	}
+	var rs []Report
+	for _, i := range infos {
+		if i.Err != nil || !i.Life.Stale() {
+			continue
+		}
+		r, err := s.Reap(ctx, i.ID)
+		if isNotExist(err) {
+			continue // somebody else was faster
+		}
+		if err != nil {
+			return rs, fmt.Errorf("session %s: %w", i.ID, err)
+		}
+		rs = append(rs, r)
+	}
+	return rs, nil
+}
+
+// life decides how far a session is. here says that it belongs to this boot of
+// this machine and to this PID namespace, keeper that its keeper lives, procs
+// that something of it was found.
+func life(f *found, here placing, keeper, procs bool) Life {
+	w := f.word
+	switch {
+	case here == rebooted:
+		return Ended
+	case f.empty():
+		return Ended
+	case here == elsewhere:
+		return Elsewhere
+	case !keeper && !w.known && w.locked:
+		return Starting
+	case !keeper && !w.known && f.holder.Command.IsZero():
+		return Ended
+	case !keeper && f.holder.Keeper.IsZero() && procs: // a tracker without keeper
+		return Running
+	case !keeper && f.holder.Keeper.IsZero() && f.holder.Tracker == Group:
+		return Ended
+	case !keeper && !w.locked:
+		return Lost
+	case w.state.Phase == fork.PhaseKilling:
+		return Ending
+	case w.state.Phase == fork.PhaseKept:
+		return Kept
+	}
+	return Running
+}
+
+// placing says where a session belongs.
+type placing int
+
+const (
+	present placing = iota
+	rebooted
+	elsewhere
+)
+
+// place compares a session with where we are.
+func (f *found) place(host, boot string, ns uint64) placing {
+	switch r := f.record; {
+	case r == nil:
+		return present
+	case r.Boot != boot && r.Host != host:
+		return elsewhere
+	case r.Boot != boot:
+		return rebooted
+	case r.PidNS != ns:
+		return elsewhere
+	}
+	return present
+}

@@ -1,0 +1,411 @@
+package track
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+)
+
+// Options say what session to begin. The zero value is a session in the
+// user's own store with the strongest tracker for a command that is only
+// tracked, whose processes are killed when it ends.
+type Options struct {
+	Store   *Store // nil: OpenStore
+	Name    string // see CheckName; "" for none
+	Tracker Kind   // "" is Auto
+	Policy  string // a hash of what the command is confined by, for people; may be ""
+
+	// Confined says that the command confines itself before it runs foreign
+	// code, so that it can neither write to cgroupfs nor reach a service
+	// manager nor signal or trace the keeper.
+	Confined bool
+
+	// Scoped says that it does so with a Landlock domain that has
+	// LANDLOCK_SCOPE_SIGNAL, which the tracker Domain builds on.
+	Scoped bool
+
+	// Keep leaves running what the command leaves behind, for a later
+	// Store.Reap.
+	Keep bool
+
+	// Caps is what the machine offers, if the caller knows; nil to find out.
+	Caps *Caps
+}
+
+// Session is one command and all that it starts.
+//
+//	s, err := track.Begin(track.Options{})
+//	err = s.Start(&fork.Command{Path: "/bin/sh", Args: []string{"sh"}, Env: os.Environ()})
+//	status, err := s.Wait()
+//	report, err := s.Close(ctx)
+//
+// Close must be called in any case. Next and Wait are for one goroutine, and
+// Close comes after them; the other methods may be called from anywhere.
+type Session struct {
+	opts   Options
+	caps   Caps
+	choice Choice
+
+	dir    *sessionDir
+	state  *os.File
+	record Record
+	holder Holder
+	held   held // what the system has to hold the session by
+
+	proc    *fork.Process
+	exited  bool // the command ended
+	emptied bool // nothing is left, says the keeper
+	lost    bool // the keeper is gone without a word
+	killed  int
+}
+
+// Begin makes a session on disk, with its tracker, and runs nothing. The error
+// is a *TrackerError if the tracker asked for can't be had, a *NameTakenError
+// if a live session has the name.
+func Begin(o Options) (*Session, error) {
+	s := &Session{opts: o}
+	if o.Tracker == "" {
+		s.opts.Tracker = Auto
+	}
+	if o.Name != "" {
+		if err := CheckName(o.Name); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.choose(); err != nil {
+		return nil, err
+	}
+	if s.opts.Store == nil {
+		st, err := OpenStore()
+		if err != nil {
+			return nil, err
+		}
+		s.opts.Store = st
+	}
+	if err := s.describe(); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.dir, s.state, err = s.opts.Store.create(s.record.ID); err != nil {
+		return nil, fmt.Errorf("making a place for the session: %w", err)
+	}
+	if o.Name != "" {
+		if err := s.dir.in.claimName(o.Name, s.record.ID); err != nil {
+			s.discard()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// describe fills the record with all that is known before the command is.
+func (s *Session) describe() error {
+	id, err := uuid.NewRandom()
+	if err != nil {
+		return err
+	}
+	s.record = Record{
+		ID: id.String(), Name: s.opts.Name, UID: os.Geteuid(), Policy: cut(s.opts.Policy, 200),
+		Started: time.Now(), Keep: s.opts.Keep, TrackOnly: !s.opts.Confined,
+	}
+	if s.record.Host, s.record.Boot, s.record.PidNS, err = machine(); err != nil {
+		return fmt.Errorf("describing this machine: %w", err)
+	}
+	if s.record.Supervisor, err = identify(os.Getpid()); err != nil {
+		return fmt.Errorf("describing this process: %w", err)
+	}
+	return nil
+}
+
+// ID is the session's id, a UUID.
+func (s *Session) ID() string { return s.record.ID }
+
+// Record is what the session is.
+func (s *Session) Record() Record { return s.record }
+
+// Tracker says what holds the session and why nothing stronger does. It is
+// final once Start returned.
+func (s *Session) Tracker() Choice { return s.choice }
+
+// Guarantee says in one line what the session's tracker promises.
+func (s *Session) Guarantee() string { return s.choice.Kind.Guarantee(s.opts.Confined) }
+
+// Pid is the command's first process, 0 before Start.
+func (s *Session) Pid() int {
+	if s.proc == nil {
+		return 0
+	}
+	return s.proc.Pid
+}
+
+// Start starts c within the session: it adds ZSBX_SESSION to its environment,
+// a keeper, and what the tracker needs. c itself stays as it is, but its
+// Cleanup is run. The error is that of fork.Start when the command itself
+// could not be started.
+func (s *Session) Start(c *fork.Command) error {
+	own := *c
+	own.Cleanup = nil // only once, whatever is tried
+	defer func() {
+		for _, f := range c.Cleanup {
+			f()
+		}
+	}()
+	if s.proc != nil {
+		return errors.New("the session has a command already")
+	}
+	s.record.Argv, s.record.ArgvCut = cutArgv(c.Args)
+	s.record.Dir = cut(c.Dir, 4096)
+	if s.record.Dir == "" {
+		s.record.Dir, _ = os.Getwd()
+	}
+	if err := s.dir.writeRecord(&s.record); err != nil {
+		return fmt.Errorf("recording the session: %w", err)
+	}
+	own.Env = setEnv(c.Env, SessionEnv, s.record.ID)
+	for {
+		err := s.launch(own)
+		if err == nil {
+			return nil
+		}
+		if again := s.weaken(err); again != nil {
+			return again
+		}
+	}
+}
+
+// setEnv gives a copy of env with one variable set.
+func setEnv(env []string, name, value string) []string {
+	out := make([]string, 0, len(env)+1)
+	for _, v := range env {
+		if !strings.HasPrefix(v, name+"=") {
+			out = append(out, v)
+		}
+	}
+	return append(out, name+"="+value)
+}
+
+// Next waits for the next event of the command. After fork.Emptied it returns
+// io.EOF. fork.ErrKeeperLost says that somebody killed the keeper: Close then
+// does what can still be done.
+func (s *Session) Next() (fork.Event, error) {
+	if s.proc == nil {
+		return fork.Event{}, errors.New("the session has no command")
+	}
+	ev, err := s.proc.Next()
+	switch {
+	case errors.Is(err, fork.ErrKeeperLost):
+		s.lost = true
+	case err != nil:
+	case ev.Kind == fork.Exited:
+		s.exited = true
+	case ev.Kind == fork.Emptied:
+		s.emptied, s.killed = true, ev.Killed
+	}
+	return ev, err
+}
+
+// Wait waits for the command's end and returns its status. What the command
+// left behind may still run: see Close.
+func (s *Session) Wait() (syscall.WaitStatus, error) {
+	for {
+		ev, err := s.Next()
+		if err != nil {
+			return 0, err
+		}
+		if ev.Kind == fork.Exited {
+			return ev.Status, nil
+		}
+	}
+}
+
+// Signal sends sig to the command's first process.
+func (s *Session) Signal(sig syscall.Signal) error {
+	if s.proc == nil {
+		return os.ErrProcessDone
+	}
+	return s.proc.Signal(sig)
+}
+
+// Kill begins to kill the whole session. It does not wait; Wait and Close do.
+func (s *Session) Kill() error {
+	if s.proc == nil {
+		return os.ErrProcessDone
+	}
+	return s.kill()
+}
+
+// Detach leaves the session running when the command ends or this process
+// goes away, as Options.Keep does.
+func (s *Session) Detach() error {
+	s.opts.Keep = true
+	if s.proc == nil {
+		return nil
+	}
+	return s.proc.Detach()
+}
+
+// Close ends the session. Unless it is to be kept, all that is left of it is
+// killed; with proof that nothing is, it is removed from the store. When ctx
+// is done before, the report names the survivors, and the session stays in the
+// store for a later Reap.
+func (s *Session) Close(ctx context.Context) (Report, error) {
+	if s.dir == nil {
+		return Report{}, errors.New("the session is closed")
+	}
+	defer s.release()
+	r := Report{ID: s.record.ID, Name: s.record.Name, Tracker: s.choice.Kind}
+	if s.proc == nil {
+		r.Proof, r.How = true, "nothing was started"
+		return r, s.discardAll(&r)
+	}
+	if s.opts.Keep && !s.emptied && !s.lost && !s.nothingLeft() {
+		r.Kept = true
+		return r, s.proc.Close()
+	}
+	if !s.emptied && !s.lost {
+		s.drain(ctx)
+	}
+	if err := s.settle(ctx, &r); err != nil {
+		return r, err
+	}
+	if r.Left() {
+		return r, nil
+	}
+	return r, s.discardAll(&r)
+}
+
+// drain kills and waits for the keeper's word, until ctx is done.
+func (s *Session) drain(ctx context.Context) {
+	_ = s.Kill() // a keeper that is gone shows in Next
+	done := make(chan struct{})
+	last := new(Session)
+	*last = *s // Next goes on in the background when ctx is done
+	go func() {
+		defer close(done)
+		for {
+			if _, err := last.Next(); err != nil || last.emptied {
+				return
+			}
+		}
+	}()
+	select {
+	case <-done:
+		s.exited, s.emptied, s.lost, s.killed = last.exited, last.emptied, last.lost, last.killed
+	case <-ctx.Done():
+	}
+}
+
+// nothingLeft asks whether a session that is to be kept has anything to keep.
+// The keeper writes it down right after the command's end.
+func (s *Session) nothingLeft() bool {
+	if !s.exited {
+		return false
+	}
+	for range 2 {
+		if w := readWord(s.state); w.known && w.state.Phase == fork.PhaseEmpty {
+			s.emptied, s.killed = true, int(w.state.Killed)
+			return true
+		}
+		time.Sleep(300 * time.Microsecond)
+	}
+	return false
+}
+
+// discardAll removes the session from the system and from the store.
+func (s *Session) discardAll(r *Report) error {
+	if err := s.removeHeld(); err != nil {
+		return err
+	}
+	s.discard()
+	r.Removed = true
+	return nil
+}
+
+// discard removes the session from the store. One that can't be removed is
+// found by Store.Prune later, so the error is of no use to anybody.
+func (s *Session) discard() { _ = s.dir.remove(s.record.Name) }
+
+// release closes all descriptors.
+func (s *Session) release() {
+	if s.proc != nil {
+		_ = s.proc.Close()
+	}
+	s.closeHeld()
+	_ = s.state.Close()
+	s.dir.close()
+	s.dir.in.close()
+	s.dir = nil
+}
+
+// create makes the directory of a new session in the first place that can be
+// written.
+func (st *Store) create(id string) (*sessionDir, *os.File, error) {
+	var errs []error
+	for _, p := range st.places {
+		o, err := p.open(true)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		d, f, err := o.create(id)
+		if err == nil {
+			return d, f, nil
+		}
+		o.close()
+		errs = append(errs, err)
+	}
+	return nil, nil, errors.Join(errs...)
+}
+
+// Report is what a reaping came to.
+type Report struct {
+	ID      string `json:"id"`
+	Name    string `json:"name,omitempty"`
+	Tracker Kind   `json:"tracker"`
+
+	Killed  int      `json:"killed"`            // processes that ended after the killing began, where that was counted
+	Methods []string `json:"methods,omitempty"` // what was used: "domain", "cgroup", "subtree", "walk", "group"
+
+	// Proof says that nothing of the session is left, How why that is
+	// certain. Without it, Unproved says what can't be known.
+	Proof    bool   `json:"proof"`
+	How      string `json:"how,omitempty"`
+	Unproved string `json:"unproved,omitempty"`
+
+	Survivors []Proc `json:"survivors,omitempty"` // what is known to be left
+	Kept      bool   `json:"kept,omitempty"`      // the session goes on, as it was asked for
+	Removed   bool   `json:"removed"`             // it is gone from the store
+}
+
+// Left reports whether something of the session is known to be left.
+func (r *Report) Left() bool { return len(r.Survivors) > 0 || r.Kept }
+
+// Done reports whether the session is certainly gone: what an exit status of 0
+// means.
+func (r *Report) Done() bool { return r.Proof && !r.Left() }
+
+// methods names the bits of KeeperState.Method.
+func methods(bits uint32) []string {
+	var m []string
+	for i, name := range []string{"domain", "cgroup", "subtree"} {
+		if bits&(1<<i) != 0 {
+			m = append(m, name)
+		}
+	}
+	return m
+}
+
+func (r *Report) addMethod(m string) {
+	if !slices.Contains(r.Methods, m) {
+		r.Methods = append(r.Methods, m)
+	}
+}

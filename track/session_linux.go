@@ -1,0 +1,262 @@
+package track
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+)
+
+// held is what holds a session on Linux, beside its keeper.
+type held struct {
+	group *cgroup  // the session's own control group, or nil
+	procs *os.File // its cgroup.procs
+	kill  *os.File // its cgroup.kill, nil before Linux 5.14
+}
+
+// choose picks the tracker. The usual answer, Domain, needs one system call;
+// all the rest is only looked at where that is not to be had.
+func (s *Session) choose() error {
+	if s.opts.Caps != nil {
+		s.caps = *s.opts.Caps
+	} else {
+		s.caps = probeDomain()
+	}
+	c, err := Choose(s.caps, s.opts.Tracker, s.opts.Scoped)
+	if s.opts.Caps == nil && (err != nil || c.Kind != Domain) {
+		s.caps = probe()
+		c, err = Choose(s.caps, s.opts.Tracker, s.opts.Scoped)
+	}
+	s.choice = c
+	return err
+}
+
+// weaken takes what just failed off the machine's list and chooses again. It
+// gives the error to return when there is nothing else to try: the failure was
+// the command's own, or the tracker was asked for by name.
+func (s *Session) weaken(failure error) error {
+	var step *fork.StepError
+	var tracker *TrackerError
+	ours := errors.Is(failure, fork.ErrNoDomain) || errors.As(failure, &tracker) ||
+		errors.As(failure, &step) && (step.Stage == "keeper" || step.Name == stepEnter || step.Name == stepMoved)
+	if !ours {
+		return failure
+	}
+	why := failure.Error()
+	if tracker != nil {
+		why = tracker.Why
+	}
+	switch s.choice.Kind {
+	case Domain:
+		s.caps.Landlock, s.caps.LandlockWhy = 0, why
+		if s.opts.Tracker == Auto && s.opts.Caps == nil {
+			p := probe()
+			p.Landlock, p.LandlockWhy = 0, why
+			s.caps = p
+		}
+	case Cgroup:
+		if s.choice.Scope {
+			s.caps.UserManager, s.caps.UserManagerWhy = false, why
+		} else {
+			s.caps.Cgroup, s.caps.CgroupWhy = "", why
+		}
+	default:
+		return failure
+	}
+	s.dropGroup()
+	c, err := Choose(s.caps, s.opts.Tracker, s.opts.Scoped)
+	if err != nil {
+		return err
+	}
+	s.choice = c
+	return nil
+}
+
+// stepEnter is the name of the step by which the command enters its group.
+const stepEnter = "entering the session's control group"
+
+// launch makes one attempt to start c with the chosen tracker.
+func (s *Session) launch(c fork.Command) error {
+	s.holder = Holder{Tracker: s.choice.Kind}
+	var recorded error
+	after := c.Meanwhile
+	c.Meanwhile = func(p *fork.Process) {
+		if after != nil {
+			after(p)
+		}
+		if s.choice.Scope {
+			return // the group is not known yet
+		}
+		recorded = s.recordHolder(p)
+	}
+	c.Keeper = &fork.Keeper{Keep: s.opts.Keep, State: s.state}
+	var err error
+	switch s.choice.Kind {
+	case Domain:
+		var done func()
+		if c.Keeper.Steps, done, err = domainSteps(s.caps.Landlock); err != nil {
+			return &TrackerError{Kind: Domain, Why: err.Error()}
+		}
+		defer done()
+		c.Keeper.Domain = true
+	case Cgroup:
+		if s.choice.Scope {
+			err = s.launchInScope(c)
+			return err
+		}
+		if err := s.enterGroup(&c); err != nil {
+			return &TrackerError{Kind: Cgroup, Why: err.Error()}
+		}
+	case Subtree:
+	case Group:
+		c.Keeper = nil
+		c.Steps = append([]fork.Step{{Name: "setpgid(2)", Nr: unix.SYS_SETPGID}}, c.Steps...)
+	default:
+		return fmt.Errorf("tracker %s is not for Linux", s.choice.Kind)
+	}
+	p, err := fork.Start(&c)
+	return s.launched(p, errors.Join(err, recorded))
+}
+
+// launched takes over what was started. When something went wrong with the
+// session itself, nothing may be left running.
+func (s *Session) launched(p *fork.Process, err error) error {
+	if err == nil {
+		s.proc = p
+		s.holder.Command, _ = identify(p.Pid)
+		return nil
+	}
+	if p != nil {
+		_ = p.Kill()
+		for {
+			if _, nerr := p.Next(); nerr != nil {
+				break
+			}
+		}
+		_ = p.Close()
+		return fmt.Errorf("recording the session: %w", err)
+	}
+	return err
+}
+
+// recordHolder stores who holds the session, while the command is on its way.
+func (s *Session) recordHolder(p *fork.Process) error {
+	var err error
+	if p.KeeperPid != 0 {
+		s.holder.Keeper, err = identify(p.KeeperPid)
+	} else {
+		s.holder.Command, err = identify(p.Pid)
+	}
+	if err != nil {
+		return nil // it ended already, which the caller learns in its own way
+	}
+	return s.dir.writeHolder(&s.holder)
+}
+
+// enterGroup makes the session's group, and the command be born in it: before
+// anything of the command runs it writes "0", for itself, into cgroup.procs.
+func (s *Session) enterGroup(c *fork.Command) error {
+	g, err := makeCgroup(s.caps.Cgroup, cgroupName(s.record.ID))
+	if err != nil {
+		return err
+	}
+	s.held.group = g
+	s.holder.Cgroup = &g.ref
+	if s.held.procs, err = g.open("cgroup.procs", unix.O_WRONLY); err != nil {
+		return err
+	}
+	if s.held.kill, err = g.open("cgroup.kill", unix.O_WRONLY); err != nil {
+		s.held.kill = nil
+	}
+	c.Keeper.CgroupKill = s.held.kill
+	c.Steps = append([]fork.Step{writeStep(stepEnter, s.held.procs, []byte("0"))}, c.Steps...)
+	return nil
+}
+
+// kill asks for the end of everything.
+func (s *Session) kill() error {
+	if s.held.group != nil {
+		if err := s.held.group.kill(); err == nil && s.proc.KeeperPid != 0 {
+			_ = s.proc.Kill()
+			return nil
+		}
+	}
+	if s.choice.Kind == Group {
+		_, err := walkOnce(s.walkTargets())
+		if err != nil {
+			return err
+		}
+	}
+	err := s.proc.Kill()
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	return err
+}
+
+// settle finds out what is left once the keeper has spoken, or has not.
+func (s *Session) settle(ctx context.Context, r *Report) error {
+	w := readWord(s.state)
+	r.Methods = methods(w.state.Method)
+	switch {
+	case s.choice.Kind == Group:
+		return settleWalk(ctx, s.walkTargets(), r)
+	case s.emptied:
+		r.Proof, r.How, r.Killed = true, howKeeper, s.killed
+		return nil
+	case s.lost && w.known && w.state.Phase == fork.PhaseEmpty:
+		r.Proof, r.How, r.Killed = true, howKeeper, int(w.state.Killed)
+		return nil
+	case s.lost:
+		return s.found().settleLost(ctx, r)
+	}
+	r.Unproved = "the keeper is not done yet"
+	ps, err := s.found().procs()
+	r.Survivors = ps
+	return err
+}
+
+// found is the session as a later process would find it.
+func (s *Session) found() *found {
+	return &found{dir: s.dir, record: &s.record, holder: s.holder, state: s.state, word: readWord(s.state)}
+}
+
+func (s *Session) walkTargets() targets { return s.found().targets() }
+
+// removeHeld removes the session's group, which is empty.
+func (s *Session) removeHeld() error {
+	if s.held.group == nil {
+		return nil
+	}
+	return s.held.group.remove()
+}
+
+// dropGroup gives up a group that nothing was started in.
+func (s *Session) dropGroup() {
+	_ = s.removeHeld()
+	s.closeHeld()
+	s.holder.Cgroup = nil
+}
+
+func (s *Session) closeHeld() {
+	for _, f := range []*os.File{s.held.procs, s.held.kill} {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+	if s.held.group != nil {
+		s.held.group.close()
+	}
+	s.held = held{}
+}
+
+// writeStep is a step that writes b into f. Go's heap does not move, so that
+// keeping b alive is all that the address needs.
+func writeStep(name string, f *os.File, b []byte) fork.Step {
+	return fork.Step{Name: name, Nr: syscall.SYS_WRITE, Args: [6]uintptr{f.Fd(), addr(b), uintptr(len(b))}, Keep: b}
+}

@@ -1,0 +1,73 @@
+package track
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func helpers() map[string]func(args []string) {
+	return map[string]func([]string){}
+}
+
+func TestSession(t *testing.T) {
+	kinds(t, func(t *testing.T, o Options) {
+		check := canary(t)
+		c := shell(t, `sleep 1000 & setsid sleep 1000 & (setsid sh -c 'sleep 1000 & sleep 1000' &); exit 7`)
+		s := begin(t, o, c)
+		if got := s.Tracker().Kind; got != o.Tracker {
+			t.Errorf("tracker %s, want %s", got, o.Tracker)
+		}
+		ws, err := s.Wait()
+		if err != nil || ws.ExitStatus() != 7 {
+			t.Fatalf("status %v, %v", ws, err)
+		}
+		r, err := s.Close(deadline(t))
+		if err != nil || !r.Done() || !r.Removed {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if left := marked(t, s.ID()); len(left) > 0 {
+			t.Fatalf("left: %v", left)
+		}
+		if _, err := os.Stat(filepath.Join(o.Store.Dirs()[0], s.ID())); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the session is still on disk: %v", err)
+		}
+		check()
+	})
+}
+
+func TestKeepAndReap(t *testing.T) {
+	kinds(t, func(t *testing.T, o Options) {
+		o.Keep, o.Name = true, "kept"
+		check := canary(t)
+		s := begin(t, o, shell(t, `sleep 1000 & setsid sleep 1000 & (setsid sh -c 'sleep 1000 & sleep 1000' &)`))
+		if _, err := s.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		r, err := s.Close(deadline(t))
+		if err != nil || !r.Kept || r.Done() {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if _, err := Begin(o); !errors.As(err, new(*NameTakenError)) {
+			t.Fatalf("a name was given twice: %v", err)
+		}
+		time.Sleep(50 * time.Millisecond)
+		ls, err := o.Store.List()
+		if err != nil || len(ls) != 1 || ls[0].Life != Kept || len(ls[0].Procs) != 5 {
+			t.Fatalf("%+v, %v", ls, err)
+		}
+		r, err = o.Store.Reap(deadline(t), "kept")
+		if err != nil || !r.Done() || !r.Removed || r.Killed != 5 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if left := marked(t, s.ID()); len(left) > 0 {
+			t.Fatalf("left: %v", left)
+		}
+		if _, err := o.Store.Reap(deadline(t), s.ID()); !errors.Is(err, ErrNotFound) {
+			t.Errorf("reaped again: %v", err)
+		}
+		check()
+	})
+}
