@@ -25,6 +25,7 @@ type running struct {
 	status   syscall.WaitStatus
 	exited   bool
 	timedOut bool
+	killed   bool // by --max-output
 }
 
 // next is what fork.Process.Next gave.
@@ -68,7 +69,7 @@ func (r *running) wait() error {
 			timer = r.timeOut()
 		case <-r.output.exceeded():
 			r.a.say.warn("the command wrote more than %s (%s), and was ended", formatBytes(r.limits.MaxOutput), r.limits.MaxOutputFrom)
-			r.output.limit = nil
+			r.output.limit, r.killed = nil, true
 			r.p.Kill()
 		}
 	}
@@ -99,7 +100,7 @@ func (r *running) event(n next) (done bool, err error) {
 			return true, r.result()
 		}
 	case fork.Emptied:
-		if n.ev.Killed > 0 && r.exited && !r.timedOut {
+		if n.ev.Killed > 0 && r.exited && !r.timedOut && !r.killed {
 			r.a.say.warn("ended %s that the command left running; --keep leaves them", count(n.ev.Killed, "process", "processes"))
 		}
 	}

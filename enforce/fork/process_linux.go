@@ -65,14 +65,16 @@ func (p *Process) nextOwn() (Event, error) {
 	return Event{Kind: Exited, Status: ws}, nil
 }
 
-// receive reads one message. A closed connection is ErrKeeperLost.
+// receive reads one message. A closed connection is ErrKeeperLost. When the
+// keeper ends with one of our requests unread, ECONNRESET comes once, and before
+// the last messages that it sent (unix_release_sock in the kernel).
 func (p *Process) receive() (message, error) {
 	var m message
 	buf := unsafe.Slice((*byte)(unsafe.Pointer(&m)), unsafe.Sizeof(m))
 	for {
 		n, err := syscall.Read(p.conn, buf)
 		switch {
-		case err == syscall.EINTR:
+		case err == syscall.EINTR, err == syscall.ECONNRESET:
 		case err == nil && n == len(buf):
 			return m, nil
 		default:

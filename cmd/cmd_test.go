@@ -1,0 +1,47 @@
+package cmd
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/zsbx/zsbx/enforce"
+)
+
+// TestScript runs testdata/script: one script for each topic.
+func TestScript(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup:               setupScript,
+		Condition:           condition,
+	})
+}
+
+// setupScript gives a script a home directory of its own and short temporary
+// paths.
+func setupScript(e *testscript.Env) error {
+	home := filepath.Join(e.WorkDir, "home")
+	if err := os.MkdirAll(home, 0o755); err != nil {
+		return err
+	}
+	e.Setenv("HOME", home)
+	e.Setenv("TMPDIR", "/tmp")
+	e.Setenv("TERM", "dumb")
+	return nil
+}
+
+// condition knows [root] and [landlockN].
+func condition(cond string) (bool, error) {
+	switch {
+	case cond == "root":
+		return os.Geteuid() == 0, nil
+	case strings.HasPrefix(cond, "landlock"):
+		return enforce.Probe().Landlock >= int(cond[len("landlock")]-'0'), nil
+	}
+	return false, os.ErrInvalid
+}
