@@ -33,12 +33,22 @@ func (o *runFlags) start(a *app, plan *enforce.Plan, file string, argv []string)
 		cmd.Files = append([]*os.File{os.Stdin}, r.output.ends...)
 	}
 	var err error
+	if o.tty {
+		if r.relay, err = newRelay(os.Stdin, os.Stdout); err != nil {
+			return nil, err
+		}
+		r.relay.attach(cmd)
+	}
 	if r.p, err = startConfined(plan, *cmd); isExecError(err, syscall.ENOEXEC) && isScriptWithoutInterpreter(file) {
 		cmd.Path, cmd.Args = shell, append([]string{shell, file}, argv[1:]...)
 		r.p, err = startConfined(plan, *cmd)
 	}
 	if err != nil {
 		return nil, explainStart(err, file, plan.Policy)
+	}
+	if err := r.relay.begin(); err != nil {
+		r.p.Close()
+		return nil, err
 	}
 	return r, nil
 }

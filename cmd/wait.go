@@ -21,6 +21,7 @@ type running struct {
 	killAfter time.Duration
 	keep      bool
 	output    *outputLimit // nil without --max-output
+	relay     *relay       // nil without --tty
 
 	status   syscall.WaitStatus
 	exited   bool
@@ -39,6 +40,7 @@ type next struct {
 // command was started: they take longer than starting it.
 func (r *running) wait() error {
 	defer r.p.Close()
+	defer r.relay.end()
 	events := make(chan next)
 	go func() {
 		for {
@@ -163,7 +165,9 @@ func (r *running) stop() {
 	if !isStopped(r.p.Pid) || !hasTerminal() {
 		return
 	}
+	r.relay.restore()
 	syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	r.relay.raw()
 	r.p.Signal(syscall.SIGCONT)
 }
 

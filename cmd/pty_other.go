@@ -1,0 +1,24 @@
+//go:build !linux
+
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+)
+
+// relay is not there on this system.
+type relay struct{}
+
+func newRelay(stdin, stdout *os.File) (*relay, error) {
+	return nil, fmt.Errorf("--tty: %w", errors.ErrUnsupported)
+}
+
+func (r *relay) attach(*fork.Command) {}
+func (r *relay) begin() error         { return nil }
+func (r *relay) raw() error           { return nil }
+func (r *relay) restore()             {}
+func (r *relay) end()                 {}
