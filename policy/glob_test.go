@@ -1,0 +1,163 @@
+package policy
+
+import (
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestGlob(t *testing.T) {
+	for _, tt := range []struct {
+		pattern string
+		yes, no string // paths, separated by spaces
+	}{
+		{"/w/**/.env", "/w/.env /w/a/.env /w/a/b/.env /w/.env/below", "/.env /x/.env /w/.envx /w/a.env /w"},
+		{"/w/*.pem", "/w/a.pem /w/.pem /w/a.pem/x", "/w/a/b.pem /w/pem /w/a.pem2"},
+		{"/w/**", "/w/a /w/a/b", "/w /x/w"},
+		{"/w/**/x/**/y", "/w/x/y /w/a/x/b/y /w/x/x/y/y", "/w/x /w/y/x /w/a/y"},
+		{"/w/**/**/x", "/w/x /w/a/b/x", "/w"},
+		{"/**/x", "/x /a/b/x", "/ /y"},
+		{"/w/a?c", "/w/abc /w/aüc /w/a.c", "/w/ac /w/a/c /w/abbc"},
+		{"/w/[a-c]x", "/w/ax /w/cx", "/w/dx /w/-x /w/x"},
+		{"/w/[!a-c]x", "/w/dx /w/-x /w/üx", "/w/ax /w/bx"},
+		{"/w/[^a]", "/w/b", "/w/a"},
+		{"/w/[]a]", "/w/] /w/a", "/w/b"},
+		{"/w/[a-]", "/w/a /w/-", "/w/b"},
+		{`/w/[\]]`, "/w/]", `/w/\`},
+		{"/w/[ä-ü]", "/w/ö", "/w/o"},
+		{`/w/\*`, "/w/*", "/w/a"},
+		{`/w/\[x\]/*`, "/w/[x]/y", "/w/x/y"},
+		{"/w/a*b*c", "/w/abc /w/aXbXc /w/abbcc", "/w/acb /w/ab"},
+		{"/w/*/x", "/w/a/x /w/.a/x", "/w/x /w/a/b/x"},
+		{"/w/x", "/w/x /w/x/y", "/w/xy /w"},
+	} {
+		g, err := ParseGlob(tt.pattern)
+		if err != nil {
+			t.Errorf("%s: %v", tt.pattern, err)
+			continue
+		}
+		for _, p := range strings.Fields(tt.yes) {
+			if !g.Match(p) || !g.MayMatchBelow(path.Dir(p)) {
+				t.Errorf("%s does not match %s", tt.pattern, p)
+			}
+		}
+		for _, p := range strings.Fields(tt.no) {
+			if g.Match(p) {
+				t.Errorf("%s matches %s", tt.pattern, p)
+			}
+		}
+	}
+	for _, bad := range []string{"", "x", "/", "/a//b", "/a/../b", "/./a", "/[", "/[a", "/[!", "/[z-a]", "/a**", "/{a,b}", `/a\`, `/[\`} {
+		if _, err := ParseGlob(bad); err == nil {
+			t.Errorf("ParseGlob(%q) is no error", bad)
+		}
+	}
+	g, _ := ParseGlob("/w/src/*/x")
+	for dir, want := range map[string]bool{"/": true, "/w": true, "/w/src": true, "/w/src/a": true, "/w/lib": false, "/x": false, "/w/src/a/y": false} {
+		if got := g.MayMatchBelow(dir); got != want {
+			t.Errorf("MayMatchBelow(%s) is %v", dir, got)
+		}
+	}
+	if (Glob{}).Match("/") || (Glob{}).Match("/x") {
+		t.Error("the zero Glob matches")
+	}
+}
+
+// globRegexp says in another language what a pattern means: the oracle of
+// FuzzGlob. It knows what ParseGlob lets through only.
+func globRegexp(pattern string) *regexp.Regexp {
+	var b strings.Builder
+	b.WriteString("(?s)^")
+	segs := strings.Split(pattern[1:], "/")
+	for i, seg := range segs {
+		if seg == "**" {
+			if i == len(segs)-1 {
+				b.WriteString("/[^/]+")
+			} else {
+				b.WriteString("(?:/[^/]+)*")
+			}
+			continue
+		}
+		b.WriteString("/")
+		for rest := seg; rest != ""; {
+			tok, after, err := parseToken(rest)
+			if err != nil {
+				return nil
+			}
+			switch {
+			case tok.star:
+				b.WriteString("[^/]*")
+			case tok.any:
+				b.WriteString("[^/]")
+			case tok.class != nil:
+				b.WriteString("[")
+				if tok.negate {
+					b.WriteString("^/")
+				}
+				for _, c := range tok.class {
+					if c.lo < '/' && '/' < c.hi { // no name has a slash
+						b.WriteString(quoteRune(c.lo) + "-.0-" + quoteRune(max(c.hi, '0')))
+						continue
+					}
+					b.WriteString(quoteRune(c.lo) + "-" + quoteRune(c.hi))
+				}
+				b.WriteString("]")
+			default:
+				b.WriteString(quoteRune(tok.r))
+			}
+			rest = after
+		}
+	}
+	b.WriteString("(?:/.*)?$")
+	re, err := regexp.Compile(b.String())
+	if err != nil {
+		return nil
+	}
+	return re
+}
+
+func quoteRune(r rune) string {
+	if r < 0x80 && r != '_' && (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z') {
+		const hex = "0123456789abcdef"
+		return `\x` + string([]byte{hex[r>>4], hex[r&15]})
+	}
+	return string(r)
+}
+
+// FuzzGlob compares the matcher with a regular expression of the same
+// meaning, and checks that MayMatchBelow never prunes a match away.
+func FuzzGlob(f *testing.F) {
+	for _, seed := range [][2]string{
+		{"/w/**/.env", "/w/a/.env"}, {"/a*b?[c-e]/**", "/aXbYd/z"}, {"/**/x/**/y/*", "/x/x/y/y/z"}, {`/\*[!a\]]`, "/*b"},
+		{"/*a*a*a*a*b", "/aaaaaaaaaaaaaaaaaaaaaaaaaa"}, {"/**/**/**/**/b", "/a/a/a/a/a/a/a/a"}, {"/[]-a]", "/]"},
+	} {
+		f.Add(seed[0], seed[1])
+	}
+	f.Fuzz(func(t *testing.T, pattern, name string) {
+		g, err := ParseGlob(pattern)
+		if err != nil || !strings.HasPrefix(name, "/") || path.Clean(name) != name || len(pattern)+len(name) > 500 {
+			return
+		}
+		got := g.Match(name)
+		for dir := path.Dir(name); got; dir = path.Dir(dir) {
+			if !g.MayMatchBelow(dir) {
+				t.Errorf("%q matches %q, but nothing below %q", pattern, name, dir)
+			}
+			if dir == "/" {
+				break
+			}
+		}
+		if re := globRegexp(pattern); re != nil && name != "/" && validText(pattern) && validText(name) {
+			if want := re.MatchString(name); got != want {
+				t.Errorf("%q matches %q: %v, %v says %v", pattern, name, got, re, want)
+			}
+		}
+	})
+}
+
+// validText reports text on which the matcher and package regexp agree what a
+// character is.
+func validText(s string) bool {
+	return strings.ToValidUTF8(s, "") == s && !strings.ContainsRune(s, '\uFFFD')
+}
