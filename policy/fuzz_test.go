@@ -1,0 +1,140 @@
+package policy
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// checkDecoded checks what holds for every decoder and every input: the
+// policy is nil exactly when the error is not, errors have places in the
+// file, and what was read can be written and read again.
+func checkDecoded(t *testing.T, data []byte, p *Policy, err error) {
+	if (p == nil) != (err != nil) {
+		t.Fatalf("policy %v, error %v", p, err)
+	}
+	if err != nil {
+		var es Errors
+		if !errors.As(err, &es) || len(es) == 0 {
+			t.Fatalf("%T is not Errors", err)
+		}
+		lines := bytes.Count(data, []byte("\n")) + 1
+		for _, e := range es {
+			if e.Code != CodeMore && e.Code != CodeLimit && (e.Origin.Line < 1 || e.Origin.Line > lines || e.Origin.Column < 1) {
+				t.Fatalf("%v lies outside %d lines", e, lines)
+			}
+		}
+		return
+	}
+	var b bytes.Buffer
+	if err := p.EncodeTOML(&b); err != nil {
+		t.Fatalf("what was read cannot be written: %v", err)
+	}
+	again, err := DecodeTOML("p.toml", &b)
+	if err != nil || again.Hash() != p.Hash() {
+		t.Fatalf("%v after writing and reading:\n%q\n%q", err, p.statements(""), again.statements(""))
+	}
+}
+
+func FuzzDecodeTOML(f *testing.F) {
+	f.Add([]byte(fullTOML))
+	for _, s := range []string{
+		"", "fs.ro = [", "[fs]\n[fs]\n", "[[fs.ro]]\npath='/'\noptional=true\n[[fs.ro]]\npath='.'\n", "a.b = 1\n[a]\n", "x = {a.b = 1, a = 2}",
+		"net.connect_tcp = [0x1F, 1_000, 0o17, 0b1, +5]", "env.set = { 'ü' = \"\"\"\nx\\u0007\"\"\" }", "limits.timeout = '1e3s'", "fs.deny = ['**/x', '[!a]']",
+		"[linux]\nfs.ro = ['/']\n[macos.fs.system]\nread_only = []\n", "\r\n[fs]\r\nro = ['/']", "\xef\xbb\xbf[fs]",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := DecodeTOML("p.toml", bytes.NewReader(data))
+		checkDecoded(t, data, p, err)
+		// Nothing may pass here that is no TOML for everybody else.
+		var any map[string]any
+		if terr := toml.Unmarshal(data, &any); err == nil && terr != nil {
+			t.Fatalf("read what is no TOML: %v", terr)
+		}
+	})
+}
+
+func FuzzDecodeJSON(f *testing.F) {
+	f.Add([]byte(fullJSON))
+	for _, s := range []string{
+		"", "{}", "[]", `{"fs":{"ro":["/"],"ro":[]}}`, `{"net":{"connect_tcp":[1e2, -0, 443]}}`, `{"env":{"set":{"A":"\u0000","B":"\ud800"}}}`,
+		`{"fs":{"ro":[{"path":"/","optional":true}]}}` + "\n", `{"presets":[[[[{}]]]]}`, "{\"fs\":\n{\"rw\" : [ \".\" , 3 ]}}", `nul`, `{"a":1}{`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := DecodeJSON("p.json", bytes.NewReader(data))
+		checkDecoded(t, data, p, err)
+	})
+}
+
+// FuzzResolve checks what holds for every path and every file system with
+// symbolic links: a result is canonical, it is what a plain walk finds, it is
+// marked when it lies elsewhere than was written, and errors are Errors.
+func FuzzResolve(f *testing.F) {
+	f.Add("a/b", "x", "/w/x", "..", "cwd")
+	f.Add("link/../b", "link", "/", "l2", "$A/x")
+	f.Add("~/x/..", "a/b", "../../a", "c", "${A:-~/y}")
+	f.Add("loop", "loop", "loop", "../w/loop", "**/x")
+	f.Add("a$$b", "a$b", "/home/u", "/", `\[*`)
+	f.Fuzz(func(t *testing.T, written, link1, target1, target2, other string) {
+		files := map[string]string{"/w/dir/file": "file", "/home/u/x": "dir", "/w/fixed": "-> " + target2}
+		if name := strings.Trim(link1, "/"); name != "" && !strings.Contains(name, "/") && name != "." && name != ".." {
+			files["/w/"+name] = "-> " + target1
+		}
+		h := tableHost(files)
+		h.Env = append(h.Env, "A="+other)
+		p := rules(Read, written, other)
+		p.FS.Rules[1].Optional = true
+		p.FS.Deny = []Deny{{Pattern: other}}
+		r, err := p.Resolve(h)
+		if (r == nil) != (err != nil) {
+			t.Fatalf("resolved %v, error %v", r, err)
+		}
+		if err != nil {
+			var es Errors
+			if !errors.As(err, &es) || len(es) == 0 {
+				t.Fatalf("%T is not Errors", err)
+			}
+			return
+		}
+		if len(r.Paths)+len(r.Skipped) != 2 {
+			t.Fatalf("a rule got lost: %+v, %+v", r.Paths, r.Skipped)
+		}
+		for i := range r.Paths {
+			p := &r.Paths[i]
+			real, st, err := h.realPath(p.Written)
+			if err != nil || real != p.Path || st.ID != p.ID {
+				t.Fatalf("%q is %q, a plain walk says %q, %v", p.Written, p.Path, real, err)
+			}
+			if p.Path != p.Written && len(p.Links) == 0 {
+				t.Fatalf("%q leads to %q without a link", p.Written, p.Path)
+			}
+			if !within(p.Path, p.Written) && !p.Outside() {
+				t.Fatalf("%q leads to %q and does not say so", p.Written, p.Path)
+			}
+			if v := r.Allowed(p.Path, Read); !v.Allowed && v.Deny == nil {
+				t.Fatalf("%+v is not allowed: %+v", p, v)
+			}
+		}
+		for _, d := range r.Deny {
+			if d.Glob {
+				if _, err := ParseGlob(d.Pattern); err != nil {
+					t.Fatalf("%+v: %v", d, err)
+				}
+			}
+		}
+		// Links may lead to names that nobody may write in a policy.
+		if r.Policy().EncodeTOML(io.Discard) == nil {
+			if _, err := r.Policy().Resolve(h); err != nil {
+				t.Fatalf("again: %v", err)
+			}
+		}
+	})
+}

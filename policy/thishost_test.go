@@ -1,0 +1,92 @@
+package policy
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestHostIn(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "real"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("real", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	t.Setenv("PWD", "/somewhere/else")
+	t.Setenv("HOME", "/home/x/")
+	for in, want := range map[string]string{"": "", "link": "/real", dir + "/link": "/real", "link/..": "", ".": ""} {
+		h, err := HostIn(in)
+		if err != nil || h.Dir != dir+want || h.Home != "/home/x" || h.TempDir != "" {
+			t.Errorf("HostIn(%q): %q, home %q, %v", in, h.Dir, h.Home, err)
+		}
+		if _, err := (&Policy{}).Resolve(h); err != nil {
+			t.Errorf("HostIn(%q): %v", in, err)
+		}
+	}
+	for _, bad := range []string{"file", "gone", "/no/such/dir"} {
+		if h, err := HostIn(bad); err == nil {
+			t.Errorf("HostIn(%q) = %q", bad, h.Dir)
+		}
+	}
+	t.Setenv("HOME", "not/absolute")
+	if h, err := ThisHost(); err != nil || h.Home != "" && !filepath.IsAbs(h.Home) {
+		t.Errorf("home %q, %v", h.Home, err)
+	}
+}
+
+// TestHostDeleted checks that a working directory that is gone is an error of
+// its own, and that another one can be named all the same.
+func TestHostDeleted(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "gone")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ThisHost(); !errors.Is(err, ErrNoDirectory) {
+		t.Errorf("got %v", err)
+	}
+	if h, err := HostIn("/"); err != nil || h.Dir != "/" {
+		t.Errorf("%q, %v", h.Dir, err)
+	}
+}
+
+func TestHomeFromPasswd(t *testing.T) {
+	const passwd = "root:x:0:0:root:/root:/bin/bash\n# comment\nnobody:x:65534:65534::relative:/bin/false\nu:x:1000:1000:U,,,:/home/u/:/bin/sh"
+	for uid, want := range map[int]string{0: "/root", 1000: "/home/u", 65534: "", 7: ""} {
+		if got := homeFromPasswd(passwd, uid); got != want {
+			t.Errorf("uid %d: %q, want %q", uid, got, want)
+		}
+	}
+}
+
+// TestLstat compares the own lstat with the standard library's.
+func TestLstat(t *testing.T) {
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink("x", link); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"/", "/dev/null", "/etc/passwd", link} {
+		st, err := lstat(name)
+		fi, oserr := os.Lstat(name)
+		if err != nil || oserr != nil || st.Mode.Type() != fi.Mode().Type() || st.Mode.Perm() != fi.Mode().Perm() || st.ID == (FileID{}) {
+			t.Errorf("%s: %v %v, %v %v", name, st, err, fi.Mode(), oserr)
+		}
+	}
+	if _, err := lstat("/no/such/file"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+}
