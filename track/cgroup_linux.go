@@ -298,6 +298,9 @@ func (g *cgroup) waitEmpty(ctx context.Context, d time.Duration) (populated bool
 // remove removes the group and those that members made below it. An empty
 // group can be busy for a moment while its last processes are buried.
 func (g *cgroup) remove() error {
+	if g.ref.Unit != "" {
+		return nil // systemd's to remove, and it does when the last member has ended
+	}
 	for try := 0; ; try++ {
 		err := removeGroups(g.ref.Path)
 		if err == nil || errors.Is(err, fs.ErrNotExist) {

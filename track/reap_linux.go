@@ -165,13 +165,6 @@ func (f *found) searchKeeper() (*handle, error) {
 
 // askKeeper tells the keeper to end its session, and waits for its word.
 func (f *found) askKeeper(ctx context.Context, k *handle, r *Report) error {
-	if g := f.openGroup(); g != nil {
-		// It helps the keeper; what it could not do shows in the keeper's word.
-		if g.kill() == nil {
-			r.addMethod("cgroup")
-		}
-		g.close()
-	}
 	err := k.signal(fork.ReapSignal)
 	if err == nil {
 		err = k.signal(unix.SIGCONT) // somebody may have stopped it
@@ -182,6 +175,13 @@ func (f *found) askKeeper(ctx context.Context, k *handle, r *Report) error {
 		return fmt.Errorf("signalling keeper %d: %w (this process runs inside session %s)", k.id.Pid, err, cut(os.Getenv(SessionEnv), 64))
 	case err != nil:
 		return fmt.Errorf("signalling keeper %d: %w", k.id.Pid, err)
+	}
+	if g := f.openGroup(); g != nil {
+		// A scope was made after the keeper, which therefore can't use it.
+		if g.ref.Unit != "" && g.kill() == nil {
+			r.addMethod("cgroup")
+		}
+		g.close()
 	}
 	ended := k.wait(ctx)
 	f.word = readState(f.state)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -61,11 +62,24 @@ type Session struct {
 	holder Holder
 	held   held // what the system has to hold the session by
 
-	proc    *fork.Process
+	proc *fork.Process
+
+	mu   sync.Mutex // guards what Next learns
+	news news
+}
+
+// news is what is known of a running session.
+type news struct {
 	exited  bool // the command ended
 	emptied bool // nothing is left, says the keeper
 	lost    bool // the keeper is gone without a word
-	killed  int
+	killed  int  // processes that the keeper had to kill
+}
+
+func (s *Session) learned() news {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.news
 }
 
 // Begin makes a session on disk, with its tracker, and runs nothing. The error
@@ -159,6 +173,22 @@ func (s *Session) Start(c *fork.Command) error {
 			f()
 		}
 	}()
+	if err := s.prepare(&own); err != nil {
+		return err
+	}
+	for {
+		err := s.launch(own)
+		if err == nil {
+			return nil
+		}
+		if again := s.weaken(err); again != nil {
+			return again
+		}
+	}
+}
+
+// prepare stores what is known before anything runs.
+func (s *Session) prepare(c *fork.Command) error {
 	if s.proc != nil {
 		return errors.New("the session has a command already")
 	}
@@ -170,16 +200,24 @@ func (s *Session) Start(c *fork.Command) error {
 	if err := s.dir.writeRecord(&s.record); err != nil {
 		return fmt.Errorf("recording the session: %w", err)
 	}
-	own.Env = setEnv(c.Env, SessionEnv, s.record.ID)
-	for {
-		err := s.launch(own)
-		if err == nil {
-			return nil
-		}
-		if again := s.weaken(err); again != nil {
-			return again
-		}
+	c.Env = setEnv(c.Env, SessionEnv, s.record.ID)
+	return nil
+}
+
+// Exec replaces this process by the command, which keeps the pid. The session
+// goes on: a keeper beside it watches it and can be asked by Store.Reap, as
+// long as the tracker is Domain; with Cgroup there is no keeper, and what the
+// command leaves behind stays until it is reaped. No other tracker can hold a
+// process without a supervisor. Exec returns only when it failed; then Close
+// must be called, and the process should end, because the thread may be
+// restricted already.
+func (s *Session) Exec(c *fork.Command) error {
+	own := *c
+	s.record.Exec = true
+	if err := s.prepare(&own); err != nil {
+		return err
 	}
+	return s.replace(own)
 }
 
 // setEnv gives a copy of env with one variable set.
@@ -201,14 +239,16 @@ func (s *Session) Next() (fork.Event, error) {
 		return fork.Event{}, errors.New("the session has no command")
 	}
 	ev, err := s.proc.Next()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch {
 	case errors.Is(err, fork.ErrKeeperLost):
-		s.lost = true
+		s.news.lost = true
 	case err != nil:
 	case ev.Kind == fork.Exited:
-		s.exited = true
+		s.news.exited = true
 	case ev.Kind == fork.Emptied:
-		s.emptied, s.killed = true, ev.Killed
+		s.news.emptied, s.news.killed = true, ev.Killed
 	}
 	return ev, err
 }
@@ -267,11 +307,13 @@ func (s *Session) Close(ctx context.Context) (Report, error) {
 		r.Proof, r.How = true, "nothing was started"
 		return r, s.discardAll(&r)
 	}
-	if s.opts.Keep && !s.emptied && !s.lost && !s.nothingLeft() {
+	n := s.learned()
+	over := n.emptied || n.lost
+	if s.opts.Keep && !over && !s.nothingLeft(n) {
 		r.Kept = true
 		return r, s.proc.Close()
 	}
-	if !s.emptied && !s.lost {
+	if !over {
 		s.drain(ctx)
 	}
 	if err := s.settle(ctx, &r); err != nil {
@@ -287,32 +329,31 @@ func (s *Session) Close(ctx context.Context) (Report, error) {
 func (s *Session) drain(ctx context.Context) {
 	_ = s.Kill() // a keeper that is gone shows in Next
 	done := make(chan struct{})
-	last := new(Session)
-	*last = *s // Next goes on in the background when ctx is done
-	go func() {
+	go func() { // it stays behind when ctx is done
 		defer close(done)
 		for {
-			if _, err := last.Next(); err != nil || last.emptied {
+			if _, err := s.Next(); err != nil {
 				return
 			}
 		}
 	}()
 	select {
 	case <-done:
-		s.exited, s.emptied, s.lost, s.killed = last.exited, last.emptied, last.lost, last.killed
 	case <-ctx.Done():
 	}
 }
 
 // nothingLeft asks whether a session that is to be kept has anything to keep.
 // The keeper writes it down right after the command's end.
-func (s *Session) nothingLeft() bool {
-	if !s.exited {
+func (s *Session) nothingLeft(n news) bool {
+	if !n.exited {
 		return false
 	}
 	for range 2 {
 		if w := readWord(s.state); w.known && w.state.Phase == fork.PhaseEmpty {
-			s.emptied, s.killed = true, int(w.state.Killed)
+			s.mu.Lock()
+			s.news.emptied, s.news.killed = true, int(w.state.Killed)
+			s.mu.Unlock()
 			return true
 		}
 		time.Sleep(300 * time.Microsecond)

@@ -95,19 +95,16 @@ func (s *Session) launch(c fork.Command) error {
 		recorded = s.recordHolder(p)
 	}
 	c.Keeper = &fork.Keeper{Keep: s.opts.Keep, State: s.state}
-	var err error
 	switch s.choice.Kind {
 	case Domain:
-		var done func()
-		if c.Keeper.Steps, done, err = domainSteps(s.caps.Landlock); err != nil {
-			return &TrackerError{Kind: Domain, Why: err.Error()}
+		done, err := s.setDomain(c.Keeper)
+		if err != nil {
+			return err
 		}
 		defer done()
-		c.Keeper.Domain = true
 	case Cgroup:
 		if s.choice.Scope {
-			err = s.launchInScope(c)
-			return err
+			return s.launchInScope(c)
 		}
 		if err := s.enterGroup(&c); err != nil {
 			return &TrackerError{Kind: Cgroup, Why: err.Error()}
@@ -121,6 +118,47 @@ func (s *Session) launch(c fork.Command) error {
 	}
 	p, err := fork.Start(&c)
 	return s.launched(p, errors.Join(err, recorded))
+}
+
+// setDomain gives the keeper its Landlock domain.
+func (s *Session) setDomain(k *fork.Keeper) (done func(), err error) {
+	if k.Steps, done, err = domainSteps(s.caps.Landlock); err != nil {
+		return nil, &TrackerError{Kind: Domain, Why: err.Error()}
+	}
+	k.Domain = true
+	return done, nil
+}
+
+// replace is Exec.
+func (s *Session) replace(c fork.Command) error {
+	s.holder = Holder{Tracker: s.choice.Kind, Command: s.record.Supervisor}
+	switch {
+	case s.choice.Kind == Domain:
+		c.Keeper = &fork.Keeper{Keep: s.opts.Keep, State: s.state}
+		done, err := s.setDomain(c.Keeper)
+		if err != nil {
+			return err
+		}
+		defer done()
+		var recorded error // the record was written once, so that this disk has room
+		after := c.Meanwhile
+		c.Meanwhile = func(p *fork.Process) {
+			if after != nil {
+				after(p)
+			}
+			recorded = s.recordHolder(p)
+		}
+		return errors.Join(fork.Exec(&c), recorded)
+	case s.choice.Kind == Cgroup && !s.choice.Scope:
+		if err := s.enterGroup(&c); err != nil {
+			return &TrackerError{Kind: Cgroup, Why: err.Error()}
+		}
+		if err := s.dir.writeHolder(&s.holder); err != nil {
+			return fmt.Errorf("recording the session: %w", err)
+		}
+		return fork.Exec(&c)
+	}
+	return &TrackerError{Kind: s.choice.Kind, Why: "it needs a supervisor, which --exec does away with", Hint: "leave out --exec"}
 }
 
 // launched takes over what was started. When something went wrong with the
@@ -149,7 +187,7 @@ func (s *Session) recordHolder(p *fork.Process) error {
 	var err error
 	if p.KeeperPid != 0 {
 		s.holder.Keeper, err = identify(p.KeeperPid)
-	} else {
+	} else if s.holder.Command.IsZero() {
 		s.holder.Command, err = identify(p.Pid)
 	}
 	if err != nil {
@@ -161,6 +199,7 @@ func (s *Session) recordHolder(p *fork.Process) error {
 // enterGroup makes the session's group, and the command be born in it: before
 // anything of the command runs it writes "0", for itself, into cgroup.procs.
 func (s *Session) enterGroup(c *fork.Command) error {
+	s.dropGroup() // of an attempt that failed
 	g, err := makeCgroup(s.caps.Cgroup, cgroupName(s.record.ID))
 	if err != nil {
 		return err
@@ -173,26 +212,24 @@ func (s *Session) enterGroup(c *fork.Command) error {
 	if s.held.kill, err = g.open("cgroup.kill", unix.O_WRONLY); err != nil {
 		s.held.kill = nil
 	}
-	c.Keeper.CgroupKill = s.held.kill
+	if c.Keeper != nil {
+		c.Keeper.CgroupKill = s.held.kill
+	}
 	c.Steps = append([]fork.Step{writeStep(stepEnter, s.held.procs, []byte("0"))}, c.Steps...)
 	return nil
 }
 
 // kill asks for the end of everything.
 func (s *Session) kill() error {
-	if s.held.group != nil {
-		if err := s.held.group.kill(); err == nil && s.proc.KeeperPid != 0 {
-			_ = s.proc.Kill()
-			return nil
-		}
-	}
 	if s.choice.Kind == Group {
-		_, err := walkOnce(s.walkTargets())
-		if err != nil {
+		if _, err := walkOnce(s.walkTargets()); err != nil {
 			return err
 		}
 	}
 	err := s.proc.Kill()
+	if g := s.held.group; g != nil && g.ref.Unit != "" {
+		_ = g.kill() // the keeper can't: the scope was made after it
+	}
 	if errors.Is(err, os.ErrProcessDone) {
 		return nil
 	}
@@ -201,18 +238,18 @@ func (s *Session) kill() error {
 
 // settle finds out what is left once the keeper has spoken, or has not.
 func (s *Session) settle(ctx context.Context, r *Report) error {
-	w := readWord(s.state)
+	w, n := readWord(s.state), s.learned()
 	r.Methods = methods(w.state.Method)
 	switch {
 	case s.choice.Kind == Group:
 		return settleWalk(ctx, s.walkTargets(), r)
-	case s.emptied:
-		r.Proof, r.How, r.Killed = true, howKeeper, s.killed
+	case n.emptied:
+		r.Proof, r.How, r.Killed = true, howKeeper, n.killed
 		return nil
-	case s.lost && w.known && w.state.Phase == fork.PhaseEmpty:
+	case n.lost && w.known && w.state.Phase == fork.PhaseEmpty:
 		r.Proof, r.How, r.Killed = true, howKeeper, int(w.state.Killed)
 		return nil
-	case s.lost:
+	case n.lost:
 		return s.found().settleLost(ctx, r)
 	}
 	r.Unproved = "the keeper is not done yet"

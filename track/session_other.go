@@ -14,6 +14,7 @@ type held struct{}
 func (s *Session) choose() error                         { return errors.ErrUnsupported }
 func (s *Session) weaken(failure error) error            { return failure }
 func (s *Session) launch(fork.Command) error             { return errors.ErrUnsupported }
+func (s *Session) replace(fork.Command) error            { return errors.ErrUnsupported }
 func (s *Session) kill() error                           { return errors.ErrUnsupported }
 func (s *Session) settle(context.Context, *Report) error { return errors.ErrUnsupported }
 func (s *Session) removeHeld() error                     { return nil }
