@@ -64,7 +64,7 @@ func (o *policyFlags) add(fs *pflag.FlagSet) {
 	fs.StringVarP(&o.chdir, "chdir", "C", "", "run in the directory `DIR`")
 	fs.StringVar(&o.timeout, "timeout", "", "end the command after the time `D`, such as 90s or 10m; exit status 124")
 	fs.StringVar(&o.maxOutput, "max-output", "", "end the command when it has written more than `N` bytes, such as 10MiB, to stdout and stderr together")
-	fs.StringVar(&o.fallback, "fallback", "deny", "when this machine can't keep a promise: `deny`, warn or prompt")
+	fs.StringVar(&o.fallback, "fallback", "deny", "what to `DO` when this machine can't keep a promise: deny, warn or prompt")
 	fs.StringArrayVar(&o.allowGaps, "allow-gap", nil, "accept the gap `NAME`, as zsbx check calls it")
 	fs.BoolVar(&o.strict, "strict", false, "refuse to run when hardening is missing, too")
 }

@@ -50,6 +50,9 @@ daemon and no image.`,
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.RunE = func(c *cobra.Command, args []string) error {
+		if v, _ := c.Flags().GetBool("version"); v {
+			return a.printVersion(false)
+		}
 		if len(args) == 0 {
 			return c.Help()
 		}
@@ -67,6 +70,7 @@ daemon and no image.`,
 	for _, c := range commands() {
 		root.AddCommand(finish(a, c.make(a)))
 	}
+	completeFlags(root)
 	return root
 }
 

@@ -1,0 +1,57 @@
+package cmd
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// completeFlags teaches shells the values of flags and the names of commands.
+func completeFlags(root *cobra.Command) {
+	values := map[string][]string{
+		"fallback":  {fallbackDeny, fallbackWarn, fallbackPrompt},
+		"track":     {"auto", "domain", "cgroup", "subtree"},
+		"allow-gap": enforce.GapNames(),
+		"format":    formats(),
+		"os":        {"linux", "macos"},
+	}
+	for _, p := range policy.Presets() {
+		values["preset"] = append(values["preset"], p.Name+"\t"+p.Description)
+	}
+	for _, c := range root.Commands() {
+		for name, list := range values {
+			if c.Flags().Lookup(name) != nil {
+				// It can only fail for a flag that does not exist.
+				_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp))
+			}
+		}
+		if c.Name() == "run" || c.Name() == "profile" || c.Name() == "check" {
+			c.ValidArgsFunction = completeCommand
+		}
+	}
+}
+
+// completeCommand completes the first word of a command line with what PATH
+// has, the others with files.
+func completeCommand(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 || word == "" || strings.Contains(word, "/") {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	var names []string
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		found, _ := os.ReadDir(dir)
+		for _, e := range found {
+			if strings.HasPrefix(e.Name(), word) && !e.IsDir() {
+				names = append(names, e.Name())
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,92 @@
+// Command gen writes the manual pages in man/ and the completion scripts in
+// completions/ from zsbx's commands. With -check it writes nothing and fails
+// when a file there is not what it would write.
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zsbx/zsbx/cmd"
+)
+
+func main() {
+	check := flag.Bool("check", false, "only say what is out of date")
+	flag.Parse()
+	if err := run(*check); err != nil {
+		fmt.Fprintln(os.Stderr, "gen:", err)
+		os.Exit(1)
+	}
+}
+
+// run writes or checks all files, below the working directory.
+func run(check bool) error {
+	files, err := generate()
+	if err != nil {
+		return err
+	}
+	if check {
+		return stale(files)
+	}
+	for name, text := range files {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(name, text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// generate makes the content of every file.
+func generate() (map[string][]byte, error) {
+	root := cmd.Root()
+	files := map[string][]byte{}
+	for _, c := range append([]*cobra.Command{root}, root.Commands()...) {
+		if c.Hidden || c.Name() == "help" {
+			continue
+		}
+		p, err := manPage(c)
+		if err != nil {
+			return nil, err
+		}
+		files[filepath.Join("man", pageName(c)+".1")] = p
+	}
+	var bash, zsh, fish bytes.Buffer
+	err := errors.Join(root.GenBashCompletionV2(&bash, true), root.GenZshCompletion(&zsh), root.GenFishCompletion(&fish, true))
+	files["completions/zsbx.bash"] = bash.Bytes()
+	files["completions/_zsbx"] = zsh.Bytes()
+	files["completions/zsbx.fish"] = fish.Bytes()
+	return files, err
+}
+
+// stale says which files are not as generated, and which belong to no command.
+func stale(files map[string][]byte) error {
+	var errs []error
+	for name, text := range files {
+		if have, err := os.ReadFile(name); err != nil || !bytes.Equal(have, text) {
+			errs = append(errs, fmt.Errorf("%s is out of date: make docs", name))
+		}
+	}
+	for _, dir := range []string{"man", "completions"} {
+		have, err := filepath.Glob(dir + "/*")
+		if err != nil {
+			return err
+		}
+		for _, name := range have {
+			if files[name] == nil {
+				errs = append(errs, fmt.Errorf("%s belongs to no command", name))
+			}
+		}
+	}
+	slices.SortFunc(errs, func(a, b error) int { return bytes.Compare([]byte(a.Error()), []byte(b.Error())) })
+	return errors.Join(errs...)
+}

@@ -1,0 +1,66 @@
+package main
+
+// section is a part of a page that the command itself does not carry.
+type section struct {
+	title string
+	items []item
+}
+
+// item is a term and what it means; without a term it is paragraphs.
+type item struct{ term, text string }
+
+// sections are those of each command's page.
+func sections() map[string][]section {
+	failed := item{"125", "zsbx itself failed, or refused: a mistake on the command line or in a policy, or a promise that this machine can't keep."}
+	plain := []section{{"EXIT STATUS", []item{{"0", "All went well."}, failed}}}
+	return map[string][]section{
+		"zsbx": {
+			{"EXIT STATUS", []item{{"", "See the pages of the commands. 125 always means that zsbx itself failed or refused."}}},
+			{"ENVIRONMENT", []item{
+				{"XDG_CONFIG_HOME", "Where zsbx/policy.toml and zsbx/settings.toml are; ~/.config by default."},
+				{"XDG_STATE_HOME", "Where sessions and trusted project policies are recorded; ~/.local/state by default."},
+				{"NO_COLOR", "When it is not empty, nothing is coloured."},
+			}},
+			{"FILES", files()},
+		},
+		"run": {
+			{"EXIT STATUS", []item{
+				{"", "The exit status of COMMAND, or:"},
+				{"124", "COMMAND was ended by --timeout."},
+				failed,
+				{"126", "COMMAND was found and can't be executed, or the policy does not allow it."},
+				{"127", "COMMAND was not found."},
+				{"128+N", "COMMAND was ended by signal N; 137 when --max-output ended it."},
+			}},
+			{"ENVIRONMENT", []item{
+				{"PATH", "COMMAND is searched in the PATH that it will have itself."},
+				{"TMPDIR", "The private temporary directory is made there, or in /tmp when the name would be too long for sockets."},
+				{"XDG_RUNTIME_DIR, TMPDIR, TMP, TEMP", "Are set for COMMAND to the private temporary directory."},
+			}},
+			{"FILES", files()},
+		},
+		"profile": plain,
+		"check": {
+			{"EXIT STATUS", []item{
+				{"0", "Everything that was asked is allowed; without questions: every promise of the policy can be kept here."},
+				{"1", "Something is not allowed, or a promise can't be kept."},
+				failed,
+			}},
+			{"FILES", files()},
+		},
+		"ps":         plain,
+		"reap":       {{"EXIT STATUS", []item{{"0", "Nothing is left of the sessions."}, {"1", "Something is left, or that nothing is left could not be proved."}, failed}}},
+		"completion": plain,
+		"version":    plain,
+	}
+}
+
+// files are the files that zsbx reads and writes.
+func files() []item {
+	return []item{
+		{"$XDG_CONFIG_HOME/zsbx/policy.toml", "The user's policy. It is part of every run."},
+		{".zsbx.toml", "The project's policy: the nearest one in the working directory or above it, up to the root of its repository. It is used when zsbx check --trust has recorded its content, or when it only takes rights away."},
+		{"$XDG_CONFIG_HOME/zsbx/settings.toml", "Preferences: color (auto, always, never) and track (the default of run --track)."},
+		{"$XDG_STATE_HOME/zsbx", "Records of sessions, and of the project policies that are trusted."},
+	}
+}
