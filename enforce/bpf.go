@@ -21,9 +21,7 @@ const (
 	bpfAnd     = 0x54 // BPF_ALU | BPF_AND | BPF_K
 	bpfJump    = 0x05 // BPF_JMP | BPF_JA
 	bpfEqual   = 0x15 // BPF_JMP | BPF_JEQ | BPF_K
-	bpfGreater = 0x25 // BPF_JMP | BPF_JGT | BPF_K
 	bpfAtLeast = 0x35 // BPF_JMP | BPF_JGE | BPF_K
-	bpfBits    = 0x45 // BPF_JMP | BPF_JSET | BPF_K
 	bpfReturn  = 0x06 // BPF_RET | BPF_K
 )
 

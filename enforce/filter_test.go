@@ -1,0 +1,302 @@
+package enforce
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// filters are all filters that a plan can hold, by name.
+func filters(t *testing.T, arch string) map[string]*Filter {
+	t.Helper()
+	out := make(map[string]*Filter)
+	for _, abi := range []int{0, 2, 3, 11} {
+		for name, net := range map[string]policy.ResolvedNet{
+			"open":  {Mode: policy.NetOpen},
+			"none":  {Mode: policy.NetNone},
+			"ports": {Mode: policy.NetPorts, ConnectTCP: []policy.Port{{Number: 443}}},
+			"bind":  {Mode: policy.NetPorts, BindTCP: []policy.Port{{Number: 80}}},
+		} {
+			f := planFilter(Caps{OS: "linux", Arch: arch, Landlock: abi, Seccomp: true}, net)
+			if f == nil {
+				t.Fatalf("%s abi %d %s: no filter", arch, abi, name)
+			}
+			out[fmt.Sprintf("%s/%d", name, abi)] = f
+		}
+	}
+	return out
+}
+
+func arches() []string { return []string{"amd64", "arm64"} }
+
+// answers runs a filter on a call by name.
+func (f *Filter) answers(t *testing.T, call string, args ...uint64) string {
+	t.Helper()
+	nr, ok := sysnrs(f.Arch)[call]
+	if !ok {
+		t.Fatalf("%s has no %s", f.Arch, call)
+	}
+	got, err := machine(f.Program, seccompData(auditArch(f.Arch), uint32(nr), args...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return actionName(got)
+}
+
+// TestFilterEveryNumber runs each filter on each number: what no decision
+// names is allowed, and needs no look at its arguments, so that the kernel
+// never runs the filter for it.
+func TestFilterEveryNumber(t *testing.T) {
+	for _, arch := range arches() {
+		names := make(map[int]string)
+		for name, nr := range sysnrs(arch) {
+			names[nr] = name
+		}
+		for name, f := range filters(t, arch) {
+			t.Run(arch+"/"+name, func(t *testing.T) {
+				checkProgram(t, f.Program)
+				decided := make(map[string]bool)
+				for _, d := range f.Decisions {
+					for _, c := range d.Calls {
+						decided[c] = true
+					}
+				}
+				for nr := range lastSyscall + 200 {
+					want := "allowed"
+					switch {
+					case nr > lastSyscall:
+						want = "ENOSYS"
+					case decided[names[nr]]:
+						continue
+					}
+					got, looked := cached(f, uint32(nr))
+					if actionName(got) != want || looked {
+						t.Errorf("%d (%s): %s, arguments looked at: %v", nr, names[nr], actionName(got), looked)
+					}
+				}
+			})
+		}
+	}
+}
+
+// cached is the kernel's own shortcut (seccomp_is_const_allow): it runs the
+// filter with nothing but architecture and number.
+func cached(f *Filter, nr uint32) (action uint32, looked bool) {
+	var acc uint32
+	for pc := 0; ; pc++ {
+		in := f.Program[pc]
+		switch in.Code {
+		case bpfLoad:
+			switch in.K {
+			case offsetNr:
+				acc = nr
+			case offsetArch:
+				acc = auditArch(f.Arch)
+			default:
+				return 0, true
+			}
+		case bpfJump:
+			pc += int(in.K)
+		case bpfEqual:
+			pc += int(pick(acc == in.K, in))
+		case bpfAtLeast:
+			pc += int(pick(acc >= in.K, in))
+		case bpfReturn:
+			return in.K, false
+		}
+	}
+}
+
+func pick(yes bool, in Instruction) uint8 {
+	if yes {
+		return in.Jt
+	}
+	return in.Jf
+}
+
+func TestFilterArchitectures(t *testing.T) {
+	const i386, arm, x32 = 0x40000003, 0x40000028, 0x40000000
+	for _, arch := range arches() {
+		for name, f := range filters(t, arch) {
+			for _, other := range []uint32{0, i386, arm, auditArch("amd64"), auditArch("arm64")} {
+				if other == auditArch(arch) {
+					continue
+				}
+				for _, nr := range []uint32{0, 1, 41, 102, 359, 0xffffffff} {
+					if got, err := machine(f.Program, seccompData(other, nr)); err != nil || got != actKill {
+						t.Errorf("%s %s: call %d of %#x: %s, %v", arch, name, nr, other, actionName(got), err)
+					}
+				}
+			}
+			for _, nr := range []uint32{x32, x32 + 1, x32 | 41, 0x7fffffff, 0x80000000, 0xffffffff} {
+				if got, err := machine(f.Program, seccompData(auditArch(arch), nr)); err != nil || got != refuseENOSYS {
+					t.Errorf("%s %s: call %#x: %s, %v", arch, name, nr, actionName(got), err)
+				}
+			}
+		}
+	}
+}
+
+// high is what a program may put into the upper half of an int argument; the
+// kernel doesn't look at it.
+const high = 0xdead_beef_0000_0000
+
+func TestFilterAnswers(t *testing.T) {
+	const (
+		pid      = 4711
+		stream   = 1
+		dgram    = 2
+		raw      = 3
+		cloexec  = 0o2000000
+		nonblock = 0o4000
+		ptr      = 0x7ffd_0000_0000
+	)
+	tests := []struct {
+		filter string
+		call   string
+		args   []uint64
+		want   string
+	}{
+		{"open/11", "io_uring_setup", nil, "ENOSYS"},
+		{"open/11", "clone3", []uint64{ptr, 88}, "ENOSYS"},
+		{"open/11", "bpf", nil, "EPERM"},
+		{"open/11", "keyctl", []uint64{0}, "EPERM"},
+		{"open/11", "mount", nil, "EPERM"},
+		{"open/11", "open_tree", nil, "EPERM"},
+		{"open/11", "ioctl", []uint64{0, 0x5412}, "EPERM"},
+		{"open/11", "ioctl", []uint64{0, 0x5412 | high}, "EPERM"},
+		{"open/11", "ioctl", []uint64{0, 0x541c | 1<<32}, "EPERM"},
+		{"open/11", "ioctl", []uint64{0x5412, 0x5413}, "allowed"},
+		{"open/11", "prlimit64", []uint64{0, 7, ptr, 0}, "allowed"},
+		{"open/11", "prlimit64", []uint64{high, 7, ptr, 0}, "allowed"},
+		{"open/11", "prlimit64", []uint64{pid, 7, 0, ptr}, "allowed"},
+		{"open/11", "prlimit64", []uint64{pid, 7, ptr, 0}, "EPERM"},
+		{"open/11", "prlimit64", []uint64{pid, 7, 1 << 32, 0}, "EPERM"},
+		{"open/11", "prlimit64", []uint64{pid | high, 7, 4, 0}, "EPERM"},
+		{"open/11", "sched_setaffinity", []uint64{0, 8, ptr}, "allowed"},
+		{"open/11", "sched_setaffinity", []uint64{pid, 8, ptr}, "EPERM"},
+		{"open/11", "sched_setattr", []uint64{pid}, "EPERM"},
+		{"open/11", "setpriority", []uint64{0, 0, 10}, "allowed"},
+		{"open/11", "setpriority", []uint64{0, pid, 10}, "EPERM"},
+		{"open/11", "setpriority", []uint64{1, 0, 10}, "EPERM"},
+		{"open/11", "setpriority", []uint64{2, 0, 10}, "EPERM"},
+		{"open/11", "ioprio_set", []uint64{1, 0, 3}, "allowed"},
+		{"open/11", "ioprio_set", []uint64{1, pid, 3}, "EPERM"},
+		{"open/11", "ioprio_set", []uint64{3, 0, 3}, "EPERM"},
+		{"open/11", "move_pages", []uint64{0}, "allowed"},
+		{"open/11", "move_pages", []uint64{pid}, "EPERM"},
+
+		{"open/11", "truncate", nil, "allowed"},
+		{"open/11", "openat", []uint64{0, 0, 0o1000}, "allowed"},
+		{"open/3", "openat2", nil, "allowed"},
+		{"open/2", "openat2", nil, "ENOSYS"},
+		{"open/2", "truncate", nil, "EACCES"},
+		{"open/2", "openat", []uint64{0, 0, 0}, "allowed"},
+		{"open/2", "openat", []uint64{0, 0, 0o1000}, "EACCES"},
+		{"open/2", "openat", []uint64{0, 0, 0o1000 | high}, "EACCES"},
+		{"open/2", "openat", []uint64{0, 0, 0o1001}, "allowed"},
+		{"open/2", "openat", []uint64{0, 0, 0o1002 | cloexec}, "allowed"},
+		{"open/2", "openat", []uint64{0, 0, 0o1003}, "EACCES"},
+		{"open/2", "openat", []uint64{0, 0, 0o3}, "allowed"},
+		{"open/2", "openat", []uint64{0o1000, 0o1000, 0o101}, "allowed"},
+
+		{"open/11", "socket", []uint64{afInet, stream, 262}, "allowed"},
+		{"open/11", "socket", []uint64{afInet6, dgram}, "allowed"},
+		{"open/11", "socket", []uint64{afUnix, dgram}, "allowed"},
+		{"open/11", "socket", []uint64{afNetlink, raw, 0}, "allowed"},
+		{"open/11", "socket", []uint64{afNetlink, raw, 9}, "EPROTONOSUPPORT"},
+		{"open/11", "socket", []uint64{40, stream}, "EAFNOSUPPORT"},
+		{"open/11", "socket", []uint64{17, raw}, "EAFNOSUPPORT"},
+		{"open/11", "socket", []uint64{38 | high, raw}, "EAFNOSUPPORT"},
+		{"open/11", "sendto", []uint64{3, ptr, 1, 0x20000000}, "allowed"},
+
+		{"none/11", "socket", []uint64{afUnix, stream | cloexec}, "allowed"},
+		{"none/11", "socket", []uint64{afUnix | high, stream}, "allowed"},
+		{"none/11", "socketpair", []uint64{afUnix, stream}, "allowed"},
+		{"none/11", "socket", []uint64{afInet, stream}, "EACCES"},
+		{"none/11", "socket", []uint64{afInet | 1<<32, stream}, "EACCES"},
+		{"none/11", "socket", []uint64{afInet6, stream}, "EACCES"},
+		{"none/11", "socket", []uint64{afNetlink, raw}, "EACCES"},
+		{"none/11", "socket", []uint64{0, raw}, "EACCES"},
+		{"none/11", "listen", []uint64{3, 5}, "allowed"},
+
+		{"ports/11", "socket", []uint64{afInet, stream, 0}, "allowed"},
+		{"ports/11", "socket", []uint64{afInet | high, stream | cloexec | nonblock | high, 6 | high}, "allowed"},
+		{"ports/11", "socket", []uint64{afInet6, stream, 6}, "allowed"},
+		{"ports/11", "socket", []uint64{afInet, stream, 262}, "EPROTONOSUPPORT"},
+		{"ports/11", "socket", []uint64{afInet6, stream, 132}, "EPROTONOSUPPORT"},
+		{"ports/11", "socket", []uint64{afInet, dgram, 0}, "EACCES"},
+		{"ports/11", "socket", []uint64{afInet, raw, 1}, "EACCES"},
+		{"ports/11", "socket", []uint64{afInet, 5, 132}, "EACCES"},
+		{"ports/11", "socket", []uint64{afUnix, dgram}, "allowed"},
+		{"ports/11", "socket", []uint64{afNetlink, raw, 0}, "allowed"},
+		{"ports/11", "socket", []uint64{afNetlink, raw, 4}, "EPROTONOSUPPORT"},
+		{"ports/11", "socket", []uint64{43, stream}, "EACCES"},
+		{"ports/11", "sendto", []uint64{3, ptr, 1, 0x20000000}, "EOPNOTSUPP"},
+		{"ports/11", "sendto", []uint64{3, ptr, 1, 0x20004000 | high}, "EOPNOTSUPP"},
+		{"ports/11", "sendto", []uint64{3, ptr, 1, 0x4000}, "allowed"},
+		{"ports/11", "sendmsg", []uint64{3, ptr, 0x20000000}, "EOPNOTSUPP"},
+		{"ports/11", "sendmsg", []uint64{3, ptr, 0, 0x20000000}, "allowed"},
+		{"ports/11", "sendmmsg", []uint64{3, ptr, 1, 0x20000000}, "EOPNOTSUPP"},
+		{"ports/11", "setsockopt", []uint64{3, 6, 31}, "ENOPROTOOPT"},
+		{"ports/11", "setsockopt", []uint64{3, 6, 1}, "allowed"},
+		{"ports/11", "setsockopt", []uint64{3, 1, 31}, "allowed"},
+		{"ports/11", "listen", []uint64{3, 5}, "EACCES"},
+		{"bind/11", "listen", []uint64{3, 5}, "allowed"},
+	}
+	for _, arch := range arches() {
+		all := filters(t, arch)
+		for _, tt := range tests {
+			if got := all[tt.filter].answers(t, tt.call, tt.args...); got != tt.want {
+				t.Errorf("%s %s: %s(%#x) = %s, want %s", arch, tt.filter, tt.call, tt.args, got, tt.want)
+			}
+		}
+	}
+}
+
+// TestFilterRulesApart makes sure that no call is named by two rules, of
+// which the second would do nothing.
+func TestFilterRulesApart(t *testing.T) {
+	for _, arch := range arches() {
+		for name, f := range filters(t, arch) {
+			var seen []string
+			for _, d := range f.Decisions {
+				for _, c := range d.Calls {
+					if slices.Contains(seen, c) {
+						t.Errorf("%s %s: %s is decided twice", arch, name, c)
+					}
+					seen = append(seen, c)
+				}
+				if d.Answer == "?" || d.Answer == "allowed" || d.Why == "" {
+					t.Errorf("%s %s: %+v", arch, name, d)
+				}
+			}
+		}
+	}
+}
+
+func TestFilterUnknownMachine(t *testing.T) {
+	for _, arch := range []string{"", "riscv64", "386"} {
+		if f := planFilter(Caps{Arch: arch}, policy.ResolvedNet{}); f != nil {
+			t.Errorf("%q has a filter", arch)
+		}
+	}
+}
+
+// FuzzFilter runs every filter on any call: each ends with one of the answers
+// that are known.
+func FuzzFilter(f *testing.F) {
+	f.Add(uint32(0xc000003e), uint32(41), uint64(2), uint64(1), uint64(0), uint64(0))
+	f.Fuzz(func(t *testing.T, arch, nr uint32, a, b, c, d uint64) {
+		for _, machineName := range arches() {
+			for name, filter := range filters(t, machineName) {
+				got, err := machine(filter.Program, seccompData(arch, nr, a, b, c, d))
+				if err != nil || actionName(got) == "?" {
+					t.Errorf("%s: %#x, %v", name, got, err)
+				}
+			}
+		}
+	})
+}
