@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"syscall"
 
 	"github.com/zsbx/zsbx/policy"
 )
@@ -39,13 +40,37 @@ type tree struct {
 // masked in a mount namespace.
 type denials struct {
 	host    *policy.Host
-	deny    []policy.DenyPath
+	deny    []denial
 	visited int
 	added   int
 	gap     func(d policy.DenyPath, why string)
 }
 
+// denial is a DenyPath with its pattern read.
+type denial struct {
+	policy.DenyPath
+	glob policy.Glob
+}
+
 var errTooLarge = errors.New("the tree is too large to be taken apart")
+
+// newDenials reads the patterns. One that can't be read denies nothing, and is
+// a gap.
+func newDenials(host *policy.Host, deny []policy.DenyPath, gap func(policy.DenyPath, string)) *denials {
+	d := &denials{host: host, gap: gap}
+	for _, p := range deny {
+		n := denial{DenyPath: p}
+		if p.Glob {
+			var err error
+			if n.glob, err = policy.ParseGlob(p.Pattern); err != nil {
+				gap(p, err.Error())
+				continue
+			}
+		}
+		d.deny = append(d.deny, n)
+	}
+	return d
+}
 
 // apply gives the rules that are left of trees.
 func (d *denials) apply(trees []tree) []tree {
@@ -63,12 +88,12 @@ func (d *denials) apply(trees []tree) []tree {
 // whole and the gap says so: the caller then refuses to start, or was told to
 // accept just that.
 func (d *denials) applyOne(t tree) []tree {
-	var inside []policy.DenyPath
+	var inside []denial
 	for _, deny := range d.deny {
-		if covers(deny, t.path) {
+		if deny.covers(t.path) {
 			return nil
 		}
-		if t.mode.IsDir() && mayMatchBelow(deny, t.path) {
+		if t.mode.IsDir() && deny.reaches(t.path) {
 			inside = append(inside, deny)
 		}
 	}
@@ -77,14 +102,14 @@ func (d *denials) applyOne(t tree) []tree {
 	}
 	if t.access&policy.Write != 0 {
 		for _, deny := range inside {
-			d.gap(deny, fmt.Sprintf("Landlock has no denials, and %s is writable, so that its other entries can't be allowed one by one", t.path))
+			d.gap(deny.DenyPath, fmt.Sprintf("Landlock has no denials, and %s is writable, so that its other entries can't be allowed one by one", t.path))
 		}
 		return []tree{t}
 	}
 	out, err := d.takeApart(t, inside)
 	if err != nil {
 		for _, deny := range inside {
-			d.gap(deny, fmt.Sprintf("Landlock has no denials, and %s can't be allowed entry by entry: %v", t.path, err))
+			d.gap(deny.DenyPath, fmt.Sprintf("Landlock has no denials, and %s can't be allowed entry by entry: %v", t.path, err))
 		}
 		return []tree{t}
 	}
@@ -92,7 +117,7 @@ func (d *denials) applyOne(t tree) []tree {
 }
 
 // takeApart allows t's entries one by one, without those that are denied.
-func (d *denials) takeApart(t tree, deny []policy.DenyPath) ([]tree, error) {
+func (d *denials) takeApart(t tree, deny []denial) ([]tree, error) {
 	if d.host == nil || d.host.ReadDir == nil || d.host.Lstat == nil {
 		return nil, errors.New("nothing to list it with")
 	}
@@ -111,16 +136,16 @@ type hit struct {
 
 // hits finds what the denials name below root. What does not exist needs
 // nothing: the command can't create it in a tree that it can't write.
-func (d *denials) hits(root string, deny []policy.DenyPath) ([]hit, error) {
+func (d *denials) hits(root string, deny []denial) ([]hit, error) {
 	var out []hit
-	var globs []policy.DenyPath
+	var globs []denial
 	for _, p := range deny {
 		if p.Glob {
 			globs = append(globs, p)
 			continue
 		}
 		st, err := d.host.Lstat(p.Pattern)
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 			continue
 		}
 		if err != nil {
@@ -136,7 +161,7 @@ func (d *denials) hits(root string, deny []policy.DenyPath) ([]hit, error) {
 }
 
 // glob walks dir for what the globs name, without following links.
-func (d *denials) glob(dir string, globs []policy.DenyPath) ([]hit, error) {
+func (d *denials) glob(dir string, globs []denial) ([]hit, error) {
 	entries, err := d.host.ReadDir(dir)
 	if errors.Is(err, fs.ErrPermission) {
 		return nil, nil // what can't be listed can't be read by the command either
@@ -150,14 +175,14 @@ func (d *denials) glob(dir string, globs []policy.DenyPath) ([]hit, error) {
 	var out []hit
 	for _, e := range entries {
 		p := path.Join(dir, e.Name())
-		if slices.ContainsFunc(globs, func(g policy.DenyPath) bool { return matchGlob(g.Pattern, p) }) {
+		if slices.ContainsFunc(globs, func(g denial) bool { return g.glob.Match(p) }) {
 			out = append(out, hit{p, e.IsDir()})
 			continue
 		}
 		if !e.IsDir() {
 			continue
 		}
-		deeper := slices.DeleteFunc(slices.Clone(globs), func(g policy.DenyPath) bool { return !mayMatchBelow(g, p) })
+		deeper := slices.DeleteFunc(slices.Clone(globs), func(g denial) bool { return !g.glob.MayMatchBelow(p) })
 		if len(deeper) == 0 {
 			continue
 		}
@@ -216,26 +241,18 @@ func (d *denials) split(t tree, hits []hit) ([]tree, error) {
 }
 
 // covers says whether a denial takes away path itself.
-func covers(d policy.DenyPath, p string) bool {
-	if !d.Glob {
-		return within(p, d.Pattern)
+func (d *denial) covers(p string) bool {
+	if d.Glob {
+		return d.glob.Match(p)
 	}
-	for {
-		if matchGlob(d.Pattern, p) {
-			return true
-		}
-		if p == "/" {
-			return false
-		}
-		p = path.Dir(p)
-	}
+	return within(p, d.Pattern)
 }
 
-// mayMatchBelow says whether a denial may name something below dir, other
-// than dir itself.
-func mayMatchBelow(d policy.DenyPath, dir string) bool {
-	if !d.Glob {
-		return d.Pattern != dir && within(d.Pattern, dir)
+// reaches says whether a denial that doesn't cover dir may name something
+// below it.
+func (d *denial) reaches(dir string) bool {
+	if d.Glob {
+		return d.glob.MayMatchBelow(dir)
 	}
-	return globReaches(d.Pattern, dir)
+	return within(d.Pattern, dir)
 }

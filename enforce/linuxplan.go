@@ -50,7 +50,7 @@ func (p *Plan) pathRules(host *policy.Host, handled uint64) []PathRule {
 	for i, t := range p.Policy.Paths {
 		trees[i] = tree{path: t.Path, access: t.Access, mode: t.Mode, id: t.ID, origin: t.Rule.Origin}
 	}
-	d := denials{host: host, deny: p.Policy.Deny, gap: p.denyGap}
+	d := newDenials(host, p.Policy.Deny, p.denyGap)
 	var out []PathRule
 	for _, t := range d.apply(trees) {
 		r := rights(t.access, t.path, t.mode, handled)
@@ -96,7 +96,7 @@ func (p *Plan) denyGap(d policy.DenyPath, why string) {
 	p.addGap(Gap{
 		Name: GapDeny, Kind: Core,
 		Promise: "no access to " + d.Pattern, Why: why,
-		Hint:   "allow the directories beside it instead of the one around it",
+		Hint:   "to allow less than the directory around it: --rw DIR for each directory that is needed",
 		Origin: d.Deny.Origin,
 	})
 }
@@ -108,7 +108,6 @@ func (p *Plan) filesGaps() {
 			Name: GapFiles, Kind: Core,
 			Promise: "files are read, written and executed only where allowed",
 			Why:     "Landlock (Linux 5.13) is needed: " + orUnknown(p.Caps.LandlockReason),
-			Hint:    "boot with landlock in the lsm= list of the kernel's command line, or let the container's seccomp profile pass landlock_create_ruleset, landlock_add_rule and landlock_restrict_self",
 		})
 		for _, d := range p.Policy.Deny {
 			p.denyGap(d, "Landlock is needed")
@@ -135,7 +134,7 @@ func (p *Plan) networkGaps() {
 			Name: GapNetwork, Kind: Core,
 			Promise: "no network but what is allowed",
 			Why:     "seccomp is needed to close it but for TCP: " + orUnknown(p.Caps.SeccompReason),
-			Hint:    "--net opens the network",
+			Hint:    "to run with the network open: --net",
 			Origin:  net.From,
 		})
 	}
@@ -147,7 +146,7 @@ func (p *Plan) networkGaps() {
 			Name: GapTCPPorts, Kind: Core,
 			Promise: "only these TCP ports: " + portList(net),
 			Why:     p.needs(4),
-			Hint:    "--no-net closes the network on every kernel",
+			Hint:    "to close the network, which any kernel can: --no-net",
 			Origin:  net.From,
 		})
 	}

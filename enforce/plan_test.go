@@ -1,0 +1,205 @@
+package enforce
+
+import (
+	"errors"
+	goflag "flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+var update = goflag.Bool("update", false, "write the golden files of this package anew")
+
+// golden compares text with a file of testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s is not what it was; go test ./enforce -update writes it anew\ngot:\n%s", file, got)
+	}
+}
+
+func samplePath(path string, access policy.Access, mode fs.FileMode) policy.Path {
+	return policy.Path{Path: path, Access: access, Mode: mode, ID: policy.FileID{Dev: 1, Ino: 2},
+		Rule: policy.Rule{Path: path, Access: access, Origin: policy.Origin{Source: "work.toml", Line: 3, Column: 7}}}
+}
+
+// samplePolicy has one of each.
+func samplePolicy(mode policy.NetMode) *policy.Resolved {
+	const char = fs.ModeDevice | fs.ModeCharDevice
+	r := &policy.Resolved{
+		OS: "linux", Dir: "/home/u/p",
+		Paths: []policy.Path{
+			samplePath("/usr", policy.Read|policy.Exec, fs.ModeDir),
+			samplePath("/usr/lib", policy.Read, fs.ModeDir),
+			samplePath("/etc/hosts", policy.Read, 0),
+			samplePath("/dev/tty", policy.Read|policy.Write, char),
+			samplePath("/home/u/my project", policy.Read|policy.Write|policy.Exec, fs.ModeDir),
+			samplePath("/home/u/data", policy.Read|policy.Write, fs.ModeDir),
+		},
+		Net: policy.ResolvedNet{Mode: mode, From: policy.Origin{Source: "--no-net"},
+			Unix: []policy.Path{samplePath("/run/user/1000/agent", 0, fs.ModeSocket)}},
+	}
+	if mode == policy.NetPorts {
+		r.Net.ConnectTCP = []policy.Port{{Number: 443}, {Number: 53}}
+		r.Net.BindTCP = []policy.Port{{Number: 8080}, {Number: 443}}
+		r.Net.From = policy.Origin{Source: "--connect-tcp"}
+	}
+	return r
+}
+
+func TestPlanText(t *testing.T) {
+	for abi := range maxABI + 1 {
+		p := NewPlan(samplePolicy(policy.NetPorts), Caps{OS: "linux", Arch: "amd64", Landlock: abi,
+			LandlockReason: "it is not built into this kernel", Seccomp: true, Capabilities: 1<<41 - 1}, nil)
+		var b strings.Builder
+		if err := p.WriteLandlock(&b); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, fmt.Sprintf("plan-abi%d.golden", abi), b.String())
+	}
+}
+
+// TestPlanGaps is the table of what is missing where.
+func TestPlanGaps(t *testing.T) {
+	var b strings.Builder
+	for _, mode := range []policy.NetMode{policy.NetOpen, policy.NetNone, policy.NetPorts} {
+		for _, seccomp := range []bool{true, false} {
+			for abi := range maxABI + 1 {
+				p := NewPlan(samplePolicy(mode), Caps{OS: "linux", Arch: "amd64", Landlock: abi, Seccomp: seccomp}, nil)
+				var names []string
+				for _, g := range p.Gaps {
+					if !slices.Contains(GapNames(), g.Name) {
+						t.Errorf("gap %q is not among GapNames", g.Name)
+					}
+					if g.Promise == "" || g.Why == "" {
+						t.Errorf("%+v says too little", g)
+					}
+					names = append(names, fmt.Sprintf("%s(%s)", g.Name, g.Kind[:1]))
+				}
+				fmt.Fprintf(&b, "%-5s seccomp=%-5v abi=%-2d %s\n", mode, seccomp, abi, strings.Join(names, " "))
+			}
+		}
+	}
+	golden(t, "gaps.golden", b.String())
+}
+
+// TestPlanFailsClosed: whatever the machine lacks, a plan either holds a core
+// promise or has a gap for it.
+func TestPlanFailsClosed(t *testing.T) {
+	for abi := range maxABI + 1 {
+		for _, caps := range []Caps{
+			{OS: "linux", Arch: "amd64", Landlock: abi, Seccomp: true},
+			{OS: "linux", Arch: "amd64", Landlock: abi},
+			{OS: "linux", Arch: "s390x", Landlock: abi, Seccomp: true},
+			{Landlock: abi},
+		} {
+			for _, mode := range []policy.NetMode{policy.NetNone, policy.NetPorts} {
+				r := samplePolicy(mode)
+				r.Deny = []policy.DenyPath{{Pattern: "/home/u/data/secret"}}
+				p := NewPlan(r, caps, fakeHost())
+				err := p.Err(nil)
+				has := func(name string) bool {
+					return p.Err(slices.DeleteFunc(GapNames(), func(n string) bool { return n == name })) != nil
+				}
+				if !errors.Is(err, errors.ErrUnsupported) || !has(GapDeny) {
+					t.Errorf("%+v %s: %v: the denial in a writable tree is no gap", caps, mode, err)
+				}
+				if (p.Landlock == nil) != has(GapFiles) {
+					t.Errorf("%+v %s: files", caps, mode)
+				}
+				if (p.Seccomp == nil) != has(GapNetwork) {
+					t.Errorf("%+v %s: network", caps, mode)
+				}
+				if (mode == policy.NetPorts && abi < 4) != has(GapTCPPorts) {
+					t.Errorf("%+v %s: ports", caps, mode)
+				}
+				if (abi > 0 && abi < 3 && p.Seccomp == nil) != has(GapTruncate) {
+					t.Errorf("%+v %s: truncate", caps, mode)
+				}
+			}
+		}
+	}
+}
+
+func TestPlanErr(t *testing.T) {
+	p := NewPlan(samplePolicy(policy.NetNone), Caps{OS: "linux", LandlockReason: "not built"}, nil)
+	var ge *GapError
+	if err := p.Err(nil); !errors.As(err, &ge) || !strings.Contains(err.Error(), "not built") {
+		t.Errorf("got %v", err)
+	}
+	if err := p.Err([]string{GapFiles, GapNetwork}); err != nil {
+		t.Errorf("accepted, and yet %v", err)
+	}
+	if err := p.StrictErr([]string{GapFiles, GapNetwork}); err == nil {
+		t.Error("hardening is missing, and strict is content")
+	}
+	if err := p.StrictErr(GapNames()); err != nil {
+		t.Errorf("all accepted, and yet %v", err)
+	}
+}
+
+func TestPlanCapabilities(t *testing.T) {
+	root := Caps{OS: "linux", Arch: "amd64", Landlock: 7, Seccomp: true, Capabilities: 1<<41 - 1}
+	p := NewPlan(samplePolicy(policy.NetOpen), root, nil)
+	kept := root.Capabilities &^ p.DropCapabilities
+	if got, want := capabilityNames(kept), "chown dac_override fowner fsetid kill setgid setuid net_bind_service setfcap"; got != want {
+		t.Errorf("kept %s, want %s", got, want)
+	}
+	for name, bit := range map[string]uint{"sys_admin": 21, "mknod": 27, "net_raw": 13, "sys_ptrace": 19, "setpcap": 8, "dac_read_search": 2} {
+		if kept&(1<<bit) != 0 {
+			t.Errorf("%s is kept", name)
+		}
+	}
+	root.Landlock = 5
+	if p := NewPlan(samplePolicy(policy.NetOpen), root, nil); p.DropCapabilities&(1<<capKill) == 0 {
+		t.Error("kill is kept where signals can leave")
+	}
+	user := NewPlan(samplePolicy(policy.NetOpen), Caps{OS: "linux", Arch: "amd64", Landlock: 7, Seccomp: true}, nil)
+	if user.DropCapabilities != 0 {
+		t.Error("an ordinary user has nothing to drop")
+	}
+}
+
+// TestPlanDoesNotTouchThePolicy: NewPlan is pure.
+func TestPlanDoesNotTouchThePolicy(t *testing.T) {
+	r := samplePolicy(policy.NetPorts)
+	before := fmt.Sprintf("%+v", r)
+	a := NewPlan(r, Caps{OS: "linux", Arch: "arm64", Landlock: 9, Seccomp: true}, nil)
+	b := NewPlan(r, Caps{OS: "linux", Arch: "arm64", Landlock: 9, Seccomp: true}, nil)
+	if fmt.Sprintf("%+v", r) != before {
+		t.Error("the policy changed")
+	}
+	var x, y strings.Builder
+	if a.WriteLandlock(&x) != nil || b.WriteLandlock(&y) != nil || x.String() != y.String() {
+		t.Error("two plans differ")
+	}
+	if !slices.Equal(a.Seccomp.Program, b.Seccomp.Program) {
+		t.Error("two programs differ")
+	}
+}
+
+func BenchmarkNewPlan(b *testing.B) {
+	r := samplePolicy(policy.NetOpen)
+	for i := range 50 {
+		r.Paths = append(r.Paths, samplePath(fmt.Sprintf("/opt/%d/lib", i), policy.Read, fs.ModeDir))
+	}
+	for b.Loop() {
+		NewPlan(r, Caps{OS: "linux", Arch: "amd64", Landlock: 7, Seccomp: true}, nil)
+	}
+}
