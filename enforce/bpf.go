@@ -139,7 +139,7 @@ func (a *asm) offsets(long [][2]bool) []int {
 }
 
 func (a *asm) emit(at []int, long [][2]bool) []Instruction {
-	var out []Instruction
+	out := make([]Instruction, 0, at[len(a.ops)])
 	for i, o := range a.ops {
 		switch {
 		case o.code == bpfJump:

@@ -3,6 +3,7 @@ package enforce
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // Filter is the seccomp filter of a Plan: a program for the kernel, and what
@@ -17,7 +18,7 @@ type Filter struct {
 type Decision struct {
 	Calls  []string // by name; those that the machine lacks are left out
 	When   string   // about the arguments; "" for every call
-	Answer string   // what the caller of a refused call sees: "EPERM"
+	Answer string   // what the caller of a refused call sees: "EPERM", or several with "|" between
 	Why    string
 }
 
@@ -107,29 +108,28 @@ func refuse(answer uint32, why string, calls ...string) rule {
 // newFilter turns rules into a program for a machine, nil if the machine is
 // not known.
 func newFilter(arch string, rules []rule) (*Filter, error) {
-	nrs := sysnrs(arch)
-	if nrs == nil {
+	if auditArch(arch) == 0 {
 		return nil, nil
 	}
-	f := &Filter{Arch: arch}
-	a := &asm{}
-	d := dispatch{asm: a, allow: a.label(), refused: make(map[uint32]label)}
+	f := &Filter{Arch: arch, Decisions: make([]Decision, 0, len(rules))}
+	a := &asm{ops: make([]op, 0, 256), placed: make([]int, 0, 128)}
+	d := dispatch{asm: a, allow: a.label(), points: make([]point, 0, len(sysnrTable))}
 	for _, r := range rules {
-		var calls []string
+		calls := make([]string, 0, len(r.calls))
 		var at label
 		for _, c := range r.calls {
-			nr, ok := nrs[c]
+			nr, ok := sysnrOf(arch, c)
 			if !ok {
 				continue
 			}
-			if calls == nil {
+			if len(calls) == 0 {
 				at = d.target(r)
 			}
 			calls = append(calls, c)
-			d.points = append(d.points, point{uint32(nr), at})
+			d.points = append(d.points, point{nr, at})
 		}
-		if calls != nil {
-			f.Decisions = append(f.Decisions, Decision{calls, r.when, actionName(r.answer()), r.why})
+		if len(calls) > 0 {
+			f.Decisions = append(f.Decisions, Decision{calls, r.when, r.answers(), r.why})
 		}
 	}
 	d.write(auditArch(arch))
@@ -138,14 +138,20 @@ func newFilter(arch string, rules []rule) (*Filter, error) {
 	return f, err
 }
 
-// answer is the refusal of a rule.
-func (r rule) answer() uint32 {
+// answers are the refusals of a rule, in words.
+func (r rule) answers() string {
+	var out string
 	for _, c := range r.clauses {
-		if c.answer != actAllow {
-			return c.answer
+		name := actionName(c.answer)
+		switch {
+		case c.answer == actAllow || strings.Contains(out, name):
+		case out == "":
+			out = name
+		default:
+			out += "|" + name
 		}
 	}
-	return actAllow
+	return out
 }
 
 // dispatch writes the program: a search for the system call's number in a
@@ -157,11 +163,11 @@ func (r rule) answer() uint32 {
 // Linux 5.11): these calls cost nothing more afterwards, whatever the depth of
 // the tree.
 type dispatch struct {
-	asm     *asm
-	points  []point
-	allow   label
-	refused map[uint32]label // plain answers
-	blocks  []block          // rules that look at arguments
+	asm    *asm
+	points []point
+	allow  label
+	plain  []plainAnswer
+	blocks []block // rules that look at arguments
 }
 
 // point sends one system call, and segment those from a number on, to a label.
@@ -178,6 +184,10 @@ type (
 		at label
 		r  rule
 	}
+	plainAnswer struct {
+		action uint32
+		at     label
+	}
 )
 
 // answerAt is the label of a plain answer.
@@ -185,12 +195,14 @@ func (d *dispatch) answerAt(action uint32) label {
 	if action == actAllow {
 		return d.allow
 	}
-	l, ok := d.refused[action]
-	if !ok {
-		l = d.asm.label()
-		d.refused[action] = l
+	for _, p := range d.plain {
+		if p.action == action {
+			return p.at
+		}
 	}
-	return l
+	p := plainAnswer{action, d.asm.label()}
+	d.plain = append(d.plain, p)
+	return p.at
 }
 
 // target is where the calls of a rule go.
@@ -223,14 +235,9 @@ func (d *dispatch) write(arch uint32) {
 	}
 	a.place(d.allow)
 	a.ret(actAllow)
-	answers := make([]uint32, 0, len(d.refused))
-	for action := range d.refused {
-		answers = append(answers, action)
-	}
-	slices.Sort(answers)
-	for _, action := range answers {
-		a.place(d.refused[action])
-		a.ret(action)
+	for _, p := range d.plain {
+		a.place(p.at)
+		a.ret(p.action)
 	}
 }
 
@@ -239,7 +246,8 @@ func (d *dispatch) write(arch uint32) {
 // they carry bit 30.
 func (d *dispatch) segments() []segment {
 	slices.SortFunc(d.points, func(a, b point) int { return cmp.Compare(a.nr, b.nr) })
-	out := []segment{{0, d.allow}}
+	out := make([]segment, 1, 2*len(d.points)+2)
+	out[0] = segment{0, d.allow}
 	add := func(from uint32, to label) {
 		switch last := &out[len(out)-1]; {
 		case last.to == to:

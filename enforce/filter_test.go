@@ -3,6 +3,7 @@ package enforce
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/zsbx/zsbx/policy"
@@ -34,11 +35,11 @@ func arches() []string { return []string{"amd64", "arm64"} }
 // answers runs a filter on a call by name.
 func (f *Filter) answers(t *testing.T, call string, args ...uint64) string {
 	t.Helper()
-	nr, ok := sysnrs(f.Arch)[call]
+	nr, ok := sysnrOf(f.Arch, call)
 	if !ok {
 		t.Fatalf("%s has no %s", f.Arch, call)
 	}
-	got, err := machine(f.Program, seccompData(auditArch(f.Arch), uint32(nr), args...))
+	got, err := machine(f.Program, seccompData(auditArch(f.Arch), nr, args...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,8 +52,10 @@ func (f *Filter) answers(t *testing.T, call string, args ...uint64) string {
 func TestFilterEveryNumber(t *testing.T) {
 	for _, arch := range arches() {
 		names := make(map[int]string)
-		for name, nr := range sysnrs(arch) {
-			names[nr] = name
+		for _, s := range sysnrTable {
+			if nr, ok := sysnrOf(arch, s.name); ok {
+				names[int(nr)] = s.name
+			}
 		}
 		for name, f := range filters(t, arch) {
 			t.Run(arch+"/"+name, func(t *testing.T) {
@@ -269,7 +272,7 @@ func TestFilterRulesApart(t *testing.T) {
 					}
 					seen = append(seen, c)
 				}
-				if d.Answer == "?" || d.Answer == "allowed" || d.Why == "" {
+				if strings.Contains(d.Answer, "?") || d.Answer == "" || d.Why == "" {
 					t.Errorf("%s %s: %+v", arch, name, d)
 				}
 			}

@@ -51,7 +51,7 @@ func (p *Plan) pathRules(host *policy.Host, handled uint64) []PathRule {
 		trees[i] = tree{path: t.Path, access: t.Access, mode: t.Mode, id: t.ID, origin: t.Rule.Origin}
 	}
 	d := newDenials(host, p.Policy.Deny, p.denyGap)
-	var out []PathRule
+	out := make([]PathRule, 0, len(trees)+len(p.Policy.Net.Unix))
 	for _, t := range d.apply(trees) {
 		r := rights(t.access, t.path, t.mode, handled)
 		if t.listOnly {

@@ -14,7 +14,7 @@ func mergeRules(rules []PathRule) []PathRule {
 	sorted := slices.Clone(rules)
 	slices.SortStableFunc(sorted, func(a, b PathRule) int { return comparePaths(a.Path, b.Path) })
 
-	var out []PathRule
+	out := make([]PathRule, 0, len(sorted))
 	var open []ancestor // the directories that the current path lies below
 	for i := 0; i < len(sorted); {
 		r := sorted[i]

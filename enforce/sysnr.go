@@ -1,5 +1,10 @@
 package enforce
 
+import (
+	"slices"
+	"strings"
+)
+
 // sysnr is a system call by name and its number on each machine, -1 where
 // that machine lacks it. The numbers are part of the kernel's stable
 // interface; tests compare them with golang.org/x/sys/unix, which knows them
@@ -15,94 +20,86 @@ type sysnr struct {
 // could undo.
 const lastSyscall = 471
 
-// sysnrTable holds the system calls that a filter decides about, by name.
-func sysnrTable() []sysnr {
-	return []sysnr{
-		{"acct", 163, 89},
-		{"add_key", 248, 217},
-		{"bpf", 321, 280},
-		{"clock_settime", 227, 112},
-		{"clone3", 435, 435},
-		{"delete_module", 176, 106},
-		{"fanotify_init", 300, 262},
-		{"finit_module", 313, 273},
-		{"fsconfig", 431, 431},
-		{"fsmount", 432, 432},
-		{"fsopen", 430, 430},
-		{"fspick", 433, 433},
-		{"init_module", 175, 105},
-		{"io_uring_enter", 426, 426},
-		{"io_uring_register", 427, 427},
-		{"io_uring_setup", 425, 425},
-		{"ioctl", 16, 29},
-		{"ioperm", 173, -1},
-		{"iopl", 172, -1},
-		{"ioprio_set", 251, 30},
-		{"kexec_file_load", 320, 294},
-		{"kexec_load", 246, 104},
-		{"keyctl", 250, 219},
-		{"listen", 50, 201},
-		{"migrate_pages", 256, 238},
-		{"mount", 165, 40},
-		{"mount_setattr", 442, 442},
-		{"move_mount", 429, 429},
-		{"move_pages", 279, 239},
-		{"open", 2, -1},
-		{"open_by_handle_at", 304, 265},
-		{"open_tree", 428, 428},
-		{"open_tree_attr", 467, 467},
-		{"openat", 257, 56},
-		{"openat2", 437, 437},
-		{"perf_event_open", 298, 241},
-		{"pivot_root", 155, 41},
-		{"prlimit64", 302, 261},
-		{"quotactl", 179, 60},
-		{"quotactl_fd", 443, 443},
-		{"reboot", 169, 142},
-		{"request_key", 249, 218},
-		{"sched_setaffinity", 203, 122},
-		{"sched_setattr", 314, 274},
-		{"sched_setparam", 142, 118},
-		{"sched_setscheduler", 144, 119},
-		{"sendmmsg", 307, 269},
-		{"sendmsg", 46, 211},
-		{"sendto", 44, 206},
-		{"setpriority", 141, 140},
-		{"setsockopt", 54, 208},
-		{"settimeofday", 164, 170},
-		{"socket", 41, 198},
-		{"socketpair", 53, 199},
-		{"swapoff", 168, 225},
-		{"swapon", 167, 224},
-		{"syslog", 103, 116},
-		{"truncate", 76, 45},
-		{"umount2", 166, 39},
-		{"userfaultfd", 323, 282},
-		{"vhangup", 153, 58},
-	}
+// sysnrTable holds the system calls that a filter decides about, sorted by
+// name.
+var sysnrTable = [...]sysnr{
+	{"acct", 163, 89},
+	{"add_key", 248, 217},
+	{"bpf", 321, 280},
+	{"clock_settime", 227, 112},
+	{"clone3", 435, 435},
+	{"delete_module", 176, 106},
+	{"fanotify_init", 300, 262},
+	{"finit_module", 313, 273},
+	{"fsconfig", 431, 431},
+	{"fsmount", 432, 432},
+	{"fsopen", 430, 430},
+	{"fspick", 433, 433},
+	{"init_module", 175, 105},
+	{"io_uring_enter", 426, 426},
+	{"io_uring_register", 427, 427},
+	{"io_uring_setup", 425, 425},
+	{"ioctl", 16, 29},
+	{"ioperm", 173, -1},
+	{"iopl", 172, -1},
+	{"ioprio_set", 251, 30},
+	{"kexec_file_load", 320, 294},
+	{"kexec_load", 246, 104},
+	{"keyctl", 250, 219},
+	{"listen", 50, 201},
+	{"migrate_pages", 256, 238},
+	{"mount", 165, 40},
+	{"mount_setattr", 442, 442},
+	{"move_mount", 429, 429},
+	{"move_pages", 279, 239},
+	{"open", 2, -1},
+	{"open_by_handle_at", 304, 265},
+	{"open_tree", 428, 428},
+	{"open_tree_attr", 467, 467},
+	{"openat", 257, 56},
+	{"openat2", 437, 437},
+	{"perf_event_open", 298, 241},
+	{"pivot_root", 155, 41},
+	{"prlimit64", 302, 261},
+	{"quotactl", 179, 60},
+	{"quotactl_fd", 443, 443},
+	{"reboot", 169, 142},
+	{"request_key", 249, 218},
+	{"sched_setaffinity", 203, 122},
+	{"sched_setattr", 314, 274},
+	{"sched_setparam", 142, 118},
+	{"sched_setscheduler", 144, 119},
+	{"sendmmsg", 307, 269},
+	{"sendmsg", 46, 211},
+	{"sendto", 44, 206},
+	{"setpriority", 141, 140},
+	{"setsockopt", 54, 208},
+	{"settimeofday", 164, 170},
+	{"socket", 41, 198},
+	{"socketpair", 53, 199},
+	{"swapoff", 168, 225},
+	{"swapon", 167, 224},
+	{"syslog", 103, 116},
+	{"truncate", 76, 45},
+	{"umount2", 166, 39},
+	{"userfaultfd", 323, 282},
+	{"vhangup", 153, 58},
 }
 
-// sysnrs maps names to numbers for one machine; a nil map means that the
-// machine is not known.
-func sysnrs(arch string) map[string]int {
-	var m map[string]int
-	for _, s := range sysnrTable() {
-		n := -1
-		switch arch {
-		case "amd64":
-			n = s.amd64
-		case "arm64":
-			n = s.arm64
-		}
-		if n < 0 {
-			continue
-		}
-		if m == nil {
-			m = make(map[string]int)
-		}
-		m[s.name] = n
+// sysnrOf is the number of a system call on a machine, and whether it has one.
+func sysnrOf(arch, name string) (uint32, bool) {
+	i, ok := slices.BinarySearchFunc(sysnrTable[:], name, func(s sysnr, name string) int { return strings.Compare(s.name, name) })
+	if !ok {
+		return 0, false
 	}
-	return m
+	n := -1
+	switch arch {
+	case "amd64":
+		n = sysnrTable[i].amd64
+	case "arm64":
+		n = sysnrTable[i].arm64
+	}
+	return uint32(n), n >= 0
 }
 
 // auditArch is the machine as a filter sees it (AUDIT_ARCH_* of
