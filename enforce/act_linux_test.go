@@ -1,17 +1,22 @@
 package enforce_test
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"strconv"
 	"syscall"
 )
 
 // acts are what the confined test binary tries; each returns the kernel's
 // answer.
 func acts() map[string]func(args []string) error {
-	return map[string]func([]string) error{
-		"nothing": func([]string) error { return nil },
-	}
+	all := fileActs()
+	maps.Copy(all, netActs())
+	maps.Copy(all, processActs())
+	maps.Copy(all, kernelActs())
+	return all
 }
 
 // act does one act and says as an exit status what came of it.
@@ -21,13 +26,42 @@ func act(name string, args []string) int {
 		fmt.Fprintf(os.Stderr, "no act %q\n", name)
 		return exitNoAct
 	}
-	switch err := f(args).(type) {
-	case nil:
+	err := f(args)
+	if err == nil {
 		return 0
-	case syscall.Errno:
-		return int(err)
-	default:
-		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
-		return exitError
 	}
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return int(errno)
+	}
+	fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+	return exitError
+}
+
+// num reads an argument that is a number.
+func num(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(exitError)
+	}
+	return n
+}
+
+// then joins the answers of calls that belong together: the first refusal.
+func then(steps ...func() error) error {
+	for _, s := range steps {
+		if err := s(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errnoOf makes an error of a raw system call's answer.
+func errnoOf(e syscall.Errno) error {
+	if e == 0 {
+		return nil
+	}
+	return e
 }

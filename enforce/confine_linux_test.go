@@ -237,3 +237,31 @@ func TestPathChanged(t *testing.T) {
 		})
 	}
 }
+
+// startAct starts an act and returns how to wait for its answer.
+func startAct(plan *enforce.Plan, p *place, name string, args ...string) (func(*testing.T) int, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	proc, err := plan.Start(&fork.Command{
+		Path: exe, Args: append([]string{exe}, args...), Dir: p.dir,
+		Env: []string{"ZSBX_TEST_ACT=" + name, "GOMAXPROCS=1"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func(t *testing.T) int {
+		t.Helper()
+		defer proc.Close()
+		for {
+			ev, err := proc.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ev.Kind == fork.Exited {
+				return ev.Status.ExitStatus()
+			}
+		}
+	}, nil
+}

@@ -40,14 +40,14 @@ type tree struct {
 // masked in a mount namespace.
 type denials struct {
 	host    *policy.Host
-	deny    []denial
+	deny    []barred
 	visited int
 	added   int
 	gap     func(d policy.DenyPath, why string)
 }
 
-// denial is a DenyPath with its pattern read.
-type denial struct {
+// barred is a DenyPath with its pattern read.
+type barred struct {
 	policy.DenyPath
 	glob policy.Glob
 }
@@ -59,7 +59,7 @@ var errTooLarge = errors.New("the tree is too large to be taken apart")
 func newDenials(host *policy.Host, deny []policy.DenyPath, gap func(policy.DenyPath, string)) *denials {
 	d := &denials{host: host, gap: gap}
 	for _, p := range deny {
-		n := denial{DenyPath: p}
+		n := barred{DenyPath: p}
 		if p.Glob {
 			var err error
 			if n.glob, err = policy.ParseGlob(p.Pattern); err != nil {
@@ -88,7 +88,7 @@ func (d *denials) apply(trees []tree) []tree {
 // whole and the gap says so: the caller then refuses to start, or was told to
 // accept just that.
 func (d *denials) applyOne(t tree) []tree {
-	var inside []denial
+	var inside []barred
 	for _, deny := range d.deny {
 		if deny.covers(t.path) {
 			return nil
@@ -117,7 +117,7 @@ func (d *denials) applyOne(t tree) []tree {
 }
 
 // takeApart allows t's entries one by one, without those that are denied.
-func (d *denials) takeApart(t tree, deny []denial) ([]tree, error) {
+func (d *denials) takeApart(t tree, deny []barred) ([]tree, error) {
 	if d.host == nil || d.host.ReadDir == nil || d.host.Lstat == nil {
 		return nil, errors.New("nothing to list it with")
 	}
@@ -136,9 +136,9 @@ type hit struct {
 
 // hits finds what the denials name below root. What does not exist needs
 // nothing: the command can't create it in a tree that it can't write.
-func (d *denials) hits(root string, deny []denial) ([]hit, error) {
+func (d *denials) hits(root string, deny []barred) ([]hit, error) {
 	var out []hit
-	var globs []denial
+	var globs []barred
 	for _, p := range deny {
 		if p.Glob {
 			globs = append(globs, p)
@@ -161,7 +161,7 @@ func (d *denials) hits(root string, deny []denial) ([]hit, error) {
 }
 
 // glob walks dir for what the globs name, without following links.
-func (d *denials) glob(dir string, globs []denial) ([]hit, error) {
+func (d *denials) glob(dir string, globs []barred) ([]hit, error) {
 	entries, err := d.host.ReadDir(dir)
 	if errors.Is(err, fs.ErrPermission) {
 		return nil, nil // what can't be listed can't be read by the command either
@@ -175,14 +175,14 @@ func (d *denials) glob(dir string, globs []denial) ([]hit, error) {
 	var out []hit
 	for _, e := range entries {
 		p := path.Join(dir, e.Name())
-		if slices.ContainsFunc(globs, func(g denial) bool { return g.glob.Match(p) }) {
+		if slices.ContainsFunc(globs, func(g barred) bool { return g.glob.Match(p) }) {
 			out = append(out, hit{p, e.IsDir()})
 			continue
 		}
 		if !e.IsDir() {
 			continue
 		}
-		deeper := slices.DeleteFunc(slices.Clone(globs), func(g denial) bool { return !g.glob.MayMatchBelow(p) })
+		deeper := slices.DeleteFunc(slices.Clone(globs), func(g barred) bool { return !g.glob.MayMatchBelow(p) })
 		if len(deeper) == 0 {
 			continue
 		}
@@ -241,7 +241,7 @@ func (d *denials) split(t tree, hits []hit) ([]tree, error) {
 }
 
 // covers says whether a denial takes away path itself.
-func (d *denial) covers(p string) bool {
+func (d *barred) covers(p string) bool {
 	if d.Glob {
 		return d.glob.Match(p)
 	}
@@ -250,7 +250,7 @@ func (d *denial) covers(p string) bool {
 
 // reaches says whether a denial that doesn't cover dir may name something
 // below it.
-func (d *denial) reaches(dir string) bool {
+func (d *barred) reaches(dir string) bool {
 	if d.Glob {
 		return d.glob.MayMatchBelow(dir)
 	}

@@ -148,13 +148,13 @@ func TestDenialsExact(t *testing.T) {
 		d := newDenials(fakeHost(files...), deny, func(d policy.DenyPath, why string) { t.Fatalf("gap: %v %s", d, why) })
 		trees := d.apply([]tree{{path: "/t", access: policy.Read, mode: fs.ModeDir}})
 		for _, f := range files {
-			denied := slices.ContainsFunc(d.deny, func(d denial) bool { return d.covers(f) })
+			denied := slices.ContainsFunc(d.deny, func(d barred) bool { return d.covers(f) })
 			allowed := slices.ContainsFunc(trees, func(t tree) bool { return !t.listOnly && within(f, t.path) })
 			if denied == allowed {
 				t.Fatalf("%s: denied %v, allowed %v; %v", f, denied, allowed, trees)
 			}
 			listed := slices.ContainsFunc(trees, func(t tree) bool { return within(path.Dir(f), t.path) })
-			if slices.ContainsFunc(d.deny, func(d denial) bool { return d.covers(path.Dir(f)) }) && listed {
+			if slices.ContainsFunc(d.deny, func(d barred) bool { return d.covers(path.Dir(f)) }) && listed {
 				t.Fatalf("%s is denied and can be listed; %v", path.Dir(f), trees)
 			}
 		}

@@ -198,7 +198,7 @@ func (p *Plan) processGaps() {
 	p.addGap(Gap{Name: GapTerminal, Kind: Hardening,
 		Promise: "no typing into the caller's terminal", Why: why})
 	p.addGap(Gap{Name: GapKernel, Kind: Hardening,
-		Promise: "no system calls that builds don't need: io_uring, bpf, perf, keyrings, mounts", Why: why})
+		Promise: "no system calls that builds don't need: io_uring, bpf, perf, keyrings, mounts, user namespaces", Why: why})
 }
 
 // needs says which Landlock is missing.

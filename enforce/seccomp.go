@@ -49,6 +49,7 @@ func commonRules() []rule {
 			"kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module",
 			"quotactl", "quotactl_fd", "swapon", "swapoff", "reboot", "settimeofday",
 			"clock_settime", "acct", "syslog", "vhangup", "iopl", "ioperm"),
+		namespaceRule("unshare"), namespaceRule("clone"),
 		{
 			calls: []string{"ioctl"},
 			clauses: []clause{
@@ -58,6 +59,19 @@ func commonRules() []rule {
 			when: "the request is TIOCSTI or TIOCLINUX",
 			why:  "they type into the caller's terminal",
 		},
+	}
+}
+
+// namespaceRule refuses new user namespaces. In one, a process is root before
+// the parts of the kernel where its mistakes are. A container needs mounts
+// besides, which Landlock refuses in any case, and writes to /proc/self/uid_map.
+func namespaceRule(call string) rule {
+	const newUser = 0x10000000 // CLONE_NEWUSER
+	return rule{
+		calls:   []string{call},
+		clauses: []clause{{[]test{{arg: 0, mask: newUser, is: newUser}}, refuseEPERM}},
+		when:    "CLONE_NEWUSER",
+		why:     "a user namespace opens parts of the kernel that are closed to a user",
 	}
 }
 

@@ -27,6 +27,7 @@ var sysnrTable = [...]sysnr{
 	{"add_key", 248, 217},
 	{"bpf", 321, 280},
 	{"clock_settime", 227, 112},
+	{"clone", 56, 220},
 	{"clone3", 435, 435},
 	{"delete_module", 176, 106},
 	{"fanotify_init", 300, 262},
@@ -82,6 +83,7 @@ var sysnrTable = [...]sysnr{
 	{"syslog", 103, 116},
 	{"truncate", 76, 45},
 	{"umount2", 166, 39},
+	{"unshare", 272, 97},
 	{"userfaultfd", 323, 282},
 	{"vhangup", 153, 58},
 }

@@ -12,6 +12,8 @@ func TestSyscallNumbers(t *testing.T) {
 		"add_key":            unix.SYS_ADD_KEY,
 		"bpf":                unix.SYS_BPF,
 		"clock_settime":      unix.SYS_CLOCK_SETTIME,
+		"clone":              unix.SYS_CLONE,
+		"unshare":            unix.SYS_UNSHARE,
 		"clone3":             unix.SYS_CLONE3,
 		"delete_module":      unix.SYS_DELETE_MODULE,
 		"fanotify_init":      unix.SYS_FANOTIFY_INIT,

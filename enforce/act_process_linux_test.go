@@ -1,0 +1,146 @@
+package enforce_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// processActs are done to the process whose number is the first argument.
+func processActs() map[string]func(args []string) error {
+	return map[string]func([]string) error{
+		"kill":       func(a []string) error { return unix.Kill(num(a[0]), 0) },
+		"kill-group": func(a []string) error { return unix.Kill(-num(a[0]), 0) },
+		"tgkill":     func(a []string) error { return unix.Tgkill(num(a[0]), num(a[0]), 0) },
+		"sigqueue":   sigqueue,
+		"pidfd":      pidfdSignal,
+		"ptrace":     ptrace,
+		"vm-read":    vmRead,
+		"mem":        func(a []string) error { return open("/proc/"+a[0]+"/mem", unix.O_RDONLY) },
+		"environ":    func(a []string) error { return open("/proc/"+a[0]+"/environ", unix.O_RDONLY) },
+		"root":       func(a []string) error { return open("/proc/"+a[0]+"/root/"+a[1], unix.O_RDONLY) },
+		"oom":        func(a []string) error { return open("/proc/"+a[0]+"/oom_score_adj", unix.O_WRONLY) },
+		"prlimit":    prlimit,
+		"prlimit-ro": func(a []string) error { var l unix.Rlimit; return unix.Prlimit(num(a[0]), unix.RLIMIT_NOFILE, nil, &l) },
+		"affinity":   affinity,
+		"scheduler": func(a []string) error {
+			return raw(unix.SYS_SCHED_SETSCHEDULER, uintptr(num(a[0])), unix.SCHED_BATCH, uintptr(unsafe.Pointer(new(int32))))
+		},
+		"schedattr": func(a []string) error {
+			return unix.SchedSetAttr(num(a[0]), &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH}, 0)
+		},
+		"nice":       func(a []string) error { return unix.Setpriority(unix.PRIO_PROCESS, num(a[0]), 5) },
+		"nice-group": func(a []string) error { return unix.Setpriority(unix.PRIO_PGRP, num(a[0]), 5) },
+		"ionice":     func(a []string) error { return raw(unix.SYS_IOPRIO_SET, 1, uintptr(num(a[0])), 3<<13) },
+		"own":        ownChild,
+		"own-ptrace": ownPtrace,
+		"threads":    threads,
+	}
+}
+
+func sigqueue(a []string) error {
+	info := [128]byte{8: 0xff, 9: 0xff, 10: 0xff, 11: 0xff} // si_code SI_QUEUE, -1
+	pid := uintptr(num(a[0]))
+	return raw(unix.SYS_RT_SIGQUEUEINFO, pid, 0, uintptr(unsafe.Pointer(&info)))
+}
+
+func pidfdSignal(a []string) error {
+	fd, err := unix.PidfdOpen(num(a[0]), 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.PidfdSendSignal(fd, 0, nil, 0)
+}
+
+func ptrace(a []string) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.PtraceSeize(num(a[0])); err != nil {
+		return err
+	}
+	return nil
+}
+
+func vmRead(a []string) error {
+	var b [1]byte
+	local := []unix.Iovec{{Base: &b[0], Len: 1}}
+	// Any address will do: whether the caller may look is asked first.
+	_, err := unix.ProcessVMReadv(num(a[0]), local, []unix.RemoteIovec{{Base: 4096, Len: 1}}, 0)
+	if err == unix.EFAULT {
+		return nil
+	}
+	return err
+}
+
+// prlimit sets a limit to what it is.
+func prlimit(a []string) error {
+	var l unix.Rlimit
+	if err := unix.Prlimit(num(a[0]), unix.RLIMIT_CORE, nil, &l); err != nil {
+		return err
+	}
+	return unix.Prlimit(num(a[0]), unix.RLIMIT_CORE, &l, nil)
+}
+
+func affinity(a []string) error {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return err
+	}
+	return unix.SchedSetaffinity(num(a[0]), &set)
+}
+
+// ownChild signals, stops, continues and kills a child of its own.
+func ownChild([]string) error {
+	c := exec.Command("/bin/sleep", "60")
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := c.Start(); err != nil {
+		return err
+	}
+	defer c.Wait()
+	pid := c.Process.Pid
+	return then(
+		func() error { return unix.Kill(pid, unix.SIGSTOP) },
+		func() error { return unix.Kill(pid, unix.SIGCONT) },
+		func() error { return unix.Kill(-pid, unix.SIGKILL) })
+}
+
+// ownPtrace starts a child that is traced, as a debugger does.
+func ownPtrace([]string) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	p, err := os.StartProcess("/bin/true", []string{"true"}, &os.ProcAttr{Sys: &syscall.SysProcAttr{Ptrace: true}})
+	if err != nil {
+		return err
+	}
+	if _, err := p.Wait(); err != nil {
+		return err
+	}
+	var regs unix.PtraceRegs
+	if err := unix.PtraceGetRegs(p.Pid, &regs); err != nil {
+		return fmt.Errorf("registers: %w", err)
+	}
+	return unix.PtraceDetach(p.Pid)
+}
+
+// threads starts some and lets each send itself a signal.
+func threads([]string) error {
+	errs := make(chan error)
+	for range 4 {
+		go func() {
+			runtime.LockOSThread()
+			errs <- unix.Tgkill(unix.Getpid(), unix.Gettid(), unix.SIGURG)
+		}()
+	}
+	for range 4 {
+		if err := <-errs; err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,300 @@
+package enforce_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// attack is something that a confined command tries. Each is first made
+// without zsbx, on the same files, where it has to succeed.
+type attack struct {
+	act  string
+	args []string // "IN" and "OUT" stand for the place's directories
+	want []syscall.Errno
+	abi  int // Landlock that is needed; 0 for any
+	root bool
+}
+
+func (a attack) name() string { return strings.Join(append([]string{a.act}, a.args...), " ") }
+
+func (p *place) fill(args []string) []string {
+	names := strings.NewReplacer("IN", p.in, "OUT", p.out)
+	out := make([]string, len(args))
+	for i, a := range args {
+		out[i] = names.Replace(a)
+	}
+	return out
+}
+
+// attackAll makes each attack in a place of its own, which prepare has
+// changed.
+func attackAll(t *testing.T, attacks []attack, prepare func(*testing.T, *place)) {
+	have := enforce.Probe().Landlock
+	for _, a := range attacks {
+		t.Run(a.name(), func(t *testing.T) {
+			t.Parallel()
+			if a.abi > have {
+				t.Skipf("Landlock ABI %d is needed, this kernel has %d", a.abi, have)
+			}
+			if a.root && os.Getuid() != 0 {
+				t.Skip("only root can do it at all")
+			}
+			p := newPlace(t)
+			if prepare != nil {
+				prepare(t, p)
+			}
+			plan := p.plan()
+			// The attack comes before its control, which may use the
+			// files up.
+			got := p.try(t, plan, a.act, p.fill(a.args)...)
+			control := p.try(t, nil, a.act, p.fill(a.args)...)
+			if control != 0 {
+				t.Fatalf("control: without zsbx: %v", control)
+			}
+			for _, want := range a.want {
+				if got == want {
+					return
+				}
+			}
+			t.Errorf("got %v (%d), want %v", got, got, a.want)
+		})
+	}
+}
+
+// one, acces and so on are answers.
+func one(e ...syscall.Errno) []syscall.Errno { return e }
+
+func TestFileAttacks(t *testing.T) {
+	needLandlock(t, 1)
+	acces, xdev := one(unix.EACCES), one(unix.EXDEV, unix.EACCES)
+	attackAll(t, []attack{
+		{act: "read", args: []string{"OUT/file"}, want: acces},
+		{act: "write", args: []string{"OUT/file"}, want: acces},
+		{act: "append", args: []string{"OUT/file"}, want: acces},
+		{act: "readwrite", args: []string{"OUT/file"}, want: acces},
+		{act: "create", args: []string{"OUT/new"}, want: acces},
+		{act: "list", args: []string{"OUT"}, want: acces},
+		{act: "list", args: []string{"/"}, want: acces},
+		{act: "exec", args: []string{"OUT/prog"}, want: acces},
+		{act: "mkdir", args: []string{"OUT/new"}, want: acces},
+		{act: "rmdir", args: []string{"OUT/empty"}, want: acces},
+		{act: "unlink", args: []string{"OUT/file"}, want: acces},
+		{act: "symlink", args: []string{"OUT/new"}, want: acces},
+		{act: "mkfifo", args: []string{"OUT/new"}, want: acces},
+		{act: "mkreg", args: []string{"OUT/new"}, want: acces},
+		{act: "mksock", args: []string{"OUT/new"}, want: acces},
+		{act: "bind-unix", args: []string{"OUT/new"}, want: acces},
+		{act: "mkchar", args: []string{"IN/new"}, want: one(unix.EPERM, unix.EACCES), root: true},
+		{act: "mkblock", args: []string{"IN/new"}, want: one(unix.EPERM, unix.EACCES), root: true},
+
+		// Emptying needs a right of its own, or the filter in its place.
+		{act: "truncate", args: []string{"OUT/file"}, want: acces},
+		{act: "trunc-ro", args: []string{"OUT/file"}, want: acces},
+		{act: "trunc-3", args: []string{"OUT/file"}, want: acces},
+		{act: "trunc-wo", args: []string{"OUT/file"}, want: acces},
+		{act: "ftruncate", args: []string{"OUT/file"}, want: acces},
+
+		// By other names and from one side to the other.
+		{act: "link", args: []string{"OUT/file", "IN/new"}, want: xdev},
+		{act: "rename", args: []string{"OUT/file", "IN/new"}, want: xdev},
+		{act: "rename", args: []string{"IN/file", "OUT/new"}, want: xdev},
+		{act: "exchange", args: []string{"IN/file", "OUT/file"}, want: xdev},
+		{act: "read", args: []string{"IN/link"}, want: acces},
+		{act: "write", args: []string{"IN/link"}, want: acces},
+		{act: "trunc-wo", args: []string{"IN/link"}, want: acces},
+		{act: "read", args: []string{"/proc/self/root/OUT/file"}, want: acces},
+		{act: "read", args: []string{"/proc/self/cwd/../out/file"}, want: acces},
+		{act: "read", args: []string{"/proc/thread-self/root/OUT/file"}, want: acces},
+		{act: "read", args: []string{"IN/../out/file"}, want: acces},
+		{act: "dirfd", args: []string{"OUT", "file"}, want: acces},
+		{act: "dirfd", args: []string{"IN", "../out/file"}, want: acces},
+		{act: "handle", args: []string{"OUT/file", "IN"}, want: one(unix.EPERM), root: true},
+		{act: "chroot", args: []string{"OUT"}, want: one(unix.EPERM, unix.EACCES), root: true},
+
+		// What may be read can't be written through it.
+		{act: "write", args: []string{"OUT/ro/file"}, want: acces},
+		{act: "reopen", args: []string{"OUT/ro/file"}, want: acces},
+		{act: "trunc-ro", args: []string{"OUT/ro/file"}, want: acces},
+		{act: "link", args: []string{"OUT/ro/file", "IN/new"}, want: xdev},
+		{act: "create", args: []string{"OUT/ro/new"}, want: acces},
+		{act: "unlink", args: []string{"OUT/ro/file"}, want: acces},
+		{act: "exec", args: []string{"OUT/ro/prog"}, want: acces},
+		{act: "exec", args: []string{"OUT/rw/prog"}, want: acces},
+		{act: "rename", args: []string{"OUT/rw/prog", "IN/prog"}, want: xdev}, // it would gain the right to be executed
+	}, filePlace)
+}
+
+// filePlace adds a tree that may be read, one that may be written but not
+// executed, and links.
+func filePlace(t *testing.T, p *place) {
+	t.Helper()
+	for _, d := range []string{p.out + "/ro", p.out + "/rw", p.out + "/empty"} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range []string{p.out + "/prog", p.out + "/ro/prog", p.out + "/rw/prog"} {
+		if err := os.WriteFile(f, []byte("#!/bin/true\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(p.out+"/ro/file", []byte("secret\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(p.out+"/file", p.in+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	p.allow(t, policy.Read, p.out+"/ro")
+	p.allow(t, policy.Read|policy.Write, p.out+"/rw")
+}
+
+// TestFilesInside: what an honest program does in a writable tree works.
+func TestFilesInside(t *testing.T) {
+	needLandlock(t, 1)
+	const refer = 2
+	for _, a := range []attack{
+		{act: "read", args: []string{"IN/file"}},
+		{act: "readwrite", args: []string{"IN/file"}},
+		{act: "create", args: []string{"IN/new"}},
+		{act: "tmpfile", args: []string{"IN"}},
+		{act: "trunc-wo", args: []string{"IN/file"}},
+		{act: "ftruncate", args: []string{"IN/file"}},
+		{act: "truncate", args: []string{"IN/file"}, abi: 3},
+		{act: "trunc-ro", args: []string{"IN/file"}, abi: 3},
+		{act: "openat2", args: []string{"IN/file"}, abi: 3},
+		{act: "mkdir", args: []string{"IN/new"}},
+		{act: "symlink", args: []string{"IN/new"}},
+		{act: "mkfifo", args: []string{"IN/new"}},
+		{act: "bind-unix", args: []string{"IN/new"}},
+		{act: "link", args: []string{"IN/file", "IN/new"}},
+		{act: "rename", args: []string{"IN/file", "IN/new"}},
+		{act: "link", args: []string{"IN/file", "IN/sub/new"}, abi: refer},
+		{act: "rename", args: []string{"IN/file", "IN/sub/new"}, abi: refer},
+		{act: "exchange", args: []string{"IN/file", "IN/sub"}, abi: refer},
+		{act: "unlink", args: []string{"IN/file"}},
+		{act: "rmdir", args: []string{"IN/sub"}},
+		{act: "exec", args: []string{"/bin/true"}},
+		{act: "read", args: []string{"OUT/ro/file"}},
+		{act: "list", args: []string{"OUT/ro"}},
+		{act: "readwrite", args: []string{"/dev/null"}},
+		{act: "read", args: []string{"/proc/self/status"}},
+	} {
+		t.Run(a.name(), func(t *testing.T) {
+			t.Parallel()
+			needLandlock(t, a.abi)
+			p := newPlace(t)
+			filePlace(t, p)
+			if got := p.try(t, p.plan(), a.act, p.fill(a.args)...); got != 0 {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
+// TestKnownLimits holds what docs/enforcement-linux.md says Landlock does not
+// judge. A kernel on which one of these is refused makes the document wrong,
+// not the policy.
+func TestKnownLimits(t *testing.T) {
+	needLandlock(t, 1)
+	for _, a := range []attack{
+		{act: "stat", args: []string{"OUT/file"}},
+		{act: "chdir", args: []string{"OUT"}},
+		{act: "path", args: []string{"OUT/file"}},
+		{act: "chmod", args: []string{"OUT/file"}},
+		{act: "utime", args: []string{"OUT/file"}},
+		{act: "memfd", args: []string{"OUT/ro/true"}},
+	} {
+		t.Run(a.name(), func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			filePlace(t, p)
+			data, err := os.ReadFile("/bin/true")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(p.out+"/ro/true", data, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if got := p.try(t, p.plan(), a.act, p.fill(a.args)...); got != 0 {
+				t.Errorf("got %v: the document has to be changed", got)
+			}
+		})
+	}
+}
+
+// TestNoInheritedDescriptors: a descriptor that was left open in the caller
+// doesn't reach the command.
+func TestNoInheritedDescriptors(t *testing.T) {
+	p := newPlace(t)
+	fd, err := unix.Open(p.out+"/file", unix.O_RDWR, 0) // no O_CLOEXEC
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	high, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(high)
+	if got := p.try(t, p.plan(), "inherited", fmt.Sprint(high)); got != unix.EBADF {
+		t.Errorf("got %v, want %v", got, unix.EBADF)
+	}
+}
+
+// TestSwapRace replaces a directory of the policy by a link to what is not
+// allowed, again and again, while commands start: none of them ever reads
+// what lies behind the link.
+func TestSwapRace(t *testing.T) {
+	needLandlock(t, 1)
+	p := newPlace(t)
+	target, spare := p.in+"/target", p.in+"/spare"
+	if err := os.Mkdir(target, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(p.out, spare); err != nil {
+		t.Fatal(err)
+	}
+	p.policy.Paths = p.policy.Paths[:len(p.policy.Paths)-1] // not p.in
+	p.allow(t, policy.Read|policy.Write, target)
+	stop, done := make(chan bool), make(chan bool)
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = unix.Renameat2(unix.AT_FDCWD, target, unix.AT_FDCWD, spare, unix.RENAME_EXCHANGE)
+			}
+		}
+	}()
+	rounds, started := 300, 0
+	if testing.Short() {
+		rounds = 50
+	}
+	for range rounds {
+		plan := p.plan()
+		c, err := startAct(plan, p, "read", p.out+"/file")
+		if err != nil {
+			continue // noticed
+		}
+		started++
+		if status := c(t); status == 0 {
+			t.Fatal("the file behind the link was read")
+		}
+	}
+	close(stop)
+	<-done
+	t.Logf("%d of %d rounds started", started, rounds)
+	if started == 0 {
+		t.Error("no round started: nothing was tested")
+	}
+}

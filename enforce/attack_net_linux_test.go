@@ -1,0 +1,232 @@
+package enforce_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// serveTCP listens on all addresses of the machine, for as long as the test
+// runs.
+func serveTCP(t *testing.T) int {
+	t.Helper()
+	lc := net.ListenConfig{}
+	lc.SetMultipathTCP(false)
+	l, err := lc.Listen(t.Context(), "tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(io.Discard, c); c.Close() }()
+		}
+	}()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// netAttack is an act over the network and what it is answered in each mode.
+type netAttack struct {
+	act               string
+	args              []string // "ALLOWED" and "OTHER" stand for two ports
+	none, ports, open unixErrno
+	root              bool
+}
+
+type unixErrno = syscall.Errno
+
+const (
+	ok      = unixErrno(0)
+	acces   = unix.EACCES
+	noproto = unix.EPROTONOSUPPORT
+)
+
+func netAttacks() []netAttack {
+	other, allowed := []string{"OTHER"}, []string{"ALLOWED"}
+	return []netAttack{
+		{act: "tcp4", args: allowed, none: acces, ports: ok},
+		{act: "tcp4-6", args: allowed, none: acces, ports: ok},
+		{act: "tcp6", args: allowed, none: acces, ports: ok},
+		{act: "mapped", args: allowed, none: acces, ports: ok},
+		{act: "tcp4", args: other, none: acces, ports: acces},
+		{act: "tcp4-6", args: other, none: acces, ports: acces},
+		{act: "tcp6", args: other, none: acces, ports: acces},
+		{act: "mapped", args: other, none: acces, ports: acces},
+		{act: "mptcp", args: other, none: acces, ports: noproto},
+		{act: "mptcp", args: allowed, none: acces, ports: noproto},
+		{act: "fast-to", args: other, none: acces, ports: unix.EOPNOTSUPP},
+		{act: "fast-msg", args: other, none: acces, ports: unix.EOPNOTSUPP},
+		{act: "fast-mmsg", args: other, none: acces, ports: unix.EOPNOTSUPP},
+		{act: "fast-conn", args: other, none: acces, ports: acces},
+		{act: "fast-conn", args: allowed, none: acces, ports: ok},
+		{act: "udp4", args: other, none: acces, ports: acces},
+		{act: "udp6", args: other, none: acces, ports: acces},
+		{act: "bind-tcp", args: []string{"0"}, none: acces, ports: acces},
+		{act: "listen", none: acces, ports: acces},
+		{act: "ulp", none: acces, ports: unix.ENOPROTOOPT},
+		{act: "netlink", none: acces, ports: ok},
+		{act: "socket", args: sock(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_GENERIC), none: acces, ports: noproto, open: noproto},
+		{act: "socket", args: sock(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_USERSOCK), none: acces, ports: noproto, open: noproto},
+		{act: "socket", args: sock(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP), none: acces, ports: acces, open: unix.EPERM, root: true},
+		{act: "socket", args: sock(unix.AF_PACKET, unix.SOCK_RAW, 0), none: acces, ports: acces, open: unix.EAFNOSUPPORT, root: true},
+		{act: "socket", args: sock(unix.AF_VSOCK, unix.SOCK_STREAM, 0), none: acces, ports: acces, open: unix.EAFNOSUPPORT},
+		{act: "socket", args: sock(unix.AF_ALG, unix.SOCK_SEQPACKET, 0), none: acces, ports: acces, open: unix.EAFNOSUPPORT},
+		{act: "socket", args: sock(unix.AF_INET, unix.SOCK_DGRAM, unix.IPPROTO_UDPLITE), none: acces, ports: acces},
+		{act: "io_uring", none: unix.ENOSYS, ports: unix.ENOSYS, open: unix.ENOSYS},
+		{act: "int80-sock", none: errnoSignal + unixErrno(unix.SIGSYS), ports: errnoSignal + unixErrno(unix.SIGSYS), open: errnoSignal + unixErrno(unix.SIGSYS)},
+		{act: "pair"},
+		{act: "unix-own", args: []string{"IN/sock"}, ports: unix.EACCES}, // no port to listen on: no listening at all
+	}
+}
+
+func sock(family, kind, proto int) []string {
+	return []string{fmt.Sprint(family), fmt.Sprint(kind), fmt.Sprint(proto)}
+}
+
+func TestNetworkAttacks(t *testing.T) {
+	needSeccomp(t)
+	allowed, other := serveTCP(t), serveTCP(t)
+	for _, mode := range []policy.NetMode{policy.NetNone, policy.NetPorts, policy.NetOpen} {
+		t.Run(string(mode), func(t *testing.T) {
+			if mode == policy.NetPorts {
+				needLandlock(t, 4)
+			}
+			for _, a := range netAttacks() {
+				name := attack{act: a.act, args: a.args}.name()
+				t.Run(name, func(t *testing.T) {
+					if a.root && os.Getuid() != 0 {
+						t.Skip("only root can do it at all")
+					}
+					p := newPlace(t)
+					p.policy.Net = policy.ResolvedNet{Mode: mode}
+					if mode == policy.NetPorts {
+						p.policy.Net.ConnectTCP = []policy.Port{{Number: uint16(allowed)}}
+					}
+					args := p.fill(a.args)
+					for i, s := range args {
+						switch s {
+						case "ALLOWED":
+							args[i] = fmt.Sprint(allowed)
+						case "OTHER":
+							args[i] = fmt.Sprint(other)
+						}
+					}
+					got := p.try(t, p.plan(), a.act, args...)
+					want := map[policy.NetMode]unixErrno{policy.NetNone: a.none, policy.NetPorts: a.ports, policy.NetOpen: a.open}[mode]
+					if got != want {
+						t.Errorf("got %v (%d), want %v", got, got, want)
+					}
+					os.Remove(p.in + "/sock")
+					if control := p.try(t, nil, a.act, args...); control != 0 {
+						t.Skipf("control: this machine answers %v without zsbx", control)
+					}
+				})
+			}
+		})
+	}
+}
+
+// needSeccomp skips a test where filters can't be installed.
+func needSeccomp(t *testing.T) {
+	t.Helper()
+	if c := enforce.Probe(); !c.Seccomp {
+		t.Skipf("seccomp is needed: %s", c.SeccompReason)
+	}
+}
+
+// TestBindPorts: with a port to listen on, that port and no other can be
+// bound, and Unix sockets can listen.
+func TestBindPorts(t *testing.T) {
+	needLandlock(t, 4)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	p := newPlace(t)
+	p.policy.Net = policy.ResolvedNet{Mode: policy.NetPorts, BindTCP: []policy.Port{{Number: uint16(port)}}}
+	plan := p.plan()
+	for _, tt := range []struct {
+		act, arg string
+		want     unixErrno
+	}{
+		{"bind-tcp", fmt.Sprint(port), ok},
+		{"bind-tcp", "0", acces},
+		{"unix-own", p.in + "/sock", ok},
+		{"tcp4", fmt.Sprint(port), acces},
+	} {
+		if got := p.try(t, plan, tt.act, tt.arg); got != tt.want {
+			t.Errorf("%s %s: got %v, want %v", tt.act, tt.arg, got, tt.want)
+		}
+	}
+}
+
+// TestUnixSockets: a socket outside can't be connected to, by path or by
+// abstract name, where the kernel's Landlock judges that; one that the policy
+// names can.
+func TestUnixSockets(t *testing.T) {
+	needLandlock(t, 1)
+	have := enforce.Probe().Landlock
+	p := newPlace(t)
+	listen := func(name string) {
+		l, err := net.Listen("unix", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+	}
+	abstract := fmt.Sprintf("@zsbx-test-%d", os.Getpid())
+	denied, allowed := p.out+"/denied", p.out+"/allowed"
+	for _, name := range []string{abstract, denied, allowed} {
+		listen(name)
+		if got := p.try(t, nil, "unix", name); got != 0 {
+			t.Fatalf("control: %s: %v", name, got)
+		}
+	}
+	id, mode := fileID(t, allowed)
+	p.policy.Net.Unix = []policy.Path{{Path: allowed, ID: id, Mode: mode, Rule: policy.Rule{Origin: policy.Origin{Source: "--unix"}}}}
+	plan := p.plan()
+	check := func(name string, want unixErrno, abi int) {
+		if have < abi {
+			t.Logf("%s: not judged below ABI %d", name, abi)
+			want = 0
+		}
+		if got := p.try(t, plan, "unix", name); got != want {
+			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
+	}
+	check(abstract, unix.EPERM, 6)
+	check(denied, unix.EACCES, 9)
+	check(allowed, ok, 9)
+	check(p.in+"/none", unix.ENOENT, 0)
+	if got := p.try(t, plan, "unix-own", p.in+"/own"); got != 0 {
+		t.Errorf("between the command's own processes: %v", got)
+	}
+}
+
+// TestNames: C programs look names up in /etc/hosts without the network, and
+// fail without delay where they need it.
+func TestNames(t *testing.T) {
+	needSeccomp(t)
+	p := newPlace(t)
+	p.policy.Net.Mode = policy.NetNone
+	if status, out := p.sh(t, p.plan(), "getent hosts localhost && getent ahosts localhost"); status != 0 {
+		t.Errorf("localhost: exit status %d: %s", status, out)
+	}
+	if status, _ := p.sh(t, p.plan(), "timeout 5 getent ahosts example.invalid"); status == 0 || status == 124 {
+		t.Errorf("example.invalid: exit status %d", status)
+	}
+}

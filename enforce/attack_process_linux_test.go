@@ -1,0 +1,286 @@
+package enforce_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// outsider is a process of the same user that no plan confines, in a process
+// group of its own.
+func outsider(t *testing.T) string {
+	t.Helper()
+	c := exec.Command("/bin/sleep", "600")
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	return fmt.Sprint(c.Process.Pid)
+}
+
+func TestProcessAttacks(t *testing.T) {
+	needLandlock(t, 1)
+	needSeccomp(t)
+	perm, acces := one(unix.EPERM), one(unix.EACCES)
+	const scoped = 6
+	victim := outsider(t)
+	for _, a := range []attack{
+		{act: "kill", args: []string{"PID"}, want: perm, abi: scoped},
+		{act: "kill-group", args: []string{"PID"}, want: perm, abi: scoped},
+		{act: "tgkill", args: []string{"PID"}, want: perm, abi: scoped},
+		{act: "sigqueue", args: []string{"PID"}, want: perm, abi: scoped},
+		{act: "pidfd", args: []string{"PID"}, want: perm, abi: scoped},
+		{act: "ptrace", args: []string{"PID"}, want: perm},
+		{act: "vm-read", args: []string{"PID"}, want: perm},
+		{act: "mem", args: []string{"PID"}, want: acces},
+		{act: "environ", args: []string{"PID"}, want: acces},
+		{act: "root", args: []string{"PID", "etc/passwd"}, want: acces},
+		{act: "oom", args: []string{"PID"}, want: acces},
+		{act: "prlimit", args: []string{"PID"}, want: perm},
+		{act: "affinity", args: []string{"PID"}, want: perm},
+		{act: "scheduler", args: []string{"PID"}, want: perm},
+		{act: "schedattr", args: []string{"PID"}, want: perm},
+		{act: "nice", args: []string{"PID"}, want: perm},
+		{act: "nice-group", args: []string{"PID"}, want: perm},
+		{act: "ionice", args: []string{"PID"}, want: perm},
+	} {
+		t.Run(a.act, func(t *testing.T) {
+			needLandlock(t, a.abi)
+			p := newPlace(t)
+			for i := range a.args {
+				a.args[i] = strings.ReplaceAll(a.args[i], "PID", victim)
+			}
+			if got := p.try(t, p.plan(), a.act, a.args...); got != a.want[0] {
+				t.Errorf("got %v, want %v", got, a.want)
+			}
+			if control := p.try(t, nil, a.act, a.args...); control != 0 {
+				t.Skipf("control: this machine answers %v without zsbx", control)
+			}
+		})
+	}
+}
+
+// TestOwnProcesses: a command goes on ruling its own processes.
+func TestOwnProcesses(t *testing.T) {
+	needLandlock(t, 1)
+	for _, a := range []attack{
+		{act: "own"}, {act: "own-ptrace"}, {act: "threads"},
+		{act: "prlimit", args: []string{"0"}},
+		{act: "affinity", args: []string{"0"}},
+		{act: "scheduler", args: []string{"0"}},
+		{act: "schedattr", args: []string{"0"}},
+		{act: "nice", args: []string{"0"}},
+		{act: "ionice", args: []string{"0"}},
+		{act: "prlimit-ro", args: []string{fmt.Sprint(os.Getpid())}},
+		{act: "pair"},
+	} {
+		t.Run(a.act, func(t *testing.T) {
+			p := newPlace(t)
+			control := p.try(t, nil, a.act, a.args...)
+			if got := p.try(t, p.plan(), a.act, a.args...); got != control {
+				t.Errorf("got %v, without zsbx %v", got, control)
+			}
+		})
+	}
+	p := newPlace(t)
+	for _, script := range []string{
+		"nice -n 5 true", "taskset -c 0 true", "ionice -c 3 true", "ulimit -n 64 && true",
+		"setsid true", "sleep 60 & kill $! && wait", "timeout 5 true", "true & wait",
+		"prlimit --nofile=64 true",
+	} {
+		if c, out := p.sh(t, nil, script); c != 0 && c != 143 {
+			t.Logf("control: %s: exit status %d: %s", script, c, out)
+			continue
+		}
+		if status, out := p.sh(t, p.plan(), script); status != 0 && status != 143 {
+			t.Errorf("%s: exit status %d: %s", script, status, out)
+		}
+	}
+}
+
+func TestKernelAttacks(t *testing.T) {
+	needLandlock(t, 1)
+	needSeccomp(t)
+	for _, a := range []attack{
+		{act: "bpf", want: one(unix.EPERM)},
+		{act: "perf", want: one(unix.EPERM)},
+		{act: "userfaultfd", want: one(unix.EPERM)},
+		{act: "keyctl", want: one(unix.EPERM)},
+		{act: "add_key", want: one(unix.EPERM)},
+		{act: "clone3", want: one(unix.ENOSYS)},
+		{act: "newest", want: one(unix.ENOSYS)},
+		{act: "x32", want: one(unix.ENOSYS)},
+		{act: "int80", want: one(errnoSignal+syscall.Errno(unix.SIGSYS), unix.ENOSYS)},
+		{act: "fanotify", want: one(unix.EPERM)},
+		{act: "dmesg", want: one(unix.EPERM)},
+		{act: "capset", want: one(unix.EPERM)},
+		{act: "raw-socket", want: one(unix.EPERM), root: true},
+		{act: "mknod-root", args: []string{"IN/null"}, want: one(unix.EPERM, unix.EACCES), root: true},
+	} {
+		t.Run(a.act, func(t *testing.T) {
+			if a.root && os.Getuid() != 0 {
+				t.Skip("only root can do it at all")
+			}
+			p := newPlace(t)
+			got := p.try(t, p.plan(), a.act, p.fill(a.args)...)
+			control := p.try(t, nil, a.act, p.fill(a.args)...)
+			t.Logf("without zsbx: %v", control)
+			for _, want := range a.want {
+				if got == want {
+					return
+				}
+			}
+			t.Errorf("got %v (%d), want %v", got, got, a.want)
+		})
+	}
+}
+
+// TestRootKeepsFileOwnership: what builds and package managers do as root.
+func TestRootKeepsFileOwnership(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("for root")
+	}
+	needLandlock(t, 1)
+	p := newPlace(t)
+	if got := p.try(t, p.plan(), "chown", p.in+"/file"); got != 0 {
+		t.Errorf("chown: %v", got)
+	}
+	for _, script := range []string{
+		"touch a && chown 12:34 a && chmod 6755 a && test -u a && rm a",
+		"install -o 5 -g 5 -m 600 /etc/passwd copy && cat copy >/dev/null && echo x >>copy",
+		"tar cf t.tar sub && tar xf t.tar --same-owner",
+		"setpriv --reuid 65534 --regid 65534 --clear-groups sleep 20 & sleep 0.3; kill $!",
+	} {
+		if status, out := p.sh(t, p.plan(), script); status != 0 {
+			t.Errorf("%s: exit status %d: %s", script, status, out)
+		}
+	}
+	status, out := p.sh(t, p.plan(), "grep -E 'Cap(Prm|Eff|Bnd|Amb)|NoNewPrivs|^Seccomp:' /proc/self/status")
+	want := fmt.Sprintf("%016x", enforce.Probe().Capabilities&^p.plan().DropCapabilities)
+	if status != 0 || strings.Count(out, want) != 3 {
+		t.Errorf("want %s three times:\n%s", want, out)
+	}
+}
+
+// TestTerminal: the terminal that the command was started on works, and can't
+// be typed into.
+func TestTerminal(t *testing.T) {
+	needLandlock(t, 1)
+	needSeccomp(t)
+	for _, tt := range []struct {
+		act  string
+		want syscall.Errno
+	}{{"tiocgwinsz", 0}, {"tiocsti", unix.EPERM}, {"tiocsti64", unix.EPERM}} {
+		p := newPlace(t)
+		master, tty, err := pty.Open()
+		if err != nil {
+			t.Skipf("no pseudo-terminals: %v", err)
+		}
+		exe := self(t)
+		for _, plan := range []*enforce.Plan{nil, p.plan()} {
+			got := onTerminal(t, plan, exe, tt.act, tty)
+			switch {
+			case plan == nil && got != 0:
+				t.Logf("control: %s without zsbx: %v", tt.act, got)
+			case plan != nil && got != tt.want:
+				t.Errorf("%s: got %v, want %v", tt.act, got, tt.want)
+			}
+		}
+		tty.Close()
+		master.Close()
+	}
+}
+
+// onTerminal does an act in a new session whose terminal is tty.
+func onTerminal(t *testing.T, plan *enforce.Plan, exe, act string, tty *os.File) syscall.Errno {
+	t.Helper()
+	c := &fork.Command{
+		Path: exe, Args: []string{exe}, Files: []*os.File{tty},
+		Env: []string{"ZSBX_TEST_ACT=" + act},
+		Steps: []fork.Step{
+			{Name: "setsid(2)", Nr: unix.SYS_SETSID},
+			{Name: "ioctl(TIOCSCTTY)", Nr: unix.SYS_IOCTL, Args: [6]uintptr{0, unix.TIOCSCTTY, 1}},
+		},
+	}
+	start := fork.Start
+	if plan != nil {
+		start = plan.Start
+	}
+	proc, err := start(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer proc.Close()
+	for {
+		ev, err := proc.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ev.Kind == fork.Exited {
+			return syscall.Errno(ev.Status.ExitStatus())
+		}
+	}
+}
+
+// TestNewTerminals: programs that make terminals (tmux, script) can, when the
+// devices are allowed.
+func TestNewTerminals(t *testing.T) {
+	needLandlock(t, 1)
+	p := newPlace(t)
+	for _, dev := range []string{"/dev/ptmx", "/dev/pts"} {
+		p.allow(t, policy.Read|policy.Write, dev)
+	}
+	if control := p.try(t, nil, "openpty"); control != 0 {
+		t.Skipf("control: %v", control)
+	}
+	if got := p.try(t, p.plan(), "openpty"); got != 0 {
+		t.Errorf("got %v", got)
+	}
+}
+
+// TestUserNamespaces: none can be made, in which the command would be root
+// before parts of the kernel that are closed to a user.
+func TestUserNamespaces(t *testing.T) {
+	needSeccomp(t)
+	p := newPlace(t)
+	if control := p.try(t, nil, "userns"); control != 0 {
+		t.Skipf("control: %v", control)
+	}
+	if got := p.try(t, p.plan(), "userns"); got != unix.EPERM {
+		t.Errorf("clone(2): got %v, want %v", got, unix.EPERM)
+	}
+	const script = "unshare --user true"
+	if status, out := p.sh(t, nil, script); status != 0 {
+		t.Fatalf("control: exit status %d: %s", status, out)
+	}
+	if status, out := p.sh(t, p.plan(), script); status == 0 {
+		t.Errorf("unshare(2) worked: %s", out)
+	}
+}
+
+// TestMounts: not even root can mount, in namespaces that it already has.
+func TestMounts(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can do it at all")
+	}
+	needLandlock(t, 1)
+	p := newPlace(t)
+	const script = "unshare --mount mount -t tmpfs none sub"
+	if status, out := p.sh(t, nil, script); status != 0 {
+		t.Skipf("control: exit status %d: %s", status, out)
+	}
+	if status, out := p.sh(t, p.plan(), script); status == 0 {
+		t.Errorf("mounted: %s", out)
+	}
+}
