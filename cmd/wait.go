@@ -112,6 +112,7 @@ func (r *running) event(n next) (done bool, err error) {
 // result is the exit status of zsbx for that of the command.
 func (r *running) result() error {
 	r.output.drain()
+	r.relay.end()
 	switch {
 	case r.timedOut:
 		return status(exitTimeout)

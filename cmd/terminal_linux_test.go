@@ -1,0 +1,274 @@
+package cmd
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+)
+
+// turn is one line of a dialogue: what is typed, and what must be shown then.
+type turn struct{ keys, shows string }
+
+// dialogues are held in a shell on a pseudo-terminal, once with the command as
+// it is and once with zsbx before it ("@"): both must go the same way.
+var dialogues = []struct {
+	name  string
+	turns []turn
+}{
+	{"interrupt", []turn{
+		{"@ sleep 1000\r", ""}, {"\x03", ""}, {"echo status=$?\r", "status=130"},
+	}},
+	{"quit", []turn{
+		{"@ sh -c 'ulimit -c 0; exec sleep 1000'\r", ""}, {"\x1c", ""}, {"echo status=$?\r", "status=131"},
+	}},
+	{"interrupt that is handled", []turn{
+		{"@ sh -c 'trap \"echo caught; exit 9\" INT; echo re''ady; while :; do sleep 0.05; done'\r", "ready"},
+		{"\x03", "caught"}, {"echo status=$?\r", "status=9"},
+	}},
+	{"stop and fg", []turn{
+		{"@ sh -c 'echo re''ady; sleep 1000; echo never'\r", "ready"}, {"\x1a", "Stopped"},
+		{"jobs\r", "Stopped"}, {"fg\r", "sleep"}, {"\x03", ""}, {"echo status=$?\r", "status=130"},
+	}},
+	{"stop and bg", []turn{
+		{"@ sh -c 'echo re''ady; sleep 1; echo fin''ished'\r", "ready"}, {"\x1a", "Stopped"},
+		{"bg\r", ""}, {"", "finished"}, {"wait; echo status=$?\r", "status=0"},
+	}},
+	{"background and kill", []turn{
+		{"@ sleep 1000 &\r", ""}, {"kill %1; wait %1; echo status=$?\r", "status=143"},
+	}},
+	{"exit status", []turn{
+		{"@ sh -c 'exit 7'\r", ""}, {"echo status=$?\r", "status=7"},
+		{"@ sh -c 'kill -9 $$'; echo status=$?\r", "status=137"},
+		{"@ sh -c 'kill -15 $$'; echo status=$?\r", "status=143"},
+	}},
+	{"reading the terminal", []turn{
+		{"@ sh -c 'read x; echo got=$x'\r", ""}, {"hello\r", "got=hello"},
+		{"@ cat\r", ""}, {"abc\r", "abc\r\nabc"}, {"\x04", ""}, {"echo status=$?\r", "status=0"},
+	}},
+	{"window size", []turn{
+		{"@ stty size\r", "33 77"},
+	}},
+	{"a shell inside", []turn{
+		{"@ bash --norc -i\r", ""}, {"PS1='in''ner> '\r", "inner> "}, {"sleep 1000\r", ""}, {"\x1a", "Stopped"},
+		{"fg\r", "sleep 1000"}, {"\x03", "inner> "}, {"sleep 1000 & kill %1; wait %1; echo in''side=$?\r", "inside=143"},
+		{"exit 4\r", "exit"}, {"echo status=$?\r", "status=4"},
+	}},
+	{"stopping a shell inside", []turn{
+		{"@ bash --norc -i\r", ""}, {"PS1='in''ner> '\r", "inner> "}, {"kill -STOP $$\r", "Stopped"},
+		{"fg\r", ""}, {"\recho in''side=$$\r", "inside="}, {"exit 4\r", "exit"}, {"echo status=$?\r", "status=4"},
+	}},
+	{"pipes", []turn{
+		{"@ sh -c 'echo a; exit 3' | cat; echo status=$?\r", "status=0"},
+		{"@ yes | head -n 2 | wc -l; echo status=$?\r", "2\r\nstatus=0"},
+		{"@ seq 100000 | tail -n 1\r", "100000"},
+	}},
+}
+
+func TestTerminal(t *testing.T) {
+	zsbx := asZsbx(t)
+	for _, shell := range []string{"bash --norc --noprofile -i", "dash -i"} {
+		for _, d := range dialogues {
+			for name, prefix := range map[string]string{"bare": "", "zsbx": zsbx + " run --rw . --", "tty": zsbx + " run -t --rw . --"} {
+				t.Run(strings.Fields(shell)[0]+"/"+d.name+"/"+name, func(t *testing.T) {
+					if name == "tty" && notOnANewTerminal(d.name) {
+						return
+					}
+					t.Parallel()
+					hold(t, shell, prefix, d.turns)
+				})
+			}
+		}
+	}
+}
+
+// notOnANewTerminal tells the dialogues that end differently on a terminal of
+// the command's own: there the command is a session leader, whose terminal
+// nobody else stops, and its output may be no pipe.
+func notOnANewTerminal(name string) bool {
+	switch name {
+	case "stop and fg", "stop and bg", "background and kill", "pipes", "stopping a shell inside", "reading the terminal":
+		return true
+	}
+	return false
+}
+
+// asZsbx makes a name under which the test binary is zsbx.
+func asZsbx(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "zsbx")
+	if err := os.Symlink(self, link); err != nil {
+		t.Fatal(err)
+	}
+	return link
+}
+
+// screen is what a pseudo-terminal showed so far.
+type screen struct {
+	mu   sync.Mutex
+	text string
+}
+
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text += string(p)
+	return len(p), nil
+}
+
+// after waits until want, or a prompt when want is "", is shown past from.
+func (s *screen) after(from int, want string) (int, bool) {
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		s.mu.Lock()
+		rest := s.text[from:]
+		s.mu.Unlock()
+		if i := strings.Index(rest, want); i >= 0 {
+			return from + i + len(want), true
+		}
+	}
+	return 0, false
+}
+
+func (s *screen) len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.text)
+}
+
+// hold holds one dialogue.
+func hold(t *testing.T, shell, prefix string, turns []turn) {
+	argv := strings.Fields(shell)
+	if _, err := exec.LookPath(argv[0]); err != nil {
+		t.Skipf("%s is not installed", argv[0])
+	}
+	c := exec.Command(argv[0], argv[1:]...)
+	c.Dir = t.TempDir()
+	c.Env = append(os.Environ(), "PS1=outer$ ", "TERM=dumb", "HOME="+c.Dir, "HISTFILE=")
+	master, err := pty.StartWithSize(c, &pty.Winsize{Rows: 33, Cols: 77})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &screen{}
+	go func() {
+		buf := make([]byte, 4096)
+		for {
+			n, err := master.Read(buf)
+			s.Write(buf[:n])
+			if err != nil {
+				return
+			}
+		}
+	}()
+	defer func() {
+		master.Close()
+		syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
+		c.Wait()
+		if t.Failed() {
+			t.Logf("the terminal showed:\n%s", s.text)
+		}
+	}()
+	at, ok := s.after(0, "outer$ ")
+	if !ok {
+		t.Fatal("no prompt")
+	}
+	for _, turn := range turns {
+		keys := strings.ReplaceAll(turn.keys, "@ ", strings.TrimSpace(prefix+" "))
+		if prefix != "" {
+			keys = strings.ReplaceAll(turn.keys, "@", prefix)
+		}
+		echo := s.len()
+		fmt.Fprint(master, keys)
+		if strings.HasSuffix(keys, "\r") {
+			// What is typed is shown too: look behind it.
+			if _, ok := s.after(echo, "\r\n"); !ok {
+				t.Fatalf("%q was not taken", keys)
+			}
+			time.Sleep(settleTime)
+		}
+		if turn.shows == "" {
+			time.Sleep(5 * settleTime)
+			continue
+		}
+		if at, ok = s.after(at, turn.shows); !ok {
+			t.Fatalf("after %q: %q was not shown", keys, turn.shows)
+		}
+	}
+}
+
+// settleTime is how long a shell may take to act on what was typed.
+const settleTime = 60 * time.Millisecond
+
+// TestTerminalSizeFollows changes the size while the command runs.
+func TestTerminalSizeFollows(t *testing.T) {
+	zsbx := asZsbx(t)
+	for _, flags := range []string{"", "-t"} {
+		script := zsbx + " run " + flags + " -- sh -c 'trap \"stty size; exit\" WINCH; echo ready; while :; do sleep 0.05; done'"
+		c := exec.Command("sh", "-c", script)
+		c.Dir = t.TempDir()
+		master, err := pty.StartWithSize(c, &pty.Winsize{Rows: 10, Cols: 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &screen{}
+		go func() {
+			buf := make([]byte, 4096)
+			for {
+				n, err := master.Read(buf)
+				s.Write(buf[:n])
+				if err != nil {
+					return
+				}
+			}
+		}()
+		if _, ok := s.after(0, "ready"); !ok {
+			t.Fatalf("%q: not ready: %s", flags, s.text)
+		}
+		pty.Setsize(master, &pty.Winsize{Rows: 44, Cols: 99})
+		if _, ok := s.after(0, "44 99"); !ok {
+			t.Errorf("%q: the new size was not seen: %s", flags, s.text)
+		}
+		c.Wait()
+		master.Close()
+	}
+}
+
+// TestSignalsToZsbx sends signals to zsbx alone, not to its group.
+func TestSignalsToZsbx(t *testing.T) {
+	zsbx := asZsbx(t)
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGUSR1} {
+		name := sig.String()
+		c := exec.Command(zsbx, "run", "--", "sh", "-c", "for s in TERM HUP INT USR1; do trap \"echo got $s; exit 9\" $s; done; echo ready; while :; do sleep 0.02; done")
+		c.Dir = t.TempDir()
+		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		out, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Stdout = w
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+		buf := make([]byte, 100)
+		out.Read(buf)
+		time.Sleep(20 * time.Millisecond) // until zsbx listens
+		c.Process.Signal(sig)
+		c.Wait()
+		n, _ := out.Read(buf)
+		if c.ProcessState.ExitCode() != 9 || !regexp.MustCompile("^got [A-Z0-9]+\n").Match(buf[:n]) {
+			t.Errorf("%s: ended with %v and %q", name, c.ProcessState, buf[:n])
+		}
+	}
+}
