@@ -82,6 +82,8 @@ type envFilter struct {
 	mode     EnvMode
 	agent    string // value of SSH_AUTH_SOCK to pass on
 	vars     map[string]envVar
+	names    map[string]*Named // Env.Allow's names
+	globs    []string          // Env.Allow's globs
 	warnings Errors
 }
 
@@ -136,14 +138,21 @@ func (f *envFilter) passes(name, value string) bool {
 
 // allowed finds a variable in Env.Allow: by its full name, or by a glob.
 func (f *envFilter) allowed(name string) (named *Named, matched bool) {
-	for i := range f.env.Allow {
-		a := &f.env.Allow[i]
-		if a.Value == name {
-			return a, true
+	if f.names == nil {
+		f.names = make(map[string]*Named, len(f.env.Allow))
+		for i := range f.env.Allow {
+			a := &f.env.Allow[i]
+			if isGlob(a.Value) {
+				f.globs = append(f.globs, a.Value)
+			} else if f.names[a.Value] == nil {
+				f.names[a.Value] = a
+			}
 		}
-		matched = matched || matchName(a.Value, name)
 	}
-	return nil, matched
+	if named := f.names[name]; named != nil {
+		return named, true
+	}
+	return nil, slices.ContainsFunc(f.globs, func(g string) bool { return matchName(g, name) })
 }
 
 // private points the variables for temporary files into the private

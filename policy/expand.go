@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -11,6 +12,9 @@ import (
 // working directory, "." and ".." are removed. Symbolic links are the
 // walker's.
 type expander struct{ host *Host }
+
+// errNoHome says that "~" stands for nothing.
+var errNoHome = errors.New("the home directory is not known (HOME is not set)")
 
 // unsetError says that a path uses a variable that has no value.
 type unsetError struct{ name string }
@@ -62,7 +66,7 @@ func (x *expander) base(s string) (base, rest string, err error) {
 	switch first {
 	case "~":
 		if x.host.Home == "" {
-			return "", "", fmt.Errorf("%s: the home directory is not known (HOME is not set)", s)
+			return "", "", fmt.Errorf("%s: %w", s, errNoHome)
 		}
 		return x.host.Home, rest, nil
 	case "cwd":

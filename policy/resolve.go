@@ -36,6 +36,7 @@ func (p *Policy) Resolve(h Host) (*Resolved, error) {
 		r:    &Resolved{OS: h.OS, Dir: h.Dir, Home: h.Home, TempDir: h.TempDir, host: h, env: flat.Env},
 		host: &h, w: newWalker(&h, 2*len(rules)),
 	}
+	h.walker = rs.w // a copy of the caller's Host, and not the one in rs.r
 	rs.x = expander{host: &h}
 	if n := flat.asked(rules); n > MaxRules {
 		return nil, Errors{{Code: CodeLimit, Msg: fmt.Sprintf("%d rules: the most is %d", n, MaxRules)}}
@@ -126,7 +127,7 @@ func (rs *resolver) rule(rule Rule) {
 		return
 	}
 	if err := rs.refuse(&p); err != nil {
-		rs.fail(rule.Origin, CodeRefused, "", err)
+		rs.reject(rule, CodeRefused, "", err)
 		return
 	}
 	rs.r.Paths = append(rs.r.Paths, p)
@@ -138,14 +139,12 @@ func (rs *resolver) path(rule Rule) (Path, bool) {
 	if err != nil {
 		var unset *unsetError
 		switch {
-		case errors.As(err, &unset) && rule.Optional:
+		case errors.As(err, &unset) && rule.Optional, errors.Is(err, errNoHome) && rule.Optional:
 			rs.skip(rule, err.Error())
 		case errors.As(err, &unset):
 			rs.fail(rule.Origin, CodeVariable, `"$$" stands for a dollar sign`, fmt.Errorf("path %q: %w", rule.Path, err))
-		case rule.Optional && rs.host.Home == "" && strings.HasPrefix(rule.Path, "~"):
-			rs.skip(rule, "the home directory is not known")
 		default:
-			rs.fail(rule.Origin, CodeValue, "", err)
+			rs.reject(rule, CodeValue, "", err)
 		}
 		return Path{}, false
 	}
@@ -175,6 +174,16 @@ func (rs *resolver) path(rule Rule) (Path, bool) {
 		rs.fail(rule.Origin, code, hint, errors.New(reason))
 	}
 	return Path{}, false
+}
+
+// reject refuses a rule. One that is built in, whose path the environment may
+// have moved, is left out.
+func (rs *resolver) reject(rule Rule, code Code, hint string, err error) {
+	if rule.Origin.builtIn() {
+		rs.skip(rule, err.Error())
+	} else {
+		rs.fail(rule.Origin, code, hint, err)
+	}
 }
 
 // git adds the repository of the working directory when the git preset is in

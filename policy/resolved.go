@@ -16,6 +16,8 @@ type Host struct {
 	Readlink func(path string) (string, error) // as readlink(2)
 	ReadDir  func(path string) ([]fs.DirEntry, error)
 	ReadFile func(path string) ([]byte, error) // small files: git's pointers to its directories
+
+	walker *walker // what one Resolve has seen so far; nil otherwise
 }
 
 // Stat is what Host.Lstat tells of a file.

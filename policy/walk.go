@@ -26,10 +26,21 @@ type place struct {
 type walker struct {
 	host *Host
 	seen map[string]*place // by canonical directory and name
+	slab []place           // places not yet in use: one allocation for many
 }
 
 func newWalker(h *Host, size int) *walker {
-	return &walker{host: h, seen: make(map[string]*place, size)}
+	return &walker{host: h, seen: make(map[string]*place, size), slab: make([]place, size)}
+}
+
+// place gives a place from the slab.
+func (w *walker) place() *place {
+	if len(w.slab) == 0 {
+		w.slab = make([]place, 64)
+	}
+	pl := &w.slab[0]
+	w.slab = w.slab[1:]
+	return pl
 }
 
 // walk resolves a clean absolute path. Where it does not exist, the longest
@@ -44,7 +55,11 @@ func (w *walker) walk(p string) (place, error) {
 // name's too, and returns the canonical path with what is there. Where
 // nothing is there, the error is a *fs.PathError for fs.ErrNotExist.
 func (h *Host) realPath(p string) (string, Stat, error) {
-	pl, err := newWalker(h, 8).walk(p)
+	w := h.walker
+	if w == nil {
+		w = newWalker(h, 8)
+	}
+	pl, err := w.walk(p)
 	if err == nil && pl.gone != "" {
 		err = &fs.PathError{Op: "lstat", Path: pl.at, Err: fs.ErrNotExist}
 	}
@@ -124,7 +139,8 @@ func (w *walker) step(dir, full string, depth int) (*place, error) {
 	if pl := w.seen[full]; pl != nil {
 		return pl, nil
 	}
-	pl := &place{path: full, at: full}
+	pl := w.place()
+	pl.path, pl.at = full, full
 	st, err := w.host.Lstat(full)
 	switch {
 	case err == nil && st.Mode&fs.ModeSymlink != 0:
