@@ -103,21 +103,6 @@ func (c *composed) resolve() (*policy.Resolved, error) {
 	return r, coded(codePolicy, err)
 }
 
-// makeDirs makes the directories that presets want to be there, such as a
-// build cache, and resolves again when there were any.
-func (c *composed) makeDirs(r *policy.Resolved) (*policy.Resolved, error) {
-	made := false
-	for _, rule := range r.Create {
-		if os.MkdirAll(rule.Path, 0o755) == nil {
-			made = true
-		}
-	}
-	if !made {
-		return r, nil
-	}
-	return c.resolve()
-}
-
 // fileLayers reads the policies in files: the user's, the project's, and those
 // of --policy.
 func (o *policyFlags) fileLayers(a *app, c *composed) ([]*policy.Policy, error) {

@@ -77,7 +77,7 @@ func toolchainCondition(cond string) (bool, error) {
 	case "root":
 		return os.Getuid() == 0, nil
 	case "gomodcache":
-		_, err := os.ReadDir(filepath.Join(goModCache(), "github.com/google/uuid@v1.6.0"))
+		_, err := os.ReadDir(filepath.Join(goModCache(), "github.com/inconshreveable/mousetrap@v1.1.0"))
 		return err == nil, nil
 	case "nodeheaders":
 		_, err := os.Stat(filepath.Join(nodePrefix(), "include/node/node_api.h"))
