@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -18,10 +20,10 @@ import (
 )
 
 const (
-	recordFile = "record" // a Record
-	holderFile = "holder" // a Holder
-	stateFile  = "state"  // a fork.KeeperState
-	newFile    = "new"    // one of the first two while it is written
+	recordFile = ".record" // a Record
+	holderFile = ".holder" // a Holder
+	stateFile  = ".state"  // a fork.KeeperState
+	newFile    = ".new"    // one of the first two while it is written
 )
 
 // opened is the open directory of a place.
@@ -96,7 +98,7 @@ func private(fd int, path string, not uint32) error {
 
 func (o opened) close() { unix.Close(o.fd) }
 
-// ids lists the session directories.
+// ids lists the sessions.
 func (o opened) ids() ([]string, error) {
 	fd, err := unix.Openat(o.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -110,41 +112,38 @@ func (o opened) ids() ([]string, error) {
 	}
 	ids := names[:0]
 	for _, n := range names {
-		if isID(n) {
-			ids = append(ids, n)
+		id, ext, _ := strings.Cut(n, ".")
+		if (ext == stateFile[1:] || ext == recordFile[1:]) && isID(id) {
+			ids = append(ids, id)
 		}
 	}
-	return ids, nil
+	slices.Sort(ids)
+	return slices.Compact(ids), nil
 }
 
-// sessionDir is the open directory of one session.
+// sessionDir is where the files of one session are. They lie beside those of
+// the others, named by the id: to remove a directory for each would take ext4
+// ten times as long as all the rest.
 type sessionDir struct {
 	id   string
-	in   opened // the directory it lies in; owned
-	fd   int
-	path string
+	in   opened // owned by the one that create made
+	path string // the files' common prefix
 }
 
-// create makes the directory of a new session with its locked state file. The
-// sessionDir owns o from then on.
+func (o opened) session(id string) *sessionDir {
+	return &sessionDir{id: id, in: o, path: filepath.Join(o.path, id)}
+}
+
+// create begins a new session with its locked state file. The sessionDir owns
+// o from then on.
 func (o opened) create(id string) (*sessionDir, *os.File, error) {
-	path := filepath.Join(o.path, id)
-	if err := unix.Mkdirat(o.fd, id, 0o700); err != nil {
-		return nil, nil, &os.PathError{Op: "mkdir", Path: path, Err: err}
-	}
-	d, err := o.session(id)
+	d := o.session(id)
+	fd, err := unix.Openat(o.fd, id+stateFile, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
-		_ = unix.Unlinkat(o.fd, id, unix.AT_REMOVEDIR)
-		return nil, nil, err
-	}
-	fd, err := unix.Openat(d.fd, stateFile, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		_ = unix.Unlinkat(o.fd, id, unix.AT_REMOVEDIR)
-		unix.Close(d.fd)
-		return nil, nil, &os.PathError{Op: "create", Path: filepath.Join(path, stateFile), Err: err}
+		return nil, nil, &os.PathError{Op: "create", Path: d.path + stateFile, Err: err}
 	}
 	lockState(fd)
-	return d, os.NewFile(uintptr(fd), filepath.Join(path, stateFile)), nil
+	return d, os.NewFile(uintptr(fd), d.path+stateFile), nil
 }
 
 // lockState marks the session as alive for as long as the file stays open here
@@ -158,29 +157,6 @@ func lockState(fd int) {
 		time.Sleep(time.Millisecond)
 	}
 }
-
-// session opens the directory of an existing session. The sessionDir does not
-// own o unless it came from create.
-func (o opened) session(id string) (*sessionDir, error) {
-	path := filepath.Join(o.path, id)
-	fd, err := unix.Openat(o.fd, id, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		if errors.Is(err, unix.EACCES) {
-			var st unix.Stat_t
-			if unix.Fstatat(o.fd, id, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && int(st.Uid) != os.Geteuid() {
-				return nil, fmt.Errorf("session %s: %w: it belongs to uid %d, you are uid %d", id, ErrForeign, st.Uid, os.Geteuid())
-			}
-		}
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
-	}
-	if err := private(fd, path, 0o077); err != nil {
-		unix.Close(fd)
-		return nil, err
-	}
-	return &sessionDir{id: id, in: o, fd: fd, path: path}, nil
-}
-
-func (d *sessionDir) close() { unix.Close(d.fd) }
 
 // writeRecord stores what the session is. It is not synced: a machine that
 // stops takes the session's processes with it, so the start need not wait for
@@ -204,11 +180,10 @@ func (d *sessionDir) writeHolder(h *Holder) error {
 
 // writeFile writes a file of the session aside and renames it into place, so
 // that nobody ever reads half of it.
-func (d *sessionDir) writeFile(name string, b []byte) error {
-	path := filepath.Join(d.path, name)
-	fd, err := unix.Openat(d.fd, newFile, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+func (d *sessionDir) writeFile(ext string, b []byte) error {
+	fd, err := unix.Openat(d.in.fd, d.id+newFile, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
-		return &os.PathError{Op: "create", Path: path, Err: err}
+		return &os.PathError{Op: "create", Path: d.path + newFile, Err: err}
 	}
 	n, err := unix.Write(fd, b)
 	if err == nil && n < len(b) {
@@ -218,11 +193,11 @@ func (d *sessionDir) writeFile(name string, b []byte) error {
 		err = cerr
 	}
 	if err == nil {
-		err = unix.Renameat(d.fd, newFile, d.fd, name)
+		err = unix.Renameat(d.in.fd, d.id+newFile, d.in.fd, d.id+ext)
 	}
 	if err != nil {
-		_ = unix.Unlinkat(d.fd, newFile, 0)
-		return &os.PathError{Op: "write", Path: path, Err: err}
+		_ = unix.Unlinkat(d.in.fd, d.id+newFile, 0)
+		return &os.PathError{Op: "write", Path: d.path + ext, Err: err}
 	}
 	return nil
 }
@@ -236,10 +211,10 @@ func (d *sessionDir) readRecord() (*Record, error) {
 	}
 	var r Record
 	if err := json.Unmarshal(b, &r); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(d.path, recordFile), err)
+		return nil, fmt.Errorf("%s: %w", d.path+recordFile, err)
 	}
 	if r.ID != d.id {
-		return nil, fmt.Errorf("%s: the record is of session %q", filepath.Join(d.path, recordFile), r.ID)
+		return nil, fmt.Errorf("%s: the record is of session %q", d.path+recordFile, r.ID)
 	}
 	return &r, nil
 }
@@ -253,14 +228,14 @@ func (d *sessionDir) readHolder() (Holder, error) {
 	}
 	h, err := parseHolder(b, d.id)
 	if err != nil {
-		return Holder{}, fmt.Errorf("%s: %w", filepath.Join(d.path, holderFile), err)
+		return Holder{}, fmt.Errorf("%s: %w", d.path+holderFile, err)
 	}
 	return h, nil
 }
 
 // readFile reads a regular file of up to limit bytes.
-func (d *sessionDir) readFile(name string, limit int) ([]byte, error) {
-	f, err := d.openFile(name)
+func (d *sessionDir) readFile(ext string, limit int) ([]byte, error) {
+	f, err := d.openFile(ext)
 	if err != nil {
 		return nil, err
 	}
@@ -286,17 +261,31 @@ func (d *sessionDir) readFile(name string, limit int) ([]byte, error) {
 }
 
 // openFile opens a file of the session for reading. A FIFO that somebody put
-// there does not block, and is refused like anything but a regular file.
-func (d *sessionDir) openFile(name string) (*os.File, error) {
-	path := filepath.Join(d.path, name)
-	fd, err := unix.Openat(d.fd, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+// there does not block, and is refused like anything but a regular file of the
+// user's own.
+func (d *sessionDir) openFile(ext string) (*os.File, error) {
+	path := d.path + ext
+	fd, err := unix.Openat(d.in.fd, d.id+ext, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.EACCES) {
+		var st unix.Stat_t
+		if unix.Fstatat(d.in.fd, d.id+ext, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && int(st.Uid) != os.Geteuid() {
+			return nil, fmt.Errorf("session %s: %w: it belongs to uid %d, you are uid %d", d.id, ErrForeign, st.Uid, os.Geteuid())
+		}
+	}
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+	err = unix.Fstat(fd, &st)
+	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
+		err = fmt.Errorf("%s: not a regular file", path)
+	}
+	if err == nil {
+		err = private(fd, path, 0o022)
+	}
+	if err != nil {
 		unix.Close(fd)
-		return nil, fmt.Errorf("%s: not a regular file", path)
+		return nil, err
 	}
 	return os.NewFile(uintptr(fd), path), nil
 }
@@ -313,6 +302,9 @@ type keeperWord struct {
 // the supervisor holds the lock with: asking would give it up. For that one
 // there is readWord.
 func readState(f *os.File) keeperWord {
+	if f == nil {
+		return keeperWord{} // somebody removed it
+	}
 	w := readWord(f)
 	err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
 	w.locked = errors.Is(err, unix.EWOULDBLOCK)
@@ -328,40 +320,17 @@ func readWord(f *os.File) keeperWord {
 	return keeperWord{state: s, known: err == nil}
 }
 
-// remove deletes the session's directory and its name. It is no error if
-// somebody else did so already, or does so at the same time.
+// remove deletes the session's files and its name, the state file last: as
+// long as that is there, so is the session. It is no error if somebody else did
+// so already, or does so at the same time.
 func (d *sessionDir) remove(name string) error {
 	if name != "" {
 		d.in.dropName(name, d.id)
 	}
-	for try := 0; ; try++ {
-		for _, f := range []string{recordFile, holderFile, stateFile} {
-			if err := unix.Unlinkat(d.fd, f, 0); err != nil && !errors.Is(err, unix.ENOENT) {
-				return &os.PathError{Op: "remove", Path: filepath.Join(d.path, f), Err: err}
-			}
-		}
-		err := unix.Unlinkat(d.in.fd, d.id, unix.AT_REMOVEDIR)
-		switch {
-		case err == nil, errors.Is(err, unix.ENOENT):
-			return nil
-		case errors.Is(err, unix.ENOTEMPTY) && try < 10:
-			d.clear()
-		default:
-			return &os.PathError{Op: "remove", Path: d.path, Err: err}
+	for _, ext := range []string{newFile, recordFile, holderFile, stateFile} {
+		if err := unix.Unlinkat(d.in.fd, d.id+ext, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+			return &os.PathError{Op: "remove", Path: d.path + ext, Err: err}
 		}
 	}
-}
-
-// clear deletes whatever else lies in the session's directory: a record that
-// was never renamed, or what does not belong there.
-func (d *sessionDir) clear() {
-	names, err := os.ReadDir(d.path)
-	if err != nil {
-		return
-	}
-	for _, n := range names {
-		if unix.Unlinkat(d.fd, n.Name(), 0) != nil && n.IsDir() {
-			_ = os.RemoveAll(filepath.Join(d.path, n.Name()))
-		}
-	}
+	return nil
 }

@@ -21,30 +21,31 @@ type found struct {
 	dir    *sessionDir
 	record *Record // nil if the session has none
 	holder Holder
-	state  *os.File // nil if the session has none
+	state  *os.File // nil if somebody removed it
 	word   keeperWord
 }
 
 // load reads a session. Errors in its files are part of what was found: only a
 // session that is no more is fs.ErrNotExist.
 func (o opened) load(id string) (*found, error) {
-	d, err := o.session(id)
-	if err != nil {
-		return nil, err
-	}
+	d := o.session(id)
 	f := &found{dir: d}
+	var gone, err error
+	if f.state, gone = d.openFile(stateFile); gone == nil {
+		f.word = readState(f.state)
+	} else if !errors.Is(gone, fs.ErrNotExist) {
+		return nil, gone
+	}
 	if f.record, err = d.readRecord(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		f.close()
 		return nil, err
 	}
+	if gone != nil && err != nil {
+		return nil, gone
+	}
 	if f.holder, err = d.readHolder(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		f.close()
 		return nil, err
-	}
-	if f.state, err = d.openFile(stateFile); err != nil {
-		f.state = nil
-	} else {
-		f.word = readState(f.state)
 	}
 	if f.holder.Command.IsZero() && f.word.known {
 		f.holder.Command.Pid = int(f.word.state.CommandPid)
@@ -56,7 +57,6 @@ func (f *found) close() {
 	if f.state != nil {
 		_ = f.state.Close()
 	}
-	f.dir.close()
 }
 
 // name is the session's name, if it has one.

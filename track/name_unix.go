@@ -80,12 +80,7 @@ func (o opened) dropName(name, id string) {
 
 // alive reports whether session id still has a supervisor or keeper.
 func (o opened) alive(id string) bool {
-	d, err := o.session(id)
-	if err != nil {
-		return false
-	}
-	defer d.close()
-	f, err := d.openFile(stateFile)
+	f, err := o.session(id).openFile(stateFile)
 	if err != nil {
 		return false
 	}

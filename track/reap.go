@@ -31,7 +31,7 @@ func (l Life) Stale() bool { return l == Ended || l == Lost }
 // Info is a session in the store and what is alive of it.
 type Info struct {
 	ID     string
-	Path   string // its directory in the store
+	Path   string // the common beginning of its files' names
 	Err    error  // why its record can't be read; then only ID and Path are set
 	Record Record
 	Holder Holder
@@ -109,7 +109,7 @@ func (o opened) inspect(id string) (*Info, *found) {
 		return nil, nil
 	}
 	if err != nil {
-		return &Info{ID: id, Path: o.path + "/" + id, Err: err}, nil
+		return &Info{ID: id, Path: o.session(id).path, Err: err}, nil
 	}
 	i := f.info()
 	return &i, f

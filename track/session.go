@@ -382,7 +382,6 @@ func (s *Session) release() {
 	}
 	s.closeHeld()
 	_ = s.state.Close()
-	s.dir.close()
 	s.dir.in.close()
 	s.dir = nil
 }

@@ -3,7 +3,6 @@ package track
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 )
@@ -31,8 +30,8 @@ func TestSession(t *testing.T) {
 		if left := marked(t, s.ID()); len(left) > 0 {
 			t.Fatalf("left: %v", left)
 		}
-		if _, err := os.Stat(filepath.Join(o.Store.Dirs()[0], s.ID())); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("the session is still on disk: %v", err)
+		if left, err := os.ReadDir(o.Store.Dirs()[0]); err != nil || len(left) > 0 {
+			t.Errorf("still on disk: %v, %v", left, err)
 		}
 		check()
 	})

@@ -48,17 +48,18 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("session %q: %d sessions match: %s", e.Ref, len(e.IDs), strings.Join(e.IDs, ", "))
 }
 
-// Store is where the sessions of one user are kept: directories named by
-// session id, each with
+// Store is where the sessions of one user are kept: a directory of mode 0700
+// with, for each session,
 //
-//	record   what the session is: a Record as JSON, written before anything runs
-//	holder   what holds it: a Holder as JSON, written as soon as that is known
-//	state    the keeper's own word, see fork.KeeperState; locked with flock(2)
-//	         for as long as the supervisor or the keeper lives
+//	ID.record  what the session is: a Record as JSON, written before anything runs
+//	ID.holder  what holds it: a Holder as JSON, written as soon as that is known
+//	ID.state   the keeper's own word, see fork.KeeperState; locked with flock(2)
+//	           for as long as the supervisor or the keeper lives
 //
-// (the first two written aside and renamed into place) and a symbolic link "@NAME" to the id for each session that has a name. All
-// are mode 0700 and 0600. Nothing is synced to the disk: after a crash of the
-// machine no session is left that a record could be needed for.
+// (the first two written aside and renamed into place) and a symbolic link
+// @NAME to the id for each session that has a name. Nothing is synced to the
+// disk: after a crash of the machine no session is left that a record could be
+// needed for.
 type Store struct {
 	places []place
 }

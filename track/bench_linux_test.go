@@ -1,0 +1,153 @@
+package track
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+)
+
+// BenchmarkStore is what a session costs on disk: begun, recorded, removed.
+func BenchmarkStore(b *testing.B) {
+	st := tempStore(b)
+	o := Options{Store: st, Tracker: Subtree, Caps: &Caps{OS: "linux", Keeper: true}}
+	var took []time.Duration
+	defer func() { // a disk that has to write now and then spoils the mean
+		slices.Sort(took)
+		b.ReportMetric(float64(took[len(took)/2].Nanoseconds()), "median-ns/op")
+	}()
+	for b.Loop() {
+		start := time.Now()
+		s, err := Begin(o)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := s.prepare(&fork.Command{Args: []string{"true"}, Dir: "/"}); err != nil {
+			b.Fatal(err)
+		}
+		s.holder = Holder{Tracker: Subtree, Keeper: ProcID{4711, 1234567}}
+		if err := s.dir.writeHolder(&s.holder); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := s.Close(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		took = append(took, time.Since(start))
+	}
+}
+
+// BenchmarkRun compares a command in a session with one below a bare keeper.
+func BenchmarkRun(b *testing.B) {
+	path, err := exec.LookPath("true")
+	if err != nil {
+		b.Fatal(err)
+	}
+	path, _ = filepath.EvalSymlinks(path)
+	wait := func(next func() (fork.Event, error)) {
+		for {
+			if ev, err := next(); err != nil || ev.Kind == fork.Emptied {
+				return
+			}
+		}
+	}
+	c := helper(b, "true")
+	c.Path = path
+	b.Run("none", func(b *testing.B) {
+		for b.Loop() {
+			p, err := fork.Start(c)
+			if err != nil {
+				b.Fatal(err)
+			}
+			wait(p.Next)
+		}
+	})
+	b.Run("keeper", func(b *testing.B) {
+		for b.Loop() {
+			k := *c
+			k.Keeper = &fork.Keeper{}
+			p, err := fork.Start(&k)
+			if err != nil {
+				b.Fatal(err)
+			}
+			wait(p.Next)
+			p.Close()
+		}
+	})
+	for _, k := range []Kind{Domain, Cgroup, Subtree} {
+		b.Run(string(k), func(b *testing.B) {
+			caps := probe()
+			if _, err := Choose(caps, k, true); err != nil {
+				b.Skip(err)
+			}
+			o := Options{Store: tempStore(b), Tracker: k, Scoped: true, Confined: true}
+			if k != Domain {
+				o.Caps = &caps
+			}
+			for b.Loop() {
+				s, err := Begin(o)
+				if err != nil {
+					b.Fatal(err)
+				}
+				d := *c
+				if err := s.Start(&d); err != nil {
+					b.Fatal(err)
+				}
+				wait(s.Next)
+				if _, err := s.Close(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkList lists 500 sessions whose keepers live.
+func BenchmarkList(b *testing.B) {
+	st := tempStore(b)
+	keepSessions(b, st, 500)
+	b.Run("list", func(b *testing.B) {
+		for b.Loop() {
+			if ls, err := st.List(); err != nil || len(ls) != 500 {
+				b.Fatal(len(ls), err)
+			}
+		}
+	})
+	b.Run("begin", func(b *testing.B) {
+		o := Options{Store: st, Tracker: Subtree, Caps: &Caps{OS: "linux", Keeper: true}, Name: "one"}
+		for b.Loop() {
+			s, err := Begin(o)
+			if err != nil {
+				b.Fatal(err)
+			}
+			_, _ = s.Close(b.Context())
+		}
+	})
+}
+
+// keepSessions leaves n kept sessions, each with one process, until the test
+// ends.
+func keepSessions(t testing.TB, st *Store, n int) {
+	t.Helper()
+	for i := range n {
+		c := shell(t, "sleep 1000 &")
+		s, err := Begin(Options{Store: st, Tracker: Subtree, Keep: true, Name: fmt.Sprintf("kept-%d", i)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Start(c); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _, _ = st.Reap(deadline(t), s.ID()) })
+		if _, err := s.Close(deadline(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(10 * time.Millisecond)
+}
