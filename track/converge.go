@@ -1,0 +1,310 @@
+package track
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Killing a session that has no kernel object of its own: macOS has no cgroup
+// and no subreaper, only the profile that every descendant carries. So the
+// process table is searched, and what carries the profile is killed, until
+// nothing is found any more. The obvious loop, which ends with the first search
+// that finds nothing, is wrong: a process that forks and exits all the time is
+// in the list under a pid that is gone when it is asked about, and what is gone
+// does not match. Here a pid that vanished makes a search dirty; only two clean
+// ones in a row end the loop.
+
+// row is one process of a snapshot.
+type row struct {
+	ProcID
+	parent, group int
+	zombie        bool // only its table entry is left
+}
+
+// snapshot is the process table at about one moment.
+type snapshot struct {
+	rows []row
+	// gone counts processes that were there when it was begun, and were
+	// not any more when it was their turn.
+	gone int
+}
+
+// processTable is the system as the loop sees it: the kernel, and in tests a
+// model of one.
+type processTable interface {
+	snapshot() (snapshot, error)
+	lookup(pid int) (row, error) // syscall.ESRCH when there is none
+	probe(pid int) answers
+	markers() error // nil as long as the marker files are as they were made
+	signal(pid int, sig syscall.Signal) error
+	now() time.Time
+	sleep(time.Duration)
+}
+
+// hunt is one search for the processes of a session.
+type hunt struct {
+	table processTable
+	self  int
+
+	// command is the session's first process, if it is known: it belongs
+	// to the session even before it has put the profile on.
+	command ProcID
+	// supervisor started the command: of its children it cannot be said
+	// that they are no members because it is none.
+	supervisor ProcID
+	// group is the session's own process group, 0 if it has none that is
+	// led by command.
+	group int
+	// began is when the session was made, in microseconds since 1970; 0 if
+	// that is not known. A process that gives no answer and is older is
+	// not looked at.
+	began uint64
+	// limit bounds the time of all.
+	limit time.Duration
+
+	end       time.Time
+	outsiders map[ProcID]bool // proved not to be members; they never become any
+	zombies   map[ProcID]bool // seen before
+	struck    map[ProcID]int  // how often SIGKILL was sent
+	refused   map[ProcID]error
+	left      []survivor // of the last scan
+}
+
+// survivor is a process that is still there, or may be.
+type survivor struct {
+	ProcID
+	why string
+}
+
+// huntResult is what was done.
+type huntResult struct {
+	killed int // processes that SIGKILL was sent to
+	scans  int
+	left   []survivor
+}
+
+// errReference says that the probe claims membership of a process that cannot
+// be a member, so that nothing it says can be believed.
+var errReference = errors.New("the fingerprint matches a process outside the session")
+
+// errInside says that the calling process belongs to the session itself.
+var errInside = errors.New("this process belongs to the session itself")
+
+// leftError says that the search ended without proof.
+type leftError struct {
+	left []survivor // may be empty
+	last error      // why the last scans were not clean, or nil
+}
+
+func (e *leftError) Error() string {
+	var parts []string
+	for _, s := range e.left {
+		parts = append(parts, fmt.Sprintf("process %d (%s)", s.Pid, s.why))
+	}
+	if len(parts) == 0 {
+		parts = append(parts, "no two searches in a row were free of change")
+	}
+	msg := "the session's end could not be proved: " + strings.Join(parts, ", ")
+	if e.last != nil {
+		msg += ": " + e.last.Error()
+	}
+	return msg
+}
+
+func (e *leftError) Unwrap() error { return e.last }
+
+const (
+	huntLimit = 10 * time.Second     // of a whole search, unless the caller says else
+	huntPause = 5 * time.Millisecond // between searches that changed nothing
+	cleanRuns = 2                    // clean scans in a row that prove the end
+	stuckRuns = 3                    // scans in a row that found nothing but what cannot be killed
+)
+
+// run kills until nothing is left. The error is nil only after two clean scans
+// in a row; otherwise it is a *leftError, errReference, errInside or the
+// context's.
+func (h *hunt) run(ctx context.Context) (huntResult, error) {
+	h.outsiders, h.zombies = map[ProcID]bool{}, map[ProcID]bool{}
+	h.struck, h.refused = map[ProcID]int{}, map[ProcID]error{}
+	if h.limit == 0 {
+		h.limit = huntLimit
+	}
+	h.strikeGroup()
+	var res huntResult
+	var last error
+	clean, stuck := 0, 0
+	h.end = h.table.now().Add(h.limit)
+	for clean < cleanRuns {
+		if err := ctx.Err(); err != nil {
+			last = err
+			break
+		}
+		if res.scans > 0 && h.late() || stuck == stuckRuns {
+			break
+		}
+		s := h.scan()
+		res.scans++
+		if s.fatal != nil {
+			return h.result(res), s.fatal
+		}
+		clean, stuck, last = clean+1, stuck+1, s.err
+		if s.dirty {
+			clean = 0
+		}
+		if !s.onlyRefused {
+			stuck = 0
+		}
+		if !s.moved {
+			h.table.sleep(huntPause)
+		}
+	}
+	res = h.result(res)
+	if clean == cleanRuns {
+		return res, nil
+	}
+	return res, &leftError{left: res.left, last: last}
+}
+
+func (h *hunt) late() bool { return h.table.now().After(h.end) }
+
+func (h *hunt) result(res huntResult) huntResult {
+	res.killed, res.left = len(h.struck), h.left
+	return res
+}
+
+// strikeGroup kills the session's own process group at once, as long as its
+// leader is the very process that was recorded. It is no more than a head
+// start.
+func (h *hunt) strikeGroup() {
+	if h.group <= 1 || h.group != h.command.Pid {
+		return
+	}
+	if r, err := h.table.lookup(h.group); err == nil && r.ProcID == h.command && r.group == h.group && !r.zombie {
+		if h.table.signal(-h.group, syscall.SIGKILL) == nil {
+			h.struck[r.ProcID]++
+		}
+	}
+}
+
+// scanned is what one search found.
+type scanned struct {
+	dirty       bool  // it proves nothing
+	moved       bool  // things changed meanwhile: look again at once
+	onlyRefused bool  // what made it dirty can't be killed
+	err         error // why, where an error says so
+	fatal       error // nothing more may be done
+}
+
+// scan searches once. The newest processes are asked first: they are the ones
+// that go away soonest.
+func (h *hunt) scan() scanned {
+	snap, err := h.table.snapshot()
+	if err != nil {
+		return scanned{dirty: true, err: fmt.Errorf("listing processes: %w", err)}
+	}
+	byPid := make(map[int]row, len(snap.rows))
+	for _, r := range snap.rows {
+		byPid[r.Pid] = r
+	}
+	spared := h.ancestors(byPid)
+	if err := h.references(spared); err != nil {
+		return scanned{fatal: err}
+	}
+	s := scanned{dirty: snap.gone > 0, moved: snap.gone > 0}
+	if a := h.table.probe(h.self); a.verdict(h.intact()) == unclear {
+		s.dirty, s.err = true, errors.New("the probe gives no answer about this very process")
+	}
+	slices.SortFunc(snap.rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(b.Start, a.Start), cmp.Compare(b.Pid, a.Pid))
+	})
+	h.left = nil
+	refused, other := 0, s.dirty
+	var vanished []row
+	for _, r := range snap.rows {
+		if r.zombie {
+			// It may have been alive, and forked, after the list
+			// was begun: once seen it is no news any more.
+			if !h.zombies[r.ProcID] {
+				h.zombies[r.ProcID] = true
+				vanished = append(vanished, r)
+			}
+			continue
+		}
+		if r.Pid <= 1 || slices.Contains(spared, r.Pid) || h.outsiders[r.ProcID] {
+			continue
+		}
+		if h.late() {
+			s.dirty = true
+			break
+		}
+		switch h.judge(r) {
+		case isOutside:
+			h.outsiders[r.ProcID] = true
+		case isOld:
+		case isGone:
+			vanished = append(vanished, r)
+		case isUnclear:
+			s.dirty, other = true, true
+			h.left = append(h.left, survivor{r.ProcID, "the probe gives no answer"})
+		case isMember:
+			s.dirty = true
+			switch why := h.strike(r); {
+			case h.refused[r.ProcID] != nil:
+				refused++
+				h.left = append(h.left, survivor{r.ProcID, why})
+			default:
+				other = true
+				s.moved = s.moved || h.struck[r.ProcID] <= 1
+				h.left = append(h.left, survivor{r.ProcID, why})
+			}
+		}
+	}
+	for _, r := range vanished {
+		if !h.childOfOutsider(r, byPid) {
+			s.dirty, s.moved, other = true, true, true
+		}
+	}
+	s.onlyRefused = refused > 0 && !other
+	return s
+}
+
+// ancestors lists this process and those above it, which are never touched.
+func (h *hunt) ancestors(byPid map[int]row) []int {
+	as := []int{h.self}
+	for r, ok := byPid[h.self]; ok && r.parent > 1 && !slices.Contains(as, r.parent); r, ok = byPid[r.parent] {
+		as = append(as, r.parent)
+	}
+	return as
+}
+
+// references asks about processes that cannot be members: this one and its
+// ancestors. If one matches, either this process was started by the session,
+// or the probe is not to be believed; both end the search before it does harm.
+func (h *hunt) references(spared []int) error {
+	intact := h.intact()
+	if h.table.probe(h.self).verdict(intact) == member {
+		return errInside
+	}
+	for _, pid := range append([]int{1}, spared[1:]...) {
+		if h.table.probe(pid).verdict(intact) == member {
+			return fmt.Errorf("%w: process %d", errReference, pid)
+		}
+	}
+	return nil
+}
+
+func (h *hunt) intact() bool { return h.table.markers() == nil }
+
+// childOfOutsider says whether a vanished process needs no second look: its
+// parent is known to be outside, so it was, too. An orphan's parent is process
+// 1, which is never asked, and the supervisor's children become members.
+func (h *hunt) childOfOutsider(r row, byPid map[int]row) bool {
+	p, ok := byPid[r.parent]
+	return ok && p.Pid != h.self && p.ProcID != h.supervisor && h.outsiders[p.ProcID]
+}
