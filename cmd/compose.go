@@ -103,6 +103,16 @@ func (c *composed) resolve() (*policy.Resolved, error) {
 	return r, coded(codePolicy, err)
 }
 
+// warnOf says what was asked for without effect.
+func (a *app) warnOf(r *policy.Resolved) {
+	for _, w := range r.Warnings {
+		a.say.warn("%v", w)
+		if w.Hint != "" {
+			a.say.hint("%s", w.Hint)
+		}
+	}
+}
+
 // fileLayers reads the policies in files: the user's, the project's, and those
 // of --policy.
 func (o *policyFlags) fileLayers(a *app, c *composed) ([]*policy.Policy, error) {

@@ -93,6 +93,7 @@ func (o *runFlags) run(a *app, argv []string) error {
 	if err := o.acceptGaps(a, plan.Gaps); err != nil {
 		return err
 	}
+	a.warnOf(resolved)
 	file, err := lookPath(argv[0], commandEnv(resolved))
 	if err != nil {
 		return err

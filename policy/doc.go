@@ -11,7 +11,58 @@
 // environment and final limits, and answers whether an access is allowed and
 // by which rule.
 //
+// # Files
+//
+// A policy file is TOML, or JSON with the same keys:
+//
+//	presets = ["rust"]
+//	[fs]
+//	ro = ["~/.config/git"]            # read
+//	rox = ["~/.local/bin"]            # read and execute
+//	rw = ["."]                        # read, write and execute
+//	rw_noexec = ["~/data"]            # read and write
+//	deny = ["**/.env", ".git/hooks"]
+//	[fs.system]                       # each key replaces a category of the baseline
+//	executable = ["/usr", "/bin"]
+//	read_only = ["/etc"]
+//	read_write = ["/dev/null"]
+//	[net]
+//	allow = false
+//	connect_tcp = [443]
+//	bind_tcp = []
+//	unix = ["$SSH_AUTH_SOCK"]
+//	[env]
+//	mode = "scrubbed"                 # or sanitized, inherit, vars
+//	allow = ["CARGO_*"]
+//	set = { RUST_BACKTRACE = "1" }
+//	[limits]
+//	timeout = "10m"
+//	max_output = "10MiB"
+//	[linux.fs]                        # the same tables again, for one system
+//	[macos.net]
+//
+// An entry of a list of paths may also be a table: { path = "~/x", optional =
+// true } may be missing, { path = "~/x", create = true } is to be made when it
+// is. Decoding is strict: everything that is not known is an error, and all
+// errors are found at once, each with line and column.
+//
+// # Paths
+//
+// "~" and "cwd" as the first name of a path stand for the home directory and
+// the working directory; "$NAME" and "${NAME}" for variables of the caller's
+// environment, which must not be empty; "${NAME:-word}" for the first absolute
+// path in the variable, or else the word; "$$" for a dollar sign. What is
+// relative is taken from the working directory. ".." is taken lexically.
+// Then symbolic links are followed, once: a Path keeps what was written,
+// where it leads, and the links between.
+//
+// Denials outrank every rule. They may have wildcards, as Glob describes, and
+// name what does not exist yet.
+//
+// # What it does not do
+//
 // Package policy enforces nothing: it never calls the kernel but to look at
 // paths through Host, knows no Landlock, no Seatbelt and no sessions, prints
-// nothing and exits nowhere.
+// nothing and exits nowhere. It does not decide which files are policies, nor
+// whom to trust: OnlyTightens and Hash help whoever does.
 package policy

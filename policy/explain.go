@@ -50,12 +50,12 @@ func (r *Resolved) Allowed(name string, a Access) Verdict {
 	v.Allowed = got == a && a != 0
 	switch {
 	case v.Rule == nil:
-		v.Reason = fmt.Sprintf("no rule allows %s on %s", accessWords(a), v.Path)
+		v.Reason = fmt.Sprintf("no rule allows %s %s", accessWords(a), v.Path)
 	case v.Allowed:
 		v.Reason = fmt.Sprintf("%s is allowed by %s", v.Path, describe(v.Rule.Access.String()+" "+v.Rule.Rule.Path, v.Origin))
 	default:
-		v.Reason = fmt.Sprintf("%s allows %s on %s, not %s",
-			describe(v.Rule.Access.String()+" "+v.Rule.Rule.Path, v.Origin), accessWords(got), v.Path, accessWords(a&^got))
+		v.Reason = fmt.Sprintf("%s allows %s %s, not %s",
+			describe(v.Rule.Access.String()+" "+v.Rule.Rule.Path, v.Origin), accessWords(got), v.Path, strings.TrimSuffix(accessWords(a&^got), " to"))
 	}
 	return v
 }
@@ -80,7 +80,7 @@ func accessWords(a Access) string {
 	for _, w := range []struct {
 		bit  Access
 		word string
-	}{{Read, "reading"}, {Write, "writing"}, {Exec, "executing"}} {
+	}{{Read, "reading"}, {Write, "writing to"}, {Exec, "executing"}} {
 		if a&w.bit != 0 {
 			words = append(words, w.word)
 		}

@@ -27,8 +27,8 @@ deny = ["**/.env", "~/.ssh", "hooks"]
 	}{
 		{"src/main.go", Read, true, `/w/src/main.go is allowed by "rw_noexec ." (p.toml:5:14)`},
 		{"src/main.go", Write, true, "allowed by"},
-		{"src/main.go", Exec, false, "no rule allows executing on /w/src/main.go"},
-		{"src/main.go", Read | Exec, false, `"rw_noexec ." (p.toml:5:14) allows reading on /w/src/main.go, not executing`},
+		{"src/main.go", Exec, false, "no rule allows executing /w/src/main.go"},
+		{"src/main.go", Read | Exec, false, `"rw_noexec ." (p.toml:5:14) allows reading /w/src/main.go, not executing`},
 		{"src/new/file", Write, true, "/w/src/new/file is allowed by"},
 		{"/etc/passwd", Read, true, `"ro /etc" (p.toml:3:7)`},
 		{"/etc/passwd", Write, false, "no rule allows writing"},
@@ -36,7 +36,7 @@ deny = ["**/.env", "~/.ssh", "hooks"]
 		{"/usr/bin/go", Read | Exec, true, `"rox /usr"`},
 		{"dir/go", Exec, true, "/usr/bin/go is allowed"},
 		{"dir/../bin/go", Exec, true, "/usr/bin/go is allowed"}, // as the kernel goes
-		{"out/x", Read, false, "no rule allows reading on /data/x"},
+		{"out/x", Read, false, "no rule allows reading /data/x"},
 		{".env", Read, false, `/w/.env is denied by "**/.env" (p.toml:7:9)`},
 		{"sub/.env", Read, false, "is denied by"},
 		{"sub/deeper/.env/x", Read, false, "is denied by"},

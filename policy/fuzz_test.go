@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"io/fs"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/pelletier/go-toml/v2"
@@ -74,6 +76,49 @@ func FuzzDecodeJSON(f *testing.F) {
 	})
 }
 
+// plainWalk is the walker's oracle: it keeps the names that are still to come
+// in one list, remembers nothing and counts links.
+func plainWalk(h Host, p string) (string, Stat, error) {
+	done, todo := []string{}, strings.Split(p, "/")
+	for links := 0; len(todo) > 0; {
+		name := todo[0]
+		todo = todo[1:]
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			done = done[:max(len(done)-1, 0)]
+			continue
+		}
+		at := "/" + strings.Join(append(done, name), "/")
+		st, err := h.Lstat(at)
+		if err != nil {
+			return "", Stat{}, err
+		}
+		if st.Mode&fs.ModeSymlink == 0 {
+			done = append(done, name)
+			if len(todo) > 0 && !st.Mode.IsDir() {
+				return "", Stat{}, syscall.ENOTDIR
+			}
+			continue
+		}
+		if links++; links > 40 {
+			return "", Stat{}, syscall.ELOOP
+		}
+		target, err := h.Readlink(at)
+		if err != nil || target == "" {
+			return "", Stat{}, syscall.ENOENT
+		}
+		if strings.HasPrefix(target, "/") {
+			done = done[:0]
+		}
+		todo = append(strings.Split(target, "/"), todo...)
+	}
+	real := "/" + strings.Join(done, "/")
+	st, err := h.Lstat(real)
+	return real, st, err
+}
+
 // FuzzResolve checks what holds for every path and every file system with
 // symbolic links: a result is canonical, it is what a plain walk finds, it is
 // marked when it lies elsewhere than was written, and errors are Errors.
@@ -107,9 +152,15 @@ func FuzzResolve(f *testing.F) {
 		if len(r.Paths)+len(r.Skipped) != 2 {
 			t.Fatalf("a rule got lost: %+v, %+v", r.Paths, r.Skipped)
 		}
+		for _, s := range r.Skipped {
+			written, err := (&expander{host: &h}).absolute(s.Rule.Path)
+			if _, _, werr := plainWalk(h, written); err == nil && werr == nil {
+				t.Fatalf("skipped %q, which is there: %s", written, s.Reason)
+			}
+		}
 		for i := range r.Paths {
 			p := &r.Paths[i]
-			real, st, err := h.realPath(p.Written)
+			real, st, err := plainWalk(h, p.Written)
 			if err != nil || real != p.Path || st.ID != p.ID {
 				t.Fatalf("%q is %q, a plain walk says %q, %v", p.Written, p.Path, real, err)
 			}
