@@ -39,7 +39,7 @@ func toolchainEnv(e *testscript.Env) error {
 		return err
 	}
 	e.Setenv("REPO", repo)
-	e.Setenv("NODE_PREFIX", nodePrefix())
+	e.Setenv("NODE_DIR", nodeDir())
 	e.Setenv("REAL_GOMODCACHE", goModCache())
 	e.Setenv("GOPROXY", "off")
 	e.Setenv("GOFLAGS", "-mod=mod")
@@ -80,8 +80,7 @@ func toolchainCondition(cond string) (bool, error) {
 		_, err := os.ReadDir(filepath.Join(goModCache(), "github.com/inconshreveable/mousetrap@v1.1.0"))
 		return err == nil, nil
 	case "nodeheaders":
-		_, err := os.Stat(filepath.Join(nodePrefix(), "include/node/node_api.h"))
-		return err == nil, nil
+		return nodeDir() != "", nil
 	case "pythonvenv":
 		return exec.Command("python3", "-c", "import venv, ensurepip").Run() == nil, nil
 	case "mountns":
@@ -98,14 +97,23 @@ func toolchainCondition(cond string) (bool, error) {
 	return false, fmt.Errorf("unknown condition %q", cond)
 }
 
-// nodePrefix is the prefix of the installed node: its headers lie in
-// include/node below it.
-func nodePrefix() string {
+// nodeDir is where node-gyp finds the headers of the installed node: its
+// prefix, or the directory of its own in which Debian puts them; "" for none.
+func nodeDir() string {
 	out, err := exec.Command("node", "-p", "path.resolve(process.execPath, '../..')").Output()
 	if err != nil {
 		return ""
 	}
-	return strings.TrimSpace(string(out))
+	prefix := strings.TrimSpace(string(out))
+	for dir, header := range map[string]string{
+		prefix:                                  "include/node/node_api.h",
+		filepath.Join(prefix, "include/nodejs"): "src/node_api.h",
+	} {
+		if _, err := os.Stat(filepath.Join(dir, header)); err == nil {
+			return dir
+		}
+	}
+	return ""
 }
 
 // goModCache is the module cache of whoever runs the tests.
@@ -115,4 +123,43 @@ func goModCache() string {
 		return ""
 	}
 	return strings.TrimSpace(string(out))
+}
+
+// TestAwkwardPath works in a directory whose path has 200 characters, with
+// spaces, quotes, wildcards and letters of several scripts.
+func TestAwkwardPath(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a b", `it's "quoted"`, `back\slash`, "$HOME * [x] ?", "žluťoučký kůň", "日本語")
+	dir = filepath.Join(dir, strings.Repeat("x", max(1, 200-len(dir)-1)))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	secret := filepath.Join(filepath.Dir(dir), "secret")
+	if err := os.WriteFile(secret, []byte("secret"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	const script = `printf %s "$1" > 'a "file".sh' && cp 'a "file".sh' run.sh && chmod +x run.sh && ./run.sh && cat ../secret`
+	run := func(name string, args ...string) (string, error) {
+		c := exec.Command(name, append(args, "sh", "-c", script, "sh", "echo ran here")...)
+		c.Dir = dir
+		out, err := c.CombinedOutput()
+		return string(out), err
+	}
+	rule := func(p string) string { return strings.ReplaceAll(p, "$", "$$") }
+	for _, args := range [][]string{
+		{"run", "--rw", ".", "--"},
+		{"run", "--rw", rule(dir), "--"},
+		{"run", "--rw", rule(dir), "-C", dir, "--"},
+	} {
+		out, err := run("zsbx", args...)
+		if err == nil || !strings.Contains(out, "ran here") || strings.HasSuffix(out, "secret") || !strings.Contains(out, "Permission denied") {
+			t.Errorf("zsbx %q: %v\n%s", args, err, out)
+		}
+	}
+	// Controls: without zsbx the secret is read; with it allowed, too.
+	if out, err := run("env"); err != nil || !strings.HasSuffix(out, "ran here\nsecret") {
+		t.Errorf("without zsbx: %v\n%s", err, out)
+	}
+	if out, err := run("zsbx", "run", "--rw", rule(dir), "--ro", rule(secret), "--"); err != nil || !strings.HasSuffix(out, "secret") {
+		t.Errorf("allowed: %v\n%s", err, out)
+	}
 }
