@@ -121,10 +121,7 @@ func runSteps(j *image, steps []Step, stage uint32) {
 		s := &steps[i]
 		s.args(steps, i)
 		r := call(s.Nr, s.Args[0], s.Args[1], s.Args[2], s.Args[3], s.Args[4], s.Args[5])
-		if r < 0 && r > -4096 {
-			if s.MayFail {
-				continue
-			}
+		if r < 0 && r > -4096 && !s.MayFail {
 			quit(j, stage, uint32(i), r)
 		}
 		s.result = uintptr(r)

@@ -24,7 +24,8 @@ type Step struct {
 	// same list.
 	Back [6]uint16
 
-	// MayFail says that the result does not matter.
+	// MayFail says that the next step is made in any case. Out then
+	// receives the negative errno of a call that failed.
 	MayFail bool
 
 	// Keep holds the memory that Args point to.

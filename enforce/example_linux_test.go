@@ -1,0 +1,55 @@
+package enforce_test
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// A program that needs no session confines and starts a command by itself.
+// Usually policy.Resolve makes the Resolved; here it is written down.
+func ExamplePlan_Start() {
+	r := &policy.Resolved{OS: "linux", Dir: "/", Net: policy.ResolvedNet{Mode: policy.NetNone}}
+	for _, dir := range []string{"/usr", "/etc"} {
+		var st syscall.Stat_t
+		if err := syscall.Lstat(dir, &st); err != nil {
+			fmt.Println(err)
+			return
+		}
+		r.Paths = append(r.Paths, policy.Path{
+			Path: dir, Access: policy.Read | policy.Exec, Mode: os.ModeDir,
+			ID: policy.FileID{Dev: st.Dev, Ino: st.Ino},
+		})
+	}
+
+	plan := enforce.NewPlan(r, enforce.Probe(), nil)
+	if err := plan.Err(nil); err != nil {
+		fmt.Println(err) // names what this machine can't hold
+		return
+	}
+	p, err := plan.Start(&fork.Command{
+		Path: "/usr/bin/head", Args: []string{"head", "-c", "4", "/proc/version"},
+		Files: []*os.File{nil, os.Stdout, nil},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer p.Close()
+	for {
+		ev, err := p.Next()
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		if ev.Kind == fork.Exited {
+			fmt.Println("exit status", ev.Status.ExitStatus())
+			return
+		}
+	}
+	// Output: exit status 1
+}

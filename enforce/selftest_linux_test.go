@@ -1,0 +1,69 @@
+package enforce_test
+
+import (
+	"testing"
+
+	"github.com/zsbx/zsbx/enforce"
+)
+
+// TestSelfTest: what the plan has no gap for is proved, and the rest is not.
+func TestSelfTest(t *testing.T) {
+	caps := enforce.Probe()
+	proofs, err := enforce.SelfTest(caps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lacks := map[string]int{enforce.GapFiles: 1, enforce.GapTruncate: 1, enforce.GapTCPPorts: 4,
+		enforce.GapUnixSockets: 9, enforce.GapAbstractSockets: 6, enforce.GapSignals: 6}
+	seen := make(map[string]bool)
+	for _, p := range proofs {
+		seen[p.Name] = true
+		want := caps.Landlock >= lacks[p.Name]
+		if p.Held != want {
+			t.Errorf("%s: held %v, want %v: %s", p.Name, p.Held, want, p.Detail)
+		}
+		if p.Promise == "" || p.Detail == "" || (p.Means != "") != p.Held {
+			t.Errorf("%+v", p)
+		}
+		t.Logf("%-60s %-5v %-9s %s", p.Promise, p.Held, p.Means, p.Detail)
+	}
+	for _, name := range enforce.GapNames() {
+		if !seen[name] && name != enforce.GapDeny && name != enforce.GapTCPAutobind {
+			t.Errorf("%s is not proved", name)
+		}
+	}
+}
+
+// TestSelfTestCatches: a machine that says more than it holds is found out.
+func TestSelfTestCatches(t *testing.T) {
+	needLandlock(t, 1)
+	caps := enforce.Probe()
+	caps.Landlock, caps.Seccomp = 0, false
+	proofs, err := enforce.SelfTest(caps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range proofs {
+		if p.Held && p.Name != "capabilities" {
+			t.Errorf("%s is held by nothing: %s", p.Promise, p.Detail)
+		}
+	}
+}
+
+func TestProbe(t *testing.T) {
+	caps := enforce.Probe()
+	if caps.OS != "linux" || (caps.Landlock == 0) != (caps.LandlockReason != "") || caps.Seccomp != (caps.SeccompReason == "") {
+		t.Errorf("%+v", caps)
+	}
+	enforce.ProbeNamespaces(&caps)
+	t.Logf("%+v", caps)
+	if caps.Privileged && !caps.MountNS {
+		t.Log("CAP_SYS_ADMIN, and yet no mount namespace")
+	}
+}
+
+func BenchmarkProbe(b *testing.B) {
+	for b.Loop() {
+		enforce.Probe()
+	}
+}

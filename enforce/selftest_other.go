@@ -1,0 +1,9 @@
+//go:build !linux
+
+package enforce
+
+import "errors"
+
+func selfTest(Caps) ([]Proof, error) { return nil, errors.ErrUnsupported }
+
+func probeNamespaces(*Caps) {}

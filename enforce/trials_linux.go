@@ -1,0 +1,126 @@
+package enforce
+
+import (
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// trials are the attacks of the self-test, in the order of the promises.
+func (s *scene) trials(caps Caps) []trial {
+	out := s.fileTrials(caps)
+	out = append(out, s.networkTrials()...)
+	out = append(out, s.socketTrials()...)
+	out = append(out, processTrials()...)
+	out = append(out, kernelTrials()...)
+	if caps.Capabilities&(1<<unix.CAP_SYS_ADMIN) != 0 {
+		out = append(out, trial{name: "capabilities", promise: "root without the capabilities that builds don't need", means: "capset",
+			net: policy.NetOpen, steps: []fork.Step{setHostname()}})
+	}
+	return out
+}
+
+// at is AT_FDCWD as an argument.
+const at = ^uintptr(99)
+
+func (s *scene) fileTrials(caps Caps) []trial {
+	open := func(file string, flags uintptr) []fork.Step {
+		return []fork.Step{callPath("openat(2)", unix.SYS_OPENAT, s.dir+"/"+file, 1, at, 0, flags)}
+	}
+	truncateBy := "Landlock"
+	if caps.Landlock < 3 {
+		truncateBy = "seccomp"
+	}
+	return []trial{
+		{GapFiles, "files are read only where allowed", "Landlock", policy.NetOpen, open("file", unix.O_RDONLY)},
+		{GapFiles, "files are written only where allowed", "Landlock", policy.NetOpen, open("file", unix.O_WRONLY)},
+		{GapFiles, "directories are listed only where allowed", "Landlock", policy.NetOpen, open("empty", unix.O_RDONLY|unix.O_DIRECTORY)},
+		{GapTruncate, "files are emptied only where they may be written", truncateBy, policy.NetOpen,
+			[]fork.Step{callPath("truncate(2)", unix.SYS_TRUNCATE, s.dir+"/file", 0, 0, 1)}},
+	}
+}
+
+func (s *scene) networkTrials() []trial {
+	socket := func(name string, family, kind, proto uintptr) []fork.Step {
+		return []fork.Step{call(name, unix.SYS_SOCKET, nil, family, kind, proto)}
+	}
+	addr := &unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: [4]byte{127, 0, 0, 1}, Port: uint16(s.port>>8 | s.port<<8)}
+	connect := connectSteps("connect(2) to a TCP port", unix.AF_INET, unix.SOCK_STREAM, unsafe.Pointer(addr), unix.SizeofSockaddrInet4, addr)
+	fast := []fork.Step{connect[0], call("sendto(2) MSG_FASTOPEN", unix.SYS_SENDTO, addr,
+		0, uintptr(unsafe.Pointer(addr)), 1, unix.MSG_FASTOPEN, uintptr(unsafe.Pointer(addr)), unix.SizeofSockaddrInet4)}
+	return []trial{
+		{GapNetwork, "no network: TCP", "seccomp", policy.NetNone, socket("socket(2) TCP", unix.AF_INET, unix.SOCK_STREAM, 0)},
+		{GapNetwork, "no network: UDP", "seccomp", policy.NetNone, socket("socket(2) UDP", unix.AF_INET, unix.SOCK_DGRAM, 0)},
+		{GapNetwork, "no network: IPv6", "seccomp", policy.NetNone, socket("socket(2) IPv6", unix.AF_INET6, unix.SOCK_STREAM, 0)},
+		{GapTCPPorts, "only the TCP ports that are listed", "Landlock", policy.NetPorts, connect},
+		{GapTCPPorts, "only the TCP ports that are listed: fast open", "seccomp", policy.NetPorts, fast},
+		{GapTCPPorts, "only the TCP ports that are listed: UDP", "seccomp", policy.NetPorts, socket("socket(2) UDP", unix.AF_INET, unix.SOCK_DGRAM, 0)},
+	}
+}
+
+func (s *scene) socketTrials() []trial {
+	connect := func(name, to string) []fork.Step {
+		addr, size := unixAddr(to)
+		return connectSteps(name, unix.AF_UNIX, unix.SOCK_STREAM, addr, size, addr)
+	}
+	return []trial{
+		{GapUnixSockets, "no connection to sockets of programs outside, by path", "Landlock", policy.NetOpen,
+			connect("connect(2) to a path", s.socket())},
+		{GapAbstractSockets, "no connection to sockets of programs outside, by abstract name", "Landlock", policy.NetOpen,
+			connect("connect(2) to an abstract name", s.abstract())},
+	}
+}
+
+// processTrials act on this very process, and change nothing about it.
+func processTrials() []trial {
+	pid := uintptr(os.Getpid())
+	limit := &unix.Rlimit{}
+	_ = unix.Prlimit(0, unix.RLIMIT_CORE, nil, limit)
+	return []trial{
+		{GapSignals, "no signals to processes outside", "Landlock", policy.NetOpen,
+			[]fork.Step{call("kill(2) with signal 0", unix.SYS_KILL, nil, pid, 0)}},
+		{GapPriorities, "no change of limits and priorities of processes outside", "seccomp", policy.NetOpen,
+			[]fork.Step{call("prlimit64(2)", unix.SYS_PRLIMIT64, limit, pid, unix.RLIMIT_CORE, uintptr(unsafe.Pointer(limit)))}},
+		// No terminal is needed: the kernel's answer about a descriptor
+		// that isn't open is another error than the filter's.
+		{GapTerminal, "no typing into the caller's terminal", "seccomp", policy.NetOpen,
+			[]fork.Step{call("ioctl(2) TIOCSTI", unix.SYS_IOCTL, nil, ^uintptr(0), unix.TIOCSTI)}},
+	}
+}
+
+// kernelTrials make calls that would fail in any case, by another error.
+func kernelTrials() []trial {
+	one := func(name string, nr uintptr, args ...uintptr) trial {
+		return trial{GapKernel, "system calls that builds don't need are closed: " + name, "seccomp", policy.NetOpen,
+			[]fork.Step{call(name, nr, nil, args...)}}
+	}
+	return []trial{
+		one("io_uring_setup(2)", unix.SYS_IO_URING_SETUP),
+		one("bpf(2)", unix.SYS_BPF),
+		one("keyctl(2)", unix.SYS_KEYCTL),
+		one("unshare(2) CLONE_NEWUSER", unix.SYS_UNSHARE, unix.CLONE_NEWUSER),
+	}
+}
+
+// setHostname sets the machine's name to what it is.
+func setHostname() fork.Step {
+	var u unix.Utsname
+	_ = unix.Uname(&u)
+	name := unix.ByteSliceToString(u.Nodename[:])
+	keep := append([]byte(name), 0)
+	return call("sethostname(2)", unix.SYS_SETHOSTNAME, keep, uintptr(unsafe.Pointer(&keep[0])), uintptr(len(name)))
+}
+
+// probeNamespaces makes namespaces in throw-away processes.
+func probeNamespaces(caps *Caps) {
+	try := func(flags uintptr) bool {
+		r, err := inChild(nil, []fork.Step{call("unshare(2)", unix.SYS_UNSHARE, nil, flags)})
+		return err == nil && r == 0
+	}
+	caps.UserNS = try(unix.CLONE_NEWUSER)
+	caps.MountNS = try(unix.CLONE_NEWNS) || caps.UserNS && try(unix.CLONE_NEWUSER|unix.CLONE_NEWNS)
+}
