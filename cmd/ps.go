@@ -2,21 +2,138 @@ package cmd
 
 import (
 	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/zsbx/zsbx/track"
 )
 
 func newPs(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:     "ps [--json]",
-		Short:   "List sessions and their processes",
-		Long:    "List the sessions of this user, their processes, and how they are tracked.",
+		Use:   "ps [--json]",
+		Short: "List sessions and their processes",
+		Long: `List this user's sessions, oldest first: the id, which reap takes, the name, how
+far the session is, what holds its processes and how surely, and the processes.
+
+A session is running, kept (its command ended, and --keep left the rest), ending
+(it is being killed), ended (only its record is left), lost (its keeper was
+killed: something may be left), or elsewhere (it belongs to another machine or
+another PID namespace).`,
 		Example: "  zsbx ps --json",
 		Args:    noArgs,
-		RunE:    func(*cobra.Command, []string) error { return errNotYet },
 	}
-	c.Flags().Bool("json", false, "print JSON")
+	asJSON := c.Flags().Bool("json", false, "print JSON")
+	c.RunE = func(*cobra.Command, []string) error { return a.ps(*asJSON) }
 	return c
 }
 
-var errNotYet = errors.New("not built yet")
+func (a *app) ps(asJSON bool) error {
+	st, err := track.OpenStore()
+	if err != nil {
+		return sessionErr(err)
+	}
+	all, err := st.List()
+	if asJSON {
+		list := []jsonSession{}
+		for i := range all {
+			list = append(list, sessionJSON(&all[i]))
+		}
+		return errors.Join(a.printJSON(list), sessionErr(err))
+	}
+	var b strings.Builder
+	for i := range all {
+		sessionText(&b, &all[i], time.Now())
+	}
+	return errors.Join(a.printText(b.String()), sessionErr(err))
+}
+
+// jsonSession is a session in the output of ps --json.
+type jsonSession struct {
+	ID        string       `json:"id"`
+	Name      string       `json:"name,omitempty"`
+	State     track.Life   `json:"state"`
+	Tracker   track.Kind   `json:"tracker"`
+	Guarantee string       `json:"guarantee"`
+	Command   []string     `json:"command"`
+	Dir       string       `json:"dir,omitempty"`
+	Started   time.Time    `json:"started"`
+	Keep      bool         `json:"keep"`
+	Confined  bool         `json:"confined"`
+	Policy    string       `json:"policy,omitempty"`
+	Keeper    int          `json:"keeper_pid,omitempty"`
+	Processes []track.Proc `json:"processes"`
+	Error     string       `json:"error,omitempty"`
+}
+
+func sessionJSON(i *track.Info) jsonSession {
+	j := jsonSession{
+		ID: i.ID, Name: i.Record.Name, State: i.Life,
+		Tracker: i.Holder.Tracker, Guarantee: i.Guarantee(),
+		Command: append([]string{}, i.Record.Argv...), Dir: i.Record.Dir, Started: i.Record.Started,
+		Keep: i.Record.Keep, Confined: !i.Record.TrackOnly, Policy: i.Record.Policy,
+		Keeper: i.Holder.Keeper.Pid, Processes: append([]track.Proc{}, i.Procs...),
+	}
+	if i.Err != nil {
+		j.Error = i.Err.Error()
+	}
+	return j
+}
+
+// widestCommand is how much of a command line ps shows, in characters.
+const widestCommand = 70
+
+// sessionText is a session for people: a line of its own, one for the tracker,
+// and one for each process.
+func sessionText(b *strings.Builder, i *track.Info, now time.Time) {
+	if i.Err != nil {
+		fmt.Fprintf(b, "%s  unreadable: %s\n", i.ID, printable(i.Err.Error()))
+		return
+	}
+	name := ""
+	if i.Record.Name != "" {
+		name = i.Record.Name + "  "
+	}
+	fmt.Fprintf(b, "%s  %s%s  %s  %s\n", i.ID, printable(name), i.Life, age(now.Sub(i.Record.Started)),
+		printable(track.CommandLine(i.Record.Argv, widestCommand)))
+	fmt.Fprintf(b, "  tracked by %s: %s\n", i.Holder.Tracker, i.Guarantee())
+	t := &table{}
+	for _, p := range i.Procs {
+		t.row(strconv.Itoa(p.Pid), p.State, p.CommandLine(widestCommand))
+	}
+	t.write(b)
+}
+
+// age is a time span for people, in its largest unit.
+func age(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
+
+// sessionErr gives an error of package track its code and a hint.
+func sessionErr(err error) error {
+	if err == nil {
+		return nil
+	}
+	f := &failure{code: codeSession, status: exitFailed, err: err}
+	var te *track.TrackerError
+	switch {
+	case errors.As(err, &te):
+		f.hint = te.Hint
+	case errors.Is(err, track.ErrNotFound):
+		f.hint = "zsbx ps"
+	}
+	return f
+}

@@ -1,21 +1,183 @@
 package cmd
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zsbx/zsbx/track"
+)
+
+// reapFlags are the flags of reap.
+type reapFlags struct {
+	all, stale, dryRun, json bool
+	wait                     string
+}
 
 func newReap(a *app) *cobra.Command {
+	o := &reapFlags{}
 	c := &cobra.Command{
-		Use:   "reap [--dry-run] [--json] ID|NAME|PREFIX... | --all | --stale",
+		Use:   "reap [flags] ID|NAME|PREFIX... | --all | --stale",
 		Short: "Kill all that a session left behind",
-		Long:  "Kill every process of the sessions, and say by which method. The exit status is 0 only when nothing is left.",
+		Long: `Kill every process of the sessions, however it detached itself, and say how many
+were killed and by which method. A session is named by its id, by the beginning
+of its id, or by its name.
+
+The exit status is 0 only when it is certain that nothing is left.`,
 		Example: `  zsbx reap 3f2a
+  zsbx reap server --dry-run
   zsbx reap --all`,
 		Args: cobra.ArbitraryArgs,
-		RunE: func(*cobra.Command, []string) error { return errNotYet },
+		RunE: func(_ *cobra.Command, args []string) error { return o.run(a, args) },
 	}
 	fs := c.Flags()
-	fs.Bool("all", false, "all sessions of this user")
-	fs.Bool("stale", false, "all sessions whose zsbx is gone")
-	fs.Bool("dry-run", false, "only say what would be killed")
-	fs.Bool("json", false, "print JSON")
+	fs.BoolVar(&o.all, "all", false, "all sessions of this user")
+	fs.BoolVar(&o.stale, "stale", false, "all sessions that ended or lost their keeper")
+	fs.BoolVar(&o.dryRun, "dry-run", false, "only say what would be killed")
+	fs.StringVar(&o.wait, "wait", "10s", "how long to wait for each session's end, at most `D`")
+	fs.BoolVar(&o.json, "json", false, "print JSON")
+	a.checkFlags = func() error { return o.check(nil, true) }
 	return c
+}
+
+func (o *reapFlags) check(refs []string, flagsOnly bool) error {
+	b := flagBuilder{}
+	b.duration("--wait", o.wait)
+	ways := 0
+	for _, given := range []bool{o.all, o.stale, len(refs) > 0} {
+		if given {
+			ways++
+		}
+	}
+	if ways > 1 {
+		b.fail("--all, --stale and sessions can't be used together")
+	}
+	if ways == 0 && !flagsOnly {
+		b.errs = append(b.errs, usageHint("zsbx ps", "no session given"))
+	}
+	return errors.Join(b.errs...)
+}
+
+func (o *reapFlags) run(a *app, refs []string) error {
+	if err := o.check(refs, false); err != nil {
+		return err
+	}
+	st, err := track.OpenStore()
+	if err != nil {
+		return sessionErr(err)
+	}
+	targets, listErr := o.targets(st, refs)
+	var reports []track.Report
+	errs := []error{listErr}
+	for _, id := range targets {
+		r, err := o.one(st, id)
+		if err != nil {
+			errs = append(errs, sessionErr(err))
+			continue
+		}
+		reports = append(reports, r)
+	}
+	errs = append(errs, o.print(a, reports))
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	for _, r := range reports {
+		if !r.Done() && !o.dryRun {
+			return status(exitNo)
+		}
+	}
+	return nil
+}
+
+// targets are the ids of the sessions that are meant. With --all and --stale a
+// session that is gone meanwhile is none.
+func (o *reapFlags) targets(st *track.Store, refs []string) ([]string, error) {
+	var ids []string
+	if !o.all && !o.stale {
+		var errs []error
+		for _, ref := range refs {
+			id, err := st.Find(ref)
+			if err != nil {
+				errs = append(errs, sessionErr(err))
+				continue
+			}
+			ids = append(ids, id)
+		}
+		return ids, errors.Join(errs...)
+	}
+	all, err := st.List()
+	for _, i := range all {
+		if o.all || i.Err == nil && i.Life.Stale() {
+			ids = append(ids, i.ID)
+		}
+	}
+	return ids, sessionErr(err)
+}
+
+// one reaps a session, or with --dry-run only looks at it.
+func (o *reapFlags) one(st *track.Store, id string) (track.Report, error) {
+	if o.dryRun {
+		i, err := st.Get(id)
+		return track.Report{ID: id, Name: i.Record.Name, Tracker: i.Holder.Tracker, Survivors: i.Procs}, err
+	}
+	d, _ := parseDuration(o.wait)
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	r, err := st.Reap(ctx, id)
+	if errors.Is(err, track.ErrNotFound) && o.all {
+		return track.Report{ID: id, Proof: true, How: "it is gone already", Removed: true}, nil
+	}
+	return r, err
+}
+
+func (o *reapFlags) print(a *app, reports []track.Report) error {
+	if o.json {
+		return a.printJSON(append([]track.Report{}, reports...))
+	}
+	var b strings.Builder
+	for i := range reports {
+		reportText(&b, &reports[i], o.dryRun)
+	}
+	return a.printText(b.String())
+}
+
+// reportText is a report for people: one line, and one for each process that
+// is left.
+func reportText(b *strings.Builder, r *track.Report, dryRun bool) {
+	b.WriteString(r.ID)
+	if r.Name != "" {
+		b.WriteString("  " + printable(r.Name))
+	}
+	b.WriteString("  ")
+	switch {
+	case dryRun:
+		b.WriteString("would kill " + count(len(r.Survivors), "process", "processes") + ", by " + string(r.Tracker))
+	case r.Done() && r.Killed == 0:
+		b.WriteString("nothing was left: " + r.How)
+	case r.Done():
+		b.WriteString("killed " + count(r.Killed, "process", "processes") + by(r.Methods) + ", nothing is left: " + r.How)
+	default:
+		b.WriteString("killed " + count(r.Killed, "process", "processes") + by(r.Methods) + "; " + r.Unproved)
+	}
+	b.WriteByte('\n')
+	t := &table{}
+	for _, p := range r.Survivors {
+		word := "left"
+		if dryRun {
+			word = "would kill"
+		}
+		t.row(word, strconv.Itoa(p.Pid), p.CommandLine(widestCommand))
+	}
+	t.write(b)
+}
+
+// by names the methods, if any are known.
+func by(methods []string) string {
+	if len(methods) == 0 {
+		return ""
+	}
+	return " by " + strings.Join(methods, " and ")
 }
