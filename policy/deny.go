@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"strings"
 )
@@ -66,7 +67,12 @@ func (rs *resolver) deny(d Deny) (DenyPath, error) {
 		return DenyPath{}, fmt.Errorf("denial %q can never match", d.Pattern)
 	}
 	abs := path.Clean(fixed)
+	rs.w.exact = rs.host.OS == "macos"
 	pl, err := rs.w.walk(abs)
+	if errors.Is(err, fs.ErrPermission) {
+		// The command cannot look there either. It is denied as written.
+		pl, err = place{path: abs}, nil
+	}
 	if err != nil {
 		return DenyPath{}, fmt.Errorf("%s: %w", d.Pattern, err)
 	}
@@ -74,7 +80,7 @@ func (rs *resolver) deny(d Deny) (DenyPath, error) {
 		if pl.path == "/" {
 			return DenyPath{}, errors.New("denying / leaves nothing to run")
 		}
-		return DenyPath{Pattern: pl.path, Deny: d}, nil
+		return DenyPath{Pattern: pl.path, Deny: d, Links: pl.links}, nil
 	}
 	dir := escapeGlob(pl.path)
 	if dir == "/" {
@@ -87,7 +93,7 @@ func (rs *resolver) deny(d Deny) (DenyPath, error) {
 	if _, err := ParseGlob(pattern); err != nil {
 		return DenyPath{}, err
 	}
-	return DenyPath{Pattern: pattern, Glob: true, Deny: d}, nil
+	return DenyPath{Pattern: pattern, Glob: true, Deny: d, Links: pl.links}, nil
 }
 
 // pattern expands a denial to an absolute pattern. What "~" and variables

@@ -99,7 +99,9 @@ func (r *Resolved) locate(name string) string {
 	if r.host.Lstat == nil {
 		return path.Clean(name)
 	}
-	pl, err := newWalker(&r.host, 8).walk(name)
+	w := newWalker(&r.host, 8)
+	w.exact = r.OS == "macos"
+	pl, err := w.walk(name)
 	if err != nil {
 		return ""
 	}

@@ -42,7 +42,9 @@ func HostIn(dir string) (Host, error) {
 		}
 		dir = wd + "/" + dir
 	}
-	pl, err := newWalker(&h, 8).walk(dir)
+	w := newWalker(&h, 8)
+	w.exact = h.OS == "macos"
+	pl, err := w.walk(dir)
 	switch {
 	case err != nil:
 		return Host{}, fmt.Errorf("working directory %s: %w", dir, err)

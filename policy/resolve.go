@@ -148,6 +148,7 @@ func (rs *resolver) path(rule Rule) (Path, bool) {
 		}
 		return Path{}, false
 	}
+	rs.w.exact = rs.host.OS == "macos" && !rule.Origin.builtIn() // built-in paths are spelled right
 	pl, err := rs.w.walk(written)
 	reason, code, hint := "", CodePath, ""
 	switch {

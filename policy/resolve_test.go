@@ -374,11 +374,13 @@ func TestResolveSockets(t *testing.T) {
 // TestResolveDeny checks how denials are anchored, and which are refused.
 func TestResolveDeny(t *testing.T) {
 	h := tableHost(map[string]string{
-		"/w/link": "-> /data", "/data": "dir", "/w/.env": "-> /secrets/env", "/secrets/env": "file", "/home/u/.ssh": "dir", "/w/[x]": "dir", "/w/d": "-> [x]",
+		"/w/link": "-> /data", "/data": "dir", "/w/.env": "-> /secrets/env", "/secrets/env": "file", "/home/u/.ssh": "dir", "/w/locked": "locked", "/w/[x]": "dir", "/w/d": "-> [x]",
 	})
 	h.Env = append(h.Env, "NAME=a*b", "DIR=/data")
 	for _, tt := range []struct{ pattern, want string }{
 		{".git/hooks", "/w/.git/hooks"},
+		{"locked/x", "/w/locked/x"},
+		{"locked/*", "glob /w/locked/*"},
 		{".env", "/secrets/env"},
 		{"/data", "/data"},
 		{"link/x", "/data/x"},
@@ -424,3 +426,68 @@ func TestResolveDeny(t *testing.T) {
 		}
 	}
 }
+
+// TestResolveCase checks that on macOS a path is spelled as the file system
+// spells it, whatever case it was written in, and that Linux is left alone.
+func TestResolveCase(t *testing.T) {
+	h := tableHost(map[string]string{"/Users/me/.ssh/id": "file", "/Users/me/Src": "-> .ssh", "/Users/me/u\u0308": "dir"})
+	exact := h.Lstat
+	names := map[string][]string{"/": {"Users", "w"}, "/Users": {"me"}, "/Users/me": {".ssh", "Src", "u\u0308"}, "/Users/me/.ssh": {"id"}}
+	reads := 0
+	h.ReadDir = func(dir string) ([]fs.DirEntry, error) {
+		reads++
+		var list []fs.DirEntry
+		for _, n := range names[dir] {
+			list = append(list, entryName(n))
+		}
+		return list, nil
+	}
+	h.Lstat = func(p string) (Stat, error) { // a volume that does not mind case
+		for dir := range names {
+			for _, n := range names[dir] {
+				full := strings.TrimSuffix(dir, "/") + "/" + n
+				if strings.EqualFold(p, strings.ReplaceAll(full, "u\u0308", "ü")) {
+					return exact(full)
+				}
+			}
+		}
+		return exact(p)
+	}
+	h.OS, h.Home = "macos", "/Users/me"
+	for in, want := range map[string]string{
+		"/users/ME/.SSH": "/Users/me/.ssh", "~/.ssh/ID": "/Users/me/.ssh/id", "~/src/id": "/Users/me/.ssh/id",
+		"~/Ü": "/Users/me/u\u0308", "/users/me/.Ssh": "/Users/me/.ssh",
+	} {
+		p := rules(Read, in)
+		p.FS.Deny = []Deny{{Pattern: in}, {Pattern: in + "/*"}}
+		r := mustResolve(t, p, h)
+		if r.Paths[0].Path != want || r.Deny[0].Pattern != want || r.Deny[1].Pattern != want+"/*" {
+			t.Errorf("%s is %s, denied as %s and %s, want %s", in, r.Paths[0].Path, r.Deny[0].Pattern, r.Deny[1].Pattern, want)
+		}
+		if v := r.Allowed(strings.ToUpper(want), Read); v.Path != want && !strings.Contains(want, "\u0308") {
+			t.Errorf("asked for %s, got %+v", strings.ToUpper(want), v)
+		}
+	}
+	if r := mustResolve(t, &Policy{FS: FS{Deny: []Deny{{Pattern: "~/Src/key"}}}}, h); r.Deny[0].Pattern != "/Users/me/.ssh/key" || len(r.Deny[0].Links) != 1 {
+		t.Errorf("%+v", r.Deny)
+	}
+	reads = 0
+	builtIn := rules(Read, "/Users/me/.ssh", "/Users/me")
+	for i := range builtIn.FS.Rules {
+		builtIn.FS.Rules[i].Origin.Source = "baseline"
+	}
+	mustResolve(t, builtIn, h)
+	h.OS = "linux"
+	mustResolve(t, rules(Read, "/Users/me/.ssh"), h)
+	if reads != 0 {
+		t.Errorf("%d directories were read for paths that are spelled right", reads)
+	}
+}
+
+// entryName is a directory entry of which only the name is known.
+type entryName string
+
+func (e entryName) Name() string               { return string(e) }
+func (e entryName) IsDir() bool                { return false }
+func (e entryName) Type() fs.FileMode          { return 0 }
+func (e entryName) Info() (fs.FileInfo, error) { return nil, fs.ErrNotExist }

@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -18,6 +19,7 @@ type place struct {
 	gone  string   // "does not exist" or the like; "" when there is something
 	at    string   // the part of the path that gone is said of
 	links []string // the symbolic links that were followed, canonical but for themselves
+	exact bool     // the last name is spelled as the file system spells it
 }
 
 // walker resolves symbolic links through a Host, as path_resolution(7) says.
@@ -27,6 +29,11 @@ type walker struct {
 	host *Host
 	seen map[string]*place // by canonical directory and name
 	slab []place           // places not yet in use: one allocation for many
+
+	// exact asks for names as the file system spells them. macOS finds
+	// ".SSH" where ".ssh" lies, but a rule for the former matches nothing.
+	exact bool
+	names map[string][]string // of directories, for exact
 }
 
 func newWalker(h *Host, size int) *walker {
@@ -136,15 +143,19 @@ func (w *walker) follow(dir, p string, depth int) (place, error) {
 // step looks at one name in a canonical directory; full is the path of it.
 // The result is shared: it must not be changed.
 func (w *walker) step(dir, full string, depth int) (*place, error) {
-	if pl := w.seen[full]; pl != nil {
+	if pl := w.seen[full]; pl != nil && (pl.exact || !w.exact) {
 		return pl, nil
 	}
+	st, err := w.host.Lstat(full)
 	pl := w.place()
 	pl.path, pl.at = full, full
-	st, err := w.host.Lstat(full)
+	if err == nil && w.exact {
+		pl.path = w.spelling(dir, full, st)
+	}
 	switch {
 	case err == nil && st.Mode&fs.ModeSymlink != 0:
-		target, err := w.host.Readlink(full)
+		link := pl.path
+		target, err := w.host.Readlink(link)
 		if err != nil {
 			return nil, err
 		}
@@ -153,7 +164,7 @@ func (w *walker) step(dir, full string, depth int) (*place, error) {
 			return nil, err
 		}
 		*pl = to
-		pl.links = append([]string{full}, to.links...)
+		pl.links = append([]string{link}, to.links...)
 		if target == "" {
 			pl.gone = "does not exist"
 		}
@@ -164,8 +175,41 @@ func (w *walker) step(dir, full string, depth int) (*place, error) {
 	default:
 		return nil, err
 	}
+	pl.exact = w.exact
 	w.seen[full] = pl
 	return pl, nil
+}
+
+// spelling is the path of a file with its last name as the directory has it.
+// Where the directory cannot be read, it stays as it is.
+func (w *walker) spelling(dir, full string, st Stat) string {
+	name := full[len(dir)+1:]
+	names, ok := w.names[dir]
+	if !ok && w.host.ReadDir != nil {
+		entries, _ := w.host.ReadDir(cmpOr(dir, "/"))
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		if w.names == nil {
+			w.names = map[string][]string{}
+		}
+		w.names[dir] = names
+	}
+	if slices.Contains(names, name) {
+		return full
+	}
+	for _, n := range names {
+		if strings.EqualFold(n, name) {
+			return dir + "/" + n
+		}
+	}
+	// The same letters may be composed differently (TN1150, APFS).
+	for _, n := range names {
+		if other, err := w.host.Lstat(dir + "/" + n); err == nil && other.ID == st.ID {
+			return dir + "/" + n
+		}
+	}
+	return full
 }
 
 // parent is the directory above a canonical one; the root, "", is its own.
