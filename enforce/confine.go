@@ -9,6 +9,10 @@ import "github.com/zsbx/zsbx/enforce/fork"
 // no_new_privs, landlock_restrict_self(2), seccomp(2). Steps that the caller
 // wants to make unrestricted have to be in c.Steps before.
 //
+// Where the plan has a Mediation, a goroutine of the calling process answers
+// from the start of the command until the last process of its session has
+// ended; ConfineMediated leaves that to the caller.
+//
 // Confine does not look at the gaps: ask Err first. It fails with a
 // *PathError when a path of the policy is no longer what was resolved, and
 // then leaves c as it was.

@@ -25,7 +25,16 @@ const (
 const minRulesetFd = 3
 
 func (p *Plan) confine(c *fork.Command) error {
+	m, err := p.confineMediated(c)
+	if m != nil {
+		c.Cleanup = append(c.Cleanup, func() { go m.Serve() })
+	}
+	return err
+}
+
+func (p *Plan) confineMediated(c *fork.Command) (*Mediator, error) {
 	steps := p.capabilitySteps()
+	cleanup := c.Cleanup
 	if p.Landlock != nil || p.Seccomp != nil {
 		steps = append(steps, fork.Step{
 			Name: "prctl(PR_SET_NO_NEW_PRIVS)", Nr: unix.SYS_PRCTL,
@@ -35,19 +44,32 @@ func (p *Plan) confine(c *fork.Command) error {
 	if p.Landlock != nil {
 		fd, err := p.Landlock.open()
 		if err != nil {
-			return err
+			return nil, err
 		}
-		c.Cleanup = append(c.Cleanup, func() { unix.Close(fd) })
+		cleanup = append(cleanup, func() { unix.Close(fd) })
 		steps = append(steps, fork.Step{
 			Name: "landlock_restrict_self(2)", Nr: unix.SYS_LANDLOCK_RESTRICT_SELF,
 			Args: [6]uintptr{uintptr(fd)},
 		})
 	}
-	if p.Seccomp != nil {
-		steps = append(steps, p.Seccomp.step())
+	var m *Mediator
+	switch {
+	case p.Mediation != nil:
+		hand, err := newHandover()
+		if err != nil {
+			for _, f := range cleanup[len(c.Cleanup):] {
+				f()
+			}
+			return nil, err
+		}
+		m = &Mediator{mediator{policy: p.Mediation, listener: -1}}
+		cleanup = append(cleanup, func() { m.listener = hand.receive() })
+		steps = append(steps, hand.steps(p.Seccomp)...)
+	case p.Seccomp != nil:
+		steps = append(steps, p.Seccomp.step(filterSpecAllow))
 	}
-	c.Steps = append(c.Steps, steps...)
-	return nil
+	c.Steps, c.Cleanup = append(c.Steps, steps...), cleanup
+	return m, nil
 }
 
 // sockFprog is struct sock_fprog of linux/filter.h.
@@ -56,13 +78,12 @@ type sockFprog struct {
 	filter *Instruction
 }
 
-// step installs the filter. It is the last step: what follows it is judged by
-// it.
-func (f *Filter) step() fork.Step {
+// step installs the filter. What follows it is judged by it.
+func (f *Filter) step(flags uintptr) fork.Step {
 	prog := &sockFprog{uint16(len(f.Program)), &f.Program[0]}
 	return fork.Step{
 		Name: "seccomp(SECCOMP_SET_MODE_FILTER)", Nr: unix.SYS_SECCOMP,
-		Args: [6]uintptr{unix.SECCOMP_SET_MODE_FILTER, filterSpecAllow, uintptr(unsafe.Pointer(prog))},
+		Args: [6]uintptr{unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(prog))},
 		Keep: []any{prog, f},
 	}
 }

@@ -9,3 +9,10 @@ import (
 )
 
 func (p *Plan) confine(*fork.Command) error { return errors.ErrUnsupported }
+
+func (p *Plan) confineMediated(*fork.Command) (*Mediator, error) { return nil, errors.ErrUnsupported }
+
+type mediator struct{}
+
+func (m *mediator) serve() error { return errors.ErrUnsupported }
+func (m *mediator) close() error { return nil }

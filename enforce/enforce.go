@@ -14,8 +14,10 @@ type Caps struct {
 	LandlockReason string // why Landlock is 0: "not built into this kernel", "not in the lsm= list", "refused by a seccomp filter"
 
 	Seccomp       bool   // filters can be installed without privileges
-	SeccompNotify bool   // a filter may hand system calls to a supervisor (SECCOMP_FILTER_FLAG_NEW_LISTENER)
 	SeccompReason string // why Seccomp is false
+
+	SeccompNotify       bool   // a filter can hand system calls to this process, and this process can take part in them
+	SeccompNotifyReason string // why SeccompNotify is false
 
 	MountNS    bool // a private mount namespace can be had, through UserNS or CAP_SYS_ADMIN; filled in by ProbeNamespaces
 	UserNS     bool // an unprivileged user namespace can be had; filled in by ProbeNamespaces
@@ -64,6 +66,10 @@ type Plan struct {
 
 	Landlock *Ruleset // nil when Landlock is not used
 	Seccomp  *Filter  // nil when seccomp is not used
+
+	// Mediation is what the calling program decides about sockets while
+	// the command runs; nil when the kernel does it alone, or can't.
+	Mediation *Mediation
 
 	// DropCapabilities are the bits of Caps.Capabilities that the command
 	// loses; 0 for an ordinary user.

@@ -36,15 +36,19 @@ func (f *Filter) decided() int {
 // The answers of a filter (linux/seccomp.h) and the error numbers in them,
 // which are the same on both machines.
 const (
-	actAllow = 0x7fff0000 // SECCOMP_RET_ALLOW
-	actKill  = 0x80000000 // SECCOMP_RET_KILL_PROCESS
-	actErrno = 0x00050000 // SECCOMP_RET_ERRNO
+	actAllow  = 0x7fff0000 // SECCOMP_RET_ALLOW
+	actKill   = 0x80000000 // SECCOMP_RET_KILL_PROCESS
+	actErrno  = 0x00050000 // SECCOMP_RET_ERRNO
+	actNotify = 0x7fc00000 // SECCOMP_RET_USER_NOTIF
+
+	pretendSuccess = actErrno // returns 0 and does nothing
 
 	refuseEPERM           = actErrno | 1
 	refuseEACCES          = actErrno | 13
 	refuseENOSYS          = actErrno | 38
 	refuseENOPROTOOPT     = actErrno | 92
 	refuseEPROTONOSUPPORT = actErrno | 93
+	refuseESOCKTNOSUPPORT = actErrno | 94
 	refuseEOPNOTSUPP      = actErrno | 95
 	refuseEAFNOSUPPORT    = actErrno | 97
 )
@@ -66,6 +70,12 @@ func actionName(action uint32) string {
 		return "ENOPROTOOPT"
 	case refuseEPROTONOSUPPORT:
 		return "EPROTONOSUPPORT"
+	case actNotify:
+		return "decided by the supervisor"
+	case pretendSuccess:
+		return "success, without effect"
+	case refuseESOCKTNOSUPPORT:
+		return "ESOCKTNOSUPPORT"
 	case refuseEOPNOTSUPP:
 		return "EOPNOTSUPP"
 	case refuseEAFNOSUPPORT:

@@ -13,14 +13,14 @@ import (
 func filters(t *testing.T, arch string) map[string]*Filter {
 	t.Helper()
 	out := make(map[string]*Filter)
-	for _, abi := range []int{0, 2, 3, 11} {
+	for _, abi := range []int{0, 2, 3, 7, 11} {
 		for name, net := range map[string]policy.ResolvedNet{
 			"open":  {Mode: policy.NetOpen},
 			"none":  {Mode: policy.NetNone},
 			"ports": {Mode: policy.NetPorts, ConnectTCP: []policy.Port{{Number: 443}}},
 			"bind":  {Mode: policy.NetPorts, BindTCP: []policy.Port{{Number: 80}}},
 		} {
-			f := planFilter(Caps{OS: "linux", Arch: arch, Landlock: abi, Seccomp: true}, net)
+			f := planFilter(Caps{OS: "linux", Arch: arch, Landlock: abi, Seccomp: true, SeccompNotify: abi == 7}, net)
 			if f == nil {
 				t.Fatalf("%s abi %d %s: no filter", arch, abi, name)
 			}
@@ -155,6 +155,7 @@ func TestFilterAnswers(t *testing.T) {
 		cloexec  = 0o2000000
 		nonblock = 0o4000
 		ptr      = 0x7ffd_0000_0000
+		notify   = "decided by the supervisor"
 	)
 	tests := []struct {
 		filter string
@@ -253,6 +254,22 @@ func TestFilterAnswers(t *testing.T) {
 		{"ports/11", "setsockopt", []uint64{3, 1, 31}, "allowed"},
 		{"ports/11", "listen", []uint64{3, 5}, "EACCES"},
 		{"bind/11", "listen", []uint64{3, 5}, "allowed"},
+		{"none/11", "connect", []uint64{3, ptr, 110}, "allowed"},
+
+		{"open/7", "connect", []uint64{3, ptr, 110}, notify},
+		{"none/7", "connect", []uint64{3, ptr, 110}, notify},
+		{"ports/7", "listen", []uint64{3, 5}, notify},
+		{"bind/7", "listen", []uint64{3, 5}, notify},
+		{"open/7", "socket", []uint64{afUnix, stream}, "allowed"},
+		{"open/7", "socket", []uint64{afUnix, 5 | cloexec}, "allowed"},
+		{"open/7", "socket", []uint64{afUnix, dgram | cloexec | nonblock | high}, "ESOCKTNOSUPPORT"},
+		{"none/7", "socket", []uint64{afUnix | high, raw}, "ESOCKTNOSUPPORT"},
+		{"ports/7", "socketpair", []uint64{afUnix, dgram}, "ESOCKTNOSUPPORT"},
+		{"open/7", "socket", []uint64{afInet, dgram}, "allowed"},
+		{"open/7", "prctl", []uint64{4, 0}, "success, without effect"},
+		{"open/7", "prctl", []uint64{4, 1}, "allowed"},
+		{"open/7", "prctl", []uint64{4, high}, "allowed"},
+		{"open/7", "prctl", []uint64{3}, "allowed"},
 	}
 	for _, arch := range arches() {
 		all := filters(t, arch)

@@ -20,6 +20,7 @@ func (p *Plan) planLinux(host *policy.Host) {
 			p.Caps.SeccompReason = "the system calls of " + p.Caps.Arch + " are not known to this program"
 		}
 	}
+	p.planMediation()
 	p.filesGaps()
 	p.networkGaps()
 	p.socketGaps()
@@ -162,11 +163,14 @@ func (p *Plan) networkGaps() {
 
 // socketGaps are the ways left to daemons outside.
 func (p *Plan) socketGaps() {
+	if p.Mediation != nil {
+		return
+	}
 	if p.Landlock == nil || p.Landlock.HandledFS&fsResolveUnix == 0 {
 		g := Gap{
 			Name: GapUnixSockets, Kind: Hardening,
 			Promise: "no connection to sockets of programs outside, by path",
-			Why:     p.needs(9),
+			Why:     p.needs(9) + ", or seccomp with a supervisor: " + orUnknown(p.Caps.SeccompNotifyReason),
 		}
 		p.addGap(g)
 	}
@@ -257,6 +261,9 @@ func (p *Plan) linuxLayers() {
 	if f := p.Seccomp; f != nil {
 		p.Layers = append(p.Layers, Layer{"seccomp",
 			fmt.Sprintf("%d instructions; %d system calls decided", len(f.Program), f.decided())})
+	}
+	if p.Mediation != nil {
+		p.Layers = append(p.Layers, p.Mediation.layer())
 	}
 	if p.DropCapabilities != 0 {
 		p.Layers = append(p.Layers, Layer{"capabilities",

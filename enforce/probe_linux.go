@@ -18,7 +18,7 @@ func probe() Caps {
 	}
 	c.Seccomp, c.SeccompReason = probeAction(unix.SECCOMP_RET_ERRNO)
 	if c.Seccomp {
-		c.SeccompNotify, _ = probeAction(unix.SECCOMP_RET_USER_NOTIF)
+		c.SeccompNotify, c.SeccompNotifyReason = probeNotify()
 	}
 	c.Capabilities = permitted()
 	c.Privileged = c.Capabilities&(1<<unix.CAP_SYS_ADMIN) != 0

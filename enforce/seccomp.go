@@ -14,13 +14,19 @@ func planFilter(caps Caps, net policy.ResolvedNet) *Filter {
 	if abiOf(caps.Landlock).FS&fsTruncate == 0 {
 		rules = append(rules, truncateRules()...)
 	}
+	unixSockets := []clause{{[]test{{arg: 0, is: afUnix}}, actAllow}}
+	mediated := caps.mediatesSockets()
+	if mediated {
+		rules = append(rules, mediateRules(caps)...)
+		unixSockets = append(noDatagrams(), unixSockets...)
+	}
 	switch net.Mode {
 	case policy.NetNone:
-		rules = append(rules, noNetworkRules()...)
+		rules = append(rules, noNetworkRules(unixSockets)...)
 	case policy.NetPorts:
-		rules = append(rules, portsRules(len(net.BindTCP) > 0)...)
+		rules = append(rules, portsRules(unixSockets, len(net.BindTCP) > 0 || mediated)...)
 	default:
-		rules = append(rules, openNetworkRules()...)
+		rules = append(rules, openNetworkRules(unixSockets)...)
 	}
 	f, err := newFilter(caps.Arch, rules)
 	if err != nil {
@@ -178,12 +184,11 @@ func allowNetlink(protocols ...uint32) []clause {
 // openNetworkRules leave the internet alone and close the families by which
 // nothing but the machine itself is reached: vsock, packet, Bluetooth, the
 // kernel's cryptography and the like.
-func openNetworkRules() []rule {
-	clauses := []clause{
-		{[]test{{arg: 0, is: afUnix}}, actAllow},
-		{[]test{{arg: 0, is: afInet}}, actAllow},
-		{[]test{{arg: 0, is: afInet6}}, actAllow},
-	}
+func openNetworkRules(unixSockets []clause) []rule {
+	clauses := append(unixSockets,
+		clause{[]test{{arg: 0, is: afInet}}, actAllow},
+		clause{[]test{{arg: 0, is: afInet6}}, actAllow},
+	)
 	clauses = append(clauses, allowNetlink(netlinkRoute, netlinkUevent)...)
 	clauses = append(clauses, clause{answer: refuseEAFNOSUPPORT})
 	return []rule{{
@@ -194,13 +199,9 @@ func openNetworkRules() []rule {
 }
 
 // noNetworkRules leave nothing but AF_UNIX.
-func noNetworkRules() []rule {
+func noNetworkRules(unixSockets []clause) []rule {
 	return []rule{{
-		calls: socketCalls(),
-		clauses: []clause{
-			{[]test{{arg: 0, is: afUnix}}, actAllow},
-			{answer: refuseEACCES},
-		},
+		calls: socketCalls(), clauses: append(unixSockets, clause{answer: refuseEACCES}),
 		when: "the family is not AF_UNIX",
 		why:  "no network",
 	}}
@@ -209,8 +210,9 @@ func noNetworkRules() []rule {
 // portsRules leave AF_UNIX, and of the internet the TCP that Landlock judges
 // by port: not MPTCP, not SCTP, not what would send data before connect(2).
 // Routes can be read through AF_NETLINK: that sends nothing, and programs that
-// list the machine's addresses stop when they can't.
-func portsRules(bind bool) []rule {
+// list the machine's addresses stop when they can't. With listen, somebody
+// else decides which sockets may listen.
+func portsRules(unixSockets []clause, listen bool) []rule {
 	tcp := func(family uint32) []clause {
 		stream := test{arg: 1, mask: sockTypeMask, is: sockStream}
 		return []clause{
@@ -219,8 +221,7 @@ func portsRules(bind bool) []rule {
 			{[]test{{arg: 0, is: family}, stream}, refuseEPROTONOSUPPORT},
 		}
 	}
-	clauses := []clause{{[]test{{arg: 0, is: afUnix}}, actAllow}}
-	clauses = append(clauses, tcp(afInet)...)
+	clauses := append(unixSockets, tcp(afInet)...)
 	clauses = append(clauses, tcp(afInet6)...)
 	clauses = append(clauses, allowNetlink(netlinkRoute)...)
 	clauses = append(clauses, clause{answer: refuseEACCES})
@@ -240,7 +241,7 @@ func portsRules(bind bool) []rule {
 			clauses: []clause{{[]test{{arg: 1, is: protoTCP}, {arg: 2, is: 31}}, refuseENOPROTOOPT}},
 			when:    "TCP_ULP", why: "it can turn a TCP socket into one that Landlock doesn't take for TCP"},
 	}
-	if !bind {
+	if !listen {
 		rules = append(rules, refuse(refuseEACCES,
 			"listening on a socket that was not bound takes a port of the kernel's choice; a filter can't tell that from AF_UNIX, which is refused with it",
 			"listen"))

@@ -1,0 +1,132 @@
+package enforce
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// Mediation says which sockets a command may connect to, for kernels whose
+// Landlock does not judge Unix sockets by path (before ABI 9). The filter then
+// hands connect(2) and listen(2) to the calling program (seccomp_unotify(2)),
+// which makes the call on the command's own socket with an address that was
+// read once. docs/unix-sockets.md says how and why.
+type Mediation struct {
+	Unix       []policy.Path  // sockets outside of the session, and directories of such
+	Net        policy.NetMode //
+	ConnectTCP []uint16       // with policy.NetPorts, the ports that may be connected to
+	Listen     bool           // sockets of the internet may listen, too
+}
+
+// Mediator answers the connect(2) and listen(2) calls of one command and of
+// all that it starts. It is a handle of the kernel's queue of such calls.
+//
+// Calls made while nobody serves them wait. Once the mediator is closed, or
+// its process has ended, they fail with ENOSYS.
+type Mediator struct{ mediator }
+
+// Serve answers until the last process of the session has ended, or until
+// Close. It may be called once.
+func (m *Mediator) Serve() error { return m.serve() }
+
+// Close makes Serve return and gives up the kernel's queue.
+func (m *Mediator) Close() error { return m.close() }
+
+// ConfineMediated is Confine for callers that answer the command's calls
+// themselves: once the command was started they have to let Serve run, in a
+// goroutine of its own. The Mediator is nil when the plan needs none.
+func (p *Plan) ConfineMediated(c *fork.Command) (*Mediator, error) { return p.confineMediated(c) }
+
+// addressKind tells socket addresses apart.
+type addressKind int
+
+const (
+	addressOther    addressKind = iota // not AF_UNIX, or cut short
+	addressUnnamed                     // AF_UNIX without a name
+	addressPath                        // AF_UNIX, a path
+	addressAbstract                    // AF_UNIX, a name that begins with a NUL byte
+)
+
+// parseAddress says what an address names, as the kernel reads it (unix(7)):
+// a path ends at the first NUL byte or with the address, an abstract name is
+// all of the address, NUL bytes included.
+func parseAddress(b []byte) (kind addressKind, name string) {
+	if len(b) < 2 || binary.NativeEndian.Uint16(b) != afUnix {
+		return addressOther, ""
+	}
+	switch b = b[2:]; {
+	case len(b) == 0:
+		return addressUnnamed, ""
+	case b[0] == 0:
+		return addressAbstract, string(b)
+	}
+	for i, c := range b {
+		if c == 0 {
+			return addressPath, string(b[:i])
+		}
+	}
+	return addressPath, string(b)
+}
+
+// internetPort is the port of an AF_INET or AF_INET6 address.
+func internetPort(b []byte) (uint16, bool) {
+	if len(b) < 4 {
+		return 0, false
+	}
+	switch binary.NativeEndian.Uint16(b) {
+	case afInet, afInet6:
+		return binary.BigEndian.Uint16(b[2:]), true
+	}
+	return 0, false
+}
+
+// mayConnect says whether a socket of the internet may be connected to an
+// address. A connection to no address (AF_UNSPEC) is the end of one.
+func (m *Mediation) mayConnect(b []byte) bool {
+	switch m.Net {
+	case policy.NetOpen:
+		return true
+	case policy.NetPorts:
+		port, ok := internetPort(b)
+		if !ok {
+			return len(b) < 2 || binary.NativeEndian.Uint16(b) == 0
+		}
+		for _, p := range m.ConnectTCP {
+			if p == port {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mediatesSockets says whether sockets are mediated: where it can be done and
+// Landlock, which judges them at no cost from ABI 9 on, does not.
+func (c *Caps) mediatesSockets() bool {
+	return c.Seccomp && c.SeccompNotify && abiOf(c.Landlock).FS&fsResolveUnix == 0
+}
+
+// planMediation says what the supervisor will answer.
+func (p *Plan) planMediation() {
+	if p.Seccomp == nil || !p.Caps.mediatesSockets() {
+		return
+	}
+	net := p.Policy.Net
+	m := &Mediation{Unix: net.Unix, Net: net.Mode, Listen: net.Mode == policy.NetOpen || len(net.BindTCP) > 0}
+	for _, port := range net.ConnectTCP {
+		m.ConnectTCP = append(m.ConnectTCP, port.Number)
+	}
+	p.Mediation = m
+}
+
+// layer is what a plan says about the mediation, for people.
+func (m *Mediation) layer() Layer {
+	allowed := "none outside"
+	if n := len(m.Unix); n > 0 {
+		allowed = fmt.Sprintf("%d outside allowed", n)
+	}
+	return Layer{"sockets", "connect(2) and listen(2) are answered by zsbx: Unix sockets of the session's own processes, " +
+		allowed + "; no Unix datagram sockets"}
+}

@@ -1,0 +1,195 @@
+package enforce
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// caller is the thread that made a mediated call. What is looked up by its
+// number may be about another thread that got the number later, until
+// mediator.valid says otherwise.
+type caller struct{ tid int }
+
+// socket is a socket of the command: a copy of its descriptor, which means the
+// same socket whatever the command does to its own.
+type socket struct {
+	fd     int
+	domain int // AF_*
+	kind   int // SOCK_*
+}
+
+// socket fetches a socket of the caller (pidfd_getfd(2)).
+func (c caller) socket(fd int) (socket, unix.Errno) {
+	pidfd, errno := c.pidfd()
+	if errno != 0 {
+		return socket{}, unix.EACCES
+	}
+	defer unix.Close(pidfd)
+	got, err := unix.PidfdGetfd(pidfd, fd, 0)
+	switch err {
+	case nil:
+	case unix.EBADF:
+		return socket{}, unix.EBADF
+	default:
+		return socket{}, unix.EACCES
+	}
+	s := socket{fd: got}
+	if s.domain, err = unix.GetsockoptInt(got, unix.SOL_SOCKET, unix.SO_DOMAIN); err == nil {
+		s.kind, err = unix.GetsockoptInt(got, unix.SOL_SOCKET, unix.SO_TYPE)
+	}
+	if err != nil {
+		unix.Close(got)
+		return socket{}, err.(unix.Errno)
+	}
+	return s, 0
+}
+
+// pidfd gives a descriptor of the caller, or of its process where the kernel
+// can't tell threads apart (PIDFD_THREAD came with Linux 6.9). A thread with
+// descriptors of its own is then taken for the process's first thread: what
+// is fetched is what is judged and connected, so that this fools nobody but
+// itself.
+func (c caller) pidfd() (int, unix.Errno) {
+	fd, err := unix.PidfdOpen(c.tid, 0)
+	if err == nil {
+		return fd, 0
+	}
+	const pidfdThread = unix.O_EXCL
+	if fd, err = unix.PidfdOpen(c.tid, pidfdThread); err == nil {
+		return fd, 0
+	}
+	st, err := c.status()
+	if err != nil {
+		return -1, unix.ESRCH
+	}
+	if fd, err = unix.PidfdOpen(st.process, 0); err != nil {
+		return -1, err.(unix.Errno)
+	}
+	return fd, 0
+}
+
+// memory reads n bytes of the caller's memory, once.
+func (c caller) memory(at uint64, n int) ([]byte, unix.Errno) {
+	buf := make([]byte, n)
+	if n == 0 {
+		return buf, 0
+	}
+	local := unix.Iovec{Base: &buf[0]}
+	local.SetLen(n)
+	remote := unix.RemoteIovec{Base: uintptr(at), Len: n}
+	got, _, errno := unix.Syscall6(unix.SYS_PROCESS_VM_READV, uintptr(c.tid),
+		uintptr(unsafe.Pointer(&local)), 1, uintptr(unsafe.Pointer(&remote)), 1, 0)
+	switch {
+	case errno == unix.EFAULT || errno == 0 && int(got) != n:
+		return nil, unix.EFAULT
+	case errno != 0:
+		return nil, unix.EACCES
+	}
+	return buf, 0
+}
+
+// status is what proc_pid_status(5) tells of the caller.
+type status struct {
+	process                   int // the thread group
+	uid, gid                  int // effective
+	groups                    []int
+	pending, blocked, ignored uint64 // signals
+}
+
+func (c caller) status() (status, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.tid))
+	if err != nil {
+		return status{}, err
+	}
+	var s status
+	for line := range bytes.Lines(b) {
+		name, value, _ := strings.Cut(string(line), ":")
+		f := strings.Fields(value)
+		number := func(i int) int {
+			if i >= len(f) {
+				return -1
+			}
+			n, _ := strconv.Atoi(f[i])
+			return n
+		}
+		set := func() uint64 {
+			n, _ := strconv.ParseUint(strings.TrimSpace(value), 16, 64)
+			return n
+		}
+		switch name {
+		case "Tgid":
+			s.process = number(0)
+		case "Uid":
+			s.uid = number(1)
+		case "Gid":
+			s.gid = number(1)
+		case "Groups":
+			for i := range f {
+				s.groups = append(s.groups, number(i))
+			}
+		case "SigPnd", "ShdPnd":
+			s.pending |= set()
+		case "SigBlk":
+			s.blocked = set()
+		case "SigIgn":
+			s.ignored = set()
+		}
+	}
+	return s, nil
+}
+
+// mountPoint identifies a directory and the mount it was reached by.
+type mountPoint struct{ mount, ino uint64 }
+
+func mountOf(path string) (mountPoint, error) {
+	var st unix.Statx_t
+	if err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_INO|unix.STATX_MNT_ID, &st); err != nil {
+		return mountPoint{}, err
+	}
+	return mountPoint{st.Mnt_id, st.Ino}, nil
+}
+
+// lookup opens what the caller means by a path, as a reference to an inode.
+// What it finds is judged by its inode, so that a path that is read otherwise
+// than the kernel would (links in a root directory of the command's own, the
+// magic ones of /proc) can lead to a refusal and not around one.
+func (c caller) lookup(path string, own mountPoint, flags uint64) (int, error) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: flags}
+	for _, self := range []string{"/proc/self/", "/proc/thread-self/"} {
+		if rest, ok := strings.CutPrefix(path, self); ok {
+			path = fmt.Sprintf("/proc/%d/%s", c.tid, rest)
+		}
+	}
+	base := unix.AT_FDCWD
+	from := ""
+	if path == "" {
+		return -1, unix.ENOENT
+	}
+	if path[0] != '/' {
+		from = fmt.Sprintf("/proc/%d/cwd", c.tid)
+	} else if root := fmt.Sprintf("/proc/%d/root", c.tid); true {
+		if at, err := mountOf(root); err != nil {
+			return -1, err
+		} else if at != own {
+			from = root
+			how.Resolve |= unix.RESOLVE_IN_ROOT
+		}
+	}
+	if from != "" {
+		var err error
+		if base, err = unix.Open(from, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
+			return -1, err
+		}
+		defer unix.Close(base)
+	}
+	if how.Resolve == 0 {
+		return unix.Openat(base, path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	}
+	return unix.Openat2(base, path, &how)
+}

@@ -1,0 +1,223 @@
+package enforce
+
+import (
+	"strconv"
+	"strings"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// waiter is a call of connect(2), until it is answered.
+type waiter struct {
+	id   uint64
+	from caller
+	sock socket
+	addr []byte // as the caller gave it, read once
+	file int    // the inode that a path led to, or -1
+
+	blocking bool // the caller is willing to wait
+	watched  bool // the socket is in mediator.events
+	ready    bool // and has become ready
+	deadline time.Time
+	next     time.Time // when to try again
+	pause    time.Duration
+}
+
+func (w *waiter) close() {
+	unix.Close(w.sock.fd)
+	if w.file >= 0 {
+		unix.Close(w.file)
+	}
+}
+
+// maxAddress is sizeof(struct sockaddr_storage), maxUnixAddress that of
+// struct sockaddr_un.
+const (
+	maxAddress     = 128
+	maxUnixAddress = 110
+)
+
+// connect makes a connect(2) on the caller's socket for it. The call is never
+// left to the kernel: until it would run, another thread could have put
+// another address into the memory, or another socket onto the descriptor.
+func (m *mediator) connect(n *notification, t caller, s socket) answer {
+	w := &waiter{id: n.id, from: t, sock: s, file: -1}
+	a := asCaller(t, func() answer { return m.connectNow(n, w) })
+	switch {
+	case !a.deferred:
+		w.close()
+	case len(m.waiting) >= maxWaiting:
+		w.close()
+		return refused(unix.EAGAIN)
+	default:
+		m.wait(w, time.Now())
+	}
+	return a
+}
+
+func (m *mediator) connectNow(n *notification, w *waiter) answer {
+	length := int(int32(n.args[2]))
+	if length < 0 || length > maxAddress {
+		return refused(unix.EINVAL)
+	}
+	var errno unix.Errno
+	if w.addr, errno = w.from.memory(n.args[1], length); errno != 0 {
+		return refused(errno)
+	}
+	if errno = m.judge(w); errno != 0 {
+		return refused(errno)
+	}
+	if !m.valid(n.id) {
+		return refused(unix.EINTR) // nobody hears it
+	}
+	return w.try()
+}
+
+// judge says whether the socket may be connected to the address, by what the
+// socket is, and not by what the address says of it.
+func (m *mediator) judge(w *waiter) unix.Errno {
+	switch w.sock.domain {
+	case unix.AF_UNIX:
+		kind, name := parseAddress(w.addr)
+		switch {
+		case len(w.addr) > maxUnixAddress:
+			return unix.EINVAL
+		case kind == addressPath:
+			return m.judgePath(w, name)
+		case kind == addressAbstract:
+			return m.judgeAbstract(w, name)
+		}
+		return 0 // the kernel refuses it or, for AF_UNSPEC, disconnects
+	case unix.AF_INET, unix.AF_INET6:
+		if !m.policy.mayConnect(w.addr) {
+			return unix.EACCES
+		}
+		if m.policy.Net == policy.NetPorts {
+			if p, err := unix.GetsockoptInt(w.sock.fd, unix.SOL_SOCKET, unix.SO_PROTOCOL); err != nil || p != unix.IPPROTO_TCP {
+				return unix.EACCES
+			}
+		}
+		return 0
+	case unix.AF_NETLINK:
+		return 0
+	}
+	return unix.EACCES
+}
+
+// judgePath decides by the inode that the path leads to now. The connection is
+// made to that very inode, whatever the path leads to by then.
+func (m *mediator) judgePath(w *waiter, path string) unix.Errno {
+	fd, err := w.from.lookup(path, m.root, 0)
+	if err != nil {
+		return asErrno(err)
+	}
+	w.file = fd
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return asErrno(err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+		return unix.ECONNREFUSED
+	}
+	if m.policy.allows(fd, policy.FileID{Dev: st.Dev, Ino: st.Ino}) || m.own.boundTo(&m.diag, &st) {
+		return 0
+	}
+	if !m.diag.anyBoundTo(st.Ino) {
+		return unix.ECONNREFUSED // left over from a program that is gone
+	}
+	return unix.EACCES
+}
+
+// allows says whether a socket outside is among the allowed ones, or below an
+// allowed directory.
+func (m *Mediation) allows(fd int, id policy.FileID) bool {
+	var path string
+	for i := range m.Unix {
+		p := &m.Unix[i]
+		if !p.Mode.IsDir() {
+			if p.ID == id {
+				return true
+			}
+			continue
+		}
+		if path == "" {
+			path = pathOf(fd)
+		}
+		if p.Path == "/" || strings.HasPrefix(path, p.Path+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// pathOf is the path of an open file as the kernel knows it.
+func pathOf(fd int) string {
+	buf := make([]byte, unix.PathMax)
+	n, err := unix.Readlink("/proc/self/fd/"+strconv.Itoa(fd), buf)
+	if err != nil {
+		return ""
+	}
+	return string(buf[:n])
+}
+
+// judgeAbstract looks the name up among those of the session. Between this and
+// the connection a program outside would have to take over the very name.
+func (m *mediator) judgeAbstract(w *waiter, name string) unix.Errno {
+	known, listens := m.own.named(&m.diag, abstractName{netns(w.sock.fd), name})
+	switch {
+	case listens:
+		return 0
+	case known:
+		return unix.ECONNREFUSED
+	}
+	return unix.EPERM
+}
+
+// try connects without waiting, as the thread that it runs on.
+func (w *waiter) try() answer {
+	flags, err := unix.FcntlInt(uintptr(w.sock.fd), unix.F_GETFL, 0)
+	if err != nil {
+		return refused(asErrno(err))
+	}
+	w.blocking = flags&unix.O_NONBLOCK == 0
+	if w.blocking {
+		// The flag belongs to the socket, which is the command's. It has it
+		// for as long as the call takes, in which no data can be on its way.
+		unix.FcntlInt(uintptr(w.sock.fd), unix.F_SETFL, flags|unix.O_NONBLOCK)
+		defer unix.FcntlInt(uintptr(w.sock.fd), unix.F_SETFL, flags)
+	}
+	errno := w.call()
+	if w.blocking && errno == unix.EINPROGRESS {
+		errno = w.call() // on the same machine it is there by now
+	}
+	switch {
+	case w.blocking && w.sock.domain == unix.AF_UNIX && errno == unix.EAGAIN, // the queue of the other side is full
+		w.blocking && w.sock.domain != unix.AF_UNIX && (errno == unix.EINPROGRESS || errno == unix.EALREADY):
+		return answer{deferred: true}
+	}
+	return answer{errno: errno}
+}
+
+// call is one connect(2). A path is replaced by the inode that it led to.
+func (w *waiter) call() unix.Errno {
+	addr := w.addr
+	if w.file >= 0 {
+		addr = []byte{unix.AF_UNIX, 0}
+		addr = append(addr, "/proc/self/fd/"...)
+		addr = append(strconv.AppendInt(addr, int64(w.file), 10), 0)
+	}
+	// Raw: it does not wait, and must not change the thread.
+	_, _, errno := unix.RawSyscall(unix.SYS_CONNECT, uintptr(w.sock.fd), uintptr(unsafe.Pointer(unsafe.SliceData(addr))), uintptr(len(addr)))
+	return errno
+}
+
+func asErrno(err error) unix.Errno {
+	if errno, ok := err.(unix.Errno); ok {
+		return errno
+	}
+	return unix.EACCES
+}

@@ -1,0 +1,91 @@
+package enforce
+
+import (
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+)
+
+// handover carries the descriptor of the kernel's queue from the child, which
+// gets it when it installs its filter, to the supervisor: over a pair of
+// sockets, one packet.
+type handover struct {
+	child, parent int
+	packet        *handoverPacket
+}
+
+// handoverPacket is the memory that sendmsg(2) in the child reads: one byte
+// and, as ancillary data (unix(7), SCM_RIGHTS), one descriptor.
+type handoverPacket struct {
+	msg  unix.Msghdr
+	iov  unix.Iovec
+	data byte
+	head unix.Cmsghdr
+	fd   uintptr // the kernel reads the low half, which comes first on both machines
+}
+
+func newHandover() (*handover, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("socketpair for the queue of socket calls: %w", err)
+	}
+	p := &handoverPacket{}
+	p.iov.Base = &p.data
+	p.iov.SetLen(1)
+	p.msg.Iov, p.msg.Iovlen = &p.iov, 1
+	p.msg.Control = (*byte)(unsafe.Pointer(&p.head))
+	p.msg.SetControllen(unix.CmsgSpace(4))
+	p.head.Level, p.head.Type = unix.SOL_SOCKET, unix.SCM_RIGHTS
+	p.head.SetLen(unix.CmsgLen(4))
+	return &handover{child: pair[0], parent: pair[1], packet: p}, nil
+}
+
+// steps install the filter and send the queue's descriptor, which closes on
+// exec in the child. The filter lets sendmsg(2) pass: what is mediated is only
+// what gives a socket a peer.
+func (h *handover) steps(f *Filter) []fork.Step {
+	install := f.step(listenerFlags())
+	install.Out = &h.packet.fd
+	return []fork.Step{install, {
+		Name: "sendmsg(2) of the queue of socket calls", Nr: unix.SYS_SENDMSG,
+		Args: [6]uintptr{uintptr(h.child), uintptr(unsafe.Pointer(&h.packet.msg)), unix.MSG_NOSIGNAL | unix.MSG_DONTWAIT},
+		Keep: h.packet,
+	}}
+}
+
+// listenerFlags are those of seccomp(2). With WAIT_KILLABLE_RECV (Linux 5.19)
+// a signal doesn't make the command's call again while it is being answered.
+// A kernel that knows the flags gets as far as the missing program: EFAULT.
+func listenerFlags() uintptr {
+	flags := uintptr(filterSpecAllow | unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)
+	const wait = unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+	if _, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags|wait, 0); errno == unix.EFAULT {
+		flags |= wait
+	}
+	return flags
+}
+
+// receive takes the descriptor, once the child has executed the command or
+// failed. It is -1 if the child did not get that far.
+func (h *handover) receive() int {
+	unix.Close(h.child)
+	defer unix.Close(h.parent)
+	var data [1]byte
+	control := make([]byte, unix.CmsgSpace(4))
+	_, n, _, _, err := unix.Recvmsg(h.parent, data[:], control, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
+	if err != nil {
+		return -1
+	}
+	msgs, err := unix.ParseSocketControlMessage(control[:n])
+	if err != nil || len(msgs) != 1 {
+		return -1
+	}
+	fds, err := unix.ParseUnixRights(&msgs[0])
+	if err != nil || len(fds) != 1 {
+		return -1
+	}
+	return fds[0]
+}

@@ -1,0 +1,169 @@
+package enforce
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// ownSockets are the listening Unix sockets of the session. A socket that
+// listens keeps its name and the inode of its file for as long as it lives, and
+// no other can be bound to the same inode: so a file is the session's exactly
+// while the socket lives that was noted with it.
+type ownSockets struct {
+	byFile map[policy.FileID]boundSocket
+	byName map[abstractName]boundSocket
+	sweep  int // when there are more than that, the dead are taken out
+}
+
+// abstractName is one in a network namespace.
+type abstractName struct {
+	netns uint64 // the namespace's cookie; 0 where the kernel gives none (before 5.14)
+	name  string // begins with a NUL byte
+}
+
+const firstSweep = 1024
+
+// listen notes a Unix socket that is about to listen, by its address, which
+// can't be changed any more. The call itself is left to the kernel, so that
+// the programs that connect see the right process id: a thread that puts
+// another socket onto the descriptor meanwhile has one that nobody noted.
+// Where no port may be listened on, that would be too much trust.
+func (m *mediator) listen(n *notification, t caller, s socket) answer {
+	switch {
+	case s.domain == unix.AF_UNIX:
+		asCaller(t, func() answer { m.note(t, s); return answer{} })
+	case !m.policy.Listen:
+		return refused(unix.EACCES)
+	}
+	if !m.valid(n.id) {
+		return refused(unix.EINTR)
+	}
+	if m.policy.Net == policy.NetPorts && !m.policy.Listen {
+		if err := unix.Listen(s.fd, int(int32(n.args[1]))); err != nil {
+			return refused(asErrno(err))
+		}
+		return answer{}
+	}
+	return answer{proceed: true}
+}
+
+func (m *mediator) note(t caller, s socket) {
+	var st unix.Stat_t
+	if unix.Fstat(s.fd, &st) != nil {
+		return
+	}
+	b, err := m.diag.find(uint32(st.Ino), anyCookie)
+	if err != nil {
+		return
+	}
+	m.own.clean(&m.diag)
+	switch kind, name := parseAddress(socketName(s.fd)); {
+	case kind == addressPath && b.hasInode:
+		if id, ok := m.fileOf(t, name, &b); ok {
+			m.own.byFile[id] = b
+		}
+	case kind == addressAbstract:
+		m.own.byName[abstractName{netns(s.fd), name}] = b
+	}
+}
+
+// fileOf finds the file that a socket was bound to. The kernel names it by
+// half an inode number and the file system's device; the path may lead
+// elsewhere by now. Where the device is not the one that files show (btrfs,
+// overlayfs), links on the way, which could lead to another file system, don't
+// count.
+func (m *mediator) fileOf(t caller, path string, b *boundSocket) (policy.FileID, bool) {
+	for _, flags := range []uint64{0, unix.RESOLVE_NO_SYMLINKS} {
+		fd, err := t.lookup(path, m.root, flags)
+		if err != nil {
+			return policy.FileID{}, false
+		}
+		var st unix.Stat_t
+		err = unix.Fstat(fd, &st)
+		unix.Close(fd)
+		if err != nil || uint32(st.Ino) != b.file || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+			return policy.FileID{}, false
+		}
+		sameDevice := unix.Major(st.Dev) == b.fileMaj && unix.Minor(st.Dev) == b.fileMin
+		if sameDevice || flags != 0 {
+			return policy.FileID{Dev: st.Dev, Ino: st.Ino}, true
+		}
+	}
+	return policy.FileID{}, false
+}
+
+// boundTo says whether a living socket of the session is bound to a file.
+func (o *ownSockets) boundTo(d *diag, st *unix.Stat_t) bool {
+	id := policy.FileID{Dev: st.Dev, Ino: st.Ino}
+	b, ok := o.byFile[id]
+	if !ok {
+		return false
+	}
+	now, err := d.find(b.ino, b.cookie)
+	if err != nil {
+		delete(o.byFile, id)
+		return false
+	}
+	return now.hasInode && now.file == b.file && now.fileMaj == b.fileMaj && now.fileMin == b.fileMin
+}
+
+// named says whether the session had a socket with a name, and whether it
+// still listens.
+func (o *ownSockets) named(d *diag, n abstractName) (known, listens bool) {
+	b, ok := o.byName[n]
+	if !ok {
+		return false, false
+	}
+	now, err := d.find(b.ino, b.cookie)
+	return true, err == nil && now.listens
+}
+
+// clean takes out the sockets that are gone, when there are many.
+func (o *ownSockets) clean(d *diag) {
+	if o.byFile == nil {
+		o.byFile, o.byName, o.sweep = make(map[policy.FileID]boundSocket), make(map[abstractName]boundSocket), firstSweep
+	}
+	if len(o.byFile)+len(o.byName) < o.sweep {
+		return
+	}
+	gone := func(b boundSocket) bool { _, err := d.find(b.ino, b.cookie); return err != nil }
+	for id, b := range o.byFile {
+		if gone(b) {
+			delete(o.byFile, id)
+		}
+	}
+	for name, b := range o.byName {
+		if gone(b) {
+			delete(o.byName, name)
+		}
+	}
+	o.sweep = max(firstSweep, 2*(len(o.byFile)+len(o.byName)))
+}
+
+// socketName is a socket's own address.
+func socketName(fd int) []byte {
+	buf := make([]byte, maxAddress)
+	n := uint32(len(buf))
+	_, _, errno := unix.RawSyscall(unix.SYS_GETSOCKNAME, uintptr(fd), uintptr(unsafe.Pointer(&buf[0])), uintptr(unsafe.Pointer(&n)))
+	if errno != 0 || n > uint32(len(buf)) {
+		return nil
+	}
+	return buf[:n]
+}
+
+// netns is the cookie of a socket's network namespace.
+func netns(fd int) uint64 {
+	const soNetnsCookie = 71
+	var b [8]byte
+	n := uint32(len(b))
+	_, _, errno := unix.RawSyscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, soNetnsCookie,
+		uintptr(unsafe.Pointer(&b)), uintptr(unsafe.Pointer(&n)), 0)
+	if errno != 0 {
+		return 0
+	}
+	return binary.NativeEndian.Uint64(b[:])
+}

@@ -1,0 +1,37 @@
+package enforce
+
+// capSysPtrace lets the supervisor look into processes that do not want to be
+// looked into (CAP_SYS_PTRACE).
+const capSysPtrace = 19
+
+// mediateRules hand the calls by which a socket gets a peer or becomes one to
+// the supervisor.
+func mediateRules(caps Caps) []rule {
+	rules := []rule{
+		refuse(actNotify, "a Unix socket may only be connected to those of the session and to the allowed ones", "connect"),
+		refuse(actNotify, "a Unix socket that listens is one of the session's from then on", "listen"),
+	}
+	if caps.Capabilities&(1<<capSysPtrace) == 0 {
+		const setDumpable = 4 // PR_SET_DUMPABLE
+		rules = append(rules, rule{
+			calls:   []string{"prctl"},
+			clauses: []clause{{[]test{{arg: 0, is: setDumpable}, {arg: 1}, {arg: 1, high: true}}, pretendSuccess}},
+			when:    "PR_SET_DUMPABLE to 0",
+			why:     "the supervisor could no longer see the process's sockets, and ssh-agent(1) does this",
+		})
+	}
+	return rules
+}
+
+// noDatagrams are the clauses, ahead of those that allow AF_UNIX, which refuse
+// Unix datagram sockets: sendmsg(2) has the receiver's address in memory, where
+// a filter can't look, and mediating it would cost every program that sends by
+// it. The kernel takes SOCK_RAW for SOCK_DGRAM there.
+func noDatagrams() []clause {
+	const datagram, raw = 2, 3
+	var out []clause
+	for _, kind := range []uint32{datagram, raw} {
+		out = append(out, clause{[]test{{arg: 0, is: afUnix}, {arg: 1, mask: sockTypeMask, is: kind}}, refuseESOCKTNOSUPPORT})
+	}
+	return out
+}
