@@ -2,6 +2,8 @@ package policy
 
 import (
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -25,4 +27,45 @@ func TestDocFile(t *testing.T) {
 	if len(p.FS.Rules) != 4 || p.Linux == nil || p.MacOS == nil || p.Limits.MaxOutput != 10<<20 {
 		t.Errorf("read %+v of\n%s", p, file.String())
 	}
+}
+
+// TestPolicyDocs checks docs/policy.md: the files in it are policies, and its
+// lists of variables are those of the code.
+func TestPolicyDocs(t *testing.T) {
+	data, err := os.ReadFile("../docs/policy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc := string(data)
+	blocks := regexp.MustCompile("(?s)```toml\n(.*?)```").FindAllStringSubmatch(doc, -1)
+	if len(blocks) < 2 {
+		t.Fatalf("%d files in the document", len(blocks))
+	}
+	for _, b := range blocks {
+		mustTOML(t, b[1])
+	}
+	code, err := os.ReadFile("envnames.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for mark, function := range map[string]string{"kept": "scrubbedKeeps", "loaders": "steersLoader"} {
+		_, list, _ := strings.Cut(doc, "<!-- "+mark+" -->")
+		list, _, _ = strings.Cut(list, "<!-- end -->")
+		_, body, _ := strings.Cut(string(code), "func "+function)
+		body, _, _ = strings.Cut(body, "return true")
+		documented, known := quoted(list, "`"), quoted(body, `"`)
+		if len(known) < 10 || !slices.Equal(documented, known) {
+			t.Errorf("%s: the document has\n%q\nthe code has\n%q", mark, documented, known)
+		}
+	}
+}
+
+// quoted lists the names between pairs of a quotation mark, sorted.
+func quoted(text, mark string) []string {
+	var names []string
+	for _, m := range regexp.MustCompile(mark+`(\w+)`+mark).FindAllStringSubmatch(text, -1) {
+		names = append(names, m[1])
+	}
+	slices.Sort(names)
+	return names
 }

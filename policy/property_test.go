@@ -48,7 +48,7 @@ func drawPorts(t *rapid.T, label string) []Port {
 
 // drawPolicy draws a policy; deep says that it may have overrides.
 func drawPolicy(t *rapid.T, deep bool) *Policy {
-	p := &Policy{Presets: drawNamed(t, "presets", "rust", "go")}
+	p := &Policy{Presets: drawNamed(t, "presets", "rust", "python:tools")}
 	p.FS.Rules = drawRules(t, "rules", Read, Read|Exec, Read|Write, Read|Write|Exec)
 	for _, n := range drawNamed(t, "deny", "**/.env", ".git/hooks", "/etc/[a-z]?", `\[x`, "~/.ssh") {
 		p.FS.Deny = append(p.FS.Deny, Deny{n.Value, n.Origin})

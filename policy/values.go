@@ -96,7 +96,7 @@ func checkPresetName(s string) error {
 		return fmt.Errorf("bad preset name %q", s)
 	}
 	for _, r := range name {
-		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_' {
+		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != ':' {
 			return fmt.Errorf("bad preset name %q", s)
 		}
 	}
