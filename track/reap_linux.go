@@ -183,7 +183,7 @@ func (f *found) askKeeper(ctx context.Context, k *handle, r *Report) error {
 		}
 		g.close()
 	}
-	ended := k.wait(ctx)
+	ended := f.waitKeeper(ctx, k)
 	f.word = readState(f.state)
 	for _, m := range methods(f.word.state.Method) {
 		r.addMethod(m)
@@ -200,14 +200,38 @@ func (f *found) askKeeper(ctx context.Context, k *handle, r *Report) error {
 	return err
 }
 
-// wait waits until the process has ended or ctx is done.
-func (h *handle) wait(ctx context.Context) bool {
+// waitKeeper waits for the keeper's end, and helps it meanwhile where it needs
+// help.
+func (f *found) waitKeeper(ctx context.Context, k *handle) bool {
+	if f.holder.Tracker == Domain || k.wait(ctx, patience) {
+		return k.wait(ctx, 0)
+	}
+	done := make(chan struct{})
+	ended := false
+	go func() {
+		defer close(done)
+		ended = k.wait(ctx, 0)
+	}()
+	help(ctx, k.id, done)
+	<-done
+	return ended
+}
+
+// wait waits until the process has ended, ctx is done, or atMost is over, if
+// that is not 0.
+func (h *handle) wait(ctx context.Context, atMost time.Duration) bool {
+	const slice = 50 // milliseconds in which to look at ctx
+	end := time.Now().Add(atMost)
 	for {
+		ms := slice
+		if left := time.Until(end).Milliseconds(); atMost > 0 && left < slice {
+			ms = int(max(left, 0))
+		}
 		p := []unix.PollFd{{Fd: int32(h.fd), Events: unix.POLLIN}}
-		if n, _ := unix.Poll(p, 50); n > 0 {
+		if n, _ := unix.Poll(p, ms); n > 0 {
 			return true
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || atMost > 0 && time.Now().After(end) {
 			return false
 		}
 	}

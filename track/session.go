@@ -337,6 +337,7 @@ func (s *Session) drain(ctx context.Context) {
 			}
 		}
 	}()
+	s.help(ctx, done)
 	select {
 	case <-done:
 	case <-ctx.Done():

@@ -222,7 +222,7 @@ func (s *Session) enterGroup(c *fork.Command) error {
 // kill asks for the end of everything.
 func (s *Session) kill() error {
 	if s.choice.Kind == Group {
-		if _, err := walkOnce(s.walkTargets()); err != nil {
+		if _, err := strike(context.Background(), s.walkTargets().pick); err != nil {
 			return err
 		}
 	}
@@ -256,6 +256,13 @@ func (s *Session) settle(ctx context.Context, r *Report) error {
 	ps, err := s.found().procs()
 	r.Survivors = ps
 	return err
+}
+
+// help lends the keeper a hand, where it has no means that beats a fork bomb.
+func (s *Session) help(ctx context.Context, done <-chan struct{}) {
+	if !s.holder.Keeper.IsZero() && s.choice.Kind != Domain {
+		help(ctx, s.holder.Keeper, done)
+	}
 }
 
 // found is the session as a later process would find it.

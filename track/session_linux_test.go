@@ -7,10 +7,6 @@ import (
 	"time"
 )
 
-func helpers() map[string]func(args []string) {
-	return map[string]func([]string){}
-}
-
 func TestSession(t *testing.T) {
 	kinds(t, func(t *testing.T, o Options) {
 		check := canary(t)

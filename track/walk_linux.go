@@ -71,20 +71,51 @@ func (g targets) among(t table, children map[int][]int, m members) []Proc {
 	return out
 }
 
-// walkOnce sends SIGKILL to all that can be found now, and tells how many that
-// were.
-func walkOnce(g targets) (int, error) {
+// pick chooses processes from a snapshot.
+type pick func(t table, children map[int][]int) []Proc
+
+func (g targets) pick(t table, children map[int][]int) []Proc { return g.among(t, children, nil) }
+
+// strike kills all that pick finds. It stops them first, look by look, until
+// nothing that it finds runs any more: a fork bomb that meets its limit is
+// quicker than any killer who gives it room by killing, but what is stopped
+// takes up room and makes no more. It gives the number of processes killed.
+func strike(ctx context.Context, find pick) (int, error) {
+	const looks = 100
+	for clean, n := 0, 0; clean < 2 && n < looks && ctx.Err() == nil; n++ {
+		running, err := signalAll(find, unix.SIGSTOP, Proc.running)
+		if err != nil {
+			return 0, err
+		}
+		if running > 0 {
+			clean = 0
+		} else {
+			clean++
+		}
+	}
+	return signalAll(find, unix.SIGKILL, nil)
+}
+
+// running reports whether a process could still make others.
+func (p Proc) running() bool { return p.State != "T" && p.State != "t" && !p.dead() }
+
+// signalAll signals what find gives and only does not leave out, and tells how
+// many that were.
+func signalAll(find pick, sig unix.Signal, only func(Proc) bool) (int, error) {
 	t, err := readTable()
 	if err != nil {
 		return 0, err
 	}
 	n := 0
-	for _, p := range g.among(t, t.children(), nil) {
+	for _, p := range find(t, t.children()) {
+		if only != nil && !only(p) {
+			continue
+		}
 		h, err := openProc(p.ProcID)
 		if err != nil {
 			continue // gone, or forked on: the next look tells
 		}
-		if err := h.signal(unix.SIGKILL); err == nil {
+		if err := h.signal(sig); err == nil {
 			n++
 		}
 		h.close()
@@ -102,7 +133,7 @@ func settleWalk(ctx context.Context, g targets, r *Report) error {
 		if err != nil {
 			return err
 		}
-		left := g.among(t, t.children(), nil)
+		left := g.pick(t, t.children())
 		if len(left) == 0 {
 			clean++
 		} else {
@@ -112,7 +143,7 @@ func settleWalk(ctx context.Context, g targets, r *Report) error {
 				r.Survivors = left
 				break
 			}
-			n, err := walkOnce(g)
+			n, err := strike(ctx, g.pick)
 			if err != nil {
 				return err
 			}
@@ -123,6 +154,31 @@ func settleWalk(ctx context.Context, g targets, r *Report) error {
 	}
 	r.Unproved = "no keeper and no control group vouch for the session: a process that left its group, its parents and its environment behind can't be told from others"
 	return nil
+}
+
+// patience is how long a keeper is left alone with a session before it gets
+// help.
+const patience = 20 * time.Millisecond
+
+// help does what a keeper that only kills its own children can't do against a
+// session that forks faster: see strike. It goes on until done is closed or ctx
+// is done.
+func help(ctx context.Context, keeper ProcID, done <-chan struct{}) {
+	for wait := patience; ; wait = 2 * time.Millisecond {
+		select {
+		case <-done:
+			return
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		_, _ = strike(ctx, func(t table, children map[int][]int) []Proc {
+			if !t.has(keeper) {
+				return nil
+			}
+			return t.below(keeper.Pid, children)
+		})
+	}
 }
 
 // sleep waits for d or until ctx is done, but a millisecond at least.

@@ -1,0 +1,196 @@
+package track
+
+import (
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestAttacks lets a command try to get away, and ends its session in three
+// ways. Whatever it did: nothing is left, nothing outside is touched, and the
+// proof is given. The pipe that all of the attackers hold open is the oracle.
+func TestAttacks(t *testing.T) {
+	kinds(t, func(t *testing.T, o Options) {
+		check := canary(t)
+		for _, name := range slices.Sorted(maps.Keys(attacks())) {
+			t.Run(name, func(t *testing.T) {
+				for range rounds(t) {
+					for _, end := range []string{"close", "reap", "kill"} {
+						attack(t, o, name, end)
+					}
+				}
+			})
+		}
+		check()
+	})
+}
+
+// attack plays one round.
+func attack(t *testing.T, o Options, name, end string) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	o.Keep = end == "reap"
+	c := helper(t, name)
+	c.Files = []*os.File{c.Files[0], w, c.Files[0]}
+	s := begin(t, o, c)
+	w.Close()
+	if b := make([]byte, 6); readFull(t, r, b) != "ready\n" {
+		t.Fatalf("the attacker said %q", b)
+	}
+	if end == "kill" {
+		_ = s.Kill()
+	}
+	if _, err := s.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	rep, err := s.Close(deadline(t))
+	if err == nil && rep.Kept {
+		rep, err = o.Store.Reap(deadline(t), s.ID())
+	}
+	if err != nil || !rep.Done() {
+		t.Fatalf("%s: %+v, %v", end, rep, err)
+	}
+	_ = r.SetReadDeadline(time.Now().Add(2 * time.Second))
+	if n, err := r.Read(make([]byte, 64)); !errors.Is(err, io.EOF) {
+		t.Fatalf("%s: something of the session still holds the pipe: %d, %v", end, n, err)
+	}
+}
+
+func readFull(t *testing.T, r *os.File, b []byte) string {
+	t.Helper()
+	_ = r.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if _, err := io.ReadFull(r, b); err != nil {
+		t.Fatalf("the attacker did not get ready: %v", err)
+	}
+	return string(b)
+}
+
+// TestAttackersSurviveWithout is the control: without a session the attackers
+// outlive the one that started them.
+func TestAttackersSurviveWithout(t *testing.T) {
+	for _, name := range slices.Sorted(maps.Keys(attacks())) {
+		t.Run(name, func(t *testing.T) {
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			self, _ := os.Executable()
+			c := exec.Command(self)
+			mark := "ZSBX_TEST_CONTROL=" + strconv.Itoa(os.Getpid()) + name
+			c.Env = append(os.Environ(), helperEnv+"="+name, mark)
+			c.Stdout = w
+			c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			w.Close()
+			readFull(t, r, make([]byte, 6))
+			time.Sleep(50 * time.Millisecond) // until the last has left the group
+			_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
+			_ = c.Wait()
+			defer cleanControl(t, r, mark)
+			_ = r.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+			_, err = r.Read(make([]byte, 64))
+			if escaped := !errors.Is(err, io.EOF); !escaped && slices.Contains([]string{
+				"setsid", "doublefork", "triplefork", "many", "hopper", "hoppers", "nodump", "subreaper", "cloneparent", "namespaces", "renamed", "shells"}, name) {
+				t.Errorf("killing its process group was enough: the attack shows nothing")
+			}
+		})
+	}
+}
+
+// cleanControl kills what a control left, by a walk with SIGSTOP first.
+func cleanControl(t *testing.T, r *os.File, mark string) {
+	t.Helper()
+	var ours unix.Stat_t
+	if err := unix.Fstat(int(r.Fd()), &ours); err != nil {
+		t.Fatal(err)
+	}
+	want := "pipe:[" + strconv.FormatUint(ours.Ino, 10) + "]"
+	for clean := 0; clean < 20; clean++ {
+		tab, err := readTable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for pid := range tab {
+			if pid == os.Getpid() {
+				continue
+			}
+			link, _ := os.Readlink(procPath(pid, "fd/1"))
+			env, _ := os.ReadFile(procPath(pid, "environ"))
+			if link == want || strings.Contains(string(env), mark) {
+				_ = unix.Kill(pid, unix.SIGSTOP)
+				_ = unix.Kill(pid, unix.SIGKILL)
+				clean = 0
+			}
+		}
+		if clean == 0 {
+			continue
+		}
+	}
+}
+
+// TestBombs sets off fork bombs, in a PID namespace of their own with a limit.
+func TestBombs(t *testing.T) {
+	for _, k := range []Kind{Domain, Subtree} {
+		for _, bomb := range []string{"bomb", "bombsetsid", "bombhop"} {
+			t.Run(string(k)+"/"+bomb, func(t *testing.T) {
+				if k == Domain {
+					requireDomain(t)
+				}
+				out, err := inNamespace(t, "bombhost", string(k), bomb, strconv.Itoa(rounds(t)))
+				if e := (*exec.ExitError)(nil); errors.As(err, &e) && e.ExitCode() == 77 {
+					t.Skip(out)
+				}
+				if err != nil {
+					t.Fatalf("%v\n%s", err, out)
+				}
+			})
+		}
+	}
+}
+
+// inNamespace runs a helper as the init of a PID namespace: below a user
+// namespace, or, for root, without one. There the helper itself becomes an
+// ordinary user, for limits on processes do not bind root.
+func inNamespace(t *testing.T, name string, args ...string) (string, error) {
+	t.Helper()
+	c := exec.Command("/proc/self/exe", args...)
+	c.Env = append(os.Environ(), helperEnv+"="+name)
+	c.Dir = "/"
+	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	if os.Geteuid() != 0 {
+		c.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		c.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+		c.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+	} else {
+		c.Env = append(c.Env, "BECOME=65534")
+	}
+	var out strings.Builder
+	c.Stdout, c.Stderr, c.WaitDelay = &out, &out, 5*time.Second
+	err := c.Start()
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) {
+		t.Skipf("no PID namespace to be had: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer time.AfterFunc(2*time.Minute, func() { _ = c.Process.Kill() }).Stop()
+	err = c.Wait()
+	return out.String(), err
+}

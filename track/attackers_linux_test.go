@@ -1,0 +1,464 @@
+package track
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+)
+
+// helpers are the programs that the test binary plays inside of a session.
+// Each says "ready" on its standard output when its processes are in place;
+// all of these keep that descriptor open, so that the test can see from
+// outside whether one is alive. What follows a raw fork makes system calls
+// only.
+func helpers() map[string]func(args []string) {
+	h := map[string]func([]string){
+		"supervisor": playSupervisor,
+		"nested":     playNested,
+		"bombhost":   playBombHost,
+		"execsession": func([]string) {
+			playExec()
+		},
+	}
+	for name, act := range attacks() {
+		h[name] = func([]string) {
+			act()
+			say("ready")
+			os.Exit(0)
+		}
+	}
+	for name, act := range bombs() {
+		h[name] = func([]string) {
+			act()
+			os.Exit(0)
+		}
+	}
+	return h
+}
+
+func say(s string) { _, _ = syscall.Write(1, []byte(s+"\n")) }
+
+// attacks leave processes behind and return.
+func attacks() map[string]func() {
+	return map[string]func(){
+		"setsid":     func() { rawChild(func() { raw(unix.SYS_SETSID, 0, 0, 0); rawPause() }) },
+		"doublefork": func() { rawDaemon(2) },
+		"triplefork": func() { rawDaemon(3) },
+		"many":       func() { attackMany() },
+		"hopper":     func() { rawChild(rawHop) },
+		"hoppers":    func() { attackHoppers() },
+		"nodump":     func() { raw(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0); rawDaemon(2) },
+		"subreaper": func() {
+			rawChild(func() { raw(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0); rawDaemon(2); rawPause() })
+		},
+		"pdeathsig":   func() { raw(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, 0, 0); rawDaemon(1) },
+		"cloneparent": func() { attackCloneParent() },
+		"stopped":     func() { rawChild(func() { raw(unix.SYS_KILL, uintptr(unix.Getpid()), uintptr(unix.SIGSTOP), 0) }) },
+		"stoppedself": func() { rawChild(rawStopSelf) },
+		"ignoring":    func() { attackIgnoring() },
+		"ptraced":     func() { rawChild(rawTraced) },
+		"vfork":       func() { rawChild(rawVforkBlocked) },
+		"zombie":      func() { attackZombieLeader() },
+		"namespaces":  func() { attackNamespaces() },
+		"renamed":     func() { attackRenamed() },
+		"shells":      func() { attackShells() },
+	}
+}
+
+// raw makes a system call without a word to Go's scheduler.
+//
+//go:nosplit
+//go:norace
+func raw(nr, a, b, c uintptr) int {
+	r, _, errno := syscall.RawSyscall(nr, a, b, c)
+	if errno != 0 {
+		return -int(errno)
+	}
+	return int(r)
+}
+
+// rawFork forks. The child has one thread and may only make raw calls.
+//
+//go:norace
+func rawFork(flags uintptr) int {
+	r, _, errno := syscall.RawSyscall6(unix.SYS_CLONE, flags|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	if errno != 0 {
+		return -int(errno)
+	}
+	return int(r)
+}
+
+//go:norace
+func rawExit() {
+	for {
+		raw(unix.SYS_EXIT_GROUP, 0, 0, 0)
+	}
+}
+
+//go:norace
+func rawPause() {
+	ts := unix.Timespec{Sec: 1000}
+	for {
+		raw(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0)
+	}
+}
+
+// rawChild forks a child that runs f.
+//
+//go:norace
+func rawChild(f func()) {
+	runtime.LockOSThread()
+	if rawFork(0) == 0 {
+		f()
+		rawExit()
+	}
+}
+
+// rawDaemon forks depth times, each parent but the first gone, each child in a
+// session of its own.
+//
+//go:norace
+func rawDaemon(depth int) {
+	runtime.LockOSThread()
+	if pid := rawFork(0); pid != 0 {
+		raw(unix.SYS_WAIT4, uintptr(pid), 0, unix.WNOHANG)
+		return
+	}
+	for i := 1; i < depth; i++ {
+		raw(unix.SYS_SETSID, 0, 0, 0)
+		if rawFork(0) != 0 {
+			rawExit()
+		}
+	}
+	rawPause()
+}
+
+// rawHop forks and exits for ever: its pid changes all the time.
+//
+//go:norace
+func rawHop() {
+	ts := unix.Timespec{Nsec: 50_000}
+	for {
+		raw(unix.SYS_SETSID, 0, 0, 0)
+		if pid := rawFork(0); pid > 0 {
+			rawExit()
+		}
+		raw(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0)
+	}
+}
+
+//go:norace
+func attackHoppers() {
+	for range 8 {
+		rawChild(rawHop)
+	}
+}
+
+//go:norace
+func attackMany() {
+	for range 40 {
+		rawDaemon(2)
+	}
+}
+
+//go:norace
+func attackCloneParent() {
+	runtime.LockOSThread()
+	if rawFork(unix.CLONE_PARENT) == 0 { // a sibling: the keeper's child
+		raw(unix.SYS_SETSID, 0, 0, 0)
+		rawPause()
+	}
+}
+
+//go:norace
+func rawStopSelf() {
+	for {
+		raw(unix.SYS_KILL, uintptr(raw(unix.SYS_GETPID, 0, 0, 0)), uintptr(unix.SIGSTOP), 0)
+	}
+}
+
+//go:norace
+func attackIgnoring() {
+	mask := ^uint64(0)
+	rawChild(func() {
+		raw6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&mask)), 0, 8)
+		rawPause()
+	})
+}
+
+//go:nosplit
+//go:norace
+func raw6(nr, a, b, c, d uintptr) int {
+	r, _, errno := syscall.RawSyscall6(nr, a, b, c, d, 0, 0)
+	if errno != 0 {
+		return -int(errno)
+	}
+	return int(r)
+}
+
+// rawTraced is a tracer with a traced child that is stopped.
+//
+//go:norace
+func rawTraced() {
+	if rawFork(0) == 0 {
+		raw(unix.SYS_PTRACE, unix.PTRACE_TRACEME, 0, 0)
+		rawStopSelf()
+	}
+	rawPause()
+}
+
+// rawVforkBlocked sleeps in vfork(2) until its child would execute.
+//
+//go:norace
+func rawVforkBlocked() {
+	if rawFork(unix.CLONE_VFORK) == 0 {
+		raw(unix.SYS_SETSID, 0, 0, 0)
+		rawPause()
+	}
+}
+
+// attackZombieLeader leaves a process whose first thread has ended while
+// another one lives.
+func attackZombieLeader() {
+	self, _ := os.Executable()
+	c := exec.Command(self)
+	c.Env = append(os.Environ(), helperEnv+"=zombieleader")
+	c.Stdout = os.Stdout
+	out, _ := c.StderrPipe()
+	if err := c.Start(); err != nil {
+		panic(err)
+	}
+	_, _ = out.Read(make([]byte, 1))
+}
+
+func playZombieLeader() {
+	runtime.LockOSThread()
+	if unix.Gettid() != unix.Getpid() {
+		panic("not the first thread")
+	}
+	go func() {
+		time.Sleep(20 * time.Millisecond)
+		_, _ = os.Stderr.WriteString("x")
+		select {}
+	}()
+	go func() { // keeps the runtime from calling it a deadlock
+		for {
+			time.Sleep(time.Hour)
+		}
+	}()
+	raw(unix.SYS_EXIT, 0, 0, 0)
+}
+
+// attackNamespaces leaves the init of a PID namespace with a child, in a user
+// namespace of its own; plain daemons where there are none to be had.
+func attackNamespaces() {
+	c := exec.Command("sleep", "1000")
+	c.Stdout = os.Stdout
+	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID, Setsid: true}
+	if err := c.Start(); err != nil {
+		rawDaemon(3)
+	}
+}
+
+// attackRenamed hides what can be hidden: name, arguments, environment.
+func attackRenamed() {
+	c := exec.Command("sh", "-c", "exec setsid sleep 1000")
+	c.Env = []string{"PATH=" + os.Getenv("PATH")}
+	c.Args[0] = "zsbx-keeper"
+	c.Stdout = os.Stdout
+	_ = c.Start()
+}
+
+func attackShells() {
+	c := exec.Command("sh", "-c", `sleep 1000 & setsid sleep 1000 & (setsid sh -c 'sleep 1000 & sleep 1000' &); nohup sleep 1000 & exit 0`)
+	c.Stdout = os.Stdout
+	_ = c.Run()
+}
+
+// bombs never end by themselves; they belong into a PID namespace with a limit.
+func bombs() map[string]func() {
+	return map[string]func(){
+		"bomb":         func() { say("ready"); rawChild(rawBomb); rawPause() },
+		"bombsetsid":   func() { say("ready"); rawChild(rawBombSetsid); rawPause() },
+		"bombhop":      func() { attackHoppers(); say("ready"); rawChild(rawBomb); rawPause() },
+		"zombieleader": func() { playZombieLeader() },
+	}
+}
+
+//go:norace
+func rawBomb() {
+	for {
+		rawFork(0)
+	}
+}
+
+//go:norace
+func rawBombSetsid() {
+	for {
+		if rawFork(0) == 0 {
+			raw(unix.SYS_SETSID, 0, 0, 0)
+		}
+	}
+}
+
+// playSupervisor runs a session in a process of its own, for tests that kill
+// supervisors: the store's directory, the tracker, then flags.
+func playSupervisor(args []string) {
+	st, err := OpenStoreAt(args[0])
+	if err != nil {
+		panic(err)
+	}
+	o := Options{Store: st, Tracker: Kind(args[1]), Confined: true, Scoped: true}
+	o.Keep = strings.Contains(args[2], "keep")
+	s, err := Begin(o)
+	if err != nil {
+		panic(err)
+	}
+	c := attackCommand(args[3])
+	if err := s.Start(c); err != nil {
+		panic(err)
+	}
+	fmt.Println(s.ID(), s.holder.Keeper.Pid, s.Pid())
+	if strings.Contains(args[2], "wait") {
+		_, _ = s.Wait()
+	}
+	select {}
+}
+
+// playExec becomes a command in a session: the store's directory is in the
+// environment.
+func playExec() {
+	st, err := OpenStoreAt(os.Getenv("STORE"))
+	if err != nil {
+		panic(err)
+	}
+	s, err := Begin(Options{Store: st, Confined: true, Scoped: true})
+	if err != nil {
+		panic(err)
+	}
+	c := attackCommand("sleepers")
+	panic(s.Exec(c))
+}
+
+// playNested begins a session within a session, and waits.
+func playNested(args []string) {
+	st, err := OpenStoreAt(args[0])
+	if err != nil {
+		panic(err)
+	}
+	s, err := Begin(Options{Store: st, Confined: true, Scoped: true, Name: "inner"})
+	if err != nil {
+		say("error " + err.Error())
+		os.Exit(1)
+	}
+	c := attackCommand("sleepers")
+	if err := s.Start(c); err != nil {
+		say("error " + err.Error())
+		os.Exit(1)
+	}
+	say("inner " + s.ID() + " " + string(s.Tracker().Kind))
+	_, _ = s.Wait()
+	_, _ = s.Close(context.Background())
+	say("inner ended")
+	select {}
+}
+
+// attackCommand is a confined command that plays the named program, for
+// helpers that begin sessions themselves.
+func attackCommand(name string) *fork.Command {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
+	if err != nil {
+		panic(err)
+	}
+	c := &fork.Command{
+		Path: self, Args: []string{name}, Dir: "/", Env: setEnv(os.Environ(), helperEnv, name),
+		Files: []*os.File{null, os.Stdout, null},
+	}
+	if name == "sleepers" {
+		c.Path, c.Args = "/bin/sh", []string{"sh", "-c", "sleep 1000 & setsid sleep 1000 & (setsid sh -c 'sleep 1000 & sleep 1000' &); exec sleep 1000"}
+	}
+	if abi := probeDomain().Landlock; abi >= domainABI {
+		steps, done, err := domainSteps(abi)
+		if err != nil {
+			panic(err)
+		}
+		c.Steps, c.Cleanup = steps, []func(){done}
+	}
+	return c
+}
+
+// playBombHost is the init of a PID namespace with a limit on processes. It
+// runs a bomb in a session, and ends well if nothing of it is left.
+func playBombHost(args []string) {
+	check := func(err error) {
+		if err != nil {
+			fmt.Println("bombhost:", err)
+			os.Exit(1)
+		}
+	}
+	_ = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
+	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
+		fmt.Println("skip: no /proc for the namespace:", err)
+		os.Exit(77)
+	}
+	if uid, err := strconv.Atoi(os.Getenv("BECOME")); err == nil {
+		check(errors.Join(syscall.Setgroups(nil), syscall.Setgid(uid), syscall.Setuid(uid)))
+	}
+	check(unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: 100, Max: 100}))
+	dir, err := os.MkdirTemp("/tmp", "zsbx-bomb-")
+	check(err)
+	defer os.RemoveAll(dir)
+	st, err := OpenStoreAt(dir)
+	check(err)
+	n, err := strconv.Atoi(args[2])
+	check(err)
+	for range n {
+		s, err := Begin(Options{Store: st, Tracker: Kind(args[0]), Confined: true, Scoped: true})
+		check(err)
+		c := attackCommand(args[1])
+		r, w, err := os.Pipe()
+		check(err)
+		c.Files[1] = w
+		check(s.Start(c))
+		w.Close()
+		_, err = r.Read(make([]byte, 6))
+		check(err)
+		time.Sleep(50 * time.Millisecond) // let it reach the limit
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		rep, err := s.Close(ctx)
+		check(err)
+		cancel()
+		if !rep.Done() {
+			check(fmt.Errorf("not done: %d survivors, %v, %s", len(rep.Survivors), rep.Methods, rep.Unproved))
+		}
+		_ = r.SetReadDeadline(time.Now().Add(2 * time.Second))
+		if _, err := r.Read(make([]byte, 64)); !errors.Is(err, io.EOF) {
+			check(fmt.Errorf("something still holds the pipe: %w", err))
+		}
+		r.Close()
+		t, err := readTable()
+		check(err)
+		for pid, p := range t {
+			if pid != os.Getpid() && !p.dead() && p.Name != keeperName { // the last keeper is on its way out
+				check(fmt.Errorf("left: %+v", p))
+			}
+		}
+	}
+}
