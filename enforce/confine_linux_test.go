@@ -63,7 +63,7 @@ func self(t *testing.T) string {
 	return exe
 }
 
-func fileID(t *testing.T, path string) (policy.FileID, fs.FileMode) {
+func fileID(t testing.TB, path string) (policy.FileID, fs.FileMode) {
 	t.Helper()
 	var st unix.Stat_t
 	if err := unix.Lstat(path, &st); err != nil {
@@ -78,7 +78,7 @@ func fileID(t *testing.T, path string) (policy.FileID, fs.FileMode) {
 
 // allow adds a rule; what is not there or a link to what is allowed anyway is
 // left out.
-func (p *place) allow(t *testing.T, access policy.Access, path string) {
+func (p *place) allow(t testing.TB, access policy.Access, path string) {
 	t.Helper()
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {

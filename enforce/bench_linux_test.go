@@ -1,0 +1,73 @@
+package enforce_test
+
+import (
+	"testing"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// benchPolicy allows about what the default policy does.
+func benchPolicy(b *testing.B) *policy.Resolved {
+	b.Helper()
+	p := &place{policy: &policy.Resolved{OS: "linux", Dir: "/", Net: policy.ResolvedNet{Mode: policy.NetOpen}}}
+	for _, dir := range []string{"/etc", "/proc", "/opt", "/var/lib/dpkg", "/var/cache", "/sys/devices/system", "/sys/fs/cgroup",
+		"/usr", "/dev/full", "/dev/ptmx", "/dev/pts", "/dev/random", "/dev/shm", "/dev/tty", "/dev/urandom", "/dev/zero", "/dev/null"} {
+		p.allow(b, policy.Read|policy.Exec, dir)
+	}
+	p.allow(b, policy.Read|policy.Write|policy.Exec, b.TempDir())
+	return p.policy
+}
+
+// BenchmarkConfine is what the calling process does for the restrictions.
+func BenchmarkConfine(b *testing.B) {
+	plan := enforce.NewPlan(benchPolicy(b), enforce.Probe(), nil)
+	for b.Loop() {
+		c := &fork.Command{}
+		if err := plan.Confine(c); err != nil {
+			b.Fatal(err)
+		}
+		for _, f := range c.Cleanup {
+			f()
+		}
+	}
+}
+
+// BenchmarkStart starts a program that does nothing, with all of the
+// restrictions, with one of them, and with none.
+func BenchmarkStart(b *testing.B) {
+	r := benchPolicy(b)
+	all := enforce.Probe()
+	noSeccomp, noLandlock := all, all
+	noSeccomp.Seccomp, noLandlock.Landlock = false, 0
+	for _, bb := range []struct {
+		name string
+		plan *enforce.Plan
+	}{
+		{"bare", nil},
+		{"landlock", enforce.NewPlan(r, noSeccomp, nil)},
+		{"seccomp", enforce.NewPlan(r, noLandlock, nil)},
+		{"all", enforce.NewPlan(r, all, nil)},
+	} {
+		b.Run(bb.name, func(b *testing.B) {
+			for b.Loop() {
+				c := &fork.Command{Path: "/bin/true", Args: []string{"true"}}
+				start := fork.Start
+				if bb.plan != nil {
+					start = bb.plan.Start
+				}
+				p, err := start(c)
+				if err != nil {
+					b.Fatal(err)
+				}
+				for {
+					if ev, err := p.Next(); err != nil || ev.Kind == fork.Exited {
+						break
+					}
+				}
+				p.Close()
+			}
+		})
+	}
+}
