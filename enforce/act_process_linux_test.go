@@ -40,6 +40,7 @@ func processActs() map[string]func(args []string) error {
 		"own":        ownChild,
 		"own-ptrace": ownPtrace,
 		"threads":    threads,
+		"nested":     nested,
 	}
 }
 

@@ -132,13 +132,14 @@ func TestNetworkAttacks(t *testing.T) {
 							args[i] = fmt.Sprint(other)
 						}
 					}
+					control := p.try(t, nil, a.act, args...)
+					os.Remove(p.in + "/sock")
 					got := p.try(t, p.plan(), a.act, args...)
 					want := map[policy.NetMode]unixErrno{policy.NetNone: a.none, policy.NetPorts: a.ports, policy.NetOpen: a.open}[mode]
-					if got != want {
+					if got != want && (want != ok || got != control) {
 						t.Errorf("got %v (%d), want %v", got, got, want)
 					}
-					os.Remove(p.in + "/sock")
-					if control := p.try(t, nil, a.act, args...); control != 0 {
+					if control != 0 {
 						t.Skipf("control: this machine answers %v without zsbx", control)
 					}
 				})

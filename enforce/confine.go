@@ -23,5 +23,11 @@ func (p *Plan) Start(c *fork.Command) (*fork.Process, error) {
 	if err := p.Confine(c); err != nil {
 		return nil, err
 	}
-	return fork.Start(c)
+	proc, err := fork.Start(c)
+	return proc, ExplainStart(err)
 }
+
+// ExplainStart says in words why a command could not be confined, when err is
+// a *fork.StepError about a step of Confine's; any other error, and nil, it
+// returns as it is. The result wraps err.
+func ExplainStart(err error) error { return explainStart(err) }

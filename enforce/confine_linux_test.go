@@ -265,3 +265,59 @@ func startAct(plan *enforce.Plan, p *place, name string, args ...string) (func(*
 		}
 	}, nil
 }
+
+// TestNestedTooDeep: a 17th domain is refused by the kernel, and the command
+// is not started.
+func TestNestedTooDeep(t *testing.T) {
+	needLandlock(t, 1)
+	p := newPlace(t)
+	plan := p.plan()
+	c := &fork.Command{Path: "/bin/true", Args: []string{"true"}}
+	var steps []fork.Step
+	for range 17 {
+		inner := &fork.Command{}
+		if err := plan.Confine(inner); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range inner.Steps {
+			if !strings.HasPrefix(s.Name, "seccomp") && !strings.HasPrefix(s.Name, "cap") {
+				steps = append(steps, s)
+			}
+		}
+		c.Cleanup = append(c.Cleanup, inner.Cleanup...)
+	}
+	c.Steps = steps
+	_, err := fork.Start(c)
+	if !errors.Is(err, unix.E2BIG) {
+		t.Fatalf("got %v, want %v", err, unix.E2BIG)
+	}
+	if s := enforce.ExplainStart(err).Error(); !strings.Contains(s, "16 Landlock domains") {
+		t.Errorf("got %q", s)
+	}
+}
+
+// TestNested: a confined process can confine another, further, and not less.
+// On the outside a plan for an old kernel refuses openat2(2), as old
+// containers do, so that the inner one has to open its paths without it.
+func TestNested(t *testing.T) {
+	needLandlock(t, 1)
+	needSeccomp(t)
+	for _, abi := range []int{2, enforce.Probe().Landlock} {
+		p := newPlace(t)
+		caps := enforce.Probe()
+		caps.Landlock = min(abi, caps.Landlock)
+		plan := enforce.NewPlan(p.policy, caps, nil)
+		for _, tt := range []struct {
+			allow, read string
+			want        syscall.Errno
+		}{
+			{p.in, p.in + "/file", 0},
+			{p.in + "/sub", p.in + "/file", unix.EACCES},
+			{p.out, p.out + "/file", unix.EACCES},
+		} {
+			if got := p.try(t, plan, "nested", tt.allow, tt.read); got != tt.want {
+				t.Errorf("ABI %d: %s with %s allowed: got %v, want %v", abi, tt.read, tt.allow, got, tt.want)
+			}
+		}
+	}
+}

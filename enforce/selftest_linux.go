@@ -61,14 +61,25 @@ func (s *scene) try(caps Caps, t trial) (Proof, error) {
 	if err != nil {
 		return Proof{}, err
 	}
-	what := t.steps[len(t.steps)-1].Name
-	p := Proof{Name: t.name, Promise: t.promise, Means: t.means,
-		Held:   confined < 0 && confined != free,
-		Detail: fmt.Sprintf("%s: %s, without restrictions %s", what, answerText(confined), answerText(free))}
-	if !p.Held {
-		p.Means = ""
+	return proof(t, t.steps[len(t.steps)-1].Name, confined, free), nil
+}
+
+// proof judges the answers that a confined and an unconfined process got.
+func proof(t trial, call string, confined, free int) Proof {
+	p := Proof{Name: t.name, Promise: t.promise,
+		Detail: fmt.Sprintf("%s: %s, without restrictions %s", call, answerText(confined), answerText(free))}
+	switch {
+	case confined < 0 && confined != free:
+		p.Held, p.Means = true, t.means
+	case closed(confined) && t.name == GapKernel:
+		p.Held, p.Means = true, "the kernel's settings, without zsbx too"
 	}
-	return p, nil
+	return p
+}
+
+// closed says whether an answer is that of something that isn't to be had.
+func closed(answer int) bool {
+	return answer == -int(unix.EPERM) || answer == -int(unix.ENOSYS)
 }
 
 // tryExec executes a file outside. It is not a step: a step that succeeds
@@ -84,13 +95,8 @@ func (s *scene) tryExec(caps Caps) Proof {
 		return waitExec(c)
 	}
 	confined, free := start(NewPlan(s.policy, caps, nil)), start(nil)
-	p := Proof{Name: GapFiles, Promise: "executed only where allowed", Means: "Landlock",
-		Held:   confined == -int(unix.EACCES) && confined != free,
-		Detail: fmt.Sprintf("execve(2) prog: %s, without restrictions %s", answerText(confined), answerText(free))}
-	if !p.Held {
-		p.Means = ""
-	}
-	return p
+	return proof(trial{name: GapFiles, promise: "files are executed only where allowed", means: "Landlock"},
+		"execve(2) prog", confined, free)
 }
 
 // waitExec starts a command and waits for its end; the answer is that of

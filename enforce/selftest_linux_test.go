@@ -1,6 +1,7 @@
 package enforce_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce"
@@ -13,12 +14,14 @@ func TestSelfTest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The least Landlock for each; what is not here, or is about more than
+	// the ports themselves, is seccomp's.
 	lacks := map[string]int{enforce.GapFiles: 1, enforce.GapTruncate: 1, enforce.GapTCPPorts: 4,
 		enforce.GapUnixSockets: 9, enforce.GapAbstractSockets: 6, enforce.GapSignals: 6}
 	seen := make(map[string]bool)
 	for _, p := range proofs {
 		seen[p.Name] = true
-		want := caps.Landlock >= lacks[p.Name]
+		want := caps.Landlock >= lacks[p.Name] || strings.HasPrefix(p.Promise, "only the TCP ports that are listed: ")
 		if p.Held != want {
 			t.Errorf("%s: held %v, want %v: %s", p.Name, p.Held, want, p.Detail)
 		}

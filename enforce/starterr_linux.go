@@ -1,0 +1,27 @@
+package enforce
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+)
+
+func explainStart(err error) error {
+	var se *fork.StepError
+	if !errors.As(err, &se) || se.Stage == "exec" {
+		return err
+	}
+	switch {
+	case strings.HasPrefix(se.Name, "landlock_restrict_self") && se.Errno == syscall.E2BIG:
+		return fmt.Errorf("16 Landlock domains are nested here already, more are not possible: %w", err)
+	case strings.HasPrefix(se.Name, "landlock_restrict_self") && se.Errno == syscall.EPERM,
+		strings.HasPrefix(se.Name, "seccomp") && (se.Errno == syscall.EPERM || se.Errno == syscall.EACCES):
+		return fmt.Errorf("another sandbox around this one refuses it: %w", err)
+	case strings.HasPrefix(se.Name, "seccomp") && se.Errno == syscall.ENOMEM:
+		return fmt.Errorf("too many seccomp filters are nested here already: %w", err)
+	}
+	return err
+}
