@@ -2,11 +2,13 @@ package cmd
 
 import (
 	"errors"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/policy"
 )
 
 // runFlags are the flags of run.
@@ -103,7 +105,20 @@ func (o *runFlags) run(a *app, argv []string) error {
 		return err
 	}
 	temp.keep = o.keep
-	return p.wait()
+	err = p.wait()
+	if p.failed() {
+		a.hintClosed(resolved)
+	}
+	return err
+}
+
+// hintClosed tells of a project that begins above the working directory and
+// is closed to the command, after the command has failed: it told of the file
+// in its own words, but not what opens it.
+func (a *app) hintClosed(r *policy.Resolved) {
+	if file := r.ClosedProject(); file != "" {
+		a.say.hint("%s was closed to the command: --ro %s opens it", file, filepath.Dir(file))
+	}
 }
 
 // print is what --dry-run prints.

@@ -77,6 +77,11 @@ func (r *running) wait() error {
 	}
 }
 
+// failed tells whether the command ended by itself and without success.
+func (r *running) failed() bool {
+	return r.exited && !r.timedOut && !r.killed && r.status.Exited() && r.status.ExitStatus() != 0
+}
+
 // newTimer is a channel that never delivers for 0.
 func newTimer(d time.Duration) <-chan time.Time {
 	if d <= 0 {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -54,6 +55,36 @@ func (p *PresetInfo) onPATH(h *Host, search []string) string {
 	return ""
 }
 
+// ClosedProject finds the project file, such as go.mod, that a command is going
+// to miss: the nearest one above the working directory of a preset in use, when
+// the policy does not let the command read it. It is "" when there is none.
+// Only the working directory was allowed then, and the project begins above it.
+func (r *Resolved) ClosedProject() string {
+	tops := r.host.projectDirs()
+	for _, info := range presetTable() {
+		used := slices.ContainsFunc(r.Presets, func(n Named) bool { return n.Value == info.Name })
+		if !used || info.Name == "git" {
+			continue // the git directory comes along by itself
+		}
+		if file := nearest(&r.host, tops, info.Files); file != "" && path.Dir(file) != r.Dir && !r.Allowed(file, Read).Allowed {
+			return file
+		}
+	}
+	return ""
+}
+
+// nearest is the first of the files in the first directory that has one.
+func nearest(h *Host, dirs, files []string) string {
+	for _, dir := range dirs {
+		for _, f := range files {
+			if _, err := h.Lstat(path.Join(dir, f)); err == nil {
+				return path.Join(dir, f)
+			}
+		}
+	}
+	return ""
+}
+
 // applies says by what a preset was detected, or "".
 func (p *PresetInfo) applies(h *Host, program, dir string, tops []string) string {
 	base := path.Base(program)
@@ -69,12 +100,8 @@ func (p *PresetInfo) applies(h *Host, program, dir string, tops []string) string
 			}
 		}
 	}
-	for _, top := range tops {
-		for _, f := range p.Files {
-			if _, err := h.Lstat(path.Join(top, f)); err == nil {
-				return "detected by " + path.Join(top, f)
-			}
-		}
+	if file := nearest(h, tops, p.Files); file != "" {
+		return "detected by " + file
 	}
 	return ""
 }

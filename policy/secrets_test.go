@@ -86,8 +86,8 @@ func TestNoTokenReadable(t *testing.T) {
 				if variable == "GIT_CONFIG_GLOBAL" && strings.HasPrefix(f, ".config") {
 					continue // named by the user as git's settings
 				}
-				if a := r.access(filepath.Join(h.Home, f)); a != 0 {
-					t.Errorf("%s=%s: %s is open: %v", variable, value, f, a)
+				if v := r.Allowed(filepath.Join(h.Home, f), Read); v.Allowed {
+					t.Errorf("%s=%s: %s", variable, value, v.Reason)
 				}
 			}
 			if a := r.access(h.Dir); a&Write != 0 {
