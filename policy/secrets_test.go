@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -35,7 +36,7 @@ func homeWithEverything(t *testing.T, env ...string) (Host, *Policy) {
 			t.Fatal(err)
 		}
 		all = append(all, p, &Policy{Presets: []Named{{Value: info.Name}}})
-		for _, r := range p.FS.Rules {
+		for _, r := range slices.Concat(p.FS.Rules, p.Linux.FS.Rules) {
 			written := h.tildePath(expandDefault(&h, r.Path))
 			if name, ok := strings.CutPrefix(written, h.Home+"/"); ok && filepath.Ext(written) != ".toml" && filepath.Ext(written) != ".sh" {
 				h.mkdirs(t, name)
@@ -144,8 +145,8 @@ func TestCreate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct{ env, want string }{
-		{"NONE=", "~/.cache/go-build ~/go/pkg/mod ~/go/pkg/sumdb"},
-		{"GOCACHE=~/c", "~/c ~/go/pkg/mod ~/go/pkg/sumdb"},
+		{"NONE=", "~/go/pkg/mod ~/go/pkg/sumdb ~/.cache/go-build"},
+		{"GOCACHE=~/c", "~/go/pkg/mod ~/go/pkg/sumdb ~/c"},
 		{"GOPATH=~/.ssh", "~/.cache/go-build"},
 	} {
 		h := diskHost(t)
