@@ -24,6 +24,9 @@ func (o *runFlags) start(a *app, plan *enforce.Plan, file string, argv []string)
 		Path: file, Args: argv, Env: plan.Policy.Env, Dir: plan.Policy.Dir,
 		Keeper: &fork.Keeper{Keep: o.keep},
 	}
+	r.keyboard = ignoreKeyboard()
+	cmd.DefaultSignals = r.keyboard
+	cmd.Meanwhile = func(*fork.Process) { r.signals = r.listen() }
 	if r.limits.MaxOutput > 0 {
 		var err error
 		if r.output, err = newOutputLimit(r.limits.MaxOutput, os.Stdout, os.Stderr); err != nil {

@@ -3,8 +3,21 @@ package cmd
 import (
 	"bytes"
 	"os"
+	"runtime"
 	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 )
+
+// stopSelf stops zsbx and returns once it was continued. The signal goes to
+// this thread (tgkill(2)): sent to the process, another one might take it, and
+// this one would run on for a while.
+func stopSelf() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	unix.Tgkill(os.Getpid(), unix.Gettid(), syscall.SIGSTOP)
+}
 
 // isStopped tells whether the process is stopped by a signal, by the state in
 // /proc/PID/stat (proc_pid_stat(5)).

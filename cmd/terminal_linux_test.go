@@ -16,60 +16,65 @@ import (
 )
 
 // turn is one line of a dialogue: what is typed, and what must be shown then.
+// The next turn comes only after that, so that nothing is typed ahead. "$" at
+// the end stands for the shell's next prompt.
 type turn struct{ keys, shows string }
 
 // dialogues are held in a shell on a pseudo-terminal, once with the command as
-// it is and once with zsbx before it ("@"): both must go the same way.
+// it is and once with zsbx before it ("@"): both must go the same way. Words
+// that are waited for are typed with a quote in them, so that the echo of the
+// typing is no answer.
 var dialogues = []struct {
 	name  string
 	turns []turn
 }{
 	{"interrupt", []turn{
-		{"@ sleep 1000\r", ""}, {"\x03", ""}, {"echo status=$?\r", "status=130"},
+		{"@ sh -c 'echo re''ady; exec sleep 1000'\r", "ready"}, {"\x03", "$"}, {"echo sta''tus=$?\r", "status=130"},
 	}},
 	{"quit", []turn{
-		{"@ sh -c 'ulimit -c 0; exec sleep 1000'\r", ""}, {"\x1c", ""}, {"echo status=$?\r", "status=131"},
+		{"@ sh -c 'ulimit -c 0; echo re''ady; exec sleep 1000'\r", "ready"}, {"\x1c", "$"}, {"echo sta''tus=$?\r", "status=131"},
 	}},
 	{"interrupt that is handled", []turn{
 		{"@ sh -c 'trap \"echo caught; exit 9\" INT; echo re''ady; while :; do sleep 0.05; done'\r", "ready"},
-		{"\x03", "caught"}, {"echo status=$?\r", "status=9"},
+		{"\x03", "caught$"}, {"echo sta''tus=$?\r", "status=9"},
 	}},
 	{"stop and fg", []turn{
-		{"@ sh -c 'echo re''ady; sleep 1000; echo never'\r", "ready"}, {"\x1a", "Stopped"},
-		{"jobs\r", "Stopped"}, {"fg\r", "sleep"}, {"\x03", ""}, {"echo status=$?\r", "status=130"},
+		{"@ sh -c 'echo re''ady; sleep 1000; echo never'\r", "ready"}, {"", ""}, {"\x1a", "Stopped$"},
+		{"jobs\r", "Stopped$"}, {"fg\r", "sleep"}, {"", ""}, {"\x03", "$"}, {"echo sta''tus=$?\r", "status=130"},
 	}},
 	{"stop and bg", []turn{
-		{"@ sh -c 'echo re''ady; sleep 1; echo fin''ished'\r", "ready"}, {"\x1a", "Stopped"},
-		{"bg\r", ""}, {"", "finished"}, {"wait; echo status=$?\r", "status=0"},
+		{"@ sh -c 'echo re''ady; sleep 2; echo fin''ished'\r", "ready"}, {"", ""}, {"\x1a", "Stopped$"},
+		{"bg\r", "finished"}, {"wait; echo sta''tus=$?\r", "status=0"},
 	}},
 	{"background and kill", []turn{
-		{"@ sleep 1000 &\r", ""}, {"kill %1; wait %1; echo status=$?\r", "status=143"},
+		{"@ sh -c 'echo re''ady; exec sleep 1000' &\r", "ready"}, {"kill %1; wait %1; echo sta''tus=$?\r", "status=143"},
 	}},
 	{"exit status", []turn{
-		{"@ sh -c 'exit 7'\r", ""}, {"echo status=$?\r", "status=7"},
-		{"@ sh -c 'kill -9 $$'; echo status=$?\r", "status=137"},
-		{"@ sh -c 'kill -15 $$'; echo status=$?\r", "status=143"},
+		{"@ sh -c 'exit 7'\r", "$"}, {"echo sta''tus=$?\r", "status=7"},
+		{"@ sh -c 'kill -9 $$'; echo sta''tus=$?\r", "status=137"},
+		{"@ sh -c 'kill -15 $$'; echo sta''tus=$?\r", "status=143"},
 	}},
 	{"reading the terminal", []turn{
-		{"@ sh -c 'read x; echo got=$x'\r", ""}, {"hello\r", "got=hello"},
-		{"@ cat\r", ""}, {"abc\r", "abc\r\nabc"}, {"\x04", ""}, {"echo status=$?\r", "status=0"},
+		{"@ sh -c 'echo re''ady; read x; echo got=$x'\r", "ready"}, {"hello\r", "got=hello$"},
+		{"@ sh -c 'echo re''ady; cat'\r", "ready"}, {"abc\r", "abc\r\nabc"}, {"\x04", "$"}, {"echo sta''tus=$?\r", "status=0"},
 	}},
 	{"window size", []turn{
 		{"@ stty size\r", "33 77"},
 	}},
 	{"a shell inside", []turn{
-		{"@ bash --norc -i\r", ""}, {"PS1='in''ner> '\r", "inner> "}, {"sleep 1000\r", ""}, {"\x1a", "Stopped"},
-		{"fg\r", "sleep 1000"}, {"\x03", "inner> "}, {"sleep 1000 & kill %1; wait %1; echo in''side=$?\r", "inside=143"},
-		{"exit 4\r", "exit"}, {"echo status=$?\r", "status=4"},
+		{"@ bash --norc -i\r", "bash"}, {"PS1='in''ner> '\r", "inner> "},
+		{"sh -c 'echo re''ady; exec sleep 1000'\r", "ready"}, {"", ""}, {"\x1a", "Stopped"}, {"", ""},
+		{"fg\r", "sleep 1000"}, {"", ""}, {"\x03", "inner> "}, {"sleep 1000 & kill %1; wait %1; echo in''side=$?\r", "inside=143"},
+		{"exit 4\r", "$"}, {"echo sta''tus=$?\r", "status=4"},
 	}},
 	{"stopping a shell inside", []turn{
-		{"@ bash --norc -i\r", ""}, {"PS1='in''ner> '\r", "inner> "}, {"kill -STOP $$\r", "Stopped"},
-		{"fg\r", ""}, {"\recho in''side=$$\r", "inside="}, {"exit 4\r", "exit"}, {"echo status=$?\r", "status=4"},
+		{"@ bash --norc -i\r", "bash"}, {"PS1='in''ner> '\r", "inner> "}, {"kill -STOP $$\r", "Stopped$"}, {"", ""},
+		{"fg\r", "bash"}, {"", ""}, {"\recho in''side=$$\r", "inside="}, {"exit 4\r", "$"}, {"echo sta''tus=$?\r", "status=4"},
 	}},
 	{"pipes", []turn{
-		{"@ sh -c 'echo a; exit 3' | cat; echo status=$?\r", "status=0"},
-		{"@ yes | head -n 2 | wc -l; echo status=$?\r", "2\r\nstatus=0"},
-		{"@ seq 100000 | tail -n 1\r", "100000"},
+		{"@ sh -c 'echo a; exit 3' | cat; echo sta''tus=$?\r", "status=0"},
+		{"@ yes | head -n 2 | wc -l; echo sta''tus=$?\r", "2\r\nstatus=0"},
+		{"@ seq 100000 | tail -n 1 | tr 1 9\r", "900000"},
 	}},
 }
 
@@ -77,7 +82,7 @@ func TestTerminal(t *testing.T) {
 	zsbx := asZsbx(t)
 	for _, shell := range []string{"bash --norc --noprofile -i", "dash -i"} {
 		for _, d := range dialogues {
-			for name, prefix := range map[string]string{"bare": "", "zsbx": zsbx + " run --rw . --", "tty": zsbx + " run -t --rw . --"} {
+			for name, prefix := range map[string]string{"bare": "", "zsbx": zsbx + " run --rw . -- ", "tty": zsbx + " run -t --rw . -- "} {
 				t.Run(strings.Fields(shell)[0]+"/"+d.name+"/"+name, func(t *testing.T) {
 					if name == "tty" && notOnANewTerminal(d.name) {
 						return
@@ -128,7 +133,7 @@ func (s *screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// after waits until want, or a prompt when want is "", is shown past from.
+// after waits until want is shown past from, and gives the place behind it.
 func (s *screen) after(from int, want string) (int, bool) {
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		s.mu.Lock()
@@ -139,12 +144,6 @@ func (s *screen) after(from int, want string) (int, bool) {
 		}
 	}
 	return 0, false
-}
-
-func (s *screen) len() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.text)
 }
 
 // hold holds one dialogue.
@@ -179,36 +178,33 @@ func hold(t *testing.T, shell, prefix string, turns []turn) {
 			t.Logf("the terminal showed:\n%s", s.text)
 		}
 	}()
-	at, ok := s.after(0, "outer$ ")
+	at, ok := s.after(0, prompt)
 	if !ok {
 		t.Fatal("no prompt")
 	}
 	for _, turn := range turns {
-		keys := strings.ReplaceAll(turn.keys, "@ ", strings.TrimSpace(prefix+" "))
-		if prefix != "" {
-			keys = strings.ReplaceAll(turn.keys, "@", prefix)
-		}
-		echo := s.len()
-		fmt.Fprint(master, keys)
-		if strings.HasSuffix(keys, "\r") {
-			// What is typed is shown too: look behind it.
-			if _, ok := s.after(echo, "\r\n"); !ok {
-				t.Fatalf("%q was not taken", keys)
-			}
+		if turn.keys == "" {
 			time.Sleep(settleTime)
-		}
-		if turn.shows == "" {
-			time.Sleep(5 * settleTime)
 			continue
 		}
-		if at, ok = s.after(at, turn.shows); !ok {
-			t.Fatalf("after %q: %q was not shown", keys, turn.shows)
+		fmt.Fprint(master, strings.ReplaceAll(turn.keys, "@ ", prefix))
+		shows, thenPrompt := strings.CutSuffix(turn.shows, "$")
+		if at, ok = s.after(at, shows); !ok {
+			t.Fatalf("after %q: %q was not shown", turn.keys, shows)
+		}
+		if thenPrompt {
+			if at, ok = s.after(at, prompt); !ok {
+				t.Fatalf("after %q: no prompt", turn.keys)
+			}
 		}
 	}
 }
 
-// settleTime is how long a shell may take to act on what was typed.
-const settleTime = 60 * time.Millisecond
+const prompt = "outer$ "
+
+// settleTime is how long a shell may take to do what it does not tell of: to
+// hand the terminal over.
+const settleTime = 300 * time.Millisecond
 
 // TestTerminalSizeFollows changes the size while the command runs.
 func TestTerminalSizeFollows(t *testing.T) {

@@ -22,13 +22,35 @@ func hasTerminal() bool {
 // inForeground tells whether zsbx is in the foreground process group of its
 // terminal, the one that keyboard signals go to.
 func inForeground() bool {
+	return foreground() == unix.Getpgrp()
+}
+
+// foreground gives the foreground process group of the terminal, 0 without one.
+func foreground() int {
 	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return false
+		return 0
 	}
 	defer unix.Close(fd)
 	pgrp, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
-	return err == nil && pgrp == unix.Getpgrp()
+	if err != nil {
+		return 0
+	}
+	return pgrp
+}
+
+// setForeground makes pgrp the terminal's foreground process group, if zsbx is
+// in the one that is (tcsetpgrp(3)).
+func setForeground(pgrp int) {
+	if pgrp <= 0 || pgrp == unix.Getpgrp() || !inForeground() {
+		return
+	}
+	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	unix.IoctlSetPointerInt(fd, unix.TIOCSPGRP, pgrp)
 }
 
 // isTerminal tells whether f is a terminal.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/signal"
 	"syscall"
 	"time"
 
@@ -22,6 +21,8 @@ type running struct {
 	keep      bool
 	output    *outputLimit // nil without --max-output
 	relay     *relay       // nil without --tty
+	keyboard  []syscall.Signal
+	signals   <-chan os.Signal
 
 	status   syscall.WaitStatus
 	exited   bool
@@ -36,8 +37,7 @@ type next struct {
 }
 
 // wait passes signals on, ends the command when its time is over, and gives
-// its exit status. Goroutines and signal handlers are set up here, after the
-// command was started: they take longer than starting it.
+// its exit status.
 func (r *running) wait() error {
 	defer r.p.Close()
 	defer r.relay.end()
@@ -51,12 +51,6 @@ func (r *running) wait() error {
 			}
 		}
 	}()
-	signals := make(chan os.Signal, 16)
-	for _, s := range forwarded() {
-		if !signal.Ignored(s) {
-			signal.Notify(signals, s)
-		}
-	}
 	timer := newTimer(r.limits.Timeout)
 	for {
 		select {
@@ -65,7 +59,7 @@ func (r *running) wait() error {
 			if done || err != nil {
 				return err
 			}
-		case s := <-signals:
+		case s := <-r.signals:
 			r.forward(s.(syscall.Signal))
 		case <-timer:
 			timer = r.timeOut()
@@ -146,41 +140,18 @@ func (r *running) timeOut() <-chan time.Time {
 	return newTimer(r.killAfter)
 }
 
-// forwarded are the signals that are passed on to the command. Those that stop
-// and continue are not: the terminal sends them to all of its foreground
-// process group, to which the command belongs.
-func forwarded() []os.Signal {
-	return []os.Signal{
-		syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
-		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM,
-	}
-}
-
-// forward passes a signal on. SIGINT and SIGQUIT that come from the keyboard
-// have reached the command already: it must not see them twice.
-func (r *running) forward(s syscall.Signal) {
-	if (s == syscall.SIGINT || s == syscall.SIGQUIT) && inForeground() {
-		return
-	}
-	r.p.Signal(s)
-}
-
 // stop makes zsbx stop as the command did, so that the shell that waits for
 // zsbx sees a stopped job. Without a terminal nobody would wake it.
 func (r *running) stop() {
 	if !isStopped(r.p.Pid) || !hasTerminal() {
 		return
 	}
+	// A shell inside has put itself into a group of its own: it gets the
+	// terminal back when zsbx does.
+	pgrp := foreground()
 	r.relay.restore()
-	syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	stopSelf()
+	setForeground(pgrp)
 	r.relay.raw()
 	r.p.Signal(syscall.SIGCONT)
-}
-
-// dieBy ends zsbx by the signal that ended the command. A shell that runs zsbx
-// in a script goes on after Ctrl-C unless its child died by SIGINT.
-func dieBy(s syscall.Signal) {
-	signal.Reset(s)
-	syscall.Kill(os.Getpid(), s)
-	time.Sleep(time.Second) // the signal may take another thread
 }

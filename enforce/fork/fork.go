@@ -64,14 +64,19 @@ type Command struct {
 	// working directory and descriptors are in place, right before exec.
 	Steps []Step
 
+	// DefaultSignals get their default action in the command
+	// (signal(7)), for signals that the caller ignores while it starts it.
+	DefaultSignals []syscall.Signal
+
 	// OwnMemory gives the command's process memory of its own before the
 	// Steps, for those that need it (unshare(2) with CLONE_NEWUSER). Else
 	// it borrows its parent's until exec, as vfork(2) does, which is faster.
 	OwnMemory bool
 
 	// Meanwhile, when set, runs in the caller between the fork and the
-	// confirmation that the command was executed. Of the Process only
-	// KeeperPid (without a keeper, Pid) is known then.
+	// confirmation that the command was executed. With a Keeper, the command
+	// is not executed before it returned. Of the Process only KeeperPid
+	// (without a keeper, Pid) is known then.
 	Meanwhile func(*Process)
 
 	// Cleanup runs in the caller once Start returns, whatever it returns:

@@ -56,6 +56,7 @@ const (
 	msgSignal               // to the keeper: arg is the signal for the command
 	msgKill                 // to the keeper
 	msgDetach               // to the keeper
+	msgGo                   // to the keeper: the caller is ready for the command to start
 )
 
 // runKeeper starts the command and stays until the session is empty. It never
@@ -75,6 +76,7 @@ func runKeeper(j *image) {
 	if j.domain {
 		proveDomain(j)
 	}
+	awaitGo(j)
 	pid := spawn(j)
 	if pid < 0 {
 		quit(j, stageSetup, setupFork, pid)
@@ -88,6 +90,25 @@ func runKeeper(j *image) {
 		m.hear()
 		m.listenSignals()
 		m.reap()
+	}
+}
+
+// awaitGo waits until the caller is ready. A caller that is gone instead wants
+// no command. Raw.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func awaitGo(j *image) {
+	m := j.mem
+	for {
+		r := call(unix.SYS_RECVFROM, uintptr(j.conn), uintptr(unsafe.Pointer(&m.msg)), unsafe.Sizeof(m.msg), 0, 0, 0)
+		if r > 0 && m.msg.kind == msgGo {
+			return
+		}
+		if r <= 0 && r != -int(unix.EINTR) {
+			call(unix.SYS_EXIT_GROUP, 0, 0, 0, 0, 0, 0)
+		}
 	}
 }
 

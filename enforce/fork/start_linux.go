@@ -44,6 +44,10 @@ func start(c *Command) (*Process, error) {
 	if c.Meanwhile != nil {
 		c.Meanwhile(p)
 	}
+	if j.role == roleKeeper {
+		// Should it fail, the status pipe tells why.
+		p.send(message{kind: msgGo})
+	}
 	if err := p.confirm(status, c); err != nil {
 		return nil, err
 	}
