@@ -40,11 +40,15 @@ func (h *Host) gitRules(allowed func(p string) Access) ([]Rule, []Skip) {
 		return nil, []Skip{{Rule: Rule{Path: r.gitDir, Access: Read, Optional: true, Origin: from}, Reason: err.Error()}}
 	}
 	access := Read | allowed(r.tree)
-	rules := optional(from, access, r.gitDir)
+	dirs := []string{r.common}
 	if !within(r.gitDir, r.common) {
-		rules = append(rules, optional(from, access, r.common)...)
-	} else if r.common != r.gitDir {
-		rules = optional(from, access, r.common)
+		dirs = append(dirs, r.gitDir)
+	}
+	var rules []Rule
+	for _, dir := range dirs {
+		if access&^allowed(dir) != 0 { // not open already
+			rules = append(rules, optional(from, access, dir)...)
+		}
 	}
 	var skipped []Skip
 	if data, err := h.readRegular(path.Join(r.common, "objects/info/alternates")); err == nil {

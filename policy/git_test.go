@@ -63,12 +63,13 @@ func TestGitRules(t *testing.T) {
 	for _, tt := range []struct{ dir, writable, want string }{
 		{"none/x", "", ""},
 		{"main", "", "ro:main/.git"},
-		{"main", "main", "rw:main/.git"},
+		{"main", "main", ""},
 		{"main/sub", "main/sub", "ro:main/.git"},
 		{"wt", "wt", "rw:main/.git"},
 		{"wt/deep", "wt/deep", "ro:main/.git"},
 		{"wt", "", "ro:main/.git"},
 		{"main/lib", "main/lib", "rw:main/.git/modules/lib"},
+		{"main/lib", "main", ""},
 	} {
 		got, skipped := h.rulesFor(t, tt.dir, tt.writable)
 		if got != tt.want || len(skipped) != 0 {
@@ -163,7 +164,7 @@ func TestGitAlternates(t *testing.T) {
 	h.fakeRepo(t, "main/.git")
 	h.write(t, "main/.git/objects/info/alternates", "# a comment\n/elsewhere/.git/objects\n")
 	got, skipped := h.rulesFor(t, "main", "main")
-	if got != "rw:main/.git" || len(skipped) != 1 || skipped[0].Rule.Path != "/elsewhere/.git/objects" {
+	if got != "" || len(skipped) != 1 || skipped[0].Rule.Path != "/elsewhere/.git/objects" {
 		t.Errorf("opened %q, skipped %v", got, skipped)
 	}
 }
