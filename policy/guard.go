@@ -11,15 +11,22 @@ import (
 // followed: variables such as GOCACHE move a preset's rules anywhere, and the
 // promises that presets make hold all the same. A preset's rule is dropped
 // when it would open the home directory, a directory above it or a known
-// place of secrets, or make the working directory writable; it loses its
-// write access when something on PATH could be changed through it. What was
-// written by a user, in flags or in a policy, is none of its business.
+// place of secrets, when it would make the working directory writable, and
+// when it leads through a link that a command could have put there; it loses
+// its write access when something on PATH could be changed through it. The
+// baseline's rules for the home directory are guarded in the same way. What
+// was written by a user, in flags or in a policy, is none of its business.
 func (h *Host) guardPresets(paths []Path) ([]Path, []Skip) {
-	var kept []Path
+	kept := make([]Path, 0, len(paths))
 	var skipped []Skip
 	g := h.newGuard()
+	for i := range paths {
+		if p := &paths[i]; p.Access&Write != 0 && !p.Rule.Origin.builtIn() {
+			g.open = append(g.open, p.Path)
+		}
+	}
 	for _, p := range paths {
-		if !strings.HasPrefix(p.Rule.Origin.Source, "preset ") {
+		if !guarded(&p.Rule) {
 			kept = append(kept, p)
 			continue
 		}
@@ -39,6 +46,12 @@ func (h *Host) guardPresets(paths []Path) ([]Path, []Skip) {
 		kept = append(kept, p)
 	}
 	return kept, skipped
+}
+
+// guarded tells the built-in rules that depend on the home directory and on
+// variables from the baseline's fixed ones.
+func guarded(r *Rule) bool {
+	return r.Origin.builtIn() && (r.Origin.Source != "baseline" || !strings.HasPrefix(r.Path, "/"))
 }
 
 // guardCreate drops the directories that guardPresets would refuse once they
@@ -65,6 +78,7 @@ type guard struct {
 	dir     string
 	secrets []string
 	search  []string
+	open    []string // what users made writable
 }
 
 // refuse says why a preset must not have a path at all, or "".
@@ -77,11 +91,25 @@ func (g *guard) refuse(p Path) string {
 			return "a preset never opens " + s
 		}
 	}
+	for _, link := range p.Links {
+		if g.changeable(link) {
+			return "a preset follows no link that a command can change: " + link
+		}
+	}
 	// The git preset's rules have the access of the working tree itself.
 	if p.Access&Write != 0 && g.dir != "" && within(g.dir, p.Path) && p.Rule.Origin.Source != "preset git" {
 		return "a preset never makes the working directory writable"
 	}
 	return ""
+}
+
+// changeable says whether a command may have put a link there, this one or one
+// before it with the same rules, or whoever wrote the project.
+func (g *guard) changeable(link string) bool {
+	if within(link, g.dir) && !within(g.home, g.dir) {
+		return true
+	}
+	return slices.ContainsFunc(g.open, func(tree string) bool { return within(link, tree) })
 }
 
 // onPATH is a directory on PATH whose programs could be changed by writing to
@@ -132,12 +160,16 @@ func (h *Host) secretPaths() []string {
 		}},
 		{"${XDG_DATA_HOME:-~/.local/share}", []string{"keyrings", "kwalletd"}},
 	} {
-		base := h.tildePath(expandDefault(h, set.base))
-		if real, _, err := h.realPath(base); err == nil {
-			base = real
-		}
-		for _, n := range set.names {
-			all = append(all, path.Join(base, n))
+		// The default stays a place of secrets when a variable moves it.
+		home := Host{Home: h.Home}
+		bases := []string{h.tildePath(expandDefault(&home, set.base)), h.tildePath(expandDefault(h, set.base))}
+		for _, base := range slices.Compact(bases) {
+			if real, _, err := h.realPath(base); err == nil {
+				base = real
+			}
+			for _, n := range set.names {
+				all = append(all, base+"/"+n)
+			}
 		}
 	}
 	return all

@@ -64,6 +64,60 @@ func TestGuardPresets(t *testing.T) {
 	}
 }
 
+// TestGuardLinks has variables that name links in the project, which whoever
+// wrote the project, or a command before, points at what they like.
+func TestGuardLinks(t *testing.T) {
+	h := diskHost(t)
+	h.mkdirs(t, "project", "other", "Documents", "dotfiles", "venvs/real")
+	h.write(t, "dotfiles/gitconfig", "")
+	h.write(t, ".ssh/id", "")
+	for link, target := range map[string]string{
+		"project/.venv": "Documents", "other/cache": "Documents", "venvs/link": "venvs/real",
+		".gitconfig": "dotfiles/gitconfig", ".bashrc": ".ssh/id",
+	} {
+		if err := os.Symlink(filepath.Join(h.Home, target), filepath.Join(h.Home, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	python, err := Preset("python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		venv, dir, rw, ask string
+		want               bool
+	}{
+		{"project/.venv", "project", "", "Documents", false}, // the project's link
+		{"project/.venv", "project", "project", "Documents", false},
+		{"other/cache", "project", "", "Documents", true},       // nobody can change that one
+		{"other/cache", "project", "other", "Documents", false}, // now somebody can
+		{"venvs/link", "project", "", "venvs/real", true},
+		{"", "project", "", "dotfiles/gitconfig", true},
+		{"", "project", "", ".ssh/id", false}, // the baseline's ~/.bashrc
+		{"", ".", "", "dotfiles/gitconfig", true},
+		{"", ".", ".", ".ssh/id", true}, // asked for: the whole home directory
+	} {
+		h := h
+		h.Env = []string{"VIRTUAL_ENV=" + filepath.Join(h.Home, tt.venv)}
+		h.Dir = filepath.Join(h.Home, tt.dir)
+		user := &Policy{}
+		if tt.rw != "" {
+			user.FS.Rules = []Rule{{Path: filepath.Join(h.Home, tt.rw), Access: Read | Write, Origin: Origin{Source: "--rw"}}}
+		}
+		layers := []*Policy{Baseline("linux"), user}
+		if tt.venv != "" {
+			layers = append(layers, python)
+		}
+		r, err := Merge(layers...).Resolve(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.access(filepath.Join(h.Home, tt.ask))&Read != 0; got != tt.want {
+			t.Errorf("%+v: readable %v", tt, got)
+		}
+	}
+}
+
 // TestGuardLinkedHome checks that a home directory behind a link is known by
 // its real path.
 func TestGuardLinkedHome(t *testing.T) {

@@ -223,7 +223,7 @@ func (rs *resolver) guard() {
 		rs.r.Create = rs.host.guardCreate(rs.r.Create)
 	}
 	for i := range rs.r.Paths {
-		if strings.HasPrefix(rs.r.Paths[i].Rule.Origin.Source, "preset ") {
+		if guarded(&rs.r.Paths[i].Rule) {
 			var skipped []Skip
 			rs.r.Paths, skipped = rs.host.guardPresets(rs.r.Paths)
 			rs.r.Skipped = append(rs.r.Skipped, skipped...)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 // tokenFiles are files with keys, tokens and passwords that are known to be
@@ -66,9 +68,7 @@ func (r *Resolved) access(p string) Access {
 // that has everything, with the variables unset and with hostile values.
 func TestNoTokenReadable(t *testing.T) {
 	h, p := homeWithEverything(t)
-	for _, variable := range []string{"NONE", "CARGO_HOME", "RUSTUP_HOME", "GOPATH", "GOCACHE", "GOMODCACHE", "GOBIN", "GOROOT", "GOENV", "npm_config_cache",
-		"NPM_CONFIG_PREFIX", "PNPM_HOME", "NVM_DIR", "VOLTA_HOME", "PYENV_ROOT", "PIP_CACHE_DIR", "UV_CACHE_DIR", "GRADLE_USER_HOME", "JAVA_HOME",
-		"GEM_HOME", "BUNDLE_PATH", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "CCACHE_DIR", "VIRTUAL_ENV", "GIT_CONFIG_GLOBAL", "MISE_DATA_DIR"} {
+	for _, variable := range append(relocations(), "NONE") {
 		for _, value := range []string{"", "/", ".", ".ssh", ".config", ".config/gh", ".ssh/../..", ".local", ".local/share"} {
 			if (variable == "NONE") != (value == "") {
 				continue
@@ -96,6 +96,59 @@ func TestNoTokenReadable(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestPresetsProperty sets several variables at once to whatever there is in a
+// home directory, with some of it on PATH.
+func TestPresetsProperty(t *testing.T) {
+	h, p := homeWithEverything(t)
+	places := []string{"/", "/usr", "relative", "$HOME", "$HOME/", "$HOME/..", "$HOME/.ssh", "$HOME/.config", "$HOME/.local/share", "$HOME/.cargo",
+		"$HOME/.cache", "$HOME/.m2", "$HOME/.gradle", "$HOME/project", "$HOME/project/x", "$HOME/.npm", "$HOME/go", "$HOME/bin", "$HOME/.docker/x", "/nonexistent:$HOME"}
+	for i := range places {
+		places[i] = strings.ReplaceAll(places[i], "$HOME", h.Home)
+	}
+	programs := []string{".cargo/bin", ".local/bin", "go/bin", ".pyenv/shims", ".cache/uv", ".local/share/pnpm", "bin"}
+	rapid.Check(t, func(rt *rapid.T) {
+		vars := rapid.MapOfN(rapid.SampledFrom(relocations()), rapid.SampledFrom(places), 1, 5).Draw(rt, "variables")
+		onPATH := rapid.SliceOfDistinct(rapid.SampledFrom(programs), rapid.ID[string]).Draw(rt, "PATH")
+		host := h
+		host.Env = []string{"PATH=/usr/bin"}
+		for _, d := range onPATH {
+			host.Env[0] += ":" + filepath.Join(h.Home, d)
+		}
+		for name, value := range vars {
+			host.Env = append(host.Env, name+"="+value)
+		}
+		r, err := p.Resolve(host)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		for _, f := range tokenFiles() {
+			if _, named := vars["GIT_CONFIG_GLOBAL"]; named {
+				continue // a file that the user names as git's settings
+			}
+			if r.access(filepath.Join(h.Home, f)) != 0 {
+				rt.Errorf("%s", r.Allowed(filepath.Join(h.Home, f), Read).Reason)
+			}
+		}
+		for _, d := range onPATH {
+			if r.access(filepath.Join(h.Home, d, "prog"))&Write != 0 {
+				rt.Errorf("%s is on PATH and writable", d)
+			}
+		}
+		for _, closed := range []string{h.Home, h.Dir} {
+			if r.access(closed)&Write != 0 {
+				rt.Errorf("%s is writable", closed)
+			}
+		}
+	})
+}
+
+// relocations are the variables that move presets' directories.
+func relocations() []string {
+	return []string{"CARGO_HOME", "RUSTUP_HOME", "GOPATH", "GOCACHE", "GOMODCACHE", "GOBIN", "GOROOT", "GOENV", "npm_config_cache",
+		"NPM_CONFIG_PREFIX", "PNPM_HOME", "NVM_DIR", "VOLTA_HOME", "PYENV_ROOT", "PIP_CACHE_DIR", "UV_CACHE_DIR", "GRADLE_USER_HOME", "JAVA_HOME",
+		"GEM_HOME", "BUNDLE_PATH", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "CCACHE_DIR", "VIRTUAL_ENV", "GIT_CONFIG_GLOBAL", "MISE_DATA_DIR"}
 }
 
 // TestNothingOnPATHWritable puts every directory with programs on PATH that
