@@ -28,6 +28,7 @@ func (o *policyFlags) acceptGaps(a *app, gaps []enforce.Gap) error {
 		case slices.Contains(o.allowGaps, g.Name):
 		case g.Kind == enforce.Core || o.strict:
 			core = append(core, g)
+		case g.Kind == enforce.Optional: // listed by check and --dry-run
 		default:
 			hard = append(hard, g)
 		}

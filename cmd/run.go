@@ -88,7 +88,7 @@ func (o *runFlags) run(a *app, argv []string) error {
 	if err != nil {
 		return err
 	}
-	plan := enforce.NewPlan(resolved, enforce.Probe(), &c.host)
+	plan := o.plan(a, c, resolved, enforce.Probe())
 	if o.dryRun {
 		return o.print(a, plan)
 	}
@@ -100,12 +100,19 @@ func (o *runFlags) run(a *app, argv []string) error {
 	if err != nil {
 		return err
 	}
+	before := plan.Snapshot(&c.host)
 	p, err := o.start(a, plan, file, argv)
+	if why := plan.MountsRefused(err); why != "" {
+		if plan, err = o.withoutMounts(a, c, plan, why); err == nil {
+			p, err = o.start(a, plan, file, argv)
+		}
+	}
 	if err != nil {
 		return err
 	}
 	temp.keep = o.keep
 	err = p.wait()
+	a.reportChanges(before)
 	if p.failed() {
 		a.hintClosed(resolved)
 	}

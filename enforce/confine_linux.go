@@ -33,6 +33,10 @@ func (p *Plan) confine(c *fork.Command) error {
 }
 
 func (p *Plan) confineMediated(c *fork.Command) (*Mediator, error) {
+	dir, err := p.checkMounts(c)
+	if err != nil {
+		return nil, err
+	}
 	steps := p.capabilitySteps()
 	cleanup := c.Cleanup
 	if p.Landlock != nil || p.Seccomp != nil {
@@ -68,6 +72,7 @@ func (p *Plan) confineMediated(c *fork.Command) (*Mediator, error) {
 	case p.Seccomp != nil:
 		steps = append(steps, p.Seccomp.step(filterSpecAllow))
 	}
+	p.addMounts(c, dir)
 	c.Steps, c.Cleanup = append(c.Steps, steps...), cleanup
 	return m, nil
 }

@@ -43,6 +43,8 @@ type denials struct {
 	deny    []barred
 	visited int
 	added   int
+	mounts  *mounts // covers what Landlock can't deny; may be nil
+	closed  bool    // a directory that can't be listed counts as a hit
 	gap     func(d policy.DenyPath, why string)
 }
 
@@ -101,8 +103,14 @@ func (d *denials) applyOne(t tree) []tree {
 		return []tree{t}
 	}
 	if t.access&policy.Write != 0 {
+		why := "no mount namespace"
+		if d.mounts != nil {
+			why = d.mounts.mask(d, t, inside)
+		}
 		for _, deny := range inside {
-			d.gap(deny.DenyPath, fmt.Sprintf("Landlock has no denials, and %s is writable, so that its other entries can't be allowed one by one", t.path))
+			if why != "" {
+				d.gap(deny.DenyPath, fmt.Sprintf("Landlock has no denials, and %s is writable, so that its other entries can't be allowed one by one; %s", t.path, why))
+			}
 		}
 		return []tree{t}
 	}
@@ -164,6 +172,9 @@ func (d *denials) hits(root string, deny []barred) ([]hit, error) {
 func (d *denials) glob(dir string, globs []barred) ([]hit, error) {
 	entries, err := d.host.ReadDir(dir)
 	if errors.Is(err, fs.ErrPermission) {
+		if d.closed {
+			return []hit{{dir, true}}, nil // its owner could open it by chmod(2)
+		}
 		return nil, nil // what can't be listed can't be read by the command either
 	}
 	if err != nil {

@@ -19,9 +19,14 @@ type Caps struct {
 	SeccompNotify       bool   // a filter can hand system calls to this process, and this process can take part in them
 	SeccompNotifyReason string // why SeccompNotify is false
 
-	MountNS    bool // a private mount namespace can be had, through UserNS or CAP_SYS_ADMIN; filled in by ProbeNamespaces
-	UserNS     bool // an unprivileged user namespace can be had; filled in by ProbeNamespaces
-	Privileged bool // CAP_SYS_ADMIN is held
+	// MountNS says that a private mount namespace can be had, with
+	// CAP_SYS_ADMIN or through a user namespace. Probe assumes it where
+	// nothing speaks against it: finding out costs a process. The start of a
+	// command proves it (see Plan.MountsRefused), and so does
+	// ProbeNamespaces.
+	MountNS     bool
+	MountReason string // why MountNS is false
+	Privileged  bool   // CAP_SYS_ADMIN is held
 
 	Capabilities uint64 // the permitted set, as bits (capabilities(7)); 0 for an ordinary user
 
@@ -41,6 +46,10 @@ const (
 	Core Kind = "core"
 	// Hardening promises come by default. A missing one is a warning.
 	Hardening Kind = "hardening"
+	// Optional promises could be kept at a price that is paid only when
+	// something else needs it as well, or on request (Options.Strict). They
+	// are listed, without a warning.
+	Optional Kind = "optional"
 )
 
 // Gap is a promise that cannot be kept on this machine.
@@ -67,14 +76,11 @@ type Plan struct {
 	Landlock *Ruleset // nil when Landlock is not used
 	Seccomp  *Filter  // nil when seccomp is not used
 
-	// Seatbelt is what the profile on macOS depends on beside the policy;
-	// nil when Seatbelt is not used. A caller that has a session fills in
-	// Session, and what else it knows, before Confine.
-	Seatbelt *SeatbeltOptions
-
 	// Mediation is what the calling program decides about sockets while
 	// the command runs; nil when the kernel does it alone, or can't.
 	Mediation *Mediation
+
+	Mounts *MountPlan // nil when the command stays in the caller's mount namespace
 
 	// DropCapabilities are the bits of Caps.Capabilities that the command
 	// loses; 0 for an ordinary user.
@@ -82,6 +88,8 @@ type Plan struct {
 
 	Layers []Layer
 	Gaps   []Gap
+
+	watch []watched // what Snapshot looks at
 }
 
 // NewPlan decides what will be enforced for r on a machine that can enforce
@@ -89,12 +97,18 @@ type Plan struct {
 // on Linux it lists directories, through host. A nil host turns such a denial
 // into a Gap.
 func NewPlan(r *policy.Resolved, caps Caps, host *policy.Host) *Plan {
+	return NewPlanWith(r, caps, host, Options{})
+}
+
+// NewPlanWith is NewPlan with choices of the caller. On Linux it also looks
+// for what is denied or protected inside the writable trees.
+func NewPlanWith(r *policy.Resolved, caps Caps, host *policy.Host, opts Options) *Plan {
 	p := &Plan{Policy: r, Caps: caps}
 	switch caps.OS {
 	case "macos":
 		p.planMacOS()
 	default:
-		p.planLinux(host)
+		p.planLinux(host, opts)
 	}
 	return p
 }

@@ -74,6 +74,9 @@ const (
 	GapFiles           = "files"            // no Landlock at all: file access can't be limited
 	GapTruncate        = "truncate"         // files outside could be emptied
 	GapDeny            = "deny"             // a denial inside an allowed tree
+	GapDenyMissing     = "deny-missing"     // a denial of what does not exist yet in a writable tree
+	GapProtect         = "protect"          // git's hooks and configuration and the like in writable trees
+	GapMetadata        = "metadata"         // chmod, chown, utime, xattr and flags of files outside
 	GapNetwork         = "network"          // the network can't be closed
 	GapTCPPorts        = "tcp-ports"        // TCP can't be limited to ports
 	GapTCPAutobind     = "tcp-autobind"     // listening on a port of the kernel's choice can't be refused
@@ -87,6 +90,6 @@ const (
 
 // GapNames lists the names of all gaps, sorted.
 func GapNames() []string {
-	return []string{GapAbstractSockets, GapDeny, GapFiles, GapKernel, GapNetwork, GapPriorities,
-		GapSignals, GapTCPAutobind, GapTCPPorts, GapTerminal, GapTruncate, GapUnixSockets}
+	return []string{GapAbstractSockets, GapDeny, GapDenyMissing, GapFiles, GapKernel, GapMetadata, GapNetwork, GapPriorities,
+		GapProtect, GapSignals, GapTCPAutobind, GapTCPPorts, GapTerminal, GapTruncate, GapUnixSockets}
 }

@@ -10,9 +10,10 @@ import (
 
 // planLinux fills in the plan for Linux: which means hold which promise, and
 // which promises are left without any.
-func (p *Plan) planLinux(host *policy.Host) {
+func (p *Plan) planLinux(host *policy.Host, opts Options) {
+	m := &mounts{p: p, host: host, opts: opts}
 	if p.Caps.Landlock > 0 {
-		p.Landlock = p.planRuleset(host)
+		p.Landlock = p.planRuleset(host, m)
 	}
 	p.DropCapabilities = p.Caps.Capabilities &^ keptCapabilities(p.signalScope())
 	if p.Caps.Seccomp {
@@ -25,18 +26,21 @@ func (p *Plan) planLinux(host *policy.Host) {
 	p.networkGaps()
 	p.socketGaps()
 	p.processGaps()
+	if p.Landlock != nil {
+		m.finish()
+	}
 	p.linuxLayers()
 }
 
 // planRuleset turns the policy's paths and ports into Landlock rules.
-func (p *Plan) planRuleset(host *policy.Host) *Ruleset {
+func (p *Plan) planRuleset(host *policy.Host, m *mounts) *Ruleset {
 	know := abiOf(p.Caps.Landlock)
 	rs := &Ruleset{
 		ABI:       min(p.Caps.Landlock, maxABI),
 		HandledFS: know.FS,
 		Scoped:    know.Scoped,
 	}
-	rs.Paths = mergeRules(p.pathRules(host, know.FS))
+	rs.Paths = mergeRules(p.pathRules(host, m, know.FS))
 	if p.Policy.Net.Mode != policy.NetOpen {
 		rs.HandledNet = know.Net
 	}
@@ -46,13 +50,14 @@ func (p *Plan) planRuleset(host *policy.Host) *Ruleset {
 	return rs
 }
 
-func (p *Plan) pathRules(host *policy.Host, handled uint64) []PathRule {
+func (p *Plan) pathRules(host *policy.Host, m *mounts, handled uint64) []PathRule {
 	trees := make([]tree, len(p.Policy.Paths))
 	for i, t := range p.Policy.Paths {
 		trees[i] = tree{path: t.Path, access: t.Access, mode: t.Mode, id: t.ID, origin: t.Rule.Origin}
 	}
 	d := newDenials(host, p.Policy.Deny, p.denyGap)
 	out := make([]PathRule, 0, len(trees)+len(p.Policy.Net.Unix))
+	d.mounts = m
 	for _, t := range d.apply(trees) {
 		r := rights(t.access, t.path, t.mode, handled)
 		if t.listOnly {
@@ -264,6 +269,9 @@ func (p *Plan) linuxLayers() {
 	}
 	if p.Mediation != nil {
 		p.Layers = append(p.Layers, p.Mediation.layer())
+	}
+	if p.Mounts != nil {
+		p.Layers = append(p.Layers, p.Mounts.layer())
 	}
 	if p.DropCapabilities != 0 {
 		p.Layers = append(p.Layers, Layer{"capabilities",

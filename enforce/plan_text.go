@@ -32,6 +32,15 @@ func (p *Plan) WriteLandlock(w io.Writer) error {
 			fmt.Fprintf(&b, "answer\t%s\t%s\t%s\t%s\n", d.Answer, strings.Join(d.Calls, " "), d.When, d.Why)
 		}
 	}
+	if mp := p.Mounts; mp != nil {
+		fmt.Fprintf(&b, "mounts\t%s\n", strings.Join(mp.Why, ", "))
+		for _, w := range mp.Writable {
+			fmt.Fprintf(&b, "mount\twritable\t%s\n", quotePath(w))
+		}
+		for _, m := range mp.Mounts {
+			fmt.Fprintf(&b, "mount\t%s\t%s\t%s\n", m.Kind, quotePath(m.Path), m.Origin)
+		}
+	}
 	if p.DropCapabilities != 0 {
 		fmt.Fprintf(&b, "capabilities\tkept\t%s\n", capabilityNames(p.Caps.Capabilities&^p.DropCapabilities))
 	}

@@ -5,5 +5,6 @@ package enforce
 // the start of a command, which fails when the kernel refuses a layer. On
 // systems that are neither Linux nor macOS all is false.
 //
-// Namespaces are not looked at; see ProbeNamespaces.
+// That a mount namespace can be had is assumed where nothing speaks against
+// it; see ProbeNamespaces.
 func Probe() Caps { return probe() }

@@ -22,6 +22,16 @@ func probe() Caps {
 	}
 	c.Capabilities = permitted()
 	c.Privileged = c.Capabilities&(1<<unix.CAP_SYS_ADMIN) != 0
+	switch {
+	case c.Privileged:
+		c.MountNS = true
+	case unix.Geteuid() == 0:
+		// A user namespace would give root's powers over nothing but its
+		// own files, and take those over the files of others away.
+		c.MountReason = "CAP_SYS_ADMIN is missing"
+	default:
+		c.MountNS = true
+	}
 	return c
 }
 

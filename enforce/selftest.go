@@ -19,7 +19,3 @@ type Proof struct {
 // what they are. SelfTest takes some tens of milliseconds. The error says that
 // the tests could not be made; outside of Linux it is errors.ErrUnsupported.
 func SelfTest(caps Caps) ([]Proof, error) { return selfTest(caps) }
-
-// ProbeNamespaces fills in Caps.UserNS and Caps.MountNS, by making such
-// namespaces in a throw-away process.
-func ProbeNamespaces(caps *Caps) { probeNamespaces(caps) }

@@ -114,13 +114,3 @@ func setHostname() fork.Step {
 	keep := append([]byte(name), 0)
 	return call("sethostname(2)", unix.SYS_SETHOSTNAME, keep, uintptr(unsafe.Pointer(&keep[0])), uintptr(len(name)))
 }
-
-// probeNamespaces makes namespaces in throw-away processes.
-func probeNamespaces(caps *Caps) {
-	try := func(flags uintptr) bool {
-		r, err := inChild(nil, []fork.Step{call("unshare(2)", unix.SYS_UNSHARE, nil, flags)})
-		return err == nil && r == 0
-	}
-	caps.UserNS = try(unix.CLONE_NEWUSER)
-	caps.MountNS = try(unix.CLONE_NEWNS) || caps.UserNS && try(unix.CLONE_NEWUSER|unix.CLONE_NEWNS)
-}

@@ -58,6 +58,11 @@ func (w *walker) walk(p string) (place, error) {
 	return w.follow("", p, 0)
 }
 
+// RealPath follows every symbolic link of a clean absolute path, the last
+// name's too, and returns the canonical path with what is there. Where nothing
+// is there, the error is a *fs.PathError for fs.ErrNotExist.
+func (h *Host) RealPath(p string) (string, Stat, error) { return h.realPath(p) }
+
 // realPath follows every symbolic link of a clean absolute path, the last
 // name's too, and returns the canonical path with what is there. Where
 // nothing is there, the error is a *fs.PathError for fs.ErrNotExist.

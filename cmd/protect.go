@@ -1,0 +1,88 @@
+package cmd
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// plan decides what is enforced for a run.
+func (o *runFlags) plan(a *app, c *composed, r *policy.Resolved, caps enforce.Caps) *enforce.Plan {
+	return enforce.NewPlanWith(r, caps, &c.host, enforce.Options{
+		NoProtect: slices.Contains(o.allowGaps, enforce.GapProtect),
+		Strict:    o.strict,
+		Protect:   a.ownPaths(c, r),
+		InPlace:   o.exec,
+	})
+}
+
+// withoutMounts plans again after the kernel refused a mount namespace, and
+// decides whether the command may start with the gaps that this leaves.
+func (o *runFlags) withoutMounts(a *app, c *composed, old *enforce.Plan, why string) (*enforce.Plan, error) {
+	caps := old.Caps
+	caps.MountNS, caps.MountReason = false, why
+	plan := o.plan(a, c, old.Policy, caps)
+	gaps := slices.DeleteFunc(slices.Clone(plan.Gaps), func(g enforce.Gap) bool { return slices.Contains(old.Gaps, g) })
+	return plan, o.acceptGaps(a, gaps)
+}
+
+// ownPaths are zsbx's own files and directories as far as the policy lets the
+// command write them: the policies in use, the directory of the user's policy,
+// the trust store and the sessions. The directories are made where they are
+// missing: what does not exist can't be protected, and the command would write
+// the next run's policy.
+func (a *app) ownPaths(c *composed, r *policy.Resolved) []string {
+	var out []string
+	for _, f := range c.files {
+		if real, _, err := c.host.RealPath(f); err == nil && mayWrite(r, real) {
+			out = append(out, real)
+		}
+	}
+	for _, dir := range []string{a.configHome(), a.stateHome()} {
+		if dir == "" {
+			continue
+		}
+		dir = filepath.Join(dir, "zsbx")
+		real, _, err := c.host.RealPath(dir)
+		if err != nil && mayWrite(r, dir) && os.MkdirAll(dir, 0o700) == nil {
+			real, _, err = c.host.RealPath(dir)
+		}
+		if err == nil && mayWrite(r, real) {
+			out = append(out, real)
+		}
+	}
+	return out
+}
+
+// mayWrite tells whether a path lies in a writable tree.
+func mayWrite(r *policy.Resolved, p string) bool {
+	return slices.ContainsFunc(r.Paths, func(t policy.Path) bool {
+		return t.Access&policy.Write != 0 && (p == t.Path || t.Path == "/" || strings.HasPrefix(p, t.Path+"/"))
+	})
+}
+
+// reportChanges says in one line what of the protected set, or of what is
+// denied, is not as it was before the command.
+func (a *app) reportChanges(s *enforce.Snapshot) {
+	changes := s.Changes()
+	if len(changes) == 0 {
+		return
+	}
+	const most = 5
+	var names []string
+	for _, c := range changes[:min(len(changes), most)] {
+		what := "changed"
+		if c.New {
+			what = "new"
+		}
+		names = append(names, quoteArg(c.Path)+" ("+what+")")
+	}
+	if more := len(changes) - most; more > 0 {
+		names = append(names, count(more, "more", "more"))
+	}
+	a.say.warn("while the command ran, files appeared or changed that are denied to it, or that programs outside act upon: %s", strings.Join(names, ", "))
+}

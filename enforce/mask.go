@@ -1,0 +1,320 @@
+package enforce
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// MountPlan is the private mount namespace that a command gets when Landlock
+// alone can't hold its policy: what is denied inside a writable tree is
+// covered, what is protected there is read-only, and so is all that the policy
+// does not let the command write, which refuses what Landlock does not look
+// at: chmod(2), chown(2), utimensat(2), setxattr(2) and file flags.
+//
+// It is data. The system calls are made by the keeper, or by the command's own
+// process where there is none, before any Landlock domain: a process in one
+// can't mount.
+type MountPlan struct {
+	// UserNS says that the namespace is had through a user namespace, as an
+	// ordinary user must. Files of other owners then belong to nobody(65534)
+	// as the command sees them.
+	UserNS bool
+
+	Why []string // what needs the namespace, for people
+
+	// Writable are the trees and files that stay writable, none within
+	// another. With a nil list nothing is made read-only.
+	Writable []string
+
+	// Mounts are made in this order: a directory before what lies in it.
+	Mounts []Mount
+}
+
+// Mount covers one path.
+type Mount struct {
+	Path   string
+	Kind   MountKind
+	Dir    bool
+	Origin policy.Origin // who asked; zero for the protected set
+}
+
+// MountKind says what a Mount does.
+type MountKind string
+
+// The kinds of mounts.
+const (
+	// Mask hides a file or directory: it can't be opened, by root neither.
+	// A file becomes a device that no driver may be reached through, a
+	// directory an empty one.
+	Mask MountKind = "mask"
+	// Protect makes a file or a tree read-only.
+	Protect MountKind = "protect"
+	// Pin changes nothing but that the directory can't be renamed or
+	// removed: that would put what is mounted below out of the way.
+	Pin MountKind = "pin"
+)
+
+// The bounds of a namespace. More than that is a Gap.
+const maxMounts = 4000
+
+// Options are choices of the caller that no policy makes.
+type Options struct {
+	// NoProtect leaves the protected set as writable as the policy has it.
+	NoProtect bool
+
+	// Strict has a mount namespace made for hardening alone.
+	Strict bool
+
+	// Protect are more files and directories that the command must not
+	// change, absolute and canonical: the policy's own files, the trust
+	// store, the records of sessions. They need not exist.
+	Protect []string
+
+	// InPlace says that the command replaces the caller (fork.Exec). A
+	// program with threads, as this one, can't enter a user namespace.
+	InPlace bool
+}
+
+// mounts plans the mount namespace. It is filled while the Landlock rules are
+// made, since these decide which denials are left.
+type mounts struct {
+	p      *Plan
+	host   *policy.Host
+	opts   Options
+	masks  []Mount
+	denied []policy.DenyPath // those that stand behind masks
+	later  []policy.DenyPath // those that name what may still be made
+}
+
+// possible says whether a namespace can be had, and if not why.
+func (m *mounts) possible() (bool, string) {
+	switch {
+	case !m.p.Caps.MountNS:
+		why := m.p.Caps.MountReason
+		if why == "" {
+			why = "neither CAP_SYS_ADMIN nor a user namespace can be had"
+		}
+		return false, why
+	case m.opts.InPlace && !m.p.Caps.Privileged:
+		return false, "a program that replaces itself can't enter a user namespace"
+	case m.host == nil || m.host.Lstat == nil || m.host.ReadDir == nil:
+		return false, "nothing to look at files with"
+	}
+	return true, ""
+}
+
+// mask covers what the denials name inside a writable tree. It says why it
+// can't, or "".
+func (m *mounts) mask(d *denials, t tree, inside []barred) string {
+	if ok, why := m.possible(); !ok {
+		return "no mount namespace: " + why
+	}
+	d.closed = true
+	hits, err := d.hits(t.path, inside)
+	d.closed = false
+	if err != nil {
+		return err.Error()
+	}
+	for _, h := range hits {
+		i := max(0, slices.IndexFunc(inside, func(b barred) bool { return b.covers(h.path) }))
+		if err := m.cover(h, inside[i].DenyPath); err != nil {
+			return err.Error()
+		}
+	}
+	for _, b := range inside {
+		if b.Glob || !slices.ContainsFunc(hits, func(h hit) bool { return h.path == b.Pattern }) {
+			m.later = append(m.later, b.DenyPath)
+		}
+		m.denied = append(m.denied, b.DenyPath)
+	}
+	return ""
+}
+
+// cover adds the mask for one hit. A link can't be covered: what it leads to
+// is, if the link was matched by a glob; in a plain path links were followed
+// when it was resolved.
+func (m *mounts) cover(h hit, d policy.DenyPath) error {
+	real, st, err := m.host.RealPath(h.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // a link to nothing
+	}
+	if err != nil {
+		return err
+	}
+	if !m.reachable(real) {
+		return nil
+	}
+	if len(m.masks) >= maxMounts {
+		return fmt.Errorf("it names more than %d files", maxMounts)
+	}
+	m.masks = append(m.masks, Mount{Path: real, Kind: Mask, Dir: st.Mode.IsDir(), Origin: d.Deny.Origin})
+	return nil
+}
+
+// reachable says whether the policy lets the command at a path at all.
+func (m *mounts) reachable(p string) bool {
+	return slices.ContainsFunc(m.p.Policy.Paths, func(t policy.Path) bool { return within(p, t.Path) })
+}
+
+// finish decides whether there is a namespace, and what it holds.
+func (m *mounts) finish() {
+	p := m.p
+	prot := protectedSet(p.Policy, m.host, m.opts)
+	p.watch = prot.watch
+	for _, d := range m.later {
+		p.watch = append(p.watch, watchDenied(d)...)
+	}
+	why := mountReasons(p.Caps.Privileged, m.opts.Strict, len(m.masks), len(prot.mounts))
+	ok, cannot := m.possible()
+	if len(why) == 0 || !ok {
+		m.gaps(prot, why, cannot)
+		return
+	}
+	mp := &MountPlan{UserNS: !p.Caps.Privileged, Why: why, Writable: writableTrees(p.Policy.Paths)}
+	mp.Mounts = joinMounts(append(slices.Clone(m.masks), prot.mounts...))
+	mp.Mounts = append(mp.Mounts, aliases(m.host, mp.Mounts)...)
+	if len(mp.Mounts) > maxMounts {
+		m.gaps(prot, why, fmt.Sprintf("it would take more than %d mounts", maxMounts))
+		return
+	}
+	p.Mounts = mp
+	if mp.Writable == nil {
+		p.addGap(metadataGap(Optional, "/ itself is writable"))
+	}
+	m.missingGaps()
+}
+
+// mountReasons decides when the namespace is worth its price, and says for
+// what. As root it costs little and changes nothing that the command sees. As
+// an ordinary user it needs a user namespace, in which the files of others
+// seem to belong to nobody: some programs refuse to read their configuration
+// then. So it is made only for what nothing else can hold.
+func mountReasons(privileged, strict bool, masks, protected int) []string {
+	var why []string
+	if masks > 0 {
+		why = append(why, "denials inside writable trees")
+	}
+	if protected > 0 {
+		why = append(why, "protected files in writable trees")
+	}
+	if privileged || strict || len(why) > 0 {
+		why = append(why, "metadata of everything else")
+	}
+	return why
+}
+
+// gaps says what is not held without a namespace.
+func (m *mounts) gaps(prot protection, why []string, cannot string) {
+	p := m.p
+	kind := Optional
+	if len(why) > 0 {
+		kind = Hardening
+	}
+	if cannot == "" {
+		cannot = "as an ordinary user a mount namespace is made only for what needs one"
+	} else {
+		cannot = "no mount namespace: " + cannot
+	}
+	if len(prot.mounts) > 0 {
+		p.addGap(Gap{Name: GapProtect, Kind: Hardening,
+			Promise: "no change of " + prot.summary(), Why: cannot})
+	}
+	if len(m.masks) > 0 { // too many mounts
+		for _, d := range m.denied {
+			p.denyGap(d, cannot)
+		}
+	}
+	p.addGap(metadataGap(kind, cannot))
+	m.missingGaps()
+}
+
+func metadataGap(kind Kind, why string) Gap {
+	return Gap{Name: GapMetadata, Kind: kind,
+		Promise: "no change of mode, owner, times, attributes and flags of files outside the writable trees", Why: why}
+}
+
+// missingGaps tells of denials that cover what is there now, and not what
+// will be made later.
+func (m *mounts) missingGaps() {
+	for _, d := range m.later {
+		m.p.addGap(Gap{Name: GapDenyMissing, Kind: Hardening,
+			Promise: "nothing new is made that is named " + d.Pattern,
+			Why:     "what does not exist yet in a writable tree can't be covered; it is reported when the command ends",
+			Origin:  d.Deny.Origin})
+	}
+}
+
+// writableTrees are the outermost paths that the policy lets the command
+// write, without devices, sockets and pipes: a read-only mount does not keep
+// these from being written. The result is nil when / is one of them.
+func writableTrees(paths []policy.Path) []string {
+	out := []string{}
+	for _, t := range paths {
+		if t.Access&policy.Write == 0 || !t.Mode.IsDir() && !t.Mode.IsRegular() {
+			continue
+		}
+		if t.Path == "/" {
+			return nil
+		}
+		out = append(out, t.Path)
+	}
+	slices.SortFunc(out, comparePaths)
+	outer := ""
+	return slices.DeleteFunc(out, func(p string) bool {
+		if outer != "" && within(p, outer) {
+			return true
+		}
+		outer = p
+		return false
+	})
+}
+
+// joinMounts sorts mounts so that a directory comes before what lies in it,
+// and leaves out what lies in something masked or is mounted twice. A mask
+// outranks all else.
+func joinMounts(ms []Mount) []Mount {
+	rank := map[MountKind]int{Mask: 0, Protect: 1, Pin: 2}
+	slices.SortStableFunc(ms, func(a, b Mount) int {
+		if c := comparePaths(a.Path, b.Path); c != 0 {
+			return c
+		}
+		return rank[a.Kind] - rank[b.Kind]
+	})
+	var out []Mount
+	hidden := "" // the last directory of which nothing below needs a mount
+	for _, m := range ms {
+		switch {
+		case len(out) > 0 && out[len(out)-1].Path == m.Path:
+			continue
+		case hidden != "" && within(m.Path, hidden):
+			continue
+		}
+		out = append(out, m)
+		if m.Kind == Mask && m.Dir {
+			hidden = m.Path
+		}
+	}
+	return out
+}
+
+// layer describes the namespace for people.
+func (mp *MountPlan) layer() Layer {
+	n := map[MountKind]int{}
+	for _, m := range mp.Mounts {
+		n[m.Kind]++
+	}
+	how := "with CAP_SYS_ADMIN"
+	if mp.UserNS {
+		how = "through a user namespace"
+	}
+	detail := fmt.Sprintf("%s, for %s: %d masked, %d protected", how, strings.Join(mp.Why, ", "), n[Mask], n[Protect])
+	if mp.Writable != nil {
+		detail += fmt.Sprintf("; read-only but for %d paths", len(mp.Writable))
+	}
+	return Layer{"mounts", detail}
+}

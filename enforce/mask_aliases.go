@@ -1,0 +1,92 @@
+package enforce
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// aliases repeats mounts wherever the same file system is mounted a second
+// time: Landlock rules are bound to inodes, and would let the command at the
+// same files by the other path.
+func aliases(host *policy.Host, ms []Mount) []Mount {
+	if len(ms) == 0 || host.ReadFile == nil {
+		return nil
+	}
+	data, err := host.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil
+	}
+	table := parseMountInfo(string(data))
+	var out []Mount
+	for _, m := range ms {
+		if m.Kind == Pin {
+			continue
+		}
+		for _, p := range table.aliases(m.Path) {
+			here, err1 := host.Lstat(m.Path)
+			there, err2 := host.Lstat(p)
+			if err1 == nil && err2 == nil && here.ID == there.ID {
+				m.Path = p
+				out = append(out, m)
+			}
+		}
+	}
+	return out
+}
+
+// mounted is one line of proc_pid_mountinfo(5).
+type mounted struct {
+	dev   string // major:minor
+	root  string // the directory of the file system that is mounted
+	point string // where
+}
+
+type mountTable []mounted
+
+func parseMountInfo(text string) mountTable {
+	var t mountTable
+	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) < 6 {
+			continue
+		}
+		t = append(t, mounted{dev: f[2], root: unescape.Replace(f[3]), point: unescape.Replace(f[4])})
+	}
+	return t
+}
+
+// of is the mount that a path lies on: the deepest one, and of those on the
+// same point the last.
+func (t mountTable) of(p string) int {
+	best := -1
+	for i, m := range t {
+		if within(p, m.point) && (best < 0 || len(m.point) >= len(t[best].point)) {
+			best = i
+		}
+	}
+	return best
+}
+
+// aliases are the other paths of what is at p.
+func (t mountTable) aliases(p string) []string {
+	on := t.of(p)
+	if on < 0 {
+		return nil
+	}
+	inFS := path.Join(t[on].root, strings.TrimPrefix(p, t[on].point))
+	var out []string
+	for i, m := range t {
+		if i == on || m.dev != t[on].dev || !within(inFS, m.root) {
+			continue
+		}
+		q := path.Join(m.point, strings.TrimPrefix(inFS, m.root))
+		if q != p && t.of(q) == i && !slices.Contains(out, q) {
+			out = append(out, q)
+		}
+	}
+	return out
+}

@@ -1,0 +1,240 @@
+package enforce
+
+import (
+	"fmt"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+)
+
+// atCWD is AT_FDCWD as an argument of a system call.
+const atCWD = ^uintptr(99)
+
+// tmpfsEmpty are the options of the file system that hides directories: mode
+// 0, and no room for anything.
+const tmpfsEmpty = "mode=000,size=4k,nr_inodes=1"
+
+// maskAttr makes a mount unusable: a device on it can't be opened, by
+// whomever (MOUNT_ATTR_NODEV), nothing changed, nothing executed.
+const maskAttr = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC
+
+// stepList builds the system calls that make a namespace. Results are used
+// by the distance between steps, so that the list can be copied.
+type stepList struct{ steps []fork.Step }
+
+// call adds a step and returns its place. Of args, numbers and pointers are
+// taken as they are; a result is the place of the step that gave it.
+func (l *stepList) call(name string, nr uintptr, args ...any) result {
+	s := fork.Step{Name: name, Nr: nr}
+	var keep []any
+	for i, a := range args {
+		switch a := a.(type) {
+		case int:
+			s.Args[i] = uintptr(a)
+		case uintptr:
+			s.Args[i] = a
+		case result:
+			s.Back[i] = uint16(len(l.steps) - int(a))
+		case string:
+			b := append([]byte(a), 0)
+			s.Args[i], keep = uintptr(unsafe.Pointer(&b[0])), append(keep, b)
+		case *unix.MountAttr:
+			s.Args[i], keep = uintptr(unsafe.Pointer(a)), append(keep, a)
+		case *unix.OpenHow:
+			s.Args[i], keep = uintptr(unsafe.Pointer(a)), append(keep, a)
+		}
+	}
+	s.Keep = keep
+	l.steps = append(l.steps, s)
+	return result(len(l.steps) - 1)
+}
+
+// result is the place of a step in its list, for use as an argument.
+type result int
+
+// setup is the name of a step that fails where there is no namespace to be
+// had; see Plan.MountsRefused.
+func setup(what string) string { return mountsPrefix + what }
+
+// steps are the system calls that make the namespace and move the calling
+// process into it. They are written for uid and gid.
+func (mp *MountPlan) steps(uid, gid int) []fork.Step {
+	l := &stepList{}
+	mp.enter(l, uid, gid)
+	var clones, targets []result
+	for _, w := range mp.Writable {
+		at := l.open(w)
+		targets = append(targets, at)
+		clones = append(clones, l.clone(at, true))
+	}
+	if mp.Writable != nil {
+		l.call(setup("mount_setattr(2) of /"), unix.SYS_MOUNT_SETATTR, atCWD, "/", unix.AT_RECURSIVE,
+			&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}, int(unsafe.Sizeof(unix.MountAttr{})))
+	}
+	for i := range clones {
+		l.attach(clones[i], targets[i], mp.Writable[i])
+	}
+	firstDir := ""
+	for _, m := range mp.Mounts {
+		if m.Kind == Mask && m.Dir && firstDir == "" {
+			firstDir = m.Path
+			l.hideDir(m.Path)
+			continue
+		}
+		l.mount(m, firstDir)
+	}
+	return l.steps
+}
+
+// enter makes the namespaces. A user namespace is needed by whoever lacks
+// CAP_SYS_ADMIN; in it the user is who they were before (user_namespaces(7)).
+// Its mount namespace gets no say over that of the caller by itself; root's
+// has to be told not to pass its mounts on.
+func (mp *MountPlan) enter(l *stepList, uid, gid int) {
+	if !mp.UserNS {
+		l.call(setup("unshare(2)"), unix.SYS_UNSHARE, unix.CLONE_NEWNS)
+		l.call(setup("mount(2) of / as a slave"), unix.SYS_MOUNT, 0, "/", 0, unix.MS_REC|unix.MS_SLAVE, 0)
+		return
+	}
+	// The files below belong to root while the process is not dumpable
+	// (proc_pid(5)). What becomes of this process sets that anew.
+	l.call(setup("prctl(PR_SET_DUMPABLE)"), unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1)
+	l.call(setup("unshare(2)"), unix.SYS_UNSHARE, unix.CLONE_NEWUSER|unix.CLONE_NEWNS)
+	for _, f := range []struct{ name, text string }{
+		{"/proc/self/setgroups", "deny"},
+		{"/proc/self/uid_map", fmt.Sprintf("%d %d 1", uid, uid)},
+		{"/proc/self/gid_map", fmt.Sprintf("%d %d 1", gid, gid)},
+	} {
+		fd := l.call(setup("opening "+f.name), unix.SYS_OPENAT, atCWD, f.name, unix.O_WRONLY|unix.O_CLOEXEC)
+		l.call(setup("writing "+f.name), unix.SYS_WRITE, fd, f.text, len(f.text))
+		l.close(fd)
+	}
+}
+
+func (l *stepList) close(fd result) { l.call("close(2)", unix.SYS_CLOSE, fd) }
+
+// open refers to a path without following any link in it.
+func (l *stepList) open(path string) result {
+	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
+	return l.call(openingPrefix+path, unix.SYS_OPENAT2, atCWD, path, how, int(unsafe.Sizeof(*how)))
+}
+
+// clone makes a copy of the mount that shows what fd refers to, not attached
+// anywhere yet, with those below it if recursive.
+func (l *stepList) clone(fd result, recursive bool) result {
+	flags := unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_EMPTY_PATH
+	if recursive {
+		flags |= unix.AT_RECURSIVE
+	}
+	return l.call(setup("open_tree(2)"), unix.SYS_OPEN_TREE, fd, "", flags)
+}
+
+// attach puts a copy onto what target refers to, and closes both.
+func (l *stepList) attach(tree, target result, path string) {
+	l.call(setup("move_mount(2) onto "+path), unix.SYS_MOVE_MOUNT, tree, "", target, "",
+		unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+	l.close(tree)
+	l.close(target)
+}
+
+// set changes attributes of a copy.
+func (l *stepList) set(tree result, recursive bool, attr uint64) {
+	flags := unix.AT_EMPTY_PATH
+	if recursive {
+		flags |= unix.AT_RECURSIVE
+	}
+	l.call(setup("mount_setattr(2)"), unix.SYS_MOUNT_SETATTR, tree, "", flags,
+		&unix.MountAttr{Attr_set: attr}, int(unsafe.Sizeof(unix.MountAttr{})))
+}
+
+// hideDir puts the empty file system onto a directory. mount(2) takes no
+// descriptor, so the directory is entered.
+func (l *stepList) hideDir(path string) {
+	fd := l.open(path)
+	l.call(openingPrefix+path, unix.SYS_FCHDIR, fd)
+	l.call(setup("mount(2) of a tmpfs"), unix.SYS_MOUNT, "none", ".", "tmpfs",
+		unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, tmpfsEmpty)
+	l.close(fd)
+}
+
+// mount makes one of the plan's mounts. firstDir is a directory that is
+// hidden already, whose mount is used for the others.
+func (l *stepList) mount(m Mount, firstDir string) {
+	target := l.open(m.Path)
+	switch {
+	case m.Kind == Mask && m.Dir:
+		from := l.open(firstDir)
+		tree := l.clone(from, false)
+		l.close(from)
+		l.attach(tree, target, m.Path)
+	case m.Kind == Mask:
+		from := l.open("/dev/null")
+		tree := l.clone(from, false)
+		l.close(from)
+		l.set(tree, false, maskAttr)
+		l.attach(tree, target, m.Path)
+	case m.Kind == Protect:
+		tree := l.clone(target, true)
+		l.set(tree, true, unix.MOUNT_ATTR_RDONLY)
+		l.attach(tree, target, m.Path)
+	default:
+		l.attach(l.clone(target, true), target, m.Path)
+	}
+}
+
+// checkMounts finds what would lead the command around the mounts, and gives
+// its working directory.
+func (p *Plan) checkMounts(c *fork.Command) (dir string, err error) {
+	if p.Mounts == nil {
+		return c.Dir, nil
+	}
+	if err := refuseDirs(c.Files); err != nil {
+		return "", err
+	}
+	if dir = c.Dir; dir == "" {
+		if dir, err = os.Getwd(); err != nil {
+			return "", fmt.Errorf("the working directory: %w", err)
+		}
+	}
+	return dir, nil
+}
+
+// addMounts puts the namespace in front of all other steps: of the keeper's,
+// or of the command's own where there is none. The working directory is
+// entered afterwards: as it was before, it leads around all mounts.
+func (p *Plan) addMounts(c *fork.Command, dir string) {
+	if p.Mounts == nil {
+		return
+	}
+	c.Dir = dir
+	steps := p.Mounts.steps(os.Geteuid(), os.Getegid())
+	if c.Keeper != nil {
+		k := *c.Keeper
+		k.Steps = append(steps, k.Steps...)
+		c.Keeper = &k
+		return
+	}
+	c.OwnMemory = c.OwnMemory || p.Mounts.UserNS
+	l := &stepList{steps: steps}
+	l.call("chdir to "+dir, unix.SYS_CHDIR, dir)
+	c.Steps = append(l.steps, c.Steps...)
+}
+
+// refuseDirs refuses to pass the command a directory as standard input or
+// output: it would lead around all mounts.
+func refuseDirs(files []*os.File) error {
+	for i := range 3 {
+		fd := i
+		if i < len(files) && files[i] != nil {
+			fd = int(files[i].Fd())
+		}
+		var st unix.Stat_t
+		if unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+			return fmt.Errorf("descriptor %d is a directory, which would lead the command around what is denied and protected", i)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,27 @@
+package enforce
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+)
+
+// The names of the steps that make a mount namespace.
+const (
+	mountsPrefix  = "mount namespace: "
+	openingPrefix = "mount namespace, opening "
+)
+
+// MountsRefused says why a command could not be started, if it was for the
+// kernel or a security module refusing the mount namespace, and "" else. The
+// command did not run then; a plan made with Caps.MountNS false and this as
+// Caps.MountReason does without, and has the gaps to show for it.
+func (p *Plan) MountsRefused(err error) string {
+	var se *fork.StepError
+	if p.Mounts == nil || !errors.As(err, &se) || !strings.HasPrefix(se.Name, mountsPrefix) {
+		return ""
+	}
+	return fmt.Sprintf("%s: %v", strings.TrimPrefix(se.Name, mountsPrefix), se.Errno)
+}

@@ -1,0 +1,223 @@
+package enforce
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// protection is what of the protected set lies in writable trees: files by
+// which a later program, run outside and by another's hand, would do what the
+// command wrote.
+type protection struct {
+	mounts []Mount   // what is there
+	watch  []watched // that, and what is not there and would take effect
+}
+
+// summary names it in a few words.
+func (prot protection) summary() string {
+	var names []string
+	for _, m := range prot.mounts {
+		if m.Kind == Protect {
+			names = append(names, m.Path)
+		}
+	}
+	const most = 3
+	if more := len(names) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// projectFiles are what programs act upon when a directory is entered or
+// opened, or an agent started in it, without being asked to run the project.
+func projectFiles() []string {
+	return []string{
+		".zsbx.toml",
+		".envrc",
+		".mcp.json",
+		".vscode/tasks.json", ".vscode/launch.json", ".vscode/settings.json",
+		".idea/workspace.xml",
+		".zed/tasks.json", ".zed/settings.json", ".zed/debug.json",
+		".devcontainer.json", ".devcontainer/devcontainer.json",
+		".claude/settings.json", ".claude/settings.local.json",
+		".cursor/mcp.json", ".gemini/settings.json", ".codex/config.toml",
+	}
+}
+
+// homeFiles are what a user's next shell, login or git reads and executes.
+func homeFiles() []string {
+	return []string{
+		".profile", ".bash_profile", ".bash_login", ".bashrc", ".bash_logout", ".bash_aliases",
+		".zshenv", ".zprofile", ".zshrc", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login",
+		".config/fish", ".config/git/config", ".gitconfig", ".config/autostart", ".config/systemd/user",
+		".config/environment.d", ".pam_environment", ".xprofile", ".xinitrc", ".xsession", ".xsessionrc",
+		".ssh/authorized_keys", ".ssh/config", ".ssh/rc", ".inputrc", ".tmux.conf", ".vimrc", ".emacs",
+		".config/nvim", ".emacs.d/init.el", ".npmrc", ".pythonrc.py", ".gdbinit", ".forward",
+	}
+}
+
+// The bounds of the search for repositories within writable trees.
+const (
+	nestedDepth   = 2   // directories below the tree
+	nestedEntries = 256 // directory entries looked at, for each tree
+	nestedModules = 256 // submodules and linked worktrees, for each repository
+)
+
+// protector collects the protected set.
+type protector struct {
+	host  *policy.Host
+	trees []string // writable directories, the outermost
+	seen  map[string]bool
+	out   protection
+}
+
+// protectedSet finds what is protected in the writable trees of r.
+func protectedSet(r *policy.Resolved, host *policy.Host, opts Options) protection {
+	if host == nil || host.Lstat == nil || host.ReadDir == nil || host.ReadFile == nil || host.Readlink == nil {
+		return protection{}
+	}
+	c := &protector{host: host, seen: make(map[string]bool), trees: writableTrees(r.Paths)}
+	if c.trees == nil {
+		c.trees = []string{"/"}
+	}
+	if !opts.NoProtect {
+		c.users(r)
+	}
+	for _, p := range opts.Protect {
+		if tree := c.within(p); tree != "" {
+			c.add(p, tree)
+		}
+	}
+	return c.out
+}
+
+// users protects what is the user's, in every writable tree that somebody
+// asked for.
+func (c *protector) users(r *policy.Resolved) {
+	for _, t := range r.Paths {
+		if t.Access&policy.Write == 0 || !t.Mode.IsDir() || t.Path == r.TempDir {
+			continue
+		}
+		switch src := t.Rule.Origin.Source; {
+		case src == "preset git":
+			c.gitDir(t.Path)
+		case !strings.HasPrefix(src, "preset ") && src != "baseline":
+			c.tree(t.Path)
+		}
+	}
+	home := ""
+	if r.Home != "" {
+		if real, _, err := c.host.RealPath(r.Home); err == nil {
+			home = real
+		}
+	}
+	if c.writable(home) {
+		for _, name := range homeFiles() {
+			c.add(path.Join(home, name), home)
+		}
+	}
+}
+
+// within is the writable tree that a path lies in, "" for none.
+func (c *protector) within(p string) string {
+	for _, t := range c.trees {
+		if p != "" && within(p, t) {
+			return t
+		}
+	}
+	return ""
+}
+
+func (c *protector) writable(p string) bool { return c.within(p) != "" }
+
+// tree protects what is in one writable directory.
+func (c *protector) tree(dir string) {
+	for _, name := range projectFiles() {
+		c.add(path.Join(dir, name), "")
+	}
+	if !c.repository(dir) && c.isGitDir(dir) {
+		c.gitDir(dir)
+	}
+	c.nested(dir)
+}
+
+// add protects one file or directory, if it is in a writable tree, and pins
+// the directories between it and pinFrom; with "" none is pinned. What does
+// not exist is watched only.
+func (c *protector) add(p, pinFrom string) bool {
+	if c.seen[p] {
+		return true
+	}
+	c.seen[p] = true
+	st, err := c.host.Lstat(p)
+	if err == nil && st.Mode&fs.ModeSymlink != 0 {
+		return c.addLink(p, pinFrom)
+	}
+	exists := err == nil && (st.Mode.IsRegular() || st.Mode.IsDir())
+	c.out.watch = append(c.out.watch, watched{path: p, mounted: exists})
+	if !exists {
+		return false
+	}
+	c.out.mounts = append(c.out.mounts, Mount{Path: p, Kind: Protect, Dir: st.Mode.IsDir()})
+	if pinFrom != "" {
+		c.pin(path.Dir(p), pinFrom)
+	}
+	return true
+}
+
+// addLink protects what a link leads to. The link itself can be replaced:
+// that is seen when the command ends.
+func (c *protector) addLink(p, pinFrom string) bool {
+	c.out.watch = append(c.out.watch, watched{path: p})
+	real, _, err := c.host.RealPath(p)
+	if err != nil || !c.writable(real) {
+		return err == nil
+	}
+	if !within(real, pinFrom) {
+		pinFrom = ""
+	}
+	return c.add(real, pinFrom)
+}
+
+// pin keeps a directory and those above it from being renamed, up to but not
+// including top.
+func (c *protector) pin(dir, top string) {
+	for ; dir != top && within(dir, top) && !c.seen[dir+"/"]; dir = path.Dir(dir) {
+		c.seen[dir+"/"] = true
+		if !slices.Contains(c.trees, dir) {
+			c.out.mounts = append(c.out.mounts, Mount{Path: dir, Kind: Pin, Dir: true})
+		}
+	}
+}
+
+// nested looks for repositories in the directories near the top of a writable
+// tree.
+func (c *protector) nested(dir string) {
+	level := []string{dir}
+	left := nestedEntries
+	for range nestedDepth {
+		var next []string
+		for _, d := range level {
+			entries, err := c.host.ReadDir(d)
+			if err != nil {
+				continue
+			}
+			for _, e := range entries {
+				if left--; left < 0 {
+					return
+				}
+				if name := e.Name(); e.IsDir() && name != ".git" && name != "node_modules" {
+					sub := path.Join(d, name)
+					c.repository(sub)
+					next = append(next, sub)
+				}
+			}
+		}
+		level = next
+	}
+}

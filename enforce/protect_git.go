@@ -1,0 +1,134 @@
+package enforce
+
+import (
+	"path"
+	"strings"
+)
+
+// Git runs programs that its configuration and its hooks name, whenever it is
+// used in the working tree: by a prompt, by an editor, by the user. These
+// files are protected as gitrepository-layout(5) lays them out.
+
+// repository protects the repository of a working tree, if there is one.
+func (c *protector) repository(tree string) bool {
+	dot := path.Join(tree, ".git")
+	st, err := c.host.Lstat(dot)
+	switch {
+	case err != nil:
+		if c.seen[dot] = true; tree == c.within(tree) {
+			c.out.watch = append(c.out.watch, watched{path: dot})
+		}
+		return false
+	case st.Mode.IsDir():
+		c.gitDir(dot)
+		return true
+	case !st.Mode.IsRegular():
+		c.add(dot, "")
+		return true
+	}
+	// A linked worktree or a submodule: the file names the directory.
+	c.add(dot, "")
+	if dir := c.pointer(dot, "gitdir: "); c.writable(dir) {
+		c.gitDir(dir)
+		if common := c.pointer(path.Join(dir, "commondir"), ""); c.writable(common) {
+			c.gitDir(common)
+		}
+	}
+	return true
+}
+
+// gitDir protects a git directory, the submodules' and the linked worktrees'
+// directories in it included.
+func (c *protector) gitDir(dir string) {
+	if c.seen[dir] {
+		return
+	}
+	c.seen[dir] = true
+	top := path.Dir(dir)
+	if c.within(dir) == dir {
+		top = dir
+	}
+	c.pin(dir, top)
+	c.gitFiles(dir, top)
+	left := nestedModules
+	c.worktrees(path.Join(dir, "worktrees"), top, &left)
+	c.modules(path.Join(dir, "modules"), top, &left)
+}
+
+// gitFiles protects the files of one git directory by which git can be made
+// to run programs. The file commondir would have it read another directory's
+// configuration.
+func (c *protector) gitFiles(dir, top string) {
+	for _, name := range []string{"config", "config.worktree", "hooks", "commondir"} {
+		c.add(path.Join(dir, name), top)
+	}
+}
+
+func (c *protector) worktrees(dir, top string, left *int) {
+	for _, sub := range c.subdirs(dir, left) {
+		c.gitFiles(sub, top)
+	}
+}
+
+// modules protects the git directories of submodules. A submodule's name may
+// have slashes: what is no git directory may hold some.
+func (c *protector) modules(dir, top string, left *int) {
+	for _, sub := range c.subdirs(dir, left) {
+		if !c.isGitDir(sub) {
+			c.modules(sub, top, left)
+			continue
+		}
+		c.gitFiles(sub, top)
+		c.worktrees(path.Join(sub, "worktrees"), top, left)
+		c.modules(path.Join(sub, "modules"), top, left)
+	}
+}
+
+// subdirs lists directories, as long as some are left to be looked at.
+func (c *protector) subdirs(dir string, left *int) []string {
+	entries, err := c.host.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, e := range entries {
+		if *left--; *left < 0 {
+			break
+		}
+		if e.IsDir() {
+			out = append(out, path.Join(dir, e.Name()))
+		}
+	}
+	return out
+}
+
+// isGitDir tells a git directory by its HEAD and objects.
+func (c *protector) isGitDir(dir string) bool {
+	head, err1 := c.host.Lstat(path.Join(dir, "HEAD"))
+	objects, err2 := c.host.Lstat(path.Join(dir, "objects"))
+	return err1 == nil && err2 == nil && !head.Mode.IsDir() && objects.Mode.IsDir()
+}
+
+// pointer reads a file that names a directory, canonical, or "".
+func (c *protector) pointer(file, prefix string) string {
+	st, err := c.host.Lstat(file)
+	if err != nil || !st.Mode.IsRegular() {
+		return ""
+	}
+	data, err := c.host.ReadFile(file)
+	if err != nil {
+		return ""
+	}
+	name, ok := strings.CutPrefix(strings.TrimRight(string(data), "\r\n"), prefix)
+	if !ok || name == "" {
+		return ""
+	}
+	if !path.IsAbs(name) {
+		name = path.Join(path.Dir(file), name)
+	}
+	real, st, err := c.host.RealPath(name)
+	if err != nil || !st.Mode.IsDir() {
+		return ""
+	}
+	return real
+}

@@ -1,0 +1,143 @@
+package enforce
+
+import (
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// watched is a path that is looked at before and after the command.
+type watched struct {
+	path    string
+	mounted bool            // it is read-only for the command; only a replacement can be seen
+	glob    policy.DenyPath // instead of a path: what appears that is named so
+}
+
+// watchDenied watches for what a denial names and does not exist yet.
+func watchDenied(d policy.DenyPath) []watched {
+	if d.Glob {
+		return []watched{{glob: d}}
+	}
+	return []watched{{path: d.Pattern}}
+}
+
+// Change is a file of the protected set, or a denied one, that is not as it
+// was.
+type Change struct {
+	Path string
+	New  bool // it was not there before
+}
+
+// Snapshot is how the protected set was at one time.
+type Snapshot struct {
+	host  *policy.Host
+	trees []string
+	files []fileState
+	globs []policy.DenyPath
+	known map[string]bool // what the globs named already
+}
+
+// fileState is what is remembered of a file; the zero value but for the path
+// is none.
+type fileState struct {
+	path    string
+	deep    bool // look at the entries of a directory as well
+	exists  bool
+	id      policy.FileID
+	changed [2]int64 // status change time, in seconds and nanoseconds
+	size    int64
+	entries []string
+}
+
+// Snapshot remembers the files of the protected set that lie in writable
+// trees, and the denied names that are free. It costs about a microsecond for
+// each of a few dozen paths; a glob among the denials costs a walk through the
+// writable trees. It is for the time right before the command starts.
+func (p *Plan) Snapshot(host *policy.Host) *Snapshot {
+	s := &Snapshot{host: host, trees: writableTrees(p.Policy.Paths)}
+	for _, w := range p.watch {
+		if w.path != "" {
+			s.files = append(s.files, stateOf(host, w.path, !w.mounted || p.Mounts == nil))
+		} else {
+			s.globs = append(s.globs, w.glob)
+		}
+	}
+	if len(s.globs) > 0 {
+		s.known = make(map[string]bool)
+		for _, h := range s.matches() {
+			s.known[h] = true
+		}
+	}
+	return s
+}
+
+// Changes says what is different now, sorted by path.
+func (s *Snapshot) Changes() []Change {
+	var out []Change
+	for _, old := range s.files {
+		now := stateOf(s.host, old.path, old.deep)
+		if now.exists && !now.equal(&old) {
+			out = append(out, Change{Path: old.path, New: !old.exists})
+		}
+	}
+	for _, h := range s.matches() {
+		if !s.known[h] {
+			out = append(out, Change{Path: h, New: true})
+		}
+	}
+	slices.SortFunc(out, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
+	return slices.Compact(out)
+}
+
+// matches are the existing paths that the globs name.
+func (s *Snapshot) matches() []string {
+	if len(s.globs) == 0 {
+		return nil
+	}
+	d := newDenials(s.host, s.globs, func(policy.DenyPath, string) {})
+	var out []string
+	for _, tree := range s.trees {
+		globs := slices.DeleteFunc(slices.Clone(d.deny), func(b barred) bool { return !b.reaches(tree) })
+		if len(globs) == 0 {
+			continue
+		}
+		hits, err := d.glob(tree, globs)
+		if err != nil {
+			continue
+		}
+		for _, h := range hits {
+			out = append(out, h.path)
+		}
+	}
+	return out
+}
+
+// maxWatchedEntries bounds what is looked at of one directory.
+const maxWatchedEntries = 100
+
+// stateOf looks at one path.
+func stateOf(host *policy.Host, p string, deep bool) fileState {
+	s := fileState{path: p, deep: deep}
+	mode, ok := s.look(p)
+	if !ok || !deep || mode&fs.ModeDir == 0 {
+		return s
+	}
+	entries, err := host.ReadDir(p)
+	if err != nil {
+		return s
+	}
+	for _, e := range entries[:min(len(entries), maxWatchedEntries)] {
+		in := fileState{}
+		in.look(path.Join(p, e.Name()))
+		s.entries = append(s.entries, in.key(e.Name()))
+	}
+	return s
+}
+
+func (s *fileState) equal(o *fileState) bool {
+	return s.exists == o.exists && s.id == o.id && s.changed == o.changed && s.size == o.size &&
+		slices.Equal(s.entries, o.entries)
+}
