@@ -23,6 +23,7 @@ func (o *runFlags) start(a *app, plan *enforce.Plan, file string, argv []string)
 	cmd := &fork.Command{
 		Path: file, Args: argv, Env: plan.Policy.Env, Dir: plan.Policy.Dir,
 		Keeper: &fork.Keeper{Keep: o.keep},
+		Steps:  fileLimitSteps(),
 	}
 	r.keyboard = ignoreKeyboard()
 	cmd.DefaultSignals = r.keyboard
