@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/zsbx/zsbx/policy"
 )
@@ -79,6 +80,10 @@ const longestTempParent = 54
 // O_NOFOLLOW. Directories that the command made unreadable (a Go module cache)
 // are made accessible first.
 func removeTempDir(dir string) error {
+	// Most commands leave nothing there.
+	if syscall.Rmdir(filepath.Join(dir, "run")) == nil && syscall.Rmdir(dir) == nil {
+		return nil
+	}
 	err := os.RemoveAll(dir)
 	if !errors.Is(err, fs.ErrPermission) {
 		return err
