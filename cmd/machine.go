@@ -1,35 +1,142 @@
 package cmd
 
 import (
+	"errors"
+	"slices"
 	"strings"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/track"
 )
 
-// machine says what this machine enforces of the policy.
+// machineReport is what check says about this machine.
+type machineReport struct {
+	OS       string      `json:"os"`
+	Arch     string      `json:"arch"`
+	Policies []string    `json:"policies"` // files in use
+	Proofs   []jsonProof `json:"proofs"`
+	Layers   []jsonPair  `json:"layers"`
+	Gaps     []jsonGap   `json:"gaps"`
+	Tracker  jsonTracker `json:"tracker"`
+}
+
+// jsonProof is one promise that was tried.
+type jsonProof struct {
+	Name    string `json:"name"`
+	Promise string `json:"promise"`
+	Held    bool   `json:"held"`
+	Means   string `json:"means"`
+	Detail  string `json:"detail"`
+}
+
+// jsonTracker is what would track a command here.
+type jsonTracker struct {
+	Name      track.Kind `json:"name"`
+	Guarantee string     `json:"guarantee"`
+	Why       string     `json:"why,omitempty"` // nothing stronger does
+}
+
+// machine says what this machine enforces of the policy, each promise tried in
+// throw-away processes. The status is 1 when a promise of the policy can't be
+// kept, and also when one that should be held by what the kernel says of
+// itself was not.
 func (o *checkFlags) machine(a *app, plan *enforce.Plan, files []string) error {
+	proofs, err := enforce.SelfTest(plan.Caps)
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	m := &machineReport{
+		OS: plan.Caps.OS, Arch: plan.Caps.Arch, Policies: append([]string{}, files...), Proofs: []jsonProof{},
+		Layers: []jsonPair{}, Gaps: gapsJSON(plan.Gaps), Tracker: bestTracker(plan),
+	}
+	for _, p := range proofs {
+		m.Proofs = append(m.Proofs, jsonProof(p))
+	}
+	for _, l := range plan.Layers {
+		m.Layers = append(m.Layers, jsonPair{l.Name, l.Detail})
+	}
 	if o.json {
-		if err := a.printJSON(planJSON(plan)); err != nil {
-			return err
-		}
+		err = a.printJSON(m)
 	} else {
-		var b strings.Builder
-		b.WriteString("enforced by\n")
-		layerTable(plan).write(&b)
-		if len(plan.Gaps) > 0 {
-			b.WriteString("\nnot held on this machine\n")
-			gapTable(plan).write(&b)
-		}
-		if err := a.printText(b.String()); err != nil {
-			return err
+		err = a.printText(m.text(plan, o.selfTest))
+	}
+	if err != nil {
+		return err
+	}
+	return o.verdict(a, plan, proofs)
+}
+
+// verdict is the status of check without questions.
+func (o *checkFlags) verdict(a *app, plan *enforce.Plan, proofs []enforce.Proof) error {
+	bad := false
+	for _, p := range proofs {
+		known := slices.ContainsFunc(plan.Gaps, func(g enforce.Gap) bool { return g.Name == p.Name })
+		if !p.Held && !known {
+			bad = true
+			if !o.json {
+				a.say.warn("the kernel says that it holds this, and did not: %s: %s", p.Promise, p.Detail)
+			}
 		}
 	}
 	open := plan.Err(o.allowGaps)
 	if o.strict {
 		open = plan.StrictErr(o.allowGaps)
 	}
-	if open != nil {
+	if bad || open != nil {
 		return status(exitNo)
 	}
 	return nil
+}
+
+// bestTracker is what would track a command under the plan.
+func bestTracker(plan *enforce.Plan) jsonTracker {
+	scoped := plan.Landlock != nil && plan.Landlock.Scoped != 0
+	c, err := track.Choose(track.Probe(), track.Auto, scoped)
+	if err != nil {
+		return jsonTracker{Why: err.Error()}
+	}
+	return jsonTracker{Name: c.Kind, Guarantee: c.Kind.Guarantee(true), Why: c.Why()}
+}
+
+// text is the report for people; detail adds what was tried.
+func (m *machineReport) text(plan *enforce.Plan, detail bool) string {
+	var b strings.Builder
+	if len(m.Proofs) > 0 {
+		b.WriteString("promises, each tried with and without the restrictions\n")
+		t := &table{}
+		for _, p := range m.Proofs {
+			row := []string{"NOT HELD", p.Name, p.Promise, p.Means}
+			if p.Held {
+				row[0] = "held"
+			}
+			if detail {
+				row = append(row, p.Detail)
+			}
+			t.row(row...)
+		}
+		t.write(&b)
+		b.WriteByte('\n')
+	}
+	b.WriteString("enforced by\n")
+	layerTable(plan).write(&b)
+	b.WriteString("\ntracked by\n")
+	t := &table{}
+	t.row(string(m.Tracker.Name), m.Tracker.Guarantee)
+	if m.Tracker.Why != "" {
+		t.row("", m.Tracker.Why)
+	}
+	t.write(&b)
+	if len(plan.Gaps) > 0 {
+		b.WriteString("\nnot held on this machine\n")
+		gapTable(plan).write(&b)
+	}
+	if len(m.Policies) > 0 {
+		b.WriteString("\npolicies\n")
+		t := &table{}
+		for _, f := range m.Policies {
+			t.row(f)
+		}
+		t.write(&b)
+	}
+	return b.String()
 }
