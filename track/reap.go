@@ -204,7 +204,7 @@ func life(f *found, here placing, keeper, procs bool) Life {
 		return Ended
 	case !keeper && f.holder.Keeper.IsZero() && procs: // a tracker without keeper
 		return Running
-	case !keeper && f.holder.Keeper.IsZero() && f.holder.Tracker == Group:
+	case !keeper && f.holder.Keeper.IsZero() && (f.holder.Tracker == Group || f.holder.Tracker == Fingerprint):
 		return Ended
 	case !keeper && !w.locked:
 		return Lost
