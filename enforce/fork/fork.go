@@ -84,6 +84,15 @@ type Command struct {
 	Cleanup []func()
 
 	Keeper *Keeper // nil: the command is the caller's own child
+
+	// Sandbox is the Seatbelt profile to run under. It, Group and Terminal
+	// are macOS's: Linux says the same by Steps.
+	Sandbox *Sandbox
+	// Group gives the command a process group of its own.
+	Group bool
+	// Terminal gives the command a session of its own, with Files[0] as its
+	// controlling terminal.
+	Terminal bool
 }
 
 // StepError says which system call of the child failed. It unwraps to the

@@ -1,0 +1,5 @@
+//go:build !darwin
+
+package fork
+
+func sandboxMain() int { return 125 }

@@ -1,0 +1,165 @@
+package fork
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// sandboxExec is macOS's own helper, sandbox-exec(1).
+const sandboxExec = "/usr/bin/sandbox-exec"
+
+// start starts a command as a child of the calling process: macOS has no
+// subreaper, so there is no keeper.
+func start(c *Command) (*Process, error) {
+	switch {
+	case c.Keeper != nil:
+		return nil, fmt.Errorf("starting below a keeper: %w", errors.ErrUnsupported)
+	case len(c.Steps) > 0:
+		return nil, fmt.Errorf("making system calls before the command runs: %w", errors.ErrUnsupported)
+	case c.Sandbox == nil:
+		return c.startPlain(c.Path, c.Args)
+	case c.Sandbox.External:
+		args := append([]string{sandboxExec, "-p", c.Sandbox.Profile, c.Path}, c.Args[1:]...)
+		return c.startPlain(sandboxExec, args)
+	}
+	return c.startHelped()
+}
+
+// attr are the new process's attributes.
+func (c *Command) attr(more ...*os.File) *syscall.ProcAttr {
+	a := &syscall.ProcAttr{Dir: c.Dir, Env: c.Env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{}}
+	for i, f := range c.Files {
+		if f != nil && i < 3 {
+			a.Files[i] = f.Fd()
+		}
+	}
+	for _, f := range more {
+		a.Files = append(a.Files, f.Fd())
+	}
+	a.Sys.Setpgid = c.Group
+	a.Sys.Setsid = c.Terminal
+	a.Sys.Setctty = c.Terminal
+	return a
+}
+
+func (c *Command) startPlain(path string, args []string) (*Process, error) {
+	pid, err := syscall.ForkExec(path, args, c.attr())
+	if err != nil {
+		return nil, stepError("exec", path, err)
+	}
+	return c.started(pid), nil
+}
+
+func (c *Command) started(pid int) *Process {
+	p := &Process{Pid: pid, conn: -1}
+	if c.Meanwhile != nil {
+		c.Meanwhile(p)
+	}
+	return p
+}
+
+// stepError gives an error of the fork or exec its type.
+func stepError(stage, name string, err error) error {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return &StepError{Stage: stage, Name: name, Errno: errno}
+	}
+	return fmt.Errorf("%s: %s: %w", stage, name, err)
+}
+
+// startHelped starts the helper, gives it its orders, and waits until the
+// command is executed. The helper itself runs with no environment: what the
+// command gets must not change what happens before the profile is on.
+func (c *Command) startHelped() (*Process, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding this program: %w", err)
+	}
+	orders, err := json.Marshal(order{
+		Profile: c.Sandbox.Profile, Session: c.Sandbox.Session, Markers: c.Sandbox.Markers,
+		Path: c.Path, Args: c.Args, Env: c.Env,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("writing the helper's orders: %w", err)
+	}
+	orderR, orderW, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer orderW.Close()
+	reportR, reportW, err := os.Pipe()
+	if err != nil {
+		orderR.Close()
+		return nil, err
+	}
+	defer reportR.Close()
+	a := c.attr(orderR, reportW)
+	a.Env = []string{}
+	pid, err := syscall.ForkExec(exe, []string{exe, SandboxArg}, a)
+	orderR.Close()
+	reportW.Close()
+	if err != nil {
+		return nil, stepError("helper", exe, err)
+	}
+	p := c.started(pid)
+	go func() {
+		_, _ = orderW.Write(orders) // a helper that ended says so below
+		orderW.Close()
+	}()
+	if err := outcome(c.Path, readReports(reportR)); err != nil {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		_, _ = wait4(pid, 0)
+		return nil, err
+	}
+	return p, nil
+}
+
+// readReports reads until the helper is gone, or is the command by now.
+func readReports(f *os.File) []report {
+	var all []report
+	d := json.NewDecoder(f)
+	for {
+		var r report
+		if d.Decode(&r) != nil {
+			return all
+		}
+		all = append(all, r)
+	}
+}
+
+// execSelf puts the profile on this process and becomes the command.
+func execSelf(c *Command) error {
+	switch {
+	case c.Keeper != nil || len(c.Steps) > 0:
+		return fmt.Errorf("replacing the process below a keeper: %w", errors.ErrUnsupported)
+	case c.Sandbox == nil || c.Sandbox.External:
+		return fmt.Errorf("replacing the process: %w", errors.ErrUnsupported)
+	}
+	for i, f := range c.Files {
+		if f == nil || i > 2 {
+			continue
+		}
+		if err := syscall.Dup2(int(f.Fd()), i); err != nil {
+			return stepError("command", "dup2(2)", err)
+		}
+	}
+	if c.Dir != "" {
+		if err := syscall.Chdir(c.Dir); err != nil {
+			return stepError("command", "chdir(2)", err)
+		}
+	}
+	if c.Meanwhile != nil {
+		c.Meanwhile(&Process{Pid: os.Getpid(), conn: -1})
+	}
+	if err := closeOthers(); err != nil {
+		return err
+	}
+	o := &order{Profile: c.Sandbox.Profile, Session: c.Sandbox.Session, Markers: c.Sandbox.Markers}
+	if r := confine(o); r.Stage != "" {
+		return outcome(c.Path, []report{r})
+	}
+	return stepError("exec", c.Path, syscall.Exec(c.Path, c.Args, c.Env))
+}

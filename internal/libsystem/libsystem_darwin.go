@@ -1,0 +1,122 @@
+package libsystem
+
+import (
+	"fmt"
+	"runtime"
+	"syscall"
+	"unsafe"
+)
+
+//go:cgo_import_dynamic libc_sandbox_init sandbox_init "/usr/lib/libSystem.B.dylib"
+//go:cgo_import_dynamic libc_sandbox_free_error sandbox_free_error "/usr/lib/libSystem.B.dylib"
+//go:cgo_import_dynamic libc_sandbox_check sandbox_check "/usr/lib/libSystem.B.dylib"
+//go:cgo_import_dynamic libc_proc_listpids proc_listpids "/usr/lib/libSystem.B.dylib"
+
+// The addresses of the entries, set in libsystem_darwin.s.
+var (
+	sandboxInitAddr      uintptr
+	sandboxFreeErrorAddr uintptr
+	sandboxCheckAddr     uintptr
+	procListpidsAddr     uintptr
+)
+
+// syscall6 is the way of golang.org/x/sys into libSystem.
+//
+//go:linkname syscall6 syscall.syscall6
+func syscall6(fn, a1, a2, a3, a4, a5, a6 uintptr) (r1, r2 uintptr, err syscall.Errno)
+
+// SandboxInit puts the calling process, all its threads and all that it will
+// start under a profile in Seatbelt's language, for ever. The error is an
+// *InitError when the profile does not compile or the process is in a sandbox;
+// nothing was changed then.
+func SandboxInit(profile string) error {
+	p, err := syscall.BytePtrFromString(profile)
+	if err != nil {
+		return fmt.Errorf("sandbox_init: the profile has a zero byte: %w", err)
+	}
+	message := new(*byte)
+	r, _, errno := syscall6(sandboxInitAddr, uintptr(unsafe.Pointer(p)), 0, uintptr(unsafe.Pointer(message)), 0, 0, 0)
+	runtime.KeepAlive(p)
+	runtime.KeepAlive(message)
+	if int32(r) == 0 {
+		return nil
+	}
+	if *message == nil {
+		return &InitError{Message: errno.Error()}
+	}
+	text := goString(*message)
+	syscall6(sandboxFreeErrorAddr, uintptr(unsafe.Pointer(*message)), 0, 0, 0, 0, 0)
+	return &InitError{Message: text}
+}
+
+// goString copies a C string, up to a length that no message has.
+func goString(p *byte) string {
+	n := 0
+	for n < 1<<16 && *(*byte)(unsafe.Add(unsafe.Pointer(p), n)) != 0 {
+		n++
+	}
+	return string(unsafe.Slice(p, n))
+}
+
+// SandboxCheck asks whether the profile of process pid allows operation op on
+// arg: Allowed, Denied, or NoAnswer for anything else. With op "" and
+// FilterNone it asks whether the process is in a sandbox at all: Denied if so.
+// A process under no profile is allowed everything; one that has ended is
+// denied everything.
+func SandboxCheck(pid int, op string, filter Filter, arg string) int {
+	var o, a *byte
+	var err error
+	if op != "" {
+		if o, err = syscall.BytePtrFromString(op); err != nil {
+			return NoAnswer
+		}
+	}
+	if filter != FilterNone {
+		if a, err = syscall.BytePtrFromString(arg); err != nil {
+			return NoAnswer
+		}
+		filter |= noReport
+	}
+	r, _, _ := syscall6(sandboxCheckAddr, uintptr(pid), uintptr(unsafe.Pointer(o)), uintptr(filter), uintptr(unsafe.Pointer(a)), 0, 0)
+	runtime.KeepAlive(o)
+	runtime.KeepAlive(a)
+	switch v := int32(r); v {
+	case Allowed, Denied:
+		return int(v)
+	}
+	return NoAnswer
+}
+
+// The types of proc_listpids (sys/proc_info.h).
+const (
+	allPids = 1 // PROC_ALL_PIDS
+	uidOnly = 4 // PROC_UID_ONLY: the effective user
+)
+
+// ListPids lists the pids of all processes, or with a uid that is not negative
+// of those that have it as effective user, at one moment: the kernel copies them
+// under one lock. It says nothing else about them.
+func ListPids(uid int) ([]int, error) {
+	kind, arg := uintptr(allPids), uintptr(0)
+	if uid >= 0 {
+		kind, arg = uidOnly, uintptr(uid)
+	}
+	for room := 1024; ; room *= 2 {
+		buf := make([]int32, room)
+		size := uintptr(room) * unsafe.Sizeof(buf[0])
+		r, _, errno := syscall6(procListpidsAddr, kind, arg, uintptr(unsafe.Pointer(&buf[0])), size, 0, 0)
+		runtime.KeepAlive(buf)
+		n := int(int32(r)) / int(unsafe.Sizeof(buf[0]))
+		if n <= 0 {
+			return nil, fmt.Errorf("proc_listpids: %w", errno)
+		}
+		if n == room { // there may be more
+			continue
+		}
+		pids := make([]int, 0, n)
+		for _, p := range buf[:n] {
+			pids = append(pids, int(p))
+		}
+		return pids, nil
+	}
+}

@@ -1,0 +1,61 @@
+package libsystem
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"testing"
+)
+
+// TestCheckOfItself proves that the arguments arrive where sandbox_check looks
+// for them: a test process is in no sandbox and is allowed everything, and a
+// call with a misplaced argument answers -1.
+func TestCheckOfItself(t *testing.T) {
+	pid := os.Getpid()
+	if got := SandboxCheck(pid, "", FilterNone, ""); got != Allowed {
+		t.Skipf("this test runs in a sandbox (%d)", got)
+	}
+	for _, c := range []struct {
+		op     string
+		filter Filter
+		arg    string
+	}{
+		{"file-read-data", FilterPath, "/private/etc/hosts"},
+		{"file-write-create", FilterPath, "/private/tmp/x"},
+		{"mach-lookup", FilterGlobalName, "dev.zsbx.nobody"},
+	} {
+		if got := SandboxCheck(pid, c.op, c.filter, c.arg); got != Allowed {
+			t.Errorf("%s %s: %d", c.op, c.arg, got)
+		}
+	}
+	if got := SandboxCheck(pid, "no-such-operation", FilterPath, "/"); got == Allowed {
+		t.Errorf("an operation that does not exist: %d", got)
+	}
+}
+
+func TestListPids(t *testing.T) {
+	for _, uid := range []int{-1, os.Geteuid()} {
+		pids, err := ListPids(uid)
+		if err != nil || !slices.Contains(pids, os.Getpid()) {
+			t.Errorf("uid %d: %d pids, %v", uid, len(pids), err)
+		}
+	}
+}
+
+// TestBadProfile: a profile that does not compile changes nothing and says
+// why.
+func TestBadProfile(t *testing.T) {
+	for _, profile := range []string{"(version 1)(no-such-form)", "(deny default)", "(version 1", ""} {
+		err := SandboxInit(profile)
+		var ie *InitError
+		if !errors.As(err, &ie) || ie.Message == "" {
+			t.Errorf("%q: %v", profile, err)
+		}
+	}
+	if _, err := os.ReadFile("/etc/hosts"); err != nil {
+		t.Errorf("something was installed all the same: %v", err)
+	}
+	if err := SandboxInit("(version 1)\x00"); err == nil {
+		t.Error("a zero byte was passed on")
+	}
+}

@@ -1,0 +1,44 @@
+package libsystem
+
+import (
+	"debug/macho"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// TestImports builds this package's tests for macOS, without cgo, and looks at
+// what the program asks the dynamic linker for. It runs on every system.
+func TestImports(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds programs")
+	}
+	for _, arch := range []string{"amd64", "arm64"} {
+		out := filepath.Join(t.TempDir(), arch)
+		c := exec.Command("go", "test", "-c", "-o", out, ".")
+		c.Env = append(os.Environ(), "GOOS=darwin", "GOARCH="+arch, "CGO_ENABLED=0")
+		if b, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", arch, err, b)
+		}
+		f, err := macho.Open(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		symbols, err := f.ImportedSymbols()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []string{"_sandbox_init", "_sandbox_free_error", "_sandbox_check", "_proc_listpids"} {
+			if !slices.Contains(symbols, s) {
+				t.Errorf("%s: %s is not imported", arch, s)
+			}
+		}
+		libs, err := f.ImportedLibraries()
+		if err != nil || !slices.Contains(libs, "/usr/lib/libSystem.B.dylib") {
+			t.Errorf("%s: libraries %v, %v", arch, libs, err)
+		}
+		f.Close()
+	}
+}
