@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux && !darwin
 
 package enforce
 
@@ -11,8 +11,3 @@ import (
 func (p *Plan) confine(*fork.Command) error { return errors.ErrUnsupported }
 
 func (p *Plan) confineMediated(*fork.Command) (*Mediator, error) { return nil, errors.ErrUnsupported }
-
-type mediator struct{}
-
-func (m *mediator) serve() error { return errors.ErrUnsupported }
-func (m *mediator) close() error { return nil }

@@ -76,6 +76,11 @@ type Plan struct {
 	Landlock *Ruleset // nil when Landlock is not used
 	Seccomp  *Filter  // nil when seccomp is not used
 
+	// Seatbelt is what the profile on macOS depends on beside the policy;
+	// nil when Seatbelt is not used. A caller that has a session fills in
+	// Session, and what else it knows, before Confine.
+	Seatbelt *SeatbeltOptions
+
 	// Mediation is what the calling program decides about sockets while
 	// the command runs; nil when the kernel does it alone, or can't.
 	Mediation *Mediation

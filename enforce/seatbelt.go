@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 
+	"github.com/zsbx/zsbx/internal/fingerprint"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -12,8 +13,9 @@ import (
 type SeatbeltOptions struct {
 	// Session is the session's UUID in lower case. The profile carries it
 	// as a fingerprint, by which every process under the profile can be
-	// told from all others. "" leaves the fingerprint out: such a profile
-	// is for reading, Plan.Confine never applies one.
+	// told from all others. Its marker files must exist when the command
+	// starts. "" leaves the fingerprint out, for reading; Plan.Confine
+	// then makes one up, without markers, to prove the profile by.
 	Session string
 
 	// TrackOnly leaves everything allowed but what would let a process
@@ -35,22 +37,23 @@ type SeatbeltOptions struct {
 	//
 	// shows them.
 	Tag bool
+
+	// External has macOS's own sandbox-exec(1) put the profile on, instead
+	// of this program executed again; see fork.Sandbox.
+	External bool
 }
 
 // MarkerDir is the directory of a session's two marker files, "allow" and
 // "deny". It must exist while processes are probed: a missing path counts as
 // denied. The profile makes it unwritable for those under it.
-func MarkerDir(session string) string { return "/private/tmp/.zsbx-" + session }
+func MarkerDir(session string) string { return fingerprint.Dir(session) }
 
 // MarkerName is the prefix of a session's two service names, that with ".allow"
 // and that with ".deny" added. Nobody registers them: what counts is whether
 // looking them up is allowed.
-func MarkerName(session string) string { return "dev.zsbx." + session }
+func MarkerName(session string) string { return fingerprint.Name(session) }
 
-var (
-	sessionPattern  = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
-	terminalPattern = regexp.MustCompile(`^/dev/ttys[0-9]{1,6}$`)
-)
+var terminalPattern = regexp.MustCompile(`^/dev/ttys[0-9]{1,6}$`)
 
 // SeatbeltProfile writes the policy as a profile of Seatbelt, macOS's sandbox:
 // the text that sandbox_init(3) and sandbox-exec(1) take. It is the same on
@@ -103,7 +106,7 @@ func (o SeatbeltOptions) check(r *policy.Resolved) error {
 		return errors.New("writing a seatbelt profile: no policy")
 	case r.OS != "macos":
 		return fmt.Errorf("writing a seatbelt profile: the policy was resolved for %q", r.OS)
-	case o.Session != "" && !sessionPattern.MatchString(o.Session):
+	case o.Session != "" && !fingerprint.Valid(o.Session):
 		return fmt.Errorf("writing a seatbelt profile: session %q is not a UUID in lower case", o.Session)
 	case o.Terminal != "" && !terminalPattern.MatchString(o.Terminal):
 		return fmt.Errorf("writing a seatbelt profile: terminal %q is not a /dev/ttysNNN", o.Terminal)

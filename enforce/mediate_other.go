@@ -1,0 +1,10 @@
+//go:build !linux
+
+package enforce
+
+import "errors"
+
+type mediator struct{}
+
+func (m *mediator) serve() error { return errors.ErrUnsupported }
+func (m *mediator) close() error { return nil }

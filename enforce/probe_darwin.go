@@ -1,0 +1,24 @@
+package enforce
+
+import (
+	"os"
+	"runtime"
+
+	"github.com/zsbx/zsbx/internal/libsystem"
+)
+
+// probe asks whether this process is in a sandbox: if it is, no other can be
+// put on. That a profile holds is proved at every start, by the process that
+// puts it on.
+func probe() Caps {
+	c := Caps{OS: "macos", Arch: runtime.GOARCH}
+	switch libsystem.SandboxCheck(os.Getpid(), "", libsystem.FilterNone, "") {
+	case libsystem.Allowed:
+		c.Seatbelt = true
+	case libsystem.Denied:
+		c.SeatbeltReason = "this process runs in a sandbox already, and macOS can't nest them"
+	default:
+		c.SeatbeltReason = "sandbox_check gives no answer"
+	}
+	return c
+}
