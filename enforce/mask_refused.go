@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"github.com/zsbx/zsbx/enforce/fork"
 )
@@ -23,5 +24,12 @@ func (p *Plan) MountsRefused(err error) string {
 	if p.Mounts == nil || !errors.As(err, &se) || !strings.HasPrefix(se.Name, mountsPrefix) {
 		return ""
 	}
-	return fmt.Sprintf("%s: %v", strings.TrimPrefix(se.Name, mountsPrefix), se.Errno)
+	why := ""
+	switch se.Errno {
+	case syscall.ENOSPC:
+		why = "; user namespaces are switched off or used up (sysctl user.max_user_namespaces)"
+	case syscall.EPERM, syscall.EACCES:
+		why = "; a container's seccomp filter, a sysctl or AppArmor refuses it"
+	}
+	return fmt.Sprintf("%s: %v%s", strings.TrimPrefix(se.Name, mountsPrefix), se.Errno, why)
 }

@@ -1,0 +1,228 @@
+package enforce_test
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/fork"
+)
+
+// gitDir makes what tells git of a git directory.
+func gitDir(t *testing.T, dir string) {
+	t.Helper()
+	write(t, dir+"/HEAD", "ref: refs/heads/main\n")
+	write(t, dir+"/config", "[core]\n\tbare = false\n")
+	write(t, dir+"/hooks/pre-commit.sample", "#!/bin/sh\n")
+	for _, sub := range []string{"objects", "refs"} {
+		if err := os.MkdirAll(dir+"/"+sub, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// repository is a place with a repository, one of its linked worktrees, a
+// submodule, a nested repository, and files of editors.
+func repository(t *testing.T) *place {
+	p := newPlace(t)
+	gitDir(t, p.in+"/.git")
+	write(t, p.in+"/.git/worktrees/wt/commondir", "../..\n")
+	write(t, p.in+"/.git/worktrees/wt/HEAD", "ref: refs/heads/wt\n")
+	write(t, p.in+"/wt/.git", "gitdir: "+p.in+"/.git/worktrees/wt\n")
+	gitDir(t, p.in+"/.git/modules/libs/foo")
+	write(t, p.in+"/libs/foo/.git", "gitdir: ../../.git/modules/libs/foo\n")
+	gitDir(t, p.in+"/nested/.git")
+	write(t, p.in+"/.envrc", "echo\n")
+	write(t, p.in+"/.vscode/tasks.json", "{}\n")
+	write(t, p.in+"/.vscode/other.json", "{}\n")
+	return p
+}
+
+func TestProtected(t *testing.T) {
+	needMounts(t)
+	breachAll(t, repository, []breach{
+		{"a hook", `echo x >.git/hooks/pre-commit`},
+		{"a hook by rename", `echo x >h && mv h .git/hooks/pre-commit`},
+		{"a hook by link", `echo x >h && ln -s ../../h .git/hooks/pre-commit`},
+		{"the hooks' directory", `rm -rf .git/hooks && mkdir .git/hooks && echo x >.git/hooks/pre-commit`},
+		{"the hooks' directory renamed", `mv .git/hooks .git/h && mkdir .git/hooks`},
+		{"another directory in its place", `mkdir h; rm -f .git/hooks/*; mv -T h .git/hooks`},
+		{"hooks' mode", `chmod 777 .git/hooks/pre-commit.sample`},
+		{"the configuration", `echo x >>.git/config`},
+		{"the configuration as git writes it", `cp .git/config .git/config.lock && mv .git/config.lock .git/config`},
+		{"the configuration removed", `rm -f .git/config && ! test -e .git/config`},
+		{"the git directory renamed", `mv .git git2 && cp -r git2 .git && echo x >>.git/config`},
+		{"the git directory exchanged", `cp -r .git git2 && mv git2 .git2 && mv .git git3 && mv .git2 .git`},
+		{"through /proc/self/cwd", `echo x >>/proc/self/cwd/.git/config`},
+		{"through /proc/self/root", `echo x >>"/proc/self/root$PWD/.git/config"`},
+		{"through an open descriptor", `exec 3<.git/config && echo x >>/proc/self/fd/3`},
+		{"a hard link", `ln .git/config c && echo x >>c`},
+		{"by truncate", `truncate -s 0 .git/config`},
+		{"by copying a range", `dd if=/dev/zero of=.git/config count=1 conv=notrunc status=none`},
+		{"a worktree's common directory", `echo ../../../evil >.git/worktrees/wt/commondir`},
+		{"a worktree's pointer", `echo "gitdir: $PWD/evil" >wt/.git`},
+		{"a worktree's pointer by rename", `echo "gitdir: $PWD/evil" >e && mv e wt/.git`},
+		{"a submodule's pointer", `echo "gitdir: $PWD/evil" >libs/foo/.git`},
+		{"a submodule's configuration", `echo x >>.git/modules/libs/foo/config`},
+		{"a submodule's hook", `echo x >.git/modules/libs/foo/hooks/post-checkout`},
+		{"the submodules' directory renamed", `mv .git/modules .git/m && mkdir -p .git/modules/libs/foo`},
+		{"a submodule's directory renamed", `mv .git/modules/libs .git/modules/l`},
+		{"a nested repository's hook", `echo x >nested/.git/hooks/pre-commit`},
+		{"a nested repository's configuration", `echo x >>nested/.git/config`},
+		{"a nested git directory renamed", `mv nested/.git nested/g`},
+		{"a direnv file", `echo evil >>.envrc`},
+		{"a direnv file by rename", `echo evil >e && mv e .envrc`},
+		{"an editor's tasks", `echo evil >.vscode/tasks.json`},
+		{"remounting", `mount -o remount,bind,rw .git/config && echo x >>.git/config`},
+		{"unmounting", `umount -l .git/config && echo x >>.git/config`},
+		{"unmounting all", `umount -l .git && echo x >>.git/config`},
+		{"moving the mount", `mkdir m && mount --move .git m && echo x >>.git/config`},
+		{"binding over", `mkdir m && echo evil >m/config && mount --bind m/config .git/config && grep evil .git/config`},
+		{"its own namespaces", `unshare -rm sh -c 'umount -l .git/config; mount -o remount,bind,rw .git/config; echo x >>.git/config'`},
+		{"the supervisor's namespace", `nsenter -t $PPID -m sh -c 'echo x >>.git/config'`},
+		{"process 1's namespace", `nsenter -t 1 -m true`},
+	}, "remounting", "unmounting", "unmounting all", "moving the mount", "binding over", "its own namespaces",
+		"the supervisor's namespace", "process 1's namespace")
+}
+
+func TestProtectedWorksBeside(t *testing.T) {
+	needMounts(t)
+	p := repository(t)
+	plan := p.mountPlan()
+	for _, script := range []string{
+		`cat .git/config .git/hooks/pre-commit.sample .envrc wt/.git >/dev/null`,
+		`echo x >.git/index.lock && mv .git/index.lock .git/index`,
+		`echo x >.git/HEAD.lock && mv .git/HEAD.lock .git/HEAD`,
+		`mkdir -p .git/objects/ab && echo x >.git/objects/ab/t && mv .git/objects/ab/t .git/objects/ab/cd`,
+		`mkdir .git/worktrees/new && echo ../.. >.git/worktrees/new/commondir && rm -r .git/worktrees/new`,
+		`mkdir -p fresh/.git/hooks && echo x >fresh/.git/config && echo x >fresh/.git/hooks/post-commit && mv fresh fresher && rm -r fresher`,
+		`echo x >.vscode/other.json && mv .vscode/other.json .vscode/more.json`,
+		`mv nested/.git/HEAD nested/.git/H && mv nested/.git/H nested/.git/HEAD`,
+		`mv wt wt2 && mv wt2 wt`,
+	} {
+		if status, out := p.sh(t, plan, script); status != 0 {
+			t.Errorf("%s: exit status %d: %s", script, status, out)
+		}
+	}
+}
+
+// TestProtectedMissing has what does not exist made inside, and told
+// afterwards.
+func TestProtectedMissing(t *testing.T) {
+	needMounts(t)
+	p := repository(t)
+	p.deny(p.in + "/secret")
+	p.deny(p.in + "/**/*.pem")
+	plan := p.mountPlan()
+	before := plan.Snapshot(host())
+	if c := before.Changes(); len(c) != 0 {
+		t.Errorf("before the command: %v", c)
+	}
+	if status, out := p.sh(t, plan, `echo evil >.mcp.json && echo ../evil >.git/commondir && echo x >secret && echo x >sub/a.pem && echo x >other`); status != 0 {
+		t.Fatalf("exit status %d: %s", status, out)
+	}
+	var got []string
+	for _, c := range before.Changes() {
+		got = append(got, strings.TrimPrefix(c.Path, p.in+"/"))
+		if !c.New {
+			t.Errorf("%s is not new", c.Path)
+		}
+	}
+	want := []string{".git/commondir", ".mcp.json", "secret", "sub/a.pem"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if !slices.ContainsFunc(plan.Gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapDenyMissing }) {
+		t.Error("no gap tells of what does not exist yet")
+	}
+}
+
+// TestUnprotected has the same files told when there are no mounts.
+func TestUnprotected(t *testing.T) {
+	needLandlock(t, 1)
+	p := repository(t)
+	plan := p.plan()
+	if !slices.ContainsFunc(plan.Gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapProtect && g.Kind == enforce.Hardening }) {
+		t.Errorf("no gap: %v", plan.Gaps)
+	}
+	before := plan.Snapshot(host())
+	if status, out := p.sh(t, plan, `echo >>.git/config; echo >>.git/hooks/pre-commit.sample; mv nested n2; mkdir -p nested/.git; echo evil >nested/.git/config`); status != 0 {
+		t.Fatalf("exit status %d: %s", status, out)
+	}
+	var got []string
+	for _, c := range before.Changes() {
+		got = append(got, strings.TrimPrefix(c.Path, p.in+"/"))
+	}
+	want := []string{".git/config", ".git/hooks", "nested/.git/config"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestReplacedNested has a whole nested repository replaced, which the mounts
+// don't prevent, and told.
+func TestReplacedNested(t *testing.T) {
+	needMounts(t)
+	p := repository(t)
+	plan := p.mountPlan()
+	before := plan.Snapshot(host())
+	if status, out := p.sh(t, plan, `mv nested n2 && mkdir -p nested/.git && echo evil >nested/.git/config`); status != 0 {
+		t.Fatalf("exit status %d: %s", status, out)
+	}
+	if c := before.Changes(); len(c) != 1 || c[0].Path != p.in+"/nested/.git/config" {
+		t.Errorf("got %v", c)
+	}
+}
+
+func TestMountsRefused(t *testing.T) {
+	needMounts(t)
+	p := repository(t)
+	plan := p.mountPlan()
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{&fork.StepError{Stage: "keeper", Name: "mount namespace: unshare(2)", Errno: syscall.EPERM}, "unshare(2): operation not permitted; "},
+		{&fork.StepError{Stage: "command", Name: "mount namespace, opening /x", Errno: syscall.ENOENT}, ""},
+		{&fork.StepError{Stage: "exec", Name: "/bin/true", Errno: syscall.EACCES}, ""},
+		{errors.New("other"), ""},
+		{nil, ""},
+	} {
+		got := plan.MountsRefused(c.err)
+		if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%v: got %q, want %q", c.err, got, c.want)
+		}
+	}
+}
+
+// TestSwapped has a path replaced between the plan and the start: the mounts
+// never land on another file.
+func TestSwapped(t *testing.T) {
+	needMounts(t)
+	for name, swap := range map[string]func(p *place) error{
+		"by a link": func(p *place) error {
+			return errors.Join(os.Rename(p.in+"/.git", p.in+"/g"), os.Symlink(p.out, p.in+"/.git"))
+		},
+		"gone": func(p *place) error { return os.Remove(p.in + "/.git/config") },
+		"a link in the path": func(p *place) error {
+			return errors.Join(os.Rename(p.in+"/nested", p.in+"/n"), os.Symlink("n", p.in+"/nested"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := repository(t)
+			plan := p.mountPlan()
+			if err := swap(p); err != nil {
+				t.Fatal(err)
+			}
+			_, err := plan.Start(command(p, "true"))
+			var se *fork.StepError
+			if !errors.As(err, &se) || !strings.Contains(se.Name, "opening") {
+				t.Errorf("got %v, want a refusal", err)
+			}
+		})
+	}
+}
