@@ -26,7 +26,7 @@ type place struct {
 
 // newPlace makes a place whose policy allows programs to run and "in" to be
 // read, written and executed.
-func newPlace(t *testing.T) *place {
+func newPlace(t testing.TB) *place {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -54,7 +54,7 @@ func newPlace(t *testing.T) *place {
 }
 
 // self is the test binary.
-func self(t *testing.T) string {
+func self(t testing.TB) string {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -115,7 +115,7 @@ func (p *place) plan() *enforce.Plan {
 
 // run starts a program, confined when plan is not nil, and returns its exit
 // status and what it wrote.
-func run(t *testing.T, plan *enforce.Plan, c *fork.Command) (syscall.WaitStatus, string) {
+func run(t testing.TB, plan *enforce.Plan, c *fork.Command) (syscall.WaitStatus, string) {
 	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
