@@ -155,29 +155,34 @@ func mountOf(path string) (mountPoint, error) {
 	return mountPoint{st.Mnt_id, st.Ino}, nil
 }
 
+// unself writes a path that means the caller itself so that it means the same
+// for others.
+func (c caller) unself(path string) string {
+	for _, self := range []struct{ prefix, below string }{{"/proc/self/", ""}, {"/proc/thread-self/", ""}, {"/dev/fd/", "fd/"}} {
+		if rest, ok := strings.CutPrefix(path, self.prefix); ok {
+			return fmt.Sprintf("/proc/%d/%s%s", c.tid, self.below, rest)
+		}
+	}
+	return path
+}
+
 // lookup opens what the caller means by a path, as a reference to an inode.
 // What it finds is judged by its inode, so that a path that is read otherwise
 // than the kernel would (links in a root directory of the command's own, the
 // magic ones of /proc) can lead to a refusal and not around one.
 func (c caller) lookup(path string, own mountPoint, flags uint64) (int, error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: flags}
-	for _, self := range []string{"/proc/self/", "/proc/thread-self/"} {
-		if rest, ok := strings.CutPrefix(path, self); ok {
-			path = fmt.Sprintf("/proc/%d/%s", c.tid, rest)
-		}
-	}
-	base := unix.AT_FDCWD
-	from := ""
-	if path == "" {
-		return -1, unix.ENOENT
-	}
-	if path[0] != '/' {
-		from = fmt.Sprintf("/proc/%d/cwd", c.tid)
-	} else if root := fmt.Sprintf("/proc/%d/root", c.tid); true {
-		if at, err := mountOf(root); err != nil {
+	path = c.unself(path)
+	base, from := unix.AT_FDCWD, fmt.Sprintf("/proc/%d/cwd", c.tid)
+	if path[0] == '/' {
+		from = fmt.Sprintf("/proc/%d/root", c.tid)
+		at, err := mountOf(from)
+		if err != nil {
 			return -1, err
-		} else if at != own {
-			from = root
+		}
+		if at == own {
+			from = ""
+		} else {
 			how.Resolve |= unix.RESOLVE_IN_ROOT
 		}
 	}

@@ -1,0 +1,348 @@
+package enforce_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/fork"
+)
+
+// needMediation skips a test where the kernel judges sockets itself, or where
+// nobody can.
+func needMediation(t testing.TB) {
+	t.Helper()
+	if mediated() {
+		return
+	}
+	if c := enforce.Probe(); c.Landlock < 9 {
+		t.Skipf("sockets can't be mediated here: %s%s", c.SeccompReason, c.SeccompNotifyReason)
+	}
+	t.Skip("Landlock judges sockets here")
+}
+
+// daemon is a program outside: it counts who reaches it.
+type daemon struct {
+	reached atomic.Int64
+}
+
+// listenOutside starts a daemon on a socket: network is unix, unixpacket or
+// unixgram.
+func listenOutside(t testing.TB, network, path string) *daemon {
+	t.Helper()
+	d := &daemon{}
+	if network == "unixgram" {
+		c, err := net.ListenUnixgram(network, &net.UnixAddr{Name: path, Net: network})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		go func() {
+			for {
+				if _, _, err := c.ReadFrom(make([]byte, 16)); err != nil {
+					return
+				}
+				d.reached.Add(1)
+			}
+		}()
+		return d
+	}
+	l, err := net.Listen(network, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			d.reached.Add(1)
+			c.Close()
+		}
+	}()
+	return d
+}
+
+// attackDaemon makes an attack with and without zsbx, and says how often each
+// reached the daemon.
+func attackDaemon(t *testing.T, p *place, d *daemon, act string, args ...string) (answer unixErrno, inside, control int64) {
+	t.Helper()
+	answer = p.try(t, p.plan(), act, args...)
+	time.Sleep(20 * time.Millisecond)
+	inside = d.reached.Load()
+	os.RemoveAll(p.in)
+	os.Mkdir(p.in, 0o755)
+	if got := p.try(t, nil, act, args...); got != 0 {
+		t.Fatalf("control: without zsbx: %v", got)
+	}
+	for range 100 {
+		if control = d.reached.Load() - inside; control > 0 {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return answer, inside, control
+}
+
+// TestSocketSpellings: a socket outside is refused however its address is
+// written.
+func TestSocketSpellings(t *testing.T) {
+	needMediation(t)
+	for _, act := range []string{"reach", "reach-seq", "reach-nonblock"} {
+		for _, how := range []string{"plain", "zero", "relative", "full", "link", "dirlink", "cwd", "proc-root",
+			"proc-cwd", "proc-dir", "proc-fd", "proc-pid", "dev-fd", "abstract"} {
+			t.Run(act+" "+how, func(t *testing.T) {
+				p := newPlace(t)
+				target, want := p.out+"/sock", unix.EACCES
+				name := target
+				if how == "abstract" {
+					target, want = fmt.Sprintf("zsbx-test-%d", os.Getpid()), unix.EPERM
+					name = "@" + target
+				}
+				network := "unix"
+				if act == "reach-seq" {
+					network = "unixpacket"
+				}
+				d := listenOutside(t, network, name)
+				got, inside, control := attackDaemon(t, p, d, act, how, target)
+				if got != want || inside != 0 {
+					t.Errorf("got %v, want %v; %d connections", got, want, inside)
+				}
+				if control == 0 {
+					t.Error("control: nothing arrived")
+				}
+			})
+		}
+	}
+}
+
+// TestSocketAttacks: other ways to a stream socket outside.
+func TestSocketAttacks(t *testing.T) {
+	needMediation(t)
+	for _, tt := range []struct {
+		act  string
+		args []string
+		want []unixErrno
+	}{
+		{"pass", []string{"OUT/sock"}, one(unix.EACCES)},
+		{"link-socket", []string{"OUT/sock", "IN/link"}, one(unix.EXDEV, unix.EACCES)},
+	} {
+		t.Run(tt.act, func(t *testing.T) {
+			p := newPlace(t)
+			d := listenOutside(t, "unix", p.out+"/sock")
+			checkAttack(t, p, d, tt.want, tt.act, p.fill(tt.args)...)
+		})
+	}
+	// Here the socket outside lies where the command may write.
+	for _, act := range []string{"move-socket", "move-listen"} {
+		t.Run(act, func(t *testing.T) {
+			p := newPlace(t)
+			d := listenOutside(t, "unix", p.in+"/sub/theirs")
+			got := p.try(t, p.plan(), act, p.in+"/sub/theirs", p.in+"/sub/own")
+			inside := d.reached.Load()
+			if got != unix.EACCES || inside != 0 {
+				t.Errorf("got %v, %d connections", got, inside)
+			}
+			os.Remove(p.in + "/sub/own")
+			if got := p.try(t, nil, act, p.in+"/sub/theirs", p.in+"/sub/own"); got != 0 {
+				t.Errorf("control: %v", got)
+			}
+		})
+	}
+}
+
+func checkAttack(t *testing.T, p *place, d *daemon, want []unixErrno, act string, args ...string) {
+	t.Helper()
+	got, inside, control := attackDaemon(t, p, d, act, args...)
+	right := false
+	for _, w := range want {
+		right = right || got == w
+	}
+	if !right || inside != 0 {
+		t.Errorf("got %v, want %v; %d times reached", got, want, inside)
+	}
+	if control == 0 {
+		t.Error("control: nothing arrived")
+	}
+}
+
+// TestSocketDatagrams: no datagram leaves by any call.
+func TestSocketDatagrams(t *testing.T) {
+	needMediation(t)
+	for _, act := range []string{"dgram", "dgram-pair"} {
+		for _, how := range []string{"sendto", "sendmsg", "sendmmsg", "connect"} {
+			t.Run(act+" "+how, func(t *testing.T) {
+				p := newPlace(t)
+				d := listenOutside(t, "unixgram", p.out+"/sock")
+				checkAttack(t, p, d, one(unix.ESOCKTNOSUPPORT), act, how, p.out+"/sock")
+			})
+		}
+	}
+}
+
+// TestSocketReuse: a socket outside is not taken for one that the session had,
+// by its inode or by its name.
+func TestSocketReuse(t *testing.T) {
+	needMediation(t)
+	for _, tt := range []struct {
+		act, name string
+		want      unixErrno
+	}{
+		{"inherit-ino", "IN/sub/sock", unix.EACCES},
+		{"own-name", fmt.Sprintf("@zsbx-reuse-%d", os.Getpid()), unix.ECONNREFUSED},
+	} {
+		for _, control := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s control=%v", tt.act, control), func(t *testing.T) {
+				p := newPlace(t)
+				name := p.fill([]string{tt.name})[0]
+				mine, yours := p.in+"/mine", p.in+"/yours"
+				go func() {
+					for range 1000 {
+						if _, err := os.Stat(mine); err == nil {
+							l, err := net.Listen("unix", name)
+							if err == nil {
+								go acceptAll(l)
+								t.Cleanup(func() { l.Close() })
+							}
+							os.WriteFile(yours, nil, 0o666)
+							return
+						}
+						time.Sleep(5 * time.Millisecond)
+					}
+				}()
+				plan, want := p.plan(), tt.want
+				if control {
+					plan, want = nil, 0
+				}
+				if got := p.try(t, plan, tt.act, name, mine, yours); got != want {
+					t.Errorf("got %v, want %v", got, want)
+				}
+			})
+		}
+	}
+}
+
+// TestSocketRaces: nothing that another thread swaps meanwhile leads outside.
+func TestSocketRaces(t *testing.T) {
+	needMediation(t)
+	port := serveTCP(t)
+	for _, tt := range []struct {
+		act  string
+		args []string
+	}{
+		{"race-memory", []string{"OUT/sock", "IN/own"}},
+		{"race-fd", []string{"OUT/sock", fmt.Sprint(port)}},
+		{"race-link", []string{"OUT/sock", "IN/own"}},
+		{"race-cwd", []string{"OUT/sock", "IN/sock"}},
+	} {
+		t.Run(tt.act, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			d := listenOutside(t, "unix", p.out+"/sock")
+			checkAttack(t, p, d, one(0), tt.act, p.fill(tt.args)...)
+		})
+	}
+}
+
+// TestSocketOddAddresses: what is no address of a socket gets the kernel's own
+// answer.
+func TestSocketOddAddresses(t *testing.T) {
+	needMediation(t)
+	p := newPlace(t)
+	if err := unix.Mkfifo(p.in+"/fifo", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: p.in + "/left", Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left.SetUnlinkOnClose(false)
+	left.Close()
+	plan := p.plan()
+	for _, args := range [][]string{
+		{"raw-length", "/x", "0"}, {"raw-length", "/x", "1"}, {"raw-length", "/x", "2"}, {"raw-length", "/x", "-1"},
+		{"raw-length", "/x", "111"}, {"raw-length", "/x", "128"}, {"raw-length", "/x", "129"}, {"raw-length", p.in + "/none", "110"},
+		{"unspec"}, {"not-socket", p.in + "/fifo"}, {"not-socket", p.in + "/file"}, {"not-socket", p.in},
+		{"not-socket", p.in + "/file/x"}, {"not-socket", p.in + "/left"},
+	} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			want := p.try(t, nil, args[0], args[1:]...)
+			if got := p.try(t, plan, args[0], args[1:]...); got != want {
+				t.Errorf("got %v, want %v as without zsbx", got, want)
+			}
+		})
+	}
+}
+
+// TestSocketStdin: a socket that the command was started with is no way out.
+func TestSocketStdin(t *testing.T) {
+	needMediation(t)
+	p := newPlace(t)
+	d := listenOutside(t, "unix", p.out+"/sock")
+	for _, plan := range []*enforce.Plan{p.plan(), nil} {
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stdin := os.NewFile(uintptr(fd), "socket")
+		exe := self(t)
+		ws := runFiles(t, plan, &fork.Command{Path: exe, Args: []string{exe, p.out + "/sock"}, Env: []string{"ZSBX_TEST_ACT=stdin"},
+			Files: []*os.File{stdin, os.Stdout, os.Stderr}})
+		stdin.Close()
+		if plan == nil && ws != 0 || plan != nil && (ws != int(unix.EACCES) || d.reached.Load() != 0) {
+			t.Errorf("plan %v: errno %d, %d connections", plan != nil, ws, d.reached.Load())
+		}
+	}
+}
+
+// runFiles runs a command with files of its own and gives its exit status.
+func runFiles(t *testing.T, plan *enforce.Plan, c *fork.Command) int {
+	t.Helper()
+	if plan != nil {
+		if err := plan.Confine(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	proc, err := fork.Start(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer proc.Close()
+	for {
+		ev, err := proc.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ev.Kind == fork.Exited {
+			return ev.Status.ExitStatus()
+		}
+	}
+}
+
+// TestSocketOwn: between the session's own processes sockets work.
+func TestSocketOwn(t *testing.T) {
+	needMediation(t)
+	p := newPlace(t)
+	for _, args := range [][]string{{"unix-own", p.in + "/a"}, {"undumpable", p.in + "/b"}, {"pair"}} {
+		if got := p.try(t, p.plan(), args[0], args[1:]...); got != 0 {
+			t.Errorf("%v: %v", args, got)
+		}
+	}
+	// A link to a directory on the way, and a path that is not written out.
+	if err := os.Symlink(p.in, filepath.Join(p.in, "sub", "up")); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.try(t, p.plan(), "unix-own", "sub/up/../in/c"); got != 0 {
+		t.Errorf("through a link: %v", got)
+	}
+}
