@@ -100,6 +100,14 @@ func listenWithoutPorts() unixErrno {
 	return acces
 }
 
+// needPorts skips a test where nothing can limit TCP to ports.
+func needPorts(t *testing.T) {
+	t.Helper()
+	if !mediated() {
+		needLandlock(t, 4)
+	}
+}
+
 func sock(family, kind, proto int) []string {
 	return []string{fmt.Sprint(family), fmt.Sprint(kind), fmt.Sprint(proto)}
 }
@@ -110,7 +118,7 @@ func TestNetworkAttacks(t *testing.T) {
 	for _, mode := range []policy.NetMode{policy.NetNone, policy.NetPorts, policy.NetOpen} {
 		t.Run(string(mode), func(t *testing.T) {
 			if mode == policy.NetPorts {
-				needLandlock(t, 4)
+				needPorts(t)
 			}
 			for _, a := range netAttacks() {
 				name := attack{act: a.act, args: a.args}.name()

@@ -27,7 +27,20 @@ const minRulesetFd = 3
 func (p *Plan) confine(c *fork.Command) error {
 	m, err := p.confineMediated(c)
 	if m != nil {
-		c.Cleanup = append(c.Cleanup, func() { go m.Serve() })
+		// The calls may come before fork.Start returns.
+		then, begun := c.Meanwhile, false
+		c.Meanwhile = func(p *fork.Process) {
+			begun = true
+			go m.Serve()
+			if then != nil {
+				then(p)
+			}
+		}
+		c.Cleanup = append(c.Cleanup, func() {
+			if !begun {
+				m.Close()
+			}
+		})
 	}
 	return err
 }
@@ -66,8 +79,15 @@ func (p *Plan) confineMediated(c *fork.Command) (*Mediator, error) {
 			}
 			return nil, err
 		}
-		m = &Mediator{mediator{policy: p.Mediation, listener: -1}}
-		cleanup = append(cleanup, func() { m.listener = hand.receive() })
+		m = &Mediator{mediator{policy: p.Mediation, hand: hand}}
+		then := c.Meanwhile
+		c.Meanwhile = func(p *fork.Process) {
+			hand.forked()
+			if then != nil {
+				then(p)
+			}
+		}
+		cleanup = append(cleanup, hand.forked)
 		steps = append(steps, hand.steps(p.Seccomp)...)
 	case p.Seccomp != nil:
 		steps = append(steps, p.Seccomp.step(filterSpecAllow))

@@ -144,14 +144,14 @@ func (p *Plan) networkGaps() {
 			Origin:  net.From,
 		})
 	}
-	if net.Mode != policy.NetPorts {
+	if net.Mode != policy.NetPorts || p.Mediation != nil {
 		return
 	}
 	if p.Landlock == nil || p.Landlock.HandledNet&netConnectTCP == 0 {
 		p.addGap(Gap{
 			Name: GapTCPPorts, Kind: Core,
 			Promise: "only these TCP ports: " + portList(net),
-			Why:     p.needs(4),
+			Why:     p.needs(4) + p.orSupervisor(),
 			Hint:    "to close the network, which any kernel can: --no-net",
 			Origin:  net.From,
 		})
@@ -175,7 +175,7 @@ func (p *Plan) socketGaps() {
 		g := Gap{
 			Name: GapUnixSockets, Kind: Hardening,
 			Promise: "no connection to sockets of programs outside, by path",
-			Why:     p.needs(9) + ", or seccomp with a supervisor: " + orUnknown(p.Caps.SeccompNotifyReason),
+			Why:     p.needs(9) + p.orSupervisor(),
 		}
 		p.addGap(g)
 	}
@@ -183,7 +183,7 @@ func (p *Plan) socketGaps() {
 		p.addGap(Gap{
 			Name: GapAbstractSockets, Kind: Hardening,
 			Promise: "no connection to sockets of programs outside, by abstract name",
-			Why:     p.needs(6),
+			Why:     p.needs(6) + p.orSupervisor(),
 		})
 	}
 }

@@ -3,6 +3,7 @@ package enforce
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/policy"
@@ -17,7 +18,7 @@ type Mediation struct {
 	Unix       []policy.Path  // sockets outside of the session, and directories of such
 	Net        policy.NetMode //
 	ConnectTCP []uint16       // with policy.NetPorts, the ports that may be connected to
-	Listen     bool           // sockets of the internet may listen, too
+	ListenTCP  []uint16       // likewise, those that may be listened on
 }
 
 // Mediator answers the connect(2) and listen(2) calls of one command and of
@@ -35,8 +36,8 @@ func (m *Mediator) Serve() error { return m.serve() }
 func (m *Mediator) Close() error { return m.close() }
 
 // ConfineMediated is Confine for callers that answer the command's calls
-// themselves: once the command was started they have to let Serve run, in a
-// goroutine of its own. The Mediator is nil when the plan needs none.
+// themselves: they let Serve run in a goroutine of its own before or after they
+// start the command, and Close the mediator if they don't start it. The Mediator is nil when the plan needs none.
 func (p *Plan) ConfineMediated(c *fork.Command) (*Mediator, error) { return p.confineMediated(c) }
 
 // addressKind tells socket addresses apart.
@@ -93,11 +94,21 @@ func (m *Mediation) mayConnect(b []byte) bool {
 		if !ok {
 			return len(b) < 2 || binary.NativeEndian.Uint16(b) == 0
 		}
-		for _, p := range m.ConnectTCP {
-			if p == port {
-				return true
-			}
-		}
+		return slices.Contains(m.ConnectTCP, port)
+	}
+	return false
+}
+
+// mayListen says whether a socket of the internet may listen that is bound to
+// an address. One that is bound to none would get a port of the kernel's
+// choice.
+func (m *Mediation) mayListen(b []byte) bool {
+	switch m.Net {
+	case policy.NetOpen:
+		return true
+	case policy.NetPorts:
+		port, ok := internetPort(b)
+		return ok && slices.Contains(m.ListenTCP, port)
 	}
 	return false
 }
@@ -108,17 +119,36 @@ func (c *Caps) mediatesSockets() bool {
 	return c.Seccomp && c.SeccompNotify && abiOf(c.Landlock).FS&fsResolveUnix == 0
 }
 
+// socketsBy names who judges sockets.
+func (c *Caps) socketsBy() string {
+	if c.mediatesSockets() {
+		return "zsbx"
+	}
+	return "Landlock"
+}
+
 // planMediation says what the supervisor will answer.
 func (p *Plan) planMediation() {
 	if p.Seccomp == nil || !p.Caps.mediatesSockets() {
 		return
 	}
 	net := p.Policy.Net
-	m := &Mediation{Unix: net.Unix, Net: net.Mode, Listen: net.Mode == policy.NetOpen || len(net.BindTCP) > 0}
+	m := &Mediation{Unix: net.Unix, Net: net.Mode}
 	for _, port := range net.ConnectTCP {
 		m.ConnectTCP = append(m.ConnectTCP, port.Number)
 	}
+	for _, port := range net.BindTCP {
+		m.ListenTCP = append(m.ListenTCP, port.Number)
+	}
 	p.Mediation = m
+}
+
+// orSupervisor says why zsbx can't take the place of Landlock for sockets.
+func (p *Plan) orSupervisor() string {
+	if p.Caps.SeccompNotifyReason == "" {
+		return ""
+	}
+	return ", or seccomp with a supervisor: " + p.Caps.SeccompNotifyReason
 }
 
 // layer is what a plan says about the mediation, for people.

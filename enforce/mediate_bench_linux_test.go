@@ -126,9 +126,9 @@ func BenchmarkSocketCalls(b *testing.B) {
 	}
 }
 
-// BenchmarkStart times the start and the end of true(1), with mediation and
+// BenchmarkMediationStart times the start and the end of true(1), with mediation and
 // without.
-func BenchmarkStart(b *testing.B) {
+func BenchmarkMediationStart(b *testing.B) {
 	if !mediated() {
 		b.Skip("sockets are not mediated here")
 	}

@@ -68,16 +68,30 @@ func listenerFlags() uintptr {
 	return flags
 }
 
-// receive takes the descriptor, once the child has executed the command or
-// failed. It is -1 if the child did not get that far.
+// forked gives up the child's end, which the child has by then: when it ends
+// without having sent anything, receive sees that.
+func (h *handover) forked() {
+	if h.child >= 0 {
+		unix.Close(h.child)
+	}
+	h.child = -1
+}
+
+// receive waits for the descriptor. It is -1 if the child ended before.
 func (h *handover) receive() int {
-	unix.Close(h.child)
-	defer unix.Close(h.parent)
+	defer h.close()
 	var data [1]byte
 	control := make([]byte, unix.CmsgSpace(4))
-	_, n, _, _, err := unix.Recvmsg(h.parent, data[:], control, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
-	if err != nil {
-		return -1
+	var n int
+	for {
+		var err error
+		_, n, _, _, err = unix.Recvmsg(h.parent, data[:], control, unix.MSG_CMSG_CLOEXEC)
+		if err == nil {
+			break
+		}
+		if err != unix.EINTR {
+			return -1
+		}
 	}
 	msgs, err := unix.ParseSocketControlMessage(control[:n])
 	if err != nil || len(msgs) != 1 {
@@ -89,3 +103,5 @@ func (h *handover) receive() int {
 	}
 	return fds[0]
 }
+
+func (h *handover) close() { unix.Close(h.parent) }

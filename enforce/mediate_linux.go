@@ -13,7 +13,8 @@ import (
 // that serves.
 type mediator struct {
 	policy   *Mediation
-	listener int // the kernel's queue, or -1
+	hand     *handover // brings listener
+	listener int       // the kernel's queue
 
 	events  int // epoll(7) of the queue, of stop and of the waiting sockets
 	diag    diag
@@ -21,9 +22,10 @@ type mediator struct {
 	waiting map[uint64]*waiter // calls that would block, by notification
 	root    mountPoint         // this process's own root directory
 
-	mu   sync.Mutex
-	stop [2]int // a pipe; its writing end is closed to end serve
-	done bool
+	mu     sync.Mutex
+	stop   [2]int // a pipe; its writing end is closed to end serve
+	done   bool   // serving, or never again
+	closed bool
 }
 
 // notification is struct seccomp_notif, response is struct seccomp_notif_resp
@@ -59,15 +61,29 @@ const restart = unix.Errno(512)
 
 var errServed = errors.New("the mediator was closed or serves already")
 
+// errNoQueue: the command was not started.
+var errNoQueue = errors.New("there is no queue of socket calls")
+
+// begin makes sure that one goroutine serves, and waits for the queue.
+func (m *mediator) begin() error {
+	m.mu.Lock()
+	done := m.done
+	m.done = true
+	m.mu.Unlock()
+	if done {
+		return errServed
+	}
+	if m.listener = m.hand.receive(); m.listener < 0 {
+		return errNoQueue
+	}
+	return nil
+}
+
 func (m *mediator) open() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.done {
+	if m.closed {
 		return errServed
-	}
-	m.done = true
-	if m.listener < 0 {
-		return nil
 	}
 	if err := unix.Pipe2(m.stop[:], unix.O_CLOEXEC); err != nil {
 		return fmt.Errorf("pipe: %w", err)
@@ -93,12 +109,11 @@ func (m *mediator) open() error {
 func (m *mediator) close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.closed = true
 	switch {
 	case !m.done:
 		m.done = true
-		if m.listener >= 0 {
-			unix.Close(m.listener)
-		}
+		m.hand.close()
 	case m.stop[1] > 0:
 		unix.Close(m.stop[1])
 		m.stop[1] = 0
@@ -124,7 +139,15 @@ func (m *mediator) release() {
 }
 
 func (m *mediator) serve() error {
-	if err := m.open(); err != nil || m.listener < 0 {
+	switch err := m.begin(); err {
+	case nil:
+	case errNoQueue:
+		return nil
+	default:
+		return err
+	}
+	if err := m.open(); err != nil {
+		unix.Close(m.listener)
 		return err
 	}
 	defer m.release()

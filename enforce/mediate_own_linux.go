@@ -31,18 +31,18 @@ const firstSweep = 1024
 // can't be changed any more. The call itself is left to the kernel, so that
 // the programs that connect see the right process id: a thread that puts
 // another socket onto the descriptor meanwhile has one that nobody noted.
-// Where no port may be listened on, that would be too much trust.
+// Where ports are limited, that would be too much trust.
 func (m *mediator) listen(n *notification, t caller, s socket) answer {
 	switch {
 	case s.domain == unix.AF_UNIX:
 		asCaller(t, func() answer { m.note(t, s); return answer{} })
-	case !m.policy.Listen:
+	case !m.policy.mayListen(socketName(s.fd)):
 		return refused(unix.EACCES)
 	}
 	if !m.valid(n.id) {
 		return refused(unix.EINTR)
 	}
-	if m.policy.Net == policy.NetPorts && !m.policy.Listen {
+	if m.policy.Net == policy.NetPorts {
 		if err := unix.Listen(s.fd, int(int32(n.args[1]))); err != nil {
 			return refused(asErrno(err))
 		}

@@ -13,8 +13,8 @@ import (
 // trials are the attacks of the self-test, in the order of the promises.
 func (s *scene) trials(caps Caps) []trial {
 	out := s.fileTrials(caps)
-	out = append(out, s.networkTrials()...)
-	out = append(out, s.socketTrials()...)
+	out = append(out, s.networkTrials(caps.socketsBy())...)
+	out = append(out, s.socketTrials(caps.socketsBy())...)
 	out = append(out, processTrials()...)
 	out = append(out, kernelTrials()...)
 	if caps.Capabilities&(1<<unix.CAP_SYS_ADMIN) != 0 {
@@ -44,7 +44,7 @@ func (s *scene) fileTrials(caps Caps) []trial {
 	}
 }
 
-func (s *scene) networkTrials() []trial {
+func (s *scene) networkTrials(socketsBy string) []trial {
 	socket := func(name string, family, kind, proto uintptr) []fork.Step {
 		return []fork.Step{call(name, unix.SYS_SOCKET, nil, family, kind, proto)}
 	}
@@ -56,21 +56,21 @@ func (s *scene) networkTrials() []trial {
 		{GapNetwork, "no network: TCP", "seccomp", policy.NetNone, socket("socket(2) TCP", unix.AF_INET, unix.SOCK_STREAM, 0)},
 		{GapNetwork, "no network: UDP", "seccomp", policy.NetNone, socket("socket(2) UDP", unix.AF_INET, unix.SOCK_DGRAM, 0)},
 		{GapNetwork, "no network: IPv6", "seccomp", policy.NetNone, socket("socket(2) IPv6", unix.AF_INET6, unix.SOCK_STREAM, 0)},
-		{GapTCPPorts, "only the TCP ports that are listed", "Landlock", policy.NetPorts, connect},
+		{GapTCPPorts, "only the TCP ports that are listed", socketsBy, policy.NetPorts, connect},
 		{GapTCPPorts, "only the TCP ports that are listed: fast open", "seccomp", policy.NetPorts, fast},
 		{GapTCPPorts, "only the TCP ports that are listed: UDP", "seccomp", policy.NetPorts, socket("socket(2) UDP", unix.AF_INET, unix.SOCK_DGRAM, 0)},
 	}
 }
 
-func (s *scene) socketTrials() []trial {
+func (s *scene) socketTrials(socketsBy string) []trial {
 	connect := func(name, to string) []fork.Step {
 		addr, size := unixAddr(to)
 		return connectSteps(name, unix.AF_UNIX, unix.SOCK_STREAM, addr, size, addr)
 	}
 	return []trial{
-		{GapUnixSockets, "no connection to sockets of programs outside, by path", "Landlock", policy.NetOpen,
+		{GapUnixSockets, "no connection to sockets of programs outside, by path", socketsBy, policy.NetOpen,
 			connect("connect(2) to a path", s.socket())},
-		{GapAbstractSockets, "no connection to sockets of programs outside, by abstract name", "Landlock", policy.NetOpen,
+		{GapAbstractSockets, "no connection to sockets of programs outside, by abstract name", socketsBy, policy.NetOpen,
 			connect("connect(2) to an abstract name", s.abstract())},
 	}
 }
