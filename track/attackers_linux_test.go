@@ -28,6 +28,7 @@ func helpers() map[string]func(args []string) {
 	h := map[string]func([]string){
 		"supervisor": playSupervisor,
 		"nested":     playNested,
+		"hopcontrol": func([]string) { playHopControl() },
 		"bombhost":   playBombHost,
 		"execsession": func([]string) {
 			playExec()
@@ -108,12 +109,14 @@ func rawExit() {
 	}
 }
 
+// rawPause stays for a while: a test that was killed must leave nothing for
+// ever.
+//
 //go:norace
 func rawPause() {
-	ts := unix.Timespec{Sec: 1000}
-	for {
-		raw(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0)
-	}
+	ts := unix.Timespec{Sec: 120}
+	raw(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0)
+	rawExit()
 }
 
 // rawChild forks a child that runs f.
@@ -146,18 +149,20 @@ func rawDaemon(depth int) {
 	rawPause()
 }
 
-// rawHop forks and exits for ever: its pid changes all the time.
+// rawHop forks and exits, over and over: its pid changes all the time. It ends
+// by itself after some seconds, for nothing else could end it if a test fails.
 //
 //go:norace
 func rawHop() {
 	ts := unix.Timespec{Nsec: 50_000}
-	for {
+	for range 40_000 {
 		raw(unix.SYS_SETSID, 0, 0, 0)
 		if pid := rawFork(0); pid > 0 {
 			rawExit()
 		}
 		raw(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0)
 	}
+	rawExit()
 }
 
 //go:norace
@@ -402,6 +407,40 @@ func attackCommand(name string) *fork.Command {
 		c.Steps, c.Cleanup = steps, []func(){done}
 	}
 	return c
+}
+
+// playHopControl is the init of a PID namespace. It shows that killing a
+// hopper's process group, and all that a scan of /proc finds, leaves hoppers.
+func playHopControl() {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		os.Exit(77)
+	}
+	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
+		fmt.Println("skip: no /proc for the namespace:", err)
+		os.Exit(77)
+	}
+	r, w, _ := os.Pipe()
+	c := exec.Command("/proc/self/exe")
+	c.Env = setEnv(os.Environ(), helperEnv, "hoppers")
+	c.Stdout = w
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := c.Start(); err != nil {
+		panic(err)
+	}
+	w.Close()
+	_, _ = r.Read(make([]byte, 6))
+	_ = c.Wait()
+	_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
+	t, _ := readTable()
+	for pid := range t {
+		if pid != os.Getpid() {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	_ = r.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+	if _, err := r.Read(make([]byte, 1)); errors.Is(err, io.EOF) {
+		os.Exit(1)
+	}
 }
 
 // playBombHost is the init of a PID namespace with a limit on processes. It

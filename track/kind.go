@@ -170,9 +170,9 @@ func (c Caps) lacks(k Kind, scoped bool) *TrackerError {
 		case c.OS != "linux":
 			e.Why = "Landlock is Linux's"
 		case !c.Keeper:
-			e.Why = "no keeper: " + c.KeeperWhy
+			e.Why = "no keeper: " + orUnknown(c.KeeperWhy)
 		case c.Landlock == 0:
-			e.Why = "no Landlock: " + c.LandlockWhy
+			e.Why = "no Landlock: " + orUnknown(c.LandlockWhy)
 			e.Hint = "--track auto"
 		case c.Landlock < domainABI:
 			e.Why = fmt.Sprintf("Landlock ABI %d (Linux 6.12) is needed for signal scopes, this kernel has %d", domainABI, c.Landlock)
@@ -188,7 +188,7 @@ func (c Caps) lacks(k Kind, scoped bool) *TrackerError {
 		case c.OS != "macos":
 			e.Why = "Seatbelt is macOS's"
 		case !c.Seatbelt:
-			e.Why = c.SeatbeltWhy
+			e.Why = orUnknown(c.SeatbeltWhy)
 		default:
 			return nil
 		}

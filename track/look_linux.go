@@ -19,7 +19,7 @@ func look(all []Info, fs []*found) error {
 		}
 		here := f.place(host, boot, ns)
 		if here == present {
-			if m == nil && !t.has(f.holder.Keeper) && !f.empty() {
+			if m == nil && !f.empty() && (f.info().Record.Exec || !t.has(f.holder.Keeper)) {
 				m = readMembers(t)
 			}
 			all[n].Procs = f.procsIn(t, children, m)

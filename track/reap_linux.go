@@ -203,18 +203,16 @@ func (f *found) askKeeper(ctx context.Context, k *handle, r *Report) error {
 // waitKeeper waits for the keeper's end, and helps it meanwhile where it needs
 // help.
 func (f *found) waitKeeper(ctx context.Context, k *handle) bool {
-	if f.holder.Tracker == Domain || k.wait(ctx, patience) {
+	if f.holder.Tracker == Domain {
 		return k.wait(ctx, 0)
 	}
-	done := make(chan struct{})
-	ended := false
-	go func() {
-		defer close(done)
-		ended = k.wait(ctx, 0)
-	}()
-	help(ctx, k.id, done)
-	<-done
-	return ended
+	for wait := patience; !k.wait(ctx, wait); wait = 2 * time.Millisecond {
+		if ctx.Err() != nil {
+			return false
+		}
+		help(ctx, k.id)
+	}
+	return true
 }
 
 // wait waits until the process has ended, ctx is done, or atMost is over, if
@@ -303,19 +301,19 @@ func (f *found) procs() ([]Proc, error) {
 
 // procsIn lists them from a snapshot. m may be nil.
 func (f *found) procsIn(t table, children map[int][]int, m members) []Proc {
-	var ps []Proc
-	if t.has(f.holder.Keeper) {
-		for _, p := range t.below(f.holder.Keeper.Pid, children) {
-			if !p.dead() {
-				ps = append(ps, p)
-			}
-		}
-		return ps
-	}
 	if f.empty() {
 		return nil
 	}
-	return f.targets().among(t, children, m)
+	if !t.has(f.holder.Keeper) || f.record != nil && f.record.Exec {
+		return f.targets().among(t, children, m)
+	}
+	var ps []Proc
+	for _, p := range t.below(f.holder.Keeper.Pid, children) {
+		if !p.dead() {
+			ps = append(ps, p)
+		}
+	}
+	return ps
 }
 
 // cleanup removes what the session has beside its record: its control group,

@@ -325,22 +325,18 @@ func (s *Session) Close(ctx context.Context) (Report, error) {
 	return r, s.discardAll(&r)
 }
 
-// drain kills and waits for the keeper's word, until ctx is done.
+// drain kills and waits for the keeper's word, until ctx is done. It makes no
+// goroutine: where the table of processes is full, Go could not get a thread
+// for it.
 func (s *Session) drain(ctx context.Context) {
 	_ = s.Kill() // a keeper that is gone shows in Next
-	done := make(chan struct{})
-	go func() { // it stays behind when ctx is done
-		defer close(done)
-		for {
-			if _, err := s.Next(); err != nil {
-				return
-			}
+	if !s.awaitKeeper(ctx) {
+		return
+	}
+	for {
+		if _, err := s.Next(); err != nil {
+			return
 		}
-	}()
-	s.help(ctx, done)
-	select {
-	case <-done:
-	case <-ctx.Done():
 	}
 }
 

@@ -258,11 +258,18 @@ func (s *Session) settle(ctx context.Context, r *Report) error {
 	return err
 }
 
-// help lends the keeper a hand, where it has no means that beats a fork bomb.
-func (s *Session) help(ctx context.Context, done <-chan struct{}) {
-	if !s.holder.Keeper.IsZero() && s.choice.Kind != Domain {
-		help(ctx, s.holder.Keeper, done)
+// awaitKeeper waits for the keeper's end, and reports whether Next can be
+// asked without waiting long.
+func (s *Session) awaitKeeper(ctx context.Context) bool {
+	if s.holder.Keeper.IsZero() {
+		return true
 	}
+	k, err := openProc(s.holder.Keeper)
+	if err != nil {
+		return errors.Is(err, errGone) || ctx.Done() == nil
+	}
+	defer k.close()
+	return s.found().waitKeeper(ctx, k)
 }
 
 // found is the session as a later process would find it.

@@ -15,7 +15,7 @@ func (s *Session) choose() error                         { return errors.ErrUnsu
 func (s *Session) weaken(failure error) error            { return failure }
 func (s *Session) launch(fork.Command) error             { return errors.ErrUnsupported }
 func (s *Session) replace(fork.Command) error            { return errors.ErrUnsupported }
-func (s *Session) help(context.Context, <-chan struct{}) {}
+func (s *Session) awaitKeeper(context.Context) bool      { return true }
 func (s *Session) kill() error                           { return errors.ErrUnsupported }
 func (s *Session) settle(context.Context, *Report) error { return errors.ErrUnsupported }
 func (s *Session) removeHeld() error                     { return nil }

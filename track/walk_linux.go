@@ -161,24 +161,14 @@ func settleWalk(ctx context.Context, g targets, r *Report) error {
 const patience = 20 * time.Millisecond
 
 // help does what a keeper that only kills its own children can't do against a
-// session that forks faster: see strike. It goes on until done is closed or ctx
-// is done.
-func help(ctx context.Context, keeper ProcID, done <-chan struct{}) {
-	for wait := patience; ; wait = 2 * time.Millisecond {
-		select {
-		case <-done:
-			return
-		case <-ctx.Done():
-			return
-		case <-time.After(wait):
+// session that forks faster: see strike.
+func help(ctx context.Context, keeper ProcID) {
+	_, _ = strike(ctx, func(t table, children map[int][]int) []Proc {
+		if !t.has(keeper) {
+			return nil
 		}
-		_, _ = strike(ctx, func(t table, children map[int][]int) []Proc {
-			if !t.has(keeper) {
-				return nil
-			}
-			return t.below(keeper.Pid, children)
-		})
-	}
+		return t.below(keeper.Pid, children)
+	})
 }
 
 // sleep waits for d or until ctx is done, but a millisecond at least.

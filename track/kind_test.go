@@ -1,0 +1,134 @@
+package track
+
+import (
+	"errors"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestChoose(t *testing.T) {
+	linux := func(abi int, group string, manager bool) Caps {
+		c := Caps{OS: "linux", Keeper: true, Landlock: abi, Cgroup: group, UserManager: manager}
+		if abi == 0 {
+			c.LandlockWhy = "this kernel was built without it"
+		}
+		return c
+	}
+	for _, tt := range []struct {
+		name   string
+		caps   Caps
+		want   Kind
+		scoped bool
+		kind   Kind // "" for an error
+		scope  bool
+	}{
+		{"newest kernel", linux(10, "/g", true), Auto, true, Domain, false},
+		{"Linux 6.12 in a container", linux(6, "", false), Auto, true, Domain, false},
+		{"only tracked", linux(7, "/g", true), Auto, false, Cgroup, false},
+		{"only tracked, login session", linux(7, "", true), Auto, false, Cgroup, true},
+		{"only tracked, container", linux(7, "", false), Auto, false, Subtree, false},
+		{"Debian 12, login session", linux(2, "", true), Auto, true, Cgroup, true},
+		{"Debian 12, container", linux(2, "", false), Auto, true, Subtree, false},
+		{"Linux 5.10", linux(0, "", true), Auto, true, Cgroup, true},
+		{"no keeper, no group", Caps{OS: "linux"}, Auto, true, Group, false},
+		{"macOS", Caps{OS: "macos", Seatbelt: true}, Auto, true, Fingerprint, false},
+		{"macOS without Seatbelt", Caps{OS: "macos"}, Auto, true, Group, false},
+		{"nothing known", Caps{}, Auto, true, Group, false},
+		{"domain by name", linux(6, "", false), Domain, true, Domain, false},
+		{"domain by name, too old", linux(5, "/g", true), Domain, true, "", false},
+		{"domain by name, only tracked", linux(7, "/g", true), Domain, false, "", false},
+		{"cgroup by name", linux(7, "/g", true), Cgroup, true, Cgroup, false},
+		{"cgroup by name, none", linux(7, "", false), Cgroup, true, "", false},
+		{"subtree by name", linux(7, "/g", true), Subtree, true, Subtree, false},
+		{"domain on macOS", Caps{OS: "macos", Seatbelt: true}, Domain, true, "", false},
+		{"cgroup on macOS", Caps{OS: "macos", Seatbelt: true}, Cgroup, true, "", false},
+		{"fingerprint on Linux", linux(7, "/g", true), Fingerprint, true, "", false},
+		{"no such tracker", linux(7, "/g", true), "x", true, "", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, err := Choose(tt.caps, tt.want, tt.scoped)
+			if tt.kind == "" {
+				var te *TrackerError
+				if !errors.As(err, &te) || !errors.Is(err, ErrTracker) || te.Kind != tt.want || te.Why == "" {
+					t.Fatalf("%+v, %v", c, err)
+				}
+				return
+			}
+			if err != nil || c.Kind != tt.kind || c.Scope != tt.scope {
+				t.Fatalf("%+v, %v", c, err)
+			}
+		})
+	}
+}
+
+// strength orders the trackers of one system.
+func strength(k Kind) int {
+	switch k {
+	case Domain, Fingerprint:
+		return 3
+	case Cgroup:
+		return 2
+	case Subtree:
+		return 1
+	}
+	return 0
+}
+
+// TestChooseProperties: a tracker asked for by name is that one or an error;
+// auto always finds one, never loses by what a machine has more, and says why
+// each stronger one was passed over; a command that is only tracked is never
+// put into a domain.
+func TestChooseProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func() Caps {
+			return Caps{
+				OS:          rapid.SampledFrom([]string{"linux", "macos", ""}).Draw(t, "os"),
+				Landlock:    rapid.IntRange(0, 12).Draw(t, "abi"),
+				Cgroup:      rapid.SampledFrom([]string{"", "/g"}).Draw(t, "group"),
+				UserManager: rapid.Bool().Draw(t, "manager"),
+				Keeper:      rapid.Bool().Draw(t, "keeper"),
+				Seatbelt:    rapid.Bool().Draw(t, "seatbelt"),
+			}
+		}
+		c, scoped := draw(), rapid.Bool().Draw(t, "scoped")
+		auto, err := Choose(c, Auto, scoped)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !scoped && auto.Kind == Domain {
+			t.Fatal("a command that is only tracked was put into a domain")
+		}
+		for _, m := range auto.Missed {
+			if m.Why == "" || strength(m.Kind) <= strength(auto.Kind) {
+				t.Fatalf("chose %s and missed %s: %q", auto.Kind, m.Kind, m.Why)
+			}
+		}
+		for _, k := range []Kind{Domain, Fingerprint, Cgroup, Subtree, Group} {
+			ch, err := Choose(c, k, scoped)
+			if err == nil && ch.Kind != k {
+				t.Fatalf("asked for %s, got %s", k, ch.Kind)
+			}
+			if err == nil && strength(k) > strength(auto.Kind) {
+				t.Fatalf("auto took %s though %s can be had", auto.Kind, k)
+			}
+		}
+		more := c
+		more.Landlock = max(c.Landlock, rapid.IntRange(0, 12).Draw(t, "more"))
+		more.UserManager, more.Keeper = true, true
+		if better, err := Choose(more, Auto, scoped); err != nil || strength(better.Kind) < strength(auto.Kind) {
+			t.Fatalf("with more than %s: %s, %v", auto.Kind, better.Kind, err)
+		}
+	})
+}
+
+func TestParseKind(t *testing.T) {
+	for s, want := range map[string]Kind{"": Auto, "auto": Auto, "domain": Domain, "cgroup": Cgroup, "subtree": Subtree, "group": Group} {
+		if k, err := ParseKind(s); err != nil || k != want {
+			t.Errorf("%q: %s, %v", s, k, err)
+		}
+	}
+	if _, err := ParseKind("pidns"); err == nil {
+		t.Error("an unknown tracker was accepted")
+	}
+}

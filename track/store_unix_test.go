@@ -1,0 +1,209 @@
+//go:build unix
+
+package track
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func storeAt(t *testing.T, dir string) *Store {
+	t.Helper()
+	s, err := OpenStoreAt(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestOpenStore(t *testing.T) {
+	t.Setenv("HOME", "/home/x")
+	t.Setenv("TMPDIR", "/scratch")
+	t.Setenv("XDG_STATE_HOME", "relative") // to be ignored, says the specification
+	s, err := OpenStore()
+	if err != nil || s.Dirs()[0] != "/home/x/.local/state/zsbx/sessions" || !strings.HasPrefix(s.Dirs()[1], "/scratch/zsbx-") {
+		t.Errorf("%v, %v", s.Dirs(), err)
+	}
+	t.Setenv("XDG_STATE_HOME", "/state")
+	if s, err = OpenStore(); err != nil || s.Dirs()[0] != "/state/zsbx/sessions" {
+		t.Errorf("%v, %v", s.Dirs(), err)
+	}
+	if _, err := OpenStoreAt("here"); err == nil {
+		t.Error("a relative directory was accepted")
+	}
+}
+
+// TestStoreFallsBack: where the first place can't be written, the second is
+// used, and both are looked into.
+func TestStoreFallsBack(t *testing.T) {
+	base := t.TempDir()
+	if err := os.WriteFile(filepath.Join(base, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := &Store{places: []place{{parent: filepath.Join(base, "file", "zsbx")}, {parent: filepath.Join(base, "tmp"), nofollow: true}}}
+	d, f, err := s.create("f81d4fae-7dec-11d0-a765-00a0c91e6bf6")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if id, err := s.Find("f81d"); err != nil || id != d.id {
+		t.Errorf("%q, %v", id, err)
+	}
+	if err := d.remove(""); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestStoreRefuses: a place that others could have made or can change.
+func TestStoreRefuses(t *testing.T) {
+	dir := t.TempDir()
+	s := storeAt(t, dir)
+	if _, _, err := s.create("f81d4fae-7dec-11d0-a765-00a0c91e6bf6"); err != nil {
+		t.Fatal(err)
+	}
+	sessions := s.Dirs()[0]
+	if fi, err := os.Stat(sessions); err != nil || fi.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", fi, err)
+	}
+	t.Run("mode", func(t *testing.T) {
+		defer os.Chmod(sessions, 0o700)
+		_ = os.Chmod(sessions, 0o755)
+		if _, err := s.Find("f"); !errors.Is(err, ErrForeign) {
+			t.Error(err)
+		}
+	})
+	t.Run("parent's mode", func(t *testing.T) {
+		defer os.Chmod(dir, 0o700)
+		_ = os.Chmod(dir, 0o777)
+		if _, err := s.Find("f"); !errors.Is(err, ErrForeign) {
+			t.Error(err)
+		}
+	})
+	t.Run("symlink", func(t *testing.T) {
+		other := t.TempDir()
+		if err := os.Symlink(sessions, filepath.Join(other, "sessions")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := storeAt(t, other).Find("f"); !errors.Is(err, unix.ENOTDIR) && !errors.Is(err, unix.ELOOP) && !errors.Is(err, ErrNotFound) {
+			t.Error(err)
+		}
+		link := filepath.Join(t.TempDir(), "tmp")
+		_ = os.Symlink(dir, link)
+		two := &Store{places: []place{{parent: link, nofollow: true}}}
+		if _, _, err := two.create("f81d4fae-7dec-11d0-a765-00a0c91e6bf7"); err == nil {
+			t.Error("a planted symbolic link was followed")
+		}
+	})
+}
+
+// TestStrangeFiles: what does not belong into the store is not followed, read
+// for ever, or listed as a session.
+func TestStrangeFiles(t *testing.T) {
+	const id = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"
+	for name, put := range map[string]func(path string) error{
+		"fifo":      func(p string) error { return unix.Mkfifo(p, 0o600) },
+		"symlink":   func(p string) error { return os.Symlink("/etc/passwd", p) },
+		"directory": func(p string) error { return os.Mkdir(p, 0o700) },
+		"huge":      func(p string) error { return os.WriteFile(p, make([]byte, maxRecord+1), 0o600) },
+		"empty":     func(p string) error { return os.WriteFile(p, nil, 0o600) },
+		"garbage":   func(p string) error { return os.WriteFile(p, []byte("{]"), 0o600) },
+		"other's": func(p string) error {
+			return os.WriteFile(p, []byte(`{"version":1,"id":"f81d4fae-7dec-11d0-a765-00a0c91e6bf7"}`), 0o600)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := storeAt(t, t.TempDir())
+			d, f, err := s.create(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			if err := put(d.path + recordFile); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := d.readRecord(); err == nil {
+				t.Error("it was read")
+			}
+			if _, err := s.Find(id); err != nil {
+				t.Errorf("the session can't be found: %v", err)
+			}
+		})
+	}
+	s := storeAt(t, t.TempDir())
+	d, f, err := s.create(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, n := range []string{"x", "@name", "..", id, id + ".tmp", strings.ToUpper(id) + stateFile, "x" + stateFile} {
+		_ = os.WriteFile(filepath.Join(s.Dirs()[0], n), nil, 0o600)
+	}
+	if ids, err := d.in.ids(); err != nil || len(ids) != 1 {
+		t.Errorf("%v, %v", ids, err)
+	}
+}
+
+func TestFind(t *testing.T) {
+	s := storeAt(t, t.TempDir())
+	ids := []string{"aaaa4fae-7dec-41d0-a765-00a0c91e6bf6", "aabb4fae-7dec-41d0-a765-00a0c91e6bf6", "bbbb4fae-7dec-41d0-a765-00a0c91e6bf6"}
+	for _, id := range ids {
+		d, f, err := s.create(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if id == ids[2] {
+			if err := d.in.claimName("aaaa", id); err != nil { // a name goes before a prefix
+				t.Fatal(err)
+			}
+		}
+	}
+	for ref, want := range map[string]string{ids[0]: ids[0], "aab": ids[1], "b": ids[2], "aaaa": ids[2], "AAB": ids[1], "aaaa4": ids[0]} {
+		if got, err := s.Find(ref); err != nil || got != want {
+			t.Errorf("%q: %q, %v", ref, got, err)
+		}
+	}
+	var amb *AmbiguousError
+	if _, err := s.Find("aa"); !errors.As(err, &amb) || len(amb.IDs) != 2 {
+		t.Error(err)
+	}
+	for _, ref := range []string{"", "c", "../x", "@aaaa", "no-such"} {
+		if got, err := s.Find(ref); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%q: %q, %v", ref, got, err)
+		}
+	}
+}
+
+// TestNames: one live session at a time; a dead one gives its name up.
+func TestNames(t *testing.T) {
+	s := storeAt(t, t.TempDir())
+	a, af, err := s.create("aaaa4fae-7dec-41d0-a765-00a0c91e6bf6")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, bf, err := s.create("bbbb4fae-7dec-41d0-a765-00a0c91e6bf6")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bf.Close()
+	if err := a.in.claimName("x", a.id); err != nil {
+		t.Fatal(err)
+	}
+	var taken *NameTakenError
+	if err := b.in.claimName("x", b.id); !errors.As(err, &taken) || taken.ID != a.id {
+		t.Fatal(err)
+	}
+	af.Close() // the lock of a supervisor that was killed goes this way too
+	if err := b.in.claimName("x", b.id); err != nil {
+		t.Fatal(err)
+	}
+	a.in.dropName("x", a.id)
+	if got, err := s.Find("x"); err != nil || got != b.id {
+		t.Errorf("%q, %v", got, err)
+	}
+}
