@@ -134,8 +134,8 @@ func (s *Session) replace(c fork.Command) error {
 	return fork.Exec(&c)
 }
 
-// help has nobody to lend a hand to.
-func (s *Session) help(context.Context, <-chan struct{}) {}
+// awaitKeeper: there is no keeper to wait for.
+func (s *Session) awaitKeeper(context.Context) bool { return true }
 
 // kill ends the command; settle finds the rest.
 func (s *Session) kill() error {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"testing"
-	"time"
 )
 
 func TestSession(t *testing.T) {
@@ -48,10 +47,9 @@ func TestKeepAndReap(t *testing.T) {
 		if _, err := Begin(o); !errors.As(err, new(*NameTakenError)) {
 			t.Fatalf("a name was given twice: %v", err)
 		}
-		time.Sleep(50 * time.Millisecond)
-		ls, err := o.Store.List()
-		if err != nil || len(ls) != 1 || ls[0].Life != Kept || len(ls[0].Procs) != 5 {
-			t.Fatalf("%+v, %v", ls, err)
+		eventually(t, "five processes are listed", func() bool { return len(one(t, o.Store).Procs) == 5 })
+		if i := one(t, o.Store); i.Life != Kept {
+			t.Fatalf("%+v", i)
 		}
 		r, err = o.Store.Reap(deadline(t), "kept")
 		if err != nil || !r.Done() || !r.Removed || r.Killed < 3 {
