@@ -59,7 +59,7 @@ func guarded(r *Rule) bool {
 func (h *Host) guardCreate(rules []Rule) []Rule {
 	g := h.newGuard()
 	return slices.DeleteFunc(rules, func(r Rule) bool {
-		return g.refuse(Path{Path: r.Path, Access: r.Access, Mode: fs.ModeDir, Rule: r}) != ""
+		return guarded(&r) && g.refuse(Path{Path: r.Path, Access: r.Access, Mode: fs.ModeDir, Rule: r}) != ""
 	})
 }
 

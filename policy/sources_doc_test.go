@@ -12,7 +12,7 @@ func TestSourcesDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := regexp.MustCompile("`((?:cmd|policy|enforce|track)/[A-Za-z0-9_./]+)`").FindAllStringSubmatch(string(data), -1)
+	named := regexp.MustCompile("`((?:cmd|policy|enforce|track|internal)/[A-Za-z0-9_./]+)`").FindAllStringSubmatch(string(data), -1)
 	if len(named) < 20 {
 		t.Errorf("only %d files are named", len(named))
 	}
