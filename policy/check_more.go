@@ -1,9 +1,6 @@
 package policy
 
-import (
-	"strconv"
-	"strings"
-)
+import "strconv"
 
 func (c *checker) net(n *node, table string, net *Net) {
 	if !c.is(n, tableNode, table) {
@@ -40,7 +37,9 @@ func (c *checker) ports(n *node, what string) []Port {
 		if !c.is(item, integerNode, "an entry of "+what) {
 			continue
 		}
-		number, err := parseInteger(item.text)
+		// Base 0 is what TOML has: 0x, 0o, 0b and underscores. A leading
+		// zero, which would mean octal here, is no TOML and no JSON.
+		number, err := strconv.ParseInt(item.text, 0, 64)
 		if err != nil || number < 1 || number > 65535 {
 			c.fail(item.off, CodeValue, "port %s is not between 1 and 65535", item.text)
 			continue
@@ -48,15 +47,6 @@ func (c *checker) ports(n *node, what string) []Port {
 		ports = append(ports, Port{Number: uint16(number), Origin: c.loc.at(item.off)})
 	}
 	return ports
-}
-
-// parseInteger reads an integer of TOML or JSON: decimal without leading
-// zeros, and TOML's 0x, 0o, 0b and underscores.
-func parseInteger(s string) (int64, error) {
-	if digits := strings.TrimLeft(s, "+-"); len(digits) > 1 && digits[0] == '0' && digits[1] <= '9' {
-		return 0, strconv.ErrSyntax
-	}
-	return strconv.ParseInt(s, 0, 64)
 }
 
 // sockets reads a list of socket paths.

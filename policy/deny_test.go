@@ -1,0 +1,136 @@
+package policy
+
+import (
+	"io/fs"
+	"strings"
+	"testing"
+)
+
+// TestResolveDeny checks how denials are anchored, and which are refused.
+func TestResolveDeny(t *testing.T) {
+	h := tableHost(map[string]string{
+		"/w/link": "-> /data", "/data": "dir", "/w/.env": "-> /secrets/env", "/secrets/env": "file", "/home/u/.ssh": "dir", "/w/locked": "locked", "/w/[x]": "dir", "/w/d": "-> [x]",
+	})
+	h.Env = append(h.Env, "NAME=a*b", "DIR=/data")
+	for _, tt := range []struct{ pattern, want string }{
+		{".git/hooks", "/w/.git/hooks"},
+		{"locked/x", "/w/locked/x"},
+		{"locked/*", "glob /w/locked/*"},
+		{".env", "/secrets/env"},
+		{"/data", "/data"},
+		{"link/x", "/data/x"},
+		{"~/.ssh", "/home/u/.ssh"},
+		{"cwd/x", "/w/x"},
+		{"../x", "/x"},
+		{"x/../y/", "/w/y"},
+		{`\[x\]`, "/w/[x]"},
+		{"$DIR/x", "/data/x"},
+		{"**/.env", "glob /w/**/.env"},
+		{"*.pem", "glob /w/*.pem"},
+		{"./*.pem", "glob /w/*.pem"},
+		{"../*.pem", "glob /*.pem"},
+		{"~/**/id_*", "glob /home/u/**/id_*"},
+		{"/abs/**/x", "glob /abs/**/x"},
+		{"link/**/x", "glob /data/**/x"},
+		{"d/*", `glob /w/\[x\]/*`},
+		{"**", "glob /w/**"},
+		{"**/$NAME", `glob /w/**/a\*b`},
+		{"${NAME}?", `glob /w/a\*b?`},
+		{"$DIR/*", "glob /data/*"},
+		{"a//*/./b/", "glob /w/a/*/b"},
+		{"${NOPE:-~/.ssh}/id_*", "glob /home/u/.ssh/id_*"},
+	} {
+		p := &Policy{FS: FS{Deny: []Deny{{tt.pattern, Origin{}}}}}
+		r, err := p.Resolve(h)
+		if err != nil {
+			t.Errorf("%q: %v", tt.pattern, err)
+			continue
+		}
+		got := r.Deny[0].Pattern
+		if r.Deny[0].Glob {
+			got = "glob " + got
+		}
+		if got != tt.want {
+			t.Errorf("%q is %q, want %q", tt.pattern, got, tt.want)
+		}
+	}
+	for _, bad := range []string{"", "/", "/..", "..", "../..", "/*", "/**", "../**", "*/../x", "[", "a**", "{a,b}", "!x", "$NOPE/x", "a\x00", `a\`} {
+		p := &Policy{FS: FS{Deny: []Deny{{bad, Origin{}}}}}
+		if r, err := p.Resolve(h); err == nil {
+			t.Errorf("%q is %+v", bad, r.Deny)
+		}
+	}
+}
+
+// TestResolveCase checks that on macOS a path is spelled as the file system
+// spells it, whatever case it was written in, and that Linux is left alone.
+func TestResolveCase(t *testing.T) {
+	h := tableHost(map[string]string{"/Users/me/.ssh/id": "file", "/Users/me/Src": "-> .ssh", "/Users/me/u\u0308": "dir"})
+	exact := h.Lstat
+	names := map[string][]string{"/": {"Users", "w"}, "/Users": {"me"}, "/Users/me": {".ssh", "Src", "u\u0308"}, "/Users/me/.ssh": {"id"}}
+	reads := 0
+	h.ReadDir = func(dir string) ([]fs.DirEntry, error) {
+		reads++
+		var list []fs.DirEntry
+		for _, n := range names[dir] {
+			list = append(list, entryName(n))
+		}
+		return list, nil
+	}
+	h.Lstat = func(p string) (Stat, error) { // a volume that does not mind case
+		for dir := range names {
+			for _, n := range names[dir] {
+				full := strings.TrimSuffix(dir, "/") + "/" + n
+				if strings.EqualFold(p, strings.ReplaceAll(full, "u\u0308", "ü")) {
+					return exact(full)
+				}
+			}
+		}
+		return exact(p)
+	}
+	h.OS, h.Home = "macos", "/Users/me"
+	for in, want := range map[string]string{
+		"/users/ME/.SSH": "/Users/me/.ssh", "~/.ssh/ID": "/Users/me/.ssh/id", "~/src/id": "/Users/me/.ssh/id",
+		"~/Ü": "/Users/me/u\u0308", "/users/me/.Ssh": "/Users/me/.ssh",
+	} {
+		p := rules(Read, in)
+		p.FS.Deny = []Deny{{Pattern: in}, {Pattern: in + "/*"}}
+		r := mustResolve(t, p, h)
+		if r.Paths[0].Path != want || r.Deny[0].Pattern != want || r.Deny[1].Pattern != want+"/*" {
+			t.Errorf("%s is %s, denied as %s and %s, want %s", in, r.Paths[0].Path, r.Deny[0].Pattern, r.Deny[1].Pattern, want)
+		}
+		if v := r.Allowed(strings.ToUpper(want), Read); v.Path != want && !strings.Contains(want, "\u0308") {
+			t.Errorf("asked for %s, got %+v", strings.ToUpper(want), v)
+		}
+	}
+	if r := mustResolve(t, &Policy{FS: FS{Deny: []Deny{{Pattern: "~/Src/key"}}}}, h); r.Deny[0].Pattern != "/Users/me/.ssh/key" || len(r.Deny[0].Links) != 1 {
+		t.Errorf("%+v", r.Deny)
+	}
+	mixed := Merge(rules(Read, "/users/me"), rules(Read, "/users/me"))
+	mixed.FS.Rules[0].Origin.Source = "baseline"
+	if r := mustResolve(t, mixed, h); r.Paths[0].Path != "/users/me" || r.Paths[1].Path != "/Users/me" {
+		t.Errorf("after a built-in rule in the wrong case: %+v", r.Paths)
+	}
+	reads = 0
+	builtIn := rules(Read, "/Users/me/.ssh", "/Users/me")
+	for i := range builtIn.FS.Rules {
+		builtIn.FS.Rules[i].Origin.Source = "baseline"
+	}
+	mustResolve(t, builtIn, h)
+	h.OS = "linux"
+	mustResolve(t, rules(Read, "/Users/me/.ssh"), h)
+	if reads != 0 {
+		t.Errorf("%d directories were read for paths that are spelled right", reads)
+	}
+}
+
+// entryName is a directory entry of which only the name is known.
+type entryName string
+
+func (e entryName) Name() string { return string(e) }
+
+func (e entryName) IsDir() bool { return false }
+
+func (e entryName) Type() fs.FileMode { return 0 }
+
+func (e entryName) Info() (fs.FileInfo, error) { return nil, fs.ErrNotExist }

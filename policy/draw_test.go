@@ -1,0 +1,84 @@
+package policy
+
+import (
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// Generators of policies. Values are drawn from small sets, so that policies
+// meet in names and paths.
+
+func drawOrigin(t *rapid.T) Origin {
+	return Origin{Source: rapid.SampledFrom([]string{"a.toml", "b.toml", "--rw", "preset x"}).Draw(t, "source"), Line: rapid.IntRange(0, 99).Draw(t, "line"), Column: 1}
+}
+
+func drawRules(t *rapid.T, label string, access ...Access) []Rule {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Rule {
+		r := Rule{
+			Path:     rapid.SampledFrom([]string{"/", "/etc", "/usr/bin", ".", "~/x", "cwd", "$HOME/y", "${X:-~/z}", "/ü \"q\" \\ '", "/a$$b", "link", "nope"}).Draw(t, "path"),
+			Access:   rapid.SampledFrom(access).Draw(t, "access"),
+			Optional: rapid.Bool().Draw(t, "optional"),
+			Origin:   drawOrigin(t),
+		}
+		r.Create = r.Optional && rapid.Bool().Draw(t, "create")
+		return r
+	}), 0, 5).Draw(t, label)
+}
+
+func drawNamed(t *rapid.T, label string, values ...string) []Named {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Named {
+		return Named{Value: rapid.SampledFrom(values).Draw(t, "value"), Origin: drawOrigin(t)}
+	}), 0, 3).Draw(t, label)
+}
+
+func drawPorts(t *rapid.T, label string) []Port {
+	if rapid.Bool().Draw(t, label+" given") {
+		return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Port {
+			return Port{rapid.Uint16Range(1, 65535).Draw(t, "port"), drawOrigin(t)}
+		}), 0, 3).Draw(t, label)
+	}
+	return nil
+}
+
+// drawPolicy draws a policy; deep says that it may have overrides.
+func drawPolicy(t *rapid.T, deep bool) *Policy {
+	p := &Policy{Presets: drawNamed(t, "presets", "rust", "python:tools")}
+	p.FS.Rules = drawRules(t, "rules", Read, Read|Exec, Read|Write, Read|Write|Exec)
+	for _, n := range drawNamed(t, "deny", "**/.env", ".git/hooks", "/etc/[a-z]?", `\[x`, "~/.ssh") {
+		p.FS.Deny = append(p.FS.Deny, Deny{n.Value, n.Origin})
+	}
+	for _, c := range p.FS.System.categories() {
+		if rapid.Bool().Draw(t, c.key) {
+			*c.rules = drawRules(t, c.key+" rules", c.access)
+		}
+	}
+	if rapid.Bool().Draw(t, "net") {
+		p.Net.Allow = &Flag{rapid.Bool().Draw(t, "allow"), drawOrigin(t)}
+	}
+	p.Net.ConnectTCP, p.Net.BindTCP = drawPorts(t, "connect"), drawPorts(t, "bind")
+	p.Net.Unix = drawNamed(t, "unix", "/run/x", "$HOME/s")
+	for i := range p.Net.Unix {
+		p.Net.Unix[i].Optional = rapid.Bool().Draw(t, "optional socket")
+	}
+	if p.Env.Mode = rapid.SampledFrom([]EnvMode{"", EnvScrubbed, EnvSanitized, EnvInherit, EnvVars}).Draw(t, "mode"); p.Env.Mode != "" {
+		p.Env.From = drawOrigin(t)
+	}
+	p.Env.Allow = drawNamed(t, "env", "A", "CARGO_*", "LD_PRELOAD")
+	for _, n := range drawNamed(t, "set", "A", "B", "npm_config_//x") {
+		p.Env.Set = append(p.Env.Set, Var{n.Value, rapid.SampledFrom([]string{"", "1", "a\n\"b\"\\\t\u0085ü"}).Draw(t, "value"), n.Origin})
+	}
+	if rapid.Bool().Draw(t, "timeout") {
+		p.Limits.Timeout, p.Limits.TimeoutFrom = rapid.SampledFrom([]time.Duration{0, time.Second, 90 * time.Minute}).Draw(t, "duration"), Origin{Source: "--timeout"}
+	}
+	if rapid.Bool().Draw(t, "output") {
+		p.Limits.MaxOutput, p.Limits.MaxOutputFrom = rapid.Int64Range(0, 1<<40).Draw(t, "bytes"), Origin{Source: "--max-output"}
+	}
+	if deep && rapid.Bool().Draw(t, "linux") {
+		p.Linux = drawPolicy(t, false)
+	}
+	if deep && rapid.Bool().Draw(t, "macos") {
+		p.MacOS = drawPolicy(t, false)
+	}
+	return p
+}

@@ -1,0 +1,71 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// TestResolveNet has one row for each combination of the three settings.
+func TestResolveNet(t *testing.T) {
+	h := tableHost(nil)
+	for _, tt := range []struct{ toml, mode, from, connect, bind string }{
+		{"", "open", "default", "", ""},
+		{"allow = true", "open", "p.toml:2:9", "", ""},
+		{"allow = false", "none", "p.toml:2:9", "", ""},
+		{"connect_tcp = [443]", "ports", "p.toml:2:16", "443", ""},
+		{"bind_tcp = [80, 81]", "ports", "p.toml:2:13", "", "80 81"},
+		{"allow = false\nconnect_tcp = [443]\nbind_tcp = [80]", "ports", "p.toml:3:16", "443", "80"},
+		{"allow = true\nconnect_tcp = [443]", "ports", "p.toml:3:16", "443", ""},
+		{"connect_tcp = []", "none", "an empty list of ports", "", ""},
+		{"allow = true\nconnect_tcp = []\nbind_tcp = [80]", "ports", "p.toml:4:13", "", "80"},
+	} {
+		n := mustResolve(t, mustTOML(t, "[net]\n"+tt.toml), h).Net
+		got := []string{string(n.Mode), n.From.String(), ports(n.ConnectTCP), ports(n.BindTCP)}
+		if want := []string{tt.mode, tt.from, tt.connect, tt.bind}; !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: got %q, want %q", tt.toml, got, want)
+		}
+	}
+	file := mustTOML(t, "net.allow = true")
+	flag := &Policy{Net: Net{ConnectTCP: []Port{{443, Origin{Source: "--connect-tcp"}}}}}
+	_, err := Merge(file, flag).Resolve(h)
+	var e *Error
+	if !errors.As(err, &e) || e.Code != CodeContradiction || !strings.Contains(err.Error(), "p.toml:1:13") || !strings.Contains(err.Error(), "--connect-tcp") {
+		t.Errorf("a contradiction: %v", err)
+	}
+	off := &Policy{Net: Net{Allow: &Flag{false, Origin{Source: "--no-net"}}}}
+	if r := mustResolve(t, Merge(file, flag, off), h); r.Net.Mode != NetPorts {
+		t.Errorf("with --no-net: %+v", r.Net)
+	}
+	if _, err := (&Policy{Net: Net{BindTCP: []Port{{}}}}).Resolve(h); err == nil {
+		t.Error("port 0 is no error")
+	}
+}
+
+func ports(list []Port) string {
+	var s []string
+	for _, p := range list {
+		s = append(s, fmt.Sprint(p.Number))
+	}
+	return strings.Join(s, " ")
+}
+
+func TestResolveSockets(t *testing.T) {
+	h := tableHost(map[string]string{"/run/agent": "socket", "/w/l": "-> /run/agent", "/run/pg": "dir", "/w/file": "file"})
+	h.Env = append(h.Env, "SSH_AUTH_SOCK=/w/l")
+	r := mustResolve(t, mustTOML(t, `net.unix = ["$SSH_AUTH_SOCK", "/run/pg", { path = "$NOPE", optional = true }, { path = "/gone", optional = true }]`), h)
+	if len(r.Net.Unix) != 2 || r.Net.Unix[0].Path != "/run/agent" || r.Net.Unix[0].Mode&fs.ModeSocket == 0 || len(r.Skipped) != 2 {
+		t.Errorf("%+v, skipped %+v", r.Net.Unix, r.Skipped)
+	}
+	if !contains(r.Env, "SSH_AUTH_SOCK=/w/l") {
+		t.Errorf("the agent's variable is not passed on: %q", r.Env)
+	}
+	for _, bad := range []string{"file", "/gone", "$NOPE"} {
+		if _, err := (&Policy{Net: Net{Unix: []Named{{Value: bad}}}}).Resolve(h); err == nil {
+			t.Errorf("%s is no error", bad)
+		}
+	}
+}
