@@ -164,6 +164,8 @@ func TestDecodeErrors(t *testing.T) {
 		{"dotted over table", "[linux.fs]\nro = []\n[linux]\nfs.rw = []", "4:1: fs is given twice"},
 		{"closed inline table", "net = { allow = true }\nnet.bind_tcp = [1]", "2:1: net is given twice"},
 		{"inline table reopened", "net = { allow = true }\n[net]", "2:2: net is given twice"},
+		{"table in an inline table", "linux = { net = {} }\n[linux.net.x]", "2:2: linux is given twice"},
+		{"table below an inline table", "linux = {}\n[linux.net]\nallow = true", "2:2: linux is given twice"},
 		{"key of a list", "fs.ro = []\n[[fs.ro]]\npath = '/'", "2:6: ro is given twice"},
 		{"syntax", "[fs\nro = []", "1:4: expected ']' to close table name"},
 		{"syntax after errors", "x = 1\n[fs]\nro = [", "unknown key \"x\""},

@@ -54,6 +54,14 @@ func TestResolveDeny(t *testing.T) {
 			t.Errorf("%q is %q, want %q", tt.pattern, got, tt.want)
 		}
 	}
+	odd := tableHost(map[string]string{"/home/[u]*": "dir", "/w?": "dir"})
+	odd.Home, odd.Dir = "/home/[u]*", "/w?"
+	r := mustResolve(t, &Policy{FS: FS{Deny: []Deny{{Pattern: "~/x"}, {Pattern: "y"}, {Pattern: "~/*"}, {Pattern: "*"}}}}, odd)
+	for i, want := range []string{"/home/[u]*/x", "/w?/y", `/home/\[u\]\*/*`, `/w\?/*`} {
+		if r.Deny[i].Pattern != want {
+			t.Errorf("in odd directories %q is %q, want %q", r.Deny[i].Deny.Pattern, r.Deny[i].Pattern, want)
+		}
+	}
 	for _, bad := range []string{"", "/", "/..", "..", "../..", "/*", "/**", "../**", "*/../x", "[", "a**", "{a,b}", "!x", "$NOPE/x", "a\x00", `a\`} {
 		p := &Policy{FS: FS{Deny: []Deny{{bad, Origin{}}}}}
 		if r, err := p.Resolve(h); err == nil {

@@ -57,6 +57,16 @@ deny = ["**/.env", "~/.ssh", "hooks"]
 			t.Errorf("%s %s: %+v", tt.access, tt.path, v)
 		}
 	}
+	nested := mustResolve(t, mustTOML(t, "fs.ro = ['/usr', '/w/src']\nfs.rox = ['/usr/bin']\nfs.rw = ['.']"), h)
+	for _, tt := range []struct {
+		path   string
+		access Access
+		by     string
+	}{{"/usr/bin/go", Read, "/usr/bin"}, {"/usr/bin/go", Read | Exec, "/usr/bin"}, {"/w/src/main.go", Read, "/w/src"}, {"/w/src/main.go", Read | Write, "/w"}} {
+		if v := nested.Allowed(tt.path, tt.access); !v.Allowed || v.Rule.Path != tt.by {
+			t.Errorf("%s %s is decided by %+v, want %s", tt.access, tt.path, v.Rule, tt.by)
+		}
+	}
 	byHand := &Resolved{Dir: "/w", Paths: []Path{{Path: "/", Access: Read, Mode: 1 << 31}}}
 	if v := byHand.Allowed("x/../y", Read); !v.Allowed || v.Path != "/w/y" {
 		t.Errorf("without a host: %+v", v)

@@ -62,8 +62,58 @@ func TestMergeKeeps(t *testing.T) {
 		for i := range m.FS.Rules {
 			m.FS.Rules[i].Path = "changed"
 		}
+		for _, c := range m.FS.System.categories() {
+			for i := range *c.rules {
+				(*c.rules)[i].Path = "changed"
+			}
+		}
 		if a.Hash() != aHash || b.Hash() != bHash {
 			t.Fatal("merging changed its arguments, or shares memory with them")
+		}
+	})
+}
+
+// TestMergeOverrides checks for each system that the later policy's scalars
+// win, wherever in the two files they stand.
+func TestMergeOverrides(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := drawPolicy(t, true), drawPolicy(t, true)
+		for _, os := range []string{"linux", "macos"} {
+			first, later, got := a.on(os), b.on(os), Merge(a, b).on(os)
+			if want := cmpOr(string(later.Env.Mode), string(first.Env.Mode)); string(got.Env.Mode) != want {
+				t.Fatalf("mode %s, want %s", got.Env.Mode, want)
+			}
+			want := first.Net.Allow
+			if later.Net.Allow != nil {
+				want = later.Net.Allow
+			}
+			if !reflect.DeepEqual(got.Net.Allow, want) {
+				t.Fatalf("net.allow %v, want %v", got.Net.Allow, want)
+			}
+			limits := first.Limits
+			if later.Limits.saysTimeout() {
+				limits.Timeout = later.Limits.Timeout
+			}
+			if later.Limits.saysMaxOutput() {
+				limits.MaxOutput = later.Limits.MaxOutput
+			}
+			if got.Limits.Timeout != limits.Timeout || got.Limits.MaxOutput != limits.MaxOutput {
+				t.Fatalf("limits %+v, want %+v", got.Limits, limits)
+			}
+			for i, c := range got.FS.System.categories() {
+				want := *first.FS.System.categories()[i].rules
+				if list := *later.FS.System.categories()[i].rules; list != nil {
+					want = list
+				}
+				if !slices.Equal(*c.rules, want) {
+					t.Fatalf("%s: %v, want %v", c.key, *c.rules, want)
+				}
+			}
+			for _, v := range lastOfEach(later.Env.Set) {
+				if i := slices.IndexFunc(lastOfEach(got.Env.Set), func(w Var) bool { return w.Name == v.Name && w.Value == v.Value }); i < 0 {
+					t.Fatalf("%s is not %q: %v", v.Name, v.Value, got.Env.Set)
+				}
+			}
 		}
 	})
 }
