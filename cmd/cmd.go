@@ -14,6 +14,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/zsbx/zsbx/enforce"
 )
 
 // The exit statuses of zsbx itself, those of env(1) and timeout(1). A command
@@ -47,6 +49,9 @@ type app struct {
 // status: the command's own for run, 0 or 1 for what the other commands
 // answer, and otherwise one of those that exec(1p) and timeout(1) use.
 func Main(args []string) int {
+	if len(args) > 0 && args[0] == enforce.SandboxArg {
+		return enforce.SandboxMain(args[1:])
+	}
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Environ()}
 	return a.main(args)
 }

@@ -35,7 +35,11 @@ func (a *app) listPresets(asJSON bool) error {
 
 // printSBPL prints the Seatbelt profile of a plan.
 func (a *app) printSBPL(plan *enforce.Plan) error {
-	text, err := enforce.SeatbeltProfile(plan.Policy, enforce.SeatbeltOptions{})
+	o := enforce.SeatbeltOptions{}
+	if plan.Seatbelt != nil {
+		o = *plan.Seatbelt
+	}
+	text, err := enforce.SeatbeltProfile(plan.Policy, o)
 	if err != nil {
 		return coded(codePolicy, err)
 	}

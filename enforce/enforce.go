@@ -111,7 +111,7 @@ func NewPlanWith(r *policy.Resolved, caps Caps, host *policy.Host, opts Options)
 	p := &Plan{Policy: r, Caps: caps}
 	switch caps.OS {
 	case "macos":
-		p.planMacOS()
+		p.planMacOS(host, opts)
 	default:
 		p.planLinux(host, opts)
 	}

@@ -1,12 +1,16 @@
 package enforce
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/zsbx/zsbx/policy"
 )
 
 // planMacOS fills in the plan for macOS. Seatbelt holds all promises or none.
-func (p *Plan) planMacOS() {
+func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 	if !p.Caps.Seatbelt {
 		p.addGap(Gap{
 			Name: GapFiles, Kind: Core,
@@ -16,11 +20,19 @@ func (p *Plan) planMacOS() {
 		return
 	}
 	p.Seatbelt = &SeatbeltOptions{}
+	for _, w := range protectedSet(p.Policy, host, opts).watch {
+		if w.path != "" && (w.mounted || p.protectUnmade(w.path, opts)) {
+			p.Seatbelt.Protect = append(p.Seatbelt.Protect, w.path)
+		} else {
+			p.watch = append(p.watch, w)
+		}
+	}
 	text, err := SeatbeltProfile(p.Policy, *p.Seatbelt)
 	if err != nil {
 		p.Seatbelt = nil
 		g := Gap{Name: GapFiles, Kind: Core, Promise: "files are read, written and executed only where allowed", Why: err.Error()}
-		if pe, ok := err.(*ProfileError); ok {
+		var pe *ProfileError
+		if errors.As(err, &pe) {
 			g.Origin = pe.Origin
 		}
 		p.addGap(g)
@@ -32,3 +44,28 @@ func (p *Plan) planMacOS() {
 			strings.Count(text, "\n(")),
 	})
 }
+
+// protectUnmade says whether a protected file may not even be made. A profile
+// can deny what does not exist, but a project's own settings files are left to
+// be made: checking a branch out or setting a project up does that, and the
+// user is told. What git, the user's shell and zsbx itself act upon is not.
+func (p *Plan) protectUnmade(name string, opts Options) bool {
+	if strings.Contains(name, "/.git/") || slices.Contains(opts.Protect, name) {
+		return true
+	}
+	rest, ok := strings.CutPrefix(name, p.Policy.Home+"/")
+	return ok && p.Policy.Home != "" && slices.Contains(homeFiles(), rest)
+}
+
+// ForSession ties the plan to a session of package track, before Confine: on
+// macOS the profile carries the session's fingerprint, by which its processes
+// are found. On Linux it changes nothing.
+func (p *Plan) ForSession(id string) {
+	if p.Seatbelt != nil {
+		p.Seatbelt.Session = id
+	}
+}
+
+// Confines says whether the plan keeps a command's files, signals and sockets
+// apart from those outside, by whatever means the system has.
+func (p *Plan) Confines() bool { return p.Landlock != nil || p.Seatbelt != nil }

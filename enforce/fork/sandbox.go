@@ -71,12 +71,15 @@ const (
 
 // order is what the helper is to do, as JSON on its descriptor 3.
 type order struct {
-	Profile string   `json:"profile"`
+	Profile string   `json:"profile"` // "" for none
 	Session string   `json:"session,omitempty"`
 	Markers bool     `json:"markers,omitempty"`
 	Path    string   `json:"path"`
 	Args    []string `json:"args"`
 	Env     []string `json:"env"`
+
+	// DefaultSignals get their default action back.
+	DefaultSignals []syscall.Signal `json:"default_signals,omitempty"`
 }
 
 // report is what the helper says on its descriptor 4: one when all is ready,

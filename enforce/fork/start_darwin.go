@@ -19,9 +19,9 @@ func start(c *Command) (*Process, error) {
 		return nil, fmt.Errorf("starting below a keeper: %w", errors.ErrUnsupported)
 	case len(c.Steps) > 0:
 		return nil, fmt.Errorf("making system calls before the command runs: %w", errors.ErrUnsupported)
-	case c.Sandbox == nil:
+	case c.Sandbox == nil && len(c.DefaultSignals) == 0:
 		return c.startPlain(c.Path, c.Args)
-	case c.Sandbox.External:
+	case c.Sandbox != nil && c.Sandbox.External:
 		args := append([]string{sandboxExec, "-p", c.Sandbox.Profile, c.Path}, c.Args[1:]...)
 		return c.startPlain(sandboxExec, args)
 	}
@@ -71,17 +71,18 @@ func stepError(stage, name string, err error) error {
 }
 
 // startHelped starts the helper, gives it its orders, and waits until the
-// command is executed. The helper itself runs with no environment: what the
+// command is executed. A command that only wants signals reset gets one, too. The helper itself runs with no environment: what the
 // command gets must not change what happens before the profile is on.
 func (c *Command) startHelped() (*Process, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
-	orders, err := json.Marshal(order{
-		Profile: c.Sandbox.Profile, Session: c.Sandbox.Session, Markers: c.Sandbox.Markers,
-		Path: c.Path, Args: c.Args, Env: c.Env,
-	})
+	o := order{Path: c.Path, Args: c.Args, Env: c.Env, DefaultSignals: c.DefaultSignals}
+	if b := c.Sandbox; b != nil {
+		o.Profile, o.Session, o.Markers = b.Profile, b.Session, b.Markers
+	}
+	orders, err := json.Marshal(o)
 	if err != nil {
 		return nil, fmt.Errorf("writing the helper's orders: %w", err)
 	}

@@ -1,0 +1,69 @@
+package enforce
+
+import (
+	"io/fs"
+	"slices"
+	"testing"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+func TestPlanMacOS(t *testing.T) {
+	r := macPolicy(flag("/Users/u/proj", allAccess, fs.ModeDir))
+	caps := Caps{OS: "macos", Seatbelt: true}
+	p := NewPlan(r, caps, nil)
+	if p.Seatbelt == nil || len(p.Gaps) > 0 || len(p.Layers) != 1 || !p.Confines() {
+		t.Fatalf("%+v", p)
+	}
+	p.ForSession(testSession)
+	if p.Seatbelt.Session != testSession {
+		t.Error("the session is not in the plan")
+	}
+	if p := NewPlan(r, Caps{OS: "macos", SeatbeltReason: "nested"}, nil); p.Err(nil) == nil || p.Confines() {
+		t.Error("a machine without Seatbelt keeps promises")
+	}
+	r = macPolicy(flag("/Users/u/a\nb", allAccess, fs.ModeDir))
+	if p := NewPlan(r, caps, nil); p.Err(nil) == nil || p.Gaps[0].Origin.Source != "--rw" {
+		t.Errorf("a path that can't be written down passes: %+v", p.Gaps)
+	}
+}
+
+// TestProtectOnMacOS: what git and the user's shell act upon can't be made,
+// what a project brings along can.
+func TestProtectOnMacOS(t *testing.T) {
+	there := map[string]fs.FileMode{
+		"/Users/u/proj/.git": fs.ModeDir, "/Users/u/proj/.git/HEAD": 0, "/Users/u/proj/.git/config": 0, "/Users/u/proj/.git/objects": fs.ModeDir,
+		"/Users/u/proj/.git/refs": fs.ModeDir, "/Users/u/proj/.envrc": 0,
+	}
+	host := &policy.Host{
+		OS: "macos",
+		Lstat: func(p string) (policy.Stat, error) {
+			if m, ok := there[p]; ok {
+				return policy.Stat{Mode: m}, nil
+			}
+			if p == "/" || within("/Users/u/proj", p) {
+				return policy.Stat{Mode: fs.ModeDir}, nil
+			}
+			return policy.Stat{}, fs.ErrNotExist
+		},
+		Readlink: func(string) (string, error) { return "", fs.ErrInvalid },
+		ReadDir:  func(string) ([]fs.DirEntry, error) { return nil, nil },
+		ReadFile: func(string) ([]byte, error) { return nil, fs.ErrNotExist },
+	}
+	r := macPolicy(flag("/Users/u/proj", allAccess, fs.ModeDir))
+	p := NewPlanWith(r, Caps{OS: "macos", Seatbelt: true}, host, Options{Protect: []string{"/Users/u/proj/state"}})
+	for _, want := range []string{"/Users/u/proj/.git/config", "/Users/u/proj/.git/hooks", "/Users/u/proj/.envrc", "/Users/u/proj/state"} {
+		if !slices.Contains(p.Seatbelt.Protect, want) {
+			t.Errorf("%s is not protected: %q", want, p.Seatbelt.Protect)
+		}
+	}
+	if slices.Contains(p.Seatbelt.Protect, "/Users/u/proj/.vscode/tasks.json") {
+		t.Error("a project's settings can't be made")
+	}
+	o := *p.Seatbelt
+	o.Session = testSession
+	prof := compile(t, r, o)
+	if prof.Allowed("file-write-create", file("/Users/u/proj/.git/hooks/pre-commit")) || !prof.Allowed("file-write-create", file("/Users/u/proj/.git/index.lock")) {
+		t.Error("git's hooks can be written, or git can't work")
+	}
+}
