@@ -36,9 +36,7 @@ func TestSelfTest(t *testing.T) {
 		t.Logf("%-60s %-5v %-9s %s", p.Promise, p.Held, p.Means, p.Detail)
 	}
 	for _, name := range enforce.GapNames() {
-		// Below ABI 9 mediation holds it, which TestMediation attacks.
-		mediated := name == enforce.GapUnixSockets && caps.SeccompNotify && caps.Landlock < lacks[name]
-		if !seen[name] && !mediated && name != enforce.GapDeny && name != enforce.GapTCPAutobind {
+		if !seen[name] && name != enforce.GapDeny && name != enforce.GapTCPAutobind {
 			t.Errorf("%s is not proved", name)
 		}
 	}
