@@ -27,10 +27,20 @@ func (c *protector) repository(tree string) bool {
 		return true
 	}
 	// A linked worktree or a submodule: the file names the directory.
-	c.add(dot, "")
-	if dir := c.pointer(dot, "gitdir: "); c.writable(dir) {
+	if tree == c.within(tree) {
+		c.add(dot, "")
+	} else {
+		c.watchOnly(dot)
+	}
+	dir := c.pointer(dot, "gitdir: ")
+	if !c.writable(dir) {
+		return true
+	}
+	if common := c.pointer(path.Join(dir, "commondir"), ""); common == "" {
 		c.gitDir(dir)
-		if common := c.pointer(path.Join(dir, "commondir"), ""); c.writable(common) {
+	} else {
+		c.worktree(dir)
+		if c.writable(common) {
 			c.gitDir(common)
 		}
 	}
@@ -51,7 +61,7 @@ func (c *protector) gitDir(dir string) {
 	c.pin(dir, top)
 	c.gitFiles(dir, top)
 	left := nestedModules
-	c.worktrees(path.Join(dir, "worktrees"), top, &left)
+	c.worktrees(path.Join(dir, "worktrees"), &left)
 	c.modules(path.Join(dir, "modules"), top, &left)
 }
 
@@ -64,9 +74,25 @@ func (c *protector) gitFiles(dir, top string) {
 	}
 }
 
-func (c *protector) worktrees(dir, top string, left *int) {
+// worktrees watches what linked worktrees have of their own. It is not made
+// read-only, no more than the pointer in the working tree: git worktree remove
+// and git submodule deinit would fail half-way.
+func (c *protector) worktrees(dir string, left *int) {
 	for _, sub := range c.subdirs(dir, left) {
-		c.gitFiles(sub, top)
+		c.worktree(sub)
+	}
+}
+
+func (c *protector) worktree(dir string) {
+	c.watchOnly(path.Join(dir, "commondir"))
+	c.watchOnly(path.Join(dir, "config.worktree"))
+}
+
+// watchOnly has a change told when the command has ended.
+func (c *protector) watchOnly(p string) {
+	if !c.seen[p] {
+		c.seen[p] = true
+		c.out.watch = append(c.out.watch, watched{path: p})
 	}
 }
 
@@ -79,7 +105,7 @@ func (c *protector) modules(dir, top string, left *int) {
 			continue
 		}
 		c.gitFiles(sub, top)
-		c.worktrees(path.Join(sub, "worktrees"), top, left)
+		c.worktrees(path.Join(sub, "worktrees"), left)
 		c.modules(path.Join(sub, "modules"), top, left)
 	}
 }

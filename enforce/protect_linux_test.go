@@ -10,6 +10,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/policy"
 )
 
 // gitDir makes what tells git of a git directory.
@@ -63,10 +64,6 @@ func TestProtected(t *testing.T) {
 		{"a hard link", `ln .git/config c && echo x >>c`},
 		{"by truncate", `truncate -s 0 .git/config`},
 		{"by copying a range", `dd if=/dev/zero of=.git/config count=1 conv=notrunc status=none`},
-		{"a worktree's common directory", `echo ../../../evil >.git/worktrees/wt/commondir`},
-		{"a worktree's pointer", `echo "gitdir: $PWD/evil" >wt/.git`},
-		{"a worktree's pointer by rename", `echo "gitdir: $PWD/evil" >e && mv e wt/.git`},
-		{"a submodule's pointer", `echo "gitdir: $PWD/evil" >libs/foo/.git`},
 		{"a submodule's configuration", `echo x >>.git/modules/libs/foo/config`},
 		{"a submodule's hook", `echo x >.git/modules/libs/foo/hooks/post-checkout`},
 		{"the submodules' directory renamed", `mv .git/modules .git/m && mkdir -p .git/modules/libs/foo`},
@@ -103,6 +100,7 @@ func TestProtectedWorksBeside(t *testing.T) {
 		`echo x >.vscode/other.json && mv .vscode/other.json .vscode/more.json`,
 		`mv nested/.git/HEAD nested/.git/H && mv nested/.git/H nested/.git/HEAD`,
 		`mv wt wt2 && mv wt2 wt`,
+		`rm -r wt .git/worktrees/wt libs`,
 	} {
 		if status, out := p.sh(t, plan, script); status != 0 {
 			t.Errorf("%s: exit status %d: %s", script, status, out)
@@ -161,6 +159,45 @@ func TestUnprotected(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
+}
+
+// TestWorktreesAreWatched has the pointers of linked worktrees and submodules
+// changed, which is told.
+func TestWorktreesAreWatched(t *testing.T) {
+	needMounts(t)
+	p := repository(t)
+	plan := p.mountPlan()
+	before := plan.Snapshot(host())
+	if status, out := p.sh(t, plan, `echo ../../../evil >.git/worktrees/wt/commondir && echo "gitdir: $PWD/evil" >wt/.git && rm -r libs`); status != 0 {
+		t.Fatalf("exit status %d: %s", status, out)
+	}
+	var got []string
+	for _, c := range before.Changes() {
+		got = append(got, strings.TrimPrefix(c.Path, p.in+"/"))
+	}
+	if want := []string{".git/worktrees/wt/commondir", "wt/.git"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestLinkedWorktree has a linked worktree as the writable tree, and its
+// repository beside it.
+func TestLinkedWorktree(t *testing.T) {
+	needMounts(t)
+	breachAll(t, func(t *testing.T) *place {
+		p := newPlace(t)
+		gitDir(t, p.dir+"/main/.git")
+		write(t, p.dir+"/main/.git/worktrees/in/commondir", "../..\n")
+		write(t, p.in+"/.git", "gitdir: "+p.dir+"/main/.git/worktrees/in\n")
+		p.allow(t, policy.Read|policy.Write, p.dir+"/main/.git")
+		p.policy.Paths[len(p.policy.Paths)-1].Rule.Origin.Source = "preset git"
+		return p
+	}, []breach{
+		{"the pointer", `echo "gitdir: $PWD/evil" >.git`},
+		{"the pointer by rename", `echo "gitdir: $PWD/evil" >e && mv e .git`},
+		{"the configuration", `echo x >>../main/.git/config`},
+		{"a hook", `echo x >../main/.git/hooks/pre-commit`},
+	})
 }
 
 // TestReplacedNested has a whole nested repository replaced, which the mounts
