@@ -96,7 +96,7 @@ func connectAnswer(r *policy.Resolved, q string) answer {
 // whether all that execve(2) opens for it may be executed.
 func startAnswer(r *policy.Resolved, argv []string) answer {
 	x := answer{Question: "start", About: quoteArgs(argv)}
-	file, err := lookPath(argv[0], commandEnv(r))
+	file, err := lookPath(argv[0], commandEnv(r.Env, r.Dir))
 	if err != nil {
 		x.Reason = err.Error()
 		return x

@@ -72,6 +72,9 @@ const defaultKillAfter = 5 * time.Second
 
 // run is the whole way from a command line to an exit status.
 func (o *runFlags) run(a *app, argv []string) error {
+	if o.trackOnly {
+		return o.runTracked(a, argv)
+	}
 	c, err := o.compose(a, argv)
 	if err := errors.Join(o.check(argv, false), err); err != nil {
 		return err
@@ -88,7 +91,11 @@ func (o *runFlags) run(a *app, argv []string) error {
 	if err != nil {
 		return err
 	}
-	plan := o.plan(a, c, resolved, enforce.Probe())
+	caps := enforce.Probe()
+	if o.exec {
+		caps.SeccompNotify = false // nobody is left to answer
+	}
+	plan := o.plan(a, c, resolved, caps)
 	if o.dryRun {
 		return o.print(a, plan)
 	}
@@ -96,27 +103,65 @@ func (o *runFlags) run(a *app, argv []string) error {
 		return err
 	}
 	a.warnOf(resolved)
-	file, err := lookPath(argv[0], commandEnv(resolved))
+	file, err := lookPath(argv[0], commandEnv(resolved.Env, resolved.Dir))
 	if err != nil {
 		return err
 	}
 	before := plan.Snapshot(&c.host)
-	p, err := o.start(a, plan, file, argv)
-	if why := plan.MountsRefused(err); why != "" {
-		if plan, err = o.withoutMounts(a, c, plan, why); err == nil {
-			p, err = o.start(a, plan, file, argv)
+	r, err := o.session(a, plan, job{
+		file: file, argv: argv, env: resolved.Env, dir: resolved.Dir, limits: resolved.Limits, mayExec: mayExecIn(resolved),
+		without: func(why string) (*enforce.Plan, error) { return o.withoutMounts(a, c, plan, why) },
+	})
+	a.reportChanges(before)
+	if r != nil {
+		temp.keep = r.kept
+		if r.failed() {
+			a.hintClosed(resolved)
 		}
 	}
+	return err
+}
+
+// runTracked is run without any limits but those of time and output: the
+// command is what it would be without zsbx, and tracked.
+func (o *runFlags) runTracked(a *app, argv []string) error {
+	c, err := o.compose(a, argv)
+	if err := errors.Join(o.check(argv, false), err); err != nil {
+		return err
+	}
+	if o.dryRun {
+		return usageErr("--dry-run has nothing to print with --track-only")
+	}
+	file, err := lookPath(argv[0], commandEnv(a.env, c.host.Dir))
 	if err != nil {
 		return err
 	}
-	temp.keep = o.keep
-	err = p.wait()
-	a.reportChanges(before)
-	if p.failed() {
-		a.hintClosed(resolved)
-	}
+	_, err = o.session(a, nil, job{
+		file: file, argv: argv, env: a.env, dir: c.host.Dir, limits: c.policy.Limits,
+		mayExec: func(string) bool { return true },
+	})
 	return err
+}
+
+// session runs the job from the first process to the last. The plan is nil for
+// a command that is only tracked.
+func (o *runFlags) session(a *app, plan *enforce.Plan, j job) (*running, error) {
+	s, err := o.begin(plan)
+	if err != nil {
+		return nil, err
+	}
+	r, err := o.start(a, s, plan, j)
+	if why := plan.MountsRefused(err); why != "" {
+		if plan, err = j.without(why); err == nil {
+			r, err = o.start(a, s, plan, j)
+		}
+	}
+	if err != nil {
+		o.discard(s)
+		return nil, err
+	}
+	err = r.wait()
+	return r, errors.Join(err, r.close())
 }
 
 // hintClosed tells of a project that begins above the working directory and

@@ -54,7 +54,7 @@ func (r *running) forward(s syscall.Signal) {
 	if (s == syscall.SIGINT || s == syscall.SIGQUIT) && inForeground() {
 		return
 	}
-	r.p.Signal(s)
+	r.s.Signal(s)
 }
 
 // dieBy ends zsbx by the signal that ended the command. A shell that runs zsbx

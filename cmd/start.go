@@ -9,60 +9,78 @@ import (
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/track"
 )
+
+// job is a command and all that it is started with.
+type job struct {
+	file    string // found in PATH
+	argv    []string
+	env     []string
+	dir     string
+	limits  policy.Limits
+	mayExec func(file string) bool // does the policy let it be executed
+
+	// without makes a plan that does without the mount namespace, which the
+	// kernel refused for that reason.
+	without func(why string) (*enforce.Plan, error)
+}
 
 // shell runs scripts that name no interpreter, as execvp(3) does.
 const shell = "/bin/sh"
 
-// start starts the command confined, and explains why when it can't.
-func (o *runFlags) start(a *app, plan *enforce.Plan, file string, argv []string) (*running, error) {
-	r := &running{
-		a: a, limits: plan.Policy.Limits, keep: o.keep,
-		killAfter: o.killAfterTime(),
-	}
-	cmd := &fork.Command{
-		Path: file, Args: argv, Env: plan.Policy.Env, Dir: plan.Policy.Dir,
-		Keeper: &fork.Keeper{Keep: o.keep},
-		Steps:  fileLimitSteps(),
+// start starts the command in the session, confined by the plan unless that is
+// nil, and explains why when it can't.
+func (o *runFlags) start(a *app, s *track.Session, plan *enforce.Plan, job job) (*running, error) {
+	r := &running{a: a, s: s, limits: job.limits, keep: o.keep, killAfter: o.killAfterTime()}
+	cmd := &fork.Command{Path: job.file, Args: job.argv, Env: job.env, Dir: job.dir, Steps: fileLimitSteps()}
+	if o.exec {
+		return nil, explainStart(r.launch(s.Exec, plan, cmd), job)
 	}
 	r.keyboard = ignoreKeyboard()
 	cmd.DefaultSignals = r.keyboard
 	cmd.Meanwhile = func(*fork.Process) { r.signals = r.listen() }
+	var err error
 	if r.limits.MaxOutput > 0 {
-		var err error
 		if r.output, err = newOutputLimit(r.limits.MaxOutput, os.Stdout, os.Stderr); err != nil {
 			return nil, err
 		}
 		defer r.output.closeEnds()
 		cmd.Files = append([]*os.File{os.Stdin}, r.output.ends...)
 	}
-	var err error
 	if o.tty {
 		if r.relay, err = newRelay(os.Stdin, os.Stdout); err != nil {
 			return nil, err
 		}
 		r.relay.attach(cmd)
 	}
-	if r.p, err = startConfined(plan, *cmd); isExecError(err, syscall.ENOEXEC) && isScriptWithoutInterpreter(file) {
-		cmd.Path, cmd.Args = shell, append([]string{shell, file}, argv[1:]...)
-		r.p, err = startConfined(plan, *cmd)
+	if err = r.launch(s.Start, plan, cmd); err == nil {
+		err = r.relay.begin()
 	}
 	if err != nil {
-		return nil, explainStart(err, file, plan.Policy)
-	}
-	if err := r.relay.begin(); err != nil {
-		r.p.Close()
-		return nil, err
+		return nil, explainStart(err, job)
 	}
 	return r, nil
 }
 
-// startConfined puts the plan on a copy of cmd and starts it.
-func startConfined(plan *enforce.Plan, cmd fork.Command) (*fork.Process, error) {
-	if err := plan.Confine(&cmd); err != nil {
-		return nil, fmt.Errorf("preparing the restrictions: %w", err)
+// launch starts cmd by start, with the plan put on. A script that names no
+// interpreter is given to the shell, as execvp(3) does.
+func (r *running) launch(start func(*fork.Command) error, plan *enforce.Plan, cmd *fork.Command) error {
+	try := func(cmd fork.Command) error {
+		if plan != nil {
+			if err := plan.Confine(&cmd); err != nil {
+				return fmt.Errorf("preparing the restrictions: %w", err)
+			}
+		}
+		return enforce.ExplainStart(start(&cmd))
 	}
-	return fork.Start(&cmd)
+	err := try(*cmd)
+	if isExecError(err, syscall.ENOEXEC) && isScriptWithoutInterpreter(cmd.Path) {
+		script := *cmd
+		script.Path, script.Args = shell, append([]string{shell, cmd.Path}, cmd.Args[1:]...)
+		err = try(script)
+	}
+	return err
 }
 
 // isExecError tells whether execve(2) of the command failed with errno.
@@ -72,21 +90,24 @@ func isExecError(err error, errno syscall.Errno) bool {
 }
 
 // explainStart says why a command was not started.
-func explainStart(err error, file string, r *policy.Resolved) error {
+func explainStart(err error, job job) error {
 	var se *fork.StepError
-	if !errors.As(err, &se) {
+	var te *track.TrackerError
+	switch {
+	case errors.As(err, &te):
+		return trackerErr(te)
+	case !errors.As(err, &se):
 		return err
+	case se.Stage == "exec":
+		return explainExec(job.file, se.Errno, job.mayExec)
 	}
-	if se.Stage == "exec" {
-		return explainExec(file, se.Errno, mayExecIn(r))
-	}
-	return fmt.Errorf("starting %s: %w", file, err)
+	return fmt.Errorf("starting %s: %w", job.file, err)
 }
 
 // commandEnv is what the search for the command depends on.
-func commandEnv(r *policy.Resolved) execEnv {
-	e := execEnv{dir: r.Dir, path: defaultPath}
-	if path, ok := lookupEnv(r.Env, "PATH"); ok {
+func commandEnv(env []string, dir string) execEnv {
+	e := execEnv{dir: dir, path: defaultPath}
+	if path, ok := lookupEnv(env, "PATH"); ok {
 		e.path = path
 	}
 	return e

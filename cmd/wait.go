@@ -9,13 +9,14 @@ import (
 
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/track"
 )
 
 // running is a command that was started, until it and all that it left behind
 // have ended.
 type running struct {
 	a         *app
-	p         *fork.Process
+	s         *track.Session
 	limits    policy.Limits
 	killAfter time.Duration
 	keep      bool
@@ -28,6 +29,7 @@ type running struct {
 	exited   bool
 	timedOut bool
 	killed   bool // by --max-output
+	kept     bool // something was left running, as --keep asks for
 }
 
 // next is what fork.Process.Next gave.
@@ -39,12 +41,11 @@ type next struct {
 // wait passes signals on, ends the command when its time is over, and gives
 // its exit status.
 func (r *running) wait() error {
-	defer r.p.Close()
 	defer r.relay.end()
 	events := make(chan next)
 	go func() {
 		for {
-			ev, err := r.p.Next()
+			ev, err := r.s.Next()
 			events <- next{ev, err}
 			if err != nil {
 				return
@@ -66,7 +67,7 @@ func (r *running) wait() error {
 		case <-r.output.exceeded():
 			r.a.say.warn("the command wrote more than %s (%s), and was ended", formatBytes(r.limits.MaxOutput), r.limits.MaxOutputFrom)
 			r.output.limit, r.killed = nil, true
-			r.p.Kill()
+			r.s.Kill()
 		}
 	}
 }
@@ -89,6 +90,8 @@ func (r *running) event(n next) (done bool, err error) {
 	switch {
 	case errors.Is(n.err, io.EOF):
 		return true, r.result()
+	case errors.Is(n.err, fork.ErrKeeperLost) && r.exited:
+		return true, r.result() // what is left is the session's care
 	case n.err != nil:
 		return true, &failure{code: codeFailed, status: exitFailed, err: n.err}
 	}
@@ -130,20 +133,20 @@ func (r *running) result() error {
 // killed; the second call kills it with all that it started.
 func (r *running) timeOut() <-chan time.Time {
 	if r.timedOut {
-		r.p.Kill()
+		r.s.Kill()
 		return nil
 	}
 	r.timedOut = true
 	r.a.say.warn("the command took longer than %s (%s), and is ended", r.limits.Timeout, r.limits.TimeoutFrom)
-	r.p.Signal(syscall.SIGTERM)
-	r.p.Signal(syscall.SIGCONT)
+	r.s.Signal(syscall.SIGTERM)
+	r.s.Signal(syscall.SIGCONT)
 	return newTimer(r.killAfter)
 }
 
 // stop makes zsbx stop as the command did, so that the shell that waits for
 // zsbx sees a stopped job. Without a terminal nobody would wake it.
 func (r *running) stop() {
-	if !isStopped(r.p.Pid) || !hasTerminal() {
+	if !isStopped(r.s.Pid()) || !hasTerminal() {
 		return
 	}
 	// A shell inside has put itself into a group of its own: it gets the
@@ -153,5 +156,5 @@ func (r *running) stop() {
 	stopSelf()
 	setForeground(pgrp)
 	r.relay.raw()
-	r.p.Signal(syscall.SIGCONT)
+	r.s.Signal(syscall.SIGCONT)
 }

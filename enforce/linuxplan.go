@@ -15,7 +15,7 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 	if p.Caps.Landlock > 0 {
 		p.Landlock = p.planRuleset(host, m)
 	}
-	p.DropCapabilities = p.Caps.Capabilities &^ keptCapabilities(p.signalScope())
+	p.DropCapabilities = p.Caps.Capabilities &^ keptCapabilities(p.ScopesSignals())
 	if p.Caps.Seccomp {
 		if p.Seccomp = planFilter(p.Caps, p.Policy.Net); p.Seccomp == nil {
 			p.Caps.SeccompReason = "the system calls of " + p.Caps.Arch + " are not known to this program"
@@ -93,8 +93,10 @@ func portRules(net policy.ResolvedNet, handled uint64) []PortRule {
 	return out
 }
 
-// signalScope says whether Landlock keeps signals inside.
-func (p *Plan) signalScope() bool {
+// ScopesSignals says whether the command gets a Landlock domain of its own that
+// keeps its signals inside (LANDLOCK_SCOPE_SIGNAL): what package track needs to
+// hold it by an outer one.
+func (p *Plan) ScopesSignals() bool {
 	return p.Landlock != nil && p.Landlock.Scoped&scopeSignal != 0
 }
 
@@ -191,7 +193,7 @@ func (p *Plan) socketGaps() {
 // processGaps are the ways left to processes outside, the terminal and the
 // kernel.
 func (p *Plan) processGaps() {
-	if !p.signalScope() {
+	if !p.ScopesSignals() {
 		p.addGap(Gap{
 			Name: GapSignals, Kind: Hardening,
 			Promise: "no signals to processes outside",

@@ -18,10 +18,11 @@ const (
 // MountsRefused says why a command could not be started, if it was for the
 // kernel or a security module refusing the mount namespace, and "" else. The
 // command did not run then; a plan made with Caps.MountNS false and this as
-// Caps.MountReason does without, and has the gaps to show for it.
+// Caps.MountReason does without, and has the gaps to show for it. A nil Plan was
+// refused nothing.
 func (p *Plan) MountsRefused(err error) string {
 	var se *fork.StepError
-	if p.Mounts == nil || !errors.As(err, &se) || !strings.HasPrefix(se.Name, mountsPrefix) {
+	if p == nil || p.Mounts == nil || !errors.As(err, &se) || !strings.HasPrefix(se.Name, mountsPrefix) {
 		return ""
 	}
 	why := ""

@@ -1,0 +1,86 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/track"
+)
+
+// endTime is how long zsbx waits for the end of what it killed.
+const endTime = 30 * time.Second
+
+// begin makes the session that the command will run in.
+func (o *runFlags) begin(plan *enforce.Plan) (*track.Session, error) {
+	opts := track.Options{Name: o.name, Tracker: track.Kind(o.track), Keep: o.keep}
+	if plan != nil {
+		opts.Confined = plan.Landlock != nil
+		opts.Scoped = plan.ScopesSignals()
+	}
+	s, err := track.Begin(opts)
+	if err != nil {
+		var te *track.TrackerError
+		if errors.As(err, &te) {
+			return nil, trackerErr(te)
+		}
+		return nil, sessionErr(err)
+	}
+	if o.idFile != "" {
+		if err := os.WriteFile(o.idFile, []byte(s.ID()+"\n"), 0o644); err != nil {
+			o.discard(s)
+			return nil, fmt.Errorf("--id-file: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// discard ends a session in which nothing was started.
+func (o *runFlags) discard(s *track.Session) {
+	ctx, cancel := context.WithTimeout(context.Background(), endTime)
+	defer cancel()
+	s.Close(ctx)
+}
+
+// trackerErr is the refusal of a tracker that was asked for.
+func trackerErr(e *track.TrackerError) error {
+	return &failure{code: codeGap, status: exitFailed, hint: e.Hint, err: fmt.Errorf("--track %s: %w", e.Kind, e)}
+}
+
+// close ends the session, and says what could not be ended or proved.
+func (r *running) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), endTime)
+	defer cancel()
+	report, err := r.s.Close(ctx)
+	r.kept = report.Kept
+	switch {
+	case err != nil:
+		return sessionErr(err)
+	case report.Kept:
+		r.a.say.hint("zsbx reap %s ends what is left running", shortID(&report))
+	case len(report.Survivors) > 0:
+		var pids []string
+		for _, p := range report.Survivors {
+			pids = append(pids, fmt.Sprint(p.Pid))
+		}
+		return &failure{
+			code: codeSession, status: exitFailed, hint: "zsbx reap " + report.ID,
+			err: fmt.Errorf("these processes of the command are still there: %s", strings.Join(pids, ", ")),
+		}
+	case !report.Proof:
+		r.a.say.warn("it is not certain that nothing of the command is left: %s", report.Unproved)
+	}
+	return nil
+}
+
+// shortID names a session in as few letters as one cares to type.
+func shortID(r *track.Report) string {
+	if r.Name != "" {
+		return r.Name
+	}
+	return r.ID[:8]
+}
