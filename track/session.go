@@ -129,7 +129,7 @@ func (s *Session) describe() error {
 	}
 	s.record = Record{
 		ID: id.String(), Name: s.opts.Name, UID: os.Geteuid(), Policy: cut(s.opts.Policy, 200),
-		Started: time.Now(), Keep: s.opts.Keep, TrackOnly: !s.opts.Confined,
+		Started: time.Now().UTC(), Keep: s.opts.Keep, TrackOnly: !s.opts.Confined,
 	}
 	if s.record.Host, s.record.Boot, s.record.PidNS, err = machine(); err != nil {
 		return fmt.Errorf("describing this machine: %w", err)

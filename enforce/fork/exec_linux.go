@@ -86,21 +86,19 @@ func startWatcher(c *Command, j *image) (*Process, error) {
 	}
 	defer syscall.Close(pidfd)
 	j.role, j.watched = roleWatcher, int32(pidfd)
-	status, err := j.openChannels(c)
-	if err != nil {
+	p := &Process{}
+	if p.conn, err = j.connect(); err != nil {
 		return nil, err
 	}
-	pid, err := forkImage(j)
-	syscall.Close(int(j.status))
+	// The pid is the one between; the keeper tells its own.
+	p.KeeperPid, err = forkImage(j)
 	syscall.Close(int(j.conn))
 	if err != nil {
-		status.Close()
-		syscall.Close(j.peer)
+		p.close()
 		return nil, fmt.Errorf("fork: %w", err)
 	}
-	// The pid is the one between; the keeper tells its own.
-	p := &Process{conn: j.peer, KeeperPid: pid}
-	if err := p.confirm(status, c); err != nil {
+	if err := p.confirm(j, c); err != nil {
+		p.abandon()
 		return nil, err
 	}
 	p.waitKeeper()
@@ -114,7 +112,7 @@ func startCanary(j *image) (release func(), err error) {
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("pipe: %w", err)
 	}
-	canary := &image{role: roleCanary, conn: int32(fds[0]), status: int32(fds[1])}
+	canary := &image{role: roleCanary, conn: int32(fds[0]), watched: int32(fds[1])}
 	pid, err := forkImage(canary)
 	syscall.Close(fds[0])
 	if err != nil {
@@ -134,8 +132,8 @@ func startCanary(j *image) (release func(), err error) {
 //go:norace
 //go:nocheckptr
 func runCanary(j *image) {
-	call(unix.SYS_CLOSE, uintptr(j.status), 0, 0, 0, 0, 0)
-	for call(unix.SYS_READ, uintptr(j.conn), uintptr(unsafe.Pointer(&j.report)), 1, 0, 0, 0) == -int(unix.EINTR) {
+	call(unix.SYS_CLOSE, uintptr(j.watched), 0, 0, 0, 0, 0)
+	for call(unix.SYS_READ, uintptr(j.conn), uintptr(unsafe.Pointer(&j.signals)), 1, 0, 0, 0) == -int(unix.EINTR) {
 	}
 	for {
 		call(unix.SYS_EXIT_GROUP, 0, 0, 0, 0, 0, 0)

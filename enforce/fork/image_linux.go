@@ -11,20 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// image is all that the new processes read. It is complete before the fork,
-// lies outside of the Go heap's arenas where the keeper needs it (keeperMem),
-// and is only read afterwards.
+// image is all that the new processes read. It is complete before the fork.
+// What they write, and what a keeper needs later on, is in mem.
 type image struct {
 	path, dir  *byte
 	argv, envp **byte
 	files      [3]int32 // sources of descriptors 0, 1, 2; -1 leaves one as it is
-	status     int32    // writing end of the status pipe
 	steps      []Step
 	ownMemory  bool // Command.OwnMemory
 
 	role        role
 	conn        int32 // the keeper's end of the connection
-	peer        int   // the caller's end
 	state       int32 // Keeper.State, or -1
 	cgroupKill  int32 // Keeper.CgroupKill, or -1
 	domain      bool
@@ -39,7 +36,6 @@ type image struct {
 	sigact  [4]uint64 // a struct sigaction that says SIG_DFL
 	sigmask [1]uint64 // the caller's signal mask, for the command
 	nofile  uintptr   // RLIMIT_NOFILE, for kernels without close_range(2)
-	report  stepReport
 	strings [][]*byte // keeps argv and envp alive
 }
 
@@ -85,6 +81,9 @@ func newImage(c *Command) (*image, error) {
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &lim) == nil {
 		j.nofile = uintptr(min(lim.Cur, 1<<20))
 	}
+	if err := j.share(); err != nil {
+		return nil, err
+	}
 	if c.Keeper != nil {
 		if err := j.setKeeper(c.Keeper); err != nil {
 			j.release()
@@ -92,6 +91,18 @@ func newImage(c *Command) (*image, error) {
 		}
 	}
 	return j, nil
+}
+
+// share makes the memory that all processes of a start have in common.
+func (j *image) share() error {
+	size := (unsafe.Sizeof(keeperMem{}) + 4095) &^ 4095
+	m, err := unix.MmapPtr(-1, 0, nil, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return fmt.Errorf("memory for the new processes: %w", err)
+	}
+	j.mem = (*keeperMem)(m)
+	j.mem.size = size
+	return nil
 }
 
 // release gives the memory back that only the forked keeper goes on using.
@@ -136,13 +147,6 @@ func (j *image) setKeeper(k *Keeper) error {
 	if k.CgroupKill != nil {
 		j.cgroupKill = int32(k.CgroupKill.Fd())
 	}
-	size := (int(unsafe.Sizeof(keeperMem{})) + 4095) &^ 4095
-	m, err := unix.MmapPtr(-1, 0, nil, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
-	if err != nil {
-		return errors.Join(errors.New("memory for the keeper"), err)
-	}
-	j.mem = (*keeperMem)(m)
-	j.mem.size = uintptr(size)
 	at := 0
 	for _, path := range k.Remove {
 		if at+len(path)+1 > RemoveSize {

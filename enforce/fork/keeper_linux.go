@@ -1,7 +1,6 @@
 package fork
 
 import (
-	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -14,10 +13,12 @@ const (
 	keeperCgroup = 2 // Keeper.CgroupKill, or a second connection where there is none
 )
 
-// keeperMem is the keeper's memory, outside of the Go heap, so that the
-// keeper can give its copy of that back.
+// keeperMem is the memory that the new processes write to: shared by all of
+// them and the caller, until the caller lets go of it, and outside of the Go
+// heap, so that the keeper can give its copy of that back.
 type keeperMem struct {
 	size    uintptr
+	report  stepReport
 	conn    int32
 	signals int32
 	command int32 // the command's pid; 0 once it was reaped
@@ -81,6 +82,9 @@ func runKeeper(j *image) {
 	if pid < 0 {
 		quit(j, stageSetup, setupFork, pid)
 	}
+	if m.report.stage != stageNone {
+		call(unix.SYS_EXIT_GROUP, 125, 0, 0, 0, 0, 0)
+	}
 	m.command, m.conn = int32(pid), j.conn
 	tell(m, msgStarted, uint32(pid))
 	settle(j, m)
@@ -124,7 +128,7 @@ func awaitGo(j *image) {
 func spawn(j *image) int {
 	flags := uintptr(vforkFlags)
 	if j.ownMemory {
-		flags = uintptr(syscall.SIGCHLD)
+		flags &^= unix.CLONE_VM
 	}
 	pid := rawVfork(flags)
 	if pid == 0 {

@@ -3,10 +3,8 @@ package fork
 import (
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,108 +17,64 @@ func start(c *Command) (*Process, error) {
 		return nil, err
 	}
 	defer j.release()
-	status, err := j.openChannels(c)
-	if err != nil {
-		return nil, err
-	}
-	pid, err := forkImage(j)
-	syscall.Close(int(j.status))
-	if j.role == roleKeeper {
-		syscall.Close(int(j.conn))
-	}
-	if err != nil {
-		status.Close()
-		if c.Keeper != nil {
-			syscall.Close(j.peer)
-		}
-		return nil, fmt.Errorf("fork: %w", err)
-	}
 	p := &Process{conn: -1}
 	if j.role == roleKeeper {
-		p.KeeperPid, p.conn = pid, j.peer
+		if p.conn, err = j.connect(); err != nil {
+			return nil, err
+		}
+	}
+	pid, err := forkImage(j)
+	if j.role == roleKeeper {
+		syscall.Close(int(j.conn))
+		p.KeeperPid = pid
 	} else {
 		p.Pid = pid
+	}
+	if err != nil {
+		p.close()
+		return nil, fmt.Errorf("fork: %w", err)
 	}
 	if c.Meanwhile != nil {
 		c.Meanwhile(p)
 	}
 	if j.role == roleKeeper {
-		// Should it fail, the status pipe tells why.
+		// A keeper that is gone has reported why.
 		p.send(message{kind: msgGo})
 	}
-	if err := p.confirm(status, c); err != nil {
+	if err := p.confirm(j, c); err != nil {
+		p.abandon()
 		return nil, err
 	}
-	runtime.KeepAlive(j)
 	runtime.KeepAlive(c)
 	return p, nil
 }
 
-// openChannels makes the pipe that closes on exec, whose reading end it
-// returns, and the keeper's connection.
-func (j *image) openChannels(c *Command) (*os.File, error) {
-	var fds [2]int
-	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
-		return nil, fmt.Errorf("pipe: %w", err)
-	}
-	j.status = int32(fds[1])
-	status := os.NewFile(uintptr(fds[0]), "status pipe")
-	if c.Keeper == nil {
-		return status, nil
-	}
+// connect makes the connection to the keeper and gives the caller's end.
+func (j *image) connect() (int, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		status.Close()
-		syscall.Close(fds[1])
-		return nil, fmt.Errorf("socketpair: %w", err)
+		return -1, fmt.Errorf("socketpair: %w", err)
 	}
-	j.conn, j.peer = int32(pair[0]), pair[1]
-	return status, nil
+	j.conn = int32(pair[0])
+	return pair[1], nil
 }
 
-// confirm reads the status pipe to its end. Nothing in it means that exec
-// closed it.
-func (p *Process) confirm(status *os.File, c *Command) error {
-	defer status.Close()
-	var r stepReport
-	n, err := readFull(int(status.Fd()), unsafe.Slice((*byte)(unsafe.Pointer(&r)), unsafe.Sizeof(r)))
-	if err != nil {
-		p.abandon()
-		return fmt.Errorf("reading the new process's status: %w", err)
-	}
-	if n == int(unsafe.Sizeof(r)) {
-		p.abandon()
-		return r.err(c)
-	}
+// confirm learns whether the command was executed. Without a keeper the fork
+// returned only after that; a keeper says so. What failed stands in the report,
+// which the new processes share with this one.
+func (p *Process) confirm(j *image, c *Command) error {
 	if p.conn < 0 {
+		return j.mem.report.err(c)
+	}
+	m, err := p.receive()
+	switch {
+	case err == nil && m.kind == msgStarted:
+		p.Pid = int(m.arg)
 		return nil
+	case j.mem.report.stage != 0:
+		return j.mem.report.err(c)
 	}
-	ev, err := p.receive()
-	if err != nil || ev.kind != msgStarted {
-		p.abandon()
-		return ErrKeeperLost
-	}
-	p.Pid = int(ev.arg)
-	return nil
-}
-
-// readFull reads until buf is full or the other side is closed.
-func readFull(fd int, buf []byte) (int, error) {
-	n := 0
-	for n < len(buf) {
-		m, err := syscall.Read(fd, buf[n:])
-		if err == syscall.EINTR {
-			continue
-		}
-		if err != nil {
-			return n, err
-		}
-		if m == 0 {
-			break
-		}
-		n += m
-	}
-	return n, nil
+	return ErrKeeperLost
 }
 
 // abandon waits for a process that ended before it executed anything.
@@ -140,13 +94,14 @@ func (p *Process) abandon() {
 	}
 }
 
-// stepReport is what a child writes into the status pipe when it gives up.
+// stepReport is what a child leaves when it gives up.
 type stepReport struct{ stage, index, errno uint32 }
 
 const (
-	stageKeeper  = iota + 1 // index into Keeper.Steps
-	stageCommand            // index into Command.Steps
-	stageSetup              // index is one of the setup constants
+	stageNone    = iota // all went well
+	stageKeeper         // index into Keeper.Steps
+	stageCommand        // index into Command.Steps
+	stageSetup          // index is one of the setup constants
 	stageExec
 	stageDomain // the keeper's domain was not proved
 )
@@ -166,6 +121,8 @@ var setupNames = [...]string{"clone(2)", "chdir(2)", "dup3(2)", "close_range(2)"
 func (r *stepReport) err(c *Command) error {
 	e := &StepError{Errno: syscall.Errno(r.errno)}
 	switch {
+	case r.stage == stageNone:
+		return nil
 	case r.stage == stageKeeper && int(r.index) < len(c.Keeper.Steps):
 		e.Stage, e.Name = "keeper", c.Keeper.Steps[r.index].Name
 	case r.stage == stageCommand && int(r.index) < len(c.Steps):

@@ -10,4 +10,4 @@ import "golang.org/x/sys/unix"
 //go:norace
 func rawVfork(flags uintptr) (r int) { return call(unix.SYS_CLONE, flags, 0, 0, 0, 0, 0) }
 
-const vforkFlags = 17 // SIGCHLD
+const vforkFlags = 0x4000 | 17 // CLONE_VFORK | SIGCHLD
