@@ -22,3 +22,21 @@ func fileLimitSteps() []fork.Step {
 		Args: [6]uintptr{0, unix.RLIMIT_NOFILE, uintptr(unsafe.Pointer(lim))},
 	}}
 }
+
+// fewFiles is a limit of open files below which zsbx makes room for its own.
+const fewFiles = 64
+
+// closeInherited closes the descriptors that zsbx's caller left open, where
+// there is little room: the command does not get them in any case. They are
+// those that do not close on exec.
+func closeInherited() {
+	soft, _, known := nofile.AtStart()
+	if !known || soft > fewFiles {
+		return
+	}
+	for fd := 3; fd < int(soft); fd++ {
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
+			unix.Close(fd)
+		}
+	}
+}

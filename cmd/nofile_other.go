@@ -6,3 +6,5 @@ import "github.com/zsbx/zsbx/enforce/fork"
 
 // fileLimitSteps are not needed where package syscall executes the command.
 func fileLimitSteps() []fork.Step { return nil }
+
+func closeInherited() {}

@@ -72,6 +72,7 @@ const defaultKillAfter = 5 * time.Second
 
 // run is the whole way from a command line to an exit status.
 func (o *runFlags) run(a *app, argv []string) error {
+	closeInherited()
 	if o.trackOnly {
 		return o.runTracked(a, argv)
 	}
