@@ -202,25 +202,15 @@ func (p *Plan) checkMounts(c *fork.Command) (dir string, err error) {
 	return dir, nil
 }
 
-// addMounts puts the namespace in front of all other steps: of the keeper's,
-// or of the command's own where there is none. The working directory is
-// entered afterwards: as it was before, it leads around all mounts.
+// addMounts puts the namespace in front of all other steps. The working
+// directory is entered afterwards: as it was before, it leads around all
+// mounts.
 func (p *Plan) addMounts(c *fork.Command, dir string) {
 	if p.Mounts == nil {
 		return
 	}
 	c.Dir = dir
-	steps := p.Mounts.steps(os.Geteuid(), os.Getegid())
-	if c.Keeper != nil {
-		k := *c.Keeper
-		k.Steps = append(steps, k.Steps...)
-		c.Keeper = &k
-		return
-	}
-	c.OwnMemory = c.OwnMemory || p.Mounts.UserNS
-	l := &stepList{steps: steps}
-	l.call("chdir to "+dir, unix.SYS_CHDIR, dir)
-	c.Steps = append(l.steps, c.Steps...)
+	c.Before = append(c.Before, p.Mounts.steps(os.Geteuid(), os.Getegid())...)
 }
 
 // refuseDirs refuses to pass the command a directory as standard input or

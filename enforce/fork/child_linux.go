@@ -141,6 +141,9 @@ func runSteps(j *image, steps []Step, stage uint32) {
 //go:norace
 //go:nocheckptr
 func runCommand(j *image) {
+	if j.role == roleCommand {
+		runSteps(j, j.before, stageBefore)
+	}
 	if j.dir != nil {
 		if r := call(unix.SYS_CHDIR, uintptr(unsafe.Pointer(j.dir)), 0, 0, 0, 0, 0); r < 0 {
 			quit(j, stageSetup, setupDir, r)

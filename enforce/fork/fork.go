@@ -60,6 +60,12 @@ type Command struct {
 	// those that the program was started without.)
 	Files []*os.File
 
+	// Before are made first of all, by the keeper if there is one, so that
+	// it shares their effect with the command: namespaces and mounts, which
+	// a Landlock domain would refuse. Without a keeper the command's own
+	// process makes them, before it enters its working directory.
+	Before []Step
+
 	// Steps are made in order by the command's own process, after its
 	// working directory and descriptors are in place, right before exec.
 	Steps []Step
@@ -69,7 +75,8 @@ type Command struct {
 	DefaultSignals []syscall.Signal
 
 	// OwnMemory gives the command's process memory of its own before the
-	// Steps, for those that need it (unshare(2) with CLONE_NEWUSER). Else
+	// Steps, for those that need it (unshare(2) with CLONE_NEWUSER); for
+	// Before that is always so. Else
 	// it borrows its parent's until exec, as vfork(2) does, which is faster.
 	OwnMemory bool
 
@@ -98,7 +105,7 @@ type Command struct {
 // StepError says which system call of the child failed. It unwraps to the
 // errno.
 type StepError struct {
-	Stage string        // "keeper", "command" or "exec"
+	Stage string        // "before", "keeper", "command" or "exec"
 	Name  string        // Step.Name; the path for "exec"
 	Errno syscall.Errno //
 }

@@ -441,3 +441,26 @@ func BenchmarkStart(b *testing.B) {
 }
 
 func ptr(p *byte) uintptr { return uintptr(unsafe.Pointer(p)) }
+
+func TestBefore(t *testing.T) {
+	outer, inner := domainSteps(t)
+	name, _ := syscall.BytePtrFromString(filepath.Join(t.TempDir(), "made"))
+	before := []Step{{Name: "mkdirat", Nr: unix.SYS_MKDIRAT, Args: [6]uintptr{^uintptr(99), ptr(name), 0o700}, Keep: name}}
+	for _, k := range []*Keeper{nil, {}, {Domain: true, Steps: outer}} {
+		p, err := Start(&Command{Path: "/bin/true", Args: []string{"true"}, Before: before, Steps: inner, Keeper: k})
+		if err != nil {
+			t.Fatal(err)
+		}
+		finish(t, p)
+		if err := os.Remove(unix.BytePtrToString(name)); err != nil {
+			t.Error(err)
+		}
+	}
+	bad := []Step{{Name: "bad", Nr: unix.SYS_PRCTL, Args: [6]uintptr{9999}}}
+	for _, k := range []*Keeper{nil, {}} {
+		var se *StepError
+		if _, err := Start(&Command{Path: "/bin/true", Args: []string{"true"}, Before: bad, Keeper: k}); !errors.As(err, &se) || se.Stage != "before" {
+			t.Errorf("failing step: %v", err)
+		}
+	}
+}

@@ -17,6 +17,7 @@ type image struct {
 	path, dir  *byte
 	argv, envp **byte
 	files      [3]int32 // sources of descriptors 0, 1, 2; -1 leaves one as it is
+	before     []Step   // Command.Before
 	steps      []Step
 	ownMemory  bool // Command.OwnMemory
 
@@ -50,7 +51,7 @@ const (
 )
 
 func newImage(c *Command) (*image, error) {
-	j := &image{steps: c.Steps, ownMemory: c.OwnMemory, files: [3]int32{-1, -1, -1}, state: -1, cgroupKill: -1, self: uintptr(os.Getpid())}
+	j := &image{before: c.Before, steps: c.Steps, ownMemory: c.OwnMemory, files: [3]int32{-1, -1, -1}, state: -1, cgroupKill: -1, self: uintptr(os.Getpid())}
 	if len(c.Files) > len(j.files) {
 		return nil, fmt.Errorf("%d files given, descriptors 0 to 2 only can be set", len(c.Files))
 	}

@@ -73,6 +73,7 @@ func runKeeper(j *image) {
 	if r := call(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0); r < 0 {
 		quit(j, stageSetup, setupSubreaper, r)
 	}
+	runSteps(j, j.before, stageBefore)
 	runSteps(j, j.keeperSteps, stageKeeper)
 	if j.domain {
 		proveDomain(j)

@@ -99,6 +99,7 @@ type stepReport struct{ stage, index, errno uint32 }
 
 const (
 	stageNone    = iota // all went well
+	stageBefore         // index into Command.Before
 	stageKeeper         // index into Keeper.Steps
 	stageCommand        // index into Command.Steps
 	stageSetup          // index is one of the setup constants
@@ -123,6 +124,8 @@ func (r *stepReport) err(c *Command) error {
 	switch {
 	case r.stage == stageNone:
 		return nil
+	case r.stage == stageBefore && int(r.index) < len(c.Before):
+		e.Stage, e.Name = "before", c.Before[r.index].Name
 	case r.stage == stageKeeper && int(r.index) < len(c.Keeper.Steps):
 		e.Stage, e.Name = "keeper", c.Keeper.Steps[r.index].Name
 	case r.stage == stageCommand && int(r.index) < len(c.Steps):
