@@ -40,6 +40,10 @@ func HostIn(dir string) (Host, error) {
 		if err != nil {
 			return Host{}, err
 		}
+		if dir == "" || dir == "." {
+			h.Dir = wd // the kernel's own word for it is canonical
+			return h, nil
+		}
 		dir = wd + "/" + dir
 	}
 	w := newWalker(&h, 8)
