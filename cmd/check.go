@@ -44,10 +44,10 @@ is exit status 125.`,
 	}
 	fs := c.Flags()
 	fs.SetInterspersed(false)
-	fs.StringArrayVar(&o.read, "read", nil, "may `PATH` be read?")
-	fs.StringArrayVar(&o.write, "write", nil, "may `PATH` be written?")
-	fs.StringArrayVar(&o.execute, "exec", nil, "may `PATH` be executed?")
-	fs.StringArrayVar(&o.connect, "connect", nil, "may `HOST:PORT`, or the Unix socket PATH, be connected to?")
+	listVar(fs, &o.read, "read", "", "may `PATH` be read?")
+	listVar(fs, &o.write, "write", "", "may `PATH` be written?")
+	listVar(fs, &o.execute, "exec", "", "may `PATH` be executed?")
+	listVar(fs, &o.connect, "connect", "", "may `HOST:PORT`, or the Unix socket PATH, be connected to?")
 	fs.BoolVar(&o.trust, "trust", false, "trust the project policy with the content that it has now")
 	fs.BoolVar(&o.selfTest, "self-test", false, "attack a sandboxed process, harmlessly, and print what was refused")
 	fs.BoolVar(&o.json, "json", false, "print JSON")
@@ -99,7 +99,7 @@ func (o *checkFlags) run(a *app, argv []string) error {
 	if err != nil {
 		return err
 	}
-	plan := enforce.NewPlan(r, enforce.Probe(), &c.host)
+	plan := o.plan(a, c, r, enforce.Probe())
 	if o.asks() || len(argv) > 0 {
 		return o.answer(a, plan, argv)
 	}

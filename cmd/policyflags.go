@@ -38,24 +38,25 @@ type policyFlags struct {
 	allowGaps []string
 	strict    bool
 
-	os string // profile --os
+	os      string // profile --os
+	inPlace bool   // run --exec: zsbx becomes the command
 }
 
 func (o *policyFlags) add(fs *pflag.FlagSet) {
-	fs.StringArrayVar(&o.ro, "ro", nil, "allow reading `PATH` and what is below it")
-	fs.StringArrayVar(&o.rox, "rox", nil, "allow reading and executing `PATH`")
-	fs.StringArrayVar(&o.rw, "rw", nil, "allow reading, writing and executing `PATH`, as a build tree needs")
-	fs.StringArrayVar(&o.rwNoexec, "rw-noexec", nil, "allow reading and writing `PATH`, not executing")
-	fs.StringArrayVar(&o.deny, "deny", nil, "refuse all access to `PATH`, a path or a glob such as '**/.env', wherever it lies")
-	fs.StringArrayVar(&o.presets, "preset", nil, "add the preset `NAME` (see zsbx profile --list)")
+	listVar(fs, &o.ro, "ro", "", "allow reading `PATH` and what is below it")
+	listVar(fs, &o.rox, "rox", "", "allow reading and executing `PATH`")
+	listVar(fs, &o.rw, "rw", "", "allow reading, writing and executing `PATH`, as a build tree needs")
+	listVar(fs, &o.rwNoexec, "rw-noexec", "", "allow reading and writing `PATH`, not executing")
+	listVar(fs, &o.deny, "deny", "", "refuse all access to `PATH`, a path or a glob such as '**/.env', wherever it lies")
+	listVar(fs, &o.presets, "preset", "", "add the preset `NAME` (see zsbx profile --list)")
 	fs.BoolVar(&o.noAutoPresets, "no-auto-presets", false, "do not detect presets from the command and the working directory")
-	fs.StringArrayVarP(&o.files, "policy", "p", nil, "add the policy `FILE`, TOML or JSON")
+	listVar(fs, &o.files, "policy", "p", "add the policy `FILE`, TOML or JSON")
 	fs.BoolVar(&o.noNet, "no-net", false, "no network")
 	fs.BoolVar(&o.net, "net", false, "all of the network, whatever policy files say")
-	fs.StringArrayVar(&o.connectTCP, "connect-tcp", nil, "allow connections to the TCP `PORT`, and no other network")
-	fs.StringArrayVar(&o.bindTCP, "bind-tcp", nil, "allow listening on the TCP `PORT`, and no other network")
-	fs.StringArrayVar(&o.unix, "unix", nil, "allow connecting to the Unix socket `PATH`")
-	fs.StringArrayVar(&o.env, "env", nil, "pass the variable `NAME` on, or set NAME=VALUE")
+	listVar(fs, &o.connectTCP, "connect-tcp", "", "allow connections to the TCP `PORT`, and no other network")
+	listVar(fs, &o.bindTCP, "bind-tcp", "", "allow listening on the TCP `PORT`, and no other network")
+	listVar(fs, &o.unix, "unix", "", "allow connecting to the Unix socket `PATH`")
+	listVar(fs, &o.env, "env", "", "pass the variable `NAME` on, or set NAME=VALUE")
 	fs.BoolVar(&o.cleanEnv, "clean-env", false, "pass no variable on but those of --env")
 	fs.BoolVar(&o.inheritEnv, "inherit-env", false, "pass all variables on")
 	fs.BoolVar(&o.noBaseline, "no-baseline", false, "start from nothing: no system paths, no presets, no private temporary directory")
@@ -65,7 +66,7 @@ func (o *policyFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&o.timeout, "timeout", "", "end the command after the time `D`, such as 90s or 10m; exit status 124")
 	fs.StringVar(&o.maxOutput, "max-output", "", "end the command when it has written more than `N` bytes, such as 10MiB, to stdout and stderr together")
 	fs.StringVar(&o.fallback, "fallback", "deny", "what to `DO` when this machine can't keep a promise: deny, warn or prompt")
-	fs.StringArrayVar(&o.allowGaps, "allow-gap", nil, "accept the gap `NAME`, as zsbx check calls it")
+	listVar(fs, &o.allowGaps, "allow-gap", "", "accept the gap `NAME`, as zsbx check calls it")
 	fs.BoolVar(&o.strict, "strict", false, "refuse to run when hardening is missing, too")
 }
 

@@ -27,7 +27,8 @@ func newProfile(a *app) *cobra.Command {
 		Long: `Show what run would enforce with the same flags: every path with the flag, the
 file and line, the preset or the baseline that it comes from, the network, the
 environment, the limits, what the kernel is told, and what it can't hold here.
-COMMAND is not run: presets are detected from it.`,
+COMMAND is not run: presets are detected from it. The private temporary directory
+of a run is left out: it has a new name each time.`,
 		Example: `  zsbx profile --print --rw . -- cargo build
   zsbx profile --format toml --rw . > policy.toml
   zsbx profile --format sbpl --os macos
@@ -96,7 +97,7 @@ func (o *profileFlags) run(a *app, argv []string) error {
 	if err != nil {
 		return err
 	}
-	return a.printPlan(enforce.NewPlan(resolved, caps, &c.host), o.format)
+	return a.printPlan(o.plan(a, c, resolved, caps), o.format)
 }
 
 // assumedCaps are those of a machine with another system than this one.

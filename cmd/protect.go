@@ -11,12 +11,12 @@ import (
 )
 
 // plan decides what is enforced for a run.
-func (o *runFlags) plan(a *app, c *composed, r *policy.Resolved, caps enforce.Caps) *enforce.Plan {
+func (o *policyFlags) plan(a *app, c *composed, r *policy.Resolved, caps enforce.Caps) *enforce.Plan {
 	return enforce.NewPlanWith(r, caps, &c.host, enforce.Options{
 		NoProtect: slices.Contains(o.allowGaps, enforce.GapProtect),
 		Strict:    o.strict,
 		Protect:   a.ownPaths(c, r),
-		InPlace:   o.exec,
+		InPlace:   o.inPlace,
 	})
 }
 

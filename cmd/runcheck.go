@@ -13,6 +13,7 @@ import (
 // with flagsOnly, argv is not known.
 func (o *runFlags) check(argv []string, flagsOnly bool) error {
 	b := flagBuilder{}
+	o.inPlace = o.exec
 	if len(argv) == 0 && !o.dryRun && !flagsOnly {
 		b.errs = append(b.errs, usageHint("zsbx run --rw . -- COMMAND", "no command given"))
 	}

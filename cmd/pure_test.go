@@ -1,0 +1,373 @@
+package cmd
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/policy"
+)
+
+func TestParseBytes(t *testing.T) {
+	for in, want := range map[string]int64{
+		"1": 1, "65536": 65536, "10k": 10_000, "10kB": 10_000, "10K": 10_000, "3Ki": 3 << 10, "10MiB": 10 << 20,
+		"2G": 2_000_000_000, "1TiB": 1 << 40,
+		"": 0, "0": 0, "-1": 0, "1.5M": 0, "10X": 0, "MiB": 0, "1i": 0, "1kk": 0, "99999999TiB": 0, "1 k": 0, "0x10": 0,
+	} {
+		got, err := parseBytes(in)
+		if got != want || (err == nil) != (want != 0) {
+			t.Errorf("parseBytes(%q) = %d, %v; want %d", in, got, err, want)
+		}
+	}
+}
+
+func TestParseDuration(t *testing.T) {
+	for in, want := range map[string]time.Duration{
+		"90s": 90 * time.Second, "1h30m": 90 * time.Minute, "5": 5 * time.Second, "0.5": 500 * time.Millisecond,
+		"": 0, "0": 0, "-1s": 0, "soon": 0, "1d": 0, "1e30": 0, "NaN": 0, "Inf": 0,
+	} {
+		got, err := parseDuration(in)
+		if got != want || (err == nil) != (want != 0) {
+			t.Errorf("parseDuration(%q) = %v, %v; want %v", in, got, err, want)
+		}
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain":             "plain",
+		"tab\tstays":        "tab\tstays",
+		"\x1b[31mred":       `\u001b[31mred`,
+		"a\u202eb":          `a\u202eb`,
+		"grün, 日本":          "grün, 日本",
+		"bad utf-8 \xff end": "bad utf-8 \ufffd end",
+	} {
+		got := printable(in)
+		if in == "bad utf-8 \xff end" {
+			want = in // nothing in it steers a terminal
+		}
+		if got != want {
+			t.Errorf("printable(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestQuoteArg(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain": "plain", "a-b/c.d=e": "a-b/c.d=e", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$x": "'$x'", "~": "'~'",
+	} {
+		if got := quoteArg(in); got != want {
+			t.Errorf("quoteArg(%q) = %s, want %s", in, got, want)
+		}
+	}
+}
+
+func TestDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"rw", "rw", 0}, {"rww", "rw", 1}, {"ro", "rw", 1}, {"conect", "connect", 1}, {"abc", "", 3}, {"kitten", "sitting", 3}} {
+		if got := distance(c.a, c.b); got != c.want {
+			t.Errorf("distance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
+		}
+		if got := distance(c.b, c.a); got != c.want {
+			t.Errorf("distance(%q, %q) = %d, want %d", c.b, c.a, got, c.want)
+		}
+	}
+}
+
+// TestWalkFlags: every mistake is found, and nothing behind the command is
+// read.
+func TestWalkFlags(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want []string
+	}{
+		{"--rw . -- cmd --nonsense", nil},
+		{"--rw . cmd --nonsense", nil},
+		{"--rw=. --no-net -t cmd", nil},
+		{"-tC dir cmd", nil},
+		{"-C=dir cmd", nil},
+		{"-Cdir cmd", nil},
+		{"--rw", []string{"flag --rw needs a value"}},
+		{"--rw -- cmd", []string{"flag --rw needs a value"}},
+		{"-tC", []string{"flag -C needs a value"}},
+		{"--no-nett --no-net=x -- cmd", []string{"unknown flag --no-nett; did you mean --no-net?", "flag --no-net: x is not a bool"}},
+		{"--rww . --zzzzzzzz -- --more", []string{"unknown flag --rww; did you mean --rw?", "unknown flag --zzzzzzzz"}},
+		{"-x -y", []string{"unknown flag -x", "unknown flag -y"}},
+	} {
+		o := &runFlags{}
+		fs := pflag.NewFlagSet("run", pflag.ContinueOnError)
+		o.policyFlags.add(fs)
+		fs.BoolVarP(&o.tty, "tty", "t", false, "")
+		if got := walkFlags(fs, strings.Fields(c.args)); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.args, got, c.want)
+		}
+	}
+}
+
+// TestFlagPolicy: flags become rules with their origin, and nothing is lost.
+func TestFlagPolicy(t *testing.T) {
+	o := &policyFlags{
+		ro: []string{"a,b"}, rw: []string{"."}, rox: []string{"/x"}, rwNoexec: []string{"~/d"}, deny: []string{"**/.env"},
+		connectTCP: []string{"443", "65535"}, bindTCP: []string{"1"}, unix: []string{"/s"},
+		env: []string{"A", "B=", "C=x=y"}, cleanEnv: true, timeout: "10", maxOutput: "1k", fallback: fallbackDeny,
+	}
+	p, err := o.policy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules []string
+	for _, r := range p.FS.Rules {
+		rules = append(rules, fmt.Sprintf("%s %s %s", r.Origin, r.Access, r.Path))
+	}
+	want := []string{"--ro ro a,b", "--rox rox /x", "--rw rw .", "--rw-noexec rw_noexec ~/d"}
+	if !slices.Equal(rules, want) {
+		t.Errorf("rules %q, want %q", rules, want)
+	}
+	if len(p.FS.Deny) != 1 || len(p.Net.ConnectTCP) != 2 || p.Net.ConnectTCP[1].Number != 65535 || len(p.Net.BindTCP) != 1 || len(p.Net.Unix) != 1 {
+		t.Errorf("%+v", p)
+	}
+	if p.Env.Mode != policy.EnvVars || len(p.Env.Allow) != 1 || len(p.Env.Set) != 2 || p.Env.Set[1].Value != "x=y" {
+		t.Errorf("%+v", p.Env)
+	}
+	if p.Limits.Timeout != 10*time.Second || p.Limits.MaxOutput != 1000 {
+		t.Errorf("%+v", p.Limits)
+	}
+}
+
+// TestPorts: what a conversion to uint16 would wrap is refused.
+func TestPorts(t *testing.T) {
+	for _, bad := range []string{"0", "65536", "70000", "65979", "-1", "443 ", "0x1bb", "", "4294967739", "18446744073709552059", "https"} {
+		b := flagBuilder{}
+		if l := b.ports("--connect-tcp", []string{bad}); l != nil || len(b.errs) != 1 {
+			t.Errorf("%q: %v, %v", bad, l, b.errs)
+		}
+	}
+}
+
+func TestParseTarget(t *testing.T) {
+	for in, want := range map[string]target{
+		"example.org:443": {host: "example.org", port: 443},
+		"[::1]:80":        {host: "::1", port: 80},
+		"/run/x.sock":     {path: "/run/x.sock"},
+		"./s":             {path: "./s"},
+		"~/s":             {path: "~/s"},
+	} {
+		if got, err := parseTarget(in); err != nil || got != want {
+			t.Errorf("%s: %+v, %v", in, got, err)
+		}
+	}
+	for _, bad := range []string{"", "x", ":443", "x:", "x:0", "x:65536", "x:https"} {
+		if got, err := parseTarget(bad); err == nil {
+			t.Errorf("%q: %+v", bad, got)
+		}
+	}
+}
+
+// TestReport: joined errors are told one by one, each with its code, hints
+// once and last.
+func TestReport(t *testing.T) {
+	err := errors.Join(
+		usageHint("do this", "first"),
+		fmt.Errorf("second: %w", &failure{code: codePolicy, status: exitNotFound, hint: "do this", err: errors.New("inner")}),
+		policy.Errors{{Origin: policy.Origin{Source: "f", Line: 1, Column: 2}, Code: policy.CodeValue, Msg: "third", Hint: "do that"}},
+		errors.New("fourth\nfifth"),
+	)
+	var b bytes.Buffer
+	v := &voice{w: &b}
+	if st := v.report(err); st != exitFailed {
+		t.Errorf("status %d", st)
+	}
+	want := "zsbx: error: first\nzsbx: error: second: inner\nzsbx: error: f:1:2: third\nzsbx: error: fourth\nzsbx: error: fifth\n" +
+		"zsbx: hint: do this\nzsbx: hint: do that\n"
+	if b.String() != want {
+		t.Errorf("%s\nwant\n%s", b.String(), want)
+	}
+	b.Reset()
+	v.json = true
+	v.report(err)
+	for _, want := range []string{`"code":"usage","message":"first","hint":"do this"`, `"code":"policy"`, `"code":"bad-value"`, `"line":1`, `"code":"failed"`} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %s in %s", want, b.String())
+		}
+	}
+	b.Reset()
+	if st := v.report(status(42)); st != 42 || b.Len() != 0 {
+		t.Errorf("status %d, said %q", st, b.String())
+	}
+}
+
+// TestAcceptGaps is the table of --fallback, --allow-gap and --strict.
+func TestAcceptGaps(t *testing.T) {
+	core := enforce.Gap{Name: "tcp-ports", Kind: enforce.Core, Promise: "only these ports", Why: "too old"}
+	hard := enforce.Gap{Name: "signals", Kind: enforce.Hardening, Promise: "no signals", Why: "too old"}
+	for _, c := range []struct {
+		name    string
+		o       policyFlags
+		gaps    []enforce.Gap
+		refused int
+		warned  int
+	}{
+		{"none", policyFlags{fallback: fallbackDeny}, nil, 0, 0},
+		{"core", policyFlags{fallback: fallbackDeny}, []enforce.Gap{core}, 1, 0},
+		{"both", policyFlags{fallback: fallbackDeny}, []enforce.Gap{core, hard}, 1, 1},
+		{"hardening", policyFlags{fallback: fallbackDeny}, []enforce.Gap{hard, hard}, 0, 1},
+		{"strict", policyFlags{fallback: fallbackDeny, strict: true}, []enforce.Gap{hard}, 1, 0},
+		{"warn", policyFlags{fallback: fallbackWarn}, []enforce.Gap{core}, 0, 1},
+		{"warn strict", policyFlags{fallback: fallbackWarn, strict: true}, []enforce.Gap{core, hard}, 0, 2},
+		{"allowed", policyFlags{fallback: fallbackDeny, allowGaps: []string{"tcp-ports"}}, []enforce.Gap{core}, 0, 0},
+		{"other allowed", policyFlags{fallback: fallbackDeny, allowGaps: []string{"signals"}}, []enforce.Gap{core, hard}, 1, 0},
+		{"strict allowed", policyFlags{fallback: fallbackDeny, strict: true, allowGaps: []string{"signals"}}, []enforce.Gap{hard}, 0, 0},
+	} {
+		var b bytes.Buffer
+		a := &app{stderr: &b, say: &voice{w: &b}}
+		err := c.o.acceptGaps(a, c.gaps)
+		refused := 0
+		if err != nil {
+			refused = len(failures(err, nil))
+		}
+		if warned := strings.Count(b.String(), "zsbx: warning: "); refused != c.refused || warned != c.warned {
+			t.Errorf("%s: %d refused, %d warned, want %d and %d: %v %s", c.name, refused, warned, c.refused, c.warned, err, b.String())
+		}
+	}
+}
+
+// TestExecParts reads chains of interpreters and stops at loops.
+func TestExecParts(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	sh := write("sh", "plain")
+	one := write("one", "#! "+sh+" -x\nbody")
+	two := write("two", "#!"+one+"\n")
+	loop := write("loop", "#!"+filepath.Join(dir, "loop")+"\n")
+	bare := write("bare", "#!\n")
+	long := write("long", "#!/"+strings.Repeat("a", 500))
+	for file, want := range map[string][]string{
+		sh: {sh}, one: {one, sh}, two: {two, one, sh}, bare: {bare},
+		long:                     {long, "/" + strings.Repeat("a", scriptHead-3)},
+		loop:                     {loop, loop, loop, loop, loop, loop},
+		filepath.Join(dir, "no"): {filepath.Join(dir, "no")},
+	} {
+		var got []string
+		for _, p := range execParts(file) {
+			got = append(got, p.file)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", filepath.Base(file), got, want)
+		}
+	}
+	f := explainExec(one, syscall.EACCES, func(file string) bool { return file != sh })
+	if f.status != exitCannotRun || !strings.Contains(f.Error(), "its interpreter "+sh) || f.hint != "add --rox "+dir {
+		t.Errorf("%v, hint %q, status %d", f, f.hint, f.status)
+	}
+}
+
+// TestLookupEnv takes whole names.
+func TestLookupEnv(t *testing.T) {
+	env := []string{"PATHX=1", "PATH=2", "PATH=3", "EMPTY=", "odd"}
+	for name, want := range map[string]string{"PATH": "2", "PATHX": "1", "EMPTY": "", "PAT": "", "odd": ""} {
+		if got, ok := lookupEnv(env, name); got != want || ok != (want != "" || name == "EMPTY") {
+			t.Errorf("%s: %q %v", name, got, ok)
+		}
+	}
+}
+
+func TestTable(t *testing.T) {
+	var tab table
+	tab.row("a", "longer", "x")
+	tab.row("bbb", "é")
+	tab.row("c", strings.Repeat("w", 100), "y")
+	var b strings.Builder
+	tab.write(&b)
+	want := "  a    longer  x\n  bbb  é\n  c    " + strings.Repeat("w", 100) + "  y\n"
+	if b.String() != want {
+		t.Errorf("%q, want %q", b.String(), want)
+	}
+}
+
+// TestRemoveTempDir follows no link out and is not stopped by modes.
+func TestRemoveTempDir(t *testing.T) {
+	outside := t.TempDir()
+	keep := filepath.Join(outside, "keep")
+	if err := os.WriteFile(keep, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := makeTempDir("/no/such/directory")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	deep := filepath.Join(dir, "a", "b", "c")
+	if err := os.MkdirAll(deep, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{deep, filepath.Dir(deep), filepath.Join(dir, "a")} {
+		if err := os.WriteFile(filepath.Join(d, "f"), nil, 0o400); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(d, 0o100); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := removeTempDir(dir); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("still there: %v", err)
+	}
+	if _, err := os.Stat(keep); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRootCommand: the tree for one command is the whole one's part.
+func TestRootCommand(t *testing.T) {
+	whole := Root()
+	for _, c := range commands() {
+		a := &app{stdout: io.Discard, stderr: io.Discard, say: &voice{w: io.Discard}}
+		one := newRoot(a, []string{c.name})
+		if len(one.Commands()) != 1 || one.Commands()[0].Name() != c.name {
+			t.Errorf("%s: %d commands", c.name, len(one.Commands()))
+		}
+		full, _, err := whole.Find([]string{c.name})
+		if err != nil || full.Name() != c.name || full.Long == "" || full.Example == "" {
+			t.Errorf("%s: %v, or no text", c.name, err)
+		}
+	}
+}
+
+// BenchmarkCommandLine is what reading "run --rw . -- true" costs.
+func BenchmarkCommandLine(b *testing.B) {
+	args := []string{"run", "--rw", ".", "--", "true"}
+	for b.Loop() {
+		a := &app{stdout: io.Discard, stderr: io.Discard, say: &voice{w: io.Discard}}
+		root := newRoot(a, args)
+		c, rest, err := root.Find(args)
+		if err == nil {
+			err = c.ParseFlags(rest)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
