@@ -46,11 +46,11 @@ func TestParseDuration(t *testing.T) {
 
 func TestPrintable(t *testing.T) {
 	for in, want := range map[string]string{
-		"plain":             "plain",
-		"tab\tstays":        "tab\tstays",
-		"\x1b[31mred":       `\u001b[31mred`,
-		"a\u202eb":          `a\u202eb`,
-		"grün, 日本":          "grün, 日本",
+		"plain":              "plain",
+		"tab\tstays":         "tab\tstays",
+		"\x1b[31mred":        `\u001b[31mred`,
+		"a\u202eb":           `a\u202eb`,
+		"grün, 日本":           "grün, 日本",
 		"bad utf-8 \xff end": "bad utf-8 \ufffd end",
 	} {
 		got := printable(in)
