@@ -2,6 +2,39 @@
 // that it started, however they detached themselves, so that any later
 // process can find and kill them until none is left.
 //
-// Package track knows no policies: a program that wants nothing but reliable
-// cleanup can use it alone. It prints nothing.
+//	s, err := track.Begin(track.Options{Name: "build"})
+//	err = s.Start(&fork.Command{Path: "/usr/bin/make", Args: []string{"make"}, Env: os.Environ()})
+//	status, err := s.Wait()
+//	report, err := s.Close(ctx)
+//
+//	store, err := track.OpenStore()          // in another process, or after a crash of the first
+//	report, err := store.Reap(ctx, "build")  // report.Done(): certain that nothing is left
+//
+// What holds the processes of a session is its tracker. Choose takes the
+// strongest that the machine has:
+//
+//	domain       Linux 6.12: an outer Landlock domain that no descendant can leave
+//	fingerprint  macOS: a sandbox profile that every descendant inherits
+//	cgroup       Linux: a control group of the session's own
+//	subtree      Linux: a keeper process that adopts every orphan
+//	group        the process group, as a last resort: daemons escape it
+//
+// On Linux a keeper process stands between the caller and the command. It is
+// the subreaper of all that the command starts (prctl(2),
+// PR_SET_CHILD_SUBREAPER), kills the session when it is told to or when its
+// caller dies, and says that a session is empty only when wait4(2) has told it
+// ECHILD. That word is the proof that Report.Proof is about. Where the keeper
+// itself was killed, an empty control group is proof too; else Reap kills what
+// it can still recognise and says that it proved nothing.
+//
+// A command that is to be tracked and not restricted gets no Landlock domain,
+// no no_new_privs and no filter: its tracker is cgroup or subtree, which a
+// hostile command can get away from. Options.Confined and Options.Scoped say
+// that the command restricts itself; package enforce of this module does that,
+// and this package does not need it.
+//
+// Package track knows no policies. It prints nothing, forwards no signals, and
+// handles no terminals. It trusts nothing that it reads from its store: a
+// process is signalled through a descriptor (pidfd_open(2)), and only if it is
+// the one that was recorded and what the record says it is.
 package track

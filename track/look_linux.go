@@ -18,6 +18,9 @@ func look(all []Info, fs []*found) error {
 			continue
 		}
 		here := f.place(host, boot, ns)
+		if !t.has(f.holder.Keeper) {
+			f.word = readState(f.state) // its last word may have come after the first look
+		}
 		if here == present {
 			if m == nil && !f.empty() && (f.info().Record.Exec || !t.has(f.holder.Keeper)) {
 				m = readMembers(t)

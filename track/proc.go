@@ -117,8 +117,8 @@ func (t table) below(root int, children map[int][]int) []Proc {
 	return out
 }
 
-// has reports whether exactly that process is in the table.
+// has reports whether exactly that process is in the table, and alive.
 func (t table) has(id ProcID) bool {
 	p, ok := t[id.Pid]
-	return ok && !id.IsZero() && p.Start == id.Start
+	return ok && !id.IsZero() && p.Start == id.Start && !p.dead()
 }

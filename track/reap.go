@@ -206,7 +206,7 @@ func life(f *found, here placing, keeper, procs bool) Life {
 		return Running
 	case !keeper && f.holder.Keeper.IsZero() && (f.holder.Tracker == Group || f.holder.Tracker == Fingerprint):
 		return Ended
-	case !keeper && !w.locked:
+	case !keeper:
 		return Lost
 	case w.state.Phase == fork.PhaseKilling:
 		return Ending
