@@ -42,7 +42,7 @@ func terminalOf(c *fork.Command) string {
 		if i < len(c.Files) && c.Files[i] != nil {
 			f = c.Files[i]
 		}
-		if t := terminalName(f); terminalPattern.MatchString(t) {
+		if t := terminalName(f); isTerminal(t) {
 			return t
 		}
 	}

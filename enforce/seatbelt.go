@@ -3,7 +3,7 @@ package enforce
 import (
 	"errors"
 	"fmt"
-	"regexp"
+	"strings"
 
 	"github.com/zsbx/zsbx/internal/fingerprint"
 	"github.com/zsbx/zsbx/policy"
@@ -53,7 +53,12 @@ func MarkerDir(session string) string { return fingerprint.Dir(session) }
 // looking them up is allowed.
 func MarkerName(session string) string { return fingerprint.Name(session) }
 
-var terminalPattern = regexp.MustCompile(`^/dev/ttys[0-9]{1,6}$`)
+// isTerminal says whether a path is a terminal as macOS names them: /dev/ttys
+// and up to six digits.
+func isTerminal(name string) bool {
+	digits, ok := strings.CutPrefix(name, "/dev/ttys")
+	return ok && digits != "" && len(digits) <= 6 && strings.Trim(digits, "0123456789") == ""
+}
 
 // SeatbeltProfile writes the policy as a profile of Seatbelt, macOS's sandbox:
 // the text that sandbox_init(3) and sandbox-exec(1) take. It is the same on
@@ -108,7 +113,7 @@ func (o SeatbeltOptions) check(r *policy.Resolved) error {
 		return fmt.Errorf("writing a seatbelt profile: the policy was resolved for %q", r.OS)
 	case o.Session != "" && !fingerprint.Valid(o.Session):
 		return fmt.Errorf("writing a seatbelt profile: session %q is not a UUID in lower case", o.Session)
-	case o.Terminal != "" && !terminalPattern.MatchString(o.Terminal):
+	case o.Terminal != "" && !isTerminal(o.Terminal):
 		return fmt.Errorf("writing a seatbelt profile: terminal %q is not a /dev/ttysNNN", o.Terminal)
 	}
 	return nil
