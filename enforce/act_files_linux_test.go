@@ -133,11 +133,9 @@ func openByHandle(a []string) error {
 	if err != nil {
 		return fmt.Errorf("name_to_handle_at: %v", err)
 	}
-	mount, err := unix.Open("/", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	mount, err := unix.Open(a[1], unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		if mount, err = unix.Open(a[1], unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
-			return fmt.Errorf("mount: %v", err)
-		}
+		return fmt.Errorf("mount: %v", err)
 	}
 	fd, err := unix.OpenByHandleAt(mount, h, unix.O_RDONLY|unix.O_CLOEXEC)
 	if err == nil {

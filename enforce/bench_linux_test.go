@@ -1,6 +1,8 @@
 package enforce_test
 
 import (
+	"fmt"
+	"os"
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce"
@@ -69,5 +71,29 @@ func BenchmarkStart(b *testing.B) {
 				p.Close()
 			}
 		})
+	}
+}
+
+// BenchmarkManyPaths plans and opens a policy of 300 paths that can't be
+// merged.
+func BenchmarkManyPaths(b *testing.B) {
+	p := &place{policy: &policy.Resolved{OS: "linux", Dir: "/", Net: policy.ResolvedNet{Mode: policy.NetOpen}}}
+	dir := b.TempDir()
+	for i := range 300 {
+		sub := fmt.Sprintf("%s/%d/a/b", dir, i)
+		if err := os.MkdirAll(sub, 0o755); err != nil {
+			b.Fatal(err)
+		}
+		p.allow(b, policy.Read, sub)
+	}
+	caps := enforce.Probe()
+	for b.Loop() {
+		c := &fork.Command{}
+		if err := enforce.NewPlan(p.policy, caps, nil).Confine(c); err != nil {
+			b.Fatal(err)
+		}
+		for _, f := range c.Cleanup {
+			f()
+		}
 	}
 }

@@ -2,10 +2,7 @@ package enforce_test
 
 import (
 	"errors"
-	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,181 +11,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/fork"
-	"github.com/zsbx/zsbx/policy"
 )
-
-// place is a directory tree for one test: what lies in "in" is allowed, what
-// lies in "out" is not.
-type place struct {
-	dir, in, out string
-	policy       *policy.Resolved
-}
-
-// newPlace makes a place whose policy allows programs to run and "in" to be
-// read, written and executed.
-func newPlace(t testing.TB) *place {
-	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &place{dir: dir, in: dir + "/in", out: dir + "/out"}
-	for _, d := range []string{p.in, p.out, p.in + "/sub"} {
-		if err := os.MkdirAll(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, f := range []string{p.in + "/file", p.out + "/file"} {
-		if err := os.WriteFile(f, []byte("secret\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	p.policy = &policy.Resolved{OS: "linux", Dir: p.in, Net: policy.ResolvedNet{Mode: policy.NetOpen}}
-	for _, d := range []string{"/usr", "/bin", "/lib", "/lib64", "/etc", self(t)} {
-		p.allow(t, policy.Read|policy.Exec, d)
-	}
-	p.allow(t, policy.Read, "/proc")
-	p.allow(t, policy.Read|policy.Write, "/dev/null")
-	p.allow(t, policy.Read|policy.Write|policy.Exec, p.in)
-	return p
-}
-
-// self is the test binary.
-func self(t testing.TB) string {
-	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return exe
-}
-
-func fileID(t testing.TB, path string) (policy.FileID, fs.FileMode) {
-	t.Helper()
-	var st unix.Stat_t
-	if err := unix.Lstat(path, &st); err != nil {
-		t.Fatalf("lstat %s: %v", path, err)
-	}
-	info, err := os.Lstat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return policy.FileID{Dev: st.Dev, Ino: st.Ino}, info.Mode().Type()
-}
-
-// allow adds a rule; what is not there or a link to what is allowed anyway is
-// left out.
-func (p *place) allow(t testing.TB, access policy.Access, path string) {
-	t.Helper()
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return
-	}
-	id, mode := fileID(t, real)
-	p.policy.Paths = append(p.policy.Paths, policy.Path{Path: real, Access: access, ID: id, Mode: mode,
-		Rule: policy.Rule{Path: path, Access: access, Origin: policy.Origin{Source: "test"}}})
-}
-
-// host is the real file system.
-func host() *policy.Host {
-	return &policy.Host{
-		OS:      "linux",
-		ReadDir: os.ReadDir, ReadFile: os.ReadFile, Readlink: os.Readlink,
-		Lstat: func(path string) (policy.Stat, error) {
-			info, err := os.Lstat(path)
-			if err != nil {
-				return policy.Stat{}, err
-			}
-			st := info.Sys().(*syscall.Stat_t)
-			return policy.Stat{Mode: info.Mode(), ID: policy.FileID{Dev: st.Dev, Ino: st.Ino}}, nil
-		},
-	}
-}
-
-// plan is the place's policy on this machine, without a mount namespace: what
-// Landlock and seccomp hold, they must hold alone.
-func (p *place) plan() *enforce.Plan {
-	caps := enforce.Probe()
-	caps.MountNS, caps.MountReason = false, "left out by the test"
-	return enforce.NewPlan(p.policy, caps, host())
-}
-
-// run starts a program, confined when plan is not nil, and returns its exit
-// status and what it wrote.
-func run(t testing.TB, plan *enforce.Plan, c *fork.Command) (syscall.WaitStatus, string) {
-	t.Helper()
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	null, err := os.Open("/dev/null")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer null.Close()
-	c.Files = []*os.File{null, w, w}
-	var proc *fork.Process
-	if plan == nil {
-		proc, err = fork.Start(c)
-	} else {
-		proc, err = plan.Start(c)
-	}
-	w.Close()
-	if err != nil {
-		t.Fatalf("start %s: %v", c.Path, err)
-	}
-	defer proc.Close()
-	out, _ := io.ReadAll(r)
-	for {
-		ev, err := proc.Next()
-		if err != nil {
-			t.Fatalf("wait for %s: %v", c.Path, err)
-		}
-		if ev.Kind == fork.Exited {
-			return ev.Status, string(out)
-		}
-	}
-}
-
-// try lets the test binary do an act and returns the kernel's answer.
-func (p *place) try(t *testing.T, plan *enforce.Plan, name string, args ...string) syscall.Errno {
-	t.Helper()
-	exe := self(t)
-	ws, out := run(t, plan, &fork.Command{
-		Path: exe, Args: append([]string{exe}, args...), Dir: p.in,
-		Env: []string{"ZSBX_TEST_ACT=" + name, "GOMAXPROCS=1", "GODEBUG=" + os.Getenv("GODEBUG")},
-	})
-	switch {
-	case ws.Signaled():
-		return errnoSignal + syscall.Errno(ws.Signal())
-	case ws.ExitStatus() >= exitNoAct:
-		t.Fatalf("%s %q: exit status %d: %s", name, args, ws.ExitStatus(), out)
-	}
-	return syscall.Errno(ws.ExitStatus())
-}
-
-// errnoSignal is added to the number of the signal that ended an act.
-const errnoSignal = 1000
-
-// sh runs a shell command line.
-func (p *place) sh(t *testing.T, plan *enforce.Plan, script string) (int, string) {
-	t.Helper()
-	ws, out := run(t, plan, &fork.Command{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Dir: p.in,
-		Env: []string{"PATH=/usr/bin:/bin:/usr/sbin:/sbin", "HOME=" + p.in, "TMPDIR=" + p.in, "OUT=" + p.out, "LC_ALL=C.UTF-8"}})
-	if ws.Signaled() {
-		return 128 + int(ws.Signal()), out
-	}
-	return ws.ExitStatus(), strings.TrimSpace(out)
-}
-
-// needLandlock skips a test on a kernel that is too old for a version.
-func needLandlock(t *testing.T, version int) {
-	t.Helper()
-	if have := enforce.Probe().Landlock; have < version {
-		t.Skipf("Landlock ABI %d is needed, this kernel has %d", version, have)
-	}
-}
 
 func TestStartConfined(t *testing.T) {
 	needLandlock(t, 1)
@@ -239,34 +62,6 @@ func TestPathChanged(t *testing.T) {
 			}
 		})
 	}
-}
-
-// startAct starts an act and returns how to wait for its answer.
-func startAct(plan *enforce.Plan, p *place, name string, args ...string) (func(*testing.T) int, error) {
-	exe, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	proc, err := plan.Start(&fork.Command{
-		Path: exe, Args: append([]string{exe}, args...), Dir: p.dir,
-		Env: []string{"ZSBX_TEST_ACT=" + name, "GOMAXPROCS=1"},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return func(t *testing.T) int {
-		t.Helper()
-		defer proc.Close()
-		for {
-			ev, err := proc.Next()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if ev.Kind == fork.Exited {
-				return ev.Status.ExitStatus()
-			}
-		}
-	}, nil
 }
 
 // TestNestedTooDeep: a 17th domain is refused by the kernel, and the command
