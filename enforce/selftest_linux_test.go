@@ -36,7 +36,11 @@ func TestSelfTest(t *testing.T) {
 		t.Logf("%-60s %-5v %-9s %s", p.Promise, p.Held, p.Means, p.Detail)
 	}
 	for _, name := range enforce.GapNames() {
-		if !seen[name] && name != enforce.GapDeny && name != enforce.GapTCPAutobind {
+		switch name {
+		case enforce.GapDeny, enforce.GapDenyMissing, enforce.GapMetadata, enforce.GapProtect, enforce.GapTCPAutobind:
+			continue // their own tests attack them
+		}
+		if !seen[name] {
 			t.Errorf("%s is not proved", name)
 		}
 	}
