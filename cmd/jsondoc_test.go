@@ -1,0 +1,68 @@
+package cmd
+
+import (
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/track"
+)
+
+// TestJSONDocs: docs/json.md names every field of every JSON type, and every
+// code of an error.
+func TestJSONDocs(t *testing.T) {
+	b, err := os.ReadFile("../docs/json.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc := string(b)
+	for _, v := range []any{
+		jsonPlan{}, jsonPreset{}, answer{}, machineReport{}, trustRecord{}, jsonSession{}, track.Report{}, versionInfo{}, jsonError{},
+	} {
+		for name := range jsonFields(reflect.TypeOf(v), map[string]bool{}) {
+			if !strings.Contains(doc, "`"+name+"`") && !strings.Contains(doc, `"`+name+`":`) {
+				t.Errorf("docs/json.md does not name %s of %T", name, v)
+			}
+		}
+	}
+	codes := []string{codeFailed, codeUsage, codePolicy, codeUntrusted, codeGap, codeNotFound, codeCannotRun, codeSession}
+	for _, c := range []policy.Code{
+		policy.CodeSyntax, policy.CodeUnknownKey, policy.CodeDuplicate, policy.CodeType, policy.CodeValue, policy.CodeLimit, policy.CodeFile,
+		policy.CodeMissing, policy.CodePath, policy.CodeVariable, policy.CodeContradiction, policy.CodeRefused, policy.CodeMore,
+	} {
+		codes = append(codes, string(c))
+	}
+	for _, c := range codes {
+		if !strings.Contains(doc, "`"+c+"`") {
+			t.Errorf("docs/json.md does not name the code %s", c)
+		}
+	}
+}
+
+// jsonFields collects the JSON names of a type's fields, and of theirs.
+func jsonFields(typ reflect.Type, all map[string]bool) map[string]bool {
+	switch typ.Kind() {
+	case reflect.Slice, reflect.Pointer:
+		return jsonFields(typ.Elem(), all)
+	case reflect.Struct:
+	default:
+		return all
+	}
+	if typ == reflect.TypeFor[time.Time]() {
+		return all
+	}
+	for i := range typ.NumField() {
+		f := typ.Field(i)
+		if !f.IsExported() {
+			continue
+		}
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			all[name] = true
+		}
+		jsonFields(f.Type, all)
+	}
+	return all
+}
