@@ -31,6 +31,9 @@ type MountPlan struct {
 	// another. With a nil list nothing is made read-only.
 	Writable []string
 
+	// Copies are what programs refuse to read when it belongs to nobody.
+	Copies []Copy
+
 	// Mounts are made in this order: a directory before what lies in it.
 	Mounts []Mount
 }
@@ -181,6 +184,9 @@ func (m *mounts) finish() {
 	if len(mp.Mounts) > maxMounts {
 		m.gaps(prot, why, fmt.Sprintf("it would take more than %d mounts", maxMounts))
 		return
+	}
+	if mp.UserNS {
+		mp.Copies = sshCopies(p.Policy, m.host)
 	}
 	p.Mounts = mp
 	if mp.Writable == nil {

@@ -17,6 +17,9 @@ const atCWD = ^uintptr(99)
 // 0, and no room for anything.
 const tmpfsEmpty = "mode=000,size=4k,nr_inodes=1"
 
+// tmpfsCopies are those of the file system that holds copies.
+const tmpfsCopies = "mode=755,size=4m,nr_inodes=64"
+
 // maskAttr makes a mount unusable: a device on it can't be opened, by
 // whomever (MOUNT_ATTR_NODEV), nothing changed, nothing executed.
 const maskAttr = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC
@@ -76,6 +79,9 @@ func (mp *MountPlan) steps(uid, gid int) []fork.Step {
 	}
 	for i := range clones {
 		l.attach(clones[i], targets[i], mp.Writable[i])
+	}
+	for _, c := range mp.Copies {
+		l.copies(c)
 	}
 	firstDir := ""
 	for _, m := range mp.Mounts {
@@ -150,13 +156,30 @@ func (l *stepList) set(tree result, recursive bool, attr uint64) {
 		&unix.MountAttr{Attr_set: attr}, int(unsafe.Sizeof(unix.MountAttr{})))
 }
 
-// hideDir puts the empty file system onto a directory. mount(2) takes no
+// copies puts a file system with copies onto a directory.
+func (l *stepList) copies(c Copy) {
+	l.tmpfs(c.Dir, 0, tmpfsCopies)
+	dir := l.open(c.Dir)
+	for _, f := range c.Files {
+		fd := l.call(setup("copying "+f.Name), unix.SYS_OPENAT, dir, f.Name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o644)
+		l.call(setup("copying "+f.Name), unix.SYS_WRITE, fd, f.Text, len(f.Text))
+		l.close(fd)
+	}
+	l.call(setup("mount_setattr(2)"), unix.SYS_MOUNT_SETATTR, dir, "", unix.AT_EMPTY_PATH,
+		&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}, int(unsafe.Sizeof(unix.MountAttr{})))
+	l.close(dir)
+}
+
+// hideDir puts the empty file system onto a directory.
+func (l *stepList) hideDir(path string) { l.tmpfs(path, unix.MS_RDONLY, tmpfsEmpty) }
+
+// tmpfs puts a file system in memory onto a directory. mount(2) takes no
 // descriptor, so the directory is entered.
-func (l *stepList) hideDir(path string) {
+func (l *stepList) tmpfs(path string, flags int, options string) {
 	fd := l.open(path)
 	l.call(openingPrefix+path, unix.SYS_FCHDIR, fd)
 	l.call(setup("mount(2) of a tmpfs"), unix.SYS_MOUNT, "none", ".", "tmpfs",
-		unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, tmpfsEmpty)
+		flags|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, options)
 	l.close(fd)
 }
 
