@@ -1,0 +1,301 @@
+package enforce
+
+import (
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// treeHost is a machine of the files in the map, with their texts; names that
+// end in a slash are directories, texts that begin with "->" links.
+func treeHost(files map[string]string) *policy.Host {
+	tree := map[string]string{"/": ""}
+	for name, text := range files {
+		clean := path.Clean(name)
+		if tree[clean] = text; strings.HasSuffix(name, "/") {
+			tree[clean+"/"] = ""
+			delete(tree, clean)
+		}
+		for d := path.Dir(clean); d != "/"; d = path.Dir(d) {
+			tree[d+"/"] = ""
+		}
+	}
+	ids := map[string]uint64{}
+	for i, name := range slices.Sorted(func(yield func(string) bool) {
+		for n := range tree {
+			if !yield(n) {
+				return
+			}
+		}
+	}) {
+		ids[strings.TrimSuffix(name, "/")] = uint64(i + 1)
+	}
+	lstat := func(p string) (policy.Stat, error) {
+		text, file := tree[p]
+		_, dir := tree[strings.TrimSuffix(p, "/")+"/"]
+		st := policy.Stat{ID: policy.FileID{Dev: 1, Ino: ids[strings.TrimSuffix(p, "/")]}}
+		switch {
+		case dir || p == "/":
+			st.Mode = fs.ModeDir | 0o755
+		case file && strings.HasPrefix(text, "->"):
+			st.Mode = fs.ModeSymlink
+		case !file:
+			return st, &fs.PathError{Op: "lstat", Path: p, Err: fs.ErrNotExist}
+		}
+		return st, nil
+	}
+	return &policy.Host{
+		OS: "linux", Dir: "/", Lstat: lstat,
+		Readlink: func(p string) (string, error) { return strings.TrimPrefix(tree[p], "->"), nil },
+		ReadFile: func(p string) ([]byte, error) {
+			if _, err := lstat(p); err != nil {
+				return nil, err
+			}
+			return []byte(tree[p]), nil
+		},
+		ReadDir: func(p string) ([]fs.DirEntry, error) {
+			if st, err := lstat(p); err != nil || !st.Mode.IsDir() {
+				return nil, fs.ErrNotExist
+			}
+			var out []fs.DirEntry
+			for name := range tree {
+				clean := strings.TrimSuffix(name, "/")
+				if clean != "" && path.Dir(clean) == p {
+					out = append(out, treeEntry{path.Base(clean), strings.HasSuffix(name, "/"), strings.HasPrefix(tree[name], "->")})
+				}
+			}
+			slices.SortFunc(out, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+			return out, nil
+		},
+	}
+}
+
+type treeEntry struct {
+	name      string
+	dir, link bool
+}
+
+func (e treeEntry) Name() string               { return e.name }
+func (e treeEntry) IsDir() bool                { return e.dir }
+func (e treeEntry) Info() (fs.FileInfo, error) { return nil, fs.ErrInvalid }
+func (e treeEntry) Type() fs.FileMode {
+	switch {
+	case e.dir:
+		return fs.ModeDir
+	case e.link:
+		return fs.ModeSymlink
+	}
+	return 0
+}
+
+// canMount is a machine where an ordinary user may have namespaces.
+func canMount() Caps {
+	return Caps{OS: "linux", Arch: "amd64", Landlock: 7, Seccomp: true, MountNS: true}
+}
+
+// asked is a policy with these rules.
+func asked(h *policy.Host, home string, writable []string, deny ...string) *policy.Resolved {
+	r := &policy.Resolved{OS: "linux", Dir: "/w", Home: home, Net: policy.ResolvedNet{Mode: policy.NetOpen}}
+	for _, w := range writable {
+		st, _ := h.Lstat(w)
+		r.Paths = append(r.Paths, policy.Path{Path: w, Mode: st.Mode.Type(), ID: st.ID, Access: policy.Read | policy.Write,
+			Rule: policy.Rule{Path: w, Origin: policy.Origin{Source: "--rw"}}})
+	}
+	for _, d := range deny {
+		r.Deny = append(r.Deny, policy.DenyPath{Pattern: d, Glob: strings.Contains(d, "*")})
+	}
+	return r
+}
+
+// mountList is the plan's mounts in short.
+func mountList(p *Plan) string {
+	if p.Mounts == nil {
+		return "none"
+	}
+	var out []string
+	for _, m := range p.Mounts.Mounts {
+		out = append(out, string(m.Kind)+" "+m.Path)
+	}
+	return strings.Join(out, "\n")
+}
+
+func TestMountReasons(t *testing.T) {
+	for _, c := range []struct {
+		privileged, strict bool
+		masks, protected   int
+		want               int
+	}{
+		{want: 0},
+		{masks: 1, want: 2},
+		{protected: 1, want: 2},
+		{masks: 1, protected: 1, want: 3},
+		{strict: true, want: 1},
+		{privileged: true, want: 1},
+		{privileged: true, masks: 1, want: 2},
+	} {
+		if got := mountReasons(c.privileged, c.strict, c.masks, c.protected); len(got) != c.want {
+			t.Errorf("%+v: got %q", c, got)
+		}
+	}
+}
+
+func TestPlanMounts(t *testing.T) {
+	h := treeHost(map[string]string{
+		"/w/.env": "", "/w/a/.env": "", "/w/a/keys/id": "", "/w/a/link.env": "->../b/real", "/w/b/real": "", "/w/.hidden/": "",
+		"/home/u/.bashrc": "", "/home/u/.config/git/config": "", "/home/u/.ssh/config": "->/home/u/dot/ssh", "/home/u/dot/ssh": "",
+		"/g/.git/HEAD": "", "/g/.git/objects/": "", "/g/.git/config": "", "/g/.git/hooks/x": "",
+		"/g/.git/modules/a/b/HEAD": "", "/g/.git/modules/a/b/objects/": "", "/g/.git/modules/a/b/config": "",
+		"/g/one/two/three/.git/config": "", "/g/one/two/.git/config": "", "/g/node_modules/x/.git/config": "",
+		"/bare/HEAD": "", "/bare/objects/": "", "/bare/config": "",
+		"/other/": "",
+	})
+	for _, c := range []struct {
+		name     string
+		writable []string
+		deny     []string
+		home     string
+		opts     Options
+		want     string
+	}{
+		{name: "nothing to cover", writable: []string{"/other"}, want: "none"},
+		{name: "strict", writable: []string{"/other"}, opts: Options{Strict: true}, want: ""},
+		{name: "a file", writable: []string{"/w"}, deny: []string{"/w/.env"}, want: "mask /w/.env"},
+		{name: "a directory hides what is in it", writable: []string{"/w"}, deny: []string{"/w/a", "/w/a/.env", "/w/**/id"}, want: "mask /w/a"},
+		{name: "globs", writable: []string{"/w"}, deny: []string{"/w/**/.env"}, want: "mask /w/.env\nmask /w/a/.env"},
+		{name: "a glob that names a link", writable: []string{"/w"}, deny: []string{"/w/**/*.env"}, want: "mask /w/.env\nmask /w/a/.env\nmask /w/b/real"},
+		{name: "what does not exist", writable: []string{"/w"}, deny: []string{"/w/new"}, want: "none"},
+		{name: "what is outside", writable: []string{"/w"}, deny: []string{"/g/.git"}, want: "none"},
+		{name: "shell and links", writable: []string{"/home/u"}, home: "/home/u",
+			want: "protect /home/u/.bashrc\npin /home/u/.config\npin /home/u/.config/git\nprotect /home/u/.config/git/config\npin /home/u/dot\nprotect /home/u/dot/ssh"},
+		{name: "repositories", writable: []string{"/g"},
+			want: "pin /g/.git\nprotect /g/.git/config\nprotect /g/.git/hooks\npin /g/.git/modules\npin /g/.git/modules/a\npin /g/.git/modules/a/b\nprotect /g/.git/modules/a/b/config\npin /g/one/two/.git\nprotect /g/one/two/.git/config"},
+		{name: "a bare repository", writable: []string{"/bare"}, want: "protect /bare/config"},
+		{name: "opted out", writable: []string{"/g"}, opts: Options{NoProtect: true}, want: "none"},
+		{name: "the caller's own", writable: []string{"/home/u"}, opts: Options{NoProtect: true, Protect: []string{"/home/u/.config/git", "/elsewhere"}},
+			want: "pin /home/u/.config\nprotect /home/u/.config/git"},
+		{name: "in place", writable: []string{"/g"}, opts: Options{InPlace: true}, want: "none"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := NewPlanWith(asked(h, c.home, c.writable, c.deny...), canMount(), h, c.opts)
+			if got := mountList(p); got != c.want {
+				t.Errorf("got\n%s\nwant\n%s", got, c.want)
+			}
+			if p.Mounts != nil && !slices.Equal(p.Mounts.Writable, c.writable) {
+				t.Errorf("writable: %q", p.Mounts.Writable)
+			}
+		})
+	}
+}
+
+// TestMountGaps has each promise kept by the mounts or named as a gap.
+func TestMountGaps(t *testing.T) {
+	h := treeHost(map[string]string{"/w/.env": "", "/w/.git/config": ""})
+	for _, c := range []struct {
+		name string
+		caps func(*Caps)
+		opts Options
+		deny string
+		want string
+	}{
+		{name: "held", caps: func(*Caps) {}, deny: "/w/.env", want: ""},
+		{name: "to come", caps: func(*Caps) {}, deny: "/w/**/.env", want: "deny-missing(hardening)"},
+		{name: "no namespace", caps: func(c *Caps) { c.MountNS = false }, deny: "/w/.env", want: "deny(core) protect(hardening) metadata(hardening)"},
+		{name: "opted out", caps: func(*Caps) {}, opts: Options{NoProtect: true}, want: "metadata(optional)"},
+		{name: "in place", caps: func(*Caps) {}, opts: Options{InPlace: true}, want: "protect(hardening) metadata(hardening)"},
+		{name: "in place as root", caps: func(c *Caps) { c.Privileged = true }, opts: Options{InPlace: true}, want: ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			caps := canMount()
+			c.caps(&caps)
+			var deny []string
+			if c.deny != "" {
+				deny = []string{c.deny}
+			}
+			var got []string
+			for _, g := range NewPlanWith(asked(h, "", []string{"/w"}, deny...), caps, h, c.opts).Gaps {
+				switch g.Name {
+				case GapDeny, GapDenyMissing, GapProtect, GapMetadata:
+					got = append(got, g.Name+"("+string(g.Kind)+")")
+				}
+			}
+			if s := strings.Join(got, " "); s != c.want {
+				t.Errorf("got %q, want %q", s, c.want)
+			}
+		})
+	}
+}
+
+func TestWritableTrees(t *testing.T) {
+	rule := func(p string, mode fs.FileMode, a policy.Access) policy.Path {
+		return policy.Path{Path: p, Mode: mode, Access: a}
+	}
+	rw := policy.Read | policy.Write
+	got := writableTrees([]policy.Path{
+		rule("/w/b", fs.ModeDir, rw), rule("/w", fs.ModeDir, rw), rule("/w/a", fs.ModeDir, rw), rule("/w-x", fs.ModeDir, rw),
+		rule("/usr", fs.ModeDir, policy.Read), rule("/dev/null", fs.ModeDevice|fs.ModeCharDevice, rw), rule("/s", fs.ModeSocket, rw), rule("/f", 0, rw),
+	})
+	if want := []string{"/f", "/w", "/w-x"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := writableTrees([]policy.Path{rule("/", fs.ModeDir, rw)}); got != nil {
+		t.Errorf("/: got %q", got)
+	}
+	if got := writableTrees(nil); got == nil {
+		t.Error("none: all is to be read-only")
+	}
+}
+
+func TestAliases(t *testing.T) {
+	table := parseMountInfo(strings.Join([]string{
+		`1 0 8:1 / / rw - ext4 /dev/a rw`,
+		`2 1 8:2 / /data rw - ext4 /dev/b rw`,
+		`3 1 8:1 /home/u/w /mnt/w rw - ext4 /dev/a rw`,
+		`4 1 8:1 /home /mnt/a\040b rw - ext4 /dev/a rw`,
+		`5 1 8:1 /srv /home/u/w/hidden rw - ext4 /dev/a rw`,
+		`6 4 0:9 / /mnt/a\040b/u/w rw - tmpfs none rw`,
+	}, "\n"))
+	for _, c := range []struct {
+		path string
+		want []string
+	}{
+		{"/home/u/w/.env", []string{"/mnt/w/.env"}},
+		{"/mnt/w/.env", []string{"/home/u/w/.env"}},
+		{"/home/u/x", []string{"/mnt/a b/u/x"}},
+		{"/data/x", nil},
+		{"/home/u/w/hidden/x", []string{"/srv/x"}},
+		{"/etc/x", nil},
+	} {
+		if got := table.aliases(c.path); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %q, want %q", c.path, got, c.want)
+		}
+	}
+}
+
+func TestSSHCopies(t *testing.T) {
+	h := treeHost(map[string]string{
+		"/etc/ssh/ssh_config.d/50-x.conf":   "Host a\n  include /etc/crypto\nSendEnv X\n",
+		"/etc/ssh/ssh_config.d/60-y.conf":   "->/usr/lib/y",
+		"/etc/ssh/ssh_config.d/README":      "no\n",
+		"/usr/lib/y":                        "Include /etc/missing\nInclude \"quoted\"\n",
+		"/etc/crypto":                       "Ciphers c",
+		"/loop/etc/ssh/ssh_config.d/README": "",
+	})
+	got := sshCopies(asked(h, "", []string{"/etc"}), h)
+	if len(got) != 1 || len(got[0].Files) != 2 ||
+		got[0].Files[0].Text != "Host a\nCiphers c\nSendEnv X\n" || got[0].Files[1].Text != "Include \"quoted\"\n" {
+		t.Errorf("got %q", got)
+	}
+	if got := sshCopies(asked(h, "", []string{"/usr"}), h); got != nil {
+		t.Errorf("not allowed: got %q", got)
+	}
+	h = treeHost(map[string]string{"/etc/ssh/ssh_config.d/a.conf": "Include /etc/ssh/ssh_config.d/a.conf\n"})
+	for _, c := range sshCopies(asked(h, "", []string{"/etc"}), h) {
+		if strings.Contains(c.Files[0].Text, "Include") {
+			t.Errorf("a loop: %q", c)
+		}
+	}
+}
