@@ -3,6 +3,8 @@ package enforce_test
 import (
 	"os"
 	"testing"
+
+	"github.com/zsbx/zsbx/enforce"
 )
 
 // The exit statuses of an act that did not get as far as the kernel.
@@ -15,6 +17,9 @@ const (
 // with an act named in the environment it does that act and exits with the
 // error number that the kernel gave, 0 for success.
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == enforce.SandboxArg {
+		os.Exit(enforce.SandboxMain(nil))
+	}
 	if name := os.Getenv("ZSBX_TEST_ACT"); name != "" {
 		os.Exit(act(name, os.Args[1:]))
 	}

@@ -1,0 +1,271 @@
+package enforce
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/libsystem"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// These tests need a Mac. They stand in the order in which their subjects
+// depend on each other: the calls, the profile, what it holds. With
+// ZSBX_REQUIRE_SEATBELT=1 they fail where they would be skipped.
+
+// requireSeatbelt skips a test where no profile can be put on.
+func requireSeatbelt(t *testing.T) {
+	t.Helper()
+	if c := Probe(); !c.Seatbelt {
+		if os.Getenv("ZSBX_REQUIRE_SEATBELT") == "1" {
+			t.Fatal(c.SeatbeltReason)
+		}
+		t.Skip(c.SeatbeltReason)
+	}
+}
+
+// macPlan is a plan for the baseline of this Mac and some rules of its own.
+func macPlan(t *testing.T, dir string, p policy.Policy) *Plan {
+	t.Helper()
+	h, err := policy.HostIn(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := policy.Merge(policy.Baseline("macos"), &p).Resolve(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := NewPlan(r, Probe(), &h)
+	if err := plan.Err(nil); err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}
+
+// tempDir is a directory in the kernel's spelling.
+func tempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// sh runs a script under a plan, and gives its status and what it wrote.
+func sh(t *testing.T, plan *Plan, script string, args ...string) (int, string) {
+	t.Helper()
+	status, out, err := tryCommand(plan, append([]string{"/bin/sh", "-c", script, "sh"}, args...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status, out
+}
+
+func tryCommand(plan *Plan, argv []string) (status int, out string, err error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return 0, "", err
+	}
+	defer r.Close()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return 0, "", err
+	}
+	defer null.Close()
+	c := &fork.Command{Path: argv[0], Args: argv, Env: []string{"PATH=/usr/bin:/bin:/usr/sbin:/sbin"}, Files: []*os.File{null, w, w}}
+	if plan != nil {
+		c.Dir = plan.Policy.Dir
+		err = plan.Confine(c)
+	}
+	var p *fork.Process
+	if err == nil {
+		p, err = fork.Start(c)
+	}
+	w.Close()
+	if err != nil {
+		return 0, "", err
+	}
+	text := make(chan string)
+	go func() {
+		b, _ := io.ReadAll(r)
+		text <- string(b)
+	}()
+	for {
+		ev, err := p.Next()
+		if err != nil {
+			return 0, "", err
+		}
+		if ev.Kind == fork.Exited {
+			select {
+			case out = <-text:
+			case <-time.After(10 * time.Second):
+				out = "(its output stays open)"
+			}
+			if ev.Status.Signaled() {
+				return 128 + int(ev.Status.Signal()), out, nil
+			}
+			return ev.Status.ExitStatus(), out, nil
+		}
+	}
+}
+
+// 1: the helper puts a profile on and reads the fingerprint on itself.
+func TestMacSelfCheck(t *testing.T) {
+	requireSeatbelt(t)
+	status, out := sh(t, macPlan(t, tempDir(t), policy.Policy{}), "echo inside; exit 7")
+	if status != 7 || out != "inside\n" {
+		t.Fatalf("%d %q", status, out)
+	}
+}
+
+// 2 and 3: what sandbox_check says of processes under no profile, whatever the
+// paths, of dead ones and of root's.
+func TestMacAnswersOutside(t *testing.T) {
+	requireSeatbelt(t)
+	sleep := exec.Command("/bin/sleep", "30")
+	dead := exec.Command("/usr/bin/true")
+	if err := errors.Join(sleep.Start(), dead.Run()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = sleep.Process.Kill()
+		_ = sleep.Wait()
+	}()
+	zombie := exec.Command("/usr/bin/true")
+	if err := zombie.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(200 * time.Millisecond)
+	defer func() { _ = zombie.Wait() }()
+	for name, pid := range map[string]int{"self": os.Getpid(), "child": sleep.Process.Pid, "dead": dead.Process.Pid, "zombie": zombie.Process.Pid, "launchd": 1} {
+		var got []string
+		for _, pair := range [][2]string{{MarkerName(testSession) + ".allow", MarkerName(testSession) + ".deny"}, {MarkerDir(testSession) + "/allow", MarkerDir(testSession) + "/deny"}} {
+			op, filter := "mach-lookup", libsystem.FilterGlobalName
+			if pair[0][0] == '/' {
+				op, filter = "file-read-data", libsystem.FilterPath
+			}
+			a, d := libsystem.SandboxCheck(pid, op, filter, pair[0]), libsystem.SandboxCheck(pid, op, filter, pair[1])
+			got = append(got, fmt.Sprintf("%s %d %d", op, a, d))
+			if a == libsystem.Allowed && d == libsystem.Denied {
+				t.Errorf("%s (%d) answers like a member: %s", name, pid, op)
+			}
+		}
+		t.Logf("%s: in a sandbox %d; %s (the marker files do not exist)", name, libsystem.SandboxCheck(pid, "", libsystem.FilterNone, ""), strings.Join(got, "; "))
+	}
+}
+
+// 4: the helper, over and over.
+func TestMacStartsOften(t *testing.T) {
+	requireSeatbelt(t)
+	plan := macPlan(t, tempDir(t), policy.Policy{})
+	for i := range 200 {
+		if status, out, err := tryCommand(plan, []string{"/usr/bin/true"}); err != nil || status != 0 {
+			t.Fatalf("start %d: %d %q %v", i, status, out, err)
+		}
+	}
+}
+
+// accepts has macOS's own tool compile a profile.
+func accepts(profile string) (string, bool) {
+	b, err := exec.Command("/usr/bin/sandbox-exec", "-p", profile, "/usr/bin/true").CombinedOutput()
+	return strings.TrimSpace(string(b)), err == nil
+}
+
+// 5: long literals. The generator does not need to know; a reader does.
+func TestMacLongLiterals(t *testing.T) {
+	requireSeatbelt(t)
+	for _, n := range []int{100, 255, 256, 1000} {
+		_, ok := accepts(`(version 1)(allow default)(deny file-read* (literal "/` + strings.Repeat("x", n-1) + `"))`)
+		t.Logf("a literal of %d bytes is accepted: %v", n, ok)
+	}
+	q, err := quoteSBPL("/" + strings.Repeat("long/", 190) + "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, ok := accepts(`(version 1)(allow default)(deny file-read* (literal ` + q + `))`); !ok {
+		t.Errorf("a joined literal is refused: %s", out)
+	}
+}
+
+// 10: every operation that is written without a guard is known here.
+func TestMacOperations(t *testing.T) {
+	requireSeatbelt(t)
+	for _, op := range slices.Sorted(maps.Keys(operationNames)) {
+		out, ok := accepts("(version 1)(allow default)(if (defined? 'process-fork) (allow process-fork))(allow " + op + ")")
+		if !ok && attested(op) {
+			t.Errorf("%s: %s", op, out)
+		}
+		t.Logf("%s: known: %v", op, ok)
+	}
+	if out, ok := accepts("(version 1)(allow default)(if (defined? 'no-such-operation) (deny no-such-operation))"); !ok {
+		t.Errorf("a guarded unknown name is refused: %s", out)
+	}
+}
+
+// 9: a profile in a profile is refused with an error of its own, and nothing
+// runs.
+func TestMacNested(t *testing.T) {
+	requireSeatbelt(t)
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	profile := "(version 1)(allow default)(deny file-read* (literal \"/nobody\"))"
+	c := exec.Command("/usr/bin/sandbox-exec", "-p", profile, exe, "-test.run=^TestMacNestedInside$", "-test.v")
+	c.Env = append(os.Environ(), "ZSBX_TEST_NESTED=1", "ZSBX_REQUIRE_SEATBELT=")
+	b, err := c.CombinedOutput()
+	if err != nil || !bytes.Contains(b, []byte("refused as it should be")) {
+		t.Errorf("%v\n%s", err, b)
+	}
+}
+
+func TestMacNestedInside(t *testing.T) {
+	if os.Getenv("ZSBX_TEST_NESTED") == "" {
+		t.Skip("for TestMacNested")
+	}
+	if Probe().Seatbelt {
+		t.Fatal("the sandbox around this test goes unseen")
+	}
+	_, err := fork.Start(&fork.Command{Path: "/usr/bin/true", Args: []string{"true"}, Sandbox: &fork.Sandbox{Profile: "(version 1)(allow default)"}})
+	if !errors.Is(err, fork.ErrSandboxed) {
+		t.Fatal(err)
+	}
+	t.Log("refused as it should be")
+}
+
+// TestMacErrors tells a bad profile, a missing program and one that may not be
+// executed apart.
+func TestMacErrors(t *testing.T) {
+	requireSeatbelt(t)
+	dir := tempDir(t)
+	tool := filepath.Join(dir, "tool")
+	if err := os.WriteFile(tool, []byte("#!/bin/sh\nexit 0\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	plan := macPlan(t, dir, policy.Policy{})
+	for path, want := range map[string]error{filepath.Join(dir, "missing"): syscall.ENOENT, tool: syscall.EPERM} {
+		var se *fork.StepError
+		if _, _, err := tryCommand(plan, []string{path}); !errors.As(err, &se) || se.Stage != "exec" {
+			t.Errorf("%s: %v, want %v", path, err, want)
+		} else if se.Errno != want && !(path != tool && se.Errno == syscall.EPERM) {
+			t.Errorf("%s: %v, want %v", path, err, want)
+		}
+	}
+	_, err := fork.Start(&fork.Command{Path: "/usr/bin/true", Args: []string{"true"}, Sandbox: &fork.Sandbox{Profile: "(version 1)(no-such-form)"}})
+	var be *fork.SandboxError
+	if !errors.As(err, &be) || be.Stage != "profile" {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,177 @@
+package enforce
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// act is a script and whether a confined command may do it. As a control it
+// runs unconfined first.
+type macAct struct {
+	name, script string
+	inside       bool
+}
+
+// 12 and the promises about files: what a policy allows and refuses, with
+// names that profiles were broken with.
+func TestMacFiles(t *testing.T) {
+	requireSeatbelt(t)
+	for _, name := range []string{"plain", "with space", `quote " and \`, "(paren) ; x", "u\u0308ni", "\u00fcni", "\u202e"} {
+		top := tempDir(t)
+		dir, out := filepath.Join(top, name), filepath.Join(top, "outside")
+		for _, d := range []string{filepath.Join(dir, "sub"), out} {
+			if err := os.MkdirAll(d, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, f := range []string{dir + "/.env", dir + "/file", out + "/secret"} {
+			if err := os.WriteFile(f, []byte("x"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		plan := macPlan(t, dir, policy.Policy{FS: policy.FS{
+			Rules: []policy.Rule{{Path: dir, Access: policy.Read | policy.Write | policy.Exec, Origin: policy.Origin{Source: "--rw"}}},
+			Deny:  []policy.Deny{{Pattern: "**/.env", Origin: policy.Origin{Source: "--deny"}}},
+		}})
+		for _, a := range []macAct{
+			{"read inside", `cat file`, true},
+			{"write inside", `echo y >sub/new && rm sub/new && mkdir d && mv d e && rmdir e`, true},
+			{"execute inside", `printf '#!/bin/sh\nexit 0\n' >x && chmod +x x && ./x`, true},
+			{"where", `pwd -P`, true},
+			{"read a denied file", `cat .env`, false},
+			{"move a denied file", `mv .env sub/env; e=$?; mv sub/env .env; exit $e`, false},
+			{"read outside", `cat ../outside/secret`, false},
+			{"write outside", `echo y >../outside/new`, false},
+			{"link into", `rm -f l; ln ../outside/secret l && cat l`, false},
+			{"clone into", `cp -c ../outside/secret c`, false},
+			{"list outside", `ls ../outside`, false},
+			{"signal outside", `kill -0 ` + "$PPID", false},
+		} {
+			checkAct(t, plan, a, dir)
+		}
+	}
+}
+
+// checkAct runs an act unconfined, where it has to succeed, and confined.
+func checkAct(t *testing.T, plan *Plan, a macAct, dir string) {
+	t.Helper()
+	control := exec.Command("/bin/sh", "-c", a.script, "sh", dir)
+	control.Dir = dir
+	if b, err := control.CombinedOutput(); err != nil {
+		t.Errorf("%s in %q: the control fails: %v\n%s", a.name, dir, err, b)
+		return
+	}
+	status, out := sh(t, plan, a.script, dir)
+	if (status == 0) != a.inside {
+		t.Errorf("%s in %q: status %d\n%s", a.name, dir, status, out)
+	}
+}
+
+// 7: the doors, in both modes. What is started through one of them would write
+// a file.
+func TestMacDoors(t *testing.T) {
+	requireSeatbelt(t)
+	dir := tempDir(t)
+	app := filepath.Join(dir, "Door.app", "Contents", "MacOS")
+	if err := os.MkdirAll(app, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	mark := filepath.Join(dir, "mark")
+	files := map[string]string{
+		filepath.Join(app, "Door"): "#!/bin/sh\ntouch '" + mark + "'\n",
+		filepath.Join(dir, "Door.app", "Contents", "Info.plist"): `<?xml version="1.0"?><plist version="1.0"><dict>
+<key>CFBundleExecutable</key><string>Door</string><key>CFBundleIdentifier</key><string>dev.zsbx.door</string>
+<key>CFBundlePackageType</key><string>APPL</string><key>LSUIElement</key><true/></dict></plist>`,
+	}
+	for name, text := range files {
+		if err := os.WriteFile(name, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rw := policy.Policy{FS: policy.FS{Rules: []policy.Rule{{Path: dir, Access: policy.Read | policy.Write | policy.Exec}}}}
+	full, only := macPlan(t, dir, rw), macPlan(t, dir, rw)
+	only.Seatbelt.TrackOnly = true
+	label := "dev.zsbx.door." + filepath.Base(dir)
+	for name, script := range map[string]string{
+		"open":      `open -g -n "$1/Door.app"`,
+		"launchctl": `launchctl submit -l ` + label + ` -- /usr/bin/touch "$1/mark"`,
+		"osascript": `osascript -e 'tell application "Finder" to get name of startup disk' && touch "$1/mark"`,
+	} {
+		opened := func(run func()) bool {
+			_ = os.Remove(mark)
+			run()
+			for range 50 {
+				if _, err := os.Stat(mark); err == nil {
+					return true
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			return false
+		}
+		control := opened(func() {
+			c := exec.Command("/bin/sh", "-c", script, "sh", dir)
+			if b, err := c.CombinedOutput(); err != nil {
+				t.Logf("%s: control: %v %s", name, err, b)
+			}
+		})
+		_ = exec.Command("/bin/launchctl", "remove", label).Run()
+		if !control {
+			t.Logf("%s: the control does nothing on this machine: no proof", name)
+		}
+		for mode, plan := range map[string]*Plan{"full": full, "track only": only} {
+			if opened(func() { sh(t, plan, script, dir) }) {
+				t.Errorf("%s, %s: it went through", name, mode)
+			}
+			_ = exec.Command("/bin/launchctl", "remove", label).Run()
+		}
+	}
+	for name, script := range map[string]string{"crontab": "crontab -l", "sudo": "sudo -n true", "at": "at -l"} {
+		for mode, plan := range map[string]*Plan{"full": full, "track only": only} {
+			if status, out := sh(t, plan, script, dir); status == 0 {
+				t.Errorf("%s, %s: %s", name, mode, out)
+			}
+		}
+	}
+}
+
+// TestMacNetwork: no network means none, ports mean these ports.
+func TestMacNetwork(t *testing.T) {
+	requireSeatbelt(t)
+	dir := tempDir(t)
+	off := &policy.Flag{Origin: policy.Origin{Source: "--no-net"}}
+	reach := `curl -sS -m 10 -o /dev/null http://127.0.0.1:` // a refused connection is status 7, a forbidden one, too
+	for name, c := range map[string]struct {
+		net  policy.Net
+		want bool
+	}{
+		"open":  {policy.Net{}, true},
+		"none":  {policy.Net{Allow: off}, false},
+		"port":  {policy.Net{ConnectTCP: []policy.Port{{Number: 8765}}}, true},
+		"other": {policy.Net{ConnectTCP: []policy.Port{{Number: 8766}}}, false},
+	} {
+		server := exec.Command("/usr/bin/python3", "-m", "http.server", "8765", "--bind", "127.0.0.1")
+		server.Dir = dir
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ready := false
+		for range 100 {
+			if ready = exec.Command("/bin/sh", "-c", reach+"8765/").Run() == nil; ready {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if !ready {
+			t.Error("the control fails: no server")
+		} else if status, out := sh(t, macPlan(t, dir, policy.Policy{Net: c.net}), reach+"8765/"); (status == 0) != c.want {
+			t.Errorf("%s: status %d %s", name, status, out)
+		}
+		_ = server.Process.Kill()
+		_ = server.Wait()
+	}
+}
