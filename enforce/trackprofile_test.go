@@ -1,0 +1,46 @@
+package enforce
+
+import (
+	"testing"
+
+	"github.com/zsbx/zsbx/enforce/internal/sbpltest"
+	"github.com/zsbx/zsbx/internal/fingerprint"
+)
+
+// TestTrackProfile: the least profile, which package track uses on its own,
+// answers as the full ones do, and shuts the doors that lead out of a session.
+func TestTrackProfile(t *testing.T) {
+	for _, rel := range releases() {
+		p, err := sbpltest.Compile(fingerprint.TrackProfile(testSession), rel, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir, name := MarkerDir(testSession), MarkerName(testSession)
+		for _, op := range readOps() {
+			if !p.Allowed(op, file(dir+"/allow")) || p.Allowed(op, file(dir+"/deny")) {
+				t.Errorf("%s: the path pair answers wrongly", op)
+			}
+		}
+		if !p.Allowed("mach-lookup", service(name+".allow")) || p.Allowed("mach-lookup", service(name+".deny")) {
+			t.Error("the name pair answers wrongly")
+		}
+		for _, op := range writeOps() {
+			if op != "network-bind" && (p.Allowed(op, file(dir)) || p.Allowed(op, file(dir+"/deny")) || !p.Allowed(op, file("/Users/u/x"))) {
+				t.Errorf("%s: wrong about the markers or about what is beside them", op)
+			}
+		}
+		for _, op := range []string{"lsopen", "appleevent-send"} {
+			if p.Allowed(op, sbpltest.Target{}) {
+				t.Errorf("%s is allowed", op)
+			}
+		}
+		for _, q := range []question{
+			{"file-read-data", file("/Users/u/.ssh/id")}, {"signal", sbpltest.Target{Process: "others"}},
+			{"network-outbound", sbpltest.Target{Proto: "tcp", Port: 443}}, {"mach-lookup", service("com.apple.SecurityServer")},
+		} {
+			if !p.Allowed(q.op, q.target) {
+				t.Errorf("%s is refused to a command that is only tracked", q.op)
+			}
+		}
+	}
+}
