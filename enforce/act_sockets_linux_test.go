@@ -20,6 +20,14 @@ func socketActs() map[string]func(args []string) error {
 		"reach-nonblock": func(a []string) error {
 			return reach(unix.SOCK_STREAM|unix.SOCK_NONBLOCK, a[0], a[1])
 		},
+		"reach-own": func(a []string) error {
+			fd, err := serveOwn(a[1])
+			if err != nil {
+				return err
+			}
+			defer unix.Close(fd)
+			return reach(unix.SOCK_STREAM, a[0], a[1])
+		},
 		"dgram":       sendDatagram,
 		"dgram-pair":  sendFromPair,
 		"raw-length":  func(a []string) error { return rawLength(a[0], num(a[1])) },

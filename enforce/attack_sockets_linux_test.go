@@ -346,3 +346,28 @@ func TestSocketOwn(t *testing.T) {
 		t.Errorf("through a link: %v", got)
 	}
 }
+
+// TestSocketMountNamespace: a command with mounts of its own reaches its own
+// sockets however they are written, and no other.
+func TestSocketMountNamespace(t *testing.T) {
+	needMediation(t)
+	caps := enforce.Probe()
+	if enforce.ProbeNamespaces(&caps); !caps.MountNS {
+		t.Skip("a private mount namespace can't be had here")
+	}
+	p := newPlace(t)
+	p.deny(p.in + "/file")
+	plan := enforce.NewPlan(p.policy, caps, host())
+	d := listenOutside(t, "unix", p.out+"/sock")
+	for _, how := range []string{"plain", "relative", "link", "proc-dir", "proc-fd", "dev-fd"} {
+		os.Remove(p.in + "/link")
+		if got := p.try(t, plan, "reach", how, p.out+"/sock"); got != unix.EACCES || d.reached.Load() != 0 {
+			t.Errorf("%s: got %v, %d connections", how, got, d.reached.Load())
+		}
+		os.Remove(p.in + "/link")
+		os.Remove(p.in + "/own")
+		if got := p.try(t, plan, "reach-own", how, p.in+"/own"); got != 0 {
+			t.Errorf("%s, own: %v", how, got)
+		}
+	}
+}

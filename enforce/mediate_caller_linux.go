@@ -155,15 +155,26 @@ func mountOf(path string) (mountPoint, error) {
 	return mountPoint{st.Mnt_id, st.Ino}, nil
 }
 
-// unself writes a path that means the caller itself so that it means the same
-// for others.
-func (c caller) unself(path string) string {
-	for _, self := range []struct{ prefix, below string }{{"/proc/self/", ""}, {"/proc/thread-self/", ""}, {"/dev/fd/", "fd/"}} {
-		if rest, ok := strings.CutPrefix(path, self.prefix); ok {
-			return fmt.Sprintf("/proc/%d/%s%s", c.tid, self.below, rest)
+// own splits a path that begins with something of the caller's own that only
+// the kernel can follow (its directories and descriptors in /proc) into that,
+// as others have to write it, and the rest.
+func (c caller) own(path string) (link, rest string, ok bool) {
+	for _, self := range []struct{ prefix, below string }{{"/proc/self/", ""}, {"/proc/thread-self/", ""},
+		{fmt.Sprintf("/proc/%d/", c.tid), ""}, {"/dev/fd/", "fd/"}} {
+		if below, cut := strings.CutPrefix(path, self.prefix); cut {
+			path, ok = self.below+below, true
+			break
 		}
 	}
-	return path
+	if !ok {
+		return "", "", false
+	}
+	first, rest, _ := strings.Cut(path, "/")
+	if first == "fd" {
+		first, rest, _ = strings.Cut(rest, "/")
+		first = "fd/" + first
+	}
+	return fmt.Sprintf("/proc/%d/%s", c.tid, first), strings.TrimLeft(rest, "/"), true
 }
 
 // lookup opens what the caller means by a path, as a reference to an inode.
@@ -172,9 +183,13 @@ func (c caller) unself(path string) string {
 // magic ones of /proc) can lead to a refusal and not around one.
 func (c caller) lookup(path string, own mountPoint, flags uint64) (int, error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: flags}
-	path = c.unself(path)
 	base, from := unix.AT_FDCWD, fmt.Sprintf("/proc/%d/cwd", c.tid)
-	if path[0] == '/' {
+	if link, rest, ok := c.own(path); ok {
+		if rest == "" {
+			return unix.Open(link, unix.O_PATH|unix.O_CLOEXEC, 0)
+		}
+		from, path = link, rest
+	} else if path[0] == '/' {
 		from = fmt.Sprintf("/proc/%d/root", c.tid)
 		at, err := mountOf(from)
 		if err != nil {
@@ -188,7 +203,7 @@ func (c caller) lookup(path string, own mountPoint, flags uint64) (int, error) {
 	}
 	if from != "" {
 		var err error
-		if base, err = unix.Open(from, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
+		if base, err = unix.Open(from, unix.O_PATH|unix.O_CLOEXEC, 0); err != nil {
 			return -1, err
 		}
 		defer unix.Close(base)
