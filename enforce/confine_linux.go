@@ -79,7 +79,7 @@ func (p *Plan) confineMediated(c *fork.Command) (*Mediator, error) {
 			}
 			return nil, err
 		}
-		m = &Mediator{mediator{policy: p.Mediation, hand: hand}}
+		m = &Mediator{mediator{policy: p.Mediation, hand: hand, ended: make(chan struct{})}}
 		then := c.Meanwhile
 		c.Meanwhile = func(p *fork.Process) {
 			hand.forked()

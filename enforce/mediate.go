@@ -3,6 +3,7 @@ package enforce
 import (
 	"encoding/binary"
 	"fmt"
+	"os/exec"
 	"slices"
 
 	"github.com/zsbx/zsbx/enforce/fork"
@@ -34,6 +35,20 @@ func (m *Mediator) Serve() error { return m.serve() }
 
 // Close makes Serve return and gives up the kernel's queue.
 func (m *Mediator) Close() error { return m.close() }
+
+// HandOver lets a process of its own go on answering, for sessions that outlive
+// this one: Serve returns, and c, which has to lead to ServeKept, is started.
+// When nothing of the session is left, nothing is started. Calls that wait
+// for their connection just then fail with EINTR.
+//
+// Where the Yama security module limits ptrace(2) to ancestors
+// (kernel.yama.ptrace_scope is 1 or more), such a process can't fetch the
+// sockets of an ordinary user's session: all calls then fail with EACCES.
+func (m *Mediator) HandOver(c *exec.Cmd) error { return m.handOver(c) }
+
+// ServeKept goes on with what HandOver handed over: a queue as descriptor 3 and
+// what is allowed as descriptor 4. It returns when the session has ended.
+func ServeKept() error { return serveKept() }
 
 // ConfineMediated is Confine for callers that answer the command's calls
 // themselves: they let Serve run in a goroutine of its own before or after they

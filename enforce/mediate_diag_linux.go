@@ -12,13 +12,12 @@ type diag struct{ fd int } // -1 before the first question
 
 // boundSocket is what the kernel says of one.
 type boundSocket struct {
-	ino      uint32    // of the socket itself
-	cookie   [2]uint32 // with ino, one socket for as long as the machine runs
-	file     uint32    // the low half of the inode that it is bound to; 0 for none
-	fileMaj  uint32    // the device of that inode
-	fileMin  uint32
-	listens  bool
-	hasInode bool // it is bound by path
+	Ino     uint32    // of the socket itself
+	Cookie  [2]uint32 // with Ino, one socket for as long as the machine runs
+	ByPath  bool      // it is bound by path
+	File    uint32    // the low half of the inode that it is bound to
+	Device  [2]uint32 // of that inode: major, minor
+	Listens bool
 }
 
 // diagRequest is struct nlmsghdr followed by struct unix_diag_req
@@ -81,7 +80,7 @@ func (d *diag) anyBoundTo(ino uint64) bool {
 		}
 		socks, err := parseDiag(buf[:n])
 		for _, s := range socks {
-			found = found || s.hasInode && s.file == uint32(ino)
+			found = found || s.ByPath && s.File == uint32(ino)
 		}
 		switch err {
 		case nil:
@@ -153,7 +152,7 @@ func parseDiag(b []byte) ([]boundSocket, error) {
 // parseDiagSocket reads struct unix_diag_msg and the attributes behind it.
 func parseDiagSocket(b []byte) boundSocket {
 	word := binary.NativeEndian.Uint32
-	s := boundSocket{ino: word(b[4:]), cookie: [2]uint32{word(b[8:]), word(b[12:])}, listens: b[2] == stateListen}
+	s := boundSocket{Ino: word(b[4:]), Cookie: [2]uint32{word(b[8:]), word(b[12:])}, Listens: b[2] == stateListen}
 	for b = b[16:]; len(b) >= 4; {
 		n := int(binary.NativeEndian.Uint16(b))
 		if n < 4 || n > len(b) {
@@ -161,7 +160,7 @@ func parseDiagSocket(b []byte) boundSocket {
 		}
 		if binary.NativeEndian.Uint16(b[2:]) == attrFile && n >= 12 {
 			dev := word(b[8:]) // the kernel's own form: 12 bits major, 20 bits minor
-			s.file, s.fileMaj, s.fileMin, s.hasInode = word(b[4:]), dev>>20, dev&0xfffff, true
+			s.File, s.Device, s.ByPath = word(b[4:]), [2]uint32{dev >> 20, dev & 0xfffff}, true
 		}
 		b = b[min(len(b), (n+3)&^3):]
 	}

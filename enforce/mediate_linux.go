@@ -26,6 +26,8 @@ type mediator struct {
 	stop   [2]int // a pipe; its writing end is closed to end serve
 	done   bool   // serving, or never again
 	closed bool
+	kept   bool          // the queue outlives serve
+	ended  chan struct{} // closed once serve returns
 }
 
 // notification is struct seccomp_notif, response is struct seccomp_notif_resp
@@ -123,12 +125,13 @@ func (m *mediator) close() error {
 
 // release gives up what open made.
 func (m *mediator) release() {
-	for _, w := range m.waiting {
+	for id, w := range m.waiting {
+		m.respond(id, refused(unix.EINTR))
 		w.close()
 	}
 	m.diag.close()
 	unix.Close(m.events)
-	unix.Close(m.listener)
+	m.giveUpQueue()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	unix.Close(m.stop[0])
@@ -138,16 +141,32 @@ func (m *mediator) release() {
 	}
 }
 
+// giveUpQueue closes it, unless somebody else goes on with it.
+func (m *mediator) giveUpQueue() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.kept {
+		unix.Close(m.listener)
+	}
+}
+
 func (m *mediator) serve() error {
 	switch err := m.begin(); err {
 	case nil:
 	case errNoQueue:
+		close(m.ended)
 		return nil
 	default:
 		return err
 	}
+	defer close(m.ended)
+	return m.run()
+}
+
+// run serves the queue that is there.
+func (m *mediator) run() error {
 	if err := m.open(); err != nil {
-		unix.Close(m.listener)
+		m.giveUpQueue()
 		return err
 	}
 	defer m.release()

@@ -62,7 +62,7 @@ func (m *mediator) note(t caller, s socket) {
 	}
 	m.own.clean(&m.diag)
 	switch kind, name := parseAddress(socketName(s.fd)); {
-	case kind == addressPath && b.hasInode:
+	case kind == addressPath && b.ByPath:
 		if id, ok := m.fileOf(t, name, &b); ok {
 			m.own.byFile[id] = b
 		}
@@ -85,10 +85,10 @@ func (m *mediator) fileOf(t caller, path string, b *boundSocket) (policy.FileID,
 		var st unix.Stat_t
 		err = unix.Fstat(fd, &st)
 		unix.Close(fd)
-		if err != nil || uint32(st.Ino) != b.file || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+		if err != nil || uint32(st.Ino) != b.File || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
 			return policy.FileID{}, false
 		}
-		sameDevice := unix.Major(st.Dev) == b.fileMaj && unix.Minor(st.Dev) == b.fileMin
+		sameDevice := b.Device == [2]uint32{unix.Major(st.Dev), unix.Minor(st.Dev)}
 		if sameDevice || flags != 0 {
 			return policy.FileID{Dev: st.Dev, Ino: st.Ino}, true
 		}
@@ -103,12 +103,12 @@ func (o *ownSockets) boundTo(d *diag, st *unix.Stat_t) bool {
 	if !ok {
 		return false
 	}
-	now, err := d.find(b.ino, b.cookie)
+	now, err := d.find(b.Ino, b.Cookie)
 	if err != nil {
 		delete(o.byFile, id)
 		return false
 	}
-	return now.hasInode && now.file == b.file && now.fileMaj == b.fileMaj && now.fileMin == b.fileMin
+	return now.ByPath && now.File == b.File && now.Device == b.Device
 }
 
 // named says whether the session had a socket with a name, and whether it
@@ -118,8 +118,8 @@ func (o *ownSockets) named(d *diag, n abstractName) (known, listens bool) {
 	if !ok {
 		return false, false
 	}
-	now, err := d.find(b.ino, b.cookie)
-	return true, err == nil && now.listens
+	now, err := d.find(b.Ino, b.Cookie)
+	return true, err == nil && now.Listens
 }
 
 // clean takes out the sockets that are gone, when there are many.
@@ -130,7 +130,7 @@ func (o *ownSockets) clean(d *diag) {
 	if len(o.byFile)+len(o.byName) < o.sweep {
 		return
 	}
-	gone := func(b boundSocket) bool { _, err := d.find(b.ino, b.cookie); return err != nil }
+	gone := func(b boundSocket) bool { _, err := d.find(b.Ino, b.Cookie); return err != nil }
 	for id, b := range o.byFile {
 		if gone(b) {
 			delete(o.byFile, id)

@@ -1,0 +1,155 @@
+package enforce
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// The descriptors that a process gets which goes on with a mediation.
+const (
+	keptListener = 3
+	keptState    = 4
+)
+
+// keptMediation is what it is told, as JSON: a Mediation and the session's
+// sockets so far.
+type keptMediation struct {
+	Unix       []keptPath
+	Net        policy.NetMode
+	ConnectTCP []uint16
+	ListenTCP  []uint16
+	Files      []keptFile
+	Names      []keptName
+}
+
+type keptPath struct {
+	Path string
+	ID   policy.FileID
+	Dir  bool
+}
+
+type keptFile struct {
+	ID   policy.FileID
+	Sock boundSocket
+}
+
+type keptName struct {
+	Netns uint64
+	Name  []byte
+	Sock  boundSocket
+}
+
+// handOver ends serve, which leaves the queue alone, and starts the process
+// that goes on.
+func (m *mediator) handOver(c *exec.Cmd) error {
+	m.mu.Lock()
+	serving := m.done && !m.closed
+	m.kept = serving
+	m.mu.Unlock()
+	if !serving {
+		return errServed
+	}
+	m.close()
+	<-m.ended
+	if m.listener < 0 {
+		return nil
+	}
+	defer unix.Close(m.listener)
+	if queueEmpty(m.listener) {
+		return nil
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("pipe: %w", err)
+	}
+	defer w.Close()
+	fd, err := unix.FcntlInt(uintptr(m.listener), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		r.Close()
+		return fmt.Errorf("copying the queue's descriptor: %w", err)
+	}
+	queue := os.NewFile(uintptr(fd), "queue of socket calls")
+	c.ExtraFiles = []*os.File{queue, r}
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	c.Dir = "/"
+	err = c.Start()
+	queue.Close()
+	r.Close()
+	if err != nil {
+		return fmt.Errorf("starting %s to go on answering socket calls: %w", c.Path, err)
+	}
+	if err := json.NewEncoder(w).Encode(m.keep()); err != nil {
+		return fmt.Errorf("telling the process that goes on answering socket calls: %w", err)
+	}
+	return c.Process.Release()
+}
+
+// queueEmpty says whether no process is left whose calls could come.
+func queueEmpty(listener int) bool {
+	p := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}}
+	n, err := unix.Poll(p, 0)
+	return err == nil && n == 1 && p[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0
+}
+
+func (m *mediator) keep() keptMediation {
+	k := keptMediation{Net: m.policy.Net, ConnectTCP: m.policy.ConnectTCP, ListenTCP: m.policy.ListenTCP}
+	for i := range m.policy.Unix {
+		p := &m.policy.Unix[i]
+		k.Unix = append(k.Unix, keptPath{p.Path, p.ID, p.Mode.IsDir()})
+	}
+	for id, s := range m.own.byFile {
+		k.Files = append(k.Files, keptFile{id, s})
+	}
+	for n, s := range m.own.byName {
+		k.Names = append(k.Names, keptName{n.netns, []byte(n.name), s})
+	}
+	return k
+}
+
+func (k *keptMediation) mediator(listener int) *mediator {
+	m := &mediator{listener: listener, ended: make(chan struct{}), policy: &Mediation{Net: k.Net, ConnectTCP: k.ConnectTCP, ListenTCP: k.ListenTCP}}
+	for _, p := range k.Unix {
+		mode := fs.ModeSocket
+		if p.Dir {
+			mode = fs.ModeDir
+		}
+		m.policy.Unix = append(m.policy.Unix, policy.Path{Path: p.Path, ID: p.ID, Mode: mode})
+	}
+	m.own.clean(&m.diag)
+	for _, f := range k.Files {
+		m.own.byFile[f.ID] = f.Sock
+	}
+	for _, n := range k.Names {
+		m.own.byName[abstractName{n.Netns, string(n.Name)}] = n.Sock
+	}
+	return m
+}
+
+func serveKept() error {
+	for _, fd := range []int{keptListener, keptState} {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, unix.FD_CLOEXEC); err != nil {
+			return errors.New("this is for zsbx itself to call")
+		}
+	}
+	state := os.NewFile(keptState, "state")
+	b, err := io.ReadAll(state)
+	state.Close()
+	if err != nil {
+		return fmt.Errorf("reading what to allow: %w", err)
+	}
+	var k keptMediation
+	if err := json.Unmarshal(b, &k); err != nil {
+		return fmt.Errorf("reading what to allow: %w", err)
+	}
+	return k.mediator(keptListener).run()
+}
