@@ -68,7 +68,7 @@ func (o *runFlags) start(a *app, s *track.Session, plan *enforce.Plan, job job) 
 func (r *running) launch(start func(*fork.Command) error, plan *enforce.Plan, cmd *fork.Command) error {
 	try := func(cmd fork.Command) error {
 		if plan != nil {
-			if err := plan.Confine(&cmd); err != nil {
+			if err := r.confine(plan, &cmd); err != nil {
 				return fmt.Errorf("preparing the restrictions: %w", err)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/track"
@@ -28,8 +29,9 @@ type running struct {
 	status   syscall.WaitStatus
 	exited   bool
 	timedOut bool
-	killed   bool // by --max-output
-	kept     bool // something was left running, as --keep asks for
+	killed   bool              // by --max-output
+	mediator *enforce.Mediator // of a session that may be kept
+	kept     bool              // something was left running, as --keep asks for
 }
 
 // next is what fork.Process.Next gave.
@@ -101,6 +103,7 @@ func (r *running) event(n next) (done bool, err error) {
 	case fork.Exited:
 		r.status, r.exited = n.ev.Status, true
 		if r.keep {
+			r.handOver()
 			return true, r.result()
 		}
 	case fork.Emptied:
