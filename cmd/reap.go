@@ -127,6 +127,9 @@ func (o *reapFlags) one(st *track.Store, id string) (track.Report, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	r, err := st.Reap(ctx, id)
+	if err == nil && r.Done() {
+		err = removeSessionTemp(r.Temp)
+	}
 	if errors.Is(err, track.ErrNotFound) && o.all {
 		return track.Report{ID: id, Proof: true, How: "it is gone already", Removed: true}, nil
 	}

@@ -25,6 +25,8 @@ type runFlags struct {
 	exec      bool
 	dryRun    bool
 	json      bool
+
+	temp string // the private temporary directory, once there is one
 }
 
 func newRun(a *app) *cobra.Command {
@@ -108,6 +110,7 @@ func (o *runFlags) run(a *app, argv []string) error {
 	if err != nil {
 		return err
 	}
+	o.temp = temp.path
 	before := plan.Snapshot(&c.host)
 	r, err := o.session(a, plan, job{
 		file: file, argv: argv, env: resolved.Env, dir: resolved.Dir, limits: resolved.Limits, mayExec: mayExecIn(resolved),
@@ -115,7 +118,7 @@ func (o *runFlags) run(a *app, argv []string) error {
 	})
 	a.reportChanges(before)
 	if r != nil {
-		temp.keep = r.kept
+		temp.keep, temp.keeper = r.kept, r.emptied && plan.Mounts == nil
 		if r.failed() {
 			a.hintClosed(resolved)
 		}

@@ -17,7 +17,7 @@ const endTime = 30 * time.Second
 
 // begin makes the session that the command will run in.
 func (o *runFlags) begin(plan *enforce.Plan) (*track.Session, error) {
-	opts := track.Options{Name: o.name, Tracker: track.Kind(o.track), Keep: o.keep}
+	opts := track.Options{Name: o.name, Tracker: track.Kind(o.track), Keep: o.keep, Temp: o.temp}
 	if plan != nil {
 		opts.Confined = plan.Landlock != nil
 		opts.Scoped = plan.ScopesSignals()

@@ -17,6 +17,10 @@ type tempDir struct {
 	a    *app
 	path string
 	keep bool // the command's background processes may still need it
+
+	// keeper says that the session's keeper removes the directory if the
+	// command left nothing there: nobody has to wait for that.
+	keeper bool
 }
 
 // makeTemp makes the private temporary directory, unless the flags want none,
@@ -39,7 +43,7 @@ func (o *policyFlags) makeTemp(a *app, c *composed) (*tempDir, error) {
 
 // remove removes the directory.
 func (t *tempDir) remove() {
-	if t.path == "" || t.keep {
+	if t.path == "" || t.keep || t.keeper && isEmptyTemp(t.path) {
 		return
 	}
 	if err := removeTempDir(t.path); err != nil {
@@ -95,6 +99,38 @@ func removeTempDir(dir string) error {
 	unlockDirs(root)
 	root.Close()
 	return os.RemoveAll(dir)
+}
+
+// isEmptyTemp tells whether there is nothing in a temporary directory but what
+// makeTempDir made.
+func isEmptyTemp(dir string) bool {
+	top, err := os.ReadDir(dir)
+	if err != nil || len(top) != 1 || top[0].Name() != "run" {
+		return false
+	}
+	run, err := os.ReadDir(filepath.Join(dir, "run"))
+	return err == nil && len(run) == 0
+}
+
+// removeSessionTemp removes the temporary directory of a session that was ended
+// from outside. The record of a session whose command was only tracked could be
+// the command's own work: nothing is removed but what looks like makeTempDir's.
+func removeSessionTemp(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	st, err := os.Lstat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	own, ok := st.Sys().(*syscall.Stat_t)
+	if !ok || !strings.HasPrefix(filepath.Base(dir), "zsbx-") || !st.IsDir() || st.Mode().Perm() != 0o700 || int(own.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s is not a private temporary directory", dir)
+	}
+	return removeTempDir(dir)
 }
 
 // unlockDirs gives the owner all rights on every directory below root. An

@@ -32,6 +32,7 @@ type running struct {
 	killed   bool              // by --max-output
 	mediator *enforce.Mediator // of a session that may be kept
 	kept     bool              // something was left running, as --keep asks for
+	emptied  bool              // the keeper said that nothing is left
 }
 
 // next is what fork.Process.Next gave.
@@ -107,6 +108,7 @@ func (r *running) event(n next) (done bool, err error) {
 			return true, r.result()
 		}
 	case fork.Emptied:
+		r.emptied = true
 		if n.ev.Killed > 0 && r.exited && !r.timedOut && !r.killed {
 			r.a.say.warn("ended %s that the command left running; --keep leaves them", count(n.ev.Killed, "process", "processes"))
 		}

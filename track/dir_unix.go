@@ -320,6 +320,11 @@ func readWord(f *os.File) keeperWord {
 	return keeperWord{state: s, known: err == nil}
 }
 
+// files are the paths of all that a session without a name may have here.
+func (d *sessionDir) files() []string {
+	return []string{d.path + newFile, d.path + recordFile, d.path + holderFile, d.path + stateFile}
+}
+
 // remove deletes the session's files and its name, the state file last: as
 // long as that is there, so is the session. It is no error if somebody else did
 // so already, or does so at the same time.

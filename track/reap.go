@@ -140,6 +140,9 @@ func (s *Store) Reap(ctx context.Context, ref string) (Report, error) {
 	r := Report{ID: id}
 	err = s.with(id, func(f *found) error {
 		r.Name, r.Tracker = f.name(), f.tracker()
+		if f.record != nil {
+			r.Temp = f.record.Temp
+		}
 		if err := f.reap(ctx, &r); err != nil || r.Left() {
 			return err
 		}

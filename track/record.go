@@ -67,6 +67,7 @@ type Record struct {
 	Argv      []string // the command; may be cut
 	ArgvCut   bool     // Argv was cut
 	Dir       string   // the command's working directory
+	Temp      string   // Options.Temp
 	Started   time.Time
 	Keep      bool // what the command leaves behind is to go on running
 	Exec      bool // the supervisor became the command
@@ -89,6 +90,7 @@ type jsonRecord struct {
 	Argv       []string  `json:"argv"`
 	ArgvCut    bool      `json:"argv_cut,omitempty"`
 	Dir        string    `json:"dir,omitempty"`
+	Temp       string    `json:"temp,omitempty"`
 	Started    time.Time `json:"started"`
 	Keep       bool      `json:"keep,omitempty"`
 	Exec       bool      `json:"exec,omitempty"`
@@ -98,7 +100,7 @@ type jsonRecord struct {
 // recordFields are the keys of jsonRecord.
 func recordFields() []string {
 	return []string{"version", "id", "name", "host", "boot", "pid_ns", "uid", "policy",
-		"supervisor", "argv", "argv_cut", "dir", "started", "keep", "exec", "track_only"}
+		"supervisor", "argv", "argv_cut", "dir", "temp", "started", "keep", "exec", "track_only"}
 }
 
 // MarshalJSON gives the stored form, the unknown fields of a later version
@@ -106,7 +108,7 @@ func recordFields() []string {
 func (r *Record) MarshalJSON() ([]byte, error) {
 	j := jsonRecord{
 		Version: recordVersion, ID: r.ID, Name: r.Name, Host: r.Host, Boot: r.Boot, PidNS: r.PidNS, UID: r.UID,
-		Policy: r.Policy, Supervisor: r.Supervisor, Argv: r.Argv, ArgvCut: r.ArgvCut, Dir: r.Dir, Started: r.Started,
+		Policy: r.Policy, Supervisor: r.Supervisor, Argv: r.Argv, ArgvCut: r.ArgvCut, Dir: r.Dir, Temp: r.Temp, Started: r.Started,
 		Keep: r.Keep, Exec: r.Exec, TrackOnly: r.TrackOnly,
 	}
 	b, err := json.Marshal(&j)
@@ -142,7 +144,7 @@ func (r *Record) UnmarshalJSON(b []byte) error {
 	}
 	n := Record{
 		ID: j.ID, Name: j.Name, Host: j.Host, Boot: j.Boot, PidNS: j.PidNS, UID: j.UID,
-		Policy: j.Policy, Supervisor: j.Supervisor, Argv: j.Argv, ArgvCut: j.ArgvCut, Dir: j.Dir, Started: j.Started,
+		Policy: j.Policy, Supervisor: j.Supervisor, Argv: j.Argv, ArgvCut: j.ArgvCut, Dir: j.Dir, Temp: j.Temp, Started: j.Started,
 		Keep: j.Keep, Exec: j.Exec, TrackOnly: j.TrackOnly,
 	}
 	if err := n.check(v.Version); err != nil {

@@ -38,6 +38,11 @@ type Options struct {
 	// Store.Reap.
 	Keep bool
 
+	// Temp is a directory that is of no use once the session is over, or "".
+	// It is recorded, and Report.Temp tells whoever ends the session; the
+	// keeper removes it, and a directory "run" in it, if they are empty.
+	Temp string
+
 	// Caps is what the machine offers, if the caller knows; nil to find out.
 	Caps *Caps
 }
@@ -128,7 +133,7 @@ func (s *Session) describe() error {
 		return err
 	}
 	s.record = Record{
-		ID: id.String(), Name: s.opts.Name, UID: os.Geteuid(), Policy: cut(s.opts.Policy, 200),
+		ID: id.String(), Name: s.opts.Name, UID: os.Geteuid(), Policy: cut(s.opts.Policy, 200), Temp: s.opts.Temp,
 		Started: time.Now().UTC(), Keep: s.opts.Keep, TrackOnly: !s.opts.Confined,
 	}
 	if s.record.Host, s.record.Boot, s.record.PidNS, err = machine(); err != nil {
@@ -302,7 +307,7 @@ func (s *Session) Close(ctx context.Context) (Report, error) {
 		return Report{}, errors.New("the session is closed")
 	}
 	defer s.release()
-	r := Report{ID: s.record.ID, Name: s.record.Name, Tracker: s.choice.Kind}
+	r := Report{ID: s.record.ID, Name: s.record.Name, Tracker: s.choice.Kind, Temp: s.record.Temp}
 	if s.proc == nil {
 		r.Proof, r.How = true, "nothing was started"
 		return r, s.discardAll(&r)
@@ -421,6 +426,7 @@ type Report struct {
 	Survivors []Proc `json:"survivors,omitempty"` // what is known to be left
 	Kept      bool   `json:"kept,omitempty"`      // the session goes on, as it was asked for
 	Removed   bool   `json:"removed"`             // it is gone from the store
+	Temp      string `json:"temp,omitempty"`      // Options.Temp: for the caller to remove once Done
 }
 
 // Left reports whether something of the session is known to be left.

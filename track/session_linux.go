@@ -94,7 +94,7 @@ func (s *Session) launch(c fork.Command) error {
 		}
 		recorded = s.recordHolder(p)
 	}
-	c.Keeper = &fork.Keeper{Keep: s.opts.Keep, State: s.state}
+	c.Keeper = s.keeper()
 	switch s.choice.Kind {
 	case Domain:
 		done, err := s.setDomain(c.Keeper)
@@ -120,6 +120,15 @@ func (s *Session) launch(c fork.Command) error {
 	return s.launched(p, errors.Join(err, recorded))
 }
 
+// keeper is the session's, before the tracker adds to it.
+func (s *Session) keeper() *fork.Keeper {
+	k := &fork.Keeper{Keep: s.opts.Keep, State: s.state}
+	if t := s.opts.Temp; t != "" && 2*len(t)+8 < fork.RemoveSize {
+		k.Remove = []string{t + "/run/", t + "/"}
+	}
+	return k
+}
+
 // setDomain gives the keeper its Landlock domain.
 func (s *Session) setDomain(k *fork.Keeper) (done func(), err error) {
 	if k.Steps, done, err = domainSteps(s.caps.Landlock); err != nil {
@@ -134,7 +143,10 @@ func (s *Session) replace(c fork.Command) error {
 	s.holder = Holder{Tracker: s.choice.Kind, Command: s.record.Supervisor}
 	switch {
 	case s.choice.Kind == Domain:
-		c.Keeper = &fork.Keeper{Keep: s.opts.Keep, State: s.state}
+		c.Keeper = s.keeper()
+		if !s.opts.Keep && s.record.Name == "" {
+			c.Keeper.Remove = append(c.Keeper.Remove, s.dir.files()...)
+		}
 		done, err := s.setDomain(c.Keeper)
 		if err != nil {
 			return err
