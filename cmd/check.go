@@ -99,7 +99,9 @@ func (o *checkFlags) run(a *app, argv []string) error {
 	if err != nil {
 		return err
 	}
-	plan := o.plan(a, c, r, enforce.Probe())
+	caps := enforce.Probe()
+	enforce.ProbeNamespaces(&caps)
+	plan := o.plan(a, c, r, caps)
 	if o.asks() || len(argv) > 0 {
 		return o.answer(a, plan, argv)
 	}

@@ -46,17 +46,31 @@ type mounted struct {
 
 type mountTable []mounted
 
+// parseMountInfo reads the fields 3 to 5 of each line. It is on the way to
+// every command, so it makes no more garbage than it must.
 func parseMountInfo(text string) mountTable {
-	var t mountTable
-	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+	t := make(mountTable, 0, strings.Count(text, "\n"))
 	for line := range strings.Lines(text) {
-		f := strings.Fields(line)
-		if len(f) < 6 {
-			continue
+		var f [6]string
+		rest, ok := line, true
+		for i := range f {
+			if f[i], rest, ok = strings.Cut(rest, " "); !ok {
+				break
+			}
 		}
-		t = append(t, mounted{dev: f[2], root: unescape.Replace(f[3]), point: unescape.Replace(f[4])})
+		if ok {
+			t = append(t, mounted{dev: f[2], root: unescapeMount(f[3]), point: unescapeMount(f[4])})
+		}
 	}
 	return t
+}
+
+// unescapeMount undoes what the kernel does to blanks and backslashes.
+func unescapeMount(s string) string {
+	if strings.IndexByte(s, '\\') < 0 {
+		return s
+	}
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
 // of is the mount that a path lies on: the deepest one, and of those on the

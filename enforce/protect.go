@@ -1,6 +1,7 @@
 package enforce
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -117,9 +118,7 @@ func (c *protector) users(r *policy.Resolved) {
 		}
 	}
 	if c.writable(home) {
-		for _, name := range homeFiles() {
-			c.add(path.Join(home, name), home)
-		}
+		c.files(home, homeFiles(), home)
 	}
 }
 
@@ -137,13 +136,35 @@ func (c *protector) writable(p string) bool { return c.within(p) != "" }
 
 // tree protects what is in one writable directory.
 func (c *protector) tree(dir string) {
-	for _, name := range projectFiles() {
-		c.add(path.Join(dir, name), "")
-	}
+	c.files(dir, projectFiles(), "")
 	if !c.repository(dir) && c.isGitDir(dir) {
 		c.gitDir(dir)
 	}
 	c.nested(dir)
+}
+
+// files protects files below dir by their names. Those of one directory stand
+// together: where it is missing, they are not looked for.
+func (c *protector) files(dir string, names []string, pinFrom string) {
+	gone := ""
+	for _, name := range names {
+		p := dir + "/" + name
+		if dir == "/" {
+			p = "/" + name
+		}
+		if sub, _, ok := strings.Cut(name, "/"); ok {
+			if sub == gone {
+				c.out.watch = append(c.out.watch, watched{path: p, missing: true})
+				continue
+			}
+			if _, err := c.host.Lstat(p[:len(p)-len(name)+len(sub)]); err != nil {
+				gone = sub
+				c.out.watch = append(c.out.watch, watched{path: p, missing: true})
+				continue
+			}
+		}
+		c.add(p, pinFrom)
+	}
 }
 
 // add protects one file or directory, if it is in a writable tree, and pins
@@ -159,7 +180,7 @@ func (c *protector) add(p, pinFrom string) bool {
 		return c.addLink(p, pinFrom)
 	}
 	exists := err == nil && (st.Mode.IsRegular() || st.Mode.IsDir())
-	c.out.watch = append(c.out.watch, watched{path: p, mounted: exists})
+	c.out.watch = append(c.out.watch, watched{path: p, mounted: exists, missing: errors.Is(err, fs.ErrNotExist)})
 	if !exists {
 		return false
 	}

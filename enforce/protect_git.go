@@ -1,6 +1,8 @@
 package enforce
 
 import (
+	"errors"
+	"io/fs"
 	"path"
 	"strings"
 )
@@ -16,7 +18,7 @@ func (c *protector) repository(tree string) bool {
 	switch {
 	case err != nil:
 		if c.seen[dot] = true; tree == c.within(tree) {
-			c.out.watch = append(c.out.watch, watched{path: dot})
+			c.out.watch = append(c.out.watch, watched{path: dot, missing: errors.Is(err, fs.ErrNotExist)})
 		}
 		return false
 	case st.Mode.IsDir():

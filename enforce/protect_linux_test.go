@@ -263,3 +263,48 @@ func TestSwapped(t *testing.T) {
 		})
 	}
 }
+
+// BenchmarkProtect measures what looking for protected files and remembering
+// them adds to a start.
+func BenchmarkProtect(b *testing.B) {
+	dir := b.TempDir()
+	p := &place{dir: dir, in: dir}
+	for _, d := range []string{"/.git/objects", "/.git/refs", "/.git/hooks", "/src", "/doc", "/test"} {
+		if err := os.MkdirAll(dir+d, 0o755); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for _, f := range []string{"/.git/HEAD", "/.git/config", "/src/a", "/doc/b", "/README"} {
+		if err := os.WriteFile(dir+f, nil, 0o644); err != nil {
+			b.Fatal(err)
+		}
+	}
+	st, err := os.Stat(dir)
+	if err != nil {
+		b.Fatal(err)
+	}
+	sys := st.Sys().(*syscall.Stat_t)
+	p.policy = &policy.Resolved{OS: "linux", Dir: dir, Net: policy.ResolvedNet{Mode: policy.NetOpen},
+		Paths: []policy.Path{{Path: dir, Mode: os.ModeDir, ID: policy.FileID{Dev: sys.Dev, Ino: sys.Ino}, Access: policy.Read | policy.Write,
+			Rule: policy.Rule{Origin: policy.Origin{Source: "--rw"}}}}}
+	caps := enforce.Probe()
+	h := host()
+	b.Run("without", func(b *testing.B) {
+		caps := caps
+		caps.MountNS = false
+		for b.Loop() {
+			enforce.NewPlanWith(p.policy, caps, h, enforce.Options{NoProtect: true})
+		}
+	})
+	plan := enforce.NewPlanWith(p.policy, caps, h, enforce.Options{})
+	b.Run("with", func(b *testing.B) {
+		for b.Loop() {
+			enforce.NewPlanWith(p.policy, caps, h, enforce.Options{})
+		}
+	})
+	b.Run("snapshot", func(b *testing.B) {
+		for b.Loop() {
+			plan.Snapshot(h)
+		}
+	})
+}

@@ -12,6 +12,7 @@ import (
 // watched is a path that is looked at before and after the command.
 type watched struct {
 	path    string
+	missing bool            // it did not exist when the plan was made
 	mounted bool            // it is read-only for the command; only a replacement can be seen
 	glob    policy.DenyPath // instead of a path: what appears that is named so
 }
@@ -59,9 +60,12 @@ type fileState struct {
 func (p *Plan) Snapshot(host *policy.Host) *Snapshot {
 	s := &Snapshot{host: host, trees: writableTrees(p.Policy.Paths)}
 	for _, w := range p.watch {
-		if w.path != "" {
+		switch {
+		case w.missing:
+			s.files = append(s.files, fileState{path: w.path})
+		case w.path != "":
 			s.files = append(s.files, stateOf(host, w.path, !w.mounted || p.Mounts == nil))
-		} else {
+		default:
 			s.globs = append(s.globs, w.glob)
 		}
 	}
