@@ -1,11 +1,9 @@
 package track
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -190,121 +188,4 @@ func (h *hunt) strikeGroup() {
 			h.struck[r.ProcID]++
 		}
 	}
-}
-
-// scanned is what one search found.
-type scanned struct {
-	dirty       bool  // it proves nothing
-	moved       bool  // things changed meanwhile: look again at once
-	onlyRefused bool  // what made it dirty can't be killed
-	err         error // why, where an error says so
-	fatal       error // nothing more may be done
-}
-
-// scan searches once. The newest processes are asked first: they are the ones
-// that go away soonest.
-func (h *hunt) scan() scanned {
-	snap, err := h.table.snapshot()
-	if err != nil {
-		return scanned{dirty: true, err: fmt.Errorf("listing processes: %w", err)}
-	}
-	byPid := make(map[int]row, len(snap.rows))
-	for _, r := range snap.rows {
-		byPid[r.Pid] = r
-	}
-	spared := h.ancestors(byPid)
-	if err := h.references(spared); err != nil {
-		return scanned{fatal: err}
-	}
-	s := scanned{dirty: snap.gone > 0, moved: snap.gone > 0}
-	if a := h.table.probe(h.self); a.verdict(h.intact()) == unclear {
-		s.dirty, s.err = true, errors.New("the probe gives no answer about this very process")
-	}
-	slices.SortFunc(snap.rows, func(a, b row) int {
-		return cmp.Or(cmp.Compare(b.Start, a.Start), cmp.Compare(b.Pid, a.Pid))
-	})
-	h.left = nil
-	refused, other := 0, s.dirty
-	var vanished []row
-	for _, r := range snap.rows {
-		if r.zombie {
-			// It may have been alive, and forked, after the list
-			// was begun: once seen it is no news any more.
-			if !h.zombies[r.ProcID] {
-				h.zombies[r.ProcID] = true
-				vanished = append(vanished, r)
-			}
-			continue
-		}
-		if r.Pid <= 1 || slices.Contains(spared, r.Pid) || h.outsiders[r.ProcID] {
-			continue
-		}
-		if h.late() {
-			s.dirty = true
-			break
-		}
-		switch h.judge(r) {
-		case isOutside:
-			h.outsiders[r.ProcID] = true
-		case isOld:
-		case isGone:
-			vanished = append(vanished, r)
-		case isUnclear:
-			s.dirty, other = true, true
-			h.left = append(h.left, survivor{r.ProcID, "the probe gives no answer"})
-		case isMember:
-			s.dirty = true
-			switch why := h.strike(r); {
-			case h.refused[r.ProcID] != nil:
-				refused++
-				h.left = append(h.left, survivor{r.ProcID, why})
-			default:
-				other = true
-				s.moved = s.moved || h.struck[r.ProcID] <= 1
-				h.left = append(h.left, survivor{r.ProcID, why})
-			}
-		}
-	}
-	for _, r := range vanished {
-		if !h.childOfOutsider(r, byPid) {
-			s.dirty, s.moved, other = true, true, true
-		}
-	}
-	s.onlyRefused = refused > 0 && !other
-	return s
-}
-
-// ancestors lists this process and those above it, which are never touched.
-func (h *hunt) ancestors(byPid map[int]row) []int {
-	as := []int{h.self}
-	for r, ok := byPid[h.self]; ok && r.parent > 1 && !slices.Contains(as, r.parent); r, ok = byPid[r.parent] {
-		as = append(as, r.parent)
-	}
-	return as
-}
-
-// references asks about processes that cannot be members: this one and its
-// ancestors. If one matches, either this process was started by the session,
-// or the probe is not to be believed; both end the search before it does harm.
-func (h *hunt) references(spared []int) error {
-	intact := h.intact()
-	if h.table.probe(h.self).verdict(intact) == member {
-		return errInside
-	}
-	for _, pid := range append([]int{1}, spared[1:]...) {
-		if h.table.probe(pid).verdict(intact) == member {
-			return fmt.Errorf("%w: process %d", errReference, pid)
-		}
-	}
-	return nil
-}
-
-func (h *hunt) intact() bool { return h.table.markers() == nil }
-
-// childOfOutsider says whether a vanished process needs no second look: its
-// parent is known to be outside, so it was, too. An orphan's parent is process
-// 1, which is never asked, and the supervisor's children become members.
-func (h *hunt) childOfOutsider(r row, byPid map[int]row) bool {
-	p, ok := byPid[r.parent]
-	return ok && p.Pid != h.self && p.ProcID != h.supervisor && h.outsiders[p.ProcID]
 }
