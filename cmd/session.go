@@ -19,7 +19,7 @@ const endTime = 30 * time.Second
 func (o *runFlags) begin(plan *enforce.Plan) (*track.Session, error) {
 	opts := track.Options{Name: o.name, Tracker: track.Kind(o.track), Keep: o.keep, Temp: o.temp}
 	if plan != nil {
-		opts.Confined = plan.Landlock != nil
+		opts.Confined = plan.Confines()
 		opts.Scoped = plan.ScopesSignals()
 	}
 	s, err := track.Begin(opts)

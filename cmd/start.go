@@ -67,10 +67,13 @@ func (o *runFlags) start(a *app, s *track.Session, plan *enforce.Plan, job job) 
 // interpreter is given to the shell, as execvp(3) does.
 func (r *running) launch(start func(*fork.Command) error, plan *enforce.Plan, cmd *fork.Command) error {
 	try := func(cmd fork.Command) error {
+		err := enforce.TrackOnly(&cmd, r.s.ID())
 		if plan != nil {
-			if err := r.confine(plan, &cmd); err != nil {
-				return fmt.Errorf("preparing the restrictions: %w", err)
-			}
+			plan.ForSession(r.s.ID())
+			err = r.confine(plan, &cmd)
+		}
+		if err != nil {
+			return fmt.Errorf("preparing the restrictions: %w", err)
 		}
 		return enforce.ExplainStart(start(&cmd))
 	}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/policy"
 )
 
 // confine writes the profile for the command's terminal and session.
@@ -65,3 +66,16 @@ func terminalName(f *os.File) string {
 
 // confineMediated needs no mediator: the profile judges sockets itself.
 func (p *Plan) confineMediated(c *fork.Command) (*Mediator, error) { return nil, p.confine(c) }
+
+func trackOnly(c *fork.Command, session string) error {
+	r := &policy.Resolved{OS: "macos", Net: policy.ResolvedNet{Mode: policy.NetOpen}}
+	if home, err := os.UserHomeDir(); err == nil {
+		r.Home = home
+	}
+	text, err := SeatbeltProfile(r, SeatbeltOptions{Session: session, TrackOnly: true})
+	if err != nil {
+		return err
+	}
+	c.Sandbox = &fork.Sandbox{Profile: text, Session: session, Markers: true}
+	return nil
+}

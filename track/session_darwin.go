@@ -71,18 +71,19 @@ func (s *Session) weaken(failure error) error {
 func (s *Session) equip(c *fork.Command) error {
 	c.Keeper = nil
 	s.holder = Holder{Tracker: s.choice.Kind}
-	if s.choice.Kind == Group {
-		c.Group = true
-		return nil
-	}
 	id := s.record.ID
-	if c.Sandbox == nil {
+	switch {
+	case s.choice.Kind == Group:
+		c.Group = true
+		if !s.opts.Confined {
+			c.Sandbox = nil // it was for the fingerprint only
+		}
+	case c.Sandbox == nil:
 		c.Sandbox = &fork.Sandbox{Profile: fingerprint.TrackProfile(id), Session: id, Markers: true}
-	}
-	if c.Sandbox.Session != id {
+	case c.Sandbox.Session != id:
 		return fmt.Errorf("the command's profile carries the fingerprint of session %q, not of this one", c.Sandbox.Session)
 	}
-	if s.held.markers {
+	if c.Sandbox == nil || c.Sandbox.Session != id || s.held.markers {
 		return nil
 	}
 	if err := makeMarkers(id); err != nil {

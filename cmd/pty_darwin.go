@@ -1,0 +1,19 @@
+package cmd
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+)
+
+// getTermios is the request that reads a terminal's settings.
+const getTermios = unix.TIOCGETA
+
+// attach makes the new process a session leader with the pseudo-terminal as
+// its controlling terminal.
+func (r *relay) attach(c *fork.Command) {
+	c.Files = []*os.File{r.slave, r.slave, r.slave}
+	c.Terminal = true
+}
