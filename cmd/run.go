@@ -23,8 +23,11 @@ type runFlags struct {
 	idFile    string
 	tty       bool
 	exec      bool
-	dryRun    bool
-	json      bool
+
+	sandboxExec bool
+
+	dryRun bool
+	json   bool
 
 	temp string // the private temporary directory, once there is one
 }
@@ -60,6 +63,7 @@ When COMMAND ends, what it left running is ended as well.`,
 	fs.StringVar(&o.idFile, "id-file", "", "write the session's id to `FILE`")
 	fs.BoolVarP(&o.tty, "tty", "t", false, "run on a new pseudo-terminal")
 	fs.BoolVar(&o.exec, "exec", false, "replace zsbx by COMMAND, with the same process id")
+	fs.BoolVar(&o.sandboxExec, "sandbox-exec", false, "macOS: have sandbox-exec(1) put the limits on, unchecked")
 	fs.BoolVar(&o.dryRun, "dry-run", false, "print what would be enforced, and exit")
 	fs.BoolVar(&o.json, "json", false, "with --dry-run, print JSON")
 	a.checkFlags = func() error {
@@ -99,6 +103,9 @@ func (o *runFlags) run(a *app, argv []string) error {
 		caps.SeccompNotify = false // nobody is left to answer
 	}
 	plan := o.plan(a, c, resolved, caps)
+	if plan.Seatbelt != nil {
+		plan.Seatbelt.External = o.sandboxExec
+	}
 	if o.dryRun {
 		return o.print(a, plan)
 	}

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +30,8 @@ func (o *runFlags) check(argv []string, flagsOnly bool) error {
 		flags string
 	}{
 		{o.exec && o.tty, "--exec and --tty"},
+		{o.exec && o.sandboxExec, "--exec and --sandbox-exec"},
+		{o.trackOnly && o.sandboxExec, "--track-only and --sandbox-exec"},
 		{o.exec && o.timeout != "", "--exec and --timeout"},
 		{o.exec && o.maxOutput != "", "--exec and --max-output"},
 		{o.keep && o.maxOutput != "", "--keep and --max-output"},
@@ -42,6 +45,9 @@ func (o *runFlags) check(argv []string, flagsOnly bool) error {
 		default:
 			b.fail("%s can't be used together", x.flags)
 		}
+	}
+	if o.sandboxExec && runtime.GOOS != "darwin" {
+		b.fail("--sandbox-exec can only be used on macOS")
 	}
 	if o.trackOnly {
 		o.checkTrackOnly(&b)
