@@ -48,7 +48,9 @@ func inChild(plan *Plan, steps []fork.Step) (int, error) {
 	answer := a.next()
 	*answer = notReached
 	last := len(steps) - 1
-	c := &fork.Command{Path: "/", Args: []string{"/"}}
+	// The keeper waits for the steps, not this process, which may have to
+	// answer some of them (Plan.Mediation).
+	c := &fork.Command{Path: "/", Args: []string{"/"}, Keeper: &fork.Keeper{}}
 	if plan != nil {
 		if err := plan.Confine(c); err != nil {
 			return 0, err
