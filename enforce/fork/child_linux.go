@@ -66,11 +66,7 @@ func growStack() {
 //go:nocheckptr
 func rawFork(j *image) (uintptr, syscall.Errno) {
 	beforeFork()
-	flags := uintptr(syscall.SIGCHLD)
-	if j.role == roleCommand {
-		flags |= unix.CLONE_VFORK // to return when it has executed or given up
-	}
-	pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, flags, 0, 0, 0, 0, 0)
+	pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
 	if errno != 0 || pid != 0 {
 		afterFork()
 		return pid, errno

@@ -141,8 +141,7 @@ func (p *Process) close() error {
 	err := syscall.Close(p.conn)
 	p.conn = -1
 	if p.ended {
-		// Its end takes longer than anybody should have to wait for.
-		go p.waitKeeper()
+		p.waitKeeper() // init does not collect it everywhere: in a container there may be none
 	}
 	return err
 }

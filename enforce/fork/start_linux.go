@@ -18,21 +18,26 @@ func start(c *Command) (*Process, error) {
 	}
 	defer j.release()
 	p := &Process{conn: -1}
+	var theirs int
 	if j.role == roleKeeper {
-		if p.conn, err = j.connect(); err != nil {
-			return nil, err
-		}
+		p.conn, err = j.connect()
+		theirs = int(j.conn)
+	} else {
+		p.conn, theirs, err = execPipe()
+	}
+	if err != nil {
+		return nil, err
 	}
 	pid, err := forkImage(j)
-	if j.role == roleKeeper {
-		syscall.Close(int(j.conn))
-		p.KeeperPid = pid
-	} else {
-		p.Pid = pid
-	}
+	syscall.Close(theirs)
 	if err != nil {
 		p.close()
 		return nil, fmt.Errorf("fork: %w", err)
+	}
+	if j.role == roleKeeper {
+		p.KeeperPid = pid
+	} else {
+		p.Pid = pid
 	}
 	if c.Meanwhile != nil {
 		c.Meanwhile(p)
@@ -49,6 +54,16 @@ func start(c *Command) (*Process, error) {
 	return p, nil
 }
 
+// execPipe makes a pipe whose writing end, which the new process has a copy
+// of, closes when that executes or ends.
+func execPipe() (ours, theirs int, err error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return -1, -1, fmt.Errorf("pipe: %w", err)
+	}
+	return fds[0], fds[1], nil
+}
+
 // connect makes the connection to the keeper and gives the caller's end.
 func (j *image) connect() (int, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -59,19 +74,20 @@ func (j *image) connect() (int, error) {
 	return pair[1], nil
 }
 
-// confirm learns whether the command was executed. Without a keeper the fork
-// returned only after that; a keeper says so. What failed stands in the report,
-// which the new processes share with this one.
+// confirm learns whether the command was executed: a keeper says so, and
+// without one the pipe is closed. What failed stands in the report, which the
+// new processes share with this one.
 func (p *Process) confirm(j *image, c *Command) error {
-	if p.conn < 0 {
+	m, err := p.receive()
+	if j.role == roleCommand {
+		p.close()
 		return j.mem.report.err(c)
 	}
-	m, err := p.receive()
 	switch {
 	case err == nil && m.kind == msgStarted:
 		p.Pid = int(m.arg)
 		return nil
-	case j.mem.report.stage != 0:
+	case j.mem.report.stage != stageNone:
 		return j.mem.report.err(c)
 	}
 	return ErrKeeperLost
