@@ -35,11 +35,15 @@ func setupScript(e *testscript.Env) error {
 	return nil
 }
 
-// condition knows [root] and [landlockN].
+// condition knows [root], [landlockN] and [mounts].
 func condition(cond string) (bool, error) {
 	switch {
 	case cond == "root":
 		return os.Geteuid() == 0, nil
+	case cond == "mounts":
+		caps := enforce.Probe()
+		enforce.ProbeNamespaces(&caps)
+		return caps.MountNS, nil
 	case strings.HasPrefix(cond, "landlock"):
 		return enforce.Probe().Landlock >= int(cond[len("landlock")]-'0'), nil
 	}
