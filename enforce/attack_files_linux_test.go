@@ -230,6 +230,25 @@ func TestKnownLimits(t *testing.T) {
 	}
 }
 
+// TestKnownLimitSystemV: shared memory that another program of the same user
+// made can be attached. It has no path, and a filter sees but its number.
+func TestKnownLimitSystemV(t *testing.T) {
+	id, err := unix.SysvShmGet(unix.IPC_PRIVATE, 4096, unix.IPC_CREAT|0o600)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer func() { _, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil) }()
+	mem, err := unix.SysvShmAttach(id, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mem[0] = 'x'
+	p := newPlace(t)
+	if got := p.try(t, p.plan(), "shm", fmt.Sprint(id)); got != 0 {
+		t.Errorf("got %v: the document has to be changed", got)
+	}
+}
+
 // TestNoInheritedDescriptors: a descriptor that was left open in the caller
 // doesn't reach the command.
 func TestNoInheritedDescriptors(t *testing.T) {
