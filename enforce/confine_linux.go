@@ -13,7 +13,6 @@ import (
 // Not in x/sys/unix, or untyped there.
 const (
 	capabilityVersion3 = 0x20080522
-	lastCapability     = 63 // PR_CAPBSET_DROP of one that the kernel lacks fails, which does no harm
 
 	// filterSpecAllow is SECCOMP_FILTER_FLAG_SPEC_ALLOW: without it,
 	// kernels before 5.16 slow the whole command down by a mitigation that
