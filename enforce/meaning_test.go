@@ -61,7 +61,8 @@ type scenario struct {
 	rules  []policy.Rule
 	deny   []string
 	net    policy.ResolvedNet
-	shared bool // /tmp as it is
+	shared bool     // /tmp as it is
+	files  []string // what exists of what is denied, and beside it
 }
 
 func given(a policy.Access, p string) policy.Rule {
@@ -161,6 +162,14 @@ func meanings() map[*scenario][]expectation {
 		},
 		{name: "two ports", rules: []policy.Rule{given(all, "PROJ")}, net: ports}: {
 			{connects, "443", true}, {connects, "80", false}, {listens, "8080", true}, {listens, "443", false}, {sends, "53", false},
+		},
+		{name: "denials", rules: []policy.Rule{given(all, "PROJ"), given(policy.Read, "~/notes")}, net: open,
+			deny:  []string{"PROJ/secret", "PROJ/keys", "~/notes/private"},
+			files: []string{"PROJ/secret", "PROJ/keys/a.pem", "PROJ/main.go", "~/notes/private/x", "~/notes/public"}}: {
+			{reads, "PROJ/secret", false}, {writes, "PROJ/secret", false}, {executes, "PROJ/secret", false},
+			{reads, "PROJ/keys/a.pem", false}, {writes, "PROJ/keys/a.pem", false}, {creates, "PROJ/keys/b", false},
+			{reads, "~/notes/private/x", false}, {reads, "~/notes/public", true}, {writes, "~/notes/public", false},
+			{reads, "PROJ/main.go", true}, {writes, "PROJ/main.go", true}, {creates, "PROJ/secret2", true},
 		},
 		{name: "shared temporary directory", shared: true, rules: []policy.Rule{given(all, "PROJ")}, net: open}: {
 			{creates, "/tmp/x", true}, {reads, "/tmp/x", true},

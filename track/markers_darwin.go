@@ -17,7 +17,11 @@ import (
 // makeMarkers makes the directory and the two files. A directory that exists
 // already is an error: session ids are never used twice.
 func makeMarkers(session string) error {
-	if err := os.Mkdir(fingerprint.Dir(session), 0o700); err != nil {
+	err := os.Mkdir(fingerprint.Dir(session), 0o700)
+	if err == nil {
+		err = os.Chmod(fingerprint.Dir(session), 0o700) // whatever the umask is
+	}
+	if err != nil {
 		return fmt.Errorf("making the session's markers: %w", err)
 	}
 	for _, name := range []string{fingerprint.Allow(session), fingerprint.Deny(session)} {
@@ -26,7 +30,12 @@ func makeMarkers(session string) error {
 			_ = removeMarkers(session, os.Geteuid())
 			return fmt.Errorf("making the session's markers: %w", err)
 		}
+		err = f.Chmod(0o600)
 		_ = f.Close()
+		if err != nil {
+			_ = removeMarkers(session, os.Geteuid())
+			return fmt.Errorf("making the session's markers: %w", err)
+		}
 	}
 	return checkMarkers(session, os.Geteuid())
 }

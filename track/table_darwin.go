@@ -17,6 +17,8 @@ import (
 type kernelTable struct {
 	session string
 	owner   int // uid that the marker files belong to
+
+	ghosts map[int]bool // pids that nothing is told about, from the last snapshots
 }
 
 // szomb is SZOMB of sys/proc.h: only the table entry is left.
@@ -60,11 +62,29 @@ func (t *kernelTable) snapshot() (snapshot, error) {
 		s.rows = append(s.rows, r)
 	}
 	for _, pid := range pids {
-		if pid > 0 && !seen[pid] {
+		if pid <= 1 || seen[pid] {
+			continue
+		}
+		if r, err := lookup(pid); err == nil {
+			s.rows = append(s.rows, r)
+		} else if !t.ghost(pid) {
 			s.gone++
 		}
 	}
 	return s, nil
+}
+
+// ghost says whether a pid without a process is no news: it was so before, and
+// is no member. What forks and exits all the time has another pid each time.
+func (t *kernelTable) ghost(pid int) bool {
+	if t.ghosts[pid] {
+		return t.probe(pid).verdict(false) != member
+	}
+	if t.ghosts == nil {
+		t.ghosts = map[int]bool{}
+	}
+	t.ghosts[pid] = true
+	return false
 }
 
 // rowOf reads a struct kinfo_proc (sys/sysctl.h).
