@@ -1,11 +1,13 @@
 package track
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -77,6 +79,88 @@ func readFull(t *testing.T, r *os.File, b []byte) string {
 		t.Fatalf("the attacker did not get ready: %v", err)
 	}
 	return string(b)
+}
+
+// TestSiege: from inside of its domain a command reaches neither the keeper nor,
+// by the group or a signal to all, anything else. The control is a command
+// without a domain, which the kernel allows nearly all of it, and whose keeper
+// dies.
+func TestSiege(t *testing.T) {
+	requireDomain(t)
+	siege := func(o Options) (*Session, []string) {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		c := helper(t, "siege")
+		c.Files = []*os.File{c.Files[0], w, c.Files[0]}
+		s := begin(t, o, c)
+		w.Close()
+		_ = r.SetReadDeadline(time.Now().Add(10 * time.Second))
+		var got []string
+		for sc := bufio.NewScanner(r); sc.Scan() && sc.Text() != "done"; {
+			got = append(got, sc.Text())
+		}
+		return s, got
+	}
+	s, got := siege(Options{Store: tempStore(t), Tracker: Domain, Confined: true, Scoped: true})
+	if len(got) > 0 {
+		t.Errorf("in the domain: %v", got)
+	}
+	if r, err := s.Close(deadline(t)); err != nil || !r.Done() {
+		t.Errorf("%+v, %v", r, err)
+	}
+	s, got = siege(Options{Store: tempStore(t), Tracker: Subtree})
+	if len(got) == 0 {
+		t.Error("the control shows nothing: without a domain all of it is refused as well")
+	}
+	if r, err := s.Close(deadline(t)); err != nil || r.Left() {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestMover: a member that may write to cgroupfs leaves the session's group,
+// and leaves a frozen process in a group of its own making below it. The
+// keeper finds the first, the kill of the group the second, and all groups are
+// removed.
+func TestMover(t *testing.T) {
+	caps := probe()
+	if caps.Cgroup == "" {
+		t.Skip(caps.CgroupWhy)
+	}
+	for range rounds(t) {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := Options{Store: tempStore(t), Tracker: Cgroup}
+		s, err := Begin(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		group := filepath.Join(caps.Cgroup, cgroupName(s.ID()))
+		c := helper(t, "mover", group, caps.Cgroup)
+		c.Files = []*os.File{c.Files[0], w, c.Files[0]}
+		if err := s.Start(c); err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+		if b := make([]byte, 6); readFull(t, r, b) != "ready\n" {
+			t.Fatalf("%q", b)
+		}
+		rep, err := s.Close(deadline(t))
+		if err != nil || !rep.Done() {
+			t.Fatalf("%+v, %v", rep, err)
+		}
+		if _, err := r.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Fatal("something is left")
+		}
+		r.Close()
+		if _, err := os.Stat(group); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the group is left: %v", err)
+		}
+	}
 }
 
 // TestAttackersSurviveWithout is the control: without a session the attackers

@@ -2,11 +2,14 @@ package track
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/fork"
 )
@@ -150,4 +153,80 @@ func keepSessions(t testing.TB, st *Store, n int) {
 		}
 	}
 	time.Sleep(10 * time.Millisecond)
+}
+
+// BenchmarkReap ends 1000 idle processes: by cgroup.kill and waiting for the
+// group to be empty, and by closing a session under each tracker.
+func BenchmarkReap(b *testing.B) {
+	caps := probe()
+	ready := func(b *testing.B, start func(c *fork.Command)) {
+		r, w, err := os.Pipe()
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer r.Close()
+		c := attackCommand("thousand")
+		c.Files[1] = w
+		start(c)
+		w.Close()
+		if _, err := r.Read(make([]byte, 6)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Run("cgroup.kill", func(b *testing.B) {
+		for b.Loop() {
+			b.StopTimer()
+			g, err := makeCgroup(caps.Cgroup, "zsbx-bench")
+			if err != nil {
+				b.Skip(err)
+			}
+			procs, err := g.open("cgroup.procs", unix.O_WRONLY)
+			if err != nil {
+				b.Fatal(err)
+			}
+			var p *fork.Process
+			ready(b, func(c *fork.Command) {
+				c.Steps = append([]fork.Step{writeStep(stepEnter, procs, []byte("0"))}, c.Steps...)
+				if p, err = fork.Start(c); err != nil {
+					b.Fatal(err)
+				}
+			})
+			b.StartTimer()
+			if err := g.killAll(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			b.StopTimer()
+			_, _ = p.Next()
+			_ = procs.Close()
+			if err := g.remove(); err != nil {
+				b.Fatal(err)
+			}
+			g.close()
+			b.StartTimer()
+		}
+	})
+	for _, k := range []Kind{Domain, Cgroup, Subtree} {
+		b.Run(string(k), func(b *testing.B) {
+			if _, err := Choose(caps, k, true); err != nil {
+				b.Skip(err)
+			}
+			st := tempStore(b)
+			for b.Loop() {
+				b.StopTimer()
+				s, err := Begin(Options{Store: st, Tracker: k, Scoped: true, Confined: true})
+				if err != nil {
+					b.Fatal(err)
+				}
+				ready(b, func(c *fork.Command) {
+					if err := s.Start(c); err != nil {
+						b.Fatal(err)
+					}
+				})
+				b.StartTimer()
+				if r, err := s.Close(b.Context()); err != nil || !r.Done() {
+					b.Fatal(r, err)
+				}
+			}
+		})
+	}
 }

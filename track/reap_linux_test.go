@@ -62,7 +62,17 @@ func supervise(t *testing.T, o Options, flags, attacker string) *supervised {
 			}
 		}
 	}
+	awaitName(t, s.keeper)
 	return s
+}
+
+// awaitName waits until a keeper is all settled.
+func awaitName(t *testing.T, keeper int) {
+	t.Helper()
+	eventually(t, "the keeper has its name", func() bool {
+		p, err := readProc(keeper)
+		return err == nil && p.Name == keeperName
+	})
 }
 
 // eventually waits until ok holds.
@@ -513,6 +523,7 @@ func TestReapInTime(t *testing.T) {
 	s := begin(t, Options{Store: st, Tracker: Subtree}, shell(t, "sleep 1000"))
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
+	awaitName(t, s.holder.Keeper.Pid)
 	k, err := openProc(s.holder.Keeper)
 	if err != nil {
 		t.Fatal(err)
