@@ -161,22 +161,10 @@ func lockState(fd int) {
 // writeRecord stores what the session is. It is not synced: a machine that
 // stops takes the session's processes with it, so the start need not wait for
 // a disk.
-func (d *sessionDir) writeRecord(r *Record) error {
-	b, err := r.MarshalJSON()
-	if err != nil {
-		return fmt.Errorf("record of session %s: %w", d.id, err)
-	}
-	return d.writeFile(recordFile, b)
-}
+func (d *sessionDir) writeRecord(r *Record) error { return d.writeFile(recordFile, r.encode()) }
 
 // writeHolder stores what holds the session.
-func (d *sessionDir) writeHolder(h *Holder) error {
-	b, err := json.Marshal(h)
-	if err != nil {
-		return fmt.Errorf("record of session %s: %w", d.id, err)
-	}
-	return d.writeFile(holderFile, b)
-}
+func (d *sessionDir) writeHolder(h *Holder) error { return d.writeFile(holderFile, h.encode()) }
 
 // writeFile writes a file of the session aside and renames it into place, so
 // that nobody ever reads half of it.

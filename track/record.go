@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -105,26 +103,7 @@ func recordFields() []string {
 
 // MarshalJSON gives the stored form, the unknown fields of a later version
 // included.
-func (r *Record) MarshalJSON() ([]byte, error) {
-	j := jsonRecord{
-		Version: recordVersion, ID: r.ID, Name: r.Name, Host: r.Host, Boot: r.Boot, PidNS: r.PidNS, UID: r.UID,
-		Policy: r.Policy, Supervisor: r.Supervisor, Argv: r.Argv, ArgvCut: r.ArgvCut, Dir: r.Dir, Temp: r.Temp, Started: r.Started,
-		Keep: r.Keep, Exec: r.Exec, TrackOnly: r.TrackOnly,
-	}
-	b, err := json.Marshal(&j)
-	if err != nil || len(r.extra) == 0 {
-		return b, err
-	}
-	b = b[:len(b)-1]
-	for _, k := range slices.Sorted(maps.Keys(r.extra)) {
-		key, err := json.Marshal(k)
-		if err != nil {
-			return nil, err
-		}
-		b = append(append(append(append(b, ','), key...), ':'), r.extra[k]...)
-	}
-	return append(b, '}'), nil
-}
+func (r *Record) MarshalJSON() ([]byte, error) { return r.encode(), nil }
 
 // UnmarshalJSON reads the stored form and checks it. The error is ErrNewer for
 // a record that a later version wrote in a format of its own.
@@ -175,6 +154,9 @@ func (r *Record) check(version int) error {
 		if err := CheckName(r.Name); err != nil {
 			return err
 		}
+	}
+	if y := r.Started.UTC().Year(); y < 0 || y > 9999 {
+		return fmt.Errorf("not a session record: begun in the year %d", y)
 	}
 	return r.Supervisor.check()
 }
