@@ -36,6 +36,11 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 	}
 	k, err := f.openKeeper(ctx)
 	if errors.Is(err, errGone) {
+		f.word = readState(f.state) // it may have ended since the first look
+		if f.empty() {
+			r.Proof, r.How = true, howKeeper
+			return nil
+		}
 		if f.nothingStarted() {
 			r.Proof, r.How = true, howEmpty
 			return nil
