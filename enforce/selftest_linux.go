@@ -43,7 +43,12 @@ func selfTest(caps Caps) ([]Proof, error) {
 		}
 		out = append(out, p)
 	}
-	return append(out, s.tryExec(caps)), nil
+	out = append(out, s.tryExec(caps))
+	mounts, err := s.tryMounts(caps)
+	if err != nil {
+		return out, fmt.Errorf("self-test of the mounts: %w", err)
+	}
+	return append(out, mounts...), nil
 }
 
 // try makes a trial's attack with and without restrictions.
@@ -143,13 +148,15 @@ func (s *scene) end() {
 
 func (s *scene) fill() error {
 	in := s.dir + "/in"
-	for _, d := range []string{in, s.dir + "/empty"} {
+	for _, d := range []string{in, in + "/.git", s.dir + "/empty"} {
 		if err := os.Mkdir(d, 0o700); err != nil {
 			return err
 		}
 	}
-	if err := os.WriteFile(s.dir+"/file", []byte("x"), 0o600); err != nil {
-		return err
+	for _, f := range []string{"file", deniedFile, protectedFile} {
+		if err := os.WriteFile(s.dir+"/"+f, []byte("x"), 0o600); err != nil {
+			return err
+		}
 	}
 	if err := os.WriteFile(s.dir+"/prog", []byte("#!/bin/sh\n"), 0o700); err != nil {
 		return err

@@ -1,0 +1,54 @@
+package enforce
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// tryMounts attacks what the mount namespace holds. Where there is none, there
+// is nothing to prove: the plan has the gaps.
+func (s *scene) tryMounts(caps Caps) ([]Proof, error) {
+	host, err := policy.ThisHost()
+	if err != nil {
+		return nil, err
+	}
+	r := *s.policy
+	r.Deny = []policy.DenyPath{{Pattern: s.dir + "/" + deniedFile}}
+	plan := NewPlanWith(&r, caps, &host, Options{})
+	if plan.Mounts == nil {
+		return nil, nil
+	}
+	open := func(file string, flags uintptr) []fork.Step {
+		return []fork.Step{callPath("openat(2)", unix.SYS_OPENAT, s.dir+"/"+file, 1, at, 0, flags)}
+	}
+	var out []Proof
+	for _, t := range []trial{
+		{name: GapDeny, promise: "no access to what is denied inside a writable tree", steps: open(deniedFile, unix.O_RDONLY)},
+		{name: GapProtect, promise: "no change of git's configuration and hooks and the like", steps: open(protectedFile, unix.O_WRONLY)},
+		{name: GapMetadata, promise: "no change of mode, owner, times, attributes and flags of files outside",
+			steps: []fork.Step{callPath("fchmodat(2)", unix.SYS_FCHMODAT, s.dir+"/file", 1, at, 0, 0o600)}},
+	} {
+		confined, err := inChild(plan, t.steps)
+		if plan.MountsRefused(err) != "" {
+			return nil, nil
+		}
+		if err != nil {
+			return out, err
+		}
+		free, err := inChild(nil, t.steps)
+		if err != nil {
+			return out, err
+		}
+		t.means = "mounts"
+		out = append(out, proof(t, t.steps[0].Name, confined, free))
+	}
+	return out, nil
+}
+
+// What the scene holds for tryMounts, in the writable directory.
+const (
+	deniedFile    = "in/denied"
+	protectedFile = "in/.git/config"
+)
