@@ -20,18 +20,24 @@ func serveSockets() int {
 	return exitOK
 }
 
-// confine puts the plan on cmd. For a session that may be kept it holds on to
-// the mediator of its sockets, to hand it over.
-func (r *running) confine(plan *enforce.Plan, cmd *fork.Command) error {
-	if !r.keep {
-		return plan.Confine(cmd)
-	}
-	m, err := plan.ConfineMediated(cmd)
-	if m != nil {
-		r.mediator = m
-		go m.Serve()
-	}
+// confine puts the plan on cmd, and keeps the mediator of its sockets, which
+// serves once the command runs: before, the command makes no call, and the start
+// is not to wait for the threads that serving takes.
+func (r *running) confine(plan *enforce.Plan, cmd *fork.Command) (err error) {
+	r.mediator, err = plan.ConfineMediated(cmd)
 	return err
+}
+
+// serve starts to answer, or gives up where the command was not started.
+func (r *running) serve(started bool) {
+	switch {
+	case r.mediator == nil:
+	case started:
+		go r.mediator.Serve()
+	default:
+		r.mediator.Close()
+		r.mediator = nil
+	}
 }
 
 // handOver lets another process answer the socket calls of what the command

@@ -75,7 +75,9 @@ func (r *running) launch(start func(*fork.Command) error, plan *enforce.Plan, cm
 		if err != nil {
 			return fmt.Errorf("preparing the restrictions: %w", err)
 		}
-		return enforce.ExplainStart(start(&cmd))
+		err = start(&cmd)
+		r.serve(err == nil)
+		return enforce.ExplainStart(err)
 	}
 	err := try(*cmd)
 	if isExecError(err, syscall.ENOEXEC) && isScriptWithoutInterpreter(cmd.Path) {

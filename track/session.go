@@ -128,7 +128,7 @@ func Begin(o Options) (*Session, error) {
 
 // describe fills the record with all that is known before the command is.
 func (s *Session) describe() error {
-	id, err := uuid.NewRandom()
+	id, err := uuid.NewRandomFromReader(randomness{})
 	if err != nil {
 		return err
 	}
