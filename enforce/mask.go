@@ -78,8 +78,8 @@ type Options struct {
 	// store, the records of sessions. They need not exist.
 	Protect []string
 
-	// InPlace says that the command replaces the caller (fork.Exec). A
-	// program with threads, as this one, can't enter a user namespace.
+	// InPlace says that the command replaces the caller (fork.Exec), which
+	// makes no steps before its keeper: there are no namespaces then.
 	InPlace bool
 }
 
@@ -103,8 +103,8 @@ func (m *mounts) possible() (bool, string) {
 			why = "neither CAP_SYS_ADMIN nor a user namespace can be had"
 		}
 		return false, why
-	case m.opts.InPlace && !m.p.Caps.Privileged:
-		return false, "a program that replaces itself can't enter a user namespace"
+	case m.opts.InPlace:
+		return false, "a program that replaces itself can't enter namespaces"
 	case m.host == nil || m.host.Lstat == nil || m.host.ReadDir == nil:
 		return false, "nothing to look at files with"
 	}

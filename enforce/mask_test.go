@@ -206,7 +206,7 @@ func TestMountGaps(t *testing.T) {
 		{name: "no namespace", caps: func(c *Caps) { c.MountNS = false }, deny: "/w/.env", want: "deny(core) protect(hardening) metadata(hardening)"},
 		{name: "opted out", caps: func(*Caps) {}, opts: Options{NoProtect: true}, want: "metadata(optional)"},
 		{name: "in place", caps: func(*Caps) {}, opts: Options{InPlace: true}, want: "protect(hardening) metadata(hardening)"},
-		{name: "in place as root", caps: func(c *Caps) { c.Privileged = true }, opts: Options{InPlace: true}, want: ""},
+		{name: "in place as root", caps: func(c *Caps) { c.Privileged = true }, opts: Options{InPlace: true}, want: "protect(hardening) metadata(hardening)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			caps := canMount()
