@@ -28,7 +28,7 @@ type MountPlan struct {
 	Why []string // what needs the namespace, for people
 
 	// Writable are the trees and files that stay writable, none within
-	// another. With a nil list nothing is made read-only.
+	// another, at most 500. With a nil list nothing is made read-only.
 	Writable []string
 
 	// Copies are what programs refuse to read when it belongs to nobody.
@@ -64,6 +64,10 @@ const (
 
 // The bounds of a namespace. More than that is a Gap.
 const maxMounts = 4000
+
+// maxWritable bounds MountPlan.Writable: each path takes a descriptor while
+// the namespace is made, of the 1024 that a process may have by default.
+const maxWritable = 500
 
 // Options are choices of the caller that no policy makes.
 type Options struct {
@@ -189,8 +193,12 @@ func (m *mounts) finish() {
 		mp.Copies = sshCopies(p.Policy, m.host)
 	}
 	p.Mounts = mp
-	if mp.Writable == nil {
+	switch n := len(mp.Writable); {
+	case mp.Writable == nil:
 		p.addGap(metadataGap(Optional, "/ itself is writable"))
+	case n > maxWritable:
+		mp.Writable = nil
+		p.addGap(metadataGap(Hardening, fmt.Sprintf("%d paths are writable, more than %d", n, maxWritable)))
 	}
 	m.missingGaps()
 }

@@ -67,18 +67,18 @@ func setup(what string) string { return mountsPrefix + what }
 func (mp *MountPlan) steps(uid, gid int) []fork.Step {
 	l := &stepList{}
 	mp.enter(l, uid, gid)
-	var clones, targets []result
+	var clones []result
 	for _, w := range mp.Writable {
 		at := l.open(w)
-		targets = append(targets, at)
 		clones = append(clones, l.clone(at, true))
+		l.close(at)
 	}
 	if mp.Writable != nil {
 		l.call(setup("mount_setattr(2) of /"), unix.SYS_MOUNT_SETATTR, atCWD, "/", unix.AT_RECURSIVE,
 			&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}, int(unsafe.Sizeof(unix.MountAttr{})))
 	}
 	for i := range clones {
-		l.attach(clones[i], targets[i], mp.Writable[i])
+		l.attach(clones[i], l.open(mp.Writable[i]), mp.Writable[i])
 	}
 	for _, c := range mp.Copies {
 		l.copies(c)

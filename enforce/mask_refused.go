@@ -22,7 +22,11 @@ const (
 // refused nothing.
 func (p *Plan) MountsRefused(err error) string {
 	var se *fork.StepError
-	if p == nil || p.Mounts == nil || !errors.As(err, &se) || !strings.HasPrefix(se.Name, mountsPrefix) {
+	if p == nil || p.Mounts == nil || !errors.As(err, &se) {
+		return ""
+	}
+	short := se.Errno == syscall.EMFILE && strings.HasPrefix(se.Name, openingPrefix)
+	if !short && !strings.HasPrefix(se.Name, mountsPrefix) {
 		return ""
 	}
 	why := ""
@@ -32,5 +36,5 @@ func (p *Plan) MountsRefused(err error) string {
 	case syscall.EPERM, syscall.EACCES:
 		why = "; a container's seccomp filter, a sysctl or AppArmor refuses it"
 	}
-	return fmt.Sprintf("%s: %v%s", strings.TrimPrefix(se.Name, mountsPrefix), se.Errno, why)
+	return fmt.Sprintf("%s: %v%s", strings.TrimPrefix(strings.TrimPrefix(se.Name, mountsPrefix), openingPrefix), se.Errno, why)
 }

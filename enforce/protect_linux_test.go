@@ -2,6 +2,7 @@ package enforce_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -225,6 +226,7 @@ func TestMountsRefused(t *testing.T) {
 	}{
 		{&fork.StepError{Stage: "keeper", Name: "mount namespace: unshare(2)", Errno: syscall.EPERM}, "unshare(2): operation not permitted; "},
 		{&fork.StepError{Stage: "command", Name: "mount namespace, opening /x", Errno: syscall.ENOENT}, ""},
+		{&fork.StepError{Stage: "keeper", Name: "mount namespace, opening /x", Errno: syscall.EMFILE}, "/x: too many open files"},
 		{&fork.StepError{Stage: "exec", Name: "/bin/true", Errno: syscall.EACCES}, ""},
 		{errors.New("other"), ""},
 		{nil, ""},
@@ -232,6 +234,26 @@ func TestMountsRefused(t *testing.T) {
 		got := plan.MountsRefused(c.err)
 		if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
 			t.Errorf("%v: got %q, want %q", c.err, got, c.want)
+		}
+	}
+}
+
+// TestManyWritable has more writable paths than a process may have
+// descriptors.
+func TestManyWritable(t *testing.T) {
+	needMounts(t)
+	for _, n := range []int{400, 1100} {
+		p := denyPlace(t)
+		for i := range n {
+			d := fmt.Sprintf("%s/many/%d", p.dir, i)
+			if err := os.MkdirAll(d, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			p.allow(t, policy.Read|policy.Write, d)
+		}
+		plan := p.mountPlan()
+		if status, out := p.sh(t, plan, `echo x >../many/1/x && ! cat .env`); status != 0 {
+			t.Errorf("%d paths: exit status %d: %s", n, status, out)
 		}
 	}
 }
