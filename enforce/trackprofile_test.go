@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce/internal/sbpltest"
-	"github.com/zsbx/zsbx/internal/fingerprint"
+	"github.com/zsbx/zsbx/enforce/fingerprint"
 )
 
 // TestTrackProfile: the least profile, which package track uses on its own,

@@ -7,7 +7,7 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/zsbx/zsbx/internal/fingerprint"
+	"github.com/zsbx/zsbx/enforce/fingerprint"
 )
 
 // The marker files of a session on macOS. They have to exist while processes

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/zsbx/zsbx/enforce/fork"
-	"github.com/zsbx/zsbx/internal/fingerprint"
+	"github.com/zsbx/zsbx/enforce/fingerprint"
 )
 
 // These tests need a Mac; with ZSBX_REQUIRE_SEATBELT=1 they fail where they
