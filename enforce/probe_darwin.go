@@ -4,7 +4,7 @@ import (
 	"os"
 	"runtime"
 
-	"github.com/zsbx/zsbx/internal/libsystem"
+	"github.com/zsbx/zsbx/enforce/libsystem"
 )
 
 // probe asks whether this process is in a sandbox: if it is, no other can be

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/zsbx/zsbx/enforce/fork"
-	"github.com/zsbx/zsbx/internal/libsystem"
+	"github.com/zsbx/zsbx/enforce/libsystem"
 	"github.com/zsbx/zsbx/policy"
 )
 

@@ -3,8 +3,8 @@ package enforce
 import (
 	"testing"
 
-	"github.com/zsbx/zsbx/enforce/internal/sbpltest"
 	"github.com/zsbx/zsbx/enforce/fingerprint"
+	"github.com/zsbx/zsbx/enforce/internal/sbpltest"
 )
 
 // TestTrackProfile: the least profile, which package track uses on its own,

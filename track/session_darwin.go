@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/fingerprint"
-	"github.com/zsbx/zsbx/internal/libsystem"
+	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/libsystem"
 )
 
 // held is what holds a session on macOS, beside the profile.

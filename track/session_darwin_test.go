@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/fingerprint"
+	"github.com/zsbx/zsbx/enforce/fork"
 )
 
 // These tests need a Mac; with ZSBX_REQUIRE_SEATBELT=1 they fail where they

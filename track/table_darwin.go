@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/fingerprint"
-	"github.com/zsbx/zsbx/internal/libsystem"
+	"github.com/zsbx/zsbx/enforce/libsystem"
 )
 
 // kernelTable is the process table of macOS, asked about one session.

@@ -12,7 +12,7 @@ import (
 	"syscall"
 
 	"github.com/zsbx/zsbx/enforce/fingerprint"
-	"github.com/zsbx/zsbx/internal/libsystem"
+	"github.com/zsbx/zsbx/enforce/libsystem"
 )
 
 // The helper's descriptors beside 0, 1 and 2.
