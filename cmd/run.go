@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"errors"
 	"path/filepath"
 	"time"
@@ -56,7 +57,7 @@ When COMMAND ends, what it left running is ended as well.`,
 	fs.SetInterspersed(false)
 	o.policyFlags.add(fs)
 	fs.StringVar(&o.killAfter, "kill-after", defaultKillAfter.String(), "after --timeout, wait the time `D` before SIGKILL")
-	fs.StringVar(&o.track, "track", "auto", "how descendants are tracked, by `KIND`: auto, domain, cgroup or subtree")
+	fs.StringVar(&o.track, "track", cmp.Or(a.cfg.Track, "auto"), "how descendants are tracked, by `KIND`: auto, domain, cgroup or subtree")
 	fs.BoolVar(&o.trackOnly, "track-only", false, "no limits at all; descendants are tracked all the same")
 	fs.BoolVar(&o.keep, "keep", false, "leave background processes running when COMMAND ends")
 	fs.StringVar(&o.name, "name", "", "give the session the name `NAME`")
