@@ -51,7 +51,7 @@ func lookPath(name string, e execEnv) (string, error) {
 		if err == nil {
 			return file, nil
 		}
-		if refused == nil && !missing(err) {
+		if refused == nil && !missing(err) && !unsearchable(err) {
 			refused = notRunnable(file, err)
 		}
 	}
@@ -84,6 +84,13 @@ func executable(file string) error {
 		return err
 	}
 	return nil
+}
+
+// unsearchable tells a directory in PATH that this user may not look into. It
+// has no commands for this user, and hides none.
+func unsearchable(err error) bool {
+	var pe *fs.PathError // from stat(2), not from access(2)
+	return errors.As(err, &pe) && errors.Is(err, fs.ErrPermission)
 }
 
 func missing(err error) bool {
