@@ -32,7 +32,7 @@ type program struct {
 	name string
 	argv []string
 	dir  string
-	prep func() // before each run, not timed
+	env  []string // added to the environment
 	took []time.Duration
 }
 
@@ -149,7 +149,7 @@ func (b *bench) work() string { return filepath.Join(b.dir, "work") }
 // command makes a command of the measured user.
 func (b *bench) command(dir string, argv ...string) *exec.Cmd {
 	c := exec.Command(argv[0], argv[1:]...)
-	c.Dir, c.Env = dir, b.env
+	c.Dir, c.Env = dir, slices.Clone(b.env)
 	if os.Getuid() == 0 {
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(b.uid), Gid: uint32(b.uid)}}
 	}
@@ -161,10 +161,8 @@ func (b *bench) race(rounds int, ps ...*program) error {
 	for round := range rounds + 3 {
 		for _, i := range rand.Perm(len(ps)) {
 			p := ps[i]
-			if p.prep != nil {
-				p.prep()
-			}
 			c := b.command(p.dir, p.argv...)
+			c.Env = append(c.Env, p.env...)
 			var errs strings.Builder
 			c.Stderr = nil
 			start := time.Now()
