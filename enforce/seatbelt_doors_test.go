@@ -2,6 +2,7 @@ package enforce
 
 import (
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,10 +36,23 @@ func denial(p string) policy.DenyPath {
 func service(name string) sbpltest.Target { return sbpltest.Target{Name: name} }
 func file(p string) sbpltest.Target       { return sbpltest.Target{Path: p} }
 
+// The operations on files that have rules of their own, as macOS lists them:
+// not the generator's list, which is what is tested.
+func leaves() (reading, writing, executing []string) {
+	reading = []string{"file-read*", "file-read-data", "file-read-metadata", "file-read-xattr"}
+	writing = []string{
+		"file-write*", "file-write-acl", "file-write-create", "file-write-data", "file-write-finderinfo", "file-write-flags",
+		"file-write-mode", "file-write-owner", "file-write-setugid", "file-write-times", "file-write-unlink", "file-write-xattr",
+		"file-link", "network-bind",
+	}
+	return reading, writing, []string{"process-exec*", "process-exec", "file-map-executable"}
+}
+
 // TestDoors asks for every way by which others could be made to act outside,
 // in both modes, with a policy that makes everything writable.
 func TestDoors(t *testing.T) {
 	r := macPolicy(flag("/", allAccess, fs.ModeDir))
+	r.Home = "/Volumes/homes/u"
 	agent := "/Users/u/Library/LaunchAgents"
 	for _, only := range []bool{false, true} {
 		p := compile(t, r, SeatbeltOptions{Session: testSession, TrackOnly: only})
@@ -61,7 +75,8 @@ func TestDoors(t *testing.T) {
 			{"file-write-create", file(agent + "/x.plist")},
 			{"file-write-data", file(agent + "/x.plist")},
 			{"file-write-unlink", file(agent)},
-			{"file-write-unlink", file("/Users/u/Library")},
+			{"file-write-create", file("/Volumes/homes/u/Library/LaunchAgents/x.plist")},
+			{"file-write-unlink", file("/Volumes/homes/u/Library")},
 			{"file-write-create", file("/Users/other/Library/LaunchAgents/x.plist")},
 			{"file-write-create", file("/Library/LaunchDaemons/x.plist")},
 		} {
@@ -131,24 +146,27 @@ func TestDenialsOutrank(t *testing.T) {
 		flag("/Users/u/proj/.git/hooks/pre-commit", allAccess, 0),
 		flag("/Users/u/proj/sub/deep/.env", policy.Read, 0),
 		flag("/dev/null", policy.Read|policy.Write, fs.ModeDevice),
+		flag("/Users/u/hidden/way/to/this", policy.Read, 0),
 	)
-	r.Deny = []policy.DenyPath{denial("/Users/u/proj/**/.env"), denial("/Users/u/proj/.git/hooks"), denial("/Users/u/proj/k/*.pem"), denial("/dev/null")}
+	r.Deny = []policy.DenyPath{denial("/Users/u/hidden/way"), denial("/Users/u/proj/**/.env"), denial("/Users/u/proj/.git/hooks"), denial("/Users/u/proj/k/*.pem"), denial("/dev/null")}
 	r.Net.Unix = []policy.Path{{Path: "/Users/u/proj/.git/hooks/sock"}}
 	o := SeatbeltOptions{Session: testSession, Protect: []string{"/Users/u/proj/.zsbx.toml", "/Users/u/proj/state/sessions"}}
 	p := compile(t, r, o)
+	reading, writing, executing := leaves()
 	for _, denied := range []string{
 		"/Users/u/proj/.env", "/Users/u/proj/sub/deep/.env", "/Users/u/proj/.env/inner",
 		"/Users/u/proj/.git/hooks", "/Users/u/proj/.git/hooks/pre-commit", "/Users/u/proj/.git/hooks/sock",
 		"/Users/u/proj/k/a.pem", "/dev/null",
+		"/Users/u/hidden/way", "/Users/u/hidden/way/to", "/Users/u/hidden/way/to/this",
 	} {
-		for _, op := range accessOps() {
+		for _, op := range slices.Concat(reading, writing, executing, []string{"file-clone", "file-ioctl", "network-outbound"}) {
 			if d := p.Decide(op, file(denied)); d.Allowed {
 				t.Errorf("%s on %s: %+v", op, denied, d)
 			}
 		}
 	}
 	for _, protected := range []string{"/Users/u/proj/.zsbx.toml", "/Users/u/proj/state/sessions/x/record"} {
-		for _, op := range writeOps() {
+		for _, op := range writing {
 			if d := p.Decide(op, file(protected)); d.Allowed {
 				t.Errorf("%s on %s: %+v", op, protected, d)
 			}
@@ -175,6 +193,7 @@ func TestDenialsOutrank(t *testing.T) {
 // TestFingerprint asks the questions that the tracker asks, under policies
 // that do their best to change the answers.
 func TestFingerprint(t *testing.T) {
+	reading, writing, _ := leaves()
 	dir, name := MarkerDir(testSession), MarkerName(testSession)
 	open := macPolicy(flag("/", allAccess, fs.ModeDir), flag(dir+"/deny", allAccess, 0))
 	closed := macPolicy()
@@ -182,9 +201,8 @@ func TestFingerprint(t *testing.T) {
 	for _, r := range []*policy.Resolved{open, closed} {
 		for _, o := range []SeatbeltOptions{{}, {TrackOnly: true}, {Tag: true}} {
 			o.Session = testSession
-			o.Protect = []string{dir}
 			p := compile(t, r, o)
-			for _, op := range readOps() {
+			for _, op := range reading {
 				if !p.Allowed(op, file(dir+"/allow")) || p.Allowed(op, file(dir+"/deny")) {
 					t.Errorf("%s: the path pair answers wrongly", op)
 				}
@@ -192,7 +210,7 @@ func TestFingerprint(t *testing.T) {
 			if !p.Allowed("mach-lookup", service(name+".allow")) || p.Allowed("mach-lookup", service(name+".deny")) {
 				t.Error("the name pair answers wrongly")
 			}
-			for _, op := range writeOps() {
+			for _, op := range writing {
 				for _, f := range []string{dir, dir + "/allow", dir + "/deny", dir + "/new"} {
 					if p.Allowed(op, file(f)) {
 						t.Errorf("%s on %s is allowed", op, f)
