@@ -139,6 +139,17 @@ func TestClosedByDefault(t *testing.T) {
 	}
 }
 
+// TestDenialsNameAll: a denial names every operation of its own, also those
+// that no rule allows by itself today.
+func TestDenialsNameAll(t *testing.T) {
+	reading, writing, executing := leaves()
+	for _, op := range slices.Concat(reading, writing, executing) {
+		if !slices.Contains(accessOps(), op) {
+			t.Errorf("%s is not denied by name", op)
+		}
+	}
+}
+
 // TestDenialsOutrank asks about denied paths, whatever else is allowed.
 func TestDenialsOutrank(t *testing.T) {
 	r := macPolicy(

@@ -271,7 +271,14 @@ func look(all []Info, fs []*found) error {
 		if here == present {
 			all[n].Procs = f.procsIn(ks, boxed)
 		}
-		all[n].Life = life(f, here, false, len(all[n].Procs) > 0)
+		switch alive := len(all[n].Procs) > 0; {
+		case alive && f.holder.Tracker != Group && f.word.locked:
+			all[n].Life = Running
+		case alive && f.holder.Tracker != Group: // its supervisor is gone
+			all[n].Life = Kept
+		default:
+			all[n].Life = life(f, here, false, alive)
+		}
 	}
 	return nil
 }

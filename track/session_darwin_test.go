@@ -136,7 +136,7 @@ func TestMacKeepAndReap(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	i, err := st.Get("kept")
-	if err != nil || len(i.Procs) == 0 || i.Life != Running {
+	if err != nil || len(i.Procs) == 0 || i.Life != Kept {
 		t.Errorf("%+v, %v", i, err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
