@@ -54,7 +54,10 @@ func userBus(ctx context.Context) (*dbus.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the user's message bus: %w", err)
 	}
-	if err := errors.Join(c.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Geteuid()))}), c.Hello()); err != nil {
+	if err = c.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Geteuid()))}); err == nil {
+		err = c.Hello()
+	}
+	if err != nil {
 		_ = c.Close()
 		return nil, fmt.Errorf("the user's message bus: %w", err)
 	}
@@ -182,7 +185,7 @@ func (s *Session) launchInScope(c fork.Command) error {
 		{Name: stepMoved, Nr: unix.SYS_PRCTL, Back: [6]uint16{1}},
 	}, c.Steps...)
 	c.OwnMemory = true // while the command waits, the keeper must not
-	var failed error
+	started := make(chan *fork.Process, 1)
 	after := c.Meanwhile
 	c.Meanwhile = func(p *fork.Process) {
 		if after != nil {
@@ -191,19 +194,30 @@ func (s *Session) launchInScope(c fork.Command) error {
 		unix.Close(fds[1])
 		unix.Close(fds[2])
 		fds[1], fds[2] = -1, -1
-		n := goAhead
-		if failed = s.moveToScope(told, p); failed != nil {
+		started <- p
+	}
+	moved := make(chan error, 1)
+	go func() { // beside fork.Start, which waits for the command
+		p, ok := <-started
+		if !ok {
+			moved <- nil
+			return
+		}
+		n, err := goAhead, s.moveToScope(told, p)
+		if err != nil {
 			n = giveUp
 		}
 		_, _ = release.Write(make([]byte, n))
-	}
+		moved <- err
+	}()
 	p, err := fork.Start(&c)
+	close(started)
 	for _, fd := range []int{fds[1], fds[2]} {
 		if fd >= 0 {
 			unix.Close(fd)
 		}
 	}
-	if err != nil && failed != nil {
+	if failed := <-moved; err != nil && failed != nil {
 		return &TrackerError{Kind: Cgroup, Why: failed.Error()}
 	}
 	return s.launched(p, err)

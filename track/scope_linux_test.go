@@ -1,0 +1,35 @@
+package track
+
+import (
+	"errors"
+	"testing"
+)
+
+// TestScopeRefused: where the user's service manager does not answer, nothing
+// of the command runs; by name that is an error, else the next tracker is
+// taken.
+func TestScopeRefused(t *testing.T) {
+	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent/bus")
+	caps := Caps{OS: "linux", Keeper: true, UserManager: true}
+	s, err := Begin(Options{Store: tempStore(t), Tracker: Cgroup, Caps: &caps})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var te *TrackerError
+	if err := s.Start(shell(t, "exit 1")); !errors.As(err, &te) || te.Kind != Cgroup {
+		t.Errorf("%v", err)
+	}
+	if _, err := s.Close(deadline(t)); err != nil {
+		t.Error(err)
+	}
+	s = begin(t, Options{Store: tempStore(t), Caps: &caps}, shell(t, "exit 7"))
+	if s.Tracker().Kind != Subtree {
+		t.Errorf("tracker %s", s.Tracker().Kind)
+	}
+	if ws, err := s.Wait(); err != nil || ws.ExitStatus() != 7 {
+		t.Errorf("%v, %v", ws, err)
+	}
+	if r, err := s.Close(deadline(t)); err != nil || !r.Done() {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
