@@ -597,6 +597,7 @@ func playBombHost(args []string) {
 		s, err := Begin(Options{Store: st, Tracker: Kind(args[0]), Confined: true, Scoped: true})
 		check(err)
 		c := attackCommand(args[1])
+		c.Path = "/proc/self/exe" // go test's own directory is closed to BECOME
 		r, w, err := os.Pipe()
 		check(err)
 		c.Files[1] = w
