@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"testing"
+
+	"github.com/zsbx/zsbx/enforce/fork"
 )
 
 func TestSession(t *testing.T) {
@@ -62,5 +64,61 @@ func TestKeepAndReap(t *testing.T) {
 			t.Errorf("reaped again: %v", err)
 		}
 		check()
+	})
+}
+
+// TestGroup: the last resort ends what can be found, and proves nothing.
+func TestGroup(t *testing.T) {
+	check := canary(t)
+	o := Options{Store: tempStore(t), Tracker: Group}
+	s := begin(t, o, shell(t, `sleep 1000 & setsid sleep 1000 & exit 7`))
+	if ws, err := s.Wait(); err != nil || ws.ExitStatus() != 7 {
+		t.Fatalf("%v, %v", ws, err)
+	}
+	r, err := s.Close(deadline(t))
+	if err != nil || r.Proof || r.Unproved == "" || r.Left() {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if left := marked(t, s.ID()); len(left) > 0 {
+		t.Fatalf("left: %v", left)
+	}
+	check()
+}
+
+// TestStartFails: nothing is left of a session whose command can't be started,
+// and it can be tried again with another.
+func TestStartFails(t *testing.T) {
+	kinds(t, func(t *testing.T, o Options) {
+		s, err := Begin(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := attackCommand("sleepers")
+		c.Path = "/nonexistent"
+		var se *fork.StepError
+		if err := s.Start(c); !errors.As(err, &se) || se.Stage != "exec" || !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		c = attackCommand("sleepers")
+		c.Path, c.Args = "/bin/sh", []string{"sh", "-c", "exit 5"}
+		if err := s.Start(c); err != nil {
+			t.Fatal(err)
+		}
+		if ws, err := s.Wait(); err != nil || ws.ExitStatus() != 5 {
+			t.Fatalf("%v, %v", ws, err)
+		}
+		if r, err := s.Close(deadline(t)); err != nil || !r.Done() {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		s, err = Begin(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := s.Close(deadline(t)); err != nil || !r.Done() || !r.Removed {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if left, err := os.ReadDir(o.Store.Dirs()[0]); err != nil || len(left) > 0 {
+			t.Errorf("still on disk: %v, %v", left, err)
+		}
 	})
 }
