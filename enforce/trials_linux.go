@@ -100,7 +100,7 @@ func kernelTrials() []trial {
 	}
 	return []trial{
 		one("io_uring_setup(2)", unix.SYS_IO_URING_SETUP),
-		one("bpf(2)", unix.SYS_BPF),
+		one("userfaultfd(2)", unix.SYS_USERFAULTFD, 1 /* UFFD_USER_MODE_ONLY */),
 		one("keyctl(2)", unix.SYS_KEYCTL),
 		one("unshare(2) CLONE_NEWUSER", unix.SYS_UNSHARE, unix.CLONE_NEWUSER),
 	}
