@@ -29,6 +29,14 @@ func foreign(h policy.Host) policy.Host {
 		}
 		return policy.Stat{Mode: fs.ModeDir | 0o755}, nil
 	}
+	// What this machine has in a directory says nothing about the other.
+	readDir := h.ReadDir
+	h.ReadDir = func(path string) ([]fs.DirEntry, error) {
+		if own(path) {
+			return readDir(path)
+		}
+		return nil, nil
+	}
 	h.Readlink = func(path string) (string, error) {
 		if l := links[path]; l != "" {
 			return l, nil

@@ -1,0 +1,46 @@
+package cmd
+
+import (
+	"io/fs"
+	"testing"
+	"testing/fstest"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// TestForeignNames: a profile that is printed for another system has the names
+// that the user wrote, and none of this machine's.
+func TestForeignNames(t *testing.T) {
+	here := fstest.MapFS{"aaa/x": {}, "work/app/main.go": {}}
+	rel := func(p string) string {
+		if p == "/" {
+			return "."
+		}
+		return p[1:]
+	}
+	h := foreign(policy.Host{
+		OS: "macos", Dir: "/work/app", Home: "/home/me",
+		Lstat: func(p string) (policy.Stat, error) {
+			fi, err := fs.Stat(here, rel(p))
+			if err != nil {
+				return policy.Stat{}, err
+			}
+			return policy.Stat{Mode: fi.Mode()}, nil
+		},
+		Readlink: func(string) (string, error) { return "", fs.ErrInvalid },
+		ReadDir:  func(p string) ([]fs.DirEntry, error) { return fs.ReadDir(here, rel(p)) },
+		ReadFile: func(string) ([]byte, error) { return nil, fs.ErrNotExist },
+	})
+	for written, want := range map[string]string{
+		"/tmp/x": "/private/tmp/x", "/opt/tools": "/opt/tools", "/Users/you": "/Users/you", "/work/app": "/work/app",
+	} {
+		p := policy.Policy{FS: policy.FS{Rules: []policy.Rule{{Path: written, Access: policy.Read, Origin: policy.Origin{Source: "--ro"}}}}}
+		r, err := p.Resolve(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Paths) != 1 || r.Paths[0].Path != want {
+			t.Errorf("%s becomes %+v, want %s", written, r.Paths, want)
+		}
+	}
+}

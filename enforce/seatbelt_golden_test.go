@@ -1,0 +1,31 @@
+package enforce
+
+import (
+	"io/fs"
+	"testing"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// TestSeatbeltGolden keeps the text of two profiles: a change of it is a change
+// of what macOS is asked for, and is to be looked at.
+func TestSeatbeltGolden(t *testing.T) {
+	r := macPolicy(
+		flag("/Users/u/proj", allAccess, fs.ModeDir),
+		flag("/bin", policy.Read|policy.Exec, fs.ModeDir),
+		flag("/Users/u/notes \"q\"", policy.Read, fs.ModeDir),
+		flag("/dev/null", policy.Read|policy.Write, fs.ModeDevice|fs.ModeCharDevice),
+	)
+	r.Deny = []policy.DenyPath{denial("/Users/u/proj/**/.env"), denial("/Users/u/proj/.git/hooks")}
+	r.Net.Unix = []policy.Path{flag("/private/var/run/docker.sock", 0, fs.ModeSocket)}
+	for name, o := range map[string]SeatbeltOptions{
+		"seatbelt.golden":            {Session: testSession, Terminal: "/dev/ttys003", Protect: []string{"/Users/u/proj/.zsbx.toml"}},
+		"seatbelt-track-only.golden": {Session: testSession, TrackOnly: true, Tag: true},
+	} {
+		got, err := SeatbeltProfile(r, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name, got)
+	}
+}
