@@ -13,6 +13,10 @@ import "github.com/zsbx/zsbx/enforce/fork"
 // from the start of the command until the last process of its session has
 // ended; ConfineMediated leaves that to the caller.
 //
+// On macOS it writes the profile for the command's terminal and the session of
+// ForSession into c.Sandbox; programs that start such commands have to call
+// SandboxMain.
+//
 // Confine does not look at the gaps: ask Err first. It fails with a
 // *PathError when a path of the policy is no longer what was resolved, and
 // then leaves c as it was.

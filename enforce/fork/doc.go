@@ -12,6 +12,9 @@
 // kills it on request or when the caller is gone, and proves with ECHILD that
 // nothing is left.
 //
+// On macOS there are neither Steps nor a keeper. Command.Sandbox is put on by a
+// helper, this program executed once more; see SandboxMain.
+//
 // The package knows no Landlock, no seccomp, no sessions on disk. It does not
 // search PATH, forwards no signals and sets no limits.
 package fork

@@ -10,7 +10,8 @@ import "fmt"
 // process through a pidfd, and its proof that nothing is left is not ECHILD but
 // that, after kill(-1, SIGKILL), no process is alive that it may signal. So
 // Exec needs Keeper.Domain. Command.Meanwhile runs once the keeper is ready.
-// Outside of Linux it returns errors.ErrUnsupported.
+// On macOS there is no Keeper, and a Sandbox is needed; on other systems it
+// returns errors.ErrUnsupported.
 func Exec(c *Command) error {
 	if c.Keeper != nil && !c.Keeper.Domain {
 		return fmt.Errorf("replacing the process: a keeper without a domain can't watch it")
