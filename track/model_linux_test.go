@@ -31,7 +31,7 @@ type modelled struct {
 func TestModel(t *testing.T) {
 	kinds(t, func(t *testing.T, o Options) {
 		check := canary(t)
-		histories := 2 * rounds(t)
+		histories := rounds(t)
 		for n := range histories {
 			o.Store = tempStore(t)
 			w := &world{t: t, o: o, sessions: map[string]*modelled{}}
