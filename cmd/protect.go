@@ -54,6 +54,21 @@ func (a *app) ownPaths(c *composed, r *policy.Resolved) []string {
 		if err == nil && mayWrite(r, real) {
 			out = append(out, real)
 		}
+		if err == nil {
+			out = append(out, writableBelow(r, real)...)
+		}
+	}
+	return out
+}
+
+// writableBelow are the paths in a directory that the policy lets the command
+// write by name.
+func writableBelow(r *policy.Resolved, dir string) []string {
+	var out []string
+	for _, t := range r.Paths {
+		if t.Access&policy.Write != 0 && strings.HasPrefix(t.Path, dir+"/") {
+			out = append(out, t.Path)
+		}
 	}
 	return out
 }

@@ -28,12 +28,16 @@ func socketActs() map[string]func(args []string) error {
 			defer unix.Close(fd)
 			return reach(unix.SOCK_STREAM, a[0], a[1])
 		},
-		"dgram":       sendDatagram,
-		"dgram-pair":  sendFromPair,
-		"raw-length":  func(a []string) error { return rawLength(a[0], num(a[1])) },
-		"not-socket":  func(a []string) error { return reach(unix.SOCK_STREAM, "plain", a[0]) },
-		"unspec":      func([]string) error { return rawConnect(unix.SOCK_STREAM, []byte{0, 0, 0, 0}) },
-		"stdin":       func(a []string) error { return connectRaw(0, unixAddress(a[0])) },
+		"dgram":      sendDatagram,
+		"dgram-pair": sendFromPair,
+		"raw-length": func(a []string) error { return rawLength(a[0], num(a[1])) },
+		"not-socket": func(a []string) error { return reach(unix.SOCK_STREAM, "plain", a[0]) },
+		"unspec":     func([]string) error { return rawConnect(unix.SOCK_STREAM, []byte{0, 0, 0, 0}) },
+		"stdin":      func(a []string) error { return connectRaw(0, unixAddress(a[0])) },
+		"stdin-send": func(a []string) error { return unix.Sendto(0, []byte("x"), 0, &unix.SockaddrUnix{Name: a[0]}) },
+		"stdin-udp": func(a []string) error {
+			return unix.Sendto(0, []byte("x"), 0, &unix.SockaddrInet4{Port: num(a[0]), Addr: [4]byte{127, 0, 0, 1}})
+		},
 		"pass":        func(a []string) error { return reachPassed(a[0]) },
 		"link-socket": func(a []string) error { return linkSocket(a[0], a[1]) },
 		"move-socket": func(a []string) error { return moveSocket(a[0], a[1]) },

@@ -46,6 +46,9 @@ func (p *Plan) confine(c *fork.Command) error {
 
 func (p *Plan) confineMediated(c *fork.Command) (*Mediator, error) {
 	dir, err := p.checkMounts(c)
+	if err == nil {
+		err = p.refuseSockets(c)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -133,7 +133,20 @@ func (d *denials) takeApart(t tree, deny []barred) ([]tree, error) {
 	if err != nil || len(hit) == 0 {
 		return []tree{t}, err
 	}
-	return d.split(t, hit)
+	out, err := d.split(t, hit)
+	return d.withoutLinks(out, hit), err
+}
+
+// withoutLinks leaves out the rules for files that are denied by another name:
+// a rule on a file is one on its inode, and so holds for all its names.
+func (d *denials) withoutLinks(rules []tree, hits []hit) []tree {
+	denied := make(map[policy.FileID]bool, len(hits))
+	for _, h := range hits {
+		if st, err := d.host.Lstat(h.path); err == nil {
+			denied[st.ID] = true
+		}
+	}
+	return slices.DeleteFunc(rules, func(t tree) bool { return !t.mode.IsDir() && denied[t.id] })
 }
 
 // hit is an existing file or directory that is denied.

@@ -1,6 +1,8 @@
 package enforce
 
 import (
+	"hash/fnv"
+	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -40,7 +42,9 @@ func fakeHost(files ...string) *policy.Host {
 			if err != nil {
 				return policy.Stat{}, &fs.PathError{Op: "lstat", Path: p, Err: syscall.ENOENT}
 			}
-			return policy.Stat{Mode: info.Mode(), ID: policy.FileID{Dev: 1, Ino: uint64(len(p))}}, nil
+			id := fnv.New64()
+			io.WriteString(id, p)
+			return policy.Stat{Mode: info.Mode(), ID: policy.FileID{Dev: 1, Ino: id.Sum64()}}, nil
 		},
 	}
 }
@@ -159,4 +163,22 @@ func TestDenialsExact(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestDenialsOtherNames: a rule for a file would hold for all its names.
+func TestDenialsOtherNames(t *testing.T) {
+	host := fakeHost("/d/.env", "/d/alias", "/d/other")
+	lstat := host.Lstat
+	host.Lstat = func(p string) (policy.Stat, error) {
+		if p == "/d/alias" {
+			p = "/d/.env"
+		}
+		return lstat(p)
+	}
+	d := newDenials(host, []policy.DenyPath{lit("/d/.env")}, func(d policy.DenyPath, why string) { t.Fatalf("gap: %v %s", d, why) })
+	for _, r := range d.apply([]tree{{path: "/d", access: policy.Read, mode: fs.ModeDir}}) {
+		if r.path == "/d/alias" {
+			t.Error("the denied file is allowed by its other name")
+		}
+	}
 }

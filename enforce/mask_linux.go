@@ -240,12 +240,8 @@ func (p *Plan) addMounts(c *fork.Command, dir string) {
 // output: it would lead around all mounts.
 func refuseDirs(files []*os.File) error {
 	for i := range 3 {
-		fd := i
-		if i < len(files) && files[i] != nil {
-			fd = int(files[i].Fd())
-		}
 		var st unix.Stat_t
-		if unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		if unix.Fstat(standardFile(files, i), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
 			return fmt.Errorf("descriptor %d is a directory, which would lead the command around what is denied and protected", i)
 		}
 	}

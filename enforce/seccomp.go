@@ -46,6 +46,8 @@ func commonRules() []rule {
 			"bpf", "perf_event_open", "userfaultfd"),
 		refuse(refuseEPERM, "keyrings are shared with the user's other programs",
 			"add_key", "keyctl", "request_key"),
+		refuse(refuseEACCES, "POSIX message queues are opened by name, which Landlock refuses; it does not look at their removal",
+			"mq_unlink"),
 		refuse(refuseEPERM, "mounts change what paths mean; Landlock refuses them too",
 			"mount", "umount2", "pivot_root", "open_tree", "open_tree_attr", "move_mount",
 			"fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr"),

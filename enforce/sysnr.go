@@ -54,6 +54,7 @@ var sysnrTable = [...]sysnr{
 	{"mount_setattr", 442, 442},
 	{"move_mount", 429, 429},
 	{"move_pages", 279, 239},
+	{"mq_unlink", 241, 181},
 	{"open", 2, -1},
 	{"open_by_handle_at", 304, 265},
 	{"open_tree", 428, 428},

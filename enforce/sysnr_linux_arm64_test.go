@@ -24,6 +24,7 @@ func TestSyscallNumbers(t *testing.T) {
 		"fsopen":             unix.SYS_FSOPEN,
 		"fspick":             unix.SYS_FSPICK,
 		"init_module":        unix.SYS_INIT_MODULE,
+		"mq_unlink":          unix.SYS_MQ_UNLINK,
 		"io_uring_enter":     unix.SYS_IO_URING_ENTER,
 		"io_uring_register":  unix.SYS_IO_URING_REGISTER,
 		"io_uring_setup":     unix.SYS_IO_URING_SETUP,
