@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce"
 )
 
 // socketActs try to reach the socket of a program outside.
@@ -48,6 +50,8 @@ func socketActs() map[string]func(args []string) error {
 		"race-fd":     func(a []string) error { return raceDescriptor(a[0], num(a[1])) },
 		"race-link":   func(a []string) error { return raceLink(a[0], a[1]) },
 		"race-cwd":    func(a []string) error { return raceDirectory(a[0], a[1]) },
+		"after-turn":  afterTurn,
+		"serve-kept":  func([]string) error { return enforce.ServeKept() },
 		"undumpable":  func(a []string) error { return undumpable(a[0]) },
 	}
 }

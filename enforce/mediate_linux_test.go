@@ -1,0 +1,134 @@
+package enforce_test
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/fork"
+)
+
+// TestHandOver: what goes on when the supervisor leaves reaches what it
+// reached before, and nothing else.
+func TestHandOver(t *testing.T) {
+	needMediation(t)
+	p := newPlace(t)
+	d := listenOutside(t, "unix", p.out+"/sock")
+	c := &fork.Command{Path: self(t), Dir: p.in, Env: []string{"ZSBX_TEST_ACT=after-turn"},
+		Args: []string{"act", p.in + "/own", p.out + "/sock", p.in + "/mine", p.in + "/yours"}}
+	m, err := p.plan().ConfineMediated(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go m.Serve()
+	proc, err := fork.Start(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer proc.Close()
+	if err := turn(p.in+"/ready", p.in+"/mine"); err != nil {
+		t.Fatal(err)
+	}
+	err = m.HandOver(&exec.Cmd{Path: self(t), Args: []string{"zsbx"}, Env: []string{"ZSBX_TEST_ACT=serve-kept"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(p.in+"/yours", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		ev, err := proc.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ev.Kind != fork.Exited {
+			continue
+		}
+		if got := unixErrno(ev.Status.ExitStatus()); got != unix.EACCES || d.reached.Load() != 0 {
+			t.Errorf("got %v, want %v; %d connections", got, unix.EACCES, d.reached.Load())
+		}
+		break
+	}
+	if err := m.Serve(); err == nil {
+		t.Error("served twice")
+	}
+}
+
+// afterTurn connects to a socket of its own, made before its turn, and then to
+// one outside: what the latter is answered is the result.
+func afterTurn(a []string) error {
+	fd, err := serveOwn(a[0])
+	if err != nil {
+		return err
+	}
+	go drain(fd)
+	if err := turn(a[2], a[3]); err != nil {
+		return err
+	}
+	if err := rawConnect(unix.SOCK_STREAM, unixAddress(a[0])); err != nil {
+		return unix.EIO
+	}
+	return rawConnect(unix.SOCK_STREAM, unixAddress(a[1]))
+}
+
+// TestSocketWaiting: a call that waits, times out or is interrupted does so as
+// without zsbx. The interruption needs a program whose signal handlers don't
+// restart calls: Python.
+func TestSocketWaiting(t *testing.T) {
+	needMediation(t)
+	if _, err := os.Stat("/usr/bin/python3"); err != nil {
+		t.Skip("python3 is needed")
+	}
+	p := newPlace(t)
+	if err := os.WriteFile(p.in+"/wait.py", []byte(waitScript), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, plan := range []*enforce.Plan{nil, p.plan()} {
+		os.Remove(p.in + "/full")
+		status, out := p.sh(t, plan, "/usr/bin/python3 wait.py")
+		const want = "interrupted\nnonblocking 11\ntimeout 11\nwaited\ntcp interrupted\ntcp refused"
+		if status != 0 || out != want {
+			t.Errorf("confined %v: exit status %d:\n%s", plan != nil, status, out)
+		}
+	}
+}
+
+const waitScript = `
+import signal, socket, struct, threading
+class Alarm(Exception): pass
+def alarm(*_): raise Alarm()
+signal.signal(signal.SIGALRM, alarm)
+def unix(timeout=None):
+    c = socket.socket(socket.AF_UNIX)
+    if timeout: c.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack('ll', 0, timeout))
+    c.connect('full')
+    return c
+l = socket.socket(socket.AF_UNIX); l.bind('full'); l.listen(0)
+held = [unix()]
+signal.setitimer(signal.ITIMER_REAL, 0.2)
+try: unix(); print('connected')
+except Alarm: print('interrupted')
+c = socket.socket(socket.AF_UNIX); c.setblocking(False)
+try: c.connect('full')
+except OSError as e: print('nonblocking', e.errno)
+try: unix(100000)
+except OSError as e: print('timeout', e.errno)
+threading.Timer(0.2, l.accept).start()
+held.append(unix()); print('waited')
+tcp = socket.socket(); tcp.bind(('127.0.0.1', 0)); tcp.listen(0)
+for _ in range(3):
+    c = socket.socket(); c.setblocking(False)
+    try: c.connect(tcp.getsockname())
+    except OSError: pass
+    held.append(c)
+signal.setitimer(signal.ITIMER_REAL, 0.4)
+try: socket.create_connection(tcp.getsockname()); print('connected')
+except Alarm: print('tcp interrupted')
+signal.setitimer(signal.ITIMER_REAL, 0)
+free = socket.socket(); free.bind(('127.0.0.1', 0))
+try: socket.socket().connect(free.getsockname())
+except ConnectionRefusedError: print('tcp refused')
+`
