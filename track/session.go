@@ -1,11 +1,9 @@
 package track
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -298,96 +296,6 @@ func (s *Session) Detach() error {
 	return s.proc.Detach()
 }
 
-// Close ends the session. Unless it is to be kept, all that is left of it is
-// killed; with proof that nothing is, it is removed from the store. When ctx
-// is done before, the report names the survivors, and the session stays in the
-// store for a later Reap.
-func (s *Session) Close(ctx context.Context) (Report, error) {
-	if s.dir == nil {
-		return Report{}, errors.New("the session is closed")
-	}
-	defer s.release()
-	r := Report{ID: s.record.ID, Name: s.record.Name, Tracker: s.choice.Kind, Temp: s.record.Temp}
-	if s.proc == nil {
-		r.Proof, r.How = true, "nothing was started"
-		return r, s.discardAll(&r)
-	}
-	n := s.learned()
-	over := n.emptied || n.lost
-	if s.opts.Keep && !over && !s.nothingLeft(n) {
-		r.Kept = true
-		return r, s.proc.Close()
-	}
-	if !over {
-		s.drain(ctx)
-	}
-	if err := s.settle(ctx, &r); err != nil {
-		return r, err
-	}
-	if r.Left() {
-		return r, nil
-	}
-	return r, s.discardAll(&r)
-}
-
-// drain kills and waits for the keeper's word, until ctx is done. It makes no
-// goroutine: where the table of processes is full, Go could not get a thread
-// for it.
-func (s *Session) drain(ctx context.Context) {
-	_ = s.Kill() // a keeper that is gone shows in Next
-	if !s.awaitKeeper(ctx) {
-		return
-	}
-	for {
-		if _, err := s.Next(); err != nil {
-			return
-		}
-	}
-}
-
-// nothingLeft asks whether a session that is to be kept has anything to keep.
-// The keeper writes it down right after the command's end.
-func (s *Session) nothingLeft(n news) bool {
-	if !n.exited {
-		return false
-	}
-	for range 2 {
-		if w := readWord(s.state); w.known && w.state.Phase == fork.PhaseEmpty {
-			s.mu.Lock()
-			s.news.emptied, s.news.killed = true, int(w.state.Killed)
-			s.mu.Unlock()
-			return true
-		}
-		time.Sleep(300 * time.Microsecond)
-	}
-	return false
-}
-
-// discardAll removes the session from the system and from the store.
-func (s *Session) discardAll(r *Report) error {
-	if err := s.removeHeld(); err != nil {
-		return err
-	}
-	s.discard()
-	r.Removed = true
-	return nil
-}
-
-// discard removes the session from the store. One that can't be removed is
-// found by Store.Prune later, so the error is of no use to anybody.
-func (s *Session) discard() { _ = s.dir.remove(s.record.Name) }
-
-// release closes all descriptors.
-func (s *Session) release() {
-	if s.proc != nil {
-		_ = s.proc.Close()
-	}
-	s.closeHeld()
-	_ = s.state.Close()
-	s.dir.in.close()
-	s.dir = nil
-}
-
 // create makes the directory of a new session in the first place that can be
 // written.
 func (st *Store) create(id string) (*sessionDir, *os.File, error) {
@@ -406,49 +314,4 @@ func (st *Store) create(id string) (*sessionDir, *os.File, error) {
 		errs = append(errs, err)
 	}
 	return nil, nil, errors.Join(errs...)
-}
-
-// Report is what a reaping came to.
-type Report struct {
-	ID      string `json:"id"`
-	Name    string `json:"name,omitempty"`
-	Tracker Kind   `json:"tracker"`
-
-	Killed  int      `json:"killed"`            // processes that ended after the killing began, where that was counted
-	Methods []string `json:"methods,omitempty"` // what was used: "domain", "cgroup", "subtree", "walk", "group"
-
-	// Proof says that nothing of the session is left, How why that is
-	// certain. Without it, Unproved says what can't be known.
-	Proof    bool   `json:"proof"`
-	How      string `json:"how,omitempty"`
-	Unproved string `json:"unproved,omitempty"`
-
-	Survivors []Proc `json:"survivors,omitempty"` // what is known to be left
-	Kept      bool   `json:"kept,omitempty"`      // the session goes on, as it was asked for
-	Removed   bool   `json:"removed"`             // it is gone from the store
-	Temp      string `json:"temp,omitempty"`      // Options.Temp: for the caller to remove once Done
-}
-
-// Left reports whether something of the session is known to be left.
-func (r *Report) Left() bool { return len(r.Survivors) > 0 || r.Kept }
-
-// Done reports whether the session is certainly gone: what an exit status of 0
-// means.
-func (r *Report) Done() bool { return r.Proof && !r.Left() }
-
-// methods names the bits of KeeperState.Method.
-func methods(bits uint32) []string {
-	var m []string
-	for i, name := range []string{"domain", "cgroup", "subtree"} {
-		if bits&(1<<i) != 0 {
-			m = append(m, name)
-		}
-	}
-	return m
-}
-
-func (r *Report) addMethod(m string) {
-	if !slices.Contains(r.Methods, m) {
-		r.Methods = append(r.Methods, m)
-	}
 }

@@ -1,0 +1,99 @@
+package track
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+)
+
+// Close ends the session. Unless it is to be kept, all that is left of it is
+// killed; with proof that nothing is, it is removed from the store. When ctx
+// is done before, the report names the survivors, and the session stays in the
+// store for a later Reap.
+func (s *Session) Close(ctx context.Context) (Report, error) {
+	if s.dir == nil {
+		return Report{}, errors.New("the session is closed")
+	}
+	defer s.release()
+	r := Report{ID: s.record.ID, Name: s.record.Name, Tracker: s.choice.Kind, Temp: s.record.Temp}
+	if s.proc == nil {
+		r.Proof, r.How = true, "nothing was started"
+		return r, s.discardAll(&r)
+	}
+	n := s.learned()
+	over := n.emptied || n.lost
+	if s.opts.Keep && !over && !s.nothingLeft(n) {
+		r.Kept = true
+		return r, s.proc.Close()
+	}
+	if !over {
+		s.drain(ctx)
+	}
+	if err := s.settle(ctx, &r); err != nil {
+		return r, err
+	}
+	if r.Left() {
+		return r, nil
+	}
+	return r, s.discardAll(&r)
+}
+
+// drain kills and waits for the keeper's word, until ctx is done. It makes no
+// goroutine: where the table of processes is full, Go could not get a thread
+// for it.
+func (s *Session) drain(ctx context.Context) {
+	_ = s.Kill() // a keeper that is gone shows in Next
+	if !s.awaitKeeper(ctx) {
+		return
+	}
+	for {
+		if _, err := s.Next(); err != nil {
+			return
+		}
+	}
+}
+
+// nothingLeft asks whether a session that is to be kept has anything to keep.
+// The keeper writes it down right after the command's end.
+func (s *Session) nothingLeft(n news) bool {
+	if !n.exited {
+		return false
+	}
+	for range 2 {
+		if w := readWord(s.state); w.known && w.state.Phase == fork.PhaseEmpty {
+			s.mu.Lock()
+			s.news.emptied, s.news.killed = true, int(w.state.Killed)
+			s.mu.Unlock()
+			return true
+		}
+		time.Sleep(300 * time.Microsecond)
+	}
+	return false
+}
+
+// discardAll removes the session from the system and from the store.
+func (s *Session) discardAll(r *Report) error {
+	if err := s.removeHeld(); err != nil {
+		return err
+	}
+	s.discard()
+	r.Removed = true
+	return nil
+}
+
+// discard removes the session from the store. One that can't be removed is
+// found by Store.Prune later, so the error is of no use to anybody.
+func (s *Session) discard() { _ = s.dir.remove(s.record.Name) }
+
+// release closes all descriptors.
+func (s *Session) release() {
+	if s.proc != nil {
+		_ = s.proc.Close()
+	}
+	s.closeHeld()
+	_ = s.state.Close()
+	s.dir.in.close()
+	s.dir = nil
+}
