@@ -32,7 +32,7 @@ func processActs() map[string]func(args []string) error {
 			return raw(unix.SYS_SCHED_SETSCHEDULER, uintptr(num(a[0])), unix.SCHED_BATCH, uintptr(unsafe.Pointer(new(int32))))
 		},
 		"schedattr": func(a []string) error {
-			return unix.SchedSetAttr(num(a[0]), &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH}, 0)
+			return unix.SchedSetAttr(num(a[0]), &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH, Nice: 19}, 0) // a lower one needs CAP_SYS_NICE
 		},
 		"nice":       func(a []string) error { return unix.Setpriority(unix.PRIO_PROCESS, num(a[0]), 5) },
 		"nice-group": func(a []string) error { return unix.Setpriority(unix.PRIO_PGRP, num(a[0]), 5) },
