@@ -82,12 +82,17 @@ func (f *found) empty() bool {
 // their own: one of them may hold what somebody looks for.
 func (s *Store) each(do func(o opened) error) error {
 	var errs []error
+	inside := os.Getenv(SessionEnv) != ""
 	for _, p := range s.places {
 		o, err := p.open(false)
-		if err != nil {
-			if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
-				errs = append(errs, err)
-			}
+		switch {
+		case err == nil:
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR):
+			continue
+		case errors.Is(err, fs.ErrPermission) && inside && len(s.places) > 1:
+			continue // a command may not look into its user's store
+		default:
+			errs = append(errs, err)
 			continue
 		}
 		err = do(o)
@@ -128,6 +133,7 @@ func (s *Store) Find(ref string) (string, error) {
 // with finds a session and calls do while it is open.
 func (s *Store) with(id string, do func(f *found) error) error {
 	seen := false
+	var answer error
 	err := s.each(func(o opened) error {
 		if seen {
 			return nil
@@ -138,15 +144,20 @@ func (s *Store) with(id string, do func(f *found) error) error {
 		}
 		seen = true
 		if err != nil {
-			return err
+			answer = err
+			return nil
 		}
 		defer f.close()
-		return do(f)
+		answer = do(f)
+		return nil
 	})
-	if err == nil && !seen {
-		return fmt.Errorf("session %q: %w", id, ErrNotFound)
+	switch {
+	case seen:
+		return answer // whatever other places are like
+	case err != nil:
+		return err
 	}
-	return err
+	return fmt.Errorf("session %q: %w", id, ErrNotFound)
 }
 
 // isNotExist reports whether a file, process or session is no more.

@@ -59,6 +59,31 @@ func TestStoreFallsBack(t *testing.T) {
 	}
 }
 
+// TestStoreWithUnusablePlace: what is found in one place does not suffer from
+// another one.
+func TestStoreWithUnusablePlace(t *testing.T) {
+	base := t.TempDir()
+	bad := filepath.Join(base, "bad")
+	if err := os.MkdirAll(filepath.Join(bad, "sessions"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Join(bad, "sessions"), 0o755); err != nil { // others may look in: refused
+		t.Fatal(err)
+	}
+	s := &Store{places: []place{{parent: bad}, {parent: filepath.Join(base, "good")}}}
+	d, f, err := s.create("f81d4fae-7dec-11d0-a765-00a0c91e6bf6")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := s.with(d.id, func(f *found) error { return nil }); err != nil {
+		t.Errorf("a session in the good place: %v", err)
+	}
+	if err := s.with("aaaa4fae-7dec-41d0-a765-00a0c91e6bf6", func(f *found) error { return nil }); !errors.Is(err, ErrForeign) {
+		t.Errorf("a session in neither place: %v", err)
+	}
+}
+
 // TestStoreRefuses: a place that others could have made or can change.
 func TestStoreRefuses(t *testing.T) {
 	dir := t.TempDir()
