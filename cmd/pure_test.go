@@ -66,6 +66,7 @@ func TestPrintable(t *testing.T) {
 func TestQuoteArg(t *testing.T) {
 	for in, want := range map[string]string{
 		"plain": "plain", "a-b/c.d=e": "a-b/c.d=e", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$x": "'$x'", "~": "'~'",
+		"a\nit's \x1b": `$'a\nit\'s \x1b'`,
 	} {
 		if got := quoteArg(in); got != want {
 			t.Errorf("quoteArg(%q) = %s, want %s", in, got, want)

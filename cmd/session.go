@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/zsbx/zsbx/enforce"
@@ -31,12 +34,32 @@ func (o *runFlags) begin(plan *enforce.Plan) (*track.Session, error) {
 		return nil, sessionErr(err)
 	}
 	if o.idFile != "" {
-		if err := os.WriteFile(o.idFile, []byte(s.ID()+"\n"), 0o644); err != nil {
+		if err := writeID(o.idFile, s.ID()); err != nil {
 			o.discard(s)
 			return nil, fmt.Errorf("--id-file: %w", err)
 		}
 	}
 	return s, nil
+}
+
+// writeID writes a session's id to a file. A symbolic link is not followed: an
+// earlier command may have put it there, to have a file of the user's
+// overwritten that it could not write itself. The links of /dev and /proc, as
+// /dev/stdout, are the system's.
+func writeID(name, id string) error {
+	flags := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	if full, err := filepath.Abs(name); err != nil || !strings.HasPrefix(full, "/dev/") && !strings.HasPrefix(full, "/proc/") {
+		flags |= syscall.O_NOFOLLOW
+	}
+	f, err := os.OpenFile(name, flags, 0o644)
+	if errors.Is(err, syscall.ELOOP) {
+		return &fs.PathError{Op: "open", Path: name, Err: errors.New("is a symbolic link")}
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(id + "\n")
+	return errors.Join(err, f.Close())
 }
 
 // discard ends a session in which nothing was started.
