@@ -7,7 +7,7 @@ zsbx=$PWD/zsbx
 dir=$(mktemp -d /var/tmp/zsbx-demo-XXXXXX)
 trap 'rm -rf "$dir"' EXIT
 mkdir "$dir/project" "$dir/home"
-cp -r go.mod go.sum main.go cmd enforce internal policy track "$dir/project"
+tar -c --exclude=./.git --exclude=./zsbx . | tar -x -C "$dir/project"
 echo "the password is swordfish" >"$dir/home/secret"
 cd "$dir/project"
 
