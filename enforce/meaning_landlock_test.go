@@ -2,6 +2,8 @@ package enforce
 
 import (
 	"cmp"
+	"hash/fnv"
+	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -89,7 +91,9 @@ func (s *scenario) host(pl place) *policy.Host {
 			if err != nil {
 				return policy.Stat{}, err
 			}
-			return policy.Stat{Mode: fi.Mode()}, nil
+			ino := fnv.New64a()
+			io.WriteString(ino, rel(p))
+			return policy.Stat{Mode: fi.Mode(), ID: policy.FileID{Dev: 1, Ino: ino.Sum64()}}, nil // one name each
 		},
 		Readlink: func(string) (string, error) { return "", fs.ErrInvalid },
 		ReadDir:  func(p string) ([]fs.DirEntry, error) { return fs.ReadDir(tree, rel(p)) },
