@@ -142,8 +142,8 @@ func (d *denials) takeApart(t tree, deny []barred) ([]tree, error) {
 func (d *denials) withoutLinks(rules []tree, hits []hit) []tree {
 	denied := make(map[policy.FileID]bool, len(hits))
 	for _, h := range hits {
-		if st, err := d.host.Lstat(h.path); err == nil {
-			denied[st.ID] = true
+		if st, err := d.host.Lstat(h.path); err == nil && !h.dir {
+			denied[st.ID] = true // a directory has no other names
 		}
 	}
 	return slices.DeleteFunc(rules, func(t tree) bool { return !t.mode.IsDir() && denied[t.id] })
