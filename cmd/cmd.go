@@ -79,11 +79,11 @@ func Root() *cobra.Command {
 	return newRoot(a, nil)
 }
 
-// getenv gives the last value of name in the caller's environment, as
-// getenv(3) would give the first: duplicates are not expected.
+// getenv gives the first value of name in the caller's environment, as
+// getenv(3) does, or "".
 func (a *app) getenv(name string) string { v, _ := lookupEnv(a.env, name); return v }
 
-// lookupEnv finds name in a list of NAME=VALUE.
+// lookupEnv finds name in a list of NAME=VALUE; the first one counts.
 func lookupEnv(env []string, name string) (string, bool) {
 	for _, kv := range env {
 		if len(kv) > len(name) && kv[len(name)] == '=' && kv[:len(name)] == name {

@@ -25,9 +25,9 @@ type composed struct {
 	files  []string // policy files in use, absolute
 }
 
-// compose adds up, in this order, the baseline, the user's policy, the
-// project's, the --policy files, the flags and the presets. argv is the
-// command, as far as presets are detected from it. The error joins all that is
+// compose adds up, from the weakest to the strongest, the baseline and the
+// presets, the user's policy, the project's, the --policy files and the flags.
+// argv is the command, as far as presets are detected from it. The error joins all that is
 // wrong with flags and files.
 func (o *policyFlags) compose(a *app, argv []string) (*composed, error) {
 	flags, flagErr := o.policy()

@@ -93,13 +93,23 @@ func finish(a *app, c *cobra.Command) *cobra.Command {
 // unknownCommand says that there is no such command and what may be meant.
 func unknownCommand(c *cobra.Command, args []string) error {
 	hint := "zsbx --help"
-	c.SuggestionsMinimumDistance = 2
 	if _, err := lookPath(args[0], execEnv{path: defaultPath}); err == nil {
 		hint = "zsbx run -- " + quoteArgs(args)
-	} else if s := c.SuggestionsFor(args[0]); len(s) > 0 {
-		hint = "zsbx " + s[0]
+	} else if s := suggestion(c, args[0]); s != "" {
+		hint = "zsbx " + s
 	}
 	return usageHint(hint, "unknown command %s", quoteArg(args[0]))
+}
+
+// suggestion is the command whose name is nearest to the one that was typed, or
+// "" when none is near.
+func suggestion(c *cobra.Command, typed string) string {
+	for c.SuggestionsMinimumDistance = 1; c.SuggestionsMinimumDistance <= 2; c.SuggestionsMinimumDistance++ {
+		if s := c.SuggestionsFor(typed); len(s) > 0 {
+			return s[0]
+		}
+	}
+	return ""
 }
 
 // noArgs refuses arguments.

@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-
-	"github.com/zsbx/zsbx/policy"
 )
 
 // tempDir is the private temporary directory of a run. The zero value is none.
@@ -24,7 +22,7 @@ type tempDir struct {
 }
 
 // makeTemp makes the private temporary directory, unless the flags want none,
-// and tells the policy's host.
+// and tells the policy's host, which is enough to allow it.
 func (o *policyFlags) makeTemp(a *app, c *composed) (*tempDir, error) {
 	if o.sharedTmp || o.noBaseline {
 		return &tempDir{}, nil
@@ -34,10 +32,6 @@ func (o *policyFlags) makeTemp(a *app, c *composed) (*tempDir, error) {
 		return nil, err
 	}
 	c.host.TempDir = dir
-	c.policy.FS.Rules = append(c.policy.FS.Rules, policy.Rule{
-		Path: strings.ReplaceAll(dir, "$", "$$"), Access: policy.Read | policy.Write | policy.Exec,
-		Origin: policy.Origin{Source: "private temporary directory"},
-	})
 	return &tempDir{a: a, path: dir}, nil
 }
 

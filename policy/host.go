@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path"
 	"runtime"
@@ -53,7 +52,7 @@ func HostIn(dir string) (Host, error) {
 	case err != nil:
 		return Host{}, fmt.Errorf("working directory %s: %w", dir, err)
 	case pl.gone != "":
-		return Host{}, fmt.Errorf("working directory: %s: %w", pl.whyGone(dir), fs.ErrNotExist)
+		return Host{}, fmt.Errorf("working directory: %s", pl.whyGone(dir))
 	case !pl.stat.Mode.IsDir():
 		return Host{}, fmt.Errorf("working directory: %s is not a directory", dir)
 	}

@@ -7,6 +7,10 @@ cd "$(dirname "$0")/.."
 
 go_version=1.26.8 # where the distribution's Go can't fetch a newer one itself
 
+if [ "$(id -u)" != 0 ] && ! command -v go >/dev/null && [ -x /usr/local/go/bin/go ]; then
+	echo "setup: Go is there but not in PATH; type: export PATH=\$PATH:/usr/local/go/bin" >&2
+	exit 1
+fi
 missing=
 command -v git >/dev/null || missing="$missing git"
 command -v make >/dev/null || missing="$missing make"
