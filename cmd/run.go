@@ -96,6 +96,9 @@ func (o *runFlags) run(a *app, argv []string) error {
 	if err == nil && !o.dryRun {
 		resolved, err = c.makeDirs(resolved)
 	}
+	if err == nil {
+		err = a.judgeLinks(resolved)
+	}
 	if err != nil {
 		return err
 	}
