@@ -3,6 +3,10 @@
 package cmd
 
 import (
+	"errors"
+	"fmt"
+	"slices"
+
 	"github.com/go-viper/mapstructure/v2"
 	"github.com/spf13/viper"
 )
@@ -15,7 +19,21 @@ func decodeSettings(file string, s *settings) error {
 	v.SetConfigFile(file)
 	v.SetConfigType("toml")
 	if err := v.ReadInConfig(); err != nil {
+		if parse := (viper.ConfigParseError{}); errors.As(err, &parse) {
+			err = parse.Unwrap()
+		}
 		return err
+	}
+	// Viper's own errors have several lines and name no setting.
+	names := v.AllKeys()
+	slices.Sort(names)
+	for _, name := range names {
+		if name != "color" && name != "track" {
+			return fmt.Errorf("unknown setting %q: there are color and track", name)
+		}
+		if _, ok := v.Get(name).(string); !ok {
+			return fmt.Errorf("%s: a string is needed", name)
+		}
 	}
 	return v.Unmarshal(s, func(c *mapstructure.DecoderConfig) {
 		c.ErrorUnused, c.WeaklyTypedInput, c.DecodeHook = true, false, nil
