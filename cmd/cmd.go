@@ -10,6 +10,7 @@
 package cmd
 
 import (
+	"errors"
 	"io"
 	"os"
 
@@ -68,7 +69,13 @@ func (a *app) main(args []string) int {
 	a.say.color = a.cfg.color(a.env, a.stderr)
 	root := newRoot(a, args)
 	root.SetArgs(args)
-	return a.say.report(root.Execute())
+	err = root.Execute()
+	status := a.say.report(err)
+	var f *failure
+	if errors.As(err, &f) && f.signal != 0 {
+		dieBy(f.signal)
+	}
+	return status
 }
 
 // Root builds all of zsbx's commands, for programs that write documentation

@@ -83,15 +83,16 @@ func (o *runFlags) run(a *app, argv []string) error {
 	if o.trackOnly {
 		return o.runTracked(a, argv)
 	}
+	e := o.prepare(a)
+	defer e.remove()
 	c, err := o.compose(a, argv)
 	if err := errors.Join(o.check(argv, false), err); err != nil {
 		return err
 	}
-	temp, err := o.makeTemp(a, c)
+	temp, err := e.into(c)
 	if err != nil {
 		return err
 	}
-	defer temp.remove()
 	resolved, err := c.resolve()
 	if err == nil && !o.dryRun {
 		resolved, err = c.makeDirs(resolved)
@@ -125,6 +126,7 @@ func (o *runFlags) run(a *app, argv []string) error {
 	before := plan.Snapshot(&c.host)
 	r, err := o.session(a, plan, job{
 		file: file, argv: argv, env: resolved.Env, dir: resolved.Dir, limits: resolved.Limits, mayExec: mayExecIn(resolved),
+		signals: e.heard,
 		without: func(why string) (*enforce.Plan, error) { return o.withoutMounts(a, c, plan, why) },
 	})
 	a.reportChanges(before)
@@ -153,7 +155,7 @@ func (o *runFlags) runTracked(a *app, argv []string) error {
 	}
 	_, err = o.session(a, nil, job{
 		file: file, argv: argv, env: a.env, dir: c.host.Dir, limits: c.policy.Limits,
-		mayExec: func(string) bool { return true },
+		mayExec: func(string) bool { return true }, signals: listen,
 	})
 	return err
 }

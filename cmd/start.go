@@ -21,6 +21,9 @@ type job struct {
 	limits  policy.Limits
 	mayExec func(file string) bool // does the policy let it be executed
 
+	// signals gives those to be passed on to the command.
+	signals func() <-chan os.Signal
+
 	// without makes a plan that does without the mount namespace, which the
 	// kernel refused for that reason.
 	without func(why string) (*enforce.Plan, error)
@@ -37,9 +40,7 @@ func (o *runFlags) start(a *app, s *track.Session, plan *enforce.Plan, job job) 
 	if o.exec {
 		return nil, explainStart(r.launch(s.Exec, plan, cmd), job)
 	}
-	r.keyboard = ignoreKeyboard()
-	cmd.DefaultSignals = r.keyboard
-	cmd.Meanwhile = func(*fork.Process) { r.signals = r.listen() }
+	r.signals = job.signals()
 	var err error
 	if r.limits.MaxOutput > 0 {
 		if r.output, err = newOutputLimit(r.limits.MaxOutput, os.Stdout, os.Stderr); err != nil {

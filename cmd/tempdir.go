@@ -24,15 +24,20 @@ type tempDir struct {
 // makeTemp makes the private temporary directory, unless the flags want none,
 // and tells the policy's host, which is enough to allow it.
 func (o *policyFlags) makeTemp(a *app, c *composed) (*tempDir, error) {
+	t, err := o.newTemp(a)
+	if err == nil {
+		c.host.TempDir = t.path
+	}
+	return t, err
+}
+
+// newTemp makes the private temporary directory.
+func (o *policyFlags) newTemp(a *app) (*tempDir, error) {
 	if o.sharedTmp || o.noBaseline {
 		return &tempDir{}, nil
 	}
 	dir, err := makeTempDir(a.getenv("TMPDIR"))
-	if err != nil {
-		return nil, err
-	}
-	c.host.TempDir = dir
-	return &tempDir{a: a, path: dir}, nil
+	return &tempDir{a: a, path: dir}, err
 }
 
 // remove removes the directory.

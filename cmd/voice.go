@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"syscall"
 	"unicode"
 
 	"github.com/zsbx/zsbx/policy"
@@ -36,6 +37,8 @@ type failure struct {
 	hint   string // something to type; may be ""
 	origin policy.Origin
 	err    error // nil: all is said, only the status counts
+
+	signal syscall.Signal // zsbx dies by it, when all is done; 0 for none
 }
 
 func (f *failure) Error() string {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -23,53 +24,48 @@ type running struct {
 	keep      bool
 	output    *outputLimit // nil without --max-output
 	relay     *relay       // nil without --tty
-	keyboard  []syscall.Signal
 	signals   <-chan os.Signal
 
 	status   syscall.WaitStatus
 	exited   bool
-	timedOut bool
-	killed   bool              // by --max-output
+	timedOut atomic.Bool
+	killed   atomic.Bool       // by --max-output
 	mediator *enforce.Mediator // of a session that may be kept
 	kept     bool              // something was left running, as --keep asks for
 	emptied  bool              // the keeper said that nothing is left
 }
 
-// next is what fork.Process.Next gave.
-type next struct {
-	ev  fork.Event
-	err error
-}
-
-// wait passes signals on, ends the command when its time is over, and gives
-// its exit status.
+// wait follows the command to its end and gives its exit status. It reads the
+// events itself: another goroutine's would come a thread switch later each.
 func (r *running) wait() error {
 	defer r.relay.end()
-	events := make(chan next)
-	go func() {
-		for {
-			ev, err := r.s.Next()
-			events <- next{ev, err}
-			if err != nil {
-				return
-			}
+	over := make(chan struct{})
+	defer close(over)
+	go r.attend(over)
+	for {
+		ev, err := r.s.Next()
+		if done, err := r.event(ev, err); done {
+			return err
 		}
-	}()
-	timer := newTimer(r.limits.Timeout)
+	}
+}
+
+// attend passes signals on and ends the command when its time is over or it
+// wrote too much.
+func (r *running) attend(over <-chan struct{}) {
+	timer, exceeded := newTimer(r.limits.Timeout), r.output.exceeded()
 	for {
 		select {
-		case n := <-events:
-			done, err := r.event(n)
-			if done || err != nil {
-				return err
-			}
+		case <-over:
+			return
 		case s := <-r.signals:
 			r.forward(s.(syscall.Signal))
 		case <-timer:
 			timer = r.timeOut()
-		case <-r.output.exceeded():
+		case <-exceeded:
+			exceeded = nil
 			r.a.say.warn("the command wrote more than %s (%s), and was ended", formatBytes(r.limits.MaxOutput), r.limits.MaxOutputFrom)
-			r.output.limit, r.killed = nil, true
+			r.killed.Store(true)
 			r.s.Kill()
 		}
 	}
@@ -77,7 +73,7 @@ func (r *running) wait() error {
 
 // failed tells whether the command ended by itself and without success.
 func (r *running) failed() bool {
-	return r.exited && !r.timedOut && !r.killed && r.status.Exited() && r.status.ExitStatus() != 0
+	return r.exited && !r.timedOut.Load() && !r.killed.Load() && r.status.Exited() && r.status.ExitStatus() != 0
 }
 
 // newTimer is a channel that never delivers for 0.
@@ -89,28 +85,28 @@ func newTimer(d time.Duration) <-chan time.Time {
 }
 
 // event handles one event; done says that it was the last one.
-func (r *running) event(n next) (done bool, err error) {
+func (r *running) event(ev fork.Event, err error) (done bool, _ error) {
 	switch {
-	case errors.Is(n.err, io.EOF):
+	case errors.Is(err, io.EOF):
 		return true, r.result()
-	case errors.Is(n.err, fork.ErrKeeperLost) && r.exited:
+	case errors.Is(err, fork.ErrKeeperLost) && r.exited:
 		return true, r.result() // what is left is the session's care
-	case n.err != nil:
-		return true, &failure{code: codeFailed, status: exitFailed, err: n.err}
+	case err != nil:
+		return true, &failure{code: codeFailed, status: exitFailed, err: err}
 	}
-	switch n.ev.Kind {
+	switch ev.Kind {
 	case fork.Stopped:
 		r.stop()
 	case fork.Exited:
-		r.status, r.exited = n.ev.Status, true
+		r.status, r.exited = ev.Status, true
 		if r.keep {
 			r.handOver()
 			return true, r.result()
 		}
 	case fork.Emptied:
 		r.emptied = true
-		if n.ev.Killed > 0 && r.exited && !r.timedOut && !r.killed {
-			r.a.say.warn("ended %s that the command left running; --keep leaves them", count(n.ev.Killed, "process", "processes"))
+		if ev.Killed > 0 && r.exited && !r.timedOut.Load() && !r.killed.Load() {
+			r.a.say.warn("ended %s that the command left running; --keep leaves them", count(ev.Killed, "process", "processes"))
 		}
 	}
 	return false, nil
@@ -121,15 +117,16 @@ func (r *running) result() error {
 	r.output.drain()
 	r.relay.end()
 	switch {
-	case r.timedOut:
+	case r.timedOut.Load():
 		return status(exitTimeout)
 	case !r.exited:
 		return &failure{code: codeFailed, status: exitFailed, err: errors.New("the command's exit status was lost")}
 	case r.status.Signaled():
-		if s := r.status.Signal(); s == syscall.SIGINT {
-			dieBy(s)
+		f := &failure{status: exitSignal + int(r.status.Signal())}
+		if r.status.Signal() == syscall.SIGINT {
+			f.signal = syscall.SIGINT
 		}
-		return status(exitSignal + int(r.status.Signal()))
+		return f
 	}
 	return status(r.status.ExitStatus())
 }
@@ -137,11 +134,11 @@ func (r *running) result() error {
 // timeOut asks the command to end and gives the timer after which it is
 // killed; the second call kills it with all that it started.
 func (r *running) timeOut() <-chan time.Time {
-	if r.timedOut {
+	if r.timedOut.Load() {
 		r.s.Kill()
 		return nil
 	}
-	r.timedOut = true
+	r.timedOut.Store(true)
 	r.a.say.warn("the command took longer than %s (%s), and is ended", r.limits.Timeout, r.limits.TimeoutFrom)
 	r.s.Signal(syscall.SIGTERM)
 	r.s.Signal(syscall.SIGCONT)

@@ -83,16 +83,18 @@ const stepEnter = "entering the session's control group"
 // launch makes one attempt to start c with the chosen tracker.
 func (s *Session) launch(c fork.Command) error {
 	s.holder = Holder{Tracker: s.choice.Kind}
+	// Who holds the session is stored before a command runs that may outlive
+	// this process. For others the keeper does not need it: they end with
+	// this process, and need not wait for the disk.
 	var recorded error
-	after := c.Meanwhile
+	after, late := c.Meanwhile, !s.opts.Keep
 	c.Meanwhile = func(p *fork.Process) {
 		if after != nil {
 			after(p)
 		}
-		if s.choice.Scope {
-			return // the group is not known yet
+		if !s.choice.Scope && !late { // of a scope the group is not known yet
+			recorded = s.recordHolder(p)
 		}
-		recorded = s.recordHolder(p)
 	}
 	c.Keeper = s.keeper()
 	switch s.choice.Kind {
@@ -117,6 +119,9 @@ func (s *Session) launch(c fork.Command) error {
 		return fmt.Errorf("tracker %s is not for Linux", s.choice.Kind)
 	}
 	p, err := fork.Start(&c)
+	if err == nil && late {
+		recorded = s.recordHolder(p)
+	}
 	return s.launched(p, errors.Join(err, recorded))
 }
 

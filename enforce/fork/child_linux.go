@@ -147,11 +147,6 @@ func runCommand(j *image) {
 	}
 	placeFiles(j)
 	closeOnExec(j)
-	for sig := uintptr(1); j.signals != 0; sig, j.signals = sig+1, j.signals>>1 {
-		if j.signals&1 != 0 {
-			call(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&j.sigact)), 0, 8, 0, 0)
-		}
-	}
 	runSteps(j, j.steps, stageCommand)
 	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&j.sigmask)), 0, 8, 0, 0)
 	r := call(unix.SYS_EXECVE, uintptr(unsafe.Pointer(j.path)), uintptr(unsafe.Pointer(j.argv)), uintptr(unsafe.Pointer(j.envp)), 0, 0, 0)

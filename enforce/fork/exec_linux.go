@@ -136,7 +136,7 @@ func startCanary(j *image) (release func(), err error) {
 //go:nocheckptr
 func runCanary(j *image) {
 	call(unix.SYS_CLOSE, uintptr(j.watched), 0, 0, 0, 0, 0)
-	for call(unix.SYS_READ, uintptr(j.conn), uintptr(unsafe.Pointer(&j.signals)), 1, 0, 0, 0) == -int(unix.EINTR) {
+	for call(unix.SYS_READ, uintptr(j.conn), uintptr(unsafe.Pointer(&j.sigmask)), 1, 0, 0, 0) == -int(unix.EINTR) {
 	}
 	for {
 		call(unix.SYS_EXIT_GROUP, 0, 0, 0, 0, 0, 0)

@@ -70,10 +70,6 @@ type Command struct {
 	// working directory and descriptors are in place, right before exec.
 	Steps []Step
 
-	// DefaultSignals get their default action in the command
-	// (signal(7)), for signals that the caller ignores while it starts it.
-	DefaultSignals []syscall.Signal
-
 	// OwnMemory gives the command's process memory of its own before the
 	// Steps, for those that need it (unshare(2) with CLONE_NEWUSER); for
 	// Before that is always so. Else

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"runtime"
 	"strconv"
 	"syscall"
@@ -46,14 +45,6 @@ func sandboxMain() int {
 	if r := confine(o); r.Stage != "" {
 		say(r)
 		return helperFailed
-	}
-	if len(o.DefaultSignals) > 0 {
-		// A signal that is handled gets its default action from execve(2);
-		// one that is ignored stays so, and nobody else can undo that.
-		handled := make(chan os.Signal, 1)
-		for _, s := range o.DefaultSignals {
-			signal.Notify(handled, s)
-		}
 	}
 	say(report{})
 	var errno syscall.Errno

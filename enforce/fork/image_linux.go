@@ -33,8 +33,6 @@ type image struct {
 	watched     int32   // pidfd of the process that a watcher watches
 	mem         *keeperMem
 
-	signals uint64    // Command.DefaultSignals, bit n-1 for signal n
-	sigact  [4]uint64 // a struct sigaction that says SIG_DFL
 	sigmask [1]uint64 // the caller's signal mask, for the command
 	nofile  uintptr   // RLIMIT_NOFILE, for kernels without close_range(2)
 	strings [][]*byte // keeps argv and envp alive
@@ -59,9 +57,6 @@ func newImage(c *Command) (*image, error) {
 		if f != nil {
 			j.files[i] = int32(f.Fd())
 		}
-	}
-	for _, sig := range c.DefaultSignals {
-		j.signals |= 1 << (sig - 1)
 	}
 	var err error
 	if j.path, err = syscall.BytePtrFromString(c.Path); err != nil {

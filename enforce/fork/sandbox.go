@@ -77,9 +77,6 @@ type order struct {
 	Path    string   `json:"path"`
 	Args    []string `json:"args"`
 	Env     []string `json:"env"`
-
-	// DefaultSignals get their default action back.
-	DefaultSignals []syscall.Signal `json:"default_signals,omitempty"`
 }
 
 // report is what the helper says on its descriptor 4: one when all is ready,

@@ -19,9 +19,9 @@ func start(c *Command) (*Process, error) {
 		return nil, fmt.Errorf("starting below a keeper: %w", errors.ErrUnsupported)
 	case len(c.Steps) > 0:
 		return nil, fmt.Errorf("making system calls before the command runs: %w", errors.ErrUnsupported)
-	case c.Sandbox == nil && len(c.DefaultSignals) == 0:
+	case c.Sandbox == nil:
 		return c.startPlain(c.Path, c.Args)
-	case c.Sandbox != nil && c.Sandbox.External:
+	case c.Sandbox.External:
 		args := append([]string{sandboxExec, "-p", c.Sandbox.Profile, c.Path}, c.Args[1:]...)
 		return c.startPlain(sandboxExec, args)
 	}
@@ -78,7 +78,7 @@ func (c *Command) startHelped() (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
-	o := order{Path: c.Path, Args: c.Args, Env: c.Env, DefaultSignals: c.DefaultSignals}
+	o := order{Path: c.Path, Args: c.Args, Env: c.Env}
 	if b := c.Sandbox; b != nil {
 		o.Profile, o.Session, o.Markers = b.Profile, b.Session, b.Markers
 	}
