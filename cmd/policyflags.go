@@ -217,26 +217,26 @@ func (b *flagBuilder) duration(flag, v string) time.Duration {
 	return d
 }
 
-// parseDuration reads a positive time as time.ParseDuration does, and a bare
-// number as seconds, as timeout(1) does.
+// parseDuration reads a time as time.ParseDuration does, and a bare number as
+// seconds, as timeout(1) does; 0 means no limit there, too.
 func parseDuration(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if n, e := strconv.ParseFloat(s, 64); e == nil && n < float64(1<<62)/1e9 {
 		d, err = time.Duration(n*float64(time.Second)), nil
 	}
-	if err != nil || d <= 0 {
-		return 0, errors.New("a time is a positive number with a unit, such as 90s, 10m or 1h30m")
+	if err != nil || d < 0 {
+		return 0, errors.New("a time is a number with a unit, such as 90s, 10m or 1h30m")
 	}
 	return d, nil
 }
 
-// parseBytes reads a positive number of bytes with a unit: k, M, G (powers of
+// parseBytes reads a number of bytes, 0 for no limit, with a unit: k, M, G (powers of
 // 1000, "B" may follow) or Ki, Mi, Gi (powers of 1024).
 func parseBytes(s string) (int64, error) {
-	bad := errors.New("a size is a positive number of bytes, such as 65536, 100kB or 10MiB")
+	bad := errors.New("a size is a number of bytes, such as 65536, 100kB or 10MiB")
 	digits := strings.TrimRight(s, "BbIiKkMmGgTt")
 	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || n <= 0 {
+	if err != nil || n < 0 {
 		return 0, bad
 	}
 	unit := strings.TrimSuffix(strings.ToLower(s[len(digits):]), "b")
