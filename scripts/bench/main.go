@@ -89,9 +89,6 @@ func (b *bench) setup() error {
 	}
 	home := filepath.Join(b.dir, "home")
 	b.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "LANG=C.UTF-8", "TERM=dumb", "GOTOOLCHAIN=local", "GOFLAGS=-buildvcs=false"}
-	if mod := goEnv("GOMODCACHE"); mod != "" {
-		b.env = append(b.env, "GOMODCACHE="+mod)
-	}
 	src := filepath.Join(b.dir, "forkwait.go")
 	if err := os.WriteFile(src, []byte(forkWait), 0o644); err != nil {
 		return err
@@ -134,14 +131,6 @@ func (b *bench) own() error {
 		}
 		return os.Lchown(path, b.uid, b.uid)
 	})
-}
-
-func goEnv(name string) string {
-	out, err := exec.Command("go", "env", name).Output()
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(out))
 }
 
 func (b *bench) work() string { return filepath.Join(b.dir, "work") }
