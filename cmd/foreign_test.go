@@ -11,7 +11,7 @@ import (
 // TestForeignNames: a profile that is printed for another system has the names
 // that the user wrote, and none of this machine's.
 func TestForeignNames(t *testing.T) {
-	here := fstest.MapFS{"aaa/x": {}, "work/app/main.go": {}}
+	here := fstest.MapFS{"aaa/x": {}, "srv/app/main.go": {}}
 	rel := func(p string) string {
 		if p == "/" {
 			return "."
@@ -19,7 +19,7 @@ func TestForeignNames(t *testing.T) {
 		return p[1:]
 	}
 	h := foreign(policy.Host{
-		OS: "macos", Dir: "/work/app", Home: "/home/me",
+		OS: "macos", Dir: "/srv/app", Home: "/home/me",
 		Lstat: func(p string) (policy.Stat, error) {
 			fi, err := fs.Stat(here, rel(p))
 			if err != nil {
@@ -32,7 +32,7 @@ func TestForeignNames(t *testing.T) {
 		ReadFile: func(string) ([]byte, error) { return nil, fs.ErrNotExist },
 	})
 	for written, want := range map[string]string{
-		"/tmp/x": "/private/tmp/x", "/opt/tools": "/opt/tools", "/Users/you": "/Users/you", "/work/app": "/work/app",
+		"/tmp/x": "/private/tmp/x", "/opt/tools": "/opt/tools", "/Users/you": "/Users/you", "/srv/app": "/srv/app",
 	} {
 		p := policy.Policy{FS: policy.FS{Rules: []policy.Rule{{Path: written, Access: policy.Read, Origin: policy.Origin{Source: "--ro"}}}}}
 		r, err := p.Resolve(h)
