@@ -147,8 +147,8 @@ func meanings() map[*scenario][]expectation {
 			{executes, "~/.cargo/bin/cargo", true}, {writes, "~/.cargo/bin/cargo", false}, {creates, "~/.cargo/registry/index/x", true},
 			{reads, "~/.cargo/credentials.toml", false}, {executes, "~/.rustup/toolchains/stable/bin/rustc", true},
 		},
-		{name: "another writable path", rules: []policy.Rule{given(all, "PROJ"), given(all, "/opt/work")}, net: open}: {
-			{creates, "/opt/work/x", true}, {reads, "/opt/work/x", true}, {creates, "/opt/workx", false},
+		{name: "another writable path", rules: []policy.Rule{given(all, "PROJ"), given(all, "/opt/build")}, net: open}: {
+			{creates, "/opt/build/x", true}, {reads, "/opt/build/x", true}, {creates, "/opt/buildx", false},
 		},
 		{name: "a readable path", rules: []policy.Rule{given(all, "PROJ"), given(policy.Read, "~/notes")}, net: open}: {
 			{reads, "~/notes/a", true}, {writes, "~/notes/a", false}, {creates, "~/notes/b", false},
