@@ -1,6 +1,8 @@
 package cmd
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +18,7 @@ func (o *policyFlags) plan(a *app, c *composed, r *policy.Resolved, caps enforce
 		NoProtect: slices.Contains(o.allowGaps, enforce.GapProtect),
 		Strict:    o.strict,
 		Protect:   a.ownPaths(c, r),
+		NoOwn:     slices.Contains(o.allowGaps, enforce.GapOwnFiles),
 		InPlace:   o.inPlace,
 	})
 }
@@ -30,47 +33,25 @@ func (o *runFlags) withoutMounts(a *app, c *composed, old *enforce.Plan, why str
 	return plan, o.acceptGaps(a, gaps)
 }
 
-// ownPaths are zsbx's own files and directories as far as the policy lets the
-// command write them: the policies in use, the directory of the user's policy,
-// the trust store and the sessions. The directories are made where they are
-// missing: what does not exist can't be protected, and the command would write
-// the next run's policy.
+// ownPaths are zsbx's own files and directories, which no command may change:
+// the directory of the user's policy, the trust store, the sessions, and the
+// policies in use. The directories are made where they are missing and the
+// command could make them: what does not exist can't be protected, and the
+// command would write the next run's policy.
 func (a *app) ownPaths(c *composed, r *policy.Resolved) []string {
 	var out []string
-	for _, f := range c.files {
-		if real, _, err := c.host.RealPath(f); err == nil && mayWrite(r, real) {
-			out = append(out, real)
-		}
-	}
 	for _, dir := range []string{a.configHome(), a.stateHome()} {
 		if dir == "" {
 			continue
 		}
 		dir = filepath.Join(dir, "zsbx")
-		real, _, err := c.host.RealPath(dir)
-		if err != nil && mayWrite(r, dir) && os.MkdirAll(dir, 0o700) == nil {
-			real, _, err = c.host.RealPath(dir)
+		real, links, _, err := c.host.Trail(dir)
+		if errors.Is(err, fs.ErrNotExist) && slices.ContainsFunc(append(links, real), func(p string) bool { return mayWrite(r, p) }) {
+			_ = os.MkdirAll(real, 0o700) // enforce says what is still missing
 		}
-		if err == nil && mayWrite(r, real) {
-			out = append(out, real)
-		}
-		if err == nil {
-			out = append(out, writableBelow(r, real)...)
-		}
+		out = append(out, dir)
 	}
-	return out
-}
-
-// writableBelow are the paths in a directory that the policy lets the command
-// write by name.
-func writableBelow(r *policy.Resolved, dir string) []string {
-	var out []string
-	for _, t := range r.Paths {
-		if t.Access&policy.Write != 0 && strings.HasPrefix(t.Path, dir+"/") {
-			out = append(out, t.Path)
-		}
-	}
-	return out
+	return append(out, c.files...)
 }
 
 // mayWrite tells whether a path lies in a writable tree.

@@ -241,8 +241,8 @@ func (d *denials) split(t tree, hits []hit) ([]tree, error) {
 		}
 		inner := slices.DeleteFunc(slices.Clone(hits), func(h hit) bool { return !within(h.path, p) })
 		st, err := d.host.Lstat(p)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+			continue // not there any more, or nothing to be had of it
 		}
 		if err != nil {
 			return nil, err

@@ -13,6 +13,7 @@ import (
 func (p *Plan) planLinux(host *policy.Host, opts Options) {
 	m := &mounts{p: p, host: host, opts: opts}
 	if p.Caps.Landlock > 0 {
+		m.prot = protectedSet(p.Policy, host, opts)
 		p.Landlock = p.planRuleset(host, m)
 	}
 	p.DropCapabilities = p.Caps.Capabilities &^ keptCapabilities(p.ScopesSignals())
@@ -58,7 +59,7 @@ func (p *Plan) pathRules(host *policy.Host, m *mounts, handled uint64) []PathRul
 	d := newDenials(host, p.Policy.Deny, p.denyGap)
 	out := make([]PathRule, 0, len(trees)+len(p.Policy.Net.Unix))
 	d.mounts = m
-	for _, t := range d.apply(trees) {
+	for _, t := range m.keepOwn(d, d.apply(trees)) {
 		r := rights(t.access, t.path, t.mode, handled)
 		if t.listOnly {
 			r = fsReadDir

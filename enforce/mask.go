@@ -77,13 +77,17 @@ type Options struct {
 	// Strict has a mount namespace made for hardening alone.
 	Strict bool
 
-	// Protect are more files and directories that the command must not
-	// change, absolute and canonical: the policy's own files, the trust
-	// store, the records of sessions. They need not exist.
+	// Protect are files and directories of the caller that the command must
+	// never change, absolute and clean: the policy's own files, the trust
+	// store, the records of sessions. They should exist.
 	Protect []string
 
-	// InPlace says that the command replaces the caller (fork.Exec), which
-	// makes no steps before its keeper: there are no namespaces then.
+	// NoOwn has a writable tree stay whole where only taking it apart would
+	// keep Protect from being changed. With mounts it changes nothing.
+	NoOwn bool
+
+	// InPlace says that the command replaces the caller (fork.Exec): a
+	// process with threads, which can't enter a user namespace.
 	InPlace bool
 }
 
@@ -96,6 +100,7 @@ type mounts struct {
 	masks  []Mount
 	denied []policy.DenyPath // those that stand behind masks
 	later  []policy.DenyPath // those that name what may still be made
+	prot   protection
 }
 
 // possible says whether a namespace can be had, and if not why.
@@ -107,8 +112,8 @@ func (m *mounts) possible() (bool, string) {
 			why = "neither CAP_SYS_ADMIN nor a user namespace can be had"
 		}
 		return false, why
-	case m.opts.InPlace:
-		return false, "a program that replaces itself can't enter namespaces"
+	case m.opts.InPlace && !m.p.Caps.Privileged:
+		return false, "a program that replaces itself can't enter a user namespace"
 	case m.host == nil || m.host.Lstat == nil || m.host.ReadDir == nil:
 		return false, "nothing to look at files with"
 	}
@@ -171,21 +176,22 @@ func (m *mounts) reachable(p string) bool {
 // finish decides whether there is a namespace, and what it holds.
 func (m *mounts) finish() {
 	p := m.p
-	prot := protectedSet(p.Policy, m.host, m.opts)
+	prot := m.prot
 	p.watch = prot.watch
 	for _, d := range m.later {
 		p.watch = append(p.watch, watchDenied(d)...)
 	}
-	why := mountReasons(p.Caps.Privileged, m.opts.Strict, len(m.masks), len(prot.mounts))
+	why := mountReasons(p.Caps.Privileged, m.opts.Strict, len(m.masks), len(prot.mounts)+len(prot.ownMounts))
 	ok, cannot := m.possible()
 	if len(why) == 0 || !ok {
 		m.gaps(prot, why, cannot)
 		return
 	}
 	mp := &MountPlan{UserNS: !p.Caps.Privileged, Why: why, Writable: writableTrees(p.Policy.Paths)}
-	mp.Mounts = joinMounts(append(slices.Clone(m.masks), prot.mounts...))
-	mp.Mounts = append(mp.Mounts, aliases(m.host, mp.Mounts)...)
+	mp.Mounts = joinMounts(slices.Concat(m.masks, prot.ownMounts, prot.mounts))
+	mp.Mounts = append(mp.Mounts, aliases(m.host, prot.table, mp.Mounts)...)
 	if len(mp.Mounts) > maxMounts {
+		m.ownOpen(fmt.Sprintf("it would take more than %d mounts", maxMounts))
 		m.gaps(prot, why, fmt.Sprintf("it would take more than %d mounts", maxMounts))
 		return
 	}

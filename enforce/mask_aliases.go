@@ -11,15 +11,13 @@ import (
 // aliases repeats mounts wherever the same file system is mounted a second
 // time: Landlock rules are bound to inodes, and would let the command at the
 // same files by the other path.
-func aliases(host *policy.Host, ms []Mount) []Mount {
-	if len(ms) == 0 || host.ReadFile == nil {
+func aliases(host *policy.Host, table mountTable, ms []Mount) []Mount {
+	if len(ms) == 0 {
 		return nil
 	}
-	data, err := host.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return nil
+	if table == nil {
+		table = readMounts(host)
 	}
-	table := parseMountInfo(string(data))
 	var out []Mount
 	for _, m := range ms {
 		if m.Kind == Pin {
@@ -45,6 +43,15 @@ type mounted struct {
 }
 
 type mountTable []mounted
+
+// readMounts is the table of this process, empty where there is none to read.
+func readMounts(host *policy.Host) mountTable {
+	data, err := host.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return mountTable{}
+	}
+	return parseMountInfo(string(data))
+}
 
 // parseMountInfo reads the fields 3 to 5 of each line. It is on the way to
 // every command, so it makes no more garbage than it must.

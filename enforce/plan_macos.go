@@ -20,8 +20,18 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 		return
 	}
 	p.Seatbelt = &SeatbeltOptions{}
-	for _, w := range protectedSet(p.Policy, host, opts).watch {
-		if w.path != "" && (w.mounted || p.protectUnmade(w.path, opts)) {
+	prot := protectedSet(p.Policy, host, opts)
+	for _, g := range prot.gaps {
+		p.addGap(g)
+	}
+	for _, h := range prot.own {
+		p.Seatbelt.Protect = append(p.Seatbelt.Protect, h.path)
+	}
+	for _, w := range prot.watch {
+		if slices.Contains(p.Seatbelt.Protect, w.path) {
+			continue
+		}
+		if w.path != "" && (w.mounted || p.protectUnmade(w.path)) {
 			p.Seatbelt.Protect = append(p.Seatbelt.Protect, w.path)
 		} else {
 			p.watch = append(p.watch, w)
@@ -49,8 +59,8 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 // can deny what does not exist, but a project's own settings files are left to
 // be made: checking a branch out or setting a project up does that, and the
 // user is told. What git, the user's shell and zsbx itself act upon is not.
-func (p *Plan) protectUnmade(name string, opts Options) bool {
-	if strings.Contains(name, "/.git/") || slices.Contains(opts.Protect, name) {
+func (p *Plan) protectUnmade(name string) bool {
+	if strings.Contains(name, "/.git/") {
 		return true
 	}
 	rest, ok := strings.CutPrefix(name, p.Policy.Home+"/")

@@ -17,6 +17,12 @@ import (
 type protection struct {
 	mounts []Mount   // what is there
 	watch  []watched // that, and what is not there and would take effect
+
+	own       []hit   // zsbx's own files, and the links that lead to them
+	ownMounts []Mount // for these
+	gaps      []Gap   // of these, whatever means there are
+
+	table mountTable // nil when it was not read
 }
 
 // summary names it in a few words.
@@ -74,7 +80,9 @@ type protector struct {
 	host  *policy.Host
 	trees []string // writable directories, the outermost
 	seen  map[string]bool
-	out   protection
+
+	owning bool // what is added is zsbx's own
+	out    protection
 }
 
 // protectedSet finds what is protected in the writable trees of r.
@@ -86,13 +94,9 @@ func protectedSet(r *policy.Resolved, host *policy.Host, opts Options) protectio
 	if c.trees == nil {
 		c.trees = []string{"/"}
 	}
+	c.own(r, opts.Protect)
 	if !opts.NoProtect {
 		c.users(r)
-	}
-	for _, p := range opts.Protect {
-		if tree := c.within(p); tree != "" {
-			c.add(p, tree)
-		}
 	}
 	return c.out
 }
@@ -180,7 +184,9 @@ func (c *protector) add(p, pinFrom string) bool {
 		return c.addLink(p, pinFrom)
 	}
 	exists := err == nil && (st.Mode.IsRegular() || st.Mode.IsDir())
-	c.out.watch = append(c.out.watch, watched{path: p, mounted: exists, missing: errors.Is(err, fs.ErrNotExist)})
+	if !c.owning || !st.Mode.IsDir() { // zsbx itself writes to its directories
+		c.out.watch = append(c.out.watch, watched{path: p, mounted: exists, missing: errors.Is(err, fs.ErrNotExist)})
+	}
 	if !exists {
 		return false
 	}
@@ -191,10 +197,14 @@ func (c *protector) add(p, pinFrom string) bool {
 	return true
 }
 
-// addLink protects what a link leads to. The link itself can be replaced:
-// that is seen when the command ends.
+// addLink protects what a link leads to, and the link itself if the directories
+// above it are pinned: else it can be replaced, which is seen when the command
+// ends.
 func (c *protector) addLink(p, pinFrom string) bool {
 	c.out.watch = append(c.out.watch, watched{path: p})
+	if pinFrom != "" {
+		c.pinLink(p, pinFrom)
+	}
 	real, _, err := c.host.RealPath(p)
 	if err != nil || !c.writable(real) {
 		return err == nil
@@ -214,6 +224,12 @@ func (c *protector) pin(dir, top string) {
 			c.out.mounts = append(c.out.mounts, Mount{Path: dir, Kind: Pin, Dir: true})
 		}
 	}
+}
+
+// pinLink keeps a link from being replaced, by mounting it onto itself.
+func (c *protector) pinLink(p, top string) {
+	c.out.mounts = append(c.out.mounts, Mount{Path: p, Kind: Pin})
+	c.pin(path.Dir(p), top)
 }
 
 // nested looks for repositories in the directories near the top of a writable

@@ -44,6 +44,11 @@ func selfTest(caps Caps) ([]Proof, error) {
 		out = append(out, p)
 	}
 	out = append(out, s.tryExec(caps))
+	own, err := s.tryOwn(caps)
+	if err != nil {
+		return out, fmt.Errorf("self-test of %s: %w", GapOwnFiles, err)
+	}
+	out = append(out, own)
 	mounts, err := s.tryMounts(caps)
 	if err != nil {
 		return out, fmt.Errorf("self-test of the mounts: %w", err)
@@ -153,7 +158,7 @@ func (s *scene) fill() error {
 			return err
 		}
 	}
-	for _, f := range []string{"file", deniedFile, protectedFile} {
+	for _, f := range []string{"file", deniedFile, protectedFile, ownFile} {
 		if err := os.WriteFile(s.dir+"/"+f, []byte("x"), 0o600); err != nil {
 			return err
 		}

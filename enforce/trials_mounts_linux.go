@@ -47,8 +47,36 @@ func (s *scene) tryMounts(caps Caps) ([]Proof, error) {
 	return out, nil
 }
 
-// What the scene holds for tryMounts, in the writable directory.
+// tryOwn attacks a file of zsbx's own in a writable tree, which is held with
+// mounts and without.
+func (s *scene) tryOwn(caps Caps) (Proof, error) {
+	host, err := policy.ThisHost()
+	if err != nil {
+		return Proof{}, err
+	}
+	t := trial{name: GapOwnFiles, promise: "no change of zsbx's own files", means: "mounts",
+		steps: []fork.Step{callPath("openat(2)", unix.SYS_OPENAT, s.dir+"/"+ownFile, 1, at, 0, unix.O_WRONLY)}}
+	opts := Options{Protect: []string{s.dir + "/" + ownFile}}
+	plan := NewPlanWith(s.policy, caps, &host, opts)
+	confined, err := inChild(plan, t.steps)
+	if plan.MountsRefused(err) != "" {
+		caps.MountNS = false
+		plan = NewPlanWith(s.policy, caps, &host, opts)
+		confined, err = inChild(plan, t.steps)
+	}
+	if err != nil {
+		return Proof{}, err
+	}
+	if plan.Mounts == nil {
+		t.means = "Landlock"
+	}
+	free, err := inChild(nil, t.steps)
+	return proof(t, t.steps[0].Name, confined, free), err
+}
+
+// What the scene holds for tryMounts and tryOwn, in the writable directory.
 const (
 	deniedFile    = "in/denied"
+	ownFile       = "in/own"
 	protectedFile = "in/.git/config"
 )

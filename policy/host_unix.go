@@ -24,7 +24,7 @@ func lstat(name string) (Stat, error) {
 		if err != nil {
 			return Stat{}, err
 		}
-		return Stat{Mode: fileMode(uint32(st.Mode)), ID: FileID{Dev: uint64(st.Dev), Ino: st.Ino}}, nil
+		return Stat{Mode: fileMode(uint32(st.Mode)), ID: FileID{Dev: uint64(st.Dev), Ino: st.Ino}, Links: uint64(st.Nlink)}, nil
 	}
 }
 

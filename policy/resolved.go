@@ -22,8 +22,9 @@ type Host struct {
 
 // Stat is what Host.Lstat tells of a file.
 type Stat struct {
-	Mode fs.FileMode
-	ID   FileID
+	Mode  fs.FileMode
+	ID    FileID
+	Links uint64 // names that the inode has (st_nlink, inode(7)); 0 when that is not known
 }
 
 // FileID identifies an inode while the machine runs, so that what was

@@ -63,6 +63,17 @@ func (w *walker) walk(p string) (place, error) {
 // is there, the error is a *fs.PathError for fs.ErrNotExist.
 func (h *Host) RealPath(p string) (string, Stat, error) { return h.realPath(p) }
 
+// Trail is RealPath with the symbolic links that lead there, each with a
+// canonical directory. Where nothing is there, the path is the one that would
+// be made, with fs.ErrNotExist.
+func (h *Host) Trail(p string) (real string, links []string, st Stat, err error) {
+	pl, err := newWalker(h, 8).walk(p)
+	if err == nil && pl.gone != "" {
+		err = &fs.PathError{Op: "lstat", Path: pl.at, Err: fs.ErrNotExist}
+	}
+	return pl.path, pl.links, pl.stat, err
+}
+
 // realPath follows every symbolic link of a clean absolute path, the last
 // name's too, and returns the canonical path with what is there. Where
 // nothing is there, the error is a *fs.PathError for fs.ErrNotExist.

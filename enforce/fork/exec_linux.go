@@ -16,12 +16,12 @@ func execSelf(c *Command) error {
 		return err
 	}
 	defer j.release()
-	if len(c.Before) > 0 {
-		return fmt.Errorf("replacing the process: %d steps want to be made before the keeper is", len(c.Before))
-	}
 	// Never unlocked: what the steps do to this thread must reach exec and
 	// nothing else.
 	runtime.LockOSThread()
+	if err := makeSteps("before", c.Before); err != nil {
+		return err
+	}
 	if c.Keeper != nil {
 		p, err := startWatcher(c, j)
 		if err != nil {

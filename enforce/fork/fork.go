@@ -63,7 +63,9 @@ type Command struct {
 	// Before are made first of all, by the keeper if there is one, so that
 	// it shares their effect with the command: namespaces and mounts, which
 	// a Landlock domain would refuse. Without a keeper the command's own
-	// process makes them, before it enters its working directory.
+	// process makes them, before it enters its working directory. With Exec
+	// that is a thread among others, which the kernel lets into no user
+	// namespace.
 	Before []Step
 
 	// Steps are made in order by the command's own process, after its

@@ -1,0 +1,206 @@
+package enforce
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// zsbx's own files are the policies, the trust store and the records of
+// sessions: by changing them a command would decide what the next one may do.
+// No rule of a policy makes them writable, nor what tracking relies on. In a
+// mount namespace they are read-only. Without one, a writable tree that holds
+// them is taken apart as for a denial, with one difference: the directories
+// between the tree and such a file stay readable, and nothing can be made in
+// them or removed. What can't be held in either way is a core Gap.
+
+// relied are directories of the kernel by which a command could get away from
+// being tracked.
+func relied(system string) []string {
+	if system == "linux" {
+		return []string{"/proc", "/sys/fs/cgroup"}
+	}
+	return nil
+}
+
+// own finds which of the files lie in writable trees: under their own names,
+// through links that the command could replace, and on a second mount of their
+// file system.
+func (c *protector) own(r *policy.Resolved, files []string) {
+	if len(c.trees) == 0 || len(c.trees) == 1 && c.trees[0] == r.TempDir {
+		return
+	}
+	c.owning = true
+	for _, dir := range relied(r.OS) {
+		if _, err := c.host.Lstat(dir); err == nil && c.writable(dir) {
+			c.ownPath(r, dir)
+		}
+	}
+	if len(files) > 0 {
+		c.out.table = readMounts(c.host)
+	}
+	for _, f := range files {
+		c.ownFile(r, f)
+	}
+	c.owning = false
+	c.out.ownMounts, c.out.mounts = c.out.mounts, nil
+}
+
+// ownFile holds one file or directory by all its names.
+func (c *protector) ownFile(r *policy.Resolved, file string) {
+	real, links, st, err := c.host.Trail(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		c.unheld(file, err.Error())
+		return
+	}
+	for _, l := range links {
+		if tree := c.within(l); tree != "" && !c.seen[l] {
+			c.seen[l] = true
+			c.out.own = append(c.out.own, hit{l, true})
+			c.pinLink(l, tree)
+		}
+	}
+	switch {
+	case err != nil && r.OS == "macos" && c.writable(real): // a profile can deny what is not there
+		c.out.own = append(c.out.own, hit{real, true})
+		return
+	case err != nil:
+		c.unheld(real, "it does not exist, and so can't be held")
+		return
+	}
+	c.ownPath(r, real)
+	if st.Mode.IsRegular() && st.Links > 1 && st.Mode.Perm()&0o222 != 0 && c.linkable(r, st.ID) {
+		c.out.gaps = append(c.out.gaps, ownGap(real,
+			fmt.Sprintf("it has %d names (hard links), and another one may lie in a writable tree", st.Links),
+			fmt.Sprintf("cp -p %s %[1]s.new && mv %[1]s.new %[1]s", quoteWord(real))))
+	}
+	for _, other := range c.out.table.aliases(real) {
+		if there, err := c.host.Lstat(other); err == nil && there.ID == st.ID {
+			c.ownPath(r, other)
+		}
+	}
+}
+
+// ownPath holds one path if it lies in a writable tree, or else the writable
+// trees that lie in it.
+func (c *protector) ownPath(r *policy.Resolved, p string) {
+	if slices.ContainsFunc(c.out.own, func(h hit) bool { return within(p, h.path) }) {
+		return
+	}
+	if tree := c.within(p); tree != "" {
+		c.out.own = append(c.out.own, hit{p, true})
+		c.add(p, tree)
+		return
+	}
+	for _, t := range r.Paths {
+		if t.Access&policy.Write != 0 && within(t.Path, p) {
+			c.out.own = append(c.out.own, hit{t.Path, true})
+			c.add(t.Path, t.Path)
+		}
+	}
+}
+
+// quoteWord writes a path for a POSIX shell.
+func quoteWord(p string) string {
+	if strings.IndexFunc(p, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+,@", r)
+	}) < 0 {
+		return p
+	}
+	return "'" + strings.ReplaceAll(p, "'", `'\''`) + "'"
+}
+
+// linkable says whether a writable tree is on the file system of a file, so
+// that it may hold another name of it. The private temporary directory is new.
+func (c *protector) linkable(r *policy.Resolved, id policy.FileID) bool {
+	return slices.ContainsFunc(r.Paths, func(t policy.Path) bool {
+		return t.Access&policy.Write != 0 && t.ID.Dev == id.Dev && t.Path != r.TempDir && (t.Mode.IsDir() || t.Mode.IsRegular())
+	})
+}
+
+func (c *protector) unheld(p, why string) {
+	if c.writable(p) {
+		c.out.gaps = append(c.out.gaps, ownGap(p, why, ""))
+	}
+}
+
+func ownGap(p, why, hint string) Gap {
+	return Gap{Name: GapOwnFiles, Kind: Core, Promise: "no change of " + p + ", which zsbx relies on", Why: why, Hint: hint}
+}
+
+// keepOwn takes zsbx's own files out of writable trees where there are no
+// mounts to hold them.
+func (m *mounts) keepOwn(d *denials, trees []tree) []tree {
+	for _, g := range m.prot.gaps {
+		m.p.addGap(g)
+	}
+	ok, why := m.possible()
+	switch {
+	case ok || len(m.prot.own) == 0:
+		return trees
+	case m.opts.NoOwn:
+		m.ownOpen("no mount namespace: " + why)
+		return trees
+	}
+	var out []tree
+	for _, t := range trees {
+		out = append(out, m.keepOwnIn(d, t, why)...)
+	}
+	return out
+}
+
+// keepOwnIn gives what is left of one tree.
+func (m *mounts) keepOwnIn(d *denials, t tree, why string) []tree {
+	read := t
+	read.access &^= policy.Write
+	switch {
+	case t.access&policy.Write == 0:
+		return []tree{t}
+	case slices.ContainsFunc(m.prot.own, func(h hit) bool { return within(t.path, h.path) }):
+		return []tree{read}
+	}
+	inside := slices.DeleteFunc(slices.Clone(m.prot.own), func(h hit) bool { return !within(h.path, t.path) })
+	if len(inside) == 0 {
+		return []tree{t}
+	}
+	rest, err := d.split(t, inside)
+	if err != nil {
+		m.ownOpen(fmt.Sprintf("no mount namespace: %s; and %s can't be allowed entry by entry: %v", why, t.path, err))
+		return []tree{t}
+	}
+	m.p.addGap(Gap{Name: GapOwnFiles, Kind: Hardening,
+		Promise: "making and removing what lies directly in " + strings.Join(above(inside, t.path), ", "),
+		Why:     "no mount namespace: " + why + "; zsbx's own files below are held by allowing the other entries one by one",
+		Origin:  t.origin})
+	return append([]tree{read}, rest...)
+}
+
+// ownOpen says that zsbx's own files can be changed.
+func (m *mounts) ownOpen(why string) {
+	for _, h := range m.prot.own {
+		m.p.addGap(ownGap(h.path, why, ""))
+	}
+}
+
+// above lists the directories from top down to what the hits lie in.
+func above(hits []hit, top string) []string {
+	var out []string
+	for _, h := range hits {
+		for dir := path.Dir(h.path); within(dir, top); dir = path.Dir(dir) {
+			if !slices.Contains(out, dir) {
+				out = append(out, dir)
+			}
+			if dir == "/" {
+				break
+			}
+		}
+	}
+	slices.SortFunc(out, comparePaths)
+	return out
+}
