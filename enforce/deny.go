@@ -44,7 +44,6 @@ type denials struct {
 	visited int
 	added   int
 	mounts  *mounts // covers what Landlock can't deny; may be nil
-	closed  bool    // a directory that can't be listed counts as a hit
 	gap     func(d policy.DenyPath, why string)
 }
 
@@ -153,6 +152,11 @@ func (d *denials) withoutLinks(rules []tree, hits []hit) []tree {
 type hit struct {
 	path string
 	dir  bool
+
+	// closed marks a directory that zsbx can't look into. What is denied
+	// may lie in it, and its owner can open it by chmod(2): it is denied
+	// whole.
+	closed bool
 }
 
 // hits finds what the denials name below root. What does not exist needs
@@ -169,10 +173,15 @@ func (d *denials) hits(root string, deny []barred) ([]hit, error) {
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 			continue
 		}
+		h := hit{path: p.Pattern, dir: st.Mode.IsDir()}
+		for errors.Is(err, fs.ErrPermission) && h.path != root {
+			h = hit{path: path.Dir(h.path), closed: true}
+			_, err = d.host.Lstat(h.path)
+		}
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, hit{p.Pattern, st.Mode.IsDir()})
+		out = append(out, h)
 	}
 	if len(globs) == 0 {
 		return out, nil
@@ -185,10 +194,7 @@ func (d *denials) hits(root string, deny []barred) ([]hit, error) {
 func (d *denials) glob(dir string, globs []barred) ([]hit, error) {
 	entries, err := d.host.ReadDir(dir)
 	if errors.Is(err, fs.ErrPermission) {
-		if d.closed {
-			return []hit{{dir, true}}, nil // its owner could open it by chmod(2)
-		}
-		return nil, nil // what can't be listed can't be read by the command either
+		return []hit{{path: dir, closed: true}}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -200,7 +206,7 @@ func (d *denials) glob(dir string, globs []barred) ([]hit, error) {
 	for _, e := range entries {
 		p := path.Join(dir, e.Name())
 		if slices.ContainsFunc(globs, func(g barred) bool { return g.glob.Match(p) }) {
-			out = append(out, hit{p, e.IsDir()})
+			out = append(out, hit{path: p, dir: e.IsDir()})
 			continue
 		}
 		if !e.IsDir() {

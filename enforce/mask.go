@@ -126,9 +126,7 @@ func (m *mounts) mask(d *denials, t tree, inside []barred) string {
 	if ok, why := m.possible(); !ok {
 		return "no mount namespace: " + why
 	}
-	d.closed = true
 	hits, err := d.hits(t.path, inside)
-	d.closed = false
 	if err != nil {
 		return err.Error()
 	}

@@ -62,13 +62,13 @@ func (c *protector) ownFile(r *policy.Resolved, file string) {
 	for _, l := range links {
 		if tree := c.within(l); tree != "" && !c.seen[l] {
 			c.seen[l] = true
-			c.out.own = append(c.out.own, hit{l, true})
+			c.out.own = append(c.out.own, hit{path: l, dir: true})
 			c.pinLink(l, tree)
 		}
 	}
 	switch {
 	case err != nil && r.OS == "macos" && c.writable(real): // a profile can deny what is not there
-		c.out.own = append(c.out.own, hit{real, true})
+		c.out.own = append(c.out.own, hit{path: real, dir: true})
 		return
 	case err != nil:
 		c.unheld(real, "it does not exist, and so can't be held")
@@ -94,13 +94,13 @@ func (c *protector) ownPath(r *policy.Resolved, p string) {
 		return
 	}
 	if tree := c.within(p); tree != "" {
-		c.out.own = append(c.out.own, hit{p, true})
+		c.out.own = append(c.out.own, hit{path: p, dir: true})
 		c.add(p, tree)
 		return
 	}
 	for _, t := range r.Paths {
 		if t.Access&policy.Write != 0 && within(t.Path, p) {
-			c.out.own = append(c.out.own, hit{t.Path, true})
+			c.out.own = append(c.out.own, hit{path: t.Path, dir: true})
 			c.add(t.Path, t.Path)
 		}
 	}

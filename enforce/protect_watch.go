@@ -113,7 +113,9 @@ func (s *Snapshot) matches() []string {
 			continue
 		}
 		for _, h := range hits {
-			out = append(out, h.path)
+			if !h.closed {
+				out = append(out, h.path)
+			}
 		}
 	}
 	return out

@@ -9,6 +9,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"pgregory.net/rapid"
+
 	"github.com/zsbx/zsbx/enforce/internal/sbpltest"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -135,31 +137,47 @@ func FuzzGlob(f *testing.F) {
 			f.Add(g, p)
 		}
 	}
-	f.Fuzz(func(t *testing.T, glob, p string) {
-		g, err := policy.ParseGlob(glob)
-		if err != nil || !utf8.ValidString(glob+p) || strings.ContainsFunc(glob+p, unicode.IsControl) || path.Clean("/"+p) != p || p == "/" {
-			return
-		}
-		base, rest := splitGlob(glob)
-		if len(rest) == 0 {
-			return
-		}
-		re, err := globRegex(base, rest)
-		if err != nil {
-			return // refused: the command does not start
-		}
-		q, err := quoteSBPL(re)
-		if err != nil {
-			t.Fatal(err)
-		}
-		prof, err := sbpltest.Compile("(version 1)(deny default)(allow file-read* (regex "+q+"))", sbpltest.MacOS26, nil)
-		if err != nil {
-			t.Fatalf("%s: %v", glob, err)
-		}
-		got, want := prof.Allowed("file-read-data", file(p)), g.Match(p)
-		ascii := strings.IndexFunc(glob+p, func(r rune) bool { return r > unicode.MaxASCII }) < 0
-		if want && !got || ascii && got != want {
-			t.Fatalf("%s on %s: %s matches %v, the glob %v", glob, p, re, got, want)
-		}
+	f.Fuzz(func(t *testing.T, glob, p string) { checkGlob(t, glob, p) })
+}
+
+// TestGlobsAgree draws globs and paths that are near to each other.
+func TestGlobsAgree(t *testing.T) {
+	part := rapid.SampledFrom([]string{"*", "?", "[a-c]", "[!a-c]", "[+-9]", "[^.]", "[]a]", "[é-ü]", `\*`, "a", "b", ".", "-", "é", "+", "$", "("})
+	name := rapid.OneOf(rapid.Just("**"), rapid.Custom(func(t *rapid.T) string {
+		return strings.Join(rapid.SliceOfN(part, 1, 4).Draw(t, "parts"), "")
+	}))
+	word := rapid.StringOfN(rapid.RuneFrom([]rune("aabbcd.-é*+$(]/")), 1, 8, -1)
+	rapid.Check(t, func(t *rapid.T) {
+		glob := "/" + strings.Join(rapid.SliceOfN(name, 1, 4).Draw(t, "names"), "/")
+		checkGlob(t, glob, path.Clean("/"+word.Draw(t, "path")))
 	})
+}
+
+// checkGlob compares what a glob and its regular expression match.
+func checkGlob(t interface{ Fatalf(string, ...any) }, glob, p string) {
+	g, err := policy.ParseGlob(glob)
+	if err != nil || !utf8.ValidString(glob+p) || strings.ContainsFunc(glob+p, unicode.IsControl) || path.Clean("/"+p) != p || p == "/" {
+		return
+	}
+	base, rest := splitGlob(g)
+	if len(rest) == 0 {
+		return
+	}
+	re, err := globRegex(base, rest)
+	if err != nil {
+		return // refused: the command does not start
+	}
+	q, err := quoteSBPL(re)
+	if err != nil {
+		t.Fatalf("%s: %v", glob, err)
+	}
+	prof, err := sbpltest.Compile("(version 1)(deny default)(allow file-read* (regex "+q+"))", sbpltest.MacOS26, nil)
+	if err != nil {
+		t.Fatalf("%s: %v", glob, err)
+	}
+	got, want := prof.Allowed("file-read-data", file(p)), g.Match(p)
+	ascii := strings.IndexFunc(glob+p, func(r rune) bool { return r > unicode.MaxASCII }) < 0
+	if want && !got || ascii && got != want {
+		t.Fatalf("%s on %s: %s matches %v, the glob %v", glob, p, re, got, want)
+	}
 }

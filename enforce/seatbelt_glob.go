@@ -3,20 +3,17 @@ package enforce
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/zsbx/zsbx/policy"
 )
 
-// splitGlob splits an absolute glob into the path that its first elements
-// name, unescaped, and the elements from the first wildcard on.
-func splitGlob(pattern string) (fixed string, rest []string) {
-	elems := strings.Split(strings.TrimPrefix(pattern, "/"), "/")
-	for i, e := range elems {
-		name, plain := unescapeGlob(e)
-		if !plain {
-			rest = elems[i:]
-			break
-		}
-		fixed += "/" + name
+// splitGlob splits a glob into the path that its first names spell out and
+// the names from the first wildcard on.
+func splitGlob(g policy.Glob) (fixed string, rest []policy.GlobName) {
+	rest = g.Names()
+	for len(rest) > 0 && rest[0].Literal {
+		fixed += "/" + rest[0].Text
+		rest = rest[1:]
 	}
 	if fixed == "" {
 		fixed = "/"
@@ -24,39 +21,21 @@ func splitGlob(pattern string) (fixed string, rest []string) {
 	return fixed, rest
 }
 
-// unescapeGlob is the only name that an element matches; plain is false when
-// it has a wildcard.
-func unescapeGlob(e string) (name string, plain bool) {
-	var b strings.Builder
-	for i := 0; i < len(e); i++ {
-		switch e[i] {
-		case '*', '?', '[':
-			return "", false
-		case '\\':
-			if i++; i == len(e) {
-				return "", false
-			}
-		}
-		b.WriteByte(e[i])
-	}
-	return b.String(), true
-}
-
 // followers are bytes outside ASCII. Whether Seatbelt's matcher counts bytes
 // or characters is not known, so what stands for one character takes those that
 // follow along: a denial may match more than was written, but not less.
 const followers = "[^ -~]*"
 
-// globRegex writes the glob elements below base as a regular expression that
-// matches what they name and all that lies below. The globs are policy.Glob's.
-// The expression has nothing but anchors, the dot, classes, "*", "+", "?",
-// groups and "|": what profiles in the field use too.
-func globRegex(base string, elems []string) (string, error) {
+// globRegex writes the names of a glob below base as a regular expression that
+// matches what they name and all that lies below. The expression has nothing
+// but anchors, the dot, classes, "*", "+", "?", groups and "|": what profiles
+// in the field use too.
+func globRegex(base string, names []policy.GlobName) (string, error) {
 	var b strings.Builder
 	b.WriteString("^" + regexQuote(strings.TrimSuffix(base, "/")) + "/")
-	for i, e := range elems {
-		last := i == len(elems)-1
-		if e == "**" {
+	for i, n := range names {
+		last := i == len(names)-1
+		if n.Deep {
 			if last {
 				b.WriteString(".+")
 			} else {
@@ -64,11 +43,14 @@ func globRegex(base string, elems []string) (string, error) {
 			}
 			continue
 		}
-		re, err := elementRegex(e)
-		if err != nil {
-			return "", err
+		b.WriteString(regexQuote(n.Text))
+		for _, part := range n.Parts {
+			re, err := partRegex(part)
+			if err != nil {
+				return "", err
+			}
+			b.WriteString(re)
 		}
-		b.WriteString(re)
 		if !last {
 			b.WriteByte('/')
 		}
@@ -77,116 +59,55 @@ func globRegex(base string, elems []string) (string, error) {
 	return b.String(), nil
 }
 
-// elementRegex translates one element of a glob, which has no slash.
-func elementRegex(e string) (string, error) {
-	var b strings.Builder
-	for e != "" {
-		switch e[0] {
-		case '*':
-			b.WriteString("[^/]*")
-			e = e[1:]
-		case '?':
-			b.WriteString("[^/]" + followers)
-			e = e[1:]
-		case '[':
-			re, n, err := classRegex(e)
-			if err != nil {
-				return "", err
-			}
-			b.WriteString(re)
-			e = e[n:]
-		case '\\':
-			e = e[1:]
-			if e == "" {
-				return "", fmt.Errorf("%w: a lone backslash at the end", errGlobSyntax)
-			}
-			fallthrough
-		default:
-			_, n := utf8.DecodeRuneInString(e)
-			b.WriteString(regexQuote(e[:n]))
-			e = e[n:]
-		}
+// partRegex translates one part of a name.
+func partRegex(p policy.GlobPart) (string, error) {
+	switch {
+	case p.Star:
+		return "[^/]*", nil
+	case p.Any:
+		return "[^/]" + followers, nil
+	case p.Class != nil:
+		return classRegex(p)
 	}
-	return b.String(), nil
+	return regexQuote(string(p.Rune)), nil
 }
 
-// runeRange is a part of a class: the characters from lo to hi.
-type runeRange struct{ lo, hi rune }
-
-// classRegex translates the class at the start of s, and says how many bytes
-// of s it was. Letters and digits may stand in a class of every dialect; of
-// other characters, a positive class is written as alternatives, and a negated
-// one is refused where dialects would differ.
-func classRegex(s string) (re string, n int, err error) {
-	ranges, negated, n, err := parseClass(s)
-	if err != nil {
-		return "", 0, err
-	}
+// classRegex translates a class. Letters and digits may stand in a class of
+// every dialect; of other characters, a positive class is written as
+// alternatives, and a negated one is refused where dialects would differ.
+func classRegex(p policy.GlobPart) (string, error) {
 	var class strings.Builder
 	var alternatives []string
-	for _, r := range ranges {
+	for _, r := range p.Class {
 		switch {
 		case alphanumeric(r):
-			fmt.Fprintf(&class, "%c-%c", r.lo, r.hi)
-		case negated && r.lo == r.hi && strings.ContainsRune(" !#$%&'()*+,.:;<=>@_{|}~", r.lo):
-			class.WriteRune(r.lo)
-		case negated || r.hi-r.lo > 255:
-			return "", 0, fmt.Errorf("%w: class %s", errGlobSyntax, s[:n])
+			fmt.Fprintf(&class, "%c-%c", r.Lo, r.Hi)
+		case p.Negate && r.Lo == r.Hi && strings.ContainsRune(" !#$%&'()*+,.:;<=>@_{|}~", r.Lo):
+			class.WriteRune(r.Lo)
+		case p.Negate || r.Hi-r.Lo > 255:
+			return "", fmt.Errorf("%w: the class with %q to %q", errGlobSyntax, r.Lo, r.Hi)
 		default:
-			for c := r.lo; c <= r.hi; c++ {
-				alternatives = append(alternatives, regexQuote(string(c)))
+			for c := r.Lo; c <= r.Hi; c++ {
+				if c != '/' { // no name has one
+					alternatives = append(alternatives, regexQuote(string(c)))
+				}
 			}
 		}
 	}
-	if negated {
-		return "[^/" + class.String() + "]" + followers, n, nil
+	if p.Negate {
+		return "[^/" + class.String() + "]" + followers, nil
 	}
 	if class.Len() > 0 {
 		alternatives = append(alternatives, "["+class.String()+"]")
 	}
-	return "(" + strings.Join(alternatives, "|") + ")", n, nil
+	return "(" + strings.Join(alternatives, "|") + ")", nil
 }
 
-func alphanumeric(r runeRange) bool {
-	for _, in := range []runeRange{{'a', 'z'}, {'A', 'Z'}, {'0', '9'}} {
-		if in.lo <= r.lo && r.hi <= in.hi {
+func alphanumeric(r policy.RuneRange) bool {
+	for _, in := range []policy.RuneRange{{Lo: 'a', Hi: 'z'}, {Lo: 'A', Hi: 'Z'}, {Lo: '0', Hi: '9'}} {
+		if in.Lo <= r.Lo && r.Hi <= in.Hi {
 			return true
 		}
 	}
 	return false
-}
-
-// parseClass reads "[a-z]" or "[!a-z]" at the start of s.
-func parseClass(s string) (ranges []runeRange, negated bool, n int, err error) {
-	bad := fmt.Errorf("%w: class %s", errGlobSyntax, s)
-	next := func() (rune, bool) {
-		if n < len(s) && s[n] == '\\' {
-			n++
-		}
-		r, size := utf8.DecodeRuneInString(s[n:])
-		n += size
-		return r, size > 0
-	}
-	n = 1
-	if n < len(s) && (s[n] == '!' || s[n] == '^') {
-		negated = true
-		n++
-	}
-	for first := true; ; first = false {
-		if n < len(s) && s[n] == ']' && !first {
-			return ranges, negated, n + 1, nil
-		}
-		lo, ok := next()
-		if !ok {
-			return nil, false, 0, bad
-		}
-		hi := lo
-		if n+1 < len(s) && s[n] == '-' && s[n+1] != ']' {
-			n++
-			if hi, ok = next(); !ok || hi < lo {
-				return nil, false, 0, bad
-			}
-		}
-		ranges = append(ranges, runeRange{lo, hi})
-	}
 }

@@ -172,7 +172,12 @@ func (w *sbpl) denyPath(ops []string, d policy.DenyPath) {
 		}
 		return
 	}
-	fixed, rest := splitGlob(d.Pattern)
+	g, err := policy.ParseGlob(d.Pattern)
+	if err != nil {
+		w.fail(d.Pattern, from, err)
+		return
+	}
+	fixed, rest := splitGlob(g)
 	base := w.path(fixed, from)
 	if base == "" {
 		return

@@ -20,27 +20,33 @@ import (
 // lower case differ. A pattern matches the path it describes and everything
 // below: what is denied to a directory is denied to its content.
 type Glob struct {
-	segs []segment
+	segs []GlobName
 }
 
-// segment is a pattern of one file name.
-type segment struct {
-	deep    bool   // "**"
-	literal bool   // no wildcards: text is the name
-	text    string // unescaped when literal
-	toks    []token
+// Names gives the pattern name by name, for those who have to say it in
+// another language. They are not to be changed.
+func (g Glob) Names() []GlobName { return g.segs }
+
+// GlobName is the pattern of one file name.
+type GlobName struct {
+	Deep    bool       // "**": any number of directories
+	Literal bool       // no wildcards: only Text is matched
+	Text    string     // unescaped
+	Parts   []GlobPart // when neither Deep nor Literal
 }
 
-// token matches one character, or any number of them.
-type token struct {
-	star   bool
-	any    bool
-	negate bool
-	r      rune
-	class  []runeRange
+// GlobPart matches one character, Rune unless another field is set, or any
+// number of them.
+type GlobPart struct {
+	Star   bool        // any number of characters
+	Any    bool        // one, whichever
+	Class  []RuneRange // one of these, when it is not nil
+	Negate bool        // or one that is none of them
+	Rune   rune
 }
 
-type runeRange struct{ lo, hi rune }
+// RuneRange is the characters from Lo to Hi, both included.
+type RuneRange struct{ Lo, Hi rune }
 
 // ParseGlob reads a pattern. It must be absolute and without ".", ".." or
 // empty names; DenyPath.Pattern always is.
@@ -91,83 +97,83 @@ func escapeGlob(s string) string {
 }
 
 // parseSegment reads the pattern of one name.
-func parseSegment(s string) (segment, error) {
+func parseSegment(s string) (GlobName, error) {
 	if s == "**" {
-		return segment{deep: true}, nil
+		return GlobName{Deep: true}, nil
 	}
 	if strings.Contains(s, "**") {
-		return segment{}, fmt.Errorf("glob %q: \"**\" must stand alone between slashes, as in \"**/*.pem\"", s)
+		return GlobName{}, fmt.Errorf("glob %q: \"**\" must stand alone between slashes, as in \"**/*.pem\"", s)
 	}
-	seg := segment{literal: true}
+	seg := GlobName{Literal: true}
 	var text strings.Builder
 	for rest := s; rest != ""; {
-		var t token
+		var t GlobPart
 		var err error
 		if t, rest, err = parseToken(rest); err != nil {
-			return segment{}, fmt.Errorf("glob %q: %w", s, err)
+			return GlobName{}, fmt.Errorf("glob %q: %w", s, err)
 		}
-		if t.star || t.any || t.class != nil {
-			seg.literal = false
+		if t.Star || t.Any || t.Class != nil {
+			seg.Literal = false
 		} else {
-			text.WriteRune(t.r)
+			text.WriteRune(t.Rune)
 		}
-		seg.toks = append(seg.toks, t)
+		seg.Parts = append(seg.Parts, t)
 	}
-	if seg.literal {
-		seg.text, seg.toks = text.String(), nil
+	if seg.Literal {
+		seg.Text, seg.Parts = text.String(), nil
 	}
 	return seg, nil
 }
 
 // parseToken reads the first token of a pattern.
-func parseToken(s string) (t token, rest string, err error) {
+func parseToken(s string) (t GlobPart, rest string, err error) {
 	r, n := utf8.DecodeRuneInString(s)
 	switch r {
 	case '*':
-		return token{star: true}, s[1:], nil
+		return GlobPart{Star: true}, s[1:], nil
 	case '?':
-		return token{any: true}, s[1:], nil
+		return GlobPart{Any: true}, s[1:], nil
 	case '[':
 		return parseClass(s[1:])
 	case '{':
-		return token{}, "", errors.New(`braces are not known: write one pattern for each, or "\{" for a brace`)
+		return GlobPart{}, "", errors.New(`braces are not known: write one pattern for each, or "\{" for a brace`)
 	case '\\':
 		if len(s) == 1 {
-			return token{}, "", errors.New("a lone backslash at the end")
+			return GlobPart{}, "", errors.New("a lone backslash at the end")
 		}
 		r, m := utf8.DecodeRuneInString(s[1:])
-		return token{r: r}, s[1+m:], nil
+		return GlobPart{Rune: r}, s[1+m:], nil
 	}
-	return token{r: r}, s[n:], nil
+	return GlobPart{Rune: r}, s[n:], nil
 }
 
 // parseClass reads a character class after its opening bracket.
-func parseClass(s string) (t token, rest string, err error) {
-	t.class = []runeRange{}
+func parseClass(s string) (t GlobPart, rest string, err error) {
+	t.Class = []RuneRange{}
 	if s != "" && (s[0] == '!' || s[0] == '^') {
-		t.negate, s = true, s[1:]
+		t.Negate, s = true, s[1:]
 	}
 	for first := true; ; first = false {
 		if s == "" {
-			return token{}, "", errors.New(`"[" without "]"`)
+			return GlobPart{}, "", errors.New(`"[" without "]"`)
 		}
 		if s[0] == ']' && !first {
 			return t, s[1:], nil
 		}
 		var lo, hi rune
 		if lo, s, err = classRune(s); err != nil {
-			return token{}, "", err
+			return GlobPart{}, "", err
 		}
 		hi = lo
 		if len(s) > 1 && s[0] == '-' && s[1] != ']' {
 			if hi, s, err = classRune(s[1:]); err != nil {
-				return token{}, "", err
+				return GlobPart{}, "", err
 			}
 		}
 		if hi < lo {
-			return token{}, "", fmt.Errorf("the range %c-%c is empty", lo, hi)
+			return GlobPart{}, "", fmt.Errorf("the range %c-%c is empty", lo, hi)
 		}
-		t.class = append(t.class, runeRange{lo, hi})
+		t.Class = append(t.Class, RuneRange{lo, hi})
 	}
 }
 

@@ -86,25 +86,25 @@ func globRegexp(pattern string) *regexp.Regexp {
 				return nil
 			}
 			switch {
-			case tok.star:
+			case tok.Star:
 				b.WriteString("[^/]*")
-			case tok.any:
+			case tok.Any:
 				b.WriteString("[^/]")
-			case tok.class != nil:
+			case tok.Class != nil:
 				b.WriteString("[")
-				if tok.negate {
+				if tok.Negate {
 					b.WriteString("^/")
 				}
-				for _, c := range tok.class {
-					if c.lo < '/' && '/' < c.hi { // no name has a slash
-						b.WriteString(quoteRune(c.lo) + "-.0-" + quoteRune(max(c.hi, '0')))
+				for _, c := range tok.Class {
+					if c.Lo < '/' && '/' < c.Hi { // no name has a slash
+						b.WriteString(quoteRune(c.Lo) + "-.0-" + quoteRune(max(c.Hi, '0')))
 						continue
 					}
-					b.WriteString(quoteRune(c.lo) + "-" + quoteRune(c.hi))
+					b.WriteString(quoteRune(c.Lo) + "-" + quoteRune(c.Hi))
 				}
 				b.WriteString("]")
 			default:
-				b.WriteString(quoteRune(tok.r))
+				b.WriteString(quoteRune(tok.Rune))
 			}
 			rest = after
 		}

@@ -20,7 +20,7 @@ func (g Glob) Match(path string) bool {
 		if i == len(g.segs) {
 			return true // the pattern is used up: this is it, or below it
 		}
-		if g.segs[i].deep {
+		if g.segs[i].Deep {
 			if i == len(g.segs)-1 {
 				return rest != ""
 			}
@@ -48,7 +48,7 @@ func (g Glob) Match(path string) bool {
 func (g Glob) MayMatchBelow(dir string) bool {
 	rest := strings.TrimPrefix(dir, "/")
 	for _, seg := range g.segs {
-		if seg.deep || rest == "" {
+		if seg.Deep || rest == "" {
 			return true
 		}
 		var name string
@@ -61,18 +61,18 @@ func (g Glob) MayMatchBelow(dir string) bool {
 }
 
 // match reports whether the segment describes the whole name.
-func (seg *segment) match(name string) bool {
-	if seg.literal {
-		return seg.text == name
+func (seg *GlobName) match(name string) bool {
+	if seg.Literal {
+		return seg.Text == name
 	}
-	return matchTokens(seg.toks, name)
+	return matchTokens(seg.Parts, name)
 }
 
-func matchTokens(toks []token, name string) bool {
+func matchTokens(toks []GlobPart, name string) bool {
 	i := 0
 	backTok, backName := -1, ""
 	for {
-		if i < len(toks) && toks[i].star {
+		if i < len(toks) && toks[i].Star {
 			i++
 			backTok, backName = i, name
 			continue
@@ -97,19 +97,19 @@ func matchTokens(toks []token, name string) bool {
 }
 
 // matches reports whether a token that is no star takes the character.
-func (t *token) matches(r rune) bool {
-	if t.any {
+func (t *GlobPart) matches(r rune) bool {
+	if t.Any {
 		return true
 	}
-	if t.class == nil {
-		return t.r == r
+	if t.Class == nil {
+		return t.Rune == r
 	}
-	for _, c := range t.class {
-		if c.lo <= r && r <= c.hi {
-			return !t.negate
+	for _, c := range t.Class {
+		if c.Lo <= r && r <= c.Hi {
+			return !t.Negate
 		}
 	}
-	return t.negate
+	return t.Negate
 }
 
 // matchName reports whether a glob without slashes, as in Env.Allow, matches

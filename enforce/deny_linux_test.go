@@ -1,0 +1,124 @@
+package enforce_test
+
+import (
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// shut is the machine to a user who can't look into some directories. Their
+// owner can, after chmod(2); root always can, so a test has to say it.
+func shut(dirs ...string) *policy.Host {
+	h := host()
+	readDir, lstat := h.ReadDir, h.Lstat
+	h.ReadDir = func(p string) ([]fs.DirEntry, error) {
+		for _, d := range dirs {
+			if p == d {
+				return nil, &fs.PathError{Op: "open", Path: p, Err: fs.ErrPermission}
+			}
+		}
+		return readDir(p)
+	}
+	h.Lstat = func(p string) (policy.Stat, error) {
+		for _, d := range dirs {
+			if strings.HasPrefix(p, d+"/") {
+				return policy.Stat{}, &fs.PathError{Op: "lstat", Path: p, Err: fs.ErrPermission}
+			}
+		}
+		return lstat(p)
+	}
+	return h
+}
+
+// TestDenyShut: what zsbx can't look into may hold what is denied, so all of
+// it is denied, in trees that are read-only and in writable ones.
+func TestDenyShut(t *testing.T) {
+	needLandlock(t, 1)
+	for name, access := range map[string]policy.Access{"ro": policy.Read, "rw": policy.Read | policy.Write} {
+		for _, pattern := range []string{"/**/.env", "/shut/deep/.env"} {
+			t.Run(name+pattern, func(t *testing.T) {
+				if name == "rw" {
+					needMounts(t)
+				}
+				p := newPlace(t)
+				write(t, p.in+"/shut/deep/.env", "secret\n")
+				write(t, p.in+"/shut/.env", "secret\n")
+				p.policy.Paths = p.policy.Paths[:len(p.policy.Paths)-1] // in
+				p.allow(t, access, p.in)
+				p.deny(p.in + pattern)
+				caps := enforce.Probe()
+				caps.MountNS = caps.MountNS && name == "rw"
+				plan := enforce.NewPlan(p.policy, caps, shut(p.in+"/shut", p.in+"/shut/deep"))
+				if err := plan.Err(nil); err != nil {
+					t.Fatal(err)
+				}
+				for _, script := range []string{`cat shut/deep/.env`, `chmod 700 shut 2>/dev/null; cat shut/deep/.env`} {
+					if status, out := p.sh(t, nil, script); status != 0 {
+						t.Fatalf("control: %s: exit status %d: %s", script, status, out)
+					}
+					if status, out := p.sh(t, plan, script); status == 0 {
+						t.Errorf("%s: it worked: %s", script, out)
+					}
+				}
+				if status, out := p.sh(t, plan, `cat file && ls .`); status != 0 {
+					t.Errorf("beside it: exit status %d: %s", status, out)
+				}
+			})
+		}
+	}
+}
+
+// TestDenyLater is what becomes of a name that is denied by a glob and made
+// after the start: by the command in a writable tree, and by somebody outside.
+func TestDenyLater(t *testing.T) {
+	needMounts(t)
+	p := newPlace(t)
+	write(t, p.in+"/had/.env", "secret\n")
+	write(t, p.in+"/none/file", "x\n")
+	ro := p.dir + "/ro"
+	write(t, ro+"/had/.env", "secret\n")
+	write(t, ro+"/none/file", "x\n")
+	p.allow(t, policy.Read, ro)
+	p.deny(p.in + "/**/.env")
+	p.deny(ro + "/**/.env")
+	plan := p.mountPlan()
+	before := plan.Snapshot(host())
+	for _, d := range []string{"/had/new", "/none/new"} {
+		if err := os.MkdirAll(ro+d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write(t, ro+d+"/.env", "secret\n")
+	}
+	write(t, ro+"/none/.env", "secret\n")
+	for _, c := range []struct {
+		script string
+		works  bool
+	}{
+		{`cat had/.env`, false},
+		{`cat ../ro/had/.env`, false},
+		{`echo own >none/.env && cat none/.env`, true}, // its own
+		{`cat ../ro/had/new/.env`, false},              // a new directory in one that was taken apart
+		{`cat ../ro/none/.env`, true},                  // a directory that held nothing denied
+		{`cat ../ro/none/new/.env`, true},
+		{`echo x >../ro/none/.env`, false},
+	} {
+		if status, out := p.sh(t, nil, c.script); status != 0 {
+			t.Fatalf("control: %s: exit status %d: %s", c.script, status, out)
+		}
+		if err := os.RemoveAll(p.in + "/none/.env"); err != nil {
+			t.Fatal(err)
+		}
+		if status, out := p.sh(t, plan, c.script); (status == 0) != c.works {
+			t.Errorf("%s: exit status %d: %s", c.script, status, out)
+		}
+		if c.script == `echo own >none/.env && cat none/.env` {
+			if ch := before.Changes(); len(ch) != 1 || ch[0].Path != p.in+"/none/.env" || !ch[0].New {
+				t.Errorf("told: %v", ch)
+			}
+		}
+	}
+}
