@@ -16,6 +16,7 @@ import (
 func (o *policyFlags) plan(a *app, c *composed, r *policy.Resolved, caps enforce.Caps) *enforce.Plan {
 	return enforce.NewPlanWith(r, caps, &c.host, enforce.Options{
 		NoProtect: slices.Contains(o.allowGaps, enforce.GapProtect),
+		ShareIPC:  slices.Contains(o.allowGaps, enforce.GapIPC),
 		Strict:    o.strict,
 		Protect:   a.ownPaths(c, r),
 		NoOwn:     slices.Contains(o.allowGaps, enforce.GapOwnFiles),
@@ -23,11 +24,9 @@ func (o *policyFlags) plan(a *app, c *composed, r *policy.Resolved, caps enforce
 	})
 }
 
-// withoutMounts plans again after the kernel refused a mount namespace, and
-// decides whether the command may start with the gaps that this leaves.
-func (o *runFlags) withoutMounts(a *app, c *composed, old *enforce.Plan, why string) (*enforce.Plan, error) {
-	caps := old.Caps
-	caps.MountNS, caps.MountReason = false, why
+// replan plans again after the kernel refused a namespace, and decides whether
+// the command may start with the gaps that this leaves.
+func (o *runFlags) replan(a *app, c *composed, old *enforce.Plan, caps enforce.Caps) (*enforce.Plan, error) {
 	plan := o.plan(a, c, old.Policy, caps)
 	gaps := slices.DeleteFunc(slices.Clone(plan.Gaps), func(g enforce.Gap) bool { return slices.Contains(old.Gaps, g) })
 	return plan, o.acceptGaps(a, gaps)

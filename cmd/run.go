@@ -127,7 +127,7 @@ func (o *runFlags) run(a *app, argv []string) error {
 	r, err := o.session(a, plan, job{
 		file: file, argv: argv, env: resolved.Env, dir: resolved.Dir, limits: resolved.Limits, mayExec: mayExecIn(resolved),
 		signals: e.heard,
-		without: func(why string) (*enforce.Plan, error) { return o.withoutMounts(a, c, plan, why) },
+		replan:  func(caps enforce.Caps) (*enforce.Plan, error) { return o.replan(a, c, plan, caps) },
 	})
 	a.reportChanges(before)
 	if r != nil {
@@ -168,8 +168,8 @@ func (o *runFlags) session(a *app, plan *enforce.Plan, j job) (*running, error) 
 		return nil, err
 	}
 	r, err := o.start(a, s, plan, j)
-	if why := plan.MountsRefused(err); why != "" {
-		if plan, err = j.without(why); err == nil {
+	for caps, refused := plan.Refused(err); refused; caps, refused = plan.Refused(err) {
+		if plan, err = j.replan(caps); err == nil {
 			r, err = o.start(a, s, plan, j)
 		}
 	}

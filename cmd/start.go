@@ -24,9 +24,9 @@ type job struct {
 	// signals gives those to be passed on to the command.
 	signals func() <-chan os.Signal
 
-	// without makes a plan that does without the mount namespace, which the
-	// kernel refused for that reason.
-	without func(why string) (*enforce.Plan, error)
+	// replan makes a plan that does without a namespace which the kernel
+	// refused.
+	replan func(enforce.Caps) (*enforce.Plan, error)
 }
 
 // shell runs scripts that name no interpreter, as execvp(3) does.

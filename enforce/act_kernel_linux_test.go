@@ -36,7 +36,6 @@ func kernelActs() map[string]func(args []string) error {
 			return ioctlTTY(unix.TIOCGWINSZ)
 		},
 		"openpty":    openPty,
-		"shm":        attachShared,
 		"clone3":     zero(unix.SYS_CLONE3),
 		"newest":     func([]string) error { return raw(500) },
 		"x32":        func([]string) error { return raw(unix.SYS_GETPID | 0x40000000) },
@@ -67,18 +66,6 @@ func startIn(flags uintptr) error {
 func ioctlTTY(request uintptr) error {
 	buf := [64]byte{'x'}
 	return raw(unix.SYS_IOCTL, 0, request, uintptr(unsafe.Pointer(&buf)))
-}
-
-// attachShared maps a System V shared memory segment for reading.
-func attachShared(a []string) error {
-	mem, err := unix.SysvShmAttach(num(a[0]), 0, unix.SHM_RDONLY)
-	if err != nil {
-		return err
-	}
-	if mem[0] != 'x' {
-		return fmt.Errorf("the segment holds %q", mem[0])
-	}
-	return unix.SysvShmDetach(mem)
 }
 
 // openPty makes a new pseudo-terminal and sets its size.

@@ -16,6 +16,7 @@ func acts() map[string]func(args []string) error {
 	maps.Copy(all, netActs())
 	maps.Copy(all, processActs())
 	maps.Copy(all, kernelActs())
+	maps.Copy(all, ipcActs())
 	maps.Copy(all, benchActs())
 	maps.Copy(all, socketActs())
 	return all

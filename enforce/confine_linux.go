@@ -60,9 +60,9 @@ func (p *Plan) confineMediated(c *fork.Command) (*Mediator, error) {
 			Args: [6]uintptr{unix.PR_SET_NO_NEW_PRIVS, 1},
 		})
 	}
+	fd := -1
 	if p.Landlock != nil {
-		fd, err := p.Landlock.open()
-		if err != nil {
+		if fd, err = p.Landlock.open(); err != nil {
 			return nil, err
 		}
 		cleanup = append(cleanup, func() { unix.Close(fd) })
@@ -94,7 +94,7 @@ func (p *Plan) confineMediated(c *fork.Command) (*Mediator, error) {
 	case p.Seccomp != nil:
 		steps = append(steps, p.Seccomp.step(filterSpecAllow))
 	}
-	p.addMounts(c, dir)
+	p.addMounts(c, dir, fd)
 	c.Steps, c.Cleanup = append(c.Steps, steps...), cleanup
 	return m, nil
 }
@@ -153,6 +153,15 @@ type rulesetAttr struct {
 	quiet           [3]uint64
 }
 
+// pathBeneath is struct landlock_path_beneath_attr, which is packed: of fd the
+// kernel reads the low half.
+type pathBeneath struct {
+	rights uint64
+	fd     uintptr
+}
+
+const rulePathBeneath = 1 // LANDLOCK_RULE_PATH_BENEATH
+
 // open makes the kernel's ruleset and returns its descriptor, which closes on
 // exec.
 func (rs *Ruleset) open() (int, error) {
@@ -210,11 +219,8 @@ func addPath(ruleset int, r *PathRule) error {
 		return err
 	}
 	defer unix.Close(fd)
-	attr := struct {
-		rights uint64
-		fd     int32 // struct landlock_path_beneath_attr is packed: 12 bytes
-	}{r.Rights, int32(fd)}
-	if err := addRule(ruleset, 1, unsafe.Pointer(&attr)); err != nil { // LANDLOCK_RULE_PATH_BENEATH
+	attr := pathBeneath{r.Rights, uintptr(fd)}
+	if err := addRule(ruleset, rulePathBeneath, unsafe.Pointer(&attr)); err != nil {
 		return fmt.Errorf("landlock rule for %s (%s): %w", r.Path, r.Origin, err)
 	}
 	return nil

@@ -26,6 +26,7 @@ type Caps struct {
 	// ProbeNamespaces.
 	MountNS     bool
 	MountReason string // why MountNS is false
+	IPCReason   string // why a mount namespace comes without an IPC namespace; "" until the kernel refused one
 	Privileged  bool   // CAP_SYS_ADMIN is held
 
 	Capabilities uint64 // the permitted set, as bits (capabilities(7)); 0 for an ordinary user

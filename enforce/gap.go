@@ -78,6 +78,7 @@ const (
 	GapOwnFiles        = "own-files"        // zsbx's own files: policies, trust store, sessions
 	GapProtect         = "protect"          // git's hooks and configuration and the like in writable trees
 	GapMetadata        = "metadata"         // chmod, chown, utime, xattr and flags of files outside
+	GapIPC             = "ipc"              // System V IPC and /dev/shm are shared with programs outside
 	GapNetwork         = "network"          // the network can't be closed
 	GapTCPPorts        = "tcp-ports"        // TCP can't be limited to ports
 	GapTCPAutobind     = "tcp-autobind"     // listening on a port of the kernel's choice can't be refused
@@ -91,6 +92,6 @@ const (
 
 // GapNames lists the names of all gaps, sorted.
 func GapNames() []string {
-	return []string{GapAbstractSockets, GapDeny, GapDenyMissing, GapFiles, GapKernel, GapMetadata, GapNetwork, GapOwnFiles, GapPriorities,
-		GapProtect, GapSignals, GapTCPAutobind, GapTCPPorts, GapTerminal, GapTruncate, GapUnixSockets}
+	return []string{GapAbstractSockets, GapDeny, GapDenyMissing, GapFiles, GapIPC, GapKernel, GapMetadata, GapNetwork, GapOwnFiles,
+		GapPriorities, GapProtect, GapSignals, GapTCPAutobind, GapTCPPorts, GapTerminal, GapTruncate, GapUnixSockets}
 }

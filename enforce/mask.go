@@ -27,6 +27,11 @@ type MountPlan struct {
 
 	Why []string // what needs the namespace, for people
 
+	// IPC says that the command also gets System V shared memory,
+	// semaphores and queues, and POSIX queues, of its own
+	// (ipc_namespaces(7)).
+	IPC bool
+
 	// Writable are the trees and files that stay writable, none within
 	// another, at most 500. With a nil list nothing is made read-only.
 	Writable []string
@@ -36,6 +41,9 @@ type MountPlan struct {
 
 	// Mounts are made in this order: a directory before what lies in it.
 	Mounts []Mount
+
+	// Private are made after them.
+	Private []PrivateDir
 }
 
 // Mount covers one path.
@@ -73,6 +81,9 @@ const maxWritable = 500
 type Options struct {
 	// NoProtect leaves the protected set as writable as the policy has it.
 	NoProtect bool
+
+	// ShareIPC leaves the command the caller's System V IPC and /dev/shm.
+	ShareIPC bool
 
 	// Strict has a mount namespace made for hardening alone.
 	Strict bool
@@ -196,6 +207,7 @@ func (m *mounts) finish() {
 	if mp.UserNS {
 		mp.Copies = sshCopies(p.Policy, m.host)
 	}
+	m.addPrivate(mp)
 	p.Mounts = mp
 	switch n := len(mp.Writable); {
 	case mp.Writable == nil:
@@ -248,6 +260,7 @@ func (m *mounts) gaps(prot protection, why []string, cannot string) {
 		}
 	}
 	p.addGap(metadataGap(kind, cannot))
+	m.sharedGaps(kind, cannot)
 	m.missingGaps()
 }
 
@@ -331,6 +344,12 @@ func (mp *MountPlan) layer() Layer {
 		how = "through a user namespace"
 	}
 	detail := fmt.Sprintf("%s, for %s: %d masked, %d protected", how, strings.Join(mp.Why, ", "), n[Mask], n[Protect])
+	if mp.IPC {
+		detail += "; System V IPC of its own"
+	}
+	for _, d := range mp.Private {
+		detail += "; " + d.Path + " of its own"
+	}
 	if mp.Writable != nil {
 		detail += fmt.Sprintf("; read-only but for %d paths", len(mp.Writable))
 	}

@@ -13,7 +13,34 @@ import (
 const (
 	mountsPrefix  = "mount namespace: "
 	openingPrefix = "mount namespace, opening "
+	ipcStep       = "IPC namespace: unshare(2)"
 )
+
+// Refused are the capabilities of this machine without what the kernel or a
+// security module refused, if it is for that that a command could not be started:
+// a mount namespace (see MountsRefused) or an IPC namespace.
+func (p *Plan) Refused(err error) (Caps, bool) {
+	if p == nil {
+		return Caps{}, false
+	}
+	caps := p.Caps
+	var se *fork.StepError
+	if why := p.MountsRefused(err); why != "" {
+		caps.MountNS, caps.MountReason = false, why
+		return caps, true
+	}
+	if p.Mounts == nil || !errors.As(err, &se) || se.Name != ipcStep {
+		return caps, false
+	}
+	caps.IPCReason = fmt.Sprintf("no IPC namespace: %v", se.Errno)
+	switch se.Errno {
+	case syscall.EINVAL:
+		caps.IPCReason = "IPC namespaces are not built into this kernel"
+	case syscall.ENOSPC:
+		caps.IPCReason = "IPC namespaces are switched off or used up (sysctl user.max_ipc_namespaces)"
+	}
+	return caps, true
+}
 
 // MountsRefused says why a command could not be started, if it was for the
 // kernel or a security module refusing the mount namespace, and "" else. The

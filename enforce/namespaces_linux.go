@@ -3,7 +3,6 @@ package enforce
 import (
 	"errors"
 	"os"
-	"strings"
 
 	"github.com/zsbx/zsbx/enforce/fork"
 )
@@ -14,15 +13,17 @@ func probeNamespaces(caps *Caps) {
 	if !caps.MountNS {
 		return
 	}
-	p := &Plan{Caps: *caps, Mounts: &MountPlan{UserNS: !caps.Privileged, Writable: []string{}}}
-	steps := p.Mounts.steps(os.Geteuid(), os.Getegid())
+	p := &Plan{Caps: *caps, Mounts: &MountPlan{UserNS: !caps.Privileged, IPC: caps.IPCReason == "", Writable: []string{}}}
+	steps := p.Mounts.steps(os.Geteuid(), os.Getegid(), -1)
 	_, err := fork.Start(&fork.Command{Path: "/", Args: []string{"/"}, Dir: "/", Steps: steps, OwnMemory: true})
 	var se *fork.StepError
-	switch {
-	case errors.As(err, &se) && se.Stage == "exec":
-	case errors.As(err, &se) && strings.HasPrefix(se.Name, mountsPrefix):
-		caps.MountNS, caps.MountReason = false, p.MountsRefused(err)
-	default:
-		caps.MountNS, caps.MountReason = false, "a process to try it in could not be started"
+	if errors.As(err, &se) && se.Stage == "exec" {
+		return
 	}
+	without, refused := p.Refused(err)
+	if !refused {
+		without.MountNS, without.MountReason = false, "a process to try it in could not be started"
+	}
+	*caps = without
+	probeNamespaces(caps)
 }

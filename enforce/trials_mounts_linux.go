@@ -16,6 +16,7 @@ func (s *scene) tryMounts(caps Caps) ([]Proof, error) {
 	}
 	r := *s.policy
 	r.Deny = []policy.DenyPath{{Pattern: s.dir + "/" + deniedFile}}
+	r.Paths = append(r.Paths, privatePaths()...)
 	plan := NewPlanWith(&r, caps, &host, Options{})
 	if plan.Mounts == nil {
 		return nil, nil
@@ -24,14 +25,14 @@ func (s *scene) tryMounts(caps Caps) ([]Proof, error) {
 		return []fork.Step{callPath("openat(2)", unix.SYS_OPENAT, s.dir+"/"+file, 1, at, 0, flags)}
 	}
 	var out []Proof
-	for _, t := range []trial{
+	for _, t := range append(s.privateTrials(plan.Mounts), []trial{
 		{name: GapDeny, promise: "no access to what is denied inside a writable tree", steps: open(deniedFile, unix.O_RDONLY)},
 		{name: GapProtect, promise: "no change of git's configuration and hooks and the like", steps: open(protectedFile, unix.O_WRONLY)},
 		{name: GapMetadata, promise: "no change of mode, owner, times, attributes and flags of files outside",
 			steps: []fork.Step{callPath("fchmodat(2)", unix.SYS_FCHMODAT, s.dir+"/file", 1, at, 0, 0o600)}},
-	} {
+	}...) {
 		confined, err := inChild(plan, t.steps)
-		if plan.MountsRefused(err) != "" {
+		if _, refused := plan.Refused(err); refused {
 			return nil, nil
 		}
 		if err != nil {
@@ -42,7 +43,7 @@ func (s *scene) tryMounts(caps Caps) ([]Proof, error) {
 			return out, err
 		}
 		t.means = "mounts"
-		out = append(out, proof(t, t.steps[0].Name, confined, free))
+		out = append(out, proof(t, t.steps[len(t.steps)-1].Name, confined, free))
 	}
 	return out, nil
 }

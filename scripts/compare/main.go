@@ -29,6 +29,7 @@ type world struct {
 	dgram            string
 	tcp, udp         string // addresses on loopback
 	victim, shm, fd9 string // a pid, a shared memory id, a file left open for appending
+	posix            string // a file in /dev/shm
 
 	packets atomic.Int64 // that the daemons got
 	process *os.Process  // the victim
@@ -39,7 +40,7 @@ func (w *world) env() []string {
 	var out []string
 	for k, v := range map[string]string{
 		"SECRET": w.secret, "OUTSIDE": w.outside, "PATHSOCK": w.path, "ABSTRACT": w.abstract, "DGRAM": w.dgram,
-		"TCP": w.tcp, "UDP": w.udp, "VICTIM": w.victim, "SHM": w.shm, "OHOME": w.home, "WORK": w.work,
+		"TCP": w.tcp, "UDP": w.udp, "VICTIM": w.victim, "SHM": w.shm, "POSIXSHM": w.posix, "OHOME": w.home, "WORK": w.work,
 	} {
 		out = append(out, k+"="+v)
 	}
@@ -212,6 +213,10 @@ func makeWorld() (*world, error) {
 		return nil, fmt.Errorf("shmget: %w", errno)
 	}
 	w.shm = strconv.Itoa(int(id))
+	w.posix = "/dev/shm/" + filepath.Base(dir)
+	if err := os.WriteFile(w.posix, nil, 0o600); err != nil {
+		return nil, err
+	}
 	return w, w.listen()
 }
 
@@ -222,6 +227,7 @@ func (w *world) end() {
 	if id, err := strconv.Atoi(w.shm); err == nil {
 		syscall.Syscall(syscall.SYS_SHMCTL, uintptr(id), 0, 0) // IPC_RMID
 	}
+	os.Remove(w.posix)
 	os.RemoveAll(w.dir)
 }
 

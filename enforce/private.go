@@ -1,0 +1,66 @@
+package enforce
+
+import (
+	"slices"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// PrivateDir is a directory of the baseline in which the user's other programs
+// keep what no rule tells from the command's own. An empty file system is put
+// onto it, which lasts as long as the command's processes.
+type PrivateDir struct {
+	Path   string
+	Rights uint64 // what Landlock allows in it
+}
+
+// shmDir is where shm_open(3) and sem_open(3) make their files.
+const shmDir = "/dev/shm"
+
+// addPrivate plans what the command does not share with other programs once
+// it has a mount namespace anyway.
+func (m *mounts) addPrivate(mp *MountPlan) {
+	if m.opts.ShareIPC {
+		return
+	}
+	if mp.IPC = m.p.Caps.IPCReason == ""; !mp.IPC {
+		m.p.addGap(ipcGap(Hardening, m.p.Caps.IPCReason))
+	}
+	m.privateDir(mp, shmDir)
+}
+
+// privateDir makes a directory private that the baseline alone allows: whoever
+// names it, or something in it, means what is there. The rule for it goes: by
+// another mount of the same file system it would lead to what is covered, and
+// Landlock does not look at it on the way up from what covers it.
+func (m *mounts) privateDir(mp *MountPlan, dir string) {
+	r, rs := m.p.Policy, m.p.Landlock
+	i := slices.IndexFunc(r.Paths, func(t policy.Path) bool { return t.Rule.Path == dir && ofBaseline(t) && t.Mode.IsDir() })
+	if i < 0 || within(r.Dir, r.Paths[i].Path) {
+		return
+	}
+	at := r.Paths[i].Path
+	named := slices.ContainsFunc(r.Paths, func(t policy.Path) bool {
+		return !ofBaseline(t) && (within(t.Path, at) || t.Access&policy.Write != 0 && within(at, t.Path))
+	})
+	i = slices.IndexFunc(rs.Paths, func(t PathRule) bool { return t.Path == at && t.Dir })
+	if named || i < 0 {
+		return
+	}
+	mp.Private = append(mp.Private, PrivateDir{Path: at, Rights: rs.Paths[i].Rights})
+	rs.Paths = slices.Delete(rs.Paths, i, i+1)
+	mp.Mounts = slices.DeleteFunc(mp.Mounts, func(o Mount) bool { return within(o.Path, at) })
+	mp.Writable = slices.DeleteFunc(mp.Writable, func(p string) bool { return p == at })
+}
+
+func ofBaseline(t policy.Path) bool { return t.Rule.Origin.Source == "baseline" }
+
+// sharedGaps is what addPrivate would have kept apart.
+func (m *mounts) sharedGaps(kind Kind, why string) {
+	m.p.addGap(ipcGap(kind, why))
+}
+
+func ipcGap(kind Kind, why string) Gap {
+	return Gap{Name: GapIPC, Kind: kind,
+		Promise: "no shared memory, semaphores and message queues of programs outside", Why: why}
+}
