@@ -75,6 +75,7 @@ const (
 	GapTruncate        = "truncate"         // files outside could be emptied
 	GapDeny            = "deny"             // a denial inside an allowed tree
 	GapDenyMissing     = "deny-missing"     // a denial of what does not exist yet in a writable tree
+	GapDenyLinks       = "deny-links"       // a denied file has other names
 	GapOwnFiles        = "own-files"        // zsbx's own files: policies, trust store, sessions
 	GapProtect         = "protect"          // git's hooks and configuration and the like in writable trees
 	GapMetadata        = "metadata"         // chmod, chown, utime, xattr and flags of files outside
@@ -92,6 +93,6 @@ const (
 
 // GapNames lists the names of all gaps, sorted.
 func GapNames() []string {
-	return []string{GapAbstractSockets, GapDeny, GapDenyMissing, GapFiles, GapIPC, GapKernel, GapMetadata, GapNetwork, GapOwnFiles,
+	return []string{GapAbstractSockets, GapDeny, GapDenyLinks, GapDenyMissing, GapFiles, GapIPC, GapKernel, GapMetadata, GapNetwork, GapOwnFiles,
 		GapPriorities, GapProtect, GapSignals, GapTCPAutobind, GapTCPPorts, GapTerminal, GapTruncate, GapUnixSockets}
 }

@@ -59,7 +59,9 @@ func (p *Plan) pathRules(host *policy.Host, m *mounts, handled uint64) []PathRul
 	d := newDenials(host, p.Policy.Deny, p.denyGap)
 	out := make([]PathRule, 0, len(trees)+len(p.Policy.Net.Unix))
 	d.mounts = m
-	for _, t := range m.keepOwn(d, d.apply(trees)) {
+	trees = d.apply(trees)
+	p.linkGaps(d)
+	for _, t := range m.keepOwn(d, trees) {
 		r := rights(t.access, t.path, t.mode, handled)
 		if t.listOnly {
 			r = fsReadDir

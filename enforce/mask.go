@@ -142,8 +142,7 @@ func (m *mounts) mask(d *denials, t tree, inside []barred) string {
 		return err.Error()
 	}
 	for _, h := range hits {
-		i := max(0, slices.IndexFunc(inside, func(b barred) bool { return b.covers(h.path) }))
-		if err := m.cover(h, inside[i].DenyPath); err != nil {
+		if err := m.cover(h, by(inside, h), &d.names); err != nil {
 			return err.Error()
 		}
 	}
@@ -159,7 +158,7 @@ func (m *mounts) mask(d *denials, t tree, inside []barred) string {
 // cover adds the mask for one hit. A link can't be covered: what it leads to
 // is, if the link was matched by a glob; in a plain path links were followed
 // when it was resolved.
-func (m *mounts) cover(h hit, d policy.DenyPath) error {
+func (m *mounts) cover(h hit, d policy.DenyPath, names *manyNames) error {
 	real, st, err := m.host.RealPath(h.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // a link to nothing
@@ -170,6 +169,7 @@ func (m *mounts) cover(h hit, d policy.DenyPath) error {
 	if !m.reachable(real) {
 		return nil
 	}
+	names.note(real, st, d)
 	if len(m.masks) >= maxMounts {
 		return fmt.Errorf("it names more than %d files", maxMounts)
 	}

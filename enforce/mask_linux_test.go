@@ -216,3 +216,47 @@ func TestDirectoryAsDescriptor(t *testing.T) {
 func command(p *place, script string) *fork.Command {
 	return &fork.Command{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Dir: p.in, Env: []string{"PATH=/usr/bin:/bin:/usr/sbin:/sbin"}}
 }
+
+// TestDenyLinked: a denied file's other name is open, and told of.
+func TestDenyLinked(t *testing.T) {
+	needMounts(t)
+	const other = `grep -q KEY ../other/name`
+	link := func(deny ...string) *place {
+		p := denyPlace(t)
+		for _, d := range deny {
+			p.deny(p.dir + "/" + d)
+		}
+		if err := os.Mkdir(p.dir+"/other", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Link(p.in+"/sub/deep/.env", p.dir+"/other/name"); err != nil {
+			t.Fatal(err)
+		}
+		p.allow(t, policy.Read, p.dir+"/other")
+		return p
+	}
+	told := func(plan *enforce.Plan) bool {
+		return slices.ContainsFunc(plan.Gaps, func(g enforce.Gap) bool {
+			return g.Name == enforce.GapDenyLinks && strings.Contains(g.Why, "sub/deep/.env has 2 names")
+		})
+	}
+	p := link()
+	plan := p.mountPlan()
+	if !told(plan) {
+		t.Errorf("not told of: %v", plan.Gaps)
+	}
+	if status, out := p.sh(t, plan, other); status != 0 {
+		t.Errorf("exit status %d: %s: the document has to be changed", status, out)
+	}
+	p = link("other/name")
+	plan = p.mountPlan()
+	if told(plan) {
+		t.Errorf("told of: %v", plan.Gaps)
+	}
+	if status, _ := p.sh(t, nil, other); status != 0 {
+		t.Errorf("control: exit status %d", status)
+	}
+	if status, out := p.sh(t, plan, other); status == 0 {
+		t.Errorf("it worked: %s", out)
+	}
+}

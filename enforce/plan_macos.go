@@ -37,6 +37,7 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 			p.watch = append(p.watch, w)
 		}
 	}
+	p.linkGaps(newDenials(host, p.Policy.Deny, func(policy.DenyPath, string) {}))
 	text, err := SeatbeltProfile(p.Policy, *p.Seatbelt)
 	if err != nil {
 		p.Seatbelt = nil

@@ -1,0 +1,95 @@
+package enforce
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// manyNames are the denied files that have several names (hard links). A
+// denial is about a path: by another name, in a tree that is allowed, the file
+// is as open as its neighbours. Where its names are, the kernel does not tell.
+type manyNames struct{ files []namedFile }
+
+type namedFile struct {
+	id    policy.FileID
+	links uint64   // names that the file has
+	paths []string // those of them that lead nowhere
+	deny  policy.DenyPath
+}
+
+// note takes a file that d denies.
+func (n *manyNames) note(p string, st policy.Stat, d policy.DenyPath) {
+	if !st.Mode.IsRegular() || st.Links < 2 {
+		return
+	}
+	i := slices.IndexFunc(n.files, func(f namedFile) bool { return f.id == st.ID })
+	if i < 0 {
+		i = len(n.files)
+		n.files = append(n.files, namedFile{id: st.ID, links: st.Links, deny: d})
+	}
+	n.closed(p, st.ID)
+}
+
+// closed takes another name of a file that was noted, which leads nowhere
+// either.
+func (n *manyNames) closed(p string, id policy.FileID) {
+	i := slices.IndexFunc(n.files, func(f namedFile) bool { return f.id == id })
+	if i >= 0 && !slices.Contains(n.files[i].paths, p) {
+		n.files[i].paths = append(n.files[i].paths, p)
+	}
+}
+
+// noteNames takes what the denials name without wildcards, whether it is in
+// reach by that name or not.
+func (d *denials) noteNames() {
+	if d.host == nil || d.host.Lstat == nil {
+		return
+	}
+	for _, b := range d.deny {
+		if b.Glob {
+			continue // noted as they are found
+		}
+		if st, err := d.host.Lstat(b.Pattern); err == nil {
+			d.names.note(b.Pattern, st, b.DenyPath)
+		}
+	}
+}
+
+// maxNamed is how many files a gap names.
+const maxNamed = 3
+
+// linkGaps says which denied files have a name that is not denied, in one gap
+// for each denial.
+func (p *Plan) linkGaps(d *denials) {
+	d.noteNames()
+	open := map[string][]namedFile{}
+	var order []string
+	for _, f := range d.names.files {
+		if uint64(len(f.paths)) >= f.links {
+			continue // all of its names
+		}
+		if open[f.deny.Pattern] == nil {
+			order = append(order, f.deny.Pattern)
+		}
+		open[f.deny.Pattern] = append(open[f.deny.Pattern], f)
+	}
+	for _, pattern := range order {
+		files := open[pattern]
+		why := make([]string, 0, maxNamed+1)
+		for i, f := range files {
+			if i == maxNamed {
+				why = append(why, fmt.Sprintf("and %d more files", len(files)-i))
+				break
+			}
+			why = append(why, fmt.Sprintf("%s has %d names (hard links)", f.paths[0], f.links))
+		}
+		p.addGap(Gap{Name: GapDenyLinks, Kind: Hardening,
+			Promise: "no access by another name to what is denied as " + pattern,
+			Why:     strings.Join(why, ", "),
+			Hint:    fmt.Sprintf("to find the other names: find DIR -xdev -samefile %s", quoteWord(files[0].paths[0])),
+			Origin:  files[0].deny.Deny.Origin})
+	}
+}
