@@ -65,7 +65,7 @@ func (p *Plan) protectUnmade(name string) bool {
 		return true
 	}
 	rest, ok := strings.CutPrefix(name, p.Policy.Home+"/")
-	return ok && p.Policy.Home != "" && slices.Contains(homeFiles(), rest)
+	return ok && p.Policy.Home != "" && slices.Contains(policy.StartupFiles(), rest)
 }
 
 // ForSession ties the plan to a session of package track, before Confine: on

@@ -56,18 +56,6 @@ func projectFiles() []string {
 	}
 }
 
-// homeFiles are what a user's next shell, login or git reads and executes.
-func homeFiles() []string {
-	return []string{
-		".profile", ".bash_profile", ".bash_login", ".bashrc", ".bash_logout", ".bash_aliases",
-		".zshenv", ".zprofile", ".zshrc", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login",
-		".config/fish", ".config/git/config", ".gitconfig", ".config/autostart", ".config/systemd/user",
-		".config/environment.d", ".pam_environment", ".xprofile", ".xinitrc", ".xsession", ".xsessionrc",
-		".ssh/authorized_keys", ".ssh/config", ".ssh/rc", ".inputrc", ".tmux.conf", ".vimrc", ".emacs",
-		".config/nvim", ".emacs.d/init.el", ".npmrc", ".pythonrc.py", ".gdbinit", ".forward",
-	}
-}
-
 // The bounds of the search for repositories within writable trees.
 const (
 	nestedDepth   = 2   // directories below the tree
@@ -121,8 +109,17 @@ func (c *protector) users(r *policy.Resolved) {
 			home = real
 		}
 	}
-	if c.writable(home) {
-		c.files(home, homeFiles(), home)
+	switch {
+	case home == "":
+	case c.writable(home):
+		c.files(home, policy.StartupFiles(), home)
+	default: // a directory of theirs may be: ~/.config
+		for _, name := range policy.StartupFiles() {
+			p := home + "/" + name
+			if tree := c.within(p); tree != "" && tree != p {
+				c.add(p, tree)
+			}
+		}
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 // when it would open the home directory, a directory above it or a known
 // place of secrets, when it would make the working directory writable, and
 // when it leads through a link that a command could have put there; it loses
-// its write access when something on PATH could be changed through it. The
+// its write access when something on PATH could be changed through it, or
+// what shells, editors, git or the system act upon. The
 // baseline's rules for the home directory are guarded in the same way. What
 // was written by a user, in flags or in a policy, is none of its business.
 func (h *Host) guardPresets(paths []Path) ([]Path, []Skip) {
@@ -38,8 +39,14 @@ func (h *Host) guardPresets(paths []Path) ([]Path, []Skip) {
 			if g.search == nil {
 				g.search = h.realSearchPath()
 			}
+			why := ""
 			if dir := g.onPATH(p); dir != "" {
-				skipped = append(skipped, Skip{Rule: p.Rule, Reason: "read only, not writable: " + dir + " is on PATH"})
+				why = dir + " is on PATH"
+			} else if place := g.actedUpon(&p); place != "" && p.Rule.Origin.Source != "preset git" {
+				why = "programs outside act upon " + place
+			}
+			if why != "" {
+				skipped = append(skipped, Skip{Rule: p.Rule, Reason: "read only, not writable: " + why})
 				p.Access &^= Write
 			}
 		}

@@ -1,0 +1,71 @@
+package policy
+
+import (
+	"io/fs"
+	"slices"
+	"strings"
+)
+
+// StartupFiles are files and directories below the home directory that the
+// user's next shell, login, git or editor reads and executes.
+func StartupFiles() []string {
+	return []string{
+		".profile", ".bash_profile", ".bash_login", ".bashrc", ".bash_logout", ".bash_aliases",
+		".zshenv", ".zprofile", ".zshrc", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login",
+		".config/fish", ".config/git/config", ".gitconfig", ".config/autostart", ".config/systemd/user",
+		".config/environment.d", ".pam_environment", ".xprofile", ".xinitrc", ".xsession", ".xsessionrc",
+		".ssh/authorized_keys", ".ssh/config", ".ssh/rc", ".inputrc", ".tmux.conf", ".vimrc", ".emacs",
+		".config/nvim", ".emacs.d/init.el", ".npmrc", ".pythonrc.py", ".gdbinit", ".forward",
+	}
+}
+
+// programPlaces are directories below the home directory whose content is
+// executed under other names, on PATH or by the desktop, or loaded by every
+// program of an interpreter.
+func programPlaces() []string {
+	return []string{
+		".local/bin", ".local/lib", ".local/share/applications", ".local/share/systemd", ".local/share/dbus-1",
+		".local/share/uv", ".local/share/pipx", ".config/zsbx", ".local/state/zsbx", "Library/LaunchAgents",
+	}
+}
+
+// systemPlaces are where the system keeps what it executes and is set up by.
+// Not all of /usr: images for builds keep toolchains in /usr/local/cargo and
+// the like.
+func systemPlaces() []string {
+	return []string{
+		"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/boot", "/dev", "/etc", "/run", "/proc", "/sys",
+		"/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/share", "/usr/include",
+		"/usr/local/bin", "/usr/local/sbin", "/usr/local/lib", "/usr/local/libexec", "/usr/local/etc", "/usr/local/share", "/usr/local/include",
+		"/var/spool", "/var/run", "/var/lib/dpkg", "/var/lib/systemd", "/nix", "/gnu",
+		"/System", "/Library", "/Applications", "/private/etc", "/private/var/at", "/private/var/db", "/opt/homebrew",
+	}
+}
+
+// projectPlaces are directories of a project that git, editors and agents act
+// upon.
+func projectPlaces() []string {
+	return []string{".git", ".vscode", ".idea", ".zed", ".devcontainer", ".claude", ".cursor", ".gemini", ".codex"}
+}
+
+// actedUpon says which of these places could be changed by writing to a path,
+// or "".
+func (g *guard) actedUpon(p *Path) string {
+	for name := range strings.SplitSeq(p.Path, "/") {
+		if name != "" && name[0] == '.' && slices.Contains(projectPlaces(), name) {
+			return name
+		}
+	}
+	lists, rel := [][]string{systemPlaces()}, p.Path
+	if below, ok := strings.CutPrefix(p.Path, g.home+"/"); ok && g.home != "." {
+		lists, rel = [][]string{StartupFiles(), programPlaces()}, below
+	}
+	for _, list := range lists {
+		for _, place := range list {
+			if within(rel, place) || p.Mode&fs.ModeDir != 0 && within(place, rel) {
+				return place
+			}
+		}
+	}
+	return ""
+}

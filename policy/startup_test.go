@@ -1,0 +1,76 @@
+package policy
+
+import (
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestRelocations points every variable that moves a preset's directories at
+// places that programs outside act upon: none becomes writable.
+func TestRelocations(t *testing.T) {
+	h, p := homeWithEverything(t)
+	h.mkdirs(t, "project/.git/hooks", "project/.vscode", "project/.cache", ".config/fish/functions", ".config/systemd/user", ".config/nvim/lua",
+		".local/bin", ".local/lib/python3/site-packages", ".local/share/uv/tools", ".local/share/applications", "caches/own")
+	h.write(t, ".bashrc", "")
+	var asked []string
+	for _, list := range [][]string{StartupFiles(), programPlaces(), {"project/.git", "project/.git/hooks", "project/.vscode"}} {
+		for _, name := range list {
+			asked = append(asked, filepath.Join(h.Home, name))
+		}
+	}
+	asked = append(asked, "/etc", "/usr/lib", "/usr/bin", "/etc/profile.d", "/usr/lib/python3")
+	values := append([]string{"/", "/usr", "/var", h.Home, h.Home + "/.local", h.Home + "/.local/share", h.Home + "/.config"}, asked...)
+	for _, variable := range relocations() {
+		for _, value := range values {
+			h.Env = []string{variable + "=" + value, "PATH=/usr/games"}
+			r, err := p.Resolve(h)
+			if err != nil {
+				t.Fatalf("%s=%s: %v", variable, value, err)
+			}
+			for _, place := range asked {
+				for i := range r.Paths {
+					if q := &r.Paths[i]; q.Access&Write != 0 && (within(place, q.Path) || within(q.Path, place)) {
+						t.Errorf("%s=%s: %s is writable by %s", variable, value, place, q.Path)
+					}
+				}
+			}
+		}
+	}
+	// What is not such a place stays writable, and so does each of them when
+	// the user asks for it.
+	for _, value := range []string{h.Home + "/caches/own", h.Home + "/project/.cache"} {
+		h.Env = []string{"GOCACHE=" + value, "PATH=/usr/bin"}
+		if r, err := p.Resolve(h); err != nil || r.access(value)&Write == 0 {
+			t.Errorf("GOCACHE=%s is not writable: %v", value, err)
+		}
+	}
+	r, err := Merge(p, &Policy{FS: FS{Rules: []Rule{{Path: "~/.config/fish", Access: Read | Write, Origin: Origin{Source: "--rw"}}}}}).Resolve(h)
+	if err != nil || r.access(h.Home+"/.config/fish")&Write == 0 {
+		t.Errorf("--rw ~/.config/fish: %v", err)
+	}
+}
+
+// TestSystemPlaces has paths that exist on no machine of the tests.
+func TestSystemPlaces(t *testing.T) {
+	g := &guard{home: "/home/u"}
+	for p, want := range map[string]bool{
+		"/etc/profile.d/x": true, "/usr/lib/python3": true, "/usr": true, "/usr/local": true, "/usr/local/share": true, "/var": true, "/boot": true,
+		"/home/u/.config": true, "/home/u/.config/fish/x": true, "/home/u/w/.git/x": true, "/srv/w/.git": true, "/home/u/.local": true,
+		"/usr/local/cargo/registry": false, "/usr/local/rustup": false, "/go/pkg/mod": false, "/opt/cache": false, "/var/cache/go": false,
+		"/builds/x/.cache": false, "/home/u/.cache/go-build": false, "/home/u/.cargo/registry": false, "/home/v/.cache": false, "/home/u/.configs": false,
+	} {
+		got := g.actedUpon(&Path{Path: p, Mode: fs.ModeDir})
+		if (got != "") != want {
+			t.Errorf("%s: %q", p, got)
+		}
+	}
+	for _, list := range [][]string{StartupFiles(), programPlaces(), systemPlaces(), projectPlaces()} {
+		for _, name := range list {
+			if filepath.Clean(name) != name || strings.HasSuffix(name, "/") {
+				t.Errorf("%q is not clean", name)
+			}
+		}
+	}
+}
