@@ -85,6 +85,7 @@ func (p *Plan) confineMediated(c *fork.Command) (*Mediator, error) {
 		then := c.Meanwhile
 		c.Meanwhile = func(p *fork.Process) {
 			hand.forked()
+			m.process = p
 			if then != nil {
 				then(p)
 			}

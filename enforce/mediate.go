@@ -42,8 +42,9 @@ func (m *Mediator) Close() error { return m.close() }
 // for their connection just then fail with EINTR.
 //
 // Where the Yama security module limits ptrace(2) to ancestors
-// (kernel.yama.ptrace_scope is 1 or more), such a process can't fetch the
-// sockets of an ordinary user's session: all calls then fail with EACCES.
+// (kernel.yama.ptrace_scope is 1), the session's keeper fetches the sockets and
+// reads the addresses for it. Without a keeper all calls then fail with EACCES.
+// The Next of the fork.Process must not be called any more.
 func (m *Mediator) HandOver(c *exec.Cmd) error { return m.handOver(c) }
 
 // ServeKept goes on with what HandOver handed over: a queue as descriptor 3 and

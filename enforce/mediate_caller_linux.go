@@ -9,12 +9,17 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/fork"
 )
 
 // caller is the thread that made a mediated call. What is looked up by its
 // number may be about another thread that got the number later, until
 // mediator.valid says otherwise.
-type caller struct{ tid int }
+type caller struct {
+	tid    int
+	keeper *fork.Fetcher // looks where this process may not; or nil
+}
 
 // socket is a socket of the command: a copy of its descriptor, which means the
 // same socket whatever the command does to its own.
@@ -26,19 +31,15 @@ type socket struct {
 
 // socket fetches a socket of the caller (pidfd_getfd(2)).
 func (c caller) socket(fd int) (socket, unix.Errno) {
-	pidfd, errno := c.pidfd()
-	if errno != 0 {
-		return socket{}, unix.EACCES
-	}
-	defer unix.Close(pidfd)
-	got, err := unix.PidfdGetfd(pidfd, fd, 0)
-	switch err {
-	case nil:
+	got, errno := c.descriptor(fd)
+	switch errno {
+	case 0:
 	case unix.EBADF:
 		return socket{}, unix.EBADF
 	default:
 		return socket{}, unix.EACCES
 	}
+	var err error
 	s := socket{fd: got}
 	if s.domain, err = unix.GetsockoptInt(got, unix.SOL_SOCKET, unix.SO_DOMAIN); err == nil {
 		s.kind, err = unix.GetsockoptInt(got, unix.SOL_SOCKET, unix.SO_TYPE)
@@ -50,28 +51,39 @@ func (c caller) socket(fd int) (socket, unix.Errno) {
 	return s, 0
 }
 
-// pidfd gives a descriptor of the caller, or of its process where the kernel
-// can't tell threads apart (PIDFD_THREAD came with Linux 6.9). A thread with
-// descriptors of its own is then taken for the process's first thread: what
-// is fetched is what is judged and connected, so that this fools nobody but
-// itself.
-func (c caller) pidfd() (int, unix.Errno) {
-	fd, err := unix.PidfdOpen(c.tid, 0)
-	if err == nil {
-		return fd, 0
-	}
+// descriptor copies a descriptor of the caller, or of its process where the
+// kernel can't tell threads apart (PIDFD_THREAD came with Linux 6.9). A thread
+// with descriptors of its own is then taken for the process's first thread:
+// what is fetched is what is judged and connected, so that this fools nobody
+// but itself.
+func (c caller) descriptor(fd int) (int, unix.Errno) {
 	const pidfdThread = unix.O_EXCL
-	if fd, err = unix.PidfdOpen(c.tid, pidfdThread); err == nil {
-		return fd, 0
-	}
-	st, err := c.status()
+	pid, flags := c.tid, 0
+	pidfd, err := unix.PidfdOpen(pid, flags)
 	if err != nil {
-		return -1, unix.ESRCH
+		flags = pidfdThread
+		pidfd, err = unix.PidfdOpen(pid, flags)
 	}
-	if fd, err = unix.PidfdOpen(st.process, 0); err != nil {
-		return -1, err.(unix.Errno)
+	if err != nil {
+		st, statusErr := c.status()
+		if statusErr != nil {
+			return -1, unix.ESRCH
+		}
+		pid, flags = st.process, 0
+		pidfd, err = unix.PidfdOpen(pid, flags)
 	}
-	return fd, 0
+	if err != nil {
+		return -1, asErrno(err)
+	}
+	defer unix.Close(pidfd)
+	got, err := unix.PidfdGetfd(pidfd, fd, 0)
+	switch {
+	case err == nil:
+		return got, 0
+	case err == unix.EPERM && c.keeper != nil:
+		return c.keeper.Descriptor(pid, flags, fd)
+	}
+	return -1, asErrno(err)
 }
 
 // memory reads n bytes of the caller's memory, once.
@@ -83,10 +95,14 @@ func (c caller) memory(at uint64, n int) ([]byte, unix.Errno) {
 	local := unix.Iovec{Base: &buf[0]}
 	local.SetLen(n)
 	remote := unix.RemoteIovec{Base: uintptr(at), Len: n}
-	got, _, errno := unix.Syscall6(unix.SYS_PROCESS_VM_READV, uintptr(c.tid),
+	r, _, errno := unix.Syscall6(unix.SYS_PROCESS_VM_READV, uintptr(c.tid),
 		uintptr(unsafe.Pointer(&local)), 1, uintptr(unsafe.Pointer(&remote)), 1, 0)
+	got := int(r)
+	if errno == unix.EPERM && c.keeper != nil {
+		got, errno = c.keeper.Memory(c.tid, at, buf)
+	}
 	switch {
-	case errno == unix.EFAULT || errno == 0 && int(got) != n:
+	case errno == unix.EFAULT || errno == 0 && got != n:
 		return nil, unix.EFAULT
 	case errno != 0:
 		return nil, unix.EACCES

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -19,6 +20,7 @@ import (
 const (
 	keptListener = 3
 	keptState    = 4
+	keptKeeper   = 5 // if keptMediation.Keeper
 )
 
 // keptMediation is what it is told, as JSON: a Mediation and the session's
@@ -30,6 +32,7 @@ type keptMediation struct {
 	ListenTCP  []uint16
 	Files      []keptFile
 	Names      []keptName
+	Keeper     bool // the keeper can be asked: see fork.Fetcher
 }
 
 type keptPath struct {
@@ -80,6 +83,10 @@ func (m *mediator) handOver(c *exec.Cmd) error {
 	}
 	queue := os.NewFile(uintptr(fd), "queue of socket calls")
 	c.ExtraFiles = []*os.File{queue, r}
+	if line, err := m.process.Line(); err == nil && line != nil {
+		defer line.Close()
+		c.ExtraFiles = append(c.ExtraFiles, line)
+	}
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	c.Dir = "/"
 	err = c.Start()
@@ -88,7 +95,9 @@ func (m *mediator) handOver(c *exec.Cmd) error {
 	if err != nil {
 		return fmt.Errorf("starting %s to go on answering socket calls: %w", c.Path, err)
 	}
-	if err := json.NewEncoder(w).Encode(m.keep()); err != nil {
+	kept := m.keep()
+	kept.Keeper = len(c.ExtraFiles) == keptKeeper-keptListener+1
+	if err := json.NewEncoder(w).Encode(kept); err != nil {
 		return fmt.Errorf("telling the process that goes on answering socket calls: %w", err)
 	}
 	return c.Process.Release()
@@ -118,6 +127,10 @@ func (m *mediator) keep() keptMediation {
 
 func (k *keptMediation) mediator(listener int) *mediator {
 	m := &mediator{listener: listener, ended: make(chan struct{}), policy: &Mediation{Net: k.Net, ConnectTCP: k.ConnectTCP, ListenTCP: k.ListenTCP}}
+	if k.Keeper {
+		unix.CloseOnExec(keptKeeper)
+		m.keeper = fork.NewFetcher(keptKeeper)
+	}
 	for _, p := range k.Unix {
 		mode := fs.ModeSocket
 		if p.Dir {

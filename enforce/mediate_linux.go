@@ -7,6 +7,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/fork"
 )
 
 // mediator is the state of a Mediator. All but stop belongs to the goroutine
@@ -15,6 +17,8 @@ type mediator struct {
 	policy   *Mediation
 	hand     *handover // brings listener
 	listener int       // the kernel's queue
+	process  *fork.Process
+	keeper   *fork.Fetcher // of a session that goes on without its caller; or nil
 
 	events  int // epoll(7) of the queue, of stop and of the waiting sockets
 	diag    diag
@@ -231,7 +235,7 @@ func (m *mediator) decide(n *notification) answer {
 	if n.pid == 0 {
 		return refused(unix.EACCES)
 	}
-	t := caller{tid: int(n.pid)}
+	t := caller{int(n.pid), m.keeper}
 	sock, errno := t.socket(int(int32(n.args[0])))
 	if errno != 0 {
 		return refused(errno)

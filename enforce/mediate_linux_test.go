@@ -4,6 +4,8 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -15,9 +17,32 @@ import (
 // reached before, and nothing else.
 func TestHandOver(t *testing.T) {
 	needMediation(t)
+	testHandOver(t, nil, "serve-kept", unix.EACCES)
+}
+
+// TestHandOverByKeeper: where the process that goes on may not look into the
+// session itself, as with Yama, the keeper does; without a keeper, nothing is
+// reached.
+func TestHandOverByKeeper(t *testing.T) {
+	needMediation(t)
+	testHandOver(t, &fork.Keeper{}, "serve-kept-apart", unix.EACCES)
+	testHandOver(t, nil, "serve-kept-apart", unix.EIO)
+}
+
+// testHandOver lets the act serve go on. It wants an answer of afterTurn: EIO
+// says that the session does not even reach itself.
+func testHandOver(t *testing.T, keeper *fork.Keeper, serve string, want unixErrno) {
 	p := newPlace(t)
+	state, err := os.Create(p.dir + "/state")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer state.Close()
+	if keeper != nil {
+		keeper.Keep, keeper.State = true, state
+	}
 	d := listenOutside(t, "unix", p.out+"/sock")
-	c := &fork.Command{Path: self(t), Dir: p.in, Env: []string{"ZSBX_TEST_ACT=after-turn"},
+	c := &fork.Command{Path: self(t), Dir: p.in, Env: []string{"ZSBX_TEST_ACT=after-turn"}, Keeper: keeper,
 		Args: []string{"act", p.in + "/own", p.out + "/sock", p.in + "/mine", p.in + "/yours"}}
 	m, err := p.plan().ConfineMediated(c)
 	if err != nil {
@@ -32,29 +57,60 @@ func TestHandOver(t *testing.T) {
 	if err := turn(p.in+"/ready", p.in+"/mine"); err != nil {
 		t.Fatal(err)
 	}
-	err = m.HandOver(&exec.Cmd{Path: self(t), Args: []string{"zsbx"}, Env: []string{"ZSBX_TEST_ACT=serve-kept"}})
+	err = m.HandOver(&exec.Cmd{Path: self(t), Args: []string{"zsbx"}, Env: []string{"ZSBX_TEST_ACT=" + serve}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(p.in+"/yours", nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
+	if got := keptStatus(t, proc, state); got != want || d.reached.Load() != 0 {
+		t.Errorf("keeper %v: got %v, want %v; %d connections", keeper != nil, got, want, d.reached.Load())
+	}
+	if err := m.Serve(); err == nil {
+		t.Error("served twice")
+	}
+}
+
+// keptStatus waits for the command's end and gives its exit status. The
+// connection to a keeper is another's by now, so it is the keeper's file that
+// tells.
+func keptStatus(t *testing.T, proc *fork.Process, state *os.File) unixErrno {
+	t.Helper()
+	for i := 0; proc.KeeperPid != 0 && i < 1000; i++ {
+		if s, err := fork.ReadKeeperState(state); err == nil && s.Phase >= fork.PhaseKept {
+			return unixErrno(unix.WaitStatus(s.WaitStatus).ExitStatus())
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
 	for {
 		ev, err := proc.Next()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ev.Kind != fork.Exited {
-			continue
+		if ev.Kind == fork.Exited {
+			return unixErrno(ev.Status.ExitStatus())
 		}
-		if got := unixErrno(ev.Status.ExitStatus()); got != unix.EACCES || d.reached.Load() != 0 {
-			t.Errorf("got %v, want %v; %d connections", got, unix.EACCES, d.reached.Load())
-		}
-		break
 	}
-	if err := m.Serve(); err == nil {
-		t.Error("served twice")
+}
+
+// serveKeptApart goes on without the calls that ptrace(2)'s rules are about, as
+// Yama refuses them.
+func serveKeptApart() error {
+	const load, jumpEqual, answer = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_RET | unix.BPF_K
+	filter := []unix.SockFilter{
+		{Code: load},
+		{Code: jumpEqual, Jt: 2, K: unix.SYS_PIDFD_GETFD},
+		{Code: jumpEqual, Jt: 1, K: unix.SYS_PROCESS_VM_READV},
+		{Code: answer, K: unix.SECCOMP_RET_ALLOW},
+		{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
 	}
+	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	return then(func() error { return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) },
+		func() error {
+			return raw(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog)))
+		},
+		enforce.ServeKept)
 }
 
 // afterTurn connects to a socket of its own, made before its turn, and then to

@@ -17,10 +17,10 @@ func probe() Caps {
 		}
 	}
 	c.Seccomp, c.SeccompReason = probeAction(unix.SECCOMP_RET_ERRNO)
-	if c.Seccomp {
-		c.SeccompNotify, c.SeccompNotifyReason = probeNotify()
-	}
 	c.Capabilities = permitted()
+	if c.Seccomp {
+		c.SeccompNotify, c.SeccompNotifyReason = probeNotify(c.Capabilities)
+	}
 	c.Privileged = c.Capabilities&(1<<unix.CAP_SYS_ADMIN) != 0
 	switch {
 	case c.Privileged:

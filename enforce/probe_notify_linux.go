@@ -9,7 +9,7 @@ import (
 
 // probeNotify asks whether this process can be the supervisor of a filter: be
 // handed system calls, and fetch the sockets of the processes that made them.
-func probeNotify() (bool, string) {
+func probeNotify(capabilities uint64) (bool, string) {
 	if ok, why := probeAction(unix.SECCOMP_RET_USER_NOTIF); !ok {
 		return false, why
 	}
@@ -20,6 +20,9 @@ func probeNotify() (bool, string) {
 		return false, "pidfd_getfd(2) (Linux 5.6) is not built into this kernel"
 	default:
 		return false, "a seccomp filter of the container refuses pidfd_getfd(2), as Docker's does without --cap-add SYS_PTRACE"
+	}
+	if why := yamaRefuses(yamaScope(), capabilities); why != "" {
+		return false, why
 	}
 	// There can be one supervisor in a line of filters. Without any filter
 	// on this process there is none.
@@ -34,6 +37,18 @@ func probeNotify() (bool, string) {
 		return false, "this process has a supervisor already, and there can be one only: an outer zsbx, which goes on to guard its own session, or a container's"
 	}
 	return false, "a seccomp filter of the container refuses another one with a supervisor"
+}
+
+// yamaScope is kernel.yama.ptrace_scope, as a digit; 0 without Yama.
+func yamaScope() byte {
+	fd, err := unix.Open("/proc/sys/kernel/yama/ptrace_scope", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return '0'
+	}
+	defer unix.Close(fd)
+	digit := []byte{'0'}
+	unix.Read(fd, digit)
+	return digit[0]
 }
 
 // installListener tries it, with a filter that allows everything, on a thread

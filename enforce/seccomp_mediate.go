@@ -1,8 +1,24 @@
 package enforce
 
+import "fmt"
+
 // capSysPtrace lets the supervisor look into processes that do not want to be
 // looked into (CAP_SYS_PTRACE).
 const capSysPtrace = 19
+
+// yamaRefuses says why the Yama security module lets a supervisor fetch no
+// socket of its own command (proc_sys_kernel(5), ptrace_scope), or "". At 1
+// ancestors may, which the supervisor is.
+func yamaRefuses(scope byte, capabilities uint64) string {
+	const what = "the Yama security module lets %s fetch the sockets of another process (kernel.yama.ptrace_scope is %c)"
+	switch {
+	case scope == '2' && capabilities&(1<<capSysPtrace) == 0:
+		return fmt.Sprintf(what, "only CAP_SYS_PTRACE", scope)
+	case scope == '3':
+		return fmt.Sprintf(what, "nobody", scope)
+	}
+	return ""
+}
 
 // mediateRules hand the calls by which a socket gets a peer or becomes one to
 // the supervisor.

@@ -94,7 +94,7 @@ func (p *Process) waitKeeper() {
 
 func (p *Process) signal(sig syscall.Signal) error {
 	if p.KeeperPid != 0 {
-		return p.send(message{msgSignal, uint32(sig)})
+		return p.send(message{kind: msgSignal, arg: uint32(sig)})
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
