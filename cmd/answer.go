@@ -17,7 +17,7 @@ type answer struct {
 	Path     string     `json:"path,omitempty"`
 	Allowed  bool       `json:"allowed"`
 	Reason   string     `json:"reason"`
-	Origin   jsonOrigin `json:"origin"`
+	Origin   jsonOrigin `json:"origin,omitzero"`
 	Hint     string     `json:"hint,omitempty"`
 }
 
@@ -61,7 +61,7 @@ func pathAnswer(question, path, flag string, v policy.Verdict) answer {
 		Reason: v.Reason, Origin: originJSON(v.Origin),
 	}
 	if !v.Allowed && v.Deny == nil && v.Path != "" {
-		x.Hint = "add " + flag + " " + quoteArg(path)
+		x.Hint = flag + " " + quoteArg(path)
 	}
 	return x
 }
@@ -74,8 +74,8 @@ func connectAnswer(r *policy.Resolved, q string) answer {
 	if t.path == "" {
 		v := r.Connect(t.port)
 		x.Allowed, x.Reason, x.Origin = v.Allowed, v.Reason, originJSON(v.Origin)
-		if !v.Allowed {
-			x.Hint = fmt.Sprintf("add --connect-tcp %d", t.port)
+		if !v.Allowed && v.Origin.Source != "--no-net" { // which can't stand beside it
+			x.Hint = fmt.Sprintf("--connect-tcp %d", t.port)
 		}
 		return x
 	}
@@ -88,7 +88,7 @@ func connectAnswer(r *policy.Resolved, q string) answer {
 		}
 	}
 	x.Reason = "no rule allows this socket, unless a process of the session itself listens on it"
-	x.Hint = "add --unix " + quoteArg(t.path)
+	x.Hint = "--unix " + quoteArg(t.path)
 	return x
 }
 

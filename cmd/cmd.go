@@ -64,7 +64,10 @@ func (a *app) main(args []string) int {
 	a.say = &voice{w: a.stderr}
 	var err error
 	if a.cfg, err = loadSettings(a.env); err != nil {
-		return a.say.report(err)
+		if !withoutSettings(args) {
+			return a.say.report(err)
+		}
+		a.say.warn("%v", err)
 	}
 	a.say.color = a.cfg.color(a.env, a.stderr)
 	root := newRoot(a, args)

@@ -148,7 +148,7 @@ func explainDenied(f *failure, parts []part, allowed mayExec) {
 		}
 		if !allowed(real) {
 			f.err = fmt.Errorf("%s: the policy does not allow executing %s", cmd, p)
-			f.hint = "add --rox " + quoteArg(filepath.Dir(real))
+			f.hint = "--rox " + quoteArg(filepath.Dir(real))
 			return
 		}
 	}

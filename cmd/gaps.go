@@ -65,7 +65,7 @@ func refuseGaps(gaps []enforce.Gap) error {
 	for i, g := range gaps {
 		hint := g.Hint
 		if hint == "" {
-			hint = "to run without it: --allow-gap " + g.Name
+			hint = "--allow-gap " + g.Name
 		}
 		from := ""
 		if g.Origin.Source != "" {

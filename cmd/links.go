@@ -28,8 +28,8 @@ func (a *app) judgeLinks(r *policy.Resolved) error {
 			case link == "" || source == "baseline" || strings.HasPrefix(source, "preset "):
 			case project:
 				return &failure{
-					code: codePolicy, status: exitFailed, hint: fmt.Sprintf("if that is meant, write %s in the policy", quoteArg(p.Path)),
-					err: fmt.Errorf("%s: the link %s leads out of the project, to %s", p.Rule.Origin, link, p.Path),
+					code: codePolicy, status: exitFailed,
+					err: fmt.Errorf("%s: the link %s leads out of the project, to %s; if that is meant, the policy has to name that place itself", p.Rule.Origin, link, p.Path),
 				}
 			case !below(r.Home, dir):
 				a.say.warn("%s: the link %s leads to %s", p.Rule.Origin, link, p.Path)

@@ -134,7 +134,7 @@ func (m *machineReport) text(plan *enforce.Plan, detail bool) string {
 		b.WriteString("\npolicies\n")
 		t := &table{}
 		for _, f := range m.Policies {
-			t.row(f)
+			t.row(f, "no mistakes")
 		}
 		t.write(&b)
 	}

@@ -80,7 +80,7 @@ type jsonGap struct {
 	Promise string     `json:"promise"`
 	Why     string     `json:"why"`
 	Hint    string     `json:"hint,omitempty"`
-	Origin  jsonOrigin `json:"origin"`
+	Origin  jsonOrigin `json:"origin,omitzero"`
 }
 
 func originJSON(o policy.Origin) jsonOrigin { return jsonOrigin{o.Source, o.Line, o.Column} }

@@ -152,6 +152,10 @@ func (b *flagBuilder) network(o *policyFlags) {
 		b.fail("--net can't be used with --connect-tcp or --bind-tcp, which close all other network")
 	case o.net:
 		n.Allow = &policy.Flag{Value: true, Origin: flagOrigin("--net")}
+	case o.noNet && len(o.connectTCP) > 0:
+		b.fail("--no-net and --connect-tcp can't be used together: ports that are listed close all other network")
+	case o.noNet && len(o.bindTCP) > 0:
+		b.fail("--no-net and --bind-tcp can't be used together: ports that are listed close all other network")
 	case o.noNet:
 		n.Allow = &policy.Flag{Value: false, Origin: flagOrigin("--no-net")}
 	}
@@ -267,7 +271,7 @@ func (o *policyFlags) thisHost(a *app) (policy.Host, error) {
 	if err != nil {
 		f := &failure{code: codeUsage, status: exitFailed, err: err}
 		if o.chdir == "" {
-			f.hint = "zsbx run -C DIR -- COMMAND"
+			f.hint = `cd "$HOME"`
 		} else {
 			f.err = fmt.Errorf("--chdir %s: %w", quoteArg(o.chdir), err)
 		}

@@ -285,7 +285,7 @@ func TestExecParts(t *testing.T) {
 		}
 	}
 	f := explainExec(one, syscall.EACCES, func(file string) bool { return file != sh })
-	if f.status != exitCannotRun || !strings.Contains(f.Error(), "its interpreter "+sh) || f.hint != "add --rox "+dir {
+	if f.status != exitCannotRun || !strings.Contains(f.Error(), "its interpreter "+sh) || f.hint != "--rox "+dir {
 		t.Errorf("%v, hint %q, status %d", f, f.hint, f.status)
 	}
 }

@@ -72,6 +72,8 @@ daemon and no image.`,
 	for _, c := range commands() {
 		root.AddCommand(finish(a, c.make(a)))
 	}
+	// Cobra's own template has a second line of usage for what has commands.
+	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .HasAvailableSubCommands}}\n  {{.CommandPath}} [command]{{end}}", "", 1))
 	completeFlags(root)
 	return root
 }

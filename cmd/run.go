@@ -186,7 +186,8 @@ func (o *runFlags) session(a *app, plan *enforce.Plan, j job) (*running, error) 
 // in its own words, but not what opens it.
 func (a *app) hintClosed(r *policy.Resolved) {
 	if file := r.ClosedProject(); file != "" {
-		a.say.hint("%s was closed to the command: --ro %s opens it", file, filepath.Dir(file))
+		a.say.warn("%s was closed to the command", file)
+		a.say.hint("--ro %s", quoteArg(filepath.Dir(file)))
 	}
 }
 

@@ -16,7 +16,7 @@ func (o *runFlags) check(argv []string, flagsOnly bool) error {
 	b := flagBuilder{}
 	o.inPlace = o.exec
 	if len(argv) == 0 && !o.dryRun && !flagsOnly {
-		b.errs = append(b.errs, usageHint("zsbx run --rw . -- COMMAND", "no command given"))
+		b.errs = append(b.errs, usageHint("zsbx run --help", "no command given"))
 	}
 	if o.killAfter != "" && o.killAfter != "0" {
 		b.duration("--kill-after", o.killAfter)

@@ -84,7 +84,7 @@ func (r *running) close() error {
 	case err != nil:
 		return sessionErr(err)
 	case report.Kept:
-		r.a.say.hint("zsbx reap %s ends what is left running", shortID(&report))
+		r.a.say.hint("zsbx reap %s", shortID(&report))
 	case len(report.Survivors) > 0:
 		var pids []string
 		for _, p := range report.Survivors {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // settingsFile holds the user's preferences, below $XDG_CONFIG_HOME. Nothing
@@ -20,10 +21,18 @@ type settings struct {
 	Track string `mapstructure:"track" toml:"track"` // the default of run --track
 }
 
+func defaultSettings() settings { return settings{Color: "auto", Track: "auto"} }
+
+// withoutSettings tells the commands that go on when the preferences can't be
+// read: those that look, and the one that ends what is left running.
+func withoutSettings(args []string) bool {
+	return len(args) > 0 && slices.Contains([]string{"reap", "ps", "check", "version"}, args[0])
+}
+
 // loadSettings reads the preferences. Usually there is no file, and nothing is
 // built to read it.
 func loadSettings(env []string) (settings, error) {
-	s := settings{Color: "auto", Track: "auto"}
+	s := defaultSettings()
 	dir := (&app{env: env}).configHome()
 	if dir == "" {
 		return s, nil
@@ -39,7 +48,7 @@ func loadSettings(env []string) (settings, error) {
 		err = s.check()
 	}
 	if err != nil {
-		return s, coded(codeUsage, fmt.Errorf("%s: %w", file, plainErr(err)))
+		return defaultSettings(), coded(codeUsage, fmt.Errorf("%s: %w", file, plainErr(err)))
 	}
 	return s, nil
 }

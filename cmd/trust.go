@@ -52,7 +52,7 @@ func (a *app) projectPolicy(file string, base *policy.Policy) (*policy.Policy, e
 	if same {
 		return p, nil
 	}
-	f := &failure{code: codeUntrusted, status: exitFailed, hint: "read it, then type: zsbx check --trust"}
+	f := &failure{code: codeUntrusted, status: exitFailed, hint: "cat " + quoteArg(file) + " && zsbx check --trust"}
 	f.err = fmt.Errorf("%s: the project policy is not trusted, and it allows more than it takes away, at %s", file, listOrigins(wider))
 	if known {
 		f.err = fmt.Errorf("%s: the project policy has changed since it was trusted", file)

@@ -17,7 +17,7 @@ import (
 //
 //	zsbx: error: what could not be done, and to what
 //	zsbx: warning: what is not as one may think
-//	zsbx: hint: something to type
+//	zsbx: hint: something to type as it stands: a command line, or flags
 //
 // in lower case and without a full stop. With --json errors are one JSON
 // object on stderr, with a code that stays the same from release to release.

@@ -89,7 +89,7 @@ func (p *Plan) linkGaps(d *denials) {
 		p.addGap(Gap{Name: GapDenyLinks, Kind: Hardening,
 			Promise: "no access by another name to what is denied as " + pattern,
 			Why:     strings.Join(why, ", "),
-			Hint:    fmt.Sprintf("to find the other names: find DIR -xdev -samefile %s", quoteWord(files[0].paths[0])),
+			Hint:    "find / -xdev -samefile " + quoteWord(files[0].paths[0]),
 			Origin:  files[0].deny.Deny.Origin})
 	}
 }

@@ -107,7 +107,6 @@ func (p *Plan) denyGap(d policy.DenyPath, why string) {
 	p.addGap(Gap{
 		Name: GapDeny, Kind: Core,
 		Promise: "no access to " + d.Pattern, Why: why,
-		Hint:   "to allow less than the directory around it: --rw DIR for each directory that is needed",
 		Origin: d.Deny.Origin,
 	})
 }
@@ -145,7 +144,7 @@ func (p *Plan) networkGaps() {
 			Name: GapNetwork, Kind: Core,
 			Promise: "no network but what is allowed",
 			Why:     "seccomp is needed to close it but for TCP: " + orUnknown(p.Caps.SeccompReason),
-			Hint:    "to run with the network open: --net",
+			Hint:    "--net",
 			Origin:  net.From,
 		})
 	}
@@ -157,7 +156,7 @@ func (p *Plan) networkGaps() {
 			Name: GapTCPPorts, Kind: Core,
 			Promise: "only these TCP ports: " + portList(net),
 			Why:     p.needs(4) + p.orSupervisor(),
-			Hint:    "to close the network, which any kernel can: --no-net",
+			Hint:    "--no-net",
 			Origin:  net.From,
 		})
 	}

@@ -42,8 +42,7 @@ func (c *checker) unknown(f *field, table string, known ...string) {
 	}
 	c.errs = append(c.errs, &Error{
 		Origin: c.loc.at(f.off), Code: CodeUnknownKey,
-		Msg:  fmt.Sprintf("unknown key %s %s", strconv.Quote(f.key), where),
-		Hint: "the keys there are " + strings.Join(known, ", "),
+		Msg: fmt.Sprintf("unknown key %s %s: there are %s", strconv.Quote(f.key), where, strings.Join(known, ", ")),
 	})
 }
 

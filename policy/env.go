@@ -119,7 +119,7 @@ func (f *envFilter) passes(name, value string) bool {
 			f.warnings = append(f.warnings, &Error{
 				Origin: named.Origin, Code: CodeRefused,
 				Msg:  fmt.Sprintf("%s was not passed on: it makes programs load other code", name),
-				Hint: fmt.Sprintf(`--env %s=VALUE sets it`, name),
+				Hint: fmt.Sprintf(`--env %s="$%[1]s"`, name),
 			})
 		}
 		return false

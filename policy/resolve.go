@@ -142,7 +142,7 @@ func (rs *resolver) path(rule Rule) (Path, bool) {
 		case errors.As(err, &unset) && rule.Optional, errors.Is(err, errNoHome) && rule.Optional:
 			rs.skip(rule, err.Error())
 		case errors.As(err, &unset):
-			rs.fail(rule.Origin, CodeVariable, `"$$" stands for a dollar sign`, fmt.Errorf("path %q: %w", rule.Path, err))
+			rs.fail(rule.Origin, CodeVariable, "", fmt.Errorf("path %q: %w (a dollar sign is written $$)", rule.Path, err))
 		default:
 			rs.reject(rule, CodeValue, "", err)
 		}
@@ -157,7 +157,7 @@ func (rs *resolver) path(rule Rule) (Path, bool) {
 	case err != nil:
 		reason = fmt.Sprintf("%s: %v", written, err)
 	case pl.gone != "":
-		reason, code, hint = pl.whyGone(written), CodeMissing, "--ignore-missing leaves out what does not exist"
+		reason, code, hint = pl.whyGone(written), CodeMissing, "--ignore-missing"
 	default:
 		return Path{
 			Path: pl.path, Access: rule.Access, Mode: pl.stat.Mode.Type(), ID: pl.stat.ID,
@@ -216,6 +216,9 @@ func (rs *resolver) userAccess(p string) Access {
 func (o Origin) builtIn() bool {
 	return o.Source == "baseline" || strings.HasPrefix(o.Source, "preset ")
 }
+
+// flag reports whether something was said on the command line.
+func (o Origin) flag() bool { return strings.HasPrefix(o.Source, "--") }
 
 // guard puts what presets opened, and what they want made, through the guard.
 func (rs *resolver) guard() {
@@ -276,7 +279,7 @@ func (rs *resolver) denials(deny []Deny) {
 		var unset *unsetError
 		switch {
 		case errors.As(err, &unset):
-			rs.fail(d.Origin, CodeVariable, `"$$" stands for a dollar sign`, fmt.Errorf("denial %q: %w", d.Pattern, err))
+			rs.fail(d.Origin, CodeVariable, "", fmt.Errorf("denial %q: %w (a dollar sign is written $$)", d.Pattern, err))
 		case err != nil:
 			rs.fail(d.Origin, CodeValue, "", err)
 		default:

@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"io/fs"
+	"slices"
 )
 
 // net settles how much of the network is open. A list of ports, empty or not,
@@ -38,10 +39,18 @@ func (rs *resolver) net(n *Net) {
 		return
 	}
 	// In one file "allow = true" beside a list is the list in other words.
-	// Said in two places, one of the two is not what somebody meant.
+	// Said in two files, one of the two is not what somebody meant. A flag
+	// outranks what files allow.
+	if !n.Allow.Origin.flag() && slices.ContainsFunc(ports, func(p Port) bool { return p.Origin.flag() }) {
+		return
+	}
 	for _, p := range ports {
 		if p.Origin.Source != n.Allow.Origin.Source {
-			rs.fail(n.Allow.Origin, CodeContradiction, "--no-net together with ports opens these ports only",
+			hint := ""
+			if !n.Allow.Origin.flag() {
+				hint = fmt.Sprintf("--connect-tcp %d", p.Number)
+			}
+			rs.fail(n.Allow.Origin, CodeContradiction, hint,
 				fmt.Errorf("the whole network is allowed here, but %s limits it to port %d", p.Origin, p.Number))
 			return
 		}

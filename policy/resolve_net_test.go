@@ -31,10 +31,21 @@ func TestResolveNet(t *testing.T) {
 	}
 	file := mustTOML(t, "net.allow = true")
 	flag := &Policy{Net: Net{ConnectTCP: []Port{{443, Origin{Source: "--connect-tcp"}}}}}
-	_, err := Merge(file, flag).Resolve(h)
+	if r := mustResolve(t, Merge(file, flag), h); r.Net.Mode != NetPorts {
+		t.Errorf("a flag against a file: %+v", r.Net)
+	}
+	other := &Policy{Net: Net{ConnectTCP: []Port{{443, Origin{Source: "q.toml", Line: 1}}}}}
+	_, err := Merge(file, other).Resolve(h)
 	var e *Error
-	if !errors.As(err, &e) || e.Code != CodeContradiction || !strings.Contains(err.Error(), "p.toml:1:13") || !strings.Contains(err.Error(), "--connect-tcp") {
+	if !errors.As(err, &e) || e.Code != CodeContradiction || !strings.Contains(err.Error(), "p.toml:1:13") || e.Hint != "--connect-tcp 443" {
 		t.Errorf("a contradiction: %v", err)
+	}
+	if r := mustResolve(t, Merge(file, other, flag), h); r.Net.Mode != NetPorts {
+		t.Errorf("with the hint: %+v", r.Net)
+	}
+	open := &Policy{Net: Net{Allow: &Flag{true, Origin{Source: "--net"}}}}
+	if _, err := Merge(open, other).Resolve(h); !errors.As(err, &e) || e.Code != CodeContradiction {
+		t.Errorf("--net against a file: %v", err)
 	}
 	off := &Policy{Net: Net{Allow: &Flag{false, Origin{Source: "--no-net"}}}}
 	if r := mustResolve(t, Merge(file, flag, off), h); r.Net.Mode != NetPorts {

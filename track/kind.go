@@ -179,7 +179,7 @@ func (c Caps) lacks(k Kind, scoped bool) *TrackerError {
 			e.Hint = "--track auto"
 		case !scoped:
 			e.Why = "it would restrict a command that is only to be tracked"
-			e.Hint = "--track cgroup, or leave out --track-only"
+			e.Hint = "--track cgroup"
 		default:
 			return nil
 		}
