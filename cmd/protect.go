@@ -15,12 +15,13 @@ import (
 // plan decides what is enforced for a run.
 func (o *policyFlags) plan(a *app, c *composed, r *policy.Resolved, caps enforce.Caps) *enforce.Plan {
 	return enforce.NewPlanWith(r, caps, &c.host, enforce.Options{
-		NoProtect: slices.Contains(o.allowGaps, enforce.GapProtect),
-		ShareIPC:  slices.Contains(o.allowGaps, enforce.GapIPC),
-		Strict:    o.strict,
-		Protect:   a.ownPaths(c, r),
-		NoOwn:     slices.Contains(o.allowGaps, enforce.GapOwnFiles),
-		InPlace:   o.inPlace,
+		NoProtect:      slices.Contains(o.allowGaps, enforce.GapProtect),
+		ShareTerminals: slices.Contains(o.allowGaps, enforce.GapTerminals),
+		ShareIPC:       slices.Contains(o.allowGaps, enforce.GapIPC),
+		Strict:         o.strict,
+		Protect:        a.ownPaths(c, r),
+		NoOwn:          slices.Contains(o.allowGaps, enforce.GapOwnFiles),
+		InPlace:        o.inPlace,
 	})
 }
 

@@ -62,6 +62,10 @@ var dialogues = []struct {
 	{"window size", []turn{
 		{"@ stty size\r", "33 77"},
 	}},
+	{"the terminal's name", []turn{
+		{"@ sh -c 'echo na''me=$(tty) && echo op''ened >/dev/stderr' && tty\r", "name=/dev/pts/"}, {"", "opened"}, {"", "/dev/pts/"},
+		{"@ sh -c 'echo by na''me >$(tty)'; echo sta''tus=$?\r", "by name\r\nstatus=0"},
+	}},
 	{"a shell inside", []turn{
 		{"@ bash --norc -i\r", "bash"}, {"PS1='in''ner> '\r", "inner> "},
 		{"sh -c 'echo re''ady; exec sleep 1000'\r", "ready"}, {"", ""}, {"\x1a", "Stopped"}, {"", ""},

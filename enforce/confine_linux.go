@@ -61,8 +61,13 @@ func (p *Plan) confineMediated(c *fork.Command) (*Mediator, error) {
 		})
 	}
 	fd := -1
+	var own *terminal
 	if p.Landlock != nil {
 		if fd, err = p.Landlock.open(); err != nil {
+			return nil, err
+		}
+		if own, err = p.Mounts.terminal(c.Files, fd); err != nil {
+			unix.Close(fd)
 			return nil, err
 		}
 		cleanup = append(cleanup, func() { unix.Close(fd) })
@@ -95,7 +100,7 @@ func (p *Plan) confineMediated(c *fork.Command) (*Mediator, error) {
 	case p.Seccomp != nil:
 		steps = append(steps, p.Seccomp.step(filterSpecAllow))
 	}
-	p.addMounts(c, dir, fd)
+	p.addMounts(c, dir, fd, own)
 	c.Steps, c.Cleanup = append(c.Steps, steps...), cleanup
 	return m, nil
 }

@@ -88,11 +88,12 @@ const (
 	GapSignals         = "signals"          // processes outside can be signalled
 	GapPriorities      = "priorities"       // limits and priorities of processes outside can be changed
 	GapTerminal        = "terminal"         // the command can type into the caller's terminal
+	GapTerminals       = "terminals"        // the user's other terminals can be opened by name
 	GapKernel          = "kernel"           // system calls that only widen the kernel's attack surface stay open
 )
 
 // GapNames lists the names of all gaps, sorted.
 func GapNames() []string {
 	return []string{GapAbstractSockets, GapDeny, GapDenyLinks, GapDenyMissing, GapFiles, GapIPC, GapKernel, GapMetadata, GapNetwork, GapOwnFiles,
-		GapPriorities, GapProtect, GapSignals, GapTCPAutobind, GapTCPPorts, GapTerminal, GapTruncate, GapUnixSockets}
+		GapPriorities, GapProtect, GapSignals, GapTCPAutobind, GapTCPPorts, GapTerminal, GapTerminals, GapTruncate, GapUnixSockets}
 }

@@ -85,6 +85,9 @@ type Options struct {
 	// ShareIPC leaves the command the caller's System V IPC and /dev/shm.
 	ShareIPC bool
 
+	// ShareTerminals leaves the command the caller's /dev/pts.
+	ShareTerminals bool
+
 	// Strict has a mount namespace made for hardening alone.
 	Strict bool
 

@@ -20,9 +20,6 @@ const tmpfsEmpty = "mode=000,size=4k,nr_inodes=1"
 // tmpfsCopies are those of the file system that holds copies.
 const tmpfsCopies = "mode=755,size=4m,nr_inodes=64"
 
-// tmpfsShared are those of a /dev/shm: shm_open(3) of every user works in it.
-const tmpfsShared = "mode=1777"
-
 // maskAttr makes a mount unusable: a device on it can't be opened, by
 // whomever (MOUNT_ATTR_NODEV), nothing changed, nothing executed.
 const maskAttr = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC
@@ -70,12 +67,13 @@ func setup(what string) string { return mountsPrefix + what }
 // steps are the system calls that make the namespace and move the calling
 // process into it. They are written for uid and gid, and add the rules for
 // what they make to the ruleset.
-func (mp *MountPlan) steps(uid, gid, ruleset int) []fork.Step {
+func (mp *MountPlan) steps(uid, gid, ruleset int, own *terminal) []fork.Step {
 	l := &stepList{}
 	mp.enter(l, uid, gid)
 	if mp.IPC {
 		l.call(ipcStep, unix.SYS_UNSHARE, unix.CLONE_NEWIPC)
 	}
+	l.hold(own)
 	var clones []result
 	for _, w := range mp.Writable {
 		at := l.open(w)
@@ -104,6 +102,7 @@ func (mp *MountPlan) steps(uid, gid, ruleset int) []fork.Step {
 	for _, d := range mp.Private {
 		l.private(d, ruleset)
 	}
+	l.name(own)
 	return l.steps
 }
 
@@ -185,24 +184,17 @@ func (l *stepList) copies(c Copy) {
 // hideDir puts the empty file system onto a directory.
 func (l *stepList) hideDir(path string) { l.tmpfs(path, unix.MS_RDONLY|unix.MS_NOEXEC, tmpfsEmpty) }
 
-// tmpfs puts a file system in memory onto a directory. mount(2) takes no
-// descriptor, so the directory is entered.
+// tmpfs puts a file system in memory onto a directory.
 func (l *stepList) tmpfs(path string, flags int, options string) {
-	fd := l.open(path)
-	l.call(openingPrefix+path, unix.SYS_FCHDIR, fd)
-	l.call(setup("mount(2) of a tmpfs"), unix.SYS_MOUNT, "none", ".", "tmpfs",
-		flags|unix.MS_NOSUID|unix.MS_NODEV, options)
-	l.close(fd)
+	l.fileSystem(tmpfs, path, flags|unix.MS_NODEV, options)
 }
 
-// private puts an empty file system onto a directory, and lets the command use
-// it. No rule can be made beforehand for what is not there yet.
-func (l *stepList) private(d PrivateDir, ruleset int) {
-	l.tmpfs(d.Path, 0, tmpfsShared)
-	fd := l.open(d.Path)
-	rule := &pathBeneath{rights: d.Rights}
-	l.steps[fd].Out = &rule.fd
-	l.call(setup("landlock_add_rule(2)"), unix.SYS_LANDLOCK_ADD_RULE, ruleset, rulePathBeneath, rule, 0)
+// fileSystem puts a new file system onto a directory. mount(2) takes no
+// descriptor, so the directory is entered.
+func (l *stepList) fileSystem(kind, path string, flags int, options string) {
+	fd := l.open(path)
+	l.call(openingPrefix+path, unix.SYS_FCHDIR, fd)
+	l.call(setup("mount(2) of a "+kind), unix.SYS_MOUNT, "none", ".", kind, flags|unix.MS_NOSUID, options)
 	l.close(fd)
 }
 
@@ -251,12 +243,12 @@ func (p *Plan) checkMounts(c *fork.Command) (dir string, err error) {
 // addMounts puts the namespace in front of all other steps. The working
 // directory is entered afterwards: as it was before, it leads around all
 // mounts.
-func (p *Plan) addMounts(c *fork.Command, dir string, ruleset int) {
+func (p *Plan) addMounts(c *fork.Command, dir string, ruleset int, own *terminal) {
 	if p.Mounts == nil {
 		return
 	}
 	c.Dir = dir
-	c.Before = append(c.Before, p.Mounts.steps(os.Geteuid(), os.Getegid(), ruleset)...)
+	c.Before = append(c.Before, p.Mounts.steps(os.Geteuid(), os.Getegid(), ruleset, own)...)
 }
 
 // refuseDirs refuses to pass the command a directory as standard input or

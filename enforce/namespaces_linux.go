@@ -14,7 +14,7 @@ func probeNamespaces(caps *Caps) {
 		return
 	}
 	p := &Plan{Caps: *caps, Mounts: &MountPlan{UserNS: !caps.Privileged, IPC: caps.IPCReason == "", Writable: []string{}}}
-	steps := p.Mounts.steps(os.Geteuid(), os.Getegid(), -1)
+	steps := p.Mounts.steps(os.Geteuid(), os.Getegid(), -1, nil)
 	_, err := fork.Start(&fork.Command{Path: "/", Args: []string{"/"}, Dir: "/", Steps: steps, OwnMemory: true})
 	var se *fork.StepError
 	if errors.As(err, &se) && se.Stage == "exec" {

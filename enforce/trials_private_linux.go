@@ -1,6 +1,7 @@
 package enforce
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,7 +16,7 @@ import (
 // namespace makes private.
 func privatePaths() []policy.Path {
 	var out []policy.Path
-	for _, dir := range []string{shmDir} {
+	for _, dir := range []string{shmDir, ptsDir} {
 		var st unix.Stat_t
 		if unix.Lstat(dir, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
 			continue
@@ -43,7 +44,28 @@ func (s *scene) privateTrials(mp *MountPlan) []trial {
 		out = append(out, trial{name: GapIPC, promise: promise + ": POSIX",
 			steps: []fork.Step{callPath("openat(2)", unix.SYS_OPENAT, shm, 1, at, 0, unix.O_RDONLY)}})
 	}
+	if master, name, err := newTerminal(); mp.hasPrivate(ptsDir) && err == nil {
+		s.close = append(s.close, func() { unix.Close(master) })
+		out = append(out, trial{name: GapTerminals, promise: "no access to the user's other terminals",
+			steps: []fork.Step{callPath("openat(2)", unix.SYS_OPENAT, name, 1, at, 0, unix.O_RDWR|unix.O_NOCTTY)}})
+	}
 	return out
+}
+
+// newTerminal makes a pseudo-terminal (pty(7)).
+func newTerminal() (master int, name string, err error) {
+	if master, err = unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0); err != nil {
+		return -1, "", err
+	}
+	n, err := unix.IoctlGetInt(master, unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(master, unix.TIOCSPTLCK, 0)
+	}
+	if err != nil {
+		unix.Close(master)
+		return -1, "", err
+	}
+	return master, fmt.Sprintf("%s/%d", ptsDir, n), nil
 }
 
 func (mp *MountPlan) hasPrivate(dir string) bool {

@@ -125,6 +125,9 @@ func runSteps(j *image, steps []Step, stage uint32) {
 			quit(j, stage, uint32(i), r)
 		}
 		s.result = uintptr(r)
+		if s.Hold && r > 0 {
+			j.mem.held = int32(r)
+		}
 		if s.Out != nil {
 			*s.Out = uintptr(r)
 		}

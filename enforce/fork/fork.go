@@ -28,6 +28,10 @@ type Step struct {
 	// receives the negative errno of a call that failed.
 	MayFail bool
 
+	// Hold says that the result is a descriptor which the keeper, where there
+	// is one, leaves open as long as it lives. Only one can be held.
+	Hold bool
+
 	// Keep holds the memory that Args point to.
 	Keep any
 

@@ -526,3 +526,44 @@ func TestBefore(t *testing.T) {
 		}
 	}
 }
+
+// TestHold: the keeper leaves a descriptor open as long as it lives.
+func TestHold(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := unix.Open(fifo, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(r)
+	name, _ := syscall.BytePtrFromString(fifo)
+	for _, hold := range []bool{false, true} {
+		before := []Step{{Name: "openat", Nr: unix.SYS_OPENAT, Args: [6]uintptr{^uintptr(99), ptr(name), unix.O_WRONLY | unix.O_CLOEXEC}, Keep: name, Hold: hold}}
+		p, err := Start(&Command{Path: "/bin/sleep", Args: []string{"sleep", "600"}, Before: before, Keeper: &Keeper{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(50 * time.Millisecond) // the keeper closes what it does not need once the command runs
+		var b [1]byte
+		if n, err := unix.Read(r, b[:]); hold != (err == unix.EAGAIN) {
+			t.Errorf("hold %v, while it runs: %d, %v", hold, n, err)
+		}
+		if err := p.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		finish(t, p)
+		deadline := time.Now().Add(10 * time.Second)
+		for {
+			n, err := unix.Read(r, b[:])
+			if n == 0 && err == nil {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("hold %v, at the end: %d, %v", hold, n, err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+}

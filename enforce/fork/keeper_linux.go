@@ -6,11 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The descriptors of a running keeper. It has no others.
+// The descriptors of a running keeper, beside that by which it hears signals.
 const (
 	keeperConn   = 0 // to the caller; -1 in keeperMem.conn once the caller is gone
 	keeperState  = 1 // Keeper.State, or a second connection where there is none
 	keeperCgroup = 2 // Keeper.CgroupKill, or a second connection where there is none
+	keeperHeld   = 3 // that of the step with Hold, if there is one
 )
 
 // keeperMem is the memory that the new processes write to: shared by all of
@@ -22,6 +23,7 @@ type keeperMem struct {
 	conn    int32
 	signals int32
 	command int32 // the command's pid; 0 once it was reaped
+	held    int32 // the descriptor that a step with Hold gave; 0 for none
 
 	domain, hasState, hasCgroup, keep, killing bool
 
@@ -177,8 +179,13 @@ func settle(j *image, m *keeperMem) {
 	call(unix.SYS_DUP3, uintptr(j.conn), keeperConn, 0, 0, 0, 0)
 	call(unix.SYS_DUP3, uintptr(either(j.state, j.conn)), keeperState, 0, 0, 0, 0)
 	call(unix.SYS_DUP3, uintptr(either(j.cgroupKill, j.conn)), keeperCgroup, 0, 0, 0, 0)
-	if call(unix.SYS_CLOSE_RANGE, 3, ^uintptr(0)>>32, 0, 0, 0, 0) < 0 {
-		for fd := uintptr(3); fd < j.nofile; fd++ {
+	rest := uintptr(keeperHeld)
+	if m.held > 0 {
+		call(unix.SYS_DUP3, uintptr(m.held), keeperHeld, 0, 0, 0, 0)
+		rest++
+	}
+	if call(unix.SYS_CLOSE_RANGE, rest, ^uintptr(0)>>32, 0, 0, 0, 0) < 0 {
+		for fd := rest; fd < j.nofile; fd++ {
 			call(unix.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
 		}
 	}

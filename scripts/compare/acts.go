@@ -150,6 +150,7 @@ func kernelActs() []act {
 			id, _ := strconv.Atoi(os.Getenv("SHM"))
 			return sys(unix.SYS_SHMAT, uintptr(id), 0, 0)
 		}},
+		{name: "open another terminal of the user", do: func() error { return open(os.Getenv("TERMINAL"), os.O_RDWR|unix.O_NOCTTY) }},
 		{name: "read POSIX shared memory of a program outside", do: func() error { return open(os.Getenv("POSIXSHM"), os.O_RDONLY) }},
 		{name: "io_uring", do: func() error {
 			var p [120]byte

@@ -18,6 +18,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/creack/pty"
 )
 
 // world is what the acts are aimed at: all of it outside of the working
@@ -29,10 +31,12 @@ type world struct {
 	dgram            string
 	tcp, udp         string // addresses on loopback
 	victim, shm, fd9 string // a pid, a shared memory id, a file left open for appending
-	posix            string // a file in /dev/shm
+	posix, terminal  string // a file in /dev/shm, one in /dev/pts
 
 	packets atomic.Int64 // that the daemons got
 	process *os.Process  // the victim
+
+	master, tty *os.File // of the terminal
 }
 
 // env hands the world to an act.
@@ -40,7 +44,7 @@ func (w *world) env() []string {
 	var out []string
 	for k, v := range map[string]string{
 		"SECRET": w.secret, "OUTSIDE": w.outside, "PATHSOCK": w.path, "ABSTRACT": w.abstract, "DGRAM": w.dgram,
-		"TCP": w.tcp, "UDP": w.udp, "VICTIM": w.victim, "SHM": w.shm, "POSIXSHM": w.posix, "OHOME": w.home, "WORK": w.work,
+		"TCP": w.tcp, "UDP": w.udp, "VICTIM": w.victim, "SHM": w.shm, "POSIXSHM": w.posix, "TERMINAL": w.terminal, "OHOME": w.home, "WORK": w.work,
 	} {
 		out = append(out, k+"="+v)
 	}
@@ -217,6 +221,10 @@ func makeWorld() (*world, error) {
 	if err := os.WriteFile(w.posix, nil, 0o600); err != nil {
 		return nil, err
 	}
+	if w.master, w.tty, err = pty.Open(); err != nil {
+		return nil, err
+	}
+	w.terminal = w.tty.Name()
 	return w, w.listen()
 }
 
