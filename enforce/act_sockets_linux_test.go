@@ -44,6 +44,7 @@ func socketActs() map[string]func(args []string) error {
 		"link-socket":      func(a []string) error { return linkSocket(a[0], a[1]) },
 		"move-socket":      func(a []string) error { return moveSocket(a[0], a[1]) },
 		"move-listen":      func(a []string) error { return moveThenListen(a[0], a[1]) },
+		"twin-inode":       func(a []string) error { return twinInode(a[0], a[1]) },
 		"inherit-ino":      reuseInode,
 		"own-name":         takeOverName,
 		"race-memory":      func(a []string) error { return raceMemory(a[0], a[1]) },
@@ -262,6 +263,33 @@ func moveThenListen(target, own string) error {
 	}
 	defer os.Rename(own, target)
 	return rawConnect(unix.SOCK_STREAM, unixAddress(own))
+}
+
+// twinInode makes a socket of the session's own, on another file system, with
+// the inode number and the name of the socket outside, and goes to that before
+// it listens: what the name leads to by then may be taken for its own.
+func twinInode(target, dir string) error {
+	var theirs, own unix.Stat_t
+	if err := then(func() error { return unix.Stat(target, &theirs) }, func() error { return os.Chdir(dir) }); err != nil {
+		return err
+	}
+	outside, name := filepath.Split(target)
+	for own.Ino < theirs.Ino {
+		fd, err := bindOwn(name)
+		if err != nil {
+			return err
+		}
+		if err := unix.Stat(name, &own); err != nil {
+			return err
+		}
+		if own.Ino == theirs.Ino {
+			return then(func() error { return os.Chdir(outside) }, func() error { return unix.Listen(fd, 1) },
+				func() error { return rawConnect(unix.SOCK_STREAM, unixAddress(target)) })
+		}
+		unix.Close(fd)
+		os.Remove(name)
+	}
+	return unix.ERANGE
 }
 
 // reuseInode had a socket that is gone; a program outside then makes one, by

@@ -232,6 +232,40 @@ func TestSocketReuse(t *testing.T) {
 	}
 }
 
+// TestSocketTwin: a socket outside is not taken for one of the session's whose
+// file has the same number on another file system.
+func TestSocketTwin(t *testing.T) {
+	needMediation(t)
+	p := newPlace(t)
+	for _, dir := range []string{p.in, p.out} {
+		dir += "/fs"
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Mount("none", dir, "tmpfs", 0, "size=1m"); err != nil {
+			t.Skipf("a file system with numbers of its own can't be had: mount: %v", err)
+		}
+		t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
+	}
+	for i := range 20 {
+		if err := os.WriteFile(fmt.Sprintf("%s/fs/%d", p.out, i), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := listenOutside(t, "unix", p.out+"/fs/sock")
+	got := p.try(t, p.plan(), "twin-inode", p.out+"/fs/sock", p.in+"/fs")
+	if inside := d.reached.Load(); got != unix.EACCES || inside != 0 {
+		t.Errorf("got %v, want %v; %d connections", got, unix.EACCES, inside)
+	}
+	unix.Unmount(p.in+"/fs", unix.MNT_DETACH)
+	if err := unix.Mount("none", p.in+"/fs", "tmpfs", 0, "size=1m"); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.try(t, nil, "twin-inode", p.out+"/fs/sock", p.in+"/fs"); got != 0 {
+		t.Errorf("control: %v", got)
+	}
+}
+
 // TestSocketRaces: nothing that another thread swaps meanwhile leads outside.
 func TestSocketRaces(t *testing.T) {
 	needMediation(t)

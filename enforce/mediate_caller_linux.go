@@ -171,6 +171,26 @@ func mountOf(path string) (mountPoint, error) {
 	return mountPoint{st.Mnt_id, st.Ino}, nil
 }
 
+// fileSystem is the device of the file system that an open file of the caller
+// is on, by its mount (proc_pid_mountinfo(5)).
+func (c caller) fileSystem(fd int) (device [2]uint32, _ error) {
+	var st unix.Statx_t
+	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st); err != nil {
+		return device, err
+	}
+	mounts, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", c.tid))
+	if err != nil {
+		return device, err
+	}
+	for line := range bytes.Lines(mounts) {
+		var id, parent uint64
+		if n, _ := fmt.Sscanf(string(line), "%d %d %d:%d", &id, &parent, &device[0], &device[1]); n == 4 && id == st.Mnt_id {
+			return device, nil
+		}
+	}
+	return device, unix.ENOENT
+}
+
 // own splits a path that begins with something of the caller's own that only
 // the kernel can follow (its directories and descriptors in /proc) into that,
 // as others have to write it, and the rest.
@@ -197,8 +217,8 @@ func (c caller) own(path string) (link, rest string, ok bool) {
 // What it finds is judged by its inode, so that a path that is read otherwise
 // than the kernel would (links in a root directory of the command's own, the
 // magic ones of /proc) can lead to a refusal and not around one.
-func (c caller) lookup(path string, own mountPoint, flags uint64) (int, error) {
-	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: flags}
+func (c caller) lookup(path string, own mountPoint) (int, error) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC}
 	base, from := unix.AT_FDCWD, fmt.Sprintf("/proc/%d/cwd", c.tid)
 	if link, rest, ok := c.own(path); ok {
 		if rest == "" {

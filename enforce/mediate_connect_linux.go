@@ -111,7 +111,7 @@ func (m *mediator) judge(w *waiter) unix.Errno {
 // judgePath decides by the inode that the path leads to now. The connection is
 // made to that very inode, whatever the path leads to by then.
 func (m *mediator) judgePath(w *waiter, path string) unix.Errno {
-	fd, err := w.from.lookup(path, m.root, 0)
+	fd, err := w.from.lookup(path, m.root)
 	if err != nil {
 		return asErrno(err)
 	}

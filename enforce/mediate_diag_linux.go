@@ -67,27 +67,42 @@ func (d *diag) find(ino uint32, cookie [2]uint32) (boundSocket, error) {
 // anyBoundTo says whether a socket is bound to an inode. When the kernel can't
 // be asked it says yes.
 func (d *diag) anyBoundTo(ino uint64) bool {
-	if d.ask(diagRequest{states: ^uint32(0), cookie: anyCookie, flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP}) != nil {
-		return true
+	n, err := d.count(func(s *boundSocket) bool { return s.File == uint32(ino) })
+	return n > 0 || err != nil
+}
+
+// onlyOne says whether no other socket is bound to what the kernel calls by the
+// same numbers. When it can't be asked it says no.
+func (d *diag) onlyOne(b *boundSocket) bool {
+	n, err := d.count(func(s *boundSocket) bool { return s.File == b.File && s.Device == b.Device })
+	return n == 1 && err == nil
+}
+
+// count counts the sockets that are bound by path, of those that a function
+// wants.
+func (d *diag) count(wanted func(*boundSocket) bool) (n int, _ error) {
+	if err := d.ask(diagRequest{states: ^uint32(0), cookie: anyCookie, flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP}); err != nil {
+		return 0, err
 	}
-	found := false
 	buf := make([]byte, 32<<10)
 	for {
-		n, _, err := unix.Recvfrom(d.fd, buf, 0)
+		got, _, err := unix.Recvfrom(d.fd, buf, 0)
 		if err != nil {
 			d.close()
-			return true
+			return 0, err
 		}
-		socks, err := parseDiag(buf[:n])
-		for _, s := range socks {
-			found = found || s.ByPath && s.File == uint32(ino)
+		socks, err := parseDiag(buf[:got])
+		for i := range socks {
+			if socks[i].ByPath && wanted(&socks[i]) {
+				n++
+			}
 		}
 		switch err {
 		case nil:
 		case errDiagDone:
-			return found
+			return n, nil
 		default:
-			return true
+			return 0, err
 		}
 	}
 }

@@ -73,27 +73,26 @@ func (m *mediator) note(t caller, s socket) {
 
 // fileOf finds the file that a socket was bound to. The kernel names it by
 // half an inode number and the file system's device; the path may lead
-// elsewhere by now. Where the device is not the one that files show (btrfs,
-// overlayfs), links on the way, which could lead to another file system, don't
-// count.
-func (m *mediator) fileOf(t caller, path string, b *boundSocket) (policy.FileID, bool) {
-	for _, flags := range []uint64{0, unix.RESOLVE_NO_SYMLINKS} {
-		fd, err := t.lookup(path, m.root, flags)
-		if err != nil {
-			return policy.FileID{}, false
-		}
-		var st unix.Stat_t
-		err = unix.Fstat(fd, &st)
-		unix.Close(fd)
-		if err != nil || uint32(st.Ino) != b.File || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
-			return policy.FileID{}, false
-		}
-		sameDevice := b.Device == [2]uint32{unix.Major(st.Dev), unix.Minor(st.Dev)}
-		if sameDevice || flags != 0 {
-			return policy.FileID{Dev: st.Dev, Ino: st.Ino}, true
-		}
+// elsewhere by now, and another file system may use the number as well. Where
+// files show another device than their file system has (btrfs, overlayfs), the
+// mount tells that; since btrfs uses a number once in each subvolume, no other
+// socket may then have the same name in the kernel.
+func (m *mediator) fileOf(t caller, path string, b *boundSocket) (id policy.FileID, ok bool) {
+	fd, err := t.lookup(path, m.root)
+	if err != nil {
+		return id, false
 	}
-	return policy.FileID{}, false
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil || uint32(st.Ino) != b.File || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+		return id, false
+	}
+	id = policy.FileID{Dev: st.Dev, Ino: st.Ino}
+	if b.Device == [2]uint32{unix.Major(st.Dev), unix.Minor(st.Dev)} {
+		return id, true
+	}
+	device, err := t.fileSystem(fd)
+	return id, err == nil && device == b.Device && m.diag.onlyOne(b)
 }
 
 // boundTo says whether a living socket of the session is bound to a file.
