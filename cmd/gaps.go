@@ -50,11 +50,21 @@ func (o *policyFlags) acceptGaps(a *app, gaps []enforce.Gap) error {
 	return refuseGaps(core)
 }
 
-// listGaps is one line for all gaps.
+// listGaps is one line for all gaps. What several of them have as their reason
+// is said once.
 func listGaps(gaps []enforce.Gap) string {
-	l := make([]string, len(gaps))
-	for i, g := range gaps {
-		l[i] = fmt.Sprintf("%s (%s: %s)", g.Promise, g.Name, g.Why)
+	var l []string
+	for len(gaps) > 0 {
+		why, same := gaps[0].Why, []string(nil)
+		for len(gaps) > 0 && gaps[0].Why == why {
+			same = append(same, fmt.Sprintf("%s (%s)", gaps[0].Promise, gaps[0].Name))
+			gaps = gaps[1:]
+		}
+		if last := len(same) - 1; last == 0 {
+			l = append(l, strings.TrimSuffix(same[0], ")")+": "+why+")")
+		} else {
+			l = append(l, strings.Join(same[:last], ", ")+" and "+same[last]+": "+why)
+		}
 	}
 	return strings.Join(l, "; ")
 }
