@@ -66,10 +66,7 @@ func (p *Plan) confineMediated(c *fork.Command) (*Mediator, error) {
 		if fd, err = p.Landlock.open(); err != nil {
 			return nil, err
 		}
-		if own, err = p.Mounts.terminal(c.Files, fd); err != nil {
-			unix.Close(fd)
-			return nil, err
-		}
+		own = p.Mounts.terminal(c.Files, fd)
 		cleanup = append(cleanup, func() { unix.Close(fd) })
 		steps = append(steps, fork.Step{
 			Name: "landlock_restrict_self(2)", Nr: unix.SYS_LANDLOCK_RESTRICT_SELF,

@@ -58,6 +58,30 @@ func (d *denials) noteNames() {
 	}
 }
 
+// withoutLinks leaves out the rules for files that are denied by another name:
+// a rule on a file is one on its inode, and so holds for all its names.
+func (d *denials) withoutLinks(rules []tree, hits []hit, deny []barred) []tree {
+	denied := make(map[policy.FileID]bool, len(hits))
+	for _, h := range hits {
+		if st, err := d.host.Lstat(h.path); err == nil && !h.dir {
+			denied[st.ID] = true // a directory has no other names
+			d.names.note(h.path, st, by(deny, h))
+		}
+	}
+	return slices.DeleteFunc(rules, func(t tree) bool {
+		if t.mode.IsDir() || !denied[t.id] {
+			return false
+		}
+		d.names.closed(t.path, t.id)
+		return true
+	})
+}
+
+// by is the denial that names a hit.
+func by(deny []barred, h hit) policy.DenyPath {
+	return deny[max(0, slices.IndexFunc(deny, func(b barred) bool { return b.covers(h.path) }))].DenyPath
+}
+
 // maxNamed is how many files a gap names.
 const maxNamed = 3
 

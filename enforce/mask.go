@@ -77,34 +77,6 @@ const maxMounts = 4000
 // the namespace is made, of the 1024 that a process may have by default.
 const maxWritable = 500
 
-// Options are choices of the caller that no policy makes.
-type Options struct {
-	// NoProtect leaves the protected set as writable as the policy has it.
-	NoProtect bool
-
-	// ShareIPC leaves the command the caller's System V IPC and /dev/shm.
-	ShareIPC bool
-
-	// ShareTerminals leaves the command the caller's /dev/pts.
-	ShareTerminals bool
-
-	// Strict has a mount namespace made for hardening alone.
-	Strict bool
-
-	// Protect are files and directories of the caller that the command must
-	// never change, absolute and clean: the policy's own files, the trust
-	// store, the records of sessions. They should exist.
-	Protect []string
-
-	// NoOwn has a writable tree stay whole where only taking it apart would
-	// keep Protect from being changed. With mounts it changes nothing.
-	NoOwn bool
-
-	// InPlace says that the command replaces the caller (fork.Exec): a
-	// process with threads, which can't enter a user namespace.
-	InPlace bool
-}
-
 // mounts plans the mount namespace. It is filled while the Landlock rules are
 // made, since these decide which denials are left.
 type mounts struct {
@@ -281,59 +253,6 @@ func (m *mounts) missingGaps() {
 			Why:     "what does not exist yet in a writable tree can't be covered; it is reported when the command ends",
 			Origin:  d.Deny.Origin})
 	}
-}
-
-// writableTrees are the outermost paths that the policy lets the command
-// write, without devices, sockets and pipes: a read-only mount does not keep
-// these from being written. The result is nil when / is one of them.
-func writableTrees(paths []policy.Path) []string {
-	out := []string{}
-	for _, t := range paths {
-		if t.Access&policy.Write == 0 || !t.Mode.IsDir() && !t.Mode.IsRegular() {
-			continue
-		}
-		if t.Path == "/" {
-			return nil
-		}
-		out = append(out, t.Path)
-	}
-	slices.SortFunc(out, comparePaths)
-	outer := ""
-	return slices.DeleteFunc(out, func(p string) bool {
-		if outer != "" && within(p, outer) {
-			return true
-		}
-		outer = p
-		return false
-	})
-}
-
-// joinMounts sorts mounts so that a directory comes before what lies in it,
-// and leaves out what lies in something masked or is mounted twice. A mask
-// outranks all else.
-func joinMounts(ms []Mount) []Mount {
-	rank := map[MountKind]int{Mask: 0, Protect: 1, Pin: 2}
-	slices.SortStableFunc(ms, func(a, b Mount) int {
-		if c := comparePaths(a.Path, b.Path); c != 0 {
-			return c
-		}
-		return rank[a.Kind] - rank[b.Kind]
-	})
-	var out []Mount
-	hidden := "" // the last directory of which nothing below needs a mount
-	for _, m := range ms {
-		switch {
-		case len(out) > 0 && out[len(out)-1].Path == m.Path:
-			continue
-		case hidden != "" && within(m.Path, hidden):
-			continue
-		}
-		out = append(out, m)
-		if m.Kind == Mask && m.Dir {
-			hidden = m.Path
-		}
-	}
-	return out
 }
 
 // layer describes the namespace for people.

@@ -1,7 +1,6 @@
 package enforce
 
 import (
-	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -48,13 +47,13 @@ func (t *terminal) path() string { return t.dir + "/" + strconv.Itoa(t.number) }
 // terminal finds the first of the command's terminals that has a name, nil if
 // none has, and lets the command open all of them anew through /dev/stderr and
 // the like: there is no rule any more for the directory where they are.
-func (mp *MountPlan) terminal(files []*os.File, ruleset int) (*terminal, error) {
+func (mp *MountPlan) terminal(files []*os.File, ruleset int) *terminal {
 	if mp == nil {
-		return nil, nil
+		return nil
 	}
 	i := slices.IndexFunc(mp.Private, func(d PrivateDir) bool { return d.Kind == devpts })
 	if i < 0 {
-		return nil, nil
+		return nil
 	}
 	var own *terminal
 	for n := range 3 {
@@ -64,16 +63,14 @@ func (mp *MountPlan) terminal(files []*os.File, ruleset int) (*terminal, error) 
 			continue
 		}
 		rule := pathBeneath{mp.Private[i].Rights & fileRights, uintptr(fd)}
-		if err := addRule(ruleset, rulePathBeneath, unsafe.Pointer(&rule)); err != nil {
-			return nil, fmt.Errorf("landlock rule for the terminal: %w", err)
-		}
+		_ = addRule(ruleset, rulePathBeneath, unsafe.Pointer(&rule)) // without it the descriptor itself works
 		t := &terminal{dir: mp.Private[i].Path, number: int(unix.Minor(st.Rdev))}
 		if own == nil && t.number <= maxTerminal && unix.Lstat(t.path(), &named) == nil &&
 			named.Dev == st.Dev && named.Ino == st.Ino {
 			own = t
 		}
 	}
-	return own, nil
+	return own
 }
 
 // isPseudoTerminal says whether a file is the end of one that programs run on

@@ -1,0 +1,29 @@
+package enforce
+
+// Options are choices of the caller that no policy makes.
+type Options struct {
+	// NoProtect leaves the protected set as writable as the policy has it.
+	NoProtect bool
+
+	// ShareIPC leaves the command the caller's System V IPC and /dev/shm.
+	ShareIPC bool
+
+	// ShareTerminals leaves the command the caller's /dev/pts.
+	ShareTerminals bool
+
+	// Strict has a mount namespace made for hardening alone.
+	Strict bool
+
+	// Protect are files and directories of the caller that the command must
+	// never change, absolute and clean: the policy's own files, the trust
+	// store, the records of sessions. They should exist.
+	Protect []string
+
+	// NoOwn has a writable tree stay whole where only taking it apart would
+	// keep Protect from being changed. With mounts it changes nothing.
+	NoOwn bool
+
+	// InPlace says that the command replaces the caller (fork.Exec): a
+	// process with threads, which can't enter a user namespace.
+	InPlace bool
+}
