@@ -53,17 +53,22 @@ type keptName struct {
 }
 
 // handOver ends serve, which leaves the queue alone, and starts the process
-// that goes on.
+// that goes on. Where serve has not begun yet it never does.
 func (m *mediator) handOver(c *exec.Cmd) error {
 	m.mu.Lock()
-	serving := m.done && !m.closed
-	m.kept = serving
+	closed := m.closed
+	m.kept = !closed
 	m.mu.Unlock()
-	if !serving {
+	if closed {
 		return errServed
 	}
-	m.close()
-	<-m.ended
+	switch m.begin() {
+	case errServed:
+		m.close()
+		<-m.ended
+	case errNoQueue:
+		return nil
+	}
 	if m.listener < 0 {
 		return nil
 	}

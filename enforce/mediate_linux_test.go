@@ -17,7 +17,13 @@ import (
 // reached before, and nothing else.
 func TestHandOver(t *testing.T) {
 	needMediation(t)
-	testHandOver(t, nil, "serve-kept", unix.EACCES)
+	testHandOver(t, true, nil, "serve-kept", unix.EACCES)
+}
+
+// TestHandOverAtOnce: the supervisor had not yet come to answer anything.
+func TestHandOverAtOnce(t *testing.T) {
+	needMediation(t)
+	testHandOver(t, false, nil, "serve-kept", unix.EACCES)
 }
 
 // TestHandOverByKeeper: where the process that goes on may not look into the
@@ -25,13 +31,13 @@ func TestHandOver(t *testing.T) {
 // reached.
 func TestHandOverByKeeper(t *testing.T) {
 	needMediation(t)
-	testHandOver(t, &fork.Keeper{}, "serve-kept-apart", unix.EACCES)
-	testHandOver(t, nil, "serve-kept-apart", unix.EIO)
+	testHandOver(t, true, &fork.Keeper{}, "serve-kept-apart", unix.EACCES)
+	testHandOver(t, true, nil, "serve-kept-apart", unix.EIO)
 }
 
 // testHandOver lets the act serve go on. It wants an answer of afterTurn: EIO
 // says that the session does not even reach itself.
-func testHandOver(t *testing.T, keeper *fork.Keeper, serve string, want unixErrno) {
+func testHandOver(t *testing.T, served bool, keeper *fork.Keeper, serve string, want unixErrno) {
 	p := newPlace(t)
 	state, err := os.Create(p.dir + "/state")
 	if err != nil {
@@ -48,18 +54,28 @@ func testHandOver(t *testing.T, keeper *fork.Keeper, serve string, want unixErrn
 	if err != nil {
 		t.Fatal(err)
 	}
-	go m.Serve()
+	if served {
+		go m.Serve()
+	}
 	proc, err := fork.Start(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer proc.Close()
-	if err := turn(p.in+"/ready", p.in+"/mine"); err != nil {
-		t.Fatal(err)
+	ready := func() {
+		if err := turn(p.in+"/ready", p.in+"/mine"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if served {
+		ready()
 	}
 	err = m.HandOver(&exec.Cmd{Path: self(t), Args: []string{"zsbx"}, Env: []string{"ZSBX_TEST_ACT=" + serve}})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !served {
+		ready()
 	}
 	if err := os.WriteFile(p.in+"/yours", nil, 0o644); err != nil {
 		t.Fatal(err)
