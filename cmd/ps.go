@@ -22,7 +22,10 @@ far the session is, what holds its processes and how surely, and the processes.
 A session is running, kept (its command ended, and --keep left the rest), ending
 (it is being killed), ended (only its record is left), lost (its keeper was
 killed: something may be left), or elsewhere (it belongs to another machine or
-another PID namespace).`,
+another PID namespace).
+
+A keeper that no session has, because its record was removed or lies elsewhere,
+is warned of.`,
 		Example: "  zsbx ps --json",
 		Args:    noArgs,
 	}
@@ -48,7 +51,31 @@ func (a *app) ps(asJSON bool) error {
 	for i := range all {
 		sessionText(&b, &all[i], time.Now())
 	}
-	return errors.Join(a.printText(b.String()), sessionErr(err))
+	if err := a.printText(b.String()); err != nil {
+		return err
+	}
+	if err == nil {
+		a.tellStrays(st, all)
+	}
+	return sessionErr(err)
+}
+
+// tellStrays warns of keepers that no session accounts for. They are not
+// sessions of this store: an editor may keep its own elsewhere.
+func (a *app) tellStrays(st *track.Store, listed []track.Info) {
+	strays, err := st.Strays(listed)
+	if err != nil {
+		a.say.warn("looking for keepers without a session: %v", err)
+	}
+	for _, s := range strays {
+		a.say.warn("keeper %d of %s holds %s, and no session here has it: the record was removed, or lies elsewhere",
+			s.Keeper.Pid, s.Keeper.CommandLine(widestCommand), count(len(s.Procs), "process", "processes"))
+		if s.ID != "" {
+			a.say.hint("zsbx reap %s", s.ID)
+		} else {
+			a.say.hint("kill %d", s.Keeper.Pid)
+		}
+	}
 }
 
 // jsonSession is a session in the output of ps --json.
@@ -99,7 +126,11 @@ func sessionText(b *strings.Builder, i *track.Info, now time.Time) {
 	}
 	fmt.Fprintf(b, "%s  %s%s  %s  %s\n", i.ID, printable(name), i.Life, age(now.Sub(i.Record.Started)),
 		printable(track.CommandLine(i.Record.Argv, widestCommand)))
-	fmt.Fprintf(b, "  tracked by %s: %s\n", i.Holder.Tracker, i.Guarantee())
+	keeper := ""
+	if pid := i.Holder.Keeper.Pid; pid != 0 && !i.Life.Stale() {
+		keeper = fmt.Sprintf(", keeper %d", pid)
+	}
+	fmt.Fprintf(b, "  tracked by %s%s: %s\n", i.Holder.Tracker, keeper, i.Guarantee())
 	t := &table{}
 	for _, p := range i.Procs {
 		t.row(strconv.Itoa(p.Pid), p.State, p.CommandLine(widestCommand))

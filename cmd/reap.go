@@ -26,7 +26,13 @@ func newReap(a *app) *cobra.Command {
 were killed and by which method. A session is named by its id, by the beginning
 of its id, or by its name.
 
-The exit status is 0 only when it is certain that nothing is left.`,
+The exit status is 0 only when it is certain that nothing is left.
+
+--all means the sessions that are recorded. Keepers without a record are warned
+of; they may be another program's.
+
+Where no process can be made any more, zsbx does not start either. The kill that
+is built into a shell does the same then: kill PID, with the keeper's from ps.`,
 		Example: `  zsbx reap 3f2a
   zsbx reap server --dry-run
   zsbx reap --all`,
@@ -69,7 +75,7 @@ func (o *reapFlags) run(a *app, refs []string) error {
 	if err != nil {
 		return sessionErr(err)
 	}
-	targets, listErr := o.targets(st, refs)
+	targets, listed, listErr := o.targets(st, refs)
 	var reports []track.Report
 	errs := []error{listErr}
 	for _, id := range targets {
@@ -81,6 +87,9 @@ func (o *reapFlags) run(a *app, refs []string) error {
 		reports = append(reports, r)
 	}
 	errs = append(errs, o.print(a, reports))
+	if o.all && listErr == nil && !o.json {
+		a.tellStrays(st, listed)
+	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
@@ -93,8 +102,8 @@ func (o *reapFlags) run(a *app, refs []string) error {
 }
 
 // targets are the ids of the sessions that are meant. With --all and --stale a
-// session that is gone meanwhile is none.
-func (o *reapFlags) targets(st *track.Store, refs []string) ([]string, error) {
+// session that is gone meanwhile is none; all that were looked at come along.
+func (o *reapFlags) targets(st *track.Store, refs []string) ([]string, []track.Info, error) {
 	var ids []string
 	if !o.all && !o.stale {
 		var errs []error
@@ -106,7 +115,7 @@ func (o *reapFlags) targets(st *track.Store, refs []string) ([]string, error) {
 			}
 			ids = append(ids, id)
 		}
-		return ids, errors.Join(errs...)
+		return ids, nil, errors.Join(errs...)
 	}
 	all, err := st.List()
 	for _, i := range all {
@@ -114,7 +123,7 @@ func (o *reapFlags) targets(st *track.Store, refs []string) ([]string, error) {
 			ids = append(ids, i.ID)
 		}
 	}
-	return ids, sessionErr(err)
+	return ids, all, sessionErr(err)
 }
 
 // one reaps a session, or with --dry-run only looks at it.
@@ -157,7 +166,10 @@ func reportText(b *strings.Builder, r *track.Report, dryRun bool) {
 	b.WriteString("  ")
 	switch {
 	case dryRun:
-		b.WriteString("would kill " + count(len(r.Survivors), "process", "processes") + ", by " + string(r.Tracker))
+		b.WriteString("would kill " + count(len(r.Survivors), "process", "processes"))
+		if r.Tracker != "" {
+			b.WriteString(", by " + string(r.Tracker))
+		}
 	case r.Done() && r.Killed == 0:
 		b.WriteString("nothing was left: " + r.How)
 	case r.Done():

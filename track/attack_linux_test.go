@@ -259,6 +259,7 @@ func TestBombs(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%v\n%s", err, out)
 				}
+				t.Log(out)
 			})
 		}
 	}

@@ -33,9 +33,12 @@ func helpers() map[string]func(args []string) {
 		"siege":      func([]string) { playSiege() },
 		"mover":      playMover,
 		"bombhost":   playBombHost,
+		"fullhost":   playFullHost,
+		"hello":      func([]string) { say("hello") },
 		"execsession": func([]string) {
 			playExec()
 		},
+		"fakekeeper": func([]string) { playFakeKeeper() },
 	}
 	for name, act := range attacks() {
 		h[name] = func([]string) {
@@ -311,6 +314,26 @@ func rawOtherUID() {
 	rawPause()
 }
 
+// playFakeKeeper leaves a daemon that does all that makes a keeper look like one.
+func playFakeKeeper() {
+	rawChild(rawFakeKeeper)
+	say("ready")
+	time.Sleep(2 * time.Minute)
+}
+
+//go:norace
+func rawFakeKeeper() {
+	if rawFork(0) != 0 {
+		rawExit()
+	}
+	mask := ^uint64(0)
+	name := [...]byte{'z', 's', 'b', 'x', '-', 'k', 'e', 'e', 'p', 'e', 'r', 0}
+	raw(unix.SYS_SETSID, 0, 0, 0)
+	raw(unix.SYS_PRCTL, unix.PR_SET_NAME, uintptr(unsafe.Pointer(&name)), 0)
+	raw6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&mask)), 0, 8)
+	rawPause()
+}
+
 // playSiege signals and traces the keeper in every way there is, and tells
 // which of them the kernel allowed.
 func playSiege() {
@@ -524,16 +547,19 @@ func warmUp() {
 	wg.Wait()
 }
 
-// playHopControl is the init of a PID namespace. It shows that killing a
-// hopper's process group, and all that a scan of /proc finds, leaves hoppers.
-func playHopControl() {
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		os.Exit(77)
-	}
+// ownProc gives a PID namespace its own /proc.
+func ownProc() {
+	_ = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
 	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
 		fmt.Println("skip: no /proc for the namespace:", err)
 		os.Exit(77)
 	}
+}
+
+// playHopControl is the init of a PID namespace. It shows that killing a
+// hopper's process group, and all that a scan of /proc finds, leaves hoppers.
+func playHopControl() {
+	ownProc()
 	for range 50 { // now and then a scan does meet all of them
 		if hoppersEscape() {
 			return
@@ -576,11 +602,7 @@ func playBombHost(args []string) {
 			os.Exit(1)
 		}
 	}
-	_ = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
-	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
-		fmt.Println("skip: no /proc for the namespace:", err)
-		os.Exit(77)
-	}
+	ownProc()
 	if uid, err := strconv.Atoi(os.Getenv("BECOME")); err == nil {
 		check(errors.Join(syscall.Setgroups(nil), syscall.Setgid(uid), syscall.Setuid(uid)))
 	}
@@ -607,7 +629,9 @@ func playBombHost(args []string) {
 		check(err)
 		time.Sleep(50 * time.Millisecond) // let it reach the limit
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		t0 := time.Now()
 		rep, err := s.Close(ctx)
+		fmt.Println("all ended after", time.Since(t0).Round(time.Millisecond))
 		check(err)
 		cancel()
 		if !rep.Done() {

@@ -5,7 +5,6 @@ package track
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -23,6 +22,7 @@ type found struct {
 	holder Holder
 	state  *os.File // nil if somebody removed it
 	word   keeperWord
+	stray  *Stray // not nil: there are no files, and all that is known is the keeper
 }
 
 // load reads a session. Errors in its files are part of what was found: only a
@@ -124,7 +124,13 @@ func (s *Store) Find(ref string) (string, error) {
 		return named, nil
 	}
 	id, merr := matchRef(ref, ids)
-	if merr != nil && err != nil && errors.Is(merr, ErrNotFound) {
+	if !errors.Is(merr, ErrNotFound) {
+		return id, merr
+	}
+	if ids, serr := s.strayIDs(); serr == nil && len(ids) > 0 {
+		id, merr = matchRef(ref, ids)
+	}
+	if merr != nil && err != nil {
 		return "", errors.Join(merr, err)
 	}
 	return id, merr
@@ -157,7 +163,7 @@ func (s *Store) with(id string, do func(f *found) error) error {
 	case err != nil:
 		return err
 	}
-	return fmt.Errorf("session %q: %w", id, ErrNotFound)
+	return s.withStray(id, do)
 }
 
 // isNotExist reports whether a file, process or session is no more.

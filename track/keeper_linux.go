@@ -51,15 +51,15 @@ func (f *found) openKeeper(ctx context.Context) (*handle, error) {
 // checkKeeper makes sure that what the record calls a keeper is one, and is
 // the user's.
 func (h *handle) checkKeeper(ctx context.Context) error {
-	uid, err := procUID(h.id.Pid)
+	st, err := readStatus(h.id.Pid)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
 		return errGone
 	}
 	if err != nil {
 		return err
 	}
-	if uid != os.Geteuid() && os.Geteuid() != 0 {
-		return fmt.Errorf("keeper %d: %w: it runs as uid %d, you are uid %d", h.id.Pid, ErrForeign, uid, os.Geteuid())
+	if st.uid != os.Geteuid() && os.Geteuid() != 0 {
+		return fmt.Errorf("keeper %d: %w: it runs as uid %d, you are uid %d", h.id.Pid, ErrForeign, st.uid, os.Geteuid())
 	}
 	for range 100 { // a keeper that was just forked has no name yet
 		p, err := readProc(h.id.Pid)

@@ -32,13 +32,17 @@ func FuzzParseStat(f *testing.F) {
 	})
 }
 
-func TestParseUID(t *testing.T) {
-	if uid, err := parseUID([]byte("Name:\tx\nUid:\t1000\t1001\t1002\t1003\nGid:\t1\t1\t1\t1\n")); err != nil || uid != 1001 {
-		t.Error(uid, err)
+func TestParseStatus(t *testing.T) {
+	in := "Name:\tUid:\nUid:\t1000\t1001\t1002\t1003\nGid:\t1\t1\t1\t1\nNSpid:\t77\t1\nThreads:\t3\nSigBlk:\tfffffffffffbfeff\n"
+	if st, err := parseStatus([]byte(in)); err != nil || st != (procStatus{uid: 1001, threads: 3, blocked: allBlocked, depth: 2}) {
+		t.Errorf("%+v, %v", st, err)
 	}
-	for _, bad := range []string{"", "Uid:\n", "Uid:\t1\n", "Uid:\tx y\n"} {
-		if _, err := parseUID([]byte(bad)); err == nil {
-			t.Errorf("%q was accepted", bad)
+	if st, err := parseStatus([]byte("Uid:\t1\t2\t3\t4\n")); err != nil || st != (procStatus{uid: 2, depth: 1}) {
+		t.Errorf("%+v, %v", st, err)
+	}
+	for _, bad := range []string{"", "Uid:\n", "Uid:\t1\n", "Uid:\tx y\n", "Name:\tUid:\n"} {
+		if st, err := parseStatus([]byte(bad)); err == nil {
+			t.Errorf("%q: %+v", bad, st)
 		}
 	}
 }

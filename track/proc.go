@@ -59,18 +59,40 @@ func parseStat(b []byte) (Proc, error) {
 	return p, errors.Join(err, e)
 }
 
-// parseUID reads the effective uid from /proc/PID/status.
-func parseUID(b []byte) (int, error) {
+// procStatus is what /proc/PID/status tells of a process (proc_pid_status(5)),
+// of any process and to anybody.
+type procStatus struct {
+	uid     int    // effective
+	threads int    //
+	blocked uint64 // signals, the first in the lowest bit
+	depth   int    // in how many PID namespaces it is, ours included
+}
+
+// parseStatus reads /proc/PID/status. Only the uid must be there.
+func parseStatus(b []byte) (procStatus, error) {
+	st := procStatus{uid: -1, depth: 1}
+	var err error
 	for line := range bytes.Lines(b) {
-		if rest, ok := bytes.CutPrefix(line, []byte("Uid:")); ok {
-			f := bytes.Fields(rest)
-			if len(f) < 2 {
-				break
+		key, rest, _ := bytes.Cut(line, []byte(":"))
+		f := bytes.Fields(rest)
+		switch {
+		case string(key) == "Uid" && len(f) >= 2:
+			st.uid, err = strconv.Atoi(string(f[1]))
+			if err != nil {
+				return st, err
 			}
-			return strconv.Atoi(string(f[1]))
+		case string(key) == "Threads" && len(f) == 1:
+			st.threads, _ = strconv.Atoi(string(f[0]))
+		case string(key) == "SigBlk" && len(f) == 1:
+			st.blocked, _ = strconv.ParseUint(string(f[0]), 16, 64)
+		case string(key) == "NSpid":
+			st.depth = len(f)
 		}
 	}
-	return 0, errors.New("no Uid line")
+	if st.uid < 0 {
+		return st, errors.New("no Uid line")
+	}
+	return st, nil
 }
 
 // splitNul splits what /proc/PID/cmdline and environ hold.

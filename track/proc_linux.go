@@ -97,15 +97,16 @@ func fill(ps []Proc) {
 	}
 }
 
-// procUID is the effective uid of a process. The owner of /proc/PID is no
-// answer: it is root for a process that is not dumpable.
-func procUID(pid int) (int, error) {
+// readStatus looks at one process more closely. For the uid the owner of
+// /proc/PID is no answer: files below it are root's for a process that is not
+// dumpable.
+func readStatus(pid int) (procStatus, error) {
 	var buf [4096]byte
 	b, err := readSmall(procPath(pid, "status"), buf[:])
 	if err != nil {
-		return 0, err
+		return procStatus{}, err
 	}
-	return parseUID(b)
+	return parseStatus(b)
 }
 
 // sessionOf gives the session that the environment which pid was started with

@@ -131,6 +131,9 @@ func (f *found) info() Info {
 // all. When ctx is done before the last process died, the report names the
 // survivors; without a deadline Reap may wait for ever.
 //
+// A session whose files were removed, but whose keeper lives, is found by its
+// keeper (see Strays) and ended without proof.
+//
 // Two that reap the same session both succeed.
 func (s *Store) Reap(ctx context.Context, ref string) (Report, error) {
 	id, err := s.Find(ref)
@@ -153,6 +156,11 @@ func (s *Store) Reap(ctx context.Context, ref string) (Report, error) {
 
 // forget removes the session from the store and its group from the system.
 func (f *found) forget(r *Report) error {
+	if f.stray != nil {
+		r.Killed += len(f.stray.Procs)
+		r.Unproved = unprovedStray
+		return nil
+	}
 	if err := f.cleanup(); err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -103,7 +102,7 @@ func (f *found) askKeeper(ctx context.Context, k *handle, r *Report) error {
 		}
 		g.close()
 	}
-	ended := f.waitKeeper(ctx, k)
+	ended := k.wait(ctx)
 	f.word = readState(f.state)
 	for _, m := range methods(f.word.state.Method) {
 		r.addMethod(m)
@@ -120,36 +119,15 @@ func (f *found) askKeeper(ctx context.Context, k *handle, r *Report) error {
 	return err
 }
 
-// waitKeeper waits for the keeper's end, and helps it meanwhile where it needs
-// help.
-func (f *found) waitKeeper(ctx context.Context, k *handle) bool {
-	if f.holder.Tracker == Domain {
-		return k.wait(ctx, 0)
-	}
-	for wait := patience; !k.wait(ctx, wait); wait = 2 * time.Millisecond {
-		if ctx.Err() != nil {
-			return false
-		}
-		help(ctx, k.id)
-	}
-	return true
-}
-
-// wait waits until the process has ended, ctx is done, or atMost is over, if
-// that is not 0.
-func (h *handle) wait(ctx context.Context, atMost time.Duration) bool {
+// wait waits until the process has ended or ctx is done.
+func (h *handle) wait(ctx context.Context) bool {
 	const slice = 50 // milliseconds in which to look at ctx
-	end := time.Now().Add(atMost)
 	for {
-		ms := slice
-		if left := time.Until(end).Milliseconds(); atMost > 0 && left < slice {
-			ms = int(max(left, 0))
-		}
 		p := []unix.PollFd{{Fd: int32(h.fd), Events: unix.POLLIN}}
-		if n, _ := unix.Poll(p, ms); n > 0 {
+		if n, _ := unix.Poll(p, slice); n > 0 {
 			return true
 		}
-		if ctx.Err() != nil || atMost > 0 && time.Now().After(end) {
+		if ctx.Err() != nil {
 			return false
 		}
 	}

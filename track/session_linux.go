@@ -286,7 +286,7 @@ func (s *Session) awaitKeeper(ctx context.Context) bool {
 		return errors.Is(err, errGone) || ctx.Done() == nil
 	}
 	defer k.close()
-	return s.found().waitKeeper(ctx, k)
+	return k.wait(ctx)
 }
 
 // found is the session as a later process would find it.

@@ -156,21 +156,6 @@ func settleWalk(ctx context.Context, g targets, r *Report) error {
 	return nil
 }
 
-// patience is how long a keeper is left alone with a session before it gets
-// help.
-const patience = 20 * time.Millisecond
-
-// help does what a keeper that only kills its own children can't do against a
-// session that forks faster: see strike.
-func help(ctx context.Context, keeper ProcID) {
-	_, _ = strike(ctx, func(t table, children map[int][]int) []Proc {
-		if !t.has(keeper) {
-			return nil
-		}
-		return t.below(keeper.Pid, children)
-	})
-}
-
 // sleep waits for d or until ctx is done, but a millisecond at least.
 func sleep(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)

@@ -213,79 +213,21 @@ func (m *keeperMem) watch() {
 //
 //go:nosplit
 //go:norace
-//go:nocheckptr
 func (m *keeperMem) members() int {
-	fd := call(unix.SYS_OPENAT, ^uintptr(99), uintptr(unsafe.Pointer(&procDir)), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0, 0, 0)
-	if fd < 0 {
+	proc := m.openProc()
+	if proc < 0 {
 		return -1
 	}
 	self := call(unix.SYS_GETPID, 0, 0, 0, 0, 0, 0)
-	count, n := 0, 1
-	for n > 0 {
-		n = call(unix.SYS_GETDENTS64, uintptr(fd), uintptr(unsafe.Pointer(&m.text)), unsafe.Sizeof(m.text), 0, 0, 0)
-		// struct linux_dirent64: the record's length is at 16, the name at 19.
-		for at := 0; at+19 < n && at+19 < len(m.text); {
-			pid := 0
-			for i := at + 19; i < len(m.text) && m.text[i] >= '0' && m.text[i] <= '9'; i++ {
-				pid = pid*10 + int(m.text[i]-'0')
-			}
-			if pid > 1 && pid != self && call(unix.SYS_KILL, uintptr(pid), 0, 0, 0, 0, 0) == 0 && m.living(fd, pid) {
-				count++
-			}
-			at += int(m.text[at+16]) | int(m.text[at+17])<<8
+	count, at := 0, m.nextPid(proc, -1)
+	for ; at >= 0; at = m.nextPid(proc, at) {
+		if pid := m.pid; pid != self && call(unix.SYS_KILL, uintptr(pid), 0, 0, 0, 0, 0) == 0 && m.living(proc, pid) {
+			count++
 		}
 	}
-	call(unix.SYS_CLOSE, uintptr(fd), 0, 0, 0, 0, 0)
-	if n < 0 {
+	call(unix.SYS_CLOSE, uintptr(proc), 0, 0, 0, 0, 0)
+	if at < -1 {
 		return -1
 	}
 	return count
 }
-
-// living tells a process from a zombie by its stat file (proc_pid_stat(5)):
-// the state is field 3, after the name in parentheses; field 20 counts the
-// threads, of which a zombie leader may still have some. Raw.
-//
-//go:nosplit
-//go:norace
-//go:nocheckptr
-func (m *keeperMem) living(proc, pid int) bool {
-	i := len(m.path)
-	for _, c := range [...]byte{0, 't', 'a', 't', 's', '/'} {
-		i--
-		m.path[i] = c
-	}
-	for ; pid > 0 && i > 0; pid /= 10 {
-		i--
-		m.path[i] = byte('0' + pid%10)
-	}
-	fd := call(unix.SYS_OPENAT, uintptr(proc), uintptr(unsafe.Pointer(&m.path[i])), unix.O_RDONLY|unix.O_CLOEXEC, 0, 0, 0)
-	if fd < 0 {
-		return false
-	}
-	n := call(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&m.stat)), unsafe.Sizeof(m.stat), 0, 0, 0)
-	call(unix.SYS_CLOSE, uintptr(fd), 0, 0, 0, 0, 0)
-	at := 0
-	for k := 0; k < n && k < len(m.stat); k++ {
-		if m.stat[k] == ')' {
-			at = k + 2
-		}
-	}
-	if n <= 0 || at == 0 || at >= n || at >= len(m.stat) || m.stat[at] == 'X' {
-		return false
-	}
-	if m.stat[at] != 'Z' {
-		return true
-	}
-	field, threads := 3, 0
-	for k := at; k < n && k < len(m.stat) && field <= 20; k++ {
-		if m.stat[k] == ' ' {
-			field++
-		} else if field == 20 {
-			threads = threads*10 + int(m.stat[k]-'0')
-		}
-	}
-	return threads > 1
-}
-
-var procDir = [...]byte{'/', 'p', 'r', 'o', 'c', 0}

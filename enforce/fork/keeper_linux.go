@@ -28,6 +28,7 @@ type keeperMem struct {
 	domain, hasState, hasCgroup, keep, killing bool
 
 	strikes uint
+	began   int64 // when the killing did, by CLOCK_MONOTONIC
 
 	state KeeperState
 	msg   message
@@ -39,6 +40,8 @@ type keeperMem struct {
 	text  [4096]byte
 	path  [32]byte
 	stat  [512]byte
+
+	entries, pid int // of /proc: bytes in text, and the process that is looked at
 
 	remove [RemoveSize + 1]byte // Keeper.Remove, each path ended by a NUL, and one more
 }
@@ -423,6 +426,9 @@ func (m *keeperMem) strike() {
 		return
 	}
 	m.killChildren()
+	if m.elapsed() > patience {
+		m.sweep()
+	}
 	m.state.Method |= MethodSubtree
 }
 

@@ -1,0 +1,5 @@
+//go:build unix && !linux
+
+package track
+
+func (s *Store) strays([]Info) ([]Stray, error) { return nil, nil }
