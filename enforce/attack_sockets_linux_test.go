@@ -2,6 +2,7 @@ package enforce_test
 
 import (
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/policy"
 )
 
 // needMediation skips a test where the kernel judges sockets itself, or where
@@ -187,6 +189,46 @@ func TestSocketDatagrams(t *testing.T) {
 				checkAttack(t, p, d, one(unix.ESOCKTNOSUPPORT), act, how, p.out+"/sock")
 			})
 		}
+	}
+}
+
+// TestSocketAllPaths: where every socket by path is allowed, datagrams are as
+// well; abstract names of others are not.
+func TestSocketAllPaths(t *testing.T) {
+	needMediation(t)
+	if v := enforce.Probe().Landlock; v < 6 {
+		t.Skipf("Landlock ABI 6 (Linux 6.12) is needed, this kernel has %d", v)
+	}
+	p := newPlace(t)
+	p.policy.Net.Unix = []policy.Path{{Path: "/", Mode: fs.ModeDir}}
+	path := listenOutside(t, "unixgram", p.out+"/sock")
+	name := fmt.Sprintf("@zsbx-all-%d", os.Getpid())
+	abstract := listenOutside(t, "unixgram", name)
+	for _, how := range []string{"sendto", "sendmsg", "sendmmsg", "connect"} {
+		for _, act := range []string{"dgram", "dgram-pair"} {
+			if got := p.try(t, p.plan(), act, how, p.out+"/sock"); got != 0 {
+				t.Errorf("%s %s: %v", act, how, got)
+			}
+			if how == "sendmmsg" { // the act writes paths only
+				continue
+			}
+			if got := p.try(t, p.plan(), act, how, name); got != unix.EPERM || abstract.reached.Load() != 0 {
+				t.Errorf("%s %s to an abstract name: %v, %d times reached", act, how, got, abstract.reached.Load())
+			}
+			if got := p.try(t, nil, act, how, name); got != 0 {
+				t.Errorf("control: %s %s: %v", act, how, got)
+			}
+			for i := 0; abstract.reached.Load() == 0 && i < 1000; i++ {
+				time.Sleep(time.Millisecond)
+			}
+			abstract.reached.Store(0)
+		}
+	}
+	if path.reached.Load() == 0 {
+		t.Error("nothing arrived by path")
+	}
+	if m := p.plan().Mediation; m != nil {
+		t.Errorf("%+v is mediated", m)
 	}
 }
 

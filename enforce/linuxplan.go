@@ -175,7 +175,7 @@ func (p *Plan) socketGaps() {
 	if p.Mediation != nil {
 		return
 	}
-	if p.Landlock == nil || p.Landlock.HandledFS&fsResolveUnix == 0 {
+	if (p.Landlock == nil || p.Landlock.HandledFS&fsResolveUnix == 0) && !allowsAllPaths(p.Policy.Net) {
 		g := Gap{
 			Name: GapUnixSockets, Kind: Hardening,
 			Promise: "no connection to sockets of programs outside, by path",

@@ -135,6 +135,19 @@ func (c *Caps) mediatesSockets() bool {
 	return c.Seccomp && c.SeccompNotify && abiOf(c.Landlock).FS&fsResolveUnix == 0
 }
 
+// mediates says whether a policy leaves a supervisor anything to decide. Where
+// every socket by path is allowed and Landlock judges the abstract names and
+// the ports, nothing; then datagram sockets can be had as well.
+func (c *Caps) mediates(net policy.ResolvedNet) bool {
+	open := allowsAllPaths(net) && net.Mode != policy.NetPorts && abiOf(c.Landlock).Scoped&scopeAbstractUnix != 0
+	return c.mediatesSockets() && !open
+}
+
+// allowsAllPaths says whether every socket by path is allowed: --unix /.
+func allowsAllPaths(net policy.ResolvedNet) bool {
+	return slices.ContainsFunc(net.Unix, func(p policy.Path) bool { return p.Path == "/" })
+}
+
 // socketsBy names who judges sockets.
 func (c *Caps) socketsBy() string {
 	if c.mediatesSockets() {
@@ -145,7 +158,7 @@ func (c *Caps) socketsBy() string {
 
 // planMediation says what the supervisor will answer.
 func (p *Plan) planMediation() {
-	if p.Seccomp == nil || !p.Caps.mediatesSockets() {
+	if p.Seccomp == nil || !p.Caps.mediates(p.Policy.Net) {
 		return
 	}
 	net := p.Policy.Net

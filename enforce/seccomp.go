@@ -15,7 +15,7 @@ func planFilter(caps Caps, net policy.ResolvedNet) *Filter {
 		rules = append(rules, truncateRules()...)
 	}
 	unixSockets := []clause{{[]test{{arg: 0, is: afUnix}}, actAllow}}
-	mediated := caps.mediatesSockets()
+	mediated := caps.mediates(net)
 	if mediated {
 		rules = append(rules, mediateRules(caps)...)
 		unixSockets = append(noDatagrams(), unixSockets...)
