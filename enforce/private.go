@@ -39,6 +39,10 @@ func (m *mounts) addPrivate(mp *MountPlan) {
 	if mp.IPC = m.p.Caps.IPCReason == ""; !mp.IPC {
 		m.p.addGap(ipcGap(Hardening, m.p.Caps.IPCReason))
 	}
+	if within(m.p.Policy.TempDir, shmDir) {
+		m.p.addGap(ipcGap(Hardening, "the temporary directory lies in "+shmDir))
+		return
+	}
 	m.privateDir(mp, shmDir, tmpfs)
 }
 

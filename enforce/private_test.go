@@ -18,6 +18,7 @@ func TestPrivate(t *testing.T) {
 		rw   []string
 		deny string
 		dir  string
+		temp string
 		caps func(*Caps)
 		opts Options
 		want string
@@ -32,6 +33,7 @@ func TestPrivate(t *testing.T) {
 		{name: "what is around is readable", ro: []string{"/dev"}, deny: "/w/.env", want: both},
 		{name: "what is around is writable", rw: []string{"/dev"}, deny: "/w/.env", want: "ipc"},
 		{name: "the working directory", dir: "/dev/shm/a", deny: "/w/.env", want: "ipc /dev/pts:devpts"},
+		{name: "the temporary directory", temp: "/dev/shm/a", deny: "/w/.env", want: "ipc /dev/pts:devpts; ipc(hardening)"},
 		{name: "a denial in it", deny: "/dev/shm/a/x", want: both},
 		{name: "shared", opts: Options{ShareIPC: true}, deny: "/w/.env", want: "/dev/pts:devpts"},
 		{name: "shared terminals", opts: Options{ShareTerminals: true}, deny: "/w/.env", want: "ipc /dev/shm:tmpfs"},
@@ -45,6 +47,7 @@ func TestPrivate(t *testing.T) {
 			if c.dir != "" {
 				r.Dir = c.dir
 			}
+			r.TempDir = c.temp
 			add := func(p, origin string, access policy.Access) {
 				st, err := h.Lstat(p)
 				if err != nil {
