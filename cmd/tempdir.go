@@ -53,15 +53,18 @@ func (t *tempDir) remove() {
 // makeTempDir makes the private temporary directory of a run, with the
 // directory "run" in it for XDG_RUNTIME_DIR. Both are 0700, and the name that
 // is given back is free of symbolic links. It is short: paths of Unix sockets
-// below it must fit into 108 bytes (unix(7)), so a long TMPDIR is not used.
+// below it must fit into 108 bytes (unix(7)), so a long TMPDIR is used only where
+// nothing can be made in /tmp, as inside of another zsbx run.
 func makeTempDir(tmpdir string) (string, error) {
-	parent := "/tmp"
-	if filepath.IsAbs(tmpdir) && len(tmpdir) <= longestTempParent {
-		parent = tmpdir
+	parents := [2]string{"/tmp", tmpdir}
+	if !filepath.IsAbs(tmpdir) {
+		parents[1] = "/tmp"
+	} else if len(tmpdir) <= longestTempParent {
+		parents = [2]string{tmpdir, "/tmp"}
 	}
-	dir, err := os.MkdirTemp(parent, "zsbx-")
-	if err != nil && parent != "/tmp" {
-		dir, err = os.MkdirTemp("/tmp", "zsbx-")
+	dir, err := os.MkdirTemp(parents[0], "zsbx-")
+	if err != nil && parents[0] != parents[1] {
+		dir, err = os.MkdirTemp(parents[1], "zsbx-")
 	}
 	if err == nil {
 		err = os.Mkdir(filepath.Join(dir, "run"), 0o700)
