@@ -96,6 +96,7 @@ type Plan struct {
 	Gaps   []Gap
 
 	watch []watched // what Snapshot looks at
+	near  nearby    // where it looks for repositories
 }
 
 // NewPlan decides what will be enforced for r on a machine that can enforce

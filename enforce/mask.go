@@ -161,7 +161,7 @@ func (m *mounts) reachable(p string) bool {
 func (m *mounts) finish() {
 	p := m.p
 	prot := m.prot
-	p.watch = prot.watch
+	p.watch, p.near = prot.watch, prot.near
 	for _, d := range m.later {
 		p.watch = append(p.watch, watchDenied(d)...)
 	}

@@ -24,6 +24,7 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 	for _, g := range prot.gaps {
 		p.addGap(g)
 	}
+	p.near = prot.near
 	for _, h := range prot.own {
 		p.Seatbelt.Protect = append(p.Seatbelt.Protect, h.path)
 	}

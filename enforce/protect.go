@@ -23,6 +23,7 @@ type protection struct {
 	gaps      []Gap   // of these, whatever means there are
 
 	table mountTable // nil when it was not read
+	near  nearby
 }
 
 // summary names it in a few words.
@@ -55,13 +56,6 @@ func projectFiles() []string {
 		".cursor/mcp.json", ".gemini/settings.json", ".codex/config.toml",
 	}
 }
-
-// The bounds of the search for repositories within writable trees.
-const (
-	nestedDepth   = 2   // directories below the tree
-	nestedEntries = 256 // directory entries looked at, for each tree
-	nestedModules = 256 // submodules and linked worktrees, for each repository
-)
 
 // protector collects the protected set.
 type protector struct {
@@ -227,31 +221,4 @@ func (c *protector) pin(dir, top string) {
 func (c *protector) pinLink(p, top string) {
 	c.out.mounts = append(c.out.mounts, Mount{Path: p, Kind: Pin})
 	c.pin(path.Dir(p), top)
-}
-
-// nested looks for repositories in the directories near the top of a writable
-// tree.
-func (c *protector) nested(dir string) {
-	level := []string{dir}
-	left := nestedEntries
-	for range nestedDepth {
-		var next []string
-		for _, d := range level {
-			entries, err := c.host.ReadDir(d)
-			if err != nil {
-				continue
-			}
-			for _, e := range entries {
-				if left--; left < 0 {
-					return
-				}
-				if name := e.Name(); e.IsDir() && name != ".git" && name != "node_modules" {
-					sub := path.Join(d, name)
-					c.repository(sub)
-					next = append(next, sub)
-				}
-			}
-		}
-		level = next
-	}
 }

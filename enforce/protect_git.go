@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+
+	"github.com/zsbx/zsbx/policy"
 )
 
 // Git runs programs that its configuration and its hooks name, whenever it is
@@ -56,6 +58,7 @@ func (c *protector) gitDir(dir string) {
 		return
 	}
 	c.seen[dir] = true
+	c.out.near.gitDirs = append(c.out.near.gitDirs, dir)
 	top := path.Dir(dir)
 	if c.within(dir) == dir {
 		top = dir
@@ -106,6 +109,7 @@ func (c *protector) modules(dir, top string, left *int) {
 			c.modules(sub, top, left)
 			continue
 		}
+		c.out.near.modules = append(c.out.near.modules, sub)
 		c.gitFiles(sub, top)
 		c.worktrees(path.Join(sub, "worktrees"), left)
 		c.modules(path.Join(sub, "modules"), top, left)
@@ -113,28 +117,18 @@ func (c *protector) modules(dir, top string, left *int) {
 }
 
 // subdirs lists directories, as long as some are left to be looked at.
-func (c *protector) subdirs(dir string, left *int) []string {
-	entries, err := c.host.ReadDir(dir)
-	if err != nil {
-		return nil
-	}
-	var out []string
-	for _, e := range entries {
-		if *left--; *left < 0 {
-			break
-		}
-		if e.IsDir() {
-			out = append(out, path.Join(dir, e.Name()))
-		}
-	}
-	return out
-}
+func (c *protector) subdirs(dir string, left *int) []string { return subdirs(c.host, dir, left) }
+
+func (c *protector) isGitDir(dir string) bool { return isGitDir(c.host, dir) }
 
 // isGitDir tells a git directory by its HEAD and objects.
-func (c *protector) isGitDir(dir string) bool {
-	head, err1 := c.host.Lstat(path.Join(dir, "HEAD"))
-	objects, err2 := c.host.Lstat(path.Join(dir, "objects"))
-	return err1 == nil && err2 == nil && !head.Mode.IsDir() && objects.Mode.IsDir()
+func isGitDir(host *policy.Host, dir string) bool {
+	head, err := host.Lstat(path.Join(dir, "HEAD"))
+	if err != nil || head.Mode.IsDir() {
+		return false
+	}
+	objects, err := host.Lstat(path.Join(dir, "objects"))
+	return err == nil && objects.Mode.IsDir()
 }
 
 // pointer reads a file that names a directory, canonical, or "".

@@ -156,7 +156,7 @@ func TestUnprotected(t *testing.T) {
 	for _, c := range before.Changes() {
 		got = append(got, strings.TrimPrefix(c.Path, p.in+"/"))
 	}
-	want := []string{".git/config", ".git/hooks", "nested/.git/config"}
+	want := []string{".git/config", ".git/hooks", "n2/.git", "nested/.git/config"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/zsbx/zsbx/policy"
 )
@@ -39,6 +40,8 @@ type Snapshot struct {
 	files []fileState
 	globs []policy.DenyPath
 	known map[string]bool // what the globs named already
+	near  *nearby
+	time  time.Time
 }
 
 // fileState is what is remembered of a file; the zero value but for the path
@@ -58,7 +61,7 @@ type fileState struct {
 // each of a few dozen paths; a glob among the denials costs a walk through the
 // writable trees. It is for the time right before the command starts.
 func (p *Plan) Snapshot(host *policy.Host) *Snapshot {
-	s := &Snapshot{host: host, trees: writableTrees(p.Policy.Paths)}
+	s := &Snapshot{host: host, trees: writableTrees(p.Policy.Paths), near: &p.near, time: time.Now()}
 	for _, w := range p.watch {
 		switch {
 		case w.missing:
@@ -92,6 +95,7 @@ func (s *Snapshot) Changes() []Change {
 			out = append(out, Change{Path: h, New: true})
 		}
 	}
+	out = append(out, s.near.changes(s.host, s.time)...)
 	slices.SortFunc(out, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
 	return slices.Compact(out)
 }

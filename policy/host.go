@@ -19,7 +19,7 @@ func ThisHost() (Host, error) { return HostIn("") }
 // the process's own. A relative one is taken from that. It is an error if the
 // directory does not exist.
 func HostIn(dir string) (Host, error) {
-	h := Host{Env: os.Environ(), ReadDir: os.ReadDir, ReadFile: readFile}
+	h := Host{Env: os.Environ(), ReadDir: os.ReadDir, ReadSome: readSome, ReadFile: readFile}
 	switch runtime.GOOS {
 	case "linux":
 		h.OS = "linux"

@@ -5,6 +5,7 @@ package policy
 import (
 	"errors"
 	"io"
+	"io/fs"
 )
 
 func lstat(string) (Stat, error) { return Stat{}, errors.ErrUnsupported }
@@ -12,3 +13,5 @@ func lstat(string) (Stat, error) { return Stat{}, errors.ErrUnsupported }
 func workingDirectory() (string, error) { return "", errors.ErrUnsupported }
 
 func openRegular(string) (io.ReadCloser, error) { return nil, errors.ErrUnsupported }
+
+func readSome(string, int) ([]fs.DirEntry, error) { return nil, errors.ErrUnsupported }

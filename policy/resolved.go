@@ -15,6 +15,9 @@ type Host struct {
 	Lstat    func(path string) (Stat, error)   // as lstat(2)
 	Readlink func(path string) (string, error) // as readlink(2)
 	ReadDir  func(path string) ([]fs.DirEntry, error)
+	// ReadSome lists at most n entries, those that come first in the
+	// directory. With nil ReadDir is used.
+	ReadSome func(path string, n int) ([]fs.DirEntry, error)
 	ReadFile func(path string) ([]byte, error) // small files: git's pointers to its directories
 
 	walker *walker // what one Resolve has seen so far; nil otherwise
