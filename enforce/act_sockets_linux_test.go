@@ -45,6 +45,7 @@ func socketActs() map[string]func(args []string) error {
 		"move-socket":      func(a []string) error { return moveSocket(a[0], a[1]) },
 		"move-listen":      func(a []string) error { return moveThenListen(a[0], a[1]) },
 		"twin-inode":       func(a []string) error { return twinInode(a[0], a[1]) },
+		"in-container":     inContainer,
 		"inherit-ino":      reuseInode,
 		"own-name":         takeOverName,
 		"race-memory":      func(a []string) error { return raceMemory(a[0], a[1]) },

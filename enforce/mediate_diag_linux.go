@@ -42,9 +42,6 @@ const (
 	stateListen = 10 // TCP_LISTEN, which stands for listening here too
 )
 
-// anyCookie asks for a socket by its inode alone (INET_DIAG_NOCOOKIE).
-var anyCookie = [2]uint32{^uint32(0), ^uint32(0)}
-
 // find asks for one socket by its inode. It is ENOENT or ESTALE when the
 // socket is gone, and ENOENT, too, when the kernel can't be asked.
 func (d *diag) find(ino uint32, cookie [2]uint32) (boundSocket, error) {
@@ -81,7 +78,7 @@ func (d *diag) onlyOne(b *boundSocket) bool {
 // count counts the sockets that are bound by path, of those that a function
 // wants.
 func (d *diag) count(wanted func(*boundSocket) bool) (n int, _ error) {
-	if err := d.ask(diagRequest{states: ^uint32(0), cookie: anyCookie, flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP}); err != nil {
+	if err := d.ask(diagRequest{states: ^uint32(0), flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP}); err != nil {
 		return 0, err
 	}
 	buf := make([]byte, 32<<10)

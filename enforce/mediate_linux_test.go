@@ -5,7 +5,6 @@ import (
 	"os/exec"
 	"testing"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -113,20 +112,7 @@ func keptStatus(t *testing.T, proc *fork.Process, state *os.File) unixErrno {
 // serveKeptApart goes on without the calls that ptrace(2)'s rules are about, as
 // Yama refuses them.
 func serveKeptApart() error {
-	const load, jumpEqual, answer = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_RET | unix.BPF_K
-	filter := []unix.SockFilter{
-		{Code: load},
-		{Code: jumpEqual, Jt: 2, K: unix.SYS_PIDFD_GETFD},
-		{Code: jumpEqual, Jt: 1, K: unix.SYS_PROCESS_VM_READV},
-		{Code: answer, K: unix.SECCOMP_RET_ALLOW},
-		{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
-	}
-	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	return then(func() error { return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) },
-		func() error {
-			return raw(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog)))
-		},
-		enforce.ServeKept)
+	return then(func() error { return refuseCalls(unix.SYS_PIDFD_GETFD, unix.SYS_PROCESS_VM_READV) }, enforce.ServeKept)
 }
 
 // afterTurn connects to a socket of its own, made before its turn, and then to

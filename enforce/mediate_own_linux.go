@@ -1,7 +1,6 @@
 package enforce
 
 import (
-	"encoding/binary"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -33,14 +32,14 @@ const firstSweep = 1024
 // another socket onto the descriptor meanwhile has one that nobody noted.
 // Where ports are limited, that would be too much trust.
 func (m *mediator) listen(n *notification, t caller, s socket) answer {
+	if !m.valid(n.id) {
+		return refused(unix.EINTR) // the socket may be that of another process
+	}
 	switch {
 	case s.domain == unix.AF_UNIX:
 		asCaller(t, func() answer { m.note(t, s); return answer{} })
 	case !m.policy.mayListen(socketName(s.fd)):
 		return refused(unix.EACCES)
-	}
-	if !m.valid(n.id) {
-		return refused(unix.EINTR)
 	}
 	if m.policy.Net == policy.NetPorts {
 		if err := unix.Listen(s.fd, int(int32(n.args[1]))); err != nil {
@@ -56,7 +55,7 @@ func (m *mediator) note(t caller, s socket) {
 	if unix.Fstat(s.fd, &st) != nil {
 		return
 	}
-	b, err := m.diag.find(uint32(st.Ino), anyCookie)
+	b, err := m.diag.find(uint32(st.Ino), cookie(s.fd))
 	if err != nil {
 		return
 	}
@@ -157,12 +156,14 @@ func socketName(fd int) []byte {
 // netns is the cookie of a socket's network namespace.
 func netns(fd int) uint64 {
 	const soNetnsCookie = 71
-	var b [8]byte
-	n := uint32(len(b))
-	_, _, errno := unix.RawSyscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, soNetnsCookie,
-		uintptr(unsafe.Pointer(&b)), uintptr(unsafe.Pointer(&n)), 0)
-	if errno != 0 {
-		return 0
-	}
-	return binary.NativeEndian.Uint64(b[:])
+	n, _ := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, soNetnsCookie)
+	return n
+}
+
+// cookie is a socket's own, as sock_diag(7) has it: the inode numbers of
+// sockets have 32 bits, and come round. It is none that a socket has where the
+// kernel gives none.
+func cookie(fd int) [2]uint32 {
+	n, _ := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE)
+	return [2]uint32{uint32(n), uint32(n >> 32)}
 }

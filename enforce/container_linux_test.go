@@ -1,0 +1,111 @@
+package enforce_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// refuseCalls makes system calls of this process fail with EPERM, as the filter
+// of a container does.
+func refuseCalls(numbers ...uint32) error {
+	const load, jumpEqual, answer = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_RET | unix.BPF_K
+	filter := []unix.SockFilter{{Code: load}}
+	for i, nr := range numbers {
+		filter = append(filter, unix.SockFilter{Code: jumpEqual, Jt: uint8(len(numbers) - i), K: nr})
+	}
+	filter = append(filter, unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ALLOW},
+		unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)})
+	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	return then(func() error { return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }, func() error {
+		return raw(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog)))
+	})
+}
+
+// inContainer makes an act in a confined process where sockets can't be
+// fetched. EBADE says that the plan doesn't say so.
+func inContainer(a []string) error {
+	if err := refuseCalls(unix.SYS_PIDFD_GETFD); err != nil {
+		return err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	r := &policy.Resolved{OS: "linux", Dir: a[0], Net: policy.ResolvedNet{Mode: policy.NetOpen}}
+	for _, path := range []string{"/usr", "/etc", "/proc", exe, a[0]} {
+		id, mode, access := unix.Stat_t{}, os.FileMode(0), policy.Read|policy.Exec
+		if err := unix.Lstat(path, &id); err != nil {
+			return err
+		}
+		if path != exe {
+			mode = os.ModeDir
+		}
+		if path == a[0] {
+			access |= policy.Write
+		}
+		r.Paths = append(r.Paths, policy.Path{Path: path, Access: access, Mode: mode, ID: policy.FileID{Dev: id.Dev, Ino: id.Ino}})
+	}
+	caps := enforce.Probe()
+	caps.MountNS = false
+	plan := enforce.NewPlan(r, caps, host())
+	named := slices.ContainsFunc(plan.Gaps, func(g enforce.Gap) bool {
+		return g.Name == enforce.GapUnixSockets && strings.Contains(g.Why, "pidfd_getfd(2)")
+	})
+	if !named || plan.Err(nil) != nil || plan.StrictErr(nil) == nil {
+		return unix.EBADE
+	}
+	p, err := plan.Start(&fork.Command{Path: exe, Args: a[1:], Dir: a[0], Env: []string{"ZSBX_TEST_ACT=" + a[1]}})
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	for {
+		ev, err := p.Next()
+		if err != nil {
+			return err
+		}
+		if ev.Kind == fork.Exited {
+			return errnoOf(unix.Errno(ev.Status.ExitStatus()))
+		}
+	}
+}
+
+// TestContainer: where the container's filter refuses pidfd_getfd(2), as
+// Docker's does, the gap says so, the command runs, and what Landlock closes is
+// closed.
+func TestContainer(t *testing.T) {
+	needMediation(t)
+	p := newPlace(t)
+	d := listenOutside(t, "unix", p.out+"/sock")
+	name := fmt.Sprintf("zsbx-container-%d", os.Getpid())
+	abstract := listenOutside(t, "unix", "@"+name)
+	for _, act := range [][]string{
+		{"unix-own", p.in + "/own"}, {"pair"}, {"reach", "plain", p.out + "/sock"},
+	} {
+		if got := p.try(t, nil, "in-container", append([]string{p.in}, act...)...); got != 0 {
+			t.Errorf("%v: %v", act, got)
+		}
+	}
+	if d.reached.Load() == 0 {
+		t.Error("the gap is none: the socket outside is not reached")
+	}
+	if v := enforce.Probe().Landlock; v < 6 {
+		t.Skipf("Landlock ABI 6 (Linux 6.12) is needed for abstract names, this kernel has %d", v)
+	}
+	if got := p.try(t, nil, "in-container", p.in, "reach", "abstract", name); got != unix.EPERM || abstract.reached.Load() != 0 {
+		t.Errorf("abstract name: %v, %d connections", got, abstract.reached.Load())
+	}
+	if got := p.try(t, nil, "reach", "abstract", name); got != 0 {
+		t.Errorf("control: abstract name: %v", got)
+	}
+}
