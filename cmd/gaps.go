@@ -35,6 +35,11 @@ func (o *policyFlags) acceptGaps(a *app, gaps []enforce.Gap) error {
 	}
 	if len(hard) > 0 {
 		a.say.warn("not held on this machine: %s", listGaps(hard))
+		for _, g := range hard {
+			if g.Hint != "" {
+				a.say.hint("%s", g.Hint)
+			}
+		}
 	}
 	switch {
 	case len(core) == 0:

@@ -251,6 +251,9 @@ func (d *denials) split(t tree, hits []hit) ([]tree, error) {
 			continue
 		}
 		more, err := d.split(sub, inner)
+		if errors.Is(err, fs.ErrPermission) {
+			continue // nothing in it is allowed
+		}
 		if err != nil {
 			return nil, err
 		}

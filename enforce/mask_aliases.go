@@ -40,6 +40,7 @@ type mounted struct {
 	dev   string // major:minor
 	root  string // the directory of the file system that is mounted
 	point string // where
+	kind  string // of the file system
 }
 
 type mountTable []mounted
@@ -53,7 +54,7 @@ func readMounts(host *policy.Host) mountTable {
 	return parseMountInfo(string(data))
 }
 
-// parseMountInfo reads the fields 3 to 5 of each line. It is on the way to
+// parseMountInfo reads the fields 3 to 5 and the type of each line. It is on the way to
 // every command, so it makes no more garbage than it must.
 func parseMountInfo(text string) mountTable {
 	t := make(mountTable, 0, strings.Count(text, "\n"))
@@ -66,7 +67,9 @@ func parseMountInfo(text string) mountTable {
 			}
 		}
 		if ok {
-			t = append(t, mounted{dev: f[2], root: unescapeMount(f[3]), point: unescapeMount(f[4])})
+			_, kind, _ := strings.Cut(rest, "- ")
+			kind, _, _ = strings.Cut(kind, " ")
+			t = append(t, mounted{dev: f[2], root: unescapeMount(f[3]), point: unescapeMount(f[4]), kind: kind})
 		}
 	}
 	return t

@@ -20,13 +20,16 @@ import (
 // between the tree and such a file stay readable, and nothing can be made in
 // them or removed. What can't be held in either way is a core Gap.
 
-// relied are directories of the kernel by which a command could get away from
-// being tracked.
-func relied(system string) []string {
-	if system == "linux" {
-		return []string{"/proc", "/sys/fs/cgroup"}
+// relied are mounts of the kernel's by which a command could get away from being
+// tracked, wherever they are.
+func (t mountTable) relied() []string {
+	var out []string
+	for _, m := range t {
+		if m.kind == "proc" || m.kind == "cgroup" || m.kind == "cgroup2" {
+			out = append(out, m.point)
+		}
 	}
-	return nil
+	return out
 }
 
 // own finds which of the files lie in writable trees: under their own names,
@@ -37,13 +40,11 @@ func (c *protector) own(r *policy.Resolved, files []string) {
 		return
 	}
 	c.owning = true
-	for _, dir := range relied(r.OS) {
-		if _, err := c.host.Lstat(dir); err == nil && c.writable(dir) {
+	c.out.table = readMounts(c.host)
+	for _, dir := range c.out.table.relied() {
+		if c.writable(dir) {
 			c.ownPath(r, dir)
 		}
-	}
-	if len(files) > 0 {
-		c.out.table = readMounts(c.host)
 	}
 	for _, f := range files {
 		c.ownFile(r, f)
@@ -93,13 +94,18 @@ func (c *protector) ownPath(r *policy.Resolved, p string) {
 	if slices.ContainsFunc(c.out.own, func(h hit) bool { return within(p, h.path) }) {
 		return
 	}
-	if tree := c.within(p); tree != "" {
+	tree := c.within(p)
+	if tree != "" {
 		c.out.own = append(c.out.own, hit{path: p, dir: true})
 		c.add(p, tree)
-		return
 	}
 	for _, t := range r.Paths {
-		if t.Access&policy.Write != 0 && within(t.Path, p) {
+		if t.Access&policy.Write == 0 || !within(t.Path, p) {
+			continue
+		}
+		c.out.gaps = append(c.out.gaps, Gap{Name: GapOwnFiles, Kind: Hardening, Promise: "writing to " + t.Path,
+			Why: "no command may change what zsbx relies on", Origin: t.Rule.Origin})
+		if tree == "" {
 			c.out.own = append(c.out.own, hit{path: t.Path, dir: true})
 			c.add(t.Path, t.Path)
 		}
@@ -177,7 +183,7 @@ func (m *mounts) keepOwnIn(d *denials, t tree, why string) []tree {
 	m.p.addGap(Gap{Name: GapOwnFiles, Kind: Hardening,
 		Promise: "making and removing what lies directly in " + strings.Join(above(inside, t.path), ", "),
 		Why:     "no mount namespace: " + why + "; zsbx's own files below are held by allowing the other entries one by one",
-		Origin:  t.origin})
+		Hint:    "--allow-gap " + GapOwnFiles, Origin: t.origin})
 	return append([]tree{read}, rest...)
 }
 

@@ -248,3 +248,33 @@ func (p *place) ownPlanAll(t *testing.T, mounts bool) *enforce.Plan {
 	}
 	return plan
 }
+
+// TestReliedOnElsewhere has another proc(5), as in a directory to change the
+// root to.
+func TestReliedOnElsewhere(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+	bothWays(t, func(t *testing.T, mounts bool) {
+		p := newPlace(t)
+		at := p.in + "/chroot/proc"
+		if err := os.MkdirAll(at, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Mount("proc", at, "proc", 0, ""); err != nil {
+			t.Skip("no mount: ", err)
+		}
+		t.Cleanup(func() { unix.Unmount(at, unix.MNT_DETACH) })
+		const script = `echo 1 >chroot/proc/self/oom_score_adj`
+		if status, out := p.sh(t, nil, script); status != 0 {
+			t.Fatalf("control: exit status %d: %s", status, out)
+		}
+		plan := p.ownPlanAll(t, mounts)
+		if status, out := p.sh(t, plan, script); status == 0 {
+			t.Errorf("it worked: %s", out)
+		}
+		if status, out := p.sh(t, plan, `cat chroot/proc/self/status >/dev/null && echo x >sub/y`); status != 0 {
+			t.Errorf("beside it: %s", out)
+		}
+	})
+}

@@ -1,0 +1,62 @@
+package enforce
+
+import (
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestOwnApart is what is left writable without mounts.
+func TestOwnApart(t *testing.T) {
+	h := treeHost(map[string]string{
+		"/home/u/src/": "", "/home/u/.config/zsbx/policy.toml": "", "/home/u/.config/other/": "", "/home/u/file": "",
+		"/home/u/shut/zsbx/x": "", "/home/u/shut/other/": "", "/w/x": "",
+		"/proc/self/mountinfo": "1 0 0:5 / /home/u/src/proc rw - proc proc rw\n", "/home/u/src/proc/": "",
+	})
+	readDir := h.ReadDir
+	h.ReadDir = func(p string) ([]fs.DirEntry, error) {
+		if p == "/home/u/shut" {
+			return nil, fs.ErrPermission
+		}
+		return readDir(p)
+	}
+	r := asked(h, "/home/u", []string{"/home/u", "/w"})
+	opts := Options{NoProtect: true, Protect: []string{"/home/u/.config/zsbx", "/home/u/shut/zsbx", "/elsewhere"}}
+	caps := canMount()
+	caps.MountNS = false
+	writable := func(p *Plan) string {
+		var out []string
+		for _, rule := range p.Landlock.Paths {
+			if rule.Rights&fsMakeReg != 0 || !rule.Dir && rule.Rights&fsWriteFile != 0 {
+				out = append(out, rule.Path)
+			}
+		}
+		return strings.Join(out, " ")
+	}
+	p := NewPlanWith(r, caps, h, opts)
+	if got, want := writable(p), "/home/u/.config/other /home/u/file /w"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if err := p.Err(nil); err != nil {
+		t.Error(err)
+	}
+	if !slices.ContainsFunc(p.Gaps, func(g Gap) bool {
+		return g.Name == GapOwnFiles && strings.Contains(g.Promise, "/home/u, /home/u/.config, /home/u/shut, /home/u/src")
+	}) {
+		t.Errorf("the directories that are closed to new names are not told: %v", p.Gaps)
+	}
+	opts.NoOwn = true
+	p = NewPlanWith(r, caps, h, opts)
+	if got, want := writable(p), "/home/u /w"; got != want {
+		t.Errorf("accepted: got %q, want %q", got, want)
+	}
+	if p.Err(nil) == nil || p.Err([]string{GapOwnFiles}) != nil {
+		t.Errorf("accepted: %v", p.Gaps)
+	}
+	opts.NoOwn, caps.MountNS = false, true
+	want := "protect /home/u/.config/zsbx"
+	if p = NewPlanWith(asked(h, "/home/u", []string{"/home/u/.config"}), caps, h, opts); mountList(p) != want {
+		t.Errorf("mounts: got %q, want %q", mountList(p), want)
+	}
+}
