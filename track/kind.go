@@ -33,7 +33,8 @@ func ParseKind(s string) (Kind, error) {
 
 // Guarantee says in one line what the tracker promises. confined says that the
 // command is confined so that it can neither write to cgroupfs nor talk to
-// service managers nor signal the keeper.
+// service managers. Signals to the keeper are another matter: only a Landlock
+// domain, from Linux 6.12 on, keeps a command from sending them.
 func (k Kind) Guarantee(confined bool) string {
 	switch {
 	case k == Domain:
@@ -45,7 +46,7 @@ func (k Kind) Guarantee(confined bool) string {
 	case k == Cgroup:
 		return "every descendant that does not move itself to another control group; killed at once, proved empty"
 	case k == Subtree && confined:
-		return "every descendant while the keeper lives; killed one by one, proved empty"
+		return "every descendant while the keeper lives (before Linux 6.12 the command could kill it); killed one by one, proved empty"
 	case k == Subtree:
 		return "every descendant while the keeper lives (the command could kill it); killed one by one, proved empty"
 	case k == Group:
