@@ -9,13 +9,17 @@ import (
 	"os"
 	"time"
 
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/track"
 )
 
 // An editor opens a terminal, and wants nothing to be left of it when the user
 // closes it: no server that was started in the background, no watcher that made
-// itself a daemon. It restricts nothing.
+// itself a daemon. It restricts nothing. Should the editor itself be killed, the
+// keeper of the session ends it.
 func Example() {
 	dir, err := os.MkdirTemp("", "editor-")
 	if err != nil {
@@ -30,17 +34,22 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	master, slave, err := pty.Open() // what is read from master is shown, what is typed is written to it
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer null.Close()
+	defer master.Close()
 	err = s.Start(&fork.Command{
 		Path:  "/bin/sh",
 		Args:  []string{"sh", "-c", "sleep 1000 & setsid sleep 1000 & exit 3"},
 		Env:   os.Environ(),
-		Files: []*os.File{null, null, null},
+		Files: []*os.File{slave, slave, slave},
+		Steps: []fork.Step{ // on macOS: Terminal: true
+			{Name: "setsid(2)", Nr: unix.SYS_SETSID},
+			{Name: "ioctl(TIOCSCTTY)", Nr: unix.SYS_IOCTL, Args: [6]uintptr{0, unix.TIOCSCTTY}},
+		},
 	})
+	slave.Close()
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -63,11 +72,17 @@ func Example() {
 	// nothing is left: true
 }
 
-// After a crash of the editor its next start looks for terminals that are
-// still there. (The keeper has killed them when the editor died, unless they
-// were to be kept.)
+// A server that was started from a terminal is to go on when the editor is
+// closed. Its next start finds it by what the store says, and ends it.
 func ExampleStore_Reap() {
-	store, err := track.OpenStore()
+	dir, err := os.MkdirTemp("", "editor-")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	startServer(dir)
+
+	store, err := track.OpenStoreAt(dir) // some other day, in another process
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -78,16 +93,46 @@ func ExampleStore_Reap() {
 		log.Fatal(err)
 	}
 	for _, i := range sessions {
-		if i.Record.Policy != "editor" {
-			continue // somebody else's
-		}
 		report, err := store.Reap(ctx, i.ID)
 		if err != nil {
 			log.Fatal(err)
 		}
-		if !report.Done() {
-			fmt.Println(i.ID, "may have left something:", report.Unproved, report.Survivors)
+		if report.Done() {
+			fmt.Println(i.Record.Name, "and all that it started is gone")
+		} else {
+			fmt.Println(i.Record.Name, "may have left something:", report.Unproved, report.Survivors)
 		}
 	}
 	// Output:
+	// server and all that it started is gone
+}
+
+// startServer leaves a process behind.
+func startServer(dir string) {
+	store, err := track.OpenStoreAt(dir)
+	if err != nil {
+		log.Fatal(err)
+	}
+	s, err := track.Begin(track.Options{Store: store, Name: "server", Keep: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer null.Close()
+	err = s.Start(&fork.Command{
+		Path: "/bin/sh", Args: []string{"sh", "-c", "setsid sleep 1000 &"}, Env: os.Environ(),
+		Files: []*os.File{null, null, null},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := s.Wait(); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := s.Close(context.Background()); err != nil {
+		log.Fatal(err)
+	}
 }
