@@ -15,34 +15,23 @@ type tempDir struct {
 	a    *app
 	path string
 	keep bool // the command's background processes may still need it
-
-	// keeper says that the session's keeper removes the directory if the
-	// command left nothing there: nobody has to wait for that.
-	keeper bool
+	over bool // no process of the command is left
 }
 
 // makeTemp makes the private temporary directory, unless the flags want none,
 // and tells the policy's host, which is enough to allow it.
 func (o *policyFlags) makeTemp(a *app, c *composed) (*tempDir, error) {
-	t, err := o.newTemp(a)
-	if err == nil {
-		c.host.TempDir = t.path
-	}
-	return t, err
-}
-
-// newTemp makes the private temporary directory.
-func (o *policyFlags) newTemp(a *app) (*tempDir, error) {
 	if o.sharedTmp || o.noBaseline {
 		return &tempDir{}, nil
 	}
 	dir, err := makeTempDir(a.getenv("TMPDIR"))
+	c.host.TempDir = dir
 	return &tempDir{a: a, path: dir}, err
 }
 
-// remove removes the directory.
+// remove removes the directory, or lays it aside for the next run.
 func (t *tempDir) remove() {
-	if t.path == "" || t.keep || t.keeper && isEmptyTemp(t.path) {
+	if t.path == "" || t.keep || t.over && layAside(t.path) {
 		return
 	}
 	if err := removeTempDir(t.path); err != nil {
@@ -61,6 +50,9 @@ func makeTempDir(tmpdir string) (string, error) {
 		parents[1] = "/tmp"
 	} else if len(tmpdir) <= longestTempParent {
 		parents = [2]string{tmpdir, "/tmp"}
+	}
+	if dir := takeUp(parents[0]); dir != "" {
+		return dir, nil
 	}
 	dir, err := os.MkdirTemp(parents[0], "zsbx-")
 	if err != nil && parents[0] != parents[1] {
@@ -103,17 +95,6 @@ func removeTempDir(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// isEmptyTemp tells whether there is nothing in a temporary directory but what
-// makeTempDir made.
-func isEmptyTemp(dir string) bool {
-	top, err := os.ReadDir(dir)
-	if err != nil || len(top) != 1 || top[0].Name() != "run" {
-		return false
-	}
-	run, err := os.ReadDir(filepath.Join(dir, "run"))
-	return err == nil && len(run) == 0
-}
-
 // removeSessionTemp removes the temporary directory of a session that was ended
 // from outside. The record of a session whose command was only tracked could be
 // the command's own work: nothing is removed but what looks like makeTempDir's.
@@ -128,8 +109,7 @@ func removeSessionTemp(dir string) error {
 	if err != nil {
 		return err
 	}
-	own, ok := st.Sys().(*syscall.Stat_t)
-	if !ok || !strings.HasPrefix(filepath.Base(dir), "zsbx-") || !st.IsDir() || st.Mode().Perm() != 0o700 || int(own.Uid) != os.Geteuid() {
+	if !strings.HasPrefix(filepath.Base(dir), "zsbx-") || !isOwnDir(st) {
 		return fmt.Errorf("%s is not a private temporary directory", dir)
 	}
 	return removeTempDir(dir)

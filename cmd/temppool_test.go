@@ -1,0 +1,132 @@
+//go:build unix
+
+package cmd
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestPool: a directory that was laid aside comes back under another name, and
+// only as it was.
+func TestPool(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		spoil func(dir string) error
+		laid  bool // is it laid aside
+	}{
+		{"untouched", func(string) error { return nil }, true},
+		{"a file", func(dir string) error { return os.WriteFile(filepath.Join(dir, "f"), nil, 0o600) }, false},
+		{"a file below", func(dir string) error { return os.WriteFile(filepath.Join(dir, "run", "f"), nil, 0o600) }, false},
+		{"without run", func(dir string) error { return os.Remove(filepath.Join(dir, "run")) }, false},
+		{"a link for run", func(dir string) error {
+			run := filepath.Join(dir, "run")
+			return errors.Join(os.Remove(run), os.Symlink("/etc", run))
+		}, false},
+		{"open to others", func(dir string) error { return os.Chmod(dir, 0o755) }, false},
+		{"run open to others", func(dir string) error { return os.Chmod(filepath.Join(dir, "run"), 0o755) }, false},
+		{"sticky", func(dir string) error { return os.Chmod(dir, 0o700|os.ModeSticky) }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir, err := os.MkdirTemp(poolParent, "zsbx-")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer os.RemoveAll(dir)
+			if err := errors.Join(os.Mkdir(filepath.Join(dir, "run"), 0o700), c.spoil(dir)); err != nil {
+				t.Fatal(err)
+			}
+			st, err := os.Stat(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			drainPool(t)
+			if got := layAside(dir); got != c.laid {
+				t.Fatalf("laid aside: %v, want %v", got, c.laid)
+			}
+			if !c.laid {
+				return
+			}
+			if _, err := os.Lstat(dir); !os.IsNotExist(err) {
+				t.Errorf("the name is still there: %v", err)
+			}
+			again := takeUp(poolParent)
+			if again == "" {
+				t.Fatal("nothing was taken up")
+			}
+			defer os.RemoveAll(again)
+			if got, err := os.Stat(again); err != nil || !os.SameFile(st, got) || again == dir {
+				t.Errorf("took up %s for %s, %v", again, dir, err)
+			}
+		})
+	}
+}
+
+// TestPoolIsLookedAt: what somebody did to a directory while it was aside
+// comes to light.
+func TestPoolIsLookedAt(t *testing.T) {
+	drainPool(t)
+	dir, err := makeTempDir(poolParent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	if !layAside(dir) {
+		t.Fatal("not laid aside")
+	}
+	pool, err := openPool(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	if err := os.WriteFile(filepath.Join(pool.Name(), "0", "planted"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := takeUp(poolParent); got != "" {
+		os.RemoveAll(got)
+		t.Errorf("took up %s with a file in it", got)
+	}
+	if left, err := os.ReadDir(pool.Name()); err != nil || len(left) > 0 {
+		t.Errorf("left aside: %v, %v", left, err)
+	}
+}
+
+// TestPoolOfOthers: a directory that is not the user's alone is no pool.
+func TestPoolOfOthers(t *testing.T) {
+	base := t.TempDir()
+	own := filepath.Join(base, "own")
+	if err := os.Mkdir(own, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, make := range map[string]func(string) error{
+		"open":   func(n string) error { return errors.Join(os.Mkdir(n, 0o700), os.Chmod(n, 0o770)) },
+		"a link": func(n string) error { return os.Symlink(own, n) },
+		"a file": func(n string) error { return os.WriteFile(n, nil, 0o700) },
+	} {
+		n := filepath.Join(base, name)
+		if err := make(n); err != nil {
+			t.Fatal(err)
+		}
+		if f, err := openOwnDir(n); err == nil {
+			f.Close()
+			t.Errorf("%s was taken for the user's own", name)
+		}
+	}
+	f, err := openOwnDir(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+}
+
+// drainPool takes up what is aside.
+func drainPool(t *testing.T) {
+	t.Helper()
+	for dir := takeUp(poolParent); dir != ""; dir = takeUp(poolParent) {
+		if err := removeTempDir(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
