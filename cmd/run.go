@@ -83,16 +83,15 @@ func (o *runFlags) run(a *app, argv []string) error {
 	if o.trackOnly {
 		return o.runTracked(a, argv)
 	}
-	e := o.prepare(a)
-	defer e.remove()
 	c, err := o.compose(a, argv)
 	if err := errors.Join(o.check(argv, false), err); err != nil {
 		return err
 	}
-	temp, err := e.into(c)
+	temp, err := o.makeTemp(a, c)
 	if err != nil {
 		return err
 	}
+	defer temp.remove()
 	resolved, err := c.resolve()
 	if err == nil && !o.dryRun {
 		resolved, err = c.makeDirs(resolved)
@@ -126,12 +125,11 @@ func (o *runFlags) run(a *app, argv []string) error {
 	before := plan.Snapshot(&c.host)
 	r, err := o.session(a, plan, job{
 		file: file, argv: argv, env: resolved.Env, dir: resolved.Dir, limits: resolved.Limits, mayExec: mayExecIn(resolved),
-		signals: e.heard,
-		replan:  func(caps enforce.Caps) (*enforce.Plan, error) { return o.replan(a, c, plan, caps) },
+		replan: func(caps enforce.Caps) (*enforce.Plan, error) { return o.replan(a, c, plan, caps) },
 	})
 	a.reportChanges(before)
 	if r != nil {
-		temp.keep, temp.keeper = r.kept, r.emptied && plan.Mounts == nil
+		temp.keep, temp.over = r.kept, r.emptied
 		if r.failed() {
 			a.hintClosed(resolved)
 		}
@@ -155,7 +153,7 @@ func (o *runFlags) runTracked(a *app, argv []string) error {
 	}
 	_, err = o.session(a, nil, job{
 		file: file, argv: argv, env: a.env, dir: c.host.Dir, limits: c.policy.Limits,
-		mayExec: func(string) bool { return true }, signals: listen,
+		mayExec: func(string) bool { return true },
 	})
 	return err
 }

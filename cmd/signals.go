@@ -18,9 +18,9 @@ func forwarded() []syscall.Signal {
 }
 
 // listen starts to receive the signals to be passed on, but for those that
-// zsbx's caller had it ignore. It is called before the command is started: zsbx
-// must not die of a signal that the command handles, and a fork makes what the
-// handlers need (a thread, above all) dearer.
+// zsbx's caller had it ignore, where package fork can't pass them on by itself.
+// It is called before the command is started: zsbx must not die of a signal
+// that the command handles.
 func listen() <-chan os.Signal {
 	signals := make(chan os.Signal, 16)
 	var wanted []os.Signal

@@ -21,9 +21,6 @@ type job struct {
 	limits  policy.Limits
 	mayExec func(file string) bool // does the policy let it be executed
 
-	// signals gives those to be passed on to the command.
-	signals func() <-chan os.Signal
-
 	// replan makes a plan that does without a namespace which the kernel
 	// refused.
 	replan func(enforce.Caps) (*enforce.Plan, error)
@@ -36,11 +33,13 @@ const shell = "/bin/sh"
 // nil, and explains why when it can't.
 func (o *runFlags) start(a *app, s *track.Session, plan *enforce.Plan, job job) (*running, error) {
 	r := &running{a: a, s: s, limits: job.limits, keep: o.keep, killAfter: o.killAfterTime()}
-	cmd := &fork.Command{Path: job.file, Args: job.argv, Env: job.env, Dir: job.dir, Steps: fileLimitSteps()}
+	cmd := &fork.Command{Path: job.file, Args: job.argv, Env: job.env, Dir: job.dir}
 	if o.exec {
 		return nil, explainStart(r.launch(s.Exec, plan, cmd), job)
 	}
-	r.signals = job.signals()
+	if cmd.Forward = forwarded(); !fork.CanForward {
+		r.signals = listen()
+	}
 	var err error
 	if r.limits.MaxOutput > 0 {
 		if r.output, err = newOutputLimit(r.limits.MaxOutput, os.Stdout, os.Stderr); err != nil {
@@ -56,6 +55,9 @@ func (o *runFlags) start(a *app, s *track.Session, plan *enforce.Plan, job job) 
 		r.relay.attach(cmd)
 	}
 	if err = r.launch(s.Start, plan, cmd); err == nil {
+		if r.signals == nil && !s.Forwarding() {
+			r.signals = listen()
+		}
 		err = r.relay.begin()
 	}
 	if err != nil {
@@ -68,6 +70,7 @@ func (o *runFlags) start(a *app, s *track.Session, plan *enforce.Plan, job job) 
 // interpreter is given to the shell, as execvp(3) does.
 func (r *running) launch(start func(*fork.Command) error, plan *enforce.Plan, cmd *fork.Command) error {
 	try := func(cmd fork.Command) error {
+		cmd.Steps = append(fileLimitSteps(&cmd), cmd.Steps...)
 		err := enforce.TrackOnly(&cmd, r.s.ID())
 		if plan != nil {
 			plan.ForSession(r.s.ID())

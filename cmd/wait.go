@@ -39,9 +39,11 @@ type running struct {
 // events itself: another goroutine's would come a thread switch later each.
 func (r *running) wait() error {
 	defer r.relay.end()
-	over := make(chan struct{})
-	defer close(over)
-	go r.attend(over)
+	if r.signals != nil || r.limits.Timeout > 0 || r.output != nil {
+		over := make(chan struct{})
+		defer close(over)
+		go r.attend(over)
+	}
 	for {
 		ev, err := r.s.Next()
 		if done, err := r.event(ev, err); done {

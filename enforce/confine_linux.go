@@ -52,7 +52,7 @@ func (p *Plan) confineMediated(c *fork.Command) (*Mediator, error) {
 	if err != nil {
 		return nil, err
 	}
-	steps := p.capabilitySteps()
+	steps := p.capabilitySteps(c.Memory())
 	cleanup := c.Cleanup
 	if p.Landlock != nil || p.Seccomp != nil {
 		steps = append(steps, fork.Step{
@@ -76,7 +76,7 @@ func (p *Plan) confineMediated(c *fork.Command) (*Mediator, error) {
 	var m *Mediator
 	switch {
 	case p.Mediation != nil:
-		hand, err := newHandover()
+		hand, err := newHandover(c.Memory())
 		if err != nil {
 			for _, f := range cleanup[len(c.Cleanup):] {
 				f()
@@ -93,9 +93,9 @@ func (p *Plan) confineMediated(c *fork.Command) (*Mediator, error) {
 			}
 		}
 		cleanup = append(cleanup, hand.forked)
-		steps = append(steps, hand.steps(p.Seccomp)...)
+		steps = append(steps, hand.steps(c.Memory(), p.Seccomp)...)
 	case p.Seccomp != nil:
-		steps = append(steps, p.Seccomp.step(filterSpecAllow))
+		steps = append(steps, p.Seccomp.step(c.Memory(), filterSpecAllow))
 	}
 	p.addMounts(c, dir, fd, own)
 	c.Steps, c.Cleanup = append(c.Steps, steps...), cleanup
@@ -109,12 +109,11 @@ type sockFprog struct {
 }
 
 // step installs the filter. What follows it is judged by it.
-func (f *Filter) step(flags uintptr) fork.Step {
-	prog := &sockFprog{uint16(len(f.Program)), &f.Program[0]}
+func (f *Filter) step(m *fork.Memory, flags uintptr) fork.Step {
+	prog := fork.Put(m, sockFprog{uint16(len(f.Program)), &fork.PutSlice(m, f.Program)[0]})
 	return fork.Step{
 		Name: "seccomp(SECCOMP_SET_MODE_FILTER)", Nr: unix.SYS_SECCOMP,
 		Args: [6]uintptr{unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(prog))},
-		Keep: []any{prog, f},
 	}
 }
 
@@ -122,7 +121,7 @@ func (f *Filter) step(flags uintptr) fork.Step {
 // the bounding set, by which root would get them back on exec, and from the
 // thread's own sets. Without CAP_SETPCAP the bounding set can't be changed;
 // no_new_privs then keeps exec from giving more than the thread has.
-func (p *Plan) capabilitySteps() []fork.Step {
+func (p *Plan) capabilitySteps(m *fork.Memory) []fork.Step {
 	if p.DropCapabilities == 0 {
 		return nil
 	}
@@ -137,8 +136,8 @@ func (p *Plan) capabilitySteps() []fork.Step {
 			Args: [6]uintptr{unix.PR_CAPBSET_DROP, uintptr(bits.TrailingZeros64(left))},
 		})
 	}
-	head := &unix.CapUserHeader{Version: capabilityVersion3}
-	data := &[2]unix.CapUserData{}
+	head := fork.Put(m, unix.CapUserHeader{Version: capabilityVersion3})
+	data := fork.Put(m, [2]unix.CapUserData{})
 	for i := range data {
 		half := uint32(keep >> (32 * i))
 		data[i] = unix.CapUserData{Effective: half, Permitted: half}
@@ -146,7 +145,6 @@ func (p *Plan) capabilitySteps() []fork.Step {
 	return append(steps, fork.Step{
 		Name: "capset(2)", Nr: unix.SYS_CAPSET,
 		Args: [6]uintptr{uintptr(unsafe.Pointer(head)), uintptr(unsafe.Pointer(data))},
-		Keep: []any{head, data},
 	})
 }
 

@@ -26,13 +26,15 @@ const maskAttr = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_AT
 
 // stepList builds the system calls that make a namespace. Results are used
 // by the distance between steps, so that the list can be copied.
-type stepList struct{ steps []fork.Step }
+type stepList struct {
+	mem   *fork.Memory
+	steps []fork.Step
+}
 
 // call adds a step and returns its place. Of args, numbers and pointers are
 // taken as they are; a result is the place of the step that gave it.
 func (l *stepList) call(name string, nr uintptr, args ...any) result {
 	s := fork.Step{Name: name, Nr: nr}
-	var keep []any
 	for i, a := range args {
 		switch a := a.(type) {
 		case int:
@@ -42,17 +44,15 @@ func (l *stepList) call(name string, nr uintptr, args ...any) result {
 		case result:
 			s.Back[i] = uint16(len(l.steps) - int(a))
 		case string:
-			b := append([]byte(a), 0)
-			s.Args[i], keep = uintptr(unsafe.Pointer(&b[0])), append(keep, b)
+			s.Args[i] = uintptr(unsafe.Pointer(l.mem.Text(a)))
 		case *unix.MountAttr:
-			s.Args[i], keep = uintptr(unsafe.Pointer(a)), append(keep, a)
-		case *pathBeneath:
-			s.Args[i], keep = uintptr(unsafe.Pointer(a)), append(keep, a)
+			s.Args[i] = uintptr(unsafe.Pointer(fork.Put(l.mem, *a)))
+		case *pathBeneath: // in the memory for steps already
+			s.Args[i] = uintptr(unsafe.Pointer(a))
 		case *unix.OpenHow:
-			s.Args[i], keep = uintptr(unsafe.Pointer(a)), append(keep, a)
+			s.Args[i] = uintptr(unsafe.Pointer(fork.Put(l.mem, *a)))
 		}
 	}
-	s.Keep = keep
 	l.steps = append(l.steps, s)
 	return result(len(l.steps) - 1)
 }
@@ -67,8 +67,8 @@ func setup(what string) string { return mountsPrefix + what }
 // steps are the system calls that make the namespace and move the calling
 // process into it. They are written for uid and gid, and add the rules for
 // what they make to the ruleset.
-func (mp *MountPlan) steps(uid, gid, ruleset int, own *terminal) []fork.Step {
-	l := &stepList{}
+func (mp *MountPlan) steps(m *fork.Memory, uid, gid, ruleset int, own *terminal) []fork.Step {
+	l := &stepList{mem: m}
 	mp.enter(l, uid, gid)
 	if mp.IPC {
 		l.call(ipcStep, unix.SYS_UNSHARE, unix.CLONE_NEWIPC)
@@ -248,7 +248,7 @@ func (p *Plan) addMounts(c *fork.Command, dir string, ruleset int, own *terminal
 		return
 	}
 	c.Dir = dir
-	c.Before = append(c.Before, p.Mounts.steps(os.Geteuid(), os.Getegid(), ruleset, own)...)
+	c.Before = append(c.Before, p.Mounts.steps(c.Memory(), os.Geteuid(), os.Getegid(), ruleset, own)...)
 }
 
 // refuseDirs refuses to pass the command a directory as standard input or

@@ -27,12 +27,12 @@ type handoverPacket struct {
 	fd   uintptr // the kernel reads the low half, which comes first on both machines
 }
 
-func newHandover() (*handover, error) {
+func newHandover(m *fork.Memory) (*handover, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("socketpair for the queue of socket calls: %w", err)
 	}
-	p := &handoverPacket{}
+	p := fork.Put(m, handoverPacket{})
 	p.iov.Base = &p.data
 	p.iov.SetLen(1)
 	p.msg.Iov, p.msg.Iovlen = &p.iov, 1
@@ -46,13 +46,12 @@ func newHandover() (*handover, error) {
 // steps install the filter and send the queue's descriptor, which closes on
 // exec in the child. The filter lets sendmsg(2) pass: what is mediated is only
 // what gives a socket a peer.
-func (h *handover) steps(f *Filter) []fork.Step {
-	install := f.step(listenerFlags())
+func (h *handover) steps(m *fork.Memory, f *Filter) []fork.Step {
+	install := f.step(m, listenerFlags())
 	install.Out = &h.packet.fd
 	return []fork.Step{install, {
 		Name: "sendmsg(2) of the queue of socket calls", Nr: unix.SYS_SENDMSG,
 		Args: [6]uintptr{uintptr(h.child), uintptr(unsafe.Pointer(&h.packet.msg)), unix.MSG_NOSIGNAL | unix.MSG_DONTWAIT},
-		Keep: h.packet,
 	}}
 }
 

@@ -14,8 +14,9 @@ func probeNamespaces(caps *Caps) {
 		return
 	}
 	p := &Plan{Caps: *caps, Mounts: &MountPlan{UserNS: !caps.Privileged, IPC: caps.IPCReason == "", Writable: []string{}}}
-	steps := p.Mounts.steps(os.Geteuid(), os.Getegid(), -1, nil)
-	_, err := fork.Start(&fork.Command{Path: "/", Args: []string{"/"}, Dir: "/", Steps: steps, OwnMemory: true})
+	c := &fork.Command{Path: "/", Args: []string{"/"}, Dir: "/", OwnMemory: true}
+	c.Steps = p.Mounts.steps(c.Memory(), os.Geteuid(), os.Getegid(), -1, nil)
+	_, err := fork.Start(c)
 	var se *fork.StepError
 	if errors.As(err, &se) && se.Stage == "exec" {
 		return

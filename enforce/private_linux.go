@@ -7,6 +7,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/fork"
 )
 
 // The options of private file systems. POSIX shared memory is for every user;
@@ -25,7 +27,7 @@ func (l *stepList) private(d PrivateDir, ruleset int) {
 		l.tmpfs(d.Path, 0, tmpfsShared)
 	}
 	fd := l.open(d.Path)
-	rule := &pathBeneath{rights: d.Rights}
+	rule := fork.Put(l.mem, pathBeneath{rights: d.Rights})
 	l.steps[fd].Out = &rule.fd
 	l.call(setup("landlock_add_rule(2)"), unix.SYS_LANDLOCK_ADD_RULE, ruleset, rulePathBeneath, rule, 0)
 	l.close(fd)

@@ -278,6 +278,9 @@ func (s *Session) Signal(sig syscall.Signal) error {
 	return s.proc.Signal(sig)
 }
 
+// Forwarding tells whether the signals of fork.Command.Forward are passed on.
+func (s *Session) Forwarding() bool { return s.proc != nil && s.proc.Forwarding() }
+
 // Kill begins to kill the whole session. It does not wait; Wait and Close do.
 func (s *Session) Kill() error {
 	if s.proc == nil {

@@ -42,7 +42,16 @@ func forkImage(j *image) (int, error) {
 	growStack()
 	syscall.ForkLock.Lock()
 	runtime.LockOSThread()
-	pid, errno := rawFork(j)
+	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, 0, uintptr(unsafe.Pointer(&j.sigmask)), 8, 0, 0)
+	pid, errno := uintptr(0), syscall.ENOSYS
+	if j.lean {
+		pid, errno = leanFork(j)
+	}
+	switch errno {
+	case syscall.ENOSYS, syscall.EINVAL, syscall.EPERM:
+		j.lean = false
+		pid, errno = rawFork(j)
+	}
 	runtime.UnlockOSThread()
 	syscall.ForkLock.Unlock()
 	if errno != 0 {
@@ -80,7 +89,6 @@ func rawFork(j *image) (uintptr, syscall.Errno) {
 	case roleCanary:
 		runCanary(j)
 	}
-	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, 0, uintptr(unsafe.Pointer(&j.sigmask)), 8, 0, 0)
 	runCommand(j)
 	return 0, 0
 }

@@ -11,7 +11,9 @@ import (
 )
 
 func execSelf(c *Command) error {
-	j, err := newImage(c)
+	var m Memory
+	defer m.free()
+	j, err := newImage(c, &m)
 	if err != nil {
 		return err
 	}
@@ -88,7 +90,7 @@ func startWatcher(c *Command, j *image) (*Process, error) {
 		return nil, fmt.Errorf("pidfd_open: %w", err)
 	}
 	defer syscall.Close(pidfd)
-	j.role, j.watched = roleWatcher, int32(pidfd)
+	j.role, j.watched, j.lean = roleWatcher, int32(pidfd), false
 	p := &Process{}
 	if p.conn, err = j.connect(); err != nil {
 		return nil, err

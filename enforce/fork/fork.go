@@ -32,7 +32,9 @@ type Step struct {
 	// is one, leaves open as long as it lives. Only one can be held.
 	Hold bool
 
-	// Keep holds the memory that Args point to.
+	// Keep holds the memory on the Go heap that Args point to. Memory from
+	// Command.Memory needs none, and makes a faster start: with Keep in no
+	// Step the new process gets no copy of the heap.
 	Keep any
 
 	result uintptr // of the call, for Back
@@ -94,6 +96,14 @@ type Command struct {
 
 	Keeper *Keeper // nil: the command is the caller's own child
 
+	// Forward are signals that this process, once the command starts and until
+	// Process.Close, passes on to the command rather than handle them itself;
+	// those that it ignores stay ignored. SIGINT and SIGQUIT from the keyboard
+	// are not passed on: the terminal has sent them to the command already.
+	// Only one command at a time can have them, it needs a Keeper, and
+	// CanForward; see Process.Forwarding.
+	Forward []syscall.Signal
+
 	// Sandbox is the Seatbelt profile to run under. It, Group and Terminal
 	// are macOS's: Linux says the same by Steps.
 	Sandbox *Sandbox
@@ -102,6 +112,8 @@ type Command struct {
 	// Terminal gives the command a session of its own, with Files[0] as its
 	// controlling terminal.
 	Terminal bool
+
+	memory *Memory // see Memory
 }
 
 // StepError says which system call of the child failed. It unwraps to the

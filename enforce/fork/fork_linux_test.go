@@ -363,8 +363,17 @@ func TestRemove(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p, _ := shell(t, &Keeper{Remove: []string{file, empty + "/", full + "/", filepath.Join(dir, "none")}}, "exit 0")
+	k := &Keeper{Remove: []string{file, empty + "/", full + "/", filepath.Join(dir, "none")}}
+	p, _ := shell(t, k, "exit 0")
 	finish(t, p)
+	p.waitKeeper()
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 3 {
+		t.Errorf("the caller was there, and left are: %v, %v", left, err)
+	}
+	p, _ = shell(t, k, "sleep 60")
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
 	p.waitKeeper()
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) != 1 || left[0].Name() != "full" {
@@ -565,5 +574,30 @@ func TestHold(t *testing.T) {
 			}
 			time.Sleep(time.Millisecond)
 		}
+	}
+}
+
+// TestCallerGone: a keeper whose caller goes away before it said so starts
+// nothing, and ends.
+func TestCallerGone(t *testing.T) {
+	marker := filepath.Join(t.TempDir(), "ran")
+	done := make(chan error, 1)
+	go func() {
+		_, err := Start(&Command{
+			Path: "/usr/bin/touch", Args: []string{"touch", marker}, Keeper: &Keeper{},
+			Meanwhile: func(p *Process) { _ = p.Close() },
+		})
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err == nil {
+			t.Error("started")
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("the keeper waits for ever")
+	}
+	if _, err := os.Stat(marker); err == nil {
+		t.Error("the command ran all the same")
 	}
 }

@@ -3,16 +3,17 @@ package fork
 import (
 	"errors"
 	"fmt"
-	"math"
 	"os"
-	"syscall"
+	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// image is all that the new processes read. It is complete before the fork.
-// What they write, and what a keeper needs later on, is in mem.
+// image is all that the new processes read. It is complete before the fork,
+// and outside of the Go heap with all that it points to, but for Steps that
+// have a Keep. What the processes write, and what a keeper needs later on, is
+// in mem.
 type image struct {
 	path, dir  *byte
 	argv, envp **byte
@@ -23,6 +24,7 @@ type image struct {
 
 	role        role
 	conn        int32 // the keeper's end of the connection
+	peer        int32 // the caller's
 	state       int32 // Keeper.State, or -1
 	cgroupKill  int32 // Keeper.CgroupKill, or -1
 	domain      bool
@@ -33,9 +35,10 @@ type image struct {
 	watched     int32   // pidfd of the process that a watcher watches
 	mem         *keeperMem
 
+	lean    bool      // nothing of it is on the Go heap
+	clone   cloneArgs // of a lean start
 	sigmask [1]uint64 // the caller's signal mask, for the command
 	nofile  uintptr   // RLIMIT_NOFILE, for kernels without close_range(2)
-	strings [][]*byte // keeps argv and envp alive
 }
 
 // role says what a forked process is.
@@ -48,8 +51,12 @@ const (
 	roleCanary              // waits outside of a domain
 )
 
-func newImage(c *Command) (*image, error) {
-	j := &image{before: c.Before, steps: c.Steps, ownMemory: c.OwnMemory, files: [3]int32{-1, -1, -1}, state: -1, cgroupKill: -1, self: uintptr(os.Getpid())}
+// newImage makes the image of c in m.
+func newImage(c *Command, m *Memory) (*image, error) {
+	j := Put(m, image{
+		before: c.Before, steps: c.Steps, ownMemory: c.OwnMemory,
+		files: [3]int32{-1, -1, -1}, state: -1, cgroupKill: -1, self: uintptr(os.Getpid()),
+	})
 	if len(c.Files) > len(j.files) {
 		return nil, fmt.Errorf("%d files given, descriptors 0 to 2 only can be set", len(c.Files))
 	}
@@ -59,18 +66,18 @@ func newImage(c *Command) (*image, error) {
 		}
 	}
 	var err error
-	if j.path, err = syscall.BytePtrFromString(c.Path); err != nil {
-		return nil, fmt.Errorf("path %q: %w", c.Path, err)
+	if j.path, err = cString(m, c.Path); err != nil {
+		return nil, fmt.Errorf("path: %w", err)
 	}
 	if c.Dir != "" {
-		if j.dir, err = syscall.BytePtrFromString(c.Dir); err != nil {
-			return nil, fmt.Errorf("directory %q: %w", c.Dir, err)
+		if j.dir, err = cString(m, c.Dir); err != nil {
+			return nil, fmt.Errorf("directory: %w", err)
 		}
 	}
-	if j.argv, err = j.cStrings(c.Args); err != nil {
+	if j.argv, err = cStrings(m, c.Args); err != nil {
 		return nil, fmt.Errorf("argument: %w", err)
 	}
-	if j.envp, err = j.cStrings(c.Env); err != nil {
+	if j.envp, err = cStrings(m, c.Env); err != nil {
 		return nil, fmt.Errorf("environment: %w", err)
 	}
 	var lim unix.Rlimit
@@ -85,6 +92,7 @@ func newImage(c *Command) (*image, error) {
 			j.release()
 			return nil, err
 		}
+		j.prepareLean(c, m)
 	}
 	return j, nil
 }
@@ -109,29 +117,24 @@ func (j *image) release() {
 	}
 }
 
-// cStrings makes a vector for execve(2) from one allocation.
-func (j *image) cStrings(ss []string) (**byte, error) {
-	n := 0
-	for _, s := range ss {
-		n += len(s) + 1
+// cString makes a string for the kernel.
+func cString(m *Memory, s string) (*byte, error) {
+	if strings.IndexByte(s, 0) >= 0 {
+		return nil, fmt.Errorf("%q contains a NUL byte", s)
 	}
-	if n > math.MaxInt32 {
-		return nil, syscall.E2BIG
-	}
-	buf := make([]byte, 0, n)
-	ptrs := make([]*byte, len(ss)+1)
+	return m.Text(s), nil
+}
+
+// cStrings makes a vector for execve(2).
+func cStrings(m *Memory, ss []string) (**byte, error) {
+	v := unsafe.Slice((**byte)(m.room(uintptr(len(ss)+1)*unsafe.Sizeof((*byte)(nil)))), len(ss)+1)
 	for i, s := range ss {
-		for k := range len(s) {
-			if s[k] == 0 {
-				return nil, fmt.Errorf("%q contains a NUL byte", s)
-			}
+		var err error
+		if v[i], err = cString(m, s); err != nil {
+			return nil, err
 		}
-		at := len(buf)
-		buf = append(append(buf, s...), 0)
-		ptrs[i] = &buf[at : at+1][0]
 	}
-	j.strings = append(j.strings, ptrs)
-	return &ptrs[0], nil
+	return &v[0], nil
 }
 
 func (j *image) setKeeper(k *Keeper) error {

@@ -40,10 +40,9 @@ type Keeper struct {
 	Keep bool
 
 	// Remove names files to unlink and, with a slash at the end, directories
-	// to remove if they are empty, once nothing is left of the session and
-	// the caller was told so: work that nobody has to wait for. Absolute
-	// paths, in this order; at most RemoveSize bytes in all. Failures are
-	// ignored.
+	// to remove if they are empty, once nothing is left of the session, if the
+	// caller is gone by then. Absolute paths, in this order; at most RemoveSize
+	// bytes in all. Failures are ignored.
 	Remove []string
 
 	// State is a regular file into which the keeper writes a KeeperState at

@@ -28,7 +28,8 @@ type keeperMem struct {
 	domain, hasState, hasCgroup, keep, killing bool
 
 	strikes uint
-	began   int64 // when the killing did, by CLOCK_MONOTONIC
+	began   int64  // when the killing did, by CLOCK_MONOTONIC
+	early   uint32 // a signal for the command that came before it was there
 
 	state KeeperState
 	msg   message
@@ -83,7 +84,7 @@ const (
 func runKeeper(j *image) {
 	m := j.mem
 	m.mask = ^uint64(0)
-	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&m.mask)), uintptr(unsafe.Pointer(&j.sigmask)), 8, 0, 0)
+	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&m.mask)), 0, 8, 0, 0)
 	if r := call(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0); r < 0 {
 		quit(j, stageSetup, setupSubreaper, r)
 	}
@@ -100,6 +101,9 @@ func runKeeper(j *image) {
 	if m.report.stage != stageNone {
 		call(unix.SYS_EXIT_GROUP, 125, 0, 0, 0, 0, 0)
 	}
+	if m.early != 0 {
+		call(unix.SYS_KILL, uintptr(pid), uintptr(m.early), 0, 0, 0, 0)
+	}
 	m.command, m.conn = int32(pid), j.conn
 	tell(m, msgStarted, uint32(pid))
 	settle(j, m)
@@ -113,17 +117,21 @@ func runKeeper(j *image) {
 }
 
 // awaitGo waits until the caller is ready. A caller that is gone instead wants
-// no command. Raw.
+// no command. A signal that comes meanwhile is kept for the command. Raw.
 //
 //go:nosplit
 //go:norace
 //go:nocheckptr
 func awaitGo(j *image) {
 	m := j.mem
+	call(unix.SYS_CLOSE, uintptr(j.peer), 0, 0, 0, 0, 0) // or the caller's end would never be closed
 	for {
 		r := call(unix.SYS_RECVFROM, uintptr(j.conn), uintptr(unsafe.Pointer(&m.msg)), unsafe.Sizeof(m.msg), 0, 0, 0)
 		if r > 0 && m.msg.kind == msgGo {
 			return
+		}
+		if r > 0 && m.msg.kind == msgSignal {
+			m.early = m.msg.arg
 		}
 		if r <= 0 && r != -int(unix.EINTR) {
 			call(unix.SYS_EXIT_GROUP, 0, 0, 0, 0, 0, 0)
@@ -201,7 +209,9 @@ func settle(j *image, m *keeperMem) {
 	m.conn = keeperConn
 	m.signals = int32(call(unix.SYS_SIGNALFD4, ^uintptr(0), uintptr(unsafe.Pointer(&m.mask)), 8, unix.SFD_NONBLOCK|unix.SFD_CLOEXEC, 0, 0))
 	call(unix.SYS_CHDIR, uintptr(unsafe.Pointer(&rootDir)), 0, 0, 0, 0, 0)
-	trim(j)
+	if !j.lean {
+		trim(j)
+	}
 }
 
 var (
@@ -375,7 +385,9 @@ func (m *keeperMem) beginKilling() {
 func (m *keeperMem) finish() {
 	setPhase(m, PhaseEmpty)
 	tell(m, msgEmpty, m.state.Killed)
-	m.removePaths()
+	if m.conn < 0 {
+		m.removePaths()
+	}
 	for {
 		call(unix.SYS_EXIT_GROUP, 0, 0, 0, 0, 0, 0)
 	}

@@ -33,6 +33,9 @@ type Process struct {
 
 	ended bool // the last event was delivered
 
+	forwarding bool // the caller's signals go to the command
+	forwarder  forwarder
+
 	mu   sync.Mutex // guards what follows
 	conn int        // the caller's end of the keeper's connection, or -1
 	gone bool       // without a keeper: the command was waited for

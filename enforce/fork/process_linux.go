@@ -138,6 +138,7 @@ func (p *Process) close() error {
 	if p.conn < 0 {
 		return nil
 	}
+	p.endForward()
 	err := syscall.Close(p.conn)
 	p.conn = -1
 	if p.ended {

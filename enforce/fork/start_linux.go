@@ -12,7 +12,9 @@ import (
 // start forks and waits until the command was executed or something on the
 // way to that failed.
 func start(c *Command) (*Process, error) {
-	j, err := newImage(c)
+	var m Memory // the new processes have their own copy of it
+	defer m.free()
+	j, err := newImage(c, &m)
 	if err != nil {
 		return nil, err
 	}
@@ -43,6 +45,10 @@ func start(c *Command) (*Process, error) {
 		c.Meanwhile(p)
 	}
 	if j.role == roleKeeper {
+		if err := p.forward(c.Forward); err != nil {
+			p.abandon()
+			return nil, err
+		}
 		// A keeper that is gone has reported why.
 		p.send(message{kind: msgGo})
 	}
@@ -70,7 +76,7 @@ func (j *image) connect() (int, error) {
 	if err != nil {
 		return -1, fmt.Errorf("socketpair: %w", err)
 	}
-	j.conn = int32(pair[0])
+	j.conn, j.peer = int32(pair[0]), int32(pair[1])
 	return pair[1], nil
 }
 
@@ -95,10 +101,7 @@ func (p *Process) confirm(j *image, c *Command) error {
 
 // abandon waits for a process that ended before it executed anything.
 func (p *Process) abandon() {
-	if p.conn >= 0 {
-		syscall.Close(p.conn)
-		p.conn = -1
-	}
+	p.close()
 	pid := p.Pid
 	if p.KeeperPid != 0 {
 		pid = p.KeeperPid

@@ -1,0 +1,98 @@
+//go:build linux && (amd64 || arm64)
+
+package fork
+
+import (
+	"errors"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// CanForward says that Command.Forward works with a keeper here.
+const CanForward = true
+
+// handleSignal sends the signal to the keeper for the command, and returns to
+// signalReturn, which ends the handler. Both are assembly: what is run in the
+// place of Go's own handler must not touch Go's world, and a goroutine that is
+// woken for a signal costs two threads at every start.
+func handleSignal()
+func signalReturn()
+
+// The addresses of the two, and the connection to the keeper.
+var (
+	handleSignalPC uintptr
+	signalReturnPC uintptr
+	forwardTo      int32
+)
+
+// kernelAction is struct sigaction as rt_sigaction(2) takes it.
+type kernelAction struct {
+	handler, flags, restorer uintptr
+	mask                     uint64
+}
+
+// Not in x/sys/unix.
+const (
+	saSiginfo  = 0x4
+	saRestorer = 0x4000000
+	saOnStack  = 0x8000000
+	saRestart  = 0x10000000
+	sigIgnore  = 1
+)
+
+// forwarder is what puts the caller's own handlers back.
+type forwarder struct {
+	signals []syscall.Signal
+	old     []kernelAction
+}
+
+var forwarding atomic.Bool
+
+// The assembly knows msgSignal as 6.
+var _ = [1]struct{}{}[msgSignal-6]
+
+// forward begins to pass signals on to the command, by way of the keeper. One
+// that is ignored stays so.
+func (p *Process) forward(signals []syscall.Signal) error {
+	if len(signals) == 0 || p.KeeperPid == 0 {
+		return nil
+	}
+	if !forwarding.CompareAndSwap(false, true) {
+		return errors.New("this process passes its signals on to another command already")
+	}
+	atomic.StoreInt32(&forwardTo, int32(p.conn))
+	p.forwarding = true
+	for _, s := range signals {
+		var old kernelAction
+		ours := kernelAction{handler: handleSignalPC, flags: saSiginfo | saRestorer | saOnStack | saRestart, restorer: signalReturnPC}
+		if sigaction(s, nil, &old) != nil || old.handler == sigIgnore || sigaction(s, &ours, nil) != nil {
+			continue
+		}
+		p.forwarder.signals, p.forwarder.old = append(p.forwarder.signals, s), append(p.forwarder.old, old)
+	}
+	return nil
+}
+
+// endForward puts the caller's handlers back.
+func (p *Process) endForward() {
+	if !p.forwarding {
+		return
+	}
+	for i, s := range p.forwarder.signals {
+		_ = sigaction(s, &p.forwarder.old[i], nil)
+	}
+	atomic.StoreInt32(&forwardTo, -1)
+	p.forwarding, p.forwarder = false, forwarder{}
+	forwarding.Store(false)
+}
+
+func sigaction(s syscall.Signal, act, old *kernelAction) error {
+	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(act)), uintptr(unsafe.Pointer(old)), 8, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}

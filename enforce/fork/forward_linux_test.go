@@ -1,0 +1,86 @@
+//go:build linux && (amd64 || arm64)
+
+package fork
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestForward: a signal to this process alone reaches the command, which
+// would else have killed this one.
+func TestForward(t *testing.T) {
+	var before, during, after kernelAction
+	if err := sigaction(syscall.SIGUSR1, nil, &before); err != nil {
+		t.Fatal(err)
+	}
+	ignore := kernelAction{handler: sigIgnore}
+	var old kernelAction
+	if err := sigaction(syscall.SIGUSR2, &ignore, &old); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = sigaction(syscall.SIGUSR2, &old, nil) }()
+
+	ready := filepath.Join(t.TempDir(), "ready")
+	c := &Command{
+		Path: "/bin/sh", Args: []string{"sh", "-c", "trap 'exit 7' USR1; trap 'exit 8' USR2; echo >" + ready + "; while :; do sleep 0.01; done"},
+		Env: os.Environ(), Keeper: &Keeper{}, Forward: []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2},
+	}
+	p, err := Start(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !p.Forwarding() {
+		t.Error("signals are not passed on")
+	}
+	if _, err := Start(c); err == nil {
+		t.Error("the signals of one process were given to two commands")
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(ready); err == nil || time.Now().After(deadline) {
+			break
+		}
+	}
+	if err := sigaction(syscall.SIGUSR1, nil, &during); err != nil || during.handler == before.handler {
+		t.Errorf("handler %#x during the run, %#x before, %v", during.handler, before.handler, err)
+	}
+	// The second one is ignored by this process, and stays so.
+	for _, s := range []syscall.Signal{syscall.SIGUSR2, syscall.SIGUSR1} {
+		if err := syscall.Kill(os.Getpid(), s); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if st, _ := finish(t, p); st.ExitStatus() != 7 {
+		t.Errorf("the command ended with %d, want 7", st.ExitStatus())
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := sigaction(syscall.SIGUSR1, nil, &after); err != nil || after != before {
+		t.Errorf("afterwards %+v, before %+v, %v", after, before, err)
+	}
+}
+
+// TestForwardEarly: one that comes before the command is there is not lost.
+func TestForwardEarly(t *testing.T) {
+	c := &Command{
+		Path: "/bin/sleep", Args: []string{"sleep", "60"}, Keeper: &Keeper{}, Forward: []syscall.Signal{syscall.SIGUSR1},
+		Meanwhile: func(p *Process) {
+			if err := p.Signal(syscall.SIGUSR1); err != nil {
+				t.Error(err)
+			}
+		},
+	}
+	p, err := Start(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st, _ := finish(t, p); st.Signal() != syscall.SIGUSR1 {
+		t.Errorf("the command ended with %v", st)
+	}
+	_ = p.Close()
+}

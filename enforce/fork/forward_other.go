@@ -1,0 +1,13 @@
+//go:build !linux || (!amd64 && !arm64)
+
+package fork
+
+import "syscall"
+
+// CanForward says that Command.Forward works with a keeper here.
+const CanForward = false
+
+type forwarder struct{}
+
+func (p *Process) forward([]syscall.Signal) error { return nil }
+func (p *Process) endForward()                    {}

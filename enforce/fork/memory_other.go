@@ -1,0 +1,6 @@
+//go:build !linux
+
+package fork
+
+// Memory is for the Steps of Linux.
+type Memory struct{}
