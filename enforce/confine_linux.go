@@ -52,6 +52,14 @@ func (p *Plan) confineMediated(c *fork.Command) (*Mediator, error) {
 	if err != nil {
 		return nil, err
 	}
+	fd := -1
+	var own *terminal
+	if p.Landlock != nil {
+		if fd, err = p.Landlock.open(); err != nil {
+			return nil, err
+		}
+		own = p.Mounts.terminal(c.Files, fd)
+	}
 	steps := p.capabilitySteps(c.Memory())
 	cleanup := c.Cleanup
 	if p.Landlock != nil || p.Seccomp != nil {
@@ -60,13 +68,7 @@ func (p *Plan) confineMediated(c *fork.Command) (*Mediator, error) {
 			Args: [6]uintptr{unix.PR_SET_NO_NEW_PRIVS, 1},
 		})
 	}
-	fd := -1
-	var own *terminal
 	if p.Landlock != nil {
-		if fd, err = p.Landlock.open(); err != nil {
-			return nil, err
-		}
-		own = p.Mounts.terminal(c.Files, fd)
 		cleanup = append(cleanup, func() { unix.Close(fd) })
 		steps = append(steps, fork.Step{
 			Name: "landlock_restrict_self(2)", Nr: unix.SYS_LANDLOCK_RESTRICT_SELF,

@@ -93,19 +93,6 @@ func rawFork(j *image) (uintptr, syscall.Errno) {
 	return 0, 0
 }
 
-// call is a raw system call: the result, or the negative errno as the kernel
-// gives it. Raw.
-//
-//go:nosplit
-//go:norace
-func call(nr, a1, a2, a3, a4, a5, a6 uintptr) int {
-	r, _, errno := syscall.RawSyscall6(nr, a1, a2, a3, a4, a5, a6)
-	if errno != 0 {
-		return -int(errno)
-	}
-	return int(r)
-}
-
 // quit ends the process with a report for the caller. Raw.
 //
 //go:nosplit

@@ -18,3 +18,10 @@ const vforkFlags = 0x4100 | 17 // CLONE_VFORK | CLONE_VM | SIGCHLD
 //
 //go:noescape
 func rawKeeper(args *cloneArgs, j *image) (r int)
+
+// call is a system call: the result, or the negative errno as the kernel gives
+// it. Package syscall's would take three frames of a stack that can't grow.
+// Raw.
+//
+//go:noescape
+func call(nr, a1, a2, a3, a4, a5, a6 uintptr) (r int)

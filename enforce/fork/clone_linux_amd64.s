@@ -36,5 +36,19 @@ TEXT ·rawKeeper(SB),NOSPLIT|NOFRAME,$0-24
 child:
 	PUSHQ	R12
 	PUSHQ	R12
-	CALL	·runKeeper(SB)
+	LEAQ	·runKeeper(SB), AX // by its address: the linker counts the stack from there
+	CALL	AX
 	INT	$3
+
+// func call(nr, a1, a2, a3, a4, a5, a6 uintptr) (r int)
+TEXT ·call(SB),NOSPLIT|NOFRAME,$0-64
+	MOVQ	nr+0(FP), AX
+	MOVQ	a1+8(FP), DI
+	MOVQ	a2+16(FP), SI
+	MOVQ	a3+24(FP), DX
+	MOVQ	a4+32(FP), R10
+	MOVQ	a5+40(FP), R8
+	MOVQ	a6+48(FP), R9
+	SYSCALL
+	MOVQ	AX, r+56(FP)
+	RET

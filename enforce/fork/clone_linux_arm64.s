@@ -31,5 +31,19 @@ TEXT ·rawKeeper(SB),NOSPLIT|NOFRAME,$0-24
 child:
 	SUB	$32, RSP
 	MOVD	R9, 8(RSP)
-	CALL	·runKeeper(SB)
+	MOVD	$·runKeeper(SB), R10 // by its address: the linker counts the stack from there
+	CALL	(R10)
 	BRK
+
+// func call(nr, a1, a2, a3, a4, a5, a6 uintptr) (r int)
+TEXT ·call(SB),NOSPLIT|NOFRAME,$0-64
+	MOVD	nr+0(FP), R8
+	MOVD	a1+8(FP), R0
+	MOVD	a2+16(FP), R1
+	MOVD	a3+24(FP), R2
+	MOVD	a4+32(FP), R3
+	MOVD	a5+40(FP), R4
+	MOVD	a6+48(FP), R5
+	SVC
+	MOVD	R0, r+56(FP)
+	RET

@@ -439,7 +439,7 @@ func (m *keeperMem) strike() {
 	}
 	m.killChildren()
 	if m.elapsed() > patience {
-		m.sweep()
+		sweepAll(m)
 	}
 	m.state.Method |= MethodSubtree
 }
