@@ -16,13 +16,13 @@ import (
 // reached before, and nothing else.
 func TestHandOver(t *testing.T) {
 	needMediation(t)
-	testHandOver(t, true, nil, "serve-kept", unix.EACCES)
+	testHandOver(t, true, &fork.Keeper{}, "serve-kept", unix.EACCES)
 }
 
 // TestHandOverAtOnce: the supervisor had not yet come to answer anything.
 func TestHandOverAtOnce(t *testing.T) {
 	needMediation(t)
-	testHandOver(t, false, nil, "serve-kept", unix.EACCES)
+	testHandOver(t, false, &fork.Keeper{}, "serve-kept", unix.EACCES)
 }
 
 // TestHandOverByKeeper: where the process that goes on may not look into the

@@ -168,7 +168,9 @@ func (f *envFilter) private(h *Host) {
 		for _, name := range [...]string{"TMPDIR", "TMP", "TEMP", "TMUX_TMPDIR"} {
 			set(name, h.TempDir)
 		}
-		set("XDG_RUNTIME_DIR", h.TempDir+"/run")
+		for _, name := range [...]string{"XDG_RUNTIME_DIR", "SCREENDIR"} {
+			set(name, h.TempDir+"/run")
+		}
 		if named, _ := f.allowed(javaOptions); named == nil {
 			f.javaTemp(h.TempDir)
 		}

@@ -145,7 +145,7 @@ func TestEnvironmentTempDir(t *testing.T) {
 	h.Env = []string{"TMPDIR=/tmp", "TEMP=/other", "XDG_RUNTIME_DIR=/run/user/1"}
 	for _, mode := range []EnvMode{EnvScrubbed, EnvSanitized, EnvInherit, EnvVars} {
 		r := mustResolve(t, &Policy{Env: Env{Mode: mode}}, h)
-		for _, want := range []string{"TMPDIR=/tmp/z", "TMP=/tmp/z", "TEMP=/tmp/z", "TMUX_TMPDIR=/tmp/z", "XDG_RUNTIME_DIR=/tmp/z/run"} {
+		for _, want := range []string{"TMPDIR=/tmp/z", "TMP=/tmp/z", "TEMP=/tmp/z", "TMUX_TMPDIR=/tmp/z", "XDG_RUNTIME_DIR=/tmp/z/run", "SCREENDIR=/tmp/z/run"} {
 			if !contains(r.Env, want) {
 				t.Errorf("%s: no %s in %q", mode, want, r.Env)
 			}
