@@ -27,7 +27,7 @@ type running struct {
 	signals   <-chan os.Signal
 
 	status   syscall.WaitStatus
-	exited   bool
+	exited   atomic.Bool
 	timedOut atomic.Bool
 	killed   atomic.Bool       // by --max-output
 	mediator *enforce.Mediator // of a session that may be kept
@@ -75,7 +75,7 @@ func (r *running) attend(over <-chan struct{}) {
 
 // failed tells whether the command ended by itself and without success.
 func (r *running) failed() bool {
-	return r.exited && !r.timedOut.Load() && !r.killed.Load() && r.status.Exited() && r.status.ExitStatus() != 0
+	return r.exited.Load() && !r.timedOut.Load() && !r.killed.Load() && r.status.Exited() && r.status.ExitStatus() != 0
 }
 
 // newTimer is a channel that never delivers for 0.
@@ -91,7 +91,7 @@ func (r *running) event(ev fork.Event, err error) (done bool, _ error) {
 	switch {
 	case errors.Is(err, io.EOF):
 		return true, r.result()
-	case errors.Is(err, fork.ErrKeeperLost) && r.exited:
+	case errors.Is(err, fork.ErrKeeperLost) && r.exited.Load():
 		return true, r.result() // what is left is the session's care
 	case err != nil:
 		return true, &failure{code: codeFailed, status: exitFailed, err: err}
@@ -100,14 +100,18 @@ func (r *running) event(ev fork.Event, err error) (done bool, _ error) {
 	case fork.Stopped:
 		r.stop()
 	case fork.Exited:
-		r.status, r.exited = ev.Status, true
-		if r.keep {
+		r.status = ev.Status
+		r.exited.Store(true)
+		switch {
+		case r.keep:
 			r.handOver()
 			return true, r.result()
+		case r.timedOut.Load():
+			r.s.Kill() // what is left has had its time
 		}
 	case fork.Emptied:
 		r.emptied = true
-		if ev.Killed > 0 && r.exited && !r.timedOut.Load() && !r.killed.Load() {
+		if ev.Killed > 0 && r.exited.Load() && !r.timedOut.Load() && !r.killed.Load() {
 			r.a.say.warn("ended %s that the command left running; --keep leaves them", count(ev.Killed, "process", "processes"))
 		}
 	}
@@ -121,7 +125,7 @@ func (r *running) result() error {
 	switch {
 	case r.timedOut.Load():
 		return status(exitTimeout)
-	case !r.exited:
+	case !r.exited.Load():
 		return &failure{code: codeFailed, status: exitFailed, err: errors.New("the command's exit status was lost")}
 	case r.status.Signaled():
 		f := &failure{status: exitSignal + int(r.status.Signal())}
@@ -136,6 +140,9 @@ func (r *running) result() error {
 // timeOut asks the command to end and gives the timer after which it is
 // killed; the second call kills it with all that it started.
 func (r *running) timeOut() <-chan time.Time {
+	if r.exited.Load() {
+		return nil
+	}
 	if r.timedOut.Load() {
 		r.s.Kill()
 		return nil

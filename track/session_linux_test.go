@@ -2,6 +2,7 @@ package track
 
 import (
 	"errors"
+	"io"
 	"os"
 	"testing"
 
@@ -31,6 +32,37 @@ func TestSession(t *testing.T) {
 			t.Errorf("still on disk: %v, %v", left, err)
 		}
 		check()
+	})
+}
+
+// TestGrace: what only had to write what it was given does so after the
+// command's end; what goes on is killed a moment later.
+func TestGrace(t *testing.T) {
+	kinds(t, func(t *testing.T, o Options) {
+		for script, killed := range map[string]int{"(sleep 0.03; echo late) &": 0, "echo late; setsid sleep 1000 &": 1} {
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := shell(t, script)
+			c.Files[1] = w
+			s := begin(t, o, c)
+			w.Close()
+			var ev fork.Event
+			for err == nil && ev.Kind != fork.Emptied {
+				ev, err = s.Next()
+			}
+			if err != nil || ev.Killed != killed {
+				t.Errorf("%s: %+v, %v", script, ev, err)
+			}
+			if b, err := io.ReadAll(r); err != nil || string(b) != "late\n" {
+				t.Errorf("%s: said %q, %v", script, b, err)
+			}
+			r.Close()
+			if rep, err := s.Close(deadline(t)); err != nil || !rep.Done() {
+				t.Errorf("%s: %+v, %v", script, rep, err)
+			}
+		}
 	})
 }
 

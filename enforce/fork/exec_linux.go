@@ -185,20 +185,20 @@ func runWatcher(j *image) {
 func (m *keeperMem) watch() {
 	m.polls[0] = pollFd{fd: m.signals, events: unix.POLLIN}
 	m.polls[1] = pollFd{fd: m.conn, events: unix.POLLIN}
-	ts := uintptr(0)
+	ts, rest := uintptr(0), m.graceLeft()
 	switch {
 	case m.killing:
 		m.ts[0], m.ts[1], ts = 0, 2e6, uintptr(unsafe.Pointer(&m.ts))
+	case rest > 0:
+		m.ts[0], m.ts[1], ts = 0, min(rest, 2e6), uintptr(unsafe.Pointer(&m.ts))
 	case m.conn < 0:
 		m.ts[0], m.ts[1], ts = 1, 0, uintptr(unsafe.Pointer(&m.ts))
 	}
 	call(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&m.polls)), 2, ts, 0, 0, 0)
 	m.listenSignals()
 	if m.conn >= 0 && m.polls[1].revents != 0 {
-		m.conn, m.command = -1, 0
-		if !m.keep {
-			m.beginKilling()
-		} else {
+		m.conn, m.command, m.left = -1, 0, m.now()
+		if m.keep {
 			setPhase(m, PhaseKept)
 		}
 	}

@@ -23,6 +23,7 @@ type keeperMem struct {
 	conn    int32
 	signals int32
 	command int32 // the command's pid; 0 once it was reaped
+	left    int64 // when the command ended, by CLOCK_MONOTONIC in nanoseconds
 	held    int32 // the descriptor that a step with Hold gave; 0 for none
 
 	domain, hasState, hasCgroup, keep, killing bool
@@ -51,6 +52,11 @@ type pollFd struct {
 	fd              int32
 	events, revents int16
 }
+
+// grace is how long what the command leaves behind may go on after it without
+// Keep, in nanoseconds: long enough for the cat of sh -c 'echo > >(cat)' to
+// write what it was given, too short to be noticed.
+const grace = 100e6
 
 // message travels between caller and keeper, one packet each. Those that
 // Fetcher sends say more.
@@ -258,13 +264,45 @@ func (m *keeperMem) wait() {
 	m.polls[0] = pollFd{fd: m.signals, events: unix.POLLIN}
 	m.polls[1] = pollFd{fd: m.conn, events: unix.POLLIN}
 	ts := uintptr(0)
-	if m.killing {
+	rest := m.graceLeft()
+	switch {
+	case m.killing:
 		m.strike()
 		m.ts[0], m.ts[1] = 0, 1e6<<min(m.strikes, 6) // 1 to 64 ms
 		m.strikes++
 		ts = uintptr(unsafe.Pointer(&m.ts))
+	case rest > 0:
+		m.ts[0], m.ts[1] = 0, rest
+		ts = uintptr(unsafe.Pointer(&m.ts))
 	}
 	call(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&m.polls)), 2, ts, 0, 0, 0)
+}
+
+// graceLeft is for how many nanoseconds more what the command left behind is let
+// alone; the killing begins when that is over. It is 0 where nobody waits for
+// that. Raw.
+//
+//go:nosplit
+//go:norace
+func (m *keeperMem) graceLeft() int64 {
+	if m.left == 0 || m.keep || m.killing {
+		return 0
+	}
+	rest := m.left + grace - m.now()
+	if rest <= 0 {
+		m.beginKilling()
+	}
+	return max(rest, 0)
+}
+
+// now is the time by CLOCK_MONOTONIC, in nanoseconds. Raw.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (m *keeperMem) now() int64 {
+	call(unix.SYS_CLOCK_GETTIME, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&m.ts)), 0, 0, 0, 0)
+	return m.ts[0]*1e9 + m.ts[1]
 }
 
 // hear takes one message of the caller, or notices that it is gone. Raw.
@@ -295,6 +333,9 @@ func (m *keeperMem) hear() {
 		m.beginKilling()
 	case m.msg.kind == msgDetach:
 		m.keep = true
+		if m.left != 0 && !m.killing {
+			setPhase(m, PhaseKept)
+		}
 	case m.msg.kind == msgMemory, m.msg.kind == msgSocket:
 		m.lookInto()
 	}
@@ -357,9 +398,8 @@ func (m *keeperMem) reaped(pid int32, status uint32) {
 			m.state.Killed++
 		}
 		tell(m, msgExited, status)
-		if !m.keep {
-			m.beginKilling()
-		} else if !m.killing {
+		m.left = m.now()
+		if m.keep && !m.killing {
 			setPhase(m, PhaseKept)
 		}
 	case m.killing:

@@ -38,10 +38,8 @@ func (m *keeperMem) sweep() {
 //
 //go:nosplit
 //go:norace
-//go:nocheckptr
 func (m *keeperMem) elapsed() int64 {
-	call(unix.SYS_CLOCK_GETTIME, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&m.ts)), 0, 0, 0, 0)
-	now := m.ts[0]*1e9 + m.ts[1]
+	now := m.now()
 	if m.began == 0 {
 		m.began = now
 	}
