@@ -62,7 +62,10 @@ func Main(args []string) int {
 
 func (a *app) main(args []string) int {
 	a.say = &voice{w: a.stderr}
-	var err error
+	err := enoughFiles()
+	if err != nil {
+		return a.say.report(err)
+	}
 	if a.cfg, err = loadSettings(a.env); err != nil {
 		if !withoutSettings(args) {
 			return a.say.report(err)

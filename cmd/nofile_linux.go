@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"fmt"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -21,6 +22,19 @@ func fileLimitSteps(c *fork.Command) []fork.Step {
 		Name: "prlimit(2)", Nr: unix.SYS_PRLIMIT64, MayFail: true,
 		Args: [6]uintptr{0, unix.RLIMIT_NOFILE, uintptr(unsafe.Pointer(lim))},
 	}}
+}
+
+// leastFiles is how many open files a start takes. With fewer it may be Go's
+// runtime that finds no room first, and it ends in a traceback.
+const leastFiles = 15
+
+// enoughFiles refuses to try with fewer.
+func enoughFiles() error {
+	_, hard, known := nofile.AtStart()
+	if !known || hard >= leastFiles {
+		return nil
+	}
+	return fmt.Errorf("only %d files may be open at once (ulimit -n), and zsbx needs %d", hard, leastFiles)
 }
 
 // fewFiles is a limit of open files below which zsbx makes room for its own.

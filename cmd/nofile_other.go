@@ -8,3 +8,5 @@ import "github.com/zsbx/zsbx/enforce/fork"
 func fileLimitSteps(*fork.Command) []fork.Step { return nil }
 
 func closeInherited() {}
+
+func enoughFiles() error { return nil }
