@@ -10,6 +10,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/track"
 )
 
 // plan decides what is enforced for a run.
@@ -19,7 +20,7 @@ func (o *policyFlags) plan(a *app, c *composed, r *policy.Resolved, caps enforce
 		ShareTerminals: slices.Contains(o.allowGaps, enforce.GapTerminals),
 		ShareIPC:       slices.Contains(o.allowGaps, enforce.GapIPC),
 		Strict:         o.strict,
-		Protect:        a.ownPaths(c, r),
+		Protect:        a.ownPaths(c, r, caps.MountNS && (caps.Privileged || !o.inPlace)),
 		NoOwn:          slices.Contains(o.allowGaps, enforce.GapOwnFiles),
 		InPlace:        o.inPlace,
 	})
@@ -38,18 +39,27 @@ func (o *runFlags) replan(a *app, c *composed, old *enforce.Plan, caps enforce.C
 // policies in use. The directories are made where they are missing and the
 // command could make them: what does not exist can't be protected, and the
 // command would write the next run's policy.
-func (a *app) ownPaths(c *composed, r *policy.Resolved) []string {
+//
+// The place for sessions when the first one can't be written lies in the
+// directory for temporary files: it is held only with mounts, as otherwise
+// nothing new could be made there.
+func (a *app) ownPaths(c *composed, r *policy.Resolved, mounts bool) []string {
 	var out []string
 	for _, dir := range []string{a.configHome(), a.stateHome()} {
-		if dir == "" {
-			continue
+		if dir != "" {
+			out = append(out, filepath.Join(dir, "zsbx"))
 		}
-		dir = filepath.Join(dir, "zsbx")
+	}
+	if st, err := track.OpenStore(); err == nil && mounts {
+		for _, dir := range st.Dirs()[1:] {
+			out = append(out, filepath.Dir(dir))
+		}
+	}
+	for _, dir := range out {
 		real, links, _, err := c.host.Trail(dir)
 		if errors.Is(err, fs.ErrNotExist) && slices.ContainsFunc(append(links, real), func(p string) bool { return mayWrite(r, p) }) {
 			_ = os.MkdirAll(real, 0o700) // enforce says what is still missing
 		}
-		out = append(out, dir)
 	}
 	return append(out, c.files...)
 }
