@@ -76,8 +76,12 @@ func trackerErr(e *track.TrackerError) error {
 
 // close ends the session, and says what could not be ended or proved.
 func (r *running) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), endTime)
-	defer cancel()
+	ctx := context.Background()
+	if !r.emptied { // else there is nothing to wait for, and a timer starts threads
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, endTime)
+		defer cancel()
+	}
 	report, err := r.s.Close(ctx)
 	r.kept = report.Kept
 	switch {

@@ -109,7 +109,8 @@ func removeSessionTemp(dir string) error {
 	if err != nil {
 		return err
 	}
-	if !strings.HasPrefix(filepath.Base(dir), "zsbx-") || !isOwnDir(st) {
+	own, ok := st.Sys().(*syscall.Stat_t)
+	if !ok || !strings.HasPrefix(filepath.Base(dir), "zsbx-") || st.Mode() != os.ModeDir|0o700 || int(own.Uid) != os.Geteuid() {
 		return fmt.Errorf("%s is not a private temporary directory", dir)
 	}
 	return removeTempDir(dir)

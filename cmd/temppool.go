@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,15 +24,15 @@ const poolParent = "/tmp"
 
 // openPool opens the directory in which the user's are laid aside, which must
 // be the user's alone: whoever comes first can make one of its name.
-func openPool(create bool) (*os.File, error) {
+func openPool(create bool) (int, error) {
 	name := filepath.Join(poolParent, ".zsbx-"+strconv.Itoa(os.Geteuid()))
-	f, err := openOwnDir(name)
-	if os.IsNotExist(err) && create {
-		if err = os.Mkdir(name, 0o700); err == nil || os.IsExist(err) {
-			f, err = openOwnDir(name)
+	fd, err := openOwnDir(name)
+	if err == unix.ENOENT && create {
+		if err = unix.Mkdir(name, 0o700); err == nil || err == unix.EEXIST {
+			fd, err = openOwnDir(name)
 		}
 	}
-	return f, err
+	return fd, err
 }
 
 // takeUp gives a directory like makeTempDir's that was laid aside, or "".
@@ -45,10 +44,10 @@ func takeUp(parent string) string {
 	if err != nil {
 		return ""
 	}
-	defer pool.Close()
+	defer unix.Close(pool)
 	dir := filepath.Join(parent, "zsbx-"+strconv.FormatUint(uint64(rand.Uint32()), 10))
 	for n := range poolSize {
-		err := unix.Renameat(int(pool.Fd()), strconv.Itoa(n), unix.AT_FDCWD, dir)
+		err := unix.Renameat(pool, strconv.Itoa(n), unix.AT_FDCWD, dir)
 		if err == unix.ENOENT {
 			continue
 		}
@@ -73,9 +72,9 @@ func layAside(dir string) bool {
 	if err != nil {
 		return false
 	}
-	defer pool.Close()
+	defer unix.Close(pool)
 	for n := range poolSize {
-		err := unix.Renameat(unix.AT_FDCWD, dir, int(pool.Fd()), strconv.Itoa(n))
+		err := unix.Renameat(unix.AT_FDCWD, dir, pool, strconv.Itoa(n))
 		if err != unix.ENOTEMPTY && err != unix.EEXIST {
 			return err == nil
 		}
@@ -93,30 +92,35 @@ func isPristine(dir string) bool {
 // isOwnDirWith tells whether dir is a directory of the user's alone with these
 // entries.
 func isOwnDirWith(dir string, entries ...string) bool {
-	f, err := openOwnDir(dir)
+	fd, err := openOwnDir(dir)
 	if err != nil {
 		return false
 	}
-	defer f.Close()
-	names, err := f.Readdirnames(-1)
-	return err == nil && slices.Equal(names, entries)
-}
-
-// openOwnDir opens a directory of the user's alone, and no link to one.
-func openOwnDir(name string) (*os.File, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+	defer unix.Close(fd)
+	buf := make([]byte, 512) // more than that has more entries
+	n, err := unix.ReadDirent(fd, buf)
 	if err != nil {
-		return nil, err
+		return false
 	}
-	if st, err := f.Stat(); err != nil || !isOwnDir(st) {
-		f.Close()
-		return nil, syscall.EPERM
+	_, _, names := unix.ParseDirent(buf[:n], -1, nil)
+	if !slices.Equal(names, entries) {
+		return false
 	}
-	return f, nil
+	n, err = unix.ReadDirent(fd, buf)
+	return n == 0 && err == nil
 }
 
-// isOwnDir tells whether st is of a directory of the user's alone.
-func isOwnDir(st os.FileInfo) bool {
-	own, ok := st.Sys().(*syscall.Stat_t)
-	return ok && st.Mode() == os.ModeDir|0o700 && int(own.Uid) == os.Geteuid()
+// openOwnDir opens a directory of the user's alone, and no link to one. Package
+// os would ask epoll(7) about it.
+func openOwnDir(name string) (int, error) {
+	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode != unix.S_IFDIR|0o700 || int(st.Uid) != os.Geteuid() {
+		unix.Close(fd)
+		return -1, unix.EPERM
+	}
+	return fd, nil
 }

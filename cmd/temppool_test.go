@@ -6,7 +6,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestPool: a directory that was laid aside comes back under another name, and
@@ -80,15 +83,16 @@ func TestPoolIsLookedAt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer pool.Close()
-	if err := os.WriteFile(filepath.Join(pool.Name(), "0", "planted"), nil, 0o600); err != nil {
+	unix.Close(pool)
+	aside := filepath.Join(poolParent, ".zsbx-"+strconv.Itoa(os.Geteuid()))
+	if err := os.WriteFile(filepath.Join(aside, "0", "planted"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if got := takeUp(poolParent); got != "" {
 		os.RemoveAll(got)
 		t.Errorf("took up %s with a file in it", got)
 	}
-	if left, err := os.ReadDir(pool.Name()); err != nil || len(left) > 0 {
+	if left, err := os.ReadDir(aside); err != nil || len(left) > 0 {
 		t.Errorf("left aside: %v, %v", left, err)
 	}
 }
@@ -109,16 +113,16 @@ func TestPoolOfOthers(t *testing.T) {
 		if err := make(n); err != nil {
 			t.Fatal(err)
 		}
-		if f, err := openOwnDir(n); err == nil {
-			f.Close()
+		if fd, err := openOwnDir(n); err == nil {
+			unix.Close(fd)
 			t.Errorf("%s was taken for the user's own", name)
 		}
 	}
-	f, err := openOwnDir(own)
+	fd, err := openOwnDir(own)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Close()
+	unix.Close(fd)
 }
 
 // drainPool takes up what is aside.

@@ -66,11 +66,18 @@ func workingDirectory() (string, error) {
 
 // openRegular opens a regular file of at most MaxFileSize bytes. It does not
 // block on a FIFO and does not touch a device's state but by opening it.
+// os.OpenFile would have the runtime poll the file, with threads that take a
+// start longer than the file.
 func openRegular(name string) (io.ReadCloser, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
-	if err != nil {
-		return nil, err
+	fd, err := syscall.Open(name, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY|syscall.O_CLOEXEC, 0)
+	for err == syscall.EINTR {
+		fd, err = syscall.Open(name, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY|syscall.O_CLOEXEC, 0)
 	}
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	_ = syscall.SetNonblock(fd, false)
+	f := os.NewFile(uintptr(fd), name)
 	st, err := f.Stat()
 	switch {
 	case err != nil:

@@ -41,7 +41,6 @@ func forkImage(j *image) (int, error) {
 	// The raw functions must find room on the stack that they can't grow.
 	growStack()
 	syscall.ForkLock.Lock()
-	runtime.LockOSThread()
 	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, 0, uintptr(unsafe.Pointer(&j.sigmask)), 8, 0, 0)
 	pid, errno := uintptr(0), syscall.ENOSYS
 	if j.lean {
@@ -52,7 +51,6 @@ func forkImage(j *image) (int, error) {
 		j.lean = false
 		pid, errno = rawFork(j)
 	}
-	runtime.UnlockOSThread()
 	syscall.ForkLock.Unlock()
 	if errno != 0 {
 		return 0, errno
