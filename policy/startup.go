@@ -15,7 +15,8 @@ func StartupFiles() []string {
 		".config/fish", ".config/git/config", ".gitconfig", ".config/autostart", ".config/systemd/user",
 		".config/environment.d", ".pam_environment", ".xprofile", ".xinitrc", ".xsession", ".xsessionrc",
 		".ssh/authorized_keys", ".ssh/config", ".ssh/rc", ".inputrc", ".tmux.conf", ".vimrc", ".emacs",
-		".config/nvim", ".emacs.d/init.el", ".npmrc", ".pythonrc.py", ".gdbinit", ".forward",
+		".bash_completion", ".config/zsh/.zshenv", ".config/zsh/.zprofile", ".config/zsh/.zshrc", ".config/nushell/config.nu", ".config/nushell/env.nu",
+		".config/direnv", ".config/tmux/tmux.conf", ".vim/vimrc", ".config/emacs/init.el", ".config/nvim", ".emacs.d/init.el", ".npmrc", ".pythonrc.py", ".gdbinit", ".forward",
 	}
 }
 
