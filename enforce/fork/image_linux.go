@@ -33,6 +33,7 @@ type image struct {
 	self        uintptr // the caller's pid
 	outsider    uintptr // the pid that a keeper in its domain must not be able to signal
 	watched     int32   // pidfd of the process that a watcher watches
+	root        int32   // the caller's root directory for Keeper.Remove, or -1
 	mem         *keeperMem
 
 	lean    bool      // nothing of it is on the Go heap
@@ -55,7 +56,7 @@ const (
 func newImage(c *Command, m *Memory) (*image, error) {
 	j := Put(m, image{
 		before: c.Before, steps: c.Steps, ownMemory: c.OwnMemory,
-		files: [3]int32{-1, -1, -1}, state: -1, cgroupKill: -1, self: uintptr(os.Getpid()),
+		files: [3]int32{-1, -1, -1}, state: -1, root: -1, cgroupKill: -1, self: uintptr(os.Getpid()),
 	})
 	if len(c.Files) > len(j.files) {
 		return nil, fmt.Errorf("%d files given, descriptors 0 to 2 only can be set", len(c.Files))

@@ -193,6 +193,9 @@ func settle(j *image, m *keeperMem) {
 	call(unix.SYS_SETSID, 0, 0, 0, 0, 0, 0)
 	call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0, 0, 0, 0)
 	call(unix.SYS_PRCTL, unix.PR_SET_NAME, uintptr(unsafe.Pointer(&keeperName)), 0, 0, 0, 0)
+	if j.root < 0 || call(unix.SYS_FCHDIR, uintptr(j.root), 0, 0, 0, 0, 0) < 0 {
+		call(unix.SYS_CHDIR, uintptr(unsafe.Pointer(&rootDir)), 0, 0, 0, 0, 0)
+	}
 	call(unix.SYS_DUP3, uintptr(j.conn), keeperConn, 0, 0, 0, 0)
 	call(unix.SYS_DUP3, uintptr(either(j.state, j.conn)), keeperState, 0, 0, 0, 0)
 	call(unix.SYS_DUP3, uintptr(either(j.cgroupKill, j.conn)), keeperCgroup, 0, 0, 0, 0)
@@ -214,7 +217,6 @@ func settle(j *image, m *keeperMem) {
 	}
 	m.conn = keeperConn
 	m.signals = int32(call(unix.SYS_SIGNALFD4, ^uintptr(0), uintptr(unsafe.Pointer(&m.mask)), 8, unix.SFD_NONBLOCK|unix.SFD_CLOEXEC, 0, 0))
-	call(unix.SYS_CHDIR, uintptr(unsafe.Pointer(&rootDir)), 0, 0, 0, 0, 0)
 	if !j.lean {
 		trim(j)
 	}
@@ -433,7 +435,8 @@ func (m *keeperMem) finish() {
 	}
 }
 
-// removePaths does what Keeper.Remove asks for. Raw.
+// removePaths does what Keeper.Remove asks for, from the root directory that is
+// this process's working directory. Raw.
 //
 //go:nosplit
 //go:norace
@@ -452,7 +455,7 @@ func (m *keeperMem) removePaths() {
 		if m.remove[i-1] == '/' {
 			flag = atRemoveDir
 		}
-		call(unix.SYS_UNLINKAT, ^uintptr(99), uintptr(unsafe.Pointer(&m.remove[start])), flag, 0, 0, 0)
+		call(unix.SYS_UNLINKAT, ^uintptr(99), uintptr(unsafe.Pointer(&m.remove[start+1])), flag, 0, 0, 0)
 		start = i + 1
 	}
 }
