@@ -179,7 +179,10 @@ func (f *found) targets() targets {
 	if f.record != nil {
 		g.since = f.record.Supervisor.Start
 	}
-	if c := f.holder.Command; f.holder.Tracker == Group && c.Start != 0 {
+	// The record's word is not enough: where a command could write one, it
+	// could name the group of the user's shell. The leader's own environment
+	// must say the same.
+	if c := f.holder.Command; f.holder.Tracker == Group && c.Start != 0 && sessionOf(c.Pid) == f.dir.id {
 		g.group = c.Pid
 		g.since = max(g.since, c.Start)
 	}

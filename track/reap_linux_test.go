@@ -262,6 +262,7 @@ func TestReapUnderSupervisor(t *testing.T) {
 // touched.
 func TestReapByForgedRecord(t *testing.T) {
 	victim := exec.Command("sleep", "1000")
+	victim.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := victim.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -300,6 +301,12 @@ func TestReapByForgedRecord(t *testing.T) {
 	t.Run("no keeper", func(t *testing.T) {
 		st, ref := forge(t, Holder{Tracker: Subtree, Keeper: id})
 		if r, err := st.Reap(deadline(t), ref); err == nil || !strings.Contains(err.Error(), "not touched") || !alive() {
+			t.Fatalf("%+v, %v", r, err)
+		}
+	})
+	t.Run("group", func(t *testing.T) {
+		st, ref := forge(t, Holder{Tracker: Group, Command: id})
+		if r, err := st.Reap(deadline(t), ref); err != nil || r.Proof || !alive() {
 			t.Fatalf("%+v, %v", r, err)
 		}
 	})
