@@ -37,8 +37,9 @@ type Options struct {
 	Keep bool
 
 	// Temp is a directory that is of no use once the session is over, or "".
-	// It is recorded, and Report.Temp tells whoever ends the session; the
-	// keeper removes it, and a directory "run" in it, if they are empty.
+	// It is recorded, and Report.Temp tells whoever ends the session. If the
+	// caller is gone by then, the keeper removes it, and a directory "run" in
+	// it, if they are empty.
 	Temp string
 
 	// Caps is what the machine offers, if the caller knows; nil to find out.

@@ -12,7 +12,7 @@ import (
 type Step struct {
 	Name string     // for the error message: "landlock_restrict_self(2)"
 	Nr   uintptr    // the system call's number
-	Args [6]uintptr // its arguments; pointers must be kept alive through Keep
+	Args [6]uintptr // its arguments; what they point to is in Command.Memory, or kept alive by Keep
 
 	// Out, when set, receives the result. It may point into the Args of a
 	// later Step: a descriptor that one call opens and the next one uses.
@@ -80,8 +80,8 @@ type Command struct {
 
 	// OwnMemory gives the command's process memory of its own before the
 	// Steps, for those that need it (unshare(2) with CLONE_NEWUSER); for
-	// Before that is always so. Else
-	// it borrows its parent's until exec, as vfork(2) does, which is faster.
+	// Before that is always so. Else it borrows its parent's until exec, as
+	// vfork(2) does, which is faster.
 	OwnMemory bool
 
 	// Meanwhile, when set, runs in the caller between the fork and the

@@ -168,9 +168,8 @@ func spawn(j *image) int {
 
 // proveDomain asks the kernel whether a signal to a process that is outside of
 // the domain and has the same credentials (the caller, or its canary) is
-// refused. Only then may the
-// keeper ever call kill(-1): without the domain that call would reach all that
-// the user runs. Raw.
+// refused. Only then may the keeper ever call kill(-1): without the domain that
+// call would reach all that the user runs. Raw.
 //
 //go:nosplit
 //go:norace

@@ -22,7 +22,8 @@ const cloneClearSighand = 0x100000000
 const keeperTLS = 2 << 10
 
 // keeperStack is the size of a lean keeper's stack, in bytes. Raw functions
-// need less than one kilobyte in all: the linker checks them.
+// need less than two kilobytes in all: the linker checks them, but for what
+// sweepAll says.
 const keeperStack = 16 << 10
 
 // heapArena is the size and alignment of the pieces that the Go heap grows by
