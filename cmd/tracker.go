@@ -1,12 +1,15 @@
 package cmd
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/zsbx/zsbx/track"
+)
 
 // checkTracker refuses names that are no tracker's; what is where it stands.
 func checkTracker(what, name string) error {
-	switch name {
-	case "", "auto", "domain", "fingerprint", "cgroup", "subtree", "group":
-		return nil
+	if _, err := track.ParseKind(name); err != nil {
+		return fmt.Errorf("%s %s: one of auto, domain, cgroup and subtree is needed", what, quoteArg(name))
 	}
-	return fmt.Errorf("%s %s: one of auto, domain, cgroup and subtree is needed", what, quoteArg(name))
+	return nil
 }

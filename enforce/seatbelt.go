@@ -43,16 +43,6 @@ type SeatbeltOptions struct {
 	External bool
 }
 
-// MarkerDir is the directory of a session's two marker files, "allow" and
-// "deny". It must exist while processes are probed: a missing path counts as
-// denied. The profile makes it unwritable for those under it.
-func MarkerDir(session string) string { return fingerprint.Dir(session) }
-
-// MarkerName is the prefix of a session's two service names, that with ".allow"
-// and that with ".deny" added. Nobody registers them: what counts is whether
-// looking them up is allowed.
-func MarkerName(session string) string { return fingerprint.Name(session) }
-
 // isTerminal says whether a path is a terminal as macOS names them: /dev/ttys
 // and up to six digits.
 func isTerminal(name string) bool {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/libsystem"
 	"github.com/zsbx/zsbx/policy"
@@ -151,7 +152,7 @@ func TestMacAnswersOutside(t *testing.T) {
 	defer func() { _ = zombie.Wait() }()
 	for name, pid := range map[string]int{"self": os.Getpid(), "child": sleep.Process.Pid, "dead": dead.Process.Pid, "zombie": zombie.Process.Pid, "launchd": 1} {
 		var got []string
-		for _, pair := range [][2]string{{MarkerName(testSession) + ".allow", MarkerName(testSession) + ".deny"}, {MarkerDir(testSession) + "/allow", MarkerDir(testSession) + "/deny"}} {
+		for _, pair := range [][2]string{{fingerprint.Name(testSession) + ".allow", fingerprint.Name(testSession) + ".deny"}, {fingerprint.Dir(testSession) + "/allow", fingerprint.Dir(testSession) + "/deny"}} {
 			op, filter := "mach-lookup", libsystem.FilterGlobalName
 			if pair[0][0] == '/' {
 				op, filter = "file-read-data", libsystem.FilterPath

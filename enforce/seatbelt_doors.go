@@ -3,6 +3,7 @@ package enforce
 import (
 	"strconv"
 
+	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -139,7 +140,7 @@ func (w *sbpl) fingerprint(session string) {
 		w.section("no fingerprint: this profile belongs to no session")
 		return
 	}
-	dir, name, from := MarkerDir(session), MarkerName(session), "zsbx: fingerprint"
+	dir, name, from := fingerprint.Dir(session), fingerprint.Name(session), "zsbx: fingerprint"
 	sub := func(p string) string { return "(subpath " + quoteLiteral(p) + ")" }
 	w.section("the session's fingerprint")
 	w.deny(writeOps(), from, sub(dir))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/enforce/internal/sbpltest"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -205,7 +206,7 @@ func TestDenialsOutrank(t *testing.T) {
 // that do their best to change the answers.
 func TestFingerprint(t *testing.T) {
 	reading, writing, _ := leaves()
-	dir, name := MarkerDir(testSession), MarkerName(testSession)
+	dir, name := fingerprint.Dir(testSession), fingerprint.Name(testSession)
 	open := macPolicy(flag("/", allAccess, fs.ModeDir), flag(dir+"/deny", allAccess, 0))
 	closed := macPolicy()
 	closed.Deny = []policy.DenyPath{denial("/"), denial("/**"), denial("/private/tmp/**/allow")}

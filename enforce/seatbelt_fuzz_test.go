@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/enforce/internal/sbpltest"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -75,7 +76,7 @@ func FuzzInjection(f *testing.F) {
 		}
 		if p.Allowed("lsopen", sbpltest.Target{}) || p.Allowed("file-read-data", file("/secret")) ||
 			p.Allowed("file-write-data", file("/Users/u/p/"+name)) || p.Allowed("signal", sbpltest.Target{Process: "others"}) ||
-			!p.Allowed("file-read-data", file(MarkerDir(testSession)+"/allow")) || p.Allowed("file-read-data", file(MarkerDir(testSession)+"/deny")) {
+			!p.Allowed("file-read-data", file(fingerprint.Dir(testSession)+"/allow")) || p.Allowed("file-read-data", file(fingerprint.Dir(testSession)+"/deny")) {
 			t.Fatalf("%q, %q: a promise is broken\n%s", name, origin, text)
 		}
 	})

@@ -15,7 +15,7 @@ func TestTrackProfile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		dir, name := MarkerDir(testSession), MarkerName(testSession)
+		dir, name := fingerprint.Dir(testSession), fingerprint.Name(testSession)
 		for _, op := range readOps() {
 			if !p.Allowed(op, file(dir+"/allow")) || p.Allowed(op, file(dir+"/deny")) {
 				t.Errorf("%s: the path pair answers wrongly", op)

@@ -116,7 +116,7 @@ func (c *checker) limits(n *node, table string, l *Limits) {
 			if !c.is(f.val, stringNode, what) {
 				continue
 			}
-			d, err := ParseTimeout(f.val.text)
+			d, err := parseTimeout(f.val.text)
 			if err != nil {
 				c.fail(f.val.off, CodeValue, "%s", err.Error())
 				continue
@@ -126,7 +126,7 @@ func (c *checker) limits(n *node, table string, l *Limits) {
 			if f.val.kind != integerNode && !c.is(f.val, stringNode, what) {
 				continue
 			}
-			size, err := ParseSize(f.val.text)
+			size, err := parseSize(f.val.text)
 			if err != nil {
 				c.fail(f.val.off, CodeValue, "%s", err.Error())
 				continue

@@ -80,7 +80,7 @@ func (rs *resolver) deny(d Deny) (DenyPath, error) {
 		if pl.path == "/" {
 			return DenyPath{}, errors.New("denying / leaves nothing to run")
 		}
-		return DenyPath{Pattern: pl.path, Deny: d, Links: pl.links}, nil
+		return DenyPath{Pattern: pl.path, Deny: d}, nil
 	}
 	dir := escapeGlob(pl.path)
 	if dir == "/" {
@@ -93,7 +93,7 @@ func (rs *resolver) deny(d Deny) (DenyPath, error) {
 	if _, err := ParseGlob(pattern); err != nil {
 		return DenyPath{}, err
 	}
-	return DenyPath{Pattern: pattern, Glob: true, Deny: d, Links: pl.links}, nil
+	return DenyPath{Pattern: pattern, Glob: true, Deny: d}, nil
 }
 
 // pattern expands a denial to an absolute pattern. What "~" and variables

@@ -86,11 +86,6 @@ type DenyPath struct {
 	Pattern string
 	Glob    bool
 	Deny    Deny // as written
-
-	// Links are the symbolic links that lead from what was written to
-	// Pattern. Whoever may replace one of them makes the name that was
-	// written lead elsewhere; what Pattern describes stays denied.
-	Links []string
 }
 
 // Skip is an optional rule that was left out, and why. An optional socket is

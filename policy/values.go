@@ -12,9 +12,9 @@ import (
 // maxPath is PATH_MAX less the final NUL, in bytes.
 const maxPath = 4095
 
-// ParseTimeout reads a duration with its unit: "90s", "10m", "1h30m". "0" is
+// parseTimeout reads a duration with its unit: "90s", "10m", "1h30m". "0" is
 // no limit.
-func ParseTimeout(s string) (time.Duration, error) {
+func parseTimeout(s string) (time.Duration, error) {
 	if s == "0" {
 		return 0, nil
 	}
@@ -34,9 +34,9 @@ func ParseTimeout(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// ParseSize reads a number of bytes, with a unit or without: "4096", "64KiB",
+// parseSize reads a number of bytes, with a unit or without: "4096", "64KiB",
 // "10MiB", "1GB". "0" is no limit.
-func ParseSize(s string) (int64, error) {
+func parseSize(s string) (int64, error) {
 	bad := fmt.Errorf("bad size %q: write a number of bytes, or a number and a unit (KiB, MiB, GiB, KB, MB, GB)", s)
 	i := 0
 	for i < len(s) && '0' <= s[i] && s[i] <= '9' {
