@@ -113,6 +113,26 @@ func (s *Store) Dirs() []string {
 	return d
 }
 
+// create makes the directory of a new session in the first place that can be
+// written.
+func (s *Store) create(id string) (*sessionDir, *os.File, error) {
+	var errs []error
+	for _, p := range s.places {
+		o, err := p.open(true)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		d, f, err := o.create(id)
+		if err == nil {
+			return d, f, nil
+		}
+		o.close()
+		errs = append(errs, err)
+	}
+	return nil, nil, errors.Join(errs...)
+}
+
 // homeDir is $HOME, or the home directory that the user database has.
 func homeDir() string {
 	if h := os.Getenv("HOME"); filepath.IsAbs(h) {
