@@ -16,5 +16,6 @@
 // helper, this program executed once more; see SandboxMain.
 //
 // The package knows no Landlock, no seccomp, no sessions on disk. It does not
-// search PATH, forwards no signals and sets no limits.
+// search PATH and sets no limits, and passes on only the signals of
+// Command.Forward.
 package fork

@@ -1,0 +1,140 @@
+package fork
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// awaitGo waits until the caller is ready. A caller that is gone instead wants
+// no command. A signal that comes meanwhile is kept for the command. Raw.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func awaitGo(j *image) {
+	m := j.mem
+	call(unix.SYS_CLOSE, uintptr(j.peer), 0, 0, 0, 0, 0) // or the caller's end would never be closed
+	for {
+		r := call(unix.SYS_RECVFROM, uintptr(j.conn), uintptr(unsafe.Pointer(&m.msg)), unsafe.Sizeof(m.msg), 0, 0, 0)
+		if r > 0 && m.msg.kind == msgGo {
+			return
+		}
+		if r > 0 && m.msg.kind == msgSignal {
+			m.early = m.msg.arg
+		}
+		if r <= 0 && r != -int(unix.EINTR) {
+			call(unix.SYS_EXIT_GROUP, 0, 0, 0, 0, 0, 0)
+		}
+	}
+}
+
+// spawn starts the command and returns its pid. The command borrows the
+// keeper's memory until it executes, unless one of its steps needs memory of
+// its own. It is a function of its own because nothing of its frame may be
+// used after the child ran on it. Raw.
+//
+//go:noinline
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func spawn(j *image) int {
+	flags := uintptr(vforkFlags)
+	if j.ownMemory {
+		flags &^= unix.CLONE_VM
+	}
+	pid := rawVfork(flags)
+	if pid == 0 {
+		runCommand(j)
+	}
+	return pid
+}
+
+// proveDomain asks the kernel whether a signal to a process that is outside of
+// the domain and has the same credentials (the caller, or its canary) is
+// refused. Only then may the keeper ever call kill(-1): without the domain that
+// call would reach all that the user runs. Raw.
+//
+//go:nosplit
+//go:norace
+func proveDomain(j *image) {
+	r := call(unix.SYS_KILL, j.outsider, 0, 0, 0, 0, 0)
+	if r != -int(unix.EPERM) || call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0) != int(j.self) {
+		quit(j, stageDomain, uint32(-r), r)
+	}
+	j.mem.domain = true
+}
+
+// settle leaves the terminal's session, drops every descriptor and all memory
+// that the keeper does not need. Raw.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func settle(j *image, m *keeperMem) {
+	m.keep, m.hasState, m.hasCgroup = j.keep, j.state >= 0, j.cgroupKill >= 0
+	call(unix.SYS_SETSID, 0, 0, 0, 0, 0, 0)
+	call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0, 0, 0, 0)
+	call(unix.SYS_PRCTL, unix.PR_SET_NAME, uintptr(unsafe.Pointer(&keeperName)), 0, 0, 0, 0)
+	if j.root < 0 || call(unix.SYS_FCHDIR, uintptr(j.root), 0, 0, 0, 0, 0) < 0 {
+		call(unix.SYS_CHDIR, uintptr(unsafe.Pointer(&rootDir)), 0, 0, 0, 0, 0)
+	}
+	call(unix.SYS_DUP3, uintptr(j.conn), keeperConn, 0, 0, 0, 0)
+	call(unix.SYS_DUP3, uintptr(either(j.state, j.conn)), keeperState, 0, 0, 0, 0)
+	call(unix.SYS_DUP3, uintptr(either(j.cgroupKill, j.conn)), keeperCgroup, 0, 0, 0, 0)
+	rest := uintptr(keeperHeld)
+	if m.held > 0 {
+		call(unix.SYS_DUP3, uintptr(m.held), keeperHeld, 0, 0, 0, 0)
+		rest++
+	}
+	if call(unix.SYS_CLOSE_RANGE, rest, ^uintptr(0)>>32, 0, 0, 0, 0) < 0 {
+		for fd := rest; fd < j.nofile; fd++ {
+			call(unix.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
+		}
+	}
+	if !m.hasState {
+		call(unix.SYS_CLOSE, keeperState, 0, 0, 0, 0, 0)
+	}
+	if !m.hasCgroup {
+		call(unix.SYS_CLOSE, keeperCgroup, 0, 0, 0, 0, 0)
+	}
+	m.conn = keeperConn
+	m.signals = int32(call(unix.SYS_SIGNALFD4, ^uintptr(0), uintptr(unsafe.Pointer(&m.mask)), 8, unix.SFD_NONBLOCK|unix.SFD_CLOEXEC, 0, 0))
+	if !j.lean {
+		trim(j)
+	}
+}
+
+var (
+	keeperName = [...]byte{'z', 's', 'b', 'x', '-', 'k', 'e', 'e', 'p', 'e', 'r', 0}
+	rootDir    = [...]byte{'/', 0}
+)
+
+//go:nosplit
+func either(fd, other int32) int32 {
+	if fd >= 0 {
+		return fd
+	}
+	return other
+}
+
+// trim gives the copy of the caller's heap back, but for the part around the
+// stack that this function runs on: a keeper may live for days. The heap is
+// what lies within a GiB of that stack (a hole in it makes madvise(2) say
+// ENOMEM, after it dropped the rest). Nothing that raw code still reads is
+// there: from here on only keeperMem, mapped elsewhere, and constants. Raw.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func trim(j *image) {
+	const reach, around = 1 << 30, 64 << 10
+	var here byte
+	sp := uintptr(unsafe.Pointer(&here)) &^ 4095
+	mem := uintptr(unsafe.Pointer(j.mem))
+	if sp < reach || mem > sp-reach && mem < sp+reach {
+		return
+	}
+	call(unix.SYS_MADVISE, sp-reach, reach-around, unix.MADV_DONTNEED, 0, 0, 0)
+	call(unix.SYS_MADVISE, sp+around, reach-around, unix.MADV_DONTNEED, 0, 0, 0)
+}

@@ -1,0 +1,116 @@
+package fork
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Raw.
+//
+//go:nosplit
+//go:norace
+func (m *keeperMem) beginKilling() {
+	if !m.killing {
+		m.killing = true
+		setPhase(m, PhaseKilling)
+	}
+}
+
+// strike sends SIGKILL by every means that the session has. Raw.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (m *keeperMem) strike() {
+	if m.hasCgroup {
+		m.text[0] = '1'
+		call(unix.SYS_PWRITE64, keeperCgroup, uintptr(unsafe.Pointer(&m.text)), 1, 0, 0, 0)
+		m.state.Method |= MethodCgroup
+	}
+	if m.domain {
+		// Everything in this process's Landlock domain and in those nested
+		// in it, and nothing else: proved by proveDomain, and a domain
+		// can't be left. Atomic against fork: kill(2) holds the lock that a
+		// new process needs to become visible.
+		call(unix.SYS_KILL, ^uintptr(0), uintptr(unix.SIGKILL), 0, 0, 0, 0)
+		m.state.Method |= MethodDomain
+		return
+	}
+	m.killChildren()
+	if m.elapsed() > patience {
+		sweepAll(m)
+	}
+	m.state.Method |= MethodSubtree
+}
+
+// killChildren kills the direct children. Their children become this
+// process's own and are met at the next strike. A child's pid can't be reused
+// before this process has waited for it. Raw.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (m *keeperMem) killChildren() {
+	fd := call(unix.SYS_OPENAT, ^uintptr(99), uintptr(unsafe.Pointer(&childrenFile)), unix.O_RDONLY|unix.O_CLOEXEC, 0, 0, 0)
+	if fd < 0 {
+		return
+	}
+	pid, n := 0, 1
+	for n > 0 {
+		n = call(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&m.text)), unsafe.Sizeof(m.text), 0, 0, 0)
+		for i := 0; i < n && i < len(m.text); i++ {
+			if c := m.text[i]; c >= '0' && c <= '9' {
+				pid = pid*10 + int(c-'0')
+				continue
+			}
+			if pid > 1 {
+				call(unix.SYS_KILL, uintptr(pid), uintptr(unix.SIGKILL), 0, 0, 0, 0)
+			}
+			pid = 0
+		}
+	}
+	call(unix.SYS_CLOSE, uintptr(fd), 0, 0, 0, 0, 0)
+}
+
+var childrenFile = [...]byte{'/', 'p', 'r', 'o', 'c', '/', 't', 'h', 'r', 'e', 'a', 'd', '-', 's', 'e', 'l', 'f', '/', 'c', 'h', 'i', 'l', 'd', 'r', 'e', 'n', 0}
+
+// Raw.
+//
+//go:nosplit
+//go:norace
+func (m *keeperMem) finish() {
+	setPhase(m, PhaseEmpty)
+	tell(m, msgEmpty, m.state.Killed)
+	if m.conn < 0 {
+		m.removePaths()
+	}
+	for {
+		call(unix.SYS_EXIT_GROUP, 0, 0, 0, 0, 0, 0)
+	}
+}
+
+// removePaths does what Keeper.Remove asks for, from the root directory that is
+// this process's working directory. Raw.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (m *keeperMem) removePaths() {
+	const atRemoveDir = 0x200
+	start := 0
+	for i := range m.remove {
+		if m.remove[i] != 0 {
+			continue
+		}
+		if i == start {
+			return
+		}
+		flag := uintptr(0)
+		if m.remove[i-1] == '/' {
+			flag = atRemoveDir
+		}
+		call(unix.SYS_UNLINKAT, ^uintptr(99), uintptr(unsafe.Pointer(&m.remove[start+1])), flag, 0, 0, 0)
+		start = i + 1
+	}
+}

@@ -1,0 +1,266 @@
+package fork
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	llsys "github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"golang.org/x/sys/unix"
+)
+
+// domainSteps puts the keeper into the outer domain and the command into the
+// inner one, as packages track and enforce do.
+func domainSteps(t *testing.T) (outer, inner []Step) {
+	t.Helper()
+	if v, err := llsys.LandlockGetABIVersion(); err != nil || v < 6 {
+		t.Skipf("Landlock ABI 6 (Linux 6.12) is needed, this kernel has %d", v)
+	}
+	make := func() []Step {
+		fd, err := llsys.LandlockCreateRuleset(&llsys.RulesetAttr{Scoped: llsys.ScopeSignal}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { syscall.Close(fd) })
+		return []Step{
+			{Name: "prctl(PR_SET_NO_NEW_PRIVS)", Nr: unix.SYS_PRCTL, Args: [6]uintptr{unix.PR_SET_NO_NEW_PRIVS, 1}},
+			{Name: "landlock_restrict_self", Nr: unix.SYS_LANDLOCK_RESTRICT_SELF, Args: [6]uintptr{uintptr(fd), 0}},
+		}
+	}
+	return make(), make()
+}
+
+// A keeper that is told that it has a domain but has none must refuse: its
+// kill(-1) would reach the world.
+func TestDomainIsProved(t *testing.T) {
+	marker := filepath.Join(t.TempDir(), "ran")
+	_, err := Start(&Command{Path: "/usr/bin/touch", Args: []string{"touch", marker}, Keeper: &Keeper{Domain: true}})
+	if !errors.Is(err, ErrNoDomain) {
+		t.Fatalf("got %v, want ErrNoDomain", err)
+	}
+	if _, err := os.Stat(marker); err == nil {
+		t.Error("the command ran all the same")
+	}
+	outer, inner := domainSteps(t)
+	p, err := Start(&Command{Path: "/bin/true", Args: []string{"true"}, Steps: inner, Keeper: &Keeper{Domain: true, Steps: outer}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	finish(t, p)
+}
+
+// daemons leaves processes behind in every usual way and prints their pids.
+const daemons = `
+sleep 1000 & echo $!
+setsid sleep 1000 & echo $!
+(setsid sh -c 'sleep 1000 & echo $!; sleep 1000 & echo $!') &
+wait %3
+sh -c 'trap "" HUP TERM INT; kill -STOP $$' & echo $!
+exit 3`
+
+func TestNothingIsLeft(t *testing.T) {
+	outer, inner := domainSteps(t)
+	for name, k := range map[string]*Keeper{"subtree": {}, "domain": {Domain: true, Steps: outer}} {
+		t.Run(name, func(t *testing.T) {
+			var steps []Step
+			if k.Domain {
+				steps = inner
+			}
+			p, out := shell(t, k, daemons, steps...)
+			ws, killed := finish(t, p)
+			if ws.ExitStatus() != 3 {
+				t.Errorf("exit status %d, want 3", ws.ExitStatus())
+			}
+			pids := strings.Fields(out())
+			if len(pids) != 5 || killed < 5 {
+				t.Errorf("%d processes were left behind, %d killed", len(pids), killed)
+			}
+			for _, pid := range pids {
+				if alive(t, pid) {
+					t.Errorf("process %s lives", pid)
+				}
+			}
+		})
+	}
+}
+
+// The control: without a keeper they live on.
+func TestDaemonsLiveWithoutKeeper(t *testing.T) {
+	p, out := shell(t, nil, "setsid sleep 1000 & echo $!")
+	finish(t, p)
+	pid := strings.TrimSpace(out())
+	if !alive(t, pid) {
+		t.Fatalf("process %s is gone", pid)
+	}
+	n, _ := strconv.Atoi(pid)
+	syscall.Kill(n, syscall.SIGKILL)
+}
+
+func alive(t *testing.T, pid string) bool {
+	t.Helper()
+	b, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil {
+		return false
+	}
+	after := string(b[strings.LastIndexByte(string(b), ')')+1:])
+	return !strings.HasPrefix(after, " Z") && !strings.HasPrefix(after, " X")
+}
+
+func TestKeepAndReapSignal(t *testing.T) {
+	outer, inner := domainSteps(t)
+	state, err := os.Create(filepath.Join(t.TempDir(), "state"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer state.Close()
+	k := &Keeper{Domain: true, Steps: outer, Keep: true, State: state}
+	p, out := shell(t, k, "setsid sleep 1000 & echo $!", inner...)
+	ev, err := p.Next()
+	if err != nil || ev.Kind != Exited {
+		t.Fatalf("%+v, %v", ev, err)
+	}
+	time.Sleep(20 * time.Millisecond)
+	if st, err := ReadKeeperState(state); err != nil || st.Phase != PhaseKept {
+		t.Errorf("state %+v, %v, want PhaseKept", st, err)
+	}
+	pid := strings.TrimSpace(out())
+	if !alive(t, pid) {
+		t.Fatal("the kept process is gone")
+	}
+	p.Close() // the caller goes away; a kept session stays
+	time.Sleep(20 * time.Millisecond)
+	if !alive(t, pid) {
+		t.Fatal("the kept process is gone after Close")
+	}
+	if err := syscall.Kill(p.KeeperPid, ReapSignal); err != nil {
+		t.Fatal(err)
+	}
+	p.waitKeeper()
+	if alive(t, pid) {
+		t.Error("the kept process survived the reap")
+	}
+	st, err := ReadKeeperState(state)
+	if err != nil || st.Phase != PhaseEmpty || st.Killed != 1 || st.Method != MethodDomain {
+		t.Errorf("state %+v, %v", st, err)
+	}
+}
+
+func TestRemove(t *testing.T) {
+	dir := t.TempDir()
+	empty, full, file := filepath.Join(dir, "empty"), filepath.Join(dir, "full"), filepath.Join(dir, "file")
+	for _, d := range []string{empty, full} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range []string{file, filepath.Join(full, "x")} {
+		if err := os.WriteFile(f, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k := &Keeper{Remove: []string{file, empty + "/", full + "/", filepath.Join(dir, "none")}}
+	p, _ := shell(t, k, "exit 0")
+	finish(t, p)
+	p.waitKeeper()
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 3 {
+		t.Errorf("the caller was there, and left are: %v, %v", left, err)
+	}
+	p, _ = shell(t, k, "sleep 60")
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p.waitKeeper()
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 1 || left[0].Name() != "full" {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if _, err := Start(&Command{Path: "/bin/true", Keeper: &Keeper{Remove: []string{strings.Repeat("x", RemoveSize)}}}); err == nil {
+		t.Error("too long a list was taken")
+	}
+}
+
+func TestStopAndContinue(t *testing.T) {
+	for _, k := range []*Keeper{nil, {}} {
+		p, _ := shell(t, k, "kill -STOP $$; exit 5")
+		ev, err := p.Next()
+		if err != nil || ev.Kind != Stopped || ev.Signal != syscall.SIGSTOP {
+			t.Fatalf("%+v, %v", ev, err)
+		}
+		if err := p.Signal(syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		if ws, _ := finish(t, p); ws.ExitStatus() != 5 {
+			t.Errorf("exit status %d, want 5", ws.ExitStatus())
+		}
+	}
+}
+
+// The keeper holds nothing of its caller's but its own few descriptors, leaves
+// the session, and gives the heap back.
+func TestKeeperIsSmall(t *testing.T) {
+	ballast := make([]byte, 32<<20)
+	for i := range ballast {
+		ballast[i] = byte(i)
+	}
+	p, _ := shell(t, &Keeper{}, "sleep 1000")
+	defer func() { p.Kill(); finish(t, p) }()
+	time.Sleep(20 * time.Millisecond)
+	dir := fmt.Sprintf("/proc/%d", p.KeeperPid)
+	if os.Getuid() == 0 {
+		fds, err := os.ReadDir(dir + "/fd")
+		if err != nil || len(fds) != 2 {
+			t.Errorf("the keeper holds %d descriptors, %v, want 2", len(fds), err)
+		}
+		b, err := os.ReadFile(dir + "/smaps_rollup")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range strings.Split(string(b), "\n") {
+			f := strings.Fields(line)
+			if len(f) > 1 && strings.HasPrefix(f[0], "Private_") && f[0] != "Private_Hugetlb:" {
+				t.Log(line)
+				if kb, _ := strconv.Atoi(f[1]); kb > 1024 {
+					t.Errorf("%s, want at most 1024 kB", line)
+				}
+			}
+		}
+	}
+	sid, err := unix.Getsid(p.KeeperPid)
+	if err != nil || sid != p.KeeperPid {
+		t.Errorf("the keeper's session is %d, %v", sid, err)
+	}
+	if ballast[7] != 7 {
+		t.Error("the caller's memory changed")
+	}
+}
+
+// TestCallerGone: a keeper whose caller goes away before it said so starts
+// nothing, and ends.
+func TestCallerGone(t *testing.T) {
+	marker := filepath.Join(t.TempDir(), "ran")
+	done := make(chan error, 1)
+	go func() {
+		_, err := Start(&Command{
+			Path: "/usr/bin/touch", Args: []string{"touch", marker}, Keeper: &Keeper{},
+			Meanwhile: func(p *Process) { _ = p.Close() },
+		})
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err == nil {
+			t.Error("started")
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("the keeper waits for ever")
+	}
+	if _, err := os.Stat(marker); err == nil {
+		t.Error("the command ran all the same")
+	}
+}
