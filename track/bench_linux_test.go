@@ -139,6 +139,17 @@ func BenchmarkList(b *testing.B) {
 			}
 		}
 	})
+	b.Run("strays", func(b *testing.B) { // what ps does after it
+		ls, err := st.List()
+		if err != nil {
+			b.Fatal(err)
+		}
+		for b.Loop() {
+			if _, err := st.Strays(ls); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 	b.Run("begin", func(b *testing.B) {
 		o := Options{Store: st, Tracker: Subtree, Caps: &Caps{OS: "linux", Keeper: true}, Name: "one"}
 		for b.Loop() {

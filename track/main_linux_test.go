@@ -19,6 +19,7 @@ import (
 const helperEnv = "ZSBX_TRACK_HELPER"
 
 func TestMain(m *testing.M) {
+	_ = unix.Umask(0o022) // a store that others can write to is refused
 	if name := os.Getenv(helperEnv); name != "" {
 		h := helpers()[name]
 		if h == nil {

@@ -14,8 +14,8 @@ func (s *Store) strays(listed []Info) ([]Stray, error) {
 		return nil, err
 	}
 	left := straysIn(t, listed)
-	for look := 0; look < 5 && len(left) > 0; look++ {
-		time.Sleep(10 * time.Millisecond)
+	for look := 0; look < 2 && len(left) > 0; look++ {
+		time.Sleep(25 * time.Millisecond)
 		if listed, err = s.List(); err != nil {
 			return nil, err // what can't be read may account for them
 		}
