@@ -18,6 +18,9 @@ func (rs *resolver) net(n *Net) {
 			}
 		}
 	}
+	if n.Allow != nil && n.Allow.Origin.flag() && !slices.ContainsFunc(slices.Concat(n.ConnectTCP, n.BindTCP), func(p Port) bool { return p.Origin.flag() }) {
+		listed = false // --net and --no-net mean what they say, whatever files do
+	}
 	if !listed {
 		out.Mode, out.From = NetOpen, Origin{Source: "default"}
 		if n.Allow != nil {

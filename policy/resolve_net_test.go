@@ -44,12 +44,20 @@ func TestResolveNet(t *testing.T) {
 		t.Errorf("with the hint: %+v", r.Net)
 	}
 	open := &Policy{Net: Net{Allow: &Flag{true, Origin{Source: "--net"}}}}
-	if _, err := Merge(open, other).Resolve(h); !errors.As(err, &e) || e.Code != CodeContradiction {
-		t.Errorf("--net against a file: %v", err)
+	if r := mustResolve(t, Merge(other, open), h); r.Net.Mode != NetOpen || len(r.Net.ConnectTCP) != 0 {
+		t.Errorf("--net against a file: %+v", r.Net)
 	}
 	off := &Policy{Net: Net{Allow: &Flag{false, Origin{Source: "--no-net"}}}}
-	if r := mustResolve(t, Merge(file, flag, off), h); r.Net.Mode != NetPorts {
+	if r := mustResolve(t, Merge(file, other, off), h); r.Net.Mode != NetNone || len(r.Net.ConnectTCP) != 0 {
 		t.Errorf("with --no-net: %+v", r.Net)
+	}
+	onLinux := &Policy{Linux: &Policy{Net: Net{ConnectTCP: []Port{{443, Origin{Source: "q.toml", Line: 3}}}}}}
+	if r := mustResolve(t, Merge(onLinux, off), h); r.Net.Mode != NetNone {
+		t.Errorf("with --no-net, against a table for one system: %+v", r.Net)
+	}
+	closed := &Policy{Net: Net{Allow: &Flag{false, Origin{Source: "r.toml", Line: 1}}}}
+	if r := mustResolve(t, Merge(closed, other), h); r.Net.Mode != NetPorts {
+		t.Errorf("a file that opens a port of what one before closes: %+v", r.Net)
 	}
 	if _, err := (&Policy{Net: Net{BindTCP: []Port{{}}}}).Resolve(h); err == nil {
 		t.Error("port 0 is no error")
