@@ -464,7 +464,7 @@ func playSupervisor(args []string) {
 	if strings.Contains(args[2], "wait") {
 		_, _ = s.Wait()
 	}
-	select {}
+	time.Sleep(2 * time.Minute) // not select {}: without cgo that is a deadlock to Go
 }
 
 // playExec becomes a command in a session: the store's directory is in the
@@ -502,7 +502,7 @@ func playNested(args []string) {
 	_, _ = s.Wait()
 	_, _ = s.Close(context.Background())
 	say("inner ended")
-	select {}
+	time.Sleep(2 * time.Minute)
 }
 
 // attackCommand is a confined command that plays the named program, for
