@@ -3,7 +3,6 @@ package enforce
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -119,26 +118,26 @@ type status struct {
 }
 
 func (c caller) status() (status, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.tid))
+	b, err := readProc(fmt.Sprintf("/proc/%d/status", c.tid))
 	if err != nil {
 		return status{}, err
 	}
 	var s status
 	for line := range bytes.Lines(b) {
-		name, value, _ := strings.Cut(string(line), ":")
-		f := strings.Fields(value)
+		name, value, _ := bytes.Cut(line, []byte{':'})
 		number := func(i int) int {
+			f := bytes.Fields(value)
 			if i >= len(f) {
 				return -1
 			}
-			n, _ := strconv.Atoi(f[i])
+			n, _ := strconv.Atoi(string(f[i]))
 			return n
 		}
 		set := func() uint64 {
-			n, _ := strconv.ParseUint(strings.TrimSpace(value), 16, 64)
+			n, _ := strconv.ParseUint(string(bytes.TrimSpace(value)), 16, 64)
 			return n
 		}
-		switch name {
+		switch string(name) {
 		case "Tgid":
 			s.process = number(0)
 		case "Uid":
@@ -146,8 +145,9 @@ func (c caller) status() (status, error) {
 		case "Gid":
 			s.gid = number(1)
 		case "Groups":
-			for i := range f {
-				s.groups = append(s.groups, number(i))
+			for _, f := range bytes.Fields(value) {
+				n, _ := strconv.Atoi(string(f))
+				s.groups = append(s.groups, n)
 			}
 		case "SigPnd", "ShdPnd":
 			s.pending |= set()
@@ -158,6 +158,26 @@ func (c caller) status() (status, error) {
 		}
 	}
 	return s, nil
+}
+
+// readProc reads a file of /proc, which mostly fits into one read(2): every
+// connection waits for it where zsbx runs as root.
+func readProc(path string) ([]byte, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	b := make([]byte, 0, 4096)
+	for {
+		n, err := unix.Read(fd, b[len(b):cap(b)])
+		if n <= 0 || err != nil {
+			return b, err
+		}
+		if b = b[:len(b)+n]; len(b) == cap(b) {
+			b = append(b, 0)[:len(b)]
+		}
+	}
 }
 
 // mountPoint identifies a directory and the mount it was reached by.
@@ -178,7 +198,7 @@ func (c caller) fileSystem(fd int) (device [2]uint32, _ error) {
 	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st); err != nil {
 		return device, err
 	}
-	mounts, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", c.tid))
+	mounts, err := readProc(fmt.Sprintf("/proc/%d/mountinfo", c.tid))
 	if err != nil {
 		return device, err
 	}
