@@ -47,8 +47,7 @@ func forkImage(j *image) (int, error) {
 	if j.lean {
 		pid, errno = leanFork(j)
 	}
-	switch errno {
-	case syscall.ENOSYS, syscall.EINVAL, syscall.EPERM:
+	if errno != 0 {
 		j.lean = false
 		pid, errno = rawFork(j)
 	}

@@ -176,3 +176,25 @@ func BenchmarkStart(b *testing.B) {
 		}
 	})
 }
+
+// TestEarlySignals: what comes before the command is there reaches it, all of it,
+// and what the keyboard sends to the keeper in its place as well.
+func TestEarlySignals(t *testing.T) {
+	for name, c := range map[string]struct {
+		early func(p *Process)
+		want  syscall.Signal // 0 if the command ends by itself
+	}{
+		"none":     {func(*Process) {}, 0},
+		"two":      {func(p *Process) { _ = errors.Join(p.Signal(syscall.SIGTERM), p.Signal(syscall.SIGCONT)) }, syscall.SIGTERM},
+		"keyboard": {func(p *Process) { _ = syscall.Kill(p.KeeperPid, syscall.SIGINT) }, syscall.SIGINT},
+	} {
+		p, err := Start(&Command{Path: "/bin/sleep", Args: []string{"sleep", "0.5"}, Keeper: &Keeper{}, Meanwhile: c.early})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ws, _ := finish(t, p); c.want == 0 && ws != 0 || c.want != 0 && (!ws.Signaled() || ws.Signal() != c.want) {
+			t.Errorf("%s: the command ended with %v, want signal %v", name, ws, c.want)
+		}
+		p.Close()
+	}
+}

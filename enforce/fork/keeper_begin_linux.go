@@ -7,7 +7,9 @@ import (
 )
 
 // awaitGo waits until the caller is ready. A caller that is gone instead wants
-// no command. A signal that comes meanwhile is kept for the command. Raw.
+// no command. Signals that come meanwhile are kept for the command, those from
+// the keyboard among them: the terminal sends them to this process, where they
+// are blocked. Raw.
 //
 //go:nosplit
 //go:norace
@@ -18,10 +20,13 @@ func awaitGo(j *image) {
 	for {
 		r := call(unix.SYS_RECVFROM, uintptr(j.conn), uintptr(unsafe.Pointer(&m.msg)), unsafe.Sizeof(m.msg), 0, 0, 0)
 		if r > 0 && m.msg.kind == msgGo {
+			pending := uint64(0)
+			call(unix.SYS_RT_SIGPENDING, uintptr(unsafe.Pointer(&pending)), 8, 0, 0, 0, 0)
+			m.early |= pending & (1<<(unix.SIGINT-1) | 1<<(unix.SIGQUIT-1))
 			return
 		}
 		if r > 0 && m.msg.kind == msgSignal {
-			m.early = m.msg.arg
+			m.early |= 1 << (m.msg.arg - 1)
 		}
 		if r <= 0 && r != -int(unix.EINTR) {
 			call(unix.SYS_EXIT_GROUP, 0, 0, 0, 0, 0, 0)

@@ -37,8 +37,11 @@ func runKeeper(j *image) {
 	if m.report.stage != stageNone {
 		call(unix.SYS_EXIT_GROUP, 125, 0, 0, 0, 0, 0)
 	}
-	if m.early != 0 {
-		call(unix.SYS_KILL, uintptr(pid), uintptr(m.early), 0, 0, 0, 0)
+	for sig := uintptr(1); m.early != 0; sig++ {
+		if m.early&1 != 0 {
+			call(unix.SYS_KILL, uintptr(pid), sig, 0, 0, 0, 0)
+		}
+		m.early >>= 1
 	}
 	m.command, m.conn = int32(pid), j.conn
 	tell(m, msgStarted, uint32(pid))

@@ -24,7 +24,7 @@ type keeperMem struct {
 
 	strikes uint
 	began   int64  // when the killing did, by CLOCK_MONOTONIC
-	early   uint32 // a signal for the command that came before it was there
+	early   uint64 // a bit for each signal to the command that came before it was there
 
 	state KeeperState
 	msg   message

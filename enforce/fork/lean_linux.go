@@ -53,7 +53,7 @@ func (j *image) prepareLean(c *Command, m *Memory) {
 // MADV_DONTFORK). Of a fork's time the copy of the heap's page table is the
 // smaller part: afterwards each page that this process writes to would have to
 // be copied, at some microseconds each. The error is ENOSYS or EINVAL on
-// kernels before 5.5, and what a container's filter makes of clone3(2).
+// kernels before 5.5, and whatever a container's filter answers to clone3(2).
 //
 //go:noinline
 //go:norace
