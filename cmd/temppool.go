@@ -84,19 +84,23 @@ func layAside(dir string) bool {
 
 // isPristine tells whether a temporary directory is as makeTempDir makes it:
 // the user's alone, with nothing in it but the directory "run", and nothing in
-// that.
+// that. Neither has attributes: files take a default ACL (acl(5)) and most
+// flags from their directory, and would carry them to wherever they are moved.
 func isPristine(dir string) bool {
 	return isOwnDirWith(dir, "run") && isOwnDirWith(filepath.Join(dir, "run"))
 }
 
-// isOwnDirWith tells whether dir is a directory of the user's alone with these
-// entries.
+// isOwnDirWith tells whether dir is a plain directory of the user's alone with
+// these entries.
 func isOwnDirWith(dir string, entries ...string) bool {
 	fd, err := openOwnDir(dir)
 	if err != nil {
 		return false
 	}
 	defer unix.Close(fd)
+	if !isPlain(fd) {
+		return false
+	}
 	buf := make([]byte, 512) // more than that has more entries
 	n, err := unix.ReadDirent(fd, buf)
 	if err != nil {
