@@ -1,0 +1,70 @@
+package track
+
+import (
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// raw makes a system call without a word to Go's scheduler.
+//
+//go:nosplit
+//go:norace
+func raw(nr, a, b, c uintptr) int {
+	r, _, errno := syscall.RawSyscall(nr, a, b, c)
+	if errno != 0 {
+		return -int(errno)
+	}
+	return int(r)
+}
+
+// rawFork forks. The child has one thread and may only make raw calls.
+//
+//go:norace
+func rawFork(flags uintptr) int {
+	r, _, errno := syscall.RawSyscall6(unix.SYS_CLONE, flags|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	if errno != 0 {
+		return -int(errno)
+	}
+	return int(r)
+}
+
+//go:norace
+func rawExit() {
+	for {
+		raw(unix.SYS_EXIT_GROUP, 0, 0, 0)
+	}
+}
+
+// rawPause stays for a while: a test that was killed must leave nothing for
+// ever.
+//
+//go:norace
+func rawPause() {
+	ts := unix.Timespec{Sec: 120}
+	raw(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0)
+	rawExit()
+}
+
+// rawChild forks a child that runs f.
+//
+//go:norace
+func rawChild(f func()) {
+	runtime.LockOSThread()
+	if rawFork(0) == 0 {
+		f()
+		rawExit()
+	}
+}
+
+//go:nosplit
+//go:norace
+func raw6(nr, a, b, c, d uintptr) int {
+	r, _, errno := syscall.RawSyscall6(nr, a, b, c, d, 0, 0)
+	if errno != 0 {
+		return -int(errno)
+	}
+	return int(r)
+}

@@ -1,0 +1,190 @@
+package track
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+)
+
+// TestReapByForgedRecord: a record names processes that are not the session's:
+// a reused pid, another program, a control group of the user's. None is
+// touched.
+func TestReapByForgedRecord(t *testing.T) {
+	victim := exec.Command("sleep", "1000")
+	victim.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := victim.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = victim.Process.Kill(); _ = victim.Wait() }()
+	id, err := identify(victim.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alive := func() bool {
+		p, err := readProc(victim.Process.Pid)
+		return err == nil && !p.dead()
+	}
+	reused := id
+	reused.Start++
+	forge := func(t *testing.T, h Holder) (*Store, string) {
+		o := Options{Store: tempStore(t), Tracker: Subtree}
+		s := begin(t, o, shell(t, "exit 0"))
+		for { // until the keeper has written its last word
+			if _, err := s.Next(); err != nil {
+				break
+			}
+		}
+		s.opts.Keep = true // leave the files
+		_ = s.dir.writeHolder(&h)
+		_ = s.state.Truncate(0)
+		s.release()
+		return o.Store, s.ID()
+	}
+	t.Run("reused pid", func(t *testing.T) {
+		st, ref := forge(t, Holder{Tracker: Subtree, Keeper: reused, Command: reused})
+		r, err := st.Reap(deadline(t), ref)
+		if err != nil || r.Proof || r.Killed != 0 || !alive() {
+			t.Fatalf("%+v, %v", r, err)
+		}
+	})
+	t.Run("no keeper", func(t *testing.T) {
+		st, ref := forge(t, Holder{Tracker: Subtree, Keeper: id})
+		if r, err := st.Reap(deadline(t), ref); err == nil || !strings.Contains(err.Error(), "not touched") || !alive() {
+			t.Fatalf("%+v, %v", r, err)
+		}
+	})
+	t.Run("group", func(t *testing.T) {
+		st, ref := forge(t, Holder{Tracker: Group, Command: id})
+		if r, err := st.Reap(deadline(t), ref); err != nil || r.Proof || !alive() {
+			t.Fatalf("%+v, %v", r, err)
+		}
+	})
+	t.Run("command", func(t *testing.T) {
+		st, ref := forge(t, Holder{Tracker: Subtree, Command: id})
+		if r, err := st.Reap(deadline(t), ref); err != nil || r.Proof || !alive() {
+			t.Fatalf("%+v, %v", r, err)
+		}
+	})
+	t.Run("cgroup", func(t *testing.T) {
+		st, ref := forge(t, Holder{Tracker: Cgroup, Keeper: reused, Cgroup: &CgroupRef{Path: "/sys/fs/cgroup"}})
+		if r, err := st.Reap(deadline(t), ref); err == nil || !alive() {
+			t.Fatalf("%+v, %v", r, err)
+		}
+	})
+	if !alive() {
+		t.Fatal("the victim is dead")
+	}
+}
+
+// TestReapAfterReboot: the record is of another boot. Its pids mean nothing.
+func TestReapAfterReboot(t *testing.T) {
+	st := tempStore(t)
+	s := begin(t, Options{Store: st, Tracker: Subtree, Keep: true}, shell(t, "sleep 1000 &"))
+	_, _ = s.Wait()
+	keeper := s.holder.Keeper
+	s.record.Boot = "00000000-0000-0000-0000-000000000000"
+	if err := s.dir.writeRecord(&s.record); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Kill(keeper.Pid, fork.ReapSignal) }()
+	if i := one(t, st); i.Life != Ended || len(i.Procs) != 0 {
+		t.Errorf("%+v", i)
+	}
+	r, err := st.Reap(deadline(t), s.ID())
+	if err != nil || !r.Done() || r.How != howReboot || !r.Removed {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if p, err := readProc(keeper.Pid); err != nil || p.dead() {
+		t.Errorf("a process was signalled by a pid from before the restart")
+	}
+	s.release()
+}
+
+// TestReapElsewhere: another machine's or container's session is not for us.
+func TestReapElsewhere(t *testing.T) {
+	for _, change := range []func(r *Record){
+		func(r *Record) { r.PidNS++ },
+		func(r *Record) { r.Boot, r.Host = "x", "somewhere" },
+	} {
+		st := tempStore(t)
+		s := begin(t, Options{Store: st, Tracker: Subtree}, shell(t, "sleep 1000"))
+		was := s.record
+		change(&s.record)
+		_ = s.dir.writeRecord(&s.record)
+		if _, err := st.Reap(deadline(t), s.ID()); !errors.Is(err, ErrElsewhere) {
+			t.Errorf("%v", err)
+		}
+		if i := one(t, st); i.Life != Elsewhere {
+			t.Errorf("%+v", i)
+		}
+		s.record = was
+		_ = s.dir.writeRecord(&was)
+		if r, err := s.Close(deadline(t)); err != nil || !r.Done() {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+}
+
+// TestFilesRemovedByHand: a session whose files are gone can't be found, but
+// ends with its supervisor all the same; one of which only the state is gone
+// is reaped without proof.
+func TestFilesRemovedByHand(t *testing.T) {
+	st := tempStore(t)
+	s := begin(t, Options{Store: st, Tracker: Subtree}, shell(t, "sleep 1000"))
+	if err := os.RemoveAll(st.Dirs()[0]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Reap(deadline(t), s.ID()); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+	if r, err := s.Close(deadline(t)); err != nil || !r.Done() {
+		t.Errorf("%+v, %v", r, err)
+	}
+	s = begin(t, Options{Store: st, Tracker: Subtree}, shell(t, "sleep 1000"))
+	if err := os.Remove(filepath.Join(st.Dirs()[0], s.ID()+stateFile)); err != nil {
+		t.Fatal(err)
+	}
+	r, err := st.Reap(deadline(t), s.ID())
+	if err != nil || r.Proof || r.Left() || len(marked(t, s.ID())) > 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if r, err := s.Close(deadline(t)); err != nil || !r.Done() {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestForeignSession: what belongs to somebody else is said to.
+func TestForeignSession(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	st := tempStore(t)
+	s := begin(t, Options{Store: st, Tracker: Subtree}, shell(t, "sleep 1000"))
+	path := filepath.Join(st.Dirs()[0], s.ID()+stateFile)
+	if err := os.Chown(path, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Reap(deadline(t), s.ID()); !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), "65534") {
+		t.Error(err)
+	}
+	_ = os.Chown(path, 0, 0)
+	if err := os.Chown(st.Dirs()[0], 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Reap(deadline(t), s.ID()); !errors.Is(err, ErrForeign) {
+		t.Error(err)
+	}
+	if _, err := Begin(Options{Store: st}); !errors.Is(err, ErrForeign) {
+		t.Error(err)
+	}
+	_ = os.Chown(st.Dirs()[0], 0, 0)
+	if r, err := s.Close(deadline(t)); err != nil || !r.Done() {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
