@@ -1,0 +1,178 @@
+package enforce_test
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// twinInode makes a socket of the session's own, on another file system, with
+// the inode number and the name of the socket outside, and goes to that before
+// it listens: what the name leads to by then may be taken for its own.
+func twinInode(target, dir string) error {
+	var theirs, own unix.Stat_t
+	if err := then(func() error { return unix.Stat(target, &theirs) }, func() error { return os.Chdir(dir) }); err != nil {
+		return err
+	}
+	outside, name := filepath.Split(target)
+	for own.Ino < theirs.Ino {
+		fd, err := bindOwn(name)
+		if err != nil {
+			return err
+		}
+		if err := unix.Stat(name, &own); err != nil {
+			return err
+		}
+		if own.Ino == theirs.Ino {
+			return then(func() error { return os.Chdir(outside) }, func() error { return unix.Listen(fd, 1) },
+				func() error { return rawConnect(unix.SOCK_STREAM, unixAddress(target)) })
+		}
+		unix.Close(fd)
+		os.Remove(name)
+	}
+	return unix.ERANGE
+}
+
+// reuseInode had a socket that is gone; a program outside then makes one, by
+// whose inode it may be taken for it.
+func reuseInode(a []string) error {
+	fd, err := serveOwn(a[0])
+	if err != nil {
+		return err
+	}
+	if err := rawConnect(unix.SOCK_STREAM, unixAddress(a[0])); err != nil {
+		return err
+	}
+	unix.Close(fd)
+	return then(func() error { return os.Remove(a[0]) }, func() error { return turn(a[1], a[2]) },
+		func() error { return rawConnect(unix.SOCK_STREAM, unixAddress(a[0])) })
+}
+
+// takeOverName had an abstract name that a program outside has now.
+func takeOverName(a []string) error {
+	fd, err := serveOwn(a[0])
+	if err != nil {
+		return err
+	}
+	unix.Close(fd)
+	return then(func() error { return turn(a[1], a[2]) },
+		func() error { return rawConnect(unix.SOCK_STREAM, unixAddress("\x00"+a[0][1:])) })
+}
+
+// turn tells the test that it is its turn, and waits for it.
+func turn(mine, yours string) error {
+	if err := os.WriteFile(mine, nil, 0o666); err != nil {
+		return err
+	}
+	for range 1000 {
+		if _, err := os.Stat(yours); err == nil {
+			return nil
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return syscall.ETIMEDOUT
+}
+
+// raceTime is how long a race goes on.
+const raceTime = 1500 * time.Millisecond
+
+// race makes one thread try while another one swaps. What came of it is seen
+// by the program outside.
+func race(swap func(i int), try func()) {
+	stop := make(chan struct{})
+	go func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+				swap(i)
+			}
+		}
+	}()
+	for end := time.Now().Add(raceTime); time.Now().Before(end); {
+		try()
+	}
+	close(stop)
+}
+
+// raceMemory swaps the address between a socket of the session and one
+// outside.
+func raceMemory(target, own string) error {
+	fd, err := serveOwn(own)
+	if err != nil {
+		return err
+	}
+	go drain(fd)
+	addr := make([]byte, 110)
+	both := [2][]byte{make([]byte, 110), make([]byte, 110)}
+	copy(both[0], unixAddress(own))
+	copy(both[1], unixAddress(target))
+	race(func(i int) { copy(addr, both[i%2]) }, func() { rawConnect(unix.SOCK_STREAM, addr) })
+	return nil
+}
+
+// drain accepts and hangs up.
+func drain(fd int) {
+	for {
+		c, _, err := unix.Accept(fd)
+		if err != nil {
+			return
+		}
+		unix.Close(c)
+	}
+}
+
+// raceDescriptor swaps the socket between one of the internet and a Unix
+// socket, and the address with it.
+func raceDescriptor(target string, port int) error {
+	addr := make([]byte, 110)
+	tcp := [110]byte{unix.AF_INET, 0, byte(port >> 8), byte(port), 127, 0, 0, 1}
+	var local [110]byte
+	copy(local[:], unixAddress(target))
+	const fd = 50
+	race(func(i int) {
+		family, a := unix.AF_INET, tcp[:]
+		if i%2 == 1 {
+			family, a = unix.AF_UNIX, local[:]
+		}
+		s, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err == nil {
+			unix.Dup3(s, fd, unix.O_CLOEXEC)
+			copy(addr, a)
+			unix.Close(s)
+		}
+	}, func() { connectRaw(fd, addr) })
+	return nil
+}
+
+// raceLink swaps a link.
+func raceLink(target, own string) error {
+	fd, err := serveOwn(own)
+	if err != nil {
+		return err
+	}
+	go drain(fd)
+	race(func(i int) {
+		to := [2]string{own, target}[i%2]
+		if os.Symlink(to, "next") == nil {
+			os.Rename("next", "here")
+		}
+	}, func() { rawConnect(unix.SOCK_STREAM, unixAddress("here")) })
+	return nil
+}
+
+// raceDirectory swaps the working directory.
+func raceDirectory(target, own string) error {
+	fd, err := serveOwn(own)
+	if err != nil {
+		return err
+	}
+	go drain(fd)
+	dirs := [2]string{filepath.Dir(own), filepath.Dir(target)}
+	race(func(i int) { os.Chdir(dirs[i%2]) }, func() { rawConnect(unix.SOCK_STREAM, unixAddress(filepath.Base(target))) })
+	return nil
+}

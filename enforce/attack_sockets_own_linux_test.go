@@ -1,0 +1,75 @@
+package enforce_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/fork"
+)
+
+// TestSocketStdin: a socket that the command was started with is no way out.
+func TestSocketStdin(t *testing.T) {
+	needGuard(t)
+	p := newPlace(t)
+	d := listenOutside(t, "unix", p.out+"/sock")
+	for _, plan := range []*enforce.Plan{p.plan(), nil} {
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stdin := os.NewFile(uintptr(fd), "socket")
+		exe := self(t)
+		ws := runFiles(t, plan, &fork.Command{Path: exe, Args: []string{exe, p.out + "/sock"}, Env: []string{"ZSBX_TEST_ACT=stdin"},
+			Files: []*os.File{stdin, os.Stdout, os.Stderr}})
+		stdin.Close()
+		if plan == nil && ws != 0 || plan != nil && (ws != int(unix.EACCES) || d.reached.Load() != 0) {
+			t.Errorf("plan %v: errno %d, %d connections", plan != nil, ws, d.reached.Load())
+		}
+	}
+}
+
+// runFiles runs a command with files of its own and gives its exit status.
+func runFiles(t *testing.T, plan *enforce.Plan, c *fork.Command) int {
+	t.Helper()
+	if plan != nil {
+		if err := plan.Confine(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	proc, err := fork.Start(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer proc.Close()
+	for {
+		ev, err := proc.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ev.Kind == fork.Exited {
+			return ev.Status.ExitStatus()
+		}
+	}
+}
+
+// TestSocketOwn: between the session's own processes sockets work.
+func TestSocketOwn(t *testing.T) {
+	needGuard(t)
+	p := newPlace(t)
+	for _, args := range [][]string{{"unix-own", p.in + "/a"}, {"undumpable", p.in + "/b"}, {"pair"}} {
+		if got := p.try(t, p.plan(), args[0], args[1:]...); got != 0 {
+			t.Errorf("%v: %v", args, got)
+		}
+	}
+	// A link to a directory on the way, and a path that is not written out.
+	if err := os.Symlink(p.in, filepath.Join(p.in, "sub", "up")); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.try(t, p.plan(), "unix-own", "sub/up/../in/c"); got != 0 {
+		t.Errorf("through a link: %v", got)
+	}
+}

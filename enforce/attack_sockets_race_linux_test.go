@@ -1,0 +1,140 @@
+package enforce_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce"
+)
+
+// TestSocketReuse: a socket outside is not taken for one that the session had,
+// by its inode or by its name.
+func TestSocketReuse(t *testing.T) {
+	needGuard(t)
+	taken := unix.ECONNREFUSED
+	if !mediated() {
+		taken = unix.EPERM // Landlock tells whose it is
+	}
+	for _, tt := range []struct {
+		act, name string
+		want      unixErrno
+	}{
+		{"inherit-ino", "IN/sub/sock", unix.EACCES},
+		{"own-name", fmt.Sprintf("@zsbx-reuse-%d", os.Getpid()), taken},
+	} {
+		for _, control := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s control=%v", tt.act, control), func(t *testing.T) {
+				p := newPlace(t)
+				name := p.fill([]string{tt.name})[0]
+				mine, yours := p.in+"/mine", p.in+"/yours"
+				go func() {
+					for range 1000 {
+						if _, err := os.Stat(mine); err == nil {
+							l, err := net.Listen("unix", name)
+							if err == nil {
+								go acceptAll(l)
+								t.Cleanup(func() { l.Close() })
+							}
+							os.WriteFile(yours, nil, 0o666)
+							return
+						}
+						time.Sleep(5 * time.Millisecond)
+					}
+				}()
+				plan, want := p.plan(), tt.want
+				if control {
+					plan, want = nil, 0
+				}
+				if got := p.try(t, plan, tt.act, name, mine, yours); got != want {
+					t.Errorf("got %v, want %v", got, want)
+				}
+			})
+		}
+	}
+}
+
+// TestSocketTwin: a socket outside is not taken for one of the session's whose
+// file has the same number on another file system.
+func TestSocketTwin(t *testing.T) {
+	needGuard(t)
+	p := newPlace(t)
+	for _, dir := range []string{p.in, p.out} {
+		dir += "/fs"
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Mount("none", dir, "tmpfs", 0, "size=1m"); err != nil {
+			t.Skipf("a file system with numbers of its own can't be had: mount: %v", err)
+		}
+		t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
+	}
+	for i := range 20 {
+		if err := os.WriteFile(fmt.Sprintf("%s/fs/%d", p.out, i), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := listenOutside(t, "unix", p.out+"/fs/sock")
+	got := p.try(t, p.plan(), "twin-inode", p.out+"/fs/sock", p.in+"/fs")
+	if inside := d.reached.Load(); got != unix.EACCES || inside != 0 {
+		t.Errorf("got %v, want %v; %d connections", got, unix.EACCES, inside)
+	}
+	unix.Unmount(p.in+"/fs", unix.MNT_DETACH)
+	if err := unix.Mount("none", p.in+"/fs", "tmpfs", 0, "size=1m"); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.try(t, nil, "twin-inode", p.out+"/fs/sock", p.in+"/fs"); got != 0 {
+		t.Errorf("control: %v", got)
+	}
+}
+
+// TestSocketRaces: nothing that another thread swaps meanwhile leads outside.
+func TestSocketRaces(t *testing.T) {
+	needGuard(t)
+	port := serveTCP(t)
+	for _, tt := range []struct {
+		act  string
+		args []string
+	}{
+		{"race-memory", []string{"OUT/sock", "IN/own"}},
+		{"race-fd", []string{"OUT/sock", fmt.Sprint(port)}},
+		{"race-link", []string{"OUT/sock", "IN/own"}},
+		{"race-cwd", []string{"OUT/sock", "IN/sock"}},
+	} {
+		t.Run(tt.act, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			d := listenOutside(t, "unix", p.out+"/sock")
+			checkAttack(t, p, d, one(0), tt.act, p.fill(tt.args)...)
+		})
+	}
+}
+
+// TestSocketMountNamespace: a command with mounts of its own reaches its own
+// sockets however they are written, and no other.
+func TestSocketMountNamespace(t *testing.T) {
+	needGuard(t)
+	caps := enforce.Probe()
+	if enforce.ProbeNamespaces(&caps); !caps.MountNS {
+		t.Skip("a private mount namespace can't be had here")
+	}
+	p := newPlace(t)
+	p.deny(p.in + "/file")
+	plan := enforce.NewPlan(p.policy, caps, host())
+	d := listenOutside(t, "unix", p.out+"/sock")
+	for _, how := range []string{"plain", "relative", "link", "proc-dir", "proc-fd", "dev-fd"} {
+		os.Remove(p.in + "/link")
+		if got := p.try(t, plan, "reach", how, p.out+"/sock"); got != unix.EACCES || d.reached.Load() != 0 {
+			t.Errorf("%s: got %v, %d connections", how, got, d.reached.Load())
+		}
+		os.Remove(p.in + "/link")
+		os.Remove(p.in + "/own")
+		if got := p.try(t, plan, "reach-own", how, p.in+"/own"); got != 0 {
+			t.Errorf("%s, own: %v", how, got)
+		}
+	}
+}
