@@ -15,6 +15,7 @@ const getTermios = unix.TCGETS
 // its controlling terminal (ioctl_tty(2), TIOCSCTTY), before any other step.
 func (r *relay) attach(c *fork.Command) {
 	c.Files = []*os.File{r.slave, r.slave, r.slave}
+	c.Terminal = true
 	c.Steps = append([]fork.Step{
 		{Name: "setsid(2)", Nr: unix.SYS_SETSID},
 		{Name: "ioctl(TIOCSCTTY)", Nr: unix.SYS_IOCTL, Args: [6]uintptr{0, unix.TIOCSCTTY, 0}},

@@ -99,7 +99,8 @@ type Command struct {
 	// Forward are signals that this process, once the command starts and until
 	// Process.Close, passes on to the command rather than handle them itself;
 	// those that it ignores stay ignored. SIGINT and SIGQUIT from the keyboard
-	// are not passed on: the terminal has sent them to the command already.
+	// are not passed on: the terminal has sent them to the command already,
+	// unless that has one of its own (Terminal).
 	// Only one command at a time can have them, it needs a Keeper, and
 	// CanForward; see Process.Forwarding.
 	Forward []syscall.Signal
@@ -110,7 +111,7 @@ type Command struct {
 	// Group gives the command a process group of its own.
 	Group bool
 	// Terminal gives the command a session of its own, with Files[0] as its
-	// controlling terminal.
+	// controlling terminal. On Linux it only tells Forward of that.
 	Terminal bool
 
 	memory *Memory // see Memory

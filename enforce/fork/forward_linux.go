@@ -4,6 +4,7 @@ package fork
 
 import (
 	"errors"
+	"math"
 	"sync/atomic"
 	"syscall"
 	"unsafe"
@@ -21,11 +22,15 @@ const CanForward = true
 func handleSignal()
 func signalReturn()
 
-// The addresses of the two, and the connection to the keeper.
+// The addresses of the two, the connection to the keeper, and the highest si_code
+// (sigaction(2)) with which SIGINT and SIGQUIT are passed on. Above 0 they are
+// the kernel's own, from the terminal, which has sent them to the command too,
+// unless that has another one.
 var (
 	handleSignalPC uintptr
 	signalReturnPC uintptr
 	forwardTo      int32
+	keyboardCode   int32
 )
 
 // kernelAction is struct sigaction as rt_sigaction(2) takes it.
@@ -56,7 +61,7 @@ var _ = [1]struct{}{}[msgSignal-6]
 
 // forward begins to pass signals on to the command, by way of the keeper. One
 // that is ignored stays so.
-func (p *Process) forward(signals []syscall.Signal) error {
+func (p *Process) forward(signals []syscall.Signal, ownTerminal bool) error {
 	if len(signals) == 0 || p.KeeperPid == 0 {
 		return nil
 	}
@@ -64,6 +69,10 @@ func (p *Process) forward(signals []syscall.Signal) error {
 		return errors.New("this process passes its signals on to another command already")
 	}
 	atomic.StoreInt32(&forwardTo, int32(p.conn))
+	atomic.StoreInt32(&keyboardCode, 0)
+	if ownTerminal {
+		atomic.StoreInt32(&keyboardCode, math.MaxInt32)
+	}
 	p.forwarding = true
 	for _, s := range signals {
 		var old kernelAction

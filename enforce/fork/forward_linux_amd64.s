@@ -8,8 +8,9 @@ TEXT ·handleSignal(SB),NOSPLIT|NOFRAME,$0
 	CMPL	DI, $3 // SIGQUIT
 	JNE	send
 keyboard:
-	CMPL	8(SI), $0 // si_code: above 0 the kernel's own, from the terminal,
-	JGT	done      // which has sent it to the command too
+	MOVL	·keyboardCode(SB), AX
+	CMPL	8(SI), AX // si_code
+	JGT	done
 send:
 	SUBQ	$24, SP
 	MOVL	$6, 0(SP) // message{msgSignal, signal}

@@ -8,8 +8,9 @@ TEXT ·handleSignal(SB),NOSPLIT|NOFRAME,$0
 	CMPW	$3, R0 // SIGQUIT
 	BNE	send
 keyboard:
-	MOVW	8(R1), R2 // si_code: above 0 the kernel's own, from the terminal,
-	CMPW	$0, R2    // which has sent it to the command too
+	MOVW	8(R1), R2 // si_code
+	MOVW	·keyboardCode(SB), R3
+	CMPW	R3, R2
 	BGT	done
 send:
 	SUB	$16, RSP

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 )
 
 // TestForward: a signal to this process alone reaches the command, which
@@ -83,4 +84,28 @@ func TestForwardEarly(t *testing.T) {
 		t.Errorf("the command ended with %v", st)
 	}
 	_ = p.Close()
+}
+
+// TestForwardKeyboard: SIGINT as the terminal sends it, which only a process
+// itself can imitate, is passed on to a command with a terminal of its own.
+func TestForwardKeyboard(t *testing.T) {
+	for _, terminal := range []bool{false, true} {
+		p, err := Start(&Command{
+			Path: "/bin/sleep", Args: []string{"sleep", "0.3"}, Keeper: &Keeper{},
+			Forward: []syscall.Signal{syscall.SIGINT}, Terminal: terminal,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		info := [32]int32{int32(syscall.SIGINT), 0, 0x80} // siginfo_t: si_signo, si_errno, si_code SI_KERNEL
+		if _, _, errno := syscall.RawSyscall(syscall.SYS_RT_SIGQUEUEINFO, uintptr(os.Getpid()), uintptr(syscall.SIGINT), uintptr(unsafe.Pointer(&info))); errno != 0 {
+			t.Fatal(errno)
+		}
+		if ws, _ := finish(t, p); (ws.Signaled() && ws.Signal() == syscall.SIGINT) != terminal {
+			t.Errorf("terminal of its own %v: the command ended with %v", terminal, ws)
+		}
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

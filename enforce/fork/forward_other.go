@@ -9,5 +9,5 @@ const CanForward = false
 
 type forwarder struct{}
 
-func (p *Process) forward([]syscall.Signal) error { return nil }
-func (p *Process) endForward()                    {}
+func (p *Process) forward([]syscall.Signal, bool) error { return nil }
+func (p *Process) endForward()                          {}

@@ -45,7 +45,7 @@ func start(c *Command) (*Process, error) {
 		c.Meanwhile(p)
 	}
 	if j.role == roleKeeper {
-		if err := p.forward(c.Forward); err != nil {
+		if err := p.forward(c.Forward, c.Terminal); err != nil {
 			p.abandon()
 			return nil, err
 		}
