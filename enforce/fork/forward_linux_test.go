@@ -5,10 +5,13 @@ package fork
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestForward: a signal to this process alone reaches the command, which
@@ -86,9 +89,11 @@ func TestForwardEarly(t *testing.T) {
 	_ = p.Close()
 }
 
-// TestForwardKeyboard: SIGINT as the terminal sends it, which only a process
+// TestForwardKeyboard: SIGINT as the terminal sends it, which only a thread
 // itself can imitate, is passed on to a command with a terminal of its own.
 func TestForwardKeyboard(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	for _, terminal := range []bool{false, true} {
 		p, err := Start(&Command{
 			Path: "/bin/sleep", Args: []string{"sleep", "0.3"}, Keeper: &Keeper{},
@@ -98,7 +103,8 @@ func TestForwardKeyboard(t *testing.T) {
 			t.Fatal(err)
 		}
 		info := [32]int32{int32(syscall.SIGINT), 0, 0x80} // siginfo_t: si_signo, si_errno, si_code SI_KERNEL
-		if _, _, errno := syscall.RawSyscall(syscall.SYS_RT_SIGQUEUEINFO, uintptr(os.Getpid()), uintptr(syscall.SIGINT), uintptr(unsafe.Pointer(&info))); errno != 0 {
+		if _, _, errno := unix.RawSyscall6(unix.SYS_RT_TGSIGQUEUEINFO, uintptr(os.Getpid()), uintptr(unix.Gettid()),
+			uintptr(syscall.SIGINT), uintptr(unsafe.Pointer(&info)), 0, 0); errno != 0 {
 			t.Fatal(errno)
 		}
 		if ws, _ := finish(t, p); (ws.Signaled() && ws.Signal() == syscall.SIGINT) != terminal {
