@@ -100,13 +100,12 @@ type Command struct {
 	// Process.Close, passes on to the command rather than handle them itself;
 	// those that it ignores stay ignored. SIGINT and SIGQUIT from the keyboard
 	// are not passed on: the terminal has sent them to the command already,
-	// unless that has one of its own (Terminal).
-	// Only one command at a time can have them, it needs a Keeper, and
-	// CanForward; see Process.Forwarding.
+	// unless that has one of its own (Terminal). Only one command at a time can
+	// have them, it needs a Keeper, and CanForward; see Process.Forwarding.
 	Forward []syscall.Signal
 
-	// Sandbox is the Seatbelt profile to run under. It, Group and Terminal
-	// are macOS's: Linux says the same by Steps.
+	// Sandbox is the Seatbelt profile to run under. It, Group and what Terminal
+	// does are macOS's: Linux says the same by Steps.
 	Sandbox *Sandbox
 	// Group gives the command a process group of its own.
 	Group bool
