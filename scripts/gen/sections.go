@@ -34,7 +34,7 @@ func sections() map[string][]section {
 			}},
 			{"ENVIRONMENT", []item{
 				{"PATH", "COMMAND is searched in the PATH that it will have itself."},
-				{"TMPDIR", "The private temporary directory is made there, or in /tmp when the name would be too long for sockets."},
+				{"TMPDIR", "The private temporary directory is made there, or in /tmp when the name would be too long for sockets and /tmp can be written."},
 				{"ZSBX_SESSION", "Is set for COMMAND to the id of its session."},
 				{"XDG_RUNTIME_DIR, TMPDIR, TMP, TEMP", "Are set for COMMAND to the private temporary directory."},
 			}},
