@@ -2,6 +2,7 @@ package track
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,81 +52,84 @@ func medians(b *testing.B) (took func(since time.Time), report func()) {
 	}
 }
 
-// BenchmarkRun compares a command in a session with one below a bare keeper.
+// BenchmarkRun compares a command in a session with one that is only forked and
+// with one below a bare keeper. They take turns, in a new order each time, so
+// that what else the machine does meets all of them; the medians count.
 func BenchmarkRun(b *testing.B) {
 	path, err := exec.LookPath("true")
 	if err != nil {
 		b.Fatal(err)
 	}
 	path, _ = filepath.EvalSymlinks(path)
-	wait := func(next func() (fork.Event, error)) {
-		for {
-			if ev, err := next(); err != nil || ev.Kind == fork.Emptied {
-				return
-			}
-		}
-	}
 	c := helper(b, "true")
 	c.Path = path
-	b.Run("none", func(b *testing.B) {
-		took, report := medians(b)
-		defer report()
-		for b.Loop() {
-			start := time.Now()
-			p, err := fork.Start(c)
-			if err != nil {
-				b.Fatal(err)
+	started := func(p *fork.Process, err error) error {
+		for err == nil {
+			var ev fork.Event
+			if ev, err = p.Next(); ev.Kind == fork.Emptied {
+				return p.Close()
 			}
-			wait(p.Next)
-			took(start)
 		}
-	})
-	b.Run("keeper", func(b *testing.B) {
-		took, report := medians(b)
-		defer report()
-		for b.Loop() {
-			start := time.Now()
+		return err
+	}
+	names := []string{"none", "keeper"}
+	ways := map[string]func() error{
+		"none": func() error { return started(fork.Start(c)) },
+		"keeper": func() error {
 			k := *c
 			k.Keeper = &fork.Keeper{}
-			p, err := fork.Start(&k)
-			if err != nil {
-				b.Fatal(err)
-			}
-			wait(p.Next)
-			p.Close()
-			took(start)
-		}
-	})
-	for _, k := range []Kind{Domain, Cgroup, Subtree} {
-		b.Run(string(k), func(b *testing.B) {
-			caps := probe()
-			if _, err := Choose(caps, k, true); err != nil {
-				b.Skip(err)
-			}
-			o := Options{Store: tempStore(b), Tracker: k, Scoped: true, Confined: true}
-			if k != Domain {
-				o.Caps = &caps
-			}
-			took, report := medians(b)
-			defer report()
-			for b.Loop() {
-				start := time.Now()
-				s, err := Begin(o)
-				if err != nil {
-					b.Fatal(err)
-				}
-				d := *c
-				if err := s.Start(&d); err != nil {
-					b.Fatal(err)
-				}
-				wait(s.Next)
-				if _, err := s.Close(b.Context()); err != nil {
-					b.Fatal(err)
-				}
-				took(start)
-			}
-		})
+			return started(fork.Start(&k))
+		},
 	}
+	caps := probe()
+	for _, k := range []Kind{Domain, Cgroup, Subtree} {
+		if _, err := Choose(caps, k, true); err != nil {
+			continue
+		}
+		o := Options{Store: tempStore(b), Tracker: k, Scoped: true, Confined: true}
+		if k != Domain {
+			o.Caps = &caps
+		}
+		names = append(names, string(k))
+		ways[string(k)] = func() error { return runSession(b, o, c) }
+	}
+	took := make(map[string][]time.Duration)
+	for b.Loop() {
+		for _, i := range rand.Perm(len(names)) {
+			start := time.Now()
+			if err := ways[names[i]](); err != nil {
+				b.Fatal(names[i], err)
+			}
+			took[names[i]] = append(took[names[i]], time.Since(start))
+		}
+	}
+	for _, n := range names {
+		slices.Sort(took[n])
+		b.ReportMetric(float64(took[n][len(took[n])/2].Microseconds()), n+"-µs")
+	}
+}
+
+// runSession runs c in a session of its own.
+func runSession(b *testing.B, o Options, c *fork.Command) error {
+	s, err := Begin(o)
+	if err != nil {
+		return err
+	}
+	d := *c
+	if err := s.Start(&d); err != nil {
+		return err
+	}
+	for {
+		ev, err := s.Next()
+		if err != nil {
+			return err
+		}
+		if ev.Kind == fork.Emptied {
+			break
+		}
+	}
+	_, err = s.Close(b.Context())
+	return err
 }
 
 // BenchmarkList lists 500 sessions whose keepers live.
