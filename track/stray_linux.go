@@ -32,9 +32,9 @@ func (s *Store) strays(listed []Info) ([]Stray, error) {
 
 // straysIn picks the strays from a snapshot.
 func straysIn(t table, listed []Info) []Stray {
-	recorded, ids := make(map[ProcID]bool, len(listed)), make(map[string]bool, len(listed))
+	recorded, keepers := make(map[ProcID]bool, len(listed)), make(map[string]ProcID, len(listed))
 	for i := range listed {
-		recorded[listed[i].Holder.Keeper], ids[listed[i].ID] = true, true
+		recorded[listed[i].Holder.Keeper], keepers[listed[i].ID] = true, listed[i].Holder.Keeper
 	}
 	children := t.children()
 	var found []Stray
@@ -50,8 +50,10 @@ func straysIn(t table, listed []Info) []Stray {
 			}
 			s.ID = ""
 		}
-		if ids[s.ID] {
-			continue
+		if k, taken := keepers[s.ID]; taken && k.IsZero() {
+			continue // it may be this one, not yet recorded
+		} else if taken {
+			s.ID = "" // its processes say so, but that session has another keeper
 		}
 		found = append(found, s)
 	}
