@@ -37,7 +37,7 @@ type Keeper struct {
 	// Keep leaves alone what is still running when the command has ended
 	// or the caller is gone; the keeper then stays until all of it ended
 	// or a ReapSignal comes. Without Keep the rest is killed: at once when
-	// the caller is gone, 0.1 s after the command's end else, so that what
+	// the caller is gone, 0.3 s after the command's end else, so that what
 	// only had to write what it was given can do so.
 	Keep bool
 

@@ -9,7 +9,7 @@ import (
 // grace is how long what the command leaves behind may go on after it without
 // Keep, in nanoseconds: long enough for the cat of sh -c 'echo > >(cat)' to
 // write what it was given, too short to be noticed.
-const grace = 100e6
+const grace = 300e6
 
 // runKeeper starts the command and stays until the session is empty. It never
 // returns. Raw.
