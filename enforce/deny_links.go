@@ -2,6 +2,7 @@ package enforce
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -11,7 +12,17 @@ import (
 // manyNames are the denied files that have several names (hard links). A
 // denial is about a path: by another name, in a tree that is allowed, the file
 // is as open as its neighbours. Where its names are, the kernel does not tell.
-type manyNames struct{ files []namedFile }
+type manyNames struct {
+	files []namedFile
+	dirs  []deniedDir // not yet looked into
+}
+
+// deniedDir is a directory of which nothing is open, and with it a name of each
+// file in it.
+type deniedDir struct {
+	path string
+	deny policy.DenyPath
+}
 
 type namedFile struct {
 	id    policy.FileID
@@ -20,8 +31,15 @@ type namedFile struct {
 	deny  policy.DenyPath
 }
 
-// note takes a file that d denies.
+// maxDeniedEntries is how many entries of denied directories are looked at, in
+// all of them together.
+const maxDeniedEntries = 1000
+
+// note takes a file or directory that d denies.
 func (n *manyNames) note(p string, st policy.Stat, d policy.DenyPath) {
+	if st.Mode.IsDir() && !slices.ContainsFunc(n.dirs, func(have deniedDir) bool { return within(p, have.path) }) {
+		n.dirs = append(n.dirs, deniedDir{p, d})
+	}
 	if !st.Mode.IsRegular() || st.Links < 2 {
 		return
 	}
@@ -40,6 +58,32 @@ func (n *manyNames) closed(p string, id policy.FileID) {
 	if i >= 0 && !slices.Contains(n.files[i].paths, p) {
 		n.files[i].paths = append(n.files[i].paths, p)
 	}
+}
+
+// lookInto notes the files in the denied directories, those near their tops
+// first, and gives the directories for which the bound left nothing. One that
+// can't be listed is passed over: who can't search it has made no link to what
+// is in it.
+func (n *manyNames) lookInto(host *policy.Host) []deniedDir {
+	left := maxDeniedEntries
+	for len(n.dirs) > 0 {
+		dir := n.dirs[0]
+		entries, _ := readSome(host, dir.path, left+1)
+		if len(entries) > left {
+			return n.dirs
+		}
+		left -= len(entries)
+		n.dirs = n.dirs[1:]
+		for _, e := range entries {
+			name := path.Join(dir.path, e.Name())
+			if e.IsDir() {
+				n.dirs = append(n.dirs, deniedDir{name, dir.deny})
+			} else if st, err := host.Lstat(name); err == nil && e.Type().IsRegular() {
+				n.note(name, st, dir.deny)
+			}
+		}
+	}
+	return nil
 }
 
 // noteNames takes what the denials name without wildcards, whether it is in
@@ -63,8 +107,8 @@ func (d *denials) noteNames() {
 func (d *denials) withoutLinks(rules []tree, hits []hit, deny []barred) []tree {
 	denied := make(map[policy.FileID]bool, len(hits))
 	for _, h := range hits {
-		if st, err := d.host.Lstat(h.path); err == nil && !h.dir {
-			denied[st.ID] = true // a directory has no other names
+		if st, err := d.host.Lstat(h.path); err == nil {
+			denied[st.ID] = !h.dir // a directory has no other names
 			d.names.note(h.path, st, by(deny, h))
 		}
 	}
@@ -86,9 +130,13 @@ func by(deny []barred, h hit) policy.DenyPath {
 const maxNamed = 3
 
 // linkGaps says which denied files have a name that is not denied, in one gap
-// for each denial.
+// for each denial, and in which denied directories that was not looked for.
 func (p *Plan) linkGaps(d *denials) {
 	d.noteNames()
+	var unseen []deniedDir
+	if d.host != nil && d.host.ReadDir != nil {
+		unseen = d.names.lookInto(d.host)
+	}
 	open := map[string][]namedFile{}
 	var order []string
 	for _, f := range d.names.files {
@@ -115,5 +163,15 @@ func (p *Plan) linkGaps(d *denials) {
 			Why:     strings.Join(why, ", "),
 			Hint:    "find / -xdev -samefile " + quoteWord(files[0].paths[0]),
 			Origin:  files[0].deny.Deny.Origin})
+	}
+	for i, dir := range unseen {
+		if slices.ContainsFunc(unseen[:i], func(u deniedDir) bool { return u.deny.Pattern == dir.deny.Pattern }) {
+			continue
+		}
+		p.addGap(Gap{Name: GapDenyLinks, Kind: Hardening,
+			Promise: "no access by another name to what is denied as " + dir.deny.Pattern,
+			Why:     fmt.Sprintf("only %d entries of denied directories are looked at for files with several names (hard links), and not all of %s", maxDeniedEntries, dir.path),
+			Hint:    "find " + quoteWord(dir.path) + " -xdev -type f -links +1",
+			Origin:  dir.deny.Deny.Origin})
 	}
 }

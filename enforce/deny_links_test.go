@@ -1,6 +1,7 @@
 package enforce
 
 import (
+	"fmt"
 	"io/fs"
 	"strings"
 	"testing"
@@ -56,6 +57,18 @@ func TestDenyLinks(t *testing.T) {
 		{name: "all names denied", groups: []string{"/w/a /w/b"}, deny: []string{"/w/a", "/w/b"}},
 		{name: "all names denied by globs", groups: []string{"/w/x/.env /ro/y/.env"}, deny: []string{"/**/.env"}},
 		{name: "the other name goes with it", groups: []string{"/ro/a /ro/b"}, deny: []string{"/ro/a"}},
+		{name: "in a directory", groups: []string{"/w/keys/id /w/b"}, deny: []string{"/w/keys"},
+			want: "/w/keys: /w/keys/id has 2 names (hard links)"},
+		{name: "deep in a directory", groups: []string{"/w/keys/x/y/id /w/b"}, deny: []string{"/w/keys"},
+			want: "/w/keys: /w/keys/x/y/id has 2 names (hard links)"},
+		{name: "in a directory out of reach", groups: []string{"/home/.ssh/id /w/b"}, deny: []string{"/home/.ssh"},
+			want: "/home/.ssh: /home/.ssh/id has 2 names (hard links)"},
+		{name: "in a directory of a read-only tree", groups: []string{"/ro/keys/id /w/b"}, deny: []string{"/ro/keys"},
+			want: "/ro/keys: /ro/keys/id has 2 names (hard links)"},
+		{name: "in directories by a glob", groups: []string{"/ro/x/keys/id /w/b", "/w/x/keys/id /w/c"}, deny: []string{"/**/keys"},
+			want: "/**/keys: /w/x/keys/id has 2 names (hard links), /ro/x/keys/id has 2 names (hard links)"},
+		{name: "both names in directories", groups: []string{"/w/keys/id /w/more/x/id"}, deny: []string{"/w/keys", "/w/more"}},
+		{name: "one name in a directory, one denied by itself", groups: []string{"/w/keys/id /w/b"}, deny: []string{"/w/b", "/w/keys"}},
 		{name: "many", groups: []string{"/w/1.env /w/b1", "/w/2.env /w/b2", "/w/3.env /w/b3", "/w/4.env /w/b4"}, deny: []string{"/w/*.env"},
 			want: "/w/*.env: /w/1.env has 2 names (hard links), /w/2.env has 2 names (hard links), /w/3.env has 2 names (hard links), and 1 more files"},
 	} {
@@ -81,5 +94,47 @@ func TestDenyLinks(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestDenyLinksBound: a denied directory may hold a million files, which are
+// not all looked at; that some were not is said.
+func TestDenyLinksBound(t *testing.T) {
+	for _, c := range []struct {
+		files int
+		want  string
+	}{
+		{maxDeniedEntries - 1, "/w/big/sub/id has 2 names (hard links)"},
+		{maxDeniedEntries, "only 1000 entries of denied directories are looked at for files with several names (hard links), and not all of /w/big/sub"},
+		{maxDeniedEntries + 1, "only 1000 entries of denied directories are looked at for files with several names (hard links), and not all of /w/big"},
+	} {
+		groups := []string{"/w/big/sub/id /w/b"}
+		for i := range c.files - 1 { // and "sub"
+			groups = append(groups, fmt.Sprintf("/w/big/%d", i))
+		}
+		if c.files < maxDeniedEntries {
+			groups = groups[:len(groups)-1] // "id" counts as well
+		}
+		h := linkedHost(0, groups...)
+		looked := 0
+		lstat := h.Lstat
+		h.Lstat = func(p string) (policy.Stat, error) {
+			if strings.HasPrefix(p, "/w/big/") {
+				looked++
+			}
+			return lstat(p)
+		}
+		var got []string
+		for _, g := range NewPlan(asked(h, "", []string{"/w"}, "/w/big"), canMount(), h).Gaps {
+			if g.Name == GapDenyLinks {
+				got = append(got, g.Why)
+			}
+		}
+		if strings.Join(got, "\n") != c.want {
+			t.Errorf("%d files: got %q, want %q", c.files, got, c.want)
+		}
+		if looked > maxDeniedEntries+10 {
+			t.Errorf("%d files: %d were looked at", c.files, looked)
+		}
 	}
 }

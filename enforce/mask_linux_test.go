@@ -217,10 +217,17 @@ func command(p *place, script string) *fork.Command {
 	return &fork.Command{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Dir: p.in, Env: []string{"PATH=/usr/bin:/bin:/usr/sbin:/sbin"}}
 }
 
-// TestDenyLinked: a denied file's other name is open, and told of.
+// TestDenyLinked: a denied file's other name is open, and told of; so is that
+// of a file in a denied directory.
 func TestDenyLinked(t *testing.T) {
 	needMounts(t)
-	const other = `grep -q KEY ../other/name`
+	for _, file := range []string{"sub/deep/.env", "keys/more/id"} {
+		t.Run(file, func(t *testing.T) { denyLinked(t, file) })
+	}
+}
+
+func denyLinked(t *testing.T, file string) {
+	const other = `grep -qE "KEY|secret" ../other/name`
 	link := func(deny ...string) *place {
 		p := denyPlace(t)
 		for _, d := range deny {
@@ -229,7 +236,7 @@ func TestDenyLinked(t *testing.T) {
 		if err := os.Mkdir(p.dir+"/other", 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Link(p.in+"/sub/deep/.env", p.dir+"/other/name"); err != nil {
+		if err := os.Link(p.in+"/"+file, p.dir+"/other/name"); err != nil {
 			t.Fatal(err)
 		}
 		p.allow(t, policy.Read, p.dir+"/other")
@@ -237,7 +244,7 @@ func TestDenyLinked(t *testing.T) {
 	}
 	told := func(plan *enforce.Plan) bool {
 		return slices.ContainsFunc(plan.Gaps, func(g enforce.Gap) bool {
-			return g.Name == enforce.GapDenyLinks && strings.Contains(g.Why, "sub/deep/.env has 2 names")
+			return g.Name == enforce.GapDenyLinks && strings.Contains(g.Why, file+" has 2 names")
 		})
 	}
 	p := link()
@@ -245,18 +252,23 @@ func TestDenyLinked(t *testing.T) {
 	if !told(plan) {
 		t.Errorf("not told of: %v", plan.Gaps)
 	}
+	if status, _ := p.sh(t, plan, "cat "+file); status == 0 {
+		t.Errorf("%s can be read", file)
+	}
 	if status, out := p.sh(t, plan, other); status != 0 {
 		t.Errorf("exit status %d: %s: the document has to be changed", status, out)
 	}
-	p = link("other/name")
-	plan = p.mountPlan()
-	if told(plan) {
-		t.Errorf("told of: %v", plan.Gaps)
-	}
-	if status, _ := p.sh(t, nil, other); status != 0 {
-		t.Errorf("control: exit status %d", status)
-	}
-	if status, out := p.sh(t, plan, other); status == 0 {
-		t.Errorf("it worked: %s", out)
+	for _, deny := range []string{"other/name", "other"} {
+		p = link(deny)
+		plan = p.mountPlan()
+		if told(plan) {
+			t.Errorf("%s denied: told of: %v", deny, plan.Gaps)
+		}
+		if status, _ := p.sh(t, nil, other); status != 0 {
+			t.Errorf("control: exit status %d", status)
+		}
+		if status, out := p.sh(t, plan, other); status == 0 {
+			t.Errorf("%s denied: it worked: %s", deny, out)
+		}
 	}
 }
