@@ -44,6 +44,7 @@ func socketActs() map[string]func(args []string) error {
 		"move-listen":      func(a []string) error { return moveThenListen(a[0], a[1]) },
 		"twin-inode":       func(a []string) error { return twinInode(a[0], a[1]) },
 		"in-container":     inContainer,
+		"refused-call":     refusedCall,
 		"inherit-ino":      reuseInode,
 		"own-name":         takeOverName,
 		"race-memory":      func(a []string) error { return raceMemory(a[0], a[1]) },

@@ -162,8 +162,7 @@ func runCanary(j *image) {
 //go:nocheckptr
 func runWatcher(j *image) {
 	m := j.mem
-	m.mask = ^uint64(0)
-	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&m.mask)), 0, 8, 0, 0)
+	blockSignals(j)
 	proveDomain(j)
 	if pid := call(unix.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0); pid != 0 {
 		if pid < 0 {

@@ -19,8 +19,7 @@ const grace = 300e6
 //go:nocheckptr
 func runKeeper(j *image) {
 	m := j.mem
-	m.mask = ^uint64(0)
-	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&m.mask)), 0, 8, 0, 0)
+	blockSignals(j)
 	if r := call(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0); r < 0 {
 		quit(j, stageSetup, setupSubreaper, r)
 	}
