@@ -53,6 +53,8 @@ func TestConstants(t *testing.T) {
 		"EAFNOSUPP":  {refuseEAFNOSUPPORT &^ actErrno, uint64(unix.EAFNOSUPPORT)},
 		"TIOCSTI":    {0x5412, unix.TIOCSTI},
 		"TIOCLINUX":  {0x541c, unix.TIOCLINUX},
+		"TIOCSETD":   {0x5423, unix.TIOCSETD},
+		"F_SETLEASE": {1024, unix.F_SETLEASE},
 		"AF_UNIX":    {afUnix, unix.AF_UNIX},
 		"AF_INET":    {afInet, unix.AF_INET},
 		"AF_INET6":   {afInet6, unix.AF_INET6},

@@ -65,7 +65,38 @@ func fileActs() map[string]func(args []string) error {
 		"setxattr": func(a []string) error { return unix.Setxattr(a[0], "user.zsbx", []byte("x"), 0) },
 		"path":     func(a []string) error { return open(a[0], unix.O_PATH) },
 		"memfd":    execMemfd,
+		"lease": func(a []string) error {
+			return reading(a[0], func(fd int) error {
+				_, err := unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_WRLCK)
+				return err
+			})
+		},
+		"flock": func(a []string) error {
+			return reading(a[0], func(fd int) error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
+		},
+		"read-lock": func(a []string) error {
+			return reading(a[0], func(fd int) error {
+				return unix.FcntlFlock(uintptr(fd), unix.F_SETLK, &unix.Flock_t{Type: unix.F_RDLCK})
+			})
+		},
+		"inotify": func(a []string) error {
+			fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+			if err == nil {
+				_, err = unix.InotifyAddWatch(fd, a[0], unix.IN_ALL_EVENTS)
+			}
+			return err
+		},
 	}
+}
+
+// reading does something with a file that is open for reading.
+func reading(name string, do func(fd int) error) error {
+	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return do(fd)
 }
 
 func rename2(from, to string, flags uint) error {

@@ -32,6 +32,10 @@ func kernelActs() map[string]func(args []string) error {
 		"userns":    func([]string) error { return startIn(unix.CLONE_NEWUSER) },
 		"tiocsti":   func([]string) error { return ioctlTTY(unix.TIOCSTI) },
 		"tiocsti64": func([]string) error { return ioctlTTY(unix.TIOCSTI | 1<<32) },
+		"tiocsetd": func([]string) error {
+			var discipline int32 // N_TTY, which it has
+			return raw(unix.SYS_IOCTL, 0, unix.TIOCSETD, uintptr(unsafe.Pointer(&discipline)))
+		},
 		"tiocgwinsz": func([]string) error {
 			return ioctlTTY(unix.TIOCGWINSZ)
 		},

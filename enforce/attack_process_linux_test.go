@@ -186,7 +186,7 @@ func TestTerminal(t *testing.T) {
 	for _, tt := range []struct {
 		act  string
 		want syscall.Errno
-	}{{"tiocgwinsz", 0}, {"tiocsti", unix.EPERM}, {"tiocsti64", unix.EPERM}} {
+	}{{"tiocgwinsz", 0}, {"tiocsti", unix.EPERM}, {"tiocsti64", unix.EPERM}, {"tiocsetd", unix.EPERM}} {
 		p := newPlace(t)
 		master, tty, err := pty.Open()
 		if err != nil {

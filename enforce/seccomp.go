@@ -63,9 +63,16 @@ func commonRules() []rule {
 			clauses: []clause{
 				{[]test{{arg: 1, is: 0x5412}}, refuseEPERM}, // TIOCSTI
 				{[]test{{arg: 1, is: 0x541c}}, refuseEPERM}, // TIOCLINUX
+				{[]test{{arg: 1, is: 0x5423}}, refuseEPERM}, // TIOCSETD
 			},
-			when: "the request is TIOCSTI or TIOCLINUX",
-			why:  "they type into the caller's terminal",
+			when: "the request is TIOCSTI, TIOCLINUX or TIOCSETD",
+			why:  "they type into the caller's terminal, or put another line discipline between it and its user",
+		},
+		{
+			calls:   []string{"fcntl"},
+			clauses: []clause{{[]test{{arg: 1, is: 1024}}, refuseEACCES}}, // F_SETLEASE
+			when:    "F_SETLEASE",
+			why:     "whoever opens a leased file waits for the holder, up to 45 seconds each time; to read a file is enough to lease it",
 		},
 	}
 }

@@ -32,6 +32,7 @@ var sysnrTable = [...]sysnr{
 	{"connect", 42, 203},
 	{"delete_module", 176, 106},
 	{"fanotify_init", 300, 262},
+	{"fcntl", 72, 25},
 	{"finit_module", 313, 273},
 	{"fsconfig", 431, 431},
 	{"fsmount", 432, 432},
