@@ -87,7 +87,7 @@ type jsonSession struct {
 	Guarantee string       `json:"guarantee"`
 	Command   []string     `json:"command"`
 	Dir       string       `json:"dir,omitempty"`
-	Started   time.Time    `json:"started"`
+	Started   time.Time    `json:"started,omitzero"`
 	Keep      bool         `json:"keep"`
 	Confined  bool         `json:"confined"`
 	Policy    string       `json:"policy,omitempty"`
@@ -101,7 +101,7 @@ func sessionJSON(i *track.Info) jsonSession {
 		ID: i.ID, Name: i.Record.Name, State: i.Life,
 		Tracker: i.Holder.Tracker, Guarantee: i.Guarantee(),
 		Command: append([]string{}, i.Record.Argv...), Dir: i.Record.Dir, Started: i.Record.Started,
-		Keep: i.Record.Keep, Confined: !i.Record.TrackOnly, Policy: i.Record.Policy,
+		Keep: i.Record.Keep, Confined: recorded(i) && !i.Record.TrackOnly, Policy: i.Record.Policy,
 		Keeper: i.Holder.Keeper.Pid, Processes: append([]track.Proc{}, i.Procs...),
 	}
 	if i.Err != nil {
@@ -124,19 +124,30 @@ func sessionText(b *strings.Builder, i *track.Info, now time.Time) {
 	if i.Record.Name != "" {
 		name = i.Record.Name + "  "
 	}
-	fmt.Fprintf(b, "%s  %s%s  %s  %s\n", i.ID, printable(name), i.Life, age(now.Sub(i.Record.Started)),
-		printable(track.CommandLine(i.Record.Argv, widestCommand)))
+	what := "its record is missing"
+	if recorded(i) {
+		what = age(now.Sub(i.Record.Started)) + "  " + printable(track.CommandLine(i.Record.Argv, widestCommand))
+	}
+	fmt.Fprintf(b, "%s  %s%s  %s\n", i.ID, printable(name), i.Life, what)
 	keeper := ""
 	if pid := i.Holder.Keeper.Pid; pid != 0 && !i.Life.Stale() {
 		keeper = fmt.Sprintf(", keeper %d", pid)
 	}
-	fmt.Fprintf(b, "  tracked by %s%s: %s\n", i.Holder.Tracker, keeper, i.Guarantee())
+	if i.Holder.Tracker == "" {
+		b.WriteString("  tracker not recorded\n")
+	} else {
+		fmt.Fprintf(b, "  tracked by %s%s: %s\n", i.Holder.Tracker, keeper, i.Guarantee())
+	}
 	t := &table{}
 	for _, p := range i.Procs {
 		t.row(strconv.Itoa(p.Pid), p.State, p.CommandLine(widestCommand))
 	}
 	t.write(b)
 }
+
+// recorded tells whether there is a record of the session: some of its files may
+// have been removed by hand.
+func recorded(i *track.Info) bool { return !i.Record.Started.IsZero() }
 
 // age is a time span for people, in its largest unit.
 func age(d time.Duration) string {
