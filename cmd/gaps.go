@@ -28,16 +28,17 @@ func (o *policyFlags) acceptGaps(a *app, gaps []enforce.Gap) error {
 		case slices.Contains(o.allowGaps, g.Name):
 		case g.Kind == enforce.Core || o.strict:
 			core = append(core, g)
-		case g.Kind == enforce.Optional: // listed by check and --dry-run
 		default:
 			hard = append(hard, g)
 		}
 	}
 	if len(hard) > 0 {
 		a.say.warn("not held on this machine: %s", listGaps(hard))
+		said := ""
 		for _, g := range hard {
-			if g.Hint != "" {
+			if g.Hint != "" && g.Hint != said {
 				a.say.hint("%s", g.Hint)
+				said = g.Hint
 			}
 		}
 	}

@@ -19,7 +19,7 @@ func (o *policyFlags) plan(a *app, c *composed, r *policy.Resolved, caps enforce
 		NoProtect:      slices.Contains(o.allowGaps, enforce.GapProtect),
 		ShareTerminals: slices.Contains(o.allowGaps, enforce.GapTerminals),
 		ShareIPC:       slices.Contains(o.allowGaps, enforce.GapIPC),
-		Strict:         o.strict,
+		LeaveMetadata:  slices.Contains(o.allowGaps, enforce.GapMetadata),
 		Protect:        a.ownPaths(c, r, caps.MountNS && (caps.Privileged || !o.inPlace)),
 		NoOwn:          slices.Contains(o.allowGaps, enforce.GapOwnFiles),
 		InPlace:        o.inPlace,

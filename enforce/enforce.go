@@ -21,11 +21,12 @@ type Caps struct {
 
 	// MountNS says that a private mount namespace can be had, with
 	// CAP_SYS_ADMIN or through a user namespace. Probe assumes it where
-	// nothing speaks against it: finding out costs a process. The start of a
-	// command proves it (see Plan.MountsRefused), and so does
+	// nothing speaks against it: finding out for certain costs a process. The
+	// start of a command proves it (see Plan.MountsRefused), and so does
 	// ProbeNamespaces.
 	MountNS     bool
 	MountReason string // why MountNS is false
+	MountHint   string // what the machine's owner would type to have it; may be ""
 	IPCReason   string // why a mount namespace comes without an IPC namespace; "" until the kernel refused one
 	Privileged  bool   // CAP_SYS_ADMIN is held
 
@@ -47,10 +48,6 @@ const (
 	Core Kind = "core"
 	// Hardening promises come by default. A missing one is a warning.
 	Hardening Kind = "hardening"
-	// Optional promises could be kept at a price that is paid only when
-	// something else needs it as well, or on request (Options.Strict). They
-	// are listed, without a warning.
-	Optional Kind = "optional"
 )
 
 // Gap is a promise that cannot be kept on this machine.

@@ -10,11 +10,11 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// MountPlan is the private mount namespace that a command gets when Landlock
-// alone can't hold its policy: what is denied inside a writable tree is
-// covered, what is protected there is read-only, and so is all that the policy
-// does not let the command write, which refuses what Landlock does not look
-// at: chmod(2), chown(2), utimensat(2), setxattr(2) and file flags.
+// MountPlan is the private mount namespace that a command gets for what
+// Landlock does not hold: what is denied inside a writable tree is covered,
+// what is protected there is read-only, and so is all that the policy does not
+// let the command write, which refuses chmod(2), chown(2), utimensat(2),
+// setxattr(2) and file flags.
 //
 // It is data. The system calls are made by the keeper, or by the command's own
 // process where there is none, before any Landlock domain: a process in one
@@ -165,18 +165,19 @@ func (m *mounts) finish() {
 	for _, d := range m.later {
 		p.watch = append(p.watch, watchDenied(d)...)
 	}
-	why := mountReasons(p.Caps.Privileged, m.opts.Strict, len(m.masks), len(prot.mounts)+len(prot.ownMounts))
+	writable := writableTrees(p.Policy.Paths)
+	why := mountReasons(m.opts, len(m.masks), len(prot.mounts)+len(prot.ownMounts), writable != nil, m.opensTerminals())
 	ok, cannot := m.possible()
 	if len(why) == 0 || !ok {
-		m.gaps(prot, why, cannot)
+		m.gaps(prot, writable != nil, cannot)
 		return
 	}
-	mp := &MountPlan{UserNS: !p.Caps.Privileged, Why: why, Writable: writableTrees(p.Policy.Paths)}
+	mp := &MountPlan{UserNS: !p.Caps.Privileged, Why: why, Writable: writable}
 	mp.Mounts = joinMounts(slices.Concat(m.masks, prot.ownMounts, prot.mounts))
 	mp.Mounts = append(mp.Mounts, aliases(m.host, prot.table, mp.Mounts)...)
 	if len(mp.Mounts) > maxMounts {
 		m.ownOpen(fmt.Sprintf("it would take more than %d mounts", maxMounts))
-		m.gaps(prot, why, fmt.Sprintf("it would take more than %d mounts", maxMounts))
+		m.gaps(prot, writable != nil, fmt.Sprintf("it would take more than %d mounts", maxMounts))
 		return
 	}
 	if mp.UserNS {
@@ -184,64 +185,67 @@ func (m *mounts) finish() {
 	}
 	m.addPrivate(mp)
 	p.Mounts = mp
-	switch n := len(mp.Writable); {
-	case mp.Writable == nil:
-		p.addGap(metadataGap(Optional, "/ itself is writable"))
-	case n > maxWritable:
+	if n := len(mp.Writable); n > maxWritable {
 		mp.Writable = nil
-		p.addGap(metadataGap(Hardening, fmt.Sprintf("%d paths are writable, more than %d", n, maxWritable)))
+		p.addGap(metadataGap(fmt.Sprintf("%d paths are writable, more than %d", n, maxWritable), ""))
 	}
 	m.missingGaps()
 }
 
-// mountReasons decides when the namespace is worth its price, and says for
-// what. As root it costs little and changes nothing that the command sees. As
-// an ordinary user it needs a user namespace, in which the files of others
-// seem to belong to nobody: some programs refuse to read their configuration
-// then. So it is made only for what nothing else can hold.
-func mountReasons(privileged, strict bool, masks, protected int) []string {
+// mountReasons says what the namespace is for. There is always something, but
+// for a caller who accepts the gaps by name: in a user namespace, which an
+// ordinary user needs, the files of others seem to belong to nobody, and some
+// programs insist on their owner. Outside writable trees there is nothing when
+// / is one.
+func mountReasons(opts Options, masks, protected int, outside, terminals bool) []string {
 	var why []string
-	if masks > 0 {
-		why = append(why, "denials inside writable trees")
-	}
-	if protected > 0 {
-		why = append(why, "protected files in writable trees")
-	}
-	if privileged || strict || len(why) > 0 {
-		why = append(why, "metadata of everything else")
+	for _, r := range []struct {
+		holds bool
+		what  string
+	}{
+		{masks > 0, "denials inside writable trees"},
+		{protected > 0, "protected files in writable trees"},
+		{outside && !opts.LeaveMetadata, "metadata of everything else"},
+		{!opts.ShareIPC, "shared memory of other programs"},
+		{terminals && !opts.ShareTerminals, "other terminals"},
+	} {
+		if r.holds {
+			why = append(why, r.what)
+		}
 	}
 	return why
 }
 
 // gaps says what is not held without a namespace.
-func (m *mounts) gaps(prot protection, why []string, cannot string) {
-	p := m.p
-	kind := Optional
-	if len(why) > 0 {
-		kind = Hardening
-	}
+func (m *mounts) gaps(prot protection, outside bool, cannot string) {
+	p, hint := m.p, ""
 	if cannot == "" {
-		cannot = "as an ordinary user a mount namespace is made only for what needs one"
+		cannot = "accepted, and nothing else needs a mount namespace"
 	} else {
 		cannot = "no mount namespace: " + cannot
+		if !p.Caps.MountNS {
+			hint = p.Caps.MountHint
+		}
 	}
 	if len(prot.mounts) > 0 {
 		p.addGap(Gap{Name: GapProtect, Kind: Hardening,
-			Promise: "no change of " + prot.summary(), Why: cannot})
+			Promise: "no change of " + prot.summary(), Why: cannot, Hint: hint})
 	}
 	if len(m.masks) > 0 { // too many mounts
 		for _, d := range m.denied {
 			p.denyGap(d, cannot)
 		}
 	}
-	p.addGap(metadataGap(kind, cannot))
-	m.sharedGaps(kind, cannot)
+	if outside {
+		p.addGap(metadataGap(cannot, hint))
+	}
+	m.sharedGaps(cannot, hint)
 	m.missingGaps()
 }
 
-func metadataGap(kind Kind, why string) Gap {
-	return Gap{Name: GapMetadata, Kind: kind,
-		Promise: "no change of mode, owner, times, attributes and flags of files outside the writable trees", Why: why}
+func metadataGap(why, hint string) Gap {
+	return Gap{Name: GapMetadata, Kind: Hardening,
+		Promise: "no change of mode, owner, times, attributes and flags of files outside the writable trees", Why: why, Hint: hint}
 }
 
 // missingGaps tells of denials that cover what is there now, and not what

@@ -26,7 +26,10 @@ func (p *Plan) Refused(err error) (Caps, bool) {
 	caps := p.Caps
 	var se *fork.StepError
 	if why := p.MountsRefused(err); why != "" {
-		caps.MountNS, caps.MountReason = false, why
+		caps.MountNS, caps.MountReason, caps.MountHint = false, why, ""
+		if p.Mounts.UserNS {
+			caps.MountHint = lateHint(err)
+		}
 		return caps, true
 	}
 	if p.Mounts == nil || !errors.As(err, &se) || se.Name != ipcStep {
@@ -59,9 +62,9 @@ func (p *Plan) MountsRefused(err error) string {
 	why := ""
 	switch se.Errno {
 	case syscall.ENOSPC:
-		why = "; user namespaces are switched off or used up (sysctl user.max_user_namespaces)"
+		why = "; user or mount namespaces are used up (sysctl user.max_user_namespaces, user.max_mnt_namespaces)"
 	case syscall.EPERM, syscall.EACCES:
-		why = "; a container's seccomp filter, a sysctl or AppArmor refuses it"
+		why = "; a security module refuses it (AppArmor, Landlock, SELinux), or a container's seccomp filter"
 	}
 	return fmt.Sprintf("%s: %v%s", strings.TrimPrefix(strings.TrimPrefix(se.Name, mountsPrefix), openingPrefix), se.Errno, why)
 }

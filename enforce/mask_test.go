@@ -1,6 +1,7 @@
 package enforce
 
 import (
+	"cmp"
 	"io/fs"
 	"path"
 	"slices"
@@ -124,20 +125,24 @@ func mountList(p *Plan) string {
 }
 
 func TestMountReasons(t *testing.T) {
+	all := Options{LeaveMetadata: true, ShareIPC: true, ShareTerminals: true}
 	for _, c := range []struct {
-		privileged, strict bool
+		opts               Options
 		masks, protected   int
+		outside, terminals bool
 		want               int
 	}{
-		{want: 0},
-		{masks: 1, want: 2},
-		{protected: 1, want: 2},
-		{masks: 1, protected: 1, want: 3},
-		{strict: true, want: 1},
-		{privileged: true, want: 1},
-		{privileged: true, masks: 1, want: 2},
+		{outside: true, terminals: true, want: 3},
+		{outside: true, terminals: true, masks: 1, protected: 1, want: 5},
+		{outside: true, terminals: true, opts: Options{LeaveMetadata: true}, want: 2},
+		{outside: true, terminals: true, opts: Options{LeaveMetadata: true, ShareIPC: true}, want: 1},
+		{outside: true, opts: Options{LeaveMetadata: true, ShareIPC: true}, want: 0},
+		{terminals: true, opts: Options{ShareIPC: true, ShareTerminals: true}, want: 0},
+		{outside: true, terminals: true, opts: all, want: 0},
+		{outside: true, terminals: true, opts: all, masks: 1, want: 1},
+		{outside: true, terminals: true, opts: all, protected: 1, want: 1},
 	} {
-		if got := mountReasons(c.privileged, c.strict, c.masks, c.protected); len(got) != c.want {
+		if got := mountReasons(c.opts, c.masks, c.protected, c.outside, c.terminals); len(got) != c.want {
 			t.Errorf("%+v: got %q", c, got)
 		}
 	}
@@ -153,6 +158,7 @@ func TestPlanMounts(t *testing.T) {
 		"/bare/HEAD": "", "/bare/objects/": "", "/bare/config": "",
 		"/other/": "",
 	})
+	accepted := Options{LeaveMetadata: true, ShareIPC: true, ShareTerminals: true}
 	for _, c := range []struct {
 		name     string
 		writable []string
@@ -161,20 +167,21 @@ func TestPlanMounts(t *testing.T) {
 		opts     Options
 		want     string
 	}{
-		{name: "nothing to cover", writable: []string{"/other"}, want: "none"},
-		{name: "strict", writable: []string{"/other"}, opts: Options{Strict: true}, want: ""},
+		{name: "nothing to cover", writable: []string{"/other"}, want: ""},
+		{name: "all accepted", writable: []string{"/other"}, opts: accepted, want: "none"},
+		{name: "all accepted but what is protected", writable: []string{"/bare"}, opts: accepted, want: "protect /bare/config"},
 		{name: "a file", writable: []string{"/w"}, deny: []string{"/w/.env"}, want: "mask /w/.env"},
 		{name: "a directory hides what is in it", writable: []string{"/w"}, deny: []string{"/w/a", "/w/a/.env", "/w/**/id"}, want: "mask /w/a"},
 		{name: "globs", writable: []string{"/w"}, deny: []string{"/w/**/.env"}, want: "mask /w/.env\nmask /w/a/.env"},
 		{name: "a glob that names a link", writable: []string{"/w"}, deny: []string{"/w/**/*.env"}, want: "mask /w/.env\nmask /w/a/.env\nmask /w/b/real"},
-		{name: "what does not exist", writable: []string{"/w"}, deny: []string{"/w/new"}, want: "none"},
-		{name: "what is outside", writable: []string{"/w"}, deny: []string{"/g/.git"}, want: "none"},
+		{name: "what does not exist", writable: []string{"/w"}, deny: []string{"/w/new"}, want: ""},
+		{name: "what is outside", writable: []string{"/w"}, deny: []string{"/g/.git"}, want: ""},
 		{name: "shell and links", writable: []string{"/home/u"}, home: "/home/u",
 			want: "protect /home/u/.bashrc\npin /home/u/.config\npin /home/u/.config/git\nprotect /home/u/.config/git/config\npin /home/u/.ssh\npin /home/u/.ssh/config\npin /home/u/dot\nprotect /home/u/dot/ssh"},
 		{name: "repositories", writable: []string{"/g"},
 			want: "pin /g/.git\nprotect /g/.git/config\nprotect /g/.git/hooks\npin /g/.git/modules\npin /g/.git/modules/a\npin /g/.git/modules/a/b\nprotect /g/.git/modules/a/b/config\npin /g/one/two/.git\nprotect /g/one/two/.git/config"},
 		{name: "a bare repository", writable: []string{"/bare"}, want: "protect /bare/config"},
-		{name: "opted out", writable: []string{"/g"}, opts: Options{NoProtect: true}, want: "none"},
+		{name: "opted out", writable: []string{"/g"}, opts: Options{NoProtect: true}, want: ""},
 		{name: "the caller's own", writable: []string{"/home/u"}, opts: Options{NoProtect: true, Protect: []string{"/home/u/.config/git", "/elsewhere"}},
 			want: "pin /home/u/.config\nprotect /home/u/.config/git"},
 		{name: "in place", writable: []string{"/g"}, opts: Options{InPlace: true}, want: "none"},
@@ -199,12 +206,15 @@ func TestMountGaps(t *testing.T) {
 		caps func(*Caps)
 		opts Options
 		deny string
+		rw   string
 		want string
 	}{
 		{name: "held", caps: func(*Caps) {}, deny: "/w/.env", want: ""},
 		{name: "to come", caps: func(*Caps) {}, deny: "/w/**/.env", want: "deny-missing(hardening)"},
 		{name: "no namespace", caps: func(c *Caps) { c.MountNS = false }, deny: "/w/.env", want: "deny(core) protect(hardening) metadata(hardening)"},
-		{name: "opted out", caps: func(*Caps) {}, opts: Options{NoProtect: true}, want: "metadata(optional)"},
+		{name: "opted out", caps: func(*Caps) {}, opts: Options{NoProtect: true}, want: ""},
+		{name: "all accepted", caps: func(*Caps) {}, opts: Options{NoProtect: true, LeaveMetadata: true, ShareIPC: true, ShareTerminals: true}, want: "metadata(hardening)"},
+		{name: "/ is writable", caps: func(c *Caps) { c.MountNS = false }, opts: Options{NoProtect: true}, rw: "/", want: ""},
 		{name: "in place", caps: func(*Caps) {}, opts: Options{InPlace: true}, want: "protect(hardening) metadata(hardening)"},
 		{name: "in place as root", caps: func(c *Caps) { c.Privileged = true }, opts: Options{InPlace: true}, want: ""},
 	} {
@@ -216,7 +226,7 @@ func TestMountGaps(t *testing.T) {
 				deny = []string{c.deny}
 			}
 			var got []string
-			for _, g := range NewPlanWith(asked(h, "", []string{"/w"}, deny...), caps, h, c.opts).Gaps {
+			for _, g := range NewPlanWith(asked(h, "", []string{cmp.Or(c.rw, "/w")}, deny...), caps, h, c.opts).Gaps {
 				switch g.Name {
 				case GapDeny, GapDenyMissing, GapProtect, GapMetadata:
 					got = append(got, g.Name+"("+string(g.Kind)+")")

@@ -11,8 +11,9 @@ type Options struct {
 	// ShareTerminals leaves the command the caller's /dev/pts.
 	ShareTerminals bool
 
-	// Strict has a mount namespace made for hardening alone.
-	Strict bool
+	// LeaveMetadata has no mount namespace made for the metadata of files
+	// outside alone. Where there is one, they are held all the same.
+	LeaveMetadata bool
 
 	// Protect are files and directories of the caller that the command must
 	// never change, absolute and clean: the policy's own files, the trust

@@ -27,8 +27,7 @@ const ptsDir = "/dev/pts"
 // shmDir is where shm_open(3) and sem_open(3) make their files.
 const shmDir = "/dev/shm"
 
-// addPrivate plans what the command does not share with other programs once
-// it has a mount namespace anyway.
+// addPrivate plans what the command does not share with other programs.
 func (m *mounts) addPrivate(mp *MountPlan) {
 	if !m.opts.ShareTerminals {
 		m.privateDir(mp, ptsDir, devpts)
@@ -37,10 +36,10 @@ func (m *mounts) addPrivate(mp *MountPlan) {
 		return
 	}
 	if mp.IPC = m.p.Caps.IPCReason == ""; !mp.IPC {
-		m.p.addGap(ipcGap(Hardening, m.p.Caps.IPCReason))
+		m.p.addGap(ipcGap(m.p.Caps.IPCReason, ""))
 	}
 	if within(m.p.Policy.TempDir, shmDir) {
-		m.p.addGap(ipcGap(Hardening, "the temporary directory lies in "+shmDir))
+		m.p.addGap(ipcGap("the temporary directory lies in "+shmDir, ""))
 		return
 	}
 	m.privateDir(mp, shmDir, tmpfs)
@@ -78,14 +77,17 @@ func baselineDir(r *policy.Resolved, dir string) int {
 func ofBaseline(t policy.Path) bool { return t.Rule.Origin.Source == "baseline" }
 
 // sharedGaps is what addPrivate would have kept apart.
-func (m *mounts) sharedGaps(kind Kind, why string) {
-	m.p.addGap(ipcGap(kind, why))
-	if baselineDir(m.p.Policy, ptsDir) >= 0 {
-		m.p.addGap(Gap{Name: GapTerminals, Kind: kind, Promise: "no access to the user's other terminals", Why: why})
+func (m *mounts) sharedGaps(why, hint string) {
+	m.p.addGap(ipcGap(why, hint))
+	if m.opensTerminals() {
+		m.p.addGap(Gap{Name: GapTerminals, Kind: Hardening, Promise: "no access to the user's other terminals", Why: why, Hint: hint})
 	}
 }
 
-func ipcGap(kind Kind, why string) Gap {
-	return Gap{Name: GapIPC, Kind: kind,
-		Promise: "no shared memory, semaphores and message queues of programs outside", Why: why}
+// opensTerminals says whether the baseline lets the command at /dev/pts.
+func (m *mounts) opensTerminals() bool { return baselineDir(m.p.Policy, ptsDir) >= 0 }
+
+func ipcGap(why, hint string) Gap {
+	return Gap{Name: GapIPC, Kind: Hardening,
+		Promise: "no shared memory, semaphores and message queues of programs outside", Why: why, Hint: hint}
 }

@@ -24,10 +24,9 @@ func (p *place) baseline(t testing.TB, path string) {
 	p.policy.Paths[len(p.policy.Paths)-1].Rule.Origin = policy.Origin{Source: "baseline"}
 }
 
-// strictPlan has a mount namespace whether anything else needs it or not.
-func (p *place) strictPlan(t *testing.T, opts enforce.Options) *enforce.Plan {
+// mountsPlan has a mount namespace, though nothing is denied or protected.
+func (p *place) mountsPlan(t *testing.T, opts enforce.Options) *enforce.Plan {
 	t.Helper()
-	opts.Strict = true
 	plan := enforce.NewPlanWith(p.policy, enforce.Probe(), host(), opts)
 	if plan.Mounts == nil {
 		t.Fatal("no mounts are planned")
@@ -92,11 +91,11 @@ func TestIPCAttacks(t *testing.T) {
 		t.Run(a.act, func(t *testing.T) {
 			p := newPlace(t)
 			arg := ids[a.args[0]]
-			if got := p.try(t, p.strictPlan(t, enforce.Options{}), a.act, arg); got != a.want[0] {
+			if got := p.try(t, p.mountsPlan(t, enforce.Options{}), a.act, arg); got != a.want[0] {
 				t.Errorf("got %v, want %v", got, a.want)
 			}
 			if a.act == "shm-key" { // --allow-gap ipc
-				if got := p.try(t, p.strictPlan(t, enforce.Options{ShareIPC: true}), a.act, arg); got != 0 {
+				if got := p.try(t, p.mountsPlan(t, enforce.Options{ShareIPC: true}), a.act, arg); got != 0 {
 					t.Errorf("shared: got %v", got)
 				}
 			}
@@ -149,7 +148,7 @@ func TestPrivateShm(t *testing.T) {
 	file := shmFile(t)
 	p := newPlace(t)
 	p.baseline(t, "/dev/shm")
-	plan := p.strictPlan(t, enforce.Options{})
+	plan := p.mountsPlan(t, enforce.Options{})
 	for _, script := range []string{
 		"cat " + file,
 		"echo x >>" + file,
@@ -172,12 +171,12 @@ func TestPrivateShm(t *testing.T) {
 	if _, err := os.Stat("/dev/shm/a"); err == nil {
 		t.Error("it was made outside")
 	}
-	if status, out := p.sh(t, p.strictPlan(t, enforce.Options{ShareIPC: true}), "cat "+file); status != 0 {
+	if status, out := p.sh(t, p.mountsPlan(t, enforce.Options{ShareIPC: true}), "cat "+file); status != 0 {
 		t.Errorf("shared: exit status %d: %s", status, out)
 	}
 	// Whoever names it means what is there.
 	p.allow(t, policy.Read|policy.Write, "/dev/shm")
-	if status, out := p.sh(t, p.strictPlan(t, enforce.Options{}), "cat "+file); status != 0 {
+	if status, out := p.sh(t, p.mountsPlan(t, enforce.Options{}), "cat "+file); status != 0 {
 		t.Errorf("named: exit status %d: %s", status, out)
 	}
 }
@@ -187,7 +186,7 @@ func TestOwnIPC(t *testing.T) {
 	needMounts(t)
 	p := newPlace(t)
 	p.baseline(t, "/dev/shm")
-	plan := p.strictPlan(t, enforce.Options{})
+	plan := p.mountsPlan(t, enforce.Options{})
 	if control := p.try(t, nil, "own-ipc"); control != 0 {
 		t.Errorf("control: %v", control)
 	}
@@ -209,7 +208,7 @@ func TestOwnIPC(t *testing.T) {
 func TestRefused(t *testing.T) {
 	needMounts(t)
 	p := newPlace(t)
-	plan := p.strictPlan(t, enforce.Options{})
+	plan := p.mountsPlan(t, enforce.Options{})
 	for _, c := range []struct {
 		err       error
 		mount, ip string
@@ -232,7 +231,7 @@ func TestRefused(t *testing.T) {
 	}
 	caps := plan.Caps
 	caps.IPCReason = "tried"
-	plan = enforce.NewPlanWith(p.policy, caps, host(), enforce.Options{Strict: true})
+	plan = enforce.NewPlanWith(p.policy, caps, host(), enforce.Options{})
 	if plan.Mounts == nil || plan.Mounts.IPC || plan.StrictErr(nil) == nil || plan.StrictErr([]string{enforce.GapIPC, enforce.GapUnixSockets, enforce.GapSignals, enforce.GapAbstractSockets}) != nil {
 		t.Errorf("%+v, gaps %v", plan.Mounts, plan.Gaps)
 	}

@@ -24,8 +24,9 @@ func TestPrivate(t *testing.T) {
 		want string
 	}{
 		{name: "by default", deny: "/w/.env", want: both},
-		{name: "strict", opts: Options{Strict: true}, want: both},
-		{name: "nothing to cover", want: "none; ipc(optional) terminals(optional)"},
+		{name: "nothing to cover", want: both},
+		{name: "accepted", opts: Options{LeaveMetadata: true, ShareIPC: true, ShareTerminals: true}, want: "none; ipc(hardening) terminals(hardening)"},
+		{name: "two of three accepted", opts: Options{LeaveMetadata: true, ShareIPC: true}, want: "/dev/pts:devpts"},
 		{name: "no namespace", rw: []string{"/g"}, caps: func(c *Caps) { c.MountNS = false }, want: "none; ipc(hardening) terminals(hardening)"},
 		{name: "no IPC namespace", deny: "/w/.env", caps: func(c *Caps) { c.IPCReason = "tried" }, want: "/dev/pts:devpts /dev/shm:tmpfs; ipc(hardening)"},
 		{name: "named", rw: []string{"/dev/shm"}, deny: "/w/.env", want: "ipc /dev/pts:devpts"},

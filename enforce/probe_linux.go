@@ -30,7 +30,8 @@ func probe() Caps {
 		// own files, and take those over the files of others away.
 		c.MountReason = "CAP_SYS_ADMIN is missing"
 	default:
-		c.MountNS = true
+		c.MountReason, c.MountHint = refusesUserNS()
+		c.MountNS = c.MountReason == ""
 	}
 	return c
 }

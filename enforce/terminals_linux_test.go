@@ -41,7 +41,7 @@ func TestOtherTerminals(t *testing.T) {
 	needMounts(t)
 	_, tty := openTerminal(t)
 	p := terminalPlace(t)
-	plan := p.strictPlan(t, enforce.Options{})
+	plan := p.mountsPlan(t, enforce.Options{})
 	for _, script := range []string{
 		"echo x >" + tty.Name(),
 		": <" + tty.Name(),
@@ -56,11 +56,11 @@ func TestOtherTerminals(t *testing.T) {
 			t.Errorf("%s: it worked: %s", script, out)
 		}
 	}
-	if status, out := p.sh(t, p.strictPlan(t, enforce.Options{ShareTerminals: true}), "echo x >"+tty.Name()); status != 0 {
+	if status, out := p.sh(t, p.mountsPlan(t, enforce.Options{ShareTerminals: true}), "echo x >"+tty.Name()); status != 0 {
 		t.Errorf("shared: exit status %d: %s", status, out)
 	}
 	p.allow(t, policy.Read|policy.Write, "/dev/pts")
-	if status, out := p.sh(t, p.strictPlan(t, enforce.Options{}), "echo x >"+tty.Name()); status != 0 {
+	if status, out := p.sh(t, p.mountsPlan(t, enforce.Options{}), "echo x >"+tty.Name()); status != 0 {
 		t.Errorf("named: exit status %d: %s", status, out)
 	}
 }
@@ -69,7 +69,7 @@ func TestOtherTerminals(t *testing.T) {
 func TestNewPrivateTerminals(t *testing.T) {
 	needMounts(t)
 	p := terminalPlace(t)
-	plan := p.strictPlan(t, enforce.Options{})
+	plan := p.mountsPlan(t, enforce.Options{})
 	if got := p.try(t, plan, "openpty"); got != 0 {
 		t.Errorf("got %v", got)
 	}
@@ -120,7 +120,7 @@ func TestOwnTerminal(t *testing.T) {
 	master, tty := openTerminal(t)
 	p := terminalPlace(t)
 	const script = `set -e; tty; echo by name >$(tty); echo by descriptor >/dev/stderr; echo by tty >/dev/tty; stty -F $(tty) rows 5; stty size; test -c /dev/pts/ptmx`
-	for _, plan := range []*enforce.Plan{nil, p.strictPlan(t, enforce.Options{})} {
+	for _, plan := range []*enforce.Plan{nil, p.mountsPlan(t, enforce.Options{})} {
 		c := &fork.Command{
 			Path: "/bin/sh", Args: []string{"sh", "-c", script}, Dir: p.in, Env: []string{"PATH=/usr/bin:/bin"},
 			Files: []*os.File{tty, tty, tty}, Keeper: &fork.Keeper{},

@@ -1,0 +1,67 @@
+package enforce
+
+import (
+	"errors"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+)
+
+// refusesUserNS says why an ordinary user gets no user namespace with a say over
+// mounts, as far as that is certain without making one, and what the machine's
+// owner would type to change it. It costs some microseconds, and saves each
+// start on such a machine a process that is refused (AppArmor also writes a line
+// to the system's log for each).
+func refusesUserNS() (why, hint string) {
+	// The kernel refuses the second flag, whoever asks: EINVAL. Another
+	// answer is that of a seccomp filter, zsbx's own around this zsbx among
+	// them.
+	const invalid = 1
+	_, _, errno := unix.RawSyscall(unix.SYS_UNSHARE, unix.CLONE_NEWUSER|invalid, 0, 0)
+	switch {
+	case errno != unix.EINVAL && errno != 0:
+		return "the seccomp filter that zsbx itself runs under refuses user namespaces: " + errno.Error(), ""
+	case readSmall("/proc/sys/user/max_user_namespaces") == "0":
+		return "user namespaces are switched off (sysctl user.max_user_namespaces)", "sudo sysctl user.max_user_namespaces=10000"
+	case readSmall("/proc/sys/kernel/unprivileged_userns_clone") == "0":
+		return "user namespaces are root's alone (sysctl kernel.unprivileged_userns_clone)", "sudo sysctl kernel.unprivileged_userns_clone=1"
+	case apparmorRestricts() && readSmall("/proc/self/attr/current") == "unconfined":
+		return "AppArmor restricts user namespaces to programs with a profile (sysctl kernel.apparmor_restrict_unprivileged_userns)", apparmorHint
+	}
+	return "", ""
+}
+
+const apparmorHint = "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+
+// apparmorRestricts says whether programs without a profile that allows it
+// get user namespaces without capabilities, or none.
+func apparmorRestricts() bool {
+	return readSmall("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1"
+}
+
+// lateHint is what to type when it was the start that was refused.
+func lateHint(err error) string {
+	var se *fork.StepError
+	if errors.As(err, &se) && (se.Errno == unix.EPERM || se.Errno == unix.EACCES) && apparmorRestricts() {
+		return apparmorHint
+	}
+	return ""
+}
+
+// readSmall is the first line of a small file of procfs, "" when it can't be read.
+func readSmall(file string) string {
+	fd, err := unix.Open(file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return ""
+	}
+	defer unix.Close(fd)
+	var buf [64]byte
+	n, err := unix.Read(fd, buf[:])
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(string(buf[:n]), "\n")
+	return line
+}
