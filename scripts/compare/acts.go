@@ -22,6 +22,7 @@ import (
 type act struct {
 	name    string
 	network bool // tried with the network turned off
+	repo    bool // needs a repository
 	do      func() error
 	after   func(*world) error // outside, when do said that it was done: was it
 }
@@ -87,7 +88,7 @@ func fileActs() []act {
 			return os.Chtimes(os.Getenv("OUTSIDE"), time.Unix(1, 0), time.Unix(1, 0))
 		}},
 		{name: inheritedFd, do: func() error { _, err := unix.Write(9, []byte("x")); return err }},
-		{name: "write a git hook of a repository in the writable tree", do: func() error {
+		{name: "write a git hook of a repository in the writable tree", repo: true, do: func() error {
 			return os.WriteFile("repo/.git/hooks/pre-commit", []byte("#!/bin/sh\n"), 0o755)
 		}, after: func(w *world) error { return os.Remove(filepath.Join(w.work, "repo/.git/hooks/pre-commit")) }},
 	}

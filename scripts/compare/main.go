@@ -124,6 +124,13 @@ func (w *world) try(wr wrapper, a act, self string) string {
 		defer f.Close()
 		c.ExtraFiles = []*os.File{f, f, f, f, f, f, f}
 	}
+	if a.repo {
+		repo, err := w.makeRepo()
+		if err != nil {
+			return err.Error()
+		}
+		defer os.RemoveAll(repo)
+	}
 	done := make(chan error, 1)
 	if err := c.Start(); err != nil {
 		return err.Error()

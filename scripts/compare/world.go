@@ -35,6 +35,16 @@ type world struct {
 	master, tty *os.File // of the terminal
 }
 
+// makeRepo makes a repository in the writable tree. What protects its hooks is
+// not there for the other acts.
+func (w *world) makeRepo() (dir string, err error) {
+	dir = filepath.Join(w.work, "repo")
+	if out, err := exec.Command("git", "init", "-q", dir).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("git: %v: %s", err, out)
+	}
+	return dir, os.MkdirAll(filepath.Join(dir, ".git", "hooks"), 0o755)
+}
+
 // env hands the world to an act.
 func (w *world) env() []string {
 	var out []string
@@ -53,7 +63,7 @@ func makeWorld() (*world, error) {
 		return nil, err
 	}
 	w := &world{dir: dir, home: filepath.Join(dir, "home"), work: filepath.Join(dir, "work")}
-	for _, d := range []string{w.home, w.work, filepath.Join(w.work, "repo")} {
+	for _, d := range []string{w.home, w.work} {
 		if err := os.Mkdir(d, 0o755); err != nil {
 			return nil, err
 		}
@@ -63,12 +73,6 @@ func makeWorld() (*world, error) {
 		if err := os.WriteFile(f, []byte("text\n"), 0o644); err != nil {
 			return nil, err
 		}
-	}
-	if out, err := exec.Command("git", "init", "-q", filepath.Join(w.work, "repo")).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("git: %v: %s", err, out)
-	}
-	if err := os.MkdirAll(filepath.Join(w.work, "repo", ".git", "hooks"), 0o755); err != nil {
-		return nil, err
 	}
 	victim := exec.Command("sleep", "600")
 	if err := victim.Start(); err != nil {

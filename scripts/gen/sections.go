@@ -24,6 +24,9 @@ func sections() map[string][]section {
 			{"FILES", files()},
 		},
 		"run": {
+			{"NAMESPACES", []item{
+				{"", "On Linux COMMAND runs in a mount and an IPC namespace of its own, in which all that it may not write is read-only and /dev/shm and /dev/pts are its own. An ordinary user needs a user namespace for that: in it the files of other owners seem to belong to nobody, and supplementary groups have no names. Where there can be none, a warning says what is not held. For a program that can't live with it, --allow-gap metadata --allow-gap ipc --allow-gap terminals does without, if nothing is denied or protected in a writable tree."},
+			}},
 			{"EXIT STATUS", []item{
 				{"", "The exit status of COMMAND, or:"},
 				{"124", "COMMAND was ended by --timeout."},
