@@ -65,9 +65,21 @@ func makeTempDir(tmpdir string) (string, error) {
 		if dir != "" {
 			os.Remove(dir)
 		}
-		return "", fmt.Errorf("making a private temporary directory: %w", err)
+		return "", &failure{code: codeFailed, status: exitFailed, hint: tempHint("/var/tmp"),
+			err: fmt.Errorf("making a private temporary directory: %w", err)}
 	}
 	return filepath.EvalSymlinks(dir)
+}
+
+// tempHint is what to type where no temporary directory can be made: another
+// directory for them, if one can be made there, or to do without.
+func tempHint(parent string) string {
+	dir, err := os.MkdirTemp(parent, "zsbx-")
+	if err != nil {
+		return "--shared-tmp"
+	}
+	os.Remove(dir)
+	return "export TMPDIR=" + parent
 }
 
 // longestTempParent leaves half of a socket's path to the command.

@@ -134,3 +134,17 @@ func drainPool(t *testing.T) {
 		}
 	}
 }
+
+// TestTempHint: a hint is something that works.
+func TestTempHint(t *testing.T) {
+	dir := t.TempDir()
+	if got := tempHint(dir); got != "export TMPDIR="+dir {
+		t.Errorf("%q", got)
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	if got := tempHint(dir + "/none"); got != "--shared-tmp" {
+		t.Errorf("%q", got)
+	}
+}
