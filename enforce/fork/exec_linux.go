@@ -21,15 +21,6 @@ func execSelf(c *Command) error {
 	// Never unlocked: what the steps do to this thread must reach exec and
 	// nothing else.
 	runtime.LockOSThread()
-	if c.Keeper != nil && len(c.Before) > 0 {
-		// The steps may make of the file system what nothing can be removed from.
-		root, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return &os.PathError{Op: "open", Path: "/", Err: err}
-		}
-		defer unix.Close(root)
-		j.root = int32(root)
-	}
 	if err := makeSteps("before", c.Before); err != nil {
 		return err
 	}

@@ -34,6 +34,7 @@ type image struct {
 	outsider    uintptr // the pid that a keeper in its domain must not be able to signal
 	watched     int32   // pidfd of the process that a watcher watches
 	root        int32   // the caller's root directory for Keeper.Remove, or -1
+	outside     int32   // the caller's mount namespace for it, or -1
 	mem         *keeperMem
 
 	lean    bool      // nothing of it is on the Go heap
@@ -56,7 +57,7 @@ const (
 func newImage(c *Command, m *Memory) (*image, error) {
 	j := Put(m, image{
 		before: c.Before, steps: c.Steps, ownMemory: c.OwnMemory,
-		files: [3]int32{-1, -1, -1}, state: -1, root: -1, cgroupKill: -1, self: uintptr(os.Getpid()),
+		files: [3]int32{-1, -1, -1}, state: -1, root: -1, outside: -1, cgroupKill: -1, self: uintptr(os.Getpid()),
 	})
 	if len(c.Files) > len(j.files) {
 		return nil, fmt.Errorf("%d files given, descriptors 0 to 2 only can be set", len(c.Files))
@@ -89,7 +90,11 @@ func newImage(c *Command, m *Memory) (*image, error) {
 		return nil, err
 	}
 	if c.Keeper != nil {
-		if err := j.setKeeper(c.Keeper); err != nil {
+		err := j.setKeeper(c.Keeper)
+		if err == nil && len(c.Before) > 0 && len(c.Keeper.Remove) > 0 && os.Geteuid() == 0 {
+			err = j.openOutside()
+		}
+		if err != nil {
 			j.release()
 			return nil, err
 		}
@@ -106,12 +111,34 @@ func (j *image) share() error {
 		return fmt.Errorf("memory for the new processes: %w", err)
 	}
 	j.mem = (*keeperMem)(m)
-	j.mem.size = size
+	j.mem.size, j.mem.held = size, -1
 	return nil
 }
 
-// release gives the memory back that only the forked keeper goes on using.
+// openOutside opens where the keeper removes things: the steps may make a mount
+// namespace in which that is read-only, or a mount point, which can't be removed
+// from within its namespace. An ordinary user can't go back.
+func (j *image) openOutside() error {
+	const flags = unix.O_RDONLY | unix.O_CLOEXEC
+	root, err := unix.Open("/", flags|unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: "/", Err: err}
+	}
+	j.root = int32(root)
+	if ns, err := unix.Open("/proc/self/ns/mnt", flags, 0); err == nil {
+		j.outside = int32(ns)
+	}
+	return nil
+}
+
+// release gives back what only the forked keeper goes on using.
 func (j *image) release() {
+	for _, fd := range []*int32{&j.root, &j.outside} {
+		if *fd >= 0 {
+			unix.Close(int(*fd))
+			*fd = -1
+		}
+	}
 	if j.mem != nil {
 		unix.MunmapPtr(unsafe.Pointer(j.mem), j.mem.size)
 		j.mem = nil

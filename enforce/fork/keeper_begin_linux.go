@@ -18,13 +18,21 @@ func blockSignals(j *image) {
 	m.mask = ^uint64(0)
 	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&m.mask)), 0, 8, 0, 0)
 	fd := call(unix.SYS_SIGNALFD4, ^uintptr(0), uintptr(unsafe.Pointer(&m.mask)), 8, unix.SFD_NONBLOCK|unix.SFD_CLOEXEC, 0, 0)
-	if fd >= 0 {
-		fd = call(unix.SYS_FCNTL, uintptr(fd), unix.F_DUPFD_CLOEXEC, keeperHeld+1, 0, 0, 0)
+	if m.signals = aside(int32(fd)); m.signals < 0 {
+		quit(j, stageSetup, setupSignals, int(m.signals))
 	}
-	if fd < 0 {
-		quit(j, stageSetup, setupSignals, fd)
+}
+
+// aside gives a descriptor another number, where no descriptor of a running
+// keeper has its place. Raw.
+//
+//go:nosplit
+//go:norace
+func aside(fd int32) int32 {
+	if fd < 0 || fd >= keeperFiles {
+		return fd
 	}
-	m.signals = int32(fd)
+	return int32(call(unix.SYS_FCNTL, uintptr(fd), unix.F_DUPFD_CLOEXEC, keeperFiles, 0, 0, 0))
 }
 
 // awaitGo waits until the caller is ready. A caller that is gone instead wants
@@ -98,37 +106,32 @@ func proveDomain(j *image) {
 //go:norace
 //go:nocheckptr
 func settle(j *image, m *keeperMem) {
-	m.keep, m.hasState, m.hasCgroup = j.keep, j.state >= 0, j.cgroupKill >= 0
+	m.keep, m.hasState, m.hasCgroup, m.hasOutside = j.keep, j.state >= 0, j.cgroupKill >= 0, j.outside >= 0
 	call(unix.SYS_SETSID, 0, 0, 0, 0, 0, 0)
 	call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0, 0, 0, 0)
 	call(unix.SYS_PRCTL, unix.PR_SET_NAME, uintptr(unsafe.Pointer(&keeperName)), 0, 0, 0, 0)
 	if j.root < 0 || call(unix.SYS_FCHDIR, uintptr(j.root), 0, 0, 0, 0, 0) < 0 {
 		call(unix.SYS_CHDIR, uintptr(unsafe.Pointer(&rootDir)), 0, 0, 0, 0, 0)
 	}
+	m.held, j.outside = aside(m.held), aside(j.outside)
 	call(unix.SYS_DUP3, uintptr(j.conn), keeperConn, 0, 0, 0, 0)
 	call(unix.SYS_DUP3, uintptr(either(j.state, j.conn)), keeperState, 0, 0, 0, 0)
 	call(unix.SYS_DUP3, uintptr(either(j.cgroupKill, j.conn)), keeperCgroup, 0, 0, 0, 0)
-	rest := uintptr(keeperHeld)
-	if m.held > 0 {
-		call(unix.SYS_DUP3, uintptr(m.held), keeperHeld, 0, 0, 0, 0)
-		rest++
-	}
-	signals := uintptr(m.signals)
-	if call(unix.SYS_CLOSE_RANGE, signals+1, ^uintptr(0)>>32, 0, 0, 0, 0) < 0 {
-		for fd := signals + 1; fd < j.nofile; fd++ {
+	call(unix.SYS_DUP3, uintptr(m.signals), keeperSignals, 0, 0, 0, 0)
+	call(unix.SYS_DUP3, uintptr(either(m.held, keeperConn)), keeperHeld, 0, 0, 0, 0)
+	call(unix.SYS_DUP3, uintptr(either(j.outside, keeperConn)), keeperOutside, 0, 0, 0, 0)
+	if call(unix.SYS_CLOSE_RANGE, keeperFiles, ^uintptr(0)>>32, 0, 0, 0, 0) < 0 {
+		for fd := uintptr(keeperFiles); fd < j.nofile; fd++ {
 			call(unix.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
 		}
 	}
-	for fd := rest; fd < signals; fd++ {
-		call(unix.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
+	has := [keeperFiles]bool{true, m.hasState, m.hasCgroup, true, m.held >= 0, m.hasOutside}
+	for fd := range has {
+		if !has[fd] {
+			call(unix.SYS_CLOSE, uintptr(fd), 0, 0, 0, 0, 0)
+		}
 	}
-	if !m.hasState {
-		call(unix.SYS_CLOSE, keeperState, 0, 0, 0, 0, 0)
-	}
-	if !m.hasCgroup {
-		call(unix.SYS_CLOSE, keeperCgroup, 0, 0, 0, 0, 0)
-	}
-	m.conn = keeperConn
+	m.conn, m.signals = keeperConn, keeperSignals
 	if !j.lean {
 		trim(j)
 	}

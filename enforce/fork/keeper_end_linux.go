@@ -90,6 +90,22 @@ func (m *keeperMem) finish() {
 	}
 }
 
+// goOutside leaves the mount namespace for the caller's, with the working
+// directory where it is. Raw.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (m *keeperMem) goOutside() {
+	here := call(unix.SYS_OPENAT, ^uintptr(99), uintptr(unsafe.Pointer(&hereDir)), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0, 0, 0)
+	if here >= 0 {
+		call(unix.SYS_SETNS, keeperOutside, unix.CLONE_NEWNS, 0, 0, 0, 0)
+		call(unix.SYS_FCHDIR, uintptr(here), 0, 0, 0, 0, 0)
+	}
+}
+
+var hereDir = [...]byte{'.', 0}
+
 // removePaths does what Keeper.Remove asks for, from the root directory that is
 // this process's working directory. Raw.
 //
@@ -98,6 +114,9 @@ func (m *keeperMem) finish() {
 //go:nocheckptr
 func (m *keeperMem) removePaths() {
 	const atRemoveDir = 0x200
+	if m.hasOutside {
+		m.goOutside()
+	}
 	start := 0
 	for i := range m.remove {
 		if m.remove[i] != 0 {

@@ -185,6 +185,42 @@ func TestRemove(t *testing.T) {
 	}
 }
 
+// TestRemoveMountPoint: what is mounted onto itself for the command, as a
+// writable tree is, can't be removed from within.
+func TestRemoveMountPoint(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can go back to the caller's mount namespace")
+	}
+	dir := filepath.Join(t.TempDir(), "dir")
+	name, _ := syscall.BytePtrFromString(dir)
+	none, _ := syscall.BytePtrFromString("none")
+	before := []Step{
+		{Name: "unshare", Nr: unix.SYS_UNSHARE, Args: [6]uintptr{unix.CLONE_NEWNS}},
+		{Name: "mount private", Nr: unix.SYS_MOUNT, Args: [6]uintptr{ptr(none), ptr(slash), 0, unix.MS_REC | unix.MS_PRIVATE}, Keep: none},
+		{Name: "mount", Nr: unix.SYS_MOUNT, Args: [6]uintptr{ptr(name), ptr(name), 0, unix.MS_BIND}, Keep: name},
+	}
+	outer, _ := domainSteps(t)
+	for _, k := range []*Keeper{{}, {Domain: true, Steps: outer}} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		k.Remove = []string{dir + "/"}
+		p, err := Start(&Command{Path: "/bin/sleep", Args: []string{"sleep", "60"}, Before: before, Keeper: k})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+		p.waitKeeper()
+		if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("left: %v", err)
+		}
+	}
+}
+
+var slash, _ = syscall.BytePtrFromString("/")
+
 func TestStopAndContinue(t *testing.T) {
 	for _, k := range []*Keeper{nil, {}} {
 		p, _ := shell(t, k, "kill -STOP $$; exit 5")

@@ -1,11 +1,14 @@
 package fork
 
-// The descriptors of a running keeper, beside that by which it hears signals.
+// The descriptors of a running keeper.
 const (
-	keeperConn   = 0 // to the caller; -1 in keeperMem.conn once the caller is gone
-	keeperState  = 1 // Keeper.State, or a second connection where there is none
-	keeperCgroup = 2 // Keeper.CgroupKill, or a second connection where there is none
-	keeperHeld   = 3 // that of the step with Hold, if there is one
+	keeperConn    = 0 // to the caller; -1 in keeperMem.conn once the caller is gone
+	keeperState   = 1 // Keeper.State, or a second connection where there is none
+	keeperCgroup  = 2 // Keeper.CgroupKill, or a second connection where there is none
+	keeperSignals = 3 // by which it hears signals
+	keeperHeld    = 4 // that of the step with Hold, or a second connection where there is none
+	keeperOutside = 5 // the caller's mount namespace, or a second connection where there is none
+	keeperFiles   = 6 // how many these are
 )
 
 // keeperMem is the memory that the new processes write to: shared by all of
@@ -18,9 +21,9 @@ type keeperMem struct {
 	signals int32
 	command int32 // the command's pid; 0 once it was reaped
 	left    int64 // when the command ended, by CLOCK_MONOTONIC in nanoseconds
-	held    int32 // the descriptor that a step with Hold gave; 0 for none
+	held    int32 // the descriptor that a step with Hold gave; -1 for none
 
-	domain, hasState, hasCgroup, keep, killing bool
+	domain, hasState, hasCgroup, hasOutside, keep, killing bool
 
 	strikes uint
 	began   int64  // when the killing did, by CLOCK_MONOTONIC
