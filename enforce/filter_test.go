@@ -20,7 +20,7 @@ func filters(t *testing.T, arch string) map[string]*Filter {
 			"ports": {Mode: policy.NetPorts, ConnectTCP: []policy.Port{{Number: 443}}},
 			"bind":  {Mode: policy.NetPorts, BindTCP: []policy.Port{{Number: 80}}},
 		} {
-			f := planFilter(Caps{OS: "linux", Arch: arch, Landlock: abi, Seccomp: true, SeccompNotify: abi == 7}, net)
+			f := planFilter(Caps{OS: "linux", Arch: arch, Landlock: abi, Seccomp: true, SeccompNotify: abi == 7, UID: 1000, GID: 100}, net, abi == 11)
 			if f == nil {
 				t.Fatalf("%s abi %d %s: no filter", arch, abi, name)
 			}
@@ -182,6 +182,15 @@ func otherAnswers() []said {
 		{"open/11", "fcntl", []uint64{3, 1024, 1}, "EACCES"},
 		{"open/11", "fcntl", []uint64{3, 1024 | high, 1}, "EACCES"},
 		{"open/11", "fcntl", []uint64{1024, 6, ptr}, "allowed"},
+		{"open/11", "fchown", []uint64{3, 1000, 100}, "allowed"},
+		{"open/11", "fchown", []uint64{3, 1000 | high, 0xffffffff}, "allowed"},
+		{"open/11", "fchown", []uint64{3, 0xffffffff | high, 100}, "allowed"},
+		{"open/11", "fchown", []uint64{3, 0, 100}, "EPERM"},
+		{"open/11", "fchown", []uint64{3, 1000, 65534}, "EPERM"},
+		{"open/11", "fchownat", []uint64{3, ptr, 1000, 100, 0}, "allowed"},
+		{"open/11", "fchownat", []uint64{3, ptr, 0xffffffff, 0, 0}, "EPERM"},
+		{"open/11", "fchownat", []uint64{3, ptr, high, 100, 0}, "EPERM"},
+		{"open/7", "fchown", []uint64{3, 0, 0}, "allowed"},
 		{"open/11", "prlimit64", []uint64{0, 7, ptr, 0}, "allowed"},
 		{"open/11", "prlimit64", []uint64{high, 7, ptr, 0}, "allowed"},
 		{"open/11", "prlimit64", []uint64{pid, 7, 0, ptr}, "allowed"},
@@ -324,7 +333,7 @@ func TestFilterRulesApart(t *testing.T) {
 
 func TestFilterUnknownMachine(t *testing.T) {
 	for _, arch := range []string{"", "riscv64", "386"} {
-		if f := planFilter(Caps{Arch: arch}, policy.ResolvedNet{}); f != nil {
+		if f := planFilter(Caps{Arch: arch}, policy.ResolvedNet{}, false); f != nil {
 			t.Errorf("%q has a filter", arch)
 		}
 	}

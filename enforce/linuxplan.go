@@ -16,9 +16,12 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 		m.prot = protectedSet(p.Policy, host, opts)
 		p.Landlock = p.planRuleset(host, m)
 	}
+	if p.Landlock != nil {
+		m.finish()
+	}
 	p.DropCapabilities = p.Caps.Capabilities &^ keptCapabilities(p.ScopesSignals())
 	if p.Caps.Seccomp {
-		if p.Seccomp = planFilter(p.Caps, p.Policy.Net); p.Seccomp == nil {
+		if p.Seccomp = planFilter(p.Caps, p.Policy.Net, p.Mounts != nil && p.Mounts.UserNS); p.Seccomp == nil {
 			p.Caps.SeccompReason = "the system calls of " + p.Caps.Arch + " are not known to this program"
 		}
 	}
@@ -27,9 +30,6 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 	p.networkGaps()
 	p.socketGaps()
 	p.processGaps()
-	if p.Landlock != nil {
-		m.finish()
-	}
 	p.linuxLayers()
 }
 

@@ -183,6 +183,30 @@ func TestMetadataOutside(t *testing.T) {
 	})
 }
 
+// TestOwners: chown(2) to somebody else fails as it does outside, also in a user
+// namespace, and what an ordinary user may do works.
+func TestOwners(t *testing.T) {
+	needMounts(t)
+	if os.Geteuid() == 0 {
+		t.Skip("root may")
+	}
+	for _, c := range []struct{ script, says string }{
+		{"chown 0 file", "Operation not permitted"},
+		{"chown -h :0 file", "Operation not permitted"},
+		{`chown "$(id -u):$(id -g)" file && chgrp "$(id -g)" file`, ""},
+		{"cp -p file copy && cp -a /etc/passwd . && test -O passwd", ""},
+	} {
+		p := newPlace(t)
+		want, out := p.sh(t, nil, c.script)
+		if !strings.Contains(out, c.says) {
+			t.Fatalf("control: %s: exit status %d: %s", c.script, want, out)
+		}
+		if status, out := p.sh(t, p.mountPlan(), c.script); status != want || !strings.Contains(out, c.says) {
+			t.Errorf("%s: exit status %d, without %d: %s", c.script, status, want, out)
+		}
+	}
+}
+
 func TestMetadataInside(t *testing.T) {
 	needMounts(t)
 	p := denyPlace(t)

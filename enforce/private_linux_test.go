@@ -195,6 +195,7 @@ func TestOwnIPC(t *testing.T) {
 	}
 	for _, script := range []string{
 		`test "$(fakeroot id -u)" = 0`,
+		`fakeroot sh -c ': >own && chown 0:0 own && chgrp 7 own && test "$(stat -c %u:%g own)" = 0:7'`,
 		`python3 -c 'from multiprocessing import Lock, Pool, shared_memory as s; Lock(); m = s.SharedMemory(create=True, size=9); s.SharedMemory(m.name).close(); m.close(); m.unlink()'`,
 	} {
 		if control, out := p.sh(t, nil, script); control != 0 {

@@ -1,6 +1,7 @@
 package enforce
 
 import (
+	"os"
 	"runtime"
 	"unsafe"
 
@@ -8,7 +9,7 @@ import (
 )
 
 func probe() Caps {
-	c := Caps{OS: "linux", Arch: runtime.GOARCH}
+	c := Caps{OS: "linux", Arch: runtime.GOARCH, UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
 	c.Landlock, c.LandlockReason = probeLandlock()
 	if c.Landlock > 0 {
 		const errata = 2 // LANDLOCK_CREATE_RULESET_ERRATA
@@ -25,7 +26,7 @@ func probe() Caps {
 	switch {
 	case c.Privileged:
 		c.MountNS = true
-	case unix.Geteuid() == 0:
+	case c.UID == 0:
 		// A user namespace would give root's powers over nothing but its
 		// own files, and take those over the files of others away.
 		c.MountReason = "CAP_SYS_ADMIN is missing"

@@ -8,9 +8,12 @@ import "github.com/zsbx/zsbx/policy"
 // It refuses with an error, never by killing: programs try things and fall
 // back. The exception is a system call of another architecture, which is
 // killed, since its number means something else there.
-func planFilter(caps Caps, net policy.ResolvedNet) *Filter {
+func planFilter(caps Caps, net policy.ResolvedNet, userNS bool) *Filter {
 	rules := commonRules()
 	rules = append(rules, processRules()...)
+	if userNS {
+		rules = append(rules, ownerRules(caps.UID, caps.GID)...)
+	}
 	if abiOf(caps.Landlock).FS&fsTruncate == 0 {
 		rules = append(rules, truncateRules()...)
 	}
@@ -129,6 +132,25 @@ func processRules() []rule {
 			when: "it is not IOPRIO_WHO_PROCESS with the process 0", why: why,
 		},
 	}
+}
+
+// ownerRules answer chown(2) in a user namespace as the kernel does outside.
+// Inside it says EINVAL of all users and groups but the caller's own; fakeroot and
+// others go on after EPERM only.
+func ownerRules(uid, gid uint32) []rule {
+	const keep = 0xffffffff
+	to := func(user int, calls ...string) rule {
+		return rule{
+			calls: calls,
+			clauses: []clause{
+				{[]test{{arg: user, not: true, is: uid}, {arg: user, not: true, is: keep}}, refuseEPERM},
+				{[]test{{arg: user + 1, not: true, is: gid}, {arg: user + 1, not: true, is: keep}}, refuseEPERM},
+			},
+			when: "to another user or group",
+			why:  "in a user namespace the kernel would say EINVAL, which programs take for a mistake of theirs",
+		}
+	}
+	return []rule{to(1, "chown", "lchown", "fchown"), to(2, "fchownat")}
 }
 
 // truncateRules take the place of the right to truncate, which Landlock has
