@@ -63,7 +63,7 @@ func (o *policyFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.sharedTmp, "shared-tmp", false, "allow /tmp and /var/tmp as they are, instead of a private temporary directory")
 	fs.BoolVar(&o.ignoreMissing, "ignore-missing", false, "skip paths of the other flags that do not exist")
 	fs.StringVarP(&o.chdir, "chdir", "C", "", "run in the directory `DIR`")
-	fs.StringVar(&o.timeout, "timeout", "", "end the command after the time `D`, such as 90s or 10m; exit status 124")
+	fs.StringVar(&o.timeout, "timeout", "", "end the command after the time `D`, such as 10m or 90s, a bare number being seconds; exit status 124")
 	fs.StringVar(&o.maxOutput, "max-output", "", "end the command when it has written more than `N` bytes, such as 10MiB, to stdout and stderr together")
 	fs.StringVar(&o.fallback, "fallback", "deny", "what to `DO` when this machine can't keep a promise: deny, warn or prompt")
 	listVar(fs, &o.allowGaps, "allow-gap", "", "accept the gap `NAME`, as zsbx check calls it")
@@ -205,7 +205,7 @@ func (b *flagBuilder) limits(o *policyFlags) {
 		l.Timeout, l.TimeoutFrom = b.duration("--timeout", o.timeout), flagOrigin("--timeout")
 	}
 	if o.maxOutput != "" {
-		n, err := parseBytes(o.maxOutput)
+		n, err := policy.ParseSize(o.maxOutput)
 		if err != nil {
 			b.fail("--max-output %s: %v", quoteArg(o.maxOutput), err)
 		}
@@ -214,54 +214,11 @@ func (b *flagBuilder) limits(o *policyFlags) {
 }
 
 func (b *flagBuilder) duration(flag, v string) time.Duration {
-	d, err := parseDuration(v)
+	d, err := policy.ParseTime(v)
 	if err != nil {
 		b.fail("%s %s: %v", flag, quoteArg(v), err)
 	}
 	return d
-}
-
-// parseDuration reads a time as time.ParseDuration does, and a bare number as
-// seconds, as timeout(1) does; 0 means no limit there, too.
-func parseDuration(s string) (time.Duration, error) {
-	d, err := time.ParseDuration(s)
-	if n, e := strconv.ParseFloat(s, 64); e == nil && n < float64(1<<62)/1e9 {
-		d, err = time.Duration(n*float64(time.Second)), nil
-	}
-	if err != nil || d < 0 {
-		return 0, errors.New("a time is a number with a unit, such as 90s, 10m or 1h30m")
-	}
-	return d, nil
-}
-
-// parseBytes reads a number of bytes, 0 for no limit, with a unit: k, M, G (powers of
-// 1000, "B" may follow) or Ki, Mi, Gi (powers of 1024).
-func parseBytes(s string) (int64, error) {
-	bad := errors.New("a size is a number of bytes, such as 65536, 100kB or 10MiB")
-	digits := strings.TrimRight(s, "BbIiKkMmGgTt")
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || n < 0 {
-		return 0, bad
-	}
-	unit := strings.TrimSuffix(strings.ToLower(s[len(digits):]), "b")
-	base := int64(1000)
-	if strings.HasSuffix(unit, "i") {
-		base, unit = 1024, strings.TrimSuffix(unit, "i")
-	}
-	exp := strings.Index("kmgt", unit)
-	if len(unit) > 1 || exp < 0 || unit == "" && base == 1024 {
-		return 0, bad
-	}
-	if unit == "" {
-		return n, nil
-	}
-	for range exp + 1 {
-		if n > (1<<62)/base {
-			return 0, errors.New("the size is too large")
-		}
-		n *= base
-	}
-	return n, nil
 }
 
 // thisHost is the machine as the policy sees it, with the working directory

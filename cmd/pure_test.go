@@ -19,40 +19,6 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-func TestParseBytes(t *testing.T) {
-	for in, want := range map[string]int64{
-		"1": 1, "65536": 65536, "10k": 10_000, "10kB": 10_000, "10K": 10_000, "3Ki": 3 << 10, "10MiB": 10 << 20,
-		"2G": 2_000_000_000, "1TiB": 1 << 40,
-		"": 0, "-1": 0, "1.5M": 0, "10X": 0, "MiB": 0, "1i": 0, "1kk": 0, "99999999TiB": 0, "1 k": 0, "0x10": 0,
-	} {
-		got, err := parseBytes(in)
-		if got != want || (err == nil) != (want != 0) {
-			t.Errorf("parseBytes(%q) = %d, %v; want %d", in, got, err, want)
-		}
-	}
-}
-
-func TestParseDuration(t *testing.T) {
-	for in, want := range map[string]time.Duration{
-		"90s": 90 * time.Second, "1h30m": 90 * time.Minute, "5": 5 * time.Second, "0.5": 500 * time.Millisecond,
-		"": 0, "-1s": 0, "soon": 0, "1d": 0, "1e30": 0, "NaN": 0, "Inf": 0,
-	} {
-		got, err := parseDuration(in)
-		if got != want || (err == nil) != (want != 0) {
-			t.Errorf("parseDuration(%q) = %v, %v; want %v", in, got, err, want)
-		}
-	}
-}
-
-func TestNoLimit(t *testing.T) {
-	if n, err := parseBytes("0"); n != 0 || err != nil {
-		t.Errorf("parseBytes: %d, %v", n, err)
-	}
-	if d, err := parseDuration("0"); d != 0 || err != nil {
-		t.Errorf("parseDuration: %v, %v", d, err)
-	}
-}
-
 func TestPrintable(t *testing.T) {
 	for in, want := range map[string]string{
 		"plain":              "plain",

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/track"
 )
 
@@ -132,7 +133,7 @@ func (o *reapFlags) one(st *track.Store, id string) (track.Report, error) {
 		i, err := st.Get(id)
 		return track.Report{ID: id, Name: i.Record.Name, Tracker: i.Holder.Tracker, Survivors: i.Procs}, err
 	}
-	d, _ := parseDuration(o.wait)
+	d, _ := policy.ParseTime(o.wait)
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	r, err := st.Reap(ctx, id)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/policy"
 )
 
 // check finds what is wrong with run's own flags and with their combination;
@@ -75,6 +76,6 @@ func (o *runFlags) checkTrackOnly(b *flagBuilder) {
 
 // killAfterTime is the value of --kill-after, checked before.
 func (o *runFlags) killAfterTime() time.Duration {
-	d, _ := parseDuration(o.killAfter)
+	d, _ := policy.ParseTime(o.killAfter)
 	return d
 }

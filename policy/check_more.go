@@ -113,12 +113,12 @@ func (c *checker) limits(n *node, table string, l *Limits) {
 		what := table + "." + f.key
 		switch f.key {
 		case "timeout":
-			if !c.is(f.val, stringNode, what) {
+			if f.val.kind != integerNode && !c.is(f.val, stringNode, what) {
 				continue
 			}
-			d, err := parseTimeout(f.val.text)
+			d, err := ParseTime(f.val.text)
 			if err != nil {
-				c.fail(f.val.off, CodeValue, "%s", err.Error())
+				c.fail(f.val.off, CodeValue, "bad time %q: %v", f.val.text, err)
 				continue
 			}
 			l.Timeout, l.TimeoutFrom = d, c.loc.at(f.val.off)
@@ -126,9 +126,9 @@ func (c *checker) limits(n *node, table string, l *Limits) {
 			if f.val.kind != integerNode && !c.is(f.val, stringNode, what) {
 				continue
 			}
-			size, err := parseSize(f.val.text)
+			size, err := ParseSize(f.val.text)
 			if err != nil {
-				c.fail(f.val.off, CodeValue, "%s", err.Error())
+				c.fail(f.val.off, CodeValue, "bad size %q: %v", f.val.text, err)
 				continue
 			}
 			l.MaxOutput, l.MaxOutputFrom = size, c.loc.at(f.val.off)

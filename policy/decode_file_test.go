@@ -121,16 +121,3 @@ func TestDecodeFile(t *testing.T) {
 		t.Errorf("%v is not fs.ErrNotExist", err)
 	}
 }
-
-func TestParseSize(t *testing.T) {
-	for s, want := range map[string]int64{"0": 0, "12": 12, "12B": 12, "1KiB": 1024, "2MiB": 2 << 20, "1GiB": 1 << 30, "3KB": 3000, "3kB": 3000, "5MB": 5e6, "1GB": 1e9} {
-		if got, err := parseSize(s); got != want || err != nil {
-			t.Errorf("parseSize(%q) = %d, %v", s, got, err)
-		}
-	}
-	for _, s := range []string{"", "B", "-1", "1.5MiB", "1 MiB", "1mib", "0x10", "9223372036854775808", "8589934592GiB"} {
-		if got, err := parseSize(s); err == nil {
-			t.Errorf("parseSize(%q) = %d", s, got)
-		}
-	}
-}

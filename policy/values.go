@@ -3,73 +3,11 @@ package policy
 import (
 	"errors"
 	"fmt"
-	"math"
-	"strconv"
 	"strings"
-	"time"
 )
 
 // maxPath is PATH_MAX less the final NUL, in bytes.
 const maxPath = 4095
-
-// parseTimeout reads a duration with its unit: "90s", "10m", "1h30m". "0" is
-// no limit.
-func parseTimeout(s string) (time.Duration, error) {
-	if s == "0" {
-		return 0, nil
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil {
-		if _, err := strconv.ParseUint(s, 10, 63); err == nil {
-			return 0, fmt.Errorf("duration %q has no unit: write %ss for seconds", s, s)
-		}
-		return 0, fmt.Errorf("bad duration %q: write a number and a unit (ms, s, m, h)", s)
-	}
-	if d < 0 {
-		return 0, fmt.Errorf("negative duration %q", s)
-	}
-	if d == 0 && strings.ContainsAny(s, "123456789") {
-		return 0, fmt.Errorf("duration %q is less than a nanosecond", s)
-	}
-	return d, nil
-}
-
-// parseSize reads a number of bytes, with a unit or without: "4096", "64KiB",
-// "10MiB", "1GB". "0" is no limit.
-func parseSize(s string) (int64, error) {
-	bad := fmt.Errorf("bad size %q: write a number of bytes, or a number and a unit (KiB, MiB, GiB, KB, MB, GB)", s)
-	i := 0
-	for i < len(s) && '0' <= s[i] && s[i] <= '9' {
-		i++
-	}
-	number, err := strconv.ParseUint(s[:i], 10, 63)
-	if err != nil {
-		return 0, bad
-	}
-	var unit uint64
-	switch s[i:] {
-	case "", "B":
-		unit = 1
-	case "KiB":
-		unit = 1 << 10
-	case "MiB":
-		unit = 1 << 20
-	case "GiB":
-		unit = 1 << 30
-	case "KB", "kB":
-		unit = 1e3
-	case "MB":
-		unit = 1e6
-	case "GB":
-		unit = 1e9
-	default:
-		return 0, bad
-	}
-	if number > math.MaxInt64/unit {
-		return 0, fmt.Errorf("size %q is too large", s)
-	}
-	return int64(number * unit), nil
-}
 
 // checkPath says what is wrong with a path as it is written in a rule.
 func checkPath(s string) error {

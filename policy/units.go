@@ -1,0 +1,57 @@
+package policy
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ParseTime reads a time as policies and flags have it: a number of seconds, as
+// timeout(1) takes it ("90", "0.5"), or numbers with units, as
+// [time.ParseDuration] does ("90s", "10m", "1h30m"). "0" is no limit.
+func ParseTime(s string) (time.Duration, error) {
+	if s != "" && strings.Trim(s, "0123456789.") == "" {
+		s += "s"
+	}
+	d, err := time.ParseDuration(s)
+	switch {
+	case err != nil || d < 0:
+		return 0, errors.New("a time is a number of seconds, or one with a unit, such as 90s, 10m or 1h30m")
+	case d == 0 && strings.ContainsAny(s, "123456789"):
+		return 0, errors.New("the time is less than a nanosecond")
+	}
+	return d, nil
+}
+
+// ParseSize reads a number of bytes as policies and flags have it, with a unit or
+// without: k, M, G, T are powers of 1000, Ki, Mi, Gi, Ti powers of 1024, in
+// either case, and "B" may follow ("65536", "100kB", "10MiB"). "0" is no limit.
+func ParseSize(s string) (int64, error) {
+	bad := errors.New("a size is a number of bytes, such as 65536, 100kB or 10MiB")
+	digits := strings.TrimRight(s, "BbIiKkMmGgTt")
+	n, err := strconv.ParseUint(digits, 10, 63)
+	if err != nil {
+		return 0, bad
+	}
+	unit := strings.TrimSuffix(strings.ToLower(s[len(digits):]), "b")
+	base := uint64(1000)
+	if strings.HasSuffix(unit, "i") {
+		base, unit = 1024, strings.TrimSuffix(unit, "i")
+	}
+	exp := strings.Index("kmgt", unit)
+	if len(unit) > 1 || exp < 0 || unit == "" && base == 1024 {
+		return 0, bad
+	}
+	if unit == "" {
+		return int64(n), nil
+	}
+	for range exp + 1 {
+		if n > math.MaxInt64/base {
+			return 0, errors.New("the size is too large")
+		}
+		n *= base
+	}
+	return int64(n), nil
+}

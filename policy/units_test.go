@@ -1,0 +1,43 @@
+package policy
+
+import (
+	"testing"
+	"time"
+)
+
+func TestParseTime(t *testing.T) {
+	for in, want := range map[string]time.Duration{
+		"0": 0, "0s": 0, "0.0": 0, "90s": 90 * time.Second, "1h30m": 90 * time.Minute, "5": 5 * time.Second, "0.5": 500 * time.Millisecond,
+		".5": 500 * time.Millisecond, "1ms": time.Millisecond, "9223372036": 9223372036 * time.Second,
+	} {
+		if got, err := ParseTime(in); got != want || err != nil {
+			t.Errorf("ParseTime(%q) = %v, %v; want %v", in, got, err, want)
+		}
+	}
+	for _, in := range []string{
+		"", ".", "s", "-1s", "-1", "+", "soon", "1d", "1e3", "1e30", "NaN", "Inf", "0x10", "1_0", "1 s", "1..5", "9223372037", "0.0000000001", "0.1ns",
+	} {
+		if got, err := ParseTime(in); err == nil {
+			t.Errorf("ParseTime(%q) = %v", in, got)
+		}
+	}
+}
+
+func TestParseSize(t *testing.T) {
+	for in, want := range map[string]int64{
+		"0": 0, "12": 12, "12B": 12, "4096b": 4096, "1KiB": 1024, "10k": 10_000, "3KB": 3000, "3kB": 3000, "64KiB": 64 << 10, "2Ki": 2 << 10,
+		"2MiB": 2 << 20, "1mib": 1 << 20, "10M": 10_000_000, "5MB": 5e6, "1GiB": 1 << 30, "2G": 2e9, "1GB": 1e9, "1TiB": 1 << 40, "3T": 3e12,
+		"9223372036854775807": 1<<63 - 1, "8589934591GiB": (1<<33 - 1) << 30,
+	} {
+		if got, err := ParseSize(in); got != want || err != nil {
+			t.Errorf("ParseSize(%q) = %d, %v; want %d", in, got, err, want)
+		}
+	}
+	for _, in := range []string{
+		"", "B", "MiB", "-1", "+1", "1.5M", "10X", "1i", "1ib", "1kk", "1 k", "1 MiB", "0x10", "1_000", "9223372036854775808", "8589934592GiB", "99999999TiB",
+	} {
+		if got, err := ParseSize(in); err == nil {
+			t.Errorf("ParseSize(%q) = %d", in, got)
+		}
+	}
+}
