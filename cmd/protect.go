@@ -55,8 +55,9 @@ func (a *app) ownPaths(c *composed, r *policy.Resolved, mounts bool) []string {
 			out = append(out, filepath.Dir(dir))
 		}
 	}
+	host := c.host.Remembering()
 	for _, dir := range out {
-		real, links, _, err := c.host.Trail(dir)
+		real, links, _, err := host.Trail(dir)
 		if errors.Is(err, fs.ErrNotExist) && slices.ContainsFunc(append(links, real), func(p string) bool { return mayWrite(r, p) }) {
 			_ = os.MkdirAll(real, 0o700) // enforce says what is still missing
 		}

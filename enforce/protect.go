@@ -72,7 +72,7 @@ func protectedSet(r *policy.Resolved, host *policy.Host, opts Options) protectio
 	if host == nil || host.Lstat == nil || host.ReadDir == nil || host.ReadFile == nil || host.Readlink == nil {
 		return protection{}
 	}
-	c := &protector{host: host, seen: make(map[string]bool), trees: writableTrees(r.Paths)}
+	c := &protector{host: host.Remembering(), seen: make(map[string]bool), trees: writableTrees(r.Paths)}
 	if c.trees == nil {
 		c.trees = []string{"/"}
 	}

@@ -38,7 +38,7 @@ func DecodeJSON(name string, r io.Reader) (*Policy, error) {
 // TOML. Only a regular file of at most MaxFileSize is read, so that a FIFO or
 // a device can neither block nor feed us.
 func DecodeFile(path string) (*Policy, error) {
-	f, err := openRegular(path)
+	data, err := readFile(path)
 	if err != nil {
 		var pe *fs.PathError
 		if errors.As(err, &pe) {
@@ -46,11 +46,10 @@ func DecodeFile(path string) (*Policy, error) {
 		}
 		return nil, Errors{{Origin: Origin{Source: path}, Code: CodeFile, Msg: "reading the policy", Err: err}}
 	}
-	defer f.Close()
 	if strings.HasSuffix(path, ".json") {
-		return DecodeJSON(path, f)
+		return DecodeJSON(path, bytes.NewReader(data))
 	}
-	return DecodeTOML(path, f)
+	return DecodeTOML(path, bytes.NewReader(data))
 }
 
 // decode is DecodeTOML and DecodeJSON.

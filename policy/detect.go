@@ -27,6 +27,9 @@ func Detect(h Host, argv []string) []Named {
 	search := h.searchPath()
 	dir := h.programDir(program, search)
 	tops := h.projectDirs()
+	for i := range tops {
+		tops[i].list(&h)
+	}
 	for _, p := range presetTable() {
 		if why := p.applies(&h, program, dir, tops); why != "" {
 			found = append(found, Named{Value: p.Name, Origin: Origin{Source: why}})
@@ -73,12 +76,40 @@ func (r *Resolved) ClosedProject() string {
 	return ""
 }
 
+// projectDir is a directory where project files are looked for.
+type projectDir struct {
+	path  string
+	names map[string]bool // what is in it; nil when that is not known
+}
+
+// maxListed bounds projectDir.list. To look for some fifty files one by one
+// takes longer than to read so many names, and less long than many more.
+const maxListed = 128
+
+// list reads the directory, if it holds only so much.
+func (d *projectDir) list(h *Host) {
+	if h.ReadSome == nil {
+		return
+	}
+	entries, err := h.ReadSome(d.path, maxListed+1)
+	if err != nil || len(entries) > maxListed {
+		return
+	}
+	d.names = make(map[string]bool, len(entries))
+	for _, e := range entries {
+		d.names[e.Name()] = true
+	}
+}
+
 // nearest is the first of the files in the first directory that has one.
-func nearest(h *Host, dirs, files []string) string {
+func nearest(h *Host, dirs []projectDir, files []string) string {
 	for _, dir := range dirs {
 		for _, f := range files {
-			if _, err := h.Lstat(path.Join(dir, f)); err == nil {
-				return path.Join(dir, f)
+			if dir.names != nil && !dir.names[f] {
+				continue
+			}
+			if _, err := h.Lstat(path.Join(dir.path, f)); err == nil {
+				return path.Join(dir.path, f)
 			}
 		}
 	}
@@ -86,7 +117,7 @@ func nearest(h *Host, dirs, files []string) string {
 }
 
 // applies says by what a preset was detected, or "".
-func (p *PresetInfo) applies(h *Host, program, dir string, tops []string) string {
+func (p *PresetInfo) applies(h *Host, program, dir string, tops []projectDir) string {
 	base := path.Base(program)
 	for _, c := range p.Commands {
 		if c == base || strings.HasSuffix(c, "*") && strings.HasPrefix(base, c[:len(c)-1]) {
@@ -154,13 +185,13 @@ func (h *Host) searchPath() []string {
 
 // projectDirs is the working directory and, when it lies in a git repository,
 // the directories above it up to the one that holds .git.
-func (h *Host) projectDirs() []string {
+func (h *Host) projectDirs() []projectDir {
 	if h.Dir == "" {
 		return nil
 	}
-	var dirs []string
+	var dirs []projectDir
 	for dir := path.Clean(h.Dir); ; dir = path.Dir(dir) {
-		dirs = append(dirs, dir)
+		dirs = append(dirs, projectDir{path: dir})
 		if _, err := h.Lstat(path.Join(dir, ".git")); err == nil {
 			return dirs
 		}

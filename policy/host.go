@@ -3,7 +3,6 @@ package policy
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"runtime"
@@ -58,17 +57,6 @@ func HostIn(dir string) (Host, error) {
 	}
 	h.Dir = pl.path
 	return h, nil
-}
-
-// readFile is Host.ReadFile for the running system: regular files of at most
-// MaxFileSize bytes, as what is read may be a stranger's.
-func readFile(name string) ([]byte, error) {
-	f, err := openRegular(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(f)
 }
 
 // homeFromPasswd finds a user's home directory in the text of a passwd(5)

@@ -4,7 +4,6 @@ package policy
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 )
 
@@ -12,6 +11,6 @@ func lstat(string) (Stat, error) { return Stat{}, errors.ErrUnsupported }
 
 func workingDirectory() (string, error) { return "", errors.ErrUnsupported }
 
-func openRegular(string) (io.ReadCloser, error) { return nil, errors.ErrUnsupported }
+func readFile(string) ([]byte, error) { return nil, errors.ErrUnsupported }
 
 func readSome(string, int) ([]fs.DirEntry, error) { return nil, errors.ErrUnsupported }

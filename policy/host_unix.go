@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -64,41 +65,60 @@ func workingDirectory() (string, error) {
 	return dir, nil
 }
 
-// openRegular opens a regular file of at most MaxFileSize bytes. It does not
-// block on a FIFO and does not touch a device's state but by opening it.
-// os.OpenFile would have the runtime poll the file, with threads that take a
-// start longer than the file.
-func openRegular(name string) (io.ReadCloser, error) {
-	fd, err := syscall.Open(name, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY|syscall.O_CLOEXEC, 0)
-	for err == syscall.EINTR {
-		fd, err = syscall.Open(name, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY|syscall.O_CLOEXEC, 0)
-	}
+// readFile is Host.ReadFile for the running system: regular files of at most
+// MaxFileSize bytes, as what is read may be a stranger's. It does not block on a
+// FIFO and does not touch a device's state but by opening it. It is os.ReadFile
+// without what a few kilobytes don't need: a start reads some such files.
+func readFile(name string) ([]byte, error) {
+	fd, err := openRetrying(name, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY)
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
-	}
-	_ = syscall.SetNonblock(fd, false)
-	f := os.NewFile(uintptr(fd), name)
-	st, err := f.Stat()
-	switch {
-	case err != nil:
-	case !st.Mode().IsRegular():
-		err = fmt.Errorf("it is %s, not a regular file", kindOf(st.Mode()))
-	case st.Size() > MaxFileSize:
-		err = fmt.Errorf("it has %d bytes: the most is %d", st.Size(), MaxFileSize)
-	}
-	if err != nil {
-		f.Close()
 		return nil, err
 	}
-	return f, nil
+	defer syscall.Close(fd)
+	var st syscall.Stat_t
+	if err := syscall.Fstat(fd, &st); err != nil {
+		return nil, &fs.PathError{Op: "fstat", Path: name, Err: err}
+	}
+	if mode := fileMode(uint32(st.Mode)); !mode.IsRegular() {
+		return nil, fmt.Errorf("it is %s, not a regular file", kindOf(mode))
+	}
+	data := make([]byte, 0, max(4096, min(st.Size, MaxFileSize)+1)) // of /proc the size is 0
+	for {
+		n, err := syscall.Read(fd, data[len(data):cap(data)])
+		switch {
+		case err == syscall.EINTR:
+			continue
+		case err != nil:
+			return nil, &fs.PathError{Op: "read", Path: name, Err: err}
+		case n == 0:
+			return data, nil
+		}
+		if data = data[:len(data)+n]; len(data) > MaxFileSize {
+			return nil, fmt.Errorf("it has %d bytes: the most is %d", max(st.Size, int64(len(data))), MaxFileSize)
+		}
+		data = slices.Grow(data, 1)
+	}
+}
+
+// openRetrying is open(2), with a descriptor that closes on exec.
+func openRetrying(name string, flags int) (int, error) {
+	for {
+		fd, err := syscall.Open(name, flags|syscall.O_CLOEXEC, 0)
+		if err == nil {
+			return fd, nil
+		}
+		if err != syscall.EINTR {
+			return -1, &fs.PathError{Op: "open", Path: name, Err: err}
+		}
+	}
 }
 
 // readSome is Host.ReadSome for the running system. os.Open would start the
 // runtime's poller, which a directory has no use for.
 func readSome(dir string, n int) ([]fs.DirEntry, error) {
-	fd, err := syscall.Open(dir, syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
+	fd, err := openRetrying(dir, syscall.O_RDONLY|syscall.O_DIRECTORY)
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
+		return nil, err
 	}
 	f := os.NewFile(uintptr(fd), dir)
 	defer f.Close()

@@ -58,6 +58,14 @@ func (w *walker) walk(p string) (place, error) {
 	return w.follow("", p, 0)
 }
 
+// Remembering is a copy of the Host whose RealPath and Trail look at each name
+// once. It is for a moment in which nothing is to change.
+func (h *Host) Remembering() *Host {
+	c := *h
+	c.walker = newWalker(&c, 16)
+	return &c
+}
+
 // RealPath follows every symbolic link of a clean absolute path, the last
 // name's too, and returns the canonical path with what is there. Where nothing
 // is there, the error is a *fs.PathError for fs.ErrNotExist.
@@ -67,7 +75,11 @@ func (h *Host) RealPath(p string) (string, Stat, error) { return h.realPath(p) }
 // canonical directory. Where nothing is there, the path is the one that would
 // be made, with fs.ErrNotExist.
 func (h *Host) Trail(p string) (real string, links []string, st Stat, err error) {
-	pl, err := newWalker(h, 8).walk(p)
+	w := h.walker
+	if w == nil {
+		w = newWalker(h, 8)
+	}
+	pl, err := w.walk(p)
 	if err == nil && pl.gone != "" {
 		err = &fs.PathError{Op: "lstat", Path: pl.at, Err: fs.ErrNotExist}
 	}
