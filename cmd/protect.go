@@ -21,6 +21,7 @@ func (o *policyFlags) plan(a *app, c *composed, r *policy.Resolved, caps enforce
 		ShareIPC:       slices.Contains(o.allowGaps, enforce.GapIPC),
 		LeaveMetadata:  slices.Contains(o.allowGaps, enforce.GapMetadata),
 		Protect:        a.ownPaths(c, r, caps.MountNS && (caps.Privileged || !o.inPlace)),
+		Hide:           a.hiddenPaths(),
 		NoOwn:          slices.Contains(o.allowGaps, enforce.GapOwnFiles),
 		InPlace:        o.inPlace,
 	})
@@ -37,8 +38,8 @@ func (o *runFlags) replan(a *app, c *composed, old *enforce.Plan, caps enforce.C
 // ownPaths are zsbx's own files and directories, which no command may change:
 // the directory of the user's policy, the trust store, the sessions, and the
 // policies in use. The directories are made where they are missing and the
-// command could make them: what does not exist can't be protected, and the
-// command would write the next run's policy.
+// command could make them, or look into them once they are there: what does not
+// exist can't be protected, and the command would write the next run's policy.
 //
 // The place for sessions when the first one can't be written lies in the
 // directory for temporary files: it is held only with mounts, as otherwise
@@ -57,18 +58,32 @@ func (a *app) ownPaths(c *composed, r *policy.Resolved, mounts bool) []string {
 	}
 	host := c.host.Remembering()
 	for _, dir := range out {
+		access := policy.Write
+		if slices.Contains(a.hiddenPaths(), dir) {
+			access |= policy.Read
+		}
 		real, links, _, err := host.Trail(dir)
-		if errors.Is(err, fs.ErrNotExist) && slices.ContainsFunc(append(links, real), func(p string) bool { return mayWrite(r, p) }) {
+		if errors.Is(err, fs.ErrNotExist) && slices.ContainsFunc(append(links, real), func(p string) bool { return inTree(r, p, access) }) {
 			_ = os.MkdirAll(real, 0o700) // enforce says what is still missing
 		}
 	}
 	return append(out, c.files...)
 }
 
-// mayWrite tells whether a path lies in a writable tree.
-func mayWrite(r *policy.Resolved, p string) bool {
+// hiddenPaths are those of zsbx's own directories that no command needs: what
+// other commands ran, and which projects are trusted.
+func (a *app) hiddenPaths() []string {
+	if dir := a.stateHome(); dir != "" {
+		return []string{filepath.Join(dir, "zsbx")}
+	}
+	return nil
+}
+
+// inTree tells whether a path lies in a tree that may be accessed in one of some
+// ways.
+func inTree(r *policy.Resolved, p string, access policy.Access) bool {
 	return slices.ContainsFunc(r.Paths, func(t policy.Path) bool {
-		return t.Access&policy.Write != 0 && (p == t.Path || t.Path == "/" || strings.HasPrefix(p, t.Path+"/"))
+		return t.Access&access != 0 && (p == t.Path || t.Path == "/" || strings.HasPrefix(p, t.Path+"/"))
 	})
 }
 

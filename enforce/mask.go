@@ -152,6 +152,17 @@ func (m *mounts) cover(h hit, d policy.DenyPath, names *manyNames) error {
 	return nil
 }
 
+// hidden are the masks for Options.Hide.
+func (m *mounts) hidden() []Mount {
+	var out []Mount
+	for _, dir := range hideable(m.p.Policy, m.host, m.opts) {
+		if st, err := m.host.Lstat(dir); err == nil && st.Mode.IsDir() && m.reachable(dir) {
+			out = append(out, Mount{Path: dir, Kind: Mask, Dir: true})
+		}
+	}
+	return out
+}
+
 // reachable says whether the policy lets the command at a path at all.
 func (m *mounts) reachable(p string) bool {
 	return slices.ContainsFunc(m.p.Policy.Paths, func(t policy.Path) bool { return within(p, t.Path) })
@@ -173,7 +184,7 @@ func (m *mounts) finish() {
 		return
 	}
 	mp := &MountPlan{UserNS: !p.Caps.Privileged, Why: why, Writable: writable}
-	mp.Mounts = joinMounts(slices.Concat(m.masks, prot.ownMounts, prot.mounts))
+	mp.Mounts = joinMounts(slices.Concat(m.masks, m.hidden(), prot.ownMounts, prot.mounts))
 	mp.Mounts = append(mp.Mounts, aliases(m.host, prot.table, mp.Mounts)...)
 	if len(mp.Mounts) > maxMounts {
 		m.ownOpen(fmt.Sprintf("it would take more than %d mounts", maxMounts))

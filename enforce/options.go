@@ -20,6 +20,12 @@ type Options struct {
 	// store, the records of sessions. They should exist.
 	Protect []string
 
+	// Hide are directories of Protect that the command has no reason to look
+	// into either, such as the records of other sessions. They are covered
+	// where there is a mount namespace, unless the policy names one of them,
+	// or something in it; elsewhere they can be read as the policy has it.
+	Hide []string
+
 	// NoOwn has a writable tree stay whole where only taking it apart would
 	// keep Protect from being changed. With mounts it changes nothing.
 	NoOwn bool

@@ -112,6 +112,22 @@ func (c *protector) ownPath(r *policy.Resolved, p string) {
 	}
 }
 
+// hideable are the places of Options.Hide, there or not, but for those that the
+// policy names: they, or something in them, were asked for.
+func hideable(r *policy.Resolved, host *policy.Host, opts Options) []string {
+	var out []string
+	for _, dir := range opts.Hide {
+		real, _, _, err := host.Trail(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if !slices.ContainsFunc(r.Paths, func(t policy.Path) bool { return within(t.Path, real) }) {
+			out = append(out, real)
+		}
+	}
+	return out
+}
+
 // quoteWord writes a path for a POSIX shell.
 func quoteWord(p string) string {
 	if strings.IndexFunc(p, func(r rune) bool {

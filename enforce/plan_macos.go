@@ -28,6 +28,9 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 	for _, h := range prot.own {
 		p.Seatbelt.Protect = append(p.Seatbelt.Protect, h.path)
 	}
+	if host != nil && host.Lstat != nil {
+		p.Seatbelt.Hide = hideable(p.Policy, host, opts)
+	}
 	for _, w := range prot.watch {
 		if slices.Contains(p.Seatbelt.Protect, w.path) {
 			continue

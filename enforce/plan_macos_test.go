@@ -51,7 +51,9 @@ func TestProtectOnMacOS(t *testing.T) {
 		ReadFile: func(string) ([]byte, error) { return nil, fs.ErrNotExist },
 	}
 	r := macPolicy(flag("/Users/u/proj", allAccess, fs.ModeDir))
-	p := NewPlanWith(r, Caps{OS: "macos", Seatbelt: true}, host, Options{Protect: []string{"/Users/u/proj/state"}})
+	p := NewPlanWith(r, Caps{OS: "macos", Seatbelt: true}, host, Options{
+		Protect: []string{"/Users/u/proj/state"}, Hide: []string{"/Users/u/proj/state", "/Users/u/proj"},
+	})
 	for _, want := range []string{"/Users/u/proj/.git/config", "/Users/u/proj/.git/hooks", "/Users/u/proj/.envrc", "/Users/u/proj/state"} {
 		if !slices.Contains(p.Seatbelt.Protect, want) {
 			t.Errorf("%s is not protected: %q", want, p.Seatbelt.Protect)
@@ -63,6 +65,9 @@ func TestProtectOnMacOS(t *testing.T) {
 	o := *p.Seatbelt
 	o.Session = testSession
 	prof := compile(t, r, o)
+	if prof.Allowed("file-read-data", file("/Users/u/proj/state/record")) || !prof.Allowed("file-read-data", file("/Users/u/proj/src")) {
+		t.Error("what is hidden can be read, or what the policy names can't")
+	}
 	if prof.Allowed("file-write-create", file("/Users/u/proj/.git/hooks/pre-commit")) || !prof.Allowed("file-write-create", file("/Users/u/proj/.git/index.lock")) {
 		t.Error("git's hooks can be written, or git can't work")
 	}

@@ -31,6 +31,9 @@ type SeatbeltOptions struct {
 	// readable where the policy says so.
 	Protect []string
 
+	// Hide are absolute paths that the command may not read either.
+	Hide []string
+
 	// Tag adds the message "zsbx-SESSION" to every denial, so that
 	//
 	//	log stream --predicate 'eventMessage ENDSWITH "zsbx-SESSION"'

@@ -118,15 +118,20 @@ func (w *sbpl) sockets(r *policy.Resolved) {
 	}
 }
 
-// protected writes the paths that nothing makes writable.
+// protected writes the paths that nothing makes writable, and those that nothing
+// makes readable.
 func (w *sbpl) protected(o SeatbeltOptions) {
-	if len(o.Protect) == 0 {
+	w.ownPaths("never writable", "protected", writeOps(), o.Protect)
+	w.ownPaths("zsbx's own records", "hidden", accessOps(), o.Hide)
+}
+
+func (w *sbpl) ownPaths(section, why string, ops []string, paths []string) {
+	if len(paths) == 0 {
 		return
 	}
-	w.section("never writable")
-	for _, p := range o.Protect {
-		from := own("protected")
-		w.denyPath(writeOps(), policy.DenyPath{Pattern: p, Deny: policy.Deny{Pattern: p, Origin: from}})
+	w.section(section)
+	for _, p := range paths {
+		w.denyPath(ops, policy.DenyPath{Pattern: p, Deny: policy.Deny{Pattern: p, Origin: own(why)}})
 	}
 }
 
