@@ -9,7 +9,7 @@ import (
 // of the command runs; by name that is an error, else the next tracker is
 // taken.
 func TestScopeRefused(t *testing.T) {
-	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent/bus")
+	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/dev/null/bus")
 	caps := Caps{OS: "linux", Keeper: true, UserManager: true}
 	s, err := Begin(Options{Store: tempStore(t), Tracker: Cgroup, Caps: &caps})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce/fork"
@@ -126,7 +127,7 @@ func TestStartFails(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := attackCommand("sleepers")
-		c.Path = "/nonexistent"
+		c.Path = filepath.Join(t.TempDir(), "missing")
 		var se *fork.StepError
 		if err := s.Start(c); !errors.As(err, &se) || se.Stage != "exec" || !errors.Is(err, os.ErrNotExist) {
 			t.Fatal(err)
