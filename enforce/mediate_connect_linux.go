@@ -166,15 +166,15 @@ func pathOf(fd int) string {
 
 // judgeAbstract looks the name up among those of the session. Between this and
 // the connection a program outside would have to take over the very name.
+//
+// Others get the answer that they would get if nobody had the name, as in a
+// network namespace of the session's own: X clients try the display's abstract
+// name first, and its path, which may be allowed, after this answer only.
 func (m *mediator) judgeAbstract(w *waiter, name string) unix.Errno {
-	known, listens := m.own.named(&m.diag, abstractName{netns(w.sock.fd), name})
-	switch {
-	case listens:
+	if m.own.listens(&m.diag, abstractName{netns(w.sock.fd), name}) {
 		return 0
-	case known:
-		return unix.ECONNREFUSED
 	}
-	return unix.EPERM
+	return unix.ECONNREFUSED
 }
 
 // try connects without waiting, as the thread that it runs on.

@@ -109,15 +109,14 @@ func (o *ownSockets) boundTo(d *diag, st *unix.Stat_t) bool {
 	return now.ByPath && now.File == b.File && now.Device == b.Device
 }
 
-// named says whether the session had a socket with a name, and whether it
-// still listens.
-func (o *ownSockets) named(d *diag, n abstractName) (known, listens bool) {
+// listens says whether the session has a socket with a name that still listens.
+func (o *ownSockets) listens(d *diag, n abstractName) bool {
 	b, ok := o.byName[n]
 	if !ok {
-		return false, false
+		return false
 	}
 	now, err := d.find(b.Ino, b.Cookie)
-	return true, err == nil && now.Listens
+	return err == nil && now.Listens
 }
 
 // clean takes out the sockets that are gone, when there are many.
