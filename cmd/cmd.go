@@ -55,8 +55,8 @@ func Main(args []string) int {
 	if len(args) > 0 && args[0] == enforce.SandboxArg {
 		return enforce.SandboxMain(args[1:])
 	}
-	if len(args) == 1 && args[0] == serveSocketsArg {
-		return serveSockets()
+	if status, asked := serveSockets(args); asked {
+		return status
 	}
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Environ()}
 	return a.main(args)

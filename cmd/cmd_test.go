@@ -35,7 +35,8 @@ func setupScript(e *testscript.Env) error {
 	return nil
 }
 
-// condition knows [root], [landlockN] and [mounts].
+// condition knows [root], [landlockN], [mounts] and [sockets]: Unix sockets of
+// programs outside are closed, with --exec too.
 func condition(cond string) (bool, error) {
 	switch {
 	case cond == "root":
@@ -44,6 +45,9 @@ func condition(cond string) (bool, error) {
 		caps := enforce.Probe()
 		enforce.ProbeNamespaces(&caps)
 		return caps.MountNS, nil
+	case cond == "sockets":
+		caps := enforce.Probe()
+		return caps.Landlock >= 9 || caps.Landlock > 0 && caps.SeccompNotify && caps.SeccompNotifyApart == "", nil
 	case strings.HasPrefix(cond, "landlock"):
 		return enforce.Probe().Landlock >= int(cond[len("landlock")]-'0'), nil
 	}

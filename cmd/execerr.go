@@ -64,9 +64,7 @@ func nextPart(file string) (next, role string) {
 		return "", ""
 	}
 	defer f.Close()
-	head := make([]byte, scriptHead)
-	n, _ := io.ReadFull(f, head)
-	head = head[:n]
+	head := readHead(f)
 	if bytes.HasPrefix(head, []byte("#!")) {
 		return shebang(head), roleInterpreter
 	}
@@ -170,7 +168,24 @@ func isScriptWithoutInterpreter(file string) bool {
 		return false
 	}
 	defer f.Close()
+	head := readHead(f)
+	return !bytes.HasPrefix(head, []byte(elf.ELFMAG)) && bytes.IndexByte(head, 0) < 0
+}
+
+// needsShell tells whether the kernel would say ENOEXEC to such a file, without
+// asking it.
+func needsShell(file string) bool {
+	f, err := os.Open(file)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return !bytes.HasPrefix(readHead(f), []byte("#!")) && isScriptWithoutInterpreter(file)
+}
+
+// readHead reads the beginning of a file.
+func readHead(f *os.File) []byte {
 	head := make([]byte, scriptHead)
 	n, _ := io.ReadFull(f, head)
-	return !bytes.HasPrefix(head[:n], []byte(elf.ELFMAG)) && bytes.IndexByte(head[:n], 0) < 0
+	return head[:n]
 }

@@ -103,9 +103,6 @@ func (o *runFlags) run(a *app, argv []string) error {
 		return err
 	}
 	caps := enforce.Probe()
-	if o.exec {
-		caps.SeccompNotify = false // nobody is left to answer
-	}
 	plan := o.plan(a, c, resolved, caps)
 	if plan.Seatbelt != nil {
 		plan.Seatbelt.External = o.sandboxExec
@@ -121,7 +118,7 @@ func (o *runFlags) run(a *app, argv []string) error {
 	if err != nil {
 		return err
 	}
-	o.temp = temp.path
+	o.temp, temp.inPlace = temp.path, o.exec
 	before := plan.Snapshot(&c.host)
 	r, err := o.session(a, plan, job{
 		file: file, argv: argv, env: resolved.Env, dir: resolved.Dir, limits: resolved.Limits, mayExec: mayExecIn(resolved),

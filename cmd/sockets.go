@@ -12,12 +12,28 @@ import (
 // kept session. It is no command: zsbx starts itself with it.
 const serveSocketsArg = "--serve-sockets-of-a-kept-session"
 
-// serveSockets is that process.
-func serveSockets() int {
-	if enforce.ServeKept() != nil {
-		return exitFailed
+// serveApartArg makes it the process that answers those of a command which
+// replaced zsbx.
+const serveApartArg = "--serve-sockets-of-a-command-in-place"
+
+// serveSockets is that process, where args ask for it.
+func serveSockets(args []string) (status int, asked bool) {
+	if len(args) != 1 {
+		return 0, false
 	}
-	return exitOK
+	var err error
+	switch args[0] {
+	case serveSocketsArg:
+		err = enforce.ServeKept()
+	case serveApartArg:
+		err = enforce.ServeApart()
+	default:
+		return 0, false
+	}
+	if err != nil {
+		return exitFailed, true
+	}
+	return exitOK, true
 }
 
 // confine puts the plan on cmd, and keeps the mediator of its sockets, which
@@ -25,6 +41,9 @@ func serveSockets() int {
 // is not to wait for the threads that serving takes.
 func (r *running) confine(plan *enforce.Plan, cmd *fork.Command) (err error) {
 	r.mediator, err = plan.ConfineMediated(cmd)
+	if err == nil && r.inPlace && r.mediator != nil {
+		err = r.mediator.StandBy(&fork.Command{Path: "/proc/self/exe", Args: []string{os.Args[0], serveApartArg}})
+	}
 	return err
 }
 

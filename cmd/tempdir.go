@@ -16,6 +16,10 @@ type tempDir struct {
 	path string
 	keep bool // the command's background processes may still need it
 	over bool // no process of the command is left
+
+	// inPlace says that this process may be as restricted as the command that
+	// it did not become; the keeper removes the directory.
+	inPlace bool
 }
 
 // makeTemp makes the private temporary directory, unless the flags want none,
@@ -34,7 +38,7 @@ func (t *tempDir) remove() {
 	if t.path == "" || t.keep || t.over && layAside(t.path) {
 		return
 	}
-	if err := removeTempDir(t.path); err != nil {
+	if err := removeTempDir(t.path); err != nil && !t.inPlace {
 		t.a.say.warn("removing the private temporary directory: %v", err)
 	}
 }

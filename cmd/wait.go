@@ -22,6 +22,7 @@ type running struct {
 	limits    policy.Limits
 	killAfter time.Duration
 	keep      bool
+	inPlace   bool         // the command replaces zsbx
 	output    *outputLimit // nil without --max-output
 	relay     *relay       // nil without --tty
 	signals   <-chan os.Signal

@@ -88,7 +88,9 @@ func (p *Plan) confineMediated(c *fork.Command) (*Mediator, error) {
 		m = &Mediator{mediator{policy: p.Mediation, hand: hand, ended: make(chan struct{})}}
 		then := c.Meanwhile
 		c.Meanwhile = func(p *fork.Process) {
-			hand.forked()
+			if !m.apart {
+				hand.forked()
+			}
 			m.process = p
 			if then != nil {
 				then(p)

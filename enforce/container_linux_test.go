@@ -32,33 +32,49 @@ func refuseCalls(numbers ...uint32) error {
 	})
 }
 
+// planIn is a plan for this program with dir to write to, and with the sockets
+// named.
+func planIn(dir string, opts enforce.Options, sockets ...string) (exe string, _ *enforce.Plan, _ error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return "", nil, err
+	}
+	r := &policy.Resolved{OS: "linux", Dir: dir, Net: policy.ResolvedNet{Mode: policy.NetOpen}}
+	for _, path := range append([]string{"/usr", "/etc", "/proc", exe, dir}, sockets...) {
+		id, mode, access := unix.Stat_t{}, os.FileMode(0), policy.Read|policy.Exec
+		if err := unix.Lstat(path, &id); err != nil {
+			return "", nil, err
+		}
+		p := policy.Path{Path: path, ID: policy.FileID{Dev: id.Dev, Ino: id.Ino}}
+		if slices.Contains(sockets, path) {
+			p.Mode = os.ModeSocket
+			r.Net.Unix = append(r.Net.Unix, p)
+			continue
+		}
+		if path != exe {
+			mode = os.ModeDir
+		}
+		if path == dir {
+			access |= policy.Write
+		}
+		p.Access, p.Mode = access, mode
+		r.Paths = append(r.Paths, p)
+	}
+	caps := enforce.Probe()
+	caps.MountNS = false
+	return exe, enforce.NewPlanWith(r, caps, host(), opts), nil
+}
+
 // inContainer makes an act in a confined process where sockets can't be
 // fetched. EBADE says that the plan doesn't say so.
 func inContainer(a []string) error {
 	if err := refuseCalls(unix.SYS_PIDFD_GETFD); err != nil {
 		return err
 	}
-	exe, err := os.Executable()
+	exe, plan, err := planIn(a[0], enforce.Options{})
 	if err != nil {
 		return err
 	}
-	r := &policy.Resolved{OS: "linux", Dir: a[0], Net: policy.ResolvedNet{Mode: policy.NetOpen}}
-	for _, path := range []string{"/usr", "/etc", "/proc", exe, a[0]} {
-		id, mode, access := unix.Stat_t{}, os.FileMode(0), policy.Read|policy.Exec
-		if err := unix.Lstat(path, &id); err != nil {
-			return err
-		}
-		if path != exe {
-			mode = os.ModeDir
-		}
-		if path == a[0] {
-			access |= policy.Write
-		}
-		r.Paths = append(r.Paths, policy.Path{Path: path, Access: access, Mode: mode, ID: policy.FileID{Dev: id.Dev, Ino: id.Ino}})
-	}
-	caps := enforce.Probe()
-	caps.MountNS = false
-	plan := enforce.NewPlan(r, caps, host())
 	named := slices.ContainsFunc(plan.Gaps, func(g enforce.Gap) bool {
 		return g.Name == enforce.GapUnixSockets && strings.Contains(g.Why, "pidfd_getfd(2)")
 	})

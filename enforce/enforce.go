@@ -18,6 +18,7 @@ type Caps struct {
 
 	SeccompNotify       bool   // a filter can hand system calls to this process, and this process can take part in them
 	SeccompNotifyReason string // why SeccompNotify is false
+	SeccompNotifyApart  string // why only an ancestor of the command can take part, or "": another process as well
 
 	// MountNS says that a private mount namespace can be had, with
 	// CAP_SYS_ADMIN or through a user namespace. Probe assumes it where

@@ -11,6 +11,9 @@ import (
 // planLinux fills in the plan for Linux: which means hold which promise, and
 // which promises are left without any.
 func (p *Plan) planLinux(host *policy.Host, opts Options) {
+	if opts.InPlace && p.Caps.SeccompNotify && p.Caps.SeccompNotifyApart != "" {
+		p.Caps.SeccompNotify, p.Caps.SeccompNotifyReason = false, p.Caps.SeccompNotifyApart
+	}
 	m := &mounts{p: p, host: host, opts: opts}
 	if p.Caps.Landlock > 0 {
 		m.prot = protectedSet(p.Policy, host, opts)

@@ -51,6 +51,20 @@ func (m *Mediator) HandOver(c *exec.Cmd) error { return m.handOver(c) }
 // what is allowed as descriptor 4. It returns when the session has ended.
 func ServeKept() error { return serveKept() }
 
+// StandBy lets a process of its own answer from the start, for a command that
+// replaces this process (fork.Exec): c, which has to lead to ServeApart, is
+// started by fork.StartApart, and is to be before anything of the command's
+// restrictions or of its control group holds this process. It waits for the
+// command's filter, answers until the last process that has it is gone, and ends
+// at once when the command is not executed. Close gives it up.
+//
+// The plan has to be one with Options.InPlace: not everywhere may a process that is
+// no ancestor of the command see its sockets.
+func (m *Mediator) StandBy(c *fork.Command) error { return m.standBy(c) }
+
+// ServeApart is the process of StandBy.
+func ServeApart() error { return serveApart() }
+
 // ConfineMediated is Confine for callers that answer the command's calls
 // themselves: they let Serve run in a goroutine of its own before or after they
 // start the command, and Close the mediator if they don't start it. The Mediator is nil when the plan needs none.

@@ -31,6 +31,7 @@ type mediator struct {
 	done   bool   // serving, or never again
 	closed bool
 	kept   bool          // the queue outlives serve
+	apart  bool          // another process serves
 	ended  chan struct{} // closed once serve returns
 }
 
@@ -117,6 +118,8 @@ func (m *mediator) close() error {
 	defer m.mu.Unlock()
 	m.closed = true
 	switch {
+	case m.apart:
+		m.hand.forked()
 	case !m.done:
 		m.done = true
 		m.hand.close()

@@ -31,6 +31,8 @@ type Options struct {
 	NoOwn bool
 
 	// InPlace says that the command replaces the caller (fork.Exec): a
-	// process with threads, which can't enter a user namespace.
+	// process with threads, which can't enter a user namespace, and can't
+	// answer the command's calls: a plan with a Mediation then takes
+	// ConfineMediated and Mediator.StandBy.
 	InPlace bool
 }

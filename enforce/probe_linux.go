@@ -21,6 +21,7 @@ func probe() Caps {
 	c.Capabilities = permitted()
 	if c.Seccomp {
 		c.SeccompNotify, c.SeccompNotifyReason = probeNotify(c.Capabilities)
+		c.SeccompNotifyApart = yamaRefusesApart(yamaScope(), c.Capabilities)
 	}
 	c.Privileged = c.Capabilities&(1<<unix.CAP_SYS_ADMIN) != 0
 	switch {

@@ -20,6 +20,14 @@ func yamaRefuses(scope byte, capabilities uint64) string {
 	return ""
 }
 
+// yamaRefusesApart says why it lets no process but an ancestor, or "".
+func yamaRefusesApart(scope byte, capabilities uint64) string {
+	if scope == '1' && capabilities&(1<<capSysPtrace) == 0 {
+		return "the Yama security module lets only ancestors fetch the sockets of another process (kernel.yama.ptrace_scope is 1), and a zsbx that is replaced is none"
+	}
+	return yamaRefuses(scope, capabilities)
+}
+
 // mediateRules hand the calls by which a socket gets a peer or becomes one to
 // the supervisor.
 func mediateRules(caps Caps) []rule {

@@ -96,7 +96,7 @@ func TestExec(t *testing.T) {
 			t.Errorf("%+v", i)
 		}
 		r, err := st.Reap(deadline(t), i.ID)
-		if err != nil || !r.Done() {
+		if err != nil || !r.Done() || r.How != howBeside || r.Killed != 6 {
 			t.Fatalf("%+v, %v", r, err)
 		}
 		if left := marked(t, i.ID); len(left) > 0 {

@@ -13,6 +13,7 @@ import (
 
 const (
 	howKeeper = "the keeper, which adopts every orphan of the session, has no child left (wait4: ECHILD)"
+	howBeside = "the keeper finds no process any more that it may signal: those are all of the session, whose Landlock domain can't be left"
 	howCgroup = "the session's control group, which the command could not leave, is empty"
 	howReboot = "the machine was restarted since"
 	howEmpty  = "nothing was ever started"
@@ -29,14 +30,14 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 		return err
 	}
 	if f.empty() {
-		r.Proof, r.How = true, howKeeper
+		r.Proof, r.How = true, f.howKept()
 		return nil
 	}
 	k, err := f.openKeeper(ctx)
 	if errors.Is(err, errGone) {
 		f.word = readState(f.state) // it may have ended since the first look
 		if f.empty() {
-			r.Proof, r.How = true, howKeeper
+			r.Proof, r.How = true, f.howKept()
 			return nil
 		}
 		if f.nothingStarted() {
@@ -50,6 +51,14 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 	}
 	defer k.close()
 	return f.askKeeper(ctx, k, r)
+}
+
+// howKept is what an empty session's keeper knows it by.
+func (f *found) howKept() string {
+	if f.record != nil && f.record.Exec {
+		return howBeside
+	}
+	return howKeeper
 }
 
 // placed decides what needs no look at processes: sessions of another boot,
@@ -70,7 +79,7 @@ func (f *found) placed(r *Report) (done bool, err error) {
 	case f.record.Boot != boot:
 		return true, fmt.Errorf("session %s: %w: on the machine %q", f.dir.id, ErrElsewhere, cut(f.record.Host, 64))
 	case f.empty():
-		r.Proof, r.How = true, howKeeper
+		r.Proof, r.How = true, f.howKept()
 		return true, nil
 	}
 	return true, fmt.Errorf("session %s: %w: in another PID namespace (a container?)", f.dir.id, ErrElsewhere)
@@ -109,7 +118,7 @@ func (f *found) askKeeper(ctx context.Context, k *handle, r *Report) error {
 	}
 	switch {
 	case f.empty():
-		r.Proof, r.How, r.Killed = true, howKeeper, int(f.word.state.Killed)
+		r.Proof, r.How, r.Killed = true, f.howKept(), int(f.word.state.Killed)
 		return nil
 	case ended:
 		return f.settleLost(ctx, r)

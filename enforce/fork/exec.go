@@ -18,3 +18,10 @@ func Exec(c *Command) error {
 	}
 	return execSelf(c)
 }
+
+// StartApart starts a program that is nobody's: not a child of this process, which
+// may become a command that waits for its own children only, and without its
+// terminal and session. It returns once the program was executed. Path, Args, Env,
+// Dir and Files are what counts of c; without Files the program shares descriptors 0
+// to 2. Linux only; on other systems it returns errors.ErrUnsupported.
+func StartApart(c *Command) error { return startApart(c) }

@@ -202,6 +202,9 @@ func (m *keeperMem) watch() {
 		}
 	}
 	if m.killing {
+		if m.strikes++; m.strikes == 1 {
+			m.state.Killed = uint32(max(m.members(), 0))
+		}
 		m.strike()
 	}
 	if (m.killing || m.conn < 0) && m.members() == 0 {

@@ -73,7 +73,7 @@ type KeeperState struct {
 	Phase      Phase
 	CommandPid int32  // 0 once the command ended
 	WaitStatus uint32 // the command's, as wait4(2) gives it, from PhaseKept on
-	Killed     uint32 // processes reaped after the killing began
+	Killed     uint32 // processes reaped after the killing began; with Exec, found when it did
 	Method     uint32 // how: MethodDomain, MethodCgroup, MethodSubtree
 	_          [2]uint32
 }

@@ -164,3 +164,5 @@ func execSelf(c *Command) error {
 	}
 	return stepError("exec", c.Path, syscall.Exec(c.Path, c.Args, c.Env))
 }
+
+func startApart(*Command) error { return errors.ErrUnsupported }
