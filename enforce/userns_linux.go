@@ -16,17 +16,18 @@ import (
 // to the system's log for each).
 func refusesUserNS() (why, hint string) {
 	// The kernel refuses the second flag, whoever asks: EINVAL. Another
-	// answer is that of a seccomp filter, zsbx's own around this zsbx among
+	// answer is that of Debian's kernels, where only root may have user
+	// namespaces, or of a seccomp filter, zsbx's own around this zsbx among
 	// them.
 	const invalid = 1
 	_, _, errno := unix.RawSyscall(unix.SYS_UNSHARE, unix.CLONE_NEWUSER|invalid, 0, 0)
 	switch {
+	case errno == unix.EPERM && readSmall("/proc/sys/kernel/unprivileged_userns_clone") == "0":
+		return "user namespaces are root's alone (sysctl kernel.unprivileged_userns_clone)", "sudo sysctl kernel.unprivileged_userns_clone=1"
 	case errno != unix.EINVAL && errno != 0:
 		return "the seccomp filter that zsbx itself runs under refuses user namespaces: " + errno.Error(), ""
 	case readSmall("/proc/sys/user/max_user_namespaces") == "0":
 		return "user namespaces are switched off (sysctl user.max_user_namespaces)", "sudo sysctl user.max_user_namespaces=10000"
-	case readSmall("/proc/sys/kernel/unprivileged_userns_clone") == "0":
-		return "user namespaces are root's alone (sysctl kernel.unprivileged_userns_clone)", "sudo sysctl kernel.unprivileged_userns_clone=1"
 	case apparmorRestricts() && readSmall("/proc/self/attr/current") == "unconfined":
 		return "AppArmor restricts user namespaces to programs with a profile (sysctl kernel.apparmor_restrict_unprivileged_userns)", apparmorHint
 	}
