@@ -37,6 +37,34 @@ func (p *Plan) refuseSockets(c *fork.Command) error {
 	return nil
 }
 
+// refuseCovered refuses to pass the command a file that a mount keeps from it:
+// the descriptor leads to it beside that mount, and by /proc/self/fd it can be
+// opened anew, for more than the caller opened it for.
+func (mp *MountPlan) refuseCovered(files []*os.File) error {
+	for i := range 3 {
+		fd := standardFile(files, i)
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+		if err != nil {
+			continue // closed
+		}
+		mode, reference := flags&unix.O_ACCMODE, flags&unix.O_PATH != 0
+		path := pathOf(fd)
+		for _, m := range mp.Mounts {
+			if !within(path, m.Path) {
+				continue
+			}
+			writes := mode == unix.O_WRONLY || mode == unix.O_RDWR
+			switch {
+			case m.Kind == Mask && (reference || mode != unix.O_RDWR):
+				return fmt.Errorf("descriptor %d is %s, which is denied: the command could open it anew for more; a pipe can take its place", i, path)
+			case m.Kind == Protect && (reference || !writes):
+				return fmt.Errorf("descriptor %d is %s, which is protected: the command could open it anew and write to it; a pipe can take its place", i, path)
+			}
+		}
+	}
+	return nil
+}
+
 // settled says whether a socket has one peer and keeps it, or waits for peers.
 // Such a socket the caller passes knowingly, as inetd(8) and sshd(8) do.
 func settled(fd, kind int) bool {

@@ -1,6 +1,7 @@
 package enforce_test
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"strconv"
@@ -97,5 +98,56 @@ func TestConnectedStdin(t *testing.T) {
 	c.Files = []*os.File{f}
 	if got := runFiles(t, p.plan(), c); got != 7 {
 		t.Errorf("exit status %d, want 7", got)
+	}
+}
+
+// TestCoveredStdin: a descriptor leads to a file beside the mount that keeps
+// the command from it, and /proc/self/fd opens it anew.
+func TestCoveredStdin(t *testing.T) {
+	needMounts(t)
+	const again = `echo evil >>/proc/self/fd/0 && grep -q evil %s`
+	for _, a := range []struct {
+		name, file, want string
+		flags            int
+	}{
+		{"a protected file", ".git/config", "is protected", unix.O_RDONLY},
+		{"a file in a protected directory", ".git/hooks/pre-commit.sample", "is protected", unix.O_RDONLY},
+		{"a reference to a protected file", ".git/config", "is protected", unix.O_PATH},
+		{"a denied file", "keys/id", "is denied", unix.O_RDONLY},
+		{"a denied file, to be written", "keys/id", "is denied", unix.O_WRONLY},
+		{"any other file", ".git/HEAD", "", unix.O_RDONLY},
+		{"a protected file, to be written", ".envrc", "", unix.O_WRONLY | unix.O_APPEND},
+	} {
+		t.Run(a.name, func(t *testing.T) {
+			start := func() (*place, *fork.Command) {
+				p := repository(t)
+				write(t, p.in+"/keys/id", "secret\n")
+				p.deny(p.in + "/keys")
+				fd, err := unix.Open(p.in+"/"+a.file, a.flags|unix.O_CLOEXEC, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				f := os.NewFile(uintptr(fd), a.file)
+				t.Cleanup(func() { f.Close() })
+				c := command(p, fmt.Sprintf(again, a.file))
+				c.Files = []*os.File{f}
+				return p, c
+			}
+			_, c := start()
+			if got := runFiles(t, nil, c); got != 0 {
+				t.Fatalf("control: exit status %d", got)
+			}
+			p, c := start()
+			if a.want == "" {
+				c.Args[2] = "true"
+				if got := runFiles(t, p.mountPlan(), c); got != 0 {
+					t.Errorf("exit status %d", got)
+				}
+				return
+			}
+			if err := p.mountPlan().Confine(c); err == nil || !strings.Contains(err.Error(), a.want) {
+				t.Errorf("got %v, want a refusal", err)
+			}
+		})
 	}
 }

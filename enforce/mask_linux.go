@@ -232,6 +232,9 @@ func (p *Plan) checkMounts(c *fork.Command) (dir string, err error) {
 	if err := refuseDirs(c.Files); err != nil {
 		return "", err
 	}
+	if err := p.Mounts.refuseCovered(c.Files); err != nil {
+		return "", err
+	}
 	if dir = c.Dir; dir == "" {
 		if dir, err = os.Getwd(); err != nil {
 			return "", fmt.Errorf("the working directory: %w", err)
