@@ -71,6 +71,20 @@ func fileActs() map[string]func(args []string) error {
 				return err
 			})
 		},
+		"delegation": func(a []string) error {
+			return reading(a[0], func(fd int) error {
+				d := struct { // struct delegation (linux/fcntl.h)
+					flags    uint32
+					kind, _p uint16
+				}{kind: unix.F_RDLCK}
+				const setDeleg = 1040 // F_SETDELEG
+				_, _, errno := unix.Syscall(unix.SYS_FCNTL, uintptr(fd), setDeleg, uintptr(unsafe.Pointer(&d)))
+				if errno != 0 {
+					return errno
+				}
+				return nil
+			})
+		},
 		"flock": func(a []string) error {
 			return reading(a[0], func(fd int) error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
 		},

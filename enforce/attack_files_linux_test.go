@@ -164,6 +164,22 @@ func TestLease(t *testing.T) {
 	attackAll(t, []attack{{act: "lease", args: []string{"OUT/ro/file"}, want: one(unix.EACCES)}}, filePlace)
 }
 
+// TestDelegation: likewise for directories, in which nobody could make or
+// remove anything meanwhile.
+func TestDelegation(t *testing.T) {
+	needLandlock(t, 1)
+	needSeccomp(t)
+	p := newPlace(t)
+	filePlace(t, p)
+	if got := p.try(t, nil, "delegation", p.out+"/ro"); got == unix.EINVAL {
+		t.Skip("Linux 6.19 is needed: F_SETDELEG says EINVAL")
+	}
+	attackAll(t, []attack{
+		{act: "delegation", args: []string{"OUT/ro"}, want: one(unix.EACCES)},
+		{act: "delegation", args: []string{"OUT/ro/file"}, want: one(unix.EACCES)},
+	}, filePlace)
+}
+
 // TestFilesInside: what an honest program does in a writable tree works.
 func TestFilesInside(t *testing.T) {
 	needLandlock(t, 1)

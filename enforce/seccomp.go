@@ -72,10 +72,13 @@ func commonRules() []rule {
 			why:  "they type into the caller's terminal, or put another line discipline between it and its user",
 		},
 		{
-			calls:   []string{"fcntl"},
-			clauses: []clause{{[]test{{arg: 1, is: 1024}}, refuseEACCES}}, // F_SETLEASE
-			when:    "F_SETLEASE",
-			why:     "whoever opens a leased file waits for the holder, up to 45 seconds each time; to read a file is enough to lease it",
+			calls: []string{"fcntl"},
+			clauses: []clause{
+				{[]test{{arg: 1, is: 1024}}, refuseEACCES}, // F_SETLEASE
+				{[]test{{arg: 1, is: 1040}}, refuseEACCES}, // F_SETDELEG, from Linux 6.19 on
+			},
+			when: "F_SETLEASE or F_SETDELEG",
+			why:  "whoever opens a leased file, or changes a directory that is, waits for the holder, up to 45 seconds each time; to read it is enough",
 		},
 	}
 }
