@@ -107,16 +107,17 @@ func parseSegment(s string) (GlobName, error) {
 	seg := GlobName{Literal: true}
 	var text strings.Builder
 	for rest := s; rest != ""; {
-		var t GlobPart
-		var err error
-		if t, rest, err = parseToken(rest); err != nil {
+		t, after, err := parseToken(rest)
+		if err != nil {
 			return GlobName{}, fmt.Errorf("glob %q: %w", s, err)
 		}
 		if t.Star || t.Any || t.Class != nil {
 			seg.Literal = false
 		} else {
-			text.WriteRune(t.Rune)
+			// The bytes as they are: a name need not be UTF-8.
+			text.WriteString(strings.TrimPrefix(rest[:len(rest)-len(after)], `\`))
 		}
+		rest = after
 		seg.Parts = append(seg.Parts, t)
 	}
 	if seg.Literal {

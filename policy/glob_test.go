@@ -31,6 +31,9 @@ func TestGlob(t *testing.T) {
 		{"/w/a*b*c", "/w/abc /w/aXbXc /w/abbcc", "/w/acb /w/ab"},
 		{"/w/*/x", "/w/a/x /w/.a/x", "/w/x /w/a/b/x"},
 		{"/w/x", "/w/x /w/x/y", "/w/xy /w"},
+		{"/w\xfc/**/.env", "/w\xfc/.env /w\xfc/a\xff/.env", "/w/.env /w\xff/.env /w\ufffd/.env"},
+		{"/w/\\*\xfc\\\\", "/w/*\xfc\\", "/w/*\xff\\"},
+		{"/w/\xfc*/?", "/w/\xfcx/\xfe", "/w/x/\xfe"},
 	} {
 		g, err := ParseGlob(tt.pattern)
 		if err != nil {
