@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
@@ -128,7 +129,7 @@ func quoteArg(s string) string {
 	if s != "" && strings.Trim(s, plain) == "" {
 		return s
 	}
-	if strings.ContainsFunc(s, unicode.IsControl) {
+	if !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
 		// On one line, and harmless to a terminal.
 		q := strconv.Quote(s)
 		return "$'" + strings.ReplaceAll(q[1:len(q)-1], "'", `\'`) + "'"

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/zsbx/zsbx/policy"
 )
@@ -113,14 +114,17 @@ func (v *voice) line(kind, color, msg string) {
 // printable escapes what could steer a terminal: names come from files and
 // directories that somebody else made.
 func printable(s string) string {
-	if strings.IndexFunc(s, unprintable) < 0 {
+	if utf8.ValidString(s) && strings.IndexFunc(s, unprintable) < 0 {
 		return s
 	}
 	var b strings.Builder
-	for _, r := range s {
-		if unprintable(r) {
+	for i, r := range s {
+		switch {
+		case r == utf8.RuneError && s[i] != "\uFFFD"[0]:
+			fmt.Fprintf(&b, `\x%02x`, s[i]) // not UTF-8: 0x9b alone begins a sequence, too
+		case unprintable(r):
 			fmt.Fprintf(&b, `\u%04x`, r)
-		} else {
+		default:
 			b.WriteRune(r)
 		}
 	}
