@@ -125,8 +125,12 @@ func (f *Filter) step(m *fork.Memory, flags uintptr) fork.Step {
 // the bounding set, by which root would get them back on exec, and from the
 // thread's own sets. Without CAP_SETPCAP the bounding set can't be changed;
 // no_new_privs then keeps exec from giving more than the thread has.
+//
+// Whoever makes a user namespace has all capabilities in it. An ordinary user's
+// exec gives them up, but not those that the program's file names.
 func (p *Plan) capabilitySteps(m *fork.Memory) []fork.Step {
-	if p.DropCapabilities == 0 {
+	userNS := p.Mounts != nil && p.Mounts.UserNS
+	if p.DropCapabilities == 0 && !userNS {
 		return nil
 	}
 	steps := []fork.Step{{
@@ -134,6 +138,9 @@ func (p *Plan) capabilitySteps(m *fork.Memory) []fork.Step {
 		Args: [6]uintptr{unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL},
 	}}
 	keep := p.Caps.Capabilities &^ p.DropCapabilities
+	if userNS {
+		keep = 0
+	}
 	for left := p.DropCapabilities; left != 0; left &= left - 1 {
 		steps = append(steps, fork.Step{
 			Name: "prctl(PR_CAPBSET_DROP)", Nr: unix.SYS_PRCTL, MayFail: true,

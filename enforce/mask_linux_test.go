@@ -1,11 +1,14 @@
 package enforce_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/fork"
@@ -166,6 +169,35 @@ func TestNoCapabilities(t *testing.T) {
 	p := denyPlace(t)
 	if _, out := p.sh(t, p.mountPlan(), `grep -E '^Cap(Inh|Prm|Eff|Amb)' /proc/self/status | grep -v 0000000000000000`); out != "" {
 		t.Error(out)
+	}
+}
+
+// TestFileCapabilities: nor by the capabilities of the program's file, which in
+// a new user namespace are not taken from those who had them all.
+func TestFileCapabilities(t *testing.T) {
+	needMounts(t)
+	if os.Geteuid() == 0 {
+		t.Skip("root needs no user namespace")
+	}
+	const ping = "/usr/bin/ping"
+	if n, err := unix.Getxattr(ping, "security.capability", nil); err != nil || n <= 0 {
+		t.Skip("ping has no capabilities here")
+	}
+	p := newPlace(t)
+	p.allow(t, policy.Read|policy.Exec, "/usr")
+	c := &fork.Command{Path: ping, Args: []string{"ping", "-c", "3", "127.0.0.1"}, Dir: p.in}
+	proc, err := p.mountPlan().Start(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer proc.Close()
+	defer proc.Kill()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", proc.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(status), "CapPrm:\t0000000000000000\n") {
+		t.Errorf("it has capabilities:\n%s", status)
 	}
 }
 
