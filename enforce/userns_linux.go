@@ -21,14 +21,20 @@ func refusesUserNS() (why, hint string) {
 	// them.
 	const invalid = 1
 	_, _, errno := unix.RawSyscall(unix.SYS_UNSHARE, unix.CLONE_NEWUSER|invalid, 0, 0)
+	return userNSRefusal(errno, readSmall)
+}
+
+// userNSRefusal is what the answer to an unshare(2) that is wrong in any case
+// means, on a machine whose procfs is read by read.
+func userNSRefusal(errno unix.Errno, read func(file string) string) (why, hint string) {
 	switch {
-	case errno == unix.EPERM && readSmall("/proc/sys/kernel/unprivileged_userns_clone") == "0":
+	case errno == unix.EPERM && read("/proc/sys/kernel/unprivileged_userns_clone") == "0":
 		return "user namespaces are root's alone (sysctl kernel.unprivileged_userns_clone)", "sudo sysctl kernel.unprivileged_userns_clone=1"
 	case errno != unix.EINVAL && errno != 0:
 		return "the seccomp filter that zsbx itself runs under refuses user namespaces: " + errno.Error(), ""
-	case readSmall("/proc/sys/user/max_user_namespaces") == "0":
+	case read("/proc/sys/user/max_user_namespaces") == "0":
 		return "user namespaces are switched off (sysctl user.max_user_namespaces)", "sudo sysctl user.max_user_namespaces=10000"
-	case apparmorRestricts() && readSmall("/proc/self/attr/current") == "unconfined":
+	case apparmorRestricts(read) && read("/proc/self/attr/current") == "unconfined":
 		return "AppArmor restricts user namespaces to programs with a profile (sysctl kernel.apparmor_restrict_unprivileged_userns)", apparmorHint
 	}
 	return "", ""
@@ -38,14 +44,14 @@ const apparmorHint = "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0
 
 // apparmorRestricts says whether programs without a profile that allows it
 // get user namespaces without capabilities, or none.
-func apparmorRestricts() bool {
-	return readSmall("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1"
+func apparmorRestricts(read func(file string) string) bool {
+	return read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1"
 }
 
 // lateHint is what to type when it was the start that was refused.
 func lateHint(err error) string {
 	var se *fork.StepError
-	if errors.As(err, &se) && (se.Errno == unix.EPERM || se.Errno == unix.EACCES) && apparmorRestricts() {
+	if errors.As(err, &se) && (se.Errno == unix.EPERM || se.Errno == unix.EACCES) && apparmorRestricts(readSmall) {
 		return apparmorHint
 	}
 	return ""

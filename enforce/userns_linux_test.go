@@ -1,0 +1,47 @@
+package enforce
+
+import (
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestUserNSRefusal has each machine that refuses user namespaces tell the
+// reason that is its own. Debian's kernels look at their sysctl before the
+// flags, so that their EPERM is no filter's (seen on 6.1).
+func TestUserNSRefusal(t *testing.T) {
+	const (
+		clone    = "/proc/sys/kernel/unprivileged_userns_clone"
+		most     = "/proc/sys/user/max_user_namespaces"
+		apparmor = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
+		label    = "/proc/self/attr/current"
+	)
+	tests := []struct {
+		name  string
+		errno unix.Errno
+		files map[string]string
+		why   string
+		hint  string
+	}{
+		{"allowed", unix.EINVAL, map[string]string{most: "3845"}, "", ""},
+		{"allowed, Debian", unix.EINVAL, map[string]string{clone: "1", most: "3845", label: "unconfined"}, "", ""},
+		{"procfs is missing", unix.EINVAL, nil, "", ""},
+		{"filter", unix.EPERM, map[string]string{most: "3845"}, "seccomp filter", ""},
+		{"filter, Debian", unix.EPERM, map[string]string{clone: "1", most: "3845"}, "seccomp filter", ""},
+		{"filter with another answer", unix.ENOSYS, map[string]string{clone: "0"}, "seccomp filter", ""},
+		{"Debian's sysctl", unix.EPERM, map[string]string{clone: "0", most: "3845"}, "root's alone", "sudo sysctl kernel.unprivileged_userns_clone=1"},
+		{"both sysctls", unix.EPERM, map[string]string{clone: "0", most: "0"}, "root's alone", "sudo sysctl kernel.unprivileged_userns_clone=1"},
+		{"none left", unix.EINVAL, map[string]string{clone: "1", most: "0"}, "switched off", "sudo sysctl user.max_user_namespaces=10000"},
+		{"AppArmor", unix.EINVAL, map[string]string{most: "3845", apparmor: "1", label: "unconfined"}, "AppArmor", apparmorHint},
+		{"AppArmor, with a profile", unix.EINVAL, map[string]string{most: "3845", apparmor: "1", label: "zsbx (unconfined)"}, "", ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			why, hint := userNSRefusal(test.errno, func(file string) string { return test.files[file] })
+			if (why == "") != (test.why == "") || !strings.Contains(why, test.why) || hint != test.hint {
+				t.Errorf("%q, %q, want %q, %q", why, hint, test.why, test.hint)
+			}
+		})
+	}
+}
