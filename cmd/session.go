@@ -29,7 +29,7 @@ func (o *runFlags) begin(plan *enforce.Plan) (*track.Session, error) {
 	if err != nil {
 		var te *track.TrackerError
 		if errors.As(err, &te) {
-			return nil, trackerErr(te)
+			return nil, o.trackerErr(te)
 		}
 		return nil, sessionErr(err)
 	}
@@ -69,9 +69,14 @@ func (o *runFlags) discard(s *track.Session) {
 	s.Close(ctx)
 }
 
-// trackerErr is the refusal of a tracker that was asked for.
-func trackerErr(e *track.TrackerError) error {
-	return &failure{code: codeGap, status: exitFailed, hint: e.Hint, err: fmt.Errorf("--track %s: %w", e.Kind, e)}
+// trackerErr is the refusal of a tracker: of the one that was asked for, or of
+// the only one here, with --exec.
+func (o *runFlags) trackerErr(e *track.TrackerError) error {
+	flag := "--track " + o.track
+	if o.exec && (o.track == "" || o.track == string(track.Auto)) {
+		flag = "--exec"
+	}
+	return &failure{code: codeGap, status: exitFailed, hint: e.Hint, err: fmt.Errorf("%s: %w", flag, e)}
 }
 
 // close ends the session, and says what could not be ended or proved.

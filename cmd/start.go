@@ -35,7 +35,7 @@ func (o *runFlags) start(a *app, s *track.Session, plan *enforce.Plan, job job) 
 	r := &running{a: a, s: s, limits: job.limits, keep: o.keep, inPlace: o.exec, killAfter: o.killAfterTime()}
 	cmd := &fork.Command{Path: job.file, Args: job.argv, Env: job.env, Dir: job.dir}
 	if o.exec {
-		return nil, explainStart(r.launch(s.Exec, plan, cmd), job)
+		return nil, o.explainStart(r.launch(s.Exec, plan, cmd), job)
 	}
 	if cmd.Forward = forwarded(); !fork.CanForward {
 		r.signals = listen()
@@ -61,7 +61,7 @@ func (o *runFlags) start(a *app, s *track.Session, plan *enforce.Plan, job job) 
 		err = r.relay.begin()
 	}
 	if err != nil {
-		return nil, explainStart(err, job)
+		return nil, o.explainStart(err, job)
 	}
 	return r, nil
 }
@@ -105,12 +105,12 @@ func isExecError(err error, errno syscall.Errno) bool {
 }
 
 // explainStart says why a command was not started.
-func explainStart(err error, job job) error {
+func (o *runFlags) explainStart(err error, job job) error {
 	var se *fork.StepError
 	var te *track.TrackerError
 	switch {
 	case errors.As(err, &te):
-		return trackerErr(te)
+		return o.trackerErr(te)
 	case !errors.As(err, &se):
 		return err
 	case se.Stage == "exec":

@@ -209,6 +209,15 @@ func (s *Session) Exec(c *fork.Command) error {
 	return s.replace(own)
 }
 
+// needsSupervisor refuses to replace this process by the command.
+func (s *Session) needsSupervisor() error {
+	e := &TrackerError{Kind: s.choice.Kind, Why: "it needs a supervisor, which --exec does away with"}
+	if want := s.opts.Tracker; want != "" && want != Auto {
+		e.Hint = "--track auto"
+	}
+	return e
+}
+
 // setEnv gives a copy of env with one variable set.
 func setEnv(env []string, name, value string) []string {
 	out := make([]string, 0, len(env)+1)

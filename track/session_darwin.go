@@ -118,7 +118,7 @@ func (s *Session) replace(c fork.Command) error {
 		return err
 	}
 	if s.choice.Kind != Fingerprint {
-		return &TrackerError{Kind: s.choice.Kind, Why: "it needs a supervisor, which --exec does away with", Hint: "--track auto"}
+		return s.needsSupervisor()
 	}
 	s.holder.Command = s.record.Supervisor
 	if err := s.dir.writeHolder(&s.holder); err != nil {

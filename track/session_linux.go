@@ -174,7 +174,7 @@ func (s *Session) replace(c fork.Command) error {
 		}
 		return fork.Exec(&c)
 	}
-	return &TrackerError{Kind: s.choice.Kind, Why: "it needs a supervisor, which --exec does away with", Hint: "--track auto"}
+	return s.needsSupervisor()
 }
 
 // launched takes over what was started. When something went wrong with the
