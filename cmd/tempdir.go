@@ -102,6 +102,7 @@ func removeTempDir(dir string) error {
 	if !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
+	unlockTop(dir)
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
@@ -130,6 +131,14 @@ func removeSessionTemp(dir string) error {
 		return fmt.Errorf("%s is not a private temporary directory", dir)
 	}
 	return removeTempDir(dir)
+}
+
+// unlockTop does for the directory itself what unlockDirs does below it. Root
+// needs no right, and must not follow a link that comes in between.
+func unlockTop(dir string) {
+	if st, err := os.Lstat(dir); err == nil && st.IsDir() && os.Geteuid() != 0 {
+		os.Chmod(dir, 0o700)
+	}
 }
 
 // unlockDirs gives the owner all rights on every directory below root. An
