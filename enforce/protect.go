@@ -62,6 +62,7 @@ type protector struct {
 	host  *policy.Host
 	trees []string // writable directories, the outermost
 	seen  map[string]bool
+	home  string // the user's, as they have it
 
 	owning bool // what is added is zsbx's own
 	out    protection
@@ -72,7 +73,7 @@ func protectedSet(r *policy.Resolved, host *policy.Host, opts Options) protectio
 	if host == nil || host.Lstat == nil || host.ReadDir == nil || host.ReadFile == nil || host.Readlink == nil {
 		return protection{}
 	}
-	c := &protector{host: host.Remembering(), seen: make(map[string]bool), trees: writableTrees(r.Paths)}
+	c := &protector{host: host.Remembering(), seen: make(map[string]bool), home: r.Home, trees: writableTrees(r.Paths)}
 	if c.trees == nil {
 		c.trees = []string{"/"}
 	}

@@ -77,6 +77,8 @@ func (c *protector) gitFiles(dir, top string) {
 	for _, name := range []string{"config", "config.worktree", "hooks", "commondir"} {
 		c.add(path.Join(dir, name), top)
 	}
+	c.includes(path.Join(dir, "config"))
+	c.includes(path.Join(dir, "config.worktree"))
 }
 
 // worktrees watches what linked worktrees have of their own. It is not made
@@ -91,6 +93,7 @@ func (c *protector) worktrees(dir string, left *int) {
 func (c *protector) worktree(dir string) {
 	c.watchOnly(path.Join(dir, "commondir"))
 	c.watchOnly(path.Join(dir, "config.worktree"))
+	c.includes(path.Join(dir, "config.worktree"))
 }
 
 // watchOnly has a change told when the command has ended.

@@ -87,6 +87,46 @@ func TestProtected(t *testing.T) {
 		"the supervisor's namespace", "process 1's namespace")
 }
 
+// TestIncluded: what the configuration includes is configuration.
+func TestIncluded(t *testing.T) {
+	needMounts(t)
+	place := func(t *testing.T) *place {
+		p := repository(t)
+		write(t, p.in+"/.git/config", "[include]\n\tpath = ../team.cfg\n\tpath = \""+p.out+"/outer.cfg\"\n"+
+			"[includeIf \"onbranch:x\"]\n\tpath = ../linked.cfg\n\tpath = ../missing.cfg\n\tpath = ../dir/x.cfg\n")
+		write(t, p.in+"/team.cfg", "[include]\n\tpath = conf/deep.cfg\n\tpath = team.cfg\n")
+		write(t, p.in+"/conf/deep.cfg", "")
+		write(t, p.in+"/conf/target.cfg", "")
+		write(t, p.in+"/free.cfg", "")
+		write(t, p.in+"/last.cfg", "")
+		write(t, p.out+"/outer.cfg", "[include]\n\tpath = "+p.in+"/last.cfg\n")
+		if err := os.Symlink("conf/target.cfg", p.in+"/linked.cfg"); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	breachAll(t, place, []breach{
+		{"an included file", `echo x >>team.cfg`},
+		{"by rename", `echo x >n && mv n team.cfg`},
+		{"what that includes", `echo x >>conf/deep.cfg`},
+		{"a link's target", `echo x >>linked.cfg`},
+		{"through a file outside", `echo x >>last.cfg`},
+	})
+	p := place(t)
+	plan := p.mountPlan()
+	before := plan.Snapshot(host())
+	if status, out := p.sh(t, plan, `echo x >>free.cfg && echo x >missing.cfg && cat team.cfg conf/*.cfg >/dev/null && ln -sf free.cfg linked.cfg`); status != 0 {
+		t.Fatalf("exit status %d: %s", status, out)
+	}
+	var got []string
+	for _, c := range before.Changes() {
+		got = append(got, strings.TrimPrefix(c.Path, p.in+"/"))
+	}
+	if want := []string{"linked.cfg", "missing.cfg"}; !slices.Equal(got, want) {
+		t.Errorf("told of %q, want %q", got, want)
+	}
+}
+
 func TestProtectedWorksBeside(t *testing.T) {
 	needMounts(t)
 	p := repository(t)
