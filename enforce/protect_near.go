@@ -142,6 +142,7 @@ type lookAgain struct {
 // known looks at the directories that were looked at before, and at what is
 // new in those that have changed.
 func (l *lookAgain) known() {
+	l.check(l.tree.dir, true, false) // a bare one: its .git is looked at by name
 	l.list(l.tree.dir, nestedDepth)
 	for _, dir := range l.tree.dirs {
 		changed := l.changed(dir)

@@ -48,6 +48,7 @@ func TestNewRepositories(t *testing.T) {
 		{`mv nested moved`, "moved/.git new"},
 		{`repo new`, "new new"},
 		{`repo sub`, "sub changed"},
+		{`repo "$PWD"`, "$IN changed"},
 		{`repo .git/modules/evil`, ".git/modules/evil new"},
 		{`repo .git/modules/libs/bar`, ".git/modules/libs/bar new"},
 		{`mkdir -p node_modules/x && repo node_modules/x/.git`, ""},
@@ -56,8 +57,8 @@ func TestNewRepositories(t *testing.T) {
 		t.Run(c.script, func(t *testing.T) {
 			needLandlock(t, 1)
 			p := repository(t)
-			if got := told(t, p, p.plan(), c.script); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
+			if got, want := told(t, p, p.plan(), c.script), strings.ReplaceAll(c.want, "$IN", p.in); got != want {
+				t.Errorf("got %q, want %q", got, want)
 			}
 		})
 	}
