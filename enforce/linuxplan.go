@@ -21,6 +21,8 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 	}
 	if p.Landlock != nil {
 		m.finish()
+	} else {
+		m.without(protectedSet(p.Policy, host, opts))
 	}
 	p.DropCapabilities = p.Caps.Capabilities &^ keptCapabilities(p.ScopesSignals())
 	if p.Caps.Seccomp {

@@ -1,0 +1,30 @@
+package enforce
+
+import (
+	"os"
+	"testing"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// TestWithoutLandlock has who accepts the gap for files be told of what else
+// is open then (on Linux 5.10 nothing of it was named).
+func TestWithoutLandlock(t *testing.T) {
+	r := &policy.Resolved{OS: "linux", Dir: "/tmp", Paths: []policy.Path{{Path: "/tmp", Mode: os.ModeDir, Access: policy.Read | policy.Write}}}
+	want := map[string]Kind{GapFiles: Core, GapOwnFiles: Hardening, GapMetadata: Hardening, GapIPC: Hardening}
+	for _, ns := range []bool{false, true} {
+		p := NewPlanWith(r, Caps{OS: "linux", Arch: "amd64", Seccomp: true, MountNS: ns, Privileged: ns}, nil, Options{Protect: []string{"/tmp/own"}})
+		got := map[string]Kind{}
+		for _, g := range p.Gaps {
+			got[g.Name] = g.Kind
+		}
+		for name, kind := range want {
+			if got[name] != kind {
+				t.Errorf("namespaces %v: %s is %q, want %q", ns, name, got[name], kind)
+			}
+		}
+		if p.Mounts != nil {
+			t.Errorf("namespaces %v: one is made", ns)
+		}
+	}
+}
