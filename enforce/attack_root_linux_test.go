@@ -3,12 +3,25 @@ package enforce_test
 import (
 	"os"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
+
+// suidPlace is where set-user-ID programs give something: not in a /tmp as
+// systemd mounts it, with nosuid.
+func suidPlace(t *testing.T) *place {
+	t.Helper()
+	var fs unix.Statfs_t
+	if err := unix.Statfs(os.TempDir(), &fs); err == nil && fs.Flags&unix.ST_NOSUID != 0 {
+		t.Setenv("TMPDIR", "/var/tmp")
+	}
+	return newPlace(t)
+}
 
 // privilegedPlace has programs in the writable tree that would give whoever
 // runs them more than they have: set-user-ID root, and with a file capability.
 func privilegedPlace(t *testing.T) *place {
-	p := newPlace(t)
+	p := suidPlace(t)
 	for _, script := range []string{
 		`cp "$(command -v id)" suid && chown 0:0 suid && chmod 4755 suid`,
 		`cp "$(command -v cat)" capable && chmod 755 capable && setcap cap_sys_admin,cap_sys_ptrace=ep capable`,
@@ -63,7 +76,7 @@ func TestKnownLimitPrivilegedFiles(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("making such programs needs root")
 	}
-	p := newPlace(t)
+	p := suidPlace(t)
 	if status, out := p.sh(t, p.mountPlan(), `cp "$(command -v id)" left && chmod 4755 left`); status != 0 {
 		t.Fatalf("the document has to be changed: %s", out)
 	}
