@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -32,6 +33,22 @@ func TestPrintable(t *testing.T) {
 		if got != want {
 			t.Errorf("printable(%q) = %q, want %q", in, got, want)
 		}
+	}
+}
+
+func TestWriteJSON(t *testing.T) {
+	const in = "\x1b[1m \u009b1m \u202e \U000e0041 \x7f <a> grün\n\t\"\xff"
+	var b strings.Builder
+	if err := writeJSON(&b, []string{in}, "  "); err != nil {
+		t.Fatal(err)
+	}
+	const want = "[\n  \"\\u001b[1m \\u009b1m \\u202e \\udb40\\udc41 \\u007f <a> grün\\n\\t\\\"\\ufffd\"\n]\n"
+	if b.String() != want {
+		t.Errorf("got %s, want %s", b.String(), want)
+	}
+	var back []string
+	if err := json.Unmarshal([]byte(b.String()), &back); err != nil || back[0] != strings.ToValidUTF8(in, "\ufffd") {
+		t.Errorf("it reads as %q: %v", back, err)
 	}
 }
 

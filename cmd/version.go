@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -68,10 +67,7 @@ func thisVersion() versionInfo {
 
 // printJSON prints v as indented JSON.
 func (a *app) printJSON(v any) error {
-	e := json.NewEncoder(a.stdout)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return writeErr(e.Encode(v))
+	return writeErr(writeJSON(a.stdout, v, "  "))
 }
 
 // writeErr says where writing failed.

@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -223,6 +222,6 @@ func (v *voice) reportJSON(fs []*failure) {
 		}
 	}
 	if out.Errors != nil {
-		json.NewEncoder(v.w).Encode(out)
+		writeJSON(v.w, out, "")
 	}
 }
