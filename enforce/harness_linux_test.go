@@ -116,6 +116,16 @@ func (p *place) plan() *enforce.Plan {
 // status and what it wrote.
 func run(t testing.TB, plan *enforce.Plan, c *fork.Command) (syscall.WaitStatus, string) {
 	t.Helper()
+	ws, out, err := started(t, plan, c)
+	if err != nil {
+		t.Fatalf("start %s: %v", c.Path, err)
+	}
+	return ws, out
+}
+
+// started is run for a command that may not start.
+func started(t testing.TB, plan *enforce.Plan, c *fork.Command) (syscall.WaitStatus, string, error) {
+	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +145,7 @@ func run(t testing.TB, plan *enforce.Plan, c *fork.Command) (syscall.WaitStatus,
 	}
 	w.Close()
 	if err != nil {
-		t.Fatalf("start %s: %v", c.Path, err)
+		return 0, "", err
 	}
 	defer proc.Close()
 	out, _ := io.ReadAll(r)
@@ -145,7 +155,7 @@ func run(t testing.TB, plan *enforce.Plan, c *fork.Command) (syscall.WaitStatus,
 			t.Fatalf("wait for %s: %v", c.Path, err)
 		}
 		if ev.Kind == fork.Exited {
-			return ev.Status, string(out)
+			return ev.Status, string(out), nil
 		}
 	}
 }

@@ -51,6 +51,7 @@ type Mount struct {
 	Path   string
 	Kind   MountKind
 	Dir    bool
+	ID     policy.FileID // what it has to be when it is mounted; zero for whatever it is
 	Origin policy.Origin // who asked; zero for the protected set
 }
 
@@ -148,7 +149,7 @@ func (m *mounts) cover(h hit, d policy.DenyPath, names *manyNames) error {
 	if len(m.masks) >= maxMounts {
 		return fmt.Errorf("it names more than %d files", maxMounts)
 	}
-	m.masks = append(m.masks, Mount{Path: real, Kind: Mask, Dir: st.Mode.IsDir(), Origin: d.Deny.Origin})
+	m.masks = append(m.masks, Mount{Path: real, Kind: Mask, Dir: st.Mode.IsDir(), ID: st.ID, Origin: d.Deny.Origin})
 	return nil
 }
 
@@ -157,7 +158,7 @@ func (m *mounts) hidden() []Mount {
 	var out []Mount
 	for _, dir := range hideable(m.p.Policy, m.host, m.opts) {
 		if st, err := m.host.Lstat(dir); err == nil && st.Mode.IsDir() && m.reachable(dir) {
-			out = append(out, Mount{Path: dir, Kind: Mask, Dir: true})
+			out = append(out, Mount{Path: dir, Kind: Mask, Dir: true, ID: st.ID})
 		}
 	}
 	return out

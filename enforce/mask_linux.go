@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/policy"
 )
 
 // atCWD is AT_FDCWD as an argument of a system call.
@@ -94,7 +95,7 @@ func (mp *MountPlan) steps(m *fork.Memory, uid, gid, ruleset int, own *terminal)
 	for _, m := range mp.Mounts {
 		if m.Kind == Mask && m.Dir && firstDir == "" {
 			firstDir = m.Path
-			l.hideDir(m.Path)
+			l.hideDir(m)
 			continue
 		}
 		l.mount(m, firstDir)
@@ -182,26 +183,43 @@ func (l *stepList) copies(c Copy) {
 }
 
 // hideDir puts the empty file system onto a directory.
-func (l *stepList) hideDir(path string) { l.tmpfs(path, unix.MS_RDONLY|unix.MS_NOEXEC, tmpfsEmpty) }
+func (l *stepList) hideDir(m Mount) {
+	l.fileSystem(tmpfs, m, unix.MS_RDONLY|unix.MS_NOEXEC|unix.MS_NODEV, tmpfsEmpty)
+}
 
 // tmpfs puts a file system in memory onto a directory.
 func (l *stepList) tmpfs(path string, flags int, options string) {
-	l.fileSystem(tmpfs, path, flags|unix.MS_NODEV, options)
+	l.fileSystem(tmpfs, Mount{Path: path}, flags|unix.MS_NODEV, options)
 }
 
 // fileSystem puts a new file system onto a directory. mount(2) takes no
 // descriptor, so the directory is entered.
-func (l *stepList) fileSystem(kind, path string, flags int, options string) {
-	fd := l.open(path)
-	l.call(openingPrefix+path, unix.SYS_FCHDIR, fd)
+func (l *stepList) fileSystem(kind string, m Mount, flags int, options string) {
+	fd := l.open(m.Path)
+	l.check(fd, m)
+	l.call(openingPrefix+m.Path, unix.SYS_FCHDIR, fd)
 	l.call(setup("mount(2) of a "+kind), unix.SYS_MOUNT, "none", ".", kind, flags|unix.MS_NOSUID, options)
 	l.close(fd)
+}
+
+// check makes sure that a path leads where it did when the mounts were planned.
+// Directories may have been exchanged since: the cover would lie on another file,
+// and the one that it is for be open under another name. Once it is mounted, it
+// stays with its file, wherever that is moved.
+func (l *stepList) check(fd result, m Mount) {
+	if m.ID == (policy.FileID{}) || within(m.Path, "/proc") { // which numbers some of its files anew
+		return
+	}
+	st := fork.Put(l.mem, unix.Stat_t{})
+	at := l.call(checkingPrefix+m.Path, unix.SYS_FSTAT, fd, uintptr(unsafe.Pointer(st)))
+	l.steps[at].Same = fork.Put(l.mem, fork.Same{Got: (*[2]uint64)(unsafe.Pointer(st)), Want: [2]uint64{m.ID.Dev, m.ID.Ino}})
 }
 
 // mount makes one of the plan's mounts. firstDir is a directory that is
 // hidden already, whose mount is used for the others.
 func (l *stepList) mount(m Mount, firstDir string) {
 	target := l.open(m.Path)
+	l.check(target, m)
 	switch {
 	case m.Kind == Mask && m.Dir:
 		from := l.open(firstDir)

@@ -11,9 +11,10 @@ import (
 
 // The names of the steps that make a mount namespace.
 const (
-	mountsPrefix  = "mount namespace: "
-	openingPrefix = "mount namespace, opening "
-	ipcStep       = "IPC namespace: unshare(2)"
+	mountsPrefix   = "mount namespace: "
+	openingPrefix  = "mount namespace, opening "
+	checkingPrefix = "checking "
+	ipcStep        = "IPC namespace: unshare(2)"
 )
 
 // Refused are the capabilities of this machine without what the kernel or a

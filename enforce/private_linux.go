@@ -22,7 +22,7 @@ const (
 // it. No rule can be made beforehand for what is not there yet.
 func (l *stepList) private(d PrivateDir, ruleset int) {
 	if d.Kind == devpts {
-		l.fileSystem(devpts, d.Path, unix.MS_NOEXEC, devptsPrivate)
+		l.fileSystem(devpts, Mount{Path: d.Path}, unix.MS_NOEXEC, devptsPrivate)
 	} else {
 		l.tmpfs(d.Path, 0, tmpfsShared)
 	}

@@ -183,7 +183,7 @@ func (c *protector) add(p, pinFrom string) bool {
 	if !exists {
 		return false
 	}
-	c.out.mounts = append(c.out.mounts, Mount{Path: p, Kind: Protect, Dir: st.Mode.IsDir()})
+	c.out.mounts = append(c.out.mounts, Mount{Path: p, Kind: Protect, Dir: st.Mode.IsDir(), ID: st.ID})
 	if pinFrom != "" {
 		c.pin(path.Dir(p), pinFrom)
 	}

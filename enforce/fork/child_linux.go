@@ -117,6 +117,9 @@ func runSteps(j *image, steps []Step, stage uint32) {
 		if r < 0 && r > -4096 && !s.MayFail {
 			quit(j, stage, uint32(i), r)
 		}
+		if s.Same.differs() {
+			quit(j, stage, uint32(i), -int(unix.ESTALE))
+		}
 		s.result = uintptr(r)
 		if s.Hold && r > 0 {
 			j.mem.held = int32(r)

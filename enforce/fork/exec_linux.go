@@ -65,6 +65,8 @@ func makeSteps(stage string, steps []Step) error {
 		switch {
 		case errno != 0 && !s.MayFail:
 			return &StepError{Stage: stage, Name: s.Name, Errno: errno}
+		case s.Same.differs():
+			return &StepError{Stage: stage, Name: s.Name, Errno: unix.ESTALE}
 		case errno == 0 && s.Out != nil:
 			*s.Out = r
 		}

@@ -32,12 +32,32 @@ type Step struct {
 	// is one, leaves open as long as it lives. Only one can be held.
 	Hold bool
 
+	// Same, when set, is compared after the call: where it differs, the step
+	// has failed with ESTALE. It points into Command.Memory.
+	Same *Same
+
 	// Keep holds the memory on the Go heap that Args point to. Memory from
 	// Command.Memory needs none, and makes a faster start: with Keep in no
 	// Step the new process gets no copy of the heap.
 	Keep any
 
 	result uintptr // of the call, for Back
+}
+
+// Same is what a Step is to have found: what Got points to, into Command.Memory,
+// has to be Want. The first two words of struct stat (stat(3type)) say which file
+// it is.
+type Same struct {
+	Got  *[2]uint64
+	Want [2]uint64
+}
+
+// differs says whether it is something else. Raw: it runs in the child.
+//
+//go:nosplit
+//go:norace
+func (s *Same) differs() bool {
+	return s != nil && (s.Got[0] != s.Want[0] || s.Got[1] != s.Want[1])
 }
 
 // args puts the results that s refers to in place; i is its own place in

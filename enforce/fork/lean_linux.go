@@ -35,7 +35,7 @@ const heapArena = 64 << 20
 func (j *image) prepareLean(c *Command, m *Memory) {
 	for _, steps := range [][]Step{c.Before, c.Keeper.Steps, c.Steps} {
 		for i := range steps {
-			if s := &steps[i]; s.Keep != nil || s.Out != nil && !c.memory.holds(unsafe.Pointer(s.Out)) {
+			if s := &steps[i]; s.Keep != nil || s.Out != nil && !c.memory.holds(unsafe.Pointer(s.Out)) || s.Same != nil && !c.memory.holds(unsafe.Pointer(s.Same)) {
 				return
 			}
 		}
