@@ -17,9 +17,9 @@ import "github.com/zsbx/zsbx/enforce/fork"
 // ForSession into c.Sandbox; programs that start such commands have to call
 // SandboxMain.
 //
-// Confine does not look at the gaps: ask Err first. It fails with a
-// *PathError when a path of the policy is no longer what was resolved, and
-// then leaves c as it was.
+// Confine does not look at the gaps: ask Err first. On Linux the ruleset is
+// filled by c.Prepare; the command is not started, and the error is a
+// *PathError, when a path of the policy is no longer what was resolved.
 func (p *Plan) Confine(c *fork.Command) error { return p.confine(c) }
 
 // Start confines c and starts it, for programs that need no session.

@@ -55,7 +55,7 @@ func (p *Plan) confineMediated(c *fork.Command) (*Mediator, error) {
 	fd := -1
 	var own *terminal
 	if p.Landlock != nil {
-		if fd, err = p.Landlock.open(); err != nil {
+		if fd, err = p.Landlock.create(); err != nil {
 			return nil, err
 		}
 		own = p.Mounts.terminal(c.Files, fd)
@@ -103,6 +103,9 @@ func (p *Plan) confineMediated(c *fork.Command) (*Mediator, error) {
 	}
 	p.addMounts(c, dir, fd, own)
 	c.Steps, c.Cleanup = append(c.Steps, steps...), cleanup
+	if p.Landlock != nil {
+		c.Prepare = append(c.Prepare, func() error { return p.Landlock.addRules(fd) })
+	}
 	return m, nil
 }
 
@@ -174,9 +177,9 @@ type pathBeneath struct {
 
 const rulePathBeneath = 1 // LANDLOCK_RULE_PATH_BENEATH
 
-// open makes the kernel's ruleset and returns its descriptor, which closes on
-// exec.
-func (rs *Ruleset) open() (int, error) {
+// create makes the kernel's ruleset, without rules, and returns its descriptor,
+// which closes on exec.
+func (rs *Ruleset) create() (int, error) {
 	attr := rulesetAttr{fs: rs.HandledFS, net: rs.HandledNet, scoped: rs.Scoped}
 	r, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET,
 		uintptr(unsafe.Pointer(&attr)), abiOf(rs.ABI).AttrSize, 0)
@@ -192,13 +195,11 @@ func (rs *Ruleset) open() (int, error) {
 		}
 		fd = up
 	}
-	if err := rs.addRules(fd); err != nil {
-		unix.Close(fd)
-		return -1, err
-	}
 	return fd, nil
 }
 
+// addRules fills the ruleset. The processes that were forked meanwhile have the
+// same one.
 func (rs *Ruleset) addRules(fd int) error {
 	for i := range rs.Paths {
 		if err := addPath(fd, &rs.Paths[i]); err != nil {

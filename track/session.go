@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -176,7 +177,8 @@ func (s *Session) Start(c *fork.Command) error {
 	}
 }
 
-// prepare stores what is known before anything runs.
+// prepare puts together what is known before anything runs, and has it stored
+// before the command does.
 func (s *Session) prepare(c *fork.Command) error {
 	if s.proc != nil {
 		return errors.New("the session has a command already")
@@ -186,10 +188,13 @@ func (s *Session) prepare(c *fork.Command) error {
 	if s.record.Dir == "" {
 		s.record.Dir, _ = os.Getwd()
 	}
-	if err := s.dir.writeRecord(&s.record); err != nil {
-		return fmt.Errorf("recording the session: %w", err)
-	}
 	c.Env = setEnv(c.Env, SessionEnv, s.record.ID)
+	c.Prepare = append(slices.Clip(c.Prepare), func() error {
+		if err := s.dir.writeRecord(&s.record); err != nil {
+			return fmt.Errorf("recording the session: %w", err)
+		}
+		return nil
+	})
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce/fork"
@@ -176,4 +177,31 @@ func TestExecWithoutTracker(t *testing.T) {
 			t.Errorf("%q: %v, want the hint %q", test.asked, err, test.hint)
 		}
 	}
+}
+
+// TestUnrecorded: a command whose session can't be stored never runs.
+func TestUnrecorded(t *testing.T) {
+	kinds(t, func(t *testing.T, o Options) {
+		marker := filepath.Join(t.TempDir(), "ran")
+		s, err := Begin(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		block := filepath.Join(o.Store.Dirs()[0], s.ID()+recordFile)
+		if err := os.Mkdir(block, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Start(shell(t, "touch "+marker)); err == nil || !strings.HasPrefix(err.Error(), "recording the session") {
+			t.Errorf("Start: %v", err)
+		}
+		if err := os.Remove(block); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := s.Close(deadline(t)); err != nil || !r.Done() {
+			t.Errorf("Close: %+v, %v", r, err)
+		}
+		if _, err := os.Stat(marker); err == nil {
+			t.Error("the command ran")
+		}
+	})
 }

@@ -11,6 +11,9 @@ import (
 )
 
 func execSelf(c *Command) error {
+	if err := c.prepare(); err != nil {
+		return err
+	}
 	var m Memory
 	defer m.free()
 	j, err := newImage(c, &m)

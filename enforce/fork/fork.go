@@ -104,6 +104,11 @@ type Command struct {
 	// vfork(2) does, which is faster.
 	OwnMemory bool
 
+	// Prepare runs in the caller before the command can be executed: while the
+	// keeper gets ready, if there is one, and else before the fork. Where one
+	// fails, nothing is executed and its error is Start's.
+	Prepare []func() error
+
 	// Meanwhile, when set, runs in the caller between the fork and the
 	// confirmation that the command was executed. With a Keeper, the command
 	// is not executed before it returned. Of the Process only KeeperPid
@@ -134,6 +139,16 @@ type Command struct {
 	Terminal bool
 
 	memory *Memory // see Memory
+}
+
+// prepare runs c.Prepare.
+func (c *Command) prepare() error {
+	for _, f := range c.Prepare {
+		if err := f(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // StepError says which system call of the child failed. It unwraps to the

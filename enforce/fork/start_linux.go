@@ -24,7 +24,7 @@ func start(c *Command) (*Process, error) {
 	if j.role == roleKeeper {
 		p.conn, err = j.connect()
 		theirs = int(j.conn)
-	} else {
+	} else if err = c.prepare(); err == nil {
 		p.conn, theirs, err = execPipe()
 	}
 	if err != nil {
@@ -38,8 +38,13 @@ func start(c *Command) (*Process, error) {
 	}
 	if j.role == roleKeeper {
 		p.KeeperPid = pid
+		err = c.prepare()
 	} else {
 		p.Pid = pid
+	}
+	if err != nil {
+		p.abandon()
+		return nil, err
 	}
 	if c.Meanwhile != nil {
 		c.Meanwhile(p)
