@@ -111,7 +111,7 @@ func Begin(o Options) (*Session, error) {
 	return s, nil
 }
 
-// describe fills the record with all that is known before the command is.
+// describe begins the record.
 func (s *Session) describe() error {
 	id, err := uuid.NewRandomFromReader(randomness{})
 	if err != nil {
@@ -120,6 +120,14 @@ func (s *Session) describe() error {
 	s.record = Record{
 		ID: id.String(), Name: s.opts.Name, UID: os.Geteuid(), Policy: cut(s.opts.Policy, 200), Temp: s.opts.Temp,
 		Started: time.Now().UTC(), Keep: s.opts.Keep, TrackOnly: !s.opts.Confined,
+	}
+	return nil
+}
+
+// locate adds to the record where this process is.
+func (s *Session) locate() (err error) {
+	if !s.record.Supervisor.IsZero() {
+		return nil
 	}
 	if s.record.Host, s.record.Boot, s.record.PidNS, err = machine(); err != nil {
 		return fmt.Errorf("describing this machine: %w", err)
@@ -133,7 +141,8 @@ func (s *Session) describe() error {
 // ID is the session's id, a UUID.
 func (s *Session) ID() string { return s.record.ID }
 
-// Record is what the session is.
+// Record is what the session is. What it says of the machine and of this process
+// is there once Start returned.
 func (s *Session) Record() Record { return s.record }
 
 // Tracker says what holds the session and why nothing stronger does. It is
@@ -190,6 +199,9 @@ func (s *Session) prepare(c *fork.Command) error {
 	}
 	c.Env = setEnv(c.Env, SessionEnv, s.record.ID)
 	c.Prepare = append(slices.Clip(c.Prepare), func() error {
+		if err := s.locate(); err != nil {
+			return err
+		}
 		if err := s.dir.writeRecord(&s.record); err != nil {
 			return fmt.Errorf("recording the session: %w", err)
 		}

@@ -114,6 +114,9 @@ func (s *Session) launch(c fork.Command) error {
 
 // replace is Exec.
 func (s *Session) replace(c fork.Command) error {
+	if err := s.locate(); err != nil {
+		return err
+	}
 	if err := s.equip(&c); err != nil {
 		return err
 	}

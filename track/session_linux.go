@@ -144,6 +144,9 @@ func (s *Session) setDomain(k *fork.Keeper) (done func(), err error) {
 
 // replace is Exec.
 func (s *Session) replace(c fork.Command) error {
+	if err := s.locate(); err != nil {
+		return err
+	}
 	s.holder = Holder{Tracker: s.choice.Kind, Command: s.record.Supervisor}
 	switch {
 	case s.choice.Kind == Domain:
