@@ -90,7 +90,12 @@ func (p *Process) endForward() {
 	if !p.forwarding {
 		return
 	}
+	// A signal that has come and that no thread has taken yet was for the
+	// command: to ignore it takes it away (sigaction(2)). The caller's handler
+	// would get it else, and Go's ends the program at SIGQUIT.
+	ignore := kernelAction{handler: sigIgnore}
 	for i, s := range p.forwarder.signals {
+		_ = sigaction(s, &ignore, nil)
 		_ = sigaction(s, &p.forwarder.old[i], nil)
 	}
 	atomic.StoreInt32(&forwardTo, -1)

@@ -4,6 +4,7 @@ package fork
 
 import (
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"syscall"
@@ -87,6 +88,48 @@ func TestForwardEarly(t *testing.T) {
 		t.Errorf("the command ended with %v", st)
 	}
 	_ = p.Close()
+}
+
+// TestForwardLate: a signal that no thread has taken when the command has ended was
+// for the command; the caller's own handler does not get it.
+func TestForwardLate(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	own := make(chan os.Signal, 1)
+	signal.Notify(own, syscall.SIGUSR1)
+	defer signal.Stop(own)
+	p, err := Start(&Command{
+		Path: "/bin/true", Args: []string{"true"}, Keeper: &Keeper{}, Forward: []syscall.Signal{syscall.SIGUSR1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var set, old unix.Sigset_t
+	set.Val[0] = 1 << (syscall.SIGUSR1 - 1)
+	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &set, &old); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Tgkill(os.Getpid(), unix.Gettid(), syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	finish(t, p)
+	err = p.Close()
+	if merr := unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil); err != nil || merr != nil {
+		t.Fatal(err, merr)
+	}
+	select {
+	case s := <-own:
+		t.Errorf("the caller got %v", s)
+	case <-time.After(100 * time.Millisecond):
+	}
+	if err := unix.Tgkill(os.Getpid(), unix.Gettid(), syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-own:
+	case <-time.After(10 * time.Second):
+		t.Error("the caller does not get its own signals any more")
+	}
 }
 
 // TestForwardKeyboard: SIGINT as the terminal sends it, which only a thread
