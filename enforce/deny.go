@@ -30,22 +30,57 @@ type tree struct {
 	listOnly bool
 }
 
-// denials turns what a policy allows into what it allows less its denials.
-//
-// Landlock has no denial: what a rule on a directory allows holds for all
-// below. A denial that covers a rule's own path takes the rule out. One inside
-// a read-only tree is held by allowing the tree's other entries one by one.
-// One inside a writable tree can't be held that way, since what gets created
-// there later would not be allowed: it is reported as a gap, until it is
-// masked in a mount namespace.
+// cut is what a policy allows less what it denies. Landlock has no denial: what
+// a rule on a directory allows holds for all below. A denial that covers a
+// rule's own path takes the rule out. One inside a read-only tree is held by
+// allowing the tree's other entries one by one. One inside a writable tree can't
+// be held that way, since what is made there later would not be allowed: it
+// takes a mount that masks it.
+type cut struct {
+	trees  []tree            // what is left
+	masks  []masked          // what has to be masked in them
+	behind []policy.DenyPath // the denials that the masks stand for
+	later  []policy.DenyPath // those of them that name what may still be made
+	unheld []unheld
+	linked []linked
+}
+
+// masked is a denied file or directory in a writable tree.
+type masked struct {
+	path   string
+	dir    bool
+	id     policy.FileID
+	origin policy.Origin
+}
+
+// unheld is a denial that can't be enforced.
+type unheld struct {
+	deny policy.DenyPath
+	why  string
+}
+
+// denyRequest is what a policy allows and denies on a machine.
+type denyRequest struct {
+	trees []tree
+	deny  []policy.DenyPath
+	host  *policy.Host
+
+	noMasks string // why nothing can be masked here, or ""
+}
+
+// maxMasks bounds what is masked. More than that is not held.
+const maxMasks = 4000
+
+// denials takes denials out of trees.
 type denials struct {
 	host    *policy.Host
+	trees   []tree
 	deny    []barred
+	noMasks string
 	visited int
 	added   int
 	names   manyNames
-	mounts  *mounts // covers what Landlock can't deny; may be nil
-	gap     func(d policy.DenyPath, why string)
+	out     cut
 }
 
 // barred is a DenyPath with its pattern read.
@@ -56,16 +91,30 @@ type barred struct {
 
 var errTooLarge = errors.New("the tree is too large to be taken apart")
 
-// newDenials reads the patterns. One that can't be read denies nothing, and is
-// a gap.
-func newDenials(host *policy.Host, deny []policy.DenyPath, gap func(policy.DenyPath, string)) *denials {
-	d := &denials{host: host, gap: gap}
-	for _, p := range deny {
+// subtract takes the denials out of the trees. It is pure but for looking at
+// files through the host.
+func subtract(q denyRequest) cut {
+	d := newDenials(q)
+	if len(d.deny) == 0 {
+		d.out.trees = q.trees
+	} else {
+		for _, t := range q.trees {
+			d.out.trees = append(d.out.trees, d.apply(t)...)
+		}
+	}
+	d.out.linked = d.links()
+	return d.out
+}
+
+// newDenials reads the patterns. One that can't be read denies nothing.
+func newDenials(q denyRequest) *denials {
+	d := &denials{host: q.host, trees: q.trees, noMasks: q.noMasks}
+	for _, p := range q.deny {
 		n := barred{DenyPath: p}
 		if p.Glob {
 			var err error
 			if n.glob, err = policy.ParseGlob(p.Pattern); err != nil {
-				gap(p, err.Error())
+				d.fail(p, err.Error())
 				continue
 			}
 		}
@@ -74,22 +123,13 @@ func newDenials(host *policy.Host, deny []policy.DenyPath, gap func(policy.DenyP
 	return d
 }
 
-// apply gives the rules that are left of trees.
-func (d *denials) apply(trees []tree) []tree {
-	if len(d.deny) == 0 {
-		return trees
-	}
-	var out []tree
-	for _, t := range trees {
-		out = append(out, d.applyOne(t)...)
-	}
-	return out
+func (d *denials) fail(p policy.DenyPath, why string) {
+	d.out.unheld = append(d.out.unheld, unheld{p, why})
 }
 
-// applyOne takes the denials out of one rule. When it can't, the rule stays
-// whole and the gap says so: the caller then refuses to start, or was told to
-// accept just that.
-func (d *denials) applyOne(t tree) []tree {
+// apply takes the denials out of one tree. When that can't be done the tree
+// stays whole, and the denials are unheld.
+func (d *denials) apply(t tree) []tree {
 	var inside []barred
 	for _, deny := range d.deny {
 		if deny.covers(t.path) {
@@ -102,26 +142,68 @@ func (d *denials) applyOne(t tree) []tree {
 	if len(inside) == 0 {
 		return []tree{t}
 	}
+	out, why := []tree{t}, ""
 	if t.access&policy.Write != 0 {
-		why := "no mount namespace"
-		if d.mounts != nil {
-			why = d.mounts.mask(d, t, inside)
+		if why = d.mask(t, inside); why != "" {
+			why = fmt.Sprintf("%s is writable, so that its other entries can't be allowed one by one; %s", t.path, why)
 		}
-		for _, deny := range inside {
-			if why != "" {
-				d.gap(deny.DenyPath, fmt.Sprintf("Landlock has no denials, and %s is writable, so that its other entries can't be allowed one by one; %s", t.path, why))
-			}
-		}
-		return []tree{t}
+	} else if apart, err := d.takeApart(t, inside); err != nil {
+		why = fmt.Sprintf("%s can't be allowed entry by entry: %v", t.path, err)
+	} else {
+		out = apart
 	}
-	out, err := d.takeApart(t, inside)
-	if err != nil {
+	if why != "" {
 		for _, deny := range inside {
-			d.gap(deny.DenyPath, fmt.Sprintf("Landlock has no denials, and %s can't be allowed entry by entry: %v", t.path, err))
+			d.fail(deny.DenyPath, "Landlock has no denials, and "+why)
 		}
-		return []tree{t}
 	}
 	return out
+}
+
+// mask has what the denials name in a writable tree masked. It says why that
+// can't be, or "".
+func (d *denials) mask(t tree, inside []barred) string {
+	if d.noMasks != "" {
+		return "no mount namespace: " + d.noMasks
+	}
+	hits, err := d.hits(t.path, inside)
+	if err != nil {
+		return err.Error()
+	}
+	for _, h := range hits {
+		if err := d.maskOne(h, by(inside, h)); err != nil {
+			return err.Error()
+		}
+	}
+	for _, b := range inside {
+		if b.Glob || !slices.ContainsFunc(hits, func(h hit) bool { return h.path == b.Pattern }) {
+			d.out.later = append(d.out.later, b.DenyPath)
+		}
+		d.out.behind = append(d.out.behind, b.DenyPath)
+	}
+	return ""
+}
+
+// maskOne masks one hit. A link can't be masked: what it leads to is, if the
+// link was matched by a glob; in a plain path links were followed when it was
+// resolved.
+func (d *denials) maskOne(h hit, deny policy.DenyPath) error {
+	real, st, err := d.host.RealPath(h.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // a link to nothing
+	}
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(d.trees, func(t tree) bool { return within(real, t.path) }) {
+		return nil // the policy does not let the command there at all
+	}
+	d.names.note(real, st, deny)
+	if len(d.out.masks) >= maxMasks {
+		return fmt.Errorf("it names more than %d files", maxMasks)
+	}
+	d.out.masks = append(d.out.masks, masked{path: real, dir: st.Mode.IsDir(), id: st.ID, origin: deny.Deny.Origin})
+	return nil
 }
 
 // takeApart allows t's entries one by one, without those that are denied.

@@ -129,10 +129,18 @@ func by(deny []barred, h hit) policy.DenyPath {
 // maxNamed is how many files a gap names.
 const maxNamed = 3
 
-// linkGaps says which denied files have a name that is not denied, in one gap
-// for each denial, and in which denied directories that was not looked for.
-func (p *Plan) linkGaps(d *denials) {
+// linked is a denial of which some file may be open by another name.
+type linked struct {
+	deny policy.DenyPath
+	why  string
+	look string // the command that looks for the other names
+}
+
+// links says which denied files have a name that is not denied, once for each
+// denial, and in which denied directories that was not looked for.
+func (d *denials) links() []linked {
 	d.noteNames()
+	var out []linked
 	var unseen []deniedDir
 	if d.host != nil && d.host.ReadDir != nil {
 		unseen = d.names.lookInto(d.host)
@@ -158,20 +166,13 @@ func (p *Plan) linkGaps(d *denials) {
 			}
 			why = append(why, fmt.Sprintf("%s has %d names (hard links)", f.paths[0], f.links))
 		}
-		p.addGap(Gap{Name: GapDenyLinks, Kind: Hardening,
-			Promise: "no access by another name to what is denied as " + pattern,
-			Why:     strings.Join(why, ", "),
-			Hint:    "find / -xdev -samefile " + quoteWord(files[0].paths[0]),
-			Origin:  files[0].deny.Deny.Origin})
+		out = append(out, linked{files[0].deny, strings.Join(why, ", "), "find / -xdev -samefile " + quoteWord(files[0].paths[0])})
 	}
 	for i, dir := range unseen {
-		if slices.ContainsFunc(unseen[:i], func(u deniedDir) bool { return u.deny.Pattern == dir.deny.Pattern }) {
-			continue
+		if !slices.ContainsFunc(unseen[:i], func(u deniedDir) bool { return u.deny.Pattern == dir.deny.Pattern }) {
+			why := fmt.Sprintf("only %d entries of denied directories are looked at for files with several names (hard links), and not all of %s", maxDeniedEntries, dir.path)
+			out = append(out, linked{dir.deny, why, "find " + quoteWord(dir.path) + " -xdev -type f -links +1"})
 		}
-		p.addGap(Gap{Name: GapDenyLinks, Kind: Hardening,
-			Promise: "no access by another name to what is denied as " + dir.deny.Pattern,
-			Why:     fmt.Sprintf("only %d entries of denied directories are looked at for files with several names (hard links), and not all of %s", maxDeniedEntries, dir.path),
-			Hint:    "find " + quoteWord(dir.path) + " -xdev -type f -links +1",
-			Origin:  dir.deny.Deny.Origin})
 	}
+	return out
 }

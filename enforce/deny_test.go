@@ -49,6 +49,9 @@ func fakeHost(files ...string) *policy.Host {
 	}
 }
 
+// readable is a policy of one directory.
+func readable(p string) []tree { return []tree{{path: p, access: policy.Read, mode: fs.ModeDir}} }
+
 func lit(p string) policy.DenyPath  { return policy.DenyPath{Pattern: p} }
 func glob(p string) policy.DenyPath { return policy.DenyPath{Pattern: p, Glob: true} }
 
@@ -90,28 +93,26 @@ func TestDenials(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			gaps := 0
-			d := newDenials(host, tt.deny, func(policy.DenyPath, string) { gaps++ })
+			c := subtract(denyRequest{trees: tt.trees, deny: tt.deny, host: host, noMasks: "tried"})
 			var got []string
-			for _, r := range d.apply(tt.trees) {
+			for _, r := range c.trees {
 				what := r.access.String()
 				if r.listOnly {
 					what = "list"
 				}
 				got = append(got, r.path+" "+what)
 			}
-			if !slices.Equal(got, tt.want) || gaps != tt.gaps {
-				t.Errorf("got %q, %d gaps\nwant %q, %d gaps", got, gaps, tt.want, tt.gaps)
+			if !slices.Equal(got, tt.want) || len(c.unheld) != tt.gaps {
+				t.Errorf("got %q, unheld %v\nwant %q, %d unheld", got, c.unheld, tt.want, tt.gaps)
 			}
 		})
 	}
 }
 
 func TestDenialsWithoutHost(t *testing.T) {
-	gaps := 0
-	d := newDenials(nil, []policy.DenyPath{lit("/d/x")}, func(policy.DenyPath, string) { gaps++ })
-	if got := d.apply([]tree{{path: "/d", access: policy.Read, mode: fs.ModeDir}}); len(got) != 1 || gaps != 1 {
-		t.Errorf("%v, %d gaps", got, gaps)
+	c := subtract(denyRequest{trees: readable("/d"), deny: []policy.DenyPath{lit("/d/x")}})
+	if len(c.trees) != 1 || len(c.unheld) != 1 {
+		t.Errorf("%v, unheld %v", c.trees, c.unheld)
 	}
 }
 
@@ -120,10 +121,9 @@ func TestDenialsTooMany(t *testing.T) {
 	for i := range maxSiblings + 5 {
 		files = append(files, "/d/"+strconv.Itoa(i))
 	}
-	gaps := 0
-	d := newDenials(fakeHost(files...), []policy.DenyPath{lit(files[0])}, func(policy.DenyPath, string) { gaps++ })
-	if got := d.apply([]tree{{path: "/d", access: policy.Read, mode: fs.ModeDir}}); len(got) != 1 || gaps != 1 {
-		t.Errorf("%d rules, %d gaps", len(got), gaps)
+	c := subtract(denyRequest{trees: readable("/d"), deny: []policy.DenyPath{lit(files[0])}, host: fakeHost(files...)})
+	if len(c.trees) != 1 || len(c.unheld) != 1 {
+		t.Errorf("%d trees, unheld %v", len(c.trees), c.unheld)
 	}
 }
 
@@ -149,8 +149,12 @@ func TestDenialsExact(t *testing.T) {
 			return glob(path.Dir(p) + "/*")
 		})
 		deny := rapid.SliceOfN(pattern, 1, 3).Draw(t, "deny")
-		d := newDenials(fakeHost(files...), deny, func(d policy.DenyPath, why string) { t.Fatalf("gap: %v %s", d, why) })
-		trees := d.apply([]tree{{path: "/t", access: policy.Read, mode: fs.ModeDir}})
+		q := denyRequest{trees: readable("/t"), deny: deny, host: fakeHost(files...)}
+		c, d := subtract(q), newDenials(q)
+		trees := c.trees
+		if len(c.unheld) > 0 {
+			t.Fatalf("unheld: %v", c.unheld)
+		}
 		for _, f := range files {
 			denied := slices.ContainsFunc(d.deny, func(d barred) bool { return d.covers(f) })
 			allowed := slices.ContainsFunc(trees, func(t tree) bool { return !t.listOnly && within(f, t.path) })
@@ -175,8 +179,11 @@ func TestDenialsOtherNames(t *testing.T) {
 		}
 		return lstat(p)
 	}
-	d := newDenials(host, []policy.DenyPath{lit("/d/.env")}, func(d policy.DenyPath, why string) { t.Fatalf("gap: %v %s", d, why) })
-	for _, r := range d.apply([]tree{{path: "/d", access: policy.Read, mode: fs.ModeDir}}) {
+	c := subtract(denyRequest{trees: readable("/d"), deny: []policy.DenyPath{lit("/d/.env")}, host: host})
+	if len(c.unheld) > 0 {
+		t.Fatalf("unheld: %v", c.unheld)
+	}
+	for _, r := range c.trees {
 		if r.path == "/d/alias" {
 			t.Error("the denied file is allowed by its other name")
 		}

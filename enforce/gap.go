@@ -59,16 +59,6 @@ func (p *Plan) gapError(counts func(Gap) bool, accepted []string) error {
 	return &GapError{Gaps: open}
 }
 
-// addGap records a gap once by name and promise.
-func (p *Plan) addGap(g Gap) {
-	for _, have := range p.Gaps {
-		if have == g {
-			return
-		}
-	}
-	p.Gaps = append(p.Gaps, g)
-}
-
 // The names of the gaps, which --allow-gap takes. They are stable.
 const (
 	GapFiles           = "files"            // no Landlock at all: file access can't be limited

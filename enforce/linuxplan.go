@@ -1,29 +1,29 @@
 package enforce
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/zsbx/zsbx/policy"
 )
 
-// planLinux fills in the plan for Linux: which means hold which promise, and
-// which promises are left without any.
+// planLinux fills in the plan for Linux, step by step: none changes what
+// another one found.
 func (p *Plan) planLinux(host *policy.Host, opts Options) {
 	if opts.InPlace && p.Caps.SeccompNotify && p.Caps.SeccompNotifyApart != "" {
 		p.Caps.SeccompNotify, p.Caps.SeccompNotifyReason = false, p.Caps.SeccompNotifyApart
 	}
-	m := &mounts{p: p, host: host, opts: opts}
+	rep := &report{p: p, opts: opts, set: protectedSet(p.Policy, host, opts)}
 	if p.Caps.Landlock > 0 {
-		m.prot = protectedSet(p.Policy, host, opts)
-		p.Landlock = p.planRuleset(host, m)
+		none := noNamespace(p.Caps, host, opts)
+		rep.cut = subtract(denyRequest{trees: treesOf(p.Policy), deny: p.Policy.Deny, host: host, noMasks: none})
+		rep.apart = heldByRules(rep.cut.trees, &rep.set, host, none, opts)
+		rep.mounts = planMounts(p.mountRequest(host, opts, none, rep))
+		p.Mounts = rep.mounts.plan
+		p.Landlock = planRuleset(p.Policy, withoutPrivate(rep.apart.trees, p.Mounts), abiOf(p.Caps.Landlock), p.Caps.Landlock)
 	}
-	if p.Landlock != nil {
-		m.finish()
-	} else {
-		m.without(protectedSet(p.Policy, host, opts))
-	}
+	p.watch, p.near = rep.watched(), rep.set.near
 	p.DropCapabilities = p.Caps.Capabilities &^ keptCapabilities(p.ScopesSignals())
 	if p.Caps.Seccomp {
 		if p.Seccomp = planFilter(p.Caps, p.Policy.Net, p.Mounts != nil && p.Mounts.UserNS); p.Seccomp == nil {
@@ -31,42 +31,91 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 		}
 	}
 	p.planMediation()
-	p.filesGaps()
-	p.networkGaps()
-	p.socketGaps()
-	p.processGaps()
+	rep.linux()
 	p.linuxLayers()
 }
 
-// planRuleset turns the policy's paths and ports into Landlock rules.
-func (p *Plan) planRuleset(host *policy.Host, m *mounts) *Ruleset {
-	know := abiOf(p.Caps.Landlock)
+// noNamespace says why no mount namespace can be had, or "".
+func noNamespace(caps Caps, host *policy.Host, opts Options) string {
+	switch {
+	case !caps.MountNS:
+		return cmp.Or(caps.MountReason, "neither CAP_SYS_ADMIN nor a user namespace can be had")
+	case opts.InPlace && !caps.Privileged:
+		return "a program that replaces itself can't enter a user namespace"
+	case host == nil || host.Lstat == nil || host.ReadDir == nil:
+		return "nothing to look at files with"
+	}
+	return ""
+}
+
+// treesOf are the paths that the policy allows.
+func treesOf(r *policy.Resolved) []tree {
+	out := make([]tree, len(r.Paths))
+	for i, t := range r.Paths {
+		out[i] = tree{path: t.Path, access: t.Access, mode: t.Mode, id: t.ID, origin: t.Rule.Origin}
+	}
+	return out
+}
+
+// heldByRules takes zsbx's own files out of the trees where no mount can hold
+// them.
+func heldByRules(trees []tree, set *protection, host *policy.Host, none string, opts Options) apart {
+	switch {
+	case none == "" || len(set.own) == 0:
+		return apart{trees: trees}
+	case opts.NoOwn:
+		return apart{trees: trees, open: set.openOwn("")}
+	}
+	return set.takeApart(trees, host)
+}
+
+// mountRequest is what the steps before found for a mount namespace.
+func (p *Plan) mountRequest(host *policy.Host, opts Options, none string, rep *report) mountRequest {
+	q := mountRequest{
+		policy: p.Policy, host: host, opts: opts, userNS: !p.Caps.Privileged, none: none, noIPC: p.Caps.IPCReason,
+		handled: abiOf(p.Caps.Landlock).FS, trees: rep.cut.trees,
+		own: rep.set.ownMounts, protected: rep.set.mounts, table: rep.set.table,
+	}
+	for _, m := range rep.cut.masks {
+		q.masks = append(q.masks, Mount{Path: m.path, Kind: Mask, Dir: m.dir, ID: m.id, Origin: m.origin})
+	}
+	if none == "" {
+		q.hide = hideable(p.Policy, host, opts)
+	}
+	return q
+}
+
+// withoutPrivate leaves out the directories that the command gets for itself:
+// the rules for these are made once they are there.
+func withoutPrivate(trees []tree, mp *MountPlan) []tree {
+	if mp == nil || len(mp.Private) == 0 {
+		return trees
+	}
+	return slices.DeleteFunc(slices.Clone(trees), func(t tree) bool {
+		return slices.ContainsFunc(mp.Private, func(d PrivateDir) bool { return d.Path == t.path })
+	})
+}
+
+// planRuleset turns trees, sockets and ports into Landlock rules.
+func planRuleset(r *policy.Resolved, trees []tree, know abi, version int) *Ruleset {
 	rs := &Ruleset{
-		ABI:       min(p.Caps.Landlock, maxABI),
+		ABI:       min(version, maxABI),
 		HandledFS: know.FS,
 		Scoped:    know.Scoped,
+		Paths:     mergeRules(pathRules(trees, r.Net.Unix, know.FS)),
 	}
-	rs.Paths = mergeRules(p.pathRules(host, m, know.FS))
-	if p.Policy.Net.Mode != policy.NetOpen {
+	if r.Net.Mode != policy.NetOpen {
 		rs.HandledNet = know.Net
 	}
-	if p.Policy.Net.Mode == policy.NetPorts {
-		rs.Ports = portRules(p.Policy.Net, know.Net)
+	if r.Net.Mode == policy.NetPorts {
+		rs.Ports = portRules(r.Net, know.Net)
 	}
 	return rs
 }
 
-func (p *Plan) pathRules(host *policy.Host, m *mounts, handled uint64) []PathRule {
-	trees := make([]tree, len(p.Policy.Paths))
-	for i, t := range p.Policy.Paths {
-		trees[i] = tree{path: t.Path, access: t.Access, mode: t.Mode, id: t.ID, origin: t.Rule.Origin}
-	}
-	d := newDenials(host, p.Policy.Deny, p.denyGap)
-	out := make([]PathRule, 0, len(trees)+len(p.Policy.Net.Unix))
-	d.mounts = m
-	trees = d.apply(trees)
-	p.linkGaps(d)
-	for _, t := range m.keepOwn(d, trees) {
+func pathRules(trees []tree, sockets []policy.Path, handled uint64) []PathRule {
+	out := make([]PathRule, 0, len(trees)+len(sockets))
+	for _, t := range trees {
 		r := rights(t.access, t.path, t.mode, handled)
 		if t.listOnly {
 			r = fsReadDir
@@ -74,7 +123,7 @@ func (p *Plan) pathRules(host *policy.Host, m *mounts, handled uint64) []PathRul
 		out = append(out, PathRule{Path: t.path, Rights: r, ID: t.id, Dir: t.mode.IsDir(), Origin: t.origin})
 	}
 	if handled&fsResolveUnix != 0 {
-		for _, s := range p.Policy.Net.Unix {
+		for _, s := range sockets {
 			out = append(out, PathRule{Path: s.Path, Rights: fsResolveUnix, ID: s.ID, Dir: s.Mode.IsDir(), Origin: s.Rule.Origin})
 		}
 	}
@@ -106,155 +155,6 @@ func portRules(net policy.ResolvedNet, handled uint64) []PortRule {
 // hold it by an outer one.
 func (p *Plan) ScopesSignals() bool {
 	return p.Landlock != nil && p.Landlock.Scoped&scopeSignal != 0
-}
-
-func (p *Plan) denyGap(d policy.DenyPath, why string) {
-	p.addGap(Gap{
-		Name: GapDeny, Kind: Core,
-		Promise: "no access to " + d.Pattern, Why: why,
-		Origin: d.Deny.Origin,
-	})
-}
-
-// filesGaps are the promises about files that can't be kept.
-func (p *Plan) filesGaps() {
-	if p.Landlock == nil {
-		p.addGap(Gap{
-			Name: GapFiles, Kind: Core,
-			Promise: "files are read, written and executed only where allowed",
-			Why:     "Landlock (Linux 5.13) is needed: " + orUnknown(p.Caps.LandlockReason),
-		})
-		for _, d := range p.Policy.Deny {
-			p.denyGap(d, "Landlock is needed")
-		}
-		return
-	}
-	if p.Landlock.HandledFS&fsTruncate == 0 && p.Seccomp == nil {
-		p.addGap(Gap{
-			Name: GapTruncate, Kind: Core,
-			Promise: "files are emptied only where they may be written",
-			Why:     p.needs(3) + ", or seccomp: " + orUnknown(p.Caps.SeccompReason),
-		})
-	}
-}
-
-// networkGaps are the promises about the network that can't be kept.
-func (p *Plan) networkGaps() {
-	net := p.Policy.Net
-	if net.Mode == policy.NetOpen {
-		return
-	}
-	if p.Seccomp == nil {
-		p.addGap(Gap{
-			Name: GapNetwork, Kind: Core,
-			Promise: "no network but what is allowed",
-			Why:     "seccomp is needed to close it but for TCP: " + orUnknown(p.Caps.SeccompReason),
-			Hint:    "--net",
-			Origin:  net.From,
-		})
-	}
-	if net.Mode != policy.NetPorts || p.Mediation != nil {
-		return
-	}
-	if p.Landlock == nil || p.Landlock.HandledNet&netConnectTCP == 0 {
-		p.addGap(Gap{
-			Name: GapTCPPorts, Kind: Core,
-			Promise: "only these TCP ports: " + portList(net),
-			Why:     p.needs(4) + p.orSupervisor(),
-			Hint:    "--no-net",
-			Origin:  net.From,
-		})
-	}
-	if len(net.BindTCP) > 0 {
-		p.addGap(Gap{
-			Name: GapTCPAutobind, Kind: Hardening,
-			Promise: "no listening on a TCP port that the kernel chooses",
-			Why:     "listen(2) on a socket that was not bound is refused by no kernel, and listening at all is allowed here",
-			Origin:  net.BindTCP[0].Origin,
-		})
-	}
-}
-
-// socketGaps are the ways left to daemons outside.
-func (p *Plan) socketGaps() {
-	if p.Mediation != nil {
-		return
-	}
-	if (p.Landlock == nil || p.Landlock.HandledFS&fsResolveUnix == 0) && !allowsAllPaths(p.Policy.Net) {
-		g := Gap{
-			Name: GapUnixSockets, Kind: Hardening,
-			Promise: "no connection to sockets of programs outside, by path",
-			Why:     p.needs(9) + p.orSupervisor(),
-		}
-		p.addGap(g)
-	}
-	if p.Landlock == nil || p.Landlock.Scoped&scopeAbstractUnix == 0 {
-		p.addGap(Gap{
-			Name: GapAbstractSockets, Kind: Hardening,
-			Promise: "no connection to sockets of programs outside, by abstract name",
-			Why:     p.needs(6) + p.orSupervisor(),
-		})
-	}
-}
-
-// processGaps are the ways left to processes outside, the terminal and the
-// kernel.
-func (p *Plan) processGaps() {
-	if !p.ScopesSignals() {
-		p.addGap(Gap{
-			Name: GapSignals, Kind: Hardening,
-			Promise: "no signals to processes outside",
-			Why:     p.needs(6),
-		})
-	}
-	if p.Seccomp != nil {
-		return
-	}
-	why := "seccomp is needed: " + orUnknown(p.Caps.SeccompReason)
-	p.addGap(Gap{Name: GapPriorities, Kind: Hardening,
-		Promise: "no change of limits and priorities of processes outside", Why: why})
-	p.addGap(Gap{Name: GapTerminal, Kind: Hardening,
-		Promise: "no typing into the caller's terminal", Why: why})
-	p.addGap(Gap{Name: GapKernel, Kind: Hardening,
-		Promise: "no system calls that builds don't need: io_uring, bpf, perf, keyrings, mounts, user namespaces", Why: why})
-}
-
-// needs says which Landlock is missing.
-func (p *Plan) needs(version int) string {
-	need := fmt.Sprintf("Landlock ABI %d (Linux %s) is needed", version, abiOf(version).Linux)
-	if p.Landlock == nil {
-		return need + ": " + orUnknown(p.Caps.LandlockReason)
-	}
-	return fmt.Sprintf("%s, this kernel has %d", need, p.Caps.Landlock)
-}
-
-func orUnknown(reason string) string {
-	if reason == "" {
-		return "not available here"
-	}
-	return reason
-}
-
-// portList is what a policy allows of TCP, for people.
-func portList(net policy.ResolvedNet) string {
-	var parts []string
-	for _, group := range []struct {
-		verb  string
-		ports []policy.Port
-	}{{"connect to", net.ConnectTCP}, {"listen on", net.BindTCP}} {
-		if len(group.ports) == 0 {
-			continue
-		}
-		var n []string
-		for _, port := range group.ports {
-			n = append(n, fmt.Sprint(port.Number))
-		}
-		parts = append(parts, group.verb+" "+strings.Join(n, ", "))
-	}
-	if len(parts) == 0 {
-		return "none"
-	}
-	return strings.Join(parts, "; ")
 }
 
 // linuxLayers lists the means in use.

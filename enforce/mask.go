@@ -1,9 +1,7 @@
 package enforce
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 
@@ -71,137 +69,80 @@ const (
 	Pin MountKind = "pin"
 )
 
-// The bounds of a namespace. More than that is a Gap.
+// maxMounts bounds the mounts of a namespace. A plan that takes more has none.
 const maxMounts = 4000
 
 // maxWritable bounds MountPlan.Writable: each path takes a descriptor while
 // the namespace is made, of the 1024 that a process may have by default.
 const maxWritable = 500
 
-// mounts plans the mount namespace. It is filled while the Landlock rules are
-// made, since these decide which denials are left.
-type mounts struct {
-	p      *Plan
-	host   *policy.Host
-	opts   Options
-	masks  []Mount
-	denied []policy.DenyPath // those that stand behind masks
-	later  []policy.DenyPath // those that name what may still be made
-	prot   protection
+// mountRequest is what a namespace is wanted for.
+type mountRequest struct {
+	policy  *policy.Resolved
+	host    *policy.Host
+	opts    Options
+	userNS  bool   // a user namespace is needed for it
+	none    string // why none can be had here, or ""
+	noIPC   string // why no IPC namespace can be had beside it, or ""
+	handled uint64 // the rights that Landlock handles
+
+	trees     []tree  // what the policy allows less what it denies
+	masks     []Mount // for denials
+	own       []Mount // for zsbx's own files
+	protected []Mount // for the protected set
+	hide      []string
+	table     mountTable // of this process; nil when it was not read
 }
 
-// possible says whether a namespace can be had, and if not why.
-func (m *mounts) possible() (bool, string) {
+// mountResult is what became of a mountRequest.
+type mountResult struct {
+	plan *MountPlan // nil: none
+	none string     // why there is none
+
+	over     bool   // none, since it would take too many mounts
+	accepted bool   // none, since nothing that the caller wants needs one
+	metadata string // why the metadata of files outside stay open beside the plan, or ""
+	ipc      string // likewise System V IPC and /dev/shm
+}
+
+// planMounts decides whether there is a namespace, and what it holds.
+func planMounts(q mountRequest) mountResult {
+	writable := writableTrees(q.policy.Paths)
+	why := mountReasons(q.opts, len(q.masks), len(q.protected)+len(q.own), writable != nil, opensTerminals(q.policy))
 	switch {
-	case !m.p.Caps.MountNS:
-		why := m.p.Caps.MountReason
-		if why == "" {
-			why = "neither CAP_SYS_ADMIN nor a user namespace can be had"
-		}
-		return false, why
-	case m.opts.InPlace && !m.p.Caps.Privileged:
-		return false, "a program that replaces itself can't enter a user namespace"
-	case m.host == nil || m.host.Lstat == nil || m.host.ReadDir == nil:
-		return false, "nothing to look at files with"
+	case len(why) == 0 && q.none == "":
+		return mountResult{accepted: true, none: "accepted, and nothing else needs a mount namespace"}
+	case q.none != "":
+		return mountResult{none: "no mount namespace: " + q.none}
 	}
-	return true, ""
-}
-
-// mask covers what the denials name inside a writable tree. It says why it
-// can't, or "".
-func (m *mounts) mask(d *denials, t tree, inside []barred) string {
-	if ok, why := m.possible(); !ok {
-		return "no mount namespace: " + why
+	mp := &MountPlan{UserNS: q.userNS, Why: why, Writable: writable}
+	mp.Mounts = joinMounts(slices.Concat(q.masks, q.hidden(), q.own, q.protected))
+	mp.Mounts = append(mp.Mounts, aliases(q.host, q.table, mp.Mounts)...)
+	if len(mp.Mounts) > maxMounts {
+		return mountResult{over: true, none: fmt.Sprintf("no mount namespace: it would take more than %d mounts", maxMounts)}
 	}
-	hits, err := d.hits(t.path, inside)
-	if err != nil {
-		return err.Error()
+	if mp.UserNS {
+		mp.Copies = sshCopies(q.policy, q.host)
 	}
-	for _, h := range hits {
-		if err := m.cover(h, by(inside, h), &d.names); err != nil {
-			return err.Error()
-		}
-	}
-	for _, b := range inside {
-		if b.Glob || !slices.ContainsFunc(hits, func(h hit) bool { return h.path == b.Pattern }) {
-			m.later = append(m.later, b.DenyPath)
-		}
-		m.denied = append(m.denied, b.DenyPath)
-	}
-	return ""
-}
-
-// cover adds the mask for one hit. A link can't be covered: what it leads to
-// is, if the link was matched by a glob; in a plain path links were followed
-// when it was resolved.
-func (m *mounts) cover(h hit, d policy.DenyPath, names *manyNames) error {
-	real, st, err := m.host.RealPath(h.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // a link to nothing
-	}
-	if err != nil {
-		return err
-	}
-	if !m.reachable(real) {
-		return nil
-	}
-	names.note(real, st, d)
-	if len(m.masks) >= maxMounts {
-		return fmt.Errorf("it names more than %d files", maxMounts)
-	}
-	m.masks = append(m.masks, Mount{Path: real, Kind: Mask, Dir: st.Mode.IsDir(), ID: st.ID, Origin: d.Deny.Origin})
-	return nil
-}
-
-// hidden are the masks for Options.Hide.
-func (m *mounts) hidden() []Mount {
-	var out []Mount
-	for _, dir := range hideable(m.p.Policy, m.host, m.opts) {
-		if st, err := m.host.Lstat(dir); err == nil && st.Mode.IsDir() && m.reachable(dir) {
-			out = append(out, Mount{Path: dir, Kind: Mask, Dir: true, ID: st.ID})
-		}
+	out := mountResult{plan: mp, ipc: q.private(mp)}
+	if n := len(mp.Writable); n > maxWritable {
+		mp.Writable = nil
+		out.metadata = fmt.Sprintf("%d paths are writable, more than %d", n, maxWritable)
 	}
 	return out
 }
 
-// reachable says whether the policy lets the command at a path at all.
-func (m *mounts) reachable(p string) bool {
-	return slices.ContainsFunc(m.p.Policy.Paths, func(t policy.Path) bool { return within(p, t.Path) })
-}
-
-// finish decides whether there is a namespace, and what it holds.
-func (m *mounts) finish() {
-	p := m.p
-	prot := m.prot
-	p.watch, p.near = prot.watch, prot.near
-	for _, d := range m.later {
-		p.watch = append(p.watch, watchDenied(d)...)
+// hidden are the masks for directories that the command has no reason to look
+// into.
+func (q *mountRequest) hidden() []Mount {
+	var out []Mount
+	for _, dir := range q.hide {
+		reachable := slices.ContainsFunc(q.policy.Paths, func(t policy.Path) bool { return within(dir, t.Path) })
+		if st, err := q.host.Lstat(dir); err == nil && st.Mode.IsDir() && reachable {
+			out = append(out, Mount{Path: dir, Kind: Mask, Dir: true, ID: st.ID})
+		}
 	}
-	writable := writableTrees(p.Policy.Paths)
-	why := mountReasons(m.opts, len(m.masks), len(prot.mounts)+len(prot.ownMounts), writable != nil, m.opensTerminals())
-	ok, cannot := m.possible()
-	if len(why) == 0 || !ok {
-		m.gaps(prot, writable != nil, cannot)
-		return
-	}
-	mp := &MountPlan{UserNS: !p.Caps.Privileged, Why: why, Writable: writable}
-	mp.Mounts = joinMounts(slices.Concat(m.masks, m.hidden(), prot.ownMounts, prot.mounts))
-	mp.Mounts = append(mp.Mounts, aliases(m.host, prot.table, mp.Mounts)...)
-	if len(mp.Mounts) > maxMounts {
-		m.ownOpen(fmt.Sprintf("it would take more than %d mounts", maxMounts))
-		m.gaps(prot, writable != nil, fmt.Sprintf("it would take more than %d mounts", maxMounts))
-		return
-	}
-	if mp.UserNS {
-		mp.Copies = sshCopies(p.Policy, m.host)
-	}
-	m.addPrivate(mp)
-	p.Mounts = mp
-	if n := len(mp.Writable); n > maxWritable {
-		mp.Writable = nil
-		p.addGap(metadataGap(fmt.Sprintf("%d paths are writable, more than %d", n, maxWritable), ""))
-	}
-	m.missingGaps()
+	return out
 }
 
 // mountReasons says what the namespace is for. There is always something, but
@@ -226,49 +167,6 @@ func mountReasons(opts Options, masks, protected int, outside, terminals bool) [
 		}
 	}
 	return why
-}
-
-// gaps says what is not held without a namespace.
-func (m *mounts) gaps(prot protection, outside bool, cannot string) {
-	p, hint := m.p, ""
-	if cannot == "" {
-		cannot = "accepted, and nothing else needs a mount namespace"
-	} else {
-		cannot = "no mount namespace: " + cannot
-		if !p.Caps.MountNS {
-			hint = p.Caps.MountHint
-		}
-	}
-	if len(prot.mounts) > 0 {
-		p.addGap(Gap{Name: GapProtect, Kind: Hardening,
-			Promise: "no change of " + prot.summary(), Why: cannot, Hint: hint})
-	}
-	if len(m.masks) > 0 { // too many mounts
-		for _, d := range m.denied {
-			p.denyGap(d, cannot)
-		}
-	}
-	if outside {
-		p.addGap(metadataGap(cannot, hint))
-	}
-	m.sharedGaps(cannot, hint)
-	m.missingGaps()
-}
-
-func metadataGap(why, hint string) Gap {
-	return Gap{Name: GapMetadata, Kind: Hardening,
-		Promise: "no change of mode, owner, times, attributes and flags of files outside the writable trees", Why: why, Hint: hint}
-}
-
-// missingGaps tells of denials that cover what is there now, and not what
-// will be made later.
-func (m *mounts) missingGaps() {
-	for _, d := range m.later {
-		m.p.addGap(Gap{Name: GapDenyMissing, Kind: Hardening,
-			Promise: "nothing new is made that is named " + d.Pattern,
-			Why:     "what does not exist yet in a writable tree can't be covered; it is reported when the command ends",
-			Origin:  d.Deny.Origin})
-	}
 }
 
 // layer describes the namespace for people.

@@ -69,21 +69,3 @@ func (p *Plan) MountsRefused(err error) string {
 	}
 	return fmt.Sprintf("%s: %v%s", strings.TrimPrefix(strings.TrimPrefix(se.Name, mountsPrefix), openingPrefix), se.Errno, why)
 }
-
-// without names what is open beside the files on a machine without Landlock,
-// where no namespace is made: who accepts the gap for files, is told of it.
-func (m *mounts) without(prot protection) {
-	const why = "without Landlock no mount namespace is made"
-	p := m.p
-	p.watch, p.near = prot.watch, prot.near
-	if len(m.opts.Protect) > 0 {
-		p.addGap(Gap{Name: GapOwnFiles, Kind: Hardening, Promise: "no change of zsbx's own files", Why: why})
-	}
-	if len(prot.mounts) > 0 {
-		p.addGap(Gap{Name: GapProtect, Kind: Hardening, Promise: "no change of " + prot.summary(), Why: why})
-	}
-	if writableTrees(p.Policy.Paths) != nil {
-		p.addGap(metadataGap(why, ""))
-	}
-	m.sharedGaps(why, "")
-}

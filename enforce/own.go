@@ -77,9 +77,9 @@ func (c *protector) ownFile(r *policy.Resolved, file string) {
 	}
 	c.ownPath(r, real)
 	if st.Mode.IsRegular() && st.Links > 1 && st.Mode.Perm()&0o222 != 0 && c.linkable(r, st.ID) {
-		c.out.gaps = append(c.out.gaps, ownGap(real,
-			fmt.Sprintf("it has %d names (hard links), and another one may lie in a writable tree", st.Links),
-			fmt.Sprintf("cp -p %s %[1]s.new && mv %[1]s.new %[1]s", quoteWord(real))))
+		c.out.ownOpen = append(c.out.ownOpen, ownFact{path: real,
+			why:  fmt.Sprintf("it has %d names (hard links), and another one may lie in a writable tree", st.Links),
+			hint: fmt.Sprintf("cp -p %s %[1]s.new && mv %[1]s.new %[1]s", quoteWord(real))})
 	}
 	for _, other := range c.out.table.aliases(real) {
 		if there, err := c.host.Lstat(other); err == nil && there.ID == st.ID {
@@ -103,8 +103,8 @@ func (c *protector) ownPath(r *policy.Resolved, p string) {
 		if t.Access&policy.Write == 0 || !within(t.Path, p) {
 			continue
 		}
-		c.out.gaps = append(c.out.gaps, Gap{Name: GapOwnFiles, Kind: Hardening, Promise: "writing to " + t.Path,
-			Why: "no command may change what zsbx relies on", Origin: t.Rule.Origin})
+		c.out.ownOpen = append(c.out.ownOpen, ownFact{path: t.Path, refused: true,
+			why: "no command may change what zsbx relies on", origin: t.Rule.Origin})
 		if tree == "" {
 			c.out.own = append(c.out.own, hit{path: t.Path, dir: true})
 			c.add(t.Path, t.Path)
@@ -148,66 +148,74 @@ func (c *protector) linkable(r *policy.Resolved, id policy.FileID) bool {
 
 func (c *protector) unheld(p, why string) {
 	if c.writable(p) {
-		c.out.gaps = append(c.out.gaps, ownGap(p, why, ""))
+		c.out.ownOpen = append(c.out.ownOpen, ownFact{path: p, why: why})
 	}
 }
 
-func ownGap(p, why, hint string) Gap {
-	return Gap{Name: GapOwnFiles, Kind: Core, Promise: "no change of " + p + ", which zsbx relies on", Why: why, Hint: hint}
+// ownFact is a file of zsbx's that the command may change or, where refused is
+// set, a path that it asked to write and may not.
+type ownFact struct {
+	path, why, hint string
+	refused         bool
+	origin          policy.Origin
 }
 
-// keepOwn takes zsbx's own files out of writable trees where there are no
-// mounts to hold them.
-func (m *mounts) keepOwn(d *denials, trees []tree) []tree {
-	for _, g := range m.prot.gaps {
-		m.p.addGap(g)
-	}
-	ok, why := m.possible()
-	switch {
-	case ok || len(m.prot.own) == 0:
-		return trees
-	case m.opts.NoOwn:
-		m.ownOpen("no mount namespace: " + why)
-		return trees
-	}
-	var out []tree
+// apart is what rules alone make of writable trees in which zsbx's own files
+// lie, where there are no mounts to hold them.
+type apart struct {
+	trees  []tree
+	open   []ownFact
+	closed []closedDirs
+}
+
+// closedDirs are directories that nothing can be made in or removed from.
+type closedDirs struct {
+	dirs   []string
+	origin policy.Origin
+}
+
+// takeApart takes zsbx's own files out of the trees.
+func (prot *protection) takeApart(trees []tree, host *policy.Host) apart {
+	var out apart
 	for _, t := range trees {
-		out = append(out, m.keepOwnIn(d, t, why)...)
+		prot.takeOut(&out, t, host)
 	}
 	return out
 }
 
-// keepOwnIn gives what is left of one tree.
-func (m *mounts) keepOwnIn(d *denials, t tree, why string) []tree {
+// takeOut adds what is left of one tree.
+func (prot *protection) takeOut(out *apart, t tree, host *policy.Host) {
 	read := t
 	read.access &^= policy.Write
+	inside := slices.DeleteFunc(slices.Clone(prot.own), func(h hit) bool { return !within(h.path, t.path) })
 	switch {
 	case t.access&policy.Write == 0:
-		return []tree{t}
-	case slices.ContainsFunc(m.prot.own, func(h hit) bool { return within(t.path, h.path) }):
-		return []tree{read}
+		out.trees = append(out.trees, t)
+		return
+	case slices.ContainsFunc(prot.own, func(h hit) bool { return within(t.path, h.path) }):
+		out.trees = append(out.trees, read)
+		return
+	case len(inside) == 0:
+		out.trees = append(out.trees, t)
+		return
 	}
-	inside := slices.DeleteFunc(slices.Clone(m.prot.own), func(h hit) bool { return !within(h.path, t.path) })
-	if len(inside) == 0 {
-		return []tree{t}
-	}
-	rest, err := d.split(t, inside)
+	rest, err := (&denials{host: host}).split(t, inside)
 	if err != nil {
-		m.ownOpen(fmt.Sprintf("no mount namespace: %s; and %s can't be allowed entry by entry: %v", why, t.path, err))
-		return []tree{t}
+		why := fmt.Sprintf("; and %s can't be allowed entry by entry: %v", t.path, err)
+		out.trees, out.open = append(out.trees, t), append(out.open, prot.openOwn(why)...)
+		return
 	}
-	m.p.addGap(Gap{Name: GapOwnFiles, Kind: Hardening,
-		Promise: "making and removing what lies directly in " + strings.Join(above(inside, t.path), ", "),
-		Why:     "no mount namespace: " + why + "; zsbx's own files below are held by allowing the other entries one by one",
-		Hint:    "--allow-gap " + GapOwnFiles, Origin: t.origin})
-	return append([]tree{read}, rest...)
+	out.closed = append(out.closed, closedDirs{above(inside, t.path), t.origin})
+	out.trees = append(append(out.trees, read), rest...)
 }
 
-// ownOpen says that zsbx's own files can be changed.
-func (m *mounts) ownOpen(why string) {
-	for _, h := range m.prot.own {
-		m.p.addGap(ownGap(h.path, why, ""))
+// openOwn says of all of zsbx's own files in writable trees why they are open.
+func (prot *protection) openOwn(why string) []ownFact {
+	var out []ownFact
+	for _, h := range prot.own {
+		out = append(out, ownFact{path: h.path, why: why})
 	}
+	return out
 }
 
 // above lists the directories from top down to what the hits lie in.

@@ -11,8 +11,9 @@ import (
 
 // planMacOS fills in the plan for macOS. Seatbelt holds all promises or none.
 func (p *Plan) planMacOS(host *policy.Host, opts Options) {
+	rep := &report{p: p, opts: opts}
 	if !p.Caps.Seatbelt {
-		p.addGap(Gap{
+		rep.add(Gap{
 			Name: GapFiles, Kind: Core,
 			Promise: "files are read, written and executed only where allowed",
 			Why:     "Seatbelt is needed: " + orUnknown(p.Caps.SeatbeltReason),
@@ -21,9 +22,7 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 	}
 	p.Seatbelt = &SeatbeltOptions{}
 	prot := protectedSet(p.Policy, host, opts)
-	for _, g := range prot.gaps {
-		p.addGap(g)
-	}
+	rep.self(prot.ownOpen)
 	p.near = prot.near
 	for _, h := range prot.own {
 		p.Seatbelt.Protect = append(p.Seatbelt.Protect, h.path)
@@ -41,7 +40,7 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 			p.watch = append(p.watch, w)
 		}
 	}
-	p.linkGaps(newDenials(host, p.Policy.Deny, func(policy.DenyPath, string) {}))
+	rep.links(newDenials(denyRequest{host: host, deny: p.Policy.Deny}).links())
 	text, err := SeatbeltProfile(p.Policy, *p.Seatbelt)
 	if err != nil {
 		p.Seatbelt = nil
@@ -50,7 +49,7 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 		if errors.As(err, &pe) {
 			g.Origin = pe.Origin
 		}
-		p.addGap(g)
+		rep.add(g)
 		return
 	}
 	p.Layers = append(p.Layers, Layer{

@@ -1,6 +1,8 @@
 package enforce
 
 import (
+	"cmp"
+	"io/fs"
 	"slices"
 
 	"github.com/zsbx/zsbx/policy"
@@ -27,44 +29,49 @@ const ptsDir = "/dev/pts"
 // shmDir is where shm_open(3) and sem_open(3) make their files.
 const shmDir = "/dev/shm"
 
-// addPrivate plans what the command does not share with other programs.
-func (m *mounts) addPrivate(mp *MountPlan) {
-	if !m.opts.ShareTerminals {
-		m.privateDir(mp, ptsDir, devpts)
+// private plans what the command does not share with other programs. It says
+// why it shares System V IPC all the same, or "".
+func (q *mountRequest) private(mp *MountPlan) (shares string) {
+	if !q.opts.ShareTerminals {
+		q.privateDir(mp, ptsDir, devpts)
 	}
-	if m.opts.ShareIPC {
-		return
+	if q.opts.ShareIPC {
+		return ""
 	}
-	if mp.IPC = m.p.Caps.IPCReason == ""; !mp.IPC {
-		m.p.addGap(ipcGap(m.p.Caps.IPCReason, ""))
+	mp.IPC = q.noIPC == ""
+	if within(q.policy.TempDir, shmDir) {
+		return cmp.Or(q.noIPC, "the temporary directory lies in "+shmDir)
 	}
-	if within(m.p.Policy.TempDir, shmDir) {
-		m.p.addGap(ipcGap("the temporary directory lies in "+shmDir, ""))
-		return
-	}
-	m.privateDir(mp, shmDir, tmpfs)
+	q.privateDir(mp, shmDir, tmpfs)
+	return q.noIPC
 }
 
 // privateDir makes a directory private that the baseline alone allows: whoever
-// names it, or something in it, means what is there. The rule for it goes: by
-// another mount of the same file system it would lead to what is covered, and
-// Landlock does not look at it on the way up from what covers it.
-func (m *mounts) privateDir(mp *MountPlan, dir, kind string) {
-	r, rs := m.p.Policy, m.p.Landlock
+// names it, or something in it, means what is there. No rule is made for it
+// then: by another mount of the same file system it would lead to what is
+// covered, and Landlock does not look at it on the way up from what covers it.
+func (q *mountRequest) privateDir(mp *MountPlan, dir, kind string) {
+	r := q.policy
 	i := baselineDir(r, dir)
 	if i < 0 || within(r.Dir, r.Paths[i].Path) {
 		return
 	}
 	at := r.Paths[i].Path
+	around := func(t policy.Path) bool { return t.Access&policy.Write != 0 && within(at, t.Path) }
 	named := slices.ContainsFunc(r.Paths, func(t policy.Path) bool {
-		return !ofBaseline(t) && (within(t.Path, at) || t.Access&policy.Write != 0 && within(at, t.Path))
+		return !ofBaseline(t) && (within(t.Path, at) || around(t)) || t.Path != at && around(t)
 	})
-	i = slices.IndexFunc(rs.Paths, func(t PathRule) bool { return t.Path == at && t.Dir })
-	if named || i < 0 {
+	left := slices.IndexFunc(q.trees, func(t tree) bool { return t.path == at && t.mode.IsDir() })
+	if named || left < 0 {
 		return
 	}
-	mp.Private = append(mp.Private, PrivateDir{Path: at, Kind: kind, Rights: rs.Paths[i].Rights})
-	rs.Paths = slices.Delete(rs.Paths, i, i+1)
+	var access policy.Access
+	for _, t := range q.trees {
+		if t.path == at {
+			access |= t.access
+		}
+	}
+	mp.Private = append(mp.Private, PrivateDir{Path: at, Kind: kind, Rights: rights(access, at, fs.ModeDir, q.handled)})
 	mp.Mounts = slices.DeleteFunc(mp.Mounts, func(o Mount) bool { return within(o.Path, at) })
 	mp.Writable = slices.DeleteFunc(mp.Writable, func(p string) bool { return p == at })
 }
@@ -76,18 +83,5 @@ func baselineDir(r *policy.Resolved, dir string) int {
 
 func ofBaseline(t policy.Path) bool { return t.Rule.Origin.Source == "baseline" }
 
-// sharedGaps is what addPrivate would have kept apart.
-func (m *mounts) sharedGaps(why, hint string) {
-	m.p.addGap(ipcGap(why, hint))
-	if m.opensTerminals() {
-		m.p.addGap(Gap{Name: GapTerminals, Kind: Hardening, Promise: "no access to the user's other terminals", Why: why, Hint: hint})
-	}
-}
-
-// opensTerminals says whether the baseline lets the command at /dev/pts.
-func (m *mounts) opensTerminals() bool { return baselineDir(m.p.Policy, ptsDir) >= 0 }
-
-func ipcGap(why, hint string) Gap {
-	return Gap{Name: GapIPC, Kind: Hardening,
-		Promise: "no shared memory, semaphores and message queues of programs outside", Why: why, Hint: hint}
-}
+// opensTerminals reports whether the baseline lets the command at /dev/pts.
+func opensTerminals(r *policy.Resolved) bool { return baselineDir(r, ptsDir) >= 0 }

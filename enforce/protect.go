@@ -18,9 +18,9 @@ type protection struct {
 	mounts []Mount   // what is there
 	watch  []watched // that, and what is not there and would take effect
 
-	own       []hit   // zsbx's own files, and the links that lead to them
-	ownMounts []Mount // for these
-	gaps      []Gap   // of these, whatever means there are
+	own       []hit     // zsbx's own files, and the links that lead to them
+	ownMounts []Mount   // for these
+	ownOpen   []ownFact // what no means holds of these
 
 	table mountTable // nil when it was not read
 	near  nearby

@@ -105,7 +105,7 @@ func (s *Snapshot) matches() []string {
 	if len(s.globs) == 0 {
 		return nil
 	}
-	d := newDenials(s.host, s.globs, func(policy.DenyPath, string) {})
+	d := newDenials(denyRequest{host: s.host, deny: s.globs})
 	var out []string
 	for _, tree := range s.trees {
 		globs := slices.DeleteFunc(slices.Clone(d.deny), func(b barred) bool { return !b.reaches(tree) })

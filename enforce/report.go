@@ -1,0 +1,317 @@
+package enforce
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// report compares what was asked for with what the steps of the plan found, and
+// names what is not enforced: it is the only maker of Gaps.
+type report struct {
+	p    *Plan
+	opts Options
+
+	set    protection
+	cut    cut
+	apart  apart
+	mounts mountResult
+}
+
+// add records a gap once.
+func (r *report) add(g Gap) {
+	if !slices.Contains(r.p.Gaps, g) {
+		r.p.Gaps = append(r.p.Gaps, g)
+	}
+}
+
+// linux names all gaps of a plan for Linux.
+func (r *report) linux() {
+	for _, d := range r.cut.unheld {
+		r.denied(d.deny, d.why)
+	}
+	r.links(r.cut.linked)
+	if r.p.Landlock != nil {
+		r.self(r.set.ownOpen)
+		r.selfByRules()
+		r.namespace()
+	} else {
+		r.withoutLandlock()
+	}
+	r.files()
+	r.network()
+	r.socket()
+	r.process()
+}
+
+func (r *report) denied(d policy.DenyPath, why string) {
+	r.add(Gap{Name: GapDeny, Kind: Core, Promise: "no access to " + d.Pattern, Why: why, Origin: d.Deny.Origin})
+}
+
+// links are denied files that may be open by another name.
+func (r *report) links(found []linked) {
+	for _, l := range found {
+		r.add(Gap{Name: GapDenyLinks, Kind: Hardening,
+			Promise: "no access by another name to what is denied as " + l.deny.Pattern,
+			Why:     l.why, Hint: l.look, Origin: l.deny.Deny.Origin})
+	}
+}
+
+// self are zsbx's own files that the command can change, and what it may not
+// write for their sake.
+func (r *report) self(facts []ownFact) {
+	for _, f := range facts {
+		g := Gap{Name: GapOwnFiles, Kind: Core, Promise: "no change of " + f.path + ", which zsbx relies on", Why: f.why, Hint: f.hint}
+		if f.refused {
+			g.Kind, g.Promise, g.Origin = Hardening, "writing to "+f.path, f.origin
+		}
+		r.add(g)
+	}
+}
+
+// selfByRules is what holding zsbx's own files without mounts leaves open, and
+// what it closes.
+func (r *report) selfByRules() {
+	for _, f := range r.apart.open {
+		f.why = r.mounts.none + f.why
+		r.self([]ownFact{f})
+	}
+	for _, c := range r.apart.closed {
+		r.add(Gap{Name: GapOwnFiles, Kind: Hardening,
+			Promise: "making and removing what lies directly in " + strings.Join(c.dirs, ", "),
+			Why:     r.mounts.none + "; zsbx's own files below are held by allowing the other entries one by one",
+			Hint:    "--allow-gap " + GapOwnFiles, Origin: c.origin})
+	}
+}
+
+// namespace is what is open without a mount namespace, or beside one.
+func (r *report) namespace() {
+	m := r.mounts
+	if m.plan == nil {
+		hint := ""
+		if !r.p.Caps.MountNS {
+			hint = r.p.Caps.MountHint
+		}
+		if m.over {
+			r.self(r.set.openOwn(m.none))
+		}
+		r.protected(m.none, hint)
+		if m.over {
+			for _, d := range r.cut.behind {
+				r.denied(d, m.none)
+			}
+		}
+		r.metadata(m.none, hint)
+		r.shared(m.none, hint)
+	} else {
+		if m.ipc != "" {
+			r.ipc(m.ipc, "")
+		}
+		if m.metadata != "" {
+			r.metadata(m.metadata, "")
+		}
+	}
+	for _, d := range r.cut.later {
+		r.add(Gap{Name: GapDenyMissing, Kind: Hardening,
+			Promise: "nothing new is made that is named " + d.Pattern,
+			Why:     "what does not exist yet in a writable tree can't be covered; it is reported when the command ends",
+			Origin:  d.Deny.Origin})
+	}
+}
+
+// withoutLandlock names what is open beside the files on a machine without
+// Landlock: whoever accepts the gap for files is told of it.
+func (r *report) withoutLandlock() {
+	const why = "without Landlock no mount namespace is made"
+	if len(r.opts.Protect) > 0 {
+		r.add(Gap{Name: GapOwnFiles, Kind: Hardening, Promise: "no change of zsbx's own files", Why: why})
+	}
+	r.protected(why, "")
+	r.metadata(why, "")
+	r.shared(why, "")
+}
+
+// protected is the protected set without mounts.
+func (r *report) protected(why, hint string) {
+	if len(r.set.mounts) > 0 {
+		r.add(Gap{Name: GapProtect, Kind: Hardening, Promise: "no change of " + r.set.summary(), Why: why, Hint: hint})
+	}
+}
+
+// metadata is that of files outside. There are none when / is writable.
+func (r *report) metadata(why, hint string) {
+	if writableTrees(r.p.Policy.Paths) != nil {
+		r.add(Gap{Name: GapMetadata, Kind: Hardening,
+			Promise: "no change of mode, owner, times, attributes and flags of files outside the writable trees", Why: why, Hint: hint})
+	}
+}
+
+// shared is what a namespace would have kept apart.
+func (r *report) shared(why, hint string) {
+	r.ipc(why, hint)
+	if opensTerminals(r.p.Policy) {
+		r.add(Gap{Name: GapTerminals, Kind: Hardening, Promise: "no access to the user's other terminals", Why: why, Hint: hint})
+	}
+}
+
+func (r *report) ipc(why, hint string) {
+	r.add(Gap{Name: GapIPC, Kind: Hardening,
+		Promise: "no shared memory, semaphores and message queues of programs outside", Why: why, Hint: hint})
+}
+
+// watched is what Snapshot looks at: the protected set, and the names that are
+// denied and free.
+func (r *report) watched() []watched {
+	out := r.set.watch
+	for _, d := range r.cut.later {
+		out = append(out, watchDenied(d)...)
+	}
+	return out
+}
+
+// files are the promises about files that can't be kept.
+func (r *report) files() {
+	p := r.p
+	if p.Landlock == nil {
+		r.add(Gap{
+			Name: GapFiles, Kind: Core,
+			Promise: "files are read, written and executed only where allowed",
+			Why:     "Landlock (Linux 5.13) is needed: " + orUnknown(p.Caps.LandlockReason),
+		})
+		for _, d := range p.Policy.Deny {
+			r.denied(d, "Landlock is needed")
+		}
+		return
+	}
+	if p.Landlock.HandledFS&fsTruncate == 0 && p.Seccomp == nil {
+		r.add(Gap{
+			Name: GapTruncate, Kind: Core,
+			Promise: "files are emptied only where they may be written",
+			Why:     p.needs(3) + ", or seccomp: " + orUnknown(p.Caps.SeccompReason),
+		})
+	}
+}
+
+// network are the promises about the network that can't be kept.
+func (r *report) network() {
+	p := r.p
+	net := p.Policy.Net
+	if net.Mode == policy.NetOpen {
+		return
+	}
+	if p.Seccomp == nil {
+		r.add(Gap{
+			Name: GapNetwork, Kind: Core,
+			Promise: "no network but what is allowed",
+			Why:     "seccomp is needed to close it but for TCP: " + orUnknown(p.Caps.SeccompReason),
+			Hint:    "--net",
+			Origin:  net.From,
+		})
+	}
+	if net.Mode != policy.NetPorts || p.Mediation != nil {
+		return
+	}
+	if p.Landlock == nil || p.Landlock.HandledNet&netConnectTCP == 0 {
+		r.add(Gap{
+			Name: GapTCPPorts, Kind: Core,
+			Promise: "only these TCP ports: " + portList(net),
+			Why:     p.needs(4) + p.orSupervisor(),
+			Hint:    "--no-net",
+			Origin:  net.From,
+		})
+	}
+	if len(net.BindTCP) > 0 {
+		r.add(Gap{
+			Name: GapTCPAutobind, Kind: Hardening,
+			Promise: "no listening on a TCP port that the kernel chooses",
+			Why:     "listen(2) on a socket that was not bound is refused by no kernel, and listening at all is allowed here",
+			Origin:  net.BindTCP[0].Origin,
+		})
+	}
+}
+
+// socket are the ways left to daemons outside.
+func (r *report) socket() {
+	p := r.p
+	if p.Mediation != nil {
+		return
+	}
+	if (p.Landlock == nil || p.Landlock.HandledFS&fsResolveUnix == 0) && !allowsAllPaths(p.Policy.Net) {
+		g := Gap{
+			Name: GapUnixSockets, Kind: Hardening,
+			Promise: "no connection to sockets of programs outside, by path",
+			Why:     p.needs(9) + p.orSupervisor(),
+		}
+		r.add(g)
+	}
+	if p.Landlock == nil || p.Landlock.Scoped&scopeAbstractUnix == 0 {
+		r.add(Gap{
+			Name: GapAbstractSockets, Kind: Hardening,
+			Promise: "no connection to sockets of programs outside, by abstract name",
+			Why:     p.needs(6) + p.orSupervisor(),
+		})
+	}
+}
+
+// process are the ways left to processes outside, the terminal and the
+// kernel.
+func (r *report) process() {
+	p := r.p
+	if !p.ScopesSignals() {
+		r.add(Gap{
+			Name: GapSignals, Kind: Hardening,
+			Promise: "no signals to processes outside",
+			Why:     p.needs(6),
+		})
+	}
+	if p.Seccomp != nil {
+		return
+	}
+	why := "seccomp is needed: " + orUnknown(p.Caps.SeccompReason)
+	r.add(Gap{Name: GapPriorities, Kind: Hardening,
+		Promise: "no change of limits and priorities of processes outside", Why: why})
+	r.add(Gap{Name: GapTerminal, Kind: Hardening,
+		Promise: "no typing into the caller's terminal", Why: why})
+	r.add(Gap{Name: GapKernel, Kind: Hardening,
+		Promise: "no system calls that builds don't need: io_uring, bpf, perf, keyrings, mounts, user namespaces", Why: why})
+}
+
+// needs says which Landlock is missing.
+func (p *Plan) needs(version int) string {
+	need := fmt.Sprintf("Landlock ABI %d (Linux %s) is needed", version, abiOf(version).Linux)
+	if p.Landlock == nil {
+		return need + ": " + orUnknown(p.Caps.LandlockReason)
+	}
+	return fmt.Sprintf("%s, this kernel has %d", need, p.Caps.Landlock)
+}
+
+func orUnknown(reason string) string {
+	if reason == "" {
+		return "not available here"
+	}
+	return reason
+}
+
+// portList is what a policy allows of TCP, for people.
+func portList(net policy.ResolvedNet) string {
+	var parts []string
+	for _, group := range []struct {
+		verb  string
+		ports []policy.Port
+	}{{"connect to", net.ConnectTCP}, {"listen on", net.BindTCP}} {
+		if len(group.ports) == 0 {
+			continue
+		}
+		var n []string
+		for _, port := range group.ports {
+			n = append(n, fmt.Sprint(port.Number))
+		}
+		parts = append(parts, group.verb+" "+strings.Join(n, ", "))
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, "; ")
+}
