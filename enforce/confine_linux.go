@@ -3,6 +3,7 @@ package enforce
 import (
 	"fmt"
 	"math/bits"
+	"os"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -19,9 +20,6 @@ const (
 	// it would not have without zsbx either.
 	filterSpecAllow = 1 << 2
 )
-
-// minRulesetFd keeps the ruleset's descriptor off those of the command.
-const minRulesetFd = 3
 
 func (p *Plan) confine(c *fork.Command) error {
 	m, err := p.confineMediated(c)
@@ -109,21 +107,6 @@ func (p *Plan) confineMediated(c *fork.Command) (*Mediator, error) {
 	return m, nil
 }
 
-// sockFprog is struct sock_fprog of linux/filter.h.
-type sockFprog struct {
-	length uint16
-	filter *Instruction
-}
-
-// step installs the filter. What follows it is judged by it.
-func (f *Filter) step(m *fork.Memory, flags uintptr) fork.Step {
-	prog := fork.Put(m, sockFprog{uint16(len(f.Program)), &fork.PutSlice(m, f.Program)[0]})
-	return fork.Step{
-		Name: "seccomp(SECCOMP_SET_MODE_FILTER)", Nr: unix.SYS_SECCOMP,
-		Args: [6]uintptr{unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(prog))},
-	}
-}
-
 // capabilitySteps take capabilities away for good: from the ambient set, from
 // the bounding set, by which root would get them back on exec, and from the
 // thread's own sets. Without CAP_SETPCAP the bounding set can't be changed;
@@ -162,79 +145,45 @@ func (p *Plan) capabilitySteps(m *fork.Memory) []fork.Step {
 	})
 }
 
-// rulesetAttr is struct landlock_ruleset_attr.
-type rulesetAttr struct {
-	fs, net, scoped uint64
-	quiet           [3]uint64
-}
-
-// pathBeneath is struct landlock_path_beneath_attr, which is packed: of fd the
-// kernel reads the low half.
-type pathBeneath struct {
-	rights uint64
-	fd     uintptr
-}
-
-const rulePathBeneath = 1 // LANDLOCK_RULE_PATH_BENEATH
-
-// create makes the kernel's ruleset, without rules, and returns its descriptor,
-// which closes on exec.
-func (rs *Ruleset) create() (int, error) {
-	attr := rulesetAttr{fs: rs.HandledFS, net: rs.HandledNet, scoped: rs.Scoped}
-	r, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET,
-		uintptr(unsafe.Pointer(&attr)), abiOf(rs.ABI).AttrSize, 0)
-	if errno != 0 {
-		return -1, fmt.Errorf("landlock_create_ruleset(2) for ABI %d: %w", rs.ABI, errno)
+// checkMounts finds what would lead the command around the mounts, and gives
+// its working directory.
+func (p *Plan) checkMounts(c *fork.Command) (dir string, err error) {
+	if p.Mounts == nil {
+		return c.Dir, nil
 	}
-	fd := int(r)
-	if fd < minRulesetFd {
-		up, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, minRulesetFd)
-		unix.Close(fd)
-		if err != nil {
-			return -1, fmt.Errorf("moving the ruleset's descriptor: %w", err)
-		}
-		fd = up
+	if err := refuseDirs(c.Files); err != nil {
+		return "", err
 	}
-	return fd, nil
-}
-
-// addRules fills the ruleset. The processes that were forked meanwhile have the
-// same one.
-func (rs *Ruleset) addRules(fd int) error {
-	for i := range rs.Paths {
-		if err := addPath(fd, &rs.Paths[i]); err != nil {
-			return err
+	if err := p.Mounts.refuseCovered(c.Files); err != nil {
+		return "", err
+	}
+	if dir = c.Dir; dir == "" {
+		if dir, err = os.Getwd(); err != nil {
+			return "", fmt.Errorf("the working directory: %w", err)
 		}
 	}
-	for _, r := range rs.Ports {
-		attr := struct{ rights, port uint64 }{r.Rights, uint64(r.Port)}
-		if err := addRule(fd, 2, unsafe.Pointer(&attr)); err != nil { // LANDLOCK_RULE_NET_PORT
-			return fmt.Errorf("landlock rule for port %d (%s): %w", r.Port, r.Origin, err)
+	return dir, nil
+}
+
+// addMounts puts the namespace in front of all other steps. The working
+// directory is entered afterwards: as it was before, it leads around all
+// mounts.
+func (p *Plan) addMounts(c *fork.Command, dir string, ruleset int, own *terminal) {
+	if p.Mounts == nil {
+		return
+	}
+	c.Dir = dir
+	c.Before = append(c.Before, p.Mounts.steps(c.Memory(), os.Geteuid(), os.Getegid(), ruleset, own)...)
+}
+
+// refuseDirs refuses to pass the command a directory as standard input or
+// output: it would lead around all mounts.
+func refuseDirs(files []*os.File) error {
+	for i := range 3 {
+		var st unix.Stat_t
+		if unix.Fstat(standardFile(files, i), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+			return fmt.Errorf("descriptor %d is a directory, which would lead the command around what is denied and protected", i)
 		}
-	}
-	return nil
-}
-
-func addRule(fd int, kind uintptr, attr unsafe.Pointer) error {
-	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(fd), kind, uintptr(attr), 0, 0, 0)
-	if errno != 0 {
-		return errno
-	}
-	return nil
-}
-
-// addPath opens a path, makes sure that it is still what was resolved, and
-// adds the rule by that very descriptor: a link put in its place meanwhile is
-// either seen here or too late.
-func addPath(ruleset int, r *PathRule) error {
-	fd, err := openPath(r)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	attr := pathBeneath{r.Rights, uintptr(fd)}
-	if err := addRule(ruleset, rulePathBeneath, unsafe.Pointer(&attr)); err != nil {
-		return fmt.Errorf("landlock rule for %s (%s): %w", r.Path, r.Origin, err)
 	}
 	return nil
 }

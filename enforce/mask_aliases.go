@@ -114,3 +114,15 @@ func (t mountTable) aliases(p string) []string {
 	}
 	return out
 }
+
+// relied are mounts of the kernel's by which a command could get away from being
+// tracked, wherever they are.
+func (t mountTable) relied() []string {
+	var out []string
+	for _, m := range t {
+		if m.kind == "proc" || m.kind == "cgroup" || m.kind == "cgroup2" {
+			out = append(out, m.point)
+		}
+	}
+	return out
+}

@@ -2,7 +2,6 @@ package enforce
 
 import (
 	"fmt"
-	"os"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -239,47 +238,4 @@ func (l *stepList) mount(m Mount, firstDir string) {
 	default:
 		l.attach(l.clone(target, true), target, m.Path)
 	}
-}
-
-// checkMounts finds what would lead the command around the mounts, and gives
-// its working directory.
-func (p *Plan) checkMounts(c *fork.Command) (dir string, err error) {
-	if p.Mounts == nil {
-		return c.Dir, nil
-	}
-	if err := refuseDirs(c.Files); err != nil {
-		return "", err
-	}
-	if err := p.Mounts.refuseCovered(c.Files); err != nil {
-		return "", err
-	}
-	if dir = c.Dir; dir == "" {
-		if dir, err = os.Getwd(); err != nil {
-			return "", fmt.Errorf("the working directory: %w", err)
-		}
-	}
-	return dir, nil
-}
-
-// addMounts puts the namespace in front of all other steps. The working
-// directory is entered afterwards: as it was before, it leads around all
-// mounts.
-func (p *Plan) addMounts(c *fork.Command, dir string, ruleset int, own *terminal) {
-	if p.Mounts == nil {
-		return
-	}
-	c.Dir = dir
-	c.Before = append(c.Before, p.Mounts.steps(c.Memory(), os.Geteuid(), os.Getegid(), ruleset, own)...)
-}
-
-// refuseDirs refuses to pass the command a directory as standard input or
-// output: it would lead around all mounts.
-func refuseDirs(files []*os.File) error {
-	for i := range 3 {
-		var st unix.Stat_t
-		if unix.Fstat(standardFile(files, i), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
-			return fmt.Errorf("descriptor %d is a directory, which would lead the command around what is denied and protected", i)
-		}
-	}
-	return nil
 }

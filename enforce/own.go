@@ -20,18 +20,6 @@ import (
 // between the tree and such a file stay readable, and nothing can be made in
 // them or removed. What can't be held in either way is a core Gap.
 
-// relied are mounts of the kernel's by which a command could get away from being
-// tracked, wherever they are.
-func (t mountTable) relied() []string {
-	var out []string
-	for _, m := range t {
-		if m.kind == "proc" || m.kind == "cgroup" || m.kind == "cgroup2" {
-			out = append(out, m.point)
-		}
-	}
-	return out
-}
-
 // own finds which of the files lie in writable trees: under their own names,
 // through links that the command could replace, and on a second mount of their
 // file system.

@@ -1,0 +1,24 @@
+package enforce
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+)
+
+// sockFprog is struct sock_fprog of linux/filter.h.
+type sockFprog struct {
+	length uint16
+	filter *Instruction
+}
+
+// step installs the filter. What follows it is judged by it.
+func (f *Filter) step(m *fork.Memory, flags uintptr) fork.Step {
+	prog := fork.Put(m, sockFprog{uint16(len(f.Program)), &fork.PutSlice(m, f.Program)[0]})
+	return fork.Step{
+		Name: "seccomp(SECCOMP_SET_MODE_FILTER)", Nr: unix.SYS_SECCOMP,
+		Args: [6]uintptr{unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(prog))},
+	}
+}
