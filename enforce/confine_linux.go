@@ -181,7 +181,7 @@ func (p *Plan) addMounts(c *fork.Command, dir string, ruleset int, own *terminal
 func refuseDirs(files []*os.File) error {
 	for i := range 3 {
 		var st unix.Stat_t
-		if unix.Fstat(standardFile(files, i), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		if unix.Fstat(fork.StandardFile(files, i), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
 			return fmt.Errorf("descriptor %d is a directory, which would lead the command around what is denied and protected", i)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // sends to any address without either.
 func (p *Plan) refuseSockets(c *fork.Command) error {
 	for i := range 3 {
-		fd := standardFile(c.Files, i)
+		fd := fork.StandardFile(c.Files, i)
 		domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
 		if err != nil {
 			continue // no socket, or closed
@@ -42,7 +42,7 @@ func (p *Plan) refuseSockets(c *fork.Command) error {
 // opened anew, for more than the caller opened it for.
 func (mp *MountPlan) refuseCovered(files []*os.File) error {
 	for i := range 3 {
-		fd := standardFile(files, i)
+		fd := fork.StandardFile(files, i)
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 		if err != nil {
 			continue // closed
@@ -76,12 +76,4 @@ func settled(fd, kind int) bool {
 	}
 	listens, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
 	return err == nil && listens != 0
-}
-
-// standardFile is the descriptor that the command will have as number i.
-func standardFile(files []*os.File, i int) int {
-	if i < len(files) && files[i] != nil {
-		return int(files[i].Fd())
-	}
-	return i
 }

@@ -14,7 +14,7 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 	if opts.InPlace && p.Caps.SeccompNotify && p.Caps.SeccompNotifyApart != "" {
 		p.Caps.SeccompNotify, p.Caps.SeccompNotifyReason = false, p.Caps.SeccompNotifyApart
 	}
-	rep := &report{p: p, opts: opts, set: protectedSet(p.Policy, host, opts)}
+	rep := &report{p: p, opts: opts, set: protectedSet(p.Policy, host, opts.Protect, !opts.NoProtect)}
 	if p.Caps.Landlock > 0 {
 		none := noNamespace(p.Caps, host, opts)
 		rep.cut = subtract(denyRequest{trees: treesOf(p.Policy), deny: p.Policy.Deny, host: host, noMasks: none})
@@ -23,7 +23,7 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 		p.Mounts = rep.mounts.plan
 		p.Landlock = planRuleset(p.Policy, withoutPrivate(rep.apart.trees, p.Mounts), abiOf(p.Caps.Landlock), p.Caps.Landlock)
 	}
-	p.watch, p.near = rep.watched(), rep.set.near
+	p.audit = audit{trees: writableTrees(p.Policy.Paths), watch: rep.watched(), near: rep.set.near, mounted: p.Mounts != nil}
 	p.DropCapabilities = p.Caps.Capabilities &^ keptCapabilities(p.ScopesSignals())
 	if p.Caps.Seccomp {
 		if p.Seccomp = planFilter(p.Caps, p.Policy.Net, p.Mounts != nil && p.Mounts.UserNS); p.Seccomp == nil {
@@ -72,15 +72,16 @@ func heldByRules(trees []tree, set *protection, host *policy.Host, none string, 
 // mountRequest is what the steps before found for a mount namespace.
 func (p *Plan) mountRequest(host *policy.Host, opts Options, none string, rep *report) mountRequest {
 	q := mountRequest{
-		policy: p.Policy, host: host, opts: opts, userNS: !p.Caps.Privileged, none: none, noIPC: p.Caps.IPCReason,
+		policy: p.Policy, host: host, userNS: !p.Caps.Privileged, none: none, noIPC: p.Caps.IPCReason,
 		handled: abiOf(p.Caps.Landlock).FS, trees: rep.cut.trees,
+		shareIPC: opts.ShareIPC, shareTerminals: opts.ShareTerminals, leaveMetadata: opts.LeaveMetadata,
 		own: rep.set.ownMounts, protected: rep.set.mounts, table: rep.set.table,
 	}
 	for _, m := range rep.cut.masks {
 		q.masks = append(q.masks, Mount{Path: m.path, Kind: Mask, Dir: m.dir, ID: m.id, Origin: m.origin})
 	}
 	if none == "" {
-		q.hide = hideable(p.Policy, host, opts)
+		q.hide = hideable(p.Policy, host, opts.Hide)
 	}
 	return q
 }
@@ -180,7 +181,7 @@ func (p *Plan) linuxLayers() {
 		p.Layers = append(p.Layers, p.Mediation.layer())
 	}
 	if p.Mounts != nil {
-		p.Layers = append(p.Layers, p.Mounts.layer())
+		p.Layers = append(p.Layers, Layer{"mounts", p.Mounts.String()})
 	}
 	if p.DropCapabilities != 0 {
 		p.Layers = append(p.Layers, Layer{"capabilities",

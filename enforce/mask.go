@@ -80,11 +80,14 @@ const maxWritable = 500
 type mountRequest struct {
 	policy  *policy.Resolved
 	host    *policy.Host
-	opts    Options
 	userNS  bool   // a user namespace is needed for it
 	none    string // why none can be had here, or ""
 	noIPC   string // why no IPC namespace can be had beside it, or ""
 	handled uint64 // the rights that Landlock handles
+
+	shareIPC       bool // the caller's System V IPC and /dev/shm stay
+	shareTerminals bool // its /dev/pts stays
+	leaveMetadata  bool // no namespace is made for the metadata of files alone
 
 	trees     []tree  // what the policy allows less what it denies
 	masks     []Mount // for denials
@@ -108,7 +111,7 @@ type mountResult struct {
 // planMounts decides whether there is a namespace, and what it holds.
 func planMounts(q mountRequest) mountResult {
 	writable := writableTrees(q.policy.Paths)
-	why := mountReasons(q.opts, len(q.masks), len(q.protected)+len(q.own), writable != nil, opensTerminals(q.policy))
+	why := q.reasons(writable != nil)
 	switch {
 	case len(why) == 0 && q.none == "":
 		return mountResult{accepted: true, none: "accepted, and nothing else needs a mount namespace"}
@@ -145,22 +148,22 @@ func (q *mountRequest) hidden() []Mount {
 	return out
 }
 
-// mountReasons says what the namespace is for. There is always something, but
+// reasons says what the namespace is for. There is always something, but
 // for a caller who accepts the gaps by name: in a user namespace, which an
 // ordinary user needs, the files of others seem to belong to nobody, and some
 // programs insist on their owner. Outside writable trees there is nothing when
 // / is one.
-func mountReasons(opts Options, masks, protected int, outside, terminals bool) []string {
+func (q *mountRequest) reasons(outside bool) []string {
 	var why []string
 	for _, r := range []struct {
 		holds bool
 		what  string
 	}{
-		{masks > 0, "denials inside writable trees"},
-		{protected > 0, "protected files in writable trees"},
-		{outside && !opts.LeaveMetadata, "metadata of everything else"},
-		{!opts.ShareIPC, "shared memory of other programs"},
-		{terminals && !opts.ShareTerminals, "other terminals"},
+		{len(q.masks) > 0, "denials inside writable trees"},
+		{len(q.protected)+len(q.own) > 0, "protected files in writable trees"},
+		{outside && !q.leaveMetadata, "metadata of everything else"},
+		{!q.shareIPC, "shared memory of other programs"},
+		{!q.shareTerminals && opensTerminals(q.policy), "other terminals"},
 	} {
 		if r.holds {
 			why = append(why, r.what)
@@ -169,8 +172,8 @@ func mountReasons(opts Options, masks, protected int, outside, terminals bool) [
 	return why
 }
 
-// layer describes the namespace for people.
-func (mp *MountPlan) layer() Layer {
+// String describes the namespace for people.
+func (mp *MountPlan) String() string {
 	n := map[MountKind]int{}
 	for _, m := range mp.Mounts {
 		n[m.Kind]++
@@ -189,5 +192,5 @@ func (mp *MountPlan) layer() Layer {
 	if mp.Writable != nil {
 		detail += fmt.Sprintf("; read-only but for %d paths", len(mp.Writable))
 	}
-	return Layer{"mounts", detail}
+	return detail
 }

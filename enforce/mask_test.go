@@ -125,25 +125,26 @@ func mountList(p *Plan) string {
 }
 
 func TestMountReasons(t *testing.T) {
-	all := Options{LeaveMetadata: true, ShareIPC: true, ShareTerminals: true}
-	for _, c := range []struct {
-		opts               Options
-		masks, protected   int
-		outside, terminals bool
-		want               int
+	some := make([]Mount, 1)
+	pts := &policy.Resolved{Paths: []policy.Path{{Mode: fs.ModeDir, Rule: policy.Rule{Path: ptsDir, Origin: policy.Origin{Source: "baseline"}}}}}
+	none := &policy.Resolved{}
+	for i, c := range []struct {
+		q       mountRequest
+		outside bool
+		want    int
 	}{
-		{outside: true, terminals: true, want: 3},
-		{outside: true, terminals: true, masks: 1, protected: 1, want: 5},
-		{outside: true, terminals: true, opts: Options{LeaveMetadata: true}, want: 2},
-		{outside: true, terminals: true, opts: Options{LeaveMetadata: true, ShareIPC: true}, want: 1},
-		{outside: true, opts: Options{LeaveMetadata: true, ShareIPC: true}, want: 0},
-		{terminals: true, opts: Options{ShareIPC: true, ShareTerminals: true}, want: 0},
-		{outside: true, terminals: true, opts: all, want: 0},
-		{outside: true, terminals: true, opts: all, masks: 1, want: 1},
-		{outside: true, terminals: true, opts: all, protected: 1, want: 1},
+		{mountRequest{policy: pts}, true, 3},
+		{mountRequest{policy: pts, masks: some, protected: some}, true, 5},
+		{mountRequest{policy: pts, leaveMetadata: true}, true, 2},
+		{mountRequest{policy: pts, leaveMetadata: true, shareIPC: true}, true, 1},
+		{mountRequest{policy: none, leaveMetadata: true, shareIPC: true}, true, 0},
+		{mountRequest{policy: pts, shareIPC: true, shareTerminals: true}, false, 0},
+		{mountRequest{policy: pts, leaveMetadata: true, shareIPC: true, shareTerminals: true}, true, 0},
+		{mountRequest{policy: pts, leaveMetadata: true, shareIPC: true, shareTerminals: true, masks: some}, true, 1},
+		{mountRequest{policy: pts, leaveMetadata: true, shareIPC: true, shareTerminals: true, own: some}, true, 1},
 	} {
-		if got := mountReasons(c.opts, c.masks, c.protected, c.outside, c.terminals); len(got) != c.want {
-			t.Errorf("%+v: got %q", c, got)
+		if got := c.q.reasons(c.outside); len(got) != c.want {
+			t.Errorf("%d: got %q", i, got)
 		}
 	}
 }

@@ -100,11 +100,11 @@ func (c *protector) ownPath(r *policy.Resolved, p string) {
 	}
 }
 
-// hideable are the places of Options.Hide, there or not, but for those that the
-// policy names: they, or something in them, were asked for.
-func hideable(r *policy.Resolved, host *policy.Host, opts Options) []string {
+// hideable are those of some directories, there or not, that the policy does not
+// name: they, or something in them, were asked for.
+func hideable(r *policy.Resolved, host *policy.Host, dirs []string) []string {
 	var out []string
-	for _, dir := range opts.Hide {
+	for _, dir := range dirs {
 		real, _, _, err := host.Trail(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			continue

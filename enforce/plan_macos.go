@@ -21,14 +21,14 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 		return
 	}
 	p.Seatbelt = &SeatbeltOptions{}
-	prot := protectedSet(p.Policy, host, opts)
+	prot := protectedSet(p.Policy, host, opts.Protect, !opts.NoProtect)
 	rep.self(prot.ownOpen)
-	p.near = prot.near
+	p.audit = audit{trees: writableTrees(p.Policy.Paths), near: prot.near}
 	for _, h := range prot.own {
 		p.Seatbelt.Protect = append(p.Seatbelt.Protect, h.path)
 	}
 	if host != nil && host.Lstat != nil {
-		p.Seatbelt.Hide = hideable(p.Policy, host, opts)
+		p.Seatbelt.Hide = hideable(p.Policy, host, opts.Hide)
 	}
 	for _, w := range prot.watch {
 		if slices.Contains(p.Seatbelt.Protect, w.path) {
@@ -37,7 +37,7 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 		if w.path != "" && (w.mounted || p.protectUnmade(w.path)) {
 			p.Seatbelt.Protect = append(p.Seatbelt.Protect, w.path)
 		} else {
-			p.watch = append(p.watch, w)
+			p.audit.watch = append(p.audit.watch, w)
 		}
 	}
 	rep.links(newDenials(denyRequest{host: host, deny: p.Policy.Deny}).links())

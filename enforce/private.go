@@ -32,10 +32,10 @@ const shmDir = "/dev/shm"
 // private plans what the command does not share with other programs. It says
 // why it shares System V IPC all the same, or "".
 func (q *mountRequest) private(mp *MountPlan) (shares string) {
-	if !q.opts.ShareTerminals {
+	if !q.shareTerminals {
 		q.privateDir(mp, ptsDir, devpts)
 	}
-	if q.opts.ShareIPC {
+	if q.shareIPC {
 		return ""
 	}
 	mp.IPC = q.noIPC == ""

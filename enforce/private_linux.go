@@ -60,7 +60,7 @@ func (mp *MountPlan) terminal(files []*os.File, ruleset int) *terminal {
 	var own *terminal
 	for n := range 3 {
 		var st, named unix.Stat_t
-		fd := standardFile(files, n)
+		fd := fork.StandardFile(files, n)
 		if unix.Fstat(fd, &st) != nil || !isPseudoTerminal(&st) {
 			continue
 		}

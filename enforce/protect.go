@@ -69,8 +69,9 @@ type protector struct {
 	out    protection
 }
 
-// protectedSet finds what is protected in the writable trees of r.
-func protectedSet(r *policy.Resolved, host *policy.Host, opts Options) protection {
+// protectedSet finds what is protected in the writable trees of r: zsbx's own
+// files and, if asked for, those of the user.
+func protectedSet(r *policy.Resolved, host *policy.Host, own []string, users bool) protection {
 	if host == nil || host.Lstat == nil || host.ReadDir == nil || host.ReadFile == nil || host.Readlink == nil {
 		return protection{}
 	}
@@ -78,8 +79,8 @@ func protectedSet(r *policy.Resolved, host *policy.Host, opts Options) protectio
 	if c.trees == nil {
 		c.trees = []string{"/"}
 	}
-	c.own(r, opts.Protect)
-	if !opts.NoProtect {
+	c.own(r, own)
+	if users {
 		c.users(r)
 	}
 	return c.out

@@ -56,18 +56,23 @@ type fileState struct {
 	entries []string
 }
 
-// Snapshot remembers the files of the protected set that lie in writable
-// trees, and the denied names that are free. It costs about a microsecond for
-// each of a few dozen paths; a glob among the denials costs a walk through the
-// writable trees. It is for the time right before the command starts.
-func (p *Plan) Snapshot(host *policy.Host) *Snapshot {
-	s := &Snapshot{host: host, trees: writableTrees(p.Policy.Paths), near: &p.near, time: time.Now()}
-	for _, w := range p.watch {
+// audit is what is compared before and after the command.
+type audit struct {
+	trees   []string // writable
+	watch   []watched
+	near    nearby
+	mounted bool // what watched.mounted says is so
+}
+
+// snapshot remembers how it is now.
+func (a *audit) snapshot(host *policy.Host) *Snapshot {
+	s := &Snapshot{host: host, trees: a.trees, near: &a.near, time: time.Now()}
+	for _, w := range a.watch {
 		switch {
 		case w.missing:
 			s.files = append(s.files, fileState{path: w.path})
 		case w.path != "":
-			s.files = append(s.files, stateOf(host, w.path, !w.mounted || p.Mounts == nil))
+			s.files = append(s.files, stateOf(host, w.path, !w.mounted || !a.mounted))
 		default:
 			s.globs = append(s.globs, w.glob)
 		}

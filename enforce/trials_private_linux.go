@@ -39,12 +39,12 @@ func (s *scene) privateTrials(mp *MountPlan) []trial {
 			steps: []fork.Step{call("shmat(2)", unix.SYS_SHMAT, nil, uintptr(id), 0, unix.SHM_RDONLY)}})
 	}
 	shm := shmDir + "/" + filepath.Base(s.dir)
-	if mp.hasPrivate(shmDir) && os.WriteFile(shm, nil, 0o600) == nil {
+	if hasPrivate(mp, shmDir) && os.WriteFile(shm, nil, 0o600) == nil {
 		s.close = append(s.close, func() { os.Remove(shm) })
 		out = append(out, trial{name: GapIPC, promise: promise + ": POSIX",
 			steps: []fork.Step{callPath("openat(2)", unix.SYS_OPENAT, shm, 1, at, 0, unix.O_RDONLY)}})
 	}
-	if master, name, err := newTerminal(); mp.hasPrivate(ptsDir) && err == nil {
+	if master, name, err := newTerminal(); hasPrivate(mp, ptsDir) && err == nil {
 		s.close = append(s.close, func() { unix.Close(master) })
 		out = append(out, trial{name: GapTerminals, promise: "no access to the user's other terminals",
 			steps: []fork.Step{callPath("openat(2)", unix.SYS_OPENAT, name, 1, at, 0, unix.O_RDWR|unix.O_NOCTTY)}})
@@ -68,6 +68,6 @@ func newTerminal() (master int, name string, err error) {
 	return master, fmt.Sprintf("%s/%d", ptsDir, n), nil
 }
 
-func (mp *MountPlan) hasPrivate(dir string) bool {
+func hasPrivate(mp *MountPlan, dir string) bool {
 	return slices.ContainsFunc(mp.Private, func(d PrivateDir) bool { return d.Path == dir })
 }
