@@ -6,8 +6,6 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"strings"
-	"unicode"
 
 	"github.com/zsbx/zsbx/policy"
 )
@@ -114,16 +112,6 @@ func hideable(r *policy.Resolved, host *policy.Host, dirs []string) []string {
 		}
 	}
 	return out
-}
-
-// quoteWord writes a path for a POSIX shell.
-func quoteWord(p string) string {
-	if strings.IndexFunc(p, func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+,@", r)
-	}) < 0 {
-		return p
-	}
-	return "'" + strings.ReplaceAll(p, "'", `'\''`) + "'"
 }
 
 // linkable says whether a writable tree is on the file system of a file, so

@@ -1,10 +1,8 @@
 package enforce
 
 import (
-	"io/fs"
 	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/zsbx/zsbx/policy"
@@ -93,16 +91,6 @@ func subdirs(host *policy.Host, dir string, left *int) []string {
 		}
 	}
 	return out
-}
-
-// readSome lists at most n entries of a directory.
-func readSome(host *policy.Host, dir string, n int) ([]fs.DirEntry, error) {
-	if host.ReadSome == nil {
-		return host.ReadDir(dir)
-	}
-	entries, err := host.ReadSome(dir, n)
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	return entries, err
 }
 
 // The status change time can't be set back, but comes from a clock that ticks

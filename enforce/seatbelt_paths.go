@@ -59,15 +59,6 @@ func seatbeltPath(p string) (string, error) {
 	return p, nil
 }
 
-// within says whether p is dir or lies below it.
-func within(p, dir string) bool {
-	if dir == "/" {
-		return strings.HasPrefix(p, "/")
-	}
-	rest, ok := strings.CutPrefix(p, dir)
-	return ok && (rest == "" || rest[0] == '/')
-}
-
 // ancestors are the directories above p, "/" first; p itself is not among
 // them.
 func ancestors(p string) []string {

@@ -1,0 +1,19 @@
+package enforce
+
+import (
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// readSome lists at most n entries of a directory.
+func readSome(host *policy.Host, dir string, n int) ([]fs.DirEntry, error) {
+	if host.ReadSome == nil {
+		return host.ReadDir(dir)
+	}
+	entries, err := host.ReadSome(dir, n)
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, err
+}
