@@ -2,6 +2,7 @@ package fork
 
 import (
 	"os"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -10,11 +11,14 @@ import (
 // Fetcher has a keeper look into the processes of its session. The keeper is
 // an ancestor of them all, and stays one when its caller leaves: where the Yama
 // security module lets ancestors only look (kernel.yama.ptrace_scope is 1),
-// nobody else can do it for a user. One goroutine at a time may use it.
-type Fetcher struct{ conn int }
+// nobody else can do it for a user.
+type Fetcher struct {
+	mu   sync.Mutex
+	conn int
+}
 
 // NewFetcher uses a connection that Process.Line gave.
-func NewFetcher(line int) *Fetcher { return &Fetcher{line} }
+func NewFetcher(line int) *Fetcher { return &Fetcher{conn: line} }
 
 // Line gives a copy of the connection to the keeper, for a process that goes on
 // when this one leaves; nil without a keeper. A keeper takes its caller to be
@@ -53,6 +57,8 @@ func (f *Fetcher) Descriptor(pid, flags, fd int) (int, unix.Errno) {
 // ask sends a request and waits for its answer. What else the keeper says is
 // news for a caller that has left.
 func (f *Fetcher) ask(m message, buf []byte) (n, fd int, _ unix.Errno) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	head := unsafe.Slice((*byte)(unsafe.Pointer(&m)), unsafe.Sizeof(m))
 	if err := unix.Sendto(f.conn, head, unix.MSG_NOSIGNAL, nil); err != nil {
 		return 0, -1, unix.ESRCH
