@@ -24,6 +24,7 @@ func (o *policyFlags) plan(a *app, c *composed, r *policy.Resolved, caps enforce
 		Hide:           a.hiddenPaths(),
 		NoOwn:          slices.Contains(o.allowGaps, enforce.GapOwnFiles),
 		InPlace:        o.inPlace,
+		Sockets:        enforce.InheritsSockets(),
 	})
 }
 

@@ -52,7 +52,11 @@ func (r *running) serve(started bool) {
 	switch {
 	case r.mediator == nil:
 	case started:
-		go r.mediator.Serve()
+		go func() {
+			if err := r.mediator.Serve(); err != nil {
+				r.a.say.warn("the command can't connect to anything any more: %v", err)
+			}
+		}()
 	default:
 		r.mediator.Close()
 		r.mediator = nil

@@ -19,6 +19,7 @@ func acts() map[string]func(args []string) error {
 	maps.Copy(all, ipcActs())
 	maps.Copy(all, benchActs())
 	maps.Copy(all, socketActs())
+	maps.Copy(all, brokerActs())
 	return all
 }
 

@@ -83,7 +83,9 @@ func (p *Plan) confineMediated(c *fork.Command) (*Mediator, error) {
 			}
 			return nil, err
 		}
-		m = &Mediator{mediator{policy: p.Mediation, hand: hand, ended: make(chan struct{})}}
+		m = &Mediator{}
+		m.begins(p.Mediation)
+		m.hand = hand
 		then := c.Meanwhile
 		c.Meanwhile = func(p *fork.Process) {
 			if !m.apart {

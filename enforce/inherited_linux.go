@@ -25,16 +25,34 @@ func (p *Plan) refuseSockets(c *fork.Command) error {
 		if err != nil {
 			return fmt.Errorf("the kind of socket at descriptor %d: %w", i, err)
 		}
+		closed := p.Policy.Net.Mode != policy.NetOpen
 		switch {
 		case domain == unix.AF_UNIX:
 			if kind == unix.SOCK_DGRAM && p.Mediation != nil {
 				return fmt.Errorf("descriptor %d is a Unix datagram socket, which could send to programs outside", i)
 			}
-		case p.Policy.Net.Mode != policy.NetOpen && !settled(fd, kind):
+		case closed && !settled(fd, domain, p.Mediation != nil):
 			return fmt.Errorf("descriptor %d is a socket that could send anywhere, and the network is closed to the command", i)
+		case p.Policy.Net.Mode == policy.NetNone && p.Seccomp != nil && (p.Mediation == nil || !p.Mediation.Sockets):
+			why := p.Caps.SeccompNotifyReason
+			if p.Caps.SeccompNotify {
+				why = "the plan was made without Options.Sockets"
+			}
+			return fmt.Errorf("descriptor %d is a TCP socket, which the command could connect or have listen anew, and the network is closed to it: %s; a pipe can take its place", i, orUnknown(why))
 		}
 	}
 	return nil
+}
+
+// inheritsSockets looks for sockets of the internet.
+func inheritsSockets() bool {
+	for fd := range 3 {
+		domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
+		if err == nil && (domain == unix.AF_INET || domain == unix.AF_INET6) {
+			return true
+		}
+	}
+	return false
 }
 
 // refuseCovered refuses to pass the command a file that a mount keeps from it:
@@ -66,9 +84,13 @@ func (mp *MountPlan) refuseCovered(files []*os.File) error {
 }
 
 // settled says whether a socket has one peer and keeps it, or waits for peers.
-// Such a socket the caller passes knowingly, as inetd(8) and sshd(8) do.
-func settled(fd, kind int) bool {
-	if kind != unix.SOCK_STREAM {
+// Such a socket the caller passes knowingly, as inetd(8) and sshd(8) do. Landlock
+// does not look at MPTCP, which servers in Go listen by; of other protocols nothing
+// is known: SCTP gets peers by setsockopt(2).
+func settled(fd, domain int, mediated bool) bool {
+	protocol, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL)
+	known := protocol == unix.IPPROTO_TCP || protocol == unix.IPPROTO_MPTCP && mediated
+	if err != nil || !known || domain != unix.AF_INET && domain != unix.AF_INET6 {
 		return false
 	}
 	if _, err := unix.Getpeername(fd); err == nil {

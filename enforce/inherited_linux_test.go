@@ -96,7 +96,7 @@ func TestConnectedStdin(t *testing.T) {
 	defer f.Close()
 	c := command(p, "exit 7")
 	c.Files = []*os.File{f}
-	if got := runFiles(t, p.plan(), c); got != 7 {
+	if got := runFiles(t, p.stdinPlan(), c); got != 7 {
 		t.Errorf("exit status %d, want 7", got)
 	}
 }

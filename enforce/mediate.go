@@ -20,6 +20,11 @@ type Mediation struct {
 	Net        policy.NetMode //
 	ConnectTCP []uint16       // with policy.NetPorts, the ports that may be connected to
 	ListenTCP  []uint16       // likewise, those that may be listened on
+	Sockets    bool           // the command has sockets of the internet that it did not make
+
+	// Capabilities are those that the command may have, of capabilities(7):
+	// whatever is done for it is done without any other.
+	Capabilities uint64
 }
 
 // Mediator answers the connect(2) and listen(2) calls of one command and of
@@ -143,6 +148,19 @@ func (m *Mediation) mayListen(b []byte) bool {
 	return false
 }
 
+// listensItself reports whether listen(2) is not left to the kernel: there the
+// socket that was judged could be replaced by one of the internet.
+func (m *Mediation) listensItself() bool { return m.Net == policy.NetPorts || m.Sockets }
+
+// toKernel reports whether a connection to an address of netlink(7) reaches
+// nobody but the kernel. What is no such address the kernel refuses, or it ends
+// the connection (AF_UNSPEC).
+func toKernel(b []byte) bool {
+	const size = 12 // struct sockaddr_nl: family, padding, port, groups
+	word := binary.NativeEndian.Uint32
+	return len(b) < size || binary.NativeEndian.Uint16(b) != afNetlink || word(b[4:]) == 0 && word(b[8:]) == 0
+}
+
 // mediatesSockets says whether sockets are mediated: where it can be done and
 // Landlock, which judges them at no cost from ABI 9 on, does not.
 func (c *Caps) mediatesSockets() bool {
@@ -152,7 +170,14 @@ func (c *Caps) mediatesSockets() bool {
 // mediates says whether a policy leaves a supervisor anything to decide. Where
 // every socket by path is allowed and Landlock judges the abstract names and
 // the ports, nothing; then datagram sockets can be had as well.
-func (c *Caps) mediates(net policy.ResolvedNet) bool {
+//
+// Sockets of the internet that the command inherits while it may use no network
+// always do: Landlock does not judge listen(2), and a filter can't tell them
+// from Unix sockets.
+func (c *Caps) mediates(net policy.ResolvedNet, inherited bool) bool {
+	if inherited && net.Mode == policy.NetNone {
+		return c.Seccomp && c.SeccompNotify
+	}
 	open := allowsAllPaths(net) && net.Mode != policy.NetPorts && abiOf(c.Landlock).Scoped&scopeAbstractUnix != 0
 	return c.mediatesSockets() && !open
 }
@@ -171,12 +196,15 @@ func (c *Caps) socketsBy() string {
 }
 
 // planMediation says what the supervisor will answer.
-func (p *Plan) planMediation() {
-	if p.Seccomp == nil || !p.Caps.mediates(p.Policy.Net) {
+func (p *Plan) planMediation(inherited bool) {
+	if p.Seccomp == nil || !p.Caps.mediates(p.Policy.Net, inherited) {
 		return
 	}
 	net := p.Policy.Net
-	m := &Mediation{Unix: net.Unix, Net: net.Mode}
+	m := &Mediation{Unix: net.Unix, Net: net.Mode, Sockets: inherited, Capabilities: p.Caps.Capabilities &^ p.DropCapabilities}
+	if p.Mounts != nil && p.Mounts.UserNS {
+		m.Capabilities = 0
+	}
 	for _, port := range net.ConnectTCP {
 		m.ConnectTCP = append(m.ConnectTCP, port.Number)
 	}

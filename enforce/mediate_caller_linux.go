@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
-	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -28,9 +27,10 @@ type socket struct {
 	kind   int // SOCK_*
 }
 
-// socket fetches a socket of the caller (pidfd_getfd(2)).
-func (c caller) socket(fd int) (socket, unix.Errno) {
-	got, errno := c.descriptor(fd)
+// socket fetches the socket that is the call's first argument
+// (pidfd_getfd(2)).
+func (c *request) socket() (socket, unix.Errno) {
+	got, errno := c.from.descriptor(int(int32(c.args[0])))
 	switch errno {
 	case 0:
 	case unix.EBADF:
@@ -38,14 +38,14 @@ func (c caller) socket(fd int) (socket, unix.Errno) {
 	default:
 		return socket{}, unix.EACCES
 	}
+	c.held = append(c.held, got)
 	var err error
 	s := socket{fd: got}
 	if s.domain, err = unix.GetsockoptInt(got, unix.SOL_SOCKET, unix.SO_DOMAIN); err == nil {
 		s.kind, err = unix.GetsockoptInt(got, unix.SOL_SOCKET, unix.SO_TYPE)
 	}
 	if err != nil {
-		unix.Close(got)
-		return socket{}, err.(unix.Errno)
+		return socket{}, asErrno(err)
 	}
 	return s, 0
 }
@@ -112,8 +112,7 @@ func (c caller) memory(at uint64, n int) ([]byte, unix.Errno) {
 // status is what proc_pid_status(5) tells of the caller.
 type status struct {
 	process                   int // the thread group
-	uid, gid                  int // effective
-	groups                    []int
+	identity                  identity
 	pending, blocked, ignored uint64 // signals
 }
 
@@ -141,13 +140,15 @@ func (c caller) status() (status, error) {
 		case "Tgid":
 			s.process = number(0)
 		case "Uid":
-			s.uid = number(1)
+			s.identity.uid, s.identity.fsuid = number(1), number(3)
 		case "Gid":
-			s.gid = number(1)
+			s.identity.gid, s.identity.fsgid = number(1), number(3)
+		case "CapEff":
+			s.identity.capabilities = set()
 		case "Groups":
 			for _, f := range bytes.Fields(value) {
 				n, _ := strconv.Atoi(string(f))
-				s.groups = append(s.groups, n)
+				s.identity.groups = append(s.identity.groups, n)
 			}
 		case "SigPnd", "ShdPnd":
 			s.pending |= set()
@@ -178,94 +179,4 @@ func readProc(path string) ([]byte, error) {
 			b = append(b, 0)[:len(b)]
 		}
 	}
-}
-
-// mountPoint identifies a directory and the mount it was reached by.
-type mountPoint struct{ mount, ino uint64 }
-
-func mountOf(path string) (mountPoint, error) {
-	var st unix.Statx_t
-	if err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_INO|unix.STATX_MNT_ID, &st); err != nil {
-		return mountPoint{}, err
-	}
-	return mountPoint{st.Mnt_id, st.Ino}, nil
-}
-
-// fileSystem is the device of the file system that an open file of the caller
-// is on, by its mount (proc_pid_mountinfo(5)).
-func (c caller) fileSystem(fd int) (device [2]uint32, _ error) {
-	var st unix.Statx_t
-	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st); err != nil {
-		return device, err
-	}
-	mounts, err := readProc(fmt.Sprintf("/proc/%d/mountinfo", c.tid))
-	if err != nil {
-		return device, err
-	}
-	for line := range bytes.Lines(mounts) {
-		var id, parent uint64
-		if n, _ := fmt.Sscanf(string(line), "%d %d %d:%d", &id, &parent, &device[0], &device[1]); n == 4 && id == st.Mnt_id {
-			return device, nil
-		}
-	}
-	return device, unix.ENOENT
-}
-
-// own splits a path that begins with something of the caller's own that only
-// the kernel can follow (its directories and descriptors in /proc) into that,
-// as others have to write it, and the rest.
-func (c caller) own(path string) (link, rest string, ok bool) {
-	for _, self := range []struct{ prefix, below string }{{"/proc/self/", ""}, {"/proc/thread-self/", ""},
-		{fmt.Sprintf("/proc/%d/", c.tid), ""}, {"/dev/fd/", "fd/"}} {
-		if below, cut := strings.CutPrefix(path, self.prefix); cut {
-			path, ok = self.below+below, true
-			break
-		}
-	}
-	if !ok {
-		return "", "", false
-	}
-	first, rest, _ := strings.Cut(path, "/")
-	if first == "fd" {
-		first, rest, _ = strings.Cut(rest, "/")
-		first = "fd/" + first
-	}
-	return fmt.Sprintf("/proc/%d/%s", c.tid, first), strings.TrimLeft(rest, "/"), true
-}
-
-// lookup opens what the caller means by a path, as a reference to an inode.
-// What it finds is judged by its inode, so that a path that is read otherwise
-// than the kernel would (links in a root directory of the command's own, the
-// magic ones of /proc) can lead to a refusal and not around one.
-func (c caller) lookup(path string, own mountPoint) (int, error) {
-	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC}
-	base, from := unix.AT_FDCWD, fmt.Sprintf("/proc/%d/cwd", c.tid)
-	if link, rest, ok := c.own(path); ok {
-		if rest == "" {
-			return unix.Open(link, unix.O_PATH|unix.O_CLOEXEC, 0)
-		}
-		from, path = link, rest
-	} else if path[0] == '/' {
-		from = fmt.Sprintf("/proc/%d/root", c.tid)
-		at, err := mountOf(from)
-		if err != nil {
-			return -1, err
-		}
-		if at == own {
-			from = ""
-		} else {
-			how.Resolve |= unix.RESOLVE_IN_ROOT
-		}
-	}
-	if from != "" {
-		var err error
-		if base, err = unix.Open(from, unix.O_PATH|unix.O_CLOEXEC, 0); err != nil {
-			return -1, err
-		}
-		defer unix.Close(base)
-	}
-	if how.Resolve == 0 {
-		return unix.Openat(base, path, unix.O_PATH|unix.O_CLOEXEC, 0)
-	}
-	return unix.Openat2(base, path, &how)
 }

@@ -3,7 +3,6 @@ package enforce
 import (
 	"strconv"
 	"strings"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -13,25 +12,10 @@ import (
 
 // waiter is a call of connect(2), until it is answered.
 type waiter struct {
-	id   uint64
-	from caller
 	sock socket
 	addr []byte // as the caller gave it, read once
-	file int    // the inode that a path led to, or -1
-
-	blocking bool // the caller is willing to wait
-	watched  bool // the socket is in mediator.events
-	ready    bool // and has become ready
-	deadline time.Time
-	next     time.Time // when to try again
-	pause    time.Duration
-}
-
-func (w *waiter) close() {
-	unix.Close(w.sock.fd)
-	if w.file >= 0 {
-		unix.Close(w.file)
-	}
+	path *route // where the address is a path
+	file int    // the inode that it led to, or -1
 }
 
 // maxAddress is sizeof(struct sockaddr_storage), maxUnixAddress that of
@@ -44,42 +28,50 @@ const (
 // connect makes a connect(2) on the caller's socket for it. The call is never
 // left to the kernel: until it would run, another thread could have put
 // another address into the memory, or another socket onto the descriptor.
-func (m *mediator) connect(n *notification, t caller, s socket) answer {
-	w := &waiter{id: n.id, from: t, sock: s, file: -1}
-	a := asCaller(t, func() answer { return m.connectNow(n, w) })
-	switch {
-	case !a.deferred:
-		w.close()
-	case len(m.waiting) >= maxWaiting:
-		w.close()
-		return refused(unix.EAGAIN)
-	default:
-		m.wait(w, time.Now())
+func (m *mediator) connect(c *request) answer {
+	s, errno := c.socket()
+	if errno != 0 {
+		return refused(errno)
+	}
+	length := int(int32(c.args[2]))
+	if length < 0 || length > maxAddress {
+		return refused(unix.EINVAL)
+	}
+	w := &waiter{sock: s, file: -1}
+	if w.addr, errno = c.from.memory(c.args[1], length); errno != 0 {
+		return refused(errno)
+	}
+	if kind, name := parseAddress(w.addr); kind == addressPath && s.domain == unix.AF_UNIX && length <= maxUnixAddress {
+		r, held, errno := c.from.route(name, m.root)
+		c.held = append(c.held, held...)
+		if errno != 0 {
+			return refused(errno)
+		}
+		w.path = &r
+	}
+	a := m.attempt(c, w)
+	if a.deferred {
+		a = m.wait(c, w)
 	}
 	return a
 }
 
-func (m *mediator) connectNow(n *notification, w *waiter) answer {
-	length := int(int32(n.args[2]))
-	if length < 0 || length > maxAddress {
-		return refused(unix.EINVAL)
-	}
-	var errno unix.Errno
-	if w.addr, errno = w.from.memory(n.args[1], length); errno != 0 {
-		return refused(errno)
-	}
-	if errno = m.judge(w); errno != 0 {
-		return refused(errno)
-	}
-	if !m.valid(n.id) {
-		return refused(unix.EINTR) // nobody hears it
-	}
-	return w.try()
+// attempt judges and connects, as the caller. A path is judged once, as it is
+// the inode that is connected to; an abstract name may be another's by now.
+func (m *mediator) attempt(c *request, w *waiter) answer {
+	return m.as(c, func() answer {
+		if w.file < 0 {
+			if errno := m.judge(c, w); errno != 0 {
+				return refused(errno)
+			}
+		}
+		return w.try()
+	})
 }
 
 // judge says whether the socket may be connected to the address, by what the
 // socket is, and not by what the address says of it.
-func (m *mediator) judge(w *waiter) unix.Errno {
+func (m *mediator) judge(c *request, w *waiter) unix.Errno {
 	switch w.sock.domain {
 	case unix.AF_UNIX:
 		kind, name := parseAddress(w.addr)
@@ -87,7 +79,7 @@ func (m *mediator) judge(w *waiter) unix.Errno {
 		case len(w.addr) > maxUnixAddress:
 			return unix.EINVAL
 		case kind == addressPath:
-			return m.judgePath(w, name)
+			return m.judgePath(c, w)
 		case kind == addressAbstract:
 			return m.judgeAbstract(w, name)
 		}
@@ -103,6 +95,9 @@ func (m *mediator) judge(w *waiter) unix.Errno {
 		}
 		return 0
 	case unix.AF_NETLINK:
+		if !toKernel(w.addr) {
+			return unix.EPERM // as the kernel says to whoever lacks CAP_NET_ADMIN
+		}
 		return 0
 	}
 	return unix.EACCES
@@ -110,12 +105,12 @@ func (m *mediator) judge(w *waiter) unix.Errno {
 
 // judgePath decides by the inode that the path leads to now. The connection is
 // made to that very inode, whatever the path leads to by then.
-func (m *mediator) judgePath(w *waiter, path string) unix.Errno {
-	fd, err := w.from.lookup(path, m.root)
-	if err != nil {
-		return asErrno(err)
+func (m *mediator) judgePath(c *request, w *waiter) unix.Errno {
+	fd, errno := w.path.walk()
+	if errno != 0 {
+		return errno
 	}
-	w.file = fd
+	c.held = append(c.held, fd)
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return asErrno(err)
@@ -123,10 +118,11 @@ func (m *mediator) judgePath(w *waiter, path string) unix.Errno {
 	if st.Mode&unix.S_IFMT != unix.S_IFSOCK {
 		return unix.ECONNREFUSED
 	}
-	if m.policy.allows(fd, policy.FileID{Dev: st.Dev, Ino: st.Ino}) || m.own.boundTo(&m.diag, &st) {
+	if m.policy.allows(fd, policy.FileID{Dev: st.Dev, Ino: st.Ino}) || m.own.boundTo(&st) {
+		w.file = fd
 		return 0
 	}
-	if !m.diag.anyBoundTo(st.Ino) {
+	if !m.own.anyBoundTo(st.Ino) {
 		return unix.ECONNREFUSED // left over from a program that is gone
 	}
 	return unix.EACCES
@@ -171,35 +167,35 @@ func pathOf(fd int) string {
 // network namespace of the session's own: X clients try the display's abstract
 // name first, and its path, which may be allowed, after this answer only.
 func (m *mediator) judgeAbstract(w *waiter, name string) unix.Errno {
-	if m.own.listens(&m.diag, abstractName{netns(w.sock.fd), name}) {
+	if m.own.listens(abstractName{netns(w.sock.fd), name}) {
 		return 0
 	}
 	return unix.ECONNREFUSED
 }
 
-// try connects without waiting, as the thread that it runs on.
+// try connects, and means not to wait. The command can have it wait all the
+// same: the flag that says otherwise belongs to the socket, which is the
+// command's, and another thread can take it off.
 func (w *waiter) try() answer {
 	flags, err := unix.FcntlInt(uintptr(w.sock.fd), unix.F_GETFL, 0)
 	if err != nil {
 		return refused(asErrno(err))
 	}
-	w.blocking = flags&unix.O_NONBLOCK == 0
-	if w.blocking {
-		// The flag belongs to the socket, which is the command's. It has it
-		// for as long as the call takes, in which no data can be on its way.
-		unix.FcntlInt(uintptr(w.sock.fd), unix.F_SETFL, flags|unix.O_NONBLOCK)
-		defer unix.FcntlInt(uintptr(w.sock.fd), unix.F_SETFL, flags)
+	if flags&unix.O_NONBLOCK != 0 {
+		return answer{errno: w.call()}
 	}
+	// The command has the flag for as long as the call takes, in which no
+	// data can be on its way.
+	unix.FcntlInt(uintptr(w.sock.fd), unix.F_SETFL, flags|unix.O_NONBLOCK)
+	defer unix.FcntlInt(uintptr(w.sock.fd), unix.F_SETFL, flags)
 	errno := w.call()
-	if w.blocking && errno == unix.EINPROGRESS {
+	if errno == unix.EINPROGRESS {
 		errno = w.call() // on the same machine it is there by now
 	}
-	switch {
-	case w.blocking && w.sock.domain == unix.AF_UNIX && errno == unix.EAGAIN, // the queue of the other side is full
-		w.blocking && w.sock.domain != unix.AF_UNIX && (errno == unix.EINPROGRESS || errno == unix.EALREADY):
-		return answer{deferred: true}
+	if w.sock.domain == unix.AF_UNIX {
+		return answer{errno: errno, deferred: errno == unix.EAGAIN} // the queue of the other side is full
 	}
-	return answer{errno: errno}
+	return answer{errno: errno, deferred: errno == unix.EINPROGRESS || errno == unix.EALREADY}
 }
 
 // call is one connect(2). A path is replaced by the inode that it led to.
@@ -210,8 +206,7 @@ func (w *waiter) call() unix.Errno {
 		addr = append(addr, "/proc/self/fd/"...)
 		addr = append(strconv.AppendInt(addr, int64(w.file), 10), 0)
 	}
-	// Raw: it does not wait, and must not change the thread.
-	_, _, errno := unix.RawSyscall(unix.SYS_CONNECT, uintptr(w.sock.fd), uintptr(unsafe.Pointer(unsafe.SliceData(addr))), uintptr(len(addr)))
+	_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(w.sock.fd), uintptr(unsafe.Pointer(unsafe.SliceData(addr))), uintptr(len(addr)))
 	return errno
 }
 

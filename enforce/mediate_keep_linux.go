@@ -30,9 +30,13 @@ type keptMediation struct {
 	Net        policy.NetMode
 	ConnectTCP []uint16
 	ListenTCP  []uint16
-	Files      []keptFile
-	Names      []keptName
-	Keeper     bool // the keeper can be asked: see fork.Fetcher
+	Sockets    bool
+
+	Capabilities uint64
+
+	Files  []keptFile
+	Names  []keptName
+	Keeper bool // the keeper can be asked: see fork.Fetcher
 }
 
 type keptPath struct {
@@ -69,11 +73,11 @@ func (m *mediator) handOver(c *exec.Cmd) error {
 	case errNoQueue:
 		return nil
 	}
-	if m.listener < 0 {
+	if m.queue.fd <= 0 {
 		return nil
 	}
-	defer unix.Close(m.listener)
-	if queueEmpty(m.listener) {
+	defer unix.Close(m.queue.fd)
+	if m.queue.empty() {
 		return nil
 	}
 	r, w, err := os.Pipe()
@@ -81,7 +85,7 @@ func (m *mediator) handOver(c *exec.Cmd) error {
 		return fmt.Errorf("pipe: %w", err)
 	}
 	defer w.Close()
-	fd, err := unix.FcntlInt(uintptr(m.listener), unix.F_DUPFD_CLOEXEC, 0)
+	fd, err := unix.FcntlInt(uintptr(m.queue.fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		r.Close()
 		return fmt.Errorf("copying the queue's descriptor: %w", err)
@@ -108,15 +112,10 @@ func (m *mediator) handOver(c *exec.Cmd) error {
 	return c.Process.Release()
 }
 
-// queueEmpty says whether no process is left whose calls could come.
-func queueEmpty(listener int) bool {
-	p := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}}
-	n, err := unix.Poll(p, 0)
-	return err == nil && n == 1 && p[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0
-}
-
 func (m *mediator) keep() keptMediation {
-	k := keptMediation{Net: m.policy.Net, ConnectTCP: m.policy.ConnectTCP, ListenTCP: m.policy.ListenTCP}
+	m.own.mu.Lock()
+	defer m.own.mu.Unlock()
+	k := keptMediation{Net: m.policy.Net, Sockets: m.policy.Sockets, Capabilities: m.policy.Capabilities, ConnectTCP: m.policy.ConnectTCP, ListenTCP: m.policy.ListenTCP}
 	for i := range m.policy.Unix {
 		p := &m.policy.Unix[i]
 		k.Unix = append(k.Unix, keptPath{p.Path, p.ID, p.Mode.IsDir()})
@@ -131,7 +130,9 @@ func (m *mediator) keep() keptMediation {
 }
 
 func (k *keptMediation) mediator(listener int) *mediator {
-	m := &mediator{listener: listener, ended: make(chan struct{}), policy: &Mediation{Net: k.Net, ConnectTCP: k.ConnectTCP, ListenTCP: k.ListenTCP}}
+	m := &mediator{}
+	m.begins(&Mediation{Net: k.Net, ConnectTCP: k.ConnectTCP, ListenTCP: k.ListenTCP, Sockets: k.Sockets, Capabilities: k.Capabilities})
+	m.queue = newQueue(listener)
 	if k.Keeper {
 		unix.CloseOnExec(keptKeeper)
 		m.keeper = fork.NewFetcher(keptKeeper)
@@ -143,7 +144,7 @@ func (k *keptMediation) mediator(listener int) *mediator {
 		}
 		m.policy.Unix = append(m.policy.Unix, policy.Path{Path: p.Path, ID: p.ID, Mode: mode})
 	}
-	m.own.clean(&m.diag)
+	m.own.clean()
 	for _, f := range k.Files {
 		m.own.byFile[f.ID] = f.Sock
 	}

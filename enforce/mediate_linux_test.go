@@ -1,8 +1,11 @@
 package enforce_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,6 +35,52 @@ func TestHandOverByKeeper(t *testing.T) {
 	needMediation(t)
 	testHandOver(t, true, &fork.Keeper{}, "serve-kept-apart", unix.EACCES)
 	testHandOver(t, true, nil, "serve-kept-apart", unix.EIO)
+}
+
+// TestHandOverStalled: a call that the command makes last does not keep the
+// supervisor from leaving.
+func TestHandOverStalled(t *testing.T) {
+	needMediation(t)
+	p := newPlace(t)
+	c := &fork.Command{Path: self(t), Dir: p.in, Env: []string{"ZSBX_TEST_ACT=stall", "GOMAXPROCS=4"}, Keeper: &fork.Keeper{},
+		Args: []string{"act", "full", p.in + "/own"}}
+	m, err := p.plan().ConfineMediated(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go m.Serve()
+	proc, err := fork.Start(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer proc.Close()
+	for end := time.Now().Add(20 * time.Second); !connecting(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("no call lasts")
+		}
+	}
+	begin := time.Now()
+	err = m.HandOver(&exec.Cmd{Path: self(t), Args: []string{"zsbx"}, Env: []string{"ZSBX_TEST_ACT=serve-kept"}})
+	if d := time.Since(begin); err != nil || d > 10*time.Second {
+		t.Errorf("it took %v: %v", d, err)
+	}
+}
+
+// connecting reports whether a thread of this process stays in connect(2).
+func connecting() bool {
+	calls, _ := filepath.Glob("/proc/self/task/*/syscall")
+	for _, f := range calls {
+		stays := true
+		for range 10 {
+			b, _ := os.ReadFile(f)
+			stays = stays && strings.HasPrefix(string(b), fmt.Sprintf("%d ", unix.SYS_CONNECT))
+			time.Sleep(time.Millisecond)
+		}
+		if stays {
+			return true
+		}
+	}
+	return false
 }
 
 // testHandOver lets the act serve go on. It wants an answer of afterTurn: EIO

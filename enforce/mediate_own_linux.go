@@ -1,6 +1,7 @@
 package enforce
 
 import (
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -13,6 +14,8 @@ import (
 // no other can be bound to the same inode: so a file is the session's exactly
 // while the socket lives that was noted with it.
 type ownSockets struct {
+	mu     sync.Mutex
+	diag   diag
 	byFile map[policy.FileID]boundSocket
 	byName map[abstractName]boundSocket
 	sweep  int // when there are more than that, the dead are taken out
@@ -31,42 +34,47 @@ const firstSweep = 1024
 // the programs that connect see the right process id: a thread that puts
 // another socket onto the descriptor meanwhile has one that nobody noted.
 // Where ports are limited, that would be too much trust.
-func (m *mediator) listen(n *notification, t caller, s socket) answer {
-	if !m.valid(n.id) {
+func (m *mediator) listen(c *request) answer {
+	s, errno := c.socket()
+	if errno != 0 {
+		return refused(errno)
+	}
+	if !m.queue.valid(c.id) {
 		return refused(unix.EINTR) // the socket may be that of another process
 	}
 	switch {
 	case s.domain == unix.AF_UNIX:
-		asCaller(t, func() answer { m.note(t, s); return answer{} })
+		m.note(c, s)
 	case !m.policy.mayListen(socketName(s.fd)):
 		return refused(unix.EACCES)
 	}
-	if m.policy.Net == policy.NetPorts {
-		if err := unix.Listen(s.fd, int(int32(n.args[1]))); err != nil {
+	if !m.policy.listensItself() {
+		return answer{proceed: true}
+	}
+	return m.as(c, func() answer {
+		if err := unix.Listen(s.fd, int(int32(c.args[1]))); err != nil {
 			return refused(asErrno(err))
 		}
 		return answer{}
-	}
-	return answer{proceed: true}
+	})
 }
 
-func (m *mediator) note(t caller, s socket) {
+func (m *mediator) note(c *request, s socket) {
 	var st unix.Stat_t
 	if unix.Fstat(s.fd, &st) != nil {
 		return
 	}
-	b, err := m.diag.find(uint32(st.Ino), cookie(s.fd))
+	b, err := m.own.find(uint32(st.Ino), cookie(s.fd))
 	if err != nil {
 		return
 	}
-	m.own.clean(&m.diag)
 	switch kind, name := parseAddress(socketName(s.fd)); {
 	case kind == addressPath && b.ByPath:
-		if id, ok := m.fileOf(t, name, &b); ok {
-			m.own.byFile[id] = b
+		if id, ok := m.fileOf(c, name, &b); ok {
+			m.own.noteFile(id, b)
 		}
 	case kind == addressAbstract:
-		m.own.byName[abstractName{netns(s.fd), name}] = b
+		m.own.noteName(abstractName{netns(s.fd), name}, b)
 	}
 }
 
@@ -76,12 +84,17 @@ func (m *mediator) note(t caller, s socket) {
 // files show another device than their file system has (btrfs, overlayfs), the
 // mount tells that; since btrfs uses a number once in each subvolume, no other
 // socket may then have the same name in the kernel.
-func (m *mediator) fileOf(t caller, path string, b *boundSocket) (id policy.FileID, ok bool) {
-	fd, err := t.lookup(path, m.root)
-	if err != nil {
+func (m *mediator) fileOf(c *request, path string, b *boundSocket) (id policy.FileID, ok bool) {
+	r, held, errno := c.from.route(path, m.root)
+	c.held = append(c.held, held...)
+	if errno != 0 {
 		return id, false
 	}
-	defer unix.Close(fd)
+	fd := -1
+	if m.as(c, func() answer { fd, errno = r.walk(); return refused(errno) }).errno != 0 {
+		return id, false
+	}
+	c.held = append(c.held, fd)
 	var st unix.Stat_t
 	if unix.Fstat(fd, &st) != nil || uint32(st.Ino) != b.File || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
 		return id, false
@@ -90,18 +103,58 @@ func (m *mediator) fileOf(t caller, path string, b *boundSocket) (id policy.File
 	if b.Device == [2]uint32{unix.Major(st.Dev), unix.Minor(st.Dev)} {
 		return id, true
 	}
-	device, err := t.fileSystem(fd)
-	return id, err == nil && device == b.Device && m.diag.onlyOne(b)
+	device, err := c.from.fileSystem(fd)
+	return id, err == nil && device == b.Device && m.own.onlyOne(b)
+}
+
+func (o *ownSockets) find(ino uint32, cookie [2]uint32) (boundSocket, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.diag.find(ino, cookie)
+}
+
+func (o *ownSockets) onlyOne(b *boundSocket) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.diag.onlyOne(b)
+}
+
+func (o *ownSockets) anyBoundTo(ino uint64) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.diag.anyBoundTo(ino)
+}
+
+func (o *ownSockets) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.diag.close()
+}
+
+func (o *ownSockets) noteFile(id policy.FileID, b boundSocket) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.clean()
+	o.byFile[id] = b
+}
+
+func (o *ownSockets) noteName(n abstractName, b boundSocket) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.clean()
+	o.byName[n] = b
 }
 
 // boundTo says whether a living socket of the session is bound to a file.
-func (o *ownSockets) boundTo(d *diag, st *unix.Stat_t) bool {
+func (o *ownSockets) boundTo(st *unix.Stat_t) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	id := policy.FileID{Dev: st.Dev, Ino: st.Ino}
 	b, ok := o.byFile[id]
 	if !ok {
 		return false
 	}
-	now, err := d.find(b.Ino, b.Cookie)
+	now, err := o.diag.find(b.Ino, b.Cookie)
 	if err != nil {
 		delete(o.byFile, id)
 		return false
@@ -110,24 +163,26 @@ func (o *ownSockets) boundTo(d *diag, st *unix.Stat_t) bool {
 }
 
 // listens says whether the session has a socket with a name that still listens.
-func (o *ownSockets) listens(d *diag, n abstractName) bool {
+func (o *ownSockets) listens(n abstractName) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	b, ok := o.byName[n]
 	if !ok {
 		return false
 	}
-	now, err := d.find(b.Ino, b.Cookie)
+	now, err := o.diag.find(b.Ino, b.Cookie)
 	return err == nil && now.Listens
 }
 
 // clean takes out the sockets that are gone, when there are many.
-func (o *ownSockets) clean(d *diag) {
+func (o *ownSockets) clean() {
 	if o.byFile == nil {
 		o.byFile, o.byName, o.sweep = make(map[policy.FileID]boundSocket), make(map[abstractName]boundSocket), firstSweep
 	}
 	if len(o.byFile)+len(o.byName) < o.sweep {
 		return
 	}
-	gone := func(b boundSocket) bool { _, err := d.find(b.Ino, b.Cookie); return err != nil }
+	gone := func(b boundSocket) bool { _, err := o.diag.find(b.Ino, b.Cookie); return err != nil }
 	for id, b := range o.byFile {
 		if gone(b) {
 			delete(o.byFile, id)
@@ -145,7 +200,7 @@ func (o *ownSockets) clean(d *diag) {
 func socketName(fd int) []byte {
 	buf := make([]byte, maxAddress)
 	n := uint32(len(buf))
-	_, _, errno := unix.RawSyscall(unix.SYS_GETSOCKNAME, uintptr(fd), uintptr(unsafe.Pointer(&buf[0])), uintptr(unsafe.Pointer(&n)))
+	_, _, errno := unix.Syscall(unix.SYS_GETSOCKNAME, uintptr(fd), uintptr(unsafe.Pointer(&buf[0])), uintptr(unsafe.Pointer(&n)))
 	if errno != 0 || n > uint32(len(buf)) {
 		return nil
 	}

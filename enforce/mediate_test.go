@@ -1,8 +1,11 @@
 package enforce
 
 import (
+	"encoding/binary"
 	"strings"
 	"testing"
+
+	"github.com/zsbx/zsbx/policy"
 )
 
 func TestYamaRefuses(t *testing.T) {
@@ -22,6 +25,60 @@ func TestYamaRefuses(t *testing.T) {
 		apart := yamaRefusesApart(tt.scope, tt.capabilities)
 		if only := tt.scope == '1' && tt.capabilities == 0; only != strings.Contains(apart, "only ancestors") || !only && apart != yamaRefuses(tt.scope, tt.capabilities) {
 			t.Errorf("scope %c, capabilities %x, apart: %q", tt.scope, tt.capabilities, apart)
+		}
+	}
+}
+
+// TestPlanInheritedSockets: while there is to be no network, sockets of the
+// internet that the command inherits are judged by a supervisor on every kernel,
+// and by nothing less.
+func TestPlanInheritedSockets(t *testing.T) {
+	for abi := range maxABI + 1 {
+		for _, mode := range []policy.NetMode{policy.NetOpen, policy.NetNone, policy.NetPorts} {
+			for _, notify := range []bool{false, true} {
+				caps := Caps{OS: "linux", Arch: "amd64", Landlock: abi, Seccomp: true, SeccompNotify: notify, Capabilities: 1<<41 - 1}
+				p := NewPlanWith(samplePolicy(mode), caps, nil, Options{Sockets: true})
+				want := notify && (abi < 9 || mode == policy.NetNone)
+				if got := p.Mediation != nil; got != want {
+					t.Errorf("abi %d, %v, supervisor %v: mediated %v", abi, mode, notify, got)
+				}
+				if p.Mediation == nil {
+					continue
+				}
+				if m := p.Mediation; !m.Sockets || m.Capabilities != caps.Capabilities&^p.DropCapabilities || m.Capabilities&(1<<12) != 0 {
+					t.Errorf("abi %d, %v: %+v", abi, mode, m)
+				}
+				notified := 0
+				for _, d := range p.Seccomp.Decisions {
+					if strings.Contains(d.Answer, "supervisor") {
+						notified += len(d.Calls)
+					}
+				}
+				if notified != 2 {
+					t.Errorf("abi %d, %v: %d calls are handed over", abi, mode, notified)
+				}
+			}
+		}
+	}
+}
+
+// TestToKernel: what a netlink address reaches.
+func TestToKernel(t *testing.T) {
+	address := func(port, groups uint32) []byte {
+		b := make([]byte, 12)
+		binary.NativeEndian.PutUint16(b, afNetlink)
+		binary.NativeEndian.PutUint32(b[4:], port)
+		binary.NativeEndian.PutUint32(b[8:], groups)
+		return b
+	}
+	for _, b := range [][]byte{nil, {0}, make([]byte, 12), address(0, 0), address(0, 0)[:8], address(7, 0)[:8], append(address(0, 0), 1, 2, 3, 4)} {
+		if !toKernel(b) {
+			t.Errorf("%v does not reach the kernel alone", b)
+		}
+	}
+	for _, b := range [][]byte{address(1, 0), address(0, 2), address(1<<31, 0), address(0, 1<<31), append(address(5, 0), 0)} {
+		if toKernel(b) {
+			t.Errorf("%v reaches the kernel alone", b)
 		}
 	}
 }

@@ -35,4 +35,12 @@ type Options struct {
 	// answer the command's calls: a plan with a Mediation then takes
 	// ConfineMediated and Mediator.StandBy.
 	InPlace bool
+
+	// Sockets says that the command inherits a socket of the internet as one
+	// of descriptors 0 to 2: see InheritsSockets.
+	Sockets bool
 }
+
+// InheritsSockets reports whether one of this process's descriptors 0 to 2 is a
+// socket of the internet. Where it can't tell, as on macOS, it says no.
+func InheritsSockets() bool { return inheritsSockets() }

@@ -8,7 +8,7 @@ import "github.com/zsbx/zsbx/policy"
 // It refuses with an error, never by killing: programs try things and fall
 // back. The exception is a system call of another architecture, which is
 // killed, since its number means something else there.
-func planFilter(caps Caps, net policy.ResolvedNet, userNS bool) *Filter {
+func planFilter(caps Caps, net policy.ResolvedNet, userNS, inherited bool) *Filter {
 	rules := commonRules()
 	rules = append(rules, processRules()...)
 	if userNS {
@@ -18,7 +18,7 @@ func planFilter(caps Caps, net policy.ResolvedNet, userNS bool) *Filter {
 		rules = append(rules, truncateRules()...)
 	}
 	unixSockets := []clause{{[]test{{arg: 0, is: afUnix}}, actAllow}}
-	mediated := caps.mediates(net)
+	mediated := caps.mediates(net, inherited)
 	if mediated {
 		rules = append(rules, mediateRules(caps)...)
 		unixSockets = append(noDatagrams(), unixSockets...)
@@ -232,13 +232,35 @@ func openNetworkRules(unixSockets []clause) []rule {
 	}}
 }
 
-// noNetworkRules leave nothing but AF_UNIX.
+// noNetworkRules leave nothing but AF_UNIX, and have sockets of the internet
+// that the command comes by otherwise stay what they are.
 func noNetworkRules(unixSockets []clause) []rule {
-	return []rule{{
+	return append([]rule{{
 		calls: socketCalls(), clauses: append(unixSockets, clause{answer: refuseEACCES}),
 		when: "the family is not AF_UNIX",
 		why:  "no network",
-	}}
+	}}, noDetours()...)
+}
+
+// noDetours close the ways by which a TCP socket gets a peer, or becomes a
+// socket of another kind, without connect(2) and listen(2). That a connection is
+// put off until the first write (TCP_FASTOPEN_CONNECT) is none: its connect(2) is
+// judged.
+func noDetours() []rule {
+	const (
+		fastOpen = 0x20000000 // MSG_FASTOPEN
+		early    = "it connects without connect(2), which is where addresses are judged"
+	)
+	flags := func(arg int) []clause {
+		return []clause{{[]test{{arg: arg, mask: fastOpen, is: fastOpen}}, refuseEOPNOTSUPP}}
+	}
+	return []rule{
+		{calls: []string{"sendto", "sendmmsg"}, clauses: flags(3), when: "MSG_FASTOPEN", why: early},
+		{calls: []string{"sendmsg"}, clauses: flags(2), when: "MSG_FASTOPEN", why: early},
+		{calls: []string{"setsockopt"},
+			clauses: []clause{{[]test{{arg: 1, is: protoTCP}, {arg: 2, is: 31}}, refuseENOPROTOOPT}},
+			when:    "TCP_ULP", why: "it can turn a TCP socket into one that Landlock doesn't take for TCP"},
+	}
 }
 
 // portsRules leave AF_UNIX, and of the internet the TCP that Landlock judges
@@ -260,21 +282,11 @@ func portsRules(unixSockets []clause, listen bool) []rule {
 	clauses = append(clauses, allowNetlink(netlinkRoute)...)
 	clauses = append(clauses, clause{answer: refuseEACCES})
 
-	const fastOpen = 0x20000000 // MSG_FASTOPEN
-	flags := func(arg int) []clause {
-		return []clause{{[]test{{arg: arg, mask: fastOpen, is: fastOpen}}, refuseEOPNOTSUPP}}
-	}
-	const early = "it connects without connect(2), which is where Landlock looks at the port"
-	rules := []rule{
-		{calls: socketCalls(), clauses: clauses,
-			when: "it is not AF_UNIX, TCP over AF_INET or AF_INET6, or AF_NETLINK for routes",
-			why:  "only TCP can be limited to ports"},
-		{calls: []string{"sendto", "sendmmsg"}, clauses: flags(3), when: "MSG_FASTOPEN", why: early},
-		{calls: []string{"sendmsg"}, clauses: flags(2), when: "MSG_FASTOPEN", why: early},
-		{calls: []string{"setsockopt"},
-			clauses: []clause{{[]test{{arg: 1, is: protoTCP}, {arg: 2, is: 31}}, refuseENOPROTOOPT}},
-			when:    "TCP_ULP", why: "it can turn a TCP socket into one that Landlock doesn't take for TCP"},
-	}
+	rules := append([]rule{{
+		calls: socketCalls(), clauses: clauses,
+		when: "it is not AF_UNIX, TCP over AF_INET or AF_INET6, or AF_NETLINK for routes",
+		why:  "only TCP can be limited to ports",
+	}}, noDetours()...)
 	if !listen {
 		rules = append(rules, refuse(refuseEACCES,
 			"listening on a socket that was not bound takes a port of the kernel's choice; a filter can't tell that from AF_UNIX, which is refused with it",
