@@ -44,6 +44,11 @@ func selfTest(caps Caps) ([]Proof, error) {
 		out = append(out, p)
 	}
 	out = append(out, s.tryExec(caps))
+	broker, err := s.tryBroker(caps)
+	if err != nil {
+		return out, fmt.Errorf("self-test of inherited sockets: %w", err)
+	}
+	out = append(out, broker...)
 	own, err := s.tryOwn(caps)
 	if err != nil {
 		return out, fmt.Errorf("self-test of %s: %w", GapOwnFiles, err)

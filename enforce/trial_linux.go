@@ -2,6 +2,7 @@ package enforce
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"unsafe"
@@ -39,7 +40,10 @@ func (a *answers) next() *uintptr {
 // that is nil, and returns the last one's answer: a result, or a negative
 // errno. The others have to succeed; the result of the one before the last,
 // if there is one, becomes the last one's first argument.
-func inChild(plan *Plan, steps []fork.Step) (int, error) {
+func inChild(plan *Plan, steps []fork.Step) (int, error) { return inChildWith(plan, nil, steps) }
+
+// inChildWith is inChild for a process whose descriptors from 0 on are files.
+func inChildWith(plan *Plan, files []*os.File, steps []fork.Step) (int, error) {
 	a, err := newAnswers()
 	if err != nil {
 		return 0, err
@@ -50,7 +54,7 @@ func inChild(plan *Plan, steps []fork.Step) (int, error) {
 	last := len(steps) - 1
 	// The keeper waits for the steps, not this process, which may have to
 	// answer some of them (Plan.Mediation).
-	c := &fork.Command{Path: "/", Args: []string{"/"}, Keeper: &fork.Keeper{}}
+	c := &fork.Command{Path: "/", Args: []string{"/"}, Files: files, Keeper: &fork.Keeper{}}
 	if plan != nil {
 		if err := plan.Confine(c); err != nil {
 			return 0, err
