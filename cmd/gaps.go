@@ -2,8 +2,10 @@ package cmd
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -46,14 +48,35 @@ func (o *policyFlags) acceptGaps(a *app, gaps []enforce.Gap) error {
 	case len(core) == 0:
 		return nil
 	case o.fallback == fallbackWarn:
-		for _, g := range core {
-			a.say.warn("not held on this machine: %s: %s", g.Promise, g.Why)
-		}
+		eachGap(core,
+			func(g enforce.Gap) { a.say.warn("not held on this machine: %s: %s", g.Promise, g.Why) },
+			func(rest int, name string) {
+				a.say.warn("not held on this machine: %d more of the kind %s", rest, name)
+			})
 		return nil
 	case o.fallback == fallbackPrompt:
 		return askGaps(core)
 	}
 	return refuseGaps(core)
+}
+
+// mostGaps is how many gaps of one kind are said one by one: thousands of
+// denials would make megabytes of messages.
+const mostGaps = 10
+
+// eachGap says gaps one by one, and how many more there are of a kind.
+func eachGap(gaps []enforce.Gap, say func(enforce.Gap), more func(rest int, name string)) {
+	said := make(map[string]int)
+	for _, g := range gaps {
+		if said[g.Name]++; said[g.Name] <= mostGaps {
+			say(g)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(said)) {
+		if rest := said[name] - mostGaps; rest > 0 {
+			more(rest, name)
+		}
+	}
 }
 
 // listGaps is one line for all gaps. What several of them have as their reason
@@ -66,6 +89,9 @@ func listGaps(gaps []enforce.Gap) string {
 			same = append(same, fmt.Sprintf("%s (%s)", gaps[0].Promise, gaps[0].Name))
 			gaps = gaps[1:]
 		}
+		if rest := len(same) - mostGaps; rest > 0 {
+			same = append(same[:mostGaps], fmt.Sprintf("%d more", rest))
+		}
 		if last := len(same) - 1; last == 0 {
 			l = append(l, strings.TrimSuffix(same[0], ")")+": "+why+")")
 		} else {
@@ -77,21 +103,17 @@ func listGaps(gaps []enforce.Gap) string {
 
 // refuseGaps is the error for gaps that are not accepted.
 func refuseGaps(gaps []enforce.Gap) error {
-	errs := make([]error, len(gaps))
-	for i, g := range gaps {
-		hint := g.Hint
-		if hint == "" {
-			hint = "--allow-gap " + g.Name
-		}
+	var errs []error
+	fail := func(hint, format string, args ...any) {
+		errs = append(errs, &failure{code: codeGap, status: exitFailed, hint: hint, err: fmt.Errorf("can't be held on this machine: "+format, args...)})
+	}
+	eachGap(gaps, func(g enforce.Gap) {
 		from := ""
 		if g.Origin.Source != "" {
 			from = " (" + g.Origin.String() + ")"
 		}
-		errs[i] = &failure{
-			code: codeGap, status: exitFailed, hint: hint,
-			err: fmt.Errorf("can't be held on this machine: %s%s: %s", g.Promise, from, g.Why),
-		}
-	}
+		fail(cmp.Or(g.Hint, "--allow-gap "+g.Name), "%s%s: %s", g.Promise, from, g.Why)
+	}, func(rest int, name string) { fail("", "%d more of the kind %s", rest, name) })
 	return errors.Join(errs...)
 }
 
@@ -103,9 +125,11 @@ func askGaps(gaps []enforce.Gap) error {
 		return refuseGaps(gaps)
 	}
 	defer tty.Close()
-	for _, g := range gaps {
+	eachGap(gaps, func(g enforce.Gap) {
 		fmt.Fprintf(tty, "zsbx: not held on this machine: %s: %s\n", printable(g.Promise), printable(g.Why))
-	}
+	}, func(rest int, name string) {
+		fmt.Fprintf(tty, "zsbx: not held on this machine: %d more of the kind %s\n", rest, name)
+	})
 	fmt.Fprint(tty, "zsbx: run the command all the same? [y/N] ")
 	answer, err := bufio.NewReader(tty).ReadString('\n')
 	switch strings.ToLower(strings.TrimSpace(answer)) {

@@ -1,6 +1,8 @@
 package cmd
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce"
@@ -21,5 +23,20 @@ func TestListGaps(t *testing.T) {
 		if got := listGaps(c.gaps); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
+	}
+}
+
+// TestManyGaps: thousands of one kind are a few lines.
+func TestManyGaps(t *testing.T) {
+	var gaps []enforce.Gap
+	for i := range 10_000 {
+		gaps = append(gaps, enforce.Gap{Name: "deny", Promise: fmt.Sprint("no access to d", i), Why: "w"})
+	}
+	if got := listGaps(gaps); len(got) > 1000 || !strings.HasSuffix(got, " and 9990 more: w") {
+		t.Errorf("%.1000q", got)
+	}
+	errs := failures(refuseGaps(gaps), nil)
+	if last := errs[len(errs)-1].Error(); len(errs) != mostGaps+1 || last != "can't be held on this machine: 9990 more of the kind deny" {
+		t.Errorf("%d errors, the last one: %s", len(errs), last)
 	}
 }

@@ -257,12 +257,21 @@ func (d *denials) hits(root string, deny []barred) ([]hit, error) {
 	if len(globs) == 0 {
 		return out, nil
 	}
-	found, err := d.glob(root, globs)
+	found, err := d.walk(root, together(globs).At(root))
 	return append(out, found...), err
 }
 
-// glob walks dir for what the globs name, without following links.
-func (d *denials) glob(dir string, globs []barred) ([]hit, error) {
+// together are the patterns of several denials, for one walk.
+func together(globs []barred) policy.Globs {
+	gs := make([]policy.Glob, len(globs))
+	for i := range globs {
+		gs[i] = globs[i].glob
+	}
+	return policy.NewGlobs(gs)
+}
+
+// walk goes through dir for what the globs name, without following links.
+func (d *denials) walk(dir string, globs policy.GlobsAt) ([]hit, error) {
 	entries, err := d.host.ReadDir(dir)
 	if errors.Is(err, fs.ErrPermission) {
 		return []hit{{path: dir, closed: true}}, nil
@@ -275,23 +284,17 @@ func (d *denials) glob(dir string, globs []barred) ([]hit, error) {
 	}
 	var out []hit
 	for _, e := range entries {
-		p := path.Join(dir, e.Name())
-		if slices.ContainsFunc(globs, func(g barred) bool { return g.glob.Match(p) }) {
+		deeper, named := globs.Enter(e.Name())
+		switch p := path.Join(dir, e.Name()); {
+		case named:
 			out = append(out, hit{path: p, dir: e.IsDir()})
-			continue
+		case e.IsDir() && len(deeper) > 0:
+			found, err := d.walk(p, deeper)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, found...)
 		}
-		if !e.IsDir() {
-			continue
-		}
-		deeper := slices.DeleteFunc(slices.Clone(globs), func(g barred) bool { return !g.glob.MayMatchBelow(p) })
-		if len(deeper) == 0 {
-			continue
-		}
-		found, err := d.glob(p, deeper)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, found...)
 	}
 	return out, nil
 }

@@ -117,7 +117,7 @@ func (s *Snapshot) matches() []string {
 		if len(globs) == 0 {
 			continue
 		}
-		hits, err := d.glob(tree, globs)
+		hits, err := d.walk(tree, together(globs).At(tree))
 		if err != nil {
 			continue
 		}

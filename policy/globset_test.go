@@ -1,0 +1,45 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestGlobsAgree: many patterns at once name what each of them does by itself,
+// and a walk leaves out no directory below which one could match.
+func TestGlobsAgree(t *testing.T) {
+	name := rapid.SampledFrom([]string{"a", "b", "ab", "x.env", "*", "**", "a*", "*.env", "?", "[ab]"})
+	plain := rapid.SampledFrom([]string{"a", "b", "ab", "x.env", "é"})
+	rapid.Check(t, func(t *rapid.T) {
+		var gs []Glob
+		var patterns []string
+		for _, names := range rapid.SliceOfN(rapid.SliceOfN(name, 1, 4), 1, 6).Draw(t, "patterns") {
+			g, err := ParseGlob("/" + strings.Join(names, "/"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			gs, patterns = append(gs, g), append(patterns, strings.Join(names, "/"))
+		}
+		at, path := NewGlobs(gs).At("/"), ""
+		for _, n := range rapid.SliceOfN(plain, 1, 6).Draw(t, "path") {
+			path += "/" + n
+			next, named := at.Enter(n)
+			if want := slices.ContainsFunc(gs, func(g Glob) bool { return g.Match(path) }); named != want {
+				t.Fatalf("%q of %q: %v, each by itself %v", path, patterns, named, want)
+			}
+			if named {
+				return
+			}
+			if len(next) == 0 && slices.ContainsFunc(gs, func(g Glob) bool { return g.Match(path+"/a/b") || g.Match(path+"/x.env") }) {
+				t.Fatalf("%q of %q: left out", path, patterns)
+			}
+			if got := NewGlobs(gs).At(path); len(got) != len(next) {
+				t.Fatalf("%q of %q: %d places, by steps %d", path, patterns, len(got), len(next))
+			}
+			at = next
+		}
+	})
+}
