@@ -36,7 +36,7 @@ func aside(fd int32) int32 {
 }
 
 // awaitGo waits until the caller is ready. A caller that is gone instead wants
-// no command. Signals that come meanwhile are kept for the command, those from
+// no command, and the state says that there is none. Signals that come meanwhile are kept for the command, those from
 // the keyboard among them: the terminal sends them to this process, where they
 // are blocked. Raw.
 //
@@ -58,6 +58,10 @@ func awaitGo(j *image) {
 			m.early |= 1 << (m.msg.arg - 1)
 		}
 		if r <= 0 && r != -int(unix.EINTR) {
+			m.state.Magic, m.state.Phase = KeeperMagic, PhaseEmpty
+			if j.state >= 0 {
+				call(unix.SYS_PWRITE64, uintptr(j.state), uintptr(unsafe.Pointer(&m.state)), unsafe.Sizeof(m.state), 0, 0, 0)
+			}
 			call(unix.SYS_EXIT_GROUP, 0, 0, 0, 0, 0, 0)
 		}
 	}

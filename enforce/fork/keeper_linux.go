@@ -67,9 +67,7 @@ func (m *keeperMem) wait() {
 	rest := m.graceLeft()
 	switch {
 	case m.killing:
-		m.strike()
-		m.ts[0], m.ts[1] = 0, 1e6<<min(m.strikes, 6) // 1 to 64 ms
-		m.strikes++
+		m.ts[0], m.ts[1] = 0, m.strikeAgain()
 		ts = uintptr(unsafe.Pointer(&m.ts))
 	case rest > 0:
 		m.ts[0], m.ts[1] = 0, rest

@@ -26,6 +26,7 @@ type keeperMem struct {
 	domain, hasState, hasCgroup, hasOutside, keep, killing bool
 
 	strikes uint
+	again   int64  // when to strike again, by CLOCK_MONOTONIC in nanoseconds
 	began   int64  // when the killing did, by CLOCK_MONOTONIC
 	early   uint64 // a bit for each signal to the command that came before it was there
 
