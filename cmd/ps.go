@@ -3,8 +3,12 @@ package cmd
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,11 +22,12 @@ func newPs(a *app) *cobra.Command {
 		Short: "List sessions and their processes",
 		Long: `List this user's sessions, oldest first: the id, which reap takes, the name, how
 far the session is, what holds its processes and how surely, and the processes.
+Of a session whose files can't be read, it lists what is known all the same.
 
 A session is running, kept (its command ended, and --keep left the rest), ending
 (it is being killed), ended (only its record is left), lost (its keeper was
-killed: something may be left), or elsewhere (it belongs to another machine or
-another PID namespace).
+killed, or stopped while zsbx was: something may be left), or elsewhere (it
+belongs to another machine or another PID namespace).
 
 A keeper that no session has, because its record was removed or lies elsewhere,
 is warned of.`,
@@ -90,7 +95,6 @@ type jsonSession struct {
 	Started   time.Time    `json:"started,omitzero"`
 	Keep      bool         `json:"keep"`
 	Confined  bool         `json:"confined"`
-	Policy    string       `json:"policy,omitempty"`
 	Keeper    int          `json:"keeper_pid,omitempty"`
 	Processes []track.Proc `json:"processes"`
 	Error     string       `json:"error,omitempty"`
@@ -101,7 +105,7 @@ func sessionJSON(i *track.Info) jsonSession {
 		ID: i.ID, Name: i.Record.Name, State: i.Life,
 		Tracker: i.Holder.Tracker, Guarantee: i.Guarantee(),
 		Command: append([]string{}, i.Record.Argv...), Dir: i.Record.Dir, Started: i.Record.Started,
-		Keep: i.Record.Keep, Confined: recorded(i) && !i.Record.TrackOnly, Policy: i.Record.Policy,
+		Keep: i.Record.Keep, Confined: recorded(i) && !i.Record.TrackOnly,
 		Keeper: i.Holder.Keeper.Pid, Processes: append([]track.Proc{}, i.Procs...),
 	}
 	if i.Err != nil {
@@ -116,25 +120,29 @@ const widestCommand = 70
 // sessionText is a session for people: a line of its own, one for the tracker,
 // and one for each process.
 func sessionText(b *strings.Builder, i *track.Info, now time.Time) {
-	if i.Err != nil {
-		fmt.Fprintf(b, "%s  unreadable: %s\n", i.ID, printable(i.Err.Error()))
-		return
-	}
 	name := ""
 	if i.Record.Name != "" {
 		name = i.Record.Name + "  "
 	}
 	what := "its record is missing"
-	if recorded(i) {
+	switch {
+	case recorded(i):
 		what = age(now.Sub(i.Record.Started)) + "  " + printable(track.CommandLine(i.Record.Argv, widestCommand))
+	case i.Err != nil:
+		what = "its record can't be read"
 	}
 	fmt.Fprintf(b, "%s  %s%s  %s\n", i.ID, printable(name), i.Life, what)
+	if i.Err != nil {
+		for line := range strings.Lines(i.Err.Error()) {
+			b.WriteString("  " + printable(strings.TrimRight(line, "\n")) + "\n")
+		}
+	}
 	keeper := ""
 	if pid := i.Holder.Keeper.Pid; pid != 0 && !i.Life.Stale() {
 		keeper = fmt.Sprintf(", keeper %d", pid)
 	}
 	if i.Holder.Tracker == "" {
-		b.WriteString("  tracker not recorded\n")
+		b.WriteString("  tracker not recorded" + keeper + "\n")
 	} else {
 		fmt.Fprintf(b, "  tracked by %s%s: %s\n", i.Holder.Tracker, keeper, i.Guarantee())
 	}
@@ -171,11 +179,27 @@ func sessionErr(err error) error {
 	}
 	f := &failure{code: codeSession, status: exitFailed, err: err}
 	var te *track.TrackerError
+	var pe *os.PathError
 	switch {
 	case errors.As(err, &te):
 		f.hint = te.Hint
-	case errors.Is(err, track.ErrNotFound):
+	case errors.Is(err, track.ErrNotFound), errors.Is(err, track.ErrHeld):
 		f.hint = "zsbx ps"
+	case errors.As(err, &pe) && pe.Op == "remove":
+		f.hint = removeHint(pe)
 	}
 	return f
+}
+
+// removeHint is what to type where a file of the store can't be removed.
+func removeHint(e *os.PathError) string {
+	switch dir := quoteArg(filepath.Dir(e.Path)); {
+	case errors.Is(e, syscall.ENOTEMPTY), errors.Is(e, syscall.EEXIST):
+		return "rm -r " + quoteArg(e.Path)
+	case errors.Is(e, syscall.EACCES):
+		return "chmod 700 " + dir
+	case errors.Is(e, syscall.EPERM) && runtime.GOOS == "linux":
+		return "sudo chattr -ia " + dir + " " + quoteArg(e.Path)
+	}
+	return "zsbx reap --stale"
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -301,10 +303,11 @@ func TestRemoveTempDir(t *testing.T) {
 	if err := os.WriteFile(keep, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	dir, err := makeTempDir("/no/such/directory")
+	dir, held, err := makeTempDir("/no/such/directory")
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer unix.Close(held)
 	if err := os.Symlink(outside, filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,10 @@ package cmd
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -29,8 +31,9 @@ of its id, or by its name.
 
 The exit status is 0 only when it is certain that nothing is left.
 
---all means the sessions that are recorded. Keepers without a record are warned
-of; they may be another program's.
+--all means the sessions that are recorded, readable or not. Keepers without a
+record are warned of; they may be another program's. --all and --stale also
+remove the empty temporary directories that killed runs left.
 
 Where no process can be made any more, zsbx does not start either. The kill that
 is built into a shell does the same then: kill PID, with the keeper's from ps.`,
@@ -77,19 +80,13 @@ func (o *reapFlags) run(a *app, refs []string) error {
 		return sessionErr(err)
 	}
 	targets, listed, listErr := o.targets(st, refs)
-	var reports []track.Report
-	errs := []error{listErr}
-	for _, id := range targets {
-		r, err := o.one(st, id)
-		if err != nil {
-			errs = append(errs, sessionErr(err))
-			continue
-		}
-		reports = append(reports, r)
-	}
-	errs = append(errs, o.print(a, reports))
+	reports, errs := o.each(st, targets)
+	errs = append(errs, listErr, o.print(a, reports))
 	if o.all && listErr == nil && !o.json {
 		a.tellStrays(st, listed)
+	}
+	if (o.all || o.stale) && !o.dryRun {
+		errs = append(errs, sweepTemp(st, a.getenv("TMPDIR")))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -100,6 +97,35 @@ func (o *reapFlags) run(a *app, refs []string) error {
 		}
 	}
 	return nil
+}
+
+// atOnce is how many sessions are ended at a time: most of that is waiting for
+// their keepers.
+const atOnce = 16
+
+// each reaps the sessions and gives what it came to, in their order. One that
+// can't be dealt with does not stop the others, and has no report but for what
+// was done before the error.
+func (o *reapFlags) each(st *track.Store, ids []string) ([]track.Report, []error) {
+	all, errs := make([]track.Report, len(ids)), make([]error, len(ids))
+	places := make(chan struct{}, atOnce)
+	var wg sync.WaitGroup
+	for n, id := range ids {
+		places <- struct{}{}
+		wg.Go(func() {
+			all[n], errs[n] = o.one(st, id)
+			<-places
+		})
+	}
+	wg.Wait()
+	var reports []track.Report
+	for n, r := range all {
+		if errs[n] == nil || r.How != "" || r.Unproved != "" {
+			reports = append(reports, r)
+		}
+		errs[n] = sessionErr(errs[n])
+	}
+	return reports, errs
 }
 
 // targets are the ids of the sessions that are meant. With --all and --stale a
@@ -114,13 +140,15 @@ func (o *reapFlags) targets(st *track.Store, refs []string) ([]string, []track.I
 				errs = append(errs, sessionErr(err))
 				continue
 			}
-			ids = append(ids, id)
+			if !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
 		}
 		return ids, nil, errors.Join(errs...)
 	}
 	all, err := st.List()
 	for _, i := range all {
-		if o.all || i.Err == nil && i.Life.Stale() {
+		if o.all || i.Life.Stale() {
 			ids = append(ids, i.ID)
 		}
 	}
@@ -137,10 +165,10 @@ func (o *reapFlags) one(st *track.Store, id string) (track.Report, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	r, err := st.Reap(ctx, id)
-	if err == nil && r.Done() {
+	if err == nil && r.Removed { // nobody will know of it any more
 		err = removeSessionTemp(r.Temp)
 	}
-	if errors.Is(err, track.ErrNotFound) && o.all {
+	if errors.Is(err, track.ErrNotFound) && (o.all || o.stale) {
 		return track.Report{ID: id, Proof: true, How: "it is gone already", Removed: true}, nil
 	}
 	return r, err

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -45,21 +45,44 @@ func (o *runFlags) begin(plan *enforce.Plan) (*track.Session, error) {
 // writeID writes a session's id to a file. A symbolic link is not followed: an
 // earlier command may have put it there, to have a file of the user's
 // overwritten that it could not write itself. The links of /dev and /proc, as
-// /dev/stdout, are the system's.
+// /dev/stdout, are the system's. A FIFO (fifo(7)) without a reader, or a full
+// one, is an error and nothing to wait for; package os would wait.
 func writeID(name, id string) error {
-	flags := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	flags := syscall.O_WRONLY | syscall.O_CREAT | syscall.O_TRUNC | syscall.O_NONBLOCK | syscall.O_CLOEXEC
 	if full, err := filepath.Abs(name); err != nil || !strings.HasPrefix(full, "/dev/") && !strings.HasPrefix(full, "/proc/") {
 		flags |= syscall.O_NOFOLLOW
 	}
-	f, err := os.OpenFile(name, flags, 0o644)
-	if errors.Is(err, syscall.ELOOP) {
-		return &fs.PathError{Op: "open", Path: name, Err: errors.New("is a symbolic link")}
+	fd, err := ignoringEINTR(func() (int, error) { return syscall.Open(name, flags, 0o644) })
+	if err == nil {
+		line := []byte(id + "\n")
+		var n int
+		n, err = ignoringEINTR(func() (int, error) { return syscall.Write(fd, line) })
+		if err == nil && n < len(line) {
+			err = io.ErrShortWrite
+		}
+		err = errors.Join(err, syscall.Close(fd))
+	}
+	switch {
+	case errors.Is(err, syscall.ELOOP):
+		err = errors.New("is a symbolic link")
+	case errors.Is(err, syscall.ENXIO):
+		err = errors.New("nobody reads from it")
+	case errors.Is(err, syscall.EAGAIN):
+		err = errors.New("it is full, and nobody reads from it")
 	}
 	if err != nil {
-		return err
+		return &fs.PathError{Op: "write", Path: name, Err: err}
 	}
-	_, err = f.WriteString(id + "\n")
-	return errors.Join(err, f.Close())
+	return nil
+}
+
+// ignoringEINTR repeats a system call that a signal interrupted.
+func ignoringEINTR(call func() (int, error)) (int, error) {
+	for {
+		if n, err := call(); err != syscall.EINTR {
+			return n, err
+		}
+	}
 }
 
 // discard ends a session in which nothing was started.
@@ -103,6 +126,9 @@ func (r *running) close() error {
 			code: codeSession, status: exitFailed, hint: "zsbx reap " + report.ID,
 			err: fmt.Errorf("these processes of the command are still there: %s", strings.Join(pids, ", ")),
 		}
+	case report.NotRemoved != nil:
+		r.a.say.warn("nothing of the command is left, but its session is still listed: %v", report.NotRemoved)
+		r.a.say.hint("zsbx reap %s", report.ID)
 	case !report.Proof:
 		r.a.say.warn("it is not certain that nothing of the command is left: %s", report.Unproved)
 	}

@@ -8,12 +8,15 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
-// tempDir is the private temporary directory of a run. The zero value is none.
+// tempDir is the private temporary directory of a run, or none if its path is "".
 type tempDir struct {
 	a    *app
 	path string
+	held int  // the directory, open and locked for as long as this process uses it; -1 for none
 	keep bool // the command's background processes may still need it
 	over bool // no process of the command is left
 
@@ -26,15 +29,16 @@ type tempDir struct {
 // and tells the policy's host, which is enough to allow it.
 func (o *policyFlags) makeTemp(a *app, c *composed) (*tempDir, error) {
 	if o.sharedTmp || o.noBaseline {
-		return &tempDir{}, nil
+		return &tempDir{held: -1}, nil
 	}
-	dir, err := makeTempDir(a.getenv("TMPDIR"))
+	dir, held, err := makeTempDir(a.getenv("TMPDIR"))
 	c.host.TempDir = dir
-	return &tempDir{a: a, path: dir}, err
+	return &tempDir{a: a, path: dir, held: held}, err
 }
 
 // remove removes the directory, or lays it aside for the next run.
 func (t *tempDir) remove() {
+	defer unix.Close(t.held) // of -1 it is no more than an error
 	if t.path == "" || t.keep || t.over && layAside(t.path) {
 		return
 	}
@@ -48,31 +52,67 @@ func (t *tempDir) remove() {
 // is given back is free of symbolic links. It is short: paths of Unix sockets
 // below it must fit into 108 bytes (unix(7)), so a long TMPDIR is used only where
 // nothing can be made in /tmp, as inside of another zsbx run.
-func makeTempDir(tmpdir string) (string, error) {
+func makeTempDir(tmpdir string) (dir string, held int, err error) {
 	parents := [2]string{"/tmp", tmpdir}
 	if !filepath.IsAbs(tmpdir) {
 		parents[1] = "/tmp"
 	} else if len(tmpdir) <= longestTempParent {
 		parents = [2]string{tmpdir, "/tmp"}
 	}
-	if dir := takeUp(parents[0]); dir != "" {
-		return dir, nil
+	if dir, held = takeUp(parents[0]); dir != "" {
+		return dir, held, nil
 	}
-	dir, err := os.MkdirTemp(parents[0], "zsbx-")
-	if err != nil && parents[0] != parents[1] {
-		dir, err = os.MkdirTemp(parents[1], "zsbx-")
-	}
-	if err == nil {
-		err = os.Mkdir(filepath.Join(dir, "run"), 0o700)
+	for range 3 { // another process may take a new one for a dead run's
+		dir, held, err = newTempDir(parents[0])
+		if err != nil && parents[0] != parents[1] {
+			dir, held, err = newTempDir(parents[1])
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
 	}
 	if err != nil {
-		if dir != "" {
-			os.Remove(dir)
-		}
-		return "", &failure{code: codeFailed, status: exitFailed, hint: tempHint("/var/tmp"),
+		return "", -1, &failure{code: codeFailed, status: exitFailed, hint: tempHint("/var/tmp"),
 			err: fmt.Errorf("making a private temporary directory: %w", err)}
 	}
-	return filepath.EvalSymlinks(dir)
+	return dir, held, nil
+}
+
+// newTempDir makes a private temporary directory in parent.
+func newTempDir(parent string) (dir string, held int, err error) {
+	if dir, err = os.MkdirTemp(parent, "zsbx-"); err != nil {
+		return "", -1, err
+	}
+	if held, err = holdDir(dir); err == nil {
+		err = os.Mkdir(filepath.Join(dir, "run"), 0o700)
+	}
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		unix.Close(held)
+		os.Remove(dir)
+	}
+	return dir, held, err
+}
+
+// holdDir marks a temporary directory as in use for as long as the descriptor is
+// open: before there is a record, nothing else tells it from one that a killed
+// run left behind. It is -1 where there are no locks. The error is
+// fs.ErrNotExist if somebody is about to remove the directory.
+func holdDir(dir string) (int, error) {
+	fd, err := openOwnDir(dir)
+	if err != nil {
+		return -1, err
+	}
+	if err := unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB); err != nil {
+		unix.Close(fd)
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return -1, fs.ErrNotExist
+		}
+		return -1, nil
+	}
+	return fd, nil
 }
 
 // tempHint is what to type where no temporary directory can be made: another

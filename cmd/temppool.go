@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,30 +37,41 @@ func openPool(create bool) (int, error) {
 }
 
 // takeUp gives a directory like makeTempDir's that was laid aside, or "".
-func takeUp(parent string) string {
+func takeUp(parent string) (dir string, held int) {
 	if parent != poolParent {
-		return ""
+		return "", -1
 	}
 	pool, err := openPool(false)
 	if err != nil {
-		return ""
+		return "", -1
 	}
 	defer unix.Close(pool)
-	dir := filepath.Join(parent, "zsbx-"+strconv.FormatUint(uint64(rand.Uint32()), 10))
+	dir = filepath.Join(parent, "zsbx-"+strconv.FormatUint(uint64(rand.Uint32()), 10))
 	for n := range poolSize {
 		err := unix.Renameat(pool, strconv.Itoa(n), unix.AT_FDCWD, dir)
 		if err == unix.ENOENT {
 			continue
 		}
 		if err != nil {
-			return ""
+			return "", -1
 		}
-		if isPristine(dir) {
-			return dir
+		held, err := holdDir(dir)
+		if err == nil && isPristine(dir) && asNew(dir) {
+			return dir, held
 		}
+		unix.Close(held)
 		_ = removeTempDir(dir)
 	}
-	return ""
+	return "", -1
+}
+
+// asNew gives a directory and the one in it the present time: what an earlier
+// command set is nothing for the next one to read.
+func asNew(dir string) bool {
+	t := unix.NsecToTimespec(time.Now().UnixNano())
+	now := []unix.Timespec{t, t}
+	return unix.UtimesNanoAt(unix.AT_FDCWD, filepath.Join(dir, "run"), now, unix.AT_SYMLINK_NOFOLLOW) == nil &&
+		unix.UtimesNanoAt(unix.AT_FDCWD, dir, now, unix.AT_SYMLINK_NOFOLLOW) == nil
 }
 
 // layAside keeps a temporary directory for a later run. It is false if the
@@ -86,6 +98,9 @@ func layAside(dir string) bool {
 // the user's alone, with nothing in it but the directory "run", and nothing in
 // that. Neither has attributes: files take a default ACL (acl(5)) and most
 // flags from their directory, and would carry them to wherever they are moved.
+// Neither has grown: some file systems never make a directory smaller again. Of
+// an earlier command only the inode number and the time of its making are left,
+// which no command chooses.
 func isPristine(dir string) bool {
 	return isOwnDirWith(dir, "run") && isOwnDirWith(filepath.Join(dir, "run"))
 }
@@ -98,7 +113,8 @@ func isOwnDirWith(dir string, entries ...string) bool {
 		return false
 	}
 	defer unix.Close(fd)
-	if !isPlain(fd) {
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil || st.Size > int64(st.Blksize) || !isPlain(fd) {
 		return false
 	}
 	buf := make([]byte, 512) // more than that has more entries

@@ -4,10 +4,12 @@ package cmd
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -55,7 +57,8 @@ func TestPool(t *testing.T) {
 			if _, err := os.Lstat(dir); !os.IsNotExist(err) {
 				t.Errorf("the name is still there: %v", err)
 			}
-			again := takeUp(poolParent)
+			again, held := takeUp(poolParent)
+			defer unix.Close(held)
 			if again == "" {
 				t.Fatal("nothing was taken up")
 			}
@@ -71,10 +74,11 @@ func TestPool(t *testing.T) {
 // comes to light.
 func TestPoolIsLookedAt(t *testing.T) {
 	drainPool(t)
-	dir, err := makeTempDir(poolParent)
+	dir, held, err := makeTempDir(poolParent)
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer unix.Close(held)
 	defer os.RemoveAll(dir)
 	if !layAside(dir) {
 		t.Fatal("not laid aside")
@@ -88,7 +92,7 @@ func TestPoolIsLookedAt(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(aside, "0", "planted"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := takeUp(poolParent); got != "" {
+	if got, _ := takeUp(poolParent); got != "" {
 		os.RemoveAll(got)
 		t.Errorf("took up %s with a file in it", got)
 	}
@@ -128,7 +132,8 @@ func TestPoolOfOthers(t *testing.T) {
 // drainPool takes up what is aside.
 func drainPool(t *testing.T) {
 	t.Helper()
-	for dir := takeUp(poolParent); dir != ""; dir = takeUp(poolParent) {
+	for dir, held := takeUp(poolParent); dir != ""; dir, held = takeUp(poolParent) {
+		unix.Close(held)
 		if err := removeTempDir(dir); err != nil {
 			t.Fatal(err)
 		}
@@ -146,5 +151,51 @@ func TestTempHint(t *testing.T) {
 	}
 	if got := tempHint(dir + "/none"); got != "--shared-tmp" {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestPoolForgets: what a command did to a directory's times does not reach the
+// next one, and one that has grown does not come back.
+func TestPoolForgets(t *testing.T) {
+	drainPool(t)
+	dir, held, err := makeTempDir(poolParent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(held)
+	old := time.Unix(915148800, 0)
+	run := filepath.Join(dir, "run")
+	if err := errors.Join(os.Chtimes(run, old, old), os.Chtimes(dir, old, old)); err != nil {
+		t.Fatal(err)
+	}
+	if !layAside(dir) {
+		t.Fatal("not laid aside")
+	}
+	again, held2 := takeUp(poolParent)
+	defer unix.Close(held2)
+	defer os.RemoveAll(again)
+	for _, d := range []string{again, filepath.Join(again, "run")} {
+		var st unix.Stat_t
+		if err := unix.Stat(d, &st); err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range []unix.Timespec{st.Atim, st.Mtim} {
+			if age := time.Since(time.Unix(got.Unix())); age > time.Minute {
+				t.Errorf("%s is %v old", d, age)
+			}
+		}
+	}
+	st, err := os.Stat(again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 500 { // names that take more than a block of a directory
+		_ = os.WriteFile(filepath.Join(again, fmt.Sprintf("%0200d", i)), nil, 0o600)
+	}
+	for i := range 500 {
+		_ = os.Remove(filepath.Join(again, fmt.Sprintf("%0200d", i)))
+	}
+	if now, err := os.Stat(again); err != nil || now.Size() > st.Size() && layAside(again) {
+		t.Errorf("a directory that grew from %d to %d bytes was laid aside: %v", st.Size(), now.Size(), err)
 	}
 }

@@ -78,14 +78,14 @@ func (s *Session) discardAll(r *Report) error {
 	if err := s.removeHeld(); err != nil {
 		return err
 	}
-	s.discard()
-	r.Removed = true
+	r.NotRemoved = s.discard()
+	r.Removed = r.NotRemoved == nil
 	return nil
 }
 
-// discard removes the session from the store. One that can't be removed is
-// found by Store.Prune later, so the error is of no use to anybody.
-func (s *Session) discard() { _ = s.dir.remove(s.record.Name) }
+// discard removes the session from the store. What became of the command is no
+// less true if that fails, and Store.Prune finds the session later.
+func (s *Session) discard() error { return s.dir.remove(s.record.Name) }
 
 // release closes all descriptors.
 func (s *Session) release() {

@@ -3,16 +3,12 @@
 package track
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,6 +19,10 @@ const (
 	stateFile  = ".state"  // a fork.KeeperState
 	newFile    = ".new"    // one of the first two while it is written
 )
+
+// sessionFiles are the endings of all files that a session may have, in the
+// order in which they are removed: as long as its state is there, so is it.
+func sessionFiles() []string { return []string{newFile, recordFile, holderFile, stateFile} }
 
 // opened is the open directory of a place.
 type opened struct {
@@ -96,202 +96,35 @@ func private(fd int, path string, not uint32) error {
 
 func (o opened) close() { unix.Close(o.fd) }
 
-// ids lists the sessions.
+// ids lists the sessions: whatever has a file here, be it the only one left.
 func (o opened) ids() ([]string, error) {
+	names, err := o.names()
+	ids := names[:0]
+	for _, n := range names {
+		id, ext, _ := strings.Cut(n, ".")
+		if slices.Contains(sessionFiles(), "."+ext) && isID(id) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids), err
+}
+
+// names lists all that is in the directory.
+func (o opened) names() ([]string, error) {
 	fd, err := unix.Openat(o.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: o.path, Err: err}
 	}
 	f := os.NewFile(uintptr(fd), o.path)
 	defer f.Close()
-	names, err := f.Readdirnames(-1)
-	if err != nil {
-		return nil, err
-	}
-	ids := names[:0]
-	for _, n := range names {
-		id, ext, _ := strings.Cut(n, ".")
-		if (ext == stateFile[1:] || ext == recordFile[1:]) && isID(id) {
-			ids = append(ids, id)
-		}
-	}
-	slices.Sort(ids)
-	return slices.Compact(ids), nil
+	return f.Readdirnames(-1)
 }
 
-// sessionDir is where the files of one session are. They lie beside those of
-// the others, named by the id: to remove a directory for each would take ext4
-// ten times as long as all the rest.
-type sessionDir struct {
-	id   string
-	in   opened // owned by the one that create made
-	path string // the files' common prefix
-}
-
-func (o opened) session(id string) *sessionDir {
-	return &sessionDir{id: id, in: o, path: filepath.Join(o.path, id)}
-}
-
-// create begins a new session with its locked state file. The sessionDir owns
-// o from then on.
-func (o opened) create(id string) (*sessionDir, *os.File, error) {
-	d := o.session(id)
-	fd, err := unix.Openat(o.fd, id+stateFile, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return nil, nil, &os.PathError{Op: "create", Path: d.path + stateFile, Err: err}
-	}
-	lockState(fd)
-	return d, os.NewFile(uintptr(fd), d.path+stateFile), nil
-}
-
-// lockState marks the session as alive for as long as the file stays open here
-// or in the keeper. Somebody who lists sessions may hold the lock for a moment.
-// On a file system without locks the recorded pids alone must do.
-func lockState(fd int) {
-	for range 100 {
-		if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
-// writeRecord stores what the session is. It is not synced: a machine that
-// stops takes the session's processes with it, so the start need not wait for
-// a disk.
-func (d *sessionDir) writeRecord(r *Record) error { return d.writeFile(recordFile, r.encode()) }
-
-// writeHolder stores what holds the session.
-func (d *sessionDir) writeHolder(h *Holder) error { return d.writeFile(holderFile, h.encode()) }
-
-// writeFile writes a file of the session aside and renames it into place, so
-// that nobody ever reads half of it.
-func (d *sessionDir) writeFile(ext string, b []byte) error {
-	fd, err := unix.Openat(d.in.fd, d.id+newFile, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return &os.PathError{Op: "create", Path: d.path + newFile, Err: err}
-	}
-	n, err := unix.Write(fd, b)
-	if err == nil && n < len(b) {
-		err = io.ErrShortWrite
-	}
-	if cerr := unix.Close(fd); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = unix.Renameat(d.in.fd, d.id+newFile, d.in.fd, d.id+ext)
-	}
-	if err != nil {
-		_ = unix.Unlinkat(d.in.fd, d.id+newFile, 0)
-		return &os.PathError{Op: "write", Path: d.path + ext, Err: err}
-	}
-	return nil
-}
-
-// readRecord reads what the session is; fs.ErrNotExist if the session has no
-// record yet.
-func (d *sessionDir) readRecord() (*Record, error) {
-	b, err := d.readFile(recordFile, maxRecord)
-	if err != nil {
-		return nil, err
-	}
-	var r Record
-	if err := json.Unmarshal(b, &r); err != nil {
-		return nil, fmt.Errorf("%s: %w", d.path+recordFile, err)
-	}
-	if r.ID != d.id {
-		return nil, fmt.Errorf("%s: the record is of session %q", d.path+recordFile, r.ID)
-	}
-	return &r, nil
-}
-
-// readHolder reads what holds the session; fs.ErrNotExist if it was not
-// stored yet.
-func (d *sessionDir) readHolder() (Holder, error) {
-	b, err := d.readFile(holderFile, maxRecord)
-	if err != nil {
-		return Holder{}, err
-	}
-	h, err := parseHolder(b, d.id)
-	if err != nil {
-		return Holder{}, fmt.Errorf("%s: %w", d.path+holderFile, err)
-	}
-	return h, nil
-}
-
-// readFile reads a regular file of up to limit bytes.
-func (d *sessionDir) readFile(ext string, limit int) ([]byte, error) {
-	f, err := d.openFile(ext)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b := make([]byte, 4096)
-	n := 0
-	for {
-		m, err := f.Read(b[n:])
-		n += m
-		if n > limit {
-			return nil, &os.PathError{Op: "read", Path: f.Name(), Err: syscall.EFBIG}
-		}
-		if errors.Is(err, io.EOF) {
-			return b[:n], nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if n == len(b) {
-			b = append(b, make([]byte, len(b))...)
-		}
-	}
-}
-
-// openFile opens a file of the session for reading. A FIFO that somebody put
-// there does not block, and is refused like anything but a regular file of the
-// user's own.
-func (d *sessionDir) openFile(ext string) (*os.File, error) {
-	path := d.path + ext
-	fd, err := unix.Openat(d.in.fd, d.id+ext, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if errors.Is(err, unix.EACCES) {
-		var st unix.Stat_t
-		if unix.Fstatat(d.in.fd, d.id+ext, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && int(st.Uid) != os.Geteuid() {
-			return nil, fmt.Errorf("session %s: %w: it belongs to uid %d, you are uid %d", d.id, ErrForeign, st.Uid, os.Geteuid())
-		}
-	}
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
-	}
+// has reports whether a session has any file here.
+func (o opened) has(id string) bool {
 	var st unix.Stat_t
-	err = unix.Fstat(fd, &st)
-	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
-		err = fmt.Errorf("%s: not a regular file", path)
-	}
-	if err == nil {
-		err = private(fd, path, 0o022)
-	}
-	if err != nil {
-		unix.Close(fd)
-		return nil, err
-	}
-	return os.NewFile(uintptr(fd), path), nil
-}
-
-// files are the paths of all that a session without a name may have here.
-func (d *sessionDir) files() []string {
-	return []string{d.path + newFile, d.path + recordFile, d.path + holderFile, d.path + stateFile}
-}
-
-// remove deletes the session's files and its name, the state file last: as
-// long as that is there, so is the session. It is no error if somebody else did
-// so already, or does so at the same time.
-func (d *sessionDir) remove(name string) error {
-	if name != "" {
-		d.in.dropName(name, d.id)
-	}
-	for _, ext := range []string{newFile, recordFile, holderFile, stateFile} {
-		if err := unix.Unlinkat(d.in.fd, d.id+ext, 0); err != nil && !errors.Is(err, unix.ENOENT) {
-			return &os.PathError{Op: "remove", Path: d.path + ext, Err: err}
-		}
-	}
-	return nil
+	return slices.ContainsFunc(sessionFiles(), func(ext string) bool {
+		return unix.Fstatat(o.fd, id+ext, &st, unix.AT_SYMLINK_NOFOLLOW) == nil
+	})
 }

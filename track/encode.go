@@ -101,7 +101,6 @@ func (r *Record) encode() []byte {
 	o.str("boot", r.Boot)
 	o.num("pid_ns", r.PidNS)
 	o.num("uid", uint64(r.UID))
-	o.optional("policy", r.Policy)
 	o.proc("supervisor", r.Supervisor)
 	o.strs("argv", r.Argv)
 	o.flag("argv_cut", r.ArgvCut)

@@ -7,45 +7,46 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"slices"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/fork"
 )
 
-// found is a session in the store, with its files open, so that it stays
-// readable when somebody removes it.
+// found is a session in the store.
 type found struct {
 	dir    *sessionDir
-	record *Record // nil if the session has none
+	record *Record // nil if the session has none that can be read
 	holder Holder
-	state  *os.File // nil if somebody removed it
+	state  *os.File // nil if the session has none that can be read
 	word   keeperWord
+	damage error  // why a file that is there can't be read, or nil
 	stray  *Stray // not nil: there are no files, and all that is known is the keeper
 }
 
-// load reads a session. Errors in its files are part of what was found: only a
-// session that is no more is fs.ErrNotExist.
+// load reads a session. Each file counts by itself: what is wrong with one is
+// noted, and the others are used. The error is fs.ErrNotExist for a session that
+// is no more, or says that this process lacks what it takes to look.
 func (o opened) load(id string) (*found, error) {
-	d := o.session(id)
-	f := &found{dir: d}
-	var gone, err error
-	if f.state, gone = d.openFile(stateFile); gone == nil {
+	f := &found{dir: o.session(id)}
+	var recordErr, holderErr, stateErr error
+	if f.state, stateErr = f.dir.openFile(stateFile); stateErr == nil {
 		f.word = readState(f.state)
-	} else if !errors.Is(gone, fs.ErrNotExist) {
-		return nil, gone
 	}
-	if f.record, err = d.readRecord(); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		f.close()
-		return nil, err
+	f.record, recordErr = f.dir.readRecord()
+	f.holder, holderErr = f.dir.readHolder()
+	var damage []error
+	for _, err := range []error{recordErr, holderErr, stateErr} {
+		if isShortage(err) {
+			f.close()
+			return nil, err
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			damage = append(damage, err)
+		}
 	}
-	if gone != nil && err != nil {
-		return nil, gone
-	}
-	if f.holder, err = d.readHolder(); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		f.close()
-		return nil, err
+	if f.damage = errors.Join(damage...); f.damage == nil && recordErr != nil && holderErr != nil && stateErr != nil && !o.has(id) {
+		return nil, stateErr
 	}
 	if f.holder.Command.IsZero() && f.word.known {
 		f.holder.Command.Pid = int(f.word.state.CommandPid)
@@ -53,10 +54,32 @@ func (o opened) load(id string) (*found, error) {
 	return f, nil
 }
 
+// isShortage reports whether err is about this process or the machine, and says
+// nothing of the file.
+func isShortage(err error) bool {
+	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM)
+}
+
 func (f *found) close() {
 	if f.state != nil {
 		_ = f.state.Close()
+		f.state = nil
 	}
+}
+
+// refresh asks for the keeper's word again. It reports whether the session is
+// still there.
+func (f *found) refresh() bool {
+	if f.state != nil {
+		f.word = readState(f.state)
+		return true
+	}
+	if st, err := f.dir.openFile(stateFile); err == nil {
+		f.word = readState(st)
+		_ = st.Close()
+		return true
+	}
+	return f.dir.in.has(f.dir.id)
 }
 
 // name is the session's name, if it has one.
@@ -89,6 +112,8 @@ func (s *Store) each(do func(o opened) error) error {
 		case err == nil:
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR):
 			continue
+		case p.foreign():
+			continue
 		case errors.Is(err, fs.ErrPermission) && inside && len(s.places) > 1:
 			continue // a command may not look into its user's store
 		default:
@@ -104,20 +129,35 @@ func (s *Store) each(do func(o opened) error) error {
 	return errors.Join(errs...)
 }
 
+// foreign reports whether the place is somebody else's, who came first where
+// everybody can write. No session of this user was ever stored there.
+func (p place) foreign() bool {
+	var st unix.Stat_t
+	return p.nofollow && unix.Lstat(p.parent, &st) == nil && int(st.Uid) != os.Geteuid()
+}
+
 // Find gives the id of the session that ref means: an id, a name, or the
 // beginning of an id that no other has. The error is ErrNotFound or an
 // *AmbiguousError.
 func (s *Store) Find(ref string) (string, error) {
 	var ids []string
 	named := ""
+	whole := isID(ref)
 	err := s.each(func(o opened) error {
-		all, err := o.ids()
-		ids = append(ids, all...)
+		if whole { // no need to list them all
+			if o.has(ref) {
+				ids = append(ids, ref)
+			}
+			return nil
+		}
 		if CheckName(ref) == nil {
-			if id, err := o.lookupName(ref); err == nil && slices.Contains(all, id) {
+			if id, err := o.lookupName(ref); err == nil && o.has(id) {
 				named = cmp.Or(named, id)
+				return nil
 			}
 		}
+		all, err := o.ids()
+		ids = append(ids, all...)
 		return err
 	})
 	if named != "" {

@@ -14,23 +14,22 @@ import (
 // openKeeper opens the keeper's process. errGone says that it is no more.
 //
 // A session that is just starting has no recorded keeper yet: then this waits
-// for it. One whose supervisor died in that very moment never will have: then
-// the keeper is found by what runs below it.
+// for it. One whose supervisor died in that very moment never will have, and
+// where the file can't be read it never was: then the keeper is found by what
+// runs below it.
 func (f *found) openKeeper(ctx context.Context) (*handle, error) {
-	if !f.word.locked && f.holder.Keeper.IsZero() {
-		return nil, errGone
-	}
 	for try := 0; f.holder.Keeper.IsZero() && f.holder.Command.Start == 0; try++ {
-		if h, err := f.dir.readHolder(); err == nil {
+		h, err := f.dir.readHolder()
+		if err == nil {
 			f.holder = h
 			break
 		}
 		f.word = readState(f.state)
-		if !f.word.locked {
-			return nil, errGone
-		}
-		if try == 100 || ctx.Err() != nil {
-			return f.searchKeeper()
+		if !errors.Is(err, fs.ErrNotExist) || !f.word.locked || try == 100 || ctx.Err() != nil {
+			if err := f.searchKeeper(); err != nil {
+				return nil, err
+			}
+			break
 		}
 		sleep(ctx, 10*time.Millisecond)
 	}
@@ -74,23 +73,16 @@ func (h *handle) checkKeeper(ctx context.Context) error {
 	return fmt.Errorf("process %d is recorded as the session's keeper and is none: not touched", h.id.Pid)
 }
 
-// searchKeeper looks for a keeper that has a process of the session below it.
-func (f *found) searchKeeper() (*handle, error) {
+// searchKeeper looks for a keeper that no file names; errGone if there is none.
+func (f *found) searchKeeper() error {
 	t, err := readTable()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	children := t.children()
-	for _, p := range t {
-		if p.Name != keeperName {
-			continue
-		}
-		for _, c := range children[p.Pid] {
-			if sessionOf(c) == f.dir.id {
-				f.holder.Keeper = p.ProcID
-				return openProc(p.ProcID)
-			}
-		}
+	k, ok := f.keeperIn(t, readMembers(t))
+	if !ok {
+		return errGone
 	}
-	return nil, errGone
+	f.holder.Keeper = k.ProcID
+	return nil
 }

@@ -1,6 +1,13 @@
 package track
 
-// look finds out what lives of the sessions, with one snapshot for all.
+import (
+	"slices"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+)
+
+// look finds out what lives of the sessions, with one snapshot for all. One that
+// went away meanwhile gets no Life.
 func look(all []Info, fs []*found) error {
 	host, boot, ns, err := machine()
 	if err != nil {
@@ -12,23 +19,58 @@ func look(all []Info, fs []*found) error {
 	}
 	children := t.children()
 	var m members // read only if a session has no keeper: it costs a file for each process
-	for n := range all {
-		f := fs[n]
-		if f == nil {
+	for n, f := range fs {
+		here := f.place(host, boot, ns)
+		// The keeper's last word may have come after the first look.
+		if !t.has(f.holder.Keeper) && !f.refresh() {
 			continue
 		}
-		here := f.place(host, boot, ns)
-		if !t.has(f.holder.Keeper) {
-			f.word = readState(f.state) // its last word may have come after the first look
-		}
+		keeper := noKeeper
 		if here == present {
-			if m == nil && !f.empty() && (f.info().Record.Exec || !t.has(f.holder.Keeper)) {
+			if m == nil && !f.empty() && (f.record == nil || f.record.Exec || !t.has(f.holder.Keeper)) {
 				m = readMembers(t)
 			}
+			if k, ok := f.keeperIn(t, m); ok && f.holder.Keeper.IsZero() {
+				f.holder.Keeper, all[n].Holder.Keeper = k.ProcID, k.ProcID
+			}
+			keeper = f.vouching(t)
 			all[n].Procs = f.procsIn(t, children, m)
 			fill(all[n].Procs)
 		}
-		all[n].Life = life(f, here, here == present && t.has(f.holder.Keeper), len(all[n].Procs) > 0)
+		all[n].Life = life(f, here, keeper, len(all[n].Procs) > 0)
 	}
 	return nil
+}
+
+// vouching looks at the session's keeper. A stopped one whose supervisor is gone
+// was about to end the session, unless that is to be kept.
+func (f *found) vouching(t table) vouching {
+	switch k := f.holder.Keeper; {
+	case !t.has(k):
+		return noKeeper
+	case f.record == nil || f.record.Keep || f.word.state.Phase == fork.PhaseKept:
+	case !t[k.Pid].running() && !t.has(f.record.Supervisor):
+		return keeperStuck
+	}
+	return keeperLives
+}
+
+// keeperIn looks for the keeper of a session of which no file names it: by what
+// runs right below it, the process that the keeper wrote down as the command, or
+// one that was started with the session's id. A process can make that look so for
+// the keeper of its own session, and for no other.
+func (f *found) keeperIn(t table, m members) (Proc, bool) {
+	if !f.holder.Keeper.IsZero() || f.empty() {
+		return Proc{}, false
+	}
+	below := m[f.dir.id]
+	if c := int(f.word.state.CommandPid); c > 1 && sessionOf(c) == "" {
+		below = append(slices.Clone(below), c)
+	}
+	for _, pid := range below {
+		if k, ok := t[t[pid].Parent]; ok && k.Name == keeperName && k.isKeeper() {
+			return k, true
+		}
+	}
+	return Proc{}, false
 }

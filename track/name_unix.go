@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -46,16 +47,13 @@ func (o opened) freeName(name string) error {
 		return &os.PathError{Op: "flock", Path: o.path, Err: err}
 	}
 	holder, err := o.lookupName(name)
-	if err != nil {
-		return nil // gone meanwhile, or no link of ours: the next symlinkat(2) tells
+	if errors.Is(err, unix.ENOENT) {
+		return nil // gone meanwhile
 	}
-	if o.alive(holder) {
+	if err == nil && o.alive(holder) {
 		return &NameTakenError{Name: name, ID: holder}
 	}
-	if err := unix.Unlinkat(o.fd, nameLink(name), 0); err != nil && !errors.Is(err, unix.ENOENT) {
-		return &os.PathError{Op: "remove", Path: filepath.Join(o.path, nameLink(name)), Err: err}
-	}
-	return nil
+	return o.removeEntry(nameLink(name)) // what is no link to an id is no session's
 }
 
 // lookupName gives the id that name points to.
@@ -75,6 +73,16 @@ func (o opened) lookupName(name string) (string, error) {
 func (o opened) dropName(name, id string) {
 	if holder, err := o.lookupName(name); err == nil && holder == id {
 		_ = unix.Unlinkat(o.fd, nameLink(name), 0)
+	}
+}
+
+// dropNamesOf removes all names of a session whose record does not tell.
+func (o opened) dropNamesOf(id string) {
+	all, _ := o.names()
+	for _, n := range all {
+		if name, ok := strings.CutPrefix(n, "@"); ok {
+			o.dropName(name, id)
+		}
 	}
 }
 

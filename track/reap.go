@@ -4,6 +4,7 @@ package track
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ const (
 	Kept      Life = "kept"      // the command ended, what it left behind goes on
 	Ending    Life = "ending"    // it is being killed
 	Ended     Life = "ended"     // nothing is left of it but its record
-	Lost      Life = "lost"      // its keeper was killed: something may be left
+	Lost      Life = "lost"      // its keeper was killed, or stopped for good: something may be left
 	Elsewhere Life = "elsewhere" // it belongs to another machine or PID namespace
 )
 
@@ -32,7 +33,7 @@ func (l Life) Stale() bool { return l == Ended || l == Lost }
 type Info struct {
 	ID     string
 	Path   string // the common beginning of its files' names
-	Err    error  // why its record can't be read; then only ID and Path are set
+	Err    error  // why some of its files can't be read; what is known is set all the same
 	Record Record
 	Holder Holder
 	Life   Life
@@ -43,40 +44,33 @@ type Info struct {
 func (i *Info) Guarantee() string { return i.Holder.Tracker.Guarantee(!i.Record.TrackOnly) }
 
 // List gives all sessions of the store, oldest first, with their processes. A
-// session that can't be read is listed with its Err. The error is about a
-// place that could not be looked into; what was found elsewhere is returned
-// all the same.
+// session of which a file can't be read is listed with its Err and what is known
+// otherwise. The error is about a place that could not be looked into; what was
+// found elsewhere is returned all the same.
 func (s *Store) List() ([]Info, error) {
 	var all []Info
-	var fs []*found
-	var open []opened
-	defer func() {
-		for _, f := range fs {
-			if f != nil {
-				f.close()
-			}
-		}
-		for _, o := range open {
-			o.close()
-		}
-	}()
 	err := s.each(func(o opened) error {
 		ids, err := o.ids()
+		var infos []Info
+		var fs []*found
 		for _, id := range ids {
-			i, f := o.inspect(id)
-			if i == nil {
+			f, lerr := o.load(id)
+			if isNotExist(lerr) {
 				continue
 			}
-			all = append(all, *i)
-			fs = append(fs, f)
+			if lerr != nil {
+				err = errors.Join(err, fmt.Errorf("session %s: %w", id, lerr))
+				continue
+			}
+			f.close() // or a long list would take more descriptors than there are
+			infos, fs = append(infos, f.info()), append(fs, f)
 		}
+		if len(infos) > 0 {
+			err = errors.Join(err, look(infos, fs))
+		}
+		all = append(all, slices.DeleteFunc(infos, func(i Info) bool { return i.Life == "" })...)
 		return err
 	})
-	if len(all) > 0 {
-		if lerr := look(all, fs); err == nil {
-			err = lerr
-		}
-	}
 	slices.SortFunc(all, func(a, b Info) int {
 		if c := a.Record.Started.Compare(b.Record.Started); c != 0 {
 			return c
@@ -102,21 +96,8 @@ func (s *Store) Get(ref string) (Info, error) {
 	return i, err
 }
 
-// inspect reads one session for a list; nil if it went away meanwhile.
-func (o opened) inspect(id string) (*Info, *found) {
-	f, err := o.load(id)
-	if isNotExist(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return &Info{ID: id, Path: o.session(id).path, Err: err}, nil
-	}
-	i := f.info()
-	return &i, f
-}
-
 func (f *found) info() Info {
-	i := Info{ID: f.dir.id, Path: f.dir.path, Holder: f.holder}
+	i := Info{ID: f.dir.id, Path: f.dir.path, Err: f.damage, Holder: f.holder}
 	i.Record.ID = f.dir.id
 	if f.record != nil {
 		i.Record = *f.record
@@ -157,12 +138,14 @@ func (s *Store) Reap(ctx context.Context, ref string) (Report, error) {
 // forget removes the session from the store and its group from the system.
 func (f *found) forget(r *Report) error {
 	if f.stray != nil {
-		r.Killed += len(f.stray.Procs)
 		r.Unproved = unprovedStray
 		return nil
 	}
 	if err := f.cleanup(); err != nil {
 		return err
+	}
+	if f.record == nil { // which had the name
+		f.dir.in.dropNamesOf(f.dir.id)
 	}
 	if err := f.dir.remove(f.name()); err != nil {
 		return err
@@ -173,35 +156,43 @@ func (f *found) forget(r *Report) error {
 
 // Prune removes the sessions of which nothing is left: those that ended
 // without their supervisor, and those from before the machine's last start.
-// Of sessions whose keeper was killed it kills what it can find first, as Reap
-// does. What is alive stays.
+// Of sessions whose keeper was killed, or was stopped and lost its supervisor,
+// it kills what it can find first, as Reap does. What is alive stays. What goes
+// wrong with one session does not stop the others.
 func (s *Store) Prune(ctx context.Context) ([]Report, error) {
 	infos, err := s.List()
-	if err != nil {
-		return nil, err
-	}
+	errs := []error{err}
 	var rs []Report
 	for _, i := range infos {
-		if i.Err != nil || !i.Life.Stale() {
+		if !i.Life.Stale() {
 			continue
 		}
 		r, err := s.Reap(ctx, i.ID)
-		if isNotExist(err) {
-			continue // somebody else was faster
+		switch {
+		case isNotExist(err): // somebody else was faster
+		case err != nil:
+			errs = append(errs, fmt.Errorf("session %s: %w", i.ID, err))
+		default:
+			rs = append(rs, r)
 		}
-		if err != nil {
-			return rs, fmt.Errorf("session %s: %w", i.ID, err)
-		}
-		rs = append(rs, r)
 	}
-	return rs, nil
+	return rs, errors.Join(errs...)
 }
 
+// vouching says what a session's keeper is up to.
+type vouching int
+
+const (
+	noKeeper    vouching = iota // there is none that lives
+	keeperLives                 //
+	keeperStuck                 // it is stopped, and nobody is left to wake it
+)
+
 // life decides how far a session is. here says that it belongs to this boot of
-// this machine and to this PID namespace, keeper that its keeper lives, procs
-// that something of it was found.
-func life(f *found, here placing, keeper, procs bool) Life {
-	w := f.word
+// this machine and to this PID namespace, procs that something of it was found.
+func life(f *found, here placing, k vouching, procs bool) Life {
+	w, none := f.word, k == noKeeper
+	unheld := f.holder.Keeper.IsZero()
 	switch {
 	case here == rebooted:
 		return Ended
@@ -209,15 +200,21 @@ func life(f *found, here placing, keeper, procs bool) Life {
 		return Ended
 	case here == elsewhere:
 		return Elsewhere
-	case !keeper && !w.known && w.locked:
+	case k == keeperStuck:
+		return Lost
+	case none && !w.known && w.locked:
 		return Starting
-	case !keeper && !w.known && f.holder.Command.IsZero():
-		return Ended
-	case !keeper && f.holder.Keeper.IsZero() && procs: // a tracker without keeper
+	case none && unheld && w.locked: // by a keeper that was not found, or a supervisor
 		return Running
-	case !keeper && f.holder.Keeper.IsZero() && (f.holder.Tracker == Group || f.holder.Tracker == Fingerprint):
+	case none && unheld && procs && f.holder.Tracker != "": // a tracker without keeper
+		return Running
+	case none && unheld && procs:
+		return Lost
+	case none && !w.known && f.holder.Command.IsZero():
 		return Ended
-	case !keeper:
+	case none && unheld && (f.holder.Tracker == Group || f.holder.Tracker == Fingerprint):
+		return Ended
+	case none:
 		return Lost
 	case w.state.Phase == fork.PhaseKilling:
 		return Ending

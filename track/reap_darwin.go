@@ -98,7 +98,8 @@ func (f *found) owner() int {
 func (f *found) cleanup() error { return removeMarkers(f.dir.id, f.owner()) }
 
 // look finds out what lives of the sessions, with one snapshot for all. Most
-// processes are under no profile at all and are asked once.
+// processes are under no profile at all and are asked once. A session that went
+// away meanwhile gets no Life.
 func look(all []Info, fs []*found) error {
 	host, boot, ns, err := machine()
 	if err != nil {
@@ -116,7 +117,7 @@ func look(all []Info, fs []*found) error {
 	}
 	for n := range all {
 		f := fs[n]
-		if f == nil {
+		if !f.refresh() {
 			continue
 		}
 		here := f.place(host, boot, ns)
@@ -129,7 +130,7 @@ func look(all []Info, fs []*found) error {
 		case alive && f.holder.Tracker != Group: // its supervisor is gone
 			all[n].Life = Kept
 		default:
-			all[n].Life = life(f, here, false, alive)
+			all[n].Life = life(f, here, noKeeper, alive)
 		}
 	}
 	return nil

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -16,7 +18,11 @@ const (
 	howBeside = "the keeper finds no process any more that it may signal: those are all of the session, whose Landlock domain can't be left"
 	howCgroup = "the session's control group, which the command could not leave, is empty"
 	howReboot = "the machine was restarted since"
+	howClock  = "its record can't be read, and by the clock all of its files are older than the machine's last start"
+	howWord   = "the keeper, which watched all of the session, wrote so as its last word"
 	howEmpty  = "nothing was ever started"
+
+	unprovedWord = "the keeper's word can't be read; the keeper ended when it was asked to, which it does when nothing is left"
 
 	// keeperName is what the kernel calls a keeper: nobody outside of a
 	// session can be made to look like one by what a record says.
@@ -33,29 +39,41 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 		r.Proof, r.How = true, f.howKept()
 		return nil
 	}
-	k, err := f.openKeeper(ctx)
-	if errors.Is(err, errGone) {
-		f.word = readState(f.state) // it may have ended since the first look
-		if f.empty() {
-			r.Proof, r.How = true, f.howKept()
-			return nil
+	for {
+		k, err := f.openKeeper(ctx)
+		if errors.Is(err, errGone) {
+			break
 		}
-		if f.nothingStarted() {
-			r.Proof, r.How = true, howEmpty
-			return nil
+		if err != nil {
+			return err
 		}
-		return f.settleLost(ctx, r)
+		over, err := f.askKeeper(ctx, k, r)
+		k.close()
+		if over || err != nil || ctx.Err() != nil {
+			return err
+		}
+		f.holder.Keeper = ProcID{} // the file names it again, or there may be another
 	}
-	if err != nil {
-		return err
+	f.word = readState(f.state) // it may have ended since the first look
+	switch {
+	case f.empty():
+		r.Proof, r.How = true, f.howKept()
+		return nil
+	case f.nothingStarted():
+		r.Proof, r.How = true, howEmpty
+		return nil
+	case f.word.locked && f.holder.Keeper.IsZero():
+		return fmt.Errorf("session %s: %w", f.dir.id, ErrHeld)
 	}
-	defer k.close()
-	return f.askKeeper(ctx, k, r)
+	return f.settleLost(ctx, r)
 }
 
 // howKept is what an empty session's keeper knows it by.
 func (f *found) howKept() string {
-	if f.record != nil && f.record.Exec {
+	switch {
+	case f.record == nil:
+		return howWord
+	case f.record.Exec:
 		return howBeside
 	}
 	return howKeeper
@@ -86,13 +104,23 @@ func (f *found) placed(r *Report) (done bool, err error) {
 }
 
 // nothingStarted reports whether the supervisor died before it started
-// anything.
+// anything. Files that were lost or damaged would look the same: then, or when a
+// process says that it is the session's, something was.
 func (f *found) nothingStarted() bool {
-	return !f.word.known && !f.word.locked && f.holder.Keeper.IsZero() && f.holder.Command.IsZero()
+	if f.word.known || f.word.locked || f.damage != nil || f.state == nil || !f.holder.Keeper.IsZero() || !f.holder.Command.IsZero() {
+		return false
+	}
+	ps, err := f.procs()
+	return err == nil && len(ps) == 0
 }
 
-// askKeeper tells the keeper to end its session, and waits for its word.
-func (f *found) askKeeper(ctx context.Context, k *handle, r *Report) error {
+// askKeeper tells the keeper to end its session, and waits for its word. over
+// says that nothing else is to be done.
+func (f *found) askKeeper(ctx context.Context, k *handle, r *Report) (over bool, _ error) {
+	var before []Proc
+	if !f.word.known {
+		before, _ = f.procs() // its word, which counts them, may never come
+	}
 	err := k.signal(fork.ReapSignal)
 	if err == nil {
 		err = k.signal(unix.SIGCONT) // somebody may have stopped it
@@ -100,9 +128,9 @@ func (f *found) askKeeper(ctx context.Context, k *handle, r *Report) error {
 	switch {
 	case errors.Is(err, errGone):
 	case errors.Is(err, unix.EPERM) && os.Getenv(SessionEnv) != "":
-		return fmt.Errorf("signalling keeper %d: %w (this process runs inside session %s)", k.id.Pid, err, cut(os.Getenv(SessionEnv), 64))
+		return true, fmt.Errorf("signalling keeper %d: %w (this process runs inside session %s)", k.id.Pid, err, cut(os.Getenv(SessionEnv), 64))
 	case err != nil:
-		return fmt.Errorf("signalling keeper %d: %w", k.id.Pid, err)
+		return true, fmt.Errorf("signalling keeper %d: %w", k.id.Pid, err)
 	}
 	if g := f.openGroup(); g != nil {
 		// A scope was made after the keeper, which therefore can't use it.
@@ -118,14 +146,19 @@ func (f *found) askKeeper(ctx context.Context, k *handle, r *Report) error {
 	}
 	switch {
 	case f.empty():
-		r.Proof, r.How, r.Killed = true, f.howKept(), int(f.word.state.Killed)
-		return nil
+		r.Proof, r.How = true, f.howKept()
+		r.Killed += int(f.word.state.Killed)
+		return true, nil
 	case ended:
-		return f.settleLost(ctx, r)
+		if !f.word.known {
+			r.Killed += len(before)
+			r.Unproved = unprovedWord
+		}
+		return false, nil
 	}
 	r.Unproved = "the keeper is still at it: a process that the kernel does not let die holds it up"
 	r.Survivors, err = f.procs()
-	return err
+	return true, err
 }
 
 // wait waits until the process has ended or ctx is done.
@@ -167,7 +200,39 @@ func (f *found) settleLost(ctx context.Context, r *Report) error {
 			return nil
 		}
 	}
-	return settleWalk(ctx, f.targets(), r)
+	ended := r.Unproved // by a keeper without a word
+	err := settleWalk(ctx, f.targets(), r)
+	switch {
+	case err != nil || r.Left():
+	case f.record == nil && f.beforeBoot():
+		r.Proof, r.How, r.Unproved = true, howClock, ""
+	case ended != "":
+		r.Unproved = ended
+	}
+	return err
+}
+
+// beforeBoot reports whether by the clock nothing of the session's files was
+// changed since the machine's start: a power loss leaves files that were not on
+// the disk yet empty, with the times that they had. Clocks are corrected by small
+// steps, which a minute allows for; it is asked only where nothing else can be
+// known.
+func (f *found) beforeBoot() bool {
+	var up unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &up) != nil {
+		return false
+	}
+	boot := time.Now().Add(-time.Duration(up.Nano()) - time.Minute)
+	seen := false
+	for _, ext := range sessionFiles() {
+		var st unix.Stat_t
+		err := unix.Fstatat(f.dir.in.fd, f.dir.id+ext, &st, unix.AT_SYMLINK_NOFOLLOW)
+		if err == nil && !time.Unix(st.Ctim.Unix()).Before(boot) {
+			return false
+		}
+		seen = seen || err == nil
+	}
+	return seen
 }
 
 // openGroup opens the session's own control group, nil if there is none.
@@ -218,8 +283,11 @@ func (f *found) procsIn(t table, children map[int][]int, m members) []Proc {
 		return f.targets().among(t, children, m)
 	}
 	var ps []Proc
+	if f.record == nil { // which would tell whether the keeper is above or beside
+		ps = f.targets().among(t, children, m)
+	}
 	for _, p := range t.below(f.holder.Keeper.Pid, children) {
-		if !p.dead() {
+		if !p.dead() && !slices.ContainsFunc(ps, func(o Proc) bool { return o.Pid == p.Pid }) {
 			ps = append(ps, p)
 		}
 	}

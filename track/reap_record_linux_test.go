@@ -73,7 +73,10 @@ func TestReapByForgedRecord(t *testing.T) {
 	})
 	t.Run("cgroup", func(t *testing.T) {
 		st, ref := forge(t, Holder{Tracker: Cgroup, Keeper: reused, Cgroup: &CgroupRef{Path: "/sys/fs/cgroup"}})
-		if r, err := st.Reap(deadline(t), ref); err == nil || !alive() {
+		if i := one(t, st); i.Err == nil {
+			t.Errorf("%+v", i)
+		}
+		if r, err := st.Reap(deadline(t), ref); err != nil || r.Proof || !alive() {
 			t.Fatalf("%+v, %v", r, err)
 		}
 	})
@@ -170,8 +173,8 @@ func TestForeignSession(t *testing.T) {
 	if err := os.Chown(path, 65534, 65534); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := st.Reap(deadline(t), s.ID()); !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), "65534") {
-		t.Error(err)
+	if i := one(t, st); !errors.Is(i.Err, ErrForeign) || !strings.Contains(i.Err.Error(), "65534") {
+		t.Errorf("%+v", i)
 	}
 	_ = os.Chown(path, 0, 0)
 	if err := os.Chown(st.Dirs()[0], 65534, 65534); err != nil {

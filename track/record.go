@@ -52,13 +52,12 @@ type Holder struct {
 // Record is what is stored about one session. It is data from a file: nothing
 // in it is acted upon before it was compared with the living system.
 type Record struct {
-	ID     string // a UUID
-	Name   string // given by the user, or ""
-	Host   string // nodename of the machine, uname(2)
-	Boot   string // /proc/sys/kernel/random/boot_id, kern.bootsessionuuid
-	PidNS  uint64 // inode of the PID namespace that the pids below belong to, 0 where there are none
-	UID    int    // effective user of the supervisor
-	Policy string // hash of the policy, chosen by the caller
+	ID    string // a UUID
+	Name  string // given by the user, or ""
+	Host  string // nodename of the machine, uname(2)
+	Boot  string // /proc/sys/kernel/random/boot_id, kern.bootsessionuuid
+	PidNS uint64 // inode of the PID namespace that the pids below belong to, 0 where there are none
+	UID   int    // effective user of the supervisor
 
 	Supervisor ProcID // the process that began the session
 
@@ -83,7 +82,6 @@ type jsonRecord struct {
 	Boot       string    `json:"boot"`
 	PidNS      uint64    `json:"pid_ns,omitempty"`
 	UID        int       `json:"uid"`
-	Policy     string    `json:"policy,omitempty"`
 	Supervisor ProcID    `json:"supervisor"`
 	Argv       []string  `json:"argv"`
 	ArgvCut    bool      `json:"argv_cut,omitempty"`
@@ -97,7 +95,7 @@ type jsonRecord struct {
 
 // recordFields are the keys of jsonRecord.
 func recordFields() []string {
-	return []string{"version", "id", "name", "host", "boot", "pid_ns", "uid", "policy",
+	return []string{"version", "id", "name", "host", "boot", "pid_ns", "uid",
 		"supervisor", "argv", "argv_cut", "dir", "temp", "started", "keep", "exec", "track_only"}
 }
 
@@ -123,7 +121,7 @@ func (r *Record) UnmarshalJSON(b []byte) error {
 	}
 	n := Record{
 		ID: j.ID, Name: j.Name, Host: j.Host, Boot: j.Boot, PidNS: j.PidNS, UID: j.UID,
-		Policy: j.Policy, Supervisor: j.Supervisor, Argv: j.Argv, ArgvCut: j.ArgvCut, Dir: j.Dir, Temp: j.Temp, Started: j.Started,
+		Supervisor: j.Supervisor, Argv: j.Argv, ArgvCut: j.ArgvCut, Dir: j.Dir, Temp: j.Temp, Started: j.Started,
 		Keep: j.Keep, Exec: j.Exec, TrackOnly: j.TrackOnly,
 	}
 	if err := n.check(v.Version); err != nil {

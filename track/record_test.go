@@ -27,7 +27,6 @@ func drawRecord(t *rapid.T) *Record {
 		Boot:       text.Draw(t, "boot"),
 		PidNS:      rapid.Uint64().Draw(t, "ns"),
 		UID:        rapid.IntRange(0, 1<<31).Draw(t, "uid"),
-		Policy:     text.Draw(t, "policy"),
 		Supervisor: pid.Draw(t, "supervisor"),
 		Argv:       rapid.SliceOfN(text, 1, 5).Draw(t, "argv"),
 		ArgvCut:    rapid.Bool().Draw(t, "cut"),

@@ -20,7 +20,9 @@ type Report struct {
 	Survivors []Proc `json:"survivors,omitempty"` // what is known to be left
 	Kept      bool   `json:"kept,omitempty"`      // the session goes on, as it was asked for
 	Removed   bool   `json:"removed"`             // it is gone from the store
-	Temp      string `json:"temp,omitempty"`      // Options.Temp: for the caller to remove once Done
+	Temp      string `json:"temp,omitempty"`      // Options.Temp: for the caller to remove once Removed
+
+	NotRemoved error `json:"-"` // why Session.Close could not take the session from the store
 }
 
 // Left reports whether something of the session is known to be left.

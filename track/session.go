@@ -21,7 +21,6 @@ type Options struct {
 	Store   *Store // nil: OpenStore
 	Name    string // see CheckName; "" for none
 	Tracker Kind   // "" is Auto
-	Policy  string // a hash of what the command is confined by, for people; may be ""
 
 	// Confined says that the command confines itself before it runs foreign
 	// code, so that it can neither write to cgroupfs nor reach a service
@@ -104,7 +103,7 @@ func Begin(o Options) (*Session, error) {
 	}
 	if o.Name != "" {
 		if err := s.dir.in.claimName(o.Name, s.record.ID); err != nil {
-			s.discard()
+			_ = s.discard()
 			return nil, err
 		}
 	}
@@ -118,7 +117,7 @@ func (s *Session) describe() error {
 		return err
 	}
 	s.record = Record{
-		ID: id.String(), Name: s.opts.Name, UID: os.Geteuid(), Policy: cut(s.opts.Policy, 200), Temp: s.opts.Temp,
+		ID: id.String(), Name: s.opts.Name, UID: os.Geteuid(), Temp: s.opts.Temp,
 		Started: time.Now().UTC(), Keep: s.opts.Keep, TrackOnly: !s.opts.Confined,
 	}
 	return nil

@@ -26,6 +26,9 @@ var (
 	// ErrElsewhere says that a session belongs to another machine or PID
 	// namespace and can only be reaped from there.
 	ErrElsewhere = errors.New("the session runs elsewhere")
+	// ErrHeld says that a session's files are locked, so that its keeper or
+	// supervisor lives, but that none can be found.
+	ErrHeld = errors.New("its files are locked by a keeper or supervisor that can't be told from others, or that runs in another container")
 )
 
 // NameTakenError says that a live session has that name already.
@@ -59,7 +62,8 @@ func (e *AmbiguousError) Error() string {
 // (the first two written aside and renamed into place) and a symbolic link
 // @NAME to the id for each session that has a name. Nothing is synced to the
 // disk: after a crash of the machine no session is left that a record could be
-// needed for.
+// needed for. What a crash, a full disk or a hand made of the files is met when
+// they are read: each is used by itself, as far as it can be.
 type Store struct {
 	places []place
 }
@@ -167,6 +171,9 @@ func matchRef(ref string, ids []string) (string, error) {
 
 // isID reports whether name is a session id in its only spelling.
 func isID(name string) bool {
+	if len(name) != len("00000000-0000-0000-0000-000000000000") {
+		return false // the usual answer, and cheaper than an error
+	}
 	id, err := uuid.Parse(name)
 	return err == nil && id.String() == name
 }

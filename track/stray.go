@@ -57,7 +57,7 @@ func (s *Store) withStray(id string, do func(f *found) error) error {
 	}
 	for _, one := range all {
 		if one.ID == id {
-			return do(&found{dir: &sessionDir{id: id}, holder: Holder{Keeper: one.Keeper.ProcID}, stray: &one})
+			return do(&found{dir: &sessionDir{id: id, in: opened{fd: -1}}, holder: Holder{Keeper: one.Keeper.ProcID}, stray: &one})
 		}
 	}
 	return fmt.Errorf("session %q: %w", id, ErrNotFound)

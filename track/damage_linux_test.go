@@ -1,0 +1,317 @@
+package track
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+)
+
+// damages are what may become of a file of the store.
+func damages() map[string]func(path string) error {
+	write := func(b string) func(string) error {
+		return func(p string) error { return os.WriteFile(p, []byte(b), 0o600) }
+	}
+	instead := func(make func(string) error) func(string) error {
+		return func(p string) error { return errors.Join(os.Remove(p), make(p)) }
+	}
+	return map[string]func(path string) error{
+		"removed":   os.Remove,
+		"empty":     write(""),
+		"truncated": func(p string) error { return os.Truncate(p, 20) },
+		"binary":    write("\x00\xff\x7fELF\x00"),
+		"of nulls":  write(string(make([]byte, 4096))),
+		"future":    write(`{"version":99,"id":"x","keeper":"none"}`),
+		"wrong":     write(`{"version":1,"id":7,"keeper":{"pid":-1}}`),
+		"huge":      write(strings.Repeat(" ", maxRecord+1)),
+		"a FIFO":    instead(func(p string) error { return unix.Mkfifo(p, 0o600) }),
+		"a link":    instead(func(p string) error { return os.Symlink("/etc/passwd", p) }),
+		"directory": instead(func(p string) error { return os.Mkdir(p, 0o700) }),
+		"others'":   func(p string) error { return os.Chmod(p, 0o666) },
+	}
+}
+
+// TestDamagedFiles: whatever became of a file, a session that lives is listed
+// with its keeper and processes and ended, one that is dead is cleared, and
+// another session is not kept from either.
+func TestDamagedFiles(t *testing.T) {
+	for _, ext := range []string{recordFile, holderFile, stateFile} {
+		for name, damage := range damages() {
+			t.Run(ext[1:]+" "+name, func(t *testing.T) {
+				st := tempStore(t)
+				o := Options{Store: st, Tracker: Subtree, Keep: true, Name: "kept"}
+				living := kept(t, o)
+				o.Name = ""
+				dead, healthy := kept(t, o), kept(t, o)
+				_ = syscall.Kill(dead.holder.Keeper.Pid, fork.ReapSignal)
+				eventually(t, "one has ended", func() bool { _, err := openProc(dead.holder.Keeper); return err != nil })
+				for _, s := range []*Session{living, dead} {
+					if err := damage(filepath.Join(st.Dirs()[0], s.ID()+ext)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				ls, err := st.List()
+				if err != nil || len(ls) != 3 {
+					t.Fatalf("%+v, %v", ls, err)
+				}
+				i := ls[slices.IndexFunc(ls, func(i Info) bool { return i.ID == living.ID() })]
+				if i.Holder.Keeper.Pid != living.holder.Keeper.Pid || len(i.Procs) != 2 || i.Life.Stale() || (i.Err == nil) != (name == "removed" || ext == stateFile && i.Err == nil) {
+					t.Errorf("%+v", i)
+				}
+				if _, err := st.Prune(deadline(t)); err != nil {
+					t.Errorf("what is dead: %v", err)
+				}
+				if ls, err := st.List(); err != nil || len(ls) != 2 || len(marked(t, living.ID())) != 2 {
+					t.Fatalf("%+v, %v", ls, err)
+				}
+				r, err := st.Reap(deadline(t), "kept")
+				if err != nil || r.Left() || !r.Removed || r.Killed != 2 || ext != stateFile && !r.Proof {
+					t.Errorf("what lives: %+v, %v", r, err)
+				}
+				if left := marked(t, living.ID()); len(left) > 0 {
+					t.Errorf("left: %v", left)
+				}
+				if r, err := st.Reap(deadline(t), healthy.ID()); err != nil || !r.Done() {
+					t.Errorf("the healthy one: %+v, %v", r, err)
+				}
+				if left, err := os.ReadDir(st.Dirs()[0]); err != nil || len(left) > 0 {
+					t.Errorf("still on disk: %v, %v", left, err)
+				}
+			})
+		}
+	}
+}
+
+// kept leaves a session with two processes.
+func kept(t *testing.T, o Options) *Session {
+	t.Helper()
+	s := begin(t, o, shell(t, `sleep 1000 & setsid sleep 1000 & exit 0`))
+	if _, err := s.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := s.Close(deadline(t)); err != nil || !r.Kept {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	eventually(t, "both run", func() bool { return len(marked(t, s.ID())) == 2 })
+	return s
+}
+
+// TestPowerLoss: all files are there and empty, as they are when the power fails
+// before they were on the disk. By the clock they are no older than the machine's
+// start here, so nothing is proved; but the session is cleared.
+func TestPowerLoss(t *testing.T) {
+	st := tempStore(t)
+	const id = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"
+	d, f, err := st.create(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	for _, ext := range []string{recordFile, holderFile} {
+		if err := os.WriteFile(d.path+ext, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if i := one(t, st); i.Life != Ended || i.Err == nil {
+		t.Errorf("%+v", i)
+	}
+	rs, err := st.Prune(deadline(t))
+	if err != nil || len(rs) != 1 || !rs[0].Removed || rs[0].Proof {
+		t.Errorf("%+v, %v", rs, err)
+	}
+	if ls, err := st.List(); err != nil || len(ls) > 0 {
+		t.Errorf("%+v, %v", ls, err)
+	}
+}
+
+// TestBothKilled: supervisor and keeper died before anything was written of the
+// keeper. What they left is no running session, and is ended as what is stale.
+func TestBothKilled(t *testing.T) {
+	st := tempStore(t)
+	s := kept(t, Options{Store: st, Tracker: Subtree, Keep: true})
+	_ = syscall.Kill(s.holder.Keeper.Pid, syscall.SIGKILL)
+	eventually(t, "the keeper is dead", func() bool { _, err := openProc(s.holder.Keeper); return err != nil })
+	path := filepath.Join(st.Dirs()[0], s.ID())
+	if err := errors.Join(os.Remove(path+holderFile), os.Truncate(path+stateFile, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if i := one(t, st); i.Life != Lost || len(i.Procs) != 2 {
+		t.Errorf("%+v", i)
+	}
+	rs, err := st.Prune(deadline(t))
+	if err != nil || len(rs) != 1 || rs[0].Killed != 2 || rs[0].Proof || len(marked(t, s.ID())) > 0 {
+		t.Errorf("%+v, %v, left %v", rs, err, marked(t, s.ID()))
+	}
+}
+
+// TestKeeperStoppedAlone: a keeper that somebody stopped while its supervisor was
+// killed is woken to end the session. That of a session to be kept goes on
+// keeping it.
+func TestKeeperStoppedAlone(t *testing.T) {
+	for _, mode := range []string{"", "keep"} {
+		st := tempStore(t)
+		s := supervise(t, Options{Store: st, Tracker: Subtree}, mode, "sleepers")
+		eventually(t, "all run", func() bool { return len(marked(t, s.id)) == 6 })
+		_ = syscall.Kill(s.keeper, syscall.SIGSTOP)
+		eventually(t, "the keeper is stopped", func() bool { p, _ := readProc(s.keeper); return p.State == "T" })
+		_ = s.cmd.Process.Kill()
+		_ = s.cmd.Wait()
+		if i := one(t, st); i.Life.Stale() != (mode == "") || len(i.Procs) != 6 {
+			t.Errorf("%q: %+v", mode, i)
+		}
+		if _, err := st.Prune(deadline(t)); err != nil {
+			t.Error(err)
+		}
+		if left := marked(t, s.id); len(left) != map[string]int{"": 0, "keep": 6}[mode] {
+			t.Errorf("%q: left %v", mode, left)
+		}
+		if _, err := st.Reap(deadline(t), s.id); mode != "" && err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestHeldByUnknown: files that are locked, of which nobody can be found, stay.
+func TestHeldByUnknown(t *testing.T) {
+	st := tempStore(t)
+	d, f, err := st.create("f81d4fae-7dec-11d0-a765-00a0c91e6bf6")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := os.WriteFile(d.path+holderFile, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Reap(deadline(t), d.id); !errors.Is(err, ErrHeld) {
+		t.Error(err)
+	}
+	if i := one(t, st); i.Life.Stale() {
+		t.Errorf("%+v", i)
+	}
+	f.Close()
+	if r, err := st.Reap(deadline(t), d.id); err != nil || !r.Removed {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestNameNotALink: what is no link to a session does not keep its name.
+func TestNameNotALink(t *testing.T) {
+	for name, put := range map[string]func(path string) error{
+		"a file":         func(p string) error { return os.WriteFile(p, nil, 0o600) },
+		"a directory":    func(p string) error { return os.Mkdir(p, 0o700) },
+		"a FIFO":         func(p string) error { return unix.Mkfifo(p, 0o600) },
+		"a link astray":  func(p string) error { return os.Symlink("/etc/passwd", p) },
+		"a link to none": func(p string) error { return os.Symlink("f81d4fae-7dec-11d0-a765-00a0c91e6bf7", p) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := tempStore(t)
+			d, f, err := st.create("f81d4fae-7dec-11d0-a765-00a0c91e6bf6")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			if err := put(filepath.Join(st.Dirs()[0], nameLink("x"))); err != nil {
+				t.Fatal(err)
+			}
+			if err := d.in.claimName("x", d.id); err != nil {
+				t.Fatal(err)
+			}
+			if id, err := st.Find("x"); err != nil || id != d.id {
+				t.Errorf("%q, %v", id, err)
+			}
+		})
+	}
+}
+
+// TestNotRemoved: a session whose files can't be removed says so, and which.
+func TestNotRemoved(t *testing.T) {
+	st := tempStore(t)
+	s := begin(t, Options{Store: st, Tracker: Subtree}, shell(t, "exit 0"))
+	inTheWay := filepath.Join(st.Dirs()[0], s.ID()+newFile)
+	if err := os.MkdirAll(filepath.Join(inTheWay, "full"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Close(deadline(t))
+	var pe *os.PathError
+	if err != nil || !r.Done() || r.Removed || !errors.As(r.NotRemoved, &pe) || pe.Path != inTheWay {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if r, err := st.Reap(deadline(t), s.ID()); !errors.As(err, &pe) || !r.Proof || r.Removed {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if err := os.Remove(filepath.Join(inTheWay, "full")); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := st.Reap(deadline(t), s.ID()); err != nil || !r.Done() || !r.Removed {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestForeignPlace: a second place that is somebody else's holds nothing of this
+// user, and harms nothing; as the only one it is refused.
+func TestForeignPlace(t *testing.T) {
+	foreign := "/usr" // root's
+	if os.Geteuid() == 0 {
+		foreign = t.TempDir()
+		if err := os.Chown(foreign, 65534, 65534); err != nil {
+			t.Fatal(err)
+		}
+	}
+	st := &Store{places: []place{{parent: filepath.Join(t.TempDir(), "own")}, {parent: foreign, nofollow: true}}}
+	s := kept(t, Options{Store: st, Tracker: Subtree, Keep: true})
+	if i := one(t, st); i.ID != s.ID() {
+		t.Errorf("%+v", i)
+	}
+	if _, err := st.Find("no-such"); !errors.Is(err, ErrNotFound) || errors.Is(err, ErrForeign) {
+		t.Error(err)
+	}
+	if rs, err := st.Prune(deadline(t)); err != nil || len(rs) > 0 {
+		t.Errorf("%+v, %v", rs, err)
+	}
+	if r, err := st.Reap(deadline(t), s.ID()); err != nil || !r.Done() {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if _, err := Begin(Options{Store: &Store{places: st.places[1:]}}); !errors.Is(err, ErrForeign) {
+		t.Errorf("a session was begun there: %v", err)
+	}
+}
+
+// TestManySessions: a list keeps no files open, and to find one of many takes
+// no list.
+func TestManySessions(t *testing.T) {
+	st := tempStore(t)
+	const many = 300
+	for n := range many {
+		d, f, err := st.create(fmt.Sprintf("%08x-7dec-41d0-a765-00a0c91e6bf6", n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		d.in.close()
+	}
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	less := was
+	less.Cur = 100
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &less); err != nil {
+		t.Fatal(err)
+	}
+	ls, err := st.List()
+	_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &was)
+	if err != nil || len(ls) != many {
+		t.Errorf("%d sessions, %v", len(ls), err)
+	}
+	if rs, err := st.Prune(deadline(t)); err != nil || len(rs) != many {
+		t.Errorf("%d pruned, %v", len(rs), err)
+	}
+}
