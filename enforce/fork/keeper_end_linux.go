@@ -18,8 +18,8 @@ func (m *keeperMem) beginKilling() {
 }
 
 // strikeAgain strikes when that is due, and gives the nanoseconds until it is due
-// the next time: 1 to 64 ms, in a domain 16 at least. The strike there asks about every process of
-// the machine, meets all of the session at once, and none of that can fork any
+// the next time: 1 to 64 ms, in a domain 16 at least. The strike there asks about
+// every process of the machine, meets all of the session at once, and none of that can fork any
 // more: it is not repeated for each child that ended meanwhile. Without a domain
 // each end may have given this process new children. Raw.
 //
