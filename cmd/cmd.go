@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/fork"
 )
 
 // The exit statuses of zsbx itself, those of env(1) and timeout(1). A command
@@ -25,11 +26,13 @@ import (
 const (
 	exitOK        = 0
 	exitNo        = 1   // check, ps, reap: the answer is no
+	exitAfter     = 1   // run: the command ended with 0, and zsbx failed after it
 	exitTimeout   = 124 // the command was ended by --timeout
 	exitFailed    = 125 // zsbx failed, or refused; the command was not run
 	exitCannotRun = 126 // the command was found and can't be executed
 	exitNotFound  = 127 // the command was not found
 	exitSignal    = 128 // plus the number of the signal that ended the command
+	exitLost      = 137 // the command was started, and killed without telling how it ended
 )
 
 // app is the process that zsbx runs in.
@@ -51,6 +54,7 @@ type app struct {
 // status: the command's own for run, 0 or 1 for what the other commands
 // answer, and otherwise one of those that exec(1p) and timeout(1) use.
 func Main(args []string) int {
+	fork.PlainCrashes()
 	growStack(false)
 	if len(args) > 0 && args[0] == enforce.SandboxArg {
 		return enforce.SandboxMain(args[1:])

@@ -4,15 +4,64 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"sync"
 	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
+
+// pump carries output from the command to zsbx's caller. A nil pump does nothing.
+type pump struct {
+	to      *os.File
+	take    func(n int) (pass int, more bool) // how much of n bytes may pass; nil for all
+	writing atomic.Bool
+	moved   atomic.Uint64 // how often something came
+	over    chan struct{} // closed when no more comes, or nothing can be written
+	err     error         // of writing, once over is closed
+}
+
+// newPump makes a pump to f. It writes to a copy of the descriptor: a write to 1 or
+// 2 that fails with EPIPE ends a Go program, zsbx has a session to end first.
+func newPump(f *os.File) (*pump, error) {
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return nil, fmt.Errorf("copying the descriptor of %s: %w", f.Name(), err)
+	}
+	return &pump{to: os.NewFile(uintptr(fd), f.Name()), over: make(chan struct{})}, nil
+}
+
+// run carries what comes from r, until there is no more.
+func (p *pump) run(r io.Reader) {
+	defer close(p.over)
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := r.Read(buf)
+		p.writing.Store(true)
+		more := true
+		if p.take != nil {
+			n, more = p.take(n)
+		}
+		if n > 0 {
+			if _, p.err = p.to.Write(buf[:n]); p.err != nil {
+				return
+			}
+		}
+		p.moved.Add(1)
+		p.writing.Store(false)
+		if err != nil || !more {
+			return
+		}
+	}
+}
 
 // outputLimit copies stdout and stderr of a command and counts. Only with
 // --max-output there is one: otherwise the command has the caller's own files.
 type outputLimit struct {
 	ends  []*os.File // the command's ends
-	wg    sync.WaitGroup
+	pumps []*pump
 	left  atomic.Int64
 	limit chan struct{} // closed when more was written
 	once  sync.Once
@@ -23,39 +72,35 @@ func newOutputLimit(max int64, stdout, stderr *os.File) (*outputLimit, error) {
 	o := &outputLimit{limit: make(chan struct{})}
 	o.left.Store(max)
 	for _, to := range []*os.File{stdout, stderr} {
+		p, err := newPump(to)
+		if err != nil {
+			o.closeEnds()
+			return nil, err
+		}
 		r, w, err := os.Pipe()
 		if err != nil {
 			o.closeEnds()
 			return nil, fmt.Errorf("making a pipe for the output: %w", err)
 		}
-		o.ends = append(o.ends, w)
-		o.wg.Add(1)
-		go o.copy(to, r)
+		p.take = o.count
+		o.ends, o.pumps = append(o.ends, w), append(o.pumps, p)
+		go func() {
+			p.run(r)
+			r.Close() // when it can't be written the command gets SIGPIPE, as without zsbx
+		}()
 	}
 	return o, nil
 }
 
-// copy writes what comes from r to w, as far as the limit allows. When w can't
-// be written, r is closed: the command gets SIGPIPE, as without zsbx.
-func (o *outputLimit) copy(w io.Writer, r *os.File) {
-	defer o.wg.Done()
-	defer r.Close()
-	over := o.limit
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := r.Read(buf)
-		left := o.left.Add(-int64(n))
-		if left < 0 {
-			n = max(0, n+int(left))
-		}
-		if _, werr := w.Write(buf[:n]); err != nil || werr != nil {
-			return
-		}
-		if left < 0 {
-			o.once.Do(func() { close(over) })
-			return
-		}
+// count lets as much pass as the limit allows. What is more is told before the rest
+// is written, which may take for ever.
+func (o *outputLimit) count(n int) (pass int, more bool) {
+	left := o.left.Add(-int64(n))
+	if left >= 0 {
+		return n, true
 	}
+	o.once.Do(func() { close(o.limit) })
+	return max(0, n+int(left)), false
 }
 
 // closeEnds closes the command's ends in zsbx.
@@ -76,10 +121,37 @@ func (o *outputLimit) exceeded() <-chan struct{} {
 	return o.limit
 }
 
-// drain waits until all output was copied. All writers are gone by then.
-func (o *outputLimit) drain() {
-	if o != nil {
-		o.wg.Wait()
+// wordTime is how long zsbx tries to say one thing while the command runs or after.
+const wordTime = time.Second
+
+// patient writes for a limited time only: the terminal may be stopped, and nobody may
+// read the pipe. What can't be said then is left out, and all that follows. A
+// terminal that is another job's does not stop zsbx for what it says (SIGTTOU).
+type patient struct {
+	w     io.Writer
+	mu    sync.Mutex
+	stuck bool
+}
+
+func (p *patient) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stuck {
+		return 0, os.ErrDeadlineExceeded
+	}
+	signal.Ignore(syscall.SIGTTOU)
+	said := make(chan error, 1)
+	words := append([]byte(nil), b...)
+	go func() {
+		_, err := p.w.Write(words)
+		said <- err
+	}()
+	select {
+	case err := <-said:
+		return len(b), err
+	case <-time.After(wordTime):
+		p.stuck = true
+		return 0, os.ErrDeadlineExceeded
 	}
 }
 

@@ -3,6 +3,7 @@
 package cmd
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +14,8 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
+
+	"github.com/zsbx/zsbx/track"
 )
 
 // relay runs the command on a pseudo-terminal of its own and carries what is
@@ -22,9 +25,18 @@ import (
 // relay does nothing.
 type relay struct {
 	master, slave *os.File
-	stdin, stdout *os.File
-	cooked        *term.State   // the caller's terminal as it was; nil where stdin is none
-	shown         chan struct{} // closed when all output was copied
+	stdin         *os.File
+	cooked        *term.State // the caller's terminal as it was; nil where stdin is none
+	carrier       *pump
+	s             *track.Session
+}
+
+// pump carries the output.
+func (r *relay) pump() *pump {
+	if r == nil {
+		return nil
+	}
+	return r.carrier
 }
 
 // newRelay opens a pseudo-terminal (pty(7)) of the size of the caller's.
@@ -33,26 +45,31 @@ func newRelay(stdin, stdout *os.File) (*relay, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening a pseudo-terminal: %w", err)
 	}
-	r := &relay{master: master, slave: slave, stdin: stdin, stdout: stdout, shown: make(chan struct{})}
-	if isTerminal(stdin) {
-		if err := pty.InheritSize(stdin, master); err != nil {
-			master.Close()
-			slave.Close()
-			return nil, fmt.Errorf("setting the size of the pseudo-terminal: %w", err)
+	r := &relay{master: master, slave: slave, stdin: stdin}
+	if r.carrier, err = newPump(stdout); err == nil && isTerminal(stdin) {
+		if err = pty.InheritSize(stdin, master); err != nil {
+			err = fmt.Errorf("setting the size of the pseudo-terminal: %w", err)
 		}
+	}
+	if err != nil {
+		master.Close()
+		slave.Close()
+		return nil, err
 	}
 	return r, nil
 }
 
-// begin starts copying, once the command runs.
-func (r *relay) begin() error {
+// begin starts copying, once the command runs. zsbx stops by itself where another
+// job has the terminal: the kernel would stop it again whenever the keeper has
+// woken it, and it could not end.
+func (r *relay) begin(s *track.Session) error {
 	if r == nil {
 		return nil
 	}
 	r.slave.Close()
-	if err := r.raw(); err != nil {
-		return err
-	}
+	r.s = s
+	signal.Ignore(syscall.SIGTTIN, syscall.SIGTTOU)
+	err := r.raw()
 	go r.show()
 	go r.typed()
 	if r.cooked != nil {
@@ -64,27 +81,59 @@ func (r *relay) begin() error {
 			}
 		}()
 	}
-	return nil
+	return err
 }
 
-// show copies the output until no process has the pseudo-terminal open.
+// show copies the output until no process has the pseudo-terminal open. When it
+// can't be written, the command is told as by a terminal that was closed, and what
+// it writes all the same is thrown away: a full terminal would block it.
 func (r *relay) show() {
-	defer close(r.shown)
-	io.Copy(r.stdout, r.master)
+	r.carrier.run(r.master)
+	if r.carrier.err != nil {
+		r.s.Signal(syscall.SIGHUP)
+		r.s.Signal(syscall.SIGCONT)
+		io.Copy(io.Discard, r.master)
+	}
 }
 
 // typed copies the input. Its end is told as a terminal tells it: by the
 // end-of-file character (termios(3), VEOF).
 func (r *relay) typed() {
-	io.Copy(r.master, r.stdin)
+	for {
+		// EIO: another job has the terminal, or had it.
+		if _, err := io.Copy(r.master, r.stdin); !errors.Is(err, syscall.EIO) || !r.awaitForeground() {
+			break
+		}
+	}
 	if t, err := unix.IoctlGetTermios(int(r.master.Fd()), getTermios); err == nil && t.Lflag&unix.ICANON != 0 {
 		r.master.Write(t.Cc[unix.VEOF : unix.VEOF+1])
 	}
 }
 
-// raw makes the caller's terminal pass every key on.
+// awaitForeground stops zsbx until no other job has the terminal, or the session is
+// over. It reports whether stdin is the controlling terminal.
+func (r *relay) awaitForeground() bool {
+	for {
+		pgrp, err := unix.IoctlGetInt(int(r.stdin.Fd()), unix.TIOCGPGRP)
+		if err != nil || r.s.Over() {
+			return false
+		}
+		if pgrp == unix.Getpgrp() {
+			return true
+		}
+		if !stopSelf(r.s.Over) {
+			time.Sleep(drainTime) // nobody could wake it
+		}
+	}
+}
+
+// raw makes the caller's terminal pass every key on, when zsbx has it.
 func (r *relay) raw() error {
 	if r == nil || !isTerminal(r.stdin) {
+		return nil
+	}
+	r.awaitForeground()
+	if r.s.Over() {
 		return nil
 	}
 	var err error
@@ -100,20 +149,4 @@ func (r *relay) restore() {
 		term.Restore(int(r.stdin.Fd()), r.cooked)
 		r.cooked = nil
 	}
-}
-
-// drainTime is how long output may still come after the command ended, while
-// what it left running keeps the pseudo-terminal open.
-const drainTime = 200 * time.Millisecond
-
-// end waits for the last output and puts the caller's terminal back.
-func (r *relay) end() {
-	if r == nil {
-		return
-	}
-	select {
-	case <-r.shown:
-	case <-time.After(drainTime):
-	}
-	r.restore()
 }

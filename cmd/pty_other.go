@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/track"
 )
 
 // relay is not there on this system.
@@ -17,8 +18,8 @@ func newRelay(stdin, stdout *os.File) (*relay, error) {
 	return nil, fmt.Errorf("--tty: %w", errors.ErrUnsupported)
 }
 
-func (r *relay) attach(*fork.Command) {}
-func (r *relay) begin() error         { return nil }
-func (r *relay) raw() error           { return nil }
-func (r *relay) restore()             {}
-func (r *relay) end()                 {}
+func (r *relay) attach(*fork.Command)       {}
+func (r *relay) begin(*track.Session) error { return nil }
+func (r *relay) pump() *pump                { return nil }
+func (r *relay) raw() error                 { return nil }
+func (r *relay) restore()                   {}

@@ -173,7 +173,7 @@ func (o *runFlags) session(a *app, plan *enforce.Plan, j job) (*running, error) 
 		return nil, err
 	}
 	err = r.wait()
-	return r, errors.Join(err, r.close())
+	return r, errors.Join(err, afterwards(r.close()))
 }
 
 // hintClosed tells of a project that begins above the working directory and

@@ -135,6 +135,18 @@ func (r *running) close() error {
 	return nil
 }
 
+// afterwards is a failure after the command has run: its status is the command's
+// own, where that is not 0.
+func afterwards(err error) error {
+	var f *failure
+	if errors.As(err, &f) && f.status == exitFailed {
+		late := *f
+		late.status = exitAfter
+		return &late
+	}
+	return err
+}
+
 // shortID names a session in as few letters as one cares to type.
 func shortID(r *track.Report) string {
 	if r.Name != "" {

@@ -41,6 +41,7 @@ func (r *running) forward(s syscall.Signal) {
 	if (s == syscall.SIGINT || s == syscall.SIGQUIT) && inForeground() {
 		return
 	}
+	r.passed.Store(int32(s))
 	r.s.Signal(s)
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/fork"
@@ -34,6 +35,7 @@ const shell = "/bin/sh"
 func (o *runFlags) start(a *app, s *track.Session, plan *enforce.Plan, job job) (*running, error) {
 	r := &running{a: a, s: s, limits: job.limits, keep: o.keep, inPlace: o.exec, killAfter: o.killAfterTime()}
 	cmd := &fork.Command{Path: job.file, Args: job.argv, Env: job.env, Dir: job.dir}
+	cmd.Limit = fork.Limit{Time: r.limits.Timeout, Kill: r.killAfter}
 	if o.exec {
 		return nil, o.explainStart(r.launch(s.Exec, plan, cmd), job)
 	}
@@ -54,14 +56,16 @@ func (o *runFlags) start(a *app, s *track.Session, plan *enforce.Plan, job job) 
 		}
 		r.relay.attach(cmd)
 	}
-	if err = r.launch(s.Start, plan, cmd); err == nil {
-		if r.signals == nil && !s.Forwarding() {
-			r.signals = listen()
-		}
-		err = r.relay.begin()
-	}
-	if err != nil {
+	if err = r.launch(s.Start, plan, cmd); err != nil {
 		return nil, o.explainStart(err, job)
+	}
+	r.began = time.Now()
+	a.say.w = &patient{w: a.say.w}
+	if r.signals == nil && !s.Forwarding() {
+		r.signals = listen()
+	}
+	if err := r.relay.begin(s); err != nil {
+		a.say.warn("%v", err)
 	}
 	return r, nil
 }

@@ -61,6 +61,7 @@ const (
 	codeNotFound  = "not-found"  // the command was not found
 	codeCannotRun = "cannot-run" // the command can't be executed
 	codeSession   = "session"    // no such session, or it can't be ended
+	codeOutput    = "output"     // the command's output could not be written
 )
 
 // usageErr is an error of the command line.

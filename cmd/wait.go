@@ -1,7 +1,9 @@
 package cmd
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"sync/atomic"
@@ -21,6 +23,7 @@ type running struct {
 	s         *track.Session
 	limits    policy.Limits
 	killAfter time.Duration
+	began     time.Time
 	keep      bool
 	inPlace   bool         // the command replaces zsbx
 	output    *outputLimit // nil without --max-output
@@ -32,42 +35,43 @@ type running struct {
 	timedOut atomic.Bool
 	killed   atomic.Bool       // by --max-output
 	mediator *enforce.Mediator // of a session that may be kept
+	passed   atomic.Int32      // the last signal that forward passed on
 	kept     bool              // something was left running, as --keep asks for
 	emptied  bool              // the keeper said that nothing is left
 }
 
 // wait follows the command to its end and gives its exit status. It reads the
-// events itself: another goroutine's would come a thread switch later each.
+// events itself: another goroutine's would come a thread switch later each. The
+// time limit is the keeper's care: see fork.Limit.
 func (r *running) wait() error {
-	defer r.relay.end()
-	if r.signals != nil || r.limits.Timeout > 0 || r.output != nil {
-		over := make(chan struct{})
-		defer close(over)
+	defer r.relay.restore()
+	var over chan struct{}
+	if r.signals != nil || r.output != nil {
+		over = make(chan struct{})
 		go r.attend(over)
 	}
-	for {
-		ev, err := r.s.Next()
-		if done, err := r.event(ev, err); done {
-			return err
-		}
+	var lost error
+	for done := false; !done; {
+		done, lost = r.event(r.s.Next())
 	}
+	if over != nil {
+		over <- struct{}{}
+	}
+	return r.result(lost)
 }
 
-// attend passes signals on and ends the command when its time is over or it
-// wrote too much.
+// attend passes signals on and ends the command when it wrote too much. It says
+// nothing, and so never waits for a reader.
 func (r *running) attend(over <-chan struct{}) {
-	timer, exceeded := newTimer(r.limits.Timeout), r.output.exceeded()
+	exceeded := r.output.exceeded()
 	for {
 		select {
 		case <-over:
 			return
 		case s := <-r.signals:
 			r.forward(s.(syscall.Signal))
-		case <-timer:
-			timer = r.timeOut()
 		case <-exceeded:
 			exceeded = nil
-			r.a.say.warn("the command wrote more than %s (%s), and was ended", formatBytes(r.limits.MaxOutput), r.limits.MaxOutputFrom)
 			r.killed.Store(true)
 			r.s.Kill()
 		}
@@ -79,36 +83,32 @@ func (r *running) failed() bool {
 	return r.exited.Load() && !r.timedOut.Load() && !r.killed.Load() && r.status.Exited() && r.status.ExitStatus() != 0
 }
 
-// newTimer is a channel that never delivers for 0.
-func newTimer(d time.Duration) <-chan time.Time {
-	if d <= 0 {
-		return nil
-	}
-	return time.After(d)
-}
-
-// event handles one event; done says that it was the last one.
+// event handles one event; done says that it was the last one, and the error that
+// it is not known how the command ended.
 func (r *running) event(ev fork.Event, err error) (done bool, _ error) {
 	switch {
-	case errors.Is(err, io.EOF):
-		return true, r.result()
-	case errors.Is(err, fork.ErrKeeperLost) && r.exited.Load():
-		return true, r.result() // what is left is the session's care
+	case errors.Is(err, io.EOF), err != nil && r.exited.Load():
+		return true, nil // what is left is the session's care
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		r.timeOver()
+		return true, nil
 	case err != nil:
-		return true, &failure{code: codeFailed, status: exitFailed, err: err}
+		return true, err
 	}
 	switch ev.Kind {
 	case fork.Stopped:
 		r.stop()
+	case fork.TimedOut:
+		r.timeOver()
 	case fork.Exited:
 		r.status = ev.Status
 		r.exited.Store(true)
 		switch {
 		case r.keep:
 			r.handOver()
-			return true, r.result()
+			return true, nil
 		case r.timedOut.Load():
-			r.s.Kill() // what is left has had its time
+			r.s.Kill() // what is left has had its time; a keeper has done so
 		}
 	case fork.Emptied:
 		r.emptied = true
@@ -119,15 +119,28 @@ func (r *running) event(ev fork.Event, err error) (done bool, _ error) {
 	return false, nil
 }
 
-// result is the exit status of zsbx for that of the command.
-func (r *running) result() error {
-	r.output.drain()
-	r.relay.end()
+// timeOver tells that the keeper ends the command for its time.
+func (r *running) timeOver() {
+	if !r.timedOut.Swap(true) {
+		r.a.say.warn("the command took longer than %s (%s), and is ended", r.limits.Timeout, r.limits.TimeoutFrom)
+	}
+}
+
+// result is the exit status of zsbx for that of the command, and what became of
+// its output. lost is why it is not known how the command ended.
+func (r *running) result(lost error) error {
+	if r.killed.Load() {
+		r.a.say.warn("the command wrote more than %s (%s), and was ended", formatBytes(r.limits.MaxOutput), r.limits.MaxOutputFrom)
+	}
+	return errors.Join(r.exitStatus(lost), r.lastOutput())
+}
+
+func (r *running) exitStatus(lost error) error {
 	switch {
 	case r.timedOut.Load():
 		return status(exitTimeout)
 	case !r.exited.Load():
-		return &failure{code: codeFailed, status: exitFailed, err: errors.New("the command's exit status was lost")}
+		return &failure{code: codeSession, status: exitLost, err: fmt.Errorf("how the command ended is not known: %w", cmp.Or(lost, fork.ErrKeeperLost))}
 	case r.status.Signaled():
 		f := &failure{status: exitSignal + int(r.status.Signal())}
 		if r.status.Signal() == syscall.SIGINT {
@@ -138,25 +151,9 @@ func (r *running) result() error {
 	return status(r.status.ExitStatus())
 }
 
-// timeOut asks the command to end and gives the timer after which it is
-// killed; the second call kills it with all that it started.
-func (r *running) timeOut() <-chan time.Time {
-	if r.exited.Load() {
-		return nil
-	}
-	if r.timedOut.Load() {
-		r.s.Kill()
-		return nil
-	}
-	r.timedOut.Store(true)
-	r.a.say.warn("the command took longer than %s (%s), and is ended", r.limits.Timeout, r.limits.TimeoutFrom)
-	r.s.Signal(syscall.SIGTERM)
-	r.s.Signal(syscall.SIGCONT)
-	return newTimer(r.killAfter)
-}
-
 // stop makes zsbx stop as the command did, so that the shell that waits for
-// zsbx sees a stopped job. Without a terminal nobody would wake it.
+// zsbx sees a stopped job. Without a terminal nobody would wake it. The time limit
+// goes on, and the end of the session wakes zsbx.
 func (r *running) stop() {
 	if !isStopped(r.s.Pid()) || !hasTerminal() {
 		return
@@ -165,8 +162,13 @@ func (r *running) stop() {
 	// terminal back when zsbx does.
 	pgrp := foreground()
 	r.relay.restore()
-	stopSelf()
+	stopped := stopSelf(r.s.Over)
+	if r.s.Over() {
+		return
+	}
 	setForeground(pgrp)
 	r.relay.raw()
-	r.s.Signal(syscall.SIGCONT)
+	if stopped {
+		r.s.Signal(syscall.SIGCONT)
+	}
 }

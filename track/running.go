@@ -2,6 +2,7 @@ package track
 
 import (
 	"errors"
+	"io"
 	"os"
 	"syscall"
 
@@ -10,10 +11,11 @@ import (
 
 // news is what is known of a running session.
 type news struct {
-	exited  bool // the command ended
-	emptied bool // nothing is left, says the keeper
-	lost    bool // the keeper is gone without a word
-	killed  int  // processes that the keeper had to kill
+	timedOut bool // the command was asked to end
+	exited   bool // the command ended
+	emptied  bool // nothing is left, says the keeper
+	lost     bool // the keeper is gone without a word
+	killed   int  // processes that the keeper had to kill
 }
 
 func (s *Session) learned() news {
@@ -29,19 +31,50 @@ func (s *Session) Next() (fork.Event, error) {
 	if s.proc == nil {
 		return fork.Event{}, errors.New("the session has no command")
 	}
-	ev, err := s.proc.Next()
+	ev, err := s.next()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case errors.Is(err, fork.ErrKeeperLost):
 		s.news.lost = true
 	case err != nil:
+	case ev.Kind == fork.TimedOut:
+		s.news.timedOut = true
 	case ev.Kind == fork.Exited:
 		s.news.exited = true
 	case ev.Kind == fork.Emptied:
 		s.news.emptied, s.news.killed = true, ev.Killed
 	}
 	return ev, err
+}
+
+// next is Next of the process, and of a keeper that is gone what it wrote down: a
+// message is lost where this process was stopped for long, and where the kernel
+// had no memory for it.
+func (s *Session) next() (fork.Event, error) {
+	if s.tail == nil {
+		ev, err := s.proc.Next()
+		if !errors.Is(err, fork.ErrKeeperLost) {
+			return ev, err
+		}
+		w, n := readWord(s.state), s.learned()
+		if !w.known || w.state.Phase != fork.PhaseEmpty {
+			return ev, err
+		}
+		if w.state.TimedOut != 0 && !n.timedOut {
+			s.tail = append(s.tail, fork.Event{Kind: fork.TimedOut})
+		}
+		if !n.exited {
+			s.tail = append(s.tail, fork.Event{Kind: fork.Exited, Status: syscall.WaitStatus(w.state.WaitStatus)})
+		}
+		s.tail = append(s.tail, fork.Event{Kind: fork.Emptied, Killed: int(w.state.Killed)})
+	}
+	if len(s.tail) == 0 {
+		return fork.Event{}, io.EOF
+	}
+	ev := s.tail[0]
+	s.tail = s.tail[1:]
+	return ev, nil
 }
 
 // Wait waits for the command's end and returns its status. What the command
@@ -64,6 +97,24 @@ func (s *Session) Signal(sig syscall.Signal) error {
 		return os.ErrProcessDone
 	}
 	return s.proc.Signal(sig)
+}
+
+// Over reports whether the keeper is gone: there is nothing left to stop for.
+func (s *Session) Over() bool { return s.proc == nil || s.proc.Over() }
+
+// EndForward has this process handle its signals itself again.
+func (s *Session) EndForward() {
+	if s.proc != nil {
+		s.proc.EndForward()
+	}
+}
+
+// Forwarded is the last signal that was passed on for fork.Command.Forward, or 0.
+func (s *Session) Forwarded() syscall.Signal {
+	if s.proc == nil {
+		return 0
+	}
+	return s.proc.Forwarded()
 }
 
 // Forwarding tells whether the signals of fork.Command.Forward are passed on.

@@ -67,6 +67,8 @@ type Session struct {
 
 	proc *fork.Process
 
+	tail []fork.Event // what a keeper that is gone wrote down
+
 	mu   sync.Mutex // guards what Next learns
 	news news
 }

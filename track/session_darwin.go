@@ -90,26 +90,20 @@ func (s *Session) launch(c fork.Command) error {
 	if err := s.equip(&c); err != nil {
 		return err
 	}
-	var recorded error
-	after := c.Meanwhile
-	c.Meanwhile = func(p *fork.Process) {
-		if after != nil {
-			after(p)
+	c.Commit = func(p *fork.Process) (err error) {
+		if s.holder.Command, err = identify(p.Pid); err == nil {
+			err = s.dir.writeHolder(&s.holder)
 		}
-		if s.holder.Command, recorded = identify(p.Pid); recorded == nil {
-			recorded = s.dir.writeHolder(&s.holder)
+		if err != nil {
+			return fmt.Errorf("recording the session: %w", err)
 		}
+		return nil
 	}
 	p, err := fork.Start(&c)
-	if err != nil {
-		return err
+	if err == nil {
+		s.proc = p
 	}
-	if recorded != nil {
-		_ = p.Kill()
-		return fmt.Errorf("recording the session: %w", recorded)
-	}
-	s.proc = p
-	return nil
+	return err
 }
 
 // replace is Exec.

@@ -82,18 +82,10 @@ const stepEnter = "entering the session's control group"
 // launch makes one attempt to start c with the chosen tracker.
 func (s *Session) launch(c fork.Command) error {
 	s.holder = Holder{Tracker: s.choice.Kind}
-	// Who holds the session is stored before a command runs that may outlive
-	// this process. For others the keeper does not need it: they end with
-	// this process, and need not wait for the disk.
-	var recorded error
-	after, late := c.Meanwhile, !s.opts.Keep
-	c.Meanwhile = func(p *fork.Process) {
-		if after != nil {
-			after(p)
-		}
-		if !s.choice.Scope && !late { // of a scope the group is not known yet
-			recorded = s.recordHolder(p)
-		}
+	// Who holds the session is stored before the command runs, while the keeper
+	// gets ready. Of a scope the group is not known yet: see moveToScope.
+	if !s.choice.Scope {
+		c.Commit = s.recordHolder
 	}
 	c.Keeper = s.keeper()
 	switch s.choice.Kind {
@@ -118,10 +110,7 @@ func (s *Session) launch(c fork.Command) error {
 		return fmt.Errorf("tracker %s is not for Linux", s.choice.Kind)
 	}
 	p, err := fork.Start(&c)
-	if err == nil && late {
-		recorded = s.recordHolder(p)
-	}
-	return s.launched(p, errors.Join(err, recorded))
+	return s.launched(p, err)
 }
 
 // keeper is the session's, before the tracker adds to it.
@@ -159,15 +148,8 @@ func (s *Session) replace(c fork.Command) error {
 			return err
 		}
 		defer done()
-		var recorded error // the record was written once, so that this disk has room
-		after := c.Meanwhile
-		c.Meanwhile = func(p *fork.Process) {
-			if after != nil {
-				after(p)
-			}
-			recorded = s.recordHolder(p)
-		}
-		return errors.Join(fork.Exec(&c), recorded)
+		c.Commit = s.recordHolder
+		return fork.Exec(&c)
 	case s.choice.Kind == Cgroup && !s.choice.Scope:
 		if err := s.enterGroup(&c); err != nil {
 			return &TrackerError{Kind: Cgroup, Why: err.Error()}
@@ -180,28 +162,17 @@ func (s *Session) replace(c fork.Command) error {
 	return s.needsSupervisor()
 }
 
-// launched takes over what was started. When something went wrong with the
-// session itself, nothing may be left running.
+// launched takes over what was started.
 func (s *Session) launched(p *fork.Process, err error) error {
-	if err == nil {
-		s.proc = p
-		s.holder.Command, _ = identify(p.Pid)
-		return nil
+	if err != nil {
+		return err
 	}
-	if p != nil {
-		_ = p.Kill()
-		for {
-			if _, nerr := p.Next(); nerr != nil {
-				break
-			}
-		}
-		_ = p.Close()
-		return fmt.Errorf("recording the session: %w", err)
-	}
-	return err
+	s.proc = p
+	s.holder.Command, _ = identify(p.Pid)
+	return nil
 }
 
-// recordHolder stores who holds the session, while the command is on its way.
+// recordHolder stores who holds the session. No command runs without that.
 func (s *Session) recordHolder(p *fork.Process) error {
 	var err error
 	if p.KeeperPid != 0 {
@@ -212,7 +183,10 @@ func (s *Session) recordHolder(p *fork.Process) error {
 	if err != nil {
 		return nil // it ended already, which the caller learns in its own way
 	}
-	return s.dir.writeHolder(&s.holder)
+	if err := s.dir.writeHolder(&s.holder); err != nil {
+		return fmt.Errorf("recording the session: %w", err)
+	}
+	return nil
 }
 
 // enterGroup makes the session's group, and the command be born in it: before

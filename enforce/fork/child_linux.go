@@ -72,8 +72,12 @@ func growStack() {
 //go:norace
 //go:nocheckptr
 func rawFork(j *image) (uintptr, syscall.Errno) {
+	sig := syscall.SIGCHLD
+	if j.role == roleKeeper {
+		sig = keeperExit
+	}
 	beforeFork()
-	pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
+	pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(sig), 0, 0, 0, 0, 0)
 	if errno != 0 || pid != 0 {
 		afterFork()
 		return pid, errno

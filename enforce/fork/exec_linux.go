@@ -35,6 +35,9 @@ func execSelf(c *Command) error {
 		if c.Meanwhile != nil {
 			c.Meanwhile(p)
 		}
+		if err := c.commit(p); err != nil {
+			return err
+		}
 	}
 	if c.Dir != "" {
 		if err := syscall.Chdir(c.Dir); err != nil {

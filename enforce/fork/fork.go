@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+	"time"
 )
 
 // Step is one system call that a new process makes before it executes the
@@ -115,11 +116,21 @@ type Command struct {
 	// (without a keeper, Pid) is known then.
 	Meanwhile func(*Process)
 
+	// Commit, when set, runs after Meanwhile. With a Keeper the command is
+	// executed only if it succeeds: what it stores is there before the command
+	// runs. Where it fails nothing is left running, and its error is Start's.
+	Commit func(*Process) error
+
 	// Cleanup runs in the caller once Start returns, whatever it returns:
 	// it closes what the Steps needed.
 	Cleanup []func()
 
 	Keeper *Keeper // nil: the command is the caller's own child
+
+	// Limit is how long the command may run. A Keeper sees to it by its own
+	// clock, whatever the caller does meanwhile, stopped or blocked; without
+	// one a goroutine of the caller's does. Exec leaves it alone.
+	Limit Limit
 
 	// Forward are signals that this process, once the command starts and until
 	// Process.Close, passes on to the command rather than handle them itself;
@@ -141,6 +152,18 @@ type Command struct {
 	memory *Memory // see Memory
 }
 
+// Limit is a time limit, by the clock on the wall: time in which the command or
+// the caller is stopped counts, as with timeout(1).
+type Limit struct {
+	// Time is after what the command is sent SIGTERM, and SIGCONT in case it
+	// is stopped; TimedOut is the event. What is left when it has ended is
+	// killed at once, unless it is to be kept. 0 is no limit.
+	Time time.Duration
+
+	// Kill is how much later the whole session is killed; 0 is never.
+	Kill time.Duration
+}
+
 // prepare runs c.Prepare.
 func (c *Command) prepare() error {
 	for _, f := range c.Prepare {
@@ -149,6 +172,14 @@ func (c *Command) prepare() error {
 		}
 	}
 	return nil
+}
+
+// commit runs c.Commit.
+func (c *Command) commit(p *Process) error {
+	if c.Commit == nil {
+		return nil
+	}
+	return c.Commit(p)
 }
 
 // StepError says which system call of the child failed. It unwraps to the

@@ -18,3 +18,4 @@ func (p *Process) signal(syscall.Signal) error { return errors.ErrUnsupported }
 func (p *Process) kill() error                 { return errors.ErrUnsupported }
 func (p *Process) detach() error               { return errors.ErrUnsupported }
 func (p *Process) close() error                { return errors.ErrUnsupported }
+func (p *Process) over() bool                  { return true }

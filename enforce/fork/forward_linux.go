@@ -15,21 +15,24 @@ import (
 // CanForward says that Command.Forward works with a keeper here.
 const CanForward = true
 
-// handleSignal sends the signal to the keeper for the command, and returns to
-// signalReturn, which ends the handler. Both are assembly: what is run in the
-// place of Go's own handler must not touch Go's world, and a goroutine that is
-// woken for a signal costs two threads at every start.
+// handleSignal sends the signal to the keeper for the command, wakes the keeper in
+// case somebody has stopped it, and returns to signalReturn, which ends the handler.
+// Both are assembly: what is run in the place of Go's own handler must not touch
+// Go's world, and a goroutine that is woken for a signal costs two threads at every
+// start.
 func handleSignal()
 func signalReturn()
 
-// The addresses of the two, the connection to the keeper, and the highest si_code
-// (sigaction(2)) with which SIGINT and SIGQUIT are passed on. Above 0 they are
-// the kernel's own, from the terminal, which has sent them to the command too,
-// unless that has another one.
+// The addresses of the two, the connection to the keeper, the last signal that was
+// passed on, the keeper's pid (0 for none), and the highest si_code (sigaction(2)) with which SIGINT and SIGQUIT are passed
+// on. Above 0 they are the kernel's own, from the terminal, which has sent them to
+// the command too, unless that has another one.
 var (
 	handleSignalPC uintptr
 	signalReturnPC uintptr
 	forwardTo      int32
+	forwarded      int32
+	keeperPid      int32
 	keyboardCode   int32
 )
 
@@ -69,6 +72,8 @@ func (p *Process) forward(signals []syscall.Signal, ownTerminal bool) error {
 		return errors.New("this process passes its signals on to another command already")
 	}
 	atomic.StoreInt32(&forwardTo, int32(p.conn))
+	atomic.StoreInt32(&keeperPid, int32(p.KeeperPid))
+	atomic.StoreInt32(&forwarded, 0)
 	atomic.StoreInt32(&keyboardCode, 0)
 	if ownTerminal {
 		atomic.StoreInt32(&keyboardCode, math.MaxInt32)
@@ -99,8 +104,34 @@ func (p *Process) endForward() {
 		_ = sigaction(s, &p.forwarder.old[i], nil)
 	}
 	atomic.StoreInt32(&forwardTo, -1)
+	p.spareKeeper()
 	p.forwarding, p.forwarder = false, forwarder{}
 	forwarding.Store(false)
+}
+
+// Forwarded is the last signal that was passed on to a command, or 0.
+func (p *Process) Forwarded() syscall.Signal {
+	return syscall.Signal(atomic.LoadInt32(&forwarded))
+}
+
+// spareKeeper has signals not wake the keeper any more: its pid is about to be
+// free.
+func (p *Process) spareKeeper() {
+	if p.forwarding {
+		atomic.StoreInt32(&keeperPid, 0)
+	}
+}
+
+// PlainCrashes makes SIGQUIT and SIGABRT from outside, unless they are ignored, end
+// this process as they end any other (signal(7)): Go's handlers print what all
+// goroutines do.
+func PlainCrashes() {
+	for _, s := range [...]syscall.Signal{syscall.SIGQUIT, syscall.SIGABRT} {
+		var old, plain kernelAction
+		if sigaction(s, &plain, &old) == nil && old.handler == sigIgnore {
+			_ = sigaction(s, &old, nil)
+		}
+	}
 }
 
 func sigaction(s syscall.Signal, act, old *kernelAction) error {

@@ -12,6 +12,7 @@ keyboard:
 	CMPL	8(SI), AX // si_code
 	JGT	done
 send:
+	MOVL	DI, ·forwarded(SB)
 	SUBQ	$24, SP
 	MOVL	$6, 0(SP) // message{msgSignal, signal}
 	MOVL	DI, 4(SP)
@@ -24,6 +25,12 @@ send:
 	MOVL	$44, AX // SYS_sendto
 	SYSCALL
 	ADDQ	$24, SP
+	MOVL	·keeperPid(SB), DI
+	TESTL	DI, DI
+	JEQ	done
+	MOVL	$18, SI // SIGCONT
+	MOVL	$62, AX // SYS_kill
+	SYSCALL
 done:
 	RET
 

@@ -13,6 +13,7 @@ keyboard:
 	CMPW	R3, R2
 	BGT	done
 send:
+	MOVW	R0, ·forwarded(SB)
 	SUB	$16, RSP
 	MOVW	$6, R2 // message{msgSignal, signal}
 	MOVW	R2, 0(RSP)
@@ -26,6 +27,11 @@ send:
 	MOVD	$206, R8 // SYS_sendto
 	SVC
 	ADD	$16, RSP
+	MOVW	·keeperPid(SB), R0
+	CBZW	R0, done
+	MOVD	$18, R1 // SIGCONT
+	MOVD	$129, R8 // SYS_kill
+	SVC
 done:
 	RET
 

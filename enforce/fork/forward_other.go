@@ -11,3 +11,10 @@ type forwarder struct{}
 
 func (p *Process) forward([]syscall.Signal, bool) error { return nil }
 func (p *Process) endForward()                          {}
+func (p *Process) spareKeeper()                         {}
+
+// Forwarded is 0 here.
+func (p *Process) Forwarded() syscall.Signal { return 0 }
+
+// PlainCrashes does nothing here.
+func PlainCrashes() {}

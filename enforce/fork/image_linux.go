@@ -90,7 +90,7 @@ func newImage(c *Command, m *Memory) (*image, error) {
 		return nil, err
 	}
 	if c.Keeper != nil {
-		err := j.setKeeper(c.Keeper)
+		err := j.setKeeper(c, c.Keeper)
 		if err == nil && len(c.Before) > 0 && len(c.Keeper.Remove) > 0 && os.Geteuid() == 0 {
 			err = j.openOutside()
 		}
@@ -165,9 +165,13 @@ func cStrings(m *Memory, ss []string) (**byte, error) {
 	return &v[0], nil
 }
 
-func (j *image) setKeeper(k *Keeper) error {
+// forEver is a time in nanoseconds that can be added to another one.
+const forEver = 1 << 61
+
+func (j *image) setKeeper(c *Command, k *Keeper) error {
 	j.role, j.outsider = roleKeeper, j.self
 	j.domain, j.keep, j.keeperSteps = k.Domain, k.Keep, k.Steps
+	j.mem.limit, j.mem.killAfter = min(int64(c.Limit.Time), forEver), min(int64(c.Limit.Kill), forEver)
 	if k.State != nil {
 		j.state = int32(k.State.Fd())
 	}

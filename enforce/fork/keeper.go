@@ -75,7 +75,8 @@ type KeeperState struct {
 	WaitStatus uint32 // the command's, as wait4(2) gives it, from PhaseKept on
 	Killed     uint32 // processes reaped after the killing began; with Exec, found when it did
 	Method     uint32 // how: MethodDomain, MethodCgroup, MethodSubtree
-	_          [2]uint32
+	TimedOut   uint32 // 1 if the command was asked to end, by Command.Limit
+	_          uint32
 }
 
 // KeeperMagic marks a KeeperState.
@@ -116,6 +117,6 @@ func ReadKeeperState(f io.ReaderAt) (KeeperState, error) {
 	}
 	return KeeperState{
 		Magic: word(0), Phase: Phase(word(1)), CommandPid: int32(word(2)),
-		WaitStatus: word(3), Killed: word(4), Method: word(5),
+		WaitStatus: word(3), Killed: word(4), Method: word(5), TimedOut: word(6),
 	}, nil
 }

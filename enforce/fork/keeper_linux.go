@@ -43,6 +43,9 @@ func runKeeper(j *image) {
 		m.early >>= 1
 	}
 	m.command, m.conn = int32(pid), j.conn
+	if m.limit > 0 {
+		m.deadline = m.now() + m.limit
+	}
 	tell(m, msgStarted, uint32(pid))
 	settle(j, m)
 	setPhase(m, PhaseRunning)
@@ -63,17 +66,46 @@ func runKeeper(j *image) {
 func (m *keeperMem) wait() {
 	m.polls[0] = pollFd{fd: m.signals, events: unix.POLLIN}
 	m.polls[1] = pollFd{fd: m.conn, events: unix.POLLIN}
-	ts := uintptr(0)
-	rest := m.graceLeft()
-	switch {
-	case m.killing:
-		m.ts[0], m.ts[1] = 0, m.strikeAgain()
-		ts = uintptr(unsafe.Pointer(&m.ts))
-	case rest > 0:
-		m.ts[0], m.ts[1] = 0, rest
+	ts, rest := uintptr(0), m.timeLeft()
+	if m.killing {
+		rest = m.strikeAgain()
+	}
+	if m.uneasy && (rest == 0 || rest > 10e6) {
+		m.uneasy, rest = false, 10e6
+	}
+	if rest > 0 {
+		m.ts[0], m.ts[1] = rest/1e9, rest%1e9
 		ts = uintptr(unsafe.Pointer(&m.ts))
 	}
 	call(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&m.polls)), 2, ts, 0, 0, 0)
+}
+
+// timeLeft is for how many nanoseconds nothing is due, after it did what was; 0
+// is for ever. Raw.
+//
+//go:nosplit
+//go:norace
+func (m *keeperMem) timeLeft() int64 {
+	if m.left != 0 || m.deadline == 0 || m.killing {
+		return m.graceLeft()
+	}
+	rest := m.deadline - m.now()
+	if rest > 0 {
+		return rest
+	}
+	if m.state.TimedOut != 0 {
+		m.beginKilling()
+		return 0
+	}
+	m.deadline = 0
+	if m.killAfter > 0 {
+		m.deadline = m.now() + m.killAfter
+	}
+	m.state.TimedOut = 1
+	m.signal(uint32(unix.SIGTERM))
+	setPhase(m, m.state.Phase)
+	tell(m, msgTimedOut, 0)
+	return m.killAfter
 }
 
 // graceLeft is for how many nanoseconds more what the command left behind is let
@@ -122,11 +154,7 @@ func (m *keeperMem) hear() {
 			m.beginKilling()
 		}
 	case m.msg.kind == msgSignal:
-		// The command is this process's own child and not yet reaped: the
-		// pid is its, whatever happens.
-		if m.command != 0 {
-			call(unix.SYS_KILL, uintptr(m.command), uintptr(m.msg.arg), 0, 0, 0, 0)
-		}
+		m.signal(m.msg.arg)
 	case m.msg.kind == msgKill:
 		m.beginKilling()
 	case m.msg.kind == msgDetach:
@@ -136,6 +164,24 @@ func (m *keeperMem) hear() {
 		}
 	case m.msg.kind == msgMemory, m.msg.kind == msgSocket:
 		m.lookInto()
+	}
+}
+
+// signal passes a signal on to the command. One that is to end it finds it stopped,
+// perhaps, and wakes it, as the kernel does when a terminal closes. Raw.
+//
+//go:nosplit
+//go:norace
+func (m *keeperMem) signal(sig uint32) {
+	const ending = 1<<unix.SIGHUP | 1<<unix.SIGINT | 1<<unix.SIGQUIT | 1<<unix.SIGTERM
+	if m.command == 0 {
+		return
+	}
+	// It is this process's own child and not yet reaped: the pid is its, whatever
+	// happens.
+	call(unix.SYS_KILL, uintptr(m.command), uintptr(sig), 0, 0, 0, 0)
+	if 1<<(sig&31)&ending != 0 {
+		call(unix.SYS_KILL, uintptr(m.command), uintptr(unix.SIGCONT), 0, 0, 0, 0)
 	}
 }
 
@@ -169,6 +215,7 @@ func (m *keeperMem) reap() {
 			m.finish()
 		case pid == -int(unix.EINTR):
 		case pid <= 0:
+			m.uneasy = pid < 0
 			return
 		default:
 			m.reaped(int32(pid), status)
@@ -197,16 +244,21 @@ func (m *keeperMem) reaped(pid int32, status uint32) {
 		}
 		tell(m, msgExited, status)
 		m.left = m.now()
-		if m.keep && !m.killing {
+		switch {
+		case m.killing:
+		case m.keep:
 			setPhase(m, PhaseKept)
+		case m.state.TimedOut != 0:
+			m.beginKilling() // what is left has had its time
 		}
 	case m.killing:
 		m.state.Killed++
 	}
 }
 
-// tell sends a message to the caller. A caller that does not read can't block
-// the keeper. Raw.
+// tell sends a message to the caller, again for a while where the kernel has no
+// memory for it. A caller that does not read can't block the keeper; what it has
+// missed at the end stands in the state file. Raw.
 //
 //go:nosplit
 //go:norace
@@ -216,7 +268,14 @@ func tell(m *keeperMem, kind, arg uint32) {
 		return
 	}
 	m.msg.kind, m.msg.arg = kind, arg
-	call(unix.SYS_SENDTO, uintptr(m.conn), uintptr(unsafe.Pointer(&m.msg)), unsafe.Sizeof(m.msg), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+	for tries := 0; tries < 100; tries++ {
+		r := call(unix.SYS_SENDTO, uintptr(m.conn), uintptr(unsafe.Pointer(&m.msg)), unsafe.Sizeof(m.msg), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+		if r != -int(unix.ENOBUFS) && r != -int(unix.ENOMEM) && r != -int(unix.EINTR) {
+			return
+		}
+		m.ts[0], m.ts[1] = 0, 1e6
+		call(unix.SYS_PPOLL, 0, 0, uintptr(unsafe.Pointer(&m.ts)), 0, 0, 0)
+	}
 }
 
 // Raw.

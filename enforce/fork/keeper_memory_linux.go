@@ -23,7 +23,13 @@ type keeperMem struct {
 	left    int64 // when the command ended, by CLOCK_MONOTONIC in nanoseconds
 	held    int32 // the descriptor that a step with Hold gave; -1 for none
 
+	limit     int64 // Command.Limit, in nanoseconds
+	killAfter int64
+	deadline  int64 // when something is due by that, by CLOCK_MONOTONIC in nanoseconds; 0 for never
+
 	domain, hasState, hasCgroup, hasOutside, keep, killing bool
+
+	uneasy bool // wait4(2) failed: to be asked again soon
 
 	strikes uint
 	again   int64  // when to strike again, by CLOCK_MONOTONIC in nanoseconds
@@ -72,4 +78,5 @@ const (
 	msgMemory               // to the keeper: arg is a thread, n how much of its memory, at where
 	msgSocket               // to the keeper: arg is a process, flags those of pidfd_open(2), n its descriptor
 	msgFetched              // arg: the bytes of memory that follow, or the negative errno
+	msgTimedOut             // the command was asked to end
 )

@@ -16,6 +16,13 @@ type cloneArgs struct {
 // which must not run there (Linux 5.5).
 const cloneClearSighand = 0x100000000
 
+// keeperExit is the signal that tells this process of the keeper's end, in the
+// place of SIGCHLD (clone(2), "The child termination signal"). Like any SIGCONT it
+// does nothing to a process that runs, and wakes one that is stopped, whoever
+// stopped it: a stopped zsbx would outlive the session that the keeper ended. The
+// keeper itself could not signal it from within its domain.
+const keeperExit = syscall.SIGCONT
+
 // keeperTLS is how much memory a lean keeper has on either side of where its
 // thread pointer points, in bytes: assembly that calls a Go function loads the
 // goroutine from there, which is of no use in the keeper, but on the heap.
@@ -42,7 +49,7 @@ func (j *image) prepareLean(c *Command, m *Memory) {
 	}
 	j.before, j.keeperSteps, j.steps = PutSlice(m, c.Before), PutSlice(m, c.Keeper.Steps), PutSlice(m, c.Steps)
 	j.clone = cloneArgs{
-		flags: cloneClearSighand | unix.CLONE_SETTLS, exitSignal: uint64(syscall.SIGCHLD),
+		flags: cloneClearSighand | unix.CLONE_SETTLS, exitSignal: uint64(keeperExit),
 		tls:   uint64(uintptr(m.room(2*keeperTLS)) + keeperTLS),
 		stack: uint64(uintptr(m.room(keeperStack))), stackSize: keeperStack,
 	}

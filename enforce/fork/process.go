@@ -5,6 +5,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // EventKind tells events apart.
@@ -16,6 +17,7 @@ const (
 	Continued                      // the command goes on
 	Exited                         // the command ended with Event.Status
 	Emptied                        // nothing is left of the session; the last event
+	TimedOut                       // the command was asked to end, by Command.Limit
 )
 
 // Event is something that happened to a started command.
@@ -31,20 +33,34 @@ type Process struct {
 	Pid       int // of the command
 	KeeperPid int // of the keeper, 0 without one
 
-	ended bool // the last event was delivered
+	ended  bool // the last event was delivered
+	exited bool // so was the command's end
+	keep   bool // what the command leaves goes on
+	stuck  bool // the start does not come to its end
+
+	limit Limit
+	began time.Time // when the command did, where there is a limit
 
 	forwarding bool // the caller's signals go to the command
 	forwarder  forwarder
 
 	mu   sync.Mutex // guards what follows
 	conn int        // the caller's end of the keeper's connection, or -1
-	gone bool       // without a keeper: the command was waited for
+
+	// Without a keeper:
+	gone   bool               // the command was waited for
+	alarm  *time.Timer        // of the limit
+	late   bool               // the limit was reached
+	status syscall.WaitStatus // the command's, to be told after TimedOut
 }
 
 // Next waits for the next event. After Emptied it returns io.EOF. Without a
 // keeper, Emptied follows Exited at once and only means the command itself.
-// A keeper that vanished is ErrKeeperLost. One goroutine at a time may call
-// Next; the other methods may be called beside it.
+// A keeper that vanished is ErrKeeperLost. os.ErrDeadlineExceeded says that the
+// keeper should long have told of the end, by its Limit or after the command's,
+// and has not: it is stopped, or something can't be killed. Signals are not
+// passed on any more then. One goroutine at a time may call Next; the other
+// methods may be called beside it.
 func (p *Process) Next() (Event, error) {
 	if p.ended {
 		return Event{}, io.EOF
@@ -64,7 +80,21 @@ func (p *Process) Kill() error { return p.kill() }
 
 // Detach makes the keeper leave the session alone when the command ends or
 // the caller goes away, as Keeper.Keep does.
-func (p *Process) Detach() error { return p.detach() }
+func (p *Process) Detach() error {
+	p.keep = true
+	return p.detach()
+}
+
+// EndForward has the caller handle itself what Command.Forward names.
+func (p *Process) EndForward() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.endForward()
+}
+
+// Over reports whether the keeper is gone, or without one the command: whoever
+// stops need not wait for more.
+func (p *Process) Over() bool { return p.over() }
 
 // Close drops the connection. A keeper without Keep then kills what is left
 // of the session; to know when that is done, call Kill and wait for Emptied

@@ -13,8 +13,7 @@ import (
 // wait4(2) does not report that a command goes on, so Continued never comes.
 func (p *Process) next() (Event, error) {
 	if p.gone {
-		p.ended = true
-		return Event{Kind: Emptied}, nil
+		return p.lastOwn(), nil
 	}
 	ws, err := wait4(p.Pid, syscall.WUNTRACED)
 	if err != nil {
@@ -26,8 +25,7 @@ func (p *Process) next() (Event, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.gone = true
-	return Event{Kind: Exited, Status: ws}, nil
+	return p.exitedOwn(ws), nil
 }
 
 func wait4(pid, options int) (syscall.WaitStatus, error) {
@@ -52,3 +50,9 @@ func (p *Process) signal(sig syscall.Signal) error {
 func (p *Process) kill() error   { return p.signal(syscall.SIGKILL) }
 func (p *Process) detach() error { return nil }
 func (p *Process) close() error  { return nil }
+
+func (p *Process) over() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.gone
+}

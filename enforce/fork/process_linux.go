@@ -2,7 +2,10 @@ package fork
 
 import (
 	"fmt"
+	"math"
+	"os"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -12,6 +15,9 @@ func (p *Process) next() (Event, error) {
 	if p.KeeperPid == 0 {
 		return p.nextOwn()
 	}
+	if !p.heard() {
+		return Event{}, os.ErrDeadlineExceeded
+	}
 	m, err := p.receive()
 	if err != nil {
 		p.ended = true
@@ -19,11 +25,14 @@ func (p *Process) next() (Event, error) {
 		return Event{}, err
 	}
 	switch m.kind {
+	case msgTimedOut:
+		return Event{Kind: TimedOut}, nil
 	case msgStopped:
 		return Event{Kind: Stopped, Signal: syscall.Signal(m.arg)}, nil
 	case msgContinued:
 		return Event{Kind: Continued}, nil
 	case msgExited:
+		p.exited = true
 		return Event{Kind: Exited, Status: syscall.WaitStatus(m.arg)}, nil
 	case msgEmpty:
 		p.ended = true
@@ -36,8 +45,7 @@ func (p *Process) next() (Event, error) {
 // first and collects under the lock, so that signal never meets a reused pid.
 func (p *Process) nextOwn() (Event, error) {
 	if p.gone {
-		p.ended = true
-		return Event{Kind: Emptied}, nil
+		return p.lastOwn(), nil
 	}
 	for {
 		err := unix.Waitid(unix.P_PID, p.Pid, nil, unix.WEXITED|unix.WSTOPPED|unix.WCONTINUED|unix.WNOWAIT, nil)
@@ -61,8 +69,71 @@ func (p *Process) nextOwn() (Event, error) {
 	case ws.Continued():
 		return Event{Kind: Continued}, nil
 	}
-	p.gone = true
-	return Event{Kind: Exited, Status: ws}, nil
+	return p.exitedOwn(ws), nil
+}
+
+// How long after it should have a keeper may tell of the end, before it is taken
+// to be stopped, and how long once it was woken.
+const (
+	keeperTime = 2 * time.Second
+	wakeTime   = time.Second
+)
+
+// heard waits until the keeper says something, or is gone. For what has a time it
+// does not wait for ever: the keeper may be stopped, by somebody outside.
+func (p *Process) heard() bool {
+	var wait time.Duration
+	switch {
+	case p.exited && !p.keep:
+		wait = grace + keeperTime
+	case !p.exited && p.limit.Time > 0 && p.limit.Kill > 0:
+		wait = time.Until(p.began.Add(p.limit.Time)) + p.limit.Kill + keeperTime
+	default:
+		return true
+	}
+	if p.readable(wait) {
+		return true
+	}
+	_ = syscall.Kill(p.KeeperPid, syscall.SIGCONT)
+	if p.readable(wakeTime) {
+		return true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.endForward()
+	return false
+}
+
+// readable reports whether the keeper says something, or is gone, within d;
+// below 0 that is for ever.
+func (p *Process) readable(d time.Duration) bool {
+	end := time.Now().Add(d)
+	for {
+		fds := [1]unix.PollFd{{Fd: int32(p.conn), Events: unix.POLLIN}}
+		ms := -1
+		if d >= 0 {
+			ms = int(min(max(time.Until(end), 0)/time.Millisecond+1, math.MaxInt32))
+		}
+		n, err := unix.Poll(fds[:], ms)
+		switch {
+		case err == nil && n > 0:
+			return true
+		case err == unix.EINTR, d < 0, time.Until(end) > 0:
+		default:
+			return false
+		}
+	}
+}
+
+func (p *Process) over() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.KeeperPid == 0 || p.conn < 0 {
+		return p.gone || p.conn < 0
+	}
+	fds := [1]unix.PollFd{{Fd: int32(p.conn)}}
+	n, err := unix.Poll(fds[:], 0)
+	return err == nil && n == 1 && fds[0].Revents&unix.POLLHUP != 0
 }
 
 // receive reads one message. A closed connection is ErrKeeperLost. When the
@@ -83,10 +154,12 @@ func (p *Process) receive() (message, error) {
 	}
 }
 
-// waitKeeper collects the keeper, which is about to end or did.
+// waitKeeper collects the keeper, which is about to end or did. Its end is told
+// by a signal other than SIGCHLD, so that it is a "clone child" (wait4(2)).
 func (p *Process) waitKeeper() {
+	p.spareKeeper()
 	for {
-		if _, err := syscall.Wait4(p.KeeperPid, nil, 0, nil); err != syscall.EINTR {
+		if _, err := syscall.Wait4(p.KeeperPid, nil, unix.WALL, nil); err != syscall.EINTR {
 			return
 		}
 	}
@@ -125,12 +198,27 @@ func (p *Process) send(m message) error {
 		return errDone
 	}
 	buf := unsafe.Slice((*byte)(unsafe.Pointer(&m)), unsafe.Sizeof(m))
-	err := unix.Sendto(p.conn, buf, unix.MSG_NOSIGNAL, nil)
-	if err == unix.EPIPE || err == unix.ECONNRESET {
-		return errDone
+	for tries := 0; ; tries++ {
+		err := unix.Sendto(p.conn, buf, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT, nil)
+		switch err {
+		case unix.EPIPE, unix.ECONNRESET:
+			return errDone
+		case unix.EINTR, unix.EAGAIN, unix.ENOBUFS, unix.ENOMEM:
+			if tries < sendTries {
+				time.Sleep(sendPause)
+				continue
+			}
+		}
+		return err
 	}
-	return err
 }
+
+// How often and how fast a message is sent again for which the kernel had no
+// memory, or the keeper no room: for a second.
+const (
+	sendTries = 1000
+	sendPause = time.Millisecond
+)
 
 func (p *Process) close() error {
 	p.mu.Lock()

@@ -53,15 +53,25 @@ func (c *Command) startPlain(path string, args []string) (*Process, error) {
 	if err != nil {
 		return nil, stepError("exec", path, err)
 	}
-	return c.started(pid), nil
+	p, err := c.started(pid)
+	if err == nil {
+		p.startClock(c)
+	}
+	return p, err
 }
 
-func (c *Command) started(pid int) *Process {
+// started tells of the new process. Where that fails, it is killed.
+func (c *Command) started(pid int) (*Process, error) {
 	p := &Process{Pid: pid, conn: -1}
 	if c.Meanwhile != nil {
 		c.Meanwhile(p)
 	}
-	return p
+	if err := c.commit(p); err != nil {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		_, _ = wait4(pid, 0)
+		return nil, err
+	}
+	return p, nil
 }
 
 // stepError gives an error of the fork or exec its type.
@@ -108,7 +118,10 @@ func (c *Command) startHelped() (*Process, error) {
 	if err != nil {
 		return nil, stepError("helper", exe, err)
 	}
-	p := c.started(pid)
+	p, err := c.started(pid)
+	if err != nil {
+		return nil, err
+	}
 	go func() {
 		_, _ = orderW.Write(orders) // a helper that ended says so below
 		orderW.Close()
@@ -118,6 +131,7 @@ func (c *Command) startHelped() (*Process, error) {
 		_, _ = wait4(pid, 0)
 		return nil, err
 	}
+	p.startClock(c)
 	return p, nil
 }
 
@@ -155,8 +169,12 @@ func execSelf(c *Command) error {
 			return stepError("command", "chdir(2)", err)
 		}
 	}
+	p := &Process{Pid: os.Getpid(), conn: -1}
 	if c.Meanwhile != nil {
-		c.Meanwhile(&Process{Pid: os.Getpid(), conn: -1})
+		c.Meanwhile(p)
+	}
+	if err := c.commit(p); err != nil {
+		return err
 	}
 	if err := closeOthers(); err != nil {
 		return err

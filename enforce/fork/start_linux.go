@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,7 +20,7 @@ func start(c *Command) (*Process, error) {
 		return nil, err
 	}
 	defer j.release()
-	p := &Process{conn: -1}
+	p := &Process{conn: -1, limit: c.Limit}
 	var theirs int
 	if j.role == roleKeeper {
 		p.conn, err = j.connect()
@@ -49,20 +50,54 @@ func start(c *Command) (*Process, error) {
 	if c.Meanwhile != nil {
 		c.Meanwhile(p)
 	}
-	if j.role == roleKeeper {
-		if err := p.forward(c.Forward, c.Terminal); err != nil {
-			p.abandon()
-			return nil, err
-		}
-		// A keeper that is gone has reported why.
-		p.send(message{kind: msgGo})
+	if err = c.commit(p); err == nil && j.role == roleKeeper {
+		p.keep = c.Keeper.Keep
+		err = p.release(c)
 	}
-	if err := p.confirm(j, c); err != nil {
+	if err == nil {
+		err = p.confirm(j, c)
+	}
+	if err != nil {
 		p.abandon()
 		return nil, err
 	}
+	p.startClock(c)
 	runtime.KeepAlive(c)
 	return p, nil
+}
+
+// startTime is how long a start may take before a signal to this process is no
+// longer kept for the command, and ends it.
+const startTime = time.Second
+
+// release tells the keeper to start the command, and waits until it has an
+// answer.
+func (p *Process) release(c *Command) error {
+	if err := p.forward(c.Forward, c.Terminal); err != nil {
+		return err
+	}
+	switch err := p.send(message{kind: msgGo}); err {
+	case nil:
+	case errDone:
+		return nil // a keeper that is gone has reported why
+	default:
+		return fmt.Errorf("telling the keeper to start the command: %w", err)
+	}
+	if p.readable(startTime) {
+		return nil
+	}
+	// The file system that the command is on stands still, or the keeper does.
+	_ = syscall.Kill(p.KeeperPid, syscall.SIGCONT)
+	p.endForward()
+	wait := time.Duration(-1)
+	if c.Limit.Time > 0 {
+		wait = c.Limit.Time
+	}
+	if !p.readable(wait) {
+		p.stuck = true
+		return fmt.Errorf("the command could not be started within %s", c.Limit.Time)
+	}
+	return p.forward(c.Forward, c.Terminal)
 }
 
 // execPipe makes a pipe whose writing end, which the new process has a copy
@@ -104,15 +139,19 @@ func (p *Process) confirm(j *image, c *Command) error {
 	return ErrKeeperLost
 }
 
-// abandon waits for a process that ended before it executed anything.
+// abandon ends a start. A keeper ends when it hears nobody any more; one that is
+// stuck, when it can.
 func (p *Process) abandon() {
 	p.close()
 	pid := p.Pid
 	if p.KeeperPid != 0 {
+		_ = syscall.Kill(p.KeeperPid, syscall.SIGCONT)
 		pid = p.KeeperPid
+	} else if pid != 0 {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	for {
-		if _, err := syscall.Wait4(pid, nil, 0, nil); err != syscall.EINTR {
+	for !p.stuck {
+		if _, err := syscall.Wait4(pid, nil, unix.WALL, nil); err != syscall.EINTR {
 			return
 		}
 	}

@@ -1,0 +1,421 @@
+package cmd
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+)
+
+// beat is a script that shows that it is alive for eight seconds, by a file that
+// grows.
+const beat = "i=0; while [ $i -lt 80 ]; do echo x >>beat; sleep 0.1; i=$((i+1)); done"
+
+// limitTime is the limit of these tests, and soon how long after it all must be over.
+const (
+	limitTime = time.Second
+	soon      = 4 * time.Second
+)
+
+// place makes a directory with the script.
+func place(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "beat.sh"), []byte(beat), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// started waits until the script beats.
+func started(t *testing.T, dir string) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(dir, "beat")); err == nil {
+			return
+		}
+	}
+	t.Fatal("the command did not start")
+}
+
+// beats reports whether the script is still alive.
+func beats(dir string) bool {
+	size := func() int64 {
+		fi, err := os.Stat(filepath.Join(dir, "beat"))
+		if err != nil {
+			return -1
+		}
+		return fi.Size()
+	}
+	before := size()
+	time.Sleep(300 * time.Millisecond)
+	return size() != before
+}
+
+// ended waits for c, and gives its exit status as a shell does; -1 if it did not end.
+func ended(c *exec.Cmd, d time.Duration) int {
+	done := make(chan struct{})
+	go func() { c.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(d):
+		syscall.Kill(c.Process.Pid, syscall.SIGKILL)
+		<-done
+		return -1
+	}
+	ws := c.ProcessState.Sys().(syscall.WaitStatus)
+	if ws.Signaled() {
+		return exitSignal + int(ws.Signal())
+	}
+	return ws.ExitStatus()
+}
+
+// fullPipe is a pipe that nobody reads and nothing can be written to.
+func fullPipe(t *testing.T) (r, w *os.File) {
+	t.Helper()
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{4096, 1} {
+		for {
+			if _, err := unix.Write(fds[1], make([]byte, n)); err != nil {
+				break
+			}
+		}
+	}
+	unix.SetNonblock(fds[1], false)
+	unix.SetNonblock(fds[0], false)
+	r, w = os.NewFile(uintptr(fds[0]), "r"), os.NewFile(uintptr(fds[1]), "w")
+	t.Cleanup(func() { r.Close(); w.Close() })
+	return r, w
+}
+
+// TestTimeoutOfStoppedJob: the command has zsbx stopped, in a shell with job control,
+// and goes on behind its back.
+func TestTimeoutOfStoppedJob(t *testing.T) {
+	zsbx := asZsbx(t)
+	for name, attack := range map[string]string{
+		"the command stops itself": "sh -c 'sh beat.sh & kill -STOP $$'",
+		"its group is stopped":     "sh -c '(sleep 0.3; read x </dev/tty) & bash -mc \"sh beat.sh\"'",
+	} {
+		for _, flags := range []string{"", "-t "} {
+			t.Run(name+flags, func(t *testing.T) {
+				t.Parallel()
+				dir := place(t)
+				c := exec.Command("bash", "--norc", "--noprofile", "-i")
+				c.Dir = dir
+				c.Env = append(os.Environ(), "PS1="+prompt, "TERM=dumb", "HOME="+dir, "HISTFILE=")
+				master, err := pty.Start(c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := &screen{}
+				go io.Copy(s, master)
+				defer func() {
+					master.Close()
+					syscall.Kill(c.Process.Pid, syscall.SIGKILL)
+					c.Wait()
+					if t.Failed() {
+						t.Logf("the terminal showed:\n%s", s.text)
+					}
+				}()
+				s.after(0, prompt)
+				fmt.Fprintf(master, "%s run %s--timeout 1 --kill-after 1 --rw . -- %s\r", zsbx, flags, attack)
+				started(t, dir)
+				time.Sleep(limitTime + soon - time.Second)
+				if beats(dir) {
+					t.Error("what the command started outlived the limit")
+				}
+				fmt.Fprint(master, "\recho stat''us=$?\rjobs\recho do''ne\r")
+				if _, ok := s.after(0, "done"); !ok {
+					t.Error("the shell does not answer")
+				}
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				if !strings.Contains(s.text, "Exit 124") && !strings.Contains(s.text, "status=124") {
+					t.Error("zsbx did not end with 124")
+				}
+			})
+		}
+	}
+}
+
+// TestTimeoutOfStoppedTerminal: nothing can be written to the terminal.
+func TestTimeoutOfStoppedTerminal(t *testing.T) {
+	zsbx := asZsbx(t)
+	for name, c := range map[string]struct {
+		flags, command []string
+		status         int
+	}{
+		"terminal":     {[]string{"--timeout", "1"}, []string{"sh", "beat.sh"}, 124},
+		"own terminal": {[]string{"-t", "--timeout", "1"}, []string{"sh", "-c", "sh beat.sh & yes"}, 124},
+		"output":       {[]string{"--max-output", "300k"}, []string{"sh", "-c", "sh beat.sh & yes"}, 137},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := place(t)
+			master, slave, err := pty.Open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer master.Close()
+			if err := unix.IoctlSetInt(int(slave.Fd()), unix.TCXONC, unix.TCOOFF); err != nil {
+				t.Fatal(err)
+			}
+			p := exec.Command(zsbx, append(append([]string{"run", "--rw", "."}, append(c.flags, "--")...), c.command...)...)
+			p.Dir, p.Stdin, p.Stdout, p.Stderr = dir, slave, slave, slave
+			p.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+			if err := p.Start(); err != nil {
+				t.Fatal(err)
+			}
+			slave.Close()
+			started(t, dir)
+			if c.status == 137 { // nothing is carried, so that nothing is too much
+				syscall.Kill(p.Process.Pid, syscall.SIGTERM)
+				c.status = 143
+			}
+			if st := ended(p, limitTime+soon); st != c.status {
+				t.Errorf("status %d, want %d", st, c.status)
+			}
+			if beats(dir) {
+				t.Error("what the command started outlived the limit")
+			}
+		})
+	}
+}
+
+// TestLimitsWithoutReader: nobody reads what zsbx says or carries.
+func TestLimitsWithoutReader(t *testing.T) {
+	zsbx := asZsbx(t)
+	const chatty = "sh beat.sh & while [ ! -e beat ]; do sleep 0.01; done; yes"
+	for name, c := range map[string]struct {
+		flags   []string
+		command string
+		out     bool // stdout too
+		sig     syscall.Signal
+		status  int
+	}{
+		"time":                 {[]string{"--timeout", "1"}, "sh beat.sh", false, 0, 124},
+		"time, output":         {[]string{"--timeout", "1"}, chatty, true, 0, 124},
+		"time, tty":            {[]string{"-t", "--timeout", "1"}, chatty, true, 0, 124},
+		"time and size":        {[]string{"--timeout", "1", "--max-output", "1M"}, chatty, true, 0, 124},
+		"size":                 {[]string{"--max-output", "5k"}, chatty, true, 0, 137},
+		"time, after the end":  {[]string{"--timeout", "1", "--max-output", "1M"}, "echo x >beat; echo hi", true, 0, 124},
+		"SIGTERM, after it":    {[]string{"--max-output", "1M"}, "echo x >beat; echo hi", true, syscall.SIGTERM, 143},
+		"SIGINT, after it":     {[]string{"--max-output", "1M"}, "echo x >beat; echo hi", true, syscall.SIGINT, 130},
+		"SIGTERM, tty":         {[]string{"-t"}, "echo x >beat; echo hi", true, syscall.SIGTERM, 143},
+		"SIGHUP, with failure": {[]string{"-t"}, "echo x >beat; echo hi; exit 3", true, syscall.SIGHUP, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := place(t)
+			p := exec.Command(zsbx, append(append([]string{"run", "--rw", "."}, c.flags...), "--", "sh", "-c", c.command)...)
+			p.Dir = dir
+			_, full := fullPipe(t)
+			p.Stderr = full
+			if c.out {
+				p.Stdout = full
+			}
+			if err := p.Start(); err != nil {
+				t.Fatal(err)
+			}
+			started(t, dir)
+			if c.sig != 0 {
+				time.Sleep(600 * time.Millisecond) // the command has ended; zsbx waits for the reader
+				if err := p.Process.Signal(syscall.Signal(0)); err != nil {
+					t.Error("zsbx did not wait for the reader")
+				}
+				p.Process.Signal(c.sig)
+			}
+			if st := ended(p, limitTime+soon); st != c.status {
+				t.Errorf("status %d, want %d", st, c.status)
+			}
+			if beats(dir) {
+				t.Error("what the command started outlived the limit")
+			}
+		})
+	}
+}
+
+// TestSlowReaderGetsAll is the control: who reads late gets every byte, and status 0.
+func TestSlowReaderGetsAll(t *testing.T) {
+	zsbx := asZsbx(t)
+	want, err := exec.Command("seq", "1", "30000").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, flags := range [][]string{{"--max-output", "1M"}, {"--max-output", "1M", "--timeout", "20"}, {"-t"}} {
+		p := exec.Command(zsbx, append(append([]string{"run"}, flags...), "--", "seq", "1", "30000")...)
+		p.Dir = t.TempDir()
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Stdout = w
+		if err := p.Start(); err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+		time.Sleep(700 * time.Millisecond)
+		got, _ := io.ReadAll(r)
+		got = bytes.ReplaceAll(got, []byte("\r\n"), []byte("\n"))
+		if st := ended(p, 20*time.Second); st != 0 || !bytes.Equal(got, want) {
+			t.Errorf("%q: status %d, %d bytes of %d", flags, st, len(got), len(want))
+		}
+	}
+}
+
+// TestStoppedFromOutside: somebody stops zsbx, or its keeper.
+func TestStoppedFromOutside(t *testing.T) {
+	zsbx := asZsbx(t)
+	for _, who := range []string{"zsbx", "keeper", "keeper, then SIGTERM"} {
+		t.Run(who, func(t *testing.T) {
+			t.Parallel()
+			dir := place(t)
+			flags := []string{"run", "--rw", ".", "--timeout", "1", "--kill-after", "1", "--", "sh", "beat.sh"}
+			if strings.HasSuffix(who, "SIGTERM") {
+				flags = []string{"run", "--rw", ".", "--", "sh", "beat.sh"}
+			}
+			p := exec.Command(zsbx, flags...)
+			p.Dir = dir
+			if err := p.Start(); err != nil {
+				t.Fatal(err)
+			}
+			started(t, dir)
+			pid, want := p.Process.Pid, 124
+			if who != "zsbx" {
+				pid = keeperOf(t, pid)
+			}
+			syscall.Kill(pid, syscall.SIGSTOP)
+			if strings.HasSuffix(who, "SIGTERM") {
+				p.Process.Signal(syscall.SIGTERM)
+				want = 143
+			}
+			if st := ended(p, limitTime+soon+3*time.Second); st != want {
+				t.Errorf("status %d, want %d", st, want)
+			}
+			if beats(dir) {
+				t.Error("what the command started outlived the limit")
+			}
+		})
+	}
+}
+
+// keeperOf finds the keeper: the child of zsbx.
+func keeperOf(t *testing.T, pid int) int {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	for _, f := range strings.Fields(string(b)) {
+		n, _ := strconv.Atoi(f)
+		return n
+	}
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, name := range tasks {
+		if b, _ := os.ReadFile(name); len(b) > 0 {
+			n, _ := strconv.Atoi(strings.Fields(string(b))[0])
+			return n
+		}
+	}
+	t.Fatalf("no keeper below %d: %v", pid, err)
+	return 0
+}
+
+// TestKeeperKilled: how the command ended is lost, and 125 would say that it did not
+// run.
+func TestKeeperKilled(t *testing.T) {
+	zsbx, dir := asZsbx(t), place(t)
+	p := exec.Command(zsbx, "run", "--rw", ".", "--", "sh", "beat.sh")
+	p.Dir = dir
+	var said bytes.Buffer
+	p.Stderr = &said
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	started(t, dir)
+	syscall.Kill(keeperOf(t, p.Process.Pid), syscall.SIGKILL)
+	if st := ended(p, 10*time.Second); st != exitLost || !strings.Contains(said.String(), "zsbx: error: how the command ended is not known") {
+		t.Errorf("status %d, %q", st, &said)
+	}
+	if beats(dir) {
+		t.Error("the command lives")
+	}
+}
+
+// TestTerminalCloses: the terminal goes away, with the command in any state.
+func TestTerminalCloses(t *testing.T) {
+	zsbx := asZsbx(t)
+	for _, flags := range [][]string{{}, {"-t"}, {"--timeout", "60"}, {"-t", "--timeout", "60"}} {
+		for _, command := range []string{"sh beat.sh", "sh beat.sh & yes", "sh beat.sh & kill -STOP $$"} {
+			t.Run(strings.Join(flags, " ")+" "+command, func(t *testing.T) {
+				t.Parallel()
+				dir := place(t)
+				p := exec.Command(zsbx, append(append([]string{"run", "--rw", "."}, flags...), "--", "sh", "-c", command)...)
+				p.Dir = dir
+				master, err := pty.Start(p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				started(t, dir)
+				master.Close()
+				if st := ended(p, soon); st <= 0 {
+					t.Errorf("status %d", st)
+				}
+				if beats(dir) {
+					t.Error("the command lives")
+				}
+			})
+		}
+	}
+}
+
+// TestEarlySignals: one that comes while zsbx starts ends it as it ends any program,
+// without a word of Go's.
+func TestEarlySignals(t *testing.T) {
+	zsbx := asZsbx(t)
+	for _, sig := range []syscall.Signal{syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGINT} {
+		for range 60 {
+			p := exec.Command(zsbx, "run", "--", "sleep", "60")
+			p.Dir = t.TempDir()
+			var said bytes.Buffer
+			p.Stderr = &said
+			if err := p.Start(); err != nil {
+				t.Fatal(err)
+			}
+			awaitMain(p.Process.Pid)
+			time.Sleep(rand.N(6 * time.Millisecond))
+			p.Process.Signal(sig)
+			if st := ended(p, 10*time.Second); st != exitSignal+int(sig) || said.Len() > 0 {
+				t.Fatalf("%v: status %d, %q", sig, st, &said)
+			}
+		}
+	}
+}
+
+// awaitMain waits until zsbx has taken SIGQUIT from Go's runtime (proc_pid_status(5),
+// SigCgt), which is the first thing it does; or for 50 ms.
+func awaitMain(pid int) {
+	had := false
+	for end := time.Now().Add(50 * time.Millisecond); time.Now().Before(end); {
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		_, rest, _ := strings.Cut(string(b), "SigCgt:\t")
+		hex, _, _ := strings.Cut(rest, "\n")
+		n, _ := strconv.ParseUint(hex, 16, 64)
+		caught := n&(1<<(syscall.SIGQUIT-1)) != 0
+		if had && !caught {
+			return
+		}
+		had = caught
+	}
+}
