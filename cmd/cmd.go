@@ -18,7 +18,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zsbx/zsbx/enforce"
-	"github.com/zsbx/zsbx/enforce/fork"
+
+	// Signals that come while zsbx starts.
+	_ "github.com/zsbx/zsbx/cmd/internal/quiet"
 )
 
 // The exit statuses of zsbx itself, those of env(1) and timeout(1). A command
@@ -54,7 +56,6 @@ type app struct {
 // status: the command's own for run, 0 or 1 for what the other commands
 // answer, and otherwise one of those that exec(1p) and timeout(1) use.
 func Main(args []string) int {
-	fork.PlainCrashes()
 	growStack(false)
 	if len(args) > 0 && args[0] == enforce.SandboxArg {
 		return enforce.SandboxMain(args[1:])

@@ -252,12 +252,12 @@ func TestLimitsWithoutReader(t *testing.T) {
 // TestSlowReaderGetsAll is the control: who reads late gets every byte, and status 0.
 func TestSlowReaderGetsAll(t *testing.T) {
 	zsbx := asZsbx(t)
-	want, err := exec.Command("seq", "1", "30000").Output()
+	want, err := exec.Command("seq", "1", "13500").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, flags := range [][]string{{"--max-output", "1M"}, {"--max-output", "1M", "--timeout", "20"}, {"-t"}} {
-		p := exec.Command(zsbx, append(append([]string{"run"}, flags...), "--", "seq", "1", "30000")...)
+		p := exec.Command(zsbx, append(append([]string{"run"}, flags...), "--", "seq", "1", "13500")...)
 		p.Dir = t.TempDir()
 		r, w, err := os.Pipe()
 		if err != nil {
@@ -385,7 +385,8 @@ func TestTerminalCloses(t *testing.T) {
 func TestEarlySignals(t *testing.T) {
 	zsbx := asZsbx(t)
 	for _, sig := range []syscall.Signal{syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGINT} {
-		for range 60 {
+		early := 0
+		for range 40 {
 			p := exec.Command(zsbx, "run", "--", "sleep", "60")
 			p.Dir = t.TempDir()
 			var said bytes.Buffer
@@ -393,29 +394,33 @@ func TestEarlySignals(t *testing.T) {
 			if err := p.Start(); err != nil {
 				t.Fatal(err)
 			}
-			awaitMain(p.Process.Pid)
-			time.Sleep(rand.N(6 * time.Millisecond))
+			if isStarting(p.Process.Pid) {
+				early++
+			}
+			time.Sleep(rand.N(3 * time.Millisecond))
 			p.Process.Signal(sig)
 			if st := ended(p, 10*time.Second); st != exitSignal+int(sig) || said.Len() > 0 {
 				t.Fatalf("%v: status %d, %q", sig, st, &said)
 			}
 		}
+		if early == 0 {
+			t.Fatalf("%v: zsbx was never seen without a handler of Go's for SIGQUIT", sig)
+		}
 	}
 }
 
-// awaitMain waits until zsbx has taken SIGQUIT from Go's runtime (proc_pid_status(5),
-// SigCgt), which is the first thing it does; or for 50 ms.
-func awaitMain(pid int) {
-	had := false
-	for end := time.Now().Add(50 * time.Millisecond); time.Now().Before(end); {
+// isStarting waits until Go has its handlers in place and SIGQUIT has none
+// (proc_pid_status(5), SigCgt), but not for long: that is over when the command runs.
+func isStarting(pid int) bool {
+	for end := time.Now().Add(20 * time.Millisecond); time.Now().Before(end); {
 		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		_, rest, _ := strings.Cut(string(b), "SigCgt:\t")
 		hex, _, _ := strings.Cut(rest, "\n")
-		n, _ := strconv.ParseUint(hex, 16, 64)
-		caught := n&(1<<(syscall.SIGQUIT-1)) != 0
-		if had && !caught {
-			return
+		caught, _ := strconv.ParseUint(hex, 16, 64)
+		const quit, term = 1 << (syscall.SIGQUIT - 1), 1 << (syscall.SIGTERM - 1)
+		if caught&(quit|term) == term {
+			return true
 		}
-		had = caught
 	}
+	return false
 }

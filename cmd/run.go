@@ -93,6 +93,9 @@ func (o *runFlags) run(a *app, argv []string) error {
 	}
 	defer temp.remove()
 	resolved, err := c.resolve()
+	if err == nil {
+		err = o.checkLimits(resolved.Limits)
+	}
 	if err == nil && !o.dryRun {
 		resolved, err = c.makeDirs(resolved)
 	}
@@ -143,6 +146,9 @@ func (o *runFlags) runTracked(a *app, argv []string) error {
 	}
 	if o.dryRun {
 		return usageErr("--dry-run has nothing to print with --track-only")
+	}
+	if err := o.checkLimits(c.policy.Limits); err != nil {
+		return err
 	}
 	file, err := lookPath(argv[0], commandEnv(a.env, c.host.Dir))
 	if err != nil {

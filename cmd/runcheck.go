@@ -33,10 +33,6 @@ func (o *runFlags) check(argv []string, flagsOnly bool) error {
 		{o.exec && o.tty, "--exec and --tty"},
 		{o.exec && o.sandboxExec, "--exec and --sandbox-exec"},
 		{o.trackOnly && o.sandboxExec, "--track-only and --sandbox-exec"},
-		{o.exec && o.timeout != "", "--exec and --timeout"},
-		{o.exec && o.maxOutput != "", "--exec and --max-output"},
-		{o.keep && o.maxOutput != "", "--keep and --max-output"},
-		{o.tty && o.maxOutput != "", "--tty and --max-output"},
 		{o.json && !o.dryRun, ""},
 	} {
 		switch {
@@ -53,6 +49,25 @@ func (o *runFlags) check(argv []string, flagsOnly bool) error {
 	if o.trackOnly {
 		o.checkTrackOnly(&b)
 	}
+	return errors.Join(b.errs...)
+}
+
+// checkLimits refuses limits, from flags or files, that nobody would see to: there
+// is no keeper between zsbx's caller and a command that replaces zsbx, and nothing
+// counts what goes to a terminal, or is written when zsbx has ended.
+func (o *runFlags) checkLimits(l policy.Limits) error {
+	b := flagBuilder{}
+	refuse := func(is bool, flag, limit string, from policy.Origin) {
+		if where := from.String(); is && where != limit {
+			b.errs = append(b.errs, usageHint(limit+" 0", "%s and %s can't be used together: %s", flag, limit, where))
+		} else if is {
+			b.fail("%s and %s can't be used together", flag, limit)
+		}
+	}
+	refuse(o.exec && l.Timeout > 0, "--exec", "--timeout", l.TimeoutFrom)
+	refuse(o.exec && l.MaxOutput > 0, "--exec", "--max-output", l.MaxOutputFrom)
+	refuse(o.keep && l.MaxOutput > 0, "--keep", "--max-output", l.MaxOutputFrom)
+	refuse(o.tty && l.MaxOutput > 0, "--tty", "--max-output", l.MaxOutputFrom)
 	return errors.Join(b.errs...)
 }
 

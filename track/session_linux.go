@@ -3,6 +3,7 @@ package track
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"syscall"
 
@@ -180,8 +181,11 @@ func (s *Session) recordHolder(p *fork.Process) error {
 	} else if s.holder.Command.IsZero() {
 		s.holder.Command, err = identify(p.Pid)
 	}
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
 		return nil // it ended already, which the caller learns in its own way
+	}
+	if err != nil {
+		return fmt.Errorf("recording the session: looking at its keeper: %w", err)
 	}
 	if err := s.dir.writeHolder(&s.holder); err != nil {
 		return fmt.Errorf("recording the session: %w", err)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zsbx/zsbx/enforce/fork"
 )
@@ -179,29 +180,64 @@ func TestExecWithoutTracker(t *testing.T) {
 	}
 }
 
-// TestUnrecorded: a command whose session can't be stored never runs.
+// TestUnrecorded: a command whose session can't be stored never runs, whichever of
+// the files is the one that can't.
 func TestUnrecorded(t *testing.T) {
 	kinds(t, func(t *testing.T, o Options) {
-		marker := filepath.Join(t.TempDir(), "ran")
-		s, err := Begin(o)
-		if err != nil {
-			t.Fatal(err)
+		for _, file := range []string{recordFile, holderFile, holderFile, holderFile} {
+			marker := filepath.Join(t.TempDir(), "ran")
+			s, err := Begin(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			block := filepath.Join(o.Store.Dirs()[0], s.ID()+file)
+			if err := os.Mkdir(block, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Start(shell(t, ": >"+marker)); err == nil || !strings.HasPrefix(err.Error(), "recording the session") {
+				t.Errorf("%s: Start: %v", file, err)
+			}
+			if err := os.Remove(block); err != nil {
+				t.Fatal(err)
+			}
+			if r, err := s.Close(deadline(t)); err != nil || !r.Done() {
+				t.Errorf("%s: Close: %+v, %v", file, r, err)
+			}
+			if _, err := os.Stat(marker); err == nil {
+				t.Errorf("%s: the command ran", file)
+			}
 		}
-		block := filepath.Join(o.Store.Dirs()[0], s.ID()+recordFile)
-		if err := os.Mkdir(block, 0o700); err != nil {
-			t.Fatal(err)
+	})
+}
+
+// TestUnheard: a supervisor that was stopped for long misses messages, when the
+// command fills its queue. How all ended is known nevertheless.
+func TestUnheard(t *testing.T) {
+	kinds(t, func(t *testing.T, o Options) {
+		c := shell(t, "(i=0; while [ $i -lt 250 ]; do kill -STOP $$; sleep 0.002; kill -CONT $$; sleep 0.002; i=$((i+1)); done) & wait; trap 'exit 7' TERM; while :; do sleep 0.05; done")
+		c.Limit = fork.Limit{Time: 4 * time.Second, Kill: 4 * time.Second}
+		s := begin(t, o, c)
+		for end := time.Now().Add(20 * time.Second); !s.Over() && time.Now().Before(end); {
+			time.Sleep(10 * time.Millisecond)
 		}
-		if err := s.Start(shell(t, "touch "+marker)); err == nil || !strings.HasPrefix(err.Error(), "recording the session") {
-			t.Errorf("Start: %v", err)
+		var got []fork.Event
+		for {
+			ev, err := s.Next()
+			if err != nil {
+				if !errors.Is(err, io.EOF) {
+					t.Error(err)
+				}
+				break
+			}
+			if ev.Kind != fork.Stopped && ev.Kind != fork.Continued {
+				got = append(got, ev)
+			}
 		}
-		if err := os.Remove(block); err != nil {
-			t.Fatal(err)
+		if len(got) != 3 || got[0].Kind != fork.TimedOut || got[1].Kind != fork.Exited || got[1].Status.ExitStatus() != 7 || got[2].Kind != fork.Emptied {
+			t.Errorf("heard %+v", got)
 		}
-		if r, err := s.Close(deadline(t)); err != nil || !r.Done() {
+		if r, err := s.Close(deadline(t)); err != nil || !r.Done() || !r.Proof {
 			t.Errorf("Close: %+v, %v", r, err)
-		}
-		if _, err := os.Stat(marker); err == nil {
-			t.Error("the command ran")
 		}
 	})
 }

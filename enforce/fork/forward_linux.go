@@ -122,18 +122,6 @@ func (p *Process) spareKeeper() {
 	}
 }
 
-// PlainCrashes makes SIGQUIT and SIGABRT from outside, unless they are ignored, end
-// this process as they end any other (signal(7)): Go's handlers print what all
-// goroutines do.
-func PlainCrashes() {
-	for _, s := range [...]syscall.Signal{syscall.SIGQUIT, syscall.SIGABRT} {
-		var old, plain kernelAction
-		if sigaction(s, &plain, &old) == nil && old.handler == sigIgnore {
-			_ = sigaction(s, &old, nil)
-		}
-	}
-}
-
 func sigaction(s syscall.Signal, act, old *kernelAction) error {
 	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(act)), uintptr(unsafe.Pointer(old)), 8, 0, 0)
 	if errno != 0 {

@@ -15,6 +15,3 @@ func (p *Process) spareKeeper()                         {}
 
 // Forwarded is 0 here.
 func (p *Process) Forwarded() syscall.Signal { return 0 }
-
-// PlainCrashes does nothing here.
-func PlainCrashes() {}

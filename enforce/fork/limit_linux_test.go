@@ -1,0 +1,185 @@
+package fork
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// limited starts a shell with a limit.
+func limited(t *testing.T, k *Keeper, l Limit, script string) *Process {
+	t.Helper()
+	p, err := Start(&Command{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: os.Environ(), Keeper: k, Limit: l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestLimit: the command is asked to end, then killed, with a keeper and without, and
+// the caller is told both.
+func TestLimit(t *testing.T) {
+	const stubborn = `trap "" TERM; while :; do sleep 0.05; done`
+	second := Limit{Time: 300 * time.Millisecond, Kill: 300 * time.Millisecond}
+	for name, c := range map[string]struct {
+		limit  Limit
+		script string
+		late   bool
+		want   syscall.WaitStatus
+		took   time.Duration // at least
+	}{
+		"in time":           {Limit{Time: time.Minute}, "exit 3", false, 3 << 8, 0},
+		"asked":             {second, `trap "exit 4" TERM; while :; do sleep 0.05; done`, true, 4 << 8, second.Time},
+		"killed":            {second, stubborn, true, 9, second.Time + second.Kill},
+		"stopped":           {second, `kill -STOP $$`, true, 15, second.Time},
+		"stopped, stubborn": {second, `trap "" TERM; kill -STOP $$; while :; do kill -STOP $$; done`, true, 9, second.Time + second.Kill},
+	} {
+		for _, k := range []*Keeper{nil, {}} {
+			t.Run(name+map[bool]string{true: ", no keeper"}[k == nil], func(t *testing.T) {
+				t.Parallel()
+				began := time.Now()
+				p := limited(t, k, c.limit, c.script)
+				late, status := false, syscall.WaitStatus(0xffff)
+				for {
+					ev, err := p.Next()
+					if err != nil {
+						t.Fatal(err)
+					}
+					if ev.Kind == Emptied {
+						break
+					}
+					late = late || ev.Kind == TimedOut
+					if ev.Kind == Exited {
+						status = ev.Status
+					}
+				}
+				if took := time.Since(began); late != c.late || status != c.want || took < c.took {
+					t.Errorf("late %t, status %#x after %s", late, int(status), took)
+				}
+			})
+		}
+	}
+}
+
+// TestLimitEndsAll: what a command leaves when its time is over is killed at once, and
+// a limit longer than any machine runs is none.
+func TestLimitEndsAll(t *testing.T) {
+	p := limited(t, &Keeper{}, Limit{Time: 200 * time.Millisecond, Kill: time.Minute}, `setsid sh -c 'trap "" TERM; sleep 1000' & wait`)
+	if ws, killed := finish(t, p); ws.Signal() != syscall.SIGTERM || killed < 1 {
+		t.Errorf("status %#x, %d killed", int(ws), killed)
+	}
+	p = limited(t, &Keeper{}, Limit{Time: 1<<63 - 1, Kill: 1<<63 - 1}, "sleep 0.1; exit 5")
+	if ws, _ := finish(t, p); ws.ExitStatus() != 5 {
+		t.Errorf("status %#x", int(ws))
+	}
+}
+
+// TestKeeperWakesCaller: a caller that is stopped goes on when the keeper has ended. It
+// is this test once more, in a process of its own.
+func TestKeeperWakesCaller(t *testing.T) {
+	if os.Getenv("FORK_TEST_STOPPED") != "" {
+		p := limited(t, &Keeper{}, Limit{Time: 300 * time.Millisecond, Kill: time.Second}, "sleep 1000")
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		finish(t, p)
+		return
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := syscall.ForkExec(self, []string{self, "-test.run=^TestKeeperWakesCaller$"}, &syscall.ProcAttr{
+		Env: append(os.Environ(), "FORK_TEST_STOPPED=1"), Files: []uintptr{0, 1, 2},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ws syscall.WaitStatus
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if got, _ := syscall.Wait4(pid, &ws, syscall.WNOHANG, nil); got == pid {
+			break
+		}
+		if time.Now().After(end) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			_, _ = syscall.Wait4(pid, &ws, 0, nil)
+			t.Fatal("it is stopped for ever")
+		}
+	}
+	if !ws.Exited() || ws.ExitStatus() != 0 {
+		t.Errorf("status %#x", int(ws))
+	}
+}
+
+// TestCommitFails: nothing runs when what has to be stored before can't be.
+func TestCommitFails(t *testing.T) {
+	failure := errors.New("no room")
+	marker := filepath.Join(t.TempDir(), "ran")
+	for range 5 {
+		p, err := Start(&Command{
+			Path: "/bin/sh", Args: []string{"sh", "-c", ": >" + marker}, Keeper: &Keeper{},
+			Commit: func(*Process) error { return failure },
+		})
+		if p != nil || !errors.Is(err, failure) {
+			t.Errorf("got %v, %v", p, err)
+		}
+	}
+	if _, err := os.Stat(marker); err == nil {
+		t.Error("the command ran all the same")
+	}
+}
+
+// TestSendIsBounded: a keeper that does not listen holds nobody up for long.
+func TestSendIsBounded(t *testing.T) {
+	p := limited(t, &Keeper{}, Limit{}, "sleep 1000")
+	defer func() {
+		_ = syscall.Kill(p.KeeperPid, syscall.SIGCONT)
+		_ = p.Kill()
+		finish(t, p)
+	}()
+	_ = syscall.Kill(p.KeeperPid, syscall.SIGSTOP)
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+		if err := p.Signal(syscall.SIGURG); err != nil {
+			if !errors.Is(err, unix.EAGAIN) {
+				t.Error(err)
+			}
+			return
+		}
+	}
+	t.Error("no end of messages for a stopped keeper")
+}
+
+// TestStartIsBounded: a keeper that somebody stops before the command runs is woken;
+// where that is of no use the time limit ends the start.
+func TestStartIsBounded(t *testing.T) {
+	began := time.Now()
+	p, err := Start(&Command{
+		Path: "/bin/true", Args: []string{"true"}, Keeper: &Keeper{}, Limit: Limit{Time: 5 * time.Second},
+		Meanwhile: func(p *Process) { stopAndSee(t, p.KeeperPid) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	finish(t, p)
+	if took := time.Since(began); took < startTime {
+		t.Errorf("the keeper was not stopped: %s", took)
+	}
+}
+
+// stopAndSee stops a process and returns once it is stopped.
+func stopAndSee(t *testing.T, pid int) {
+	t.Helper()
+	_ = syscall.Kill(pid, syscall.SIGSTOP)
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+		b, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		if strings.Contains(string(b), ") T ") {
+			return
+		}
+	}
+	t.Fatal("it does not stop")
+}
