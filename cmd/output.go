@@ -61,6 +61,7 @@ func (p *pump) run(r io.Reader) {
 // --max-output there is one: otherwise the command has the caller's own files.
 type outputLimit struct {
 	ends  []*os.File // the command's ends
+	ours  []*os.File // the other ones
 	pumps []*pump
 	left  atomic.Int64
 	limit chan struct{} // closed when more was written
@@ -83,13 +84,24 @@ func newOutputLimit(max int64, stdout, stderr *os.File) (*outputLimit, error) {
 			return nil, fmt.Errorf("making a pipe for the output: %w", err)
 		}
 		p.take = o.count
-		o.ends, o.pumps = append(o.ends, w), append(o.pumps, p)
-		go func() {
-			p.run(r)
-			r.Close() // when it can't be written the command gets SIGPIPE, as without zsbx
-		}()
+		o.ends, o.ours, o.pumps = append(o.ends, w), append(o.ours, r), append(o.pumps, p)
 	}
 	return o, nil
+}
+
+// begin starts copying, once the command runs: it is not to inherit that a terminal
+// which is another job's does not stop it for its output (SIGTTOU).
+func (o *outputLimit) begin() {
+	if o == nil {
+		return
+	}
+	signal.Ignore(syscall.SIGTTOU)
+	for i, p := range o.pumps {
+		go func() {
+			p.run(o.ours[i])
+			o.ours[i].Close() // when it can't be written the command gets SIGPIPE, as without zsbx
+		}()
+	}
 }
 
 // count lets as much pass as the limit allows. What is more is told before the rest

@@ -35,6 +35,16 @@ func listen() <-chan os.Signal {
 	return signals
 }
 
+// deaf ends that: a signal that comes now is for zsbx, which has little left to do.
+func (r *running) deaf() {
+	if r.signals == nil {
+		return
+	}
+	for _, s := range forwarded() {
+		signal.Reset(s)
+	}
+}
+
 // forward passes a signal on. SIGINT and SIGQUIT that come from the keyboard
 // have reached the command already: it must not see them twice.
 func (r *running) forward(s syscall.Signal) {

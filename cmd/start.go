@@ -64,6 +64,7 @@ func (o *runFlags) start(a *app, s *track.Session, plan *enforce.Plan, job job) 
 	if r.signals == nil && !s.Forwarding() {
 		r.signals = listen()
 	}
+	r.output.begin()
 	if err := r.relay.begin(s); err != nil {
 		a.say.warn("%v", err)
 	}

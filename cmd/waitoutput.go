@@ -28,6 +28,10 @@ func (r *running) lastOutput() error {
 	if p := r.relay.pump(); p != nil {
 		pumps = append(pumps, p)
 	}
+	if len(pumps) == 0 {
+		return nil
+	}
+	defer r.deaf()
 	var late <-chan time.Time
 	var lost []error
 	for _, p := range pumps {

@@ -81,7 +81,9 @@ func (p *Process) Kill() error { return p.kill() }
 // Detach makes the keeper leave the session alone when the command ends or
 // the caller goes away, as Keeper.Keep does.
 func (p *Process) Detach() error {
+	p.mu.Lock()
 	p.keep = true
+	p.mu.Unlock()
 	return p.detach()
 }
 

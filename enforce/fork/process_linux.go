@@ -82,9 +82,12 @@ const (
 // heard waits until the keeper says something, or is gone. For what has a time it
 // does not wait for ever: the keeper may be stopped, by somebody outside.
 func (p *Process) heard() bool {
+	p.mu.Lock()
+	keep := p.keep
+	p.mu.Unlock()
 	var wait time.Duration
 	switch {
-	case p.exited && !p.keep:
+	case p.exited && !keep:
 		wait = grace + keeperTime
 	case !p.exited && p.limit.Time > 0 && p.limit.Kill > 0:
 		wait = time.Until(p.began.Add(p.limit.Time)) + p.limit.Kill + keeperTime
@@ -108,7 +111,7 @@ func (p *Process) heard() bool {
 // below 0 that is for ever.
 func (p *Process) readable(d time.Duration) bool {
 	end := time.Now().Add(d)
-	for {
+	for p.conn >= 0 {
 		fds := [1]unix.PollFd{{Fd: int32(p.conn), Events: unix.POLLIN}}
 		ms := -1
 		if d >= 0 {
@@ -123,6 +126,7 @@ func (p *Process) readable(d time.Duration) bool {
 			return false
 		}
 	}
+	return true // as a read would say
 }
 
 func (p *Process) over() bool {

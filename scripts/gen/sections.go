@@ -29,11 +29,17 @@ func sections() map[string][]section {
 			}},
 			{"EXIT STATUS", []item{
 				{"", "The exit status of COMMAND, or:"},
-				{"124", "COMMAND was ended by --timeout."},
-				failed,
+				{"1", "COMMAND ended with 0, and zsbx failed after it: its output could not be written, or not all that it started could be ended. The message says which. Where COMMAND ended with another status that is the exit status, and the message comes all the same."},
+				{"124", "COMMAND was ended by --timeout, or ended with 0 and nobody took all of its output within that time."},
+				{"125", "COMMAND was not run, because zsbx itself failed, or refused: a mistake on the command line or in a policy, or a promise that this machine can't keep."},
 				{"126", "COMMAND was found and can't be executed, or the policy does not allow it."},
 				{"127", "COMMAND was not found."},
-				{"128+N", "COMMAND was ended by signal N; 137 when --max-output ended it."},
+				{"128+N", "COMMAND was ended by signal N; 137 when --max-output ended it, and with a message when its keeper was killed from outside, so that how it ended is not known; 141 when it ended with 0 and its output went to a pipe that nobody reads; and with a message the signal that ended zsbx while the output of COMMAND, which had ended with 0, was waiting for its reader."},
+			}},
+			{"LIMITS", []item{
+				{"", "The time of --timeout is that of the clock on the wall, from the start of COMMAND on; time in which COMMAND or zsbx is stopped counts. When it is over COMMAND gets SIGTERM, and SIGCONT in case it is stopped; what is left of the session when COMMAND has ended, or when --kill-after is over, is killed. With --kill-after 0 COMMAND may take as long as it likes to end."},
+				{"", "On Linux the keeper of the session sees to that: a process that COMMAND can't reach, and that waits for nobody. A stopped zsbx, a stopped terminal and a reader who does not read change nothing, and zsbx ends within seconds. What it could not say within one second it leaves out. On macOS zsbx sees to it: while it is stopped itself, nobody does."},
+				{"", "--max-output counts what COMMAND writes to its stdout and stderr, not what it writes to the terminal that it was started on by the terminal's name or as /dev/tty. It can't be used with --tty, --keep or --exec, --timeout not with --exec."},
 			}},
 			{"ENVIRONMENT", []item{
 				{"PATH", "COMMAND is searched in the PATH that it will have itself."},
