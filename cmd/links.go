@@ -17,26 +17,45 @@ func (a *app) judgeLinks(r *policy.Resolved) error {
 	for _, paths := range [][]policy.Path{r.Paths, r.Net.Unix} {
 		for i := range paths {
 			p := &paths[i]
-			source := p.Rule.Origin.Source
-			project := p.Rule.Origin.Line > 0 && filepath.Base(source) == projectPolicyFile
-			dir := r.Dir
-			if project {
-				dir = filepath.Dir(source)
+			if err := projectLink(p); err != nil {
+				return err
 			}
-			link := leadsOut(p, dir)
-			switch {
-			case link == "" || source == "baseline" || strings.HasPrefix(source, "preset "):
-			case project:
-				return &failure{
-					code: codePolicy, status: exitFailed,
-					err: fmt.Errorf("%s: the link %s leads out of the project, to %s; if that is meant, the policy has to name that place itself", p.Rule.Origin, link, p.Path),
-				}
-			case !below(r.Home, dir):
+			if isProjects(p) || isBuiltIn(p) || below(r.Home, r.Dir) {
+				continue
+			}
+			if link := leadsOut(p, r.Dir); link != "" {
 				a.say.warn("%s: the link %s leads to %s", p.Rule.Origin, link, p.Path)
 			}
 		}
 	}
 	return nil
+}
+
+// isProjects tells a rule of a project policy.
+func isProjects(p *policy.Path) bool {
+	return p.Rule.Origin.Line > 0 && filepath.Base(p.Rule.Origin.Source) == projectPolicyFile
+}
+
+// isBuiltIn tells a rule of the baseline or of a preset.
+func isBuiltIn(p *policy.Path) bool {
+	src := p.Rule.Origin.Source
+	return src == "baseline" || strings.HasPrefix(src, "preset ")
+}
+
+// projectLink is the error for a rule of a project policy that leads out of
+// the project, or nil.
+func projectLink(p *policy.Path) error {
+	if !isProjects(p) {
+		return nil
+	}
+	link := leadsOut(p, filepath.Dir(p.Rule.Origin.Source))
+	if link == "" {
+		return nil
+	}
+	return &failure{
+		code: codePolicy, status: exitFailed,
+		err: fmt.Errorf("%s: the link %s leads out of the project, to %s; if that is meant, the policy has to name that place itself", p.Rule.Origin, link, p.Path),
+	}
 }
 
 // leadsOut is the link in dir by which a rule leads out of it, "" for none.
@@ -46,6 +65,28 @@ func leadsOut(p *policy.Path, dir string) string {
 	}
 	for _, link := range p.Links {
 		if below(link, dir) {
+			return link
+		}
+	}
+	return ""
+}
+
+// throughLink is the link by which a path leads out of a directory where a
+// command may have put that link, "" for none: out of the working directory,
+// unless that holds the home directory, or out of a tree that a user made
+// writable.
+func throughLink(r *policy.Resolved, p *policy.Path) string {
+	if !below(r.Home, r.Dir) {
+		if link := leadsOut(p, r.Dir); link != "" {
+			return link
+		}
+	}
+	for i := range r.Paths {
+		t := &r.Paths[i]
+		if t.Access&policy.Write == 0 || isBuiltIn(t) {
+			continue
+		}
+		if link := leadsOut(p, t.Path); link != "" {
 			return link
 		}
 	}

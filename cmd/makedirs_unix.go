@@ -1,15 +1,47 @@
-//go:build unix
+//go:build linux || darwin
 
 package cmd
 
 import (
-	"io/fs"
 	"os"
-	"syscall"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
-// ownedByUs tells whether a file belongs to the user of this process.
-func ownedByUs(st fs.FileInfo) bool {
-	sys, ok := st.Sys().(*syscall.Stat_t)
-	return ok && int(sys.Uid) == os.Geteuid()
+// makePath makes a directory and those above that are missing, with the mode
+// 0700. No link is followed, whoever exchanges directories meanwhile: what is
+// made is made in a directory that is held open. With own, the nearest one that
+// exists has to be the user's.
+func makePath(dir string, own bool) error {
+	all := upwards(filepath.Clean(dir))
+	at, err := -1, error(unix.ENOENT)
+	missing := 0
+	for ; missing < len(all); missing++ {
+		if at, err = openNoLinks(all[missing]); err != unix.ENOENT {
+			break
+		}
+	}
+	if err != nil {
+		return &os.PathError{Op: "mkdir", Path: all[min(missing, len(all)-1)], Err: err}
+	}
+	var st unix.Stat_t
+	if own && missing > 0 && (unix.Fstat(at, &st) != nil || int(st.Uid) != os.Geteuid()) {
+		unix.Close(at)
+		return errNotOwn
+	}
+	for missing--; missing >= 0 && err == nil; missing-- {
+		name, above := filepath.Base(all[missing]), at
+		if err = unix.Mkdirat(above, name, 0o700); err == nil || err == unix.EEXIST {
+			at, err = unix.Openat(above, name, searchOnly|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		}
+		if err != nil {
+			err = &os.PathError{Op: "mkdir", Path: all[missing], Err: err}
+			at = above
+			break
+		}
+		unix.Close(above)
+	}
+	unix.Close(at)
+	return err
 }

@@ -97,7 +97,7 @@ func (o *runFlags) run(a *app, argv []string) error {
 		err = o.checkLimits(resolved.Limits)
 	}
 	if err == nil && !o.dryRun {
-		resolved, err = c.makeDirs(resolved)
+		resolved, err = a.makeDirs(c, resolved)
 	}
 	if err == nil {
 		err = a.judgeLinks(resolved)

@@ -14,7 +14,7 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 	if opts.InPlace && p.Caps.SeccompNotify && p.Caps.SeccompNotifyApart != "" {
 		p.Caps.SeccompNotify, p.Caps.SeccompNotifyReason = false, p.Caps.SeccompNotifyApart
 	}
-	rep := &report{p: p, opts: opts, set: protectedSet(p.Policy, host, opts.Protect, !opts.NoProtect)}
+	rep := &report{p: p, opts: opts, set: protectedSet(p.Policy, host, opts.protectRequest())}
 	if p.Caps.Landlock > 0 {
 		none := noNamespace(p.Caps, host, opts)
 		rep.cut = subtract(denyRequest{trees: treesOf(p.Policy), deny: p.Policy.Deny, host: host, noMasks: none})

@@ -120,7 +120,9 @@ func planMounts(q mountRequest) mountResult {
 	}
 	mp := &MountPlan{UserNS: q.userNS, Why: why, Writable: writable}
 	mp.Mounts = joinMounts(slices.Concat(q.masks, q.hidden(), q.own, q.protected))
-	mp.Mounts = append(mp.Mounts, aliases(q.host, q.table, mp.Mounts)...)
+	// What is found under two names of a second mount is there already: covered
+	// twice, the check would find the cover in place of the file.
+	mp.Mounts = joinMounts(append(mp.Mounts, aliases(q.host, q.table, mp.Mounts)...))
 	if len(mp.Mounts) > maxMounts {
 		return mountResult{over: true, none: fmt.Sprintf("no mount namespace: it would take more than %d mounts", maxMounts)}
 	}

@@ -20,6 +20,15 @@ type Options struct {
 	// store, the records of sessions. They should exist.
 	Protect []string
 
+	// Watch are files and directories of the caller that can't be held. What
+	// became of them is told when the command has ended.
+	Watch []string
+
+	// Repository is the root of the repository around the working directory,
+	// "" for none. Where it lies in a writable tree, it is protected like one
+	// near the top, however deep it is.
+	Repository string
+
 	// Hide are directories of Protect that the command has no reason to look
 	// into either, such as the records of other sessions. They are covered
 	// where there is a mount namespace, unless the policy names one of them,

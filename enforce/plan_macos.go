@@ -21,7 +21,7 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 		return
 	}
 	p.Seatbelt = &SeatbeltOptions{}
-	prot := protectedSet(p.Policy, host, opts.Protect, !opts.NoProtect)
+	prot := protectedSet(p.Policy, host, opts.protectRequest())
 	rep.self(prot.ownOpen)
 	p.audit = audit{trees: writableTrees(p.Policy.Paths), near: prot.near}
 	for _, h := range prot.own {

@@ -22,6 +22,8 @@ type protection struct {
 	ownMounts []Mount   // for these
 	ownOpen   []ownFact // what no means holds of these
 
+	unread []unread // configurations whose includes are not all known
+
 	table mountTable // nil when it was not read
 	near  nearby
 }
@@ -69,9 +71,22 @@ type protector struct {
 	out    protection
 }
 
+// protectRequest is what is to be protected.
+type protectRequest struct {
+	own        []string // zsbx's own files
+	watch      []string // what can only be watched
+	users      bool     // the files of the user
+	repository string   // the root of the one around the working directory, or ""
+}
+
+// protectRequest is what the caller wants protected.
+func (o *Options) protectRequest() protectRequest {
+	return protectRequest{own: o.Protect, watch: o.Watch, users: !o.NoProtect, repository: o.Repository}
+}
+
 // protectedSet finds what is protected in the writable trees of r: zsbx's own
 // files and, if asked for, those of the user.
-func protectedSet(r *policy.Resolved, host *policy.Host, own []string, users bool) protection {
+func protectedSet(r *policy.Resolved, host *policy.Host, q protectRequest) protection {
 	if host == nil || host.Lstat == nil || host.ReadDir == nil || host.ReadFile == nil || host.Readlink == nil {
 		return protection{}
 	}
@@ -79,8 +94,12 @@ func protectedSet(r *policy.Resolved, host *policy.Host, own []string, users boo
 	if c.trees == nil {
 		c.trees = []string{"/"}
 	}
-	c.own(r, own)
-	if users {
+	c.own(r, q.own)
+	for _, p := range q.watch {
+		c.watchOnly(p)
+	}
+	if q.users {
+		c.around(q.repository)
 		c.users(r)
 	}
 	return c.out

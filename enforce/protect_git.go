@@ -40,15 +40,50 @@ func (c *protector) repository(tree string) bool {
 	if !c.writable(dir) {
 		return true
 	}
-	if common := c.pointer(path.Join(dir, "commondir"), ""); common == "" {
+	common := c.pointer(path.Join(dir, "commondir"), "")
+	if common == "" {
 		c.gitDir(dir)
-	} else {
-		c.worktree(dir)
-		if c.writable(common) {
-			c.gitDir(common)
-		}
+		return true
+	}
+	top := c.within(dir)
+	if c.writable(common) {
+		top = c.gitTop(common)
+	}
+	if tree == c.within(tree) { // it can't be removed from inside
+		c.add(path.Join(dir, "commondir"), top)
+		c.add(path.Join(dir, "gitdir"), top)
+	}
+	c.worktree(dir, top)
+	if c.writable(common) {
+		c.gitDir(common)
 	}
 	return true
+}
+
+// gitTop is the directory from which on a git directory is held.
+func (c *protector) gitTop(dir string) string {
+	if c.within(dir) == dir {
+		return dir
+	}
+	return path.Dir(dir)
+}
+
+// around protects the repository that the command works in. Its root decides
+// which project policies count (its .git must stay), wherever in a writable tree
+// it lies.
+func (c *protector) around(root string) {
+	if root == "" || !c.writable(root) {
+		return
+	}
+	if dot := path.Join(root, ".git"); !c.isDir(dot) {
+		c.add(dot, "")
+	}
+	c.repository(root)
+}
+
+func (c *protector) isDir(p string) bool {
+	st, err := c.host.Lstat(p)
+	return err == nil && st.Mode.IsDir()
 }
 
 // gitDir protects a git directory, the submodules' and the linked worktrees'
@@ -59,14 +94,11 @@ func (c *protector) gitDir(dir string) {
 	}
 	c.seen[dir] = true
 	c.out.near.gitDirs = append(c.out.near.gitDirs, dir)
-	top := path.Dir(dir)
-	if c.within(dir) == dir {
-		top = dir
-	}
+	top := c.gitTop(dir)
 	c.pin(dir, top)
 	c.gitFiles(dir, top)
 	left := nestedModules
-	c.worktrees(path.Join(dir, "worktrees"), &left)
+	c.worktrees(path.Join(dir, "worktrees"), top, &left)
 	c.modules(path.Join(dir, "modules"), top, &left)
 }
 
@@ -79,21 +111,29 @@ func (c *protector) gitFiles(dir, top string) {
 	}
 	c.includes(path.Join(dir, "config"))
 	c.includes(path.Join(dir, "config.worktree"))
+	c.rebase(dir)
 }
 
-// worktrees watches what linked worktrees have of their own. It is not made
-// read-only, no more than the pointer in the working tree: git worktree remove
-// and git submodule deinit would fail half-way.
-func (c *protector) worktrees(dir string, left *int) {
+// worktrees protects what linked worktrees have of their own. Where a worktree
+// has no configuration of its own, its directory is watched only, and so is the
+// pointer in the working tree: git worktree remove and git submodule deinit
+// would fail half-way.
+func (c *protector) worktrees(dir, top string, left *int) {
 	for _, sub := range c.subdirs(dir, left) {
-		c.worktree(sub)
+		c.worktree(sub, top)
 	}
 }
 
-func (c *protector) worktree(dir string) {
+func (c *protector) worktree(dir, top string) {
 	c.watchOnly(path.Join(dir, "commondir"))
-	c.watchOnly(path.Join(dir, "config.worktree"))
+	c.add(path.Join(dir, "config.worktree"), top)
 	c.includes(path.Join(dir, "config.worktree"))
+	c.rebase(dir)
+}
+
+// rebase watches what git rebase --continue will execute: git itself writes it.
+func (c *protector) rebase(dir string) {
+	c.watchOnly(path.Join(dir, "rebase-merge/git-rebase-todo"))
 }
 
 // watchOnly has a change told when the command has ended.
@@ -114,7 +154,7 @@ func (c *protector) modules(dir, top string, left *int) {
 		}
 		c.out.near.modules = append(c.out.near.modules, sub)
 		c.gitFiles(sub, top)
-		c.worktrees(path.Join(sub, "worktrees"), left)
+		c.worktrees(path.Join(sub, "worktrees"), top, left)
 		c.modules(path.Join(sub, "modules"), top, left)
 	}
 }

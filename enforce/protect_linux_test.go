@@ -93,11 +93,13 @@ func TestIncluded(t *testing.T) {
 	place := func(t *testing.T) *place {
 		p := repository(t)
 		write(t, p.in+"/.git/config", "[include]\n\tpath = ../team.cfg\n\tpath = \""+p.out+"/outer.cfg\"\n"+
-			"[includeIf \"onbranch:x\"]\n\tpath = ../linked.cfg\n\tpath = ../missing.cfg\n\tpath = ../dir/x.cfg\n")
+			"[includeIf \"onbranch:x\"]\n\tpath = ../linked.cfg\n\tpath = ../missing.cfg\n\tpath = ../dir/x.cfg\n"+
+			"[core] [include] path = ../con\\\n\ttinued\\\r\n.cfg\n")
 		write(t, p.in+"/team.cfg", "[include]\n\tpath = conf/deep.cfg\n\tpath = team.cfg\n")
 		write(t, p.in+"/conf/deep.cfg", "")
 		write(t, p.in+"/conf/target.cfg", "")
 		write(t, p.in+"/free.cfg", "")
+		write(t, p.in+"/con\ttinued.cfg", "")
 		write(t, p.in+"/last.cfg", "")
 		write(t, p.out+"/outer.cfg", "[include]\n\tpath = "+p.in+"/last.cfg\n")
 		if err := os.Symlink("conf/target.cfg", p.in+"/linked.cfg"); err != nil {
@@ -111,19 +113,81 @@ func TestIncluded(t *testing.T) {
 		{"what that includes", `echo x >>conf/deep.cfg`},
 		{"a link's target", `echo x >>linked.cfg`},
 		{"through a file outside", `echo x >>last.cfg`},
+		{"one whose name goes on in the next lines", `for f in con*tinued.cfg; do echo x >>"$f"; done`},
+		{"its directory renamed", `mv conf c && mkdir conf && echo x >conf/deep.cfg`},
+		{"a link replaced", `ln -sf free.cfg linked.cfg`},
 	})
 	p := place(t)
 	plan := p.mountPlan()
 	before := plan.Snapshot(host())
-	if status, out := p.sh(t, plan, `echo x >>free.cfg && echo x >missing.cfg && cat team.cfg conf/*.cfg >/dev/null && ln -sf free.cfg linked.cfg`); status != 0 {
+	if status, out := p.sh(t, plan, `echo x >>free.cfg && echo x >missing.cfg && cat team.cfg conf/*.cfg >/dev/null && mkdir dir && echo x >dir/x.cfg`); status != 0 {
 		t.Fatalf("exit status %d: %s", status, out)
 	}
 	var got []string
 	for _, c := range before.Changes() {
 		got = append(got, strings.TrimPrefix(c.Path, p.in+"/"))
 	}
-	if want := []string{"linked.cfg", "missing.cfg"}; !slices.Equal(got, want) {
+	if want := []string{"dir/x.cfg", "missing.cfg"}; !slices.Equal(got, want) {
 		t.Errorf("told of %q, want %q", got, want)
+	}
+}
+
+// worktree is a place whose writable tree is a linked worktree of a repository
+// beside it, which has its git directory as the git preset gives it. Both
+// worktrees have a configuration of their own.
+func worktree(t *testing.T) *place {
+	p := newPlace(t)
+	main := p.out + "/main/.git"
+	gitDir(t, main)
+	for _, name := range []string{"wt", "other"} {
+		write(t, main+"/worktrees/"+name+"/commondir", "../..\n")
+		write(t, main+"/worktrees/"+name+"/gitdir", p.in+"/.git\n")
+		write(t, main+"/worktrees/"+name+"/HEAD", "ref: refs/heads/wt\n")
+		write(t, main+"/worktrees/"+name+"/config.worktree", "[core]\n")
+	}
+	write(t, p.in+"/.git", "gitdir: "+main+"/worktrees/wt\n")
+	p.allow(t, policy.Read|policy.Write|policy.Exec, main)
+	return p
+}
+
+// TestWorktreeConfig: git reads a linked worktree's own configuration after
+// that of the repository.
+func TestWorktreeConfig(t *testing.T) {
+	needMounts(t)
+	breachAll(t, worktree, []breach{
+		{"its configuration", `echo x >>../out/main/.git/worktrees/wt/config.worktree`},
+		{"its configuration replaced", `cd ../out/main/.git/worktrees/wt && cp config.worktree c && echo x >>c && mv c config.worktree`},
+		{"its directory renamed", `cd ../out/main/.git/worktrees && mv wt w && cp -r w wt && echo x >>wt/config.worktree`},
+		{"the worktrees' directory renamed", `cd ../out/main/.git && mv worktrees w && cp -r w worktrees && echo x >>worktrees/wt/config.worktree`},
+		{"its pointer to the repository", `echo /x >../out/main/.git/worktrees/wt/commondir`},
+		{"the pointer back", `echo /x >../out/main/.git/worktrees/wt/gitdir`},
+		{"another's configuration", `echo x >>../out/main/.git/worktrees/other/config.worktree`},
+	})
+	p := worktree(t)
+	plan := p.mountPlan()
+	before := plan.Snapshot(host())
+	if status, out := p.sh(t, plan, `cd ../out/main/.git/worktrees/wt && echo x >index.lock && mv index.lock index && mkdir rebase-merge && echo 'exec x' >rebase-merge/git-rebase-todo`); status != 0 {
+		t.Fatalf("exit status %d: %s", status, out)
+	}
+	if c := before.Changes(); len(c) != 1 || !strings.HasSuffix(c[0].Path, "/wt/rebase-merge/git-rebase-todo") {
+		t.Errorf("told of %v", c)
+	}
+}
+
+// TestUnreadConfig: a configuration that can't be read to its end is named.
+func TestUnreadConfig(t *testing.T) {
+	needMounts(t)
+	for config, want := range map[string]bool{
+		"[core]\n\tbare = false\n":                          false,
+		"[core]\n\tx = \"y\n[include]\n\tpath = ../a.cfg\n": true,
+		"[include]\n\tpath = ~root/x\n":                     true,
+	} {
+		p := repository(t)
+		write(t, p.in+"/.git/config", config)
+		got := slices.ContainsFunc(p.mountPlan().Gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapProtect })
+		if got != want {
+			t.Errorf("%q: told: %v", config, got)
+		}
 	}
 }
 

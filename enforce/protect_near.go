@@ -33,8 +33,13 @@ type nearTree struct {
 	dir   string
 	dirs  []string // that were looked at
 	repos []string // those of them that have a .git
+	rules []string // those of them that have a policy
 	all   bool     // that was all of them
 }
+
+// nearPolicy is the policy of a project, which counts for the directories below
+// as well.
+const nearPolicy = ".zsbx.toml"
 
 // nested looks for repositories in the directories near the top of a writable
 // tree.
@@ -44,6 +49,10 @@ func (c *protector) nested(dir string) {
 		t.dirs = append(t.dirs, sub)
 		if c.repository(sub) {
 			t.repos = append(t.repos, sub)
+		}
+		if _, err := c.host.Lstat(sub + "/" + nearPolicy); err == nil {
+			t.rules = append(t.rules, sub)
+			c.add(sub+"/"+nearPolicy, "")
 		}
 	})
 	c.out.near.trees = append(c.out.near.trees, t)
@@ -163,6 +172,12 @@ func (l *lookAgain) list(dir string, depth int) {
 
 // check tells whether there is a repository that was not there before.
 func (l *lookAgain) check(dir string, known, changed bool) {
+	if changed && !slices.Contains(l.tree.rules, dir) {
+		st, file := fileState{}, dir+"/"+nearPolicy
+		if _, ok := st.look(file); ok && (known || l.tree.all || st.since(l.start.Add(-coarse))) {
+			l.out = append(l.out, Change{Path: file, New: known || l.tree.all})
+		}
+	}
 	if changed && !slices.Contains(l.tree.repos, dir) {
 		st, git := fileState{}, dir+"/.git"
 		if mode, ok := st.look(git); ok {

@@ -40,6 +40,9 @@ func (r *report) linux() {
 	} else {
 		r.withoutLandlock()
 	}
+	for _, u := range r.set.unread {
+		r.add(Gap{Name: GapProtect, Kind: Hardening, Promise: "no change of what " + u.config + " includes", Why: u.why})
+	}
 	r.files()
 	r.network()
 	r.socket()

@@ -36,6 +36,25 @@ func checkDeny(s string) error {
 	return nil
 }
 
+// AnchorDenials makes the relative denials of a file in dir hold below dir as
+// well as below the working directory: a project that denies "keys" means its
+// own, wherever in it a command is run. dir is absolute.
+func (p *Policy) AnchorDenials(dir string) {
+	for _, p := range []*Policy{p, p.Linux, p.MacOS} {
+		if p == nil {
+			continue
+		}
+		for _, d := range p.FS.Deny {
+			first, _, _ := strings.Cut(d.Pattern, "/")
+			named := strings.HasPrefix(first, "$") && !strings.HasPrefix(first, "$$")
+			if first != "" && first != "~" && first != "cwd" && !named {
+				d.Pattern = strings.TrimSuffix(escapeGlob(literal(dir)), "/") + "/" + d.Pattern
+				p.FS.Deny = append(p.FS.Deny, d)
+			}
+		}
+	}
+}
+
 // escapeVariables hides the braces of ${NAME} from the glob parser.
 func escapeVariables(s string) string {
 	if !strings.Contains(s, "${") {

@@ -21,11 +21,7 @@ func (h *Host) guardPresets(paths []Path) ([]Path, []Skip) {
 	kept := make([]Path, 0, len(paths))
 	var skipped []Skip
 	g := h.newGuard()
-	for i := range paths {
-		if p := &paths[i]; p.Access&Write != 0 && !p.Rule.Origin.builtIn() {
-			g.open = append(g.open, p.Path)
-		}
-	}
+	g.opened(paths)
 	for _, p := range paths {
 		if !guarded(&p.Rule) {
 			kept = append(kept, p)
@@ -62,12 +58,20 @@ func guarded(r *Rule) bool {
 }
 
 // guardCreate drops the directories that guardPresets would refuse once they
-// are made. Their paths are canonical.
-func (h *Host) guardCreate(rules []Rule) []Rule {
+// are made. paths are what is there.
+func (h *Host) guardCreate(create, paths []Path) []Path {
 	g := h.newGuard()
-	return slices.DeleteFunc(rules, func(r Rule) bool {
-		return guarded(&r) && g.refuse(Path{Path: r.Path, Access: r.Access, Mode: fs.ModeDir, Rule: r}) != ""
-	})
+	g.opened(paths)
+	return slices.DeleteFunc(create, func(p Path) bool { return guarded(&p.Rule) && g.refuse(p) != "" })
+}
+
+// opened notes what users made writable.
+func (g *guard) opened(paths []Path) {
+	for i := range paths {
+		if p := &paths[i]; p.Access&Write != 0 && !p.Rule.Origin.builtIn() {
+			g.open = append(g.open, p.Path)
+		}
+	}
 }
 
 // newGuard finds out what there is to guard.

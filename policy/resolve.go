@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -165,9 +166,9 @@ func (rs *resolver) path(rule Rule) (Path, bool) {
 		}, true
 	}
 	if rule.Create && code == CodeMissing {
-		made := rule
-		made.Path = pl.path
-		rs.r.Create = append(rs.r.Create, made)
+		rs.r.Create = append(rs.r.Create, Path{
+			Path: pl.path, Access: rule.Access, Mode: fs.ModeDir, Rule: rule, Written: written, Links: pl.links,
+		})
 	}
 	if rule.Optional {
 		rs.skip(rule, reason)
@@ -223,7 +224,7 @@ func (o Origin) flag() bool { return strings.HasPrefix(o.Source, "--") }
 // guard puts what presets opened, and what they want made, through the guard.
 func (rs *resolver) guard() {
 	if len(rs.r.Create) > 0 {
-		rs.r.Create = rs.host.guardCreate(rs.r.Create)
+		rs.r.Create = rs.host.guardCreate(rs.r.Create, rs.r.Paths)
 	}
 	for i := range rs.r.Paths {
 		if guarded(&rs.r.Paths[i].Rule) {

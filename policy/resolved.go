@@ -45,7 +45,7 @@ type Resolved struct {
 	Paths   []Path // what is allowed, in the order of merging
 	Deny    []DenyPath
 	Skipped []Skip // optional rules that name nothing on this machine
-	Create  []Rule // rules with Create whose directory is missing, Path absolute: made before a run, then resolved again
+	Create  []Path // of rules with Create, directories that are missing: made before a run, then resolved again
 	Net     ResolvedNet
 	Env     []string // the command's environment, NAME=VALUE, sorted by name
 	EnvDrop []string // names of the caller's variables that the command does not get, sorted

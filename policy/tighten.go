@@ -1,82 +1,116 @@
 package policy
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Wider is one thing that a policy asks for beyond another.
+type Wider struct {
+	Key    string // as in a policy file: fs.rw, net.connect_tcp
+	Value  string // in a few words, or quoted as it is written
+	Origin Origin
+}
 
 // OnlyTightens reports whether putting p over base can take rights away but
 // not add any, on either system; base is what was merged before it, nil for
 // nothing. Such a policy may come from a stranger. What it holds against it
-// is where it asks for more: rules, presets, ports, sockets, variables, a
+// is what asks for more: rules, presets, ports, sockets, variables, a
 // looser environment, a longer time.
 //
 // Denials, empty system categories, "allow = false" and lower limits tighten.
 // A list of ports does not: next to another list it adds to it.
-func (p *Policy) OnlyTightens(base *Policy) (bool, []Origin) {
+func (p *Policy) OnlyTightens(base *Policy) (bool, []Wider) {
 	if base == nil {
 		base = &Policy{}
 	}
-	var wider []Origin
+	var wider []Wider
 	for _, os := range []string{"linux", "macos"} {
 		wider = append(wider, p.on(os).widens(base.on(os))...)
 	}
-	wider = compactOrigins(wider)
+	wider = compactWider(wider)
 	return len(wider) == 0, wider
 }
 
-// compactOrigins removes repetitions and keeps the order.
-func compactOrigins(all []Origin) []Origin {
-	seen := make(map[Origin]bool, len(all))
-	return slices.DeleteFunc(all, func(o Origin) bool {
-		old := seen[o]
-		seen[o] = true
+// compactWider removes repetitions and keeps the order.
+func compactWider(all []Wider) []Wider {
+	seen := make(map[Wider]bool, len(all))
+	return slices.DeleteFunc(all, func(w Wider) bool {
+		old := seen[w]
+		seen[w] = true
 		return old
 	})
 }
 
-// widens lists what a flat policy asks for beyond base.
-func (p *Policy) widens(base *Policy) []Origin {
-	var w []Origin
-	for _, n := range p.Presets {
-		w = append(w, n.Origin)
+// widening collects what a policy asks for.
+type widening []Wider
+
+func (w *widening) add(key, value string, o Origin) { *w = append(*w, Wider{key, value, o}) }
+
+func (w *widening) names(key string, all []Named) {
+	for _, n := range all {
+		w.add(key, strconv.Quote(n.Value), n.Origin)
 	}
-	for _, r := range p.FS.Rules {
-		w = append(w, r.Origin)
-	}
-	for _, c := range p.FS.System.categories() {
-		for _, r := range *c.rules {
-			w = append(w, r.Origin)
+}
+
+func (w *widening) rules(key string, all []Rule) {
+	for _, r := range all {
+		k, v := key, strconv.Quote(r.Path)
+		if k == "" {
+			k = "fs." + r.Access.String()
 		}
+		if r.Create {
+			v += ", made when it is missing"
+		}
+		w.add(k, v, r.Origin)
 	}
+}
+
+// widens lists what a flat policy asks for beyond base.
+func (p *Policy) widens(base *Policy) []Wider {
+	var w widening
+	w.names("presets", p.Presets)
+	w.rules("", p.FS.Rules)
+	w.rules("fs.system.executable", p.FS.System.Executable)
+	w.rules("fs.system.read_only", p.FS.System.ReadOnly)
+	w.rules("fs.system.read_write", p.FS.System.ReadWrite)
 	if p.Net.Allow != nil && p.Net.Allow.Value {
-		w = append(w, p.Net.Allow.Origin)
+		w.add("net.allow", "true", p.Net.Allow.Origin)
 	}
 	for _, port := range p.Net.ConnectTCP {
-		w = append(w, port.Origin)
+		w.add("net.connect_tcp", fmt.Sprint(port.Number), port.Origin)
 	}
 	for _, port := range p.Net.BindTCP {
-		w = append(w, port.Origin)
+		w.add("net.bind_tcp", fmt.Sprint(port.Number), port.Origin)
 	}
-	for _, n := range p.Net.Unix {
-		w = append(w, n.Origin)
+	w.names("net.unix", p.Net.Unix)
+	switch {
+	case p.Env.Mode != "" && looseness(p.Env.Mode) > looseness(base.Env.Mode):
+		w.add("env.mode", string(p.Env.Mode), p.Env.From)
+	case p.Env.Mode == EnvVars && slices.ContainsFunc(base.Env.Allow, func(n Named) bool { return steersLoader(n.Value) }):
+		w.add("env.mode", string(p.Env.Mode), p.Env.From) // scrubbed mode would hold these back
 	}
-	if p.Env.Mode != "" && looseness(p.Env.Mode) > looseness(base.Env.Mode) {
-		w = append(w, p.Env.From)
-	}
-	if p.Env.Mode == EnvVars && slices.ContainsFunc(base.Env.Allow, func(n Named) bool { return steersLoader(n.Value) }) {
-		w = append(w, p.Env.From) // scrubbed mode would hold these back
-	}
-	for _, n := range p.Env.Allow {
-		w = append(w, n.Origin)
-	}
+	w.names("env.allow", p.Env.Allow)
 	for _, v := range p.Env.Set {
-		w = append(w, v.Origin)
+		w.add("env.set", v.Name+"="+strconv.Quote(v.Value), v.Origin)
 	}
 	if p.Limits.saysTimeout() && longer(int64(p.Limits.Timeout), int64(base.Limits.Timeout)) {
-		w = append(w, p.Limits.TimeoutFrom)
+		w.add("limits.timeout", limitText(p.Limits.Timeout == 0, p.Limits.Timeout), p.Limits.TimeoutFrom)
 	}
 	if p.Limits.saysMaxOutput() && longer(p.Limits.MaxOutput, base.Limits.MaxOutput) {
-		w = append(w, p.Limits.MaxOutputFrom)
+		w.add("limits.max_output", limitText(p.Limits.MaxOutput == 0, p.Limits.MaxOutput), p.Limits.MaxOutputFrom)
 	}
 	return w
+}
+
+// limitText names a limit: a time, or a number of bytes.
+func limitText[T int64 | time.Duration](none bool, limit T) string {
+	if none {
+		return "none"
+	}
+	return fmt.Sprint(limit)
 }
 
 // longer compares limits, of which 0 is none.

@@ -114,7 +114,7 @@ func TestTightensTable(t *testing.T) {
 			t.Errorf("%s: %v, %v", toml, ok, wider)
 		}
 	}
-	if ok, wider := mustTOML(t, "fs.ro = ['/a',\n'/b']").OnlyTightens(nil); ok || len(wider) != 2 || wider[1].Line != 2 {
+	if ok, wider := mustTOML(t, "fs.ro = ['/a',\n'/b']").OnlyTightens(nil); ok || len(wider) != 2 || wider[1].Origin.Line != 2 {
 		t.Errorf("%v, %v", ok, wider)
 	}
 }

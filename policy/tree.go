@@ -2,8 +2,10 @@ package policy
 
 import (
 	"bytes"
+	"fmt"
 	"sort"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -136,22 +138,43 @@ func (l *locator) at(off int) Origin {
 }
 
 // checkText looks at a whole file for what neither format allows: text that
-// is not UTF-8, and NUL. The result is nil when it is fine.
+// is not UTF-8, NUL, and characters that hide something from whoever reads the
+// file, in comments too. The result is nil when it is fine.
 func (l *locator) checkText() *Error {
 	if i := bytes.IndexByte(l.data, 0); i >= 0 {
 		return &Error{Origin: l.at(i), Code: CodeSyntax, Msg: "a NUL byte: this is not a text file"}
 	}
-	if utf8.Valid(l.data) {
-		return nil
-	}
 	for i := 0; i < len(l.data); {
+		if l.data[i] < utf8.RuneSelf {
+			i++
+			continue
+		}
 		r, n := utf8.DecodeRune(l.data[i:])
-		if r == utf8.RuneError && n == 1 {
+		switch {
+		case r == utf8.RuneError && n == 1:
 			return &Error{Origin: l.at(i), Code: CodeSyntax, Msg: "invalid UTF-8"}
+		case isHidden(r) && (i > 0 || r != byteOrderMark):
+			return &Error{Origin: l.at(i), Code: CodeSyntax,
+				Msg: fmt.Sprintf("the character U+%04X, which can't be seen, or changes how the text around it is shown", r)}
 		}
 		i += n
 	}
 	return nil
+}
+
+// byteOrderMark may begin a file, as some editors have it.
+const byteOrderMark = '\uFEFF'
+
+// isHidden reports characters by which a file is not what it looks like: those
+// that steer the direction of writing, end a line for some programs only, or
+// have no width (Unicode's Default_Ignorable_Code_Point, and the separators of
+// lines and paragraphs). The two that choose between the looks of an emoji hide
+// nothing.
+func isHidden(r rune) bool {
+	if r == '\uFE0E' || r == '\uFE0F' {
+		return false
+	}
+	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
 // isControl reports characters that have no business in a path or a name:
