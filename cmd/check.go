@@ -15,7 +15,7 @@ type checkFlags struct {
 
 	read, write, execute, connect []string
 
-	trust    bool
+	trust    trustFlag
 	selfTest bool
 	json     bool
 }
@@ -38,7 +38,8 @@ is exit status 125.`,
   zsbx check --policy policy.toml
   zsbx check --rw . --write ~/.bashrc --connect example.org:443
   zsbx check --rw . -- cargo build
-  zsbx check --trust`,
+  zsbx check --trust
+  zsbx check --trust=SHA256`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error { return o.run(a, args) },
 	}
@@ -48,7 +49,8 @@ is exit status 125.`,
 	listVar(fs, &o.write, "write", "", "may `PATH` be written?")
 	listVar(fs, &o.execute, "exec", "", "may `PATH` be executed?")
 	listVar(fs, &o.connect, "connect", "", "may `HOST:PORT`, or the Unix socket PATH, be connected to?")
-	fs.BoolVar(&o.trust, "trust", false, "trust the project policy with the content that it has now")
+	fs.Var(&o.trust, "trust", "show what the project's policies ask for; --trust=SHA256 trusts the one with that content")
+	fs.Lookup("trust").NoOptDefVal = trustShow
 	fs.BoolVar(&o.selfTest, "self-test", false, "attack a sandboxed process, harmlessly, and print what was refused")
 	fs.BoolVar(&o.json, "json", false, "print JSON")
 	o.policyFlags.add(fs)
@@ -68,8 +70,11 @@ func (o *checkFlags) check() error {
 		}
 	}
 	b.gapNames(o.allowGaps)
-	if o.trust && o.asks() {
+	if o.trust.set && o.asks() {
 		b.fail("--trust can't be used with a question")
+	}
+	if o.trust.set && o.trust.hash != trustShow && !isHash(o.trust.hash) {
+		b.fail("--trust=%s: the SHA-256 of a project policy is needed, as zsbx check --trust shows it", o.trust.hash)
 	}
 	return errors.Join(b.errs...)
 }
@@ -80,8 +85,8 @@ func (o *checkFlags) asks() bool {
 }
 
 func (o *checkFlags) run(a *app, argv []string) error {
-	if o.trust {
-		if err := a.checkFlags(); err != nil {
+	if o.trust.set {
+		if err := errors.Join(a.checkFlags(), trustArgs(argv)); err != nil {
 			return err
 		}
 		return o.trustProject(a)
@@ -106,32 +111,6 @@ func (o *checkFlags) run(a *app, argv []string) error {
 		return o.answer(a, plan, argv)
 	}
 	return o.machine(a, plan, c.files)
-}
-
-// trustProject records that the project policy may be used.
-func (o *checkFlags) trustProject(a *app) error {
-	h, err := o.thisHost(a)
-	if err != nil {
-		return err
-	}
-	file, err := findProjectPolicy(h.Dir)
-	if err != nil {
-		return err
-	}
-	if file == "" {
-		return &failure{
-			code: codePolicy, status: exitFailed,
-			err: errors.New("there is no project policy: no " + projectPolicyFile + " in this directory, nor above it in its repository"),
-		}
-	}
-	r, err := a.trust(file)
-	if err != nil {
-		return err
-	}
-	if o.json {
-		return a.printJSON(r)
-	}
-	return a.printText("trusted " + printable(r.Path) + " as it is now, sha256 " + r.SHA256 + "\n")
 }
 
 // target is what --connect asks about: a TCP port of a host, or a socket.

@@ -23,6 +23,7 @@ type composed struct {
 	policy *policy.Policy
 	host   policy.Host
 	files  []string // policy files in use, absolute
+	root   string   // of the outermost repository around the working directory, "" for none
 }
 
 // compose adds up, from the weakest to the strongest, the baseline and the
@@ -33,6 +34,9 @@ func (o *policyFlags) compose(a *app, argv []string) (*composed, error) {
 	flags, flagErr := o.policy()
 	host, err := o.thisHost(a)
 	if err != nil {
+		return nil, errors.Join(flagErr, err)
+	}
+	if err := a.judgeVariables(host); err != nil {
 		return nil, errors.Join(flagErr, err)
 	}
 	c := &composed{host: host}
@@ -127,19 +131,19 @@ func (o *policyFlags) fileLayers(a *app, c *composed) ([]*policy.Policy, error) 
 		}
 	}
 	if !o.noBaseline {
-		file := filepath.Join(a.configHome(), userPolicyFile)
-		p, err := policy.DecodeFile(file)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoHome) {
-			p, err = nil, nil
+		base, err := a.userPolicy()
+		use(a.userPolicyPath(), base, err)
+		files, root, err := findProjectPolicies(c.host.Dir)
+		if c.root = root; err != nil {
+			errs = append(errs, coded(codePolicy, err))
 		}
-		use(file, p, err)
-		base := p
-		if file, err := findProjectPolicy(c.host.Dir); file != "" || err != nil {
-			var p *policy.Policy
-			if err == nil {
-				p, err = a.projectPolicy(file, base)
+		for _, file := range files {
+			p, err := o.projectPolicy(a, file, base)
+			if p != nil && filepath.Dir(file) != c.host.Dir {
+				p.AnchorDenials(filepath.Dir(file))
 			}
 			use(file, p, err)
+			base = policy.Merge(base, p)
 		}
 	}
 	for _, f := range o.files {
@@ -151,6 +155,17 @@ func (o *policyFlags) fileLayers(a *app, c *composed) ([]*policy.Policy, error) 
 		use(file, p, err)
 	}
 	return layers, errors.Join(errs...)
+}
+
+func (a *app) userPolicyPath() string { return filepath.Join(a.configHome(), userPolicyFile) }
+
+// userPolicy reads the user's policy, nil for none.
+func (a *app) userPolicy() (*policy.Policy, error) {
+	p, err := policy.DecodeFile(a.userPolicyPath())
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoHome) {
+		return nil, nil
+	}
+	return p, err
 }
 
 // defaults are the rules that depend on what the user asked for: without any
@@ -172,29 +187,37 @@ func (o *policyFlags) defaults() *policy.Policy {
 	return p
 }
 
-// findProjectPolicy finds the project's policy: the nearest .zsbx.toml in dir
-// or above it, up to the root of the repository that dir lies in. Outside of a
-// repository only dir itself counts: nobody's directory above is asked.
-func findProjectPolicy(dir string) (string, error) {
-	found := ""
-	for d := dir; ; d = filepath.Dir(d) {
-		if found == "" {
-			file := filepath.Join(d, projectPolicyFile)
-			switch _, err := os.Lstat(file); {
-			case err == nil:
-				found = file
-			case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission):
-				return "", fmt.Errorf("looking for a project policy: %w", err)
-			}
+// findProjectPolicies finds the project's policies, the outermost first: every
+// .zsbx.toml from dir up to the root of the outermost repository around it, and
+// that root. All of them count, so that a file or a repository that a command
+// makes below can't take back what stands above. Outside of repositories only
+// dir itself counts: nobody's directory above is asked. Nor is one asked from
+// below in which everybody makes files.
+func findProjectPolicies(dir string) (files []string, root string, err error) {
+	count := 0
+	for _, d := range upwards(dir) {
+		if d != dir && slices.Contains(sharedDirs(), d) {
+			continue
+		}
+		file := filepath.Join(d, projectPolicyFile)
+		switch _, err := os.Lstat(file); {
+		case err == nil:
+			files = append(files, file)
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, "", fmt.Errorf("looking for a project policy: %w", err)
 		}
 		if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil {
-			return found, nil
-		}
-		if d == dir && found != "" {
-			return found, nil
-		}
-		if d == filepath.Dir(d) {
-			return "", nil
+			root, count = d, len(files)
+		} else if d == dir {
+			count = len(files)
 		}
 	}
+	files = files[:count]
+	slices.Reverse(files)
+	return files, root, nil
+}
+
+// sharedDirs are the directories for everybody's temporary files.
+func sharedDirs() []string {
+	return []string{"/tmp", "/var/tmp", "/dev/shm", "/private/tmp", "/private/var/tmp"}
 }

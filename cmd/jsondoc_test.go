@@ -20,7 +20,7 @@ func TestJSONDocs(t *testing.T) {
 	}
 	doc := string(b)
 	for _, v := range []any{
-		jsonPlan{}, jsonPreset{}, answer{}, machineReport{}, trustRecord{}, jsonSession{}, track.Report{}, versionInfo{}, jsonError{},
+		jsonPlan{}, jsonPreset{}, answer{}, machineReport{}, trustReport{}, jsonSession{}, track.Report{}, versionInfo{}, jsonError{},
 	} {
 		for name := range jsonFields(reflect.TypeOf(v), map[string]bool{}) {
 			if name == "-" { // not printed

@@ -92,3 +92,32 @@ func throughLink(r *policy.Resolved, p *policy.Path) string {
 	}
 	return ""
 }
+
+// judgeVariables refuses variables that have zsbx make its own files through a
+// link which leads out of the working directory: a command may have put it
+// there.
+func (a *app) judgeVariables(h policy.Host) error {
+	if below(h.Home, h.Dir) {
+		return nil
+	}
+	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_STATE_HOME", "TMPDIR"} {
+		v := a.getenv(name)
+		if !filepath.IsAbs(v) {
+			continue
+		}
+		p := trail(h, v)
+		if link := leadsOut(&p, h.Dir); link != "" {
+			return &failure{
+				code: codePolicy, status: exitFailed, hint: "export " + name + "=" + quoteArg(p.Path),
+				err: fmt.Errorf("%s: the link %s leads out of the working directory, to %s", name, link, p.Path),
+			}
+		}
+	}
+	return nil
+}
+
+// trail follows the links of an absolute path, which need not exist.
+func trail(h policy.Host, path string) policy.Path {
+	real, links, _, _ := h.Trail(filepath.Clean(path))
+	return policy.Path{Path: real, Links: links}
+}

@@ -3,6 +3,7 @@
 package cmd
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -44,4 +45,19 @@ func makePath(dir string, own bool) error {
 	}
 	unix.Close(at)
 	return err
+}
+
+// openFileNoLinks is os.OpenFile for a canonical path: a link in it is an error,
+// one that has just been put there too.
+func openFileNoLinks(name string, flags int, perm fs.FileMode) (*os.File, error) {
+	dir, err := openNoLinks(filepath.Dir(name))
+	if err == nil {
+		defer unix.Close(dir)
+		var fd int
+		fd, err = unix.Openat(dir, filepath.Base(name), flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, uint32(perm.Perm()))
+		if err == nil {
+			return os.NewFile(uintptr(fd), name), nil
+		}
+	}
+	return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 }

@@ -13,6 +13,7 @@ import (
 type jsonPlan struct {
 	OS      string     `json:"os"`
 	Dir     string     `json:"dir"`
+	Files   []string   `json:"policies"` // files in use, the weakest first
 	Presets []string   `json:"presets"`
 	Paths   []jsonPath `json:"paths"`
 	Deny    []jsonDeny `json:"deny"`
@@ -86,10 +87,10 @@ type jsonGap struct {
 func originJSON(o policy.Origin) jsonOrigin { return jsonOrigin{o.Source, o.Line, o.Column} }
 
 // planJSON is the plan for programs.
-func planJSON(plan *enforce.Plan) *jsonPlan {
+func planJSON(plan *enforce.Plan, files []string) *jsonPlan {
 	r := plan.Policy
 	j := &jsonPlan{
-		OS: r.OS, Dir: r.Dir,
+		OS: r.OS, Dir: r.Dir, Files: append([]string{}, files...),
 		Presets: []string{}, Paths: []jsonPath{}, Deny: []jsonDeny{}, Skipped: []jsonSkip{},
 		Net: netJSON(r.Net),
 		Env: jsonEnv{Passed: []string{}, LeftOut: append([]string{}, r.EnvDrop...)},

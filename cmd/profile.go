@@ -97,7 +97,7 @@ func (o *profileFlags) run(a *app, argv []string) error {
 	if err != nil {
 		return err
 	}
-	return a.printPlan(o.plan(a, c, resolved, caps), o.format)
+	return a.printPlan(c, o.plan(a, c, resolved, caps), o.format)
 }
 
 // assumedCaps are those of a machine with another system than this one.

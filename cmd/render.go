@@ -10,11 +10,12 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// printPlan prints what will be enforced in one of the formats.
-func (a *app) printPlan(plan *enforce.Plan, format string) error {
+// printPlan prints what will be enforced in one of the formats, and of which
+// files it comes.
+func (a *app) printPlan(c *composed, plan *enforce.Plan, format string) error {
 	switch format {
 	case "json":
-		return a.printJSON(planJSON(plan))
+		return a.printJSON(planJSON(plan, c.files))
 	case "toml":
 		return writeErr(plan.Policy.Policy().EncodeTOML(a.stdout))
 	case "landlock":
@@ -22,7 +23,7 @@ func (a *app) printPlan(plan *enforce.Plan, format string) error {
 	case "sbpl":
 		return a.printSBPL(plan)
 	}
-	return a.printText(planText(plan))
+	return a.printText(planText(plan, c.files))
 }
 
 func (a *app) printText(s string) error {
@@ -64,7 +65,7 @@ func (t *table) write(b *strings.Builder) {
 }
 
 // planText is the plan for people.
-func planText(plan *enforce.Plan) string {
+func planText(plan *enforce.Plan, files []string) string {
 	var b strings.Builder
 	r := plan.Policy
 	section := func(title string, t *table) {
@@ -76,6 +77,11 @@ func planText(plan *enforce.Plan) string {
 			t.write(&b)
 		}
 	}
+	t := &table{}
+	for _, f := range files {
+		t.row(f)
+	}
+	section("policy files, the weakest first", t)
 	section("allowed paths", pathTable(r))
 	section("denied, wherever they lie", denyTable(r))
 	section("left out: nothing there on this machine", skipTable(r))

@@ -111,7 +111,7 @@ func (o *runFlags) run(a *app, argv []string) error {
 		plan.Seatbelt.External = o.sandboxExec
 	}
 	if o.dryRun {
-		return o.print(a, plan)
+		return o.print(a, c, plan)
 	}
 	if err := o.acceptGaps(a, plan.Gaps); err != nil {
 		return err
@@ -129,7 +129,9 @@ func (o *runFlags) run(a *app, argv []string) error {
 	})
 	a.reportChanges(before)
 	if r != nil {
-		temp.keep, temp.over = r.kept, r.emptied
+		if temp.keep, temp.over = r.kept, r.emptied; r.kept {
+			a.say.warn("what was left running can still change files that programs outside act upon; of that nothing will be told")
+		}
 		if r.failed() {
 			a.hintClosed(resolved)
 		}
@@ -193,9 +195,9 @@ func (a *app) hintClosed(r *policy.Resolved) {
 }
 
 // print is what --dry-run prints.
-func (o *runFlags) print(a *app, plan *enforce.Plan) error {
+func (o *runFlags) print(a *app, c *composed, plan *enforce.Plan) error {
 	if o.json {
-		return a.printPlan(plan, "json")
+		return a.printPlan(c, plan, "json")
 	}
-	return a.printPlan(plan, "text")
+	return a.printPlan(c, plan, "text")
 }

@@ -4,11 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/zsbx/zsbx/enforce"
@@ -34,55 +30,12 @@ func (o *runFlags) begin(plan *enforce.Plan) (*track.Session, error) {
 		return nil, sessionErr(err)
 	}
 	if o.idFile != "" {
-		if err := writeID(o.idFile, s.ID()); err != nil {
+		if err := o.writeID(plan, s.ID()); err != nil {
 			o.discard(s)
 			return nil, fmt.Errorf("--id-file: %w", err)
 		}
 	}
 	return s, nil
-}
-
-// writeID writes a session's id to a file. A symbolic link is not followed: an
-// earlier command may have put it there, to have a file of the user's
-// overwritten that it could not write itself. The links of /dev and /proc, as
-// /dev/stdout, are the system's. A FIFO (fifo(7)) without a reader, or a full
-// one, is an error and nothing to wait for; package os would wait.
-func writeID(name, id string) error {
-	flags := syscall.O_WRONLY | syscall.O_CREAT | syscall.O_TRUNC | syscall.O_NONBLOCK | syscall.O_CLOEXEC
-	if full, err := filepath.Abs(name); err != nil || !strings.HasPrefix(full, "/dev/") && !strings.HasPrefix(full, "/proc/") {
-		flags |= syscall.O_NOFOLLOW
-	}
-	fd, err := ignoringEINTR(func() (int, error) { return syscall.Open(name, flags, 0o644) })
-	if err == nil {
-		line := []byte(id + "\n")
-		var n int
-		n, err = ignoringEINTR(func() (int, error) { return syscall.Write(fd, line) })
-		if err == nil && n < len(line) {
-			err = io.ErrShortWrite
-		}
-		err = errors.Join(err, syscall.Close(fd))
-	}
-	switch {
-	case errors.Is(err, syscall.ELOOP):
-		err = errors.New("is a symbolic link")
-	case errors.Is(err, syscall.ENXIO):
-		err = errors.New("nobody reads from it")
-	case errors.Is(err, syscall.EAGAIN):
-		err = errors.New("it is full, and nobody reads from it")
-	}
-	if err != nil {
-		return &fs.PathError{Op: "write", Path: name, Err: err}
-	}
-	return nil
-}
-
-// ignoringEINTR repeats a system call that a signal interrupted.
-func ignoringEINTR(call func() (int, error)) (int, error) {
-	for {
-		if n, err := call(); err != syscall.EINTR {
-			return n, err
-		}
-	}
 }
 
 // discard ends a session in which nothing was started.

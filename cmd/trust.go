@@ -32,10 +32,17 @@ type trustRecord struct {
 // longestPolicyFile bounds what is read of a project policy, in bytes.
 const longestPolicyFile = 1 << 20
 
-// projectPolicy reads the project policy in file and decides whether it may
-// be used on top of base. What is hashed is what is decoded: the file is read
-// once.
-func (a *app) projectPolicy(file string, base *policy.Policy) (*policy.Policy, error) {
+// projectFile is a project policy as it was read: what is hashed is what is
+// decoded.
+type projectFile struct {
+	file   string
+	data   []byte
+	policy *policy.Policy
+	wider  []policy.Wider // what it asks for on top of what comes before it
+}
+
+// readProject reads a project policy that is to be put on top of base.
+func readProject(file string, base *policy.Policy) (*projectFile, error) {
 	data, err := readPolicyFile(file)
 	if err != nil {
 		return nil, err
@@ -44,28 +51,46 @@ func (a *app) projectPolicy(file string, base *policy.Policy) (*policy.Policy, e
 	if err != nil {
 		return nil, err
 	}
-	tightens, wider := p.OnlyTightens(base)
-	if tightens {
-		return p, nil
+	_, wider := p.OnlyTightens(base)
+	return &projectFile{file, data, p, wider}, nil
+}
+
+// projectPolicy reads the project policy in file and decides whether it may
+// be used on top of base.
+func (o *policyFlags) projectPolicy(a *app, file string, base *policy.Policy) (*policy.Policy, error) {
+	p, err := readProject(file, base)
+	if err != nil {
+		return nil, err
 	}
-	known, same := a.trusted(file, data)
+	if len(p.wider) == 0 {
+		return p.policy, nil
+	}
+	known, same := a.trusted(file, p.data)
 	if same {
-		return p, nil
+		return p.policy, nil
 	}
-	f := &failure{code: codeUntrusted, status: exitFailed, hint: "cat " + quoteArg(file) + " && zsbx check --trust"}
-	f.err = fmt.Errorf("%s: the project policy is not trusted, and it allows more than it takes away, at %s", file, listOrigins(wider))
+	f := &failure{code: codeUntrusted, status: exitFailed, hint: o.trustCommand()}
+	f.err = fmt.Errorf("%s: the project policy is not trusted, and it allows more than it takes away, at %s", file, listOrigins(p.wider))
 	if known {
 		f.err = fmt.Errorf("%s: the project policy has changed since it was trusted", file)
 	}
 	return nil, f
 }
 
+// trustCommand is what to type to see what the project's policies ask for.
+func (o *policyFlags) trustCommand() string {
+	if o.chdir != "" {
+		return "zsbx check -C " + quoteArg(o.chdir) + " --trust"
+	}
+	return "zsbx check --trust"
+}
+
 // listOrigins names the first few of a list of places.
-func listOrigins(all []policy.Origin) string {
+func listOrigins(all []policy.Wider) string {
 	const most = 3
 	var l []string
-	for _, o := range all[:min(most, len(all))] {
-		l = append(l, fmt.Sprintf("%d:%d", o.Line, o.Column))
+	for _, w := range all[:min(most, len(all))] {
+		l = append(l, fmt.Sprintf("%d:%d", w.Origin.Line, w.Origin.Column))
 	}
 	if len(all) > most {
 		l = append(l, "...")
@@ -129,32 +154,24 @@ func (a *app) trusted(file string, data []byte) (known, same bool) {
 	return true, r.SHA256 == contentHash(data)
 }
 
-// trust records that file may be used with the content that it has now.
-func (a *app) trust(file string) (*trustRecord, error) {
-	real, err := filepath.EvalSymlinks(file)
+// trust records that the file may be used with the content that was read.
+func (a *app) trust(p *projectFile) error {
+	real, err := filepath.EvalSymlinks(p.file)
 	if err != nil {
-		return nil, err
-	}
-	data, err := readPolicyFile(real)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := policy.DecodeTOML(file, bytes.NewReader(data)); err != nil {
-		return nil, coded(codePolicy, err)
+		return err
 	}
 	name, err := a.trustFile(real)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	r := &trustRecord{Path: real, SHA256: contentHash(data), Time: time.Now().UTC().Truncate(time.Second)}
-	b, err := json.Marshal(r)
+	b, err := json.Marshal(&trustRecord{Path: real, SHA256: contentHash(p.data), Time: time.Now().UTC().Truncate(time.Second)})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		return nil, fmt.Errorf("making the trust store: %w", err)
+		return fmt.Errorf("making the trust store: %w", err)
 	}
-	return r, writeByRename(name, append(b, '\n'))
+	return writeByRename(name, append(b, '\n'))
 }
 
 func contentHash(data []byte) string {

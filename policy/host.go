@@ -30,8 +30,8 @@ func HostIn(dir string) (Host, error) {
 	h.Lstat, h.Readlink = lstat, os.Readlink
 	if home := os.Getenv("HOME"); path.IsAbs(home) {
 		h.Home = path.Clean(home)
-	} else if passwd, err := os.ReadFile("/etc/passwd"); err == nil {
-		h.Home = homeFromPasswd(string(passwd), os.Getuid())
+	} else {
+		h.Home = PasswdHome()
 	}
 	if !path.IsAbs(dir) {
 		wd, err := workingDirectory()
@@ -57,6 +57,16 @@ func HostIn(dir string) (Host, error) {
 	}
 	h.Dir = pl.path
 	return h, nil
+}
+
+// PasswdHome is the home directory that /etc/passwd has for the real user of this
+// process, whatever HOME says, and "" if it has none.
+func PasswdHome() string {
+	passwd, err := readFile("/etc/passwd")
+	if err != nil {
+		return ""
+	}
+	return homeFromPasswd(string(passwd), os.Getuid())
 }
 
 // homeFromPasswd finds a user's home directory in the text of a passwd(5)

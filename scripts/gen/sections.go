@@ -69,7 +69,7 @@ func sections() map[string][]section {
 func files() []item {
 	return []item{
 		{"$XDG_CONFIG_HOME/zsbx/policy.toml", "The user's policy. It is part of every run."},
-		{".zsbx.toml", "The project's policy: the nearest one in the working directory or above it, up to the root of its repository. It is used when zsbx check --trust has recorded its content, or when it only takes rights away."},
+		{".zsbx.toml", "The project's policies: all of that name from the working directory up to the root of the outermost repository around it. One is used when zsbx check --trust=SHA256 has recorded its content, or when it only takes rights away."},
 		{"$XDG_CONFIG_HOME/zsbx/settings.toml", "Preferences: color (auto, always, never) and track (the default of run --track)."},
 		{"$XDG_STATE_HOME/zsbx", "Records of sessions, and of the project policies that are trusted."},
 	}

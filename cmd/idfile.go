@@ -1,0 +1,72 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// writeID writes a session's id to the file of --id-file. A symbolic link is not
+// followed: an earlier command may have put it there, to have a file of the
+// user's overwritten that it could not write itself. Nor is one among the
+// directories above that leads out of where a command may write. The links of
+// /dev and /proc, as /dev/stdout, are the system's. A FIFO (fifo(7)) that nobody
+// reads is an error and nothing to wait for.
+func (o *runFlags) writeID(plan *enforce.Plan, id string) error {
+	name, err := filepath.Abs(o.idFile)
+	if err != nil {
+		return err
+	}
+	open := os.OpenFile
+	if !strings.HasPrefix(name, "/dev/") && !strings.HasPrefix(name, "/proc/") {
+		open = openFileNoLinks
+		if name, err = idPath(plan, name); err != nil {
+			return err
+		}
+	}
+	f, err := open(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NONBLOCK, 0o644)
+	if err == nil {
+		_ = f.SetWriteDeadline(time.Now().Add(idFileTime)) // only what can wait has one
+		_, err = f.WriteString(id + "\n")
+		err = errors.Join(err, f.Close())
+	}
+	switch {
+	case errors.Is(err, syscall.ELOOP):
+		err = errors.New("is a symbolic link")
+	case errors.Is(err, syscall.ENXIO):
+		err = errors.New("nobody reads from it")
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = errors.New("it is full, and nobody reads from it")
+	default:
+		return err
+	}
+	return &fs.PathError{Op: "write", Path: name, Err: err}
+}
+
+// idFileTime is how long a pipe that is given as --id-file may stay full.
+const idFileTime = 100 * time.Millisecond
+
+// idPath is where an absolute path leads, but for its last name.
+func idPath(plan *enforce.Plan, name string) (string, error) {
+	h, err := policy.ThisHost()
+	if err != nil {
+		return "", err
+	}
+	r := &policy.Resolved{Dir: h.Dir, Home: h.Home}
+	if plan != nil {
+		r = plan.Policy
+	}
+	dir := trail(h, filepath.Dir(name))
+	if link := throughLink(r, &dir); link != "" {
+		return "", fmt.Errorf("the link %s leads to %s, and a command may have put it there", link, dir.Path)
+	}
+	return filepath.Join(dir.Path, filepath.Base(name)), nil
+}

@@ -1,0 +1,193 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/track"
+)
+
+// trustFlag is --trust, alone or with the hash of what is to be trusted.
+type trustFlag struct {
+	set  bool
+	hash string
+}
+
+// trustShow is the value of --trust without one: it looks like a switch.
+const trustShow = "true"
+
+func (t *trustFlag) String() string { return t.hash }
+func (t *trustFlag) Type() string   { return "bool" }
+
+// Set takes any value; checkFlags.check says what is wrong with it.
+func (t *trustFlag) Set(s string) error {
+	t.set, t.hash = true, strings.ToLower(s)
+	return nil
+}
+
+func isHash(s string) bool {
+	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// trustArgs refuses a command, and tells of a hash that was given like one.
+func trustArgs(argv []string) error {
+	switch {
+	case len(argv) == 0:
+		return nil
+	case isHash(strings.ToLower(argv[0])):
+		return usageErr("--trust takes its value with =: --trust=%s", argv[0])
+	}
+	return usageErr("--trust can't be used with a command")
+}
+
+// trustReport is what check --trust says of one project policy.
+type trustReport struct {
+	Path    string      `json:"path"`
+	SHA256  string      `json:"sha256"` // of the content that asks for this, hexadecimal
+	Trusted bool        `json:"trusted"`
+	Asks    []trustWant `json:"asks"` // beyond what comes before it; of a file that only takes away, nothing
+}
+
+// trustWant is one thing that a project policy asks for.
+type trustWant struct {
+	Key    string `json:"key"`
+	Value  string `json:"value"`
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+}
+
+// trustProject shows what the project's policies ask for, and records that one
+// of them may be used, if its content has the hash that was given. What is
+// shown, hashed and recorded are the same bytes. Without a hash the status is 1
+// when there is one that needs trust and has none.
+func (o *checkFlags) trustProject(a *app) error {
+	all, err := o.projectFiles(a)
+	if err != nil {
+		return err
+	}
+	reports := make([]trustReport, 0, len(all))
+	found := o.trust.hash == trustShow
+	for _, p := range all {
+		hash := contentHash(p.data)
+		_, same := a.trusted(p.file, p.data)
+		if o.trust.hash == hash {
+			if err := a.trust(p); err != nil {
+				return err
+			}
+			found, same = true, true
+		}
+		reports = append(reports, p.report(hash, same))
+		a.warnOfWriters(p.file)
+	}
+	if !found {
+		return &failure{code: codeUntrusted, status: exitFailed, hint: o.trustCommand(),
+			err: errors.New("no project policy here has the content with that SHA-256; it may have changed since it was shown")}
+	}
+	if o.json {
+		err = a.printJSON(reports)
+	} else {
+		err = a.printText(trustText(reports))
+	}
+	return errors.Join(err, o.leftUntrusted(a, reports))
+}
+
+// projectFiles reads the project's policies, each on top of those before it.
+func (o *checkFlags) projectFiles(a *app) ([]*projectFile, error) {
+	h, err := o.thisHost(a)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.judgeVariables(h); err != nil {
+		return nil, err
+	}
+	files, _, err := findProjectPolicies(h.Dir)
+	if err != nil {
+		return nil, coded(codePolicy, err)
+	}
+	if len(files) == 0 {
+		return nil, &failure{
+			code: codePolicy, status: exitFailed,
+			err: errors.New("there is no project policy: no " + projectPolicyFile + " in this directory, nor above it in its repository"),
+		}
+	}
+	base, err := a.userPolicy()
+	if err != nil {
+		return nil, coded(codePolicy, err)
+	}
+	var all []*projectFile
+	for _, file := range files {
+		p, err := readProject(file, base)
+		if err != nil {
+			return nil, coded(codePolicy, err)
+		}
+		all = append(all, p)
+		base = policy.Merge(base, p.policy)
+	}
+	return all, nil
+}
+
+func (p *projectFile) report(hash string, trusted bool) trustReport {
+	r := trustReport{Path: p.file, SHA256: hash, Trusted: trusted, Asks: []trustWant{}}
+	for _, w := range p.wider {
+		r.Asks = append(r.Asks, trustWant{w.Key, w.Value, w.Origin.Line, w.Origin.Column})
+	}
+	return r
+}
+
+// trustText is the reports for people.
+func trustText(reports []trustReport) string {
+	var b strings.Builder
+	for _, r := range reports {
+		what := "not trusted; it asks for"
+		switch {
+		case len(r.Asks) == 0:
+			what = "only takes away, which needs no trust"
+		case r.Trusted:
+			what = "trusted; it asks for"
+		}
+		fmt.Fprintf(&b, "%s: %s\n", printable(r.Path), what)
+		t := &table{}
+		for _, w := range r.Asks {
+			t.row(fmt.Sprintf("%d:%d", w.Line, w.Column), w.Key, w.Value)
+		}
+		t.row("sha256", r.SHA256)
+		t.write(&b)
+	}
+	return b.String()
+}
+
+// leftUntrusted says what to type for what is not trusted yet.
+func (o *checkFlags) leftUntrusted(a *app, reports []trustReport) error {
+	left := false
+	for _, r := range reports {
+		if !r.Trusted && len(r.Asks) > 0 {
+			left = true
+			a.say.hint("%s=%s", o.trustCommand(), r.SHA256)
+		}
+	}
+	if left && o.trust.hash == trustShow {
+		return status(exitNo)
+	}
+	return nil
+}
+
+// warnOfWriters tells of sessions that work where a file is, and may change it
+// while it is read: it may have been made since they began, and so be theirs to
+// write.
+func (a *app) warnOfWriters(file string) {
+	st, err := track.OpenStore()
+	if err != nil {
+		return
+	}
+	all, _ := st.List()
+	for i := range all {
+		s := &all[i]
+		if dir := s.Record.Dir; s.Life != track.Ended && filepath.IsAbs(dir) && (below(file, dir) || below(dir, filepath.Dir(file))) {
+			a.say.warn("session %s runs in %s, and may be able to write to %s", s.ID[:8], dir, file)
+			a.say.hint("zsbx ps")
+		}
+	}
+}
