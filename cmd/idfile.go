@@ -66,7 +66,10 @@ func idPath(plan *enforce.Plan, name string) (string, error) {
 	}
 	dir := trail(h, filepath.Dir(name))
 	if link := throughLink(r, &dir); link != "" {
-		return "", fmt.Errorf("the link %s leads to %s, and a command may have put it there", link, dir.Path)
+		return "", &failure{
+			code: codePolicy, status: exitFailed, hint: "--id-file " + quoteArg(filepath.Join(dir.Path, filepath.Base(name))),
+			err: fmt.Errorf("the link %s leads to %s, and a command may have put it there", link, dir.Path),
+		}
 	}
 	return filepath.Join(dir.Path, filepath.Base(name)), nil
 }

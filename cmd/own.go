@@ -62,6 +62,9 @@ func (a *app) ownPaths(c *composed, r *policy.Resolved, mounts bool) ownFiles {
 	var own ownFiles
 	host := c.host.Remembering()
 	for _, d := range a.ownDirs() {
+		if d.temp && isForeignLink(d.path) {
+			continue // sessions are not looked for behind a link there
+		}
 		if d.temp && !mounts {
 			if inTree(r, d.path, policy.Write) {
 				own.watched = append(own.watched, d.path)
@@ -86,6 +89,13 @@ func (a *app) ownPaths(c *composed, r *policy.Resolved, mounts bool) ownFiles {
 	}
 	own.held = append(own.held, c.files...)
 	return own
+}
+
+// isForeignLink tells a link that somebody else has put in a place where
+// everybody may: it would have zsbx hold what it leads to.
+func isForeignLink(p string) bool {
+	st, err := os.Lstat(p)
+	return err == nil && st.Mode()&fs.ModeSymlink != 0 && !ownedByMe(st)
 }
 
 // makeOwn makes one of zsbx's own directories, but none below a home directory

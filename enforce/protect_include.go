@@ -10,15 +10,19 @@ import (
 
 // includes protects what a git configuration includes (git-config(1),
 // "Includes"), in writable trees: git takes it for part of the configuration,
-// whether the condition of an includeIf holds now or later.
+// whether the condition of an includeIf holds now or later. A relative path is
+// taken from the directory of the configuration as it is named, through links.
 func (c *protector) includes(config string) {
 	read := "include " + config // no path
-	st, err := c.host.Lstat(config)
-	if err != nil || !st.Mode.IsRegular() || c.seen[read] {
+	if c.seen[read] {
 		return
 	}
 	c.seen[read] = true
-	data, err := c.host.ReadFile(config)
+	real, st, err := c.host.RealPath(config)
+	if err != nil || !st.Mode.IsRegular() {
+		return
+	}
+	data, err := c.host.ReadFile(real)
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
 		return // the user's git can't read it either
 	}
@@ -35,10 +39,11 @@ func (c *protector) includes(config string) {
 	}
 }
 
-// include protects one file that a configuration names.
+// include protects one file that a configuration names. Its ".." are the file
+// system's, behind links.
 func (c *protector) include(config, name string) {
 	if rest, ok := strings.CutPrefix(name, "~/"); ok && c.home != "" {
-		name = path.Join(c.home, rest)
+		name = c.home + "/" + rest
 	}
 	switch {
 	case strings.HasPrefix(name, "~"):
@@ -47,17 +52,28 @@ func (c *protector) include(config, name string) {
 	case strings.HasPrefix(name, "%(prefix)/"):
 		return // where git is installed
 	case !path.IsAbs(name):
-		name = path.Join(path.Dir(config), name)
+		name = path.Dir(config) + "/" + name
 	}
-	dir, _, _, err := c.host.Trail(path.Dir(name))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	i := strings.LastIndexByte(name, '/')
+	base := name[i+1:]
+	if base == "" || base == "." || base == ".." {
+		return // a directory
+	}
+	dir, _, _, err := c.host.Trail(name[:i])
+	var missing *fs.PathError
+	if errors.As(err, &missing) && errors.Is(err, fs.ErrNotExist) {
+		if c.writable(missing.Path) { // it may become a directory, or a link to one
+			c.watchOnly(missing.Path)
+		}
+	} else if err != nil {
 		return // git passes it over, too
 	}
-	if name = path.Join(dir, path.Base(name)); c.writable(name) {
+	if name = path.Join(dir, base); c.writable(name) {
 		c.add(name, c.within(name))
 	}
 	if real, _, err := c.host.RealPath(name); err == nil {
-		c.includes(real)
+		c.includes(name)
+		c.includes(real) // as other programs than git may see it
 	}
 }
 

@@ -94,16 +94,21 @@ func TestIncluded(t *testing.T) {
 		p := repository(t)
 		write(t, p.in+"/.git/config", "[include]\n\tpath = ../team.cfg\n\tpath = \""+p.out+"/outer.cfg\"\n"+
 			"[includeIf \"onbranch:x\"]\n\tpath = ../linked.cfg\n\tpath = ../missing.cfg\n\tpath = ../dir/x.cfg\n"+
-			"[core] [include] path = ../con\\\n\ttinued\\\r\n.cfg\n")
+			"[include] path = ../far/../up.cfg\n[core] [include] path = ../con\\\n\ttinued\\\r\n.cfg\n")
 		write(t, p.in+"/team.cfg", "[include]\n\tpath = conf/deep.cfg\n\tpath = team.cfg\n")
 		write(t, p.in+"/conf/deep.cfg", "")
-		write(t, p.in+"/conf/target.cfg", "")
 		write(t, p.in+"/free.cfg", "")
 		write(t, p.in+"/con\ttinued.cfg", "")
+		write(t, p.in+"/deep/er/x", "")
+		write(t, p.in+"/deep/up.cfg", "")
+		write(t, p.in+"/beside.cfg", "")
+		write(t, p.in+"/conf/target.cfg", "[include]\n\tpath = beside.cfg\n")
 		write(t, p.in+"/last.cfg", "")
 		write(t, p.out+"/outer.cfg", "[include]\n\tpath = "+p.in+"/last.cfg\n")
-		if err := os.Symlink("conf/target.cfg", p.in+"/linked.cfg"); err != nil {
-			t.Fatal(err)
+		for link, to := range map[string]string{"linked.cfg": "conf/target.cfg", "far": "deep/er"} {
+			if err := os.Symlink(to, p.in+"/"+link); err != nil {
+				t.Fatal(err)
+			}
 		}
 		return p
 	}
@@ -116,6 +121,8 @@ func TestIncluded(t *testing.T) {
 		{"one whose name goes on in the next lines", `for f in con*tinued.cfg; do echo x >>"$f"; done`},
 		{"its directory renamed", `mv conf c && mkdir conf && echo x >conf/deep.cfg`},
 		{"a link replaced", `ln -sf free.cfg linked.cfg`},
+		{"what one includes beside a link", `echo x >>beside.cfg`},
+		{"one above where a link leads", `echo x >>deep/up.cfg`},
 	})
 	p := place(t)
 	plan := p.mountPlan()
@@ -127,7 +134,7 @@ func TestIncluded(t *testing.T) {
 	for _, c := range before.Changes() {
 		got = append(got, strings.TrimPrefix(c.Path, p.in+"/"))
 	}
-	if want := []string{"dir/x.cfg", "missing.cfg"}; !slices.Equal(got, want) {
+	if want := []string{"dir", "dir/x.cfg", "missing.cfg"}; !slices.Equal(got, want) {
 		t.Errorf("told of %q, want %q", got, want)
 	}
 }
@@ -172,6 +179,27 @@ func TestWorktreeConfig(t *testing.T) {
 	if c := before.Changes(); len(c) != 1 || !strings.HasSuffix(c[0].Path, "/wt/rebase-merge/git-rebase-todo") {
 		t.Errorf("told of %v", c)
 	}
+}
+
+// TestLinkedConfig: a configuration that is a link includes as any other.
+func TestLinkedConfig(t *testing.T) {
+	needMounts(t)
+	breachAll(t, func(t *testing.T) *place {
+		p := repository(t)
+		if err := os.Remove(p.in + "/.git/config"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("../shared/config", p.in+"/.git/config"); err != nil {
+			t.Fatal(err)
+		}
+		write(t, p.in+"/shared/config", "[include]\n\tpath = ../inc\n")
+		write(t, p.in+"/inc", "")
+		return p
+	}, []breach{
+		{"the file", `echo x >>shared/config`},
+		{"the link", `rm .git/config && echo x >.git/config`},
+		{"what it includes", `echo x >>inc`},
+	})
 }
 
 // TestUnreadConfig: a configuration that can't be read to its end is named.
@@ -241,6 +269,22 @@ func TestProtectedMissing(t *testing.T) {
 	}
 	if !slices.ContainsFunc(plan.Gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapDenyMissing }) {
 		t.Error("no gap tells of what does not exist yet")
+	}
+}
+
+// TestWatched: what can't be held is told.
+func TestWatched(t *testing.T) {
+	needLandlock(t, 1)
+	p := newPlace(t)
+	caps := enforce.Probe()
+	caps.MountNS = false
+	plan := enforce.NewPlanWith(p.policy, caps, host(), enforce.Options{NoProtect: true, Watch: []string{p.in + "/zsbx-1"}})
+	before := plan.Snapshot(host())
+	if status, out := p.sh(t, plan, `mkdir -p zsbx-1/sessions`); status != 0 {
+		t.Fatalf("exit status %d: %s", status, out)
+	}
+	if c := before.Changes(); len(c) != 1 || c[0].Path != p.in+"/zsbx-1" || !c[0].New {
+		t.Errorf("told of %v", c)
 	}
 }
 

@@ -38,17 +38,23 @@ func checkDeny(s string) error {
 
 // AnchorDenials makes the relative denials of a file in dir hold below dir as
 // well as below the working directory: a project that denies "keys" means its
-// own, wherever in it a command is run. dir is absolute.
+// own, wherever in it a command is run. dir is absolute, and the working
+// directory lies in it.
 func (p *Policy) AnchorDenials(dir string) {
 	for _, p := range []*Policy{p, p.Linux, p.MacOS} {
 		if p == nil {
 			continue
 		}
-		for _, d := range p.FS.Deny {
+		for i, d := range p.FS.Deny {
 			first, _, _ := strings.Cut(d.Pattern, "/")
 			named := strings.HasPrefix(first, "$") && !strings.HasPrefix(first, "$$")
-			if first != "" && first != "~" && first != "cwd" && !named {
-				d.Pattern = strings.TrimSuffix(escapeGlob(literal(dir)), "/") + "/" + d.Pattern
+			if first == "" || first == "~" || first == "cwd" || named {
+				continue
+			}
+			d.Pattern = strings.TrimSuffix(escapeGlob(literal(dir)), "/") + "/" + d.Pattern
+			if first == "**" { // says as much of what is below
+				p.FS.Deny[i] = d
+			} else {
 				p.FS.Deny = append(p.FS.Deny, d)
 			}
 		}
