@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/track"
 )
 
 // ownFiles are zsbx's own files and directories: what no command may change,
@@ -66,7 +67,7 @@ func (a *app) ownPaths(c *composed, r *policy.Resolved, mounts bool) ownFiles {
 			continue // sessions are not looked for behind a link there
 		}
 		if d.temp && !mounts {
-			if inTree(r, d.path, policy.Write) {
+			if a.getenv(track.SessionEnv) == "" && inTree(r, d.path, policy.Write) { // in a session it is this zsbx that writes there
 				own.watched = append(own.watched, d.path)
 			}
 			continue

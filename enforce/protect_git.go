@@ -76,7 +76,7 @@ func (c *protector) around(root string) {
 		return
 	}
 	if dot := path.Join(root, ".git"); !c.isDir(dot) {
-		c.add(dot, "")
+		c.add(dot, c.within(root))
 	}
 	c.repository(root)
 }
