@@ -43,23 +43,6 @@ func (prot protection) summary() string {
 	return strings.Join(names, ", ")
 }
 
-// projectFiles are what programs act upon when a directory is entered or
-// opened, or an agent started in it, without being asked to run the project.
-func projectFiles() []string {
-	return []string{
-		".zsbx.toml",
-		".envrc",
-		".mcp.json",
-		".hg/hgrc",
-		".vscode/tasks.json", ".vscode/launch.json", ".vscode/settings.json", ".vscode/mcp.json",
-		".idea/workspace.xml",
-		".zed/tasks.json", ".zed/settings.json", ".zed/debug.json",
-		".devcontainer.json", ".devcontainer/devcontainer.json",
-		".claude/settings.json", ".claude/settings.local.json",
-		".cursor/mcp.json", ".gemini/settings.json", ".codex/config.toml",
-	}
-}
-
 // protector collects the protected set.
 type protector struct {
 	host  *policy.Host
@@ -153,7 +136,7 @@ func (c *protector) writable(p string) bool { return c.within(p) != "" }
 
 // tree protects what is in one writable directory.
 func (c *protector) tree(dir string) {
-	c.files(dir, projectFiles(), "")
+	c.files(dir, c.projectFiles(dir), "")
 	if !c.repository(dir) && c.isGitDir(dir) {
 		c.gitDir(dir)
 	}
