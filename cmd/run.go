@@ -97,7 +97,9 @@ func (o *runFlags) run(a *app, argv []string) error {
 		err = o.checkLimits(resolved.Limits)
 	}
 	if err == nil && !o.dryRun {
-		resolved, err = a.makeDirs(c, resolved)
+		if resolved, err = a.makeDirs(c, resolved); err == nil {
+			makeLinks(resolved)
+		}
 	}
 	if err == nil {
 		err = a.judgeLinks(resolved)

@@ -174,6 +174,11 @@ func (x *expander) lookup(name string) (string, error) {
 		return "$", nil
 	case "PWD":
 		return x.host.Dir, nil
+	case cacheVariable:
+		if dir := x.host.ownCache(); dir != "" {
+			return dir, nil
+		}
+		return "", &unsetError{name}
 	}
 	value := x.host.getenv(name)
 	if value == "" && name == "HOME" {

@@ -87,7 +87,7 @@ func (h *Host) newGuard() guard {
 type guard struct {
 	home    string
 	dir     string
-	secrets []string
+	secrets []secretPlace
 	search  []string
 	open    []string // what users made writable
 }
@@ -97,10 +97,8 @@ func (g *guard) refuse(p Path) string {
 	if p.Path == "/" || g.home != "." && within(g.home, p.Path) {
 		return "a preset never opens the home directory or what holds it"
 	}
-	for _, s := range g.secrets {
-		if within(p.Path, s) || within(s, p.Path) {
-			return "a preset never opens " + s
-		}
+	if s := g.secret(p.Path); s != "" {
+		return "a preset never opens " + s
 	}
 	for _, link := range p.Links {
 		if g.changeable(link) {
@@ -144,44 +142,4 @@ func (h *Host) realSearchPath() []string {
 		}
 	}
 	return dirs
-}
-
-// secretPaths are the well-known places of keys, tokens and passwords. They
-// guard presets only: a user may allow any of them.
-func (h *Host) secretPaths() []string {
-	if h.Home == "" {
-		return nil
-	}
-	var all []string
-	for _, set := range []struct {
-		base  string
-		names []string
-	}{
-		{"~", []string{
-			".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".git-credentials", ".password-store", ".1password",
-			".vault-token", ".terraform.d", ".terraformrc", ".npmrc", ".yarnrc", ".yarnrc.yml", ".bunfig.toml", ".pypirc", ".condarc", ".pip",
-			".m2/settings.xml", ".m2/settings-security.xml", ".sbt/credentials", ".ivy2/.credentials", ".gem/credentials", ".bundle/config",
-			".mozilla", ".thunderbird", ".bash_history", ".zsh_history", ".python_history", ".node_repl_history",
-			"Library/Keychains", "Library/Application Support", "Library/Cookies",
-		}},
-		{"${CARGO_HOME:-~/.cargo}", []string{"credentials.toml", "credentials"}},
-		{"${GRADLE_USER_HOME:-~/.gradle}", []string{"gradle.properties", "init.d"}},
-		{"${XDG_CONFIG_HOME:-~/.config}", []string{
-			"gh", "git/credentials", "gcloud", "op", "pip", "containers", "hub", "glab-cli", "uv", "pypoetry", "nix", "google-chrome", "chromium",
-		}},
-		{"${XDG_DATA_HOME:-~/.local/share}", []string{"keyrings", "kwalletd"}},
-	} {
-		// The default stays a place of secrets when a variable moves it.
-		home := Host{Home: h.Home}
-		bases := []string{h.tildePath(expandDefault(&home, set.base)), h.tildePath(expandDefault(h, set.base))}
-		for _, base := range slices.Compact(bases) {
-			if real, _, err := h.realPath(base); err == nil {
-				base = real
-			}
-			for _, n := range set.names {
-				all = append(all, base+"/"+n)
-			}
-		}
-	}
-	return all
 }

@@ -73,6 +73,7 @@ func (sum *Policy) add(p *Policy) {
 	sum.Presets = append(sum.Presets, p.Presets...)
 	sum.FS.Rules = append(sum.FS.Rules, p.FS.Rules...)
 	sum.FS.Deny = append(sum.FS.Deny, p.FS.Deny...)
+	sum.FS.Links = append(sum.FS.Links, p.FS.Links...)
 	replaceRules(&sum.FS.System.Executable, p.FS.System.Executable)
 	replaceRules(&sum.FS.System.ReadOnly, p.FS.System.ReadOnly)
 	replaceRules(&sum.FS.System.ReadWrite, p.FS.System.ReadWrite)

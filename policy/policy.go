@@ -94,8 +94,15 @@ type Policy struct {
 type FS struct {
 	Rules []Rule // ro, rox, rw and rw_noexec, in the order they were written
 	Deny  []Deny
+	Links []Link // presets only
 
 	System System
+}
+
+// Link is a symbolic link in the project's own cache that leads to a shared one.
+type Link struct {
+	Name string // its name below the project's own cache
+	To   string // a path as in Rule.Path
 }
 
 // System replaces categories of the built-in baseline. A nil list keeps the

@@ -60,7 +60,7 @@ func Preset(name string) (*Policy, error) {
 	if tools {
 		for _, part := range []*Policy{p, p.Linux, p.MacOS} {
 			part.FS.Rules = slices.DeleteFunc(part.FS.Rules, func(r Rule) bool { return r.Access&Write != 0 })
-			part.Env.Set = nil
+			part.Env.Set, part.FS.Links = nil, nil
 		}
 	}
 	return p, nil
@@ -81,6 +81,8 @@ type presetTables struct {
 		// Create names those of the writable directories that are made
 		// before a run when they are missing.
 		Create []string `toml:"create"`
+		// Links are made in the project's own cache, by their names there.
+		Links map[string]string `toml:"links"`
 	} `toml:"fs"`
 	Env struct {
 		Allow []string          `toml:"allow"`
@@ -128,6 +130,9 @@ func (t *presetTables) policy(from Origin) *Policy {
 				p.FS.Rules[i].Create = true
 			}
 		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.FS.Links)) {
+		p.FS.Links = append(p.FS.Links, Link{Name: name, To: t.FS.Links[name]})
 	}
 	for _, name := range t.Env.Allow {
 		p.Env.Allow = append(p.Env.Allow, Named{Value: name, Origin: from})

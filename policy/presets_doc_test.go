@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path"
 	"strings"
 	"testing"
 )
@@ -39,10 +40,13 @@ func TestPresetsDocs(t *testing.T) {
 				sep = "; "
 			}
 		}
-		b.WriteString(".\n\n| path | access |\n|---|---|\n")
+		b.WriteString(".\n\n| path | access | what programs outside make of it |\n|---|---|---|\n")
 		docRules(&b, p, "")
 		docRules(&b, p.Linux, ", Linux")
 		docRules(&b, p.MacOS, ", macOS")
+		for _, l := range p.FS.Links {
+			fmt.Fprintf(&b, "| `$ZSBX_CACHE/%s` | link to `%s` | |\n", l.Name, l.To)
+		}
 		var env []string
 		for _, n := range p.Env.Allow {
 			env = append(env, "`"+n.Value+"`")
@@ -54,6 +58,7 @@ func TestPresetsDocs(t *testing.T) {
 			fmt.Fprintf(&b, "\nEnvironment: %s.\n", strings.Join(env, ", "))
 		}
 	}
+	docSecrets(&b)
 	if b.String() == old {
 		return
 	}
@@ -65,8 +70,22 @@ func TestPresetsDocs(t *testing.T) {
 	}
 }
 
-// docRules writes the rows of a table.
+// docSecrets writes the table of places that presets never open.
+func docSecrets(b *strings.Builder) {
+	b.WriteString("\n## Places of secrets\n\nAs of 2026-11-22. A preset's rule that names one, holds one or lies in one is dropped.\n\n| what | below | names |\n|---|---|---|\n")
+	for _, g := range secretGroups() {
+		fmt.Fprintf(b, "| %s | `%s` | `%s` |\n", g.kind, g.base, strings.Join(g.names, "`, `"))
+	}
+	b.WriteString("\nIn directories that presets open for the programs in them these files are denied, unless a user's rule opens them:\n\n")
+	for _, s := range secretsInTrees() {
+		fmt.Fprintf(b, "- `%s`\n", s)
+	}
+}
+
+// docRules writes the rows of a table. Directories that have one answer, as those
+// of a compiler cache, are one row.
 func docRules(b *strings.Builder, p *Policy, where string) {
+	last := ""
 	for _, r := range p.FS.Rules {
 		what := map[Access]string{
 			Read: "read", Read | Exec: "read, execute", Read | Write: "read, write", Read | Write | Exec: "read, write, execute",
@@ -74,6 +93,20 @@ func docRules(b *strings.Builder, p *Policy, where string) {
 		if r.Create {
 			what += ", made"
 		}
-		fmt.Fprintf(b, "| `%s` | %s%s |\n", r.Path, what, where)
+		name, trust := r.Path, ""
+		if r.Access&Write != 0 {
+			if o := outsideOf(r.Path); o != nil {
+				if trust = o.trust; o.own != "" {
+					trust += ". `" + o.own + "`"
+				}
+				if strings.HasSuffix(o.paths[0], "/*") {
+					name = path.Dir(r.Path) + "/{0-9,a-f,lock,tmp}"
+				}
+			}
+		}
+		if row := fmt.Sprintf("| `%s` | %s%s | %s |\n", name, what, where, trust); row != last {
+			b.WriteString(row)
+			last = row
+		}
 	}
 }

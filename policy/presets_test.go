@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -71,6 +72,80 @@ func TestPresetCreate(t *testing.T) {
 					t.Errorf("%s: create names %s, which has no rule", info.Name, c)
 				}
 			}
+		}
+	}
+}
+
+// TestPresetsOutside asks for an answer, for every path that a preset makes
+// writable, to what programs outside make of it; and that no answer is stale.
+func TestPresetsOutside(t *testing.T) {
+	writable := make(map[string]bool)
+	for _, info := range Presets() {
+		p, err := Preset(info.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range []*Policy{p, p.Linux, p.MacOS} {
+			for _, r := range part.FS.Rules {
+				if r.Access&Write == 0 {
+					continue
+				}
+				writable[r.Path], writable[path.Dir(r.Path)+"/*"] = true, true
+				if o := outsideOf(r.Path); o == nil || o.trust == "" {
+					t.Errorf("%s: %s: what do programs outside read, execute or trust of it, and when? (presets_outside.go)", info.Name, r.Path)
+				}
+			}
+		}
+	}
+	for _, o := range outsideTable() {
+		for _, q := range o.paths {
+			if !writable[q] {
+				t.Errorf("%s has an answer, and no preset makes it writable", q)
+			}
+		}
+	}
+}
+
+// TestOwnFlags follows the flags of the table that give a command caches of its
+// own: the shared cache is not writable any more, and the own one is.
+func TestOwnFlags(t *testing.T) {
+	for _, o := range outsideTable() {
+		_, flag, ok := strings.Cut(o.own, `--env `)
+		if !ok {
+			continue
+		}
+		flag, deny, _ := strings.Cut(flag, " --deny ")
+		name, value, _ := strings.Cut(flag, "=")
+		h, all := homeWithEverything(t)
+		user := &Policy{}
+		user.FS.Rules = []Rule{{Path: ".", Access: Read | Write | Exec, Origin: Origin{Source: "--rw"}}}
+		control, err := Merge(all, user).Resolve(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		value = strings.ReplaceAll(strings.Trim(value, `"`), "$PWD", h.Dir)
+		user.Env.Set = []Var{{Name: name, Value: value, Origin: Origin{Source: "--env"}}}
+		if deny != "" {
+			user.FS.Deny = []Deny{{Pattern: deny, Origin: Origin{Source: "--deny"}}}
+		}
+		r, err := Merge(all, user).Resolve(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, q := range o.paths {
+			shared := h.tildePath(expandDefault(&h, strings.Replace(q, "/*", "/tmp", 1)))
+			if strings.Contains(shared, "/Library/") {
+				continue
+			}
+			if !control.Allowed(shared, Write).Allowed {
+				t.Errorf("control: %s is not writable", shared)
+			}
+			if v := r.Allowed(shared, Write); v.Allowed {
+				t.Errorf("%s: %s is writable all the same: %s", o.own, shared, v.Reason)
+			}
+		}
+		if !slices.Contains(r.Env, name+"="+value) {
+			t.Errorf("%s: %v", o.own, r.Env)
 		}
 	}
 }

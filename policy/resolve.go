@@ -34,11 +34,12 @@ func (p *Policy) Resolve(h Host) (*Resolved, error) {
 	flat := p.on(h.OS)
 	rules := flat.paths()
 	rs := &resolver{
-		r:    &Resolved{OS: h.OS, Dir: h.Dir, Home: h.Home, TempDir: h.TempDir, host: h, env: flat.Env},
+		r:    &Resolved{OS: h.OS, Dir: h.Dir, Home: h.Home, TempDir: h.TempDir, host: h},
 		host: &h, w: newWalker(&h, 2*len(rules)),
 	}
 	h.walker = rs.w // a copy of the caller's Host, and not the one in rs.r
 	rs.x = expander{host: &h}
+	rs.presets = h.forPresets(flat.Env.Set)
 	if n := flat.asked(rules); n > MaxRules {
 		return nil, Errors{{Code: CodeLimit, Msg: fmt.Sprintf("%d rules: the most is %d", n, MaxRules)}}
 	}
@@ -48,13 +49,16 @@ func (p *Policy) Resolve(h Host) (*Resolved, error) {
 	}
 	rs.git(flat.Presets)
 	rs.guard()
+	rs.ownCache(flat)
 	if h.TempDir != "" {
 		rs.rule(Rule{Path: literal(h.TempDir), Access: Read | Write | Exec, Optional: true, Origin: Origin{Source: sourceTemp}})
 	}
 	rs.denials(flat.FS.Deny)
+	rs.denySecrets()
 	rs.net(&flat.Net)
 	rs.sockets(flat.Net.Unix)
 	rs.environment(&flat.Env)
+	rs.r.env = flat.Env
 	rs.r.Limits, rs.r.Presets = flat.Limits, flat.Presets
 	if err := rs.errs.err(); err != nil {
 		return nil, err
@@ -110,7 +114,9 @@ type resolver struct {
 	host *Host
 	x    expander
 	w    *walker
-	errs Errors
+
+	presets Host // as the presets' paths see it
+	errs    Errors
 }
 
 func (rs *resolver) fail(o Origin, code Code, hint string, err error) {
@@ -136,7 +142,11 @@ func (rs *resolver) rule(rule Rule) {
 
 // path finds what a rule names, or reports why it cannot.
 func (rs *resolver) path(rule Rule) (Path, bool) {
-	written, err := rs.x.absolute(rule.Path)
+	x := rs.x
+	if rule.Origin.builtIn() {
+		x.host = &rs.presets
+	}
+	written, err := x.absolute(rule.Path)
 	if err != nil {
 		var unset *unsetError
 		switch {
@@ -224,12 +234,12 @@ func (o Origin) flag() bool { return strings.HasPrefix(o.Source, "--") }
 // guard puts what presets opened, and what they want made, through the guard.
 func (rs *resolver) guard() {
 	if len(rs.r.Create) > 0 {
-		rs.r.Create = rs.host.guardCreate(rs.r.Create, rs.r.Paths)
+		rs.r.Create = rs.presets.guardCreate(rs.r.Create, rs.r.Paths)
 	}
 	for i := range rs.r.Paths {
 		if guarded(&rs.r.Paths[i].Rule) {
 			var skipped []Skip
-			rs.r.Paths, skipped = rs.host.guardPresets(rs.r.Paths)
+			rs.r.Paths, skipped = rs.presets.guardPresets(rs.r.Paths)
 			rs.r.Skipped = append(rs.r.Skipped, skipped...)
 			return
 		}

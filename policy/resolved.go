@@ -46,6 +46,12 @@ type Resolved struct {
 	Deny    []DenyPath
 	Skipped []Skip // optional rules that name nothing on this machine
 	Create  []Path // of rules with Create, directories that are missing: made before a run, then resolved again
+
+	// Cache is the project's own cache, "" for none, and Links are to be in it
+	// before a run, each with an absolute path to lead to.
+	Cache string
+	Links []Link
+
 	Net     ResolvedNet
 	Env     []string // the command's environment, NAME=VALUE, sorted by name
 	EnvDrop []string // names of the caller's variables that the command does not get, sorted

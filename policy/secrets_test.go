@@ -183,7 +183,7 @@ func TestNothingOnPATHWritable(t *testing.T) {
 	if r, err = p.Resolve(h); err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range []string{".cache/go-build/bin", ".npm/_npx/1/node_modules/.bin"} {
+	for _, d := range []string{".cache/go-build/bin", "go/pkg/mod/golang.org/toolchain/bin"} {
 		if a := r.access(filepath.Join(h.Home, d, "prog")); a&Write == 0 {
 			t.Errorf("control: %s is not writable", d)
 		}

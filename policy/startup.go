@@ -46,7 +46,10 @@ func systemPlaces() []string {
 // projectPlaces are directories of a project that git, editors and agents act
 // upon.
 func projectPlaces() []string {
-	return []string{".git", ".vscode", ".idea", ".zed", ".devcontainer", ".claude", ".cursor", ".gemini", ".codex"}
+	return []string{
+		".git", ".hg", ".jj", ".sl", ".vscode", ".idea", ".run", ".zed", ".helix", ".devcontainer", ".claude", ".cursor", ".gemini", ".qwen", ".codex", ".opencode",
+		".kilo", ".kilocode", ".roo", ".kiro", ".clinerules", ".windsurf", ".amp", ".factory", ".continue", ".junie", ".trae", ".augment", ".copilot",
+	}
 }
 
 // actedUpon says which of these places could be changed by writing to a path,

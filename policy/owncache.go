@@ -1,0 +1,78 @@
+package policy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"path"
+	"slices"
+	"strings"
+)
+
+// The project's own cache. Programs outside start what is in some caches
+// (npx, wrappers), or have hard links into them (uv, bun). There a command that
+// may write has them do what it wants, in other projects too. So the presets
+// point these tools to a directory that belongs to one working directory and
+// to commands under zsbx. It stays, so that the second run is as fast as any.
+
+// cacheVariable names it in a path.
+const cacheVariable = "ZSBX_CACHE"
+
+// ownCache is the project's own cache, "" where there is no place for one. Its
+// name is made of the working directory's: no other project has it.
+func (h *Host) ownCache() string {
+	base := h.tildePath(expandDefault(h, "${XDG_CACHE_HOME:-~/.cache}"))
+	if !path.IsAbs(base) {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(h.Dir))
+	return path.Clean(base) + "/zsbx-caches/" + hex.EncodeToString(sum[:8])
+}
+
+// forPresets is the host as presets see it: a variable that the policy sets
+// moves a tool's directories as one of the caller's does. PATH and HOME are
+// those of programs outside, and stay.
+func (h *Host) forPresets(set []Var) Host {
+	own := *h
+	var vars []string
+	for _, v := range slices.Backward(set) { // the last one counts, and the first of an environment
+		if !v.Origin.builtIn() && v.Name != "PATH" && v.Name != "HOME" {
+			vars = append(vars, v.Name+"="+v.Value)
+		}
+	}
+	if vars != nil {
+		own.Env = append(vars, h.Env...)
+	}
+	return own
+}
+
+// ownCache settles the project's own cache: what is to be in it, and the
+// variables that lead there, which are left out where it can't be had.
+func (rs *resolver) ownCache(flat *Policy) {
+	dir, usable := rs.presets.ownCache(), false
+	if dir != "" {
+		rs.w.exact = false
+		if pl, err := rs.w.walk(dir); err == nil {
+			dir = pl.path
+			usable = rs.userAccess(dir)&Write != 0 ||
+				slices.ContainsFunc(rs.r.Paths, func(p Path) bool { return p.Path == dir && p.Access&Write != 0 }) ||
+				slices.ContainsFunc(rs.r.Create, func(p Path) bool { return p.Path == dir })
+		}
+	}
+	if usable {
+		rs.r.Cache = dir
+		x := expander{host: &rs.presets}
+		for _, l := range flat.FS.Links {
+			if to, err := x.absolute(l.To); err == nil {
+				rs.r.Links = append(rs.r.Links, Link{Name: l.Name, To: to})
+			}
+		}
+	}
+	flat.Env.Set = slices.DeleteFunc(flat.Env.Set, func(v Var) bool {
+		return v.Origin.builtIn() && !usable && strings.Contains(v.Value, "$"+cacheVariable)
+	})
+	for i := range flat.Env.Set {
+		if v := &flat.Env.Set[i]; v.Origin.builtIn() {
+			v.Value = strings.ReplaceAll(v.Value, "$"+cacheVariable, dir)
+		}
+	}
+}

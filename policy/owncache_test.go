@@ -1,0 +1,80 @@
+package policy
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestOwnCache checks that the variables of programs that others start lead to
+// a cache of the working directory's own, and nowhere where there can be none.
+func TestOwnCache(t *testing.T) {
+	node, err := Preset("node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resolve := func(h Host, layers ...*Policy) *Resolved {
+		t.Helper()
+		r, err := Merge(append([]*Policy{node}, layers...)...).Resolve(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	value := func(r *Resolved, name string) string {
+		for _, e := range r.Env {
+			if v, ok := strings.CutPrefix(e, name+"="); ok {
+				return v
+			}
+		}
+		return ""
+	}
+	h := diskHost(t, "npm_config_cache=/shared/npm")
+	h.mkdirs(t, "a", "b")
+	h.Dir = filepath.Join(h.Home, "a")
+	r := resolve(h)
+	if !slices.ContainsFunc(r.Create, func(p Path) bool { return p.Path == r.Cache }) || !within(r.Cache, h.Home+"/.cache/zsbx-caches") {
+		t.Errorf("cache %q, to be made: %v", r.Cache, r.Create)
+	}
+	if got := value(r, "npm_config_cache"); got != r.Cache+"/npm" {
+		t.Errorf("npm_config_cache=%s", got)
+	}
+	if !slices.Contains(r.Links, Link{"npm/_cacache", "/shared/npm/_cacache"}) {
+		t.Errorf("links %v", r.Links)
+	}
+	h.Dir = filepath.Join(h.Home, "b")
+	if other := resolve(h); other.Cache == r.Cache {
+		t.Errorf("two projects have %s", r.Cache)
+	}
+
+	// A user's word counts, and moves what is shared.
+	user := &Policy{Env: Env{Set: []Var{{Name: "npm_config_cache", Value: h.Dir + "/c", Origin: Origin{Source: "--env"}}}}}
+	r = resolve(h, user)
+	if got := value(r, "npm_config_cache"); got != h.Dir+"/c" || !slices.Contains(r.Links, Link{"npm/_cacache", h.Dir + "/c/_cacache"}) {
+		t.Errorf("npm_config_cache=%s, links %v", got, r.Links)
+	}
+
+	// No place for it, and places where no preset may write.
+	for _, env := range []string{"XDG_CACHE_HOME=/etc", "XDG_CACHE_HOME=" + h.Home + "/.ssh"} {
+		h.Env = []string{env}
+		if r := resolve(h); value(r, "npm_config_cache") != "" && r.access(r.Cache)&Write != 0 {
+			t.Errorf("%s: %s", env, r.Cache)
+		}
+	}
+	h.Home, h.Env = "", nil
+	if r := resolve(h); r.Cache != "" || value(r, "npm_config_cache") != "" || len(r.Links) != 0 {
+		t.Errorf("without a home: %q, %v", r.Cache, r.Env)
+	}
+}
+
+// TestToolsHaveNoCache checks that the readable part of a preset sets nothing.
+func TestToolsHaveNoCache(t *testing.T) {
+	p, err := Preset("jvm:tools")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Env.Set)+len(p.FS.Links) != 0 {
+		t.Errorf("%v %v", p.Env.Set, p.FS.Links)
+	}
+}

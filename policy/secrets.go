@@ -1,0 +1,123 @@
+package policy
+
+import (
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+)
+
+// secretPlace is one directory of the table on this machine.
+type secretPlace struct {
+	base  string // canonical
+	names []string
+}
+
+// secretPaths are the places of the table on this machine.
+func (h *Host) secretPaths() []secretPlace {
+	if h.Home == "" {
+		return nil
+	}
+	groups := secretGroups()
+	all := make([]secretPlace, 0, len(groups)+8)
+	bases := make(map[string][2]string, 8)
+	for i := range groups {
+		set := &groups[i]
+		b, ok := bases[set.base]
+		if !ok {
+			// The default stays a place of secrets when a variable moves it.
+			b = [2]string{h.secretBase(&Host{Home: h.Home}, set.base), h.secretBase(h, set.base)}
+			bases[set.base] = b
+		}
+		all = append(all, secretPlace{b[0], set.names})
+		if b[1] != b[0] {
+			all = append(all, secretPlace{b[1], set.names})
+		}
+	}
+	return all
+}
+
+// secretBase is a directory of the table, canonical if it exists, with the
+// variables of a host.
+func (h *Host) secretBase(vars *Host, base string) string {
+	written := h.tildePath(expandDefault(vars, base))
+	if real, _, err := h.realPath(written); err == nil {
+		return real
+	}
+	return written
+}
+
+// secret is a place of secrets that lies in a path, or that the path lies in,
+// or "".
+func (g *guard) secret(p string) string {
+	for i := range g.secrets {
+		s := &g.secrets[i]
+		if within(s.base, p) {
+			return s.base + "/" + s.names[0]
+		}
+		if !within(p, s.base) {
+			continue
+		}
+		below := p[len(s.base)+1:]
+		for at, _ := slices.BinarySearch(s.names, below); at < len(s.names) && strings.HasPrefix(s.names[at], below); at++ {
+			if within(s.names[at], below) {
+				return s.base + "/" + s.names[at]
+			}
+		}
+		for end := strings.LastIndexByte(below, '/'); end > 0; end = strings.LastIndexByte(below[:end], '/') {
+			if _, found := slices.BinarySearch(s.names, below[:end]); found {
+				return s.base + "/" + below[:end]
+			}
+		}
+	}
+	return ""
+}
+
+// denySecrets denies the files with tokens that lie in what presets opened,
+// unless a user opened them. They are looked for once: nobody inside can make
+// one in a directory that a preset makes executable only.
+func (rs *resolver) denySecrets() {
+	for _, pattern := range secretsInTrees() {
+		written, err := (&expander{host: &rs.presets}).expand(pattern)
+		if err != nil {
+			continue
+		}
+		dir, glob, wild := strings.Cut(written, "/*")
+		if !wild {
+			dir = path.Dir(written)
+		}
+		for i := range rs.r.Paths {
+			if p := &rs.r.Paths[i]; strings.HasPrefix(p.Rule.Origin.Source, "preset ") && (within(dir, p.Written) || within(dir, p.Path)) {
+				rs.denySecret(p.Rule.Origin, dir, glob, written)
+				break
+			}
+		}
+	}
+}
+
+// denySecret denies one file, or those that dir has below each of its
+// directories under the name rest.
+func (rs *resolver) denySecret(from Origin, dir, rest, written string) {
+	found := []string{written}
+	rs.w.exact = false
+	if rest != "" {
+		found = nil
+		if rs.host.ReadDir == nil {
+			return
+		}
+		entries, err := rs.host.ReadDir(dir)
+		if err != nil {
+			return
+		}
+		for _, e := range entries {
+			found = append(found, dir+"/"+e.Name()+rest)
+		}
+	}
+	for _, f := range found {
+		pl, err := rs.w.walk(f)
+		if err != nil || pl.gone != "" || pl.stat.Mode&fs.ModeDir != 0 || rs.userAccess(pl.path) != 0 {
+			continue
+		}
+		rs.r.Deny = append(rs.r.Deny, DenyPath{Pattern: pl.path, Deny: Deny{Pattern: escapeGlob(literal(f)), Origin: from}})
+	}
+}

@@ -1,0 +1,117 @@
+package policy
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// treeSecrets are files with tokens in directories that presets open for the
+// programs in them, each with a neighbour that stays open.
+func treeSecrets() map[string]string {
+	return map[string]string{
+		".nvm/versions/node/v22.1.0/etc/npmrc":                              ".nvm/versions/node/v22.1.0/etc/other",
+		".local/share/fnm/node-versions/v22.1.0/installation/etc/npmrc":     ".local/share/fnm/node-versions/v22.1.0/installation/bin/node",
+		".volta/tools/image/node/22.1.0/etc/npmrc":                          ".volta/tools/image/node/22.1.0/bin/node",
+		".asdf/installs/nodejs/22.1.0/etc/npmrc":                            ".asdf/installs/nodejs/22.1.0/bin/node",
+		".local/share/mise/installs/node/22.1.0/etc/npmrc":                  ".local/share/mise/installs/node/22.1.0/bin/node",
+		".proto/tools/node/22.1.0/etc/npmrc":                                ".proto/tools/node/22.1.0/bin/node",
+		"miniconda3/.condarc":                                               "miniconda3/bin/python",
+		"anaconda3/.condarc":                                                "anaconda3/bin/python",
+		"miniforge3/.condarc":                                               "miniforge3/bin/python",
+		".virtualenvs/x/pip.conf":                                           ".virtualenvs/x/bin/python",
+		".local/share/uv/tools/ruff/uv-receipt.toml":                        ".local/share/uv/tools/ruff/bin/ruff",
+		".local/share/pipx/venvs/black/pipx_metadata.json":                  ".local/share/pipx/venvs/black/bin/black",
+		".sbt/1.0/plugins/credentials.sbt":                                  ".sbt/1.0/plugins/plugins.sbt",
+		".gradle/daemon/8.5/registry.bin":                                   ".gradle/caches/x",
+		".sbt/repositories":                                                 ".m2/toolchains.xml",
+		".m2/mvnd/registry/1.0/registry.bin":                                ".m2/repository/x",
+		".config/mise/conf.d/env.toml":                                      ".config/mise/config.toml",
+		".npm/_npx/0123456789abcdef/node_modules/cowsay/node_modules/npmrc": ".npm/_cacache/x",
+	}
+}
+
+// TestSecretsInTrees checks that tokens in directories that presets open are
+// closed, and the programs beside them are not.
+func TestSecretsInTrees(t *testing.T) {
+	h := diskHost(t)
+	all := []*Policy{Baseline("linux")}
+	for _, info := range Presets() {
+		p, err := Preset(info.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+	for secret, neighbour := range treeSecrets() {
+		h.write(t, secret, "token")
+		h.write(t, neighbour, "")
+	}
+	h.mkdirs(t, "project")
+	h.Dir = filepath.Join(h.Home, "project")
+	r, err := Merge(all...).Resolve(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for secret, neighbour := range treeSecrets() {
+		if v := r.Allowed(filepath.Join(h.Home, secret), Read); v.Allowed {
+			t.Errorf("%s: %s", secret, v.Reason)
+		}
+		if v := r.Allowed(filepath.Join(h.Home, neighbour), Read); !v.Allowed {
+			t.Errorf("control: %s: %s", neighbour, v.Reason)
+		}
+	}
+	// Control: whoever opens one, or the directory, has it.
+	for _, open := range []string{".nvm", ".nvm/versions/node/v22.1.0/etc/npmrc"} {
+		user := &Policy{FS: FS{Rules: []Rule{{Path: "~/" + open, Access: Read, Origin: Origin{Source: "--ro"}}}}}
+		r, err := Merge(append(all, user)...).Resolve(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := r.Allowed(filepath.Join(h.Home, ".nvm/versions/node/v22.1.0/etc/npmrc"), Read); !v.Allowed {
+			t.Errorf("control: --ro ~/%s: %s", open, v.Reason)
+		}
+	}
+}
+
+// TestSecretsHitNoPreset checks that no place of secrets takes away what a
+// preset or the baseline opens, with the variables unset.
+func TestSecretsHitNoPreset(t *testing.T) {
+	h, p := homeWithEverything(t)
+	h.Env = []string{"PATH=/usr/bin"}
+	r, err := p.Resolve(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range r.Skipped {
+		if strings.Contains(s.Reason, "a preset never opens") {
+			t.Errorf("%s: %s", s.Rule.Path, s.Reason)
+		}
+	}
+}
+
+// TestSecretTable checks the table: its names are written once for each base, and
+// the look-up finds what lies in, at and above each.
+func TestSecretTable(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, g := range secretGroups() {
+		if !slices.IsSorted(g.names) {
+			t.Errorf("%s, %s: not sorted", g.kind, g.base)
+		}
+		for _, n := range g.names {
+			if seen[g.base+"/"+n] || strings.HasPrefix(n, "/") || strings.HasSuffix(n, "/") {
+				t.Errorf("%s/%s", g.base, n)
+			}
+			seen[g.base+"/"+n] = true
+		}
+	}
+	g := guard{secrets: []secretPlace{{"/h", []string{".a", ".a-b", "x/y"}}, {"/h/x", []string{"z"}}}}
+	for p, want := range map[string]string{
+		"/h/.a": "/h/.a", "/h/.a/z": "/h/.a", "/h": "/h/.a", "/h/x": "/h/x/y", "/h/x/y/z/w": "/h/x/y", "/h/.a-": "", "/h/x/yy": "", "/h/xx": "", "/g": "", "/h/x/z": "/h/x/z", "/": "/h/.a", "/h/.a-b/c": "/h/.a-b",
+	} {
+		if got := g.secret(p); got != want {
+			t.Errorf("%s: %q, want %q", p, got, want)
+		}
+	}
+}
