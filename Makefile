@@ -4,13 +4,17 @@ GO ?= go
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: build test lint cross docs demo bench install clean
+.PHONY: build test faults lint cross docs demo bench install clean
 
 build: # ./zsbx
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o zsbx .
 
 test: # every test that this machine can run
 	$(GO) test ./...
+
+faults: build # system calls of zsbx fail, one at a time, and signals come: some 20 minutes
+	CGO_ENABLED=0 $(GO) build -o faults ./scripts/faults
+	./faults -zsbx ./zsbx -rounds 400
 
 lint: # formatting and vet, for both systems
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
@@ -38,4 +42,4 @@ install: build
 	install -D -m 644 completions/zsbx.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/zsbx.fish
 
 clean:
-	rm -f zsbx
+	rm -f zsbx faults

@@ -1,0 +1,122 @@
+//go:build linux && amd64
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 3 && os.Args[1] == "probe" { // the command that a test runs
+		os.Exit(probe(os.Args[2], os.Args[3]))
+	}
+	os.Exit(m.Run())
+}
+
+// TestShort is the short part of what make faults does: some of the calls, of
+// the signals and of the resources.
+func TestShort(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts zsbx some hundred times")
+	}
+	h := newHarness(t)
+	h.each, h.rounds = 20, 27
+	for _, part := range []func() error{h.calls, h.signals} {
+		if err := part(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.check(t)
+}
+
+// TestShortageIsNoGap has what zsbx asks the kernel, and the steps by which it
+// makes namespaces, fail for want of something: no command runs with anything
+// open, nor is a gap given as the reason.
+func TestShortageIsNoGap(t *testing.T) {
+	h := newHarness(t)
+	h.each = 60
+	h.only = "^(zsbx (seccomp|landlock_create_ruleset|pidfd_getfd 1|unshare|capget|socketpair|newfstatat) |keeper (unshare|open_tree|openat|openat2|mount|move_mount|mount_setattr) ).*" +
+		"(EMFILE|ENFILE|ENOMEM|EAGAIN|EINTR|ENOSPC)$"
+	if err := h.callsOf(scenarios()[0]); err != nil {
+		t.Fatal(err)
+	}
+	h.check(t)
+}
+
+// check fails when a case went wrong.
+func (h *harness) check(t *testing.T) {
+	t.Helper()
+	var text bytes.Buffer
+	h.table.print(&text)
+	t.Log(text.String())
+	if n := h.table.bad(); n > 0 {
+		t.Errorf("%d cases went wrong", n)
+	}
+}
+
+// newHarness builds zsbx, and makes sure that without it the probe escapes.
+func newHarness(t *testing.T) *harness {
+	t.Helper()
+	zsbx := filepath.Join(t.TempDir(), "zsbx")
+	build := exec.Command("go", "build", "-o", zsbx, "../..")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &harness{zsbx: zsbx, self: self, limit: 10 * time.Second, workers: 2, seed: 1, table: &table{}}
+	if err := h.control(); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func exited(n int) syscall.WaitStatus { return syscall.WaitStatus(n << 8) }
+
+// TestJudge has what came of a case be told apart.
+func TestJudge(t *testing.T) {
+	const warning = "zsbx: warning: not held on this machine: no change of mode (metadata: why)\n"
+	const failed = "zsbx: error: no\n"
+	all := func(open string) string {
+		return "BEGIN\n" + open + strings.Repeat("line x\n", fillLines) + "END\n"
+	}
+	for _, test := range []struct {
+		name string
+		r    result
+		want class
+	}{
+		{"all held", result{out: all(""), ran: true, status: exited(42)}, confined},
+		{"refused", result{err: failed, status: exited(125)}, refusedRun},
+		{"refused without a word", result{status: exited(125)}, unsaid},
+		{"open and said", result{out: all("open\tmetadata\tchmod\n"), err: warning, ran: true, status: exited(42)}, gapSaid},
+		{"open", result{out: all("open\tmetadata\tchmod\n"), ran: true, status: exited(42)}, unconfined},
+		{"open, another said", result{out: all("open\tfiles\tread\n"), err: warning, ran: true, status: exited(42)}, unconfined},
+		{"open in what was cut off", result{out: "BEGIN\nopen\tfiles\tread\n", err: failed, ran: true, status: exited(125)}, unconfined},
+		{"a shortage as a gap", result{out: all(""), ran: true, status: exited(42), gaps: []string{"metadata"}}, falseGap},
+		{"output cut off", result{out: "BEGIN\nline x\n", ran: true, status: exited(42)}, lost},
+		{"a line is missing", result{out: strings.Replace(all(""), "line x\n", "", 1), ran: true, status: exited(42)}, lost},
+		{"status of its own", result{out: all(""), ran: true, status: exited(0)}, lost},
+		{"ran, and 125", result{out: all(""), err: failed, ran: true, status: exited(125)}, lost},
+		{"ran, and said to be lost", result{out: all(""), err: "zsbx: error: the exit status was lost\n", ran: true, status: exited(125)}, saidLost},
+		{"did not run, and 0", result{status: exited(0)}, lost},
+		{"hangs", result{ran: true, hung: true}, hang},
+		{"leaves a process", result{out: all(""), ran: true, status: exited(42), left: []int{7}}, left},
+		{"leaves a record", result{out: all(""), ran: true, status: exited(42), reap: "no"}, left},
+		{"killed", result{ran: true, status: syscall.WaitStatus(syscall.SIGKILL), signal: true}, ended},
+		{"Go's runtime", result{err: "fatal error: newosproc\n", status: exited(2)}, traceback},
+	} {
+		if got, why := judge(test.r); got != test.want {
+			t.Errorf("%s: %v (%s), want %v", test.name, got, why, test.want)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+//go:build linux && amd64
+
+package main
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/zsbx/zsbx/enforce"
+)
+
+// class is what came of a case.
+type class int
+
+const (
+	confined   class = iota // ran to its end, nothing was open
+	refusedRun              // did not run, and a message says why
+	unsaid                  // did not run, and no message arrived
+	gapSaid                 // ran with something open, and a warning named it
+	saidLost                // ran, and a message says that its status or end was lost
+	ended                   // ended by the signal that was sent
+	traceback               // Go's runtime gave up
+	missed                  // the call that was to fail was not made
+	// The rest are mistakes of zsbx's.
+	hang
+	lost       // output or status, without a word
+	falseGap   // a shortage was taken for what this machine can't do
+	left       // processes, or records that reap does not clear
+	unconfined // something was open, without a word
+	classes
+)
+
+var classNames = [classes]string{"confined", "refused", "unsaid", "gap said", "said lost", "ended", "traceback", "missed", "HANG", "LOST", "FALSE GAP", "LEFT", "UNCONFINED"}
+
+func (c class) String() string { return classNames[c] }
+
+func (c class) bad() bool { return c >= hang }
+
+// result is what was seen of a run.
+type result struct {
+	out, err string
+	ran      bool // the command began
+	status   syscall.WaitStatus
+	hung     bool
+	left     []int    // processes
+	reap     string   // what is wrong with the records
+	signal   bool     // signals were sent, so the command may end by them
+	gaps     []string // that a shortage had zsbx name, and a run without it had not
+}
+
+// judge gives the class, and what speaks for it.
+func judge(r result) (class, string) {
+	open, said := r.open()
+	complete := strings.Contains(r.out, "END\n") && strings.Count(r.out, "\nline ") == fillLines
+	errs := strings.Contains(r.err, "zsbx: error")
+	code := r.status.ExitStatus()
+	switch {
+	case len(open) > 0 && !said:
+		return unconfined, "open: " + strings.Join(open, ", ")
+	case r.hung:
+		return hang, ""
+	case len(r.gaps) > 0:
+		return falseGap, strings.Join(r.gaps, ", ")
+	case len(r.left) > 0:
+		return left, fmt.Sprint("processes ", r.left)
+	case r.reap != "":
+		return left, r.reap
+	case strings.Contains(r.err, "goroutine ") || strings.Contains(r.err, "fatal error: "):
+		return traceback, ""
+	case r.ran && complete && code == probeStatus && len(open) > 0:
+		return gapSaid, strings.Join(open, ", ")
+	case r.ran && complete && code == probeStatus:
+		return confined, ""
+	case r.signal:
+		return ended, ""
+	case r.ran && code == 125 && tellsOfEnd(r.err):
+		return saidLost, ""
+	case r.ran:
+		return lost, fmt.Sprintf("status %s, output complete: %v", statusText(r.status), complete)
+	case r.status.Signaled() || code < 125 || code > 127:
+		return lost, "did not run, status " + statusText(r.status)
+	case !errs:
+		return unsaid, "status " + statusText(r.status)
+	}
+	return refusedRun, ""
+}
+
+// gapsIn are the gaps that zsbx named.
+func gapsIn(text string) []string {
+	var out []string
+	for _, g := range enforce.GapNames() {
+		for _, form := range []string{"(" + g + ")", "(" + g + ":", "--allow-gap " + g + "\n"} {
+			if strings.Contains(text, form) {
+				out = append(out, g)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// open lists what the command found open, and reports whether zsbx said all of
+// it.
+func (r *result) open() (names []string, said bool) {
+	said = true
+	for line := range strings.Lines(strings.ReplaceAll(r.out, "\r", "")) {
+		if gap, ok := strings.CutPrefix(line, "open\t"); ok {
+			gap, name, _ := strings.Cut(strings.TrimSpace(gap), "\t")
+			names = append(names, name)
+			said = said && strings.Contains(r.err, "("+gap)
+		}
+	}
+	return names, said
+}
+
+// tellsOfEnd reports whether a message says that the command ran and did not
+// end by itself.
+func tellsOfEnd(text string) bool {
+	for _, s := range []string{"exit status was lost", "keeper is gone", "was killed", "was ended"} {
+		if strings.Contains(text, s) {
+			return true
+		}
+	}
+	return false
+}
+
+func statusText(ws syscall.WaitStatus) string {
+	if ws.Signaled() {
+		return ws.Signal().String()
+	}
+	return fmt.Sprint(ws.ExitStatus())
+}
