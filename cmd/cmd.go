@@ -46,6 +46,7 @@ type app struct {
 	home   string   // where HOME is not set: what the system says, once it was asked
 	say    *voice
 	cfg    settings
+	help   helpWriter // where cobra writes
 
 	// checkFlags finds what is wrong with the values of the flags of the
 	// command that was built last.
@@ -95,13 +96,29 @@ func (a *app) main(args []string) int {
 	a.say.color = a.cfg.color(a.env, a.stderr)
 	root := newRoot(a, args)
 	root.SetArgs(args)
-	err = root.Execute()
+	if err = root.Execute(); err == nil {
+		err = writeErr(a.help.err)
+	}
 	status := a.say.report(err)
 	var f *failure
 	if errors.As(err, &f) && f.signal != 0 {
 		dieBy(f.signal)
 	}
 	return status
+}
+
+// helpWriter keeps the first error of writing, which cobra does not return.
+type helpWriter struct {
+	w   io.Writer
+	err error
+}
+
+func (h *helpWriter) Write(b []byte) (int, error) {
+	n, err := h.w.Write(b)
+	if h.err == nil {
+		h.err = err
+	}
+	return n, err
 }
 
 // Root builds all of zsbx's commands, for programs that write documentation

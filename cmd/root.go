@@ -50,7 +50,8 @@ daemon and no image.`,
 		Args:                  cobra.ArbitraryArgs,
 		CompletionOptions:     cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
-	root.SetOut(a.stdout)
+	a.help.w = a.stdout
+	root.SetOut(&a.help)
 	root.SetErr(a.stderr)
 	root.RunE = func(c *cobra.Command, args []string) error {
 		if v, _ := c.Flags().GetBool("version"); v {

@@ -38,7 +38,7 @@ func (k nodeKind) String() string {
 	case tableNode:
 		return "a table"
 	}
-	return "neither a string, an integer, a boolean, a list nor a table"
+	return "a fraction, a date or null"
 }
 
 // tableForm says how TOML defined a table, which decides whether it may be
@@ -138,11 +138,14 @@ func (l *locator) at(off int) Origin {
 }
 
 // checkText looks at a whole file for what neither format allows: text that
-// is not UTF-8, NUL, and characters that hide something from whoever reads the
+// is not UTF-8, a byte order mark, NUL, and characters that hide something from whoever reads the
 // file, in comments too. The result is nil when it is fine.
 func (l *locator) checkText() *Error {
 	if i := bytes.IndexByte(l.data, 0); i >= 0 {
 		return &Error{Origin: l.at(i), Code: CodeSyntax, Msg: "a NUL byte: this is not a text file"}
+	}
+	if bytes.HasPrefix(l.data, []byte("\uFEFF")) {
+		return &Error{Origin: l.at(0), Code: CodeSyntax, Msg: "the file begins with a byte order mark, which an editor put there: save it as UTF-8 without one"}
 	}
 	for i := 0; i < len(l.data); {
 		if l.data[i] < utf8.RuneSelf {
@@ -153,7 +156,7 @@ func (l *locator) checkText() *Error {
 		switch {
 		case r == utf8.RuneError && n == 1:
 			return &Error{Origin: l.at(i), Code: CodeSyntax, Msg: "invalid UTF-8"}
-		case isHidden(r) && (i > 0 || r != byteOrderMark):
+		case isHidden(r):
 			return &Error{Origin: l.at(i), Code: CodeSyntax,
 				Msg: fmt.Sprintf("the character U+%04X, which can't be seen, or changes how the text around it is shown", r)}
 		}
@@ -162,8 +165,6 @@ func (l *locator) checkText() *Error {
 	return nil
 }
 
-// byteOrderMark may begin a file, as some editors have it.
-const byteOrderMark = '\uFEFF'
 
 // isHidden reports characters by which a file is not what it looks like: those
 // that steer the direction of writing, end a line for some programs only, or
