@@ -106,7 +106,10 @@ func (o *checkFlags) run(a *app, argv []string) error {
 	}
 	caps := enforce.Probe()
 	enforce.ProbeNamespaces(&caps)
-	plan := o.plan(a, c, r, caps)
+	plan, err := o.plan(a, c, r, caps)
+	if err != nil {
+		return err
+	}
 	if o.asks() || len(argv) > 0 {
 		return o.answer(a, plan, argv)
 	}

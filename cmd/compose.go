@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -103,7 +104,11 @@ func (o *policyFlags) builtIn(h policy.Host, argv []string, asked *policy.Policy
 
 // resolve finds out what the policy means on this machine.
 func (c *composed) resolve() (*policy.Resolved, error) {
-	r, err := c.policy.Resolve(c.host)
+	host, short := enforce.Noted(&c.host)
+	r, err := c.policy.Resolve(*host)
+	if unknown := short(); unknown != nil {
+		return nil, unknown
+	}
 	return r, coded(codePolicy, err)
 }
 

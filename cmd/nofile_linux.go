@@ -26,7 +26,7 @@ func fileLimitSteps(c *fork.Command) []fork.Step {
 
 // leastFiles is how many open files a start takes. With fewer it may be Go's
 // runtime that finds no room first, and it ends in a traceback.
-const leastFiles = 15
+const leastFiles = 17
 
 // enoughFiles refuses to try with fewer.
 func enoughFiles() error {

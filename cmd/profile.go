@@ -97,7 +97,11 @@ func (o *profileFlags) run(a *app, argv []string) error {
 	if err != nil {
 		return err
 	}
-	return a.printPlan(c, o.plan(a, c, resolved, caps), o.format)
+	plan, err := o.plan(a, c, resolved, caps)
+	if err != nil {
+		return err
+	}
+	return a.printPlan(c, plan, o.format)
 }
 
 // assumedCaps are those of a machine with another system than this one.

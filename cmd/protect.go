@@ -9,9 +9,9 @@ import (
 )
 
 // plan decides what is enforced for a run.
-func (o *policyFlags) plan(a *app, c *composed, r *policy.Resolved, caps enforce.Caps) *enforce.Plan {
+func (o *policyFlags) plan(a *app, c *composed, r *policy.Resolved, caps enforce.Caps) (*enforce.Plan, error) {
 	own := a.ownPaths(c, r, caps.MountNS && (caps.Privileged || !o.inPlace))
-	return enforce.NewPlanWith(r, caps, &c.host, enforce.Options{
+	plan := enforce.NewPlanWith(r, caps, &c.host, enforce.Options{
 		NoProtect:      slices.Contains(o.allowGaps, enforce.GapProtect),
 		ShareTerminals: slices.Contains(o.allowGaps, enforce.GapTerminals),
 		ShareIPC:       slices.Contains(o.allowGaps, enforce.GapIPC),
@@ -24,12 +24,16 @@ func (o *policyFlags) plan(a *app, c *composed, r *policy.Resolved, caps enforce
 		InPlace:        o.inPlace,
 		Sockets:        enforce.InheritsSockets(),
 	})
+	return plan, plan.Caps.Err
 }
 
 // replan plans again after the kernel refused a namespace, and decides whether
 // the command may start with the gaps that this leaves.
 func (o *runFlags) replan(a *app, c *composed, old *enforce.Plan, caps enforce.Caps) (*enforce.Plan, error) {
-	plan := o.plan(a, c, old.Policy, caps)
+	plan, err := o.plan(a, c, old.Policy, caps)
+	if err != nil {
+		return nil, err
+	}
 	gaps := slices.DeleteFunc(slices.Clone(plan.Gaps), func(g enforce.Gap) bool { return slices.Contains(old.Gaps, g) })
 	return plan, o.acceptGaps(a, gaps)
 }

@@ -107,8 +107,10 @@ func (o *runFlags) run(a *app, argv []string) error {
 	if err != nil {
 		return err
 	}
-	caps := enforce.Probe()
-	plan := o.plan(a, c, resolved, caps)
+	plan, err := o.plan(a, c, resolved, enforce.Probe())
+	if err != nil {
+		return err
+	}
 	if plan.Seatbelt != nil {
 		plan.Seatbelt.External = o.sandboxExec
 	}

@@ -118,6 +118,7 @@ func (o *runFlags) explainStart(err error, job job) error {
 		return o.trackerErr(te)
 	case !errors.As(err, &se):
 		return err
+	case fork.ShortageOf(err) != nil: // execve(2) of the command may be what failed
 	case se.Stage == "exec":
 		return explainExec(job.file, se.Errno, job.mayExec)
 	}

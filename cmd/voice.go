@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -62,6 +63,7 @@ const (
 	codeCannotRun = "cannot-run" // the command can't be executed
 	codeSession   = "session"    // no such session, or it can't be ended
 	codeOutput    = "output"     // the command's output could not be written
+	codeShortage  = "shortage"   // this machine is short of something; trying again may help
 )
 
 // usageErr is an error of the command line.
@@ -143,6 +145,9 @@ func (v *voice) report(err error) int {
 		return exitOK
 	}
 	fs := failures(err, nil)
+	for i, f := range fs {
+		fs[i] = shortage(f)
+	}
 	st := fs[0].status
 	if v.json {
 		v.reportJSON(fs)
@@ -161,6 +166,21 @@ func (v *voice) report(err error) int {
 		}
 	}
 	return st
+}
+
+// shortage names the resource, when zsbx failed since something ran out, and
+// what to type.
+func shortage(f *failure) *failure {
+	s := fork.ShortageOf(f.err)
+	if s == nil || f.status != exitFailed || f.code == codeOutput { // the command ran
+		return f
+	}
+	g := *f
+	g.code, g.err = codeShortage, fmt.Errorf("%w (%s); try again", f.err, s.What)
+	if s.Hint != "" {
+		g.hint = s.Hint
+	}
+	return &g
 }
 
 // failures takes joined errors apart and gives each a code and a status. A

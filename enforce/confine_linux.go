@@ -43,6 +43,9 @@ func (p *Plan) confine(c *fork.Command) error {
 }
 
 func (p *Plan) confineMediated(c *fork.Command) (*Mediator, error) {
+	if p.Caps.Err != nil {
+		return nil, p.Caps.Err
+	}
 	dir, err := p.checkMounts(c)
 	if err == nil {
 		err = p.refuseSockets(c)
@@ -183,7 +186,11 @@ func (p *Plan) addMounts(c *fork.Command, dir string, ruleset int, own *terminal
 func refuseDirs(files []*os.File) error {
 	for i := range 3 {
 		var st unix.Stat_t
-		if unix.Fstat(fork.StandardFile(files, i), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		err := unix.Fstat(fork.StandardFile(files, i), &st)
+		if fork.ShortageOf(err) != nil {
+			return fmt.Errorf("what descriptor %d is: %w", i, err)
+		}
+		if err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
 			return fmt.Errorf("descriptor %d is a directory, which would lead the command around what is denied and protected", i)
 		}
 	}

@@ -1,6 +1,8 @@
 package enforce
 
 import (
+	"cmp"
+
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -8,6 +10,11 @@ import (
 // each thing, never by version numbers. The zero value can enforce nothing.
 type Caps struct {
 	OS string // "linux" or "macos"
+
+	// Err says why Probe could not find out: this machine is short of
+	// something (fork.ShortageOf). All else is not known then, and a plan that
+	// is made of it all the same confines no command: Confine gives this error.
+	Err error
 
 	Landlock       int    // ABI version, 0 when the system calls are missing or refused
 	LandlockErrata uint32 // bits of landlock_create_ruleset(LANDLOCK_CREATE_RULESET_ERRATA)
@@ -113,14 +120,17 @@ func NewPlan(r *policy.Resolved, caps Caps, host *policy.Host) *Plan {
 }
 
 // NewPlanWith is NewPlan with choices of the caller. On Linux it also looks
-// for what is denied or protected inside the writable trees.
+// for what is denied or protected inside the writable trees. Where this machine
+// is too short of something to look, Plan.Caps.Err says so (see Noted).
 func NewPlanWith(r *policy.Resolved, caps Caps, host *policy.Host, opts Options) *Plan {
 	p := &Plan{Policy: r, Caps: caps}
+	host, short := Noted(host)
 	switch caps.OS {
 	case "macos":
 		p.planMacOS(host, opts)
 	default:
 		p.planLinux(host, opts)
 	}
+	p.Caps.Err = cmp.Or(p.Caps.Err, short())
 	return p
 }

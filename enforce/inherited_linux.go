@@ -18,6 +18,9 @@ func (p *Plan) refuseSockets(c *fork.Command) error {
 	for i := range 3 {
 		fd := fork.StandardFile(c.Files, i)
 		domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
+		if fork.ShortageOf(err) != nil {
+			return fmt.Errorf("what descriptor %d is: %w", i, err)
+		}
 		if err != nil {
 			continue // no socket, or closed
 		}
@@ -62,6 +65,9 @@ func (mp *MountPlan) refuseCovered(files []*os.File) error {
 	for i := range 3 {
 		fd := fork.StandardFile(files, i)
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+		if fork.ShortageOf(err) != nil {
+			return fmt.Errorf("what descriptor %d is: %w", i, err)
+		}
 		if err != nil {
 			continue // closed
 		}

@@ -3,6 +3,7 @@ package enforce
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -33,7 +34,7 @@ func (p *Plan) Refused(err error) (Caps, bool) {
 		}
 		return caps, true
 	}
-	if p.Mounts == nil || !errors.As(err, &se) || se.Name != ipcStep {
+	if p.Mounts == nil || !errors.As(err, &se) || se.Name != ipcStep || isShortage(se) {
 		return caps, false
 	}
 	caps.IPCReason = fmt.Sprintf("no IPC namespace: %v", se.Errno)
@@ -41,9 +42,32 @@ func (p *Plan) Refused(err error) (Caps, bool) {
 	case syscall.EINVAL:
 		caps.IPCReason = "IPC namespaces are not built into this kernel"
 	case syscall.ENOSPC:
-		caps.IPCReason = "IPC namespaces are switched off or used up (sysctl user.max_ipc_namespaces)"
+		caps.IPCReason = "IPC namespaces are switched off, or used up around this container (sysctl user.max_ipc_namespaces)"
 	}
 	return caps, true
+}
+
+// isShortage reports whether a step failed for what may be there again in a
+// moment, so that the command must not do without.
+func isShortage(se *fork.StepError) bool {
+	if se.Errno == syscall.ENOSPC && strings.HasSuffix(se.Name, "unshare(2)") {
+		return !namespacesOff(readSmall)
+	}
+	return fork.ShortageOf(se) != nil
+}
+
+// namespacesOff reports whether a limit of namespaces that is reached (ENOSPC,
+// namespaces(7)) is how this machine was set up: it is 0, or that of a user
+// namespace around this one, which can't be seen from here and may be as low as
+// its maker wanted. The initial user namespace is the one that maps all ids.
+func namespacesOff(read func(file string) string) bool {
+	for _, kind := range []string{"user", "mnt", "ipc"} {
+		if read("/proc/sys/user/max_"+kind+"_namespaces") == "0" {
+			return true
+		}
+	}
+	ids := strings.Fields(read("/proc/self/uid_map"))
+	return len(ids) > 0 && !slices.Equal(ids, []string{"0", "0", "4294967295"})
 }
 
 // MountsRefused says why a command could not be started, if it was for the
@@ -56,14 +80,13 @@ func (p *Plan) MountsRefused(err error) string {
 	if p == nil || p.Mounts == nil || !errors.As(err, &se) {
 		return ""
 	}
-	short := se.Errno == syscall.EMFILE && strings.HasPrefix(se.Name, openingPrefix)
-	if !short && !strings.HasPrefix(se.Name, mountsPrefix) {
+	if !strings.HasPrefix(se.Name, mountsPrefix) || isShortage(se) {
 		return ""
 	}
 	why := ""
 	switch se.Errno {
 	case syscall.ENOSPC:
-		why = "; user or mount namespaces are used up (sysctl user.max_user_namespaces, user.max_mnt_namespaces)"
+		why = "; user or mount namespaces are switched off, or used up around this container (sysctl user.max_user_namespaces, user.max_mnt_namespaces)"
 	case syscall.EPERM, syscall.EACCES:
 		why = "; a security module refuses it (AppArmor, Landlock, SELinux), or a container's seccomp filter"
 	}

@@ -2,6 +2,7 @@ package enforce
 
 import (
 	"errors"
+	"fmt"
 	"os"
 
 	"github.com/zsbx/zsbx/enforce/fork"
@@ -10,7 +11,7 @@ import (
 // probeNamespaces makes the namespace in a process that then executes what
 // can't be executed: it goes as far as the start of a command would.
 func probeNamespaces(caps *Caps) {
-	if !caps.MountNS {
+	if !caps.MountNS || caps.Err != nil {
 		return
 	}
 	p := &Plan{Caps: *caps, Mounts: &MountPlan{UserNS: !caps.Privileged, IPC: caps.IPCReason == "", Writable: []string{}}}
@@ -22,6 +23,10 @@ func probeNamespaces(caps *Caps) {
 		return
 	}
 	without, refused := p.Refused(err)
+	if !refused && fork.ShortageOf(err) != nil {
+		caps.Err = fmt.Errorf("trying a mount namespace: %w", err)
+		return
+	}
 	if !refused {
 		without.MountNS, without.MountReason = false, "a process to try it in could not be started"
 	}

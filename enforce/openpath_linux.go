@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -33,16 +34,20 @@ func openPath(r *PathRule) (int, error) {
 // which the caller notices.
 func openNoLinks(path string) (int, error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
-	for {
-		fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)
-		switch {
-		case err == unix.EINTR || err == unix.EAGAIN:
-			continue
-		case err == unix.ENOSYS || err == unix.EPERM:
-			return unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-		}
-		return fd, err
+	fd := -1
+	errno := fork.Retry(func() unix.Errno {
+		var err error
+		fd, err = unix.Openat2(unix.AT_FDCWD, path, &how)
+		errno, _ := err.(unix.Errno)
+		return errno
+	})
+	switch errno {
+	case 0:
+		return fd, nil
+	case unix.ENOSYS, unix.EPERM:
+		return unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	}
+	return -1, errno
 }
 
 // changedBy says whether an error of openNoLinks means that the path was

@@ -1,28 +1,41 @@
 package enforce
 
 import (
+	"cmp"
+	"fmt"
 	"os"
 	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/fork"
 )
 
 func probe() Caps {
 	c := Caps{OS: "linux", Arch: runtime.GOARCH, UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
-	c.Landlock, c.LandlockReason = probeLandlock()
+	a := &asker{}
+	c.Landlock, c.LandlockReason = a.landlock()
 	if c.Landlock > 0 {
 		const errata = 2 // LANDLOCK_CREATE_RULESET_ERRATA
-		if e, _, errno := unix.RawSyscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, errata); errno == 0 {
+		if e, errno := a.ask("landlock_create_ruleset(2)", unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, errata); errno == 0 {
 			c.LandlockErrata = uint32(e)
 		}
 	}
-	c.Seccomp, c.SeccompReason = probeAction(unix.SECCOMP_RET_ERRNO)
-	c.Capabilities = permitted()
+	c.Seccomp, c.SeccompReason = a.action(unix.SECCOMP_RET_ERRNO)
+	c.Capabilities = a.permitted()
 	if c.Seccomp {
-		c.SeccompNotify, c.SeccompNotifyReason = probeNotify(c.Capabilities)
-		c.SeccompNotifyApart = yamaRefusesApart(yamaScope(), c.Capabilities)
+		scope := a.yamaScope()
+		c.SeccompNotify, c.SeccompNotifyReason = a.notify(scope, c.Capabilities)
+		c.SeccompNotifyApart = yamaRefusesApart(scope, c.Capabilities)
 	}
+	a.privileges(&c)
+	c.Err = a.err
+	return c
+}
+
+// privileges finds out by what means a mount namespace can be had.
+func (a *asker) privileges(c *Caps) {
 	c.Privileged = c.Capabilities&(1<<unix.CAP_SYS_ADMIN) != 0
 	switch {
 	case c.Privileged:
@@ -32,16 +45,38 @@ func probe() Caps {
 		// own files, and take those over the files of others away.
 		c.MountReason = "CAP_SYS_ADMIN is missing"
 	default:
-		c.MountReason, c.MountHint = refusesUserNS()
+		c.MountReason, c.MountHint = a.refusesUserNS()
 		c.MountNS = c.MountReason == ""
 	}
-	return c
 }
 
-// probeLandlock asks for the version of Landlock. The answer is the kernel's
+// asker asks the kernel. What it was too short of something to answer is no
+// answer: err is the first such error.
+type asker struct{ err error }
+
+// ask makes a system call.
+func (a *asker) ask(name string, nr uintptr, args ...uintptr) (r uintptr, errno unix.Errno) {
+	var all [3]uintptr
+	copy(all[:], args)
+	errno = fork.Retry(func() (errno unix.Errno) {
+		r, _, errno = unix.RawSyscall(nr, all[0], all[1], all[2])
+		return errno
+	})
+	a.note(name, errno)
+	return r, errno
+}
+
+// note keeps an error if it is a shortage, the first one.
+func (a *asker) note(doing string, err error) {
+	if err != unix.Errno(0) && fork.ShortageOf(err) != nil && a.err == nil {
+		a.err = fmt.Errorf("finding out what this machine can enforce: %s: %w", doing, err)
+	}
+}
+
+// landlock asks for the version of Landlock. The answer is the kernel's
 // own; /sys/kernel/security/lsm is missing in many containers.
-func probeLandlock() (version int, reason string) {
-	v, _, errno := unix.RawSyscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+func (a *asker) landlock() (version int, reason string) {
+	v, errno := a.ask("landlock_create_ruleset(2)", unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	switch errno {
 	case 0:
 		return int(v), ""
@@ -55,9 +90,9 @@ func probeLandlock() (version int, reason string) {
 	return 0, errno.Error()
 }
 
-// probeAction asks whether a filter may give an answer.
-func probeAction(action uint32) (bool, string) {
-	_, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
+// action asks whether a filter may give an answer.
+func (a *asker) action(action uint32) (bool, string) {
+	_, errno := a.ask("seccomp(2)", unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
 	switch errno {
 	case 0:
 		return true, ""
@@ -69,11 +104,13 @@ func probeAction(action uint32) (bool, string) {
 	return false, errno.Error()
 }
 
-// permitted is the calling thread's permitted capability set.
-func permitted() uint64 {
+// permitted is the calling thread's permitted capability set. Without an answer
+// the command would keep all that there are.
+func (a *asker) permitted() uint64 {
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	if err := unix.Capget(&head, &data[0]); err != nil {
+		a.err = cmp.Or(a.err, fmt.Errorf("finding out what this machine can enforce: capget(2): %w", err))
 		return 0
 	}
 	return uint64(data[1].Permitted)<<32 | uint64(data[0].Permitted)

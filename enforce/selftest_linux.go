@@ -1,6 +1,7 @@
 package enforce
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -43,7 +44,11 @@ func selfTest(caps Caps) ([]Proof, error) {
 		}
 		out = append(out, p)
 	}
-	out = append(out, s.tryExec(caps))
+	exec, err := s.tryExec(caps)
+	if err != nil {
+		return out, fmt.Errorf("self-test of %s: %w", GapFiles, err)
+	}
+	out = append(out, exec)
 	broker, err := s.tryBroker(caps)
 	if err != nil {
 		return out, fmt.Errorf("self-test of inherited sockets: %w", err)
@@ -99,35 +104,39 @@ func closed(answer int) bool {
 
 // tryExec executes a file outside. It is not a step: a step that succeeds
 // would be the end of the others.
-func (s *scene) tryExec(caps Caps) Proof {
-	start := func(plan *Plan) int {
+func (s *scene) tryExec(caps Caps) (Proof, error) {
+	start := func(plan *Plan) (int, error) {
 		c := &fork.Command{Path: s.dir + "/prog", Args: []string{"prog"}}
 		if plan != nil {
 			if err := plan.Confine(c); err != nil {
-				return -int(unix.EIO)
+				return 0, err
 			}
 		}
 		return waitExec(c)
 	}
-	confined, free := start(NewPlan(s.policy, caps, nil)), start(nil)
+	confined, err := start(NewPlan(s.policy, caps, nil))
+	if err != nil {
+		return Proof{}, err
+	}
+	free, err := start(nil)
 	return proof(trial{name: GapFiles, promise: "files are executed only where allowed", means: "Landlock"},
-		"execve(2) prog", confined, free)
+		"execve(2) prog", confined, free), err
 }
 
 // waitExec starts a command and waits for its end; the answer is that of
 // execve(2).
-func waitExec(c *fork.Command) int {
+func waitExec(c *fork.Command) (int, error) {
 	proc, err := fork.Start(c)
+	if se := (*fork.StepError)(nil); errors.As(err, &se) && fork.ShortageOf(err) == nil {
+		return -int(se.Errno), nil
+	}
 	if err != nil {
-		if se, ok := err.(*fork.StepError); ok {
-			return -int(se.Errno)
-		}
-		return -int(unix.EIO)
+		return 0, err
 	}
 	defer proc.Close()
 	for {
 		if ev, err := proc.Next(); err != nil || ev.Kind == fork.Exited {
-			return 0
+			return 0, err
 		}
 	}
 }

@@ -24,7 +24,7 @@ func explainStart(err error) error {
 		strings.HasPrefix(se.Name, "seccomp") && (se.Errno == syscall.EPERM || se.Errno == syscall.EACCES):
 		return fmt.Errorf("another sandbox around this one refuses it: %w", err)
 	case strings.HasPrefix(se.Name, "seccomp") && se.Errno == syscall.ENOMEM:
-		return fmt.Errorf("too many seccomp filters are nested here already: %w", err)
+		return fmt.Errorf("too many seccomp filters are nested here already, or memory is short: %w", err)
 	}
 	return err
 }

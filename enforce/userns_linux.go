@@ -14,14 +14,14 @@ import (
 // owner would type to change it. It costs some microseconds, and saves each
 // start on such a machine a process that is refused (AppArmor also writes a line
 // to the system's log for each).
-func refusesUserNS() (why, hint string) {
+func (a *asker) refusesUserNS() (why, hint string) {
 	// The kernel refuses the second flag, whoever asks: EINVAL. Another
 	// answer is that of Debian's kernels, where only root may have user
 	// namespaces, or of a seccomp filter, zsbx's own around this zsbx among
 	// them.
 	const invalid = 1
-	_, _, errno := unix.RawSyscall(unix.SYS_UNSHARE, unix.CLONE_NEWUSER|invalid, 0, 0)
-	return userNSRefusal(errno, readSmall)
+	_, errno := a.ask("unshare(2)", unix.SYS_UNSHARE, unix.CLONE_NEWUSER|invalid)
+	return userNSRefusal(errno, a.read)
 }
 
 // userNSRefusal is what the answer to an unshare(2) that is wrong in any case
@@ -58,15 +58,23 @@ func lateHint(err error) string {
 }
 
 // readSmall is the first line of a small file of procfs, "" when it can't be read.
-func readSmall(file string) string {
-	fd, err := unix.Open(file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return ""
-	}
-	defer unix.Close(fd)
+func readSmall(file string) string { return (&asker{}).read(file) }
+
+// read is readSmall, which notes a shortage.
+func (a *asker) read(file string) string {
 	var buf [64]byte
-	n, err := unix.Read(fd, buf[:])
-	if err != nil {
+	n := 0
+	errno := fork.Retry(func() unix.Errno {
+		fd, err := unix.Open(file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err == nil {
+			n, err = unix.Read(fd, buf[:])
+			unix.Close(fd)
+		}
+		errno, _ := err.(unix.Errno)
+		return errno
+	})
+	a.note(file, errno)
+	if errno != 0 {
 		return ""
 	}
 	line, _, _ := strings.Cut(string(buf[:n]), "\n")

@@ -165,7 +165,6 @@ func (l *locator) checkText() *Error {
 	return nil
 }
 
-
 // isHidden reports characters by which a file is not what it looks like: those
 // that steer the direction of writing, end a line for some programs only, or
 // have no width (Unicode's Default_Ignorable_Code_Point, and the separators of

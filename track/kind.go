@@ -66,6 +66,10 @@ func (k Kind) Exact(confined bool) bool {
 type Caps struct {
 	OS string // "linux", "macos"
 
+	// Err says that this machine was too short of something to be asked
+	// (fork.ShortageOf).
+	Err error
+
 	// Landlock is the ABI version, 0 if the system calls are missing or
 	// refused, with LandlockWhy as the reason.
 	Landlock    int
@@ -107,11 +111,15 @@ type TrackerError struct {
 	Kind Kind
 	Why  string
 	Hint string // something to type, or ""
+	Err  error  // the system's, if there is one
 }
 
 func (e *TrackerError) Error() string {
 	return fmt.Sprintf("tracker %s can't be had here: %s", e.Kind, e.Why)
 }
+
+// Unwrap gives the system's error, if there is one.
+func (e *TrackerError) Unwrap() error { return e.Err }
 
 // Is ties the type to ErrTracker.
 func (e *TrackerError) Is(target error) bool { return target == ErrTracker }

@@ -2,6 +2,7 @@ package track
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"unsafe"
 
@@ -24,11 +25,16 @@ const (
 // call.
 func probeDomain() Caps {
 	c := Caps{OS: "linux", Keeper: true} // PR_SET_CHILD_SUBREAPER is there since Linux 3.4
-	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, landlockVersion)
-	if errno == 0 {
+	errno := fork.Retry(func() (errno unix.Errno) {
+		v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, landlockVersion)
 		c.Landlock = int(v)
+		return errno
+	})
+	if errno == 0 {
 		return c
 	}
+	c.Landlock = 0
+	c.note(errno)
 	switch errno {
 	case unix.ENOSYS:
 		c.LandlockWhy = "this kernel was built without it"
@@ -43,17 +49,31 @@ func probeDomain() Caps {
 // probe finds out everything, by doing.
 func probe() Caps {
 	c := probeDomain()
+	if c.Err != nil {
+		return c
+	}
 	dir, err := findCgroupParent("zsbx-probe-" + strconv.Itoa(unix.Getpid()))
 	if err != nil {
 		c.CgroupWhy = err.Error()
+		c.note(err)
 	}
 	c.Cgroup = dir
 	if err := pingUserManager(); err != nil {
 		c.UserManagerWhy = err.Error()
+		c.note(err)
 	} else {
 		c.UserManager = true
 	}
 	return c
+}
+
+// note keeps an error that is a shortage, the first one. EAGAIN is none: mkdir(2)
+// in cgroupfs says it where cgroup.max.descendants or cgroup.max.depth is set, and
+// connect(2) to a bus that takes no more connections.
+func (c *Caps) note(err error) {
+	if c.Err == nil && !errors.Is(err, unix.EAGAIN) && fork.ShortageOf(err) != nil {
+		c.Err = fmt.Errorf("finding out how to track the command: %w", err)
+	}
 }
 
 // domainSteps are the system calls by which a keeper puts itself into a

@@ -218,7 +218,7 @@ func (s *Session) launchInScope(c fork.Command) error {
 		}
 	}
 	if failed := <-moved; err != nil && failed != nil {
-		return &TrackerError{Kind: Cgroup, Why: failed.Error()}
+		return &TrackerError{Kind: Cgroup, Why: failed.Error(), Err: failed}
 	}
 	return s.launched(p, err)
 }

@@ -27,9 +27,14 @@ func (s *Session) choose() error {
 	} else {
 		s.caps = probeDomain()
 	}
+	if s.caps.Err != nil {
+		return s.caps.Err
+	}
 	c, err := Choose(s.caps, s.opts.Tracker, s.opts.Scoped)
 	if s.opts.Caps == nil && (err != nil || c.Kind != Domain) {
-		s.caps = probe()
+		if s.caps = probe(); s.caps.Err != nil {
+			return s.caps.Err
+		}
 		c, err = Choose(s.caps, s.opts.Tracker, s.opts.Scoped)
 	}
 	s.choice = c
@@ -44,7 +49,7 @@ func (s *Session) weaken(failure error) error {
 	var tracker *TrackerError
 	ours := errors.Is(failure, fork.ErrNoDomain) || errors.As(failure, &tracker) ||
 		errors.As(failure, &step) && (step.Stage == "keeper" || step.Name == stepEnter || step.Name == stepMoved)
-	if !ours {
+	if !ours || fork.ShortageOf(failure) != nil {
 		return failure
 	}
 	why := failure.Error()
@@ -56,6 +61,9 @@ func (s *Session) weaken(failure error) error {
 		s.caps.Landlock, s.caps.LandlockWhy = 0, why
 		if s.opts.Tracker == Auto && s.opts.Caps == nil {
 			p := probe()
+			if p.Err != nil {
+				return p.Err
+			}
 			p.Landlock, p.LandlockWhy = 0, why
 			s.caps = p
 		}
@@ -101,7 +109,7 @@ func (s *Session) launch(c fork.Command) error {
 			return s.launchInScope(c)
 		}
 		if err := s.enterGroup(&c); err != nil {
-			return &TrackerError{Kind: Cgroup, Why: err.Error()}
+			return &TrackerError{Kind: Cgroup, Why: err.Error(), Err: err}
 		}
 	case Subtree:
 	case Group:
@@ -126,7 +134,7 @@ func (s *Session) keeper() *fork.Keeper {
 // setDomain gives the keeper its Landlock domain.
 func (s *Session) setDomain(k *fork.Keeper) (done func(), err error) {
 	if k.Steps, done, err = domainSteps(s.caps.Landlock); err != nil {
-		return nil, &TrackerError{Kind: Domain, Why: err.Error()}
+		return nil, &TrackerError{Kind: Domain, Why: err.Error(), Err: err}
 	}
 	k.Domain = true
 	return done, nil
@@ -153,7 +161,7 @@ func (s *Session) replace(c fork.Command) error {
 		return fork.Exec(&c)
 	case s.choice.Kind == Cgroup && !s.choice.Scope:
 		if err := s.enterGroup(&c); err != nil {
-			return &TrackerError{Kind: Cgroup, Why: err.Error()}
+			return &TrackerError{Kind: Cgroup, Why: err.Error(), Err: err}
 		}
 		if err := s.dir.writeHolder(&s.holder); err != nil {
 			return fmt.Errorf("recording the session: %w", err)

@@ -118,6 +118,9 @@ func runSteps(j *image, steps []Step, stage uint32) {
 		s := &steps[i]
 		s.args(steps, i)
 		r := call(s.Nr, s.Args[0], s.Args[1], s.Args[2], s.Args[3], s.Args[4], s.Args[5])
+		for try := 0; r == -int(unix.EINTR) && try < interruptions && s.Nr != unix.SYS_CLOSE; try++ { // close(2) is done all the same
+			r = call(s.Nr, s.Args[0], s.Args[1], s.Args[2], s.Args[3], s.Args[4], s.Args[5])
+		}
 		if r < 0 && r > -4096 && !s.MayFail {
 			quit(j, stage, uint32(i), r)
 		}
