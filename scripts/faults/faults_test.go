@@ -5,17 +5,22 @@ package main
 import (
 	"bytes"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/zsbx/zsbx/cmd"
 )
 
+// TestMain makes the test binary zsbx, too, and the command that zsbx runs.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 3 && os.Args[1] == "probe" { // the command that a test runs
-		os.Exit(probe(os.Args[2], os.Args[3]))
+	if filepath.Base(os.Args[0]) == "zsbx" {
+		os.Exit(cmd.Main(os.Args[1:]))
+	}
+	if len(os.Args) > 2 && os.Args[1] == "probe" {
+		os.Exit(probe(os.Args[2:]))
 	}
 	os.Exit(m.Run())
 }
@@ -61,16 +66,18 @@ func (h *harness) check(t *testing.T) {
 	}
 }
 
-// newHarness builds zsbx, and makes sure that without it the probe escapes.
+// newHarness makes sure that without it the probe escapes.
 func newHarness(t *testing.T) *harness {
 	t.Helper()
 	zsbx := filepath.Join(t.TempDir(), "zsbx")
-	build := exec.Command("go", "build", "-o", zsbx, "../..")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
 	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(self)
+	if err == nil {
+		err = os.WriteFile(zsbx, b, 0o700)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

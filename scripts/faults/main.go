@@ -35,11 +35,8 @@ type harness struct {
 }
 
 func main() {
-	if len(os.Args) > 3 && os.Args[1] == "probe" {
-		os.Exit(probe(os.Args[2], os.Args[3]))
-	}
-	if len(os.Args) == 3 && os.Args[1] == "probe" {
-		os.Exit(probe(os.Args[2], ""))
+	if len(os.Args) > 2 && os.Args[1] == "probe" {
+		os.Exit(probe(os.Args[2:]))
 	}
 	h := &harness{table: &table{}}
 	flag.StringVar(&h.zsbx, "zsbx", "./zsbx", "the `program` to try")

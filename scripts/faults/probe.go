@@ -101,8 +101,8 @@ func fail(errno syscall.Errno) error {
 
 // probe is the command. It says what was open, leaves a daemon, prints much,
 // and ends with a status of its own.
-func probe(mode, text string) int {
-	var s scene
+func probe(args []string) int {
+	mode := args[0]
 	if mode == "nothing" {
 		return 0
 	}
@@ -110,7 +110,8 @@ func probe(mode, text string) int {
 		time.Sleep(10 * time.Minute)
 		return 0
 	}
-	if err := json.Unmarshal([]byte(text), &s); err != nil {
+	var s scene
+	if err := json.Unmarshal([]byte(args[len(args)-1]), &s); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
