@@ -74,7 +74,7 @@ func judge(r result) (class, string) {
 		return confined, ""
 	case r.signal:
 		return ended, ""
-	case r.ran && code == 125 && tellsOfEnd(r.err):
+	case r.ran && code > 124 && tellsOfEnd(r.err):
 		return saidLost, ""
 	case r.ran:
 		return lost, fmt.Sprintf("status %s, output complete: %v", statusText(r.status), complete)
@@ -117,7 +117,7 @@ func (r *result) open() (names []string, said bool) {
 // tellsOfEnd reports whether a message says that the command ran and did not
 // end by itself.
 func tellsOfEnd(text string) bool {
-	for _, s := range []string{"exit status was lost", "keeper is gone", "was killed", "was ended"} {
+	for _, s := range []string{"exit status was lost", "keeper is gone", "was killed", "was ended", "writing the command's output"} {
 		if strings.Contains(text, s) {
 			return true
 		}

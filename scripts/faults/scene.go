@@ -222,7 +222,7 @@ func (s *scene) reap(zsbx string) string {
 	c.Stderr = &text
 	timer := time.AfterFunc(60*time.Second, func() { c.Process.Kill() })
 	defer timer.Stop()
-	if err := c.Run(); err != nil {
+	if err := c.Run(); err != nil && c.ProcessState.ExitCode() != 1 { // 1: all is ended, and nothing proves it
 		return "reap --all: " + err.Error() + ": " + text.String()
 	}
 	if r := s.records(); len(r) > 0 {
