@@ -74,7 +74,7 @@ func judge(r result) (class, string) {
 		return confined, ""
 	case r.signal:
 		return ended, ""
-	case r.ran && code > 124 && tellsOfEnd(r.err):
+	case r.ran && code != 0 && tellsOfEnd(r.err):
 		return saidLost, ""
 	case r.ran:
 		return lost, fmt.Sprintf("status %s, output complete: %v", statusText(r.status), complete)
