@@ -15,6 +15,7 @@ func acts() map[string]func(args []string) error {
 	all := fileActs()
 	maps.Copy(all, netActs())
 	maps.Copy(all, processActs())
+	maps.Copy(all, signalActs())
 	maps.Copy(all, kernelActs())
 	maps.Copy(all, ipcActs())
 	maps.Copy(all, benchActs())

@@ -14,9 +14,14 @@ import (
 // processActs are done to the process whose number is the first argument.
 func processActs() map[string]func(args []string) error {
 	return map[string]func([]string) error{
-		"kill":       func(a []string) error { return unix.Kill(num(a[0]), 0) },
-		"kill-group": func(a []string) error { return unix.Kill(-num(a[0]), 0) },
-		"tgkill":     func(a []string) error { return unix.Tgkill(num(a[0]), num(a[0]), 0) },
+		"kill":       func(a []string) error { return unix.Kill(num(a[0]), signalOf(a)) },
+		"kill-group": func(a []string) error { return unix.Kill(-num(a[0]), signalOf(a)) },
+		"tgkill":     func(a []string) error { return unix.Tgkill(num(a[0]), num(a[0]), signalOf(a)) },
+		"tkill":      func(a []string) error { return raw(unix.SYS_TKILL, uintptr(num(a[0])), uintptr(signalOf(a))) },
+		"kill-high": func(a []string) error {
+			return raw(unix.SYS_KILL, uintptr(num(a[0]))|1<<32, uintptr(signalOf(a))|1<<32)
+		},
+		"tgsigqueue": tgsigqueue,
 		"sigqueue":   sigqueue,
 		"pidfd":      pidfdSignal,
 		"ptrace":     ptrace,
@@ -47,7 +52,21 @@ func processActs() map[string]func(args []string) error {
 func sigqueue(a []string) error {
 	info := [128]byte{8: 0xff, 9: 0xff, 10: 0xff, 11: 0xff} // si_code SI_QUEUE, -1
 	pid := uintptr(num(a[0]))
-	return raw(unix.SYS_RT_SIGQUEUEINFO, pid, 0, uintptr(unsafe.Pointer(&info)))
+	return raw(unix.SYS_RT_SIGQUEUEINFO, pid, uintptr(signalOf(a)), uintptr(unsafe.Pointer(&info)))
+}
+
+func tgsigqueue(a []string) error {
+	info := [128]byte{8: 0xff, 9: 0xff, 10: 0xff, 11: 0xff}
+	pid := uintptr(num(a[0]))
+	return raw(unix.SYS_RT_TGSIGQUEUEINFO, pid, pid, uintptr(signalOf(a)), uintptr(unsafe.Pointer(&info)))
+}
+
+// signalOf is the second argument, or a signal that does nothing.
+func signalOf(a []string) unix.Signal {
+	if len(a) > 1 {
+		return unix.Signal(num(a[1]))
+	}
+	return unix.SIGURG
 }
 
 func pidfdSignal(a []string) error {
@@ -56,7 +75,7 @@ func pidfdSignal(a []string) error {
 		return err
 	}
 	defer unix.Close(fd)
-	return unix.PidfdSendSignal(fd, 0, nil, 0)
+	return unix.PidfdSendSignal(fd, signalOf(a), nil, 0)
 }
 
 func ptrace(a []string) error {

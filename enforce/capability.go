@@ -26,16 +26,16 @@ func buildCapabilities() []capability {
 }
 
 // capKill lets root signal its own children that gave up root. It is kept
-// only where Landlock keeps signals inside.
+// only where signals are kept inside, by Landlock or by the supervisor.
 const capKill = 5
 
 // keptCapabilities are the bits that the command keeps of those it has.
-func keptCapabilities(signalScope bool) uint64 {
+func keptCapabilities(signalsHeld bool) uint64 {
 	var keep uint64
 	for _, c := range buildCapabilities() {
 		keep |= 1 << c.bit
 	}
-	if signalScope {
+	if signalsHeld {
 		keep |= 1 << capKill
 	}
 	return keep

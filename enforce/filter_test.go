@@ -20,7 +20,7 @@ func filters(t *testing.T, arch string) map[string]*Filter {
 			"ports": {Mode: policy.NetPorts, ConnectTCP: []policy.Port{{Number: 443}}},
 			"bind":  {Mode: policy.NetPorts, BindTCP: []policy.Port{{Number: 80}}},
 		} {
-			f := planFilter(Caps{OS: "linux", Arch: arch, Landlock: abi, Seccomp: true, SeccompNotify: abi == 7, UID: 1000, GID: 100}, net, abi == 11, abi == 3)
+			f := planFilter(Caps{OS: "linux", Arch: arch, Landlock: abi, Seccomp: true, SeccompNotify: abi == 7, UID: 1000, GID: 100}, net, abi == 11, abi == 3, signalsIn(abi))
 			if f == nil {
 				t.Fatalf("%s abi %d %s: no filter", arch, abi, name)
 			}
@@ -147,6 +147,17 @@ func TestFilterArchitectures(t *testing.T) {
 const high = 0xdead_beef_0000_0000
 
 // said is a call and what a filter says to it.
+// signalsIn is the mode of the filters of these tests.
+func signalsIn(abi int) SignalMode {
+	switch abi {
+	case 2:
+		return SignalsAll
+	case 7:
+		return SignalsExist
+	}
+	return SignalsKernel
+}
+
 type said struct {
 	filter string
 	call   string
@@ -333,7 +344,7 @@ func TestFilterRulesApart(t *testing.T) {
 
 func TestFilterUnknownMachine(t *testing.T) {
 	for _, arch := range []string{"", "riscv64", "386"} {
-		if f := planFilter(Caps{Arch: arch}, policy.ResolvedNet{}, false, false); f != nil {
+		if f := planFilter(Caps{Arch: arch}, policy.ResolvedNet{}, false, false, SignalsKernel); f != nil {
 			t.Errorf("%q has a filter", arch)
 		}
 	}

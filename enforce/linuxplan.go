@@ -24,13 +24,15 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 		p.Landlock = planRuleset(p.Policy, withoutPrivate(rep.apart.trees, p.Mounts), abiOf(p.Caps.Landlock), p.Caps.Landlock)
 	}
 	p.audit = audit{trees: writableTrees(p.Policy.Paths), watch: rep.watched(), near: rep.set.near, mounted: p.Mounts != nil}
-	p.DropCapabilities = p.Caps.Capabilities &^ keptCapabilities(p.ScopesSignals())
+	signals := p.Caps.signalMode(p.Caps.mediates(p.Policy.Net, opts.Sockets), opts.InPlace)
 	if p.Caps.Seccomp {
-		if p.Seccomp = planFilter(p.Caps, p.Policy.Net, p.Mounts != nil && p.Mounts.UserNS, opts.Sockets); p.Seccomp == nil {
+		if p.Seccomp = planFilter(p.Caps, p.Policy.Net, p.Mounts != nil && p.Mounts.UserNS, opts.Sockets, signals); p.Seccomp == nil {
 			p.Caps.SeccompReason = "the system calls of " + p.Caps.Arch + " are not known to this program"
 		}
 	}
-	p.planMediation(opts.Sockets)
+	held := p.ScopesSignals() || p.Seccomp != nil && signals == SignalsAll
+	p.DropCapabilities = p.Caps.Capabilities &^ keptCapabilities(held)
+	p.planMediation(opts.Sockets, signals)
 	rep.linux()
 	p.linuxLayers()
 }
@@ -158,6 +160,11 @@ func (p *Plan) ScopesSignals() bool {
 	return p.Landlock != nil && p.Landlock.Scoped&scopeSignal != 0
 }
 
+// holdsSignals says whether the command's signals stay inside, by whatever means.
+func (p *Plan) holdsSignals() bool {
+	return p.ScopesSignals() || p.Mediation != nil && p.Mediation.Signals == SignalsAll
+}
+
 // linuxLayers lists the means in use.
 func (p *Plan) linuxLayers() {
 	if rs := p.Landlock; rs != nil {
@@ -177,8 +184,11 @@ func (p *Plan) linuxLayers() {
 		p.Layers = append(p.Layers, Layer{"seccomp",
 			fmt.Sprintf("%d instructions; %d system calls decided", len(f.Program), f.decided())})
 	}
-	if p.Mediation != nil {
+	if p.Mediation.sockets() {
 		p.Layers = append(p.Layers, p.Mediation.layer())
+	}
+	if p.holdsSignals() {
+		p.Layers = append(p.Layers, p.signalLayer())
 	}
 	if p.Mounts != nil {
 		p.Layers = append(p.Layers, Layer{"mounts", p.Mounts.String()})

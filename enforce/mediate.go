@@ -10,7 +10,9 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// Mediation says which sockets a command may connect to, for kernels whose
+// Mediation says what is answered for a command where the kernel can't decide.
+//
+// It says which sockets a command may connect to, for kernels whose
 // Landlock does not judge Unix sockets by path (before ABI 9). The filter then
 // hands connect(2) and listen(2) to the calling program (seccomp_unotify(2)),
 // which makes the call on the command's own socket with an address that was
@@ -22,10 +24,16 @@ type Mediation struct {
 	ListenTCP  []uint16       // likewise, those that may be listened on
 	Sockets    bool           // the command has sockets of the internet that it did not make
 
+	Peers   bool       // connect(2) and listen(2) are answered
+	Signals SignalMode //
+
 	// Capabilities are those that the command may have, of capabilities(7):
 	// whatever is done for it is done without any other.
 	Capabilities uint64
 }
+
+// sockets says whether a mediation is about the peers of sockets.
+func (m *Mediation) sockets() bool { return m != nil && m.Peers }
 
 // Mediator answers the connect(2) and listen(2) calls of one command and of
 // all that it starts. It is a handle of the kernel's queue of such calls.
@@ -196,12 +204,13 @@ func (c *Caps) socketsBy() string {
 }
 
 // planMediation says what the supervisor will answer.
-func (p *Plan) planMediation(inherited bool) {
-	if p.Seccomp == nil || !p.Caps.mediates(p.Policy.Net, inherited) {
+func (p *Plan) planMediation(inherited bool, signals SignalMode) {
+	net := p.Policy.Net
+	peers := p.Caps.mediates(net, inherited)
+	if p.Seccomp == nil || !peers && signals == SignalsKernel {
 		return
 	}
-	net := p.Policy.Net
-	m := &Mediation{Unix: net.Unix, Net: net.Mode, Sockets: inherited, Capabilities: p.Caps.Capabilities &^ p.DropCapabilities}
+	m := &Mediation{Unix: net.Unix, Net: net.Mode, Sockets: inherited, Peers: peers, Signals: signals, Capabilities: p.Caps.Capabilities &^ p.DropCapabilities}
 	if p.Mounts != nil && p.Mounts.UserNS {
 		m.Capabilities = 0
 	}

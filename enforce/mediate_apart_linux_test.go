@@ -228,12 +228,12 @@ func attackServer(a []string) error {
 		return unix.ESRCH
 	}
 	acts := processActs()
-	names := []string{"ptrace", "vm-read", "mem", "environ", "root"}
-	if enforce.Probe().Landlock >= 6 || a[1] == "outside" {
-		names = append(names, "kill", "tgkill", "sigqueue", "pidfd")
-	}
-	for _, name := range names {
-		err := acts[name]([]string{strconv.Itoa(pid), "etc"})
+	for _, name := range []string{"ptrace", "vm-read", "mem", "environ", "root", "kill", "tgkill", "sigqueue", "pidfd"} {
+		args := []string{strconv.Itoa(pid)}
+		if name == "root" {
+			args = append(args, "etc")
+		}
+		err := acts[name](args)
 		if (err == nil) != (a[1] == "outside") {
 			fmt.Fprintf(os.Stderr, "%s of %d: %v\n", name, pid, err)
 			return unix.EBADE

@@ -34,6 +34,10 @@ type keptMediation struct {
 
 	Capabilities uint64
 
+	Peers   bool
+	Signals SignalMode
+	Session session
+
 	Files  []keptFile
 	Names  []keptName
 	Keeper bool // the keeper can be asked: see fork.Fetcher
@@ -115,7 +119,8 @@ func (m *mediator) handOver(c *exec.Cmd) error {
 func (m *mediator) keep() keptMediation {
 	m.own.mu.Lock()
 	defer m.own.mu.Unlock()
-	k := keptMediation{Net: m.policy.Net, Sockets: m.policy.Sockets, Capabilities: m.policy.Capabilities, ConnectTCP: m.policy.ConnectTCP, ListenTCP: m.policy.ListenTCP}
+	k := keptMediation{Net: m.policy.Net, Sockets: m.policy.Sockets, Capabilities: m.policy.Capabilities, ConnectTCP: m.policy.ConnectTCP, ListenTCP: m.policy.ListenTCP,
+		Peers: m.policy.Peers, Signals: m.policy.Signals, Session: m.theSession()}
 	for i := range m.policy.Unix {
 		p := &m.policy.Unix[i]
 		k.Unix = append(k.Unix, keptPath{p.Path, p.ID, p.Mode.IsDir()})
@@ -131,7 +136,9 @@ func (m *mediator) keep() keptMediation {
 
 func (k *keptMediation) mediator(listener int) *mediator {
 	m := &mediator{}
-	m.begins(&Mediation{Net: k.Net, ConnectTCP: k.ConnectTCP, ListenTCP: k.ListenTCP, Sockets: k.Sockets, Capabilities: k.Capabilities})
+	m.begins(&Mediation{Net: k.Net, ConnectTCP: k.ConnectTCP, ListenTCP: k.ListenTCP, Sockets: k.Sockets, Capabilities: k.Capabilities,
+		Peers: k.Peers, Signals: k.Signals})
+	m.session = k.Session
 	m.queue = newQueue(listener)
 	if k.Keeper {
 		unix.CloseOnExec(keptKeeper)

@@ -26,6 +26,9 @@ type mediator struct {
 	root mountPoint // this process's own root directory
 	self identity   // what this process's threads are
 
+	sessionMu sync.Mutex
+	session   session // whose processes may be signalled
+
 	busy    atomic.Int32 // calls that are being answered
 	workers sync.WaitGroup
 
@@ -94,6 +97,9 @@ func (c *request) drop() {
 func (m *mediator) decide(c *request) answer {
 	if c.pid == 0 {
 		return refused(unix.EACCES)
+	}
+	if answered, a := m.decideSignal(&c.notification, c.from); answered {
+		return a
 	}
 	switch c.nr {
 	case unix.SYS_CONNECT:

@@ -34,6 +34,7 @@ func (m *mediator) run() error {
 		stuck = true
 	}
 	m.own.close()
+	m.session.close()
 	m.giveUpQueue(stuck)
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -32,8 +32,11 @@ func (p *Plan) WriteLandlock(w io.Writer) error {
 			fmt.Fprintf(&b, "answer\t%s\t%s\t%s\t%s\n", d.Answer, strings.Join(d.Calls, " "), d.When, d.Why)
 		}
 	}
-	if p.Mediation != nil {
+	if p.Mediation.sockets() {
 		fmt.Fprintf(&b, "mediated\t%s\n", p.Mediation.layer().Detail)
+	}
+	if p.holdsSignals() {
+		fmt.Fprintf(&b, "signals\t%s\n", p.signalLayer().Detail)
 	}
 	if mp := p.Mounts; mp != nil {
 		fmt.Fprintf(&b, "mounts\t%s\n", strings.Join(mp.Why, ", "))

@@ -213,7 +213,7 @@ func (r *report) network() {
 			Origin:  net.From,
 		})
 	}
-	if net.Mode != policy.NetPorts || p.Mediation != nil {
+	if net.Mode != policy.NetPorts || p.Mediation.sockets() {
 		return
 	}
 	if p.Landlock == nil || p.Landlock.HandledNet&netConnectTCP == 0 {
@@ -238,7 +238,7 @@ func (r *report) network() {
 // socket are the ways left to daemons outside.
 func (r *report) socket() {
 	p := r.p
-	if p.Mediation != nil {
+	if p.Mediation.sockets() {
 		return
 	}
 	if (p.Landlock == nil || p.Landlock.HandledFS&fsResolveUnix == 0) && !allowsAllPaths(p.Policy.Net) {
@@ -262,11 +262,11 @@ func (r *report) socket() {
 // kernel.
 func (r *report) process() {
 	p := r.p
-	if !p.ScopesSignals() {
+	if !p.holdsSignals() {
 		r.add(Gap{
 			Name: GapSignals, Kind: Hardening,
 			Promise: "no signals to processes outside",
-			Why:     p.needs(6),
+			Why:     p.needs(6) + p.orSupervisor(),
 		})
 	}
 	if p.Seccomp != nil {

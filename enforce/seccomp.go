@@ -8,8 +8,9 @@ import "github.com/zsbx/zsbx/policy"
 // It refuses with an error, never by killing: programs try things and fall
 // back. The exception is a system call of another architecture, which is
 // killed, since its number means something else there.
-func planFilter(caps Caps, net policy.ResolvedNet, userNS, inherited bool) *Filter {
-	rules := commonRules()
+func planFilter(caps Caps, net policy.ResolvedNet, userNS, inherited bool, signals SignalMode) *Filter {
+	rules := append(commonRules(), ioctlRule(), fcntlRule(signals))
+	rules = append(rules, signalRules(signals)...)
 	rules = append(rules, processRules()...)
 	if userNS {
 		rules = append(rules, ownerRules(caps.UID, caps.GID)...)
@@ -61,25 +62,6 @@ func commonRules() []rule {
 			"quotactl", "quotactl_fd", "swapon", "swapoff", "reboot", "settimeofday",
 			"clock_settime", "acct", "syslog", "vhangup", "iopl", "ioperm"),
 		namespaceRule("unshare"), namespaceRule("clone"),
-		{
-			calls: []string{"ioctl"},
-			clauses: []clause{
-				{[]test{{arg: 1, is: 0x5412}}, refuseEPERM}, // TIOCSTI
-				{[]test{{arg: 1, is: 0x541c}}, refuseEPERM}, // TIOCLINUX
-				{[]test{{arg: 1, is: 0x5423}}, refuseEPERM}, // TIOCSETD
-			},
-			when: "the request is TIOCSTI, TIOCLINUX or TIOCSETD",
-			why:  "they type into the caller's terminal, or put another line discipline between it and its user",
-		},
-		{
-			calls: []string{"fcntl"},
-			clauses: []clause{
-				{[]test{{arg: 1, is: 1024}}, refuseEACCES}, // F_SETLEASE
-				{[]test{{arg: 1, is: 1040}}, refuseEACCES}, // F_SETDELEG, from Linux 6.19 on
-			},
-			when: "F_SETLEASE or F_SETDELEG",
-			why:  "whoever opens a leased file, or changes a directory that is, waits for the holder, up to 45 seconds each time; to read it is enough",
-		},
 	}
 }
 

@@ -15,7 +15,7 @@ func (s *scene) trials(caps Caps) []trial {
 	out := s.fileTrials(caps)
 	out = append(out, s.networkTrials(caps.socketsBy())...)
 	out = append(out, s.socketTrials(caps.socketsBy())...)
-	out = append(out, processTrials()...)
+	out = append(out, processTrials(caps)...)
 	out = append(out, kernelTrials()...)
 	if caps.Capabilities&(1<<unix.CAP_SYS_ADMIN) != 0 {
 		out = append(out, trial{name: "capabilities", promise: "root without the capabilities that builds don't need", means: "capset",
@@ -75,21 +75,57 @@ func (s *scene) socketTrials(socketsBy string) []trial {
 	}
 }
 
+// signalTrials signal this very process, which takes no notice of it, or would
+// have a file that is not open signal a group: of that the kernel says another error than the filter.
+func signalTrials(caps Caps) []trial {
+	const (
+		promise = "no signals to processes outside"
+		urgent  = uintptr(unix.SIGURG)
+		noFile  = ^uintptr(0)
+	)
+	by := "Landlock"
+	if caps.signalMode(true, false) == SignalsAll {
+		by = "zsbx"
+	}
+	pid := uintptr(os.Getpid())
+	info := &siginfo{8: 0xff, 9: 0xff, 10: 0xff, 11: 0xff} // si_code: SI_QUEUE
+	one := func(means, name string, nr uintptr, keep any, args ...uintptr) trial {
+		what := promise
+		if means == "seccomp" {
+			what += ": by files"
+		}
+		return trial{GapSignals, what, means, policy.NetOpen, []fork.Step{call(name, nr, keep, args...)}}
+	}
+	return []trial{
+		one(by, "kill(2)", unix.SYS_KILL, nil, pid, urgent),
+		one(by, "tkill(2)", unix.SYS_TKILL, nil, pid, urgent),
+		one(by, "tgkill(2)", unix.SYS_TGKILL, nil, pid, pid, urgent),
+		one(by, "rt_sigqueueinfo(2)", unix.SYS_RT_SIGQUEUEINFO, info, pid, urgent, uintptr(unsafe.Pointer(info))),
+		{GapSignals, promise, by, policy.NetOpen, []fork.Step{
+			call("pidfd_open(2)", unix.SYS_PIDFD_OPEN, nil, pid),
+			call("pidfd_send_signal(2)", unix.SYS_PIDFD_SEND_SIGNAL, nil, 0, urgent)}},
+		one("seccomp", "fcntl(2) F_SETOWN to a group", unix.SYS_FCNTL, nil, noFile, unix.F_SETOWN, -pid),
+		one("seccomp", "fcntl(2) F_SETOWN_EX", unix.SYS_FCNTL, nil, noFile, unix.F_SETOWN_EX),
+		one("seccomp", "fcntl(2) O_ASYNC", unix.SYS_FCNTL, nil, noFile, unix.F_SETFL, unix.O_ASYNC),
+		one("seccomp", "fcntl(2) F_SETSIG", unix.SYS_FCNTL, nil, noFile, unix.F_SETSIG, urgent),
+		one("seccomp", "ioctl(2) FIOSETOWN", unix.SYS_IOCTL, nil, noFile, 0x8901),
+		one("seccomp", "ioctl(2) SIOCSPGRP", unix.SYS_IOCTL, nil, noFile, 0x8902),
+	}
+}
+
 // processTrials act on this very process, and change nothing about it.
-func processTrials() []trial {
+func processTrials(caps Caps) []trial {
 	pid := uintptr(os.Getpid())
 	limit := &unix.Rlimit{}
 	_ = unix.Prlimit(0, unix.RLIMIT_CORE, nil, limit)
-	return []trial{
-		{GapSignals, "no signals to processes outside", "Landlock", policy.NetOpen,
-			[]fork.Step{call("kill(2) with signal 0", unix.SYS_KILL, nil, pid, 0)}},
+	return append(signalTrials(caps), []trial{
 		{GapPriorities, "no change of limits and priorities of processes outside", "seccomp", policy.NetOpen,
 			[]fork.Step{call("prlimit64(2)", unix.SYS_PRLIMIT64, limit, pid, unix.RLIMIT_CORE, uintptr(unsafe.Pointer(limit)))}},
 		// No terminal is needed: the kernel's answer about a descriptor
 		// that isn't open is another error than the filter's.
 		{GapTerminal, "no typing into the caller's terminal", "seccomp", policy.NetOpen,
 			[]fork.Step{call("ioctl(2) TIOCSTI", unix.SYS_IOCTL, nil, ^uintptr(0), unix.TIOCSTI)}},
-	}
+	}...)
 }
 
 // kernelTrials make calls that would fail in any case, by another error.

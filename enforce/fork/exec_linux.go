@@ -233,7 +233,7 @@ func (m *keeperMem) members() int {
 	self := call(unix.SYS_GETPID, 0, 0, 0, 0, 0, 0)
 	count, at := 0, m.nextPid(proc, -1)
 	for ; at >= 0; at = m.nextPid(proc, at) {
-		if pid := m.pid; pid != self && call(unix.SYS_KILL, uintptr(pid), 0, 0, 0, 0, 0) == 0 && m.living(proc, pid) {
+		if pid := m.pid; pid != self && maySignal(uintptr(pid)) == 0 && m.living(proc, pid) {
 			count++
 		}
 	}

@@ -1,0 +1,316 @@
+package enforce_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/fork"
+)
+
+// signalPlans are the ways in which this machine can hold signals: as it is, and
+// as a kernel whose Landlock has no scope for them, where zsbx sends them.
+func (p *place) signalPlans() map[string]*enforce.Plan {
+	out := map[string]*enforce.Plan{"native": p.plan()}
+	if caps := enforce.Probe(); caps.Landlock > 2 && caps.SeccompNotify {
+		caps.MountNS, caps.MountReason = false, "left out by the test"
+		caps.Landlock = 2
+		out["answered"] = enforce.NewPlan(p.policy, caps, host())
+	}
+	return out
+}
+
+// holds says whether a plan keeps signals inside.
+func holds(plan *enforce.Plan) bool {
+	for _, g := range plan.Gaps {
+		if g.Name == enforce.GapSignals {
+			return false
+		}
+	}
+	return true
+}
+
+// kept is try below a keeper.
+func (p *place) kept(t *testing.T, plan *enforce.Plan, name string, args ...string) syscall.Errno {
+	t.Helper()
+	exe := self(t)
+	ws, out := run(t, plan, &fork.Command{
+		Path: exe, Args: append([]string{exe}, args...), Dir: p.in, Keeper: &fork.Keeper{},
+		Env: []string{"ZSBX_TEST_ACT=" + name, "GOMAXPROCS=1"},
+	})
+	if ws.Signaled() {
+		return errnoSignal + syscall.Errno(ws.Signal())
+	}
+	if ws.ExitStatus() >= exitNoAct {
+		t.Fatalf("%s %q: exit status %d: %s", name, args, ws.ExitStatus(), out)
+	}
+	return syscall.Errno(ws.ExitStatus())
+}
+
+// signalCalls name a process, and the signal after it.
+func signalCalls() []string {
+	return []string{"kill", "kill-high", "kill-group", "tkill", "tgkill", "sigqueue", "tgsigqueue", "pidfd"}
+}
+
+func TestSignalAttacks(t *testing.T) {
+	needLandlock(t, 1)
+	needSeccomp(t)
+	p := newPlace(t)
+	victim := outsider(t)
+	for name, plan := range p.signalPlans() {
+		if !holds(plan) {
+			t.Logf("%s: this machine has the gap %s", name, enforce.GapSignals)
+			continue
+		}
+		for _, act := range signalCalls() {
+			for _, sig := range []unix.Signal{unix.SIGURG, unix.SIGKILL, unix.Signal(34)} {
+				if got := p.kept(t, plan, act, victim, fmt.Sprint(int(sig))); got != unix.EPERM {
+					t.Errorf("%s: %s %v: got %v, want %v", name, act, sig, got, unix.EPERM)
+				}
+			}
+			if control := p.kept(t, nil, act, victim); control != 0 {
+				t.Errorf("control: %s: %v", act, control)
+			}
+		}
+		if got := p.kept(t, plan, "keeper", "9"); got != unix.EPERM {
+			t.Errorf("%s: the keeper: got %v, want %v", name, got, unix.EPERM)
+		}
+	}
+	if control := p.kept(t, nil, "keeper", fmt.Sprint(int(unix.SIGURG))); control != 0 {
+		t.Errorf("control: the keeper: %v", control)
+	}
+}
+
+// TestProcessExists: signal 0, by which lock files ask for their owner, is answered
+// inside as it is outside.
+func TestProcessExists(t *testing.T) {
+	needLandlock(t, 1)
+	needSeccomp(t)
+	if c := enforce.Probe(); !c.SeccompNotify {
+		t.Skipf("no supervisor can be had: %s", c.SeccompNotifyReason)
+	}
+	p := newPlace(t)
+	gone := exec.Command("/bin/true")
+	if err := gone.Run(); err != nil {
+		t.Fatal(err)
+	}
+	for what, pid := range map[string]string{"outside": outsider(t), "init": "1", "gone": fmt.Sprint(gone.Process.Pid), "caller": fmt.Sprint(os.Getpid())} {
+		for _, act := range signalCalls() {
+			if strings.Contains(act, "sigqueue") || act == "kill-group" && what == "init" {
+				continue
+			}
+			control := p.kept(t, nil, act, pid, "0")
+			for name, plan := range p.signalPlans() {
+				if got := p.kept(t, plan, act, pid, "0"); got != control {
+					t.Errorf("%s: %s 0 of %s: got %v, without zsbx %v", name, act, what, got, control)
+				}
+			}
+		}
+	}
+}
+
+// TestOwnSignals: within the session signals do what they do outside.
+func TestOwnSignals(t *testing.T) {
+	needLandlock(t, 1)
+	p := newPlace(t)
+	plans := p.signalPlans()
+	for _, act := range []string{"own", "own-ptrace", "threads", "orphan", "setown-self"} {
+		control := p.kept(t, nil, act)
+		for name, plan := range plans {
+			if got := p.kept(t, plan, act); got != control {
+				t.Errorf("%s: %s: got %v, without zsbx %v", name, act, got, control)
+			}
+		}
+	}
+	for _, script := range []string{
+		"sleep 60 & kill $! && wait $!",
+		"sleep 60 & kill -STOP $! && kill -CONT $! && kill -9 $! && wait $!",
+		"setsid sleep 60 & until kill -- -$!; do :; done; wait $!",
+		"trap 'echo usr1' USR1; kill -USR1 $$; echo after",
+		"sleep 60 & trap 'echo term' TERM; kill 0; wait $!; echo after $?",
+		"setsid sh -c 'sleep 60 & sleep 60 & kill 0; sleep 60'",
+		"timeout 0.2 sleep 60",
+		"timeout 0.2 sh -c 'sleep 60 & wait'",
+		"timeout --foreground 0.2 sleep 60",
+		"setsid sh -c 'kill -9 0'",
+		"kill -9 $$",
+		"kill -STOP 1",
+		"kill -0 $$ && kill -0 $PPID && echo both",
+		"sh -c 'sh -c \"kill -TERM \\$PPID; sleep 60\"; echo not'",
+	} {
+		wantStatus, wantOut := p.below(t, nil, script)
+		for name, plan := range plans {
+			if script == "kill -STOP 1" && os.Getuid() == 0 {
+				continue // init ignores it
+			}
+			if status, out := p.below(t, plan, script); status != wantStatus || out != wantOut {
+				t.Errorf("%s: %s: %d %q, without zsbx %d %q", name, script, status, out, wantStatus, wantOut)
+			}
+		}
+	}
+}
+
+// below is sh below a keeper, in a session of its own: its group is nobody else's.
+func (p *place) below(t *testing.T, plan *enforce.Plan, script string) (int, string) {
+	t.Helper()
+	ws, out := run(t, plan, &fork.Command{Path: "/usr/bin/setsid", Args: []string{"setsid", "--wait", "sh", "-c", "exec 2>/dev/null; " + strings.ReplaceAll(script, "sleep 60", "sleep 60 >/dev/null 2>&1")}, Dir: p.in, Keeper: &fork.Keeper{},
+		Env: []string{"PATH=/usr/bin:/bin", "HOME=" + p.in, "TMPDIR=" + p.in, "LC_ALL=C.UTF-8"}})
+	if ws.Signaled() {
+		return 128 + int(ws.Signal()), out
+	}
+	return ws.ExitStatus(), strings.TrimSpace(out)
+}
+
+// TestKillEverybody: kill(-1) ends the session but for the caller, and reaches nobody outside.
+// The control is TestSignalAttacks's: nobody tries it without zsbx.
+func TestKillEverybody(t *testing.T) {
+	needLandlock(t, 1)
+	p := newPlace(t)
+	victim := outsider(t)
+	for name, plan := range p.signalPlans() {
+		if !holds(plan) {
+			continue
+		}
+		status, out := p.below(t, plan, "sleep 60 & kill -9 -1; wait $!; echo $?")
+		if status != 0 || out != "137" {
+			t.Errorf("%s: %d %q", name, status, out)
+		}
+		if err := unix.Kill(num(victim), 0); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestSignalsByFiles: no file can be made to signal a group, nor anybody but the caller.
+func TestSignalsByFiles(t *testing.T) {
+	needLandlock(t, 1)
+	needSeccomp(t)
+	p := newPlace(t)
+	victim := outsider(t)
+	for name, plan := range p.signalPlans() {
+		for _, act := range []string{"setown-group", "setown-high", "setown-ex", "fiosetown", "siocspgrp", "setsig", "async", "setown"} {
+			want := unix.EPERM
+			if act == "setown" && plan.ScopesSignals() {
+				want = 0 // the kernel looks when it signals
+			}
+			if act == "setown" && !holds(plan) {
+				continue
+			}
+			if got := p.kept(t, plan, act, victim); got != want {
+				t.Errorf("%s: %s: got %v, want %v", name, act, got, want)
+			}
+			if control := p.kept(t, nil, act, victim); control != 0 {
+				t.Errorf("control: %s: %v", act, control)
+			}
+		}
+	}
+}
+
+// TestGroupSignalledByFile has a file signal the group that the command joined.
+func TestGroupSignalledByFile(t *testing.T) {
+	needLandlock(t, 1)
+	needSeccomp(t)
+	p := newPlace(t)
+	for _, how := range []string{"setown", "setown-ex", "fiosetown", "siocspgrp"} {
+		for name, plan := range p.signalPlans() {
+			victim := outsider(t)
+			p.kept(t, plan, "sigio", victim, how)
+			if ended(victim, 300*time.Millisecond) {
+				t.Errorf("%s: %s: the process outside got the signal", name, how)
+			}
+		}
+		victim := outsider(t)
+		if got := p.kept(t, nil, "sigio", victim, how); got != 0 || !ended(victim, 5*time.Second) {
+			t.Errorf("control: %s: %v, and the process outside got no signal", how, got)
+		}
+	}
+}
+
+// TestForegroundSignalledByTerminal: a terminal in which something is typed does not
+// signal the group in its foreground either.
+func TestForegroundSignalledByTerminal(t *testing.T) {
+	needLandlock(t, 1)
+	needSeccomp(t)
+	p := newPlace(t)
+	plans := p.signalPlans()
+	plans["control"] = nil
+	for name, plan := range plans {
+		master, tty, err := pty.Open()
+		if err != nil {
+			t.Skipf("no pseudo-terminals: %v", err)
+		}
+		// The outsider has the terminal; the act comes into its session's background.
+		c := exec.Command("/bin/sleep", "600")
+		c.Stdin = tty
+		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Pdeathsig: syscall.SIGKILL}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		typed := make(chan bool)
+		go func() {
+			defer close(typed)
+			for range 30 {
+				master.Write([]byte("x\n"))
+				time.Sleep(20 * time.Millisecond)
+			}
+		}()
+		answer := onTerminalOf(t, plan, p, tty)
+		<-typed
+		got := ended(fmt.Sprint(c.Process.Pid), 300*time.Millisecond)
+		switch {
+		case plan == nil && !got:
+			t.Errorf("control: %v, and no signal", answer)
+		case plan != nil && got:
+			t.Errorf("%s: the process outside got the signal", name)
+		case plan != nil && answer != unix.EPERM:
+			t.Errorf("%s: got %v, want %v", name, answer, unix.EPERM)
+		}
+		_ = c.Process.Kill()
+		_ = c.Wait()
+		tty.Close()
+		master.Close()
+	}
+}
+
+func onTerminalOf(t *testing.T, plan *enforce.Plan, p *place, tty *os.File) syscall.Errno {
+	t.Helper()
+	exe := self(t)
+	c := &fork.Command{Path: exe, Args: []string{exe}, Dir: p.in, Files: []*os.File{tty}, Env: []string{"ZSBX_TEST_ACT=tty-async"}, Keeper: &fork.Keeper{}}
+	start := fork.Start
+	if plan != nil {
+		start = plan.Start
+	}
+	proc, err := start(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer proc.Close()
+	for {
+		ev, err := proc.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ev.Kind == fork.Exited {
+			return syscall.Errno(ev.Status.ExitStatus())
+		}
+	}
+}
+
+// ended reports whether a child of this process ends within a time.
+func ended(pid string, within time.Duration) bool {
+	for deadline := time.Now().Add(within); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		var info unix.Siginfo
+		if err := unix.Waitid(unix.P_PID, num(pid), &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); err == nil && info.Signo != 0 {
+			return true
+		}
+	}
+	return false
+}
