@@ -52,20 +52,20 @@ func TestParseStat(t *testing.T) {
 }
 
 func TestMaySignal(t *testing.T) {
-	id, ok := parseIdentity([]byte("Name:\tx\nUid:\t1\t2\t3\t4\nCapEff:\t0000000000000020\n"))
-	if want := (identity{1, 2, 3, 1 << capKill}); !ok || id != want {
+	id, ok := parseParty([]byte("Name:\tx\nUid:\t1\t2\t3\t4\nCapEff:\t0000000000000020\n"))
+	if want := (party{1, 2, 3, 1 << capKill}); !ok || id != want {
 		t.Errorf("%+v %v", id, ok)
 	}
-	if _, ok := parseIdentity(nil); ok {
+	if _, ok := parseParty(nil); ok {
 		t.Error("nothing is somebody")
 	}
-	user := identity{uid: 5, euid: 5, suid: 5}
+	user := party{uid: 5, euid: 5, suid: 5}
 	for _, tt := range []struct {
-		who, whom identity
+		who, whom party
 		want      bool
 	}{
-		{user, user, true}, {user, identity{}, false}, {identity{}, user, false}, {id, user, true},
-		{user, identity{uid: 0, euid: 0, suid: 5}, true}, {user, identity{uid: 0, euid: 5, suid: 0}, false},
+		{user, user, true}, {user, party{}, false}, {party{}, user, false}, {id, user, true},
+		{user, party{uid: 0, euid: 0, suid: 5}, true}, {user, party{uid: 0, euid: 5, suid: 0}, false},
 	} {
 		if got := tt.who.maySignal(tt.whom); got != tt.want {
 			t.Errorf("%+v to %+v: %v", tt.who, tt.whom, got)

@@ -108,7 +108,7 @@ func networkActs() []act {
 
 func processActs() []act {
 	return []act{
-		{name: "signal a process outside", do: func() error { return unix.Kill(victim(), 0) }},
+		{name: "signal a process outside", do: func() error { return unix.Kill(victim(), unix.SIGURG) }},
 		{name: "read the environment of a process outside", do: func() error {
 			return open(fmt.Sprintf("/proc/%d/environ", victim()), os.O_RDONLY)
 		}},
