@@ -132,7 +132,7 @@ func TestOwnSignals(t *testing.T) {
 	}
 	for _, script := range []string{
 		"sleep 60 & kill $! && wait $!",
-		"sleep 60 & kill -STOP $! && kill -CONT $! && kill -9 $! && wait $!",
+		"sleep 60 & kill -STOP $!; until kill -CONT $!; do :; done; until kill -9 $!; do :; done; wait $!",
 		"setsid sleep 60 & until kill -- -$!; do :; done; wait $!",
 		"trap 'echo usr1' USR1; kill -USR1 $$; echo after",
 		"sleep 60 & trap 'echo term' TERM; kill 0; wait $!; echo after $?",
