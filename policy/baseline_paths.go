@@ -49,22 +49,33 @@ func macosBaseline() System {
 			// that Apple updates by themselves.
 			"/System/Library", "/System/Cryptexes", "/System/Volumes/Preboot/Cryptexes",
 			"/Library/Apple/usr",
-			"/Library/Developer/CommandLineTools", "/Applications/Xcode.app/Contents/Developer",
+			// What the shims in /usr/bin start, wherever that is: see wholeApp.
+			// The links, and the order in which they are asked, are xcrun's.
+			"/Library/Developer/CommandLineTools", "/Applications/Xcode.app/Contents",
+			"/private/var/db/xcode_select_link", "/private/var/select/developer_dir",
+			"${DEVELOPER_DIR:-/Library/Developer/CommandLineTools}",
 			"/Library/Java/JavaVirtualMachines", "/Library/Frameworks/Python.framework",
 			"/opt/homebrew/bin", "/opt/homebrew/sbin", "/opt/homebrew/Cellar", "/opt/homebrew/lib", "/opt/homebrew/opt",
+			"/opt/homebrew/libexec", "/opt/homebrew/Caskroom", "/opt/homebrew/Library",
 			"/usr/local/bin", "/usr/local/sbin", "/usr/local/lib", "/usr/local/Cellar", "/usr/local/opt", "/usr/local/go",
+			"/usr/local/libexec", "/usr/local/Caskroom", "/usr/local/Homebrew",
 			"/opt/local/bin", "/opt/local/sbin", "/opt/local/lib", "/opt/local/libexec",
 			"/nix/store",
 		),
 		ReadOnly: optional(from, Read,
 			"/private/etc",
 			"/private/var/db/timezone",
-			// How xcrun finds the developer directory, and which
-			// shell /bin/sh is.
-			"/private/var/select", "/private/var/db/xcode_select_link",
+			// Which shell /bin/sh is, among others.
+			"/private/var/select",
 			"/usr/share",
+			// Whether the licence was agreed to: the shims refuse to start
+			// where they can't tell.
+			"/Library/Preferences/com.apple.dt.Xcode.plist", "/Library/Preferences/com.apple.dt.CommandLineTools.plist",
 			"/Library/Preferences/SystemConfiguration",
 			"/Library/Preferences/.GlobalPreferences.plist",
+			"~/Library/Preferences/.GlobalPreferences.plist", "~/.CFUserTextEncoding",
+			"/Library/Perl", "/Library/Ruby",
+			"/dev/autofs_nowait",
 			"/opt/homebrew/share", "/opt/homebrew/etc", "/opt/homebrew/include", "/opt/homebrew/Frameworks",
 			"/usr/local/share", "/usr/local/etc", "/usr/local/include", "/usr/local/Frameworks",
 			"/opt/local/share", "/opt/local/etc", "/opt/local/include",

@@ -7,7 +7,7 @@ import (
 )
 
 // environment makes the command's environment of the caller's.
-func (rs *resolver) environment(env *Env) {
+func (rs *resolver) environment(env *Env, presets []Named) {
 	if env.Mode != "" {
 		if err := checkEnvMode(string(env.Mode)); err != nil {
 			rs.fail(env.From, CodeValue, "", err)
@@ -26,6 +26,7 @@ func (rs *resolver) environment(env *Env) {
 		f.caller(e)
 	}
 	f.private(rs.host)
+	f.java(rs.host, presets)
 	for _, v := range env.Set {
 		if err := checkEnvName(v.Name); err != nil {
 			rs.fail(v.Origin, CodeValue, "", err)
@@ -165,39 +166,14 @@ func (f *envFilter) private(h *Host) {
 		}
 	}
 	if h.TempDir != "" {
-		for _, name := range [...]string{"TMPDIR", "TMP", "TEMP", "TMUX_TMPDIR"} {
-			set(name, h.TempDir)
-		}
-		for _, name := range [...]string{"XDG_RUNTIME_DIR", "SCREENDIR"} {
-			set(name, h.TempDir+"/run")
-		}
-		if named, _ := f.allowed(javaOptions); named == nil {
-			f.javaTemp(h.TempDir)
+		for _, v := range tempVariables(h.OS, h.TempDir) {
+			if old := f.vars[v.Name]; v.Name == javaOptions && old.keep && old.value != "" {
+				v.Value = old.value + " " + v.Value
+			}
+			set(v.Name, v.Value)
 		}
 	}
 	if f.mode != EnvVars {
 		set("PWD", h.Dir)
 	}
-}
-
-// javaOptions is the variable from which every Java virtual machine takes
-// options, whoever starts it.
-const javaOptions = "JAVA_TOOL_OPTIONS"
-
-// javaTemp tells Java its temporary directory. Java never looks at TMPDIR: it
-// would use /tmp, which is closed, and File.createTempFile would fail in
-// compilers, build tools and tests. The price is a line on stderr in which
-// Java says that it has picked the variable up.
-func (f *envFilter) javaTemp(dir string) {
-	option := "-Djava.io.tmpdir=" + dir
-	if strings.ContainsAny(dir, " \t") {
-		option = `"` + option + `"`
-	}
-	if strings.ContainsAny(dir, `"'`+"\n") {
-		return // options can't hold it
-	}
-	if v := f.vars[javaOptions]; v.keep && v.value != "" {
-		option = v.value + " " + option
-	}
-	f.vars[javaOptions] = envVar{option, true}
 }

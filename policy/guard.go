@@ -97,7 +97,7 @@ func (g *guard) refuse(p Path) string {
 	if p.Path == "/" || g.home != "." && within(g.home, p.Path) {
 		return "a preset never opens the home directory or what holds it"
 	}
-	if s := g.secret(p.Path); s != "" {
+	if s := g.secret(p.Path); s != "" && !g.tool(p.Path) {
 		return "a preset never opens " + s
 	}
 	for _, link := range p.Links {
@@ -110,6 +110,14 @@ func (g *guard) refuse(p Path) string {
 		return "a preset never makes the working directory writable"
 	}
 	return ""
+}
+
+// tool says whether a path is one of the few in ~/Library/Application Support
+// that hold a toolchain and no secret.
+func (g *guard) tool(p string) bool {
+	return slices.ContainsFunc([]string{"go/env", "fnm", "pipx", "pypoetry/venv"}, func(name string) bool {
+		return within(p, g.home+"/Library/Application Support/"+name)
+	})
 }
 
 // changeable says whether a command may have put a link there, this one or one

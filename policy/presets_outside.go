@@ -33,7 +33,7 @@ func outsideNative() []outside {
 			`--env CCACHE_DIR="$PWD/.cache/ccache"`,
 		},
 		{
-			[]string{"${SCCACHE_DIR:-${XDG_CACHE_HOME:-~/.cache}/sccache}"},
+			[]string{"${SCCACHE_DIR:-${XDG_CACHE_HOME:-~/.cache}/sccache}", "${SCCACHE_DIR:-~/Library/Caches/Mozilla.sccache}"},
 			"compilations outside take an object file from it when all their inputs have its hash",
 			`--env SCCACHE_DIR="$PWD/.cache/sccache"`,
 		},
@@ -69,6 +69,11 @@ func outsideNative() []outside {
 			[]string{"${CARGO_HOME:-~/.cargo}/.package-cache", "${CARGO_HOME:-~/.cargo}/.package-cache-mutate"},
 			"cargo outside waits for the locks on it",
 			"",
+		},
+		{
+			[]string{"${CP_CACHE_DIR:-~/Library/Caches/CocoaPods}"},
+			"pod install outside copies the unpacked pods in it into projects as they are, and Xcode builds them",
+			`--env CP_CACHE_DIR="$PWD/.cache/pods"`,
 		},
 	}
 }

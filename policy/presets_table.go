@@ -73,6 +73,11 @@ func presetTable() []PresetInfo {
 			Files:    []string{"Cargo.toml", "rust-toolchain.toml", "rust-toolchain"},
 			Dirs:     []string{"${CARGO_HOME:-~/.cargo}/bin"},
 		},
+		{
+			Name: "swift", Description: "Swift on macOS: SwiftPM, CocoaPods",
+			Commands: []string{"swift", "swiftc", "xcodebuild", "pod", "swift-*"},
+			Files:    []string{"Package.swift", "Podfile"},
+		},
 	}
 }
 

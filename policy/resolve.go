@@ -40,6 +40,7 @@ func (p *Policy) Resolve(h Host) (*Resolved, error) {
 	h.walker = rs.w // a copy of the caller's Host, and not the one in rs.r
 	rs.x = expander{host: &h}
 	rs.presets = h.forPresets(flat.Env.Set)
+	rs.home()
 	if n := flat.asked(rules); n > MaxRules {
 		return nil, Errors{{Code: CodeLimit, Msg: fmt.Sprintf("%d rules: the most is %d", n, MaxRules)}}
 	}
@@ -50,14 +51,12 @@ func (p *Policy) Resolve(h Host) (*Resolved, error) {
 	rs.git(flat.Presets)
 	rs.guard()
 	rs.ownCache(flat)
-	if h.TempDir != "" {
-		rs.rule(Rule{Path: literal(h.TempDir), Access: Read | Write | Exec, Optional: true, Origin: Origin{Source: sourceTemp}})
-	}
+	rs.temporary()
 	rs.denials(flat.FS.Deny)
 	rs.denySecrets()
 	rs.net(&flat.Net)
 	rs.sockets(flat.Net.Unix)
-	rs.environment(&flat.Env)
+	rs.environment(&flat.Env, flat.Presets)
 	rs.r.env = flat.Env
 	rs.r.Limits, rs.r.Presets = flat.Limits, flat.Presets
 	if err := rs.errs.err(); err != nil {
@@ -136,6 +135,9 @@ func (rs *resolver) rule(rule Rule) {
 	if err := rs.refuse(&p); err != nil {
 		rs.reject(rule, CodeRefused, "", err)
 		return
+	}
+	if rs.host.OS == "macos" && rule.Origin.Source == "baseline" {
+		rs.wholeApp(&p)
 	}
 	rs.r.Paths = append(rs.r.Paths, p)
 }

@@ -42,6 +42,10 @@ type Resolved struct {
 	Home    string
 	TempDir string
 
+	// RealHome is Home without symbolic links, or Home where nothing is known
+	// of it: what the kernel compares. Only on macOS; elsewhere it is "".
+	RealHome string
+
 	Paths   []Path // what is allowed, in the order of merging
 	Deny    []DenyPath
 	Skipped []Skip // optional rules that name nothing on this machine

@@ -145,12 +145,14 @@ func secretsInTrees() []string {
 	return []string{
 		"${NVM_DIR:-~/.nvm}/versions/node/*/etc/npmrc",
 		"${FNM_DIR:-" + xdgData + "/fnm}/node-versions/*/installation/etc/npmrc", "~/.fnm/node-versions/*/installation/etc/npmrc",
+		"~/Library/Application Support/fnm/node-versions/*/installation/etc/npmrc",
 		"${VOLTA_HOME:-~/.volta}/tools/image/node/*/etc/npmrc",
 		"${ASDF_DATA_DIR:-~/.asdf}/installs/nodejs/*/etc/npmrc", "${MISE_DATA_DIR:-" + xdgData + "/mise}/installs/node/*/etc/npmrc",
 		"${PROTO_HOME:-~/.proto}/tools/node/*/etc/npmrc",
 		"${CONDA_PREFIX:-~/miniconda3}/.condarc", "~/anaconda3/.condarc", "~/miniforge3/.condarc", "~/mambaforge/.condarc",
 		"${CONDA_PREFIX:-~/miniconda3}/pip.conf", "${VIRTUAL_ENV:-~/.virtualenvs/*}/pip.conf", "${WORKON_HOME:-~/.virtualenvs}/*/pip.conf",
 		"${UV_TOOL_DIR:-" + xdgData + "/uv/tools}/*/uv-receipt.toml", "${PIPX_HOME:-" + xdgData + "/pipx}/venvs/*/pipx_metadata.json",
+		"~/.local/pipx/venvs/*/pipx_metadata.json", "~/Library/Application Support/pipx/venvs/*/pipx_metadata.json",
 		"~/.sbt/1.0/plugins/credentials.sbt",
 	}
 }

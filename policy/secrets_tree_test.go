@@ -75,6 +75,40 @@ func TestSecretsInTrees(t *testing.T) {
 	}
 }
 
+// TestMacSecretsInTrees is TestSecretsInTrees for what lies elsewhere on a Mac.
+func TestMacSecretsInTrees(t *testing.T) {
+	h := diskHost(t)
+	h.OS = "macos"
+	all := []*Policy{Baseline("macos")}
+	for _, name := range []string{"node", "python"} {
+		p, err := Preset(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+	secrets := map[string]string{
+		"Library/Application Support/fnm/node-versions/v22/installation/etc/npmrc": "Library/Application Support/fnm/node-versions/v22/installation/bin/node",
+		"Library/Application Support/pipx/venvs/black/pipx_metadata.json":          "Library/Application Support/pipx/venvs/black/bin/black",
+		".local/pipx/venvs/black/pipx_metadata.json":                               ".local/pipx/venvs/black/bin/black",
+	}
+	for secret, neighbour := range secrets {
+		h.write(t, secret, "token")
+		h.write(t, neighbour, "")
+	}
+	h.mkdirs(t, "project")
+	h.Dir = filepath.Join(h.Home, "project")
+	r := mustResolve(t, Merge(all...), h)
+	for secret, neighbour := range secrets {
+		if v := r.Allowed(filepath.Join(h.Home, secret), Read); v.Allowed {
+			t.Errorf("%s: %s", secret, v.Reason)
+		}
+		if v := r.Allowed(filepath.Join(h.Home, neighbour), Read); !v.Allowed {
+			t.Errorf("control: %s: %s", neighbour, v.Reason)
+		}
+	}
+}
+
 // TestSecretsHitNoPreset checks that no place of secrets takes away what a
 // preset or the baseline opens, with the variables unset.
 func TestSecretsHitNoPreset(t *testing.T) {
