@@ -61,6 +61,9 @@ func Main(args []string) int {
 	if len(args) > 0 && args[0] == enforce.SandboxArg {
 		return enforce.SandboxMain(args[1:])
 	}
+	if len(args) > 0 && args[0] == watchArg {
+		return watchSession(args[1:])
+	}
 	if status, asked := serveSockets(args); asked {
 		return status
 	}

@@ -3,6 +3,7 @@ package cmd
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -52,4 +53,31 @@ func condition(cond string) (bool, error) {
 		return enforce.Probe().Landlock >= int(cond[len("landlock")]-'0'), nil
 	}
 	return false, os.ErrInvalid
+}
+
+// TestScriptsSayTheirSystem: before anything else, each script says where it
+// holds: "[!linux] skip 'why'", "[!darwin] skip 'why'", or "[!linux] [!darwin]
+// skip" for both.
+func TestScriptsSayTheirSystem(t *testing.T) {
+	files, err := filepath.Glob("testdata/*/*.txtar")
+	if err != nil || len(files) < 50 {
+		t.Fatal(len(files), err)
+	}
+	says := regexp.MustCompile(`^(\[!linux\] \[!darwin\] skip|\[!(linux|darwin)\] skip '[^']+')$`)
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(b)) {
+			line = strings.TrimSuffix(line, "\n")
+			if strings.HasPrefix(line, "#") {
+				continue
+			}
+			if !says.MatchString(line) {
+				t.Errorf("%s: %q does not say on which system the script holds", f, line)
+			}
+			break
+		}
+	}
 }

@@ -183,7 +183,11 @@ func (o *policyFlags) defaults() *policy.Policy {
 		})
 	}
 	if o.sharedTmp {
-		for _, dir := range []string{"/tmp", "/var/tmp"} {
+		dirs := []string{"/tmp", "/var/tmp"}
+		if own := userTemp(); own != "" { // macOS: most programs never ask for another
+			dirs = append(dirs, own)
+		}
+		for _, dir := range dirs {
 			p.FS.Rules = append(p.FS.Rules, policy.Rule{
 				Path: dir, Access: policy.Read | policy.Write | policy.Exec, Optional: true, Origin: flagOrigin("--shared-tmp"),
 			})

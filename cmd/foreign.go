@@ -10,7 +10,7 @@ import (
 // foreign makes a host of another system out of this one, for printing a
 // profile that is to be used there. Only the home directory and the working
 // directory are looked at; all other paths count as directories, but for the
-// symbolic links that every macOS has.
+// symbolic links that every macOS has, for devices, and for the resolver's socket.
 func foreign(h policy.Host) policy.Host {
 	links := map[string]string{}
 	if h.OS == "macos" {
@@ -27,7 +27,7 @@ func foreign(h policy.Host) policy.Host {
 		if links[path] != "" {
 			return policy.Stat{Mode: fs.ModeSymlink | 0o777}, nil
 		}
-		return policy.Stat{Mode: fs.ModeDir | 0o755}, nil
+		return policy.Stat{Mode: foreignMode(path)}, nil
 	}
 	// What this machine has in a directory says nothing about the other.
 	readDir := h.ReadDir
@@ -44,6 +44,18 @@ func foreign(h policy.Host) policy.Host {
 		return readlink(path)
 	}
 	return h
+}
+
+// foreignMode is what a path most likely is.
+func foreignMode(path string) fs.FileMode {
+	switch {
+	case path == "/dev/fd" || path == "/dev/pts" || path == "/dev/shm":
+	case strings.HasPrefix(path, "/dev/"):
+		return fs.ModeDevice | fs.ModeCharDevice | 0o666
+	case path == "/private/var/run/mDNSResponder":
+		return fs.ModeSocket | 0o666
+	}
+	return fs.ModeDir | 0o755
 }
 
 // below tells whether path is dir or lies below it.

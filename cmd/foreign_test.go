@@ -2,9 +2,11 @@ package cmd
 
 import (
 	"io/fs"
+	"strings"
 	"testing"
 	"testing/fstest"
 
+	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -41,6 +43,33 @@ func TestForeignNames(t *testing.T) {
 		}
 		if len(r.Paths) != 1 || r.Paths[0].Path != want {
 			t.Errorf("%s becomes %+v, want %s", written, r.Paths, want)
+		}
+	}
+}
+
+// TestForeignDevices: devices are printed as a Mac would have them, which are
+// driven and not removed.
+func TestForeignDevices(t *testing.T) {
+	nowhere := func(string) (policy.Stat, error) { return policy.Stat{Mode: fs.ModeDir}, nil }
+	h := foreign(policy.Host{
+		OS: "macos", Dir: "/srv/app", Home: "/home/me", Lstat: nowhere,
+		Readlink: func(string) (string, error) { return "", fs.ErrInvalid },
+		ReadDir:  func(string) ([]fs.DirEntry, error) { return nil, nil },
+	})
+	r, err := policy.Baseline("macos").Resolve(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := enforce.SeatbeltProfile(r, enforce.SeatbeltOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rule, want := range map[string]bool{
+		`(allow file-read* file-write-data file-ioctl (literal "/dev/null"))`: true,
+		`(subpath "/dev/null")`: false, `(subpath "/private/var/run/mDNSResponder")`: false, `(subpath "/dev/autofs_nowait")`: false,
+	} {
+		if strings.Contains(text, rule) != want {
+			t.Errorf("%s: %v", rule, !want)
 		}
 	}
 }

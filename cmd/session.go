@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"time"
 
@@ -16,7 +17,7 @@ const endTime = 30 * time.Second
 
 // begin makes the session that the command will run in.
 func (o *runFlags) begin(plan *enforce.Plan) (*track.Session, error) {
-	opts := track.Options{Name: o.name, Tracker: track.Kind(o.track), Keep: o.keep, Temp: o.temp}
+	opts := track.Options{Name: o.name, Tracker: track.Kind(o.track), Keep: o.keep, Temp: o.temp, Watch: watcher()}
 	if plan != nil {
 		opts.Confined = plan.Confines()
 		opts.Scoped = plan.ScopesSignals()
@@ -65,6 +66,9 @@ func (r *running) close() error {
 	}
 	report, err := r.s.Close(ctx)
 	r.kept = report.Kept
+	if runtime.GOOS == "darwin" { // elsewhere the keeper has said so
+		r.tellEnded(report.Killed)
+	}
 	switch {
 	case err != nil:
 		return sessionErr(err)

@@ -76,15 +76,13 @@ func (o *runFlags) start(a *app, s *track.Session, plan *enforce.Plan, job job) 
 func (r *running) launch(start func(*fork.Command) error, plan *enforce.Plan, cmd *fork.Command) error {
 	try := func(cmd fork.Command) error {
 		cmd.Steps = append(fileLimitSteps(&cmd), cmd.Steps...)
-		err := enforce.TrackOnly(&cmd, r.s.ID())
 		if plan != nil {
 			plan.ForSession(r.s.ID())
-			err = r.confine(plan, &cmd)
+			if err := r.confine(plan, &cmd); err != nil {
+				return fmt.Errorf("preparing the restrictions: %w", err)
+			}
 		}
-		if err != nil {
-			return fmt.Errorf("preparing the restrictions: %w", err)
-		}
-		err = start(&cmd)
+		err := start(&cmd)
 		r.serve(err == nil)
 		return enforce.ExplainStart(err)
 	}

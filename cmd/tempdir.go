@@ -6,10 +6,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/policy"
 )
 
 // tempDir is the private temporary directory of a run, or none if its path is "".
@@ -42,23 +45,17 @@ func (t *tempDir) remove() {
 	if t.path == "" || t.keep || t.over && layAside(t.path) {
 		return
 	}
-	if err := removeTempDir(t.path); err != nil && !t.inPlace {
+	if err := removeTemp(t.path); err != nil && !t.inPlace {
 		t.a.say.warn("removing the private temporary directory: %v", err)
 	}
 }
 
 // makeTempDir makes the private temporary directory of a run, with the
-// directory "run" in it for XDG_RUNTIME_DIR. Both are 0700, and the name that
-// is given back is free of symbolic links. It is short: paths of Unix sockets
-// below it must fit into 108 bytes (unix(7)), so a long TMPDIR is used only where
-// nothing can be made in /tmp, as inside of another zsbx run.
+// directory "run" in it for XDG_RUNTIME_DIR, and on macOS the one for caches
+// that belongs to it. They are 0700, and the name that is given back is free of
+// symbolic links. held is as holdDir's.
 func makeTempDir(tmpdir string) (dir string, held int, err error) {
-	parents := [2]string{"/tmp", tmpdir}
-	if !filepath.IsAbs(tmpdir) {
-		parents[1] = "/tmp"
-	} else if len(tmpdir) <= longestTempParent {
-		parents = [2]string{tmpdir, "/tmp"}
-	}
+	parents := tempParents(runtime.GOOS, tmpdir, userTemp())
 	if dir, held = takeUp(parents[0]); dir != "" {
 		return dir, held, nil
 	}
@@ -83,15 +80,19 @@ func newTempDir(parent string) (dir string, held int, err error) {
 	if dir, err = os.MkdirTemp(parent, "zsbx-"); err != nil {
 		return "", -1, err
 	}
+	made := dir
 	if held, err = holdDir(dir); err == nil {
 		err = os.Mkdir(filepath.Join(dir, "run"), 0o700)
 	}
 	if err == nil {
 		dir, err = filepath.EvalSymlinks(dir)
 	}
+	if cache := privateCache(dir); err == nil && cache != "" {
+		err = os.MkdirAll(cache, 0o700) // the user's own may be missing, too
+	}
 	if err != nil {
 		unix.Close(held)
-		os.Remove(dir)
+		_ = removeEmpty(made)
 	}
 	return dir, held, err
 }
@@ -115,6 +116,46 @@ func holdDir(dir string) (int, error) {
 	return fd, nil
 }
 
+// tempParents are the two directories in which a private one is tried to be
+// made. Its name is short: paths of Unix sockets below it must fit into 108 bytes
+// (unix(7)), on macOS into 104 (unix(4)), so a long TMPDIR is used only where
+// nothing can be made in /tmp, as inside of another zsbx run. On macOS it is the
+// user's own directory, whatever TMPDIR says: most programs there never ask
+// TMPDIR, and only this one can be moved for them; see policy.PrivateCache.
+func tempParents(goos, tmpdir, own string) [2]string {
+	socketPath := 108
+	if goos == "darwin" {
+		socketPath = 104
+	}
+	switch {
+	case own != "":
+		return [2]string{own, "/tmp"}
+	case !filepath.IsAbs(tmpdir):
+		return [2]string{"/tmp", "/tmp"}
+	case len(tmpdir) <= socketPath/2: // half of it is the command's
+		return [2]string{tmpdir, "/tmp"}
+	}
+	return [2]string{"/tmp", tmpdir}
+}
+
+// privateCache is the directory for caches that belongs to a private temporary
+// one, "" for none.
+func privateCache(dir string) string {
+	if runtime.GOOS != "darwin" {
+		return ""
+	}
+	return policy.PrivateCache(dir)
+}
+
+// removeTemp removes all that makeTempDir made.
+func removeTemp(dir string) error {
+	err := removeTempDir(dir)
+	if cache := privateCache(dir); cache != "" {
+		err = errors.Join(err, removeTempDir(cache))
+	}
+	return err
+}
+
 // tempHint is what to type where no temporary directory can be made: another
 // directory for them, if one can be made there, or to do without.
 func tempHint(parent string) string {
@@ -126,10 +167,7 @@ func tempHint(parent string) string {
 	return "export TMPDIR=" + parent
 }
 
-// longestTempParent leaves half of a socket's path to the command.
-const longestTempParent = 54
-
-// removeTempDir removes what makeTempDir made and all that the command put
+// removeTempDir removes a directory of makeTempDir's and all that the command put
 // there. It follows no symbolic link: os.RemoveAll goes by openat(2) with
 // O_NOFOLLOW. Directories that the command made unreadable (a Go module cache)
 // are made accessible first.
@@ -170,7 +208,7 @@ func removeSessionTemp(dir string) error {
 	if !ok || !strings.HasPrefix(filepath.Base(dir), "zsbx-") || st.Mode() != os.ModeDir|0o700 || int(own.Uid) != os.Geteuid() {
 		return fmt.Errorf("%s is not a private temporary directory", dir)
 	}
-	return removeTempDir(dir)
+	return removeTemp(dir)
 }
 
 // unlockTop does for the directory itself what unlockDirs does below it. Root

@@ -1,4 +1,6 @@
-//go:build unix
+//go:build linux
+
+// On macOS nothing is laid aside: the directories lie in the user's own.
 
 package cmd
 

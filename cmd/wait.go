@@ -112,11 +112,17 @@ func (r *running) event(ev fork.Event, err error) (done bool, _ error) {
 		}
 	case fork.Emptied:
 		r.emptied = true
-		if ev.Killed > 0 && r.exited.Load() && !r.timedOut.Load() && !r.killed.Load() {
-			r.a.say.warn("ended %s that the command left running; --keep leaves them", count(ev.Killed, "process", "processes"))
-		}
+		r.tellEnded(ev.Killed)
 	}
 	return false, nil
+}
+
+// tellEnded says how many processes were ended with the command, which ended by
+// itself.
+func (r *running) tellEnded(n int) {
+	if n > 0 && r.exited.Load() && !r.timedOut.Load() && !r.killed.Load() {
+		r.a.say.warn("ended %s that the command left running; --keep leaves them", count(n, "process", "processes"))
+	}
 }
 
 // timeOver tells that the keeper ends the command for its time.

@@ -35,9 +35,3 @@ func (p *Plan) Start(c *fork.Command) (*fork.Process, error) {
 // a *fork.StepError about a step of Confine's; any other error, and nil, it
 // returns as it is. The result wraps err.
 func ExplainStart(err error) error { return explainStart(err) }
-
-// TrackOnly makes a command carry a session's fingerprint where that takes a
-// profile: on macOS. The profile restricts nothing but what would lead out of
-// the session (see SeatbeltOptions.TrackOnly). On other systems c stays as it
-// is.
-func TrackOnly(c *fork.Command, session string) error { return trackOnly(c, session) }

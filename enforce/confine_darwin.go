@@ -1,17 +1,15 @@
 package enforce
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
-	"unsafe"
 
 	"github.com/google/uuid"
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/fork"
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/enforce/libsystem"
 )
 
 // confine writes the profile for the command's terminal and session.
@@ -50,32 +48,17 @@ func terminalOf(c *fork.Command) string {
 	return ""
 }
 
-// terminalName is the path of a terminal, "" if f is none. fcntl(2), F_GETPATH,
-// fills in at most MAXPATHLEN bytes.
+// terminalName is the path of a terminal, "" if f is none.
 func terminalName(f *os.File) string {
 	if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TIOCGETA); err != nil {
 		return ""
 	}
-	buf := make([]byte, unix.PathMax)
-	if _, err := unix.FcntlInt(f.Fd(), unix.F_GETPATH, int(uintptr(unsafe.Pointer(&buf[0])))); err != nil {
+	path, err := libsystem.PathOf(int(f.Fd()))
+	if err != nil {
 		return ""
 	}
-	path, _, _ := bytes.Cut(buf, []byte{0})
-	return string(path)
+	return path
 }
 
 // confineMediated needs no mediator: the profile judges sockets itself.
 func (p *Plan) confineMediated(c *fork.Command) (*Mediator, error) { return nil, p.confine(c) }
-
-func trackOnly(c *fork.Command, session string) error {
-	r := &policy.Resolved{OS: "macos", Net: policy.ResolvedNet{Mode: policy.NetOpen}}
-	if home, err := os.UserHomeDir(); err == nil {
-		r.Home = home
-	}
-	text, err := SeatbeltProfile(r, SeatbeltOptions{Session: session, TrackOnly: true})
-	if err != nil {
-		return err
-	}
-	c.Sandbox = &fork.Sandbox{Profile: text, Session: session, Markers: true}
-	return nil
-}

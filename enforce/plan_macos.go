@@ -67,8 +67,13 @@ func (p *Plan) protectUnmade(name string) bool {
 	if strings.Contains(name, "/.git/") {
 		return true
 	}
-	rest, ok := strings.CutPrefix(name, p.Policy.Home+"/")
-	return ok && p.Policy.Home != "" && slices.Contains(policy.StartupFiles(), rest)
+	for _, home := range []string{p.Policy.Home, p.Policy.RealHome} {
+		rest, ok := strings.CutPrefix(name, home+"/")
+		if ok && home != "" && slices.Contains(policy.StartupFiles(), rest) {
+			return true
+		}
+	}
+	return false
 }
 
 // ForSession ties the plan to a session of package track, before Confine: on

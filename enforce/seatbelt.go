@@ -18,10 +18,6 @@ type SeatbeltOptions struct {
 	// then makes one up, without markers, to prove the profile by.
 	Session string
 
-	// TrackOnly leaves everything allowed but what would let a process
-	// escape the tracking.
-	TrackOnly bool
-
 	// Terminal is the terminal of the command, "/dev/ttys003"; "" for
 	// none. No other terminal device can be opened.
 	Terminal string
@@ -33,13 +29,6 @@ type SeatbeltOptions struct {
 
 	// Hide are absolute paths that the command may not read either.
 	Hide []string
-
-	// Tag adds the message "zsbx-SESSION" to every denial, so that
-	//
-	//	log stream --predicate 'eventMessage ENDSWITH "zsbx-SESSION"'
-	//
-	// shows them.
-	Tag bool
 
 	// External has macOS's own sandbox-exec(1) put the profile on, instead
 	// of this program executed again; see fork.Sandbox.
@@ -68,27 +57,18 @@ func SeatbeltProfile(r *policy.Resolved, o SeatbeltOptions) (string, error) {
 	if err := o.check(r); err != nil {
 		return "", err
 	}
-	w := &sbpl{roots: writableRoots(r, o), pinned: map[string]bool{}}
-	if o.Tag && o.Session != "" {
-		w.tag = "zsbx-" + o.Session
-	}
+	w := &sbpl{roots: writableRoots(r), pinned: map[string]bool{}}
 	w.b.WriteString("(version 1)\n")
-	if o.TrackOnly {
-		w.line("(allow default)", "zsbx: track only")
-	} else {
-		w.deny([]string{"default"}, "zsbx")
-		w.processes()
-		w.services(r)
-		w.devices(o)
-		w.lookups(r)
-		w.paths(r)
-		w.network(r)
-	}
+	w.deny([]string{"default"}, "zsbx")
+	w.processes()
+	w.services(r)
+	w.devices(o)
+	w.lookups(r)
+	w.paths(r)
+	w.network(r)
 	w.doors(r)
-	if !o.TrackOnly {
-		w.sockets(r)
-		w.denials(r)
-	}
+	w.sockets(r)
+	w.denials(r)
 	w.protected(o)
 	w.fingerprint(o.Session)
 	if w.err != nil {
@@ -165,15 +145,7 @@ func (w *sbpl) services(r *policy.Resolved) {
 
 // lookup allows looking up services by name.
 func (w *sbpl) lookup(from string, names ...string) {
-	w.allow([]string{"mach-lookup"}, from, globalNames(names)...)
-}
-
-func globalNames(names []string) []string {
-	var fs []string
-	for _, n := range names {
-		fs = append(fs, "(global-name "+quoteLiteral(n)+")")
-	}
-	return fs
+	w.allow([]string{"mach-lookup"}, from, fingerprint.GlobalNames(names)...)
 }
 
 // devices: the command's own terminal and those that it makes itself.
@@ -184,7 +156,7 @@ func (w *sbpl) devices(o SeatbeltOptions) {
 	w.allow(ops, "zsbx", `(literal "/dev/tty")`, `(literal "/dev/ptmx")`)
 	w.allow(ops, "zsbx", `(require-all (regex "^/dev/ttys[0-9]+$") (extension "com.apple.sandbox.pty"))`)
 	if o.Terminal != "" {
-		w.allow(ops, "zsbx: the command's terminal", "(literal "+quoteLiteral(o.Terminal)+")")
+		w.allow(ops, "zsbx: the command's terminal", `(literal "`+o.Terminal+`")`)
 	}
 	w.allow([]string{"file-read*", "file-write-data"}, "zsbx: open descriptors", `(subpath "/dev/fd")`)
 }

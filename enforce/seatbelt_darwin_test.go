@@ -74,7 +74,27 @@ func sh(t *testing.T, plan *Plan, script string, args ...string) (int, string) {
 	return status, out
 }
 
+// shTracked runs a script that is only tracked.
+func shTracked(t *testing.T, script string, args ...string) (int, string) {
+	t.Helper()
+	status, out, err := tryConfined(append([]string{"/bin/sh", "-c", script, "sh"}, args...), func(c *fork.Command) error {
+		c.Sandbox = &fork.Sandbox{Profile: trackProfile(t, "/Users/u"), Session: testSession}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status, out
+}
+
 func tryCommand(plan *Plan, argv []string) (status int, out string, err error) {
+	return tryConfined(argv, func(c *fork.Command) error {
+		c.Dir = plan.Policy.Dir
+		return plan.Confine(c)
+	})
+}
+
+func tryConfined(argv []string, confine func(*fork.Command) error) (status int, out string, err error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return 0, "", err
@@ -86,12 +106,8 @@ func tryCommand(plan *Plan, argv []string) (status int, out string, err error) {
 	}
 	defer null.Close()
 	c := &fork.Command{Path: argv[0], Args: argv, Env: []string{"PATH=/usr/bin:/bin:/usr/sbin:/sbin"}, Files: []*os.File{null, w, w}}
-	if plan != nil {
-		c.Dir = plan.Policy.Dir
-		err = plan.Confine(c)
-	}
 	var p *fork.Process
-	if err == nil {
+	if err = confine(c); err == nil {
 		p, err = fork.Start(c)
 	}
 	w.Close()

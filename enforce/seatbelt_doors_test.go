@@ -18,7 +18,24 @@ func compile(t *testing.T, r *policy.Resolved, o SeatbeltOptions) *sbpltest.Prof
 	if err != nil {
 		t.Fatal(err)
 	}
+	return compileText(t, text)
+}
+
+// trackProfile is the profile of a command that is only tracked.
+func trackProfile(t *testing.T, homes ...string) string {
+	t.Helper()
+	text, err := fingerprint.TrackProfile(testSession, homes...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// compileText compiles a profile, as the newest release does.
+func compileText(t *testing.T, text string) *sbpltest.Profile {
+	t.Helper()
 	var p *sbpltest.Profile
+	var err error
 	for _, rel := range releases() {
 		if p, err = sbpltest.Compile(text, rel, nil); err != nil {
 			t.Fatalf("macOS %d: %v\n%s", rel, err, text)
@@ -44,7 +61,7 @@ func leaves() (reading, writing, executing []string) {
 	writing = []string{
 		"file-write*", "file-write-acl", "file-write-create", "file-write-data", "file-write-finderinfo", "file-write-flags",
 		"file-write-mode", "file-write-owner", "file-write-setugid", "file-write-times", "file-write-unlink", "file-write-xattr",
-		"file-link", "network-bind",
+		"file-link", "network-bind", "network-inbound",
 	}
 	return reading, writing, []string{"process-exec*", "process-exec", "file-map-executable"}
 }
@@ -53,10 +70,13 @@ func leaves() (reading, writing, executing []string) {
 // in both modes, with a policy that makes everything writable.
 func TestDoors(t *testing.T) {
 	r := macPolicy(flag("/", allAccess, fs.ModeDir))
-	r.Home = "/Volumes/homes/u"
+	r.Home, r.RealHome = "/Volumes/homes/u", "/Volumes/D/real"
 	agent := "/Users/u/Library/LaunchAgents"
 	for _, only := range []bool{false, true} {
-		p := compile(t, r, SeatbeltOptions{Session: testSession, TrackOnly: only})
+		p := compile(t, r, SeatbeltOptions{Session: testSession})
+		if only {
+			p = compileText(t, trackProfile(t, r.Home, r.RealHome))
+		}
 		for _, q := range []question{
 			{"lsopen", sbpltest.Target{}},
 			{"appleevent-send", sbpltest.Target{}},
@@ -78,6 +98,8 @@ func TestDoors(t *testing.T) {
 			{"file-write-unlink", file(agent)},
 			{"file-write-create", file("/Volumes/homes/u/Library/LaunchAgents/x.plist")},
 			{"file-write-unlink", file("/Volumes/homes/u/Library")},
+			{"file-write-create", file("/Volumes/D/real/Library/LaunchAgents/x.plist")},
+			{"file-write-unlink", file("/Volumes/D/real/Library")}, {"file-write-unlink", file("/Volumes/D/real")},
 			{"file-write-create", file("/Users/other/Library/LaunchAgents/x.plist")},
 			{"file-write-create", file("/Library/LaunchDaemons/x.plist")},
 		} {
@@ -89,6 +111,7 @@ func TestDoors(t *testing.T) {
 		for _, q := range []question{
 			{"file-write-create", file("/Users/u/Library/x.plist")},
 			{"file-write-unlink", file("/Users/u/Library/x")},
+			{"file-write-create", file("/Volumes/D/real/Library/x.plist")},
 			{"mach-lookup", service("com.apple.system.notification_center")},
 		} {
 			if !p.Allowed(q.op, q.target) {
@@ -130,7 +153,13 @@ func TestClosedByDefault(t *testing.T) {
 		{"network-outbound", file("/private/var/run/mDNSResponder"), true},
 		{"network-outbound", file("/private/tmp/com.apple.launchd.abc/Listeners"), false},
 		{"network-outbound", file("/private/var/folders/ab/cd/T/zsbx-1/s"), true}, {"network-bind", file("/private/var/folders/ab/cd/T/zsbx-1/s"), true},
-		{"network-bind", file("/Users/u/proj/s"), false}, {"network-outbound", file("/Users/u/proj/s"), false},
+		// A socket of the project's own can be made, but not connected to.
+		{"network-bind", file("/Users/u/proj/s"), true}, {"network-inbound", file("/Users/u/proj/s"), true}, {"network-outbound", file("/Users/u/proj/s"), false},
+		{"network-bind", file("/Users/u/s"), false}, {"network-inbound", file("/Users/u/s"), false}, {"network-bind", file("/private/tmp/s"), false},
+		{"system-socket", service("AF_UNIX"), true},
+		{"file-read-metadata", file("/dev/stdin"), true}, {"file-read-metadata", file("/dev/stdout"), true}, {"file-read-metadata", file("/dev/stderr"), true},
+		{"file-read-data", file("/dev/stderr"), false}, {"file-write-data", file("/dev/fd/2"), true},
+		{"mach-lookup", service("com.apple.dnssd.service"), true},
 		{"sysctl-read", service("hw.ncpu"), true}, {"sysctl-write", service("kern.grade_cputype"), true}, {"sysctl-write", service("kern.hostname"), false},
 		{"ipc-posix-shm-read-data", service("/psm_1234"), true}, {"ipc-posix-shm-read-data", service("/secret"), false},
 	} {
@@ -211,9 +240,7 @@ func TestFingerprint(t *testing.T) {
 	closed := macPolicy()
 	closed.Deny = []policy.DenyPath{denial("/"), denial("/**"), denial("/private/tmp/**/allow")}
 	for _, r := range []*policy.Resolved{open, closed} {
-		for _, o := range []SeatbeltOptions{{}, {TrackOnly: true}, {Tag: true}} {
-			o.Session = testSession
-			p := compile(t, r, o)
+		for _, p := range []*sbpltest.Profile{compile(t, r, SeatbeltOptions{Session: testSession}), compileText(t, trackProfile(t, "/Users/u"))} {
 			for _, op := range reading {
 				if !p.Allowed(op, file(dir+"/allow")) || p.Allowed(op, file(dir+"/deny")) {
 					t.Errorf("%s: the path pair answers wrongly", op)
@@ -233,24 +260,18 @@ func TestFingerprint(t *testing.T) {
 	}
 	// Another session's profile and one without a session do not match.
 	other := strings.Replace(testSession, "0", "1", 1)
+	if text, err := fingerprint.TrackProfile(other); err != nil {
+		t.Error(err)
+	} else if p := compileText(t, text); !p.Allowed("mach-lookup", service(name+".deny")) || !p.Allowed("file-read-data", file(dir+"/deny")) {
+		t.Error("another session's refuses what is not its own")
+	}
 	for _, s := range []string{"", other} {
-		p := compile(t, open, SeatbeltOptions{Session: s, TrackOnly: true})
-		if !p.Allowed("mach-lookup", service(name+".deny")) || !p.Allowed("file-read-data", file(dir+"/deny")) {
+		p := compile(t, open, SeatbeltOptions{Session: s})
+		if !p.Allowed("file-read-data", file(dir+"/x")) {
 			t.Errorf("session %q refuses what is not its own", s)
 		}
-		p = compile(t, open, SeatbeltOptions{Session: s})
 		if p.Allowed("mach-lookup", service(name+".allow")) {
 			t.Errorf("session %q allows what is not its own", s)
 		}
-	}
-}
-
-// TestLinkIsReadable: a link on the way to an allowed path can be followed.
-func TestLinkIsReadable(t *testing.T) {
-	l := flag("/opt/data", policy.Read, fs.ModeDir)
-	l.Written, l.Links = "/Users/u/data/x", []string{"/Users/u/data"}
-	p := compile(t, macPolicy(l), SeatbeltOptions{Session: testSession})
-	if !p.Allowed("file-read-metadata", file("/Users/u/data")) || p.Allowed("file-read-data", file("/Users/u/data")) {
-		t.Error("the link cannot be followed, or more than that")
 	}
 }

@@ -55,7 +55,7 @@ func FuzzInjection(f *testing.F) {
 		f.Add("x/"+s+"/y", "file\n(allow default)")
 	}
 	f.Fuzz(func(t *testing.T, name, origin string) {
-		text, err := SeatbeltProfile(hostile(name, origin), SeatbeltOptions{Session: testSession, Protect: []string{"/Users/u/p/" + name}, Tag: true})
+		text, err := SeatbeltProfile(hostile(name, origin), SeatbeltOptions{Session: testSession, Protect: []string{"/Users/u/p/" + name}})
 		if err != nil {
 			return
 		}
@@ -63,7 +63,7 @@ func FuzzInjection(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q, %q: %v\n%s", name, origin, err, text)
 		}
-		plain, err := SeatbeltProfile(hostile(harmless(name), "--rw"), SeatbeltOptions{Session: testSession, Protect: []string{"/Users/u/p/" + harmless(name)}, Tag: true})
+		plain, err := SeatbeltProfile(hostile(harmless(name), "--rw"), SeatbeltOptions{Session: testSession, Protect: []string{"/Users/u/p/" + harmless(name)}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,14 +18,10 @@ func TestSeatbeltGolden(t *testing.T) {
 	)
 	r.Deny = []policy.DenyPath{denial("/Users/u/proj/**/.env"), denial("/Users/u/proj/.git/hooks")}
 	r.Net.Unix = []policy.Path{flag("/private/var/run/docker.sock", 0, fs.ModeSocket)}
-	for name, o := range map[string]SeatbeltOptions{
-		"seatbelt.golden":            {Session: testSession, Terminal: "/dev/ttys003", Protect: []string{"/Users/u/proj/.zsbx.toml"}},
-		"seatbelt-track-only.golden": {Session: testSession, TrackOnly: true, Tag: true},
-	} {
-		got, err := SeatbeltProfile(r, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		golden(t, name, got)
+	got, err := SeatbeltProfile(r, SeatbeltOptions{Session: testSession, Terminal: "/dev/ttys003", Protect: []string{"/Users/u/proj/.zsbx.toml"}})
+	if err != nil {
+		t.Fatal(err)
 	}
+	golden(t, "seatbelt.golden", got)
+	golden(t, "seatbelt-track-only.golden", trackProfile(t, "/Users/u"))
 }

@@ -1,5 +1,7 @@
 package enforce
 
+import "github.com/zsbx/zsbx/enforce/fingerprint"
+
 // The releases of macOS on which an operation's name was seen to be bound.
 type release uint8
 
@@ -77,22 +79,8 @@ var operationNames = map[string]release{
 	"network-outbound": everywhere,
 }
 
-// Groups of operations. A denial that must hold names the wildcard and every
-// leaf: the compiler asks the operation's own rules first, whatever their
-// order, and only then those of the wildcard above it.
-
-func readOps() []string {
-	return []string{"file-read*", "file-read-data", "file-read-metadata", "file-read-xattr"}
-}
-
-func writeOps() []string {
-	return []string{
-		"file-write*", "file-write-acl", "file-write-create", "file-write-data",
-		"file-write-finderinfo", "file-write-flags", "file-write-mode", "file-write-owner",
-		"file-write-setugid", "file-write-times", "file-write-unlink", "file-write-xattr",
-		"file-link", "network-bind",
-	}
-}
+func readOps() []string  { return fingerprint.ReadOps() }
+func writeOps() []string { return fingerprint.WriteOps() }
 
 func execOps() []string {
 	return []string{"process-exec*", "process-exec", "file-map-executable"}

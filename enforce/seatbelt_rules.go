@@ -18,7 +18,10 @@ func own(what string) policy.Origin { return policy.Origin{Source: "zsbx: " + wh
 // who may read its metadata.
 func (w *sbpl) lookups(r *policy.Resolved) {
 	system := own("the system's")
-	seen := map[string]policy.Origin{"/etc": system, "/tmp": system, "/var": system}
+	seen := map[string]policy.Origin{
+		"/etc": system, "/tmp": system, "/var": system,
+		"/dev/stdin": system, "/dev/stdout": system, "/dev/stderr": system, // links to fd/N
+	}
 	add := func(from policy.Origin, names ...string) {
 		for _, n := range names {
 			if _, ok := seen[n]; !ok && n != "" {
@@ -87,7 +90,7 @@ func (w *sbpl) paths(r *policy.Resolved) {
 	w.section("what the loader and the shell need to start")
 	w.allow([]string{"file-read*"}, "zsbx", `(literal "/")`)
 	for _, p := range loaderFiles {
-		w.allow([]string{"file-read*", "file-map-executable"}, "zsbx", "(subpath "+quoteLiteral(p)+")")
+		w.allow([]string{"file-read*", "file-map-executable"}, "zsbx", `(subpath "`+p+`")`)
 	}
 	w.allow([]string{"file-read*"}, "zsbx: compilers", `(literal "/private/var/db/xcode_select_link")`)
 	w.section("files: what the policy allows")
@@ -132,6 +135,9 @@ func pathOps(a policy.Access, mode fs.FileMode) []string {
 			ops = append(ops, "file-write-data", "file-ioctl")
 		} else {
 			ops = append(ops, "file-write*", "file-link")
+			if mode.IsDir() { // a socket is made as a file is
+				ops = append(ops, "network-bind", "network-inbound")
+			}
 		}
 	}
 	if a&policy.Exec != 0 {
@@ -219,16 +225,12 @@ func (w *sbpl) writable(p string) bool {
 }
 
 // writableRoots are the directories in which the command may write.
-func writableRoots(r *policy.Resolved, o SeatbeltOptions) map[string]bool {
+func writableRoots(r *policy.Resolved) map[string]bool {
 	roots := map[string]bool{}
 	add := func(p string) {
 		if c, err := seatbeltPath(p); err == nil {
 			roots[c] = true
 		}
-	}
-	if o.TrackOnly {
-		add(r.Home)
-		return roots
 	}
 	for _, p := range r.Paths {
 		if p.Access&policy.Write != 0 && p.Mode.IsDir() {

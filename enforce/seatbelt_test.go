@@ -77,3 +77,34 @@ func TestSeatbeltPath(t *testing.T) {
 		}
 	}
 }
+
+// TestLinkIsReadable: a link on the way to an allowed path can be followed.
+func TestLinkIsReadable(t *testing.T) {
+	l := flag("/opt/data", policy.Read, fs.ModeDir)
+	l.Written, l.Links = "/Users/u/data/x", []string{"/Users/u/data"}
+	p := compile(t, macPolicy(l), SeatbeltOptions{Session: testSession})
+	if !p.Allowed("file-read-metadata", file("/Users/u/data")) || p.Allowed("file-read-data", file("/Users/u/data")) {
+		t.Error("the link cannot be followed, or more than that")
+	}
+}
+
+// TestUnixNamed: a socket that is named is open, and with a directory all in
+// it.
+func TestUnixNamed(t *testing.T) {
+	r := macPolicy(flag("/Users/u/proj", allAccess, fs.ModeDir))
+	r.Net = policy.ResolvedNet{Mode: policy.NetNone, Unix: []policy.Path{
+		flag("/Users/u/proj/one.sock", 0, fs.ModeSocket), flag("/Users/u/proj/run", 0, fs.ModeDir),
+	}}
+	p := compile(t, r, SeatbeltOptions{})
+	for f, want := range map[string]bool{
+		"/Users/u/proj/one.sock": true, "/Users/u/proj/one.sock/x": false, "/Users/u/proj/two.sock": false,
+		"/Users/u/proj/run/a.sock": true, "/Users/u/proj/running": false, "/Users/u/run/a.sock": false,
+	} {
+		if got := p.Allowed("network-outbound", file(f)); got != want {
+			t.Errorf("%s: %v", f, got)
+		}
+	}
+	if p.Allowed("mach-lookup", service("com.apple.dnssd.service")) || p.Allowed("system-socket", service("AF_INET")) || !p.Allowed("system-socket", service("AF_UNIX")) {
+		t.Error("without a network names are looked up, or no socket can be made at all")
+	}
+}

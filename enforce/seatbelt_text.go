@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -27,49 +28,16 @@ func (e *ProfileError) Unwrap() error { return e.Err }
 
 // The reasons why a text is refused.
 var (
-	errNotUTF8    = errors.New("it is not valid UTF-8")
-	errControl    = errors.New("it has a control character")
+	errNotUTF8    = fingerprint.ErrNotUTF8
+	errControl    = fingerprint.ErrControl
 	errNotAbs     = errors.New("it is not an absolute path")
 	errNotClean   = errors.New(`it has an empty, "." or ".." element`)
 	errGlobSyntax = errors.New("the glob cannot be written as a regular expression")
 	errNetMode    = errors.New("the network mode is unknown")
 )
 
-// literalLimit is the longest string literal, in bytes, that a profile has.
-// The reader of the TinyScheme interpreter that Seatbelt's compiler descends
-// from keeps a literal in 256 bytes; longer texts are joined from parts.
-const literalLimit = 200
-
-// quoteSBPL writes s as a string of the profile language. Only the double
-// quote and the backslash are special inside one; every other byte stands for
-// itself. Go's %q and JSON write escapes that the language does not know, and
-// the rule would then name another path without any error.
-func quoteSBPL(s string) (string, error) {
-	if !utf8.ValidString(s) {
-		return "", errNotUTF8
-	}
-	if strings.ContainsFunc(s, unicode.IsControl) {
-		return "", errControl
-	}
-	if len(s) <= literalLimit {
-		return quoteLiteral(s), nil
-	}
-	var parts []string
-	for len(s) > literalLimit {
-		n := literalLimit
-		for !utf8.RuneStart(s[n]) {
-			n--
-		}
-		parts = append(parts, quoteLiteral(s[:n]))
-		s = s[n:]
-	}
-	parts = append(parts, quoteLiteral(s))
-	return "(string-append " + strings.Join(parts, " ") + ")", nil
-}
-
-func quoteLiteral(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
-}
+// quoteSBPL writes s as a string of the profile language.
+func quoteSBPL(s string) (string, error) { return fingerprint.Quote(s) }
 
 // comment makes s fit for a comment that ends with the line: whatever is not
 // printable is written as its code, so that nothing in a path or in the name of
@@ -96,7 +64,6 @@ func comment(s string) string {
 // sbpl collects the text of a profile. The first error stays.
 type sbpl struct {
 	b   strings.Builder
-	tag string // message of every denial, "" for none
 	err error
 
 	roots  map[string]bool // directories that the policy makes writable
@@ -125,9 +92,6 @@ func (w *sbpl) allow(ops []string, from string, filters ...string) {
 
 // deny writes one rule. Filters are alternatives.
 func (w *sbpl) deny(ops []string, from string, filters ...string) {
-	if w.tag != "" {
-		filters = append(filters[:len(filters):len(filters)], `(with message `+quoteLiteral(w.tag)+`)`)
-	}
 	w.rule("deny", ops, from, filters)
 }
 

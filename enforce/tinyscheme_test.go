@@ -36,11 +36,11 @@ func TestTinyScheme(t *testing.T) {
 	}
 	r := macPolicy(paths...)
 	r.Deny = []policy.DenyPath{denial("/Users/u/**/.env"), denial("/Users/u/proj/k[0-9]/?.pem"), denial(`/Users/u/a "b" \`)}
-	for _, o := range []SeatbeltOptions{{Session: testSession, Tag: true, Terminal: "/dev/ttys001"}, {Session: testSession, TrackOnly: true}} {
-		text, err := SeatbeltProfile(r, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+	full, err := SeatbeltProfile(r, SeatbeltOptions{Session: testSession, Terminal: "/dev/ttys001"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{full, trackProfile(t, `/Users/a "b" \`)} {
 		want, err := sbpltest.Strings(text)
 		if err != nil {
 			t.Fatal(err)
@@ -62,14 +62,14 @@ func TestTinyScheme(t *testing.T) {
 func tinyStrings(t *testing.T, bin, text string) []string {
 	t.Helper()
 	var b strings.Builder
-	for _, op := range append(slices.Sorted(maps.Keys(operationNames)), "self", "same-sandbox", "ip", "tcp") {
+	for _, op := range append(slices.Sorted(maps.Keys(operationNames)), "self", "same-sandbox", "ip", "tcp", "AF_UNIX") {
 		fmt.Fprintf(&b, "(define %s '%s)\n", op, op)
 	}
-	b.WriteString("(define (version n) n)\n(define (allow . x) 'done)\n(define (deny . x) 'done)\n(define message 'message)\n")
+	b.WriteString("(define (version n) n)\n(define (allow . x) 'done)\n(define (deny . x) 'done)\n")
 	b.WriteString(`(define (show x) (if (string? x) (begin (display x) (newline))))` + "\n")
 	for _, f := range []string{
 		"literal", "subpath", "regex", "extension", "global-name", "ipc-posix-name", "ipc-posix-name-regex", "sysctl-name",
-		"target", "remote", "local", "require-all", "with",
+		"target", "remote", "local", "socket-domain", "require-all", "with",
 	} {
 		fmt.Fprintf(&b, "(define (%s . x) (for-each show x) 'filter)\n", f)
 	}

@@ -1,17 +1,18 @@
 package enforce
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/enforce/internal/sbpltest"
 )
 
-// TestTrackProfile: the least profile, which package track uses on its own,
-// answers as the full ones do, and shuts the doors that lead out of a session.
+// TestTrackProfile: the profile of commands that are only tracked answers as the
+// full ones do, and shuts the doors that lead out of a session.
 func TestTrackProfile(t *testing.T) {
 	for _, rel := range releases() {
-		p, err := sbpltest.Compile(fingerprint.TrackProfile(testSession), rel, nil)
+		p, err := sbpltest.Compile(trackProfile(t, "/Users/u"), rel, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -25,7 +26,7 @@ func TestTrackProfile(t *testing.T) {
 			t.Error("the name pair answers wrongly")
 		}
 		for _, op := range writeOps() {
-			if op != "network-bind" && (p.Allowed(op, file(dir)) || p.Allowed(op, file(dir+"/deny")) || !p.Allowed(op, file("/Users/u/x"))) {
+			if !strings.HasPrefix(op, "network-") && (p.Allowed(op, file(dir)) || p.Allowed(op, file(dir+"/deny")) || !p.Allowed(op, file("/Users/u/x"))) {
 				t.Errorf("%s: wrong about the markers or about what is beside them", op)
 			}
 		}
@@ -36,7 +37,8 @@ func TestTrackProfile(t *testing.T) {
 		}
 		for _, q := range []question{
 			{"file-read-data", file("/Users/u/.ssh/id")}, {"signal", sbpltest.Target{Process: "others"}},
-			{"network-outbound", sbpltest.Target{Proto: "tcp", Port: 443}}, {"mach-lookup", service("com.apple.SecurityServer")},
+			{"network-outbound", sbpltest.Target{Proto: "tcp", Port: 443}},
+			{"mach-lookup", service("com.apple.trustd.agent")}, {"file-write-create", file("/Users/u/Library/x.plist")},
 		} {
 			if !p.Allowed(q.op, q.target) {
 				t.Errorf("%s is refused to a command that is only tracked", q.op)

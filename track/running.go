@@ -132,6 +132,7 @@ func (s *Session) Kill() error {
 // goes away, as Options.Keep does.
 func (s *Session) Detach() error {
 	s.opts.Keep = true
+	s.dismiss()
 	if s.proc == nil {
 		return nil
 	}

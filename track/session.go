@@ -41,6 +41,13 @@ type Options struct {
 	// it, if they are empty.
 	Temp string
 
+	// Watch is the command line of a program that calls Watch for the session
+	// whose id is added as the last argument, with Store.Reap to end it; macOS
+	// only. It is started beside the command, with the pipe as its standard
+	// input, and ends the session if this process is killed. nil for none. With
+	// Keep, and with a Store of the caller's, it is not started.
+	Watch []string
+
 	// Caps is what the machine offers, if the caller knows; nil to find out.
 	Caps *Caps
 }
@@ -89,7 +96,9 @@ func Begin(o Options) (*Session, error) {
 	if err := s.choose(); err != nil {
 		return nil, err
 	}
-	if s.opts.Store == nil {
+	if s.opts.Store != nil {
+		s.opts.Watch = nil
+	} else {
 		st, err := OpenStore()
 		if err != nil {
 			return nil, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"github.com/zsbx/zsbx/enforce/fingerprint"
@@ -14,7 +15,8 @@ import (
 
 // held is what holds a session on macOS, beside the profile.
 type held struct {
-	markers bool // the marker files were made
+	markers bool     // the marker files were made
+	watch   *os.File // the pipe to the watcher, nil without one
 }
 
 // probe finds out whether the fingerprint can be had.
@@ -71,7 +73,11 @@ func (s *Session) equip(c *fork.Command) error {
 			c.Sandbox = nil // it was for the fingerprint only
 		}
 	case c.Sandbox == nil:
-		c.Sandbox = &fork.Sandbox{Profile: fingerprint.TrackProfile(id), Session: id, Markers: true}
+		profile, err := fingerprint.TrackProfile(id, homes()...)
+		if err != nil {
+			return fmt.Errorf("writing the profile: the home directory: %w", err)
+		}
+		c.Sandbox = &fork.Sandbox{Profile: profile, Session: id, Markers: true}
 	case c.Sandbox.Session != id:
 		return fmt.Errorf("the command's profile carries the fingerprint of session %q, not of this one", c.Sandbox.Session)
 	}
@@ -85,10 +91,32 @@ func (s *Session) equip(c *fork.Command) error {
 	return nil
 }
 
+// homes are the user's home directory as HOME has it and as the kernel has it.
+func homes() []string {
+	home, err := os.UserHomeDir()
+	if err != nil || !filepath.IsAbs(home) {
+		return nil
+	}
+	names := []string{filepath.Clean(home)}
+	if real, err := filepath.EvalSymlinks(home); err == nil {
+		names = append(names, real)
+	}
+	return names
+}
+
 // launch makes one attempt to start c with the chosen tracker.
 func (s *Session) launch(c fork.Command) error {
-	if err := s.equip(&c); err != nil {
+	err := s.startWatcher()
+	if err == nil {
+		err = s.equip(&c)
+	}
+	if err != nil {
 		return err
+	}
+	if c.Sandbox != nil {
+		held := *c.Sandbox
+		held.Hold = s.held.watch
+		c.Sandbox = &held
 	}
 	c.Commit = func(p *fork.Process) (err error) {
 		if s.holder.Command, err = identify(p.Pid); err == nil {
@@ -104,6 +132,39 @@ func (s *Session) launch(c fork.Command) error {
 		s.proc = p
 	}
 	return err
+}
+
+// startWatcher starts Options.Watch, in a session of its own, so that no key
+// that is pressed for the command reaches it.
+func (s *Session) startWatcher() error {
+	argv := s.opts.Watch
+	if len(argv) == 0 || s.opts.Keep || s.held.watch != nil {
+		return nil
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("starting the session's watcher: %w", err)
+	}
+	defer r.Close()
+	p, err := os.StartProcess(argv[0], append(argv[:len(argv):len(argv)], s.record.ID), &os.ProcAttr{
+		Dir: "/", Files: []*os.File{r}, Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		_ = w.Close()
+		return fmt.Errorf("starting the session's watcher: %w", err)
+	}
+	go func() { _, _ = p.Wait() }()
+	s.held.watch = w
+	return nil
+}
+
+// dismiss tells the watcher that there is nothing to watch any more.
+func (s *Session) dismiss() {
+	if s.held.watch != nil {
+		_, _ = s.held.watch.Write([]byte{wordOver})
+		_ = s.held.watch.Close()
+		s.held.watch = nil
+	}
 }
 
 // replace is Exec.
@@ -153,4 +214,4 @@ func (s *Session) removeHeld() error {
 	return removeMarkers(s.record.ID, os.Geteuid())
 }
 
-func (s *Session) closeHeld() {}
+func (s *Session) closeHeld() { s.dismiss() }

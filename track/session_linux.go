@@ -251,6 +251,9 @@ func (s *Session) closeHeld() {
 	s.held = held{}
 }
 
+// dismiss is macOS's: the keeper is told by Process.Detach.
+func (s *Session) dismiss() {}
+
 // writeStep is a step that writes b into f. Go's heap does not move, so that
 // keeping b alive is all that the address needs.
 func writeStep(name string, f *os.File, b []byte) fork.Step {

@@ -20,6 +20,7 @@ func (s *Session) kill() error                           { return errors.ErrUnsu
 func (s *Session) settle(context.Context, *Report) error { return errors.ErrUnsupported }
 func (s *Session) removeHeld() error                     { return nil }
 func (s *Session) closeHeld()                            {}
+func (s *Session) dismiss()                              {}
 func (f *found) reap(context.Context, *Report) error     { return errors.ErrUnsupported }
 func (f *found) cleanup() error                          { return errors.ErrUnsupported }
 func look([]Info, []*found) error                        { return errors.ErrUnsupported }

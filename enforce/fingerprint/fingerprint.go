@@ -1,4 +1,5 @@
-// Package fingerprint says what the fingerprint of a session on macOS is: of
+// Package fingerprint says what the fingerprint of a session on macOS is, and
+// which doors every profile with one shuts. Of
 // two paths and of two service names, a profile of the session allows one and
 // denies the other. No other profile answers so, and a process under none is
 // allowed both. So sandbox_check tells from outside, of any process, whether it
@@ -6,13 +7,8 @@
 //
 // The package writes text and asks nobody. Package enforce puts the fingerprint
 // into its profiles, package fork checks it before a command runs, package track
-// looks for it.
+// looks for it and starts commands with nothing but it.
 package fingerprint
-
-import (
-	"fmt"
-	"strings"
-)
 
 // Valid reports whether session is a UUID in lower case, so that nothing made
 // from it needs quoting.
@@ -48,21 +44,3 @@ func Deny(session string) string { return Dir(session) + "/deny" }
 // Name is the prefix of the two service names; ".allow" and ".deny" are added.
 // Nobody registers them.
 func Name(session string) string { return "dev.zsbx." + session }
-
-// TrackProfile is the least profile that carries the fingerprint of a valid
-// session: all is allowed but what would let a process have others start
-// programs for it, and what would change the fingerprint.
-func TrackProfile(session string) string {
-	var b strings.Builder
-	b.WriteString("(version 1)\n(allow default)\n(deny lsopen)\n(deny appleevent-send)\n(deny job-creation)\n")
-	writes := "file-write* file-write-acl file-write-create file-write-data file-write-finderinfo file-write-flags " +
-		"file-write-mode file-write-owner file-write-setugid file-write-times file-write-unlink file-write-xattr file-link"
-	reads := "file-read* file-read-data file-read-metadata file-read-xattr"
-	fmt.Fprintf(&b, "(deny %s (subpath %q))\n", writes, Dir(session))
-	fmt.Fprintf(&b, "(deny %s (subpath %q))\n", reads, Deny(session))
-	fmt.Fprintf(&b, "(allow %s (subpath %q))\n", reads, Allow(session))
-	fmt.Fprintf(&b, "(deny mach-lookup (global-name %q))\n", "com.apple.coreservices.launchservicesd")
-	fmt.Fprintf(&b, "(deny mach-lookup (global-name %q))\n", Name(session)+".deny")
-	fmt.Fprintf(&b, "(allow mach-lookup (global-name %q))\n", Name(session)+".allow")
-	return b.String()
-}

@@ -48,7 +48,7 @@ func sandboxMain() int {
 	}
 	say(report{})
 	var errno syscall.Errno
-	err = syscall.Exec(o.Path, o.Args, o.Env)
+	err = syscall.Exec(string(o.Path), stringsOf(o.Args), stringsOf(o.Env))
 	if !errors.As(err, &errno) {
 		say(report{Stage: helperSetup, Message: fmt.Sprintf("executing %s: %v", o.Path, err)})
 		return helperFailed
@@ -65,14 +65,7 @@ func readOrder() (*order, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the orders: %w", err)
 	}
-	o := new(order)
-	if err := json.Unmarshal(b, o); err != nil {
-		return nil, fmt.Errorf("reading the orders: %w", err)
-	}
-	if o.Path == "" || len(o.Args) == 0 || o.Session != "" && !fingerprint.Valid(o.Session) {
-		return nil, errors.New("the orders are incomplete")
-	}
-	return o, nil
+	return parseOrder(b)
 }
 
 // closeOthers marks all descriptors above 2: what is open is not looked at by

@@ -1,9 +1,13 @@
 package fork
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"syscall"
+
+	"github.com/zsbx/zsbx/enforce/fingerprint"
 )
 
 // Sandbox is a Seatbelt profile for a command to run under; macOS only. A
@@ -22,6 +26,11 @@ type Sandbox struct {
 	// Markers says that the session's marker files exist, so that the path
 	// pair can be checked, too.
 	Markers bool
+
+	// Hold is a descriptor of the caller's that the helper has open, too, until
+	// it has become the command: as long as it is open elsewhere, the profile
+	// may not be on yet. nil for none; with External it is not passed on.
+	Hold *os.File
 
 	// External has /usr/bin/sandbox-exec put the profile on. Nothing then
 	// checks the profile before the command runs, and descriptors above 2
@@ -69,14 +78,53 @@ const (
 	helperExec      = "exec"
 )
 
-// order is what the helper is to do, as JSON on its descriptor 3.
+// order is what the helper is to do, as JSON on its descriptor 3. What the
+// command gets is bytes: names of files and values of variables need not be
+// UTF-8, and JSON's strings are.
 type order struct {
 	Profile string   `json:"profile"` // "" for none
 	Session string   `json:"session,omitempty"`
 	Markers bool     `json:"markers,omitempty"`
-	Path    string   `json:"path"`
-	Args    []string `json:"args"`
-	Env     []string `json:"env"`
+	Path    []byte   `json:"path"`
+	Args    [][]byte `json:"args"`
+	Env     [][]byte `json:"env"`
+}
+
+// newOrder is the order for a command.
+func newOrder(c *Command) *order {
+	o := &order{Path: []byte(c.Path), Args: bytesOf(c.Args), Env: bytesOf(c.Env)}
+	if b := c.Sandbox; b != nil {
+		o.Profile, o.Session, o.Markers = b.Profile, b.Session, b.Markers
+	}
+	return o
+}
+
+// parseOrder reads an order and makes sure that it is whole.
+func parseOrder(b []byte) (*order, error) {
+	o := new(order)
+	if err := json.Unmarshal(b, o); err != nil {
+		return nil, fmt.Errorf("reading the orders: %w", err)
+	}
+	if len(o.Path) == 0 || len(o.Args) == 0 || o.Session != "" && !fingerprint.Valid(o.Session) {
+		return nil, errors.New("the orders are incomplete")
+	}
+	return o, nil
+}
+
+func bytesOf(list []string) [][]byte {
+	out := make([][]byte, len(list))
+	for i, s := range list {
+		out[i] = []byte(s)
+	}
+	return out
+}
+
+func stringsOf(list [][]byte) []string {
+	out := make([]string, len(list))
+	for i, b := range list {
+		out[i] = string(b)
+	}
+	return out
 }
 
 // report is what the helper says on its descriptor 4: one when all is ready,

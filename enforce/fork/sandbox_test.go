@@ -1,7 +1,9 @@
 package fork
 
 import (
+	"encoding/json"
 	"errors"
+	"slices"
 	"syscall"
 	"testing"
 )
@@ -57,6 +59,34 @@ func TestCheckFingerprint(t *testing.T) {
 			if checkFingerprint(1, pairs) == nil {
 				t.Errorf("%s %v passes for the fingerprint", name, p)
 			}
+		}
+	}
+}
+
+// TestOrderKeepsBytes: arguments, names and values that are no UTF-8 reach the
+// command as they are.
+func TestOrderKeepsBytes(t *testing.T) {
+	c := &Command{
+		Path: "/bin/caf\xe9", Args: []string{"caf\xe9.txt", "", "a\nb", "\u2028", "\xff\xfe"}, Env: []string{"A=\x80", "B=ü", "C="},
+		Sandbox: &Sandbox{Profile: "(version 1)", Session: "0f9a3c1e-5b7d-4e2a-9c11-223344556677", Markers: true},
+	}
+	b, err := json.Marshal(newOrder(c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := parseOrder(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(o.Path) != c.Path || !slices.Equal(stringsOf(o.Args), c.Args) || !slices.Equal(stringsOf(o.Env), c.Env) {
+		t.Errorf("%q %q %q", o.Path, o.Args, o.Env)
+	}
+	if o.Profile != c.Sandbox.Profile || o.Session != c.Sandbox.Session || !o.Markers {
+		t.Errorf("%+v", o)
+	}
+	for _, bad := range []string{"", "{", "{}", string(b[:len(b)/2]), `{"path":"L3g=","args":[]}`, `{"path":"L3g=","args":["eA=="],"session":"x"}`} {
+		if _, err := parseOrder([]byte(bad)); err == nil {
+			t.Errorf("%q passes for an order", bad)
 		}
 	}
 }

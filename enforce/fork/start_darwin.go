@@ -84,18 +84,14 @@ func stepError(stage, name string, err error) error {
 }
 
 // startHelped starts the helper, gives it its orders, and waits until the
-// command is executed. A command that only wants signals reset gets one, too. The helper itself runs with no environment: what the
+// command is executed. The helper itself runs with no environment: what the
 // command gets must not change what happens before the profile is on.
 func (c *Command) startHelped() (*Process, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
-	o := order{Path: c.Path, Args: c.Args, Env: c.Env}
-	if b := c.Sandbox; b != nil {
-		o.Profile, o.Session, o.Markers = b.Profile, b.Session, b.Markers
-	}
-	orders, err := json.Marshal(o)
+	orders, err := json.Marshal(newOrder(c))
 	if err != nil {
 		return nil, fmt.Errorf("writing the helper's orders: %w", err)
 	}
@@ -110,7 +106,11 @@ func (c *Command) startHelped() (*Process, error) {
 		return nil, err
 	}
 	defer reportR.Close()
-	a := c.attr(orderR, reportW)
+	files := []*os.File{orderR, reportW}
+	if c.Sandbox.Hold != nil {
+		files = append(files, c.Sandbox.Hold)
+	}
+	a := c.attr(files...)
 	a.Env = []string{}
 	pid, err := syscall.ForkExec(exe, []string{exe, SandboxArg}, a)
 	orderR.Close()
@@ -179,8 +179,7 @@ func execSelf(c *Command) error {
 	if err := closeOthers(); err != nil {
 		return err
 	}
-	o := &order{Profile: c.Sandbox.Profile, Session: c.Sandbox.Session, Markers: c.Sandbox.Markers}
-	if r := confine(o); r.Stage != "" {
+	if r := confine(newOrder(c)); r.Stage != "" {
 		return outcome(c.Path, []report{r})
 	}
 	return stepError("exec", c.Path, syscall.Exec(c.Path, c.Args, c.Env))

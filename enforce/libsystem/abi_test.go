@@ -9,10 +9,11 @@ import (
 	"testing"
 )
 
-// TestFourthArgument looks at how this Go calls C on Apple's arm64: with six
-// arguments, the fourth must be on the stack, too, where sandbox_check looks for
-// it. A Go that no longer does that would make every answer -1.
-func TestFourthArgument(t *testing.T) {
+// TestVariableArguments looks at how this Go calls C on Apple's arm64: of six
+// arguments the fourth must be on the stack, too, where sandbox_check looks for
+// it, and of three the last, for fcntl. A Go that no longer does that would make
+// every answer -1.
+func TestVariableArguments(t *testing.T) {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
 		t.Skipf("no go command: %v", err)
@@ -21,7 +22,12 @@ func TestFourthArgument(t *testing.T) {
 	if err != nil {
 		t.Skipf("the Go runtime's sources are not installed: %v", err)
 	}
-	if !regexp.MustCompile(`CMP\s+\$6, R12;?\s+BNE\s+2\(PC\);?\s+MOVD\s+R3, \(RSP\)`).Match(b) {
-		t.Error("runtime/sys_darwin_arm64.s does not put the fourth of six arguments on the stack any more")
+	for what, code := range map[string]string{
+		"fourth of six": `CMP\s+\$6, R12;?\s+BNE\s+2\(PC\);?\s+MOVD\s+R3, \(RSP\)`,
+		"last of three": `CMP\s+\$3, R12;?\s+BNE\s+2\(PC\);?\s+MOVD\s+R2, \(RSP\)`,
+	} {
+		if !regexp.MustCompile(code).Match(b) {
+			t.Errorf("runtime/sys_darwin_arm64.s does not put the %s arguments on the stack any more", what)
+		}
 	}
 }

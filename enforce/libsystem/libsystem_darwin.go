@@ -1,6 +1,8 @@
 package libsystem
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"runtime"
 	"syscall"
@@ -11,6 +13,8 @@ import (
 //go:cgo_import_dynamic libc_sandbox_free_error sandbox_free_error "/usr/lib/libSystem.B.dylib"
 //go:cgo_import_dynamic libc_sandbox_check sandbox_check "/usr/lib/libSystem.B.dylib"
 //go:cgo_import_dynamic libc_proc_listpids proc_listpids "/usr/lib/libSystem.B.dylib"
+//go:cgo_import_dynamic libc_fcntl fcntl "/usr/lib/libSystem.B.dylib"
+//go:cgo_import_dynamic libc_confstr confstr "/usr/lib/libSystem.B.dylib"
 
 // The addresses of the entries, set in libsystem_darwin.s.
 var (
@@ -18,10 +22,16 @@ var (
 	sandboxFreeErrorAddr uintptr
 	sandboxCheckAddr     uintptr
 	procListpidsAddr     uintptr
+	fcntlAddr            uintptr
+	confstrAddr          uintptr
 )
 
-// syscall6 is the way of golang.org/x/sys into libSystem.
+// syscall3 and syscall6 are the ways of golang.org/x/sys into libSystem. A
+// pointer may be made a number only within the call (unsafe.Pointer).
 //
+//go:linkname syscall3 syscall.syscall
+func syscall3(fn, a1, a2, a3 uintptr) (r1, r2 uintptr, err syscall.Errno)
+
 //go:linkname syscall6 syscall.syscall6
 func syscall6(fn, a1, a2, a3, a4, a5, a6 uintptr) (r1, r2 uintptr, err syscall.Errno)
 
@@ -44,9 +54,9 @@ func SandboxInit(profile string) error {
 	if *message == nil {
 		return &InitError{Message: errno.Error()}
 	}
-	text := goString(*message)
+	why := goString(*message)
 	syscall6(sandboxFreeErrorAddr, uintptr(unsafe.Pointer(*message)), 0, 0, 0, 0, 0)
-	return &InitError{Message: text}
+	return &InitError{Message: why}
 }
 
 // goString copies a C string, up to a length that no message has.
@@ -87,6 +97,38 @@ func SandboxCheck(pid int, op string, filter Filter, arg string) int {
 	return NoAnswer
 }
 
+// PathOf is the path of an open file: fcntl(2), F_GETPATH, which fills in at most
+// MAXPATHLEN bytes. The error is an errno.
+func PathOf(fd int) (string, error) {
+	const getPath, maxPath = 50, 1024 // sys/fcntl.h, sys/syslimits.h
+	buf := make([]byte, maxPath)
+	r, _, errno := syscall3(fcntlAddr, uintptr(fd), getPath, uintptr(unsafe.Pointer(&buf[0])))
+	runtime.KeepAlive(buf)
+	if int32(r) == -1 {
+		return "", errno
+	}
+	return text(buf), nil
+}
+
+// UserTemp is the user's own directory for temporary files, with a slash at its
+// end: confstr(3), _CS_DARWIN_USER_TEMP_DIR. "" if there is none.
+func UserTemp() string {
+	const userTemp, maxPath = 65537, 1024 // unistd.h
+	buf := make([]byte, maxPath)
+	r, _, _ := syscall3(confstrAddr, userTemp, uintptr(unsafe.Pointer(&buf[0])), maxPath)
+	runtime.KeepAlive(buf)
+	if r == 0 || r > maxPath {
+		return ""
+	}
+	return text(buf)
+}
+
+// text is a C string in a buffer.
+func text(buf []byte) string {
+	b, _, _ := bytes.Cut(buf, []byte{0})
+	return string(b)
+}
+
 // The types of proc_listpids (sys/proc_info.h).
 const (
 	allPids = 1 // PROC_ALL_PIDS
@@ -104,11 +146,12 @@ func ListPids(uid int) ([]int, error) {
 	for room := 1024; ; room *= 2 {
 		buf := make([]int32, room)
 		size := uintptr(room) * unsafe.Sizeof(buf[0])
-		r, _, errno := syscall6(procListpidsAddr, kind, arg, uintptr(unsafe.Pointer(&buf[0])), size, 0, 0)
+		r, _, _ := syscall6(procListpidsAddr, kind, arg, uintptr(unsafe.Pointer(&buf[0])), size, 0, 0)
 		runtime.KeepAlive(buf)
 		n := int(int32(r)) / int(unsafe.Sizeof(buf[0]))
 		if n <= 0 {
-			return nil, fmt.Errorf("proc_listpids: %w", errno)
+			// libproc answers 0 for an error, and Go reads errno only at -1.
+			return nil, errors.New("proc_listpids lists nothing")
 		}
 		if n == room { // there may be more
 			continue

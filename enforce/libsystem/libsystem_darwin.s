@@ -21,3 +21,13 @@ TEXT proc_listpids_trampoline<>(SB),NOSPLIT,$0-0
 	JMP	libc_proc_listpids(SB)
 GLOBL	·procListpidsAddr(SB), RODATA, $8
 DATA	·procListpidsAddr(SB)/8, $proc_listpids_trampoline<>(SB)
+
+TEXT fcntl_trampoline<>(SB),NOSPLIT,$0-0
+	JMP	libc_fcntl(SB)
+GLOBL	·fcntlAddr(SB), RODATA, $8
+DATA	·fcntlAddr(SB)/8, $fcntl_trampoline<>(SB)
+
+TEXT confstr_trampoline<>(SB),NOSPLIT,$0-0
+	JMP	libc_confstr(SB)
+GLOBL	·confstrAddr(SB), RODATA, $8
+DATA	·confstrAddr(SB)/8, $confstr_trampoline<>(SB)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -42,6 +43,29 @@ func TestListPids(t *testing.T) {
 		if err != nil || !slices.Contains(pids, os.Getpid()) {
 			t.Errorf("uid %d: %d pids, %v", uid, len(pids), err)
 		}
+	}
+}
+
+// TestPathOf: the third argument of fcntl arrives.
+func TestPathOf(t *testing.T) {
+	f, err := os.Open("/private/etc/hosts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := PathOf(int(f.Fd())); err != nil || p != "/private/etc/hosts" {
+		t.Errorf("%q, %v", p, err)
+	}
+	f.Close()
+	if p, err := PathOf(1 << 20); err == nil {
+		t.Errorf("of a descriptor that is not open: %q", p)
+	}
+}
+
+// TestUserTemp: the directory that mktemp(1) and Foundation use.
+func TestUserTemp(t *testing.T) {
+	dir := UserTemp()
+	if st, err := os.Stat(dir); err != nil || !st.IsDir() || !strings.HasSuffix(dir, "/T/") {
+		t.Errorf("%q: %v", dir, err)
 	}
 }
 

@@ -33,7 +33,7 @@ func TestImports(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range []string{"_sandbox_init", "_sandbox_free_error", "_sandbox_check", "_proc_listpids"} {
+		for _, s := range []string{"_sandbox_init", "_sandbox_free_error", "_sandbox_check", "_proc_listpids", "_fcntl", "_confstr"} {
 			if !slices.Contains(symbols, s) {
 				t.Errorf("%s: %s is not imported", arch, s)
 			}

@@ -43,9 +43,9 @@ func sections() map[string][]section {
 			}},
 			{"ENVIRONMENT", []item{
 				{"PATH", "COMMAND is searched in the PATH that it will have itself."},
-				{"TMPDIR", "The private temporary directory is made there, or in /tmp when the name would be too long for sockets and /tmp can be written."},
+				{"TMPDIR", "The private temporary directory is made there, or in /tmp when the name would be too long for sockets and /tmp can be written. On macOS it is made in the user's own directory, whatever TMPDIR says."},
 				{"ZSBX_SESSION", "Is set for COMMAND to the id of its session."},
-				{"XDG_RUNTIME_DIR, TMPDIR, TMP, TEMP", "Are set for COMMAND to the private temporary directory."},
+				{"XDG_RUNTIME_DIR, TMPDIR, TMP, TEMP, TMPPREFIX", "Are set for COMMAND to the private temporary directory."},
 			}},
 			{"FILES", files()},
 		},

@@ -14,7 +14,7 @@ import (
 type Target struct {
 	Path       string   // files, programs, sockets in the file system; canonical
 	Extensions []string // sandbox extensions that the process holds for Path
-	Name       string   // Mach services, sysctls, POSIX IPC objects
+	Name       string   // Mach services, sysctls, POSIX IPC objects, domains of sockets
 	Process    string   // "self", "same-sandbox" or "others"
 	Proto      string   // "tcp" or "udp" for the network
 	Port       int      // the remote port when connecting, the local one when listening
@@ -58,6 +58,7 @@ var makers = map[string]maker{
 	"sysctl-name":          {onSysctl, name},
 	"sysctl-name-prefix":   {onSysctl, namePrefix},
 	"target":               {onProcess, process},
+	"socket-domain":        {onSocket, socketDomain},
 }
 
 func literal(args []value) (func(Target) bool, error) {
@@ -138,6 +139,15 @@ func process(args []value) (func(Target) bool, error) {
 		return func(t Target) bool { return t.Process == s || t.Process == "self" }, nil
 	}
 	return nil, fmt.Errorf("target %s is unknown", s)
+}
+
+// socketDomain knows the domains that profiles in the field name.
+func socketDomain(args []value) (func(Target) bool, error) {
+	known := []string{"AF_UNIX", "AF_INET", "AF_INET6", "AF_ROUTE", "AF_SYSTEM"}
+	if len(args) != 1 || !slices.Contains(known, strings.ToUpper(args[0].symbol)) { // Scheme's symbols have no case
+		return nil, fmt.Errorf("socket-domain takes one domain")
+	}
+	return func(t Target) bool { return strings.EqualFold(t.Name, args[0].symbol) }, nil
 }
 
 // compileRegex accepts only what profiles in the field use. A counted

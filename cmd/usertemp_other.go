@@ -1,0 +1,5 @@
+//go:build !darwin
+
+package cmd
+
+func userTemp() string { return "" }

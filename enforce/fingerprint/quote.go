@@ -1,0 +1,52 @@
+package fingerprint
+
+import (
+	"errors"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Why a text can't be written into a profile.
+var (
+	ErrNotUTF8 = errors.New("it is not valid UTF-8")
+	ErrControl = errors.New("it has a control character")
+)
+
+// literalLimit is the longest string literal, in bytes, that a profile has.
+// The reader of the TinyScheme interpreter that Seatbelt's compiler descends
+// from keeps a literal in 256 bytes; longer texts are joined from parts.
+const literalLimit = 200
+
+// Quote writes s as a string of the profile language. Only the double quote and
+// the backslash are special inside one; every other byte stands for itself. Go's
+// %q and JSON write escapes that the language does not know, and the rule would
+// then name another path without any error. It is ErrNotUTF8 or ErrControl for
+// what can't be written.
+func Quote(s string) (string, error) {
+	if !utf8.ValidString(s) {
+		return "", ErrNotUTF8
+	}
+	if strings.ContainsFunc(s, unicode.IsControl) {
+		return "", ErrControl
+	}
+	if len(s) <= literalLimit {
+		return literal(s), nil
+	}
+	var parts []string
+	for len(s) > literalLimit {
+		n := literalLimit
+		for !utf8.RuneStart(s[n]) {
+			n--
+		}
+		parts = append(parts, literal(s[:n]))
+		s = s[n:]
+	}
+	parts = append(parts, literal(s))
+	return "(string-append " + strings.Join(parts, " ") + ")", nil
+}
+
+// literal is Quote for a short text that needs no check.
+func literal(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
+}

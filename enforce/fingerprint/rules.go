@@ -1,0 +1,152 @@
+package fingerprint
+
+import (
+	"path"
+	"strings"
+)
+
+// Rule is a rule of a profile. Filters are alternatives; none stands for
+// everything.
+type Rule struct {
+	Allow   bool
+	Ops     []string
+	Filters []string
+	Why     string
+}
+
+// Doors are the ways by which a process has others act outside for it: none of
+// what is started so carries the profile. homes are the names of the user's home
+// directory; the error is that of Quote.
+func Doors(homes ...string) ([]Rule, error) {
+	agents := []string{
+		`(regex "^/Users/[^/]+/Library/LaunchAgents(/.*)?$")`,
+		`(subpath "/Library/LaunchAgents")`,
+		`(subpath "/Library/LaunchDaemons")`,
+	}
+	var above []string // the directories of the user's agents, which could be moved
+	for i, home := range homes {
+		if !path.IsAbs(home) || home == "/" || i > 0 && home == homes[i-1] {
+			continue
+		}
+		for dir := path.Join(home, "Library"); dir != "/"; dir = path.Dir(dir) {
+			q, err := Quote(dir)
+			if err != nil {
+				return nil, err
+			}
+			above = append(above, "(literal "+q+")")
+		}
+		q, err := Quote(path.Join(home, "Library/LaunchAgents"))
+		if err != nil {
+			return nil, err
+		}
+		agents = append(agents, "(subpath "+q+")")
+	}
+	rules := []Rule{
+		{Ops: []string{"lsopen"}, Why: "open(1) starts programs outside"},
+		{Ops: []string{"appleevent-send"}, Why: "apple events"},
+		{Ops: []string{"job-creation"}, Why: "launchd jobs"},
+		{Ops: []string{"mach-lookup"}, Filters: GlobalNames(launchNames()), Why: "launch services"},
+		{Ops: []string{"mach-lookup"}, Filters: GlobalNames(keychainNames()), Why: "keychain"},
+		{Ops: WriteOps(), Filters: agents, Why: "launch agents"},
+	}
+	if len(above) > 0 {
+		rules = append(rules, Rule{Ops: []string{"file-write-unlink"}, Filters: above, Why: "launch agents"})
+	}
+	return rules, nil
+}
+
+// launchNames are the services that start programs for others.
+func launchNames() []string {
+	return []string{
+		"com.apple.coreservices.appleevents",
+		"com.apple.coreservices.launchservicesd",
+		"com.apple.coreservices.quarantine-resolver",
+		"com.apple.launchservicesd",
+		"com.apple.lsd.advertisingidentifiers",
+		"com.apple.lsd.diagnostics",
+		"com.apple.lsd.dissemination",
+		"com.apple.lsd.icons",
+		"com.apple.lsd.mapdb",
+		"com.apple.lsd.modifydb",
+		"com.apple.lsd.open",
+		"com.apple.lsd.openurl",
+		"com.apple.lsd.trustedsignatures",
+		"com.apple.lsd.xpc",
+		"com.apple.xpc.smd",
+	}
+}
+
+// keychainNames are the services that hand out the user's secrets.
+func keychainNames() []string {
+	return []string{
+		"com.apple.SecurityServer",
+		"com.apple.secd",
+		"com.apple.security.agent",
+		"com.apple.security.keychaind",
+		"com.apple.securityd",
+		"com.apple.securityd.xpc",
+	}
+}
+
+// Marks are the rules of a valid session's fingerprint. They come last in a
+// profile, so that no other rule changes the answers, and nobody under the
+// profile can remove the files.
+func Marks(session string) []Rule {
+	sub := func(p string) []string { return []string{"(subpath " + literal(p) + ")"} }
+	name := Name(session)
+	return []Rule{
+		{Ops: WriteOps(), Filters: sub(Dir(session))},
+		{Ops: ReadOps(), Filters: sub(Deny(session))},
+		{Allow: true, Ops: ReadOps(), Filters: sub(Allow(session))},
+		{Ops: []string{"mach-lookup"}, Filters: GlobalNames([]string{name + ".deny"})},
+		{Allow: true, Ops: []string{"mach-lookup"}, Filters: GlobalNames([]string{name + ".allow"})},
+	}
+}
+
+// TrackProfile is the profile of a command that is only tracked: all is allowed
+// but the doors, and what would change the fingerprint of the session, which is
+// valid.
+func TrackProfile(session string, homes ...string) (string, error) {
+	doors, err := Doors(homes...)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	b.WriteString("(version 1)\n(allow default)\n")
+	for _, r := range append(doors, Marks(session)...) {
+		action := "deny"
+		if r.Allow {
+			action = "allow"
+		}
+		b.WriteString("(" + action + " " + strings.Join(append(r.Ops, r.Filters...), " ") + ")\n")
+	}
+	return b.String(), nil
+}
+
+// GlobalNames are filters for services by name.
+func GlobalNames(names []string) []string {
+	var fs []string
+	for _, n := range names {
+		fs = append(fs, "(global-name "+literal(n)+")")
+	}
+	return fs
+}
+
+// Groups of operations. A denial that must hold names the wildcard and every
+// leaf: the compiler asks the operation's own rules first, whatever their
+// order, and only then those of the wildcard above it.
+
+// ReadOps are the operations of reading a file.
+func ReadOps() []string {
+	return []string{"file-read*", "file-read-data", "file-read-metadata", "file-read-xattr"}
+}
+
+// WriteOps are those of writing one, and of making a socket.
+func WriteOps() []string {
+	return []string{
+		"file-write*", "file-write-acl", "file-write-create", "file-write-data",
+		"file-write-finderinfo", "file-write-flags", "file-write-mode", "file-write-owner",
+		"file-write-setugid", "file-write-times", "file-write-unlink", "file-write-xattr",
+		"file-link", "network-bind", "network-inbound",
+	}
+}

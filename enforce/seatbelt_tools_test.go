@@ -1,0 +1,92 @@
+package enforce
+
+import (
+	"io/fs"
+	"testing"
+
+	"github.com/zsbx/zsbx/enforce/internal/sbpltest"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// TestMacTools asks the profile of the default policy, all of it from flags and
+// presets to the kernel's words, about what the tools of a Mac do: first of all
+// the shims of /usr/bin, with an Xcode that is not /Applications/Xcode.app.
+func TestMacTools(t *testing.T) {
+	const xcode, temp = "/Applications/Xcode_16.4.app/Contents", "/private/var/folders/ab/cd/T/zsbx-7"
+	links := map[string]string{
+		"/private/var/db/xcode_select_link": xcode + "/Developer", "/Users/me": "/Volumes/D/me",
+		"/tmp": "/private/tmp", "/var": "/private/var", "/etc": "/private/etc",
+	}
+	h := policy.Host{
+		OS: "macos", Dir: "/Volumes/D/me/proj", Home: "/Users/me", TempDir: temp, Env: []string{"PATH=/usr/bin:/bin"},
+		Lstat: func(p string) (policy.Stat, error) {
+			switch {
+			case links[p] != "":
+				return policy.Stat{Mode: fs.ModeSymlink}, nil
+			case p == "/Applications/Xcode.app" || p == "/private/var/select/developer_dir":
+				return policy.Stat{}, fs.ErrNotExist
+			}
+			return policy.Stat{Mode: fs.ModeDir}, nil
+		},
+		Readlink: func(p string) (string, error) { return links[p], nil },
+		ReadDir:  func(string) ([]fs.DirEntry, error) { return nil, nil },
+	}
+	all := []*policy.Policy{policy.Baseline("macos"), {FS: policy.FS{Rules: []policy.Rule{
+		{Path: "~", Access: allAccess, Origin: policy.Origin{Source: "--rw"}},
+	}}}}
+	for _, name := range []string{"python", "go", "node"} {
+		p, err := policy.Preset(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+	resolve := func(ps ...*policy.Policy) *sbpltest.Profile {
+		r, err := policy.Merge(ps...).Resolve(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return compile(t, r, SeatbeltOptions{Session: testSession})
+	}
+	narrow := resolve(append(all[:1:1], all[2:]...)...)
+	for _, c := range []struct {
+		op   string
+		path string
+		want bool
+	}{
+		{"file-read-data", xcode + "/Info.plist", true},
+		{"file-map-executable", xcode + "/SharedFrameworks/DVTSystemPrerequisites.framework/Versions/A/DVTSystemPrerequisites", true},
+		{"file-map-executable", xcode + "/Developer/usr/lib/libxcrun.dylib", true},
+		{"process-exec", xcode + "/Developer/usr/bin/git", true},
+		{"file-write-data", xcode + "/Developer/usr/bin/git", false},
+		{"file-read-data", "/Applications/Other.app/Contents/Info.plist", false},
+		{"file-read-metadata", "/private/var/db/xcode_select_link", true},
+		{"file-read-data", "/Library/Preferences/com.apple.dt.Xcode.plist", true},
+		{"file-read-data", "/Library/Preferences/com.apple.dt.CommandLineTools.plist", true},
+		{"file-read-data", "/Library/Preferences/com.apple.alf.plist", false},
+		{"file-write-create", temp + "/xcrun_db", true},
+		{"file-write-create", "/private/var/folders/ab/cd/C/zsbx-7/x", true},
+		{"file-write-create", "/private/var/folders/ab/cd/T/xcrun_db", false},
+		{"file-write-create", "/private/var/folders/ab/cd/C/clang/x", false},
+		{"file-write-create", "/private/tmp/zsh1", false},
+		{"file-map-executable", "/Volumes/D/me/Library/Python/3.12/lib/python/site-packages/x.so", true},
+		{"process-exec", "/Volumes/D/me/Library/Application Support/fnm/node-versions/v22/installation/bin/node", true},
+		{"file-read-data", "/Volumes/D/me/Library/Application Support/go/env", true},
+		{"file-read-data", "/Volumes/D/me/Library/Application Support/Google/Chrome/Default/Cookies", false},
+		{"file-read-data", "/Volumes/D/me/Library/Keychains/login.keychain-db", false},
+		{"file-read-data", "/dev/autofs_nowait", true},
+	} {
+		if d := narrow.Decide(c.op, file(c.path)); d.Allowed != c.want {
+			t.Errorf("%s on %s: %+v, want %v", c.op, c.path, d, c.want)
+		}
+	}
+	// With the whole home directory writable, and its name a link.
+	wide := resolve(all...)
+	for p, want := range map[string]bool{
+		"/Volumes/D/me/Library/LaunchAgents/x.plist": false, "/Users/me/Library/LaunchAgents/x.plist": false, "/Volumes/D/me/Library/x.plist": true,
+	} {
+		if d := wide.Decide("file-write-create", file(p)); d.Allowed != want {
+			t.Errorf("%s: %+v, want %v", p, d, want)
+		}
+	}
+}

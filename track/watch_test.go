@@ -1,0 +1,86 @@
+package track
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+	"time"
+)
+
+// ending ends the session of a simulated kernel, as Store.Reap does.
+func ending(k *simKernel) func() bool {
+	return func() bool {
+		_, err := hunter(k).run(context.Background())
+		return err == nil
+	}
+}
+
+// TestWatchEndsOrphans: a supervisor that is killed leaves nothing running,
+// however the session's processes hide, and outsiders live. Without a watcher
+// they go on: the control.
+func TestWatchEndsOrphans(t *testing.T) {
+	for name, h := range map[string]hazards{
+		"sleepers": {pids: 200, outsiders: 20, sleepers: 5},
+		"a hopper": {pids: 400, outsiders: 40, hoppers: 1, hop: 10},
+		"all":      {pids: 1000, outsiders: 30, churn: 20, sleepers: 5, hoppers: 2, hop: 5, breeders: 1, breed: 3},
+	} {
+		for seed := range uint64(20) {
+			k := newSimKernel(h, seed)
+			k.sleep(100 * time.Millisecond)
+			if len(k.members()) == 0 {
+				t.Fatalf("%s, seed %d: nothing runs: the test proves nothing", name, seed)
+			}
+			words, supervisor := io.Pipe()
+			go supervisor.Close() // by the kernel, when the process is no more
+			watch(words, ending(k), k.sleep)
+			if alive := k.members(); len(alive) > 0 {
+				t.Errorf("%s, seed %d: %v live", name, seed, alive)
+			}
+			if w := k.wronged(); len(w) > 0 {
+				t.Errorf("%s, seed %d: outsiders came to harm: %v", name, seed, w)
+			}
+		}
+	}
+}
+
+// TestWatchWaits: nothing is done while the supervisor lives, nor when it has
+// said that the session is over or is to be left alone.
+func TestWatchWaits(t *testing.T) {
+	words, supervisor := io.Pipe()
+	called, over := make(chan bool, watchTries), make(chan bool)
+	go func() {
+		watch(words, func() bool { called <- true; return true }, time.Sleep)
+		close(over)
+	}()
+	for _, word := range []string{"x", "\x00"} { // no words
+		if _, err := supervisor.Write([]byte(word)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case <-over:
+		t.Error("it did not wait")
+	default:
+	}
+	if _, err := supervisor.Write([]byte{wordOver}); err != nil {
+		t.Fatal(err)
+	}
+	<-over
+	supervisor.Close()
+	if len(called) > 0 {
+		t.Error("a session that was over was ended again")
+	}
+}
+
+// TestWatchTriesAgain: until it is proved, and not for ever.
+func TestWatchTriesAgain(t *testing.T) {
+	for fails, want := range map[int]int{0: 1, 3: 4, 1000: watchTries} {
+		n := 0
+		var slept time.Duration
+		watch(strings.NewReader(""), func() bool { n++; return n > fails }, func(d time.Duration) { slept += d })
+		if n != want || slept > watchTries*watchPause {
+			t.Errorf("after %d failures: tried %d times in %v, want %d", fails, n, slept, want)
+		}
+	}
+}
