@@ -11,15 +11,8 @@ import (
 	"github.com/zsbx/zsbx/enforce/fork"
 )
 
-// Not in x/sys/unix, or untyped there.
-const (
-	capabilityVersion3 = 0x20080522
-
-	// filterSpecAllow is SECCOMP_FILTER_FLAG_SPEC_ALLOW: without it,
-	// kernels before 5.16 slow the whole command down by a mitigation that
-	// it would not have without zsbx either.
-	filterSpecAllow = 1 << 2
-)
+// capabilityVersion3 is _LINUX_CAPABILITY_VERSION_3, untyped in x/sys/unix.
+const capabilityVersion3 = 0x20080522
 
 func (p *Plan) confine(c *fork.Command) error {
 	m, err := p.confineMediated(c)
@@ -79,28 +72,22 @@ func (p *Plan) confineMediated(c *fork.Command) (*Mediator, error) {
 	var m *Mediator
 	switch {
 	case p.Mediation != nil:
-		hand, err := newHandover(c.Memory())
-		if err != nil {
+		var more []fork.Step
+		if m, more, err = newMediator(p.Mediation, c.Memory(), p.Seccomp); err != nil {
 			for _, f := range cleanup[len(c.Cleanup):] {
 				f()
 			}
 			return nil, err
 		}
-		m = &Mediator{}
-		m.begins(p.Mediation)
-		m.hand = hand
 		then := c.Meanwhile
 		c.Meanwhile = func(p *fork.Process) {
-			if !m.apart {
-				hand.forked()
-			}
-			m.process = p
+			m.forked(p)
 			if then != nil {
 				then(p)
 			}
 		}
-		cleanup = append(cleanup, hand.forked)
-		steps = append(steps, hand.steps(c.Memory(), p.Seccomp)...)
+		cleanup = append(cleanup, m.hand.forked)
+		steps = append(steps, more...)
 	case p.Seccomp != nil:
 		steps = append(steps, p.Seccomp.step(c.Memory(), filterSpecAllow))
 	}
@@ -159,7 +146,7 @@ func (p *Plan) checkMounts(c *fork.Command) (dir string, err error) {
 	if err := refuseDirs(c.Files); err != nil {
 		return "", err
 	}
-	if err := p.Mounts.refuseCovered(c.Files); err != nil {
+	if err := refuseCovered(p.Mounts, c.Files); err != nil {
 		return "", err
 	}
 	if dir = c.Dir; dir == "" {

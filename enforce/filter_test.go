@@ -20,7 +20,7 @@ func filters(t *testing.T, arch string) map[string]*Filter {
 			"ports": {Mode: policy.NetPorts, ConnectTCP: []policy.Port{{Number: 443}}},
 			"bind":  {Mode: policy.NetPorts, BindTCP: []policy.Port{{Number: 80}}},
 		} {
-			f := planFilter(Caps{OS: "linux", Arch: arch, Landlock: abi, Seccomp: true, SeccompNotify: abi == 7, UID: 1000, GID: 100}, net, abi == 11, abi == 3, signalsIn(abi))
+			f := planFilter(filterOptions{Arch: arch, UID: 1000, GID: 100, Net: net, Peers: abi == 7, Signals: signalsIn(abi), Truncate: abi >= 3, UserNS: abi == 11})
 			if f == nil {
 				t.Fatalf("%s abi %d %s: no filter", arch, abi, name)
 			}
@@ -375,7 +375,7 @@ func TestFilterRulesApart(t *testing.T) {
 
 func TestFilterUnknownMachine(t *testing.T) {
 	for _, arch := range []string{"", "riscv64", "386"} {
-		if f := planFilter(Caps{Arch: arch}, policy.ResolvedNet{}, false, false, SignalsKernel); f != nil {
+		if f := planFilter(filterOptions{Arch: arch}); f != nil {
 			t.Errorf("%q has a filter", arch)
 		}
 	}

@@ -61,7 +61,7 @@ func inheritsSockets() bool {
 // refuseCovered refuses to pass the command a file that a mount keeps from it:
 // the descriptor leads to it beside that mount, and by /proc/self/fd it can be
 // opened anew, for more than the caller opened it for.
-func (mp *MountPlan) refuseCovered(files []*os.File) error {
+func refuseCovered(mp *MountPlan, files []*os.File) error {
 	for i := range 3 {
 		fd := fork.StandardFile(files, i)
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
@@ -72,7 +72,7 @@ func (mp *MountPlan) refuseCovered(files []*os.File) error {
 			continue // closed
 		}
 		mode, reference := flags&unix.O_ACCMODE, flags&unix.O_PATH != 0
-		path := pathOf(fd)
+		path := fork.PathOf(fd)
 		for _, m := range mp.Mounts {
 			if !within(path, m.Path) {
 				continue

@@ -24,9 +24,10 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 		p.Landlock = planRuleset(p.Policy, withoutPrivate(rep.apart.trees, p.Mounts), abiOf(p.Caps.Landlock), p.Caps.Landlock)
 	}
 	p.audit = audit{trees: writableTrees(p.Policy.Paths), watch: rep.watched(), near: rep.set.near, mounted: p.Mounts != nil}
-	signals := p.Caps.signalMode(p.Caps.mediates(p.Policy.Net, opts.Sockets), opts.InPlace)
+	peers := p.Caps.mediates(p.Policy.Net, opts.Sockets)
+	signals := p.Caps.signalMode(peers, opts.InPlace)
 	if p.Caps.Seccomp {
-		if p.Seccomp = planFilter(p.Caps, p.Policy.Net, p.Mounts != nil && p.Mounts.UserNS, opts.Sockets, signals); p.Seccomp == nil {
+		if p.Seccomp = planFilter(p.filterOptions(peers, signals)); p.Seccomp == nil {
 			p.Caps.SeccompReason = "the system calls of " + p.Caps.Arch + " are not known to this program"
 		}
 	}
@@ -35,6 +36,16 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 	p.planMediation(opts.Sockets, signals)
 	rep.linux()
 	p.linuxLayers()
+}
+
+// filterOptions are what the filter depends on.
+func (p *Plan) filterOptions(peers bool, signals SignalMode) filterOptions {
+	return filterOptions{
+		Arch: p.Caps.Arch, UID: p.Caps.UID, GID: p.Caps.GID, Capabilities: p.Caps.Capabilities,
+		Net: p.Policy.Net, Peers: peers, Signals: signals,
+		Truncate: abiOf(p.Caps.Landlock).FS&fsTruncate != 0,
+		UserNS:   p.Mounts != nil && p.Mounts.UserNS,
+	}
 }
 
 // noNamespace says why no mount namespace can be had, or "".
@@ -185,7 +196,7 @@ func (p *Plan) linuxLayers() {
 			fmt.Sprintf("%d instructions; %d system calls decided", len(f.Program), f.decided())})
 	}
 	if p.Mediation.sockets() {
-		p.Layers = append(p.Layers, p.Mediation.layer())
+		p.Layers = append(p.Layers, Layer{"sockets", p.Mediation.String()})
 	}
 	if p.holdsSignals() {
 		p.Layers = append(p.Layers, p.signalLayer())

@@ -76,6 +76,14 @@ const maxMounts = 4000
 // the namespace is made, of the 1024 that a process may have by default.
 const maxWritable = 500
 
+// The names of the steps that make a mount namespace.
+const (
+	mountsPrefix   = "mount namespace: "
+	openingPrefix  = "mount namespace, opening "
+	checkingPrefix = "checking "
+	ipcStep        = "IPC namespace: unshare(2)"
+)
+
 // mountRequest is what a namespace is wanted for.
 type mountRequest struct {
 	policy  *policy.Resolved

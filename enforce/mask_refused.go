@@ -10,14 +10,6 @@ import (
 	"github.com/zsbx/zsbx/enforce/fork"
 )
 
-// The names of the steps that make a mount namespace.
-const (
-	mountsPrefix   = "mount namespace: "
-	openingPrefix  = "mount namespace, opening "
-	checkingPrefix = "checking "
-	ipcStep        = "IPC namespace: unshare(2)"
-)
-
 // Refused are the capabilities of this machine without what the kernel or a
 // security module refused, if it is for that that a command could not be started:
 // a mount namespace (see MountsRefused) or an IPC namespace.

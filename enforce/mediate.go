@@ -78,11 +78,6 @@ func (m *Mediator) StandBy(c *fork.Command) error { return m.standBy(c) }
 // ServeApart is the process of StandBy.
 func ServeApart() error { return serveApart() }
 
-// ConfineMediated is Confine for callers that answer the command's calls
-// themselves: they let Serve run in a goroutine of its own before or after they
-// start the command, and Close the mediator if they don't start it. The Mediator is nil when the plan needs none.
-func (p *Plan) ConfineMediated(c *fork.Command) (*Mediator, error) { return p.confineMediated(c) }
-
 // addressKind tells socket addresses apart.
 type addressKind int
 
@@ -169,74 +164,12 @@ func toKernel(b []byte) bool {
 	return len(b) < size || binary.NativeEndian.Uint16(b) != afNetlink || word(b[4:]) == 0 && word(b[8:]) == 0
 }
 
-// mediatesSockets says whether sockets are mediated: where it can be done and
-// Landlock, which judges them at no cost from ABI 9 on, does not.
-func (c *Caps) mediatesSockets() bool {
-	return c.Seccomp && c.SeccompNotify && abiOf(c.Landlock).FS&fsResolveUnix == 0
-}
-
-// mediates says whether a policy leaves a supervisor anything to decide. Where
-// every socket by path is allowed and Landlock judges the abstract names and
-// the ports, nothing; then datagram sockets can be had as well.
-//
-// Sockets of the internet that the command inherits while it may use no network
-// always do: Landlock does not judge listen(2), and a filter can't tell them
-// from Unix sockets.
-func (c *Caps) mediates(net policy.ResolvedNet, inherited bool) bool {
-	if inherited && net.Mode == policy.NetNone {
-		return c.Seccomp && c.SeccompNotify
-	}
-	open := allowsAllPaths(net) && net.Mode != policy.NetPorts && abiOf(c.Landlock).Scoped&scopeAbstractUnix != 0
-	return c.mediatesSockets() && !open
-}
-
-// allowsAllPaths says whether every socket by path is allowed: --unix /.
-func allowsAllPaths(net policy.ResolvedNet) bool {
-	return slices.ContainsFunc(net.Unix, func(p policy.Path) bool { return p.Path == "/" })
-}
-
-// socketsBy names who judges sockets.
-func (c *Caps) socketsBy() string {
-	if c.mediatesSockets() {
-		return "zsbx"
-	}
-	return "Landlock"
-}
-
-// planMediation says what the supervisor will answer.
-func (p *Plan) planMediation(inherited bool, signals SignalMode) {
-	net := p.Policy.Net
-	peers := p.Caps.mediates(net, inherited)
-	if p.Seccomp == nil || !peers && signals == SignalsKernel {
-		return
-	}
-	m := &Mediation{Unix: net.Unix, Net: net.Mode, Sockets: inherited, Peers: peers, Signals: signals, Capabilities: p.Caps.Capabilities &^ p.DropCapabilities}
-	if p.Mounts != nil && p.Mounts.UserNS {
-		m.Capabilities = 0
-	}
-	for _, port := range net.ConnectTCP {
-		m.ConnectTCP = append(m.ConnectTCP, port.Number)
-	}
-	for _, port := range net.BindTCP {
-		m.ListenTCP = append(m.ListenTCP, port.Number)
-	}
-	p.Mediation = m
-}
-
-// orSupervisor says why zsbx can't take the place of Landlock for sockets.
-func (p *Plan) orSupervisor() string {
-	if p.Caps.SeccompNotifyReason == "" {
-		return ""
-	}
-	return ", or seccomp with a supervisor: " + p.Caps.SeccompNotifyReason
-}
-
-// layer is what a plan says about the mediation, for people.
-func (m *Mediation) layer() Layer {
+// String is what a plan says about the mediation, for people.
+func (m *Mediation) String() string {
 	allowed := "none outside"
 	if n := len(m.Unix); n > 0 {
 		allowed = fmt.Sprintf("%d outside allowed", n)
 	}
-	return Layer{"sockets", "connect(2) and listen(2) are answered by zsbx: Unix sockets of the session's own processes, " +
-		allowed + "; no Unix datagram sockets"}
+	return "connect(2) and listen(2) are answered by zsbx: Unix sockets of the session's own processes, " +
+		allowed + "; no Unix datagram sockets"
 }

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -141,23 +142,13 @@ func (m *Mediation) allows(fd int, id policy.FileID) bool {
 			continue
 		}
 		if path == "" {
-			path = pathOf(fd)
+			path = fork.PathOf(fd)
 		}
 		if p.Path == "/" || strings.HasPrefix(path, p.Path+"/") {
 			return true
 		}
 	}
 	return false
-}
-
-// pathOf is the path of an open file as the kernel knows it.
-func pathOf(fd int) string {
-	buf := make([]byte, unix.PathMax)
-	n, err := unix.Readlink("/proc/self/fd/"+strconv.Itoa(fd), buf)
-	if err != nil {
-		return ""
-	}
-	return string(buf[:n])
 }
 
 // judgeAbstract looks the name up among those of the session. Between this and

@@ -104,3 +104,24 @@ func (h *handover) receive() int {
 }
 
 func (h *handover) close() { unix.Close(h.parent) }
+
+// newMediator makes the mediator of a command that is to be started, and the
+// steps that install its filter.
+func newMediator(policy *Mediation, mem *fork.Memory, filter *Filter) (*Mediator, []fork.Step, error) {
+	hand, err := newHandover(mem)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := &Mediator{}
+	m.begins(policy)
+	m.hand = hand
+	return m, hand.steps(mem, filter), nil
+}
+
+// forked takes the process that was forked.
+func (m *Mediator) forked(p *fork.Process) {
+	if !m.apart {
+		m.hand.forked()
+	}
+	m.process = p
+}

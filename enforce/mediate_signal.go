@@ -5,24 +5,6 @@ import (
 	"strconv"
 )
 
-// signalLayer is what a plan says about signals, for people.
-func (p *Plan) signalLayer() Layer {
-	detail := "Landlock's scope: to the session's own processes only"
-	mode := SignalsKernel
-	if p.Mediation != nil {
-		mode = p.Mediation.Signals
-	}
-	switch mode {
-	case SignalsAll:
-		detail = "sent by zsbx, to the session's own processes only; whether a process exists is told truly, so that lock files hold"
-	case SignalsExist:
-		detail += "; whether a process outside exists (signal 0) is answered by zsbx, so that lock files hold"
-	default:
-		detail += "; lock files that name a process outside by number may be taken for stale"
-	}
-	return Layer{"signals", detail}
-}
-
 // maxDepth is how many generations below the session's top a process may be to
 // be signalled.
 const maxDepth = 1 << 12

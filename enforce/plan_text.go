@@ -33,7 +33,7 @@ func (p *Plan) WriteLandlock(w io.Writer) error {
 		}
 	}
 	if p.Mediation.sockets() {
-		fmt.Fprintf(&b, "mediated\t%s\n", p.Mediation.layer().Detail)
+		fmt.Fprintf(&b, "mediated\t%s\n", Layer{"sockets", p.Mediation.String()}.Detail)
 	}
 	if p.holdsSignals() {
 		fmt.Fprintf(&b, "signals\t%s\n", p.signalLayer().Detail)

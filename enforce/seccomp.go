@@ -2,37 +2,49 @@ package enforce
 
 import "github.com/zsbx/zsbx/policy"
 
-// planFilter makes the filter for a machine and a network; nil when the
-// machine's system calls are not known.
+// filterOptions are what a filter depends on.
+type filterOptions struct {
+	Arch         string // of the machine, as Go spells it
+	UID, GID     uint32 // of the command
+	Capabilities uint64 // of this process, as bits (capabilities(7))
+
+	Net      policy.ResolvedNet
+	Peers    bool       // the broker answers connect(2) and listen(2)
+	Signals  SignalMode // and what of signals
+	Truncate bool       // Landlock handles truncate(2)
+	UserNS   bool       // the command lives in a user namespace
+}
+
+// planFilter makes the filter; nil when the machine's system calls are not
+// known.
 //
 // It refuses with an error, never by killing: programs try things and fall
 // back. The exception is a system call of another architecture, which is
 // killed, since its number means something else there.
-func planFilter(caps Caps, net policy.ResolvedNet, userNS, inherited bool, signals SignalMode) *Filter {
-	rules := append(commonRules(), ioctlRule(), fcntlRule(signals))
-	rules = append(rules, signalRules(signals)...)
+func planFilter(q filterOptions) *Filter {
+	rules := append(commonRules(), ioctlRule(), fcntlRule(q.Signals))
+	rules = append(rules, signalRules(q.Signals)...)
 	rules = append(rules, processRules()...)
-	if userNS {
-		rules = append(rules, ownerRules(caps.UID, caps.GID)...)
+	if q.UserNS {
+		rules = append(rules, ownerRules(q.UID, q.GID)...)
 	}
-	if abiOf(caps.Landlock).FS&fsTruncate == 0 {
+	if !q.Truncate {
 		rules = append(rules, truncateRules()...)
 	}
 	unixSockets := []clause{{[]test{{arg: 0, is: afUnix}}, actAllow}}
-	mediated := caps.mediates(net, inherited)
-	if mediated {
-		rules = append(rules, mediateRules(caps)...)
+	if q.Peers {
+		rules = append(rules, mediateRules(q.Capabilities)...)
 		unixSockets = append(noDatagrams(), unixSockets...)
 	}
-	switch net.Mode {
+	switch q.Net.Mode {
 	case policy.NetNone:
 		rules = append(rules, noNetworkRules(unixSockets)...)
 	case policy.NetPorts:
-		rules = append(rules, portsRules(unixSockets, len(net.BindTCP) > 0 || mediated)...)
+		rules = append(rules, portsRules(unixSockets, len(q.Net.BindTCP) > 0 || q.Peers)...)
 	default:
 		rules = append(rules, openNetworkRules(unixSockets)...)
 	}
-	f, err := newFilter(caps.Arch, rules)
+	f, err := newFilter(q.Arch, rules)
 	if err != nil {
 		return nil // too long: the tests assemble every combination there is
 	}

@@ -30,12 +30,12 @@ func yamaRefusesApart(scope byte, capabilities uint64) string {
 
 // mediateRules hand the calls by which a socket gets a peer or becomes one to
 // the supervisor.
-func mediateRules(caps Caps) []rule {
+func mediateRules(capabilities uint64) []rule {
 	rules := []rule{
 		refuse(actNotify, "a Unix socket may only be connected to those of the session and to the allowed ones", "connect"),
 		refuse(actNotify, "a Unix socket that listens is one of the session's from then on", "listen"),
 	}
-	if caps.Capabilities&(1<<capSysPtrace) == 0 {
+	if capabilities&(1<<capSysPtrace) == 0 {
 		const setDumpable = 4 // PR_SET_DUMPABLE
 		rules = append(rules, rule{
 			calls:   []string{"prctl"},

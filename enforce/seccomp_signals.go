@@ -16,20 +16,6 @@ const (
 	SignalsAll
 )
 
-// signalMode is what a supervisor has to answer on a machine. With beside, it
-// is a process that would be started for that alone.
-func (c *Caps) signalMode(net bool, beside bool) SignalMode {
-	switch {
-	case !c.Seccomp || !c.SeccompNotify:
-		return SignalsKernel
-	case abiOf(c.Landlock).Scoped&scopeSignal == 0:
-		return SignalsAll
-	case beside && !net:
-		return SignalsKernel
-	}
-	return SignalsExist
-}
-
 // signalRules hand calls by which a process is signalled to the supervisor. The
 // kernel takes the signal and the numbers of processes as int. Without the sigqueue calls:
 // no lock file asks by them, and the keepers of sessions inside of this one

@@ -1,0 +1,107 @@
+package enforce
+
+import (
+	"slices"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// ConfineMediated is Confine for callers that answer the command's calls
+// themselves: they let Serve run in a goroutine of its own before or after they
+// start the command, and Close the mediator if they don't start it. The Mediator is nil when the plan needs none.
+func (p *Plan) ConfineMediated(c *fork.Command) (*Mediator, error) { return p.confineMediated(c) }
+
+// mediatesSockets says whether sockets are mediated: where it can be done and
+// Landlock, which judges them at no cost from ABI 9 on, does not.
+func (c *Caps) mediatesSockets() bool {
+	return c.Seccomp && c.SeccompNotify && abiOf(c.Landlock).FS&fsResolveUnix == 0
+}
+
+// mediates says whether a policy leaves a supervisor anything to decide. Where
+// every socket by path is allowed and Landlock judges the abstract names and
+// the ports, nothing; then datagram sockets can be had as well.
+//
+// Sockets of the internet that the command inherits while it may use no network
+// always do: Landlock does not judge listen(2), and a filter can't tell them
+// from Unix sockets.
+func (c *Caps) mediates(net policy.ResolvedNet, inherited bool) bool {
+	if inherited && net.Mode == policy.NetNone {
+		return c.Seccomp && c.SeccompNotify
+	}
+	open := allowsAllPaths(net) && net.Mode != policy.NetPorts && abiOf(c.Landlock).Scoped&scopeAbstractUnix != 0
+	return c.mediatesSockets() && !open
+}
+
+// allowsAllPaths says whether every socket by path is allowed: --unix /.
+func allowsAllPaths(net policy.ResolvedNet) bool {
+	return slices.ContainsFunc(net.Unix, func(p policy.Path) bool { return p.Path == "/" })
+}
+
+// socketsBy names who judges sockets.
+func (c *Caps) socketsBy() string {
+	if c.mediatesSockets() {
+		return "zsbx"
+	}
+	return "Landlock"
+}
+
+// planMediation says what the supervisor will answer.
+func (p *Plan) planMediation(inherited bool, signals SignalMode) {
+	net := p.Policy.Net
+	peers := p.Caps.mediates(net, inherited)
+	if p.Seccomp == nil || !peers && signals == SignalsKernel {
+		return
+	}
+	m := &Mediation{Unix: net.Unix, Net: net.Mode, Sockets: inherited, Peers: peers, Signals: signals, Capabilities: p.Caps.Capabilities &^ p.DropCapabilities}
+	if p.Mounts != nil && p.Mounts.UserNS {
+		m.Capabilities = 0
+	}
+	for _, port := range net.ConnectTCP {
+		m.ConnectTCP = append(m.ConnectTCP, port.Number)
+	}
+	for _, port := range net.BindTCP {
+		m.ListenTCP = append(m.ListenTCP, port.Number)
+	}
+	p.Mediation = m
+}
+
+// orSupervisor says why zsbx can't take the place of Landlock for sockets.
+func (p *Plan) orSupervisor() string {
+	if p.Caps.SeccompNotifyReason == "" {
+		return ""
+	}
+	return ", or seccomp with a supervisor: " + p.Caps.SeccompNotifyReason
+}
+
+// signalMode is what a supervisor has to answer on a machine. With beside, it
+// is a process that would be started for that alone.
+func (c *Caps) signalMode(net bool, beside bool) SignalMode {
+	switch {
+	case !c.Seccomp || !c.SeccompNotify:
+		return SignalsKernel
+	case abiOf(c.Landlock).Scoped&scopeSignal == 0:
+		return SignalsAll
+	case beside && !net:
+		return SignalsKernel
+	}
+	return SignalsExist
+}
+
+// signalLayer is what a plan says about signals, for people.
+func (p *Plan) signalLayer() Layer {
+	detail := "Landlock's scope: to the session's own processes only"
+	mode := SignalsKernel
+	if p.Mediation != nil {
+		mode = p.Mediation.Signals
+	}
+	switch mode {
+	case SignalsAll:
+		detail = "sent by zsbx, to the session's own processes only; whether a process exists is told truly, so that lock files hold"
+	case SignalsExist:
+		detail += "; whether a process outside exists (signal 0) is answered by zsbx, so that lock files hold"
+	default:
+		detail += "; lock files that name a process outside by number may be taken for stale"
+	}
+	return Layer{"signals", detail}
+}
