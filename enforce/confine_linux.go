@@ -11,9 +11,6 @@ import (
 	"github.com/zsbx/zsbx/enforce/fork"
 )
 
-// capabilityVersion3 is _LINUX_CAPABILITY_VERSION_3, untyped in x/sys/unix.
-const capabilityVersion3 = 0x20080522
-
 func (p *Plan) confine(c *fork.Command) error {
 	m, err := p.confineMediated(c)
 	if m != nil {
@@ -125,7 +122,7 @@ func (p *Plan) capabilitySteps(m *fork.Memory) []fork.Step {
 			Args: [6]uintptr{unix.PR_CAPBSET_DROP, uintptr(bits.TrailingZeros64(left))},
 		})
 	}
-	head := fork.Put(m, unix.CapUserHeader{Version: capabilityVersion3})
+	head := fork.Put(m, unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3})
 	data := fork.Put(m, [2]unix.CapUserData{})
 	for i := range data {
 		half := uint32(keep >> (32 * i))

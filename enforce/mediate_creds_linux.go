@@ -26,7 +26,7 @@ func ownIdentity() (identity, error) {
 	if err != nil {
 		return identity{}, fmt.Errorf("this process's own credentials: %w", err)
 	}
-	head, data := unix.CapUserHeader{Version: capabilityVersion3}, [2]unix.CapUserData{}
+	head, data := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, [2]unix.CapUserData{}
 	if err := unix.Capget(&head, &data[0]); err != nil {
 		return identity{}, fmt.Errorf("capget(2): %w", err)
 	}
@@ -140,7 +140,7 @@ func setGroups(groups []int) bool {
 // setCapabilities sets the effective ones of this thread. The permitted ones
 // stay, for again.
 func (i *identity) setCapabilities(effective uint64) bool {
-	head := unix.CapUserHeader{Version: capabilityVersion3}
+	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	for n := range data {
 		data[n] = unix.CapUserData{Effective: uint32(effective>>(32*n)) & i.permitted[n], Permitted: i.permitted[n], Inheritable: i.inh[n]}

@@ -76,8 +76,10 @@ func parseParty(status []byte) (id party, ok bool) {
 	return id, ok
 }
 
+const capabilityKill = 5 // CAP_KILL (capabilities(7))
+
 // maySignal is the kernel's rule (kill(2)), but for SIGCONT within one session of terminals.
 func (id party) maySignal(to party) bool {
-	return id.capabilities&(1<<capKill) != 0 ||
+	return id.capabilities&(1<<capabilityKill) != 0 ||
 		id.euid == to.suid || id.euid == to.uid || id.uid == to.suid || id.uid == to.uid
 }

@@ -53,3 +53,8 @@ type Options struct {
 // InheritsSockets reports whether one of this process's descriptors 0 to 2 is a
 // socket of the internet. Where it can't tell, as on macOS, it says no.
 func InheritsSockets() bool { return inheritsSockets() }
+
+// protectRequest is what the caller wants protected.
+func (o *Options) protectRequest() protectRequest {
+	return protectRequest{own: o.Protect, watch: o.Watch, users: !o.NoProtect, repository: o.Repository}
+}

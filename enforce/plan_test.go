@@ -112,7 +112,7 @@ func TestPlanFailsClosed(t *testing.T) {
 			for _, mode := range []policy.NetMode{policy.NetNone, policy.NetPorts} {
 				r := samplePolicy(mode)
 				r.Deny = []policy.DenyPath{{Pattern: "/home/u/data/secret"}}
-				p := NewPlan(r, caps, fakeHost())
+				p := NewPlan(r, caps, treeHost(nil))
 				err := p.Err(nil)
 				has := func(name string) bool {
 					return p.Err(slices.DeleteFunc(GapNames(), func(n string) bool { return n == name })) != nil

@@ -62,11 +62,6 @@ type protectRequest struct {
 	repository string   // the root of the one around the working directory, or ""
 }
 
-// protectRequest is what the caller wants protected.
-func (o *Options) protectRequest() protectRequest {
-	return protectRequest{own: o.Protect, watch: o.Watch, users: !o.NoProtect, repository: o.Repository}
-}
-
 // protectedSet finds what is protected in the writable trees of r: zsbx's own
 // files and, if asked for, those of the user.
 func protectedSet(r *policy.Resolved, host *policy.Host, q protectRequest) protection {
