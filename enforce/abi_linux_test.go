@@ -66,7 +66,6 @@ func TestConstants(t *testing.T) {
 		"TCP_ULP":    {31, unix.TCP_ULP},
 		"TRUNC":      {0o1000, unix.O_TRUNC},
 		"CAP_KILL":   {capKill, unix.CAP_KILL},
-
 	} {
 		if pair[0] != pair[1] {
 			t.Errorf("%s is %#x, want %#x", name, pair[0], pair[1])

@@ -53,7 +53,7 @@ func TestParseStat(t *testing.T) {
 
 func TestMaySignal(t *testing.T) {
 	id, ok := parseParty([]byte("Name:\tx\nUid:\t1\t2\t3\t4\nCapEff:\t0000000000000020\n"))
-	if want := (party{1, 2, 3, 1 << capKill}); !ok || id != want {
+	if want := (party{1, 2, 3, 1 << capabilityKill}); !ok || id != want {
 		t.Errorf("%+v %v", id, ok)
 	}
 	if _, ok := parseParty(nil); ok {
