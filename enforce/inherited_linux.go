@@ -31,10 +31,10 @@ func (p *Plan) refuseSockets(c *fork.Command) error {
 		closed := p.Policy.Net.Mode != policy.NetOpen
 		switch {
 		case domain == unix.AF_UNIX:
-			if kind == unix.SOCK_DGRAM && p.Mediation.sockets() {
+			if kind == unix.SOCK_DGRAM && p.Mediation.mediates() {
 				return fmt.Errorf("descriptor %d is a Unix datagram socket, which could send to programs outside", i)
 			}
-		case closed && !settled(fd, domain, p.Mediation.sockets()):
+		case closed && !settled(fd, domain, p.Mediation.mediates()):
 			return fmt.Errorf("descriptor %d is a socket that could send anywhere, and the network is closed to the command", i)
 		case p.Policy.Net.Mode == policy.NetNone && p.Seccomp != nil && (p.Mediation == nil || !p.Mediation.Sockets):
 			why := p.Caps.SeccompNotifyReason

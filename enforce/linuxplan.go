@@ -195,7 +195,7 @@ func (p *Plan) linuxLayers() {
 		p.Layers = append(p.Layers, Layer{"seccomp",
 			fmt.Sprintf("%d instructions; %d system calls decided", len(f.Program), f.decided())})
 	}
-	if p.Mediation.sockets() {
+	if p.Mediation.mediates() {
 		p.Layers = append(p.Layers, Layer{"sockets", p.Mediation.String()})
 	}
 	if p.holdsSignals() {

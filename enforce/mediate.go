@@ -32,8 +32,8 @@ type Mediation struct {
 	Capabilities uint64
 }
 
-// sockets says whether a mediation is about the peers of sockets.
-func (m *Mediation) sockets() bool { return m != nil && m.Peers }
+// mediates reports whether a mediation is about the peers of sockets.
+func (m *Mediation) mediates() bool { return m != nil && m.Peers }
 
 // Mediator answers the connect(2) and listen(2) calls of one command and of
 // all that it starts. It is a handle of the kernel's queue of such calls.

@@ -20,5 +20,3 @@ func (m *mediator) standBy(*fork.Command) error { return errors.ErrUnsupported }
 
 func serveKept() error  { return errors.ErrUnsupported }
 func serveApart() error { return errors.ErrUnsupported }
-
-func inheritsSockets() bool { return false }

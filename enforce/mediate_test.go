@@ -40,10 +40,10 @@ func TestPlanInheritedSockets(t *testing.T) {
 				caps := Caps{OS: "linux", Arch: "amd64", Landlock: abi, Seccomp: true, SeccompNotify: notify, Capabilities: 1<<41 - 1}
 				p := NewPlanWith(samplePolicy(mode), caps, nil, Options{Sockets: true})
 				want := notify && (abi < 9 || mode == policy.NetNone)
-				if got := p.Mediation.sockets(); got != want {
+				if got := p.Mediation.mediates(); got != want {
 					t.Errorf("abi %d, %v, supervisor %v: mediated %v", abi, mode, notify, got)
 				}
-				if !p.Mediation.sockets() {
+				if !p.Mediation.mediates() {
 					continue
 				}
 				if m := p.Mediation; !m.Sockets || m.Capabilities != caps.Capabilities&^p.DropCapabilities || m.Capabilities&(1<<12) != 0 {

@@ -32,7 +32,7 @@ func (p *Plan) WriteLandlock(w io.Writer) error {
 			fmt.Fprintf(&b, "answer\t%s\t%s\t%s\t%s\n", d.Answer, strings.Join(d.Calls, " "), d.When, d.Why)
 		}
 	}
-	if p.Mediation.sockets() {
+	if p.Mediation.mediates() {
 		fmt.Fprintf(&b, "mediated\t%s\n", Layer{"sockets", p.Mediation.String()}.Detail)
 	}
 	if p.holdsSignals() {

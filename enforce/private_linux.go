@@ -64,7 +64,7 @@ func (mp *MountPlan) terminal(files []*os.File, ruleset int) *terminal {
 		if unix.Fstat(fd, &st) != nil || !isPseudoTerminal(&st) {
 			continue
 		}
-		rule := pathBeneath{mp.Private[i].Rights & fileRights, uintptr(fd)}
+		rule := pathBeneath{rights: mp.Private[i].Rights & fileRights, fd: uintptr(fd)}
 		_ = addRule(ruleset, rulePathBeneath, unsafe.Pointer(&rule)) // without it the descriptor itself works
 		t := &terminal{dir: mp.Private[i].Path, number: int(unix.Minor(st.Rdev))}
 		if own == nil && t.number <= maxTerminal && unix.Lstat(t.path(), &named) == nil &&

@@ -2,7 +2,6 @@ package enforce
 
 import (
 	"runtime"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -61,15 +60,7 @@ func installListener() unix.Errno {
 	done := make(chan unix.Errno)
 	go func() {
 		runtime.LockOSThread() // and no unlocking: the thread is not used again
-		allow := Instruction{Code: bpfReturn, K: actAllow}
-		prog := sockFprog{1, &allow}
-		unix.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0)
-		fd, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
-			filterSpecAllow|unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, uintptr(unsafe.Pointer(&prog)))
-		if errno == 0 {
-			unix.Close(int(fd))
-		}
-		done <- errno
+		done <- tryListener()
 	}()
 	return <-done
 }

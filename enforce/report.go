@@ -213,7 +213,7 @@ func (r *report) network() {
 			Origin:  net.From,
 		})
 	}
-	if net.Mode != policy.NetPorts || p.Mediation.sockets() {
+	if net.Mode != policy.NetPorts || p.Mediation.mediates() {
 		return
 	}
 	if p.Landlock == nil || p.Landlock.HandledNet&netConnectTCP == 0 {
@@ -238,7 +238,7 @@ func (r *report) network() {
 // socket are the ways left to daemons outside.
 func (r *report) socket() {
 	p := r.p
-	if p.Mediation.sockets() {
+	if p.Mediation.mediates() {
 		return
 	}
 	if (p.Landlock == nil || p.Landlock.HandledFS&fsResolveUnix == 0) && !allowsAllPaths(p.Policy.Net) {

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package enforce
+
+func inheritsSockets() bool { return false }
