@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/selftest"
 	"github.com/zsbx/zsbx/track"
 )
 
@@ -41,7 +42,7 @@ type jsonTracker struct {
 // kept, and also when one that should be held by what the kernel says of
 // itself was not.
 func (o *checkFlags) machine(a *app, plan *enforce.Plan, files []string) error {
-	proofs, err := enforce.SelfTest(plan.Caps)
+	proofs, err := selftest.Run(plan.Caps)
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
@@ -67,7 +68,7 @@ func (o *checkFlags) machine(a *app, plan *enforce.Plan, files []string) error {
 }
 
 // verdict is the status of check without questions.
-func (o *checkFlags) verdict(a *app, plan *enforce.Plan, proofs []enforce.Proof) error {
+func (o *checkFlags) verdict(a *app, plan *enforce.Plan, proofs []selftest.Proof) error {
 	bad := false
 	for _, p := range proofs {
 		known := slices.ContainsFunc(plan.Gaps, func(g enforce.Gap) bool { return g.Name == p.Name })

@@ -192,7 +192,7 @@ func TestBindPorts(t *testing.T) {
 	}
 }
 
-// mediated says whether sockets are judged by zsbx here.
+// Mediated says whether sockets are judged by zsbx here.
 func mediated() bool {
 	c := enforce.Probe()
 	return c.Landlock < 9 && c.Seccomp && c.SeccompNotify

@@ -1,5 +1,7 @@
 package enforce
 
+import "github.com/zsbx/zsbx/enforce/internal/landlock"
+
 // capability is one bit of capabilities(7).
 type capability struct {
 	bit  uint
@@ -48,5 +50,5 @@ func capabilityNames(bits uint64) string {
 		names[c.bit] = c.name
 	}
 	names[capKill] = "kill"
-	return bitNames(bits, names)
+	return landlock.BitNames(bits, names)
 }

@@ -9,6 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/internal/broker"
+	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
 	"github.com/zsbx/zsbx/enforce/libsystem"
 )
 
@@ -26,7 +28,7 @@ func (p *Plan) confine(c *fork.Command) error {
 	if o.Terminal == "" {
 		o.Terminal = terminalOf(c)
 	}
-	text, err := SeatbeltProfile(p.Policy, o)
+	text, err := seatbelt.Profile(p.Policy, o)
 	if err != nil {
 		return err
 	}
@@ -41,7 +43,7 @@ func terminalOf(c *fork.Command) string {
 		if i < len(c.Files) && c.Files[i] != nil {
 			f = c.Files[i]
 		}
-		if t := terminalName(f); isTerminal(t) {
+		if t := terminalName(f); seatbelt.IsTerminal(t) {
 			return t
 		}
 	}
@@ -61,4 +63,4 @@ func terminalName(f *os.File) string {
 }
 
 // confineMediated needs no mediator: the profile judges sockets itself.
-func (p *Plan) confineMediated(c *fork.Command) (*Mediator, error) { return nil, p.confine(c) }
+func (p *Plan) confineMediated(c *fork.Command) (*broker.Broker, error) { return nil, p.confine(c) }

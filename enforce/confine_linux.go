@@ -9,6 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/internal/broker"
+	"github.com/zsbx/zsbx/enforce/internal/mounts"
+	"github.com/zsbx/zsbx/enforce/internal/seccomp"
 )
 
 func (p *Plan) confine(c *fork.Command) error {
@@ -32,7 +35,7 @@ func (p *Plan) confine(c *fork.Command) error {
 	return err
 }
 
-func (p *Plan) confineMediated(c *fork.Command) (*Mediator, error) {
+func (p *Plan) confineMediated(c *fork.Command) (*broker.Broker, error) {
 	if p.Caps.Err != nil {
 		return nil, p.Caps.Err
 	}
@@ -44,12 +47,12 @@ func (p *Plan) confineMediated(c *fork.Command) (*Mediator, error) {
 		return nil, err
 	}
 	fd := -1
-	var own *terminal
+	var own *mounts.Terminal
 	if p.Landlock != nil {
-		if fd, err = p.Landlock.create(); err != nil {
+		if fd, err = p.Landlock.Create(); err != nil {
 			return nil, err
 		}
-		own = p.Mounts.terminal(c.Files, fd)
+		own = p.Mounts.Terminal(c.Files, fd)
 	}
 	steps := p.capabilitySteps(c.Memory())
 	cleanup := c.Cleanup
@@ -66,11 +69,11 @@ func (p *Plan) confineMediated(c *fork.Command) (*Mediator, error) {
 			Args: [6]uintptr{uintptr(fd)},
 		})
 	}
-	var m *Mediator
+	var m *broker.Broker
 	switch {
 	case p.Mediation != nil:
 		var more []fork.Step
-		if m, more, err = newMediator(p.Mediation, c.Memory(), p.Seccomp); err != nil {
+		if m, more, err = broker.New(p.Mediation, c.Memory(), p.Seccomp); err != nil {
 			for _, f := range cleanup[len(c.Cleanup):] {
 				f()
 			}
@@ -78,20 +81,20 @@ func (p *Plan) confineMediated(c *fork.Command) (*Mediator, error) {
 		}
 		then := c.Meanwhile
 		c.Meanwhile = func(p *fork.Process) {
-			m.forked(p)
+			m.Forked(p)
 			if then != nil {
 				then(p)
 			}
 		}
-		cleanup = append(cleanup, m.hand.forked)
+		cleanup = append(cleanup, m.Hand.Forked)
 		steps = append(steps, more...)
 	case p.Seccomp != nil:
-		steps = append(steps, p.Seccomp.step(c.Memory(), filterSpecAllow))
+		steps = append(steps, p.Seccomp.Step(c.Memory(), seccomp.FilterSpecAllow))
 	}
 	p.addMounts(c, dir, fd, own)
 	c.Steps, c.Cleanup = append(c.Steps, steps...), cleanup
 	if p.Landlock != nil {
-		c.Prepare = append(c.Prepare, func() error { return p.Landlock.addRules(fd) })
+		c.Prepare = append(c.Prepare, func() error { return p.Landlock.AddRules(fd) })
 	}
 	return m, nil
 }
@@ -157,12 +160,12 @@ func (p *Plan) checkMounts(c *fork.Command) (dir string, err error) {
 // addMounts puts the namespace in front of all other steps. The working
 // directory is entered afterwards: as it was before, it leads around all
 // mounts.
-func (p *Plan) addMounts(c *fork.Command, dir string, ruleset int, own *terminal) {
+func (p *Plan) addMounts(c *fork.Command, dir string, ruleset int, own *mounts.Terminal) {
 	if p.Mounts == nil {
 		return
 	}
 	c.Dir = dir
-	c.Before = append(c.Before, p.Mounts.steps(c.Memory(), os.Geteuid(), os.Getegid(), ruleset, own)...)
+	c.Before = append(c.Before, p.Mounts.Steps(c.Memory(), os.Geteuid(), os.Getegid(), ruleset, own)...)
 }
 
 // refuseDirs refuses to pass the command a directory as standard input or

@@ -6,8 +6,11 @@ import (
 	"errors"
 
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/internal/broker"
 )
 
 func (p *Plan) confine(*fork.Command) error { return errors.ErrUnsupported }
 
-func (p *Plan) confineMediated(*fork.Command) (*Mediator, error) { return nil, errors.ErrUnsupported }
+func (p *Plan) confineMediated(*fork.Command) (*broker.Broker, error) {
+	return nil, errors.ErrUnsupported
+}

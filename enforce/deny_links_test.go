@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zsbx/zsbx/enforce/internal/deny"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -104,15 +105,15 @@ func TestDenyLinksBound(t *testing.T) {
 		files int
 		want  string
 	}{
-		{maxDeniedEntries - 1, "/w/big/sub/id has 2 names (hard links)"},
-		{maxDeniedEntries, "only 1000 entries of denied directories are looked at for files with several names (hard links), and not all of /w/big/sub"},
-		{maxDeniedEntries + 1, "only 1000 entries of denied directories are looked at for files with several names (hard links), and not all of /w/big"},
+		{deny.MaxDeniedEntries - 1, "/w/big/sub/id has 2 names (hard links)"},
+		{deny.MaxDeniedEntries, "only 1000 entries of denied directories are looked at for files with several names (hard links), and not all of /w/big/sub"},
+		{deny.MaxDeniedEntries + 1, "only 1000 entries of denied directories are looked at for files with several names (hard links), and not all of /w/big"},
 	} {
 		groups := []string{"/w/big/sub/id /w/b"}
 		for i := range c.files - 1 { // and "sub"
 			groups = append(groups, fmt.Sprintf("/w/big/%d", i))
 		}
-		if c.files < maxDeniedEntries {
+		if c.files < deny.MaxDeniedEntries {
 			groups = groups[:len(groups)-1] // "id" counts as well
 		}
 		h := linkedHost(0, groups...)
@@ -133,7 +134,7 @@ func TestDenyLinksBound(t *testing.T) {
 		if strings.Join(got, "\n") != c.want {
 			t.Errorf("%d files: got %q, want %q", c.files, got, c.want)
 		}
-		if looked > maxDeniedEntries+10 {
+		if looked > deny.MaxDeniedEntries+10 {
 			t.Errorf("%d files: %d were looked at", c.files, looked)
 		}
 	}

@@ -3,6 +3,12 @@ package enforce
 import (
 	"cmp"
 
+	"github.com/zsbx/zsbx/enforce/internal/broker"
+	"github.com/zsbx/zsbx/enforce/internal/landlock"
+	"github.com/zsbx/zsbx/enforce/internal/mounts"
+	"github.com/zsbx/zsbx/enforce/internal/protect"
+	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
+	"github.com/zsbx/zsbx/enforce/internal/seccomp"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -81,19 +87,19 @@ type Plan struct {
 	Policy *policy.Resolved
 	Caps   Caps
 
-	Landlock *Ruleset // nil when Landlock is not used
-	Seccomp  *Filter  // nil when seccomp is not used
+	Landlock *landlock.Ruleset // nil when Landlock is not used
+	Seccomp  *seccomp.Filter   // nil when seccomp is not used
 
 	// Seatbelt is what the profile on macOS depends on beside the policy;
 	// nil when Seatbelt is not used. A caller that has a session fills in
 	// Session, and what else it knows, before Confine.
-	Seatbelt *SeatbeltOptions
+	Seatbelt *seatbelt.Options
 
 	// Mediation is what the calling program decides about sockets while
 	// the command runs; nil when the kernel does it alone, or can't.
-	Mediation *Mediation
+	Mediation *broker.Policy
 
-	Mounts *MountPlan // nil when the command stays in the caller's mount namespace
+	Mounts *mounts.Plan // nil when the command stays in the caller's mount namespace
 
 	// DropCapabilities are the bits of Caps.Capabilities that the command
 	// loses; 0 for an ordinary user.
@@ -102,14 +108,14 @@ type Plan struct {
 	Layers []Layer
 	Gaps   []Gap
 
-	audit audit // what Snapshot looks at
+	audit protect.Audit // what Snapshot looks at
 }
 
 // Snapshot remembers the files of the protected set that lie in writable
 // trees, and the denied names that are free. It costs about a microsecond for
 // each of a few dozen paths; a glob among the denials costs a walk through the
 // writable trees. It is for the time right before the command starts.
-func (p *Plan) Snapshot(host *policy.Host) *Snapshot { return p.audit.snapshot(host) }
+func (p *Plan) Snapshot(host *policy.Host) *protect.Snapshot { return p.audit.Snapshot(host) }
 
 // NewPlan decides what will be enforced for r on a machine that can enforce
 // caps. It is pure but for one thing: to keep a denial inside a read-only tree

@@ -88,7 +88,7 @@ func (p *place) allow(t testing.TB, access policy.Access, path string) {
 		Rule: policy.Rule{Path: path, Access: access, Origin: policy.Origin{Source: "test"}}})
 }
 
-// host is the real file system.
+// Host is the real file system.
 func host() *policy.Host {
 	return &policy.Host{
 		OS:      "linux",
@@ -104,7 +104,7 @@ func host() *policy.Host {
 	}
 }
 
-// plan is the place's policy on this machine, without a mount namespace: what
+// Plan is the place's policy on this machine, without a mount namespace: what
 // Landlock and seccomp hold, they must hold alone.
 func (p *place) plan() *enforce.Plan {
 	caps := enforce.Probe()
@@ -191,7 +191,7 @@ func (p *place) sh(t *testing.T, plan *enforce.Plan, script string) (int, string
 	return ws.ExitStatus(), strings.TrimSpace(out)
 }
 
-// needLandlock skips a test on a kernel that is too old for a version.
+// NeedLandlock skips a test on a kernel that is too old for a version.
 func needLandlock(t *testing.T, version int) {
 	t.Helper()
 	if have := enforce.Probe().Landlock; have < version {

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -31,10 +32,10 @@ func (p *Plan) refuseSockets(c *fork.Command) error {
 		closed := p.Policy.Net.Mode != policy.NetOpen
 		switch {
 		case domain == unix.AF_UNIX:
-			if kind == unix.SOCK_DGRAM && p.Mediation.mediates() {
+			if kind == unix.SOCK_DGRAM && p.Mediation.Mediates() {
 				return fmt.Errorf("descriptor %d is a Unix datagram socket, which could send to programs outside", i)
 			}
-		case closed && !settled(fd, domain, p.Mediation.mediates()):
+		case closed && !settled(fd, domain, p.Mediation.Mediates()):
 			return fmt.Errorf("descriptor %d is a socket that could send anywhere, and the network is closed to the command", i)
 		case p.Policy.Net.Mode == policy.NetNone && p.Seccomp != nil && (p.Mediation == nil || !p.Mediation.Sockets):
 			why := p.Caps.SeccompNotifyReason
@@ -61,7 +62,7 @@ func inheritsSockets() bool {
 // refuseCovered refuses to pass the command a file that a mount keeps from it:
 // the descriptor leads to it beside that mount, and by /proc/self/fd it can be
 // opened anew, for more than the caller opened it for.
-func refuseCovered(mp *MountPlan, files []*os.File) error {
+func refuseCovered(mp *mounts.Plan, files []*os.File) error {
 	for i := range 3 {
 		fd := fork.StandardFile(files, i)
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
@@ -74,14 +75,14 @@ func refuseCovered(mp *MountPlan, files []*os.File) error {
 		mode, reference := flags&unix.O_ACCMODE, flags&unix.O_PATH != 0
 		path := fork.PathOf(fd)
 		for _, m := range mp.Mounts {
-			if !within(path, m.Path) {
+			if !policy.Within(path, m.Path) {
 				continue
 			}
 			writes := mode == unix.O_WRONLY || mode == unix.O_RDWR
 			switch {
-			case m.Kind == Mask && (reference || mode != unix.O_RDWR):
+			case m.Kind == mounts.Mask && (reference || mode != unix.O_RDWR):
 				return fmt.Errorf("descriptor %d is %s, which is denied: the command could open it anew for more; a pipe can take its place", i, path)
-			case m.Kind == Protect && (reference || !writes):
+			case m.Kind == mounts.Protect && (reference || !writes):
 				return fmt.Errorf("descriptor %d is %s, which is protected: the command could open it anew and write to it; a pipe can take its place", i, path)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/zsbx/zsbx/enforce/internal/landlock"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -29,7 +30,7 @@ func TestABITable(t *testing.T) {
 		{17, 4, 2, 48, 15},
 		{17, 4, 2, 48, 31},
 	}
-	table := abiTable()
+	table := landlock.AbiTable()
 	if len(tests) != len(table) {
 		t.Fatalf("%d versions, want %d", len(table), len(tests))
 	}
@@ -47,14 +48,14 @@ func TestABITable(t *testing.T) {
 		}
 	}
 	for _, v := range []int{12, 99} {
-		if abiOf(v) != table[maxABI] {
-			t.Errorf("ABI %d is not treated as %d", v, maxABI)
+		if landlock.Of(v) != table[landlock.MaxABI] {
+			t.Errorf("ABI %d is not treated as %d", v, landlock.MaxABI)
 		}
 	}
-	if abiOf(-1) != (abi{}) {
+	if landlock.Of(-1) != (landlock.ABI{}) {
 		t.Error("ABI -1 knows something")
 	}
-	if len(fsNames()) != 17 || len(netNames()) != 4 || len(scopeNames()) != 2 {
+	if len(landlock.FSNames()) != 17 || len(landlock.NetNames()) != 4 || len(landlock.ScopeNames()) != 2 {
 		t.Error("names are missing")
 	}
 }
@@ -92,38 +93,38 @@ func TestRights(t *testing.T) {
 		{0, "/d", dir, 11, "none"},
 	}
 	for _, tt := range tests {
-		got := rights(tt.access, tt.path, tt.mode, abiOf(tt.abi).FS)
-		if s := bitNames(got, fsNames()); s != tt.want {
+		got := landlock.Rights(tt.access, tt.path, tt.mode, landlock.Of(tt.abi).FS)
+		if s := landlock.BitNames(got, landlock.FSNames()); s != tt.want {
 			t.Errorf("%s %s ABI %d: %s\nwant %s", tt.access, tt.path, tt.abi, s, tt.want)
 		}
 	}
 }
 
 func TestMergeRules(t *testing.T) {
-	const r, w, x = fsReadFile, fsWriteFile, fsExecute
-	rule := func(path string, rights uint64, dir bool) PathRule {
-		return PathRule{Path: path, Rights: rights, Dir: dir}
+	const r, w, x = landlock.FSReadFile, landlock.FSWriteFile, landlock.FSExecute
+	rule := func(path string, rights uint64, dir bool) landlock.PathRule {
+		return landlock.PathRule{Path: path, Rights: rights, Dir: dir}
 	}
 	tests := []struct {
 		name     string
-		in, want []PathRule
+		in, want []landlock.PathRule
 	}{
 		{"none", nil, nil},
-		{"joined", []PathRule{rule("/a", r, true), rule("/a", w, true)}, []PathRule{rule("/a", r|w, true)}},
-		{"nested", []PathRule{rule("/a/b", r, true), rule("/a", r|w, true)}, []PathRule{rule("/a", r|w, true)}},
-		{"nested with more", []PathRule{rule("/a/b", r|w, true), rule("/a", r, true)},
-			[]PathRule{rule("/a", r, true), rule("/a/b", r|w, true)}},
-		{"two ancestors", []PathRule{rule("/a", r, true), rule("/a/b", w, true), rule("/a/b/c", r|w, false)},
-			[]PathRule{rule("/a", r, true), rule("/a/b", w, true)}},
-		{"like a prefix", []PathRule{rule("/a", r, true), rule("/a-b", r, true), rule("/a/b", r, true), rule("/ab", r, true)},
-			[]PathRule{rule("/a", r, true), rule("/a-b", r, true), rule("/ab", r, true)}},
-		{"root", []PathRule{rule("/x", r, true), rule("/", r, true), rule("/y", x, true)},
-			[]PathRule{rule("/", r, true), rule("/y", x, true)}},
-		{"a file is no ancestor", []PathRule{rule("/a", r, false), rule("/a/b", r, false)},
-			[]PathRule{rule("/a", r, false), rule("/a/b", r, false)}},
+		{"joined", []landlock.PathRule{rule("/a", r, true), rule("/a", w, true)}, []landlock.PathRule{rule("/a", r|w, true)}},
+		{"nested", []landlock.PathRule{rule("/a/b", r, true), rule("/a", r|w, true)}, []landlock.PathRule{rule("/a", r|w, true)}},
+		{"nested with more", []landlock.PathRule{rule("/a/b", r|w, true), rule("/a", r, true)},
+			[]landlock.PathRule{rule("/a", r, true), rule("/a/b", r|w, true)}},
+		{"two ancestors", []landlock.PathRule{rule("/a", r, true), rule("/a/b", w, true), rule("/a/b/c", r|w, false)},
+			[]landlock.PathRule{rule("/a", r, true), rule("/a/b", w, true)}},
+		{"like a prefix", []landlock.PathRule{rule("/a", r, true), rule("/a-b", r, true), rule("/a/b", r, true), rule("/ab", r, true)},
+			[]landlock.PathRule{rule("/a", r, true), rule("/a-b", r, true), rule("/ab", r, true)}},
+		{"root", []landlock.PathRule{rule("/x", r, true), rule("/", r, true), rule("/y", x, true)},
+			[]landlock.PathRule{rule("/", r, true), rule("/y", x, true)}},
+		{"a file is no ancestor", []landlock.PathRule{rule("/a", r, false), rule("/a/b", r, false)},
+			[]landlock.PathRule{rule("/a", r, false), rule("/a/b", r, false)}},
 	}
 	for _, tt := range tests {
-		got := mergeRules(tt.in)
+		got := landlock.MergeRules(tt.in)
 		if len(got) != len(tt.want) {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 			continue
@@ -151,10 +152,10 @@ func TestMergeKeepsRights(t *testing.T) {
 			}
 			return p
 		})
-		rules := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) PathRule {
-			return PathRule{Path: path.Draw(t, "path"), Rights: uint64(rapid.IntRange(1, 15).Draw(t, "rights")), Dir: true}
+		rules := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) landlock.PathRule {
+			return landlock.PathRule{Path: path.Draw(t, "path"), Rights: uint64(rapid.IntRange(1, 15).Draw(t, "rights")), Dir: true}
 		}), 0, 12).Draw(t, "rules")
-		merged := mergeRules(rules)
+		merged := landlock.MergeRules(rules)
 		if len(merged) > len(rules) {
 			t.Fatalf("%d rules became %d", len(rules), len(merged))
 		}
@@ -165,7 +166,7 @@ func TestMergeKeepsRights(t *testing.T) {
 			}
 		}
 		for i := range merged {
-			rest := append(append([]PathRule(nil), merged[:i]...), merged[i+1:]...)
+			rest := append(append([]landlock.PathRule(nil), merged[:i]...), merged[i+1:]...)
 			if rightsAt(rest, merged[i].Path) == rightsAt(merged, merged[i].Path) {
 				t.Fatalf("%v adds nothing to %v", merged[i], rest)
 			}
@@ -174,9 +175,9 @@ func TestMergeKeepsRights(t *testing.T) {
 }
 
 // rightsAt is what a set of directory rules allows on a path.
-func rightsAt(rules []PathRule, path string) (r uint64) {
+func rightsAt(rules []landlock.PathRule, path string) (r uint64) {
 	for _, rule := range rules {
-		if within(path, rule.Path) {
+		if policy.Within(path, rule.Path) {
 			r |= rule.Rights
 		}
 	}

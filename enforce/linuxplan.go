@@ -5,6 +5,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/zsbx/zsbx/enforce/internal/deny"
+	"github.com/zsbx/zsbx/enforce/internal/landlock"
+	"github.com/zsbx/zsbx/enforce/internal/mounts"
+	"github.com/zsbx/zsbx/enforce/internal/protect"
+	"github.com/zsbx/zsbx/enforce/internal/seccomp"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -14,36 +19,36 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 	if opts.InPlace && p.Caps.SeccompNotify && p.Caps.SeccompNotifyApart != "" {
 		p.Caps.SeccompNotify, p.Caps.SeccompNotifyReason = false, p.Caps.SeccompNotifyApart
 	}
-	rep := &report{p: p, opts: opts, set: protectedSet(p.Policy, host, opts.protectRequest())}
+	rep := &report{p: p, opts: opts, set: protect.Find(p.Policy, host, opts.protectRequest())}
 	if p.Caps.Landlock > 0 {
 		none := noNamespace(p.Caps, host, opts)
-		rep.cut = subtract(denyRequest{trees: treesOf(p.Policy), deny: p.Policy.Deny, host: host, noMasks: none})
-		rep.apart = heldByRules(rep.cut.trees, &rep.set, host, none, opts)
-		rep.mounts = planMounts(p.mountRequest(host, opts, none, rep))
-		p.Mounts = rep.mounts.plan
-		p.Landlock = planRuleset(p.Policy, withoutPrivate(rep.apart.trees, p.Mounts), abiOf(p.Caps.Landlock), p.Caps.Landlock)
+		rep.cut = deny.Subtract(deny.Request{Trees: treesOf(p.Policy), Deny: p.Policy.Deny, Host: host, NoMasks: none})
+		rep.apart = heldByRules(rep.cut.Trees, &rep.set, host, none, opts)
+		rep.mounts = mounts.New(p.mountRequest(host, opts, none, rep))
+		p.Mounts = rep.mounts.Plan
+		p.Landlock = planRuleset(p.Policy, withoutPrivate(rep.apart.Trees, p.Mounts), landlock.Of(p.Caps.Landlock), p.Caps.Landlock)
 	}
-	p.audit = audit{trees: writableTrees(p.Policy.Paths), watch: rep.watched(), near: rep.set.near, mounted: p.Mounts != nil}
-	peers := p.Caps.mediates(p.Policy.Net, opts.Sockets)
-	signals := p.Caps.signalMode(peers, opts.InPlace)
+	p.audit = protect.Audit{Trees: mounts.WritableTrees(p.Policy.Paths), Watch: rep.watched(), Near: rep.set.Near, Mounted: p.Mounts != nil}
+	peers := p.Caps.Mediates(p.Policy.Net, opts.Sockets)
+	signals := p.Caps.SignalMode(peers, opts.InPlace)
 	if p.Caps.Seccomp {
-		if p.Seccomp = planFilter(p.filterOptions(peers, signals)); p.Seccomp == nil {
+		if p.Seccomp = seccomp.Compile(p.filterOptions(peers, signals)); p.Seccomp == nil {
 			p.Caps.SeccompReason = "the system calls of " + p.Caps.Arch + " are not known to this program"
 		}
 	}
-	held := p.ScopesSignals() || p.Seccomp != nil && signals == SignalsAll
+	held := p.ScopesSignals() || p.Seccomp != nil && signals == seccomp.SignalsAll
 	p.DropCapabilities = p.Caps.Capabilities &^ keptCapabilities(held)
 	p.planMediation(opts.Sockets, signals)
 	rep.linux()
 	p.linuxLayers()
 }
 
-// filterOptions are what the filter depends on.
-func (p *Plan) filterOptions(peers bool, signals SignalMode) filterOptions {
-	return filterOptions{
+// Options are what the filter depends on.
+func (p *Plan) filterOptions(peers bool, signals seccomp.SignalMode) seccomp.Options {
+	return seccomp.Options{
 		Arch: p.Caps.Arch, UID: p.Caps.UID, GID: p.Caps.GID, Capabilities: p.Caps.Capabilities,
 		Net: p.Policy.Net, Peers: peers, Signals: signals,
-		Truncate: abiOf(p.Caps.Landlock).FS&fsTruncate != 0,
+		Truncate: landlock.Of(p.Caps.Landlock).FS&landlock.FSTruncate != 0,
 		UserNS:   p.Mounts != nil && p.Mounts.UserNS,
 	}
 }
@@ -62,61 +67,61 @@ func noNamespace(caps Caps, host *policy.Host, opts Options) string {
 }
 
 // treesOf are the paths that the policy allows.
-func treesOf(r *policy.Resolved) []tree {
-	out := make([]tree, len(r.Paths))
+func treesOf(r *policy.Resolved) []deny.Tree {
+	out := make([]deny.Tree, len(r.Paths))
 	for i, t := range r.Paths {
-		out[i] = tree{path: t.Path, access: t.Access, mode: t.Mode, id: t.ID, origin: t.Rule.Origin}
+		out[i] = deny.Tree{Path: t.Path, Access: t.Access, Mode: t.Mode, ID: t.ID, Origin: t.Rule.Origin}
 	}
 	return out
 }
 
 // heldByRules takes zsbx's own files out of the trees where no mount can hold
 // them.
-func heldByRules(trees []tree, set *protection, host *policy.Host, none string, opts Options) apart {
+func heldByRules(trees []deny.Tree, set *protect.Set, host *policy.Host, none string, opts Options) protect.Apart {
 	switch {
-	case none == "" || len(set.own) == 0:
-		return apart{trees: trees}
+	case none == "" || len(set.Own) == 0:
+		return protect.Apart{Trees: trees}
 	case opts.NoOwn:
-		return apart{trees: trees, open: set.openOwn("")}
+		return protect.Apart{Trees: trees, Open: set.OpenOwn("")}
 	}
-	return set.takeApart(trees, host)
+	return set.TakeApart(trees, host)
 }
 
-// mountRequest is what the steps before found for a mount namespace.
-func (p *Plan) mountRequest(host *policy.Host, opts Options, none string, rep *report) mountRequest {
-	q := mountRequest{
-		policy: p.Policy, host: host, userNS: !p.Caps.Privileged, none: none, noIPC: p.Caps.IPCReason,
-		handled: abiOf(p.Caps.Landlock).FS, trees: rep.cut.trees,
-		shareIPC: opts.ShareIPC, shareTerminals: opts.ShareTerminals, leaveMetadata: opts.LeaveMetadata,
-		own: rep.set.ownMounts, protected: rep.set.mounts, table: rep.set.table,
+// Request is what the steps before found for a mount namespace.
+func (p *Plan) mountRequest(host *policy.Host, opts Options, none string, rep *report) mounts.Request {
+	q := mounts.Request{
+		Policy: p.Policy, Host: host, UserNS: !p.Caps.Privileged, None: none, NoIPC: p.Caps.IPCReason,
+		Handled: landlock.Of(p.Caps.Landlock).FS, Trees: rep.cut.Trees,
+		ShareIPC: opts.ShareIPC, ShareTerminals: opts.ShareTerminals, LeaveMetadata: opts.LeaveMetadata,
+		Own: rep.set.OwnMounts, Protected: rep.set.Mounts, Table: rep.set.Table,
 	}
-	for _, m := range rep.cut.masks {
-		q.masks = append(q.masks, Mount{Path: m.path, Kind: Mask, Dir: m.dir, ID: m.id, Origin: m.origin})
+	for _, m := range rep.cut.Masks {
+		q.Masks = append(q.Masks, mounts.Mount{Path: m.Path, Kind: mounts.Mask, Dir: m.Dir, ID: m.ID, Origin: m.Origin})
 	}
 	if none == "" {
-		q.hide = hideable(p.Policy, host, opts.Hide)
+		q.Hide = protect.Hideable(p.Policy, host, opts.Hide)
 	}
 	return q
 }
 
 // withoutPrivate leaves out the directories that the command gets for itself:
 // the rules for these are made once they are there.
-func withoutPrivate(trees []tree, mp *MountPlan) []tree {
+func withoutPrivate(trees []deny.Tree, mp *mounts.Plan) []deny.Tree {
 	if mp == nil || len(mp.Private) == 0 {
 		return trees
 	}
-	return slices.DeleteFunc(slices.Clone(trees), func(t tree) bool {
-		return slices.ContainsFunc(mp.Private, func(d PrivateDir) bool { return d.Path == t.path })
+	return slices.DeleteFunc(slices.Clone(trees), func(t deny.Tree) bool {
+		return slices.ContainsFunc(mp.Private, func(d mounts.PrivateDir) bool { return d.Path == t.Path })
 	})
 }
 
 // planRuleset turns trees, sockets and ports into Landlock rules.
-func planRuleset(r *policy.Resolved, trees []tree, know abi, version int) *Ruleset {
-	rs := &Ruleset{
-		ABI:       min(version, maxABI),
+func planRuleset(r *policy.Resolved, trees []deny.Tree, know landlock.ABI, version int) *landlock.Ruleset {
+	rs := &landlock.Ruleset{
+		ABI:       min(version, landlock.MaxABI),
 		HandledFS: know.FS,
 		Scoped:    know.Scoped,
-		Paths:     mergeRules(pathRules(trees, r.Net.Unix, know.FS)),
+		Paths:     landlock.MergeRules(pathRules(trees, r.Net.Unix, know.FS)),
 	}
 	if r.Net.Mode != policy.NetOpen {
 		rs.HandledNet = know.Net
@@ -127,40 +132,40 @@ func planRuleset(r *policy.Resolved, trees []tree, know abi, version int) *Rules
 	return rs
 }
 
-func pathRules(trees []tree, sockets []policy.Path, handled uint64) []PathRule {
-	out := make([]PathRule, 0, len(trees)+len(sockets))
+func pathRules(trees []deny.Tree, sockets []policy.Path, handled uint64) []landlock.PathRule {
+	out := make([]landlock.PathRule, 0, len(trees)+len(sockets))
 	for _, t := range trees {
-		r := rights(t.access, t.path, t.mode, handled)
-		if t.listOnly {
-			r = fsReadDir
+		r := landlock.Rights(t.Access, t.Path, t.Mode, handled)
+		if t.ListOnly {
+			r = landlock.FSReadDir
 		}
-		out = append(out, PathRule{Path: t.path, Rights: r, ID: t.id, Dir: t.mode.IsDir(), Origin: t.origin})
+		out = append(out, landlock.PathRule{Path: t.Path, Rights: r, ID: t.ID, Dir: t.Mode.IsDir(), Origin: t.Origin})
 	}
-	if handled&fsResolveUnix != 0 {
+	if handled&landlock.FSResolveUnix != 0 {
 		for _, s := range sockets {
-			out = append(out, PathRule{Path: s.Path, Rights: fsResolveUnix, ID: s.ID, Dir: s.Mode.IsDir(), Origin: s.Rule.Origin})
+			out = append(out, landlock.PathRule{Path: s.Path, Rights: landlock.FSResolveUnix, ID: s.ID, Dir: s.Mode.IsDir(), Origin: s.Rule.Origin})
 		}
 	}
-	return slices.DeleteFunc(out, func(r PathRule) bool { return r.Rights == 0 })
+	return slices.DeleteFunc(out, func(r landlock.PathRule) bool { return r.Rights == 0 })
 }
 
 // portRules joins what may be connected to and listened on by port.
-func portRules(net policy.ResolvedNet, handled uint64) []PortRule {
-	var out []PortRule
+func portRules(net policy.ResolvedNet, handled uint64) []landlock.PortRule {
+	var out []landlock.PortRule
 	add := func(ports []policy.Port, right uint64) {
 		for _, port := range ports {
-			i := slices.IndexFunc(out, func(r PortRule) bool { return r.Port == port.Number })
+			i := slices.IndexFunc(out, func(r landlock.PortRule) bool { return r.Port == port.Number })
 			if i < 0 {
 				i = len(out)
-				out = append(out, PortRule{Port: port.Number, Origin: port.Origin})
+				out = append(out, landlock.PortRule{Port: port.Number, Origin: port.Origin})
 			}
 			out[i].Rights |= right & handled
 		}
 	}
-	add(net.ConnectTCP, netConnectTCP)
-	add(net.BindTCP, netBindTCP)
-	out = slices.DeleteFunc(out, func(r PortRule) bool { return r.Rights == 0 })
-	slices.SortFunc(out, func(a, b PortRule) int { return int(a.Port) - int(b.Port) })
+	add(net.ConnectTCP, landlock.NetConnectTCP)
+	add(net.BindTCP, landlock.NetBindTCP)
+	out = slices.DeleteFunc(out, func(r landlock.PortRule) bool { return r.Rights == 0 })
+	slices.SortFunc(out, func(a, b landlock.PortRule) int { return int(a.Port) - int(b.Port) })
 	return out
 }
 
@@ -168,34 +173,34 @@ func portRules(net policy.ResolvedNet, handled uint64) []PortRule {
 // keeps its signals inside (LANDLOCK_SCOPE_SIGNAL): what package track needs to
 // hold it by an outer one.
 func (p *Plan) ScopesSignals() bool {
-	return p.Landlock != nil && p.Landlock.Scoped&scopeSignal != 0
+	return p.Landlock != nil && p.Landlock.Scoped&landlock.ScopeSignal != 0
 }
 
 // holdsSignals says whether the command's signals stay inside, by whatever means.
 func (p *Plan) holdsSignals() bool {
-	return p.ScopesSignals() || p.Mediation != nil && p.Mediation.Signals == SignalsAll
+	return p.ScopesSignals() || p.Mediation != nil && p.Mediation.Signals == seccomp.SignalsAll
 }
 
 // linuxLayers lists the means in use.
 func (p *Plan) linuxLayers() {
 	if rs := p.Landlock; rs != nil {
-		detail := fmt.Sprintf("ABI %d, %d rules; files: %s", rs.ABI, len(rs.Paths)+len(rs.Ports), bitNames(rs.HandledFS, fsNames()))
+		detail := fmt.Sprintf("ABI %d, %d rules; files: %s", rs.ABI, len(rs.Paths)+len(rs.Ports), landlock.BitNames(rs.HandledFS, landlock.FSNames()))
 		if rs.HandledNet != 0 {
-			detail += "; network: " + bitNames(rs.HandledNet, netNames())
+			detail += "; network: " + landlock.BitNames(rs.HandledNet, landlock.NetNames())
 		}
 		if rs.Scoped != 0 {
-			detail += "; scopes: " + bitNames(rs.Scoped, scopeNames())
+			detail += "; scopes: " + landlock.BitNames(rs.Scoped, landlock.ScopeNames())
 		}
-		if rs.HandledFS&fsRefer == 0 {
+		if rs.HandledFS&landlock.FSRefer == 0 {
 			detail += "; files can't be renamed or linked from one directory to another on this kernel"
 		}
 		p.Layers = append(p.Layers, Layer{"landlock", detail})
 	}
 	if f := p.Seccomp; f != nil {
 		p.Layers = append(p.Layers, Layer{"seccomp",
-			fmt.Sprintf("%d instructions; %d system calls decided", len(f.Program), f.decided())})
+			fmt.Sprintf("%d instructions; %d system calls decided", len(f.Program), f.Decided())})
 	}
-	if p.Mediation.mediates() {
+	if p.Mediation.Mediates() {
 		p.Layers = append(p.Layers, Layer{"sockets", p.Mediation.String()})
 	}
 	if p.holdsSignals() {

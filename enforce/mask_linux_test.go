@@ -15,7 +15,7 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// deny adds a denial, written as the resolver gives it.
+// Deny adds a denial, written as the resolver gives it.
 func (p *place) deny(pattern string) {
 	p.policy.Deny = append(p.policy.Deny, policy.DenyPath{
 		Pattern: pattern, Glob: strings.ContainsAny(pattern, "*?["),

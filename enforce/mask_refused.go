@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/internal/mounts"
 )
 
 // Refused are the capabilities of this machine without what the kernel or a
@@ -26,7 +27,7 @@ func (p *Plan) Refused(err error) (Caps, bool) {
 		}
 		return caps, true
 	}
-	if p.Mounts == nil || !errors.As(err, &se) || se.Name != ipcStep || isShortage(se) {
+	if p.Mounts == nil || !errors.As(err, &se) || se.Name != mounts.StepIPC || isShortage(se) {
 		return caps, false
 	}
 	caps.IPCReason = fmt.Sprintf("no IPC namespace: %v", se.Errno)
@@ -72,7 +73,7 @@ func (p *Plan) MountsRefused(err error) string {
 	if p == nil || p.Mounts == nil || !errors.As(err, &se) {
 		return ""
 	}
-	if !strings.HasPrefix(se.Name, mountsPrefix) || isShortage(se) {
+	if !strings.HasPrefix(se.Name, mounts.StepPrefix) || isShortage(se) {
 		return ""
 	}
 	why := ""
@@ -82,5 +83,5 @@ func (p *Plan) MountsRefused(err error) string {
 	case syscall.EPERM, syscall.EACCES:
 		why = "; a security module refuses it (AppArmor, Landlock, SELinux), or a container's seccomp filter"
 	}
-	return fmt.Sprintf("%s: %v%s", strings.TrimPrefix(strings.TrimPrefix(se.Name, mountsPrefix), openingPrefix), se.Errno, why)
+	return fmt.Sprintf("%s: %v%s", strings.TrimPrefix(strings.TrimPrefix(se.Name, mounts.StepPrefix), mounts.StepOpening), se.Errno, why)
 }

@@ -3,6 +3,8 @@ package enforce
 import (
 	"strings"
 	"testing"
+
+	"github.com/zsbx/zsbx/enforce/internal/mounts"
 )
 
 func TestSSHCopies(t *testing.T) {
@@ -14,16 +16,16 @@ func TestSSHCopies(t *testing.T) {
 		"/etc/crypto":                       "Ciphers c",
 		"/loop/etc/ssh/ssh_config.d/README": "",
 	})
-	got := sshCopies(asked(h, "", []string{"/etc"}), h)
+	got := mounts.SshCopies(asked(h, "", []string{"/etc"}), h)
 	if len(got) != 1 || len(got[0].Files) != 2 ||
 		got[0].Files[0].Text != "Host a\nCiphers c\nSendEnv X\n" || got[0].Files[1].Text != "Include \"quoted\"\n" {
 		t.Errorf("got %q", got)
 	}
-	if got := sshCopies(asked(h, "", []string{"/usr"}), h); got != nil {
+	if got := mounts.SshCopies(asked(h, "", []string{"/usr"}), h); got != nil {
 		t.Errorf("not allowed: got %q", got)
 	}
 	h = treeHost(map[string]string{"/etc/ssh/ssh_config.d/a.conf": "Include /etc/ssh/ssh_config.d/a.conf\n"})
-	for _, c := range sshCopies(asked(h, "", []string{"/etc"}), h) {
+	for _, c := range mounts.SshCopies(asked(h, "", []string{"/etc"}), h) {
 		if strings.Contains(c.Files[0].Text, "Include") {
 			t.Errorf("a loop: %q", c)
 		}

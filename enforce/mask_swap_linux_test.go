@@ -10,6 +10,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/internal/mounts"
 )
 
 // TestMaskSwap exchanges two directories as fast as it can, each with a file of
@@ -48,7 +49,7 @@ func TestMaskSwap(t *testing.T) {
 		plan := p.mountPlan()
 		secret := ""
 		for _, m := range plan.Mounts.Mounts {
-			if m.Kind == enforce.Mask {
+			if m.Kind == mounts.Mask {
 				secret = texts[m.ID.Ino]
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -125,25 +126,25 @@ func mountList(p *Plan) string {
 }
 
 func TestMountReasons(t *testing.T) {
-	some := make([]Mount, 1)
-	pts := &policy.Resolved{Paths: []policy.Path{{Mode: fs.ModeDir, Rule: policy.Rule{Path: ptsDir, Origin: policy.Origin{Source: "baseline"}}}}}
+	some := make([]mounts.Mount, 1)
+	pts := &policy.Resolved{Paths: []policy.Path{{Mode: fs.ModeDir, Rule: policy.Rule{Path: mounts.PtsDir, Origin: policy.Origin{Source: "baseline"}}}}}
 	none := &policy.Resolved{}
 	for i, c := range []struct {
-		q       mountRequest
+		q       mounts.Request
 		outside bool
 		want    int
 	}{
-		{mountRequest{policy: pts}, true, 3},
-		{mountRequest{policy: pts, masks: some, protected: some}, true, 5},
-		{mountRequest{policy: pts, leaveMetadata: true}, true, 2},
-		{mountRequest{policy: pts, leaveMetadata: true, shareIPC: true}, true, 1},
-		{mountRequest{policy: none, leaveMetadata: true, shareIPC: true}, true, 0},
-		{mountRequest{policy: pts, shareIPC: true, shareTerminals: true}, false, 0},
-		{mountRequest{policy: pts, leaveMetadata: true, shareIPC: true, shareTerminals: true}, true, 0},
-		{mountRequest{policy: pts, leaveMetadata: true, shareIPC: true, shareTerminals: true, masks: some}, true, 1},
-		{mountRequest{policy: pts, leaveMetadata: true, shareIPC: true, shareTerminals: true, own: some}, true, 1},
+		{mounts.Request{Policy: pts}, true, 3},
+		{mounts.Request{Policy: pts, Masks: some, Protected: some}, true, 5},
+		{mounts.Request{Policy: pts, LeaveMetadata: true}, true, 2},
+		{mounts.Request{Policy: pts, LeaveMetadata: true, ShareIPC: true}, true, 1},
+		{mounts.Request{Policy: none, LeaveMetadata: true, ShareIPC: true}, true, 0},
+		{mounts.Request{Policy: pts, ShareIPC: true, ShareTerminals: true}, false, 0},
+		{mounts.Request{Policy: pts, LeaveMetadata: true, ShareIPC: true, ShareTerminals: true}, true, 0},
+		{mounts.Request{Policy: pts, LeaveMetadata: true, ShareIPC: true, ShareTerminals: true, Masks: some}, true, 1},
+		{mounts.Request{Policy: pts, LeaveMetadata: true, ShareIPC: true, ShareTerminals: true, Own: some}, true, 1},
 	} {
-		if got := c.q.reasons(c.outside); len(got) != c.want {
+		if got := c.q.Reasons(c.outside); len(got) != c.want {
 			t.Errorf("%d: got %q", i, got)
 		}
 	}
@@ -245,23 +246,23 @@ func TestWritableTrees(t *testing.T) {
 		return policy.Path{Path: p, Mode: mode, Access: a}
 	}
 	rw := policy.Read | policy.Write
-	got := writableTrees([]policy.Path{
+	got := mounts.WritableTrees([]policy.Path{
 		rule("/w/b", fs.ModeDir, rw), rule("/w", fs.ModeDir, rw), rule("/w/a", fs.ModeDir, rw), rule("/w-x", fs.ModeDir, rw),
 		rule("/usr", fs.ModeDir, policy.Read), rule("/dev/null", fs.ModeDevice|fs.ModeCharDevice, rw), rule("/s", fs.ModeSocket, rw), rule("/f", 0, rw),
 	})
 	if want := []string{"/f", "/w", "/w-x"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := writableTrees([]policy.Path{rule("/", fs.ModeDir, rw)}); got != nil {
+	if got := mounts.WritableTrees([]policy.Path{rule("/", fs.ModeDir, rw)}); got != nil {
 		t.Errorf("/: got %q", got)
 	}
-	if got := writableTrees(nil); got == nil {
+	if got := mounts.WritableTrees(nil); got == nil {
 		t.Error("none: all is to be read-only")
 	}
 }
 
 func TestAliases(t *testing.T) {
-	table := parseMountInfo(strings.Join([]string{
+	table := mounts.ParseMountInfo(strings.Join([]string{
 		`1 0 8:1 / / rw - ext4 /dev/a rw`,
 		`2 1 8:2 / /data rw - ext4 /dev/b rw`,
 		`3 1 8:1 /home/u/w /mnt/w rw - ext4 /dev/a rw`,
@@ -280,7 +281,7 @@ func TestAliases(t *testing.T) {
 		{"/home/u/w/hidden/x", []string{"/srv/x"}},
 		{"/etc/x", nil},
 	} {
-		if got := table.aliases(c.path); !slices.Equal(got, c.want) {
+		if got := table.Aliases(c.path); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %q, want %q", c.path, got, c.want)
 		}
 	}

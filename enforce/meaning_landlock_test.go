@@ -11,13 +11,15 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/zsbx/zsbx/enforce/internal/landlock"
+	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/policy"
 )
 
 // TestMeaningOfRulesets asks the Landlock ruleset and the seccomp filter of
 // the same policies, on a kernel that has everything.
 func TestMeaningOfRulesets(t *testing.T) {
-	caps := Caps{OS: "linux", Arch: "amd64", Landlock: maxABI, Seccomp: true, SeccompNotify: true, MountNS: true}
+	caps := Caps{OS: "linux", Arch: "amd64", Landlock: landlock.MaxABI, Seccomp: true, SeccompNotify: true, MountNS: true}
 	for s, rows := range meanings() {
 		pl := places()[1]
 		plan := NewPlan(s.resolve(pl), caps, s.host(pl))
@@ -41,27 +43,27 @@ func allowedByPlan(t *testing.T, p *Plan, pl place, e expectation) bool {
 	}
 	switch e.verb {
 	case reads:
-		return has(rs, file, fsReadFile) || has(rs, file, fsReadDir)
+		return has(rs, file, landlock.FSReadFile) || has(rs, file, landlock.FSReadDir)
 	case writes:
-		return has(rs, file, fsWriteFile|fsTruncate)
+		return has(rs, file, landlock.FSWriteFile|landlock.FSTruncate)
 	case creates:
-		return hasBelow(rs, file, fsMakeReg)
+		return hasBelow(rs, file, landlock.FSMakeReg)
 	case removes:
-		return hasBelow(rs, file, fsRemoveFile)
+		return hasBelow(rs, file, landlock.FSRemoveFile)
 	case executes:
-		return has(rs, file, fsExecute)
+		return has(rs, file, landlock.FSExecute)
 	case connects:
-		return allowedPort(rs, atoi(e.what), netConnectTCP)
+		return allowedPort(rs, atoi(e.what), landlock.NetConnectTCP)
 	case listens:
-		return allowedPort(rs, atoi(e.what), netBindTCP)
+		return allowedPort(rs, atoi(e.what), landlock.NetBindTCP)
 	case sends:
 		const inet, dgram = 2, 2
 		got, err := p.Seccomp.Answer("socket", inet, dgram, 0)
 		return err == nil && got == "allowed"
 	case talks:
-		return rs.HandledFS&fsResolveUnix == 0 || has(rs, file, fsResolveUnix)
+		return rs.HandledFS&landlock.FSResolveUnix == 0 || has(rs, file, landlock.FSResolveUnix)
 	case signals:
-		return rs.Scoped&scopeSignal == 0
+		return rs.Scoped&landlock.ScopeSignal == 0
 	}
 	t.Fatalf("no such verb: %s", e.verb)
 	return false
@@ -70,12 +72,12 @@ func allowedByPlan(t *testing.T, p *Plan, pl place, e expectation) bool {
 // covered says whether the plan hides a path below a mount, where Landlock's
 // rules do not matter any more.
 func covered(p *Plan, file string) bool {
-	return p.Mounts != nil && slices.ContainsFunc(p.Mounts.Mounts, func(m Mount) bool {
-		return m.Kind == Mask && within(file, m.Path)
+	return p.Mounts != nil && slices.ContainsFunc(p.Mounts.Mounts, func(m mounts.Mount) bool {
+		return m.Kind == mounts.Mask && policy.Within(file, m.Path)
 	})
 }
 
-// host has the scenario's files and nothing else; nil for none.
+// Host has the scenario's files and nothing else; nil for none.
 func (s *scenario) host(pl place) *policy.Host {
 	if s.files == nil {
 		return nil
@@ -103,10 +105,10 @@ func (s *scenario) host(pl place) *policy.Host {
 }
 
 // has says whether the rules on a path and above it add up to rights.
-func has(rs *Ruleset, p string, rights uint64) bool {
+func has(rs *landlock.Ruleset, p string, rights uint64) bool {
 	var have uint64
 	for _, r := range rs.Paths {
-		if p == r.Path || r.Dir && within(p, r.Path) {
+		if p == r.Path || r.Dir && policy.Within(p, r.Path) {
 			have |= r.Rights
 		}
 	}
@@ -114,17 +116,17 @@ func has(rs *Ruleset, p string, rights uint64) bool {
 }
 
 // hasBelow is has for an entry of a directory: only the rules above it count.
-func hasBelow(rs *Ruleset, p string, rights uint64) bool {
+func hasBelow(rs *landlock.Ruleset, p string, rights uint64) bool {
 	var have uint64
 	for _, r := range rs.Paths {
-		if p != r.Path && r.Dir && within(p, r.Path) {
+		if p != r.Path && r.Dir && policy.Within(p, r.Path) {
 			have |= r.Rights
 		}
 	}
 	return have&rights == rights
 }
 
-func allowedPort(rs *Ruleset, port int, right uint64) bool {
+func allowedPort(rs *landlock.Ruleset, port int, right uint64) bool {
 	if rs.HandledNet&right == 0 {
 		return true
 	}
@@ -141,7 +143,7 @@ func allowedPort(rs *Ruleset, port int, right uint64) bool {
 func TestRulesetOfDenials(t *testing.T) {
 	s := scenario{rules: []policy.Rule{given(policy.Read|policy.Write|policy.Exec, "PROJ")}, deny: []string{"PROJ/.git/hooks"},
 		net: policy.ResolvedNet{Mode: policy.NetOpen}}
-	plan := NewPlan(s.resolve(places()[1]), Caps{OS: "linux", Arch: "amd64", Landlock: maxABI, Seccomp: true}, nil)
+	plan := NewPlan(s.resolve(places()[1]), Caps{OS: "linux", Arch: "amd64", Landlock: landlock.MaxABI, Seccomp: true}, nil)
 	masked := false
 	for _, g := range plan.Gaps {
 		masked = masked || g.Name == GapDeny

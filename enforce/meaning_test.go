@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce/internal/sbpltest"
+	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -49,7 +50,7 @@ func (pl place) in(p string) string {
 			return x.long + rest
 		}
 	}
-	if pl.os == "macos" && within(p, "/tmp") {
+	if pl.os == "macos" && policy.Within(p, "/tmp") {
 		return "/private" + p
 	}
 	return p
@@ -185,7 +186,7 @@ func meanings() map[*scenario][]expectation {
 func TestMeaningOfProfiles(t *testing.T) {
 	for s, rows := range meanings() {
 		pl := places()[0]
-		text, err := SeatbeltProfile(s.resolve(pl), SeatbeltOptions{Session: testSession})
+		text, err := seatbelt.Profile(s.resolve(pl), seatbelt.Options{Session: testSession})
 		if err != nil {
 			t.Errorf("%s: %v", s.name, err)
 			continue

@@ -6,11 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zsbx/zsbx/enforce/internal/broker"
+	"github.com/zsbx/zsbx/enforce/internal/landlock"
+	"github.com/zsbx/zsbx/enforce/internal/seccomp"
 	"github.com/zsbx/zsbx/policy"
 )
 
 func TestYamaRefuses(t *testing.T) {
-	const able = 1 << capSysPtrace
+	const able = 1 << seccomp.CapSysPtrace
 	for _, tt := range []struct {
 		scope        byte
 		capabilities uint64
@@ -20,11 +23,11 @@ func TestYamaRefuses(t *testing.T) {
 		{'2', 0, "lets only CAP_SYS_PTRACE fetch"}, {'2', able - 1, "ptrace_scope is 2"},
 		{'3', 0, "lets nobody fetch"}, {'3', able, "ptrace_scope is 3"},
 	} {
-		if got := yamaRefuses(tt.scope, tt.capabilities); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+		if got := seccomp.YamaRefuses(tt.scope, tt.capabilities); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
 			t.Errorf("scope %c, capabilities %x: %q, want %q", tt.scope, tt.capabilities, got, tt.want)
 		}
-		apart := yamaRefusesApart(tt.scope, tt.capabilities)
-		if only := tt.scope == '1' && tt.capabilities == 0; only != strings.Contains(apart, "only ancestors") || !only && apart != yamaRefuses(tt.scope, tt.capabilities) {
+		apart := seccomp.YamaRefusesApart(tt.scope, tt.capabilities)
+		if only := tt.scope == '1' && tt.capabilities == 0; only != strings.Contains(apart, "only ancestors") || !only && apart != seccomp.YamaRefuses(tt.scope, tt.capabilities) {
 			t.Errorf("scope %c, capabilities %x, apart: %q", tt.scope, tt.capabilities, apart)
 		}
 	}
@@ -34,16 +37,16 @@ func TestYamaRefuses(t *testing.T) {
 // internet that the command inherits are judged by a supervisor on every kernel,
 // and by nothing less.
 func TestPlanInheritedSockets(t *testing.T) {
-	for abi := range maxABI + 1 {
+	for abi := range landlock.MaxABI + 1 {
 		for _, mode := range []policy.NetMode{policy.NetOpen, policy.NetNone, policy.NetPorts} {
 			for _, notify := range []bool{false, true} {
 				caps := Caps{OS: "linux", Arch: "amd64", Landlock: abi, Seccomp: true, SeccompNotify: notify, Capabilities: 1<<41 - 1}
 				p := NewPlanWith(samplePolicy(mode), caps, nil, Options{Sockets: true})
 				want := notify && (abi < 9 || mode == policy.NetNone)
-				if got := p.Mediation.mediates(); got != want {
+				if got := p.Mediation.Mediates(); got != want {
 					t.Errorf("abi %d, %v, supervisor %v: mediated %v", abi, mode, notify, got)
 				}
-				if !p.Mediation.mediates() {
+				if !p.Mediation.Mediates() {
 					continue
 				}
 				if m := p.Mediation; !m.Sockets || m.Capabilities != caps.Capabilities&^p.DropCapabilities || m.Capabilities&(1<<12) != 0 {
@@ -67,18 +70,18 @@ func TestPlanInheritedSockets(t *testing.T) {
 func TestToKernel(t *testing.T) {
 	address := func(port, groups uint32) []byte {
 		b := make([]byte, 12)
-		binary.NativeEndian.PutUint16(b, afNetlink)
+		binary.NativeEndian.PutUint16(b, seccomp.AfNetlink)
 		binary.NativeEndian.PutUint32(b[4:], port)
 		binary.NativeEndian.PutUint32(b[8:], groups)
 		return b
 	}
 	for _, b := range [][]byte{nil, {0}, make([]byte, 12), address(0, 0), address(0, 0)[:8], address(7, 0)[:8], append(address(0, 0), 1, 2, 3, 4)} {
-		if !toKernel(b) {
+		if !broker.ToKernel(b) {
 			t.Errorf("%v does not reach the kernel alone", b)
 		}
 	}
 	for _, b := range [][]byte{address(1, 0), address(0, 2), address(1<<31, 0), address(0, 1<<31), append(address(5, 0), 0)} {
-		if toKernel(b) {
+		if broker.ToKernel(b) {
 			t.Errorf("%v reaches the kernel alone", b)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/internal/mounts"
 )
 
 // probeNamespaces makes the namespace in a process that then executes what
@@ -14,9 +15,9 @@ func probeNamespaces(caps *Caps) {
 	if !caps.MountNS || caps.Err != nil {
 		return
 	}
-	p := &Plan{Caps: *caps, Mounts: &MountPlan{UserNS: !caps.Privileged, IPC: caps.IPCReason == "", Writable: []string{}}}
+	p := &Plan{Caps: *caps, Mounts: &mounts.Plan{UserNS: !caps.Privileged, IPC: caps.IPCReason == "", Writable: []string{}}}
 	c := &fork.Command{Path: "/", Args: []string{"/"}, Dir: "/", OwnMemory: true}
-	c.Steps = p.Mounts.steps(c.Memory(), os.Geteuid(), os.Getegid(), -1, nil)
+	c.Steps = p.Mounts.Steps(c.Memory(), os.Geteuid(), os.Getegid(), -1, nil)
 	_, err := fork.Start(c)
 	var se *fork.StepError
 	if errors.As(err, &se) && se.Stage == "exec" {

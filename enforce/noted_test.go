@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -45,8 +46,8 @@ func TestPlanUnderShortage(t *testing.T) {
 // TestShortageIsNoRefusal has a command do without a namespace only where the
 // machine refuses one.
 func TestShortageIsNoRefusal(t *testing.T) {
-	p := &Plan{Mounts: &MountPlan{}}
-	steps := []string{mountsPrefix + "unshare(2)", mountsPrefix + "open_tree(2)", openingPrefix + "/p", ipcStep}
+	p := &Plan{Mounts: &mounts.Plan{}}
+	steps := []string{mounts.StepPrefix + "unshare(2)", mounts.StepPrefix + "open_tree(2)", mounts.StepOpening + "/p", mounts.StepIPC}
 	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN, syscall.EINTR} {
 		for _, step := range steps {
 			err := &fork.StepError{Stage: "before", Name: step, Errno: errno}

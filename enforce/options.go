@@ -1,5 +1,7 @@
 package enforce
 
+import "github.com/zsbx/zsbx/enforce/internal/protect"
+
 // Options are choices of the caller that no policy makes.
 type Options struct {
 	// NoProtect leaves the protected set as writable as the policy has it.
@@ -54,7 +56,7 @@ type Options struct {
 // socket of the internet. Where it can't tell, as on macOS, it says no.
 func InheritsSockets() bool { return inheritsSockets() }
 
-// protectRequest is what the caller wants protected.
-func (o *Options) protectRequest() protectRequest {
-	return protectRequest{own: o.Protect, watch: o.Watch, users: !o.NoProtect, repository: o.Repository}
+// ProtectRequest is what the caller wants protected.
+func (o *Options) protectRequest() protect.ProtectRequest {
+	return protect.ProtectRequest{Own: o.Protect, Watch: o.Watch, Users: !o.NoProtect, Repository: o.Repository}
 }

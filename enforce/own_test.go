@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/zsbx/zsbx/enforce/internal/landlock"
 )
 
 // TestOwnApart is what is left writable without mounts.
@@ -28,7 +30,7 @@ func TestOwnApart(t *testing.T) {
 	writable := func(p *Plan) string {
 		var out []string
 		for _, rule := range p.Landlock.Paths {
-			if rule.Rights&fsMakeReg != 0 || !rule.Dir && rule.Rights&fsWriteFile != 0 {
+			if rule.Rights&landlock.FSMakeReg != 0 || !rule.Dir && rule.Rights&landlock.FSWriteFile != 0 {
 				out = append(out, rule.Path)
 			}
 		}

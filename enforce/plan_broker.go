@@ -4,32 +4,35 @@ import (
 	"slices"
 
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/internal/broker"
+	"github.com/zsbx/zsbx/enforce/internal/landlock"
+	"github.com/zsbx/zsbx/enforce/internal/seccomp"
 	"github.com/zsbx/zsbx/policy"
 )
 
 // ConfineMediated is Confine for callers that answer the command's calls
 // themselves: they let Serve run in a goroutine of its own before or after they
 // start the command, and Close the mediator if they don't start it. The Mediator is nil when the plan needs none.
-func (p *Plan) ConfineMediated(c *fork.Command) (*Mediator, error) { return p.confineMediated(c) }
+func (p *Plan) ConfineMediated(c *fork.Command) (*broker.Broker, error) { return p.confineMediated(c) }
 
 // mediatesSockets says whether sockets are mediated: where it can be done and
 // Landlock, which judges them at no cost from ABI 9 on, does not.
 func (c *Caps) mediatesSockets() bool {
-	return c.Seccomp && c.SeccompNotify && abiOf(c.Landlock).FS&fsResolveUnix == 0
+	return c.Seccomp && c.SeccompNotify && landlock.Of(c.Landlock).FS&landlock.FSResolveUnix == 0
 }
 
-// mediates says whether a policy leaves a supervisor anything to decide. Where
+// Mediates says whether a policy leaves a supervisor anything to decide. Where
 // every socket by path is allowed and Landlock judges the abstract names and
 // the ports, nothing; then datagram sockets can be had as well.
 //
 // Sockets of the internet that the command inherits while it may use no network
 // always do: Landlock does not judge listen(2), and a filter can't tell them
 // from Unix sockets.
-func (c *Caps) mediates(net policy.ResolvedNet, inherited bool) bool {
+func (c *Caps) Mediates(net policy.ResolvedNet, inherited bool) bool {
 	if inherited && net.Mode == policy.NetNone {
 		return c.Seccomp && c.SeccompNotify
 	}
-	open := allowsAllPaths(net) && net.Mode != policy.NetPorts && abiOf(c.Landlock).Scoped&scopeAbstractUnix != 0
+	open := allowsAllPaths(net) && net.Mode != policy.NetPorts && landlock.Of(c.Landlock).Scoped&landlock.ScopeAbstractUnix != 0
 	return c.mediatesSockets() && !open
 }
 
@@ -38,8 +41,8 @@ func allowsAllPaths(net policy.ResolvedNet) bool {
 	return slices.ContainsFunc(net.Unix, func(p policy.Path) bool { return p.Path == "/" })
 }
 
-// socketsBy names who judges sockets.
-func (c *Caps) socketsBy() string {
+// SocketsBy names who judges sockets.
+func (c *Caps) SocketsBy() string {
 	if c.mediatesSockets() {
 		return "zsbx"
 	}
@@ -47,13 +50,13 @@ func (c *Caps) socketsBy() string {
 }
 
 // planMediation says what the supervisor will answer.
-func (p *Plan) planMediation(inherited bool, signals SignalMode) {
+func (p *Plan) planMediation(inherited bool, signals seccomp.SignalMode) {
 	net := p.Policy.Net
-	peers := p.Caps.mediates(net, inherited)
-	if p.Seccomp == nil || !peers && signals == SignalsKernel {
+	peers := p.Caps.Mediates(net, inherited)
+	if p.Seccomp == nil || !peers && signals == seccomp.SignalsKernel {
 		return
 	}
-	m := &Mediation{Unix: net.Unix, Net: net.Mode, Sockets: inherited, Peers: peers, Signals: signals, Capabilities: p.Caps.Capabilities &^ p.DropCapabilities}
+	m := &broker.Policy{Unix: net.Unix, Net: net.Mode, Sockets: inherited, Peers: peers, Signals: signals, Capabilities: p.Caps.Capabilities &^ p.DropCapabilities}
 	if p.Mounts != nil && p.Mounts.UserNS {
 		m.Capabilities = 0
 	}
@@ -74,31 +77,31 @@ func (p *Plan) orSupervisor() string {
 	return ", or seccomp with a supervisor: " + p.Caps.SeccompNotifyReason
 }
 
-// signalMode is what a supervisor has to answer on a machine. With beside, it
+// SignalMode is what a supervisor has to answer on a machine. With beside, it
 // is a process that would be started for that alone.
-func (c *Caps) signalMode(net bool, beside bool) SignalMode {
+func (c *Caps) SignalMode(net bool, beside bool) seccomp.SignalMode {
 	switch {
 	case !c.Seccomp || !c.SeccompNotify:
-		return SignalsKernel
-	case abiOf(c.Landlock).Scoped&scopeSignal == 0:
-		return SignalsAll
+		return seccomp.SignalsKernel
+	case landlock.Of(c.Landlock).Scoped&landlock.ScopeSignal == 0:
+		return seccomp.SignalsAll
 	case beside && !net:
-		return SignalsKernel
+		return seccomp.SignalsKernel
 	}
-	return SignalsExist
+	return seccomp.SignalsExist
 }
 
 // signalLayer is what a plan says about signals, for people.
 func (p *Plan) signalLayer() Layer {
 	detail := "Landlock's scope: to the session's own processes only"
-	mode := SignalsKernel
+	mode := seccomp.SignalsKernel
 	if p.Mediation != nil {
 		mode = p.Mediation.Signals
 	}
 	switch mode {
-	case SignalsAll:
+	case seccomp.SignalsAll:
 		detail = "sent by zsbx, to the session's own processes only; whether a process exists is told truly, so that lock files hold"
-	case SignalsExist:
+	case seccomp.SignalsExist:
 		detail += "; whether a process outside exists (signal 0) is answered by zsbx, so that lock files hold"
 	default:
 		detail += "; lock files that name a process outside by number may be taken for stale"

@@ -6,6 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zsbx/zsbx/enforce/internal/deny"
+	"github.com/zsbx/zsbx/enforce/internal/mounts"
+	"github.com/zsbx/zsbx/enforce/internal/protect"
+	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -20,32 +24,32 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 		})
 		return
 	}
-	p.Seatbelt = &SeatbeltOptions{}
-	prot := protectedSet(p.Policy, host, opts.protectRequest())
-	rep.self(prot.ownOpen)
-	p.audit = audit{trees: writableTrees(p.Policy.Paths), near: prot.near}
-	for _, h := range prot.own {
-		p.Seatbelt.Protect = append(p.Seatbelt.Protect, h.path)
+	p.Seatbelt = &seatbelt.Options{}
+	prot := protect.Find(p.Policy, host, opts.protectRequest())
+	rep.self(prot.OwnOpen)
+	p.audit = protect.Audit{Trees: mounts.WritableTrees(p.Policy.Paths), Near: prot.Near}
+	for _, h := range prot.Own {
+		p.Seatbelt.Protect = append(p.Seatbelt.Protect, h.Path)
 	}
 	if host != nil && host.Lstat != nil {
-		p.Seatbelt.Hide = hideable(p.Policy, host, opts.Hide)
+		p.Seatbelt.Hide = protect.Hideable(p.Policy, host, opts.Hide)
 	}
-	for _, w := range prot.watch {
-		if slices.Contains(p.Seatbelt.Protect, w.path) {
+	for _, w := range prot.Watch {
+		if slices.Contains(p.Seatbelt.Protect, w.Path) {
 			continue
 		}
-		if w.path != "" && (w.mounted || p.protectUnmade(w.path)) {
-			p.Seatbelt.Protect = append(p.Seatbelt.Protect, w.path)
+		if w.Path != "" && (w.Mounted || p.protectUnmade(w.Path)) {
+			p.Seatbelt.Protect = append(p.Seatbelt.Protect, w.Path)
 		} else {
-			p.audit.watch = append(p.audit.watch, w)
+			p.audit.Watch = append(p.audit.Watch, w)
 		}
 	}
-	rep.links(newDenials(denyRequest{host: host, deny: p.Policy.Deny}).links())
-	text, err := SeatbeltProfile(p.Policy, *p.Seatbelt)
+	rep.Links(deny.NewDenials(deny.Request{Host: host, Deny: p.Policy.Deny}).Links())
+	text, err := seatbelt.Profile(p.Policy, *p.Seatbelt)
 	if err != nil {
 		p.Seatbelt = nil
 		g := Gap{Name: GapFiles, Kind: Core, Promise: "files are read, written and executed only where allowed", Why: err.Error()}
-		var pe *ProfileError
+		var pe *seatbelt.ProfileError
 		if errors.As(err, &pe) {
 			g.Origin = pe.Origin
 		}

@@ -41,7 +41,7 @@ func TestProtectOnMacOS(t *testing.T) {
 			if m, ok := there[p]; ok {
 				return policy.Stat{Mode: m}, nil
 			}
-			if p == "/" || within("/Users/u/proj", p) {
+			if p == "/" || policy.Within("/Users/u/proj", p) {
 				return policy.Stat{Mode: fs.ModeDir}, nil
 			}
 			return policy.Stat{}, fs.ErrNotExist

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zsbx/zsbx/enforce/internal/landlock"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -64,7 +65,7 @@ func samplePolicy(mode policy.NetMode) *policy.Resolved {
 }
 
 func TestPlanText(t *testing.T) {
-	for abi := range maxABI + 1 {
+	for abi := range landlock.MaxABI + 1 {
 		p := NewPlan(samplePolicy(policy.NetPorts), Caps{OS: "linux", Arch: "amd64", Landlock: abi,
 			LandlockReason: "it is not built into this kernel", Seccomp: true, Capabilities: 1<<41 - 1}, nil)
 		var b strings.Builder
@@ -80,7 +81,7 @@ func TestPlanGaps(t *testing.T) {
 	var b strings.Builder
 	for _, mode := range []policy.NetMode{policy.NetOpen, policy.NetNone, policy.NetPorts} {
 		for _, seccomp := range []bool{true, false} {
-			for abi := range maxABI + 1 {
+			for abi := range landlock.MaxABI + 1 {
 				p := NewPlan(samplePolicy(mode), Caps{OS: "linux", Arch: "amd64", Landlock: abi, Seccomp: seccomp}, nil)
 				var names []string
 				for _, g := range p.Gaps {
@@ -102,7 +103,7 @@ func TestPlanGaps(t *testing.T) {
 // TestPlanFailsClosed: whatever the machine lacks, a plan either holds a core
 // promise or has a gap for it.
 func TestPlanFailsClosed(t *testing.T) {
-	for abi := range maxABI + 1 {
+	for abi := range landlock.MaxABI + 1 {
 		for _, caps := range []Caps{
 			{OS: "linux", Arch: "amd64", Landlock: abi, Seccomp: true},
 			{OS: "linux", Arch: "amd64", Landlock: abi},

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/zsbx/zsbx/enforce/internal/landlock"
+	"github.com/zsbx/zsbx/enforce/internal/seccomp"
 )
 
 // WriteLandlock writes the plan for Linux as text, one line a rule: the
@@ -14,25 +17,25 @@ func (p *Plan) WriteLandlock(w io.Writer) error {
 	var b strings.Builder
 	if rs := p.Landlock; rs != nil {
 		fmt.Fprintf(&b, "landlock\tabi %d\n", rs.ABI)
-		fmt.Fprintf(&b, "handled\tfs\t%s\n", bitNames(rs.HandledFS, fsNames()))
-		fmt.Fprintf(&b, "handled\tnet\t%s\n", bitNames(rs.HandledNet, netNames()))
-		fmt.Fprintf(&b, "scoped\t%s\n", bitNames(rs.Scoped, scopeNames()))
+		fmt.Fprintf(&b, "handled\tfs\t%s\n", landlock.BitNames(rs.HandledFS, landlock.FSNames()))
+		fmt.Fprintf(&b, "handled\tnet\t%s\n", landlock.BitNames(rs.HandledNet, landlock.NetNames()))
+		fmt.Fprintf(&b, "scoped\t%s\n", landlock.BitNames(rs.Scoped, landlock.ScopeNames()))
 		for _, r := range rs.Paths {
-			fmt.Fprintf(&b, "path\t%s\t%s\t%s\n", quotePath(r.Path), bitNames(r.Rights, fsNames()), r.Origin)
+			fmt.Fprintf(&b, "path\t%s\t%s\t%s\n", quotePath(r.Path), landlock.BitNames(r.Rights, landlock.FSNames()), r.Origin)
 		}
 		for _, r := range rs.Ports {
-			fmt.Fprintf(&b, "port\t%d\t%s\t%s\n", r.Port, bitNames(r.Rights, netNames()), r.Origin)
+			fmt.Fprintf(&b, "port\t%d\t%s\t%s\n", r.Port, landlock.BitNames(r.Rights, landlock.NetNames()), r.Origin)
 		}
 	}
 	if f := p.Seccomp; f != nil {
 		fmt.Fprintf(&b, "seccomp\t%s\t%d instructions\n", f.Arch, len(f.Program))
 		fmt.Fprintf(&b, "answer\tkilled\tother architectures\t\tnumbers mean something else there\n")
-		fmt.Fprintf(&b, "answer\tENOSYS\tnumbers above %d, x32\t\tunknown when this program was made\n", lastSyscall)
+		fmt.Fprintf(&b, "answer\tENOSYS\tnumbers above %d, x32\t\tunknown when this program was made\n", seccomp.LastSyscall)
 		for _, d := range f.Decisions {
 			fmt.Fprintf(&b, "answer\t%s\t%s\t%s\t%s\n", d.Answer, strings.Join(d.Calls, " "), d.When, d.Why)
 		}
 	}
-	if p.Mediation.mediates() {
+	if p.Mediation.Mediates() {
 		fmt.Fprintf(&b, "mediated\t%s\n", Layer{"sockets", p.Mediation.String()}.Detail)
 	}
 	if p.holdsSignals() {

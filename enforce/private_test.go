@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zsbx/zsbx/enforce/internal/landlock"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -75,11 +76,11 @@ func TestPrivate(t *testing.T) {
 				return
 			}
 			for _, d := range p.Mounts.Private {
-				if d.Rights&fsIoctlDev == 0 || d.Rights&fsMakeReg == 0 {
+				if d.Rights&landlock.FSIoctlDev == 0 || d.Rights&landlock.FSMakeReg == 0 {
 					t.Errorf("%s: rights %#x", d.Path, d.Rights)
 				}
 				for _, m := range p.Mounts.Mounts {
-					if within(m.Path, d.Path) {
+					if policy.Within(m.Path, d.Path) {
 						t.Errorf("%s is mounted in %s, which is empty then", m.Path, d.Path)
 					}
 				}

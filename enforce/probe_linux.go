@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/internal/seccomp"
 )
 
 func probe() Caps {
@@ -27,7 +28,7 @@ func probe() Caps {
 	if c.Seccomp {
 		scope := a.yamaScope()
 		c.SeccompNotify, c.SeccompNotifyReason = a.notify(scope, c.Capabilities)
-		c.SeccompNotifyApart = yamaRefusesApart(scope, c.Capabilities)
+		c.SeccompNotifyApart = seccomp.YamaRefusesApart(scope, c.Capabilities)
 	}
 	a.privileges(&c)
 	c.Err = a.err

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/internal/seccomp"
 )
 
 // notify asks whether this process can be the supervisor of a filter: be
@@ -24,7 +25,7 @@ func (a *asker) notify(yama byte, capabilities uint64) (bool, string) {
 	default:
 		return false, "pidfd_getfd(2): " + errno.Error()
 	}
-	if why := yamaRefuses(yama, capabilities); why != "" {
+	if why := seccomp.YamaRefuses(yama, capabilities); why != "" {
 		return false, why
 	}
 	// There can be one supervisor in a line of filters. Without any filter
@@ -60,7 +61,7 @@ func installListener() unix.Errno {
 	done := make(chan unix.Errno)
 	go func() {
 		runtime.LockOSThread() // and no unlocking: the thread is not used again
-		done <- tryListener()
+		done <- seccomp.TryListener()
 	}()
 	return <-done
 }

@@ -27,7 +27,7 @@ func gitDir(t *testing.T, dir string) {
 	}
 }
 
-// repository is a place with a repository, one of its linked worktrees, a
+// Repository is a place with a repository, one of its linked worktrees, a
 // submodule, a nested repository, and files of editors.
 func repository(t *testing.T) *place {
 	p := newPlace(t)

@@ -5,6 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zsbx/zsbx/enforce/internal/deny"
+	"github.com/zsbx/zsbx/enforce/internal/landlock"
+	"github.com/zsbx/zsbx/enforce/internal/mounts"
+	"github.com/zsbx/zsbx/enforce/internal/protect"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -14,10 +18,10 @@ type report struct {
 	p    *Plan
 	opts Options
 
-	set    protection
-	cut    cut
-	apart  apart
-	mounts mountResult
+	set    protect.Set
+	cut    deny.Cut
+	apart  protect.Apart
+	mounts mounts.Result
 }
 
 // add records a gap once.
@@ -29,19 +33,19 @@ func (r *report) add(g Gap) {
 
 // linux names all gaps of a plan for Linux.
 func (r *report) linux() {
-	for _, d := range r.cut.unheld {
-		r.denied(d.deny, d.why)
+	for _, d := range r.cut.Unheld {
+		r.denied(d.Deny, d.Why)
 	}
-	r.links(r.cut.linked)
+	r.Links(r.cut.Linked)
 	if r.p.Landlock != nil {
-		r.self(r.set.ownOpen)
+		r.self(r.set.OwnOpen)
 		r.selfByRules()
 		r.namespace()
 	} else {
 		r.withoutLandlock()
 	}
-	for _, u := range r.set.unread {
-		r.add(Gap{Name: GapProtect, Kind: Hardening, Promise: "no change of what " + u.config + " includes", Why: u.why})
+	for _, u := range r.set.Unread {
+		r.add(Gap{Name: GapProtect, Kind: Hardening, Promise: "no change of what " + u.Config + " includes", Why: u.Why})
 	}
 	r.files()
 	r.network()
@@ -53,22 +57,22 @@ func (r *report) denied(d policy.DenyPath, why string) {
 	r.add(Gap{Name: GapDeny, Kind: Core, Promise: "no access to " + d.Pattern, Why: why, Origin: d.Deny.Origin})
 }
 
-// links are denied files that may be open by another name.
-func (r *report) links(found []linked) {
+// Links are denied files that may be open by another name.
+func (r *report) Links(found []deny.Linked) {
 	for _, l := range found {
 		r.add(Gap{Name: GapDenyLinks, Kind: Hardening,
-			Promise: "no access by another name to what is denied as " + l.deny.Pattern,
-			Why:     l.why, Hint: l.look, Origin: l.deny.Deny.Origin})
+			Promise: "no access by another name to what is denied as " + l.Deny.Pattern,
+			Why:     l.Why, Hint: l.Look, Origin: l.Deny.Deny.Origin})
 	}
 }
 
 // self are zsbx's own files that the command can change, and what it may not
 // write for their sake.
-func (r *report) self(facts []ownFact) {
+func (r *report) self(facts []protect.OwnFact) {
 	for _, f := range facts {
-		g := Gap{Name: GapOwnFiles, Kind: Core, Promise: "no change of " + f.path + ", which zsbx relies on", Why: f.why, Hint: f.hint}
-		if f.refused {
-			g.Kind, g.Promise, g.Origin = Hardening, "writing to "+f.path, f.origin
+		g := Gap{Name: GapOwnFiles, Kind: Core, Promise: "no change of " + f.Path + ", which zsbx relies on", Why: f.Why, Hint: f.Hint}
+		if f.Refused {
+			g.Kind, g.Promise, g.Origin = Hardening, "writing to "+f.Path, f.Origin
 		}
 		r.add(g)
 	}
@@ -77,46 +81,46 @@ func (r *report) self(facts []ownFact) {
 // selfByRules is what holding zsbx's own files without mounts leaves open, and
 // what it closes.
 func (r *report) selfByRules() {
-	for _, f := range r.apart.open {
-		f.why = r.mounts.none + f.why
-		r.self([]ownFact{f})
+	for _, f := range r.apart.Open {
+		f.Why = r.mounts.None + f.Why
+		r.self([]protect.OwnFact{f})
 	}
-	for _, c := range r.apart.closed {
+	for _, c := range r.apart.Closed {
 		r.add(Gap{Name: GapOwnFiles, Kind: Hardening,
-			Promise: "making and removing what lies directly in " + strings.Join(c.dirs, ", "),
-			Why:     r.mounts.none + "; zsbx's own files below are held by allowing the other entries one by one",
-			Hint:    "--allow-gap " + GapOwnFiles, Origin: c.origin})
+			Promise: "making and removing what lies directly in " + strings.Join(c.Dirs, ", "),
+			Why:     r.mounts.None + "; zsbx's own files below are held by allowing the other entries one by one",
+			Hint:    "--allow-gap " + GapOwnFiles, Origin: c.Origin})
 	}
 }
 
 // namespace is what is open without a mount namespace, or beside one.
 func (r *report) namespace() {
 	m := r.mounts
-	if m.plan == nil {
+	if m.Plan == nil {
 		hint := ""
 		if !r.p.Caps.MountNS {
 			hint = r.p.Caps.MountHint
 		}
-		if m.over {
-			r.self(r.set.openOwn(m.none))
+		if m.Over {
+			r.self(r.set.OpenOwn(m.None))
 		}
-		r.protected(m.none, hint)
-		if m.over {
-			for _, d := range r.cut.behind {
-				r.denied(d, m.none)
+		r.protected(m.None, hint)
+		if m.Over {
+			for _, d := range r.cut.Behind {
+				r.denied(d, m.None)
 			}
 		}
-		r.metadata(m.none, hint)
-		r.shared(m.none, hint)
+		r.metadata(m.None, hint)
+		r.shared(m.None, hint)
 	} else {
-		if m.ipc != "" {
-			r.ipc(m.ipc, "")
+		if m.IPC != "" {
+			r.ipc(m.IPC, "")
 		}
-		if m.metadata != "" {
-			r.metadata(m.metadata, "")
+		if m.Metadata != "" {
+			r.metadata(m.Metadata, "")
 		}
 	}
-	for _, d := range r.cut.later {
+	for _, d := range r.cut.Later {
 		r.add(Gap{Name: GapDenyMissing, Kind: Hardening,
 			Promise: "nothing new is made that is named " + d.Pattern,
 			Why:     "what does not exist yet in a writable tree can't be covered; it is reported when the command ends",
@@ -136,16 +140,16 @@ func (r *report) withoutLandlock() {
 	r.shared(why, "")
 }
 
-// protected is the protected set without mounts.
+// Protected is the protected set without mounts.
 func (r *report) protected(why, hint string) {
-	if len(r.set.mounts) > 0 {
-		r.add(Gap{Name: GapProtect, Kind: Hardening, Promise: "no change of " + r.set.summary(), Why: why, Hint: hint})
+	if len(r.set.Mounts) > 0 {
+		r.add(Gap{Name: GapProtect, Kind: Hardening, Promise: "no change of " + r.set.Summary(), Why: why, Hint: hint})
 	}
 }
 
-// metadata is that of files outside. There are none when / is writable.
+// Metadata is that of files outside. There are none when / is writable.
 func (r *report) metadata(why, hint string) {
-	if writableTrees(r.p.Policy.Paths) != nil {
+	if mounts.WritableTrees(r.p.Policy.Paths) != nil {
 		r.add(Gap{Name: GapMetadata, Kind: Hardening,
 			Promise: "no change of mode, owner, times, attributes and flags of files outside the writable trees", Why: why, Hint: hint})
 	}
@@ -154,7 +158,7 @@ func (r *report) metadata(why, hint string) {
 // shared is what a namespace would have kept apart.
 func (r *report) shared(why, hint string) {
 	r.ipc(why, hint)
-	if opensTerminals(r.p.Policy) {
+	if mounts.OpensTerminals(r.p.Policy) {
 		r.add(Gap{Name: GapTerminals, Kind: Hardening, Promise: "no access to the user's other terminals", Why: why, Hint: hint})
 	}
 }
@@ -164,12 +168,12 @@ func (r *report) ipc(why, hint string) {
 		Promise: "no shared memory, semaphores and message queues of programs outside", Why: why, Hint: hint})
 }
 
-// watched is what Snapshot looks at: the protected set, and the names that are
+// Watched is what Snapshot looks at: the protected set, and the names that are
 // denied and free.
-func (r *report) watched() []watched {
-	out := r.set.watch
-	for _, d := range r.cut.later {
-		out = append(out, watchDenied(d)...)
+func (r *report) watched() []protect.Watched {
+	out := r.set.Watch
+	for _, d := range r.cut.Later {
+		out = append(out, protect.WatchDenied(d)...)
 	}
 	return out
 }
@@ -188,7 +192,7 @@ func (r *report) files() {
 		}
 		return
 	}
-	if p.Landlock.HandledFS&fsTruncate == 0 && p.Seccomp == nil {
+	if p.Landlock.HandledFS&landlock.FSTruncate == 0 && p.Seccomp == nil {
 		r.add(Gap{
 			Name: GapTruncate, Kind: Core,
 			Promise: "files are emptied only where they may be written",
@@ -213,10 +217,10 @@ func (r *report) network() {
 			Origin:  net.From,
 		})
 	}
-	if net.Mode != policy.NetPorts || p.Mediation.mediates() {
+	if net.Mode != policy.NetPorts || p.Mediation.Mediates() {
 		return
 	}
-	if p.Landlock == nil || p.Landlock.HandledNet&netConnectTCP == 0 {
+	if p.Landlock == nil || p.Landlock.HandledNet&landlock.NetConnectTCP == 0 {
 		r.add(Gap{
 			Name: GapTCPPorts, Kind: Core,
 			Promise: "only these TCP ports: " + portList(net),
@@ -238,10 +242,10 @@ func (r *report) network() {
 // socket are the ways left to daemons outside.
 func (r *report) socket() {
 	p := r.p
-	if p.Mediation.mediates() {
+	if p.Mediation.Mediates() {
 		return
 	}
-	if (p.Landlock == nil || p.Landlock.HandledFS&fsResolveUnix == 0) && !allowsAllPaths(p.Policy.Net) {
+	if (p.Landlock == nil || p.Landlock.HandledFS&landlock.FSResolveUnix == 0) && !allowsAllPaths(p.Policy.Net) {
 		g := Gap{
 			Name: GapUnixSockets, Kind: Hardening,
 			Promise: "no connection to sockets of programs outside, by path",
@@ -249,7 +253,7 @@ func (r *report) socket() {
 		}
 		r.add(g)
 	}
-	if p.Landlock == nil || p.Landlock.Scoped&scopeAbstractUnix == 0 {
+	if p.Landlock == nil || p.Landlock.Scoped&landlock.ScopeAbstractUnix == 0 {
 		r.add(Gap{
 			Name: GapAbstractSockets, Kind: Hardening,
 			Promise: "no connection to sockets of programs outside, by abstract name",
@@ -283,7 +287,7 @@ func (r *report) process() {
 
 // needs says which Landlock is missing.
 func (p *Plan) needs(version int) string {
-	need := fmt.Sprintf("Landlock ABI %d (Linux %s) is needed", version, abiOf(version).Linux)
+	need := fmt.Sprintf("Landlock ABI %d (Linux %s) is needed", version, landlock.Of(version).Linux)
 	if p.Landlock == nil {
 		return need + ": " + orUnknown(p.Caps.LandlockReason)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
 	"github.com/zsbx/zsbx/enforce/libsystem"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -207,7 +208,7 @@ func TestMacLongLiterals(t *testing.T) {
 		_, ok := accepts(`(version 1)(allow default)(deny file-read* (literal "/` + strings.Repeat("x", n-1) + `"))`)
 		t.Logf("a literal of %d bytes is accepted: %v", n, ok)
 	}
-	q, err := quoteSBPL("/" + strings.Repeat("long/", 190) + "x")
+	q, err := seatbelt.QuoteSBPL("/" + strings.Repeat("long/", 190) + "x")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,9 +220,9 @@ func TestMacLongLiterals(t *testing.T) {
 // 10: every operation that is written without a guard is known here.
 func TestMacOperations(t *testing.T) {
 	requireSeatbelt(t)
-	for _, op := range slices.Sorted(maps.Keys(operationNames)) {
+	for _, op := range slices.Sorted(maps.Keys(seatbelt.OperationNames)) {
 		out, ok := accepts("(version 1)(allow default)(if (defined? 'process-fork) (allow process-fork))(allow " + op + ")")
-		if !ok && attested(op) {
+		if !ok && seatbelt.Attested(op) {
 			t.Errorf("%s: %s", op, out)
 		}
 		t.Logf("%s: known: %v", op, ok)

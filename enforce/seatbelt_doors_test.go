@@ -8,13 +8,14 @@ import (
 
 	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/enforce/internal/sbpltest"
+	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
 	"github.com/zsbx/zsbx/policy"
 )
 
 // compile writes and compiles a profile, as the newest release does.
-func compile(t *testing.T, r *policy.Resolved, o SeatbeltOptions) *sbpltest.Profile {
+func compile(t *testing.T, r *policy.Resolved, o seatbelt.Options) *sbpltest.Profile {
 	t.Helper()
-	text, err := SeatbeltProfile(r, o)
+	text, err := seatbelt.Profile(r, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,7 @@ func TestDoors(t *testing.T) {
 	r.Home, r.RealHome = "/Volumes/homes/u", "/Volumes/D/real"
 	agent := "/Users/u/Library/LaunchAgents"
 	for _, only := range []bool{false, true} {
-		p := compile(t, r, SeatbeltOptions{Session: testSession})
+		p := compile(t, r, seatbelt.Options{Session: testSession})
 		if only {
 			p = compileText(t, trackProfile(t, r.Home, r.RealHome))
 		}
@@ -123,7 +124,7 @@ func TestDoors(t *testing.T) {
 
 // TestClosedByDefault asks for what a full profile closes beside the doors.
 func TestClosedByDefault(t *testing.T) {
-	p := compile(t, macPolicy(flag("/Users/u/proj", allAccess, fs.ModeDir)), SeatbeltOptions{Session: testSession, Terminal: "/dev/ttys003"})
+	p := compile(t, macPolicy(flag("/Users/u/proj", allAccess, fs.ModeDir)), seatbelt.Options{Session: testSession, Terminal: "/dev/ttys003"})
 	others, ours := sbpltest.Target{Process: "others"}, sbpltest.Target{Process: "same-sandbox"}
 	pty := sbpltest.Target{Path: "/dev/ttys009", Extensions: []string{"com.apple.sandbox.pty"}}
 	for _, c := range []struct {
@@ -174,7 +175,7 @@ func TestClosedByDefault(t *testing.T) {
 func TestDenialsNameAll(t *testing.T) {
 	reading, writing, executing := leaves()
 	for _, op := range slices.Concat(reading, writing, executing) {
-		if !slices.Contains(accessOps(), op) {
+		if !slices.Contains(seatbelt.AccessOps(), op) {
 			t.Errorf("%s is not denied by name", op)
 		}
 	}
@@ -191,7 +192,7 @@ func TestDenialsOutrank(t *testing.T) {
 	)
 	r.Deny = []policy.DenyPath{denial("/Users/u/hidden/way"), denial("/Users/u/proj/**/.env"), denial("/Users/u/proj/.git/hooks"), denial("/Users/u/proj/k/*.pem"), denial("/dev/null")}
 	r.Net.Unix = []policy.Path{{Path: "/Users/u/proj/.git/hooks/sock"}}
-	o := SeatbeltOptions{Session: testSession, Protect: []string{"/Users/u/proj/.zsbx.toml", "/Users/u/proj/state/sessions"}}
+	o := seatbelt.Options{Session: testSession, Protect: []string{"/Users/u/proj/.zsbx.toml", "/Users/u/proj/state/sessions"}}
 	p := compile(t, r, o)
 	reading, writing, executing := leaves()
 	for _, denied := range []string{
@@ -240,7 +241,7 @@ func TestFingerprint(t *testing.T) {
 	closed := macPolicy()
 	closed.Deny = []policy.DenyPath{denial("/"), denial("/**"), denial("/private/tmp/**/allow")}
 	for _, r := range []*policy.Resolved{open, closed} {
-		for _, p := range []*sbpltest.Profile{compile(t, r, SeatbeltOptions{Session: testSession}), compileText(t, trackProfile(t, "/Users/u"))} {
+		for _, p := range []*sbpltest.Profile{compile(t, r, seatbelt.Options{Session: testSession}), compileText(t, trackProfile(t, "/Users/u"))} {
 			for _, op := range reading {
 				if !p.Allowed(op, file(dir+"/allow")) || p.Allowed(op, file(dir+"/deny")) {
 					t.Errorf("%s: the path pair answers wrongly", op)
@@ -266,7 +267,7 @@ func TestFingerprint(t *testing.T) {
 		t.Error("another session's refuses what is not its own")
 	}
 	for _, s := range []string{"", other} {
-		p := compile(t, open, SeatbeltOptions{Session: s})
+		p := compile(t, open, seatbelt.Options{Session: s})
 		if !p.Allowed("file-read-data", file(dir+"/x")) {
 			t.Errorf("session %q refuses what is not its own", s)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/enforce/internal/sbpltest"
+	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -34,7 +35,7 @@ func FuzzQuote(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		q, err := quoteSBPL(s)
+		q, err := seatbelt.QuoteSBPL(s)
 		if bad := !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl); bad != (err != nil) {
 			t.Fatalf("%q: %v", s, err)
 		}
@@ -55,7 +56,7 @@ func FuzzInjection(f *testing.F) {
 		f.Add("x/"+s+"/y", "file\n(allow default)")
 	}
 	f.Fuzz(func(t *testing.T, name, origin string) {
-		text, err := SeatbeltProfile(hostile(name, origin), SeatbeltOptions{Session: testSession, Protect: []string{"/Users/u/p/" + name}})
+		text, err := seatbelt.Profile(hostile(name, origin), seatbelt.Options{Session: testSession, Protect: []string{"/Users/u/p/" + name}})
 		if err != nil {
 			return
 		}
@@ -63,7 +64,7 @@ func FuzzInjection(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q, %q: %v\n%s", name, origin, err, text)
 		}
-		plain, err := SeatbeltProfile(hostile(harmless(name), "--rw"), SeatbeltOptions{Session: testSession, Protect: []string{"/Users/u/p/" + harmless(name)}})
+		plain, err := seatbelt.Profile(hostile(harmless(name), "--rw"), seatbelt.Options{Session: testSession, Protect: []string{"/Users/u/p/" + harmless(name)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,15 +161,15 @@ func checkGlob(t interface{ Fatalf(string, ...any) }, glob, p string) {
 	if err != nil || !utf8.ValidString(glob+p) || strings.ContainsFunc(glob+p, unicode.IsControl) || path.Clean("/"+p) != p || p == "/" {
 		return
 	}
-	base, rest := splitGlob(g)
+	base, rest := seatbelt.SplitGlob(g)
 	if len(rest) == 0 {
 		return
 	}
-	re, err := globRegex(base, rest)
+	re, err := seatbelt.GlobRegex(base, rest)
 	if err != nil {
 		return // refused: the command does not start
 	}
-	q, err := quoteSBPL(re)
+	q, err := seatbelt.QuoteSBPL(re)
 	if err != nil {
 		t.Fatalf("%s: %v", glob, err)
 	}

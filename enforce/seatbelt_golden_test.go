@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"testing"
 
+	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -18,7 +19,7 @@ func TestSeatbeltGolden(t *testing.T) {
 	)
 	r.Deny = []policy.DenyPath{denial("/Users/u/proj/**/.env"), denial("/Users/u/proj/.git/hooks")}
 	r.Net.Unix = []policy.Path{flag("/private/var/run/docker.sock", 0, fs.ModeSocket)}
-	got, err := SeatbeltProfile(r, SeatbeltOptions{Session: testSession, Terminal: "/dev/ttys003", Protect: []string{"/Users/u/proj/.zsbx.toml"}})
+	got, err := seatbelt.Profile(r, seatbelt.Options{Session: testSession, Terminal: "/dev/ttys003", Protect: []string{"/Users/u/proj/.zsbx.toml"}})
 	if err != nil {
 		t.Fatal(err)
 	}

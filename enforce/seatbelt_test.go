@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -31,29 +32,29 @@ func TestSeatbeltProfileRefuses(t *testing.T) {
 		path string
 		want error
 	}{
-		{"/Users/u/a\nb", errControl},
-		{"/Users/u/a\x00b", errControl},
-		{"/Users/u/a\u0085b", errControl},
-		{"/Users/u/\xff", errNotUTF8},
-		{"proj", errNotAbs},
-		{"/Users/u/../v", errNotClean},
-		{"/Users//u", errNotClean},
+		{"/Users/u/a\nb", seatbelt.ErrControl},
+		{"/Users/u/a\x00b", seatbelt.ErrControl},
+		{"/Users/u/a\u0085b", seatbelt.ErrControl},
+		{"/Users/u/\xff", seatbelt.ErrNotUTF8},
+		{"proj", seatbelt.ErrNotAbs},
+		{"/Users/u/../v", seatbelt.ErrNotClean},
+		{"/Users//u", seatbelt.ErrNotClean},
 	} {
-		_, err := SeatbeltProfile(macPolicy(flag(c.path, policy.Read, fs.ModeDir)), SeatbeltOptions{})
-		var pe *ProfileError
+		_, err := seatbelt.Profile(macPolicy(flag(c.path, policy.Read, fs.ModeDir)), seatbelt.Options{})
+		var pe *seatbelt.ProfileError
 		if !errors.Is(err, c.want) || !errors.As(err, &pe) || pe.Origin.Source != "--ro" {
 			t.Errorf("%q: %v, want %v with its origin", c.path, err, c.want)
 		}
 	}
-	for name, o := range map[string]SeatbeltOptions{
+	for name, o := range map[string]seatbelt.Options{
 		"session":  {Session: `x") (allow default`},
 		"terminal": {Terminal: "/dev/disk0"},
 	} {
-		if _, err := SeatbeltProfile(macPolicy(), o); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := seatbelt.Profile(macPolicy(), o); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := SeatbeltProfile(&policy.Resolved{OS: "linux"}, SeatbeltOptions{}); err == nil {
+	if _, err := seatbelt.Profile(&policy.Resolved{OS: "linux"}, seatbelt.Options{}); err == nil {
 		t.Error("a policy for linux was written")
 	}
 }
@@ -72,7 +73,7 @@ func TestSeatbeltPath(t *testing.T) {
 		"/home/x":                          "/System/Volumes/Data/home/x",
 		"/usr/local/bin":                   "/usr/local/bin",
 	} {
-		if got, err := seatbeltPath(in); err != nil || got != want {
+		if got, err := seatbelt.SeatbeltPath(in); err != nil || got != want {
 			t.Errorf("%s: %s, %v; want %s", in, got, err, want)
 		}
 	}
@@ -82,7 +83,7 @@ func TestSeatbeltPath(t *testing.T) {
 func TestLinkIsReadable(t *testing.T) {
 	l := flag("/opt/data", policy.Read, fs.ModeDir)
 	l.Written, l.Links = "/Users/u/data/x", []string{"/Users/u/data"}
-	p := compile(t, macPolicy(l), SeatbeltOptions{Session: testSession})
+	p := compile(t, macPolicy(l), seatbelt.Options{Session: testSession})
 	if !p.Allowed("file-read-metadata", file("/Users/u/data")) || p.Allowed("file-read-data", file("/Users/u/data")) {
 		t.Error("the link cannot be followed, or more than that")
 	}
@@ -95,7 +96,7 @@ func TestUnixNamed(t *testing.T) {
 	r.Net = policy.ResolvedNet{Mode: policy.NetNone, Unix: []policy.Path{
 		flag("/Users/u/proj/one.sock", 0, fs.ModeSocket), flag("/Users/u/proj/run", 0, fs.ModeDir),
 	}}
-	p := compile(t, r, SeatbeltOptions{})
+	p := compile(t, r, seatbelt.Options{})
 	for f, want := range map[string]bool{
 		"/Users/u/proj/one.sock": true, "/Users/u/proj/one.sock/x": false, "/Users/u/proj/two.sock": false,
 		"/Users/u/proj/run/a.sock": true, "/Users/u/proj/running": false, "/Users/u/run/a.sock": false,

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce/internal/sbpltest"
+	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -46,7 +47,7 @@ func TestMacTools(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return compile(t, r, SeatbeltOptions{Session: testSession})
+		return compile(t, r, seatbelt.Options{Session: testSession})
 	}
 	narrow := resolve(append(all[:1:1], all[2:]...)...)
 	for _, c := range []struct {

@@ -7,6 +7,8 @@ import (
 	"syscall"
 
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/internal/landlock"
+	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -16,8 +18,8 @@ func explainStart(err error) error {
 		return err
 	}
 	switch {
-	case strings.HasPrefix(se.Name, checkingPrefix) && se.Errno == syscall.ESTALE:
-		return &PathError{Path: strings.TrimPrefix(se.Name, checkingPrefix), Origin: policy.Origin{Source: "denied or protected"}, Changed: true}
+	case strings.HasPrefix(se.Name, mounts.StepChecking) && se.Errno == syscall.ESTALE:
+		return &landlock.PathError{Path: strings.TrimPrefix(se.Name, mounts.StepChecking), Origin: policy.Origin{Source: "denied or protected"}, Changed: true}
 	case strings.HasPrefix(se.Name, "landlock_restrict_self") && se.Errno == syscall.E2BIG:
 		return fmt.Errorf("16 Landlock domains are nested here already, more are not possible: %w", err)
 	case strings.HasPrefix(se.Name, "landlock_restrict_self") && se.Errno == syscall.EPERM,

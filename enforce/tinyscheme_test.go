@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce/internal/sbpltest"
+	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -30,13 +31,13 @@ func TestTinyScheme(t *testing.T) {
 	var paths []policy.Path
 	for _, n := range nasty() {
 		p := flag("/Users/u/"+n, allAccess, fs.ModeDir)
-		if _, err := SeatbeltProfile(macPolicy(p), SeatbeltOptions{}); err == nil {
+		if _, err := seatbelt.Profile(macPolicy(p), seatbelt.Options{}); err == nil {
 			paths = append(paths, p)
 		}
 	}
 	r := macPolicy(paths...)
 	r.Deny = []policy.DenyPath{denial("/Users/u/**/.env"), denial("/Users/u/proj/k[0-9]/?.pem"), denial(`/Users/u/a "b" \`)}
-	full, err := SeatbeltProfile(r, SeatbeltOptions{Session: testSession, Terminal: "/dev/ttys001"})
+	full, err := seatbelt.Profile(r, seatbelt.Options{Session: testSession, Terminal: "/dev/ttys001"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,7 @@ func TestTinyScheme(t *testing.T) {
 func tinyStrings(t *testing.T, bin, text string) []string {
 	t.Helper()
 	var b strings.Builder
-	for _, op := range append(slices.Sorted(maps.Keys(operationNames)), "self", "same-sandbox", "ip", "tcp", "AF_UNIX") {
+	for _, op := range append(slices.Sorted(maps.Keys(seatbelt.OperationNames)), "self", "same-sandbox", "ip", "tcp", "AF_UNIX") {
 		fmt.Fprintf(&b, "(define %s '%s)\n", op, op)
 	}
 	b.WriteString("(define (version n) n)\n(define (allow . x) 'done)\n(define (deny . x) 'done)\n")

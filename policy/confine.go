@@ -46,7 +46,7 @@ func (h Host) Confine(root, name string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("resolving %s: %w", name, err)
 	}
-	if !within(pl.path, top.path) {
+	if !Within(pl.path, top.path) {
 		return "", &EscapeError{Root: top.path, Name: name, Path: pl.path}
 	}
 	return pl.path, nil

@@ -50,7 +50,7 @@ func (p *PresetInfo) onPATH(h *Host, search []string) string {
 	for _, d := range p.Dirs {
 		d = h.tildePath(expandDefault(h, d))
 		for _, dir := range search {
-			if within(dir, d) {
+			if Within(dir, d) {
 				return dir
 			}
 		}
@@ -126,7 +126,7 @@ func (p *PresetInfo) applies(h *Host, program, dir string, tops []projectDir) st
 	}
 	if dir != "" {
 		for _, d := range p.Dirs {
-			if within(dir, h.tildePath(expandDefault(h, d))) {
+			if Within(dir, h.tildePath(expandDefault(h, d))) {
 				return "detected by program in " + dir
 			}
 		}
@@ -208,9 +208,4 @@ func (h *Host) tildePath(p string) string {
 		return path.Clean(h.Home + rest)
 	}
 	return path.Clean(p)
-}
-
-// within says whether the absolute, cleaned path p is dir or lies below it.
-func within(p, dir string) bool {
-	return p == dir || dir == "/" || strings.HasPrefix(p, dir) && p[len(dir)] == '/'
 }

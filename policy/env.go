@@ -70,7 +70,7 @@ func (rs *resolver) allowedAgent() string {
 		return ""
 	}
 	for i := range rs.r.Net.Unix {
-		if within(pl.path, rs.r.Net.Unix[i].Path) {
+		if Within(pl.path, rs.r.Net.Unix[i].Path) {
 			return sock
 		}
 	}

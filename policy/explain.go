@@ -111,7 +111,7 @@ func (r *Resolved) locate(name string) string {
 // Covers reports whether the rule holds for an absolute, canonical path: its
 // own, or one below it when it is a directory.
 func (p *Path) Covers(name string) bool {
-	return name == p.Path || p.Mode.IsDir() && within(name, p.Path)
+	return name == p.Path || p.Mode.IsDir() && Within(name, p.Path)
 }
 
 // Covers reports whether the denial holds for an absolute, canonical path:
@@ -119,7 +119,7 @@ func (p *Path) Covers(name string) bool {
 // everything.
 func (d *DenyPath) Covers(name string) bool {
 	if !d.Glob {
-		return within(name, d.Pattern)
+		return Within(name, d.Pattern)
 	}
 	g, err := ParseGlob(d.Pattern)
 	return err != nil || g.Match(name)

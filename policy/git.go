@@ -41,7 +41,7 @@ func (h *Host) gitRules(allowed func(p string) Access) ([]Rule, []Skip) {
 	}
 	access := Read | allowed(r.tree)
 	dirs := []string{r.common}
-	if !within(r.gitDir, r.common) {
+	if !Within(r.gitDir, r.common) {
 		dirs = append(dirs, r.gitDir)
 	}
 	var rules []Rule
@@ -133,7 +133,7 @@ func (h *Host) checkWorktree(r repository) error {
 // repository around it and to name this very working tree.
 func (h *Host) checkSubmodule(r repository) error {
 	outer, err := h.findRepository(path.Dir(r.tree))
-	if err != nil || !within(r.gitDir, path.Join(outer.gitDir, "modules")) {
+	if err != nil || !Within(r.gitDir, path.Join(outer.gitDir, "modules")) {
 		return fmt.Errorf("%s names %s, which is not a submodule's directory in the repository around it", path.Join(r.tree, ".git"), r.gitDir)
 	}
 	data, err := h.readRegular(path.Join(r.gitDir, "config"))

@@ -41,7 +41,7 @@ func (h *Host) rulesFor(t *testing.T, dir, writable string) (string, []Skip) {
 	here := *h
 	here.Dir = filepath.Join(h.Home, dir)
 	rules, skipped := here.gitRules(func(p string) Access {
-		if writable != "" && within(p, filepath.Join(h.Home, writable)) {
+		if writable != "" && Within(p, filepath.Join(h.Home, writable)) {
 			return Read | Write | Exec
 		}
 		return 0

@@ -94,7 +94,7 @@ type guard struct {
 
 // refuse says why a preset must not have a path at all, or "".
 func (g *guard) refuse(p Path) string {
-	if p.Path == "/" || g.home != "." && within(g.home, p.Path) {
+	if p.Path == "/" || g.home != "." && Within(g.home, p.Path) {
 		return "a preset never opens the home directory or what holds it"
 	}
 	if s := g.secret(p.Path); s != "" && !g.tool(p.Path) {
@@ -106,7 +106,7 @@ func (g *guard) refuse(p Path) string {
 		}
 	}
 	// The git preset's rules have the access of the working tree itself.
-	if p.Access&Write != 0 && g.dir != "" && within(g.dir, p.Path) && p.Rule.Origin.Source != "preset git" {
+	if p.Access&Write != 0 && g.dir != "" && Within(g.dir, p.Path) && p.Rule.Origin.Source != "preset git" {
 		return "a preset never makes the working directory writable"
 	}
 	return ""
@@ -116,24 +116,24 @@ func (g *guard) refuse(p Path) string {
 // that hold a toolchain and no secret.
 func (g *guard) tool(p string) bool {
 	return slices.ContainsFunc([]string{"go/env", "fnm", "pipx", "pypoetry/venv"}, func(name string) bool {
-		return within(p, g.home+"/Library/Application Support/"+name)
+		return Within(p, g.home+"/Library/Application Support/"+name)
 	})
 }
 
 // changeable says whether a command may have put a link there, this one or one
 // before it with the same rules, or whoever wrote the project.
 func (g *guard) changeable(link string) bool {
-	if within(link, g.dir) && !within(g.home, g.dir) {
+	if Within(link, g.dir) && !Within(g.home, g.dir) {
 		return true
 	}
-	return slices.ContainsFunc(g.open, func(tree string) bool { return within(link, tree) })
+	return slices.ContainsFunc(g.open, func(tree string) bool { return Within(link, tree) })
 }
 
 // onPATH is a directory on PATH whose programs could be changed by writing to
 // a path: the path is that directory, holds it, or is a file in it.
 func (g *guard) onPATH(p Path) string {
 	for _, dir := range g.search {
-		if within(dir, p.Path) || p.Mode&fs.ModeDir == 0 && within(p.Path, dir) {
+		if Within(dir, p.Path) || p.Mode&fs.ModeDir == 0 && Within(p.Path, dir) {
 			return dir
 		}
 	}

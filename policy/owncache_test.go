@@ -34,7 +34,7 @@ func TestOwnCache(t *testing.T) {
 	h.mkdirs(t, "a", "b")
 	h.Dir = filepath.Join(h.Home, "a")
 	r := resolve(h)
-	if !slices.ContainsFunc(r.Create, func(p Path) bool { return p.Path == r.Cache }) || !within(r.Cache, h.Home+"/.cache/zsbx-caches") {
+	if !slices.ContainsFunc(r.Create, func(p Path) bool { return p.Path == r.Cache }) || !Within(r.Cache, h.Home+"/.cache/zsbx-caches") {
 		t.Errorf("cache %q, to be made: %v", r.Cache, r.Create)
 	}
 	if got := value(r, "npm_config_cache"); got != r.Cache+"/npm" {

@@ -218,7 +218,7 @@ func (rs *resolver) git(presets []Named) {
 func (rs *resolver) userAccess(p string) Access {
 	var sum Access
 	for i := range rs.r.Paths {
-		if rule := &rs.r.Paths[i]; within(p, rule.Path) && !rule.Rule.Origin.builtIn() {
+		if rule := &rs.r.Paths[i]; Within(p, rule.Path) && !rule.Rule.Origin.builtIn() {
 			sum |= rule.Access
 		}
 	}
@@ -267,7 +267,7 @@ func (rs *resolver) refuse(p *Path) error {
 		return nil
 	}
 	for _, link := range p.Links {
-		if (link == "/proc/self" || link == "/proc/thread-self") && within(p.Path, "/proc") {
+		if (link == "/proc/self" || link == "/proc/thread-self") && Within(p.Path, "/proc") {
 			return fmt.Errorf("%s would be the directory of zsbx itself, not of the command: allow /proc instead", p.Written)
 		}
 	}
@@ -275,7 +275,7 @@ func (rs *resolver) refuse(p *Path) error {
 		return nil
 	}
 	for _, dir := range [...]string{"/proc", "/sys/fs/cgroup"} {
-		if within(p.Path, dir) {
+		if Within(p.Path, dir) {
 			return fmt.Errorf("%s must not be writable: tracking and the sandbox itself rely on %s", p.Path, dir)
 		}
 	}

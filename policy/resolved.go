@@ -88,7 +88,7 @@ type Path struct {
 // Outside reports whether symbolic links led to a place that does not lie
 // where the rule was written: the rule says one thing and allows another,
 // so it must be shown with both.
-func (p *Path) Outside() bool { return !within(p.Path, p.Written) }
+func (p *Path) Outside() bool { return !Within(p.Path, p.Written) }
 
 // DenyPath is a resolved denial. Pattern is absolute; when Glob is false it
 // is a canonical path, which need not exist.

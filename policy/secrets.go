@@ -52,15 +52,15 @@ func (h *Host) secretBase(vars *Host, base string) string {
 func (g *guard) secret(p string) string {
 	for i := range g.secrets {
 		s := &g.secrets[i]
-		if within(s.base, p) {
+		if Within(s.base, p) {
 			return s.base + "/" + s.names[0]
 		}
-		if !within(p, s.base) {
+		if !Within(p, s.base) {
 			continue
 		}
 		below := p[len(s.base)+1:]
 		for at, _ := slices.BinarySearch(s.names, below); at < len(s.names) && strings.HasPrefix(s.names[at], below); at++ {
-			if within(s.names[at], below) {
+			if Within(s.names[at], below) {
 				return s.base + "/" + s.names[at]
 			}
 		}
@@ -87,7 +87,7 @@ func (rs *resolver) denySecrets() {
 			dir = path.Dir(written)
 		}
 		for i := range rs.r.Paths {
-			if p := &rs.r.Paths[i]; strings.HasPrefix(p.Rule.Origin.Source, "preset ") && (within(dir, p.Written) || within(dir, p.Path)) {
+			if p := &rs.r.Paths[i]; strings.HasPrefix(p.Rule.Origin.Source, "preset ") && (Within(dir, p.Written) || Within(dir, p.Path)) {
 				rs.denySecret(p.Rule.Origin, dir, glob, written)
 				break
 			}

@@ -57,7 +57,7 @@ func homeWithEverything(t *testing.T, env ...string) (Host, *Policy) {
 func (r *Resolved) access(p string) Access {
 	var sum Access
 	for i := range r.Paths {
-		if within(p, r.Paths[i].Path) {
+		if Within(p, r.Paths[i].Path) {
 			sum |= r.Paths[i].Access
 		}
 	}

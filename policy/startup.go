@@ -66,7 +66,7 @@ func (g *guard) actedUpon(p *Path) string {
 	}
 	for _, list := range lists {
 		for _, place := range list {
-			if within(rel, place) || p.Mode&fs.ModeDir != 0 && within(place, rel) {
+			if Within(rel, place) || p.Mode&fs.ModeDir != 0 && Within(place, rel) {
 				return place
 			}
 		}

@@ -31,7 +31,7 @@ func TestRelocations(t *testing.T) {
 			}
 			for _, place := range asked {
 				for i := range r.Paths {
-					if q := &r.Paths[i]; q.Access&Write != 0 && (within(place, q.Path) || within(q.Path, place)) {
+					if q := &r.Paths[i]; q.Access&Write != 0 && (Within(place, q.Path) || Within(q.Path, place)) {
 						t.Errorf("%s=%s: %s is writable by %s", variable, value, place, q.Path)
 					}
 				}

@@ -92,7 +92,7 @@ func (rs *resolver) temporary() {
 // /private/var. The path of a socket below it has 104 bytes in all (unix(4)).
 func shortened(dir string) string {
 	for _, top := range [...]string{"/tmp", "/var"} {
-		if rest, ok := strings.CutPrefix(dir, "/private"); ok && within(rest, top) {
+		if rest, ok := strings.CutPrefix(dir, "/private"); ok && Within(rest, top) {
 			return rest
 		}
 	}

@@ -1,0 +1,176 @@
+package broker
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os/exec"
+	"slices"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/internal/seccomp"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// Mediation says what is answered for a command where the kernel can't decide.
+//
+// It says which sockets a command may connect to, for kernels whose
+// Landlock does not judge Unix sockets by path (before ABI 9). The filter then
+// hands connect(2) and listen(2) to the calling program (seccomp_unotify(2)),
+// which makes the call on the command's own socket with an address that was
+// read once. docs/unix-sockets.md says how and why.
+type Policy struct {
+	Unix       []policy.Path  // sockets outside of the session, and directories of such
+	Net        policy.NetMode //
+	ConnectTCP []uint16       // with policy.NetPorts, the ports that may be connected to
+	ListenTCP  []uint16       // likewise, those that may be listened on
+	Sockets    bool           // the command has sockets of the internet that it did not make
+
+	Peers   bool               // connect(2) and listen(2) are answered
+	Signals seccomp.SignalMode //
+
+	// Capabilities are those that the command may have, of capabilities(7):
+	// whatever is done for it is done without any other.
+	Capabilities uint64
+}
+
+// Mediates reports whether a mediation is about the peers of sockets.
+func (m *Policy) Mediates() bool { return m != nil && m.Peers }
+
+// Mediator answers the connect(2) and listen(2) calls of one command and of
+// all that it starts. It is a handle of the kernel's queue of such calls.
+//
+// Calls made while nobody serves them wait. Once the mediator is closed, or
+// its process has ended, they fail with ENOSYS.
+type Broker struct{ mediator }
+
+// Serve answers until the last process of the session has ended, or until
+// Close. It may be called once.
+func (m *Broker) Serve() error { return m.serve() }
+
+// Close makes Serve return and gives up the kernel's queue.
+func (m *Broker) Close() error { return m.close() }
+
+// HandOver lets a process of its own go on answering, for sessions that outlive
+// this one: Serve returns, and c, which has to lead to ServeKept, is started.
+// When nothing of the session is left, nothing is started. Calls that wait
+// for their connection just then fail with EINTR.
+//
+// Where the Yama security module limits ptrace(2) to ancestors
+// (kernel.yama.ptrace_scope is 1), the session's keeper fetches the sockets and
+// reads the addresses for it. Without a keeper all calls then fail with EACCES.
+// The Next of the fork.Process must not be called any more.
+func (m *Broker) HandOver(c *exec.Cmd) error { return m.handOver(c) }
+
+// ServeKept goes on with what HandOver handed over: a queue as descriptor 3 and
+// what is allowed as descriptor 4. It returns when the session has ended.
+func ServeKept() error { return serveKept() }
+
+// StandBy lets a process of its own answer from the start, for a command that
+// replaces this process (fork.Exec): c, which has to lead to ServeApart, is
+// started by fork.StartApart, and is to be before anything of the command's
+// restrictions or of its control group holds this process. It waits for the
+// command's filter, answers until the last process that has it is gone, and ends
+// at once when the command is not executed. Close gives it up.
+//
+// The plan has to be one with Options.InPlace: not everywhere may a process that is
+// no ancestor of the command see its sockets.
+func (m *Broker) StandBy(c *fork.Command) error { return m.standBy(c) }
+
+// ServeApart is the process of StandBy.
+func ServeApart() error { return serveApart() }
+
+// addressKind tells socket addresses apart.
+type addressKind int
+
+const (
+	addressOther    addressKind = iota // not AF_UNIX, or cut short
+	addressUnnamed                     // AF_UNIX without a name
+	addressPath                        // AF_UNIX, a path
+	addressAbstract                    // AF_UNIX, a name that begins with a NUL byte
+)
+
+// parseAddress says what an address names, as the kernel reads it (unix(7)):
+// a path ends at the first NUL byte or with the address, an abstract name is
+// all of the address, NUL bytes included.
+func parseAddress(b []byte) (kind addressKind, name string) {
+	if len(b) < 2 || binary.NativeEndian.Uint16(b) != seccomp.AfUnix {
+		return addressOther, ""
+	}
+	switch b = b[2:]; {
+	case len(b) == 0:
+		return addressUnnamed, ""
+	case b[0] == 0:
+		return addressAbstract, string(b)
+	}
+	for i, c := range b {
+		if c == 0 {
+			return addressPath, string(b[:i])
+		}
+	}
+	return addressPath, string(b)
+}
+
+// internetPort is the port of an AF_INET or AF_INET6 address.
+func internetPort(b []byte) (uint16, bool) {
+	if len(b) < 4 {
+		return 0, false
+	}
+	switch binary.NativeEndian.Uint16(b) {
+	case seccomp.AfInet, seccomp.AfInet6:
+		return binary.BigEndian.Uint16(b[2:]), true
+	}
+	return 0, false
+}
+
+// mayConnect says whether a socket of the internet may be connected to an
+// address. A connection to no address (AF_UNSPEC) is the end of one.
+func (m *Policy) mayConnect(b []byte) bool {
+	switch m.Net {
+	case policy.NetOpen:
+		return true
+	case policy.NetPorts:
+		port, ok := internetPort(b)
+		if !ok {
+			return len(b) < 2 || binary.NativeEndian.Uint16(b) == 0
+		}
+		return slices.Contains(m.ConnectTCP, port)
+	}
+	return false
+}
+
+// mayListen says whether a socket of the internet may listen that is bound to
+// an address. One that is bound to none would get a port of the kernel's
+// choice.
+func (m *Policy) mayListen(b []byte) bool {
+	switch m.Net {
+	case policy.NetOpen:
+		return true
+	case policy.NetPorts:
+		port, ok := internetPort(b)
+		return ok && slices.Contains(m.ListenTCP, port)
+	}
+	return false
+}
+
+// listensItself reports whether listen(2) is not left to the kernel: there the
+// socket that was judged could be replaced by one of the internet.
+func (m *Policy) listensItself() bool { return m.Net == policy.NetPorts || m.Sockets }
+
+// ToKernel reports whether a connection to an address of netlink(7) reaches
+// nobody but the kernel. What is no such address the kernel refuses, or it ends
+// the connection (AF_UNSPEC).
+func ToKernel(b []byte) bool {
+	const size = 12 // struct sockaddr_nl: family, padding, port, groups
+	word := binary.NativeEndian.Uint32
+	return len(b) < size || binary.NativeEndian.Uint16(b) != seccomp.AfNetlink || word(b[4:]) == 0 && word(b[8:]) == 0
+}
+
+// String is what a plan says about the mediation, for people.
+func (m *Policy) String() string {
+	allowed := "none outside"
+	if n := len(m.Unix); n > 0 {
+		allowed = fmt.Sprintf("%d outside allowed", n)
+	}
+	return "connect(2) and listen(2) are answered by zsbx: Unix sockets of the session's own processes, " +
+		allowed + "; no Unix datagram sockets"
+}

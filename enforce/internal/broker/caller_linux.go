@@ -1,0 +1,182 @@
+package broker
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+)
+
+// caller is the thread that made a mediated call. What is looked up by its
+// number may be about another thread that got the number later, until
+// mediator.valid says otherwise.
+type caller struct {
+	tid    int
+	keeper *fork.Fetcher // looks where this process may not; or nil
+}
+
+// socket is a socket of the command: a copy of its descriptor, which means the
+// same socket whatever the command does to its own.
+type socket struct {
+	fd     int
+	domain int // AF_*
+	kind   int // SOCK_*
+}
+
+// socket fetches the socket that is the call's first argument
+// (pidfd_getfd(2)).
+func (c *request) socket() (socket, unix.Errno) {
+	got, errno := c.from.descriptor(int(int32(c.args[0])))
+	switch errno {
+	case 0:
+	case unix.EBADF:
+		return socket{}, unix.EBADF
+	default:
+		return socket{}, unix.EACCES
+	}
+	c.held = append(c.held, got)
+	var err error
+	s := socket{fd: got}
+	if s.domain, err = unix.GetsockoptInt(got, unix.SOL_SOCKET, unix.SO_DOMAIN); err == nil {
+		s.kind, err = unix.GetsockoptInt(got, unix.SOL_SOCKET, unix.SO_TYPE)
+	}
+	if err != nil {
+		return socket{}, asErrno(err)
+	}
+	return s, 0
+}
+
+// descriptor copies a descriptor of the caller, or of its process where the
+// kernel can't tell threads apart (PIDFD_THREAD came with Linux 6.9). A thread
+// with descriptors of its own is then taken for the process's first thread:
+// what is fetched is what is judged and connected, so that this fools nobody
+// but itself.
+func (c caller) descriptor(fd int) (int, unix.Errno) {
+	const pidfdThread = unix.O_EXCL
+	pid, flags := c.tid, 0
+	pidfd, err := unix.PidfdOpen(pid, flags)
+	if err != nil {
+		flags = pidfdThread
+		pidfd, err = unix.PidfdOpen(pid, flags)
+	}
+	if err != nil {
+		st, statusErr := c.status()
+		if statusErr != nil {
+			return -1, unix.ESRCH
+		}
+		pid, flags = st.process, 0
+		pidfd, err = unix.PidfdOpen(pid, flags)
+	}
+	if err != nil {
+		return -1, asErrno(err)
+	}
+	defer unix.Close(pidfd)
+	got, err := unix.PidfdGetfd(pidfd, fd, 0)
+	switch {
+	case err == nil:
+		return got, 0
+	case err == unix.EPERM && c.keeper != nil:
+		return c.keeper.Descriptor(pid, flags, fd)
+	}
+	return -1, asErrno(err)
+}
+
+// memory reads n bytes of the caller's memory, once.
+func (c caller) memory(at uint64, n int) ([]byte, unix.Errno) {
+	buf := make([]byte, n)
+	if n == 0 {
+		return buf, 0
+	}
+	local := unix.Iovec{Base: &buf[0]}
+	local.SetLen(n)
+	remote := unix.RemoteIovec{Base: uintptr(at), Len: n}
+	r, _, errno := unix.Syscall6(unix.SYS_PROCESS_VM_READV, uintptr(c.tid),
+		uintptr(unsafe.Pointer(&local)), 1, uintptr(unsafe.Pointer(&remote)), 1, 0)
+	got := int(r)
+	if errno == unix.EPERM && c.keeper != nil {
+		got, errno = c.keeper.Memory(c.tid, at, buf)
+	}
+	switch {
+	case errno == unix.EFAULT || errno == 0 && got != n:
+		return nil, unix.EFAULT
+	case errno != 0:
+		return nil, unix.EACCES
+	}
+	return buf, 0
+}
+
+// status is what proc_pid_status(5) tells of the caller.
+type status struct {
+	process                   int // the thread group
+	identity                  identity
+	pending, blocked, ignored uint64 // signals
+}
+
+func (c caller) status() (status, error) {
+	b, err := readProc(fmt.Sprintf("/proc/%d/status", c.tid))
+	if err != nil {
+		return status{}, err
+	}
+	var s status
+	for line := range bytes.Lines(b) {
+		name, value, _ := bytes.Cut(line, []byte{':'})
+		number := func(i int) int {
+			f := bytes.Fields(value)
+			if i >= len(f) {
+				return -1
+			}
+			n, _ := strconv.Atoi(string(f[i]))
+			return n
+		}
+		set := func() uint64 {
+			n, _ := strconv.ParseUint(string(bytes.TrimSpace(value)), 16, 64)
+			return n
+		}
+		switch string(name) {
+		case "Tgid":
+			s.process = number(0)
+		case "Uid":
+			s.identity.uid, s.identity.fsuid = number(1), number(3)
+		case "Gid":
+			s.identity.gid, s.identity.fsgid = number(1), number(3)
+		case "CapEff":
+			s.identity.capabilities = set()
+		case "Groups":
+			for _, f := range bytes.Fields(value) {
+				n, _ := strconv.Atoi(string(f))
+				s.identity.groups = append(s.identity.groups, n)
+			}
+		case "SigPnd", "ShdPnd":
+			s.pending |= set()
+		case "SigBlk":
+			s.blocked = set()
+		case "SigIgn":
+			s.ignored = set()
+		}
+	}
+	return s, nil
+}
+
+// readProc reads a file of /proc, which mostly fits into one read(2): every
+// connection waits for it where zsbx runs as root.
+func readProc(path string) ([]byte, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	b := make([]byte, 0, 4096)
+	for {
+		n, err := unix.Read(fd, b[len(b):cap(b)])
+		if n <= 0 || err != nil {
+			return b, err
+		}
+		if b = b[:len(b)+n]; len(b) == cap(b) {
+			b = append(b, 0)[:len(b)]
+		}
+	}
+}

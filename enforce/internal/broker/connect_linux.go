@@ -1,0 +1,209 @@
+package broker
+
+import (
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// waiter is a call of connect(2), until it is answered.
+type waiter struct {
+	sock socket
+	addr []byte // as the caller gave it, read once
+	path *route // where the address is a path
+	file int    // the inode that it led to, or -1
+}
+
+// maxAddress is sizeof(struct sockaddr_storage), maxUnixAddress that of
+// struct sockaddr_un.
+const (
+	maxAddress     = 128
+	maxUnixAddress = 110
+)
+
+// connect makes a connect(2) on the caller's socket for it. The call is never
+// left to the kernel: until it would run, another thread could have put
+// another address into the memory, or another socket onto the descriptor.
+func (m *mediator) connect(c *request) answer {
+	s, errno := c.socket()
+	if errno != 0 {
+		return refused(errno)
+	}
+	length := int(int32(c.args[2]))
+	if length < 0 || length > maxAddress {
+		return refused(unix.EINVAL)
+	}
+	w := &waiter{sock: s, file: -1}
+	if w.addr, errno = c.from.memory(c.args[1], length); errno != 0 {
+		return refused(errno)
+	}
+	if kind, name := parseAddress(w.addr); kind == addressPath && s.domain == unix.AF_UNIX && length <= maxUnixAddress {
+		r, held, errno := c.from.route(name, m.root)
+		c.held = append(c.held, held...)
+		if errno != 0 {
+			return refused(errno)
+		}
+		w.path = &r
+	}
+	a := m.attempt(c, w)
+	if a.deferred {
+		a = m.wait(c, w)
+	}
+	return a
+}
+
+// attempt judges and connects, as the caller. A path is judged once, as it is
+// the inode that is connected to; an abstract name may be another's by now.
+func (m *mediator) attempt(c *request, w *waiter) answer {
+	return m.as(c, func() answer {
+		if w.file < 0 {
+			if errno := m.judge(c, w); errno != 0 {
+				return refused(errno)
+			}
+		}
+		return w.try()
+	})
+}
+
+// judge says whether the socket may be connected to the address, by what the
+// socket is, and not by what the address says of it.
+func (m *mediator) judge(c *request, w *waiter) unix.Errno {
+	switch w.sock.domain {
+	case unix.AF_UNIX:
+		kind, name := parseAddress(w.addr)
+		switch {
+		case len(w.addr) > maxUnixAddress:
+			return unix.EINVAL
+		case kind == addressPath:
+			return m.judgePath(c, w)
+		case kind == addressAbstract:
+			return m.judgeAbstract(w, name)
+		}
+		return 0 // the kernel refuses it or, for AF_UNSPEC, disconnects
+	case unix.AF_INET, unix.AF_INET6:
+		if !m.policy.mayConnect(w.addr) {
+			return unix.EACCES
+		}
+		if m.policy.Net == policy.NetPorts {
+			if p, err := unix.GetsockoptInt(w.sock.fd, unix.SOL_SOCKET, unix.SO_PROTOCOL); err != nil || p != unix.IPPROTO_TCP {
+				return unix.EACCES
+			}
+		}
+		return 0
+	case unix.AF_NETLINK:
+		if !ToKernel(w.addr) {
+			return unix.EPERM // as the kernel says to whoever lacks CAP_NET_ADMIN
+		}
+		return 0
+	}
+	return unix.EACCES
+}
+
+// judgePath decides by the inode that the path leads to now. The connection is
+// made to that very inode, whatever the path leads to by then.
+func (m *mediator) judgePath(c *request, w *waiter) unix.Errno {
+	fd, errno := w.path.Walk()
+	if errno != 0 {
+		return errno
+	}
+	c.held = append(c.held, fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return asErrno(err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+		return unix.ECONNREFUSED
+	}
+	if m.policy.allows(fd, policy.FileID{Dev: st.Dev, Ino: st.Ino}) || m.own.boundTo(&st) {
+		w.file = fd
+		return 0
+	}
+	if !m.own.anyBoundTo(st.Ino) {
+		return unix.ECONNREFUSED // left over from a program that is gone
+	}
+	return unix.EACCES
+}
+
+// allows says whether a socket outside is among the allowed ones, or below an
+// allowed directory.
+func (m *Policy) allows(fd int, id policy.FileID) bool {
+	var path string
+	for i := range m.Unix {
+		p := &m.Unix[i]
+		if !p.Mode.IsDir() {
+			if p.ID == id {
+				return true
+			}
+			continue
+		}
+		if path == "" {
+			path = fork.PathOf(fd)
+		}
+		if p.Path == "/" || strings.HasPrefix(path, p.Path+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// judgeAbstract looks the name up among those of the session. Between this and
+// the connection a program outside would have to take over the very name.
+//
+// Others get the answer that they would get if nobody had the name, as in a
+// network namespace of the session's own: X clients try the display's abstract
+// name first, and its path, which may be allowed, after this answer only.
+func (m *mediator) judgeAbstract(w *waiter, name string) unix.Errno {
+	if m.own.listens(abstractName{netns(w.sock.fd), name}) {
+		return 0
+	}
+	return unix.ECONNREFUSED
+}
+
+// try connects, and means not to wait. The command can have it wait all the
+// same: the flag that says otherwise belongs to the socket, which is the
+// command's, and another thread can take it off.
+func (w *waiter) try() answer {
+	flags, err := unix.FcntlInt(uintptr(w.sock.fd), unix.F_GETFL, 0)
+	if err != nil {
+		return refused(asErrno(err))
+	}
+	if flags&unix.O_NONBLOCK != 0 {
+		return answer{errno: w.call()}
+	}
+	// The command has the flag for as long as the call takes, in which no
+	// data can be on its way.
+	unix.FcntlInt(uintptr(w.sock.fd), unix.F_SETFL, flags|unix.O_NONBLOCK)
+	defer unix.FcntlInt(uintptr(w.sock.fd), unix.F_SETFL, flags)
+	errno := w.call()
+	if errno == unix.EINPROGRESS {
+		errno = w.call() // on the same machine it is there by now
+	}
+	if w.sock.domain == unix.AF_UNIX {
+		return answer{errno: errno, deferred: errno == unix.EAGAIN} // the queue of the other side is full
+	}
+	return answer{errno: errno, deferred: errno == unix.EINPROGRESS || errno == unix.EALREADY}
+}
+
+// call is one connect(2). A path is replaced by the inode that it led to.
+func (w *waiter) call() unix.Errno {
+	addr := w.addr
+	if w.file >= 0 {
+		addr = []byte{unix.AF_UNIX, 0}
+		addr = append(addr, "/proc/self/fd/"...)
+		addr = append(strconv.AppendInt(addr, int64(w.file), 10), 0)
+	}
+	_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(w.sock.fd), uintptr(unsafe.Pointer(unsafe.SliceData(addr))), uintptr(len(addr)))
+	return errno
+}
+
+func asErrno(err error) unix.Errno {
+	if errno, ok := err.(unix.Errno); ok {
+		return errno
+	}
+	return unix.EACCES
+}

@@ -1,0 +1,128 @@
+package broker
+
+import (
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/internal/seccomp"
+)
+
+// handover carries the descriptor of the kernel's queue from the child, which
+// gets it when it installs its filter, to the supervisor: over a pair of
+// sockets, one packet.
+type handover struct {
+	child, parent int
+	packet        *handoverPacket
+}
+
+// handoverPacket is the memory that sendmsg(2) in the child reads: one byte
+// and, as ancillary data (unix(7), SCM_RIGHTS), one descriptor.
+type handoverPacket struct {
+	msg  unix.Msghdr
+	iov  unix.Iovec
+	data byte
+	head unix.Cmsghdr
+	fd   uintptr // the kernel reads the low half, which comes first on both machines
+}
+
+func newHandover(m *fork.Memory) (*handover, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("socketpair for the queue of socket calls: %w", err)
+	}
+	p := fork.Put(m, handoverPacket{})
+	p.iov.Base = &p.data
+	p.iov.SetLen(1)
+	p.msg.Iov, p.msg.Iovlen = &p.iov, 1
+	p.msg.Control = (*byte)(unsafe.Pointer(&p.head))
+	p.msg.SetControllen(unix.CmsgSpace(4))
+	p.head.Level, p.head.Type = unix.SOL_SOCKET, unix.SCM_RIGHTS
+	p.head.SetLen(unix.CmsgLen(4))
+	return &handover{child: pair[0], parent: pair[1], packet: p}, nil
+}
+
+// Steps install the filter and send the queue's descriptor, which closes on
+// exec in the child. The filter lets sendmsg(2) pass: what is mediated is only
+// what gives a socket a peer.
+func (h *handover) Steps(m *fork.Memory, f *seccomp.Filter) []fork.Step {
+	install := f.Step(m, listenerFlags())
+	install.Out = &h.packet.fd
+	return []fork.Step{install, {
+		Name: "sendmsg(2) of the queue of socket calls", Nr: unix.SYS_SENDMSG,
+		Args: [6]uintptr{uintptr(h.child), uintptr(unsafe.Pointer(&h.packet.msg)), unix.MSG_NOSIGNAL | unix.MSG_DONTWAIT},
+	}}
+}
+
+// listenerFlags are those of seccomp(2). With WAIT_KILLABLE_RECV (Linux 5.19)
+// a signal doesn't make the command's call again while it is being answered.
+// A kernel that knows the flags gets as far as the missing program: EFAULT.
+func listenerFlags() uintptr {
+	flags := uintptr(seccomp.FilterSpecAllow | unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)
+	const wait = unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+	if _, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags|wait, 0); errno == unix.EFAULT {
+		flags |= wait
+	}
+	return flags
+}
+
+// Forked gives up the child's end, which the child has by then: when it ends
+// without having sent anything, receive sees that.
+func (h *handover) Forked() {
+	if h.child >= 0 {
+		unix.Close(h.child)
+	}
+	h.child = -1
+}
+
+// receive waits for the descriptor. It is -1 if the child ended before.
+func (h *handover) receive() int {
+	defer h.close()
+	var data [1]byte
+	control := make([]byte, unix.CmsgSpace(4))
+	var n int
+	for {
+		var err error
+		_, n, _, _, err = unix.Recvmsg(h.parent, data[:], control, unix.MSG_CMSG_CLOEXEC)
+		if err == nil {
+			break
+		}
+		if err != unix.EINTR {
+			return -1
+		}
+	}
+	msgs, err := unix.ParseSocketControlMessage(control[:n])
+	if err != nil || len(msgs) != 1 {
+		return -1
+	}
+	fds, err := unix.ParseUnixRights(&msgs[0])
+	if err != nil || len(fds) != 1 {
+		return -1
+	}
+	return fds[0]
+}
+
+func (h *handover) close() { unix.Close(h.parent) }
+
+// New makes the mediator of a command that is to be started, and the
+// steps that install its filter.
+func New(policy *Policy, mem *fork.Memory, filter *seccomp.Filter) (*Broker, []fork.Step, error) {
+	hand, err := newHandover(mem)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := &Broker{}
+	m.begins(policy)
+	m.Hand = hand
+	return m, hand.Steps(mem, filter), nil
+}
+
+// Forked takes the process that was forked.
+func (m *Broker) Forked(p *fork.Process) {
+	if !m.apart {
+		m.Hand.Forked()
+	}
+	m.process = p
+}

@@ -1,0 +1,117 @@
+package broker
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// mountPoint identifies a directory and the mount it was reached by.
+type mountPoint struct{ mount, ino uint64 }
+
+func mountOf(path string) (mountPoint, error) {
+	var st unix.Statx_t
+	if err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_INO|unix.STATX_MNT_ID, &st); err != nil {
+		return mountPoint{}, err
+	}
+	return mountPoint{st.Mnt_id, st.Ino}, nil
+}
+
+// fileSystem is the device of the file system that an open file of the caller
+// is on, by its mount (proc_pid_mountinfo(5)).
+func (c caller) fileSystem(fd int) (device [2]uint32, _ error) {
+	var st unix.Statx_t
+	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st); err != nil {
+		return device, err
+	}
+	mounts, err := readProc(fmt.Sprintf("/proc/%d/mountinfo", c.tid))
+	if err != nil {
+		return device, err
+	}
+	for line := range bytes.Lines(mounts) {
+		var id, parent uint64
+		if n, _ := fmt.Sscanf(string(line), "%d %d %d:%d", &id, &parent, &device[0], &device[1]); n == 4 && id == st.Mnt_id {
+			return device, nil
+		}
+	}
+	return device, unix.ENOENT
+}
+
+// Own splits a path that begins with something of the caller's own that only
+// the kernel can follow (its directories and descriptors in /proc) into that,
+// as others have to write it, and the rest.
+func (c caller) own(path string) (link, rest string, ok bool) {
+	for _, self := range []struct{ prefix, below string }{{"/proc/self/", ""}, {"/proc/thread-self/", ""},
+		{fmt.Sprintf("/proc/%d/", c.tid), ""}, {"/dev/fd/", "fd/"}} {
+		if below, cut := strings.CutPrefix(path, self.prefix); cut {
+			path, ok = self.below+below, true
+			break
+		}
+	}
+	if !ok {
+		return "", "", false
+	}
+	first, rest, _ := strings.Cut(path, "/")
+	if first == "fd" {
+		first, rest, _ = strings.Cut(rest, "/")
+		first = "fd/" + first
+	}
+	return fmt.Sprintf("/proc/%d/%s", c.tid, first), strings.TrimLeft(rest, "/"), true
+}
+
+// route is a path of the caller's and where it begins.
+type route struct {
+	from   int    // a directory, or AT_FDCWD
+	path   string // "" for from itself
+	inRoot bool   // from is a root directory
+}
+
+// route finds where a path of the caller's begins: in a directory that is open
+// to it already, which this process has to have the right to look at.
+func (c caller) route(path string, own mountPoint) (r route, held []int, _ unix.Errno) {
+	r = route{from: unix.AT_FDCWD, path: path}
+	from := fmt.Sprintf("/proc/%d/cwd", c.tid)
+	if link, rest, ok := c.own(path); ok {
+		from, r.path = link, rest
+	} else if path[0] == '/' {
+		from = fmt.Sprintf("/proc/%d/root", c.tid)
+		at, err := mountOf(from)
+		if err != nil {
+			return r, nil, asErrno(err)
+		}
+		if at == own {
+			return r, nil, 0
+		}
+		r.inRoot = true
+	}
+	var err error
+	if r.from, err = unix.Open(from, unix.O_PATH|unix.O_CLOEXEC, 0); err != nil {
+		return r, nil, asErrno(err)
+	}
+	return r, []int{r.from}, 0
+}
+
+// Walk opens what a route leads to, as a reference to an inode. What it finds is
+// judged by its inode, so that a path that is read otherwise than the kernel
+// would (links in a root directory of the command's own, the magic ones of
+// /proc) can lead to a refusal and not around one.
+func (r route) Walk() (int, unix.Errno) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC}
+	var fd int
+	var err error
+	switch {
+	case r.path == "":
+		fd, err = unix.FcntlInt(uintptr(r.from), unix.F_DUPFD_CLOEXEC, 0)
+	case r.inRoot:
+		how.Resolve |= unix.RESOLVE_IN_ROOT
+		fd, err = unix.Openat2(r.from, r.path, &how)
+	default:
+		fd, err = unix.Openat(r.from, r.path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	}
+	if err != nil {
+		return -1, asErrno(err)
+	}
+	return fd, 0
+}

@@ -1,0 +1,106 @@
+package broker
+
+import (
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// queue is the kernel's queue of the calls that a filter hands over
+// (seccomp_unotify(2)).
+type queue struct {
+	fd      int
+	control func(fd int, request uintptr, arg unsafe.Pointer) unix.Errno // ioctl(2)
+}
+
+func newQueue(fd int) queue { return queue{fd, ioctl} }
+
+func ioctl(fd int, request uintptr, arg unsafe.Pointer) unix.Errno {
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(arg))
+	return errno
+}
+
+// notification is struct seccomp_notif, response is struct seccomp_notif_resp
+// (linux/seccomp.h).
+type notification struct {
+	id         uint64
+	pid, flags uint32 // pid is the thread's, as this process sees it; 0 if it can't
+	nr         int32
+	arch       uint32
+	ip         uint64
+	args       [6]uint64
+}
+
+type response struct {
+	id    uint64
+	val   int64
+	errno int32 // negative
+	flags uint32
+}
+
+// receive takes one call from the queue. There may be none after all: it was
+// killed meanwhile, or this thread was interrupted.
+func (q *queue) receive(n *notification) (got bool, _ error) {
+	*n = notification{}
+	switch errno := q.control(q.fd, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(n)); errno {
+	case 0:
+		return true, nil
+	case unix.ENOENT, unix.EINTR, unix.ENOMEM, unix.EAGAIN:
+		return false, nil
+	default:
+		return false, errno
+	}
+}
+
+// send gives a call its answer. One that can't be given becomes a refusal; the
+// error says that not even that could be had. It is none when nobody waits for
+// the answer any more.
+func (q *queue) send(id uint64, a answer) error {
+	r := response{id: id, errno: -int32(a.errno)}
+	if a.proceed {
+		r.flags = unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE
+	}
+	for _, r := range []response{r, {id: id, errno: -int32(unix.EACCES)}} {
+		switch q.repeated(unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r)) {
+		case 0, unix.ENOENT, unix.EINPROGRESS:
+			return nil
+		}
+	}
+	return errNoAnswer
+}
+
+// valid reports whether the thread that made a call still waits for the answer.
+// If so, whatever was looked up by its number until now was about it, and not
+// about a later thread with the same number.
+func (q *queue) valid(id uint64) bool {
+	return q.repeated(unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&id)) == 0
+}
+
+// repeated makes a call again that failed for this thread's own sake: because
+// of a signal, or for want of memory. It gives up after about a second.
+func (q *queue) repeated(request uintptr, arg unsafe.Pointer) (errno unix.Errno) {
+	for i := range 1000 {
+		errno = q.control(q.fd, request, arg)
+		if errno != unix.EINTR && errno != unix.ENOMEM {
+			break
+		}
+		if i > 10 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return errno
+}
+
+// empty reports whether no process is left whose calls could come.
+func (q *queue) empty() bool {
+	p := []unix.PollFd{{Fd: int32(q.fd), Events: unix.POLLIN}}
+	n, err := unix.Poll(p, 0)
+	return err == nil && n == 1 && p[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0
+}
+
+// wakeFast asks for what Linux 6.6 can do: the thread that asks gives up the
+// processor to the one that answers. Older kernels say EINVAL.
+func (q *queue) wakeFast() {
+	unix.Syscall(unix.SYS_IOCTL, uintptr(q.fd), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
+}

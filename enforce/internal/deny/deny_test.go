@@ -1,0 +1,191 @@
+package deny
+
+import (
+	"hash/fnv"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/fstest"
+
+	"pgregory.net/rapid"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// fakeHost is a machine with the given files; a name that ends in "@" is a
+// symbolic link.
+func fakeHost(files ...string) *policy.Host {
+	tree := fstest.MapFS{}
+	for _, f := range files {
+		mode := fs.FileMode(0o644)
+		if name, ok := strings.CutSuffix(f, "@"); ok {
+			f, mode = name, fs.ModeSymlink|0o777
+		}
+		tree[strings.TrimPrefix(f, "/")] = &fstest.MapFile{Mode: mode}
+	}
+	at := func(p string) string {
+		if p == "/" {
+			return "."
+		}
+		return p[1:]
+	}
+	return &policy.Host{
+		OS:      "linux",
+		ReadDir: func(p string) ([]fs.DirEntry, error) { return tree.ReadDir(at(p)) },
+		Lstat: func(p string) (policy.Stat, error) {
+			info, err := tree.Lstat(at(p))
+			if err != nil {
+				return policy.Stat{}, &fs.PathError{Op: "lstat", Path: p, Err: syscall.ENOENT}
+			}
+			id := fnv.New64()
+			io.WriteString(id, p)
+			return policy.Stat{Mode: info.Mode(), ID: policy.FileID{Dev: 1, Ino: id.Sum64()}}, nil
+		},
+	}
+}
+
+// readable is a policy of one directory.
+func readable(p string) []Tree { return []Tree{{Path: p, Access: policy.Read, Mode: fs.ModeDir}} }
+
+func lit(p string) policy.DenyPath  { return policy.DenyPath{Pattern: p} }
+func glob(p string) policy.DenyPath { return policy.DenyPath{Pattern: p, Glob: true} }
+
+func TestDenials(t *testing.T) {
+	const (
+		ro = policy.Read
+		rw = policy.Read | policy.Write
+	)
+	host := fakeHost("/d/.env", "/d/a/x", "/d/a/y", "/d/a/.env", "/d/b/z", "/d/link@", "/d/secrets/k", "/e/f")
+	tests := []struct {
+		name  string
+		trees []Tree
+		deny  []policy.DenyPath
+		want  []string // path:access, "list" for directories that may only be listed
+		gaps  int
+	}{
+		{"nothing denied", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}}, nil, []string{"/d ro"}, 0},
+		{"elsewhere", []Tree{{Path: "/d", Access: rw, Mode: fs.ModeDir}}, []policy.DenyPath{lit("/e/f"), lit("/dd"), glob("/e/**/x")},
+			[]string{"/d rw_noexec"}, 0},
+		{"the rule itself", []Tree{{Path: "/d", Access: rw, Mode: fs.ModeDir}, {Path: "/e", Access: ro, Mode: fs.ModeDir}},
+			[]policy.DenyPath{lit("/d")}, []string{"/e ro"}, 0},
+		{"above the rule", []Tree{{Path: "/d/a", Access: rw, Mode: fs.ModeDir}}, []policy.DenyPath{lit("/d")}, nil, 0},
+		{"the rule itself, by a glob", []Tree{{Path: "/d/a/x", Access: ro}}, []policy.DenyPath{glob("/**/x")}, nil, 0},
+		{"a file", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}}, []policy.DenyPath{lit("/d/.env")},
+			[]string{"/d list", "/d/a ro", "/d/b ro", "/d/secrets ro"}, 0},
+		{"a directory", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}}, []policy.DenyPath{lit("/d/secrets")},
+			[]string{"/d/.env ro", "/d/a ro", "/d/b ro"}, 0},
+		{"deeper", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}}, []policy.DenyPath{lit("/d/a/x")},
+			[]string{"/d list", "/d/.env ro", "/d/a list", "/d/a/.env ro", "/d/a/y ro", "/d/b ro", "/d/secrets ro"}, 0},
+		{"glob", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}}, []policy.DenyPath{glob("/d/**/.env")},
+			[]string{"/d list", "/d/a list", "/d/a/x ro", "/d/a/y ro", "/d/b ro", "/d/secrets ro"}, 0},
+		{"not there", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}}, []policy.DenyPath{lit("/d/none"), lit("/d/a/x/y"), glob("/d/*.pem")},
+			[]string{"/d ro"}, 0},
+		{"writable", []Tree{{Path: "/d", Access: rw, Mode: fs.ModeDir}}, []policy.DenyPath{lit("/d/.env"), glob("/d/**/x")},
+			[]string{"/d rw_noexec"}, 2},
+		{"a rule below the denied one", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}, {Path: "/d/secrets/k", Access: ro}},
+			[]policy.DenyPath{lit("/d/secrets")}, []string{"/d/.env ro", "/d/a ro", "/d/b ro"}, 0},
+		{"a bad pattern", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}}, []policy.DenyPath{glob("/d/[")}, []string{"/d ro"}, 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := Subtract(Request{Trees: tt.trees, Deny: tt.deny, Host: host, NoMasks: "tried"})
+			var got []string
+			for _, r := range c.Trees {
+				what := r.Access.String()
+				if r.ListOnly {
+					what = "list"
+				}
+				got = append(got, r.Path+" "+what)
+			}
+			if !slices.Equal(got, tt.want) || len(c.Unheld) != tt.gaps {
+				t.Errorf("got %q, unheld %v\nwant %q, %d unheld", got, c.Unheld, tt.want, tt.gaps)
+			}
+		})
+	}
+}
+
+func TestDenialsWithoutHost(t *testing.T) {
+	c := Subtract(Request{Trees: readable("/d"), Deny: []policy.DenyPath{lit("/d/x")}})
+	if len(c.Trees) != 1 || len(c.Unheld) != 1 {
+		t.Errorf("%v, unheld %v", c.Trees, c.Unheld)
+	}
+}
+
+func TestDenialsTooMany(t *testing.T) {
+	var files []string
+	for i := range maxSiblings + 5 {
+		files = append(files, "/d/"+strconv.Itoa(i))
+	}
+	c := Subtract(Request{Trees: readable("/d"), Deny: []policy.DenyPath{lit(files[0])}, Host: fakeHost(files...)})
+	if len(c.Trees) != 1 || len(c.Unheld) != 1 {
+		t.Errorf("%d trees, unheld %v", len(c.Trees), c.Unheld)
+	}
+}
+
+// TestDenialsExact: of a read-only tree, exactly what is not denied can be
+// read afterwards, whatever the tree and the denials are.
+func TestDenialsExact(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.SampledFrom([]string{"a", "b", "c", "d"})
+		file := rapid.Custom(func(t *rapid.T) string {
+			return "/t/" + strings.Join(rapid.SliceOfN(name, 1, 4).Draw(t, "names"), "/") + "/f"
+		})
+		files := append(rapid.SliceOfN(file, 1, 12).Draw(t, "files"), "/t/f")
+		pattern := rapid.Custom(func(t *rapid.T) policy.DenyPath {
+			p := rapid.SampledFrom(files).Draw(t, "of")
+			switch rapid.IntRange(0, 3).Draw(t, "how") {
+			case 0:
+				return lit(p)
+			case 1:
+				return lit(path.Dir(p))
+			case 2:
+				return glob("/t/**/" + path.Base(path.Dir(p)))
+			}
+			return glob(path.Dir(p) + "/*")
+		})
+		deny := rapid.SliceOfN(pattern, 1, 3).Draw(t, "deny")
+		q := Request{Trees: readable("/t"), Deny: deny, Host: fakeHost(files...)}
+		c, d := Subtract(q), NewDenials(q)
+		trees := c.Trees
+		if len(c.Unheld) > 0 {
+			t.Fatalf("unheld: %v", c.Unheld)
+		}
+		for _, f := range files {
+			denied := slices.ContainsFunc(d.Deny, func(d Barred) bool { return d.covers(f) })
+			allowed := slices.ContainsFunc(trees, func(t Tree) bool { return !t.ListOnly && policy.Within(f, t.Path) })
+			if denied == allowed {
+				t.Fatalf("%s: denied %v, allowed %v; %v", f, denied, allowed, trees)
+			}
+			listed := slices.ContainsFunc(trees, func(t Tree) bool { return policy.Within(path.Dir(f), t.Path) })
+			if slices.ContainsFunc(d.Deny, func(d Barred) bool { return d.covers(path.Dir(f)) }) && listed {
+				t.Fatalf("%s is denied and can be listed; %v", path.Dir(f), trees)
+			}
+		}
+	})
+}
+
+// TestDenialsOtherNames: a rule for a file would hold for all its names.
+func TestDenialsOtherNames(t *testing.T) {
+	host := fakeHost("/d/.env", "/d/alias", "/d/other")
+	lstat := host.Lstat
+	host.Lstat = func(p string) (policy.Stat, error) {
+		if p == "/d/alias" {
+			p = "/d/.env"
+		}
+		return lstat(p)
+	}
+	c := Subtract(Request{Trees: readable("/d"), Deny: []policy.DenyPath{lit("/d/.env")}, Host: host})
+	if len(c.Unheld) > 0 {
+		t.Fatalf("unheld: %v", c.Unheld)
+	}
+	for _, r := range c.Trees {
+		if r.Path == "/d/alias" {
+			t.Error("the denied file is allowed by its other name")
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package landlock
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// PathError says that a path of the policy could not be turned into a rule.
+type PathError struct {
+	Path    string
+	Origin  policy.Origin
+	Changed bool  // it is no longer what it was when the policy was resolved
+	Err     error // may be nil with Changed
+}
+
+func (e *PathError) Error() string {
+	what := "opening %s (%s)"
+	if e.Changed {
+		what = "%s (%s) changed while the command was being started"
+	}
+	what = fmt.Sprintf(what, e.Path, e.Origin)
+	if e.Err != nil {
+		what += ": " + e.Err.Error()
+	}
+	return what
+}
+
+// Unwrap gives the system's error, if there is one.
+func (e *PathError) Unwrap() error { return e.Err }
+
+// Is ties a path that changed to ErrPathChanged.
+func (e *PathError) Is(target error) bool { return e.Changed && target == ErrPathChanged }
+
+// ErrPathChanged is what a PathError is when the path was replaced between
+// the resolving of the policy and the start: starting again looks anew.
+var ErrPathChanged = errors.New("a path of the policy changed while the command was being started")

@@ -1,0 +1,88 @@
+package landlock
+
+import (
+	"io/fs"
+	"strings"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// Ruleset is the Landlock ruleset of a Plan: one for files, network and
+// scopes together. Two would not do: a layer that handles no rights on files
+// takes the right to rename between directories away from the others.
+//
+// The bits are those of linux/landlock.h.
+type Ruleset struct {
+	ABI int // the version that the ruleset is made for
+
+	HandledFS  uint64 // what is denied unless a rule allows it
+	HandledNet uint64
+	Scoped     uint64
+
+	Paths []PathRule // sorted by path, without rules that add nothing
+	Ports []PortRule // sorted by port
+}
+
+// PathRule allows rights on one file, or on a directory and all below it.
+type PathRule struct {
+	Path   string
+	Rights uint64
+	ID     policy.FileID // the inode that the path has to be when it is opened
+	Dir    bool
+	Origin policy.Origin
+}
+
+// PortRule allows rights on one port.
+type PortRule struct {
+	Port   uint16
+	Rights uint64
+	Origin policy.Origin
+}
+
+// The rights that stand for an access of a policy.
+//
+// Write stands for all that changes a tree, truncating included: O_TRUNC
+// needs nothing but the right to truncate, so giving one without the other
+// would be giving both. make_char and make_block are never given: making a
+// device node needs CAP_MKNOD, and whoever has that could reach every disk
+// through a node of its own.
+const (
+	readRights  = FSReadFile | FSReadDir
+	execRights  = FSExecute
+	writeRights = FSWriteFile | FSTruncate | FSRemoveDir | FSRemoveFile |
+		FSMakeDir | FSMakeReg | FSMakeSock | FSMakeFifo | FSMakeSym | FSRefer
+
+	// FileRights are those that a rule on something else than a
+	// directory may hold; the kernel refuses others with EINVAL.
+	FileRights = FSExecute | FSWriteFile | FSReadFile | FSTruncate | FSIoctlDev | FSResolveUnix
+)
+
+// Rights turns an access to a path into Landlock rights that a kernel knows.
+func Rights(access policy.Access, path string, mode fs.FileMode, handled uint64) uint64 {
+	var r uint64
+	if access&policy.Read != 0 {
+		r |= readRights
+	}
+	if access&policy.Exec != 0 {
+		r |= execRights
+	}
+	if access&policy.Write != 0 {
+		r |= writeRights
+		if device(path, mode) {
+			r |= FSIoctlDev
+		}
+	}
+	if !mode.IsDir() {
+		r &= FileRights
+	}
+	return r & handled
+}
+
+// device says whether a writable rule is about devices by name, and so gets
+// the right to ioctl(2): a device file itself (a terminal is of no use without
+// tcsetattr(3), nor is /dev/kvm), or a directory of them (/dev/pts). A wider
+// tree that happens to hold a device does not get it.
+func device(path string, mode fs.FileMode) bool {
+	return mode&fs.ModeDevice != 0 ||
+		mode.IsDir() && (path == "/dev" || strings.HasPrefix(path, "/dev/"))
+}

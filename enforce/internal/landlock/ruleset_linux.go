@@ -1,0 +1,88 @@
+package landlock
+
+import (
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// minRulesetFd keeps the ruleset's descriptor off those of the command.
+const minRulesetFd = 3
+
+// rulesetAttr is struct landlock_ruleset_attr.
+type rulesetAttr struct {
+	fs, net, scoped uint64
+	quiet           [3]uint64
+}
+
+// PathBeneath is struct landlock_path_beneath_attr, which is packed: of fd the
+// kernel reads the low half.
+type PathBeneath struct {
+	Rights uint64
+	Fd     uintptr
+}
+
+const RulePathBeneath = 1 // LANDLOCK_RULE_PATH_BENEATH
+
+// Create makes the kernel's ruleset, without rules, and returns its descriptor,
+// which closes on exec.
+func (rs *Ruleset) Create() (int, error) {
+	attr := rulesetAttr{fs: rs.HandledFS, net: rs.HandledNet, scoped: rs.Scoped}
+	r, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET,
+		uintptr(unsafe.Pointer(&attr)), Of(rs.ABI).AttrSize, 0)
+	if errno != 0 {
+		return -1, fmt.Errorf("landlock_create_ruleset(2) for ABI %d: %w", rs.ABI, errno)
+	}
+	fd := int(r)
+	if fd < minRulesetFd {
+		up, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, minRulesetFd)
+		unix.Close(fd)
+		if err != nil {
+			return -1, fmt.Errorf("moving the ruleset's descriptor: %w", err)
+		}
+		fd = up
+	}
+	return fd, nil
+}
+
+// AddRules fills the ruleset. The processes that were forked meanwhile have the
+// same one.
+func (rs *Ruleset) AddRules(fd int) error {
+	for i := range rs.Paths {
+		if err := addPath(fd, &rs.Paths[i]); err != nil {
+			return err
+		}
+	}
+	for _, r := range rs.Ports {
+		attr := struct{ rights, port uint64 }{r.Rights, uint64(r.Port)}
+		if err := AddRule(fd, 2, unsafe.Pointer(&attr)); err != nil { // LANDLOCK_RULE_NET_PORT
+			return fmt.Errorf("landlock rule for port %d (%s): %w", r.Port, r.Origin, err)
+		}
+	}
+	return nil
+}
+
+func AddRule(fd int, kind uintptr, attr unsafe.Pointer) error {
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(fd), kind, uintptr(attr), 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// addPath opens a path, makes sure that it is still what was resolved, and
+// adds the rule by that very descriptor: a link put in its place meanwhile is
+// either seen here or too late.
+func addPath(ruleset int, r *PathRule) error {
+	fd, err := openPath(r)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	attr := PathBeneath{r.Rights, uintptr(fd)}
+	if err := AddRule(ruleset, RulePathBeneath, unsafe.Pointer(&attr)); err != nil {
+		return fmt.Errorf("landlock rule for %s (%s): %w", r.Path, r.Origin, err)
+	}
+	return nil
+}

@@ -1,0 +1,207 @@
+package mounts
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/zsbx/zsbx/enforce/internal/deny"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// MountPlan is the private mount namespace that a command gets for what
+// Landlock does not hold: what is denied inside a writable tree is covered,
+// what is protected there is read-only, and so is all that the policy does not
+// let the command write, which refuses chmod(2), chown(2), utimensat(2),
+// setxattr(2) and file flags.
+//
+// It is data. The system calls are made by the keeper, or by the command's own
+// process where there is none, before any Landlock domain: a process in one
+// can't mount.
+type Plan struct {
+	// UserNS says that the namespace is had through a user namespace, as an
+	// ordinary user must. Files of other owners then belong to nobody(65534)
+	// as the command sees them.
+	UserNS bool
+
+	Why []string // what needs the namespace, for people
+
+	// IPC says that the command also gets System V shared memory,
+	// semaphores and queues, and POSIX queues, of its own
+	// (ipc_namespaces(7)).
+	IPC bool
+
+	// Writable are the trees and files that stay writable, none within
+	// another, at most 500. With a nil list nothing is made read-only.
+	Writable []string
+
+	// Copies are what programs refuse to read when it belongs to nobody.
+	Copies []Copy
+
+	// Mounts are made in this order: a directory before what lies in it.
+	Mounts []Mount
+
+	// Private are made after them.
+	Private []PrivateDir
+}
+
+// Mount covers one path.
+type Mount struct {
+	Path   string
+	Kind   MountKind
+	Dir    bool
+	ID     policy.FileID // what it has to be when it is mounted; zero for whatever it is
+	Origin policy.Origin // who asked; zero for the protected set
+}
+
+// MountKind says what a Mount does.
+type MountKind string
+
+// The kinds of mounts.
+const (
+	// Mask hides a file or directory: it can't be opened, by root neither.
+	// A file becomes a device that no driver may be reached through, a
+	// directory an empty one.
+	Mask MountKind = "mask"
+	// Protect makes a file or a tree read-only.
+	Protect MountKind = "protect"
+	// Pin changes nothing but that the directory can't be renamed or
+	// removed: that would put what is mounted below out of the way.
+	Pin MountKind = "pin"
+)
+
+// maxMounts bounds the mounts of a namespace. A plan that takes more has none.
+const maxMounts = 4000
+
+// maxWritable bounds MountPlan.Writable: each path takes a descriptor while
+// the namespace is made, of the 1024 that a process may have by default.
+const maxWritable = 500
+
+// The names of the steps that make a mount namespace.
+const (
+	StepPrefix   = "mount namespace: "
+	StepOpening  = "mount namespace, opening "
+	StepChecking = "checking "
+	StepIPC      = "IPC namespace: unshare(2)"
+)
+
+// Request is what a namespace is wanted for.
+type Request struct {
+	Policy  *policy.Resolved
+	Host    *policy.Host
+	UserNS  bool   // a user namespace is needed for it
+	None    string // why none can be had here, or ""
+	NoIPC   string // why no IPC namespace can be had beside it, or ""
+	Handled uint64 // the rights that Landlock handles
+
+	ShareIPC       bool // the caller's System V IPC and /dev/shm stay
+	ShareTerminals bool // its /dev/pts stays
+	LeaveMetadata  bool // no namespace is made for the metadata of files alone
+
+	Trees     []deny.Tree // what the policy allows less what it denies
+	Masks     []Mount     // for denials
+	Own       []Mount     // for zsbx's own files
+	Protected []Mount     // for the protected set
+	Hide      []string
+	Table     MountTable // of this process; nil when it was not read
+}
+
+// Result is what became of a Request.
+type Result struct {
+	Plan *Plan  // nil: none
+	None string // why there is none
+
+	Over     bool   // none, since it would take too many mounts
+	accepted bool   // none, since nothing that the caller wants needs one
+	Metadata string // why the metadata of files outside stay open beside the plan, or ""
+	IPC      string // likewise System V IPC and /dev/shm
+}
+
+// New decides whether there is a namespace, and what it holds.
+func New(q Request) Result {
+	writable := WritableTrees(q.Policy.Paths)
+	why := q.Reasons(writable != nil)
+	switch {
+	case len(why) == 0 && q.None == "":
+		return Result{accepted: true, None: "accepted, and nothing else needs a mount namespace"}
+	case q.None != "":
+		return Result{None: "no mount namespace: " + q.None}
+	}
+	mp := &Plan{UserNS: q.UserNS, Why: why, Writable: writable}
+	mp.Mounts = joinMounts(slices.Concat(q.Masks, q.hidden(), q.Own, q.Protected))
+	// What is found under two names of a second mount is there already: covered
+	// twice, the check would find the cover in place of the file.
+	mp.Mounts = joinMounts(append(mp.Mounts, aliases(q.Host, q.Table, mp.Mounts)...))
+	if len(mp.Mounts) > maxMounts {
+		return Result{Over: true, None: fmt.Sprintf("no mount namespace: it would take more than %d mounts", maxMounts)}
+	}
+	if mp.UserNS {
+		mp.Copies = SshCopies(q.Policy, q.Host)
+	}
+	out := Result{Plan: mp, IPC: q.private(mp)}
+	if n := len(mp.Writable); n > maxWritable {
+		mp.Writable = nil
+		out.Metadata = fmt.Sprintf("%d paths are writable, more than %d", n, maxWritable)
+	}
+	return out
+}
+
+// hidden are the masks for directories that the command has no reason to look
+// into.
+func (q *Request) hidden() []Mount {
+	var out []Mount
+	for _, dir := range q.Hide {
+		reachable := slices.ContainsFunc(q.Policy.Paths, func(t policy.Path) bool { return policy.Within(dir, t.Path) })
+		if st, err := q.Host.Lstat(dir); err == nil && st.Mode.IsDir() && reachable {
+			out = append(out, Mount{Path: dir, Kind: Mask, Dir: true, ID: st.ID})
+		}
+	}
+	return out
+}
+
+// Reasons says what the namespace is for. There is always something, but
+// for a caller who accepts the gaps by name: in a user namespace, which an
+// ordinary user needs, the files of others seem to belong to nobody, and some
+// programs insist on their owner. Outside writable trees there is nothing when
+// / is one.
+func (q *Request) Reasons(outside bool) []string {
+	var why []string
+	for _, r := range []struct {
+		holds bool
+		what  string
+	}{
+		{len(q.Masks) > 0, "denials inside writable trees"},
+		{len(q.Protected)+len(q.Own) > 0, "protected files in writable trees"},
+		{outside && !q.LeaveMetadata, "metadata of everything else"},
+		{!q.ShareIPC, "shared memory of other programs"},
+		{!q.ShareTerminals && OpensTerminals(q.Policy), "other terminals"},
+	} {
+		if r.holds {
+			why = append(why, r.what)
+		}
+	}
+	return why
+}
+
+// String describes the namespace for people.
+func (mp *Plan) String() string {
+	n := map[MountKind]int{}
+	for _, m := range mp.Mounts {
+		n[m.Kind]++
+	}
+	how := "with CAP_SYS_ADMIN"
+	if mp.UserNS {
+		how = "through a user namespace"
+	}
+	detail := fmt.Sprintf("%s, for %s: %d masked, %d protected", how, strings.Join(mp.Why, ", "), n[Mask], n[Protect])
+	if mp.IPC {
+		detail += "; System V IPC of its own"
+	}
+	for _, d := range mp.Private {
+		detail += "; " + d.Path + " of its own"
+	}
+	if mp.Writable != nil {
+		detail += fmt.Sprintf("; read-only but for %d paths", len(mp.Writable))
+	}
+	return detail
+}

@@ -1,0 +1,124 @@
+package mounts
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/internal/landlock"
+)
+
+// The options of private file systems. POSIX shared memory is for every user;
+// new pseudo-terminals are made by whoever opens ptmx.
+const (
+	tmpfsShared   = "mode=1777"
+	devptsPrivate = "newinstance,ptmxmode=0666,mode=620"
+)
+
+// private puts an empty file system onto a directory, and lets the command use
+// it. No rule can be made beforehand for what is not there yet.
+func (l *stepList) private(d PrivateDir, ruleset int) {
+	if d.Kind == devpts {
+		l.fileSystem(devpts, Mount{Path: d.Path}, unix.MS_NOEXEC, devptsPrivate)
+	} else {
+		l.tmpfs(d.Path, 0, tmpfsShared)
+	}
+	fd := l.open(d.Path)
+	rule := fork.Put(l.mem, landlock.PathBeneath{Rights: d.Rights})
+	l.steps[fd].Out = &rule.Fd
+	l.call(setup("landlock_add_rule(2)"), unix.SYS_LANDLOCK_ADD_RULE, ruleset, landlock.RulePathBeneath, rule, 0)
+	l.close(fd)
+}
+
+// maxTerminal is the highest number of a terminal that keeps its name. Each
+// number below it costs some 15 µs.
+const maxTerminal = 255
+
+// Terminal is the pseudo-terminal that the command has as descriptor 0, 1 or 2.
+type Terminal struct {
+	dir    string // /dev/pts
+	number int
+	tree   result // the mount that shows it
+}
+
+func (t *Terminal) path() string { return t.dir + "/" + strconv.Itoa(t.number) }
+
+// Terminal finds the first of the command's terminals that has a name, nil if
+// none has, and lets the command open all of them anew through /dev/stderr and
+// the like: there is no rule any more for the directory where they are.
+func (mp *Plan) Terminal(files []*os.File, ruleset int) *Terminal {
+	if mp == nil {
+		return nil
+	}
+	i := slices.IndexFunc(mp.Private, func(d PrivateDir) bool { return d.Kind == devpts })
+	if i < 0 {
+		return nil
+	}
+	var own *Terminal
+	for n := range 3 {
+		var st, named unix.Stat_t
+		fd := fork.StandardFile(files, n)
+		if unix.Fstat(fd, &st) != nil || !isPseudoTerminal(&st) {
+			continue
+		}
+		rule := landlock.PathBeneath{Rights: mp.Private[i].Rights & landlock.FileRights, Fd: uintptr(fd)}
+		_ = landlock.AddRule(ruleset, landlock.RulePathBeneath, unsafe.Pointer(&rule)) // without it the descriptor itself works
+		t := &Terminal{dir: mp.Private[i].Path, number: int(unix.Minor(st.Rdev))}
+		if own == nil && t.number <= maxTerminal && unix.Lstat(t.path(), &named) == nil &&
+			named.Dev == st.Dev && named.Ino == st.Ino {
+			own = t
+		}
+	}
+	return own
+}
+
+// isPseudoTerminal says whether a file is the end of one that programs run on
+// (UNIX98_PTY_SLAVE_MAJOR).
+func isPseudoTerminal(st *unix.Stat_t) bool {
+	return st.Mode&unix.S_IFMT == unix.S_IFCHR && unix.Major(st.Rdev) == 136
+}
+
+// hold takes hold of a terminal before its directory is covered. It may fail,
+// and so may name: ttyname(3) then finds no name, and nothing else is lost.
+func (l *stepList) hold(t *Terminal) {
+	if t == nil {
+		return
+	}
+	first := len(l.steps)
+	fd := l.open(t.path())
+	t.tree = l.clone(fd, false)
+	l.close(fd)
+	l.mayFail(first)
+}
+
+// name makes a terminal show under its number among the new ones: that is what
+// ttyname(3) and variables like SSH_TTY say. A file to mount it on can't be made
+// there, but by new pseudo-terminals until one gets that number. The keeper
+// holds it.
+func (l *stepList) name(t *Terminal) {
+	if t == nil {
+		return
+	}
+	first := len(l.steps)
+	var masters []result
+	for range t.number + 1 {
+		masters = append(masters, l.call("opening ptmx", unix.SYS_OPENAT, atCWD, t.dir+"/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC))
+	}
+	l.steps[masters[t.number]].Hold = true
+	for _, m := range masters[:t.number] {
+		l.close(m)
+	}
+	l.attach(t.tree, l.open(t.path()), t.path())
+	l.mayFail(first)
+}
+
+// mayFail lets the steps from a place on fail.
+func (l *stepList) mayFail(from int) {
+	for i := range l.steps[from:] {
+		l.steps[from+i].MayFail = true
+	}
+}

@@ -1,0 +1,242 @@
+package mounts
+
+import (
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/internal/landlock"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// atCWD is AT_FDCWD as an argument of a system call.
+const atCWD = ^uintptr(99)
+
+// tmpfsEmpty are the options of the file system that hides directories: mode
+// 0, and no room for anything.
+const tmpfsEmpty = "mode=000,size=4k,nr_inodes=1"
+
+// tmpfsCopies are those of the file system that holds copies.
+const tmpfsCopies = "mode=755,size=4m,nr_inodes=64"
+
+// maskAttr makes a mount unusable: a device on it can't be opened, by
+// whomever (MOUNT_ATTR_NODEV), nothing changed, nothing executed.
+const maskAttr = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC
+
+// stepList builds the system calls that make a namespace. Results are used
+// by the distance between steps, so that the list can be copied.
+type stepList struct {
+	mem   *fork.Memory
+	steps []fork.Step
+}
+
+// call adds a step and returns its place. Of args, numbers and pointers are
+// taken as they are; a result is the place of the step that gave it.
+func (l *stepList) call(name string, nr uintptr, args ...any) result {
+	s := fork.Step{Name: name, Nr: nr}
+	for i, a := range args {
+		switch a := a.(type) {
+		case int:
+			s.Args[i] = uintptr(a)
+		case uintptr:
+			s.Args[i] = a
+		case result:
+			s.Back[i] = uint16(len(l.steps) - int(a))
+		case string:
+			s.Args[i] = uintptr(unsafe.Pointer(l.mem.Text(a)))
+		case *unix.MountAttr:
+			s.Args[i] = uintptr(unsafe.Pointer(fork.Put(l.mem, *a)))
+		case *landlock.PathBeneath: // in the memory for steps already
+			s.Args[i] = uintptr(unsafe.Pointer(a))
+		case *unix.OpenHow:
+			s.Args[i] = uintptr(unsafe.Pointer(fork.Put(l.mem, *a)))
+		}
+	}
+	l.steps = append(l.steps, s)
+	return result(len(l.steps) - 1)
+}
+
+// result is the place of a step in its list, for use as an argument.
+type result int
+
+// setup is the name of a step that fails where there is no namespace to be
+// had; see Plan.MountsRefused.
+func setup(what string) string { return StepPrefix + what }
+
+// Steps are the system calls that make the namespace and move the calling
+// process into it. They are written for uid and gid, and add the rules for
+// what they make to the ruleset.
+func (mp *Plan) Steps(m *fork.Memory, uid, gid, ruleset int, own *Terminal) []fork.Step {
+	l := &stepList{mem: m}
+	mp.enter(l, uid, gid)
+	if mp.IPC {
+		l.call(StepIPC, unix.SYS_UNSHARE, unix.CLONE_NEWIPC)
+	}
+	l.hold(own)
+	var clones []result
+	for _, w := range mp.Writable {
+		at := l.open(w)
+		clones = append(clones, l.clone(at, true))
+		l.close(at)
+	}
+	if mp.Writable != nil {
+		l.call(setup("mount_setattr(2) of /"), unix.SYS_MOUNT_SETATTR, atCWD, "/", unix.AT_RECURSIVE,
+			&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}, int(unsafe.Sizeof(unix.MountAttr{})))
+	}
+	for i := range clones {
+		l.attach(clones[i], l.open(mp.Writable[i]), mp.Writable[i])
+	}
+	for _, c := range mp.Copies {
+		l.copies(c)
+	}
+	firstDir := ""
+	for _, m := range mp.Mounts {
+		if m.Kind == Mask && m.Dir && firstDir == "" {
+			firstDir = m.Path
+			l.hideDir(m)
+			continue
+		}
+		l.mount(m, firstDir)
+	}
+	for _, d := range mp.Private {
+		l.private(d, ruleset)
+	}
+	l.name(own)
+	return l.steps
+}
+
+// enter makes the namespaces. A user namespace is needed by whoever lacks
+// CAP_SYS_ADMIN; in it the user is who they were before (user_namespaces(7)).
+// Its mount namespace gets no say over that of the caller by itself; root's
+// has to be told not to pass its mounts on.
+func (mp *Plan) enter(l *stepList, uid, gid int) {
+	if !mp.UserNS {
+		l.call(setup("unshare(2)"), unix.SYS_UNSHARE, unix.CLONE_NEWNS)
+		l.call(setup("mount(2) of / as a slave"), unix.SYS_MOUNT, 0, "/", 0, unix.MS_REC|unix.MS_SLAVE, 0)
+		return
+	}
+	// The files below belong to root while the process is not dumpable
+	// (proc_pid(5)). What becomes of this process sets that anew.
+	l.call(setup("prctl(PR_SET_DUMPABLE)"), unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1)
+	l.call(setup("unshare(2)"), unix.SYS_UNSHARE, unix.CLONE_NEWUSER|unix.CLONE_NEWNS)
+	for _, f := range []struct{ name, text string }{
+		{"/proc/self/setgroups", "deny"},
+		{"/proc/self/uid_map", fmt.Sprintf("%d %d 1", uid, uid)},
+		{"/proc/self/gid_map", fmt.Sprintf("%d %d 1", gid, gid)},
+	} {
+		fd := l.call(setup("opening "+f.name), unix.SYS_OPENAT, atCWD, f.name, unix.O_WRONLY|unix.O_CLOEXEC)
+		l.call(setup("writing "+f.name), unix.SYS_WRITE, fd, f.text, len(f.text))
+		l.close(fd)
+	}
+}
+
+func (l *stepList) close(fd result) { l.call("close(2)", unix.SYS_CLOSE, fd) }
+
+// Open refers to a path without following any link in it.
+func (l *stepList) open(path string) result {
+	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
+	return l.call(StepOpening+path, unix.SYS_OPENAT2, atCWD, path, how, int(unsafe.Sizeof(*how)))
+}
+
+// clone makes a copy of the mount that shows what fd refers to, not attached
+// anywhere yet, with those below it if recursive.
+func (l *stepList) clone(fd result, recursive bool) result {
+	flags := unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_EMPTY_PATH
+	if recursive {
+		flags |= unix.AT_RECURSIVE
+	}
+	return l.call(setup("open_tree(2)"), unix.SYS_OPEN_TREE, fd, "", flags)
+}
+
+// attach puts a copy onto what target refers to, and closes both.
+func (l *stepList) attach(tree, target result, path string) {
+	l.call(setup("move_mount(2) onto "+path), unix.SYS_MOVE_MOUNT, tree, "", target, "",
+		unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+	l.close(tree)
+	l.close(target)
+}
+
+// set changes attributes of a copy.
+func (l *stepList) set(tree result, recursive bool, attr uint64) {
+	flags := unix.AT_EMPTY_PATH
+	if recursive {
+		flags |= unix.AT_RECURSIVE
+	}
+	l.call(setup("mount_setattr(2)"), unix.SYS_MOUNT_SETATTR, tree, "", flags,
+		&unix.MountAttr{Attr_set: attr}, int(unsafe.Sizeof(unix.MountAttr{})))
+}
+
+// copies puts a file system with copies onto a directory.
+func (l *stepList) copies(c Copy) {
+	l.tmpfs(c.Dir, unix.MS_NOEXEC, tmpfsCopies)
+	dir := l.open(c.Dir)
+	for _, f := range c.Files {
+		fd := l.call(setup("copying "+f.Name), unix.SYS_OPENAT, dir, f.Name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o644)
+		l.call(setup("copying "+f.Name), unix.SYS_WRITE, fd, f.Text, len(f.Text))
+		l.close(fd)
+	}
+	l.call(setup("mount_setattr(2)"), unix.SYS_MOUNT_SETATTR, dir, "", unix.AT_EMPTY_PATH,
+		&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}, int(unsafe.Sizeof(unix.MountAttr{})))
+	l.close(dir)
+}
+
+// hideDir puts the empty file system onto a directory.
+func (l *stepList) hideDir(m Mount) {
+	l.fileSystem(tmpfs, m, unix.MS_RDONLY|unix.MS_NOEXEC|unix.MS_NODEV, tmpfsEmpty)
+}
+
+// tmpfs puts a file system in memory onto a directory.
+func (l *stepList) tmpfs(path string, flags int, options string) {
+	l.fileSystem(tmpfs, Mount{Path: path}, flags|unix.MS_NODEV, options)
+}
+
+// fileSystem puts a new file system onto a directory. mount(2) takes no
+// descriptor, so the directory is entered.
+func (l *stepList) fileSystem(kind string, m Mount, flags int, options string) {
+	fd := l.open(m.Path)
+	l.check(fd, m)
+	l.call(StepOpening+m.Path, unix.SYS_FCHDIR, fd)
+	l.call(setup("mount(2) of a "+kind), unix.SYS_MOUNT, "none", ".", kind, flags|unix.MS_NOSUID, options)
+	l.close(fd)
+}
+
+// check makes sure that a path leads where it did when the mounts were planned.
+// Directories may have been exchanged since: the cover would lie on another file,
+// and the one that it is for be open under another name. Once it is mounted, it
+// stays with its file, wherever that is moved.
+func (l *stepList) check(fd result, m Mount) {
+	if m.ID == (policy.FileID{}) || policy.Within(m.Path, "/proc") { // which numbers some of its files anew
+		return
+	}
+	st := fork.Put(l.mem, unix.Stat_t{})
+	at := l.call(StepChecking+m.Path, unix.SYS_FSTAT, fd, uintptr(unsafe.Pointer(st)))
+	l.steps[at].Same = fork.Put(l.mem, fork.Same{Got: (*[2]uint64)(unsafe.Pointer(st)), Want: [2]uint64{m.ID.Dev, m.ID.Ino}})
+}
+
+// mount makes one of the plan's mounts. firstDir is a directory that is
+// hidden already, whose mount is used for the others.
+func (l *stepList) mount(m Mount, firstDir string) {
+	target := l.open(m.Path)
+	l.check(target, m)
+	switch {
+	case m.Kind == Mask && m.Dir:
+		from := l.open(firstDir)
+		tree := l.clone(from, false)
+		l.close(from)
+		l.attach(tree, target, m.Path)
+	case m.Kind == Mask:
+		from := l.open("/dev/null")
+		tree := l.clone(from, false)
+		l.close(from)
+		l.set(tree, false, maskAttr)
+		l.attach(tree, target, m.Path)
+	case m.Kind == Protect:
+		tree := l.clone(target, true)
+		l.set(tree, true, unix.MOUNT_ATTR_RDONLY)
+		l.attach(tree, target, m.Path)
+	default:
+		l.attach(l.clone(target, true), target, m.Path)
+	}
+}

@@ -1,0 +1,159 @@
+package protect
+
+import (
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zsbx/zsbx/enforce/internal/deny"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// Watched is a path that is looked at before and after the command.
+type Watched struct {
+	Path    string
+	missing bool            // it did not exist when the plan was made
+	Mounted bool            // it is read-only for the command; only a replacement can be seen
+	glob    policy.DenyPath // instead of a path: what appears that is named so
+}
+
+// WatchDenied watches for what a denial names and does not exist yet.
+func WatchDenied(d policy.DenyPath) []Watched {
+	if d.Glob {
+		return []Watched{{glob: d}}
+	}
+	return []Watched{{Path: d.Pattern}}
+}
+
+// Change is a file of the protected set, or a denied one, that is not as it
+// was.
+type Change struct {
+	Path string
+	New  bool // it was not there before
+}
+
+// Snapshot is how the protected set was at one time.
+type Snapshot struct {
+	host  *policy.Host
+	trees []string
+	files []fileState
+	globs []policy.DenyPath
+	known map[string]bool // what the globs named already
+	near  *nearby
+	time  time.Time
+}
+
+// fileState is what is remembered of a file; the zero value but for the path
+// is none.
+type fileState struct {
+	path    string
+	deep    bool // look at the entries of a directory as well
+	exists  bool
+	id      policy.FileID
+	changed [2]int64 // status change time, in seconds and nanoseconds
+	size    int64
+	entries []string
+}
+
+// Audit is what is compared before and after the command.
+type Audit struct {
+	Trees   []string // writable
+	Watch   []Watched
+	Near    nearby
+	Mounted bool // what watched.mounted says is so
+}
+
+// Snapshot remembers how it is now.
+func (a *Audit) Snapshot(host *policy.Host) *Snapshot {
+	s := &Snapshot{host: host, trees: a.Trees, near: &a.Near, time: time.Now()}
+	for _, w := range a.Watch {
+		switch {
+		case w.missing:
+			s.files = append(s.files, fileState{path: w.Path})
+		case w.Path != "":
+			s.files = append(s.files, stateOf(host, w.Path, !w.Mounted || !a.Mounted))
+		default:
+			s.globs = append(s.globs, w.glob)
+		}
+	}
+	if len(s.globs) > 0 {
+		s.known = make(map[string]bool)
+		for _, h := range s.matches() {
+			s.known[h] = true
+		}
+	}
+	return s
+}
+
+// Changes says what is different now, sorted by path.
+func (s *Snapshot) Changes() []Change {
+	var out []Change
+	for _, old := range s.files {
+		now := stateOf(s.host, old.path, old.deep)
+		if now.exists && !now.equal(&old) {
+			out = append(out, Change{Path: old.path, New: !old.exists})
+		}
+	}
+	for _, h := range s.matches() {
+		if !s.known[h] {
+			out = append(out, Change{Path: h, New: true})
+		}
+	}
+	out = append(out, s.near.changes(s.host, s.time)...)
+	slices.SortFunc(out, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
+	return slices.Compact(out)
+}
+
+// matches are the existing paths that the globs name.
+func (s *Snapshot) matches() []string {
+	if len(s.globs) == 0 {
+		return nil
+	}
+	d := deny.NewDenials(deny.Request{Host: s.host, Deny: s.globs})
+	var out []string
+	for _, tree := range s.trees {
+		globs := slices.DeleteFunc(slices.Clone(d.Deny), func(b deny.Barred) bool { return !b.Reaches(tree) })
+		if len(globs) == 0 {
+			continue
+		}
+		hits, err := d.Walk(tree, deny.Together(globs).At(tree))
+		if err != nil {
+			continue
+		}
+		for _, h := range hits {
+			if !h.Closed {
+				out = append(out, h.Path)
+			}
+		}
+	}
+	return out
+}
+
+// maxWatchedEntries bounds what is looked at of one directory.
+const maxWatchedEntries = 100
+
+// stateOf looks at one path.
+func stateOf(host *policy.Host, p string, deep bool) fileState {
+	s := fileState{path: p, deep: deep}
+	mode, ok := s.look(p)
+	if !ok || !deep || mode&fs.ModeDir == 0 {
+		return s
+	}
+	entries, err := host.ReadDir(p)
+	if err != nil {
+		return s
+	}
+	for _, e := range entries[:min(len(entries), maxWatchedEntries)] {
+		in := fileState{}
+		in.look(path.Join(p, e.Name()))
+		s.entries = append(s.entries, in.key(e.Name()))
+	}
+	return s
+}
+
+func (s *fileState) equal(o *fileState) bool {
+	return s.exists == o.exists && s.id == o.id && s.changed == o.changed && s.size == o.size &&
+		slices.Equal(s.entries, o.entries)
+}

@@ -1,0 +1,33 @@
+//go:build linux || darwin
+
+package protect
+
+import (
+	"fmt"
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// Look fills s with what lstat(2) says. The status change time can't be set
+// back by whoever changed the file.
+func (s *fileState) look(p string) (fs.FileMode, bool) {
+	var st unix.Stat_t
+	if unix.Lstat(p, &st) != nil {
+		return 0, false
+	}
+	s.exists, s.size = true, st.Size
+	s.id = policy.FileID{Dev: uint64(st.Dev), Ino: st.Ino}
+	s.changed = [2]int64{int64(st.Ctim.Sec), int64(st.Ctim.Nsec)}
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return fs.ModeDir, true
+	}
+	return 0, true
+}
+
+// key is the state in a form to compare.
+func (s *fileState) key(name string) string {
+	return fmt.Sprint(name, s.id, s.changed, s.size)
+}

@@ -1,0 +1,199 @@
+package protect
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// Git runs programs that its configuration and its hooks name, whenever it is
+// used in the working tree: by a prompt, by an editor, by the user. These
+// files are protected as gitrepository-layout(5) lays them out.
+
+// Repository protects the repository of a working tree, if there is one.
+func (c *protector) repository(tree string) bool {
+	dot := path.Join(tree, ".git")
+	st, err := c.host.Lstat(dot)
+	switch {
+	case err != nil:
+		if c.seen[dot] = true; tree == c.within(tree) {
+			c.out.Watch = append(c.out.Watch, Watched{Path: dot, missing: errors.Is(err, fs.ErrNotExist)})
+		}
+		return false
+	case st.Mode.IsDir():
+		c.gitDir(dot)
+		return true
+	case !st.Mode.IsRegular():
+		c.add(dot, "")
+		return true
+	}
+	// A linked worktree or a submodule: the file names the directory.
+	if tree == c.within(tree) {
+		c.add(dot, "")
+	} else {
+		c.watchOnly(dot)
+	}
+	dir := c.pointer(dot, "gitdir: ")
+	if !c.writable(dir) {
+		return true
+	}
+	common := c.pointer(path.Join(dir, "commondir"), "")
+	if common == "" {
+		c.gitDir(dir)
+		return true
+	}
+	top := c.within(dir)
+	if c.writable(common) {
+		top = c.gitTop(common)
+	}
+	if tree == c.within(tree) { // it can't be removed from inside
+		c.add(path.Join(dir, "commondir"), top)
+		c.add(path.Join(dir, "gitdir"), top)
+	}
+	c.worktree(dir, top)
+	if c.writable(common) {
+		c.gitDir(common)
+	}
+	return true
+}
+
+// gitTop is the directory from which on a git directory is held.
+func (c *protector) gitTop(dir string) string {
+	if c.within(dir) == dir {
+		return dir
+	}
+	return path.Dir(dir)
+}
+
+// around protects the repository that the command works in. Its root decides
+// which project policies count (its .git must stay), wherever in a writable tree
+// it lies.
+func (c *protector) around(root string) {
+	if root == "" || !c.writable(root) {
+		return
+	}
+	if dot := path.Join(root, ".git"); !c.isDir(dot) {
+		c.add(dot, c.within(root))
+	}
+	c.repository(root)
+}
+
+func (c *protector) isDir(p string) bool {
+	st, err := c.host.Lstat(p)
+	return err == nil && st.Mode.IsDir()
+}
+
+// gitDir protects a git directory, the submodules' and the linked worktrees'
+// directories in it included.
+func (c *protector) gitDir(dir string) {
+	if c.seen[dir] {
+		return
+	}
+	c.seen[dir] = true
+	c.out.Near.gitDirs = append(c.out.Near.gitDirs, dir)
+	top := c.gitTop(dir)
+	c.pin(dir, top)
+	c.gitFiles(dir, top)
+	left := nestedModules
+	c.worktrees(path.Join(dir, "worktrees"), top, &left)
+	c.modules(path.Join(dir, "modules"), top, &left)
+}
+
+// gitFiles protects the files of one git directory by which git can be made
+// to run programs. The file commondir would have it read another directory's
+// configuration.
+func (c *protector) gitFiles(dir, top string) {
+	for _, name := range []string{"config", "config.worktree", "hooks", "commondir"} {
+		c.add(path.Join(dir, name), top)
+	}
+	c.includes(path.Join(dir, "config"))
+	c.includes(path.Join(dir, "config.worktree"))
+	c.rebase(dir)
+}
+
+// worktrees protects what linked worktrees have of their own. Where a worktree
+// has no configuration of its own, its directory is watched only, and so is the
+// pointer in the working tree: git worktree remove and git submodule deinit
+// would fail half-way.
+func (c *protector) worktrees(dir, top string, left *int) {
+	for _, sub := range c.subdirs(dir, left) {
+		c.worktree(sub, top)
+	}
+}
+
+func (c *protector) worktree(dir, top string) {
+	c.watchOnly(path.Join(dir, "commondir"))
+	c.add(path.Join(dir, "config.worktree"), top)
+	c.includes(path.Join(dir, "config.worktree"))
+	c.rebase(dir)
+}
+
+// rebase watches what git rebase --continue will execute: git itself writes it.
+func (c *protector) rebase(dir string) {
+	c.watchOnly(path.Join(dir, "rebase-merge/git-rebase-todo"))
+}
+
+// watchOnly has a change told when the command has ended.
+func (c *protector) watchOnly(p string) {
+	if !c.seen[p] {
+		c.seen[p] = true
+		c.out.Watch = append(c.out.Watch, Watched{Path: p})
+	}
+}
+
+// modules protects the git directories of submodules. A submodule's name may
+// have slashes: what is no git directory may hold some.
+func (c *protector) modules(dir, top string, left *int) {
+	for _, sub := range c.subdirs(dir, left) {
+		if !c.isGitDir(sub) {
+			c.modules(sub, top, left)
+			continue
+		}
+		c.out.Near.modules = append(c.out.Near.modules, sub)
+		c.gitFiles(sub, top)
+		c.worktrees(path.Join(sub, "worktrees"), top, left)
+		c.modules(path.Join(sub, "modules"), top, left)
+	}
+}
+
+// subdirs lists directories, as long as some are left to be looked at.
+func (c *protector) subdirs(dir string, left *int) []string { return subdirs(c.host, dir, left) }
+
+func (c *protector) isGitDir(dir string) bool { return isGitDir(c.host, dir) }
+
+// isGitDir tells a git directory by its HEAD and objects.
+func isGitDir(host *policy.Host, dir string) bool {
+	head, err := host.Lstat(path.Join(dir, "HEAD"))
+	if err != nil || head.Mode.IsDir() {
+		return false
+	}
+	objects, err := host.Lstat(path.Join(dir, "objects"))
+	return err == nil && objects.Mode.IsDir()
+}
+
+// pointer reads a file that names a directory, canonical, or "".
+func (c *protector) pointer(file, prefix string) string {
+	st, err := c.host.Lstat(file)
+	if err != nil || !st.Mode.IsRegular() {
+		return ""
+	}
+	data, err := c.host.ReadFile(file)
+	if err != nil {
+		return ""
+	}
+	name, ok := strings.CutPrefix(strings.TrimRight(string(data), "\r\n"), prefix)
+	if !ok || name == "" {
+		return ""
+	}
+	if !path.IsAbs(name) {
+		name = path.Join(path.Dir(file), name)
+	}
+	real, st, err := c.host.RealPath(name)
+	if err != nil || !st.Mode.IsDir() {
+		return ""
+	}
+	return real
+}

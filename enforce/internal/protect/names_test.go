@@ -1,0 +1,30 @@
+package protect
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestProtectedNamesDocs checks that docs/protect.md has each name that is
+// protected in projects, and what for; and that those of one directory stand
+// together, as files looks for each directory once.
+func TestProtectedNamesDocs(t *testing.T) {
+	data, err := os.ReadFile("../docs/protect.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]bool)
+	for _, g := range projectGroups() {
+		row := "| " + g.what + " | `" + strings.Join(g.names, "`, `") + "` | " + g.why + " |\n"
+		if !strings.Contains(string(data), row) {
+			t.Errorf("docs/protect.md lacks\n%s", row)
+		}
+		for _, n := range g.names {
+			if seen[n] {
+				t.Errorf("%s stands there twice", n)
+			}
+			seen[n] = true
+		}
+	}
+}

@@ -1,0 +1,226 @@
+package protect
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/zsbx/zsbx/enforce/internal/deny"
+	"github.com/zsbx/zsbx/enforce/internal/mounts"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// Set is what of the protected set lies in writable trees: files by
+// which a later program, run outside and by another's hand, would do what the
+// command wrote.
+type Set struct {
+	Mounts []mounts.Mount // what is there
+	Watch  []Watched      // that, and what is not there and would take effect
+
+	Own       []deny.Hit     // zsbx's own files, and the links that lead to them
+	OwnMounts []mounts.Mount // for these
+	OwnOpen   []OwnFact      // what no means holds of these
+
+	Unread []unread // configurations whose includes are not all known
+
+	Table mounts.MountTable // nil when it was not read
+	Near  nearby
+}
+
+// Summary names it in a few words.
+func (prot Set) Summary() string {
+	var names []string
+	for _, m := range prot.Mounts {
+		if m.Kind == mounts.Protect {
+			names = append(names, m.Path)
+		}
+	}
+	const most = 3
+	if more := len(names) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// protector collects the protected set.
+type protector struct {
+	host  *policy.Host
+	trees []string // writable directories, the outermost
+	seen  map[string]bool
+	home  string // the user's, as they have it
+
+	owning bool // what is added is zsbx's own
+	out    Set
+}
+
+// ProtectRequest is what is to be protected.
+type ProtectRequest struct {
+	Own        []string // zsbx's own files
+	Watch      []string // what can only be watched
+	Users      bool     // the files of the user
+	Repository string   // the root of the one around the working directory, or ""
+}
+
+// Find finds what is protected in the writable trees of r: zsbx's own
+// files and, if asked for, those of the user.
+func Find(r *policy.Resolved, host *policy.Host, q ProtectRequest) Set {
+	if host == nil || host.Lstat == nil || host.ReadDir == nil || host.ReadFile == nil || host.Readlink == nil {
+		return Set{}
+	}
+	c := &protector{host: host.Remembering(), seen: make(map[string]bool), home: r.Home, trees: mounts.WritableTrees(r.Paths)}
+	if c.trees == nil {
+		c.trees = []string{"/"}
+	}
+	c.own(r, q.Own)
+	for _, p := range q.Watch {
+		c.watchOnly(p)
+	}
+	if q.Users {
+		c.around(q.Repository)
+		c.users(r)
+	}
+	return c.out
+}
+
+// Users protects what is the user's, in every writable tree that somebody
+// asked for.
+func (c *protector) users(r *policy.Resolved) {
+	for _, t := range r.Paths {
+		if t.Access&policy.Write == 0 || !t.Mode.IsDir() || t.Path == r.TempDir {
+			continue
+		}
+		switch src := t.Rule.Origin.Source; {
+		case src == "preset git":
+			c.gitDir(t.Path)
+		case !strings.HasPrefix(src, "preset ") && src != "baseline":
+			c.tree(t.Path)
+		}
+	}
+	home := ""
+	if r.Home != "" {
+		if real, _, err := c.host.RealPath(r.Home); err == nil {
+			home = real
+		}
+	}
+	switch {
+	case home == "":
+	case c.writable(home):
+		c.files(home, policy.StartupFiles(), home)
+	default: // a directory of theirs may be: ~/.config
+		for _, name := range policy.StartupFiles() {
+			p := home + "/" + name
+			if tree := c.within(p); tree != "" && tree != p {
+				c.add(p, tree)
+			}
+		}
+	}
+}
+
+// Within is the writable tree that a path lies in, "" for none.
+func (c *protector) within(p string) string {
+	for _, t := range c.trees {
+		if p != "" && policy.Within(p, t) {
+			return t
+		}
+	}
+	return ""
+}
+
+func (c *protector) writable(p string) bool { return c.within(p) != "" }
+
+// Tree protects what is in one writable directory.
+func (c *protector) tree(dir string) {
+	c.files(dir, c.projectFiles(dir), "")
+	if !c.repository(dir) && c.isGitDir(dir) {
+		c.gitDir(dir)
+	}
+	c.nested(dir)
+}
+
+// files protects files below dir by their names. Those of one directory stand
+// together: where it is missing, they are not looked for.
+func (c *protector) files(dir string, names []string, pinFrom string) {
+	gone := ""
+	for _, name := range names {
+		p := dir + "/" + name
+		if dir == "/" {
+			p = "/" + name
+		}
+		if sub, _, ok := strings.Cut(name, "/"); ok {
+			if sub == gone {
+				c.out.Watch = append(c.out.Watch, Watched{Path: p, missing: true})
+				continue
+			}
+			if _, err := c.host.Lstat(p[:len(p)-len(name)+len(sub)]); err != nil {
+				gone = sub
+				c.out.Watch = append(c.out.Watch, Watched{Path: p, missing: true})
+				continue
+			}
+		}
+		c.add(p, pinFrom)
+	}
+}
+
+// add protects one file or directory, if it is in a writable tree, and pins
+// the directories between it and pinFrom; with "" none is pinned. What does
+// not exist is watched only.
+func (c *protector) add(p, pinFrom string) bool {
+	if c.seen[p] {
+		return true
+	}
+	c.seen[p] = true
+	st, err := c.host.Lstat(p)
+	if err == nil && st.Mode&fs.ModeSymlink != 0 {
+		return c.addLink(p, pinFrom)
+	}
+	exists := err == nil && (st.Mode.IsRegular() || st.Mode.IsDir())
+	if !c.owning || !st.Mode.IsDir() { // zsbx itself writes to its directories
+		c.out.Watch = append(c.out.Watch, Watched{Path: p, Mounted: exists, missing: errors.Is(err, fs.ErrNotExist)})
+	}
+	if !exists {
+		return false
+	}
+	c.out.Mounts = append(c.out.Mounts, mounts.Mount{Path: p, Kind: mounts.Protect, Dir: st.Mode.IsDir(), ID: st.ID})
+	if pinFrom != "" {
+		c.pin(path.Dir(p), pinFrom)
+	}
+	return true
+}
+
+// addLink protects what a link leads to, and the link itself if the directories
+// above it are pinned: else it can be replaced, which is seen when the command
+// ends.
+func (c *protector) addLink(p, pinFrom string) bool {
+	c.out.Watch = append(c.out.Watch, Watched{Path: p})
+	if pinFrom != "" {
+		c.pinLink(p, pinFrom)
+	}
+	real, _, err := c.host.RealPath(p)
+	if err != nil || !c.writable(real) {
+		return err == nil
+	}
+	if !policy.Within(real, pinFrom) {
+		pinFrom = ""
+	}
+	return c.add(real, pinFrom)
+}
+
+// pin keeps a directory and those above it from being renamed, up to but not
+// including top.
+func (c *protector) pin(dir, top string) {
+	for ; dir != top && policy.Within(dir, top) && !c.seen[dir+"/"]; dir = path.Dir(dir) {
+		c.seen[dir+"/"] = true
+		if !slices.Contains(c.trees, dir) {
+			c.out.Mounts = append(c.out.Mounts, mounts.Mount{Path: dir, Kind: mounts.Pin, Dir: true})
+		}
+	}
+}
+
+// pinLink keeps a link from being replaced, by mounting it onto itself.
+func (c *protector) pinLink(p, top string) {
+	c.out.Mounts = append(c.out.Mounts, mounts.Mount{Path: p, Kind: mounts.Pin})
+	c.pin(path.Dir(p), top)
+}

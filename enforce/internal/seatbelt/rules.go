@@ -1,0 +1,242 @@
+package seatbelt
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// Own is the origin of rules that no policy asked for.
+func own(what string) policy.Origin { return policy.Origin{Source: "zsbx: " + what} }
+
+// lookups makes paths walkable: a program that cannot stat the directories
+// above what it may read gives up, and a symbolic link can only be followed by
+// who may read its metadata.
+func (w *sbpl) lookups(r *policy.Resolved) {
+	system := own("the system's")
+	seen := map[string]policy.Origin{
+		"/etc": system, "/tmp": system, "/var": system,
+		"/dev/stdin": system, "/dev/stdout": system, "/dev/stderr": system, // links to fd/N
+	}
+	add := func(from policy.Origin, names ...string) {
+		for _, n := range names {
+			if _, ok := seen[n]; !ok && n != "" {
+				seen[n] = from
+			}
+		}
+	}
+	for _, l := range loaderFiles {
+		add(system, ancestors(l)...)
+	}
+	for _, d := range []string{r.Dir, r.TempDir} {
+		c := w.optionalPath(d, own("working directory"))
+		add(own("working directory"), append(ancestors(c), c)...)
+	}
+	for _, p := range append(r.Paths[:len(r.Paths):len(r.Paths)], r.Net.Unix...) {
+		from := p.Rule.Origin
+		add(from, ancestors(w.path(p.Path, from))...)
+		for _, l := range p.Links {
+			c := w.path(l, from)
+			add(from, append(ancestors(c), c)...)
+		}
+	}
+	w.section("names of the directories above, and of symbolic links on the way")
+	for _, p := range slices.Sorted(maps.Keys(seen)) {
+		if f := w.filter("literal", p, seen[p]); f != "" {
+			w.allow([]string{"file-read-metadata"}, seen[p].String(), f)
+		}
+	}
+}
+
+// Path is the kernel's spelling of p, "" after an error.
+func (w *sbpl) path(p string, from policy.Origin) string {
+	c, err := SeatbeltPath(p)
+	if err != nil {
+		w.fail(p, from, err)
+		return ""
+	}
+	return c
+}
+
+// optionalPath is path, for one that may be absent.
+func (w *sbpl) optionalPath(p string, from policy.Origin) string {
+	if p == "" {
+		return ""
+	}
+	return w.path(p, from)
+}
+
+// loaderFiles are what the dynamic loader and every shell read before main
+// runs. They come with the system and hold nothing of the user's; without them
+// no program starts, so they do not depend on the policy's baseline.
+var loaderFiles = []string{
+	"/System/Cryptexes",
+	"/System/Library",
+	"/System/Volumes/Preboot/Cryptexes",
+	"/private/var/db/dyld",
+	"/private/var/db/oah",
+	"/private/var/db/timezone",
+	"/private/var/select",
+	"/usr/lib",
+}
+
+// paths writes the file rules: one for each path, in the policy's order.
+// Rights add up, as they do for Landlock, so order does not matter here.
+func (w *sbpl) paths(r *policy.Resolved) {
+	w.section("what the loader and the shell need to start")
+	w.allow([]string{"file-read*"}, "zsbx", `(literal "/")`)
+	for _, p := range loaderFiles {
+		w.allow([]string{"file-read*", "file-map-executable"}, "zsbx", `(subpath "`+p+`")`)
+	}
+	w.allow([]string{"file-read*"}, "zsbx: compilers", `(literal "/private/var/db/xcode_select_link")`)
+	w.section("files: what the policy allows")
+	for _, p := range r.Paths {
+		w.allowPath(p)
+	}
+	if tmp := w.optionalPath(r.TempDir, own("temporary directory")); tmp != "" {
+		w.allow(pathOps(policy.Read|policy.Write|policy.Exec, fs.ModeDir), "zsbx: temporary directory",
+			w.filter("subpath", tmp, own("temporary directory")))
+	}
+}
+
+// allowPath writes one path's rule.
+func (w *sbpl) allowPath(p policy.Path) {
+	c := w.path(p.Path, p.Rule.Origin)
+	if c == "" {
+		return
+	}
+	name := "literal"
+	if p.Mode.IsDir() {
+		name = "subpath"
+	}
+	if f := w.filter(name, c, p.Rule.Origin); f != "" {
+		w.allow(pathOps(p.Access, p.Mode), origin(p.Rule.Origin, p.Rule.Path), f)
+	}
+}
+
+// pathOps are the operations of an access. Nothing is allowed here that
+// AccessOps does not deny, wildcard and leaves, so denials outrank it. A device
+// can be written and driven, but not removed or given away.
+func pathOps(a policy.Access, mode fs.FileMode) []string {
+	var ops []string
+	device := mode&fs.ModeDevice != 0
+	if a&policy.Read != 0 {
+		ops = append(ops, "file-read*")
+		if !device {
+			ops = append(ops, "file-clone")
+		}
+	}
+	if a&policy.Write != 0 {
+		if device {
+			ops = append(ops, "file-write-data", "file-ioctl")
+		} else {
+			ops = append(ops, "file-write*", "file-link")
+			if mode.IsDir() { // a socket is made as a file is
+				ops = append(ops, "network-bind", "network-inbound")
+			}
+		}
+	}
+	if a&policy.Exec != 0 {
+		ops = append(ops, "process-exec*", "file-map-executable")
+	}
+	return ops
+}
+
+// Origin is the comment of a rule: who wrote it and how.
+func origin(o policy.Origin, text string) string {
+	if text == "" {
+		return o.String()
+	}
+	return fmt.Sprintf("%s %s", o, text)
+}
+
+// Denials writes what the policy denies, after all that it allows.
+func (w *sbpl) denials(r *policy.Resolved) {
+	if len(r.Deny) == 0 {
+		return
+	}
+	w.section("files: what the policy denies, wherever it lies")
+	for _, d := range r.Deny {
+		w.denyPath(AccessOps(), d)
+	}
+}
+
+// denyPath denies operations on what d names and all below, and moving away
+// the directories above it inside what is writable: under another name the
+// rule would not match any more.
+func (w *sbpl) denyPath(ops []string, d policy.DenyPath) {
+	from := d.Deny.Origin
+	why := origin(from, d.Deny.Pattern)
+	if !d.Glob {
+		if c := w.path(d.Pattern, from); c != "" {
+			w.deny(ops, why, w.filter("literal", c, from), w.filter("subpath", c, from))
+			w.pinAncestors(c, why)
+		}
+		return
+	}
+	g, err := policy.ParseGlob(d.Pattern)
+	if err != nil {
+		w.fail(d.Pattern, from, err)
+		return
+	}
+	fixed, rest := SplitGlob(g)
+	base := w.path(fixed, from)
+	if base == "" {
+		return
+	}
+	re, err := GlobRegex(base, rest)
+	if err != nil {
+		w.fail(d.Pattern, from, err)
+		return
+	}
+	w.deny(ops, why, w.filter("regex", re, from))
+	w.pinAncestors(strings.TrimSuffix(base, "/")+"/x", why)
+}
+
+// pinAncestors denies removing and renaming the directories between a
+// writable root and p.
+func (w *sbpl) pinAncestors(p, why string) {
+	for _, a := range ancestors(p) {
+		if w.pinned[a] || !w.writable(a) {
+			continue
+		}
+		w.pinned[a] = true
+		if f := w.filter("literal", a, own("above a denied path")); f != "" {
+			w.deny([]string{"file-write-unlink"}, "above "+why, f)
+		}
+	}
+}
+
+// writable says whether the policy lets the command rename the directory p.
+func (w *sbpl) writable(p string) bool {
+	if p == "/" {
+		return false
+	}
+	for _, a := range append(ancestors(p), p) {
+		if w.roots[a] {
+			return true
+		}
+	}
+	return false
+}
+
+// writableRoots are the directories in which the command may write.
+func writableRoots(r *policy.Resolved) map[string]bool {
+	roots := map[string]bool{}
+	add := func(p string) {
+		if c, err := SeatbeltPath(p); err == nil {
+			roots[c] = true
+		}
+	}
+	for _, p := range r.Paths {
+		if p.Access&policy.Write != 0 && p.Mode.IsDir() {
+			add(p.Path)
+		}
+	}
+	add(r.TempDir)
+	return roots
+}

@@ -1,0 +1,126 @@
+package seatbelt
+
+import (
+	"strconv"
+
+	"github.com/zsbx/zsbx/enforce/fingerprint"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// resolverSocket is where name lookups go.
+const resolverSocket = "/private/var/run/mDNSResponder"
+
+// network writes what the network mode opens. Sockets in the file system are
+// never opened by it: "(remote ip)" leaves them closed, where the bare
+// operation would not.
+func (w *sbpl) network(r *policy.Resolved) {
+	from := "zsbx"
+	if r.Net.From != (policy.Origin{}) {
+		from = r.Net.From.String()
+	}
+	switch r.Net.Mode {
+	case policy.NetOpen:
+		w.section("network: open")
+		w.allow([]string{"network-outbound"}, from, "(remote ip)")
+		w.allow([]string{"network-bind", "network-inbound"}, from, "(local ip)")
+		w.allow([]string{"system-socket"}, from)
+		w.allow([]string{"network-outbound"}, from+": name lookups", `(literal "`+resolverSocket+`")`)
+		w.allow([]string{"file-read*"}, from+": name lookups", `(literal "/private/var/run/resolv.conf")`)
+		w.lookup(from+": name lookups", "com.apple.dnssd.service")
+	case policy.NetPorts:
+		w.section("network: these TCP ports only")
+		for _, p := range r.Net.ConnectTCP {
+			w.allow([]string{"network-outbound"}, p.Origin.String(), tcpFilter("remote", p.Number))
+		}
+		for _, p := range r.Net.BindTCP {
+			w.allow([]string{"network-bind", "network-inbound"}, p.Origin.String(), tcpFilter("local", p.Number))
+		}
+	case policy.NetNone:
+		w.section("network: none")
+	default:
+		w.fail(string(r.Net.Mode), r.Net.From, errNetMode)
+	}
+}
+
+func tcpFilter(side string, port uint16) string {
+	return "(" + side + ` tcp "*:` + strconv.Itoa(int(port)) + `")`
+}
+
+// doors shuts the ways by which a process has others act outside for it, as in
+// sessions that are only tracked.
+func (w *sbpl) doors(r *policy.Resolved) {
+	w.section("doors: nothing may act outside on the command's behalf")
+	from := own("home directory")
+	rules, err := fingerprint.Doors(w.optionalPath(r.Home, from), w.optionalPath(r.RealHome, from))
+	if err != nil {
+		w.fail(r.Home, from, err)
+	}
+	w.rules(rules, "zsbx: ")
+}
+
+// rules writes rules that were made elsewhere.
+func (w *sbpl) rules(rules []fingerprint.Rule, from string) {
+	for _, r := range rules {
+		if r.Allow {
+			w.allow(r.Ops, from+r.Why, r.Filters...)
+		} else {
+			w.deny(r.Ops, from+r.Why, r.Filters...)
+		}
+	}
+}
+
+// sockets opens the sockets that the policy names, and those in the session's
+// private temporary directories, where nobody else listens. It comes after the
+// doors: what was asked for by name is asked for.
+//
+// In what is writable a socket can be made, which is a part of writing, but not
+// connected to: by its path nobody tells one of the session's own from one that a
+// program outside listens on, and a rule for the whole tree would open both.
+func (w *sbpl) sockets(r *policy.Resolved) {
+	w.section("sockets in the file system")
+	w.allow([]string{"system-socket"}, "zsbx: what is connected is another question", "(socket-domain AF_UNIX)")
+	w.deny([]string{"network-outbound"}, "zsbx: launchd's sockets",
+		`(regex "^/private/(tmp|var/run)/com\\.apple\\.launchd\\.[^/]+/Listeners$")`)
+	if tmp := w.optionalPath(r.TempDir, own("temporary directory")); tmp != "" {
+		w.allow([]string{"network-outbound"}, "zsbx: temporary directory",
+			w.filter("subpath", tmp, own("temporary directory")))
+	}
+	for _, p := range r.Net.Unix {
+		name := "literal"
+		if p.Mode.IsDir() {
+			name = "subpath"
+		}
+		if c := w.path(p.Path, p.Rule.Origin); c != "" {
+			w.allow([]string{"network-outbound"}, origin(p.Rule.Origin, p.Rule.Path),
+				w.filter(name, c, p.Rule.Origin))
+		}
+	}
+}
+
+// Protected writes the paths that nothing makes writable, and those that nothing
+// makes readable.
+func (w *sbpl) protected(o Options) {
+	w.ownPaths("never writable", "protected", WriteOps(), o.Protect)
+	w.ownPaths("zsbx's own records", "hidden", AccessOps(), o.Hide)
+}
+
+func (w *sbpl) ownPaths(section, why string, ops []string, paths []string) {
+	if len(paths) == 0 {
+		return
+	}
+	w.section(section)
+	for _, p := range paths {
+		w.denyPath(ops, policy.DenyPath{Pattern: p, Deny: policy.Deny{Pattern: p, Origin: own(why)}})
+	}
+}
+
+// fingerprint writes the two marks by which a process of this session is
+// known from outside.
+func (w *sbpl) fingerprint(session string) {
+	if session == "" {
+		w.section("no fingerprint: this profile belongs to no session")
+		return
+	}
+	w.section("the session's fingerprint")
+	w.rules(fingerprint.Marks(session), "zsbx: fingerprint")
+}

@@ -1,0 +1,157 @@
+package seatbelt
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/zsbx/zsbx/enforce/fingerprint"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// A ProfileError says which rule of a policy cannot be written down as a
+// Seatbelt profile.
+type ProfileError struct {
+	Text   string        // the path, glob or name, as it stands in the policy
+	Origin policy.Origin // who wrote it
+	Err    error
+}
+
+func (e *ProfileError) Error() string {
+	return fmt.Sprintf("%s: writing %q into a seatbelt profile: %v", e.Origin, e.Text, e.Err)
+}
+
+// Unwrap gives the reason.
+func (e *ProfileError) Unwrap() error { return e.Err }
+
+// The reasons why a text is refused.
+var (
+	ErrNotUTF8    = fingerprint.ErrNotUTF8
+	ErrControl    = fingerprint.ErrControl
+	ErrNotAbs     = errors.New("it is not an absolute path")
+	ErrNotClean   = errors.New(`it has an empty, "." or ".." element`)
+	errGlobSyntax = errors.New("the glob cannot be written as a regular expression")
+	errNetMode    = errors.New("the network mode is unknown")
+)
+
+// QuoteSBPL writes s as a string of the profile language.
+func QuoteSBPL(s string) (string, error) { return fingerprint.Quote(s) }
+
+// comment makes s fit for a comment that ends with the line: whatever is not
+// printable is written as its code, so that nothing in a path or in the name of
+// a policy file can end the comment and begin a rule.
+func comment(s string) string {
+	var b strings.Builder
+	for i, r := range s {
+		if i > 300 {
+			b.WriteString("...")
+			break
+		}
+		switch {
+		case r == utf8.RuneError:
+			b.WriteString(`\?`)
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		default:
+			fmt.Fprintf(&b, `\u{%x}`, r)
+		}
+	}
+	return b.String()
+}
+
+// sbpl collects the text of a profile. The first error stays.
+type sbpl struct {
+	b   strings.Builder
+	err error
+
+	roots  map[string]bool // directories that the policy makes writable
+	pinned map[string]bool // directories that may not be moved
+}
+
+// fail keeps the first error, with the rule it came from.
+func (w *sbpl) fail(text string, from policy.Origin, err error) {
+	if w.err == nil {
+		w.err = &ProfileError{Text: text, Origin: from, Err: err}
+	}
+}
+
+// section begins a group of rules with a heading.
+func (w *sbpl) section(title string, notes ...string) {
+	fmt.Fprintf(&w.b, "\n;; %s\n", title)
+	for _, n := range notes {
+		fmt.Fprintf(&w.b, ";; %s\n", n)
+	}
+}
+
+// allow writes one rule. Filters are alternatives.
+func (w *sbpl) allow(ops []string, from string, filters ...string) {
+	w.rule("allow", ops, from, filters)
+}
+
+// Deny writes one rule. Filters are alternatives.
+func (w *sbpl) deny(ops []string, from string, filters ...string) {
+	w.rule("deny", ops, from, filters)
+}
+
+// rule writes one rule on one line when it fits, on several otherwise.
+// Operations that some release does not know are written on their own, below a
+// guard: an unknown name makes the compiler refuse the whole profile.
+func (w *sbpl) rule(action string, ops []string, from string, filters []string) {
+	var known []string
+	for _, op := range ops {
+		if Attested(op) {
+			known = append(known, op)
+		}
+	}
+	if len(known) > 0 {
+		w.line("("+action+" "+wrapped(known, filters)+")", from)
+	}
+	for _, op := range ops {
+		if !Attested(op) {
+			w.line("(if (defined? '"+op+") ("+action+" "+wrapped([]string{op}, filters)+"))", from)
+		}
+	}
+}
+
+// line writes a form, with its origin as a comment on the last line.
+func (w *sbpl) line(form, from string) {
+	w.b.WriteString(form)
+	if from != "" {
+		w.b.WriteString(" ; " + comment(from))
+	}
+	w.b.WriteByte('\n')
+}
+
+// wrapped joins operations and filters, breaking long rules into lines.
+func wrapped(ops, filters []string) string {
+	if len(ops) <= 6 && len(filters) <= 1 {
+		return strings.Join(append(ops[:len(ops):len(ops)], filters...), " ")
+	}
+	var b strings.Builder
+	for i, op := range ops {
+		switch {
+		case i == 0:
+		case i%6 == 0:
+			b.WriteString("\n       ")
+		default:
+			b.WriteByte(' ')
+		}
+		b.WriteString(op)
+	}
+	for _, f := range filters {
+		b.WriteString("\n    " + f)
+	}
+	return b.String()
+}
+
+// filter is "(name "text")".
+func (w *sbpl) filter(name, text string, from policy.Origin) string {
+	q, err := QuoteSBPL(text)
+	if err != nil {
+		w.fail(text, from, err)
+		return ""
+	}
+	return "(" + name + " " + q + ")"
+}

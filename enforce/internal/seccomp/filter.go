@@ -1,0 +1,160 @@
+package seccomp
+
+import "strings"
+
+// Filter is the seccomp filter of a Plan: a program for the kernel, and what
+// it decides in words.
+type Filter struct {
+	Arch      string // the machine it is for
+	Program   []Instruction
+	Decisions []Decision
+}
+
+// Decision is what a filter does about some system calls.
+type Decision struct {
+	Calls  []string // by name; those that the machine lacks are left out
+	When   string   // about the arguments; "" for every call
+	Answer string   // what the caller of a refused call sees: "EPERM", or several with "|" between
+	Why    string
+}
+
+// Decided counts the system calls that the filter decides about. No call
+// stands in two decisions.
+func (f *Filter) Decided() int {
+	n := 0
+	for _, d := range f.Decisions {
+		n += len(d.Calls)
+	}
+	return n
+}
+
+// The answers of a filter (linux/seccomp.h) and the error numbers in them,
+// which are the same on both machines.
+const (
+	ActAllow  = 0x7fff0000 // SECCOMP_RET_ALLOW
+	ActKill   = 0x80000000 // SECCOMP_RET_KILL_PROCESS
+	ActErrno  = 0x00050000 // SECCOMP_RET_ERRNO
+	actNotify = 0x7fc00000 // SECCOMP_RET_USER_NOTIF
+
+	pretendSuccess = ActErrno // returns 0 and does nothing
+
+	RefuseEPERM           = ActErrno | 1
+	RefuseEACCES          = ActErrno | 13
+	RefuseENOSYS          = ActErrno | 38
+	RefuseENOPROTOOPT     = ActErrno | 92
+	RefuseEPROTONOSUPPORT = ActErrno | 93
+	refuseESOCKTNOSUPPORT = ActErrno | 94
+	RefuseEOPNOTSUPP      = ActErrno | 95
+	RefuseEAFNOSUPPORT    = ActErrno | 97
+)
+
+// actionName is an answer as programs see it.
+func actionName(action uint32) string {
+	switch action {
+	case ActAllow:
+		return "allowed"
+	case ActKill:
+		return "killed"
+	case RefuseEPERM:
+		return "EPERM"
+	case RefuseEACCES:
+		return "EACCES"
+	case RefuseENOSYS:
+		return "ENOSYS"
+	case RefuseENOPROTOOPT:
+		return "ENOPROTOOPT"
+	case RefuseEPROTONOSUPPORT:
+		return "EPROTONOSUPPORT"
+	case actNotify:
+		return "decided by the supervisor"
+	case pretendSuccess:
+		return "success, without effect"
+	case refuseESOCKTNOSUPPORT:
+		return "ESOCKTNOSUPPORT"
+	case RefuseEOPNOTSUPP:
+		return "EOPNOTSUPP"
+	case RefuseEAFNOSUPPORT:
+		return "EAFNOSUPPORT"
+	}
+	return "?"
+}
+
+// test compares half an argument of a system call with a number. Arguments
+// that the kernel takes as int are looked at by their low half alone: it
+// ignores the high one, and so would let a program hide a value behind it.
+type test struct {
+	arg  int
+	high bool   // the upper 32 bits
+	mask uint32 // looked at; 0 for all
+	not  bool
+	is   uint32
+}
+
+// clause is an answer and what has to hold for it, all of it.
+type clause struct {
+	when   []test
+	answer uint32
+}
+
+// rule decides about some system calls: the first clause that holds answers;
+// when none does, the call is allowed. Two rules never name the same call.
+type rule struct {
+	calls   []string
+	clauses []clause
+	when    string
+	why     string
+}
+
+// refuse is a rule that answers every one of the calls alike.
+func refuse(answer uint32, why string, calls ...string) rule {
+	return rule{calls: calls, clauses: []clause{{answer: answer}}, why: why}
+}
+
+// newFilter turns rules into a program for a machine, nil if the machine is
+// not known.
+func newFilter(arch string, rules []rule) (*Filter, error) {
+	if auditArch(arch) == 0 {
+		return nil, nil
+	}
+	f := &Filter{Arch: arch, Decisions: make([]Decision, 0, len(rules))}
+	a := &asm{ops: make([]op, 0, 256), placed: make([]int, 0, 128)}
+	d := dispatch{asm: a, allow: a.label(), points: make([]point, 0, len(sysnrTable))}
+	for _, r := range rules {
+		calls := make([]string, 0, len(r.calls))
+		var at label
+		for _, c := range r.calls {
+			nr, ok := sysnrOf(arch, c)
+			if !ok {
+				continue
+			}
+			if len(calls) == 0 {
+				at = d.target(r)
+			}
+			calls = append(calls, c)
+			d.points = append(d.points, point{nr, at})
+		}
+		if len(calls) > 0 {
+			f.Decisions = append(f.Decisions, Decision{calls, r.when, r.answers(), r.why})
+		}
+	}
+	d.write(auditArch(arch))
+	var err error
+	f.Program, err = a.assemble()
+	return f, err
+}
+
+// answers are the refusals of a rule, in words.
+func (r rule) answers() string {
+	var out string
+	for _, c := range r.clauses {
+		name := actionName(c.answer)
+		switch {
+		case c.answer == ActAllow || strings.Contains(out, name):
+		case out == "":
+			out = name
+		default:
+			out += "|" + name
+		}
+	}
+	return out
+}

@@ -1,0 +1,290 @@
+package seccomp
+
+import "github.com/zsbx/zsbx/policy"
+
+// Options are what a filter depends on.
+type Options struct {
+	Arch         string // of the machine, as Go spells it
+	UID, GID     uint32 // of the command
+	Capabilities uint64 // of this process, as bits (capabilities(7))
+
+	Net      policy.ResolvedNet
+	Peers    bool       // the broker answers connect(2) and listen(2)
+	Signals  SignalMode // and what of signals
+	Truncate bool       // Landlock handles truncate(2)
+	UserNS   bool       // the command lives in a user namespace
+}
+
+// Compile makes the filter; nil when the machine's system calls are not
+// known.
+//
+// It refuses with an error, never by killing: programs try things and fall
+// back. The exception is a system call of another architecture, which is
+// killed, since its number means something else there.
+func Compile(q Options) *Filter {
+	rules := append(commonRules(), ioctlRule(), fcntlRule(q.Signals))
+	rules = append(rules, signalRules(q.Signals)...)
+	rules = append(rules, processRules()...)
+	if q.UserNS {
+		rules = append(rules, ownerRules(q.UID, q.GID)...)
+	}
+	if !q.Truncate {
+		rules = append(rules, truncateRules()...)
+	}
+	unixSockets := []clause{{[]test{{arg: 0, is: AfUnix}}, ActAllow}}
+	if q.Peers {
+		rules = append(rules, mediateRules(q.Capabilities)...)
+		unixSockets = append(noDatagrams(), unixSockets...)
+	}
+	switch q.Net.Mode {
+	case policy.NetNone:
+		rules = append(rules, noNetworkRules(unixSockets)...)
+	case policy.NetPorts:
+		rules = append(rules, portsRules(unixSockets, len(q.Net.BindTCP) > 0 || q.Peers)...)
+	default:
+		rules = append(rules, openNetworkRules(unixSockets)...)
+	}
+	f, err := newFilter(q.Arch, rules)
+	if err != nil {
+		return nil // too long: the tests assemble every combination there is
+	}
+	return f
+}
+
+// commonRules refuse what no build needs and what would undo the rest.
+func commonRules() []rule {
+	return []rule{
+		refuse(RefuseENOSYS, "io_uring makes system calls that no filter sees",
+			"io_uring_setup", "io_uring_enter", "io_uring_register"),
+		refuse(RefuseENOSYS, "clone3(2) can start a process in another cgroup; C libraries fall back to clone(2)",
+			"clone3"),
+		refuse(RefuseEPERM, "programs in the kernel, its performance counters, page faults handled by the program",
+			"bpf", "perf_event_open", "userfaultfd"),
+		refuse(RefuseEPERM, "keyrings are shared with the user's other programs",
+			"add_key", "keyctl", "request_key"),
+		refuse(RefuseEACCES, "POSIX message queues are opened by name, which Landlock refuses; it does not look at their removal",
+			"mq_unlink"),
+		refuse(RefuseEPERM, "mounts change what paths mean; Landlock refuses them too",
+			"mount", "umount2", "pivot_root", "open_tree", "open_tree_attr", "move_mount",
+			"fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr"),
+		refuse(RefuseEPERM, "files opened by handle have no path to be judged by; watching whole file systems",
+			"open_by_handle_at", "fanotify_init"),
+		refuse(RefuseEPERM, "administration of the machine",
+			"kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module",
+			"quotactl", "quotactl_fd", "swapon", "swapoff", "reboot", "settimeofday",
+			"clock_settime", "acct", "syslog", "vhangup", "iopl", "ioperm"),
+		namespaceRule("unshare"), namespaceRule("clone"),
+	}
+}
+
+// namespaceRule refuses new user namespaces. In one, a process is root before
+// the parts of the kernel where its mistakes are. A container needs mounts
+// besides, which Landlock refuses in any case, and writes to /proc/self/uid_map.
+func namespaceRule(call string) rule {
+	const newUser = 0x10000000 // CLONE_NEWUSER
+	return rule{
+		calls:   []string{call},
+		clauses: []clause{{[]test{{arg: 0, mask: newUser, is: newUser}}, RefuseEPERM}},
+		when:    "CLONE_NEWUSER",
+		why:     "a user namespace opens parts of the kernel that are closed to a user",
+	}
+}
+
+// processRules keep the limits and priorities of other processes as they are:
+// no Landlock right is about them, and a CPU limit of a second kills. Since a
+// filter can't tell a child from a stranger, every process but the calling one
+// is refused; threads have to say 0 as well.
+func processRules() []rule {
+	const why = "processes outside could be starved or killed by it; a filter can't tell them from the command's own"
+	other := []clause{{[]test{{arg: 0, not: true}}, RefuseEPERM}}
+	return []rule{
+		{
+			calls: []string{"prlimit64"},
+			clauses: []clause{
+				{[]test{{arg: 0, not: true}, {arg: 2, not: true}}, RefuseEPERM},
+				{[]test{{arg: 0, not: true}, {arg: 2, high: true, not: true}}, RefuseEPERM},
+			},
+			when: "it sets a limit and the process is not given as 0",
+			why:  why,
+		},
+		{
+			calls: []string{"sched_setaffinity", "sched_setscheduler", "sched_setparam",
+				"sched_setattr", "move_pages", "migrate_pages"},
+			clauses: other, when: "the process is not given as 0", why: why,
+		},
+		{
+			calls: []string{"setpriority"}, // which, who: PRIO_PROCESS is 0
+			clauses: []clause{
+				{[]test{{arg: 0, not: true}}, RefuseEPERM},
+				{[]test{{arg: 1, not: true}}, RefuseEPERM},
+			},
+			when: "it is not PRIO_PROCESS with the process 0", why: why,
+		},
+		{
+			calls: []string{"ioprio_set"}, // which, who: IOPRIO_WHO_PROCESS is 1
+			clauses: []clause{
+				{[]test{{arg: 0, not: true, is: 1}}, RefuseEPERM},
+				{[]test{{arg: 1, not: true}}, RefuseEPERM},
+			},
+			when: "it is not IOPRIO_WHO_PROCESS with the process 0", why: why,
+		},
+	}
+}
+
+// ownerRules answer chown(2) in a user namespace as the kernel does outside.
+// Inside it says EINVAL of all users and groups but the caller's own; fakeroot and
+// others go on after EPERM only.
+func ownerRules(uid, gid uint32) []rule {
+	const keep = 0xffffffff
+	to := func(user int, calls ...string) rule {
+		return rule{
+			calls: calls,
+			clauses: []clause{
+				{[]test{{arg: user, not: true, is: uid}, {arg: user, not: true, is: keep}}, RefuseEPERM},
+				{[]test{{arg: user + 1, not: true, is: gid}, {arg: user + 1, not: true, is: keep}}, RefuseEPERM},
+			},
+			when: "to another user or group",
+			why:  "in a user namespace the kernel would say EINVAL, which programs take for a mistake of theirs",
+		}
+	}
+	return []rule{to(1, "chown", "lchown", "fchown"), to(2, "fchownat")}
+}
+
+// truncateRules take the place of the right to truncate, which Landlock has
+// from ABI 3 on. ftruncate(2) needs a descriptor open for writing, so that the
+// open was judged. What empties a file without one is truncate(2), and O_TRUNC
+// with an access mode that the kernel doesn't take for writing: O_RDONLY, and 3,
+// which asks for neither reading nor writing.
+func truncateRules() []rule {
+	const (
+		trunc     = 0o1000 // O_TRUNC
+		writeOnly = 0o1
+		readWrite = 0o2
+		accMode   = 0o3
+		when      = "O_TRUNC without O_WRONLY or O_RDWR"
+		why       = "it empties a file without the right to write it; this kernel's Landlock doesn't judge that"
+	)
+	open := func(flags int) []clause {
+		return []clause{
+			{[]test{{arg: flags, mask: trunc | accMode, is: trunc}}, RefuseEACCES},
+			{[]test{{arg: flags, mask: trunc | accMode, is: trunc | accMode}}, RefuseEACCES},
+		}
+	}
+	return []rule{
+		refuse(RefuseEACCES, why, "truncate"),
+		refuse(RefuseENOSYS, "its flags lie in memory, where a filter can't look; programs fall back to openat(2)", "openat2"),
+		{calls: []string{"open"}, clauses: open(1), when: when, why: why},
+		{calls: []string{"openat"}, clauses: open(2), when: when, why: why},
+	}
+}
+
+// The address families, types and protocols that the rules name
+// (linux/socket.h, linux/in.h, linux/netlink.h).
+const (
+	AfUnix    = 1
+	AfInet    = 2
+	AfInet6   = 10
+	AfNetlink = 16
+
+	SockStream   = 1
+	sockTypeMask = 0xf
+
+	protoTCP = 6
+
+	NetlinkRoute  = 0
+	NetlinkUevent = 15
+)
+
+// socketCalls make sockets.
+func socketCalls() []string { return []string{"socket", "socketpair"} }
+
+// allowNetlink lets the given protocols of AF_NETLINK pass, and answers the
+// others as a kernel without them would: programs that write audit records
+// give up for good on any other error.
+func allowNetlink(protocols ...uint32) []clause {
+	var out []clause
+	for _, p := range protocols {
+		out = append(out, clause{[]test{{arg: 0, is: AfNetlink}, {arg: 2, is: p}}, ActAllow})
+	}
+	return append(out, clause{[]test{{arg: 0, is: AfNetlink}}, RefuseEPROTONOSUPPORT})
+}
+
+// openNetworkRules leave the internet alone and close the families by which
+// nothing but the machine itself is reached: vsock, packet, Bluetooth, the
+// kernel's cryptography and the like.
+func openNetworkRules(unixSockets []clause) []rule {
+	clauses := append(unixSockets,
+		clause{[]test{{arg: 0, is: AfInet}}, ActAllow},
+		clause{[]test{{arg: 0, is: AfInet6}}, ActAllow},
+	)
+	clauses = append(clauses, allowNetlink(NetlinkRoute, NetlinkUevent)...)
+	clauses = append(clauses, clause{answer: RefuseEAFNOSUPPORT})
+	return []rule{{
+		calls: socketCalls(), clauses: clauses,
+		when: "the family is not AF_UNIX, AF_INET, AF_INET6, or AF_NETLINK for routes and device events",
+		why:  "seldom used families are where the kernel's mistakes are, and some reach the machine's host",
+	}}
+}
+
+// noNetworkRules leave nothing but AF_UNIX, and have sockets of the internet
+// that the command comes by otherwise stay what they are.
+func noNetworkRules(unixSockets []clause) []rule {
+	return append([]rule{{
+		calls: socketCalls(), clauses: append(unixSockets, clause{answer: RefuseEACCES}),
+		when: "the family is not AF_UNIX",
+		why:  "no network",
+	}}, noDetours()...)
+}
+
+// noDetours close the ways by which a TCP socket gets a peer, or becomes a
+// socket of another kind, without connect(2) and listen(2). That a connection is
+// put off until the first write (TCP_FASTOPEN_CONNECT) is none: its connect(2) is
+// judged.
+func noDetours() []rule {
+	const (
+		fastOpen = 0x20000000 // MSG_FASTOPEN
+		early    = "it connects without connect(2), which is where addresses are judged"
+	)
+	flags := func(arg int) []clause {
+		return []clause{{[]test{{arg: arg, mask: fastOpen, is: fastOpen}}, RefuseEOPNOTSUPP}}
+	}
+	return []rule{
+		{calls: []string{"sendto", "sendmmsg"}, clauses: flags(3), when: "MSG_FASTOPEN", why: early},
+		{calls: []string{"sendmsg"}, clauses: flags(2), when: "MSG_FASTOPEN", why: early},
+		{calls: []string{"setsockopt"},
+			clauses: []clause{{[]test{{arg: 1, is: protoTCP}, {arg: 2, is: 31}}, RefuseENOPROTOOPT}},
+			when:    "TCP_ULP", why: "it can turn a TCP socket into one that Landlock doesn't take for TCP"},
+	}
+}
+
+// portsRules leave AF_UNIX, and of the internet the TCP that Landlock judges
+// by port: not MPTCP, not SCTP, not what would send data before connect(2).
+// Routes can be read through AF_NETLINK: that sends nothing, and programs that
+// list the machine's addresses stop when they can't. With listen, somebody
+// else decides which sockets may listen.
+func portsRules(unixSockets []clause, listen bool) []rule {
+	tcp := func(family uint32) []clause {
+		stream := test{arg: 1, mask: sockTypeMask, is: SockStream}
+		return []clause{
+			{[]test{{arg: 0, is: family}, stream, {arg: 2, is: 0}}, ActAllow},
+			{[]test{{arg: 0, is: family}, stream, {arg: 2, is: protoTCP}}, ActAllow},
+			{[]test{{arg: 0, is: family}, stream}, RefuseEPROTONOSUPPORT},
+		}
+	}
+	clauses := append(unixSockets, tcp(AfInet)...)
+	clauses = append(clauses, tcp(AfInet6)...)
+	clauses = append(clauses, allowNetlink(NetlinkRoute)...)
+	clauses = append(clauses, clause{answer: RefuseEACCES})
+
+	rules := append([]rule{{
+		calls: socketCalls(), clauses: clauses,
+		when: "it is not AF_UNIX, TCP over AF_INET or AF_INET6, or AF_NETLINK for routes",
+		why:  "only TCP can be limited to ports",
+	}}, noDetours()...)
+	if !listen {
+		rules = append(rules, refuse(RefuseEACCES,
+			"listening on a socket that was not bound takes a port of the kernel's choice; a filter can't tell that from AF_UNIX, which is refused with it",
+			"listen"))
+	}
+	return rules
+}

@@ -1,0 +1,131 @@
+package seccomp
+
+import (
+	"slices"
+	"strings"
+)
+
+// sysnr is a system call by name and its number on each machine, -1 where
+// that machine lacks it. The numbers are part of the kernel's stable
+// interface; tests compare them with golang.org/x/sys/unix, which knows them
+// on Linux only, while a plan is made and tested on every system.
+type sysnr struct {
+	name         string
+	amd64, arm64 int
+}
+
+// LastSyscall is the last system call that this table was made with:
+// rseq_slice_yield, on both machines. What comes after it is answered with
+// ENOSYS, as an older kernel would, since nobody has looked yet at what it
+// could undo.
+const LastSyscall = 471
+
+// sysnrTable holds the system calls that a filter decides about, sorted by
+// name.
+var sysnrTable = [...]sysnr{
+	{"acct", 163, 89},
+	{"add_key", 248, 217},
+	{"bpf", 321, 280},
+	{"chown", 92, -1},
+	{"clock_settime", 227, 112},
+	{"clone", 56, 220},
+	{"clone3", 435, 435},
+	{"connect", 42, 203},
+	{"delete_module", 176, 106},
+	{"fanotify_init", 300, 262},
+	{"fchown", 93, 55},
+	{"fchownat", 260, 54},
+	{"fcntl", 72, 25},
+	{"finit_module", 313, 273},
+	{"fsconfig", 431, 431},
+	{"fsmount", 432, 432},
+	{"fsopen", 430, 430},
+	{"fspick", 433, 433},
+	{"init_module", 175, 105},
+	{"io_uring_enter", 426, 426},
+	{"io_uring_register", 427, 427},
+	{"io_uring_setup", 425, 425},
+	{"ioctl", 16, 29},
+	{"ioperm", 173, -1},
+	{"iopl", 172, -1},
+	{"ioprio_set", 251, 30},
+	{"kexec_file_load", 320, 294},
+	{"kexec_load", 246, 104},
+	{"keyctl", 250, 219},
+	{"kill", 62, 129},
+	{"lchown", 94, -1},
+	{"listen", 50, 201},
+	{"migrate_pages", 256, 238},
+	{"mount", 165, 40},
+	{"mount_setattr", 442, 442},
+	{"move_mount", 429, 429},
+	{"move_pages", 279, 239},
+	{"mq_unlink", 241, 181},
+	{"open", 2, -1},
+	{"open_by_handle_at", 304, 265},
+	{"open_tree", 428, 428},
+	{"open_tree_attr", 467, 467},
+	{"openat", 257, 56},
+	{"openat2", 437, 437},
+	{"perf_event_open", 298, 241},
+	{"pidfd_send_signal", 424, 424},
+	{"pivot_root", 155, 41},
+	{"prctl", 157, 167},
+	{"prlimit64", 302, 261},
+	{"quotactl", 179, 60},
+	{"quotactl_fd", 443, 443},
+	{"reboot", 169, 142},
+	{"request_key", 249, 218},
+	{"rt_sigqueueinfo", 129, 138},
+	{"rt_tgsigqueueinfo", 297, 240},
+	{"sched_setaffinity", 203, 122},
+	{"sched_setattr", 314, 274},
+	{"sched_setparam", 142, 118},
+	{"sched_setscheduler", 144, 119},
+	{"sendmmsg", 307, 269},
+	{"sendmsg", 46, 211},
+	{"sendto", 44, 206},
+	{"setpriority", 141, 140},
+	{"setsockopt", 54, 208},
+	{"settimeofday", 164, 170},
+	{"socket", 41, 198},
+	{"socketpair", 53, 199},
+	{"swapoff", 168, 225},
+	{"swapon", 167, 224},
+	{"syslog", 103, 116},
+	{"tgkill", 234, 131},
+	{"tkill", 200, 130},
+	{"truncate", 76, 45},
+	{"umount2", 166, 39},
+	{"unshare", 272, 97},
+	{"userfaultfd", 323, 282},
+	{"vhangup", 153, 58},
+}
+
+// sysnrOf is the number of a system call on a machine, and whether it has one.
+func sysnrOf(arch, name string) (uint32, bool) {
+	i, ok := slices.BinarySearchFunc(sysnrTable[:], name, func(s sysnr, name string) int { return strings.Compare(s.name, name) })
+	if !ok {
+		return 0, false
+	}
+	n := -1
+	switch arch {
+	case "amd64":
+		n = sysnrTable[i].amd64
+	case "arm64":
+		n = sysnrTable[i].arm64
+	}
+	return uint32(n), n >= 0
+}
+
+// auditArch is the machine as a filter sees it (AUDIT_ARCH_* of
+// linux/audit.h); 0 when it is not known.
+func auditArch(arch string) uint32 {
+	switch arch {
+	case "amd64":
+		return 0xc000003e
+	case "arm64":
+		return 0xc00000b7
+	}
+	return 0
+}

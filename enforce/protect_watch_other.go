@@ -1,9 +1,0 @@
-//go:build !linux && !darwin
-
-package enforce
-
-import "io/fs"
-
-func (s *fileState) look(string) (fs.FileMode, bool) { return 0, false }
-
-func (s *fileState) key(name string) string { return name }

@@ -1,0 +1,209 @@
+package selftest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// The self-test of macOS: acts of the system's own tools, each made by a confined
+// and by an unconfined shell. Nothing in this file is macOS's alone, so that the
+// acts and their controls are tested elsewhere, too.
+
+// macTrial is one act and what it proves.
+type macTrial struct {
+	name, promise string
+	net           policy.NetMode
+	script        string // for sh: $1 is the scene, $2 the allowed port, $3 another, $4 a process outside
+}
+
+// macTrials are the acts, in the order of the promises.
+func macTrials() []macTrial {
+	open, ports, none := policy.NetOpen, policy.NetPorts, policy.NetNone
+	return []macTrial{
+		{enforce.GapFiles, "files are read only where allowed", open, `cat "$1/file"`},
+		{enforce.GapFiles, "files are written only where allowed", open, `echo x >"$1/file"`},
+		{enforce.GapFiles, "files are made only where allowed", open, `echo x >"$1/new" && rm "$1/new"`},
+		{enforce.GapFiles, "directories are listed only where allowed", open, `ls "$1"`},
+		{enforce.GapFiles, "files are executed only where allowed", open, `"$1/prog"`},
+		{enforce.GapFiles, "no second name for a file outside", open, `ln "$1/file" "$1/in/link" && rm "$1/in/link"`},
+		{enforce.GapDeny, "denied files stay closed in what is allowed", open, `cat "$1/in/denied"`},
+		{enforce.GapDeny, "denied files are not moved from under their rule", open, `mv "$1/in/denied" "$1/in/x" && mv "$1/in/x" "$1/in/denied"`},
+		{enforce.GapOwnFiles, "the caller's own files are not changed", open, `echo x >>"$1/in/own"`},
+		{enforce.GapNetwork, "no network: TCP", none, macTCP + `"$2"`},
+		{enforce.GapTCPPorts, "only the TCP ports that are listed", ports, macTCP + `"$3"`},
+		{enforce.GapUnixSockets, "no connection to sockets of programs outside, by path", open, macUnix + `"$1/socket"`},
+		{enforce.GapUnixSockets, "nor where files may be written", open, macUnix + `"$1/in/socket"`},
+		{enforce.GapSignals, "no signals to processes outside", open, `kill -WINCH "$4"`},
+	}
+}
+
+// macWorks is what a confined shell has to be able to do, so that a refusal is
+// one of the act: with what is allowed, and with the port that is.
+const macWorks = `cat "$1/in/file" && echo x >"$1/in/new" && rm "$1/in/new" && "$1/in/prog" && ` + macTCP + `"$2"`
+
+// Connections to what the next argument names. Every Mac has perl.
+const (
+	macTCP  = `perl -MIO::Socket::INET -e 'exit !IO::Socket::INET->new(PeerAddr => "127.0.0.1:$ARGV[0]", Timeout => 5)' `
+	macUnix = `perl -MIO::Socket::UNIX -e 'exit !IO::Socket::UNIX->new(Peer => $ARGV[0])' `
+)
+
+// macScene is what the acts are made on.
+type macScene struct {
+	dir           string // temporary; all of it is forbidden but "in"
+	host          policy.Host
+	allowed, port int // TCP ports that somebody listens on
+	close         []func()
+}
+
+// macSelfTest makes all acts.
+func macSelfTest(caps enforce.Caps) ([]Proof, error) {
+	s := &macScene{}
+	defer s.end()
+	if err := s.fill(); err != nil {
+		return nil, fmt.Errorf("setting up the self-test: %w", err)
+	}
+	for _, mode := range []policy.NetMode{policy.NetOpen, policy.NetPorts} {
+		if n, err := s.act(caps, mode, macWorks); err != nil || n != 0 {
+			return nil, errors.Join(fmt.Errorf("self-test: what is allowed does not work under the restrictions: sh -c '%s': status %d", macWorks, n), err)
+		}
+	}
+	var out []Proof
+	for _, t := range macTrials() {
+		confined, err := s.act(caps, t.net, t.script)
+		if err != nil {
+			return out, fmt.Errorf("self-test of %s: %w", t.name, err)
+		}
+		free, err := s.act(caps, "", t.script)
+		if err != nil {
+			return out, fmt.Errorf("self-test of %s: %w", t.name, err)
+		}
+		p := Proof{Name: t.name, Promise: t.promise,
+			Detail: fmt.Sprintf("sh -c '%s': status %d, without restrictions %d", t.script, confined, free)}
+		if p.Held = confined != 0 && free == 0; p.Held {
+			p.Means = "Seatbelt"
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+func (s *macScene) end() {
+	for _, f := range s.close {
+		f()
+	}
+}
+
+// fill makes the files and opens the sockets.
+func (s *macScene) fill() error {
+	dir, err := os.MkdirTemp("", "zsbx-check-")
+	if err != nil {
+		return err
+	}
+	s.close = append(s.close, func() { os.RemoveAll(dir) })
+	if s.dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return err
+	}
+	if err := os.Mkdir(s.dir+"/in", 0o700); err != nil {
+		return err
+	}
+	for _, f := range []string{"file", "in/file", "in/denied", "in/own"} {
+		if err := os.WriteFile(s.dir+"/"+f, []byte("x"), 0o600); err != nil {
+			return err
+		}
+	}
+	for _, f := range []string{"prog", "in/prog"} {
+		if err := os.WriteFile(s.dir+"/"+f, []byte("#!/bin/sh\n"), 0o700); err != nil {
+			return err
+		}
+	}
+	var addrs [4]net.Addr
+	for i, a := range [...][2]string{{"tcp4", "127.0.0.1:0"}, {"tcp4", "127.0.0.1:0"}, {"unix", s.dir + "/socket"}, {"unix", s.dir + "/in/socket"}} {
+		l, err := net.Listen(a[0], a[1])
+		if err != nil {
+			return err
+		}
+		s.close = append(s.close, func() { l.Close() })
+		addrs[i] = l.Addr()
+		go hangUp(l)
+	}
+	s.allowed, s.port = addrs[0].(*net.TCPAddr).Port, addrs[1].(*net.TCPAddr).Port
+	s.host, err = policy.HostIn(s.dir + "/in")
+	return err
+}
+
+// hangUp closes every connection that is made.
+func hangUp(l net.Listener) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		c.Close()
+	}
+}
+
+// Policy is the baseline and what the acts need.
+func (s *macScene) policy(mode policy.NetMode) *policy.Policy {
+	from := policy.Origin{Source: "self-test"}
+	p := &policy.Policy{FS: policy.FS{
+		Rules: []policy.Rule{{Path: s.dir + "/in", Access: policy.Read | policy.Write | policy.Exec, Origin: from}},
+		Deny:  []policy.Deny{{Pattern: s.dir + "/in/denied", Origin: from}},
+	}}
+	switch mode {
+	case policy.NetNone:
+		p.Net.Allow = &policy.Flag{Origin: from}
+	case policy.NetPorts:
+		p.Net.ConnectTCP = []policy.Port{{Number: uint16(s.allowed), Origin: from}}
+	}
+	return policy.Merge(policy.Baseline(s.host.OS), p)
+}
+
+// act has a shell run a script, under the restrictions unless mode is "", and
+// gives its exit status.
+func (s *macScene) act(caps enforce.Caps, mode policy.NetMode, script string) (int, error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer null.Close()
+	c := &fork.Command{
+		Path: "/bin/sh", Dir: s.host.Dir, Files: []*os.File{null, null, null}, Env: []string{"PATH=/usr/bin:/bin"},
+		Args: []string{"sh", "-c", script, "sh", s.dir, strconv.Itoa(s.allowed), strconv.Itoa(s.port), strconv.Itoa(os.Getpid())},
+	}
+	if mode != "" {
+		r, err := s.policy(mode).Resolve(s.host)
+		if err != nil {
+			return 0, err
+		}
+		plan := enforce.NewPlanWith(r, caps, &s.host, enforce.Options{Protect: []string{s.dir + "/in/own"}})
+		if err := plan.Confine(c); err != nil {
+			return 0, err
+		}
+	}
+	proc, err := fork.Start(c)
+	if err != nil {
+		return 0, enforce.ExplainStart(err)
+	}
+	defer proc.Close()
+	for {
+		ev, err := proc.Next()
+		if err != nil {
+			return 0, err
+		}
+		if ev.Kind != fork.Exited {
+			continue
+		}
+		if ev.Status.Signaled() {
+			return 128 + int(ev.Status.Signal()), nil
+		}
+		return ev.Status.ExitStatus(), nil
+	}
+}

@@ -1,0 +1,41 @@
+package selftest
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/zsbx/zsbx/enforce"
+)
+
+// TestMacSelfTestActs makes the acts of macOS's self-test here: each is possible
+// without restrictions, which is its control there, and is refused under them
+// where this kernel holds the promise.
+func TestMacSelfTestActs(t *testing.T) {
+	caps := enforce.Probe()
+	enforce.ProbeNamespaces(&caps)
+	if caps.OS == "linux" && (caps.Landlock < 6 || !caps.MountNS) {
+		t.Skip("this kernel does not hold all of these promises")
+	}
+	proofs, err := macSelfTest(caps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(proofs) != len(macTrials()) {
+		t.Errorf("%d proofs of %d", len(proofs), len(macTrials()))
+	}
+	for _, p := range proofs {
+		if !p.Held {
+			t.Errorf("%s: %s", p.Promise, p.Detail)
+		}
+	}
+}
+
+// TestMacSelfTestNames: what the self-test proves are promises that gaps have
+// names for.
+func TestMacSelfTestNames(t *testing.T) {
+	for _, trial := range macTrials() {
+		if !slices.Contains(enforce.GapNames(), trial.name) {
+			t.Errorf("%s is no gap's name", trial.name)
+		}
+	}
+}
