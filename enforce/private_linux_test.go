@@ -216,7 +216,7 @@ func TestRefused(t *testing.T) {
 	}{
 		{&fork.StepError{Stage: "before", Name: "mount namespace: unshare(2)", Errno: syscall.EPERM}, "unshare(2): ", ""},
 		{&fork.StepError{Stage: "before", Name: "IPC namespace: unshare(2)", Errno: syscall.EINVAL}, "", "IPC namespaces are not built into this kernel"},
-		{&fork.StepError{Stage: "before", Name: "IPC namespace: unshare(2)", Errno: syscall.ENOSPC}, "", "IPC namespaces are switched off"},
+		{&fork.StepError{Stage: "before", Name: "IPC namespace: unshare(2)", Errno: syscall.EPERM}, "", "no IPC namespace: operation not permitted"},
 		{&fork.StepError{Stage: "exec", Name: "/bin/true", Errno: syscall.EACCES}, "", ""},
 		{nil, "", ""},
 	} {

@@ -375,7 +375,7 @@ func TestMountsRefused(t *testing.T) {
 	}{
 		{&fork.StepError{Stage: "keeper", Name: "mount namespace: unshare(2)", Errno: syscall.EPERM}, "unshare(2): operation not permitted; "},
 		{&fork.StepError{Stage: "command", Name: "mount namespace, opening /x", Errno: syscall.ENOENT}, ""},
-		{&fork.StepError{Stage: "keeper", Name: "mount namespace, opening /x", Errno: syscall.EMFILE}, "/x: too many open files"},
+		{&fork.StepError{Stage: "keeper", Name: "mount namespace, opening /x", Errno: syscall.EMFILE}, ""}, // a shortage
 		{&fork.StepError{Stage: "exec", Name: "/bin/true", Errno: syscall.EACCES}, ""},
 		{errors.New("other"), ""},
 		{nil, ""},

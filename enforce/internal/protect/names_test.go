@@ -10,7 +10,7 @@ import (
 // protected in projects, and what for; and that those of one directory stand
 // together, as files looks for each directory once.
 func TestProtectedNamesDocs(t *testing.T) {
-	data, err := os.ReadFile("../docs/protect.md")
+	data, err := os.ReadFile("../../../docs/protect.md")
 	if err != nil {
 		t.Fatal(err)
 	}
