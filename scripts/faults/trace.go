@@ -152,7 +152,7 @@ func (t *tracer) stopped(pid int, ws syscall.WaitStatus) {
 		}
 		sig = 0
 	case event != 0:
-		t.born(pid, event == unix.PTRACE_EVENT_CLONE, me.who)
+		t.born(pid, me.who)
 		sig = 0
 	case sig == syscall.SIGTRAP:
 		sig = 0
@@ -160,16 +160,18 @@ func (t *tracer) stopped(pid int, ws syscall.WaitStatus) {
 	t.resume(pid, sig)
 }
 
-// born is told of by the stop of its parent; a thread is of the same process.
-func (t *tracer) born(parent int, thread bool, who depth) {
+// born is told of by the stop of its parent; a thread is of the same process. The
+// kind of the stop does not tell: a process whose end is told by another signal
+// than SIGCHLD, as a keeper's, counts as a clone there, too (ptrace(2)).
+func (t *tracer) born(parent int, who depth) {
 	n, err := syscall.PtraceGetEventMsg(parent)
 	if err != nil {
 		return
 	}
-	if !thread {
+	pid := int(n)
+	if _, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d", parent, pid)); err != nil {
 		who++
 	}
-	pid := int(n)
 	t.tasks[pid] = &task{who: who}
 	if !t.early[pid] { // its first stop, by SIGSTOP, is still to come
 		var ws syscall.WaitStatus
