@@ -24,7 +24,7 @@ func TestStartApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	const script = `pwd; echo "$A"; cut -d' ' -f4,6 /proc/$$/stat; ls /proc/$$/fd | tr '\n' ' '; echo; echo end`
+	const script = `pwd; echo "$A"; cut -d' ' -f4,6 /proc/$$/stat; ls -m /proc/$$/fd; echo end`
 	c := &Command{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: []string{"A=b", "PATH=/usr/bin:/bin"}, Dir: "/", Files: []*os.File{in, out, out}}
 	if err := StartApart(c); err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func TestStartApart(t *testing.T) {
 			t.Fatalf("%q, %v", b, err)
 		}
 	}
-	if lines[0] != "/" || lines[1] != "b" || strings.TrimSpace(lines[3]) != "0 1 2" && strings.TrimSpace(lines[3]) != "0 1 10 2" {
+	if lines[0] != "/" || lines[1] != "b" || lines[3] != "0, 1, 2" && lines[3] != "0, 1, 10, 2" {
 		t.Errorf("%q", lines)
 	}
 	var parent, session int

@@ -17,22 +17,10 @@ func blockSignals(j *image) {
 	m := j.mem
 	m.mask = ^uint64(0)
 	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&m.mask)), 0, 8, 0, 0)
-	fd := call(unix.SYS_SIGNALFD4, ^uintptr(0), uintptr(unsafe.Pointer(&m.mask)), 8, unix.SFD_NONBLOCK|unix.SFD_CLOEXEC, 0, 0)
-	if m.signals = aside(int32(fd)); m.signals < 0 {
+	m.signals = int32(call(unix.SYS_SIGNALFD4, ^uintptr(0), uintptr(unsafe.Pointer(&m.mask)), 8, unix.SFD_NONBLOCK|unix.SFD_CLOEXEC, 0, 0))
+	if m.signals < 0 {
 		quit(j, stageSetup, setupSignals, int(m.signals))
 	}
-}
-
-// aside gives a descriptor another number, where no descriptor of a running
-// keeper has its place. Raw.
-//
-//go:nosplit
-//go:norace
-func aside(fd int32) int32 {
-	if fd < 0 || fd >= keeperFiles {
-		return fd
-	}
-	return int32(call(unix.SYS_FCNTL, uintptr(fd), unix.F_DUPFD_CLOEXEC, keeperFiles, 0, 0, 0))
 }
 
 // awaitGo waits until the caller is ready. A caller that is gone instead wants
@@ -125,32 +113,14 @@ var queueInfo = [32]int32{2: -1}
 //go:norace
 //go:nocheckptr
 func settle(j *image, m *keeperMem) {
-	m.keep, m.hasState, m.hasCgroup, m.hasOutside = j.keep, j.state >= 0, j.cgroupKill >= 0, j.outside >= 0
+	m.keep, m.conn, m.stateFile, m.cgroupKill, m.outside = j.keep, j.conn, j.state, j.cgroupKill, j.outside
 	call(unix.SYS_SETSID, 0, 0, 0, 0, 0, 0)
 	call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0, 0, 0, 0)
 	call(unix.SYS_PRCTL, unix.PR_SET_NAME, uintptr(unsafe.Pointer(&keeperName)), 0, 0, 0, 0)
 	if j.root < 0 || call(unix.SYS_FCHDIR, uintptr(j.root), 0, 0, 0, 0, 0) < 0 {
 		call(unix.SYS_CHDIR, uintptr(unsafe.Pointer(&rootDir)), 0, 0, 0, 0, 0)
 	}
-	m.held, j.outside = aside(m.held), aside(j.outside)
-	call(unix.SYS_DUP3, uintptr(j.conn), keeperConn, 0, 0, 0, 0)
-	call(unix.SYS_DUP3, uintptr(either(j.state, j.conn)), keeperState, 0, 0, 0, 0)
-	call(unix.SYS_DUP3, uintptr(either(j.cgroupKill, j.conn)), keeperCgroup, 0, 0, 0, 0)
-	call(unix.SYS_DUP3, uintptr(m.signals), keeperSignals, 0, 0, 0, 0)
-	call(unix.SYS_DUP3, uintptr(either(m.held, keeperConn)), keeperHeld, 0, 0, 0, 0)
-	call(unix.SYS_DUP3, uintptr(either(j.outside, keeperConn)), keeperOutside, 0, 0, 0, 0)
-	if call(unix.SYS_CLOSE_RANGE, keeperFiles, ^uintptr(0)>>32, 0, 0, 0, 0) < 0 {
-		for fd := uintptr(keeperFiles); fd < j.nofile; fd++ {
-			call(unix.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
-		}
-	}
-	has := [keeperFiles]bool{true, m.hasState, m.hasCgroup, true, m.held >= 0, m.hasOutside}
-	for fd := range has {
-		if !has[fd] {
-			call(unix.SYS_CLOSE, uintptr(fd), 0, 0, 0, 0, 0)
-		}
-	}
-	m.conn, m.signals = keeperConn, keeperSignals
+	m.closeOthers(j.nofile)
 	if !j.lean {
 		trim(j)
 	}
@@ -161,12 +131,27 @@ var (
 	rootDir    = [...]byte{'/', 0}
 )
 
+// closeOthers closes every descriptor that is none of the keeper's. Those stay
+// where they are: moving one can fail, and the command runs by now. Raw.
+//
 //go:nosplit
-func either(fd, other int32) int32 {
-	if fd >= 0 {
-		return fd
+//go:norace
+func (m *keeperMem) closeOthers(nofile uintptr) {
+	const end = 1 << 32
+	for from := uintptr(0); from < end; {
+		own := uintptr(end) // the next of the keeper's
+		for _, fd := range [...]int32{m.conn, m.signals, m.held, m.stateFile, m.cgroupKill, m.outside} {
+			if fd >= 0 && uintptr(fd) >= from {
+				own = min(own, uintptr(fd))
+			}
+		}
+		if from < own && call(unix.SYS_CLOSE_RANGE, from, own-1, 0, 0, 0, 0) < 0 {
+			for fd := from; fd < min(own, nofile); fd++ {
+				call(unix.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
+			}
+		}
+		from = own + 1
 	}
-	return other
 }
 
 // trim gives the copy of the caller's heap back, but for the part around the

@@ -47,9 +47,9 @@ func (m *keeperMem) strikeAgain() int64 {
 //go:norace
 //go:nocheckptr
 func (m *keeperMem) strike() {
-	if m.hasCgroup {
+	if m.cgroupKill >= 0 {
 		m.text[0] = '1'
-		call(unix.SYS_PWRITE64, keeperCgroup, uintptr(unsafe.Pointer(&m.text)), 1, 0, 0, 0)
+		call(unix.SYS_PWRITE64, uintptr(m.cgroupKill), uintptr(unsafe.Pointer(&m.text)), 1, 0, 0, 0)
 		m.state.Method |= MethodCgroup
 	}
 	// In a domain the children are only the first try, which is often enough,
@@ -129,7 +129,7 @@ func (m *keeperMem) finish() {
 func (m *keeperMem) goOutside() {
 	here := call(unix.SYS_OPENAT, ^uintptr(99), uintptr(unsafe.Pointer(&hereDir)), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0, 0, 0)
 	if here >= 0 {
-		call(unix.SYS_SETNS, keeperOutside, unix.CLONE_NEWNS, 0, 0, 0, 0)
+		call(unix.SYS_SETNS, uintptr(m.outside), unix.CLONE_NEWNS, 0, 0, 0, 0)
 		call(unix.SYS_FCHDIR, uintptr(here), 0, 0, 0, 0, 0)
 	}
 }
@@ -144,7 +144,7 @@ var hereDir = [...]byte{'.', 0}
 //go:nocheckptr
 func (m *keeperMem) removePaths() {
 	const atRemoveDir = 0x200
-	if m.hasOutside {
+	if m.outside >= 0 {
 		m.goOutside()
 	}
 	start := 0

@@ -46,9 +46,12 @@ func runKeeper(j *image) {
 	if m.limit > 0 {
 		m.deadline = m.now() + m.limit
 	}
-	tell(m, msgStarted, uint32(pid))
+	told := tell(m, msgStarted, uint32(pid))
 	settle(j, m)
 	setPhase(m, PhaseRunning)
+	if !told { // the caller would wait for ever, and answer nothing that the command asks
+		m.beginKilling()
+	}
 	for {
 		m.wait()
 		m.hear()
@@ -242,7 +245,9 @@ func (m *keeperMem) reaped(pid int32, status uint32) {
 		if m.killing {
 			m.state.Killed++
 		}
-		tell(m, msgExited, status)
+		if !tell(m, msgExited, status) && m.keep {
+			m.beginKilling() // or the caller would wait for what goes on
+		}
 		m.left = m.now()
 		switch {
 		case m.killing:
@@ -256,26 +261,28 @@ func (m *keeperMem) reaped(pid int32, status uint32) {
 	}
 }
 
-// tell sends a message to the caller, again for a while where the kernel has no
-// memory for it. A caller that does not read can't block the keeper; what it has
-// missed at the end stands in the state file. Raw.
+// tell sends a message to the caller, again for a tenth of a second where the
+// kernel has no memory for it; it reports whether it had in the end. A caller that
+// does not read can't block the keeper; what it has missed at the end stands in
+// the state file. Raw.
 //
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func tell(m *keeperMem, kind, arg uint32) {
+func tell(m *keeperMem, kind, arg uint32) bool {
 	if m.conn < 0 {
-		return
+		return true
 	}
 	m.msg.kind, m.msg.arg = kind, arg
 	for tries := 0; tries < 100; tries++ {
 		r := call(unix.SYS_SENDTO, uintptr(m.conn), uintptr(unsafe.Pointer(&m.msg)), unsafe.Sizeof(m.msg), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
 		if r != -int(unix.ENOBUFS) && r != -int(unix.ENOMEM) && r != -int(unix.EINTR) {
-			return
+			return true
 		}
 		m.ts[0], m.ts[1] = 0, 1e6
 		call(unix.SYS_PPOLL, 0, 0, uintptr(unsafe.Pointer(&m.ts)), 0, 0, 0)
 	}
+	return false
 }
 
 // Raw.
@@ -285,7 +292,7 @@ func tell(m *keeperMem, kind, arg uint32) {
 //go:nocheckptr
 func setPhase(m *keeperMem, p Phase) {
 	m.state.Magic, m.state.Phase, m.state.CommandPid = KeeperMagic, p, m.command
-	if m.hasState {
-		call(unix.SYS_PWRITE64, keeperState, uintptr(unsafe.Pointer(&m.state)), unsafe.Sizeof(m.state), 0, 0, 0)
+	if m.stateFile >= 0 {
+		call(unix.SYS_PWRITE64, uintptr(m.stateFile), uintptr(unsafe.Pointer(&m.state)), unsafe.Sizeof(m.state), 0, 0, 0)
 	}
 }

@@ -1,33 +1,27 @@
 package fork
 
-// The descriptors of a running keeper.
-const (
-	keeperConn    = 0 // to the caller; -1 in keeperMem.conn once the caller is gone
-	keeperState   = 1 // Keeper.State, or a second connection where there is none
-	keeperCgroup  = 2 // Keeper.CgroupKill, or a second connection where there is none
-	keeperSignals = 3 // by which it hears signals
-	keeperHeld    = 4 // that of the step with Hold, or a second connection where there is none
-	keeperOutside = 5 // the caller's mount namespace, or a second connection where there is none
-	keeperFiles   = 6 // how many these are
-)
-
 // keeperMem is the memory that the new processes write to: shared by all of
 // them and the caller, until the caller lets go of it, and outside of the Go
 // heap, so that the keeper can give its copy of that back.
 type keeperMem struct {
 	size    uintptr
 	report  stepReport
-	conn    int32
-	signals int32
 	command int32 // the command's pid; 0 once it was reaped
 	left    int64 // when the command ended, by CLOCK_MONOTONIC in nanoseconds
-	held    int32 // the descriptor that a step with Hold gave; -1 for none
+
+	// The descriptors of a running keeper, and no others; -1 for none.
+	conn       int32 // to the caller; -1 once that is gone
+	signals    int32 // by which it hears signals
+	held       int32 // that of the step with Hold
+	stateFile  int32 // Keeper.State
+	cgroupKill int32 // Keeper.CgroupKill
+	outside    int32 // the caller's mount namespace
 
 	limit     int64 // Command.Limit, in nanoseconds
 	killAfter int64
 	deadline  int64 // when something is due by that, by CLOCK_MONOTONIC in nanoseconds; 0 for never
 
-	domain, hasState, hasCgroup, hasOutside, keep, killing bool
+	domain, keep, killing bool
 
 	uneasy bool // wait4(2) failed: to be asked again soon
 

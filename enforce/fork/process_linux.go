@@ -21,7 +21,7 @@ func (p *Process) next() (Event, error) {
 	m, err := p.receive()
 	if err != nil {
 		p.ended = true
-		p.waitKeeper()
+		p.collectKeeper()
 		return Event{}, err
 	}
 	switch m.kind {
@@ -109,10 +109,13 @@ func (p *Process) heard() bool {
 
 // readable reports whether the keeper says something, or is gone, within d;
 // below 0 that is for ever.
-func (p *Process) readable(d time.Duration) bool {
+func (p *Process) readable(d time.Duration) bool { return p.polled(unix.POLLIN, d) }
+
+// polled waits for events on the connection, or for its end.
+func (p *Process) polled(events int16, d time.Duration) bool {
 	end := time.Now().Add(d)
 	for p.conn >= 0 {
-		fds := [1]unix.PollFd{{Fd: int32(p.conn), Events: unix.POLLIN}}
+		fds := [1]unix.PollFd{{Fd: int32(p.conn), Events: events}}
 		ms := -1
 		if d >= 0 {
 			ms = int(min(max(time.Until(end), 0)/time.Millisecond+1, math.MaxInt32))
@@ -121,8 +124,13 @@ func (p *Process) readable(d time.Duration) bool {
 		switch {
 		case err == nil && n > 0:
 			return true
-		case err == unix.EINTR, d < 0, time.Until(end) > 0:
+		case err == nil, err == unix.EINTR:
+		case d < 0:
+			return true // a read waits as well
 		default:
+			time.Sleep(sendPause)
+		}
+		if d >= 0 && time.Until(end) <= 0 {
 			return false
 		}
 	}
@@ -155,6 +163,20 @@ func (p *Process) receive() (message, error) {
 		default:
 			return m, ErrKeeperLost
 		}
+	}
+}
+
+// collectKeeper collects the keeper after its last word. Its end closes the
+// connection. One that does not come to that was stopped, by somebody outside: it
+// is woken, and where that does not help it is left to init.
+func (p *Process) collectKeeper() {
+	p.spareKeeper()
+	for _, d := range [...]time.Duration{keeperTime, wakeTime} {
+		if p.polled(0, d) {
+			p.waitKeeper()
+			return
+		}
+		_ = syscall.Kill(p.KeeperPid, syscall.SIGCONT)
 	}
 }
 
@@ -231,10 +253,10 @@ func (p *Process) close() error {
 		return nil
 	}
 	p.endForward()
+	if p.ended {
+		p.collectKeeper() // init does not collect it everywhere: in a container there may be none
+	}
 	err := syscall.Close(p.conn)
 	p.conn = -1
-	if p.ended {
-		p.waitKeeper() // init does not collect it everywhere: in a container there may be none
-	}
 	return err
 }
