@@ -92,9 +92,13 @@ func serveApart() error {
 		return fmt.Errorf("reading what to allow: %w", err)
 	}
 	h := &handover{child: -1, parent: hand}
-	listener := h.receive()
-	if listener < 0 {
+	listener, err := h.receive()
+	switch err {
+	case nil:
+	case errNoQueue:
 		return nil // the command was not executed
+	default:
+		return err
 	}
 	return k.mediator(listener).run()
 }

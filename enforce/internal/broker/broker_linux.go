@@ -119,11 +119,9 @@ func (m *mediator) begin() error {
 	if done {
 		return errServed
 	}
-	fd := m.Hand.receive()
-	if m.queue = newQueue(fd); fd < 0 {
-		return errNoQueue
-	}
-	return nil
+	fd, err := m.Hand.receive()
+	m.queue = newQueue(fd)
+	return err
 }
 
 func (m *mediator) prepare() error {
@@ -162,14 +160,16 @@ func (m *mediator) close() error {
 }
 
 func (m *mediator) serve() error {
-	switch err := m.begin(); err {
-	case nil:
-	case errNoQueue:
-		close(m.ended)
-		return nil
-	default:
+	err := m.begin()
+	if err == errServed {
 		return err
 	}
 	defer close(m.ended)
-	return m.run()
+	switch err {
+	case nil:
+		return m.run()
+	case errNoQueue:
+		return nil
+	}
+	return err
 }

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -58,11 +59,12 @@ func (h *handover) Steps(m *fork.Memory, f *seccomp.Filter) []fork.Step {
 
 // listenerFlags are those of seccomp(2). With WAIT_KILLABLE_RECV (Linux 5.19)
 // a signal doesn't make the command's call again while it is being answered.
-// A kernel that knows the flags gets as far as the missing program: EFAULT.
+// A kernel that does not know it says EINVAL; one that does gets as far as the
+// missing program. Whatever else goes wrong here does so with the filter, too.
 func listenerFlags() uintptr {
 	flags := uintptr(seccomp.FilterSpecAllow | unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)
 	const wait = unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
-	if _, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags|wait, 0); errno == unix.EFAULT {
+	if _, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags|wait, 0); errno != unix.EINVAL {
 		flags |= wait
 	}
 	return flags
@@ -77,31 +79,40 @@ func (h *handover) Forked() {
 	h.child = -1
 }
 
-// receive waits for the descriptor. It is -1 if the child ended before.
-func (h *handover) receive() int {
+// receive waits for the descriptor. errNoQueue says that the child ended before.
+func (h *handover) receive() (int, error) {
 	defer h.close()
 	var data [1]byte
 	control := make([]byte, unix.CmsgSpace(4))
-	var n int
-	for {
+	var n, flags int
+	for try := 0; ; {
 		var err error
-		_, n, _, _, err = unix.Recvmsg(h.parent, data[:], control, unix.MSG_CMSG_CLOEXEC)
-		if err == nil {
-			break
+		_, n, flags, _, err = unix.Recvmsg(h.parent, data[:], control, unix.MSG_CMSG_CLOEXEC)
+		switch {
+		case err == nil:
+		case err == unix.EINTR:
+			continue
+		case passing(err) && try < attempts:
+			try++
+			time.Sleep(time.Millisecond)
+			continue
+		default:
+			return -1, fmt.Errorf("receiving the queue of socket calls: %w", err)
 		}
-		if err != unix.EINTR {
-			return -1
-		}
+		break
+	}
+	if flags&unix.MSG_CTRUNC != 0 { // unix(7): there was no descriptor to be had
+		return -1, fmt.Errorf("receiving the queue of socket calls: %w", unix.EMFILE)
 	}
 	msgs, err := unix.ParseSocketControlMessage(control[:n])
 	if err != nil || len(msgs) != 1 {
-		return -1
+		return -1, errNoQueue
 	}
 	fds, err := unix.ParseUnixRights(&msgs[0])
 	if err != nil || len(fds) != 1 {
-		return -1
+		return -1, errNoQueue
 	}
-	return fds[0]
+	return fds[0], nil
 }
 
 func (h *handover) close() { unix.Close(h.parent) }

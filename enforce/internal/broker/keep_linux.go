@@ -71,12 +71,15 @@ func (m *mediator) handOver(c *exec.Cmd) error {
 	if closed {
 		return errServed
 	}
-	switch m.begin() {
+	switch err := m.begin(); err {
+	case nil:
 	case errServed:
 		m.close()
 		<-m.ended
 	case errNoQueue:
 		return nil
+	default:
+		return err
 	}
 	if m.queue.fd <= 0 {
 		return nil

@@ -43,14 +43,28 @@ type response struct {
 // killed meanwhile, or this thread was interrupted.
 func (q *queue) receive(n *notification) (got bool, _ error) {
 	*n = notification{}
-	switch errno := q.control(q.fd, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(n)); errno {
-	case 0:
-		return true, nil
-	case unix.ENOENT, unix.EINTR, unix.ENOMEM, unix.EAGAIN:
-		return false, nil
-	default:
-		return false, errno
+	for try := 0; ; try++ {
+		errno := q.control(q.fd, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(n))
+		switch {
+		case errno == 0:
+			return true, nil
+		case errno == unix.ENOENT, errno == unix.EINTR:
+			return false, nil
+		case !passing(errno) || try == attempts:
+			return false, errno
+		}
+		time.Sleep(time.Millisecond)
 	}
+}
+
+// attempts is how often what fails for want of memory is tried again, a
+// millisecond apart.
+const attempts = 1000
+
+// passing reports whether a call failed for want of something that others may
+// give back.
+func passing(err error) bool {
+	return err == unix.ENOMEM || err == unix.ENOBUFS || err == unix.EAGAIN
 }
 
 // send gives a call its answer. One that can't be given becomes a refusal; the
@@ -80,7 +94,7 @@ func (q *queue) valid(id uint64) bool {
 // repeated makes a call again that failed for this thread's own sake: because
 // of a signal, or for want of memory. It gives up after about a second.
 func (q *queue) repeated(request uintptr, arg unsafe.Pointer) (errno unix.Errno) {
-	for i := range 1000 {
+	for i := range attempts {
 		errno = q.control(q.fd, request, arg)
 		if errno != unix.EINTR && errno != unix.ENOMEM {
 			break

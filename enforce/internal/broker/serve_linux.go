@@ -55,13 +55,14 @@ func (m *mediator) giveUpQueue(stuck bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for id := range m.open {
-		_ = m.queue.send(id, refused(unix.EINTR))
+		if m.queue.send(id, refused(unix.EINTR)) != nil {
+			break // the end of the queue answers the rest
+		}
 	}
 	clear(m.open)
 	switch {
 	case m.kept:
-	case stuck:
-		unix.Dup3(m.stop[0], m.queue.fd, unix.O_CLOEXEC)
+	case stuck && unix.Dup3(m.stop[0], m.queue.fd, unix.O_CLOEXEC) == nil:
 	default:
 		unix.Close(m.queue.fd)
 	}
@@ -127,7 +128,7 @@ func (m *mediator) passOn(c *request) {
 
 // next waits for a call; nil is the end.
 func (m *mediator) next() *request {
-	for {
+	for short := 0; ; {
 		select {
 		case <-m.over:
 			return nil
@@ -135,11 +136,14 @@ func (m *mediator) next() *request {
 		}
 		p := []unix.PollFd{{Fd: int32(m.queue.fd), Events: unix.POLLIN}, {Fd: int32(m.stop[0]), Events: unix.POLLIN}}
 		if _, err := unix.Poll(p, -1); err != nil {
-			if err != unix.EINTR && err != unix.ENOMEM && err != unix.EAGAIN {
+			if short++; passing(err) && short < attempts {
+				time.Sleep(time.Millisecond)
+			} else if err != unix.EINTR {
 				m.finish(fmt.Errorf("poll: %w", err))
 			}
 			continue
 		}
+		short = 0
 		switch {
 		case p[1].Revents != 0:
 			m.finish(nil)
