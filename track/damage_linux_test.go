@@ -30,6 +30,7 @@ func damages() map[string]func(path string) error {
 		"binary":    write("\x00\xff\x7fELF\x00"),
 		"of nulls":  write(string(make([]byte, 4096))),
 		"future":    write(`{"version":99,"id":"x","keeper":"none"}`),
+		"version":   write(`{"version":99}`),
 		"wrong":     write(`{"version":1,"id":7,"keeper":{"pid":-1}}`),
 		"huge":      write(strings.Repeat(" ", maxRecord+1)),
 		"a FIFO":    instead(func(p string) error { return unix.Mkfifo(p, 0o600) }),

@@ -177,6 +177,9 @@ func parseHolder(b []byte, id string) (Holder, error) {
 	if err := errors.Join(h.Keeper.check(), h.Command.check()); err != nil {
 		return Holder{}, err
 	}
+	if h.Keeper.IsZero() && h.Command.Start == 0 {
+		return Holder{}, errors.New("not a session record: it names nothing that holds the session")
+	}
 	if h.Cgroup != nil && !h.Cgroup.ours(id) {
 		return Holder{}, fmt.Errorf("not a session record: the control group %q is not the session's", cut(h.Cgroup.Path, 200))
 	}
