@@ -20,7 +20,7 @@ type pump struct {
 	writing atomic.Bool
 	moved   atomic.Uint64 // how often something came
 	over    chan struct{} // closed when no more comes, or nothing can be written
-	err     error         // of writing, once over is closed
+	err     error         // of writing or reading, once over is closed
 }
 
 // newPump makes a pump to f. It writes to a copy of the descriptor: a write to 1 or
@@ -51,6 +51,9 @@ func (p *pump) run(r io.Reader) {
 		}
 		p.moved.Add(1)
 		p.writing.Store(false)
+		if err != nil && err != io.EOF {
+			p.err = err
+		}
 		if err != nil || !more {
 			return
 		}

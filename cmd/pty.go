@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -29,6 +30,7 @@ type relay struct {
 	cooked        *term.State // the caller's terminal as it was; nil where stdin is none
 	carrier       *pump
 	s             *track.Session
+	exited        *atomic.Bool // whether the command has ended
 }
 
 // pump carries the output.
@@ -62,12 +64,12 @@ func newRelay(stdin, stdout *os.File) (*relay, error) {
 // begin starts copying, once the command runs. zsbx stops by itself where another
 // job has the terminal: the kernel would stop it again whenever the keeper has
 // woken it, and it could not end.
-func (r *relay) begin(s *track.Session) error {
+func (r *relay) begin(s *track.Session, exited *atomic.Bool) error {
 	if r == nil {
 		return nil
 	}
 	r.slave.Close()
-	r.s = s
+	r.s, r.exited = s, exited
 	signal.Ignore(syscall.SIGTTIN, syscall.SIGTTOU)
 	err := r.raw()
 	go r.show()
@@ -88,12 +90,39 @@ func (r *relay) begin(s *track.Session) error {
 // can't be written, the command is told as by a terminal that was closed, and what
 // it writes all the same is thrown away: a full terminal would block it.
 func (r *relay) show() {
-	r.carrier.run(r.master)
+	r.carrier.run(shown{r})
 	if r.carrier.err != nil {
 		r.s.Signal(syscall.SIGHUP)
 		r.s.Signal(syscall.SIGCONT)
-		io.Copy(io.Discard, r.master)
+		io.Copy(io.Discard, shown{r})
 	}
+}
+
+// shown is what the command shows. Linux says EIO where no process has the
+// pseudo-terminal open: that is the end only once the command has ended, which may
+// open it again by its name.
+type shown struct{ *relay }
+
+func (s shown) Read(b []byte) (int, error) {
+	for pause := time.Millisecond; ; pause = min(2*pause, drainTime/10) {
+		ended := s.exited.Load()
+		n, err := s.master.Read(b)
+		if n > 0 || !errors.Is(err, syscall.EIO) {
+			return n, err
+		}
+		if ended && s.closed() {
+			return 0, io.EOF
+		}
+		time.Sleep(pause)
+	}
+}
+
+// closed reports whether no process has the pseudo-terminal open, and nothing is
+// left to be shown.
+func (r *relay) closed() bool {
+	p := []unix.PollFd{{Fd: int32(r.master.Fd()), Events: unix.POLLIN}}
+	n, err := unix.Poll(p, 0)
+	return err == nil && n == 1 && p[0].Revents&unix.POLLIN == 0
 }
 
 // typed copies the input. Its end is told as a terminal tells it: by the

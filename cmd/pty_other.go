@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/track"
@@ -18,8 +19,8 @@ func newRelay(stdin, stdout *os.File) (*relay, error) {
 	return nil, fmt.Errorf("--tty: %w", errors.ErrUnsupported)
 }
 
-func (r *relay) attach(*fork.Command)       {}
-func (r *relay) begin(*track.Session) error { return nil }
-func (r *relay) pump() *pump                { return nil }
-func (r *relay) raw() error                 { return nil }
-func (r *relay) restore()                   {}
+func (r *relay) attach(*fork.Command)                     {}
+func (r *relay) begin(*track.Session, *atomic.Bool) error { return nil }
+func (r *relay) pump() *pump                              { return nil }
+func (r *relay) raw() error                               { return nil }
+func (r *relay) restore()                                 {}

@@ -65,7 +65,7 @@ func (o *runFlags) start(a *app, s *track.Session, plan *enforce.Plan, job job) 
 		r.signals = listen()
 	}
 	r.output.begin()
-	if err := r.relay.begin(s); err != nil {
+	if err := r.relay.begin(s, &r.exited); err != nil {
 		a.say.warn("%v", err)
 	}
 	return r, nil

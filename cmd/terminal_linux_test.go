@@ -66,6 +66,9 @@ var dialogues = []struct {
 		{"@ sh -c 'echo na''me=$(tty) && echo op''ened >/dev/stderr' && tty\r", "name=/dev/pts/"}, {"", "opened"}, {"", "/dev/pts/"},
 		{"@ sh -c 'echo by na''me >$(tty)'; echo sta''tus=$?\r", "by name\r\nstatus=0"},
 	}},
+	{"a terminal that nobody has open for a while", []turn{
+		{"@ sh -c 't=$(tty); exec </dev/null >/dev/null 2>&1; sleep 0.3; echo aga''in >$t; exit 6'; echo sta''tus=$?\r", "again\r\nstatus=6"},
+	}},
 	{"a shell inside", []turn{
 		{"@ bash --norc -i\r", "bash"}, {"PS1='in''ner> '\r", "inner> "},
 		{"sh -c 'echo re''ady; exec sleep 1000'\r", "ready"}, {"", ""}, {"\x1a", "Stopped"}, {"", ""},

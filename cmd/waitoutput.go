@@ -86,7 +86,7 @@ func (r *running) takeTime() <-chan time.Time {
 	return make(chan time.Time)
 }
 
-// lostOutput says what became of output that could not be written. Who writes to a
+// lostOutput says what became of output that could not be carried. Who writes to a
 // pipe that nobody reads ends by SIGPIPE, and without a word.
 func lostOutput(err error) error {
 	switch {
@@ -95,11 +95,15 @@ func lostOutput(err error) error {
 	case errors.Is(err, syscall.EPIPE):
 		return status(exitSignal + int(syscall.SIGPIPE))
 	}
+	doing := "writing"
 	var pe *os.PathError
 	if errors.As(err, &pe) {
 		err = pe.Err
+		if pe.Op == "read" {
+			doing = "reading"
+		}
 	}
-	return &failure{code: codeOutput, status: exitAfter, err: fmt.Errorf("writing the command's output: %w", err)}
+	return &failure{code: codeOutput, status: exitAfter, err: fmt.Errorf("%s the command's output: %w", doing, err)}
 }
 
 // outputLate gives up what nobody takes.

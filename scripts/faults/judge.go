@@ -117,7 +117,7 @@ func (r *result) open() (names []string, said bool) {
 // tellsOfEnd reports whether a message says that the command ran and did not
 // end by itself.
 func tellsOfEnd(text string) bool {
-	for _, s := range []string{"exit status was lost", "keeper is gone", "was killed", "was ended", "writing the command's output"} {
+	for _, s := range []string{"exit status was lost", "keeper is gone", "was killed", "was ended", "writing the command's output", "reading the command's output"} {
 		if strings.Contains(text, s) {
 			return true
 		}
