@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -105,6 +106,9 @@ func (r *running) event(ev fork.Event, err error) (done bool, _ error) {
 		r.exited.Store(true)
 		switch {
 		case r.keep:
+			// What goes on may want the terminal that zsbx's job has not, and is stopped
+			// for it with its process group: no keeper would wake zsbx at the end.
+			signal.Ignore(syscall.SIGTTIN, syscall.SIGTTOU)
 			r.handOver()
 			return true, nil
 		case r.timedOut.Load():
