@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 )
 
@@ -21,12 +22,26 @@ func (a *app) xdg(name, below string) string {
 	if v := a.getenv(name); filepath.IsAbs(v) {
 		return v
 	}
-	home := a.getenv("HOME")
-	if !filepath.IsAbs(home) {
-		home = a.home
-	}
+	home := a.homeDir()
 	if home == "" {
 		return ""
 	}
 	return filepath.Join(home, below)
+}
+
+func (a *app) homeDir() string {
+	if home := a.getenv("HOME"); filepath.IsAbs(home) {
+		return home
+	}
+	return a.home
+}
+
+// homeIsThere is asked before anything is made below stateHome: a home directory
+// that does not exist, as that of an account of the system, is not made.
+func (a *app) homeIsThere() error {
+	if filepath.IsAbs(a.getenv("XDG_STATE_HOME")) {
+		return nil
+	}
+	_, err := os.Stat(a.homeDir())
+	return err
 }

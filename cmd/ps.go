@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/track"
 )
 
@@ -185,6 +186,8 @@ func sessionErr(err error) error {
 		f.hint = te.Hint
 	case errors.Is(err, track.ErrNotFound), errors.Is(err, track.ErrHeld):
 		f.hint = "zsbx ps"
+	case errors.Is(err, track.ErrNoPlace) && fork.ShortageOf(err) == nil:
+		f.hint = "XDG_STATE_HOME=/a/directory/of/yours zsbx run ..."
 	case errors.As(err, &pe) && pe.Op == "remove":
 		f.hint = removeHint(pe)
 	}

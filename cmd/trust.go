@@ -168,7 +168,11 @@ func (a *app) trust(p *projectFile) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+	err = a.homeIsThere()
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(name), 0o700)
+	}
+	if err != nil {
 		return fmt.Errorf("making the trust store: %w", err)
 	}
 	return writeByRename(name, append(b, '\n'))

@@ -40,6 +40,11 @@ func (p place) open(create bool) (opened, error) {
 	}
 	pfd, err := unix.Open(p.parent, flags, 0)
 	if errors.Is(err, unix.ENOENT) && create {
+		if p.home != "" {
+			if _, err := os.Stat(p.home); err != nil {
+				return o, err
+			}
+		}
 		if err = os.MkdirAll(p.parent, 0o700); err == nil {
 			pfd, err = unix.Open(p.parent, flags, 0)
 		}

@@ -31,6 +31,9 @@ var (
 	ErrHeld = errors.New("its files are locked by a keeper or supervisor that can't be told from others, or that runs in another container")
 )
 
+// ErrNoPlace says that no directory of a store can hold a new session.
+var ErrNoPlace = errors.New("no directory can hold it")
+
 // NameTakenError says that a live session has that name already.
 type NameTakenError struct {
 	Name string
@@ -71,6 +74,7 @@ type Store struct {
 // place is one directory of sessions.
 type place struct {
 	parent   string // the directory that "sessions" is in
+	home     string // a directory above parent that is never made, or ""
 	nofollow bool   // others can write where parent lies
 }
 
@@ -80,13 +84,13 @@ const sessionsDir = "sessions"
 // (~/.local/state/zsbx), or, where that cannot be written, zsbx-UID in the
 // directory for temporary files. The second is what a session within a session
 // uses, as no command may write to the first. Nothing is created before the
-// first session begins.
+// first session begins, and never a home directory.
 func OpenStore() (*Store, error) {
 	var s Store
 	if d := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(d) {
 		s.places = append(s.places, place{parent: filepath.Join(d, "zsbx")})
 	} else if h := homeDir(); h != "" {
-		s.places = append(s.places, place{parent: filepath.Join(h, ".local", "state", "zsbx")})
+		s.places = append(s.places, place{parent: filepath.Join(h, ".local", "state", "zsbx"), home: h})
 	}
 	tmp := filepath.Join(os.TempDir(), "zsbx-"+strconv.Itoa(os.Geteuid()))
 	if filepath.IsAbs(tmp) {
@@ -134,7 +138,7 @@ func (s *Store) create(id string) (*sessionDir, *os.File, error) {
 		o.close()
 		errs = append(errs, err)
 	}
-	return nil, nil, errors.Join(errs...)
+	return nil, nil, fmt.Errorf("%w: %w", ErrNoPlace, errors.Join(errs...))
 }
 
 // homeDir is $HOME, or the home directory that the user database has.

@@ -232,3 +232,41 @@ func TestNames(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 }
+
+// TestNoHomeIsMade: a home directory that does not exist stays so, and the second
+// place is used. Below one that does what is missing is made.
+func TestNoHomeIsMade(t *testing.T) {
+	base := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", "")
+	t.Setenv("TMPDIR", base)
+	for _, there := range []bool{false, true} {
+		home := filepath.Join(base, "home")
+		t.Setenv("HOME", home)
+		if there {
+			if err := os.Mkdir(home, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := OpenStore()
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, f, err := s.create("f81d4fae-7dec-11d0-a765-00a0c91e6bf6")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		if _, err := os.Stat(filepath.Join(home, ".local")); (err == nil) != there || strings.HasPrefix(d.path, home) != there {
+			t.Errorf("a home that is there %v: %v, session at %s", there, err, d.path)
+		}
+		d.in.close()
+	}
+	t.Setenv("HOME", filepath.Join(base, "none"))
+	t.Setenv("TMPDIR", filepath.Join(base, "home", "no-such-file", "x"))
+	if err := os.WriteFile(filepath.Join(base, "home", "no-such-file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Begin(Options{}); !errors.Is(err, ErrNoPlace) {
+		t.Errorf("without any place: %v", err)
+	}
+}
