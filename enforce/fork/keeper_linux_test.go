@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -317,5 +318,33 @@ func TestPrepareFails(t *testing.T) {
 		if _, err := os.Stat(marker); err == nil {
 			t.Error("the command ran all the same")
 		}
+	}
+}
+
+// TestStoppedAfterItsLastWord: a keeper that somebody stops before it ends is
+// woken, and one that never ends is not waited for.
+func TestStoppedAfterItsLastWord(t *testing.T) {
+	for _, script := range []string{"kill -STOP $$", "while :; do kill -STOP $$; done"} {
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := os.NewFile(uintptr(pair[0]), "the keeper's end")
+		c := exec.Command("/bin/sh", "-c", script)
+		c.ExtraFiles = []*os.File{end}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		end.Close()
+		p := &Process{KeeperPid: c.Process.Pid, conn: pair[1], ended: true}
+		done := make(chan struct{})
+		go func() { p.Close(); close(done) }()
+		select {
+		case <-done:
+		case <-time.After(20 * time.Second):
+			t.Errorf("%s: it waits for ever", script)
+		}
+		_ = syscall.Kill(c.Process.Pid, syscall.SIGKILL)
+		_ = c.Wait()
 	}
 }

@@ -55,6 +55,20 @@ func TestShortageIsNoGap(t *testing.T) {
 	h.check(t)
 }
 
+// TestNobodyWaitsForEver has what the keeper tells, and what zsbx is asked by the
+// command, fail for good.
+func TestNobodyWaitsForEver(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for some seconds")
+	}
+	h := newHarness(t)
+	h.only = "^(keeper (sendto|dup3) 1\\+? (ENOMEM|EMFILE)|zsbx (ioctl|ppoll|recvmsg) 1\\+ ENOMEM)$"
+	if err := h.callsOf(scenarios()[0]); err != nil {
+		t.Fatal(err)
+	}
+	h.check(t)
+}
+
 // check fails when a case went wrong.
 func (h *harness) check(t *testing.T) {
 	t.Helper()

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -55,10 +56,16 @@ func TestQueueFaults(t *testing.T) {
 			t.Errorf("valid after %v: %v", errno, got)
 		}
 	}
-	for errno, fatal := range map[unix.Errno]bool{unix.EINTR: false, unix.ENOENT: false, unix.ENOMEM: false, unix.EINVAL: true, unix.EBADF: true} {
+	for errno, fatal := range map[unix.Errno]bool{unix.EINTR: false, unix.ENOENT: false, unix.EINVAL: true, unix.EBADF: true} {
 		got, err := faultyQueue(nil, errno).receive(&notification{})
 		if got || (err != nil) != fatal {
 			t.Errorf("received after %v: %v, %v", errno, got, err)
+		}
+	}
+	for times, fatal := range map[int]bool{1: false, attempts + 1: true} { // it was tried again for ever
+		got, err := faultyQueue(nil, slices.Repeat([]unix.Errno{unix.ENOMEM}, times)...).receive(&notification{})
+		if got == fatal || (err != nil) != fatal {
+			t.Errorf("received after %d times ENOMEM: %v, %v", times, got, err)
 		}
 	}
 }
