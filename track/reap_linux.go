@@ -166,8 +166,12 @@ func (h *handle) wait(ctx context.Context) bool {
 	const slice = 50 // milliseconds in which to look at ctx
 	for {
 		p := []unix.PollFd{{Fd: int32(h.fd), Events: unix.POLLIN}}
-		if n, _ := unix.Poll(p, slice); n > 0 {
+		n, err := unix.Poll(p, slice)
+		if n > 0 {
 			return true
+		}
+		if err != nil && err != unix.EINTR {
+			time.Sleep(slice * time.Millisecond)
 		}
 		if ctx.Err() != nil {
 			return false

@@ -124,11 +124,8 @@ func (p *Process) polled(events int16, d time.Duration) bool {
 		switch {
 		case err == nil && n > 0:
 			return true
-		case err == nil, err == unix.EINTR:
-		case d < 0:
-			return true // a read waits as well
-		default:
-			time.Sleep(sendPause)
+		case err != nil && err != unix.EINTR:
+			return true // what comes next waits as well
 		}
 		if d >= 0 && time.Until(end) <= 0 {
 			return false
