@@ -12,10 +12,16 @@ import (
 	"time"
 )
 
-// TestMain plays the program that replaces itself when it is told to.
+// TestMain plays other programs when it is told to.
 func TestMain(m *testing.M) {
 	if script, ok := os.LookupEnv("FORK_TEST_EXEC"); ok {
 		execHelper(script)
+	}
+	if life, ok := os.LookupEnv("FORK_TEST_FLOOD"); ok {
+		floodHelper(life)
+	}
+	if end, ok := os.LookupEnv("FORK_TEST_FLOOD_UNTIL"); ok {
+		floodUntil(end)
 	}
 	os.Exit(m.Run())
 }

@@ -17,19 +17,24 @@ func (m *keeperMem) beginKilling() {
 	}
 }
 
+// collectFirst is how long a strike that is due waits for children that ended to be
+// collected, in nanoseconds.
+const collectFirst = 200e6
+
 // strikeAgain strikes when that is due, and gives the nanoseconds until it is due
 // the next time: 1 to 64 ms, in a domain 16 at least. The strike there asks about
 // every process of the machine, meets all of the session at once, and none of that can fork any
 // more: it is not repeated for each child that ended meanwhile. Without a domain
-// each end may have given this process new children. Raw.
+// each end may have given this process new children, but those that are there to be
+// collected come first. Raw.
 //
 //go:nosplit
 //go:norace
 func (m *keeperMem) strikeAgain() int64 {
 	now := m.now()
 	onlyTried := m.strikes == 1 && m.state.Killed > 0 // the children ended, and left others
-	if m.domain && now < m.again && !onlyTried {
-		return m.again - now
+	if m.more && now < m.again+collectFirst || m.domain && now < m.again && !onlyTried {
+		return max(m.again-now, 1)
 	}
 	m.strike()
 	rest := int64(1e6) << min(m.strikes, 6)
@@ -37,7 +42,7 @@ func (m *keeperMem) strikeAgain() int64 {
 		rest = max(rest, 16e6)
 	}
 	m.strikes++
-	m.again = now + rest
+	m.again = m.now() + rest
 	return rest
 }
 

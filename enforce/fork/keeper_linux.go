@@ -76,6 +76,9 @@ func (m *keeperMem) wait() {
 	if m.uneasy && (rest == 0 || rest > 10e6) {
 		m.uneasy, rest = false, 10e6
 	}
+	if m.more {
+		m.more, rest = false, 1
+	}
 	if rest > 0 {
 		m.ts[0], m.ts[1] = rest/1e9, rest%1e9
 		ts = uintptr(unsafe.Pointer(&m.ts))
@@ -202,6 +205,11 @@ func (m *keeperMem) listenSignals() {
 	}
 }
 
+// reapsAtOnce is how many children are collected before the clock and the caller
+// are looked at again: a command can end children faster than they are collected,
+// each of which takes as long as there are others.
+const reapsAtOnce = 16
+
 // reap collects what ended. With ECHILD the session is empty, which is the
 // proof: this process is the subreaper of all of it. Raw.
 //
@@ -210,7 +218,7 @@ func (m *keeperMem) listenSignals() {
 //go:nocheckptr
 func (m *keeperMem) reap() {
 	var status uint32
-	for {
+	for range reapsAtOnce {
 		const all = unix.WNOHANG | unix.WUNTRACED | unix.WCONTINUED | unix.WALL
 		pid := call(unix.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&status)), all, 0, 0, 0)
 		switch {
@@ -224,6 +232,7 @@ func (m *keeperMem) reap() {
 			m.reaped(int32(pid), status)
 		}
 	}
+	m.more = true
 }
 
 // reaped handles one status of one child. The encoding is wait4(2)'s: 0x7f

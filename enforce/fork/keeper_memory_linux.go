@@ -24,6 +24,7 @@ type keeperMem struct {
 	domain, keep, killing bool
 
 	uneasy bool // wait4(2) failed: to be asked again soon
+	more   bool // there may be more to collect
 
 	strikes uint
 	again   int64  // when to strike again, by CLOCK_MONOTONIC in nanoseconds

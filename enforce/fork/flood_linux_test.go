@@ -1,0 +1,93 @@
+package fork
+
+import (
+	"os"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	floodIdle = 2000 // children that the keeper has to pass over, each time it collects one
+	floodBy   = 6    // processes that make children which end at once
+)
+
+// floodHelper gives its parent, the keeper, more children than it can collect, for
+// a time. What it makes ends by itself a little later.
+func floodHelper(life string) {
+	d, err := time.ParseDuration(life)
+	if err != nil {
+		os.Exit(3)
+	}
+	end := time.Now().Add(d)
+	ts := unix.NsecToTimespec(int64(d + time.Second))
+	for range floodIdle {
+		if rawVfork(unix.CLONE_PARENT|uintptr(unix.SIGCHLD)) == 0 {
+			call(unix.SYS_PPOLL, 0, 0, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
+			call(unix.SYS_EXIT_GROUP, 0, 0, 0, 0, 0, 0)
+		}
+	}
+	for range floodBy {
+		_, err := os.StartProcess("/proc/self/exe", []string{"flood"}, &os.ProcAttr{
+			Env: []string{"FORK_TEST_FLOOD_UNTIL=" + strconv.FormatInt(end.UnixNano(), 10)},
+			Sys: &syscall.SysProcAttr{Cloneflags: unix.CLONE_PARENT},
+		})
+		if err != nil {
+			os.Exit(4)
+		}
+	}
+	for time.Now().Before(end) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	os.Exit(7)
+}
+
+// floodUntil makes children of the keeper that end at once.
+func floodUntil(end string) {
+	n, _ := strconv.ParseInt(end, 10, 64)
+	for time.Now().UnixNano() < n {
+		if rawVfork(vforkFlags|unix.CLONE_PARENT) == 0 {
+			call(unix.SYS_EXIT_GROUP, 0, 0, 0, 0, 0, 0)
+		}
+	}
+	os.Exit(0)
+}
+
+// TestLimitInFlood: a keeper that gets more children than it can collect keeps the
+// time all the same. The control is the same command without a limit, which lives
+// as long as it likes.
+func TestLimitInFlood(t *testing.T) {
+	const life = 6 * time.Second
+	start := func(l Limit, life time.Duration) *Process {
+		env := append(os.Environ(), "FORK_TEST_FLOOD="+life.String())
+		p, err := Start(&Command{Path: "/proc/self/exe", Args: []string{"flood"}, Env: env, Keeper: &Keeper{}, Limit: l})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	if ws, _ := finish(t, start(Limit{}, 100*time.Millisecond)); ws.ExitStatus() != 7 {
+		t.Fatalf("the control ended with %#x", int(ws))
+	}
+	began := time.Now()
+	p := start(Limit{Time: 500 * time.Millisecond, Kill: time.Second}, life)
+	var died time.Duration
+	for died == 0 {
+		ev, err := p.Next()
+		if err != nil {
+			t.Fatalf("after %s: %v", time.Since(began), err)
+		}
+		if ev.Kind == Exited {
+			died = time.Since(began)
+		}
+	}
+	for err := error(nil); err == nil; _, err = p.Next() { // the rest is being collected
+	}
+	if died >= life-time.Second {
+		t.Errorf("the command lived %s", died)
+	}
+}
