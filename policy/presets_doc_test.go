@@ -44,9 +44,9 @@ func TestPresetsDocs(t *testing.T) {
 		docRules(&b, p, "")
 		docRules(&b, p.Linux, ", Linux")
 		docRules(&b, p.MacOS, ", macOS")
-		for _, l := range p.FS.Links {
-			fmt.Fprintf(&b, "| `$ZSBX_CACHE/%s` | link to `%s` | |\n", l.Name, l.To)
-		}
+		docLinks(&b, p, "")
+		docLinks(&b, p.Linux, ", Linux")
+		docLinks(&b, p.MacOS, ", macOS")
 		var env []string
 		for _, n := range p.Env.Allow {
 			env = append(env, "`"+n.Value+"`")
@@ -108,5 +108,11 @@ func docRules(b *strings.Builder, p *Policy, where string) {
 			b.WriteString(row)
 			last = row
 		}
+	}
+}
+
+func docLinks(b *strings.Builder, p *Policy, on string) {
+	for _, l := range p.FS.Links {
+		fmt.Fprintf(b, "| `$ZSBX_CACHE/%s` | link to `%s`%s | |\n", l.Name, l.To, on)
 	}
 }

@@ -148,21 +148,21 @@ func outsideScripts() []outside {
 			"",
 		},
 		{
-			[]string{"${PIP_CACHE_DIR:-${XDG_CACHE_HOME:-~/.cache}/pip}", "${PIP_CACHE_DIR:-~/Library/Caches/pip}"},
-			"pip outside installs wheels from it that were built here as they are, and downloads in it compared with the index's answer, which may be in it too; --require-hashes does not trust it",
+			[]string{
+				"${PIP_CACHE_DIR:-${XDG_CACHE_HOME:-~/.cache}/pip}/http-v2", "${PIP_CACHE_DIR:-${XDG_CACHE_HOME:-~/.cache}/pip}/wheels",
+				"${PIP_CACHE_DIR:-~/Library/Caches/pip}/http-v2", "${PIP_CACHE_DIR:-~/Library/Caches/pip}/wheels",
+			},
+			"pip outside installs wheels from it that were built here as they are, and from 23.3 on downloads in it compared with the index's answer, which may be in it too; --require-hashes does not trust it",
 			`--env PIP_CACHE_DIR="$PWD/.cache/pip"`,
 		},
 		{
-			[]string{
-				"${POETRY_CACHE_DIR:-${XDG_CACHE_HOME:-~/.cache}/pypoetry}/cache", "${POETRY_CACHE_DIR:-${XDG_CACHE_HOME:-~/.cache}/pypoetry}/artifacts",
-				"${POETRY_CACHE_DIR:-~/Library/Caches/pypoetry}/cache", "${POETRY_CACHE_DIR:-~/Library/Caches/pypoetry}/artifacts",
-			},
-			"poetry outside takes the index's answers from it when it makes a lock file, and wheels, compared with the lock file, when it installs",
+			[]string{"${POETRY_CACHE_DIR:-${XDG_CACHE_HOME:-~/.cache}/pypoetry}/artifacts", "${POETRY_CACHE_DIR:-~/Library/Caches/pypoetry}/artifacts"},
+			"poetry outside takes wheels from it, compared with the lock file, when it installs",
 			`--env POETRY_CACHE_DIR="$PWD/.cache/poetry"`,
 		},
 		{
-			[]string{"~/.bundle/cache", "${XDG_CACHE_HOME:-~/.cache}/bundle", "${XDG_CACHE_HOME:-~/.cache}/gem"},
-			"Bundler and gem outside install gems and compiled extensions from it, gems compared with the lock file's checksums where it has any",
+			[]string{"~/.bundle/cache", "${XDG_CACHE_HOME:-~/.cache}/bundle"},
+			"Bundler outside installs gems and compiled extensions from it, gems compared with the lock file's checksums where it has any",
 			"",
 		},
 	}
