@@ -168,11 +168,16 @@ func (l *locator) checkText() *Error {
 // isHidden reports characters by which a file is not what it looks like: those
 // that steer the direction of writing, end a line for some programs only, or
 // have no width (Unicode's Default_Ignorable_Code_Point, and the separators of
-// lines and paragraphs). The two that choose between the looks of an emoji hide
+// lines and paragraphs), the pattern of Braille without a dot, which is a space to
+// the eye, and the controls from U+0080 on, by which terminals are steered as by
+// escape sequences. The two that choose between the looks of an emoji hide
 // nothing.
 func isHidden(r rune) bool {
 	if r == '\uFE0E' || r == '\uFE0F' {
 		return false
+	}
+	if r == '\u2800' || '\u0080' <= r && r <= '\u009F' {
+		return true
 	}
 	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
