@@ -189,8 +189,8 @@ func quoteTOML(s string) string {
 		case r == '"' || r == '\\':
 			b.WriteByte('\\')
 			b.WriteRune(r)
-		case isControl(r):
-			fmt.Fprintf(&b, `\u%04X`, r)
+		case isControl(r) || isHidden(r):
+			fmt.Fprintf(&b, `\U%08X`, r)
 		default:
 			b.WriteRune(r)
 		}

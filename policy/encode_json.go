@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -67,7 +68,7 @@ func (p *Policy) EncodeJSON(w io.Writer) error {
 	if err := p.encodable(); err != nil {
 		return err
 	}
-	e := json.NewEncoder(w)
+	e := json.NewEncoder(hiddenEscaper{w})
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	return e.Encode(p.json())
@@ -208,4 +209,25 @@ func (p *Policy) encodable() error {
 		}
 	}
 	return errs.err()
+}
+
+// hiddenEscaper writes JSON with the characters that a policy file may not have as
+// they are escaped, which only its strings have.
+type hiddenEscaper struct{ w io.Writer }
+
+func (h hiddenEscaper) Write(b []byte) (int, error) {
+	out := make([]byte, 0, len(b))
+	for _, r := range string(b) {
+		if !isHidden(r) {
+			out = utf8.AppendRune(out, r)
+			continue
+		}
+		for _, u := range utf16.AppendRune(nil, r) {
+			out = fmt.Appendf(out, `\u%04x`, u)
+		}
+	}
+	if _, err := h.w.Write(out); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
