@@ -1,6 +1,7 @@
 package selftest
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -62,7 +63,9 @@ func (s *scene) tryInherited(caps enforce.Caps, t trial) (Proof, error) {
 	r.Net = policy.ResolvedNet{Mode: policy.NetNone}
 	var answers [2]int
 	for i, plan := range []*enforce.Plan{enforce.NewPlanWith(&r, caps, nil, enforce.Options{Sockets: true}), nil} {
-		l, err := net.Listen("tcp4", "127.0.0.1:0")
+		var plain net.ListenConfig
+		plain.SetMultipathTCP(false) // it has no fast open before Linux 6.2
+		l, err := plain.Listen(context.Background(), "tcp4", "127.0.0.1:0")
 		if err != nil {
 			return Proof{}, err
 		}
