@@ -93,18 +93,14 @@ func signalTrials(caps enforce.Caps) []trial {
 	pid := uintptr(os.Getpid())
 	info := &broker.Siginfo{8: 0xff, 9: 0xff, 10: 0xff, 11: 0xff} // si_code: SI_QUEUE
 	one := func(means, name string, nr uintptr, keep any, args ...uintptr) trial {
-		what := promise
-		if means == "seccomp" {
-			what += ": by files"
-		}
-		return trial{enforce.GapSignals, what, means, policy.NetOpen, []fork.Step{call(name, nr, keep, args...)}}
+		return trial{enforce.GapSignals, promise + ": " + name, means, policy.NetOpen, []fork.Step{call(name, nr, keep, args...)}}
 	}
 	return []trial{
 		one(by, "kill(2)", unix.SYS_KILL, nil, pid, urgent),
 		one(by, "tkill(2)", unix.SYS_TKILL, nil, pid, urgent),
 		one(by, "tgkill(2)", unix.SYS_TGKILL, nil, pid, pid, urgent),
 		one(by, "rt_sigqueueinfo(2)", unix.SYS_RT_SIGQUEUEINFO, info, pid, urgent, uintptr(unsafe.Pointer(info))),
-		{enforce.GapSignals, promise, by, policy.NetOpen, []fork.Step{
+		{enforce.GapSignals, promise + ": pidfd_send_signal(2)", by, policy.NetOpen, []fork.Step{
 			call("pidfd_open(2)", unix.SYS_PIDFD_OPEN, nil, pid),
 			call("pidfd_send_signal(2)", unix.SYS_PIDFD_SEND_SIGNAL, nil, 0, urgent)}},
 		one("seccomp", "fcntl(2) F_SETOWN to a group", unix.SYS_FCNTL, nil, noFile, unix.F_SETOWN, -pid),
