@@ -8,6 +8,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // answer is what check says to one question.
@@ -61,7 +62,7 @@ func pathAnswer(question, path, flag string, v policy.Verdict) answer {
 		Reason: v.Reason, Origin: originJSON(v.Origin),
 	}
 	if !v.Allowed && v.Deny == nil && v.Path != "" {
-		x.Hint = flag + " " + quoteArg(path)
+		x.Hint = flag + " " + shell.Quote(path)
 	}
 	return x
 }
@@ -88,7 +89,7 @@ func connectAnswer(r *policy.Resolved, q string) answer {
 		}
 	}
 	x.Reason = "no rule allows this socket, unless a process of the session itself listens on it"
-	x.Hint = "--unix " + quoteArg(t.path)
+	x.Hint = "--unix " + shell.Quote(t.path)
 	return x
 }
 

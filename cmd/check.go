@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // checkFlags are the flags of check.
@@ -66,7 +67,7 @@ func (o *checkFlags) check() error {
 	b := flagBuilder{}
 	for _, q := range o.connect {
 		if _, err := parseTarget(q); err != nil {
-			b.fail("--connect %s: %v", quoteArg(q), err)
+			b.fail("--connect %s: %v", shell.Quote(q), err)
 		}
 	}
 	b.gapNames(o.allowGaps)

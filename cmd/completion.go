@@ -2,6 +2,8 @@ package cmd
 
 import (
 	"github.com/spf13/cobra"
+
+	"github.com/zsbx/zsbx/policy/shell"
 )
 
 func newCompletion(a *app) *cobra.Command {
@@ -29,7 +31,7 @@ func newCompletion(a *app) *cobra.Command {
 			case "fish":
 				return writeErr(root.GenFishCompletion(a.stdout, true))
 			}
-			return usageHint("zsbx completion bash", "no completion for the shell %s: bash, zsh or fish", quoteArg(args[0]))
+			return usageHint("zsbx completion bash", "no completion for the shell %s: bash, zsh or fish", shell.Quote(args[0]))
 		},
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // mayExec tells whether the policy allows executing a file.
@@ -146,7 +148,7 @@ func explainDenied(f *failure, parts []part, allowed mayExec) {
 		}
 		if !allowed(real) {
 			f.err = fmt.Errorf("%s: the policy does not allow executing %s", cmd, p)
-			f.hint = "--rox " + quoteArg(filepath.Dir(real))
+			f.hint = "--rox " + shell.Quote(filepath.Dir(real))
 			return
 		}
 	}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // flagErrors says all that is wrong with the flags in args. pflag stops at the
@@ -106,7 +108,7 @@ func splitFlag(fs *pflag.FlagSet, word string) (flags []writtenFlag, value strin
 
 func setFlag(f writtenFlag, value string) []string {
 	if err := f.Value.Set(value); err != nil {
-		return []string{"flag " + f.as + ": " + quoteArg(value) + " is not a " + f.Value.Type()}
+		return []string{"flag " + f.as + ": " + shell.Quote(value) + " is not a " + f.Value.Type()}
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ func foreign(h policy.Host) policy.Host {
 		links = map[string]string{"/etc": "private/etc", "/tmp": "private/tmp", "/var": "private/var"}
 	}
 	own := func(path string) bool {
-		return below(path, h.Dir) || h.Home != "" && below(path, h.Home)
+		return policy.Within(path, h.Dir) || h.Home != "" && policy.Within(path, h.Home)
 	}
 	lstat, readlink := h.Lstat, h.Readlink
 	h.Lstat = func(path string) (policy.Stat, error) {
@@ -56,9 +56,4 @@ func foreignMode(path string) fs.FileMode {
 		return fs.ModeSocket | 0o666
 	}
 	return fs.ModeDir | 0o755
-}
-
-// below tells whether path is dir or lies below it.
-func below(path, dir string) bool {
-	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // writeID writes a session's id to the file of --id-file. A symbolic link is not
@@ -67,7 +68,7 @@ func idPath(plan *enforce.Plan, name string) (string, error) {
 	dir := trail(h, filepath.Dir(name))
 	if link := throughLink(r, &dir); link != "" {
 		return "", &failure{
-			code: codePolicy, status: exitFailed, hint: "--id-file " + quoteArg(filepath.Join(dir.Path, filepath.Base(name))),
+			code: codePolicy, status: exitFailed, hint: "--id-file " + shell.Quote(filepath.Join(dir.Path, filepath.Base(name))),
 			err: fmt.Errorf("the link %s leads to %s, and a command may have put it there", link, dir.Path),
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // judgeLinks looks at rules that lead out of the project by a symbolic link in
@@ -20,7 +21,7 @@ func (a *app) judgeLinks(r *policy.Resolved) error {
 			if err := projectLink(p); err != nil {
 				return err
 			}
-			if isProjects(p) || isBuiltIn(p) || below(r.Home, r.Dir) {
+			if isProjects(p) || isBuiltIn(p) || policy.Within(r.Home, r.Dir) {
 				continue
 			}
 			if link := leadsOut(p, r.Dir); link != "" {
@@ -60,11 +61,11 @@ func projectLink(p *policy.Path) error {
 
 // leadsOut is the link in dir by which a rule leads out of it, "" for none.
 func leadsOut(p *policy.Path, dir string) string {
-	if below(p.Path, dir) {
+	if policy.Within(p.Path, dir) {
 		return ""
 	}
 	for _, link := range p.Links {
-		if below(link, dir) {
+		if policy.Within(link, dir) {
 			return link
 		}
 	}
@@ -76,7 +77,7 @@ func leadsOut(p *policy.Path, dir string) string {
 // unless that holds the home directory, or out of a tree that a user made
 // writable.
 func throughLink(r *policy.Resolved, p *policy.Path) string {
-	if !below(r.Home, r.Dir) {
+	if !policy.Within(r.Home, r.Dir) {
 		if link := leadsOut(p, r.Dir); link != "" {
 			return link
 		}
@@ -97,7 +98,7 @@ func throughLink(r *policy.Resolved, p *policy.Path) string {
 // link which leads out of the working directory: a command may have put it
 // there.
 func (a *app) judgeVariables(h policy.Host) error {
-	if below(h.Home, h.Dir) {
+	if policy.Within(h.Home, h.Dir) {
 		return nil
 	}
 	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_STATE_HOME", "TMPDIR"} {
@@ -108,7 +109,7 @@ func (a *app) judgeVariables(h policy.Host) error {
 		p := trail(h, v)
 		if link := leadsOut(&p, h.Dir); link != "" {
 			return &failure{
-				code: codePolicy, status: exitFailed, hint: "export " + name + "=" + quoteArg(p.Path),
+				code: codePolicy, status: exitFailed, hint: "export " + name + "=" + shell.Quote(p.Path),
 				err: fmt.Errorf("%s: the link %s leads out of the working directory, to %s", name, link, p.Path),
 			}
 		}

@@ -15,7 +15,7 @@ func TestOwnDirs(t *testing.T) {
 	var got []string
 	for _, d := range a.ownDirs() {
 		got = append(got, d.path)
-		if d.home != "" && !below(d.path, d.home) {
+		if d.home != "" && !policy.Within(d.path, d.home) {
 			t.Errorf("%+v", d)
 		}
 	}

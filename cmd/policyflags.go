@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // policyFlags are the flags of run, profile and check that make a policy.
@@ -90,7 +91,7 @@ func (o *policyFlags) policy() (*policy.Policy, error) {
 	switch o.fallback {
 	case fallbackDeny, fallbackWarn, fallbackPrompt:
 	default:
-		b.fail("--fallback %s: one of deny, warn and prompt is needed", quoteArg(o.fallback))
+		b.fail("--fallback %s: one of deny, warn and prompt is needed", shell.Quote(o.fallback))
 	}
 	return p, errors.Join(b.errs...)
 }
@@ -168,7 +169,7 @@ func (b *flagBuilder) ports(flag string, values []string) []policy.Port {
 	for _, v := range values {
 		n, err := strconv.ParseUint(v, 10, 16)
 		if err != nil || n == 0 {
-			b.fail("%s %s: a port is a number from 1 to 65535", flag, quoteArg(v))
+			b.fail("%s %s: a port is a number from 1 to 65535", flag, shell.Quote(v))
 			continue
 		}
 		l = append(l, policy.Port{Number: uint16(n), Origin: flagOrigin(flag)})
@@ -190,7 +191,7 @@ func (b *flagBuilder) environment(o *policyFlags) {
 		name, value, set := strings.Cut(v, "=")
 		switch {
 		case name == "" || strings.ContainsRune(v, 0):
-			b.fail("--env %s: NAME or NAME=VALUE is needed", quoteArg(v))
+			b.fail("--env %s: NAME or NAME=VALUE is needed", shell.Quote(v))
 		case set:
 			e.Set = append(e.Set, policy.Var{Name: name, Value: value, Origin: flagOrigin("--env")})
 		default:
@@ -207,7 +208,7 @@ func (b *flagBuilder) limits(o *policyFlags) {
 	if o.maxOutput != "" {
 		n, err := policy.ParseSize(o.maxOutput)
 		if err != nil {
-			b.fail("--max-output %s: %v", quoteArg(o.maxOutput), err)
+			b.fail("--max-output %s: %v", shell.Quote(o.maxOutput), err)
 		}
 		l.MaxOutput, l.MaxOutputFrom = n, flagOrigin("--max-output")
 	}
@@ -216,7 +217,7 @@ func (b *flagBuilder) limits(o *policyFlags) {
 func (b *flagBuilder) duration(flag, v string) time.Duration {
 	d, err := policy.ParseTime(v)
 	if err != nil {
-		b.fail("%s %s: %v", flag, quoteArg(v), err)
+		b.fail("%s %s: %v", flag, shell.Quote(v), err)
 	}
 	return d
 }
@@ -230,7 +231,7 @@ func (o *policyFlags) thisHost(a *app) (policy.Host, error) {
 		if o.chdir == "" {
 			f.hint = `cd "$HOME"`
 		} else {
-			f.err = fmt.Errorf("--chdir %s: %w", quoteArg(o.chdir), err)
+			f.err = fmt.Errorf("--chdir %s: %w", shell.Quote(o.chdir), err)
 		}
 		return h, f
 	}

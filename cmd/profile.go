@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // profileFlags are the flags of profile.
@@ -63,12 +64,12 @@ func (o *profileFlags) check() error {
 		o.os = map[string]string{"sbpl": "macos", "landlock": "linux"}[o.format]
 	}
 	if !slices.Contains(formats(), o.format) {
-		b.fail("--format %s: one of text, toml, json, landlock and sbpl is needed", quoteArg(o.format))
+		b.fail("--format %s: one of text, toml, json, landlock and sbpl is needed", shell.Quote(o.format))
 	}
 	switch o.os {
 	case "", "linux", "macos":
 	default:
-		b.fail("--os %s: linux or macos is needed", quoteArg(o.os))
+		b.fail("--os %s: linux or macos is needed", shell.Quote(o.os))
 	}
 	if o.format == "sbpl" && o.os != "macos" || o.format == "landlock" && o.os != "linux" {
 		b.fail("--format %s and --os %s can't be used together", o.format, o.os)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // plan decides what is enforced for a run.
@@ -52,7 +53,7 @@ func (a *app) reportChanges(s *enforce.Snapshot) {
 		if c.New {
 			what = "new"
 		}
-		names = append(names, quoteArg(c.Path)+" ("+what+")")
+		names = append(names, shell.Quote(c.Path)+" ("+what+")")
 	}
 	if more := len(changes) - most; more > 0 {
 		names = append(names, count(more, "more", "more"))

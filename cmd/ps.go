@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/policy/shell"
 	"github.com/zsbx/zsbx/track"
 )
 
@@ -196,13 +197,13 @@ func sessionErr(err error) error {
 
 // removeHint is what to type where a file of the store can't be removed.
 func removeHint(e *os.PathError) string {
-	switch dir := quoteArg(filepath.Dir(e.Path)); {
+	switch dir := shell.Quote(filepath.Dir(e.Path)); {
 	case errors.Is(e, syscall.ENOTEMPTY), errors.Is(e, syscall.EEXIST):
-		return "rm -r " + quoteArg(e.Path)
+		return "rm -r " + shell.Quote(e.Path)
 	case errors.Is(e, syscall.EACCES):
 		return "chmod 700 " + dir
 	case errors.Is(e, syscall.EPERM) && runtime.GOOS == "linux":
-		return "sudo chattr -ia " + dir + " " + quoteArg(e.Path)
+		return "sudo chattr -ia " + dir + " " + shell.Quote(e.Path)
 	}
 	return "zsbx reap --stale"
 }

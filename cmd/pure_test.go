@@ -20,6 +20,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/shell"
 )
 
 func TestPrintable(t *testing.T) {
@@ -60,8 +61,8 @@ func TestQuoteArg(t *testing.T) {
 		"a\nit's \x1b": `$'a\nit\'s \x1b'`,
 		"\x9b":         `$'\x9b'`,
 	} {
-		if got := quoteArg(in); got != want {
-			t.Errorf("quoteArg(%q) = %s, want %s", in, got, want)
+		if got := shell.Quote(in); got != want {
+			t.Errorf("shell.Quote(%q) = %s, want %s", in, got, want)
 		}
 	}
 }

@@ -2,12 +2,11 @@ package cmd
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // commands are zsbx's commands, in the order of the help text.
@@ -102,7 +101,7 @@ func unknownCommand(c *cobra.Command, args []string) error {
 	} else if s := suggestion(c, args[0]); s != "" {
 		hint = "zsbx " + s
 	}
-	return usageHint(hint, "unknown command %s", quoteArg(args[0]))
+	return usageHint(hint, "unknown command %s", shell.Quote(args[0]))
 }
 
 // suggestion is the command whose name is nearest to the one that was typed, or
@@ -119,30 +118,16 @@ func suggestion(c *cobra.Command, typed string) string {
 // noArgs refuses arguments.
 func noArgs(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usageHint(c.CommandPath()+" --help", "%s takes no arguments, and got %s", c.CommandPath(), quoteArg(args[0]))
+		return usageHint(c.CommandPath()+" --help", "%s takes no arguments, and got %s", c.CommandPath(), shell.Quote(args[0]))
 	}
 	return nil
-}
-
-// quoteArg writes s as a POSIX shell would have to be given it.
-func quoteArg(s string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_^"
-	if s != "" && strings.Trim(s, plain) == "" {
-		return s
-	}
-	if !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
-		// On one line, and harmless to a terminal.
-		q := strconv.Quote(s)
-		return "$'" + strings.ReplaceAll(q[1:len(q)-1], "'", `\'`) + "'"
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // quoteArgs writes a command line as a POSIX shell would have to be given it.
 func quoteArgs(args []string) string {
 	q := make([]string, len(args))
 	for i, a := range args {
-		q[i] = quoteArg(a)
+		q[i] = shell.Quote(a)
 	}
 	return strings.Join(q, " ")
 }

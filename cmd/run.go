@@ -10,6 +10,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // runFlags are the flags of run.
@@ -194,7 +195,7 @@ func (o *runFlags) session(a *app, plan *enforce.Plan, j job) (*running, error) 
 func (a *app) hintClosed(r *policy.Resolved) {
 	if file := r.ClosedProject(); file != "" {
 		a.say.warn("%s was closed to the command", file)
-		a.say.hint("--ro %s", quoteArg(filepath.Dir(file)))
+		a.say.hint("--ro %s", shell.Quote(filepath.Dir(file)))
 	}
 }
 

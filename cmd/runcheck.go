@@ -9,6 +9,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // check finds what is wrong with run's own flags and with their combination;
@@ -75,7 +76,7 @@ func (o *runFlags) checkLimits(l policy.Limits) error {
 func (b *flagBuilder) gapNames(names []string) {
 	for _, name := range names {
 		if !slices.Contains(enforce.GapNames(), name) {
-			b.fail("--allow-gap %s: no such gap; there are %s", quoteArg(name), strings.Join(enforce.GapNames(), ", "))
+			b.fail("--allow-gap %s: no such gap; there are %s", shell.Quote(name), strings.Join(enforce.GapNames(), ", "))
 		}
 	}
 }

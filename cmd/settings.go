@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // settingsFile holds the user's preferences, below $XDG_CONFIG_HOME. Nothing
@@ -57,7 +59,7 @@ func (s settings) check() error {
 	switch s.Color {
 	case "auto", "always", "never":
 	default:
-		return fmt.Errorf("color %s: one of auto, always and never is needed", quoteArg(s.Color))
+		return fmt.Errorf("color %s: one of auto, always and never is needed", shell.Quote(s.Color))
 	}
 	return checkTracker("track", s.Track)
 }

@@ -27,8 +27,8 @@ type job struct {
 	replan func(enforce.Caps) (*enforce.Plan, error)
 }
 
-// shell runs scripts that name no interpreter, as execvp(3) does.
-const shell = "/bin/sh"
+// binSh runs scripts that name no interpreter, as execvp(3) does.
+const binSh = "/bin/sh"
 
 // start starts the command in the session, confined by the plan unless that is
 // nil, and explains why when it can't.
@@ -87,7 +87,7 @@ func (r *running) launch(start func(*fork.Command) error, plan *enforce.Plan, cm
 		return enforce.ExplainStart(err)
 	}
 	script := *cmd
-	script.Path, script.Args = shell, append([]string{shell, cmd.Path}, cmd.Args[1:]...)
+	script.Path, script.Args = binSh, append([]string{binSh, cmd.Path}, cmd.Args[1:]...)
 	if r.inPlace { // there is one try, which leaves this process restricted
 		if needsShell(cmd.Path) {
 			return try(script)

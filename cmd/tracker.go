@@ -3,13 +3,14 @@ package cmd
 import (
 	"fmt"
 
+	"github.com/zsbx/zsbx/policy/shell"
 	"github.com/zsbx/zsbx/track"
 )
 
 // checkTracker refuses names that are no tracker's; what is where it stands.
 func checkTracker(what, name string) error {
 	if _, err := track.ParseKind(name); err != nil {
-		return fmt.Errorf("%s %s: one of auto, domain, cgroup and subtree is needed", what, quoteArg(name))
+		return fmt.Errorf("%s %s: one of auto, domain, cgroup and subtree is needed", what, shell.Quote(name))
 	}
 	return nil
 }

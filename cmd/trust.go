@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // A project policy is a stranger's file. It is used when the user has said
@@ -80,7 +81,7 @@ func (o *policyFlags) projectPolicy(a *app, file string, base *policy.Policy) (*
 // trustCommand is what to type to see what the project's policies ask for.
 func (o *policyFlags) trustCommand() string {
 	if o.chdir != "" {
-		return "zsbx check -C " + quoteArg(o.chdir) + " --trust"
+		return "zsbx check -C " + shell.Quote(o.chdir) + " --trust"
 	}
 	return "zsbx check --trust"
 }

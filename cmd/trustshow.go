@@ -185,7 +185,7 @@ func (a *app) warnOfWriters(file string) {
 	all, _ := st.List()
 	for i := range all {
 		s := &all[i]
-		if dir := s.Record.Dir; s.Life != track.Ended && filepath.IsAbs(dir) && (below(file, dir) || below(dir, filepath.Dir(file))) {
+		if dir := s.Record.Dir; s.Life != track.Ended && filepath.IsAbs(dir) && (policy.Within(file, dir) || policy.Within(dir, filepath.Dir(file))) {
 			a.say.warn("session %s runs in %s, and may be able to write to %s", s.ID[:8], dir, file)
 			a.say.hint("zsbx ps")
 		}

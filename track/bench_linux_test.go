@@ -171,7 +171,7 @@ func BenchmarkList(b *testing.B) {
 func keepSessions(t testing.TB, st *Store, n int) {
 	t.Helper()
 	for i := range n {
-		c := shell(t, "sleep 1000 &")
+		c := runShell(t, "sleep 1000 &")
 		s, err := Begin(Options{Store: st, Tracker: Subtree, Keep: true, Name: fmt.Sprintf("kept-%d", i)})
 		if err != nil {
 			t.Fatal(err)

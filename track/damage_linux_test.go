@@ -94,7 +94,7 @@ func TestDamagedFiles(t *testing.T) {
 // kept leaves a session with two processes.
 func kept(t *testing.T, o Options) *Session {
 	t.Helper()
-	s := begin(t, o, shell(t, `sleep 1000 & setsid sleep 1000 & exit 0`))
+	s := begin(t, o, runShell(t, `sleep 1000 & setsid sleep 1000 & exit 0`))
 	if _, err := s.Wait(); err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +235,7 @@ func TestNameNotALink(t *testing.T) {
 // TestNotRemoved: a session whose files can't be removed says so, and which.
 func TestNotRemoved(t *testing.T) {
 	st := tempStore(t)
-	s := begin(t, Options{Store: st, Tracker: Subtree}, shell(t, "exit 0"))
+	s := begin(t, Options{Store: st, Tracker: Subtree}, runShell(t, "exit 0"))
 	inTheWay := filepath.Join(st.Dirs()[0], s.ID()+newFile)
 	if err := os.MkdirAll(filepath.Join(inTheWay, "full"), 0o700); err != nil {
 		t.Fatal(err)

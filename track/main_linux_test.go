@@ -75,8 +75,8 @@ func helper(t testing.TB, name string, args ...string) *fork.Command {
 	}
 }
 
-// shell is a command for /bin/sh.
-func shell(t testing.TB, script string) *fork.Command {
+// runShell is a command for /bin/sh.
+func runShell(t testing.TB, script string) *fork.Command {
 	c := helper(t, "sh", "-c", script)
 	c.Path = "/bin/sh"
 	return c

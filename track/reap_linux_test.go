@@ -238,7 +238,7 @@ func TestReapTwiceAtOnce(t *testing.T) {
 func TestReapUnderSupervisor(t *testing.T) {
 	kinds(t, func(t *testing.T, o Options) {
 		for range rounds(t) {
-			s := begin(t, o, shell(t, "sleep 1000"))
+			s := begin(t, o, runShell(t, "sleep 1000"))
 			go func() {
 				if r, err := o.Store.Reap(deadline(t), s.ID()); err != nil || !r.Done() {
 					t.Errorf("%+v, %v", r, err)
@@ -258,7 +258,7 @@ func TestReapUnderSupervisor(t *testing.T) {
 // TestReapInTime: a session that can't be ended in time is not called ended.
 func TestReapInTime(t *testing.T) {
 	st := tempStore(t)
-	s := begin(t, Options{Store: st, Tracker: Subtree}, shell(t, "sleep 1000"))
+	s := begin(t, Options{Store: st, Tracker: Subtree}, runShell(t, "sleep 1000"))
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	awaitName(t, s.holder.Keeper.Pid)

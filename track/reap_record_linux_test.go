@@ -34,7 +34,7 @@ func TestReapByForgedRecord(t *testing.T) {
 	reused.Start++
 	forge := func(t *testing.T, h Holder) (*Store, string) {
 		o := Options{Store: tempStore(t), Tracker: Subtree}
-		s := begin(t, o, shell(t, "exit 0"))
+		s := begin(t, o, runShell(t, "exit 0"))
 		for { // until the keeper has written its last word
 			if _, err := s.Next(); err != nil {
 				break
@@ -88,7 +88,7 @@ func TestReapByForgedRecord(t *testing.T) {
 // TestReapAfterReboot: the record is of another boot. Its pids mean nothing.
 func TestReapAfterReboot(t *testing.T) {
 	st := tempStore(t)
-	s := begin(t, Options{Store: st, Tracker: Subtree, Keep: true}, shell(t, "sleep 1000 &"))
+	s := begin(t, Options{Store: st, Tracker: Subtree, Keep: true}, runShell(t, "sleep 1000 &"))
 	_, _ = s.Wait()
 	keeper := s.holder.Keeper
 	s.record.Boot = "00000000-0000-0000-0000-000000000000"
@@ -116,7 +116,7 @@ func TestReapElsewhere(t *testing.T) {
 		func(r *Record) { r.Boot, r.Host = "x", "somewhere" },
 	} {
 		st := tempStore(t)
-		s := begin(t, Options{Store: st, Tracker: Subtree}, shell(t, "sleep 1000"))
+		s := begin(t, Options{Store: st, Tracker: Subtree}, runShell(t, "sleep 1000"))
 		was := s.record
 		change(&s.record)
 		_ = s.dir.writeRecord(&s.record)
@@ -139,7 +139,7 @@ func TestReapElsewhere(t *testing.T) {
 // is reaped without proof.
 func TestFilesRemovedByHand(t *testing.T) {
 	st := tempStore(t)
-	s := begin(t, Options{Store: st, Tracker: Subtree}, shell(t, "sleep 1000"))
+	s := begin(t, Options{Store: st, Tracker: Subtree}, runShell(t, "sleep 1000"))
 	if err := os.RemoveAll(st.Dirs()[0]); err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestFilesRemovedByHand(t *testing.T) {
 	if r, err := s.Close(deadline(t)); err != nil || !r.Done() {
 		t.Errorf("%+v, %v", r, err)
 	}
-	s = begin(t, Options{Store: st, Tracker: Subtree}, shell(t, "sleep 1000"))
+	s = begin(t, Options{Store: st, Tracker: Subtree}, runShell(t, "sleep 1000"))
 	if err := os.Remove(filepath.Join(st.Dirs()[0], s.ID()+stateFile)); err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestForeignSession(t *testing.T) {
 		t.Skip("only root can give files away")
 	}
 	st := tempStore(t)
-	s := begin(t, Options{Store: st, Tracker: Subtree}, shell(t, "sleep 1000"))
+	s := begin(t, Options{Store: st, Tracker: Subtree}, runShell(t, "sleep 1000"))
 	path := filepath.Join(st.Dirs()[0], s.ID()+stateFile)
 	if err := os.Chown(path, 65534, 65534); err != nil {
 		t.Fatal(err)

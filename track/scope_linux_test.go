@@ -16,13 +16,13 @@ func TestScopeRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	var te *TrackerError
-	if err := s.Start(shell(t, "exit 1")); !errors.As(err, &te) || te.Kind != Cgroup {
+	if err := s.Start(runShell(t, "exit 1")); !errors.As(err, &te) || te.Kind != Cgroup {
 		t.Errorf("%v", err)
 	}
 	if _, err := s.Close(deadline(t)); err != nil {
 		t.Error(err)
 	}
-	s = begin(t, Options{Store: tempStore(t), Caps: &caps}, shell(t, "exit 7"))
+	s = begin(t, Options{Store: tempStore(t), Caps: &caps}, runShell(t, "exit 7"))
 	if s.Tracker().Kind != Subtree {
 		t.Errorf("tracker %s", s.Tracker().Kind)
 	}

@@ -15,7 +15,7 @@ import (
 func TestSession(t *testing.T) {
 	kinds(t, func(t *testing.T, o Options) {
 		check := canary(t)
-		c := shell(t, `sleep 1000 & setsid sleep 1000 & (setsid sh -c 'sleep 1000 & sleep 1000' &); exit 7`)
+		c := runShell(t, `sleep 1000 & setsid sleep 1000 & (setsid sh -c 'sleep 1000 & sleep 1000' &); exit 7`)
 		s := begin(t, o, c)
 		if got := s.Tracker().Kind; got != o.Tracker {
 			t.Errorf("tracker %s, want %s", got, o.Tracker)
@@ -47,7 +47,7 @@ func TestGrace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := shell(t, script)
+			c := runShell(t, script)
 			c.Files[1] = w
 			s := begin(t, o, c)
 			w.Close()
@@ -73,7 +73,7 @@ func TestKeepAndReap(t *testing.T) {
 	kinds(t, func(t *testing.T, o Options) {
 		o.Keep, o.Name = true, "kept"
 		check := canary(t)
-		s := begin(t, o, shell(t, `sleep 1000 & setsid sleep 1000 & (setsid sh -c 'sleep 1000 & sleep 1000' &)`))
+		s := begin(t, o, runShell(t, `sleep 1000 & setsid sleep 1000 & (setsid sh -c 'sleep 1000 & sleep 1000' &)`))
 		if _, err := s.Wait(); err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +106,7 @@ func TestKeepAndReap(t *testing.T) {
 func TestGroup(t *testing.T) {
 	check := canary(t)
 	o := Options{Store: tempStore(t), Tracker: Group}
-	s := begin(t, o, shell(t, `sleep 1000 & setsid sleep 1000 & exit 7`))
+	s := begin(t, o, runShell(t, `sleep 1000 & setsid sleep 1000 & exit 7`))
 	if ws, err := s.Wait(); err != nil || ws.ExitStatus() != 7 {
 		t.Fatalf("%v, %v", ws, err)
 	}
@@ -194,7 +194,7 @@ func TestUnrecorded(t *testing.T) {
 			if err := os.Mkdir(block, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			if err := s.Start(shell(t, ": >"+marker)); err == nil || !strings.HasPrefix(err.Error(), "recording the session") {
+			if err := s.Start(runShell(t, ": >"+marker)); err == nil || !strings.HasPrefix(err.Error(), "recording the session") {
 				t.Errorf("%s: Start: %v", file, err)
 			}
 			if err := os.Remove(block); err != nil {
@@ -214,7 +214,7 @@ func TestUnrecorded(t *testing.T) {
 // command fills its queue. How all ended is known nevertheless.
 func TestUnheard(t *testing.T) {
 	kinds(t, func(t *testing.T, o Options) {
-		c := shell(t, "(i=0; while [ $i -lt 250 ]; do kill -STOP $$; sleep 0.002; kill -CONT $$; sleep 0.002; i=$((i+1)); done) & wait; trap 'exit 7' TERM; while :; do sleep 0.05; done")
+		c := runShell(t, "(i=0; while [ $i -lt 250 ]; do kill -STOP $$; sleep 0.002; kill -CONT $$; sleep 0.002; i=$((i+1)); done) & wait; trap 'exit 7' TERM; while :; do sleep 0.05; done")
 		c.Limit = fork.Limit{Time: 4 * time.Second, Kill: 4 * time.Second}
 		s := begin(t, o, c)
 		for end := time.Now().Add(20 * time.Second); !s.Over() && time.Now().Before(end); {

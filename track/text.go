@@ -1,8 +1,9 @@
 package track
 
 import (
-	"strconv"
 	"strings"
+
+	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // CommandLine writes argv for people: one line of at most width bytes (0 for
@@ -15,7 +16,7 @@ func CommandLine(argv []string, width int) string {
 		if i > 0 {
 			b.WriteByte(' ')
 		}
-		b.WriteString(quoteArg(a))
+		b.WriteString(shell.Quote(a))
 		if width > 0 && b.Len() > width {
 			return clip(b.String(), width)
 		}
@@ -33,22 +34,4 @@ func clip(s string, width int) string {
 		n = i
 	}
 	return s[:n] + "..."
-}
-
-func quoteArg(a string) string {
-	plain := a != ""
-	for _, r := range a {
-		switch {
-		case r == '\uFFFD' || !strconv.IsPrint(r):
-			q := strconv.Quote(a)
-			return "$'" + strings.ReplaceAll(strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`), "'", `\'`) + "'"
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("-_./=:,+@%^", r):
-		default:
-			plain = false
-		}
-	}
-	if plain {
-		return a
-	}
-	return "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
 }

@@ -1,16 +1,28 @@
 package shell
 
 import (
+	"strconv"
 	"strings"
-	"unicode"
 )
 
-// Quote writes a path for a POSIX shell.
-func Quote(p string) string {
-	if strings.IndexFunc(p, func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+,@", r)
-	}) < 0 {
-		return p
+// Quote writes one word as a Bourne shell reads it, quoted where that is needed.
+// Control characters and bytes that are no UTF-8 are escaped as $'...' does, which
+// bash, zsh and ksh know: what a file or a process calls itself can't write to a
+// terminal.
+func Quote(word string) string {
+	plain := word != ""
+	for _, r := range word {
+		switch {
+		case r == '\uFFFD' || !strconv.IsPrint(r):
+			q := strconv.Quote(word)
+			return "$'" + strings.ReplaceAll(strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`), "'", `\'`) + "'"
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("-_./=:,+@%^", r):
+		default:
+			plain = false
+		}
 	}
-	return "'" + strings.ReplaceAll(p, "'", `'\''`) + "'"
+	if plain {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
