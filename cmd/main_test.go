@@ -2,6 +2,9 @@ package cmd
 
 import (
 	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -9,6 +12,11 @@ import (
 
 // TestMain lets the test binary stand in for zsbx in scripts.
 func TestMain(m *testing.M) {
+	// What is ignored stays ignored over exec; what is caught does not. The tests
+	// of hang-ups have to pass under nohup(1), too.
+	if filepath.Base(os.Args[0]) != "zsbx" && signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
 	testscript.Main(m, map[string]func(){
 		"zsbx": func() { os.Exit(Main(os.Args[1:])) },
 	})
