@@ -14,7 +14,23 @@ import (
 const (
 	floodIdle = 2000 // children that the keeper has to pass over, each time it collects one
 	floodBy   = 6    // processes that make children which end at once
+	floodMost = 4000 // processes there may be of them all, collected or not
+	floodUser = 61234
 )
+
+// boundFlood bounds the processes that this one and its like can make
+// (RLIMIT_NPROC). The limit does not hold for root, who becomes another user.
+func boundFlood() {
+	if os.Getuid() == 0 {
+		if syscall.Setgid(floodUser) != nil || syscall.Setuid(floodUser) != nil {
+			os.Exit(5)
+		}
+	}
+	limit := &syscall.Rlimit{Cur: floodMost, Max: floodMost}
+	if unix.Setrlimit(unix.RLIMIT_NPROC, (*unix.Rlimit)(limit)) != nil {
+		os.Exit(6)
+	}
+}
 
 // floodHelper gives its parent, the keeper, more children than it can collect, for
 // a time. What it makes ends by itself a little later.
@@ -23,6 +39,7 @@ func floodHelper(life string) {
 	if err != nil {
 		os.Exit(3)
 	}
+	boundFlood()
 	end := time.Now().Add(d)
 	ts := unix.NsecToTimespec(int64(d + time.Second))
 	for range floodIdle {
