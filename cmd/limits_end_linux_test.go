@@ -120,7 +120,8 @@ func TestTerminalCloses(t *testing.T) {
 }
 
 // TestEarlySignals: one that comes while zsbx starts ends it as it ends any program,
-// without a word of Go's.
+// without a word of Go's. Before the first package is initialised, SIGQUIT is the
+// runtime's, and no program can take it away.
 func TestEarlySignals(t *testing.T) {
 	zsbx := asZsbx(t)
 	for _, sig := range []syscall.Signal{syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGINT} {
@@ -138,7 +139,11 @@ func TestEarlySignals(t *testing.T) {
 			}
 			time.Sleep(rand.N(3 * time.Millisecond))
 			p.Process.Signal(sig)
-			if st := ended(p, 10*time.Second); st != exitSignal+int(sig) || said.Len() > 0 {
+			st := ended(p, 10*time.Second)
+			if sig == syscall.SIGQUIT && strings.Contains(said.String(), "runtime.main") && !strings.Contains(said.String(), "github.com/") {
+				continue
+			}
+			if st != exitSignal+int(sig) || said.Len() > 0 {
 				t.Fatalf("%v: status %d, %q", sig, st, &said)
 			}
 		}
