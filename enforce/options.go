@@ -56,7 +56,7 @@ type Options struct {
 // socket of the internet. Where it can't tell, as on macOS, it says no.
 func InheritsSockets() bool { return inheritsSockets() }
 
-// ProtectRequest is what the caller wants protected.
+// protectRequest is what the caller wants protected.
 func (o *Options) protectRequest() protect.ProtectRequest {
 	return protect.ProtectRequest{Own: o.Protect, Watch: o.Watch, Users: !o.NoProtect, Repository: o.Repository}
 }

@@ -140,14 +140,14 @@ func (r *report) withoutLandlock() {
 	r.shared(why, "")
 }
 
-// Protected is the protected set without mounts.
+// protected is the protected set without mounts.
 func (r *report) protected(why, hint string) {
 	if len(r.set.Mounts) > 0 {
 		r.add(Gap{Name: GapProtect, Kind: Hardening, Promise: "no change of " + r.set.Summary(), Why: why, Hint: hint})
 	}
 }
 
-// Metadata is that of files outside. There are none when / is writable.
+// metadata is that of files outside. There are none when / is writable.
 func (r *report) metadata(why, hint string) {
 	if mounts.WritableTrees(r.p.Policy.Paths) != nil {
 		r.add(Gap{Name: GapMetadata, Kind: Hardening,
@@ -168,7 +168,7 @@ func (r *report) ipc(why, hint string) {
 		Promise: "no shared memory, semaphores and message queues of programs outside", Why: why, Hint: hint})
 }
 
-// Watched is what Snapshot looks at: the protected set, and the names that are
+// watched is what Snapshot looks at: the protected set, and the names that are
 // denied and free.
 func (r *report) watched() []protect.Watched {
 	out := r.set.Watch

@@ -11,7 +11,7 @@ type Proof struct {
 	Detail  string // what was tried and what was answered
 }
 
-// SelfTest proves what this machine holds by attacking it: for each promise a
+// Run proves what this machine holds by attacking it: for each promise a
 // throw-away process puts on the restrictions of a plan for caps and tries
 // what they forbid, and another one tries the same without them. A promise is
 // held only if the first was refused and the second was not. On macOS, what

@@ -150,7 +150,7 @@ func hangUp(l net.Listener) {
 	}
 }
 
-// Policy is the baseline and what the acts need.
+// policy is the baseline and what the acts need.
 func (s *macScene) policy(mode policy.NetMode) *policy.Policy {
 	from := policy.Origin{Source: "self-test"}
 	p := &policy.Policy{FS: policy.FS{

@@ -11,7 +11,7 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// Mediation says what is answered for a command where the kernel can't decide.
+// Policy says what is answered for a command where the kernel can't decide.
 //
 // It says which sockets a command may connect to, for kernels whose
 // Landlock does not judge Unix sockets by path (before ABI 9). The filter then
@@ -36,7 +36,7 @@ type Policy struct {
 // Mediates reports whether a mediation is about the peers of sockets.
 func (m *Policy) Mediates() bool { return m != nil && m.Peers }
 
-// Mediator answers the connect(2) and listen(2) calls of one command and of
+// Broker answers the connect(2) and listen(2) calls of one command and of
 // all that it starts. It is a handle of the kernel's queue of such calls.
 //
 // Calls made while nobody serves them wait. Once the mediator is closed, or

@@ -11,7 +11,7 @@ import (
 	"github.com/zsbx/zsbx/enforce/fork"
 )
 
-// mediator is the state of a Mediator. One goroutine leads: it takes calls from
+// mediator is the state of a Broker. One goroutine leads: it takes calls from
 // the queue and answers them. When a call takes longer than patience, another
 // one takes the lead. So a call that waits, or that the command keeps from
 // ending, keeps nobody but its caller waiting.

@@ -24,7 +24,7 @@ const (
 	keptKeeper   = 5 // if keptMediation.Keeper
 )
 
-// keptMediation is what it is told, as JSON: a Mediation and the session's
+// keptMediation is what it is told, as JSON: a Policy and the session's
 // sockets so far.
 type keptMediation struct {
 	Unix       []keptPath

@@ -39,7 +39,7 @@ func (c caller) fileSystem(fd int) (device [2]uint32, _ error) {
 	return device, unix.ENOENT
 }
 
-// Own splits a path that begins with something of the caller's own that only
+// own splits a path that begins with something of the caller's own that only
 // the kernel can follow (its directories and descriptors in /proc) into that,
 // as others have to write it, and the rest.
 func (c caller) own(path string) (link, rest string, ok bool) {

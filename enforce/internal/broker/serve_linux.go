@@ -104,7 +104,7 @@ func (m *mediator) hire() {
 	}()
 }
 
-// Look has another goroutine lead when the one that does is busy with the same
+// look has another goroutine lead when the one that does is busy with the same
 // call as at the last look. There are looks only while there are calls.
 func (m *mediator) look() {
 	m.mu.Lock()

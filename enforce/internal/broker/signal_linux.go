@@ -97,7 +97,7 @@ func (m *mediator) decideSignal(n *notification, t caller) (answered bool, _ ans
 	return true, s.descriptor(first)
 }
 
-// Own reports whether the calling thread is one of a process. It waits for the answer,
+// own reports whether the calling thread is one of a process. It waits for the answer,
 // so that the number stays its process's until the kernel goes on with the call.
 func (s *signalCall) own(pid int) bool {
 	if pid <= 0 {

@@ -53,7 +53,7 @@ type masked struct {
 	Origin policy.Origin
 }
 
-// Unheld is a denial that can't be enforced.
+// unheld is a denial that can't be enforced.
 type unheld struct {
 	Deny policy.DenyPath
 	Why  string

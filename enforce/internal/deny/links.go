@@ -52,7 +52,7 @@ func (n *manyNames) note(p string, st policy.Stat, d policy.DenyPath) {
 	n.closed(p, st.ID)
 }
 
-// Closed takes another name of a file that was noted, which leads nowhere
+// closed takes another name of a file that was noted, which leads nowhere
 // either.
 func (n *manyNames) closed(p string, id policy.FileID) {
 	i := slices.IndexFunc(n.files, func(f namedFile) bool { return f.id == id })

@@ -8,7 +8,7 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// Aliases repeats mounts wherever the same file system is mounted a second
+// aliases repeats mounts wherever the same file system is mounted a second
 // time: Landlock rules are bound to inodes, and would let the command at the
 // same files by the other path.
 func aliases(host *policy.Host, table MountTable, ms []Mount) []Mount {
@@ -35,7 +35,7 @@ func aliases(host *policy.Host, table MountTable, ms []Mount) []Mount {
 	return out
 }
 
-// Mounted is one line of proc_pid_mountinfo(5).
+// mounted is one line of proc_pid_mountinfo(5).
 type mounted struct {
 	dev   string // major:minor
 	root  string // the directory of the file system that is mounted

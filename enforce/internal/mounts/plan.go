@@ -9,7 +9,7 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// MountPlan is the private mount namespace that a command gets for what
+// Plan is the private mount namespace that a command gets for what
 // Landlock does not hold: what is denied inside a writable tree is covered,
 // what is protected there is read-only, and so is all that the policy does not
 // let the command write, which refuses chmod(2), chown(2), utimensat(2),
@@ -73,7 +73,7 @@ const (
 // maxMounts bounds the mounts of a namespace. A plan that takes more has none.
 const maxMounts = 4000
 
-// maxWritable bounds MountPlan.Writable: each path takes a descriptor while
+// maxWritable bounds Plan.Writable: each path takes a descriptor while
 // the namespace is made, of the 1024 that a process may have by default.
 const maxWritable = 500
 

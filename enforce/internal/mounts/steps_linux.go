@@ -134,7 +134,7 @@ func (mp *Plan) enter(l *stepList, uid, gid int) {
 
 func (l *stepList) close(fd result) { l.call("close(2)", unix.SYS_CLOSE, fd) }
 
-// Open refers to a path without following any link in it.
+// open refers to a path without following any link in it.
 func (l *stepList) open(path string) result {
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
 	return l.call(StepOpening+path, unix.SYS_OPENAT2, atCWD, path, how, int(unsafe.Sizeof(*how)))

@@ -11,7 +11,7 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// Look fills s with what lstat(2) says. The status change time can't be set
+// look fills s with what lstat(2) says. The status change time can't be set
 // back by whoever changed the file.
 func (s *fileState) look(p string) (fs.FileMode, bool) {
 	var st unix.Stat_t

@@ -13,7 +13,7 @@ import (
 // used in the working tree: by a prompt, by an editor, by the user. These
 // files are protected as gitrepository-layout(5) lays them out.
 
-// Repository protects the repository of a working tree, if there is one.
+// repository protects the repository of a working tree, if there is one.
 func (c *protector) repository(tree string) bool {
 	dot := path.Join(tree, ".git")
 	st, err := c.host.Lstat(dot)

@@ -77,7 +77,7 @@ func (c *protector) include(config, name string) {
 	}
 }
 
-// Unread is a configuration whose includes are not all known.
+// unread is a configuration whose includes are not all known.
 type unread struct{ Config, Why string }
 
 func (c *protector) unread(config, why string) {

@@ -85,7 +85,7 @@ func Find(r *policy.Resolved, host *policy.Host, q ProtectRequest) Set {
 	return c.out
 }
 
-// Users protects what is the user's, in every writable tree that somebody
+// users protects what is the user's, in every writable tree that somebody
 // asked for.
 func (c *protector) users(r *policy.Resolved) {
 	for _, t := range r.Paths {
@@ -119,7 +119,7 @@ func (c *protector) users(r *policy.Resolved) {
 	}
 }
 
-// Within is the writable tree that a path lies in, "" for none.
+// within is the writable tree that a path lies in, "" for none.
 func (c *protector) within(p string) string {
 	for _, t := range c.trees {
 		if p != "" && policy.Within(p, t) {
@@ -131,7 +131,7 @@ func (c *protector) within(p string) string {
 
 func (c *protector) writable(p string) bool { return c.within(p) != "" }
 
-// Tree protects what is in one writable directory.
+// tree protects what is in one writable directory.
 func (c *protector) tree(dir string) {
 	c.files(dir, c.projectFiles(dir), "")
 	if !c.repository(dir) && c.isGitDir(dir) {

@@ -22,7 +22,7 @@ import (
 // between the tree and such a file stay readable, and nothing can be made in
 // them or removed. What can't be held in either way is a core Gap.
 
-// Own finds which of the files lie in writable trees: under their own names,
+// own finds which of the files lie in writable trees: under their own names,
 // through links that the command could replace, and on a second mount of their
 // file system.
 func (c *protector) own(r *policy.Resolved, files []string) {

@@ -9,7 +9,7 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// SeatbeltOptions are what a Seatbelt profile needs beside the policy.
+// Options are what a Seatbelt profile needs beside the policy.
 type Options struct {
 	// Session is the session's UUID in lower case. The profile carries it
 	// as a fingerprint, by which every process under the profile can be
@@ -42,7 +42,7 @@ func IsTerminal(name string) bool {
 	return ok && digits != "" && len(digits) <= 6 && strings.Trim(digits, "0123456789") == ""
 }
 
-// SeatbeltProfile writes the policy as a profile of Seatbelt, macOS's sandbox:
+// Profile writes the policy as a profile of Seatbelt, macOS's sandbox:
 // the text that sandbox_init(3) and sandbox-exec(1) take. It is the same on
 // every system and looks at no file; r must have been resolved for "macos".
 // Every rule carries its origin as a comment. A rule that cannot be written

@@ -10,7 +10,7 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// Own is the origin of rules that no policy asked for.
+// own is the origin of rules that no policy asked for.
 func own(what string) policy.Origin { return policy.Origin{Source: "zsbx: " + what} }
 
 // lookups makes paths walkable: a program that cannot stat the directories
@@ -52,7 +52,7 @@ func (w *sbpl) lookups(r *policy.Resolved) {
 	}
 }
 
-// Path is the kernel's spelling of p, "" after an error.
+// path is the kernel's spelling of p, "" after an error.
 func (w *sbpl) path(p string, from policy.Origin) string {
 	c, err := SeatbeltPath(p)
 	if err != nil {
@@ -146,7 +146,7 @@ func pathOps(a policy.Access, mode fs.FileMode) []string {
 	return ops
 }
 
-// Origin is the comment of a rule: who wrote it and how.
+// origin is the comment of a rule: who wrote it and how.
 func origin(o policy.Origin, text string) string {
 	if text == "" {
 		return o.String()
@@ -154,7 +154,7 @@ func origin(o policy.Origin, text string) string {
 	return fmt.Sprintf("%s %s", o, text)
 }
 
-// Denials writes what the policy denies, after all that it allows.
+// denials writes what the policy denies, after all that it allows.
 func (w *sbpl) denials(r *policy.Resolved) {
 	if len(r.Deny) == 0 {
 		return

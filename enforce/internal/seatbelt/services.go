@@ -97,7 +97,7 @@ func (w *sbpl) sockets(r *policy.Resolved) {
 	}
 }
 
-// Protected writes the paths that nothing makes writable, and those that nothing
+// protected writes the paths that nothing makes writable, and those that nothing
 // makes readable.
 func (w *sbpl) protected(o Options) {
 	w.ownPaths("never writable", "protected", WriteOps(), o.Protect)

@@ -90,7 +90,7 @@ func (w *sbpl) allow(ops []string, from string, filters ...string) {
 	w.rule("allow", ops, from, filters)
 }
 
-// Deny writes one rule. Filters are alternatives.
+// deny writes one rule. Filters are alternatives.
 func (w *sbpl) deny(ops []string, from string, filters ...string) {
 	w.rule("deny", ops, from, filters)
 }
