@@ -79,8 +79,29 @@ func TestBefore(t *testing.T) {
 	}
 }
 
-// TestHold: the keeper leaves a descriptor open as long as it lives.
+// TestHold: the keeper leaves a descriptor open as long as it lives, and closes the others once the command runs.
 func TestHold(t *testing.T) {
+	held, heldStep := fifoStep(t, true)
+	other, otherStep := fifoStep(t, false)
+	p, err := Start(&Command{Path: "/bin/sleep", Args: []string{"sleep", "600"}, Before: []Step{heldStep, otherStep}, Keeper: &Keeper{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitForEOF(t, other, "not held, while it runs")
+	var b [1]byte
+	if n, err := unix.Read(held, b[:]); err != unix.EAGAIN {
+		t.Errorf("held, while it runs: %d, %v", n, err)
+	}
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	finish(t, p)
+	waitForEOF(t, held, "held, at the end")
+}
+
+// fifoStep gives the reading end of a new FIFO, and a step that opens the other.
+func fifoStep(t *testing.T, hold bool) (int, Step) {
+	t.Helper()
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
@@ -89,33 +110,22 @@ func TestHold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(r)
+	t.Cleanup(func() { unix.Close(r) })
 	name, _ := syscall.BytePtrFromString(fifo)
-	for _, hold := range []bool{false, true} {
-		before := []Step{{Name: "openat", Nr: unix.SYS_OPENAT, Args: [6]uintptr{^uintptr(99), ptr(name), unix.O_WRONLY | unix.O_CLOEXEC}, Keep: name, Hold: hold}}
-		p, err := Start(&Command{Path: "/bin/sleep", Args: []string{"sleep", "600"}, Before: before, Keeper: &Keeper{}})
-		if err != nil {
-			t.Fatal(err)
+	return r, Step{Name: "openat", Nr: unix.SYS_OPENAT, Args: [6]uintptr{^uintptr(99), ptr(name), unix.O_WRONLY | unix.O_CLOEXEC}, Keep: name, Hold: hold}
+}
+
+// waitForEOF fails the test if some process still has the FIFO's other end open after ten seconds.
+func waitForEOF(t *testing.T, fd int, when string) {
+	t.Helper()
+	var b [1]byte
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		n, err := unix.Read(fd, b[:])
+		if n == 0 && err == nil {
+			return
 		}
-		time.Sleep(50 * time.Millisecond) // the keeper closes what it does not need once the command runs
-		var b [1]byte
-		if n, err := unix.Read(r, b[:]); hold != (err == unix.EAGAIN) {
-			t.Errorf("hold %v, while it runs: %d, %v", hold, n, err)
-		}
-		if err := p.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		finish(t, p)
-		deadline := time.Now().Add(10 * time.Second)
-		for {
-			n, err := unix.Read(r, b[:])
-			if n == 0 && err == nil {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("hold %v, at the end: %d, %v", hold, n, err)
-			}
-			time.Sleep(time.Millisecond)
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: %d, %v", when, n, err)
 		}
 	}
 }
