@@ -24,32 +24,32 @@ func outsideNative() []outside {
 	return []outside{
 		{
 			[]string{"~/.ccache/*"},
-			"ccache, where this directory exists, does with it what is said of the next one",
+			"as the next row, where this directory exists",
 			`--env CCACHE_DIR="$PWD/.cache/ccache" --deny ~/.ccache`,
 		},
 		{
 			[]string{"${CCACHE_DIR:-${XDG_CACHE_HOME:-~/.cache}/ccache}/*", "${CCACHE_DIR:-~/Library/Caches/ccache}/*"},
-			"compilations outside take an object file from it when all their inputs have its hash. ccache.conf, which names programs, lies above",
+			"compilers take objects whose inputs have their hash. ccache.conf, which names programs, lies above",
 			`--env CCACHE_DIR="$PWD/.cache/ccache"`,
 		},
 		{
 			[]string{"${SCCACHE_DIR:-${XDG_CACHE_HOME:-~/.cache}/sccache}", "${SCCACHE_DIR:-~/Library/Caches/Mozilla.sccache}"},
-			"compilations outside take an object file from it when all their inputs have its hash",
+			"compilers take objects whose inputs have their hash",
 			`--env SCCACHE_DIR="$PWD/.cache/sccache"`,
 		},
 		{
 			[]string{"${GOMODCACHE:-${GOPATH:-~/go}/pkg/mod}"},
-			"builds outside compile the unpacked sources as they are (`go mod verify` compares them), run the toolchain that a go.mod names, and start git in cache/vcs where a module comes straight from a repository",
+			"builds compile the sources unchecked (`go mod verify` checks), run toolchains from it and git in cache/vcs",
 			`--env GOMODCACHE="$PWD/.cache/mod"`,
 		},
 		{
 			[]string{"${GOPATH:-~/go}/pkg/sumdb"},
-			"nothing unchecked: the checksum database's last state is signed",
+			"nothing: its content is signed",
 			"",
 		},
 		{
 			[]string{"${GOCACHE:-${XDG_CACHE_HOME:-~/.cache}/go-build}", "${GOCACHE:-~/Library/Caches/go-build}"},
-			"builds outside link what is compiled in it, and go run, go tool and go test start it, when all inputs have its hash",
+			"builds link or run objects whose inputs have their hash",
 			`--env GOCACHE="$PWD/.cache/go"`,
 		},
 		{
@@ -57,22 +57,22 @@ func outsideNative() []outside {
 				"${GOLANGCI_LINT_CACHE:-${XDG_CACHE_HOME:-~/.cache}/golangci-lint}", "${STATICCHECK_CACHE:-${XDG_CACHE_HOME:-~/.cache}/staticcheck}", "${XDG_CACHE_HOME:-~/.cache}/gopls",
 				"${GOLANGCI_LINT_CACHE:-~/Library/Caches/golangci-lint}", "${STATICCHECK_CACHE:-~/Library/Caches/staticcheck}", "~/Library/Caches/gopls",
 			},
-			"linters and editors outside show its findings; none is executed",
+			"findings are shown, nothing is run",
 			"",
 		},
 		{
 			[]string{"${CARGO_HOME:-~/.cargo}/registry", "${CARGO_HOME:-~/.cargo}/git"},
-			"builds outside compile the unpacked crates in it as they are, build scripts included",
+			"builds compile and run the crates unchecked",
 			`--env CARGO_HOME="$PWD/.cache/cargo"`,
 		},
 		{
 			[]string{"${CARGO_HOME:-~/.cargo}/.package-cache", "${CARGO_HOME:-~/.cargo}/.package-cache-mutate"},
-			"cargo outside waits for the locks on it",
+			"cargo waits for its locks",
 			"",
 		},
 		{
 			[]string{"${CP_CACHE_DIR:-~/Library/Caches/CocoaPods}"},
-			"pod install outside copies the unpacked pods in it into projects as they are, and Xcode builds them",
+			"`pod install` copies the pods unchecked",
 			`--env CP_CACHE_DIR="$PWD/.cache/pods"`,
 		},
 	}
@@ -83,32 +83,32 @@ func outsideJVM() []outside {
 	return []outside{
 		{
 			[]string{"${GRADLE_USER_HOME:-~/.gradle}/caches"},
-			"Gradle builds outside run the plugins, compiled build scripts and dependencies in it as they are",
+			"builds run plugins and build scripts unchecked",
 			`--env GRADLE_USER_HOME="$PWD/.cache/gradle"`,
 		},
 		{
 			[]string{"$ZSBX_CACHE"},
-			"nothing: only commands under zsbx in this working directory are pointed there",
+			"nothing: only commands under zsbx in this directory use it",
 			"",
 		},
 		{
 			[]string{"~/.m2/repository"},
-			"Maven builds outside run the plugins and use the dependencies in it as they are; so do Gradle's and sbt's that name mavenLocal",
+			"builds run plugins and dependencies unchecked; Gradle's and sbt's too with mavenLocal",
 			`--env MAVEN_ARGS="-Dmaven.repo.local=$PWD/.cache/m2" --deny ~/.m2/repository`,
 		},
 		{
 			[]string{"~/.m2/build-cache"},
-			"Maven builds outside that use its build cache take outputs from it when their inputs have its hash",
+			"builds with Maven's build cache take outputs whose inputs have their hash",
 			"",
 		},
 		{
 			[]string{"~/.ivy2/cache", "~/.ivy2/local"},
-			"sbt and Ivy builds outside use what is in it as it is",
+			"sbt and Ivy use it unchecked",
 			"",
 		},
 		{
 			[]string{"${COURSIER_CACHE:-${XDG_CACHE_HOME:-~/.cache}/coursier/v1}", "${COURSIER_CACHE:-~/Library/Caches/Coursier/v1}"},
-			"builds outside, and programs that `cs install` made, use the jars in it as they are",
+			"builds and programs from `cs install` use the jars unchecked",
 			`--env COURSIER_CACHE="$PWD/.cache/coursier"`,
 		},
 	}
@@ -119,32 +119,32 @@ func outsideScripts() []outside {
 	return []outside{
 		{
 			[]string{"${npm_config_cache:-${NPM_CONFIG_CACHE:-~/.npm}}/_cacache"},
-			"npm outside takes packages from it, each compared with the hash that a lock file or the registry's answer has; the answers are in it too, so that an install without a lock file trusts it",
+			"npm checks packages by the lock file; without one it trusts the registry's answers in it",
 			`--env npm_config_cache="$PWD/.cache/npm"`,
 		},
 		{
 			[]string{"${npm_config_cache:-${NPM_CONFIG_CACHE:-~/.npm}}/_logs", "${XDG_STATE_HOME:-~/.local/state}/pnpm"},
-			"nothing: logs, and when pnpm last looked for a new version",
+			"logs, pnpm's last look for a new version",
 			"",
 		},
 		{
 			[]string{"${YARN_CACHE_FOLDER:-${XDG_CACHE_HOME:-~/.cache}/yarn}", "${YARN_CACHE_FOLDER:-~/Library/Caches/Yarn}"},
-			"yarn 1 outside copies the unpacked packages in it into projects as they are",
+			"yarn 1 copies the packages unchecked",
 			`--env YARN_CACHE_FOLDER="$PWD/.cache/yarn"`,
 		},
 		{
 			[]string{"${npm_config_devdir:-${XDG_CACHE_HOME:-~/.cache}/node-gyp}", "${npm_config_devdir:-~/Library/Caches/node-gyp}"},
-			"builds of native add-ons outside compile with the headers in it as they are",
+			"native add-ons are compiled with its headers, unchecked",
 			`--env npm_config_devdir="$PWD/.cache/node-gyp"`,
 		},
 		{
 			[]string{"${MYPY_CACHE_DIR:-${XDG_CACHE_HOME:-~/.cache}/mypy}", "${RUFF_CACHE_DIR:-${XDG_CACHE_HOME:-~/.cache}/ruff}", "${XDG_CACHE_HOME:-~/.cache}/rubocop_cache"},
-			"linters outside show its findings; none is executed",
+			"findings are shown, nothing is run",
 			"",
 		},
 		{
 			[]string{"${XDG_CACHE_HOME:-~/.cache}/matplotlib"},
-			"Python programs outside read from it which fonts there are",
+			"the list of fonts",
 			"",
 		},
 		{
@@ -152,17 +152,17 @@ func outsideScripts() []outside {
 				"${PIP_CACHE_DIR:-${XDG_CACHE_HOME:-~/.cache}/pip}/http-v2", "${PIP_CACHE_DIR:-${XDG_CACHE_HOME:-~/.cache}/pip}/wheels",
 				"${PIP_CACHE_DIR:-~/Library/Caches/pip}/http-v2", "${PIP_CACHE_DIR:-~/Library/Caches/pip}/wheels",
 			},
-			"pip outside installs wheels from it that were built here as they are, and from 23.3 on downloads in it compared with the index's answer, which may be in it too; --require-hashes does not trust it",
+			"pip installs wheels built here unchecked; from 23.3 on it checks downloads by the index's answer, which may be in it too. --require-hashes trusts neither",
 			`--env PIP_CACHE_DIR="$PWD/.cache/pip"`,
 		},
 		{
 			[]string{"${POETRY_CACHE_DIR:-${XDG_CACHE_HOME:-~/.cache}/pypoetry}/artifacts", "${POETRY_CACHE_DIR:-~/Library/Caches/pypoetry}/artifacts"},
-			"poetry outside takes wheels from it, compared with the lock file, when it installs",
+			"poetry checks wheels by the lock file",
 			`--env POETRY_CACHE_DIR="$PWD/.cache/poetry"`,
 		},
 		{
 			[]string{"~/.bundle/cache", "${XDG_CACHE_HOME:-~/.cache}/bundle"},
-			"Bundler outside installs gems and compiled extensions from it, gems compared with the lock file's checksums where it has any",
+			"Bundler installs compiled extensions unchecked, gems checked by the lock file's checksums where it has any",
 			"",
 		},
 	}

@@ -6,9 +6,9 @@ import "slices"
 // another one outside. They guard the baseline and the presets; a user may
 // allow any of them.
 
-// secretGroup are places below one directory.
+// secretGroup are places below one directory. docs/presets.md names this file.
 type secretGroup struct {
-	kind  string   // as docs/presets.md has it
+	kind  string   // what the places are
 	base  string   // as in Rule.Path, "${NAME:-word}" included
 	names []string // sorted
 }
