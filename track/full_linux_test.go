@@ -19,16 +19,16 @@ import (
 
 // TestFullTable: a kept session has filled the table of processes. A program
 // written in Go can't start any more, zsbx reap is none that can; what
-// docs/tracking.md gives to type into a shell works all the same.
+// docs/sessions.md gives to type into a shell works all the same.
 func TestFullTable(t *testing.T) {
-	doc, err := os.ReadFile("../docs/tracking.md")
+	doc, err := os.ReadFile("../docs/sessions.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, rescue, found := strings.Cut(string(doc), "\n    for f in /proc/")
 	rescue, _, _ = strings.Cut("for f in /proc/"+rescue, "\n\n")
 	if !found {
-		t.Fatal("docs/tracking.md does not say what to type")
+		t.Fatal("docs/sessions.md does not say what to type")
 	}
 	for _, k := range []Kind{Domain, Subtree} {
 		t.Run(string(k), func(t *testing.T) {
