@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestKnownLimits holds what docs/enforcement-linux.md says Landlock does not
+// TestKnownLimits holds what docs/security.md says Landlock does not
 // judge. A kernel on which one of these is refused makes the document wrong,
 // not the policy.
 func TestKnownLimits(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 // Landlock does not judge Unix sockets by path (before ABI 9). The filter then
 // hands connect(2) and listen(2) to the calling program (seccomp_unotify(2)),
 // which makes the call on the command's own socket with an address that was
-// read once. docs/unix-sockets.md says how and why.
+// read once. docs/linux.md says how and why.
 type Policy struct {
 	Unix       []policy.Path  // sockets outside of the session, and directories of such
 	Net        policy.NetMode //

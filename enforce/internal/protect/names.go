@@ -11,7 +11,7 @@ import (
 // committed, without being asked to run the project. Those of one directory
 // stand together. A directory is protected with all that is in it.
 type projectGroup struct {
-	what  string // as docs/protect.md has it
+	what  string // as docs/security.md has it
 	why   string
 	names []string
 }
