@@ -10,6 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // TestScript runs testdata/script: one script for each topic.
@@ -45,12 +46,17 @@ func condition(cond string) (bool, error) {
 	case cond == "mounts":
 		caps := enforce.Probe()
 		enforce.ProbeNamespaces(&caps)
-		return caps.MountNS, nil
+		return testkit.Condition(testkit.UserNS, caps.MountNS)
 	case cond == "sockets":
 		caps := enforce.Probe()
-		return caps.Landlock >= 9 || caps.Landlock > 0 && caps.SeccompNotify && caps.SeccompNotifyApart == "", nil
+		return testkit.Condition(testkit.Seccomp, caps.Landlock >= 9 || caps.Landlock > 0 && caps.SeccompNotify && caps.SeccompNotifyApart == "")
 	case strings.HasPrefix(cond, "landlock"):
-		return enforce.Probe().Landlock >= int(cond[len("landlock")]-'0'), nil
+		version := int(cond[len("landlock")] - '0')
+		has := enforce.Probe().Landlock >= version
+		if version > testkit.LandlockABI {
+			return has, nil
+		}
+		return testkit.Condition(testkit.Landlock, has)
 	}
 	return false, os.ErrInvalid
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // TestToolchains runs the real tools, where they are installed, under the
@@ -89,7 +91,7 @@ func toolchainCondition(cond string) (bool, error) {
 		if os.Getuid() != 0 {
 			args = []string{"-Urm", "true"}
 		}
-		return exec.Command("unshare", args...).Run() == nil, nil
+		return testkit.Condition(testkit.UserNS, exec.Command("unshare", args...).Run() == nil)
 	}
 	if file, ok := strings.CutPrefix(cond, "exists:"); ok {
 		_, err := os.Stat(file)

@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -37,13 +36,10 @@ func (p *place) fill(args []string) []string {
 // attackAll makes each attack in a place of its own, which prepare has
 // changed.
 func attackAll(t *testing.T, attacks []attack, prepare func(*testing.T, *place)) {
-	have := enforce.Probe().Landlock
 	for _, a := range attacks {
 		t.Run(a.name(), func(t *testing.T) {
 			t.Parallel()
-			if a.abi > have {
-				t.Skipf("Landlock ABI %d is needed, this kernel has %d", a.abi, have)
-			}
+			needLandlock(t, a.abi)
 			if a.root && os.Getuid() != 0 {
 				t.Skip("only root can do it at all")
 			}

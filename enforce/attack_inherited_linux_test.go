@@ -12,6 +12,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -64,7 +65,7 @@ func (p *place) stdinPlan() *enforce.Plan {
 func TestInheritedSockets(t *testing.T) {
 	needLandlock(t, 1)
 	if c := enforce.Probe(); !c.SeccompNotify {
-		t.Skipf("no supervisor can be had here: %s", c.SeccompNotifyReason)
+		testkit.Lacks(t, testkit.Seccomp, c.SeccompNotifyReason)
 	}
 	port := serveTCP(t)
 	start := func(t *testing.T, p *place, plan *enforce.Plan, how string, multipath bool) int {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -160,7 +161,7 @@ func TestNetworkAttacks(t *testing.T) {
 func needSeccomp(t *testing.T) {
 	t.Helper()
 	if c := enforce.Probe(); !c.Seccomp {
-		t.Skipf("seccomp is needed: %s", c.SeccompReason)
+		testkit.Lacks(t, testkit.Seccomp, c.SeccompReason)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // signalPlans are the ways in which this machine can hold signals: as it is, and
@@ -95,7 +96,7 @@ func TestProcessExists(t *testing.T) {
 	needLandlock(t, 1)
 	needSeccomp(t)
 	if c := enforce.Probe(); !c.SeccompNotify {
-		t.Skipf("no supervisor can be had: %s", c.SeccompNotifyReason)
+		testkit.Lacks(t, testkit.Seccomp, c.SeccompNotifyReason)
 	}
 	p := newPlace(t)
 	gone := exec.Command("/bin/true")
@@ -245,7 +246,7 @@ func TestForegroundSignalledByTerminal(t *testing.T) {
 	for name, plan := range plans {
 		master, tty, err := pty.Open()
 		if err != nil {
-			t.Skipf("no pseudo-terminals: %v", err)
+			t.Fatal(err)
 		}
 		// The outsider has the terminal; the act comes into its session's background.
 		c := exec.Command("/bin/sleep", "600")

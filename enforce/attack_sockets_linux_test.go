@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -23,8 +24,10 @@ func needMediation(t testing.TB) {
 	if mediated() {
 		return
 	}
-	if c := enforce.Probe(); c.Landlock < 9 {
-		t.Skipf("sockets can't be mediated here: %s%s", c.SeccompReason, c.SeccompNotifyReason)
+	c := enforce.Probe()
+	testkit.NeedLandlock(t, c.Landlock, 1, c.LandlockReason)
+	if c.Landlock < 9 {
+		testkit.Lacks(t, testkit.Seccomp, c.SeccompReason, c.SeccompNotifyReason)
 	}
 	t.Skip("Landlock judges sockets here")
 }
@@ -210,9 +213,7 @@ func TestSocketDatagrams(t *testing.T) {
 // well; abstract names of others are not.
 func TestSocketAllPaths(t *testing.T) {
 	needMediation(t)
-	if v := enforce.Probe().Landlock; v < 6 {
-		t.Skipf("Landlock ABI 6 (Linux 6.12) is needed, this kernel has %d", v)
-	}
+	needLandlock(t, 6)
 	p := newPlace(t)
 	p.policy.Net.Unix = []policy.Path{{Path: "/", Mode: fs.ModeDir}}
 	path := listenOutside(t, "unixgram", p.out+"/sock")

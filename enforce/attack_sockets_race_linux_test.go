@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // TestSocketReuse: a socket outside is not taken for one that the session had,
@@ -69,7 +70,10 @@ func TestSocketTwin(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := unix.Mount("none", dir, "tmpfs", 0, "size=1m"); err != nil {
-			t.Skipf("a file system with numbers of its own can't be had: mount: %v", err)
+			if os.Geteuid() != 0 {
+				t.Skip("mounting needs root")
+			}
+			testkit.Lacks(t, testkit.UserNS, "mount: ", err)
 		}
 		t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
 	}
@@ -120,7 +124,7 @@ func TestSocketMountNamespace(t *testing.T) {
 	needGuard(t)
 	caps := enforce.Probe()
 	if enforce.ProbeNamespaces(&caps); !caps.MountNS {
-		t.Skip("a private mount namespace can't be had here")
+		testkit.Lacks(t, testkit.UserNS, caps.MountReason)
 	}
 	p := newPlace(t)
 	p.deny(p.in + "/file")

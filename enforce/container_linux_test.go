@@ -116,9 +116,7 @@ func TestContainer(t *testing.T) {
 	if d.reached.Load() == 0 {
 		t.Error("the gap is none: the socket outside is not reached")
 	}
-	if v := enforce.Probe().Landlock; v < 6 {
-		t.Skipf("Landlock ABI 6 (Linux 6.12) is needed for abstract names, this kernel has %d", v)
-	}
+	needLandlock(t, 6) // for abstract names
 	if got := p.try(t, nil, "in-container", p.in, "reach", "abstract", name); got != unix.EPERM || abstract.reached.Load() != 0 {
 		t.Errorf("abstract name: %v, %d connections", got, abstract.reached.Load())
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -191,12 +192,11 @@ func (p *place) sh(t *testing.T, plan *enforce.Plan, script string) (int, string
 	return ws.ExitStatus(), strings.TrimSpace(out)
 }
 
-// NeedLandlock skips a test on a kernel that is too old for a version.
+// needLandlock skips a test on a kernel that is too old for a version.
 func needLandlock(t *testing.T, version int) {
 	t.Helper()
-	if have := enforce.Probe().Landlock; have < version {
-		t.Skipf("Landlock ABI %d is needed, this kernel has %d", version, have)
-	}
+	c := enforce.Probe()
+	testkit.NeedLandlock(t, c.Landlock, version, c.LandlockReason)
 }
 
 // startAct starts an act and returns how to wait for its answer.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -41,7 +42,7 @@ func needMounts(t *testing.T) {
 	needLandlock(t, 1)
 	caps := enforce.Probe()
 	if enforce.ProbeNamespaces(&caps); !caps.MountNS {
-		t.Skip("no mount namespace: " + caps.MountReason)
+		testkit.Lacks(t, testkit.UserNS, caps.MountReason)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // needApart skips a test where sockets of a command that replaces this process
@@ -20,7 +21,7 @@ func needApart(t *testing.T) {
 	t.Helper()
 	needGuard(t)
 	if c := enforce.Probe(); mediated() && c.SeccompNotifyApart != "" {
-		t.Skip(c.SeccompNotifyApart)
+		testkit.Lacks(t, testkit.Seccomp, c.SeccompNotifyApart)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -196,7 +197,7 @@ func TestOwnFilesElsewhere(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := unix.Mount(p.out, at, "", unix.MS_BIND, ""); err != nil {
-				t.Skip("no bind mount: ", err)
+				testkit.Lacks(t, testkit.UserNS, "no bind mount: ", err)
 			}
 			t.Cleanup(func() { unix.Unmount(at, unix.MNT_DETACH) })
 			p.policy.Paths = slices.DeleteFunc(p.policy.Paths, func(r policy.Path) bool { return r.Path == p.in })
@@ -262,7 +263,7 @@ func TestReliedOnElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := unix.Mount("proc", at, "proc", 0, ""); err != nil {
-			t.Skip("no mount: ", err)
+			testkit.Lacks(t, testkit.UserNS, "no mount: ", err)
 		}
 		t.Cleanup(func() { unix.Unmount(at, unix.MNT_DETACH) })
 		const script = `echo 1 >chroot/proc/self/oom_score_adj`

@@ -19,21 +19,19 @@ import (
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
 	"github.com/zsbx/zsbx/enforce/libsystem"
+	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
 
 // These tests need a Mac. They stand in the order in which their subjects
 // depend on each other: the calls, the profile, what it holds. With
-// ZSBX_REQUIRE_SEATBELT=1 they fail where they would be skipped.
+// ZSBX_TEST_REQUIRE=seatbelt they fail where they would be skipped.
 
 // requireSeatbelt skips a test where no profile can be put on.
 func requireSeatbelt(t *testing.T) {
 	t.Helper()
 	if c := Probe(); !c.Seatbelt {
-		if os.Getenv("ZSBX_REQUIRE_SEATBELT") == "1" {
-			t.Fatal(c.SeatbeltReason)
-		}
-		t.Skip(c.SeatbeltReason)
+		testkit.Lacks(t, testkit.Seatbelt, c.SeatbeltReason)
 	}
 }
 
@@ -242,7 +240,7 @@ func TestMacNested(t *testing.T) {
 	}
 	profile := "(version 1)(allow default)(deny file-read* (literal \"/nobody\"))"
 	c := exec.Command("/usr/bin/sandbox-exec", "-p", profile, exe, "-test.run=^TestMacNestedInside$", "-test.v")
-	c.Env = append(os.Environ(), "ZSBX_TEST_NESTED=1", "ZSBX_REQUIRE_SEATBELT=")
+	c.Env = append(os.Environ(), "ZSBX_TEST_NESTED=1", "ZSBX_TEST_REQUIRE=")
 	b, err := c.CombinedOutput()
 	if err != nil || !bytes.Contains(b, []byte("refused as it should be")) {
 		t.Errorf("%v\n%s", err, b)

@@ -13,21 +13,15 @@ import (
 
 	"github.com/zsbx/zsbx/enforce/internal/sbpltest"
 	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
+	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
 
 // TestTinyScheme has profiles read by TinyScheme, from which the interpreter
 // in macOS descends: it must read the same strings in the same order as the
-// reader of these tests, and come to the end. A missing interpreter skips the
-// test, unless ZSBX_TEST_REQUIRE names it.
+// reader of these tests, and come to the end.
 func TestTinyScheme(t *testing.T) {
-	bin, err := exec.LookPath("tinyscheme")
-	if err != nil {
-		if strings.Contains(os.Getenv("ZSBX_TEST_REQUIRE"), "tinyscheme") {
-			t.Fatal(err)
-		}
-		t.Skipf("the second reader of profiles is not installed: %v", err)
-	}
+	bin := testkit.NeedProgram(t, testkit.TinyScheme) // the second reader of profiles
 	var paths []policy.Path
 	for _, n := range nasty() {
 		p := flag("/Users/u/"+n, allAccess, fs.ModeDir)

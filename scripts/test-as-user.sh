@@ -3,7 +3,9 @@
 #
 # Runs all tests as the ordinary user USER, who is made when missing, on a copy
 # of the tree in the user's home directory. go test builds as root; this script
-# is also the program that it starts the test binaries with.
+# is also the program that it starts the test binaries with. Where control
+# groups of version 2 are mounted, the user gets one for each of them, as in a
+# login session.
 set -euo pipefail
 
 if [ "${1:-}" = --exec ]; then # --exec USER TOP BINARY ARGS...
@@ -11,13 +13,24 @@ if [ "${1:-}" = --exec ]; then # --exec USER TOP BINARY ARGS...
 	shift 4
 	home=$(getent passwd "$user" | cut -d: -f6)
 	dir=$(mktemp -d -p "$home")
-	trap 'rm -rf "$dir"' EXIT
+	cgroup=
+	leave() {
+		rm -rf "$dir"
+		[ -z "$cgroup" ] || { echo $$ >"${cgroup%/*}/cgroup.procs" && rmdir "$cgroup"; } || true
+	}
+	trap leave EXIT
+	if mount=$(findmnt -n -t cgroup2 -o TARGET | head -n 1) && own=$(sed -n 's/^0:://p' /proc/self/cgroup) &&
+		mkdir "$mount$own/zsbx-$user-$$" 2>/dev/null; then
+		cgroup=$mount$own/zsbx-$user-$$
+		chown "$user" "$cgroup" "$cgroup/cgroup.procs" "$cgroup/cgroup.subtree_control"
+		echo $$ >"$cgroup/cgroup.procs"
+	fi
 	install -o "$user" -m 755 "$bin" "$dir/${bin##*/}"
 	chown "$user": "$dir"
 	cd "$home/src/${PWD#"$top"}"
 	# No exec: the trap has to run.
 	runuser -u "$user" -- env -i HOME="$home" USER="$user" LOGNAME="$user" SHELL=/bin/bash LANG=C.UTF-8 \
-		PATH="$PATH" TERM="${TERM:-dumb}" CI="${CI:-}" "$dir/${bin##*/}" "$@"
+		PATH="$PATH" TERM="${TERM:-dumb}" CI="${CI:-}" ZSBX_TEST_REQUIRE="${ZSBX_TEST_REQUIRE:-}" "$dir/${bin##*/}" "$@"
 	exit
 fi
 

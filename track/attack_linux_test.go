@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // TestAttacks lets a command try to get away, and ends its session in three
@@ -127,7 +129,7 @@ func TestSiege(t *testing.T) {
 func TestMover(t *testing.T) {
 	caps := probe()
 	if caps.Cgroup == "" {
-		t.Skip(caps.CgroupWhy)
+		testkit.Lacks(t, testkit.Cgroup, caps.CgroupWhy)
 	}
 	for range rounds(t) {
 		r, w, err := os.Pipe()
@@ -206,7 +208,7 @@ func TestAttackersSurviveWithout(t *testing.T) {
 func TestHoppersSurviveWithout(t *testing.T) {
 	out, err := inNamespace(t, "hopcontrol")
 	if e := (*exec.ExitError)(nil); errors.As(err, &e) && e.ExitCode() == 77 {
-		t.Skip(out)
+		testkit.Lacks(t, testkit.UserNS, out)
 	}
 	if err != nil {
 		t.Errorf("killing what a scan finds was enough: the attack shows nothing: %v\n%s", err, out)
@@ -254,7 +256,7 @@ func TestBombs(t *testing.T) {
 				}
 				out, err := inNamespace(t, "bombhost", string(k), bomb, strconv.Itoa(rounds(t)))
 				if e := (*exec.ExitError)(nil); errors.As(err, &e) && e.ExitCode() == 77 {
-					t.Skip(out)
+					testkit.Lacks(t, testkit.UserNS, out)
 				}
 				if err != nil {
 					t.Fatalf("%v\n%s", err, out)
@@ -285,7 +287,7 @@ func inNamespace(t *testing.T, name string, args ...string) (string, error) {
 	c.Stdout, c.Stderr, c.WaitDelay = &out, &out, 5*time.Second
 	err := c.Start()
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) {
-		t.Skipf("no PID namespace to be had: %v", err)
+		testkit.Lacks(t, testkit.UserNS, "no PID namespace: ", err)
 	}
 	if err != nil {
 		t.Fatal(err)

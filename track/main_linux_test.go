@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // helperEnv makes the test binary play a program: the value is its name.
@@ -94,21 +95,11 @@ func confine(t testing.TB, c *fork.Command) {
 	c.Steps = append(c.Steps, steps...)
 }
 
-// requireDomain skips where the kernel is too old for the tracker, and only
-// there.
+// requireDomain goes on where the kernel has the tracker.
 func requireDomain(t testing.TB) {
 	t.Helper()
-	if c := probeDomain(); c.Landlock < domainABI {
-		var u unix.Utsname
-		_ = unix.Uname(&u)
-		release := unix.ByteSliceToString(u.Release[:])
-		var major, minor int
-		_, _ = fmt.Sscanf(release, "%d.%d", &major, &minor)
-		if major > 6 || major == 6 && minor >= 12 {
-			t.Fatalf("Linux %s should have Landlock ABI 6: %d, %s", release, c.Landlock, c.LandlockWhy)
-		}
-		t.Skipf("Linux %s has Landlock ABI %d", release, c.Landlock)
-	}
+	c := probeDomain()
+	testkit.NeedLandlock(t, c.Landlock, domainABI, c.LandlockWhy)
 }
 
 // deadline is how long anything may take before a test says that it hangs.
@@ -128,7 +119,7 @@ func kinds(t *testing.T, run func(t *testing.T, o Options)) {
 				requireDomain(t)
 			}
 			if _, err := Choose(caps, k, true); err != nil {
-				t.Skip(err)
+				testkit.Lacks(t, testkit.Cgroup, err)
 			}
 			run(t, o)
 		})

@@ -10,18 +10,16 @@ import (
 
 	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// These tests need a Mac; with ZSBX_REQUIRE_SEATBELT=1 they fail where they
+// These tests need a Mac; with ZSBX_TEST_REQUIRE=seatbelt they fail where they
 // would be skipped.
 
 func requireSeatbelt(t *testing.T) {
 	t.Helper()
 	if c := probe(); !c.Seatbelt {
-		if os.Getenv("ZSBX_REQUIRE_SEATBELT") == "1" {
-			t.Fatal(c.SeatbeltWhy)
-		}
-		t.Skip(c.SeatbeltWhy)
+		testkit.Lacks(t, testkit.Seatbelt, c.SeatbeltWhy)
 	}
 }
 

@@ -14,15 +14,16 @@ import (
 
 	llsys "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // domainSteps puts the keeper into the outer domain and the command into the
 // inner one, as packages track and enforce do.
 func domainSteps(t *testing.T) (outer, inner []Step) {
 	t.Helper()
-	if v, err := llsys.LandlockGetABIVersion(); err != nil || v < 6 {
-		t.Skipf("Landlock ABI 6 (Linux 6.12) is needed, this kernel has %d", v)
-	}
+	v, err := llsys.LandlockGetABIVersion()
+	testkit.NeedLandlock(t, v, 6, fmt.Sprint(err))
 	make := func() []Step {
 		fd, err := llsys.LandlockCreateRuleset(&llsys.RulesetAttr{Scoped: llsys.ScopeSignal}, 0)
 		if err != nil {

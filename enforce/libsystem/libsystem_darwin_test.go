@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // TestCheckOfItself proves that the arguments arrive where sandbox_check looks
@@ -14,10 +16,7 @@ import (
 func TestCheckOfItself(t *testing.T) {
 	pid := os.Getpid()
 	if got := SandboxCheck(pid, "", FilterNone, ""); got != Allowed {
-		if os.Getenv("ZSBX_REQUIRE_SEATBELT") == "1" {
-			t.Fatalf("this test runs in a sandbox, or the call is wrong (%d)", got)
-		}
-		t.Skipf("this test runs in a sandbox (%d)", got)
+		testkit.Lacks(t, testkit.Seatbelt, "this test runs in a sandbox, or the call is wrong: ", got)
 	}
 	for _, c := range []struct {
 		op     string

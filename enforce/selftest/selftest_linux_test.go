@@ -6,6 +6,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/selftest"
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // TestSelfTest: what the plan has no gap for is proved, and the rest is not.
@@ -51,10 +52,8 @@ func TestSelfTest(t *testing.T) {
 
 // TestSelfTestCatches: a machine that says more than it holds is found out.
 func TestSelfTestCatches(t *testing.T) {
-	if enforce.Probe().Landlock == 0 {
-		t.Skip("Landlock is needed")
-	}
 	caps := enforce.Probe()
+	testkit.NeedLandlock(t, caps.Landlock, 1, caps.LandlockReason)
 	caps.Landlock, caps.Seccomp = 0, false
 	proofs, err := selftest.Run(caps)
 	if err != nil {

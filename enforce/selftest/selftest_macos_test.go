@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // TestMacSelfTestActs makes the acts of macOS's self-test here: each is possible
@@ -13,8 +14,11 @@ import (
 func TestMacSelfTestActs(t *testing.T) {
 	caps := enforce.Probe()
 	enforce.ProbeNamespaces(&caps)
-	if caps.OS == "linux" && (caps.Landlock < 6 || !caps.MountNS) {
-		t.Skip("this kernel does not hold all of these promises")
+	if caps.OS == "linux" {
+		testkit.NeedLandlock(t, caps.Landlock, 6, caps.LandlockReason)
+		if !caps.MountNS {
+			testkit.Lacks(t, testkit.UserNS, caps.MountReason)
+		}
 	}
 	proofs, err := macSelfTest(caps)
 	if err != nil {

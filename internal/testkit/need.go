@@ -1,0 +1,83 @@
+package testkit
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A Feature is something that a machine may lack, as ZSBX_TEST_REQUIRE names it.
+type Feature string
+
+// The features. The variable holds their names with spaces or commas between
+// them.
+const (
+	Landlock   Feature = "landlock"   // version 6, which is Linux 6.12, or a later one
+	Seccomp    Feature = "seccomp"    // filters, and a supervisor that answers for them
+	UserNS     Feature = "userns"     // user, mount and PID namespaces; root makes the last two without the first
+	Cgroup     Feature = "cgroup"     // a control group, version 2, below which groups can be made
+	TinyScheme Feature = "tinyscheme" // a program of that name
+	Seatbelt   Feature = "seatbelt"   // macOS, outside of any sandbox
+)
+
+// LandlockABI is the version of Landlock that Landlock stands for: the first one
+// that keeps signals inside. A test that needs a later version is skipped on an
+// older kernel.
+const LandlockABI = 6
+
+// Lacks ends a test that can't run for want of a feature: it is skipped, and
+// fails where the feature is required.
+func Lacks(t testing.TB, f Feature, why ...any) {
+	t.Helper()
+	if required(f) {
+		t.Fatalf("%s is required here: %s", f, fmt.Sprint(why...))
+	}
+	t.Skip(fmt.Sprintf("%s: ", f), fmt.Sprint(why...))
+}
+
+// NeedLandlock goes on where the version of Landlock that the kernel has is at
+// least want. why says why it has none, if it does.
+func NeedLandlock(t testing.TB, have, want int, why string) {
+	t.Helper()
+	switch {
+	case have >= want:
+	case want <= LandlockABI:
+		Lacks(t, Landlock, fmt.Sprintf("version %d is needed, this kernel has %d ", want, have), why)
+	default:
+		t.Skipf("the kernel is too old: version %d of Landlock is needed, it has %d", want, have)
+	}
+}
+
+// NeedProgram gives the path of a program that is a feature.
+func NeedProgram(t testing.TB, f Feature) string {
+	t.Helper()
+	path, err := exec.LookPath(string(f))
+	if err != nil {
+		Lacks(t, f, err)
+	}
+	return path
+}
+
+// Condition answers a script that asks for a feature: has, or an error where the
+// feature is missing and required.
+func Condition(f Feature, has bool) (bool, error) {
+	if !has && required(f) {
+		return false, fmt.Errorf("%s is required here, and missing", f)
+	}
+	return has, nil
+}
+
+// required reports whether ZSBX_TEST_REQUIRE names a feature. A word that is none
+// would require nothing: it panics.
+func required(f Feature) bool {
+	words := strings.FieldsFunc(os.Getenv("ZSBX_TEST_REQUIRE"), func(r rune) bool { return r == ' ' || r == ',' })
+	for _, w := range words {
+		if !slices.Contains([]Feature{Landlock, Seccomp, UserNS, Cgroup, TinyScheme, Seatbelt}, Feature(w)) {
+			panic(fmt.Sprintf("ZSBX_TEST_REQUIRE: there is no feature %q", w))
+		}
+	}
+	return slices.Contains(words, string(f))
+}

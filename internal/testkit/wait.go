@@ -1,0 +1,35 @@
+package testkit
+
+import (
+	"testing"
+	"time"
+)
+
+// Patience is how long a test waits for what has to happen. It is far more than
+// anything takes on a busy machine: only a test that fails waits as long.
+const Patience = 30 * time.Second
+
+// pause is the time between two looks.
+const pause = 2 * time.Millisecond
+
+// Eventually waits until happened reports true. After Patience the test fails:
+// what says what did not happen.
+func Eventually(t testing.TB, what string, happened func() bool) {
+	t.Helper()
+	if !Within(Patience, happened) {
+		t.Fatalf("after %v still not so: %s", Patience, what)
+	}
+}
+
+// Within waits until happened reports true, for d at most, and reports whether
+// it did.
+func Within(d time.Duration, happened func() bool) bool {
+	for end := time.Now().Add(d); ; time.Sleep(pause) {
+		if happened() {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
+	}
+}
