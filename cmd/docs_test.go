@@ -6,29 +6,82 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode"
 )
 
-// TestDocLinks: links between the documents lead somewhere.
+// TestDocLinks: links between the documents lead to a file, and to a heading
+// of it where they name one.
 func TestDocLinks(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)]*))?\)`)
+	for _, f := range append(docPages(t), "../README.md", "../CHANGELOG.md") {
+		for _, m := range link.FindAllStringSubmatch(readPage(t, f), -1) {
+			to := f
+			if m[1] != "" {
+				to = filepath.Join(filepath.Dir(f), m[1])
+			}
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			if _, err := os.Stat(to); err != nil {
+				t.Errorf("%s links to %s: %v", f, m[1], err)
+			} else if m[2] != "" && !headings(readPage(t, to))[m[2]] {
+				t.Errorf("%s links to %s#%s, which has no such heading", f, to, m[2])
+			}
+		}
+	}
+}
+
+// TestDocWords bounds the documents: who adds to them says where to cut. A word
+// has a letter or a digit.
+func TestDocWords(t *testing.T) {
+	const most, mostREADME = 14000, 600
+	count := func(f string) (n int) {
+		for _, w := range strings.Fields(readPage(t, f)) {
+			if strings.ContainsFunc(w, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+				n++
+			}
+		}
+		return n
+	}
+	all := 0
+	for _, f := range docPages(t) {
+		all += count(f)
+	}
+	if all > most {
+		t.Errorf("docs has %d words, the bound is %d", all, most)
+	}
+	if n := count("../README.md"); n > mostREADME {
+		t.Errorf("the README has %d words, the bound is %d", n, mostREADME)
+	}
+}
+
+// docPages lists the documents.
+func docPages(t *testing.T) []string {
+	t.Helper()
 	files, err := filepath.Glob("../docs/*.md")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
-	link := regexp.MustCompile(`\]\(([^)#\s]+)(#[^)]*)?\)`)
-	for _, f := range append(files, "../README.md", "../CHANGELOG.md") {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range link.FindAllStringSubmatch(string(b), -1) {
-			if strings.Contains(m[1], "://") {
-				continue
-			}
-			if _, err := os.Stat(filepath.Join(filepath.Dir(f), m[1])); err != nil {
-				t.Errorf("%s links to %s: %v", f, m[1], err)
-			}
-		}
+	return files
+}
+
+func readPage(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return string(b)
+}
+
+// headings is the set of a page's headings as links name them.
+func headings(page string) map[string]bool {
+	set := make(map[string]bool)
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
+		h := regexp.MustCompile("[^a-z0-9 _-]").ReplaceAllString(strings.ToLower(m[1]), "")
+		set[strings.ReplaceAll(h, " ", "-")] = true
+	}
+	return set
 }
 
 // TestREADMECommands: the flags and targets that the README names exist.

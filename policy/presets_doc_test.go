@@ -23,9 +23,16 @@ func TestPresetsDocs(t *testing.T) {
 		t.Fatalf("%s: no mark", file)
 	}
 	var b strings.Builder
-	b.WriteString("\n| preset | for | commands | files |\n|---|---|---|---|\n")
+	b.WriteString("\n")
 	for _, info := range Presets() {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", info.Name, info.Description, docNames(info.Commands), docNames(info.Files))
+		fmt.Fprintf(&b, "- **%s** (%s)", info.Name, info.Description)
+		if len(info.Commands) > 0 {
+			b.WriteString(": " + docNames(info.Commands))
+		}
+		if len(info.Files) > 0 {
+			b.WriteString("; " + docNames(info.Files))
+		}
+		b.WriteString("\n")
 	}
 	b.WriteString("\n## What stays writable\n\n| path | what programs outside do with it | a cache of its own |\n|---|---|---|\n")
 	for _, o := range outsideTable() {
