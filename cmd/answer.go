@@ -38,7 +38,7 @@ func (o *checkFlags) answer(a *app, plan *enforce.Plan, argv []string) error {
 		{"exec", o.execute, policy.Exec, "--rox"},
 	} {
 		for _, p := range q.paths {
-			all = append(all, pathAnswer(q.name, p, q.flag, r.Allowed(p, q.acc)))
+			all = append(all, pathAnswer(plan, q.name, p, q.flag, r.Allowed(p, q.acc)))
 		}
 	}
 	for _, q := range o.connect {
@@ -56,12 +56,19 @@ func (o *checkFlags) answer(a *app, plan *enforce.Plan, argv []string) error {
 	return nil
 }
 
-func pathAnswer(question, path, flag string, v policy.Verdict) answer {
+func pathAnswer(plan *enforce.Plan, question, path, flag string, v policy.Verdict) answer {
 	x := answer{
 		Question: question, About: path, Path: v.Path, Allowed: v.Allowed,
 		Reason: v.Reason, Origin: originJSON(v.Origin),
 	}
-	if !v.Allowed && v.Deny == nil && v.Path != "" {
+	if own := plan.Mounts.Own(v.Path); own != "" && v.Deny == nil {
+		x.Allowed, x.Reason = v.Path == own || question == "write", own+" is the command's own, and ends with it"
+		if !x.Allowed {
+			x.Reason = own + " is the command's own: what lies there outside is not to be seen"
+		}
+		x.Origin = jsonOrigin{}
+	}
+	if !x.Allowed && v.Deny == nil && v.Path != "" {
 		x.Hint = flag + " " + shell.Quote(path)
 	}
 	return x

@@ -34,7 +34,23 @@ func setupScript(e *testscript.Env) error {
 	e.Setenv("HOME", home)
 	e.Setenv("TMPDIR", "/tmp")
 	e.Setenv("TERM", "dumb")
-	return nil
+	return setupElsewhere(e)
+}
+
+// setupElsewhere gives scripts about /tmp, with an empty file "elsewhere", a
+// directory that is not there: all others are.
+func setupElsewhere(e *testscript.Env) error {
+	if _, err := os.Stat(filepath.Join(e.WorkDir, "elsewhere")); err != nil {
+		return nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(home, ".zsbx-script-")
+	e.Setenv("ELSEWHERE", dir)
+	e.Defer(func() { os.RemoveAll(dir) })
+	return err
 }
 
 // condition knows [root], [landlockN], [mounts] and [sockets]: Unix sockets of

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -119,12 +120,18 @@ func explainExec(file string, errno syscall.Errno, allowed mayExec) *failure {
 	f := &failure{code: codeCannotRun, status: exitCannotRun, err: fmt.Errorf("%s: %w", file, errno)}
 	switch errno {
 	case syscall.ENOENT, syscall.ENOTDIR:
-		f.code, f.status = codeNotFound, exitNotFound
-		for _, p := range parts[1:] {
+		for i, p := range parts {
 			if _, err := os.Stat(p.file); err != nil {
-				f.err = fmt.Errorf("%s: %s does not exist", file, p)
-				break
+				f.code, f.status = codeNotFound, exitNotFound
+				if i > 0 {
+					f.err = fmt.Errorf("%s: %s does not exist", file, p)
+				}
+				return f
 			}
+		}
+		// All is there, outside: what the command gets of its own hides it.
+		if !explainDenied(f, parts, allowed) {
+			f.code, f.status = codeNotFound, exitNotFound
 		}
 	case syscall.EACCES, syscall.EPERM:
 		explainDenied(f, parts, allowed)
@@ -134,8 +141,9 @@ func explainExec(file string, errno syscall.Errno, allowed mayExec) *failure {
 	return f
 }
 
-// explainDenied finds the first part that may not be executed.
-func explainDenied(f *failure, parts []part, allowed mayExec) {
+// explainDenied finds the first part that may not be executed, and reports
+// whether there is one.
+func explainDenied(f *failure, parts []part, allowed mayExec) bool {
 	cmd := parts[0].file
 	for _, p := range parts {
 		real, err := filepath.EvalSymlinks(p.file)
@@ -144,14 +152,19 @@ func explainDenied(f *failure, parts []part, allowed mayExec) {
 		}
 		if err := executable(real); err != nil {
 			f.err = fmt.Errorf("%s: %s: %w", cmd, p, plainErr(err))
-			return
+			return true
 		}
 		if !allowed(real) {
 			f.err = fmt.Errorf("%s: the policy does not allow executing %s", cmd, p)
-			f.hint = "--rox " + shell.Quote(filepath.Dir(real))
-			return
+			dir := filepath.Dir(real)
+			if slices.Contains(sharedDirs(), dir) {
+				dir = real
+			}
+			f.hint = "--rox " + shell.Quote(dir)
+			return true
 		}
 	}
+	return false
 }
 
 // plainErr strips the path from an error that is printed behind it.

@@ -61,7 +61,7 @@ func (o *policyFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.cleanEnv, "clean-env", false, "pass no variable on but those of --env")
 	fs.BoolVar(&o.inheritEnv, "inherit-env", false, "pass all variables on")
 	fs.BoolVar(&o.noBaseline, "no-baseline", false, "start from nothing: no system paths, no presets, no private temporary directory")
-	fs.BoolVar(&o.sharedTmp, "shared-tmp", false, "allow /tmp and /var/tmp as they are, instead of a private temporary directory")
+	fs.BoolVar(&o.sharedTmp, "shared-tmp", false, "allow /tmp and /var/tmp as they are, instead of private ones")
 	fs.BoolVar(&o.ignoreMissing, "ignore-missing", false, "skip paths of the other flags that do not exist")
 	fs.StringVarP(&o.chdir, "chdir", "C", "", "run in the directory `DIR`")
 	fs.StringVar(&o.timeout, "timeout", "", "end the command after the time `D`, such as 10m or 90s, a bare number being seconds; exit status 124")

@@ -3,6 +3,7 @@ package cmd
 import (
 	"cmp"
 	"errors"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -139,6 +140,7 @@ func (o *runFlags) run(a *app, argv []string) error {
 		}
 		if r.failed() {
 			a.hintClosed(resolved)
+			a.hintOwn(plan, argv)
 		}
 	}
 	return err
@@ -196,6 +198,23 @@ func (a *app) hintClosed(r *policy.Resolved) {
 	if file := r.ClosedProject(); file != "" {
 		a.say.warn("%s was closed to the command", file)
 		a.say.hint("--ro %s", shell.Quote(filepath.Dir(file)))
+	}
+}
+
+// hintOwn tells of a file on the command line that the command did not see, after
+// it has failed: "no such file" is all that it could say.
+func (a *app) hintOwn(plan *enforce.Plan, argv []string) {
+	for _, arg := range argv[1:] {
+		if !filepath.IsAbs(arg) {
+			continue
+		}
+		own := plan.Mounts.Own(filepath.Clean(arg))
+		if _, err := os.Lstat(arg); own == "" || err != nil {
+			continue
+		}
+		a.say.warn("%s was the command's own: %s was not there", own, shell.Quote(arg))
+		a.say.hint("--ro %s", shell.Quote(arg))
+		return
 	}
 }
 

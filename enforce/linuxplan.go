@@ -41,6 +41,9 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 	p.planMediation(opts.Sockets, signals)
 	rep.linux()
 	p.linuxLayers()
+	if rep.mounts.Tmp != "" {
+		p.Layers = append(p.Layers, Layer{"tmp", rep.mounts.Tmp})
+	}
 }
 
 // Options are what the filter depends on.

@@ -25,6 +25,8 @@ type (
 	Mediation = broker.Policy
 	// Mediator answers the calls that a Mediation is about.
 	Mediator = broker.Broker
+	// PrivateDir is a directory of a MountPlan that is the command's own.
+	PrivateDir = mounts.PrivateDir
 	// Snapshot is how the protected set was at one time.
 	Snapshot = protect.Snapshot
 	// Change is a file that is not as it was.

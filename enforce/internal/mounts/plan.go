@@ -115,6 +115,7 @@ type Result struct {
 	accepted bool   // none, since nothing that the caller wants needs one
 	Metadata string // why the metadata of files outside stay open beside the plan, or ""
 	IPC      string // likewise System V IPC and /dev/shm
+	Tmp      string // what /tmp and /var/tmp are to the command; "" where it has no temporary directory of its own
 }
 
 // New decides whether there is a namespace, and what it holds.
@@ -123,9 +124,10 @@ func New(q Request) Result {
 	why := q.Reasons(writable != nil)
 	switch {
 	case len(why) == 0 && q.None == "":
-		return Result{accepted: true, None: "accepted, and nothing else needs a mount namespace"}
+		const none = "accepted, and nothing else needs a mount namespace"
+		return Result{accepted: true, None: none, Tmp: q.sharedTmp("no mount namespace")}
 	case q.None != "":
-		return Result{None: "no mount namespace: " + q.None}
+		return Result{None: "no mount namespace: " + q.None, Tmp: q.sharedTmp("no mount namespace")}
 	}
 	mp := &Plan{UserNS: q.UserNS, Why: why, Writable: writable}
 	mp.Mounts = joinMounts(slices.Concat(q.Masks, q.hidden(), q.Own, q.Protected))
@@ -133,12 +135,13 @@ func New(q Request) Result {
 	// twice, the check would find the cover in place of the file.
 	mp.Mounts = joinMounts(append(mp.Mounts, aliases(q.Host, q.Table, mp.Mounts)...))
 	if len(mp.Mounts) > maxMounts {
-		return Result{Over: true, None: fmt.Sprintf("no mount namespace: it would take more than %d mounts", maxMounts)}
+		return Result{Over: true, Tmp: q.sharedTmp("no mount namespace"),
+			None: fmt.Sprintf("no mount namespace: it would take more than %d mounts", maxMounts)}
 	}
 	if mp.UserNS {
 		mp.Copies = SshCopies(q.Policy, q.Host)
 	}
-	out := Result{Plan: mp, IPC: q.private(mp)}
+	out := Result{Plan: mp, IPC: q.private(mp), Tmp: q.tmp(mp)}
 	if n := len(mp.Writable); n > maxWritable {
 		mp.Writable = nil
 		out.Metadata = fmt.Sprintf("%d paths are writable, more than %d", n, maxWritable)
@@ -198,6 +201,9 @@ func (mp *Plan) String() string {
 		detail += "; System V IPC of its own"
 	}
 	for _, d := range mp.Private {
+		if d.Size > 0 {
+			continue // Result.Tmp tells
+		}
 		detail += "; " + d.Path + " of its own"
 	}
 	if mp.Writable != nil {

@@ -10,13 +10,16 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// PrivateDir is a directory of the baseline in which the user's other programs
-// keep what no rule tells from the command's own. An empty file system is put
-// onto it, which lasts as long as the command's processes.
+// PrivateDir is a directory in which the user's other programs keep what no rule
+// tells from the command's own. An empty file system is put onto it, which lasts
+// as long as the command's processes.
 type PrivateDir struct {
 	Path   string
 	Kind   string // of the file system: tmpfs or devpts
-	Rights uint64 // what Landlock allows in it
+	Rights uint64 // what Landlock allows in it, and in all that is mounted there
+	Size   int    // the most that a tmpfs holds, in percent of the memory; 0 for its default, 50
+	Back   []Back // sorted by path, none within another
+	Links  []Link
 }
 
 // The kinds of PrivateDir.

@@ -4,6 +4,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -22,16 +23,61 @@ const (
 // private puts an empty file system onto a directory, and lets the command use
 // it. No rule can be made beforehand for what is not there yet.
 func (l *stepList) private(d PrivateDir, ruleset int) {
-	if d.Kind == devpts {
+	trees := make([]result, len(d.Back))
+	for i, b := range d.Back {
+		fd := l.open(b.Path)
+		l.check(fd, Mount{Path: b.Path, ID: b.ID})
+		trees[i] = l.clone(fd, true)
+		l.close(fd)
+	}
+	switch {
+	case d.Kind == devpts:
 		l.fileSystem(devpts, Mount{Path: d.Path}, unix.MS_NOEXEC, devptsPrivate)
-	} else {
+	case d.Size > 0:
+		l.tmpfs(d.Path, noexecOf(d.Path), tmpfsShared+",size="+strconv.Itoa(d.Size)+"%")
+	default:
 		l.tmpfs(d.Path, 0, tmpfsShared)
 	}
 	fd := l.open(d.Path)
 	rule := fork.Put(l.mem, landlock.PathBeneath{Rights: d.Rights})
 	l.steps[fd].Out = &rule.Fd
 	l.call(setup("landlock_add_rule(2)"), unix.SYS_LANDLOCK_ADD_RULE, ruleset, landlock.RulePathBeneath, rule, 0)
+	l.back(d, fd, trees)
 	l.close(fd)
+}
+
+// back fills a new private directory, which fd refers to, with what stays there
+// as it is outside: trees are copies of d.Back.
+func (l *stepList) back(d PrivateDir, fd result, trees []result) {
+	below := func(p string) string { return strings.TrimPrefix(p[len(d.Path):], "/") }
+	mkdir := func(p string) {
+		l.call(setup("making "+p), unix.SYS_MKDIRAT, fd, below(p), 0o700)
+	}
+	for _, p := range d.stubs() {
+		mkdir(p)
+	}
+	for i, b := range d.Back {
+		if b.Dir {
+			mkdir(b.Path)
+		} else {
+			l.call(setup("making "+b.Path), unix.SYS_MKNODAT, fd, below(b.Path), unix.S_IFREG|0o600, 0)
+		}
+		l.call(setup("move_mount(2) onto "+b.Path), unix.SYS_MOVE_MOUNT, trees[i], "", fd, below(b.Path), unix.MOVE_MOUNT_F_EMPTY_PATH)
+		l.close(trees[i])
+	}
+	for _, s := range d.Links {
+		l.call(setup("making "+s.Path), unix.SYS_SYMLINKAT, s.To, fd, below(s.Path))
+	}
+}
+
+// noexecOf is the flag for mount(2) that keeps files on a directory's file system
+// from being executed, where that is mounted so; 0 where it is not known.
+func noexecOf(dir string) int {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0
+	}
+	return int(st.Flags) & unix.ST_NOEXEC
 }
 
 // maxTerminal is the highest number of a terminal that keeps its name. Each

@@ -1,0 +1,250 @@
+package enforce_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// elsewhere is a new directory that is not below /tmp.
+func elsewhere(t *testing.T) string {
+	t.Helper()
+	home, err := os.UserHomeDir()
+	if err != nil {
+		t.Skip(err)
+	}
+	dir, err := os.MkdirTemp(home, ".zsbx-test-")
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if dir, err = filepath.EvalSymlinks(dir); err != nil || policy.Within(dir, "/tmp") || policy.Within(dir, "/var/tmp") {
+		t.Skipf("%s lies in a directory for temporary files", dir)
+	}
+	return dir
+}
+
+// tmpPlace is a place whose tree is not below /tmp, with a temporary directory
+// that is.
+func tmpPlace(t *testing.T) *place {
+	t.Helper()
+	t.Setenv("TMPDIR", elsewhere(t))
+	p := newPlace(t)
+	p.policy.Paths = slices.DeleteFunc(p.policy.Paths, func(r policy.Path) bool { return r.Path == self(t) })
+	temp, err := os.MkdirTemp("/tmp", "zsbx-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(temp) })
+	p.allow(t, policy.Read|policy.Write|policy.Exec, temp)
+	p.policy.TempDir = temp
+	return p
+}
+
+// TestTmp: /tmp and /var/tmp are the command's own; what lies there outside is
+// not to be seen, by whatever name.
+func TestTmp(t *testing.T) {
+	needMounts(t)
+	p := tmpPlace(t)
+	plan := p.mountsPlan(t, enforce.Options{})
+	for _, dir := range []string{"/tmp", "/var/tmp"} {
+		secret, err := os.MkdirTemp(dir, "zsbx-test-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(secret)
+		file := secret + "/file"
+		if err := os.WriteFile(file, []byte("secret\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		for _, script := range []string{
+			"cat " + file,
+			"test -e " + secret,
+			"ls " + dir + " | grep -q " + filepath.Base(secret),
+			"cat /proc/self/root" + file,
+			"cat /proc/$$/root/" + file,
+			"cd /proc/self/root" + secret,
+			"echo x >>" + file,
+			"cat " + p.policy.TempDir + "/../.." + file,
+			"ln " + file + " " + dir + "/again",
+			"rm " + file + " && echo secret >" + file, // the last, for the control
+		} {
+			if status, out := p.sh(t, plan, script); status == 0 {
+				t.Errorf("%s: it worked: %s", script, out)
+			}
+			if status, out := p.sh(t, nil, script); status != 0 {
+				t.Errorf("control: %s: exit status %d: %s", script, status, out)
+			}
+			os.Remove(dir + "/again")
+		}
+		works := "cd " + dir + ` && echo mine >a && cat a && mkdir -p d/e && mv a d/e && ln -s d l && cat l/e/a && ln d/e/a h &&
+			mkfifo f && chmod 4755 d/e/a && test "$(stat -c %a .)" = 1777 && mktemp -p . && cp /bin/sh big && rm -r d big`
+		if status, out := p.sh(t, plan, works); status != 0 {
+			t.Errorf("exit status %d: %s", status, out)
+		}
+		if _, err := os.Lstat(dir + "/h"); err == nil {
+			t.Errorf("it was made in %s outside", dir)
+		}
+	}
+	if status, out := p.sh(t, plan, "echo mine >/tmp/a && test ! -e /var/tmp/a && mv /tmp/a /var/tmp/a && cat /var/tmp/a"); status != 0 || out != "mine" {
+		t.Errorf("from one to the other: exit status %d: %s", status, out)
+	}
+}
+
+// TestTmpDirStays: the temporary directory is where and what it is outside.
+func TestTmpDirStays(t *testing.T) {
+	needMounts(t)
+	p := tmpPlace(t)
+	temp := p.policy.TempDir
+	script := fmt.Sprintf(`echo kept >%[1]s/file && cp /bin/true %[1]s/prog && %[1]s/prog && stat -f -c %%T %[1]s && stat -c %%d:%%i %[1]s`, temp)
+	status, out := p.sh(t, p.mountsPlan(t, enforce.Options{}), script)
+	var st syscall.Stat_t
+	if err := syscall.Stat(temp, &st); err != nil || status != 0 || !strings.HasSuffix(out, fmt.Sprintf("%d:%d", st.Dev, st.Ino)) {
+		t.Errorf("%v, exit status %d: %s", err, status, out)
+	}
+	if b, err := os.ReadFile(temp + "/file"); err != nil || string(b) != "kept\n" {
+		t.Errorf("outside: %q, %v", b, err)
+	}
+}
+
+// TestTmpBounds: it is full at its size, and takes what the one outside takes.
+func TestTmpBounds(t *testing.T) {
+	needMounts(t)
+	p := tmpPlace(t)
+	plan := p.mountsPlan(t, enforce.Options{})
+	for _, c := range []struct{ what, script string }{
+		{"the size", `test "$(($(stat -f -c '%b * %S' /tmp)))" -le "$(($(sed -n 's/MemTotal: *//p' /proc/meminfo | tr -d ' kB') * 1024 / 4 + 4096))"`},
+		{"set-user-ID", `grep ' /tmp ' /proc/self/mountinfo | tail -1 | grep -q nosuid`},
+		{"devices", `grep ' /tmp ' /proc/self/mountinfo | tail -1 | grep -q nodev`},
+		{"no node is made", `! mknod /tmp/null c 1 3 2>/dev/null`},
+	} {
+		if status, out := p.sh(t, plan, c.script); status != 0 {
+			t.Errorf("%s: exit status %d: %s", c.what, status, out)
+		}
+	}
+}
+
+// TestTmpNothingOpens: with random rules and denials, in directories for
+// temporary files and elsewhere, what no rule allows is as closed as without a
+// private /tmp: Landlock's rights are inherited through mount points.
+func TestTmpNothingOpens(t *testing.T) {
+	needMounts(t)
+	rounds := 16
+	if testing.Short() {
+		rounds = 5
+	}
+	private := 0
+	for i := range rounds {
+		seed := uint64(i)
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			d := drawClosed(t, rand.New(rand.NewPCG(seed, 13)))
+			plan := enforce.NewPlanWith(d.policy, enforce.Probe(), host(), enforce.Options{})
+			if plan.Mounts != nil && slices.ContainsFunc(plan.Mounts.Private, func(d enforce.PrivateDir) bool { return d.Size > 0 }) {
+				private++
+			}
+			d.check(t, plan)
+		})
+	}
+	if private == 0 || private == rounds {
+		t.Errorf("%d of %d had a private directory: nothing is compared", private, rounds)
+	}
+}
+
+// closed is a tree with rules and denials, and its files.
+type closed struct {
+	policy *policy.Resolved
+	dirs   []string
+	files  []string
+}
+
+// drawClosed makes trees below /tmp, /var/tmp and elsewhere, and a policy that
+// allows some of them.
+func drawClosed(t *testing.T, r *rand.Rand) *closed {
+	t.Helper()
+	var d closed
+	for _, top := range []string{"/tmp", "/var/tmp", elsewhere(t)} {
+		dir, err := os.MkdirTemp(top, "zsbx-test-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		for _, sub := range []string{"a", "a/b", "c"} {
+			sub := dir + "/" + sub
+			if err := os.Mkdir(sub, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			d.dirs = append(d.dirs, sub)
+			for _, name := range []string{"x", ".env"} {
+				if err := os.WriteFile(sub+"/"+name, []byte("#!/bin/sh\necho ran\n"), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				d.files = append(d.files, sub+"/"+name)
+			}
+		}
+	}
+	pick := func(l []string) string { return l[r.IntN(len(l))] }
+	// Every second draw leaves /tmp or /var/tmp alone, or both.
+	allowed := d.dirs
+	switch r.IntN(4) {
+	case 0:
+		allowed = d.dirs[6:]
+	case 1:
+		allowed = d.dirs[3:]
+	}
+	h, err := policy.HostIn(pick(allowed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.TempDir, err = os.MkdirTemp("/tmp", "zsbx-test-"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(h.TempDir) })
+	h.Home = "/nonexistent"
+	asks := &policy.Policy{}
+	for range 1 + r.IntN(3) {
+		access := []policy.Access{policy.Read, policy.Read | policy.Exec, policy.Read | policy.Write, policy.Read | policy.Write | policy.Exec}[r.IntN(4)]
+		asks.FS.Rules = append(asks.FS.Rules, policy.Rule{Path: pick(allowed), Access: access, Origin: policy.Origin{Source: "--test"}})
+	}
+	for range r.IntN(3) {
+		asks.FS.Deny = append(asks.FS.Deny, policy.Deny{Pattern: pick(append([]string{"**/.env"}, d.files...)), Origin: policy.Origin{Source: "--deny"}})
+	}
+	if d.policy, err = policy.Merge(policy.Baseline("linux"), asks).Resolve(h); err != nil {
+		t.Fatal(err)
+	}
+	return &d
+}
+
+// check has a confined shell try all files, and compares with the policy.
+func (d *closed) check(t *testing.T, plan *enforce.Plan) {
+	t.Helper()
+	p := &place{in: d.policy.Dir}
+	const script = `for f in %s; do
+		(cat "$f" | grep -q ran) 2>/dev/null && echo "read $f"
+		(: >>"$f") 2>/dev/null && test -s "$f" && echo "write $f"
+		"$f" 2>/dev/null | grep -q ran && echo "exec $f"
+	done; true`
+	cmd := fmt.Sprintf(script, strings.Join(d.files, " "))
+	_, free := p.sh(t, nil, cmd)
+	_, got := p.sh(t, plan, cmd)
+	did := strings.Split(got, "\n")
+	for _, f := range d.files {
+		for act, access := range map[string]policy.Access{"read": policy.Read, "write": policy.Write, "exec": policy.Read | policy.Exec} {
+			line := act + " " + f
+			if !strings.Contains(free, line) {
+				t.Errorf("control: %s: %s", line, free)
+			}
+			allowed := d.policy.Allowed(f, access).Allowed
+			if worked := slices.Contains(did, line); worked != allowed {
+				t.Errorf("%s: %v, allowed %v\nrules %v\ndenied %v\nin %s", line, worked, allowed, d.policy.Paths[len(d.policy.Paths)-4:], d.policy.Deny, d.policy.Dir)
+			}
+		}
+	}
+}
