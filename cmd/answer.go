@@ -165,7 +165,7 @@ func (a *app) printAnswers(all []answer, plan *enforce.Plan, asJSON bool) error 
 	}
 	for _, g := range plan.Gaps {
 		if g.Kind == enforce.Core {
-			a.say.warn("not held on this machine: %s: %s", g.Promise, g.Why)
+			a.say.warn("not enforced here: %s: %s", g.Promise, g.Why)
 		}
 	}
 	return nil

@@ -26,12 +26,12 @@ func newCheck(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check [flags] [[--] COMMAND [ARG...]]",
 		Short: "Say what this machine enforces, and what a policy allows",
-		Long: `Without --read, --write, --exec, --connect and COMMAND: say what this machine
-enforces, each line proved by a test in a throw-away process, and exit with
-status 1 when a promise of the policy can't be kept here.
+		Long: `Without --read, --write, --exec, --connect and COMMAND: print what this machine
+enforces, each line proved by a test in a throw-away process. The exit status is
+1 when a promise of the policy can't be kept here.
 
-With them: say whether the policy allows it, and by which rule; exit with
-status 1 when it does not. For COMMAND: say whether it would start.
+With them: print whether the policy allows it, and by which rule. The exit status
+is 1 when it does not. For COMMAND: print whether it would start.
 
 The policy is what run would use with the same flags. A mistake in a policy file
 is exit status 125.`,
@@ -75,7 +75,7 @@ func (o *checkFlags) check() error {
 		b.fail("--trust can't be used with a question")
 	}
 	if o.trust.set && o.trust.hash != trustShow && !isHash(o.trust.hash) {
-		b.fail("--trust=%s: the SHA-256 of a project policy is needed, as zsbx check --trust shows it", o.trust.hash)
+		b.fail("--trust=%s: must be the SHA-256 of a project policy, as zsbx check --trust shows it", o.trust.hash)
 	}
 	return errors.Join(b.errs...)
 }
@@ -131,7 +131,7 @@ func parseTarget(s string) (target, error) {
 	}
 	i := strings.LastIndexByte(s, ':')
 	if i <= 0 {
-		return target{}, errors.New("HOST:PORT is needed, or the path of a socket")
+		return target{}, errors.New("must be HOST:PORT or the path of a socket")
 	}
 	b := flagBuilder{}
 	ports := b.ports("", []string{s[i+1:]})

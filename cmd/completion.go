@@ -17,7 +17,7 @@ func newCompletion(a *app) *cobra.Command {
 		ValidArgs: []string{"bash", "zsh", "fish"},
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usageHint("zsbx completion bash", "the name of one shell is needed: bash, zsh or fish")
+				return usageHint("zsbx completion bash", "name one shell: bash, zsh or fish")
 			}
 			return nil
 		},

@@ -35,7 +35,7 @@ func (o *policyFlags) acceptGaps(a *app, gaps []enforce.Gap) error {
 		}
 	}
 	if len(hard) > 0 {
-		a.say.warn("not held on this machine: %s", listGaps(hard))
+		a.say.warn("not enforced here: %s", listGaps(hard))
 		said := ""
 		for _, g := range hard {
 			if g.Hint != "" && g.Hint != said {
@@ -49,9 +49,9 @@ func (o *policyFlags) acceptGaps(a *app, gaps []enforce.Gap) error {
 		return nil
 	case o.fallback == fallbackWarn:
 		eachGap(core,
-			func(g enforce.Gap) { a.say.warn("not held on this machine: %s: %s", g.Promise, g.Why) },
+			func(g enforce.Gap) { a.say.warn("not enforced here: %s: %s", g.Promise, g.Why) },
 			func(rest int, name string) {
-				a.say.warn("not held on this machine: %d more of the kind %s", rest, name)
+				a.say.warn("not enforced here: %d more of the kind %s", rest, name)
 			})
 		return nil
 	case o.fallback == fallbackPrompt:
@@ -105,7 +105,7 @@ func listGaps(gaps []enforce.Gap) string {
 func refuseGaps(gaps []enforce.Gap) error {
 	var errs []error
 	fail := func(hint, format string, args ...any) {
-		errs = append(errs, &failure{code: codeGap, status: exitFailed, hint: hint, err: fmt.Errorf("can't be held on this machine: "+format, args...)})
+		errs = append(errs, &failure{code: codeGap, status: exitFailed, hint: hint, err: fmt.Errorf("can't be enforced here: "+format, args...)})
 	}
 	eachGap(gaps, func(g enforce.Gap) {
 		from := ""
@@ -126,9 +126,9 @@ func askGaps(gaps []enforce.Gap) error {
 	}
 	defer tty.Close()
 	eachGap(gaps, func(g enforce.Gap) {
-		fmt.Fprintf(tty, "zsbx: not held on this machine: %s: %s\n", printable(g.Promise), printable(g.Why))
+		fmt.Fprintf(tty, "zsbx: not enforced here: %s: %s\n", printable(g.Promise), printable(g.Why))
 	}, func(rest int, name string) {
-		fmt.Fprintf(tty, "zsbx: not held on this machine: %d more of the kind %s\n", rest, name)
+		fmt.Fprintf(tty, "zsbx: not enforced here: %d more of the kind %s\n", rest, name)
 	})
 	fmt.Fprint(tty, "zsbx: run the command all the same? [y/N] ")
 	answer, err := bufio.NewReader(tty).ReadString('\n')

@@ -36,7 +36,7 @@ func TestManyGaps(t *testing.T) {
 		t.Errorf("%.1000q", got)
 	}
 	errs := failures(refuseGaps(gaps), nil)
-	if last := errs[len(errs)-1].Error(); len(errs) != mostGaps+1 || last != "can't be held on this machine: 9990 more of the kind deny" {
+	if last := errs[len(errs)-1].Error(); len(errs) != mostGaps+1 || last != "can't be enforced here: 9990 more of the kind deny" {
 		t.Errorf("%d errors, the last one: %s", len(errs), last)
 	}
 }

@@ -143,9 +143,9 @@ func TestTrackerErr(t *testing.T) {
 		flags runFlags
 		want  string
 	}{
-		{runFlags{track: "cgroup"}, "--track cgroup: tracker cgroup can't be had here: why"},
-		{runFlags{track: "cgroup", exec: true}, "--track cgroup: tracker cgroup can't be had here: why"},
-		{runFlags{track: "auto", exec: true}, "--exec: tracker cgroup can't be had here: why"},
+		{runFlags{track: "cgroup"}, "--track cgroup: tracker cgroup is not available here: why"},
+		{runFlags{track: "cgroup", exec: true}, "--track cgroup: tracker cgroup is not available here: why"},
+		{runFlags{track: "auto", exec: true}, "--exec: tracker cgroup is not available here: why"},
 	} {
 		if got := test.flags.trackerErr(e).Error(); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)

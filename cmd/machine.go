@@ -75,7 +75,7 @@ func (o *checkFlags) verdict(a *app, plan *enforce.Plan, proofs []selftest.Proof
 		if !p.Held && !known {
 			bad = true
 			if !o.json {
-				a.say.warn("the kernel says that it holds this, and did not: %s: %s", p.Promise, p.Detail)
+				a.say.warn("the kernel claims to enforce this, but did not: %s: %s", p.Promise, p.Detail)
 			}
 		}
 	}
@@ -128,7 +128,7 @@ func (m *machineReport) text(plan *enforce.Plan, detail bool) string {
 	}
 	t.write(&b)
 	if len(plan.Gaps) > 0 {
-		b.WriteString("\nnot held on this machine\n")
+		b.WriteString("\nnot enforced here\n")
 		gapTable(plan).write(&b)
 	}
 	if len(m.Policies) > 0 {

@@ -34,7 +34,7 @@ func enoughFiles() error {
 	if !known || hard >= leastFiles {
 		return nil
 	}
-	return fmt.Errorf("only %d files may be open at once (ulimit -n), and zsbx needs %d", hard, leastFiles)
+	return fmt.Errorf("only %d files may be open at once (ulimit -n), but zsbx needs %d", hard, leastFiles)
 }
 
 // fewFiles is a limit of open files below which zsbx makes room for its own.

@@ -66,7 +66,7 @@ func (o *policyFlags) add(fs *pflag.FlagSet) {
 	fs.StringVarP(&o.chdir, "chdir", "C", "", "run in the directory `DIR`")
 	fs.StringVar(&o.timeout, "timeout", "", "end the command after the time `D`, such as 10m or 90s, a bare number being seconds; exit status 124")
 	fs.StringVar(&o.maxOutput, "max-output", "", "end the command when it has written more than `N` bytes, such as 10MiB, to stdout and stderr together")
-	fs.StringVar(&o.fallback, "fallback", "deny", "what to `DO` when this machine can't keep a promise: deny, warn or prompt")
+	fs.StringVar(&o.fallback, "fallback", "deny", "what to `DO` when a promise can't be kept here: deny, warn or prompt")
 	listVar(fs, &o.allowGaps, "allow-gap", "", "accept the gap `NAME`, as zsbx check calls it")
 	fs.BoolVar(&o.strict, "strict", false, "refuse to run when hardening is missing, too")
 }
@@ -91,7 +91,7 @@ func (o *policyFlags) policy() (*policy.Policy, error) {
 	switch o.fallback {
 	case fallbackDeny, fallbackWarn, fallbackPrompt:
 	default:
-		b.fail("--fallback %s: one of deny, warn and prompt is needed", shell.Quote(o.fallback))
+		b.fail("--fallback %s: must be deny, warn or prompt", shell.Quote(o.fallback))
 	}
 	return p, errors.Join(b.errs...)
 }
@@ -191,7 +191,7 @@ func (b *flagBuilder) environment(o *policyFlags) {
 		name, value, set := strings.Cut(v, "=")
 		switch {
 		case name == "" || strings.ContainsRune(v, 0):
-			b.fail("--env %s: NAME or NAME=VALUE is needed", shell.Quote(v))
+			b.fail("--env %s: must be NAME or NAME=VALUE", shell.Quote(v))
 		case set:
 			e.Set = append(e.Set, policy.Var{Name: name, Value: value, Origin: flagOrigin("--env")})
 		default:

@@ -27,7 +27,7 @@ func newProfile(a *app) *cobra.Command {
 		Short: "Show what would be enforced",
 		Long: `Show what run would enforce with the same flags: every path with the flag, the
 file and line, the preset or the baseline that it comes from, the network, the
-environment, the limits, what the kernel is told, and what it can't hold here.
+environment, the limits, what the kernel is told, and what is not enforced here.
 COMMAND is not run: presets are detected from it. The private temporary directory
 of a run is left out: it has a new name each time.`,
 		Example: `  zsbx profile --print --rw . -- cargo build
@@ -64,12 +64,12 @@ func (o *profileFlags) check() error {
 		o.os = map[string]string{"sbpl": "macos", "landlock": "linux"}[o.format]
 	}
 	if !slices.Contains(formats(), o.format) {
-		b.fail("--format %s: one of text, toml, json, landlock and sbpl is needed", shell.Quote(o.format))
+		b.fail("--format %s: must be text, toml, json, landlock or sbpl", shell.Quote(o.format))
 	}
 	switch o.os {
 	case "", "linux", "macos":
 	default:
-		b.fail("--os %s: linux or macos is needed", shell.Quote(o.os))
+		b.fail("--os %s: must be linux or macos", shell.Quote(o.os))
 	}
 	if o.format == "sbpl" && o.os != "macos" || o.format == "landlock" && o.os != "linux" {
 		b.fail("--format %s and --os %s can't be used together", o.format, o.os)

@@ -22,17 +22,17 @@ func newPs(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ps [--json]",
 		Short: "List sessions and their processes",
-		Long: `List this user's sessions, oldest first: the id, which reap takes, the name, how
-far the session is, what holds its processes and how surely, and the processes.
-Of a session whose files can't be read, it lists what is known all the same.
+		Long: `List this user's sessions, oldest first: the id, which reap takes, the name, the
+state, the tracker and what it guarantees, and the processes. Of a session whose
+files can't be read, what is known is listed.
 
 A session is running, kept (its command ended, and --keep left the rest), ending
 (it is being killed), ended (only its record is left), lost (its keeper was
 killed, or stopped while zsbx was: something may be left), or elsewhere (it
 belongs to another machine or another PID namespace).
 
-A keeper that no session has, because its record was removed or lies elsewhere,
-is warned of.`,
+There is a warning for each keeper without a session, whose record was removed or
+lies elsewhere.`,
 		Example: "  zsbx ps --json",
 		Args:    noArgs,
 	}
@@ -75,7 +75,7 @@ func (a *app) tellStrays(st *track.Store, listed []track.Info) {
 		a.say.warn("looking for keepers without a session: %v", err)
 	}
 	for _, s := range strays {
-		a.say.warn("keeper %d of %s holds %s, and no session here has it: the record was removed, or lies elsewhere",
+		a.say.warn("keeper %d of %s holds %s, but no session here has it: the record was removed or lies elsewhere",
 			s.Keeper.Pid, s.Keeper.CommandLine(widestCommand), count(len(s.Procs), "process", "processes"))
 		if s.ID != "" {
 			a.say.hint("zsbx reap %s", s.ID)

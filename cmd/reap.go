@@ -24,7 +24,7 @@ func newReap(a *app) *cobra.Command {
 	o := &reapFlags{}
 	c := &cobra.Command{
 		Use:   "reap [flags] ID|NAME|PREFIX... | --all | --stale",
-		Short: "Kill all that a session left behind",
+		Short: "Kill what a session left running",
 		Long: `Kill every process of the sessions, however it detached itself, and say how many
 were killed and by which method. A session is named by its id, by the beginning
 of its id, or by its name.
@@ -32,11 +32,12 @@ of its id, or by its name.
 The exit status is 0 only when it is certain that nothing is left.
 
 --all means the sessions that are recorded, readable or not. Keepers without a
-record are warned of; they may be another program's. --all and --stale also
+record get a warning; they may be another program's. --all and --stale also
 remove the empty temporary directories that killed runs left.
 
-Where no process can be made any more, zsbx does not start either. The kill that
-is built into a shell does the same then: kill PID, with the keeper's from ps.`,
+Where no process can be made any more, zsbx does not start either. The kill
+command that is built into a shell works then: kill PID, with the keeper's PID
+from ps.`,
 		Example: `  zsbx reap 3f2a
   zsbx reap server --dry-run
   zsbx reap --all`,

@@ -89,7 +89,7 @@ func planText(plan *enforce.Plan, files []string) string {
 	section("environment", envTable(r))
 	section("limits", limitTable(r))
 	section("enforced by", layerTable(plan))
-	section("not held on this machine", gapTable(plan))
+	section("not enforced here", gapTable(plan))
 	return b.String()
 }
 

@@ -37,7 +37,7 @@ func newRoot(a *app, args []string) *cobra.Command {
 		Use:   "zsbx COMMAND",
 		Short: "Run commands under limits that the kernel enforces",
 		Long: `zsbx runs any command under limits that the kernel enforces, and can always
-find and kill every process that the command left behind. It needs no root, no
+find and kill every process that the command left running. It needs no root, no
 daemon and no image.`,
 		Example: `  zsbx run --rw . -- cargo build
   zsbx profile --print

@@ -136,7 +136,7 @@ func (o *runFlags) run(a *app, argv []string) error {
 	a.reportChanges(before)
 	if r != nil {
 		if temp.keep, temp.over = r.kept, r.emptied; r.kept {
-			a.say.warn("what was left running can still change files that programs outside act upon; of that nothing will be told")
+			a.say.warn("what was left running can still change files that programs outside act upon; zsbx will not report that")
 		}
 		if r.failed() {
 			a.hintClosed(resolved)

@@ -59,7 +59,7 @@ func (s settings) check() error {
 	switch s.Color {
 	case "auto", "always", "never":
 	default:
-		return fmt.Errorf("color %s: one of auto, always and never is needed", shell.Quote(s.Color))
+		return fmt.Errorf("color %s: must be auto, always or never", shell.Quote(s.Color))
 	}
 	return checkTracker("track", s.Track)
 }

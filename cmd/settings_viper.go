@@ -32,7 +32,7 @@ func decodeSettings(file string, s *settings) error {
 			return fmt.Errorf("unknown setting %q: there are color and track", name)
 		}
 		if _, ok := v.Get(name).(string); !ok {
-			return fmt.Errorf("%s: a string is needed", name)
+			return fmt.Errorf("%s: must be a string", name)
 		}
 	}
 	return v.Unmarshal(s, func(c *mapstructure.DecoderConfig) {

@@ -60,11 +60,11 @@ func (p *Plan) filterOptions(peers bool, signals seccomp.SignalMode) seccomp.Opt
 func noNamespace(caps Caps, host *policy.Host, opts Options) string {
 	switch {
 	case !caps.MountNS:
-		return cmp.Or(caps.MountReason, "neither CAP_SYS_ADMIN nor a user namespace can be had")
+		return cmp.Or(caps.MountReason, "neither CAP_SYS_ADMIN nor a user namespace is available")
 	case opts.InPlace && !caps.Privileged:
 		return "a program that replaces itself can't enter a user namespace"
 	case host == nil || host.Lstat == nil || host.ReadDir == nil:
-		return "nothing to look at files with"
+		return "no host to look at files with"
 	}
 	return ""
 }

@@ -100,11 +100,11 @@ func (p *Plan) signalLayer() Layer {
 	}
 	switch mode {
 	case seccomp.SignalsAll:
-		detail = "sent by zsbx, to the session's own processes only; whether a process exists is told truly, so that lock files hold"
+		detail = "sent by zsbx, to the session's own processes only; signal 0 is answered truthfully, so lock files work"
 	case seccomp.SignalsExist:
-		detail += "; whether a process outside exists (signal 0) is answered by zsbx, so that lock files hold"
+		detail += "; zsbx answers signal 0 to processes outside, so lock files work"
 	default:
-		detail += "; lock files that name a process outside by number may be taken for stale"
+		detail += "; a lock file whose owner runs outside may be taken for stale"
 	}
 	return Layer{"signals", detail}
 }

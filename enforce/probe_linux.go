@@ -84,7 +84,7 @@ func (a *asker) landlock() (version int, reason string) {
 	case unix.ENOSYS:
 		return 0, "it is not built into this kernel, or hidden by a seccomp filter"
 	case unix.EOPNOTSUPP:
-		return 0, "it is built into this kernel and not in the lsm= list it was booted with"
+		return 0, "it is built into this kernel, but not in the lsm= list that it was booted with"
 	case unix.EPERM, unix.EACCES:
 		return 0, "a seccomp filter of the container refuses it"
 	}

@@ -40,7 +40,7 @@ func (a *asker) notify(yama byte, capabilities uint64) (bool, string) {
 	case 0:
 		return true, ""
 	case unix.EBUSY:
-		return false, "this process has a supervisor already, and there can be one only: an outer zsbx, which goes on to guard its own session, or a container's"
+		return false, "this process has a supervisor already, and there can be one only: an outer zsbx, which still guards its own session, or a container's"
 	case unix.EPERM, unix.EACCES:
 		return false, "a seccomp filter of the container refuses another one with a supervisor"
 	}

@@ -88,7 +88,7 @@ func (r *report) selfByRules() {
 	for _, c := range r.apart.Closed {
 		r.add(Gap{Name: GapOwnFiles, Kind: Hardening,
 			Promise: "making and removing what lies directly in " + strings.Join(c.Dirs, ", "),
-			Why:     r.mounts.None + "; zsbx's own files below are held by allowing the other entries one by one",
+			Why:     r.mounts.None + "; to protect zsbx's own files below, the other entries are allowed one by one",
 			Hint:    "--allow-gap " + GapOwnFiles, Origin: c.Origin})
 	}
 }
@@ -122,7 +122,7 @@ func (r *report) namespace() {
 	}
 	for _, d := range r.cut.Later {
 		r.add(Gap{Name: GapDenyMissing, Kind: Hardening,
-			Promise: "nothing new is made that is named " + d.Pattern,
+			Promise: "nothing new is made under the denied name " + d.Pattern,
 			Why:     "what does not exist yet in a writable tree can't be covered; it is reported when the command ends",
 			Origin:  d.Deny.Origin})
 	}
@@ -212,7 +212,7 @@ func (r *report) network() {
 		r.add(Gap{
 			Name: GapNetwork, Kind: Core,
 			Promise: "no network but what is allowed",
-			Why:     "seccomp is needed to close it but for TCP: " + orUnknown(p.Caps.SeccompReason),
+			Why:     "seccomp is needed to close anything but TCP: " + orUnknown(p.Caps.SeccompReason),
 			Hint:    "--net",
 			Origin:  net.From,
 		})
@@ -233,7 +233,7 @@ func (r *report) network() {
 		r.add(Gap{
 			Name: GapTCPAutobind, Kind: Hardening,
 			Promise: "no listening on a TCP port that the kernel chooses",
-			Why:     "listen(2) on a socket that was not bound is refused by no kernel, and listening at all is allowed here",
+			Why:     "no kernel refuses listen(2) on an unbound socket, and listening is allowed here",
 			Origin:  net.BindTCP[0].Origin,
 		})
 	}

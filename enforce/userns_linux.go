@@ -29,7 +29,7 @@ func (a *asker) refusesUserNS() (why, hint string) {
 func userNSRefusal(errno unix.Errno, read func(file string) string) (why, hint string) {
 	switch {
 	case errno == unix.EPERM && read("/proc/sys/kernel/unprivileged_userns_clone") == "0":
-		return "user namespaces are root's alone (sysctl kernel.unprivileged_userns_clone)", "sudo sysctl kernel.unprivileged_userns_clone=1"
+		return "only root may make user namespaces (sysctl kernel.unprivileged_userns_clone)", "sudo sysctl kernel.unprivileged_userns_clone=1"
 	case errno != unix.EINVAL && errno != 0:
 		return "the seccomp filter that zsbx itself runs under refuses user namespaces: " + errno.Error(), ""
 	case read("/proc/sys/user/max_user_namespaces") == "0":

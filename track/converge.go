@@ -106,7 +106,7 @@ func (e *leftError) Error() string {
 		parts = append(parts, fmt.Sprintf("process %d (%s)", s.Pid, s.why))
 	}
 	if len(parts) == 0 {
-		parts = append(parts, "no two searches in a row were free of change")
+		parts = append(parts, "no two searches in a row found no change")
 	}
 	msg := "the session's end could not be proved: " + strings.Join(parts, ", ")
 	if e.last != nil {

@@ -104,7 +104,7 @@ type Caps struct {
 const domainABI = 6
 
 // ErrTracker is what every *TrackerError is.
-var ErrTracker = errors.New("tracker can't be had")
+var ErrTracker = errors.New("tracker not available")
 
 // TrackerError says that a tracker cannot be had, why and what to do.
 type TrackerError struct {
@@ -115,7 +115,7 @@ type TrackerError struct {
 }
 
 func (e *TrackerError) Error() string {
-	return fmt.Sprintf("tracker %s can't be had here: %s", e.Kind, e.Why)
+	return fmt.Sprintf("tracker %s is not available here: %s", e.Kind, e.Why)
 }
 
 // Unwrap gives the system's error, if there is one.

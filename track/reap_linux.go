@@ -19,7 +19,7 @@ const (
 	howCgroup = "the session's control group, which the command could not leave, is empty"
 	howReboot = "the machine was restarted since"
 	howClock  = "its record can't be read, and by the clock all of its files are older than the machine's last start"
-	howWord   = "the keeper, which watched all of the session, wrote so as its last word"
+	howWord   = "the keeper, which watched the whole session, recorded it before it ended"
 	howEmpty  = "nothing was ever started"
 
 	unprovedWord = "the keeper's word can't be read; the keeper ended when it was asked to, which it does when nothing is left"
@@ -156,7 +156,7 @@ func (f *found) askKeeper(ctx context.Context, k *handle, r *Report) (over bool,
 		}
 		return false, nil
 	}
-	r.Unproved = "the keeper is still at it: a process that the kernel does not let die holds it up"
+	r.Unproved = "the keeper is still waiting for a process that the kernel does not let die"
 	r.Survivors, err = f.procs()
 	return true, err
 }

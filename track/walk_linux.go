@@ -152,7 +152,7 @@ func settleWalk(ctx context.Context, g targets, r *Report) error {
 		}
 		sleep(ctx, wait)
 	}
-	r.Unproved = "no keeper and no control group vouch for the session: a process that left its group, its parents and its environment behind can't be told from others"
+	r.Unproved = "neither a keeper nor a control group is left: a process that changed its group, parent and environment can't be told from others"
 	return nil
 }
 

@@ -98,7 +98,7 @@ const (
 
 // ErrNoDomain means that a keeper was not in the Landlock domain that it was
 // said to be in. The command was not started.
-var ErrNoDomain = errors.New("the keeper's Landlock domain does not hold")
+var ErrNoDomain = errors.New("the keeper's Landlock domain has no effect")
 
 // ErrKeeperLost means that a keeper ended without saying that its session is
 // empty: somebody outside of the session killed it.

@@ -38,7 +38,7 @@ func (p *Process) next() (Event, error) {
 		p.ended = true
 		return Event{Kind: Emptied, Killed: int(m.arg)}, nil
 	}
-	return Event{}, fmt.Errorf("the keeper said %d, which means nothing", m.kind)
+	return Event{}, fmt.Errorf("the keeper sent %d, which is not a message", m.kind)
 }
 
 // nextOwn waits for a command that is this process's own child. It looks

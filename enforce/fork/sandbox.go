@@ -59,7 +59,7 @@ func (e *SandboxError) Error() string {
 	case helperProfile:
 		return "macOS refused the profile: " + e.Message
 	case helperCheck:
-		return "the profile does not hold what it says: " + e.Message
+		return "the profile does not do what it says: " + e.Message
 	}
 	return "preparing the sandbox: " + e.Message
 }
@@ -139,7 +139,7 @@ type report struct {
 // outcome turns the helper's reports into the error of Start.
 func outcome(path string, reports []report) error {
 	if len(reports) == 0 {
-		return &SandboxError{Stage: helperSetup, Message: "the helper ended without a word"}
+		return &SandboxError{Stage: helperSetup, Message: "the helper ended without reporting"}
 	}
 	switch last := reports[len(reports)-1]; last.Stage {
 	case "":

@@ -145,7 +145,7 @@ func (d *Denials) apply(t Tree) []Tree {
 	out, why := []Tree{t}, ""
 	if t.Access&policy.Write != 0 {
 		if why = d.mask(t, inside); why != "" {
-			why = fmt.Sprintf("%s is writable, so that its other entries can't be allowed one by one; %s", t.Path, why)
+			why = fmt.Sprintf("%s is writable, so its other entries can't be allowed one by one; %s", t.Path, why)
 		}
 	} else if apart, err := d.TakeApart(t, inside); err != nil {
 		why = fmt.Sprintf("%s can't be allowed entry by entry: %v", t.Path, err)
@@ -209,7 +209,7 @@ func (d *Denials) maskOne(h Hit, deny policy.DenyPath) error {
 // TakeApart allows t's entries one by one, without those that are denied.
 func (d *Denials) TakeApart(t Tree, deny []Barred) ([]Tree, error) {
 	if d.Host == nil || d.Host.ReadDir == nil || d.Host.Lstat == nil {
-		return nil, errors.New("nothing to list it with")
+		return nil, errors.New("no host to list it with")
 	}
 	hit, err := d.hits(t.Path, deny)
 	if err != nil || len(hit) == 0 {

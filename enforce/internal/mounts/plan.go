@@ -198,7 +198,7 @@ func (mp *Plan) String() string {
 	}
 	detail := fmt.Sprintf("%s, for %s: %d masked, %d protected", how, strings.Join(mp.Why, ", "), n[Mask], n[Protect])
 	if mp.IPC {
-		detail += "; System V IPC of its own"
+		detail += "; its own System V IPC"
 	}
 	for _, d := range mp.Private {
 		if d.Size > 0 {

@@ -35,7 +35,7 @@ func (c *protector) includes(config string) {
 		c.include(config, name)
 	}
 	if bad > 0 {
-		c.unread(config, fmt.Sprintf("line %d is not as git-config(1) has it", bad))
+		c.unread(config, fmt.Sprintf("line %d is not what git-config(1) allows", bad))
 	}
 }
 
@@ -47,7 +47,7 @@ func (c *protector) include(config, name string) {
 	}
 	switch {
 	case strings.HasPrefix(name, "~"):
-		c.unread(config, fmt.Sprintf("it includes %q, and whose home that is was not looked for", name))
+		c.unread(config, fmt.Sprintf("it includes %q in another user's home, which was not looked up", name))
 		return
 	case strings.HasPrefix(name, "%(prefix)/"):
 		return // where git is installed

@@ -62,7 +62,7 @@ func (c *protector) ownFile(r *policy.Resolved, file string) {
 		c.out.Own = append(c.out.Own, deny.Hit{Path: real, Dir: true})
 		return
 	case err != nil:
-		c.unheld(real, "it does not exist, and so can't be held")
+		c.unheld(real, "it does not exist, so it can't be protected")
 		return
 	}
 	c.ownPath(r, real)

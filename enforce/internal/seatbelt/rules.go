@@ -159,7 +159,7 @@ func (w *sbpl) denials(r *policy.Resolved) {
 	if len(r.Deny) == 0 {
 		return
 	}
-	w.section("files: what the policy denies, wherever it lies")
+	w.section("files: what the policy denies")
 	for _, d := range r.Deny {
 		w.denyPath(AccessOps(), d)
 	}

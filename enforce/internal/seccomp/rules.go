@@ -104,7 +104,7 @@ func processRules() []rule {
 				{[]test{{arg: 0, not: true}, {arg: 2, not: true}}, RefuseEPERM},
 				{[]test{{arg: 0, not: true}, {arg: 2, high: true, not: true}}, RefuseEPERM},
 			},
-			when: "it sets a limit and the process is not given as 0",
+			when: "it sets a limit and the process number is not 0",
 			why:  why,
 		},
 		{
@@ -118,7 +118,7 @@ func processRules() []rule {
 				{[]test{{arg: 0, not: true}}, RefuseEPERM},
 				{[]test{{arg: 1, not: true}}, RefuseEPERM},
 			},
-			when: "it is not PRIO_PROCESS with the process 0", why: why,
+			when: "it is not PRIO_PROCESS with process number 0", why: why,
 		},
 		{
 			calls: []string{"ioprio_set"}, // which, who: IOPRIO_WHO_PROCESS is 1
@@ -283,7 +283,7 @@ func portsRules(unixSockets []clause, listen bool) []rule {
 	}}, noDetours()...)
 	if !listen {
 		rules = append(rules, refuse(RefuseEACCES,
-			"listening on a socket that was not bound takes a port of the kernel's choice; a filter can't tell that from AF_UNIX, which is refused with it",
+			"listen(2) on an unbound socket takes a port that the kernel chooses; a filter can't tell it from AF_UNIX, which is refused with it",
 			"listen"))
 	}
 	return rules

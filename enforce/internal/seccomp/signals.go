@@ -22,7 +22,7 @@ const (
 // do, whether their own domain holds.
 func signalRules(mode SignalMode) []rule {
 	const (
-		exists = "lock files name their owner by number: that it lives is true inside as it is outside"
+		exists = "lock files name their owner by number: whether it lives has to be answered the same inside as outside"
 		all    = "this kernel's Landlock has no scope for signals; they may only reach the session's own processes"
 	)
 	zero := func(call string, sig int, more ...test) rule {
