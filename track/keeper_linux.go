@@ -70,7 +70,7 @@ func (h *handle) checkKeeper(ctx context.Context) error {
 		}
 		sleep(ctx, 10*time.Millisecond)
 	}
-	return fmt.Errorf("process %d is recorded as the session's keeper but is not one: left alone", h.id.Pid)
+	return fmt.Errorf("process %d is recorded as the session's keeper but is not one: not touched", h.id.Pid)
 }
 
 // searchKeeper looks for a keeper that no file names; errGone if there is none.
