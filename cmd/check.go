@@ -80,7 +80,7 @@ func (o *checkFlags) check() error {
 	return errors.Join(b.errs...)
 }
 
-// asks tells whether there is a question about a path or an address.
+// asks reports whether there is a question about a path or an address.
 func (o *checkFlags) asks() bool {
 	return len(o.read)+len(o.write)+len(o.execute)+len(o.connect) > 0
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
-// mayExec tells whether the policy allows executing a file.
+// mayExec reports whether the policy allows executing a file.
 type mayExec func(file string) bool
 
 // part is one of the files that execve(2) has to open before a command runs.
@@ -175,7 +175,7 @@ func plainErr(err error) error {
 	return err
 }
 
-// isScriptWithoutInterpreter tells whether file is what execvp(3) hands to
+// isScriptWithoutInterpreter reports whether file is what execvp(3) hands to
 // /bin/sh after ENOEXEC: a file that is no ELF program.
 func isScriptWithoutInterpreter(file string) bool {
 	f, err := os.Open(file)
@@ -187,7 +187,7 @@ func isScriptWithoutInterpreter(file string) bool {
 	return !bytes.HasPrefix(head, []byte(elf.ELFMAG)) && bytes.IndexByte(head, 0) < 0
 }
 
-// needsShell tells whether the kernel would say ENOEXEC to such a file, without
+// needsShell reports whether the kernel would say ENOEXEC to such a file, without
 // asking it.
 func needsShell(file string) bool {
 	f, err := os.Open(file)

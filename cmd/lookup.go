@@ -66,7 +66,7 @@ var errNotInPath = errors.New("not found in PATH")
 // errIsDir is what the kernel calls EACCES.
 var errIsDir = errors.New("is a directory")
 
-// executable tells whether file could be executed by this process, but for
+// executable reports whether file could be executed by this process, but for
 // what is in it.
 func executable(file string) error {
 	st, err := os.Stat(file)

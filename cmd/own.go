@@ -114,7 +114,7 @@ func makeOwn(dir, home string) error {
 	return fs.ErrNotExist
 }
 
-// inTree tells whether a path lies in a tree that may be accessed in one of some
+// inTree reports whether a path lies in a tree that may be accessed in one of some
 // ways.
 func inTree(r *policy.Resolved, p string, access policy.Access) bool {
 	return slices.ContainsFunc(r.Paths, func(t policy.Path) bool {

@@ -10,7 +10,7 @@ import (
 // FS_INDEX_FL, FS_EXTENT_FL and FS_INLINE_DATA_FL of linux/fs.h.
 const dirFlags = 0x1000 | 0x80000 | 0x10000000
 
-// isPlain tells whether a directory has no attributes (xattr(7), ACLs among
+// isPlain reports whether a directory has no attributes (xattr(7), ACLs among
 // them) but the labels of security modules, and no flags of its owner's
 // (FS_IOC_GETFLAGS(2const)): synchronous writing, ignored case and the like.
 func isPlain(fd int) bool {

@@ -96,7 +96,7 @@ func (o *policyFlags) policy() (*policy.Policy, error) {
 	return p, errors.Join(b.errs...)
 }
 
-// asksForFiles tells whether a flag speaks about files.
+// asksForFiles reports whether a flag speaks about files.
 func (o *policyFlags) asksForFiles() bool {
 	return len(o.ro)+len(o.rox)+len(o.rw)+len(o.rwNoexec) > 0
 }

@@ -155,7 +155,7 @@ func sessionText(b *strings.Builder, i *track.Info, now time.Time) {
 	t.write(b)
 }
 
-// recorded tells whether there is a record of the session: some of its files may
+// recorded reports whether there is a record of the session: some of its files may
 // have been removed by hand.
 func recorded(i *track.Info) bool { return !i.Record.Started.IsZero() }
 

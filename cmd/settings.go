@@ -64,7 +64,7 @@ func (s settings) check() error {
 	return checkTracker("track", s.Track)
 }
 
-// color tells whether w is to be coloured. NO_COLOR and TERM=dumb switch the
+// color reports whether w is to be coloured. NO_COLOR and TERM=dumb switch the
 // automatic off, see no-color.org.
 func (s settings) color(env []string, w io.Writer) bool {
 	if s.Color != "auto" {

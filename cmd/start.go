@@ -101,7 +101,7 @@ func (r *running) launch(start func(*fork.Command) error, plan *enforce.Plan, cm
 	return err
 }
 
-// isExecError tells whether execve(2) of the command failed with errno.
+// isExecError reports whether execve(2) of the command failed with errno.
 func isExecError(err error, errno syscall.Errno) bool {
 	var se *fork.StepError
 	return errors.As(err, &se) && se.Stage == "exec" && se.Errno == errno

@@ -11,7 +11,7 @@ import (
 // sstop is SSTOP of sys/proc.h: stopped by a signal.
 const sstop = 4
 
-// isStopped tells whether the process is stopped by a signal, and stays so.
+// isStopped reports whether the process is stopped by a signal, and stays so.
 func isStopped(pid int) bool {
 	return staysStopped(func() bool {
 		k, err := unix.SysctlKinfoProc("kern.proc.pid", pid)

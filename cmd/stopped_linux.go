@@ -44,7 +44,7 @@ func switches() int64 {
 	return int64(u.Nvcsw)
 }
 
-// isStopped tells whether the process is stopped by a signal, by the state in
+// isStopped reports whether the process is stopped by a signal, by the state in
 // /proc/PID/stat (proc_pid_stat(5)).
 func isStopped(pid int) bool {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")

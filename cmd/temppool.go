@@ -94,7 +94,7 @@ func layAside(dir string) bool {
 	return false
 }
 
-// isPristine tells whether a temporary directory is as makeTempDir makes it:
+// isPristine reports whether a temporary directory is as makeTempDir makes it:
 // the user's alone, with nothing in it but the directory "run", and nothing in
 // that. Neither has attributes: files take a default ACL (acl(5)) and most
 // flags from their directory, and would carry them to wherever they are moved.
@@ -105,7 +105,7 @@ func isPristine(dir string) bool {
 	return isOwnDirWith(dir, "run") && isOwnDirWith(filepath.Join(dir, "run"))
 }
 
-// isOwnDirWith tells whether dir is a plain directory of the user's alone with
+// isOwnDirWith reports whether dir is a plain directory of the user's alone with
 // these entries.
 func isOwnDirWith(dir string, entries ...string) bool {
 	fd, err := openOwnDir(dir)

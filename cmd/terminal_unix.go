@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hasTerminal tells whether zsbx has a controlling terminal.
+// hasTerminal reports whether zsbx has a controlling terminal.
 func hasTerminal() bool {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -19,7 +19,7 @@ func hasTerminal() bool {
 	return true
 }
 
-// inForeground tells whether zsbx is in the foreground process group of its
+// inForeground reports whether zsbx is in the foreground process group of its
 // terminal, the one that keyboard signals go to.
 func inForeground() bool {
 	return foreground() == unix.Getpgrp()
@@ -53,7 +53,7 @@ func setForeground(pgrp int) {
 	unix.IoctlSetPointerInt(fd, unix.TIOCSPGRP, pgrp)
 }
 
-// isTerminal tells whether f is a terminal.
+// isTerminal reports whether f is a terminal.
 func isTerminal(f *os.File) bool {
 	_, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	return err == nil

@@ -131,7 +131,7 @@ func (a *app) trustFile(file string) (string, error) {
 	return filepath.Join(state, "zsbx", "trust", hex.EncodeToString(sum[:16])+".json"), nil
 }
 
-// trusted tells whether file was ever trusted, and whether it was with this
+// trusted reports whether file was ever trusted, and whether it was with this
 // content. Records that can't be read or belong to another user count as
 // missing.
 func (a *app) trusted(file string, data []byte) (known, same bool) {
@@ -205,7 +205,7 @@ func writeByRename(name string, data []byte) error {
 	return err
 }
 
-// ownedByMe tells whether the file belongs to the user that zsbx runs as.
+// ownedByMe reports whether the file belongs to the user that zsbx runs as.
 func ownedByMe(st fs.FileInfo) bool {
 	sys, ok := st.Sys().(*syscall.Stat_t)
 	return ok && int(sys.Uid) == os.Geteuid()

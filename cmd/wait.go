@@ -79,7 +79,7 @@ func (r *running) attend(over <-chan struct{}) {
 	}
 }
 
-// failed tells whether the command ended by itself and without success.
+// failed reports whether the command ended by itself and without success.
 func (r *running) failed() bool {
 	return r.exited.Load() && !r.timedOut.Load() && !r.killed.Load() && r.status.Exited() && r.status.ExitStatus() != 0
 }

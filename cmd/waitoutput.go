@@ -120,7 +120,7 @@ func (r *running) outputLate() error {
 	}
 }
 
-// wasEnded tells whether zsbx ended the command, or has lost it.
+// wasEnded reports whether zsbx ended the command, or has lost it.
 func (r *running) wasEnded() bool {
 	return r.timedOut.Load() || r.killed.Load() || !r.exited.Load()
 }

@@ -125,7 +125,7 @@ func openat2(a []string) error {
 	return err
 }
 
-// emptied opens a file in a way that empties it, and says whether it did.
+// emptied opens a file in a way that empties it, and reports whether it did.
 func emptied(path string, flags int) error {
 	if err := open(path, flags); err != nil {
 		return err

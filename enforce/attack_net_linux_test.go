@@ -193,7 +193,7 @@ func TestBindPorts(t *testing.T) {
 	}
 }
 
-// Mediated says whether sockets are judged by zsbx here.
+// Mediated reports whether sockets are judged by zsbx here.
 func mediated() bool {
 	c := enforce.Probe()
 	return c.Landlock < 9 && c.Seccomp && c.SeccompNotify

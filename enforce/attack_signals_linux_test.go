@@ -29,7 +29,7 @@ func (p *place) signalPlans() map[string]*enforce.Plan {
 	return out
 }
 
-// holds says whether a plan keeps signals inside.
+// holds reports whether a plan keeps signals inside.
 func holds(plan *enforce.Plan) bool {
 	for _, g := range plan.Gaps {
 		if g.Name == enforce.GapSignals {

@@ -90,7 +90,7 @@ func refuseCovered(mp *mounts.Plan, files []*os.File) error {
 	return nil
 }
 
-// settled says whether a socket has one peer and keeps it, or waits for peers.
+// settled reports whether a socket has one peer and keeps it, or waits for peers.
 // Such a socket the caller passes knowingly, as inetd(8) and sshd(8) do. Landlock
 // does not look at MPTCP, which servers in Go listen by; of other protocols nothing
 // is known: SCTP gets peers by setsockopt(2).

@@ -172,14 +172,14 @@ func portRules(net policy.ResolvedNet, handled uint64) []landlock.PortRule {
 	return out
 }
 
-// ScopesSignals says whether the command gets a Landlock domain of its own that
+// ScopesSignals reports whether the command gets a Landlock domain of its own that
 // keeps its signals inside (LANDLOCK_SCOPE_SIGNAL): what package track needs to
 // hold it by an outer one.
 func (p *Plan) ScopesSignals() bool {
 	return p.Landlock != nil && p.Landlock.Scoped&landlock.ScopeSignal != 0
 }
 
-// holdsSignals says whether the command's signals stay inside, by whatever means.
+// holdsSignals reports whether the command's signals stay inside, by whatever means.
 func (p *Plan) holdsSignals() bool {
 	return p.ScopesSignals() || p.Mediation != nil && p.Mediation.Signals == seccomp.SignalsAll
 }

@@ -69,7 +69,7 @@ func allowedByPlan(t *testing.T, p *Plan, pl place, e expectation) bool {
 	return false
 }
 
-// covered says whether the plan hides a path below a mount, where Landlock's
+// covered reports whether the plan hides a path below a mount, where Landlock's
 // rules do not matter any more.
 func covered(p *Plan, file string) bool {
 	return p.Mounts != nil && slices.ContainsFunc(p.Mounts.Mounts, func(m mounts.Mount) bool {
@@ -104,7 +104,7 @@ func (s *scenario) host(pl place) *policy.Host {
 	}
 }
 
-// has says whether the rules on a path and above it add up to rights.
+// has reports whether the rules on a path and above it add up to rights.
 func has(rs *landlock.Ruleset, p string, rights uint64) bool {
 	var have uint64
 	for _, r := range rs.Paths {

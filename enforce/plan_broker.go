@@ -15,13 +15,13 @@ import (
 // start the command, and Close the mediator if they don't start it. The Mediator is nil when the plan needs none.
 func (p *Plan) ConfineMediated(c *fork.Command) (*broker.Broker, error) { return p.confineMediated(c) }
 
-// mediatesSockets says whether sockets are mediated: where it can be done and
+// mediatesSockets reports whether sockets are mediated: where it can be done and
 // Landlock, which judges them at no cost from ABI 9 on, does not.
 func (c *Caps) mediatesSockets() bool {
 	return c.Seccomp && c.SeccompNotify && landlock.Of(c.Landlock).FS&landlock.FSResolveUnix == 0
 }
 
-// Mediates says whether a policy leaves a supervisor anything to decide. Where
+// Mediates reports whether a policy leaves a supervisor anything to decide. Where
 // every socket by path is allowed and Landlock judges the abstract names and
 // the ports, nothing; then datagram sockets can be had as well.
 //
@@ -36,7 +36,7 @@ func (c *Caps) Mediates(net policy.ResolvedNet, inherited bool) bool {
 	return c.mediatesSockets() && !open
 }
 
-// allowsAllPaths says whether every socket by path is allowed: --unix /.
+// allowsAllPaths reports whether every socket by path is allowed: --unix /.
 func allowsAllPaths(net policy.ResolvedNet) bool {
 	return slices.ContainsFunc(net.Unix, func(p policy.Path) bool { return p.Path == "/" })
 }

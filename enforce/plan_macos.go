@@ -63,7 +63,7 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 	})
 }
 
-// protectUnmade says whether a protected file may not even be made. A profile
+// protectUnmade reports whether a protected file may not even be made. A profile
 // can deny what does not exist, but a project's own settings files are left to
 // be made: checking a branch out or setting a project up does that, and the
 // user is told. What git, the user's shell and zsbx itself act upon is not.
@@ -89,6 +89,6 @@ func (p *Plan) ForSession(id string) {
 	}
 }
 
-// Confines says whether the plan keeps a command's files, signals and sockets
+// Confines reports whether the plan keeps a command's files, signals and sockets
 // apart from those outside, by whatever means the system has.
 func (p *Plan) Confines() bool { return p.Landlock != nil || p.Seatbelt != nil }

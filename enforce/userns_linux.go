@@ -42,7 +42,7 @@ func userNSRefusal(errno unix.Errno, read func(file string) string) (why, hint s
 
 const apparmorHint = "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
 
-// apparmorRestricts says whether programs without a profile that allows it
+// apparmorRestricts reports whether programs without a profile that allows it
 // get user namespaces without capabilities, or none.
 func apparmorRestricts(read func(file string) string) bool {
 	return read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1"

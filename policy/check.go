@@ -151,7 +151,7 @@ func (c *checker) paths(n *node, what string, a Access) []Rule {
 	return rules
 }
 
-// entry reads one path of a list; create says whether that key is known.
+// entry reads one path of a list; create reports whether that key is known.
 func (c *checker) entry(n *node, what string, create bool) (r Rule, ok bool) {
 	c.count(n.off)
 	r.Origin = c.loc.at(n.off)

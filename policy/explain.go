@@ -16,7 +16,7 @@ type Verdict struct {
 	Reason  string    // the same in words
 }
 
-// Allowed tells whether the command may access a path, which need not exist:
+// Allowed reports whether the command may access a path, which need not exist:
 // then the directory where it would be made counts. A relative path is taken
 // from the working directory; symbolic links and ".." are followed as the
 // kernel does, on the machine as it is now.
@@ -125,11 +125,11 @@ func (d *DenyPath) Covers(name string) bool {
 	return err != nil || g.Match(name)
 }
 
-// Connect tells whether the command may connect to a TCP port of any host,
+// Connect reports whether the command may connect to a TCP port of any host,
 // this one included.
 func (r *Resolved) Connect(port uint16) Verdict { return r.Net.port(port, r.Net.ConnectTCP, "connect") }
 
-// Bind tells whether the command may listen on a TCP port.
+// Bind reports whether the command may listen on a TCP port.
 func (r *Resolved) Bind(port uint16) Verdict { return r.Net.port(port, r.Net.BindTCP, "listen") }
 
 func (n *ResolvedNet) port(port uint16, list []Port, verb string) Verdict {

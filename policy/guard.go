@@ -112,7 +112,7 @@ func (g *guard) refuse(p Path) string {
 	return ""
 }
 
-// tool says whether a path is one of the few in ~/Library/Application Support
+// tool reports whether a path is one of the few in ~/Library/Application Support
 // that hold a toolchain and no secret.
 func (g *guard) tool(p string) bool {
 	return slices.ContainsFunc([]string{"go/env", "fnm", "pipx", "pypoetry/venv"}, func(name string) bool {
@@ -120,7 +120,7 @@ func (g *guard) tool(p string) bool {
 	})
 }
 
-// changeable says whether a command may have put a link there, this one or one
+// changeable reports whether a command may have put a link there, this one or one
 // before it with the same rules, or whoever wrote the project.
 func (g *guard) changeable(link string) bool {
 	if Within(link, g.dir) && !Within(g.home, g.dir) {

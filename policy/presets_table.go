@@ -81,7 +81,7 @@ func presetTable() []PresetInfo {
 	}
 }
 
-// isPreset says whether a preset of that name is built in.
+// isPreset reports whether a preset of that name is built in.
 func isPreset(name string) bool {
 	for _, p := range presetTable() {
 		if p.Name == name {

@@ -102,7 +102,7 @@ func cgroupDirs(group string, mounts []cgroupMount) []string {
 	return dirs
 }
 
-// parseEvents reads cgroup.events and tells whether the group or any below it
+// parseEvents reads cgroup.events and reports whether the group or any below it
 // has a living process.
 func parseEvents(b []byte) (populated, frozen bool, err error) {
 	found := false

@@ -186,7 +186,7 @@ func parseHolder(b []byte, id string) (Holder, error) {
 	return h, nil
 }
 
-// CheckName says whether name can be given to a session: 1 to 64 letters,
+// CheckName reports whether name can be given to a session: 1 to 64 letters,
 // digits, dots, underscores and hyphens, the first a letter or digit, and not
 // the form of an id.
 func CheckName(name string) error {

@@ -117,7 +117,7 @@ func (s *Session) Forwarded() syscall.Signal {
 	return s.proc.Forwarded()
 }
 
-// Forwarding tells whether the signals of fork.Command.Forward are passed on.
+// Forwarding reports whether the signals of fork.Command.Forward are passed on.
 func (s *Session) Forwarding() bool { return s.proc != nil && s.proc.Forwarding() }
 
 // Kill begins to kill the whole session. It does not wait; Wait and Close do.

@@ -134,7 +134,7 @@ func (h *hunt) references(spared []int) error {
 
 func (h *hunt) intact() bool { return h.table.markers() == nil }
 
-// childOfOutsider says whether a vanished process needs no second look: its
+// childOfOutsider reports whether a vanished process needs no second look: its
 // parent is known to be outside, so it was, too. An orphan's parent is process
 // 1, which is never asked, and the supervisor's children become members.
 func (h *hunt) childOfOutsider(r row, byPid map[int]row) bool {

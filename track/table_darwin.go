@@ -74,7 +74,7 @@ func (t *kernelTable) snapshot() (snapshot, error) {
 	return s, nil
 }
 
-// ghost says whether a pid without a process is no news: it was so before, and
+// ghost reports whether a pid without a process is no news: it was so before, and
 // is no member. What forks and exits all the time has another pid each time.
 func (t *kernelTable) ghost(pid int) bool {
 	if t.ghosts[pid] {

@@ -53,7 +53,7 @@ type Same struct {
 	Want [2]uint64
 }
 
-// differs says whether it is something else. Raw: it runs in the child.
+// differs reports whether it is something else. Raw: it runs in the child.
 //
 //go:nosplit
 //go:norace

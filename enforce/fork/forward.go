@@ -1,4 +1,4 @@
 package fork
 
-// Forwarding tells whether the signals of Command.Forward are passed on.
+// Forwarding reports whether the signals of Command.Forward are passed on.
 func (p *Process) Forwarding() bool { return p.forwarding }

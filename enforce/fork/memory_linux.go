@@ -77,7 +77,7 @@ func (m *Memory) room(size uintptr) unsafe.Pointer {
 // pointer is an address outside of the Go heap as a pointer.
 func pointer(at uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&at)) }
 
-// holds tells whether p points into m.
+// holds reports whether p points into m.
 func (m *Memory) holds(p unsafe.Pointer) bool {
 	if m != nil {
 		for _, q := range m.pieces {

@@ -111,7 +111,7 @@ func compare(zsbx string) error {
 	return nil
 }
 
-// try says whether the act succeeded under the wrapper.
+// try reports whether the act succeeded under the wrapper.
 func (w *world) try(wr wrapper, a act, self string) string {
 	argv := append(wr.argv(w, a), self, "-act", a.name)
 	c := exec.Command(argv[0], argv[1:]...)

@@ -154,7 +154,7 @@ func (w *world) listen() error {
 	return nil
 }
 
-// packetCame says whether a daemon got a packet since it was last asked.
+// packetCame reports whether a daemon got a packet since it was last asked.
 func packetCame(w *world) error {
 	time.Sleep(50 * time.Millisecond)
 	if w.packets.Swap(0) == 0 {

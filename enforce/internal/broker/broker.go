@@ -122,7 +122,7 @@ func internetPort(b []byte) (uint16, bool) {
 	return 0, false
 }
 
-// mayConnect says whether a socket of the internet may be connected to an
+// mayConnect reports whether a socket of the internet may be connected to an
 // address. A connection to no address (AF_UNSPEC) is the end of one.
 func (m *Policy) mayConnect(b []byte) bool {
 	switch m.Net {
@@ -138,7 +138,7 @@ func (m *Policy) mayConnect(b []byte) bool {
 	return false
 }
 
-// mayListen says whether a socket of the internet may listen that is bound to
+// mayListen reports whether a socket of the internet may listen that is bound to
 // an address. One that is bound to none would get a port of the kernel's
 // choice.
 func (m *Policy) mayListen(b []byte) bool {

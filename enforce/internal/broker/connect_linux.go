@@ -70,7 +70,7 @@ func (m *mediator) attempt(c *request, w *waiter) answer {
 	})
 }
 
-// judge says whether the socket may be connected to the address, by what the
+// judge reports whether the socket may be connected to the address, by what the
 // socket is, and not by what the address says of it.
 func (m *mediator) judge(c *request, w *waiter) unix.Errno {
 	switch w.sock.domain {
@@ -129,7 +129,7 @@ func (m *mediator) judgePath(c *request, w *waiter) unix.Errno {
 	return unix.EACCES
 }
 
-// allows says whether a socket outside is among the allowed ones, or below an
+// allows reports whether a socket outside is among the allowed ones, or below an
 // allowed directory.
 func (m *Policy) allows(fd int, id policy.FileID) bool {
 	var path string

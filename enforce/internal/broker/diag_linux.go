@@ -61,14 +61,14 @@ func (d *diag) find(ino uint32, cookie [2]uint32) (boundSocket, error) {
 	return msgs[0], nil
 }
 
-// anyBoundTo says whether a socket is bound to an inode. When the kernel can't
+// anyBoundTo reports whether a socket is bound to an inode. When the kernel can't
 // be asked it says yes.
 func (d *diag) anyBoundTo(ino uint64) bool {
 	n, err := d.count(func(s *boundSocket) bool { return s.File == uint32(ino) })
 	return n > 0 || err != nil
 }
 
-// onlyOne says whether no other socket is bound to what the kernel calls by the
+// onlyOne reports whether no other socket is bound to what the kernel calls by the
 // same numbers. When it can't be asked it says no.
 func (d *diag) onlyOne(b *boundSocket) bool {
 	n, err := d.count(func(s *boundSocket) bool { return s.File == b.File && s.Device == b.Device })

@@ -145,7 +145,7 @@ func (o *ownSockets) noteName(n abstractName, b boundSocket) {
 	o.byName[n] = b
 }
 
-// boundTo says whether a living socket of the session is bound to a file.
+// boundTo reports whether a living socket of the session is bound to a file.
 func (o *ownSockets) boundTo(st *unix.Stat_t) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -162,7 +162,7 @@ func (o *ownSockets) boundTo(st *unix.Stat_t) bool {
 	return now.ByPath && now.File == b.File && now.Device == b.Device
 }
 
-// listens says whether the session has a socket with a name that still listens.
+// listens reports whether the session has a socket with a name that still listens.
 func (o *ownSockets) listens(n abstractName) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

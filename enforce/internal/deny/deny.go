@@ -347,7 +347,7 @@ func (d *Denials) Split(t Tree, hits []Hit) ([]Tree, error) {
 	return out, nil
 }
 
-// covers says whether a denial takes away path itself.
+// covers reports whether a denial takes away path itself.
 func (d *Barred) covers(p string) bool {
 	if d.Glob {
 		return d.glob.Match(p)
@@ -355,7 +355,7 @@ func (d *Barred) covers(p string) bool {
 	return policy.Within(p, d.Pattern)
 }
 
-// Reaches says whether a denial that doesn't cover dir may name something
+// Reaches reports whether a denial that doesn't cover dir may name something
 // below it.
 func (d *Barred) Reaches(dir string) bool {
 	if d.Glob {

@@ -50,13 +50,13 @@ func openNoLinks(path string) (int, error) {
 	return -1, errno
 }
 
-// changedBy says whether an error of openNoLinks means that the path was
+// changedBy reports whether an error of openNoLinks means that the path was
 // another thing when it was resolved.
 func changedBy(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
 }
 
-// onProc says whether a file lies on procfs, which gives some of its files a
+// onProc reports whether a file lies on procfs, which gives some of its files a
 // new inode number whenever the kernel has forgotten them.
 func onProc(fd int) bool {
 	var fs unix.Statfs_t

@@ -78,7 +78,7 @@ func Rights(access policy.Access, path string, mode fs.FileMode, handled uint64)
 	return r & handled
 }
 
-// device says whether a writable rule is about devices by name, and so gets
+// device reports whether a writable rule is about devices by name, and so gets
 // the right to ioctl(2): a device file itself (a terminal is of no use without
 // tcsetattr(3), nor is /dev/kvm), or a directory of them (/dev/pts). A wider
 // tree that happens to hold a device does not get it.

@@ -122,7 +122,7 @@ func (mp *Plan) Terminal(files []*os.File, ruleset int) *Terminal {
 	return own
 }
 
-// isPseudoTerminal says whether a file is the end of one that programs run on
+// isPseudoTerminal reports whether a file is the end of one that programs run on
 // (UNIX98_PTY_SLAVE_MAJOR).
 func isPseudoTerminal(st *unix.Stat_t) bool {
 	return st.Mode&unix.S_IFMT == unix.S_IFCHR && unix.Major(st.Rdev) == 136

@@ -101,7 +101,7 @@ func (q *Request) tmpTaken(dir string) string {
 	return ""
 }
 
-// denies says whether a denial covers a directory. One that can't be read is
+// denies reports whether a denial covers a directory. One that can't be read is
 // taken to.
 func denies(d policy.DenyPath, dir string) bool {
 	if !d.Glob {

@@ -59,7 +59,7 @@ func (c *protector) nested(dir string) {
 }
 
 // walkNear visits the directories near the top of a tree, the nearest first,
-// and says whether that was all of them.
+// and reports whether that was all of them.
 func walkNear(host *policy.Host, dir string, left int, visit func(sub string)) bool {
 	level := []string{dir}
 	for range nestedDepth {
@@ -150,7 +150,7 @@ func (l *lookAgain) known() {
 	}
 }
 
-// changed says whether names may have come into a directory.
+// changed reports whether names may have come into a directory.
 func (l *lookAgain) changed(dir string) bool {
 	st := fileState{}
 	_, ok := st.look(dir)
@@ -170,7 +170,7 @@ func (l *lookAgain) list(dir string, depth int) {
 	}
 }
 
-// check tells whether there is a repository that was not there before.
+// check reports whether there is a repository that was not there before.
 func (l *lookAgain) check(dir string, known, changed bool) {
 	if changed && !slices.Contains(l.tree.rules, dir) {
 		st, file := fileState{}, dir+"/"+nearPolicy
@@ -195,7 +195,7 @@ func (l *lookAgain) check(dir string, known, changed bool) {
 	}
 }
 
-// written says whether the configuration or the hooks of a git directory were
+// written reports whether the configuration or the hooks of a git directory were
 // written since the start.
 func (l *lookAgain) written(dir string) bool {
 	names := []string{"config", "config.worktree", "commondir", "hooks"}
@@ -227,7 +227,7 @@ func (n *nearby) newModules(host *policy.Host, dir string, left *int) []Change {
 	return out
 }
 
-// since says whether the file was changed at that time or later.
+// since reports whether the file was changed at that time or later.
 func (s *fileState) since(t time.Time) bool {
 	return !time.Unix(s.changed[0], s.changed[1]).Before(t)
 }

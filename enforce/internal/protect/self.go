@@ -118,7 +118,7 @@ func Hideable(r *policy.Resolved, host *policy.Host, dirs []string) []string {
 	return out
 }
 
-// linkable says whether a writable tree is on the file system of a file, so
+// linkable reports whether a writable tree is on the file system of a file, so
 // that it may hold another name of it. The private temporary directory is new.
 func (c *protector) linkable(r *policy.Resolved, id policy.FileID) bool {
 	return slices.ContainsFunc(r.Paths, func(t policy.Path) bool {

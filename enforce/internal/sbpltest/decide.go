@@ -2,7 +2,7 @@ package sbpltest
 
 import "fmt"
 
-// Decide says whether op is allowed on t, and which rule says so. An
+// Decide reports whether op is allowed on t, and which rule says so. An
 // operation that the release does not know panics: the question is wrong.
 func (p *Profile) Decide(op string, t Target) Decision {
 	if !p.bound(op) {

@@ -97,7 +97,7 @@ func (n node) head() string {
 	return ""
 }
 
-// bound says whether the release knows an operation.
+// bound reports whether the release knows an operation.
 func (p *Profile) bound(op string) bool {
 	o, ok := operations[op]
 	return ok && p.release >= o.since

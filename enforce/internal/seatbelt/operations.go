@@ -13,7 +13,7 @@ const (
 	everywhere = macOS14 | macOS15 | macOS26
 )
 
-// Attested says whether every supported release knows the operation.
+// Attested reports whether every supported release knows the operation.
 func Attested(op string) bool { return OperationNames[op] == everywhere }
 
 // OperationNames are the operations that a profile of zsbx names, each with

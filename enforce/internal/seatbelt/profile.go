@@ -35,7 +35,7 @@ type Options struct {
 	External bool
 }
 
-// IsTerminal says whether a path is a terminal as macOS names them: /dev/ttys
+// IsTerminal reports whether a path is a terminal as macOS names them: /dev/ttys
 // and up to six digits.
 func IsTerminal(name string) bool {
 	digits, ok := strings.CutPrefix(name, "/dev/ttys")

@@ -211,7 +211,7 @@ func (w *sbpl) pinAncestors(p, why string) {
 	}
 }
 
-// writable says whether the policy lets the command rename the directory p.
+// writable reports whether the policy lets the command rename the directory p.
 func (w *sbpl) writable(p string) bool {
 	if p == "/" {
 		return false
