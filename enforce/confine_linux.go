@@ -14,6 +14,12 @@ import (
 	"github.com/zsbx/zsbx/enforce/internal/seccomp"
 )
 
+// How a plan is put on a command: confine turns it into the Steps that the child
+// makes between fork and exec, in the order in which the kernel takes them. First
+// the mount namespace (a process in a Landlock domain can't mount), then the working
+// directory in it, the capabilities, no_new_privs, Landlock, and last the filter,
+// since it judges what follows it. Nothing here restricts zsbx itself.
+
 func (p *Plan) confine(c *fork.Command) error {
 	m, err := p.confineMediated(c)
 	if m != nil {

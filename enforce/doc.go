@@ -1,4 +1,4 @@
-// Package enforce turns a resolved policy into what the kernel holds.
+// Package enforce turns a resolved policy into what the kernel enforces.
 //
 //	Probe() -> Caps                        what this machine can enforce
 //	SelfTest(Caps) -> []Proof              the same, proved by attacks on throw-away processes
@@ -12,7 +12,7 @@
 // profile's text are the same code on every system and are tested everywhere;
 // the kernel is touched in the files named for it.
 //
-// Nothing degrades silently: what a Plan cannot hold is listed as a Gap.
+// Nothing degrades silently: what a Plan cannot enforce is listed as a Gap.
 //
 // Package enforce knows nothing of sessions and trackers, prints nothing and
 // decides nothing about which Gap is acceptable.

@@ -33,7 +33,7 @@ type Caps struct {
 	SeccompNotifyReason string // why SeccompNotify is false
 	SeccompNotifyApart  string // why only an ancestor of the command can take part, or "": another process as well
 
-	// MountNS says that a private mount namespace can be had, with
+	// MountNS says that a private mount namespace can be made, with
 	// CAP_SYS_ADMIN or through a user namespace. Probe assumes it where
 	// nothing speaks against it: finding out for certain costs a process. The
 	// start of a command proves it (see Plan.MountsRefused), and so does

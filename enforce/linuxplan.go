@@ -56,7 +56,7 @@ func (p *Plan) filterOptions(peers bool, signals seccomp.SignalMode) seccomp.Opt
 	}
 }
 
-// noNamespace says why no mount namespace can be had, or "".
+// noNamespace is why no mount namespace can be made, or "".
 func noNamespace(caps Caps, host *policy.Host, opts Options) string {
 	switch {
 	case !caps.MountNS:

@@ -13,6 +13,11 @@ import (
 	"github.com/zsbx/zsbx/enforce/internal/seccomp"
 )
 
+// How a machine is asked: each question is the system call itself, with arguments
+// that change nothing, since version numbers and files of /sys say little about a
+// container. A refusal becomes a reason in Caps; a shortage is no answer and becomes
+// Caps.Err. Namespaces and supervisors have files of their own.
+
 func probe() Caps {
 	c := Caps{OS: "linux", Arch: runtime.GOARCH, UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
 	a := &asker{}
@@ -35,7 +40,7 @@ func probe() Caps {
 	return c
 }
 
-// privileges finds out by what means a mount namespace can be had.
+// privileges finds out by what means a mount namespace can be made.
 func (a *asker) privileges(c *Caps) {
 	c.Privileged = c.Capabilities&(1<<unix.CAP_SYS_ADMIN) != 0
 	switch {

@@ -46,7 +46,7 @@ func (h *Host) forPresets(set []Var) Host {
 }
 
 // ownCache settles the project's own cache: what is to be in it, and the
-// variables that lead there, which are left out where it can't be had.
+// variables that lead there, which are left out where it can't be made.
 func (rs *resolver) ownCache(flat *Policy) {
 	dir, usable := rs.presets.ownCache(), false
 	if dir != "" {

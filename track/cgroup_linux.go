@@ -13,6 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Control groups, version 2: where one can be made (ownCgroupDirs), made, opened again
+// by path and inode, and removed. cgroupkill_linux.go ends what is in one;
+// scope_linux.go gets one from the user's systemd where none can be made.
+
 // cgroup is an open control group, version 2.
 type cgroup struct {
 	ref CgroupRef

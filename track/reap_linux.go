@@ -13,6 +13,11 @@ import (
 	"github.com/zsbx/zsbx/enforce/fork"
 )
 
+// How a later process ends a session: placed settles what is over or elsewhere;
+// askKeeper has the keeper do it, whose word is the proof; settleLost does without
+// one, by the control group, or by what names the session in its environment
+// (walk_linux.go), and then proves nothing.
+
 const (
 	howKeeper = "the keeper, which adopts every orphan of the session, has no child left (wait4: ECHILD)"
 	howBeside = "the keeper finds no process any more that it may signal: those are all of the session, whose Landlock domain can't be left"
@@ -68,7 +73,7 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 	return f.settleLost(ctx, r)
 }
 
-// howKept is what an empty session's keeper knows it by.
+// howKept is Report.How for a session that its keeper reported empty.
 func (f *found) howKept() string {
 	switch {
 	case f.record == nil:

@@ -81,7 +81,7 @@ type Session struct {
 }
 
 // Begin makes a session on disk, with its tracker, and runs nothing. The error
-// is a *TrackerError if the tracker asked for can't be had, a *NameTakenError
+// is a *TrackerError if the tracker asked for is not available, a *NameTakenError
 // if a live session has the name.
 func Begin(o Options) (*Session, error) {
 	s := &Session{opts: o}

@@ -19,7 +19,7 @@ type held struct {
 	watch   *os.File // the pipe to the watcher, nil without one
 }
 
-// probe finds out whether the fingerprint can be had.
+// probe finds out whether the fingerprint can be used.
 func probe() Caps {
 	c := Caps{OS: "macos"}
 	switch libsystem.SandboxCheck(os.Getpid(), "", libsystem.FilterNone, "") {

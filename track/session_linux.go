@@ -12,6 +12,11 @@ import (
 	"github.com/zsbx/zsbx/enforce/fork"
 )
 
+// How a session starts on Linux: choose picks the tracker, launch starts the command
+// below a keeper with what that tracker needs, recordHolder writes down who holds the
+// session before the command runs. When the kernel refuses a tracker that was not
+// asked for by name, weaken takes it off the list, and the next one is tried.
+
 // held is what holds a session on Linux, beside its keeper.
 type held struct {
 	group *cgroup  // the session's own control group, or nil
@@ -20,7 +25,7 @@ type held struct {
 }
 
 // choose picks the tracker. The usual answer, Domain, needs one system call;
-// all the rest is only looked at where that is not to be had.
+// all the rest is only looked at where that is missing.
 func (s *Session) choose() error {
 	if s.opts.Caps != nil {
 		s.caps = *s.opts.Caps

@@ -6,6 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// The keeper's life. It begins with keeper_begin_linux.go: signals blocked, its domain
+// proved, the command started, all memory and descriptors dropped that it does not
+// need. This file is its loop: it waits for the caller, signals, children and the
+// clock. keeper_end_linux.go kills what is left, sweep_linux.go where that forks
+// faster. It ends when wait4(2) says ECHILD, and writes that into the state.
+
 // grace is how long what the command leaves behind may go on after it without
 // Keep, in nanoseconds: long enough for the cat of sh -c 'echo > >(cat)' to
 // write what it was given, too short to be noticed.

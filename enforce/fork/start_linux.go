@@ -10,6 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// How a start goes: newImage lays out what the new processes need (image_linux.go);
+// forkImage makes the keeper, or without one the command (child_linux.go,
+// lean_linux.go); release tells the keeper to go on; confirm waits until execve(2)
+// succeeded or a step failed. What failed stands in a report in shared memory.
+
 // start forks and waits until the command was executed or something on the
 // way to that failed.
 func start(c *Command) (*Process, error) {

@@ -1,4 +1,4 @@
-// Package selftest proves what a machine holds by attacking it: each act is made
+// Package selftest proves what a machine enforces by attacking it: each act is made
 // by a confined process, which has to be refused, and by an unconfined one, which
 // must not be. On Linux the acts are system calls, on macOS tools of the system.
 //

@@ -98,7 +98,7 @@ func proof(t trial, call string, confined, free int) Proof {
 	return p
 }
 
-// closed reports whether an answer is that of something that isn't to be had.
+// closed reports whether an answer is that of something that is not available.
 func closed(answer int) bool {
 	return answer == -int(unix.EPERM) || answer == -int(unix.ENOSYS)
 }

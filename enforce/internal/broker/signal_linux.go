@@ -11,6 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// How signals are sent for a command: decideSignal reads the call, member asks whether
+// the receiver is the session's, by its parents, while a pidfd pins its number, and
+// send signals by that pidfd. Signal 0 alone goes outside: it delivers nothing.
+// Groups are in signal_group_linux.go.
+
 // session is whose processes a command may signal: all below top, which is the
 // keeper, or without one the command itself.
 type session struct {

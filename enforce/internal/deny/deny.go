@@ -322,7 +322,7 @@ func (d *Denials) Split(t Tree, hits []Hit) ([]Tree, error) {
 		inner := slices.DeleteFunc(slices.Clone(hits), func(h Hit) bool { return !policy.Within(h.Path, p) })
 		st, err := d.Host.Lstat(p)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-			continue // not there any more, or nothing to be had of it
+			continue // not there any more, or nothing can be learned of it
 		}
 		if err != nil {
 			return nil, err

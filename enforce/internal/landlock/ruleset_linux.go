@@ -7,6 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// How rules reach the kernel: Create makes an empty ruleset before the fork, AddRules
+// fills it while the child is being made, and the child restricts itself with the same
+// descriptor. Each path is opened anew and compared with what was resolved
+// (openpath_linux.go): what was exchanged meanwhile stops the start.
+
 // minRulesetFd keeps the ruleset's descriptor off those of the command.
 const minRulesetFd = 3
 

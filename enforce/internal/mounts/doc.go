@@ -5,5 +5,5 @@
 // (user_namespaces(7)), and Linux 5.12 for mount_setattr(2).
 //
 // It makes no root of its own, as containers have: what is mounted while the
-// command runs comes into it. Whether a namespace can be had is the plan's to say.
+// command runs comes into it. The plan decides whether there is a namespace.
 package mounts

@@ -90,8 +90,8 @@ type Request struct {
 	Policy  *policy.Resolved
 	Host    *policy.Host
 	UserNS  bool   // a user namespace is needed for it
-	None    string // why none can be had here, or ""
-	NoIPC   string // why no IPC namespace can be had beside it, or ""
+	None    string // why there is none here, or ""
+	NoIPC   string // why there is no IPC namespace beside it, or ""
 	Handled uint64 // the rights that Landlock handles
 
 	ShareIPC       bool // the caller's System V IPC and /dev/shm stay

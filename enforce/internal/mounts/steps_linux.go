@@ -11,6 +11,14 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
+// How the namespace is made: Steps writes the whole list of system calls before the
+// fork, as data; the keeper makes them before any Landlock domain. The order: enter
+// the namespaces, make all mounts read-only, mount the writable paths onto
+// themselves, cover what is denied, protect what is protected, make what is private
+// (private_linux.go). A step may use the result of an earlier one, such as a
+// descriptor, by its distance. Where a setup step fails, there is no namespace here
+// (Plan.MountsRefused), and the start is planned again without.
+
 // atCWD is AT_FDCWD as an argument of a system call.
 const atCWD = ^uintptr(99)
 
