@@ -72,7 +72,7 @@ func (p *Plan) confineMediated(c *fork.Command) (*broker.Broker, error) {
 		cleanup = append(cleanup, func() { unix.Close(fd) })
 		steps = append(steps, fork.Step{
 			Name: "landlock_restrict_self(2)", Nr: unix.SYS_LANDLOCK_RESTRICT_SELF,
-			Args: [6]uintptr{uintptr(fd)},
+			Args: [6]uintptr{uintptr(fd), uintptr(p.Landlock.RestrictFlags())},
 		})
 	}
 	var m *broker.Broker

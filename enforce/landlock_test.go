@@ -60,6 +60,14 @@ func TestABITable(t *testing.T) {
 	}
 }
 
+func TestRestrictFlags(t *testing.T) {
+	for version, want := range map[int]uint32{1: 0, 6: 0, 7: 2, 11: 2} {
+		if got := (&landlock.Ruleset{ABI: version}).RestrictFlags(); got != want {
+			t.Errorf("ABI %d: flags %#x, want %#x", version, got, want)
+		}
+	}
+}
+
 func TestRights(t *testing.T) {
 	const (
 		dir  = fs.ModeDir

@@ -39,9 +39,8 @@ const (
 	ScopeSignal
 )
 
-// Flags of landlock_restrict_self(2). None is used: the audit log of a denial
-// is what an administrator wants to see, and the other two act on processes
-// that already run.
+// Flags of landlock_restrict_self(2). Without RestrictLogNewExecOn the kernel logs
+// no denial of a program that was executed after it, and so none of a command's.
 const (
 	RestrictLogSameExecOff uint32 = 1 << iota
 	RestrictLogNewExecOn

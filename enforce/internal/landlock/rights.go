@@ -23,6 +23,11 @@ type Ruleset struct {
 	Ports []PortRule // sorted by port
 }
 
+// RestrictFlags are those for landlock_restrict_self(2), where the version has
+// them: what the command is denied is for the machine's own audit to see, if it has
+// one (auditd(8), AUDIT_LANDLOCK_ACCESS).
+func (rs *Ruleset) RestrictFlags() uint32 { return Of(rs.ABI).Restrict & RestrictLogNewExecOn }
+
 // PathRule allows rights on one file, or on a directory and all below it.
 type PathRule struct {
 	Path   string
