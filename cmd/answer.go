@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"syscall"
@@ -17,6 +16,7 @@ type answer struct {
 	About    string     `json:"about"`    // the path, address or command as it was asked
 	Path     string     `json:"path,omitempty"`
 	Allowed  bool       `json:"allowed"`
+	Errno    string     `json:"errno,omitempty"` // what the command would be told
 	Reason   string     `json:"reason"`
 	Origin   jsonOrigin `json:"origin,omitzero"`
 	Hint     string     `json:"hint,omitempty"`
@@ -25,27 +25,21 @@ type answer struct {
 // answer prints whether what was asked for is allowed. The status is 1 when
 // any of it is not.
 func (o *checkFlags) answer(a *app, plan *enforce.Plan, argv []string) error {
-	r := plan.Policy
 	var all []answer
 	for _, q := range []struct {
 		name  string
 		paths []string
-		acc   policy.Access
 		flag  string
-	}{
-		{"read", o.read, policy.Read, "--ro"},
-		{"write", o.write, policy.Write, "--rw"},
-		{"exec", o.execute, policy.Exec, "--rox"},
-	} {
+	}{{"read", o.read, "--ro"}, {"write", o.write, "--rw"}, {"exec", o.execute, "--rox"}} {
 		for _, p := range q.paths {
-			all = append(all, pathAnswer(plan, q.name, p, q.flag, r.Allowed(p, q.acc)))
+			all = append(all, pathAnswer(plan, q.name, p, q.flag))
 		}
 	}
 	for _, q := range o.connect {
-		all = append(all, connectAnswer(r, q))
+		all = append(all, connectAnswer(plan, q))
 	}
 	if len(argv) > 0 {
-		all = append(all, startAnswer(r, argv))
+		all = append(all, startAnswer(plan, argv))
 	}
 	if err := a.printAnswers(all, plan, o.json); err != nil {
 		return err
@@ -56,53 +50,62 @@ func (o *checkFlags) answer(a *app, plan *enforce.Plan, argv []string) error {
 	return nil
 }
 
-func pathAnswer(plan *enforce.Plan, question, path, flag string, v policy.Verdict) answer {
-	x := answer{
-		Question: question, About: path, Path: v.Path, Allowed: v.Allowed,
-		Reason: v.Reason, Origin: originJSON(v.Origin),
+// pathAnswer asks the plan what run asks the kernel. To write to a directory is to
+// change what is in it, to what is missing to make it.
+func pathAnswer(plan *enforce.Plan, question, name, flag string) answer {
+	x := answer{Question: question, About: name}
+	path, st, exists := plan.Policy.Look(name)
+	if path == "" {
+		x.Reason = plan.Policy.Allowed(name, policy.Read).Reason
+		return x
 	}
-	if own := plan.Mounts.Own(v.Path); own != "" && v.Deny == nil {
-		x.Allowed, x.Reason = v.Path == own || question == "write", own+" is the command's own, and ends with it"
-		if !x.Allowed {
-			x.Reason = own + " is the command's own: what lies there outside is not to be seen"
-		}
-		x.Origin = jsonOrigin{}
+	act := enforce.Act{Op: enforce.ActOpen, Flags: enforce.ActRead, Path: path, Mode: st.Mode.Type(), Missing: !exists, Inside: true}
+	switch question {
+	case "write":
+		act.Flags = enforce.ActWrite | enforce.ActCreat
+	case "exec":
+		act.Op = enforce.ActExec
 	}
-	if !x.Allowed && v.Deny == nil && v.Path != "" {
-		x.Hint = flag + " " + shell.Quote(path)
+	x.Path = path
+	x.fill(plan.Decide(act))
+	if x.Hint != "" {
+		x.Hint = flag + " " + shell.Quote(name)
 	}
 	return x
 }
 
+// fill takes what the plan decides.
+func (x *answer) fill(d enforce.Answer) {
+	x.Allowed, x.Reason, x.Origin, x.Hint = d.Verdict != enforce.Refused, d.Reason, originJSON(d.Origin), d.Hint.String()
+	if d.Secret != "" {
+		x.Reason += "; " + d.Secret + " holds secrets: zsbx proposes no rule"
+	}
+	if !x.Allowed {
+		x.Errno = d.Errno
+	}
+}
+
 // connectAnswer answers for an address. Host names play no part: the kernel
 // sees ports.
-func connectAnswer(r *policy.Resolved, q string) answer {
+func connectAnswer(plan *enforce.Plan, q string) answer {
 	t, _ := parseTarget(q)
 	x := answer{Question: "connect", About: q}
-	if t.path == "" {
-		v := r.Connect(t.port)
-		x.Allowed, x.Reason, x.Origin = v.Allowed, v.Reason, originJSON(v.Origin)
-		if !v.Allowed && v.Origin.Source != "--no-net" { // which can't stand beside it
-			x.Hint = fmt.Sprintf("--connect-tcp %d", t.port)
-		}
-		return x
+	act := enforce.Act{Op: enforce.ActConnect, Port: t.port}
+	if t.path != "" {
+		act.Path, _, _ = plan.Policy.Look(t.path)
+		x.Path = act.Path
 	}
-	x.Path = r.Allowed(t.path, policy.Read).Path
-	for _, s := range r.Net.Unix {
-		if s.Path == x.Path {
-			x.Allowed, x.Origin = true, originJSON(s.Rule.Origin)
-			x.Reason = fmt.Sprintf("the socket is allowed by %q (%s)", s.Rule.Path, s.Rule.Origin)
-			return x
-		}
+	x.fill(plan.Decide(act))
+	if t.path != "" && x.Hint != "" {
+		x.Hint = "--unix " + shell.Quote(t.path)
 	}
-	x.Reason = "no rule allows this socket, unless a process of the session itself listens on it"
-	x.Hint = "--unix " + shell.Quote(t.path)
 	return x
 }
 
 // startAnswer answers whether a command would start: whether it is found, and
 // whether all that execve(2) opens for it may be executed.
-func startAnswer(r *policy.Resolved, argv []string) answer {
+func startAnswer(plan *enforce.Plan, argv []string) answer {
+	r := plan.Policy
 	x := answer{Question: "start", About: quoteArgs(argv)}
 	file, err := lookPath(argv[0], commandEnv(r.Env, r.Dir))
 	if err != nil {
@@ -111,13 +114,13 @@ func startAnswer(r *policy.Resolved, argv []string) answer {
 	}
 	x.Path = file
 	for _, p := range execParts(file) {
-		v := r.Allowed(p.file, policy.Read|policy.Exec)
-		if err := executable(p.file); err != nil || !v.Allowed {
+		v := decideExec(plan, p.file)
+		if err := executable(p.file); err != nil || v.Verdict == enforce.Refused {
 			errno := syscall.EACCES
 			if missing(err) {
 				errno = syscall.ENOENT
 			}
-			f := explainExec(file, errno, mayExecIn(r))
+			f := explainExec(file, errno, mayExecIn(plan))
 			x.Reason, x.Hint, x.Origin = f.Error(), f.hint, originJSON(v.Origin)
 			return x
 		}
@@ -129,9 +132,15 @@ func startAnswer(r *policy.Resolved, argv []string) answer {
 	return x
 }
 
-// mayExecIn asks the policy.
-func mayExecIn(r *policy.Resolved) mayExec {
-	return func(file string) bool { return r.Allowed(file, policy.Read|policy.Exec).Allowed }
+// decideExec asks the plan about executing a file.
+func decideExec(plan *enforce.Plan, file string) enforce.Answer {
+	path, st, _ := plan.Policy.Look(file)
+	return plan.Decide(enforce.Act{Op: enforce.ActExec, Path: path, Mode: st.Mode.Type(), Inside: true})
+}
+
+// mayExecIn asks the plan.
+func mayExecIn(plan *enforce.Plan) mayExec {
+	return func(file string) bool { return decideExec(plan, file).Verdict != enforce.Refused }
 }
 
 // printAnswers prints the answers, and what of them does not hold on this
@@ -165,7 +174,7 @@ func (a *app) printAnswers(all []answer, plan *enforce.Plan, asJSON bool) error 
 	}
 	for _, g := range plan.Gaps {
 		if g.Kind == enforce.Core {
-			a.say.warn("not enforced here: %s: %s", g.Promise, g.Why)
+			a.say.warn("not held on this machine: %s: %s", g.Promise, g.Why)
 		}
 	}
 	return nil

@@ -32,6 +32,7 @@ func TestImports(t *testing.T) {
 		{"enforce/internal/mounts", rooms("policy", "policy/shell", "enforce/internal/landlock", "enforce/internal/deny")},
 		{"enforce/internal/protect", rooms("policy", "policy/shell", "enforce/internal/landlock", "enforce/internal/deny", "enforce/internal/mounts")},
 		{"enforce/internal/broker", rooms("policy", "enforce/internal/seccomp")},
+		{"enforce/internal/answer", rooms("policy", "policy/shell", "enforce/internal/landlock", "enforce/internal/deny", "enforce/internal/mounts", "enforce/internal/seccomp", "enforce/internal/broker")},
 	} {
 		out, err := exec.Command("go", "list", "-deps", mod+c.pkg).Output()
 		if err != nil && os.Getuid() == 0 {
@@ -59,7 +60,7 @@ func rooms(but ...string) []string {
 	var out []string
 	for _, p := range []string{"policy", "policy/shell", "enforce", "enforce/libsystem", "enforce/selftest",
 		"enforce/internal/landlock", "enforce/internal/seccomp", "enforce/internal/seatbelt", "enforce/internal/deny",
-		"enforce/internal/mounts", "enforce/internal/protect", "enforce/internal/broker", "track", "cmd"} {
+		"enforce/internal/mounts", "enforce/internal/protect", "enforce/internal/broker", "enforce/internal/answer", "track", "cmd"} {
 		if !slices.Contains(but, p) {
 			out = append(out, mod+p)
 		}

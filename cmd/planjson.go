@@ -18,6 +18,8 @@ type jsonPlan struct {
 	Paths   []jsonPath `json:"paths"`
 	Deny    []jsonDeny `json:"deny"`
 	Skipped []jsonSkip `json:"skipped"`
+	Masked  []string   `json:"masked"`    // what is hidden from the command
+	Covered []string   `json:"protected"` // what it can't change, whatever paths say
 	Net     jsonNet    `json:"net"`
 	Env     jsonEnv    `json:"env"`
 	Limits  jsonLimits `json:"limits"`
@@ -99,6 +101,8 @@ func planJSON(plan *enforce.Plan, files []string) *jsonPlan {
 		},
 		Layers: []jsonPair{}, Gaps: gapsJSON(plan.Gaps),
 	}
+	masked, protected := plan.Covered()
+	j.Masked, j.Covered = append([]string{}, masked...), append([]string{}, protected...)
 	for _, p := range r.Presets {
 		j.Presets = append(j.Presets, p.Value)
 	}

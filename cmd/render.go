@@ -77,13 +77,12 @@ func planText(plan *enforce.Plan, files []string) string {
 			t.write(&b)
 		}
 	}
-	t := &table{}
-	for _, f := range files {
-		t.row(f)
-	}
-	section("policy files, the weakest first", t)
+	section("policy files, the weakest first", pathsTable(files))
 	section("allowed paths", pathTable(r))
 	section("denied, wherever they lie", denyTable(r))
+	masked, protected := plan.Covered()
+	section("hidden from the command", pathsTable(masked))
+	section("protected: readable, never changed", pathsTable(protected))
 	section("left out: nothing there on this machine", skipTable(r))
 	section("network", netTable(r))
 	section("environment", envTable(r))
@@ -115,6 +114,14 @@ func denyTable(r *policy.Resolved) *table {
 	t := &table{}
 	for _, d := range r.Deny {
 		t.row("deny", d.Pattern, d.Deny.Origin.String())
+	}
+	return t
+}
+
+func pathsTable(paths []string) *table {
+	t := &table{}
+	for _, p := range paths {
+		t.row(p)
 	}
 	return t
 }

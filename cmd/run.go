@@ -130,7 +130,7 @@ func (o *runFlags) run(a *app, argv []string) error {
 	o.temp, temp.inPlace = temp.path, o.exec
 	before := plan.Snapshot(&c.host)
 	r, err := o.session(a, plan, job{
-		file: file, argv: argv, env: resolved.Env, dir: resolved.Dir, limits: resolved.Limits, mayExec: mayExecIn(resolved),
+		file: file, argv: argv, env: resolved.Env, dir: resolved.Dir, limits: resolved.Limits, mayExec: mayExecIn(plan),
 		replan: func(caps enforce.Caps) (*enforce.Plan, error) { return o.replan(a, c, plan, caps) },
 	})
 	a.reportChanges(before)

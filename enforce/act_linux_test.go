@@ -21,6 +21,7 @@ func acts() map[string]func(args []string) error {
 	maps.Copy(all, benchActs())
 	maps.Copy(all, socketActs())
 	maps.Copy(all, brokerActs())
+	maps.Copy(all, decideActs())
 	return all
 }
 

@@ -164,11 +164,7 @@ func started(t testing.TB, plan *enforce.Plan, c *fork.Command) (syscall.WaitSta
 // try lets the test binary do an act and returns the kernel's answer.
 func (p *place) try(t *testing.T, plan *enforce.Plan, name string, args ...string) syscall.Errno {
 	t.Helper()
-	exe := self(t)
-	ws, out := run(t, plan, &fork.Command{
-		Path: exe, Args: append([]string{exe}, args...), Dir: p.in,
-		Env: []string{"ZSBX_TEST_ACT=" + name, "GOMAXPROCS=1", "GODEBUG=" + os.Getenv("GODEBUG")},
-	})
+	ws, out := run(t, plan, actCommand(self(t), p.in, name, args))
 	switch {
 	case ws.Signaled():
 		return errnoSignal + syscall.Errno(ws.Signal())
@@ -176,6 +172,14 @@ func (p *place) try(t *testing.T, plan *enforce.Plan, name string, args ...strin
 		t.Fatalf("%s %q: exit status %d: %s", name, args, ws.ExitStatus(), out)
 	}
 	return syscall.Errno(ws.ExitStatus())
+}
+
+// actCommand has the test binary do an act.
+func actCommand(exe, dir, name string, args []string) *fork.Command {
+	return &fork.Command{
+		Path: exe, Args: append([]string{exe}, args...), Dir: dir,
+		Env: []string{"ZSBX_TEST_ACT=" + name, "GOMAXPROCS=1", "GODEBUG=" + os.Getenv("GODEBUG")},
+	}
 }
 
 // errnoSignal is added to the number of the signal that ended an act.

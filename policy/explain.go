@@ -90,6 +90,13 @@ func accessWords(a Access) string {
 
 // locate gives the canonical path of what the command would call name, or "".
 func (r *Resolved) locate(name string) string {
+	p, _, _ := r.Look(name)
+	return p
+}
+
+// Look finds what the command would call name, as Allowed does: its canonical
+// path, "" where it can't be resolved, what is there, and whether anything is.
+func (r *Resolved) Look(name string) (p string, st Stat, exists bool) {
 	if rest, ok := strings.CutPrefix(name, "~"); ok && r.Home != "" && (rest == "" || rest[0] == '/') {
 		name = r.Home + rest
 	}
@@ -97,15 +104,25 @@ func (r *Resolved) locate(name string) string {
 		name = r.Dir + "/" + name
 	}
 	if r.host.Lstat == nil {
-		return path.Clean(name)
+		return path.Clean(name), Stat{}, false
 	}
 	w := newWalker(&r.host, 8)
 	w.exact = r.OS == "macos"
 	pl, err := w.walk(name)
 	if err != nil {
+		return "", Stat{}, false
+	}
+	return pl.path, pl.stat, pl.gone == ""
+}
+
+// Secret is the known place of secrets that a canonical path lies in, or that
+// lies in it, or "". It costs some hundred looks at the file system.
+func (r *Resolved) Secret(p string) string {
+	if r.host.Lstat == nil {
 		return ""
 	}
-	return pl.path
+	g := r.host.newGuard()
+	return g.secret(p)
 }
 
 // Covers reports whether the rule holds for an absolute, canonical path: its

@@ -1,0 +1,165 @@
+package enforce
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/shell"
+)
+
+// Hint is a rule that would allow an act: as a flag of run, and as a line of a
+// policy file. The zero value is none.
+type Hint struct {
+	Flag, Value string // "--rw", "."; Value may be ""
+	Table, Key  string // "fs", "rw"; "" where no policy file can say it
+}
+
+// String is the flag as a shell takes it, or "".
+func (h Hint) String() string {
+	if h.Value == "" {
+		return h.Flag
+	}
+	return h.Flag + " " + shell.Quote(h.Value)
+}
+
+// TOML is the line of a policy file, or "".
+func (h Hint) TOML() string {
+	switch {
+	case h.Table == "":
+		return ""
+	case h.Table == "net" && h.Key != "unix":
+		return fmt.Sprintf("[net] %s = [%s]", h.Key, h.Value)
+	}
+	return fmt.Sprintf("[%s] %s = [%s]", h.Table, h.Key, tomlString(h.Value))
+}
+
+// Data is the same as a table of tables, for JSON; nil for none.
+func (h Hint) Data() map[string]map[string][]any {
+	var v any = h.Value
+	switch {
+	case h.Table == "":
+		return nil
+	case h.Table == "net" && h.Key != "unix":
+		v, _ = strconv.Atoi(h.Value)
+	}
+	return map[string]map[string][]any{h.Table: {h.Key: {v}}}
+}
+
+// tomlString quotes as TOML's basic strings are; of what policies refuse in
+// paths nothing comes here.
+func tomlString(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, c := range s {
+		switch {
+		case c == '"' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(c)
+		case c < 0x20 || c == 0x7f:
+			fmt.Fprintf(&b, `\u%04X`, c)
+		default:
+			b.WriteRune(c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// HintFor is the rule that would give an access to a canonical path, and the
+// place of secrets that is the reason why there is none.
+func (p *Plan) HintFor(at string, acc policy.Access) (Hint, string) { return p.hint(at, acc) }
+
+func (p *Plan) hint(at string, acc policy.Access) (h Hint, secret string) {
+	r := p.Policy
+	for _, d := range r.Deny {
+		if d.Covers(at) {
+			return Hint{}, ""
+		}
+	}
+	home := r.Home
+	if real, _, ok := r.Look(home); ok && home != "" {
+		home = real
+	}
+	switch {
+	case !strings.HasPrefix(at, "/"), at == "/", home != "" && policy.Within(home, at): // all of a home directory is no rule to propose
+		return Hint{}, ""
+	case acc&policy.Write != 0 && systemDir(at), acc&policy.Exec == 0 && kernelDir(at):
+		return Hint{}, ""
+	}
+	if secret := r.Secret(at); secret != "" {
+		return Hint{}, secret
+	}
+	inside := policy.Within(at, r.Dir)
+	switch {
+	case acc&policy.Write != 0 && inside && r.Dir != home && r.Dir != "/":
+		return Hint{"--rw", ".", "fs", "rw"}, ""
+	case acc&policy.Write != 0 && sharedTemp(at) && p.Mounts.Own(at) == "":
+		return Hint{Flag: "--shared-tmp"}, ""
+	}
+	h = Hint{"--ro", at, "fs", "ro"}
+	switch {
+	case acc&policy.Write != 0 && acc&policy.Exec != 0:
+		h.Flag, h.Key = "--rw", "rw"
+	case acc&policy.Write != 0:
+		h.Flag, h.Key = "--rw-noexec", "rw_noexec"
+	case acc&policy.Exec != 0:
+		h.Flag, h.Key = "--rox", "rox"
+	}
+	h.Value = p.Short(at)
+	return h, ""
+}
+
+// Short writes a canonical path as a rule may: from the working directory, or
+// the home directory.
+func (p *Plan) Short(at string) string {
+	s := at
+	if rest, ok := within(at, p.Policy.Dir); ok {
+		s = "./" + rest
+		if rest == "" {
+			s = "."
+		}
+	} else if rest, ok := within(at, p.Policy.Home); ok && rest != "" {
+		s = "~/" + rest
+	}
+	return strings.ReplaceAll(s, "$", "$$")
+}
+
+// systemDir reports whether a directory is the system's, which a package manager
+// changes and no rule.
+func systemDir(at string) bool {
+	for _, d := range []string{"/usr", "/etc", "/opt", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/run", "/var/lib", "/var/run", "/Library", "/System"} {
+		if policy.Within(at, d) {
+			return true
+		}
+	}
+	return kernelDir(at)
+}
+
+// kernelDir reports whether a path is one by which the kernel is asked or told.
+func kernelDir(at string) bool {
+	return policy.Within(at, "/proc") || policy.Within(at, "/sys") || at == "/dev" || policy.Within(at, "/dev/shm") || policy.Within(at, "/dev/mqueue")
+}
+
+// sharedTemp reports whether a path lies in a temporary directory of all users.
+func sharedTemp(at string) bool {
+	return policy.Within(at, "/tmp") || policy.Within(at, "/var/tmp")
+}
+
+func (p *Plan) socketHint(at string) Hint {
+	return Hint{"--unix", p.Short(at), "net", "unix"}
+}
+
+// portHint is empty where the network was closed by a flag, beside which ports
+// can't stand.
+func portHint(a *Act, from policy.Origin) Hint {
+	if from.Source == "--no-net" {
+		return Hint{}
+	}
+	flag, key := "--connect-tcp", "connect_tcp"
+	if a.Op == ActBind {
+		flag, key = "--bind-tcp", "bind_tcp"
+	}
+	return Hint{flag, strconv.Itoa(int(a.Port)), "net", key}
+}

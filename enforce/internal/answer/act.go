@@ -1,0 +1,202 @@
+package answer
+
+import (
+	"io/fs"
+
+	"github.com/zsbx/zsbx/enforce/internal/broker"
+	"github.com/zsbx/zsbx/enforce/internal/landlock"
+	"github.com/zsbx/zsbx/enforce/internal/mounts"
+	"github.com/zsbx/zsbx/enforce/internal/seccomp"
+)
+
+// Op is what an act does.
+type Op string
+
+// The operations. Open is told apart by Act.Flags; see Act.Verb.
+const (
+	Open     Op = "open"
+	Make     Op = "make" // mkdir(2), mknod(2), symlink(2): what Act.Mode says
+	TempFile Op = "tempfile"
+	Remove   Op = "remove"
+	Rename   Op = "rename"
+	Exchange Op = "exchange"
+	Link     Op = "link"
+	Truncate Op = "truncate"
+	Exec     Op = "exec"
+	Metadata Op = "metadata" // mode, owner, times, attributes
+	Ioctl    Op = "ioctl"    // on what was opened inside at Act.Path
+	Connect  Op = "connect"  // to Act.Port, Act.Path or Act.Name
+	Bind     Op = "bind"
+	Signal   Op = "signal"
+	Trace    Op = "trace"
+	Call     Op = "call" // Act.Name with Act.Args, as a filter sees it
+)
+
+// Flags are the access modes of an Open or TempFile.
+type Flags uint8
+
+// The flags of open(2).
+const (
+	Read Flags = 1 << iota
+	Write
+	Trunc
+	Creat
+)
+
+// Act is something that a command would do.
+type Act struct {
+	Op    Op
+	Flags Flags
+
+	// Path is absolute and canonical, as the machine has it outside of the
+	// command's mount namespace; of what does not exist, the name in its
+	// directory. To is the second path of Rename, Exchange and Link.
+	Path, To          string
+	Mode, ToMode      fs.FileMode // type bits: of what is there, or would be made
+	Missing, ToExists bool        // nothing is at Path; something is at To
+	Apart             bool        // Path and To lie on different mounts outside as well
+
+	Port   uint16
+	Name   string // an abstract socket without its NUL byte; a system call
+	Args   []uint64
+	Inside bool // the process, or whoever has the socket, belongs to the session
+}
+
+// Verb is the operation in a word, for people and JSON.
+func (a *Act) Verb() string {
+	switch {
+	case a.Op == Open && a.Missing && a.Flags&Creat != 0, a.Op == Make, a.Op == TempFile:
+		return "create"
+	case a.Op == Open && a.Flags&(Write|Trunc) != 0, a.Op == Truncate:
+		return "write"
+	case a.Op == Open && a.Mode.IsDir():
+		return "list"
+	case a.Op == Open:
+		return "read"
+	case a.Op == Exchange:
+		return "rename"
+	}
+	return string(a.Op)
+}
+
+// Verdict is the answer to an act.
+type Verdict string
+
+// The verdicts. Undecided is what the plan can't know: it rests with others.
+const (
+	Allowed   Verdict = "allowed"
+	Refused   Verdict = "refused"
+	Undecided Verdict = "undecided"
+)
+
+// Means is what refuses.
+type Means string
+
+// The means of a plan.
+const (
+	Landlock Means = "landlock"
+	Mounts   Means = "mounts"
+	Seccomp  Means = "seccomp"
+	Broker   Means = "sockets"
+)
+
+// Answer is what the plan says to an act.
+type Answer struct {
+	Verdict Verdict
+	By      Means
+	Errno   string // its name; "" for an act that goes well and has no effect
+	At      string // the path that lacks a right, or that the mount is for
+
+	Missing uint64        // rights of Landlock that At lacks
+	Gains   uint64        // rights that a file would gain by being moved
+	Mount   *mounts.Mount // the mask or protection; nil for what is read-only because no rule has it written
+	Apart   bool          // the paths lie on different mounts of the command's
+	Own     string        // the directory of the command's own that hides what lies there outside
+	Why     string        // of the filter's rule
+}
+
+// World is the plan that is asked.
+type World struct {
+	Landlock *landlock.Ruleset
+	Mounts   *mounts.Plan
+	Filter   *seccomp.Filter
+	Broker   *broker.Policy
+	Override bool // the command has CAP_DAC_OVERRIDE
+
+	places map[string]*place
+	ports  map[uint16]uint64
+}
+
+// place is what the plan has about one path.
+type place struct {
+	rights   uint64
+	mount    *mounts.Mount // mask, protection or pin
+	point    bool          // something is mounted on it
+	writable bool          // a tree that stays writable
+	private  bool
+	readOnly bool // copies
+}
+
+// Index prepares a world to be asked.
+func (w *World) Index() *World {
+	w.places, w.ports = make(map[string]*place), make(map[uint16]uint64)
+	at := func(p string) *place {
+		if w.places[p] == nil {
+			w.places[p] = &place{}
+		}
+		return w.places[p]
+	}
+	if rs := w.Landlock; rs != nil {
+		for _, r := range rs.Paths {
+			at(r.Path).rights |= r.Rights
+		}
+		for _, r := range rs.Ports {
+			w.ports[r.Port] |= r.Rights
+		}
+	}
+	if mp := w.Mounts; mp != nil {
+		for _, p := range mp.Writable {
+			at(p).point, at(p).writable = true, true
+		}
+		for _, c := range mp.Copies {
+			at(c.Dir).point, at(c.Dir).readOnly = true, true
+		}
+		for i := range mp.Mounts {
+			m := &mp.Mounts[i]
+			at(m.Path).point, at(m.Path).mount = true, m
+		}
+		for _, d := range mp.Private {
+			x := at(d.Path)
+			x.point, x.private, x.rights = true, true, x.rights|d.Rights
+			for _, b := range d.Back {
+				at(b.Path).point = true
+			}
+		}
+	}
+	return w
+}
+
+// Decide answers an act.
+func (w *World) Decide(a *Act) Answer {
+	switch a.Op {
+	case Connect:
+		return w.connect(a)
+	case Bind:
+		return w.bind(a)
+	case Signal, Trace:
+		return w.process(a)
+	case Call:
+		return w.call(a)
+	}
+	return w.file(a)
+}
+
+// Rights are those that Landlock gives at a path: of the rules for it and for
+// what lies above.
+func (w *World) Rights(p string) uint64 { return w.look(p).rights }
+
+func refused(by Means, errno, at string) Answer {
+	return Answer{Verdict: Refused, By: by, Errno: errno, At: at}
+}
+
+func allowed() Answer { return Answer{Verdict: Allowed} }

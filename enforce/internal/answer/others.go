@@ -1,0 +1,121 @@
+package answer
+
+import (
+	"slices"
+
+	"github.com/zsbx/zsbx/enforce/internal/landlock"
+	"github.com/zsbx/zsbx/enforce/internal/seccomp"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// connect answers for connect(2) to a TCP port, a Unix socket by path, or an
+// abstract one.
+func (w *World) connect(a *Act) Answer {
+	switch {
+	case a.Path != "":
+		return w.connectPath(a)
+	case a.Name != "":
+		switch {
+		case a.Inside:
+		case w.Broker.Mediates():
+			return refused(Broker, "ECONNREFUSED", "")
+		case w.scoped(landlock.ScopeAbstractUnix):
+			return refused(Landlock, "EPERM", "")
+		}
+		return allowed()
+	}
+	if ans := w.socket(); ans.Verdict == Refused {
+		return ans
+	}
+	if w.Broker.Mediates() && w.Broker.Net == policy.NetPorts && !slices.Contains(w.Broker.ConnectTCP, a.Port) {
+		return refused(Broker, "EACCES", "")
+	}
+	return w.port(a.Port, landlock.NetConnectTCP)
+}
+
+// socket answers for making one of the internet, without which there is no
+// connection.
+func (w *World) socket() Answer {
+	return w.call(&Act{Op: Call, Name: "socket", Args: []uint64{seccomp.AfInet, seccomp.SockStream, 0}})
+}
+
+func (w *World) port(port uint16, right uint64) Answer {
+	if w.Landlock == nil || w.Landlock.HandledNet&right == 0 || w.ports[port]&right != 0 {
+		return allowed()
+	}
+	return refused(Landlock, "EACCES", "")
+}
+
+// connectPath answers for a Unix socket. Those of the session are not told from
+// others by their path.
+func (w *World) connectPath(a *Act) Answer {
+	if ans, hidden := w.hidden(&Act{Op: Open, Path: a.Path, Flags: Write}, a.Path); hidden {
+		return ans
+	}
+	switch {
+	case a.Inside:
+		return allowed()
+	case w.Broker.Mediates():
+		for i := range w.Broker.Unix {
+			if w.Broker.Unix[i].Covers(a.Path) {
+				return allowed()
+			}
+		}
+		return refused(Broker, "EACCES", a.Path)
+	}
+	return w.need(a.Path, landlock.FSResolveUnix)
+}
+
+// bind answers for bind(2) to a TCP port, or to a path.
+func (w *World) bind(a *Act) Answer {
+	if a.Path != "" {
+		return w.change(above(a.Path), landlock.FSMakeSock)
+	}
+	if ans := w.socket(); ans.Verdict == Refused {
+		return ans
+	}
+	return w.port(a.Port, landlock.NetBindTCP)
+}
+
+// process answers for signals and ptrace(2).
+func (w *World) process(a *Act) Answer {
+	switch {
+	case a.Inside:
+		return allowed()
+	case a.Op == Trace:
+		if w.Landlock == nil {
+			return allowed()
+		}
+		return refused(Landlock, "EPERM", "")
+	case w.Broker != nil && w.Broker.Signals == seccomp.SignalsAll:
+		return refused(Broker, "EPERM", "")
+	case w.scoped(landlock.ScopeSignal):
+		return refused(Landlock, "EPERM", "")
+	}
+	return allowed()
+}
+
+func (w *World) scoped(scope uint64) bool {
+	return w.Landlock != nil && w.Landlock.Scoped&scope != 0
+}
+
+// call answers for a system call as the filter sees it.
+func (w *World) call(a *Act) Answer {
+	if w.Filter == nil {
+		return allowed()
+	}
+	got, err := w.Filter.Answer(a.Name, a.Args...)
+	switch {
+	case err != nil, got == "allowed", got == "success, without effect":
+		return allowed() // no rule is about it
+	case got == "decided by the supervisor":
+		return Answer{Verdict: Undecided, By: Broker}
+	}
+	ans := refused(Seccomp, got, "")
+	for i := range w.Filter.Decisions {
+		if d := &w.Filter.Decisions[i]; slices.Contains(d.Calls, a.Name) {
+			ans.Why = d.Why
+		}
+	}
+	return ans
+}
