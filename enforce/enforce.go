@@ -44,7 +44,7 @@ type Caps struct {
 	IPCReason   string // why a mount namespace comes without an IPC namespace; "" until the kernel refused one
 	Privileged  bool   // CAP_SYS_ADMIN is held
 
-	UID, GID uint32 // who asks, and so who the command is
+	UID, GID uint32 // effective ids; the command runs with them
 
 	Capabilities uint64 // the permitted set, as bits (capabilities(7)); 0 for an ordinary user
 

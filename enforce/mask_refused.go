@@ -66,8 +66,7 @@ func namespacesOff(read func(file string) string) bool {
 // MountsRefused says why a command could not be started, if it was for the
 // kernel or a security module refusing the mount namespace, and "" else. The
 // command did not run then; a plan made with Caps.MountNS false and this as
-// Caps.MountReason does without, and has the gaps to show for it. A nil Plan was
-// refused nothing.
+// Caps.MountReason does without, and has the gaps to show for it.
 func (p *Plan) MountsRefused(err error) string {
 	var se *fork.StepError
 	if p == nil || p.Mounts == nil || !errors.As(err, &se) {

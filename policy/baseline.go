@@ -10,7 +10,7 @@ package policy
 // have the origin "baseline". FS.System holds the three categories that a
 // policy may replace one by one, FS.Rules the dotfiles, which belong to none.
 //
-// docs/policy.md lists every path.
+// docs/policy.md lists every path on Linux.
 func Baseline(os string) *Policy {
 	p := &Policy{}
 	switch os {

@@ -22,9 +22,9 @@ type place struct {
 	exact bool     // the last name is spelled as the file system spells it
 }
 
-// walker resolves symbolic links through a Host, as path_resolution(7) says.
-// What it saw it remembers, so that ten thousand paths below one directory
-// cost one look at that directory; it must not outlive one resolution.
+// walker resolves symbolic links through a Host, as path_resolution(7) says. It
+// caches lookups, so that ten thousand paths below one directory cost one look at
+// that directory: use one for each Resolve.
 type walker struct {
 	host *Host
 	seen map[string]*place // by canonical directory and name

@@ -45,9 +45,8 @@ type Step struct {
 	result uintptr // of the call, for Back
 }
 
-// Same is what a Step is to have found: what Got points to, into Command.Memory,
-// has to be Want. The first two words of struct stat (stat(3type)) say which file
-// it is.
+// Same makes a Step fail with ESTALE unless *Got, in Command.Memory, equals Want.
+// The first two words of struct stat (stat(3type)) say which file it is.
 type Same struct {
 	Got  *[2]uint64
 	Want [2]uint64
