@@ -65,7 +65,7 @@ func condition(cond string) (bool, error) {
 		return testkit.Condition(testkit.UserNS, caps.MountNS)
 	case cond == "sockets":
 		caps := enforce.Probe()
-		return testkit.Condition(testkit.Seccomp, caps.Landlock >= 9 || caps.Landlock > 0 && caps.SeccompNotify && caps.SeccompNotifyApart == "")
+		return testkit.Condition(testkit.Seccomp, caps.Landlock >= 9 || caps.Landlock > 0 && caps.SeccompNotify)
 	case strings.HasPrefix(cond, "landlock"):
 		version := int(cond[len("landlock")] - '0')
 		has := enforce.Probe().Landlock >= version

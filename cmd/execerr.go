@@ -187,17 +187,6 @@ func isScriptWithoutInterpreter(file string) bool {
 	return !bytes.HasPrefix(head, []byte(elf.ELFMAG)) && bytes.IndexByte(head, 0) < 0
 }
 
-// needsShell reports whether the kernel would say ENOEXEC to such a file, without
-// asking it.
-func needsShell(file string) bool {
-	f, err := os.Open(file)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	return !bytes.HasPrefix(readHead(f), []byte("#!")) && isScriptWithoutInterpreter(file)
-}
-
 // readHead reads the beginning of a file.
 func readHead(f *os.File) []byte {
 	head := make([]byte, scriptHead)

@@ -136,19 +136,3 @@ func TestGapHintsAreTyped(t *testing.T) {
 		}
 	}
 }
-
-func TestTrackerErr(t *testing.T) {
-	e := &track.TrackerError{Kind: track.Cgroup, Why: "why"}
-	for _, test := range []struct {
-		flags runFlags
-		want  string
-	}{
-		{runFlags{track: "cgroup"}, "--track cgroup: tracker cgroup is not available here: why"},
-		{runFlags{track: "cgroup", exec: true}, "--track cgroup: tracker cgroup is not available here: why"},
-		{runFlags{track: "auto", exec: true}, "--exec: tracker cgroup is not available here: why"},
-	} {
-		if got := test.flags.trackerErr(e).Error(); got != test.want {
-			t.Errorf("%q, want %q", got, test.want)
-		}
-	}
-}

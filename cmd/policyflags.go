@@ -39,8 +39,7 @@ type policyFlags struct {
 	allowGaps []string
 	strict    bool
 
-	os      string // profile --os
-	inPlace bool   // run --exec: zsbx becomes the command
+	os string // profile --os
 }
 
 func (o *policyFlags) add(fs *pflag.FlagSet) {

@@ -11,7 +11,7 @@ import (
 
 // plan decides what is enforced for a run.
 func (o *policyFlags) plan(a *app, c *composed, r *policy.Resolved, caps enforce.Caps) (*enforce.Plan, error) {
-	own := a.ownPaths(c, r, caps.MountNS && (caps.Privileged || !o.inPlace))
+	own := a.ownPaths(c, r, caps.MountNS)
 	plan := enforce.NewPlanWith(r, caps, &c.host, enforce.Options{
 		NoProtect:      slices.Contains(o.allowGaps, enforce.GapProtect),
 		ShareTerminals: slices.Contains(o.allowGaps, enforce.GapTerminals),
@@ -22,7 +22,6 @@ func (o *policyFlags) plan(a *app, c *composed, r *policy.Resolved, caps enforce
 		Hide:           own.hidden,
 		Repository:     c.root,
 		NoOwn:          slices.Contains(o.allowGaps, enforce.GapOwnFiles),
-		InPlace:        o.inPlace,
 		Sockets:        enforce.InheritsSockets(),
 	})
 	return plan, plan.Caps.Err

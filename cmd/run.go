@@ -109,7 +109,11 @@ func (o *runFlags) run(a *app, argv []string) error {
 	if err != nil {
 		return err
 	}
-	plan, err := o.plan(a, c, resolved, enforce.Probe())
+	caps := enforce.Probe()
+	if o.exec {
+		caps = caps.InPlace(o.keep)
+	}
+	plan, err := o.plan(a, c, resolved, caps)
 	if err != nil {
 		return err
 	}
@@ -127,7 +131,7 @@ func (o *runFlags) run(a *app, argv []string) error {
 	if err != nil {
 		return err
 	}
-	o.temp, temp.inPlace = temp.path, o.exec
+	o.temp = temp.path
 	before := plan.Snapshot(&c.host)
 	r, err := o.session(a, plan, job{
 		file: file, argv: argv, env: resolved.Env, dir: resolved.Dir, limits: resolved.Limits, mayExec: mayExecIn(plan),
@@ -158,6 +162,11 @@ func (o *runFlags) runTracked(a *app, argv []string) error {
 	}
 	if err := o.checkLimits(c.policy.Limits); err != nil {
 		return err
+	}
+	if o.exec && !o.keep {
+		if err := o.acceptGaps(a, []enforce.Gap{enforce.OrphansGap()}); err != nil {
+			return err
+		}
 	}
 	file, err := lookPath(argv[0], commandEnv(a.env, c.host.Dir))
 	if err != nil {

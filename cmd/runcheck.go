@@ -16,7 +16,6 @@ import (
 // with flagsOnly, argv is not known.
 func (o *runFlags) check(argv []string, flagsOnly bool) error {
 	b := flagBuilder{}
-	o.inPlace = o.exec
 	if len(argv) == 0 && !o.dryRun && !flagsOnly {
 		b.errs = append(b.errs, usageHint("zsbx run --help", "no command given"))
 	}

@@ -17,7 +17,7 @@ const endTime = 30 * time.Second
 
 // begin makes the session that the command will run in.
 func (o *runFlags) begin(plan *enforce.Plan) (*track.Session, error) {
-	opts := track.Options{Name: o.name, Tracker: track.Kind(o.track), Keep: o.keep, Temp: o.temp, Watch: watcher()}
+	opts := track.Options{Name: o.name, Tracker: track.Kind(o.track), Keep: o.keep, Exec: o.exec, Temp: o.temp, Watch: watcher()}
 	if plan != nil {
 		opts.Confined = plan.Confines()
 		opts.Scoped = plan.ScopesSignals()
@@ -46,14 +46,9 @@ func (o *runFlags) discard(s *track.Session) {
 	s.Close(ctx)
 }
 
-// trackerErr is the refusal of a tracker: of the one that was asked for, or of
-// the only one here, with --exec.
+// trackerErr is the refusal of a tracker that was asked for.
 func (o *runFlags) trackerErr(e *track.TrackerError) error {
-	flag := "--track " + o.track
-	if o.exec && (o.track == "" || o.track == string(track.Auto)) {
-		flag = "--exec"
-	}
-	return &failure{code: codeGap, status: exitFailed, hint: e.Hint, err: fmt.Errorf("%s: %w", flag, e)}
+	return &failure{code: codeGap, status: exitFailed, hint: e.Hint, err: fmt.Errorf("--track %s: %w", o.track, e)}
 }
 
 // close ends the session, and says what could not be ended or proved.

@@ -12,25 +12,12 @@ import (
 // kept session. It is no command: zsbx starts itself with it.
 const serveSocketsArg = "--serve-sockets-of-a-kept-session"
 
-// serveApartArg makes it the process that answers those of a command which
-// replaced zsbx.
-const serveApartArg = "--serve-sockets-of-a-command-in-place"
-
 // serveSockets is that process, where args ask for it.
 func serveSockets(args []string) (status int, asked bool) {
-	if len(args) != 1 {
+	if len(args) != 1 || args[0] != serveSocketsArg {
 		return 0, false
 	}
-	var err error
-	switch args[0] {
-	case serveSocketsArg:
-		err = enforce.ServeKept()
-	case serveApartArg:
-		err = enforce.ServeApart()
-	default:
-		return 0, false
-	}
-	if err != nil {
+	if err := enforce.ServeKept(); err != nil {
 		return exitFailed, true
 	}
 	return exitOK, true
@@ -41,9 +28,6 @@ func serveSockets(args []string) (status int, asked bool) {
 // is not to wait for the threads that serving takes.
 func (r *running) confine(plan *enforce.Plan, cmd *fork.Command) (err error) {
 	r.mediator, err = plan.ConfineMediated(cmd)
-	if err == nil && r.inPlace && r.mediator != nil {
-		err = r.mediator.StandBy(&fork.Command{Path: "/proc/self/exe", Args: []string{os.Args[0], serveApartArg}})
-	}
 	return err
 }
 

@@ -33,7 +33,7 @@ const binSh = "/bin/sh"
 // start starts the command in the session, confined by the plan unless that is
 // nil, and explains why when it can't.
 func (o *runFlags) start(a *app, s *track.Session, plan *enforce.Plan, job job) (*running, error) {
-	r := &running{a: a, s: s, limits: job.limits, keep: o.keep, inPlace: o.exec, killAfter: o.killAfterTime()}
+	r := &running{a: a, s: s, limits: job.limits, keep: o.keep, killAfter: o.killAfterTime()}
 	cmd := &fork.Command{Path: job.file, Args: job.argv, Env: job.env, Dir: job.dir}
 	cmd.Limit = fork.Limit{Time: r.limits.Timeout, Kill: r.killAfter}
 	if o.exec {
@@ -88,12 +88,6 @@ func (r *running) launch(start func(*fork.Command) error, plan *enforce.Plan, cm
 	}
 	script := *cmd
 	script.Path, script.Args = binSh, append([]string{binSh, cmd.Path}, cmd.Args[1:]...)
-	if r.inPlace { // there is one try, which leaves this process restricted
-		if needsShell(cmd.Path) {
-			return try(script)
-		}
-		return try(*cmd)
-	}
 	err := try(*cmd)
 	if isExecError(err, syscall.ENOEXEC) && isScriptWithoutInterpreter(cmd.Path) {
 		err = try(script)

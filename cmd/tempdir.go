@@ -22,10 +22,6 @@ type tempDir struct {
 	held int  // the directory, open and locked for as long as this process uses it; -1 for none
 	keep bool // the command's background processes may still need it
 	over bool // no process of the command is left
-
-	// inPlace says that this process may be as restricted as the command that
-	// it did not become; the keeper removes the directory.
-	inPlace bool
 }
 
 // makeTemp makes the private temporary directory, unless the flags want none,
@@ -45,7 +41,7 @@ func (t *tempDir) remove() {
 	if t.path == "" || t.keep || t.over && layAside(t.path) {
 		return
 	}
-	if err := removeTemp(t.path); err != nil && !t.inPlace {
+	if err := removeTemp(t.path); err != nil {
 		t.a.say.warn("removing the private temporary directory: %v", err)
 	}
 }

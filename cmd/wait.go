@@ -26,7 +26,6 @@ type running struct {
 	killAfter time.Duration
 	began     time.Time
 	keep      bool
-	inPlace   bool         // the command replaces zsbx
 	output    *outputLimit // nil without --max-output
 	relay     *relay       // nil without --tty
 	signals   <-chan os.Signal

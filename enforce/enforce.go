@@ -31,7 +31,6 @@ type Caps struct {
 
 	SeccompNotify       bool   // a filter can hand system calls to this process, and this process can take part in them
 	SeccompNotifyReason string // why SeccompNotify is false
-	SeccompNotifyApart  string // why only an ancestor of the command can take part, or "": another process as well
 
 	// MountNS says that a private mount namespace can be made, with
 	// CAP_SYS_ADMIN or through a user namespace. Probe assumes it where
@@ -43,6 +42,10 @@ type Caps struct {
 	MountHint   string // what the machine's owner would type to have it; may be ""
 	IPCReason   string // why a mount namespace comes without an IPC namespace; "" until the kernel refused one
 	Privileged  bool   // CAP_SYS_ADMIN is held
+
+	// Orphans says that nobody ends what the command leaves running, although
+	// it is not to go on: see InPlace.
+	Orphans bool
 
 	UID, GID uint32 // effective ids; the command runs with them
 

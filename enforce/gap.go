@@ -76,6 +76,7 @@ const (
 	GapUnixSockets     = "unix-sockets"     // sockets of daemons outside can be connected to by path
 	GapAbstractSockets = "abstract-sockets" // likewise by abstract name
 	GapSignals         = "signals"          // processes outside can be signalled
+	GapOrphans         = "orphans"          // what the command leaves running is not ended with it
 	GapPriorities      = "priorities"       // limits and priorities of processes outside can be changed
 	GapTerminal        = "terminal"         // the command can type into the caller's terminal
 	GapTerminals       = "terminals"        // the user's other terminals can be opened by name
@@ -84,6 +85,6 @@ const (
 
 // GapNames lists the names of all gaps, sorted.
 func GapNames() []string {
-	return []string{GapAbstractSockets, GapDeny, GapDenyLinks, GapDenyMissing, GapFiles, GapIPC, GapKernel, GapMetadata, GapNetwork, GapOwnFiles,
+	return []string{GapAbstractSockets, GapDeny, GapDenyLinks, GapDenyMissing, GapFiles, GapIPC, GapKernel, GapMetadata, GapNetwork, GapOrphans, GapOwnFiles,
 		GapPriorities, GapProtect, GapSignals, GapTCPAutobind, GapTCPPorts, GapTerminal, GapTerminals, GapTruncate, GapUnixSockets}
 }

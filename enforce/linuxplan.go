@@ -16,12 +16,9 @@ import (
 // planLinux fills in the plan for Linux, step by step: none changes what
 // another one found.
 func (p *Plan) planLinux(host *policy.Host, opts Options) {
-	if opts.InPlace && p.Caps.SeccompNotify && p.Caps.SeccompNotifyApart != "" {
-		p.Caps.SeccompNotify, p.Caps.SeccompNotifyReason = false, p.Caps.SeccompNotifyApart
-	}
 	rep := &report{p: p, opts: opts, set: protect.Find(p.Policy, host, opts.protectRequest())}
 	if p.Caps.Landlock > 0 {
-		none := noNamespace(p.Caps, host, opts)
+		none := noNamespace(p.Caps, host)
 		rep.cut = deny.Subtract(deny.Request{Trees: treesOf(p.Policy), Deny: p.Policy.Deny, Host: host, NoMasks: none})
 		rep.apart = heldByRules(rep.cut.Trees, &rep.set, host, none, opts)
 		rep.mounts = mounts.New(p.mountRequest(host, opts, none, rep))
@@ -30,7 +27,7 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 	}
 	p.audit = protect.Audit{Trees: mounts.WritableTrees(p.Policy.Paths), Watch: rep.watched(), Near: rep.set.Near, Mounted: p.Mounts != nil}
 	peers := p.Caps.Mediates(p.Policy.Net, opts.Sockets)
-	signals := p.Caps.SignalMode(peers, opts.InPlace)
+	signals := p.Caps.SignalMode()
 	if p.Caps.Seccomp {
 		if p.Seccomp = seccomp.Compile(p.filterOptions(peers, signals)); p.Seccomp == nil {
 			p.Caps.SeccompReason = "the system calls of " + p.Caps.Arch + " are not known to this program"
@@ -57,12 +54,10 @@ func (p *Plan) filterOptions(peers bool, signals seccomp.SignalMode) seccomp.Opt
 }
 
 // noNamespace is why no mount namespace can be made, or "".
-func noNamespace(caps Caps, host *policy.Host, opts Options) string {
+func noNamespace(caps Caps, host *policy.Host) string {
 	switch {
 	case !caps.MountNS:
 		return cmp.Or(caps.MountReason, "neither CAP_SYS_ADMIN nor a user namespace is available")
-	case opts.InPlace && !caps.Privileged:
-		return "a program that replaces itself can't enter a user namespace"
 	case host == nil || host.Lstat == nil || host.ReadDir == nil:
 		return "no host to look at files with"
 	}

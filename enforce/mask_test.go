@@ -186,7 +186,6 @@ func TestPlanMounts(t *testing.T) {
 		{name: "opted out", writable: []string{"/g"}, opts: Options{NoProtect: true}, want: ""},
 		{name: "the caller's own", writable: []string{"/home/u"}, opts: Options{NoProtect: true, Protect: []string{"/home/u/.config/git", "/elsewhere"}},
 			want: "pin /home/u/.config\nprotect /home/u/.config/git"},
-		{name: "in place", writable: []string{"/g"}, opts: Options{InPlace: true}, want: "none"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := NewPlanWith(asked(h, c.home, c.writable, c.deny...), canMount(), h, c.opts)
@@ -199,6 +198,8 @@ func TestPlanMounts(t *testing.T) {
 		})
 	}
 }
+
+func inPlace(c *Caps) { *c = c.InPlace(false) }
 
 // TestMountGaps has each promise kept by the mounts or named as a gap.
 func TestMountGaps(t *testing.T) {
@@ -217,8 +218,9 @@ func TestMountGaps(t *testing.T) {
 		{name: "opted out", caps: func(*Caps) {}, opts: Options{NoProtect: true}, want: ""},
 		{name: "all accepted", caps: func(*Caps) {}, opts: Options{NoProtect: true, LeaveMetadata: true, ShareIPC: true, ShareTerminals: true}, want: "metadata(hardening)"},
 		{name: "/ is writable", caps: func(c *Caps) { c.MountNS = false }, opts: Options{NoProtect: true}, rw: "/", want: ""},
-		{name: "in place", caps: func(*Caps) {}, opts: Options{InPlace: true}, want: "protect(hardening) metadata(hardening)"},
-		{name: "in place as root", caps: func(c *Caps) { c.Privileged = true }, opts: Options{InPlace: true}, want: ""},
+		{name: "in place", caps: inPlace, want: "protect(hardening) metadata(hardening) orphans(hardening)"},
+		{name: "in place as root", caps: func(c *Caps) { c.Privileged = true; inPlace(c) }, want: "orphans(hardening)"},
+		{name: "in place, kept", caps: func(c *Caps) { *c = c.InPlace(true) }, want: "protect(hardening) metadata(hardening)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			caps := canMount()
@@ -230,7 +232,7 @@ func TestMountGaps(t *testing.T) {
 			var got []string
 			for _, g := range NewPlanWith(asked(h, "", []string{cmp.Or(c.rw, "/w")}, deny...), caps, h, c.opts).Gaps {
 				switch g.Name {
-				case GapDeny, GapDenyMissing, GapProtect, GapMetadata:
+				case GapDeny, GapDenyMissing, GapProtect, GapMetadata, GapOrphans:
 					got = append(got, g.Name+"("+string(g.Kind)+")")
 				}
 			}

@@ -41,12 +41,6 @@ type Options struct {
 	// keep Protect from being changed. With mounts it changes nothing.
 	NoOwn bool
 
-	// InPlace says that the command replaces the caller (fork.Exec): a
-	// process with threads, which can't enter a user namespace, and can't
-	// answer the command's calls: a plan with a Mediation then takes
-	// ConfineMediated and Mediator.StandBy.
-	InPlace bool
-
 	// Sockets says that the command inherits a socket of the internet as one
 	// of descriptors 0 to 2: see InheritsSockets.
 	Sockets bool

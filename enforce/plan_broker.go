@@ -77,16 +77,13 @@ func (p *Plan) orSupervisor() string {
 	return ", or seccomp with a supervisor: " + p.Caps.SeccompNotifyReason
 }
 
-// SignalMode is what a supervisor has to answer on a machine. With beside, it
-// is a process that would be started for that alone.
-func (c *Caps) SignalMode(net bool, beside bool) seccomp.SignalMode {
+// SignalMode is what a supervisor has to answer on a machine.
+func (c *Caps) SignalMode() seccomp.SignalMode {
 	switch {
 	case !c.Seccomp || !c.SeccompNotify:
 		return seccomp.SignalsKernel
 	case landlock.Of(c.Landlock).Scoped&landlock.ScopeSignal == 0:
 		return seccomp.SignalsAll
-	case beside && !net:
-		return seccomp.SignalsKernel
 	}
 	return seccomp.SignalsExist
 }

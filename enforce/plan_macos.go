@@ -16,6 +16,7 @@ import (
 // planMacOS fills in the plan for macOS. Seatbelt holds all promises or none.
 func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 	rep := &report{p: p, opts: opts}
+	rep.tracking()
 	if !p.Caps.Seatbelt {
 		rep.add(Gap{
 			Name: GapFiles, Kind: Core,

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/fork"
-	"github.com/zsbx/zsbx/enforce/internal/seccomp"
 )
 
 // How a machine is asked: each question is the system call itself, with arguments
@@ -31,9 +30,7 @@ func probe() Caps {
 	c.Seccomp, c.SeccompReason = a.action(unix.SECCOMP_RET_ERRNO)
 	c.Capabilities = a.permitted()
 	if c.Seccomp {
-		scope := a.yamaScope()
-		c.SeccompNotify, c.SeccompNotifyReason = a.notify(scope, c.Capabilities)
-		c.SeccompNotifyApart = seccomp.YamaRefusesApart(scope, c.Capabilities)
+		c.SeccompNotify, c.SeccompNotifyReason = a.notify(a.yamaScope(), c.Capabilities)
 	}
 	a.privileges(&c)
 	c.Err = a.err

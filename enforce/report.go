@@ -31,6 +31,13 @@ func (r *report) add(g Gap) {
 	}
 }
 
+// tracking names what of the promise to end every descendant is open.
+func (r *report) tracking() {
+	if r.p.Caps.Orphans {
+		r.add(OrphansGap())
+	}
+}
+
 // linux names all gaps of a plan for Linux.
 func (r *report) linux() {
 	for _, d := range r.cut.Unheld {
@@ -51,6 +58,7 @@ func (r *report) linux() {
 	r.network()
 	r.socket()
 	r.process()
+	r.tracking()
 }
 
 func (r *report) denied(d policy.DenyPath, why string) {

@@ -48,7 +48,3 @@ func SeatbeltProfile(r *policy.Resolved, o SeatbeltOptions) (string, error) {
 // ServeKept is the process that goes on answering for a kept session: see
 // Mediator.HandOver.
 func ServeKept() error { return broker.ServeKept() }
-
-// ServeApart is the process that answers for a command which replaced its
-// caller: see Mediator.StandBy.
-func ServeApart() error { return broker.ServeApart() }

@@ -18,16 +18,19 @@ import (
 // only.
 func helpers() map[string]func(args []string) {
 	h := map[string]func([]string){
-		"supervisor": playSupervisor,
-		"nested":     playNested,
-		"hopcontrol": func([]string) { playHopControl() },
-		"siege":      func([]string) { playSiege() },
-		"mover":      playMover,
-		"bombhost":   playBombHost,
-		"fullhost":   playFullHost,
-		"hello":      func([]string) { say("hello") },
-		"execsession": func([]string) {
-			playExec()
+		"supervisor":  playSupervisor,
+		"nested":      playNested,
+		"hopcontrol":  func([]string) { playHopControl() },
+		"siege":       func([]string) { playSiege() },
+		"mover":       playMover,
+		"bombhost":    playBombHost,
+		"fullhost":    playFullHost,
+		"hello":       func([]string) { say("hello") },
+		"execsession": func([]string) { playExec() },
+		"secret": func([]string) {
+			_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+			say("ready")
+			time.Sleep(2 * time.Minute)
 		},
 		"fakekeeper": func([]string) { playFakeKeeper() },
 	}

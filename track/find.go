@@ -67,9 +67,14 @@ func (f *found) close() {
 	}
 }
 
-// refresh asks for the keeper's word again. It reports whether the session is
-// still there.
+// refresh asks for the keeper's word again, and for who holds the session if that
+// was not known. It reports whether the session is still there.
 func (f *found) refresh() bool {
+	if f.holder.Tracker == "" && f.damage == nil {
+		if h, err := f.dir.readHolder(); err == nil {
+			f.holder = h
+		}
+	}
 	if f.state != nil {
 		f.word = readState(f.state)
 		return true

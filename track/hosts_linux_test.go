@@ -76,12 +76,11 @@ func playExec() {
 	if err != nil {
 		panic(err)
 	}
-	s, err := Begin(Options{Store: st, Confined: true, Scoped: true})
+	s, err := Begin(Options{Store: st, Name: os.Getenv("PLAY"), Exec: true, Tracker: Kind(os.Getenv("TRACKER")), Confined: true, Scoped: true})
 	if err != nil {
 		panic(err)
 	}
-	c := attackCommand("sleepers")
-	panic(s.Exec(c))
+	panic(s.Exec(attackCommand(os.Getenv("PLAY"))))
 }
 
 // playNested begins a session within a session, and waits.
@@ -121,6 +120,9 @@ func attackCommand(name string) *fork.Command {
 	c := &fork.Command{
 		Path: self, Args: []string{name}, Dir: "/", Env: setEnv(os.Environ(), helperEnv, name),
 		Files: []*os.File{null, os.Stdout, null},
+	}
+	if name == "hider" {
+		c.Path, c.Args = "/bin/sh", []string{"sh", "-c", "(env -i setsid sleep $HIDDEN &); exec sleep 1000"}
 	}
 	if name == "sleepers" {
 		c.Path, c.Args = "/bin/sh", []string{"sh", "-c", "sleep 1000 & setsid sleep 1000 & (setsid sh -c 'sleep 1000 & sleep 1000' &); exec sleep 1000"}

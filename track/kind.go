@@ -18,6 +18,7 @@ const (
 	Cgroup      Kind = "cgroup"      // a control group of the session's own
 	Subtree     Kind = "subtree"     // a keeper that adopts every orphan
 	Group       Kind = "group"       // the command's process group
+	Process     Kind = "process"     // the command's own process, of one that replaced its supervisor; never asked for
 )
 
 // ParseKind reads a tracker's name as a user types it; "" is Auto.
@@ -49,6 +50,8 @@ func (k Kind) Guarantee(confined bool) string {
 		return "every descendant while the keeper lives (before Linux 6.12 the command could kill it); killed one by one, proved empty"
 	case k == Subtree:
 		return "every descendant while the keeper lives (the command could kill it); killed one by one, proved empty"
+	case k == Process:
+		return "the command, its descendants, and what has its environment; a daemon that changes that escapes; nobody ends them with the command"
 	case k == Group:
 		return "only processes that stay in the command's process group; a daemon escapes"
 	}

@@ -25,9 +25,10 @@ func look(all []Info, fs []*found) error {
 		if !t.has(f.holder.Keeper) && !f.refresh() {
 			continue
 		}
+		all[n].Holder = f.holder
 		keeper := noKeeper
 		if here == present {
-			if m == nil && !f.empty() && (f.record == nil || f.record.Exec || !t.has(f.holder.Keeper)) {
+			if m == nil && !f.empty() && (f.record == nil || !t.has(f.holder.Keeper)) {
 				m = readMembers(t)
 			}
 			if k, ok := f.keeperIn(t, m); ok && f.holder.Keeper.IsZero() {

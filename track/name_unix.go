@@ -86,8 +86,14 @@ func (o opened) dropNamesOf(id string) {
 	}
 }
 
-// alive reports whether session id still has a supervisor or keeper.
+// alive reports whether session id still has a supervisor or keeper, or is a
+// command that replaced both.
 func (o opened) alive(id string) bool {
+	if h, err := o.session(id).readHolder(); err == nil && h.Keeper.IsZero() {
+		if now, err := identify(h.Command.Pid); err == nil && now == h.Command {
+			return true
+		}
+	}
 	f, err := o.session(id).openFile(stateFile)
 	if err != nil {
 		return false

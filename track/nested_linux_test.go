@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -68,40 +66,4 @@ func TestNested(t *testing.T) {
 			t.Fatalf("%+v, %v", rs, err)
 		}
 	})
-}
-
-// TestExec: a process that became its command is held by a keeper beside it.
-func TestExec(t *testing.T) {
-	requireDomain(t)
-	for range rounds(t) {
-		st := tempStore(t)
-		self, _ := os.Executable()
-		c := exec.Command(self)
-		c.Env = append(os.Environ(), helperEnv+"=execsession", "STORE="+filepath.Dir(st.Dirs()[0]))
-		c.Stderr = os.Stderr
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
-		ended := make(chan error, 1)
-		go func() { ended <- c.Wait() }()
-		var i Info
-		eventually(t, "it runs", func() bool {
-			ls, _ := st.List()
-			if len(ls) == 1 {
-				i = ls[0]
-			}
-			return len(i.Procs) == 6
-		})
-		if !i.Record.Exec || i.Holder.Command.Pid != c.Process.Pid || i.Life != Running {
-			t.Errorf("%+v", i)
-		}
-		r, err := st.Reap(deadline(t), i.ID)
-		if err != nil || !r.Done() || r.How != howBeside || r.Killed != 6 {
-			t.Fatalf("%+v, %v", r, err)
-		}
-		if left := marked(t, i.ID); len(left) > 0 {
-			t.Fatalf("left: %v", left)
-		}
-		<-ended
-	}
 }

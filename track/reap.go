@@ -212,7 +212,7 @@ func life(f *found, here placing, k vouching, procs bool) Life {
 		return Lost
 	case none && !w.known && f.holder.Command.IsZero():
 		return Ended
-	case none && unheld && (f.holder.Tracker == Group || f.holder.Tracker == Fingerprint):
+	case none && unheld && slices.Contains([]Kind{Group, Fingerprint, Cgroup, Process}, f.holder.Tracker):
 		return Ended
 	case none:
 		return Lost

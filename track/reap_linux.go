@@ -20,7 +20,6 @@ import (
 
 const (
 	howKeeper = "the keeper, which adopts every orphan of the session, has no child left (wait4: ECHILD)"
-	howBeside = "the keeper finds no process any more that it may signal: those are all of the session, whose Landlock domain can't be left"
 	howCgroup = "the session's control group, which the command could not leave, is empty"
 	howReboot = "the machine was restarted since"
 	howClock  = "its record can't be read, and by the clock all of its files are older than the machine's last start"
@@ -75,11 +74,8 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 
 // howKept is Report.How for a session that its keeper reported empty.
 func (f *found) howKept() string {
-	switch {
-	case f.record == nil:
+	if f.record == nil {
 		return howWord
-	case f.record.Exec:
-		return howBeside
 	}
 	return howKeeper
 }
@@ -258,7 +254,7 @@ func (f *found) openGroup() *cgroup {
 
 // targets says how to tell the session's processes without a keeper.
 func (f *found) targets() targets {
-	g := targets{id: f.dir.id, not: os.Getpid()}
+	g := targets{id: f.dir.id, not: os.Getpid(), command: f.holder.Command}
 	if f.record != nil {
 		g.since = f.record.Supervisor.Start
 	}
@@ -288,8 +284,8 @@ func (f *found) procsIn(t table, children map[int][]int, m members) []Proc {
 	if f.empty() {
 		return nil
 	}
-	if !t.has(f.holder.Keeper) || f.record != nil && f.record.Exec {
-		return f.targets().among(t, children, m)
+	if !t.has(f.holder.Keeper) {
+		return f.addGroup(f.targets().among(t, children, m), t)
 	}
 	var ps []Proc
 	if f.record == nil { // which would tell whether the keeper is above or beside

@@ -35,6 +35,9 @@ type Options struct {
 	// Store.Reap.
 	Keep bool
 
+	// Exec says that the command is to replace this process: see Session.Exec.
+	Exec bool
+
 	// Temp is a directory that is of no use once the session is over, or "".
 	// It is recorded, and Report.Temp tells whoever ends the session. If the
 	// caller is gone by then, the keeper removes it, and a directory "run" in
@@ -220,14 +223,14 @@ func (s *Session) prepare(c *fork.Command) error {
 	return nil
 }
 
-// Exec replaces this process by the command, which keeps the pid. The session
-// goes on: a keeper beside it watches it and can be asked by Store.Reap, as
-// long as the tracker is Domain; with Cgroup there is no keeper, and what the
-// command leaves behind stays until it is reaped. No other tracker can hold a
-// process without a supervisor. Exec returns only when it failed; then Close
-// must be called, and the process should end, because the thread may be
-// restricted already.
+// Exec replaces this process by the command, which keeps the pid. Options.Exec
+// is needed. Nobody is above the command then: what it leaves behind goes on
+// until Store.Reap. The tracker is Process, or Cgroup if that was asked for. Exec
+// returns only when it failed; then Close must be called.
 func (s *Session) Exec(c *fork.Command) error {
+	if !s.opts.Exec {
+		return errors.New("the session was not begun with Options.Exec")
+	}
 	own := *c
 	s.record.Exec = true
 	if err := s.prepare(&own); err != nil {

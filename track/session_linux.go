@@ -22,11 +22,15 @@ type held struct {
 	group *cgroup  // the session's own control group, or nil
 	procs *os.File // its cgroup.procs
 	kill  *os.File // its cgroup.kill, nil before Linux 5.14
+	home  string   // the group that this process left for it, with Exec
 }
 
 // choose picks the tracker. The usual answer, Domain, needs one system call;
 // all the rest is only looked at where that is missing.
 func (s *Session) choose() error {
+	if s.opts.Exec {
+		return s.chooseInPlace()
+	}
 	if s.opts.Caps != nil {
 		s.caps = *s.opts.Caps
 	} else {
@@ -143,37 +147,6 @@ func (s *Session) setDomain(k *fork.Keeper) (done func(), err error) {
 	}
 	k.Domain = true
 	return done, nil
-}
-
-// replace is Exec.
-func (s *Session) replace(c fork.Command) error {
-	if err := s.locate(); err != nil {
-		return err
-	}
-	s.holder = Holder{Tracker: s.choice.Kind, Command: s.record.Supervisor}
-	switch {
-	case s.choice.Kind == Domain:
-		c.Keeper = s.keeper()
-		if !s.opts.Keep && s.record.Name == "" {
-			c.Keeper.Remove = append(c.Keeper.Remove, s.dir.files()...)
-		}
-		done, err := s.setDomain(c.Keeper)
-		if err != nil {
-			return err
-		}
-		defer done()
-		c.Commit = s.recordHolder
-		return fork.Exec(&c)
-	case s.choice.Kind == Cgroup && !s.choice.Scope:
-		if err := s.enterGroup(&c); err != nil {
-			return &TrackerError{Kind: Cgroup, Why: err.Error(), Err: err}
-		}
-		if err := s.dir.writeHolder(&s.holder); err != nil {
-			return fmt.Errorf("recording the session: %w", err)
-		}
-		return fork.Exec(&c)
-	}
-	return s.needsSupervisor()
 }
 
 // launched takes over what was started.

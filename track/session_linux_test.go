@@ -158,28 +158,6 @@ func TestStartFails(t *testing.T) {
 	})
 }
 
-// TestExecWithoutTracker has the only tracker of a machine be one that needs a
-// supervisor, as on Linux 6.1 in a login shell: what was not asked for is no
-// hint.
-func TestExecWithoutTracker(t *testing.T) {
-	for _, test := range []struct {
-		asked  Kind
-		choice Choice
-		hint   string
-	}{
-		{Auto, Choice{Kind: Cgroup, Scope: true}, ""},
-		{"", Choice{Kind: Subtree}, ""},
-		{Subtree, Choice{Kind: Subtree}, "--track auto"},
-		{Cgroup, Choice{Kind: Cgroup, Scope: true}, "--track auto"},
-	} {
-		s := &Session{opts: Options{Tracker: test.asked}, choice: test.choice}
-		var te *TrackerError
-		if err := s.replace(fork.Command{}); !errors.As(err, &te) || te.Kind != test.choice.Kind || te.Hint != test.hint {
-			t.Errorf("%q: %v, want the hint %q", test.asked, err, test.hint)
-		}
-	}
-}
-
 // TestUnrecorded: a command whose session can't be stored never runs, whichever of
 // the files is the one that can't.
 func TestUnrecorded(t *testing.T) {

@@ -166,8 +166,8 @@ func TestStrayBeginning(t *testing.T) {
 		}
 	})
 	for range 4 * rounds(t) {
-		c := exec.Command(self) // its keeper is not its child
-		c.Env = append(os.Environ(), helperEnv+"=execsession", "STORE="+filepath.Dir(st.Dirs()[0]))
+		c := exec.Command(self, filepath.Dir(st.Dirs()[0]), string(Domain), "", "sleepers")
+		c.Env = append(os.Environ(), helperEnv+"=supervisor")
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}

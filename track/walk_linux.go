@@ -15,10 +15,11 @@ func addr(b []byte) uintptr { return uintptr(unsafe.Pointer(&b[0])) }
 // targets says which processes belong to a session that no keeper vouches for
 // any more.
 type targets struct {
-	id    string
-	group int    // a process group that is the session's, 0 for none
-	since uint64 // nothing of the session started before this, in clock ticks since boot
-	not   int    // this process itself, whatever it looks like
+	id      string
+	group   int    // a process group that is the session's, 0 for none
+	command ProcID // its first process, which counts where its environment can't be read
+	since   uint64 // nothing of the session started before this, in clock ticks since boot
+	not     int    // this process itself, whatever it looks like
 }
 
 // members tells which processes say of themselves, by the environment that
@@ -38,8 +39,9 @@ func readMembers(t table) members {
 // among picks the session's living processes from a snapshot: those whose
 // environment says so, those of its group, and the descendants of all these.
 //
-// A recorded pid is no reason: a record that was tampered with could make the
-// user's own shell look like the session's command.
+// A recorded pid is no reason, but for a process that hides its environment: a
+// record that was tampered with could make the user's own shell look like the
+// session's command.
 func (g targets) among(t table, children map[int][]int, m members) []Proc {
 	if m == nil {
 		m = readMembers(t)
@@ -56,6 +58,9 @@ func (g targets) among(t table, children map[int][]int, m members) []Proc {
 	}
 	for _, pid := range m[g.id] {
 		mark(pid)
+	}
+	if t.has(g.command) && secretive(g.command.Pid) {
+		mark(g.command.Pid)
 	}
 	for pid, p := range t {
 		if g.group > 0 && p.Group == g.group {

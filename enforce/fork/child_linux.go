@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The functions marked "raw", here and in keeper*_linux.go, exec_linux.go,
-// apart_linux.go, sweep_linux.go and fetch_linux.go, are all the code that runs
-// in a forked process which executes nothing. Such a process has one thread, a
-// copy of the Go heap that nobody collects, or no heap at all (leanFork), and a
-// runtime that believes in threads which are gone. The rules for them:
+// The functions marked "raw", here and in keeper*_linux.go, sweep_linux.go and
+// fetch_linux.go, are all the code that runs in a forked process which executes
+// nothing. Such a process has one thread, a copy of the Go heap that nobody
+// collects, or no heap at all (leanFork), and a runtime that believes in threads
+// which are gone. The rules for them:
 //
 //   - only raw system calls, other raw functions and plain arithmetic;
 //   - no allocation, no stack growth (go:nosplit, small frames), no defer, no
@@ -83,13 +83,8 @@ func rawFork(j *image) (uintptr, syscall.Errno) {
 		return pid, errno
 	}
 	afterForkInChild()
-	switch j.role {
-	case roleKeeper:
+	if j.role == roleKeeper {
 		runKeeper(j)
-	case roleWatcher:
-		runWatcher(j)
-	case roleCanary:
-		runCanary(j)
 	}
 	runCommand(j)
 	return 0, 0
@@ -152,7 +147,7 @@ func runCommand(j *image) {
 		}
 	}
 	placeFiles(j)
-	closeOnExec(j)
+	closeOnExec(j.nofile)
 	runSteps(j, j.steps, stageCommand)
 	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&j.sigmask)), 0, 8, 0, 0)
 	r := call(unix.SYS_EXECVE, uintptr(unsafe.Pointer(j.path)), uintptr(unsafe.Pointer(j.argv)), uintptr(unsafe.Pointer(j.envp)), 0, 0, 0)
@@ -199,12 +194,12 @@ func placeFiles(j *image) {
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func closeOnExec(j *image) {
+func closeOnExec(nofile uintptr) {
 	const closeRangeCloexec = 4
 	if call(unix.SYS_CLOSE_RANGE, 3, ^uintptr(0)>>32, closeRangeCloexec, 0, 0, 0) >= 0 {
 		return
 	}
-	for fd := uintptr(3); fd < j.nofile; fd++ {
+	for fd := uintptr(3); fd < nofile; fd++ {
 		call(unix.SYS_FCNTL, fd, unix.F_SETFD, unix.FD_CLOEXEC, 0, 0, 0)
 	}
 }

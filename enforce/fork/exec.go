@@ -1,27 +1,32 @@
 package fork
 
-import "fmt"
+import (
+	"errors"
+	"runtime"
+)
 
 // Exec replaces the calling process by the command, which keeps its pid. It
-// returns only when that failed; the calling thread may be restricted by then,
-// so that the process should report the error and end.
+// returns only when that failed; Before and Steps are made in a thread of their
+// own, which ends with it, so that the caller is as it was, but for its working
+// directory, its Files and what the Steps did to the whole process. There is no
+// Keeper, no Limit and nobody to Forward signals.
 //
-// The Keeper, if there is one, is no ancestor of the command: it watches the
-// process through a pidfd, and its proof that nothing is left is not ECHILD but
-// that, after kill(-1, SIGKILL), no process is alive that it may signal. So
-// Exec needs Keeper.Domain. Command.Meanwhile runs once the keeper is ready.
-// On macOS there is no Keeper, and a Sandbox is needed; on other systems it
-// returns errors.ErrUnsupported.
+// On macOS a Sandbox is needed, which holds the caller from then on; on other
+// systems it returns errors.ErrUnsupported.
 func Exec(c *Command) error {
-	if c.Keeper != nil && !c.Keeper.Domain {
-		return fmt.Errorf("replacing the process: a keeper without a domain can't watch it")
+	if c.Keeper != nil {
+		return errors.New("replacing the process: it can't have a keeper")
 	}
-	return execSelf(c)
+	if err := c.prepare(); err != nil {
+		return err
+	}
+	if err := c.commit(nil); err != nil {
+		return err
+	}
+	failed := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with this function
+		failed <- execSelf(c)
+	}()
+	return <-failed
 }
-
-// StartApart starts a program that is nobody's: not a child of this process, which
-// may become a command that waits for its own children only, and without its
-// terminal and session. It returns once the program was executed. Path, Args, Env,
-// Dir and Files are what counts of c; without Files the program shares descriptors 0
-// to 2. Linux only; on other systems it returns errors.ErrUnsupported.
-func StartApart(c *Command) error { return startApart(c) }

@@ -184,10 +184,23 @@ func (c *Command) commit(p *Process) error {
 // StepError says which system call of the child failed. It unwraps to the
 // errno.
 type StepError struct {
-	Stage string        // "before", "keeper", "command" or "exec"
-	Name  string        // Step.Name; the path for "exec"
-	Errno syscall.Errno //
+	Stage Stage
+	Name  string // Step.Name; the path for StageExec
+	Errno syscall.Errno
 }
+
+// Stage says where on the way to the command a start failed.
+type Stage string
+
+// The stages.
+const (
+	StageSetup   Stage = "setup"   // what the new processes do by themselves
+	StageBefore  Stage = "before"  // Command.Before
+	StageKeeper  Stage = "keeper"  // Keeper.Steps
+	StageCommand Stage = "command" // Command.Steps
+	StageExec    Stage = "exec"    // the execution of the command
+	StageHelper  Stage = "helper"  // on macOS, that of the helper
+)
 
 func (e *StepError) Error() string {
 	return fmt.Sprintf("%s: %s: %v", e.Stage, e.Name, e.Errno)

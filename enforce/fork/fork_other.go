@@ -11,8 +11,6 @@ func start(*Command) (*Process, error) { return nil, errors.ErrUnsupported }
 
 func execSelf(*Command) error { return errors.ErrUnsupported }
 
-func startApart(*Command) error { return errors.ErrUnsupported }
-
 func (p *Process) next() (Event, error)        { return Event{}, errors.ErrUnsupported }
 func (p *Process) signal(syscall.Signal) error { return errors.ErrUnsupported }
 func (p *Process) kill() error                 { return errors.ErrUnsupported }

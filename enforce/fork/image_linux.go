@@ -30,9 +30,7 @@ type image struct {
 	domain      bool
 	keep        bool
 	keeperSteps []Step
-	self        uintptr // the caller's pid
-	outsider    uintptr // the pid that a keeper in its domain must not be able to signal
-	watched     int32   // pidfd of the process that a watcher watches
+	self        uintptr // the caller's pid, which a keeper in its domain must not be able to signal
 	root        int32   // the caller's root directory for Keeper.Remove, or -1
 	outside     int32   // the caller's mount namespace for it, or -1
 	mem         *keeperMem
@@ -49,8 +47,6 @@ type role uint32
 const (
 	roleCommand role = iota // becomes the command
 	roleKeeper              // starts the command and keeps it
-	roleWatcher             // keeps a process that is not its child
-	roleCanary              // waits outside of a domain
 )
 
 // newImage makes the image of c in m.
@@ -82,10 +78,7 @@ func newImage(c *Command, m *Memory) (*image, error) {
 	if j.envp, err = cStrings(m, c.Env); err != nil {
 		return nil, fmt.Errorf("environment: %w", err)
 	}
-	var lim unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &lim) == nil {
-		j.nofile = uintptr(min(lim.Cur, 1<<20))
-	}
+	j.nofile = descriptors()
 	if err := j.share(); err != nil {
 		return nil, err
 	}
@@ -101,6 +94,16 @@ func newImage(c *Command, m *Memory) (*image, error) {
 		j.prepareLean(c, m)
 	}
 	return j, nil
+}
+
+// descriptors is how many of them this process may have, and so the highest
+// number that one can have.
+func descriptors() uintptr {
+	var lim unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &lim) != nil {
+		return 0
+	}
+	return uintptr(min(lim.Cur, 1<<20))
 }
 
 // share makes the memory that all processes of a start have in common.
@@ -169,7 +172,7 @@ func cStrings(m *Memory, ss []string) (**byte, error) {
 const forEver = 1 << 61
 
 func (j *image) setKeeper(c *Command, k *Keeper) error {
-	j.role, j.outsider = roleKeeper, j.self
+	j.role = roleKeeper
 	j.domain, j.keep, j.keeperSteps = k.Domain, k.Keep, k.Steps
 	j.mem.limit, j.mem.killAfter = min(int64(c.Limit.Time), forEver), min(int64(c.Limit.Kill), forEver)
 	if k.State != nil {

@@ -73,7 +73,7 @@ type KeeperState struct {
 	Phase      Phase
 	CommandPid int32  // 0 once the command ended
 	WaitStatus uint32 // the command's, as wait4(2) gives it, from PhaseKept on
-	Killed     uint32 // processes reaped after the killing began; with Exec, found when it did
+	Killed     uint32 // processes reaped after the killing began
 	Method     uint32 // how: MethodDomain, MethodCgroup, MethodSubtree
 	TimedOut   uint32 // 1 if the command was asked to end, by Command.Limit
 	_          uint32

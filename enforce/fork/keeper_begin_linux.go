@@ -77,14 +77,13 @@ func spawn(j *image) int {
 }
 
 // proveDomain asks the kernel whether a signal to a process that is outside of
-// the domain and has the same credentials (the caller, or its canary) is
-// refused. Only then may the keeper ever call kill(-1): without the domain that
+// the domain and has the same credentials, the caller, is refused. Only then may the keeper ever call kill(-1): without the domain that
 // call would reach all that the user runs. Raw.
 //
 //go:nosplit
 //go:norace
 func proveDomain(j *image) {
-	r := maySignal(j.outsider)
+	r := maySignal(j.self)
 	if r != -int(unix.EPERM) || call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0) != int(j.self) {
 		quit(j, stageDomain, uint32(-r), r)
 	}

@@ -145,7 +145,7 @@ func outcome(path string, reports []report) error {
 	case "":
 		return nil
 	case helperExec:
-		return &StepError{Stage: "exec", Name: path, Errno: last.Errno}
+		return &StepError{Stage: StageExec, Name: path, Errno: last.Errno}
 	default:
 		return &SandboxError{Stage: last.Stage, Message: last.Message}
 	}

@@ -29,7 +29,7 @@ func TestOutcome(t *testing.T) {
 		var be *SandboxError
 		switch {
 		case errors.As(err, &se):
-			stage = se.Stage
+			stage = string(se.Stage)
 		case errors.As(err, &be):
 			stage = be.Stage
 		}

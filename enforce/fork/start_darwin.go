@@ -51,7 +51,7 @@ func (c *Command) attr(more ...*os.File) *syscall.ProcAttr {
 func (c *Command) startPlain(path string, args []string) (*Process, error) {
 	pid, err := syscall.ForkExec(path, args, c.attr())
 	if err != nil {
-		return nil, stepError("exec", path, err)
+		return nil, stepError(StageExec, path, err)
 	}
 	p, err := c.started(pid)
 	if err == nil {
@@ -75,7 +75,7 @@ func (c *Command) started(pid int) (*Process, error) {
 }
 
 // stepError gives an error of the fork or exec its type.
-func stepError(stage, name string, err error) error {
+func stepError(stage Stage, name string, err error) error {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
 		return &StepError{Stage: stage, Name: name, Errno: errno}
@@ -116,7 +116,7 @@ func (c *Command) startHelped() (*Process, error) {
 	orderR.Close()
 	reportW.Close()
 	if err != nil {
-		return nil, stepError("helper", exe, err)
+		return nil, stepError(StageHelper, exe, err)
 	}
 	p, err := c.started(pid)
 	if err != nil {
@@ -151,8 +151,8 @@ func readReports(f *os.File) []report {
 // execSelf puts the profile on this process and becomes the command.
 func execSelf(c *Command) error {
 	switch {
-	case c.Keeper != nil || len(c.Steps) > 0:
-		return fmt.Errorf("replacing the process below a keeper: %w", errors.ErrUnsupported)
+	case len(c.Steps) > 0:
+		return fmt.Errorf("replacing the process: steps: %w", errors.ErrUnsupported)
 	case c.Sandbox == nil || c.Sandbox.External:
 		return fmt.Errorf("replacing the process: %w", errors.ErrUnsupported)
 	}
@@ -161,20 +161,13 @@ func execSelf(c *Command) error {
 			continue
 		}
 		if err := syscall.Dup2(int(f.Fd()), i); err != nil {
-			return stepError("command", "dup2(2)", err)
+			return stepError(StageCommand, "dup2(2)", err)
 		}
 	}
 	if c.Dir != "" {
 		if err := syscall.Chdir(c.Dir); err != nil {
-			return stepError("command", "chdir(2)", err)
+			return stepError(StageCommand, "chdir(2)", err)
 		}
-	}
-	p := &Process{Pid: os.Getpid(), conn: -1}
-	if c.Meanwhile != nil {
-		c.Meanwhile(p)
-	}
-	if err := c.commit(p); err != nil {
-		return err
 	}
 	if err := closeOthers(); err != nil {
 		return err
@@ -182,7 +175,5 @@ func execSelf(c *Command) error {
 	if r := confine(newOrder(c)); r.Stage != "" {
 		return outcome(c.Path, []report{r})
 	}
-	return stepError("exec", c.Path, syscall.Exec(c.Path, c.Args, c.Env))
+	return stepError(StageExec, c.Path, syscall.Exec(c.Path, c.Args, c.Env))
 }
-
-func startApart(*Command) error { return errors.ErrUnsupported }

@@ -193,17 +193,17 @@ func (r *stepReport) err(c *Command) error {
 	case r.stage == stageNone:
 		return nil
 	case r.stage == stageBefore && int(r.index) < len(c.Before):
-		e.Stage, e.Name = "before", c.Before[r.index].Name
+		e.Stage, e.Name = StageBefore, c.Before[r.index].Name
 	case r.stage == stageKeeper && int(r.index) < len(c.Keeper.Steps):
-		e.Stage, e.Name = "keeper", c.Keeper.Steps[r.index].Name
+		e.Stage, e.Name = StageKeeper, c.Keeper.Steps[r.index].Name
 	case r.stage == stageCommand && int(r.index) < len(c.Steps):
-		e.Stage, e.Name = "command", c.Steps[r.index].Name
+		e.Stage, e.Name = StageCommand, c.Steps[r.index].Name
 	case r.stage == stageSetup && r.index == setupDir:
-		e.Stage, e.Name = "command", "chdir to "+c.Dir
+		e.Stage, e.Name = StageCommand, "chdir to "+c.Dir
 	case r.stage == stageSetup && int(r.index) < len(setupNames):
-		e.Stage, e.Name = "setup", setupNames[r.index]
+		e.Stage, e.Name = StageSetup, setupNames[r.index]
 	case r.stage == stageExec:
-		e.Stage, e.Name = "exec", c.Path
+		e.Stage, e.Name = StageExec, c.Path
 	case r.stage == stageDomain:
 		return fmt.Errorf("%w (kill of the caller: errno %d)", ErrNoDomain, r.errno)
 	default:

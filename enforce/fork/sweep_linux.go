@@ -119,7 +119,7 @@ func (m *keeperMem) openProc() int {
 
 // nextPid goes on from one entry of the directory of processes (-1 before the
 // first) to the next that is a process, other than init, and puts its number
-// into m.pid. It gives -1 at the end, -2 if the directory can't be read. Raw.
+// into m.pid. It gives -1 at the end. Raw.
 //
 //go:nosplit
 //go:norace
@@ -133,7 +133,7 @@ func (m *keeperMem) nextPid(proc, at int) int {
 		if at < 0 || at+19 >= m.entries || at+19 >= len(m.text) {
 			m.entries = call(unix.SYS_GETDENTS64, uintptr(proc), uintptr(unsafe.Pointer(&m.text)), unsafe.Sizeof(m.text), 0, 0, 0)
 			if m.entries <= 0 {
-				return -1 + min(max(m.entries, -1), 0)
+				return -1
 			}
 			at = 0
 		}
@@ -145,16 +145,6 @@ func (m *keeperMem) nextPid(proc, at int) int {
 			return at
 		}
 	}
-}
-
-// living tells a process from a zombie; a zombie leader may still have threads.
-// Raw.
-//
-//go:nosplit
-//go:norace
-func (m *keeperMem) living(proc, pid int) bool {
-	at := m.readStat(proc, pid)
-	return at != 0 && m.stat[at] != 'X' && (m.stat[at] != 'Z' || m.threads(at) > 1)
 }
 
 // readStat reads the stat file of a process (proc_pid_stat(5)) into m.stat and

@@ -87,7 +87,7 @@ func signalTrials(caps enforce.Caps) []trial {
 		noFile  = ^uintptr(0)
 	)
 	by := "Landlock"
-	if caps.SignalMode(true, false) == seccomp.SignalsAll {
+	if caps.SignalMode() == seccomp.SignalsAll {
 		by = "zsbx"
 	}
 	pid := uintptr(os.Getpid())

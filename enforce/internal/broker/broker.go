@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"slices"
 
-	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/internal/seccomp"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -64,20 +63,6 @@ func (m *Broker) HandOver(c *exec.Cmd) error { return m.handOver(c) }
 // ServeKept goes on with what HandOver handed over: a queue as descriptor 3 and
 // what is allowed as descriptor 4. It returns when the session has ended.
 func ServeKept() error { return serveKept() }
-
-// StandBy lets a process of its own answer from the start, for a command that
-// replaces this process (fork.Exec): c, which has to lead to ServeApart, is
-// started by fork.StartApart, and is to be before anything of the command's
-// restrictions or of its control group holds this process. It waits for the
-// command's filter, answers until the last process that has it is gone, and ends
-// at once when the command is not executed. Close gives it up.
-//
-// The plan has to be one with Options.InPlace: not everywhere may a process that is
-// no ancestor of the command see its sockets.
-func (m *Broker) StandBy(c *fork.Command) error { return m.standBy(c) }
-
-// ServeApart is the process of StandBy.
-func ServeApart() error { return serveApart() }
 
 // addressKind tells socket addresses apart.
 type addressKind int

@@ -41,7 +41,6 @@ type mediator struct {
 	done    bool                // serving, or never again
 	closed  bool
 	kept    bool          // the queue outlives serve
-	apart   bool          // another process serves
 	failure error         // why it ended
 	over    chan struct{} // closed when it is to end
 	ended   chan struct{} // closed once serve returns
@@ -147,8 +146,6 @@ func (m *mediator) close() error {
 	defer m.mu.Unlock()
 	m.closed = true
 	switch {
-	case m.apart:
-		m.Hand.Forked()
 	case !m.done:
 		m.done = true
 		m.Hand.close()

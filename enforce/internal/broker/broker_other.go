@@ -5,8 +5,6 @@ package broker
 import (
 	"errors"
 	"os/exec"
-
-	"github.com/zsbx/zsbx/enforce/fork"
 )
 
 type mediator struct{}
@@ -16,7 +14,4 @@ func (m *mediator) close() error { return nil }
 
 func (m *mediator) handOver(*exec.Cmd) error { return errors.ErrUnsupported }
 
-func (m *mediator) standBy(*fork.Command) error { return errors.ErrUnsupported }
-
-func serveKept() error  { return errors.ErrUnsupported }
-func serveApart() error { return errors.ErrUnsupported }
+func serveKept() error { return errors.ErrUnsupported }

@@ -132,8 +132,6 @@ func New(policy *Policy, mem *fork.Memory, filter *seccomp.Filter) (*Broker, []f
 
 // Forked takes the process that was forked.
 func (m *Broker) Forked(p *fork.Process) {
-	if !m.apart {
-		m.Hand.Forked()
-	}
+	m.Hand.Forked()
 	m.process = p
 }

@@ -31,15 +31,13 @@ func (m *mediator) theSession() session {
 	s := &m.session
 	switch {
 	case s.Top != 0:
-	case m.apart:
-		s.Top = os.Getpid() // the command takes its place
 	case m.process == nil:
 	case m.process.KeeperPid != 0:
 		s.Top, s.Keeper = m.process.KeeperPid, true
 	default:
 		s.Top = m.process.Pid
 	}
-	if s.Top != 0 && s.pidfd <= 0 && !m.apart {
+	if s.Top != 0 && s.pidfd <= 0 {
 		s.pidfd, _ = unix.PidfdOpen(s.Top, 0)
 	}
 	return *s

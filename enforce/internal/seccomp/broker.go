@@ -20,14 +20,6 @@ func YamaRefuses(scope byte, capabilities uint64) string {
 	return ""
 }
 
-// YamaRefusesApart says why it lets no process but an ancestor, or "".
-func YamaRefusesApart(scope byte, capabilities uint64) string {
-	if scope == '1' && capabilities&(1<<CapSysPtrace) == 0 {
-		return "the Yama security module lets only ancestors fetch the sockets of another process (kernel.yama.ptrace_scope is 1), and with --exec zsbx is none"
-	}
-	return YamaRefuses(scope, capabilities)
-}
-
 // mediateRules hand the calls by which a socket gets a peer or becomes one to
 // the supervisor.
 func mediateRules(capabilities uint64) []rule {

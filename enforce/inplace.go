@@ -1,0 +1,23 @@
+package enforce
+
+// InPlace is what can be enforced on a command that replaces the calling program
+// (fork.Exec): nobody is left to answer its calls or to end what it leaves
+// running, and a program with threads can't enter a user namespace. With keep,
+// what it leaves is to go on.
+func (c Caps) InPlace(keep bool) Caps {
+	c.Orphans = !keep
+	if c.SeccompNotify {
+		c.SeccompNotify, c.SeccompNotifyReason = false, "a command that replaces zsbx has none"
+	}
+	if c.MountNS && !c.Privileged {
+		c.MountNS, c.MountReason, c.MountHint = false, "a program that replaces itself can't enter a user namespace", ""
+	}
+	return c
+}
+
+// OrphansGap is the gap of every command that replaces the calling program,
+// confined or only tracked, unless what it leaves running is to go on.
+func OrphansGap() Gap {
+	return Gap{Name: GapOrphans, Kind: Hardening, Promise: "what the command leaves running is ended with it",
+		Why: "a command that replaces zsbx has nobody above it"}
+}

@@ -1,0 +1,170 @@
+package track
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// startExec starts a process that replaces itself by the named program, and waits
+// until the session has as many processes as said.
+func startExec(t *testing.T, st *Store, play string, procs int, env ...string) Info {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(self)
+	c.Env = append(append(os.Environ(), helperEnv+"=execsession", "PLAY="+play, "HIDDEN="+hidden, "STORE="+filepath.Dir(st.Dirs()[0])), env...)
+	c.Stderr = os.Stderr
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		<-ended
+	})
+	var i Info
+	eventually(t, "it runs", func() bool {
+		if ls, _ := st.List(); len(ls) == 1 {
+			i = ls[0]
+		}
+		return len(i.Procs) == procs && i.Holder.Tracker != "" && i.Record.Exec
+	})
+	if !i.Record.Exec || i.Holder.Command.Pid != c.Process.Pid || !i.Holder.Keeper.IsZero() || i.Life != Running {
+		t.Errorf("%+v", i)
+	}
+	return i
+}
+
+// TestExec: what a process that became its command started is found and ended,
+// and that this is no proof is said.
+func TestExec(t *testing.T) {
+	st := tempStore(t)
+	i := startExec(t, st, "sleepers", 6)
+	if i.Holder.Tracker != Process {
+		t.Errorf("tracked by %s", i.Holder.Tracker)
+	}
+	r, err := st.Reap(deadline(t), i.ID)
+	if err != nil || r.Proof || r.Unproved == "" || r.Left() || !r.Removed || r.Killed != 6 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if left := marked(t, i.ID); len(left) > 0 {
+		t.Fatalf("left: %v", left)
+	}
+}
+
+// hidden is what the hider's daemon sleeps for: nobody else does.
+var hidden = "1" + strconv.Itoa(os.Getpid())
+
+// escaped lists the daemons of hiders.
+func escaped(t *testing.T) (pids []int) {
+	t.Helper()
+	all, err := readTable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pid, p := range all {
+		if one := []Proc{p}; p.Name == "sleep" {
+			if fill(one); slices.Equal(one[0].Argv, []string{"sleep", hidden}) {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
+// TestExecGroup: with a control group what hides is found too, and its end is
+// proved.
+func TestExecGroup(t *testing.T) {
+	if _, err := findCgroupParent("zsbx-test-exec"); err != nil {
+		t.Skipf("no control group can be made: %v", err)
+	}
+	for play, procs := range map[string]int{"sleepers": 6, "hider": 2} {
+		st := tempStore(t)
+		i := startExec(t, st, play, procs, "TRACKER=cgroup")
+		if i.Holder.Tracker != Cgroup || i.Holder.Cgroup == nil {
+			t.Errorf("tracked by %+v", i.Holder)
+		}
+		r, err := st.Reap(deadline(t), i.ID)
+		if err != nil || !r.Done() || r.How != howCgroup || r.Killed != procs {
+			t.Fatalf("%s: %+v, %v", play, r, err)
+		}
+		if _, err := os.Stat(i.Holder.Cgroup.Path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the group is still there: %v", err)
+		}
+	}
+	// The control: without the group what hides is not found, and outlives the session.
+	st := tempStore(t)
+	i := startExec(t, st, "hider", 1)
+	eventually(t, "what hides is there", func() bool { return len(escaped(t)) == 1 })
+	if r, err := st.Reap(deadline(t), i.ID); err != nil || r.Killed != 1 || r.Proof {
+		t.Errorf("%+v, %v", r, err)
+	}
+	for _, p := range escaped(t) {
+		_ = unix.Kill(p, unix.SIGKILL)
+	}
+}
+
+// TestExecSecret: the command itself is found where its environment can't be read.
+func TestExecSecret(t *testing.T) {
+	st := tempStore(t)
+	i := startExec(t, st, "secret", 1)
+	if r, err := st.Reap(deadline(t), i.ID); err != nil || r.Killed != 1 || r.Left() {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestExecEnded: a session whose command ended and left nothing is over.
+func TestExecEnded(t *testing.T) {
+	st := tempStore(t)
+	i := startExec(t, st, "secret", 1)
+	if i.Record.Name != "secret" {
+		t.Errorf("the name is %q", i.Record.Name)
+	}
+	var taken *NameTakenError
+	if _, err := Begin(Options{Store: st, Name: "secret"}); !errors.As(err, &taken) {
+		t.Errorf("the name of a session that runs was given away: %v", err)
+	}
+	p, err := os.FindProcess(i.Holder.Command.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = p.Kill()
+	eventually(t, "it is over", func() bool { ls, _ := st.List(); return len(ls) == 1 && ls[0].Life == Ended })
+	if rs, err := st.Prune(deadline(t)); err != nil || len(rs) != 1 || !rs[0].Removed || rs[0].Killed != 0 {
+		t.Errorf("%+v, %v", rs, err)
+	}
+}
+
+// TestExecTrackers: a tracker that needs somebody above the command is refused.
+func TestExecTrackers(t *testing.T) {
+	for _, k := range []Kind{Domain, Subtree, Group} {
+		var te *TrackerError
+		if _, err := Begin(Options{Store: tempStore(t), Exec: true, Tracker: k}); !errors.As(err, &te) || te.Kind != k || te.Hint != "--track auto" {
+			t.Errorf("%s: %v", k, err)
+		}
+	}
+	if _, err := findCgroupParent("zsbx-test-exec"); err == nil {
+		return
+	}
+	s, err := Begin(Options{Store: tempStore(t), Exec: true, Tracker: Cgroup})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var te *TrackerError
+	if err := s.Exec(helper(t, "hello")); !errors.As(err, &te) || te.Kind != Cgroup {
+		t.Errorf("%v", err)
+	}
+	if r, err := s.Close(deadline(t)); err != nil || !r.Removed {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
