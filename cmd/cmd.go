@@ -17,10 +17,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zsbx/zsbx/cmd/internal/quiet"
 	"github.com/zsbx/zsbx/enforce"
-
-	// Signals that come while zsbx starts.
-	_ "github.com/zsbx/zsbx/cmd/internal/quiet"
 )
 
 // The exit statuses of zsbx itself, those of env(1) and timeout(1). A command
@@ -57,6 +55,7 @@ type app struct {
 // status: the command's own for run, 0 or 1 for what the other commands
 // answer, and otherwise one of those that exec(1p) and timeout(1) use.
 func Main(args []string) int {
+	quiet.Started()
 	growStack(false)
 	if len(args) > 0 && args[0] == enforce.SandboxArg {
 		return enforce.SandboxMain(args[1:])

@@ -120,8 +120,7 @@ func TestTerminalCloses(t *testing.T) {
 }
 
 // TestEarlySignals: one that comes while zsbx starts ends it as it ends any program,
-// without a word of Go's. Before the first package is initialised, SIGQUIT is the
-// runtime's, and no program can take it away.
+// without a word of Go's.
 func TestEarlySignals(t *testing.T) {
 	zsbx := asZsbx(t)
 	for _, sig := range []syscall.Signal{syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGINT} {
@@ -140,15 +139,26 @@ func TestEarlySignals(t *testing.T) {
 			time.Sleep(rand.N(3 * time.Millisecond))
 			p.Process.Signal(sig)
 			st := ended(p, 10*time.Second)
-			if sig == syscall.SIGQUIT && strings.Contains(said.String(), "runtime.main") && !strings.Contains(said.String(), "github.com/") {
-				continue
-			}
 			if st != exitSignal+int(sig) || said.Len() > 0 {
 				t.Fatalf("%v: status %d, %q", sig, st, &said)
 			}
 		}
 		if early == 0 {
 			t.Fatalf("%v: zsbx was never seen without a handler of Go's for SIGQUIT", sig)
+		}
+	}
+}
+
+// TestBeforeMain: what keeps Go's runtime from starting is one line, and status 125.
+func TestBeforeMain(t *testing.T) {
+	zsbx := asZsbx(t)
+	limits := []string{"-v 100000", "-v 300000", "-v 500000"}
+	for _, limit := range limits {
+		p := exec.Command("bash", "-c", "ulimit "+limit+"; exec \"$0\" run -- true", zsbx)
+		p.Dir = t.TempDir()
+		said, _ := p.CombinedOutput()
+		if st := p.ProcessState.ExitCode(); st != exitFailed || !bytes.HasPrefix(said, []byte("zsbx: error: ")) || bytes.Count(said, []byte("\n")) > 2 {
+			t.Errorf("%s: status %d, %q", limit, st, said)
 		}
 	}
 }

@@ -134,7 +134,7 @@ func TestJudge(t *testing.T) {
 		{"leaves a process", result{out: all(""), ran: true, status: exited(42), left: []int{7}}, left},
 		{"leaves a record", result{out: all(""), ran: true, status: exited(42), reap: "no"}, left},
 		{"killed", result{ran: true, status: syscall.WaitStatus(syscall.SIGKILL), signal: true}, ended},
-		{"Go's runtime", result{err: "fatal error: newosproc\n", status: exited(2)}, traceback},
+		{"Go's runtime", result{err: "fatal error: newosproc\n\ngoroutine 1:\n", status: exited(2)}, traceback},
 	} {
 		if got, why := judge(test.r); got != test.want {
 			t.Errorf("%s: %v (%s), want %v", test.name, got, why, test.want)

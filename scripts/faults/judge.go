@@ -20,9 +20,9 @@ const (
 	gapSaid                 // ran with something open, and a warning named it
 	saidLost                // ran, and a message says that its status or end was lost
 	ended                   // ended by the signal that was sent
-	traceback               // Go's runtime gave up
 	missed                  // the call that was to fail was not made
 	// The rest are mistakes of zsbx's.
+	traceback // Go's runtime gave up
 	hang
 	lost       // output or status, without a word
 	falseGap   // a shortage was taken for what this machine can't do
@@ -31,11 +31,11 @@ const (
 	classes
 )
 
-var classNames = [classes]string{"confined", "refused", "unsaid", "gap said", "said lost", "ended", "traceback", "missed", "HANG", "LOST", "FALSE GAP", "LEFT", "UNCONFINED"}
+var classNames = [classes]string{"confined", "refused", "unsaid", "gap said", "said lost", "ended", "missed", "TRACEBACK", "HANG", "LOST", "FALSE GAP", "LEFT", "UNCONFINED"}
 
 func (c class) String() string { return classNames[c] }
 
-func (c class) bad() bool { return c >= hang }
+func (c class) bad() bool { return c >= traceback }
 
 // result is what was seen of a run.
 type result struct {
@@ -66,7 +66,7 @@ func judge(r result) (class, string) {
 		return left, fmt.Sprint("processes ", r.left)
 	case r.reap != "":
 		return left, r.reap
-	case strings.Contains(r.err, "goroutine ") || strings.Contains(r.err, "fatal error: "):
+	case strings.Contains(r.err, "goroutine "):
 		return traceback, ""
 	case r.ran && complete && code == probeStatus && len(open) > 0:
 		return gapSaid, strings.Join(open, ", ")

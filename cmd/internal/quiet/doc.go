@@ -1,7 +1,15 @@
-// Package quiet has SIGQUIT and SIGABRT from outside end zsbx as they end any other
-// program (signal(7)). Go's own handlers print what all goroutines do.
+// Package quiet keeps Go's runtime from speaking to zsbx's users, on Linux.
 //
-// That must be done before other packages are initialised, which takes half of
+//   - SIGQUIT and SIGABRT from outside end zsbx as they end any other program
+//     (signal(7)). Go's own handlers print what all goroutines do.
+//   - Where the runtime cannot start, or later gets no thread or memory, the user
+//     reads one line with its reason, and the status is 125. Go prints a traceback
+//     and exits with 2.
+//
+// It does not hide a bug of zsbx: a panic prints its traceback.
+//
+// The first must be done before other packages are initialised, which takes half of
 // zsbx's start. So it is no function to call: Go initialises packages in the order
-// of their import paths, those first that import nothing.
+// of their import paths, those first that import nothing. The second needs no
+// initialisation at all.
 package quiet

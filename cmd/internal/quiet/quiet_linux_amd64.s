@@ -1,10 +1,11 @@
 #include "textflag.h"
 
-TEXT ·sigaction(SB),NOSPLIT,$0-16
-	MOVQ	signal+0(FP), DI
-	MOVQ	act+8(FP), SI
-	XORL	DX, DX
-	MOVL	$8, R10
-	MOVL	$13, AX // SYS_rt_sigaction
+TEXT ·call(SB),NOSPLIT,$0-48
+	MOVQ	nr+0(FP), AX
+	MOVQ	a+8(FP), DI
+	MOVQ	b+16(FP), SI
+	MOVQ	c+24(FP), DX
+	MOVQ	d+32(FP), R10
 	SYSCALL
+	MOVQ	AX, ret+40(FP)
 	RET

@@ -1,10 +1,11 @@
 #include "textflag.h"
 
-TEXT ·sigaction(SB),NOSPLIT,$0-16
-	MOVD	signal+0(FP), R0
-	MOVD	act+8(FP), R1
-	MOVD	ZR, R2
-	MOVD	$8, R3
-	MOVD	$134, R8 // SYS_rt_sigaction
+TEXT ·call(SB),NOSPLIT,$0-48
+	MOVD	nr+0(FP), R8
+	MOVD	a+8(FP), R0
+	MOVD	b+16(FP), R1
+	MOVD	c+24(FP), R2
+	MOVD	d+32(FP), R3
 	SVC
+	MOVD	R0, ret+40(FP)
 	RET
