@@ -149,6 +149,61 @@ func TestEarlySignals(t *testing.T) {
 	}
 }
 
+// TestKeeperKilledEarly: somebody outside kills the keeper at the moment when the
+// command begins. What began ends with zsbx.
+func TestKeeperKilledEarly(t *testing.T) {
+	zsbx := asZsbx(t)
+	for i := range 30 {
+		mark := fmt.Sprintf("7%d%04d", os.Getpid(), i) // seconds: the command is known by them
+		p := exec.Command(zsbx, "run", "--", "sleep", mark)
+		p.Dir = t.TempDir()
+		var said bytes.Buffer
+		p.Stderr = &said
+		if err := p.Start(); err != nil {
+			t.Fatal(err)
+		}
+		keeper := 0
+		for end := time.Now().Add(10 * time.Second); firstChild(keeper) == 0; {
+			if keeper = firstChild(p.Process.Pid); time.Now().After(end) {
+				t.Fatalf("no command was seen below a keeper: %s", &said)
+			}
+		}
+		syscall.Kill(keeper, syscall.SIGKILL)
+		if st := ended(p, 20*time.Second); st != exitLost && st != exitFailed {
+			t.Errorf("status %d", st)
+		}
+		for end := time.Now().Add(5 * time.Second); isAlive(mark); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("the command lives: %s", &said)
+			}
+		}
+	}
+}
+
+// firstChild is the pid of a child of the process, whichever thread made it, or 0.
+func firstChild(pid int) int {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, f := range tasks {
+		b, _ := os.ReadFile(f)
+		first, _, _ := strings.Cut(string(b), " ")
+		if n, _ := strconv.Atoi(first); n != 0 {
+			return n
+		}
+	}
+	return 0
+}
+
+// isAlive reports whether a process has the word in its command line.
+func isAlive(word string) bool {
+	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, f := range all {
+		if b, _ := os.ReadFile(f); bytes.Contains(b, []byte(word)) {
+			return true
+		}
+	}
+	return false
+}
+
 // TestBeforeMain: what keeps Go's runtime from starting is one line, and status 125.
 func TestBeforeMain(t *testing.T) {
 	zsbx := asZsbx(t)

@@ -57,7 +57,8 @@ func awaitGo(j *image) {
 
 // spawn starts the command and returns its pid. The command borrows the
 // keeper's memory until it executes, unless one of its steps needs memory of
-// its own. It is a function of its own because nothing of its frame may be
+// its own. It dies with the keeper (PR_SET_PDEATHSIG(2const)): where somebody kills
+// that before the command executes, nobody could find it by its environment. It is a function of its own because nothing of its frame may be
 // used after the child ran on it. Raw.
 //
 //go:noinline
@@ -69,8 +70,13 @@ func spawn(j *image) int {
 	if j.ownMemory {
 		flags &^= unix.CLONE_VM
 	}
+	keeper := call(unix.SYS_GETPID, 0, 0, 0, 0, 0, 0)
 	pid := rawVfork(flags)
 	if pid == 0 {
+		call(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0, 0)
+		if call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0) != keeper {
+			call(unix.SYS_EXIT_GROUP, 125, 0, 0, 0, 0, 0)
+		}
 		runCommand(j)
 	}
 	return pid

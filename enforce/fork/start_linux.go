@@ -127,7 +127,9 @@ func (j *image) connect() (int, error) {
 
 // confirm learns whether the command was executed: a keeper says so, and
 // without one the pipe is closed. What failed stands in the report, which the
-// new processes share with this one.
+// new processes share with this one. A keeper that is gone without a word may have
+// started the command: that is no failed start, but the first thing that Next
+// says, and Pid is 0.
 func (p *Process) confirm(j *image, c *Command) error {
 	m, err := p.receive()
 	if j.role == roleCommand {
@@ -141,7 +143,7 @@ func (p *Process) confirm(j *image, c *Command) error {
 	case j.mem.report.stage != stageNone:
 		return j.mem.report.err(c)
 	}
-	return ErrKeeperLost
+	return nil
 }
 
 // abandon ends a start. A keeper ends when it hears nobody any more; one that is
