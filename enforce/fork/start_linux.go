@@ -83,6 +83,7 @@ func (p *Process) release(c *Command) error {
 	}
 	switch err := p.send(message{kind: msgGo}); err {
 	case nil:
+		p.asked = true
 	case errDone:
 		return nil // a keeper that is gone has reported why
 	default:
@@ -142,6 +143,8 @@ func (p *Process) confirm(j *image, c *Command) error {
 		return nil
 	case j.mem.report.stage != stageNone:
 		return j.mem.report.err(c)
+	case !p.asked:
+		return ErrKeeperLost
 	}
 	return nil
 }
