@@ -73,9 +73,11 @@ func spawn(j *image) int {
 	keeper := call(unix.SYS_GETPID, 0, 0, 0, 0, 0, 0)
 	pid := rawVfork(flags)
 	if pid == 0 {
-		call(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0, 0)
-		if call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0) != keeper {
-			call(unix.SYS_EXIT_GROUP, 125, 0, 0, 0, 0, 0)
+		if j.role == roleKeeper {
+			call(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0, 0)
+			if call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0) != keeper {
+				call(unix.SYS_EXIT_GROUP, 125, 0, 0, 0, 0, 0)
+			}
 		}
 		runCommand(j)
 	}
