@@ -1,11 +1,12 @@
 package cmd
 
 import (
+	"errors"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/shell"
 )
@@ -105,42 +106,19 @@ func connectAnswer(plan *enforce.Plan, q string) answer {
 // startAnswer answers whether a command would start: whether it is found, and
 // whether all that execve(2) opens for it may be executed.
 func startAnswer(plan *enforce.Plan, argv []string) answer {
-	r := plan.Policy
 	x := answer{Question: "start", About: quoteArgs(argv)}
-	file, err := lookPath(argv[0], commandEnv(r.Env, r.Dir))
-	if err != nil {
-		x.Reason = err.Error()
+	file, v, err := sandbox.CheckExec(plan, argv)
+	x.Path, x.Origin = file, originJSON(v.Origin)
+	if err == nil {
+		x.Allowed, x.Reason = true, v.Reason
 		return x
 	}
-	x.Path = file
-	for _, p := range execParts(file) {
-		v := decideExec(plan, p.file)
-		if err := executable(p.file); err != nil || v.Verdict == enforce.Refused {
-			errno := syscall.EACCES
-			if missing(err) {
-				errno = syscall.ENOENT
-			}
-			f := explainExec(file, errno, mayExecIn(plan))
-			x.Reason, x.Hint, x.Origin = f.Error(), f.hint, originJSON(v.Origin)
-			return x
-		}
-		if x.Reason == "" {
-			x.Reason, x.Origin = v.Reason, originJSON(v.Origin)
-		}
+	x.Reason = err.Error()
+	var e *sandbox.Error
+	if errors.As(err, &e) {
+		x.Hint = e.Hint
 	}
-	x.Allowed = true
 	return x
-}
-
-// decideExec asks the plan about executing a file.
-func decideExec(plan *enforce.Plan, file string) enforce.Answer {
-	path, st, _ := plan.Policy.Look(file)
-	return plan.Decide(enforce.Act{Op: enforce.ActExec, Path: path, Mode: st.Mode.Type(), Inside: true})
-}
-
-// mayExecIn asks the plan.
-func mayExecIn(plan *enforce.Plan) mayExec {
-	return func(file string) bool { return decideExec(plan, file).Verdict != enforce.Refused }
 }
 
 // printAnswers prints the answers, and what of them does not hold on this

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
@@ -21,7 +22,7 @@ type checkFlags struct {
 	json     bool
 }
 
-func newCheck(a *app) *cobra.Command {
+func newCheck(a *app) command {
 	o := &checkFlags{}
 	c := &cobra.Command{
 		Use:   "check [flags] [[--] COMMAND [ARG...]]",
@@ -55,11 +56,13 @@ is exit status 125.`,
 	fs.BoolVar(&o.selfTest, "self-test", false, "attack a sandboxed process, harmlessly, and print what was refused")
 	fs.BoolVar(&o.json, "json", false, "print JSON")
 	o.policyFlags.add(fs)
-	a.checkFlags = func() error {
-		_, err := o.policy()
-		return errors.Join(o.check(), err)
-	}
-	return c
+	return command{c, o.allFlags}
+}
+
+// allFlags finds what is wrong with all flags.
+func (o *checkFlags) allFlags() error {
+	_, err := o.policy()
+	return errors.Join(o.check(), err)
 }
 
 // check finds what is wrong with the flags.
@@ -87,34 +90,27 @@ func (o *checkFlags) asks() bool {
 
 func (o *checkFlags) run(a *app, argv []string) error {
 	if o.trust.set {
-		if err := errors.Join(a.checkFlags(), trustArgs(argv)); err != nil {
+		if err := errors.Join(o.allFlags(), trustArgs(argv)); err != nil {
 			return err
 		}
 		return o.trustProject(a)
 	}
-	c, err := o.compose(a, argv)
+	c, err := o.compose(argv)
 	if err := errors.Join(o.check(), err); err != nil {
 		return err
 	}
-	temp, err := o.makeTemp(a, c)
-	if err != nil {
-		return err
-	}
-	defer temp.remove()
-	r, err := c.resolve()
-	if err != nil {
-		return err
-	}
+	opts := o.options(c)
 	caps := enforce.Probe()
 	enforce.ProbeNamespaces(&caps)
-	plan, err := o.plan(a, c, r, caps)
+	opts.Caps = &caps
+	plan, err := sandbox.Plan(c.Policy, opts)
 	if err != nil {
 		return err
 	}
 	if o.asks() || len(argv) > 0 {
 		return o.answer(a, plan, argv)
 	}
-	return o.machine(a, plan, c.files)
+	return o.machine(a, plan, c.Files)
 }
 
 // target is what --connect asks about: a TCP port of a host, or a socket.

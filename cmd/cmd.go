@@ -13,12 +13,16 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/signal"
 	"runtime"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/zsbx/zsbx/cmd/internal/quiet"
-	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/sandbox"
+	"github.com/zsbx/zsbx/policy"
 )
 
 // The exit statuses of zsbx itself, those of env(1) and timeout(1). A command
@@ -41,14 +45,9 @@ type app struct {
 	stdout io.Writer
 	stderr io.Writer
 	env    []string // NAME=VALUE
-	home   string   // where HOME is not set: what the system says, once it was asked
 	say    *voice
 	cfg    settings
 	help   helpWriter // where cobra writes
-
-	// checkFlags finds what is wrong with the values of the flags of the
-	// command that was built last.
-	checkFlags func() error
 }
 
 // Main runs zsbx with args, without the program's name, and returns the exit
@@ -57,15 +56,7 @@ type app struct {
 func Main(args []string) int {
 	quiet.Started()
 	growStack(false)
-	if len(args) > 0 && args[0] == enforce.SandboxArg {
-		return enforce.SandboxMain(args[1:])
-	}
-	if len(args) > 0 && args[0] == watchArg {
-		return watchSession(args[1:])
-	}
-	if status, asked := serveSockets(args); asked {
-		return status
-	}
+	sandbox.Init()
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Environ()}
 	return a.main(args)
 }
@@ -133,14 +124,17 @@ func Root() *cobra.Command {
 
 // getenv gives the first value of name in the caller's environment, as
 // getenv(3) does, or "".
-func (a *app) getenv(name string) string { v, _ := lookupEnv(a.env, name); return v }
+func (a *app) getenv(name string) string { return lookupEnv(a.env, name) }
 
 // lookupEnv finds name in a list of NAME=VALUE; the first one counts.
-func lookupEnv(env []string, name string) (string, bool) {
-	for _, kv := range env {
-		if len(kv) > len(name) && kv[len(name)] == '=' && kv[:len(name)] == name {
-			return kv[len(name)+1:], true
-		}
-	}
-	return "", false
+func lookupEnv(env []string, name string) string {
+	return (&policy.Host{Env: env}).Getenv(name)
+}
+
+// dieBy ends zsbx by the signal that ended the command. A shell that runs zsbx
+// in a script goes on after Ctrl-C unless its child died by SIGINT.
+func dieBy(s syscall.Signal) {
+	signal.Reset(s)
+	_ = syscall.Kill(os.Getpid(), s)
+	time.Sleep(time.Second) // the signal may take another thread
 }

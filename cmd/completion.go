@@ -6,8 +6,8 @@ import (
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
-func newCompletion(a *app) *cobra.Command {
-	return &cobra.Command{
+func newCompletion(a *app) command {
+	return command{Command: &cobra.Command{
 		Use:   "completion bash|zsh|fish",
 		Short: "Print a completion script for a shell",
 		Long:  "Print a script that teaches a shell to complete zsbx's commands and flags.",
@@ -33,5 +33,5 @@ func newCompletion(a *app) *cobra.Command {
 			}
 			return usageHint("zsbx completion bash", "no completion for the shell %s: bash, zsh or fish", shell.Quote(args[0]))
 		},
-	}
+	}}
 }

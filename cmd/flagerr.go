@@ -23,18 +23,19 @@ func (a *app) flagErrors(c *cobra.Command, args []string, err error) error {
 		args = args[1:]
 	}
 	fs := c.Flags()
-	a.checkFlags = nil
+	var check func() error
 	for _, known := range commands() {
 		if known.name == c.Name() {
-			fs = known.make(a).Flags() // without what pflag has read
+			built := known.make(a) // without what pflag has read
+			fs, check = built.Flags(), built.checkFlags
 		}
 	}
 	var all []error
 	for _, msg := range walkFlags(fs, args) {
 		all = append(all, usageHint(help, "%s", msg))
 	}
-	if a.checkFlags != nil {
-		all = append(all, a.checkFlags())
+	if check != nil {
+		all = append(all, check())
 	}
 	if err := errors.Join(all...); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/sandbox"
 )
 
 // The values of --fallback.
@@ -20,44 +21,43 @@ const (
 	fallbackPrompt = "prompt"
 )
 
-// acceptGaps decides whether a command may start although some promises can't
-// be kept. Core gaps are refused, warned of or asked about, as --fallback
-// says; missing hardening is one warning, and a refusal with --strict.
-func (o *policyFlags) acceptGaps(a *app, gaps []enforce.Gap) error {
-	var core, hard []enforce.Gap
-	for _, g := range gaps {
-		switch {
-		case slices.Contains(o.allowGaps, g.Name):
-		case g.Kind == enforce.Core || o.strict:
-			core = append(core, g)
-		default:
-			hard = append(hard, g)
+// acceptor answers whether a command may start although promises can't be kept, as
+// --fallback says; nil is no.
+func (o *policyFlags) acceptor(a *app) func([]enforce.Gap) bool {
+	switch o.fallback {
+	case fallbackWarn:
+		return func(gaps []enforce.Gap) bool {
+			eachGap(gaps,
+				func(g enforce.Gap) { a.say.warn("not enforced here: %s: %s", g.Promise, g.Why) },
+				func(rest int, name string) {
+					a.say.warn("not enforced here: %d more of the kind %s", rest, name)
+				})
+			return true
 		}
+	case fallbackPrompt:
+		return askGaps
 	}
-	if len(hard) > 0 {
-		a.say.warn("not enforced here: %s", listGaps(hard))
+	return nil
+}
+
+// warning says what package sandbox has to say.
+func (a *app) warning(w sandbox.Warning) {
+	if len(w.Gaps) > 0 {
+		a.say.warn("not enforced here: %s", listGaps(w.Gaps))
 		said := ""
-		for _, g := range hard {
+		for _, g := range w.Gaps {
 			if g.Hint != "" && g.Hint != said {
 				a.say.hint("%s", g.Hint)
 				said = g.Hint
 			}
 		}
 	}
-	switch {
-	case len(core) == 0:
-		return nil
-	case o.fallback == fallbackWarn:
-		eachGap(core,
-			func(g enforce.Gap) { a.say.warn("not enforced here: %s: %s", g.Promise, g.Why) },
-			func(rest int, name string) {
-				a.say.warn("not enforced here: %d more of the kind %s", rest, name)
-			})
-		return nil
-	case o.fallback == fallbackPrompt:
-		return askGaps(core)
+	if w.Text != "" {
+		a.say.warn("%s", w.Text)
 	}
-	return refuseGaps(core)
+	if w.Hint != "" {
+		a.say.hint("%s", w.Hint)
+	}
 }
 
 // mostGaps is how many gaps of one kind are said one by one: thousands of
@@ -119,10 +119,10 @@ func refuseGaps(gaps []enforce.Gap) error {
 
 // askGaps asks on the terminal, never on stdin: that belongs to the command,
 // and a script's input is no answer. Without a terminal the answer is no.
-func askGaps(gaps []enforce.Gap) error {
+func askGaps(gaps []enforce.Gap) bool {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
-		return refuseGaps(gaps)
+		return false
 	}
 	defer tty.Close()
 	eachGap(gaps, func(g enforce.Gap) {
@@ -134,9 +134,7 @@ func askGaps(gaps []enforce.Gap) error {
 	answer, err := bufio.NewReader(tty).ReadString('\n')
 	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "y", "yes":
-		if err == nil {
-			return nil
-		}
+		return err == nil
 	}
-	return refuseGaps(gaps)
+	return false
 }

@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -38,8 +37,6 @@ type policyFlags struct {
 	fallback  string
 	allowGaps []string
 	strict    bool
-
-	os string // profile --os
 }
 
 func (o *policyFlags) add(fs *pflag.FlagSet) {
@@ -93,11 +90,6 @@ func (o *policyFlags) policy() (*policy.Policy, error) {
 		b.fail("--fallback %s: must be deny, warn or prompt", shell.Quote(o.fallback))
 	}
 	return p, errors.Join(b.errs...)
-}
-
-// asksForFiles reports whether a flag speaks about files.
-func (o *policyFlags) asksForFiles() bool {
-	return len(o.ro)+len(o.rox)+len(o.rw)+len(o.rwNoexec) > 0
 }
 
 func flagOrigin(name string) policy.Origin { return policy.Origin{Source: name} }
@@ -219,24 +211,4 @@ func (b *flagBuilder) duration(flag, v string) time.Duration {
 		b.fail("%s %s: %v", flag, shell.Quote(v), err)
 	}
 	return d
-}
-
-// thisHost is the machine as the policy sees it, with the working directory
-// that the command will have.
-func (o *policyFlags) thisHost(a *app) (policy.Host, error) {
-	h, err := policy.HostIn(o.chdir)
-	if err != nil {
-		f := &failure{code: codeUsage, status: exitFailed, err: err}
-		if o.chdir == "" {
-			f.hint = `cd "$HOME"`
-		} else {
-			f.err = fmt.Errorf("--chdir %s: %w", shell.Quote(o.chdir), err)
-		}
-		return h, f
-	}
-	if o.os != "" {
-		h.OS = o.os
-	}
-	a.home = h.Home
-	return h, nil
 }

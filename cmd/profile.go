@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
@@ -16,11 +16,12 @@ type profileFlags struct {
 
 	print  bool
 	format string
+	os     string
 	list   bool
 	json   bool
 }
 
-func newProfile(a *app) *cobra.Command {
+func newProfile(a *app) command {
 	o := &profileFlags{}
 	c := &cobra.Command{
 		Use:   "profile [flags] [--] [COMMAND [ARG...]]",
@@ -45,11 +46,10 @@ of a run is left out: it has a new name each time.`,
 	fs.BoolVar(&o.list, "list", false, "list the presets")
 	fs.BoolVar(&o.json, "json", false, "the same as --format json")
 	o.policyFlags.add(fs)
-	a.checkFlags = func() error {
+	return command{c, func() error {
 		_, err := o.policy()
 		return errors.Join(o.check(), err)
-	}
-	return c
+	}}
 }
 
 // formats are the values of --format.
@@ -85,30 +85,15 @@ func (o *profileFlags) run(a *app, argv []string) error {
 	if o.list && checkErr == nil {
 		return a.listPresets(o.json)
 	}
-	c, err := o.compose(a, argv)
+	c, err := o.composeFor(o.os, argv)
 	if err := errors.Join(checkErr, err); err != nil {
 		return err
 	}
-	caps := enforce.Probe()
-	if c.host.OS != caps.OS {
-		caps = assumedCaps(c.host.OS)
-		c.host = foreign(c.host)
-	}
-	resolved, err := c.resolve()
-	if err != nil {
-		return err
-	}
-	plan, err := o.plan(a, c, resolved, caps)
+	opts := o.options(c)
+	opts.NoTempDir = true // it has a new name each time
+	plan, err := sandbox.Plan(c.Policy, opts)
 	if err != nil {
 		return err
 	}
 	return a.printPlan(c, plan, o.format)
-}
-
-// assumedCaps are those of a machine with another system than this one.
-func assumedCaps(os string) enforce.Caps {
-	if os == "macos" {
-		return enforce.Caps{OS: os, Seatbelt: true, Arch: "arm64"}
-	}
-	return enforce.Caps{OS: os, Landlock: 11, Seccomp: true, SeccompNotify: true, Arch: "amd64"}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/zsbx/zsbx/track"
 )
 
-func newPs(a *app) *cobra.Command {
+func newPs(a *app) command {
 	c := &cobra.Command{
 		Use:   "ps [--json]",
 		Short: "List sessions and their processes",
@@ -38,7 +38,7 @@ lies elsewhere.`,
 	}
 	asJSON := c.Flags().Bool("json", false, "print JSON")
 	c.RunE = func(*cobra.Command, []string) error { return a.ps(*asJSON) }
-	return c
+	return command{Command: c}
 }
 
 func (a *app) ps(asJSON bool) error {
@@ -179,20 +179,24 @@ func sessionErr(err error) error {
 	if err == nil {
 		return nil
 	}
-	f := &failure{code: codeSession, status: exitFailed, err: err}
+	return &failure{code: codeSession, status: exitFailed, err: err, hint: sessionHint(err)}
+}
+
+// sessionHint is what to type for an error of package track, or "".
+func sessionHint(err error) string {
 	var te *track.TrackerError
 	var pe *os.PathError
 	switch {
 	case errors.As(err, &te):
-		f.hint = te.Hint
+		return te.Hint
 	case errors.Is(err, track.ErrNotFound), errors.Is(err, track.ErrHeld):
-		f.hint = "zsbx ps"
+		return "zsbx ps"
 	case errors.Is(err, track.ErrNoPlace) && fork.ShortageOf(err) == nil:
-		f.hint = "XDG_STATE_HOME=/a/directory/of/yours zsbx run ..."
+		return "XDG_STATE_HOME=/a/directory/of/yours zsbx run ..."
 	case errors.As(err, &pe) && pe.Op == "remove":
-		f.hint = removeHint(pe)
+		return removeHint(pe)
 	}
-	return f
+	return ""
 }
 
 // removeHint is what to type where a file of the store can't be removed.

@@ -6,19 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
 	"time"
 
 	"github.com/spf13/pflag"
 
-	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/shell"
 )
@@ -203,87 +198,6 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestAcceptGaps is the table of --fallback, --allow-gap and --strict.
-func TestAcceptGaps(t *testing.T) {
-	core := enforce.Gap{Name: "tcp-ports", Kind: enforce.Core, Promise: "only these ports", Why: "too old"}
-	hard := enforce.Gap{Name: "signals", Kind: enforce.Hardening, Promise: "no signals", Why: "too old"}
-	for _, c := range []struct {
-		name    string
-		o       policyFlags
-		gaps    []enforce.Gap
-		refused int
-		warned  int
-	}{
-		{"none", policyFlags{fallback: fallbackDeny}, nil, 0, 0},
-		{"core", policyFlags{fallback: fallbackDeny}, []enforce.Gap{core}, 1, 0},
-		{"both", policyFlags{fallback: fallbackDeny}, []enforce.Gap{core, hard}, 1, 1},
-		{"hardening", policyFlags{fallback: fallbackDeny}, []enforce.Gap{hard, hard}, 0, 1},
-		{"strict", policyFlags{fallback: fallbackDeny, strict: true}, []enforce.Gap{hard}, 1, 0},
-		{"warn", policyFlags{fallback: fallbackWarn}, []enforce.Gap{core}, 0, 1},
-		{"warn strict", policyFlags{fallback: fallbackWarn, strict: true}, []enforce.Gap{core, hard}, 0, 2},
-		{"allowed", policyFlags{fallback: fallbackDeny, allowGaps: []string{"tcp-ports"}}, []enforce.Gap{core}, 0, 0},
-		{"other allowed", policyFlags{fallback: fallbackDeny, allowGaps: []string{"signals"}}, []enforce.Gap{core, hard}, 1, 0},
-		{"strict allowed", policyFlags{fallback: fallbackDeny, strict: true, allowGaps: []string{"signals"}}, []enforce.Gap{hard}, 0, 0},
-	} {
-		var b bytes.Buffer
-		a := &app{stderr: &b, say: &voice{w: &b}}
-		err := c.o.acceptGaps(a, c.gaps)
-		refused := 0
-		if err != nil {
-			refused = len(failures(err, nil))
-		}
-		if warned := strings.Count(b.String(), "zsbx: warning: "); refused != c.refused || warned != c.warned {
-			t.Errorf("%s: %d refused, %d warned, want %d and %d: %v %s", c.name, refused, warned, c.refused, c.warned, err, b.String())
-		}
-	}
-}
-
-// TestExecParts reads chains of interpreters and stops at loops.
-func TestExecParts(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, text string) string {
-		file := filepath.Join(dir, name)
-		if err := os.WriteFile(file, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		return file
-	}
-	sh := write("sh", "plain")
-	one := write("one", "#! "+sh+" -x\nbody")
-	two := write("two", "#!"+one+"\n")
-	loop := write("loop", "#!"+filepath.Join(dir, "loop")+"\n")
-	bare := write("bare", "#!\n")
-	long := write("long", "#!/"+strings.Repeat("a", 500))
-	for file, want := range map[string][]string{
-		sh: {sh}, one: {one, sh}, two: {two, one, sh}, bare: {bare},
-		long:                     {long, "/" + strings.Repeat("a", scriptHead-3)},
-		loop:                     {loop, loop, loop, loop, loop, loop},
-		filepath.Join(dir, "no"): {filepath.Join(dir, "no")},
-	} {
-		var got []string
-		for _, p := range execParts(file) {
-			got = append(got, p.file)
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", filepath.Base(file), got, want)
-		}
-	}
-	f := explainExec(one, syscall.EACCES, func(file string) bool { return file != sh })
-	if f.status != exitCannotRun || !strings.Contains(f.Error(), "its interpreter "+sh) || f.hint != "--rox "+dir {
-		t.Errorf("%v, hint %q, status %d", f, f.hint, f.status)
-	}
-}
-
-// TestLookupEnv takes whole names.
-func TestLookupEnv(t *testing.T) {
-	env := []string{"PATHX=1", "PATH=2", "PATH=3", "EMPTY=", "odd"}
-	for name, want := range map[string]string{"PATH": "2", "PATHX": "1", "EMPTY": "", "PAT": "", "odd": ""} {
-		if got, ok := lookupEnv(env, name); got != want || ok != (want != "" || name == "EMPTY") {
-			t.Errorf("%s: %q %v", name, got, ok)
-		}
-	}
-}
-
 func TestTable(t *testing.T) {
 	var tab table
 	tab.row("a", "longer", "x")
@@ -294,44 +208,6 @@ func TestTable(t *testing.T) {
 	want := "  a    longer  x\n  bbb  é\n  c    " + strings.Repeat("w", 100) + "  y\n"
 	if b.String() != want {
 		t.Errorf("%q, want %q", b.String(), want)
-	}
-}
-
-// TestRemoveTempDir follows no link out and is not stopped by modes.
-func TestRemoveTempDir(t *testing.T) {
-	outside := t.TempDir()
-	keep := filepath.Join(outside, "keep")
-	if err := os.WriteFile(keep, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	dir, held, err := makeTempDir("/no/such/directory")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(held)
-	if err := os.Symlink(outside, filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
-	deep := filepath.Join(dir, "a", "b", "c")
-	if err := os.MkdirAll(deep, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range []string{deep, filepath.Dir(deep), filepath.Join(dir, "a")} {
-		if err := os.WriteFile(filepath.Join(d, "f"), nil, 0o400); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(d, 0o100); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := removeTempDir(dir); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("still there: %v", err)
-	}
-	if _, err := os.Stat(keep); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/track"
 )
@@ -20,7 +21,7 @@ type reapFlags struct {
 	wait                     string
 }
 
-func newReap(a *app) *cobra.Command {
+func newReap(a *app) command {
 	o := &reapFlags{}
 	c := &cobra.Command{
 		Use:   "reap [flags] ID|NAME|PREFIX... | --all | --stale",
@@ -50,8 +51,7 @@ from ps.`,
 	fs.BoolVar(&o.dryRun, "dry-run", false, "only say what would be killed")
 	fs.StringVar(&o.wait, "wait", "10s", "how long to wait for each session's end, at most `D`")
 	fs.BoolVar(&o.json, "json", false, "print JSON")
-	a.checkFlags = func() error { return o.check(nil, true) }
-	return c
+	return command{c, func() error { return o.check(nil, true) }}
 }
 
 func (o *reapFlags) check(refs []string, flagsOnly bool) error {
@@ -87,7 +87,7 @@ func (o *reapFlags) run(a *app, refs []string) error {
 		a.tellStrays(st, listed)
 	}
 	if (o.all || o.stale) && !o.dryRun {
-		errs = append(errs, sweepTemp(st, a.getenv("TMPDIR")))
+		errs = append(errs, sandbox.SweepTemp(st, a.getenv("TMPDIR")))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -165,10 +165,7 @@ func (o *reapFlags) one(st *track.Store, id string) (track.Report, error) {
 	d, _ := policy.ParseTime(o.wait)
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
-	r, err := st.Reap(ctx, id)
-	if err == nil && r.Removed { // nobody will know of it any more
-		err = removeSessionTemp(r.Temp)
-	}
+	r, err := sandbox.Reap(ctx, st, id)
 	if errors.Is(err, track.ErrNotFound) && (o.all || o.stale) {
 		return track.Report{ID: id, Proof: true, How: "it is gone already", Removed: true}, nil
 	}

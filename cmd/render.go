@@ -15,7 +15,7 @@ import (
 func (a *app) printPlan(c *composed, plan *enforce.Plan, format string) error {
 	switch format {
 	case "json":
-		return a.printJSON(planJSON(plan, c.files))
+		return a.printJSON(planJSON(plan, c.Files))
 	case "toml":
 		return writeErr(plan.Policy.Policy().EncodeTOML(a.stdout))
 	case "landlock":
@@ -23,7 +23,7 @@ func (a *app) printPlan(c *composed, plan *enforce.Plan, format string) error {
 	case "sbpl":
 		return a.printSBPL(plan)
 	}
-	return a.printText(planText(plan, c.files))
+	return a.printText(planText(plan, c.Files))
 }
 
 func (a *app) printText(s string) error {
@@ -180,7 +180,7 @@ func limitTable(r *policy.Resolved) *table {
 		t.row("time", l.Timeout.String(), l.TimeoutFrom.String())
 	}
 	if l := r.Limits; l.MaxOutput > 0 {
-		t.row("output", formatBytes(l.MaxOutput), l.MaxOutputFrom.String())
+		t.row("output", policy.FormatSize(l.MaxOutput), l.MaxOutputFrom.String())
 	}
 	return t
 }

@@ -6,17 +6,25 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/policy/shell"
 )
+
+// command is a command of zsbx, and what finds what is wrong with the values of its
+// flags; nil for one without any.
+type command struct {
+	*cobra.Command
+	checkFlags func() error
+}
 
 // commands are zsbx's commands, in the order of the help text.
 func commands() []struct {
 	name string
-	make func(*app) *cobra.Command
+	make func(*app) command
 } {
 	return []struct {
 		name string
-		make func(*app) *cobra.Command
+		make func(*app) command
 	}{
 		{"run", newRun},
 		{"profile", newProfile},
@@ -66,12 +74,12 @@ daemon and no image.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return a.flagErrors(c, args, err) })
 	for _, c := range commands() {
 		if len(args) > 0 && args[0] == c.name {
-			root.AddCommand(finish(a, c.make(a)))
+			root.AddCommand(finish(a, c.make(a).Command))
 			return root
 		}
 	}
 	for _, c := range commands() {
-		root.AddCommand(finish(a, c.make(a)))
+		root.AddCommand(finish(a, c.make(a).Command))
 	}
 	// Cobra's own template has a second line of usage for what has commands.
 	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .HasAvailableSubCommands}}\n  {{.CommandPath}} [command]{{end}}", "", 1))
@@ -96,7 +104,7 @@ func finish(a *app, c *cobra.Command) *cobra.Command {
 // unknownCommand says that there is no such command and what may be meant.
 func unknownCommand(c *cobra.Command, args []string) error {
 	hint := "zsbx --help"
-	if _, err := lookPath(args[0], execEnv{path: defaultPath}); err == nil {
+	if _, err := sandbox.LookPath(args[0], nil, ""); err == nil {
 		hint = "zsbx run -- " + quoteArgs(args)
 	} else if s := suggestion(c, args[0]); s != "" {
 		hint = "zsbx " + s

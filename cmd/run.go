@@ -2,16 +2,21 @@ package cmd
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/shell"
+	"github.com/zsbx/zsbx/track"
 )
 
 // runFlags are the flags of run.
@@ -31,11 +36,9 @@ type runFlags struct {
 
 	dryRun bool
 	json   bool
-
-	temp string // the private temporary directory, once there is one
 }
 
-func newRun(a *app) *cobra.Command {
+func newRun(a *app) command {
 	o := &runFlags{}
 	c := &cobra.Command{
 		Use:   "run [flags] [--] COMMAND [ARG...]",
@@ -69,145 +72,49 @@ When COMMAND ends, what it left running is ended as well.`,
 	fs.BoolVar(&o.sandboxExec, "sandbox-exec", false, "macOS: have sandbox-exec(1) put the limits on, unchecked")
 	fs.BoolVar(&o.dryRun, "dry-run", false, "print what would be enforced, and exit")
 	fs.BoolVar(&o.json, "json", false, "with --dry-run, print JSON")
-	a.checkFlags = func() error {
+	return command{c, func() error {
 		_, err := o.policy()
 		return errors.Join(o.check(nil, true), err)
-	}
-	return c
+	}}
 }
 
 // defaultKillAfter is how long a command may take to end after SIGTERM.
 const defaultKillAfter = 5 * time.Second
 
-// run is the whole way from a command line to an exit status.
+// run reads the flags, has the command run, and says what came of it.
 func (o *runFlags) run(a *app, argv []string) error {
 	closeInherited()
-	if o.trackOnly {
-		return o.runTracked(a, argv)
-	}
-	c, err := o.compose(a, argv)
+	c, err := o.compose(argv)
 	if err := errors.Join(o.check(argv, false), err); err != nil {
 		return err
 	}
-	temp, err := o.makeTemp(a, c)
+	opts := o.options(a, c, argv)
+	switch {
+	case o.dryRun:
+		return o.print(a, c, opts)
+	case o.exec:
+		return o.startErr(sandbox.Exec(c.Policy, opts))
+	}
+	command, err := sandbox.Start(context.Background(), c.Policy, opts)
 	if err != nil {
-		return err
+		return o.startErr(err)
 	}
-	defer temp.remove()
-	resolved, err := c.resolve()
-	if err == nil {
-		err = o.checkLimits(resolved.Limits)
-	}
-	if err == nil && !o.dryRun {
-		if resolved, err = a.makeDirs(c, resolved); err == nil {
-			makeLinks(resolved)
-		}
-	}
-	if err == nil {
-		err = a.judgeLinks(resolved)
-	}
-	if err != nil {
-		return err
-	}
-	caps := enforce.Probe()
-	if o.exec {
-		caps = caps.InPlace(o.keep)
-	}
-	plan, err := o.plan(a, c, resolved, caps)
-	if err != nil {
-		return err
-	}
-	if plan.Seatbelt != nil {
-		plan.Seatbelt.External = o.sandboxExec
-	}
-	if o.dryRun {
-		return o.print(a, c, plan)
-	}
-	if err := o.acceptGaps(a, plan.Gaps); err != nil {
-		return err
-	}
-	a.warnOf(resolved)
-	file, err := lookPath(argv[0], commandEnv(resolved.Env, resolved.Dir))
-	if err != nil {
-		return err
-	}
-	o.temp = temp.path
-	before := plan.Snapshot(&c.host)
-	r, err := o.session(a, plan, job{
-		file: file, argv: argv, env: resolved.Env, dir: resolved.Dir, limits: resolved.Limits, mayExec: mayExecIn(plan),
-		replan: func(caps enforce.Caps) (*enforce.Plan, error) { return o.replan(a, c, plan, caps) },
-	})
-	a.reportChanges(before)
-	if r != nil {
-		if temp.keep, temp.over = r.kept, r.emptied; r.kept {
-			a.say.warn("what was left running can still change files that programs outside act upon; zsbx will not report that")
-		}
-		if r.failed() {
-			a.hintClosed(resolved)
-			a.hintOwn(plan, argv)
-		}
-	}
-	return err
+	a.say.w = &patient{w: a.say.w}
+	res, err := command.Wait()
+	a.tellOf(command.Plan(), &res, argv)
+	return afterRun(&res, err)
 }
 
-// runTracked is run without any limits but those of time and output: the
-// command is what it would be without zsbx, and tracked.
-func (o *runFlags) runTracked(a *app, argv []string) error {
-	c, err := o.compose(a, argv)
-	if err := errors.Join(o.check(argv, false), err); err != nil {
-		return err
-	}
-	if o.dryRun {
-		return usageErr("--dry-run has nothing to print with --track-only")
-	}
-	if err := o.checkLimits(c.policy.Limits); err != nil {
-		return err
-	}
-	if o.exec && !o.keep {
-		if err := o.acceptGaps(a, []enforce.Gap{enforce.OrphansGap()}); err != nil {
-			return err
-		}
-	}
-	file, err := lookPath(argv[0], commandEnv(a.env, c.host.Dir))
-	if err != nil {
-		return err
-	}
-	_, err = o.session(a, nil, job{
-		file: file, argv: argv, env: a.env, dir: c.host.Dir, limits: c.policy.Limits,
-		mayExec: func(string) bool { return true },
-	})
-	return err
-}
-
-// session runs the job from the first process to the last. The plan is nil for
-// a command that is only tracked.
-func (o *runFlags) session(a *app, plan *enforce.Plan, j job) (*running, error) {
-	s, err := o.begin(plan)
-	if err != nil {
-		return nil, err
-	}
-	r, err := o.start(a, s, plan, j)
-	for caps, refused := plan.Refused(err); refused; caps, refused = plan.Refused(err) {
-		if plan, err = j.replan(caps); err == nil {
-			r, err = o.start(a, s, plan, j)
-		}
-	}
-	if err != nil {
-		o.discard(s)
-		return nil, err
-	}
-	err = r.wait()
-	return r, errors.Join(err, afterwards(r.close()))
-}
-
-// hintClosed tells of a project that begins above the working directory and
-// is closed to the command, after the command has failed: it told of the file
-// in its own words, but not what opens it.
-func (a *app) hintClosed(r *policy.Resolved) {
-	if file := r.ClosedProject(); file != "" {
-		a.say.warn("%s was closed to the command", file)
-		a.say.hint("--ro %s", shell.Quote(filepath.Dir(file)))
-	}
+// options are the flags as package sandbox takes them.
+func (o *runFlags) options(a *app, c *composed, argv []string) sandbox.Options {
+	opts := o.policyFlags.options(c)
+	opts.Args, opts.Stdin, opts.Stdout, opts.Stderr = argv, os.Stdin, os.Stdout, os.Stderr
+	opts.Accept, opts.Warn = o.acceptor(a), a.warning
+	opts.Name, opts.IDFile, opts.Tracker = o.name, o.idFile, track.Kind(o.track)
+	opts.Keep, opts.TTY, opts.TrackOnly, opts.SandboxExec = o.keep, o.tty, o.trackOnly, o.sandboxExec
+	opts.Job, opts.InPlace = true, o.exec
+	opts.KillAfter, _ = policy.ParseTime(o.killAfter) // checked before
+	return opts
 }
 
 // hintOwn tells of a file on the command line that the command did not see, after
@@ -228,9 +135,70 @@ func (a *app) hintOwn(plan *enforce.Plan, argv []string) {
 }
 
 // print is what --dry-run prints.
-func (o *runFlags) print(a *app, c *composed, plan *enforce.Plan) error {
+func (o *runFlags) print(a *app, c *composed, opts sandbox.Options) error {
+	plan, err := sandbox.Plan(c.Policy, opts)
+	if err != nil {
+		return o.startErr(err)
+	}
 	if o.json {
 		return a.printPlan(c, plan, "json")
 	}
 	return a.printPlan(c, plan, "text")
+}
+
+// startErr is why a command was not started.
+func (o *runFlags) startErr(err error) error {
+	var te *track.TrackerError
+	if errors.As(err, &te) {
+		return o.trackerErr(te)
+	}
+	return err
+}
+
+// trackerErr is the refusal of a tracker that was asked for.
+func (o *runFlags) trackerErr(e *track.TrackerError) error {
+	return &failure{code: codeGap, status: exitFailed, hint: e.Hint, err: fmt.Errorf("--track %s: %w", o.track, e)}
+}
+
+// tellOf says what a command did beside what it was to do. The plan is nil for one
+// that was only tracked.
+func (a *app) tellOf(plan *enforce.Plan, res *sandbox.Result, argv []string) {
+	a.tellChanges(res.Changes)
+	if plan == nil {
+		return
+	}
+	if res.Report.Kept {
+		a.say.warn("what was left running can still change files that programs outside act upon; zsbx will not report that")
+	}
+	if !res.Failed {
+		return
+	}
+	// A project that begins above the working directory is closed to the command,
+	// which told of the file in its own words, but not what opens it.
+	if file := plan.Policy.ClosedProject(); file != "" {
+		a.say.warn("%s was closed to the command", file)
+		a.say.hint("--ro %s", shell.Quote(filepath.Dir(file)))
+	}
+	a.hintOwn(plan, argv)
+}
+
+// tellChanges says in one line what of the protected set, or of what is
+// denied, is not as it was before the command.
+func (a *app) tellChanges(changes []enforce.Change) {
+	if len(changes) == 0 {
+		return
+	}
+	const most = 5
+	var names []string
+	for _, c := range changes[:min(len(changes), most)] {
+		what := "changed"
+		if c.New {
+			what = "new"
+		}
+		names = append(names, shell.Quote(c.Path)+" ("+what+")")
+	}
+	if more := len(changes) - most; more > 0 {
+		names = append(names, count(more, "more", "more"))
+	}
+	a.say.warn("while the command ran, files appeared or changed that are denied to it, or that programs outside act upon: %s", strings.Join(names, ", "))
 }

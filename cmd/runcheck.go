@@ -5,10 +5,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/zsbx/zsbx/enforce"
-	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
@@ -49,25 +47,9 @@ func (o *runFlags) check(argv []string, flagsOnly bool) error {
 	if o.trackOnly {
 		o.checkTrackOnly(&b)
 	}
-	return errors.Join(b.errs...)
-}
-
-// checkLimits refuses limits, from flags or files, that nobody would see to: there
-// is no keeper between zsbx's caller and a command that replaces zsbx, and nothing
-// counts what goes to a terminal, or is written when zsbx has ended.
-func (o *runFlags) checkLimits(l policy.Limits) error {
-	b := flagBuilder{}
-	refuse := func(is bool, flag, limit string, from policy.Origin) {
-		if where := from.String(); is && where != limit {
-			b.errs = append(b.errs, usageHint(limit+" 0", "%s and %s can't be used together: %s", flag, limit, where))
-		} else if is {
-			b.fail("%s and %s can't be used together", flag, limit)
-		}
+	if o.trackOnly && o.dryRun {
+		b.fail("--dry-run has nothing to print with --track-only")
 	}
-	refuse(o.exec && l.Timeout > 0, "--exec", "--timeout", l.TimeoutFrom)
-	refuse(o.exec && l.MaxOutput > 0, "--exec", "--max-output", l.MaxOutputFrom)
-	refuse(o.keep && l.MaxOutput > 0, "--keep", "--max-output", l.MaxOutputFrom)
-	refuse(o.tty && l.MaxOutput > 0, "--tty", "--max-output", l.MaxOutputFrom)
 	return errors.Join(b.errs...)
 }
 
@@ -87,10 +69,4 @@ func (o *runFlags) checkTrackOnly(b *flagBuilder) {
 	if limits > 0 || o.noNet || o.net || o.strict || o.noBaseline {
 		b.fail("--track-only can't be used with flags that limit files or the network")
 	}
-}
-
-// killAfterTime is the value of --kill-after, checked before.
-func (o *runFlags) killAfterTime() time.Duration {
-	d, _ := policy.ParseTime(o.killAfter)
-	return d
 }

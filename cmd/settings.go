@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 
+	"golang.org/x/term"
+
+	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
@@ -35,7 +38,11 @@ func withoutSettings(args []string) bool {
 // built to read it.
 func loadSettings(env []string) (settings, error) {
 	s := defaultSettings()
-	dir := (&app{env: env}).configHome()
+	h := policy.Host{Env: env}
+	if home := h.Getenv("HOME"); filepath.IsAbs(home) {
+		h.Home = home
+	}
+	dir := h.ConfigHome()
 	if dir == "" {
 		return s, nil
 	}
@@ -50,7 +57,7 @@ func loadSettings(env []string) (settings, error) {
 		err = s.check()
 	}
 	if err != nil {
-		return defaultSettings(), coded(codeUsage, fmt.Errorf("%s: %w", file, plainErr(err)))
+		return defaultSettings(), coded(codeUsage, fmt.Errorf("%s: %w", file, withoutPath(err)))
 	}
 	return s, nil
 }
@@ -70,12 +77,20 @@ func (s settings) color(env []string, w io.Writer) bool {
 	if s.Color != "auto" {
 		return s.Color == "always"
 	}
-	if v, _ := lookupEnv(env, "NO_COLOR"); v != "" {
+	if v := lookupEnv(env, "NO_COLOR"); v != "" {
 		return false
 	}
-	if v, _ := lookupEnv(env, "TERM"); v == "" || v == "dumb" {
+	if v := lookupEnv(env, "TERM"); v == "" || v == "dumb" {
 		return false
 	}
 	f, ok := w.(*os.File)
-	return ok && isTerminal(f)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// withoutPath strips the path from an error that is printed behind it.
+func withoutPath(err error) error {
+	if pe := (*os.PathError)(nil); errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/compose"
 	"github.com/zsbx/zsbx/track"
 )
 
@@ -64,23 +65,31 @@ type trustWant struct {
 // shown, hashed and recorded are the same bytes. Without a hash the status is 1
 // when there is one that needs trust and has none.
 func (o *checkFlags) trustProject(a *app) error {
-	all, err := o.projectFiles(a)
+	h, err := o.thisHost()
 	if err != nil {
 		return err
+	}
+	all, err := compose.Projects(&h)
+	if err != nil {
+		return o.composeErr(err)
+	}
+	if len(all) == 0 {
+		return &failure{
+			code: codePolicy, status: exitFailed,
+			err: errors.New("there is no project policy: no " + policy.ProjectFile + " in this directory, nor above it in its repository"),
+		}
 	}
 	reports := make([]trustReport, 0, len(all))
 	found := o.trust.hash == trustShow
 	for _, p := range all {
-		hash := contentHash(p.data)
-		_, same := a.trusted(p.file, p.data)
-		if o.trust.hash == hash {
-			if err := a.trust(p); err != nil {
+		if o.trust.hash == p.SHA256() {
+			if err := p.Trust(); err != nil {
 				return err
 			}
-			found, same = true, true
+			found = true
 		}
-		reports = append(reports, p.report(hash, same))
-		a.warnOfWriters(p.file)
+		reports = append(reports, trustReportOf(p))
+		a.warnOfWriters(p.File)
 	}
 	if !found {
 		return &failure{code: codeUntrusted, status: exitFailed, hint: o.trustCommand(),
@@ -94,44 +103,9 @@ func (o *checkFlags) trustProject(a *app) error {
 	return errors.Join(err, o.leftUntrusted(a, reports))
 }
 
-// projectFiles reads the project's policies, each on top of those before it.
-func (o *checkFlags) projectFiles(a *app) ([]*projectFile, error) {
-	h, err := o.thisHost(a)
-	if err != nil {
-		return nil, err
-	}
-	if err := a.judgeVariables(h); err != nil {
-		return nil, err
-	}
-	files, _, err := findProjectPolicies(h.Dir)
-	if err != nil {
-		return nil, coded(codePolicy, err)
-	}
-	if len(files) == 0 {
-		return nil, &failure{
-			code: codePolicy, status: exitFailed,
-			err: errors.New("there is no project policy: no " + projectPolicyFile + " in this directory, nor above it in its repository"),
-		}
-	}
-	base, err := a.userPolicy()
-	if err != nil {
-		return nil, coded(codePolicy, err)
-	}
-	var all []*projectFile
-	for _, file := range files {
-		p, err := readProject(file, base)
-		if err != nil {
-			return nil, coded(codePolicy, err)
-		}
-		all = append(all, p)
-		base = policy.Merge(base, p.policy)
-	}
-	return all, nil
-}
-
-func (p *projectFile) report(hash string, trusted bool) trustReport {
-	r := trustReport{Path: p.file, SHA256: hash, Trusted: trusted, Asks: []trustWant{}}
-	for _, w := range p.wider {
+func trustReportOf(p *compose.Project) trustReport {
+	r := trustReport{Path: p.File, SHA256: p.SHA256(), Trusted: p.Trusted(), Asks: []trustWant{}}
+	for _, w := range p.Asks {
 		r.Asks = append(r.Asks, trustWant{w.Key, w.Value, w.Origin.Line, w.Origin.Column})
 	}
 	return r

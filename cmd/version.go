@@ -18,7 +18,7 @@ type versionInfo struct {
 	Arch     string `json:"arch"`
 }
 
-func newVersion(a *app) *cobra.Command {
+func newVersion(a *app) command {
 	c := &cobra.Command{
 		Use:     "version [--json]",
 		Short:   "Print the version",
@@ -28,7 +28,7 @@ func newVersion(a *app) *cobra.Command {
 	}
 	asJSON := c.Flags().Bool("json", false, "print JSON")
 	c.RunE = func(*cobra.Command, []string) error { return a.printVersion(*asJSON) }
-	return c
+	return command{Command: c}
 }
 
 func (a *app) printVersion(asJSON bool) error {
@@ -75,5 +75,5 @@ func writeErr(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("writing to stdout: %w", plainErr(err))
+	return fmt.Errorf("writing to stdout: %w", withoutPath(err))
 }

@@ -49,8 +49,9 @@ func (p *Plan) refuseSockets(c *fork.Command) error {
 }
 
 // inheritsSockets looks for sockets of the internet.
-func inheritsSockets() bool {
-	for fd := range 3 {
+func inheritsSockets(files []*os.File) bool {
+	for i := range 3 {
+		fd := fork.StandardFile(files, i)
 		domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
 		if err == nil && (domain == unix.AF_INET || domain == unix.AF_INET6) {
 			return true

@@ -2,4 +2,6 @@
 
 package enforce
 
-func inheritsSockets() bool { return false }
+import "os"
+
+func inheritsSockets([]*os.File) bool { return false }

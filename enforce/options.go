@@ -1,6 +1,10 @@
 package enforce
 
-import "github.com/zsbx/zsbx/enforce/internal/protect"
+import (
+	"os"
+
+	"github.com/zsbx/zsbx/enforce/internal/protect"
+)
 
 // Options are choices of the caller that no policy makes.
 type Options struct {
@@ -46,9 +50,10 @@ type Options struct {
 	Sockets bool
 }
 
-// InheritsSockets reports whether one of this process's descriptors 0 to 2 is a
-// socket of the internet. Where it can't tell, as on macOS, it says no.
-func InheritsSockets() bool { return inheritsSockets() }
+// InheritsSockets reports whether one of the files that a command gets as its
+// descriptors 0 to 2 (fork.Command.Files) is a socket of the internet. Where it
+// can't tell, as on macOS, it says no.
+func InheritsSockets(files []*os.File) bool { return inheritsSockets(files) }
 
 // protectRequest is what the caller wants protected.
 func (o *Options) protectRequest() protect.ProtectRequest {

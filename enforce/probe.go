@@ -9,3 +9,12 @@ package enforce
 // That a mount namespace can be had is assumed where nothing speaks against
 // it; see ProbeNamespaces.
 func Probe() Caps { return probe() }
+
+// Assume is what a machine with another system, "linux" or "macos", can usually
+// enforce, for saying what a policy would be there.
+func Assume(os string) Caps {
+	if os == "macos" {
+		return Caps{OS: os, Seatbelt: true, Arch: "arm64"}
+	}
+	return Caps{OS: os, Landlock: 11, Seccomp: true, SeccompNotify: true, Arch: "amd64"}
+}

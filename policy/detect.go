@@ -175,7 +175,7 @@ func (h *Host) programDir(program string, search []string) string {
 // whatever the working directory happens to be: no right is tied to it.
 func (h *Host) searchPath() []string {
 	var dirs []string
-	for dir := range strings.SplitSeq(h.getenv("PATH"), ":") {
+	for dir := range strings.SplitSeq(h.Getenv("PATH"), ":") {
 		if strings.HasPrefix(dir, "/") {
 			dirs = append(dirs, path.Clean(dir))
 		}

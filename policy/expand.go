@@ -180,7 +180,7 @@ func (x *expander) lookup(name string) (string, error) {
 		}
 		return "", &unsetError{name}
 	}
-	value := x.host.getenv(name)
+	value := x.host.Getenv(name)
 	if value == "" && name == "HOME" {
 		value = x.host.Home
 	}

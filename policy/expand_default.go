@@ -26,7 +26,7 @@ func expandDefault(h *Host, s string) string {
 			continue
 		}
 		b.WriteString(s[:i])
-		if v := firstAbsolute(h.getenv(name)); v != "" {
+		if v := firstAbsolute(h.Getenv(name)); v != "" {
 			b.WriteString(v)
 		} else {
 			b.WriteString(expandDefault(h, word))
@@ -65,9 +65,9 @@ func firstAbsolute(list string) string {
 	return strings.TrimRight(first, "/")
 }
 
-// getenv is the value of a variable in the caller's environment, or "". Of
+// Getenv is the value of a variable in the caller's environment, or "". Of
 // two with one name the first counts, as for getenv(3).
-func (h *Host) getenv(name string) string {
+func (h *Host) Getenv(name string) string {
 	for _, e := range h.Env {
 		if len(e) > len(name) && e[len(name)] == '=' && e[:len(name)] == name {
 			return e[len(name)+1:]

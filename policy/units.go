@@ -2,6 +2,7 @@ package policy
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -54,4 +55,14 @@ func ParseSize(s string) (int64, error) {
 		n *= base
 	}
 	return int64(n), nil
+}
+
+// FormatSize writes a number of bytes as people do, in powers of 1024.
+func FormatSize(n int64) string {
+	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
+	i := 0
+	for ; i < len(units)-1 && n >= 1024 && n%1024 == 0; i++ {
+		n /= 1024
+	}
+	return fmt.Sprintf("%d %s", n, units[i])
 }

@@ -1,0 +1,238 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/sandbox"
+	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/compose"
+)
+
+// failure is an error with what the user needs beside the message. Commands
+// return it; voice.report prints it.
+type failure struct {
+	code   string // stable, for --json
+	status int    // exit status
+	hint   string // something to type; may be ""
+	origin policy.Origin
+	err    error // nil: all is said, only the status counts
+
+	signal syscall.Signal // zsbx dies by it, when all is done; 0 for none
+}
+
+func (f *failure) Error() string {
+	if f.err == nil {
+		return fmt.Sprintf("exit status %d", f.status)
+	}
+	return f.err.Error()
+}
+
+// Unwrap gives the error without hint and status.
+func (f *failure) Unwrap() error { return f.err }
+
+// The codes of errors that are not given by other packages.
+const (
+	codeFailed    = "failed"     // anything without a code of its own
+	codeUsage     = "usage"      // the command line is wrong
+	codePolicy    = "policy"     // a policy file or a rule is wrong
+	codeUntrusted = "untrusted"  // the project policy is not trusted
+	codeGap       = "gap"        // this machine can't keep a promise
+	codeNotFound  = "not-found"  // the command was not found
+	codeCannotRun = "cannot-run" // the command can't be executed
+	codeSession   = "session"    // no such session, or it can't be ended
+	codeOutput    = "output"     // the command's output could not be written
+	codeShortage  = "shortage"   // this machine is short of something; trying again may help
+)
+
+// usageErr is an error of the command line.
+func usageErr(format string, args ...any) error {
+	return &failure{code: codeUsage, status: exitFailed, err: fmt.Errorf(format, args...)}
+}
+
+// usageHint is an error of the command line and what to type instead.
+func usageHint(hint, format string, args ...any) error {
+	return &failure{code: codeUsage, status: exitFailed, hint: hint, err: fmt.Errorf(format, args...)}
+}
+
+// coded gives err a code, unless it has one.
+func coded(code string, err error) error {
+	var f *failure
+	if err == nil || errors.As(err, &f) {
+		return err
+	}
+	return &failure{code: code, status: exitFailed, err: err}
+}
+
+// status is an exit status without a message.
+func status(n int) error {
+	if n == exitOK {
+		return nil
+	}
+	return &failure{status: n}
+}
+
+// shortage names the resource, when zsbx failed since something ran out, and
+// what to type.
+func shortage(f *failure) *failure {
+	s := fork.ShortageOf(f.err)
+	if s == nil || f.status != exitFailed || f.code == codeOutput { // the command ran
+		return f
+	}
+	g := *f
+	g.code, g.err = codeShortage, fmt.Errorf("%w (%s); try again", f.err, s.What)
+	if s.Hint != "" {
+		g.hint = s.Hint
+	}
+	return &g
+}
+
+// failures takes joined errors apart and gives each a code and a status. A
+// failure around a join passes its code on to what it joins.
+func failures(err error, outer *failure) []*failure {
+	var all []*failure
+	for _, e := range leaves(err) {
+		f, ok := e.(*failure)
+		if ok && f.err != nil && isJoin(f.err) {
+			all = append(all, failures(f.err, f)...)
+		} else if ok {
+			all = append(all, f)
+		} else {
+			all = append(all, failuresOf(e, outer)...)
+		}
+	}
+	return all
+}
+
+// leaves are the errors that err joins, or err itself.
+func leaves(err error) []error {
+	j, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		if err == nil {
+			return nil
+		}
+		return []error{err}
+	}
+	var all []error
+	for _, e := range j.Unwrap() {
+		all = append(all, leaves(e)...)
+	}
+	return all
+}
+
+func isJoin(err error) bool { return len(leaves(err)) > 1 || leaves(err)[0] != err }
+
+// failuresOf is what one error of the other packages comes to.
+func failuresOf(err error, outer *failure) []*failure {
+	f := &failure{code: codeFailed, status: exitFailed, err: err}
+	switch e := err.(type) {
+	case *policy.Error:
+		f.code, f.hint, f.origin = string(e.Code), e.Hint, e.Origin
+		return []*failure{f}
+	case *enforce.GapError:
+		return failures(refuseGaps(e.Gaps), nil)
+	case *sandbox.LimitsError:
+		return failures(limitsUsage(e), nil)
+	case *sandbox.OutputError:
+		return []*failure{outputFailure(e)}
+	}
+	var inner *failure
+	var known *sandbox.Error
+	var mistake *compose.Error
+	switch {
+	case outer != nil:
+		f.code, f.status, f.hint = outer.code, outer.status, outer.hint
+	case errors.As(err, &inner):
+		f.code, f.status, f.hint = inner.code, inner.status, inner.hint
+	case errors.As(err, &known):
+		f.code, f.status, f.hint = string(known.Code), sandboxStatus(err, known.Code), known.Hint
+		if known.Code == sandbox.CodeSession && f.hint == "" {
+			f.hint = sessionHint(err)
+		}
+	case errors.As(err, &mistake):
+		f.code, f.hint = codePolicy, mistake.Hint
+	}
+	return []*failure{f}
+}
+
+// sandboxStatus is the exit status of zsbx for what kept a command from running, or
+// from being known.
+func sandboxStatus(err error, code sandbox.Code) int {
+	switch {
+	case errors.Is(err, sandbox.ErrLost):
+		return exitLost
+	case code == sandbox.CodeNotFound:
+		return exitNotFound
+	case code == sandbox.CodeCannotRun:
+		return exitCannotRun
+	}
+	return exitFailed
+}
+
+// limitsUsage says which flag and which limit exclude each other.
+func limitsUsage(e *sandbox.LimitsError) error {
+	option, limit := "--"+e.Option, "--"+e.Limit
+	if where := e.From.String(); where != limit {
+		return usageHint(limit+" 0", "%s and %s can't be used together: %s", option, limit, where)
+	}
+	return usageErr("%s and %s can't be used together", option, limit)
+}
+
+// outputFailure says what became of output that did not arrive. Who writes to a
+// pipe that nobody reads ends by SIGPIPE, and without a word.
+func outputFailure(e *sandbox.OutputError) *failure {
+	f := &failure{code: codeOutput, status: exitAfter, err: e}
+	switch {
+	case errors.Is(e.Err, syscall.EPIPE):
+		return &failure{status: exitSignal + int(syscall.SIGPIPE)}
+	case e.Late != nil:
+		f.status = exitTimeout
+	case e.Signal != 0:
+		f.status = exitSignal + int(e.Signal)
+		if e.Signal == syscall.SIGINT {
+			f.signal = syscall.SIGINT
+		}
+	}
+	return f
+}
+
+// afterRun is what comes of a command that has run: its own status, where that is
+// not 0, before that of what went wrong after it.
+func afterRun(res *sandbox.Result, err error) error {
+	first := error(nil)
+	var rest []error
+	for _, e := range leaves(err) {
+		var limit *sandbox.LimitError
+		if !errors.As(e, &limit) {
+			rest = append(rest, e)
+		} else if limit.Time > 0 { // a warning has said so
+			first = status(exitTimeout)
+		}
+	}
+	if first == nil && !errors.Is(err, sandbox.ErrLost) {
+		first = commandStatus(res.Status)
+	}
+	var errs []error
+	for _, f := range failures(errors.Join(rest...), nil) {
+		if f.status == exitFailed {
+			f.status = exitAfter
+		}
+		errs = append(errs, f)
+	}
+	return errors.Join(append([]error{first}, errs...)...)
+}
+
+// commandStatus is the exit status for that of the command.
+func commandStatus(s syscall.WaitStatus) error {
+	if !s.Signaled() {
+		return status(s.ExitStatus())
+	}
+	f := &failure{status: exitSignal + int(s.Signal())}
+	if s.Signal() == syscall.SIGINT {
+		f.signal = syscall.SIGINT
+	}
+	return f
+}

@@ -1,5 +1,0 @@
-//go:build !darwin
-
-package cmd
-
-func userTemp() string { return "" }

@@ -1,0 +1,109 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/compose"
+)
+
+// Code names a kind of error. Codes are stable.
+type Code string
+
+// The codes of an Error.
+const (
+	CodeFailed    Code = "failed"     // anything without a code of its own
+	CodePolicy    Code = "policy"     // a rule is wrong, or leads where it must not
+	CodeTracker   Code = "gap"        // the tracker that was asked for can't be had
+	CodeNotFound  Code = "not-found"  // the command was not found
+	CodeCannotRun Code = "cannot-run" // the command can't be executed
+	CodeSession   Code = "session"    // the session can't be recorded, or not be ended
+)
+
+// Error is an error with what a user needs beside the message. Others are
+// *enforce.GapError, policy.Errors, *LimitsError, *LimitError and *OutputError.
+type Error struct {
+	Code Code
+	Hint string // what to type: flags of zsbx run, or a command line; may be ""
+	Err  error
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap gives the error without code and hint.
+func (e *Error) Unwrap() error { return e.Err }
+
+// coded gives an error of resolving a policy its code, unless it has one.
+func coded(err error) error {
+	var e *Error
+	var p *policy.Error
+	var c *compose.Error
+	switch {
+	case err == nil, errors.As(err, &e), errors.As(err, &p), errors.As(err, &c):
+		return err
+	}
+	return &Error{Code: CodePolicy, Err: err}
+}
+
+// ErrLost says that it is not known how the command ended: what watched over it was
+// killed.
+var ErrLost = errors.New("how the command ended is not known")
+
+// LimitsError says that a limit of the policy can't be had together with an option,
+// for nobody would see to it.
+type LimitsError struct {
+	Option string // "exec", "keep" or "tty"
+	Limit  string // "timeout" or "max-output"
+	From   policy.Origin
+}
+
+func (e *LimitsError) Error() string {
+	return fmt.Sprintf("%s and %s can't be used together: %s", e.Option, e.Limit, e.From)
+}
+
+// LimitError says that the command was ended because it reached a limit. A warning
+// has said so when that happened.
+type LimitError struct {
+	Limit string        // "timeout" or "max-output"
+	Time  time.Duration // of timeout
+	Bytes int64         // of max-output
+	From  policy.Origin
+}
+
+func (e *LimitError) Error() string {
+	if e.Limit == limitTime {
+		return fmt.Sprintf("the command took longer than %s (%s), and was ended", e.Time, e.From)
+	}
+	return fmt.Sprintf("the command wrote more than %s (%s), and was ended", policy.FormatSize(e.Bytes), e.From)
+}
+
+const (
+	limitTime   = "timeout"
+	limitOutput = "max-output"
+)
+
+// OutputError says that not all of the command's output has arrived.
+type OutputError struct {
+	Signal syscall.Signal // that ended the waiting for the reader; 0 for none
+	Late   *LimitError    // the time limit that did; nil for none
+	Read   bool           // reading failed, not writing
+	Err    error          // of writing or reading
+}
+
+func (e *OutputError) Error() string {
+	switch {
+	case e.Signal != 0:
+		return fmt.Sprintf("not all of the command's output was written: %s", e.Signal)
+	case e.Late != nil:
+		return fmt.Sprintf("nobody took all of the command's output within %s (%s)", e.Late.Time, e.Late.From)
+	case e.Read:
+		return fmt.Sprintf("reading the command's output: %v", e.Err)
+	}
+	return fmt.Sprintf("writing the command's output: %v", e.Err)
+}
+
+// Unwrap gives the error of writing or reading.
+func (e *OutputError) Unwrap() error { return e.Err }

@@ -1,0 +1,72 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/track"
+)
+
+// watchArg is the argument by which a program is told to be a session's watcher; see
+// track.Watch.
+const watchArg = "__watch"
+
+// helperFailed is the exit status of a helper that could not do its work.
+const helperFailed = 125
+
+// Init has to be called first of all in main: a program that runs commands starts
+// itself anew as a helper, on macOS to put the limits on and to watch over the
+// session, and on Linux to answer for what a command left running. In such a process
+// Init does that and does not return.
+func Init() {
+	if len(os.Args) < 2 {
+		return
+	}
+	args := os.Args[2:]
+	switch os.Args[1] {
+	case enforce.SandboxArg:
+		os.Exit(enforce.SandboxMain(args))
+	case watchArg:
+		os.Exit(watchSession(args))
+	case serveSocketsArg:
+		if enforce.ServeKept() != nil {
+			os.Exit(helperFailed)
+		}
+		os.Exit(0)
+	}
+}
+
+// watcher is the command line of a session's watcher, nil where keepers do its work.
+func watcher() []string {
+	if runtime.GOOS != "darwin" {
+		return nil
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return nil
+	}
+	return []string{exe, watchArg}
+}
+
+// watchSession is the watcher of the session that args names. Nobody reads what
+// it could say: a session that it could not end stays in the store, where ps
+// shows it.
+func watchSession(args []string) int {
+	if len(args) != 1 {
+		return helperFailed
+	}
+	st, err := track.OpenStore()
+	if err != nil {
+		return helperFailed
+	}
+	track.Watch(os.Stdin, func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), endTime)
+		defer cancel()
+		r, err := Reap(ctx, st, args[0])
+		return errors.Is(err, track.ErrNotFound) || err == nil && r.Done()
+	})
+	return 0
+}

@@ -1,0 +1,56 @@
+package job
+
+import (
+	"bytes"
+	"os"
+	"runtime"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// StopSelf stops zsbx, unless the session is over, and returns once it was
+// continued. It reports whether it was stopped: the kernel leaves out SIGTSTP where
+// nobody could wake zsbx, in an orphaned process group, and where zsbx's caller had
+// it ignored.
+//
+// The signal goes to this thread (tgkill(2)), which has it blocked until it is known
+// that the session goes on. When the keeper ends after that, its SIGCONT takes the
+// pending signal away (signal(7)): zsbx never stops for a session that is over.
+func StopSelf(over func() bool) bool {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var stop, old unix.Sigset_t
+	stop.Val[0] = 1 << (syscall.SIGTSTP - 1)
+	if unix.PthreadSigmask(unix.SIG_BLOCK, &stop, &old) != nil {
+		return false
+	}
+	unix.Tgkill(os.Getpid(), unix.Gettid(), syscall.SIGTSTP)
+	if over() {
+		unix.Tgkill(os.Getpid(), unix.Gettid(), syscall.SIGCONT)
+	}
+	before := switches()
+	unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil)
+	return switches() > before
+}
+
+// switches counts how often this thread slept.
+func switches() int64 {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_THREAD, &u) != nil {
+		return 0
+	}
+	return int64(u.Nvcsw)
+}
+
+// IsStopped reports whether the process is stopped by a signal, by the state in
+// /proc/PID/stat (proc_pid_stat(5)).
+func IsStopped(pid int) bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	_, rest, ok := bytes.Cut(b[bytes.LastIndexByte(b, ')')+1:], []byte(" "))
+	return ok && len(rest) > 0 && rest[0] == 'T'
+}

@@ -1,0 +1,60 @@
+//go:build unix
+
+package job
+
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// HasTerminal reports whether zsbx has a controlling terminal.
+func HasTerminal() bool {
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	tty.Close()
+	return true
+}
+
+// InForeground reports whether zsbx is in the foreground process group of its
+// terminal, the one that keyboard signals go to.
+func InForeground() bool {
+	return Foreground() == unix.Getpgrp()
+}
+
+// Foreground gives the foreground process group of the terminal, 0 without one.
+func Foreground() int {
+	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0
+	}
+	defer unix.Close(fd)
+	pgrp, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
+	if err != nil {
+		return 0
+	}
+	return pgrp
+}
+
+// SetForeground makes pgrp the terminal's foreground process group, if zsbx is
+// in the one that is (tcsetpgrp(3)).
+func SetForeground(pgrp int) {
+	if pgrp <= 0 || pgrp == unix.Getpgrp() || !InForeground() {
+		return
+	}
+	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	unix.IoctlSetPointerInt(fd, unix.TIOCSPGRP, pgrp)
+}
+
+// IsTerminal reports whether f is a terminal.
+func IsTerminal(f *os.File) bool {
+	_, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	return err == nil
+}

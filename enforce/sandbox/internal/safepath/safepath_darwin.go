@@ -1,0 +1,12 @@
+package safepath
+
+import "golang.org/x/sys/unix"
+
+// searchOnly opens a directory that need not be readable: O_SEARCH of open(2),
+// which is O_EXEC for directories.
+const searchOnly = 0x40000000
+
+// openDir opens a directory by a path without any symbolic link in it.
+func openDir(path string) (int, error) {
+	return unix.Open(path, searchOnly|unix.O_DIRECTORY|unix.O_NOFOLLOW_ANY|unix.O_CLOEXEC, 0)
+}

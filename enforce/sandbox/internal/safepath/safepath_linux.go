@@ -1,0 +1,13 @@
+package safepath
+
+import "golang.org/x/sys/unix"
+
+// searchOnly opens a directory that need not be readable (open(2)).
+const searchOnly = unix.O_PATH
+
+// openDir opens a directory by a path without any symbolic link in it.
+func openDir(path string) (int, error) {
+	return unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
+	})
+}

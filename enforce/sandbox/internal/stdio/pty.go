@@ -1,0 +1,215 @@
+//go:build linux || darwin
+
+package stdio
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+
+	"github.com/zsbx/zsbx/enforce/sandbox/internal/job"
+)
+
+// session is what a relay has to know of the command.
+type session interface {
+	Signal(s syscall.Signal) error
+	Over() bool
+}
+
+// Relay runs the command on a pseudo-terminal of its own and carries what is
+// typed and what is shown between that and the caller's terminal. The command
+// has no descriptor of the caller's terminal, and the new one is the controlling
+// terminal of its new session, so that /dev/tty leads to it as well. A nil
+// relay does nothing.
+type Relay struct {
+	master, slave *os.File
+	stdin         io.Reader
+	terminal      *os.File    // stdin, where that is a terminal
+	cooked        *term.State // the terminal as it was; nil where it has not been changed
+	carrier       *Pump
+	resized       chan os.Signal
+	s             session
+	exited        *atomic.Bool // whether the command has ended
+}
+
+// Pump carries the output.
+func (r *Relay) Pump() *Pump {
+	if r == nil {
+		return nil
+	}
+	return r.carrier
+}
+
+// NewRelay opens a pseudo-terminal (pty(7)) of the size of the caller's.
+func NewRelay(stdin io.Reader, stdout io.Writer) (*Relay, error) {
+	master, slave, err := pty.Open()
+	if err != nil {
+		return nil, fmt.Errorf("opening a pseudo-terminal: %w", err)
+	}
+	if stdin == nil {
+		stdin = strings.NewReader("")
+	}
+	if stdout == nil {
+		stdout = io.Discard
+	}
+	r := &Relay{master: master, slave: slave, stdin: stdin}
+	if f, ok := stdin.(*os.File); ok && job.IsTerminal(f) {
+		r.terminal = f
+	}
+	if r.carrier, err = newPump(stdout); err == nil && r.terminal != nil {
+		if err = pty.InheritSize(r.terminal, master); err != nil {
+			err = fmt.Errorf("setting the size of the pseudo-terminal: %w", err)
+		}
+	}
+	if err != nil {
+		master.Close()
+		slave.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// Begin starts copying, once the command runs. This process stops by itself where
+// another job has the terminal: the kernel would stop it again whenever the keeper
+// has woken it, and it could not end.
+func (r *Relay) Begin(s session, exited *atomic.Bool) error {
+	if r == nil {
+		return nil
+	}
+	r.slave.Close()
+	r.s, r.exited = s, exited
+	if r.terminal != nil {
+		signal.Ignore(syscall.SIGTTIN, syscall.SIGTTOU)
+	}
+	err := r.Raw()
+	go r.show()
+	go r.typed()
+	if r.cooked != nil {
+		r.resized = make(chan os.Signal, 1)
+		signal.Notify(r.resized, syscall.SIGWINCH)
+		go func() {
+			for range r.resized {
+				_ = pty.InheritSize(r.terminal, r.master)
+			}
+		}()
+	}
+	return err
+}
+
+// Close gives up the pseudo-terminal: what still has it gets SIGHUP.
+func (r *Relay) Close() {
+	if r == nil {
+		return
+	}
+	r.Restore()
+	if r.resized != nil {
+		signal.Stop(r.resized)
+		close(r.resized)
+	}
+	r.slave.Close()
+	r.master.Close()
+}
+
+// show copies the output until no process has the pseudo-terminal open. When it
+// can't be written, the command is told as by a terminal that was closed, and what
+// it writes all the same is thrown away: a full terminal would block it.
+func (r *Relay) show() {
+	r.carrier.run(shown{r})
+	if r.carrier.err != nil {
+		r.s.Signal(syscall.SIGHUP)
+		r.s.Signal(syscall.SIGCONT)
+		io.Copy(io.Discard, shown{r})
+	}
+}
+
+// shown is what the command shows. Linux says EIO where no process has the
+// pseudo-terminal open: that is the end only once the command has ended, which may
+// open it again by its name.
+type shown struct{ *Relay }
+
+func (s shown) Read(b []byte) (int, error) {
+	for pause := time.Millisecond; ; pause = min(2*pause, DrainTime/10) {
+		ended := s.exited.Load()
+		n, err := s.master.Read(b)
+		if n > 0 || !errors.Is(err, syscall.EIO) {
+			return n, err
+		}
+		if ended && s.closed() {
+			return 0, io.EOF
+		}
+		time.Sleep(pause)
+	}
+}
+
+// closed reports whether no process has the pseudo-terminal open, and nothing is
+// left to be shown.
+func (r *Relay) closed() bool {
+	p := []unix.PollFd{{Fd: int32(r.master.Fd()), Events: unix.POLLIN}}
+	n, err := unix.Poll(p, 0)
+	return err == nil && n == 1 && p[0].Revents&unix.POLLIN == 0
+}
+
+// typed copies the input. Its end is told as a terminal tells it: by the
+// end-of-file character (termios(3), VEOF).
+func (r *Relay) typed() {
+	for {
+		// EIO: another job has the terminal, or had it.
+		if _, err := io.Copy(r.master, r.stdin); !errors.Is(err, syscall.EIO) || r.terminal == nil || !r.awaitForeground() {
+			break
+		}
+	}
+	if t, err := unix.IoctlGetTermios(int(r.master.Fd()), getTermios); err == nil && t.Lflag&unix.ICANON != 0 {
+		r.master.Write(t.Cc[unix.VEOF : unix.VEOF+1])
+	}
+}
+
+// awaitForeground stops zsbx until no other job has the terminal, or the session is
+// over. It reports whether stdin is the controlling terminal.
+func (r *Relay) awaitForeground() bool {
+	for {
+		pgrp, err := unix.IoctlGetInt(int(r.terminal.Fd()), unix.TIOCGPGRP)
+		if err != nil || r.s.Over() {
+			return false
+		}
+		if pgrp == unix.Getpgrp() {
+			return true
+		}
+		if !job.StopSelf(r.s.Over) {
+			time.Sleep(DrainTime) // nobody could wake it
+		}
+	}
+}
+
+// Raw makes the caller's terminal pass every key on, when this process has it.
+func (r *Relay) Raw() error {
+	if r == nil || r.terminal == nil {
+		return nil
+	}
+	r.awaitForeground()
+	if r.s.Over() {
+		return nil
+	}
+	var err error
+	if r.cooked, err = term.MakeRaw(int(r.terminal.Fd())); err != nil {
+		return fmt.Errorf("setting the terminal to raw mode: %w", err)
+	}
+	return nil
+}
+
+// Restore puts the caller's terminal back.
+func (r *Relay) Restore() {
+	if r != nil && r.cooked != nil {
+		_ = term.Restore(int(r.terminal.Fd()), r.cooked)
+		r.cooked = nil
+	}
+}

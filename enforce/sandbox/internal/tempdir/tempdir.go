@@ -1,0 +1,256 @@
+// Package tempdir makes, removes and finds the private temporary directories of
+// commands: in the directory for temporary files, of the user alone, with a
+// directory "run" in it for XDG_RUNTIME_DIR. While one is in use it is locked
+// (flock(2)), so that one which a killed run left can be told from it. It decides
+// nothing about what a command may do with it.
+package tempdir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// Dir is the private temporary directory of a run. A nil Dir is none.
+type Dir struct {
+	path string
+	lock int // the directory, open and locked for as long as this process uses it; -1 for none
+}
+
+// Path is the directory's name, without symbolic links; "" for none.
+func (d *Dir) Path() string {
+	if d == nil {
+		return ""
+	}
+	return d.path
+}
+
+// Remove removes the directory with all that is in it, and gives up its lock.
+func (d *Dir) Remove() error {
+	if d == nil {
+		return nil
+	}
+	defer d.Release()
+	return remove(d.path)
+}
+
+// Release gives up the lock. What goes on using the directory has it in a session's
+// record, or in its environment.
+func (d *Dir) Release() {
+	if d != nil && d.lock >= 0 {
+		unix.Close(d.lock)
+		d.lock = -1
+	}
+}
+
+// Make makes the private temporary directory of a run, with the directory "run" in
+// it for XDG_RUNTIME_DIR, and on macOS the one for caches that belongs to it. They
+// are 0700. tmpdir is the caller's TMPDIR.
+func Make(tmpdir string) (*Dir, error) {
+	parents := tempParents(runtime.GOOS, tmpdir, User())
+	var dir string
+	var lock int
+	var err error
+	for range 3 { // another process may take a new one for a dead run's
+		dir, lock, err = makeIn(parents[0])
+		if err != nil && parents[0] != parents[1] {
+			dir, lock, err = makeIn(parents[1])
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("making a private temporary directory: %w", err)
+	}
+	return &Dir{path: dir, lock: lock}, nil
+}
+
+// makeIn makes a private temporary directory in parent.
+func makeIn(parent string) (dir string, lock int, err error) {
+	if dir, err = os.MkdirTemp(parent, "zsbx-"); err != nil {
+		return "", -1, err
+	}
+	made := dir
+	if lock, err = lockDir(dir); err == nil {
+		err = os.Mkdir(filepath.Join(dir, "run"), 0o700)
+	}
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if cache := privateCache(dir); err == nil && cache != "" {
+		err = os.MkdirAll(cache, 0o700) // the user's own may be missing, too
+	}
+	if err != nil {
+		unix.Close(lock)
+		_ = removeEmpty(made)
+	}
+	return dir, lock, err
+}
+
+// lockDir marks a temporary directory as in use for as long as the descriptor is
+// open: before there is a record, nothing else tells it from one that a killed
+// run left behind. It is -1 where there are no locks. The error is
+// fs.ErrNotExist if somebody is about to remove the directory.
+func lockDir(dir string) (int, error) {
+	fd, err := openUsersDir(dir)
+	if err != nil {
+		return -1, err
+	}
+	if err := unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB); err != nil {
+		unix.Close(fd)
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return -1, fs.ErrNotExist
+		}
+		return -1, nil
+	}
+	return fd, nil
+}
+
+// tempParents are the two directories in which a private one is tried to be
+// made. Its name is short: paths of Unix sockets below it must fit into 108 bytes
+// (unix(7)), on macOS into 104 (unix(4)), so a long TMPDIR is used only where
+// nothing can be made in /tmp, as inside of another zsbx run. On macOS it is the
+// user's own directory, whatever TMPDIR says: most programs there never ask
+// TMPDIR, and only this one can be moved for them; see policy.PrivateCache.
+func tempParents(goos, tmpdir, user string) [2]string {
+	socketPath := 108
+	if goos == "darwin" {
+		socketPath = 104
+	}
+	switch {
+	case user != "":
+		return [2]string{user, "/tmp"}
+	case !filepath.IsAbs(tmpdir):
+		return [2]string{"/tmp", "/tmp"}
+	case len(tmpdir) <= socketPath/2: // half of it is the command's
+		return [2]string{tmpdir, "/tmp"}
+	}
+	return [2]string{"/tmp", tmpdir}
+}
+
+// privateCache is the directory for caches that belongs to a private temporary
+// one, "" for none.
+func privateCache(dir string) string {
+	if runtime.GOOS != "darwin" {
+		return ""
+	}
+	return policy.PrivateCache(dir)
+}
+
+// remove removes all that Make made.
+func remove(dir string) error {
+	err := removeTree(dir)
+	if cache := privateCache(dir); cache != "" {
+		err = errors.Join(err, removeTree(cache))
+	}
+	return err
+}
+
+// Hint is what to type where no temporary directory can be made: another
+// directory for them, if one can be made there, or to do without.
+func Hint(parent string) string {
+	dir, err := os.MkdirTemp(parent, "zsbx-")
+	if err != nil {
+		return "--shared-tmp"
+	}
+	os.Remove(dir)
+	return "export TMPDIR=" + parent
+}
+
+// removeTree removes a directory of Make's and all that the command put
+// there. It follows no symbolic link: os.RemoveAll goes by openat(2) with
+// O_NOFOLLOW. Directories that the command made unreadable (a Go module cache)
+// are made accessible first.
+func removeTree(dir string) error {
+	// Most commands leave nothing there.
+	if syscall.Rmdir(filepath.Join(dir, "run")) == nil && syscall.Rmdir(dir) == nil {
+		return nil
+	}
+	err := os.RemoveAll(dir)
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	unlockTop(dir)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	unlockDirs(root)
+	root.Close()
+	return os.RemoveAll(dir)
+}
+
+// RemoveOf removes the temporary directory of a session that was ended
+// from outside. The record of a session whose command was only tracked could be
+// the command's own work: nothing is removed but what looks like Make's.
+func RemoveOf(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	st, err := os.Lstat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	own, ok := st.Sys().(*syscall.Stat_t)
+	if !ok || !strings.HasPrefix(filepath.Base(dir), "zsbx-") || st.Mode() != os.ModeDir|0o700 || int(own.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s is not a private temporary directory", dir)
+	}
+	return remove(dir)
+}
+
+// unlockTop does for the directory itself what unlockDirs does below it. Root
+// needs no right, and must not follow a link that comes in between.
+func unlockTop(dir string) {
+	if st, err := os.Lstat(dir); err == nil && st.IsDir() && os.Geteuid() != 0 {
+		os.Chmod(dir, 0o700)
+	}
+}
+
+// unlockDirs gives the owner all rights on every directory below root. An
+// os.Root never leads outside, whatever is renamed meanwhile.
+func unlockDirs(root *os.Root) {
+	d, err := root.Open(".")
+	if err != nil {
+		return
+	}
+	defer d.Close()
+	entries, _ := d.ReadDir(-1)
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		root.Chmod(e.Name(), 0o700)
+		if sub, err := root.OpenRoot(e.Name()); err == nil {
+			unlockDirs(sub)
+			sub.Close()
+		}
+	}
+}
+
+// openUsersDir opens a directory of the user's alone, and no link to one. Package
+// os would ask epoll(7) about it.
+func openUsersDir(name string) (int, error) {
+	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode != unix.S_IFDIR|0o700 || int(st.Uid) != os.Geteuid() {
+		unix.Close(fd)
+		return -1, unix.EPERM
+	}
+	return fd, nil
+}

@@ -1,0 +1,113 @@
+//go:build unix
+
+package tempdir
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestTempParents: short names, and on a Mac the user's own directory.
+func TestTempParents(t *testing.T) {
+	long := "/" + strings.Repeat("x", 53)
+	const own = "/var/folders/ab/cd/T/"
+	for _, c := range []struct {
+		goos, tmpdir, own string
+		want              [2]string
+	}{
+		{"linux", "", "", [2]string{"/tmp", "/tmp"}}, {"linux", "rel", "", [2]string{"/tmp", "/tmp"}},
+		{"linux", "/short", "", [2]string{"/short", "/tmp"}}, {"linux", long, "", [2]string{long, "/tmp"}},
+		{"linux", long + "x", "", [2]string{"/tmp", long + "x"}},
+		{"darwin", long, "", [2]string{"/tmp", long}}, {"darwin", long[:52], "", [2]string{long[:52], "/tmp"}},
+		{"darwin", "/short", own, [2]string{own, "/tmp"}}, {"darwin", "", own, [2]string{own, "/tmp"}},
+	} {
+		if got := tempParents(c.goos, c.tmpdir, c.own); got != c.want {
+			t.Errorf("%s, %q, %q: %q, want %q", c.goos, c.tmpdir, c.own, got, c.want)
+		}
+	}
+}
+
+// TestHint: a hint is something that works.
+func TestHint(t *testing.T) {
+	dir := t.TempDir()
+	if got := Hint(dir); got != "export TMPDIR="+dir {
+		t.Errorf("%q", got)
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	if got := Hint(dir + "/none"); got != "--shared-tmp" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestOpenUsersDir: a directory that is not the user's alone is not opened.
+func TestOpenUsersDir(t *testing.T) {
+	base := t.TempDir()
+	own := filepath.Join(base, "own")
+	if err := os.Mkdir(own, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, make := range map[string]func(string) error{
+		"open":   func(n string) error { return errors.Join(os.Mkdir(n, 0o700), os.Chmod(n, 0o770)) },
+		"a link": func(n string) error { return os.Symlink(own, n) },
+		"a file": func(n string) error { return os.WriteFile(n, nil, 0o700) },
+	} {
+		n := filepath.Join(base, name)
+		if err := make(n); err != nil {
+			t.Fatal(err)
+		}
+		if fd, err := openUsersDir(n); err == nil {
+			unix.Close(fd)
+			t.Errorf("%s was taken for the user's own", name)
+		}
+	}
+	fd, err := openUsersDir(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix.Close(fd)
+}
+
+// TestRemove follows no link out and is not stopped by modes.
+func TestRemove(t *testing.T) {
+	outside := t.TempDir()
+	keep := filepath.Join(outside, "keep")
+	if err := os.WriteFile(keep, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	made, err := Make("/no/such/directory")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := made.Path()
+	if err := os.Symlink(outside, filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	deep := filepath.Join(dir, "a", "b", "c")
+	if err := os.MkdirAll(deep, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{deep, filepath.Dir(deep), filepath.Join(dir, "a")} {
+		if err := os.WriteFile(filepath.Join(d, "f"), nil, 0o400); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(d, 0o100); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := made.Remove(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("still there: %v", err)
+	}
+	if _, err := os.Stat(keep); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,121 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// defaultPath is where a command is searched when its environment has no
+// PATH; execvp(3) of the GNU C library does the same.
+const defaultPath = "/bin:/usr/bin"
+
+// LookPath finds the file that execvp(3) would execute for name, without
+// executing it: with a slash, name itself; else the first executable file of
+// that name in the PATH of env. Relative elements of PATH, the empty one included,
+// start at dir, the command's working directory.
+//
+// The error is an *Error, CodeNotFound when nothing was found, and CodeCannotRun
+// when only things were found that can't be executed.
+func LookPath(name string, env []string, dir string) (string, error) {
+	if name == "" {
+		return "", &Error{Code: CodeNotFound, Err: errors.New("the command's name is empty")}
+	}
+	if strings.Contains(name, "/") {
+		file := name
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(dir, file)
+		}
+		if err := executable(file); err != nil {
+			return "", notRunnable(name, err)
+		}
+		return file, nil
+	}
+	var refused error
+	for _, d := range filepath.SplitList(searchPath(env)) {
+		if !filepath.IsAbs(d) {
+			d = filepath.Join(dir, d)
+		}
+		file := filepath.Join(d, name)
+		err := executable(file)
+		if err == nil {
+			return file, nil
+		}
+		if refused == nil && !missing(err) && !unsearchable(err) {
+			refused = notRunnable(file, err)
+		}
+	}
+	if refused != nil {
+		return "", refused
+	}
+	return "", notRunnable(name, errNotInPath)
+}
+
+// searchPath is the PATH of an environment; the first one counts.
+func searchPath(env []string) string {
+	for _, kv := range env {
+		if path, ok := strings.CutPrefix(kv, "PATH="); ok {
+			return path
+		}
+	}
+	return defaultPath
+}
+
+var errNotInPath = errors.New("not found in PATH")
+
+// errIsDir is what the kernel calls EACCES.
+var errIsDir = errors.New("is a directory")
+
+// executable reports whether file could be executed by this process, but for
+// what is in it.
+func executable(file string) error {
+	st, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	if st.IsDir() {
+		return errIsDir
+	}
+	if !st.Mode().IsRegular() {
+		return errors.New("is not a regular file")
+	}
+	const xOK = 1 // X_OK of access(2)
+	if err := syscall.Access(file, xOK); err != nil {
+		return err
+	}
+	return nil
+}
+
+// unsearchable tells a directory in PATH that this user may not look into. It
+// has no commands for this user, and hides none.
+func unsearchable(err error) bool {
+	var pe *fs.PathError // from stat(2), not from access(2)
+	return errors.As(err, &pe) && errors.Is(err, fs.ErrPermission)
+}
+
+func missing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, errNotInPath)
+}
+
+// notRunnable says why name was not started.
+func notRunnable(name string, err error) *Error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	e := &Error{Code: CodeCannotRun, Err: fmt.Errorf("%s: %w", name, err)}
+	if missing(err) {
+		e.Code = CodeNotFound
+	}
+	if errors.Is(err, syscall.EACCES) {
+		e.Err = fmt.Errorf("%s: %w", name, errNoX)
+	}
+	return e
+}
+
+// errNoX is EACCES from access(2) with X_OK.
+var errNoX = errors.New("is not executable: permission denied")

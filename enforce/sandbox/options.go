@@ -1,0 +1,148 @@
+package sandbox
+
+import (
+	"io"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/track"
+)
+
+// Options say how a command is run. Only Args is needed.
+type Options struct {
+	// Args are the command and its arguments. The command is looked for as
+	// execvp(3) does, in the PATH that the policy gives it.
+	Args []string
+
+	// Stdin, Stdout and Stderr are the command's. An *os.File is passed on as
+	// it is, nil is /dev/null, and anything else is carried; what is read from
+	// Stdin beyond the command's end is lost. All output is carried where the
+	// policy limits it.
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+
+	// Host is the machine that the policy is resolved on, with the command's
+	// working directory and the environment to choose from; nil is
+	// policy.ThisHost.
+	Host *policy.Host
+
+	// Caps is what the kernel can do, nil to find out.
+	Caps *enforce.Caps
+
+	// NoTempDir makes no private temporary directory.
+	NoTempDir bool
+
+	// PolicyFiles are files that the policy came from, absolute and clean. The
+	// command can't change them.
+	PolicyFiles []string
+
+	// Repository is the root of the repository around the working directory,
+	// "" for none; see enforce.Options.
+	Repository string
+
+	// AllowGaps are the names of gaps that are accepted (enforce.GapNames).
+	// Strict counts hardening like what the policy asks for. Accept is asked
+	// about what is not accepted by name; where it is nil or says no, the
+	// command is not started.
+	AllowGaps []string
+	Strict    bool
+	Accept    func(gaps []enforce.Gap) bool
+
+	// Warn is told of what is not as one may think. It is called by one
+	// goroutine at a time. nil for nobody.
+	Warn func(Warning)
+
+	// Name names the session (track.CheckName), and Tracker says what holds
+	// its processes; "" is track.Auto.
+	Name    string
+	Tracker track.Kind
+
+	// IDFile is a file that the session's id is written to before the command
+	// starts, "" for none.
+	IDFile string
+
+	// Keep leaves running what the command leaves behind when it ends.
+	Keep bool
+
+	// TTY runs the command on a pseudo-terminal of its own (pty(7)).
+	TTY bool
+
+	// Job makes this process stand for the command in its caller's eyes: it
+	// passes signals on, and stops and continues when the command does, as a
+	// shell's job. It is for programs that do nothing else. Only one command
+	// at a time can have it.
+	Job bool
+
+	// KillAfter is how long a command may take to end after SIGTERM, when it
+	// reached its time limit, before it is killed.
+	KillAfter time.Duration
+
+	// TrackOnly confines nothing: of the policy only the limits count, and the
+	// command gets the whole environment.
+	TrackOnly bool
+
+	// SandboxExec has sandbox-exec(1) put the limits on, on macOS. Whether it
+	// did can't be checked then.
+	SandboxExec bool
+
+	// InPlace is for Plan: the command is to replace this process (Exec).
+	InPlace bool
+}
+
+// Warning is something that is not as one may think.
+type Warning struct {
+	Text string        // lower case, no full stop; "" when there is only Hint or Gaps
+	Hint string        // what to type to zsbx, or ""
+	Gaps []enforce.Gap // hardening that is not enforced here, told before the start
+}
+
+// warner calls Options.Warn from one goroutine at a time.
+type warner struct {
+	mu sync.Mutex
+	to func(Warning)
+}
+
+func (w *warner) warn(x Warning) {
+	if w.to == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.to(x)
+}
+
+// acceptGaps decides whether a command may start although some promises can't be
+// kept. Missing hardening is a warning.
+func (o *Options) acceptGaps(w *warner, gaps []enforce.Gap) error {
+	var open, hard []enforce.Gap
+	for _, g := range gaps {
+		switch {
+		case slices.Contains(o.AllowGaps, g.Name):
+		case g.Kind == enforce.Core || o.Strict:
+			open = append(open, g)
+		default:
+			hard = append(hard, g)
+		}
+	}
+	if len(hard) > 0 {
+		w.warn(Warning{Gaps: hard})
+	}
+	if len(open) == 0 || o.Accept != nil && o.Accept(open) {
+		return nil
+	}
+	return &enforce.GapError{Gaps: open}
+}
+
+// standardFiles are Stdin, Stdout and Stderr where they are files. For what is none,
+// this process's own descriptor is asked about, which only closes more.
+func (o *Options) standardFiles() []*os.File {
+	files := make([]*os.File, 3)
+	files[0], _ = o.Stdin.(*os.File)
+	files[1], _ = o.Stdout.(*os.File)
+	files[2], _ = o.Stderr.(*os.File)
+	return files
+}

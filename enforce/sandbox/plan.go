@@ -1,0 +1,40 @@
+package sandbox
+
+import (
+	"slices"
+
+	"github.com/zsbx/zsbx/enforce"
+)
+
+// replan decides what is enforced on a machine that can do as much as caps say.
+func (c *prepared) replan(caps enforce.Caps) error {
+	accepted := func(gap string) bool { return slices.Contains(c.o.AllowGaps, gap) }
+	self := c.selfFiles(caps.MountNS)
+	c.plan = enforce.NewPlanWith(c.resolved, caps, &c.host, enforce.Options{
+		NoProtect:      accepted(enforce.GapProtect),
+		ShareTerminals: accepted(enforce.GapTerminals),
+		ShareIPC:       accepted(enforce.GapIPC),
+		LeaveMetadata:  accepted(enforce.GapMetadata),
+		Protect:        self.readOnly,
+		Watch:          self.watched,
+		Hide:           self.hidden,
+		Repository:     c.o.Repository,
+		NoOwn:          accepted(enforce.GapOwnFiles),
+		Sockets:        enforce.InheritsSockets(c.o.standardFiles()),
+	})
+	if c.plan.Seatbelt != nil {
+		c.plan.Seatbelt.External = c.o.SandboxExec
+	}
+	return c.plan.Caps.Err
+}
+
+// without plans again after the kernel refused a part, and decides whether the
+// command may start with the gaps that this leaves.
+func (c *prepared) without(caps enforce.Caps) error {
+	before := c.plan.Gaps
+	if err := c.replan(caps); err != nil {
+		return err
+	}
+	more := slices.DeleteFunc(slices.Clone(c.plan.Gaps), func(g enforce.Gap) bool { return slices.Contains(before, g) })
+	return c.o.acceptGaps(c.warn, more)
+}

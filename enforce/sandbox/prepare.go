@@ -1,0 +1,182 @@
+package sandbox
+
+import (
+	"errors"
+	"runtime"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/sandbox/internal/tempdir"
+	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/compose"
+)
+
+// prepared is a command before its session begins: what the policy means here, and
+// the plan.
+type prepared struct {
+	o      *Options
+	warn   *warner
+	policy *policy.Policy
+	host   policy.Host
+	temp   *tempdir.Dir
+
+	resolved *policy.Resolved // nil for a command that is only tracked
+	plan     *enforce.Plan    // likewise
+	limits   policy.Limits
+}
+
+// Plan says what would be enforced, without running anything. Gaps are in it,
+// accepted or not. For the host of another system it is what that would enforce.
+func Plan(p *policy.Policy, o Options) (*enforce.Plan, error) {
+	c, err := o.begin(p)
+	if err != nil {
+		return nil, err
+	}
+	if err = c.resolve(); err == nil {
+		err = o.checkLimits(c.limits)
+	}
+	if err == nil {
+		err = c.judge()
+	}
+	if err == nil {
+		err = c.replan(o.caps(c.host.OS))
+	}
+	if e := c.removeTemp(); err == nil {
+		err = e
+	}
+	return c.plan, err
+}
+
+// caps are those of this machine, or what those of another system would be.
+func (o *Options) caps(os string) enforce.Caps {
+	var caps enforce.Caps
+	if o.Caps != nil {
+		caps = *o.Caps
+	} else if caps = enforce.Probe(); caps.OS != os {
+		return enforce.Assume(os)
+	}
+	if o.InPlace {
+		caps = caps.InPlace(o.Keep)
+	}
+	return caps
+}
+
+// begin looks at the machine and makes the private temporary directory.
+func (o *Options) begin(p *policy.Policy) (*prepared, error) {
+	c := &prepared{o: o, policy: p, warn: &warner{to: o.Warn}}
+	if o.Host != nil {
+		c.host = *o.Host
+	} else {
+		var err error
+		if c.host, err = policy.ThisHost(); err != nil {
+			return nil, err
+		}
+	}
+	if err := compose.CheckVariables(&c.host); err != nil {
+		return nil, err
+	}
+	if c.host.OS != thisSystem() {
+		c.host = policy.Foreign(c.host)
+	}
+	if o.NoTempDir || o.TrackOnly {
+		return c, nil
+	}
+	var err error
+	if c.temp, err = tempdir.Make(c.host.Getenv("TMPDIR")); err != nil {
+		return nil, &Error{Code: CodeFailed, Hint: tempdir.Hint("/var/tmp"), Err: err}
+	}
+	c.host.TempDir = c.temp.Path()
+	return c, nil
+}
+
+// thisSystem is the system as policies call it.
+func thisSystem() string {
+	if runtime.GOOS == "darwin" {
+		return "macos"
+	}
+	return runtime.GOOS
+}
+
+// removeTemp removes the private temporary directory.
+func (c *prepared) removeTemp() error { return c.temp.Remove() }
+
+// prepare goes the way from the policy to a plan that may be put on the command.
+func (c *prepared) prepare() error {
+	if c.o.TrackOnly {
+		if c.policy != nil {
+			c.limits = c.policy.Limits
+		}
+		if err := c.o.checkLimits(c.limits); err != nil || !c.o.InPlace || c.o.Keep {
+			return err
+		}
+		return c.o.acceptGaps(c.warn, []enforce.Gap{enforce.OrphansGap()})
+	}
+	if err := c.resolve(); err != nil {
+		return err
+	}
+	if err := c.o.checkLimits(c.limits); err != nil {
+		return err
+	}
+	if _, err := c.resolved.EscapingLinks(); err != nil {
+		return coded(err)
+	}
+	var err error
+	if c.makeDirs() {
+		err = c.resolve()
+	}
+	if err == nil {
+		makeCacheLinks(c.resolved)
+		err = c.judge()
+	}
+	if err == nil {
+		err = c.replan(c.o.caps(c.host.OS))
+	}
+	if err == nil {
+		err = c.o.acceptGaps(c.warn, c.plan.Gaps)
+	}
+	if err == nil {
+		for _, w := range c.resolved.Warnings {
+			c.warn.warn(Warning{Text: w.Error(), Hint: w.Hint})
+		}
+	}
+	return err
+}
+
+// resolve finds out what the policy means on this machine.
+func (c *prepared) resolve() error {
+	host, short := enforce.Noted(&c.host)
+	r, err := c.policy.Resolve(*host)
+	if unknown := short(); unknown != nil {
+		return unknown
+	}
+	if err != nil {
+		return coded(err)
+	}
+	c.resolved, c.limits = r, r.Limits
+	return nil
+}
+
+// judge refuses links that lead out of the project, and warns of others.
+func (c *prepared) judge() error {
+	warnings, err := c.resolved.EscapingLinks()
+	for _, w := range warnings {
+		c.warn.warn(Warning{Text: w.Error()})
+	}
+	return coded(err)
+}
+
+// checkLimits refuses limits that nobody would see to: there is no keeper between
+// the caller and a command that replaces it, and nothing counts what goes to a
+// terminal, or is written when this process has ended.
+func (o *Options) checkLimits(l policy.Limits) error {
+	var all []error
+	refuse := func(is bool, option, limit string, from policy.Origin) {
+		if is {
+			all = append(all, &LimitsError{option, limit, from})
+		}
+	}
+	refuse(o.InPlace && l.Timeout > 0, "exec", limitTime, l.TimeoutFrom)
+	refuse(o.InPlace && l.MaxOutput > 0, "exec", limitOutput, l.MaxOutputFrom)
+	refuse(o.Keep && l.MaxOutput > 0, "keep", limitOutput, l.MaxOutputFrom)
+	refuse(o.TTY && l.MaxOutput > 0, "tty", limitOutput, l.MaxOutputFrom)
+	return errors.Join(all...)
+}

@@ -1,0 +1,130 @@
+package sandbox
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+
+	"github.com/zsbx/zsbx/enforce/sandbox/internal/safepath"
+	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/track"
+)
+
+// selfFiles are zsbx's own files and directories: what no command may change,
+// what none needs to look into, and what can only be watched.
+type selfFiles struct{ readOnly, hidden, watched []string }
+
+// selfDir is a directory of zsbx's own.
+type selfDir struct {
+	path   string
+	home   string // never made unless this exists; "" for nothing
+	hidden bool   // what other commands ran, and which projects are trusted
+	temp   bool   // in a directory for temporary files
+}
+
+// selfDirs are zsbx's own directories: where the variables of this environment
+// put them, and where they are without these. The next run may be one without:
+// editors, snap and flatpak set them for what they start. The same goes for HOME
+// under su and sudo.
+func selfDirs(h *policy.Host) []selfDir {
+	var out []selfDir
+	add := func(d selfDir) {
+		if filepath.IsAbs(d.path) && !slices.ContainsFunc(out, func(o selfDir) bool { return o.path == d.path }) {
+			out = append(out, d)
+		}
+	}
+	for _, home := range []string{h.Getenv("HOME"), policy.PasswdHome()} {
+		add(selfDir{path: filepath.Join(home, ".config/zsbx"), home: home})
+		add(selfDir{path: filepath.Join(home, ".local/state/zsbx"), home: home, hidden: true})
+	}
+	add(selfDir{path: filepath.Join(h.ConfigHome(), "zsbx")})
+	add(selfDir{path: filepath.Join(h.StateHome(), "zsbx"), hidden: true})
+	name := "zsbx-" + strconv.Itoa(os.Geteuid())
+	add(selfDir{path: filepath.Join("/tmp", name), temp: true})
+	add(selfDir{path: filepath.Join(os.TempDir(), name), temp: true})
+	return out
+}
+
+// selfFiles are zsbx's own files: the directories of the user's policy, of the
+// trust store and of the sessions, and the policies in use. The directories are
+// made where they are missing and the command could make them, or look into
+// them once they are there: what does not exist can't be protected, and the
+// command would write the next run's policy. One that zsbx may not make, the
+// command may not either.
+//
+// The place for sessions when the first one can't be written lies in the
+// directory for temporary files: it is held only with mounts, as otherwise
+// nothing new could be made there. Without, it is told of.
+func (c *prepared) selfFiles(mounts bool) selfFiles {
+	var self selfFiles
+	r := c.resolved
+	host := c.host.Remembering()
+	for _, d := range selfDirs(&c.host) {
+		if d.temp && isForeignLink(d.path) {
+			continue // sessions are not looked for behind a link there
+		}
+		if d.temp && !mounts {
+			if c.host.Getenv(track.SessionEnv) == "" && inTree(r, d.path, policy.Write) { // in a session it is this zsbx that writes there
+				self.watched = append(self.watched, d.path)
+			}
+			continue
+		}
+		access := policy.Write
+		if d.hidden {
+			access |= policy.Read
+		}
+		real, links, _, err := host.Trail(d.path)
+		reached := slices.ContainsFunc(append(links, real), func(p string) bool { return inTree(r, p, access) })
+		if errors.Is(err, fs.ErrNotExist) && reached && r.PlantedLink(&policy.Path{Path: real, Links: links}) == "" {
+			if err := makeSelf(real, d.home); errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+				continue
+			}
+		}
+		self.readOnly = append(self.readOnly, d.path)
+		if d.hidden {
+			self.hidden = append(self.hidden, d.path)
+		}
+	}
+	self.readOnly = append(self.readOnly, c.o.PolicyFiles...)
+	return self
+}
+
+// isForeignLink tells a link that somebody else has put in a place where
+// everybody may: it would have zsbx hold what it leads to.
+func isForeignLink(p string) bool {
+	st, err := os.Lstat(p)
+	return err == nil && st.Mode()&fs.ModeSymlink != 0 && !ownedByMe(st)
+}
+
+// makeSelf makes one of zsbx's own directories, but none below a home directory
+// that does not exist. enforce says what is still missing.
+func makeSelf(dir, home string) error {
+	for _, d := range safepath.Upwards(filepath.Clean(home)) {
+		if _, err := os.Stat(d); err == nil {
+			if d == filepath.Clean(home) || home == "" {
+				return safepath.MakeDir(dir)
+			}
+			const wOK = 2 // W_OK of access(2)
+			return syscall.Access(d, wOK)
+		}
+	}
+	return fs.ErrNotExist
+}
+
+// inTree reports whether a path lies in a tree that may be accessed in one of some
+// ways.
+func inTree(r *policy.Resolved, p string, access policy.Access) bool {
+	return slices.ContainsFunc(r.Paths, func(t policy.Path) bool {
+		return t.Access&access != 0 && policy.Within(p, t.Path)
+	})
+}
+
+// ownedByMe reports whether the file belongs to the user of this process.
+func ownedByMe(st fs.FileInfo) bool {
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	return ok && int(sys.Uid) == os.Geteuid()
+}

@@ -1,0 +1,98 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/zsbx/zsbx/track"
+)
+
+// endTime is how long is waited for the end of what was killed.
+const endTime = 30 * time.Second
+
+// beginSession makes the session that the command will run in.
+func (c *Command) beginSession() error {
+	opts := track.Options{Name: c.o.Name, Tracker: c.o.Tracker, Keep: c.o.Keep, Exec: c.o.InPlace, Temp: c.temp.Path(), Watch: watcher()}
+	if c.plan != nil {
+		opts.Confined = c.plan.Confines()
+		opts.Scoped = c.plan.ScopesSignals()
+	}
+	var err error
+	if c.s, err = track.Begin(opts); err != nil {
+		c.s = nil
+		var te *track.TrackerError
+		if errors.As(err, &te) {
+			return trackerErr(te)
+		}
+		return sessionErr(err)
+	}
+	if c.o.IDFile != "" {
+		if err := c.writeID(c.s.ID()); err != nil {
+			return fmt.Errorf("--id-file: %w", err)
+		}
+	}
+	return nil
+}
+
+// discard ends a session in which nothing was started.
+func discard(s *track.Session) {
+	ctx, cancel := context.WithTimeout(context.Background(), endTime)
+	defer cancel()
+	_, _ = s.Close(ctx)
+}
+
+// trackerErr is the refusal of a tracker.
+func trackerErr(e *track.TrackerError) error {
+	return &Error{Code: CodeTracker, Hint: e.Hint, Err: e}
+}
+
+func sessionErr(err error) error { return &Error{Code: CodeSession, Err: err} }
+
+// close ends the session, and says what could not be ended or proved.
+func (c *Command) close() (track.Report, error) {
+	ctx := context.Background()
+	if !c.emptied { // else there is nothing to wait for, and a timer starts threads
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, endTime)
+		defer cancel()
+	}
+	report, err := c.s.Close(ctx)
+	if runtime.GOOS == "darwin" { // elsewhere the keeper has said so
+		c.tellEnded(report.Killed)
+	}
+	switch {
+	case err != nil:
+		return report, sessionErr(err)
+	case report.Kept:
+		c.warn.warn(Warning{Hint: "zsbx reap " + shortID(&report)})
+	case len(report.Survivors) > 0:
+		var pids []string
+		for _, p := range report.Survivors {
+			pids = append(pids, fmt.Sprint(p.Pid))
+		}
+		return report, &Error{
+			Code: CodeSession, Hint: "zsbx reap " + report.ID,
+			Err: fmt.Errorf("these processes of the command are still there: %s", strings.Join(pids, ", ")),
+		}
+	case report.NotRemoved != nil:
+		c.warn.warn(Warning{
+			Text: fmt.Sprintf("nothing of the command is left, but its session is still listed: %v", report.NotRemoved),
+			Hint: "zsbx reap " + report.ID,
+		})
+	case !report.Proof:
+		c.warn.warn(Warning{Text: "it is not certain that nothing of the command is left: " + report.Unproved})
+	}
+	return report, nil
+}
+
+// shortID names a session in as few letters as one cares to type.
+func shortID(r *track.Report) string {
+	if r.Name != "" {
+		return r.Name
+	}
+	return r.ID[:8]
+}

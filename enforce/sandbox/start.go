@@ -1,0 +1,276 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/sandbox/internal/stdio"
+	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/track"
+)
+
+// Command is a command that was started, until it and all that it left behind
+// have ended. Wait must be called.
+type Command struct {
+	*prepared
+	s     *track.Session
+	began time.Time
+
+	files   *stdio.Files
+	relay   *stdio.Relay // nil without Options.TTY
+	signals <-chan os.Signal
+	broker  *enforce.Mediator
+	before  *enforce.Snapshot
+	trouble error // with the caller's terminal, told by Wait
+	ctx     context.Context
+	detach  func() // the context has no say any more
+
+	status   syscall.WaitStatus
+	exited   atomic.Bool
+	timedOut atomic.Bool
+	killed   atomic.Bool  // by the limit of output
+	canceled atomic.Bool  // with its context
+	passed   atomic.Int32 // the last signal that forward passed on
+	emptied  bool         // the keeper said that nothing is left
+}
+
+// binSh runs scripts that name no interpreter, as execvp(3) does.
+const binSh = "/bin/sh"
+
+// Run runs a command under a policy and waits for the end of it and of all that it
+// started. The Result is that of a command that was started; before, and after a
+// start that failed, the error is all. That the command failed is no error; see
+// Result.ExitCode. When ctx is done the session is ended.
+func Run(ctx context.Context, p *policy.Policy, o Options) (Result, error) {
+	c, err := Start(ctx, p, o)
+	if err != nil {
+		return Result{}, err
+	}
+	return c.Wait()
+}
+
+// Start starts a command under a policy, or nothing. When ctx is done, what was
+// started is killed, and Wait returns.
+func Start(ctx context.Context, p *policy.Policy, o Options) (*Command, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if p == nil && !o.TrackOnly {
+		return nil, errors.New("there is no policy")
+	}
+	o.InPlace = false
+	pre, err := o.begin(p)
+	if err != nil {
+		return nil, err
+	}
+	c := &Command{prepared: pre}
+	if err = c.prepare(); err == nil {
+		err = c.start()
+	}
+	if err != nil {
+		c.giveUp()
+		return nil, err
+	}
+	c.attach(ctx)
+	return c, nil
+}
+
+// attach has the session killed when the context is done, until detach.
+func (c *Command) attach(ctx context.Context) {
+	killed := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(killed)
+		c.canceled.Store(true)
+		_ = c.s.Kill()
+	})
+	c.ctx = ctx
+	c.detach = func() {
+		if !stop() && ctx.Err() != nil {
+			<-killed
+		}
+	}
+}
+
+// Exec replaces this process by the command, under the policy. It returns only when
+// that can't be done. The command has this process's standard input and output.
+func Exec(p *policy.Policy, o Options) error {
+	o.InPlace = true
+	o.Stdin, o.Stdout, o.Stderr = os.Stdin, os.Stdout, os.Stderr
+	pre, err := o.begin(p)
+	if err != nil {
+		return err
+	}
+	c := &Command{prepared: pre}
+	if err = c.prepare(); err == nil {
+		err = c.start()
+	}
+	c.giveUp()
+	return err
+}
+
+// giveUp undoes what was begun for a command that was not started.
+func (c *Command) giveUp() {
+	if c.s != nil {
+		discard(c.s)
+	}
+	if c.files != nil {
+		c.files.CloseCommand()
+		c.files.Close()
+	}
+	c.relay.Close()
+	if err := c.removeTemp(); err != nil {
+		c.warn.warn(Warning{Text: fmt.Sprintf("removing the private temporary directory: %v", err)})
+	}
+}
+
+// start runs the command in a new session, and without what the kernel refuses, if
+// the gaps that this leaves are accepted.
+func (c *Command) start() error {
+	env, dir := c.host.Env, c.host.Dir
+	if c.resolved != nil {
+		env, dir = c.resolved.Env, c.resolved.Dir
+	}
+	if len(c.o.Args) == 0 {
+		return errors.New("no command given")
+	}
+	file, err := LookPath(c.o.Args[0], env, dir)
+	if err != nil {
+		return err
+	}
+	if c.plan != nil {
+		c.before = c.plan.Snapshot(&c.host)
+	}
+	if err := c.beginSession(); err != nil {
+		return err
+	}
+	if err := c.standardIO(); err != nil {
+		return err
+	}
+	if c.o.Job && !c.o.InPlace && !fork.CanForward {
+		c.signals = listen()
+	}
+	cmd := &fork.Command{Path: file, Args: c.o.Args, Env: env, Dir: dir}
+	cmd.Limit = fork.Limit{Time: c.limits.Timeout, Kill: c.o.KillAfter}
+	if err = c.launch(cmd); err != nil {
+		return c.explainStart(err, file)
+	}
+	c.begin()
+	return nil
+}
+
+// standardIO opens what the command reads and writes. A command that replaces this
+// process has its descriptors.
+func (c *Command) standardIO() (err error) {
+	switch {
+	case c.o.InPlace:
+	case c.o.TTY:
+		c.relay, err = stdio.NewRelay(c.o.Stdin, c.o.Stdout)
+	default:
+		c.files, err = stdio.New(c.o.Stdin, c.o.Stdout, c.o.Stderr, c.limits.MaxOutput)
+	}
+	return err
+}
+
+// launch starts cmd, and again where the kernel refused something that can be done
+// without, or where the command is a script that names no interpreter: that is
+// given to the shell, as execvp(3) does.
+func (c *Command) launch(cmd *fork.Command) error {
+	script := *cmd
+	script.Path, script.Args = binSh, append([]string{binSh, cmd.Path}, cmd.Args[1:]...)
+	for {
+		err := c.try(*cmd)
+		caps, refused := c.plan.Refused(err)
+		switch {
+		case refused:
+			if err := c.without(caps); err != nil {
+				return err
+			}
+		case cmd != &script && isExecError(err, syscall.ENOEXEC) && isScriptWithoutInterpreter(cmd.Path):
+			cmd = &script
+		default:
+			return err
+		}
+	}
+}
+
+// try starts a command as the plan is.
+func (c *Command) try(cmd fork.Command) error {
+	cmd.Steps = append(fileLimitSteps(&cmd), cmd.Steps...)
+	if c.o.Job && !c.o.InPlace {
+		cmd.Forward = forwarded()
+	}
+	switch {
+	case c.relay != nil:
+		c.relay.Attach(&cmd)
+	case c.files != nil && c.files.Command != [3]*os.File{os.Stdin, os.Stdout, os.Stderr}:
+		cmd.Files = c.files.Command[:]
+	}
+	if c.plan != nil {
+		c.plan.ForSession(c.s.ID())
+		if err := c.confine(&cmd); err != nil {
+			return fmt.Errorf("preparing the restrictions: %w", err)
+		}
+	}
+	start := c.s.Start
+	if c.o.InPlace {
+		start = c.s.Exec
+	}
+	err := start(&cmd)
+	c.serve(err == nil)
+	return enforce.ExplainStart(err)
+}
+
+// begin carries input and output, once the command runs.
+func (c *Command) begin() {
+	c.began = time.Now()
+	if c.o.Job && c.signals == nil && !c.s.Forwarding() {
+		c.signals = listen()
+	}
+	if c.files != nil {
+		c.files.CloseCommand()
+		c.files.Begin(c.o.Job)
+	}
+	c.trouble = c.relay.Begin(c.s, &c.exited)
+}
+
+// isExecError reports whether execve(2) of the command failed with errno.
+func isExecError(err error, errno syscall.Errno) bool {
+	var se *fork.StepError
+	return errors.As(err, &se) && se.Stage == "exec" && se.Errno == errno
+}
+
+// explainStart says why a command was not started.
+func (c *Command) explainStart(err error, file string) error {
+	var se *fork.StepError
+	var te *track.TrackerError
+	switch {
+	case errors.As(err, &te):
+		return trackerErr(te)
+	case !errors.As(err, &se):
+		return err
+	case fork.ShortageOf(err) != nil: // execve(2) of the command may be what failed
+	case se.Stage == "exec":
+		return explainExec(c.plan, file, se.Errno)
+	}
+	return fmt.Errorf("starting %s: %w", file, err)
+}
+
+// Session is the id of the command's session, by which zsbx ps and zsbx reap know
+// it.
+func (c *Command) Session() string { return c.s.ID() }
+
+// Pid is the process id of the command.
+func (c *Command) Pid() int { return c.s.Pid() }
+
+// Plan is what is enforced, nil for a command that is only tracked.
+func (c *Command) Plan() *enforce.Plan { return c.plan }
+
+// Signal sends a signal to the command.
+func (c *Command) Signal(s syscall.Signal) error { return c.s.Signal(s) }

@@ -1,0 +1,222 @@
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/sandbox/internal/job"
+	"github.com/zsbx/zsbx/track"
+)
+
+// Result is how a command ended, and what it left.
+type Result struct {
+	Status  syscall.WaitStatus // of a command that is known to have ended
+	Report  track.Report       // what was ended with it, what is left, and whether that is certain
+	Changes []enforce.Change   // files that appeared or changed meanwhile and are denied, or acted upon by programs outside
+	Failed  bool               // the command ended by itself, and not with 0
+}
+
+// ExitCode is the command's exit status, or 128 and the number of the signal that
+// ended it, as a shell has it.
+func (r *Result) ExitCode() int {
+	if r.Status.Signaled() {
+		return 128 + int(r.Status.Signal())
+	}
+	return r.Status.ExitStatus()
+}
+
+// Wait follows the command to its end, ends what it left running, and reports. The
+// error joins what else went wrong: *LimitError, ErrLost, the context's error,
+// *OutputError, and *Error of CodeSession.
+//
+// It reads the events itself: another goroutine's would come a thread switch later
+// each. The time limit is the keeper's care: see fork.Limit.
+func (c *Command) Wait() (Result, error) {
+	if c.trouble != nil {
+		c.warn.warn(Warning{Text: c.trouble.Error()})
+	}
+	lost := c.follow()
+	c.detach()
+	err := errors.Join(c.ended(lost), c.lastOutput())
+	c.relay.Restore()
+	report, closeErr := c.close()
+	if c.files != nil {
+		c.files.Close()
+	}
+	c.relay.Close()
+	r := Result{Status: c.status, Report: report, Failed: c.endedItself() && c.status.Exited() && c.status.ExitStatus() != 0}
+	if c.before != nil {
+		r.Changes = c.before.Changes()
+	}
+	c.leaveTemp(report.Kept)
+	return r, errors.Join(err, closeErr)
+}
+
+// leaveTemp removes the private temporary directory, unless background processes may
+// still need it.
+func (c *Command) leaveTemp(kept bool) {
+	if kept {
+		c.temp.Release()
+	} else if err := c.removeTemp(); err != nil {
+		c.warn.warn(Warning{Text: fmt.Sprintf("removing the private temporary directory: %v", err)})
+	}
+}
+
+// follow handles what happens until the command has ended. The error says why it is
+// not known how.
+func (c *Command) follow() (lost error) {
+	var over chan struct{}
+	if c.signals != nil || c.exceeded() != nil {
+		over = make(chan struct{})
+		go c.attend(over)
+	}
+	for done := false; !done; {
+		done, lost = c.event(c.s.Next())
+	}
+	if over != nil {
+		over <- struct{}{}
+	}
+	return lost
+}
+
+// exceeded is closed when the command wrote too much; nil without a limit.
+func (c *Command) exceeded() <-chan struct{} {
+	if c.files == nil {
+		return nil
+	}
+	return c.files.Exceeded()
+}
+
+// attend passes signals on and ends the command when it wrote too much. It says
+// nothing, and so never waits for a reader.
+func (c *Command) attend(over <-chan struct{}) {
+	exceeded := c.exceeded()
+	for {
+		select {
+		case <-over:
+			return
+		case s := <-c.signals:
+			c.forward(s.(syscall.Signal))
+		case <-exceeded:
+			exceeded = nil
+			c.killed.Store(true)
+			_ = c.s.Kill()
+		}
+	}
+}
+
+// endedItself reports whether the command ended without this package's doing.
+func (c *Command) endedItself() bool {
+	return c.exited.Load() && !c.timedOut.Load() && !c.killed.Load() && !c.canceled.Load()
+}
+
+// event handles one event; done says that it was the last one, and the error that
+// it is not known how the command ended.
+func (c *Command) event(ev fork.Event, err error) (done bool, _ error) {
+	switch {
+	case errors.Is(err, io.EOF), err != nil && c.exited.Load():
+		return true, nil // what is left is the session's care
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		c.timeOver()
+		return true, nil
+	case err != nil:
+		return true, err
+	}
+	switch ev.Kind {
+	case fork.Stopped:
+		c.stop()
+	case fork.TimedOut:
+		c.timeOver()
+	case fork.Exited:
+		c.status = ev.Status
+		c.exited.Store(true)
+		switch {
+		case c.o.Keep && !c.canceled.Load():
+			if c.o.Job {
+				// What goes on may want the terminal that this job has not, and is stopped
+				// for it with its process group: no keeper would wake this process at the end.
+				signal.Ignore(syscall.SIGTTIN, syscall.SIGTTOU)
+			}
+			c.handOver()
+			return true, nil
+		case c.timedOut.Load():
+			_ = c.s.Kill() // what is left has had its time; a keeper has done so
+		}
+	case fork.Emptied:
+		c.emptied = true
+		c.tellEnded(ev.Killed)
+	}
+	return false, nil
+}
+
+// tellEnded says how many processes were ended with the command, which ended by
+// itself.
+func (c *Command) tellEnded(n int) {
+	if n > 0 && c.endedItself() {
+		what := "1 process"
+		if n > 1 {
+			what = fmt.Sprintf("%d processes", n)
+		}
+		c.warn.warn(Warning{Text: "ended " + what + " that the command left running; --keep leaves them"})
+	}
+}
+
+// timeOver tells that the keeper ends the command for its time.
+func (c *Command) timeOver() {
+	if !c.timedOut.Swap(true) {
+		c.warn.warn(Warning{Text: fmt.Sprintf("the command took longer than %s (%s), and is ended", c.limits.Timeout, c.limits.TimeoutFrom)})
+	}
+}
+
+// ended says what ended the command, if it was not itself. lost is why it is not
+// known how it ended.
+func (c *Command) ended(lost error) error {
+	var over error
+	if c.killed.Load() {
+		over = &LimitError{Limit: limitOutput, Bytes: c.limits.MaxOutput, From: c.limits.MaxOutputFrom}
+		c.warn.warn(Warning{Text: over.Error()})
+	}
+	switch {
+	case c.timedOut.Load():
+		return errors.Join(over, c.timeLimit())
+	case c.canceled.Load():
+		return errors.Join(over, fmt.Errorf("the command was ended: %w", context.Cause(c.ctx)))
+	case !c.exited.Load():
+		return errors.Join(over, &Error{Code: CodeSession, Err: fmt.Errorf("%w: %w", ErrLost, cmp.Or(lost, fork.ErrKeeperLost))})
+	}
+	return over
+}
+
+func (c *Command) timeLimit() *LimitError {
+	return &LimitError{Limit: limitTime, Time: c.limits.Timeout, From: c.limits.TimeoutFrom}
+}
+
+// stop makes this process stop as the command did, so that the shell that waits for
+// it sees a stopped job. Without a terminal nobody would wake it. The time limit
+// goes on, and the end of the session wakes this process.
+func (c *Command) stop() {
+	if !c.o.Job || !job.IsStopped(c.s.Pid()) || !job.HasTerminal() {
+		return
+	}
+	// A shell inside has put itself into a group of its own: it gets the
+	// terminal back when this process does.
+	pgrp := job.Foreground()
+	c.relay.Restore()
+	stopped := job.StopSelf(c.s.Over)
+	if c.s.Over() {
+		return
+	}
+	job.SetForeground(pgrp)
+	_ = c.relay.Raw()
+	if stopped {
+		_ = c.s.Signal(syscall.SIGCONT)
+	}
+}

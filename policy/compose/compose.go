@@ -1,0 +1,200 @@
+package compose
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// Sources are what a policy is made of beside what the machine has.
+type Sources struct {
+	Asked *policy.Policy // the strongest of all; nil for nothing
+	Files []string       // policy files, TOML or JSON, stronger than the user's and the project's
+	Args  []string       // the command, as far as presets are detected from it
+
+	// NoBaseline starts from nothing: no baseline, no presets but those that
+	// Asked and Files name, no policy of the user's or the project's, no
+	// defaults.
+	NoBaseline bool
+
+	NoAutoPresets bool // detect no presets
+
+	// SharedTmp allows the directories for everybody's temporary files, and
+	// UserTemp, as they are.
+	SharedTmp bool
+	UserTemp  string // the user's own directory for temporary files, which macOS has; "" for none
+}
+
+// Composed is the policy of one run before it is resolved, and where it came
+// from.
+type Composed struct {
+	Policy *policy.Policy
+	Files  []string // the policy files in use, absolute, the weakest first
+	Root   string   // the outermost repository around the working directory, "" for none
+}
+
+// Error is a mistake with a hint on what to type instead.
+type Error struct {
+	Hint string
+	Err  error
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }
+
+// Compose adds up the policy of a run on h. The error joins all that is wrong with
+// policy files: *policy.Error, *UntrustedError, *Error and those of package os.
+func Compose(h *policy.Host, s *Sources) (*Composed, error) {
+	if err := CheckVariables(h); err != nil {
+		return nil, err
+	}
+	c := &Composed{}
+	layers, err := c.files(h, s)
+	if err != nil {
+		return nil, err
+	}
+	if !s.NoBaseline {
+		layers = append(layers, s.defaults())
+	}
+	if s.Asked != nil {
+		layers = append(layers, s.Asked)
+	}
+	asked := policy.Merge(layers...)
+	builtIn, err := s.builtIn(h, asked)
+	if err != nil {
+		return nil, err
+	}
+	c.Policy = policy.Merge(append(builtIn, asked)...)
+	return c, nil
+}
+
+// builtIn gives the policies that are part of zsbx: the baseline, and the
+// presets that were asked for or that fit the command. They come first, so
+// that whatever anybody wrote overrides them.
+func (s *Sources) builtIn(h *policy.Host, asked *policy.Policy) ([]*policy.Policy, error) {
+	var layers []*policy.Policy
+	names := slices.Clone(asked.Presets)
+	if !s.NoBaseline {
+		layers = append(layers, policy.Baseline(h.OS))
+		if !s.NoAutoPresets {
+			names = append(names, policy.Detect(*h, s.Args)...)
+		}
+	}
+	forSystem := asked.Linux
+	if h.OS == "macos" {
+		forSystem = asked.MacOS
+	}
+	if forSystem != nil {
+		names = append(names, forSystem.Presets...)
+	}
+	var errs []error
+	used := &policy.Policy{}
+	for _, n := range names {
+		if slices.ContainsFunc(used.Presets, func(u policy.Named) bool { return u.Value == n.Value }) {
+			continue
+		}
+		p, err := policy.Preset(n.Value)
+		if err != nil {
+			errs = append(errs, &Error{Hint: "zsbx profile --list", Err: fmt.Errorf("%s: %w", n.Origin, err)})
+			continue
+		}
+		used.Presets = append(used.Presets, n)
+		layers = append(layers, p)
+	}
+	asked.Presets = used.Presets
+	for _, os := range []*policy.Policy{asked.Linux, asked.MacOS} {
+		if os != nil {
+			os.Presets = nil
+		}
+	}
+	return layers, errors.Join(errs...)
+}
+
+// files reads the policies in files: the user's, the project's, and those that
+// were named.
+func (c *Composed) files(h *policy.Host, s *Sources) ([]*policy.Policy, error) {
+	var layers []*policy.Policy
+	var errs []error
+	use := func(file string, p *policy.Policy, err error) {
+		if err != nil {
+			errs = append(errs, err)
+		} else if p != nil {
+			layers = append(layers, p)
+			c.Files = append(c.Files, file)
+		}
+	}
+	if !s.NoBaseline {
+		base, err := userPolicy(h)
+		use(userPolicyFile(h), base, err)
+		files, root, err := findProject(h.Dir)
+		if c.Root = root; err != nil {
+			errs = append(errs, err)
+		}
+		for _, file := range files {
+			p, err := projectPolicy(h, file, base)
+			if p != nil && filepath.Dir(file) != h.Dir {
+				p.AnchorDenials(filepath.Dir(file))
+			}
+			use(file, p, err)
+			base = policy.Merge(base, p)
+		}
+	}
+	for _, f := range s.Files {
+		file, err := filepath.Abs(f)
+		var p *policy.Policy
+		if err == nil {
+			p, err = policy.DecodeFile(f)
+		}
+		use(file, p, err)
+	}
+	return layers, errors.Join(errs...)
+}
+
+// userPolicyFile is where the user's policy is looked for, "" without a home
+// directory.
+func userPolicyFile(h *policy.Host) string {
+	if h.ConfigHome() == "" {
+		return ""
+	}
+	return filepath.Join(h.ConfigHome(), "zsbx/policy.toml")
+}
+
+// userPolicy reads the user's policy, nil for none.
+func userPolicy(h *policy.Host) (*policy.Policy, error) {
+	file := userPolicyFile(h)
+	if file == "" {
+		return nil, nil
+	}
+	p, err := policy.DecodeFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return p, err
+}
+
+// defaults are the rules that depend on what was asked for: without any file rule
+// the working directory can be read and executed.
+func (s *Sources) defaults() *policy.Policy {
+	p := &policy.Policy{}
+	if s.Asked == nil || len(s.Asked.FS.Rules) == 0 {
+		p.FS.Rules = append(p.FS.Rules, policy.Rule{
+			Path: ".", Access: policy.Read | policy.Exec, Origin: policy.Origin{Source: "default"},
+		})
+	}
+	if s.SharedTmp {
+		dirs := []string{"/tmp", "/var/tmp"}
+		if s.UserTemp != "" { // macOS: most programs never ask for another
+			dirs = append(dirs, s.UserTemp)
+		}
+		for _, dir := range dirs {
+			p.FS.Rules = append(p.FS.Rules, policy.Rule{
+				Path: dir, Access: policy.Read | policy.Write | policy.Exec, Optional: true, Origin: policy.Origin{Source: "--shared-tmp"},
+			})
+		}
+	}
+	return p
+}

@@ -1,0 +1,73 @@
+package compose
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/shell"
+)
+
+// findProject finds the project's policies, the outermost first: every
+// .zsbx.toml from dir up to the root of the outermost repository around it, and
+// that root. All of them count, so that a file or a repository that a command
+// makes below can't take back what stands above. Outside of repositories only
+// dir itself counts: nobody's directory above is asked. Nor is one asked from
+// below in which everybody makes files.
+func findProject(dir string) (files []string, root string, err error) {
+	count := 0
+	for d := dir; ; d = filepath.Dir(d) {
+		if d == dir || !slices.Contains(SharedDirs(), d) {
+			file := filepath.Join(d, policy.ProjectFile)
+			switch _, err := os.Lstat(file); {
+			case err == nil:
+				files = append(files, file)
+			case !errors.Is(err, fs.ErrNotExist):
+				return nil, "", fmt.Errorf("looking for a project policy: %w", err)
+			}
+			if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil {
+				root, count = d, len(files)
+			} else if d == dir {
+				count = len(files)
+			}
+		}
+		if d == filepath.Dir(d) {
+			break
+		}
+	}
+	files = files[:count]
+	slices.Reverse(files)
+	return files, root, nil
+}
+
+// SharedDirs are the directories for everybody's temporary files.
+func SharedDirs() []string {
+	return []string{"/tmp", "/var/tmp", "/dev/shm", "/private/tmp", "/private/var/tmp"}
+}
+
+// CheckVariables refuses variables that have zsbx make its own files through a
+// link which leads out of the working directory: a command may have put it
+// there.
+func CheckVariables(h *policy.Host) error {
+	if policy.Within(h.Home, h.Dir) {
+		return nil
+	}
+	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_STATE_HOME", "TMPDIR"} {
+		v := h.Getenv(name)
+		if !filepath.IsAbs(v) {
+			continue
+		}
+		p := h.Follow(v)
+		if link := p.LinkOutOf(h.Dir); link != "" {
+			return &Error{
+				Hint: "export " + name + "=" + shell.Quote(p.Path),
+				Err:  fmt.Errorf("%s: the link %s leads out of the working directory, to %s", name, link, p.Path),
+			}
+		}
+	}
+	return nil
+}

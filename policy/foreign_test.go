@@ -1,0 +1,75 @@
+package policy_test
+
+import (
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// TestForeignNames: a profile that is printed for another system has the names
+// that the user wrote, and none of this machine's.
+func TestForeignNames(t *testing.T) {
+	here := fstest.MapFS{"aaa/x": {}, "srv/app/main.go": {}}
+	rel := func(p string) string {
+		if p == "/" {
+			return "."
+		}
+		return p[1:]
+	}
+	h := policy.Foreign(policy.Host{
+		OS: "macos", Dir: "/srv/app", Home: "/home/me",
+		Lstat: func(p string) (policy.Stat, error) {
+			fi, err := fs.Stat(here, rel(p))
+			if err != nil {
+				return policy.Stat{}, err
+			}
+			return policy.Stat{Mode: fi.Mode()}, nil
+		},
+		Readlink: func(string) (string, error) { return "", fs.ErrInvalid },
+		ReadDir:  func(p string) ([]fs.DirEntry, error) { return fs.ReadDir(here, rel(p)) },
+		ReadFile: func(string) ([]byte, error) { return nil, fs.ErrNotExist },
+	})
+	for written, want := range map[string]string{
+		"/tmp/x": "/private/tmp/x", "/opt/tools": "/opt/tools", "/Users/you": "/Users/you", "/srv/app": "/srv/app",
+	} {
+		p := policy.Policy{FS: policy.FS{Rules: []policy.Rule{{Path: written, Access: policy.Read, Origin: policy.Origin{Source: "--ro"}}}}}
+		r, err := p.Resolve(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Paths) != 1 || r.Paths[0].Path != want {
+			t.Errorf("%s becomes %+v, want %s", written, r.Paths, want)
+		}
+	}
+}
+
+// TestForeignDevices: devices are printed as a Mac would have them, which are
+// driven and not removed.
+func TestForeignDevices(t *testing.T) {
+	nowhere := func(string) (policy.Stat, error) { return policy.Stat{Mode: fs.ModeDir}, nil }
+	h := policy.Foreign(policy.Host{
+		OS: "macos", Dir: "/srv/app", Home: "/home/me", Lstat: nowhere,
+		Readlink: func(string) (string, error) { return "", fs.ErrInvalid },
+		ReadDir:  func(string) ([]fs.DirEntry, error) { return nil, nil },
+	})
+	r, err := policy.Baseline("macos").Resolve(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := enforce.SeatbeltProfile(r, enforce.SeatbeltOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rule, want := range map[string]bool{
+		`(allow file-read* file-write-data file-ioctl (literal "/dev/null"))`: true,
+		`(subpath "/dev/null")`: false, `(subpath "/private/var/run/mDNSResponder")`: false, `(subpath "/dev/autofs_nowait")`: false,
+	} {
+		if strings.Contains(text, rule) != want {
+			t.Errorf("%s: %v", rule, !want)
+		}
+	}
+}

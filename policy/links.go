@@ -1,0 +1,121 @@
+package policy
+
+import (
+	"fmt"
+	"path/filepath"
+)
+
+// A command that may write somewhere may leave a symbolic link there. The next
+// run must not follow it to a place that nobody meant: neither to open it to a
+// command, nor to make files or directories there. The functions here find such
+// links; Resolved.EscapingLinks is the rule for what a policy names.
+
+// ProjectFile is the name of a project's policy.
+const ProjectFile = ".zsbx.toml"
+
+// EscapingLinks looks at rules that lead out of the project by a symbolic link in
+// it. In a project's policy such a rule is an error: the content that was trusted
+// says nothing of where the link leads. Elsewhere it is a warning, which says where
+// the rule leads.
+func (r *Resolved) EscapingLinks() (warnings Errors, err error) {
+	for _, paths := range [][]Path{r.Paths, r.Net.Unix} {
+		for i := range paths {
+			p := &paths[i]
+			if err := p.leavesProject(); err != nil {
+				return warnings, err
+			}
+			if p.fromProject() || p.Rule.Origin.builtIn() || Within(r.Home, r.Dir) {
+				continue
+			}
+			if link := p.LinkOutOf(r.Dir); link != "" {
+				warnings = append(warnings, &Error{Origin: p.Rule.Origin, Code: CodePath, Msg: fmt.Sprintf("the link %s leads to %s", link, p.Path)})
+			}
+		}
+	}
+	for i := range r.Create {
+		if err := r.Create[i].leavesProject(); err != nil {
+			return warnings, err
+		}
+	}
+	return warnings, nil
+}
+
+// fromProject reports whether the rule stands in a project's policy.
+func (p *Path) fromProject() bool {
+	return p.Rule.Origin.Line > 0 && filepath.Base(p.Rule.Origin.Source) == ProjectFile
+}
+
+// leavesProject is the error for a rule of a project's policy that leads out of
+// the project, or nil.
+func (p *Path) leavesProject() error {
+	if !p.fromProject() {
+		return nil
+	}
+	link := p.LinkOutOf(filepath.Dir(p.Rule.Origin.Source))
+	if link == "" {
+		return nil
+	}
+	return fmt.Errorf("%s: the link %s leads out of the project, to %s; if that is meant, the policy has to name that place itself", p.Rule.Origin, link, p.Path)
+}
+
+// LinkOutOf is the link in dir by which a path leads out of dir, "" for none.
+func (p *Path) LinkOutOf(dir string) string {
+	if Within(p.Path, dir) {
+		return ""
+	}
+	for _, link := range p.Links {
+		if Within(link, dir) {
+			return link
+		}
+	}
+	return ""
+}
+
+// PlantedLink is the link by which a path leads out of a directory where a
+// command may have put that link, "" for none: out of the working directory,
+// unless that holds the home directory, or out of a tree that a user made
+// writable.
+func (r *Resolved) PlantedLink(p *Path) string {
+	if !Within(r.Home, r.Dir) {
+		if link := p.LinkOutOf(r.Dir); link != "" {
+			return link
+		}
+	}
+	for i := range r.Paths {
+		t := &r.Paths[i]
+		if t.Access&Write == 0 || t.Rule.Origin.builtIn() {
+			continue
+		}
+		if link := p.LinkOutOf(t.Path); link != "" {
+			return link
+		}
+	}
+	return ""
+}
+
+// Follow gives where an absolute path leads, which need not exist, and the links on
+// the way there.
+func (h *Host) Follow(path string) Path {
+	real, links, _, _ := h.Trail(filepath.Clean(path))
+	return Path{Path: real, Links: links}
+}
+
+// ConfigHome is $XDG_CONFIG_HOME, ~/.config by default, and "" without a home
+// directory.
+func (h *Host) ConfigHome() string { return h.xdg("XDG_CONFIG_HOME", ".config") }
+
+// StateHome is $XDG_STATE_HOME, ~/.local/state by default, and "" without a home
+// directory.
+func (h *Host) StateHome() string { return h.xdg("XDG_STATE_HOME", ".local/state") }
+
+// xdg gives a directory of the XDG base directory specification. Relative
+// values are to be ignored, the specification says.
+func (h *Host) xdg(name, below string) string {
+	if v := h.Getenv(name); filepath.IsAbs(v) {
+		return v
+	}
+	if h.Home == "" {
+		return ""
+	}
+	return filepath.Join(h.Home, below)
+}
