@@ -29,7 +29,7 @@ type policyFlags struct {
 	env                  []string
 	cleanEnv, inheritEnv bool
 
-	noBaseline, sharedTmp, ignoreMissing bool
+	noBaseline, sharedTmp, ignoreMissing, createMissing bool
 
 	timeout, maxOutput string
 	chdir              string
@@ -58,6 +58,7 @@ func (o *policyFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.inheritEnv, "inherit-env", false, "pass all variables on")
 	fs.BoolVar(&o.noBaseline, "no-baseline", false, "start from nothing: no system paths, no presets, no private temporary directory")
 	fs.BoolVar(&o.sharedTmp, "shared-tmp", false, "allow /tmp and /var/tmp as they are, instead of private ones")
+	fs.BoolVar(&o.createMissing, "create-missing", false, "make directories of --rw and --rw-noexec that do not exist")
 	fs.BoolVar(&o.ignoreMissing, "ignore-missing", false, "skip paths of the other flags that do not exist")
 	fs.StringVarP(&o.chdir, "chdir", "C", "", "run in the directory `DIR`")
 	fs.StringVar(&o.timeout, "timeout", "", "end the command after the time `D`, such as 10m or 90s, a bare number being seconds; exit status 124")
@@ -70,7 +71,7 @@ func (o *policyFlags) add(fs *pflag.FlagSet) {
 // policy turns the flags into a policy. The error joins all mistakes.
 func (o *policyFlags) policy() (*policy.Policy, error) {
 	p := &policy.Policy{}
-	b := flagBuilder{p: p, optional: o.ignoreMissing}
+	b := flagBuilder{p: p, optional: o.ignoreMissing, create: o.createMissing}
 	b.rules("--ro", o.ro, policy.Read)
 	b.rules("--rox", o.rox, policy.Read|policy.Exec)
 	b.rules("--rw", o.rw, policy.Read|policy.Write|policy.Exec)
@@ -98,6 +99,7 @@ func flagOrigin(name string) policy.Origin { return policy.Origin{Source: name} 
 type flagBuilder struct {
 	p        *policy.Policy
 	optional bool
+	create   bool
 	errs     []error
 }
 
@@ -116,7 +118,7 @@ func (b *flagBuilder) rules(flag string, paths []string, acc policy.Access) {
 	for _, path := range paths {
 		if b.notEmpty(flag, path) {
 			b.p.FS.Rules = append(b.p.FS.Rules, policy.Rule{
-				Path: path, Access: acc, Optional: b.optional, Origin: flagOrigin(flag),
+				Path: path, Access: acc, Optional: b.optional, Create: b.create && acc&policy.Write != 0, Origin: flagOrigin(flag),
 			})
 		}
 	}

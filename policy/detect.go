@@ -19,13 +19,21 @@ import (
 // the part that lets them run is returned, "NAME:tools": commands start other
 // toolchains' programs all the time.
 //
+// Some programs run in others unasked: a compiler cache. One on the search path
+// switches its preset on for a command that has something else to write, as
+// writes says.
+//
 // Nothing is read but directory entries. A stranger's repository decides by
 // its files which presets apply, so each preset must be safe for everybody.
-func Detect(h Host, argv []string) []Named {
+func Detect(h Host, argv []string, writes bool) []Named {
 	var found []Named
 	program := programOf(argv)
 	search := h.searchPath()
 	dir := h.programDir(program, search)
+	dirs := make([]projectDir, len(search))
+	for i := range search {
+		dirs[i].path = search[i]
+	}
 	tops := h.projectDirs()
 	for i := range tops {
 		tops[i].list(&h)
@@ -34,11 +42,9 @@ func Detect(h Host, argv []string) []Named {
 		if why := p.applies(&h, program, dir, tops); why != "" {
 			found = append(found, Named{Value: p.Name, Origin: Origin{Source: why}})
 		} else if on := p.onPATH(&h, search); on != "" {
-			name := p.Name + toolsOnly
-			if p.Wraps {
-				name = p.Name
-			}
-			found = append(found, Named{Value: name, Origin: Origin{Source: "detected by " + on + " on PATH"}})
+			found = append(found, Named{Value: p.Name + toolsOnly, Origin: Origin{Source: "detected by " + on + " on PATH"}})
+		} else if file := nearest(&h, dirs, p.Programs); writes && file != "" {
+			found = append(found, Named{Value: p.Name, Origin: Origin{Source: "detected by " + file}})
 		}
 	}
 	return found
@@ -120,7 +126,7 @@ func nearest(h *Host, dirs []projectDir, files []string) string {
 func (p *PresetInfo) applies(h *Host, program, dir string, tops []projectDir) string {
 	base := path.Base(program)
 	for _, c := range p.Commands {
-		if c == base || strings.HasSuffix(c, "*") && strings.HasPrefix(base, c[:len(c)-1]) {
+		if named(c, base) {
 			return "detected by command " + base
 		}
 	}

@@ -45,7 +45,7 @@ func TestDetect(t *testing.T) {
 		h := h
 		h.Dir = filepath.Join(h.Home, tt.dir)
 		var got []string
-		for _, n := range Detect(h, strings.Fields(tt.argv)) {
+		for _, n := range Detect(h, strings.Fields(tt.argv), false) {
 			if strings.HasSuffix(n.Value, toolsOnly) {
 				continue // what is on PATH: the test after this one
 			}
@@ -73,7 +73,7 @@ func TestClosedProject(t *testing.T) {
 	} {
 		h := h
 		h.Dir = filepath.Join(h.Home, tt.dir)
-		p := &Policy{Presets: Detect(h, []string{"go"})}
+		p := &Policy{Presets: Detect(h, []string{"go"}, false)}
 		p.FS.Rules = []Rule{{Path: ".", Access: Read | Write}}
 		if tt.ro != "" {
 			p.FS.Rules = append(p.FS.Rules, Rule{Path: tt.ro, Access: Read})
@@ -94,7 +94,7 @@ func TestDetectTools(t *testing.T) {
 	h := diskHost(t)
 	h.Env = []string{"PATH=/usr/lib/ccache:" + h.Home + "/.pyenv/shims:" + h.Home + "/.nvm/versions/node/v20/bin:" + h.Home + "/.cargo/bin:/usr/bin"}
 	var got []string
-	for _, n := range Detect(h, []string{"cargo"}) {
+	for _, n := range Detect(h, []string{"cargo"}, true) {
 		got = append(got, n.Value)
 		p, err := Preset(n.Value)
 		if err != nil {
@@ -118,7 +118,7 @@ func TestDetectLooksOnly(t *testing.T) {
 	h.write(t, "Cargo.toml", "")
 	h.ReadFile = func(p string) ([]byte, error) { t.Errorf("read %s", p); return nil, os.ErrNotExist }
 	h.ReadDir = nil
-	if got := Detect(h, []string{"true"}); !slices.ContainsFunc(got, func(n Named) bool { return n.Value == "rust" }) {
+	if got := Detect(h, []string{"true"}, true); !slices.ContainsFunc(got, func(n Named) bool { return n.Value == "rust" }) {
 		t.Errorf("got %v", got)
 	}
 }
@@ -133,6 +133,6 @@ func BenchmarkDetect(b *testing.B) {
 		return Stat{Mode: fi.Mode()}, nil
 	}
 	for b.Loop() {
-		Detect(h, []string{"true"})
+		Detect(h, []string{"true"}, true)
 	}
 }

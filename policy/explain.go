@@ -122,7 +122,7 @@ func (r *Resolved) Secret(p string) string {
 		return ""
 	}
 	g := r.host.newGuard()
-	return g.secret(p)
+	return g.secret(p, false)
 }
 
 // Covers reports whether the rule holds for an absolute, canonical path: its

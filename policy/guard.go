@@ -38,7 +38,7 @@ func (h *Host) guardPresets(paths []Path) ([]Path, []Skip) {
 			why := ""
 			if dir := g.onPATH(p); dir != "" {
 				why = dir + " is on PATH"
-			} else if place := g.actedUpon(&p); place != "" && p.Rule.Origin.Source != "preset git" {
+			} else if place := g.actedUpon(&p); place != "" && p.Rule.Origin.Source != "preset git" && !isAgent(&p.Rule) {
 				why = "programs outside act upon " + place
 			}
 			if why != "" {
@@ -54,7 +54,7 @@ func (h *Host) guardPresets(paths []Path) ([]Path, []Skip) {
 // guarded tells the built-in rules that depend on the home directory and on
 // variables from the baseline's fixed ones.
 func guarded(r *Rule) bool {
-	return r.Origin.builtIn() && (r.Origin.Source != "baseline" || !strings.HasPrefix(r.Path, "/"))
+	return r.Origin.BuiltIn() && (r.Origin.Source != "baseline" || !strings.HasPrefix(r.Path, "/"))
 }
 
 // guardCreate drops the directories that guardPresets would refuse once they
@@ -65,10 +65,17 @@ func (h *Host) guardCreate(create, paths []Path) []Path {
 	return slices.DeleteFunc(create, func(p Path) bool { return guarded(&p.Rule) && g.refuse(p) != "" })
 }
 
+// isAgent tells the rules of a coding agent's preset, which may open what
+// agents keep: their own logins. No other preset does.
+func isAgent(r *Rule) bool {
+	name, ok := strings.CutPrefix(r.Origin.Source, "preset ")
+	return ok && isAgentPreset(name)
+}
+
 // opened notes what users made writable.
 func (g *guard) opened(paths []Path) {
 	for i := range paths {
-		if p := &paths[i]; p.Access&Write != 0 && !p.Rule.Origin.builtIn() {
+		if p := &paths[i]; p.Access&Write != 0 && !p.Rule.Origin.BuiltIn() {
 			g.open = append(g.open, p.Path)
 		}
 	}
@@ -97,7 +104,7 @@ func (g *guard) refuse(p Path) string {
 	if p.Path == "/" || g.home != "." && Within(g.home, p.Path) {
 		return "a preset never opens the home directory or what holds it"
 	}
-	if s := g.secret(p.Path); s != "" && !g.tool(p.Path) {
+	if s := g.secret(p.Path, isAgent(&p.Rule)); s != "" && !g.tool(p.Path) {
 		return "a preset never opens " + s
 	}
 	for _, link := range p.Links {

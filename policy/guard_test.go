@@ -140,7 +140,7 @@ func TestSecretPathsFollowVariables(t *testing.T) {
 	h := diskHost(t, "CARGO_HOME=/data/cargo", "XDG_CONFIG_HOME=/data/config")
 	g := h.newGuard()
 	for _, want := range []string{"/data/cargo/credentials.toml", "/data/config/gh", h.Home + "/.ssh"} {
-		if got := g.secret(want); got != want {
+		if got := g.secret(want, false); got != want {
 			t.Errorf("%s: %q", want, got)
 		}
 	}

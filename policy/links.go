@@ -24,7 +24,7 @@ func (r *Resolved) EscapingLinks() (warnings Errors, err error) {
 			if err := p.leavesProject(); err != nil {
 				return warnings, err
 			}
-			if p.fromProject() || p.Rule.Origin.builtIn() || Within(r.Home, r.Dir) {
+			if p.fromProject() || p.Rule.Origin.BuiltIn() || Within(r.Home, r.Dir) {
 				continue
 			}
 			if link := p.LinkOutOf(r.Dir); link != "" {
@@ -83,7 +83,7 @@ func (r *Resolved) PlantedLink(p *Path) string {
 	}
 	for i := range r.Paths {
 		t := &r.Paths[i]
-		if t.Access&Write == 0 || t.Rule.Origin.builtIn() {
+		if t.Access&Write == 0 || t.Rule.Origin.BuiltIn() {
 			continue
 		}
 		if link := p.LinkOutOf(t.Path); link != "" {

@@ -242,7 +242,7 @@ func TestMacTokens(t *testing.T) {
 	for f, want := range map[string]Access{ // the controls
 		"Library/Application Support/go/env": Read, "Library/Application Support/fnm/node-versions/v22/installation/bin/node": Read | Exec,
 		"Library/Python/3.12/bin/pytest": Read | Exec, "Library/Python/3.12/lib/python/site-packages/x.so": Read | Exec,
-		"Library/Caches/pnpm/dlx/x": Read | Exec, "Library/Caches/mise/x": 0, "Library/Caches/Mozilla.sccache/x": Read | Write,
+		"Library/Caches/pnpm/dlx/x": Read | Exec, "Library/Caches/mise/x": 0, "Library/Caches/Mozilla.sccache/x": 0,
 		"Library/Caches/org.swift.swiftpm/x": Read, "Library/Caches/CocoaPods/x": Read | Write, "Library/Android/sdk/build-tools/x": Read | Exec, ".cocoapods/repos/x/.git/hooks/x": Read,
 	} {
 		if got := r.access("/Users/me/" + f); got != want {

@@ -74,6 +74,8 @@ func (sum *Policy) add(p *Policy) {
 	sum.FS.Rules = append(sum.FS.Rules, p.FS.Rules...)
 	sum.FS.Deny = append(sum.FS.Deny, p.FS.Deny...)
 	sum.FS.Links = append(sum.FS.Links, p.FS.Links...)
+	sum.FS.Copies = append(sum.FS.Copies, p.FS.Copies...)
+	sum.Closed = append(sum.Closed, p.Closed...)
 	replaceRules(&sum.FS.System.Executable, p.FS.System.Executable)
 	replaceRules(&sum.FS.System.ReadOnly, p.FS.System.ReadOnly)
 	replaceRules(&sum.FS.System.ReadWrite, p.FS.System.ReadWrite)

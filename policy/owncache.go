@@ -35,7 +35,7 @@ func (h *Host) forPresets(set []Var) Host {
 	own := *h
 	var vars []string
 	for _, v := range slices.Backward(set) { // the last one counts, and the first of an environment
-		if !v.Origin.builtIn() && v.Name != "PATH" && v.Name != "HOME" {
+		if !v.Origin.BuiltIn() && v.Name != "PATH" && v.Name != "HOME" {
 			vars = append(vars, v.Name+"="+v.Value)
 		}
 	}
@@ -60,19 +60,26 @@ func (rs *resolver) ownCache(flat *Policy) {
 	}
 	if usable {
 		rs.r.Cache = dir
-		x := expander{host: &rs.presets}
-		for _, l := range flat.FS.Links {
-			if to, err := x.absolute(l.To); err == nil {
-				rs.r.Links = append(rs.r.Links, Link{Name: l.Name, To: to})
-			}
-		}
+		rs.r.Links, rs.r.Copies = rs.expandLinks(flat.FS.Links), rs.expandLinks(flat.FS.Copies)
 	}
 	flat.Env.Set = slices.DeleteFunc(flat.Env.Set, func(v Var) bool {
-		return v.Origin.builtIn() && !usable && strings.Contains(v.Value, "$"+cacheVariable)
+		return v.Origin.BuiltIn() && !usable && strings.Contains(v.Value, "$"+cacheVariable)
 	})
 	for i := range flat.Env.Set {
-		if v := &flat.Env.Set[i]; v.Origin.builtIn() {
+		if v := &flat.Env.Set[i]; v.Origin.BuiltIn() {
 			v.Value = strings.ReplaceAll(v.Value, "$"+cacheVariable, dir)
 		}
 	}
+}
+
+// expandLinks gives links with absolute paths.
+func (rs *resolver) expandLinks(links []Link) []Link {
+	x := expander{host: &rs.presets}
+	var out []Link
+	for _, l := range links {
+		if to, err := x.absolute(l.To); err == nil {
+			out = append(out, Link{Name: l.Name, To: to})
+		}
+	}
+	return out
 }

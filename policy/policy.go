@@ -49,7 +49,7 @@ type Rule struct {
 	Path     string // as written: "~", ".", "cwd" and "$VAR" are expanded by Resolve
 	Access   Access
 	Optional bool // may be missing on this machine: baseline, presets, --ignore-missing
-	Create   bool // a missing directory is listed in Resolved.Create rather than only skipped: caches of presets
+	Create   bool // a missing directory is listed in Resolved.Create, to be made: caches of presets, --create-missing
 	Origin   Origin
 }
 
@@ -84,6 +84,7 @@ type Policy struct {
 	Net     Net
 	Env     Env
 	Limits  Limits
+	Closed  []Closed // presets only
 
 	// Linux and MacOS hold the same tables again. Resolve merges the one
 	// of its Host's system over the rest: lists add up, scalars override.
@@ -96,13 +97,24 @@ type FS struct {
 	Deny  []Deny
 	Links []Link // presets only
 
+	Copies []Link // presets only: copied rather than linked
+
 	System System
 }
 
-// Link is a symbolic link in the project's own cache that leads to a shared one.
+// Link is a symbolic link in the project's own cache that leads to a shared one,
+// or a copy there of a file outside.
 type Link struct {
 	Name string // its name below the project's own cache
 	To   string // a path as in Rule.Path
+}
+
+// Closed is a settings file that programs read and no preset opens, since it may
+// hold a password.
+type Closed struct {
+	Path     string   // as in Rule.Path; "../x" is x in any directory above the working directory
+	Commands []string // base names of the programs that read it
+	Includes bool     // a configuration of git, which names others
 }
 
 // System replaces categories of the built-in baseline. A nil list keeps the

@@ -21,7 +21,7 @@ type PresetInfo struct {
 	Commands    []string // base names of commands that switch it on; a final "*" stands for any ending
 	Files       []string // files in the working directory or above that switch it on
 	Dirs        []string // a command found in one of these directories switches it on; on PATH, its tools
-	Wraps       bool     // its programs stand before others' on PATH, where they are not asked for: PATH switches all of it on
+	Programs    []string // programs that others start unasked: one on PATH switches it on, where something else may be written
 }
 
 // Presets lists the built-in presets, sorted by name.
@@ -60,7 +60,7 @@ func Preset(name string) (*Policy, error) {
 	if tools {
 		for _, part := range []*Policy{p, p.Linux, p.MacOS} {
 			part.FS.Rules = slices.DeleteFunc(part.FS.Rules, func(r Rule) bool { return r.Access&Write != 0 })
-			part.Env.Set, part.FS.Links = nil, nil
+			part.Env.Set, part.FS.Links, part.FS.Copies, part.Closed = nil, nil, nil, nil
 		}
 	}
 	return p, nil
@@ -83,11 +83,18 @@ type presetTables struct {
 		Create []string `toml:"create"`
 		// Links are made in the project's own cache, by their names there.
 		Links map[string]string `toml:"links"`
+		// Copies are files there, of which a command may change its own.
+		Copies map[string]string `toml:"copies"`
 	} `toml:"fs"`
 	Env struct {
 		Allow []string          `toml:"allow"`
 		Set   map[string]string `toml:"set"`
 	} `toml:"env"`
+	Closed []struct {
+		Path     string   `toml:"path"`
+		Commands []string `toml:"commands"`
+		Includes bool     `toml:"includes"`
+	} `toml:"closed"`
 }
 
 // presetFile is a preset's file: the tables, and those for one system only.
@@ -131,14 +138,24 @@ func (t *presetTables) policy(from Origin) *Policy {
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.FS.Links)) {
-		p.FS.Links = append(p.FS.Links, Link{Name: name, To: t.FS.Links[name]})
-	}
+	p.FS.Links, p.FS.Copies = links(t.FS.Links), links(t.FS.Copies)
 	for _, name := range t.Env.Allow {
 		p.Env.Allow = append(p.Env.Allow, Named{Value: name, Origin: from})
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Env.Set)) {
 		p.Env.Set = append(p.Env.Set, Var{Name: name, Value: t.Env.Set[name], Origin: from})
 	}
+	for _, c := range t.Closed {
+		p.Closed = append(p.Closed, Closed{Path: c.Path, Commands: c.Commands, Includes: c.Includes})
+	}
 	return p
+}
+
+// links sorts a table by name.
+func links(table map[string]string) []Link {
+	var all []Link
+	for _, name := range slices.Sorted(maps.Keys(table)) {
+		all = append(all, Link{Name: name, To: table[name]})
+	}
+	return all
 }

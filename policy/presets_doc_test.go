@@ -32,6 +32,9 @@ func TestPresetsDocs(t *testing.T) {
 		if len(info.Files) > 0 {
 			b.WriteString("; " + docNames(info.Files))
 		}
+		if len(info.Programs) > 0 {
+			b.WriteString("; " + docNames(info.Programs) + " on `PATH`, where the command may write")
+		}
 		b.WriteString("\n")
 	}
 	b.WriteString("\n## What stays writable\n\n| path | what programs outside do with it | a cache of its own |\n|---|---|---|\n")

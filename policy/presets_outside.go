@@ -1,42 +1,45 @@
 package policy
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // outside answers, for a path that presets make writable, what programs
 // outside read, execute or trust of it, and when. A test asks for an answer to
 // each; nothing reads the table while a command is started.
 type outside struct {
-	paths []string // as the presets have them; "/*" at the end stands for each directory there
+	paths []string // as the presets have them
 	trust string
 	own   string // the flags that give a command a cache of its own instead; "" where none is needed
 }
 
 // outsideTable is the whole table.
 func outsideTable() []outside {
-	return slices.Concat(outsideNative(), outsideJVM(), outsideScripts())
+	return slices.Concat(outsideNative(), outsideJVM(), outsideScripts(), outsideAgents())
+}
+
+// outsideAgents is the part for coding agents. What they run can read and write it
+// as well as they: an agent's session is as good as its login.
+func outsideAgents() []outside {
+	return []outside{
+		{
+			[]string{
+				"${CLAUDE_CONFIG_DIR:-~/.claude}/.credentials.json", "${CODEX_HOME:-~/.codex}/auth.json", "${XDG_CONFIG_HOME:-~/.config}/cursor/auth.json",
+				"${GEMINI_CLI_HOME:-~}/.gemini/oauth_creds.json", "${GEMINI_CLI_HOME:-~}/.gemini/gemini-credentials.json",
+				"${XDG_DATA_HOME:-~/.local/share}/opencode/auth.json",
+			},
+			"the agent outside logs in with what is in it, so that a command may end its login, or put another account's there",
+			"",
+		},
+		{
+			[]string{"~/.aider/caches"},
+			"aider outside reads models' names, sizes and prices from it",
+			"",
+		},
+	}
 }
 
 // outsideNative is the part for languages that are compiled.
 func outsideNative() []outside {
 	return []outside{
-		{
-			[]string{"~/.ccache/*"},
-			"as the next row, where this directory exists",
-			`--env CCACHE_DIR="$PWD/.cache/ccache" --deny ~/.ccache`,
-		},
-		{
-			[]string{"${CCACHE_DIR:-${XDG_CACHE_HOME:-~/.cache}/ccache}/*", "${CCACHE_DIR:-~/Library/Caches/ccache}/*"},
-			"compilers take objects whose inputs have their hash. ccache.conf, which names programs, lies above",
-			`--env CCACHE_DIR="$PWD/.cache/ccache"`,
-		},
-		{
-			[]string{"${SCCACHE_DIR:-${XDG_CACHE_HOME:-~/.cache}/sccache}", "${SCCACHE_DIR:-~/Library/Caches/Mozilla.sccache}"},
-			"compilers take objects whose inputs have their hash",
-			`--env SCCACHE_DIR="$PWD/.cache/sccache"`,
-		},
 		{
 			[]string{"${GOMODCACHE:-${GOPATH:-~/go}/pkg/mod}"},
 			"builds compile the sources unchecked (`go mod verify` checks), run toolchains from it and git in cache/vcs",
@@ -51,14 +54,6 @@ func outsideNative() []outside {
 			[]string{"${GOCACHE:-${XDG_CACHE_HOME:-~/.cache}/go-build}", "${GOCACHE:-~/Library/Caches/go-build}"},
 			"builds link or run objects whose inputs have their hash",
 			`--env GOCACHE="$PWD/.cache/go"`,
-		},
-		{
-			[]string{
-				"${GOLANGCI_LINT_CACHE:-${XDG_CACHE_HOME:-~/.cache}/golangci-lint}", "${STATICCHECK_CACHE:-${XDG_CACHE_HOME:-~/.cache}/staticcheck}", "${XDG_CACHE_HOME:-~/.cache}/gopls",
-				"${GOLANGCI_LINT_CACHE:-~/Library/Caches/golangci-lint}", "${STATICCHECK_CACHE:-~/Library/Caches/staticcheck}", "~/Library/Caches/gopls",
-			},
-			"findings are shown, nothing is run",
-			"",
 		},
 		{
 			[]string{"${CARGO_HOME:-~/.cargo}/registry", "${CARGO_HOME:-~/.cargo}/git"},
@@ -172,11 +167,8 @@ func outsideScripts() []outside {
 func outsideOf(p string) *outside {
 	table := outsideTable()
 	for i := range table {
-		for _, q := range table[i].paths {
-			dir, each := strings.CutSuffix(q, "/*")
-			if q == p || each && strings.HasPrefix(p, dir+"/") && !strings.Contains(p[len(dir)+1:], "/") {
-				return &table[i]
-			}
+		if slices.Contains(table[i].paths, p) {
+			return &table[i]
 		}
 	}
 	return nil

@@ -6,6 +6,15 @@ package policy
 func presetTable() []PresetInfo {
 	return []PresetInfo{
 		{
+			Name: "aider", Description: "aider: its settings and keys",
+			Commands: []string{"aider"},
+		},
+		{
+			Name: "bazel", Description: "Bazel: an output tree of the project's own",
+			Commands: []string{"bazel", "bazelisk", "bazel-*"},
+			Files:    []string{"MODULE.bazel", "WORKSPACE", "WORKSPACE.bazel"},
+		},
+		{
 			Name: "cc", Description: "C and C++: make, cmake, ninja, meson",
 			Commands: []string{"make", "gmake", "cmake", "ctest", "ninja", "meson", "gcc", "g++", "cc", "c++", "clang", "clang++"},
 			Files:    []string{"Makefile", "GNUmakefile", "CMakeLists.txt", "meson.build", "configure"},
@@ -13,8 +22,42 @@ func presetTable() []PresetInfo {
 		{
 			Name: "ccache", Description: "compiler caches: ccache, sccache",
 			Commands: []string{"ccache", "sccache"},
-			Dirs:     []string{"/usr/lib/ccache", "/usr/lib64/ccache", "/opt/homebrew/opt/ccache/libexec", "/usr/local/opt/ccache/libexec"},
-			Wraps:    true,
+			Programs: []string{"ccache", "sccache"},
+		},
+		{
+			Name: "chromium", Description: "Chromium and relatives: a profile of the project's own",
+			Commands: []string{"chromium", "chromium-browser", "chrome", "google-chrome", "google-chrome-*", "brave-browser", "microsoft-edge", "chromedriver"},
+		},
+		{
+			Name: "claude", Description: "Claude Code: a directory of the project's own, the login",
+			Commands: []string{"claude"},
+		},
+		{
+			Name: "codex", Description: "Codex: a directory of the project's own, the login",
+			Commands: []string{"codex"},
+		},
+		{
+			Name: "copilot", Description: "GitHub Copilot CLI: a directory of the project's own, the login",
+			Commands: []string{"copilot"},
+		},
+		{
+			Name: "cursor", Description: "Cursor's agent: directories of the project's own, the login",
+			Commands: []string{"cursor-agent"},
+		},
+		{
+			Name: "dotnet", Description: ".NET: the SDK, NuGet's packages of the project's own",
+			Commands: []string{"dotnet", "nuget", "msbuild", "fsharpc"},
+			Files:    []string{"global.json", "Directory.Build.props"},
+			Dirs:     []string{"~/.dotnet"},
+		},
+		{
+			Name: "elixir", Description: "Erlang and Elixir: mix, hex, rebar3",
+			Commands: []string{"elixir", "elixirc", "iex", "mix", "erl", "erlc", "escript", "rebar3"},
+			Files:    []string{"mix.exs", "rebar.config"},
+		},
+		{
+			Name: "gemini", Description: "Gemini CLI: a directory of the project's own, the login",
+			Commands: []string{"gemini"},
 		},
 		{
 			Name: "git", Description: "git: settings, and a worktree's or submodule's own git directory",
@@ -26,6 +69,16 @@ func presetTable() []PresetInfo {
 			Commands: []string{"go", "gofmt", "gopls", "golangci-lint", "staticcheck", "dlv", "goimports"},
 			Files:    []string{"go.mod", "go.work"},
 			Dirs:     []string{"${GOBIN:-${GOPATH:-~/go}/bin}", "~/.goenv/shims"},
+		},
+		{
+			Name: "goose", Description: "goose: directories of the project's own, settings and keys",
+			Commands: []string{"goose"},
+		},
+		{
+			Name: "haskell", Description: "Haskell: GHC, cabal, stack, ghcup",
+			Commands: []string{"ghc", "ghci", "ghc-*", "runghc", "cabal", "stack", "haskell-language-server*"},
+			Files:    []string{"cabal.project", "stack.yaml", "package.yaml"},
+			Dirs:     []string{"~/.ghcup/bin", "~/.cabal/bin"},
 		},
 		{
 			Name: "jvm", Description: "Java, Kotlin, Scala: JDKs, Maven, Gradle, sbt",
@@ -56,6 +109,16 @@ func presetTable() []PresetInfo {
 			Dirs:     []string{"${NVM_DIR:-~/.nvm}/versions", "${FNM_DIR:-${XDG_DATA_HOME:-~/.local/share}/fnm}", "${VOLTA_HOME:-~/.volta}", "${PNPM_HOME:-${XDG_DATA_HOME:-~/.local/share}/pnpm}", "${npm_config_prefix:-${NPM_CONFIG_PREFIX:-~/.npm-global}}/bin"},
 		},
 		{
+			Name: "opencode", Description: "OpenCode: directories of the project's own, the login",
+			Commands: []string{"opencode"},
+		},
+		{
+			Name: "php", Description: "PHP with Composer",
+			Commands: []string{"php", "php8*", "composer", "phpunit", "artisan"},
+			Files:    []string{"composer.json"},
+			Dirs:     []string{"~/.config/composer/vendor/bin", "~/.composer/vendor/bin"},
+		},
+		{
 			Name: "python", Description: "Python: pyenv, pip, uv, poetry, pdm, pipx, conda and their caches",
 			Commands: []string{"python", "python2", "python3", "python3.*", "pypy3", "pip", "pip3", "pipx", "uv", "uvx", "poetry", "pdm", "pytest", "tox", "nox", "hatch", "conda", "mamba", "ruff", "mypy", "ipython", "jupyter"},
 			Files:    []string{"pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "Pipfile", "uv.lock", "tox.ini"},
@@ -78,6 +141,16 @@ func presetTable() []PresetInfo {
 			Commands: []string{"swift", "swiftc", "xcodebuild", "pod", "swift-*"},
 			Files:    []string{"Package.swift", "Podfile"},
 		},
+		{
+			Name: "terraform", Description: "Terraform and OpenTofu",
+			Commands: []string{"terraform", "tofu"},
+			Files:    []string{".terraform.lock.hcl"},
+		},
+		{
+			Name: "zig", Description: "Zig: a cache of the project's own",
+			Commands: []string{"zig", "zls"},
+			Files:    []string{"build.zig"},
+		},
 	}
 }
 
@@ -87,6 +160,15 @@ func isPreset(name string) bool {
 		if p.Name == name {
 			return true
 		}
+	}
+	return false
+}
+
+// isAgentPreset says whether a preset is a coding agent's.
+func isAgentPreset(name string) bool {
+	switch name {
+	case "aider", "claude", "codex", "copilot", "cursor", "gemini", "goose", "opencode":
+		return true
 	}
 	return false
 }

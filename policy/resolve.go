@@ -56,6 +56,7 @@ func (p *Policy) Resolve(h Host) (*Resolved, error) {
 	rs.denySecrets()
 	rs.net(&flat.Net)
 	rs.sockets(flat.Net.Unix)
+	rs.closed(flat)
 	rs.environment(&flat.Env, flat.Presets)
 	rs.r.env = flat.Env
 	rs.r.Limits, rs.r.Presets = flat.Limits, flat.Presets
@@ -145,7 +146,7 @@ func (rs *resolver) rule(rule Rule) {
 // path finds what a rule names, or reports why it cannot.
 func (rs *resolver) path(rule Rule) (Path, bool) {
 	x := rs.x
-	if rule.Origin.builtIn() {
+	if rule.Origin.BuiltIn() {
 		x.host = &rs.presets
 	}
 	written, err := x.absolute(rule.Path)
@@ -161,7 +162,7 @@ func (rs *resolver) path(rule Rule) (Path, bool) {
 		}
 		return Path{}, false
 	}
-	rs.w.exact = rs.host.OS == "macos" && !rule.Origin.builtIn() // built-in paths are spelled right
+	rs.w.exact = rs.host.OS == "macos" && !rule.Origin.BuiltIn() // built-in paths are spelled right
 	pl, err := rs.w.walk(written)
 	reason, code, hint := "", CodePath, ""
 	switch {
@@ -170,7 +171,7 @@ func (rs *resolver) path(rule Rule) (Path, bool) {
 	case err != nil:
 		reason = fmt.Sprintf("%s: %v", written, err)
 	case pl.gone != "":
-		reason, code, hint = pl.whyGone(written), CodeMissing, "--ignore-missing"
+		reason, code, hint = pl.whyGone(written), CodeMissing, missingHint(&rule, written)
 	default:
 		return Path{
 			Path: pl.path, Access: rule.Access, Mode: pl.stat.Mode.Type(), ID: pl.stat.ID,
@@ -182,7 +183,7 @@ func (rs *resolver) path(rule Rule) (Path, bool) {
 			Path: pl.path, Access: rule.Access, Mode: fs.ModeDir, Rule: rule, Written: written, Links: pl.links,
 		})
 	}
-	if rule.Optional {
+	if rule.Optional || rule.Create && code == CodeMissing {
 		rs.skip(rule, reason)
 	} else {
 		rs.fail(rule.Origin, code, hint, errors.New(reason))
@@ -193,7 +194,7 @@ func (rs *resolver) path(rule Rule) (Path, bool) {
 // reject refuses a rule. One that is built in, whose path the environment may
 // have moved, is left out.
 func (rs *resolver) reject(rule Rule, code Code, hint string, err error) {
-	if rule.Origin.builtIn() {
+	if rule.Origin.BuiltIn() {
 		rs.skip(rule, err.Error())
 	} else {
 		rs.fail(rule.Origin, code, hint, err)
@@ -218,15 +219,15 @@ func (rs *resolver) git(presets []Named) {
 func (rs *resolver) userAccess(p string) Access {
 	var sum Access
 	for i := range rs.r.Paths {
-		if rule := &rs.r.Paths[i]; Within(p, rule.Path) && !rule.Rule.Origin.builtIn() {
+		if rule := &rs.r.Paths[i]; Within(p, rule.Path) && !rule.Rule.Origin.BuiltIn() {
 			sum |= rule.Access
 		}
 	}
 	return sum
 }
 
-// builtIn reports whether a rule is the baseline's or a preset's.
-func (o Origin) builtIn() bool {
+// BuiltIn reports whether a rule is the baseline's or a preset's.
+func (o Origin) BuiltIn() bool {
 	return o.Source == "baseline" || strings.HasPrefix(o.Source, "preset ")
 }
 
@@ -246,15 +247,6 @@ func (rs *resolver) guard() {
 			return
 		}
 	}
-}
-
-// whyGone tells why there is nothing at the path that was written.
-func (pl *place) whyGone(written string) string {
-	why := pl.at + " " + pl.gone
-	if written == pl.at {
-		return why
-	}
-	return written + ": " + why
 }
 
 func (rs *resolver) skip(rule Rule, reason string) {

@@ -51,10 +51,11 @@ type Resolved struct {
 	Skipped []Skip // optional rules that name nothing on this machine
 	Create  []Path // of rules with Create, directories that are missing: made before a run, then resolved again
 
-	// Cache is the project's own cache, "" for none, and Links are to be in it
-	// before a run, each with an absolute path to lead to.
-	Cache string
-	Links []Link
+	// Cache is the project's own cache, "" for none; Links and Copies are to be in
+	// it before a run, each with the absolute path that it leads to or comes from.
+	Cache  string
+	Links  []Link
+	Copies []Link
 
 	Net     ResolvedNet
 	Env     []string // the command's environment, NAME=VALUE, sorted by name
@@ -64,6 +65,8 @@ type Resolved struct {
 
 	// Warnings are what was asked for without effect. They have no Err.
 	Warnings Errors
+
+	closed []closedFile // what programs are going to miss
 
 	env  Env  // as merged, for Policy
 	host Host // where it was resolved; its functions are nil in one made by hand

@@ -11,6 +11,7 @@ import (
 type secretPlace struct {
 	base  string // canonical
 	names []string
+	agent bool // of coding agents
 }
 
 // secretPaths are the places of the table on this machine.
@@ -29,9 +30,10 @@ func (h *Host) secretPaths() []secretPlace {
 			b = [2]string{h.secretBase(&Host{Home: h.Home}, set.base), h.secretBase(h, set.base)}
 			bases[set.base] = b
 		}
-		all = append(all, secretPlace{b[0], set.names})
+		agent := set.kind == kindAgents
+		all = append(all, secretPlace{b[0], set.names, agent})
 		if b[1] != b[0] {
-			all = append(all, secretPlace{b[1], set.names})
+			all = append(all, secretPlace{b[1], set.names, agent})
 		}
 	}
 	return all
@@ -48,10 +50,13 @@ func (h *Host) secretBase(vars *Host, base string) string {
 }
 
 // secret is a place of secrets that lies in a path, or that the path lies in,
-// or "".
-func (g *guard) secret(p string) string {
+// or "". To an agent's preset the places of agents are none.
+func (g *guard) secret(p string, agent bool) string {
 	for i := range g.secrets {
 		s := &g.secrets[i]
+		if s.agent && agent {
+			continue
+		}
 		if Within(s.base, p) {
 			return s.base + "/" + s.names[0]
 		}

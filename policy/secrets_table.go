@@ -21,6 +21,9 @@ const (
 	xdgCache  = "${XDG_CACHE_HOME:-~/.cache}"
 )
 
+// kindAgents is the kind of what coding agents keep.
+const kindAgents = "coding agents"
+
 // secretGroups is the table, as of 2026-11-22.
 func secretGroups() []secretGroup {
 	return slices.Concat(serviceSecrets(), toolSecrets(), programSecrets())
@@ -94,17 +97,17 @@ func toolSecrets() []secretGroup {
 // programSecrets are of the programs that a person works with.
 func programSecrets() []secretGroup {
 	return []secretGroup{
-		{"coding agents", "~", []string{
+		{kindAgents, "~", []string{
 			".aider", ".aider.conf.yml", ".amp", ".augment", ".claude", ".claude.json", ".cline", ".codeium", ".codex", ".continue", ".copilot",
 			".crush", ".cursor", ".factory", ".gemini", ".goose", ".junie", ".kilocode", ".kiro", ".ollama/id_ed25519", ".openhands",
 			".plandex-home", ".qwen", ".roo", ".tabby-client", ".trae", ".windsurf",
 		}},
-		{"coding agents", xdgConfig, []string{
+		{kindAgents, xdgConfig, []string{
 			"Claude", "Cursor", "Kiro", "Windsurf", "aichat", "amp", "claude", "codex", "crush", "cursor", "goose", "io.datasette.llm", "kilo",
 			"mods", "opencode", "shell_gpt",
 		}},
-		{"coding agents", xdgData, []string{"amp", "claude", "crush", "cursor-agent", "goose", "kilo", "opencode"}},
-		{"coding agents", xdgState, []string{"crush", "opencode"}},
+		{kindAgents, xdgData, []string{"amp", "claude", "crush", "cursor-agent", "goose", "kilo", "opencode"}},
+		{kindAgents, xdgState, []string{"crush", "opencode"}},
 		{"editors", "~", []string{
 			".emacs.d/auth-source", ".emacs.d/tramp", ".sublime", ".viminfo", ".vscode", ".vscode-insiders", ".vscode-oss",
 		}},

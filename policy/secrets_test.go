@@ -198,9 +198,9 @@ func TestCreate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct{ env, want string }{
-		{"NONE=", "~/go/pkg/mod ~/go/pkg/sumdb ~/.cache/go-build"},
-		{"GOCACHE=~/c", "~/go/pkg/mod ~/go/pkg/sumdb ~/c"},
-		{"GOPATH=~/.ssh", "~/.cache/go-build"},
+		{"NONE=", "~/go/pkg/mod CACHE ~/go/pkg/sumdb ~/.cache/go-build"},
+		{"GOCACHE=~/c", "~/go/pkg/mod CACHE ~/go/pkg/sumdb ~/c"},
+		{"GOPATH=~/.ssh", "CACHE ~/.cache/go-build"},
 	} {
 		h := diskHost(t)
 		h.mkdirs(t, ".ssh")
@@ -211,7 +211,7 @@ func TestCreate(t *testing.T) {
 		}
 		var got []string
 		for _, rule := range r.Create {
-			got = append(got, strings.Replace(rule.Path, h.Home, "~", 1))
+			got = append(got, strings.Replace(strings.Replace(rule.Path, h.ownCache(), "CACHE", 1), h.Home, "~", 1))
 		}
 		if fmt.Sprint(got) != "["+tt.want+"]" {
 			t.Errorf("%s: %v, want %s", tt.env, got, tt.want)

@@ -148,12 +148,15 @@ func TestSecretTable(t *testing.T) {
 			seen[g.base+"/"+n] = true
 		}
 	}
-	g := guard{secrets: []secretPlace{{"/h", []string{".a", ".a-b", "x/y"}}, {"/h/x", []string{"z"}}}}
+	g := guard{secrets: []secretPlace{{"/h", []string{".a", ".a-b", "x/y"}, false}, {"/h/x", []string{"z"}, false}, {"/h", []string{".agent"}, true}}}
 	for p, want := range map[string]string{
-		"/h/.a": "/h/.a", "/h/.a/z": "/h/.a", "/h": "/h/.a", "/h/x": "/h/x/y", "/h/x/y/z/w": "/h/x/y", "/h/.a-": "", "/h/x/yy": "", "/h/xx": "", "/g": "", "/h/x/z": "/h/x/z", "/": "/h/.a", "/h/.a-b/c": "/h/.a-b",
+		"/h/.a": "/h/.a", "/h/.a/z": "/h/.a", "/h": "/h/.a", "/h/x": "/h/x/y", "/h/x/y/z/w": "/h/x/y", "/h/.a-": "", "/h/x/yy": "", "/h/xx": "", "/g": "", "/h/x/z": "/h/x/z", "/": "/h/.a", "/h/.a-b/c": "/h/.a-b", "/h/.agent/x": "/h/.agent",
 	} {
-		if got := g.secret(p); got != want {
+		if got := g.secret(p, false); got != want {
 			t.Errorf("%s: %q, want %q", p, got, want)
+		}
+		if got := g.secret(p, true); p == "/h/.agent/x" && got != "" || p != "/h/.agent/x" && got != want {
+			t.Errorf("%s for an agent: %q", p, got)
 		}
 	}
 }

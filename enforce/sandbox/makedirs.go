@@ -1,54 +1,55 @@
 package sandbox
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
-	"path"
+	"os"
+	"strings"
+	"syscall"
 
 	"github.com/zsbx/zsbx/enforce/sandbox/internal/safepath"
-	"github.com/zsbx/zsbx/policy"
 )
 
-// makeDirs makes the directories that presets and policies want to be there,
-// such as a build cache, and reports whether there were any: Landlock can allow
-// only what exists, and a tool that can't make its cache fails. One that can't be
-// made is left alone; the tool says so in its own words. Nothing is made by a link
-// that a command may have put there.
-func (c *prepared) makeDirs() (made bool) {
+// makeDirs makes the directories that presets, policies and --create-missing want to
+// be there, and reports whether there were any: Landlock can allow only what exists,
+// and a tool that can't make its cache fails. What the command line names must be
+// made. The rest is left alone where it can't be; the tool says so in its own words.
+// Nothing is made by a link that a command or another user may have put there.
+func (c *prepared) makeDirs() (made bool, err error) {
 	for i := range c.resolved.Create {
 		p := &c.resolved.Create[i]
-		if link := c.resolved.PlantedLink(p); link != "" {
-			c.warn.warn(Warning{Text: fmt.Sprintf("%s: %s was not made: the link %s leads there", p.Rule.Origin, p.Path, link)})
+		from := p.Rule.Origin
+		var why error
+		if link := cmp.Or(c.resolved.PlantedLink(p), foreignLink(p.Links)); link != "" {
+			why = fmt.Errorf("the link %s leads there", link)
+		} else if from.BuiltIn() {
+			made = safepath.MakeOwnDir(p.Path) == nil || made
+			continue
+		} else if why = safepath.MakeDirMode(p.Path, 0o777); why == nil {
+			made = true
 			continue
 		}
-		if safepath.MakeOwnDir(p.Path) == nil {
-			made = true
+		if strings.HasPrefix(from.Source, "--") {
+			err = errors.Join(err, &Error{Code: CodePolicy, Err: fmt.Errorf("%s: %s was not made: %w", from, p.Path, why)})
+			continue
 		}
+		c.warn.warn(Warning{Text: fmt.Sprintf("%s: %s was not made: %v", from, p.Path, why)})
 	}
-	return made
+	return made, err
 }
 
-// makeCacheLinks makes the links in the project's own cache that presets want. A
-// command may have put anything there: an os.Root never leads outside of it.
-// A link that can't be made is left alone; the tool has a cold cache then.
-func makeCacheLinks(r *policy.Resolved) {
-	if len(r.Links) == 0 {
-		return
-	}
-	root, err := safepath.OpenRoot(r.Cache)
-	if err != nil {
-		return
-	}
-	defer root.Close()
-	for _, l := range r.Links {
-		old, err := root.Readlink(l.Name)
-		if err == nil && old == l.To {
-			continue
+// foreignLink is the first of some symbolic links that neither the user nor root
+// has made, "" for none.
+func foreignLink(links []string) string {
+	for _, link := range links {
+		st, err := os.Lstat(link)
+		if err != nil {
+			return link
 		}
-		if err == nil {
-			root.Remove(l.Name) // it led to where the shared cache was before
-		} else {
-			root.Mkdir(path.Dir(l.Name), 0o700)
+		if sys, ok := st.Sys().(*syscall.Stat_t); ok && sys.Uid != 0 && !ownedByMe(st) {
+			return link
 		}
-		root.Symlink(l.To, l.Name)
 	}
+	return ""
 }

@@ -119,12 +119,12 @@ func (c *prepared) prepare() error {
 	if _, err := c.resolved.EscapingLinks(); err != nil {
 		return coded(err)
 	}
-	var err error
-	if c.makeDirs() {
+	made, err := c.makeDirs()
+	if err == nil && made {
 		err = c.resolve()
 	}
 	if err == nil {
-		makeCacheLinks(c.resolved)
+		c.makeCacheLinks()
 		err = c.judge()
 	}
 	if err == nil {
@@ -136,6 +136,9 @@ func (c *prepared) prepare() error {
 	if err == nil {
 		for _, w := range c.resolved.Warnings {
 			c.warn.warn(Warning{Text: w.Error(), Hint: w.Hint})
+		}
+		if closed := c.resolved.ClosedTo(c.o.Args); closed != "" {
+			c.warn.warn(Warning{Text: closed})
 		}
 	}
 	return err

@@ -81,7 +81,7 @@ func (s *Sources) builtIn(h *policy.Host, asked *policy.Policy) ([]*policy.Polic
 	if !s.NoBaseline {
 		layers = append(layers, policy.Baseline(h.OS))
 		if !s.NoAutoPresets {
-			names = append(names, policy.Detect(*h, s.Args)...)
+			names = append(names, policy.Detect(*h, s.Args, writes(asked))...)
 		}
 	}
 	forSystem := asked.Linux
@@ -197,4 +197,10 @@ func (s *Sources) defaults() *policy.Policy {
 		}
 	}
 	return p
+}
+
+// writes says whether a policy makes anything writable.
+func writes(p *policy.Policy) bool {
+	return slices.ContainsFunc(p.FS.Rules, func(r policy.Rule) bool { return r.Access&policy.Write != 0 }) ||
+		p.Linux != nil && writes(p.Linux) || p.MacOS != nil && writes(p.MacOS)
 }

@@ -16,12 +16,15 @@ var ErrNotOwner = errors.New("the directory above belongs to another user")
 
 // MakeDir makes a directory and those above that are missing, all with the mode
 // 0700. A link in the path is an error, one that has just been put there too.
-func MakeDir(dir string) error { return makeDir(dir, false) }
+func MakeDir(dir string) error { return makeDir(dir, false, 0o700) }
+
+// MakeDirMode is MakeDir with another mode, of which the umask is taken off (mkdir(2)).
+func MakeDirMode(dir string, mode uint32) error { return makeDir(dir, false, mode) }
 
 // MakeOwnDir is MakeDir below a directory of the user's: the nearest one that
 // exists must belong to the user of this process. Under sudo with the user's HOME,
 // root would leave directories that the user can't write.
-func MakeOwnDir(dir string) error { return makeDir(dir, true) }
+func MakeOwnDir(dir string) error { return makeDir(dir, true, 0o700) }
 
 // Upwards lists a path and the directories above it, the root last.
 func Upwards(path string) []string {

@@ -9,7 +9,7 @@ import (
 )
 
 // makeDir makes nothing: files have no owner that is known here.
-func makeDir(string, bool) error { return errors.ErrUnsupported }
+func makeDir(string, bool, uint32) error { return errors.ErrUnsupported }
 
 func OpenFile(name string, flags int, perm fs.FileMode) (*os.File, error) {
 	return os.OpenFile(name, flags, perm)

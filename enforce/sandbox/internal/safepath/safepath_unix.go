@@ -10,11 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// makeDir makes a directory and those above that are missing, with the mode
-// 0700. No link is followed, whoever exchanges directories meanwhile: what is
+// makeDir makes a directory and those above that are missing. No link is followed, whoever exchanges directories meanwhile: what is
 // made is made in a directory that is held open. With own, the nearest one that
 // exists has to be the user's.
-func makeDir(dir string, own bool) error {
+func makeDir(dir string, own bool, mode uint32) error {
 	all := Upwards(filepath.Clean(dir))
 	at, err := -1, error(unix.ENOENT)
 	missing := 0
@@ -33,7 +32,7 @@ func makeDir(dir string, own bool) error {
 	}
 	for missing--; missing >= 0 && err == nil; missing-- {
 		name, above := filepath.Base(all[missing]), at
-		if err = unix.Mkdirat(above, name, 0o700); err == nil || err == unix.EEXIST {
+		if err = unix.Mkdirat(above, name, mode); err == nil || err == unix.EEXIST {
 			at, err = unix.Openat(above, name, searchOnly|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		}
 		if err != nil {

@@ -1,0 +1,81 @@
+package sandbox
+
+import (
+	"io"
+	"os"
+	"path"
+	"syscall"
+
+	"github.com/zsbx/zsbx/enforce/sandbox/internal/safepath"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// makeCacheLinks makes the links and the copies in the project's own cache that
+// presets want. A command may have put anything there: an os.Root never leads outside
+// of it. What can't be made is left alone; the tool has a cold cache then.
+func (c *prepared) makeCacheLinks() {
+	r := c.resolved
+	if len(r.Links)+len(r.Copies) == 0 {
+		return
+	}
+	root, err := safepath.OpenRoot(r.Cache)
+	if err != nil {
+		return
+	}
+	defer root.Close()
+	for _, l := range r.Links {
+		root.MkdirAll(path.Dir(l.Name), 0o700) // some tools want theirs to be there
+		makeLink(root, l)
+	}
+	for _, l := range r.Copies {
+		root.MkdirAll(path.Dir(l.Name), 0o700)
+		// What the command may not read it does not get, and no link counts that a
+		// command may have put there.
+		from := c.host.Follow(l.To)
+		if r.PlantedLink(&from) == "" && r.Allowed(from.Path, policy.Read).Allowed {
+			makeCopy(root, policy.Link{Name: l.Name, To: from.Path})
+		}
+	}
+}
+
+// makeLink makes one link. Where nothing is to lead to, the tool makes its own.
+func makeLink(root *os.Root, l policy.Link) {
+	old, err := root.Readlink(l.Name)
+	_, missing := os.Stat(l.To)
+	if err == nil {
+		if old == l.To && missing == nil {
+			return
+		}
+		root.Remove(l.Name) // it led to where the shared cache was before
+	}
+	if missing == nil {
+		root.Symlink(l.To, l.Name)
+	}
+}
+
+// maxCopied is the size in bytes up to which a file is copied.
+const maxCopied = 16 << 20
+
+// makeCopy copies one file, unless the copy is younger. The file's path is
+// canonical: a link that has just been put there is an error.
+func makeCopy(root *os.Root, l policy.Link) {
+	in, err := safepath.OpenFile(l.To, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return
+	}
+	defer in.Close()
+	st, err := in.Stat()
+	if err != nil || !st.Mode().IsRegular() || st.Size() > maxCopied {
+		return
+	}
+	if old, err := root.Lstat(l.Name); err == nil && old.ModTime().After(st.ModTime()) {
+		return
+	}
+	root.Remove(l.Name)
+	out, err := root.OpenFile(l.Name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return
+	}
+	io.Copy(out, io.LimitReader(in, maxCopied))
+	out.Close()
+}
