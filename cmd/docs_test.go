@@ -1,9 +1,11 @@
 package cmd
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -28,6 +30,30 @@ func TestDocLinks(t *testing.T) {
 				t.Errorf("%s links to %s#%s, which has no such heading", f, to, m[2])
 			}
 		}
+	}
+}
+
+// TestDocNames: pages that comments, messages and scripts name are there.
+func TestDocNames(t *testing.T) {
+	name := regexp.MustCompile(`docs/[a-z-]+\.md`)
+	err := filepath.WalkDir("..", func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && d.Name() == ".git":
+			return filepath.SkipDir
+		case !slices.Contains([]string{".go", ".txtar", ".sh", ".yml"}, filepath.Ext(p)):
+			return nil
+		}
+		for _, n := range name.FindAllString(readPage(t, p), -1) {
+			if _, err := os.Stat(filepath.Join("..", n)); err != nil {
+				t.Errorf("%s names %s: %v", p, n, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

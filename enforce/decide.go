@@ -170,7 +170,7 @@ func protectedWords(at string, got answer.Answer) string {
 	case m.Kind == mounts.Pin:
 		return at + " can't be moved or removed: it holds what is protected"
 	}
-	return m.Path + " is protected: programs outside act upon it, or zsbx does (docs/protect.md)"
+	return m.Path + " is protected: programs outside act upon it, or zsbx does (docs/security.md)"
 }
 
 // gainWords say which two rules keep a file from being moved.
