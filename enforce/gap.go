@@ -34,25 +34,32 @@ func (g Gap) String() string {
 	return fmt.Sprintf("%s%s: %s [%s]", g.Promise, from, g.Why, g.Name)
 }
 
+// Unaccepted are the gaps whose names accepted does not list: open, for which a
+// command must not start, and hardening, of which it is enough to tell. With strict,
+// hardening is just as binding.
+func Unaccepted(gaps []Gap, accepted []string, strict bool) (open, hardening []Gap) {
+	for _, g := range gaps {
+		switch {
+		case slices.Contains(accepted, g.Name):
+		case g.Kind == Core || strict:
+			open = append(open, g)
+		default:
+			hardening = append(hardening, g)
+		}
+	}
+	return open, hardening
+}
+
 // Err is a *GapError with the core gaps whose names accepted does not list,
 // and nil when there is none. A caller that wants hardening to be just as
 // binding (--strict) asks StrictErr.
-func (p *Plan) Err(accepted []string) error {
-	return p.gapError(func(g Gap) bool { return g.Kind == Core }, accepted)
-}
+func (p *Plan) Err(accepted []string) error { return p.gapError(accepted, false) }
 
 // StrictErr is Err with the hardening gaps counted as well.
-func (p *Plan) StrictErr(accepted []string) error {
-	return p.gapError(func(Gap) bool { return true }, accepted)
-}
+func (p *Plan) StrictErr(accepted []string) error { return p.gapError(accepted, true) }
 
-func (p *Plan) gapError(counts func(Gap) bool, accepted []string) error {
-	var open []Gap
-	for _, g := range p.Gaps {
-		if counts(g) && !slices.Contains(accepted, g.Name) {
-			open = append(open, g)
-		}
-	}
+func (p *Plan) gapError(accepted []string, strict bool) error {
+	open, _ := Unaccepted(p.Gaps, accepted, strict)
 	if len(open) == 0 {
 		return nil
 	}

@@ -3,7 +3,6 @@ package sandbox
 import (
 	"io"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
@@ -118,18 +117,9 @@ func (w *warner) warn(x Warning) {
 // acceptGaps decides whether a command may start although some promises can't be
 // kept. Missing hardening is a warning.
 func (o *Options) acceptGaps(w *warner, gaps []enforce.Gap) error {
-	var open, hard []enforce.Gap
-	for _, g := range gaps {
-		switch {
-		case slices.Contains(o.AllowGaps, g.Name):
-		case g.Kind == enforce.Core || o.Strict:
-			open = append(open, g)
-		default:
-			hard = append(hard, g)
-		}
-	}
-	if len(hard) > 0 {
-		w.warn(Warning{Gaps: hard})
+	open, hardening := enforce.Unaccepted(gaps, o.AllowGaps, o.Strict)
+	if len(hardening) > 0 {
+		w.warn(Warning{Gaps: hardening})
 	}
 	if len(open) == 0 || o.Accept != nil && o.Accept(open) {
 		return nil

@@ -35,7 +35,7 @@ func Plan(p *policy.Policy, o Options) (*enforce.Plan, error) {
 		err = o.checkLimits(c.limits)
 	}
 	if err == nil {
-		err = c.judge()
+		err = c.checkLinks()
 	}
 	if err == nil {
 		err = c.replan(o.caps(c.host.OS))
@@ -125,7 +125,7 @@ func (c *prepared) prepare() error {
 	}
 	if err == nil {
 		c.makeCacheLinks()
-		err = c.judge()
+		err = c.checkLinks()
 	}
 	if err == nil {
 		err = c.replan(c.o.caps(c.host.OS))
@@ -158,8 +158,8 @@ func (c *prepared) resolve() error {
 	return nil
 }
 
-// judge refuses links that lead out of the project, and warns of others.
-func (c *prepared) judge() error {
+// checkLinks refuses links that lead out of the project, and warns of others.
+func (c *prepared) checkLinks() error {
 	warnings, err := c.resolved.EscapingLinks()
 	for _, w := range warnings {
 		c.warn.warn(Warning{Text: w.Error()})

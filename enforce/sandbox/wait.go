@@ -18,7 +18,7 @@ import (
 
 // Result is how a command ended, and what it left.
 type Result struct {
-	Status  syscall.WaitStatus // of a command that is known to have ended
+	Status  syscall.WaitStatus // how the command ended; SIGKILL where that is not known
 	Report  track.Report       // what was ended with it, what is left, and whether that is certain
 	Changes []enforce.Change   // files that appeared or changed meanwhile and are denied, or acted upon by programs outside
 	Failed  bool               // the command ended by itself, and not with 0
@@ -52,6 +52,9 @@ func (c *Command) Wait() (Result, error) {
 		c.files.Close()
 	}
 	c.relay.Close()
+	if !c.exited.Load() {
+		c.status = syscall.WaitStatus(syscall.SIGKILL) // nobody may take it for a success
+	}
 	r := Result{Status: c.status, Report: report, Failed: c.endedItself() && c.status.Exited() && c.status.ExitStatus() != 0}
 	if c.before != nil {
 		r.Changes = c.before.Changes()

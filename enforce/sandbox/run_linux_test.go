@@ -1,0 +1,261 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/sandbox"
+	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/track"
+)
+
+func TestMain(m *testing.M) {
+	sandbox.Init()
+	os.Exit(m.Run())
+}
+
+// place makes a working directory, with a home directory and a store of sessions of
+// the test's own, and a policy that lets the directory be written.
+func place(t *testing.T) (dir string, p *policy.Policy) {
+	t.Helper()
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = filepath.Join(home, "work")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", home)
+	t.Setenv("XDG_STATE_HOME", filepath.Join(home, "state"))
+	t.Chdir(dir)
+	rule := policy.Rule{Path: ".", Access: policy.Read | policy.Write | policy.Exec}
+	return dir, policy.Merge(policy.Baseline("linux"), &policy.Policy{FS: policy.FS{Rules: []policy.Rule{rule}}})
+}
+
+// shell are the options for a script of sh(1).
+func shell(script string) sandbox.Options {
+	return sandbox.Options{Args: []string{"sh", "-c", script}}
+}
+
+// noSessions fails the test if a session is left in the store, running or not.
+func noSessions(t *testing.T) {
+	t.Helper()
+	st, err := track.OpenStore()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, err := st.List(); err != nil || len(all) > 0 {
+		t.Errorf("sessions are left: %+v, %v", all, err)
+	}
+}
+
+// isGone reports whether there is no such process, within some seconds.
+func isGone(pid int) bool {
+	for range 500 {
+		if syscall.Kill(pid, 0) == syscall.ESRCH {
+			return true
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return false
+}
+
+// TestStandardIO: readers and writers that are no files.
+func TestStandardIO(t *testing.T) {
+	_, p := place(t)
+	var out, both bytes.Buffer
+	o := shell("cat; echo problem >&2; exit 3")
+	o.Stdin, o.Stdout, o.Stderr = strings.NewReader(strings.Repeat("x", 1<<20)), &out, &both
+	r, err := sandbox.Run(context.Background(), p, o)
+	if err != nil || r.ExitCode() != 3 || !r.Failed || !r.Report.Done() {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if out.Len() != 1<<20 || both.String() != "problem\n" {
+		t.Errorf("%d bytes, %q", out.Len(), both.String())
+	}
+	both.Reset()
+	o = shell("echo a; echo b >&2; test -t 0 && echo tty; read x || echo end")
+	o.Stdout, o.Stderr = &both, &both
+	if _, err := sandbox.Run(context.Background(), p, o); err != nil || both.String() != "a\nb\nend\n" {
+		t.Errorf("one writer: %q, %v", both.String(), err)
+	}
+	both.Reset()
+	o = shell("test -t 0 && test -t 1 && tty </dev/tty >/dev/null && read x && echo got $x")
+	o.TTY, o.Stdin, o.Stdout = true, strings.NewReader("typed\n"), &both
+	if r, err := sandbox.Run(context.Background(), p, o); err != nil || r.ExitCode() != 0 || !strings.Contains(both.String(), "got typed") {
+		t.Errorf("terminal: status %d, %q, %v", r.ExitCode(), both.String(), err)
+	}
+	noSessions(t)
+}
+
+// TestContext: when the context is done, all of the session ends, also what would be
+// kept.
+func TestContext(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		_, p := place(t)
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		o := shell("setsid sleep 1000 & echo $!; wait")
+		o.Stdout, o.Keep = w, keep
+		c, err := sandbox.Start(ctx, p, o)
+		w.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		line := make([]byte, 20)
+		n, _ := r.Read(line)
+		pid, err := strconv.Atoi(strings.TrimSpace(string(line[:n])))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		res, err := c.Wait()
+		if !errors.Is(err, context.Canceled) || res.Report.Kept {
+			t.Errorf("keep %v: %+v, %v", keep, res, err)
+		}
+		if !isGone(pid) || !isGone(c.Pid()) {
+			t.Errorf("keep %v: a process is left", keep)
+		}
+		noSessions(t)
+		if _, err := sandbox.Start(ctx, p, shell("touch started")); !errors.Is(err, context.Canceled) {
+			t.Errorf("started after the end: %v", err)
+		}
+	}
+}
+
+// TestSignal: the caller sends them, and gets none that this process has.
+func TestSignal(t *testing.T) {
+	_, p := place(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	o := shell("trap 'exit 9' USR1; echo; while :; do sleep 0.1; done")
+	o.Stdout = w
+	c, err := sandbox.Start(context.Background(), p, o)
+	w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = r.Read(make([]byte, 1))
+	if err := c.Signal(syscall.SIGUSR1); err != nil {
+		t.Error(err)
+	}
+	if res, err := c.Wait(); err != nil || res.ExitCode() != 9 {
+		t.Errorf("status %d, %v", res.ExitCode(), err)
+	}
+}
+
+// TestNotStarted: what keeps a command from being started, by its type; nothing of
+// it runs.
+func TestNotStarted(t *testing.T) {
+	dir, p := place(t)
+	if err := os.WriteFile("plain", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	limited := policy.Merge(p, &policy.Policy{Limits: policy.Limits{MaxOutput: 10}})
+	touch := []string{"touch", filepath.Join(dir, "started")}
+	code := func(want sandbox.Code) func(error) bool {
+		return func(err error) bool { var e *sandbox.Error; return errors.As(err, &e) && e.Code == want }
+	}
+	nothing := &enforce.Caps{OS: "linux", Arch: "amd64"}
+	asked := 0
+	for name, c := range map[string]struct {
+		p    *policy.Policy
+		o    sandbox.Options
+		want func(error) bool
+	}{
+		"no such command": {p, sandbox.Options{Args: []string{"no-such-command"}}, code(sandbox.CodeNotFound)},
+		"no program":      {p, sandbox.Options{Args: []string{"./plain"}}, code(sandbox.CodeCannotRun)},
+		"no policy":       {nil, sandbox.Options{Args: touch}, func(err error) bool { return err != nil }},
+		"no command":      {p, sandbox.Options{}, func(err error) bool { return err != nil }},
+		"a missing path": {
+			policy.Merge(p, &policy.Policy{FS: policy.FS{Rules: []policy.Rule{{Path: "missing", Access: policy.Read}}}}),
+			sandbox.Options{Args: touch},
+			func(err error) bool { var e *policy.Error; return errors.As(err, &e) && e.Code == policy.CodeMissing },
+		},
+		"a limit nobody sees to": {limited, sandbox.Options{Args: touch, Keep: true}, func(err error) bool { var e *sandbox.LimitsError; return errors.As(err, &e) && e.Option == "keep" }},
+		"gaps":                   {p, sandbox.Options{Args: touch, Caps: nothing}, func(err error) bool { var e *enforce.GapError; return errors.As(err, &e) }},
+		"gaps, asked": {
+			p, sandbox.Options{Args: touch, Caps: nothing, Accept: func([]enforce.Gap) bool { asked++; return false }},
+			func(err error) bool { var e *enforce.GapError; return errors.As(err, &e) },
+		},
+		"a name that is taken": {p, sandbox.Options{Args: touch, Name: "no name"}, code(sandbox.CodeSession)},
+	} {
+		if _, err := sandbox.Start(context.Background(), c.p, c.o); !c.want(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := os.Lstat(touch[1]); err == nil {
+			t.Fatalf("%s: it was started", name)
+		}
+	}
+	if asked != 1 {
+		t.Errorf("asked %d times", asked)
+	}
+	if r, err := sandbox.Run(context.Background(), p, sandbox.Options{Args: touch}); err != nil || r.ExitCode() != 0 {
+		t.Errorf("control: %+v, %v", r, err)
+	}
+	noSessions(t)
+}
+
+// TestLimits: the command is ended, and the error says for which limit.
+func TestLimits(t *testing.T) {
+	_, p := place(t)
+	var out bytes.Buffer
+	var warned []string
+	o := shell("yes")
+	o.Stdout, o.Warn = &out, func(w sandbox.Warning) { warned = append(warned, w.Text) }
+	var limit *sandbox.LimitError
+	r, err := sandbox.Run(context.Background(), policy.Merge(p, &policy.Policy{Limits: policy.Limits{MaxOutput: 100}}), o)
+	if !errors.As(err, &limit) || limit.Bytes != 100 || out.Len() != 100 || !r.Status.Signaled() {
+		t.Errorf("%+v, %v, %d bytes", r, err, out.Len())
+	}
+	r, err = sandbox.Run(context.Background(), policy.Merge(p, &policy.Policy{Limits: policy.Limits{Timeout: 100 * time.Millisecond}}), shell("sleep 1000"))
+	if !errors.As(err, &limit) || limit.Time != 100*time.Millisecond {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if len(warned) != 1 {
+		t.Errorf("warned: %q", warned)
+	}
+	noSessions(t)
+}
+
+// TestAtOnce: several commands of one program do not get into each other's way.
+func TestAtOnce(t *testing.T) {
+	_, p := place(t)
+	const n = 4
+	results := make(chan string, n)
+	for i := range n {
+		go func() {
+			var out bytes.Buffer
+			o := shell("sleep 0.2; echo " + strconv.Itoa(i) + "; exit " + strconv.Itoa(i))
+			o.Stdout = &out
+			r, err := sandbox.Run(context.Background(), p, o)
+			if want := strconv.Itoa(i); err != nil || r.ExitCode() != i || strings.TrimSpace(out.String()) != want {
+				results <- want + ": " + out.String() + ", " + strconv.Itoa(r.ExitCode())
+				return
+			}
+			results <- ""
+		}()
+	}
+	for range n {
+		if r := <-results; r != "" {
+			t.Error(r)
+		}
+	}
+	noSessions(t)
+}
