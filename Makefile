@@ -9,8 +9,8 @@ DESTDIR ?=
 build: # ./zsbx
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o zsbx .
 
-test: # every test that this machine can run
-	$(GO) test ./...
+test: # every test that this machine can run; many of them wait, so more run at once than there are processors
+	$(GO) test -parallel 6 ./...
 
 faults: build # system calls of zsbx fail, one at a time, and signals come: some 20 minutes
 	CGO_ENABLED=0 $(GO) build -o faults ./scripts/faults

@@ -15,6 +15,7 @@ import (
 
 // TestScript runs testdata/script: one script for each topic.
 func TestScript(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,

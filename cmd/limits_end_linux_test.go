@@ -14,15 +14,18 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // TestStoppedFromOutside: somebody stops zsbx, or its keeper.
 func TestStoppedFromOutside(t *testing.T) {
+	t.Parallel()
 	zsbx := asZsbx(t)
 	for _, who := range []string{"zsbx", "keeper", "keeper, then SIGTERM"} {
 		t.Run(who, func(t *testing.T) {
 			t.Parallel()
-			dir := place(t)
+			dir, h := place(t)
 			flags := []string{"run", "--rw", ".", "--timeout", "1", "--kill-after", "1", "--", "sh", "beat.sh"}
 			if strings.HasSuffix(who, "SIGTERM") {
 				flags = []string{"run", "--rw", ".", "--", "sh", "beat.sh"}
@@ -32,7 +35,7 @@ func TestStoppedFromOutside(t *testing.T) {
 			if err := p.Start(); err != nil {
 				t.Fatal(err)
 			}
-			started(t, dir)
+			h.started(t)
 			pid, want := p.Process.Pid, 124
 			if who != "zsbx" {
 				pid = keeperOf(t, pid)
@@ -45,7 +48,7 @@ func TestStoppedFromOutside(t *testing.T) {
 			if st := ended(p, limitTime+soon+3*time.Second); st != want {
 				t.Errorf("status %d, want %d", st, want)
 			}
-			if beats(dir) {
+			if !h.stopsWithin(0) {
 				t.Error("what the command started outlived the limit")
 			}
 		})
@@ -55,26 +58,31 @@ func TestStoppedFromOutside(t *testing.T) {
 // keeperOf finds the keeper: the child of zsbx.
 func keeperOf(t *testing.T, pid int) int {
 	t.Helper()
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-	for _, f := range strings.Fields(string(b)) {
-		n, _ := strconv.Atoi(f)
-		return n
+	keeper := firstChild(pid)
+	if keeper == 0 {
+		t.Fatalf("no keeper below %d", pid)
 	}
+	return keeper
+}
+
+// childrenOf lists the children of a process, whichever of its threads made them
+// (proc_pid_task(5)).
+func childrenOf(pid int) []string {
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	var children []string
 	for _, name := range tasks {
-		if b, _ := os.ReadFile(name); len(b) > 0 {
-			n, _ := strconv.Atoi(strings.Fields(string(b))[0])
-			return n
-		}
+		b, _ := os.ReadFile(name)
+		children = append(children, strings.Fields(string(b))...)
 	}
-	t.Fatalf("no keeper below %d: %v", pid, err)
-	return 0
+	return children
 }
 
 // TestKeeperKilled: how the command ended is lost, and 125 would say that it did not
 // run.
 func TestKeeperKilled(t *testing.T) {
-	zsbx, dir := asZsbx(t), place(t)
+	t.Parallel()
+	zsbx := asZsbx(t)
+	dir, h := place(t)
 	p := exec.Command(zsbx, "run", "--rw", ".", "--", "sh", "beat.sh")
 	p.Dir = dir
 	var said bytes.Buffer
@@ -82,36 +90,37 @@ func TestKeeperKilled(t *testing.T) {
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
-	started(t, dir)
+	h.started(t)
 	syscall.Kill(keeperOf(t, p.Process.Pid), syscall.SIGKILL)
-	if st := ended(p, 10*time.Second); st != exitLost || !strings.Contains(said.String(), "zsbx: error: how the command ended is not known") {
+	if st := ended(p, testkit.Patience); st != exitLost || !strings.Contains(said.String(), "zsbx: error: how the command ended is not known") {
 		t.Errorf("status %d, %q", st, &said)
 	}
-	if beats(dir) {
+	if !h.stopsWithin(0) {
 		t.Error("the command lives")
 	}
 }
 
 // TestTerminalCloses: the terminal goes away, with the command in any state.
 func TestTerminalCloses(t *testing.T) {
+	t.Parallel()
 	zsbx := asZsbx(t)
 	for _, flags := range [][]string{{}, {"-t"}, {"--timeout", "60"}, {"-t", "--timeout", "60"}} {
 		for _, command := range []string{"sh beat.sh", "sh beat.sh & yes", "sh beat.sh & kill -STOP $$"} {
 			t.Run(strings.Join(flags, " ")+" "+command, func(t *testing.T) {
 				t.Parallel()
-				dir := place(t)
+				dir, h := place(t)
 				p := exec.Command(zsbx, append(append([]string{"run", "--rw", "."}, flags...), "--", "sh", "-c", command)...)
 				p.Dir = dir
 				master, err := pty.Start(p)
 				if err != nil {
 					t.Fatal(err)
 				}
-				started(t, dir)
+				h.started(t)
 				master.Close()
 				if st := ended(p, soon); st <= 0 {
 					t.Errorf("status %d", st)
 				}
-				if beats(dir) {
+				if !h.stopsWithin(0) {
 					t.Error("the command lives")
 				}
 			})
@@ -122,6 +131,7 @@ func TestTerminalCloses(t *testing.T) {
 // TestEarlySignals: one that comes while zsbx starts ends it as it ends any program,
 // without a word of Go's.
 func TestEarlySignals(t *testing.T) {
+	t.Parallel()
 	zsbx := asZsbx(t)
 	for _, sig := range []syscall.Signal{syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGINT} {
 		early := 0
@@ -136,9 +146,9 @@ func TestEarlySignals(t *testing.T) {
 			if isStarting(p.Process.Pid) {
 				early++
 			}
-			time.Sleep(rand.N(3 * time.Millisecond))
+			time.Sleep(rand.N(3 * time.Millisecond)) // no wait: any moment will do
 			p.Process.Signal(sig)
-			st := ended(p, 10*time.Second)
+			st := ended(p, testkit.Patience)
 			if st != exitSignal+int(sig) || said.Len() > 0 {
 				t.Fatalf("%v: status %d, %q", sig, st, &said)
 			}
@@ -163,32 +173,24 @@ func TestKeeperKilledEarly(t *testing.T) {
 			t.Fatal(err)
 		}
 		keeper := 0
-		for end := time.Now().Add(10 * time.Second); firstChild(keeper) == 0; {
+		for end := time.Now().Add(testkit.Patience); firstChild(keeper) == 0; { // without a pause: it is to be early
 			if keeper = firstChild(p.Process.Pid); time.Now().After(end) {
 				t.Fatalf("no command was seen below a keeper: %s", &said)
 			}
 		}
 		syscall.Kill(keeper, syscall.SIGKILL)
-		if st := ended(p, 20*time.Second); st != exitLost && st != exitFailed {
+		if st := ended(p, testkit.Patience); st != exitLost && st != exitFailed {
 			t.Errorf("status %d", st)
 		}
-		for end := time.Now().Add(5 * time.Second); isAlive(mark); time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("the command lives: %s", &said)
-			}
-		}
+		testkit.Eventually(t, "the command ends", func() bool { return !isAlive(mark) })
 	}
 }
 
-// firstChild is the pid of a child of the process, whichever thread made it, or 0.
+// firstChild is the pid of a child of the process, or 0.
 func firstChild(pid int) int {
-	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	for _, f := range tasks {
-		b, _ := os.ReadFile(f)
-		first, _, _ := strings.Cut(string(b), " ")
-		if n, _ := strconv.Atoi(first); n != 0 {
-			return n
-		}
+	for _, f := range childrenOf(pid) {
+		n, _ := strconv.Atoi(f)
+		return n
 	}
 	return 0
 }
@@ -218,17 +220,17 @@ func TestBeforeMain(t *testing.T) {
 	}
 }
 
-// isStarting waits until Go has its handlers in place and SIGQUIT has none
-// (proc_pid_status(5), SigCgt), but not for long: that is over when the command runs.
+// isStarting waits until Go has its handlers in place (proc_pid_status(5), SigCgt)
+// and reports whether SIGQUIT has none: that is over when the command runs.
 func isStarting(pid int) bool {
-	for end := time.Now().Add(20 * time.Millisecond); time.Now().Before(end); {
+	for end := time.Now().Add(testkit.Patience); time.Now().Before(end); {
 		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		_, rest, _ := strings.Cut(string(b), "SigCgt:\t")
 		hex, _, _ := strings.Cut(rest, "\n")
 		caught, _ := strconv.ParseUint(hex, 16, 64)
 		const quit, term = 1 << (syscall.SIGQUIT - 1), 1 << (syscall.SIGTERM - 1)
-		if caught&(quit|term) == term {
-			return true
+		if caught&term != 0 {
+			return caught&quit == 0
 		}
 	}
 	return false

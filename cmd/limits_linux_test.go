@@ -14,11 +14,13 @@ import (
 
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// beat is a script that shows that it is alive for eight seconds, by a file that
-// grows.
-const beat = "i=0; while [ $i -lt 80 ]; do echo x >>beat; sleep 0.1; i=$((i+1)); done"
+// beat is a script that shows that it is alive for a minute: it holds a named
+// pipe open.
+const beat = "exec 9>beat; echo x >&9; : >up; sleep 60"
 
 // limitTime is the limit of these tests, and soon how long after it all must be over.
 const (
@@ -26,39 +28,43 @@ const (
 	soon      = 4 * time.Second
 )
 
+// heart is the other end of that pipe.
+type heart struct{ fd int }
+
 // place makes a directory with the script.
-func place(t *testing.T) string {
+func place(t *testing.T) (string, heart) {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "beat.sh"), []byte(beat), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return dir
+	pipe := filepath.Join(dir, "beat")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.Open(pipe, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	return dir, heart{fd}
 }
 
 // started waits until the script beats.
-func started(t *testing.T, dir string) {
+func (h heart) started(t *testing.T) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if _, err := os.Stat(filepath.Join(dir, "beat")); err == nil {
-			return
-		}
-	}
-	t.Fatal("the command did not start")
+	testkit.Eventually(t, "the command starts", func() bool {
+		n, _ := unix.Read(h.fd, make([]byte, 16))
+		return n > 0
+	})
 }
 
-// beats reports whether the script is still alive.
-func beats(dir string) bool {
-	size := func() int64 {
-		fi, err := os.Stat(filepath.Join(dir, "beat"))
-		if err != nil {
-			return -1
-		}
-		return fi.Size()
-	}
-	before := size()
-	time.Sleep(300 * time.Millisecond)
-	return size() != before
+// stopsWithin reports whether nothing holds the pipe any more before d has passed.
+func (h heart) stopsWithin(d time.Duration) bool {
+	return testkit.Within(d, func() bool {
+		n, err := unix.Read(h.fd, make([]byte, 16))
+		return n == 0 && err == nil
+	})
 }
 
 // ended waits for c, and gives its exit status as a shell does; -1 if it did not end.
@@ -103,6 +109,7 @@ func fullPipe(t *testing.T) (r, w *os.File) {
 // TestTimeoutOfStoppedJob: the command has zsbx stopped, in a shell with job control,
 // and goes on behind its back.
 func TestTimeoutOfStoppedJob(t *testing.T) {
+	t.Parallel()
 	zsbx := asZsbx(t)
 	for name, attack := range map[string]string{
 		"the command stops itself": "sh -c 'sh beat.sh & kill -STOP $$'",
@@ -111,7 +118,7 @@ func TestTimeoutOfStoppedJob(t *testing.T) {
 		for _, flags := range []string{"", "-t "} {
 			t.Run(name+flags, func(t *testing.T) {
 				t.Parallel()
-				dir := place(t)
+				dir, h := place(t)
 				c := exec.Command("bash", "--norc", "--noprofile", "-i")
 				c.Dir = dir
 				c.Env = append(os.Environ(), "PS1="+prompt, "TERM=dumb", "HOME="+dir, "HISTFILE=")
@@ -131,20 +138,18 @@ func TestTimeoutOfStoppedJob(t *testing.T) {
 				}()
 				s.after(0, prompt)
 				fmt.Fprintf(master, "%s run %s--timeout 1 --kill-after 1 --rw . -- %s\r", zsbx, flags, attack)
-				started(t, dir)
-				time.Sleep(limitTime + soon - time.Second)
-				if beats(dir) {
+				h.started(t)
+				if !h.stopsWithin(limitTime + soon) {
 					t.Error("what the command started outlived the limit")
 				}
-				fmt.Fprint(master, "\recho stat''us=$?\rjobs\recho do''ne\r")
-				if _, ok := s.after(0, "done"); !ok {
-					t.Error("the shell does not answer")
-				}
-				s.mu.Lock()
-				defer s.mu.Unlock()
-				if !strings.Contains(s.text, "Exit 124") && !strings.Contains(s.text, "status=124") {
-					t.Error("zsbx did not end with 124")
-				}
+				testkit.Eventually(t, "zsbx ends with 124", func() bool {
+					fmt.Fprint(master, "\recho stat''us=$?\rjobs\r")
+					return testkit.Within(500*time.Millisecond, func() bool {
+						s.mu.Lock()
+						defer s.mu.Unlock()
+						return strings.Contains(s.text, "Exit 124") || strings.Contains(s.text, "status=124")
+					})
+				})
 			})
 		}
 	}
@@ -152,6 +157,7 @@ func TestTimeoutOfStoppedJob(t *testing.T) {
 
 // TestTimeoutOfStoppedTerminal: nothing can be written to the terminal.
 func TestTimeoutOfStoppedTerminal(t *testing.T) {
+	t.Parallel()
 	zsbx := asZsbx(t)
 	for name, c := range map[string]struct {
 		flags, command []string
@@ -163,7 +169,7 @@ func TestTimeoutOfStoppedTerminal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := place(t)
+			dir, h := place(t)
 			master, slave, err := pty.Open()
 			if err != nil {
 				t.Fatal(err)
@@ -179,7 +185,7 @@ func TestTimeoutOfStoppedTerminal(t *testing.T) {
 				t.Fatal(err)
 			}
 			slave.Close()
-			started(t, dir)
+			h.started(t)
 			if c.status == 137 { // nothing is carried, so that nothing is too much
 				syscall.Kill(p.Process.Pid, syscall.SIGTERM)
 				c.status = 143
@@ -187,7 +193,7 @@ func TestTimeoutOfStoppedTerminal(t *testing.T) {
 			if st := ended(p, limitTime+soon); st != c.status {
 				t.Errorf("status %d, want %d", st, c.status)
 			}
-			if beats(dir) {
+			if !h.stopsWithin(0) {
 				t.Error("what the command started outlived the limit")
 			}
 		})
@@ -196,8 +202,9 @@ func TestTimeoutOfStoppedTerminal(t *testing.T) {
 
 // TestLimitsWithoutReader: nobody reads what zsbx says or carries.
 func TestLimitsWithoutReader(t *testing.T) {
+	t.Parallel()
 	zsbx := asZsbx(t)
-	const chatty = "sh beat.sh & while [ ! -e beat ]; do sleep 0.01; done; yes"
+	const chatty = "sh beat.sh & until [ -e up ]; do sleep 0.01; done; yes"
 	for name, c := range map[string]struct {
 		flags   []string
 		command string
@@ -218,7 +225,7 @@ func TestLimitsWithoutReader(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := place(t)
+			dir, h := place(t)
 			p := exec.Command(zsbx, append(append([]string{"run", "--rw", "."}, c.flags...), "--", "sh", "-c", c.command)...)
 			p.Dir = dir
 			_, full := fullPipe(t)
@@ -229,18 +236,18 @@ func TestLimitsWithoutReader(t *testing.T) {
 			if err := p.Start(); err != nil {
 				t.Fatal(err)
 			}
-			started(t, dir)
+			h.started(t)
 			if c.sig != 0 {
-				time.Sleep(600 * time.Millisecond) // the command has ended; zsbx waits for the reader
-				if err := p.Process.Signal(syscall.Signal(0)); err != nil {
-					t.Error("zsbx did not wait for the reader")
-				}
+				// Then zsbx waits for the reader.
+				testkit.Eventually(t, "the command has ended", func() bool {
+					return len(childrenOf(keeperOf(t, p.Process.Pid))) == 0
+				})
 				p.Process.Signal(c.sig)
 			}
 			if st := ended(p, limitTime+soon); st != c.status {
 				t.Errorf("status %d, want %d", st, c.status)
 			}
-			if beats(dir) {
+			if !h.stopsWithin(0) {
 				t.Error("what the command started outlived the limit")
 			}
 		})
@@ -249,6 +256,7 @@ func TestLimitsWithoutReader(t *testing.T) {
 
 // TestSlowReaderGetsAll is the control: who reads late gets every byte, and status 0.
 func TestSlowReaderGetsAll(t *testing.T) {
+	t.Parallel()
 	zsbx := asZsbx(t)
 	want, err := exec.Command("seq", "1", "13500").Output()
 	if err != nil {
@@ -265,8 +273,11 @@ func TestSlowReaderGetsAll(t *testing.T) {
 		if err := p.Start(); err != nil {
 			t.Fatal(err)
 		}
+		testkit.Eventually(t, "the pipe is full", func() bool {
+			n, err := unix.Poll([]unix.PollFd{{Fd: int32(w.Fd()), Events: unix.POLLOUT}}, 0)
+			return n == 0 && err == nil
+		})
 		w.Close()
-		time.Sleep(700 * time.Millisecond)
 		got, _ := io.ReadAll(r)
 		got = bytes.ReplaceAll(got, []byte("\r\n"), []byte("\n"))
 		if st := ended(p, 20*time.Second); st != 0 || !bytes.Equal(got, want) {

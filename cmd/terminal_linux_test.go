@@ -14,17 +14,22 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // turn is one line of a dialogue: what is typed, and what must be shown then.
 // The next turn comes only after that, so that nothing is typed ahead. "$" at
-// the end stands for the shell's next prompt.
+// the end stands for the shell's next prompt. One that is empty waits until the
+// shell has handed the terminal over.
 type turn struct{ keys, shows string }
 
 // dialogues are held in a shell on a pseudo-terminal, once with the command as
 // it is and once with zsbx before it ("@"): both must go the same way. Words
 // that are waited for are typed with a quote in them, so that the echo of the
-// typing is no answer.
+// typing is no answer. What is to be stopped starts no program meanwhile: a shell
+// that is between vfork(2) and execve(2) does not stop.
 var dialogues = []struct {
 	name  string
 	turns []turn
@@ -40,12 +45,12 @@ var dialogues = []struct {
 		{"\x03", "caught$"}, {"echo sta''tus=$?\r", "status=9"},
 	}},
 	{"stop and fg", []turn{
-		{"@ sh -c 'echo re''ady; sleep 1000; echo never'\r", "ready"}, {"", ""}, {"\x1a", "Stopped$"},
-		{"jobs\r", "Stopped$"}, {"fg\r", "sleep"}, {"", ""}, {"\x03", "$"}, {"echo sta''tus=$?\r", "status=130"},
+		{"@ sh -c 'mkfifo f; echo re''ady; read x <f; echo never'\r", "ready"}, {"", ""}, {"\x1a", "Stopped$"},
+		{"jobs\r", "Stopped$"}, {"fg\r", "never"}, {"", ""}, {"\x03", "$"}, {"echo sta''tus=$?\r", "status=130"},
 	}},
 	{"stop and bg", []turn{
-		{"@ sh -c 'echo re''ady; sleep 2; echo fin''ished'\r", "ready"}, {"", ""}, {"\x1a", "Stopped$"},
-		{"bg\r", "finished"}, {"wait; echo sta''tus=$?\r", "status=0"},
+		{"@ sh -c 'mkfifo f; echo re''ady; read x <f; echo fin''ished'\r", "ready"}, {"", ""}, {"\x1a", "Stopped$"},
+		{"bg\r", "$"}, {"echo >f\r", "finished"}, {"wait; echo sta''tus=$?\r", "status=0"},
 	}},
 	{"background and kill", []turn{
 		{"@ sh -c 'echo re''ady; exec sleep 1000' &\r", "ready"}, {"kill %1; wait %1; echo sta''tus=$?\r", "status=143"},
@@ -63,7 +68,7 @@ var dialogues = []struct {
 		{"@ stty size\r", "33 77"},
 	}},
 	{"the terminal's name", []turn{
-		{"@ sh -c 'echo na''me=$(tty) && echo op''ened >/dev/stderr' && tty\r", "name=/dev/pts/"}, {"", "opened"}, {"", "/dev/pts/"},
+		{"@ sh -c 'echo na''me=$(tty) && echo op''ened >/dev/stderr' && tty\r", "name=/dev/pts/"}, {"", "opened"}, {"", "/dev/pts/$"},
 		{"@ sh -c 'echo by na''me >$(tty)'; echo sta''tus=$?\r", "by name\r\nstatus=0"},
 	}},
 	{"a terminal that nobody has open for a while", []turn{
@@ -87,6 +92,7 @@ var dialogues = []struct {
 }
 
 func TestTerminal(t *testing.T) {
+	t.Parallel()
 	zsbx := asZsbx(t)
 	for _, shell := range []string{"bash --norc --noprofile -i", "dash -i"} {
 		for _, d := range dialogues {
@@ -143,15 +149,15 @@ func (s *screen) Write(p []byte) (int, error) {
 
 // after waits until want is shown past from, and gives the place behind it.
 func (s *screen) after(from int, want string) (int, bool) {
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	to := 0
+	ok := testkit.Within(testkit.Patience, func() bool {
 		s.mu.Lock()
-		rest := s.text[from:]
-		s.mu.Unlock()
-		if i := strings.Index(rest, want); i >= 0 {
-			return from + i + len(want), true
-		}
-	}
-	return 0, false
+		defer s.mu.Unlock()
+		i := strings.Index(s.text[from:], want)
+		to = from + i + len(want)
+		return i >= 0
+	})
+	return to, ok
 }
 
 // hold holds one dialogue.
@@ -190,11 +196,13 @@ func hold(t *testing.T, shell, prefix string, turns []turn) {
 	if !ok {
 		t.Fatal("no prompt")
 	}
+	group := foregroundOf(master)
 	for _, turn := range turns {
-		if turn.keys == "" {
-			time.Sleep(settleTime)
+		if turn.keys == "" && turn.shows == "" {
+			testkit.Within(settleTime, func() bool { return foregroundOf(master) != group })
 			continue
 		}
+		group = foregroundOf(master)
 		fmt.Fprint(master, strings.ReplaceAll(turn.keys, "@ ", prefix))
 		shows, thenPrompt := strings.CutSuffix(turn.shows, "$")
 		if at, ok = s.after(at, shows); !ok {
@@ -210,12 +218,20 @@ func hold(t *testing.T, shell, prefix string, turns []turn) {
 
 const prompt = "outer$ "
 
-// settleTime is how long a shell may take to do what it does not tell of: to
-// hand the terminal over.
+// settleTime is how long a shell may take to hand the terminal over, of which it
+// does not tell. On a terminal of the command's own that can't be seen, and this
+// is waited for.
 const settleTime = 300 * time.Millisecond
+
+// foregroundOf is the group that has a terminal (tcgetpgrp(3)).
+func foregroundOf(master *os.File) int {
+	group, _ := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPGRP)
+	return group
+}
 
 // TestTerminalSizeFollows changes the size while the command runs.
 func TestTerminalSizeFollows(t *testing.T) {
+	t.Parallel()
 	zsbx := asZsbx(t)
 	for _, flags := range []string{"", "-t"} {
 		script := zsbx + " run " + flags + " -- sh -c 'trap \"stty size; exit\" WINCH; echo ready; while :; do sleep 0.05; done'"
@@ -270,7 +286,6 @@ func TestSignalsToZsbx(t *testing.T) {
 		w.Close()
 		buf := make([]byte, 100)
 		out.Read(buf)
-		time.Sleep(20 * time.Millisecond) // until zsbx listens
 		c.Process.Signal(sig)
 		c.Wait()
 		n, _ := out.Read(buf)

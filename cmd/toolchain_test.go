@@ -21,6 +21,7 @@ import (
 // directory of its own, so that caches start cold; the tools themselves come
 // from where PATH finds them, the user's own home directory included.
 func TestToolchains(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:       "testdata/toolchains",
 		Setup:     toolchainEnv,
@@ -131,6 +132,7 @@ func goModCache() string {
 // TestAwkwardPath works in a directory whose path has 200 characters, with
 // spaces, quotes, wildcards and letters of several scripts.
 func TestAwkwardPath(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "a b", `it's "quoted"`, `back\slash`, "$HOME * [x] ?", "žluťoučký kůň", "日本語")
 	dir = filepath.Join(dir, strings.Repeat("x", max(1, 200-len(dir)-1)))
 	if err := os.MkdirAll(dir, 0o755); err != nil {

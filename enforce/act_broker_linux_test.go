@@ -123,7 +123,7 @@ func stall(how, own string) error {
 		return err
 	}
 	go drain(l)
-	begin, stop := stallLinger, time.Now().Add(3*time.Second)
+	begin, stop := stallLinger, time.Now().Add(time.Second)
 	if how == "full" {
 		begin = stallFull
 	}

@@ -4,10 +4,11 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // signalActs have files signal processes, or signal the command's own.
@@ -82,7 +83,17 @@ func sigio(a []string) error {
 
 // ttyAsync has the terminal signal its foreground group, by what is typed into it.
 func ttyAsync([]string) error {
-	return fire(0, func() error { time.Sleep(time.Second); return nil }, nil)
+	typed := func() int {
+		n, _ := unix.IoctlGetInt(0, unix.TIOCINQ)
+		return n
+	}
+	before := typed()
+	return fire(0, func() error {
+		if !testkit.Within(testkit.Patience, func() bool { return typed() > before }) {
+			return unix.ETIMEDOUT
+		}
+		return nil
+	}, nil)
 }
 
 // fire has a file send SIGUSR2 when there is something to read. The caller itself

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -106,6 +107,7 @@ func startOverseer(t *testing.T, p *place, processors string, d time.Duration, a
 
 // TestSocketStall: a call that the command makes last holds up no other.
 func TestSocketStall(t *testing.T) {
+	t.Parallel()
 	needMediation(t)
 	for _, how := range []string{"full", "linger"} {
 		p := newPlace(t)
@@ -122,11 +124,12 @@ func TestSocketStall(t *testing.T) {
 // does, its garbage collection and its time limits, with one processor and with
 // two.
 func TestSocketStallTime(t *testing.T) {
+	t.Parallel()
 	needMediation(t)
 	for _, processors := range []string{"1", "2"} {
 		p := newPlace(t)
 		begin := time.Now()
-		const limit = 4 * time.Second
+		const limit = 2 * time.Second
 		_, wait := startOverseer(t, p, processors, limit, "stall", "full", p.in+"/own")
 		if err := wait(); err != nil {
 			t.Errorf("with %s: %v", processors, err)
@@ -140,6 +143,7 @@ func TestSocketStallTime(t *testing.T) {
 // TestSupervisorStopped: while the supervisor is stopped calls wait, and when it
 // is killed they fail, and the session ends.
 func TestSupervisorStopped(t *testing.T) {
+	t.Parallel()
 	needMediation(t)
 	p := newPlace(t)
 	d := listenOutside(t, "unix", p.out+"/sock")
@@ -151,11 +155,7 @@ func TestSupervisorStopped(t *testing.T) {
 	}
 	until := func(what string, f func() bool) {
 		t.Helper()
-		for end := time.Now().Add(20 * time.Second); !f(); time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("never: %s; %v", what, lines())
-			}
-		}
+		testkit.Eventually(t, what, f)
 	}
 	until("answers", func() bool { return len(lines()) > 3 })
 	if err := c.Process.Signal(unix.SIGSTOP); err != nil {
@@ -163,10 +163,8 @@ func TestSupervisorStopped(t *testing.T) {
 	}
 	stopped := 0
 	until("a call that waits", func() bool {
-		n := len(lines())
-		time.Sleep(200 * time.Millisecond)
-		stopped = n
-		return len(lines()) == n
+		stopped = len(lines())
+		return !testkit.Within(200*time.Millisecond, func() bool { return len(lines()) != stopped })
 	})
 	c.Process.Signal(unix.SIGCONT)
 	until("more answers", func() bool { return len(lines()) > stopped+3 })

@@ -255,17 +255,23 @@ func TestForegroundSignalledByTerminal(t *testing.T) {
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
-		typed := make(chan bool)
-		go func() {
-			defer close(typed)
-			for range 30 {
-				master.Write([]byte("x\n"))
-				time.Sleep(20 * time.Millisecond)
+		answered := make(chan syscall.Errno, 1)
+		go func() { answered <- onTerminalOf(t, plan, p, tty) }()
+		var answer syscall.Errno
+		testkit.Eventually(t, "the act ends", func() bool { // it waits for what is typed
+			master.Write([]byte("x\n"))
+			select {
+			case answer = <-answered:
+				return true
+			default:
+				return false
 			}
-		}()
-		answer := onTerminalOf(t, plan, p, tty)
-		<-typed
-		got := ended(fmt.Sprint(c.Process.Pid), 300*time.Millisecond)
+		})
+		patience := 50 * time.Millisecond
+		if plan == nil {
+			patience = testkit.Patience
+		}
+		got := ended(fmt.Sprint(c.Process.Pid), patience)
 		switch {
 		case plan == nil && !got:
 			t.Errorf("control: %v, and no signal", answer)
@@ -307,11 +313,9 @@ func onTerminalOf(t *testing.T, plan *enforce.Plan, p *place, tty *os.File) sysc
 
 // ended reports whether a child of this process ends within a time.
 func ended(pid string, within time.Duration) bool {
-	for deadline := time.Now().Add(within); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	return testkit.Within(within, func() bool {
 		var info unix.Siginfo
-		if err := unix.Waitid(unix.P_PID, num(pid), &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); err == nil && info.Signo != 0 {
-			return true
-		}
-	}
-	return false
+		err := unix.Waitid(unix.P_PID, num(pid), &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		return err == nil && info.Signo != 0
+	})
 }

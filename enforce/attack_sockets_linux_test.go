@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -43,14 +42,16 @@ func needGuard(t testing.TB) {
 
 // daemon is a program outside: it counts who reaches it.
 type daemon struct {
-	reached atomic.Int64
+	network, path string
+	reached       atomic.Int64
+	asked         chan struct{}
 }
 
 // listenOutside starts a daemon on a socket: network is unix, unixpacket or
 // unixgram.
 func listenOutside(t testing.TB, network, path string) *daemon {
 	t.Helper()
-	d := &daemon{}
+	d := &daemon{network: network, path: path, asked: make(chan struct{})}
 	if network == "unixgram" {
 		c, err := net.ListenUnixgram(network, &net.UnixAddr{Name: path, Net: network})
 		if err != nil {
@@ -59,10 +60,16 @@ func listenOutside(t testing.TB, network, path string) *daemon {
 		t.Cleanup(func() { c.Close() })
 		go func() {
 			for {
-				if _, _, err := c.ReadFrom(make([]byte, 16)); err != nil {
+				b := make([]byte, 16)
+				n, _, err := c.ReadFrom(b)
+				switch {
+				case err != nil:
 					return
+				case string(b[:n]) == ask:
+					d.asked <- struct{}{}
+				default:
+					d.reached.Add(1)
 				}
-				d.reached.Add(1)
 			}
 		}()
 		return d
@@ -85,25 +92,41 @@ func listenOutside(t testing.TB, network, path string) *daemon {
 	return d
 }
 
+// ask is what a test sends to a daemon that it asks.
+const ask = "how often?"
+
+// count says how often a daemon was reached: it waits until all that came before
+// has been counted.
+func (d *daemon) count(t *testing.T) int64 {
+	t.Helper()
+	c, err := net.Dial(d.network, d.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if d.network == "unixgram" {
+		if _, err := c.Write([]byte(ask)); err != nil {
+			t.Fatal(err)
+		}
+		<-d.asked
+		return d.reached.Load()
+	}
+	_, _ = c.Read(make([]byte, 1)) // until the daemon closes it
+	return d.reached.Add(-1)       // itself
+}
+
 // attackDaemon makes an attack with and without zsbx, and says how often each
 // reached the daemon.
 func attackDaemon(t *testing.T, p *place, d *daemon, act string, args ...string) (answer unixErrno, inside, control int64) {
 	t.Helper()
 	answer = p.try(t, p.plan(), act, args...)
-	time.Sleep(20 * time.Millisecond)
-	inside = d.reached.Load()
+	inside = d.count(t)
 	os.RemoveAll(p.in)
 	os.Mkdir(p.in, 0o755)
 	if got := p.try(t, nil, act, args...); got != 0 {
 		t.Fatalf("control: without zsbx: %v", got)
 	}
-	for range 100 {
-		if control = d.reached.Load() - inside; control > 0 {
-			break
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	return answer, inside, control
+	return answer, inside, d.count(t) - inside
 }
 
 // TestSocketSpellings: a socket outside is refused however its address is
@@ -233,9 +256,7 @@ func TestSocketAllPaths(t *testing.T) {
 			if got := p.try(t, nil, act, how, name); got != 0 {
 				t.Errorf("control: %s %s: %v", act, how, got)
 			}
-			for i := 0; abstract.reached.Load() == 0 && i < 1000; i++ {
-				time.Sleep(time.Millisecond)
-			}
+			testkit.Eventually(t, "the control arrives", func() bool { return abstract.reached.Load() > 0 })
 			abstract.reached.Store(0)
 		}
 	}

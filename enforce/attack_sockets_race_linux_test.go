@@ -5,7 +5,6 @@ import (
 	"net"
 	"os"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -34,18 +33,15 @@ func TestSocketReuse(t *testing.T) {
 				name := p.fill([]string{tt.name})[0]
 				mine, yours := p.in+"/mine", p.in+"/yours"
 				go func() {
-					for range 1000 {
-						if _, err := os.Stat(mine); err == nil {
-							l, err := net.Listen("unix", name)
-							if err == nil {
-								go acceptAll(l)
-								t.Cleanup(func() { l.Close() })
-							}
-							os.WriteFile(yours, nil, 0o666)
-							return
-						}
-						time.Sleep(5 * time.Millisecond)
+					if !testkit.Within(testkit.Patience, func() bool { _, err := os.Stat(mine); return err == nil }) {
+						return
 					}
+					l, err := net.Listen("unix", name)
+					if err == nil {
+						go acceptAll(l)
+						t.Cleanup(func() { l.Close() })
+					}
+					os.WriteFile(yours, nil, 0o666)
 				}()
 				plan, want := p.plan(), tt.want
 				if control {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // TestHandOver: what goes on when the supervisor leaves reaches what it
@@ -54,11 +55,7 @@ func TestHandOverStalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer proc.Close()
-	for end := time.Now().Add(20 * time.Second); !connecting(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("no call lasts")
-		}
-	}
+	testkit.Eventually(t, "a call lasts", connecting)
 	begin := time.Now()
 	err = m.HandOver(&exec.Cmd{Path: self(t), Args: []string{"zsbx"}, Env: []string{"ZSBX_TEST_ACT=serve-kept"}})
 	if d := time.Since(begin); err != nil || d > 10*time.Second {

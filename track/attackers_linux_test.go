@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // helpers are the programs that the test binary plays inside of a session.
@@ -207,7 +209,11 @@ func playZombieLeader() {
 		panic("not the first thread")
 	}
 	go func() {
-		time.Sleep(20 * time.Millisecond)
+		testkit.Within(testkit.Patience, func() bool {
+			b, _ := os.ReadFile("/proc/self/stat")
+			p, err := parseStat(b)
+			return err == nil && p.dead()
+		})
 		_, _ = os.Stderr.WriteString("x")
 		select {}
 	}()

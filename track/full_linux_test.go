@@ -143,7 +143,7 @@ func waitingShell(script, program string) func() string {
 	}
 }
 
-// awaitFull waits until no process can be made.
+// awaitFull waits until no process can be made for a while.
 func awaitFull() {
 	for refused := 0; refused < 50; {
 		switch pid := rawFork(0); {

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // bombs never end by themselves; they belong into a PID namespace with a limit.
@@ -140,15 +141,17 @@ func attackCommand(name string) *fork.Command {
 // warmUp makes Go keep some threads at hand: when the bomb has filled the table
 // of processes, it gets no new ones.
 func warmUp() {
-	var wg sync.WaitGroup
+	var all, ended sync.WaitGroup
+	all.Add(12)
 	for range 12 {
-		wg.Go(func() {
+		ended.Go(func() {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
-			time.Sleep(20 * time.Millisecond)
+			all.Done()
+			all.Wait()
 		})
 	}
-	wg.Wait()
+	ended.Wait()
 }
 
 // ownProc gives a PID namespace its own /proc.
@@ -231,7 +234,11 @@ func playBombHost(args []string) {
 		w.Close()
 		_, err = r.Read(make([]byte, 6))
 		check(err)
-		time.Sleep(50 * time.Millisecond) // let it reach the limit
+		// It may never come to the limit for long: what is killed early is a bomb, too.
+		testkit.Within(200*time.Millisecond, func() bool {
+			t, err := readTable()
+			return err == nil && len(t) > 90
+		})
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		t0 := time.Now()
 		rep, err := s.Close(ctx)

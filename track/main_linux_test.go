@@ -104,7 +104,7 @@ func requireDomain(t testing.TB) {
 
 // deadline is how long anything may take before a test says that it hangs.
 func deadline(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"syscall"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 )
@@ -149,8 +148,8 @@ func (w *world) end() {
 		}
 		w.forget(id)
 	}
-	time.Sleep(time.Millisecond)
-	if ls, err := w.o.Store.List(); err != nil || len(ls) > 0 {
-		w.t.Fatalf("%+v, %v", ls, err)
-	}
+	eventually(w.t, "nothing is stored", func() bool {
+		ls, err := w.o.Store.List()
+		return err == nil && len(ls) == 0
+	})
 }

@@ -11,11 +11,11 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // supervised is a session in a process of its own.
@@ -76,12 +76,7 @@ func awaitName(t *testing.T, keeper int) {
 // eventually waits until ok holds.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); !ok(); {
-		if time.Now().After(end) {
-			t.Fatalf("after 5 s still not: %s", what)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
+	testkit.Eventually(t, what, ok)
 }
 
 func one(t *testing.T, st *Store) Info {
@@ -121,10 +116,10 @@ func TestSupervisorKilledKeep(t *testing.T) {
 		eventually(t, "all processes run", func() bool { return len(marked(t, s.id)) == 6 })
 		_ = s.cmd.Process.Kill()
 		_ = s.cmd.Wait()
-		time.Sleep(20 * time.Millisecond)
-		if i := one(t, o.Store); i.Life != Running || len(i.Procs) != 6 {
-			t.Fatalf("%+v", i)
-		}
+		testkit.Stays(t, "the session goes on", func() bool {
+			i := one(t, o.Store)
+			return i.Life == Running && len(i.Procs) == 6
+		})
 		if rs, err := o.Store.Prune(deadline(t)); err != nil || len(rs) != 0 {
 			t.Fatalf("a living session was pruned: %+v, %v", rs, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 func TestSession(t *testing.T) {
@@ -191,13 +192,13 @@ func TestUnrecorded(t *testing.T) {
 // TestUnheard: a supervisor that was stopped for long misses messages, when the
 // command fills its queue. How all ended is known nevertheless.
 func TestUnheard(t *testing.T) {
+	t.Parallel()
 	kinds(t, func(t *testing.T, o Options) {
+		t.Parallel()
 		c := runShell(t, "(i=0; while [ $i -lt 250 ]; do kill -STOP $$; sleep 0.002; kill -CONT $$; sleep 0.002; i=$((i+1)); done) & wait; trap 'exit 7' TERM; while :; do sleep 0.05; done")
 		c.Limit = fork.Limit{Time: 4 * time.Second, Kill: 4 * time.Second}
 		s := begin(t, o, c)
-		for end := time.Now().Add(20 * time.Second); !s.Over() && time.Now().Before(end); {
-			time.Sleep(10 * time.Millisecond)
-		}
+		testkit.Eventually(t, "it is over", s.Over)
 		var got []fork.Event
 		for {
 			ev, err := s.Next()

@@ -76,7 +76,6 @@ func playSiege() {
 	_, _ = unix.FcntlInt(uintptr(p[0]), unix.F_SETSIG, int(unix.SIGKILL))
 	_, _ = unix.FcntlInt(uintptr(p[0]), unix.F_SETFL, unix.O_ASYNC)
 	_, _ = unix.Write(p[1], []byte("x"))
-	time.Sleep(10 * time.Millisecond)
 	say("done")
 	rawPause()
 }

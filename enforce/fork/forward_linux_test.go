@@ -13,6 +13,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // TestForward: a signal to this process alone reaches the command, which
@@ -44,20 +46,19 @@ func TestForward(t *testing.T) {
 	if _, err := Start(c); err == nil {
 		t.Error("the signals of one process were given to two commands")
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		if _, err := os.Stat(ready); err == nil || time.Now().After(deadline) {
-			break
-		}
-	}
+	testkit.Eventually(t, "the command has its traps", func() bool { _, err := os.Stat(ready); return err == nil })
 	if err := sigaction(syscall.SIGUSR1, nil, &during); err != nil || during.handler == before.handler {
 		t.Errorf("handler %#x during the run, %#x before, %v", during.handler, before.handler, err)
 	}
 	// The second one is ignored by this process, and stays so.
+	var ignored kernelAction
+	if err := sigaction(syscall.SIGUSR2, nil, &ignored); err != nil || ignored.handler != 1 {
+		t.Errorf("handler %#x of the ignored signal, %v", ignored.handler, err)
+	}
 	for _, s := range []syscall.Signal{syscall.SIGUSR2, syscall.SIGUSR1} {
 		if err := syscall.Kill(os.Getpid(), s); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 	if st, _ := finish(t, p); st.ExitStatus() != 7 {
 		t.Errorf("the command ended with %d, want 7", st.ExitStatus())
@@ -95,8 +96,8 @@ func TestForwardEarly(t *testing.T) {
 func TestForwardLate(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	own := make(chan os.Signal, 1)
-	signal.Notify(own, syscall.SIGUSR1)
+	own := make(chan os.Signal, 2)
+	signal.Notify(own, syscall.SIGUSR1, syscall.SIGUSR2)
 	defer signal.Stop(own)
 	p, err := Start(&Command{
 		Path: "/bin/true", Args: []string{"true"}, Keeper: &Keeper{}, Forward: []syscall.Signal{syscall.SIGUSR1},
@@ -117,17 +118,16 @@ func TestForwardLate(t *testing.T) {
 	if merr := unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil); err != nil || merr != nil {
 		t.Fatal(err, merr)
 	}
-	select {
-	case s := <-own:
-		t.Errorf("the caller got %v", s)
-	case <-time.After(100 * time.Millisecond):
-	}
-	if err := unix.Tgkill(os.Getpid(), unix.Gettid(), syscall.SIGUSR1); err != nil {
+	// Had the first one reached the caller, it would come before this one.
+	if err := unix.Tgkill(os.Getpid(), unix.Gettid(), syscall.SIGUSR2); err != nil {
 		t.Fatal(err)
 	}
 	select {
-	case <-own:
-	case <-time.After(10 * time.Second):
+	case s := <-own:
+		if s != syscall.SIGUSR2 {
+			t.Errorf("the caller got %v", s)
+		}
+	case <-time.After(testkit.Patience):
 		t.Error("the caller does not get its own signals any more")
 	}
 }

@@ -127,19 +127,16 @@ func TestKeepAndReapSignal(t *testing.T) {
 	if err != nil || ev.Kind != Exited {
 		t.Fatalf("%+v, %v", ev, err)
 	}
-	time.Sleep(20 * time.Millisecond)
-	if st, err := ReadKeeperState(state); err != nil || st.Phase != PhaseKept {
-		t.Errorf("state %+v, %v, want PhaseKept", st, err)
-	}
+	testkit.Eventually(t, "the keeper keeps the session", func() bool {
+		st, err := ReadKeeperState(state)
+		return err == nil && st.Phase == PhaseKept
+	})
 	pid := strings.TrimSpace(out())
 	if !alive(t, pid) {
 		t.Fatal("the kept process is gone")
 	}
 	p.Close() // the caller goes away; a kept session stays
-	time.Sleep(20 * time.Millisecond)
-	if !alive(t, pid) {
-		t.Fatal("the kept process is gone after Close")
-	}
+	testkit.Stays(t, "the kept process lives after Close", func() bool { return alive(t, pid) })
 	if err := syscall.Kill(p.KeeperPid, ReapSignal); err != nil {
 		t.Fatal(err)
 	}
@@ -248,13 +245,12 @@ func TestKeeperIsSmall(t *testing.T) {
 	}
 	p, _ := shell(t, &Keeper{}, "sleep 1000")
 	defer func() { p.Kill(); finish(t, p) }()
-	time.Sleep(20 * time.Millisecond)
 	dir := fmt.Sprintf("/proc/%d", p.KeeperPid)
 	if os.Getuid() == 0 {
-		fds, err := os.ReadDir(dir + "/fd")
-		if err != nil || len(fds) != 2 {
-			t.Errorf("the keeper holds %d descriptors, %v, want 2", len(fds), err)
-		}
+		testkit.Eventually(t, "the keeper holds two descriptors", func() bool {
+			fds, err := os.ReadDir(dir + "/fd")
+			return err == nil && len(fds) == 2
+		})
 		b, err := os.ReadFile(dir + "/smaps_rollup")
 		if err != nil {
 			t.Fatal(err)

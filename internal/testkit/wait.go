@@ -33,3 +33,14 @@ func Within(d time.Duration, happened func() bool) bool {
 		}
 	}
 }
+
+// Stays watches for a moment that holds reports true, and fails the test when it
+// does not. What must not happen can't be awaited: a busy machine makes such a
+// test miss something, but never fail without cause.
+func Stays(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	const moment = 50 * time.Millisecond
+	if Within(moment, func() bool { return !holds() }) {
+		t.Fatalf("no longer so: %s", what)
+	}
+}
