@@ -48,6 +48,11 @@ type app struct {
 	say    *voice
 	cfg    settings
 	help   helpWriter // where cobra writes
+	args   []string   // without the program's name
+
+	// left is the command of a process in the background that has ended and may
+	// have left something running.
+	left *sandbox.Command
 }
 
 // Main runs zsbx with args, without the program's name, and returns the exit
@@ -58,7 +63,21 @@ func Main(args []string) int {
 	growStack(false)
 	sandbox.Init()
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Environ()}
-	return a.main(args)
+	if !sandbox.InBackground() {
+		out := a.main(args)
+		if out.Signal != 0 {
+			dieBy(out.Signal)
+		}
+		return out.Status
+	}
+	out := a.main(args[1:])
+	if err := sandbox.Leave(out); err != nil {
+		return exitFailed
+	}
+	if a.left != nil {
+		a.left.Served()
+	}
+	return out.Status
 }
 
 // growStack makes the stack at once as large as a start needs. Else it doubles
@@ -74,15 +93,15 @@ func growStack(used bool) {
 	}
 }
 
-func (a *app) main(args []string) int {
-	a.say = &voice{w: a.stderr}
+func (a *app) main(args []string) sandbox.Outcome {
+	a.args, a.say = args, &voice{w: a.stderr}
 	err := enoughFiles()
 	if err != nil {
-		return a.say.report(err)
+		return sandbox.Outcome{Status: a.say.report(err)}
 	}
 	if a.cfg, err = loadSettings(a.env); err != nil {
 		if !withoutSettings(args) {
-			return a.say.report(err)
+			return sandbox.Outcome{Status: a.say.report(err)}
 		}
 		a.say.warn("%v", err)
 	}
@@ -92,12 +111,12 @@ func (a *app) main(args []string) int {
 	if err = root.Execute(); err == nil {
 		err = writeErr(a.help.err)
 	}
-	status := a.say.report(err)
+	out := sandbox.Outcome{Status: a.say.report(err)}
 	var f *failure
-	if errors.As(err, &f) && f.signal != 0 {
-		dieBy(f.signal)
+	if errors.As(err, &f) {
+		out.Signal = f.signal
 	}
-	return status
+	return out
 }
 
 // helpWriter keeps the first error of writing, which cobra does not return.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -94,6 +95,8 @@ func (o *runFlags) run(a *app, argv []string) error {
 		return o.print(a, c, opts)
 	case o.exec:
 		return o.startErr(sandbox.Exec(c.Policy, opts))
+	case o.keep && !o.trackOnly && runtime.GOOS == "linux" && !sandbox.InBackground():
+		return a.front()
 	}
 	command, err := sandbox.Start(context.Background(), c.Policy, opts)
 	if err != nil {
@@ -101,8 +104,24 @@ func (o *runFlags) run(a *app, argv []string) error {
 	}
 	a.say.w = &patient{w: a.say.w}
 	res, err := command.Wait()
+	if res.Report.Kept {
+		a.left = command
+	}
 	a.tellOf(command.Plan(), &res, argv)
 	return afterRun(&res, err)
+}
+
+// front has a process in the background run the command, which can stay with what
+// is kept.
+func (a *app) front() error {
+	out, err := sandbox.Front(a.args)
+	switch {
+	case errors.Is(err, sandbox.ErrLost):
+		return afterRun(&sandbox.Result{}, err)
+	case err != nil || out == sandbox.Outcome{}:
+		return err
+	}
+	return &failure{status: out.Status, signal: out.Signal}
 }
 
 // options are the flags as package sandbox takes them.

@@ -8,8 +8,6 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/zsbx/zsbx/enforce"
 )
 
 // socketActs try to reach the socket of a program outside.
@@ -38,23 +36,20 @@ func socketActs() map[string]func(args []string) error {
 		"stdin-udp": func(a []string) error {
 			return unix.Sendto(0, []byte("x"), 0, &unix.SockaddrInet4{Port: num(a[0]), Addr: [4]byte{127, 0, 0, 1}})
 		},
-		"pass":             func(a []string) error { return reachPassed(a[0]) },
-		"link-socket":      func(a []string) error { return linkSocket(a[0], a[1]) },
-		"move-socket":      func(a []string) error { return moveSocket(a[0], a[1]) },
-		"move-listen":      func(a []string) error { return moveThenListen(a[0], a[1]) },
-		"twin-inode":       func(a []string) error { return twinInode(a[0], a[1]) },
-		"in-container":     inContainer,
-		"refused-call":     refusedCall,
-		"inherit-ino":      reuseInode,
-		"own-name":         takeOverName,
-		"race-memory":      func(a []string) error { return raceMemory(a[0], a[1]) },
-		"race-fd":          func(a []string) error { return raceDescriptor(a[0], num(a[1])) },
-		"race-link":        func(a []string) error { return raceLink(a[0], a[1]) },
-		"race-cwd":         func(a []string) error { return raceDirectory(a[0], a[1]) },
-		"after-turn":       afterTurn,
-		"serve-kept":       func([]string) error { return enforce.ServeKept() },
-		"serve-kept-apart": func([]string) error { return serveKeptApart() },
-		"undumpable":       func(a []string) error { return undumpable(a[0]) },
+		"pass":         func(a []string) error { return reachPassed(a[0]) },
+		"link-socket":  func(a []string) error { return linkSocket(a[0], a[1]) },
+		"move-socket":  func(a []string) error { return moveSocket(a[0], a[1]) },
+		"move-listen":  func(a []string) error { return moveThenListen(a[0], a[1]) },
+		"twin-inode":   func(a []string) error { return twinInode(a[0], a[1]) },
+		"in-container": inContainer,
+		"refused-call": refusedCall,
+		"inherit-ino":  reuseInode,
+		"own-name":     takeOverName,
+		"race-memory":  func(a []string) error { return raceMemory(a[0], a[1]) },
+		"race-fd":      func(a []string) error { return raceDescriptor(a[0], num(a[1])) },
+		"race-link":    func(a []string) error { return raceLink(a[0], a[1]) },
+		"race-cwd":     func(a []string) error { return raceDirectory(a[0], a[1]) },
+		"undumpable":   func(a []string) error { return undumpable(a[0]) },
 	}
 }
 

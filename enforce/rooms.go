@@ -44,7 +44,3 @@ var ErrPathChanged = landlock.ErrPathChanged
 func SeatbeltProfile(r *policy.Resolved, o SeatbeltOptions) (string, error) {
 	return seatbelt.Profile(r, o)
 }
-
-// ServeKept is the process that goes on answering for a kept session: see
-// Mediator.HandOver.
-func ServeKept() error { return broker.ServeKept() }

@@ -7,6 +7,10 @@ import (
 	"os"
 )
 
+// BrokerName is what the kernel calls a program that goes on to answer for a
+// session which it has let go of: its keeper has only the record.
+const BrokerName = "zsbx-broker"
+
 // Stray is a keeper that no session of a store accounts for: its record was
 // removed by hand, or lies in another store.
 type Stray struct {

@@ -39,7 +39,7 @@ func straysIn(t table, listed []Info) []Stray {
 	children := t.children()
 	var found []Stray
 	for _, p := range t {
-		if p.Name != keeperName || recorded[p.ProcID] || !p.isKeeper() || t.kept(p) || p.supervised() {
+		if p.Name != keeperName || recorded[p.ProcID] || !p.isKeeper() || t.kept(p) || t[p.Parent].Name != BrokerName && p.supervised() {
 			continue
 		}
 		s := Stray{Keeper: p, Procs: t.below(p.Pid, children)}

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The functions marked "raw", here and in keeper*_linux.go, sweep_linux.go and
-// fetch_linux.go, are all the code that runs in a forked process which executes
-// nothing. Such a process has one thread, a copy of the Go heap that nobody
-// collects, or no heap at all (leanFork), and a runtime that believes in threads
-// which are gone. The rules for them:
+// The functions marked "raw", here and in keeper*_linux.go and sweep_linux.go, are
+// all the code that runs in a forked process which executes nothing. Such a process
+// has one thread, a copy of the Go heap that nobody collects, or no heap at all
+// (leanFork), and a runtime that believes in threads which are gone. The rules for
+// them:
 //
 //   - only raw system calls, other raw functions and plain arithmetic;
 //   - no allocation, no stack growth (go:nosplit, small frames), no defer, no

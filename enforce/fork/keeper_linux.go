@@ -174,8 +174,6 @@ func (m *keeperMem) hear() {
 		if m.left != 0 && !m.killing {
 			setPhase(m, PhaseKept)
 		}
-	case m.msg.kind == msgMemory, m.msg.kind == msgSocket:
-		m.lookInto()
 	}
 }
 

@@ -33,7 +33,6 @@ type keeperMem struct {
 
 	state KeeperState
 	msg   message
-	fetch fetchMem
 	mask  uint64
 	ts    [2]int64
 	polls [2]pollFd
@@ -52,13 +51,8 @@ type pollFd struct {
 	events, revents int16
 }
 
-// message travels between caller and keeper, one packet each. Those that
-// Fetcher sends say more.
-type message struct {
-	kind, arg uint32
-	n, flags  uint32
-	at        uint64
-}
+// message travels between caller and keeper, one packet each.
+type message struct{ kind, arg uint32 }
 
 const (
 	msgStarted   = iota + 1 // arg: the command's pid
@@ -70,8 +64,5 @@ const (
 	msgKill                 // to the keeper
 	msgDetach               // to the keeper
 	msgGo                   // to the keeper: the caller is ready for the command to start
-	msgMemory               // to the keeper: arg is a thread, n how much of its memory, at where
-	msgSocket               // to the keeper: arg is a process, flags those of pidfd_open(2), n its descriptor
-	msgFetched              // arg: the bytes of memory that follow, or the negative errno
 	msgTimedOut             // the command was asked to end
 )

@@ -2,15 +2,9 @@ package sandbox
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
 
 	"github.com/zsbx/zsbx/enforce/fork"
 )
-
-// serveSocketsArg makes a program the process that answers the socket calls of a
-// kept session. It is no command: the program starts itself with it; see Init.
-const serveSocketsArg = "--serve-sockets-of-a-kept-session"
 
 // confine puts the plan on cmd, and keeps the broker of its sockets, which
 // serves once the command runs: before, the command makes no call, and the start
@@ -25,7 +19,9 @@ func (c *Command) serve(started bool) {
 	switch {
 	case c.broker == nil:
 	case started:
+		c.served = make(chan struct{})
 		go func() {
+			defer close(c.served)
 			if err := c.broker.Serve(); err != nil {
 				c.warn.warn(Warning{Text: fmt.Sprintf("the command can't connect to anything any more: %v", err)})
 			}
@@ -36,14 +32,10 @@ func (c *Command) serve(started bool) {
 	}
 }
 
-// handOver lets another process answer the socket calls of what the command
-// left running.
-func (c *Command) handOver() {
-	if c.broker == nil {
-		return
-	}
-	err := c.broker.HandOver(&exec.Cmd{Path: "/proc/self/exe", Args: []string{os.Args[0], serveSocketsArg}, Env: []string{}})
-	if err != nil {
-		c.warn.warn(Warning{Text: fmt.Sprintf("what the command left running can't connect to anything any more: %v", err)})
+// Served waits until no process of the command is left that could need an answer of
+// this one: see Options.Keep.
+func (c *Command) Served() {
+	if c.served != nil {
+		<-c.served
 	}
 }

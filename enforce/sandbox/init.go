@@ -17,10 +17,9 @@ const watchArg = "__watch"
 // helperFailed is the exit status of a helper that could not do its work.
 const helperFailed = 125
 
-// Init has to be called first of all in main: a program that runs commands starts
-// itself anew as a helper, on macOS to put the limits on and to watch over the
-// session, and on Linux to answer for what a command left running. In such a process
-// Init does that and does not return.
+// Init has to be called first of all in main: on macOS a program that runs commands
+// starts itself anew as a helper, to put the limits on and to watch over the
+// session. In such a process Init does that and does not return.
 func Init() {
 	if len(os.Args) < 2 {
 		return
@@ -31,11 +30,6 @@ func Init() {
 		os.Exit(enforce.SandboxMain(args))
 	case watchArg:
 		os.Exit(watchSession(args))
-	case serveSocketsArg:
-		if enforce.ServeKept() != nil {
-			os.Exit(helperFailed)
-		}
-		os.Exit(0)
 	}
 }
 

@@ -27,6 +27,7 @@ type Command struct {
 	relay   *stdio.Relay // nil without Options.TTY
 	signals <-chan os.Signal
 	broker  *enforce.Mediator
+	served  chan struct{} // closed when the broker is done
 	before  *enforce.Snapshot
 	trouble error // with the caller's terminal, told by Wait
 	ctx     context.Context

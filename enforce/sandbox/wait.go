@@ -148,7 +148,6 @@ func (c *Command) event(ev fork.Event, err error) (done bool, _ error) {
 				// for it with its process group: no keeper would wake this process at the end.
 				signal.Ignore(syscall.SIGTTIN, syscall.SIGTTOU)
 			}
-			c.handOver()
 			return true, nil
 		case c.timedOut.Load():
 			_ = c.s.Kill() // what is left has had its time; a keeper has done so

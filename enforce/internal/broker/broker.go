@@ -3,7 +3,6 @@ package broker
 import (
 	"encoding/binary"
 	"fmt"
-	"os/exec"
 	"slices"
 
 	"github.com/zsbx/zsbx/enforce/internal/seccomp"
@@ -48,21 +47,6 @@ func (m *Broker) Serve() error { return m.serve() }
 
 // Close makes Serve return and gives up the kernel's queue.
 func (m *Broker) Close() error { return m.close() }
-
-// HandOver lets a process of its own go on answering, for sessions that outlive
-// this one: Serve returns, and c, which has to lead to ServeKept, is started.
-// When nothing of the session is left, nothing is started. Calls that wait
-// for their connection just then fail with EINTR.
-//
-// Where the Yama security module limits ptrace(2) to ancestors
-// (kernel.yama.ptrace_scope is 1), the session's keeper fetches the sockets and
-// reads the addresses for it. Without a keeper all calls then fail with EACCES.
-// The Next of the fork.Process must not be called any more.
-func (m *Broker) HandOver(c *exec.Cmd) error { return m.handOver(c) }
-
-// ServeKept goes on with what HandOver handed over: a queue as descriptor 3 and
-// what is allowed as descriptor 4. It returns when the session has ended.
-func ServeKept() error { return serveKept() }
 
 // addressKind tells socket addresses apart.
 type addressKind int

@@ -20,7 +20,6 @@ type mediator struct {
 	Hand    *handover // brings the queue
 	queue   queue
 	process *fork.Process
-	keeper  *fork.Fetcher // of a session that goes on without its caller; or nil
 
 	own  ownSockets
 	root mountPoint // this process's own root directory
@@ -40,7 +39,6 @@ type mediator struct {
 	stop    [2]int              // a pipe; its writing end is closed to end serve
 	done    bool                // serving, or never again
 	closed  bool
-	kept    bool          // the queue outlives serve
 	failure error         // why it ended
 	over    chan struct{} // closed when it is to end
 	ended   chan struct{} // closed once serve returns

@@ -7,17 +7,12 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/zsbx/zsbx/enforce/fork"
 )
 
 // caller is the thread that made a mediated call. What is looked up by its
 // number may be about another thread that got the number later, until
 // mediator.valid says otherwise.
-type caller struct {
-	tid    int
-	keeper *fork.Fetcher // looks where this process may not; or nil
-}
+type caller struct{ tid int }
 
 // socket is a socket of the command: a copy of its descriptor, which means the
 // same socket whatever the command does to its own.
@@ -76,13 +71,10 @@ func (c caller) descriptor(fd int) (int, unix.Errno) {
 	}
 	defer unix.Close(pidfd)
 	got, err := unix.PidfdGetfd(pidfd, fd, 0)
-	switch {
-	case err == nil:
-		return got, 0
-	case err == unix.EPERM && c.keeper != nil:
-		return c.keeper.Descriptor(pid, flags, fd)
+	if err != nil {
+		return -1, asErrno(err)
 	}
-	return -1, asErrno(err)
+	return got, 0
 }
 
 // memory reads n bytes of the caller's memory, once.
@@ -97,9 +89,6 @@ func (c caller) memory(at uint64, n int) ([]byte, unix.Errno) {
 	r, _, errno := unix.Syscall6(unix.SYS_PROCESS_VM_READV, uintptr(c.tid),
 		uintptr(unsafe.Pointer(&local)), 1, uintptr(unsafe.Pointer(&remote)), 1, 0)
 	got := int(r)
-	if errno == unix.EPERM && c.keeper != nil {
-		got, errno = c.keeper.Memory(c.tid, at, buf)
-	}
 	switch {
 	case errno == unix.EFAULT || errno == 0 && got != n:
 		return nil, unix.EFAULT

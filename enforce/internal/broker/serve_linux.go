@@ -48,8 +48,7 @@ func (m *mediator) run() error {
 	return m.failure
 }
 
-// giveUpQueue answers what has no answer yet, and closes the queue unless
-// somebody else goes on with it. The number of its descriptor stays taken while
+// giveUpQueue answers what has no answer yet, and closes the queue. The number of its descriptor stays taken while
 // a goroutine that is stuck may come to use it.
 func (m *mediator) giveUpQueue(stuck bool) {
 	m.mu.Lock()
@@ -61,7 +60,6 @@ func (m *mediator) giveUpQueue(stuck bool) {
 	}
 	clear(m.open)
 	switch {
-	case m.kept:
 	case stuck && unix.Dup3(m.stop[0], m.queue.fd, unix.O_CLOEXEC) == nil:
 	default:
 		unix.Close(m.queue.fd)
@@ -154,7 +152,7 @@ func (m *mediator) next() *request {
 				m.finish(fmt.Errorf("receiving a socket call: %w", err))
 			}
 			if got {
-				c.from = caller{int(c.pid), m.keeper}
+				c.from = caller{int(c.pid)}
 				m.mu.Lock()
 				m.open[c.id] = struct{}{}
 				if m.lead = c; !m.looking {

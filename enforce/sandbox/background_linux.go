@@ -1,0 +1,116 @@
+package sandbox
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/sandbox/internal/job"
+	"github.com/zsbx/zsbx/track"
+)
+
+// A session that is kept may need somebody to answer its calls for as long as it
+// lives, and that has to be an ancestor of its processes: where the Yama security
+// module is on (kernel.yama.ptrace_scope), nobody else may look into them. So a
+// program that ends with the command, as zsbx run does, does not run it itself. Its
+// front starts it once more, in the background, and stands for that process in its
+// caller's eyes until it says how the command ended. The background process then
+// stays until nothing of the session is left.
+
+// Background is the argument before all others of a program that Front started.
+const Background = "__background"
+
+// leadFile is the descriptor by which it tells the front.
+const leadFile = 3
+
+// InBackground reports whether Front started this program.
+func InBackground() bool { return len(os.Args) > 1 && os.Args[1] == Background }
+
+// Front starts this program in the background, with args after Background, and
+// waits until it calls Leave or ends. Signals are passed on, and this process stops
+// and continues as the other one does.
+func Front(args []string) (Outcome, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return Outcome{}, fmt.Errorf("pipe: %w", err)
+	}
+	defer r.Close()
+	signals := listen()
+	p, err := os.StartProcess("/proc/self/exe", append([]string{os.Args[0], Background}, args...),
+		&os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, w}})
+	w.Close()
+	if err != nil {
+		return Outcome{}, fmt.Errorf("starting the process that stays with the session: %w", err)
+	}
+	told, stopped := make(chan Outcome, 1), make(chan struct{})
+	go func() {
+		defer close(told)
+		var o [2]int32
+		if binary.Read(r, binary.NativeEndian, &o) == nil {
+			told <- Outcome{int(o[0]), syscall.Signal(o[1])}
+		}
+	}()
+	go watchStops(p.Pid, stopped)
+	for {
+		select {
+		case o, ok := <-told:
+			if !ok {
+				return Outcome{}, &Error{Code: CodeSession, Err: fmt.Errorf("%w: the process that stays with its session is gone", ErrLost)}
+			}
+			return o, nil
+		case s := <-signals:
+			if s := s.(syscall.Signal); !slices.Contains([]syscall.Signal{syscall.SIGINT, syscall.SIGQUIT}, s) || !job.InForeground() {
+				_ = p.Signal(s)
+			}
+		case <-stopped:
+			if job.IsStopped(p.Pid) && job.HasTerminal() {
+				job.StopSelf(func() bool { return false })
+			}
+			_ = p.Signal(syscall.SIGCONT)
+		}
+	}
+}
+
+// watchStops tells each time that the process was stopped, until it ends.
+func watchStops(pid int, stopped chan<- struct{}) {
+	for {
+		var ws syscall.WaitStatus
+		switch _, err := syscall.Wait4(pid, &ws, syscall.WUNTRACED, nil); {
+		case err == syscall.EINTR:
+		case err != nil, !ws.Stopped():
+			return
+		default:
+			stopped <- struct{}{}
+		}
+	}
+}
+
+// Leave lets go of the standard files and the terminal, and has the front end with
+// this outcome.
+func Leave(o Outcome) error {
+	unix.CloseOnExec(leadFile)
+	lead := os.NewFile(leadFile, "front")
+	defer lead.Close()
+	_ = os.WriteFile("/proc/self/comm", []byte(track.BrokerName), 0)
+	signal.Ignore(syscall.SIGHUP)
+	_, _ = unix.Setsid() // it is no leader of a group
+	if err := os.Chdir("/"); err != nil {
+		return err
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	for fd := range 3 {
+		if err := unix.Dup3(int(null.Fd()), fd, 0); err != nil {
+			return os.NewSyscallError("dup3", err)
+		}
+	}
+	return binary.Write(lead, binary.NativeEndian, [2]int32{int32(o.Status), int32(o.Signal)})
+}

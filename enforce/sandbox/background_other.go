@@ -1,0 +1,17 @@
+//go:build !linux
+
+package sandbox
+
+import "errors"
+
+// Background is the argument before all others of a program that Front started.
+const Background = "__background"
+
+// InBackground is false: the system needs nobody to answer what a command asks.
+func InBackground() bool { return false }
+
+// Front is errors.ErrUnsupported here.
+func Front([]string) (Outcome, error) { return Outcome{}, errors.ErrUnsupported }
+
+// Leave is errors.ErrUnsupported here.
+func Leave(Outcome) error { return errors.ErrUnsupported }
