@@ -10,6 +10,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/internal/broker"
+	"github.com/zsbx/zsbx/enforce/internal/landlock"
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/enforce/internal/seccomp"
 )
@@ -71,7 +72,7 @@ func (p *Plan) confineMediated(c *fork.Command) (*broker.Broker, error) {
 	if p.Landlock != nil {
 		cleanup = append(cleanup, func() { unix.Close(fd) })
 		steps = append(steps, fork.Step{
-			Name: "landlock_restrict_self(2)", Nr: unix.SYS_LANDLOCK_RESTRICT_SELF,
+			Tag: landlock.Tag, Name: "landlock_restrict_self(2)", Nr: unix.SYS_LANDLOCK_RESTRICT_SELF,
 			Args: [6]uintptr{uintptr(fd), uintptr(p.Landlock.RestrictFlags())},
 		})
 	}

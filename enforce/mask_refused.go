@@ -27,7 +27,7 @@ func (p *Plan) Refused(err error) (Caps, bool) {
 		}
 		return caps, true
 	}
-	if p.Mounts == nil || !errors.As(err, &se) || se.Name != mounts.StepIPC || isShortage(se) {
+	if p.Mounts == nil || !errors.As(err, &se) || se.Tag != mounts.TagIPC || isShortage(se) {
 		return caps, false
 	}
 	caps.IPCReason = fmt.Sprintf("no IPC namespace: %v", se.Errno)
@@ -43,7 +43,7 @@ func (p *Plan) Refused(err error) (Caps, bool) {
 // isShortage reports whether a step failed for what may be there again in a
 // moment, so that the command must not do without.
 func isShortage(se *fork.StepError) bool {
-	if se.Errno == syscall.ENOSPC && strings.HasSuffix(se.Name, "unshare(2)") {
+	if se.Errno == syscall.ENOSPC && (se.Tag == mounts.TagUnshare || se.Tag == mounts.TagIPC) {
 		return !namespacesOff(readSmall)
 	}
 	return fork.ShortageOf(se) != nil
@@ -72,7 +72,7 @@ func (p *Plan) MountsRefused(err error) string {
 	if p == nil || p.Mounts == nil || !errors.As(err, &se) {
 		return ""
 	}
-	if !strings.HasPrefix(se.Name, mounts.StepPrefix) || isShortage(se) {
+	if se.Tag != mounts.TagSetup && se.Tag != mounts.TagUnshare || isShortage(se) {
 		return ""
 	}
 	why := ""
@@ -82,5 +82,5 @@ func (p *Plan) MountsRefused(err error) string {
 	case syscall.EPERM, syscall.EACCES:
 		why = "; a security module refuses it (AppArmor, Landlock, SELinux), or a container's seccomp filter"
 	}
-	return fmt.Sprintf("%s: %v%s", strings.TrimPrefix(strings.TrimPrefix(se.Name, mounts.StepPrefix), mounts.StepOpening), se.Errno, why)
+	return fmt.Sprintf("%s: %v%s", se.Name, se.Errno, why)
 }

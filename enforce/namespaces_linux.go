@@ -20,7 +20,7 @@ func probeNamespaces(caps *Caps) {
 	c.Steps = p.Mounts.Steps(c.Memory(), os.Geteuid(), os.Getegid(), -1, nil)
 	_, err := fork.Start(c)
 	var se *fork.StepError
-	if errors.As(err, &se) && se.Stage == "exec" {
+	if errors.As(err, &se) && se.Stage == fork.StageExec {
 		return
 	}
 	without, refused := p.Refused(err)

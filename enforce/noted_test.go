@@ -47,17 +47,17 @@ func TestPlanUnderShortage(t *testing.T) {
 // machine refuses one.
 func TestShortageIsNoRefusal(t *testing.T) {
 	p := &Plan{Mounts: &mounts.Plan{}}
-	steps := []string{mounts.StepPrefix + "unshare(2)", mounts.StepPrefix + "open_tree(2)", mounts.StepOpening + "/p", mounts.StepIPC}
+	steps := []fork.Tag{mounts.TagUnshare, mounts.TagSetup, mounts.TagOpen, mounts.TagIPC}
 	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN, syscall.EINTR} {
 		for _, step := range steps {
-			err := &fork.StepError{Stage: "before", Name: step, Errno: errno}
+			err := &fork.StepError{Stage: "before", Tag: step, Errno: errno}
 			if _, refused := p.Refused(err); refused || p.MountsRefused(err) != "" {
 				t.Errorf("%v is taken for a refusal", err)
 			}
 		}
 	}
-	for _, step := range []string{steps[0], steps[1], steps[3]} {
-		if _, refused := p.Refused(&fork.StepError{Stage: "before", Name: step, Errno: syscall.EPERM}); !refused {
+	for _, step := range []fork.Tag{steps[0], steps[1], steps[3]} {
+		if _, refused := p.Refused(&fork.StepError{Stage: "before", Tag: step, Errno: syscall.EPERM}); !refused {
 			t.Errorf("%s: EPERM is not taken for a refusal", step)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -217,9 +218,9 @@ func TestRefused(t *testing.T) {
 		err       error
 		mount, ip string
 	}{
-		{&fork.StepError{Stage: "before", Name: "mount namespace: unshare(2)", Errno: syscall.EPERM}, "unshare(2): ", ""},
-		{&fork.StepError{Stage: "before", Name: "IPC namespace: unshare(2)", Errno: syscall.EINVAL}, "", "IPC namespaces are not built into this kernel"},
-		{&fork.StepError{Stage: "before", Name: "IPC namespace: unshare(2)", Errno: syscall.EPERM}, "", "no IPC namespace: operation not permitted"},
+		{&fork.StepError{Stage: "before", Tag: mounts.TagUnshare, Name: "unshare(2)", Errno: syscall.EPERM}, "unshare(2): ", ""},
+		{&fork.StepError{Stage: "before", Tag: mounts.TagIPC, Name: "unshare(2)", Errno: syscall.EINVAL}, "", "IPC namespaces are not built into this kernel"},
+		{&fork.StepError{Stage: "before", Tag: mounts.TagIPC, Name: "unshare(2)", Errno: syscall.EPERM}, "", "no IPC namespace: operation not permitted"},
 		{&fork.StepError{Stage: "exec", Name: "/bin/true", Errno: syscall.EACCES}, "", ""},
 		{nil, "", ""},
 	} {

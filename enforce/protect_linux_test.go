@@ -11,6 +11,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -373,9 +374,9 @@ func TestMountsRefused(t *testing.T) {
 		err  error
 		want string
 	}{
-		{&fork.StepError{Stage: "keeper", Name: "mount namespace: unshare(2)", Errno: syscall.EPERM}, "unshare(2): operation not permitted; "},
-		{&fork.StepError{Stage: "command", Name: "mount namespace, opening /x", Errno: syscall.ENOENT}, ""},
-		{&fork.StepError{Stage: "keeper", Name: "mount namespace, opening /x", Errno: syscall.EMFILE}, ""}, // a shortage
+		{&fork.StepError{Stage: "keeper", Tag: mounts.TagUnshare, Name: "unshare(2)", Errno: syscall.EPERM}, "unshare(2): operation not permitted; "},
+		{&fork.StepError{Stage: "command", Tag: mounts.TagOpen, Name: "/x", Errno: syscall.ENOENT}, ""},
+		{&fork.StepError{Stage: "keeper", Tag: mounts.TagOpen, Name: "/x", Errno: syscall.EMFILE}, ""}, // a shortage
 		{&fork.StepError{Stage: "exec", Name: "/bin/true", Errno: syscall.EACCES}, ""},
 		{errors.New("other"), ""},
 		{nil, ""},

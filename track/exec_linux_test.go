@@ -37,7 +37,7 @@ func startExec(t *testing.T, st *Store, play string, procs int, env ...string) I
 		if ls, _ := st.List(); len(ls) == 1 {
 			i = ls[0]
 		}
-		return len(i.Procs) == procs && i.Holder.Tracker != "" && i.Record.Exec
+		return len(i.Procs) == procs && i.Holder.Tracker != "" && i.Record.Exec && i.Life == Running
 	})
 	if !i.Record.Exec || i.Holder.Command.Pid != c.Process.Pid || !i.Holder.Keeper.IsZero() || i.Life != Running {
 		t.Errorf("%+v", i)

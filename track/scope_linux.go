@@ -25,9 +25,6 @@ import (
 const (
 	managerName = "org.freedesktop.systemd1"
 	scopeWait   = 5 * time.Second // for the manager to answer and to move the process
-
-	// stepMoved is the name of the step at which the command waits.
-	stepMoved = "waiting for the session's scope"
 )
 
 // userBus connects to the user's message bus. Addresses that would start a
@@ -180,9 +177,9 @@ func (s *Session) launchInScope(c fork.Command) error {
 	c.Steps = append([]fork.Step{
 		{Name: "close(2)", Nr: unix.SYS_CLOSE, Args: [6]uintptr{uintptr(fds[3])}}, // or it would not see the supervisor die
 		{Name: "getpid(2)", Nr: unix.SYS_GETPID, Out: &pid[0], Keep: pid},
-		{Name: stepMoved, Nr: unix.SYS_WRITE, Args: [6]uintptr{uintptr(fds[1]), uintptr(unsafe.Pointer(pid)), size}, Keep: pid},
-		{Name: stepMoved, Nr: unix.SYS_READ, Args: [6]uintptr{uintptr(fds[2]), addr(buf), giveUp}, Keep: buf},
-		{Name: stepMoved, Nr: unix.SYS_PRCTL, Back: [6]uint16{1}},
+		{Tag: tagGroup, Name: "waiting for the session's scope", Nr: unix.SYS_WRITE, Args: [6]uintptr{uintptr(fds[1]), uintptr(unsafe.Pointer(pid)), size}, Keep: pid},
+		{Tag: tagGroup, Name: "waiting for the session's scope", Nr: unix.SYS_READ, Args: [6]uintptr{uintptr(fds[2]), addr(buf), giveUp}, Keep: buf},
+		{Tag: tagGroup, Name: "waiting for the session's scope", Nr: unix.SYS_PRCTL, Back: [6]uint16{1}},
 	}, c.Steps...)
 	c.OwnMemory = true // while the command waits, the keeper must not
 	started := make(chan *fork.Process, 1)

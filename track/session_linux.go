@@ -57,7 +57,7 @@ func (s *Session) weaken(failure error) error {
 	var step *fork.StepError
 	var tracker *TrackerError
 	ours := errors.Is(failure, fork.ErrNoDomain) || errors.As(failure, &tracker) ||
-		errors.As(failure, &step) && (step.Stage == "keeper" || step.Name == stepEnter || step.Name == stepMoved)
+		errors.As(failure, &step) && (step.Stage == fork.StageKeeper || step.Tag == tagGroup)
 	if !ours || fork.ShortageOf(failure) != nil {
 		return failure
 	}
@@ -94,8 +94,9 @@ func (s *Session) weaken(failure error) error {
 	return nil
 }
 
-// stepEnter is the name of the step by which the command enters its group.
-const stepEnter = "entering the session's control group"
+// tagGroup is that of the steps by which the command enters its group, or waits
+// until systemd has put it into its scope.
+const tagGroup fork.Tag = "control group"
 
 // launch makes one attempt to start c with the chosen tracker.
 func (s *Session) launch(c fork.Command) error {
@@ -198,7 +199,7 @@ func (s *Session) enterGroup(c *fork.Command) error {
 	if c.Keeper != nil {
 		c.Keeper.CgroupKill = s.held.kill
 	}
-	c.Steps = append([]fork.Step{writeStep(stepEnter, s.held.procs, []byte("0"))}, c.Steps...)
+	c.Steps = append([]fork.Step{writeStep("entering the session's", s.held.procs, []byte("0"))}, c.Steps...)
 	return nil
 }
 
@@ -235,5 +236,5 @@ func (s *Session) dismiss() {}
 // writeStep is a step that writes b into f. Go's heap does not move, so that
 // keeping b alive is all that the address needs.
 func writeStep(name string, f *os.File, b []byte) fork.Step {
-	return fork.Step{Name: name, Nr: syscall.SYS_WRITE, Args: [6]uintptr{f.Fd(), addr(b), uintptr(len(b))}, Keep: b}
+	return fork.Step{Tag: tagGroup, Name: name, Nr: syscall.SYS_WRITE, Args: [6]uintptr{f.Fd(), addr(b), uintptr(len(b))}, Keep: b}
 }

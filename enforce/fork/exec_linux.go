@@ -45,9 +45,9 @@ func makeSteps(stage Stage, steps []Step) error {
 		s.result = r
 		switch {
 		case errno != 0 && !s.MayFail:
-			return &StepError{Stage: stage, Name: s.Name, Errno: errno}
+			return &StepError{Stage: stage, Tag: s.Tag, Name: s.Name, Errno: errno}
 		case s.Same.differs():
-			return &StepError{Stage: stage, Name: s.Name, Errno: unix.ESTALE}
+			return &StepError{Stage: stage, Tag: s.Tag, Name: s.Name, Errno: unix.ESTALE}
 		case errno == 0 && s.Out != nil:
 			*s.Out = r
 		}

@@ -11,6 +11,7 @@ import (
 // command. Steps are data: whoever plans them (a Landlock domain, a filter, a
 // new session) needs no code that runs in the child.
 type Step struct {
+	Tag  Tag        // what tells its failure from others', or ""
 	Name string     // for the error message: "landlock_restrict_self(2)"
 	Nr   uintptr    // the system call's number
 	Args [6]uintptr // its arguments; what they point to is in Command.Memory, or kept alive by Keep
@@ -44,6 +45,10 @@ type Step struct {
 
 	result uintptr // of the call, for Back
 }
+
+// Tag is what a Step is for, in a word or two. Each room that makes steps has its
+// own, and knows by them what failed.
+type Tag string
 
 // Same makes a Step fail with ESTALE unless *Got, in Command.Memory, equals Want.
 // The first two words of struct stat (stat(3type)) say which file it is.
@@ -185,6 +190,7 @@ func (c *Command) commit(p *Process) error {
 // errno.
 type StepError struct {
 	Stage Stage
+	Tag   Tag    // Step.Tag
 	Name  string // Step.Name; the path for StageExec
 	Errno syscall.Errno
 }
@@ -203,7 +209,11 @@ const (
 )
 
 func (e *StepError) Error() string {
-	return fmt.Sprintf("%s: %s: %v", e.Stage, e.Name, e.Errno)
+	tag := ""
+	if e.Tag != "" {
+		tag = string(e.Tag) + ": "
+	}
+	return fmt.Sprintf("%s: %s%s: %v", e.Stage, tag, e.Name, e.Errno)
 }
 
 // Unwrap gives the errno.

@@ -198,11 +198,11 @@ func (r *stepReport) err(c *Command) error {
 	case r.stage == stageNone:
 		return nil
 	case r.stage == stageBefore && int(r.index) < len(c.Before):
-		e.Stage, e.Name = StageBefore, c.Before[r.index].Name
+		e.Stage, e.Tag, e.Name = StageBefore, c.Before[r.index].Tag, c.Before[r.index].Name
 	case r.stage == stageKeeper && int(r.index) < len(c.Keeper.Steps):
-		e.Stage, e.Name = StageKeeper, c.Keeper.Steps[r.index].Name
+		e.Stage, e.Tag, e.Name = StageKeeper, c.Keeper.Steps[r.index].Tag, c.Keeper.Steps[r.index].Name
 	case r.stage == stageCommand && int(r.index) < len(c.Steps):
-		e.Stage, e.Name = StageCommand, c.Steps[r.index].Name
+		e.Stage, e.Tag, e.Name = StageCommand, c.Steps[r.index].Tag, c.Steps[r.index].Name
 	case r.stage == stageSetup && r.index == setupDir:
 		e.Stage, e.Name = StageCommand, "chdir to "+c.Dir
 	case r.stage == stageSetup && int(r.index) < len(setupNames):

@@ -244,7 +244,7 @@ func (c *Command) begin() {
 // isExecError reports whether execve(2) of the command failed with errno.
 func isExecError(err error, errno syscall.Errno) bool {
 	var se *fork.StepError
-	return errors.As(err, &se) && se.Stage == "exec" && se.Errno == errno
+	return errors.As(err, &se) && se.Stage == fork.StageExec && se.Errno == errno
 }
 
 // explainStart says why a command was not started.
@@ -257,7 +257,7 @@ func (c *Command) explainStart(err error, file string) error {
 	case !errors.As(err, &se):
 		return err
 	case fork.ShortageOf(err) != nil: // execve(2) of the command may be what failed
-	case se.Stage == "exec":
+	case se.Stage == fork.StageExec:
 		return explainExec(c.plan, file, se.Errno)
 	}
 	return fmt.Errorf("starting %s: %w", file, err)

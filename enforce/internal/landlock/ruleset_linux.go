@@ -5,7 +5,12 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/fork"
 )
+
+// Tag is that of the step that puts a ruleset on.
+const Tag fork.Tag = "Landlock"
 
 // How rules reach the kernel: Create makes an empty ruleset before the fork, AddRules
 // fills it while the child is being made, and the child restricts itself with the same

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/internal/deny"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -77,12 +78,15 @@ const maxMounts = 4000
 // the namespace is made, of the 1024 that a process may have by default.
 const maxWritable = 500
 
-// The names of the steps that make a mount namespace.
+// The tags of the steps that make a mount namespace. TagSetup and TagUnshare fail
+// where there can be none. Those of TagOpen and TagCheck have a path as their name,
+// and TagCheck fails with ESTALE where another file is there.
 const (
-	StepPrefix   = "mount namespace: "
-	StepOpening  = "mount namespace, opening "
-	StepChecking = "checking "
-	StepIPC      = "IPC namespace: unshare(2)"
+	TagUnshare fork.Tag = "namespaces"
+	TagSetup   fork.Tag = "mount namespace"
+	TagOpen    fork.Tag = "mount namespace, opening"
+	TagCheck   fork.Tag = "checking"
+	TagIPC     fork.Tag = "IPC namespace"
 )
 
 // Request is what a namespace is wanted for.

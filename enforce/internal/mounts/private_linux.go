@@ -41,7 +41,7 @@ func (l *stepList) private(d PrivateDir, ruleset int) {
 	fd := l.open(d.Path)
 	rule := fork.Put(l.mem, landlock.PathBeneath{Rights: d.Rights})
 	l.steps[fd].Out = &rule.Fd
-	l.call(setup("landlock_add_rule(2)"), unix.SYS_LANDLOCK_ADD_RULE, ruleset, landlock.RulePathBeneath, rule, 0)
+	l.tagged(TagSetup, "landlock_add_rule(2)", unix.SYS_LANDLOCK_ADD_RULE, ruleset, landlock.RulePathBeneath, rule, 0)
 	l.back(d, fd, trees)
 	l.close(fd)
 }
@@ -51,7 +51,7 @@ func (l *stepList) private(d PrivateDir, ruleset int) {
 func (l *stepList) back(d PrivateDir, fd result, trees []result) {
 	below := func(p string) string { return strings.TrimPrefix(p[len(d.Path):], "/") }
 	mkdir := func(p string) {
-		l.call(setup("making "+p), unix.SYS_MKDIRAT, fd, below(p), 0o700)
+		l.tagged(TagSetup, "making "+p, unix.SYS_MKDIRAT, fd, below(p), 0o700)
 	}
 	for _, p := range d.stubs() {
 		mkdir(p)
@@ -60,13 +60,13 @@ func (l *stepList) back(d PrivateDir, fd result, trees []result) {
 		if b.Dir {
 			mkdir(b.Path)
 		} else {
-			l.call(setup("making "+b.Path), unix.SYS_MKNODAT, fd, below(b.Path), unix.S_IFREG|0o600, 0)
+			l.tagged(TagSetup, "making "+b.Path, unix.SYS_MKNODAT, fd, below(b.Path), unix.S_IFREG|0o600, 0)
 		}
-		l.call(setup("move_mount(2) onto "+b.Path), unix.SYS_MOVE_MOUNT, trees[i], "", fd, below(b.Path), unix.MOVE_MOUNT_F_EMPTY_PATH)
+		l.tagged(TagSetup, "move_mount(2) onto "+b.Path, unix.SYS_MOVE_MOUNT, trees[i], "", fd, below(b.Path), unix.MOVE_MOUNT_F_EMPTY_PATH)
 		l.close(trees[i])
 	}
 	for _, s := range d.Links {
-		l.call(setup("making "+s.Path), unix.SYS_SYMLINKAT, s.To, fd, below(s.Path))
+		l.tagged(TagSetup, "making "+s.Path, unix.SYS_SYMLINKAT, s.To, fd, below(s.Path))
 	}
 }
 

@@ -69,9 +69,12 @@ func (l *stepList) call(name string, nr uintptr, args ...any) result {
 // result is the place of a step in its list, for use as an argument.
 type result int
 
-// setup is the name of a step that fails where there is no namespace to be
-// had; see Plan.MountsRefused.
-func setup(what string) string { return StepPrefix + what }
+// tagged adds a step with a tag.
+func (l *stepList) tagged(tag fork.Tag, name string, nr uintptr, args ...any) result {
+	at := l.call(name, nr, args...)
+	l.steps[at].Tag = tag
+	return at
+}
 
 // Steps are the system calls that make the namespace and move the calling
 // process into it. They are written for uid and gid, and add the rules for
@@ -80,7 +83,7 @@ func (mp *Plan) Steps(m *fork.Memory, uid, gid, ruleset int, own *Terminal) []fo
 	l := &stepList{mem: m}
 	mp.enter(l, uid, gid)
 	if mp.IPC {
-		l.call(StepIPC, unix.SYS_UNSHARE, unix.CLONE_NEWIPC)
+		l.tagged(TagIPC, "unshare(2)", unix.SYS_UNSHARE, unix.CLONE_NEWIPC)
 	}
 	l.hold(own)
 	var clones []result
@@ -90,7 +93,7 @@ func (mp *Plan) Steps(m *fork.Memory, uid, gid, ruleset int, own *Terminal) []fo
 		l.close(at)
 	}
 	if mp.Writable != nil {
-		l.call(setup("mount_setattr(2) of /"), unix.SYS_MOUNT_SETATTR, atCWD, "/", unix.AT_RECURSIVE,
+		l.tagged(TagSetup, "mount_setattr(2) of /", unix.SYS_MOUNT_SETATTR, atCWD, "/", unix.AT_RECURSIVE,
 			&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}, int(unsafe.Sizeof(unix.MountAttr{})))
 	}
 	for i := range clones {
@@ -121,21 +124,21 @@ func (mp *Plan) Steps(m *fork.Memory, uid, gid, ruleset int, own *Terminal) []fo
 // has to be told not to pass its mounts on.
 func (mp *Plan) enter(l *stepList, uid, gid int) {
 	if !mp.UserNS {
-		l.call(setup("unshare(2)"), unix.SYS_UNSHARE, unix.CLONE_NEWNS)
-		l.call(setup("mount(2) of / as a slave"), unix.SYS_MOUNT, 0, "/", 0, unix.MS_REC|unix.MS_SLAVE, 0)
+		l.tagged(TagUnshare, "unshare(2)", unix.SYS_UNSHARE, unix.CLONE_NEWNS)
+		l.tagged(TagSetup, "mount(2) of / as a slave", unix.SYS_MOUNT, 0, "/", 0, unix.MS_REC|unix.MS_SLAVE, 0)
 		return
 	}
 	// The files below belong to root while the process is not dumpable
 	// (proc_pid(5)). What becomes of this process sets that anew.
-	l.call(setup("prctl(PR_SET_DUMPABLE)"), unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1)
-	l.call(setup("unshare(2)"), unix.SYS_UNSHARE, unix.CLONE_NEWUSER|unix.CLONE_NEWNS)
+	l.tagged(TagSetup, "prctl(PR_SET_DUMPABLE)", unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1)
+	l.tagged(TagUnshare, "unshare(2)", unix.SYS_UNSHARE, unix.CLONE_NEWUSER|unix.CLONE_NEWNS)
 	for _, f := range []struct{ name, text string }{
 		{"/proc/self/setgroups", "deny"},
 		{"/proc/self/uid_map", fmt.Sprintf("%d %d 1", uid, uid)},
 		{"/proc/self/gid_map", fmt.Sprintf("%d %d 1", gid, gid)},
 	} {
-		fd := l.call(setup("opening "+f.name), unix.SYS_OPENAT, atCWD, f.name, unix.O_WRONLY|unix.O_CLOEXEC)
-		l.call(setup("writing "+f.name), unix.SYS_WRITE, fd, f.text, len(f.text))
+		fd := l.tagged(TagSetup, "opening "+f.name, unix.SYS_OPENAT, atCWD, f.name, unix.O_WRONLY|unix.O_CLOEXEC)
+		l.tagged(TagSetup, "writing "+f.name, unix.SYS_WRITE, fd, f.text, len(f.text))
 		l.close(fd)
 	}
 }
@@ -145,7 +148,7 @@ func (l *stepList) close(fd result) { l.call("close(2)", unix.SYS_CLOSE, fd) }
 // open refers to a path without following any link in it.
 func (l *stepList) open(path string) result {
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
-	return l.call(StepOpening+path, unix.SYS_OPENAT2, atCWD, path, how, int(unsafe.Sizeof(*how)))
+	return l.tagged(TagOpen, path, unix.SYS_OPENAT2, atCWD, path, how, int(unsafe.Sizeof(*how)))
 }
 
 // clone makes a copy of the mount that shows what fd refers to, not attached
@@ -155,12 +158,12 @@ func (l *stepList) clone(fd result, recursive bool) result {
 	if recursive {
 		flags |= unix.AT_RECURSIVE
 	}
-	return l.call(setup("open_tree(2)"), unix.SYS_OPEN_TREE, fd, "", flags)
+	return l.tagged(TagSetup, "open_tree(2)", unix.SYS_OPEN_TREE, fd, "", flags)
 }
 
 // attach puts a copy onto what target refers to, and closes both.
 func (l *stepList) attach(tree, target result, path string) {
-	l.call(setup("move_mount(2) onto "+path), unix.SYS_MOVE_MOUNT, tree, "", target, "",
+	l.tagged(TagSetup, "move_mount(2) onto "+path, unix.SYS_MOVE_MOUNT, tree, "", target, "",
 		unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 	l.close(tree)
 	l.close(target)
@@ -172,7 +175,7 @@ func (l *stepList) set(tree result, recursive bool, attr uint64) {
 	if recursive {
 		flags |= unix.AT_RECURSIVE
 	}
-	l.call(setup("mount_setattr(2)"), unix.SYS_MOUNT_SETATTR, tree, "", flags,
+	l.tagged(TagSetup, "mount_setattr(2)", unix.SYS_MOUNT_SETATTR, tree, "", flags,
 		&unix.MountAttr{Attr_set: attr}, int(unsafe.Sizeof(unix.MountAttr{})))
 }
 
@@ -181,11 +184,11 @@ func (l *stepList) copies(c Copy) {
 	l.tmpfs(c.Dir, unix.MS_NOEXEC, tmpfsCopies)
 	dir := l.open(c.Dir)
 	for _, f := range c.Files {
-		fd := l.call(setup("copying "+f.Name), unix.SYS_OPENAT, dir, f.Name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o644)
-		l.call(setup("copying "+f.Name), unix.SYS_WRITE, fd, f.Text, len(f.Text))
+		fd := l.tagged(TagSetup, "copying "+f.Name, unix.SYS_OPENAT, dir, f.Name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o644)
+		l.tagged(TagSetup, "copying "+f.Name, unix.SYS_WRITE, fd, f.Text, len(f.Text))
 		l.close(fd)
 	}
-	l.call(setup("mount_setattr(2)"), unix.SYS_MOUNT_SETATTR, dir, "", unix.AT_EMPTY_PATH,
+	l.tagged(TagSetup, "mount_setattr(2)", unix.SYS_MOUNT_SETATTR, dir, "", unix.AT_EMPTY_PATH,
 		&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}, int(unsafe.Sizeof(unix.MountAttr{})))
 	l.close(dir)
 }
@@ -205,8 +208,8 @@ func (l *stepList) tmpfs(path string, flags int, options string) {
 func (l *stepList) fileSystem(kind string, m Mount, flags int, options string) {
 	fd := l.open(m.Path)
 	l.check(fd, m)
-	l.call(StepOpening+m.Path, unix.SYS_FCHDIR, fd)
-	l.call(setup("mount(2) of a "+kind), unix.SYS_MOUNT, "none", ".", kind, flags|unix.MS_NOSUID, options)
+	l.tagged(TagOpen, m.Path, unix.SYS_FCHDIR, fd)
+	l.tagged(TagSetup, "mount(2) of a "+kind, unix.SYS_MOUNT, "none", ".", kind, flags|unix.MS_NOSUID, options)
 	l.close(fd)
 }
 
@@ -219,7 +222,7 @@ func (l *stepList) check(fd result, m Mount) {
 		return
 	}
 	st := fork.Put(l.mem, unix.Stat_t{})
-	at := l.call(StepChecking+m.Path, unix.SYS_FSTAT, fd, uintptr(unsafe.Pointer(st)))
+	at := l.tagged(TagCheck, m.Path, unix.SYS_FSTAT, fd, uintptr(unsafe.Pointer(st)))
 	l.steps[at].Same = fork.Put(l.mem, fork.Same{Got: (*[2]uint64)(unsafe.Pointer(st)), Want: [2]uint64{m.ID.Dev, m.ID.Ino}})
 }
 

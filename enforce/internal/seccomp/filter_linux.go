@@ -13,6 +13,9 @@ import (
 // without zsbx either.
 const FilterSpecAllow = 1 << 2
 
+// Tag is that of the step that installs a filter.
+const Tag fork.Tag = "seccomp"
+
 // sockFprog is struct sock_fprog of linux/filter.h.
 type sockFprog struct {
 	length uint16
@@ -23,7 +26,7 @@ type sockFprog struct {
 func (f *Filter) Step(m *fork.Memory, flags uintptr) fork.Step {
 	prog := fork.Put(m, sockFprog{uint16(len(f.Program)), &fork.PutSlice(m, f.Program)[0]})
 	return fork.Step{
-		Name: "seccomp(SECCOMP_SET_MODE_FILTER)", Nr: unix.SYS_SECCOMP,
+		Tag: Tag, Name: "seccomp(SECCOMP_SET_MODE_FILTER)", Nr: unix.SYS_SECCOMP,
 		Args: [6]uintptr{unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(prog))},
 	}
 }
