@@ -81,8 +81,7 @@ daemon and no image.`,
 	for _, c := range commands() {
 		root.AddCommand(finish(a, c.make(a).Command))
 	}
-	// Cobra's own template has a second line of usage for what has commands.
-	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .HasAvailableSubCommands}}\n  {{.CommandPath}} [command]{{end}}", "", 1))
+	root.SetUsageFunc(usage)
 	completeFlags(root)
 	return root
 }
