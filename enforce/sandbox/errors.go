@@ -75,9 +75,21 @@ type LimitError struct {
 
 func (e *LimitError) Error() string {
 	if e.Limit == limitTime {
-		return fmt.Sprintf("the command took longer than %s (%s), and was ended", e.Time, e.From)
+		return fmt.Sprintf("the command took longer than %s, and was ended", e.what())
 	}
-	return fmt.Sprintf("the command wrote more than %s (%s), and was ended", policy.FormatSize(e.Bytes), e.From)
+	return fmt.Sprintf("the command wrote more than %s, and was ended", e.what())
+}
+
+// what is the limit, and who set it, if that is known.
+func (e *LimitError) what() string {
+	what := e.Time.String()
+	if e.Limit == limitOutput {
+		what = policy.FormatSize(e.Bytes)
+	}
+	if from := e.From.String(); from != "" {
+		what += " (" + from + ")"
+	}
+	return what
 }
 
 const (
@@ -98,7 +110,7 @@ func (e *OutputError) Error() string {
 	case e.Signal != 0:
 		return fmt.Sprintf("not all of the command's output was written: %s", e.Signal)
 	case e.Late != nil:
-		return fmt.Sprintf("nobody took all of the command's output within %s (%s)", e.Late.Time, e.Late.From)
+		return "nobody took all of the command's output within " + e.Late.what()
 	case e.Read:
 		return fmt.Sprintf("reading the command's output: %v", e.Err)
 	}

@@ -64,10 +64,11 @@ type Options struct {
 	// starts, "" for none.
 	IDFile string
 
-	// Keep leaves running what the command leaves behind when it ends. Where
-	// the plan has a Mediation this process goes on to answer for it until
-	// Command.Served returns: once it has ended, connections and signals of
-	// what is left fail. See Front for a program that ends with the command.
+	// Keep leaves running what the command leaves behind when it ends. Its
+	// output is not carried any more then: only files stay. Where the plan has
+	// a Mediation this process goes on to answer for it until Command.Served
+	// returns: once it has ended, connections and signals of what is left
+	// fail. See Front for a program that ends with the command.
 	Keep bool
 
 	// TTY runs the command on a pseudo-terminal of its own (pty(7)).

@@ -174,7 +174,7 @@ func (c *Command) tellEnded(n int) {
 // timeOver tells that the keeper ends the command for its time.
 func (c *Command) timeOver() {
 	if !c.timedOut.Swap(true) {
-		c.warn.warn(Warning{Text: fmt.Sprintf("the command took longer than %s (%s), and is ended", c.limits.Timeout, c.limits.TimeoutFrom)})
+		c.warn.warn(Warning{Text: "the command took longer than " + c.timeLimit().what() + ", and is ended"})
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// makeDir makes a directory and those above that are missing. No link is followed, whoever exchanges directories meanwhile: what is
-// made is made in a directory that is held open. With own, the nearest one that
-// exists has to be the user's.
+// makeDir makes a directory and those above that are missing. No link is followed,
+// whoever exchanges directories meanwhile: what is made is made in a directory that
+// is held open. With own, the nearest one that exists has to be the user's.
 func makeDir(dir string, own bool, mode uint32) error {
 	all := Upwards(filepath.Clean(dir))
 	at, err := -1, error(unix.ENOENT)
