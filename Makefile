@@ -12,9 +12,8 @@ build: # ./zsbx
 test: # every test that this machine can run; many of them wait, so more run at once than there are processors
 	$(GO) test -parallel 6 ./...
 
-faults: build # system calls of zsbx fail, one at a time, and signals come: some 20 minutes
-	CGO_ENABLED=0 $(GO) build -o faults ./scripts/faults
-	./faults -zsbx ./zsbx -rounds 400
+faults: # system calls of zsbx fail, one at a time, and signals come: some 20 minutes
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 2h ./scripts/faults -run TestEverything -v -everything -rounds 400
 
 lint: # formatting and vet, for both systems
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
@@ -42,4 +41,4 @@ install: build
 	install -D -m 644 completions/zsbx.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/zsbx.fish
 
 clean:
-	rm -f zsbx faults
+	rm -f zsbx
