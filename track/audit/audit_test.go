@@ -1,0 +1,168 @@
+package audit_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zsbx/zsbx/track/audit"
+)
+
+func start(at time.Time, session string, argv ...string) *audit.Line {
+	return &audit.Line{Event: audit.Start, Time: at, Session: session, Began: &audit.Began{Dir: "/x", Command: argv, Layers: []string{}, Gaps: []string{}}}
+}
+
+func read(t *testing.T, dir string) (lines []audit.Line, damaged int) {
+	t.Helper()
+	damaged, err := audit.Read(dir, func(l *audit.Line) { lines = append(lines, *l) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lines, damaged
+}
+
+// TestLine: what is written is read back, whatever bytes a command line has, and
+// is one line.
+func TestLine(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "log")
+	at := time.Date(2026, 3, 29, 1, 30, 0, 5, time.FixedZone("CEST", 7200))
+	want := start(at.UTC(), "s", "a\nb", "\x1b[31m", "\u0085\"\\", "ü")
+	want.Began.Name, want.Began.Policy, want.Began.UID, want.Began.TrackOnly, want.Began.CommandCut, want.Began.InPlace = "n", "h", 7, true, true, true
+	want.Began.Layers, want.Began.Gaps = []string{"landlock"}, []string{"ipc (by default)"}
+	end := &audit.Line{Event: audit.End, Time: at.UTC(), Session: "s",
+		Ended: &audit.Ended{Status: 137, Error: "x\ny", Signal: 9, TimedOut: true, DurationMS: 5, OutputBytes: 6, Killed: 7, Kept: true}}
+	for _, l := range []*audit.Line{want, end, start(at, "t", "\xff")} {
+		if err := audit.Append(dir, 1, l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, damaged := read(t, dir)
+	if damaged != 0 || len(got) != 3 || !reflect.DeepEqual(&got[0], want) || !reflect.DeepEqual(&got[1], end) || got[2].Command[0] != "\uFFFD" {
+		t.Errorf("got %+v, %d damaged", got, damaged)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "2026-03-28.jsonl")) // the day of UTC
+	if err != nil || strings.Count(string(data), "\n") != 3 || strings.ContainsAny(string(data), "\x1b\u0085") {
+		t.Errorf("%q, %v", data, err)
+	}
+	for l := range strings.Lines(string(data)) {
+		if !json.Valid([]byte(l)) {
+			t.Errorf("%q is no JSON", l)
+		}
+	}
+	if st, err := os.Stat(dir); err != nil || st.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", st.Mode(), err)
+	}
+}
+
+// TestConcurrent: 200 runs at once, each with a long line, lose and mix none.
+func TestConcurrent(t *testing.T) {
+	dir, at := t.TempDir(), time.Now()
+	os.Chmod(dir, 0o700)
+	var wg sync.WaitGroup
+	for i := range 200 {
+		wg.Go(func() {
+			if err := audit.Append(dir, 1, start(at, fmt.Sprint(i), strings.Repeat(string(rune('a'+i%26)), 10_000))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	lines, damaged := read(t, dir)
+	seen := map[string]bool{}
+	for _, l := range lines {
+		seen[l.Session] = strings.Trim(l.Command[0], l.Command[0][:1]) == ""
+	}
+	if len(seen) != 200 || len(lines) != 200 || damaged != 0 {
+		t.Errorf("%d lines of %d sessions, %d damaged", len(lines), len(seen), damaged)
+	}
+}
+
+// TestDays: a clock that goes back writes to the earlier file; a change of the
+// local time changes nothing; old files go with the first line of a day.
+func TestDays(t *testing.T) {
+	dir := t.TempDir()
+	os.Chmod(dir, 0o700)
+	day := time.Date(2026, 11, 22, 23, 59, 59, 0, time.UTC)
+	put := func(at time.Time, keep int) {
+		t.Helper()
+		if err := audit.Append(dir, keep, start(at, at.Format(time.RFC3339))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names := func() string {
+		all, _ := filepath.Glob(filepath.Join(dir, "*"))
+		for i := range all {
+			all[i] = strings.TrimSuffix(filepath.Base(all[i]), ".jsonl")
+		}
+		return strings.Join(all, " ")
+	}
+	put(day, 0)
+	put(day.Add(time.Second), 0)
+	put(day.Add(-time.Hour), 0) // back
+	if got := names(); got != "2026-11-22 2026-11-23" {
+		t.Error(got)
+	}
+	if lines, _ := read(t, dir); len(lines) != 3 || lines[1].Time.After(lines[0].Time) {
+		t.Errorf("%+v", lines)
+	}
+	os.WriteFile(filepath.Join(dir, "2020-01-01.jsonl"), nil, 0o600)
+	os.WriteFile(filepath.Join(dir, "2020-01-01.txt"), nil, 0o600)
+	os.WriteFile(filepath.Join(dir, "2020-99-01.jsonl"), nil, 0o600)
+	put(day, 1) // not the first of its day
+	put(day.AddDate(0, 0, 2), 1)
+	if got := names(); got != "2020-01-01.txt 2020-99-01 2026-11-23 2026-11-24" {
+		t.Error(got)
+	}
+}
+
+// TestTorn: a line that a full disk cut costs itself alone.
+func TestTorn(t *testing.T) {
+	dir, at := t.TempDir(), time.Now()
+	os.Chmod(dir, 0o700)
+	name := filepath.Join(dir, at.UTC().Format(time.DateOnly)+".jsonl")
+	os.WriteFile(name, []byte(`{"event":"start","session":"x","comm`), 0o644)
+	if err := audit.Append(dir, 1, start(at, "y")); err != nil {
+		t.Fatal(err)
+	}
+	lines, damaged := read(t, dir)
+	if len(lines) != 1 || lines[0].Session != "y" || damaged != 1 {
+		t.Errorf("%+v, %d", lines, damaged)
+	}
+	if st, _ := os.Stat(name); st.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v", st.Mode())
+	}
+}
+
+func TestRedact(t *testing.T) {
+	for _, tt := range []struct{ in, want []string }{
+		{[]string{"make", "-j4", "CC=gcc"}, []string{"make", "-j4", "CC=***"}},
+		{[]string{"dd", "if=/dev/zero", "of=x"}, []string{"dd", "if=/dev/zero", "of=x"}},
+		{[]string{"env", "AWS_SECRET=x", "true"}, []string{"env", "AWS_SECRET=***", "true"}},
+		{[]string{"x", "--password", "p", "y"}, []string{"x", "--password", "***", "y"}},
+		{[]string{"x", "--password=p", "y"}, []string{"x", "--password=***", "y"}},
+		{[]string{"x", "--token-file", "--y"}, []string{"x", "--token-file", "--y"}},
+		{[]string{"sh", "-c", "cd x && DB_PASS='a b' ./run"}, []string{"sh", "-c", "cd x && DB_PASS=***"}},
+		{[]string{"sh", "-c", `curl -H "Authorization: Bearer abc" u`}, []string{"sh", "-c", `curl -H "Authorization:***`}},
+		{[]string{"curl", "-H", "X-Api-Key: abc"}, []string{"curl", "-H", "X-Api-Key:***"}},
+		{[]string{"sh", "-c", "mysql --password hunter2 db"}, []string{"sh", "-c", "mysql --password ***"}},
+		{[]string{"git", "clone", "https://u:p@h/x"}, []string{"git", "clone", "https://***"}},
+		{[]string{"git", "clone", "https://h/x", "git@h:x"}, []string{"git", "clone", "https://h/x", "git@h:x"}},
+		{[]string{"x", "ghp_0123456789abcdef", "eyJhbGciOiJIUzI1NiJ9.e30.x"}, []string{"x", "***", "***"}},
+		{[]string{"git", "checkout", "sk-1"}, []string{"git", "checkout", "sk-1"}},
+		{[]string{"x", "", "\xff"}, []string{"x", "", "\xff"}},
+	} {
+		if got, cut := audit.Redact(tt.in); !reflect.DeepEqual(got, tt.want) || cut {
+			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
+		}
+	}
+	got, cut := audit.Redact([]string{strings.Repeat("x", 1<<20), "y"})
+	if !cut || len(got) != 1 || len(got[0]) > 17<<10 {
+		t.Errorf("%d words, %v", len(got), cut)
+	}
+}
