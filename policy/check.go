@@ -66,14 +66,18 @@ func (c *checker) policy(n *node, prefix string) *Policy {
 			c.env(f.val, prefix+"env", &p.Env)
 		case f.key == "limits":
 			c.limits(f.val, prefix+"limits", &p.Limits)
+		case f.key == "guard":
+			c.guard(f.val, prefix+"guard", &p.Guard)
+		case f.key == "audit":
+			c.audit(f.val, prefix+"audit", &p.Audit)
 		case f.key == "linux" && prefix == "":
 			p.Linux = c.policy(f.val, "linux.")
 		case f.key == "macos" && prefix == "":
 			p.MacOS = c.policy(f.val, "macos.")
 		case prefix == "":
-			c.unknown(f, "", "presets", "fs", "net", "env", "limits", "linux", "macos")
+			c.unknown(f, "", "presets", "fs", "net", "env", "limits", "guard", "audit", "linux", "macos")
 		default:
-			c.unknown(f, prefix, "presets", "fs", "net", "env", "limits")
+			c.unknown(f, prefix, "presets", "fs", "net", "env", "limits", "guard", "audit")
 		}
 	}
 	return p

@@ -52,6 +52,9 @@ func DecodeFile(path string) (*Policy, error) {
 	return DecodeTOML(path, bytes.NewReader(data))
 }
 
+// ReadFile reads a file as DecodeFile does: a regular one of at most MaxFileSize.
+func ReadFile(path string) ([]byte, error) { return readFile(path) }
+
 // decode is DecodeTOML and DecodeJSON.
 func decode(name string, r io.Reader, parse func(*locator) (*node, Errors)) (*Policy, error) {
 	var buf bytes.Buffer

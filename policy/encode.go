@@ -75,6 +75,8 @@ func (t *tomlWriter) policy(p *Policy, prefix string) {
 	if p.Limits.saysMaxOutput() {
 		t.key("max_output", strconv.FormatInt(p.Limits.MaxOutput, 10), p.Limits.MaxOutputFrom)
 	}
+	t.guard(&p.Guard, prefix)
+	t.audit(&p.Audit, prefix)
 }
 
 func (t *tomlWriter) net(n *Net, prefix string) {

@@ -17,6 +17,8 @@ type jsonPolicy struct {
 	Net     jsonNet     `json:"net,omitzero"`
 	Env     jsonEnv     `json:"env,omitzero"`
 	Limits  jsonLimits  `json:"limits,omitzero"`
+	Guard   jsonGuard   `json:"guard,omitzero"`
+	Audit   jsonAudit   `json:"audit,omitempty"`
 	Linux   *jsonPolicy `json:"linux,omitempty"`
 	MacOS   *jsonPolicy `json:"macos,omitempty"`
 }
@@ -115,6 +117,7 @@ func (p *Policy) json() *jsonPolicy {
 	if p.Limits.saysMaxOutput() {
 		j.Limits.MaxOutput = &p.Limits.MaxOutput
 	}
+	j.Guard, j.Audit = p.Guard.json(), p.Audit.json()
 	if p.Linux != nil {
 		j.Linux = p.Linux.json()
 	}
@@ -198,6 +201,16 @@ func (p *Policy) encodable() error {
 	for _, v := range p.Env.Set {
 		check(v.Origin, v.Name, checkEnvName)
 		check(v.Origin, v.Value, checkEnvValue)
+	}
+	for _, n := range p.Guard.Lists {
+		check(n.Origin, n.Value, checkListName)
+	}
+	for _, w := range p.Guard.Words {
+		check(w.Origin, w.List, checkListName)
+		check(w.Origin, w.Words, checkGuardWords)
+	}
+	if p.Audit.Dir.Value != "" {
+		check(p.Audit.Dir.Origin, p.Audit.Dir.Value, checkPath)
 	}
 	for _, own := range []*Policy{p.Linux, p.MacOS} {
 		if own == nil {

@@ -69,6 +69,8 @@ func (p *Policy) statements(prefix string) []string {
 	if p.Limits.saysMaxOutput() {
 		add("max_output", strconv.FormatInt(p.Limits.MaxOutput, 10))
 	}
+	p.Guard.statements(add)
+	p.Audit.statements(add)
 	if p.Linux != nil {
 		all = append(all, p.Linux.statements(prefix+"linux ")...)
 	}

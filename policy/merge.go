@@ -56,6 +56,8 @@ func mergeSystem(sum, p, own *Policy) *Policy {
 	if p.FS.System.ReadWrite != nil {
 		sum.FS.System.ReadWrite = nil
 	}
+	sum.Guard.yield(&p.Guard)
+	sum.Audit.over(&p.Audit, true)
 	if own != nil {
 		sum.add(own)
 	}
@@ -97,6 +99,8 @@ func (sum *Policy) add(p *Policy) {
 	if p.Limits.saysMaxOutput() {
 		sum.Limits.MaxOutput, sum.Limits.MaxOutputFrom = p.Limits.MaxOutput, p.Limits.MaxOutputFrom
 	}
+	sum.Guard.add(&p.Guard)
+	sum.Audit.over(&p.Audit, false)
 }
 
 // replaceRules copies a list unless it is nil; an empty one stays one.
@@ -116,13 +120,20 @@ func addPorts(to *[]Port, from []Port) {
 // on gives the policy with the overrides for one system put over it.
 func (p *Policy) on(os string) *Policy {
 	flat := Merge(p)
-	own := flat.Linux
-	if os == "macos" {
-		own = flat.MacOS
-	}
+	own := flat.own(os)
 	flat.Linux, flat.MacOS = nil, nil
-	if own != nil {
-		flat.add(own)
-	}
+	flat.add(own)
 	return flat
+}
+
+// own are the overrides for one system; never nil.
+func (p *Policy) own(os string) *Policy {
+	own := p.Linux
+	if os == "macos" {
+		own = p.MacOS
+	}
+	if own == nil {
+		own = &Policy{}
+	}
+	return own
 }

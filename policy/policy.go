@@ -85,6 +85,8 @@ type Policy struct {
 	Env     Env
 	Limits  Limits
 	Closed  []Closed // presets only
+	Guard   Guard
+	Audit   Audit
 
 	// Linux and MacOS hold the same tables again. Resolve merges the one
 	// of its Host's system over the rest: lists add up, scalars override.

@@ -95,6 +95,9 @@ type presetTables struct {
 		Commands []string `toml:"commands"`
 		Includes bool     `toml:"includes"`
 	} `toml:"closed"`
+	Guard struct {
+		Lists []string `toml:"lists"`
+	} `toml:"guard"`
 }
 
 // presetFile is a preset's file: the tables, and those for one system only.
@@ -147,6 +150,9 @@ func (t *presetTables) policy(from Origin) *Policy {
 	}
 	for _, c := range t.Closed {
 		p.Closed = append(p.Closed, Closed{Path: c.Path, Commands: c.Commands, Includes: c.Includes})
+	}
+	for _, name := range t.Guard.Lists {
+		p.Guard.Lists = append(p.Guard.Lists, Named{Value: name, Origin: from})
 	}
 	return p
 }

@@ -58,8 +58,8 @@ func (p *Policy) Resolve(h Host) (*Resolved, error) {
 	rs.sockets(flat.Net.Unix)
 	rs.closed(flat)
 	rs.environment(&flat.Env, flat.Presets)
-	rs.r.env = flat.Env
-	rs.r.Limits, rs.r.Presets = flat.Limits, flat.Presets
+	rs.r.env, rs.r.audit = flat.Env, flat.Audit
+	rs.r.Limits, rs.r.Presets, rs.r.Guard = flat.Limits, flat.Presets, flat.Guard
 	if err := rs.errs.err(); err != nil {
 		return nil, err
 	}

@@ -61,6 +61,7 @@ type Resolved struct {
 	Env     []string // the command's environment, NAME=VALUE, sorted by name
 	EnvDrop []string // names of the caller's variables that the command does not get, sorted
 	Limits  Limits
+	Guard   Guard   // as merged
 	Presets []Named // the presets in use, the detected ones included
 
 	// Warnings are what was asked for without effect. They have no Err.
@@ -68,8 +69,9 @@ type Resolved struct {
 
 	closed []closedFile // what programs are going to miss
 
-	env  Env  // as merged, for Policy
-	host Host // where it was resolved; its functions are nil in one made by hand
+	env   Env   // as merged, for Policy
+	audit Audit // likewise
+	host  Host  // where it was resolved; its functions are nil in one made by hand
 }
 
 // Path allows Access on one inode and, when it is a directory, on all below.

@@ -102,6 +102,7 @@ func (p *Policy) widens(base *Policy) []Wider {
 	if p.Limits.saysMaxOutput() && longer(p.Limits.MaxOutput, base.Limits.MaxOutput) {
 		w.add("limits.max_output", limitText(p.Limits.MaxOutput == 0, p.Limits.MaxOutput), p.Limits.MaxOutputFrom)
 	}
+	p.Audit.widens(&base.Audit, &w)
 	return w
 }
 

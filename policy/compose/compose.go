@@ -33,8 +33,9 @@ type Sources struct {
 // from.
 type Composed struct {
 	Policy *policy.Policy
-	Files  []string // the policy files in use, absolute, the weakest first
-	Root   string   // the outermost repository around the working directory, "" for none
+	Asked  *policy.Policy // Policy without what is built in; the presets are in it by name
+	Files  []string       // the policy files in use, absolute, the weakest first
+	Root   string         // the outermost repository around the working directory, "" for none
 }
 
 // Error is a mistake with a hint on what to type instead.
@@ -68,7 +69,7 @@ func Compose(h *policy.Host, s *Sources) (*Composed, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Policy = policy.Merge(append(builtIn, asked)...)
+	c.Policy, c.Asked = policy.Merge(append(builtIn, asked)...), asked
 	return c, nil
 }
 
@@ -128,7 +129,7 @@ func (c *Composed) files(h *policy.Host, s *Sources) ([]*policy.Policy, error) {
 		}
 	}
 	if !s.NoBaseline {
-		base, err := userPolicy(h)
+		base, err := UserPolicy(h)
 		use(userPolicyFile(h), base, err)
 		files, root, err := findProject(h.Dir)
 		if c.Root = root; err != nil {
@@ -163,8 +164,8 @@ func userPolicyFile(h *policy.Host) string {
 	return filepath.Join(h.ConfigHome(), "zsbx/policy.toml")
 }
 
-// userPolicy reads the user's policy, nil for none.
-func userPolicy(h *policy.Host) (*policy.Policy, error) {
+// UserPolicy reads the user's policy, nil for none.
+func UserPolicy(h *policy.Host) (*policy.Policy, error) {
 	file := userPolicyFile(h)
 	if file == "" {
 		return nil, nil

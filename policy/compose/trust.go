@@ -58,7 +58,7 @@ func Projects(h *policy.Host) ([]*Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	base, err := userPolicy(h)
+	base, err := UserPolicy(h)
 	if err != nil {
 		return nil, err
 	}

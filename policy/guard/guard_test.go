@@ -1,0 +1,243 @@
+package guard_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/guard"
+)
+
+// on makes a guard of the named lists, as seen from /home/u/project.
+func on(t *testing.T, p policy.Guard, lists ...string) *guard.Guard {
+	t.Helper()
+	for _, l := range lists {
+		p.Lists = append(p.Lists, policy.Named{Value: l, Origin: policy.Origin{Source: "--guard"}})
+	}
+	g, err := guard.New(&p, "/home/u", "/home/u/project")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// TestCatastrophic has what is refused, and beside it what is like it and is not.
+func TestCatastrophic(t *testing.T) {
+	g := on(t, policy.Guard{}, guard.Catastrophic)
+	for _, tt := range []struct {
+		line string // a shell's, but for those that begin with "argv "
+		want string // "" for nothing
+	}{
+		{"rm -rf /", "rm -r /"},
+		{"rm -rf ./build", ""},
+		{"rm -f /", ""}, // rm(1) refuses that itself
+		{"rm -r -f -- /*", "rm -r /*"},
+		{"rm --recursive ~", "rm -r /home/u"},
+		{"rm -rf ~/project/build ~/.cache", ""},
+		{`rm -rf "$HOME"`, "rm -r /home/u"},
+		{`rm -rf "$HOME/x"`, ""},
+		{`rm -rf ${HOME}/*`, "rm -r /home/u/*"},
+		{`rm -rf ../../`, "rm -r ../../"},
+		{`rm -rf ..`, "rm -r .."},
+		{`rm -rf *`, ""},
+		{`cd / && rm -rf *`, "rm -r *"},
+		{`cd /tmp && rm -rf *`, ""},
+		{`cd; rm -rf *`, ""}, // a limit: where cd without arguments goes is not followed
+		{`rm -rf /usr/../etc/`, "rm -r /usr/../etc/"},
+		{`rm -rf --no-preserve-root /x`, "rm --no-preserve-root"},
+		{`sudo -u root rm -rf /`, "rm -r /"},
+		{`env -i A=1 nice -n 5 rm -rf /`, "rm -r /"},
+		{`timeout -k 5 10 rm -rf /`, "rm -r /"},
+		{`find . | xargs -n 1 rm -rf /`, "rm -r /"},
+		{`busybox rm -rf /`, "rm -r /"},
+		{`/bin/rm -rf /`, "rm -r /"},
+		{`\rm -rf /`, "rm -r /"},
+		{`r""m -rf /`, "rm -r /"},
+		{`'rm' -rf /`, "rm -r /"},
+		{`x=rm; y=/; $x -rf $y`, "rm -r /"},
+		{`x='rm -rf /'; $x`, "rm -r /"},
+		{`eval "rm -rf" /`, "rm -r /"},
+		{`sh -c 'sh -c "rm -rf /"'`, "rm -r /"},
+		{`bash -lc "rm -rf /"`, "rm -r /"},
+		{`bash -c -e 'rm -rf /'`, "rm -r /"},
+		{"sh <<E\nrm -rf /\nE", "rm -r /"},
+		{"cat <<E\nrm -rf /\nE", ""},
+		{"bash <<< 'rm -rf /'", "rm -r /"},
+		{"echo 'rm -rf /' | sudo sh", "rm -r /"},
+		{"echo 'rm -rf /'", ""},
+		{"git commit -m 'never rm -rf /'", ""},
+		{"if true; then (rm -rf /) & fi", "rm -r /"},
+		{"f() { rm -rf /; }", "rm -r /"},
+		{"a=$(rm -rf /)", "rm -r /"},
+		{"trap 'rm -rf /' EXIT", "rm -r /"},
+		{"find / -delete", "find / -delete"},
+		{"find / -name x", ""},
+		{"find . -exec rm -rf / \\;", "rm -r /"},
+		{"find ~ -type f -exec rm {} +", "find /home/u rm"},
+		{"find ./build -delete", ""},
+		{"chmod -R 777 /", "chmod -R /"},
+		{"chmod -R u+w build", ""},
+		{"chmod 755 /", ""},
+		{"chown -R u:u /etc", "chown -R /etc"},
+		{"mkfs.ext4 /dev/sda1", "mkfs*"},
+		{"mkfs -t ext4 disk.img", "mkfs*"},
+		{"dd if=/dev/zero of=/dev/sda bs=1M", "dd of=/dev/sda"},
+		{"dd if=/dev/sda of=x.img", ""},
+		{"dd if=x of=/dev/null", ""},
+		{"cat x > /dev/sda", "> /dev/sda"},
+		{"cat x > /dev/null 2>/dev/stderr", ""},
+		{"cat x > /dev/tcp/host/80", ""},
+		{"cat < /dev/sda", ""},
+		{"tee /dev/nvme0n1 < x", "tee /dev/nvme0n1"},
+		{"cp x /dev/mapper/root", "cp /dev/mapper/root"},
+		{"cp /dev/sda x", ""},
+		{"mv ~ /tmp/x", "mv /home/u"},
+		{"mv x ~", ""},
+		{":(){ :|:& };:", ":()"},
+		{"bomb() { bomb | bomb & }; bomb", "bomb()"},
+		{"walk() { for i in *; do walk $i; done; }", ""},
+		{"build() { make & wait; }", ""},
+		// What gets by, as the page says: it is built while it runs.
+		{"$(echo rm) -rf /", ""},
+		{"echo cm0gLXJmIC8= | base64 -d | sh", ""},
+		{`python3 -c "import shutil; shutil.rmtree('/')"`, ""},
+		{"echo 'rm -rf /' > x; sh x", ""},
+		{"rm -rf /{bin,usr}", ""},
+		{"read x; $x -rf /", ""},
+	} {
+		err := g.Check([]string{"sh", "-c", tt.line})
+		var r *guard.Refusal
+		switch {
+		case tt.want == "" && err != nil:
+			t.Errorf("%s: %v", tt.line, err)
+		case tt.want != "" && (!errors.As(err, &r) || r.Word != tt.want || r.List != guard.Catastrophic || r.Arg != 2 || r.Line == 0):
+			t.Errorf("%s: got %v, want %s", tt.line, err, tt.want)
+		}
+	}
+	for _, argv := range [][]string{{"rm", "-rf", "/"}, {"rm", "-rf", "."}, {"env", "A=1", "rm", "-r", "/home"}} {
+		g := on(t, policy.Guard{}, guard.Catastrophic)
+		if argv[2] == "." {
+			g, _ = guard.New(&policy.Guard{Lists: []policy.Named{{Value: "catastrophic"}}}, "/home/u", "/home/u")
+		}
+		if err := g.Check(argv); err == nil {
+			t.Errorf("%q is not refused", argv)
+		}
+	}
+	if err := g.Check([]string{"rm", "-rf", "~"}); err == nil {
+		t.Error("a shell that quotes ~ is a mistake that deserves to be told")
+	}
+}
+
+func TestLists(t *testing.T) {
+	all := []string{"interpreters", "escapes", "exfiltration", "shells"}
+	for _, tt := range []struct{ list, line, ok string }{
+		{"interpreters", "python3 -c 'x'|python3.12 -Ic x|perl -ne x|node --eval=x|env ruby -e x|deno eval x|/usr/bin/python -c x", "python3 x.py -c y|perl x.pl|node x.js -e|pythonista -x"},
+		{"escapes", "nohup x|setsid -f x|tmux new|x & disown|sudo screen", "echo nohup|./at.sh"},
+		{"exfiltration", "curl -s x|true && nc h 1|env wget x|x=curl; $x y|nc.openbsd h 1", "echo curl|apt install curl|git clone x"},
+		{"shells", "bash -c x|sh -ec x|busybox sh -c x|xargs sh -c x|dash -c x|pwsh -Command x", "bash x.sh|sh build.sh -c"},
+	} {
+		for _, list := range all {
+			g := on(t, policy.Guard{}, list)
+			for _, line := range strings.Split(tt.line, "|") {
+				argv := []string{"env", "bash", "-s"} // nothing that shells refuses
+				if strings.Contains(line, "&") || strings.Contains(line, ";") {
+					if list == "shells" {
+						continue
+					}
+					argv = []string{"bash", "-c", line}
+				} else {
+					argv = strings.Fields(strings.ReplaceAll(line, "'", ""))
+				}
+				if err := g.Check(argv); (err != nil) != (list == tt.list) {
+					t.Errorf("%s, %q: %v", list, argv, err)
+				}
+			}
+			for _, line := range strings.Split(tt.ok, "|") {
+				if err := g.Check(strings.Fields(line)); err != nil {
+					t.Errorf("%s, %s: %v", list, line, err)
+				}
+			}
+		}
+	}
+}
+
+func TestOwnWords(t *testing.T) {
+	p := policy.Guard{Words: []policy.GuardWords{
+		{List: "mine", Words: "terraform destroy"}, {List: "mine", Words: "git push --force*"}, {List: "shells", Words: "xonsh"},
+	}}
+	g := on(t, p, "mine", "shells", "mine")
+	for line, want := range map[string]string{
+		"terraform -chdir=x destroy -auto-approve": "mine", "terraform plan": "", "git push origin --force-with-lease": "mine", "git push origin": "", "xonsh": "shells", "sh -c x": "shells",
+	} {
+		err := g.Check(strings.Fields(line))
+		var r *guard.Refusal
+		if (err != nil) != (want != "") || errors.As(err, &r) && r.List != want {
+			t.Errorf("%s: %v, want %q", line, err, want)
+		}
+	}
+	_, err := guard.New(&policy.Guard{Lists: []policy.Named{{Value: "nope", Origin: policy.Origin{Source: "p.toml", Line: 2, Column: 3}}}}, "", "/")
+	var es policy.Errors
+	if !errors.As(err, &es) || !strings.Contains(err.Error(), `p.toml:2:3: unknown guard list "nope": there are catastrophic, escapes`) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestOff checks that nothing is refused without a list.
+func TestOff(t *testing.T) {
+	g, err := guard.New(&policy.Guard{Words: []policy.GuardWords{{List: "x", Words: "rm"}}}, "/home/u", "/")
+	if g != nil || err != nil || g.Check([]string{"rm", "-rf", "/"}) != nil {
+		t.Errorf("%v, %v", g, err)
+	}
+}
+
+// TestBadLines checks lines that can't be read, and what is odd in them.
+func TestBadLines(t *testing.T) {
+	g := on(t, policy.Guard{}, guard.Catastrophic)
+	for _, tt := range []struct{ line, want string }{
+		{"rm -rf '/", "argument 2): 1:8: reached EOF without closing quote"},
+		{"if true", "argument 2)"},
+		{strings.Repeat("(", 5000), "argument 2)"},
+		{"echo \xff\xfe; rm -rf /", "rm -r /"},
+		{"rm -rf / #\xff", "rm -r /"},
+		{"true\n\n  rm -rf /", `"rm -r /" is on the guard's list catastrophic (argument 2, line 3, column 10)`},
+		{"sh -c 'true; rm -rf /'", "line 1, column 7"}, // of the string within
+		{"", ""},
+	} {
+		err := g.Check([]string{"sh", "-c", tt.line})
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%.40q: got %v, want %q", tt.line, err, tt.want)
+		}
+	}
+	deep := "true"
+	for range 30 {
+		deep = "eval " + fmt.Sprintf("%q", deep)
+		if len(deep) > 1<<20 {
+			break
+		}
+	}
+	g.Check([]string{"sh", "-c", deep}) // comes back
+	nest := []string{}
+	for range 1000 {
+		nest = append(nest, "env")
+	}
+	if err := g.Check(append(nest, "rm", "-rf", "/")); err == nil {
+		t.Error("a thousand env hide a command")
+	}
+	for _, argv := range [][]string{{}, {""}, {"sh"}, {"sh", "-c"}, {"\xff", "-c", "\xff"}, {"env"}, {"find", "/"}, {"timeout"}, {"rm", ""}} {
+		if err := g.Check(argv); err != nil {
+			t.Errorf("%q: %v", argv, err)
+		}
+	}
+}
+
+func FuzzCheck(f *testing.F) {
+	f.Add("rm -rf /")
+	f.Add("x=$y; ${x[1]} <<E\n$(a)\nE\n")
+	g, _ := guard.New(&policy.Guard{Lists: []policy.Named{{Value: "catastrophic"}, {Value: "shells"}}}, "", "/")
+	f.Fuzz(func(_ *testing.T, line string) {
+		g.Check([]string{"busybox", "env", "bash", "-s", line})
+		g.Check([]string{"eval", line})
+	})
+}

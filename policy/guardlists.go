@@ -1,0 +1,135 @@
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Guard says which command lines are refused before anything runs. It is advice:
+// early, readable errors. Package guard has the built-in lists, and compares.
+type Guard struct {
+	Off   bool    // flags only: what weaker policies switched on is off
+	Lists []Named // names of the lists that are on
+	Words []GuardWords
+}
+
+// GuardWords are one entry of a list: a command's name and arguments.
+type GuardWords struct {
+	List   string
+	Words  string // separated by spaces; globs as in path.Match
+	Origin Origin
+}
+
+// GuardOn is what the policy's guard is on one system.
+func (p *Policy) GuardOn(os string) *Guard {
+	g := &Guard{}
+	g.add(&p.Guard)
+	g.add(&p.own(os).Guard)
+	return g
+}
+
+func (g *Guard) add(p *Guard) {
+	g.yield(p)
+	g.Off = g.Off || p.Off
+	g.Lists = append(g.Lists, p.Lists...)
+	g.Words = append(g.Words, p.Words...)
+}
+
+// yield has what was said for one system give way to p.
+func (g *Guard) yield(p *Guard) {
+	if p.Off {
+		g.Lists = nil
+	}
+}
+
+func (g *Guard) statements(add func(...string)) {
+	if g.Off {
+		add("guard off")
+	}
+	for _, n := range g.Lists {
+		add("guard list", strconv.Quote(n.Value))
+	}
+	for _, w := range g.Words {
+		add("guard words", strconv.Quote(w.List), strconv.Quote(w.Words))
+	}
+}
+
+// checkListName says what is wrong with the name of a list.
+func checkListName(s string) error {
+	if s == "" || s == "off" || len(s) > 64 || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+		return fmt.Errorf("bad name of a guard list %q: use a to z, digits, - and _, and not off", s)
+	}
+	return nil
+}
+
+// checkGuardWords says what is wrong with an entry of a list.
+func checkGuardWords(s string) error {
+	words := strings.Fields(s)
+	if hasControl(s) || len(words) == 0 || strings.Trim(words[0], "*?") == "" || strings.Contains(words[0], "/") {
+		return fmt.Errorf("bad entry %q of a guard list: a command's name is needed, without a directory, then arguments", s)
+	}
+	for _, w := range words {
+		if _, err := path.Match(w, ""); err != nil {
+			return fmt.Errorf("bad entry %q of a guard list: %q is no pattern", s, w)
+		}
+	}
+	return nil
+}
+
+func (c *checker) guard(n *node, table string, g *Guard) {
+	if !c.is(n, tableNode, table) {
+		return
+	}
+	for i := range n.fields {
+		f := &n.fields[i]
+		what := table + "." + f.key
+		switch {
+		case f.key == "lists":
+			g.Lists = c.names(f.val, what, checkListName)
+		case f.key != "words":
+			c.unknown(f, table, "lists", "words")
+		case c.is(f.val, tableNode, what):
+			for _, l := range f.val.fields {
+				if err := checkListName(l.key); err != nil {
+					c.fail(l.off, CodeValue, "%s", err.Error())
+				}
+				for _, w := range c.names(l.val, what+"."+l.key, checkGuardWords) {
+					g.Words = append(g.Words, GuardWords{List: l.key, Words: w.Value, Origin: w.Origin})
+				}
+			}
+		}
+	}
+}
+
+func (t *tomlWriter) guard(g *Guard, prefix string) {
+	t.header(prefix + "guard")
+	t.list("lists", len(g.Lists) > 0, namedEntries(g.Lists))
+	t.header(prefix + "guard.words")
+	lists := map[string][]entry{}
+	for _, w := range g.Words {
+		lists[w.List] = append(lists[w.List], entry{quoteTOML(w.Words), w.Origin})
+	}
+	for _, name := range slices.Sorted(maps.Keys(lists)) {
+		t.list(name, true, lists[name])
+	}
+}
+
+type jsonGuard struct {
+	Lists []string            `json:"lists,omitzero"`
+	Words map[string][]string `json:"words,omitzero"`
+}
+
+func (g *Guard) json() jsonGuard {
+	j := jsonGuard{Lists: values(g.Lists)}
+	for _, w := range g.Words {
+		if j.Words == nil {
+			j.Words = map[string][]string{}
+		}
+		j.Words[w.List] = append(j.Words[w.List], w.Words)
+	}
+	return j
+}

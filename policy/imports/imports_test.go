@@ -1,0 +1,152 @@
+package imports_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/imports"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// TestGolden reads one file of each format, as their documentation has them,
+// writes the policy, and reads that back as the same.
+func TestGolden(t *testing.T) {
+	for _, format := range imports.Formats() {
+		files, err := filepath.Glob("testdata/" + format + ".*[a-z]")
+		if format == "firejail" {
+			files, err = []string{"testdata/player.profile"}, nil
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, ".golden") {
+				continue
+			}
+			data, e := os.ReadFile(file)
+			r, e2 := imports.Read(format, file, data)
+			if err := errors.Join(err, e, e2); err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			if got := imports.Detect(file, data); got != format {
+				t.Errorf("%s is taken for %q", file, got)
+			}
+			var b bytes.Buffer
+			for _, l := range r.Left {
+				b.WriteString("# " + l.Place + ": " + l.Why + "\n")
+			}
+			if err := r.Policy.EncodeTOML(&b); err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			back, err := policy.DecodeTOML("x.toml", bytes.NewReader(b.Bytes()))
+			if err != nil || back.Hash() != r.Policy.Hash() {
+				t.Errorf("%s: the policy is not read back as it was: %v", file, err)
+			}
+			golden := "testdata/" + format + ".golden"
+			if *update {
+				os.WriteFile(golden, b.Bytes(), 0o644)
+			}
+			if want, _ := os.ReadFile(golden); !bytes.Equal(want, b.Bytes()) {
+				t.Errorf("%s: got\n%s\nwant\n%s", file, b.Bytes(), want)
+			}
+		}
+		if len(files) == 0 {
+			t.Errorf("no example of %s", format)
+		}
+	}
+}
+
+// TestNarrow has what zsbx can't say: the policy is narrower then, never wider.
+func TestNarrow(t *testing.T) {
+	for _, tt := range []struct{ format, text, want, never string }{
+		{"srt", `{"network":{"allowedDomains":["*"]}}`, "allow = false", "allow = true"},
+		{"srt", `{}`, "allow = false", "rw ="},
+		{"srt", `{"filesystem":{"allowWrite":["."],"denyWrite":["x"]}}`, `"x"`, ""},
+		{"srt", `{"filesystem":{"allowWrite":["src/**"]}}`, "rules take no patterns", "rw ="},
+		{"srt", `{"filesystem":{"allowWrite":["$HOME/x"]}}`, `"$$HOME/x"`, ""},
+		{"srt", `{"filesystem":{"denyRead":["/home"],"allowRead":["."]}}`, "denials always win", `ro = [`},
+		{"codex", `sandbox_mode = "read-only"` + "\n[sandbox_workspace_write]\nnetwork_access = true\nwritable_roots = ['/x']", "allow = false", `"/x"`},
+		{"codex", ``, "allow = false", "rw ="},
+		{"codex", "[shell_environment_policy]\ninherit = 'all'\nexclude = ['X']", `mode = "scrubbed"`, "sanitized"},
+		{"codex", "default_permissions = 'wide'\n[permissions.wide.filesystem]\n'/' = 'write'", "permission profiles are not read", "rw ="},
+		{"zed", `{"terminal":{"sandbox":{"system_paths":{"executable":[]}}}}`, "executable = []", "read_only"},
+		{"landrun", "landrun --rox /usr ls", "connect_tcp = []", "allow = true"},
+		{"landrun", "sudo landrun --rw /a\\ b -- ls --rw /c", `"/a b"`, `"/c"`},
+		{"landrun", "landrun --env \"A=$B\" ls", "not expanded", `A = `},
+		{"firejail", "net none\nread-only ${HOME}\n", "allow = false", "rw ="},
+		{"firejail", "private\n", "rox", `"~"`},
+		{"firejail", "blacklist ${HOME}/.ssh\n", `"~/.ssh"`, ""},
+		{"firejail", "noblacklist ${HOME}/.ssh\nblacklist ${HOME}/.ssh\n", `path = "~/.ssh"`, "deny ="},
+		{"firejail", "protocol unix,inet\n", "rox", "allow ="},
+	} {
+		r, err := imports.Read(tt.format, "f", []byte(tt.text))
+		if err != nil {
+			t.Errorf("%s: %v", tt.text, err)
+			continue
+		}
+		var b bytes.Buffer
+		if err := r.Policy.EncodeTOML(&b); err != nil {
+			t.Errorf("%s: %v", tt.text, err)
+		}
+		toml := b.String()
+		for _, l := range r.Left {
+			b.WriteString(l.Place + ": " + l.Why + "\n")
+		}
+		if !strings.Contains(b.String(), tt.want) || tt.never != "" && strings.Contains(toml, tt.never) {
+			t.Errorf("%s: want %q and not %q in\n%s", tt.text, tt.want, tt.never, b.String())
+		}
+	}
+}
+
+func TestBad(t *testing.T) {
+	for _, tt := range []struct{ format, text, want string }{
+		{"srt", `{"filesystem": {`, "f: as srt: unexpected end"},
+		{"srt", `[]`, "f: as srt: "},
+		{"srt", `null`, "an object is needed"},
+		{"srt", `{"filesystem": {"allowWrite": [1, ""]}}`, "filesystem.allowWrite: a list of strings is needed, and it has 1"},
+		{"srt", `{/*`, "f: as srt: "},
+		{"srt", `{"a": "\`, "f: as srt: "},
+		{"zed", `{"theme": "x"}`, "no terminal.sandbox"},
+		{"codex", "sandbox_mode = 'wide'", `unknown mode "wide"`},
+		{"codex", "= 1", "f: as codex: "},
+		{"landrun", "ls", "no landrun command"},
+		{"landrun", "landrun --ro", "--ro has no value"},
+		{"landrun", "landrun --ro '", "without closing quote"},
+		{"landrun", "landrun --connect-tcp 70000 ls", `--connect-tcp: port "70000" is not between`},
+		{"landrun", "landrun --ro \"$(id)\" ls", "what it expands to is not known"},
+		{"landrun", "landrun --ro /x{a,b} ${y:-z} ls", ""},
+		{"firejail", "timeout soon", "a time is hh:mm:ss"},
+		{"what", "", `unknown format "what"`},
+	} {
+		r, err := imports.Read(tt.format, "f", []byte(tt.text))
+		if (r == nil) == (err == nil) || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%s %s: %v, want %q", tt.format, tt.text, err, tt.want)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	files, _ := filepath.Glob("testdata/*")
+	for _, file := range files {
+		data, _ := os.ReadFile(file)
+		for i := range imports.Formats() {
+			f.Add(i, data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, i int, data []byte) {
+		r, err := imports.Read(imports.Formats()[uint(i)%5], "f", data)
+		if err != nil {
+			return
+		}
+		var b bytes.Buffer
+		if r.Policy.EncodeTOML(&b) == nil {
+			if p, err := policy.DecodeTOML("f", &b); err != nil || p.Hash() != r.Policy.Hash() {
+				t.Errorf("not read back: %v", err)
+			}
+		}
+	})
+}
