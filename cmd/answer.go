@@ -25,7 +25,7 @@ type answer struct {
 
 // answer prints whether what was asked for is allowed. The status is 1 when
 // any of it is not.
-func (o *checkFlags) answer(a *app, plan *enforce.Plan, argv []string) error {
+func (o *checkFlags) answer(a *app, plan *enforce.Plan, argv []string, refused error) error {
 	var all []answer
 	for _, q := range []struct {
 		name  string
@@ -40,7 +40,11 @@ func (o *checkFlags) answer(a *app, plan *enforce.Plan, argv []string) error {
 		all = append(all, connectAnswer(plan, q))
 	}
 	if len(argv) > 0 {
-		all = append(all, startAnswer(plan, argv))
+		x := startAnswer(plan, argv)
+		if refused != nil {
+			x.Allowed, x.Reason, x.Hint = false, refused.Error(), sandbox.GuardHint
+		}
+		all = append(all, x)
 	}
 	if err := a.printAnswers(all, plan, o.json); err != nil {
 		return err

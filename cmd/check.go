@@ -8,6 +8,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox"
+	"github.com/zsbx/zsbx/policy/guard"
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
@@ -107,8 +108,12 @@ func (o *checkFlags) run(a *app, argv []string) error {
 	if err != nil {
 		return err
 	}
+	refused := sandbox.CheckArgs(c.Policy, &c.host, argv)
+	if r := (*guard.Refusal)(nil); refused != nil && !errors.As(refused, &r) {
+		return refused
+	}
 	if o.asks() || len(argv) > 0 {
-		return o.answer(a, plan, argv)
+		return o.answer(a, plan, argv, refused)
 	}
 	return o.machine(a, plan, c.Files)
 }

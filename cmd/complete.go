@@ -10,6 +10,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/imports"
 )
 
 // completeFlags teaches shells the values of flags and the names of commands.
@@ -20,12 +21,16 @@ func completeFlags(root *cobra.Command) {
 		"allow-gap": enforce.GapNames(),
 		"format":    formats(),
 		"os":        {"linux", "macos"},
+		"guard":     {"catastrophic", "interpreters", "escapes", "exfiltration", "shells", "off"},
 	}
 	for _, p := range policy.Presets() {
 		values["preset"] = append(values["preset"], p.Name+"\t"+p.Description)
 	}
 	for _, c := range root.Commands() {
 		for name, list := range values {
+			if name == "format" && c.Name() == "import" {
+				list = imports.Formats()
+			}
 			if c.Flags().Lookup(name) != nil {
 				// It can only fail for a flag that does not exist.
 				_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp))

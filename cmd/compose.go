@@ -87,7 +87,7 @@ func (o *policyFlags) thisHost() (policy.Host, error) {
 // options are the flags that a plan depends on, as package sandbox takes them.
 func (o *policyFlags) options(c *composed) sandbox.Options {
 	return sandbox.Options{
-		Host: &c.host, PolicyFiles: c.Files, Repository: c.Root,
+		Host: &c.host, Asked: c.Asked, PolicyFiles: c.Files, Repository: c.Root,
 		NoTempDir: o.sharedTmp || o.noBaseline,
 		AllowGaps: o.allowGaps, Strict: o.strict,
 	}

@@ -45,6 +45,8 @@ const (
 	codeCannotRun = "cannot-run" // the command can't be executed
 	codeSession   = "session"    // no such session, or it can't be ended
 	codeOutput    = "output"     // the command's output could not be written
+	codeGuard     = "guard"      // a list of words refuses the command line
+	codeAudit     = "audit"      // the audit log is required, or asked for, and not to be had
 	codeShortage  = "shortage"   // this machine is short of something; trying again may help
 )
 

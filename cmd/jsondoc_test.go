@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/imports"
 	"github.com/zsbx/zsbx/track"
 )
 
@@ -20,7 +21,7 @@ func TestJSONDocs(t *testing.T) {
 	}
 	doc := string(b)
 	for _, v := range []any{
-		jsonPlan{}, jsonPreset{}, answer{}, machineReport{}, trustReport{}, jsonSession{}, track.Report{}, versionInfo{}, jsonError{},
+		jsonPlan{}, jsonPreset{}, answer{}, machineReport{}, trustReport{}, jsonSession{}, track.Report{}, versionInfo{}, jsonError{}, logged{}, imports.Left{},
 	} {
 		for name := range jsonFields(reflect.TypeOf(v), map[string]bool{}) {
 			if name == "-" { // not printed
@@ -31,7 +32,7 @@ func TestJSONDocs(t *testing.T) {
 			}
 		}
 	}
-	codes := []string{codeFailed, codeUsage, codePolicy, codeUntrusted, codeGap, codeNotFound, codeCannotRun, codeSession}
+	codes := []string{codeFailed, codeUsage, codePolicy, codeUntrusted, codeGap, codeNotFound, codeCannotRun, codeSession, codeGuard, codeAudit}
 	for _, c := range []policy.Code{
 		policy.CodeSyntax, policy.CodeUnknownKey, policy.CodeDuplicate, policy.CodeType, policy.CodeValue, policy.CodeLimit, policy.CodeFile,
 		policy.CodeMissing, policy.CodePath, policy.CodeVariable, policy.CodeContradiction, policy.CodeRefused, policy.CodeMore,

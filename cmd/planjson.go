@@ -23,6 +23,7 @@ type jsonPlan struct {
 	Net     jsonNet    `json:"net"`
 	Env     jsonEnv    `json:"env"`
 	Limits  jsonLimits `json:"limits"`
+	Guard   []string   `json:"guard"`
 	Layers  []jsonPair `json:"layers"`
 	Gaps    []jsonGap  `json:"gaps"`
 }
@@ -99,7 +100,10 @@ func planJSON(plan *enforce.Plan, files []string) *jsonPlan {
 		Limits: jsonLimits{
 			TimeoutSeconds: r.Limits.Timeout.Seconds(), MaxOutputBytes: r.Limits.MaxOutput,
 		},
-		Layers: []jsonPair{}, Gaps: gapsJSON(plan.Gaps),
+		Guard: []string{}, Layers: []jsonPair{}, Gaps: gapsJSON(plan.Gaps),
+	}
+	for _, n := range r.Guard.Lists {
+		j.Guard = append(j.Guard, n.Value)
 	}
 	masked, protected := plan.Covered()
 	j.Masked, j.Covered = append([]string{}, masked...), append([]string{}, protected...)

@@ -32,6 +32,8 @@ type policyFlags struct {
 	noBaseline, sharedTmp, ignoreMissing, createMissing bool
 
 	timeout, maxOutput string
+	guards             []string
+	audit              string
 	chdir              string
 
 	fallback  string
@@ -63,6 +65,8 @@ func (o *policyFlags) add(fs *pflag.FlagSet) {
 	fs.StringVarP(&o.chdir, "chdir", "C", "", "run in the directory `DIR`")
 	fs.StringVar(&o.timeout, "timeout", "", "end the command after the time `D`, such as 10m or 90s, a bare number being seconds; exit status 124")
 	fs.StringVar(&o.maxOutput, "max-output", "", "end the command when it has written more than `N` bytes, such as 10MiB, to stdout and stderr together")
+	listVar(fs, &o.guards, "guard", "", "refuse a command line with words of the `LIST`: catastrophic, interpreters, escapes, exfiltration, shells, or one of a policy's; off drops those that policies name")
+	fs.StringVar(&o.audit, "audit", "", "write what ran, and how it ended, to the log in `DIR`")
 	fs.StringVar(&o.fallback, "fallback", "deny", "what to `DO` when a promise can't be kept here: deny, warn or prompt")
 	listVar(fs, &o.allowGaps, "allow-gap", "", "accept the gap `NAME`, as zsbx check calls it")
 	fs.BoolVar(&o.strict, "strict", false, "refuse to run when hardening is missing, too")
@@ -85,6 +89,16 @@ func (o *policyFlags) policy() (*policy.Policy, error) {
 	b.network(o)
 	b.environment(o)
 	b.limits(o)
+	for _, name := range o.guards {
+		if name == "off" {
+			p.Guard = policy.Guard{Off: true}
+		} else if b.notEmpty("--guard", name) {
+			p.Guard.Lists = append(p.Guard.Lists, policy.Named{Value: name, Origin: flagOrigin("--guard")})
+		}
+	}
+	if o.audit != "" {
+		p.Audit.Dir = policy.Named{Value: o.audit, Origin: flagOrigin("--audit")}
+	}
 	switch o.fallback {
 	case fallbackDeny, fallbackWarn, fallbackPrompt:
 	default:

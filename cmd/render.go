@@ -182,6 +182,9 @@ func limitTable(r *policy.Resolved) *table {
 	if l := r.Limits; l.MaxOutput > 0 {
 		t.row("output", policy.FormatSize(l.MaxOutput), l.MaxOutputFrom.String())
 	}
+	for _, n := range r.Guard.Lists {
+		t.row("guard", n.Value, n.Origin.String())
+	}
 	return t
 }
 

@@ -31,6 +31,8 @@ func commands() []struct {
 		{"check", newCheck},
 		{"ps", newPs},
 		{"reap", newReap},
+		{"log", newLog},
+		{"import", newImport},
 		{"completion", newCompletion},
 		{"version", newVersion},
 	}

@@ -39,6 +39,10 @@ type Options struct {
 	// command can't change them.
 	PolicyFiles []string
 
+	// Asked is the part of the policy that somebody asked for, of which the
+	// audit log has the hash; nil is all of it.
+	Asked *policy.Policy
+
 	// Repository is the root of the repository around the working directory,
 	// "" for none; see enforce.Options.
 	Repository string

@@ -22,6 +22,7 @@ type prepared struct {
 	resolved *policy.Resolved // nil for a command that is only tracked
 	plan     *enforce.Plan    // likewise
 	limits   policy.Limits
+	log      *auditor // nil where the policy asks for no audit log
 }
 
 // Plan says what would be enforced, without running anything. Gaps are in it,
@@ -77,6 +78,9 @@ func (o *Options) begin(p *policy.Policy) (*prepared, error) {
 	if c.host.OS != thisSystem() {
 		c.host = policy.Foreign(c.host)
 	}
+	if err := c.openLog(); err != nil {
+		return nil, err
+	}
 	if o.NoTempDir || o.TrackOnly {
 		return c, nil
 	}
@@ -101,6 +105,9 @@ func (c *prepared) removeTemp() error { return c.temp.Remove() }
 
 // prepare goes the way from the policy to a plan that may be put on the command.
 func (c *prepared) prepare() error {
+	if err := CheckArgs(c.policy, &c.host, c.o.Args); err != nil {
+		return err
+	}
 	if c.o.TrackOnly {
 		if c.policy != nil {
 			c.limits = c.policy.Limits

@@ -63,7 +63,11 @@ func (c *prepared) selfFiles(mounts bool) selfFiles {
 	var self selfFiles
 	r := c.resolved
 	host := c.host.Remembering()
-	for _, d := range selfDirs(&c.host) {
+	dirs := selfDirs(&c.host)
+	if c.log != nil {
+		dirs = append(dirs, selfDir{path: c.log.Dir, hidden: true})
+	}
+	for _, d := range dirs {
 		if d.temp && isForeignLink(d.path) {
 			continue // sessions are not looked for behind a link there
 		}

@@ -76,6 +76,7 @@ func Start(ctx context.Context, p *policy.Policy, o Options) (*Command, error) {
 		err = c.start()
 	}
 	if err != nil {
+		err = c.log.end(c, nil, err)
 		c.giveUp()
 		return nil, err
 	}
@@ -112,6 +113,7 @@ func Exec(p *policy.Policy, o Options) error {
 	if err = c.prepare(); err == nil {
 		err = c.start()
 	}
+	err = c.log.end(c, nil, err)
 	c.giveUp()
 	return err
 }
@@ -186,6 +188,9 @@ func (c *Command) launch(cmd *fork.Command) error {
 	script := *cmd
 	script.Path, script.Args = binSh, append([]string{binSh, cmd.Path}, cmd.Args[1:]...)
 	for {
+		if err := c.log.start(c); err != nil {
+			return err
+		}
 		err := c.try(*cmd)
 		caps, refused := c.plan.Refused(err)
 		switch {

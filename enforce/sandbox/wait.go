@@ -60,7 +60,7 @@ func (c *Command) Wait() (Result, error) {
 		r.Changes = c.before.Changes()
 	}
 	c.leaveTemp(report.Kept)
-	return r, errors.Join(err, closeErr)
+	return r, c.log.end(c, &r, errors.Join(err, closeErr))
 }
 
 // leaveTemp removes the private temporary directory, unless background processes may

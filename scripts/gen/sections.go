@@ -60,6 +60,8 @@ func sections() map[string][]section {
 		},
 		"ps":         plain,
 		"reap":       {{"EXIT STATUS", []item{{"0", "Nothing is left of the sessions."}, {"1", "Something is left, or it could not be proved that nothing is."}, failed}}},
+		"log":        plain,
+		"import":     plain,
 		"completion": plain,
 		"version":    plain,
 	}
@@ -71,6 +73,6 @@ func files() []item {
 		{"$XDG_CONFIG_HOME/zsbx/policy.toml", "The user's policy. It is part of every run."},
 		{".zsbx.toml", "The project's policies: all of that name from the working directory up to the root of the outermost repository around it. One is used when zsbx check --trust=SHA256 has recorded its content, or when it only takes rights away."},
 		{"$XDG_CONFIG_HOME/zsbx/settings.toml", "Preferences: color (auto, always, never) and track (the default of run --track)."},
-		{"$XDG_STATE_HOME/zsbx", "Records of sessions, and of the project policies that are trusted."},
+		{"$XDG_STATE_HOME/zsbx", "Records of sessions, and of the project policies that are trusted; the audit log, in audit, where no other place is given."},
 	}
 }

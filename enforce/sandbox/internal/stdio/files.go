@@ -20,6 +20,7 @@ type Files struct {
 	from   io.Reader  // what is carried into it
 	ours   []*os.File // our ends of the output, one for each pump
 	pumps  []*Pump
+	max    int64
 	left   atomic.Int64
 	limit  chan struct{} // closed when more than the limit was written
 	once   sync.Once
@@ -30,7 +31,7 @@ type Files struct {
 // max limits what the command writes to both together, in bytes, 0 for no limit; all
 // of it is carried then.
 func New(stdin io.Reader, stdout, stderr io.Writer, max int64) (*Files, error) {
-	f := &Files{}
+	f := &Files{max: max}
 	if max > 0 {
 		f.limit = make(chan struct{})
 		f.left.Store(max)
@@ -137,6 +138,14 @@ func (f *Files) Begin(job bool) {
 			f.in.Close()
 		}()
 	}
+}
+
+// Written is how much was let pass where there is a limit, and 0 without.
+func (f *Files) Written() int64 {
+	if f == nil || f.max == 0 {
+		return 0
+	}
+	return f.max - max(f.left.Load(), 0)
 }
 
 // count lets as much pass as the limit allows. What is more is told before the rest

@@ -1,0 +1,78 @@
+package cmd
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/imports"
+	"github.com/zsbx/zsbx/policy/shell"
+)
+
+func newImport(a *app) command {
+	c := &cobra.Command{
+		Use:   "import [flags] FILE",
+		Short: "Make a policy of another sandbox's settings",
+		Long: `Print a policy, in TOML, that asks for what FILE asks another sandbox for, with a
+list of what zsbx can't say, and why, as comments at its beginning. FILE holds
+the settings of srt, of Zed or of codex, a command line of landrun, or a profile
+of firejail.`,
+		Example: `  zsbx import ~/.srt-settings.json > policy.toml
+  zsbx import --format firejail /etc/firejail/wget.profile`,
+		Args: cobra.ArbitraryArgs,
+	}
+	format := c.Flags().String("format", "", "what FILE is, by `NAME`: srt, zed, codex, landrun or firejail; by default it is guessed")
+	asJSON := c.Flags().Bool("json", false, "print JSON")
+	c.RunE = func(_ *cobra.Command, args []string) error { return a.importFile(args, *format, *asJSON) }
+	return command{Command: c}
+}
+
+func (a *app) importFile(args []string, format string, asJSON bool) error {
+	if len(args) != 1 {
+		return usageHint("zsbx import --help", "one FILE is needed")
+	}
+	data, err := policy.ReadFile(args[0])
+	if err != nil {
+		return coded(codePolicy, err)
+	}
+	if format == "" {
+		format = imports.Detect(args[0], data)
+	}
+	if format == "" {
+		return usageHint("--format srt", "%s: what it is can't be told by its name and content: one of %s", args[0], strings.Join(imports.Formats(), ", "))
+	}
+	r, err := imports.Read(format, args[0], data)
+	if err != nil {
+		return coded(codePolicy, err)
+	}
+	var b bytes.Buffer
+	if asJSON {
+		if err := r.Policy.EncodeJSON(&b); err != nil {
+			return coded(codePolicy, err)
+		}
+		return a.printJSON(struct {
+			Format string          `json:"format"`
+			Policy json.RawMessage `json:"policy"`
+			Left   []imports.Left  `json:"left"`
+		}{r.Format, b.Bytes(), append([]imports.Left{}, r.Left...)})
+	}
+	fmt.Fprintf(&b, "# Made from %s (%s).\n", shell.Quote(args[0]), r.Format)
+	for _, l := range r.Left {
+		fmt.Fprintf(&b, "# Not taken over: %s: %s.\n", printable(strings.ReplaceAll(l.Place, "\t", " ")), l.Why)
+	}
+	b.WriteString("\n")
+	if err := r.Policy.EncodeTOML(&b); err != nil {
+		return coded(codePolicy, err)
+	}
+	if err := a.printText(b.String()); err != nil {
+		return err
+	}
+	if len(r.Left) > 0 {
+		a.say.warn("%s not taken over: see the comments in the policy", count(len(r.Left), "setting is", "settings are"))
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/guard"
+	"github.com/zsbx/zsbx/policy/shell"
+	"github.com/zsbx/zsbx/track/audit"
+)
+
+// GuardHint is what to type where the guard refuses what is meant.
+const GuardHint = "--guard off"
+
+// CheckArgs says whether the guard of a policy refuses a command line: an *Error
+// around a *guard.Refusal, or policy.Errors for lists that are not known.
+func CheckArgs(p *policy.Policy, h *policy.Host, args []string) error {
+	if p == nil {
+		return nil
+	}
+	g, err := guard.New(p.GuardOn(h.OS), h.Home, h.Dir)
+	if err != nil {
+		return err
+	}
+	if err := g.Check(args); err != nil {
+		return &Error{Code: CodeGuard, Hint: GuardHint, Err: err}
+	}
+	return nil
+}
+
+// auditor writes the audit log of one command. Nil writes nothing.
+type auditor struct {
+	policy.AuditLog
+	opened time.Time
+	begun  bool // there is a line for the start
+	broken bool // nothing can be written, and that was told
+}
+
+// openLog finds out whether the policy asks for a log. Nothing is written yet.
+func (c *prepared) openLog() error {
+	if c.policy == nil {
+		return nil
+	}
+	log, err := c.policy.AuditLog(c.host)
+	if log != nil {
+		c.log = &auditor{AuditLog: *log, opened: time.Now()}
+	}
+	return coded(err)
+}
+
+// append writes a line. What goes wrong is a warning, or a refusal where the log
+// is required. A home directory that does not exist is not made.
+func (l *auditor) append(c *Command, line *audit.Line) error {
+	var err error
+	if home := c.host.Home; home != "" && policy.Within(l.Dir, home) {
+		_, err = os.Stat(home)
+	}
+	line.Time, line.Session = time.Now(), c.s.ID()
+	if err == nil {
+		err = audit.Append(l.Dir, l.Keep, line)
+	}
+	if err == nil {
+		return nil
+	}
+	l.broken = true
+	err = fmt.Errorf("the audit log in %s can't be written: %w", shell.Quote(l.Dir), err)
+	if l.Required {
+		return &Error{Code: CodeAudit, Err: err}
+	}
+	c.warn.warn(Warning{Text: err.Error()})
+	return nil
+}
+
+// start tells that the command is about to run, what enforces its policy, and
+// which gaps were accepted by whom.
+func (l *auditor) start(c *Command) error {
+	if l == nil || l.broken {
+		return nil
+	}
+	asked := c.o.Asked
+	if asked == nil {
+		asked = c.policy
+	}
+	b := &audit.Began{Name: c.o.Name, Dir: c.host.Dir, Policy: asked.Hash(), UID: os.Geteuid(), TrackOnly: c.plan == nil, InPlace: c.o.InPlace}
+	b.Command, b.CommandCut = audit.Redact(c.o.Args)
+	if c.plan != nil {
+		for _, layer := range c.plan.Layers {
+			b.Layers = append(b.Layers, layer.Name)
+		}
+		for _, g := range c.plan.Gaps {
+			by := "by default"
+			switch {
+			case slices.Contains(c.o.AllowGaps, g.Name):
+				by = "--allow-gap"
+			case g.Kind == enforce.Core || c.o.Strict:
+				by = "--fallback"
+			}
+			if gap := g.Name + " (" + by + ")"; !slices.Contains(b.Gaps, gap) {
+				b.Gaps = append(b.Gaps, gap)
+			}
+		}
+	}
+	l.begun = true
+	return l.append(c, &audit.Line{Event: audit.Start, Began: b})
+}
+
+// end tells how the session ended; r is nil for a command that did not start. The
+// error is ended, and what went wrong here.
+func (l *auditor) end(c *Command, r *Result, ended error) error {
+	if l == nil || l.broken || !l.begun {
+		return ended
+	}
+	e := &audit.Ended{Status: notStarted, DurationMS: time.Since(l.opened).Milliseconds(), TimedOut: c.timedOut.Load(), OutputBytes: c.files.Written()}
+	var limit *LimitError
+	if ended != nil && !errors.As(ended, &limit) {
+		e.Error = ended.Error()
+	}
+	if r != nil {
+		e.Status, e.Killed, e.Kept = r.ExitCode(), r.Report.Killed, r.Report.Kept
+		if r.Status.Signaled() {
+			e.Signal = int(r.Status.Signal())
+		}
+	}
+	if err := l.append(c, &audit.Line{Event: audit.End, Ended: e}); err != nil {
+		return errors.Join(ended, err)
+	}
+	return ended
+}
+
+// notStarted is the status of a command that did not start, as zsbx has it.
+const notStarted = 125
