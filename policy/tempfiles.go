@@ -1,6 +1,9 @@
 package policy
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Programs agree on no one place for temporary files. What each kind of them
 // asks is listed here, so that all of them end up in the run's private
@@ -107,7 +110,7 @@ const javaOptions = "JAVA_TOOL_OPTIONS"
 // options can't hold its name. Java never looks at TMPDIR: it would use /tmp,
 // which is closed, and File.createTempFile would fail in compilers, build tools
 // and tests. The price is a line on stderr in which Java says that it has picked
-// the variable up.
+// the variable up: see NameJavaTemp.
 func javaTemp(dir string) string {
 	if strings.ContainsAny(dir, `"'`+"\n") {
 		return ""
@@ -117,4 +120,19 @@ func javaTemp(dir string) string {
 		option = `"` + option + `"`
 	}
 	return option
+}
+
+// NameJavaTemp says whether Java has to be told its temporary directory, as it has
+// where /tmp is not the command's own. It changes nothing of what a policy or the
+// caller says in the variable.
+func (r *Resolved) NameJavaTemp(needed bool) {
+	option := javaOptions + "=" + javaTemp(r.TempDir)
+	at := slices.Index(r.Env, option)
+	switch {
+	case !needed && at >= 0:
+		r.Env, r.javaTemp = slices.Delete(slices.Clone(r.Env), at, at+1), true
+	case needed && r.javaTemp:
+		at, _ := slices.BinarySearchFunc(r.Env, option, compareEnv)
+		r.Env, r.javaTemp = slices.Insert(slices.Clone(r.Env), at, option), false
+	}
 }

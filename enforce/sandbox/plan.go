@@ -22,6 +22,7 @@ func (c *prepared) replan(caps enforce.Caps) error {
 		NoOwn:          accepted(enforce.GapOwnFiles),
 		Sockets:        enforce.InheritsSockets(c.o.standardFiles()),
 	})
+	c.resolved.NameJavaTemp(c.plan.Mounts.Own("/tmp") == "")
 	if c.plan.Seatbelt != nil {
 		c.plan.Seatbelt.External = c.o.SandboxExec
 	}

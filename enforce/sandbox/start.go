@@ -208,6 +208,9 @@ func (c *Command) launch(cmd *fork.Command) error {
 
 // try starts a command as the plan is.
 func (c *Command) try(cmd fork.Command) error {
+	if c.resolved != nil {
+		cmd.Env = c.resolved.Env // what is refused changes it
+	}
 	cmd.Steps = append(fileLimitSteps(&cmd), cmd.Steps...)
 	if c.o.Job && !c.o.InPlace {
 		cmd.Forward = forwarded()
