@@ -38,6 +38,7 @@ func TestImports(t *testing.T) {
 		{"enforce/internal/protect", rooms("policy", "enforce/internal/landlock", "enforce/internal/deny", "enforce/internal/mounts")},
 		{"enforce/internal/broker", rooms("policy", "enforce/internal/seccomp")},
 		{"enforce/internal/answer", rooms("policy", "enforce/internal/landlock", "enforce/internal/deny", "enforce/internal/mounts", "enforce/internal/seccomp", "enforce/internal/broker")},
+		{"enforce/internal/watch", rooms("policy", "enforce/internal/landlock", "enforce/internal/deny", "enforce/internal/mounts", "enforce/internal/seccomp", "enforce/internal/broker", "enforce/internal/answer")},
 	} {
 		out, err := exec.Command("go", "list", "-deps", mod+c.pkg).Output()
 		if err != nil && os.Getuid() == 0 {
@@ -66,7 +67,7 @@ func rooms(but ...string) []string {
 	var out []string
 	for _, p := range []string{"policy", "policy/compose", "enforce", "enforce/sandbox", "enforce/libsystem", "enforce/selftest",
 		"enforce/internal/landlock", "enforce/internal/seccomp", "enforce/internal/seatbelt", "enforce/internal/deny",
-		"enforce/internal/mounts", "enforce/internal/protect", "enforce/internal/broker", "enforce/internal/answer", "track", "cmd"} {
+		"enforce/internal/mounts", "enforce/internal/protect", "enforce/internal/broker", "enforce/internal/answer", "enforce/internal/watch", "track", "cmd"} {
 		if !slices.Contains(but, p) {
 			out = append(out, mod+p)
 		}

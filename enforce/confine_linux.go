@@ -1,6 +1,7 @@
 package enforce
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/zsbx/zsbx/enforce/internal/landlock"
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/enforce/internal/seccomp"
+	"github.com/zsbx/zsbx/enforce/internal/watch"
 )
 
 // How a plan is put on a command: confine turns it into the Steps that the child
@@ -80,7 +82,7 @@ func (p *Plan) confineMediated(c *fork.Command) (*broker.Broker, error) {
 	switch {
 	case p.Mediation != nil:
 		var more []fork.Step
-		if m, more, err = broker.New(p.Mediation, c.Memory(), p.Seccomp); err != nil {
+		if m, more, err = broker.New(p.Mediation, c.Memory(), cmp.Or(p.watched, p.Seccomp)); err != nil {
 			for _, f := range cleanup[len(c.Cleanup):] {
 				f()
 			}
@@ -92,6 +94,11 @@ func (p *Plan) confineMediated(c *fork.Command) (*broker.Broker, error) {
 			if then != nil {
 				then(p)
 			}
+		}
+		if p.watched != nil {
+			w := watch.New(p.world())
+			p.recorder = w
+			m.Observe(w, c)
 		}
 		cleanup = append(cleanup, m.Hand.Forked)
 		steps = append(steps, more...)

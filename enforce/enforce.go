@@ -112,6 +112,9 @@ type Plan struct {
 	Gaps   []Gap
 
 	audit protect.Audit // what Snapshot looks at
+
+	watched  *seccomp.Filter // with Options.Explain, what is installed in place of Seccomp
+	recorder recorder        // of the command that was confined last; nil without
 }
 
 // Snapshot remembers the files of the protected set that lie in writable

@@ -31,6 +31,10 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 	if p.Caps.Seccomp {
 		if p.Seccomp = seccomp.Compile(p.filterOptions(peers, signals)); p.Seccomp == nil {
 			p.Caps.SeccompReason = "the system calls of " + p.Caps.Arch + " are not known to this program"
+		} else if opts.Explain && p.Caps.SeccompNotify {
+			q := p.filterOptions(peers, signals)
+			q.Watch = true
+			p.watched = seccomp.Compile(q)
 		}
 	}
 	held := p.ScopesSignals() || p.Seccomp != nil && signals == seccomp.SignalsAll

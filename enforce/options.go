@@ -45,6 +45,10 @@ type Options struct {
 	// keep Protect from being changed. With mounts it changes nothing.
 	NoOwn bool
 
+	// Explain has what the command is refused recorded: see Plan.Refusals. The
+	// command has to have a keeper, and whoever starts it answers its calls.
+	Explain bool
+
 	// Sockets says that the command inherits a socket of the internet as one
 	// of descriptors 0 to 2: see InheritsSockets.
 	Sockets bool

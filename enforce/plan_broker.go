@@ -53,7 +53,7 @@ func (c *Caps) SocketsBy() string {
 func (p *Plan) planMediation(inherited bool, signals seccomp.SignalMode) {
 	net := p.Policy.Net
 	peers := p.Caps.Mediates(net, inherited)
-	if p.Seccomp == nil || !peers && signals == seccomp.SignalsKernel {
+	if p.Seccomp == nil || !peers && signals == seccomp.SignalsKernel && p.watched == nil {
 		return
 	}
 	m := &broker.Policy{Unix: net.Unix, Net: net.Mode, Sockets: inherited, Peers: peers, Signals: signals, Capabilities: p.Caps.Capabilities &^ p.DropCapabilities}

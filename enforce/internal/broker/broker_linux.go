@@ -21,6 +21,9 @@ type mediator struct {
 	queue   queue
 	process *fork.Process
 
+	watcher Watcher     // or nil
+	early   atomic.Bool // it is served, and Serve is still to be called
+
 	own  ownSockets
 	root mountPoint // this process's own root directory
 	self identity   // what this process's threads are
@@ -156,6 +159,10 @@ func (m *mediator) close() error {
 
 func (m *mediator) serve() error {
 	err := m.begin()
+	if err == errServed && m.early.Swap(false) {
+		<-m.ended
+		return m.failure
+	}
 	if err == errServed {
 		return err
 	}

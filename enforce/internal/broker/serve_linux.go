@@ -170,9 +170,15 @@ func (m *mediator) next() *request {
 
 // answer decides a call and gives it its answer.
 func (m *mediator) answer(c *request) {
+	if m.watcher != nil && m.watcher.Watch(&Call{m, c}) {
+		return
+	}
 	a := refused(unix.EAGAIN)
 	if m.busy.Add(1) <= maxBusy {
 		a = m.decide(c)
+	}
+	if m.watcher != nil && a.errno != 0 {
+		m.watcher.Refused(&Call{m, c}, a.errno)
 	}
 	m.respond(c.id, a)
 	c.drop()

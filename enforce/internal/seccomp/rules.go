@@ -13,6 +13,7 @@ type Options struct {
 	Signals  SignalMode // and what of signals
 	Truncate bool       // Landlock handles truncate(2)
 	UserNS   bool       // the command lives in a user namespace
+	Watch    bool       // the broker sees what may be refused, and answers it
 }
 
 // Compile makes the filter; nil when the machine's system calls are not
@@ -43,6 +44,9 @@ func Compile(q Options) *Filter {
 		rules = append(rules, portsRules(unixSockets, len(q.Net.BindTCP) > 0 || q.Peers)...)
 	default:
 		rules = append(rules, openNetworkRules(unixSockets)...)
+	}
+	if q.Watch {
+		rules = watch(rules)
 	}
 	f, err := newFilter(q.Arch, rules)
 	if err != nil {

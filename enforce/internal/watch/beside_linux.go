@@ -1,0 +1,123 @@
+package watch
+
+import (
+	"bytes"
+	"debug/elf"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/internal/answer"
+)
+
+// interpreters asks about what execve(2) opens beside the program: the interpreter
+// of a script, the loader of a dynamic program.
+func (l *look) interpreters() answer.Answer {
+	program := l.act.Path
+	for range 5 {
+		next := interpreter(l.act.Path)
+		if next == "" {
+			break
+		}
+		t, ok := l.r.paths.find(l.call.Tid(), unix.AT_FDCWD, next, true)
+		if !ok || !t.exists {
+			break // ENOENT
+		}
+		l.act.Path, l.act.Mode, l.uid, l.via = t.path, t.mode, t.uid, program
+		if got := l.r.world.Decide(&l.act); got.Verdict != answer.Allowed {
+			return got
+		}
+	}
+	l.act.Path, l.via = program, ""
+	return answer.Answer{Verdict: answer.Allowed}
+}
+
+// interpreter is what a program names, or "".
+func interpreter(name string) string {
+	f, err := os.Open(name)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	head := make([]byte, 256)
+	n, _ := f.Read(head)
+	if line, script := bytes.CutPrefix(head[:n], []byte("#!")); script {
+		line, _, _ = bytes.Cut(line, []byte("\n"))
+		if words := strings.Fields(string(line)); len(words) > 0 {
+			return words[0]
+		}
+		return ""
+	}
+	e, err := elf.NewFile(f)
+	if err != nil {
+		return ""
+	}
+	for _, p := range e.Progs {
+		if p.Type == elf.PT_INTERP && p.Filesz < 4096 {
+			b := make([]byte, p.Filesz)
+			_, _ = p.ReadAt(b, 0)
+			return strings.TrimRight(string(b), "\x00")
+		}
+	}
+	return ""
+}
+
+// outside finds out whether the same would be refused to the same user without a
+// plan: by the modes of files, by their owner, by who runs a process.
+func (l *look) outside(x *Refusal) {
+	a := &x.Act
+	at, mode := a.Path, uint32(unix.W_OK)
+	switch a.Op {
+	case answer.Signal, answer.Trace:
+		pid, _ := strconv.Atoi(a.Name)
+		x.Ordinary = pid != 0 && unix.Kill(pid, 0) == unix.EPERM
+		return
+	case answer.Connect:
+		if a.Path == "" {
+			x.Ordinary = a.Name != "" && !listening(a.Name)
+			return
+		}
+	case answer.Bind, answer.Call:
+		return
+	case answer.Open, answer.TempFile, answer.Ioctl:
+		if a.Flags&(answer.Write|answer.Trunc) == 0 {
+			mode = unix.R_OK
+		}
+		if a.Op == answer.Open && a.Missing {
+			at = path.Dir(at)
+		}
+	case answer.Exec:
+		mode = unix.X_OK
+	case answer.Make, answer.Remove:
+		at = path.Dir(at)
+	case answer.Rename, answer.Exchange:
+		at = path.Dir(at)
+		x.Ordinary = refusedOutside(path.Dir(a.To), mode)
+	case answer.Link:
+		at = path.Dir(a.To)
+	case answer.Metadata:
+		euid := uint32(os.Geteuid())
+		x.Ordinary = euid != 0 && euid != l.uid && refusedOutside(at, mode)
+		return
+	}
+	x.Ordinary = x.Ordinary || refusedOutside(at, mode)
+}
+
+// listening reports whether a program has a socket of an abstract name
+// (proc_net(5), unix).
+func listening(name string) bool {
+	b, err := os.ReadFile("/proc/net/unix")
+	return err != nil || bytes.Contains(append(b, '\n'), []byte(" @"+strings.ReplaceAll(name, "\x00", "@")+"\n"))
+}
+
+// refusedOutside asks for this process, which is who the command is (access(2)).
+func refusedOutside(at string, mode uint32) bool {
+	switch unix.Faccessat(unix.AT_FDCWD, at, mode, unix.AT_EACCESS) {
+	case unix.EACCES, unix.EPERM, unix.EROFS:
+		return true
+	}
+	return false
+}

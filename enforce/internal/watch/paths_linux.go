@@ -1,0 +1,222 @@
+package watch
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/internal/mounts"
+)
+
+// paths finds what the command's paths lead to, in this process's mount namespace:
+// the command's differs in what is covered, which the plan knows, and in its private
+// directories, which are looked at through the command's own root.
+type paths struct {
+	mounts *mounts.Plan
+
+	mu   sync.Mutex
+	real map[string]string // directories as they are written, and their canonical names
+}
+
+// maxDirs is how many directories are remembered.
+const maxDirs = 8192
+
+// target is what a path leads to.
+type target struct {
+	path   string // canonical; of what is missing, its name in its directory
+	mode   fs.FileMode
+	exists bool
+	uid    uint32
+	mount  uint64 // that its directory lies on; 0 when nobody asked
+}
+
+// forget drops what was remembered, when links or directories may have moved.
+func (p *paths) forget() {
+	p.mu.Lock()
+	p.real = nil
+	p.mu.Unlock()
+}
+
+// find follows a path of a thread's; ok is false where there is nothing to judge: not
+// even its directory is there, or it is no path at all.
+func (p *paths) find(tid, dirfd int, raw string, follow bool) (t target, ok bool) {
+	name, ok := absolute(tid, dirfd, raw)
+	if !ok {
+		return t, false
+	}
+	for range 9 { // links to what is missing
+		var next string
+		if t, next, ok = p.lookup(tid, name, follow); next == "" {
+			break
+		}
+		name = next
+	}
+	return t, ok
+}
+
+// absolute writes a path as this process has to.
+func absolute(tid, dirfd int, raw string) (string, bool) {
+	if raw == "" || raw[0] != '/' {
+		base := process(tid) + "/cwd"
+		if dirfd != unix.AT_FDCWD {
+			base = process(tid) + "/fd/" + strconv.Itoa(dirfd)
+		}
+		dir, err := os.Readlink(base)
+		if err != nil || dir == "" || dir[0] != '/' {
+			return "", false
+		}
+		if raw == "" {
+			return dir, true
+		}
+		return strings.TrimSuffix(dir, "/") + "/" + raw, true
+	}
+	for _, own := range [...]struct{ prefix, is string }{{"/proc/self/", "/"}, {"/proc/thread-self/", "/"}, {"/dev/fd/", "/fd/"},
+		{"/dev/stdin", "/fd/0"}, {"/dev/stdout", "/fd/1"}, {"/dev/stderr", "/fd/2"}} {
+		if rest, cut := strings.CutPrefix(raw, own.prefix); cut && (rest == "" || strings.HasSuffix(own.prefix, "/")) {
+			return process(tid) + own.is + rest, true
+		}
+	}
+	return raw, true
+}
+
+func process(tid int) string { return "/proc/" + strconv.Itoa(tid) }
+
+// lookup looks at an absolute path; next is where a link leads that leads to nothing.
+func (p *paths) lookup(tid int, name string, follow bool) (t target, next string, ok bool) {
+	short := strings.TrimRight(name, "/")
+	follow = follow || short != name
+	dir, base := path.Split(short)
+	if base == "" || base == "." || base == ".." {
+		t, ok = p.open(tid, name, true)
+		return t, "", ok
+	}
+	in, ok := p.dir(tid, "/"+strings.Trim(dir, "/"))
+	if !ok {
+		return t, "", false
+	}
+	t.path = strings.TrimSuffix(in, "/") + "/" + base
+	var st unix.Stat_t
+	if p.mounts.Own(t.path) != "" {
+		f, there := p.open(tid, t.path, follow)
+		if there {
+			return f, "", true
+		}
+		return t, "", true
+	}
+	if unix.Lstat(t.path, &st) != nil {
+		return t, "", true
+	}
+	if follow && st.Mode&unix.S_IFMT == unix.S_IFLNK {
+		if f, there := p.open(tid, t.path, true); there {
+			return f, "", true
+		}
+		to, err := os.Readlink(t.path)
+		if err != nil || to == "" {
+			return t, "", true
+		}
+		if to[0] != '/' {
+			to = in + "/" + to
+		}
+		return t, to, true
+	}
+	t.fill(&st)
+	return t, "", true
+}
+
+// dir is the canonical name of a directory.
+func (p *paths) dir(tid int, name string) (string, bool) {
+	p.mu.Lock()
+	real, ok := p.real[name]
+	p.mu.Unlock()
+	if ok {
+		return real, true
+	}
+	t, ok := p.open(tid, name, true)
+	if !ok || !t.mode.IsDir() {
+		return "", false
+	}
+	if !strings.HasPrefix(name, "/proc/") && p.mounts.Own(t.path) == "" {
+		p.mu.Lock()
+		if len(p.real) >= maxDirs {
+			p.real = nil
+		}
+		if p.real == nil {
+			p.real = make(map[string]string)
+		}
+		p.real[name] = t.path
+		p.mu.Unlock()
+	}
+	return t.path, true
+}
+
+// open follows a path to the end.
+func (p *paths) open(tid int, name string, follow bool) (t target, ok bool) {
+	flags := unix.O_PATH | unix.O_CLOEXEC
+	if !follow {
+		flags |= unix.O_NOFOLLOW
+	}
+	var fd int
+	var err error
+	if p.mounts.Own(name) == "" {
+		fd, err = unix.Open(name, flags, 0)
+	} else {
+		fd, err = openIn(process(tid)+"/root", name, flags)
+	}
+	if err != nil {
+		return t, false
+	}
+	defer unix.Close(fd)
+	t.path = fork.PathOf(fd)
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) == nil {
+		t.fill(&st)
+	}
+	return t, t.exists
+}
+
+func openIn(root, name string, flags int) (int, error) {
+	at, err := unix.Open(root, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(at)
+	return unix.Openat2(at, name, &unix.OpenHow{Flags: uint64(flags), Resolve: unix.RESOLVE_IN_ROOT})
+}
+
+func (t *target) fill(st *unix.Stat_t) {
+	t.exists, t.mode, t.uid = true, fileMode(st.Mode), st.Uid
+}
+
+// fileMode are the type bits of st_mode (inode(7)).
+func fileMode(mode uint32) fs.FileMode {
+	switch mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		return fs.ModeDir
+	case unix.S_IFLNK:
+		return fs.ModeSymlink
+	case unix.S_IFIFO:
+		return fs.ModeNamedPipe
+	case unix.S_IFSOCK:
+		return fs.ModeSocket
+	case unix.S_IFCHR:
+		return fs.ModeDevice | fs.ModeCharDevice
+	case unix.S_IFBLK:
+		return fs.ModeDevice
+	}
+	return 0
+}
+
+// mountOf is the mount that a directory lies on.
+func mountOf(dir string) uint64 {
+	var st unix.Statx_t
+	if unix.Statx(unix.AT_FDCWD, dir, 0, unix.STATX_MNT_ID, &st) != nil {
+		return 0
+	}
+	return st.Mnt_id
+}

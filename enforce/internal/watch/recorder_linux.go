@@ -1,0 +1,225 @@
+package watch
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/internal/answer"
+	"github.com/zsbx/zsbx/enforce/internal/broker"
+	"github.com/zsbx/zsbx/enforce/internal/seccomp"
+)
+
+// Recorder is the broker's Watcher. Its calls come from several goroutines.
+type Recorder struct {
+	world  *answer.World
+	filter *seccomp.Filter // what the plan has enforced, which this one answers for
+	names  map[int32]string
+	paths  paths
+
+	mu      sync.Mutex
+	seen    int
+	made    map[int]int // calls by thread
+	tries   map[int]int // of the call that a thread makes again
+	records []record
+	index   map[string]int
+	more    bool
+}
+
+// record is a refusal and where its thread was.
+type record struct {
+	Refusal
+	tid, at, seq int
+}
+
+// New makes the recorder for a plan, whose filter hands over what it sees.
+func New(w *answer.World) *Recorder {
+	r := &Recorder{world: w, filter: w.Filter, names: make(map[int32]string), made: make(map[int]int), tries: make(map[int]int), index: make(map[string]int)}
+	r.paths.mounts = w.Mounts
+	return r
+}
+
+// Watch answers a call, unless the broker has to.
+func (r *Recorder) Watch(c *broker.Call) bool {
+	if c.Tid() == 0 {
+		return false
+	}
+	name := r.count(c)
+	switch verdict, errno := r.filter.Decide(c.Nr(), c.Args()); verdict {
+	case seccomp.Refuses:
+		c.Refuse(unix.Errno(errno))
+		args := c.Args()
+		act := answer.Act{Op: answer.Call, Name: name, Args: args[:]}
+		r.add(c.Tid(), Refusal{Act: act, Answer: r.world.Decide(&act), Call: name, Errno: unix.ErrnoName(unix.Errno(errno)), Proved: true})
+		return true
+	case seccomp.HandsOver:
+		return false
+	}
+	l := look{call: c, r: r, name: name}
+	if !l.read() {
+		c.Continue()
+		return true
+	}
+	got := r.world.Decide(&l.act)
+	if got.Verdict == answer.Allowed && l.act.Op == answer.Exec {
+		got = l.interpreters()
+	}
+	if got.Verdict == answer.Allowed {
+		c.Continue()
+		return true
+	}
+	r.confirm(&l, got)
+	return true
+}
+
+// Refused is told what the broker answered.
+func (r *Recorder) Refused(c *broker.Call, errno unix.Errno) {
+	l := look{call: c, r: r, name: r.filter.Name(c.Nr())}
+	if !l.read() {
+		return
+	}
+	if l.act.Op == answer.Signal && r.world.Broker.Signals != seccomp.SignalsAll {
+		return // signal 0: the broker told the truth
+	}
+	got := r.world.Decide(&l.act)
+	if got.Verdict == answer.Refused && got.Errno == unix.ErrnoName(errno) {
+		x := Refusal{Act: l.act, Answer: got, Call: l.name, Errno: got.Errno, Proved: true}
+		l.outside(&x)
+		r.add(c.Tid(), x)
+	}
+}
+
+// count notes a call and gives its name.
+func (r *Recorder) count(c *broker.Call) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen++
+	r.made[c.Tid()]++
+	name, ok := r.names[c.Nr()]
+	if !ok {
+		name = r.filter.Name(c.Nr())
+		r.names[c.Nr()] = name
+	}
+	return name
+}
+
+// confirm has the kernel say what it answers, and records a refusal.
+func (r *Recorder) confirm(l *look, got answer.Answer) {
+	tid := l.call.Tid()
+	x := Refusal{Act: l.act, Answer: got, Call: l.name, Errno: got.Errno, Via: l.via, Program: program(tid)}
+	l.outside(&x)
+	errno, result := unix.Errno(0), again
+	if r.attempts(tid) < maxTries && !l.wandering() {
+		errno, result = ask(l.call)
+	} else {
+		l.call.Continue()
+		result = unproved
+	}
+	switch result {
+	case again:
+		return
+	case unproved:
+		if got.Verdict == answer.Refused && !x.Ordinary {
+			r.add(tid, x)
+		}
+	case proved:
+		x.Proved = true
+		if x.Errno = unix.ErrnoName(errno); errno != 0 && r.refusal(&x, errno) {
+			r.add(tid, x)
+		}
+	}
+	r.mu.Lock()
+	delete(r.tries, tid)
+	r.mu.Unlock()
+}
+
+// maxTries is how often a call is looked at that is made again whenever it is
+// looked at, as it may be before Linux 5.19. Then it goes on, and what it would be
+// answered is what the plan says.
+const maxTries = 8
+
+func (r *Recorder) attempts(tid int) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tries[tid]++
+	return r.tries[tid] - 1
+}
+
+// refusal reports whether an error is one that something refused with, and finds out
+// whether that was the plan.
+func (r *Recorder) refusal(x *Refusal, errno unix.Errno) bool {
+	if x.Answer.Verdict == answer.Undecided { // a file of another process
+		own := x.Act
+		own.Inside = true
+		if x.Answer = r.world.Decide(&own); x.Answer.Errno != x.Errno {
+			x.Act.Op = answer.Trace
+			x.Answer = answer.Answer{Verdict: answer.Refused, By: answer.Landlock, Errno: x.Errno}
+		}
+	}
+	same := x.Answer.Errno == x.Errno
+	switch errno {
+	case unix.EPERM:
+		x.Ordinary = x.Ordinary || !same
+	case unix.EACCES, unix.EROFS, unix.EXDEV:
+	default: // EBUSY, and that nothing is there: what the plan says alone
+		return same && !x.Ordinary
+	}
+	if !same && !x.Ordinary {
+		x.Answer = answer.Answer{Verdict: answer.Undecided, Errno: x.Errno}
+	}
+	return true
+}
+
+// add remembers a refusal: one of each kind.
+func (r *Recorder) add(tid int, x Refusal) {
+	if x.Program == "" {
+		x.Program = program(tid)
+	}
+	key := string(x.Act.Op) + "\x00" + x.Call + "\x00" + x.Act.Path + "\x00" + x.Act.To + "\x00" + x.Act.Name + strconv.Itoa(int(x.Act.Port)) + "\x00" + x.Errno + x.Program
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i, ok := r.index[key]
+	switch {
+	case !ok && len(r.records) >= maxRefusals:
+		r.more = true
+		return
+	case !ok:
+		i = len(r.records)
+		r.index[key] = i
+		x.Pid = tid
+		r.records = append(r.records, record{Refusal: x})
+	}
+	e := &r.records[i]
+	e.Count++
+	e.tid, e.at, e.seq = tid, r.made[tid], r.seen
+}
+
+// Report is what was recorded so far.
+func (r *Recorder) Report() Report {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := Report{Seen: r.seen, Proved: true, More: r.more}
+	for _, e := range r.records {
+		x := e.Refusal
+		x.Left, x.When = r.made[e.tid]-e.at, float64(e.seq)/float64(max(r.seen, 1))
+		out.Proved = out.Proved && x.Proved
+		out.Refusals = append(out.Refusals, x)
+	}
+	return out
+}
+
+// program is the name of a thread's process.
+func program(tid int) string {
+	dir := "/proc/" + strconv.Itoa(tid)
+	if b, err := os.ReadFile(dir + "/status"); err == nil {
+		if _, rest, ok := bytes.Cut(b, []byte("\nTgid:\t")); ok {
+			group, _, _ := bytes.Cut(rest, []byte("\n"))
+			dir = "/proc/" + string(group)
+		}
+	}
+	b, _ := os.ReadFile(dir + "/comm")
+	return string(bytes.TrimSuffix(b, []byte("\n")))
+}

@@ -1,0 +1,136 @@
+package enforce_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"sort"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/fork"
+)
+
+// watched runs a command with what it is refused recorded.
+func watched(t testing.TB, p *place, env []string, argv ...string) (int, string, enforce.Refusals) {
+	t.Helper()
+	caps := enforce.Probe()
+	plan := enforce.NewPlanWith(p.policy, caps, host(), enforce.Options{Explain: true})
+	if why := plan.Explains(); why != "" {
+		t.Skip(why)
+	}
+	ws, out := run(t, plan, &fork.Command{Path: argv[0], Args: argv, Dir: p.in, Keeper: &fork.Keeper{}, Env: env})
+	for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end) && plan.Refusals().Seen == 0; {
+		time.Sleep(time.Millisecond)
+	}
+	if ws.Signaled() {
+		return 128 + int(ws.Signal()), out, plan.Refusals()
+	}
+	return ws.ExitStatus(), out, plan.Refusals()
+}
+
+func shellEnv(p *place) []string {
+	return []string{"PATH=/usr/bin:/bin:/usr/sbin:/sbin", "HOME=" + p.dir, "TMPDIR=" + p.in, "OUT=" + p.out, "LC_ALL=C.UTF-8"}
+}
+
+// said lists refusals, for comparison.
+func said(r enforce.Refusals) []string {
+	var out []string
+	for _, x := range r.List {
+		kind := x.Answer.By
+		if x.Ordinary {
+			kind = "ordinary"
+		} else if x.Unknown() {
+			kind = "UNKNOWN"
+		}
+		out = append(out, fmt.Sprintf("%s %s %s>%s %s %s proved=%v %s x%d", x.Call, x.Act.Verb(), x.Act.Path, x.Act.To, x.Errno, kind, x.Proved, x.Program, x.Count))
+	}
+	sort.Strings(out)
+	return out
+}
+
+var stormRounds = flag.Int("watch.storm", 100, "processes of TestWatchStorm")
+
+// TestWatchStorm has threads killed while they are looked at: who attaches to a
+// thread has to reap it, or its process never ends.
+func TestWatchStorm(t *testing.T) {
+	needLandlock(t, 1)
+	p := newPlace(t)
+	began := time.Now()
+	env := append(shellEnv(p), "ZSBX_TEST_ACT=storm")
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		status, out, r := watched(t, p, env, self(t), p.out+"/file", strconv.Itoa(*stormRounds))
+		if status != 0 || len(r.List) == 0 {
+			t.Errorf("status %d: %s, %d refusals", status, out, len(r.List))
+		}
+		for _, x := range r.List {
+			t.Logf("%d processes in %v: %s %s %s x%d of %d", *stormRounds, time.Since(began), x.Call, x.Errno, x.Answer.By, x.Count, r.Seen)
+		}
+	}()
+	select {
+	case <-over:
+	case <-time.After(time.Minute + time.Duration(*stormRounds)*200*time.Millisecond):
+		t.Fatal("it hangs")
+	}
+}
+
+// stormActs are the processes of TestWatchStorm: threads that are refused a file until
+// their process ends under them.
+func stormActs() map[string]func(args []string) error {
+	return map[string]func([]string) error{
+		"storm": func(a []string) error {
+			for range num(a[1]) {
+				c := exec.Command(os.Args[0], a[0])
+				c.Env = append(os.Environ(), "ZSBX_TEST_ACT=storm-process")
+				if out, err := c.CombinedOutput(); err != nil {
+					return fmt.Errorf("%w: %s", err, out)
+				}
+			}
+			return nil
+		},
+		"storm-process": func(a []string) error {
+			for range 4 {
+				go func() {
+					for {
+						_ = open(a[0], unix.O_RDONLY)
+					}
+				}()
+			}
+			time.Sleep(time.Duration(os.Getpid()%7) * 300 * time.Microsecond)
+			os.Exit(0)
+			return nil
+		},
+	}
+}
+
+// TestWatchFilter: without Explain the filter is what it was.
+func TestWatchFilter(t *testing.T) {
+	p := newPlace(t)
+	caps := enforce.Probe()
+	plain, asked := enforce.NewPlanWith(p.policy, caps, host(), enforce.Options{}), enforce.NewPlanWith(p.policy, caps, host(), enforce.Options{Explain: true})
+	if !slices.Equal(plain.Seccomp.Program, asked.Seccomp.Program) {
+		t.Error("asking for refusals changes what is refused")
+	}
+	if plain.Explains() == "" || caps.SeccompNotify && asked.Explains() != "" {
+		t.Errorf("explains: %q, %q", plain.Explains(), asked.Explains())
+	}
+}
+
+// startVictim is a process outside, by number.
+func startVictim(t *testing.T) string {
+	t.Helper()
+	c := exec.Command("sleep", "600")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Process.Kill(); c.Wait() })
+	return strconv.Itoa(c.Process.Pid)
+}
