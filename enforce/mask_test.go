@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
+	"github.com/zsbx/zsbx/internal/procfs"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -264,14 +265,14 @@ func TestWritableTrees(t *testing.T) {
 }
 
 func TestAliases(t *testing.T) {
-	table := mounts.ParseMountInfo(strings.Join([]string{
+	table := mounts.MountTable(procfs.Mounts(strings.Join([]string{
 		`1 0 8:1 / / rw - ext4 /dev/a rw`,
 		`2 1 8:2 / /data rw - ext4 /dev/b rw`,
 		`3 1 8:1 /home/u/w /mnt/w rw - ext4 /dev/a rw`,
 		`4 1 8:1 /home /mnt/a\040b rw - ext4 /dev/a rw`,
 		`5 1 8:1 /srv /home/u/w/hidden rw - ext4 /dev/a rw`,
 		`6 4 0:9 / /mnt/a\040b/u/w rw - tmpfs none rw`,
-	}, "\n"))
+	}, "\n")))
 	for _, c := range []struct {
 		path string
 		want []string

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"strconv"
 	"strings"
+
+	"github.com/zsbx/zsbx/internal/procfs"
 )
 
 // errNoCgroup2 says that there is no control group of version 2 to be found.
@@ -38,44 +39,17 @@ type cgroupMount struct {
 	Point string // where it is mounted
 }
 
-// parseCgroupMounts reads /proc/PID/mountinfo (proc_pid_mountinfo(5)):
-//
-//	36 35 98:0 /root /point opts [optional...] - fstype source superopts
-//
-// and lists the cgroup2 mounts, in the order of the file: a later one may
-// cover an earlier one. They are not always at /sys/fs/cgroup.
-func parseCgroupMounts(r io.Reader) ([]cgroupMount, error) {
+// cgroupMounts reads /proc/PID/mountinfo and lists the cgroup2 mounts, in the order
+// of the file: a later one may cover an earlier one. They are not always at
+// /sys/fs/cgroup.
+func cgroupMounts(mountinfo []byte) []cgroupMount {
 	var ms []cgroupMount
-	sc := bufio.NewScanner(r)
-	sc.Buffer(nil, 1<<20)
-	for sc.Scan() {
-		left, right, ok := strings.Cut(sc.Text(), " - ")
-		f := strings.Fields(left)
-		if fs, _, _ := strings.Cut(right, " "); !ok || fs != "cgroup2" || len(f) < 6 {
-			continue
+	for _, m := range procfs.Mounts(string(mountinfo)) {
+		if m.Type == "cgroup2" {
+			ms = append(ms, cgroupMount{Root: m.Root, Point: m.Point})
 		}
-		ms = append(ms, cgroupMount{Root: unescapeMount(f[3]), Point: unescapeMount(f[4])})
 	}
-	return ms, sc.Err()
-}
-
-// unescapeMount undoes the kernel's \ooo for space, tab, newline, backslash.
-func unescapeMount(s string) string {
-	if !strings.Contains(s, `\`) {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(n))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
+	return ms
 }
 
 // cgroupDirs gives the directories of a process's own group and of its

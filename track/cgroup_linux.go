@@ -37,16 +37,11 @@ func ownCgroupDirs() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := os.Open("/proc/self/mountinfo")
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return nil, err
 	}
-	defer m.Close()
-	mounts, err := parseCgroupMounts(m)
-	if err != nil {
-		return nil, err
-	}
-	dirs := cgroupDirs(own, mounts)
+	dirs := cgroupDirs(own, cgroupMounts(mounts))
 	if len(dirs) == 0 {
 		return nil, errNoCgroup2
 	}

@@ -3,8 +3,9 @@ package track
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"strconv"
+
+	"github.com/zsbx/zsbx/internal/procfs"
 )
 
 // Proc is a living process, as far as it can be seen from outside.
@@ -29,34 +30,10 @@ func (p Proc) CommandLine(width int) string {
 // dead reports whether only the process's table entry is left.
 func (p Proc) dead() bool { return p.State == "Z" || p.State == "X" }
 
-// parseStat reads /proc/PID/stat (proc_pid_stat(5)):
-//
-//	1 pid  2 (comm)  3 state  4 ppid  5 pgrp  6 session ... 22 starttime
-//
-// The name may hold spaces and parentheses; the fields after it can't.
+// parseStat reads /proc/PID/stat.
 func parseStat(b []byte) (Proc, error) {
-	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
-	if open < 1 || end < open {
-		return Proc{}, errors.New("no name in parentheses")
-	}
-	f := bytes.Fields(b[end+1:])
-	if len(f) < 20 {
-		return Proc{}, fmt.Errorf("%d fields after the name, 20 are needed", len(f))
-	}
-	p := Proc{Name: string(b[open+1 : end]), State: string(f[0])}
-	var err error
-	num := func(b []byte) int {
-		n, e := strconv.Atoi(string(b))
-		if e != nil {
-			err = e
-		}
-		return n
-	}
-	p.Pid = num(bytes.TrimSpace(b[:open]))
-	p.Parent, p.Group, p.Session = num(f[1]), num(f[2]), num(f[3])
-	start, e := strconv.ParseUint(string(f[19]), 10, 64)
-	p.Start = start
-	return p, errors.Join(err, e)
+	s, err := procfs.ParseStat(b)
+	return Proc{ProcID: ProcID{Pid: s.Pid, Start: s.Start}, Parent: s.Parent, Group: s.Group, Session: s.Session, State: s.State, Name: s.Name}, err
 }
 
 // procStatus is what /proc/PID/status tells of a process (proc_pid_status(5)),

@@ -130,16 +130,11 @@ func scopeOf(pid int, id string) *cgroup {
 	if err != nil || filepath.Base(path) != scopeName(id) {
 		return nil
 	}
-	m, err := os.Open("/proc/self/mountinfo")
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return nil
 	}
-	defer m.Close()
-	mounts, err := parseCgroupMounts(m)
-	if err != nil {
-		return nil
-	}
-	for _, d := range cgroupDirs(path, mounts) {
+	for _, d := range cgroupDirs(path, cgroupMounts(mounts)) {
 		if filepath.Base(d) != scopeName(id) {
 			continue
 		}

@@ -1,10 +1,11 @@
 package broker
 
 import (
-	"bytes"
 	"fmt"
+	"strconv"
 	"strings"
 
+	"github.com/zsbx/zsbx/internal/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -30,10 +31,11 @@ func (c caller) fileSystem(fd int) (device [2]uint32, _ error) {
 	if err != nil {
 		return device, err
 	}
-	for line := range bytes.Lines(mounts) {
-		var id, parent uint64
-		if n, _ := fmt.Sscanf(string(line), "%d %d %d:%d", &id, &parent, &device[0], &device[1]); n == 4 && id == st.Mnt_id {
-			return device, nil
+	id := strconv.FormatUint(st.Mnt_id, 10)
+	for _, m := range procfs.Mounts(string(mounts)) {
+		if m.ID == id {
+			_, err := fmt.Sscanf(m.Dev, "%d:%d", &device[0], &device[1])
+			return device, err
 		}
 	}
 	return device, unix.ENOENT

@@ -32,25 +32,6 @@ func descends(pid, top int, parent func(int) (int, bool)) bool {
 	return true
 }
 
-// processStat is of what proc_pid_stat(5) tells.
-type processStat struct {
-	parent, group int
-	start         string // when it was started
-}
-
-// parseStat reads a stat file. The name is in parentheses and may have any bytes.
-func parseStat(b []byte) (s processStat, ok bool) {
-	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-	if len(f) < 20 {
-		return s, false
-	}
-	var errs [2]error
-	s.parent, errs[0] = strconv.Atoi(string(f[1]))
-	s.group, errs[1] = strconv.Atoi(string(f[2]))
-	s.start = string(f[19])
-	return s, errs[0] == nil && errs[1] == nil
-}
-
 // party is who a process is when it signals or is signalled: what
 // proc_pid_status(5) tells.
 type party struct {

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"strconv"
 
@@ -29,12 +30,12 @@ func (s *signalCall) group(to int) answer {
 	target := groupTarget{group: -to, self: self}
 	switch to {
 	case 0:
-		target.group = st.group
+		target.group = st.Group
 	case -1:
 		target.group = 0
 	}
 	result := s.each(target)
-	if target.group != st.group {
+	if target.group != st.Group {
 		return refused(result)
 	}
 	return s.sendSelf(self, fd)
@@ -49,8 +50,8 @@ func (s *signalCall) each(target groupTarget) unix.Errno {
 		quiet++
 		for _, pid := range below.processes() {
 			st, ok := statOf(pid)
-			id := strconv.Itoa(pid) + " " + st.start
-			if !ok || pid == target.self || target.group != 0 && st.group != target.group || seen[id] {
+			id := fmt.Sprint(pid, st.Start)
+			if !ok || pid == target.self || target.group != 0 && st.Group != target.group || seen[id] {
 				continue
 			}
 			seen[id], quiet = true, 0

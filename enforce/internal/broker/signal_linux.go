@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"unsafe"
 
+	"github.com/zsbx/zsbx/internal/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -187,9 +188,10 @@ func partyOf(pid int) (party, bool) {
 	return parseParty(b)
 }
 
-func statOf(pid int) (processStat, bool) {
+func statOf(pid int) (procfs.Stat, bool) {
 	b, _ := readProc("/proc/" + strconv.Itoa(pid) + "/stat")
-	return parseStat(b)
+	s, err := procfs.ParseStat(b)
+	return s, err == nil
 }
 
 // member reports whether a process is the session's, if its number is kept from being used
@@ -203,7 +205,7 @@ func (m *mediator) member(pid int) bool {
 	if s.pidfd <= 0 {
 		return false
 	}
-	parent := func(pid int) (int, bool) { st, ok := statOf(pid); return st.parent, ok }
+	parent := func(pid int) (int, bool) { st, ok := statOf(pid); return st.Parent, ok }
 	for range 4 {
 		if descends(pid, s.Top, parent) {
 			return unix.PidfdSendSignal(s.pidfd, 0, nil, 0) != unix.ESRCH

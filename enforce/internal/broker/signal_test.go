@@ -37,20 +37,6 @@ func TestDescends(t *testing.T) {
 	}
 }
 
-func TestParseStat(t *testing.T) {
-	const tail = " S 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345 0 0"
-	for _, name := range []string{"(sh)", "(a b) R 1 1 1)", "()", "(\n)"} {
-		if s, ok := parseStat([]byte("42 " + name + tail)); !ok || s != (processStat{7, 8, "12345"}) {
-			t.Errorf("%q: %+v %v", name, s, ok)
-		}
-	}
-	for _, bad := range []string{"", "42", "42 (sh", "42 (sh) S 7", "42 (sh) S x 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345"} {
-		if _, ok := parseStat([]byte(bad)); ok {
-			t.Errorf("%q is taken", bad)
-		}
-	}
-}
-
 func TestMaySignal(t *testing.T) {
 	id, ok := parseParty([]byte("Name:\tx\nUid:\t1\t2\t3\t4\nCapEff:\t0000000000000020\n"))
 	if want := (party{1, 2, 3, 1 << capabilityKill}); !ok || id != want {

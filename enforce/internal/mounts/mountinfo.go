@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zsbx/zsbx/internal/procfs"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -35,15 +36,8 @@ func aliases(host *policy.Host, table MountTable, ms []Mount) []Mount {
 	return out
 }
 
-// mounted is one line of proc_pid_mountinfo(5).
-type mounted struct {
-	dev   string // major:minor
-	root  string // the directory of the file system that is mounted
-	point string // where
-	kind  string // of the file system
-}
-
-type MountTable []mounted
+// MountTable are the mounts that a process sees.
+type MountTable []procfs.Mount
 
 // ReadMounts is the table of this process, empty where there is none to read.
 func ReadMounts(host *policy.Host) MountTable {
@@ -51,36 +45,7 @@ func ReadMounts(host *policy.Host) MountTable {
 	if err != nil {
 		return MountTable{}
 	}
-	return ParseMountInfo(string(data))
-}
-
-// ParseMountInfo reads the fields 3 to 5 and the type of each line. It is on the way to
-// every command, so it makes no more garbage than it must.
-func ParseMountInfo(text string) MountTable {
-	t := make(MountTable, 0, strings.Count(text, "\n"))
-	for line := range strings.Lines(text) {
-		var f [6]string
-		rest, ok := line, true
-		for i := range f {
-			if f[i], rest, ok = strings.Cut(rest, " "); !ok {
-				break
-			}
-		}
-		if ok {
-			_, kind, _ := strings.Cut(rest, "- ")
-			kind, _, _ = strings.Cut(kind, " ")
-			t = append(t, mounted{dev: f[2], root: unescapeMount(f[3]), point: unescapeMount(f[4]), kind: kind})
-		}
-	}
-	return t
-}
-
-// unescapeMount undoes what the kernel does to blanks and backslashes.
-func unescapeMount(s string) string {
-	if strings.IndexByte(s, '\\') < 0 {
-		return s
-	}
-	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
+	return procfs.Mounts(string(data))
 }
 
 // of is the mount that a path lies on: the deepest one, and of those on the
@@ -88,7 +53,7 @@ func unescapeMount(s string) string {
 func (t MountTable) of(p string) int {
 	best := -1
 	for i, m := range t {
-		if policy.Within(p, m.point) && (best < 0 || len(m.point) >= len(t[best].point)) {
+		if policy.Within(p, m.Point) && (best < 0 || len(m.Point) >= len(t[best].Point)) {
 			best = i
 		}
 	}
@@ -101,13 +66,13 @@ func (t MountTable) Aliases(p string) []string {
 	if on < 0 {
 		return nil
 	}
-	inFS := path.Join(t[on].root, strings.TrimPrefix(p, t[on].point))
+	inFS := path.Join(t[on].Root, strings.TrimPrefix(p, t[on].Point))
 	var out []string
 	for i, m := range t {
-		if i == on || m.dev != t[on].dev || !policy.Within(inFS, m.root) {
+		if i == on || m.Dev != t[on].Dev || !policy.Within(inFS, m.Root) {
 			continue
 		}
-		q := path.Join(m.point, strings.TrimPrefix(inFS, m.root))
+		q := path.Join(m.Point, strings.TrimPrefix(inFS, m.Root))
 		if q != p && t.of(q) == i && !slices.Contains(out, q) {
 			out = append(out, q)
 		}
@@ -120,8 +85,8 @@ func (t MountTable) Aliases(p string) []string {
 func (t MountTable) Relied() []string {
 	var out []string
 	for _, m := range t {
-		if m.kind == "proc" || m.kind == "cgroup" || m.kind == "cgroup2" {
-			out = append(out, m.point)
+		if m.Type == "proc" || m.Type == "cgroup" || m.Type == "cgroup2" {
+			out = append(out, m.Point)
 		}
 	}
 	return out

@@ -1,12 +1,12 @@
 package job
 
 import (
-	"bytes"
 	"os"
 	"runtime"
 	"strconv"
 	"syscall"
 
+	"github.com/zsbx/zsbx/internal/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -51,6 +51,6 @@ func IsStopped(pid int) bool {
 	if err != nil {
 		return false
 	}
-	_, rest, ok := bytes.Cut(b[bytes.LastIndexByte(b, ')')+1:], []byte(" "))
-	return ok && len(rest) > 0 && rest[0] == 'T'
+	s, err := procfs.ParseStat(b)
+	return err == nil && s.State == "T"
 }

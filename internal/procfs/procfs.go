@@ -1,0 +1,90 @@
+// Package procfs reads what two files of proc(5) say: /proc/PID/mountinfo and
+// /proc/PID/stat. It takes their content, opens nothing, and compiles on every
+// system; only Linux has the files.
+package procfs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Mount is one line of proc_pid_mountinfo(5).
+type Mount struct {
+	ID    string // of the mount
+	Dev   string // of the file system, as MAJOR:MINOR
+	Root  string // the directory of the file system that is mounted
+	Point string // where
+	Type  string // of the file system
+}
+
+// Mounts reads mountinfo. Lines that are no mounts are left out. A later mount lies on
+// top of an earlier one at the same place. It is on the way to every command, so it
+// makes no more garbage than it must.
+func Mounts(text string) []Mount {
+	all := make([]Mount, 0, strings.Count(text, "\n")+1)
+	for line := range strings.Lines(text) {
+		var f [6]string
+		rest, ok := line, true
+		for i := range f {
+			if f[i], rest, ok = strings.Cut(rest, " "); !ok {
+				break
+			}
+		}
+		if _, kind, sep := strings.Cut(rest, "- "); ok && sep {
+			kind, _, _ = strings.Cut(kind, " ")
+			all = append(all, Mount{ID: f[0], Dev: f[2], Root: unescape(f[3]), Point: unescape(f[4]), Type: kind})
+		}
+	}
+	return all
+}
+
+// unescape undoes what the kernel does to blanks and backslashes.
+func unescape(s string) string {
+	if strings.IndexByte(s, '\\') < 0 {
+		return s
+	}
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
+}
+
+// Stat is what proc_pid_stat(5) says of a process, as far as it is needed here.
+type Stat struct {
+	Pid     int
+	Name    string // 15 bytes at most
+	State   string // one letter, as ps(1) shows it
+	Parent  int
+	Group   int
+	Session int
+	Start   uint64 // clock ticks since boot
+}
+
+// ParseStat reads a stat file:
+//
+//	1 pid  2 (comm)  3 state  4 ppid  5 pgrp  6 session ... 22 starttime
+//
+// The name may hold spaces and parentheses; the fields after it can't.
+func ParseStat(b []byte) (Stat, error) {
+	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	if open < 1 || end < open {
+		return Stat{}, errors.New("no name in parentheses")
+	}
+	f := bytes.Fields(b[end+1:])
+	if len(f) < 20 {
+		return Stat{}, fmt.Errorf("%d fields after the name, 20 are needed", len(f))
+	}
+	s := Stat{Name: string(b[open+1 : end]), State: string(f[0])}
+	var err error
+	for _, n := range []struct {
+		to   *int
+		text []byte
+	}{{&s.Pid, bytes.TrimSpace(b[:open])}, {&s.Parent, f[1]}, {&s.Group, f[2]}, {&s.Session, f[3]}} {
+		var e error
+		*n.to, e = strconv.Atoi(string(n.text))
+		err = errors.Join(err, e)
+	}
+	start, e := strconv.ParseUint(string(f[19]), 10, 64)
+	s.Start = start
+	return s, errors.Join(err, e)
+}

@@ -1,0 +1,29 @@
+package procfs
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestParseStat(t *testing.T) {
+	const tail = " S 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345 0 0"
+	for _, name := range []string{"sh", "a b) R 1 1 1", "", "\n"} {
+		if s, err := ParseStat([]byte("42 (" + name + ")" + tail)); err != nil || s != (Stat{42, name, "S", 7, 8, 9, 12345}) {
+			t.Errorf("%q: %+v %v", name, s, err)
+		}
+	}
+	for _, bad := range []string{"", "42", "42 (sh", "42 (sh) S 7", "42 (sh) S x 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345"} {
+		if _, err := ParseStat([]byte(bad)); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+}
+
+func TestMounts(t *testing.T) {
+	got := Mounts("23 1 0:22 / /sys rw,nosuid shared:7 - sysfs sysfs rw\n" +
+		"42 31 0:38 /docker/x /mnt/a\\040b\\011c\\134 ro - cgroup2 none ro\nnonsense\n1 2 3 4 5 6 7\n")
+	want := []Mount{{"23", "0:22", "/", "/sys", "sysfs"}, {"42", "0:38", "/docker/x", "/mnt/a b\tc\\", "cgroup2"}}
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+}
