@@ -74,6 +74,15 @@ func drawPolicy(t *rapid.T, deep bool) *Policy {
 	if rapid.Bool().Draw(t, "output") {
 		p.Limits.MaxOutput, p.Limits.MaxOutputFrom = rapid.Int64Range(0, 1<<40).Draw(t, "bytes"), Origin{Source: "--max-output"}
 	}
+	p.Guard.Lists = drawNamed(t, "guard", "catastrophic", "mine")
+	for _, n := range drawNamed(t, "words", "rm -rf*", "a [b]\"") {
+		p.Guard.Words = append(p.Guard.Words, GuardWords{rapid.SampledFrom([]string{"mine", "x-1"}).Draw(t, "list"), n.Value, n.Origin})
+	}
+	for i, k := range p.Audit.keys() {
+		if rapid.Bool().Draw(t, k.key) {
+			*k.v = Named{Value: rapid.SampledFrom([][]string{{"~/x", "/a$$b"}, {"0", "9"}, {"true", "false"}}[i]).Draw(t, "audit"), Origin: drawOrigin(t)}
+		}
+	}
 	if deep && rapid.Bool().Draw(t, "linux") {
 		p.Linux = drawPolicy(t, false)
 	}

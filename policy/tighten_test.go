@@ -27,7 +27,7 @@ func TestTightens(t *testing.T) {
 					*c.rules = []Rule{}
 				}
 			}
-			p = &Policy{FS: FS{Deny: deny, System: system}, Limits: limits, Env: Env{Mode: mode, From: p.Env.From}, Net: Net{Allow: allow}}
+			p = &Policy{FS: FS{Deny: deny, System: system}, Limits: limits, Env: Env{Mode: mode, From: p.Env.From}, Net: Net{Allow: allow}, Guard: p.Guard, Audit: Audit{Required: p.Audit.Required}}
 		}
 		ok, wider := p.OnlyTightens(base)
 		if ok != (len(wider) == 0) {
@@ -64,6 +64,16 @@ func TestTightens(t *testing.T) {
 		}
 		if longer(int64(after.Limits.Timeout), int64(before.Limits.Timeout)) || longer(after.Limits.MaxOutput, before.Limits.MaxOutput) {
 			t.Fatal("the limits are higher afterwards")
+		}
+		for _, n := range base.GuardOn(h.OS).Lists {
+			if !slices.Contains(Merge(base, p).GuardOn(h.OS).Lists, n) {
+				t.Fatalf("the guard's list %s is off afterwards", n.Value)
+			}
+		}
+		log, err := base.AuditLog(h)
+		then, err2 := Merge(base, p).AuditLog(h)
+		if err != nil || err2 != nil || log != nil && (then.Dir != log.Dir || then.Keep != log.Keep || log.Required && !then.Required) {
+			t.Fatalf("the audit log is %+v, %v and then %+v, %v", log, err, then, err2)
 		}
 	})
 	if tight == 0 {

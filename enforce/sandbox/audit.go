@@ -47,14 +47,30 @@ func (c *prepared) openLog() error {
 		return nil
 	}
 	log, err := c.policy.AuditLog(c.host)
-	if log != nil {
-		c.log = &auditor{AuditLog: *log, opened: time.Now()}
+	if err != nil || log == nil {
+		return coded(err)
 	}
-	return coded(err)
+	c.log = &auditor{AuditLog: *log, opened: time.Now()}
+	if err = audit.Check(log.Dir); err != nil { // else the directory may be made there
+		log := c.log
+		c.log = nil
+		return log.failed(c, err)
+	}
+	return nil
 }
 
-// append writes a line. What goes wrong is a warning, or a refusal where the log
-// is required. A home directory that does not exist is not made.
+// failed is a warning, or a refusal where the log is required.
+func (l *auditor) failed(c *prepared, err error) error {
+	l.broken = true
+	err = fmt.Errorf("the audit log in %s can't be written: %w", shell.Quote(l.Dir), err)
+	if l.Required {
+		return &Error{Code: CodeAudit, Err: err}
+	}
+	c.warn.warn(Warning{Text: err.Error()})
+	return nil
+}
+
+// append writes a line. A home directory that does not exist is not made.
 func (l *auditor) append(c *Command, line *audit.Line) error {
 	var err error
 	if home := c.host.Home; home != "" && policy.Within(l.Dir, home) {
@@ -64,15 +80,9 @@ func (l *auditor) append(c *Command, line *audit.Line) error {
 	if err == nil {
 		err = audit.Append(l.Dir, l.Keep, line)
 	}
-	if err == nil {
-		return nil
+	if err != nil {
+		return l.failed(c.prepared, err)
 	}
-	l.broken = true
-	err = fmt.Errorf("the audit log in %s can't be written: %w", shell.Quote(l.Dir), err)
-	if l.Required {
-		return &Error{Code: CodeAudit, Err: err}
-	}
-	c.warn.warn(Warning{Text: err.Error()})
 	return nil
 }
 

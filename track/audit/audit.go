@@ -154,14 +154,20 @@ func Append(dir string, keep int, l *Line) error {
 	return err
 }
 
-// openDir opens the directory of a log, which nobody else may change: neither it,
-// nor a link on the way to it.
-func openDir(dir string, create bool) (*os.Root, error) {
+// Check refuses a directory that another user's link leads to.
+func Check(dir string) error {
 	for at := dir; at != filepath.Dir(at); at = filepath.Dir(at) {
-		st, err := os.Lstat(at)
-		if err == nil && st.Mode()&fs.ModeSymlink != 0 && !trusted(st) {
-			return nil, fmt.Errorf("%s is another user's link", at)
+		if st, err := os.Lstat(at); err == nil && st.Mode()&fs.ModeSymlink != 0 && !trusted(st) {
+			return fmt.Errorf("%s is another user's link", at)
 		}
+	}
+	return nil
+}
+
+// openDir opens the directory of a log, which nobody else may change.
+func openDir(dir string, create bool) (*os.Root, error) {
+	if err := Check(dir); err != nil {
+		return nil, err
 	}
 	root, err := os.OpenRoot(dir + "/.") // a FIFO would block
 	if errors.Is(err, fs.ErrNotExist) && create {

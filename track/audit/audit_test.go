@@ -166,3 +166,30 @@ func TestRedact(t *testing.T) {
 		t.Errorf("%d words, %v", len(got), cut)
 	}
 }
+
+// TestForeign: nothing is made or written where another user's link leads, or
+// where others may write.
+func TestForeign(t *testing.T) {
+	dir := t.TempDir()
+	to, link := filepath.Join(dir, "to"), filepath.Join(dir, "link")
+	if err := os.Mkdir(to, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(to, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := audit.Append(filepath.Join(link, "own"), 1, start(time.Now(), "x")); err != nil {
+		t.Errorf("one's own link: %v", err)
+	}
+	if os.Lchown(link, 65534, -1) != nil {
+		t.Skip("only root can give a link away")
+	}
+	for _, d := range []string{link, filepath.Join(link, "new")} {
+		if err := audit.Append(d, 1, start(time.Now(), "x")); err == nil || !strings.Contains(err.Error(), "another user's link") {
+			t.Errorf("%s: %v", d, err)
+		}
+	}
+	if all, _ := os.ReadDir(to); len(all) != 1 {
+		t.Errorf("%v was made", all)
+	}
+}
