@@ -11,6 +11,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/internal/testkit"
+	"github.com/zsbx/zsbx/track"
 )
 
 // TestScript runs testdata/script: one script for each topic.
@@ -54,8 +55,8 @@ func setupElsewhere(e *testscript.Env) error {
 	return err
 }
 
-// condition knows [root], [landlockN], [mounts] and [sockets]: Unix sockets of
-// programs outside are closed, with --exec too.
+// condition knows [root], [landlockN], [mounts], [limits] and [sockets]: Unix
+// sockets of programs outside are closed, with --exec too.
 func condition(cond string) (bool, error) {
 	switch {
 	case cond == "root":
@@ -67,6 +68,8 @@ func condition(cond string) (bool, error) {
 	case cond == "sockets":
 		caps := enforce.Probe()
 		return testkit.Condition(testkit.Seccomp, caps.Landlock >= 9 || caps.Landlock > 0 && caps.SeccompNotify)
+	case cond == "limits":
+		return track.ProbeLimits(track.Limits{Memory: 1 << 30, Pids: 100, CPU: 1000}) == nil, nil
 	case strings.HasPrefix(cond, "landlock"):
 		version := int(cond[len("landlock")] - '0')
 		has := enforce.Probe().Landlock >= version

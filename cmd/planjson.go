@@ -71,6 +71,9 @@ type jsonEnv struct {
 type jsonLimits struct {
 	TimeoutSeconds float64 `json:"timeout_seconds,omitempty"`
 	MaxOutputBytes int64   `json:"max_output_bytes,omitempty"`
+	MemoryBytes    int64   `json:"memory_bytes,omitempty"`
+	Pids           int64   `json:"pids,omitempty"`
+	CPU            float64 `json:"cpu,omitempty"` // processors
 }
 
 type jsonPair struct {
@@ -99,6 +102,7 @@ func planJSON(plan *enforce.Plan, files []string) *jsonPlan {
 		Env: jsonEnv{Passed: []string{}, LeftOut: append([]string{}, r.EnvDrop...)},
 		Limits: jsonLimits{
 			TimeoutSeconds: r.Limits.Timeout.Seconds(), MaxOutputBytes: r.Limits.MaxOutput,
+			MemoryBytes: r.Limits.Memory, Pids: r.Limits.Pids, CPU: float64(r.Limits.CPU) / policy.CPUSecond,
 		},
 		Guard: []string{}, Layers: []jsonPair{}, Gaps: gapsJSON(plan.Gaps),
 	}

@@ -31,10 +31,10 @@ type policyFlags struct {
 
 	noBaseline, sharedTmp, ignoreMissing, createMissing bool
 
-	timeout, maxOutput string
-	guards             []string
-	audit              string
-	chdir              string
+	timeout, maxOutput, memory, pids, cpu string
+	guards                                []string
+	audit                                 string
+	chdir                                 string
 
 	fallback  string
 	allowGaps []string
@@ -65,6 +65,9 @@ func (o *policyFlags) add(fs *pflag.FlagSet) {
 	fs.StringVarP(&o.chdir, "chdir", "C", "", "run in the directory `DIR`")
 	fs.StringVar(&o.timeout, "timeout", "", "end the command after the time `D`, such as 10m or 90s, a bare number being seconds; exit status 124")
 	fs.StringVar(&o.maxOutput, "max-output", "", "end the command when it has written more than `N` bytes, such as 10MiB, to stdout and stderr together")
+	fs.StringVar(&o.memory, "memory", "", "let the session have `N` bytes of memory, such as 2GiB")
+	fs.StringVar(&o.pids, "pids", "", "let the session have `N` processes and threads")
+	fs.StringVar(&o.cpu, "cpu", "", "let the session have the time of `N` processors, such as 0.5")
 	listVar(fs, &o.guards, "guard", "", "refuse a command line with words of the `LIST`: catastrophic, interpreters, escapes, exfiltration, shells, or one of a policy's; off drops those that policies name")
 	fs.StringVar(&o.audit, "audit", "", "write what ran, and how it ended, to the log in `DIR`")
 	fs.StringVar(&o.fallback, "fallback", "deny", "what to `DO` when a promise can't be kept here: deny, warn or prompt")
@@ -208,16 +211,15 @@ func (b *flagBuilder) environment(o *policyFlags) {
 }
 
 func (b *flagBuilder) limits(o *policyFlags) {
-	l := &b.p.Limits
-	if o.timeout != "" {
-		l.Timeout, l.TimeoutFrom = b.duration("--timeout", o.timeout), flagOrigin("--timeout")
-	}
-	if o.maxOutput != "" {
-		n, err := policy.ParseSize(o.maxOutput)
-		if err != nil {
-			b.fail("--max-output %s: %v", shell.Quote(o.maxOutput), err)
+	given := map[string]string{"timeout": o.timeout, "max_output": o.maxOutput, "memory": o.memory, "pids": o.pids, "cpu": o.cpu}
+	for _, l := range b.p.Limits.All() {
+		text := given[l.Key]
+		if text == "" {
+			continue
 		}
-		l.MaxOutput, l.MaxOutputFrom = n, flagOrigin("--max-output")
+		if err := l.Parse(text, flagOrigin(l.Flag())); err != nil {
+			b.fail("%s %s: %v", l.Flag(), shell.Quote(text), err)
+		}
 	}
 }
 

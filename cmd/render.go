@@ -182,6 +182,15 @@ func limitTable(r *policy.Resolved) *table {
 	if l := r.Limits; l.MaxOutput > 0 {
 		t.row("output", policy.FormatSize(l.MaxOutput), l.MaxOutputFrom.String())
 	}
+	if l := r.Limits; l.Memory > 0 {
+		t.row("memory", policy.FormatSize(l.Memory), l.MemoryFrom.String())
+	}
+	if l := r.Limits; l.Pids > 0 {
+		t.row("pids", fmt.Sprint(l.Pids), l.PidsFrom.String())
+	}
+	if l := r.Limits; l.CPU > 0 {
+		t.row("cpu", policy.CPUText(l.CPU), l.CPUFrom.String())
+	}
 	for _, n := range r.Guard.Lists {
 		t.row("guard", n.Value, n.Origin.String())
 	}

@@ -87,11 +87,12 @@ const (
 	GapPriorities      = "priorities"       // limits and priorities of processes outside can be changed
 	GapTerminal        = "terminal"         // the command can type into the caller's terminal
 	GapTerminals       = "terminals"        // the user's other terminals can be opened by name
+	GapLimits          = "limits"           // memory, processes and processors can't be bounded
 	GapKernel          = "kernel"           // system calls that only widen the kernel's attack surface stay open
 )
 
 // GapNames lists the names of all gaps, sorted.
 func GapNames() []string {
-	return []string{GapAbstractSockets, GapDeny, GapDenyLinks, GapDenyMissing, GapFiles, GapIPC, GapKernel, GapMetadata, GapNetwork, GapOrphans, GapOwnFiles,
+	return []string{GapAbstractSockets, GapDeny, GapDenyLinks, GapDenyMissing, GapFiles, GapIPC, GapKernel, GapLimits, GapMetadata, GapNetwork, GapOrphans, GapOwnFiles,
 		GapPriorities, GapProtect, GapSignals, GapTCPAutobind, GapTCPPorts, GapTerminal, GapTerminals, GapTruncate, GapUnixSockets}
 }

@@ -49,6 +49,10 @@ type Options struct {
 	// command has to have a keeper, and whoever starts it answers its calls.
 	Explain bool
 
+	// NoLimits says why the memory, processes and processors of the policy's
+	// limits can't be bounded, or "": package track finds out.
+	NoLimits string
+
 	// Sockets says that the command inherits a socket of the internet as one
 	// of descriptors 0 to 2: see InheritsSockets.
 	Sockets bool

@@ -17,6 +17,7 @@ import (
 func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 	rep := &report{p: p, opts: opts}
 	rep.tracking()
+	rep.limits()
 	if !p.Caps.Seatbelt {
 		rep.add(Gap{
 			Name: GapFiles, Kind: Core,

@@ -59,6 +59,7 @@ func (r *report) linux() {
 	r.socket()
 	r.process()
 	r.tracking()
+	r.limits()
 }
 
 func (r *report) denied(d policy.DenyPath, why string) {
@@ -184,6 +185,24 @@ func (r *report) watched() []protect.Watched {
 		out = append(out, protect.WatchDenied(d)...)
 	}
 	return out
+}
+
+// limits are those that take a control group of the session's own.
+func (r *report) limits() {
+	why := r.opts.NoLimits
+	if why == "" && r.p.Landlock == nil && r.p.Caps.OS != "macos" {
+		why = "without Landlock the command could lift them"
+	}
+	if why == "" {
+		return
+	}
+	for _, l := range r.p.Policy.Limits.All() {
+		if promise, ok := map[string]string{
+			"memory": "no more memory than %s bytes", "pids": "no more than %s processes and threads", "cpu": "no more processor time than that of %s",
+		}[l.Key]; ok && *l.Value > 0 {
+			r.add(Gap{Name: GapLimits, Kind: Core, Promise: fmt.Sprintf(promise, l.Text()), Why: why, Origin: *l.From})
+		}
+	}
 }
 
 // files are the promises about files that can't be kept.

@@ -1,6 +1,9 @@
 package policy
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 func (c *checker) net(n *node, table string, net *Net) {
 	if !c.is(n, tableNode, table) {
@@ -108,32 +111,23 @@ func (c *checker) limits(n *node, table string, l *Limits) {
 	if !c.is(n, tableNode, table) {
 		return
 	}
+	all := l.All()
 	for i := range n.fields {
 		f := &n.fields[i]
-		what := table + "." + f.key
-		switch f.key {
-		case "timeout":
-			if f.val.kind != integerNode && !c.is(f.val, stringNode, what) {
-				continue
+		at := slices.IndexFunc(all, func(l Limit) bool { return l.Key == f.key })
+		if at < 0 {
+			keys := make([]string, len(all))
+			for i := range all {
+				keys[i] = all[i].Key
 			}
-			d, err := ParseTime(f.val.text)
-			if err != nil {
-				c.fail(f.val.off, CodeValue, "bad time %q: %v", f.val.text, err)
-				continue
-			}
-			l.Timeout, l.TimeoutFrom = d, c.loc.at(f.val.off)
-		case "max_output":
-			if f.val.kind != integerNode && !c.is(f.val, stringNode, what) {
-				continue
-			}
-			size, err := ParseSize(f.val.text)
-			if err != nil {
-				c.fail(f.val.off, CodeValue, "bad size %q: %v", f.val.text, err)
-				continue
-			}
-			l.MaxOutput, l.MaxOutputFrom = size, c.loc.at(f.val.off)
-		default:
-			c.unknown(f, table, "timeout", "max_output")
+			c.unknown(f, table, keys...)
+			continue
+		}
+		if f.val.kind != integerNode && !c.is(f.val, stringNode, table+"."+f.key) {
+			continue
+		}
+		if err := all[at].Parse(f.val.text, c.loc.at(f.val.off)); err != nil {
+			c.fail(f.val.off, CodeValue, "bad %s %q: %v", all[at].noun, f.val.text, err)
 		}
 	}
 }

@@ -38,6 +38,9 @@
 //	[limits]
 //	timeout = "10m"
 //	max_output = "10MiB"
+//	memory = "2GiB"
+//	pids = 500
+//	cpu = "1.5"
 //	[linux.fs]                        # the same tables again, for one system
 //	[macos.net]
 //

@@ -74,6 +74,14 @@ func drawPolicy(t *rapid.T, deep bool) *Policy {
 	if rapid.Bool().Draw(t, "output") {
 		p.Limits.MaxOutput, p.Limits.MaxOutputFrom = rapid.Int64Range(0, 1<<40).Draw(t, "bytes"), Origin{Source: "--max-output"}
 	}
+	for _, l := range p.Limits.All()[2:] {
+		if rapid.Bool().Draw(t, l.Key) {
+			*l.Value, *l.From = rapid.Int64Range(0, 1<<20).Draw(t, l.Key+" value"), Origin{Source: l.Flag()}
+			if l.Key == "cpu" && *l.Value < CPUSecond/100 {
+				*l.Value = 0
+			}
+		}
+	}
 	p.Guard.Lists = drawNamed(t, "guard", "catastrophic", "mine")
 	for _, n := range drawNamed(t, "words", "rm -rf*", "a [b]\"") {
 		p.Guard.Words = append(p.Guard.Words, GuardWords{rapid.SampledFrom([]string{"mine", "x-1"}).Draw(t, "list"), n.Value, n.Origin})

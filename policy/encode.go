@@ -69,11 +69,12 @@ func (t *tomlWriter) policy(p *Policy, prefix string) {
 	t.net(&p.Net, prefix)
 	t.env(&p.Env, prefix)
 	t.header(prefix + "limits")
-	if p.Limits.saysTimeout() {
-		t.key("timeout", strconv.Quote(p.Limits.Timeout.String()), p.Limits.TimeoutFrom)
-	}
-	if p.Limits.saysMaxOutput() {
-		t.key("max_output", strconv.FormatInt(p.Limits.MaxOutput, 10), p.Limits.MaxOutputFrom)
+	for _, l := range p.Limits.All() {
+		if text := l.text(*l.Value); l.Said() && l.quote {
+			t.key(l.Key, strconv.Quote(text), *l.From)
+		} else if l.Said() {
+			t.key(l.Key, text, *l.From)
+		}
 	}
 	t.guard(&p.Guard, prefix)
 	t.audit(&p.Audit, prefix)

@@ -12,15 +12,15 @@ import (
 // The shapes of a policy file in JSON. A nil list is left out, an empty one
 // is written: for ports and system categories they differ.
 type jsonPolicy struct {
-	Presets []string    `json:"presets,omitzero"`
-	FS      jsonFS      `json:"fs,omitzero"`
-	Net     jsonNet     `json:"net,omitzero"`
-	Env     jsonEnv     `json:"env,omitzero"`
-	Limits  jsonLimits  `json:"limits,omitzero"`
-	Guard   jsonGuard   `json:"guard,omitzero"`
-	Audit   jsonAudit   `json:"audit,omitempty"`
-	Linux   *jsonPolicy `json:"linux,omitempty"`
-	MacOS   *jsonPolicy `json:"macos,omitempty"`
+	Presets []string       `json:"presets,omitzero"`
+	FS      jsonFS         `json:"fs,omitzero"`
+	Net     jsonNet        `json:"net,omitzero"`
+	Env     jsonEnv        `json:"env,omitzero"`
+	Limits  map[string]any `json:"limits,omitempty"`
+	Guard   jsonGuard      `json:"guard,omitzero"`
+	Audit   jsonAudit      `json:"audit,omitempty"`
+	Linux   *jsonPolicy    `json:"linux,omitempty"`
+	MacOS   *jsonPolicy    `json:"macos,omitempty"`
 }
 
 type jsonFS struct {
@@ -49,11 +49,6 @@ type jsonEnv struct {
 	Mode  EnvMode           `json:"mode,omitempty"`
 	Allow []string          `json:"allow,omitzero"`
 	Set   map[string]string `json:"set,omitempty"`
-}
-
-type jsonLimits struct {
-	Timeout   string `json:"timeout,omitempty"`
-	MaxOutput *int64 `json:"max_output,omitempty"`
 }
 
 // jsonEntry is a path that is more than a string.
@@ -111,11 +106,16 @@ func (p *Policy) json() *jsonPolicy {
 		}
 		j.Env.Set[v.Name] = v.Value
 	}
-	if p.Limits.saysTimeout() {
-		j.Limits.Timeout = p.Limits.Timeout.String()
-	}
-	if p.Limits.saysMaxOutput() {
-		j.Limits.MaxOutput = &p.Limits.MaxOutput
+	for _, l := range p.Limits.All() {
+		if !l.Said() {
+			continue
+		}
+		if j.Limits == nil {
+			j.Limits = map[string]any{}
+		}
+		if j.Limits[l.Key] = *l.Value; l.quote {
+			j.Limits[l.Key] = l.text(*l.Value)
+		}
 	}
 	j.Guard, j.Audit = p.Guard.json(), p.Audit.json()
 	if p.Linux != nil {

@@ -63,11 +63,10 @@ func (p *Policy) statements(prefix string) []string {
 	for _, v := range lastOfEach(p.Env.Set) {
 		add("env set", strconv.Quote(v.Name), strconv.Quote(v.Value))
 	}
-	if p.Limits.saysTimeout() {
-		add("timeout", p.Limits.Timeout.String())
-	}
-	if p.Limits.saysMaxOutput() {
-		add("max_output", strconv.FormatInt(p.Limits.MaxOutput, 10))
+	for _, l := range p.Limits.All() {
+		if l.Said() {
+			add(l.Key, l.text(*l.Value))
+		}
 	}
 	p.Guard.statements(add)
 	p.Audit.statements(add)

@@ -1,6 +1,13 @@
 package policy
 
-import "time"
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
 
 // Limits bound a run. A zero value means no limit.
 type Limits struct {
@@ -8,4 +15,107 @@ type Limits struct {
 	TimeoutFrom   Origin
 	MaxOutput     int64 // bytes of stdout and stderr together
 	MaxOutputFrom Origin
+
+	// Memory are bytes that all processes of the session have together: their
+	// own, files in memory, and what the kernel holds for them (cgroups(7)).
+	Memory     int64
+	MemoryFrom Origin
+	Pids       int64 // processes and threads at a time
+	PidsFrom   Origin
+	CPU        int64 // thousandths of one processor's time
+	CPUFrom    Origin
+}
+
+// CPUSecond is the CPU of a Limits that is one processor.
+const CPUSecond = 1000
+
+// Limit is one of a Limits, as policies and flags have it.
+type Limit struct {
+	Key   string // in [limits]; the flag has hyphens for underscores
+	Value *int64 // 0 for none
+	From  *Origin
+
+	parse func(string) (int64, error)
+	text  func(int64) string // what parse reads
+	noun  string
+	quote bool // text is a string and no number
+}
+
+// All lists the limits; they can be changed through it.
+func (l *Limits) All() []Limit {
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	return []Limit{
+		{"timeout", (*int64)(&l.Timeout), &l.TimeoutFrom, parseTime, func(n int64) string { return time.Duration(n).String() }, "time", true},
+		{"max_output", &l.MaxOutput, &l.MaxOutputFrom, ParseSize, number, "size", false},
+		{"memory", &l.Memory, &l.MemoryFrom, ParseSize, number, "size", false},
+		{"pids", &l.Pids, &l.PidsFrom, parseCount, number, "number", false},
+		{"cpu", &l.CPU, &l.CPUFrom, ParseCPU, CPUText, "number", true},
+	}
+}
+
+// Flag is the flag that sets the limit.
+func (l *Limit) Flag() string { return "--" + strings.ReplaceAll(l.Key, "_", "-") }
+
+// Text is the limit as Parse reads it.
+func (l *Limit) Text() string { return l.text(*l.Value) }
+
+// Said reports whether the limit was given at all: 0 may be written to lift an
+// earlier one.
+func (l *Limit) Said() bool { return *l.Value != 0 || *l.From != Origin{} }
+
+// Parse sets the limit from what somebody wrote.
+func (l *Limit) Parse(text string, from Origin) error {
+	n, err := l.parse(text)
+	if err == nil {
+		*l.Value, *l.From = n, from
+	}
+	return err
+}
+
+// put lays the limits of o that were given over those of l; clear takes them
+// away.
+func (l *Limits) put(o *Limits, clear bool) {
+	if *o == (Limits{}) {
+		return
+	}
+	to := l.All()
+	for i, from := range o.All() {
+		switch {
+		case !from.Said():
+		case clear:
+			*to[i].Value, *to[i].From = 0, Origin{}
+		default:
+			*to[i].Value, *to[i].From = *from.Value, *from.From
+		}
+	}
+}
+
+func parseTime(s string) (int64, error) {
+	d, err := ParseTime(s)
+	return int64(d), err
+}
+
+func parseCount(s string) (int64, error) {
+	n, err := strconv.ParseUint(s, 10, 31)
+	if err != nil {
+		return 0, errors.New("a number of processes and threads is needed, such as 200")
+	}
+	return int64(n), nil
+}
+
+// ParseCPU reads a number of processors, of which parts count ("2", "0.5"), as
+// thousandths of one. The kernel knows no less than a hundredth. "0" is no limit.
+func ParseCPU(s string) (int64, error) {
+	n, err := strconv.ParseFloat(s, 64)
+	milli := int64(math.Round(n * CPUSecond))
+	if err != nil || strings.Trim(s, "0123456789.") != "" || n > 1e6 || n != 0 && milli < CPUSecond/100 {
+		return 0, errors.New("a number of processors is needed, such as 2 or 0.5")
+	}
+	return milli, nil
+}
+
+// CPUText is what ParseCPU reads.
+func CPUText(milli int64) string {
+	text := fmt.Sprintf("%d.%03d", milli/CPUSecond, milli%CPUSecond)
+	return strings.TrimRight(strings.TrimRight(text, "0"), ".")
 }

@@ -41,12 +41,7 @@ func mergeSystem(sum, p, own *Policy) *Policy {
 	sum.Env.Set = slices.DeleteFunc(sum.Env.Set, func(v Var) bool {
 		return slices.ContainsFunc(p.Env.Set, func(w Var) bool { return v.Name == w.Name })
 	})
-	if p.Limits.saysTimeout() {
-		sum.Limits.Timeout, sum.Limits.TimeoutFrom = 0, Origin{}
-	}
-	if p.Limits.saysMaxOutput() {
-		sum.Limits.MaxOutput, sum.Limits.MaxOutputFrom = 0, Origin{}
-	}
+	sum.Limits.put(&p.Limits, true)
 	if p.FS.System.Executable != nil {
 		sum.FS.System.Executable = nil
 	}
@@ -63,12 +58,6 @@ func mergeSystem(sum, p, own *Policy) *Policy {
 	}
 	return sum
 }
-
-// saysTimeout reports whether the timeout was given at all: 0 may be written
-// to lift an earlier one.
-func (l *Limits) saysTimeout() bool { return l.Timeout != 0 || l.TimeoutFrom != Origin{} }
-
-func (l *Limits) saysMaxOutput() bool { return l.MaxOutput != 0 || l.MaxOutputFrom != Origin{} }
 
 // add merges p, without its parts for single systems, over sum.
 func (sum *Policy) add(p *Policy) {
@@ -93,12 +82,7 @@ func (sum *Policy) add(p *Policy) {
 	}
 	sum.Env.Allow = append(sum.Env.Allow, p.Env.Allow...)
 	sum.Env.Set = append(sum.Env.Set, p.Env.Set...)
-	if p.Limits.saysTimeout() {
-		sum.Limits.Timeout, sum.Limits.TimeoutFrom = p.Limits.Timeout, p.Limits.TimeoutFrom
-	}
-	if p.Limits.saysMaxOutput() {
-		sum.Limits.MaxOutput, sum.Limits.MaxOutputFrom = p.Limits.MaxOutput, p.Limits.MaxOutputFrom
-	}
+	sum.Limits.put(&p.Limits, false)
 	sum.Guard.add(&p.Guard)
 	sum.Audit.over(&p.Audit, false)
 }

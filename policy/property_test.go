@@ -91,10 +91,10 @@ func TestMergeOverrides(t *testing.T) {
 				t.Fatalf("net.allow %v, want %v", got.Net.Allow, want)
 			}
 			limits := first.Limits
-			if later.Limits.saysTimeout() {
+			if later.Limits.TimeoutFrom != (Origin{}) {
 				limits.Timeout = later.Limits.Timeout
 			}
-			if later.Limits.saysMaxOutput() {
+			if later.Limits.MaxOutputFrom != (Origin{}) {
 				limits.MaxOutput = later.Limits.MaxOutput
 			}
 			if got.Limits.Timeout != limits.Timeout || got.Limits.MaxOutput != limits.MaxOutput {

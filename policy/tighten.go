@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"time"
 )
 
 // Wider is one thing that a policy asks for beyond another.
@@ -96,22 +95,19 @@ func (p *Policy) widens(base *Policy) []Wider {
 	for _, v := range p.Env.Set {
 		w.add("env.set", v.Name+"="+strconv.Quote(v.Value), v.Origin)
 	}
-	if p.Limits.saysTimeout() && longer(int64(p.Limits.Timeout), int64(base.Limits.Timeout)) {
-		w.add("limits.timeout", limitText(p.Limits.Timeout == 0, p.Limits.Timeout), p.Limits.TimeoutFrom)
-	}
-	if p.Limits.saysMaxOutput() && longer(p.Limits.MaxOutput, base.Limits.MaxOutput) {
-		w.add("limits.max_output", limitText(p.Limits.MaxOutput == 0, p.Limits.MaxOutput), p.Limits.MaxOutputFrom)
+	before := base.Limits.All()
+	for i, l := range p.Limits.All() {
+		if !l.Said() || !longer(*l.Value, *before[i].Value) {
+			continue
+		}
+		text := "none"
+		if *l.Value != 0 {
+			text = l.text(*l.Value)
+		}
+		w.add("limits."+l.Key, text, *l.From)
 	}
 	p.Audit.widens(&base.Audit, &w)
 	return w
-}
-
-// limitText names a limit: a time, or a number of bytes.
-func limitText[T int64 | time.Duration](none bool, limit T) string {
-	if none {
-		return "none"
-	}
-	return fmt.Sprint(limit)
 }
 
 // longer compares limits, of which 0 is none.

@@ -25,7 +25,8 @@ func (s *Session) Close(ctx context.Context) (Report, error) {
 	n := s.learned()
 	over := n.emptied || n.lost
 	if s.opts.Keep && !over && !s.nothingLeft(n) {
-		r.Kept = true
+		s.noteReached()
+		r.Kept, r.Reached = true, s.reached
 		return r, s.proc.Close()
 	}
 	if !over {
@@ -75,6 +76,8 @@ func (s *Session) nothingLeft(n news) bool {
 
 // discardAll removes the session from the system and from the store.
 func (s *Session) discardAll(r *Report) error {
+	s.noteReached()
+	r.Reached = s.reached
 	if err := s.removeHeld(); err != nil {
 		return err
 	}

@@ -42,6 +42,7 @@ func (s *Session) Next() (fork.Event, error) {
 		s.news.timedOut = true
 	case ev.Kind == fork.Exited:
 		s.news.exited = true
+		s.noteReached()
 	case ev.Kind == fork.Emptied:
 		s.news.emptied, s.news.killed = true, ev.Killed
 	}

@@ -83,7 +83,7 @@ func pingUserManager() error {
 // startScope has the manager put pid into a new scope of its own, delegated to
 // the user, and waits until it is there: the manager answers before it has
 // moved the process.
-func startScope(ctx context.Context, id string, pid int) (*cgroup, error) {
+func startScope(ctx context.Context, id string, pid int, limits Limits) (*cgroup, error) {
 	c, err := userBus(ctx)
 	if err != nil {
 		return nil, err
@@ -98,6 +98,9 @@ func startScope(ctx context.Context, id string, pid int) (*cgroup, error) {
 		{"PIDs", dbus.MakeVariant([]uint32{uint32(pid)})},
 		{"Delegate", dbus.MakeVariant(true)},
 		{"CollectMode", dbus.MakeVariant("inactive-or-failed")},
+	}
+	for _, l := range limits.settings() {
+		props = append(props, property{l.property, dbus.MakeVariant(l.value)})
 	}
 	type aux struct {
 		Name  string
@@ -210,6 +213,9 @@ func (s *Session) launchInScope(c fork.Command) error {
 		}
 	}
 	if failed := <-moved; err != nil && failed != nil {
+		if s.limits.scope {
+			return &LimitError{Why: failed.Error(), Err: failed}
+		}
 		return &TrackerError{Kind: Cgroup, Why: failed.Error(), Err: failed}
 	}
 	return s.launched(p, err)
@@ -223,8 +229,12 @@ func (s *Session) moveToScope(told *os.File, p *fork.Process) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), scopeWait)
 	defer cancel()
-	g, err := startScope(ctx, s.record.ID, int(binary.NativeEndian.Uint64(b[:])))
+	g, err := startScope(ctx, s.record.ID, int(binary.NativeEndian.Uint64(b[:])), s.opts.Limits)
 	if err != nil {
+		return err
+	}
+	if err := g.limited(s.opts.Limits); err != nil {
+		g.close()
 		return err
 	}
 	s.held.group = g

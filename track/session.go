@@ -44,6 +44,9 @@ type Options struct {
 	// it, if they are empty.
 	Temp string
 
+	// Limits bound the session's processes.
+	Limits Limits
+
 	// Watch is the command line of a program that calls Watch for the session
 	// whose id is added as the last argument, with Store.Reap to end it; macOS
 	// only. It is started beside the command, with the pipe as its standard
@@ -77,6 +80,9 @@ type Session struct {
 
 	proc *fork.Process
 
+	limits  limitPlace // where the group for Options.Limits is
+	reached Reached
+
 	tail []fork.Event // what a keeper that is gone wrote down
 
 	mu   sync.Mutex // guards what Next learns
@@ -98,6 +104,12 @@ func Begin(o Options) (*Session, error) {
 	}
 	if err := s.choose(); err != nil {
 		return nil, err
+	}
+	if o.Limits != (Limits{}) {
+		var err error
+		if s.limits, err = o.Limits.place(); err != nil {
+			return nil, err
+		}
 	}
 	if s.opts.Store != nil {
 		s.opts.Watch = nil

@@ -1,6 +1,7 @@
 package track
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -55,9 +56,14 @@ func (s *Session) choose() error {
 // the command's own, or the tracker was asked for by name.
 func (s *Session) weaken(failure error) error {
 	var step *fork.StepError
+	var limit *LimitError
+	entering := errors.As(failure, &step) && step.Tag == tagGroup
+	if errors.As(failure, &limit) || entering && s.opts.Limits != (Limits{}) {
+		return failure // no tracker makes up for it
+	}
 	var tracker *TrackerError
 	ours := errors.Is(failure, fork.ErrNoDomain) || errors.As(failure, &tracker) ||
-		errors.As(failure, &step) && (step.Stage == fork.StageKeeper || step.Tag == tagGroup)
+		entering || errors.As(failure, &step) && step.Stage == fork.StageKeeper
 	if !ours || fork.ShortageOf(failure) != nil {
 		return failure
 	}
@@ -103,7 +109,8 @@ func (s *Session) launch(c fork.Command) error {
 	s.holder = Holder{Tracker: s.choice.Kind}
 	// Who holds the session is stored before the command runs, while the keeper
 	// gets ready. Of a scope the group is not known yet: see moveToScope.
-	if !s.choice.Scope {
+	inScope := s.choice.Scope && s.opts.Limits == (Limits{}) || s.limits.scope
+	if !inScope {
 		c.Commit = s.recordHolder
 	}
 	c.Keeper = s.keeper()
@@ -114,19 +121,20 @@ func (s *Session) launch(c fork.Command) error {
 			return err
 		}
 		defer done()
-	case Cgroup:
-		if s.choice.Scope {
-			return s.launchInScope(c)
-		}
-		if err := s.enterGroup(&c); err != nil {
-			return &TrackerError{Kind: Cgroup, Why: err.Error(), Err: err}
-		}
-	case Subtree:
+	case Cgroup, Subtree:
 	case Group:
 		c.Keeper = nil
 		c.Steps = append([]fork.Step{{Name: "setpgid(2)", Nr: unix.SYS_SETPGID}}, c.Steps...)
 	default:
 		return fmt.Errorf("tracker %s is not for Linux", s.choice.Kind)
+	}
+	switch {
+	case inScope:
+		return s.launchInScope(c)
+	case s.limits.dir != "" || s.choice.Kind == Cgroup:
+		if err := s.enterGroup(&c); err != nil {
+			return err
+		}
 	}
 	p, err := fork.Start(&c)
 	return s.launched(p, err)
@@ -184,22 +192,37 @@ func (s *Session) recordHolder(p *fork.Process) error {
 // anything of the command runs it writes "0", for itself, into cgroup.procs.
 func (s *Session) enterGroup(c *fork.Command) error {
 	s.dropGroup() // of an attempt that failed
-	g, err := makeCgroup(s.caps.Cgroup, cgroupName(s.record.ID))
+	err := s.openHeld(cmp.Or(s.limits.dir, s.caps.Cgroup))
+	switch {
+	case err != nil && s.limits.dir != "":
+		return &LimitError{Why: err.Error(), Err: err}
+	case err != nil:
+		return &TrackerError{Kind: Cgroup, Why: err.Error(), Err: err}
+	}
+	if c.Keeper != nil {
+		c.Keeper.CgroupKill = s.held.kill
+	}
+	c.Steps = append([]fork.Step{writeStep("entering the session's", s.held.procs, []byte("0"))}, c.Steps...)
+	return nil
+}
+
+// openHeld makes the session's group in a directory, and bounds it.
+func (s *Session) openHeld(dir string) error {
+	g, err := makeCgroup(dir, cgroupName(s.record.ID))
 	if err != nil {
 		return err
 	}
 	s.held.group = g
 	s.holder.Cgroup = &g.ref
+	if err := g.limit(s.opts.Limits); err != nil {
+		return err
+	}
 	if s.held.procs, err = g.open("cgroup.procs", unix.O_WRONLY); err != nil {
 		return err
 	}
 	if s.held.kill, err = g.open("cgroup.kill", unix.O_WRONLY); err != nil {
 		s.held.kill = nil
 	}
-	if c.Keeper != nil {
-		c.Keeper.CgroupKill = s.held.kill
-	}
-	c.Steps = append([]fork.Step{writeStep("entering the session's", s.held.procs, []byte("0"))}, c.Steps...)
 	return nil
 }
 

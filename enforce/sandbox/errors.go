@@ -57,8 +57,8 @@ var ErrLost = errors.New("how the command ended is not known")
 // LimitsError says that a limit of the policy can't be had together with an option,
 // for nobody would see to it.
 type LimitsError struct {
-	Option string // "exec", "keep" or "tty"
-	Limit  string // "timeout" or "max-output"
+	Option string // "exec", "keep", "tty" or "track-only"
+	Limit  string // "timeout", "max-output", "memory", "pids" or "cpu"
 	From   policy.Origin
 }
 

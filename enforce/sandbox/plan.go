@@ -20,6 +20,7 @@ func (c *prepared) replan(caps enforce.Caps) error {
 		Hide:           self.hidden,
 		Repository:     c.o.Repository,
 		NoOwn:          accepted(enforce.GapOwnFiles),
+		NoLimits:       noLimits(c.limits),
 		Sockets:        enforce.InheritsSockets(c.o.standardFiles()),
 	})
 	c.resolved.NameJavaTemp(c.plan.Mounts.Own("/tmp") == "")

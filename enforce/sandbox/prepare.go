@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"runtime"
+	"strings"
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox/internal/tempdir"
@@ -175,8 +176,9 @@ func (c *prepared) checkLinks() error {
 }
 
 // checkLimits refuses limits that nobody would see to: there is no keeper between
-// the caller and a command that replaces it, and nothing counts what goes to a
-// terminal, or is written when this process has ended.
+// the caller and a command that replaces it, nothing counts what goes to a
+// terminal, or is written when this process has ended, and a command that is only
+// tracked could lift those of its control group.
 func (o *Options) checkLimits(l policy.Limits) error {
 	var all []error
 	refuse := func(is bool, option, limit string, from policy.Origin) {
@@ -188,5 +190,10 @@ func (o *Options) checkLimits(l policy.Limits) error {
 	refuse(o.InPlace && l.MaxOutput > 0, "exec", limitOutput, l.MaxOutputFrom)
 	refuse(o.Keep && l.MaxOutput > 0, "keep", limitOutput, l.MaxOutputFrom)
 	refuse(o.TTY && l.MaxOutput > 0, "tty", limitOutput, l.MaxOutputFrom)
+	for _, limit := range l.All()[2:] { // those that take a control group
+		name := strings.TrimPrefix(limit.Flag(), "--")
+		refuse(o.InPlace && *limit.Value > 0, "exec", name, *limit.From)
+		refuse(o.TrackOnly && *limit.Value > 0, "track-only", name, *limit.From)
+	}
 	return errors.Join(all...)
 }

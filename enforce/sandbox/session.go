@@ -20,6 +20,7 @@ func (c *Command) beginSession() error {
 	if c.plan != nil {
 		opts.Confined = c.plan.Confines()
 		opts.Scoped = c.plan.ScopesSignals()
+		opts.Limits = c.bounds()
 	}
 	var err error
 	if c.s, err = track.Begin(opts); err != nil {
@@ -64,6 +65,7 @@ func (c *Command) close() (track.Report, error) {
 	if runtime.GOOS == "darwin" { // elsewhere the keeper has said so
 		c.tellEnded(report.Killed)
 	}
+	c.tellReached(report.Reached)
 	switch {
 	case err != nil:
 		return report, sessionErr(err)

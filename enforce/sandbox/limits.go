@@ -1,0 +1,59 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/track"
+)
+
+// groupLimits are the limits that take a control group.
+func groupLimits(l policy.Limits) track.Limits {
+	return track.Limits{Memory: l.Memory, Pids: l.Pids, CPU: l.CPU}
+}
+
+// noLimits says why this machine can't keep them, or "".
+func noLimits(l policy.Limits) string {
+	want := groupLimits(l)
+	if want == (track.Limits{}) {
+		return ""
+	}
+	var le *track.LimitError
+	switch err := track.ProbeLimits(want); {
+	case errors.As(err, &le):
+		return "a control group (version 2) is needed: " + le.Why
+	case err != nil:
+		return err.Error()
+	}
+	return ""
+}
+
+// bounds are the limits of the session, without those that are accepted as gaps.
+func (c *prepared) bounds() track.Limits {
+	for _, g := range c.plan.Gaps {
+		if g.Name == enforce.GapLimits {
+			return track.Limits{}
+		}
+	}
+	return groupLimits(c.limits)
+}
+
+// tellReached says which limits the session ran into.
+func (c *Command) tellReached(n track.Reached) {
+	times := func(n int, one, many string) string {
+		if n == 1 {
+			return "1 " + one
+		}
+		return fmt.Sprintf("%d %s", n, many)
+	}
+	if n.OOMKills > 0 {
+		c.warn.warn(Warning{Text: fmt.Sprintf("the session had all of its memory, %s (%s): the kernel ended %s",
+			policy.FormatSize(c.limits.Memory), c.limits.MemoryFrom, times(n.OOMKills, "process", "processes"))})
+	}
+	if n.Forks > 0 {
+		c.warn.warn(Warning{Text: fmt.Sprintf("the session had all of its %d processes and threads (%s): making another failed %s",
+			c.limits.Pids, c.limits.PidsFrom, times(n.Forks, "time", "times"))})
+	}
+}

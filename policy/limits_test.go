@@ -1,0 +1,53 @@
+package policy
+
+import "testing"
+
+func TestParseCPU(t *testing.T) {
+	for in, want := range map[string]int64{
+		"1": 1000, "0": 0, "0.5": 500, "1.5": 1500, "64": 64000, "0.01": 10, ".25": 250, "2.": 2000,
+		"": -1, "x": -1, "-1": -1, "0.001": -1, "1e3": -1, "inf": -1, "NaN": -1, "0x1": -1, "1_0": -1, "10000000": -1, "1 ": -1,
+	} {
+		got, err := ParseCPU(in)
+		if err != nil {
+			got = -1
+		}
+		if got != want {
+			t.Errorf("%q: %d, %v; want %d", in, got, err, want)
+		}
+		if again, err := ParseCPU(CPUText(max(got, 0))); err != nil || again != max(got, 0) {
+			t.Errorf("%q: %q is read as %d, %v", in, CPUText(got), again, err)
+		}
+	}
+}
+
+// TestLimitsAll: each limit is set by its key, and lifted by 0.
+func TestLimitsAll(t *testing.T) {
+	var l Limits
+	for _, one := range l.All() {
+		if one.Said() {
+			t.Errorf("%s is given", one.Key)
+		}
+		if err := one.Parse("3", Origin{Source: one.Flag()}); err != nil || !one.Said() {
+			t.Errorf("%s: %v", one.Key, err)
+		}
+	}
+	if l.Timeout == 0 || l.MaxOutput != 3 || l.Memory != 3 || l.Pids != 3 || l.CPU != 3000 || l.CPUFrom.Source != "--cpu" || l.MaxOutputFrom.Source != "--max-output" {
+		t.Errorf("%+v", l)
+	}
+	lifted := l
+	for _, one := range lifted.All() {
+		if err := one.Parse("0", Origin{Source: "again"}); err != nil || *one.Value != 0 || !one.Said() {
+			t.Errorf("%s: %v", one.Key, err)
+		}
+	}
+	sum := Merge(&Policy{Limits: l}, &Policy{Limits: lifted})
+	if sum.Limits != lifted {
+		t.Errorf("%+v", sum.Limits)
+	}
+	if ok, w := (&Policy{Limits: lifted}).OnlyTightens(&Policy{Limits: l}); ok || len(w) < 5 {
+		t.Errorf("lifting limits asks for no more: %v", w)
+	}
+	if ok, w := (&Policy{Limits: l}).OnlyTightens(&Policy{}); !ok {
+		t.Errorf("limits ask for more: %v", w)
+	}
+}

@@ -1,0 +1,70 @@
+package track
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Limits bound what all processes of a session have together, by a control
+// group (cgroups(7), version 2) of the session's own, whatever tracks it. The
+// keeper is not in it. The zero value bounds nothing. They hold only for a
+// command that is Confined: another one owns its group and can lift them.
+type Limits struct {
+	Memory int64 // bytes, of which none go to swap; 0 for no limit
+	Pids   int64 // processes and threads at a time
+	CPU    int64 // thousandths of one processor's time
+}
+
+// LimitError says that limits can't be had, or could not be set.
+type LimitError struct {
+	Why string
+	Err error // the system's, if there is one
+}
+
+func (e *LimitError) Error() string { return "limits can't be set here: " + e.Why }
+
+// Unwrap gives the system's error, if there is one.
+func (e *LimitError) Unwrap() error { return e.Err }
+
+// ProbeLimits finds out, by making a group and removing it again, whether a
+// session can have limits. The error is a *LimitError.
+func ProbeLimits(l Limits) error {
+	_, err := l.place()
+	return err
+}
+
+// Reached is how often a session ran into its limits.
+type Reached struct {
+	OOMKills int // processes that the kernel killed at the limit of memory
+	Forks    int // processes and threads that were not made at that of their number
+}
+
+// cpuPeriod is the time in which a limit of processors is kept, in microseconds:
+// the kernel's default.
+const cpuPeriod = 100_000
+
+// setting is a file of a control group and what bounds it.
+type setting struct {
+	file, text string
+	controller string
+	property   string // of a systemd unit, a number: org.freedesktop.systemd1(5)
+	value      uint64
+	optional   bool // the file is missing where there is nothing to bound
+}
+
+// settings are what the limits are to the kernel.
+func (l Limits) settings() []setting {
+	var out []setting
+	if n := l.Memory; n > 0 {
+		out = append(out,
+			setting{"memory.max", strconv.FormatInt(n, 10), "memory", "MemoryMax", uint64(n), false},
+			setting{"memory.swap.max", "0", "memory", "MemorySwapMax", 0, true}) // no swap in this kernel, or not accounted
+	}
+	if n := l.Pids; n > 0 {
+		out = append(out, setting{"pids.max", strconv.FormatInt(n, 10), "pids", "TasksMax", uint64(n), false})
+	}
+	if n := l.CPU; n > 0 {
+		out = append(out, setting{"cpu.max", fmt.Sprintf("%d %d", n*cpuPeriod/1000, cpuPeriod), "cpu", "CPUQuotaPerSecUSec", uint64(n) * 1000, false})
+	}
+	return out
+}
