@@ -172,15 +172,6 @@ func (d *sessionDir) openFile(ext string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// files are the paths of all that a session without a name may have here.
-func (d *sessionDir) files() []string {
-	var paths []string
-	for _, ext := range sessionFiles() {
-		paths = append(paths, d.path+ext)
-	}
-	return paths
-}
-
 // remove deletes the session's files and its name, the state file last. It is
 // no error if somebody else did so already, or does so at the same time.
 func (d *sessionDir) remove(name string) error {

@@ -112,13 +112,6 @@ func (q *queue) repeated(request uintptr, arg unsafe.Pointer) (errno unix.Errno)
 	return errno
 }
 
-// empty reports whether no process is left whose calls could come.
-func (q *queue) empty() bool {
-	p := []unix.PollFd{{Fd: int32(q.fd), Events: unix.POLLIN}}
-	n, err := unix.Poll(p, 0)
-	return err == nil && n == 1 && p[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0
-}
-
 // wakeFast asks for what Linux 6.6 can do: the thread that asks gives up the
 // processor to the one that answers. Older kernels say EINVAL.
 func (q *queue) wakeFast() {
