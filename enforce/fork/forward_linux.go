@@ -20,7 +20,11 @@ const CanForward = true
 // Both are assembly: what is run in the place of Go's own handler must not touch
 // Go's world, and a goroutine that is woken for a signal costs two threads at every
 // start.
+//
+//lint:ignore U1000 the assembly below takes its address
 func handleSignal()
+
+//lint:ignore U1000 as handleSignal
 func signalReturn()
 
 // The addresses of the two, the connection to the keeper, the last signal that was

@@ -4,6 +4,8 @@ package fork
 
 import "syscall"
 
+//lint:file-ignore U1000 Linux on other machines than these two uses it all
+
 // CanForward says that Command.Forward works with a keeper here.
 const CanForward = false
 

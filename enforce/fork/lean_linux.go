@@ -8,6 +8,8 @@ import (
 )
 
 // cloneArgs is struct clone_args of linux/sched.h.
+//
+//lint:ignore U1000 the kernel's layout
 type cloneArgs struct {
 	flags, pidfd, childTid, parentTid, exitSignal, stack, stackSize, tls, setTid, setTidSize, cgroup uint64
 }

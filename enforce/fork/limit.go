@@ -9,6 +9,8 @@ import (
 func (p *Process) startClock(c *Command) {
 	p.limit, p.began = c.Limit, time.Now()
 	if p.KeeperPid == 0 && p.limit.Time > 0 {
+		p.mu.Lock() // it may be over before it is noted
+		defer p.mu.Unlock()
 		p.alarm = time.AfterFunc(p.limit.Time, p.timeOver)
 	}
 }

@@ -141,7 +141,7 @@ func TestLists(t *testing.T) {
 		for _, list := range all {
 			g := on(t, policy.Guard{}, list)
 			for _, line := range strings.Split(tt.line, "|") {
-				argv := []string{"env", "bash", "-s"} // nothing that shells refuses
+				var argv []string
 				if strings.Contains(line, "&") || strings.Contains(line, ";") {
 					if list == "shells" {
 						continue

@@ -24,7 +24,6 @@ type bench struct {
 	uid       int
 	rounds    int
 	env       []string
-	out       strings.Builder
 }
 
 // program is one thing to time.

@@ -20,8 +20,7 @@ type harness struct {
 	verbose    bool
 	only       string
 
-	allowed map[string]bool // what is open without zsbx
-	table   *table
+	table *table
 }
 
 var (

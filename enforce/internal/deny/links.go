@@ -44,9 +44,7 @@ func (n *manyNames) note(p string, st policy.Stat, d policy.DenyPath) {
 	if !st.Mode.IsRegular() || st.Links < 2 {
 		return
 	}
-	i := slices.IndexFunc(n.files, func(f namedFile) bool { return f.id == st.ID })
-	if i < 0 {
-		i = len(n.files)
+	if !slices.ContainsFunc(n.files, func(f namedFile) bool { return f.id == st.ID }) {
 		n.files = append(n.files, namedFile{id: st.ID, links: st.Links, deny: d})
 	}
 	n.closed(p, st.ID)

@@ -33,7 +33,6 @@ type target struct {
 	mode   fs.FileMode
 	exists bool
 	uid    uint32
-	mount  uint64 // that its directory lies on; 0 when nobody asked
 }
 
 // forget drops what was remembered, when links or directories may have moved.
