@@ -97,6 +97,10 @@ func presetTable() []PresetInfo {
 			Dirs:     []string{"${MISE_DATA_DIR:-${XDG_DATA_HOME:-~/.local/share}/mise}", "${ASDF_DATA_DIR:-~/.asdf}", "${PROTO_HOME:-~/.proto}", "${PKGX_DIR:-~/.pkgx}"},
 		},
 		{
+			Name: "nim", Description: "Nim: caches of the project's own",
+			Commands: []string{"nim", "nimble"},
+		},
+		{
 			Name: "nix", Description: "Nix: profiles and the evaluation cache, without the daemon",
 			Commands: []string{"nix", "nix-*"},
 			Files:    []string{"flake.nix", "shell.nix", "default.nix"},
@@ -120,7 +124,7 @@ func presetTable() []PresetInfo {
 		},
 		{
 			Name: "python", Description: "Python: pyenv, pip, uv, poetry, pdm, pipx, conda and their caches",
-			Commands: []string{"python", "python2", "python3", "python3.*", "pypy3", "pip", "pip3", "pipx", "uv", "uvx", "poetry", "pdm", "pytest", "tox", "nox", "hatch", "conda", "mamba", "ruff", "mypy", "ipython", "jupyter"},
+			Commands: []string{"python", "python2", "python3", "python3.*", "pypy3", "pip", "pip3", "pipx", "uv", "uvx", "poetry", "pdm", "pytest", "tox", "nox", "hatch", "conda", "mamba", "ruff", "mypy", "ipython", "jupyter", "pre-commit", "twine", "virtualenv"},
 			Files:    []string{"pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "Pipfile", "uv.lock", "tox.ini"},
 			Dirs:     []string{"${PYENV_ROOT:-~/.pyenv}", "${UV_TOOL_DIR:-${XDG_DATA_HOME:-~/.local/share}/uv/tools}", "${PIPX_HOME:-${XDG_DATA_HOME:-~/.local/share}/pipx}", "${CONDA_PREFIX:-~/miniconda3}"},
 		},
@@ -137,7 +141,7 @@ func presetTable() []PresetInfo {
 			Dirs:     []string{"${CARGO_HOME:-~/.cargo}/bin"},
 		},
 		{
-			Name: "swift", Description: "Swift on macOS: SwiftPM, CocoaPods",
+			Name: "swift", Description: "Swift: SwiftPM, CocoaPods",
 			Commands: []string{"swift", "swiftc", "xcodebuild", "pod", "swift-*"},
 			Files:    []string{"Package.swift", "Podfile"},
 		},
