@@ -51,7 +51,8 @@ func (s *Session) Next() (fork.Event, error) {
 
 // next is Next of the process, and of a keeper that is gone what it wrote down: a
 // message is lost where this process was stopped for long, and where the kernel
-// had no memory for it.
+// had no memory for it. A keeper that could not even say that the command runs has
+// killed it, so that its status would mislead.
 func (s *Session) next() (fork.Event, error) {
 	if s.tail == nil {
 		ev, err := s.proc.Next()
@@ -59,7 +60,7 @@ func (s *Session) next() (fork.Event, error) {
 			return ev, err
 		}
 		w, n := readWord(s.state), s.learned()
-		if !w.known || w.state.Phase != fork.PhaseEmpty {
+		if !w.known || w.state.Phase != fork.PhaseEmpty || s.proc.Pid == 0 {
 			return ev, err
 		}
 		if w.state.TimedOut != 0 && !n.timedOut {
