@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -117,24 +118,29 @@ func refuseGaps(gaps []enforce.Gap) error {
 	return errors.Join(errs...)
 }
 
-// askGaps asks on the terminal, never on stdin: that belongs to the command,
-// and a script's input is no answer. Without a terminal the answer is no.
+// askGaps asks whether to go on with less. Without a terminal the answer is no.
 func askGaps(gaps []enforce.Gap) bool {
+	yes, err := askTerminal("run the command all the same?", func(w io.Writer) {
+		eachGap(gaps, func(g enforce.Gap) {
+			fmt.Fprintf(w, "zsbx: not enforced here: %s: %s\n", printable(g.Promise), printable(g.Why))
+		}, func(rest int, name string) {
+			fmt.Fprintf(w, "zsbx: not enforced here: %d more of the kind %s\n", rest, name)
+		})
+	})
+	return yes && err == nil
+}
+
+// askTerminal asks on the terminal, never on stdin: that belongs to the command, and a
+// script's input is no answer. The error says that nobody answered.
+func askTerminal(question string, say func(io.Writer)) (bool, error) {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
-		return false
+		return false, err
 	}
 	defer tty.Close()
-	eachGap(gaps, func(g enforce.Gap) {
-		fmt.Fprintf(tty, "zsbx: not enforced here: %s: %s\n", printable(g.Promise), printable(g.Why))
-	}, func(rest int, name string) {
-		fmt.Fprintf(tty, "zsbx: not enforced here: %d more of the kind %s\n", rest, name)
-	})
-	fmt.Fprint(tty, "zsbx: run the command all the same? [y/N] ")
+	say(tty)
+	fmt.Fprintf(tty, "zsbx: %s [y/N] ", question)
 	answer, err := bufio.NewReader(tty).ReadString('\n')
-	switch strings.ToLower(strings.TrimSpace(answer)) {
-	case "y", "yes":
-		return err == nil
-	}
-	return false
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes", err
 }

@@ -21,7 +21,7 @@ func TestJSONDocs(t *testing.T) {
 	}
 	doc := string(b)
 	for _, v := range []any{
-		jsonPlan{}, jsonPreset{}, answer{}, machineReport{}, trustReport{}, jsonSession{}, track.Report{}, versionInfo{}, jsonError{}, logged{}, imports.Left{},
+		jsonPlan{}, jsonPreset{}, answer{}, machineReport{}, trustReport{}, jsonSession{}, track.Report{}, versionInfo{}, jsonError{}, logged{}, imports.Left{}, jsonWhy{},
 	} {
 		for name := range jsonFields(reflect.TypeOf(v), map[string]bool{}) {
 			if name == "-" { // not printed

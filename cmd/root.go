@@ -27,6 +27,7 @@ func commands() []struct {
 		make func(*app) command
 	}{
 		{"run", newRun},
+		{"why", newWhy},
 		{"profile", newProfile},
 		{"check", newCheck},
 		{"ps", newPs},

@@ -35,6 +35,9 @@ type runFlags struct {
 
 	sandboxExec bool
 
+	explain     bool
+	explainFile string
+
 	dryRun bool
 	json   bool
 }
@@ -60,23 +63,35 @@ When COMMAND ends, what it left running is ended as well.`,
 		RunE: func(_ *cobra.Command, args []string) error { return o.run(a, args) },
 	}
 	fs := c.Flags()
+	o.add(a, c)
+	fs.BoolVar(&o.keep, "keep", false, "leave background processes running when COMMAND ends")
+	fs.BoolVar(&o.trackOnly, "track-only", false, "no limits at all; descendants are tracked all the same")
+	fs.BoolVar(&o.exec, "exec", false, "replace zsbx by COMMAND, with the same process id")
+	fs.BoolVar(&o.explain, "explain", false, "afterwards say what COMMAND was refused, as zsbx why does")
+	fs.BoolVar(&o.dryRun, "dry-run", false, "print what would be enforced, and exit")
+	fs.Lookup("json").Usage = "with --dry-run or --explain, print JSON"
+	return command{c, o.checkFlags}
+}
+
+// add adds the flags that why has as well.
+func (o *runFlags) add(a *app, c *cobra.Command) {
+	fs := c.Flags()
 	fs.SetInterspersed(false)
 	o.policyFlags.add(fs)
 	fs.StringVar(&o.killAfter, "kill-after", defaultKillAfter.String(), "after --timeout, wait the time `D` before SIGKILL")
 	fs.StringVar(&o.track, "track", cmp.Or(a.cfg.Track, "auto"), "how descendants are tracked, by `KIND`: auto, domain, cgroup or subtree")
-	fs.BoolVar(&o.trackOnly, "track-only", false, "no limits at all; descendants are tracked all the same")
-	fs.BoolVar(&o.keep, "keep", false, "leave background processes running when COMMAND ends")
 	fs.StringVar(&o.name, "name", "", "give the session the name `NAME`")
 	fs.StringVar(&o.idFile, "id-file", "", "write the session's id to `FILE`")
 	fs.BoolVarP(&o.tty, "tty", "t", false, "run on a new pseudo-terminal")
-	fs.BoolVar(&o.exec, "exec", false, "replace zsbx by COMMAND, with the same process id")
 	fs.BoolVar(&o.sandboxExec, "sandbox-exec", false, "macOS: have sandbox-exec(1) put the limits on, unchecked")
-	fs.BoolVar(&o.dryRun, "dry-run", false, "print what would be enforced, and exit")
-	fs.BoolVar(&o.json, "json", false, "with --dry-run, print JSON")
-	return command{c, func() error {
-		_, err := o.policy()
-		return errors.Join(o.check(nil, true), err)
-	}}
+	fs.StringVar(&o.explainFile, "explain-file", "", "write what COMMAND was refused to `FILE`, as JSON")
+	fs.BoolVar(&o.json, "json", false, "print JSON on standard error")
+}
+
+// checkFlags finds what is wrong with the flags alone.
+func (o *runFlags) checkFlags() error {
+	_, err := o.policy()
+	return errors.Join(o.check(nil, true), err)
 }
 
 // defaultKillAfter is how long a command may take to end after SIGTERM.
@@ -111,6 +126,12 @@ func (o *runFlags) run(a *app, argv []string) error {
 		a.left = command
 	}
 	a.tellOf(command.Plan(), &res, argv)
+	switch {
+	case opts.Explain:
+		err = errors.Join(err, o.tellWhy(a, command.Plan(), &res))
+	case res.Failed && command.Plan() != nil && runtime.GOOS == "linux" && !o.keep:
+		o.afterFailure(a, argv)
+	}
 	return afterRun(&res, err)
 }
 
@@ -134,7 +155,7 @@ func (o *runFlags) options(a *app, c *composed, argv []string) sandbox.Options {
 	opts.Accept, opts.Warn = o.acceptor(a), a.warning
 	opts.Name, opts.IDFile, opts.Tracker = o.name, o.idFile, track.Kind(o.track)
 	opts.Keep, opts.TTY, opts.TrackOnly, opts.SandboxExec = o.keep, o.tty, o.trackOnly, o.sandboxExec
-	opts.Job, opts.InPlace = true, o.exec
+	opts.Job, opts.InPlace, opts.Explain = true, o.exec, o.explain || o.explainFile != ""
 	opts.KillAfter, _ = policy.ParseTime(o.killAfter) // checked before
 	return opts
 }

@@ -24,6 +24,7 @@ func (o *runFlags) check(argv []string, flagsOnly bool) error {
 		b.errs = append(b.errs, coded(codeUsage, err))
 	}
 	b.gapNames(o.allowGaps)
+	explain := o.explain || o.explainFile != ""
 	for _, x := range []struct {
 		given bool
 		flags string
@@ -31,12 +32,16 @@ func (o *runFlags) check(argv []string, flagsOnly bool) error {
 		{o.exec && o.tty, "--exec and --tty"},
 		{o.exec && o.sandboxExec, "--exec and --sandbox-exec"},
 		{o.trackOnly && o.sandboxExec, "--track-only and --sandbox-exec"},
-		{o.json && !o.dryRun, ""},
+		{explain && o.exec, "--explain and --exec"},
+		{explain && o.keep, "--explain and --keep"},
+		{explain && o.trackOnly, "--explain and --track-only"},
+		{explain && o.dryRun, "--explain and --dry-run"},
+		{o.json && !o.dryRun && !explain, ""},
 	} {
 		switch {
 		case !x.given:
 		case x.flags == "":
-			b.fail("--json can only be used with --dry-run")
+			b.fail("--json can only be used with --dry-run and --explain")
 		default:
 			b.fail("%s can't be used together", x.flags)
 		}

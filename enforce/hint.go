@@ -21,6 +21,9 @@ func (h Hint) String() string {
 	if h.Value == "" {
 		return h.Flag
 	}
+	if rest, ok := strings.CutPrefix(h.Value, "~/"); ok && shell.Quote(rest) == rest { // the shell may expand it as well
+		return h.Flag + " " + h.Value
+	}
 	return h.Flag + " " + shell.Quote(h.Value)
 }
 

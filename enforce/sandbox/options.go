@@ -96,6 +96,10 @@ type Options struct {
 	// did can't be checked then.
 	SandboxExec bool
 
+	// Explain has what the command is refused recorded: Command.Plan's Refusals, and
+	// package why for a report. It can't be had with Keep, TrackOnly and Exec.
+	Explain bool
+
 	// InPlace is for Plan: the command is to replace this process (Exec).
 	InPlace bool
 }

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/zsbx/zsbx/enforce"
@@ -21,11 +22,15 @@ func (c *prepared) replan(caps enforce.Caps) error {
 		Repository:     c.o.Repository,
 		NoOwn:          accepted(enforce.GapOwnFiles),
 		NoLimits:       noLimits(c.limits),
+		Explain:        c.o.Explain,
 		Sockets:        enforce.InheritsSockets(c.o.standardFiles()),
 	})
 	c.resolved.NameJavaTemp(c.plan.Mounts.Own("/tmp") == "")
 	if c.plan.Seatbelt != nil {
 		c.plan.Seatbelt.External = c.o.SandboxExec
+	}
+	if why := c.plan.Explains(); c.o.Explain && why != "" && c.plan.Caps.Err == nil {
+		return &Error{Code: CodeFailed, Err: fmt.Errorf("what the command is refused can't be seen here: %s", why)}
 	}
 	return c.plan.Caps.Err
 }

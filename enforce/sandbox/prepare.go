@@ -64,6 +64,9 @@ func (o *Options) caps(os string) enforce.Caps {
 
 // begin looks at the machine and makes the private temporary directory.
 func (o *Options) begin(p *policy.Policy) (*prepared, error) {
+	if o.Explain && (o.Keep || o.TrackOnly || o.InPlace) {
+		return nil, errors.New("what a command is refused can't be recorded when it replaces this process, is only tracked, or leaves something running")
+	}
 	c := &prepared{o: o, policy: p, warn: &warner{to: o.Warn}}
 	if o.Host != nil {
 		c.host = *o.Host

@@ -49,6 +49,14 @@ func sections() map[string][]section {
 			}},
 			{"FILES", files()},
 		},
+		"why": {
+			{"WHAT IT SAYS", []item{
+				{"", "One line for each thing that was refused: operation, path (or port, socket, process, system call), the error that COMMAND was given, program, and how often. Below it which rule refused it, or that none allows it, and what to type: a flag, and the line of a policy. * marks what looks like the cause. Places of secrets and the system's own directories get no such line. What file permissions refuse is counted, not listed. At most six are shown; --json and --explain-file have all."},
+				{"", "It works on Linux 5.6 and later, where the filter can have a supervisor: not inside another zsbx session. COMMAND is slower meanwhile, most where it opens many files that it may not."},
+			}},
+			{"EXIT STATUS", []item{{"", "The exit status of COMMAND, as run has it."}, {"125", "COMMAND was not run: zsbx failed or refused, or what COMMAND is refused can't be seen here."}}},
+			{"FILES", []item{{"$XDG_STATE_HOME/zsbx/last/", "The run that failed last in each directory: flags and words of the command, without the values of variables. For its user alone."}}},
+		},
 		"profile": plain,
 		"check": {
 			{"EXIT STATUS", []item{

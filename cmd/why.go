@@ -1,0 +1,195 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/sandbox"
+	"github.com/zsbx/zsbx/enforce/why"
+)
+
+func newWhy(a *app) command {
+	o := &runFlags{explain: true}
+	c := &cobra.Command{
+		Use:   "why [flags] [[--] COMMAND [ARG...]]",
+		Short: "Run a command, and say what it was refused",
+		Long: `Run COMMAND as zsbx run does, and afterwards say what it was refused: the likely
+cause first, with the rule or that there is none, and what to type. It is run
+--explain. Each error is the one that the kernel gave.
+
+Without COMMAND: show the run that failed last in this directory, and run it
+again when that is confirmed.`,
+		Example: `  zsbx why --rw . -- cargo build
+  zsbx why
+  zsbx why --json --rw . -- make test`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return o.again(a)
+			}
+			return o.run(a, args)
+		},
+	}
+	o.add(a, c)
+	return command{c, o.checkFlags}
+}
+
+// shownRefusals is how many entries are shown: what comes after is no cause.
+const shownRefusals = 6
+
+// tellWhy reports what a command was refused.
+func (o *runFlags) tellWhy(a *app, plan *enforce.Plan, res *sandbox.Result) error {
+	got := plan.Refusals()
+	r := why.New(plan, &got, res.ExitCode())
+	var err error
+	if o.explainFile != "" {
+		var b strings.Builder
+		if err = writeJSON(&b, whyJSON(r), "  "); err == nil {
+			err = os.WriteFile(o.explainFile, []byte(b.String()), 0o600)
+		}
+		if err != nil {
+			err = fmt.Errorf("--explain-file: %w", err)
+		}
+	}
+	if o.json {
+		return errors.Join(err, writeJSON(a.say.w, whyJSON(r), ""))
+	}
+	w := whyText{say: a.say, plan: plan}
+	w.report(r)
+	return err
+}
+
+// whyText writes a report for people.
+type whyText struct {
+	say  *voice
+	plan *enforce.Plan
+	b    strings.Builder
+}
+
+func (w *whyText) line(format string, args ...any) {
+	w.b.WriteString(strings.TrimRight(printable(fmt.Sprintf(format, args...)), " ") + "\n")
+}
+
+func (w *whyText) report(r *why.Report) {
+	n := len(r.Entries)
+	switch {
+	case n == 0:
+		w.say.line("why", "36", fmt.Sprintf("exit status %d; nothing was refused by zsbx, of %s", r.Status, count(r.Seen, "call that was looked at", "calls that were looked at")))
+	case r.Status == 0:
+		w.say.line("why", "36", fmt.Sprintf("exit status 0; %s refused on the way, and it went on", count(n, "thing was", "things were")))
+	default:
+		w.say.line("why", "36", fmt.Sprintf("exit status %d; %s refused, %s like the cause", r.Status, count(n, "thing was", "things were"), count(r.Causes(), "looks", "look")))
+	}
+	for i := range r.Entries[:min(n, shownRefusals)] {
+		w.entry(&r.Entries[i])
+	}
+	if more := n - shownRefusals; more > 0 {
+		w.line("  %s less likely: --json or --explain-file has all", count(more, "more is", "more are"))
+	}
+	if r.More {
+		w.line("  there were more than zsbx remembers")
+	}
+	if r.Ordinary > 0 {
+		w.line("  %s refused by file permissions, as without zsbx", count(r.Ordinary, "more call was", "more calls were"))
+	}
+	if len(r.Environment) > 0 {
+		w.line("  left out of the environment: %s (--env NAME passes one)", strings.Join(r.Environment, ", "))
+	}
+	_, _ = w.say.w.Write([]byte(w.b.String()))
+}
+
+// entry writes one thing that was refused, in two to four lines.
+func (w *whyText) entry(e *why.Entry) {
+	mark := " "
+	if e.Cause {
+		mark = "*"
+	}
+	what := w.short(e.Path)
+	if e.To != "" {
+		what += " -> " + w.short(e.To)
+	}
+	told := []string{e.Errno, e.Program}
+	if e.Paths > 1 {
+		told = append(told, fmt.Sprintf("and %d more there", e.Paths-1))
+	}
+	if e.Count > 1 {
+		told = append(told, fmt.Sprintf("%d times", e.Count))
+	}
+	if !e.Proved {
+		told = append(told, "not proved")
+	}
+	w.line("%s %-8s %-30s %s", mark, e.Verb, what, strings.Join(told, ", "))
+	reason := strings.ReplaceAll(e.Reason, e.Path, what)
+	if e.Via != "" {
+		reason += "; it is the interpreter of " + w.short(e.Via)
+	}
+	w.line("           %s", reason)
+	switch {
+	case e.Secret != "":
+		w.line("           a place of secrets: zsbx proposes no rule for it")
+	case e.Hint != enforce.Hint{} && e.Harmless == "":
+		w.line("           %s", e.Hint)
+		if toml := e.Hint.TOML(); toml != "" {
+			w.line("           .zsbx.toml: %s", toml)
+		}
+	}
+	if e.Harmless != "" {
+		w.line("           %s", e.Harmless)
+	}
+}
+
+// short is a path as people write it.
+func (w *whyText) short(p string) string {
+	return strings.ReplaceAll(w.plan.Short(p), "$$", "$")
+}
+
+// jsonWhy is what a command was refused, as run --explain --json prints it.
+type jsonWhy struct {
+	Status      int           `json:"status"`
+	Proved      bool          `json:"proved"`
+	Seen        int           `json:"seen"`
+	Refusals    []jsonRefusal `json:"refusals"`
+	Ordinary    int           `json:"ordinary"`
+	More        bool          `json:"more"`
+	Environment []string      `json:"environment"`
+}
+
+type jsonRefusal struct {
+	Rank      int                         `json:"rank"`
+	Cause     bool                        `json:"cause"`
+	Operation string                      `json:"operation"`
+	Path      string                      `json:"path"`
+	To        string                      `json:"to,omitempty"`
+	Errno     string                      `json:"errno"`
+	By        string                      `json:"by"`
+	Program   string                      `json:"program"`
+	Pid       int                         `json:"pid"`
+	Count     int                         `json:"count"`
+	Paths     int                         `json:"paths"`
+	Proved    bool                        `json:"proved"`
+	Reason    string                      `json:"reason"`
+	Via       string                      `json:"interpreter_of,omitempty"`
+	Origin    jsonOrigin                  `json:"origin,omitzero"`
+	Hint      string                      `json:"hint,omitempty"`
+	TOML      map[string]map[string][]any `json:"toml,omitempty"`
+	Harmless  string                      `json:"harmless,omitempty"`
+	Secret    bool                        `json:"secret"`
+}
+
+func whyJSON(r *why.Report) *jsonWhy {
+	j := &jsonWhy{Status: r.Status, Proved: r.Proved, Seen: r.Seen, Refusals: []jsonRefusal{}, Ordinary: r.Ordinary, More: r.More,
+		Environment: append([]string{}, r.Environment...)}
+	for i, e := range r.Entries {
+		j.Refusals = append(j.Refusals, jsonRefusal{
+			Rank: i + 1, Cause: e.Cause, Operation: e.Verb, Path: e.Path, To: e.To, Errno: e.Errno, By: e.By, Program: e.Program, Pid: e.Pid,
+			Count: e.Count, Paths: e.Paths, Proved: e.Proved, Reason: e.Reason, Via: e.Via, Origin: originJSON(e.Origin),
+			Hint: e.Hint.String(), TOML: e.Hint.Data(), Harmless: e.Harmless, Secret: e.Secret != "",
+		})
+	}
+	return j
+}

@@ -1,0 +1,7 @@
+// Package why makes a report of what a command was refused: what is one thing for a
+// person is one entry, the likely cause comes first, and each entry has what to type
+// unless it is a place of secrets or the system's.
+//
+// It is pure, and knows what package enforce has recorded on Linux (Plan.Refusals);
+// macOS is to come by the same entries. It does not print.
+package why

@@ -1,0 +1,143 @@
+package why
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// Report is what a command was refused, for people and programs.
+type Report struct {
+	Status      int
+	Proved      bool // each error was seen to be given by the kernel
+	Seen        int  // system calls that were looked at
+	Entries     []Entry
+	Ordinary    int      // refusals that there would be without zsbx too
+	Environment []string // variables that the command did not get and may have wanted
+	More        bool     // there was more than could be remembered
+}
+
+// Entry is one thing that was refused, however often.
+type Entry struct {
+	Cause    bool // it looks like the reason why the command failed
+	Verb     string
+	Path     string // or a port, a socket, a process, a system call
+	To       string // of a rename or link
+	Errno    string
+	By       string // landlock, mounts, seccomp, sockets, or unknown
+	Program  string
+	Pid      int
+	Count    int
+	Paths    int // how many different ones it stands for
+	Proved   bool
+	Reason   string
+	Via      string // the program whose interpreter Path is, or ""
+	Origin   policy.Origin
+	Hint     enforce.Hint
+	Secret   string // the place of secrets that is why there is no hint
+	Harmless string // why programs go on without it, or ""
+
+	score float64
+	acc   policy.Access
+	place string // what a rule would be for
+	seen  map[string]bool
+	left  int
+	when  float64
+	apart bool
+}
+
+// New makes the report. env are the names of the variables that the command did not
+// get.
+func New(plan *enforce.Plan, got *enforce.Refusals, status int) *Report {
+	r := &Report{Status: status, Proved: got.Proved, Seen: got.Seen, More: got.More}
+	g := grouper{plan: plan, home: plan.Policy.Home, by: make(map[string]*Entry), near: make(map[string]map[string]bool)}
+	for i := range got.List {
+		if x := &got.List[i]; g.rules(x) {
+			g.note(x)
+		}
+	}
+	for i := range got.List {
+		if x := &got.List[i]; x.Ordinary {
+			r.Ordinary += x.Count
+		} else {
+			g.add(x)
+		}
+	}
+	for _, e := range g.order {
+		e.Paths = len(e.seen)
+		e.Harmless = harmless(g.home, e)
+		e.rate()
+		r.Entries = append(r.Entries, *e)
+	}
+	slices.SortStableFunc(r.Entries, func(a, b Entry) int { return cmp.Compare(b.score, a.score) })
+	if status != 0 {
+		mark(r.Entries)
+		r.Environment = wanted(plan.Policy.EnvDrop)
+	}
+	return r
+}
+
+// near is how many calls a thread may make after the refusal that made it give up.
+const near = 8
+
+// rate scores an entry: what it is, how soon its thread ended, how late it was.
+func (e *Entry) rate() {
+	e.score = map[string]float64{"exec": 60, "connect": 50, "bind": 50, "create": 40, "write": 40, "remove": 40, "rename": 40, "link": 40, "read": 30, "list": 30}[e.Verb]
+	e.score = cmp.Or(e.score, 20) + 20*e.when
+	if e.left <= near {
+		e.score += 60 - 5*float64(e.left)
+	}
+	if e.Harmless != "" {
+		e.score -= 80
+	}
+	if e.Verb == "call" {
+		e.score -= 10
+	}
+}
+
+// mark marks what looks like the cause: what a thread ended right after, or else the
+// first that programs do not go on without.
+func mark(all []Entry) {
+	marked := false
+	for i := range all {
+		e := &all[i]
+		e.Cause = e.left <= near && e.Harmless == ""
+		marked = marked || e.Cause
+	}
+	if i := slices.IndexFunc(all, func(e Entry) bool { return e.Harmless == "" }); !marked && i >= 0 {
+		all[i].Cause = true
+	}
+}
+
+// Causes counts the entries that are marked.
+func (r *Report) Causes() (n int) {
+	for i := range r.Entries {
+		if r.Entries[i].Cause {
+			n++
+		}
+	}
+	return n
+}
+
+// wanted are the variables that a failed command may have wanted: agents, displays,
+// tokens, and what has programs load things.
+func wanted(dropped []string) []string {
+	var out []string
+	for _, name := range dropped {
+		switch name {
+		case "SSH_AUTH_SOCK", "GPG_AGENT_INFO", "DOCKER_HOST", "KUBECONFIG", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS",
+			"LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "NODE_OPTIONS", "NODE_PATH", "JAVA_TOOL_OPTIONS", "DATABASE_URL", "VIRTUAL_ENV":
+			out = append(out, name)
+			continue
+		}
+		for _, end := range []string{"_TOKEN", "_API_KEY", "_SECRET", "_PASSWORD", "_CREDENTIALS"} {
+			if strings.HasSuffix(name, end) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
