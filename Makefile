@@ -3,6 +3,8 @@
 GO ?= go
 PREFIX ?= /usr/local
 DESTDIR ?=
+# Without XDG_DATA_DIRS, as on servers, fish does not look below /usr/local.
+FISH ?= $(if $(filter /usr/local,$(PREFIX)),/etc/fish/completions,$(PREFIX)/share/fish/vendor_completions.d)
 
 .PHONY: build test race faults lint cross docs demo bench install clean
 
@@ -47,7 +49,7 @@ install: build
 	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
 	install -D -m 644 completions/zsbx.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/zsbx
 	install -D -m 644 completions/_zsbx $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_zsbx
-	install -D -m 644 completions/zsbx.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/zsbx.fish
+	install -D -m 644 completions/zsbx.fish $(DESTDIR)$(FISH)/zsbx.fish
 
 clean:
 	rm -f zsbx

@@ -11,6 +11,7 @@ import (
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/imports"
+	"github.com/zsbx/zsbx/track"
 )
 
 // completeFlags teaches shells the values of flags and the names of commands.
@@ -39,6 +40,9 @@ func completeFlags(root *cobra.Command) {
 		if c.Name() == "run" || c.Name() == "profile" || c.Name() == "check" {
 			c.ValidArgsFunction = completeCommand
 		}
+		if c.Name() == "reap" {
+			c.ValidArgsFunction = completeSessions
+		}
 	}
 }
 
@@ -59,4 +63,20 @@ func completeCommand(_ *cobra.Command, args []string, word string) ([]string, co
 	}
 	slices.Sort(names)
 	return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeSessions completes with the names and ids of sessions, and what they run.
+func completeSessions(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	var refs []string
+	if st, err := track.OpenStore(); err == nil {
+		all, _ := st.List()
+		for i := range all {
+			what := "\t" + printable(track.CommandLine(all[i].Record.Argv, widestCommand))
+			if name := all[i].Record.Name; name != "" {
+				refs = append(refs, name+what)
+			}
+			refs = append(refs, all[i].ID+what)
+		}
+	}
+	return refs, cobra.ShellCompDirectiveNoFileComp
 }

@@ -1,6 +1,10 @@
 package cmd
 
 import (
+	"bytes"
+	"io"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/zsbx/zsbx/policy/shell"
@@ -25,7 +29,7 @@ func newCompletion(a *app) command {
 			root := newRoot(a, nil)
 			switch args[0] {
 			case "bash":
-				return writeErr(root.GenBashCompletionV2(a.stdout, true))
+				return writeErr(BashCompletion(root, a.stdout))
 			case "zsh":
 				return writeErr(root.GenZshCompletion(a.stdout))
 			case "fish":
@@ -34,4 +38,25 @@ func newCompletion(a *app) command {
 			return usageHint("zsbx completion bash", "no completion for the shell %s: bash, zsh or fish", shell.Quote(args[0]))
 		},
 	}}
+}
+
+// BashCompletion writes the script for bash. Cobra's needs the package bash-completion,
+// of which it uses one function; where that is not there the words are what blanks part.
+func BashCompletion(root *cobra.Command, w io.Writer) error {
+	const needs = "    _get_comp_words_by_ref \"$@\" cur prev words cword\n"
+	const instead = `    if declare -F _get_comp_words_by_ref >/dev/null; then
+        _get_comp_words_by_ref "$@" cur prev words cword
+        return
+    fi
+    local line=${COMP_LINE:0:COMP_POINT}
+    IFS=$' \t' read -r -a words <<<"$line"
+    [[ $line == *[[:space:]] ]] && words+=("")
+    cword=$((${#words[@]} - 1)) cur=${words[${#words[@]} - 1]} prev=${words[${#words[@]} - 2]}
+`
+	var b bytes.Buffer
+	if err := root.GenBashCompletionV2(&b, true); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, strings.Replace(b.String(), needs, instead, 1))
+	return err
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
@@ -116,40 +117,14 @@ func setFlag(f writtenFlag, value string) []string {
 
 // nearestFlag asks whether another flag was meant, or is "".
 func nearestFlag(fs *pflag.FlagSet, as string) string {
-	name := strings.TrimLeft(as, "-")
-	best, at := "", len(name)/3+1
+	var names []string
 	fs.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || len(name) < 2 {
-			return
-		}
-		d := distance(name, f.Name)
-		if d < at || d == at && best == "" {
-			best, at = f.Name, d
+		if !f.Hidden {
+			names = append(names, f.Name)
 		}
 	})
-	if best == "" {
-		return ""
+	if n := policy.Nearest(strings.TrimLeft(as, "-"), names); n != "" {
+		return "; did you mean --" + n + "?"
 	}
-	return "; did you mean --" + best + "?"
-}
-
-// distance is the number of insertions, deletions and substitutions of bytes
-// between a and b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diag := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diag
-			if a[i] != b[j] {
-				cost = min(diag, row[j], row[j+1]) + 1
-			}
-			diag, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
+	return ""
 }

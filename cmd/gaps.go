@@ -13,6 +13,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox"
+	"github.com/zsbx/zsbx/policy"
 )
 
 // The values of --fallback.
@@ -41,12 +42,24 @@ func (o *policyFlags) acceptor(a *app) func([]enforce.Gap) bool {
 	return nil
 }
 
-// warning says what package sandbox has to say.
+// warning says what package sandbox has to say. Of what this machine lacks that is
+// one short line, whatever the policy; what a rule ran into is told in full.
 func (a *app) warning(w sandbox.Warning) {
-	if len(w.Gaps) > 0 {
-		a.say.warn("not enforced here: %s", listGaps(w.Gaps))
+	var lacks, asked []enforce.Gap
+	for _, g := range w.Gaps {
+		if g.Origin == (policy.Origin{}) {
+			lacks = append(lacks, g)
+		} else {
+			asked = append(asked, g)
+		}
+	}
+	if len(lacks) > 0 {
+		a.say.warn("%s", shortGaps(lacks))
+	}
+	if len(asked) > 0 {
+		a.say.warn("not enforced here: %s", listGaps(asked))
 		said := ""
-		for _, g := range w.Gaps {
+		for _, g := range asked {
 			if g.Hint != "" && g.Hint != said {
 				a.say.hint("%s", g.Hint)
 				said = g.Hint
@@ -58,6 +71,28 @@ func (a *app) warning(w sandbox.Warning) {
 	}
 	if w.Hint != "" {
 		a.say.hint("%s", w.Hint)
+	}
+}
+
+// shortGaps names gaps, and the flag that accepts them, in a line that has room
+// on a terminal of 80 columns. zsbx check has the rest.
+func shortGaps(gaps []enforce.Gap) string {
+	const room = 80 - len("zsbx: warning: ")
+	var names []string
+	for _, g := range gaps {
+		if !slices.Contains(names, g.Name) {
+			names = append(names, g.Name)
+		}
+	}
+	for n := len(names); ; n-- {
+		more := ""
+		if n < len(names) {
+			more = fmt.Sprintf(" and %d more", len(names)-n)
+		}
+		s := "gaps: " + strings.Join(names[:n], ", ") + more + " (--allow-gap " + enforce.AllHardening + ")"
+		if len(s) <= room || n == 1 {
+			return s
+		}
 	}
 }
 

@@ -40,3 +40,18 @@ func TestManyGaps(t *testing.T) {
 		t.Errorf("%d errors, the last one: %s", len(errs), last)
 	}
 }
+
+// TestShortGaps: what a machine lacks has room on a terminal, and is named as far as
+// there is room.
+func TestShortGaps(t *testing.T) {
+	var gaps []enforce.Gap
+	for _, name := range enforce.GapNames() {
+		gaps = append(gaps, enforce.Gap{Name: name, Why: "w"}, enforce.Gap{Name: name, Why: "x"})
+		if s := "zsbx: warning: " + shortGaps(gaps); len(s) > 80 || !strings.Contains(s, ": "+gaps[0].Name) || !strings.HasSuffix(s, "(--allow-gap hardening)") {
+			t.Errorf("%d: %q", len(s), s)
+		}
+	}
+	if got := shortGaps([]enforce.Gap{{Name: "ipc"}, {Name: "ipc"}, {Name: "metadata"}}); got != "gaps: ipc, metadata (--allow-gap hardening)" {
+		t.Error(got)
+	}
+}

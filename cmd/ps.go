@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -20,28 +21,31 @@ import (
 
 func newPs(a *app) command {
 	c := &cobra.Command{
-		Use:   "ps [--json]",
-		Short: "List sessions and their processes",
-		Long: `List this user's sessions, oldest first: the id, which reap takes, the name, the
-state, the tracker and what it guarantees, and the processes. Of a session whose
-files can't be read, what is known is listed.
+		Use:   "ps [--all] [--json]",
+		Short: "List sessions",
+		Long: `List this user's sessions, oldest first, one a line: the beginning of the id,
+which reap takes, the name, the state, how many processes there are, the keeper's
+PID, the age, and the command. reap --dry-run lists the processes. JSON has all of
+every session, the tracker and what it guarantees included.
 
 A session is running, kept (its command ended, and --keep left the rest), ending
-(it is being killed), ended (only its record is left), lost (its keeper was
-killed, or stopped while zsbx was: something may be left), or elsewhere (it
-belongs to another machine or another PID namespace).
+(it is being killed), lost (its keeper was killed, or stopped while zsbx was:
+something may be left), elsewhere (it belongs to another machine or another PID
+namespace), or ended (only its record is left). Those that ended are listed with
+--all and --json only; reap --stale removes their records.
 
-There is a warning for each keeper without a session, whose record was removed or
-lies elsewhere.`,
+There is a warning for each session whose files can't be read, and for each keeper
+without a session, whose record was removed or lies elsewhere.`,
 		Example: "  zsbx ps --json",
 		Args:    noArgs,
 	}
+	all := c.Flags().Bool("all", false, "list sessions that ended, too")
 	asJSON := c.Flags().Bool("json", false, "print JSON")
-	c.RunE = func(*cobra.Command, []string) error { return a.ps(*asJSON) }
+	c.RunE = func(*cobra.Command, []string) error { return a.ps(*all, *asJSON) }
 	return command{Command: c}
 }
 
-func (a *app) ps(asJSON bool) error {
+func (a *app) ps(ended, asJSON bool) error {
 	st, err := track.OpenStore()
 	if err != nil {
 		return sessionErr(err)
@@ -54,12 +58,13 @@ func (a *app) ps(asJSON bool) error {
 		}
 		return errors.Join(a.printJSON(list), sessionErr(err))
 	}
-	var b strings.Builder
-	for i := range all {
-		sessionText(&b, &all[i], time.Now())
-	}
-	if err := a.printText(b.String()); err != nil {
+	if err := a.printText(sessionTable(all, ended, time.Now())); err != nil {
 		return err
+	}
+	for i := range all {
+		if e := all[i].Err; e != nil {
+			a.say.warn("session %s: %v", all[i].ID[:shortest], e)
+		}
 	}
 	if err == nil {
 		a.tellStrays(st, all)
@@ -119,40 +124,36 @@ func sessionJSON(i *track.Info) jsonSession {
 // widestCommand is how much of a command line ps shows, in characters.
 const widestCommand = 70
 
-// sessionText is a session for people: a line of its own, one for the tracker,
-// and one for each process.
-func sessionText(b *strings.Builder, i *track.Info, now time.Time) {
-	name := ""
-	if i.Record.Name != "" {
-		name = i.Record.Name + "  "
-	}
-	what := "its record is missing"
-	switch {
-	case recorded(i):
-		what = age(now.Sub(i.Record.Started)) + "  " + printable(track.CommandLine(i.Record.Argv, widestCommand))
-	case i.Err != nil:
-		what = "its record can't be read"
-	}
-	fmt.Fprintf(b, "%s  %s%s  %s\n", i.ID, printable(name), i.Life, what)
-	if i.Err != nil {
-		for line := range strings.Lines(i.Err.Error()) {
-			b.WriteString("  " + printable(strings.TrimRight(line, "\n")) + "\n")
-		}
-	}
-	keeper := ""
-	if pid := i.Holder.Keeper.Pid; pid != 0 && !i.Life.Stale() {
-		keeper = fmt.Sprintf(", keeper %d", pid)
-	}
-	if i.Holder.Tracker == "" {
-		b.WriteString("  tracker not recorded" + keeper + "\n")
-	} else {
-		fmt.Fprintf(b, "  tracked by %s%s: %s\n", i.Holder.Tracker, keeper, i.Guarantee())
-	}
+// shortest is how much of an id ps shows: one that is ambiguous is no accident.
+const shortest = 8
+
+// sessionTable is the sessions for people; nothing when there is none.
+func sessionTable(all []track.Info, ended bool, now time.Time) string {
 	t := &table{}
-	for _, p := range i.Procs {
-		t.row(strconv.Itoa(p.Pid), p.State, p.CommandLine(widestCommand))
+	t.row("ID", "NAME", "STATE", "PROCS", "KEEPER", "AGE", "COMMAND")
+	for i := range all {
+		s := &all[i]
+		if s.Life == track.Ended && !ended && s.Err == nil {
+			continue
+		}
+		keeper, started, what := "-", "-", "(no record)"
+		if pid := s.Holder.Keeper.Pid; pid != 0 && !s.Life.Stale() {
+			keeper = strconv.Itoa(pid)
+		}
+		switch {
+		case recorded(s):
+			started, what = age(now.Sub(s.Record.Started)), track.CommandLine(s.Record.Argv, widestCommand)
+		case s.Err != nil:
+			what = "(unreadable)"
+		}
+		t.row(s.ID[:shortest], cmp.Or(s.Record.Name, "-"), string(s.Life), strconv.Itoa(len(s.Procs)), keeper, started, what)
 	}
-	t.write(b)
+	if len(t.rows) == 1 {
+		return ""
+	}
+	var b strings.Builder
+	t.write(&b)
+	return b.String()
 }
 
 // recorded reports whether there is a record of the session: some of its files may

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
 	"time"
 
 	"github.com/spf13/pflag"
@@ -40,7 +39,7 @@ func TestWriteJSON(t *testing.T) {
 	if err := writeJSON(&b, []string{in}, "  "); err != nil {
 		t.Fatal(err)
 	}
-	const want = "[\n  \"\\u001b[1m \\u009b1m \\u202e \\udb40\\udc41 \\u007f <a> grün\\n\\t\\\"\\ufffd\"\n]\n"
+	const want = "[\n  \"\\u001b[1m \\u009b1m \\u202e \\udb40\\udc41 \\u007f <a> grün\\n\\t\\\"\\udcff\"\n]\n"
 	if b.String() != want {
 		t.Errorf("got %s, want %s", b.String(), want)
 	}
@@ -58,20 +57,6 @@ func TestQuoteArg(t *testing.T) {
 	} {
 		if got := shell.Quote(in); got != want {
 			t.Errorf("shell.Quote(%q) = %s, want %s", in, got, want)
-		}
-	}
-}
-
-func TestDistance(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"rw", "rw", 0}, {"rww", "rw", 1}, {"ro", "rw", 1}, {"conect", "connect", 1}, {"abc", "", 3}, {"kitten", "sitting", 3}} {
-		if got := distance(c.a, c.b); got != c.want {
-			t.Errorf("distance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
-		}
-		if got := distance(c.b, c.a); got != c.want {
-			t.Errorf("distance(%q, %q) = %d, want %d", c.b, c.a, got, c.want)
 		}
 	}
 }
@@ -240,5 +225,27 @@ func BenchmarkCommandLine(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// TestJSONBytes: bytes that are not UTF-8 come back, and nothing else is taken for one.
+func TestJSONBytes(t *testing.T) {
+	type box struct {
+		S    string
+		L    []string
+		Any  any
+		M    map[string][]any
+		P    *string
+		When time.Time
+	}
+	p := "p\xfe"
+	var b strings.Builder
+	v := box{"a\x80b\uFFFDé\xff", []string{`\u000080`, "\\\x81"}, "i\x82", map[string][]any{"k": {"m\x83"}}, &p, time.Time{}}
+	if err := writeJSON(&b, v, ""); err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"S":"a\udc80b` + "\uFFFDé" + `\udcff","L":["\\u000080","\\\udc81"],"Any":"i\udc82","M":{"k":["m\udc83"]},"P":"p\udcfe","When":"0001-01-01T00:00:00Z"}` + "\n"
+	if b.String() != want {
+		t.Errorf("got  %s\nwant %s", b.String(), want)
 	}
 }

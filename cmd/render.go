@@ -209,6 +209,9 @@ func gapTable(plan *enforce.Plan) *table {
 	t := &table{}
 	for _, g := range plan.Gaps {
 		t.row(g.Name, string(g.Kind), g.Promise+": "+g.Why)
+		if g.Hint != "" {
+			t.row("", "", "  "+g.Hint)
+		}
 	}
 	return t
 }

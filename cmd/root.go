@@ -85,8 +85,34 @@ daemon and no image.`,
 		root.AddCommand(finish(a, c.make(a).Command))
 	}
 	root.SetUsageFunc(usage)
+	root.SetHelpCommand(newHelp())
 	completeFlags(root)
 	return root
+}
+
+// newHelp is cobra's own help command, but that a name which is none is a mistake.
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Help about any command",
+		Args:  cobra.MaximumNArgs(1),
+		ValidArgsFunction: func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			for _, known := range c.Root().Commands() {
+				names = append(names, known.Name()+"\t"+known.Short)
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			root := c.Root()
+			found, _, err := root.Find(args)
+			if err != nil || found == root && len(args) > 0 {
+				return usageHint(strings.TrimSpace("zsbx help "+suggestion(root, args[0])), "no help: unknown command %s", shell.Quote(args[0]))
+			}
+			found.InitDefaultHelpFlag()
+			return found.Help()
+		},
+	}
 }
 
 // finish gives a command what all of them have.

@@ -225,8 +225,8 @@ func (a *app) tellOf(plan *enforce.Plan, res *sandbox.Result, argv []string) {
 	a.hintOwn(plan, argv)
 }
 
-// tellChanges says in one line what of the protected set, or of what is
-// denied, is not as it was before the command.
+// tellChanges says in one line what of the protected set, or of what is denied,
+// is not as it was before the command, and to look at it.
 func (a *app) tellChanges(changes []enforce.Change) {
 	if len(changes) == 0 {
 		return
@@ -243,5 +243,5 @@ func (a *app) tellChanges(changes []enforce.Change) {
 	if more := len(changes) - most; more > 0 {
 		names = append(names, count(more, "more", "more"))
 	}
-	a.say.warn("while the command ran, files appeared or changed that are denied to it, or that programs outside act upon: %s", strings.Join(names, ", "))
+	a.say.warn("look at what came while the command ran, is denied to it or acted upon outside: %s", strings.Join(names, ", "))
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
@@ -62,7 +63,11 @@ func (o *runFlags) check(argv []string, flagsOnly bool) error {
 func (b *flagBuilder) gapNames(names []string) {
 	for _, name := range names {
 		if !slices.Contains(enforce.GapNames(), name) {
-			b.fail("--allow-gap %s: no such gap; there are %s", shell.Quote(name), strings.Join(enforce.GapNames(), ", "))
+			meant := ""
+			if n := policy.Nearest(name, enforce.GapNames()); n != "" {
+				meant = "; did you mean " + n + "?"
+			}
+			b.fail("--allow-gap %s: no such gap; there are %s%s", shell.Quote(name), strings.Join(enforce.GapNames(), ", "), meant)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func (g Gap) String() string {
 func Unaccepted(gaps []Gap, accepted []string, strict bool) (open, hardening []Gap) {
 	for _, g := range gaps {
 		switch {
-		case slices.Contains(accepted, g.Name):
+		case slices.Contains(accepted, g.Name), g.Kind == Hardening && slices.Contains(accepted, AllHardening):
 		case g.Kind == Core || strict:
 			open = append(open, g)
 		default:
@@ -91,8 +91,12 @@ const (
 	GapKernel          = "kernel"           // system calls that only widen the kernel's attack surface stay open
 )
 
-// GapNames lists the names of all gaps, sorted.
+// AllHardening accepts all hardening that is missing. Other than the name of a gap it
+// leaves nothing off where it can be had.
+const AllHardening = "hardening"
+
+// GapNames lists the names that accept gaps, sorted.
 func GapNames() []string {
-	return []string{GapAbstractSockets, GapDeny, GapDenyLinks, GapDenyMissing, GapFiles, GapIPC, GapKernel, GapLimits, GapMetadata, GapNetwork, GapOrphans, GapOwnFiles,
+	return []string{GapAbstractSockets, GapDeny, GapDenyLinks, GapDenyMissing, GapFiles, AllHardening, GapIPC, GapKernel, GapLimits, GapMetadata, GapNetwork, GapOrphans, GapOwnFiles,
 		GapPriorities, GapProtect, GapSignals, GapTCPAutobind, GapTCPPorts, GapTerminal, GapTerminals, GapTruncate, GapUnixSockets}
 }

@@ -45,7 +45,8 @@ func TestNewRepositories(t *testing.T) {
 		{`repo a/b/c/.git`, ""}, // too deep, as the document says
 		{`mkdir new && echo "gitdir: ../evil" >new/.git`, "new/.git new"},
 		{`mkdir new && ln -s ../nested/.git new/.git`, "new/.git new"},
-		{`mv nested moved`, "moved/.git new"},
+		{`mv nested moved`, ""}, // git runs nothing in it
+		{`mkdir moved && mv nested moved && mkdir moved/.git && echo evil >moved/.git/config`, "moved/.git new"},
 		{`repo new`, "new new"},
 		{`repo sub`, "sub changed"},
 		{`repo "$PWD"`, "$IN changed"},

@@ -63,6 +63,10 @@ func (r *report) linux() {
 }
 
 func (r *report) denied(d policy.DenyPath, why string) {
+	if d.Secret {
+		r.add(Gap{Name: GapDeny, Kind: Hardening, Promise: "no access to " + d.Pattern, Why: why})
+		return
+	}
 	r.add(Gap{Name: GapDeny, Kind: Core, Promise: "no access to " + d.Pattern, Why: why, Origin: d.Deny.Origin})
 }
 

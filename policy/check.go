@@ -42,7 +42,7 @@ func (c *checker) unknown(f *field, table string, known ...string) {
 	}
 	c.errs = append(c.errs, &Error{
 		Origin: c.loc.at(f.off), Code: CodeUnknownKey,
-		Msg: fmt.Sprintf("unknown key %s %s: there are %s", strconv.Quote(f.key), where, strings.Join(known, ", ")),
+		Msg: fmt.Sprintf("unknown key %s %s: there are %s%s", strconv.Quote(f.key), where, strings.Join(known, ", "), didYouMean(f.key, known)),
 	})
 }
 
@@ -51,6 +51,13 @@ func (c *checker) unknown(f *field, table string, known ...string) {
 func (c *checker) policy(n *node, prefix string) *Policy {
 	p := &Policy{}
 	if !c.is(n, tableNode, cmpOr(strings.TrimSuffix(prefix, "."), "a policy")) {
+		return p
+	}
+	if prefix == "" && n.get("paths") != nil && n.get("layers") != nil {
+		c.errs = append(c.errs, &Error{
+			Origin: c.loc.at(n.off), Code: CodeUnknownKey, Hint: "zsbx profile --format toml",
+			Msg: "this is what zsbx profile prints for other programs to read, not a policy",
+		})
 		return p
 	}
 	for i := range n.fields {

@@ -52,7 +52,7 @@ func (rs *resolver) closed(flat *Policy) {
 			v := rs.r.Allowed(pl.path, Read)
 			if c.Includes && v.Allowed {
 				rs.included(file, c.Commands)
-			} else if !v.Allowed && v.Deny == nil {
+			} else if !v.Allowed && (v.Deny == nil || v.Deny.Secret) {
 				rs.r.closed = append(rs.r.closed, closedFile{file, c.Commands})
 			}
 		}
@@ -104,7 +104,7 @@ func (rs *resolver) included(config string, commands []string) {
 		if pl, err := rs.w.walk(file); err != nil || pl.gone != "" {
 			continue
 		}
-		if v := rs.r.Allowed(file, Read); !v.Allowed && v.Deny == nil {
+		if v := rs.r.Allowed(file, Read); !v.Allowed && (v.Deny == nil || v.Deny.Secret) {
 			rs.r.closed = append(rs.r.closed, closedFile{file, commands})
 		}
 	}

@@ -1,6 +1,11 @@
 package policy
 
-import "github.com/zsbx/zsbx/policy/shell"
+import (
+	"errors"
+	"io/fs"
+
+	"github.com/zsbx/zsbx/policy/shell"
+)
 
 // missingHint is what to type where a path is missing: what is to be written can
 // be made, by hand or by zsbx.
@@ -21,4 +26,14 @@ func (pl *place) whyGone(written string) string {
 		return why
 	}
 	return written + ": " + why
+}
+
+// homeless reports whether a path lies in a home directory that there is not: none
+// is ever made.
+func (rs *resolver) homeless(p string) bool {
+	if rs.r.Home == "" || !Within(p, rs.r.Home) {
+		return false
+	}
+	_, err := rs.host.Lstat(rs.r.Home)
+	return errors.Is(err, fs.ErrNotExist)
 }

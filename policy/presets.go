@@ -37,7 +37,7 @@ func (e *UnknownPresetError) Error() string {
 	for i, p := range table {
 		names[i] = p.Name
 	}
-	return fmt.Sprintf("unknown preset %q (known: %s)", e.Name, strings.Join(names, " "))
+	return fmt.Sprintf("unknown preset %q (known: %s)%s", e.Name, strings.Join(names, " "), didYouMean(e.Name, names))
 }
 
 // Preset returns the rules of a built-in preset as they are written: with

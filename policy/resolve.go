@@ -54,6 +54,7 @@ func (p *Policy) Resolve(h Host) (*Resolved, error) {
 	rs.temporary()
 	rs.denials(flat.FS.Deny)
 	rs.denySecrets()
+	rs.spareSecrets()
 	rs.net(&flat.Net)
 	rs.sockets(flat.Net.Unix)
 	rs.closed(flat)
@@ -178,12 +179,13 @@ func (rs *resolver) path(rule Rule) (Path, bool) {
 			Rule: rule, Written: written, Links: pl.links,
 		}, true
 	}
-	if rule.Create && code == CodeMissing {
+	create := rule.Create && code == CodeMissing && !rs.homeless(pl.path)
+	if create {
 		rs.r.Create = append(rs.r.Create, Path{
 			Path: pl.path, Access: rule.Access, Mode: fs.ModeDir, Rule: rule, Written: written, Links: pl.links,
 		})
 	}
-	if rule.Optional || rule.Create && code == CodeMissing {
+	if rule.Optional || create {
 		rs.skip(rule, reason)
 	} else {
 		rs.fail(rule.Origin, code, hint, errors.New(reason))

@@ -102,6 +102,7 @@ type DenyPath struct {
 	Pattern string
 	Glob    bool
 	Deny    Deny // as written
+	Secret  bool // nobody asked for it: a place of secrets in a tree that a rule opens as a whole
 }
 
 // Skip is an optional rule that was left out, and why. An optional socket is

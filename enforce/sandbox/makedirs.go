@@ -9,7 +9,6 @@ import (
 	"syscall"
 
 	"github.com/zsbx/zsbx/enforce/sandbox/internal/safepath"
-	"github.com/zsbx/zsbx/policy"
 )
 
 // makeDirs makes the directories that presets, policies and --create-missing want to
@@ -25,7 +24,7 @@ func (c *prepared) makeDirs() (made bool, err error) {
 		if link := cmp.Or(c.resolved.PlantedLink(p), foreignLink(p.Links)); link != "" {
 			why = fmt.Errorf("the link %s leads there", link)
 		} else if from.BuiltIn() {
-			made = c.inHome(p.Path) && safepath.MakeOwnDir(p.Path) == nil || made
+			made = safepath.MakeOwnDir(p.Path) == nil || made
 			continue
 		} else if why = safepath.MakeDirMode(p.Path, 0o777); why == nil {
 			made = true
@@ -38,16 +37,6 @@ func (c *prepared) makeDirs() (made bool, err error) {
 		c.warn.warn(Warning{Text: fmt.Sprintf("%s: %s was not made: %v", from, p.Path, why)})
 	}
 	return made, err
-}
-
-// inHome reports whether a path does not lie below a home directory that is not
-// there, as that of an account of the system: none is made.
-func (c *prepared) inHome(path string) bool {
-	if !policy.Within(path, c.host.Home) {
-		return true
-	}
-	_, err := os.Stat(c.host.Home)
-	return err == nil
 }
 
 // foreignLink is the first of some symbolic links that neither the user nor root

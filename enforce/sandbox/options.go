@@ -3,6 +3,7 @@ package sandbox
 import (
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -127,9 +128,12 @@ func (w *warner) warn(x Warning) {
 }
 
 // acceptGaps decides whether a command may start although some promises can't be
-// kept. Missing hardening is a warning.
+// kept. Missing hardening is a warning, but for what is told when the command ends.
 func (o *Options) acceptGaps(w *warner, gaps []enforce.Gap) error {
 	open, hardening := enforce.Unaccepted(gaps, o.AllowGaps, o.Strict)
+	if !o.InPlace { // Result.Changes
+		hardening = slices.DeleteFunc(hardening, func(g enforce.Gap) bool { return g.Name == enforce.GapDenyMissing })
+	}
 	if len(hardening) > 0 {
 		w.warn(Warning{Gaps: hardening})
 	}

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/zsbx/zsbx/enforce"
@@ -147,6 +148,10 @@ func (c *prepared) prepare() error {
 	if err == nil {
 		for _, w := range c.resolved.Warnings {
 			c.warn.warn(Warning{Text: w.Error(), Hint: w.Hint})
+		}
+		open := slices.ContainsFunc(c.plan.Gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapDeny && g.Kind == enforce.Hardening })
+		if spared := c.resolved.Spared(!open); spared != "" {
+			c.warn.warn(Warning{Text: spared})
 		}
 		if closed := c.resolved.ClosedTo(c.o.Args); closed != "" {
 			c.warn.warn(Warning{Text: closed})

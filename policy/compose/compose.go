@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -164,13 +165,19 @@ func userPolicyFile(h *policy.Host) string {
 	return filepath.Join(h.ConfigHome(), "zsbx/policy.toml")
 }
 
-// UserPolicy reads the user's policy, nil for none.
+// UserPolicy reads the user's policy, nil for none: of a home directory that this
+// user can't enter it is another's.
 func UserPolicy(h *policy.Host) (*policy.Policy, error) {
 	file := userPolicyFile(h)
 	if file == "" {
 		return nil, nil
 	}
 	p, err := policy.DecodeFile(file)
+	if errors.Is(err, fs.ErrPermission) {
+		if _, e := os.Lstat(file); e != nil {
+			return nil, nil
+		}
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -106,7 +106,7 @@ func exited(n int) syscall.WaitStatus { return syscall.WaitStatus(n << 8) }
 
 // TestJudge has what came of a case be told apart.
 func TestJudge(t *testing.T) {
-	const warning = "zsbx: warning: not enforced here: no change of mode (metadata: why)\n"
+	const warning = "zsbx: warning: gaps: metadata, ipc (--allow-gap hardening)\n"
 	const failed = "zsbx: error: no\n"
 	all := func(open string) string {
 		return "BEGIN\n" + open + strings.Repeat("line x\n", fillLines) + "END\n"

@@ -4,6 +4,7 @@ package faults
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -97,7 +98,17 @@ func gapsIn(text string) []string {
 			}
 		}
 	}
-	return out
+	return append(out, shortGaps(text)...)
+}
+
+// shortGaps are those of the short line.
+func shortGaps(text string) []string {
+	_, list, ok := strings.Cut(text, "warning: gaps: ")
+	list, _, _ = strings.Cut(list, " (")
+	if !ok {
+		return nil
+	}
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // open lists what the command found open, and reports whether zsbx said all of
@@ -108,7 +119,7 @@ func (r *result) open() (names []string, said bool) {
 		if gap, ok := strings.CutPrefix(line, "open\t"); ok {
 			gap, name, _ := strings.Cut(strings.TrimSpace(gap), "\t")
 			names = append(names, name)
-			said = said && strings.Contains(r.err, "("+gap)
+			said = said && (strings.Contains(r.err, "("+gap) || slices.Contains(shortGaps(r.err), gap))
 		}
 	}
 	return names, said

@@ -61,7 +61,7 @@ func generate() (map[string][]byte, error) {
 		files[filepath.Join("man", pageName(c)+".1")] = p
 	}
 	var bash, zsh, fish bytes.Buffer
-	err := errors.Join(root.GenBashCompletionV2(&bash, true), root.GenZshCompletion(&zsh), root.GenFishCompletion(&fish, true))
+	err := errors.Join(cmd.BashCompletion(root, &bash), root.GenZshCompletion(&zsh), root.GenFishCompletion(&fish, true))
 	files["completions/zsbx.bash"] = bash.Bytes()
 	files["completions/_zsbx"] = zsh.Bytes()
 	files["completions/zsbx.fish"] = fish.Bytes()

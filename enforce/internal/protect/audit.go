@@ -87,7 +87,8 @@ func (a *Audit) Snapshot(host *policy.Host) *Snapshot {
 	return s
 }
 
-// Changes says what is different now, sorted by path.
+// Changes says what is different now, sorted by path; of new repositories, those
+// only that are not plain.
 func (s *Snapshot) Changes() []Change {
 	var out []Change
 	for _, old := range s.files {
@@ -96,12 +97,13 @@ func (s *Snapshot) Changes() []Change {
 			out = append(out, Change{Path: old.path, New: !old.exists})
 		}
 	}
+	out = append(out, s.near.changes(s.host, s.time)...)
+	out = slices.DeleteFunc(out, func(c Change) bool { return c.New && path.Base(c.Path) == ".git" && plain(s.host, c.Path) })
 	for _, h := range s.matches() {
 		if !s.known[h] {
 			out = append(out, Change{Path: h, New: true})
 		}
 	}
-	out = append(out, s.near.changes(s.host, s.time)...)
 	slices.SortFunc(out, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
 	return slices.Compact(out)
 }

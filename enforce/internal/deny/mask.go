@@ -1,0 +1,71 @@
+package deny
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// parted gives the denials of secrets that nobody asked for, and the others.
+func parted(all []Barred) (secrets, rest []Barred) {
+	for _, b := range all {
+		if b.Secret {
+			secrets = append(secrets, b)
+		} else {
+			rest = append(rest, b)
+		}
+	}
+	return secrets, rest
+}
+
+// mask has what the denials name in a writable tree masked. It says why that
+// can't be, or "".
+func (d *Denials) mask(t Tree, inside []Barred) string {
+	if len(inside) == 0 {
+		return ""
+	}
+	if d.noMasks != "" {
+		return "no mount namespace: " + d.noMasks
+	}
+	hits, err := d.hits(t.Path, inside)
+	if err != nil {
+		return err.Error()
+	}
+	for _, h := range hits {
+		if err := d.maskOne(h, by(inside, h)); err != nil {
+			return err.Error()
+		}
+	}
+	for _, b := range inside {
+		if b.Glob || !slices.ContainsFunc(hits, func(h Hit) bool { return h.Path == b.Pattern }) {
+			d.out.Later = append(d.out.Later, b.DenyPath)
+		}
+		d.out.Behind = append(d.out.Behind, b.DenyPath)
+	}
+	return ""
+}
+
+// maskOne masks one hit. A link can't be masked: what it leads to is, if the
+// link was matched by a glob; in a plain path links were followed when it was
+// resolved.
+func (d *Denials) maskOne(h Hit, deny policy.DenyPath) error {
+	real, st, err := d.Host.RealPath(h.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // a link to nothing
+	}
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(d.trees, func(t Tree) bool { return policy.Within(real, t.Path) }) {
+		return nil // the policy does not let the command there at all
+	}
+	d.names.note(real, st, deny)
+	if len(d.out.Masks) >= maxMasks {
+		return fmt.Errorf("it names more than %d files", maxMasks)
+	}
+	d.out.Masks = append(d.out.Masks, masked{Path: real, Dir: st.Mode.IsDir(), ID: st.ID, Origin: deny.Deny.Origin})
+	return nil
+}

@@ -1,0 +1,71 @@
+package protect
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+func TestPlainConfig(t *testing.T) {
+	const head = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n# x\n; y\n\n"
+	for _, c := range []struct {
+		text string
+		want bool
+	}{
+		{"", true}, {head, true},
+		{head + "[remote \"origin\"]\n\turl = https://example.org/x.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n", true},
+		{head + "[branch \"a b\"]\nremote = origin\nmerge = refs/heads/a\n", true},
+		{head + "fsmonitor = ./evil\n", false}, {head + "hooksPath = evil\n", false}, {head + "sshCommand = evil\n", false},
+		{head + "pager\n", false}, {head + "[core] fsmonitor = ./evil\n", false}, {head + "[user] name = x ]\n", false},
+		{head + "[remote \"a\"] receivepack = evil # \"]\n", false}, {head + "[remote \"a\"]\nreceivepack = evil\n", false},
+		{head + "[remote \"a\"]\nurl = ext::sh -c evil\n", false}, {head + "[remote \"a\"]\nurl = \"ext:\\072sh\"\n", false},
+		{head + "bare = fal\\\nse\n", false}, {head + "[include]\npath = evil\n", false}, {head + "[alias]\nx = !evil\n", false},
+		{head + "[filter \"x\"]\nclean = evil\n", false}, {head + "[submodule \"x\"]\nurl = x\n", false}, {"bare = false\n", false},
+	} {
+		if got := plainConfig(c.text); got != c.want {
+			t.Errorf("%q: %v, want %v", c.text, got, c.want)
+		}
+	}
+}
+
+// TestPlain: what git itself makes is plain, and no longer once something is in it
+// that git would run or follow.
+func TestPlain(t *testing.T) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip(err)
+	}
+	host, err := policy.ThisHost()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, script string }{
+		{"", "true"}, {"a hook", "echo x >hooks/pre-commit"}, {"hooks elsewhere", "mv hooks /tmp/$$ && ln -s /tmp/$$ hooks; rm -r /tmp/$$"},
+		{"config elsewhere", "mv config c && ln -s c config"}, {"no config", "rm config"}, {"fsmonitor", "git config core.fsmonitor x"},
+		{"commondir", "echo .. >commondir"}, {"a submodule", "mkdir -p modules/x"}, {"a worktree's config", "echo >config.worktree"},
+		{"a rebase", "mkdir rebase-merge"},
+	} {
+		dir := t.TempDir()
+		if out, err := exec.Command(git, "init", "-q", dir).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		dir = filepath.Join(dir, ".git")
+		if st, err := os.Stat(filepath.Join(dir, "hooks")); err != nil || !st.IsDir() {
+			t.Skip("git's templates are not installed")
+		}
+		sh := exec.Command("sh", "-c", c.script)
+		sh.Dir = dir
+		if out, err := sh.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", c.name, err, out)
+		}
+		if got := plain(&host, dir); got != (c.name == "") {
+			t.Errorf("%s: plain is %v", c.name, got)
+		}
+	}
+	if plain(&host, t.TempDir()+"/none") {
+		t.Error("no repository is plain")
+	}
+}

@@ -1,0 +1,97 @@
+package policy
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/zsbx/zsbx/policy/shell"
+)
+
+// spareSecrets closes the places of secrets that lie in what a user opened as a whole:
+// the home directory, or one that it lies in. Few who write --rw ~ mean their keys. A
+// rule that names a place, what lies in it, or a directory on the way opens that much.
+func (rs *resolver) spareSecrets() {
+	home, _, err := rs.host.realPath(path.Clean(rs.host.Home))
+	if err != nil || rs.host.Home == "" {
+		return
+	}
+	wide := -1
+	for i := range rs.r.Paths {
+		if p := &rs.r.Paths[i]; !p.Rule.Origin.BuiltIn() && Within(home, p.Path) {
+			wide = i
+			break
+		}
+	}
+	if wide < 0 {
+		return
+	}
+	rs.w.exact = false
+	for _, set := range rs.host.secretPaths() {
+		for _, name := range set.names {
+			rs.spare(&rs.r.Paths[wide].Rule, home, set.base+"/"+name)
+		}
+	}
+}
+
+// spare denies one place, or what of it no rule names.
+func (rs *resolver) spare(by *Rule, home, place string) {
+	pl, err := rs.w.walk(place)
+	if err != nil || pl.gone != "" || !rs.r.Allowed(pl.path, Read).Allowed {
+		return
+	}
+	inside := false
+	for i := range rs.r.Paths {
+		p := &rs.r.Paths[i]
+		switch {
+		case Within(home, p.Path):
+		case p.Path == pl.path, Within(pl.path, p.Path) && !p.Rule.Origin.BuiltIn():
+			return
+		case Within(p.Path, pl.path):
+			inside = true
+		}
+	}
+	if inside && rs.host.ReadDir != nil {
+		if entries, err := rs.host.ReadDir(pl.path); err == nil {
+			for _, e := range entries {
+				rs.spare(by, home, pl.path+"/"+e.Name())
+			}
+			return
+		}
+	}
+	rs.r.Deny = append(rs.r.Deny, DenyPath{
+		Pattern: pl.path, Deny: Deny{Pattern: escapeGlob(literal(pl.path)), Origin: by.Origin}, Secret: true,
+	})
+}
+
+// Spared says in one line which places of secrets a rule did not open, or, where they
+// can't be held closed, which it did; "" for none.
+func (r *Resolved) Spared(held bool) string {
+	var first *DenyPath
+	more := -1
+	for i := range r.Deny {
+		if d := &r.Deny[i]; d.Secret {
+			if more++; first == nil {
+				first = d
+			}
+		}
+	}
+	if first == nil || first.Deny.Origin.Source == "default" { // nobody asked for them
+		return ""
+	}
+	name, flag := shell.Quote(first.Pattern), "--ro"
+	if r.Allowed(path.Dir(first.Pattern), Write).Allowed {
+		flag = "--rw"
+	}
+	if rest, ok := strings.CutPrefix(first.Pattern, r.Home+"/"); ok {
+		name = "~/" + shell.Quote(rest)
+	}
+	what := name
+	if more > 0 {
+		what += fmt.Sprintf(" and %d more", more)
+	}
+	if !held {
+		return fmt.Sprintf("%s: %s: open, since nothing can be hidden here", first.Deny.Origin, what)
+	}
+	return fmt.Sprintf("%s: %s: closed; %s %s opens it", first.Deny.Origin, what, flag, name)
+}
