@@ -133,7 +133,7 @@ func outsideScripts() []outside {
 			`--env npm_config_devdir="$PWD/.cache/node-gyp"`,
 		},
 		{
-			[]string{"${MYPY_CACHE_DIR:-${XDG_CACHE_HOME:-~/.cache}/mypy}", "${RUFF_CACHE_DIR:-${XDG_CACHE_HOME:-~/.cache}/ruff}"},
+			[]string{"${MYPY_CACHE_DIR:-${XDG_CACHE_HOME:-~/.cache}/mypy}", "${RUFF_CACHE_DIR:-${XDG_CACHE_HOME:-~/.cache}/ruff}", "${XDG_CACHE_HOME:-~/.cache}/gopls", "~/Library/Caches/gopls"},
 			"findings are shown, nothing is run",
 			"",
 		},

@@ -198,9 +198,9 @@ func TestCreate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct{ env, want string }{
-		{"NONE=", "~/go/pkg/mod CACHE ~/go/pkg/sumdb ~/.cache/go-build"},
-		{"GOCACHE=~/c", "~/go/pkg/mod CACHE ~/go/pkg/sumdb ~/c"},
-		{"GOPATH=~/.ssh", "CACHE ~/.cache/go-build"},
+		{"NONE=", "~/go/pkg/mod CACHE ~/go/pkg/sumdb ~/.cache/go-build ~/.cache/gopls"},
+		{"GOCACHE=~/c", "~/go/pkg/mod CACHE ~/go/pkg/sumdb ~/c ~/.cache/gopls"},
+		{"GOPATH=~/.ssh", "CACHE ~/.cache/go-build ~/.cache/gopls"},
 	} {
 		h := diskHost(t)
 		h.mkdirs(t, ".ssh")
