@@ -96,7 +96,7 @@ func TestTerminal(t *testing.T) {
 	zsbx := asZsbx(t)
 	for _, shell := range []string{"bash --norc --noprofile -i", "dash -i"} {
 		for _, d := range dialogues {
-			for name, prefix := range map[string]string{"bare": "", "zsbx": zsbx + " run --rw . -- ", "tty": zsbx + " run -t --rw . -- "} {
+			for name, prefix := range map[string]string{"bare": "", "zsbx": zsbx + " run --rw . -- ", "tty": zsbx + " run -t --rw . -- ", "why": zsbx + " why --rw . -- "} {
 				t.Run(strings.Fields(shell)[0]+"/"+d.name+"/"+name, func(t *testing.T) {
 					if name == "tty" && notOnANewTerminal(d.name) {
 						return
@@ -205,8 +205,10 @@ func hold(t *testing.T, shell, prefix string, turns []turn) {
 		group = foregroundOf(master)
 		fmt.Fprint(master, strings.ReplaceAll(turn.keys, "@ ", prefix))
 		shows, thenPrompt := strings.CutSuffix(turn.shows, "$")
-		if at, ok = s.after(at, shows); !ok {
-			t.Fatalf("after %q: %q was not shown", turn.keys, shows)
+		for line := range strings.SplitSeq(shows, "\r\n") { // zsbx may have said something between
+			if at, ok = s.after(at, line); !ok {
+				t.Fatalf("after %q: %q was not shown", turn.keys, line)
+			}
 		}
 		if thenPrompt {
 			if at, ok = s.after(at, prompt); !ok {
