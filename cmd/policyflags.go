@@ -29,6 +29,8 @@ type policyFlags struct {
 	env                  []string
 	cleanEnv, inheritEnv bool
 
+	privateHome, privatePids bool
+
 	noBaseline, sharedTmp, ignoreMissing, createMissing bool
 
 	timeout, maxOutput, memory, pids, cpu string
@@ -61,6 +63,8 @@ func (o *policyFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.noBaseline, "no-baseline", false, "start from nothing: no system paths, no presets, no private temporary directory")
 	fs.BoolVar(&o.sharedTmp, "shared-tmp", false, "allow /tmp and /var/tmp as they are, instead of private ones")
 	fs.BoolVar(&o.createMissing, "create-missing", false, "make directories of --rw and --rw-noexec that do not exist")
+	fs.BoolVar(&o.privateHome, "private-home", false, "give the command an empty home directory that is thrown away, but for what is allowed of the own one")
+	fs.BoolVar(&o.privatePids, "private-pids", false, "let the command see no processes but the session's own")
 	fs.BoolVar(&o.ignoreMissing, "ignore-missing", false, "skip paths of the other flags that do not exist")
 	fs.StringVarP(&o.chdir, "chdir", "C", "", "run in the directory `DIR`")
 	fs.StringVar(&o.timeout, "timeout", "", "end the command after the time `D`, such as 10m or 90s, a bare number being seconds; exit status 124")
@@ -89,6 +93,7 @@ func (o *policyFlags) policy() (*policy.Policy, error) {
 		}
 	}
 	p.Presets = b.named("--preset", o.presets)
+	b.private(o)
 	b.network(o)
 	b.environment(o)
 	b.limits(o)
@@ -149,6 +154,15 @@ func (b *flagBuilder) named(flag string, values []string) []policy.Named {
 		}
 	}
 	return l
+}
+
+func (b *flagBuilder) private(o *policyFlags) {
+	if o.privateHome {
+		b.p.Private.Home = policy.Named{Value: "private", Origin: flagOrigin("--private-home")}
+	}
+	if o.privatePids {
+		b.p.Private.Pids = policy.Named{Value: "private", Origin: flagOrigin("--private-pids")}
+	}
 }
 
 func (b *flagBuilder) network(o *policyFlags) {

@@ -179,6 +179,7 @@ func (p *Plan) addMounts(c *fork.Command, dir string, ruleset int, own *mounts.T
 		return
 	}
 	c.Dir = dir
+	c.Namespaces |= p.Mounts.Clone()
 	c.Before = append(c.Before, p.Mounts.Steps(c.Memory(), os.Geteuid(), os.Getegid(), ruleset, own)...)
 }
 

@@ -41,6 +41,7 @@ type Caps struct {
 	MountReason string // why MountNS is false
 	MountHint   string // what the machine's owner would type to have it; may be ""
 	IPCReason   string // why a mount namespace comes without an IPC namespace; "" until the kernel refused one
+	PidsReason  string // likewise a PID namespace
 	Privileged  bool   // CAP_SYS_ADMIN is held
 
 	// Orphans says that nobody ends what the command leaves running, although

@@ -88,6 +88,8 @@ const (
 	GapTerminal        = "terminal"         // the command can type into the caller's terminal
 	GapTerminals       = "terminals"        // the user's other terminals can be opened by name
 	GapLimits          = "limits"           // memory, processes and processors can't be bounded
+	GapHome            = "home"             // the home directory is the user's own
+	GapPids            = "pids"             // processes outside are seen
 	GapKernel          = "kernel"           // system calls that only widen the kernel's attack surface stay open
 )
 
@@ -97,6 +99,6 @@ const AllHardening = "hardening"
 
 // GapNames lists the names that accept gaps, sorted.
 func GapNames() []string {
-	return []string{GapAbstractSockets, GapDeny, GapDenyLinks, GapDenyMissing, GapFiles, AllHardening, GapIPC, GapKernel, GapLimits, GapMetadata, GapNetwork, GapOrphans, GapOwnFiles,
-		GapPriorities, GapProtect, GapSignals, GapTCPAutobind, GapTCPPorts, GapTerminal, GapTerminals, GapTruncate, GapUnixSockets}
+	return []string{GapAbstractSockets, GapDeny, GapDenyLinks, GapDenyMissing, GapFiles, AllHardening, GapHome, GapIPC, GapKernel, GapLimits, GapMetadata, GapNetwork, GapOrphans, GapOwnFiles,
+		GapPids, GapPriorities, GapProtect, GapSignals, GapTCPAutobind, GapTCPPorts, GapTerminal, GapTerminals, GapTruncate, GapUnixSockets}
 }

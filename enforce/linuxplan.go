@@ -28,6 +28,9 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 	p.audit = protect.Audit{Trees: mounts.WritableTrees(p.Policy.Paths), Watch: rep.watched(), Near: rep.set.Near, Mounted: p.Mounts != nil}
 	peers := p.Caps.Mediates(p.Policy.Net, opts.Sockets)
 	signals := p.Caps.SignalMode()
+	if p.Mounts != nil && p.Mounts.Pids {
+		signals = seccomp.SignalsKernel // the numbers of processes outside mean nothing inside
+	}
 	if p.Caps.Seccomp {
 		if p.Seccomp = seccomp.Compile(p.filterOptions(peers, signals)); p.Seccomp == nil {
 			p.Caps.SeccompReason = "the system calls of " + p.Caps.Arch + " are not known to this program"
@@ -37,7 +40,7 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 			p.watched = seccomp.Compile(q)
 		}
 	}
-	held := p.ScopesSignals() || p.Seccomp != nil && signals == seccomp.SignalsAll
+	held := p.ScopesSignals() || p.Mounts != nil && p.Mounts.Pids || p.Seccomp != nil && signals == seccomp.SignalsAll
 	p.DropCapabilities = p.Caps.Capabilities &^ keptCapabilities(held)
 	p.planMediation(opts.Sockets, signals)
 	rep.linux()
@@ -92,7 +95,7 @@ func heldByRules(trees []deny.Tree, set *protect.Set, host *policy.Host, none st
 // Request is what the steps before found for a mount namespace.
 func (p *Plan) mountRequest(host *policy.Host, opts Options, none string, rep *report) mounts.Request {
 	q := mounts.Request{
-		Policy: p.Policy, Host: host, UserNS: !p.Caps.Privileged, None: none, NoIPC: p.Caps.IPCReason,
+		Policy: p.Policy, Host: host, UserNS: !p.Caps.Privileged, None: none, NoIPC: p.Caps.IPCReason, NoPids: p.Caps.PidsReason,
 		Handled: landlock.Of(p.Caps.Landlock).FS, Trees: rep.cut.Trees,
 		ShareIPC: opts.ShareIPC, ShareTerminals: opts.ShareTerminals, LeaveMetadata: opts.LeaveMetadata,
 		Own: rep.set.OwnMounts, Protected: rep.set.Mounts, Table: rep.set.Table,
@@ -180,7 +183,7 @@ func (p *Plan) ScopesSignals() bool {
 
 // holdsSignals reports whether the command's signals stay inside, by whatever means.
 func (p *Plan) holdsSignals() bool {
-	return p.ScopesSignals() || p.Mediation != nil && p.Mediation.Signals == seccomp.SignalsAll
+	return p.ScopesSignals() || p.Mounts != nil && p.Mounts.Pids || p.Mediation != nil && p.Mediation.Signals == seccomp.SignalsAll
 }
 
 // linuxLayers lists the means in use.

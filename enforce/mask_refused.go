@@ -27,7 +27,15 @@ func (p *Plan) Refused(err error) (Caps, bool) {
 		}
 		return caps, true
 	}
-	if p.Mounts == nil || !errors.As(err, &se) || se.Tag != mounts.TagIPC || isShortage(se) {
+	if p.Mounts == nil || !errors.As(err, &se) || isShortage(se) {
+		return caps, false
+	}
+	switch se.Tag {
+	case fork.TagNamespaces, mounts.TagProc:
+		caps.PidsReason = noPids(se)
+		return caps, true
+	case mounts.TagIPC:
+	default:
 		return caps, false
 	}
 	caps.IPCReason = fmt.Sprintf("no IPC namespace: %v", se.Errno)
@@ -40,10 +48,23 @@ func (p *Plan) Refused(err error) (Caps, bool) {
 	return caps, true
 }
 
+// noPids says why there is no PID namespace.
+func noPids(se *fork.StepError) string {
+	switch {
+	case se.Tag == mounts.TagProc && se.Errno == syscall.EPERM:
+		return "a new /proc is refused: parts of the one here are covered, as in a container"
+	case se.Errno == syscall.EINVAL:
+		return "PID namespaces are not built into this kernel"
+	case se.Errno == syscall.ENOSPC:
+		return "PID namespaces are switched off, or used up around this container (sysctl user.max_pid_namespaces)"
+	}
+	return fmt.Sprintf("no PID namespace: %s: %v", se.Name, se.Errno)
+}
+
 // isShortage reports whether a step failed for what may be there again in a
 // moment, so that the command must not do without.
 func isShortage(se *fork.StepError) bool {
-	if se.Errno == syscall.ENOSPC && (se.Tag == mounts.TagUnshare || se.Tag == mounts.TagIPC) {
+	if se.Errno == syscall.ENOSPC && (se.Tag == mounts.TagUnshare || se.Tag == mounts.TagIPC || se.Tag == fork.TagNamespaces) {
 		return !namespacesOff(readSmall)
 	}
 	return fork.ShortageOf(se) != nil
@@ -54,7 +75,7 @@ func isShortage(se *fork.StepError) bool {
 // namespace around this one, which can't be seen from here and may be as low as
 // its maker wanted. The initial user namespace is the one that maps all ids.
 func namespacesOff(read func(file string) string) bool {
-	for _, kind := range []string{"user", "mnt", "ipc"} {
+	for _, kind := range []string{"user", "mnt", "ipc", "pid"} {
 		if read("/proc/sys/user/max_"+kind+"_namespaces") == "0" {
 			return true
 		}

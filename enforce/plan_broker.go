@@ -101,6 +101,9 @@ func (p *Plan) signalLayer() Layer {
 	case seccomp.SignalsExist:
 		detail += "; zsbx answers signal 0 to processes outside, so lock files work"
 	default:
+		if p.Mounts != nil && p.Mounts.Pids {
+			return Layer{"signals", "a PID namespace: no process outside has a number; a lock file whose owner runs outside is taken for stale"}
+		}
 		detail += "; a lock file whose owner runs outside may be taken for stale"
 	}
 	return Layer{"signals", detail}

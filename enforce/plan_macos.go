@@ -18,6 +18,7 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 	rep := &report{p: p, opts: opts}
 	rep.tracking()
 	rep.limits()
+	rep.private()
 	if !p.Caps.Seatbelt {
 		rep.add(Gap{
 			Name: GapFiles, Kind: Core,

@@ -60,6 +60,7 @@ func (r *report) linux() {
 	r.process()
 	r.tracking()
 	r.limits()
+	r.private()
 }
 
 func (r *report) denied(d policy.DenyPath, why string) {
@@ -206,6 +207,23 @@ func (r *report) limits() {
 		}[l.Key]; ok && *l.Value > 0 {
 			r.add(Gap{Name: GapLimits, Kind: Core, Promise: fmt.Sprintf(promise, l.Text()), Why: why, Origin: *l.From})
 		}
+	}
+}
+
+// private is what the command shares though the policy says otherwise.
+func (r *report) private() {
+	why := r.mounts.Pids
+	switch {
+	case r.p.Caps.OS == "macos":
+		why = "PID namespaces are Linux's"
+	case r.p.Landlock == nil:
+		why = "without Landlock no namespace is made"
+	}
+	if home := r.p.Policy.Private.Home; home.Is() {
+		r.add(Gap{Name: GapHome, Kind: Core, Promise: "a home directory of the command's own", Why: "this version can't make one", Origin: home.Origin})
+	}
+	if pids := r.p.Policy.Private.Pids; pids.Is() && why != "" {
+		r.add(Gap{Name: GapPids, Kind: Core, Promise: "no sight of processes outside", Why: why, Origin: pids.Origin})
 	}
 }
 

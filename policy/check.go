@@ -66,13 +66,15 @@ func (c *checker) policy(n *node, prefix string) *Policy {
 		case f.key == "presets":
 			p.Presets = c.names(f.val, prefix+"presets", checkPresetName)
 		case f.key == "fs":
-			c.fs(f.val, prefix+"fs", &p.FS)
+			c.fs(f.val, prefix+"fs", &p.FS, &p.Private)
 		case f.key == "net":
 			c.net(f.val, prefix+"net", &p.Net)
 		case f.key == "env":
 			c.env(f.val, prefix+"env", &p.Env)
 		case f.key == "limits":
 			c.limits(f.val, prefix+"limits", &p.Limits)
+		case f.key == "process":
+			c.process(f.val, prefix+"process", &p.Private)
 		case f.key == "guard":
 			c.guard(f.val, prefix+"guard", &p.Guard)
 		case f.key == "audit":
@@ -82,9 +84,9 @@ func (c *checker) policy(n *node, prefix string) *Policy {
 		case f.key == "macos" && prefix == "":
 			p.MacOS = c.policy(f.val, "macos.")
 		case prefix == "":
-			c.unknown(f, "", "presets", "fs", "net", "env", "limits", "guard", "audit", "linux", "macos")
+			c.unknown(f, "", "presets", "fs", "net", "env", "limits", "process", "guard", "audit", "linux", "macos")
 		default:
-			c.unknown(f, prefix, "presets", "fs", "net", "env", "limits", "guard", "audit")
+			c.unknown(f, prefix, "presets", "fs", "net", "env", "limits", "process", "guard", "audit")
 		}
 	}
 	return p
@@ -98,7 +100,7 @@ func cmpOr(a, b string) string {
 	return b
 }
 
-func (c *checker) fs(n *node, table string, fs *FS) {
+func (c *checker) fs(n *node, table string, fs *FS, private *Private) {
 	if !c.is(n, tableNode, table) {
 		return
 	}
@@ -118,10 +120,12 @@ func (c *checker) fs(n *node, table string, fs *FS) {
 			for _, d := range c.names(f.val, what, checkDeny) {
 				fs.Deny = append(fs.Deny, Deny{Pattern: d.Value, Origin: d.Origin})
 			}
+		case "home":
+			c.private(f.val, what, &private.Home)
 		case "system":
 			c.system(f.val, what, &fs.System)
 		default:
-			c.unknown(f, table, "ro", "rox", "rw", "rw_noexec", "deny", "system")
+			c.unknown(f, table, "ro", "rox", "rw", "rw_noexec", "deny", "home", "system")
 		}
 	}
 }

@@ -214,7 +214,7 @@ func TestDecodeJSONErrors(t *testing.T) {
 		{"exponent", `{"net": {"connect_tcp": [4e2]}}`, "p.json:1:26: an entry of net.connect_tcp must be an integer"},
 		{"lone surrogate", `{"fs": {"ro": ["\ud800"]}}`, "p.json:1:16: path \"\ufffd\" has U+FFFD"},
 		{"deep", `{"presets": ` + strings.Repeat(`[`, 40) + strings.Repeat(`]`, 40) + `}`, "nested too deeply"},
-		{"several", "{\"a\": 1,\n \"net\": {\"allow\": 1, \"bind_tcp\": [0]}}", "p.json:1:2: unknown key \"a\" at the top level: there are presets, fs, net, env, limits, guard, audit, linux, macos\np.json:2:19: net.allow must be a boolean, not an integer\np.json:2:35: port 0"},
+		{"several", "{\"a\": 1,\n \"net\": {\"allow\": 1, \"bind_tcp\": [0]}}", "p.json:1:2: unknown key \"a\" at the top level: there are presets, fs, net, env, limits, process, guard, audit, linux, macos\np.json:2:19: net.allow must be a boolean, not an integer\np.json:2:35: port 0"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p, err := DecodeJSON("p.json", strings.NewReader(tt.json))

@@ -74,6 +74,11 @@ func drawPolicy(t *rapid.T, deep bool) *Policy {
 	if rapid.Bool().Draw(t, "output") {
 		p.Limits.MaxOutput, p.Limits.MaxOutputFrom = rapid.Int64Range(0, 1<<40).Draw(t, "bytes"), Origin{Source: "--max-output"}
 	}
+	for _, ch := range p.Private.all() {
+		if rapid.Bool().Draw(t, ch.key) {
+			*ch.value = Named{Value: rapid.SampledFrom([]string{wordPrivate, wordShared}).Draw(t, ch.key+" value"), Origin: drawOrigin(t)}
+		}
+	}
 	for _, l := range p.Limits.All()[2:] {
 		if rapid.Bool().Draw(t, l.Key) {
 			*l.Value, *l.From = rapid.Int64Range(0, 1<<20).Draw(t, l.Key+" value"), Origin{Source: l.Flag()}

@@ -58,6 +58,9 @@ func (t *tomlWriter) policy(p *Policy, prefix string) {
 		deny = append(deny, entry{quoteTOML(d.Pattern), d.Origin})
 	}
 	t.list("deny", len(deny) > 0, deny)
+	if n := p.Private.Home; n.Value != "" {
+		t.key("home", quoteTOML(n.Value), n.Origin)
+	}
 	t.header(prefix + "fs.system")
 	for _, c := range p.FS.System.categories() {
 		var list []entry
@@ -75,6 +78,10 @@ func (t *tomlWriter) policy(p *Policy, prefix string) {
 		} else if l.Said() {
 			t.key(l.Key, text, *l.From)
 		}
+	}
+	t.header(prefix + "process")
+	if n := p.Private.Pids; n.Value != "" {
+		t.key("pids", quoteTOML(n.Value), n.Origin)
 	}
 	t.guard(&p.Guard, prefix)
 	t.audit(&p.Audit, prefix)

@@ -17,6 +17,7 @@ type jsonPolicy struct {
 	Net     jsonNet        `json:"net,omitzero"`
 	Env     jsonEnv        `json:"env,omitzero"`
 	Limits  map[string]any `json:"limits,omitempty"`
+	Process jsonProcess    `json:"process,omitzero"`
 	Guard   jsonGuard      `json:"guard,omitzero"`
 	Audit   jsonAudit      `json:"audit,omitempty"`
 	Linux   *jsonPolicy    `json:"linux,omitempty"`
@@ -29,7 +30,12 @@ type jsonFS struct {
 	RW       []any      `json:"rw,omitzero"`
 	RWNoexec []any      `json:"rw_noexec,omitzero"`
 	Deny     []string   `json:"deny,omitzero"`
+	Home     string     `json:"home,omitempty"`
 	System   jsonSystem `json:"system,omitzero"`
+}
+
+type jsonProcess struct {
+	Pids string `json:"pids,omitempty"`
 }
 
 type jsonSystem struct {
@@ -89,6 +95,7 @@ func (p *Policy) json() *jsonPolicy {
 	for _, d := range p.FS.Deny {
 		j.FS.Deny = append(j.FS.Deny, d.Pattern)
 	}
+	j.FS.Home, j.Process.Pids = p.Private.Home.Value, p.Private.Pids.Value
 	s := &p.FS.System
 	j.FS.System = jsonSystem{jsonRules(s.Executable), jsonRules(s.ReadOnly), jsonRules(s.ReadWrite)}
 	if p.Net.Allow != nil {

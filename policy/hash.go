@@ -63,6 +63,11 @@ func (p *Policy) statements(prefix string) []string {
 	for _, v := range lastOfEach(p.Env.Set) {
 		add("env set", strconv.Quote(v.Name), strconv.Quote(v.Value))
 	}
+	for _, ch := range p.Private.all() {
+		if ch.value.Value != "" {
+			add(ch.table, ch.key, ch.value.Value)
+		}
+	}
 	for _, l := range p.Limits.All() {
 		if l.Said() {
 			add(l.Key, l.text(*l.Value))

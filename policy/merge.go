@@ -53,6 +53,7 @@ func mergeSystem(sum, p, own *Policy) *Policy {
 	}
 	sum.Guard.yield(&p.Guard)
 	sum.Audit.over(&p.Audit, true)
+	sum.Private.put(&p.Private, true)
 	if own != nil {
 		sum.add(own)
 	}
@@ -85,6 +86,7 @@ func (sum *Policy) add(p *Policy) {
 	sum.Limits.put(&p.Limits, false)
 	sum.Guard.add(&p.Guard)
 	sum.Audit.over(&p.Audit, false)
+	sum.Private.put(&p.Private, false)
 }
 
 // replaceRules copies a list unless it is nil; an empty one stays one.

@@ -87,6 +87,7 @@ type Policy struct {
 	Closed  []Closed // presets only
 	Guard   Guard
 	Audit   Audit
+	Private Private
 
 	// Linux and MacOS hold the same tables again. Resolve merges the one
 	// of its Host's system over the rest: lists add up, scalars override.

@@ -61,6 +61,7 @@ func (p *Policy) Resolve(h Host) (*Resolved, error) {
 	rs.environment(&flat.Env, flat.Presets)
 	rs.r.env, rs.r.audit = flat.Env, flat.Audit
 	rs.r.Limits, rs.r.Presets, rs.r.Guard = flat.Limits, flat.Presets, flat.Guard
+	rs.r.Private = flat.Private
 	if err := rs.errs.err(); err != nil {
 		return nil, err
 	}

@@ -61,7 +61,8 @@ type Resolved struct {
 	Env     []string // the command's environment, NAME=VALUE, sorted by name
 	EnvDrop []string // names of the caller's variables that the command does not get, sorted
 	Limits  Limits
-	Guard   Guard   // as merged
+	Guard   Guard // as merged
+	Private Private
 	Presets []Named // the presets in use, the detected ones included
 
 	// Warnings are what was asked for without effect. They have no Err.

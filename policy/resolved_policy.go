@@ -5,7 +5,7 @@ package policy
 // are empty. It does not name the private temporary directory, which belongs
 // to one run. Resolved on the same machine it gives the same result.
 func (r *Resolved) Policy() *Policy {
-	p := &Policy{Env: r.env, Limits: r.Limits, Guard: r.Guard, Audit: r.audit}
+	p := &Policy{Env: r.env, Limits: r.Limits, Private: r.Private, Guard: r.Guard, Audit: r.audit}
 	for _, c := range p.FS.System.categories() {
 		*c.rules = []Rule{}
 	}

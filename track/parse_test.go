@@ -34,7 +34,7 @@ func FuzzParseStat(f *testing.F) {
 
 func TestParseStatus(t *testing.T) {
 	in := "Name:\tUid:\nUid:\t1000\t1001\t1002\t1003\nGid:\t1\t1\t1\t1\nNSpid:\t77\t1\nThreads:\t3\nSigBlk:\tfffffffffffbfeff\n"
-	if st, err := parseStatus([]byte(in)); err != nil || st != (procStatus{uid: 1001, threads: 3, blocked: allBlocked, depth: 2}) {
+	if st, err := parseStatus([]byte(in)); err != nil || st != (procStatus{uid: 1001, threads: 3, blocked: allBlocked, depth: 2, inner: 1}) {
 		t.Errorf("%+v, %v", st, err)
 	}
 	if st, err := parseStatus([]byte("Uid:\t1\t2\t3\t4\n")); err != nil || st != (procStatus{uid: 2, depth: 1}) {

@@ -43,6 +43,7 @@ type procStatus struct {
 	threads int    //
 	blocked uint64 // signals, the first in the lowest bit
 	depth   int    // in how many PID namespaces it is, ours included
+	inner   int    // its number in the innermost of them
 }
 
 // parseStatus reads /proc/PID/status. Only the uid must be there.
@@ -63,7 +64,9 @@ func parseStatus(b []byte) (procStatus, error) {
 		case string(key) == "SigBlk" && len(f) == 1:
 			st.blocked, _ = strconv.ParseUint(string(f[0]), 16, 64)
 		case string(key) == "NSpid":
-			st.depth = len(f)
+			if st.depth = len(f); len(f) > 0 {
+				st.inner, _ = strconv.Atoi(string(f[len(f)-1]))
+			}
 		}
 	}
 	if st.uid < 0 {

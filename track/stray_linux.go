@@ -74,7 +74,8 @@ func straysIn(t table, listed []Info) []Stray {
 func (p Proc) isKeeper() bool {
 	st, err := readStatus(p.Pid)
 	return err == nil && !p.dead() && p.Session == p.Pid && p.Group == p.Pid &&
-		st.uid == os.Geteuid() && st.threads == 1 && st.blocked == allBlocked && st.depth == 1
+		st.uid == os.Geteuid() && st.threads == 1 && st.blocked == allBlocked &&
+		(st.depth == 1 || st.depth == 2 && st.inner == 1) // the init of its session's PID namespace
 }
 
 // kept reports whether p is below another keeper, which answers for it.

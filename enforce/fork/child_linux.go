@@ -77,7 +77,7 @@ func rawFork(j *image) (uintptr, syscall.Errno) {
 		sig = keeperExit
 	}
 	beforeFork()
-	pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(sig), 0, 0, 0, 0, 0)
+	pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(sig)|j.namespaces, 0, 0, 0, 0, 0)
 	if errno != 0 || pid != 0 {
 		afterFork()
 		return pid, errno

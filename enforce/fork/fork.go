@@ -78,6 +78,9 @@ func (s *Step) args(steps []Step, i int) {
 	}
 }
 
+// TagNamespaces is that of the failure to make Command.Namespaces.
+const TagNamespaces Tag = "PID namespace"
+
 // Command is what to start.
 type Command struct {
 	Path string   // the file to execute; it is not searched in PATH
@@ -128,6 +131,12 @@ type Command struct {
 	// Cleanup runs in the caller once Start returns, whatever it returns:
 	// it closes what the Steps needed.
 	Cleanup []func()
+
+	// Namespaces are flags of clone(2) by which the keeper is made: CLONE_NEWPID,
+	// with CLONE_NEWUSER for who lacks CAP_SYS_ADMIN. It then is the init of its
+	// PID namespace (pid_namespaces(7)): nothing below it can leave that, and all
+	// of it ends when the keeper does. Linux only, and with a Keeper.
+	Namespaces uintptr
 
 	Keeper *Keeper // nil: the command is the caller's own child
 

@@ -30,6 +30,7 @@ type image struct {
 	domain      bool
 	keep        bool
 	keeperSteps []Step
+	namespaces  uintptr // Command.Namespaces
 	self        uintptr // the caller's pid, which a keeper in its domain must not be able to signal
 	root        int32   // the caller's root directory for Keeper.Remove, or -1
 	outside     int32   // the caller's mount namespace for it, or -1
@@ -52,7 +53,7 @@ const (
 // newImage makes the image of c in m.
 func newImage(c *Command, m *Memory) (*image, error) {
 	j := Put(m, image{
-		before: c.Before, steps: c.Steps, ownMemory: c.OwnMemory,
+		before: c.Before, steps: c.Steps, ownMemory: c.OwnMemory, namespaces: c.Namespaces,
 		files: [3]int32{-1, -1, -1}, state: -1, root: -1, outside: -1, cgroupKill: -1, self: uintptr(os.Getpid()),
 	})
 	if len(c.Files) > len(j.files) {
@@ -77,6 +78,9 @@ func newImage(c *Command, m *Memory) (*image, error) {
 	}
 	if j.envp, err = cStrings(m, c.Env); err != nil {
 		return nil, fmt.Errorf("environment: %w", err)
+	}
+	if c.Namespaces != 0 && c.Keeper == nil {
+		return nil, errors.New("namespaces need a keeper")
 	}
 	j.nofile = descriptors()
 	if err := j.share(); err != nil {

@@ -71,7 +71,7 @@ const (
 type KeeperState struct {
 	Magic      uint32 // KeeperMagic
 	Phase      Phase
-	CommandPid int32  // 0 once the command ended
+	CommandPid int32  // 0 once the command ended, and always in a PID namespace of its own
 	WaitStatus uint32 // the command's, as wait4(2) gives it, from PhaseKept on
 	Killed     uint32 // processes reaped after the killing began
 	Method     uint32 // how: MethodDomain, MethodCgroup, MethodSubtree

@@ -31,7 +31,10 @@ func runKeeper(j *image) {
 	}
 	runSteps(j, j.before, stageBefore)
 	runSteps(j, j.keeperSteps, stageKeeper)
-	if j.domain {
+	switch {
+	case j.namespaces&unix.CLONE_NEWPID != 0:
+		proveInit(j)
+	case j.domain:
 		proveDomain(j)
 	}
 	awaitGo(j)
@@ -305,6 +308,9 @@ func tell(m *keeperMem, kind, arg uint32) bool {
 //go:nocheckptr
 func setPhase(m *keeperMem, p Phase) {
 	m.state.Magic, m.state.Phase, m.state.CommandPid = KeeperMagic, p, m.command
+	if m.inner {
+		m.state.CommandPid = 0
+	}
 	if m.stateFile >= 0 {
 		call(unix.SYS_PWRITE64, uintptr(m.stateFile), uintptr(unsafe.Pointer(&m.state)), unsafe.Sizeof(m.state), 0, 0, 0)
 	}

@@ -23,6 +23,8 @@ type keeperMem struct {
 
 	domain, keep, killing bool
 
+	inner bool // in a PID namespace of its own: numbers here are other ones there
+
 	uneasy bool // wait4(2) failed: to be asked again soon
 	more   bool // there may be more to collect
 

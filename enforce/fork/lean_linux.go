@@ -51,7 +51,7 @@ func (j *image) prepareLean(c *Command, m *Memory) {
 	}
 	j.before, j.keeperSteps, j.steps = PutSlice(m, c.Before), PutSlice(m, c.Keeper.Steps), PutSlice(m, c.Steps)
 	j.clone = cloneArgs{
-		flags: cloneClearSighand | unix.CLONE_SETTLS, exitSignal: uint64(keeperExit),
+		flags: cloneClearSighand | unix.CLONE_SETTLS | uint64(j.namespaces), exitSignal: uint64(keeperExit),
 		tls:   uint64(uintptr(m.room(2*keeperTLS)) + keeperTLS),
 		stack: uint64(uintptr(m.room(keeperStack))), stackSize: keeperStack,
 	}

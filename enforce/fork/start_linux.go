@@ -40,6 +40,9 @@ func start(c *Command) (*Process, error) {
 	syscall.Close(theirs)
 	if err != nil {
 		p.close()
+		if errno, _ := err.(syscall.Errno); c.Namespaces != 0 && errno != 0 {
+			return nil, &StepError{Stage: StageBefore, Tag: TagNamespaces, Name: "clone(2)", Errno: errno}
+		}
 		return nil, fmt.Errorf("fork: %w", err)
 	}
 	if j.role == roleKeeper {
@@ -139,7 +142,9 @@ func (p *Process) confirm(j *image, c *Command) error {
 	}
 	switch {
 	case err == nil && m.kind == msgStarted:
-		p.Pid = int(m.arg)
+		if p.Pid = int(m.arg); c.Namespaces != 0 {
+			p.Pid = outerPid(p.KeeperPid, p.Pid)
+		}
 		return nil
 	case j.mem.report.stage != stageNone:
 		return j.mem.report.err(c)

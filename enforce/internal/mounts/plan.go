@@ -32,6 +32,10 @@ type Plan struct {
 	// (ipc_namespaces(7)).
 	IPC bool
 
+	// Pids says that the command gets a PID namespace of its own, with its own
+	// /proc (pid_namespaces(7)): see fork.Command.Namespaces.
+	Pids bool
+
 	// Writable are the trees and files that stay writable, none within
 	// another, at most 500. With a nil list nothing is made read-only.
 	Writable []string
@@ -87,6 +91,7 @@ const (
 	TagOpen    fork.Tag = "mount namespace, opening"
 	TagCheck   fork.Tag = "checking"
 	TagIPC     fork.Tag = "IPC namespace"
+	TagProc    fork.Tag = "PID namespace, its /proc"
 )
 
 // Request is what a namespace is wanted for.
@@ -96,6 +101,7 @@ type Request struct {
 	UserNS  bool   // a user namespace is needed for it
 	None    string // why there is none here, or ""
 	NoIPC   string // why there is no IPC namespace beside it, or ""
+	NoPids  string // likewise a PID namespace
 	Handled uint64 // the rights that Landlock handles
 
 	ShareIPC       bool // the caller's System V IPC and /dev/shm stay
@@ -119,6 +125,7 @@ type Result struct {
 	accepted bool   // none, since nothing that the caller wants needs one
 	Metadata string // why the metadata of files outside stay open beside the plan, or ""
 	IPC      string // likewise System V IPC and /dev/shm
+	Pids     string // why the policy's private process ids are not, or ""
 	Tmp      string // what /tmp and /var/tmp are to the command; "" where it has no temporary directory of its own
 }
 
@@ -131,7 +138,7 @@ func New(q Request) Result {
 		const none = "accepted, and nothing else needs a mount namespace"
 		return Result{accepted: true, None: none, Tmp: q.sharedTmp("no mount namespace")}
 	case q.None != "":
-		return Result{None: "no mount namespace: " + q.None, Tmp: q.sharedTmp("no mount namespace")}
+		return Result{None: "no mount namespace: " + q.None, Pids: "no mount namespace: " + q.None, Tmp: q.sharedTmp("no mount namespace")}
 	}
 	mp := &Plan{UserNS: q.UserNS, Why: why, Writable: writable}
 	mp.Mounts = joinMounts(slices.Concat(q.Masks, q.hidden(), q.Own, q.Protected))
@@ -140,12 +147,14 @@ func New(q Request) Result {
 	mp.Mounts = joinMounts(append(mp.Mounts, aliases(q.Host, q.Table, mp.Mounts)...))
 	if len(mp.Mounts) > maxMounts {
 		return Result{Over: true, Tmp: q.sharedTmp("no mount namespace"),
+			Pids: "no mount namespace",
 			None: fmt.Sprintf("no mount namespace: it would take more than %d mounts", maxMounts)}
 	}
 	if mp.UserNS {
 		mp.Copies = SshCopies(q.Policy, q.Host)
 	}
 	out := Result{Plan: mp, IPC: q.private(mp), Tmp: q.tmp(mp)}
+	out.Pids = q.pids(mp)
 	if n := len(mp.Writable); n > maxWritable {
 		mp.Writable = nil
 		out.Metadata = fmt.Sprintf("%d paths are writable, more than %d", n, maxWritable)
@@ -181,6 +190,7 @@ func (q *Request) Reasons(outside bool) []string {
 		{len(q.Protected)+len(q.Own) > 0, "protected files in writable trees"},
 		{outside && !q.LeaveMetadata, "metadata of everything else"},
 		{!q.ShareIPC, "shared memory of other programs"},
+		{q.Policy.Private.Pids.Is() && q.NoPids == "", "other processes"},
 		{!q.ShareTerminals && OpensTerminals(q.Policy), "other terminals"},
 	} {
 		if r.holds {
@@ -203,6 +213,9 @@ func (mp *Plan) String() string {
 	detail := fmt.Sprintf("%s, for %s: %d masked, %d protected", how, strings.Join(mp.Why, ", "), n[Mask], n[Protect])
 	if mp.IPC {
 		detail += "; its own System V IPC"
+	}
+	if mp.Pids {
+		detail += "; its own process ids"
 	}
 	for _, d := range mp.Private {
 		if d.Size > 0 {

@@ -2,6 +2,7 @@ package mounts
 
 import (
 	"cmp"
+	"fmt"
 	"io/fs"
 	"slices"
 
@@ -26,6 +27,7 @@ type PrivateDir struct {
 const (
 	tmpfs  = "tmpfs"  // tmpfs(5): files in memory
 	devpts = "devpts" // pseudo-terminals (pts(4)), a set of its own
+	proc   = "proc"   // the processes of the PID namespace (proc(5)), read-only
 )
 
 // PtsDir is where pseudo-terminals are.
@@ -79,6 +81,32 @@ func (q *Request) privateDir(mp *Plan, dir, kind string) {
 	mp.Private = append(mp.Private, PrivateDir{Path: at, Kind: kind, Rights: landlock.Rights(access, at, fs.ModeDir, q.Handled)})
 	mp.Mounts = slices.DeleteFunc(mp.Mounts, func(o Mount) bool { return policy.Within(o.Path, at) })
 	mp.Writable = slices.DeleteFunc(mp.Writable, func(p string) bool { return p == at })
+}
+
+// procDir is where processes are.
+const procDir = "/proc"
+
+// pids plans process ids of the command's own, and says why it has none
+// although the policy asks for them, or "". What names processes shows the own
+// ones only when /proc is the namespace's: who may look into that must be able to
+// look into this, all of it or none.
+func (q *Request) pids(mp *Plan) string {
+	if !q.Policy.Private.Pids.Is() || q.NoPids != "" {
+		return q.NoPids
+	}
+	var access policy.Access
+	for _, t := range q.Trees {
+		switch {
+		case t.Path == procDir && !t.ListOnly, policy.Within(procDir, t.Path):
+			access |= t.Access & policy.Read
+		case policy.Within(t.Path, procDir):
+			return fmt.Sprintf("of %s a part is allowed (%s), or denied", procDir, t.Path)
+		}
+	}
+	rights := landlock.Rights(access, procDir, fs.ModeDir, q.Handled)
+	mp.Pids = true
+	mp.Private = append(mp.Private, PrivateDir{Path: procDir, Kind: proc, Rights: rights})
+	return ""
 }
 
 // baselineDir is the place of the baseline's rule for a directory, or -1.

@@ -33,10 +33,19 @@ func (l *stepList) private(d PrivateDir, ruleset int) {
 	switch {
 	case d.Kind == devpts:
 		l.fileSystem(devpts, Mount{Path: d.Path}, unix.MS_NOEXEC, devptsPrivate)
+	case d.Kind == proc:
+		first := len(l.steps)
+		l.fileSystem(proc, Mount{Path: d.Path}, unix.MS_RDONLY|unix.MS_NODEV|unix.MS_NOEXEC, "")
+		for i := range l.steps[first:] {
+			l.steps[first+i].Tag = TagProc
+		}
 	case d.Size > 0:
 		l.tmpfs(d.Path, noexecOf(d.Path), tmpfsShared+",size="+strconv.Itoa(d.Size)+"%")
 	default:
 		l.tmpfs(d.Path, 0, tmpfsShared)
+	}
+	if d.Rights == 0 {
+		return
 	}
 	fd := l.open(d.Path)
 	rule := fork.Put(l.mem, landlock.PathBeneath{Rights: d.Rights})

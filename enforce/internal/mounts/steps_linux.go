@@ -118,6 +118,18 @@ func (mp *Plan) Steps(m *fork.Memory, uid, gid, ruleset int, own *Terminal) []fo
 	return l.steps
 }
 
+// Clone are the flags of fork.Command.Namespaces: a process can't enter a PID
+// namespace by itself.
+func (mp *Plan) Clone() uintptr {
+	switch {
+	case mp == nil || !mp.Pids:
+		return 0
+	case mp.UserNS:
+		return unix.CLONE_NEWUSER | unix.CLONE_NEWPID
+	}
+	return unix.CLONE_NEWPID
+}
+
 // enter makes the namespaces. A user namespace is needed by whoever lacks
 // CAP_SYS_ADMIN; in it the user is who they were before (user_namespaces(7)).
 // Its mount namespace gets no say over that of the caller by itself; root's
@@ -131,7 +143,11 @@ func (mp *Plan) enter(l *stepList, uid, gid int) {
 	// The files below belong to root while the process is not dumpable
 	// (proc_pid(5)). What becomes of this process sets that anew.
 	l.tagged(TagSetup, "prctl(PR_SET_DUMPABLE)", unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1)
-	l.tagged(TagUnshare, "unshare(2)", unix.SYS_UNSHARE, unix.CLONE_NEWUSER|unix.CLONE_NEWNS)
+	flags := unix.CLONE_NEWUSER | unix.CLONE_NEWNS
+	if mp.Pids { // the user namespace is there: see Clone
+		flags = unix.CLONE_NEWNS
+	}
+	l.tagged(TagUnshare, "unshare(2)", unix.SYS_UNSHARE, flags)
 	for _, f := range []struct{ name, text string }{
 		{"/proc/self/setgroups", "deny"},
 		{"/proc/self/uid_map", fmt.Sprintf("%d %d 1", uid, uid)},
