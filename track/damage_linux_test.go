@@ -16,6 +16,9 @@ import (
 	"github.com/zsbx/zsbx/enforce/fork"
 )
 
+// whole is the control: nothing has become of the file.
+const whole = "whole"
+
 // damages are what may become of a file of the store.
 func damages() map[string]func(path string) error {
 	write := func(b string) func(string) error {
@@ -25,6 +28,7 @@ func damages() map[string]func(path string) error {
 		return func(p string) error { return errors.Join(os.Remove(p), make(p)) }
 	}
 	return map[string]func(path string) error{
+		whole:       func(string) error { return nil },
 		"removed":   os.Remove,
 		"empty":     write(""),
 		"truncated": func(p string) error { return os.Truncate(p, 20) },
@@ -65,7 +69,7 @@ func TestDamagedFiles(t *testing.T) {
 					t.Fatalf("%+v, %v", ls, err)
 				}
 				i := ls[slices.IndexFunc(ls, func(i Info) bool { return i.ID == living.ID() })]
-				if i.Holder.Keeper.Pid != living.holder.Keeper.Pid || len(i.Procs) != 2 || i.Life.Stale() || (i.Err == nil) != (name == "removed" || ext == stateFile && i.Err == nil) {
+				if i.Holder.Keeper.Pid != living.holder.Keeper.Pid || len(i.Procs) != 2 || i.Life.Stale() || (i.Err == nil) != (name == "removed" || name == whole || ext == stateFile && i.Err == nil) {
 					t.Errorf("%+v", i)
 				}
 				if _, err := st.Prune(deadline(t)); err != nil {
@@ -75,7 +79,7 @@ func TestDamagedFiles(t *testing.T) {
 					t.Fatalf("%+v, %v", ls, err)
 				}
 				r, err := st.Reap(deadline(t), "kept")
-				if err != nil || r.Left() || !r.Removed || r.Killed != 2 || ext != stateFile && !r.Proof {
+				if err != nil || r.Left() || !r.Removed || r.Killed != 2 || (ext != stateFile || name == whole) && !r.Proof {
 					t.Errorf("what lives: %+v, %v", r, err)
 				}
 				if left := marked(t, living.ID()); len(left) > 0 {
