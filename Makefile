@@ -18,10 +18,10 @@ test: # every test that this machine can run; many of them wait, so more run at 
 # race detector crashes or waits for ever: what starts one is left out, which is most
 # of track, of enforce/fork, and of whatever runs zsbx itself.
 race: # the race detector, where it can run
-	CGO_ENABLED=1 $(GO) test -race -skip TestDecodeLimits ./internal/... ./policy/... ./enforce/internal/... ./enforce/sandbox/internal/...
+	CGO_ENABLED=1 $(GO) test -race -skip TestDecodeLimits ./internal/... ./policy/... ./enforce/internal/... ./enforce/sandbox/internal/... ./track/internal/...
 	CGO_ENABLED=1 $(GO) test -race -run '^TestSocket' -skip StallTime ./enforce
 	CGO_ENABLED=1 $(GO) test -race -run '^TestLimit$$/no_keeper' ./enforce/fork
-	CGO_ENABLED=1 $(GO) test -race -run '^Test(OpenStore|Store|Record|Holder|Encode|Hunt|Watch|Parse|Table|Choose|Names|Find|Strange|Cgroup|Textbook|Pid|Reuse|Two|Hidden|Verdict|Cancelled)' ./track
+	CGO_ENABLED=1 $(GO) test -race -run '^Test(OpenStore|Store|Record|Holder|Encode|Parse|Table|Choose|Names|Find|Strange|Cgroup)' ./track
 
 faults: # system calls of zsbx fail, one at a time, and signals come: some 20 minutes
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 2h ./scripts/faults -run TestEverything -v -everything -rounds 400

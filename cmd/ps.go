@@ -67,19 +67,19 @@ func (a *app) ps(ended, asJSON bool) error {
 		}
 	}
 	if err == nil {
-		a.tellStrays(st, all)
+		a.tellOrphans(st, all)
 	}
 	return sessionErr(err)
 }
 
-// tellStrays warns of keepers that no session accounts for. They are not
+// tellOrphans warns of keepers that no session accounts for. They are not
 // sessions of this store: an editor may keep its own elsewhere.
-func (a *app) tellStrays(st *track.Store, listed []track.Info) {
-	strays, err := st.Strays(listed)
+func (a *app) tellOrphans(st *track.Store, listed []track.Info) {
+	orphans, err := st.Orphans(listed)
 	if err != nil {
 		a.say.warn("looking for keepers without a session: %v", err)
 	}
-	for _, s := range strays {
+	for _, s := range orphans {
 		a.say.warn("keeper %d of %s holds %s, but no session here has it: the record was removed or lies elsewhere",
 			s.Keeper.Pid, s.Keeper.CommandLine(widestCommand), count(len(s.Procs), "process", "processes"))
 		if s.ID != "" {

@@ -84,7 +84,7 @@ func (o *reapFlags) run(a *app, refs []string) error {
 	reports, errs := o.each(st, targets)
 	errs = append(errs, listErr, o.print(a, reports))
 	if o.all && listErr == nil && !o.json {
-		a.tellStrays(st, listed)
+		a.tellOrphans(st, listed)
 	}
 	if (o.all || o.stale) && !o.dryRun {
 		errs = append(errs, sandbox.SweepTemp(st, a.getenv("TMPDIR")))

@@ -143,13 +143,13 @@ func BenchmarkList(b *testing.B) {
 			}
 		}
 	})
-	b.Run("strays", func(b *testing.B) { // what ps does after it
+	b.Run("orphans", func(b *testing.B) { // what ps does after it
 		ls, err := st.List()
 		if err != nil {
 			b.Fatal(err)
 		}
 		for b.Loop() {
-			if _, err := st.Strays(ls); err != nil {
+			if _, err := st.Orphans(ls); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -20,8 +20,8 @@ type found struct {
 	holder Holder
 	state  *os.File // nil if the session has none that can be read
 	word   keeperWord
-	damage error  // why a file that is there can't be read, or nil
-	stray  *Stray // not nil: there are no files, and all that is known is the keeper
+	damage error   // why a file that is there can't be read, or nil
+	orphan *Orphan // not nil: there are no files, and all that is known is the keeper
 }
 
 // load reads a session. Each file counts by itself: what is wrong with one is
@@ -172,7 +172,7 @@ func (s *Store) Find(ref string) (string, error) {
 	if !errors.Is(merr, ErrNotFound) {
 		return id, merr
 	}
-	if ids, serr := s.strayIDs(); serr == nil && len(ids) > 0 {
+	if ids, serr := s.orphanIDs(); serr == nil && len(ids) > 0 {
 		id, merr = matchRef(ref, ids)
 	}
 	if merr != nil && err != nil {
@@ -208,7 +208,7 @@ func (s *Store) with(id string, do func(f *found) error) error {
 	case err != nil:
 		return err
 	}
-	return s.withStray(id, do)
+	return s.withOrphan(id, do)
 }
 
 // isNotExist reports whether a file, process or session is no more.

@@ -58,13 +58,6 @@ func (k Kind) Guarantee(confined bool) string {
 	return "unknown"
 }
 
-// Exact reports whether the tracker holds every descendant of a command that
-// tries to get away. Only a session with an exact tracker can be reaped with
-// proof whatever happened to it.
-func (k Kind) Exact(confined bool) bool {
-	return k == Domain || k == Fingerprint || k == Cgroup && confined
-}
-
 // Caps is what a machine offers for tracking. The zero value offers nothing.
 type Caps struct {
 	OS string // "linux", "macos"

@@ -1,6 +1,7 @@
 package track
 
 import (
+	"os"
 	"slices"
 
 	"github.com/zsbx/zsbx/enforce/fork"
@@ -74,4 +75,51 @@ func (f *found) keeperIn(t table, m members) (Proc, bool) {
 		}
 	}
 	return Proc{}, false
+}
+
+// targets says how to tell the session's processes without a keeper.
+func (f *found) targets() targets {
+	g := targets{id: f.dir.id, not: os.Getpid(), command: f.holder.Command}
+	if f.record != nil {
+		g.since = f.record.Supervisor.Start
+	}
+	// The record's word is not enough: where a command could write one, it
+	// could name the group of the user's shell. The leader's own environment
+	// must say the same.
+	if c := f.holder.Command; f.holder.Tracker == Group && c.Start != 0 && sessionOf(c.Pid) == f.dir.id {
+		g.group = c.Pid
+		g.since = max(g.since, c.Start)
+	}
+	return g
+}
+
+// procs lists the session's living processes.
+func (f *found) procs() ([]Proc, error) {
+	t, err := readTable()
+	if err != nil {
+		return nil, err
+	}
+	ps := f.procsIn(t, t.children(), nil)
+	fill(ps)
+	return ps, nil
+}
+
+// procsIn lists them from a snapshot. m may be nil.
+func (f *found) procsIn(t table, children map[int][]int, m members) []Proc {
+	if f.empty() {
+		return nil
+	}
+	if !t.has(f.holder.Keeper) {
+		return f.addGroup(f.targets().among(t, children, m), t)
+	}
+	var ps []Proc
+	if f.record == nil { // which would tell whether the keeper is above or beside
+		ps = f.targets().among(t, children, m)
+	}
+	for _, p := range t.below(f.holder.Keeper.Pid, children) {
+		if !p.dead() && !slices.ContainsFunc(ps, func(o Proc) bool { return o.Pid == p.Pid }) {
+			ps = append(ps, p)
+		}
+	}
+	return ps
 }

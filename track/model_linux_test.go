@@ -77,6 +77,7 @@ func (w *world) step(n int) {
 		if m.keeper {
 			_ = syscall.Kill(m.supervised.keeper, syscall.SIGKILL)
 			m.keeper = false
+			m.processes = min(m.processes, 5) // the command dies with it
 		}
 	case 6: // the command's first process is killed
 		if m.processes == 6 {

@@ -24,7 +24,7 @@ func identify(pid int) (ProcID, error) {
 		return ProcID{}, nil
 	}
 	r, err := lookup(pid)
-	return r.ProcID, err
+	return ProcID(r.ID), err
 }
 
 // readProc describes one process.
@@ -39,7 +39,7 @@ func readProc(pid int) (Proc, error) {
 // procOf describes a process for people.
 func procOf(k *unix.KinfoProc) Proc {
 	r := rowOf(k)
-	p := Proc{ProcID: r.ProcID, Parent: r.parent, Group: r.group, State: stateLetter(k.Proc.P_stat)}
+	p := Proc{ProcID: ProcID(r.ID), Parent: r.Parent, Group: r.Group, State: stateLetter(k.Proc.P_stat)}
 	p.Name = unix.ByteSliceToString(k.Proc.P_comm[:])
 	if b, err := unix.SysctlRaw("kern.procargs2", r.Pid); err == nil {
 		p.Argv, _ = parseProcArgs(b)

@@ -113,7 +113,7 @@ func (f *found) info() Info {
 // survivors; without a deadline Reap may wait for ever.
 //
 // A session whose files were removed, but whose keeper lives, is found by its
-// keeper (see Strays) and ended without proof.
+// keeper (see Orphans) and ended without proof.
 //
 // Two that reap the same session both succeed.
 func (s *Store) Reap(ctx context.Context, ref string) (Report, error) {
@@ -137,8 +137,8 @@ func (s *Store) Reap(ctx context.Context, ref string) (Report, error) {
 
 // forget removes the session from the store and its group from the system.
 func (f *found) forget(r *Report) error {
-	if f.stray != nil {
-		r.Unproved = unprovedStray
+	if f.orphan != nil {
+		r.Unproved = unprovedOrphan
 		return nil
 	}
 	if err := f.cleanup(); err != nil {

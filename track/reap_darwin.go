@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/libsystem"
+	"github.com/zsbx/zsbx/track/internal/scan"
 )
 
 const (
@@ -40,32 +41,32 @@ func (f *found) settle(ctx context.Context, r *Report) error {
 	if f.holder.Tracker == Group {
 		return f.settleGroup(r)
 	}
-	h := &hunt{
-		table: &kernelTable{session: f.dir.id, owner: f.owner()}, self: os.Getpid(), command: f.holder.Command,
+	h := &scan.Search{
+		Table: &kernelTable{session: f.dir.id, owner: f.owner()}, Self: os.Getpid(), Command: scan.ID(f.holder.Command),
 	}
 	if f.record != nil {
-		h.supervisor = f.record.Supervisor
-		h.began = uint64(f.record.Started.UnixMicro())
+		h.Supervisor = scan.ID(f.record.Supervisor)
+		h.Began = uint64(f.record.Started.UnixMicro())
 	}
 	if end, ok := ctx.Deadline(); ok {
-		h.limit = max(time.Until(end), time.Millisecond)
+		h.Limit = max(time.Until(end), time.Millisecond)
 	}
-	res, err := h.run(ctx)
-	r.Killed += res.killed
+	res, err := h.Run(ctx)
+	r.Killed += res.Killed
 	r.addMethod("fingerprint")
 	if err == nil {
 		r.Proof, r.How = true, howFingerprint
 		return nil
 	}
-	var left *leftError
-	if !errors.As(err, &left) || len(res.left) == 0 {
+	var left *scan.LeftError
+	if !errors.As(err, &left) || len(res.Left) == 0 {
 		return err
 	}
 	r.Unproved = err.Error()
-	for _, s := range res.left {
+	for _, s := range res.Left {
 		p, err := readProc(s.Pid)
-		if err != nil || p.ProcID != s.ProcID {
-			p = Proc{ProcID: s.ProcID}
+		if err != nil || p.ProcID != ProcID(s.ID) {
+			p = Proc{ProcID: ProcID(s.ID)}
 		}
 		r.Survivors = append(r.Survivors, p)
 	}
@@ -76,7 +77,7 @@ func (f *found) settle(ctx context.Context, r *Report) error {
 // long as its first process is the recorded one. What left the group is lost.
 func (f *found) settleGroup(r *Report) error {
 	c := f.holder.Command
-	if now, err := lookup(c.Pid); c.Pid > 1 && err == nil && now.ProcID == c && now.group == c.Pid {
+	if now, err := lookup(c.Pid); c.Pid > 1 && err == nil && ProcID(now.ID) == c && now.Group == c.Pid {
 		if err := syscall.Kill(-c.Pid, syscall.SIGKILL); err == nil {
 			r.Killed++
 		}
@@ -111,7 +112,7 @@ func look(all []Info, fs []*found) error {
 	}
 	var boxed []*unix.KinfoProc
 	for i := range ks {
-		if k := &ks[i]; k.Proc.P_stat != szomb && libsystem.SandboxCheck(int(k.Proc.P_pid), "", libsystem.FilterNone, "") != allowed {
+		if k := &ks[i]; k.Proc.P_stat != szomb && libsystem.SandboxCheck(int(k.Proc.P_pid), "", libsystem.FilterNone, "") != scan.Allowed {
 			boxed = append(boxed, k)
 		}
 	}
@@ -148,9 +149,9 @@ func (f *found) procsIn(ks []unix.KinfoProc, boxed []*unix.KinfoProc) []Proc {
 		return ps
 	}
 	t := &kernelTable{session: f.dir.id, owner: f.owner()}
-	markers := t.markers() == nil
+	markers := t.Markers() == nil
 	for _, k := range boxed {
-		if t.probe(int(k.Proc.P_pid)).verdict(markers) == member {
+		if t.Probe(int(k.Proc.P_pid)).Match(markers) == scan.Member {
 			ps = append(ps, procOf(k))
 		}
 	}

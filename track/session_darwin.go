@@ -11,6 +11,7 @@ import (
 	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/libsystem"
+	"github.com/zsbx/zsbx/track/internal/scan"
 )
 
 // held is what holds a session on macOS, beside the profile.
@@ -161,7 +162,7 @@ func (s *Session) startWatcher() error {
 // dismiss tells the watcher that there is nothing to watch any more.
 func (s *Session) dismiss() {
 	if s.held.watch != nil {
-		_, _ = s.held.watch.Write([]byte{wordOver})
+		_, _ = s.held.watch.Write([]byte{scan.WordOver})
 		_ = s.held.watch.Close()
 		s.held.watch = nil
 	}

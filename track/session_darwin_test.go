@@ -11,6 +11,7 @@ import (
 	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/internal/testkit"
+	"github.com/zsbx/zsbx/track/internal/scan"
 )
 
 // These tests need a Mac; with ZSBX_TEST_REQUIRE=seatbelt they fail where they
@@ -65,13 +66,13 @@ func closed(t *testing.T, s *Session) Report {
 func procsOf(t *testing.T, id string) []int {
 	t.Helper()
 	k := &kernelTable{session: id, owner: os.Geteuid()}
-	snap, err := k.snapshot()
+	snap, err := k.Snapshot()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var pids []int
-	for _, r := range snap.rows {
-		if !r.zombie && k.probe(r.Pid).verdict(true) == member {
+	for _, r := range snap.Rows {
+		if !r.Zombie && k.Probe(r.Pid).Match(true) == scan.Member {
 			pids = append(pids, r.Pid)
 		}
 	}
@@ -113,7 +114,7 @@ func TestMacReap(t *testing.T) {
 			}
 		}
 	}
-	if r, err := lookup(bystander.Process.Pid); err != nil || r.zombie {
+	if r, err := lookup(bystander.Process.Pid); err != nil || r.Zombie {
 		t.Errorf("the bystander: %+v, %v", r, err)
 	}
 }
@@ -193,23 +194,23 @@ func TestMacTrackOnlyRestrictsNothing(t *testing.T) {
 // time that two questions agree on, and is no member of anything.
 func TestMacTable(t *testing.T) {
 	k := &kernelTable{session: "0f9a3c1e-5b7d-4e2a-9c11-223344556677", owner: os.Geteuid()}
-	snap, err := k.snapshot()
+	snap, err := k.Snapshot()
 	if err != nil {
 		t.Fatal(err)
 	}
 	seen := 0
-	for _, r := range snap.rows {
+	for _, r := range snap.Rows {
 		if r.Pid == os.Getpid() {
 			seen++
-			if now, err := lookup(r.Pid); err != nil || now.ProcID != r.ProcID || r.parent != os.Getppid() {
+			if now, err := lookup(r.Pid); err != nil || now.ID != r.ID || r.Parent != os.Getppid() {
 				t.Errorf("%+v, %+v, %v", r, now, err)
 			}
 		}
 	}
 	if seen != 1 {
-		t.Errorf("this process is listed %d times in %d", seen, len(snap.rows))
+		t.Errorf("this process is listed %d times in %d", seen, len(snap.Rows))
 	}
-	if v := k.probe(os.Getpid()).verdict(false); v == member {
+	if v := k.Probe(os.Getpid()).Match(false); v == scan.Member {
 		t.Error("this process is a member")
 	}
 	p, err := readProc(os.Getpid())

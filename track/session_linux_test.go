@@ -195,7 +195,7 @@ func TestUnheard(t *testing.T) {
 	t.Parallel()
 	kinds(t, func(t *testing.T, o Options) {
 		t.Parallel()
-		c := runShell(t, "(i=0; while [ $i -lt 250 ]; do kill -STOP $$; sleep 0.002; kill -CONT $$; sleep 0.002; i=$((i+1)); done) & wait; trap 'exit 7' TERM; while :; do sleep 0.05; done")
+		c := runShell(t, "trap 'exit 7' TERM; (i=0; while [ $i -lt 250 ]; do kill -STOP $$; sleep 0.002; kill -CONT $$; sleep 0.002; i=$((i+1)); done) & wait; while :; do sleep 0.05; done")
 		c.Limit = fork.Limit{Time: 4 * time.Second, Kill: 4 * time.Second}
 		s := begin(t, o, c)
 		testkit.Eventually(t, "it is over", s.Over)

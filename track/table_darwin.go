@@ -11,6 +11,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/enforce/libsystem"
+	"github.com/zsbx/zsbx/track/internal/scan"
 )
 
 // kernelTable is the process table of macOS, asked about one session.
@@ -42,33 +43,33 @@ func kinfo() ([]unix.KinfoProc, error) {
 	return unix.SysctlKinfoProcSlice("kern.proc.all")
 }
 
-// snapshot lists processes twice. The second list has all that is to be known
+// Snapshot lists processes twice. The second list has all that is to be known
 // of each, but the kernel makes it one process at a time and leaves out those
 // that have ended by then; the first has pids only, copied at one moment.
-func (t *kernelTable) snapshot() (snapshot, error) {
+func (t *kernelTable) Snapshot() (scan.Snapshot, error) {
 	pids, err := libsystem.ListPids(scope())
 	if err != nil {
-		return snapshot{}, err
+		return scan.Snapshot{}, err
 	}
 	ks, err := kinfo()
 	if err != nil {
-		return snapshot{}, fmt.Errorf("sysctl kern.proc: %w", err)
+		return scan.Snapshot{}, fmt.Errorf("sysctl kern.proc: %w", err)
 	}
-	var s snapshot
+	var s scan.Snapshot
 	seen := make(map[int]bool, len(ks))
 	for i := range ks {
 		r := rowOf(&ks[i])
 		seen[r.Pid] = true
-		s.rows = append(s.rows, r)
+		s.Rows = append(s.Rows, r)
 	}
 	for _, pid := range pids {
 		if pid <= 1 || seen[pid] {
 			continue
 		}
 		if r, err := lookup(pid); err == nil {
-			s.rows = append(s.rows, r)
+			s.Rows = append(s.Rows, r)
 		} else if !t.ghost(pid) {
-			s.gone++
+			s.Gone++
 		}
 	}
 	return s, nil
@@ -78,7 +79,7 @@ func (t *kernelTable) snapshot() (snapshot, error) {
 // is no member. What forks and exits all the time has another pid each time.
 func (t *kernelTable) ghost(pid int) bool {
 	if t.ghosts[pid] {
-		return t.probe(pid).verdict(false) != member
+		return t.Probe(pid).Match(false) != scan.Member
 	}
 	if t.ghosts == nil {
 		t.ghosts = map[int]bool{}
@@ -88,54 +89,54 @@ func (t *kernelTable) ghost(pid int) bool {
 }
 
 // rowOf reads a struct kinfo_proc (sys/sysctl.h).
-func rowOf(k *unix.KinfoProc) row {
+func rowOf(k *unix.KinfoProc) scan.Row {
 	start := k.Proc.P_starttime
-	return row{
-		ProcID: ProcID{Pid: int(k.Proc.P_pid), Start: uint64(start.Sec)*1e6 + uint64(start.Usec)},
-		parent: int(k.Eproc.Ppid),
-		group:  int(k.Eproc.Pgid),
-		zombie: k.Proc.P_stat == szomb,
+	return scan.Row{
+		ID:     scan.ID{Pid: int(k.Proc.P_pid), Start: uint64(start.Sec)*1e6 + uint64(start.Usec)},
+		Parent: int(k.Eproc.Ppid),
+		Group:  int(k.Eproc.Pgid),
+		Zombie: k.Proc.P_stat == szomb,
 	}
 }
 
-// lookup asks about one process. An empty answer, which x/sys turns into EIO,
+// Lookup asks about one process. An empty answer, which x/sys turns into EIO,
 // means that there is none.
-func (t *kernelTable) lookup(pid int) (row, error) { return lookup(pid) }
+func (t *kernelTable) Lookup(pid int) (scan.Row, error) { return lookup(pid) }
 
-func lookup(pid int) (row, error) {
+func lookup(pid int) (scan.Row, error) {
 	k, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	if errors.Is(err, unix.EIO) || err == nil && int(k.Proc.P_pid) != pid {
-		return row{}, syscall.ESRCH
+		return scan.Row{}, syscall.ESRCH
 	}
 	if err != nil {
-		return row{}, fmt.Errorf("sysctl kern.proc.pid %d: %w", pid, err)
+		return scan.Row{}, fmt.Errorf("sysctl kern.proc.pid %d: %w", pid, err)
 	}
 	return rowOf(k), nil
 }
 
-// probe asks the kernel about a process's profile: the paths only where the
+// Probe asks the kernel about a process's profile: the paths only where the
 // names gave no answer.
-func (t *kernelTable) probe(pid int) answers {
-	a := answers{sandboxed: libsystem.SandboxCheck(pid, "", libsystem.FilterNone, ""),
-		nameAllow: noAnswer, nameDeny: noAnswer, pathAllow: noAnswer, pathDeny: noAnswer}
-	if a.sandboxed != denied {
+func (t *kernelTable) Probe(pid int) scan.Answers {
+	a := scan.Answers{Sandboxed: libsystem.SandboxCheck(pid, "", libsystem.FilterNone, ""),
+		NameAllow: scan.NoAnswer, NameDeny: scan.NoAnswer, PathAllow: scan.NoAnswer, PathDeny: scan.NoAnswer}
+	if a.Sandboxed != scan.Denied {
 		return a
 	}
 	n := fingerprint.Name(t.session)
-	a.nameAllow = libsystem.SandboxCheck(pid, "mach-lookup", libsystem.FilterGlobalName, n+".allow")
-	a.nameDeny = libsystem.SandboxCheck(pid, "mach-lookup", libsystem.FilterGlobalName, n+".deny")
-	if pair(a.nameAllow, a.nameDeny) != unclear {
+	a.NameAllow = libsystem.SandboxCheck(pid, "mach-lookup", libsystem.FilterGlobalName, n+".allow")
+	a.NameDeny = libsystem.SandboxCheck(pid, "mach-lookup", libsystem.FilterGlobalName, n+".deny")
+	if scan.Pair(a.NameAllow, a.NameDeny) != scan.Unclear {
 		return a
 	}
-	a.pathAllow = libsystem.SandboxCheck(pid, "file-read-data", libsystem.FilterPath, fingerprint.Allow(t.session))
-	a.pathDeny = libsystem.SandboxCheck(pid, "file-read-data", libsystem.FilterPath, fingerprint.Deny(t.session))
+	a.PathAllow = libsystem.SandboxCheck(pid, "file-read-data", libsystem.FilterPath, fingerprint.Allow(t.session))
+	a.PathDeny = libsystem.SandboxCheck(pid, "file-read-data", libsystem.FilterPath, fingerprint.Deny(t.session))
 	return a
 }
 
-func (t *kernelTable) markers() error { return checkMarkers(t.session, t.owner) }
+func (t *kernelTable) Markers() error { return checkMarkers(t.session, t.owner) }
 
-func (t *kernelTable) signal(pid int, sig syscall.Signal) error { return syscall.Kill(pid, sig) }
+func (t *kernelTable) Signal(pid int, sig syscall.Signal) error { return syscall.Kill(pid, sig) }
 
-func (t *kernelTable) now() time.Time { return time.Now() }
+func (t *kernelTable) Now() time.Time { return time.Now() }
 
-func (t *kernelTable) sleep(d time.Duration) { time.Sleep(d) }
+func (t *kernelTable) Sleep(d time.Duration) { time.Sleep(d) }

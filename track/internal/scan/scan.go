@@ -1,4 +1,4 @@
-package track
+package scan
 
 import (
 	"cmp"
@@ -16,7 +16,7 @@ type scanned struct {
 	fatal       error // nothing more may be done
 
 	refused  int   // members that can't be signalled
-	vanished []row // what was there and is not any more
+	vanished []Row // what was there and is not any more
 }
 
 // change makes a search dirty.
@@ -28,13 +28,13 @@ func (s *scanned) change(moved bool) {
 
 // scan searches once. The newest processes are asked first: they are the ones
 // that go away soonest.
-func (h *hunt) scan() scanned {
-	snap, err := h.table.snapshot()
+func (h *Search) scan() scanned {
+	snap, err := h.Table.Snapshot()
 	if err != nil {
 		return scanned{dirty: true, err: fmt.Errorf("listing processes: %w", err)}
 	}
-	byPid := make(map[int]row, len(snap.rows))
-	for _, r := range snap.rows {
+	byPid := make(map[int]Row, len(snap.Rows))
+	for _, r := range snap.Rows {
 		byPid[r.Pid] = r
 	}
 	spared := h.ancestors(byPid)
@@ -42,18 +42,18 @@ func (h *hunt) scan() scanned {
 		return scanned{fatal: err}
 	}
 	s := scanned{onlyRefused: true}
-	if snap.gone > 0 {
+	if snap.Gone > 0 {
 		s.change(true)
 	}
-	if h.table.probe(h.self).verdict(h.intact()) == unclear {
+	if h.Table.Probe(h.Self).Match(h.intact()) == Unclear {
 		s.change(false)
 		s.err = errors.New("the probe gives no answer about this very process")
 	}
-	slices.SortFunc(snap.rows, func(a, b row) int {
+	slices.SortFunc(snap.Rows, func(a, b Row) int {
 		return cmp.Or(cmp.Compare(b.Start, a.Start), cmp.Compare(b.Pid, a.Pid))
 	})
-	h.left = nil
-	for _, r := range snap.rows {
+	h.Left = nil
+	for _, r := range snap.Rows {
 		if slices.Contains(spared, r.Pid) || r.Pid <= 1 {
 			continue
 		}
@@ -73,45 +73,45 @@ func (h *hunt) scan() scanned {
 }
 
 // visit deals with one process of a snapshot.
-func (h *hunt) visit(r row, s *scanned) {
+func (h *Search) visit(r Row, s *scanned) {
 	switch {
-	case h.outsiders[r.ProcID]:
+	case h.outsiders[r.ID]:
 		return
-	case r.zombie:
+	case r.Zombie:
 		// It may have been alive, and forked, after the list was begun:
 		// once seen it is no news any more.
-		if !h.zombies[r.ProcID] {
-			h.zombies[r.ProcID] = true
+		if !h.zombies[r.ID] {
+			h.zombies[r.ID] = true
 			s.vanished = append(s.vanished, r)
 		}
 		return
 	}
-	switch h.judge(r) {
+	switch h.classify(r) {
 	case isOutside:
-		h.outsiders[r.ProcID] = true
+		h.outsiders[r.ID] = true
 	case isOld:
 	case isGone:
 		s.vanished = append(s.vanished, r)
 	case isUnclear:
 		s.change(false)
-		h.left = append(h.left, survivor{r.ProcID, "the probe gives no answer"})
+		h.Left = append(h.Left, Survivor{r.ID, "the probe gives no answer"})
 	case isMember:
-		why := h.strike(r)
-		h.left = append(h.left, survivor{r.ProcID, why})
-		if h.refused[r.ProcID] != nil {
+		why := h.kill(r)
+		h.Left = append(h.Left, Survivor{r.ID, why})
+		if h.refused[r.ID] != nil {
 			s.dirty = true
 			s.refused++
 			return
 		}
-		s.change(h.struck[r.ProcID] <= 1)
+		s.change(h.kills[r.ID] <= 1)
 	}
 }
 
 // ancestors lists this process and those above it, which are never touched.
-func (h *hunt) ancestors(byPid map[int]row) []int {
-	as := []int{h.self}
-	for r, ok := byPid[h.self]; ok && r.parent > 1 && !slices.Contains(as, r.parent); r, ok = byPid[r.parent] {
-		as = append(as, r.parent)
+func (h *Search) ancestors(byPid map[int]Row) []int {
+	as := []int{h.Self}
+	for r, ok := byPid[h.Self]; ok && r.Parent > 1 && !slices.Contains(as, r.Parent); r, ok = byPid[r.Parent] {
+		as = append(as, r.Parent)
 	}
 	return as
 }
@@ -119,25 +119,25 @@ func (h *hunt) ancestors(byPid map[int]row) []int {
 // references asks about processes that cannot be members: this one and its
 // ancestors. If one matches, either this process was started by the session,
 // or the probe is not to be believed; both end the search before it does harm.
-func (h *hunt) references(spared []int) error {
+func (h *Search) references(spared []int) error {
 	intact := h.intact()
-	if h.table.probe(h.self).verdict(intact) == member {
-		return errInside
+	if h.Table.Probe(h.Self).Match(intact) == Member {
+		return ErrInside
 	}
 	for _, pid := range append([]int{1}, spared[1:]...) {
-		if h.table.probe(pid).verdict(intact) == member {
-			return fmt.Errorf("%w: process %d", errReference, pid)
+		if h.Table.Probe(pid).Match(intact) == Member {
+			return fmt.Errorf("%w: process %d", ErrReference, pid)
 		}
 	}
 	return nil
 }
 
-func (h *hunt) intact() bool { return h.table.markers() == nil }
+func (h *Search) intact() bool { return h.Table.Markers() == nil }
 
 // childOfOutsider reports whether a vanished process needs no second look: its
 // parent is known to be outside, so it was, too. An orphan's parent is process
 // 1, which is never asked, and the supervisor's children become members.
-func (h *hunt) childOfOutsider(r row, byPid map[int]row) bool {
-	p, ok := byPid[r.parent]
-	return ok && p.Pid != h.self && p.ProcID != h.supervisor && h.outsiders[p.ProcID]
+func (h *Search) childOfOutsider(r Row, byPid map[int]Row) bool {
+	p, ok := byPid[r.Parent]
+	return ok && p.Pid != h.Self && p.ID != h.Supervisor && h.outsiders[p.ID]
 }

@@ -1,4 +1,4 @@
-package track
+package scan
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 // ending ends the session of a simulated kernel, as Store.Reap does.
 func ending(k *simKernel) func() bool {
 	return func() bool {
-		_, err := hunter(k).run(context.Background())
+		_, err := searcher(k).Run(context.Background())
 		return err == nil
 	}
 }
@@ -27,13 +27,13 @@ func TestWatchEndsOrphans(t *testing.T) {
 	} {
 		for seed := range uint64(20) {
 			k := newSimKernel(h, seed)
-			k.sleep(100 * time.Millisecond)
+			k.Sleep(100 * time.Millisecond)
 			if len(k.members()) == 0 {
 				t.Fatalf("%s, seed %d: nothing runs: the test proves nothing", name, seed)
 			}
 			words, supervisor := io.Pipe()
 			go supervisor.Close() // by the kernel, when the process is no more
-			watch(words, ending(k), k.sleep)
+			Watch(words, ending(k), k.Sleep)
 			if alive := k.members(); len(alive) > 0 {
 				t.Errorf("%s, seed %d: %v live", name, seed, alive)
 			}
@@ -50,7 +50,7 @@ func TestWatchWaits(t *testing.T) {
 	words, supervisor := io.Pipe()
 	called, over := make(chan bool, watchTries), make(chan bool)
 	go func() {
-		watch(words, func() bool { called <- true; return true }, time.Sleep)
+		Watch(words, func() bool { called <- true; return true }, time.Sleep)
 		close(over)
 	}()
 	for _, word := range []string{"x", "\x00"} { // no words
@@ -63,7 +63,7 @@ func TestWatchWaits(t *testing.T) {
 		t.Error("it did not wait")
 	default:
 	}
-	if _, err := supervisor.Write([]byte{wordOver}); err != nil {
+	if _, err := supervisor.Write([]byte{WordOver}); err != nil {
 		t.Fatal(err)
 	}
 	<-over
@@ -78,7 +78,7 @@ func TestWatchTriesAgain(t *testing.T) {
 	for fails, want := range map[int]int{0: 1, 3: 4, 1000: watchTries} {
 		n := 0
 		var slept time.Duration
-		watch(strings.NewReader(""), func() bool { n++; return n > fails }, func(d time.Duration) { slept += d })
+		Watch(strings.NewReader(""), func() bool { n++; return n > fails }, func(d time.Duration) { slept += d })
 		if n != want || slept > watchTries*watchPause {
 			t.Errorf("after %d failures: tried %d times in %v, want %d", fails, n, slept, want)
 		}

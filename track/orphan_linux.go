@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// strays looks again at what it finds before it calls it a stray: a session that
+// orphans looks again at what it finds before it calls it an orphan: a session that
 // has just begun is recorded a moment after its keeper is there.
-func (s *Store) strays(listed []Info) ([]Stray, error) {
+func (s *Store) orphans(listed []Info) ([]Orphan, error) {
 	t, err := readTable()
 	if err != nil {
 		return nil, err
 	}
-	left := straysIn(t, listed)
+	left := orphansIn(t, listed)
 	for look := 0; look < 2 && len(left) > 0; look++ {
 		time.Sleep(25 * time.Millisecond)
 		if listed, err = s.List(); err != nil {
@@ -22,27 +22,27 @@ func (s *Store) strays(listed []Info) ([]Stray, error) {
 		if t, err = readTable(); err != nil {
 			return nil, err
 		}
-		again := straysIn(t, listed)
-		left = slices.DeleteFunc(again, func(s Stray) bool {
-			return !slices.ContainsFunc(left, func(o Stray) bool { return o.Keeper.ProcID == s.Keeper.ProcID })
+		again := orphansIn(t, listed)
+		left = slices.DeleteFunc(again, func(s Orphan) bool {
+			return !slices.ContainsFunc(left, func(o Orphan) bool { return o.Keeper.ProcID == s.Keeper.ProcID })
 		})
 	}
 	return left, nil
 }
 
-// straysIn picks the strays from a snapshot.
-func straysIn(t table, listed []Info) []Stray {
+// orphansIn picks the orphans from a snapshot.
+func orphansIn(t table, listed []Info) []Orphan {
 	recorded, keepers := make(map[ProcID]bool, len(listed)), make(map[string]ProcID, len(listed))
 	for i := range listed {
 		recorded[listed[i].Holder.Keeper], keepers[listed[i].ID] = true, listed[i].Holder.Keeper
 	}
 	children := t.children()
-	var found []Stray
+	var found []Orphan
 	for _, p := range t {
 		if p.Name != keeperName || recorded[p.ProcID] || !p.isKeeper() || t.kept(p) || t[p.Parent].Name != BrokerName && p.supervised() {
 			continue
 		}
-		s := Stray{Keeper: p, Procs: t.below(p.Pid, children)}
+		s := Orphan{Keeper: p, Procs: t.below(p.Pid, children)}
 		s.Procs = slices.DeleteFunc(s.Procs, Proc.dead)
 		for _, c := range children[p.Pid] {
 			if s.ID = sessionOf(c); isID(s.ID) {
@@ -63,7 +63,7 @@ func straysIn(t table, listed []Info) []Stray {
 		fill(one)
 		found[i].Keeper = one[0]
 	}
-	slices.SortFunc(found, func(a, b Stray) int { return a.Keeper.Pid - b.Keeper.Pid })
+	slices.SortFunc(found, func(a, b Orphan) int { return a.Keeper.Pid - b.Keeper.Pid })
 	return found
 }
 

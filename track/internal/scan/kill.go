@@ -1,4 +1,4 @@
-package track
+package scan
 
 import (
 	"errors"
@@ -16,54 +16,54 @@ const (
 	isMember
 )
 
-// judge asks about a process of a snapshot. A process that has ended, or whose
+// classify asks about a process of a snapshot. A process that has ended, or whose
 // pid belongs to another one now, is gone, whatever was answered.
-func (h *hunt) judge(r row) finding {
-	v := h.table.probe(r.Pid).verdict(h.intact())
-	now, err := h.table.lookup(r.Pid)
+func (h *Search) classify(r Row) finding {
+	v := h.Table.Probe(r.Pid).Match(h.intact())
+	now, err := h.Table.Lookup(r.Pid)
 	switch {
 	case errors.Is(err, syscall.ESRCH):
 		return isGone
 	case err != nil:
 		return isUnclear
-	case now.ProcID != r.ProcID || now.zombie:
+	case now.ID != r.ID || now.Zombie:
 		return isGone
-	case v == member || !h.command.IsZero() && r.ProcID == h.command:
+	case v == Member || !h.Command.IsZero() && r.ID == h.Command:
 		return isMember
-	case v == outside:
+	case v == Outside:
 		return isOutside
-	case h.began != 0 && r.Start < h.began:
+	case h.Began != 0 && r.Start < h.Began:
 		return isOld
 	}
 	return isUnclear
 }
 
-// strike kills a member. It is stopped first: a stopped process neither forks
+// kill kills a member. It is stopped first: a stopped process neither forks
 // nor ends by itself, so its pid stays its own while it is asked again. Stopping
 // a wrong one can be undone, killing it can't. why says what is to be told if
 // the process is still there in the end.
-func (h *hunt) strike(r row) (why string) {
-	if err := h.table.signal(r.Pid, syscall.SIGSTOP); err != nil {
-		return h.notStruck(r, err)
+func (h *Search) kill(r Row) (why string) {
+	if err := h.Table.Signal(r.Pid, syscall.SIGSTOP); err != nil {
+		return h.notKilled(r, err)
 	}
-	if f := h.judge(r); f != isMember {
-		_ = h.table.signal(r.Pid, syscall.SIGCONT)
+	if f := h.classify(r); f != isMember {
+		_ = h.Table.Signal(r.Pid, syscall.SIGCONT)
 		return "it changed while it was looked at"
 	}
-	if err := h.table.signal(r.Pid, syscall.SIGKILL); err != nil {
-		_ = h.table.signal(r.Pid, syscall.SIGCONT)
-		return h.notStruck(r, err)
+	if err := h.Table.Signal(r.Pid, syscall.SIGKILL); err != nil {
+		_ = h.Table.Signal(r.Pid, syscall.SIGCONT)
+		return h.notKilled(r, err)
 	}
-	h.struck[r.ProcID]++
+	h.kills[r.ID]++
 	return "it does not end"
 }
 
-// notStruck remembers that a signal was refused, so that the search does not
+// notKilled remembers that a signal was refused, so that the search does not
 // go on for the sake of that process alone.
-func (h *hunt) notStruck(r row, err error) string {
+func (h *Search) notKilled(r Row, err error) string {
 	if errors.Is(err, syscall.ESRCH) {
 		return "it ended meanwhile"
 	}
-	h.refused[r.ProcID] = err
+	h.refused[r.ID] = err
 	return "it can't be signalled: " + err.Error()
 }

@@ -11,31 +11,31 @@ import (
 // session which it has let go of: its keeper has only the record.
 const BrokerName = "zsbx-broker"
 
-// Stray is a keeper that no session of a store accounts for: its record was
+// Orphan is a keeper that no session of a store accounts for: its record was
 // removed by hand, or lies in another store.
-type Stray struct {
+type Orphan struct {
 	ID     string // the session, as the environment of its processes names it; "" if none does
 	Keeper Proc   // Argv is that of the program that began the session
 	Procs  []Proc // the living processes below it
 }
 
-// Strays looks for keepers of this user, in this PID namespace, that outlived
+// Orphans looks for keepers of this user, in this PID namespace, that outlived
 // the program that forked them and that no session of the store accounts for.
-// listed is what List gave. Reap takes a stray's ID; fork.ReapSignal to its
+// listed is what List gave. Reap takes an orphan's ID; fork.ReapSignal to its
 // keeper does the same.
 //
 // Within a session the answer is always none: a command can't read its user's
 // store. So it is on macOS, which has no keepers.
-func (s *Store) Strays(listed []Info) ([]Stray, error) {
+func (s *Store) Orphans(listed []Info) ([]Orphan, error) {
 	if os.Getenv(SessionEnv) != "" {
 		return nil, nil
 	}
-	return s.strays(listed)
+	return s.orphans(listed)
 }
 
-// strayIDs are the sessions that only a keeper knows of.
-func (s *Store) strayIDs() ([]string, error) {
-	all, err := s.allStrays()
+// orphanIDs are the sessions that only a keeper knows of.
+func (s *Store) orphanIDs() ([]string, error) {
+	all, err := s.allOrphans()
 	var ids []string
 	for _, one := range all {
 		if one.ID != "" {
@@ -45,29 +45,29 @@ func (s *Store) strayIDs() ([]string, error) {
 	return ids, err
 }
 
-func (s *Store) allStrays() ([]Stray, error) {
+func (s *Store) allOrphans() ([]Orphan, error) {
 	listed, err := s.List()
 	if err != nil {
 		return nil, err // what can't be read may account for them
 	}
-	return s.Strays(listed)
+	return s.Orphans(listed)
 }
 
-// withStray calls do with a session that only its keeper knows of.
-func (s *Store) withStray(id string, do func(f *found) error) error {
-	all, err := s.allStrays()
+// withOrphan calls do with a session that only its keeper knows of.
+func (s *Store) withOrphan(id string, do func(f *found) error) error {
+	all, err := s.allOrphans()
 	if err != nil {
 		return err
 	}
 	for _, one := range all {
 		if one.ID == id {
-			return do(&found{dir: &sessionDir{id: id, in: opened{fd: -1}}, holder: Holder{Keeper: one.Keeper.ProcID}, stray: &one})
+			return do(&found{dir: &sessionDir{id: id, in: opened{fd: -1}}, holder: Holder{Keeper: one.Keeper.ProcID}, orphan: &one})
 		}
 	}
 	return fmt.Errorf("session %q: %w", id, ErrNotFound)
 }
 
-const unprovedStray = "the session's record is gone, and with it the keeper's word; the keeper ended when it was asked to, which it does when nothing is left"
+const unprovedOrphan = "the session's record is gone, and with it the keeper's word; the keeper ended when it was asked to, which it does when nothing is left"
 
 // allBlocked is the mask of a process that blocks all signals, of which the
 // kernel leaves out SIGKILL and SIGSTOP.

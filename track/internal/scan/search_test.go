@@ -1,4 +1,4 @@
-package track
+package scan
 
 import (
 	"context"
@@ -14,18 +14,18 @@ import (
 // textbook is the loop that everybody writes first: kill what matches, until
 // nothing does. It is here to show that these tests can tell it from one that
 // works.
-func textbook(t processTable, self int) {
+func textbook(t Table, self int) {
 	for range 200 {
-		snap, _ := t.snapshot()
+		snap, _ := t.Snapshot()
 		found := false
-		for _, r := range snap.rows {
-			if r.zombie || r.Pid <= 1 || r.Pid == self {
+		for _, r := range snap.Rows {
+			if r.Zombie || r.Pid <= 1 || r.Pid == self {
 				continue
 			}
-			a := t.probe(r.Pid)
-			if a.pathAllow == allowed && a.pathDeny != allowed {
+			a := t.Probe(r.Pid)
+			if a.PathAllow == Allowed && a.PathDeny != Allowed {
 				found = true
-				_ = t.signal(r.Pid, syscall.SIGKILL)
+				_ = t.Signal(r.Pid, syscall.SIGKILL)
 			}
 		}
 		if !found {
@@ -34,15 +34,15 @@ func textbook(t processTable, self int) {
 	}
 }
 
-func hunter(k *simKernel) *hunt {
-	return &hunt{table: k, self: k.self, limit: 2 * time.Second}
+func searcher(k *simKernel) *Search {
+	return &Search{Table: k, Self: k.self, Limit: 2 * time.Second}
 }
 
-// check runs one schedule and holds the hunt to what it must never do.
-func check(t interface{ Fatalf(string, ...any) }, h hazards, seed uint64) (*simKernel, huntResult, error) {
+// check runs one schedule and holds the search to what it must never do.
+func check(t interface{ Fatalf(string, ...any) }, h hazards, seed uint64) (*simKernel, Result, error) {
 	k := newSimKernel(h, seed)
-	begin := k.now()
-	res, err := hunter(k).run(context.Background())
+	begin := k.Now()
+	res, err := searcher(k).Run(context.Background())
 	if w := k.wronged(); len(w) > 0 {
 		t.Fatalf("%+v, seed %d: outsiders came to harm: %v", h, seed, w)
 	}
@@ -50,10 +50,10 @@ func check(t interface{ Fatalf(string, ...any) }, h hazards, seed uint64) (*simK
 	if err == nil && len(alive) > 0 {
 		t.Fatalf("%+v, seed %d: success with %v alive after %d scans", h, seed, alive, res.scans)
 	}
-	if took := k.now().Sub(begin); took > 3*time.Second {
+	if took := k.Now().Sub(begin); took > 3*time.Second {
 		t.Fatalf("%+v, seed %d: took %v", h, seed, took)
 	}
-	var le *leftError
+	var le *LeftError
 	if err != nil && !errors.As(err, &le) {
 		t.Fatalf("%+v, seed %d: %v", h, seed, err)
 	}
@@ -78,8 +78,8 @@ func TestTextbookLoopFails(t *testing.T) {
 	t.Logf("the textbook loop declared success with a survivor in %d of 100 runs", wrong)
 }
 
-// TestHuntEnds: where nothing stands in the way, everything is killed.
-func TestHuntEnds(t *testing.T) {
+// TestSearchEnds: where nothing stands in the way, everything is killed.
+func TestSearchEnds(t *testing.T) {
 	for name, h := range map[string]hazards{
 		"nobody":              {pids: 100, outsiders: 20},
 		"sleepers":            {pids: 400, outsiders: 50, sleepers: 50},
@@ -114,9 +114,9 @@ func TestPidReuse(t *testing.T) {
 // right before the signal.
 func TestReuseBeforeStop(t *testing.T) {
 	k := newSimKernel(hazards{pids: 100, outsiders: 10, sleepers: 2}, 3)
-	h := hunter(k)
-	h.table = &swapper{simKernel: k}
-	if _, err := h.run(context.Background()); err != nil {
+	h := searcher(k)
+	h.Table = &swapper{simKernel: k}
+	if _, err := h.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	if w := k.wronged(); len(w) > 0 {
@@ -130,22 +130,22 @@ type swapper struct {
 	done bool
 }
 
-func (s *swapper) signal(pid int, sig syscall.Signal) error {
+func (s *swapper) Signal(pid int, sig syscall.Signal) error {
 	if p := s.procs[pid]; sig == syscall.SIGSTOP && !s.done && p != nil {
 		s.done = true
 		s.end(p)
 		s.next = pid
 		s.spawn(1, false, "")
 	}
-	return s.simKernel.signal(pid, sig)
+	return s.simKernel.Signal(pid, sig)
 }
 
 // TestTwoCleanScans: one search that finds nothing is not enough.
 func TestTwoCleanScans(t *testing.T) {
 	k := newSimKernel(hazards{pids: 100, outsiders: 10, sleepers: 2}, 3)
-	h := hunter(k)
-	h.table = &latecomer{simKernel: k}
-	if _, err := h.run(context.Background()); err != nil || len(k.members()) > 0 {
+	h := searcher(k)
+	h.Table = &latecomer{simKernel: k}
+	if _, err := h.Run(context.Background()); err != nil || len(k.members()) > 0 {
 		t.Errorf("%v; alive: %v", err, k.members())
 	}
 }
@@ -156,10 +156,10 @@ type latecomer struct {
 	lists int
 }
 
-func (l *latecomer) snapshot() (snapshot, error) {
-	s, err := l.simKernel.snapshot()
+func (l *latecomer) Snapshot() (Snapshot, error) {
+	s, err := l.simKernel.Snapshot()
 	if l.lists++; l.lists == 1 {
-		s.rows = slices.DeleteFunc(s.rows, func(r row) bool { return l.procs[r.Pid].member })
+		s.Rows = slices.DeleteFunc(s.Rows, func(r Row) bool { return l.procs[r.Pid].member })
 	}
 	return s, err
 }
@@ -174,7 +174,7 @@ func TestHiddenProcesses(t *testing.T) {
 		check(t, h, seed)
 		h.hidden = true
 		k := newSimKernel(h, seed)
-		if _, err := hunter(k).run(context.Background()); err == nil && len(k.members()) > 0 {
+		if _, err := searcher(k).Run(context.Background()); err == nil && len(k.members()) > 0 {
 			wrong++
 		}
 	}
@@ -183,22 +183,22 @@ func TestHiddenProcesses(t *testing.T) {
 	}
 }
 
-// TestHuntTellsSurvivors: what cannot be killed is named, soon and without
+// TestSearchTellsSurvivors: what cannot be killed is named, soon and without
 // end.
-func TestHuntTellsSurvivors(t *testing.T) {
+func TestSearchTellsSurvivors(t *testing.T) {
 	for name, h := range map[string]hazards{
 		"foreign":              {pids: 200, outsiders: 20, sleepers: 5, foreign: 2},
 		"unkillable":           {pids: 200, outsiders: 20, sleepers: 5, unkillable: 2},
 		"mute without markers": {pids: 200, outsiders: 20, sleepers: 5, mute: true, noMarker: 1},
 	} {
 		k, res, err := check(t, h, 7)
-		var le *leftError
+		var le *LeftError
 		if !errors.As(err, &le) {
 			t.Fatalf("%s: %v", name, err)
 		}
-		var named []ProcID
-		for _, s := range res.left {
-			named = append(named, s.ProcID)
+		var named []ID
+		for _, s := range res.Left {
+			named = append(named, s.ID)
 		}
 		for _, p := range k.members() {
 			if !slices.Contains(named, p) {
@@ -211,8 +211,8 @@ func TestHuntTellsSurvivors(t *testing.T) {
 	}
 }
 
-// TestHuntRandom: thousands of schedules, as hostile as they come.
-func TestHuntRandom(t *testing.T) {
+// TestSearchRandom: thousands of schedules, as hostile as they come.
+func TestSearchRandom(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := func(name string, most int) int { return rapid.IntRange(0, most).Draw(rt, name) }
 		h := hazards{
@@ -231,96 +231,35 @@ func TestHuntRandom(t *testing.T) {
 	})
 }
 
-// TestReferenceNeverMatches: a probe that claims everybody ends the search
-// before anybody comes to harm.
-func TestReferenceNeverMatches(t *testing.T) {
-	for name, c := range map[string]struct {
-		claims func(k *simKernel, pid int) bool
-		want   error
-	}{
-		"everybody":      {func(*simKernel, int) bool { return true }, errInside},
-		"this process":   {func(k *simKernel, pid int) bool { return pid == k.self }, errInside},
-		"process 1":      {func(_ *simKernel, pid int) bool { return pid == 1 }, errReference},
-		"all but itself": {func(k *simKernel, pid int) bool { return pid != k.self }, errReference},
-	} {
-		k := newSimKernel(hazards{pids: 100, outsiders: 20, sleepers: 3}, 1)
-		h := hunter(k)
-		h.table = &liar{k, c.claims}
-		if _, err := h.run(context.Background()); !errors.Is(err, c.want) {
-			t.Errorf("%s: %v, want %v", name, err, c.want)
-		}
-		if w := k.wronged(); len(w) > 0 {
-			t.Errorf("%s: %v came to harm", name, w)
-		}
-	}
-}
-
-// liar claims members.
-type liar struct {
-	*simKernel
-	claims func(*simKernel, int) bool
-}
-
-func (l *liar) probe(pid int) answers {
-	if l.claims(l.simKernel, pid) {
-		return answers{1, allowed, denied, allowed, denied}
-	}
-	return l.simKernel.probe(pid)
-}
-
-// TestCommandIsAMember: the first process is found before it has put its
-// profile on, but not if its pid belongs to another one.
-func TestCommandIsAMember(t *testing.T) {
-	k := newSimKernel(hazards{pids: 100, outsiders: 10}, 3)
-	command := k.spawn(k.self, false, "")
-	h := hunter(k)
-	h.command = command.ProcID
-	h.group = command.Pid
-	if _, err := h.run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(k.killedOut, []ProcID{command.ProcID}) {
-		t.Errorf("killed: %v, want the command alone", k.killedOut)
-	}
-	other := newSimKernel(hazards{pids: 100, outsiders: 10}, 3)
-	reused := other.spawn(other.self, false, "")
-	h = hunter(other)
-	h.command = ProcID{reused.Pid, reused.Start - 1}
-	h.group = reused.Pid
-	if _, err := h.run(context.Background()); err != nil || len(other.wronged()) > 0 {
-		t.Errorf("%v; %v came to harm", err, other.wronged())
-	}
-}
-
 // TestProbeOfItselfMustAnswer: a probe that is silent about everybody proves
 // nothing.
 func TestProbeOfItselfMustAnswer(t *testing.T) {
 	k := newSimKernel(hazards{pids: 100, outsiders: 10, sleepers: 2}, 3)
-	h := hunter(k)
-	h.table = silent{k}
-	h.began = k.clock + 1 // everybody is older: the scans would be clean
-	var le *leftError
-	if _, err := h.run(context.Background()); !errors.As(err, &le) {
+	h := searcher(k)
+	h.Table = silent{k}
+	h.Began = k.clock + 1 // everybody is older: the scans would be clean
+	var le *LeftError
+	if _, err := h.Run(context.Background()); !errors.As(err, &le) {
 		t.Errorf("%v", err)
 	}
 }
 
 type silent struct{ *simKernel }
 
-func (silent) probe(int) answers { return answers{-1, -1, -1, -1, -1} }
+func (silent) Probe(int) Answers { return Answers{-1, -1, -1, -1, -1} }
 
 // TestOldProcessesNeedNoAnswer: a process that never answers and is older than
 // the session does not stand in the way.
 func TestOldProcessesNeedNoAnswer(t *testing.T) {
 	k := newSimKernel(hazards{pids: 100, outsiders: 10, sleepers: 2}, 3)
 	old := k.spawn(1, false, "")
-	h := hunter(k)
-	h.table = mutePid{k, old.Pid}
-	if _, err := h.run(context.Background()); err == nil {
+	h := searcher(k)
+	h.Table = mutePid{k, old.Pid}
+	if _, err := h.Run(context.Background()); err == nil {
 		t.Error("a process that gives no answer was taken for an outsider")
 	}
-	h.began = old.Start + 1
-	if _, err := h.run(context.Background()); err != nil {
+	h.Began = old.Start + 1
+	if _, err := h.Run(context.Background()); err != nil {
 		t.Error(err)
 	}
 }
@@ -330,11 +269,11 @@ type mutePid struct {
 	pid int
 }
 
-func (m mutePid) probe(pid int) answers {
+func (m mutePid) Probe(pid int) Answers {
 	if pid == m.pid {
-		return answers{-1, -1, -1, -1, -1}
+		return Answers{-1, -1, -1, -1, -1}
 	}
-	return m.simKernel.probe(pid)
+	return m.simKernel.Probe(pid)
 }
 
 // TestCancelled: a caller that gives up gets no success.
@@ -342,50 +281,7 @@ func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	k := newSimKernel(hazards{pids: 100, outsiders: 10, sleepers: 2}, 3)
-	if _, err := hunter(k).run(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := searcher(k).Run(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
-	}
-}
-
-// TestVerdict goes through all answers.
-func TestVerdict(t *testing.T) {
-	values := []int{-1, 0, 1, 2}
-	for _, sandboxed := range values {
-		for _, na := range values {
-			for _, nd := range values {
-				for _, pa := range values {
-					for _, pd := range values {
-						a := answers{sandboxed, na, nd, pa, pd}
-						for _, markers := range []bool{false, true} {
-							got := a.verdict(markers)
-							if got != member {
-								continue
-							}
-							byName := na == 0 && nd == 1
-							byPath := markers && pa == 0 && pd == 1 && (na != 0 && na != 1 || nd != 0 && nd != 1)
-							if sandboxed != 1 || !byName && !byPath {
-								t.Errorf("%+v, markers %v: a match", a, markers)
-							}
-						}
-					}
-				}
-			}
-		}
-	}
-	for _, c := range []struct {
-		a    answers
-		want verdict
-	}{
-		{answers{0, -1, -1, -1, -1}, outside}, // under no profile
-		{answers{1, 0, 1, -1, -1}, member},
-		{answers{1, 1, 1, 1, 1}, outside}, // another profile, or dead
-		{answers{1, 0, 0, 0, 1}, outside}, // allows all, and a marker is missing
-		{answers{1, -1, -1, 0, 1}, member},
-		{answers{-1, 0, 1, 0, 1}, unclear},
-		{answers{0, 0, 1, 0, 1}, unclear},
-	} {
-		if got := c.a.verdict(true); got != c.want {
-			t.Errorf("%+v: %v, want %v", c.a, got, c.want)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package track
+package scan
 
 import (
 	"cmp"
@@ -10,7 +10,7 @@ import (
 )
 
 // simKernel is a process table with a life of its own: before every call that
-// the hunt makes, all living processes get a turn. It is as hostile as its
+// the search makes, all living processes get a turn. It is as hostile as its
 // hazards say.
 type simKernel struct {
 	hazards
@@ -22,8 +22,8 @@ type simKernel struct {
 	self  int
 
 	calls     int
-	killedOut []ProcID // outsiders that SIGKILL reached: must stay empty
-	forgery   error    // of the markers
+	killedOut []ID  // outsiders that SIGKILL reached: must stay empty
+	forgery   error // of the markers
 }
 
 // hazards is what a schedule has in store. Rates are in thousandths a turn.
@@ -49,7 +49,7 @@ type hazards struct {
 }
 
 type simProc struct {
-	row
+	Row
 	member     bool
 	kind       string // "hopper", "breeder", "brief", "" for those that do nothing
 	boxed      int    // of outsiders: 0 no profile, 1 one that denies all, 2 one that allows all
@@ -60,7 +60,7 @@ type simProc struct {
 
 func newSimKernel(h hazards, seed uint64) *simKernel {
 	k := &simKernel{hazards: h, rng: rand.New(rand.NewPCG(seed, 1)), procs: map[int]*simProc{}, next: 2, clock: 1e15}
-	k.add(&simProc{row: row{ProcID: ProcID{1, 1}}})
+	k.add(&simProc{Row: Row{ID: ID{1, 1}}})
 	me := k.spawn(1, false, "")
 	me.boxed, k.self = 0, me.Pid
 	for range h.outsiders {
@@ -76,7 +76,7 @@ func newSimKernel(h hazards, seed uint64) *simKernel {
 		}
 		p := k.spawn(1, true, kind)
 		j := i - h.hoppers - h.breeders - h.sleepers
-		p.zombie = j >= 0 && j < h.zombies
+		p.Zombie = j >= 0 && j < h.zombies
 		p.foreign = j >= h.zombies && j < h.zombies+h.foreign
 		p.unkillable = j >= h.zombies+h.foreign
 	}
@@ -84,7 +84,7 @@ func newSimKernel(h hazards, seed uint64) *simKernel {
 }
 
 // spawn makes a process. Start times are unique, pids are not for long.
-func (k *simKernel) spawn(parent int, member bool, kind string) *simProc {
+func (k *simKernel) spawn(parent int, Member bool, kind string) *simProc {
 	for range k.pids {
 		pid := k.next
 		if k.next++; k.next >= k.pids {
@@ -92,7 +92,7 @@ func (k *simKernel) spawn(parent int, member bool, kind string) *simProc {
 		}
 		if k.procs[pid] == nil {
 			k.clock++
-			p := &simProc{row: row{ProcID: ProcID{pid, k.clock}, parent: parent, group: pid}, member: member, kind: kind}
+			p := &simProc{Row: Row{ID: ID{pid, k.clock}, Parent: parent, Group: pid}, member: Member, kind: kind}
 			k.add(p)
 			return p
 		}
@@ -107,16 +107,16 @@ func (k *simKernel) add(p *simProc) {
 }
 
 func (k *simKernel) end(p *simProc) {
-	if !p.zombie && k.rng.IntN(1000) < k.linger {
-		p.zombie, p.kind = true, "lingering"
+	if !p.Zombie && k.rng.IntN(1000) < k.linger {
+		p.Zombie, p.kind = true, "lingering"
 		return
 	}
 	i, _ := slices.BinarySearch(k.order, p.Pid)
 	k.order = slices.Delete(k.order, i, i+1)
 	delete(k.procs, p.Pid)
 	for _, c := range k.procs {
-		if c.parent == p.Pid {
-			c.parent = 1
+		if c.Parent == p.Pid {
+			c.Parent = 1
 		}
 	}
 }
@@ -135,7 +135,7 @@ func (k *simKernel) turn() {
 		}
 		chance := k.rng.IntN(1000)
 		switch {
-		case p.zombie:
+		case p.Zombie:
 			if p.kind == "lingering" && chance < 200 {
 				k.end(p)
 			}
@@ -155,38 +155,38 @@ func (k *simKernel) turn() {
 	}
 }
 
-func (k *simKernel) snapshot() (snapshot, error) {
+func (k *simKernel) Snapshot() (Snapshot, error) {
 	k.turn()
-	var s snapshot
-	var ids []ProcID
+	var s Snapshot
+	var ids []ID
 	for _, pid := range slices.Clone(k.order) {
-		ids = append(ids, k.procs[pid].ProcID)
+		ids = append(ids, k.procs[pid].ID)
 	}
 	for i, id := range ids {
 		if k.racyList && i%4 == 0 {
 			k.turn()
 		}
 		switch p := k.procs[id.Pid]; {
-		case p != nil && p.ProcID == id:
-			s.rows = append(s.rows, p.row)
+		case p != nil && p.ID == id:
+			s.Rows = append(s.Rows, p.Row)
 		case !k.hidden:
-			s.gone++
+			s.Gone++
 		}
 	}
 	return s, nil
 }
 
-func (k *simKernel) lookup(pid int) (row, error) {
+func (k *simKernel) Lookup(pid int) (Row, error) {
 	k.turn()
 	if p := k.procs[pid]; p != nil {
-		return p.row, nil
+		return p.Row, nil
 	}
-	return row{}, syscall.ESRCH
+	return Row{}, syscall.ESRCH
 }
 
-func (k *simKernel) markers() error { return k.forgery }
+func (k *simKernel) Markers() error { return k.forgery }
 
-func (k *simKernel) probe(pid int) answers {
+func (k *simKernel) Probe(pid int) Answers {
 	k.turn()
 	p := k.procs[pid]
 	if p != nil && pid != k.self && k.rng.IntN(1000) < k.nonsense {
@@ -194,51 +194,51 @@ func (k *simKernel) probe(pid int) answers {
 	}
 	a := k.truth(p)
 	if k.mute {
-		a.nameAllow, a.nameDeny = noAnswer, noAnswer
+		a.NameAllow, a.NameDeny = NoAnswer, NoAnswer
 	}
 	return a
 }
 
 // truth is what sandbox_check says of a process.
-func (k *simKernel) truth(p *simProc) answers {
+func (k *simKernel) truth(p *simProc) Answers {
 	switch {
-	case p == nil || p.zombie:
-		return answers{1, 1, 1, 1, 1}
+	case p == nil || p.Zombie:
+		return Answers{1, 1, 1, 1, 1}
 	case p.member:
-		return answers{1, allowed, denied, allowed, denied}
+		return Answers{1, Allowed, Denied, Allowed, Denied}
 	case p.boxed == 0:
-		return answers{0, noAnswer, noAnswer, noAnswer, noAnswer}
+		return Answers{0, NoAnswer, NoAnswer, NoAnswer, NoAnswer}
 	case p.boxed == 1:
-		return answers{1, 1, 1, 1, 1}
+		return Answers{1, 1, 1, 1, 1}
 	case k.forgery != nil:
 		// Everything is allowed, but the path that is missing.
-		return answers{1, 0, 0, 0, 1}
+		return Answers{1, 0, 0, 0, 1}
 	}
-	return answers{1, 0, 0, 0, 0}
+	return Answers{1, 0, 0, 0, 0}
 }
 
 // rubbish is anything but a clear lie: it neither gives an outsider the exact
 // fingerprint, nor a member the exact answers of somebody else. Nothing could
 // see through those.
-func (k *simKernel) rubbish(isMember bool) answers {
-	lie := member
+func (k *simKernel) rubbish(isMember bool) Answers {
+	lie := Member
 	if isMember {
-		lie = outside
+		lie = Outside
 	}
 	for {
 		n := func() int { return []int{-1, 0, 1, 2, 42}[k.rng.IntN(5)] }
-		a := answers{n(), n(), n(), n(), n()}
-		if a.verdict(true) != lie && a.verdict(false) != lie {
+		a := Answers{n(), n(), n(), n(), n()}
+		if a.Match(true) != lie && a.Match(false) != lie {
 			return a
 		}
 	}
 }
 
-func (k *simKernel) signal(pid int, sig syscall.Signal) error {
+func (k *simKernel) Signal(pid int, sig syscall.Signal) error {
 	k.turn()
 	p := k.procs[pid]
 	switch {
-	case pid < 0 || p == nil || p.zombie:
+	case pid < 0 || p == nil || p.Zombie:
 		return syscall.ESRCH
 	case p.foreign:
 		return syscall.EPERM
@@ -250,7 +250,7 @@ func (k *simKernel) signal(pid int, sig syscall.Signal) error {
 		p.stopped = false
 	case syscall.SIGKILL:
 		if !p.member {
-			k.killedOut = append(k.killedOut, p.ProcID)
+			k.killedOut = append(k.killedOut, p.ID)
 		}
 		if !p.unkillable {
 			k.end(p)
@@ -259,9 +259,9 @@ func (k *simKernel) signal(pid int, sig syscall.Signal) error {
 	return nil
 }
 
-func (k *simKernel) now() time.Time { return time.UnixMicro(int64(k.clock)) }
+func (k *simKernel) Now() time.Time { return time.UnixMicro(int64(k.clock)) }
 
-func (k *simKernel) sleep(d time.Duration) {
+func (k *simKernel) Sleep(d time.Duration) {
 	for range min(10, 1+int(d/time.Millisecond)) {
 		k.turn()
 	}
@@ -269,21 +269,21 @@ func (k *simKernel) sleep(d time.Duration) {
 }
 
 // members are the living members, dead ones left out.
-func (k *simKernel) members() (alive []ProcID) {
+func (k *simKernel) members() (alive []ID) {
 	for _, p := range k.procs {
-		if p.member && !p.zombie {
-			alive = append(alive, p.ProcID)
+		if p.member && !p.Zombie {
+			alive = append(alive, p.ID)
 		}
 	}
 	return alive
 }
 
 // wronged are the outsiders that came to harm.
-func (k *simKernel) wronged() []ProcID {
+func (k *simKernel) wronged() []ID {
 	out := k.killedOut
 	for _, p := range k.procs {
 		if !p.member && p.stopped {
-			out = append(out, p.ProcID)
+			out = append(out, p.ID)
 		}
 	}
 	return out

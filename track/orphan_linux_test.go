@@ -13,19 +13,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// strayOf looks for strays that this test made, by the program and the session.
-func strayOf(t *testing.T, st *Store, id string) []Stray {
+// orphanOf looks for orphans that this test made, by the program and the session.
+func orphanOf(t *testing.T, st *Store, id string) []Orphan {
 	t.Helper()
 	listed, err := st.List()
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := st.Strays(listed)
+	all, err := st.Orphans(listed)
 	if err != nil {
 		t.Fatal(err)
 	}
 	self, _ := os.Executable()
-	return slices.DeleteFunc(all, func(s Stray) bool {
+	return slices.DeleteFunc(all, func(s Orphan) bool {
 		return len(s.Keeper.Argv) == 0 || s.Keeper.Argv[0] != self || id != "" && s.ID != id
 	})
 }
@@ -38,19 +38,19 @@ func forgetAll(t *testing.T, st *Store) {
 	}
 }
 
-// TestStray: a session whose files were removed by hand is found by its keeper,
+// TestOrphan: a session whose files were removed by hand is found by its keeper,
 // and ended; there is no proof. As long as its supervisor lives it is that one's.
-func TestStray(t *testing.T) {
+func TestOrphan(t *testing.T) {
 	kinds(t, func(t *testing.T, o Options) {
 		s := supervise(t, o, "keep", "sleepers")
 		eventually(t, "all processes run", func() bool { return len(marked(t, s.id)) == 6 })
 		_ = s.cmd.Process.Kill()
 		_ = s.cmd.Wait()
-		if got := strayOf(t, o.Store, ""); len(got) > 0 {
+		if got := orphanOf(t, o.Store, ""); len(got) > 0 {
 			t.Fatalf("it is recorded: %+v", got)
 		}
 		forgetAll(t, o.Store)
-		got := strayOf(t, o.Store, s.id)
+		got := orphanOf(t, o.Store, s.id)
 		if len(got) != 1 || got[0].Keeper.Pid != s.keeper || len(got[0].Procs) != 6 {
 			t.Fatalf("%+v", got)
 		}
@@ -59,7 +59,7 @@ func TestStray(t *testing.T) {
 			t.Fatalf("%+v, %v", i, err)
 		}
 		r, err := o.Store.Reap(deadline(t), s.id[:13])
-		if err != nil || r.Proof || r.Left() || r.Killed != 6 || r.Unproved != unprovedStray {
+		if err != nil || r.Proof || r.Left() || r.Killed != 6 || r.Unproved != unprovedOrphan {
 			t.Fatalf("%+v, %v", r, err)
 		}
 		if left := marked(t, s.id); len(left) > 0 {
@@ -71,28 +71,28 @@ func TestStray(t *testing.T) {
 	})
 }
 
-// TestStraySupervised: what a living program began is its own to end.
-func TestStraySupervised(t *testing.T) {
+// TestOrphanSupervised: what a living program began is its own to end.
+func TestOrphanSupervised(t *testing.T) {
 	o := Options{Tracker: Subtree, Store: tempStore(t)}
 	s := supervise(t, o, "keep", "sleepers")
 	eventually(t, "all processes run", func() bool { return len(marked(t, s.id)) == 6 })
 	forgetAll(t, o.Store)
-	if got := strayOf(t, o.Store, ""); len(got) > 0 {
+	if got := orphanOf(t, o.Store, ""); len(got) > 0 {
 		t.Fatalf("%+v", got)
 	}
 	_ = s.cmd.Process.Kill()
 	_ = s.cmd.Wait()
-	if got := strayOf(t, o.Store, s.id); len(got) != 1 {
+	if got := orphanOf(t, o.Store, s.id); len(got) != 1 {
 		t.Fatalf("%+v", got)
 	}
 	_ = syscall.Kill(s.keeper, syscall.SIGTERM) // what a user can type
 	eventually(t, "nothing is left", func() bool { return len(marked(t, s.id)) == 0 })
 }
 
-// TestStrayOnlyByName: a process that is called zsbx-keeper and is none is not
+// TestOrphanOnlyByName: a process that is called zsbx-keeper and is none is not
 // taken for one, whatever it did to look so short of blocking SIGTERM itself.
 // One that does all of it inside of a session stays that session's.
-func TestStrayOnlyByName(t *testing.T) {
+func TestOrphanOnlyByName(t *testing.T) {
 	named := filepath.Join(t.TempDir(), keeperName)
 	sleep, err := exec.LookPath("sleep")
 	if err != nil {
@@ -137,7 +137,7 @@ func TestStrayOnlyByName(t *testing.T) {
 			return p.Name == keeperName && p.isKeeper()
 		})
 	})
-	if got := strayOf(t, o.Store, ""); len(got) > 0 {
+	if got := orphanOf(t, o.Store, ""); len(got) > 0 {
 		t.Errorf("%+v", got)
 	}
 	if r, err := s.Close(deadline(t)); err != nil || !r.Done() {
@@ -145,8 +145,8 @@ func TestStrayOnlyByName(t *testing.T) {
 	}
 }
 
-// TestStrayBeginning: a session that just begins or just ends is never a stray.
-func TestStrayBeginning(t *testing.T) {
+// TestOrphanBeginning: a session that just begins or just ends is never an orphan.
+func TestOrphanBeginning(t *testing.T) {
 	requireDomain(t)
 	st := tempStore(t)
 	self, _ := os.Executable()
@@ -159,7 +159,7 @@ func TestStrayBeginning(t *testing.T) {
 				return
 			default:
 			}
-			if got := strayOf(t, st, ""); len(got) > 0 {
+			if got := orphanOf(t, st, ""); len(got) > 0 {
 				t.Errorf("%+v", got)
 				return
 			}

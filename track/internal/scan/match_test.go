@@ -1,0 +1,112 @@
+package scan
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+)
+
+// TestReferenceNeverMatches: a probe that claims everybody ends the search
+// before anybody comes to harm.
+func TestReferenceNeverMatches(t *testing.T) {
+	for name, c := range map[string]struct {
+		claims func(k *simKernel, pid int) bool
+		want   error
+	}{
+		"everybody":      {func(*simKernel, int) bool { return true }, ErrInside},
+		"this process":   {func(k *simKernel, pid int) bool { return pid == k.self }, ErrInside},
+		"process 1":      {func(_ *simKernel, pid int) bool { return pid == 1 }, ErrReference},
+		"all but itself": {func(k *simKernel, pid int) bool { return pid != k.self }, ErrReference},
+	} {
+		k := newSimKernel(hazards{pids: 100, outsiders: 20, sleepers: 3}, 1)
+		h := searcher(k)
+		h.Table = &liar{k, c.claims}
+		if _, err := h.Run(context.Background()); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+		if w := k.wronged(); len(w) > 0 {
+			t.Errorf("%s: %v came to harm", name, w)
+		}
+	}
+}
+
+// liar claims members.
+type liar struct {
+	*simKernel
+	claims func(*simKernel, int) bool
+}
+
+func (l *liar) Probe(pid int) Answers {
+	if l.claims(l.simKernel, pid) {
+		return Answers{1, Allowed, Denied, Allowed, Denied}
+	}
+	return l.simKernel.Probe(pid)
+}
+
+// TestMatch goes through all answers.
+func TestMatch(t *testing.T) {
+	values := []int{-1, 0, 1, 2}
+	for _, sandboxed := range values {
+		for _, na := range values {
+			for _, nd := range values {
+				for _, pa := range values {
+					for _, pd := range values {
+						a := Answers{sandboxed, na, nd, pa, pd}
+						for _, markers := range []bool{false, true} {
+							got := a.Match(markers)
+							if got != Member {
+								continue
+							}
+							byName := na == 0 && nd == 1
+							byPath := markers && pa == 0 && pd == 1 && (na != 0 && na != 1 || nd != 0 && nd != 1)
+							if sandboxed != 1 || !byName && !byPath {
+								t.Errorf("%+v, markers %v: a match", a, markers)
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	for _, c := range []struct {
+		a    Answers
+		want Match
+	}{
+		{Answers{0, -1, -1, -1, -1}, Outside}, // under no profile
+		{Answers{1, 0, 1, -1, -1}, Member},
+		{Answers{1, 1, 1, 1, 1}, Outside}, // another profile, or dead
+		{Answers{1, 0, 0, 0, 1}, Outside}, // allows all, and a marker is missing
+		{Answers{1, -1, -1, 0, 1}, Member},
+		{Answers{-1, 0, 1, 0, 1}, Unclear},
+		{Answers{0, 0, 1, 0, 1}, Unclear},
+	} {
+		if got := c.a.Match(true); got != c.want {
+			t.Errorf("%+v: %v, want %v", c.a, got, c.want)
+		}
+	}
+}
+
+// TestCommandIsAMember: the first process is found before it has put its
+// profile on, but not if its pid belongs to another one.
+func TestCommandIsAMember(t *testing.T) {
+	k := newSimKernel(hazards{pids: 100, outsiders: 10}, 3)
+	command := k.spawn(k.self, false, "")
+	h := searcher(k)
+	h.Command = command.ID
+	h.Group = command.Pid
+	if _, err := h.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(k.killedOut, []ID{command.ID}) {
+		t.Errorf("killed: %v, want the command alone", k.killedOut)
+	}
+	other := newSimKernel(hazards{pids: 100, outsiders: 10}, 3)
+	reused := other.spawn(other.self, false, "")
+	h = searcher(other)
+	h.Command = ID{reused.Pid, reused.Start - 1}
+	h.Group = reused.Pid
+	if _, err := h.Run(context.Background()); err != nil || len(other.wronged()) > 0 {
+		t.Errorf("%v; %v came to harm", err, other.wronged())
+	}
+}

@@ -1,0 +1,201 @@
+package scan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Killing a session that has no kernel object of its own: macOS has no cgroup
+// and no subreaper, only the profile that every descendant carries. So the
+// process table is searched, and what carries the profile is killed, until
+// nothing is found any more. The obvious loop, which ends with the first search
+// that finds nothing, is wrong: a process that forks and exits all the time is
+// in the list under a pid that is gone when it is asked about, and what is gone
+// does not match. Here a pid that vanished makes a search dirty; only two clean
+// ones in a row end the loop.
+
+// ID names a process for as long as the machine runs: its pid, and when it
+// started, which tells it from a later one with the same pid.
+type ID struct {
+	Pid   int
+	Start uint64
+}
+
+// IsZero reports whether it names no process.
+func (p ID) IsZero() bool { return p.Pid == 0 }
+
+// Row is one process of a snapshot.
+type Row struct {
+	ID
+	Parent, Group int
+	Zombie        bool // only its table entry is left
+}
+
+// Snapshot is the process table at about one moment.
+type Snapshot struct {
+	Rows []Row
+	// Gone counts processes that were there when it was begun, and were
+	// not any more when it was their turn.
+	Gone int
+}
+
+// Table is the system as the loop sees it: the kernel, and in tests a
+// model of one.
+type Table interface {
+	Snapshot() (Snapshot, error)
+	Lookup(pid int) (Row, error) // syscall.ESRCH when there is none
+	Probe(pid int) Answers
+	Markers() error // nil as long as the marker files are as they were made
+	Signal(pid int, sig syscall.Signal) error
+	Now() time.Time
+	Sleep(time.Duration)
+}
+
+// Search is one search for the processes of a session.
+type Search struct {
+	Table Table
+	Self  int
+
+	// Command is the session's first process, if it is known: it belongs
+	// to the session even before it has put the profile on.
+	Command ID
+	// Supervisor started the command: of its children it cannot be said
+	// that they are no members because it is none.
+	Supervisor ID
+	// Group is the session's own process group, 0 if it has none that is
+	// led by command.
+	Group int
+	// Began is when the session was made, in microseconds since 1970; 0 if
+	// that is not known. A process that gives no answer and is older is
+	// not looked at.
+	Began uint64
+	// Limit bounds the time of all.
+	Limit time.Duration
+
+	end       time.Time
+	outsiders map[ID]bool // proved not to be members; they never become any
+	zombies   map[ID]bool // seen before
+	kills     map[ID]int  // how often SIGKILL was sent
+	refused   map[ID]error
+	Left      []Survivor // of the last scan
+}
+
+// Survivor is a process that is still there, or may be.
+type Survivor struct {
+	ID
+	Why string
+}
+
+// Result is what was done.
+type Result struct {
+	Killed int // processes that SIGKILL was sent to
+	scans  int
+	Left   []Survivor
+}
+
+// ErrReference says that the probe claims membership of a process that cannot
+// be a member, so that nothing it says can be believed.
+var ErrReference = errors.New("the fingerprint matches a process outside the session")
+
+// ErrInside says that the calling process belongs to the session itself.
+var ErrInside = errors.New("this process belongs to the session itself")
+
+// LeftError says that the search ended without proof.
+type LeftError struct {
+	Left []Survivor // may be empty
+	last error      // why the last scans were not clean, or nil
+}
+
+func (e *LeftError) Error() string {
+	var parts []string
+	for _, s := range e.Left {
+		parts = append(parts, fmt.Sprintf("process %d (%s)", s.Pid, s.Why))
+	}
+	if len(parts) == 0 {
+		parts = append(parts, "no two searches in a row found no change")
+	}
+	msg := "the session's end could not be proved: " + strings.Join(parts, ", ")
+	if e.last != nil {
+		msg += ": " + e.last.Error()
+	}
+	return msg
+}
+
+func (e *LeftError) Unwrap() error { return e.last }
+
+const (
+	searchLimit = 10 * time.Second     // of a whole search, unless the caller says else
+	searchPause = 5 * time.Millisecond // between searches that changed nothing
+	cleanRuns   = 2                    // clean scans in a row that prove the end
+	stuckRuns   = 3                    // scans in a row that found nothing but what cannot be killed
+)
+
+// run kills until nothing is left. The error is nil only after two clean scans
+// in a row; otherwise it is a *LeftError, ErrReference, ErrInside or the
+// context's.
+func (h *Search) Run(ctx context.Context) (Result, error) {
+	h.outsiders, h.zombies = map[ID]bool{}, map[ID]bool{}
+	h.kills, h.refused = map[ID]int{}, map[ID]error{}
+	if h.Limit == 0 {
+		h.Limit = searchLimit
+	}
+	h.killGroup()
+	var res Result
+	var last error
+	clean, stuck := 0, 0
+	h.end = h.Table.Now().Add(h.Limit)
+	for clean < cleanRuns {
+		if err := ctx.Err(); err != nil {
+			last = err
+			break
+		}
+		if res.scans > 0 && h.late() || stuck == stuckRuns {
+			break
+		}
+		s := h.scan()
+		res.scans++
+		if s.fatal != nil {
+			return h.result(res), s.fatal
+		}
+		clean, stuck, last = clean+1, stuck+1, s.err
+		if s.dirty {
+			clean = 0
+		}
+		if !s.onlyRefused {
+			stuck = 0
+		}
+		if !s.moved {
+			h.Table.Sleep(searchPause)
+		}
+	}
+	res = h.result(res)
+	if clean == cleanRuns {
+		return res, nil
+	}
+	return res, &LeftError{Left: res.Left, last: last}
+}
+
+func (h *Search) late() bool { return h.Table.Now().After(h.end) }
+
+func (h *Search) result(res Result) Result {
+	res.Killed, res.Left = len(h.kills), h.Left
+	return res
+}
+
+// killGroup kills the session's own process group at once, as long as its
+// leader is the very process that was recorded. It is no more than a head
+// start.
+func (h *Search) killGroup() {
+	if h.Group <= 1 || h.Group != h.Command.Pid {
+		return
+	}
+	if r, err := h.Table.Lookup(h.Group); err == nil && r.ID == h.Command && r.Group == h.Group && !r.Zombie {
+		if h.Table.Signal(-h.Group, syscall.SIGKILL) == nil {
+			h.kills[r.ID]++
+		}
+	}
+}

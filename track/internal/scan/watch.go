@@ -1,0 +1,38 @@
+package scan
+
+import (
+	"io"
+	"time"
+)
+
+// WordOver is what a supervisor writes to its watcher when there is nothing to
+// watch any more: the session has ended, or it is to go on.
+const WordOver = 'o'
+
+// Times of Watch.
+const (
+	watchTries = 20          // before a session is left to Store.Reap
+	watchPause = time.Second // between two of them
+)
+
+// Watch waits beside a session for its supervisor's end of a pipe to close. Unless
+// WordOver was read before, it calls end then, until that reports that the session
+// is ended, but not for ever.
+func Watch(words io.Reader, end func() bool, sleep func(time.Duration)) {
+	buf := make([]byte, 1)
+	for {
+		n, err := words.Read(buf)
+		if n == 1 && buf[0] == WordOver {
+			return
+		}
+		if err != nil { // io.EOF; any other end of the pipe is one, too
+			break
+		}
+	}
+	for range watchTries {
+		if end() {
+			return
+		}
+		sleep(watchPause)
+	}
+}
