@@ -24,9 +24,8 @@ func outsideAgents() []outside {
 			[]string{
 				"${CLAUDE_CONFIG_DIR:-~/.claude}/.credentials.json", "${CODEX_HOME:-~/.codex}/auth.json", "${XDG_CONFIG_HOME:-~/.config}/cursor/auth.json",
 				"${GEMINI_CLI_HOME:-~}/.gemini/oauth_creds.json", "${GEMINI_CLI_HOME:-~}/.gemini/gemini-credentials.json",
-				"${XDG_DATA_HOME:-~/.local/share}/opencode/auth.json",
 			},
-			"the agent outside logs in with what is in it, so that a command may end its login, or put another account's there",
+			"the agent outside logs in with what is in it, so that a command may end its login, or put another account's there; an organization's account brings its settings, hooks included (Claude Code and Codex, by their documentation)",
 			"",
 		},
 		{

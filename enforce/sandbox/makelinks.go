@@ -68,7 +68,7 @@ func makeCopy(root *os.Root, l policy.Link) {
 	if err != nil || !st.Mode().IsRegular() || st.Size() > maxCopied {
 		return
 	}
-	if old, err := root.Lstat(l.Name); err == nil && old.ModTime().After(st.ModTime()) {
+	if old, err := root.Lstat(l.Name); err == nil && old.Mode().IsRegular() && old.ModTime().After(st.ModTime()) {
 		return
 	}
 	root.Remove(l.Name)
