@@ -112,6 +112,10 @@ func (o *checkFlags) run(a *app, argv []string) error {
 	if r := (*guard.Refusal)(nil); refused != nil && !errors.As(refused, &r) {
 		return refused
 	}
+	if why := plan.Unnamed(); why != "" && !o.json {
+		a.say.warn("names can't be resolved: %s", why)
+		a.say.hint("%s", enforce.NamesHint)
+	}
 	if o.asks() || len(argv) > 0 {
 		return o.answer(a, plan, argv, refused)
 	}

@@ -19,7 +19,7 @@ func completeFlags(root *cobra.Command) {
 	values := map[string][]string{
 		"fallback":  {fallbackDeny, fallbackWarn, fallbackPrompt},
 		"track":     {"auto", "domain", "cgroup", "subtree"},
-		"allow-gap": enforce.GapNames(),
+		"allow-gap": append(enforce.GapNames(), enforce.AllHardening),
 		"format":    formats(),
 		"os":        {"linux", "macos"},
 		"guard":     {"catastrophic", "interpreters", "escapes", "exfiltration", "shells", "off"},

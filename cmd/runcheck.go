@@ -61,13 +61,14 @@ func (o *runFlags) check(argv []string, flagsOnly bool) error {
 
 // gapNames checks the values of --allow-gap.
 func (b *flagBuilder) gapNames(names []string) {
+	known := append(enforce.GapNames(), enforce.AllHardening)
 	for _, name := range names {
-		if !slices.Contains(enforce.GapNames(), name) {
+		if !slices.Contains(known, name) {
 			meant := ""
-			if n := policy.Nearest(name, enforce.GapNames()); n != "" {
+			if n := policy.Nearest(name, known); n != "" {
 				meant = "; did you mean " + n + "?"
 			}
-			b.fail("--allow-gap %s: no such gap; there are %s%s", shell.Quote(name), strings.Join(enforce.GapNames(), ", "), meant)
+			b.fail("--allow-gap %s: no such gap; there are %s%s", shell.Quote(name), strings.Join(known, ", "), meant)
 		}
 	}
 }

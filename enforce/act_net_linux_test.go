@@ -38,6 +38,8 @@ func netActs() map[string]func(args []string) error {
 		"udp6": func(a []string) error {
 			return sendUDP(unix.AF_INET6, &unix.SockaddrInet6{Port: num(a[0]), Addr: loop6})
 		},
+		"udp-all":  sendAll,
+		"ask":      askNames,
 		"bind-tcp": bindTCP,
 		"listen":   autobind,
 		"socket":   func(a []string) error { return socket(num(a[0]), num(a[1]), num(a[2])) },

@@ -2,6 +2,7 @@ package enforce
 
 import (
 	"cmp"
+	"net/netip"
 
 	"github.com/zsbx/zsbx/enforce/internal/broker"
 	"github.com/zsbx/zsbx/enforce/internal/landlock"
@@ -112,6 +113,7 @@ type Plan struct {
 	Layers []Layer
 	Gaps   []Gap
 
+	names []netip.Addr  // the machine's name servers, where the command has to find out addresses
 	audit protect.Audit // what Snapshot looks at
 
 	watched  *seccomp.Filter // with Options.Explain, what is installed in place of Seccomp

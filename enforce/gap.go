@@ -97,8 +97,8 @@ const (
 // leaves nothing off where it can be had.
 const AllHardening = "hardening"
 
-// GapNames lists the names that accept gaps, sorted.
+// GapNames lists the names of all gaps, sorted.
 func GapNames() []string {
-	return []string{GapAbstractSockets, GapDeny, GapDenyLinks, GapDenyMissing, GapFiles, AllHardening, GapHome, GapIPC, GapKernel, GapLimits, GapMetadata, GapNetwork, GapOrphans, GapOwnFiles,
+	return []string{GapAbstractSockets, GapDeny, GapDenyLinks, GapDenyMissing, GapFiles, GapHome, GapIPC, GapKernel, GapLimits, GapMetadata, GapNetwork, GapOrphans, GapOwnFiles,
 		GapPids, GapPriorities, GapProtect, GapSignals, GapTCPAutobind, GapTCPPorts, GapTerminal, GapTerminals, GapTruncate, GapUnixSockets}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/zsbx/zsbx/enforce/internal/broker"
 	"github.com/zsbx/zsbx/enforce/internal/deny"
 	"github.com/zsbx/zsbx/enforce/internal/landlock"
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
@@ -26,11 +27,14 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 		p.Landlock = planRuleset(p.Policy, withoutPrivate(rep.apart.Trees, p.Mounts), landlock.Of(p.Caps.Landlock), p.Caps.Landlock)
 	}
 	p.audit = protect.Audit{Trees: mounts.WritableTrees(p.Policy.Paths), Watch: rep.watched(), Near: rep.set.Near, Mounted: p.Mounts != nil}
-	peers := p.Caps.Mediates(p.Policy.Net, opts.Sockets)
 	signals := p.Caps.SignalMode()
 	if p.Mounts != nil && p.Mounts.Pids {
 		signals = seccomp.SignalsKernel // the numbers of processes outside mean nothing inside
 	}
+	if asksNames(p.Policy.Net) {
+		p.names = broker.NameServers(host)
+	}
+	peers := p.Caps.Mediates(p.Policy.Net, opts.Sockets) || len(p.names) > 0 && p.Caps.Seccomp && p.Caps.SeccompNotify
 	if p.Caps.Seccomp {
 		if p.Seccomp = seccomp.Compile(p.filterOptions(peers, signals)); p.Seccomp == nil {
 			p.Caps.SeccompReason = "the system calls of " + p.Caps.Arch + " are not known to this program"
@@ -42,7 +46,7 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 	}
 	held := p.ScopesSignals() || p.Mounts != nil && p.Mounts.Pids || p.Seccomp != nil && signals == seccomp.SignalsAll
 	p.DropCapabilities = p.Caps.Capabilities &^ keptCapabilities(held)
-	p.planMediation(opts.Sockets, signals)
+	p.planMediation(peers, opts.Sockets, signals)
 	rep.linux()
 	p.linuxLayers()
 	if rep.mounts.Tmp != "" {
@@ -54,7 +58,7 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 func (p *Plan) filterOptions(peers bool, signals seccomp.SignalMode) seccomp.Options {
 	return seccomp.Options{
 		Arch: p.Caps.Arch, UID: p.Caps.UID, GID: p.Caps.GID, Capabilities: p.Caps.Capabilities,
-		Net: p.Policy.Net, Peers: peers, Signals: signals,
+		Net: p.Policy.Net, Peers: peers, Names: peers && len(p.names) > 0, Signals: signals,
 		Truncate: landlock.Of(p.Caps.Landlock).FS&landlock.FSTruncate != 0,
 		UserNS:   p.Mounts != nil && p.Mounts.UserNS,
 	}
@@ -208,6 +212,7 @@ func (p *Plan) linuxLayers() {
 	if p.Mediation.Mediates() {
 		p.Layers = append(p.Layers, Layer{"sockets", p.Mediation.String()})
 	}
+	p.namesLayer()
 	if p.holdsSignals() {
 		p.Layers = append(p.Layers, p.signalLayer())
 	}

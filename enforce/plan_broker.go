@@ -1,6 +1,7 @@
 package enforce
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/zsbx/zsbx/enforce/fork"
@@ -36,6 +37,45 @@ func (c *Caps) Mediates(net policy.ResolvedNet, inherited bool) bool {
 	return c.mediatesSockets() && !open
 }
 
+// asksNames reports whether a command has to find out addresses: it may connect to
+// ports, of whatever host.
+func asksNames(net policy.ResolvedNet) bool {
+	return net.Mode == policy.NetPorts && len(net.ConnectTCP) > 0
+}
+
+// NamesHint is what to type where names can't be resolved: glibc then asks by TCP.
+const NamesHint = "--connect-tcp 53 --env RES_OPTIONS=use-vc"
+
+// Unnamed says why the command can't ask name servers though it may connect to ports,
+// or "". Who allows port 53 has seen to it.
+func (p *Plan) Unnamed() string {
+	byTCP := func(port policy.Port) bool { return port.Number == 53 }
+	switch {
+	case slices.ContainsFunc(p.Policy.Net.ConnectTCP, byTCP):
+		return ""
+	case p.Policy.OS != "linux" || !asksNames(p.Policy.Net) || p.Mediation.Mediates() && len(p.names) > 0:
+		return ""
+	case len(p.names) == 0:
+		return "/etc/resolv.conf names no server"
+	}
+	return "UDP is closed, and zsbx can't ask for the command: " + orUnknown(p.Caps.SeccompNotifyReason)
+}
+
+// namesLayer is what a plan says about names, for people.
+func (p *Plan) namesLayer() {
+	if !asksNames(p.Policy.Net) {
+		return
+	}
+	detail := "not resolved: " + p.Unnamed()
+	switch {
+	case p.Mediation.Mediates() && len(p.names) > 0:
+		detail = fmt.Sprintf("asked of %v by UDP and TCP; no other UDP", p.names)
+	case p.Unnamed() == "":
+		return
+	}
+	p.Layers = append(p.Layers, Layer{"names", detail})
+}
+
 // allowsAllPaths reports whether every socket by path is allowed: --unix /.
 func allowsAllPaths(net policy.ResolvedNet) bool {
 	return slices.ContainsFunc(net.Unix, func(p policy.Path) bool { return p.Path == "/" })
@@ -50,9 +90,8 @@ func (c *Caps) SocketsBy() string {
 }
 
 // planMediation says what the supervisor will answer.
-func (p *Plan) planMediation(inherited bool, signals seccomp.SignalMode) {
+func (p *Plan) planMediation(peers, inherited bool, signals seccomp.SignalMode) {
 	net := p.Policy.Net
-	peers := p.Caps.Mediates(net, inherited)
 	if p.Seccomp == nil || !peers && signals == seccomp.SignalsKernel && p.watched == nil {
 		return
 	}
@@ -60,6 +99,7 @@ func (p *Plan) planMediation(inherited bool, signals seccomp.SignalMode) {
 	if p.Mounts != nil && p.Mounts.UserNS {
 		m.Capabilities = 0
 	}
+	m.Names = p.names
 	for _, port := range net.ConnectTCP {
 		m.ConnectTCP = append(m.ConnectTCP, port.Number)
 	}

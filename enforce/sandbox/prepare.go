@@ -149,6 +149,9 @@ func (c *prepared) prepare() error {
 		for _, w := range c.resolved.Warnings {
 			c.warn.warn(Warning{Text: w.Error(), Hint: w.Hint})
 		}
+		if why := c.plan.Unnamed(); why != "" {
+			c.warn.warn(Warning{Text: "names can't be resolved: " + why, Hint: enforce.NamesHint})
+		}
 		open := slices.ContainsFunc(c.plan.Gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapDeny && g.Kind == enforce.Hardening })
 		if spared := c.resolved.Spared(!open); spared != "" {
 			c.warn.warn(Warning{Text: spared})

@@ -3,6 +3,7 @@ package broker
 import (
 	"encoding/binary"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"github.com/zsbx/zsbx/enforce/internal/seccomp"
@@ -21,6 +22,7 @@ type Policy struct {
 	Net        policy.NetMode //
 	ConnectTCP []uint16       // with policy.NetPorts, the ports that may be connected to
 	ListenTCP  []uint16       // likewise, those that may be listened on
+	Names      []netip.Addr   // likewise, the name servers that may be asked, by UDP and TCP
 	Sockets    bool           // the command has sockets of the internet that it did not make
 
 	Peers   bool               // connect(2) and listen(2) are answered

@@ -24,9 +24,10 @@ type mediator struct {
 	watcher Watcher     // or nil
 	early   atomic.Bool // it is served, and Serve is still to be called
 
-	own  ownSockets
-	root mountPoint // this process's own root directory
-	self identity   // what this process's threads are
+	own    ownSockets
+	askers askers
+	root   mountPoint // this process's own root directory
+	self   identity   // what this process's threads are
 
 	sessionMu sync.Mutex
 	session   session // whose processes may be signalled
@@ -57,6 +58,7 @@ func (m *mediator) begins(policy *Policy) {
 // answer is what the caller of a mediated call gets.
 type answer struct {
 	errno    unix.Errno // 0 for success
+	val      int64      // what the call returns then
 	proceed  bool       // the kernel makes the call as if it had not been stopped
 	deferred bool       // not yet: the call waits
 }
@@ -104,6 +106,8 @@ func (m *mediator) decide(c *request) answer {
 	switch c.nr {
 	case unix.SYS_CONNECT:
 		return m.connect(c)
+	case unix.SYS_SOCKET:
+		return m.udp(c)
 	case unix.SYS_LISTEN:
 		return m.listen(c)
 	}

@@ -42,6 +42,9 @@ func (m *mediator) connect(c *request) answer {
 	if w.addr, errno = c.from.memory(c.args[1], length); errno != 0 {
 		return refused(errno)
 	}
+	if a, ok := m.ask(c, s, w.addr); ok {
+		return a
+	}
 	if kind, name := parseAddress(w.addr); kind == addressPath && s.domain == unix.AF_UNIX && length <= maxUnixAddress {
 		r, held, errno := c.from.route(name, m.root)
 		c.held = append(c.held, held...)
@@ -86,7 +89,7 @@ func (m *mediator) judge(c *request, w *waiter) unix.Errno {
 		}
 		return 0 // the kernel refuses it or, for AF_UNSPEC, disconnects
 	case unix.AF_INET, unix.AF_INET6:
-		if !m.policy.mayConnect(w.addr) {
+		if !m.policy.mayConnect(w.addr) && !m.policy.mayAsk(w.addr) {
 			return unix.EACCES
 		}
 		if m.policy.Net == policy.NetPorts {

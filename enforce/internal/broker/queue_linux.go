@@ -77,7 +77,10 @@ func passing(err error) bool {
 // error says that not even that could be had. It is none when nobody waits for
 // the answer any more.
 func (q *queue) send(id uint64, a answer) error {
-	r := response{id: id, errno: -int32(a.errno)}
+	r := response{id: id, val: a.val, errno: -int32(a.errno)}
+	if a.errno != 0 {
+		r.val = 0
+	}
 	if a.proceed {
 		r.flags = unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE
 	}

@@ -10,6 +10,7 @@ type Options struct {
 
 	Net      policy.ResolvedNet
 	Peers    bool       // the broker answers connect(2) and listen(2)
+	Names    bool       // and asks name servers for the command
 	Signals  SignalMode // and what of signals
 	Truncate bool       // Landlock handles truncate(2)
 	UserNS   bool       // the command lives in a user namespace
@@ -41,7 +42,7 @@ func Compile(q Options) *Filter {
 	case policy.NetNone:
 		rules = append(rules, noNetworkRules(unixSockets)...)
 	case policy.NetPorts:
-		rules = append(rules, portsRules(unixSockets, len(q.Net.BindTCP) > 0 || q.Peers)...)
+		rules = append(rules, portsRules(unixSockets, len(q.Net.BindTCP) > 0 || q.Peers, q.Names)...)
 	default:
 		rules = append(rules, openNetworkRules(unixSockets)...)
 	}
@@ -200,6 +201,7 @@ const (
 	AfNetlink = 16
 
 	SockStream   = 1
+	sockDatagram = 2
 	sockTypeMask = 0xf
 
 	protoTCP = 6
@@ -275,7 +277,7 @@ func noDetours() []rule {
 // Routes can be read through AF_NETLINK: that sends nothing, and programs that
 // list the machine's addresses stop when they can't. With listen, somebody
 // else decides which sockets may listen.
-func portsRules(unixSockets []clause, listen bool) []rule {
+func portsRules(unixSockets []clause, listen, names bool) []rule {
 	tcp := func(family uint32) []clause {
 		stream := test{arg: 1, mask: sockTypeMask, is: SockStream}
 		return []clause{
@@ -289,11 +291,26 @@ func portsRules(unixSockets []clause, listen bool) []rule {
 	clauses = append(clauses, allowNetlink(NetlinkRoute)...)
 	clauses = append(clauses, clause{answer: RefuseEACCES})
 
-	rules := append([]rule{{
-		calls: socketCalls(), clauses: clauses,
-		when: "it is not AF_UNIX, TCP over AF_INET or AF_INET6, or AF_NETLINK for routes",
-		why:  "only TCP can be limited to ports",
-	}}, noDetours()...)
+	one := func(clauses []clause, calls ...string) rule {
+		return rule{
+			calls: calls, clauses: clauses,
+			when: "it is not AF_UNIX, TCP over AF_INET or AF_INET6, or AF_NETLINK for routes",
+			why:  "only TCP can be limited to ports",
+		}
+	}
+	rules := []rule{one(clauses, socketCalls()...)}
+	if names {
+		datagram := test{arg: 1, mask: sockTypeMask, is: sockDatagram}
+		asks := []clause{{[]test{{arg: 0, is: AfInet}, datagram}, actNotify}, {[]test{{arg: 0, is: AfInet6}, datagram}, actNotify}}
+		rules = []rule{one(append(asks, clauses...), "socket"), one(clauses, "socketpair")}
+	}
+	for _, r := range noDetours() {
+		if names && r.calls[0] == "setsockopt" { // C libraries give up without IP_RECVERR, IPV6_RECVERR
+			r.clauses = append(r.clauses, clause{[]test{{arg: 1}, {arg: 2, is: 11}}, pretendSuccess},
+				clause{[]test{{arg: 1, is: 41}, {arg: 2, is: 25}}, pretendSuccess})
+		}
+		rules = append(rules, r)
+	}
 	if !listen {
 		rules = append(rules, refuse(RefuseEACCES,
 			"listen(2) on an unbound socket takes a port that the kernel chooses; a filter can't tell it from AF_UNIX, which is refused with it",
