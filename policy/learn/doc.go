@@ -1,0 +1,11 @@
+// Package learn makes proposals for a policy of what a command was refused: the
+// smallest sensible set. What a preset opens is proposed as that preset, and files
+// that lie together as their directory.
+//
+// It never proposes the home directory or what holds it, a directory that programs
+// share, such as ~/.cache, /tmp or /usr, a place of secrets, or a directory that has
+// one in it. What it proposes nothing for is told with the reason.
+//
+// It is pure, works on every system, and looks at the machine through policy.Host.
+// It runs nothing and writes no files.
+package learn

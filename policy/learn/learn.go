@@ -1,0 +1,205 @@
+package learn
+
+import (
+	"cmp"
+	"path"
+	"slices"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// Need is something that a command was refused.
+type Need struct {
+	Path   string        // canonical; "" for a port
+	Access policy.Access // what it takes there
+	Dir    bool          // a directory is there, or would be made
+	Change bool          // it would be made or removed: its directory changes
+
+	Socket   bool   // a Unix socket at Path is connected to
+	Port     uint16 // TCP
+	Bind     bool   // to listen on Port
+	Harmless string // why programs go on without it, or ""
+}
+
+// Proposal is a preset, or one rule.
+type Proposal struct {
+	Preset   string
+	Path     string // canonical; of a rule for files, or of a socket
+	Access   policy.Access
+	Create   bool // the directory is made when it is missing
+	Dir      bool
+	Socket   bool
+	Port     uint16
+	Bind     bool
+	Harmless string // why it is not needed, or ""
+	Needs    []Need // what it would allow
+}
+
+// Left is what nothing is proposed for.
+type Left struct {
+	Need Need
+	Why  string
+}
+
+// Propose makes proposals for what was refused under the policy r, on the machine h.
+// The same needs, in whatever order, give the same proposals in the same order.
+func Propose(needs []Need, r *policy.Resolved, h *policy.Host) ([]Proposal, []Left) {
+	p := &proposer{r: r, h: h, unwise: r.Unwise(), good: make(map[dirAccess]bool)}
+	p.shared = shared(r, h)
+	var files []Need
+	for _, n := range distinct(needs) {
+		switch {
+		case n.Port != 0:
+			p.port(n)
+		case n.Socket:
+			p.socket(n)
+		default:
+			if why := p.refuses(&n); why != "" {
+				p.left = append(p.left, Left{n, why})
+			} else {
+				files = append(files, n)
+			}
+		}
+	}
+	files = p.project(p.presets(files))
+	p.rules(files)
+	slices.SortStableFunc(p.out, func(a, b Proposal) int {
+		return cmp.Or(cmp.Compare(kind(&a), kind(&b)), cmp.Compare(a.Preset, b.Preset), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Port, b.Port))
+	})
+	return p.out, p.left
+}
+
+// kind orders proposals: presets first, the harmless last.
+func kind(p *Proposal) int {
+	switch {
+	case p.Harmless != "":
+		return 9
+	case p.Preset != "":
+		return 0
+	case p.Socket:
+		return 2
+	case p.Port != 0 && !p.Bind:
+		return 3
+	case p.Port != 0:
+		return 4
+	}
+	return 1
+}
+
+// distinct sorts needs and puts those of one place together.
+func distinct(needs []Need) []Need {
+	all := slices.Clone(needs)
+	slices.SortFunc(all, func(a, b Need) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Port, b.Port), cmp.Compare(bit(a.Bind), bit(b.Bind)),
+			cmp.Compare(bit(a.Socket), bit(b.Socket)), cmp.Compare(bit(a.Harmless != ""), bit(b.Harmless != "")), cmp.Compare(a.Harmless, b.Harmless))
+	})
+	out := all[:0]
+	for _, n := range all {
+		if i := len(out) - 1; i >= 0 && out[i].Path == n.Path && out[i].Port == n.Port && out[i].Bind == n.Bind && out[i].Socket == n.Socket {
+			o := &out[i]
+			o.Access |= n.Access
+			o.Dir, o.Change = o.Dir || n.Dir, o.Change || n.Change
+			continue
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// proposer is one run of Propose.
+type proposer struct {
+	r      *policy.Resolved
+	h      *policy.Host
+	unwise func(string, policy.Access, bool) string
+	shared []string
+	good   map[dirAccess]bool // what sensible has said
+	out    []Proposal
+	left   []Left
+}
+
+type dirAccess struct {
+	dir    string
+	access policy.Access
+}
+
+// refuses says why nothing is proposed for a file, or "".
+func (p *proposer) refuses(n *Need) string {
+	write := n.Access&policy.Write != 0
+	for i := range p.r.Deny {
+		if p.r.Deny[i].Covers(n.Path) {
+			return "it is denied"
+		}
+	}
+	switch {
+	case !path.IsAbs(n.Path) || n.Path != path.Clean(n.Path):
+		return "it has no path that a rule could name"
+	case within(n.Path, "/proc", "/sys"):
+		return "the kernel is asked and told things there"
+	case write && within(n.Path, "/usr", "/etc", "/opt", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/run", "/dev", "/var/lib", "/var/run", "/Library", "/System"):
+		return "the system's own directories are for a package manager to change"
+	case n.Change && slices.Contains([]string{"/tmp", "/var/tmp"}, path.Dir(n.Path)):
+		return "everybody makes files there: TMPDIR is the command's own (--shared-tmp)"
+	}
+	acc := n.Access
+	if policy.Within(n.Path, p.r.Dir) && p.whole() {
+		acc = policy.Read // what may be written there is enforce's care
+	}
+	if why := p.unwise(n.Path, acc, n.Dir); why != "" {
+		return why
+	}
+	at := n.Path
+	if n.Change {
+		at = path.Dir(at)
+	}
+	if p.r.Allowed(at, n.Access).Allowed && p.r.Allowed(n.Path, n.Access).Allowed {
+		return "a rule allows it: what refused it is none that a rule could change"
+	}
+	return ""
+}
+
+func within(p string, dirs ...string) bool {
+	return slices.ContainsFunc(dirs, func(d string) bool { return policy.Within(p, d) })
+}
+
+func (p *proposer) port(n Need) {
+	if p.r.Net.From.Source == "--no-net" {
+		p.left = append(p.left, Left{n, "the network was closed by --no-net"})
+		return
+	}
+	p.out = append(p.out, Proposal{Port: n.Port, Bind: n.Bind, Harmless: n.Harmless, Needs: []Need{n}})
+}
+
+func (p *proposer) socket(n Need) {
+	why := p.unwise(n.Path, policy.Read, false)
+	if !path.IsAbs(n.Path) {
+		why = "it has no path that a rule could name"
+	}
+	if why != "" {
+		p.left = append(p.left, Left{n, why})
+		return
+	}
+	p.out = append(p.out, Proposal{Path: n.Path, Socket: true, Harmless: n.Harmless, Needs: []Need{n}})
+}
+
+// Covers reports whether a rule would allow a need. Of a preset it is known by the
+// needs that it was proposed for alone.
+func (q *Proposal) Covers(n *Need) bool {
+	switch {
+	case q.Preset != "":
+		return slices.ContainsFunc(q.Needs, func(m Need) bool { return m.Path == n.Path && m.Port == n.Port && m.Access|n.Access == m.Access })
+	case q.Port != 0 || n.Port != 0:
+		return q.Port == n.Port && q.Bind == n.Bind
+	case q.Socket != n.Socket:
+		return false
+	case q.Path == n.Path:
+		return q.Socket || n.Access&^q.Access == 0 && (!n.Change || q.Create)
+	}
+	return q.Dir && policy.Within(n.Path, q.Path) && n.Access&^q.Access == 0
+}

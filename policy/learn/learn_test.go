@@ -1,0 +1,213 @@
+package learn_test
+
+import (
+	"io/fs"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/learn"
+)
+
+const (
+	r   = policy.Read
+	w   = policy.Write
+	x   = policy.Exec
+	dir = "/home/u/p"
+)
+
+// host has directories, whose names end in "/", and files.
+func host(names ...string) *policy.Host {
+	all := map[string]fs.FileMode{"/": fs.ModeDir}
+	for _, n := range append(names, dir+"/", "/usr/bin/") {
+		p := path.Clean(n)
+		if all[p] = 0; strings.HasSuffix(n, "/") {
+			all[p] = fs.ModeDir
+		}
+		for d := path.Dir(p); d != "/"; d = path.Dir(d) {
+			all[d] = fs.ModeDir
+		}
+	}
+	inode := uint64(0)
+	ids := map[string]uint64{}
+	return &policy.Host{
+		OS: "linux", Dir: dir, Home: "/home/u", Env: []string{"HOME=/home/u", "PATH=/usr/bin:/home/u/tools"},
+		Lstat: func(p string) (policy.Stat, error) {
+			m, ok := all[p]
+			if !ok {
+				return policy.Stat{}, syscall.ENOENT
+			}
+			if ids[p] == 0 {
+				inode++
+				ids[p] = inode
+			}
+			return policy.Stat{Mode: m, ID: policy.FileID{Dev: 1, Ino: ids[p]}}, nil
+		},
+		Readlink: func(string) (string, error) { return "", syscall.EINVAL },
+	}
+}
+
+func present(t interface {
+	Helper()
+	Fatal(...any)
+}, h *policy.Host, more ...*policy.Policy) *policy.Resolved {
+	t.Helper()
+	base := &policy.Policy{FS: policy.FS{Rules: []policy.Rule{{Path: ".", Access: r | x}, {Path: "/usr", Access: r | x, Optional: true}}},
+		Net: policy.Net{Allow: &policy.Flag{}}}
+	got, err := policy.Merge(append([]*policy.Policy{base}, more...)...).Resolve(*h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// made is a file that would be made, read one that is there.
+func made(p string) learn.Need    { return learn.Need{Path: p, Access: w, Change: true} }
+func madeDir(p string) learn.Need { return learn.Need{Path: p, Access: w, Change: true, Dir: true} }
+func read(p string) learn.Need    { return learn.Need{Path: p, Access: r} }
+func write(p string) learn.Need   { return learn.Need{Path: p, Access: r | w} }
+
+func TestPropose(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		needs []learn.Need
+		want  string
+		left  int
+	}{
+		{"nothing", nil, "", 0},
+		{"the working directory is built in", []learn.Need{madeDir(dir + "/target"), made(dir + "/a/b")}, "--rw .", 0},
+		{"a new file", []learn.Need{made("/home/u/other/out")}, "--rw-noexec '~/other' +create", 0},
+		{"a new directory in the home directory", []learn.Need{madeDir("/home/u/cache1")}, "--rw-noexec '~/cache1' +create", 0},
+		{"a new file in the home directory", []learn.Need{made("/home/u/.foorc")}, "", 1},
+		{"a file that is there", []learn.Need{write("/home/u/other/log")}, "--rw-noexec '~/other/log'", 0},
+		{"two files that are there", []learn.Need{write("/home/u/other/log"), write("/home/u/other/b"), read("/home/u/other/c")}, "--rw-noexec '~/other'", 0},
+		{"two are read", []learn.Need{read("/home/u/other/a"), read("/home/u/other/b")}, "--ro '~/other/a'; --ro '~/other/b'", 0},
+		{"three are read", []learn.Need{read("/home/u/other/a"), read("/home/u/other/b"), read("/home/u/other/d/c")}, "--ro '~/other'", 0},
+		{"three in the home directory", []learn.Need{read("/home/u/a"), read("/home/u/b"), read("/home/u/c")}, "--ro '~/a'; --ro '~/b'; --ro '~/c'", 0},
+		{"three in ~/.cache", []learn.Need{madeDir("/home/u/.cache/a"), madeDir("/home/u/.cache/b"), madeDir("/home/u/.cache/c")},
+			"--rw-noexec '~/.cache/a' +create; --rw-noexec '~/.cache/b' +create; --rw-noexec '~/.cache/c' +create", 0},
+		{"executed and written", []learn.Need{made("/home/u/other/prog"), {Path: "/home/u/other/prog", Access: r | x}}, "--rw '~/other' +create", 0},
+		{"executed", []learn.Need{{Path: "/home/u/other/prog", Access: r | x}}, "--rox '~/other/prog'", 0},
+		{"listed, and one written below", []learn.Need{{Path: "/home/u/other", Access: r, Dir: true}, write("/home/u/other/log")}, "--ro '~/other'; --rw-noexec '~/other/log'", 0},
+		{"secrets", []learn.Need{read("/home/u/.ssh/id_rsa"), made("/home/u/.aws/x"), read("/home/u/.npmrc"), {Path: "/home/u", Access: r, Dir: true}}, "", 4},
+		{"around secrets", []learn.Need{read("/home/u/.m2/a"), read("/home/u/.m2/b"), read("/home/u/.m2/c")}, "--ro '~/.m2/a'; --ro '~/.m2/b'; --ro '~/.m2/c'", 0},
+		{"on PATH", []learn.Need{made("/home/u/tools/x"), made("/home/u/.bashrc")}, "", 2},
+		{"the system", []learn.Need{made("/usr/lib/x"), write("/etc/hosts"), write("/proc/self/oom_adj"), made("/tmp/x"), made("/var/lib/x")}, "", 5},
+		{"a preset's", []learn.Need{made("/home/u/.cargo/registry/x"), read("/home/u/.cargo/config.toml")}, "--preset rust", 0},
+		{"ports", []learn.Need{{Port: 443, Access: 0}, {Port: 80, Bind: true}, {Path: "/run/x.sock", Socket: true}}, "--unix /run/x.sock; --connect-tcp 443; --bind-tcp 80", 0},
+		{"harmless", []learn.Need{{Path: "/home/u/.gitconfig", Access: r, Harmless: "git goes on without"}}, "(--ro '~/.gitconfig')", 0},
+	} {
+		h := host("/home/u/other/log", "/home/u/.cargo/registry/", "/home/u/.cargo/config.toml", "/home/u/.m2/a", "/home/u/tools/", "/tmp/")
+		now := present(t, h)
+		got, left := learn.Propose(c.needs, now, h)
+		var all []string
+		for i := range got {
+			f := got[i].Flag(now)
+			if got[i].Harmless != "" {
+				f = "(" + f + ")"
+			}
+			if got[i].Create {
+				f += " +create"
+			}
+			all = append(all, f)
+		}
+		if s := strings.Join(all, "; "); strings.ReplaceAll(s, "'", "") != strings.ReplaceAll(c.want, "'", "") || len(left) != c.left {
+			t.Errorf("%s: %s (%v), want %s", c.name, s, left, c.want)
+		}
+	}
+}
+
+// someNeeds draws what may be refused, in places that matter.
+func someNeeds(t *rapid.T) []learn.Need {
+	places := []string{"/home/u", "/home/u/.cache", "/home/u/.cache/tool", "/home/u/.config", "/home/u/.config/tool", "/home/u/.local/share", "/home/u/.ssh",
+		"/home/u/.m2", "/home/u/.cargo", "/home/u/.cargo/registry", "/home/u/.config/gh", "/home/u/other", "/home/u/other/deep/er", dir, dir + "/.git", "/home/u/tools",
+		"/", "/home", "/tmp", "/tmp/x", "/etc", "/usr", "/usr/share", "/var", "/var/lib", "/opt/x", "/srv", "/srv/a/b", "/mnt/data", "/proc/1", "/home/v"}
+	var out []learn.Need
+	for range rapid.IntRange(0, 12).Draw(t, "n") {
+		p := path.Join(rapid.SampledFrom(places).Draw(t, "place"), rapid.SampledFrom([]string{"", "a", "b", "c", "id_rsa", "d/e"}).Draw(t, "name"))
+		n := learn.Need{Path: p, Access: rapid.SampledFrom([]policy.Access{r, w, r | w, r | x}).Draw(t, "access"), Dir: rapid.Bool().Draw(t, "dir")}
+		n.Change = n.Access&w != 0 && rapid.Bool().Draw(t, "change")
+		out = append(out, n)
+	}
+	return out
+}
+
+// TestSafe: no proposal is for the home directory or above, for what is shared, or
+// for a place of secrets or what holds one, however it was made, narrowed or widened.
+func TestSafe(t *testing.T) {
+	h := host("/home/u/.cargo/registry/", "/home/u/.ssh/id_rsa", "/home/u/.m2/settings.xml", "/home/u/tools/", "/home/v/")
+	now := present(t, h)
+	rapid.Check(t, func(t *rapid.T) {
+		needs := someNeeds(t)
+		got, _ := learn.Propose(needs, now, h)
+		for _, q := range slices.Clone(got) {
+			got = append(got, q.Narrower()...)
+			if up, ok := q.Wider(now, h); ok {
+				got = append(got, up)
+			}
+		}
+		for _, q := range got {
+			if q.Path == "" {
+				continue
+			}
+			if s := now.Secret(q.Path); s != "" {
+				t.Fatalf("%v opens %s", q.Path, s)
+			}
+			if q.Dir && policy.Within("/home/u", q.Path) {
+				t.Fatalf("%s holds the home directory", q.Path)
+			}
+			if q.Dir && slices.Contains([]string{"/home/u/.cache", "/home/u/.config", "/home/u/.local/share", "/tmp", "/etc", "/usr", "/var", "/usr/share", "/srv", "/home/v"}, q.Path) {
+				t.Fatalf("%s is shared", q.Path)
+			}
+			if q.Access&w != 0 && (policy.Within("/home/u/tools", q.Path) || policy.Within(q.Path, "/usr") || policy.Within(q.Path, "/etc") || policy.Within(q.Path, "/proc")) {
+				t.Fatalf("%s is written", q.Path)
+			}
+		}
+	})
+}
+
+// TestSuffices: under the proposals all is allowed that was refused, but for what is
+// told to be left; and the order of what was refused plays no part.
+func TestSuffices(t *testing.T) {
+	h := host("/home/u/.cargo/registry/", "/home/u/.m2/settings.xml", "/home/u/tools/")
+	now := present(t, h)
+	rapid.Check(t, func(t *rapid.T) {
+		needs := someNeeds(t)
+		got, left := learn.Propose(needs, now, h)
+		again, _ := learn.Propose(rapid.Permutation(needs).Draw(t, "order"), now, h)
+		if !reflect.DeepEqual(got, again) {
+			t.Fatalf("%v in another order gives %v", got, again)
+		}
+		// What there is when the command runs: all that was named, and what is made.
+		var names []string
+		for _, q := range got {
+			if q.Preset == "" {
+				names = append(names, q.Path+map[bool]string{true: "/"}[q.Dir])
+			}
+		}
+		h := host(append(names, "/home/u/.cargo/registry/")...)
+		more := []*policy.Policy{learn.Policy(got, now)}
+		for _, n := range more[0].Presets {
+			p, err := policy.Preset(n.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			more = append(more, p)
+		}
+		then := present(t, h, more...)
+		for _, n := range needs {
+			if slices.ContainsFunc(left, func(l learn.Left) bool { return l.Need.Path == n.Path }) {
+				continue
+			}
+			if v := then.Allowed(n.Path, n.Access); !v.Allowed {
+				t.Fatalf("%+v: %s; %v", n, v.Reason, got)
+			}
+		}
+	})
+}
