@@ -31,7 +31,7 @@ func (o *policyFlags) composeFor(os string, argv []string) (*composed, error) {
 		host.OS = os
 	}
 	c, err := compose.Compose(&host, &compose.Sources{
-		Asked: flags, Files: o.files, Args: argv,
+		Asked: flags, Files: o.files, More: o.more, Args: argv,
 		NoBaseline: o.noBaseline, NoAutoPresets: o.noAutoPresets, SharedTmp: o.sharedTmp, UserTemp: sandbox.UserTemp(),
 	})
 	if err := errors.Join(flagErr, o.composeErr(err)); err != nil {

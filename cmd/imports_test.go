@@ -22,6 +22,7 @@ func TestImports(t *testing.T) {
 		{"enforce", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy/compose", mod + "enforce/sandbox", mod + "track", mod + "cmd"}},
 		{"track", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy", mod + "enforce", mod + "cmd"}},
 		{"policy/guard", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "enforce", mod + "track", mod + "cmd"}},
+		{"policy/learn", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "enforce", mod + "track", mod + "cmd"}},
 		{"policy/imports", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "enforce", mod + "track", mod + "cmd"}},
 		{"track/internal/scan", []string{"golang.org/x/sys/unix", mod + "policy", mod + "enforce", mod + "enforce/fork", mod + "track", mod + "cmd"}},
 		{"track/audit", []string{"github.com/spf13/cobra", mod + "policy", mod + "enforce", mod + "track", mod + "cmd"}},

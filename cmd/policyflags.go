@@ -21,6 +21,7 @@ type policyFlags struct {
 	presets       []string
 	noAutoPresets bool
 	files         []string
+	more          *policy.Policy // what learn tries
 
 	noNet, net          bool
 	connectTCP, bindTCP []string

@@ -33,6 +33,8 @@ func commands() []struct {
 		{"ps", newPs},
 		{"reap", newReap},
 		{"log", newLog},
+		{"learn", newLearn},
+		{"init", newInit},
 		{"import", newImport},
 		{"completion", newCompletion},
 		{"version", newVersion},

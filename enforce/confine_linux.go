@@ -97,6 +97,9 @@ func (p *Plan) confineMediated(c *fork.Command) (*broker.Broker, error) {
 		}
 		if p.watched != nil {
 			w := watch.New(p.world())
+			if p.model != nil {
+				w.Model = p.model.world()
+			}
 			p.recorder = w
 			m.Observe(w, c)
 		}

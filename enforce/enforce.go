@@ -116,6 +116,7 @@ type Plan struct {
 	names []netip.Addr  // the machine's name servers, where the command has to find out addresses
 	audit protect.Audit // what Snapshot looks at
 
+	model    *Plan           // Options.Model
 	watched  *seccomp.Filter // with Options.Explain, what is installed in place of Seccomp
 	recorder recorder        // of the command that was confined last; nil without
 }

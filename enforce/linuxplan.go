@@ -41,7 +41,7 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 		} else if opts.Explain && p.Caps.SeccompNotify {
 			q := p.filterOptions(peers, signals)
 			q.Watch = true
-			p.watched = seccomp.Compile(q)
+			p.watched, p.model = seccomp.Compile(q), opts.Model
 		}
 	}
 	held := p.ScopesSignals() || p.Mounts != nil && p.Mounts.Pids || p.Seccomp != nil && signals == seccomp.SignalsAll

@@ -49,6 +49,9 @@ type Options struct {
 	// command has to have a keeper, and whoever starts it answers its calls.
 	Explain bool
 
+	// Model is a plan whose refusals are recorded too, though this one allows them.
+	Model *Plan
+
 	// NoLimits says why the memory, processes and processors of the policy's
 	// limits can't be bounded, or "": package track finds out.
 	NoLimits string

@@ -101,6 +101,10 @@ type Options struct {
 	// package why for a report. It can't be had with Keep, TrackOnly and Exec.
 	Explain bool
 
+	// Model is, with Explain, a plan that is less wide: what it would refuse is
+	// recorded too, though the command may do it.
+	Model *enforce.Plan
+
 	// InPlace is for Plan: the command is to replace this process (Exec).
 	InPlace bool
 }

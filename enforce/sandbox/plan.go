@@ -23,6 +23,7 @@ func (c *prepared) replan(caps enforce.Caps) error {
 		NoOwn:          accepted(enforce.GapOwnFiles),
 		NoLimits:       noLimits(c.limits),
 		Explain:        c.o.Explain,
+		Model:          c.o.Model,
 		Sockets:        enforce.InheritsSockets(c.o.standardFiles()),
 	})
 	c.resolved.NameJavaTemp(c.plan.Mounts.Own("/tmp") == "")

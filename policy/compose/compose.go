@@ -15,6 +15,7 @@ import (
 type Sources struct {
 	Asked *policy.Policy // the strongest of all; nil for nothing
 	Files []string       // policy files, TOML or JSON, stronger than the user's and the project's
+	More  *policy.Policy // as if one more file had it; nil for nothing
 	Args  []string       // the command, as far as presets are detected from it
 
 	// NoBaseline starts from nothing: no baseline, no presets but those that
@@ -152,6 +153,9 @@ func (c *Composed) files(h *policy.Host, s *Sources) ([]*policy.Policy, error) {
 			p, err = policy.DecodeFile(f)
 		}
 		use(file, p, err)
+	}
+	if s.More != nil {
+		layers = append(layers, s.More)
 	}
 	return layers, errors.Join(errs...)
 }

@@ -69,9 +69,22 @@ func sections() map[string][]section {
 		"ps":         plain,
 		"reap":       {{"EXIT STATUS", []item{{"0", "Nothing is left of the sessions."}, {"1", "Something is left, or it could not be proved that nothing is."}, failed}}},
 		"log":        plain,
+		"learn":      learned(),
+		"init":       learned(),
 		"import":     plain,
 		"completion": plain,
 		"version":    plain,
+	}
+}
+
+// learned are the sections of learn and init.
+func learned() []section {
+	return []section{
+		{"WHAT IS PROPOSED", []item{
+			{"", "Presets first, then directories in which something is made, or much is refused below; never the home directory or what holds it, directories that programs share, places of secrets, what is on PATH or what programs outside act upon. What is refused in a run that succeeds is printed as a comment. Of a proposal n gives what it is made of, and w the directory above."},
+		}},
+		{"EXIT STATUS", []item{{"", "The exit status of COMMAND in the last run."}, {"125", "zsbx failed or refused, nothing was accepted, or what COMMAND is refused can't be seen here."}}},
+		{"FILES", files()},
 	}
 }
 

@@ -15,6 +15,9 @@ import (
 
 // Recorder is the broker's Watcher. Its calls come from several goroutines.
 type Recorder struct {
+	// Model is a plan whose refusals are recorded as well, unproved; or nil.
+	Model *answer.World
+
 	world  *answer.World
 	filter *seccomp.Filter // what the plan has enforced, which this one answers for
 	names  map[int32]string
@@ -68,11 +71,22 @@ func (r *Recorder) Watch(c *broker.Call) bool {
 		got = l.interpreters()
 	}
 	if got.Verdict == answer.Allowed {
+		r.imagine(&l)
 		c.Continue()
 		return true
 	}
 	r.confirm(&l, got)
 	return true
+}
+
+// imagine records what the model would refuse of what is there, or would be made.
+func (r *Recorder) imagine(l *look) {
+	if r.Model == nil || l.act.Missing && l.act.Op != answer.Make && l.act.Flags&answer.Creat == 0 {
+		return
+	}
+	if got := r.Model.Decide(&l.act); got.Verdict == answer.Refused {
+		r.add(l.call.Tid(), Refusal{Act: l.act, Answer: got, Call: l.name, Errno: got.Errno, Via: l.via})
+	}
 }
 
 // Refused is told what the broker answered.
