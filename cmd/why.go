@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -124,7 +125,15 @@ func (w *whyText) entry(e *why.Entry) {
 		told = append(told, "not proved")
 	}
 	w.line("%s %-8s %-30s %s", mark, e.Verb, what, strings.Join(told, ", "))
-	reason := strings.ReplaceAll(e.Reason, e.Path, what)
+	reason := e.Reason
+	for _, p := range []string{e.To, e.Path} {
+		if strings.HasPrefix(p, "/") {
+			reason = strings.ReplaceAll(reason, p, w.short(p))
+		}
+	}
+	if dir := filepath.Dir(e.Path); len(dir) > 1 && strings.HasSuffix(reason, " "+dir) {
+		reason = strings.TrimSuffix(reason, dir) + w.short(dir)
+	}
 	if e.Via != "" {
 		reason += "; it is the interpreter of " + w.short(e.Via)
 	}

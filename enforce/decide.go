@@ -104,6 +104,12 @@ func (p *Plan) explain(a *Act, got answer.Answer) Answer {
 		out.Hint = portHint(a, rule.Origin)
 	case got.By == answer.Seccomp:
 		out.Reason = got.Why
+		if p.Policy.Net.Mode == policy.NetNone && strings.HasPrefix(a.Name, "socket") {
+			rule := p.Policy.Connect(0)
+			if out.Reason, out.Origin = rule.Reason, rule.Origin; rule.Origin.Source != "--no-net" {
+				out.Hint = Hint{Flag: "--net"}
+			}
+		}
 	case got.Own != "":
 		out.Reason, out.Origin = got.Own+" is the command's own: what lies there outside is not to be seen", policy.Origin{}
 		out.Hint, out.Secret = p.hint(at, access(a, 0))
@@ -119,6 +125,10 @@ func (p *Plan) explain(a *Act, got answer.Answer) Answer {
 		out.Reason, out.Origin = fmt.Sprintf("a rule gives no right to %s in %s", landlock.BitNames(got.Missing, landlock.FSNames()), at), policy.Origin{}
 	default:
 		out.Hint, out.Secret = p.hint(at, access(a, got.Missing))
+		if a.Op == ActMake && a.Mode.IsDir() && out.Hint == (Hint{}) && out.Secret == "" {
+			out.Hint, out.Secret = p.hint(a.Path, policy.Write) // a directory right in the home directory
+			out.Hint.Create = out.Hint.Table != ""
+		}
 	}
 	return out
 }

@@ -14,10 +14,15 @@ import (
 type Hint struct {
 	Flag, Value string // "--rw", "."; Value may be ""
 	Table, Key  string // "fs", "rw"; "" where no policy file can say it
+	Create      bool   // the directory is missing, and is to be made
 }
 
 // String is the flag as a shell takes it, or "".
 func (h Hint) String() string {
+	if h.Create {
+		h.Create = false
+		return "--create-missing " + h.String()
+	}
 	if h.Value == "" {
 		return h.Flag
 	}
@@ -30,7 +35,7 @@ func (h Hint) String() string {
 // TOML is the line of a policy file, or "".
 func (h Hint) TOML() string {
 	switch {
-	case h.Table == "":
+	case h.Table == "" || h.Create: // a policy file has no word for it
 		return ""
 	case h.Table == "net" && h.Key != "unix":
 		return fmt.Sprintf("[net] %s = [%s]", h.Key, h.Value)
@@ -42,7 +47,7 @@ func (h Hint) TOML() string {
 func (h Hint) Data() map[string]map[string][]any {
 	var v any = h.Value
 	switch {
-	case h.Table == "":
+	case h.Table == "" || h.Create:
 		return nil
 	case h.Table == "net" && h.Key != "unix":
 		v, _ = strconv.Atoi(h.Value)
@@ -97,11 +102,11 @@ func (p *Plan) hint(at string, acc policy.Access) (h Hint, secret string) {
 	inside := policy.Within(at, r.Dir)
 	switch {
 	case acc&policy.Write != 0 && inside && r.Dir != home && r.Dir != "/":
-		return Hint{"--rw", ".", "fs", "rw"}, ""
-	case acc&policy.Write != 0 && sharedTemp(at) && p.Mounts.Own(at) == "":
+		return Hint{Flag: "--rw", Value: ".", Table: "fs", Key: "rw"}, ""
+	case acc&policy.Write != 0 && sharedTemp(at) && (home == "" || !policy.Within(at, home)) && p.Mounts.Own(at) == "":
 		return Hint{Flag: "--shared-tmp"}, ""
 	}
-	h = Hint{"--ro", at, "fs", "ro"}
+	h = Hint{Flag: "--ro", Value: at, Table: "fs", Key: "ro"}
 	switch {
 	case acc&policy.Write != 0 && acc&policy.Exec != 0:
 		h.Flag, h.Key = "--rw", "rw"
@@ -151,7 +156,7 @@ func sharedTemp(at string) bool {
 }
 
 func (p *Plan) socketHint(at string) Hint {
-	return Hint{"--unix", p.Short(at), "net", "unix"}
+	return Hint{Flag: "--unix", Value: p.Short(at), Table: "net", Key: "unix"}
 }
 
 // portHint is empty where the network was closed by a flag, beside which ports
@@ -164,5 +169,5 @@ func portHint(a *Act, from policy.Origin) Hint {
 	if a.Op == ActBind {
 		flag, key = "--bind-tcp", "bind_tcp"
 	}
-	return Hint{flag, strconv.Itoa(int(a.Port)), "net", key}
+	return Hint{Flag: flag, Value: strconv.Itoa(int(a.Port)), Table: "net", Key: key}
 }

@@ -187,7 +187,7 @@ func neverOurs() []string {
 
 // TestWatchTruth compares what is recorded with what strace(1) sees.
 func TestWatchTruth(t *testing.T) {
-	needLandlock(t, 6)
+	needLandlock(t, 1)
 	needMounts(t)
 	if _, err := os.Stat("/usr/bin/strace"); err != nil {
 		t.Skip("strace is not installed")
