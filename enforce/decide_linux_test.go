@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -230,7 +231,7 @@ func TestDecide(t *testing.T) {
 				return p, decidePlans(t, p)[which]
 			}
 			if _, plan := fresh(); plan == nil {
-				t.Skip("no mount namespace can be had here")
+				testkit.Lacks(t, testkit.UserNS, "no mount namespace")
 			}
 			all := everyAct()
 			for len(all) > 0 && !t.Failed() {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // watched runs a command with what it is refused recorded.
@@ -23,7 +24,7 @@ func watched(t testing.TB, p *place, env []string, argv ...string) (int, string,
 	caps := enforce.Probe()
 	plan := enforce.NewPlanWith(p.policy, caps, host(), enforce.Options{Explain: true})
 	if why := plan.Explains(); why != "" {
-		t.Skip(why)
+		testkit.Lacks(t, testkit.Seccomp, why)
 	}
 	ws, out := run(t, plan, &fork.Command{Path: argv[0], Args: argv, Dir: p.in, Keeper: &fork.Keeper{}, Env: env})
 	for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end) && plan.Refusals().Seen == 0; {

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // startExec starts a process that replaces itself by the named program, and waits
@@ -86,7 +88,7 @@ func escaped(t *testing.T) (pids []int) {
 // proved.
 func TestExecGroup(t *testing.T) {
 	if _, err := findCgroupParent("zsbx-test-exec"); err != nil {
-		t.Skipf("no control group can be made: %v", err)
+		testkit.Lacks(t, testkit.Cgroup, err)
 	}
 	for play, procs := range map[string]int{"sleepers": 6, "hider": 2} {
 		st := tempStore(t)

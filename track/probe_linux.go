@@ -3,7 +3,7 @@ package track
 import (
 	"errors"
 	"fmt"
-	"strconv"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -46,13 +46,18 @@ func probeDomain() Caps {
 	return c
 }
 
+// probes counts the groups that were made to find out: two sessions may begin at
+// once.
+var probes atomic.Int64
+
 // probe finds out everything, by doing.
 func probe() Caps {
 	c := probeDomain()
 	if c.Err != nil {
 		return c
 	}
-	dir, err := findCgroupParent("zsbx-probe-" + strconv.Itoa(unix.Getpid()))
+	name := fmt.Sprintf("zsbx-probe-%d-%d", unix.Getpid(), probes.Add(1))
+	dir, err := findCgroupParent(name)
 	if err != nil {
 		c.CgroupWhy = err.Error()
 		c.note(err)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // limited starts a shell with a limit.
@@ -28,6 +30,7 @@ func limited(t *testing.T, k *Keeper, l Limit, script string) *Process {
 func TestLimit(t *testing.T) {
 	const stubborn = `trap "" TERM; while :; do sleep 0.05; done`
 	second := Limit{Time: 300 * time.Millisecond, Kill: 300 * time.Millisecond}
+	asked := Limit{Time: second.Time, Kill: testkit.Patience}
 	for name, c := range map[string]struct {
 		limit  Limit
 		script string
@@ -36,9 +39,9 @@ func TestLimit(t *testing.T) {
 		took   time.Duration // at least
 	}{
 		"in time":           {Limit{Time: time.Minute}, "exit 3", false, 3 << 8, 0},
-		"asked":             {second, `trap "exit 4" TERM; while :; do sleep 0.05; done`, true, 4 << 8, second.Time},
+		"asked":             {asked, `trap "exit 4" TERM; while :; do sleep 0.05; done`, true, 4 << 8, second.Time},
 		"killed":            {second, stubborn, true, 9, second.Time + second.Kill},
-		"stopped":           {second, `kill -STOP $$`, true, 15, second.Time},
+		"stopped":           {asked, `kill -STOP $$`, true, 15, second.Time},
 		"stopped, stubborn": {second, `trap "" TERM; kill -STOP $$; while :; do kill -STOP $$; done`, true, 9, second.Time + second.Kill},
 	} {
 		for _, k := range []*Keeper{nil, {}} {
