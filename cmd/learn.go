@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -146,7 +147,7 @@ func (l *learner) round(argv []string) (*sandbox.Result, []learn.Need, error) {
 	}
 	command, err := sandbox.Start(context.Background(), p, opts)
 	if err != nil {
-		return nil, nil, err
+		return l.notStarted(c, p, opts, err)
 	}
 	res, err := command.Wait()
 	if l.present == nil {
@@ -159,6 +160,24 @@ func (l *learner) round(argv []string) (*sandbox.Result, []learn.Need, error) {
 	return &res, why.Needs(command.Plan(), &got), nil
 }
 
+// notStarted is a round in which the command itself may not be executed.
+func (l *learner) notStarted(c *composed, p *policy.Policy, opts sandbox.Options, err error) (*sandbox.Result, []learn.Need, error) {
+	plan, planErr := sandbox.Plan(p, opts)
+	if planErr != nil {
+		return nil, nil, err
+	}
+	file := sandbox.RefusedExec(plan, opts.Args)
+	if file == "" {
+		return nil, nil, err
+	}
+	l.a.say.warn("%v", err)
+	if l.present == nil {
+		l.present, l.host = plan.Policy, &c.host
+	}
+	res := &sandbox.Result{Status: syscall.WaitStatus(exitCannotRun << 8), Failed: true}
+	return res, []learn.Need{{Path: file, Access: policy.Read | policy.Exec}}, nil
+}
+
 // propose makes proposals for all that was refused so far, asks about those that are
 // new, and reports whether any was accepted.
 func (l *learner) propose() (more bool, err error) {
@@ -168,9 +187,12 @@ func (l *learner) propose() (more bool, err error) {
 		return slices.ContainsFunc(l.pinned, covers) || slices.ContainsFunc(l.never, covers)
 	})
 	list, left := learn.Propose(open, l.present, l.host)
+	had := l.accepted
 	l.accepted, l.extra, l.left = nil, nil, left
+	preset := false // one is new: what else is needed shows when it is in use
 	for _, q := range list {
 		switch {
+		case preset && q.Preset == "" && q.Path != l.present.Dir:
 		case q.Harmless != "":
 			l.extra = append(l.extra, q)
 		case l.tty == nil || l.asked[q.Flag(l.present)]:
@@ -179,6 +201,14 @@ func (l *learner) propose() (more bool, err error) {
 			if err := l.ask(q); err != nil {
 				return false, err
 			}
+		}
+		same := func(o learn.Proposal) bool { return o.Preset == q.Preset }
+		preset = preset || !l.permissive && q.Preset != "" && slices.ContainsFunc(l.accepted, same) && !slices.ContainsFunc(had, same)
+	}
+	if preset {
+		l.needs = nil
+		for _, q := range l.accepted {
+			l.needs = append(l.needs, q.Needs...)
 		}
 	}
 	l.accepted = append(l.accepted, l.pinned...)
