@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/term"
@@ -84,7 +85,29 @@ func writeLastRun(file string, l *lastRun) error {
 	if err != nil {
 		os.Remove(f.Name())
 	}
+	forgetLastRuns(filepath.Dir(file))
 	return err
+}
+
+// maxLastRuns is in how many directories a run that failed is remembered.
+const maxLastRuns = 100
+
+// forgetLastRuns removes the oldest where there are more.
+func forgetLastRuns(dir string) {
+	entries, _ := os.ReadDir(dir)
+	if len(entries) <= maxLastRuns {
+		return
+	}
+	var all []fs.FileInfo
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			all = append(all, info)
+		}
+	}
+	slices.SortFunc(all, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
+	for _, old := range all[min(len(all), maxLastRuns):] {
+		os.Remove(filepath.Join(dir, old.Name()))
+	}
 }
 
 // again offers the run that failed last in this directory.

@@ -129,7 +129,7 @@ func (o *runFlags) run(a *app, argv []string) error {
 	switch {
 	case opts.Explain:
 		err = errors.Join(err, o.tellWhy(a, command.Plan(), &res))
-	case res.Failed && command.Plan() != nil && runtime.GOOS == "linux" && !o.keep:
+	case res.Failed && command.Plan() != nil && command.Plan().Caps.SeccompNotify && !o.keep:
 		o.afterFailure(a, argv)
 	}
 	return afterRun(&res, err)

@@ -8,6 +8,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -55,12 +56,13 @@ func forms() map[string]form {
 	}
 }
 
-var byName = forms()
+// byName are the forms, made when they are first asked for: no start pays for them.
+var byName = sync.OnceValue(forms)
 
 // read makes an act of the call; false says that it is certain not to be refused.
 func (l *look) read() bool {
 	args := l.call.Args()
-	f, file := byName[l.name]
+	f, file := byName()[l.name]
 	if !file {
 		return l.readOther(args)
 	}
