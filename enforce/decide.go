@@ -116,6 +116,9 @@ func (p *Plan) explain(a *Act, got answer.Answer) Answer {
 	case rule.Deny != nil:
 	case got.Mount != nil:
 		out.Reason, out.Origin = protectedWords(at, got), got.Mount.Origin
+		if m := got.Mount; m.Kind == mounts.Protect && !m.Dir && strings.Contains(m.Path, "/.git/") {
+			out.Hint = Hint{"--rw", p.Short(m.Path), "fs", "rw"}
+		}
 	case got.Gains != 0:
 		out.Reason = p.gainWords(a, got.Gains)
 		out.Hint, out.Secret = p.hint(path.Dir(a.Path), policy.Write|policy.Exec)

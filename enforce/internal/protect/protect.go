@@ -52,6 +52,8 @@ type protector struct {
 	seen  map[string]bool
 	home  string // the user's, as they have it
 
+	opened map[string]bool // files that a rule of the user's names, which are theirs to open
+
 	owning bool // what is added is zsbx's own
 	out    Set
 }
@@ -79,6 +81,7 @@ func Find(r *policy.Resolved, host *policy.Host, q ProtectRequest) Set {
 		c.watchOnly(p)
 	}
 	if q.Users {
+		c.opened = opened(r)
 		c.around(q.Repository)
 		c.users(r)
 	}
@@ -117,6 +120,20 @@ func (c *protector) users(r *policy.Resolved) {
 			}
 		}
 	}
+}
+
+// opened are the files that somebody asked to be writable by their own names: --rw
+// .git/config. A directory is not opened so: whoever names one may not know what
+// is in it.
+func opened(r *policy.Resolved) map[string]bool {
+	names := make(map[string]bool)
+	for _, t := range r.Paths {
+		src := t.Rule.Origin.Source
+		if t.Access&policy.Write != 0 && t.Mode.IsRegular() && src != "baseline" && !strings.HasPrefix(src, "preset ") {
+			names[t.Path] = true
+		}
+	}
+	return names
 }
 
 // within is the writable tree that a path lies in, "" for none.
@@ -168,7 +185,7 @@ func (c *protector) files(dir string, names []string, pinFrom string) {
 // the directories between it and pinFrom; with "" none is pinned. What does
 // not exist is watched only.
 func (c *protector) add(p, pinFrom string) bool {
-	if c.seen[p] {
+	if c.seen[p] || !c.owning && c.opened[p] {
 		return true
 	}
 	c.seen[p] = true
