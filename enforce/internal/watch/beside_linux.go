@@ -18,7 +18,7 @@ import (
 func (l *look) interpreters() answer.Answer {
 	program := l.act.Path
 	for range 5 {
-		next := interpreter(l.act.Path)
+		next := l.r.paths.interpreter(l.call.Tid(), l.act.Path)
 		if next == "" {
 			break
 		}
@@ -35,9 +35,9 @@ func (l *look) interpreters() answer.Answer {
 	return answer.Answer{Verdict: answer.Allowed}
 }
 
-// interpreter is what a program names, or "".
-func interpreter(name string) string {
-	f, err := os.Open(name)
+// interpreter is what a program at a canonical path names, or "".
+func (p *paths) interpreter(tid int, name string) string {
+	f, err := p.program(tid, name)
 	if err != nil {
 		return ""
 	}
@@ -63,6 +63,28 @@ func interpreter(name string) string {
 		}
 	}
 	return ""
+}
+
+// program opens a regular file. The command may put another one, or a link, in its
+// place: opening a FIFO waits, and opening a device does something.
+func (p *paths) program(tid int, name string) (*os.File, error) {
+	root := "/"
+	if p.mounts.Own(name) != "" {
+		root = process(tid) + "/root"
+	}
+	at, err := openIn(root, name, unix.O_PATH|unix.O_CLOEXEC, unix.RESOLVE_NO_SYMLINKS)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(at)
+	var st unix.Stat_t
+	if err := unix.Fstat(at, &st); err != nil {
+		return nil, err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return nil, unix.EACCES
+	}
+	return os.Open("/proc/self/fd/" + strconv.Itoa(at))
 }
 
 // outside finds out whether the same would be refused to the same user without a

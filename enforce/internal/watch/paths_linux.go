@@ -165,7 +165,7 @@ func (p *paths) open(tid int, name string, follow bool) (t target, ok bool) {
 	if p.mounts.Own(name) == "" {
 		fd, err = unix.Open(name, flags, 0)
 	} else {
-		fd, err = openIn(process(tid)+"/root", name, flags)
+		fd, err = openIn(process(tid)+"/root", name, flags, 0)
 	}
 	if err != nil {
 		return t, false
@@ -179,13 +179,14 @@ func (p *paths) open(tid int, name string, follow bool) (t target, ok bool) {
 	return t, t.exists
 }
 
-func openIn(root, name string, flags int) (int, error) {
+// openIn opens a path in a root directory; resolve are flags of openat2(2).
+func openIn(root, name string, flags, resolve int) (int, error) {
 	at, err := unix.Open(root, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return -1, err
 	}
 	defer unix.Close(at)
-	return unix.Openat2(at, name, &unix.OpenHow{Flags: uint64(flags), Resolve: unix.RESOLVE_IN_ROOT})
+	return unix.Openat2(at, name, &unix.OpenHow{Flags: uint64(flags), Resolve: unix.RESOLVE_IN_ROOT | uint64(resolve)})
 }
 
 func (t *target) fill(st *unix.Stat_t) {

@@ -1,0 +1,47 @@
+package watch
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestInterpreter: a command may exchange its program while it is looked at. What is
+// there then is neither waited for nor, by a link, another file.
+func TestInterpreter(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	os.WriteFile(at("script"), []byte("#!/bin/interp -x\n"), 0o755)
+	os.Symlink(at("script"), at("link"))
+	os.Mkdir(at("dir"), 0o755)
+	os.WriteFile(at("dir/script"), []byte("#!/bin/other\n"), 0o755)
+	os.Symlink("dir", at("way"))
+	if err := unix.Mkfifo(at("fifo"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan [2]string)
+	go func() {
+		p := &paths{}
+		for _, name := range []string{"script", "dir/script", "link", "way/script", "fifo", "dir", "missing"} {
+			got <- [2]string{name, p.interpreter(os.Getpid(), at(name))}
+		}
+		close(got)
+	}()
+	want := map[string]string{"script": "/bin/interp", "dir/script": "/bin/other"}
+	for {
+		select {
+		case g, ok := <-got:
+			if !ok {
+				return
+			}
+			if g[1] != want[g[0]] {
+				t.Errorf("%s: %q, want %q", g[0], g[1], want[g[0]])
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("opening the FIFO waits")
+		}
+	}
+}
