@@ -103,6 +103,8 @@ func (p *Plan) hint(at string, acc policy.Access) (h Hint, secret string) {
 	switch {
 	case acc&policy.Write != 0 && inside && r.Dir != home && r.Dir != "/":
 		return Hint{Flag: "--rw", Value: ".", Table: "fs", Key: "rw"}, ""
+	case acc&policy.Write != 0 && r.StartedOutside(at) != "": // a hostile command would only have to ask for it
+		return Hint{}, ""
 	case acc&policy.Write != 0 && sharedTemp(at) && (home == "" || !policy.Within(at, home)) && p.Mounts.Own(at) == "":
 		return Hint{Flag: "--shared-tmp"}, ""
 	}

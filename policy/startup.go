@@ -60,16 +60,46 @@ func (g *guard) actedUpon(p *Path) string {
 			return name
 		}
 	}
-	lists, rel := [][]string{systemPlaces()}, p.Path
-	if below, ok := strings.CutPrefix(p.Path, g.home+"/"); ok && g.home != "." {
-		lists, rel = [][]string{StartupFiles(), programPlaces()}, below
+	if rel, ok := strings.CutPrefix(p.Path, g.home+"/"); ok && g.home != "." {
+		return startedBy(rel, p.Mode&fs.ModeDir != 0)
 	}
-	for _, list := range lists {
-		for _, place := range list {
-			if Within(rel, place) || p.Mode&fs.ModeDir != 0 && Within(place, rel) {
-				return place
-			}
+	return placeOf(p.Path, p.Mode&fs.ModeDir != 0, systemPlaces())
+}
+
+// startedBy is the place below the home directory that programs outside start, or
+// read when they start, and that writing to a path below it could change, or "".
+func startedBy(rel string, dir bool) string {
+	if place := placeOf(rel, dir, StartupFiles()); place != "" {
+		return place
+	}
+	return placeOf(rel, dir, programPlaces())
+}
+
+// placeOf is the first of some places that a path lies in, or that lies in it.
+func placeOf(p string, dir bool, places []string) string {
+	for _, place := range places {
+		if Within(p, place) || dir && Within(place, p) {
+			return place
 		}
 	}
 	return ""
+}
+
+// StartedOutside is what the user's next shell, login or program would start or
+// read when it starts, if a command could write to a canonical path: a directory on
+// PATH, or a place in the home directory. It is "" for none. The path need not
+// exist.
+func (r *Resolved) StartedOutside(p string) string {
+	if r.host.Lstat == nil {
+		return ""
+	}
+	g := r.host.newGuard()
+	if rel, ok := strings.CutPrefix(p, g.home+"/"); ok && g.home != "." {
+		if place := startedBy(rel, true); place != "" {
+			return "~/" + place
+		}
+	}
+	g.search = r.host.realSearchPath()
+	_, st, _ := r.Look(p)
+	return g.onPATH(Path{Path: p, Mode: st.Mode})
 }
