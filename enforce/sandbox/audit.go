@@ -51,12 +51,25 @@ func (c *prepared) openLog() error {
 		return coded(err)
 	}
 	c.log = &auditor{AuditLog: *log, opened: time.Now()}
-	if err = audit.Check(log.Dir); err != nil { // else the directory may be made there
-		log := c.log
-		c.log = nil
-		return log.failed(c, err)
+	return c.checkLog(&policy.Resolved{Dir: c.host.Dir, Home: c.host.Home}, audit.Check(log.Dir)) // else the directory may be made there
+}
+
+// checkLog gives the log up where a link leads to it that a command may have put
+// there: it would have zsbx write where it can't itself.
+func (c *prepared) checkLog(r *policy.Resolved, err error) error {
+	log := c.log
+	if log == nil || log.broken {
+		return nil
 	}
-	return nil
+	to := c.host.Follow(log.Dir)
+	if link := r.PlantedLink(&to); err == nil && link != "" {
+		err = fmt.Errorf("the link %s leads to %s, and a command may have put it there", link, to.Path)
+	}
+	if err == nil {
+		return nil
+	}
+	c.log = nil
+	return log.failed(c, err)
 }
 
 // failed is a warning, or a refusal where the log is required.

@@ -174,7 +174,7 @@ func (c *prepared) resolve() error {
 		return coded(err)
 	}
 	c.resolved, c.limits = r, r.Limits
-	return nil
+	return c.checkLog(r, nil)
 }
 
 // checkLinks refuses links that lead out of the project, and warns of others.
