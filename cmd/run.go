@@ -210,6 +210,7 @@ func (a *app) tellOf(plan *enforce.Plan, res *sandbox.Result, argv []string) {
 	if plan == nil {
 		return
 	}
+	a.tellHome(plan, res.Home)
 	if res.Report.Kept {
 		a.say.warn("what was left running can still change files that programs outside act upon; zsbx will not report that")
 	}

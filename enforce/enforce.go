@@ -43,6 +43,7 @@ type Caps struct {
 	MountHint   string // what the machine's owner would type to have it; may be ""
 	IPCReason   string // why a mount namespace comes without an IPC namespace; "" until the kernel refused one
 	PidsReason  string // likewise a PID namespace
+	HomeReason  string // and why no home directory can be thrown away
 	Privileged  bool   // CAP_SYS_ADMIN is held
 
 	// Orphans says that nobody ends what the command leaves running, although

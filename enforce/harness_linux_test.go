@@ -139,6 +139,9 @@ func started(t testing.TB, plan *enforce.Plan, c *fork.Command) (syscall.WaitSta
 	}
 	defer null.Close()
 	c.Files = []*os.File{null, w, w}
+	if plan != nil && plan.Mounts != nil && plan.Mounts.Pids {
+		c.Keeper = &fork.Keeper{}
+	}
 	var proc *fork.Process
 	if plan == nil {
 		proc, err = fork.Start(c)

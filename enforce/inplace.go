@@ -12,6 +12,7 @@ func (c Caps) InPlace(keep bool) Caps {
 	if c.MountNS && !c.Privileged {
 		c.MountNS, c.MountReason, c.MountHint = false, "a program that replaces itself can't enter a user namespace", ""
 	}
+	c.HomeReason = "nobody is left to throw it away"
 	c.PidsReason = "a program that replaces itself keeps its process id"
 	return c
 }

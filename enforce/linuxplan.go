@@ -20,7 +20,7 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 	rep := &report{p: p, opts: opts, set: protect.Find(p.Policy, host, opts.protectRequest())}
 	if p.Caps.Landlock > 0 {
 		none := noNamespace(p.Caps, host)
-		rep.cut = deny.Subtract(deny.Request{Trees: treesOf(p.Policy), Deny: p.Policy.Deny, Host: host, NoMasks: none})
+		rep.cut = deny.Subtract(deny.Request{Trees: treesOf(p.Policy), Deny: p.Policy.Deny, Host: host, NoMasks: none, Private: privateHome(p.Policy, host, none)})
 		rep.apart = heldByRules(rep.cut.Trees, &rep.set, host, none, opts)
 		rep.mounts = mounts.New(p.mountRequest(host, opts, none, rep))
 		p.Mounts = rep.mounts.Plan
@@ -75,6 +75,16 @@ func noNamespace(caps Caps, host *policy.Host) string {
 	return ""
 }
 
+// privateHome is the directory that a private home takes the place of, "" for
+// none.
+func privateHome(r *policy.Resolved, host *policy.Host, none string) string {
+	if !r.Private.Home.Is() || none != "" {
+		return ""
+	}
+	home, _ := mounts.PrivateHome(r, host)
+	return home
+}
+
 // treesOf are the paths that the policy allows.
 func treesOf(r *policy.Resolved) []deny.Tree {
 	out := make([]deny.Tree, len(r.Paths))
@@ -99,7 +109,7 @@ func heldByRules(trees []deny.Tree, set *protect.Set, host *policy.Host, none st
 // Request is what the steps before found for a mount namespace.
 func (p *Plan) mountRequest(host *policy.Host, opts Options, none string, rep *report) mounts.Request {
 	q := mounts.Request{
-		Policy: p.Policy, Host: host, UserNS: !p.Caps.Privileged, None: none, NoIPC: p.Caps.IPCReason, NoPids: p.Caps.PidsReason,
+		Policy: p.Policy, Host: host, UserNS: !p.Caps.Privileged, None: none, NoIPC: p.Caps.IPCReason, NoPids: p.Caps.PidsReason, NoHome: p.Caps.HomeReason,
 		Handled: landlock.Of(p.Caps.Landlock).FS, Trees: rep.cut.Trees,
 		ShareIPC: opts.ShareIPC, ShareTerminals: opts.ShareTerminals, LeaveMetadata: opts.LeaveMetadata,
 		Own: rep.set.OwnMounts, Protected: rep.set.Mounts, Table: rep.set.Table,

@@ -212,15 +212,17 @@ func (r *report) limits() {
 
 // private is what the command shares though the policy says otherwise.
 func (r *report) private() {
-	why := r.mounts.Pids
+	why, whyHome := r.mounts.Pids, r.mounts.Home
 	switch {
 	case r.p.Caps.OS == "macos":
-		why = "PID namespaces are Linux's"
+		why = "it takes a namespace, which is Linux's"
+		whyHome = why
 	case r.p.Landlock == nil:
 		why = "without Landlock no namespace is made"
+		whyHome = why
 	}
-	if home := r.p.Policy.Private.Home; home.Is() {
-		r.add(Gap{Name: GapHome, Kind: Core, Promise: "a home directory of the command's own", Why: "this version can't make one", Origin: home.Origin})
+	if home := r.p.Policy.Private.Home; home.Is() && whyHome != "" {
+		r.add(Gap{Name: GapHome, Kind: Core, Promise: "a home directory of the command's own", Why: whyHome, Origin: home.Origin})
 	}
 	if pids := r.p.Policy.Private.Pids; pids.Is() && why != "" {
 		r.add(Gap{Name: GapPids, Kind: Core, Promise: "no sight of processes outside", Why: why, Origin: pids.Origin})

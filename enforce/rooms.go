@@ -37,6 +37,10 @@ type (
 	ProfileError = seatbelt.ProfileError
 )
 
+// HomeIn is the directory below a temporary one that becomes the home directory of
+// a command which has a private one. The caller makes it.
+func HomeIn(temp string) string { return mounts.HomeIn(temp) }
+
 // ErrPathChanged is what a PathError wraps when another file is there now.
 var ErrPathChanged = landlock.ErrPathChanged
 

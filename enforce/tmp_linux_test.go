@@ -145,7 +145,7 @@ func TestTmpNothingOpens(t *testing.T) {
 	for i := range rounds {
 		seed := uint64(i)
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			d := drawClosed(t, rand.New(rand.NewPCG(seed, 13)))
+			d := drawClosed(t, rand.New(rand.NewPCG(seed, 13)), policy.Private{})
 			plan := enforce.NewPlanWith(d.policy, enforce.Probe(), host(), enforce.Options{})
 			if plan.Mounts != nil && slices.ContainsFunc(plan.Mounts.Private, func(d enforce.PrivateDir) bool { return d.Size > 0 }) {
 				private++
@@ -167,7 +167,7 @@ type closed struct {
 
 // drawClosed makes trees below /tmp, /var/tmp and elsewhere, and a policy that
 // allows some of them.
-func drawClosed(t *testing.T, r *rand.Rand) *closed {
+func drawClosed(t *testing.T, r *rand.Rand, private policy.Private) *closed {
 	t.Helper()
 	var d closed
 	for _, top := range []string{"/tmp", "/var/tmp", elsewhere(t)} {
@@ -207,8 +207,13 @@ func drawClosed(t *testing.T, r *rand.Rand) *closed {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(h.TempDir) })
-	h.Home = "/nonexistent"
-	asks := &policy.Policy{}
+	if h.Home = "/nonexistent"; private.Home.Is() {
+		h.Home = filepath.Dir(d.dirs[len(d.dirs)-1])
+		if err := os.Mkdir(enforce.HomeIn(h.TempDir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asks := &policy.Policy{Private: private}
 	for range 1 + r.IntN(3) {
 		access := []policy.Access{policy.Read, policy.Read | policy.Exec, policy.Read | policy.Write, policy.Read | policy.Write | policy.Exec}[r.IntN(4)]
 		asks.FS.Rules = append(asks.FS.Rules, policy.Rule{Path: pick(allowed), Access: access, Origin: policy.Origin{Source: "--test"}})

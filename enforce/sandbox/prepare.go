@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"errors"
+	"io/fs"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -174,6 +176,11 @@ func (c *prepared) resolve() error {
 		return coded(err)
 	}
 	c.resolved, c.limits = r, r.Limits
+	if home := enforce.HomeIn(c.temp.Path()); r.Private.Home.Is() && c.temp.Path() != "" {
+		if err := os.Mkdir(home, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
 	return c.checkLog(r, nil)
 }
 

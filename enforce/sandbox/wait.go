@@ -21,6 +21,7 @@ type Result struct {
 	Status  syscall.WaitStatus // how the command ended; SIGKILL where that is not known
 	Report  track.Report       // what was ended with it, what is left, and whether that is certain
 	Changes []enforce.Change   // files that appeared or changed meanwhile and are denied, or acted upon by programs outside
+	Home    []HomeWrite        // what was written into a private home, unless that is kept
 	Failed  bool               // the command ended by itself, and not with 0
 }
 
@@ -58,6 +59,9 @@ func (c *Command) Wait() (Result, error) {
 	r := Result{Status: c.status, Report: report, Failed: c.endedItself() && c.status.Exited() && c.status.ExitStatus() != 0}
 	if c.before != nil {
 		r.Changes = c.before.Changes()
+	}
+	if !report.Kept {
+		r.Home = homeWrites(c.plan)
 	}
 	c.leaveTemp(report.Kept)
 	return r, c.log.end(c, &r, errors.Join(err, closeErr))

@@ -135,6 +135,8 @@ type place struct {
 	writable bool          // a tree that stays writable
 	private  bool
 	readOnly bool // copies
+	back     bool // it is there as outside, in a directory of the command's own
+	noExec   bool
 }
 
 // Index prepares a world to be asked.
@@ -169,7 +171,8 @@ func (w *World) Index() *World {
 			x := at(d.Path)
 			x.point, x.private, x.rights = true, true, x.rights|d.Rights
 			for _, b := range d.Back {
-				at(b.Path).point = true
+				y := at(b.Path)
+				y.point, y.back, y.readOnly, y.noExec = true, true, y.readOnly || b.ReadOnly, b.NoExec
 			}
 		}
 	}

@@ -21,25 +21,32 @@ type view struct {
 // of a command that is watched.
 func (w *World) look(p string) view {
 	v := view{}
-	writable, private := false, false
+	writable, private, back, noExec := false, false, false, false
 	for at := p; ; at = above(at) {
 		if x := w.places[at]; x != nil {
 			v.rights |= x.rights
 			if x.point && v.point == "" {
 				v.point = at
 			}
-			writable, private = writable || x.writable, private || x.private
+			if x.back && !back {
+				back, noExec = true, x.noExec
+				v.readOnly = v.readOnly || x.readOnly
+			}
+			writable, private = writable || x.writable, private || x.private && !back
 			switch {
 			case x.mount != nil && x.mount.Kind == mounts.Mask:
 				v.mask = x.mount
 			case x.mount != nil && x.mount.Kind == mounts.Protect && !private:
 				v.why = x.mount
 			}
-			v.readOnly = v.readOnly || x.readOnly
+			v.readOnly = v.readOnly || x.readOnly && !x.back
 		}
 		if at == "/" {
 			break
 		}
+	}
+	if noExec {
+		v.rights &^= landlock.FSExecute
 	}
 	if mp := w.Mounts; mp != nil {
 		if v.mask != nil {

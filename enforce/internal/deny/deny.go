@@ -66,6 +66,10 @@ type Request struct {
 	Host  *policy.Host
 
 	NoMasks string // why nothing can be masked here, or ""
+
+	// Private is a directory below which trees are masked, not taken apart, or
+	// "": where the command has its own, Landlock's rights hold in all of them.
+	Private string
 }
 
 // maxMasks bounds what is masked. More than that is not held.
@@ -77,6 +81,7 @@ type Denials struct {
 	trees   []Tree
 	Deny    []Barred
 	noMasks string
+	private string
 	visited int
 	added   int
 	names   manyNames
@@ -108,7 +113,7 @@ func Subtract(q Request) Cut {
 
 // NewDenials reads the patterns. One that can't be read denies nothing.
 func NewDenials(q Request) *Denials {
-	d := &Denials{Host: q.Host, trees: q.Trees, noMasks: q.NoMasks}
+	d := &Denials{Host: q.Host, trees: q.Trees, noMasks: q.NoMasks, private: q.Private}
 	for _, p := range q.Deny {
 		n := Barred{DenyPath: p}
 		if p.Glob {
@@ -154,9 +159,10 @@ func (d *Denials) apply(t Tree) []Tree {
 	if len(inside) == 0 {
 		return out
 	}
-	if t.Access&policy.Write != 0 {
+	private := d.private != "" && policy.Within(t.Path, d.private)
+	if t.Access&policy.Write != 0 || private {
 		if why = d.mask(t, inside); why != "" {
-			why = fmt.Sprintf("%s is writable, so its other entries can't be allowed one by one; %s", t.Path, why)
+			why = fmt.Sprintf("%s is writable or in a private home, so its other entries can't be allowed one by one; %s", t.Path, why)
 		}
 	} else if apart, err := d.TakeApart(t, inside); err != nil {
 		why = fmt.Sprintf("%s can't be allowed entry by entry: %v", t.Path, err)

@@ -40,7 +40,7 @@ func (d *Denials) mask(t Tree, inside []Barred) string {
 		}
 	}
 	for _, b := range inside {
-		if b.Glob || !slices.ContainsFunc(hits, func(h Hit) bool { return h.Path == b.Pattern }) {
+		if t.Access&policy.Write != 0 && (b.Glob || !slices.ContainsFunc(hits, func(h Hit) bool { return h.Path == b.Pattern })) {
 			d.out.Later = append(d.out.Later, b.DenyPath)
 		}
 		d.out.Behind = append(d.out.Behind, b.DenyPath)

@@ -102,6 +102,7 @@ type Request struct {
 	None    string // why there is none here, or ""
 	NoIPC   string // why there is no IPC namespace beside it, or ""
 	NoPids  string // likewise a PID namespace
+	NoHome  string // and a private home
 	Handled uint64 // the rights that Landlock handles
 
 	ShareIPC       bool // the caller's System V IPC and /dev/shm stay
@@ -125,6 +126,7 @@ type Result struct {
 	accepted bool   // none, since nothing that the caller wants needs one
 	Metadata string // why the metadata of files outside stay open beside the plan, or ""
 	IPC      string // likewise System V IPC and /dev/shm
+	Home     string // why the policy's private home is not, or ""
 	Pids     string // why the policy's private process ids are not, or ""
 	Tmp      string // what /tmp and /var/tmp are to the command; "" where it has no temporary directory of its own
 }
@@ -138,7 +140,7 @@ func New(q Request) Result {
 		const none = "accepted, and nothing else needs a mount namespace"
 		return Result{accepted: true, None: none, Tmp: q.sharedTmp("no mount namespace")}
 	case q.None != "":
-		return Result{None: "no mount namespace: " + q.None, Pids: "no mount namespace: " + q.None, Tmp: q.sharedTmp("no mount namespace")}
+		return Result{None: "no mount namespace: " + q.None, Home: "no mount namespace: " + q.None, Pids: "no mount namespace: " + q.None, Tmp: q.sharedTmp("no mount namespace")}
 	}
 	mp := &Plan{UserNS: q.UserNS, Why: why, Writable: writable}
 	mp.Mounts = joinMounts(slices.Concat(q.Masks, q.hidden(), q.Own, q.Protected))
@@ -147,14 +149,14 @@ func New(q Request) Result {
 	mp.Mounts = joinMounts(append(mp.Mounts, aliases(q.Host, q.Table, mp.Mounts)...))
 	if len(mp.Mounts) > maxMounts {
 		return Result{Over: true, Tmp: q.sharedTmp("no mount namespace"),
-			Pids: "no mount namespace",
+			Home: "no mount namespace", Pids: "no mount namespace",
 			None: fmt.Sprintf("no mount namespace: it would take more than %d mounts", maxMounts)}
 	}
 	if mp.UserNS {
 		mp.Copies = SshCopies(q.Policy, q.Host)
 	}
-	out := Result{Plan: mp, IPC: q.private(mp), Tmp: q.tmp(mp)}
-	out.Pids = q.pids(mp)
+	out := Result{Plan: mp, IPC: q.private(mp)}
+	out.Home, out.Tmp, out.Pids = q.home(mp), q.tmp(mp), q.pids(mp)
 	if n := len(mp.Writable); n > maxWritable {
 		mp.Writable = nil
 		out.Metadata = fmt.Sprintf("%d paths are writable, more than %d", n, maxWritable)
@@ -190,6 +192,7 @@ func (q *Request) Reasons(outside bool) []string {
 		{len(q.Protected)+len(q.Own) > 0, "protected files in writable trees"},
 		{outside && !q.LeaveMetadata, "metadata of everything else"},
 		{!q.ShareIPC, "shared memory of other programs"},
+		{q.Policy.Private.Home.Is() && q.NoHome == "", "a home directory of its own"},
 		{q.Policy.Private.Pids.Is() && q.NoPids == "", "other processes"},
 		{!q.ShareTerminals && OpensTerminals(q.Policy), "other terminals"},
 	} {

@@ -19,14 +19,17 @@ type PrivateDir struct {
 	Kind   string // of the file system: tmpfs or devpts
 	Rights uint64 // what Landlock allows in it, and in all that is mounted there
 	Size   int    // the most that a tmpfs holds, in percent of the memory; 0 for its default, 50
-	Back   []Back // sorted by path, none within another
+	From   string // the directory that is put there, in the place of a file system
+	Back   []Back // the outer ones first
 	Links  []Link
+	Dirs   []string // that have to be there, empty
 }
 
 // The kinds of PrivateDir.
 const (
 	tmpfs  = "tmpfs"  // tmpfs(5): files in memory
 	devpts = "devpts" // pseudo-terminals (pts(4)), a set of its own
+	bind   = "bind"   // no file system of its own, but a directory of another one
 	proc   = "proc"   // the processes of the PID namespace (proc(5)), read-only
 )
 

@@ -29,10 +29,25 @@ func (l *stepList) private(d PrivateDir, ruleset int) {
 		l.check(fd, Mount{Path: b.Path, ID: b.ID})
 		trees[i] = l.clone(fd, true)
 		l.close(fd)
+		attr := uint64(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
+		if b.ReadOnly {
+			attr |= unix.MOUNT_ATTR_RDONLY
+		}
+		if b.NoExec {
+			attr |= unix.MOUNT_ATTR_NOEXEC
+		}
+		if d.Kind == bind {
+			l.set(trees[i], true, attr)
+		}
 	}
 	switch {
 	case d.Kind == devpts:
 		l.fileSystem(devpts, Mount{Path: d.Path}, unix.MS_NOEXEC, devptsPrivate)
+	case d.Kind == bind:
+		from := l.open(d.From)
+		tree := l.clone(from, false)
+		l.close(from)
+		l.attach(tree, l.open(d.Path), d.Path)
 	case d.Kind == proc:
 		first := len(l.steps)
 		l.fileSystem(proc, Mount{Path: d.Path}, unix.MS_RDONLY|unix.MS_NODEV|unix.MS_NOEXEC, "")
@@ -59,23 +74,35 @@ func (l *stepList) private(d PrivateDir, ruleset int) {
 // as it is outside: trees are copies of d.Back.
 func (l *stepList) back(d PrivateDir, fd result, trees []result) {
 	below := func(p string) string { return strings.TrimPrefix(p[len(d.Path):], "/") }
+	made := func(at result) { // perhaps by an earlier start, and missed where it is needed
+		l.steps[at].MayFail = d.Kind == bind
+	}
 	mkdir := func(p string) {
-		l.tagged(TagSetup, "making "+p, unix.SYS_MKDIRAT, fd, below(p), 0o700)
+		made(l.tagged(TagSetup, "making "+p, unix.SYS_MKDIRAT, fd, below(p), 0o700))
 	}
 	for _, p := range d.stubs() {
 		mkdir(p)
 	}
 	for i, b := range d.Back {
+		if !b.Bare {
+			target := l.open(b.Path)
+			l.check(target, Mount{Path: b.Path, ID: b.ID})
+			l.attach(trees[i], target, b.Path)
+			continue
+		}
 		if b.Dir {
 			mkdir(b.Path)
 		} else {
-			l.tagged(TagSetup, "making "+b.Path, unix.SYS_MKNODAT, fd, below(b.Path), unix.S_IFREG|0o600, 0)
+			made(l.tagged(TagSetup, "making "+b.Path, unix.SYS_MKNODAT, fd, below(b.Path), unix.S_IFREG|0o600, 0))
 		}
 		l.tagged(TagSetup, "move_mount(2) onto "+b.Path, unix.SYS_MOVE_MOUNT, trees[i], "", fd, below(b.Path), unix.MOVE_MOUNT_F_EMPTY_PATH)
 		l.close(trees[i])
 	}
+	for _, p := range d.Dirs {
+		mkdir(p)
+	}
 	for _, s := range d.Links {
-		l.tagged(TagSetup, "making "+s.Path, unix.SYS_SYMLINKAT, s.To, fd, below(s.Path))
+		made(l.tagged(TagSetup, "making "+s.Path, unix.SYS_SYMLINKAT, s.To, fd, below(s.Path)))
 	}
 }
 

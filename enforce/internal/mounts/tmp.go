@@ -1,7 +1,6 @@
 package mounts
 
 import (
-	"cmp"
 	"fmt"
 	"io/fs"
 	"path"
@@ -18,6 +17,10 @@ type Back struct {
 	Path string
 	Dir  bool
 	ID   policy.FileID // what it has to be when it is mounted
+
+	ReadOnly bool // the mount takes the right to write back, and
+	NoExec   bool // that to execute
+	Bare     bool // it lies in nothing else that is mounted there, so that something has to be made for it
 }
 
 // Link is a symbolic link in a private directory that is there outside as well.
@@ -51,6 +54,9 @@ func (q *Request) tmp(mp *Plan) string {
 			continue
 		}
 		why := q.tmpTaken(dir)
+		if home := mp.Home(); why == "" && home != nil && policy.Within(home.Path, dir) {
+			why = "the home directory lies there"
+		}
 		if slices.ContainsFunc(private, func(p string) bool { return policy.Within(p, dir) || policy.Within(dir, p) }) {
 			why = "a link leads to it"
 		}
@@ -117,27 +123,27 @@ func (q *Request) backInto(d *PrivateDir) {
 	r := q.Policy
 	for _, t := range q.Trees {
 		if t.Path == r.TempDir && t.Path != d.Path && policy.Within(t.Path, d.Path) {
-			d.back(Back{Path: t.Path, Dir: true, ID: t.ID})
+			d.back(Back{Path: t.Path, Dir: true, ID: t.ID, Bare: true})
 		}
 	}
 	for _, s := range r.Net.Unix {
 		if policy.Within(s.Path, d.Path) {
-			d.back(Back{Path: s.Path, ID: s.ID})
+			d.back(Back{Path: s.Path, ID: s.ID, ReadOnly: d.Kind == bind, NoExec: d.Kind == bind, Bare: true})
 		}
 	}
 	for _, p := range slices.Concat(r.Paths, r.Net.Unix) {
 		for _, l := range p.Links {
 			has := slices.ContainsFunc(d.Links, func(o Link) bool { return o.Path == l })
-			if to, err := q.Host.Readlink(l); err == nil && !has && policy.Within(l, d.Path) {
+			if to, err := q.Host.Readlink(l); err == nil && !has && policy.Within(l, d.Path) && !d.inBack(l) {
 				d.Links = append(d.Links, Link{l, to})
 			}
 		}
 	}
-	slices.SortFunc(d.Back, func(a, b Back) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(d.Back, func(a, b Back) int { return landlock.ComparePaths(a.Path, b.Path) })
 }
 
 func (d *PrivateDir) back(b Back) {
-	if !slices.ContainsFunc(d.Back, func(o Back) bool { return o.Path == b.Path }) {
+	if !slices.ContainsFunc(d.Back, func(o Back) bool { return policy.Within(b.Path, o.Path) }) {
 		d.Back = append(d.Back, b)
 	}
 }
@@ -152,7 +158,12 @@ func (d *PrivateDir) stubs() []string {
 		}
 	}
 	for _, b := range d.Back {
-		add(b.Path)
+		if b.Bare {
+			add(b.Path)
+		}
+	}
+	for _, dir := range d.Dirs {
+		add(dir)
 	}
 	for _, l := range d.Links {
 		add(l.Path)
@@ -169,7 +180,7 @@ func (mp *Plan) Own(p string) string {
 	}
 	for _, d := range mp.Private {
 		outside := slices.ContainsFunc(d.Back, func(b Back) bool { return policy.Within(p, b.Path) })
-		if d.Kind == tmpfs && policy.Within(p, d.Path) && !outside {
+		if (d.Kind == tmpfs || d.Kind == bind) && policy.Within(p, d.Path) && !outside {
 			return d.Path
 		}
 	}

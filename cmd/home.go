@@ -1,0 +1,50 @@
+package cmd
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/sandbox"
+	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/shell"
+)
+
+// tellHome says in one line what was written to a private home and is gone, and
+// which flags keep it the next time: not those of places that hold secrets, nor of
+// files that are not there to be named.
+func (a *app) tellHome(plan *enforce.Plan, home []sandbox.HomeWrite) {
+	if len(home) == 0 {
+		return
+	}
+	const most = 5
+	slices.SortStableFunc(home, func(x, y sandbox.HomeWrite) int { return cmp.Compare(y.Bytes, x.Bytes) })
+	var what, flags []string
+	made := false
+	for _, h := range home[:min(len(home), most)] {
+		text := count(h.Files, "file", "files") + ", " + policy.FormatSize((h.Bytes+1023)&^1023)
+		if !h.Dir {
+			text = policy.FormatSize((h.Bytes + 1023) &^ 1023)
+		}
+		what = append(what, fmt.Sprintf("%s (%s)", shell.Quote(h.Path), text))
+		_, err := os.Lstat(h.Path)
+		if plan.Policy.Secret(h.Path) != "" || err != nil && !h.Dir {
+			continue
+		}
+		made = made || err != nil
+		flags = append(flags, "--rw "+shell.Quote(h.Path))
+	}
+	if more := len(home) - most; more > 0 {
+		what = append(what, count(more, "more", "more"))
+	}
+	a.say.warn("written to the private home directory, and gone: %s", strings.Join(what, ", "))
+	if made {
+		flags = append(flags, "--create-missing")
+	}
+	if len(flags) > 0 {
+		a.say.hint("%s", strings.Join(flags, " "))
+	}
+}

@@ -1,0 +1,153 @@
+package enforce_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/policy"
+)
+
+// private is asked for by a test.
+var private = policy.Named{Value: "private", Origin: policy.Origin{Source: "test"}}
+
+// TestHomeNothingOpens: with random rules and denials in a private home, in
+// directories for temporary files that are private or not, and with process ids of
+// its own, a shell reads, writes and executes what the policy allows and
+// nothing else.
+func TestHomeNothingOpens(t *testing.T) {
+	needMounts(t)
+	rounds := 24
+	if testing.Short() {
+		rounds = 5
+	}
+	homes := 0
+	for i := range rounds {
+		seed := uint64(i)
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			d := drawClosed(t, rand.New(rand.NewPCG(seed, 14)), policy.Private{Home: private, Pids: private})
+			plan := enforce.NewPlanWith(d.policy, enforce.Probe(), host(), enforce.Options{})
+			if plan.Mounts.Home() != nil {
+				homes++
+			} else {
+				t.Errorf("no private home: %v", plan.Gaps)
+			}
+			d.check(t, plan)
+		})
+	}
+}
+
+// homePlace is a place in a home directory, with a file of each kind beside it.
+func homePlace(t *testing.T) (p *place, home string) {
+	t.Helper()
+	p = tmpPlace(t)
+	home = filepath.Dir(p.dir)
+	p.policy.Home, p.policy.Private.Home = home, private
+	if err := os.Mkdir(enforce.HomeIn(p.policy.TempDir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{"/.ssh", "/.config/foo", "/ro/sub"} {
+		if err := os.MkdirAll(home+d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range []string{"/.ssh/key", "/.config/foo/token", "/.netrc", "/ro/file", "/ro/.env", "/ro/sub/.env"} {
+		if err := os.WriteFile(home+f, []byte("#!/bin/sh\necho secret\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(".netrc", home+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	return p, home
+}
+
+// TestHome: what is closed in the home directory is not there, by any way.
+func TestHome(t *testing.T) {
+	needMounts(t)
+	p, home := homePlace(t)
+	p.allow(t, policy.Read, home+"/ro")
+	p.policy.Deny = []policy.DenyPath{{Pattern: home + "/**/.env", Glob: true}}
+	plan := p.mountsPlan(t, enforce.Options{})
+	if len(plan.Mounts.Mounts) != 2 || plan.Mounts.Home() == nil {
+		t.Fatalf("%+v, %v", plan.Mounts, plan.Gaps)
+	}
+	for _, script := range []string{
+		"cat $H/.ssh/key", "cat $H/.netrc", "cat $H/link", "cat $H/.config/foo/token",
+		"cat /proc/self/root$H/.netrc", "cat $H/../$(basename $H)/.netrc", "cat $PWD/../../.netrc", "cat /proc/self/cwd/../../.netrc",
+		"cat $H/ro/.env", "cat $H/ro/sub/.env", "cat /proc/self/root/$H/ro/.env",
+		"$H/ro/file | grep secret", "cd $H/ro && ./file | grep secret",
+		"touch $H/ro/new", "chmod 700 $H/ro/file", "mv $H/ro/file $H/ro/file2", "mv $H/ro $H/ro2", "rm $H/ro/.env && echo secret >$H/ro/.env",
+		"ln $H/ro/file $H/linked",
+		"cat $T/.home/.netrc", "test -s $T/.home/ro/file",
+	} {
+		script = strings.NewReplacer("$H", home, "$T", p.policy.TempDir).Replace(script)
+		if status, out := p.sh(t, plan, script); status == 0 {
+			t.Errorf("%s: it worked: %s", script, out)
+		}
+	}
+	for _, script := range []string{
+		"cat $H/ro/file", "ls $H/ro/sub", "echo mine >$H/x && grep mine $H/x", "mkdir -p $H/.ssh && echo mine >$H/.ssh/key && grep mine $H/.ssh/key",
+		"cp $H/ro/file $H/run && $H/run | grep secret", "cat file && echo x >>file", "test $(stat -c %a $H) = 700",
+	} {
+		if status, out := p.sh(t, plan, strings.ReplaceAll(script, "$H", home)); status != 0 {
+			t.Errorf("%s: exit status %d: %s", script, status, out)
+		}
+	}
+	if b, err := os.ReadFile(home + "/.ssh/key"); err != nil || strings.Contains(string(b), "mine") {
+		t.Errorf("outside: %q, %v", b, err)
+	}
+	if _, err := os.Lstat(home + "/x"); err == nil {
+		t.Error("it was made outside")
+	}
+}
+
+// TestNoHome: where a private home would not be one, or open something, there is
+// none, and that is a gap.
+func TestNoHome(t *testing.T) {
+	needMounts(t)
+	for _, c := range []struct {
+		name string
+		with func(p *place, home string)
+		why  string
+	}{
+		{"it is allowed", func(p *place, home string) { p.allow(t, policy.Read, home) }, "all of it is allowed"},
+		{"what is around is", func(p *place, home string) { p.allow(t, policy.Read, filepath.Dir(home)) }, "all of it is allowed"},
+		{"it is the root directory", func(p *place, home string) { p.policy.Home = "/" }, "no home directory"},
+		{"it is /tmp", func(p *place, home string) { p.policy.Home = "/tmp" }, "no home directory"},
+		{"it is a file", func(p *place, home string) { p.policy.Home = home + "/.netrc" }, "no directory"},
+		{"it is not there", func(p *place, home string) { p.policy.Home = home + "/none" }, "not exist"},
+		{"it is not known", func(p *place, home string) { p.policy.Home = "" }, "no home directory"},
+		{"no temporary directory", func(p *place, home string) { p.policy.TempDir = "" }, "no temporary one"},
+		{"nothing to put there", func(p *place, home string) { os.Remove(enforce.HomeIn(p.policy.TempDir)) }, "take its place"},
+		{"a directory of sockets", func(p *place, home string) {
+			p.allow(t, 0, home+"/ro")
+			last := len(p.policy.Paths) - 1
+			p.policy.Net.Unix = p.policy.Paths[last:]
+			p.policy.Paths = p.policy.Paths[:last]
+		}, "is no socket"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, home := homePlace(t)
+			c.with(p, home)
+			plan := enforce.NewPlanWith(p.policy, enforce.Probe(), host(), enforce.Options{})
+			i := slices.IndexFunc(plan.Gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapHome })
+			if i < 0 || plan.Mounts.Home() != nil || plan.Gaps[i].Kind != enforce.Core || !strings.Contains(plan.Gaps[i].Why, c.why) {
+				t.Errorf("%v", plan.Gaps)
+			}
+		})
+	}
+	p, home := homePlace(t)
+	if err := os.Symlink(home, p.dir+"/home"); err != nil {
+		t.Fatal(err)
+	}
+	p.policy.Home = p.dir + "/home"
+	if h := p.mountsPlan(t, enforce.Options{}).Mounts.Home(); h == nil || h.Path != home {
+		t.Errorf("through a link: %+v", h)
+	}
+}
