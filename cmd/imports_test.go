@@ -30,6 +30,9 @@ func TestImports(t *testing.T) {
 		{"policy/shell", []string{mod + "policy"}},
 		{"policy/compose", append(rooms("policy"), "github.com/spf13/cobra", "github.com/spf13/viper", mod+"enforce/fork")},
 		{"enforce/sandbox", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "enforce/selftest", mod + "cmd"}},
+		{"enforce/why", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy/compose", mod + "enforce/sandbox", mod + "enforce/selftest", mod + "track", mod + "cmd"}},
+		{"enforce/selftest", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy/compose", mod + "enforce/sandbox", mod + "enforce/why", mod + "track", mod + "cmd"}},
+		{"track/internal/scan", append(rooms(), mod+"enforce/fork")},
 		// The rooms below enforce, from the lowest up, and what each may import
 		// of the others.
 		{"enforce/internal/landlock", rooms("policy")},
