@@ -25,17 +25,12 @@ func TestPresetsDocs(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("\n")
 	for _, info := range Presets() {
-		fmt.Fprintf(&b, "- **%s** (%s)", info.Name, info.Description)
-		if len(info.Commands) > 0 {
-			b.WriteString(": " + docNames(info.Commands))
+		// A description begins with what the preset is called, if that says more.
+		text := info.Description
+		if name, rest, ok := strings.Cut(text, ": "); ok && strings.EqualFold(name, info.Name) {
+			text = rest
 		}
-		if len(info.Files) > 0 {
-			b.WriteString("; " + docNames(info.Files))
-		}
-		if len(info.Programs) > 0 {
-			b.WriteString("; " + docNames(info.Programs) + " on `PATH`, where the command may write")
-		}
-		b.WriteString("\n")
+		fmt.Fprintf(&b, "- `%s`: %s\n", info.Name, text)
 	}
 	b.WriteString("\n## What stays writable\n\n| path | what programs outside do with it | a cache of its own |\n|---|---|---|\n")
 	for _, o := range outsideTable() {
