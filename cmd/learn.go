@@ -38,7 +38,8 @@ func newLearn(a *app) command {
 again with those that are accepted, until it succeeds: at most five times. No run
 has more than what was accepted. Then print the rules, as a policy and as flags.
 
-On a terminal each proposal is asked about. --yes accepts all; without either
+On a terminal each proposal is asked about. --yes accepts all but sockets, as Docker's
+may be among them; without either
 COMMAND is run once. What COMMAND prints goes to standard error.`,
 		Example: `  zsbx learn -- make
   zsbx learn --yes --write -- cargo build
@@ -53,7 +54,7 @@ COMMAND is run once. What COMMAND prints goes to standard error.`,
 	}
 	fs := c.Flags()
 	fs.SetInterspersed(false)
-	fs.BoolVarP(&o.yes, "yes", "y", false, "accept all proposals")
+	fs.BoolVarP(&o.yes, "yes", "y", false, "accept all proposals but sockets")
 	fs.BoolVarP(&o.write, "write", "w", false, "add the rules to "+policy.ProjectFile+" in the working directory")
 	fs.BoolVar(&o.permissive, "permissive", false, "run COMMAND once, with all files open but the places of secrets")
 	o.policyFlags.add(fs)
@@ -195,6 +196,8 @@ func (l *learner) propose() (more bool, err error) {
 		case preset && q.Preset == "" && q.Path != l.present.Dir:
 		case q.Harmless != "":
 			l.extra = append(l.extra, q)
+		case q.Socket && l.yes: // it may be Docker's
+			l.left = append(l.left, learn.Left{Need: q.Needs[0], Why: "what listens there may do anything outside for the command; give the flag if that is meant"})
 		case l.tty == nil || l.asked[q.Flag(l.present)]:
 			l.accepted = append(l.accepted, q)
 		default:
@@ -232,11 +235,15 @@ func (l *learner) unneeded(needs []learn.Need) {
 // end prints or writes what was learnt.
 func (l *learner) end(argv []string, failed int) error {
 	a := l.a
-	said := make(map[string]bool)
+	said := make(map[learn.Left]bool)
 	for _, x := range l.left {
-		if covered := func(q learn.Proposal) bool { return q.Covers(&x.Need) }; !said[x.Why] && !slices.ContainsFunc(l.accepted, covered) {
-			said[x.Why] = true
-			a.say.warn("no rule for %s: %s", (&learn.Proposal{Path: x.Need.Path, Port: x.Need.Port, Access: x.Need.Access}).Flag(l.present), x.Why)
+		once := learn.Left{Why: x.Why}
+		if x.Need.Socket {
+			once.Need = x.Need
+		}
+		if covered := func(q learn.Proposal) bool { return q.Covers(&x.Need) }; !said[once] && !slices.ContainsFunc(l.accepted, covered) {
+			said[once] = true
+			a.say.warn("no rule for %s: %s", (&learn.Proposal{Path: x.Need.Path, Port: x.Need.Port, Access: x.Need.Access, Socket: x.Need.Socket}).Flag(l.present), x.Why)
 		}
 	}
 	if failed != 0 && !l.permissive && (l.tty != nil || l.yes) {

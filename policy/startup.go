@@ -27,6 +27,11 @@ func programPlaces() []string {
 	return []string{
 		".local/bin", ".local/lib", ".local/share/applications", ".local/share/systemd", ".local/share/dbus-1",
 		".local/share/uv", ".local/share/pipx", ".config/zsbx", ".local/state/zsbx", "Library/LaunchAgents",
+		// Programs of version managers and package managers.
+		".cargo/bin", "go/bin", ".rustup/toolchains", ".nvm", ".pyenv", ".rbenv", ".asdf", ".sdkman", ".volta", ".local/share/mise", ".local/share/fnm",
+		".npm-global", ".bun/bin", ".deno/bin", ".dotnet/tools",
+		// What editors, shells and desktops load.
+		".vim", ".emacs.d", ".config/emacs", ".local/share/nvim", ".oh-my-zsh", ".config/zsh", ".config/hypr", ".config/i3", ".config/sway", ".config/mpv",
 	}
 }
 
