@@ -247,7 +247,15 @@ func (d *closed) check(t *testing.T, plan *enforce.Plan) {
 				t.Errorf("control: %s: %s", line, free)
 			}
 			allowed := d.policy.Allowed(f, access).Allowed
-			if worked := slices.Contains(did, line); worked != allowed {
+			worked := slices.Contains(did, line)
+			asked := enforce.Act{Op: enforce.ActOpen, Flags: enforce.ActRead, Path: f, Inside: true}
+			if act == "exec" {
+				asked.Op = enforce.ActExec
+			}
+			if answer := plan.Decide(asked); act != "write" && (answer.Verdict == enforce.Refused) == worked {
+				t.Errorf("%s: %v, and the plan says %+v", line, worked, answer)
+			}
+			if worked != allowed {
 				t.Errorf("%s: %v, allowed %v\nrules %v\ndenied %v\nin %s", line, worked, allowed, d.policy.Paths[len(d.policy.Paths)-4:], d.policy.Deny, d.policy.Dir)
 			}
 		}
