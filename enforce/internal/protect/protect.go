@@ -81,7 +81,7 @@ func Find(r *policy.Resolved, host *policy.Host, q ProtectRequest) Set {
 		c.watchOnly(p)
 	}
 	if q.Users {
-		c.opened = opened(r)
+		c.opened = c.openedBy(r)
 		c.around(q.Repository)
 		c.users(r)
 	}
@@ -124,11 +124,14 @@ func (c *protector) users(r *policy.Resolved) {
 
 // opened are the files that somebody asked to be writable by their own names: --rw
 // .git/config. A directory is not opened so: whoever names one may not know what
-// is in it.
-func opened(r *policy.Resolved) map[string]bool {
+// is in it. Nor by a link that a command may have put in the place of another file.
+func (c *protector) openedBy(r *policy.Resolved) map[string]bool {
 	names := make(map[string]bool)
 	for _, t := range r.Paths {
 		src := t.Rule.Origin.Source
+		if slices.ContainsFunc(t.Links, func(link string) bool { return c.within(link) != "" }) {
+			continue
+		}
 		if t.Access&policy.Write != 0 && t.Mode.IsRegular() && src != "baseline" && !strings.HasPrefix(src, "preset ") {
 			names[t.Path] = true
 		}
