@@ -2,7 +2,9 @@ package policy
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -36,13 +38,12 @@ func (p *Policy) AuditLog(h Host) (*AuditLog, error) {
 	if a == (Audit{}) {
 		return nil, nil
 	}
-	dir := cmpOr(a.Dir.Value, DefaultAuditDir)
 	x := expander{host: &h}
-	abs, err := x.absolute(dir)
+	dir, err := x.absolute(cmpOr(a.Dir.Value, DefaultAuditDir))
 	if err != nil {
-		return nil, Errors{{Origin: a.Dir.Origin, Code: CodeValue, Msg: fmt.Sprintf("the audit log's directory %q", dir), Err: err}}
+		return nil, Errors{{Origin: a.Dir.Origin, Code: CodeValue, Msg: fmt.Sprintf("the audit log's directory %q", a.Dir.Value), Err: err}}
 	}
-	l := &AuditLog{Dir: abs, Keep: DefaultAuditKeep, Required: a.Required.Value == "true"}
+	l := &AuditLog{Dir: dir, Keep: DefaultAuditKeep, Required: a.Required.Value == "true"}
 	if a.Keep.Value != "" {
 		l.Keep, err = strconv.Atoi(a.Keep.Value)
 	}
@@ -51,25 +52,37 @@ func (p *Policy) AuditLog(h Host) (*AuditLog, error) {
 
 // auditKey is one of Audit's settings.
 type auditKey struct {
-	key  string
-	kind nodeKind
-	v    *Named
+	key   string
+	kind  nodeKind
+	v     *Named
+	check func(string) error
 }
 
-func (a *Audit) keys() [3]auditKey {
-	return [3]auditKey{{"dir", stringNode, &a.Dir}, {"keep", integerNode, &a.Keep}, {"required", boolNode, &a.Required}}
+func (a *Audit) keys() []auditKey {
+	fine := func(string) error { return nil }
+	return []auditKey{{"dir", stringNode, &a.Dir, checkPath}, {"keep", integerNode, &a.Keep, checkDays}, {"required", boolNode, &a.Required, fine}}
+}
+
+// said are the settings that are said.
+func (a *Audit) said() []auditKey {
+	return slices.DeleteFunc(a.keys(), func(k auditKey) bool { return k.v.Value == "" })
+}
+
+func checkDays(s string) error {
+	if days, err := strconv.ParseUint(s, 10, 32); err != nil || days > 36500 {
+		return errors.New("audit.keep: a number of days from 0, which is for ever, to 36500 is needed")
+	}
+	return nil
 }
 
 // over puts what p says over a; with forget, a is what was said for one system,
 // which gives way.
 func (a *Audit) over(p *Audit, forget bool) {
-	from := p.keys()
-	for i, k := range a.keys() {
-		if v := *from[i].v; v.Value != "" {
-			*k.v = v
-			if forget {
-				*k.v = Named{}
-			}
+	for i, k := range p.keys() {
+		if to := a.keys()[i].v; k.v.Value != "" && forget {
+			*to = Named{}
+		} else if k.v.Value != "" {
+			*to = *k.v
 		}
 	}
 }
@@ -77,18 +90,16 @@ func (a *Audit) over(p *Audit, forget bool) {
 // widens lists what a stranger must not decide: where the log goes, when it is
 // removed, and that it may be missing.
 func (a *Audit) widens(base *Audit, w *widening) {
-	for _, k := range a.keys() {
-		if k.v.Value != "" && (k.kind != boolNode || k.v.Value == "false" && base.Required.Value == "true") {
+	for _, k := range a.said() {
+		if k.kind != boolNode || k.v.Value == "false" && base.Required.Value == "true" {
 			w.add("audit."+k.key, strconv.Quote(k.v.Value), k.v.Origin)
 		}
 	}
 }
 
 func (a *Audit) statements(add func(...string)) {
-	for _, k := range a.keys() {
-		if k.v.Value != "" {
-			add("audit", k.key, strconv.Quote(k.v.Value))
-		}
+	for _, k := range a.said() {
+		add("audit", k.key, strconv.Quote(k.v.Value))
 	}
 }
 
@@ -96,60 +107,36 @@ func (c *checker) audit(n *node, table string, a *Audit) {
 	if !c.is(n, tableNode, table) {
 		return
 	}
-fields:
 	for i := range n.fields {
 		f := &n.fields[i]
-		for _, k := range a.keys() {
-			if k.key != f.key {
-				continue
+		at := slices.IndexFunc(a.keys(), func(k auditKey) bool { return k.key == f.key })
+		if at < 0 {
+			c.unknown(f, table, "dir", "keep", "required")
+		} else if k := a.keys()[at]; c.is(f.val, k.kind, table+"."+f.key) {
+			*k.v = Named{Value: f.val.text, Origin: c.loc.at(f.val.off)}
+			if err := k.check(f.val.text); err != nil {
+				c.fail(f.val.off, CodeValue, "%s", err.Error())
 			}
-			if c.is(f.val, k.kind, table+"."+f.key) {
-				*k.v = Named{Value: f.val.text, Origin: c.loc.at(f.val.off)}
-				if err := checkAudit(k); err != nil {
-					c.fail(f.val.off, CodeValue, "%s", err.Error())
-				}
-			}
-			continue fields
-		}
-		c.unknown(f, table, "dir", "keep", "required")
-	}
-}
-
-func checkAudit(k auditKey) error {
-	switch k.kind {
-	case stringNode:
-		return checkPath(k.v.Value)
-	case integerNode:
-		days, err := strconv.ParseUint(k.v.Value, 0, 64)
-		if k.v.Value = strconv.FormatUint(days, 10); err != nil || days > 36500 {
-			return fmt.Errorf("audit.keep: a number of days from 0, which is for ever, to 36500 is needed")
 		}
 	}
-	return nil
 }
 
 func (t *tomlWriter) audit(a *Audit, prefix string) {
 	t.header(prefix + "audit")
-	for _, k := range a.keys() {
-		if text := k.v.Value; text != "" {
-			if k.kind == stringNode {
-				text = quoteTOML(text)
-			}
-			t.key(k.key, text, k.v.Origin)
+	for _, k := range a.said() {
+		text := k.v.Value
+		if k.kind == stringNode {
+			text = quoteTOML(text)
 		}
+		t.key(k.key, text, k.v.Origin)
 	}
 }
 
-type jsonAudit map[string]any
-
-func (a *Audit) json() jsonAudit {
-	j := jsonAudit{}
-	for _, k := range a.keys() {
-		if k.v.Value != "" {
-			j[k.key] = json.RawMessage(k.v.Value)
-			if k.kind == stringNode {
-				j[k.key] = k.v.Value
-			}
+func (a *Audit) json() map[string]any {
+	j := map[string]any{}
+	for _, k := range a.said() {
+		if j[k.key] = json.RawMessage(k.v.Value); k.kind == stringNode {
+			j[k.key] = k.v.Value
 		}
 	}
 	return j

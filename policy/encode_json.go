@@ -18,8 +18,8 @@ type jsonPolicy struct {
 	Env     jsonEnv        `json:"env,omitzero"`
 	Limits  map[string]any `json:"limits,omitempty"`
 	Process jsonProcess    `json:"process,omitzero"`
-	Guard   jsonGuard      `json:"guard,omitzero"`
-	Audit   jsonAudit      `json:"audit,omitempty"`
+	Guard   map[string]any `json:"guard,omitempty"`
+	Audit   map[string]any `json:"audit,omitempty"`
 	Linux   *jsonPolicy    `json:"linux,omitempty"`
 	MacOS   *jsonPolicy    `json:"macos,omitempty"`
 }

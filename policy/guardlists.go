@@ -105,31 +105,35 @@ func (c *checker) guard(n *node, table string, g *Guard) {
 	}
 }
 
+// words are the entries of each list.
+func (g *Guard) words() map[string][]Named {
+	lists := map[string][]Named{}
+	for _, w := range g.Words {
+		lists[w.List] = append(lists[w.List], Named{Value: w.Words, Origin: w.Origin})
+	}
+	return lists
+}
+
 func (t *tomlWriter) guard(g *Guard, prefix string) {
 	t.header(prefix + "guard")
 	t.list("lists", len(g.Lists) > 0, namedEntries(g.Lists))
 	t.header(prefix + "guard.words")
-	lists := map[string][]entry{}
-	for _, w := range g.Words {
-		lists[w.List] = append(lists[w.List], entry{quoteTOML(w.Words), w.Origin})
-	}
-	for _, name := range slices.Sorted(maps.Keys(lists)) {
-		t.list(name, true, lists[name])
+	words := g.words()
+	for _, name := range slices.Sorted(maps.Keys(words)) {
+		t.list(name, true, namedEntries(words[name]))
 	}
 }
 
-type jsonGuard struct {
-	Lists []string            `json:"lists,omitzero"`
-	Words map[string][]string `json:"words,omitzero"`
-}
-
-func (g *Guard) json() jsonGuard {
-	j := jsonGuard{Lists: values(g.Lists)}
-	for _, w := range g.Words {
-		if j.Words == nil {
-			j.Words = map[string][]string{}
-		}
-		j.Words[w.List] = append(j.Words[w.List], w.Words)
+func (g *Guard) json() map[string]any {
+	j, words := map[string]any{}, map[string][]string{}
+	for name, entries := range g.words() {
+		words[name] = values(entries)
+	}
+	if len(g.Lists) > 0 {
+		j["lists"] = values(g.Lists)
+	}
+	if len(words) > 0 {
+		j["words"] = words
 	}
 	return j
 }

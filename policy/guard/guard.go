@@ -5,15 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/zsbx/zsbx/policy"
 )
 
-// Catastrophic is the list of what destroys a machine or a home directory: its
-// words, and the rules in catastrophic.go.
+// Catastrophic is the list of what destroys a machine or a home directory.
 const Catastrophic = "catastrophic"
 
 // listFile has the built-in lists, one a line, and runnerFile the commands that
@@ -28,7 +26,7 @@ var runnerFile string
 
 // Guard compares command lines with the lists that are on.
 type Guard struct {
-	lists     map[string][]string // entries
+	lists     map[string][][]string // entries, as words
 	names     []string
 	home, dir string
 }
@@ -40,20 +38,26 @@ func New(p *policy.Guard, home, dir string) (*Guard, error) {
 	if len(p.Lists) == 0 {
 		return nil, nil
 	}
-	known := map[string][]string{}
+	g := &Guard{lists: map[string][][]string{}, home: home, dir: dir}
+	add := func(list, entry string) {
+		if words := strings.Fields(entry); len(words) > 0 {
+			g.lists[list] = append(g.lists[list], words)
+		}
+	}
 	for line := range strings.Lines(listFile) {
-		name, words, _ := strings.Cut(line, ":")
-		known[name] = strings.Split(words, "|")
+		name, entries, _ := strings.Cut(line, ":")
+		for entry := range strings.SplitSeq(entries, "|") {
+			add(name, entry)
+		}
 	}
 	for _, w := range p.Words {
-		known[w.List] = append(known[w.List], w.Words)
+		add(w.List, w.Words)
 	}
-	g := &Guard{lists: known, home: home, dir: dir}
 	var errs policy.Errors
 	for _, n := range p.Lists {
-		if known[n.Value] == nil {
+		if g.lists[n.Value] == nil {
 			errs = append(errs, &policy.Error{Origin: n.Origin, Code: policy.CodeValue,
-				Msg: fmt.Sprintf("unknown guard list %q: there are %s", n.Value, strings.Join(slices.Sorted(maps.Keys(known)), ", "))})
+				Msg: fmt.Sprintf("unknown guard list %q: there are %s", n.Value, strings.Join(slices.Sorted(maps.Keys(g.lists)), ", "))})
 		} else if !slices.Contains(g.names, n.Value) {
 			g.names = append(g.names, n.Value)
 		}
@@ -67,7 +71,7 @@ func New(p *policy.Guard, home, dir string) (*Guard, error) {
 // Refusal is a command line that a list refuses, or that can't be read.
 type Refusal struct {
 	List   string // "" for a shell line that can't be parsed
-	Word   string // the entry, or what a rule found: "rm -r /"
+	Word   string // the entry, as the command line has it: "rm -r /"
 	Arg    int    // index in the command line of the word, or of the string it stands in
 	Line   int    // in that string, 1-based; 0 where it is the command line's own
 	Column int    // likewise, in bytes
@@ -111,6 +115,10 @@ type word struct {
 	known             bool
 }
 
+func (w word) refused(list, what string, err error) error {
+	return &Refusal{List: list, Word: what, Arg: w.arg, Line: w.line, Column: w.column, Err: err}
+}
+
 // checker is one look at a command line.
 type checker struct {
 	*Guard
@@ -119,42 +127,70 @@ type checker struct {
 	depth int
 }
 
-func (c *checker) refuse(w word, list, what string) error {
-	return &Refusal{List: list, Word: what, Arg: w.arg, Line: w.line, Column: w.column}
-}
-
-// deeper bounds how deep lines within lines are followed.
-func (c *checker) deeper(w word, check func() error) error {
-	if c.depth++; c.depth > 20 {
-		return &Refusal{Arg: w.arg, Line: w.line, Column: w.column, Err: errors.New("it is nested too deeply")}
-	}
-	defer func() { c.depth-- }()
-	return check()
-}
-
 // command checks a command with its arguments, and the ones that it runs.
 func (c *checker) command(words []word) error {
 	if len(words) == 0 || words[0].text == "" {
 		return nil
 	}
-	for _, name := range c.names {
-		for _, entry := range c.lists[name] {
-			if e := strings.Fields(entry); len(e) > 0 && glob(e[0], base(words[0])) && has(words[1:], e[1:]) {
-				return c.refuse(words[0], name, strings.Join(e, " "))
+	if c.depth++; c.depth > 20 {
+		return words[0].refused("", "", errors.New("it is nested too deeply"))
+	}
+	defer func() { c.depth-- }()
+	name := base(words[0])
+	for _, list := range c.names {
+		for _, entry := range c.lists[list] {
+			if !glob(entry[0], name) {
+				continue
 			}
-		}
-		if name == Catastrophic {
-			if err := c.catastrophic(base(words[0]), words[1:]); err != nil {
-				return err
+			if w, what, ok := c.has(words, entry[1:]); ok {
+				return w.refused(list, what, nil)
 			}
 		}
 	}
-	return c.deeper(words[0], func() error {
-		if err := c.command(runs(words)); err != nil {
-			return err
+	if err := c.command(runs(words)); err != nil {
+		return err
+	}
+	return c.inner(name, words[1:])
+}
+
+// inner checks what commands run that is not simply their last words.
+func (c *checker) inner(name string, args []word) error {
+	switch {
+	case isShell(name):
+		given, valued := false, false // -c, and an option before that takes a word
+		for _, a := range args {
+			switch {
+			case strings.HasPrefix(a.text, "-") || strings.HasPrefix(a.text, "+"):
+				given = given || a.text[0] == '-' && !strings.HasPrefix(a.text, "--") && strings.Contains(a.text, "c")
+				valued = strings.HasSuffix(a.text, "o") || strings.HasSuffix(a.text, "O")
+			case valued:
+				valued = false
+			case given:
+				return c.line(a, name)
+			default:
+				return nil // a script
+			}
 		}
-		return c.runsMore(base(words[0]), words[1:])
-	})
+	case name == "eval" && len(args) > 0:
+		all := args[0]
+		for _, a := range args[1:] {
+			all.text, all.known = all.text+" "+a.text, all.known && a.known
+		}
+		return c.line(all, name)
+	case name == "find":
+		for i, a := range args {
+			if glob("-exec*", a.text) || glob("-ok*", a.text) {
+				if err := c.command(args[i+1:]); err != nil {
+					return err
+				}
+			}
+		}
+	case name == "cd" || name == "pushd":
+		if c.cwd = ""; len(args) > 0 && args[len(args)-1].known {
+			c.cwd = c.absolute(args[len(args)-1].text)
+		}
+	}
+	return nil
 }
 
 // runs is the command line among the words of a command that runs it.
@@ -179,95 +215,4 @@ func runs(words []word) []word {
 		}
 	}
 	return nil
-}
-
-// runsMore checks what commands run that is not simply their last words.
-func (c *checker) runsMore(name string, args []word) error {
-	switch {
-	case isShell(name) || name == "su" || name == "script":
-		for i, a := range args {
-			switch {
-			case a.text == "--command" || len(a.text) > 1 && a.text[0] == '-' && a.text[1] != '-' && strings.Contains(a.text, "c"):
-				for _, s := range operands(args[i+1:]) {
-					return c.line(s, name)
-				}
-			case isShell(name) && !strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "+"):
-				return nil
-			}
-		}
-	case name == "eval" || name == "watch":
-		return c.line(joined(operands(args)), "bash")
-	case name == "trap" && len(args) > 0:
-		return c.line(args[0], "bash")
-	case name == "find" || name == "fd" || name == "fdfind":
-		for i, a := range args {
-			if slices.Contains([]string{"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec"}, a.text) {
-				if err := c.command(args[i+1:]); err != nil {
-					return err
-				}
-			}
-		}
-	case name == "cd" || name == "pushd":
-		if c.cwd = ""; len(args) > 0 && args[len(args)-1].known {
-			c.cwd = c.absolute(args[len(args)-1].text)
-		}
-	}
-	return nil
-}
-
-// has reports whether the arguments have an entry's words in their order. An
-// option that comes first in the entry stands before the first operand: what
-// comes later is a script's.
-func has(args []word, entry []string) bool {
-	operand := false
-	for _, want := range entry {
-		found := false
-		for i, a := range args {
-			option := strings.HasPrefix(a.text, "-") && a.text != "--"
-			if want[0] == '-' && !operand && !option {
-				return false
-			}
-			short := len(want) == 2 && want[0] == '-' && option && a.text[1:] != "" && a.text[1] != '-'
-			if found = glob(want, a.text) || short && strings.Contains(a.text, want[1:]) || strings.HasPrefix(a.text, want+"="); found {
-				args = args[i+1:]
-				break
-			}
-		}
-		if !found {
-			return false
-		}
-		operand = operand || want[0] != '-'
-	}
-	return true
-}
-
-func glob(pattern, s string) bool { ok, _ := path.Match(pattern, s); return ok }
-
-func base(w word) string { return w.text[strings.LastIndexByte(w.text, '/')+1:] }
-
-func isShell(name string) bool {
-	return slices.Contains([]string{"sh", "bash", "dash", "ash", "zsh", "ksh", "ksh93", "mksh", "rbash", "fish"}, name)
-}
-
-// operands are the arguments that are no options.
-func operands(args []word) []word {
-	for i, w := range args {
-		if w.text == "--" {
-			return slices.Concat(operands(args[:i]), args[i+1:])
-		}
-	}
-	return slices.DeleteFunc(slices.Clone(args), func(w word) bool { return len(w.text) > 1 && w.text[0] == '-' })
-}
-
-// joined are words as one, as eval(1p) takes them.
-func joined(words []word) (w word) {
-	for i, more := range words {
-		if i == 0 {
-			w = more
-			continue
-		}
-		w.text += " " + more.text
-		w.known = w.known && more.known
-	}
-	return w
 }
