@@ -38,7 +38,6 @@ type auditor struct {
 	policy.AuditLog
 	opened time.Time
 	begun  bool // there is a line for the start
-	broken bool // nothing can be written, and that was told
 }
 
 // openLog finds out whether the policy asks for a log. Nothing is written yet.
@@ -58,7 +57,7 @@ func (c *prepared) openLog() error {
 // there: it would have zsbx write where it can't itself.
 func (c *prepared) checkLog(r *policy.Resolved, err error) error {
 	log := c.log
-	if log == nil || log.broken {
+	if log == nil {
 		return nil
 	}
 	to := c.host.Follow(log.Dir)
@@ -68,15 +67,14 @@ func (c *prepared) checkLog(r *policy.Resolved, err error) error {
 	if err == nil {
 		return nil
 	}
-	c.log = nil
 	return log.failed(c, err)
 }
 
-// failed is a warning, or a refusal where the log is required.
+// failed is a warning, after which nothing more is written, or a refusal where
+// the log is required.
 func (l *auditor) failed(c *prepared, err error) error {
-	l.broken = true
 	err = fmt.Errorf("the audit log in %s can't be written: %w", shell.Quote(l.Dir), err)
-	if l.Required {
+	if c.log = nil; l.Required {
 		return &Error{Code: CodeAudit, Err: err}
 	}
 	c.warn.warn(Warning{Text: err.Error()})
@@ -84,14 +82,14 @@ func (l *auditor) failed(c *prepared, err error) error {
 }
 
 // append writes a line. A home directory that does not exist is not made.
-func (l *auditor) append(c *Command, line *audit.Line) error {
+func (l *auditor) append(c *Command, line audit.Line) error {
 	var err error
 	if home := c.host.Home; home != "" && policy.Within(l.Dir, home) {
 		_, err = os.Stat(home)
 	}
 	line.Time, line.Session = time.Now(), c.s.ID()
 	if err == nil {
-		err = audit.Append(l.Dir, l.Keep, line)
+		err = audit.Append(l.Dir, l.Keep, &line)
 	}
 	if err != nil {
 		return l.failed(c.prepared, err)
@@ -102,7 +100,7 @@ func (l *auditor) append(c *Command, line *audit.Line) error {
 // start tells that the command is about to run, what enforces its policy, and
 // which gaps were accepted by whom.
 func (l *auditor) start(c *Command) error {
-	if l == nil || l.broken {
+	if l == nil {
 		return nil
 	}
 	asked := c.o.Asked
@@ -123,19 +121,22 @@ func (l *auditor) start(c *Command) error {
 			case g.Kind == enforce.Core || c.o.Strict:
 				by = "--fallback"
 			}
-			if gap := g.Name + " (" + by + ")"; !slices.Contains(b.Gaps, gap) {
-				b.Gaps = append(b.Gaps, gap)
-			}
+			b.Gaps = append(b.Gaps, g.Name+" ("+by+")")
 		}
+		slices.Sort(b.Gaps)
+		b.Gaps = slices.Compact(b.Gaps)
 	}
 	l.begun = true
-	return l.append(c, &audit.Line{Event: audit.Start, Began: b})
+	return l.append(c, audit.Line{Event: audit.Start, Began: b})
 }
+
+// notStarted is the status of a command that did not start, as zsbx has it.
+const notStarted = 125
 
 // end tells how the session ended; r is nil for a command that did not start. The
 // error is ended, and what went wrong here.
 func (l *auditor) end(c *Command, r *Result, ended error) error {
-	if l == nil || l.broken || !l.begun {
+	if l == nil || !l.begun {
 		return ended
 	}
 	e := &audit.Ended{Status: notStarted, DurationMS: time.Since(l.opened).Milliseconds(), TimedOut: c.timedOut.Load(), OutputBytes: c.files.Written()}
@@ -149,11 +150,8 @@ func (l *auditor) end(c *Command, r *Result, ended error) error {
 			e.Signal = int(r.Status.Signal())
 		}
 	}
-	if err := l.append(c, &audit.Line{Event: audit.End, Ended: e}); err != nil {
+	if err := l.append(c, audit.Line{Event: audit.End, Ended: e}); err != nil {
 		return errors.Join(ended, err)
 	}
 	return ended
 }
-
-// notStarted is the status of a command that did not start, as zsbx has it.
-const notStarted = 125

@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"syscall"
 	"time"
 
@@ -57,70 +57,24 @@ type Ended struct {
 	Kept        bool   `json:"kept,omitempty"`         // some were left running
 }
 
-// encode is the line with its newline; no value can have one.
-func (l *Line) encode() []byte {
-	o := object.New()
-	o.Str("event", l.Event)
-	o.Time("time", l.Time)
-	o.Str("session", l.Session)
-	if l.Began != nil {
-		o.Optional("name", l.Name)
-		o.Str("dir", l.Dir)
-		o.Strs("command", l.Command)
-		o.Flag("command_cut", l.CommandCut)
-		o.Optional("policy", l.Policy)
-		o.Num("uid", uint64(l.UID))
-		o.Flag("track_only", l.TrackOnly)
-		o.Flag("in_place", l.InPlace)
-		o.Strs("layers", l.Layers)
-		o.Strs("gaps", l.Gaps)
-	}
-	if l.Ended == nil {
-		return append(o.End(), '\n')
-	}
-	o.Num("status", uint64(l.Status))
-	o.Optional("error", l.Error)
-	if l.Signal != 0 {
-		o.Num("signal", uint64(l.Signal))
-	}
-	o.Flag("timed_out", l.TimedOut)
-	o.Num("duration_ms", uint64(max(l.DurationMS, 0)))
-	if l.OutputBytes != 0 {
-		o.Num("output_bytes", uint64(l.OutputBytes))
-	}
-	o.Num("ended", uint64(l.Killed))
-	o.Flag("kept", l.Kept)
-	return append(o.End(), '\n')
-}
-
 const (
-	extension = ".jsonl"
-	// mostLine is how long a line may be that Read takes, in bytes: more than
-	// Append writes.
-	mostLine = 1 << 20
+	days     = "[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9].jsonl" // names of files
+	mostLine = 1 << 20                                           // how long a line may be that Read takes, in bytes: more than Append writes
 )
 
 // Append writes one line, by one write(2) at the end of the day's file, so that
 // concurrent runs don't mix theirs. The directory and the file are made where
 // they are missing, for the user alone. The first line of a day removes the
-// files that are older than keep days; 0 keeps all. The error says what is wrong with the
-// directory, with the file, or with the disk.
+// files that are older than keep days; 0 keeps all. The error says what is wrong
+// with the directory, with the file, or with the disk.
 func Append(dir string, keep int, l *Line) error {
 	root, err := openDir(dir, true)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	name := l.Time.UTC().Format(time.DateOnly) + extension
-	const flags = os.O_RDWR | os.O_APPEND | syscall.O_NONBLOCK
-	f, err := root.OpenFile(name, flags, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		if f, err = root.OpenFile(name, flags|os.O_CREATE|os.O_EXCL, 0o600); err == nil && keep > 0 {
-			prune(root, l.Time.AddDate(0, 0, -keep))
-		} else if errors.Is(err, fs.ErrExist) { // another run made it
-			f, err = root.OpenFile(name, flags, 0)
-		}
-	}
+	name := l.Time.UTC().Format(time.DateOnly) + ".jsonl"
+	f, err := root.OpenFile(name, os.O_RDWR|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return err
 	}
@@ -129,22 +83,23 @@ func Append(dir string, keep int, l *Line) error {
 	if err != nil {
 		return err
 	}
-	sys, _ := st.Sys().(*syscall.Stat_t)
-	switch {
-	case !st.Mode().IsRegular():
-		return fmt.Errorf("%s is not a regular file", filepath.Join(dir, name))
-	case sys != nil && (int(sys.Uid) != os.Geteuid() || sys.Nlink != 1):
-		return fmt.Errorf("%s belongs to another user, or has another name", filepath.Join(dir, name))
-	case st.Mode().Perm() != 0o600:
-		if err := f.Chmod(0o600); err != nil {
-			return err
+	if sys, ok := st.Sys().(*syscall.Stat_t); !ok || !st.Mode().IsRegular() || int(sys.Uid) != os.Geteuid() || sys.Nlink != 1 {
+		return fmt.Errorf("%s is not a regular file of this user with one name", filepath.Join(dir, name))
+	}
+	if err := f.Chmod(0o600); err != nil { // whatever the umask is, and was
+		return err
+	}
+	b, last := append(object.Of(l), '\n'), []byte{'\n'}
+	if st.Size() == 0 && keep > 0 {
+		old, _ := fs.Glob(root.FS(), days)
+		for _, other := range old {
+			if other < l.Time.UTC().AddDate(0, 0, -keep).Format(time.DateOnly) {
+				root.Remove(other)
+			}
 		}
 	}
-	b, last := l.encode(), []byte{'\n'}
-	if st.Size() > 0 {
-		if f.ReadAt(last, st.Size()-1); last[0] != '\n' { // a full disk cut the last one
-			b = append([]byte{'\n'}, b...)
-		}
+	if f.ReadAt(last, st.Size()-1); last[0] != '\n' { // a full disk cut the last one
+		b = slices.Insert(b, 0, '\n')
 	}
 	_, err = f.Write(b)
 	return err
@@ -174,13 +129,9 @@ func openDir(dir string, create bool) (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	st, err := root.Stat(".")
-	if err == nil && (!trusted(st) || st.Mode().Perm()&0o022 != 0) {
-		err = fmt.Errorf("%s can be changed by others (mode %04o)", dir, st.Mode().Perm())
-	}
-	if err != nil {
+	if st, err := root.Stat("."); err != nil || !trusted(st) || st.Mode().Perm()&0o022 != 0 {
 		root.Close()
-		return nil, err
+		return nil, errors.Join(err, fmt.Errorf("%s can be changed by others", dir))
 	}
 	return root, nil
 }
@@ -191,28 +142,6 @@ func trusted(st fs.FileInfo) bool {
 	return ok && (int(sys.Uid) == os.Geteuid() || sys.Uid == 0)
 }
 
-// days are the files of a log, the oldest first.
-func days(root *os.Root) (names []string, err error) {
-	entries, err := fs.ReadDir(root.FS(), ".")
-	for _, e := range entries {
-		day, ok := strings.CutSuffix(e.Name(), extension)
-		if _, err := time.Parse(time.DateOnly, day); ok && err == nil {
-			names = append(names, e.Name())
-		}
-	}
-	return names, err
-}
-
-// prune removes the files of the days before one. What can't be removed stays.
-func prune(root *os.Root, before time.Time) {
-	names, _ := days(root)
-	for _, name := range names {
-		if name < before.UTC().Format(time.DateOnly) {
-			root.Remove(name)
-		}
-	}
-}
-
 // Read gives the lines of a log to each, in the order they were written, and
 // how many could not be read.
 func Read(dir string, each func(*Line)) (damaged int, err error) {
@@ -221,7 +150,7 @@ func Read(dir string, each func(*Line)) (damaged int, err error) {
 		return 0, err
 	}
 	defer root.Close()
-	names, err := days(root)
+	names, err := fs.Glob(root.FS(), days)
 	for _, name := range names {
 		f, e := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 		if e != nil {

@@ -153,6 +153,8 @@ func TestRedact(t *testing.T) {
 		{[]string{"sh", "-c", "mysql --password hunter2 db"}, []string{"sh", "-c", "mysql --password ***"}},
 		{[]string{"git", "clone", "https://u:p@h/x"}, []string{"git", "clone", "https://***"}},
 		{[]string{"git", "clone", "https://h/x", "git@h:x"}, []string{"git", "clone", "https://h/x", "git@h:x"}},
+		{[]string{"curl", "https://h/?a=1&token=x", "https://h/?token=x"}, []string{"curl", "https://h/?a=1&token=***", "https://h/?token=***"}},
+		{[]string{"sh", "-c", "[ a = b ]"}, []string{"sh", "-c", "[ a = b ]"}},
 		{[]string{"x", "ghp_0123456789abcdef", "eyJhbGciOiJIUzI1NiJ9.e30.x"}, []string{"x", "***", "***"}},
 		{[]string{"git", "checkout", "sk-1"}, []string{"git", "checkout", "sk-1"}},
 		{[]string{"x", "", "\xff"}, []string{"x", "", "\xff"}},

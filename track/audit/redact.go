@@ -1,6 +1,9 @@
 package audit
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // mostCommand is how much of a command line is written down, in bytes.
 const mostCommand = 16 << 10
@@ -21,12 +24,13 @@ func Redact(argv []string) (out []string, cut bool) {
 		}
 		left -= len(arg) + 1
 		at := 0
-		if !next || strings.HasPrefix(arg, "-") {
-			at, next = secretAt(arg)
+		if next = next && !strings.HasPrefix(arg, "-"); !next {
+			at = secretAt(arg)
+			next = at == len(arg)+1
 		} else {
 			next = false
 		}
-		if at >= 0 {
+		if at >= 0 && at <= len(arg) {
 			arg = arg[:at] + "***"
 		}
 		out = append(out, arg)
@@ -34,58 +38,42 @@ func Redact(argv []string) (out []string, cut bool) {
 	return out, cut
 }
 
-// secretAt is where in an argument a secret begins, or -1, and whether it is
-// the next argument.
-func secretAt(arg string) (at int, next bool) {
+// secretAt is where in an argument a secret begins: -1 for none, and behind the
+// end when it is the next argument.
+func secretAt(arg string) int {
 	const ends = " \t\n\r;|&()<>`"
-	for start := 0; start < len(arg); {
-		if strings.IndexByte(ends, arg[start]) >= 0 {
-			start++
+	for end := 0; end < len(arg); end++ {
+		start := end
+		if end += strings.IndexAny(arg[start:]+" ", ends); end == start {
 			continue
-		}
-		end := len(arg)
-		if i := strings.IndexAny(arg[start:], ends); i >= 0 {
-			end = start + i
 		}
 		word := strings.TrimLeft(arg[start:end], `"'$\{`)
 		from := end - len(word)
-		if name, _, ok := strings.Cut(word, "="); ok && (isVariable(name) || secretName(name)) {
-			return from + len(name) + 1, false
-		}
-		if name, value, ok := strings.Cut(word, ":"); ok && secretName(name) && !strings.HasPrefix(value, "//") {
-			return from + len(name) + 1, false
+		for _, sep := range []string{"=", ":"} {
+			name, value, ok := strings.Cut(word, sep)
+			variable := sep == "=" && name != "" && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
+			if ok && (variable || secretName(name) && (sep == "=" || !strings.HasPrefix(value, "//"))) {
+				return from + len(name) + 1
+			}
 		}
 		if _, rest, ok := strings.Cut(word, "://"); ok && strings.Contains(rest[:max(strings.LastIndexByte(rest, '@'), 0)], ":") {
-			return end - len(rest), false
+			return end - len(rest)
 		}
 		if strings.HasPrefix(word, "-") && secretName(word) {
-			if end == len(arg) {
-				return -1, true
-			}
-			return end + 1, false
+			return end + 1
 		}
 		for _, p := range []string{"ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "sk-", "sk_live_", "xox", "AKIA", "ASIA", "eyJ", "npm_", "pypi-", "AIza", "hf_"} {
 			if i := strings.Index(word, p); i == 0 && len(word) >= 16 || i > 0 && len(word)-i >= 16 && strings.IndexByte(`"'=:@/,`, word[i-1]) >= 0 {
-				return from + i, false
+				return from + i
 			}
 		}
-		start = end
 	}
-	return -1, false
-}
-
-// isVariable tells a name in capitals, as the environment's are.
-func isVariable(name string) bool {
-	return name != "" && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
+	return -1
 }
 
 // secretName tells the names of secrets.
 func secretName(name string) bool {
 	name = strings.ToLower(strings.Trim(name, "-\"'"))
-	for _, part := range []string{"passw", "passphrase", "secret", "token", "credential", "authorization", "cookie", "apikey", "api-key", "api_key", "private-key", "access-key"} {
-		if strings.Contains(name, part) {
-			return true
-		}
-	}
-	return name == "pwd" || name == "pass" || name == "key" || name == "auth"
+	return slices.Contains([]string{"pwd", "pass", "key", "auth"}, name) || slices.ContainsFunc([]string{"passw", "passphrase", "secret", "token",
+		"credential", "authorization", "cookie", "apikey", "api-key", "api_key", "private-key", "access-key"}, func(part string) bool { return strings.Contains(name, part) })
 }

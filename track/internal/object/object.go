@@ -1,7 +1,9 @@
 package object
 
 import (
+	"reflect"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -11,6 +13,41 @@ type Object struct{ b []byte }
 
 // New begins an object.
 func New() *Object { return &Object{b: append(make([]byte, 0, 1024), '{')} }
+
+// Of is the object that encoding/json would make of a pointer to a struct whose
+// fields have tags, and are strings, lists of them, numbers from 0, booleans,
+// times, or embedded pointers to such structs.
+func Of(v any) []byte {
+	o := New()
+	o.fields(reflect.ValueOf(v).Elem())
+	return o.End()
+}
+
+func (o *Object) fields(v reflect.Value) {
+	for i := range v.NumField() {
+		name, opt, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		f := v.Field(i)
+		if opt == "omitempty" && f.IsZero() {
+			continue
+		}
+		switch x := f.Interface().(type) {
+		case string:
+			o.Str(name, x)
+		case []string:
+			o.Strs(name, x)
+		case bool:
+			o.Raw(name, strconv.AppendBool(nil, x))
+		case int, int64:
+			o.Num(name, uint64(max(f.Int(), 0)))
+		case time.Time:
+			o.Time(name, x)
+		default:
+			if !f.IsNil() {
+				o.fields(f.Elem())
+			}
+		}
+	}
+}
 
 // End gives the text.
 func (o *Object) End() []byte { return append(o.b, '}') }
