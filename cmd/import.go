@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -26,12 +25,11 @@ of firejail.`,
 		Args: cobra.ArbitraryArgs,
 	}
 	format := c.Flags().String("format", "", "what FILE is, by `NAME`: srt, zed, codex, landrun or firejail; by default it is guessed")
-	asJSON := c.Flags().Bool("json", false, "print JSON")
-	c.RunE = func(_ *cobra.Command, args []string) error { return a.importFile(args, *format, *asJSON) }
+	c.RunE = func(_ *cobra.Command, args []string) error { return a.importFile(args, *format) }
 	return command{Command: c}
 }
 
-func (a *app) importFile(args []string, format string, asJSON bool) error {
+func (a *app) importFile(args []string, format string) error {
 	if len(args) != 1 {
 		return usageHint("zsbx import --help", "one FILE is needed")
 	}
@@ -50,16 +48,6 @@ func (a *app) importFile(args []string, format string, asJSON bool) error {
 		return coded(codePolicy, err)
 	}
 	var b bytes.Buffer
-	if asJSON {
-		if err := r.Policy.EncodeJSON(&b); err != nil {
-			return coded(codePolicy, err)
-		}
-		return a.printJSON(struct {
-			Format string          `json:"format"`
-			Policy json.RawMessage `json:"policy"`
-			Left   []imports.Left  `json:"left"`
-		}{r.Format, b.Bytes(), append([]imports.Left{}, r.Left...)})
-	}
 	fmt.Fprintf(&b, "# Made from %s (%s).\n", shell.Quote(args[0]), r.Format)
 	for _, l := range r.Left {
 		fmt.Fprintf(&b, "# Not taken over: %s: %s.\n", printable(strings.ReplaceAll(l.Place, "\t", " ")), l.Why)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/imports"
 	"github.com/zsbx/zsbx/track"
 )
 
@@ -21,7 +20,7 @@ func TestJSONDocs(t *testing.T) {
 	}
 	doc := string(b)
 	for _, v := range []any{
-		jsonPlan{}, jsonPreset{}, answer{}, machineReport{}, trustReport{}, jsonSession{}, track.Report{}, versionInfo{}, jsonError{}, logged{}, imports.Left{}, jsonWhy{},
+		jsonPlan{}, jsonPreset{}, answer{}, machineReport{}, trustReport{}, jsonSession{}, track.Report{}, versionInfo{}, jsonError{}, logged{}, jsonWhy{},
 	} {
 		for name := range jsonFields(reflect.TypeOf(v), map[string]bool{}) {
 			if name == "-" { // not printed

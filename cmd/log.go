@@ -32,7 +32,7 @@ func newLog(a *app) command {
 		Use:   "log [flags] [ID|NAME|PREFIX...]",
 		Short: "Read the audit log",
 		Long: `List what was run, as the audit log has it, in the order in which it began: when,
-the session, how it ended, how long it took, where, and the command. With ids,
+the session, how long it took, where, the command, and how it ended. With ids,
 names or beginnings of ids, list those sessions.
 
 The log is that of the user's policy, or the one of --audit.`,
@@ -43,7 +43,7 @@ The log is that of the user's policy, or the one of --audit.`,
 	}
 	f := c.Flags()
 	f.StringVar(&o.audit, "audit", "", "read the log in `DIR`")
-	f.StringVar(&o.since, "since", "", "leave out what ended before `TIME`: 90m, 7d, 2026-01-31, or a time of RFC 3339")
+	f.StringVar(&o.since, "since", "", "leave out what ended before `TIME`: 90m ago, or a day such as 2026-01-31")
 	f.StringVar(&o.dir, "dir", "", "only what ran in `DIR`, or below")
 	f.BoolVar(&o.json, "json", false, "print JSON")
 	return command{Command: c}
@@ -57,16 +57,19 @@ type logged struct {
 }
 
 func (o *logFlags) run(a *app, ids []string) error {
-	since, err := parseSince(o.since, time.Now())
-	if err != nil {
-		return usageErr("--since %s: %v", shell.Quote(o.since), err)
+	since, err := time.ParseInLocation(time.DateOnly, o.since, time.Local)
+	if err != nil && o.since != "" {
+		span, err := policy.ParseTime(o.since)
+		if err != nil {
+			return usageErr("--since %s: a time span such as 90m, or a day such as 2026-01-31, is needed", shell.Quote(o.since))
+		}
+		since = time.Now().Add(-span)
 	}
 	dir, err := o.place()
 	if err != nil {
 		return err
 	}
-	var all []*logged
-	known := map[string]*logged{}
+	all, known := []*logged{}, map[string]*logged{}
 	damaged, err := audit.Read(dir, func(l *audit.Line) {
 		s := known[l.Session]
 		if s == nil {
@@ -87,7 +90,7 @@ func (o *logFlags) run(a *app, ids []string) error {
 	}
 	all = slices.DeleteFunc(all, func(s *logged) bool { return !o.wants(s, since, ids) })
 	if o.json {
-		return errors.Join(a.printJSON(append([]*logged{}, all...)), coded(codeAudit, err))
+		return errors.Join(a.printJSON(all), coded(codeAudit, err))
 	}
 	t := &table{}
 	for _, s := range all {
@@ -98,57 +101,55 @@ func (o *logFlags) run(a *app, ids []string) error {
 	return errors.Join(a.printText(b.String()), coded(codeAudit, err))
 }
 
-// place is the directory of the log.
+// place is the directory of the log. The one of --dir becomes one without links.
 func (o *logFlags) place() (string, error) {
 	h, err := policy.HostIn("")
 	if err != nil {
 		return "", err
 	}
-	p, err := compose.UserPolicy(&h)
-	if o.audit != "" {
-		p, err = &policy.Policy{}, nil
-		p.Audit.Dir.Value = o.audit
+	p := &policy.Policy{}
+	if p.Audit.Dir.Value = o.audit; o.audit == "" {
+		p, err = compose.UserPolicy(&h)
 	}
-	var log *policy.AuditLog
-	if p != nil && err == nil {
-		log, err = p.AuditLog(h)
-	}
-	if log == nil && err == nil {
+	if p == nil {
 		p = &policy.Policy{}
-		p.Audit.Dir.Value = policy.DefaultAuditDir
-		log, err = p.AuditLog(h)
 	}
-	if err != nil {
-		return "", coded(codePolicy, err)
-	}
-	if o.dir != "" {
+	p.Audit.Keep.Value = "0" // there is a log, at the usual place
+	if err == nil && o.dir != "" {
 		if o.dir, err = filepath.Abs(o.dir); err == nil {
-			if real, e := filepath.EvalSymlinks(o.dir); e == nil {
+			if real, _, err := h.RealPath(o.dir); err == nil {
 				o.dir = real
 			}
 		}
 	}
-	return log.Dir, err
+	if err != nil {
+		return "", coded(codePolicy, err)
+	}
+	log, err := p.AuditLog(h)
+	if err != nil {
+		return "", coded(codePolicy, err)
+	}
+	return log.Dir, nil
 }
 
 // wants tells the sessions that were asked for.
 func (o *logFlags) wants(s *logged, since time.Time, ids []string) bool {
-	last, name, dir := s.End, "", ""
+	last, began := s.End, &audit.Began{}
 	if s.Start != nil {
-		if name, dir = s.Start.Name, s.Start.Dir; last == nil {
+		if began = s.Start.Began; last == nil {
 			last = s.Start
 		}
 	}
-	return !last.Time.Before(since) && (o.dir == "" || dir != "" && policy.Within(dir, o.dir)) &&
-		(len(ids) == 0 || slices.ContainsFunc(ids, func(id string) bool { return id != "" && (id == name || strings.HasPrefix(s.Session, id)) }))
+	return !last.Time.Before(since) && (o.dir == "" || began.Dir != "" && policy.Within(began.Dir, o.dir)) &&
+		(len(ids) == 0 || slices.ContainsFunc(ids, func(id string) bool { return id != "" && (id == began.Name || strings.HasPrefix(s.Session, id)) }))
 }
 
 // row is a session for people.
 func (s *logged) row() []string {
 	when, dir, command, how, took := "?", "?", "?", "no end", ""
-	if s.Start != nil {
-		when, dir, command = s.Start.Time.Local().Format("2006-01-02 15:04:05"), s.Start.Dir, track.CommandLine(s.Start.Command, widestCommand)
-		if s.Start.InPlace {
+	if b := s.Start; b != nil {
+		when, dir, command = b.Time.Local().Format(time.DateTime), b.Dir, track.CommandLine(b.Command, widestCommand)
+		if b.InPlace {
 			how = "in place"
 		}
 	}
@@ -164,27 +165,4 @@ func (s *logged) row() []string {
 		}
 	}
 	return []string{when, s.Session[:min(8, len(s.Session))], took, dir, command, how}
-}
-
-// parseSince reads a span before now, in days too, a day, or a time.
-func parseSince(s string, now time.Time) (time.Time, error) {
-	if s == "" {
-		return time.Time{}, nil
-	}
-	if days, ok := strings.CutSuffix(s, "d"); ok {
-		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
-			return now.AddDate(0, 0, -int(n)), nil
-		}
-	}
-	if t, err := time.ParseInLocation(time.DateOnly, s, now.Location()); err == nil {
-		return t, nil
-	}
-	if t, err := time.Parse(time.RFC3339, s); err == nil {
-		return t, nil
-	}
-	d, err := policy.ParseTime(s)
-	if err != nil {
-		return now, errors.New("a time span such as 90m or 7d, a day such as 2026-01-31, or a time of RFC 3339 is needed")
-	}
-	return now.Add(-d), nil
 }

@@ -36,6 +36,9 @@ func (b *bench) start() error {
 		{name: "zsbx run", argv: b.run("/bin/true"), dir: w},
 		{name: "zsbx run --track subtree", argv: append([]string{b.zsbx, "run", "--rw", ".", "--track", "subtree"}, "/bin/true"), dir: w},
 		{name: "zsbx run --track-only", argv: []string{b.zsbx, "run", "--track-only", "/bin/true"}, dir: w},
+		{name: "zsbx run --audit", argv: []string{b.zsbx, "run", "--rw", ".", "--audit", filepath.Join(b.dir, "home", "audit"), "/bin/true"}, dir: w},
+		{name: "zsbx run --guard", argv: []string{b.zsbx, "run", "--rw", ".", "--guard", "catastrophic", "--", "sh", "-c", "/bin/true"}, dir: w},
+		{name: "zsbx run, sh, no guard", argv: b.run("sh", "-c", "/bin/true"), dir: w},
 		{name: "zsbx version", argv: []string{b.zsbx, "version"}, dir: w},
 	}
 	if _, err := exec.LookPath("bwrap"); err != nil {
