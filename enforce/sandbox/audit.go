@@ -146,6 +146,9 @@ func (l *auditor) end(c *Command, r *Result, ended error) error {
 	}
 	if r != nil {
 		e.Status, e.Killed, e.Kept = r.ExitCode(), r.Report.Killed, r.Report.Kept
+		if c.plan != nil {
+			e.Refusals = len(c.plan.Refusals().List)
+		}
 		if r.Status.Signaled() {
 			e.Signal = int(r.Status.Signal())
 		}

@@ -53,6 +53,7 @@ type Ended struct {
 	TimedOut    bool   `json:"timed_out,omitempty"`
 	DurationMS  int64  `json:"duration_ms"`            // by a clock that never goes back
 	OutputBytes int64  `json:"output_bytes,omitempty"` // where zsbx carried the output
+	Refusals    int    `json:"refusals,omitempty"`     // what the command was refused, as far as that was recorded
 	Killed      int    `json:"ended"`                  // processes that were ended with the session
 	Kept        bool   `json:"kept,omitempty"`         // some were left running
 }
