@@ -5,6 +5,8 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -22,6 +24,7 @@ type Recorder struct {
 	filter *seccomp.Filter // what the plan has enforced, which this one answers for
 	names  map[int32]string
 	paths  paths
+	busy   atomic.Int32 // calls that are being looked at
 
 	mu      sync.Mutex
 	seen    int
@@ -50,6 +53,8 @@ func (r *Recorder) Watch(c *broker.Call) bool {
 	if c.Tid() == 0 {
 		return false
 	}
+	r.busy.Add(1)
+	defer r.busy.Add(-1)
 	name := r.count(c)
 	switch verdict, errno := r.filter.Decide(c.Nr(), c.Args()); verdict {
 	case seccomp.Refuses:
@@ -91,6 +96,8 @@ func (r *Recorder) imagine(l *look) {
 
 // Refused is told what the broker answered.
 func (r *Recorder) Refused(c *broker.Call, errno unix.Errno) {
+	r.busy.Add(1)
+	defer r.busy.Add(-1)
 	l := look{call: c, r: r, name: r.filter.Name(c.Nr())}
 	if !l.read() {
 		return
@@ -211,8 +218,15 @@ func (r *Recorder) add(tid int, x Refusal) {
 	e.tid, e.at, e.seq = tid, r.made[tid], r.seen
 }
 
-// Report is what was recorded so far.
+// Report is what was recorded so far. A thread goes on before its refusal is noted: the
+// command may have ended by the last one.
 func (r *Recorder) Report() Report {
+	for range 1000 {
+		if r.busy.Load() == 0 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := Report{Seen: r.seen, Proved: true, More: r.more}
