@@ -24,14 +24,11 @@ func TestPresetsDocs(t *testing.T) {
 	}
 	var b strings.Builder
 	b.WriteString("\n")
+	var names []string
 	for _, info := range Presets() {
-		// A description begins with what the preset is called, if that says more.
-		text := info.Description
-		if name, rest, ok := strings.Cut(text, ": "); ok && strings.EqualFold(name, info.Name) {
-			text = rest
-		}
-		fmt.Fprintf(&b, "- `%s`: %s\n", info.Name, text)
+		names = append(names, info.Name)
 	}
+	b.WriteString(docNames(names) + ".\n")
 	b.WriteString("\n## What stays writable\n\n| path | what programs outside do with it | a cache of its own |\n|---|---|---|\n")
 	for _, o := range outsideTable() {
 		own := ""
