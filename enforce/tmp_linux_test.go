@@ -153,7 +153,7 @@ func TestTmpNothingOpens(t *testing.T) {
 			d.check(t, plan)
 		})
 	}
-	if private == 0 || private == rounds {
+	if private == 0 || private == rounds && !testing.Short() {
 		t.Errorf("%d of %d had a private directory: nothing is compared", private, rounds)
 	}
 }
