@@ -1,6 +1,8 @@
 package cmd
 
 import (
+	"bytes"
+	"encoding/json"
 	"strings"
 
 	"github.com/zsbx/zsbx/enforce"
@@ -26,6 +28,8 @@ type jsonPlan struct {
 	Guard   []string   `json:"guard"`
 	Layers  []jsonPair `json:"layers"`
 	Gaps    []jsonGap  `json:"gaps"`
+
+	Policy json.RawMessage `json:"policy,omitempty"` // all of it, as run -p reads it
 }
 
 type jsonPath struct {
@@ -108,6 +112,10 @@ func planJSON(plan *enforce.Plan, files []string) *jsonPlan {
 	}
 	for _, n := range r.Guard.Lists {
 		j.Guard = append(j.Guard, n.Value)
+	}
+	var whole bytes.Buffer
+	if r.Policy().EncodeJSON(&whole) == nil {
+		j.Policy = whole.Bytes()
 	}
 	masked, protected := plan.Covered()
 	j.Masked, j.Covered = append([]string{}, masked...), append([]string{}, protected...)

@@ -53,12 +53,10 @@ func (c *checker) policy(n *node, prefix string) *Policy {
 	if !c.is(n, tableNode, cmpOr(strings.TrimSuffix(prefix, "."), "a policy")) {
 		return p
 	}
-	if prefix == "" && n.get("paths") != nil && n.get("layers") != nil {
-		c.errs = append(c.errs, &Error{
-			Origin: c.loc.at(n.off), Code: CodeUnknownKey, Hint: "zsbx profile --format toml",
-			Msg: "this is what zsbx profile prints for other programs to read, not a policy",
-		})
-		return p
+	if prefix == "" && n.get("paths") != nil && n.get("layers") != nil { // zsbx profile --format json, which has a policy in it
+		if inner := n.get("policy"); inner != nil {
+			return c.policy(inner, "")
+		}
 	}
 	for i := range n.fields {
 		f := &n.fields[i]
