@@ -92,6 +92,15 @@ func TestOwnProcesses(t *testing.T) {
 		"nice -n 5 true", "taskset -c 0 true", "ionice -c 3 true", "ulimit -n 64 && true",
 		"setsid true", "sleep 60 & kill $! && wait", "timeout 5 true", "true & wait",
 		"prlimit --nofile=64 true",
+		// glibc's calls for threads name the calling thread, or one beside it, by number.
+		`python3 -c 'import os; os.sched_setaffinity(os.getpid(), {0}); os.setpriority(os.PRIO_PROCESS, os.getpid(), 5)'`,
+		`python3 -c '
+import os, threading
+stay = threading.Event()
+t = threading.Thread(target=stay.wait)
+t.start()
+try: os.sched_setscheduler(t.native_id, os.SCHED_BATCH, os.sched_param(0))
+finally: stay.set()'`,
 	} {
 		if c, out := p.sh(t, nil, script); c != 0 && c != 143 {
 			t.Logf("control: %s: exit status %d: %s", script, c, out)

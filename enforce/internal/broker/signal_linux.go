@@ -74,6 +74,10 @@ func (m *mediator) decideSignal(n *notification, t caller) (answered bool, _ ans
 	case unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_RT_SIGQUEUEINFO, unix.SYS_PIDFD_SEND_SIGNAL:
 	case unix.SYS_FCNTL: // F_SETOWN
 		return true, s.whenOwn(int(int32(n.args[2])))
+	case unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR:
+		return true, s.whenOwn(first)
+	case unix.SYS_SETPRIORITY: // PRIO_PROCESS
+		return true, s.whenOwn(second)
 	default:
 		return false, answer{}
 	}

@@ -26,7 +26,7 @@ type Options struct {
 func Compile(q Options) *Filter {
 	rules := append(commonRules(), ioctlRule(), fcntlRule(q.Signals))
 	rules = append(rules, signalRules(q.Signals)...)
-	rules = append(rules, processRules()...)
+	rules = append(rules, processRules(q.Signals != SignalsKernel)...)
 	if q.UserNS {
 		rules = append(rules, ownerRules(q.UID, q.GID)...)
 	}
@@ -98,10 +98,15 @@ func namespaceRule(call string) rule {
 // processRules keep the limits and priorities of other processes as they are:
 // no Landlock right is about them, and a CPU limit of a second kills. Since a
 // filter can't tell a child from a stranger, every process but the calling one
-// is refused; threads have to say 0 as well.
-func processRules() []rule {
+// is refused. pthread_setaffinity_np(3) and its kind name a thread by number: a
+// broker lets the caller's own threads pass, without one they have to say 0.
+func processRules(broker bool) []rule {
 	const why = "processes outside could be starved or killed by it; a filter can't tell them from the command's own"
 	other := []clause{{[]test{{arg: 0, not: true}}, RefuseEPERM}}
+	var schedule uint32 = RefuseEPERM
+	if broker {
+		schedule = actNotify
+	}
 	return []rule{
 		{
 			calls: []string{"prlimit64"},
@@ -113,15 +118,19 @@ func processRules() []rule {
 			why:  why,
 		},
 		{
-			calls: []string{"sched_setaffinity", "sched_setscheduler", "sched_setparam",
-				"sched_setattr", "move_pages", "migrate_pages"},
+			calls:   []string{"sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr"},
+			clauses: []clause{{[]test{{arg: 0, not: true}}, schedule}},
+			when:    "the process is not given as 0", why: why,
+		},
+		{
+			calls:   []string{"move_pages", "migrate_pages"},
 			clauses: other, when: "the process is not given as 0", why: why,
 		},
 		{
 			calls: []string{"setpriority"}, // which, who: PRIO_PROCESS is 0
 			clauses: []clause{
 				{[]test{{arg: 0, not: true}}, RefuseEPERM},
-				{[]test{{arg: 1, not: true}}, RefuseEPERM},
+				{[]test{{arg: 1, not: true}}, schedule},
 			},
 			when: "it is not PRIO_PROCESS with process number 0", why: why,
 		},
