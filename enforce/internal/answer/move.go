@@ -18,7 +18,7 @@ func (w *World) move(a *Act) Answer {
 	vf, vt := w.look(from), w.look(to)
 	onFrom := vf.point
 	if a.Op == Link {
-		if a.ToExists {
+		if a.ToExists && vt.mask == nil { // behind a mask it is not there
 			return allowed() // EEXIST
 		}
 		if vt.readOnly {
