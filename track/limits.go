@@ -35,8 +35,9 @@ func ProbeLimits(l Limits) error {
 
 // Reached is how often a session ran into its limits.
 type Reached struct {
-	OOMKills int // processes that the kernel killed at the limit of memory
-	Forks    int // processes and threads that were not made at that of their number
+	OOMKills int  // processes that the kernel killed at the limit of memory
+	Gone     bool // the group was gone before it could be asked, as a scope is soon after its last process
+	Forks    int  // processes and threads that were not made at that of their number
 }
 
 // cpuPeriod is the time in which a limit of processors is kept, in microseconds:

@@ -119,6 +119,8 @@ func (g *cgroup) limited(l Limits) error {
 
 // reached reads how often the group ran into its limits. What can't be read is 0.
 func (g *cgroup) reached() (r Reached) {
+	_, err := g.read("cgroup.events")
+	r.Gone = err != nil
 	for file, to := range map[string]struct {
 		key string
 		n   *int
@@ -137,7 +139,7 @@ func (g *cgroup) reached() (r Reached) {
 // that is empty.
 func (s *Session) noteReached() {
 	if g := s.held.group; g != nil && s.opts.Limits != (Limits{}) {
-		if r := g.reached(); r != (Reached{}) {
+		if r := g.reached(); r != (Reached{}) && (!r.Gone || s.reached == (Reached{})) {
 			s.reached = r
 		}
 	}

@@ -198,7 +198,7 @@ func (s *Session) launchInScope(c fork.Command) error {
 			moved <- nil
 			return
 		}
-		n, err := goAhead, s.moveToScope(told, p)
+		n, err := goAhead, s.moveToScope(told, p, c.Namespaces != 0)
 		if err != nil {
 			n = giveUp
 		}
@@ -222,14 +222,20 @@ func (s *Session) launchInScope(c fork.Command) error {
 }
 
 // moveToScope learns the command's pid, has it moved, and stores where to.
-func (s *Session) moveToScope(told *os.File, p *fork.Process) error {
+func (s *Session) moveToScope(told *os.File, p *fork.Process, inner bool) error {
 	var b [8]byte
 	if n, err := told.Read(b[:]); err != nil || n != len(b) {
 		return fmt.Errorf("the command did not tell its pid: %w", err)
 	}
+	pid := int(binary.NativeEndian.Uint64(b[:]))
+	if inner {
+		if pid = fork.OuterPid(p.KeeperPid, pid); pid == 0 { // which would be this process
+			return errors.New("the command is gone")
+		}
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), scopeWait)
 	defer cancel()
-	g, err := startScope(ctx, s.record.ID, int(binary.NativeEndian.Uint64(b[:])), s.opts.Limits)
+	g, err := startScope(ctx, s.record.ID, pid, s.opts.Limits)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,10 @@ package track
 
 import (
 	"errors"
+	"os"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestScopeRefused: where the user's service manager does not answer, nothing
@@ -22,7 +25,24 @@ func TestScopeRefused(t *testing.T) {
 	if _, err := s.Close(deadline(t)); err != nil {
 		t.Error(err)
 	}
-	s = begin(t, Options{Store: tempStore(t), Caps: &caps}, runShell(t, "exit 7"))
+	for _, namespaces := range []uintptr{0, pidNamespace()} {
+		testScopeLost(t, caps, namespaces)
+	}
+}
+
+// pidNamespace are the flags of clone(2) by which this process gets one.
+func pidNamespace() uintptr {
+	if os.Geteuid() == 0 {
+		return unix.CLONE_NEWPID
+	}
+	return unix.CLONE_NEWPID | unix.CLONE_NEWUSER
+}
+
+func testScopeLost(t *testing.T, caps Caps, namespaces uintptr) {
+	t.Helper()
+	c := runShell(t, "exit 7")
+	c.Namespaces = namespaces
+	s := begin(t, Options{Store: tempStore(t), Caps: &caps}, c)
 	if s.Tracker().Kind != Subtree {
 		t.Errorf("tracker %s", s.Tracker().Kind)
 	}

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outerPid is the number by which this process knows a child of the keeper's
+// OuterPid is the number by which this process knows a child of the keeper's
 // that has the number pid in the keeper's own PID namespace; 0 if it has ended.
-func outerPid(keeper, pid int) int {
+func OuterPid(keeper, pid int) int {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", keeper, keeper))
 	for child := range strings.FieldsSeq(string(b)) {
 		status, err := os.ReadFile("/proc/" + child + "/status")

@@ -143,7 +143,7 @@ func (p *Process) confirm(j *image, c *Command) error {
 	switch {
 	case err == nil && m.kind == msgStarted:
 		if p.Pid = int(m.arg); c.Namespaces != 0 {
-			p.Pid = outerPid(p.KeeperPid, p.Pid)
+			p.Pid = OuterPid(p.KeeperPid, p.Pid)
 		}
 		return nil
 	case j.mem.report.stage != stageNone:

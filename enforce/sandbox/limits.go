@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/policy"
@@ -47,6 +48,10 @@ func (c *Command) tellReached(n track.Reached) {
 			return "1 " + one
 		}
 		return fmt.Sprintf("%d %s", n, many)
+	}
+	if n.Gone && c.limits.Memory > 0 && c.status.Signaled() && c.status.Signal() == syscall.SIGKILL && c.endedItself() {
+		c.warn.warn(Warning{Text: fmt.Sprintf("the command was killed, perhaps for the limit of memory, %s (%s): its control group was gone before it could be asked",
+			policy.FormatSize(c.limits.Memory), c.limits.MemoryFrom)})
 	}
 	if n.OOMKills > 0 {
 		c.warn.warn(Warning{Text: fmt.Sprintf("the session had all of its memory, %s (%s): the kernel ended %s",
