@@ -111,9 +111,15 @@ func (w *World) call(a *Act) Answer {
 	case got == "decided by the supervisor":
 		return Answer{Verdict: Undecided, By: Broker}
 	}
-	ans := refused(Seccomp, got, "")
+	return w.RefusedCall(a.Name, got)
+}
+
+// RefusedCall is the answer to a system call that a rule of the filter is about,
+// and that the filter, or the broker in its place, refuses with errno.
+func (w *World) RefusedCall(name, errno string) Answer {
+	ans := refused(Seccomp, errno, "")
 	for i := range w.Filter.Decisions {
-		if d := &w.Filter.Decisions[i]; slices.Contains(d.Calls, a.Name) {
+		if d := &w.Filter.Decisions[i]; slices.Contains(d.Calls, name) {
 			ans.Why = d.Why
 		}
 	}

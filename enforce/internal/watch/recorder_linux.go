@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -99,6 +100,12 @@ func (r *Recorder) Refused(c *broker.Call, errno unix.Errno) {
 	r.busy.Add(1)
 	defer r.busy.Add(-1)
 	l := look{call: c, r: r, name: r.filter.Name(c.Nr())}
+	if strings.HasPrefix(l.name, "sched_set") || l.name == "setpriority" { // of another's threads
+		args, errno := c.Args(), unix.ErrnoName(errno)
+		act := answer.Act{Op: answer.Call, Name: l.name, Args: args[:]}
+		r.add(c.Tid(), Refusal{Act: act, Answer: r.world.RefusedCall(l.name, errno), Call: l.name, Errno: errno, Proved: true})
+		return
+	}
 	if !l.read() {
 		return
 	}
