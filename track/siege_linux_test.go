@@ -34,6 +34,7 @@ func rawFakeKeeper() {
 // playSiege signals and traces the keeper in every way there is, and tells
 // which of them the kernel allowed.
 func playSiege() {
+	raw(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, 0, 0) // or it dies with the keeper that it kills
 	keeper := os.Getppid()
 	k := uintptr(keeper)
 	var siginfo [128]byte // all zero: SI_USER, from nobody
