@@ -185,8 +185,9 @@ func stallLinger(string) error {
 	if err != nil {
 		return err
 	}
-	to.(*unix.SockaddrInet4).Addr = loop4
+	port := to.(*unix.SockaddrInet4).Port
 	for range 30 {
+		to := &unix.SockaddrInet4{Port: port, Addr: loop4} // Connect writes to it
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
 			return err
@@ -201,7 +202,7 @@ func stallLinger(string) error {
 		for err = nil; err == nil; {
 			_, err = unix.SendmsgN(fd, make([]byte, 1<<16), nil, nil, unix.MSG_DONTWAIT)
 		}
-		go unix.Connect(fd, to)
+		go unix.Connect(fd, &unix.SockaddrInet4{Port: port, Addr: loop4})
 		go unix.Dup3(null, fd, unix.O_CLOEXEC)
 	}
 	return nil

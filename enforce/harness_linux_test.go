@@ -178,11 +178,12 @@ func (p *place) try(t *testing.T, plan *enforce.Plan, name string, args ...strin
 	return syscall.Errno(ws.ExitStatus())
 }
 
-// actCommand has the test binary do an act.
+// actCommand has the test binary do an act. Under the race detector each would
+// wait a second at its end.
 func actCommand(exe, dir, name string, args []string) *fork.Command {
 	return &fork.Command{
 		Path: exe, Args: append([]string{exe}, args...), Dir: dir,
-		Env: []string{"ZSBX_TEST_ACT=" + name, "GOMAXPROCS=1", "GODEBUG=" + os.Getenv("GODEBUG")},
+		Env: []string{"ZSBX_TEST_ACT=" + name, "GOMAXPROCS=1", "GODEBUG=" + os.Getenv("GODEBUG"), "GORACE=atexit_sleep_ms=0"},
 	}
 }
 
