@@ -126,7 +126,7 @@ func (t *tomlWriter) audit(a *Audit, prefix string) {
 	for _, k := range a.said() {
 		text := k.v.Value
 		if k.kind == stringNode {
-			text = quoteTOML(text)
+			text = QuoteTOML(text)
 		}
 		t.key(k.key, text, k.v.Origin)
 	}

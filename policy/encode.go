@@ -55,11 +55,11 @@ func (t *tomlWriter) policy(p *Policy, prefix string) {
 	}
 	var deny []entry
 	for _, d := range p.FS.Deny {
-		deny = append(deny, entry{quoteTOML(d.Pattern), d.Origin})
+		deny = append(deny, entry{QuoteTOML(d.Pattern), d.Origin})
 	}
 	t.list("deny", len(deny) > 0, deny)
 	if n := p.Private.Home; n.Value != "" {
-		t.key("home", quoteTOML(n.Value), n.Origin)
+		t.key("home", QuoteTOML(n.Value), n.Origin)
 	}
 	t.header(prefix + "fs.system")
 	for _, c := range p.FS.System.categories() {
@@ -81,7 +81,7 @@ func (t *tomlWriter) policy(p *Policy, prefix string) {
 	}
 	t.header(prefix + "process")
 	if n := p.Private.Pids; n.Value != "" {
-		t.key("pids", quoteTOML(n.Value), n.Origin)
+		t.key("pids", QuoteTOML(n.Value), n.Origin)
 	}
 	t.guard(&p.Guard, prefix)
 	t.audit(&p.Audit, prefix)
@@ -100,12 +100,12 @@ func (t *tomlWriter) net(n *Net, prefix string) {
 func (t *tomlWriter) env(e *Env, prefix string) {
 	t.header(prefix + "env")
 	if e.Mode != "" {
-		t.key("mode", quoteTOML(string(e.Mode)), e.From)
+		t.key("mode", QuoteTOML(string(e.Mode)), e.From)
 	}
 	t.list("allow", len(e.Allow) > 0, namedEntries(e.Allow))
 	t.header(prefix + "env.set")
 	for _, v := range lastOfEach(e.Set) {
-		t.key(keyTOML(v.Name), quoteTOML(v.Value), v.Origin)
+		t.key(keyTOML(v.Name), QuoteTOML(v.Value), v.Origin)
 	}
 }
 
@@ -163,17 +163,17 @@ func comment(o Origin) string {
 func (r *Rule) entry() entry {
 	switch {
 	case r.Create:
-		return entry{"{ path = " + quoteTOML(r.Path) + ", create = true }", r.Origin}
+		return entry{"{ path = " + QuoteTOML(r.Path) + ", create = true }", r.Origin}
 	case r.Optional:
-		return entry{"{ path = " + quoteTOML(r.Path) + ", optional = true }", r.Origin}
+		return entry{"{ path = " + QuoteTOML(r.Path) + ", optional = true }", r.Origin}
 	}
-	return entry{quoteTOML(r.Path), r.Origin}
+	return entry{QuoteTOML(r.Path), r.Origin}
 }
 
 func namedEntries(names []Named) []entry {
 	var list []entry
 	for _, n := range names {
-		text := quoteTOML(n.Value)
+		text := QuoteTOML(n.Value)
 		if n.Optional {
 			text = "{ path = " + text + ", optional = true }"
 		}
@@ -190,8 +190,9 @@ func portEntries(ports []Port) []entry {
 	return list
 }
 
-// quoteTOML writes a basic string (https://toml.io/en/v1.0.0#string).
-func quoteTOML(s string) string {
+// QuoteTOML writes a string as TOML's basic strings are
+// (https://toml.io/en/v1.0.0#string), so that no character steers a terminal.
+func QuoteTOML(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
 	for _, r := range s {
@@ -214,7 +215,7 @@ func keyTOML(s string) string {
 	for i := 0; i < len(s); i++ {
 		c := s[i]
 		if c != '_' && c != '-' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
-			return quoteTOML(s)
+			return QuoteTOML(s)
 		}
 	}
 	return s
