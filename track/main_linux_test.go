@@ -2,6 +2,7 @@ package track
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -136,7 +137,11 @@ func begin(t testing.TB, o Options, c *fork.Command) *Session {
 	if o.Scoped && probeDomain().Landlock >= domainABI {
 		confine(t, c)
 	}
-	if err := s.Start(c); err != nil {
+	err = s.Start(c)
+	for errors.Is(err, ErrDowngraded) {
+		err = s.Start(c)
+	}
+	if err != nil {
 		_, _ = s.Close(deadline(t))
 		t.Fatal(err)
 	}

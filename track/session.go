@@ -185,13 +185,20 @@ func (s *Session) Pid() int {
 	return s.proc.Pid
 }
 
+// ErrDowngraded says that the kernel refused a session's tracker, which was not
+// asked for by name, and that the session has a weaker one now: Start can be
+// called again.
+var ErrDowngraded = errors.New("the session's tracker was refused, and has been replaced by a weaker one")
+
 // Start starts c within the session: it adds ZSBX_SESSION to its environment,
 // a keeper, and what the tracker needs. c itself stays as it is, but its
-// Cleanup is run. The error is that of fork.Start when the command itself
-// could not be started.
+// Cleanup is run. After ErrDowngraded it can be called again, with a Command whose
+// Steps are made anew if they use what a child has only once. Any other error is
+// that of fork.Start, when the command itself could not be started, or a
+// *TrackerError.
 func (s *Session) Start(c *fork.Command) error {
 	own := *c
-	own.Cleanup = nil // only once, whatever is tried
+	own.Cleanup = nil // which fork.Start is not always reached to run
 	defer func() {
 		for _, f := range c.Cleanup {
 			f()
@@ -200,15 +207,10 @@ func (s *Session) Start(c *fork.Command) error {
 	if err := s.prepare(&own); err != nil {
 		return err
 	}
-	for {
-		err := s.launch(own)
-		if err == nil {
-			return nil
-		}
-		if again := s.weaken(err); again != nil {
-			return again
-		}
+	if err := s.launch(own); err != nil {
+		return s.downgrade(err)
 	}
+	return nil
 }
 
 // prepare puts together what is known before anything runs, and has it stored

@@ -45,9 +45,9 @@ func (s *Session) choose() error {
 	return err
 }
 
-// weaken takes the next tracker when the profile of a command that is only
+// downgrade takes the next tracker when the profile of a command that is only
 // tracked was refused. A confined command is never started without its profile.
-func (s *Session) weaken(failure error) error {
+func (s *Session) downgrade(failure error) error {
 	var refused *fork.SandboxError
 	if s.choice.Kind != Fingerprint || s.opts.Confined || !errors.As(failure, &refused) {
 		return failure
@@ -59,7 +59,7 @@ func (s *Session) weaken(failure error) error {
 		return err
 	}
 	s.choice = c
-	return nil
+	return fmt.Errorf("%w: %w", ErrDowngraded, failure)
 }
 
 // equip gives the command what its tracker needs.

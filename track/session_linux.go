@@ -16,7 +16,7 @@ import (
 // How a session starts on Linux: choose picks the tracker, launch starts the command
 // below a keeper with what that tracker needs, recordHolder writes down who holds the
 // session before the command runs. When the kernel refuses a tracker that was not
-// asked for by name, weaken takes it off the list, and the next one is tried.
+// asked for by name, downgrade takes it off the list, and chooses the next one.
 
 // held is what holds a session on Linux, beside its keeper.
 type held struct {
@@ -51,10 +51,10 @@ func (s *Session) choose() error {
 	return err
 }
 
-// weaken takes what just failed off the machine's list and chooses again. It
-// gives the error to return when there is nothing else to try: the failure was
-// the command's own, or the tracker was asked for by name.
-func (s *Session) weaken(failure error) error {
+// downgrade takes what just failed off the machine's list and chooses again:
+// ErrDowngraded. Any other error says that there is nothing else to try: the failure
+// was the command's own, or the tracker was asked for by name.
+func (s *Session) downgrade(failure error) error {
 	var step *fork.StepError
 	var limit *LimitError
 	entering := errors.As(failure, &step) && step.Tag == tagGroup
@@ -97,7 +97,7 @@ func (s *Session) weaken(failure error) error {
 		return err
 	}
 	s.choice = c
-	return nil
+	return fmt.Errorf("%w: %w", ErrDowngraded, failure)
 }
 
 // tagGroup is that of the steps by which the command enters its group, or waits

@@ -12,7 +12,7 @@ import (
 type held struct{}
 
 func (s *Session) choose() error                         { return errors.ErrUnsupported }
-func (s *Session) weaken(failure error) error            { return failure }
+func (s *Session) downgrade(failure error) error         { return failure }
 func (s *Session) launch(fork.Command) error             { return errors.ErrUnsupported }
 func (s *Session) replace(fork.Command) error            { return errors.ErrUnsupported }
 func (s *Session) awaitKeeper(context.Context) bool      { return true }

@@ -4,23 +4,60 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox"
+	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/track"
 )
 
 func TestMain(m *testing.M) {
 	sandbox.Init()
+	if os.Getenv(noGroupsEnv) == "refuse" {
+		refuseGroups()
+	}
 	os.Exit(m.Run())
+}
+
+// noGroupsEnv is "refuse" where this program is to have the kernel refuse to put
+// processes into control groups, but not the groups to be made, which is how the
+// tracker is probed.
+const noGroupsEnv = "ZSBX_TEST_GROUPS"
+
+// refuseGroups refuses this process writes of one byte, which nothing else in it
+// makes: see seccomp(2).
+func refuseGroups() {
+	jump := func(k uint32, no uint8) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: k, Jf: no}
+	}
+	load := func(at uint32) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
+	}
+	filter := []unix.SockFilter{
+		load(0), jump(unix.SYS_WRITE, 3), // struct seccomp_data: nr, and the length
+		load(16 + 2*8), jump(1, 1),
+		{Code: unix.BPF_RET | unix.BPF_K, K: 0x50000 | uint32(unix.EACCES)}, // SECCOMP_RET_ERRNO
+		{Code: unix.BPF_RET | unix.BPF_K, K: 0x7fff0000},                    // SECCOMP_RET_ALLOW
+	}
+	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	_ = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+	const tsync = 1 // SECCOMP_FILTER_FLAG_TSYNC
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, tsync, uintptr(unsafe.Pointer(&prog))); errno != 0 {
+		panic(errno)
+	}
 }
 
 // place makes a working directory, with a home directory and a store of sessions of
@@ -209,6 +246,42 @@ func TestNotStarted(t *testing.T) {
 	if r, err := sandbox.Run(context.Background(), p, sandbox.Options{Args: touch}); err != nil || r.ExitCode() != 0 {
 		t.Errorf("control: %+v, %v", r, err)
 	}
+	noSessions(t)
+}
+
+// TestTrackerRefused: the kernel refuses a control group that it had offered when it
+// was asked. The command is started with the next tracker, confined anew: the
+// broker's descriptor, which was handed over to the first, is a new one.
+func TestTrackerRefused(t *testing.T) {
+	if os.Getenv(noGroupsEnv) == "" {
+		for groups, want := range map[string]string{"control": "cgroup", "refuse": "subtree"} {
+			c := exec.Command(os.Args[0], "-test.run=^TestTrackerRefused$", "-test.v")
+			c.Env = append(os.Environ(), noGroupsEnv+"="+groups)
+			out, err := c.CombinedOutput()
+			if bytes.Contains(out, []byte("--- SKIP")) {
+				t.Skipf("%s", out)
+			}
+			if err != nil || !bytes.Contains(out, []byte("tracked by "+want)) {
+				t.Errorf("%v, want one tracked by %s\n%s", err, want, out)
+			}
+		}
+		return
+	}
+	_, p := place(t)
+	caps := enforce.Probe()
+	testkit.NeedLandlock(t, caps.Landlock, 1, caps.LandlockReason)
+	if c := track.Probe(); c.Cgroup == "" {
+		testkit.Lacks(t, testkit.Cgroup, c.CgroupWhy)
+	}
+	caps.Landlock = min(caps.Landlock, 5) // no scopes: the tracker is not a domain
+	o := shell("echo done")
+	var out bytes.Buffer
+	o.Caps, o.Stdout, o.Accept = &caps, &out, func([]enforce.Gap) bool { return true }
+	r, err := sandbox.Run(context.Background(), p, o)
+	if err != nil || r.ExitCode() != 0 || out.String() != "done\n" {
+		t.Fatalf("%+v, %q, %v", r, out.String(), err)
+	}
+	fmt.Println("tracked by", r.Report.Tracker)
 	noSessions(t)
 }
 

@@ -181,9 +181,9 @@ func (c *Command) standardIO() (err error) {
 	return err
 }
 
-// launch starts cmd, and again where the kernel refused something that can be done
-// without, or where the command is a script that names no interpreter: that is
-// given to the shell, as execvp(3) does.
+// launch starts cmd, and again where the kernel refused the tracker or something that
+// can be done without, or where the command is a script that names no interpreter:
+// that is given to the shell, as execvp(3) does.
 func (c *Command) launch(cmd *fork.Command) error {
 	script := *cmd
 	script.Path, script.Args = binSh, append([]string{binSh, cmd.Path}, cmd.Args[1:]...)
@@ -194,6 +194,7 @@ func (c *Command) launch(cmd *fork.Command) error {
 		err := c.try(*cmd)
 		caps, refused := c.plan.Refused(err)
 		switch {
+		case errors.Is(err, track.ErrDowngraded): // the steps are made anew: a child has the broker's socket only once
 		case refused:
 			if err := c.without(caps); err != nil {
 				return err
