@@ -38,7 +38,7 @@ func Detect(h Host, argv []string, writes bool) []Named {
 	for i := range tops {
 		tops[i].list(&h)
 	}
-	for _, p := range presetTable() {
+	for _, p := range Presets() {
 		if why := p.applies(&h, program, dir, tops); why != "" {
 			found = append(found, Named{Value: p.Name, Origin: Origin{Source: why}})
 		} else if on := p.onPATH(&h, search); on != "" {
@@ -70,7 +70,7 @@ func (p *PresetInfo) onPATH(h *Host, search []string) string {
 // Only the working directory was allowed then, and the project begins above it.
 func (r *Resolved) ClosedProject() string {
 	tops := r.host.projectDirs()
-	for _, info := range presetTable() {
+	for _, info := range Presets() {
 		used := slices.ContainsFunc(r.Presets, func(n Named) bool { return n.Value == info.Name })
 		if !used || info.Name == "git" {
 			continue // the git directory comes along by itself

@@ -69,7 +69,8 @@ func (h *Host) guardCreate(create, paths []Path) []Path {
 // agents keep: their own logins. No other preset does.
 func isAgent(r *Rule) bool {
 	name, ok := strings.CutPrefix(r.Origin.Source, "preset ")
-	return ok && isAgentPreset(name)
+	info := presetInfo(name)
+	return ok && info != nil && info.agent
 }
 
 // opened notes what users made writable.

@@ -7,8 +7,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/zsbx/zsbx/policy/internal/tables"
 )
 
 //go:embed presets/*.toml
@@ -22,20 +25,43 @@ type PresetInfo struct {
 	Files       []string // files in the working directory or above that switch it on
 	Dirs        []string // a command found in one of these directories switches it on; on PATH, its tools
 	Programs    []string // programs that others start unasked: one on PATH switches it on, where something else may be written
+
+	agent bool // a coding agent's
 }
 
-// Presets lists the built-in presets, sorted by name.
+// Presets lists the built-in presets, sorted by name. They are not to be changed.
 func Presets() []PresetInfo { return presetTable() }
+
+var presetTable = sync.OnceValue(func() []PresetInfo {
+	var all []PresetInfo
+	for _, s := range tables.Presets() {
+		all = append(all, PresetInfo{
+			Name: s.Name, Description: s.Note, Commands: s.Keys["commands"], Files: s.Keys["files"],
+			Dirs: s.Keys["dirs"], Programs: s.Keys["programs"], agent: s.Keys["agent"] != nil,
+		})
+	}
+	return all
+})
+
+// presetInfo finds a built-in preset, nil for none.
+func presetInfo(name string) *PresetInfo {
+	all := Presets()
+	for i := range all {
+		if all[i].Name == name {
+			return &all[i]
+		}
+	}
+	return nil
+}
 
 // UnknownPresetError reports a preset's name that is not built in.
 type UnknownPresetError struct{ Name string }
 
 // Error names the preset and those there are.
 func (e *UnknownPresetError) Error() string {
-	table := presetTable()
-	names := make([]string, len(table))
-	for i, p := range table {
-		names[i] = p.Name
+	var names []string
+	for _, p := range Presets() {
+		names = append(names, p.Name)
 	}
 	return fmt.Sprintf("unknown preset %q (known: %s)%s", e.Name, strings.Join(names, " "), didYouMean(e.Name, names))
 }
@@ -46,7 +72,7 @@ func (e *UnknownPresetError) Error() string {
 // that is writable. The error is an *UnknownPresetError.
 func Preset(name string) (*Policy, error) {
 	base, tools := strings.CutSuffix(name, toolsOnly)
-	if !isPreset(base) {
+	if presetInfo(base) == nil {
 		return nil, &UnknownPresetError{Name: name}
 	}
 	data, err := presetFiles.ReadFile("presets/" + base + ".toml")

@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/zsbx/zsbx/policy/internal/tables"
 )
 
 // secretPlace is one directory of the table on this machine.
@@ -14,26 +16,33 @@ type secretPlace struct {
 	agent bool // of coding agents
 }
 
+// secretTrees is the section of files with tokens in directories that presets open
+// as a whole.
+const secretTrees = "trees"
+
 // secretPaths are the places of the table on this machine.
 func (h *Host) secretPaths() []secretPlace {
 	if h.Home == "" {
 		return nil
 	}
-	groups := secretGroups()
+	groups := tables.Secrets()
 	all := make([]secretPlace, 0, len(groups)+8)
 	bases := make(map[string][2]string, 8)
 	for i := range groups {
-		set := &groups[i]
-		b, ok := bases[set.base]
+		s := &groups[i]
+		if s.Name == secretTrees {
+			continue
+		}
+		b, ok := bases[s.Note]
 		if !ok {
 			// The default stays a place of secrets when a variable moves it.
-			b = [2]string{h.secretBase(&Host{Home: h.Home}, set.base), h.secretBase(h, set.base)}
-			bases[set.base] = b
+			b = [2]string{h.secretBase(&Host{Home: h.Home}, s.Note), h.secretBase(h, s.Note)}
+			bases[s.Note] = b
 		}
-		agent := set.kind == kindAgents
-		all = append(all, secretPlace{b[0], set.names, agent})
+		agent := s.Name == "coding agents"
+		all = append(all, secretPlace{b[0], s.Entries, agent})
 		if b[1] != b[0] {
-			all = append(all, secretPlace{b[1], set.names, agent})
+			all = append(all, secretPlace{b[1], s.Entries, agent})
 		}
 	}
 	return all
@@ -82,7 +91,7 @@ func (g *guard) secret(p string, agent bool) string {
 // unless a user opened them. They are looked for once: nobody inside can make
 // one in a directory that a preset makes executable only.
 func (rs *resolver) denySecrets() {
-	for _, pattern := range secretsInTrees() {
+	for _, pattern := range tables.Find(tables.Secrets(), secretTrees) {
 		written, err := (&expander{host: &rs.presets}).expand(pattern)
 		if err != nil {
 			continue

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/zsbx/zsbx/policy/internal/tables"
 )
 
 // treeSecrets are files with tokens in directories that presets open for the
@@ -137,15 +139,18 @@ func TestSecretsHitNoPreset(t *testing.T) {
 // the look-up finds what lies in, at and above each.
 func TestSecretTable(t *testing.T) {
 	seen := make(map[string]bool)
-	for _, g := range secretGroups() {
-		if !slices.IsSorted(g.names) {
-			t.Errorf("%s, %s: not sorted", g.kind, g.base)
+	for _, g := range tables.Secrets() {
+		if g.Name == secretTrees {
+			continue
 		}
-		for _, n := range g.names {
-			if seen[g.base+"/"+n] || strings.HasPrefix(n, "/") || strings.HasSuffix(n, "/") {
-				t.Errorf("%s/%s", g.base, n)
+		if !slices.IsSorted(g.Entries) || len(g.Entries) == 0 {
+			t.Errorf("%s, %s: not sorted", g.Name, g.Note)
+		}
+		for _, n := range g.Entries {
+			if seen[g.Note+"/"+n] || strings.HasPrefix(n, "/") || strings.HasSuffix(n, "/") {
+				t.Errorf("%s/%s", g.Note, n)
 			}
-			seen[g.base+"/"+n] = true
+			seen[g.Note+"/"+n] = true
 		}
 	}
 	g := guard{secrets: []secretPlace{{"/h", []string{".a", ".a-b", "x/y"}, false}, {"/h/x", []string{"z"}, false}, {"/h", []string{".agent"}, true}}}

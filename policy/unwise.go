@@ -4,6 +4,8 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+
+	"github.com/zsbx/zsbx/policy/internal/tables"
 )
 
 // Unwise gives a function that says why nobody but the user should think of a rule
@@ -48,10 +50,10 @@ func (r *Resolved) Unwise() func(p string, a Access, dir bool) string {
 	}
 }
 
-// tokenFiles are the files of secretsInTrees that there are, canonical.
+// tokenFiles are the files with tokens in presets' trees that there are, canonical.
 func (h *Host) tokenFiles() []string {
 	var all []string
-	for _, pattern := range secretsInTrees() {
+	for _, pattern := range tables.Find(tables.Secrets(), secretTrees) {
 		written := h.tildePath(expandDefault(h, pattern))
 		dir, rest, wild := strings.Cut(written, "/*")
 		found := []string{written}
