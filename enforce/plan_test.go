@@ -2,38 +2,16 @@ package enforce
 
 import (
 	"errors"
-	goflag "flag"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce/internal/landlock"
+	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
-
-var update = goflag.Bool("update", false, "write the golden files of this package anew")
-
-// golden compares text with a file of testdata.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s is not what it was; go test ./enforce -update writes it anew\ngot:\n%s", file, got)
-	}
-}
 
 func samplePath(path string, access policy.Access, mode fs.FileMode) policy.Path {
 	return policy.Path{Path: path, Access: access, Mode: mode, ID: policy.FileID{Dev: 1, Ino: 2},
@@ -72,7 +50,7 @@ func TestPlanText(t *testing.T) {
 		if err := p.WriteLandlock(&b); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, fmt.Sprintf("plan-abi%d.golden", abi), b.String())
+		testkit.Golden(t, fmt.Sprintf("plan-abi%d.golden", abi), b.String())
 	}
 }
 
@@ -97,7 +75,7 @@ func TestPlanGaps(t *testing.T) {
 			}
 		}
 	}
-	golden(t, "gaps.golden", b.String())
+	testkit.Golden(t, "gaps.golden", b.String())
 }
 
 // TestPlanFailsClosed: whatever the machine lacks, a plan either holds a core

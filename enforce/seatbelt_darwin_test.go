@@ -27,6 +27,8 @@ import (
 // depend on each other: the calls, the profile, what it holds. With
 // ZSBX_TEST_REQUIRE=seatbelt they fail where they would be skipped.
 
+const testSession = "0f9a3c1e-5b7d-4e2a-9c11-223344556677"
+
 // requireSeatbelt skips a test where no profile can be put on.
 func requireSeatbelt(t *testing.T) {
 	t.Helper()
@@ -76,8 +78,12 @@ func sh(t *testing.T, plan *Plan, script string, args ...string) (int, string) {
 // shTracked runs a script that is only tracked.
 func shTracked(t *testing.T, script string, args ...string) (int, string) {
 	t.Helper()
+	profile, err := fingerprint.TrackProfile(testSession, "/Users/u")
+	if err != nil {
+		t.Fatal(err)
+	}
 	status, out, err := tryConfined(append([]string{"/bin/sh", "-c", script, "sh"}, args...), func(c *fork.Command) error {
-		c.Sandbox = &fork.Sandbox{Profile: trackProfile(t, "/Users/u"), Session: testSession}
+		c.Sandbox = &fork.Sandbox{Profile: profile, Session: testSession}
 		return nil
 	})
 	if err != nil {

@@ -1,14 +1,13 @@
 package policy
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
-)
 
-var update = flag.Bool("update", false, "write the generated half of docs/presets.md")
+	"github.com/zsbx/zsbx/internal/testkit"
+)
 
 // TestPresetsDocs checks that the generated half of docs/presets.md is what
 // the presets say; with -update it writes it.
@@ -40,7 +39,7 @@ func TestPresetsDocs(t *testing.T) {
 	if b.String() == old {
 		return
 	}
-	if !*update {
+	if !*testkit.Update {
 		t.Fatalf("%s is out of date: run go test ./policy -run TestPresetsDocs -update", file)
 	}
 	if err := os.WriteFile(file, []byte(head+mark+b.String()), 0o644); err != nil {

@@ -1,4 +1,4 @@
-package sbpltest
+package seatbelt_test
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package sbpltest
+package seatbelt_test
 
 import "fmt"
 
@@ -6,7 +6,7 @@ import "fmt"
 // operation that the release does not know panics: the question is wrong.
 func (p *Profile) Decide(op string, t Target) Decision {
 	if !p.bound(op) {
-		panic("sbpltest: unknown operation " + op)
+		panic("unknown operation " + op)
 	}
 	for {
 		rs := p.rules[op]

@@ -1,11 +1,10 @@
-package enforce
+package seatbelt_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce/fingerprint"
-	"github.com/zsbx/zsbx/enforce/internal/sbpltest"
 	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
 )
 
@@ -13,7 +12,7 @@ import (
 // full ones do, and shuts the doors that lead out of a session.
 func TestTrackProfile(t *testing.T) {
 	for _, rel := range releases() {
-		p, err := sbpltest.Compile(trackProfile(t, "/Users/u"), rel, nil)
+		p, err := Compile(trackProfile(t, "/Users/u"), rel, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,13 +31,13 @@ func TestTrackProfile(t *testing.T) {
 			}
 		}
 		for _, op := range []string{"lsopen", "appleevent-send"} {
-			if p.Allowed(op, sbpltest.Target{}) {
+			if p.Allowed(op, Target{}) {
 				t.Errorf("%s is allowed", op)
 			}
 		}
 		for _, q := range []question{
-			{"file-read-data", file("/Users/u/.ssh/id")}, {"signal", sbpltest.Target{Process: "others"}},
-			{"network-outbound", sbpltest.Target{Proto: "tcp", Port: 443}},
+			{"file-read-data", file("/Users/u/.ssh/id")}, {"signal", Target{Process: "others"}},
+			{"network-outbound", Target{Proto: "tcp", Port: 443}},
 			{"mach-lookup", service("com.apple.trustd.agent")}, {"file-write-create", file("/Users/u/Library/x.plist")},
 		} {
 			if !p.Allowed(q.op, q.target) {

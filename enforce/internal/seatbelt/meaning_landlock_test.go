@@ -1,4 +1,4 @@
-package enforce
+package seatbelt_test
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/internal/landlock"
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/policy"
@@ -19,10 +20,10 @@ import (
 // TestMeaningOfRulesets asks the Landlock ruleset and the seccomp filter of
 // the same policies, on a kernel that has everything.
 func TestMeaningOfRulesets(t *testing.T) {
-	caps := Caps{OS: "linux", Arch: "amd64", Landlock: landlock.MaxABI, Seccomp: true, SeccompNotify: true, MountNS: true}
+	caps := enforce.Caps{OS: "linux", Arch: "amd64", Landlock: landlock.MaxABI, Seccomp: true, SeccompNotify: true, MountNS: true}
 	for s, rows := range meanings() {
 		pl := places()[1]
-		plan := NewPlan(s.resolve(pl), caps, s.host(pl))
+		plan := enforce.NewPlan(s.resolve(pl), caps, s.host(pl))
 		if err := plan.Err(nil); err != nil {
 			t.Errorf("%s: %v", s.name, err)
 			continue
@@ -36,7 +37,7 @@ func TestMeaningOfRulesets(t *testing.T) {
 }
 
 // allowedByPlan is whether the kernel would let a confined command do it.
-func allowedByPlan(t *testing.T, p *Plan, pl place, e expectation) bool {
+func allowedByPlan(t *testing.T, p *enforce.Plan, pl place, e expectation) bool {
 	rs, file := p.Landlock, pl.in(e.what)
 	if covered(p, file) {
 		return false
@@ -71,7 +72,7 @@ func allowedByPlan(t *testing.T, p *Plan, pl place, e expectation) bool {
 
 // covered reports whether the plan hides a path below a mount, where Landlock's
 // rules do not matter any more.
-func covered(p *Plan, file string) bool {
+func covered(p *enforce.Plan, file string) bool {
 	return p.Mounts != nil && slices.ContainsFunc(p.Mounts.Mounts, func(m mounts.Mount) bool {
 		return m.Kind == mounts.Mask && policy.Within(file, m.Path)
 	})
@@ -143,10 +144,10 @@ func allowedPort(rs *landlock.Ruleset, port int, right uint64) bool {
 func TestRulesetOfDenials(t *testing.T) {
 	s := scenario{rules: []policy.Rule{given(policy.Read|policy.Write|policy.Exec, "PROJ")}, deny: []string{"PROJ/.git/hooks"},
 		net: policy.ResolvedNet{Mode: policy.NetOpen}}
-	plan := NewPlan(s.resolve(places()[1]), Caps{OS: "linux", Arch: "amd64", Landlock: landlock.MaxABI, Seccomp: true}, nil)
+	plan := enforce.NewPlan(s.resolve(places()[1]), enforce.Caps{OS: "linux", Arch: "amd64", Landlock: landlock.MaxABI, Seccomp: true}, nil)
 	masked := false
 	for _, g := range plan.Gaps {
-		masked = masked || g.Name == GapDeny
+		masked = masked || g.Name == enforce.GapDeny
 	}
 	if !masked {
 		t.Errorf("no gap for a denial inside a writable tree: %+v", plan.Gaps)

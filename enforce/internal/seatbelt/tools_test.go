@@ -1,10 +1,9 @@
-package enforce
+package seatbelt_test
 
 import (
 	"io/fs"
 	"testing"
 
-	"github.com/zsbx/zsbx/enforce/internal/sbpltest"
 	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -42,7 +41,7 @@ func TestMacTools(t *testing.T) {
 		}
 		all = append(all, p)
 	}
-	resolve := func(ps ...*policy.Policy) *sbpltest.Profile {
+	resolve := func(ps ...*policy.Policy) *Profile {
 		r, err := policy.Merge(ps...).Resolve(h)
 		if err != nil {
 			t.Fatal(err)

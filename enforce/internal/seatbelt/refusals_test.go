@@ -1,4 +1,4 @@
-package enforce
+package seatbelt_test
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package enforce
+package seatbelt_test
 
 import (
 	"fmt"
@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zsbx/zsbx/enforce/internal/sbpltest"
 	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
 	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
@@ -36,7 +35,7 @@ func TestTinyScheme(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range []string{full, trackProfile(t, `/Users/a "b" \`)} {
-		want, err := sbpltest.Strings(text)
+		want, err := Strings(text)
 		if err != nil {
 			t.Fatal(err)
 		}

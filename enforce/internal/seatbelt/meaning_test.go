@@ -1,4 +1,4 @@
-package enforce
+package seatbelt_test
 
 import (
 	"io/fs"
@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zsbx/zsbx/enforce/internal/sbpltest"
 	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -192,7 +191,7 @@ func TestMeaningOfProfiles(t *testing.T) {
 			continue
 		}
 		for _, rel := range releases() {
-			p, err := sbpltest.Compile(text, rel, nil)
+			p, err := Compile(text, rel, nil)
 			if err != nil {
 				t.Errorf("%s, macOS %d: %v", s.name, rel, err)
 				break
@@ -208,19 +207,19 @@ func TestMeaningOfProfiles(t *testing.T) {
 	}
 }
 
-func releases() []sbpltest.Release {
-	return []sbpltest.Release{sbpltest.MacOS14, sbpltest.MacOS15, sbpltest.MacOS26}
+func releases() []Release {
+	return []Release{MacOS14, MacOS15, MacOS26}
 }
 
 // question is what the kernel asks the profile for an act.
 type question struct {
 	op     string
-	target sbpltest.Target
+	target Target
 }
 
 func (e expectation) questions(pl place) []question {
-	file := sbpltest.Target{Path: pl.in(e.what)}
-	tcp := sbpltest.Target{Proto: "tcp", Host: "192.0.2.1", Port: atoi(e.what)}
+	file := Target{Path: pl.in(e.what)}
+	tcp := Target{Proto: "tcp", Host: "192.0.2.1", Port: atoi(e.what)}
 	local := tcp
 	local.Local = true
 	switch e.verb {
@@ -244,7 +243,7 @@ func (e expectation) questions(pl place) []question {
 	case talks:
 		return []question{{"network-outbound", file}}
 	case signals:
-		return []question{{"signal", sbpltest.Target{Process: "others"}}}
+		return []question{{"signal", Target{Process: "others"}}}
 	}
 	panic("no such verb: " + e.verb)
 }

@@ -1,4 +1,4 @@
-package sbpltest
+package seatbelt_test
 
 // Release is a major version of macOS.
 type Release int

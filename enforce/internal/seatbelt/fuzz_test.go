@@ -1,4 +1,4 @@
-package enforce
+package seatbelt_test
 
 import (
 	"fmt"
@@ -12,7 +12,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/zsbx/zsbx/enforce/fingerprint"
-	"github.com/zsbx/zsbx/enforce/internal/sbpltest"
 	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -42,7 +41,7 @@ func FuzzQuote(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if got, err := sbpltest.String(q); err != nil || got != s {
+		if got, err := String(q); err != nil || got != s {
 			t.Fatalf("%q: written %s, read %q, %v", s, q, got, err)
 		}
 	})
@@ -60,7 +59,7 @@ func FuzzInjection(f *testing.F) {
 		if err != nil {
 			return
 		}
-		n, err := sbpltest.Read(text)
+		n, err := Read(text)
 		if err != nil {
 			t.Fatalf("%q, %q: %v\n%s", name, origin, err, text)
 		}
@@ -68,15 +67,15 @@ func FuzzInjection(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m, err := sbpltest.Read(plain); err != nil || n != m {
+		if m, err := Read(plain); err != nil || n != m {
 			t.Fatalf("%q, %q: %d forms, %d without them (%v)\n%s", name, origin, n, m, err, text)
 		}
-		p, err := sbpltest.Compile(text, sbpltest.MacOS15, nil)
+		p, err := Compile(text, MacOS15, nil)
 		if err != nil {
 			t.Fatalf("%q, %q: %v\n%s", name, origin, err, text)
 		}
-		if p.Allowed("lsopen", sbpltest.Target{}) || p.Allowed("file-read-data", file("/secret")) ||
-			p.Allowed("file-write-data", file("/Users/u/p/"+name)) || p.Allowed("signal", sbpltest.Target{Process: "others"}) ||
+		if p.Allowed("lsopen", Target{}) || p.Allowed("file-read-data", file("/secret")) ||
+			p.Allowed("file-write-data", file("/Users/u/p/"+name)) || p.Allowed("signal", Target{Process: "others"}) ||
 			!p.Allowed("file-read-data", file(fingerprint.Dir(testSession)+"/allow")) || p.Allowed("file-read-data", file(fingerprint.Dir(testSession)+"/deny")) {
 			t.Fatalf("%q, %q: a promise is broken\n%s", name, origin, text)
 		}
@@ -173,7 +172,7 @@ func checkGlob(t interface{ Fatalf(string, ...any) }, glob, p string) {
 	if err != nil {
 		t.Fatalf("%s: %v", glob, err)
 	}
-	prof, err := sbpltest.Compile("(version 1)(deny default)(allow file-read* (regex "+q+"))", sbpltest.MacOS26, nil)
+	prof, err := Compile("(version 1)(deny default)(allow file-read* (regex "+q+"))", MacOS26, nil)
 	if err != nil {
 		t.Fatalf("%s: %v", glob, err)
 	}

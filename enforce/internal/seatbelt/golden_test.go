@@ -1,10 +1,11 @@
-package enforce
+package seatbelt_test
 
 import (
 	"io/fs"
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
+	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -23,6 +24,6 @@ func TestSeatbeltGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "seatbelt.golden", got)
-	golden(t, "seatbelt-track-only.golden", trackProfile(t, "/Users/u"))
+	testkit.Golden(t, "full.golden", got)
+	testkit.Golden(t, "track-only.golden", trackProfile(t, "/Users/u"))
 }

@@ -1,4 +1,4 @@
-package enforce
+package seatbelt_test
 
 import (
 	"io/fs"
@@ -7,13 +7,12 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce/fingerprint"
-	"github.com/zsbx/zsbx/enforce/internal/sbpltest"
 	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
 	"github.com/zsbx/zsbx/policy"
 )
 
 // compile writes and compiles a profile, as the newest release does.
-func compile(t *testing.T, r *policy.Resolved, o seatbelt.Options) *sbpltest.Profile {
+func compile(t *testing.T, r *policy.Resolved, o seatbelt.Options) *Profile {
 	t.Helper()
 	text, err := seatbelt.Profile(r, o)
 	if err != nil {
@@ -33,12 +32,12 @@ func trackProfile(t *testing.T, homes ...string) string {
 }
 
 // compileText compiles a profile, as the newest release does.
-func compileText(t *testing.T, text string) *sbpltest.Profile {
+func compileText(t *testing.T, text string) *Profile {
 	t.Helper()
-	var p *sbpltest.Profile
+	var p *Profile
 	var err error
 	for _, rel := range releases() {
-		if p, err = sbpltest.Compile(text, rel, nil); err != nil {
+		if p, err = Compile(text, rel, nil); err != nil {
 			t.Fatalf("macOS %d: %v\n%s", rel, err, text)
 		}
 	}
@@ -52,8 +51,8 @@ func denial(p string) policy.DenyPath {
 		Deny: policy.Deny{Pattern: p, Origin: policy.Origin{Source: "--deny"}}}
 }
 
-func service(name string) sbpltest.Target { return sbpltest.Target{Name: name} }
-func file(p string) sbpltest.Target       { return sbpltest.Target{Path: p} }
+func service(name string) Target { return Target{Name: name} }
+func file(p string) Target       { return Target{Path: p} }
 
 // The operations on files that have rules of their own, as macOS lists them:
 // not the generator's list, which is what is tested.
@@ -79,8 +78,8 @@ func TestDoors(t *testing.T) {
 			p = compileText(t, trackProfile(t, r.Home, r.RealHome))
 		}
 		for _, q := range []question{
-			{"lsopen", sbpltest.Target{}},
-			{"appleevent-send", sbpltest.Target{}},
+			{"lsopen", Target{}},
+			{"appleevent-send", Target{}},
 			{"job-creation", file("/usr/bin/true")},
 			{"mach-lookup", service("com.apple.coreservices.launchservicesd")},
 			{"mach-lookup", service("com.apple.launchservicesd")},
@@ -125,21 +124,21 @@ func TestDoors(t *testing.T) {
 // TestClosedByDefault asks for what a full profile closes beside the doors.
 func TestClosedByDefault(t *testing.T) {
 	p := compile(t, macPolicy(flag("/Users/u/proj", allAccess, fs.ModeDir)), seatbelt.Options{Session: testSession, Terminal: "/dev/ttys003"})
-	others, ours := sbpltest.Target{Process: "others"}, sbpltest.Target{Process: "same-sandbox"}
-	pty := sbpltest.Target{Path: "/dev/ttys009", Extensions: []string{"com.apple.sandbox.pty"}}
+	others, ours := Target{Process: "others"}, Target{Process: "same-sandbox"}
+	pty := Target{Path: "/dev/ttys009", Extensions: []string{"com.apple.sandbox.pty"}}
 	for _, c := range []struct {
 		op     string
-		target sbpltest.Target
+		target Target
 		want   bool
 	}{
-		{"signal", others, false}, {"signal", ours, true}, {"signal", sbpltest.Target{Process: "self"}, true},
+		{"signal", others, false}, {"signal", ours, true}, {"signal", Target{Process: "self"}, true},
 		{"process-info-pidinfo", others, false}, {"process-info-pidinfo", ours, true},
 		{"process-info-codesignature", others, false}, {"process-info-codesignature", ours, true},
 		{"mach-priv-task-port", others, false},
 		{"mach-lookup", service("com.apple.pasteboard.1"), false}, {"mach-lookup", service("com.apple.windowserver.active"), false},
 		{"mach-lookup", service("com.apple.trustd.agent"), true}, {"mach-lookup", service("com.apple.unknown"), false},
 		{"mach-register", service("x"), false},
-		{"nvram-get", sbpltest.Target{}, false}, {"iokit-open", sbpltest.Target{}, false}, {"iokit-get-properties", sbpltest.Target{}, false},
+		{"nvram-get", Target{}, false}, {"iokit-open", Target{}, false}, {"iokit-get-properties", Target{}, false},
 		{"fs-snapshot-mount", file("/x"), false}, {"fs-snapshot-create", file("/x"), false}, {"file-graft", file("/x"), false},
 		{"file-mount", file("/Users/u/proj"), false}, {"file-chroot", file("/Users/u/proj"), false}, {"file-mknod", file("/Users/u/proj/d"), false},
 		{"file-write-setugid", file("/Users/u/proj/x"), false},
@@ -241,7 +240,7 @@ func TestFingerprint(t *testing.T) {
 	closed := macPolicy()
 	closed.Deny = []policy.DenyPath{denial("/"), denial("/**"), denial("/private/tmp/**/allow")}
 	for _, r := range []*policy.Resolved{open, closed} {
-		for _, p := range []*sbpltest.Profile{compile(t, r, seatbelt.Options{Session: testSession}), compileText(t, trackProfile(t, "/Users/u"))} {
+		for _, p := range []*Profile{compile(t, r, seatbelt.Options{Session: testSession}), compileText(t, trackProfile(t, "/Users/u"))} {
 			for _, op := range reading {
 				if !p.Allowed(op, file(dir+"/allow")) || p.Allowed(op, file(dir+"/deny")) {
 					t.Errorf("%s: the path pair answers wrongly", op)
