@@ -72,7 +72,6 @@ const (
 	GapTruncate        = "truncate"         // files outside could be emptied
 	GapDeny            = "deny"             // a denial inside an allowed tree
 	GapDenyMissing     = "deny-missing"     // a denial of what does not exist yet in a writable tree
-	GapDenyLinks       = "deny-links"       // a denied file has other names
 	GapOwnFiles        = "own-files"        // zsbx's own files: policies, trust store, sessions
 	GapProtect         = "protect"          // git's hooks and configuration and the like in writable trees
 	GapMetadata        = "metadata"         // chmod, chown, utime, xattr and flags of files outside
@@ -99,6 +98,6 @@ const AllHardening = "hardening"
 
 // GapNames lists the names of all gaps, sorted.
 func GapNames() []string {
-	return []string{GapAbstractSockets, GapDeny, GapDenyLinks, GapDenyMissing, GapFiles, GapHome, GapIPC, GapKernel, GapLimits, GapMetadata, GapNetwork, GapOrphans, GapOwnFiles,
+	return []string{GapAbstractSockets, GapDeny, GapDenyMissing, GapFiles, GapHome, GapIPC, GapKernel, GapLimits, GapMetadata, GapNetwork, GapOrphans, GapOwnFiles,
 		GapPids, GapPriorities, GapProtect, GapSignals, GapTCPAutobind, GapTCPPorts, GapTerminal, GapTerminals, GapTruncate, GapUnixSockets}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zsbx/zsbx/enforce/internal/deny"
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/enforce/internal/protect"
 	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
@@ -47,7 +46,6 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 			p.audit.Watch = append(p.audit.Watch, w)
 		}
 	}
-	rep.Links(deny.NewDenials(deny.Request{Host: host, Deny: p.Policy.Deny}).Links())
 	text, err := seatbelt.Profile(p.Policy, *p.Seatbelt)
 	if err != nil {
 		p.Seatbelt = nil

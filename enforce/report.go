@@ -43,7 +43,6 @@ func (r *report) linux() {
 	for _, d := range r.cut.Unheld {
 		r.denied(d.Deny, d.Why)
 	}
-	r.Links(r.cut.Linked)
 	if r.p.Landlock != nil {
 		r.self(r.set.OwnOpen)
 		r.selfByRules()
@@ -69,15 +68,6 @@ func (r *report) denied(d policy.DenyPath, why string) {
 		return
 	}
 	r.add(Gap{Name: GapDeny, Kind: Core, Promise: "no access to " + d.Pattern, Why: why, Origin: d.Deny.Origin})
-}
-
-// Links are denied files that may be open by another name.
-func (r *report) Links(found []deny.Linked) {
-	for _, l := range found {
-		r.add(Gap{Name: GapDenyLinks, Kind: Hardening,
-			Promise: "no access by another name to what is denied as " + l.Deny.Pattern,
-			Why:     l.Why, Hint: l.Look, Origin: l.Deny.Deny.Origin})
-	}
 }
 
 // self are zsbx's own files that the command can change, and what it may not

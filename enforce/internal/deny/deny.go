@@ -4,9 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
-	"slices"
-	"syscall"
 
 	"github.com/zsbx/zsbx/policy"
 )
@@ -42,7 +39,6 @@ type Cut struct {
 	Behind []policy.DenyPath // the denials that the masks stand for
 	Later  []policy.DenyPath // those of them that name what may still be made
 	Unheld []unheld
-	Linked []Linked
 }
 
 // masked is a denied file or directory in a writable tree.
@@ -84,7 +80,7 @@ type Denials struct {
 	private string
 	visited int
 	added   int
-	names   manyNames
+	files   map[policy.FileID]bool // what is denied and no directory
 	out     Cut
 }
 
@@ -102,18 +98,18 @@ func Subtract(q Request) Cut {
 	d := NewDenials(q)
 	if len(d.Deny) == 0 {
 		d.out.Trees = q.Trees
-	} else {
-		for _, t := range q.Trees {
-			d.out.Trees = append(d.out.Trees, d.apply(t)...)
-		}
+		return d.out
 	}
-	d.out.Linked = d.Links()
+	for _, t := range q.Trees {
+		d.out.Trees = append(d.out.Trees, d.apply(t)...)
+	}
+	d.out.Trees = d.withoutLinks(d.out.Trees)
 	return d.out
 }
 
 // NewDenials reads the patterns. One that can't be read denies nothing.
 func NewDenials(q Request) *Denials {
-	d := &Denials{Host: q.Host, trees: q.Trees, noMasks: q.NoMasks, private: q.Private}
+	d := &Denials{Host: q.Host, trees: q.Trees, noMasks: q.NoMasks, private: q.Private, files: make(map[policy.FileID]bool)}
 	for _, p := range q.Deny {
 		n := Barred{DenyPath: p}
 		if p.Glob {
@@ -164,7 +160,7 @@ func (d *Denials) apply(t Tree) []Tree {
 		if why = d.mask(t, inside); why != "" {
 			why = fmt.Sprintf("%s is writable or in a private home, so its other entries can't be allowed one by one; %s", t.Path, why)
 		}
-	} else if apart, err := d.TakeApart(t, inside); err != nil {
+	} else if apart, err := d.takeApart(t, inside); err != nil {
 		why = fmt.Sprintf("%s can't be allowed entry by entry: %v", t.Path, err)
 	} else {
 		out = apart
@@ -175,147 +171,6 @@ func (d *Denials) apply(t Tree) []Tree {
 		}
 	}
 	return out
-}
-
-// TakeApart allows t's entries one by one, without those that are denied.
-func (d *Denials) TakeApart(t Tree, deny []Barred) ([]Tree, error) {
-	if d.Host == nil || d.Host.ReadDir == nil || d.Host.Lstat == nil {
-		return nil, errors.New("no host to list it with")
-	}
-	hit, err := d.hits(t.Path, deny)
-	if err != nil || len(hit) == 0 {
-		return []Tree{t}, err
-	}
-	out, err := d.Split(t, hit)
-	return d.withoutLinks(out, hit, deny), err
-}
-
-// Hit is an existing file or directory that is denied.
-type Hit struct {
-	Path string
-	Dir  bool
-
-	// Closed marks a directory that zsbx can't look into. What is denied
-	// may lie in it, and its owner can open it by chmod(2): it is denied
-	// whole.
-	Closed bool
-}
-
-// hits finds what the denials name below root. What does not exist needs
-// nothing: the command can't create it in a tree that it can't write.
-func (d *Denials) hits(root string, deny []Barred) ([]Hit, error) {
-	var out []Hit
-	var globs []Barred
-	for _, p := range deny {
-		if p.Glob {
-			globs = append(globs, p)
-			continue
-		}
-		st, err := d.Host.Lstat(p.Pattern)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-			continue
-		}
-		h := Hit{Path: p.Pattern, Dir: st.Mode.IsDir()}
-		for errors.Is(err, fs.ErrPermission) && h.Path != root {
-			h = Hit{Path: path.Dir(h.Path), Closed: true}
-			_, err = d.Host.Lstat(h.Path)
-		}
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, h)
-	}
-	if len(globs) == 0 {
-		return out, nil
-	}
-	found, err := d.Walk(root, Together(globs).At(root))
-	return append(out, found...), err
-}
-
-// Together are the patterns of several denials, for one walk.
-func Together(globs []Barred) policy.Globs {
-	gs := make([]policy.Glob, len(globs))
-	for i := range globs {
-		gs[i] = globs[i].glob
-	}
-	return policy.NewGlobs(gs)
-}
-
-// Walk goes through dir for what the globs name, without following links.
-func (d *Denials) Walk(dir string, globs policy.GlobsAt) ([]Hit, error) {
-	entries, err := d.Host.ReadDir(dir)
-	if errors.Is(err, fs.ErrPermission) {
-		return []Hit{{Path: dir, Closed: true}}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if d.visited += len(entries); d.visited > maxVisited {
-		return nil, errTooLarge
-	}
-	var out []Hit
-	for _, e := range entries {
-		deeper, named := globs.Enter(e.Name())
-		switch p := path.Join(dir, e.Name()); {
-		case named:
-			out = append(out, Hit{Path: p, Dir: e.IsDir()})
-		case e.IsDir() && len(deeper) > 0:
-			found, err := d.Walk(p, deeper)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, found...)
-		}
-	}
-	return out, nil
-}
-
-// Split allows the entries of t that lead to no hit as they are, and takes
-// the others apart.
-func (d *Denials) Split(t Tree, hits []Hit) ([]Tree, error) {
-	entries, err := d.Host.ReadDir(t.Path)
-	if err != nil {
-		return nil, err
-	}
-	var out []Tree
-	if !slices.ContainsFunc(hits, func(h Hit) bool { return h.Dir }) {
-		// Listing is harmless when only files are denied below. A denied
-		// directory could be listed by it, so then t can't be listed.
-		list := t
-		list.ListOnly = true
-		out = append(out, list)
-	}
-	for _, e := range entries {
-		p := path.Join(t.Path, e.Name())
-		if e.Type()&fs.ModeSymlink != 0 || slices.ContainsFunc(hits, func(h Hit) bool { return h.Path == p }) {
-			continue // Landlock looks at a link's target, not at the link
-		}
-		inner := slices.DeleteFunc(slices.Clone(hits), func(h Hit) bool { return !policy.Within(h.Path, p) })
-		st, err := d.Host.Lstat(p)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-			continue // not there any more, or nothing can be learned of it
-		}
-		if err != nil {
-			return nil, err
-		}
-		sub := Tree{Path: p, Access: t.Access, Mode: st.Mode.Type(), ID: st.ID, Origin: t.Origin}
-		if len(inner) == 0 {
-			if d.added++; d.added > maxSiblings {
-				return nil, errTooLarge
-			}
-			out = append(out, sub)
-			continue
-		}
-		more, err := d.Split(sub, inner)
-		if errors.Is(err, fs.ErrPermission) {
-			continue // nothing in it is allowed
-		}
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, more...)
-	}
-	return out, nil
 }
 
 // covers reports whether a denial takes away path itself.

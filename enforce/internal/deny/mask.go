@@ -48,6 +48,11 @@ func (d *Denials) mask(t Tree, inside []Barred) string {
 	return ""
 }
 
+// by is the denial that names a hit.
+func by(deny []Barred, h Hit) policy.DenyPath {
+	return deny[max(0, slices.IndexFunc(deny, func(b Barred) bool { return b.covers(h.Path) }))].DenyPath
+}
+
 // maskOne masks one hit. A link can't be masked: what it leads to is, if the
 // link was matched by a glob; in a plain path links were followed when it was
 // resolved.
@@ -62,7 +67,6 @@ func (d *Denials) maskOne(h Hit, deny policy.DenyPath) error {
 	if !slices.ContainsFunc(d.trees, func(t Tree) bool { return policy.Within(real, t.Path) }) {
 		return nil // the policy does not let the command there at all
 	}
-	d.names.note(real, st, deny)
 	if len(d.out.Masks) >= maxMasks {
 		return fmt.Errorf("it names more than %d files", maxMasks)
 	}
