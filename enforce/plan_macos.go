@@ -29,7 +29,7 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 	p.Seatbelt = &seatbelt.Options{}
 	prot := protect.Find(p.Policy, host, opts.protectRequest())
 	rep.self(prot.OwnOpen)
-	p.audit = protect.Audit{Trees: mounts.WritableTrees(p.Policy.Paths), Near: prot.Near}
+	p.audit = protect.Audit{Trees: mounts.WritableTrees(p.Policy.Paths)}
 	for _, h := range prot.Own {
 		p.Seatbelt.Protect = append(p.Seatbelt.Protect, h.Path)
 	}

@@ -5,7 +5,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/zsbx/zsbx/enforce/internal/deny"
 	"github.com/zsbx/zsbx/policy"
@@ -41,8 +40,6 @@ type Snapshot struct {
 	files []fileState
 	globs []policy.DenyPath
 	known map[string]bool // what the globs named already
-	near  *nearby
-	time  time.Time
 }
 
 // fileState is what is remembered of a file; the zero value but for the path
@@ -61,13 +58,12 @@ type fileState struct {
 type Audit struct {
 	Trees   []string // writable
 	Watch   []Watched
-	Near    nearby
 	Mounted bool // what watched.mounted says is so
 }
 
 // Snapshot remembers how it is now.
 func (a *Audit) Snapshot(host *policy.Host) *Snapshot {
-	s := &Snapshot{host: host, trees: a.Trees, near: &a.Near, time: time.Now()}
+	s := &Snapshot{host: host, trees: a.Trees}
 	for _, w := range a.Watch {
 		switch {
 		case w.missing:
@@ -97,7 +93,6 @@ func (s *Snapshot) Changes() []Change {
 			out = append(out, Change{Path: old.path, New: !old.exists})
 		}
 	}
-	out = append(out, s.near.changes(s.host, s.time)...)
 	out = slices.DeleteFunc(out, func(c Change) bool { return c.New && path.Base(c.Path) == ".git" && plain(s.host, c.Path) })
 	for _, h := range s.matches() {
 		if !s.known[h] {

@@ -5,8 +5,6 @@ import (
 	"io/fs"
 	"path"
 	"strings"
-
-	"github.com/zsbx/zsbx/policy"
 )
 
 // Git runs programs that its configuration and its hooks name, whenever it is
@@ -19,9 +17,8 @@ func (c *protector) repository(tree string) bool {
 	st, err := c.host.Lstat(dot)
 	switch {
 	case err != nil:
-		if c.seen[dot] = true; tree == c.within(tree) {
-			c.out.Watch = append(c.out.Watch, Watched{Path: dot, missing: errors.Is(err, fs.ErrNotExist)})
-		}
+		c.seen[dot] = true
+		c.out.Watch = append(c.out.Watch, Watched{Path: dot, missing: errors.Is(err, fs.ErrNotExist)})
 		return false
 	case st.Mode.IsDir():
 		c.gitDir(dot)
@@ -93,7 +90,6 @@ func (c *protector) gitDir(dir string) {
 		return
 	}
 	c.seen[dir] = true
-	c.out.Near.gitDirs = append(c.out.Near.gitDirs, dir)
 	top := c.gitTop(dir)
 	c.pin(dir, top)
 	c.gitFiles(dir, top)
@@ -152,25 +148,19 @@ func (c *protector) modules(dir, top string, left *int) {
 			c.modules(sub, top, left)
 			continue
 		}
-		c.out.Near.modules = append(c.out.Near.modules, sub)
 		c.gitFiles(sub, top)
 		c.worktrees(path.Join(sub, "worktrees"), top, left)
 		c.modules(path.Join(sub, "modules"), top, left)
 	}
 }
 
-// subdirs lists directories, as long as some are left to be looked at.
-func (c *protector) subdirs(dir string, left *int) []string { return subdirs(c.host, dir, left) }
-
-func (c *protector) isGitDir(dir string) bool { return isGitDir(c.host, dir) }
-
 // isGitDir tells a git directory by its HEAD and objects.
-func isGitDir(host *policy.Host, dir string) bool {
-	head, err := host.Lstat(path.Join(dir, "HEAD"))
+func (c *protector) isGitDir(dir string) bool {
+	head, err := c.host.Lstat(path.Join(dir, "HEAD"))
 	if err != nil || head.Mode.IsDir() {
 		return false
 	}
-	objects, err := host.Lstat(path.Join(dir, "objects"))
+	objects, err := c.host.Lstat(path.Join(dir, "objects"))
 	return err == nil && objects.Mode.IsDir()
 }
 

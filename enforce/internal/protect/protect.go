@@ -27,7 +27,6 @@ type Set struct {
 	Unread []unread // configurations whose includes are not all known
 
 	Table mounts.MountTable // nil when it was not read
-	Near  nearby
 }
 
 // Summary names it in a few words.
