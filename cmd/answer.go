@@ -3,7 +3,6 @@ package cmd
 import (
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox"
@@ -142,9 +141,7 @@ func (a *app) printAnswers(all []answer, plan *enforce.Plan, asJSON bool) error 
 		}
 		t.row(word, x.Question, x.About, x.Reason)
 	}
-	var b strings.Builder
-	t.write(&b)
-	if err := a.printText(b.String()); err != nil {
+	if err := a.printTable(t); err != nil {
 		return err
 	}
 	said := ""

@@ -1,8 +1,6 @@
 package cmd
 
 import (
-	"strings"
-
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -24,13 +22,11 @@ func (a *app) listPresets(asJSON bool) error {
 		}
 		return a.printJSON(list)
 	}
-	var b strings.Builder
 	t := &table{}
 	for _, p := range policy.Presets() {
 		t.row(p.Name, p.Description)
 	}
-	t.write(&b)
-	return a.printText(b.String())
+	return a.printTable(t)
 }
 
 // printSBPL prints the Seatbelt profile of a plan.

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -67,7 +68,7 @@ func (o *logFlags) run(a *app, ids []string) error {
 	}
 	dir, err := o.place()
 	if err != nil {
-		return err
+		return coded(codePolicy, err)
 	}
 	all, known := []*logged{}, map[string]*logged{}
 	damaged, err := audit.Read(dir, func(l *audit.Line) {
@@ -88,7 +89,14 @@ func (o *logFlags) run(a *app, ids []string) error {
 	if damaged > 0 {
 		a.say.warn("%s of the audit log can't be read", count(damaged, "line", "lines"))
 	}
-	all = slices.DeleteFunc(all, func(s *logged) bool { return !o.wants(s, since, ids) })
+	all = slices.DeleteFunc(all, func(s *logged) bool {
+		last, began := cmp.Or(s.End, s.Start), &audit.Began{}
+		if s.Start != nil {
+			began = s.Start.Began
+		}
+		return last.Time.Before(since) || o.dir != "" && (began.Dir == "" || !policy.Within(began.Dir, o.dir)) ||
+			len(ids) > 0 && !slices.ContainsFunc(ids, func(id string) bool { return id != "" && (id == began.Name || strings.HasPrefix(s.Session, id)) })
+	})
 	if o.json {
 		return errors.Join(a.printJSON(all), coded(codeAudit, err))
 	}
@@ -96,9 +104,7 @@ func (o *logFlags) run(a *app, ids []string) error {
 	for _, s := range all {
 		t.row(s.row()...)
 	}
-	var b strings.Builder
-	t.write(&b)
-	return errors.Join(a.printText(b.String()), coded(codeAudit, err))
+	return errors.Join(a.printTable(t), coded(codeAudit, err))
 }
 
 // place is the directory of the log. The one of --dir becomes one without links.
@@ -107,41 +113,26 @@ func (o *logFlags) place() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	p := &policy.Policy{}
-	if p.Audit.Dir.Value = o.audit; o.audit == "" {
-		p, err = compose.UserPolicy(&h)
-	}
-	if p == nil {
-		p = &policy.Policy{}
-	}
-	p.Audit.Keep.Value = "0" // there is a log, at the usual place
-	if err == nil && o.dir != "" {
-		if o.dir, err = filepath.Abs(o.dir); err == nil {
-			if real, _, err := h.RealPath(o.dir); err == nil {
-				o.dir = real
-			}
+	p := &policy.Policy{Audit: policy.Audit{"dir": {Value: o.audit}}}
+	if o.audit == "" {
+		if p, err = compose.UserPolicy(&h); err != nil {
+			return "", err
 		}
+		p = policy.Merge(&policy.Policy{Audit: policy.Audit{"keep": {Value: "0"}}}, p) // there is a log, at the usual place
 	}
-	if err != nil {
-		return "", coded(codePolicy, err)
+	if o.dir != "" {
+		if o.dir, err = filepath.Abs(o.dir); err != nil {
+			return "", err
+		}
+		if real, _, err := h.RealPath(o.dir); err == nil {
+			o.dir = real
+		}
 	}
 	log, err := p.AuditLog(h)
 	if err != nil {
-		return "", coded(codePolicy, err)
+		return "", err
 	}
 	return log.Dir, nil
-}
-
-// wants tells the sessions that were asked for.
-func (o *logFlags) wants(s *logged, since time.Time, ids []string) bool {
-	last, began := s.End, &audit.Began{}
-	if s.Start != nil {
-		if began = s.Start.Began; last == nil {
-			last = s.Start
-		}
-	}
-	return !last.Time.Before(since) && (o.dir == "" || began.Dir != "" && policy.Within(began.Dir, o.dir)) &&
-		(len(ids) == 0 || slices.ContainsFunc(ids, func(id string) bool { return id != "" && (id == began.Name || strings.HasPrefix(s.Session, id)) }))
 }
 
 // row is a session for people.
@@ -164,5 +155,5 @@ func (s *logged) row() []string {
 			how += ", " + e.Error
 		}
 	}
-	return []string{when, s.Session[:min(8, len(s.Session))], took, dir, command, how}
+	return []string{when, s.Session[:min(shortest, len(s.Session))], took, dir, command, how}
 }

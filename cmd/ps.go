@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -58,7 +57,7 @@ func (a *app) ps(ended, asJSON bool) error {
 		}
 		return errors.Join(a.printJSON(list), sessionErr(err))
 	}
-	if err := a.printText(sessionTable(all, ended, time.Now())); err != nil {
+	if err := a.printTable(sessionTable(all, ended, time.Now())); err != nil {
 		return err
 	}
 	for i := range all {
@@ -128,7 +127,7 @@ const widestCommand = 70
 const shortest = 8
 
 // sessionTable is the sessions for people; nothing when there is none.
-func sessionTable(all []track.Info, ended bool, now time.Time) string {
+func sessionTable(all []track.Info, ended bool, now time.Time) *table {
 	t := &table{}
 	t.row("ID", "NAME", "STATE", "PROCS", "KEEPER", "AGE", "COMMAND")
 	for i := range all {
@@ -149,11 +148,9 @@ func sessionTable(all []track.Info, ended bool, now time.Time) string {
 		t.row(s.ID[:shortest], cmp.Or(s.Record.Name, "-"), string(s.Life), strconv.Itoa(len(s.Procs)), keeper, started, what)
 	}
 	if len(t.rows) == 1 {
-		return ""
+		t.rows = nil
 	}
-	var b strings.Builder
-	t.write(&b)
-	return b.String()
+	return t
 }
 
 // recorded reports whether there is a record of the session: some of its files may

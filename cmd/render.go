@@ -36,6 +36,13 @@ type table struct{ rows [][]string }
 
 func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
 
+// printTable prints a table alone.
+func (a *app) printTable(t *table) error {
+	var b strings.Builder
+	t.write(&b)
+	return a.printText(b.String())
+}
+
 // write writes the rows, indented, the columns as wide as they need to be; a
 // very long cell moves only the rest of its own row.
 func (t *table) write(b *strings.Builder) {

@@ -89,11 +89,12 @@ func drawPolicy(t *rapid.T, deep bool) *Policy {
 	}
 	p.Guard.Lists = drawNamed(t, "guard", "catastrophic", "mine")
 	for _, n := range drawNamed(t, "words", "rm -rf*", "a [b]\"") {
-		p.Guard.Words = append(p.Guard.Words, GuardWords{rapid.SampledFrom([]string{"mine", "x-1"}).Draw(t, "list"), n.Value, n.Origin})
+		list := rapid.SampledFrom([]string{"mine", "x-1"}).Draw(t, "list")
+		p.Guard.add(&Guard{Words: map[string][]Named{list: {n}}})
 	}
-	for i, k := range p.Audit.keys() {
-		if rapid.Bool().Draw(t, k.key) {
-			*k.v = Named{Value: rapid.SampledFrom([][]string{{"~/x", "/a$$b"}, {"0", "9"}, {"true", "false"}}[i]).Draw(t, "audit"), Origin: drawOrigin(t)}
+	for i, key := range []string{"dir", "keep", "required"} {
+		if rapid.Bool().Draw(t, key) {
+			p.Audit.put(Audit{key: {Value: rapid.SampledFrom([][]string{{"~/x", "/a$$b"}, {"0", "9"}, {"true", "false"}}[i]).Draw(t, "audit"), Origin: drawOrigin(t)}}, false)
 		}
 	}
 	if deep && rapid.Bool().Draw(t, "linux") {

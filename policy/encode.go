@@ -84,7 +84,8 @@ func (t *tomlWriter) policy(p *Policy, prefix string) {
 		t.key("pids", QuoteTOML(n.Value), n.Origin)
 	}
 	t.guard(&p.Guard, prefix)
-	t.audit(&p.Audit, prefix)
+	t.header(prefix + "audit")
+	p.Audit.each(t.key)
 }
 
 func (t *tomlWriter) net(n *Net, prefix string) {

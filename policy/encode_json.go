@@ -212,12 +212,14 @@ func (p *Policy) encodable() error {
 	for _, n := range p.Guard.Lists {
 		check(n.Origin, n.Value, checkListName)
 	}
-	for _, w := range p.Guard.Words {
-		check(w.Origin, w.List, checkListName)
-		check(w.Origin, w.Words, checkGuardWords)
+	for _, list := range p.Guard.each() {
+		check(Origin{}, list, checkListName)
+		for _, w := range p.Guard.Words[list] {
+			check(w.Origin, w.Value, checkGuardWords)
+		}
 	}
-	if p.Audit.Dir.Value != "" {
-		check(p.Audit.Dir.Origin, p.Audit.Dir.Value, checkPath)
+	for key, v := range p.Audit {
+		check(v.Origin, v.Value, func(s string) error { _, err := p.Audit.check(key, s); return err })
 	}
 	for _, own := range []*Policy{p.Linux, p.MacOS} {
 		if own == nil {

@@ -12,16 +12,9 @@ import (
 // Guard says which command lines are refused before anything runs. It is advice:
 // early, readable errors. Package guard has the built-in lists, and compares.
 type Guard struct {
-	Off   bool    // flags only: what weaker policies switched on is off
-	Lists []Named // names of the lists that are on
-	Words []GuardWords
-}
-
-// GuardWords are one entry of a list: a command's name and arguments.
-type GuardWords struct {
-	List   string
-	Words  string // separated by spaces; globs as in path.Match
-	Origin Origin
+	Off   bool               // flags only: what weaker policies switched on is off
+	Lists []Named            // names of the lists that are on
+	Words map[string][]Named // by list: commands' names and arguments, globs as in path.Match
 }
 
 // GuardOn is what the policy's guard is on one system.
@@ -36,7 +29,12 @@ func (g *Guard) add(p *Guard) {
 	g.yield(p)
 	g.Off = g.Off || p.Off
 	g.Lists = append(g.Lists, p.Lists...)
-	g.Words = append(g.Words, p.Words...)
+	for list, words := range p.Words {
+		if g.Words == nil {
+			g.Words = map[string][]Named{}
+		}
+		g.Words[list] = slices.Concat(g.Words[list], words)
+	}
 }
 
 // yield has what was said for one system give way to p.
@@ -46,6 +44,9 @@ func (g *Guard) yield(p *Guard) {
 	}
 }
 
+// each gives the names of the lists that have words, in order.
+func (g *Guard) each() []string { return slices.Sorted(maps.Keys(g.Words)) }
+
 func (g *Guard) statements(add func(...string)) {
 	if g.Off {
 		add("guard off")
@@ -53,8 +54,10 @@ func (g *Guard) statements(add func(...string)) {
 	for _, n := range g.Lists {
 		add("guard list", strconv.Quote(n.Value))
 	}
-	for _, w := range g.Words {
-		add("guard words", strconv.Quote(w.List), strconv.Quote(w.Words))
+	for list, words := range g.Words {
+		for _, w := range words {
+			add("guard words", strconv.Quote(list), strconv.Quote(w.Value))
+		}
 	}
 }
 
@@ -93,47 +96,34 @@ func (c *checker) guard(n *node, table string, g *Guard) {
 		case f.key != "words":
 			c.unknown(f, table, "lists", "words")
 		case c.is(f.val, tableNode, what):
+			g.Words = map[string][]Named{}
 			for _, l := range f.val.fields {
 				if err := checkListName(l.key); err != nil {
 					c.fail(l.off, CodeValue, "%s", err.Error())
 				}
-				for _, w := range c.names(l.val, what+"."+l.key, checkGuardWords) {
-					g.Words = append(g.Words, GuardWords{List: l.key, Words: w.Value, Origin: w.Origin})
-				}
+				g.Words[l.key] = c.names(l.val, what+"."+l.key, checkGuardWords)
 			}
 		}
 	}
-}
-
-// words are the entries of each list.
-func (g *Guard) words() map[string][]Named {
-	lists := map[string][]Named{}
-	for _, w := range g.Words {
-		lists[w.List] = append(lists[w.List], Named{Value: w.Words, Origin: w.Origin})
-	}
-	return lists
 }
 
 func (t *tomlWriter) guard(g *Guard, prefix string) {
 	t.header(prefix + "guard")
 	t.list("lists", len(g.Lists) > 0, namedEntries(g.Lists))
 	t.header(prefix + "guard.words")
-	words := g.words()
-	for _, name := range slices.Sorted(maps.Keys(words)) {
-		t.list(name, true, namedEntries(words[name]))
+	for _, name := range g.each() {
+		t.list(name, true, namedEntries(g.Words[name]))
 	}
 }
 
 func (g *Guard) json() map[string]any {
 	j, words := map[string]any{}, map[string][]string{}
-	for name, entries := range g.words() {
-		words[name] = values(entries)
+	for list, entries := range g.Words {
+		words[list] = append([]string{}, values(entries)...)
+		j["words"] = words
 	}
 	if len(g.Lists) > 0 {
 		j["lists"] = values(g.Lists)
-	}
-	if len(words) > 0 {
-		j["words"] = words
 	}
 	return j
 }

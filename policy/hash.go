@@ -74,7 +74,9 @@ func (p *Policy) statements(prefix string) []string {
 		}
 	}
 	p.Guard.statements(add)
-	p.Audit.statements(add)
+	for key, v := range p.Audit {
+		add("audit", key, strconv.Quote(v.Value))
+	}
 	if p.Linux != nil {
 		all = append(all, p.Linux.statements(prefix+"linux ")...)
 	}

@@ -52,7 +52,7 @@ func mergeSystem(sum, p, own *Policy) *Policy {
 		sum.FS.System.ReadWrite = nil
 	}
 	sum.Guard.yield(&p.Guard)
-	sum.Audit.over(&p.Audit, true)
+	sum.Audit.put(p.Audit, true)
 	sum.Private.put(&p.Private, true)
 	if own != nil {
 		sum.add(own)
@@ -85,7 +85,7 @@ func (sum *Policy) add(p *Policy) {
 	sum.Env.Set = append(sum.Env.Set, p.Env.Set...)
 	sum.Limits.put(&p.Limits, false)
 	sum.Guard.add(&p.Guard)
-	sum.Audit.over(&p.Audit, false)
+	sum.Audit.put(p.Audit, false)
 	sum.Private.put(&p.Private, false)
 }
 

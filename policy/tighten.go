@@ -106,7 +106,7 @@ func (p *Policy) widens(base *Policy) []Wider {
 		}
 		w.add("limits."+l.Key, text, *l.From)
 	}
-	p.Audit.widens(&base.Audit, &w)
+	p.Audit.widens(base.Audit, &w)
 	p.Private.widens(&base.Private, &w)
 	return w
 }

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
+
+	"github.com/pelletier/go-toml/v2"
 
 	"github.com/zsbx/zsbx/policy"
 )
@@ -14,19 +17,23 @@ import (
 // Catastrophic is the list of what destroys a machine or a home directory.
 const Catastrophic = "catastrophic"
 
-// listFile has the built-in lists, one a line, and runnerFile the commands that
-// run what their operands name: with the short options that take a value, and
-// how many operands stand before it.
-//
-//go:embed lists.txt
-var listFile string
+//go:embed data.toml
+var dataFile []byte
 
-//go:embed runners.txt
-var runnerFile string
+// data is what data.toml says.
+type data struct {
+	Lists           map[string][]string
+	Vital, Harmless []string
+	Runs            map[string]struct {
+		Valued string
+		Before int
+		Shell  bool
+	}
+}
 
 // Guard compares command lines with the lists that are on.
 type Guard struct {
-	lists     map[string][][]string // entries, as words
+	data
 	names     []string
 	home, dir string
 }
@@ -38,29 +45,22 @@ func New(p *policy.Guard, home, dir string) (*Guard, error) {
 	if len(p.Lists) == 0 {
 		return nil, nil
 	}
-	g := &Guard{lists: map[string][][]string{}, home: home, dir: dir}
-	add := func(list, entry string) {
-		if words := strings.Fields(entry); len(words) > 0 {
-			g.lists[list] = append(g.lists[list], words)
-		}
+	g := &Guard{home: home, dir: dir}
+	if err := toml.Unmarshal(dataFile, &g.data); err != nil {
+		return nil, err
 	}
-	for line := range strings.Lines(listFile) {
-		name, entries, _ := strings.Cut(line, ":")
-		for entry := range strings.SplitSeq(entries, "|") {
-			add(name, entry)
+	for list, words := range p.Words {
+		for _, w := range words {
+			g.Lists[list] = append(g.Lists[list], w.Value)
 		}
-	}
-	for _, w := range p.Words {
-		add(w.List, w.Words)
 	}
 	var errs policy.Errors
 	for _, n := range p.Lists {
-		if g.lists[n.Value] == nil {
+		if g.Lists[n.Value] == nil {
 			errs = append(errs, &policy.Error{Origin: n.Origin, Code: policy.CodeValue,
-				Msg: fmt.Sprintf("unknown guard list %q: there are %s", n.Value, strings.Join(slices.Sorted(maps.Keys(g.lists)), ", "))})
-		} else if !slices.Contains(g.names, n.Value) {
-			g.names = append(g.names, n.Value)
+				Msg: fmt.Sprintf("unknown guard list %q: there are %s", n.Value, strings.Join(slices.Sorted(maps.Keys(g.Lists)), ", "))})
 		}
+		g.names = append(g.names, n.Value)
 	}
 	if errs != nil {
 		return nil, errs
@@ -99,24 +99,25 @@ func (g *Guard) Check(argv []string) error {
 	if g == nil {
 		return nil
 	}
-	words := make([]word, len(argv))
-	for i, a := range argv {
-		words[i] = word{text: a, arg: i, known: true}
-	}
 	c := checker{Guard: g, cwd: g.dir, vars: map[string]string{"HOME": g.home}}
+	var words []word
+	for i, a := range argv {
+		words = append(words, word{text: a, known: true, at: Refusal{Arg: i}})
+	}
 	return c.command(words)
 }
 
-// word is a word of a command line, and whether its text is certain: what the
-// guard can't know is "".
+// word is a word of a command line. What the guard can't know is "".
 type word struct {
-	text              string
-	arg, line, column int
-	known             bool
+	text  string
+	known bool
+	at    Refusal // the place alone
 }
 
 func (w word) refused(list, what string, err error) error {
-	return &Refusal{List: list, Word: what, Arg: w.arg, Line: w.line, Column: w.column, Err: err}
+	r := w.at
+	r.List, r.Word, r.Err = list, what, err
+	return &r
 }
 
 // checker is one look at a command line.
@@ -136,48 +137,24 @@ func (c *checker) command(words []word) error {
 		return words[0].refused("", "", errors.New("it is nested too deeply"))
 	}
 	defer func() { c.depth-- }()
-	name := base(words[0])
 	for _, list := range c.names {
-		for _, entry := range c.lists[list] {
-			if !glob(entry[0], name) {
-				continue
-			}
-			if w, what, ok := c.has(words, entry[1:]); ok {
+		for _, entry := range c.Lists[list] {
+			if w, what, ok := c.has(words, strings.Fields(entry)); ok {
 				return w.refused(list, what, nil)
 			}
 		}
 	}
-	if err := c.command(runs(words)); err != nil {
-		return err
-	}
-	return c.inner(name, words[1:])
-}
-
-// inner checks what commands run that is not simply their last words.
-func (c *checker) inner(name string, args []word) error {
-	switch {
-	case isShell(name):
-		given, valued := false, false // -c, and an option before that takes a word
-		for _, a := range args {
-			switch {
-			case strings.HasPrefix(a.text, "-") || strings.HasPrefix(a.text, "+"):
-				given = given || a.text[0] == '-' && !strings.HasPrefix(a.text, "--") && strings.Contains(a.text, "c")
-				valued = strings.HasSuffix(a.text, "o") || strings.HasSuffix(a.text, "O")
-			case valued:
-				valued = false
-			case given:
-				return c.line(a, name)
-			default:
-				return nil // a script
+	switch name, args := path.Base(words[0].text), words[1:]; name {
+	case "eval":
+		all := word{known: true, at: words[0].at}
+		for i, a := range args {
+			if all.known = all.known && a.known; i == 0 {
+				all.at = a.at
 			}
-		}
-	case name == "eval" && len(args) > 0:
-		all := args[0]
-		for _, a := range args[1:] {
-			all.text, all.known = all.text+" "+a.text, all.known && a.known
+			all.text += a.text + " "
 		}
 		return c.line(all, name)
-	case name == "find":
+	case "find":
 		for i, a := range args {
 			if glob("-exec*", a.text) || glob("-ok*", a.text) {
 				if err := c.command(args[i+1:]); err != nil {
@@ -185,34 +162,113 @@ func (c *checker) inner(name string, args []word) error {
 				}
 			}
 		}
-	case name == "cd" || name == "pushd":
+	case "cd", "pushd":
 		if c.cwd = ""; len(args) > 0 && args[len(args)-1].known {
 			c.cwd = c.absolute(args[len(args)-1].text)
+		}
+	default:
+		return c.runs(name, args)
+	}
+	return nil
+}
+
+// runs checks the command line, or the line for a shell, that a command is given.
+func (c *checker) runs(name string, args []word) error {
+	r, ok := c.Runs[name]
+	line := false // -c is given
+	for i := 0; i < len(args) && ok; i++ {
+		switch a := args[i].text; {
+		case isOption(a) || r.Shell && len(a) > 1 && a[0] == '+':
+			if line = line || isShort(a) && strings.Contains(a, "c"); a[1] != '-' && strings.Contains(r.Valued, a[len(a)-1:]) {
+				i++
+			}
+		case r.Shell && line:
+			return c.line(args[i], name)
+		case r.Shell:
+			return nil // a script
+		case a == "--", strings.Contains(a, "=") && !strings.Contains(a, "/"):
+		case r.Before > 0:
+			r.Before--
+		default:
+			return c.command(args[i:])
 		}
 	}
 	return nil
 }
 
-// runs is the command line among the words of a command that runs it.
-func runs(words []word) []word {
-	valued, before, found := "", 0, false
-	for line := range strings.Lines(runnerFile) {
-		if f := strings.Fields(line); f[0] == base(words[0]) {
-			valued, before, found = f[1], int(f[2][0]-'0'), true
-		}
+// has reports whether a command has the words of an entry, in their order: what
+// it has, and which word is to blame, the one that stands for {vital} or
+// {device}, or the name. An option that comes first in the entry stands before
+// the first operand: what comes later is a script's.
+func (c *checker) has(args []word, entry []string) (blamed word, what string, ok bool) {
+	if len(entry) == 0 || !glob(entry[0], path.Base(args[0].text)) {
+		return blamed, "", false
 	}
-	for i := 1; i < len(words) && found; i++ {
-		switch a := words[i].text; {
-		case len(a) > 1 && a[0] == '-':
-			if a[1] != '-' && strings.IndexByte(valued, a[len(a)-1]) >= 0 {
-				i++
-			}
-		case strings.Contains(a, "=") && !strings.Contains(a, "/"):
-		case before > 0:
-			before--
-		default:
-			return words[i:]
+	blamed, what, args = args[0], path.Base(args[0].text), args[1:]
+	operand := false
+	for _, want := range entry[1:] {
+		option := want[0] == '-'
+		i := slices.IndexFunc(args, func(a word) bool { return c.fits(want, a.text) })
+		if i < 0 || option && !operand && slices.ContainsFunc(args[:i], func(a word) bool { return !isOption(a.text) }) {
+			return blamed, "", false
 		}
+		if strings.Contains(want, "{") {
+			blamed = args[i]
+		}
+		if strings.ContainsAny(want, "{*?[") {
+			want = args[i].text
+		}
+		what += " " + want
+		args, operand = args[i+1:], operand || !option
 	}
-	return nil
+	return blamed, what, true
 }
+
+// fits compares a word with one of an entry. -c is found in -ec, too.
+func (c *checker) fits(want, text string) bool {
+	if before, kind, ok := strings.Cut(want, "{"); ok {
+		text, ok = strings.CutPrefix(text, before)
+		return ok && (kind == "vital}" && c.vital(text) || kind == "device}" && c.device(text))
+	}
+	if want[0] != '-' {
+		return !isOption(text) && (want == "*" || glob(want, text))
+	}
+	return glob(want, text) || len(want) == 2 && isShort(text) && strings.Contains(text, want[1:]) || strings.HasPrefix(text, want+"=")
+}
+
+// absolute is a path as the command will take it, lexically; "" when that is
+// not known.
+func (c *checker) absolute(p string) string {
+	if p == "~" || strings.HasPrefix(p, "~/") {
+		p = c.home + p[1:]
+	}
+	if !path.IsAbs(p) && c.cwd == "" {
+		return ""
+	} else if !path.IsAbs(p) {
+		p = c.cwd + "/" + p
+	}
+	return path.Clean(p)
+}
+
+// vital reports whether a path is one that must not be lost, or all that is in
+// one.
+func (c *checker) vital(text string) bool {
+	p := c.absolute(text)
+	for p != "/" && strings.Trim(path.Base(p), "*?.[!]") == "" && p != "" {
+		p = path.Dir(p)
+	}
+	return text != "" && p != "" && (policy.Within(c.home, p) || p == "/" || slices.Contains(c.Vital, p))
+}
+
+// device tells a device that keeps what is written from those that do not.
+func (g *Guard) device(p string) bool {
+	name, ok := strings.CutPrefix(path.Clean(p), "/dev/")
+	return ok && !slices.ContainsFunc(g.Harmless, func(h string) bool { return glob(h, name) }) &&
+		(!strings.Contains(name, "/") || glob("disk/*", name) || glob("mapper/*", name) || glob("disk/*/*", name))
+}
+
+func glob(pattern, s string) bool { ok, _ := path.Match(pattern, s); return ok }
+
+func isOption(s string) bool { return len(s) > 1 && s[0] == '-' && s != "--" }
+
+func isShort(s string) bool { return isOption(s) && s[1] != '-' }

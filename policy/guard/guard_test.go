@@ -167,8 +167,8 @@ func TestLists(t *testing.T) {
 }
 
 func TestOwnWords(t *testing.T) {
-	p := policy.Guard{Words: []policy.GuardWords{
-		{List: "mine", Words: "terraform destroy"}, {List: "mine", Words: "git push --force*"}, {List: "shells", Words: "xonsh"},
+	p := policy.Guard{Words: map[string][]policy.Named{
+		"mine": {{Value: "terraform destroy"}, {Value: "git push --force*"}}, "shells": {{Value: "xonsh"}},
 	}}
 	g := on(t, p, "mine", "shells", "mine")
 	for line, want := range map[string]string{
@@ -189,7 +189,7 @@ func TestOwnWords(t *testing.T) {
 
 // TestOff checks that nothing is refused without a list.
 func TestOff(t *testing.T) {
-	g, err := guard.New(&policy.Guard{Words: []policy.GuardWords{{List: "x", Words: "rm"}}}, "/home/u", "/")
+	g, err := guard.New(&policy.Guard{Words: map[string][]policy.Named{"x": {{Value: "rm"}}}}, "/home/u", "/")
 	if g != nil || err != nil || g.Check([]string{"rm", "-rf", "/"}) != nil {
 		t.Errorf("%v, %v", g, err)
 	}

@@ -7,10 +7,9 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// line checks a string that a shell runs. What is not known, and what is fish's,
-// which is another language, is left alone.
+// line checks a string that a shell runs, unless it is not known.
 func (c *checker) line(w word, shell string) error {
-	if !w.known || shell == "fish" {
+	if !w.known {
 		return nil
 	}
 	lang := syntax.LangBash // what sh takes, and more
@@ -48,7 +47,11 @@ func (s *script) visit(n syntax.Node) bool {
 		if n.Background {
 			s.forked = max(s.forked, n.End().Offset())
 		}
-		s.devices(n)
+		for _, r := range n.Redirs {
+			if w := s.word(r.Word); r.Op != syntax.RdrIn && s.device(w.text) {
+				s.catastrophe(w, r.Op.String()+" "+w.text)
+			}
+		}
 	case *syntax.BinaryCmd:
 		if n.Op == syntax.Pipe || n.Op == syntax.PipeAll {
 			s.forked = max(s.forked, n.End().Offset())
@@ -58,46 +61,34 @@ func (s *script) visit(n syntax.Node) bool {
 		for _, a := range n.Args {
 			words = append(words, s.word(a))
 		}
-		if s.err = s.command(words); len(words) > 0 && s.bomb(n, words[0].text) {
-			s.err = words[0].refused(Catastrophic, words[0].text+"()", nil)
+		s.err = s.command(words)
+		// A function that starts itself in a pipe, or beside itself, is a bomb.
+		if f, at := s.function, n.Pos().Offset(); f != nil && f.Name != nil && words != nil && f.Name.Value == words[0].text && at < f.End().Offset() && at < s.forked {
+			s.catastrophe(words[0], f.Name.Value+"()")
 		}
 	}
 	return s.err == nil
 }
 
-// bomb reports whether a call is that of a function that starts itself in a
-// pipe, or beside itself.
-func (s *script) bomb(n *syntax.CallExpr, name string) bool {
-	f, at := s.function, n.Pos().Offset()
-	return f != nil && f.Name != nil && f.Name.Value == name && at < f.End().Offset() && at < s.forked && slices.Contains(s.names, Catastrophic)
-}
-
-// devices finds redirections to disks.
-func (s *script) devices(n *syntax.Stmt) {
-	for _, r := range n.Redirs {
-		if w := s.word(r.Word); s.err == nil && r.Op != syntax.RdrIn && isDevice(w.text) && slices.Contains(s.names, Catastrophic) {
-			s.err = w.refused(Catastrophic, r.Op.String()+" "+w.text, nil)
-		}
+func (s *script) catastrophe(w word, what string) {
+	if s.err == nil && slices.Contains(s.names, Catastrophic) {
+		s.err = w.refused(Catastrophic, what, nil)
 	}
 }
 
 // word is a word's value, as far as the line itself says it.
 func (s *script) word(n *syntax.Word) word {
 	w := s.in
-	if w.line == 0 { // else it stands in a string within this one
-		w.line, w.column = int(n.Pos().Line()), int(n.Pos().Col())
+	if w.at.Line == 0 { // else it stands in a string within this one
+		w.at.Line, w.at.Column = int(n.Pos().Line()), int(n.Pos().Col())
 	}
-	text, known := Text(n.Parts, func(name string) (string, bool) { v := s.vars[name]; return v, v != "" })
-	if w.text, w.known = text, known; !known {
-		w.text = ""
-	}
+	w.text, w.known = Text(n.Parts, func(name string) string { return s.vars[name] })
 	return w
 }
 
-// Text is the value of a word, as far as its parts say it themselves and lookup
-// knows the variables in it.
-func Text(parts []syntax.WordPart, lookup func(name string) (string, bool)) (text string, known bool) {
-	known = true
+// Text is the value of a word, as far as its parts say it themselves and vars
+// knows the variables in it: "" is not known.
+func Text(parts []syntax.WordPart, vars func(name string) string) (text string, known bool) {
 	for _, p := range parts {
 		t, ok := "", false
 		switch p := p.(type) {
@@ -106,13 +97,17 @@ func Text(parts []syntax.WordPart, lookup func(name string) (string, bool)) (tex
 		case *syntax.SglQuoted:
 			t, ok = p.Value, !p.Dollar || !strings.Contains(p.Value, `\`)
 		case *syntax.DblQuoted:
-			t, ok = Text(p.Parts, lookup)
+			t, ok = Text(p.Parts, vars)
 		case *syntax.ParamExp:
 			if p.Param != nil && !p.Excl && !p.Length && p.Index == nil && p.Slice == nil && p.Repl == nil && p.Exp == nil {
-				t, ok = lookup(p.Param.Value)
+				t = vars(p.Param.Value)
+				ok = t != ""
 			}
 		}
-		text, known = text+t, known && ok
+		if !ok {
+			return "", false
+		}
+		text += t
 	}
-	return text, known
+	return text, true
 }

@@ -155,7 +155,7 @@ func (r *reader) landrun(data []byte) (all []setting, err error) {
 
 // word is a word as a policy has it: variables stay.
 func (r *reader) word(w *syntax.Word) string {
-	text, known := guard.Text(w.Parts, func(name string) (string, bool) { return "\x00{" + name + "}", true })
+	text, known := guard.Text(w.Parts, func(name string) string { return "\x00{" + name + "}" })
 	if !known {
 		r.fail(w.Pos().String(), "what it expands to is not known")
 	}
