@@ -18,14 +18,32 @@ import (
 const cacheVariable = "ZSBX_CACHE"
 
 // ownCache is the project's own cache, "" where there is no place for one. Its
-// name is made of the working directory's: no other project has it.
+// name is made of the working directory's: no other project has it. A coding
+// agent's is its own, too, and a place of secrets: its login is in it.
 func (h *Host) ownCache() string {
 	base := h.tildePath(expandDefault(h, "${XDG_CACHE_HOME:-~/.cache}"))
 	if !path.IsAbs(base) {
 		return ""
 	}
 	sum := sha256.Sum256([]byte(h.Dir))
-	return path.Clean(base) + "/zsbx-caches/" + hex.EncodeToString(sum[:8])
+	id := hex.EncodeToString(sum[:8])
+	if h.agents != "" {
+		return path.Clean(base) + "/zsbx-agents/" + id + h.agents
+	}
+	return path.Clean(base) + "/zsbx-caches/" + id
+}
+
+// cacheOfAgents is the end of a cache's name that the agents' presets among the
+// rules give it: "-claude", "" for none.
+func cacheOfAgents(rules []Rule) string {
+	var names []string
+	for i := range rules {
+		if r := &rules[i]; r.Path == "$"+cacheVariable && isAgent(r) {
+			names = append(names, "-"+strings.TrimPrefix(r.Origin.Source, "preset "))
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), "")
 }
 
 // forPresets is the host as presets see it: a variable that the policy sets

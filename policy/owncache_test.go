@@ -68,6 +68,50 @@ func TestOwnCache(t *testing.T) {
 	}
 }
 
+// TestAgentsCache checks that a coding agent's cache is its own, in a place of secrets:
+// no tool's preset opens it, and no rule for the home directory does.
+func TestAgentsCache(t *testing.T) {
+	h := diskHost(t)
+	h.mkdirs(t, "p", ".cache/zsbx-agents/x")
+	h.Dir = filepath.Join(h.Home, "p")
+	caches := make(map[string]bool)
+	all := []string{"claude", "codex", "copilot", "cursor", "gemini", "goose", "opencode"}
+	for _, agent := range append([]string{"node"}, all...) {
+		var layers []*Policy
+		for _, name := range []string{"node", agent} {
+			p, err := Preset(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			layers = append(layers, p)
+		}
+		r, err := Merge(layers...).Resolve(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if caches[r.Cache] || Within(r.Cache, h.Home+"/.cache/zsbx-agents") == (agent == "node") {
+			t.Errorf("%s: %s", agent, r.Cache)
+		}
+		if !slices.ContainsFunc(r.Create, func(p Path) bool { return p.Path == r.Cache }) {
+			t.Errorf("%s: %s is not made: %v", agent, r.Cache, r.Create)
+		}
+		caches[r.Cache] = true
+	}
+	h.Env = []string{"npm_config_cache=" + h.Home + "/.cache/zsbx-agents/x"}
+	node, _ := Preset("node")
+	wide := &Policy{}
+	wide.FS.Rules = []Rule{{Path: "~", Access: Read, Origin: Origin{Source: "--ro"}}}
+	for _, p := range []*Policy{node, wide} {
+		r, err := p.Resolve(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := r.Allowed(h.Home+"/.cache/zsbx-agents/x", Read); v.Allowed {
+			t.Errorf("an agent's directory is readable: %s", v.Reason)
+		}
+	}
+}
+
 // TestToolsHaveNoCache checks that the readable part of a preset sets nothing.
 func TestToolsHaveNoCache(t *testing.T) {
 	p, err := Preset("jvm:tools")

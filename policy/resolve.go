@@ -33,6 +33,7 @@ func (p *Policy) Resolve(h Host) (*Resolved, error) {
 	}
 	flat := p.on(h.OS)
 	rules := flat.paths()
+	h.agents = cacheOfAgents(flat.FS.Rules)
 	rs := &resolver{
 		r:    &Resolved{OS: h.OS, Dir: h.Dir, Home: h.Home, TempDir: h.TempDir, host: h},
 		host: &h, w: newWalker(&h, 2*len(rules)),

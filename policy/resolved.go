@@ -21,6 +21,7 @@ type Host struct {
 	ReadFile func(path string) ([]byte, error) // small files: git's pointers to its directories
 
 	walker *walker // what one Resolve has seen so far; nil otherwise
+	agents string  // what coding agents add to the name of the project's own cache
 }
 
 // Stat is what Host.Lstat tells of a file.
