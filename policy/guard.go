@@ -38,7 +38,7 @@ func (h *Host) guardPresets(paths []Path) ([]Path, []Skip) {
 			why := ""
 			if dir := g.onPATH(p); dir != "" {
 				why = dir + " is on PATH"
-			} else if place := g.actedUpon(&p); place != "" && p.Rule.Origin.Source != "preset git" && !isAgent(&p.Rule) {
+			} else if place := g.actedUpon(&p); place != "" && p.Rule.Origin.Source != "preset git" {
 				why = "programs outside act upon " + place
 			}
 			if why != "" {

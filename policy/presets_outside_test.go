@@ -16,18 +16,11 @@ func outsideTable() []outside {
 	return slices.Concat(outsideNative(), outsideJVM(), outsideScripts(), outsideAgents())
 }
 
-// outsideAgents is the part for coding agents. What they run can read and write it
-// as well as they: an agent's session is as good as its login.
+// outsideAgents is the part for coding agents. Their logins are not in it: another
+// account's, put there by a command, would bring an organization's settings, hooks
+// included, to the agent outside.
 func outsideAgents() []outside {
 	return []outside{
-		{
-			[]string{
-				"${CLAUDE_CONFIG_DIR:-~/.claude}/.credentials.json", "${CODEX_HOME:-~/.codex}/auth.json", "${XDG_CONFIG_HOME:-~/.config}/cursor/auth.json",
-				"${GEMINI_CLI_HOME:-~}/.gemini/oauth_creds.json", "${GEMINI_CLI_HOME:-~}/.gemini/gemini-credentials.json",
-			},
-			"the agent outside logs in with what is in it, so that a command may end its login, or put another account's there; an organization's account brings its settings, hooks included (Claude Code and Codex, by their documentation)",
-			"",
-		},
 		{
 			[]string{"~/.aider/caches"},
 			"aider outside reads models' names, sizes and prices from it",
@@ -82,7 +75,7 @@ func outsideJVM() []outside {
 		},
 		{
 			[]string{"$ZSBX_CACHE"},
-			"nothing: only commands under zsbx in this directory use it",
+			"nothing: only commands under zsbx in this directory use it, and an agent's only the agent",
 			"",
 		},
 		{

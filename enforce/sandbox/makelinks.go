@@ -1,9 +1,11 @@
 package sandbox
 
 import (
+	"cmp"
 	"io"
 	"os"
 	"path"
+	"strconv"
 	"syscall"
 
 	"github.com/zsbx/zsbx/enforce/sandbox/internal/safepath"
@@ -56,8 +58,9 @@ func makeLink(root *os.Root, l policy.Link) {
 // maxCopied is the size in bytes up to which a file is copied.
 const maxCopied = 16 << 20
 
-// makeCopy copies one file, unless the copy is younger. The file's path is
-// canonical: a link that has just been put there is an error.
+// makeCopy copies one file, unless the copy was changed later, by the time that a
+// command can't set. The file's path is canonical: a link that has just been put there
+// is an error. Whoever reads the copy meanwhile gets the old one or the new one.
 func makeCopy(root *os.Root, l policy.Link) {
 	in, err := safepath.OpenFile(l.To, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -68,14 +71,20 @@ func makeCopy(root *os.Root, l policy.Link) {
 	if err != nil || !st.Mode().IsRegular() || st.Size() > maxCopied {
 		return
 	}
-	if old, err := root.Lstat(l.Name); err == nil && old.Mode().IsRegular() && old.ModTime().After(st.ModTime()) {
+	if old, err := root.Lstat(l.Name); err == nil && old.Mode().IsRegular() && safepath.ChangeTime(old).After(st.ModTime()) {
 		return
 	}
-	root.Remove(l.Name)
-	out, err := root.OpenFile(l.Name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	made := l.Name + ".zsbx-" + strconv.Itoa(os.Getpid())
+	root.Remove(made)
+	out, err := root.OpenFile(made, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return
 	}
-	io.Copy(out, io.LimitReader(in, maxCopied))
-	out.Close()
+	_, err = io.Copy(out, io.LimitReader(in, maxCopied))
+	if err = cmp.Or(err, out.Close()); err == nil {
+		err = root.Rename(made, l.Name)
+	}
+	if err != nil {
+		root.Remove(made)
+	}
 }

@@ -1,6 +1,12 @@
 package safepath
 
-import "golang.org/x/sys/unix"
+import (
+	"io/fs"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
 
 // searchOnly opens a directory that need not be readable: O_SEARCH of open(2),
 // which is O_EXEC for directories.
@@ -9,4 +15,9 @@ const searchOnly = 0x40000000
 // openDir opens a directory by a path without any symbolic link in it.
 func openDir(path string) (int, error) {
 	return unix.Open(path, searchOnly|unix.O_DIRECTORY|unix.O_NOFOLLOW_ANY|unix.O_CLOEXEC, 0)
+}
+
+// ChangeTime is a file's status change time (inode(7)), which cannot be set.
+func ChangeTime(st fs.FileInfo) time.Time {
+	return time.Unix(st.Sys().(*syscall.Stat_t).Ctimespec.Unix())
 }
