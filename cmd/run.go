@@ -128,7 +128,7 @@ func (o *runFlags) run(a *app, argv []string) error {
 	a.tellOf(command.Plan(), &res, argv)
 	switch {
 	case opts.Explain:
-		err = errors.Join(err, o.tellWhy(a, command.Plan(), &res))
+		err = errors.Join(err, o.tellWhy(a, command, &res))
 	case res.Failed && command.Plan() != nil && command.Plan().Caps.SeccompNotify && !o.keep:
 		o.afterFailure(a, argv)
 	}

@@ -3,7 +3,6 @@ package cmd
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -44,17 +43,15 @@ again when that is confirmed.`,
 const shownRefusals = 6
 
 // tellWhy reports what a command was refused.
-func (o *runFlags) tellWhy(a *app, plan *enforce.Plan, res *sandbox.Result) error {
+func (o *runFlags) tellWhy(a *app, command *sandbox.Command, res *sandbox.Result) error {
+	plan := command.Plan()
 	got := plan.Refusals()
 	r := why.New(plan, &got, res.ExitCode())
 	var err error
 	if o.explainFile != "" {
 		var b strings.Builder
 		if err = writeJSON(&b, whyJSON(r), "  "); err == nil {
-			err = os.WriteFile(o.explainFile, []byte(b.String()), 0o600)
-		}
-		if err != nil {
-			err = fmt.Errorf("--explain-file: %w", err)
+			err = command.WriteFile("--explain-file", o.explainFile, b.String())
 		}
 	}
 	if o.json {

@@ -32,9 +32,7 @@ func (c *Command) beginSession() error {
 		return sessionErr(err)
 	}
 	if c.o.IDFile != "" {
-		if err := c.writeID(c.s.ID()); err != nil {
-			return fmt.Errorf("--id-file: %w", err)
-		}
+		return c.writeID(c.s.ID())
 	}
 	return nil
 }
