@@ -99,7 +99,7 @@ func (g *Guard) Check(argv []string) error {
 	if g == nil {
 		return nil
 	}
-	c := checker{Guard: g, cwd: g.dir, vars: map[string]string{"HOME": g.home}}
+	c := checker{Guard: g, cwd: g.dir, vars: map[string]string{"HOME": g.home}, left: maxWork}
 	var words []word
 	for i, a := range argv {
 		words = append(words, word{text: a, known: true, at: Refusal{Arg: i}})
@@ -126,6 +126,26 @@ type checker struct {
 	cwd   string            // as far as cd(1) was followed; "" for not known
 	vars  map[string]string // what the line assigns
 	depth int
+	left  int // of maxWork
+}
+
+// maxWork is how much of a command line is looked at: bytes of what shells run and of
+// the values in it, and perWord for each word of each command. Who writes the line may
+// have it say far more than it is long.
+const (
+	maxWork = 8 << 20
+	perWord = 8
+)
+
+var (
+	errTooDeep = errors.New("it is nested too deeply")
+	errTooMuch = errors.New("it says too much")
+)
+
+// spend takes some of what is left to be looked at, and reports whether that was there.
+func (c *checker) spend(n int) bool {
+	c.left -= n
+	return c.left >= 0
 }
 
 // command checks a command with its arguments, and the ones that it runs.
@@ -134,9 +154,12 @@ func (c *checker) command(words []word) error {
 		return nil
 	}
 	if c.depth++; c.depth > 20 {
-		return words[0].refused("", "", errors.New("it is nested too deeply"))
+		return words[0].refused("", "", errTooDeep)
 	}
 	defer func() { c.depth-- }()
+	if !c.spend(perWord * len(words)) {
+		return words[0].refused("", "", errTooMuch)
+	}
 	for _, list := range c.names {
 		for _, entry := range c.Lists[list] {
 			if w, what, ok := c.has(words, strings.Fields(entry)); ok {
@@ -146,13 +169,14 @@ func (c *checker) command(words []word) error {
 	}
 	switch name, args := path.Base(words[0].text), words[1:]; name {
 	case "eval":
-		all := word{known: true, at: words[0].at}
+		all, texts := word{known: true, at: words[0].at}, make([]string, len(args))
 		for i, a := range args {
 			if all.known = all.known && a.known; i == 0 {
 				all.at = a.at
 			}
-			all.text += a.text + " "
+			texts[i] = a.text
 		}
+		all.text = strings.Join(texts, " ")
 		return c.line(all, name)
 	case "find":
 		for i, a := range args {

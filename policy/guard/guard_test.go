@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/guard"
@@ -243,4 +244,44 @@ func FuzzCheck(f *testing.F) {
 		g.Check([]string{"busybox", "env", "bash", "-s", line})
 		g.Check([]string{"eval", line})
 	})
+}
+
+// TestWork has lines that say more than they are long: a check has an end, and what is
+// long and says nothing else is read.
+func TestWork(t *testing.T) {
+	g := on(t, policy.Guard{}, guard.Catastrophic, "interpreters", "escapes", "exfiltration")
+	double := "a=aaaaaaaa"
+	for i := range 40 {
+		double += fmt.Sprintf("; b%d=$a$a; a=$b%d", i, i)
+	}
+	value := strings.Repeat("v", 1<<16)
+	tree := strings.Repeat("find -exec -exec -exec -exec ", 18) + "true"
+	for name, tt := range map[string]struct {
+		argv   []string
+		passes bool
+	}{
+		"doubled values":  {[]string{"sh", "-c", double + "; rm $a"}, true},
+		"repeated values": {[]string{"sh", "-c", "x=" + value + "; rm" + strings.Repeat(" $x", 1<<14)}, false},
+		"repeated in one": {[]string{"sh", "-c", "x=" + value + "; rm " + strings.Repeat("$x", 1<<14)}, true},
+		"find in find":    {strings.Fields(tree), false},
+		"many -exec":      {strings.Fields("find . " + strings.Repeat("-exec ", 1<<16)), false},
+		"eval of eval":    {[]string{"sh", "-c", strings.Repeat("eval ", 1<<14)}, false},
+		"many files":      {append([]string{"rm", "-r"}, strings.Fields(strings.Repeat("x ", 1<<17))...), true},
+		"a long script":   {[]string{"sh", "-c", strings.Repeat("echo a b c\n", 1<<13)}, true},
+		"a long value":    {[]string{"sh", "-c", "x=" + value + "; echo $x; rm -r $x"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			done := make(chan error, 1)
+			go func() { done <- g.Check(tt.argv) }()
+			select {
+			case err := <-done:
+				var r *guard.Refusal
+				if err == nil != tt.passes || err != nil && (!errors.As(err, &r) || r.List != "") {
+					t.Errorf("%v", err)
+				}
+			case <-time.After(20 * time.Second):
+				t.Fatal("no answer after 20 s")
+			}
+		})
+	}
 }

@@ -12,6 +12,9 @@ func (c *checker) line(w word, shell string) error {
 	if !w.known {
 		return nil
 	}
+	if !c.spend(len(w.text)) {
+		return w.refused("", "", errTooMuch)
+	}
 	lang := syntax.LangBash // what sh takes, and more
 	if shell == "zsh" {
 		lang = syntax.LangZsh
@@ -59,7 +62,9 @@ func (s *script) visit(n syntax.Node) bool {
 	case *syntax.CallExpr:
 		var words []word
 		for _, a := range n.Args {
-			words = append(words, s.word(a))
+			if words = append(words, s.word(a)); s.err != nil {
+				return false
+			}
 		}
 		s.err = s.command(words)
 		// A function that starts itself in a pipe, or beside itself, is a bomb.
@@ -83,12 +88,16 @@ func (s *script) word(n *syntax.Word) word {
 		w.at.Line, w.at.Column = int(n.Pos().Line()), int(n.Pos().Col())
 	}
 	w.text, w.known = Text(n.Parts, func(name string) string { return s.vars[name] })
+	if s.err == nil && !s.spend(len(w.text)) {
+		s.err = w.refused("", "", errTooMuch)
+	}
 	return w
 }
 
 // Text is the value of a word, as far as its parts say it themselves and vars
-// knows the variables in it: "" is not known.
+// knows the variables in it: "" is not known, nor what is longer than maxText.
 func Text(parts []syntax.WordPart, vars func(name string) string) (text string, known bool) {
+	var b strings.Builder
 	for _, p := range parts {
 		t, ok := "", false
 		switch p := p.(type) {
@@ -104,10 +113,14 @@ func Text(parts []syntax.WordPart, vars func(name string) string) (text string, 
 				ok = t != ""
 			}
 		}
-		if !ok {
+		if !ok || b.Len()+len(t) > maxText {
 			return "", false
 		}
-		text += t
+		b.WriteString(t)
 	}
-	return text, true
+	return b.String(), true
 }
+
+// maxText is the longest word in bytes that a program can be given (execve(2),
+// MAX_ARG_STRLEN).
+const maxText = 128 << 10
