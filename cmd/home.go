@@ -14,8 +14,8 @@ import (
 )
 
 // tellHome says in one line what was written to a private home and is gone, and
-// which flags keep it the next time: not those of places that hold secrets, nor of
-// files that are not there to be named.
+// which flags keep it the next time: not those of places that hold secrets, of what
+// programs outside start, nor of files that are not there to be named.
 func (a *app) tellHome(plan *enforce.Plan, home []sandbox.HomeWrite) {
 	if len(home) == 0 {
 		return
@@ -31,11 +31,11 @@ func (a *app) tellHome(plan *enforce.Plan, home []sandbox.HomeWrite) {
 		}
 		what = append(what, fmt.Sprintf("%s (%s)", shell.Quote(h.Path), text))
 		_, err := os.Lstat(h.Path)
-		if plan.Policy.Secret(h.Path) != "" || err != nil && !h.Dir {
+		if plan.Policy.Secret(h.Path) != "" || plan.Policy.StartedOutside(h.Path) != "" || err != nil && !h.Dir {
 			continue
 		}
 		made = made || err != nil
-		flags = append(flags, "--rw "+shell.Quote(h.Path))
+		flags = append(flags, "--rw "+shell.Quote(strings.ReplaceAll(h.Path, "$", "$$")))
 	}
 	if more := len(home) - most; more > 0 {
 		what = append(what, count(more, "more", "more"))
