@@ -48,6 +48,10 @@ func (c *Command) Wait() (Result, error) {
 	c.detach()
 	err := errors.Join(c.ended(lost), c.lastOutput())
 	c.relay.Restore()
+	var r Result
+	if c.emptied {
+		c.clearUp(&r) // while the keeper ends, for which close waits
+	}
 	report, closeErr := c.close()
 	if c.files != nil {
 		c.files.Close()
@@ -56,15 +60,22 @@ func (c *Command) Wait() (Result, error) {
 	if !c.exited.Load() {
 		c.status = syscall.WaitStatus(syscall.SIGKILL) // nobody may take it for a success
 	}
-	r := Result{Status: c.status, Report: report, Failed: c.endedItself() && c.status.Exited() && c.status.ExitStatus() != 0}
+	r.Status, r.Report, r.Failed = c.status, report, c.endedItself() && c.status.Exited() && c.status.ExitStatus() != 0
+	if !c.emptied {
+		c.clearUp(&r)
+	}
+	return r, c.log.end(c, &r, errors.Join(err, closeErr))
+}
+
+// clearUp looks at what the command changed, and removes its temporary directory.
+func (c *Command) clearUp(r *Result) {
 	if c.before != nil {
 		r.Changes = c.before.Changes()
 	}
-	if !report.Kept {
+	if !r.Report.Kept {
 		r.Home = homeWrites(c.plan)
 	}
-	c.leaveTemp(report.Kept)
-	return r, c.log.end(c, &r, errors.Join(err, closeErr))
+	c.leaveTemp(r.Report.Kept)
 }
 
 // leaveTemp removes the private temporary directory, unless background processes may
