@@ -1,0 +1,3 @@
+module github.com/subosito/gotenv
+
+go 1.26.0
