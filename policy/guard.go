@@ -129,9 +129,10 @@ func (g *guard) tool(p string) bool {
 }
 
 // changeable reports whether a command may have put a link there, this one or one
-// before it with the same rules, or whoever wrote the project.
+// before it with the same rules, or whoever wrote the project. Where the projects' own
+// caches are, nobody else puts any.
 func (g *guard) changeable(link string) bool {
-	if Within(link, g.dir) && !Within(g.home, g.dir) {
+	if Within(link, g.dir) && !Within(g.home, g.dir) || strings.Contains(link+"/", ownCaches) {
 		return true
 	}
 	return slices.ContainsFunc(g.open, func(tree string) bool { return Within(link, tree) })

@@ -17,6 +17,9 @@ import (
 // cacheVariable names it in a path.
 const cacheVariable = "ZSBX_CACHE"
 
+// ownCaches is the directory below that for caches in which they are.
+const ownCaches = "/zsbx-caches/"
+
 // ownCache is the project's own cache, "" where there is no place for one. Its
 // name is made of the working directory's: no other project has it. A coding
 // agent's is its own, too, and a place of secrets: its login is in it.
