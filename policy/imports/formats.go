@@ -17,67 +17,45 @@ import (
 	"github.com/zsbx/zsbx/policy/guard"
 )
 
-// srt reads ~/.srt-settings.json.
-func (r *reader) srt(data []byte) ([]setting, error) {
-	r.rule("filesystem", "/", execute)
-	r.network("network", false)
-	t, err := object(data)
-	return flatten("", t), err
-}
-
-// zed reads the sandbox settings of Zed's settings.json, and those for one
-// system.
-func (r *reader) zed(data []byte) ([]setting, error) {
-	t, err := object(data)
-	all, found := flatten("", t), false
-	r.Policy.Linux, r.Policy.MacOS = &policy.Policy{}, &policy.Policy{}
-	for i := range all {
-		for system, own := range map[string]*policy.Policy{"linux.": r.Policy.Linux, "macos.": r.Policy.MacOS} {
-			if key, ok := strings.CutPrefix(all[i].key, system); ok {
-				all[i].key, all[i].own = key, own
-			}
-		}
-		found = found || strings.HasPrefix(all[i].key, "terminal.sandbox.")
-	}
-	if err == nil && !found {
-		err = errors.New("there is no terminal.sandbox in it")
-	}
-	r.rule("project", ".", everything)
-	return all, err
-}
-
-// codex reads the sandbox settings of ~/.codex/config.toml.
-func (r *reader) codex(data []byte) ([]setting, error) {
-	t := map[string]any{}
-	err := toml.Unmarshal(data, &t)
-	mode, _ := t["sandbox_mode"].(string)
-	r.network("sandbox_mode", mode == "danger-full-access")
-	switch mode {
-	case "danger-full-access":
-		r.rule("sandbox_mode", "/", everything)
-	case "workspace-write":
-		r.rule("sandbox_mode", ".", everything)
-		fallthrough
-	case "read-only", "":
-		r.rule("sandbox_mode", "/", execute)
-	default:
-		r.fail("sandbox_mode", "unknown mode %q", mode)
-	}
-	if mode != "workspace-write" {
-		delete(t, "sandbox_workspace_write")
-	}
-	return flatten("", t), err
-}
-
-// object reads JSON with comments and commas before closing brackets.
-func object(data []byte) (t map[string]any, err error) {
-	if data, err = hujson.Standardize(data); err == nil {
+// tree reads JSON with comments and commas before closing brackets, or TOML: srt's
+// ~/.srt-settings.json, Zed's settings.json, codex' ~/.codex/config.toml.
+func (r *reader) tree(data []byte) (all []setting, err error) {
+	var t map[string]any
+	if r.Format == "codex" {
+		t = map[string]any{}
+		err = toml.Unmarshal(data, &t)
+	} else if data, err = hujson.Standardize(data); err == nil {
 		err = json.Unmarshal(data, &t)
 	}
 	if err == nil && t == nil {
 		err = errors.New("an object is needed")
 	}
-	return t, err
+	switch r.Format {
+	case "codex":
+		mode, _ := t["sandbox_mode"].(string)
+		if !r.begin("codex/" + mode) {
+			r.fail("sandbox_mode", "unknown mode %q", mode)
+		}
+		if mode != "workspace-write" {
+			delete(t, "sandbox_workspace_write")
+		}
+	case "zed": // has settings for one system, too
+		r.Policy.Linux, r.Policy.MacOS = &policy.Policy{}, &policy.Policy{}
+	}
+	found := r.Format != "zed"
+	for _, s := range flatten("", t) {
+		for system, own := range map[string]*policy.Policy{"linux.": r.Policy.Linux, "macos.": r.Policy.MacOS} {
+			if key, ok := strings.CutPrefix(s.key, system); ok && own != nil {
+				s.key, s.to = key, own
+			}
+		}
+		found = found || strings.HasPrefix(s.key, "terminal.sandbox.")
+		all = append(all, s)
+	}
+	if err == nil && !found {
+		err = errors.New("there is no terminal.sandbox in it")
+	}
+	return all, err
 }
 
 // flatten gives all settings below a value, sorted by their keys.
@@ -126,7 +104,7 @@ func (r *reader) landrun(data []byte) (all []setting, err error) {
 	p := r.Policy
 	p.FS.System = policy.System{Executable: []policy.Rule{}, ReadOnly: []policy.Rule{}, ReadWrite: []policy.Rule{}}
 	p.Net.ConnectTCP, p.Net.BindTCP, r.required = []policy.Port{}, []policy.Port{}, true
-	r.environment("--env", policy.EnvVars)
+	(&setting{to: p}).mode("none", r.origin("--env"))
 	r.left("(no baseline)", "landrun opens nothing by itself: run with --no-baseline to have no presets, no files of shells and no private temporary directory either")
 	for len(args) > 0 {
 		flag := r.word(args[0])
@@ -174,7 +152,7 @@ func (r *reader) firejail(data []byte) (all []setting, err error) {
 			continue
 		}
 		key, value, _ := strings.Cut(line, " ")
-		s := setting{key: key, place: fmt.Sprintf("%d: %s", number, line), values: []string{macros.Replace(strings.TrimSpace(value))}}
+		s := setting{key: key, place: fmt.Sprintf("%d: %s", number, line), values: []string{macros.Replace(strings.TrimSpace(value))}, to: r.Policy}
 		path, verb := s.values[0], ""
 		if verb, _ = r.verb(key); key[0] == '?' {
 			s.key = "?"
@@ -183,7 +161,7 @@ func (r *reader) firejail(data []byte) (all []setting, err error) {
 		case key == "private" && path == "":
 			home = false
 		case key == "net" && path == "none", key == "protocol" && !strings.Contains(path, "inet"):
-			r.network(s.place, false)
+			r.value(s, "net", "false")
 		case key == "protocol":
 		case verb != "-" && verb != "=" && verb != "env" && strings.Contains(path, "$"):
 			r.left(s.place, "zsbx does not know what the variable in it stands for")
@@ -193,9 +171,8 @@ func (r *reader) firejail(data []byte) (all []setting, err error) {
 			all = append(all, s)
 		}
 	}
-	r.rule("(default)", "/", execute)
 	if home {
-		r.rule("(default)", "~", everything)
+		r.begin("firejail/home")
 	}
 	return all, nil
 }
