@@ -12,14 +12,14 @@ import (
 
 // answer is what check says to one question.
 type answer struct {
-	Question string     `json:"question"` // read, write, exec, connect or start
-	About    string     `json:"about"`    // the path, address or command as it was asked
-	Path     string     `json:"path,omitempty"`
-	Allowed  bool       `json:"allowed"`
-	Errno    string     `json:"errno,omitempty"` // what the command would be told
-	Reason   string     `json:"reason"`
-	Origin   jsonOrigin `json:"origin,omitzero"`
-	Hint     string     `json:"hint,omitempty"`
+	Question string        `json:"question"` // read, write, exec, connect or start
+	About    string        `json:"about"`    // the path, address or command as it was asked
+	Path     string        `json:"path,omitempty"`
+	Allowed  bool          `json:"allowed"`
+	Errno    string        `json:"errno,omitempty"` // what the command would be told
+	Reason   string        `json:"reason"`
+	Origin   policy.Origin `json:"origin,omitzero"`
+	Hint     string        `json:"hint,omitempty"`
 }
 
 // answer prints whether what was asked for is allowed. The status is 1 when
@@ -80,7 +80,7 @@ func pathAnswer(plan *enforce.Plan, question, name, flag string) answer {
 
 // fill takes what the plan decides.
 func (x *answer) fill(d enforce.Answer) {
-	x.Allowed, x.Reason, x.Origin, x.Hint = d.Verdict != enforce.Refused, d.Reason, originJSON(d.Origin), d.Hint.String()
+	x.Allowed, x.Reason, x.Origin, x.Hint = d.Verdict != enforce.Refused, d.Reason, d.Origin, d.Hint.String()
 	if d.Secret != "" {
 		x.Reason += "; " + d.Secret + " holds secrets: zsbx proposes no rule"
 	}
@@ -111,7 +111,7 @@ func connectAnswer(plan *enforce.Plan, q string) answer {
 func startAnswer(plan *enforce.Plan, argv []string) answer {
 	x := answer{Question: "start", About: quoteArgs(argv)}
 	file, v, err := sandbox.CheckExec(plan, argv)
-	x.Path, x.Origin = file, originJSON(v.Origin)
+	x.Path, x.Origin = file, v.Origin
 	if err == nil {
 		x.Allowed, x.Reason = true, v.Reason
 		return x
@@ -129,9 +129,9 @@ func startAnswer(plan *enforce.Plan, argv []string) answer {
 func (a *app) printAnswers(all []answer, plan *enforce.Plan, asJSON bool) error {
 	if asJSON {
 		return a.printJSON(struct {
-			Answers []answer  `json:"answers"`
-			Gaps    []jsonGap `json:"gaps"`
-		}{all, gapsJSON(plan.Gaps)})
+			Answers []answer      `json:"answers"`
+			Gaps    []enforce.Gap `json:"gaps"`
+		}{all, plan.Gaps})
 	}
 	t := &table{}
 	for _, x := range all {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zsbx/zsbx/enforce/why"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/track"
 )
@@ -20,7 +21,7 @@ func TestJSONDocs(t *testing.T) {
 	}
 	doc := string(b)
 	for _, v := range []any{
-		jsonPlan{}, jsonPreset{}, answer{}, machineReport{}, trustReport{}, jsonSession{}, track.Report{}, versionInfo{}, jsonError{}, logged{}, jsonWhy{},
+		jsonPlan{}, policy.PresetInfo{}, answer{}, machineReport{}, trustReport{}, jsonSession{}, track.Report{}, versionInfo{}, jsonError{}, logged{}, why.Report{},
 	} {
 		for name := range jsonFields(reflect.TypeOf(v), map[string]bool{}) {
 			if name == "-" { // not printed

@@ -5,22 +5,10 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// jsonPreset describes a preset in the output of profile --list --json.
-type jsonPreset struct {
-	Name        string   `json:"name"`
-	Description string   `json:"description"`
-	Commands    []string `json:"commands"`
-	Files       []string `json:"files"`
-}
-
 // listPresets prints the built-in presets.
 func (a *app) listPresets(asJSON bool) error {
 	if asJSON {
-		list := []jsonPreset{}
-		for _, p := range policy.Presets() {
-			list = append(list, jsonPreset{p.Name, p.Description, append([]string{}, p.Commands...), append([]string{}, p.Files...)})
-		}
-		return a.printJSON(list)
+		return a.printJSON(policy.Presets())
 	}
 	t := &table{}
 	for _, p := range policy.Presets() {

@@ -12,22 +12,13 @@ import (
 
 // machineReport is what check says about this machine.
 type machineReport struct {
-	OS       string      `json:"os"`
-	Arch     string      `json:"arch"`
-	Policies []string    `json:"policies"` // files in use
-	Proofs   []jsonProof `json:"proofs"`
-	Layers   []jsonPair  `json:"layers"`
-	Gaps     []jsonGap   `json:"gaps"`
-	Tracker  jsonTracker `json:"tracker"`
-}
-
-// jsonProof is one promise that was tried.
-type jsonProof struct {
-	Name    string `json:"name"`
-	Promise string `json:"promise"`
-	Held    bool   `json:"held"`
-	Means   string `json:"means"`
-	Detail  string `json:"detail"`
+	OS       string           `json:"os"`
+	Arch     string           `json:"arch"`
+	Policies []string         `json:"policies"` // files in use
+	Proofs   []selftest.Proof `json:"proofs"`
+	Layers   []enforce.Layer  `json:"layers"`
+	Gaps     []enforce.Gap    `json:"gaps"`
+	Tracker  jsonTracker      `json:"tracker"`
 }
 
 // jsonTracker is what would track a command here.
@@ -47,14 +38,8 @@ func (o *checkFlags) machine(a *app, plan *enforce.Plan, files []string) error {
 		return err
 	}
 	m := &machineReport{
-		OS: plan.Caps.OS, Arch: plan.Caps.Arch, Policies: append([]string{}, files...), Proofs: []jsonProof{},
-		Layers: []jsonPair{}, Gaps: gapsJSON(plan.Gaps), Tracker: bestTracker(plan),
-	}
-	for _, p := range proofs {
-		m.Proofs = append(m.Proofs, jsonProof(p))
-	}
-	for _, l := range plan.Layers {
-		m.Layers = append(m.Layers, jsonPair{l.Name, l.Detail})
+		OS: plan.Caps.OS, Arch: plan.Caps.Arch, Policies: files, Proofs: proofs,
+		Layers: plan.Layers, Gaps: plan.Gaps, Tracker: bestTracker(plan),
 	}
 	if o.json {
 		err = a.printJSON(m)

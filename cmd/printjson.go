@@ -31,7 +31,7 @@ func writeJSON(w io.Writer, v any, indent string) error {
 	return err
 }
 
-// keepBytes marks each byte of v's strings that is not UTF-8: a NUL, which no name and
+// keepBytes makes lists empty that are nil, which JSON has as null, and marks each byte of v's strings that is not UTF-8: a NUL, which no name and
 // no argument has, and two digits stand for it. What v shares with others is changed
 // with it: it is for printing alone.
 func keepBytes(v reflect.Value) {
@@ -49,6 +49,9 @@ func keepBytes(v reflect.Value) {
 			v.SetString(b.String())
 		}
 	case reflect.Slice, reflect.Array:
+		if v.Kind() == reflect.Slice && v.IsNil() && v.CanSet() {
+			v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+		}
 		for i := range v.Len() {
 			keepBytes(v.Index(i))
 		}

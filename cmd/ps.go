@@ -51,7 +51,7 @@ func (a *app) ps(ended, asJSON bool) error {
 	}
 	all, err := st.List()
 	if asJSON {
-		list := []jsonSession{}
+		var list []jsonSession
 		for i := range all {
 			list = append(list, sessionJSON(&all[i]))
 		}
@@ -110,9 +110,9 @@ func sessionJSON(i *track.Info) jsonSession {
 	j := jsonSession{
 		ID: i.ID, Name: i.Record.Name, State: i.Life,
 		Tracker: i.Holder.Tracker, Guarantee: i.Guarantee(),
-		Command: append([]string{}, i.Record.Argv...), Dir: i.Record.Dir, Started: i.Record.Started,
+		Command: i.Record.Argv, Dir: i.Record.Dir, Started: i.Record.Started,
 		Keep: i.Record.Keep, Confined: recorded(i) && !i.Record.TrackOnly,
-		Keeper: i.Holder.Keeper.Pid, Processes: append([]track.Proc{}, i.Procs...),
+		Keeper: i.Holder.Keeper.Pid, Processes: i.Procs,
 	}
 	if i.Err != nil {
 		j.Error = i.Err.Error()

@@ -174,7 +174,7 @@ func (o *reapFlags) one(st *track.Store, id string) (track.Report, error) {
 
 func (o *reapFlags) print(a *app, reports []track.Report) error {
 	if o.json {
-		return a.printJSON(append([]track.Report{}, reports...))
+		return a.printJSON(reports)
 	}
 	var b strings.Builder
 	for i := range reports {

@@ -167,19 +167,10 @@ func netTable(r *policy.Resolved) *table {
 
 func envTable(r *policy.Resolved) *table {
 	t := &table{}
-	names := make([]string, 0, len(r.Env))
-	for _, kv := range r.Env {
-		name, _, _ := strings.Cut(kv, "=")
-		names = append(names, name)
-	}
-	t.row("passed", fmt.Sprint(len(names)), wrapWords(names))
-	t.row("left out", fmt.Sprint(len(r.EnvDrop)), wrapWords(r.EnvDrop))
+	t.row("passed", fmt.Sprint(len(r.Env)), strings.Join(envNames(r), " "))
+	t.row("left out", fmt.Sprint(len(r.EnvDrop)), strings.Join(r.EnvDrop, " "))
 	return t
 }
-
-// wrapWords joins names with spaces: they are few enough for a line or two of
-// a terminal, and grep finds them all in one.
-func wrapWords(names []string) string { return strings.Join(names, " ") }
 
 func limitTable(r *policy.Resolved) *table {
 	t := &table{}

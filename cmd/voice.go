@@ -108,7 +108,7 @@ type jsonError struct {
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
 
-	Origin *jsonOrigin `json:"origin,omitempty"` // for mistakes in policies
+	Origin *policy.Origin `json:"origin,omitempty"` // for mistakes in policies
 }
 
 func (v *voice) reportJSON(fs []*failure) {
@@ -119,8 +119,7 @@ func (v *voice) reportJSON(fs []*failure) {
 		if f.err != nil {
 			e := jsonError{Code: f.code, Message: f.err.Error(), Hint: f.hint}
 			if f.origin != (policy.Origin{}) {
-				o := originJSON(f.origin)
-				e.Origin = &o
+				e.Origin = &f.origin
 			}
 			out.Errors = append(out.Errors, e)
 		}

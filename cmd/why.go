@@ -50,12 +50,12 @@ func (o *runFlags) tellWhy(a *app, command *sandbox.Command, res *sandbox.Result
 	var err error
 	if o.explainFile != "" {
 		var b strings.Builder
-		if err = writeJSON(&b, whyJSON(r), "  "); err == nil {
+		if err = writeJSON(&b, r, "  "); err == nil {
 			err = command.WriteFile("--explain-file", o.explainFile, b.String())
 		}
 	}
 	if o.json {
-		return errors.Join(err, writeJSON(a.say.w, whyJSON(r), ""))
+		return errors.Join(err, writeJSON(a.say.w, r, ""))
 	}
 	w := whyText{say: a.say, plan: plan}
 	w.report(r)
@@ -136,7 +136,7 @@ func (w *whyText) entry(e *why.Entry) {
 	}
 	w.line("           %s", reason)
 	switch {
-	case e.Secret != "":
+	case e.Secret:
 		w.line("           a place of secrets: zsbx proposes no rule for it")
 	case e.Hint != enforce.Hint{} && e.Harmless == "":
 		w.line("           %s", e.Hint)
@@ -152,50 +152,4 @@ func (w *whyText) entry(e *why.Entry) {
 // short is a path as people write it.
 func (w *whyText) short(p string) string {
 	return strings.ReplaceAll(w.plan.Short(p), "$$", "$")
-}
-
-// jsonWhy is what a command was refused, as run --explain --json prints it.
-type jsonWhy struct {
-	Status      int           `json:"status"`
-	Proved      bool          `json:"proved"`
-	Seen        int           `json:"seen"`
-	Refusals    []jsonRefusal `json:"refusals"`
-	Ordinary    int           `json:"ordinary"`
-	More        bool          `json:"more"`
-	Environment []string      `json:"environment"`
-}
-
-type jsonRefusal struct {
-	Rank      int                         `json:"rank"`
-	Cause     bool                        `json:"cause"`
-	Operation string                      `json:"operation"`
-	Path      string                      `json:"path"`
-	To        string                      `json:"to,omitempty"`
-	Errno     string                      `json:"errno"`
-	By        string                      `json:"by"`
-	Program   string                      `json:"program"`
-	Pid       int                         `json:"pid"`
-	Count     int                         `json:"count"`
-	Paths     int                         `json:"paths"`
-	Proved    bool                        `json:"proved"`
-	Reason    string                      `json:"reason"`
-	Via       string                      `json:"interpreter_of,omitempty"`
-	Origin    jsonOrigin                  `json:"origin,omitzero"`
-	Hint      string                      `json:"hint,omitempty"`
-	TOML      map[string]map[string][]any `json:"toml,omitempty"`
-	Harmless  string                      `json:"harmless,omitempty"`
-	Secret    bool                        `json:"secret"`
-}
-
-func whyJSON(r *why.Report) *jsonWhy {
-	j := &jsonWhy{Status: r.Status, Proved: r.Proved, Seen: r.Seen, Refusals: []jsonRefusal{}, Ordinary: r.Ordinary, More: r.More,
-		Environment: append([]string{}, r.Environment...)}
-	for i, e := range r.Entries {
-		j.Refusals = append(j.Refusals, jsonRefusal{
-			Rank: i + 1, Cause: e.Cause, Operation: e.Verb, Path: e.Path, To: e.To, Errno: e.Errno, By: e.By, Program: e.Program, Pid: e.Pid,
-			Count: e.Count, Paths: e.Paths, Proved: e.Proved, Reason: e.Reason, Via: e.Via, Origin: originJSON(e.Origin),
-			Hint: e.Hint.String(), TOML: e.Hint.Data(), Harmless: e.Harmless, Secret: e.Secret != "",
-		})
-	}
-	return j
 }

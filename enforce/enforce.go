@@ -74,18 +74,18 @@ const (
 
 // Gap is a promise that cannot be kept on this machine.
 type Gap struct {
-	Name    string        // stable, for --allow-gap: "tcp-ports", "truncate", "deny"
-	Kind    Kind          //
-	Promise string        // what was asked for: "only these TCP ports"
-	Why     string        // what is missing: "Landlock ABI 4 (Linux 6.7) is needed, this kernel has 2"
-	Hint    string        // what to type instead; may be ""
-	Origin  policy.Origin // who asked; zero for the defaults
+	Name    string        `json:"name"` // stable, for --allow-gap: "tcp-ports", "truncate", "deny"
+	Kind    Kind          `json:"kind"`
+	Promise string        `json:"promise"`         // what was asked for: "only these TCP ports"
+	Why     string        `json:"why"`             // what is missing: "Landlock ABI 4 (Linux 6.7) is needed, this kernel has 2"
+	Hint    string        `json:"hint,omitempty"`  // what to type instead; may be ""
+	Origin  policy.Origin `json:"origin,omitzero"` // who asked; zero for the defaults
 }
 
 // Layer is one means that a Plan uses, for people: "landlock", "seccomp".
 type Layer struct {
-	Name   string
-	Detail string // "ABI 7: 14 file rights, 2 network rights, signal and abstract-socket scopes"
+	Name   string `json:"name"`
+	Detail string `json:"detail"` // "ABI 7: 14 file rights, 2 network rights, signal and abstract-socket scopes"
 }
 
 // Plan is what will be enforced for one command on one machine.

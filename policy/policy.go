@@ -31,9 +31,9 @@ func (a Access) String() string {
 // Origin says where a rule or a setting was written, so that every message
 // about it can name the place.
 type Origin struct {
-	Source string // "--rw", a file's name, "preset rust", "baseline", "zsbx" (zsbx's own)
-	Line   int    // 1-based; 0 where the source has no lines
-	Column int    // 1-based, in characters; 0 where the source has no lines
+	Source string `json:"source"`           // "--rw", a file's name, "preset rust", "baseline", "zsbx" (zsbx's own)
+	Line   int    `json:"line,omitempty"`   // 1-based; 0 where the source has no lines
+	Column int    `json:"column,omitempty"` // 1-based, in characters; 0 where the source has no lines
 }
 
 // String is "file:line:column", or the source alone where it has no lines.

@@ -19,12 +19,12 @@ var presetFiles embed.FS
 
 // PresetInfo describes a built-in preset for listings.
 type PresetInfo struct {
-	Name        string
-	Description string
-	Commands    []string // base names of commands that switch it on; a final "*" stands for any ending
-	Files       []string // files in the working directory or above that switch it on
-	Dirs        []string // a command found in one of these directories switches it on; on PATH, its tools
-	Programs    []string // programs that others start unasked: one on PATH switches it on, where something else may be written
+	Name        string   `json:"name"`
+	Description string   `json:"description"`
+	Commands    []string `json:"commands"` // base names of commands that switch it on; a final "*" stands for any ending
+	Files       []string `json:"files"`    // files in the working directory or above that switch it on
+	Dirs        []string `json:"-"`        // a command found in one of these directories switches it on; on PATH, its tools
+	Programs    []string `json:"-"`        // programs that others start unasked: one on PATH switches it on, where something else may be written
 
 	agent bool // a coding agent's
 }

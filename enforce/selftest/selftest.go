@@ -4,11 +4,11 @@ import "github.com/zsbx/zsbx/enforce"
 
 // Proof is what SelfTest found out about one promise.
 type Proof struct {
-	Name    string // the gap that stands for its lack, or "no-new-privs", "capabilities"
-	Promise string // "no signals to processes outside"
-	Held    bool   // a confined process was refused, where an unconfined one was not
-	Means   string // "Landlock", "seccomp"
-	Detail  string // what was tried and what was answered
+	Name    string `json:"name"`    // the gap that stands for its lack, or "no-new-privs", "capabilities"
+	Promise string `json:"promise"` // "no signals to processes outside"
+	Held    bool   `json:"held"`    // a confined process was refused, where an unconfined one was not
+	Means   string `json:"means"`   // "Landlock", "seccomp"
+	Detail  string `json:"detail"`  // what was tried and what was answered
 }
 
 // Run proves what this machine holds by attacking it: for each promise a

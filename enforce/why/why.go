@@ -11,34 +11,37 @@ import (
 
 // Report is what a command was refused, for people and programs.
 type Report struct {
-	Status      int
-	Proved      bool // each error was seen to be given by the kernel
-	Seen        int  // system calls that were looked at
-	Entries     []Entry
-	Ordinary    int      // refusals that there would be without zsbx too
-	Environment []string // variables that the command did not get and may have wanted
-	More        bool     // there was more than could be remembered
+	Status      int      `json:"status"`
+	Proved      bool     `json:"proved"` // each error was seen to be given by the kernel
+	Seen        int      `json:"seen"`   // system calls that were looked at
+	Entries     []Entry  `json:"refusals"`
+	Ordinary    int      `json:"ordinary"`    // refusals that there would be without zsbx too
+	Environment []string `json:"environment"` // variables that the command did not get and may have wanted
+	More        bool     `json:"more"`        // there was more than could be remembered
 }
 
 // Entry is one thing that was refused, however often.
 type Entry struct {
-	Cause    bool // it looks like the reason why the command failed
-	Verb     string
-	Path     string // or a port, a socket, a process, a system call
-	To       string // of a rename or link
-	Errno    string
-	By       string // landlock, mounts, seccomp, sockets, or unknown
-	Program  string
-	Pid      int
-	Count    int
-	Paths    int // how many different ones it stands for
-	Proved   bool
-	Reason   string
-	Via      string // the program whose interpreter Path is, or ""
-	Origin   policy.Origin
-	Hint     enforce.Hint
-	Secret   string // the place of secrets that is why there is no hint
-	Harmless string // why programs go on without it, or ""
+	Rank     int                         `json:"rank"`
+	Cause    bool                        `json:"cause"` // it looks like the reason why the command failed
+	Verb     string                      `json:"operation"`
+	Path     string                      `json:"path"`         // or a port, a socket, a process, a system call
+	To       string                      `json:"to,omitempty"` // of a rename or link
+	Errno    string                      `json:"errno"`
+	By       string                      `json:"by"` // landlock, mounts, seccomp, sockets, or unknown
+	Program  string                      `json:"program"`
+	Pid      int                         `json:"pid"`
+	Count    int                         `json:"count"`
+	Paths    int                         `json:"paths"` // how many different ones it stands for
+	Proved   bool                        `json:"proved"`
+	Reason   string                      `json:"reason"`
+	Via      string                      `json:"interpreter_of,omitempty"` // the program whose interpreter Path is, or ""
+	Origin   policy.Origin               `json:"origin,omitzero"`
+	Hint     enforce.Hint                `json:"-"`
+	Flag     string                      `json:"hint,omitempty"`     // Hint, as flags
+	TOML     map[string]map[string][]any `json:"toml,omitempty"`     // Hint, as a policy
+	Harmless string                      `json:"harmless,omitempty"` // why programs go on without it, or ""
+	Secret   bool                        `json:"secret"`             // that is why there is no hint
 
 	score float64
 	acc   policy.Access
@@ -73,6 +76,10 @@ func New(plan *enforce.Plan, got *enforce.Refusals, status int) *Report {
 		r.Entries = append(r.Entries, *e)
 	}
 	slices.SortStableFunc(r.Entries, func(a, b Entry) int { return cmp.Compare(b.score, a.score) })
+	for i := range r.Entries {
+		e := &r.Entries[i]
+		e.Rank, e.Flag, e.TOML = i+1, e.Hint.String(), e.Hint.Data()
+	}
 	if status != 0 {
 		mark(r.Entries)
 		r.Environment = wanted(plan.Policy.EnvDrop)

@@ -44,8 +44,7 @@ type Left struct {
 // Propose makes proposals for what was refused under the policy r, on the machine h.
 // The same needs, in whatever order, give the same proposals in the same order.
 func Propose(needs []Need, r *policy.Resolved, h *policy.Host) ([]Proposal, []Left) {
-	p := &proposer{r: r, h: h, unwise: r.Unwise(), good: make(map[dirAccess]bool)}
-	p.shared = shared(r, h)
+	p := &proposer{r: r, h: h, unwise: r.Unwise(), shared: shared(r, h)}
 	var files []Need
 	for _, n := range distinct(needs) {
 		switch {
@@ -119,14 +118,8 @@ type proposer struct {
 	h      *policy.Host
 	unwise func(string, policy.Access, bool) string
 	shared []string
-	good   map[dirAccess]bool // what sensible has said
 	out    []Proposal
 	left   []Left
-}
-
-type dirAccess struct {
-	dir    string
-	access policy.Access
 }
 
 // refuses says why nothing is proposed for a file, or "".

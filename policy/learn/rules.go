@@ -1,6 +1,7 @@
 package learn
 
 import (
+	"cmp"
 	"maps"
 	"path"
 	"slices"
@@ -30,13 +31,7 @@ func shared(r *policy.Resolved, h *policy.Host) []string {
 
 // sensible reports whether a directory as a whole may be a rule with an access.
 func (p *proposer) sensible(dir string, a policy.Access) bool {
-	key := dirAccess{dir, a & policy.Write}
-	good, ok := p.good[key]
-	if !ok {
-		good = p.unwise(dir, a, true) == "" && !p.wide(dir)
-		p.good[key] = good
-	}
-	return good
+	return !p.wide(dir) && p.unwise(dir, a, true) == ""
 }
 
 // wide reports whether a directory holds more than one thing: the home directory and
@@ -81,113 +76,84 @@ func (p *proposer) project(needs []Need) []Need {
 	return rest
 }
 
-// node is a path that a rule may be for, or that has some below it.
-type node struct {
-	access policy.Access
-	create bool
-	dir    bool
-	rule   bool
-	needs  []Need
-	below  map[string]*node
-}
-
 // rules makes rules for files: first the directories that something is made in, then
 // from the bottom up those that hold much of what was refused.
 func (p *proposer) rules(needs []Need) {
-	root := &node{below: make(map[string]*node)}
+	at, dirs := make(map[string]*Proposal), make(map[string]bool)
 	for _, n := range needs {
 		if n.Harmless != "" {
 			p.out = append(p.out, Proposal{Path: n.Path, Access: n.Access | policy.Read, Dir: n.Dir, Harmless: n.Harmless, Needs: []Need{n}})
 			continue
 		}
-		at, dir := n.Path, n.Dir
-		if n.Change && p.sensible(path.Dir(at), n.Access) {
-			at, dir = path.Dir(at), true
-		} else if n.Change && (!n.Dir || !p.sensible(at, n.Access)) {
-			p.left = append(p.left, Left{n, path.Dir(at) + " is too much for a rule: make it first, then it can be allowed"})
+		file, dir := n.Path, n.Dir
+		if n.Change && p.sensible(path.Dir(file), n.Access) {
+			file, dir = path.Dir(file), true
+		} else if n.Change && (!n.Dir || !p.sensible(file, n.Access)) {
+			p.left = append(p.left, Left{n, path.Dir(file) + " is too much for a rule: make it first, then it can be allowed"})
 			continue
-		} else if dir && !p.sensible(at, n.Access) {
+		} else if dir && !p.sensible(file, n.Access) {
 			p.left = append(p.left, Left{n, "it is too much for a rule"})
 			continue
 		}
-		t := root.at(at)
-		t.rule, t.dir, t.access = true, t.dir || dir, t.access|n.Access|policy.Read
-		t.create = t.create || dir && n.Access&policy.Write != 0
-		t.needs = append(t.needs, n)
+		if at[file] == nil {
+			at[file] = &Proposal{Path: file}
+		}
+		at[file].add(&Proposal{Access: n.Access | policy.Read, Dir: dir, Create: dir && n.Access&policy.Write != 0, Needs: []Need{n}})
+		for dirs[file] = true; file != "/"; dirs[file] = true {
+			file = path.Dir(file)
+		}
 	}
-	p.lift(root, "/")
-	p.emit(root, "/")
+	deepest := func(a, b string) int {
+		return cmp.Or(cmp.Compare(strings.Count(b, "/"), strings.Count(a, "/")), cmp.Compare(b, a))
+	}
+	for _, dir := range slices.SortedFunc(maps.Keys(dirs), deepest) {
+		p.lift(at, dir)
+	}
+	for _, q := range at {
+		p.out = append(p.out, *q)
+	}
 }
 
-func (t *node) at(p string) *node {
-	for name := range strings.SplitSeq(strings.Trim(p, "/"), "/") {
-		if name == "" {
-			continue
-		}
-		if t.below[name] == nil {
-			t.below[name] = &node{below: make(map[string]*node)}
-		}
-		t = t.below[name]
-	}
-	return t
+// add has a rule allow what another one does.
+func (q *Proposal) add(o *Proposal) {
+	q.Access, q.Dir, q.Create, q.Needs = q.Access|o.Access, q.Dir || o.Dir, q.Create || o.Create, append(q.Needs, o.Needs...)
 }
 
 // lift makes a rule of a directory where at least two entries, and half of those used,
-// are written, or three paths below are only read. It returns how many of these are
-// left.
-func (p *proposer) lift(t *node, at string) (read int) {
-	rules, written := 0, 0
-	for _, name := range slices.Sorted(maps.Keys(t.below)) {
-		c := t.below[name]
-		read += p.lift(c, path.Join(at, name))
-		if c.rule {
-			rules++
-			written += bit(c.access&policy.Write != 0)
-		}
-	}
-	many := written >= 2 && 2*written >= rules || read >= 3
-	if many && !p.sensible(at, t.all()) {
-		many = false
-	}
-	if t.rule && t.dir || many {
-		if t.absorb(many || t.access&policy.Write != 0); len(t.below) == 0 {
-			read = 0
-		}
-	}
-	return read + bit(t.rule && t.access&policy.Write == 0)
-}
-
-// all is the access of a node and of what lies below it.
-func (t *node) all() policy.Access {
-	a := t.access
-	for _, c := range t.below {
-		a |= c.all()
-	}
-	return a
-}
-
-// absorb makes a node a rule for what lies below it: for all, or for what needs no
-// more than the node itself has.
-func (t *node) absorb(whole bool) {
-	for _, name := range slices.Sorted(maps.Keys(t.below)) {
-		c := t.below[name]
-		if c.absorb(whole); len(c.below) > 0 || !whole && c.access&^t.access != 0 {
+// are written, or three paths below are only read. One that is a rule takes in what lies
+// below: all of it, or what needs no more than it has.
+func (p *proposer) lift(at map[string]*Proposal, dir string) {
+	q, entries, written, read := at[dir], 0, 0, 0
+	var all policy.Access
+	var below []string
+	for name, c := range at {
+		if name == dir || !policy.Within(name, dir) {
 			continue
 		}
-		t.access |= c.access
-		t.create = t.create || c.create
-		t.needs = append(t.needs, c.needs...)
-		t.rule, t.dir = true, true
-		delete(t.below, name)
+		below = append(below, name)
+		all |= c.Access
+		read += bit(c.Access&policy.Write == 0)
+		entries += bit(path.Dir(name) == dir)
+		written += bit(path.Dir(name) == dir && c.Access&policy.Write != 0)
 	}
-}
-
-func (p *proposer) emit(t *node, at string) {
-	if t.rule {
-		p.out = append(p.out, Proposal{Path: at, Access: t.access, Create: t.create && t.dir, Dir: t.dir, Needs: t.needs})
+	if q != nil {
+		all |= q.Access
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.below)) {
-		p.emit(t.below[name], path.Join(at, name))
+	many := (written >= 2 && 2*written >= entries || read >= 3) && p.sensible(dir, all)
+	if !many && (q == nil || !q.Dir) {
+		return
+	}
+	if q == nil {
+		q = &Proposal{Path: dir}
+		at[dir] = q
+	}
+	q.Dir, many = true, many || q.Access&policy.Write != 0
+	slices.Sort(below)
+	for _, name := range below {
+		if c := at[name]; many || c.Access&^q.Access == 0 {
+			q.add(c)
+			delete(at, name)
+		}
 	}
 }
 
@@ -222,7 +188,7 @@ func (q *Proposal) Narrower() []Proposal {
 // Wider gives the same rule for the directory above, and reports whether that may be
 // proposed.
 func (q *Proposal) Wider(r *policy.Resolved, h *policy.Host) (Proposal, bool) {
-	p := &proposer{r: r, h: h, unwise: r.Unwise(), good: make(map[dirAccess]bool), shared: shared(r, h)}
+	p := &proposer{r: r, h: h, unwise: r.Unwise(), shared: shared(r, h)}
 	up := *q
 	up.Path, up.Dir, up.Create = path.Dir(q.Path), true, q.Access&policy.Write != 0
 	return up, !q.Socket && q.Path != "" && q.Path != r.Dir && p.sensible(up.Path, q.Access)
