@@ -1,8 +1,6 @@
 package cmd
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,10 +10,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/term"
 
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/compose"
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
@@ -29,15 +29,11 @@ type lastRun struct {
 // lastRunFile is where it is kept, for this user alone: no command can look into
 // zsbx's own directory.
 func lastRunFile() (file, dir string, err error) {
-	if dir, err = os.Getwd(); err != nil {
-		return "", "", err
-	}
 	h, err := policy.ThisHost()
-	if err != nil {
-		return "", "", err
+	if err == nil {
+		file, err = compose.StateFile(&h, "last", h.Dir)
 	}
-	sum := sha256.Sum256([]byte(dir))
-	return filepath.Join(h.StateHome(), "zsbx", "last", hex.EncodeToString(sum[:16])+".json"), dir, nil
+	return file, h.Dir, err
 }
 
 // afterFailure keeps the run that failed, and on a terminal says how to find out why.
@@ -67,23 +63,9 @@ func withoutValues(flags []string) []string {
 }
 
 func writeLastRun(file string, l *lastRun) error {
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return err
-	}
 	text, err := json.Marshal(l)
-	if err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(file), ".new-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), file)
-	}
-	if err != nil {
-		os.Remove(f.Name())
+	if err == nil {
+		err = compose.WriteState(file, text)
 	}
 	forgetLastRuns(filepath.Dir(file))
 	return err
@@ -98,14 +80,14 @@ func forgetLastRuns(dir string) {
 	if len(entries) <= maxLastRuns {
 		return
 	}
-	var all []fs.FileInfo
-	for _, e := range entries {
+	age := func(e os.DirEntry) time.Time {
 		if info, err := e.Info(); err == nil {
-			all = append(all, info)
+			return info.ModTime()
 		}
+		return time.Time{}
 	}
-	slices.SortFunc(all, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
-	for _, old := range all[min(len(all), maxLastRuns):] {
+	slices.SortFunc(entries, func(a, b os.DirEntry) int { return age(b).Compare(age(a)) })
+	for _, old := range entries[maxLastRuns:] {
 		os.Remove(filepath.Join(dir, old.Name()))
 	}
 }

@@ -243,7 +243,7 @@ func (l *learner) end(argv []string, failed int) error {
 		}
 		if covered := func(q learn.Proposal) bool { return q.Covers(&x.Need) }; !said[once] && !slices.ContainsFunc(l.accepted, covered) {
 			said[once] = true
-			a.say.warn("no rule for %s: %s", (&learn.Proposal{Path: x.Need.Path, Port: x.Need.Port, Access: x.Need.Access, Socket: x.Need.Socket}).Flag(l.present), x.Why)
+			a.say.warn("no rule for %s: %s", (&learn.Proposal{Need: x.Need}).Flag(l.present), x.Why)
 		}
 	}
 	if failed != 0 && !l.permissive && (l.tty != nil || l.yes) {

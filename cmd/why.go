@@ -151,5 +151,5 @@ func (w *whyText) entry(e *why.Entry) {
 
 // short is a path as people write it.
 func (w *whyText) short(p string) string {
-	return strings.ReplaceAll(w.plan.Short(p), "$$", "$")
+	return strings.ReplaceAll(w.plan.Policy.Short(p), "$$", "$")
 }

@@ -117,23 +117,8 @@ func (p *Plan) hint(at string, acc policy.Access) (h Hint, secret string) {
 	case acc&policy.Exec != 0:
 		h.Flag, h.Key = "--rox", "rox"
 	}
-	h.Value = p.Short(at)
+	h.Value = p.Policy.Short(at)
 	return h, ""
-}
-
-// Short writes a canonical path as a rule may: from the working directory, or
-// the home directory.
-func (p *Plan) Short(at string) string {
-	s := at
-	if rest, ok := within(at, p.Policy.Dir); ok {
-		s = "./" + rest
-		if rest == "" {
-			s = "."
-		}
-	} else if rest, ok := within(at, p.Policy.Home); ok && rest != "" {
-		s = "~/" + rest
-	}
-	return strings.ReplaceAll(s, "$", "$$")
 }
 
 // systemDir reports whether a directory is the system's, which a package manager
@@ -158,7 +143,7 @@ func sharedTemp(at string) bool {
 }
 
 func (p *Plan) socketHint(at string) Hint {
-	return Hint{Flag: "--unix", Value: p.Short(at), Table: "net", Key: "unix"}
+	return Hint{Flag: "--unix", Value: p.Policy.Short(at), Table: "net", Key: "unix"}
 }
 
 // portHint is empty where the network was closed by a flag, beside which ports

@@ -134,19 +134,6 @@ func listOrigins(all []policy.Wider) string {
 	return strings.Join(l, ", ")
 }
 
-// errNoHome says that there is no directory for the user's own files.
-var errNoHome = errors.New("neither HOME nor the XDG base directory is set")
-
-// homeIsThere is asked before anything is made below StateHome: a home directory
-// that does not exist, as that of an account of the system, is not made.
-func homeIsThere(h *policy.Host) error {
-	if filepath.IsAbs(h.Getenv("XDG_STATE_HOME")) {
-		return nil
-	}
-	_, err := os.Stat(h.Home)
-	return err
-}
-
 // readPolicyFile reads a whole regular file of bounded size. It never blocks
 // on a FIFO.
 func readPolicyFile(file string) ([]byte, error) {
@@ -169,16 +156,6 @@ func readPolicyFile(file string) ([]byte, error) {
 	return data, err
 }
 
-// trustFile is where the trust store keeps the record of a project policy.
-func trustFile(h *policy.Host, file string) (string, error) {
-	state := h.StateHome()
-	if state == "" {
-		return "", fmt.Errorf("the trust store: %w", errNoHome)
-	}
-	sum := sha256.Sum256([]byte(file))
-	return filepath.Join(state, "zsbx", "trust", hex.EncodeToString(sum[:16])+".json"), nil
-}
-
 // trusted reports whether file was ever trusted, and whether it was with this
 // content. Records that can't be read or belong to another user count as
 // missing.
@@ -187,7 +164,7 @@ func trusted(h *policy.Host, file, hash string) (known, same bool) {
 	if err != nil {
 		return false, false
 	}
-	name, err := trustFile(h, real)
+	name, err := StateFile(h, "trust", real)
 	if err != nil {
 		return false, false
 	}
@@ -210,7 +187,7 @@ func (p *Project) Trust() error {
 	if err != nil {
 		return err
 	}
-	name, err := trustFile(h, real)
+	name, err := StateFile(h, "trust", real)
 	if err != nil {
 		return err
 	}
@@ -218,40 +195,15 @@ func (p *Project) Trust() error {
 	if err != nil {
 		return err
 	}
-	err = homeIsThere(h)
-	if err == nil {
-		err = os.MkdirAll(filepath.Dir(name), 0o700)
+	if err = WriteState(name, append(b, '\n')); err != nil {
+		err = fmt.Errorf("making the trust store: %w", err)
 	}
-	if err != nil {
-		return fmt.Errorf("making the trust store: %w", err)
-	}
-	return writeByRename(name, append(b, '\n'))
+	return err
 }
 
 func contentHash(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
-}
-
-// writeByRename writes a whole file or nothing of it, readable by the user
-// alone.
-func writeByRename(name string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(name), ".new-")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(data)
-	if e := f.Sync(); err == nil {
-		err = e
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	return err
 }
 
 // ownedByMe reports whether the file belongs to the user that zsbx runs as.

@@ -21,18 +21,12 @@ type Need struct {
 	Harmless string // why programs go on without it, or ""
 }
 
-// Proposal is a preset, or one rule.
+// Proposal is a preset, or one rule: for what the Need has.
 type Proposal struct {
-	Preset   string
-	Path     string // canonical; of a rule for files, or of a socket
-	Access   policy.Access
-	Create   bool // the directory is made when it is missing
-	Dir      bool
-	Socket   bool
-	Port     uint16
-	Bind     bool
-	Harmless string // why it is not needed, or ""
-	Needs    []Need // what it would allow
+	Need
+	Preset string
+	Create bool   // the directory is made when it is missing
+	Needs  []Need // what it would allow
 }
 
 // Left is what nothing is proposed for.
@@ -166,7 +160,7 @@ func (p *proposer) port(n Need) {
 		p.left = append(p.left, Left{n, "the network was closed by --no-net"})
 		return
 	}
-	p.out = append(p.out, Proposal{Port: n.Port, Bind: n.Bind, Harmless: n.Harmless, Needs: []Need{n}})
+	p.out = append(p.out, Proposal{Need: n, Needs: []Need{n}})
 }
 
 func (p *proposer) socket(n Need) {
@@ -178,7 +172,7 @@ func (p *proposer) socket(n Need) {
 		p.left = append(p.left, Left{n, why})
 		return
 	}
-	p.out = append(p.out, Proposal{Path: n.Path, Socket: true, Harmless: n.Harmless, Needs: []Need{n}})
+	p.out = append(p.out, Proposal{Need: n, Needs: []Need{n}})
 }
 
 // Covers reports whether a rule would allow a need. Of a preset it is known by the

@@ -58,7 +58,7 @@ func (p *proposer) project(needs []Need) []Need {
 	if !p.whole() {
 		return needs
 	}
-	q := Proposal{Path: p.r.Dir, Dir: true}
+	q := Proposal{Need: Need{Path: p.r.Dir, Dir: true}}
 	rest := slices.DeleteFunc(needs, func(n Need) bool {
 		in := policy.Within(n.Path, p.r.Dir) && n.Harmless == ""
 		if in {
@@ -82,7 +82,8 @@ func (p *proposer) rules(needs []Need) {
 	at, dirs := make(map[string]*Proposal), make(map[string]bool)
 	for _, n := range needs {
 		if n.Harmless != "" {
-			p.out = append(p.out, Proposal{Path: n.Path, Access: n.Access | policy.Read, Dir: n.Dir, Harmless: n.Harmless, Needs: []Need{n}})
+			p.out = append(p.out, Proposal{Need: n, Needs: []Need{n}})
+			p.out[len(p.out)-1].Access |= policy.Read
 			continue
 		}
 		file, dir := n.Path, n.Dir
@@ -96,9 +97,9 @@ func (p *proposer) rules(needs []Need) {
 			continue
 		}
 		if at[file] == nil {
-			at[file] = &Proposal{Path: file}
+			at[file] = &Proposal{Need: Need{Path: file}}
 		}
-		at[file].add(&Proposal{Access: n.Access | policy.Read, Dir: dir, Create: dir && n.Access&policy.Write != 0, Needs: []Need{n}})
+		at[file].add(&Proposal{Need: Need{Access: n.Access | policy.Read, Dir: dir}, Create: dir && n.Access&policy.Write != 0, Needs: []Need{n}})
 		for dirs[file] = true; file != "/"; dirs[file] = true {
 			file = path.Dir(file)
 		}
@@ -144,7 +145,7 @@ func (p *proposer) lift(at map[string]*Proposal, dir string) {
 		return
 	}
 	if q == nil {
-		q = &Proposal{Path: dir}
+		q = &Proposal{Need: Need{Path: dir}}
 		at[dir] = q
 	}
 	q.Dir, many = true, many || q.Access&policy.Write != 0
@@ -172,10 +173,10 @@ func (q *Proposal) Narrower() []Proposal {
 		}
 		at := path.Join(q.Path, name)
 		if by[at] == nil {
-			by[at] = &Proposal{Path: at, Access: policy.Read}
+			by[at] = &Proposal{Need: Need{Path: at, Access: policy.Read}}
 		}
 		c := by[at]
-		c.Access, c.Dir, c.Needs = c.Access|n.Access, c.Dir || dir, append(c.Needs, n)
+		c.add(&Proposal{Need: Need{Access: n.Access, Dir: dir}, Needs: []Need{n}})
 		c.Create = c.Dir && c.Access&policy.Write != 0
 	}
 	var out []Proposal

@@ -21,52 +21,52 @@ func Policy(list []Proposal, r *policy.Resolved) *policy.Policy {
 		case q.Preset != "":
 			p.Presets = append(p.Presets, policy.Named{Value: q.Preset, Origin: from})
 		case q.Socket:
-			p.Net.Unix = append(p.Net.Unix, policy.Named{Value: short(q.Path, r)})
+			p.Net.Unix = append(p.Net.Unix, policy.Named{Value: r.Short(q.Path)})
 		case q.Bind:
 			p.Net.BindTCP = append(p.Net.BindTCP, policy.Port{Number: q.Port})
 		case q.Port != 0:
 			p.Net.ConnectTCP = append(p.Net.ConnectTCP, policy.Port{Number: q.Port})
 		default:
-			p.FS.Rules = append(p.FS.Rules, policy.Rule{Path: short(q.Path, r), Access: q.Access, Create: q.Create})
+			p.FS.Rules = append(p.FS.Rules, policy.Rule{Path: r.Short(q.Path), Access: q.Access, Create: q.Create})
 		}
 	}
 	return p
+}
+
+// rule is a proposal as a key of a policy and a value of its list.
+func (q *Proposal) rule(r *policy.Resolved) (key, value string) {
+	switch port := strconv.Itoa(int(q.Port)); {
+	case q.Preset != "":
+		return "presets", q.Preset
+	case q.Socket:
+		return "unix", r.Short(q.Path)
+	case q.Bind:
+		return "bind_tcp", port
+	case q.Port != 0:
+		return "connect_tcp", port
+	}
+	return q.Access.String(), r.Short(q.Path)
 }
 
 // Comments are lines of TOML for what is proposed as a comment.
 func Comments(list []Proposal, r *policy.Resolved) string {
 	var b strings.Builder
 	for i := range list {
-		q := &list[i]
-		if q.Harmless == "" {
-			continue
+		key, value := list[i].rule(r)
+		if list[i].Port == 0 {
+			value = policy.QuoteTOML(value)
 		}
-		var text strings.Builder
-		one := *q
-		one.Harmless, one.Create = "", false
-		if Policy([]Proposal{one}, r).EncodeTOML(&text) != nil {
-			continue
+		if list[i].Harmless != "" {
+			fmt.Fprintf(&b, "# %s = [%s]  # %s\n", key, value, list[i].Harmless)
 		}
-		line := strings.Join(slices.DeleteFunc(strings.Split(text.String(), "\n"), func(l string) bool { return l == "" || l[0] == '[' }), " ")
-		line = strings.NewReplacer("[   ", "[", ", ]", "]").Replace(line)
-		fmt.Fprintf(&b, "# %s  # %s\n", line, q.Harmless)
 	}
 	return b.String()
 }
 
 // Flag is a proposal as flags of run.
 func (q *Proposal) Flag(r *policy.Resolved) string {
-	switch {
-	case q.Preset != "":
-		return "--preset " + q.Preset
-	case q.Socket:
-		return "--unix " + shell.Quote(short(q.Path, r))
-	case q.Bind:
-		return "--bind-tcp " + strconv.Itoa(int(q.Port))
-	case q.Port != 0:
-		return "--connect-tcp " + strconv.Itoa(int(q.Port))
-	}
-	return "--" + strings.ReplaceAll(q.Access.String(), "_", "-") + " " + shell.Quote(short(q.Path, r))
+	key, value := q.rule(r)
+	return "--" + strings.TrimSuffix(strings.ReplaceAll(key, "_", "-"), "s") + " " + shell.Quote(value)
 }
 
 // Flags are proposals as flags of run, without the harmless ones. asked says that
@@ -91,17 +91,4 @@ func Flags(list []Proposal, r *policy.Resolved, asked bool) string {
 		all = append(all, "--create-missing")
 	}
 	return strings.Join(all, " ")
-}
-
-// short writes a canonical path as a rule may.
-func short(p string, r *policy.Resolved) string {
-	switch {
-	case p == r.Dir:
-		return "."
-	case r.Dir != "/" && policy.Within(p, r.Dir):
-		p = "./" + p[len(r.Dir)+1:]
-	case r.Home != "" && r.Home != "/" && p != r.Home && policy.Within(p, r.Home):
-		p = "~" + p[len(r.Home):]
-	}
-	return strings.ReplaceAll(p, "$", "$$")
 }
