@@ -236,11 +236,3 @@ func (p *Plan) Covered() (masked, protected []string) {
 	}
 	return masked, protected
 }
-
-// within strips dir off a path that lies in it.
-func within(p, dir string) (string, bool) {
-	if dir == "" || dir == "/" || !policy.Within(p, dir) {
-		return "", false
-	}
-	return strings.TrimPrefix(p[len(dir):], "/"), true
-}
