@@ -17,6 +17,7 @@ func acts() map[string]func(args []string) error {
 	maps.Copy(all, processActs())
 	maps.Copy(all, signalActs())
 	maps.Copy(all, kernelActs())
+	maps.Copy(all, fileKeyActs())
 	maps.Copy(all, ipcActs())
 	maps.Copy(all, benchActs())
 	maps.Copy(all, socketActs())

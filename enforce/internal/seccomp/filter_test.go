@@ -195,6 +195,10 @@ func otherAnswers() []said {
 		{"open/11", "ioctl", []uint64{3, 0x8901 | high, ptr}, "EPERM"},
 		{"open/11", "ioctl", []uint64{3, 0x8902, ptr}, "EPERM"},
 		{"open/11", "ioctl", []uint64{3, 0x5452, ptr}, "success, without effect"},
+		{"open/11", "ioctl", []uint64{3, 0xc0506617, ptr}, "EPERM"},
+		{"open/11", "ioctl", []uint64{3, 0xc0406618 | high, ptr}, "EPERM"},
+		{"open/11", "ioctl", []uint64{3, 0xc0406619, ptr}, "EPERM"},
+		{"open/11", "ioctl", []uint64{3, 0xc040661a, ptr}, "allowed"}, // FS_IOC_GET_ENCRYPTION_KEY_STATUS
 		{"open/11", "kill", []uint64{pid, 0}, "allowed"},
 		{"open/7", "kill", []uint64{pid, 0}, "decided by the supervisor"},
 		{"open/7", "kill", []uint64{pid | high, high}, "decided by the supervisor"},

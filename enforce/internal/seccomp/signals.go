@@ -84,16 +84,30 @@ func fcntlRule(mode SignalMode) rule {
 // ioctlRule keeps the caller's terminal from being typed into, and files from
 // signalling others, as fcntlRule does: the arguments lie in memory. nginx turns O_ASYNC on
 // (FIOASYNC) and gives up where it can't, but does without the signals.
+//
+// Keys of encrypted files (fscrypt) are the file system's, for all programs of the
+// user. To add one or to take it away needs a directory that is open to read.
 func ioctlRule() rule {
 	var clauses []clause
-	for _, request := range []uint32{0x5412, 0x541c, 0x5423, 0x8901, 0x8902} { // TIOCSTI, TIOCLINUX, TIOCSETD, FIOSETOWN, SIOCSPGRP
+	for _, request := range []uint32{
+		0x5412, 0x541c, 0x5423, 0x8901, 0x8902, // TIOCSTI, TIOCLINUX, TIOCSETD, FIOSETOWN, SIOCSPGRP
+		addFileKey, removeFileKey, removeFileKeyAll,
+	} {
 		clauses = append(clauses, clause{[]test{{arg: 1, is: request}}, RefuseEPERM})
 	}
 	clauses = append(clauses, clause{[]test{{arg: 1, is: 0x5452}}, pretendSuccess}) // FIOASYNC
 	return rule{
 		calls: []string{"ioctl"}, clauses: clauses,
-		when: "the request is TIOCSTI, TIOCLINUX, TIOCSETD, FIOSETOWN, SIOCSPGRP or FIOASYNC",
+		when: "the request is TIOCSTI, TIOCLINUX, TIOCSETD, FIOSETOWN, SIOCSPGRP or FIOASYNC, or adds or removes keys of encrypted files",
 		why: "they type into the caller's terminal, or put another line discipline between it and its user, " +
-			"or have a file signal processes outside",
+			"or have a file signal processes outside, or take files away from the user's other programs",
 	}
 }
+
+// Requests of ioctl(2) on directories (linux/fscrypt.h): FS_IOC_ADD_ENCRYPTION_KEY,
+// FS_IOC_REMOVE_ENCRYPTION_KEY and FS_IOC_REMOVE_ENCRYPTION_KEY_ALL_USERS.
+const (
+	addFileKey       = 0xc0506617
+	removeFileKey    = 0xc0406618
+	removeFileKeyAll = 0xc0406619
+)
