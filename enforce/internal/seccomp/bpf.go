@@ -3,6 +3,7 @@ package seccomp
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Instruction is one instruction of a seccomp filter: struct sock_filter of
@@ -34,9 +35,7 @@ type label int
 // next is the label of the instruction right after a jump.
 const next label = -1
 
-// asm writes a filter. Jumps go forward, to labels that are placed later; the
-// eight bits that a conditional jump has for its distance are made to do by
-// going through unconditional ones where they must.
+// asm writes a filter. Jumps go forward, to labels that are placed later.
 type asm struct {
 	ops    []op
 	placed []int // by label, the op that it stands before
@@ -68,117 +67,57 @@ func (a *asm) branch(code uint16, k uint32, yes, no label) {
 
 var errBackwards = errors.New("a jump of the filter goes backwards or nowhere")
 
-// assemble gives the program. Which jumps need to be long depends on where
-// everything lies, and that on which are long: they are only ever made long,
-// so that it comes to an end.
+// longest is how far a conditional jump may be to go without a bpfJump of its own:
+// there are eight bits, and the other side's bpfJump may come in between.
+const longest = 254
+
+// assemble writes the program from its end to its beginning: so it is known, of each
+// jump, how far it goes.
 func (a *asm) assemble() ([]Instruction, error) {
-	if err := a.check(); err != nil {
-		return nil, err
-	}
-	long := make([][2]bool, len(a.ops)) // jt, jf through a bpfJump of their own
-	for {
-		at := a.offsets(long)
-		if at[len(a.ops)] > maxInstructions {
-			return nil, fmt.Errorf("the filter has %d instructions, %d are allowed", at[len(a.ops)], maxInstructions)
-		}
-		grown := false
-		for i, o := range a.ops {
-			if !conditional(o.code) {
-				continue
+	out := make([]Instruction, 0, 2*len(a.ops)) // the last one first
+	left := make([]int, len(a.ops))             // by op, how many instructions there are from it on
+	for i := len(a.ops) - 1; i >= 0; i-- {
+		o := a.ops[i]
+		in, here := Instruction{Code: o.code, K: o.k}, len(out)
+		switch o.code {
+		case bpfJump:
+			at, err := a.target(o.to, i, left)
+			if err != nil {
+				return nil, err
 			}
+			in.K = uint32(here - at)
+		case bpfEqual, bpfAtLeast:
+			var to [2]int
 			for side, l := range [2]label{o.jt, o.jf} {
-				if l != next && !long[i][side] && at[a.placed[l]]-at[i]-1 > 255 {
-					long[i][side], grown = true, true
+				to[side] = here
+				if l == next && i+1 < len(a.ops) {
+					continue
+				}
+				at, err := a.target(l, i, left)
+				if err != nil {
+					return nil, err
+				}
+				if to[side] = at; len(out)-at > longest {
+					out = append(out, Instruction{Code: bpfJump, K: uint32(len(out) - at)})
+					to[side] = len(out)
 				}
 			}
+			in.Jt, in.Jf = uint8(len(out)-to[0]), uint8(len(out)-to[1])
 		}
-		if !grown {
-			return a.emit(at, long), nil
-		}
+		out = append(out, in)
+		left[i] = len(out)
 	}
+	if len(out) > maxInstructions {
+		return nil, fmt.Errorf("the filter has %d instructions, %d are allowed", len(out), maxInstructions)
+	}
+	slices.Reverse(out)
+	return out, nil
 }
 
-// check finds jumps that go backwards or to a label that was never placed.
-func (a *asm) check() error {
-	for i, o := range a.ops {
-		var to []label
-		switch {
-		case o.code == bpfJump:
-			to = []label{o.to}
-		case conditional(o.code):
-			to = []label{o.jt, o.jf}
-		}
-		for _, l := range to {
-			if l == next && o.code != bpfJump && i+1 < len(a.ops) {
-				continue
-			}
-			if l < 0 || a.placed[l] <= i || a.placed[l] >= len(a.ops) {
-				return errBackwards
-			}
-		}
+// target is how many instructions there are from a label on, as op i jumps there.
+func (a *asm) target(l label, i int, left []int) (int, error) {
+	if l < 0 || a.placed[l] <= i || a.placed[l] >= len(left) {
+		return 0, errBackwards
 	}
-	return nil
-}
-
-func conditional(code uint16) bool {
-	return code&0x07 == bpfJump && code != bpfJump
-}
-
-// offsets gives each op's place in the program, and the program's length.
-func (a *asm) offsets(long [][2]bool) []int {
-	at := make([]int, len(a.ops)+1)
-	for i := range a.ops {
-		at[i+1] = at[i] + 1
-		for _, l := range long[i] {
-			if l {
-				at[i+1]++
-			}
-		}
-	}
-	return at
-}
-
-func (a *asm) emit(at []int, long [][2]bool) []Instruction {
-	out := make([]Instruction, 0, at[len(a.ops)])
-	for i, o := range a.ops {
-		switch {
-		case o.code == bpfJump:
-			out = append(out, Instruction{Code: bpfJump, K: a.distance(o.to, at, at[i])})
-		case conditional(o.code):
-			out = append(out, a.emitBranch(o, at, at[i], long[i])...)
-		default:
-			out = append(out, Instruction{Code: o.code, K: o.k})
-		}
-	}
-	return out
-}
-
-// emitBranch writes a conditional jump at here, and behind it the
-// unconditional ones that its long sides go through.
-func (a *asm) emitBranch(o op, at []int, here int, long [2]bool) []Instruction {
-	out := []Instruction{{Code: o.code, K: o.k}}
-	var short [2]int
-	for side, l := range [2]label{o.jt, o.jf} {
-		switch {
-		case l == next:
-			short[side] = -1
-		case long[side]:
-			short[side] = len(out) - 1
-			out = append(out, Instruction{Code: bpfJump, K: a.distance(l, at, here+len(out))})
-		default:
-			short[side] = int(a.distance(l, at, here))
-		}
-	}
-	for side, d := range short {
-		if d < 0 { // next: past the long jumps
-			short[side] = len(out) - 1
-		}
-	}
-	out[0].Jt, out[0].Jf = uint8(short[0]), uint8(short[1])
-	return out
-}
-
-// distance is how far a jump at here goes to a label.
-func (a *asm) distance(l label, at []int, here int) uint32 {
-	return uint32(at[a.placed[l]] - here - 1)
+	return left[a.placed[l]], nil
 }
