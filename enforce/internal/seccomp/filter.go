@@ -55,26 +55,15 @@ func actionName(action uint32) string {
 		return "allowed"
 	case ActKill:
 		return "killed"
-	case RefuseEPERM:
-		return "EPERM"
-	case RefuseEACCES:
-		return "EACCES"
-	case RefuseENOSYS:
-		return "ENOSYS"
-	case RefuseENOPROTOOPT:
-		return "ENOPROTOOPT"
-	case RefuseEPROTONOSUPPORT:
-		return "EPROTONOSUPPORT"
 	case actNotify:
 		return "decided by the supervisor"
 	case pretendSuccess:
 		return "success, without effect"
-	case refuseESOCKTNOSUPPORT:
-		return "ESOCKTNOSUPPORT"
-	case RefuseEOPNOTSUPP:
-		return "EOPNOTSUPP"
-	case RefuseEAFNOSUPPORT:
-		return "EAFNOSUPPORT"
+	}
+	names := [...]string{1: "EPERM", 13: "EACCES", 38: "ENOSYS", 92: "ENOPROTOOPT", 93: "EPROTONOSUPPORT", 94: "ESOCKTNOSUPPORT",
+		95: "EOPNOTSUPP", 97: "EAFNOSUPPORT"}
+	if errno := action &^ ActErrno; errno < uint32(len(names)) {
+		return names[errno]
 	}
 	return "?"
 }

@@ -1,0 +1,128 @@
+package seccomp
+
+// The address families, types and protocols that the rules name
+// (linux/socket.h, linux/in.h, linux/netlink.h).
+const (
+	AfUnix    = 1
+	AfInet    = 2
+	AfInet6   = 10
+	AfNetlink = 16
+
+	SockStream   = 1
+	sockDatagram = 2
+	sockTypeMask = 0xf
+
+	protoTCP = 6
+
+	NetlinkRoute  = 0
+	NetlinkUevent = 15
+)
+
+// socketCalls make sockets.
+func socketCalls() []string { return []string{"socket", "socketpair"} }
+
+// allowNetlink lets the given protocols of AF_NETLINK pass, and answers the
+// others as a kernel without them would: programs that write audit records
+// give up for good on any other error.
+func allowNetlink(protocols ...uint32) []clause {
+	var out []clause
+	for _, p := range protocols {
+		out = append(out, clause{[]test{{arg: 0, is: AfNetlink}, {arg: 2, is: p}}, ActAllow})
+	}
+	return append(out, clause{[]test{{arg: 0, is: AfNetlink}}, RefuseEPROTONOSUPPORT})
+}
+
+// openNetworkRules leave the internet alone and close the families by which
+// nothing but the machine itself is reached: vsock, packet, Bluetooth, the
+// kernel's cryptography and the like.
+func openNetworkRules(unixSockets []clause) []rule {
+	clauses := append(unixSockets,
+		clause{[]test{{arg: 0, is: AfInet}}, ActAllow},
+		clause{[]test{{arg: 0, is: AfInet6}}, ActAllow},
+	)
+	clauses = append(clauses, allowNetlink(NetlinkRoute, NetlinkUevent)...)
+	clauses = append(clauses, clause{answer: RefuseEAFNOSUPPORT})
+	return []rule{{
+		calls: socketCalls(), clauses: clauses,
+		when: "the family is not AF_UNIX, AF_INET, AF_INET6, or AF_NETLINK for routes and device events",
+		why:  "seldom used families are where the kernel's mistakes are, and some reach the machine's host",
+	}}
+}
+
+// noNetworkRules leave nothing but AF_UNIX, and have sockets of the internet
+// that the command comes by otherwise stay what they are.
+func noNetworkRules(unixSockets []clause) []rule {
+	return append([]rule{{
+		calls: socketCalls(), clauses: append(unixSockets, clause{answer: RefuseEACCES}),
+		when: "the family is not AF_UNIX",
+		why:  "no network",
+	}}, noDetours()...)
+}
+
+// noDetours close the ways by which a TCP socket gets a peer, or becomes a
+// socket of another kind, without connect(2) and listen(2). That a connection is
+// put off until the first write (TCP_FASTOPEN_CONNECT) is none: its connect(2) is
+// judged.
+func noDetours() []rule {
+	const (
+		fastOpen = 0x20000000 // MSG_FASTOPEN
+		early    = "it connects without connect(2), which is where addresses are judged"
+	)
+	flags := func(arg int) []clause {
+		return []clause{{[]test{{arg: arg, mask: fastOpen, is: fastOpen}}, RefuseEOPNOTSUPP}}
+	}
+	return []rule{
+		{calls: []string{"sendto", "sendmmsg"}, clauses: flags(3), when: "MSG_FASTOPEN", why: early},
+		{calls: []string{"sendmsg"}, clauses: flags(2), when: "MSG_FASTOPEN", why: early},
+		{calls: []string{"setsockopt"},
+			clauses: []clause{{[]test{{arg: 1, is: protoTCP}, {arg: 2, is: 31}}, RefuseENOPROTOOPT}},
+			when:    "TCP_ULP", why: "it can turn a TCP socket into one that Landlock doesn't take for TCP"},
+	}
+}
+
+// portsRules leave AF_UNIX, and of the internet the TCP that Landlock judges
+// by port: not MPTCP, not SCTP, not what would send data before connect(2).
+// Routes can be read through AF_NETLINK: that sends nothing, and programs that
+// list the machine's addresses stop when they can't. With listen, somebody
+// else decides which sockets may listen.
+func portsRules(unixSockets []clause, listen, names bool) []rule {
+	tcp := func(family uint32) []clause {
+		stream := test{arg: 1, mask: sockTypeMask, is: SockStream}
+		return []clause{
+			{[]test{{arg: 0, is: family}, stream, {arg: 2, is: 0}}, ActAllow},
+			{[]test{{arg: 0, is: family}, stream, {arg: 2, is: protoTCP}}, ActAllow},
+			{[]test{{arg: 0, is: family}, stream}, RefuseEPROTONOSUPPORT},
+		}
+	}
+	clauses := append(unixSockets, tcp(AfInet)...)
+	clauses = append(clauses, tcp(AfInet6)...)
+	clauses = append(clauses, allowNetlink(NetlinkRoute)...)
+	clauses = append(clauses, clause{answer: RefuseEACCES})
+
+	one := func(clauses []clause, calls ...string) rule {
+		return rule{
+			calls: calls, clauses: clauses,
+			when: "it is not AF_UNIX, TCP over AF_INET or AF_INET6, or AF_NETLINK for routes",
+			why:  "only TCP can be limited to ports",
+		}
+	}
+	rules := []rule{one(clauses, socketCalls()...)}
+	if names {
+		datagram := test{arg: 1, mask: sockTypeMask, is: sockDatagram}
+		asks := []clause{{[]test{{arg: 0, is: AfInet}, datagram}, actNotify}, {[]test{{arg: 0, is: AfInet6}, datagram}, actNotify}}
+		rules = []rule{one(append(asks, clauses...), "socket"), one(clauses, "socketpair")}
+	}
+	for _, r := range noDetours() {
+		if names && r.calls[0] == "setsockopt" { // C libraries give up without IP_RECVERR, IPV6_RECVERR
+			r.clauses = append(r.clauses, clause{[]test{{arg: 1}, {arg: 2, is: 11}}, pretendSuccess},
+				clause{[]test{{arg: 1, is: 41}, {arg: 2, is: 25}}, pretendSuccess})
+		}
+		rules = append(rules, r)
+	}
+	if !listen {
+		rules = append(rules, refuse(RefuseEACCES,
+			"listen(2) on an unbound socket takes a port that the kernel chooses; a filter can't tell it from AF_UNIX, which is refused with it",
+			"listen"))
+	}
+	return rules
+}
