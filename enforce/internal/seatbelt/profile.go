@@ -1,6 +1,7 @@
 package seatbelt
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"strings"
@@ -8,6 +9,13 @@ import (
 	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/policy"
 )
+
+// base is how every profile begins: processes among themselves, services, terminals,
+// and what the loader and the shell read before main runs. It does not depend on the
+// policy.
+//
+//go:embed base.sb
+var base string
 
 // Options are what a Seatbelt profile needs beside the policy.
 type Options struct {
@@ -58,10 +66,7 @@ func Profile(r *policy.Resolved, o Options) (string, error) {
 		return "", err
 	}
 	w := &sbpl{roots: writableRoots(r), pinned: map[string]bool{}}
-	w.b.WriteString("(version 1)\n")
-	w.deny([]string{"default"}, "zsbx")
-	w.processes()
-	w.services(r)
+	w.b.WriteString(base)
 	w.devices(o)
 	w.lookups(r)
 	w.paths(r)
@@ -92,71 +97,10 @@ func (o Options) check(r *policy.Resolved) error {
 	return nil
 }
 
-// processes: forking, signals and information among themselves.
-func (w *sbpl) processes() {
-	w.section("processes: among themselves only")
-	w.allow([]string{"process-fork"}, "zsbx")
-	own := []string{"(target self)", "(target same-sandbox)"}
-	w.allow([]string{"signal"}, "zsbx", own...)
-	info := []string{"process-info*", "process-info-codesignature"}
-	w.deny(info, "zsbx: allowed by default")
-	w.allow(info, "zsbx", own...)
-	w.section("allowed by default, and needed by no build")
-	w.deny([]string{
-		"nvram*", "iokit-get-properties", "mach-cross-domain-lookup",
-		"file-graft", "file-ungraft", "fs-snapshot-mount",
-	}, "zsbx")
-	w.section("allowed by default; allowed below where the policy allows reading, writing, executing")
-	w.deny([]string{"file-clone"}, "zsbx: a clone is a readable copy")
-	w.deny([]string{"file-link"}, "zsbx: a hard link is a second name to write by")
-	w.deny([]string{"file-map-executable"}, "zsbx: what a loader does")
-}
-
-// services: what any program asks of the system.
-func (w *sbpl) services(r *policy.Resolved) {
-	w.section("system services")
-	w.allow([]string{"sysctl-read"}, "zsbx")
-	w.allow([]string{"sysctl-write"}, "zsbx: java, node",
-		`(sysctl-name "kern.grade_cputype")`, `(sysctl-name "kern.tcsm_enable")`)
-	w.allow([]string{"ipc-posix-sem"}, "zsbx: python")
-	w.allow([]string{"ipc-posix-shm-read-data"}, "zsbx", `(ipc-posix-name "apple.shm.notification_center")`)
-	w.allow([]string{"ipc-posix-shm-read-data", "ipc-posix-shm-write-create", "ipc-posix-shm-write-data", "ipc-posix-shm-write-unlink"},
-		"zsbx: openmp, python", `(ipc-posix-name-regex "^/(__KMP_REGISTERED_LIB_|psm_)")`)
-	w.lookup("zsbx",
-		"com.apple.FSEvents",
-		"com.apple.bsd.dirhelper",
-		"com.apple.diagnosticd",
-		"com.apple.logd",
-		"com.apple.system.logger",
-		"com.apple.system.notification_center",
-		"com.apple.system.opendirectoryd.libinfo",
-		"com.apple.system.opendirectoryd.membership",
-	)
-	if r.Net.Mode == policy.NetNone {
-		return
-	}
-	w.lookup("zsbx: certificates", "com.apple.ocspd", "com.apple.trustd", "com.apple.trustd.agent")
-	w.lookup("zsbx: network settings",
-		"com.apple.SystemConfiguration.DNSConfiguration",
-		"com.apple.SystemConfiguration.configd",
-		"com.apple.networkd",
-	)
-}
-
-// lookup allows looking up services by name.
-func (w *sbpl) lookup(from string, names ...string) {
-	w.allow([]string{"mach-lookup"}, from, fingerprint.GlobalNames(names)...)
-}
-
-// devices: the command's own terminal and those that it makes itself.
+// devices: the command's own terminal.
 func (w *sbpl) devices(o Options) {
-	w.section("terminals: the command's own, and those it opens itself")
-	ops := []string{"file-read*", "file-write-data", "file-ioctl"}
-	w.allow([]string{"pseudo-tty"}, "zsbx")
-	w.allow(ops, "zsbx", `(literal "/dev/tty")`, `(literal "/dev/ptmx")`)
-	w.allow(ops, "zsbx", `(require-all (regex "^/dev/ttys[0-9]+$") (extension "com.apple.sandbox.pty"))`)
 	if o.Terminal != "" {
-		w.allow(ops, "zsbx: the command's terminal", `(literal "`+o.Terminal+`")`)
+		w.section("the command's terminal")
+		w.allow([]string{"file-read*", "file-write-data", "file-ioctl"}, "zsbx", `(literal "`+o.Terminal+`")`)
 	}
-	w.allow([]string{"file-read*", "file-write-data"}, "zsbx: open descriptors", `(subpath "/dev/fd")`)
 }

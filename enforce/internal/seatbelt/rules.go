@@ -17,20 +17,13 @@ func own(what string) policy.Origin { return policy.Origin{Source: "zsbx: " + wh
 // above what it may read gives up, and a symbolic link can only be followed by
 // who may read its metadata.
 func (w *sbpl) lookups(r *policy.Resolved) {
-	system := own("the system's")
-	seen := map[string]policy.Origin{
-		"/etc": system, "/tmp": system, "/var": system,
-		"/dev/stdin": system, "/dev/stdout": system, "/dev/stderr": system, // links to fd/N
-	}
+	seen := make(map[string]policy.Origin)
 	add := func(from policy.Origin, names ...string) {
 		for _, n := range names {
 			if _, ok := seen[n]; !ok && n != "" {
 				seen[n] = from
 			}
 		}
-	}
-	for _, l := range loaderFiles {
-		add(system, ancestors(l)...)
 	}
 	for _, d := range []string{r.Dir, r.TempDir} {
 		c := w.optionalPath(d, own("working directory"))
@@ -70,29 +63,9 @@ func (w *sbpl) optionalPath(p string, from policy.Origin) string {
 	return w.path(p, from)
 }
 
-// loaderFiles are what the dynamic loader and every shell read before main
-// runs. They come with the system and hold nothing of the user's; without them
-// no program starts, so they do not depend on the policy's baseline.
-var loaderFiles = []string{
-	"/System/Cryptexes",
-	"/System/Library",
-	"/System/Volumes/Preboot/Cryptexes",
-	"/private/var/db/dyld",
-	"/private/var/db/oah",
-	"/private/var/db/timezone",
-	"/private/var/select",
-	"/usr/lib",
-}
-
 // paths writes the file rules: one for each path, in the policy's order.
 // Rights add up, as they do for Landlock, so order does not matter here.
 func (w *sbpl) paths(r *policy.Resolved) {
-	w.section("what the loader and the shell need to start")
-	w.allow([]string{"file-read*"}, "zsbx", `(literal "/")`)
-	for _, p := range loaderFiles {
-		w.allow([]string{"file-read*", "file-map-executable"}, "zsbx", `(subpath "`+p+`")`)
-	}
-	w.allow([]string{"file-read*"}, "zsbx: compilers", `(literal "/private/var/db/xcode_select_link")`)
 	w.section("files: what the policy allows")
 	for _, p := range r.Paths {
 		w.allowPath(p)

@@ -1,6 +1,7 @@
 package seatbelt
 
 import (
+	_ "embed"
 	"strconv"
 
 	"github.com/zsbx/zsbx/enforce/fingerprint"
@@ -10,6 +11,11 @@ import (
 // resolverSocket is where name lookups go.
 const resolverSocket = "/private/var/run/mDNSResponder"
 
+// network is what whoever has a network asks of the system.
+//
+//go:embed network.sb
+var network string
+
 // network writes what the network mode opens. Sockets in the file system are
 // never opened by it: "(remote ip)" leaves them closed, where the bare
 // operation would not.
@@ -17,6 +23,10 @@ func (w *sbpl) network(r *policy.Resolved) {
 	from := "zsbx"
 	if r.Net.From != (policy.Origin{}) {
 		from = r.Net.From.String()
+	}
+	if r.Net.Mode == policy.NetOpen || r.Net.Mode == policy.NetPorts {
+		w.section("network: what it takes")
+		w.b.WriteString(network)
 	}
 	switch r.Net.Mode {
 	case policy.NetOpen:
@@ -26,7 +36,7 @@ func (w *sbpl) network(r *policy.Resolved) {
 		w.allow([]string{"system-socket"}, from)
 		w.allow([]string{"network-outbound"}, from+": name lookups", `(literal "`+resolverSocket+`")`)
 		w.allow([]string{"file-read*"}, from+": name lookups", `(literal "/private/var/run/resolv.conf")`)
-		w.lookup(from+": name lookups", "com.apple.dnssd.service")
+		w.allow([]string{"mach-lookup"}, from+": name lookups", `(global-name "com.apple.dnssd.service")`)
 	case policy.NetPorts:
 		w.section("network: these TCP ports only")
 		for _, p := range r.Net.ConnectTCP {

@@ -78,12 +78,7 @@ func (w *sbpl) fail(text string, from policy.Origin, err error) {
 }
 
 // section begins a group of rules with a heading.
-func (w *sbpl) section(title string, notes ...string) {
-	fmt.Fprintf(&w.b, "\n;; %s\n", title)
-	for _, n := range notes {
-		fmt.Fprintf(&w.b, ";; %s\n", n)
-	}
-}
+func (w *sbpl) section(title string) { fmt.Fprintf(&w.b, "\n;; %s\n", title) }
 
 // allow writes one rule. Filters are alternatives.
 func (w *sbpl) allow(ops []string, from string, filters ...string) {
@@ -95,24 +90,10 @@ func (w *sbpl) deny(ops []string, from string, filters ...string) {
 	w.rule("deny", ops, from, filters)
 }
 
-// rule writes one rule on one line when it fits, on several otherwise.
-// Operations that some release does not know are written on their own, below a
-// guard: an unknown name makes the compiler refuse the whole profile.
+// rule writes one rule on one line when it fits, on several otherwise. Every release
+// knows the operations: those that do not stand in base.sb.
 func (w *sbpl) rule(action string, ops []string, from string, filters []string) {
-	var known []string
-	for _, op := range ops {
-		if Attested(op) {
-			known = append(known, op)
-		}
-	}
-	if len(known) > 0 {
-		w.line("("+action+" "+wrapped(known, filters)+")", from)
-	}
-	for _, op := range ops {
-		if !Attested(op) {
-			w.line("(if (defined? '"+op+") ("+action+" "+wrapped([]string{op}, filters)+"))", from)
-		}
-	}
+	w.line("("+action+" "+wrapped(ops, filters)+")", from)
 }
 
 // line writes a form, with its origin as a comment on the last line.

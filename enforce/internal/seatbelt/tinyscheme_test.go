@@ -56,7 +56,7 @@ func TestTinyScheme(t *testing.T) {
 func tinyStrings(t *testing.T, bin, text string) []string {
 	t.Helper()
 	var b strings.Builder
-	for _, op := range append(slices.Sorted(maps.Keys(seatbelt.OperationNames)), "self", "same-sandbox", "ip", "tcp", "AF_UNIX") {
+	for _, op := range append(slices.Sorted(maps.Keys(operations)), "self", "same-sandbox", "ip", "tcp", "AF_UNIX") {
 		fmt.Fprintf(&b, "(define %s '%s)\n", op, op)
 	}
 	b.WriteString("(define (version n) n)\n(define (allow . x) 'done)\n(define (deny . x) 'done)\n")
