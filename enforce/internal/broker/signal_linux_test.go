@@ -1,0 +1,66 @@
+package broker
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestDescends: a process outside never passes for one of the session, whenever
+// its parents end and whoever gets their numbers.
+func TestDescends(t *testing.T) {
+	const top, member, outsider = 10, 20, 50
+	still := map[int]int{top: 1, member: top, 21: member, 51: outsider, outsider: 1, 30: 31, 31: 30}
+	ask := func(at map[int]int) func(int) (int, bool) {
+		return func(pid int) (int, bool) { up, ok := at[pid]; return up, ok }
+	}
+	for pid, want := range map[int]bool{member: true, 21: true, top: true, outsider: false, 51: false, 30: false, 99: false, 1: false} {
+		if got := descends(pid, top, ask(still)); got != want {
+			t.Errorf("%d: %v", pid, got)
+		}
+	}
+	// After each number of questions: the outsider ends, a member gets its
+	// number, and its child goes to init or, if that ends too, to a member.
+	for when := range 8 {
+		for _, child := range []int{1, member} {
+			n := 0
+			got := descends(51, top, func(pid int) (int, bool) {
+				n++
+				if n <= when {
+					up, ok := still[pid]
+					return up, ok
+				}
+				// 51 itself is pinned: its number is not used again.
+				up, ok := map[int]int{51: 1, outsider: member, member: top, 30: child}[pid]
+				return up, ok
+			})
+			if got {
+				t.Errorf("changed after %d questions: taken for a member", when)
+			}
+		}
+	}
+}
+
+func TestMaySignal(t *testing.T) {
+	id, ok := parseStatus([]byte("Name:\tx\nUid:\t1\t2\t3\t4\nCapEff:\t0000000000000020\n"))
+	if !ok || id.uid != 1 || id.identity.uid != 2 || id.suid != 3 || id.identity.fsuid != 4 || id.identity.capabilities != 1<<unix.CAP_KILL {
+		t.Errorf("%+v %v", id, ok)
+	}
+	for _, bad := range []string{"", "Uid:\t1\t2\t3\n", "Uid:\t1\t2\tx\t4\n"} {
+		if _, ok := parseStatus([]byte(bad)); ok {
+			t.Errorf("%q is somebody", bad)
+		}
+	}
+	user := func(uid, euid, suid int) status { return status{uid: uid, suid: suid, identity: identity{uid: euid}} }
+	for _, tt := range []struct {
+		who, whom status
+		want      bool
+	}{
+		{user(5, 5, 5), user(5, 5, 5), true}, {user(5, 5, 5), user(0, 0, 0), false}, {user(0, 0, 0), user(5, 5, 5), false},
+		{id, user(5, 5, 5), true}, {user(5, 5, 5), user(0, 0, 5), true}, {user(5, 5, 5), user(0, 5, 0), false},
+	} {
+		if got := tt.who.maySignal(&tt.whom); got != tt.want {
+			t.Errorf("%+v to %+v: %v", tt.who, tt.whom, got)
+		}
+	}
+}
