@@ -98,9 +98,10 @@ func (c caller) memory(at uint64, n int) ([]byte, unix.Errno) {
 	return buf, 0
 }
 
-// status is what proc_pid_status(5) tells of the caller.
+// status is what proc_pid_status(5) tells of a process or thread.
 type status struct {
 	process                   int // the thread group
+	uid, suid                 int // real, saved; identity has the effective one
 	identity                  identity
 	pending, blocked, ignored uint64 // signals
 }
@@ -110,15 +111,26 @@ func (c caller) status() (status, error) {
 	if err != nil {
 		return status{}, err
 	}
-	var s status
+	s, ok := parseStatus(b)
+	if !ok {
+		return status{}, unix.ESRCH
+	}
+	return s, nil
+}
+
+// parseStatus is ok if it says who the process is.
+func parseStatus(b []byte) (s status, ok bool) {
 	for line := range bytes.Lines(b) {
 		name, value, _ := bytes.Cut(line, []byte{':'})
+		f := bytes.Fields(value)
 		number := func(i int) int {
-			f := bytes.Fields(value)
 			if i >= len(f) {
 				return -1
 			}
-			n, _ := strconv.Atoi(string(f[i]))
+			n, err := strconv.Atoi(string(f[i]))
+			if err != nil {
+				return -1
+			}
 			return n
 		}
 		set := func() uint64 {
@@ -129,15 +141,15 @@ func (c caller) status() (status, error) {
 		case "Tgid":
 			s.process = number(0)
 		case "Uid":
-			s.identity.uid, s.identity.fsuid = number(1), number(3)
+			s.uid, s.identity.uid, s.suid, s.identity.fsuid = number(0), number(1), number(2), number(3)
+			ok = min(s.uid, s.identity.uid, s.suid, s.identity.fsuid) >= 0
 		case "Gid":
 			s.identity.gid, s.identity.fsgid = number(1), number(3)
 		case "CapEff":
 			s.identity.capabilities = set()
 		case "Groups":
-			for _, f := range bytes.Fields(value) {
-				n, _ := strconv.Atoi(string(f))
-				s.identity.groups = append(s.identity.groups, n)
+			for i := range f {
+				s.identity.groups = append(s.identity.groups, number(i))
 			}
 		case "SigPnd", "ShdPnd":
 			s.pending |= set()
@@ -147,7 +159,13 @@ func (c caller) status() (status, error) {
 			s.ignored = set()
 		}
 	}
-	return s, nil
+	return s, ok
+}
+
+// maySignal is the kernel's rule (kill(2)), but for SIGCONT within one session of terminals.
+func (s *status) maySignal(to *status) bool {
+	who := s.identity.uid
+	return s.identity.capabilities&(1<<unix.CAP_KILL) != 0 || who == to.suid || who == to.uid || s.uid == to.suid || s.uid == to.uid
 }
 
 // readProc reads a file of /proc, which mostly fits into one read(2): every

@@ -8,47 +8,13 @@ import (
 	"strconv"
 	"unsafe"
 
-	"github.com/zsbx/zsbx/internal/procfs"
 	"golang.org/x/sys/unix"
 )
 
 // How signals are sent for a command: decideSignal reads the call, member asks whether
 // the receiver is the session's, by its parents, while a pidfd pins its number, and
 // send signals by that pidfd. Signal 0 alone goes outside: it delivers nothing.
-// Groups are in signal_group_linux.go.
-
-// session is whose processes a command may signal: all below top, which is the
-// keeper, or without one the command itself.
-type session struct {
-	Top    int  // its number
-	Keeper bool // it is a keeper, and no part of the session
-	pidfd  int  // of top, whose number is its own until it has been waited for; 0 before the first look
-}
-
-// theSession finds out which one it is.
-func (m *mediator) theSession() session {
-	m.sessionMu.Lock()
-	defer m.sessionMu.Unlock()
-	s := &m.session
-	switch {
-	case s.Top != 0:
-	case m.process == nil:
-	case m.process.KeeperPid != 0:
-		s.Top, s.Keeper = m.process.KeeperPid, true
-	default:
-		s.Top = m.process.Pid
-	}
-	if s.Top != 0 && s.pidfd <= 0 {
-		s.pidfd, _ = unix.PidfdOpen(s.Top, 0)
-	}
-	return *s
-}
-
-func (s *session) close() {
-	if s.pidfd > 0 {
-		unix.Close(s.pidfd)
-	}
-}
+// Groups are in signal_group_linux.go, signal 0 is in signal_zero_linux.go.
 
 // signalCall is a call by which a process is to be signalled.
 type signalCall struct {
@@ -125,100 +91,7 @@ func (s *signalCall) whenOwn(pid int) answer {
 	return refused(unix.EPERM)
 }
 
-// exists answers signal 0, which delivers nothing, as the kernel would outside:
-// this process is the caller's, in no domain.
-func (s *signalCall) exists(first, second int) answer {
-	pid, fd := first, -1
-	var err error
-	switch s.n.nr {
-	case unix.SYS_KILL:
-		err = unix.Kill(first, 0)
-	case unix.SYS_TKILL:
-		err = tgkill(-1, first)
-	case unix.SYS_TGKILL:
-		pid, err = second, tgkill(first, second)
-	case unix.SYS_PIDFD_SEND_SIGNAL:
-		var errno unix.Errno
-		if fd, errno = s.from.descriptor(first); errno != 0 {
-			return answer{proceed: true} // Landlock judges it
-		}
-		defer unix.Close(fd)
-		pid = pidOf(fd)
-		err = unix.PidfdSendSignal(fd, 0, nil, int(s.n.args[3]))
-	default:
-		return answer{proceed: true}
-	}
-	if err == nil && pid > 0 && !s.allowed(pid) {
-		err = unix.EPERM
-	}
-	if err != nil {
-		return refused(asErrno(err))
-	}
-	return answer{}
-}
-
-// tgkill is tgkill(2) with signal 0, or tkill(2) without a process.
-func tgkill(pid, tid int) error {
-	nr, a, b := uintptr(unix.SYS_TGKILL), uintptr(pid), uintptr(tid)
-	if pid == -1 {
-		nr, a, b = unix.SYS_TKILL, uintptr(tid), 0
-	}
-	if _, _, errno := unix.RawSyscall(nr, a, b, 0); errno != 0 {
-		return errno
-	}
-	return nil
-}
-
-// allowed reports whether the caller's user may signal a process. Only root has
-// to be asked that for another: what anybody else's command may not do, this
-// process may not do either.
-func (s *signalCall) allowed(pid int) bool {
-	if os.Geteuid() != 0 {
-		return true
-	}
-	who, ok := partyOf(s.from.tid)
-	if !ok {
-		return false
-	}
-	if who.euid == 0 && who.uid == 0 {
-		return true
-	}
-	whom, ok := partyOf(pid)
-	return ok && who.maySignal(whom)
-}
-
-func partyOf(pid int) (party, bool) {
-	b, _ := readProc(fmt.Sprintf("/proc/%d/status", pid))
-	return parseParty(b)
-}
-
-func statOf(pid int) (procfs.Stat, bool) {
-	b, _ := readProc("/proc/" + strconv.Itoa(pid) + "/stat")
-	s, err := procfs.ParseStat(b)
-	return s, err == nil
-}
-
-// member reports whether a process is the session's, if its number is kept from being used
-// again by a pidfd that is still good afterwards. Where it changes
-// parents just then, it is looked at again.
-func (m *mediator) member(pid int) bool {
-	s := m.theSession()
-	if s.Top == 0 || pid == s.Top && s.Keeper {
-		return false
-	}
-	if s.pidfd <= 0 {
-		return false
-	}
-	parent := func(pid int) (int, bool) { st, ok := statOf(pid); return st.Parent, ok }
-	for range 4 {
-		if descends(pid, s.Top, parent) {
-			return unix.PidfdSendSignal(s.pidfd, 0, nil, 0) != unix.ESRCH
-		}
-	}
-	return false
-}
-
-// Open gives a pidfd of the process that has a thread.
+// openProcess gives a pidfd of the process that has a thread.
 func openProcess(tid int) (pid, pidfd int, _ unix.Errno) {
 	fd, err := unix.PidfdOpen(tid, 0)
 	if err == unix.EINVAL || err == unix.ENOENT { // not a process's first thread
@@ -255,7 +128,10 @@ func (s *signalCall) describe(at uint64) unix.Errno {
 		unix.Close(fd)
 		uid := os.Getuid()
 		if uid == 0 {
-			who, _ := partyOf(s.from.tid)
+			who, err := s.from.status()
+			if err != nil {
+				return unix.ESRCH
+			}
 			uid = who.uid
 		}
 		code := int32(siQueue)
