@@ -1,18 +1,15 @@
 package sandbox
 
 import (
-	"bytes"
-	"debug/elf"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/internal/program"
 	"github.com/zsbx/zsbx/policy/compose"
 	"github.com/zsbx/zsbx/policy/shell"
 )
@@ -82,85 +79,27 @@ func (p part) String() string {
 	return "its " + p.role + " " + p.file
 }
 
-// interpreterDepth is how many interpreters execve(2) follows from script to
-// script.
-const interpreterDepth = 5
-
 // execParts lists what execve(2) opens to run file: the file, the interpreters
 // that "#!" lines name, and the ELF loader of the last one. It stops at what
 // it can't read.
 func execParts(file string) []part {
 	parts := []part{{file: file}}
-	for range interpreterDepth {
-		last := parts[len(parts)-1].file
-		interp, role := nextPart(last)
-		if interp == "" {
+	for range program.Depth {
+		f, err := os.Open(parts[len(parts)-1].file)
+		if err != nil {
 			break
 		}
-		parts = append(parts, part{interp, role})
-		if role == roleLoader {
-			break
+		next, loader := program.Interpreter(f)
+		f.Close()
+		switch {
+		case next == "":
+			return parts
+		case loader:
+			return append(parts, part{next, "ELF loader"})
 		}
+		parts = append(parts, part{next, "interpreter"})
 	}
 	return parts
-}
-
-const (
-	roleInterpreter = "interpreter"
-	roleLoader      = "ELF loader"
-)
-
-// nextPart reads what file needs to be executed by.
-func nextPart(file string) (next, role string) {
-	f, err := os.Open(file)
-	if err != nil {
-		return "", ""
-	}
-	defer f.Close()
-	head := readHead(f)
-	if bytes.HasPrefix(head, []byte("#!")) {
-		return shebang(head), roleInterpreter
-	}
-	if bytes.HasPrefix(head, []byte(elf.ELFMAG)) {
-		return elfLoader(f), roleLoader
-	}
-	return "", ""
-}
-
-// scriptHead is how much of a script the kernel reads to find its interpreter
-// (BINPRM_BUF_SIZE).
-const scriptHead = 256
-
-// shebang gives the interpreter that the first line of a script names, without
-// its argument.
-func shebang(head []byte) string {
-	line, _, _ := bytes.Cut(head[len("#!"):], []byte("\n"))
-	name := strings.TrimLeft(string(line), " \t")
-	if i := strings.IndexAny(name, " \t"); i >= 0 {
-		name = name[:i]
-	}
-	return name
-}
-
-// longestPath is PATH_MAX of Linux, in bytes.
-const longestPath = 4096
-
-// elfLoader gives the PT_INTERP of an ELF file, "" when it has none.
-func elfLoader(r io.ReaderAt) string {
-	f, err := elf.NewFile(r)
-	if err != nil {
-		return ""
-	}
-	for _, p := range f.Progs {
-		if p.Type == elf.PT_INTERP && p.Filesz < longestPath {
-			b := make([]byte, p.Filesz)
-			if _, err := p.ReadAt(b, 0); err != nil {
-				return ""
-			}
-			return strings.TrimRight(string(b), "\x00")
-		}
-	}
-	return ""
 }
 
 // explainExec turns the errno of execve(2) for file into what the user should
@@ -225,21 +164,12 @@ func plainErr(err error) error {
 	return err
 }
 
-// isScriptWithoutInterpreter reports whether file is what execvp(3) hands to
-// /bin/sh after ENOEXEC: a file that is no ELF program.
+// isScriptWithoutInterpreter reports whether execvp(3) would hand file to /bin/sh.
 func isScriptWithoutInterpreter(file string) bool {
 	f, err := os.Open(file)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
-	head := readHead(f)
-	return !bytes.HasPrefix(head, []byte(elf.ELFMAG)) && bytes.IndexByte(head, 0) < 0
-}
-
-// readHead reads the beginning of a file.
-func readHead(f *os.File) []byte {
-	head := make([]byte, scriptHead)
-	n, _ := io.ReadFull(f, head)
-	return head[:n]
+	return program.IsText(f)
 }

@@ -30,7 +30,7 @@ func TestExecParts(t *testing.T) {
 	long := write("long", "#!/"+strings.Repeat("a", 500))
 	for file, want := range map[string][]string{
 		sh: {sh}, one: {one, sh}, two: {two, one, sh}, bare: {bare},
-		long:                     {long, "/" + strings.Repeat("a", scriptHead-3)},
+		long:                     {long, "/" + strings.Repeat("a", 256-3)},
 		loop:                     {loop, loop, loop, loop, loop, loop},
 		filepath.Join(dir, "no"): {filepath.Join(dir, "no")},
 	} {

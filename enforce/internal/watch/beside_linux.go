@@ -2,7 +2,6 @@ package watch
 
 import (
 	"bytes"
-	"debug/elf"
 	"os"
 	"path"
 	"strconv"
@@ -11,13 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/internal/answer"
+	"github.com/zsbx/zsbx/internal/program"
 )
 
 // interpreters asks about what execve(2) opens beside the program: the interpreter
 // of a script, the loader of a dynamic program.
 func (l *look) interpreters() answer.Answer {
-	program := l.act.Path
-	for range 5 {
+	first := l.act.Path
+	for range program.Depth {
 		next := l.r.paths.interpreter(l.call.Tid(), l.act.Path)
 		if next == "" {
 			break
@@ -26,48 +26,29 @@ func (l *look) interpreters() answer.Answer {
 		if !ok || !t.exists {
 			break // ENOENT
 		}
-		l.act.Path, l.act.Mode, l.uid, l.via = t.path, t.mode, t.uid, program
+		l.act.Path, l.act.Mode, l.uid, l.via = t.path, t.mode, t.uid, first
 		if got := l.r.world.Decide(&l.act); got.Verdict != answer.Allowed {
 			return got
 		}
 	}
-	l.act.Path, l.via = program, ""
+	l.act.Path, l.via = first, ""
 	return answer.Answer{Verdict: answer.Allowed}
 }
 
 // interpreter is what a program at a canonical path names, or "".
 func (p *paths) interpreter(tid int, name string) string {
-	f, err := p.program(tid, name)
+	f, err := p.openProgram(tid, name)
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
-	head := make([]byte, 256)
-	n, _ := f.Read(head)
-	if line, script := bytes.CutPrefix(head[:n], []byte("#!")); script {
-		line, _, _ = bytes.Cut(line, []byte("\n"))
-		if words := strings.Fields(string(line)); len(words) > 0 {
-			return words[0]
-		}
-		return ""
-	}
-	e, err := elf.NewFile(f)
-	if err != nil {
-		return ""
-	}
-	for _, p := range e.Progs {
-		if p.Type == elf.PT_INTERP && p.Filesz < 4096 {
-			b := make([]byte, p.Filesz)
-			_, _ = p.ReadAt(b, 0)
-			return strings.TrimRight(string(b), "\x00")
-		}
-	}
-	return ""
+	next, _ := program.Interpreter(f)
+	return next
 }
 
-// program opens a regular file. The command may put another one, or a link, in its
+// openProgram opens a regular file. The command may put another one, or a link, in its
 // place: opening a FIFO waits, and opening a device does something.
-func (p *paths) program(tid int, name string) (*os.File, error) {
+func (p *paths) openProgram(tid int, name string) (*os.File, error) {
 	root := "/"
 	if p.mounts.Own(name) != "" {
 		root = process(tid) + "/root"

@@ -137,7 +137,7 @@ func (r *Recorder) count(c *broker.Call) string {
 // confirm has the kernel say what it answers, and records a refusal.
 func (r *Recorder) confirm(l *look, got answer.Answer) {
 	tid := l.call.Tid()
-	x := Refusal{Act: l.act, Answer: got, Call: l.name, Errno: got.Errno, Via: l.via, Program: program(tid)}
+	x := Refusal{Act: l.act, Answer: got, Call: l.name, Errno: got.Errno, Via: l.via, Program: programOf(tid)}
 	l.outside(&x)
 	errno, result := unix.Errno(0), again
 	if r.attempts(tid) < maxTries && !l.wandering() {
@@ -204,7 +204,7 @@ func (r *Recorder) refusal(x *Refusal, errno unix.Errno) bool {
 // add remembers a refusal: one of each kind.
 func (r *Recorder) add(tid int, x Refusal) {
 	if x.Program == "" {
-		x.Program = program(tid)
+		x.Program = programOf(tid)
 	}
 	key := string(x.Act.Op) + "\x00" + x.Call + "\x00" + x.Act.Path + "\x00" + x.Act.To + "\x00" + x.Act.Name + strconv.Itoa(int(x.Act.Port)) + "\x00" + x.Errno + x.Program
 	r.mu.Lock()
@@ -246,8 +246,8 @@ func (r *Recorder) Report() Report {
 	return out
 }
 
-// program is the name of a thread's process.
-func program(tid int) string {
+// programOf is the name of a thread's process.
+func programOf(tid int) string {
 	dir := "/proc/" + strconv.Itoa(tid)
 	if b, err := os.ReadFile(dir + "/status"); err == nil {
 		if _, rest, ok := bytes.Cut(b, []byte("\nTgid:\t")); ok {
