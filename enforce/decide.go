@@ -112,7 +112,7 @@ func (p *Plan) explain(a *Act, got answer.Answer) Answer {
 		}
 	case got.Own != "":
 		out.Reason, out.Origin = got.Own+" is the command's own: what lies there outside is not to be seen", policy.Origin{}
-		out.Hint, out.Secret = p.hint(at, access(a, 0))
+		out.Hint, out.Secret = p.HintFor(at, access(a, 0))
 	case rule.Deny != nil:
 	case got.Mount != nil:
 		out.Reason, out.Origin = protectedWords(at, got), got.Mount.Origin
@@ -121,15 +121,15 @@ func (p *Plan) explain(a *Act, got answer.Answer) Answer {
 		}
 	case got.Gains != 0:
 		out.Reason = p.gainWords(a, got.Gains)
-		out.Hint, out.Secret = p.hint(path.Dir(a.Path), policy.Write|policy.Exec)
+		out.Hint, out.Secret = p.HintFor(path.Dir(a.Path), policy.Write|policy.Exec)
 	case rule.Allowed && got.Apart:
 		out.Reason = "the two places are mounts of their own, so that the rest can be read-only; programs copy instead"
 	case rule.Allowed:
 		out.Reason, out.Origin = fmt.Sprintf("a rule gives no right to %s in %s", landlock.BitNames(got.Missing, landlock.FSNames()), at), policy.Origin{}
 	default:
-		out.Hint, out.Secret = p.hint(at, access(a, got.Missing))
+		out.Hint, out.Secret = p.HintFor(at, access(a, got.Missing))
 		if a.Op == ActMake && a.Mode.IsDir() && out.Hint == (Hint{}) && out.Secret == "" {
-			out.Hint, out.Secret = p.hint(a.Path, policy.Write) // a directory right in the home directory
+			out.Hint, out.Secret = p.HintFor(a.Path, policy.Write) // a directory right in the home directory
 			out.Hint.Create = out.Hint.Table != ""
 		}
 	}
@@ -214,7 +214,7 @@ func (p *Plan) decideByPolicy(a *Act) Answer {
 		if a.Path == "" {
 			out.Hint = portHint(a, v.Origin)
 		} else if v.Deny == nil {
-			out.Hint, out.Secret = p.hint(a.Path, access(a, 0))
+			out.Hint, out.Secret = p.HintFor(a.Path, access(a, 0))
 		}
 	}
 	return out

@@ -40,7 +40,7 @@ func (h Hint) TOML() string {
 	case h.Table == "net" && h.Key != "unix":
 		return fmt.Sprintf("[net] %s = [%s]", h.Key, h.Value)
 	}
-	return fmt.Sprintf("[%s] %s = [%s]", h.Table, h.Key, tomlString(h.Value))
+	return fmt.Sprintf("[%s] %s = [%s]", h.Table, h.Key, policy.QuoteTOML(h.Value))
 }
 
 // Data is the same as a table of tables, for JSON; nil for none.
@@ -55,31 +55,9 @@ func (h Hint) Data() map[string]map[string][]any {
 	return map[string]map[string][]any{h.Table: {h.Key: {v}}}
 }
 
-// tomlString quotes as TOML's basic strings are; of what policies refuse in
-// paths nothing comes here.
-func tomlString(s string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, c := range s {
-		switch {
-		case c == '"' || c == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(c)
-		case c < 0x20 || c == 0x7f:
-			fmt.Fprintf(&b, `\u%04X`, c)
-		default:
-			b.WriteRune(c)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
-}
-
 // HintFor is the rule that would give an access to a canonical path, and the
 // place of secrets that is the reason why there is none.
-func (p *Plan) HintFor(at string, acc policy.Access) (Hint, string) { return p.hint(at, acc) }
-
-func (p *Plan) hint(at string, acc policy.Access) (h Hint, secret string) {
+func (p *Plan) HintFor(at string, acc policy.Access) (h Hint, secret string) {
 	r := p.Policy
 	for _, d := range r.Deny {
 		if d.Covers(at) {

@@ -25,12 +25,12 @@ func lstat(name string) (Stat, error) {
 		if err != nil {
 			return Stat{}, err
 		}
-		return Stat{Mode: fileMode(uint32(st.Mode)), ID: FileID{Dev: uint64(st.Dev), Ino: st.Ino}, Links: uint64(st.Nlink)}, nil
+		return Stat{Mode: FileMode(uint32(st.Mode)), ID: FileID{Dev: uint64(st.Dev), Ino: st.Ino}, Links: uint64(st.Nlink)}, nil
 	}
 }
 
-// fileMode translates st_mode (inode(7)).
-func fileMode(m uint32) fs.FileMode {
+// FileMode translates st_mode (inode(7)).
+func FileMode(m uint32) fs.FileMode {
 	mode := fs.FileMode(m & 0o777)
 	switch m & syscall.S_IFMT {
 	case syscall.S_IFDIR:
@@ -79,7 +79,7 @@ func readFile(name string) ([]byte, error) {
 	if err := syscall.Fstat(fd, &st); err != nil {
 		return nil, &fs.PathError{Op: "fstat", Path: name, Err: err}
 	}
-	if mode := fileMode(uint32(st.Mode)); !mode.IsRegular() {
+	if mode := FileMode(uint32(st.Mode)); !mode.IsRegular() {
 		return nil, fmt.Errorf("it is %s, not a regular file", kindOf(mode))
 	}
 	data := make([]byte, 0, max(4096, min(st.Size, MaxFileSize)+1)) // of /proc the size is 0

@@ -90,7 +90,7 @@ func (q *Request) tmpTaken(dir string) string {
 		return "the working directory lies there"
 	}
 	for _, d := range r.Deny {
-		if denies(d, dir) {
+		if d.Covers(dir) {
 			return fmt.Sprintf("it is denied as %s (%s)", d.Pattern, d.Deny.Origin)
 		}
 	}
@@ -105,16 +105,6 @@ func (q *Request) tmpTaken(dir string) string {
 		}
 	}
 	return ""
-}
-
-// denies reports whether a denial covers a directory. One that can't be read is
-// taken to.
-func denies(d policy.DenyPath, dir string) bool {
-	if !d.Glob {
-		return policy.Within(dir, d.Pattern)
-	}
-	g, err := policy.ParseGlob(d.Pattern)
-	return err != nil || g.Match(dir)
 }
 
 // backInto finds what stays in a private directory: the temporary directory,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
+	"github.com/zsbx/zsbx/policy"
 )
 
 // paths finds what the command's paths lead to, in this process's mount namespace:
@@ -190,26 +191,7 @@ func openIn(root, name string, flags, resolve int) (int, error) {
 }
 
 func (t *target) fill(st *unix.Stat_t) {
-	t.exists, t.mode, t.uid = true, fileMode(st.Mode), st.Uid
-}
-
-// fileMode are the type bits of st_mode (inode(7)).
-func fileMode(mode uint32) fs.FileMode {
-	switch mode & unix.S_IFMT {
-	case unix.S_IFDIR:
-		return fs.ModeDir
-	case unix.S_IFLNK:
-		return fs.ModeSymlink
-	case unix.S_IFIFO:
-		return fs.ModeNamedPipe
-	case unix.S_IFSOCK:
-		return fs.ModeSocket
-	case unix.S_IFCHR:
-		return fs.ModeDevice | fs.ModeCharDevice
-	case unix.S_IFBLK:
-		return fs.ModeDevice
-	}
-	return 0
+	t.exists, t.mode, t.uid = true, policy.FileMode(st.Mode).Type(), st.Uid
 }
 
 // mountOf is the mount that a directory lies on.
