@@ -106,12 +106,12 @@ func outsideScripts() []outside {
 	return []outside{
 		{
 			[]string{"${npm_config_cache:-${NPM_CONFIG_CACHE:-~/.npm}}/_cacache"},
-			"npm checks packages by the lock file; without one it trusts the registry's answers in it",
+			"npm checks packages by the lock file; without one it trusts the registry's answers in it. It appends to an entry through a link to any file of yours",
 			`--env npm_config_cache="$PWD/.cache/npm"`,
 		},
 		{
-			[]string{"${npm_config_cache:-${NPM_CONFIG_CACHE:-~/.npm}}/_logs", "${XDG_STATE_HOME:-~/.local/state}/pnpm"},
-			"logs, pnpm's last look for a new version",
+			[]string{"${XDG_STATE_HOME:-~/.local/state}/pnpm"},
+			"pnpm's last look for a new version",
 			"",
 		},
 		{
@@ -130,22 +130,12 @@ func outsideScripts() []outside {
 			"",
 		},
 		{
-			[]string{"${XDG_CACHE_HOME:-~/.cache}/matplotlib"},
-			"the list of fonts",
-			"",
-		},
-		{
 			[]string{
 				"${PIP_CACHE_DIR:-${XDG_CACHE_HOME:-~/.cache}/pip}/http-v2", "${PIP_CACHE_DIR:-${XDG_CACHE_HOME:-~/.cache}/pip}/wheels",
 				"${PIP_CACHE_DIR:-~/Library/Caches/pip}/http-v2", "${PIP_CACHE_DIR:-~/Library/Caches/pip}/wheels",
 			},
 			"pip installs wheels built here unchecked; from 23.3 on it checks downloads by the index's answer, which may be in it too. --require-hashes trusts neither",
 			`--env PIP_CACHE_DIR="$PWD/.cache/pip"`,
-		},
-		{
-			[]string{"${POETRY_CACHE_DIR:-${XDG_CACHE_HOME:-~/.cache}/pypoetry}/artifacts", "${POETRY_CACHE_DIR:-~/Library/Caches/pypoetry}/artifacts"},
-			"poetry checks wheels by the lock file",
-			`--env POETRY_CACHE_DIR="$PWD/.cache/poetry"`,
 		},
 		{
 			[]string{"~/.bundle/cache", "${XDG_CACHE_HOME:-~/.cache}/bundle"},
