@@ -71,7 +71,7 @@ func completeSessions(*cobra.Command, []string, string) ([]string, cobra.ShellCo
 	if st, err := track.OpenStore(); err == nil {
 		all, _ := st.List()
 		for i := range all {
-			what := "\t" + printable(track.CommandLine(all[i].Record.Argv, widestCommand))
+			what := "\t" + printable(commandLine(all[i].Record.Argv))
 			if name := all[i].Record.Name; name != "" {
 				refs = append(refs, name+what)
 			}

@@ -24,7 +24,6 @@ func TestImports(t *testing.T) {
 		{"policy/guard", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "enforce", mod + "track", mod + "cmd"}},
 		{"policy/learn", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "enforce", mod + "track", mod + "cmd"}},
 		{"policy/imports", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "enforce", mod + "track", mod + "cmd"}},
-		{"track/internal/scan", []string{"golang.org/x/sys/unix", mod + "policy", mod + "enforce", mod + "enforce/fork", mod + "track", mod + "cmd"}},
 		{"track/audit", []string{"github.com/spf13/cobra", mod + "policy", mod + "enforce", mod + "track", mod + "cmd"}},
 		{"enforce/fork", []string{mod + "policy", mod + "enforce", mod + "track", mod + "cmd"}},
 		{"policy/shell", rooms()},
@@ -33,7 +32,9 @@ func TestImports(t *testing.T) {
 		{"enforce/sandbox", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "enforce/selftest", mod + "cmd"}},
 		{"enforce/why", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy/compose", mod + "enforce/sandbox", mod + "enforce/selftest", mod + "track", mod + "cmd"}},
 		{"enforce/selftest", []string{"github.com/spf13/cobra", "github.com/spf13/viper", mod + "policy/compose", mod + "enforce/sandbox", mod + "enforce/why", mod + "track", mod + "cmd"}},
-		{"track/internal/scan", append(rooms(), mod+"enforce/fork")},
+		{"track/internal/proc", append(rooms(), mod+"enforce/fork")},
+		{"track/internal/cgroup", append(rooms(), mod+"enforce/fork")},
+		{"track/internal/scan", append(rooms(), mod+"enforce/fork", mod+"track/internal/cgroup")},
 		// The rooms below enforce, from the lowest up, and what each may import
 		// of the others.
 		{"enforce/internal/landlock", rooms("policy")},

@@ -17,7 +17,6 @@ import (
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
 	"github.com/zsbx/zsbx/policy/shell"
-	"github.com/zsbx/zsbx/track"
 	"github.com/zsbx/zsbx/track/audit"
 )
 
@@ -139,7 +138,7 @@ func (o *logFlags) place() (string, error) {
 func (s *logged) row() []string {
 	when, dir, command, how, took := "?", "?", "?", "no end", ""
 	if b := s.Start; b != nil {
-		when, dir, command = b.Time.Local().Format(time.DateTime), b.Dir, track.CommandLine(b.Command, widestCommand)
+		when, dir, command = b.Time.Local().Format(time.DateTime), b.Dir, commandLine(b.Command)
 		if b.InPlace {
 			how = "in place"
 		}

@@ -77,7 +77,7 @@ func (o *checkFlags) verdict(a *app, plan *enforce.Plan, proofs []selftest.Proof
 // bestTracker is what would track a command under the plan.
 func bestTracker(plan *enforce.Plan) jsonTracker {
 	scoped := plan.Landlock != nil && plan.Landlock.Scoped != 0
-	c, err := track.Choose(track.Probe(), track.Auto, scoped)
+	c, err := track.Best(scoped)
 	if err != nil {
 		return jsonTracker{Why: err.Error()}
 	}

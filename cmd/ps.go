@@ -8,8 +8,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -80,7 +82,7 @@ func (a *app) tellOrphans(st *track.Store, listed []track.Info) {
 	}
 	for _, s := range orphans {
 		a.say.warn("keeper %d of %s holds %s, but no session here has it: the record was removed or lies elsewhere",
-			s.Keeper.Pid, s.Keeper.CommandLine(widestCommand), count(len(s.Procs), "process", "processes"))
+			s.Keeper.Pid, procLine(s.Keeper), count(len(s.Procs), "process", "processes"))
 		if s.ID != "" {
 			a.say.hint("zsbx reap %s", s.ID)
 		} else {
@@ -120,8 +122,39 @@ func sessionJSON(i *track.Info) jsonSession {
 	return j
 }
 
-// widestCommand is how much of a command line ps shows, in characters.
+// widestCommand is how much of a command line ps shows, in bytes.
 const widestCommand = 70
+
+// commandLine writes a command for people, on one line of at most widestCommand
+// bytes. What a process calls itself can't write to a terminal.
+func commandLine(argv []string) string {
+	var b strings.Builder
+	for i, a := range argv {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		if b.WriteString(shell.Quote(a)); b.Len() > widestCommand {
+			break
+		}
+	}
+	line := b.String()
+	if len(line) <= widestCommand {
+		return line
+	}
+	end := widestCommand - len("...")
+	for !utf8.RuneStart(line[end]) {
+		end--
+	}
+	return line[:end] + "..."
+}
+
+// procLine is what a process says that it runs, or the kernel's name for it.
+func procLine(p track.Proc) string {
+	if len(p.Argv) == 0 {
+		return "[" + commandLine([]string{p.Name}) + "]"
+	}
+	return commandLine(p.Argv)
+}
 
 // shortest is how much of an id ps shows: one that is ambiguous is no accident.
 const shortest = 8
@@ -141,7 +174,7 @@ func sessionTable(all []track.Info, ended bool, now time.Time) *table {
 		}
 		switch {
 		case recorded(s):
-			started, what = age(now.Sub(s.Record.Started)), track.CommandLine(s.Record.Argv, widestCommand)
+			started, what = age(now.Sub(s.Record.Started)), commandLine(s.Record.Argv)
 		case s.Err != nil:
 			what = "(unreadable)"
 		}

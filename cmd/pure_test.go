@@ -10,8 +10,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/pflag"
+	"pgregory.net/rapid"
 
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/shell"
@@ -210,6 +212,37 @@ func TestRootCommand(t *testing.T) {
 			t.Errorf("%s: %v, or no text", c.name, err)
 		}
 	}
+}
+
+// TestCommandLine: what a process calls itself can't write to a terminal.
+func TestCommandLine(t *testing.T) {
+	for want, argv := range map[string][]string{
+		"sleep 10":             {"sleep", "10"},
+		"sh -c 'a && b' ''":    {"sh", "-c", "a && b", ""},
+		`'it'\''s'`:            {"it's"},
+		`$'\x1b[31mred'`:       {"\x1b[31mred"},
+		`$'a\nb'`:              {"a\nb"},
+		`$'\xff'`:              {"\xff"},
+		"'naïve – ok'":         {"naïve – ok"},
+		`$'\u202etxt'`:         {"\u202etxt"},
+		`$'it\'s\t"quoted"\\'`: {"it's\t\"quoted\"\\"},
+	} {
+		if got := commandLine(argv); got != want {
+			t.Errorf("%q is %s, want %s", argv, got, want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		argv := rapid.SliceOfN(rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }), 0, 5).Draw(t, "argv")
+		s := commandLine(argv)
+		for _, r := range s {
+			if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+				t.Fatalf("%q has a control character", s)
+			}
+		}
+		if !utf8.ValidString(s) || len(s) > widestCommand {
+			t.Fatalf("%q: %d bytes", s, len(s))
+		}
+	})
 }
 
 // BenchmarkCommandLine is what reading "run --rw . -- true" costs.

@@ -211,7 +211,7 @@ func reportText(b *strings.Builder, r *track.Report, dryRun bool) {
 		if dryRun {
 			word = "would kill"
 		}
-		t.row(word, strconv.Itoa(p.Pid), p.CommandLine(widestCommand))
+		t.row(word, strconv.Itoa(p.Pid), procLine(p))
 	}
 	t.write(b)
 }

@@ -18,6 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/internal/testkit"
+	"github.com/zsbx/zsbx/track/internal/cgroup"
+	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
 // TestAttacks lets a command try to get away, and ends its session in three
@@ -130,8 +132,8 @@ func TestSiege(t *testing.T) {
 // removed.
 func TestMover(t *testing.T) {
 	caps := probe()
-	if caps.Cgroup == "" {
-		testkit.Lacks(t, testkit.Cgroup, caps.CgroupWhy)
+	if caps.group == "" {
+		testkit.Lacks(t, testkit.Cgroup, caps.noGroup)
 	}
 	for range rounds(t) {
 		r, w, err := os.Pipe()
@@ -143,8 +145,8 @@ func TestMover(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		group := filepath.Join(caps.Cgroup, cgroupName(s.ID()))
-		c := helper(t, "mover", group, caps.Cgroup)
+		group := filepath.Join(caps.group, cgroup.Name(s.ID()))
+		c := helper(t, "mover", group, caps.group)
 		c.Files = []*os.File{c.Files[0], w, c.Files[0]}
 		if err := s.Start(c); err != nil {
 			t.Fatal(err)
@@ -195,13 +197,13 @@ func TestAttackersSurviveWithout(t *testing.T) {
 				"doublefork", "triplefork", "many", "nodump", "subreaper", "cloneparent", "namespaces", "renamed", "shells"}, name)
 			if escapes {
 				eventually(t, "one has left the group", func() bool {
-					tab, err := readTable()
+					tab, err := proc.Snapshot()
 					if err != nil {
 						t.Fatal(err)
 					}
-					for pid, p := range tab {
+					for pid, p := range tab.Procs {
 						// Of "nodump" a user sees only its name.
-						dumpless := name == "nodump" && p.Name == tab[os.Getpid()].Name && pid != os.Getpid()
+						dumpless := name == "nodump" && p.Name == tab.Procs[os.Getpid()].Name && pid != os.Getpid()
 						if p.Group != c.Process.Pid && (dumpless || controls(t, pid, r, mark)) {
 							return true
 						}
@@ -244,8 +246,8 @@ func controls(t *testing.T, pid int, r *os.File, mark string) bool {
 	if pid == os.Getpid() {
 		return false
 	}
-	link, _ := os.Readlink(procPath(pid, "fd/1"))
-	env, _ := os.ReadFile(procPath(pid, "environ"))
+	link, _ := os.Readlink(proc.Path(pid, "fd/1"))
+	env, _ := os.ReadFile(proc.Path(pid, "environ"))
 	return link == "pipe:["+strconv.FormatUint(ours.Sys().(*syscall.Stat_t).Ino, 10)+"]" || strings.Contains(string(env), mark)
 }
 
@@ -253,11 +255,11 @@ func controls(t *testing.T, pid int, r *os.File, mark string) bool {
 func cleanControl(t *testing.T, r *os.File, mark string) {
 	t.Helper()
 	for clean := 0; clean < 20; clean++ {
-		tab, err := readTable()
+		tab, err := proc.Snapshot()
 		if err != nil {
 			t.Fatal(err)
 		}
-		for pid := range tab {
+		for pid := range tab.Procs {
 			if controls(t, pid, r, mark) {
 				_ = unix.Kill(pid, unix.SIGSTOP)
 				_ = unix.Kill(pid, unix.SIGKILL)

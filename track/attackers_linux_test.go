@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/internal/testkit"
+	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
 // helpers are the programs that the test binary plays inside of a session.
@@ -210,9 +211,8 @@ func playZombieLeader() {
 	}
 	go func() {
 		testkit.Within(testkit.Patience, func() bool {
-			b, _ := os.ReadFile("/proc/self/stat")
-			p, err := parseStat(b)
-			return err == nil && p.dead()
+			p, err := proc.Look(os.Getpid())
+			return err == nil && p.Dead()
 		})
 		_, _ = os.Stderr.WriteString("x")
 		select {}

@@ -13,12 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/track/internal/cgroup"
 )
 
 // BenchmarkStore is what a session costs on disk: begun, recorded, removed.
 func BenchmarkStore(b *testing.B) {
 	st := tempStore(b)
-	o := Options{Store: st, Tracker: Subtree, Caps: &Caps{OS: "linux", Keeper: true}}
+	o := Options{Store: st, Tracker: Subtree, caps: &caps{os: "linux", noDomain: "-", noGroup: "-", noScope: "-"}}
 	took, report := medians(b)
 	defer report()
 	for b.Loop() {
@@ -30,7 +31,7 @@ func BenchmarkStore(b *testing.B) {
 		if err := s.prepare(&fork.Command{Args: []string{"true"}, Dir: "/"}); err != nil {
 			b.Fatal(err)
 		}
-		s.holder = Holder{Tracker: Subtree, Keeper: ProcID{4711, 1234567}}
+		s.holder = Holder{Tracker: Subtree, Keeper: ProcID{Pid: 4711, Start: 1234567}}
 		if err := s.dir.writeHolder(&s.holder); err != nil {
 			b.Fatal(err)
 		}
@@ -83,12 +84,12 @@ func BenchmarkRun(b *testing.B) {
 	}
 	caps := probe()
 	for _, k := range []Kind{Domain, Cgroup, Subtree} {
-		if _, err := Choose(caps, k, true); err != nil {
+		if _, err := caps.choose(k, true); err != nil {
 			continue
 		}
 		o := Options{Store: tempStore(b), Tracker: k, Scoped: true, Confined: true}
 		if k != Domain {
-			o.Caps = &caps
+			o.caps = &caps
 		}
 		names = append(names, string(k))
 		ways[string(k)] = func() error { return runSession(b, o, c) }
@@ -155,7 +156,7 @@ func BenchmarkList(b *testing.B) {
 		}
 	})
 	b.Run("begin", func(b *testing.B) {
-		o := Options{Store: st, Tracker: Subtree, Caps: &Caps{OS: "linux", Keeper: true}, Name: "one"}
+		o := Options{Store: st, Tracker: Subtree, caps: &caps{os: "linux", noDomain: "-", noGroup: "-", noScope: "-"}, Name: "one"}
 		for b.Loop() {
 			s, err := Begin(o)
 			if err != nil {
@@ -211,11 +212,11 @@ func BenchmarkReap(b *testing.B) {
 	b.Run("cgroup.kill", func(b *testing.B) {
 		for b.Loop() {
 			b.StopTimer()
-			g, err := makeCgroup(caps.Cgroup, "zsbx-bench")
+			g, err := cgroup.Make(caps.group, "zsbx-bench")
 			if err != nil {
 				b.Skip(err)
 			}
-			procs, err := g.open("cgroup.procs", unix.O_WRONLY)
+			procs, err := g.OpenFile("cgroup.procs", unix.O_WRONLY)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -227,22 +228,22 @@ func BenchmarkReap(b *testing.B) {
 				}
 			})
 			b.StartTimer()
-			if err := g.killAll(b.Context()); err != nil {
+			if err := g.KillAll(b.Context()); err != nil {
 				b.Fatal(err)
 			}
 			b.StopTimer()
 			_, _ = p.Next()
 			_ = procs.Close()
-			if err := g.remove(); err != nil {
+			if err := g.Remove(); err != nil {
 				b.Fatal(err)
 			}
-			g.close()
+			g.Close()
 			b.StartTimer()
 		}
 	})
 	for _, k := range []Kind{Domain, Cgroup, Subtree} {
 		b.Run(string(k), func(b *testing.B) {
-			if _, err := Choose(caps, k, true); err != nil {
+			if _, err := caps.choose(k, true); err != nil {
 				b.Skip(err)
 			}
 			st := tempStore(b)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"github.com/zsbx/zsbx/enforce/fork"
 )
 
 // Close ends the session. Unless it is to be kept, all that is left of it is
@@ -19,12 +17,11 @@ func (s *Session) Close(ctx context.Context) (Report, error) {
 	defer s.release()
 	r := Report{ID: s.record.ID, Name: s.record.Name, Tracker: s.choice.Kind, Temp: s.record.Temp}
 	if s.proc == nil {
-		r.Proof, r.How = true, "nothing was started"
+		r.prove("nothing was started")
 		return r, s.discardAll(&r)
 	}
-	n := s.learned()
-	over := n.emptied || n.lost
-	if s.opts.Keep && !over && !s.nothingLeft(n) {
+	over := s.news.emptied || s.news.lost
+	if s.opts.Keep && !over && !s.nothingLeft() {
 		s.noteReached()
 		r.Kept, r.Reached = true, s.reached
 		return r, s.proc.Close()
@@ -32,11 +29,8 @@ func (s *Session) Close(ctx context.Context) (Report, error) {
 	if !over {
 		s.drain(ctx)
 	}
-	if err := s.settle(ctx, &r); err != nil {
+	if err := s.settle(ctx, &r); err != nil || r.Left() {
 		return r, err
-	}
-	if r.Left() {
-		return r, nil
 	}
 	return r, s.discardAll(&r)
 }
@@ -46,27 +40,18 @@ func (s *Session) Close(ctx context.Context) (Report, error) {
 // for it.
 func (s *Session) drain(ctx context.Context) {
 	_ = s.Kill() // a keeper that is gone shows in Next
-	if !s.awaitKeeper(ctx) {
-		return
-	}
-	for {
-		if _, err := s.Next(); err != nil {
-			return
-		}
+	for ok := s.awaitKeeper(ctx); ok; {
+		_, err := s.Next()
+		ok = err == nil
 	}
 }
 
 // nothingLeft asks whether a session that is to be kept has anything to keep.
 // The keeper writes it down right after the command's end.
-func (s *Session) nothingLeft(n news) bool {
-	if !n.exited {
-		return false
-	}
-	for range 2 {
-		if w := readWord(s.state); w.known && w.state.Phase == fork.PhaseEmpty {
-			s.mu.Lock()
+func (s *Session) nothingLeft() bool {
+	for try := 0; s.news.exited && try < 2; try++ {
+		if w := readWord(s.state); w.empty() {
 			s.news.emptied, s.news.killed = true, int(w.state.Killed)
-			s.mu.Unlock()
 			return true
 		}
 		time.Sleep(300 * time.Microsecond)

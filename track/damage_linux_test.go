@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
 // whole is the control: nothing has become of the file.
@@ -56,7 +57,7 @@ func TestDamagedFiles(t *testing.T) {
 				o.Name = ""
 				dead, healthy := kept(t, o), kept(t, o)
 				_ = syscall.Kill(dead.holder.Keeper.Pid, fork.ReapSignal)
-				eventually(t, "one has ended", func() bool { _, err := openProc(dead.holder.Keeper); return err != nil })
+				eventually(t, "one has ended", func() bool { _, err := proc.Open(dead.holder.Keeper); return err != nil })
 				for _, s := range []*Session{living, dead} {
 					if err := damage(filepath.Join(st.Dirs()[0], s.ID()+ext)); err != nil {
 						t.Fatal(err)
@@ -142,7 +143,7 @@ func TestBothKilled(t *testing.T) {
 	st := tempStore(t)
 	s := kept(t, Options{Store: st, Tracker: Subtree, Keep: true})
 	_ = syscall.Kill(s.holder.Keeper.Pid, syscall.SIGKILL)
-	eventually(t, "the keeper is dead", func() bool { _, err := openProc(s.holder.Keeper); return err != nil })
+	eventually(t, "the keeper is dead", func() bool { _, err := proc.Open(s.holder.Keeper); return err != nil })
 	path := filepath.Join(st.Dirs()[0], s.ID())
 	if err := errors.Join(os.Remove(path+holderFile), os.Truncate(path+stateFile, 0)); err != nil {
 		t.Fatal(err)
@@ -165,7 +166,7 @@ func TestKeeperStoppedAlone(t *testing.T) {
 		s := supervise(t, Options{Store: st, Tracker: Subtree}, mode, "sleepers")
 		eventually(t, "all run", func() bool { return len(marked(t, s.id)) == 6 })
 		_ = syscall.Kill(s.keeper, syscall.SIGSTOP)
-		eventually(t, "the keeper is stopped", func() bool { p, _ := readProc(s.keeper); return p.State == "T" })
+		eventually(t, "the keeper is stopped", func() bool { p, _ := proc.Look(s.keeper); return p.State == "T" })
 		_ = s.cmd.Process.Kill()
 		_ = s.cmd.Wait()
 		if i := one(t, st); i.Life.Stale() != (mode == "") || len(i.Procs) != 6 {
@@ -274,7 +275,7 @@ func TestForeignPlace(t *testing.T) {
 	if i := one(t, st); i.ID != s.ID() {
 		t.Errorf("%+v", i)
 	}
-	if _, err := st.Find("no-such"); !errors.Is(err, ErrNotFound) || errors.Is(err, ErrForeign) {
+	if _, err := st.Find("no-such"); !errors.Is(err, ErrNotFound) || errors.Is(err, errForeign) {
 		t.Error(err)
 	}
 	if rs, err := st.Prune(deadline(t)); err != nil || len(rs) > 0 {
@@ -283,7 +284,7 @@ func TestForeignPlace(t *testing.T) {
 	if r, err := st.Reap(deadline(t), s.ID()); err != nil || !r.Done() {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if _, err := Begin(Options{Store: &Store{places: st.places[1:]}}); !errors.Is(err, ErrForeign) {
+	if _, err := Begin(Options{Store: &Store{places: st.places[1:]}}); !errors.Is(err, errForeign) {
 		t.Errorf("a session was begun there: %v", err)
 	}
 }

@@ -10,8 +10,8 @@
 //	store, err := track.OpenStore()          // in another process, or after a crash of the first
 //	report, err := store.Reap(ctx, "build")  // report.Done(): certain that nothing is left
 //
-// What holds the processes of a session is its tracker. Choose takes the
-// strongest that the machine has:
+// What holds the processes of a session is its tracker, the strongest that the
+// machine has (Best):
 //
 //	domain       Linux 6.12: an outer Landlock domain that no descendant can leave
 //	fingerprint  macOS: a sandbox profile that every descendant inherits

@@ -12,6 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/internal/testkit"
+	"github.com/zsbx/zsbx/track/internal/cgroup"
+	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
 // startExec starts a process that replaces itself by the named program, and waits
@@ -70,13 +72,13 @@ var hidden = "1" + strconv.Itoa(os.Getpid())
 // escaped lists the daemons of hiders.
 func escaped(t *testing.T) (pids []int) {
 	t.Helper()
-	all, err := readTable()
+	all, err := proc.Snapshot()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for pid, p := range all {
+	for pid, p := range all.Procs {
 		if one := []Proc{p}; p.Name == "sleep" {
-			if fill(one); slices.Equal(one[0].Argv, []string{"sleep", hidden}) {
+			if proc.Fill(one); slices.Equal(one[0].Argv, []string{"sleep", hidden}) {
 				pids = append(pids, pid)
 			}
 		}
@@ -87,7 +89,7 @@ func escaped(t *testing.T) (pids []int) {
 // TestExecGroup: with a control group what hides is found too, and its end is
 // proved.
 func TestExecGroup(t *testing.T) {
-	if _, err := findCgroupParent("zsbx-test-exec"); err != nil {
+	if _, err := cgroup.Parent("zsbx-test-exec", Limits{}); err != nil {
 		testkit.Lacks(t, testkit.Cgroup, err)
 	}
 	for play, procs := range map[string]int{"sleepers": 6, "hider": 2} {
@@ -132,8 +134,7 @@ func TestExecEnded(t *testing.T) {
 	if i.Record.Name != "secret" {
 		t.Errorf("the name is %q", i.Record.Name)
 	}
-	var taken *NameTakenError
-	if _, err := Begin(Options{Store: st, Name: "secret"}); !errors.As(err, &taken) {
+	if _, err := Begin(Options{Store: st, Name: "secret"}); !errors.Is(err, ErrNameTaken) {
 		t.Errorf("the name of a session that runs was given away: %v", err)
 	}
 	p, err := os.FindProcess(i.Holder.Command.Pid)
@@ -155,7 +156,7 @@ func TestExecTrackers(t *testing.T) {
 			t.Errorf("%s: %v", k, err)
 		}
 	}
-	if _, err := findCgroupParent("zsbx-test-exec"); err == nil {
+	if _, err := cgroup.Parent("zsbx-test-exec", Limits{}); err == nil {
 		return
 	}
 	s, err := Begin(Options{Store: tempStore(t), Exec: true, Tracker: Cgroup})

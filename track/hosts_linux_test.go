@@ -18,6 +18,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/internal/testkit"
+	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
 // bombs never end by themselves; they belong into a PID namespace with a limit.
@@ -128,7 +129,7 @@ func attackCommand(name string) *fork.Command {
 	if name == "sleepers" {
 		c.Path, c.Args = "/bin/sh", []string{"sh", "-c", "sleep 1000 & setsid sleep 1000 & (setsid sh -c 'sleep 1000 & sleep 1000' &); exec sleep 1000"}
 	}
-	if abi := probeDomain().Landlock; abi >= domainABI {
+	if abi := probeDomain().landlock; abi >= domainABI {
 		steps, done, err := domainSteps(abi)
 		if err != nil {
 			panic(err)
@@ -189,8 +190,8 @@ func hoppersEscape() bool {
 	_, _ = r.Read(make([]byte, 6))
 	_ = c.Wait()
 	_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
-	t, _ := readTable()
-	for pid := range t {
+	t, _ := proc.Snapshot()
+	for pid := range t.Procs {
 		if pid != os.Getpid() {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
@@ -236,8 +237,8 @@ func playBombHost(args []string) {
 		check(err)
 		// It may never come to the limit for long: what is killed early is a bomb, too.
 		testkit.Within(200*time.Millisecond, func() bool {
-			t, err := readTable()
-			return err == nil && len(t) > 90
+			t, err := proc.Snapshot()
+			return err == nil && len(t.Procs) > 90
 		})
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		t0 := time.Now()
@@ -253,10 +254,10 @@ func playBombHost(args []string) {
 			check(fmt.Errorf("something still holds the pipe: %w", err))
 		}
 		r.Close()
-		t, err := readTable()
+		t, err := proc.Snapshot()
 		check(err)
-		for pid, p := range t {
-			if pid != os.Getpid() && !p.dead() && p.Name != keeperName { // the last keeper is on its way out
+		for pid, p := range t.Procs {
+			if pid != os.Getpid() && !p.Dead() && p.Name != keeperName { // the last keeper is on its way out
 				check(fmt.Errorf("left: %+v", p))
 			}
 		}

@@ -1,7 +1,7 @@
 package track
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -29,7 +29,7 @@ func ParseKind(s string) (Kind, error) {
 	case Auto, Domain, Fingerprint, Cgroup, Subtree, Group:
 		return k, nil
 	}
-	return "", fmt.Errorf("unknown tracker %q: auto, domain, cgroup or subtree", cut(s, 40))
+	return "", fmt.Errorf("unknown tracker %.40q: auto, domain, cgroup or subtree", s)
 }
 
 // Guarantee says in one line what the tracker promises. confined says that the
@@ -38,12 +38,10 @@ func ParseKind(s string) (Kind, error) {
 // domain, from Linux 6.12 on, keeps a command from sending them.
 func (k Kind) Guarantee(confined bool) string {
 	switch {
-	case k == Domain:
+	case k == Domain, k == Cgroup && confined:
 		return "every descendant; none can leave; killed at once, proved empty"
 	case k == Fingerprint:
 		return "every descendant; none can leave; killed in rounds until two clean scans"
-	case k == Cgroup && confined:
-		return "every descendant; none can leave; killed at once, proved empty"
 	case k == Cgroup:
 		return "every descendant that does not move itself to another control group; killed at once, proved empty"
 	case k == Subtree && confined:
@@ -58,49 +56,16 @@ func (k Kind) Guarantee(confined bool) string {
 	return "unknown"
 }
 
-// Caps is what a machine offers for tracking. The zero value offers nothing.
-type Caps struct {
-	OS string // "linux", "macos"
+// caps is what a machine offers for tracking.
+type caps struct {
+	os       string // runtime.GOOS
+	err      error  // it was too short of something to be asked (fork.ShortageOf)
+	landlock int    // the ABI version
+	group    string // the directory of a control group below which a session's can be made and entered
 
-	// Err says that this machine was too short of something to be asked
-	// (fork.ShortageOf).
-	Err error
-
-	// Landlock is the ABI version, 0 if the system calls are missing or
-	// refused, with LandlockWhy as the reason.
-	Landlock    int
-	LandlockWhy string
-
-	// Cgroup is the directory of a control group (version 2) below which a
-	// group for a session can be made and entered; "" if there is none,
-	// with CgroupWhy as the reason.
-	Cgroup    string
-	CgroupWhy string
-
-	// UserManager says that the user's systemd answers on its bus and can
-	// make a scope; else UserManagerWhy is the reason.
-	UserManager    bool
-	UserManagerWhy string
-
-	// Keeper says that a keeper can be had: prctl(PR_SET_CHILD_SUBREAPER).
-	Keeper    bool
-	KeeperWhy string
-
-	// Seatbelt says that the fingerprint works; else SeatbeltWhy is the
-	// reason.
-	Seatbelt    bool
-	SeatbeltWhy string
+	// Why something can't be had, "" where it can.
+	noDomain, noGroup, noScope, noSeatbelt string
 }
-
-// domainABI is the first Landlock ABI with LANDLOCK_SCOPE_SIGNAL (Linux 6.12).
-//
-// Its erratum 2 (signals between the threads of one process that are in
-// different domains) does not matter here: the keeper has one thread, and the
-// command is in its domain before it can make another.
-const domainABI = 6
-
-// ErrTracker is what every *TrackerError is.
-var ErrTracker = errors.New("tracker not available")
 
 // TrackerError says that a tracker cannot be had, why and what to do.
 type TrackerError struct {
@@ -117,10 +82,7 @@ func (e *TrackerError) Error() string {
 // Unwrap gives the system's error, if there is one.
 func (e *TrackerError) Unwrap() error { return e.Err }
 
-// Is ties the type to ErrTracker.
-func (e *TrackerError) Is(target error) bool { return target == ErrTracker }
-
-// Choice is the result of Choose.
+// Choice is the tracker of a session.
 type Choice struct {
 	Kind  Kind
 	Scope bool // the control group comes from the user's systemd
@@ -138,24 +100,29 @@ func (c Choice) Why() string {
 	return strings.Join(s, "; ")
 }
 
-// Choose decides which tracker holds a session: want if it was asked for by
+// Best finds out, by doing, what would track a command: it may make a control group
+// and remove it again, and ask the user's service manager. scoped is
+// Options.Scoped. The error is a *TrackerError.
+func Best(scoped bool) (Choice, error) { return probe().choose(Auto, scoped) }
+
+// choose decides which tracker holds a session: want if it was asked for by
 // name, else the strongest that c offers. scoped says that the command puts
 // itself into a Landlock domain (or Seatbelt profile) of its own that keeps it
 // from signalling outsiders; a command that is only tracked does not, and can
 // have no domain. The error is a *TrackerError.
-func Choose(c Caps, want Kind, scoped bool) (Choice, error) {
+func (c caps) choose(want Kind, scoped bool) (Choice, error) {
+	kinds := []Kind{Domain, Cgroup, Subtree, Group}
+	if c.os == "darwin" {
+		kinds = []Kind{Fingerprint, Group}
+	}
 	var ch Choice
-	for _, k := range []Kind{Domain, Fingerprint, Cgroup, Subtree, Group} {
-		if want != Auto && want != "" && want != k {
+	for _, k := range kinds {
+		if want != Auto && want != k {
 			continue
-		}
-		if k == Fingerprint && c.OS != "macos" && want != k || (k == Domain || k == Cgroup || k == Subtree) && c.OS == "macos" && want != k {
-			continue // the other system's: not worth a word
 		}
 		e := c.lacks(k, scoped)
 		if e == nil {
-			ch.Kind = k
-			ch.Scope = k == Cgroup && c.Cgroup == ""
+			ch.Kind, ch.Scope = k, k == Cgroup && c.group == ""
 			return ch, nil
 		}
 		if want == k {
@@ -163,68 +130,23 @@ func Choose(c Caps, want Kind, scoped bool) (Choice, error) {
 		}
 		ch.Missed = append(ch.Missed, e)
 	}
-	return Choice{}, &TrackerError{Kind: want, Why: "no such tracker"}
+	return Choice{}, &TrackerError{Kind: want, Why: "this system has no such tracker"}
 }
 
-// lacks says what c lacks for k, nil if nothing.
-func (c Caps) lacks(k Kind, scoped bool) *TrackerError {
-	e := &TrackerError{Kind: k}
-	switch k {
-	case Domain:
-		switch {
-		case c.OS != "linux":
-			e.Why = "Landlock is Linux's"
-		case !c.Keeper:
-			e.Why = "no keeper: " + orUnknown(c.KeeperWhy)
-		case c.Landlock == 0:
-			e.Why = "no Landlock: " + orUnknown(c.LandlockWhy)
-			e.Hint = "--track auto"
-		case c.Landlock < domainABI:
-			e.Why = fmt.Sprintf("Landlock ABI %d (Linux 6.12) is needed for signal scopes, this kernel has %d", domainABI, c.Landlock)
-			e.Hint = "--track auto"
-		case !scoped:
-			e.Why = "it would restrict a command that is only to be tracked"
-			e.Hint = "--track cgroup"
-		default:
-			return nil
-		}
-	case Fingerprint:
-		switch {
-		case c.OS != "macos":
-			e.Why = "Seatbelt is macOS's"
-		case !c.Seatbelt:
-			e.Why = orUnknown(c.SeatbeltWhy)
-		default:
-			return nil
-		}
-	case Cgroup:
-		switch {
-		case c.OS != "linux":
-			e.Why = "control groups are Linux's"
-		case c.Cgroup == "" && !c.UserManager:
-			e.Why = fmt.Sprintf("no writable control group (%s) and no user manager (%s)", orUnknown(c.CgroupWhy), orUnknown(c.UserManagerWhy))
-			e.Hint = "--track auto"
-		default:
-			return nil
-		}
-	case Subtree:
-		switch {
-		case c.OS != "linux":
-			e.Why = "only Linux lets a process adopt orphans"
-		case !c.Keeper:
-			e.Why = "no keeper: " + orUnknown(c.KeeperWhy)
-		default:
-			return nil
-		}
-	case Group:
+// lacks says what c lacks for a tracker of its system, nil if nothing.
+func (c caps) lacks(k Kind, scoped bool) *TrackerError {
+	e := &TrackerError{Kind: k, Hint: "--track auto"}
+	switch {
+	case k == Domain && c.noDomain != "":
+		e.Why = c.noDomain
+	case k == Domain && !scoped:
+		e.Why, e.Hint = "it would restrict a command that is only to be tracked", "--track cgroup"
+	case k == Fingerprint && c.noSeatbelt != "":
+		e.Why, e.Hint = c.noSeatbelt, ""
+	case k == Cgroup && c.group == "" && c.noScope != "":
+		e.Why = fmt.Sprintf("no writable control group (%s) and no user manager (%s)", cmp.Or(c.noGroup, "not looked for"), c.noScope)
+	default:
 		return nil
 	}
 	return e
-}
-
-func orUnknown(why string) string {
-	if why == "" {
-		return "not looked for"
-	}
-	return why
 }

@@ -8,16 +8,22 @@ import (
 )
 
 func TestChoose(t *testing.T) {
-	linux := func(abi int, group string, manager bool) Caps {
-		c := Caps{OS: "linux", Keeper: true, Landlock: abi, Cgroup: group, UserManager: manager}
-		if abi == 0 {
-			c.LandlockWhy = "this kernel was built without it"
+	linux := func(abi int, group string, manager bool) caps {
+		c := caps{os: "linux", group: group}
+		if abi < 6 {
+			c.noDomain = "this kernel is too old"
+		}
+		if group == "" {
+			c.noGroup = "not writable"
+		}
+		if !manager {
+			c.noScope = "no bus"
 		}
 		return c
 	}
 	for _, tt := range []struct {
 		name   string
-		caps   Caps
+		caps   caps
 		want   Kind
 		scoped bool
 		kind   Kind // "" for an error
@@ -31,26 +37,25 @@ func TestChoose(t *testing.T) {
 		{"Debian 12, login session", linux(2, "", true), Auto, true, Cgroup, true},
 		{"Debian 12, container", linux(2, "", false), Auto, true, Subtree, false},
 		{"Linux 5.10", linux(0, "", true), Auto, true, Cgroup, true},
-		{"no keeper, no group", Caps{OS: "linux"}, Auto, true, Group, false},
-		{"macOS", Caps{OS: "macos", Seatbelt: true}, Auto, true, Fingerprint, false},
-		{"macOS without Seatbelt", Caps{OS: "macos"}, Auto, true, Group, false},
-		{"nothing known", Caps{}, Auto, true, Group, false},
+		{"macOS", caps{os: "darwin"}, Auto, true, Fingerprint, false},
+		{"macOS without Seatbelt", caps{os: "darwin", noSeatbelt: "nested"}, Auto, true, Group, false},
 		{"domain by name", linux(6, "", false), Domain, true, Domain, false},
 		{"domain by name, too old", linux(5, "/g", true), Domain, true, "", false},
 		{"domain by name, only tracked", linux(7, "/g", true), Domain, false, "", false},
 		{"cgroup by name", linux(7, "/g", true), Cgroup, true, Cgroup, false},
 		{"cgroup by name, none", linux(7, "", false), Cgroup, true, "", false},
 		{"subtree by name", linux(7, "/g", true), Subtree, true, Subtree, false},
-		{"domain on macOS", Caps{OS: "macos", Seatbelt: true}, Domain, true, "", false},
-		{"cgroup on macOS", Caps{OS: "macos", Seatbelt: true}, Cgroup, true, "", false},
+		{"domain on macOS", caps{os: "darwin"}, Domain, true, "", false},
+		{"cgroup on macOS", caps{os: "darwin"}, Cgroup, true, "", false},
+		{"group by name", linux(7, "/g", true), Group, true, Group, false},
 		{"fingerprint on Linux", linux(7, "/g", true), Fingerprint, true, "", false},
 		{"no such tracker", linux(7, "/g", true), "x", true, "", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c, err := Choose(tt.caps, tt.want, tt.scoped)
+			c, err := tt.caps.choose(tt.want, tt.scoped)
 			if tt.kind == "" {
 				var te *TrackerError
-				if !errors.As(err, &te) || !errors.Is(err, ErrTracker) || te.Kind != tt.want || te.Why == "" {
+				if !errors.As(err, &te) || te.Kind != tt.want || te.Why == "" || te.Hint != "" && te.Hint != "--track auto" && te.Hint != "--track cgroup" { // which the command line knows
 					t.Fatalf("%+v, %v", c, err)
 				}
 				return
@@ -81,18 +86,16 @@ func strength(k Kind) int {
 // put into a domain.
 func TestChooseProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		draw := func() Caps {
-			return Caps{
-				OS:          rapid.SampledFrom([]string{"linux", "macos", ""}).Draw(t, "os"),
-				Landlock:    rapid.IntRange(0, 12).Draw(t, "abi"),
-				Cgroup:      rapid.SampledFrom([]string{"", "/g"}).Draw(t, "group"),
-				UserManager: rapid.Bool().Draw(t, "manager"),
-				Keeper:      rapid.Bool().Draw(t, "keeper"),
-				Seatbelt:    rapid.Bool().Draw(t, "seatbelt"),
-			}
+		missing := rapid.SampledFrom([]string{"", "it is missing"})
+		c := caps{
+			os:         rapid.SampledFrom([]string{"linux", "darwin"}).Draw(t, "os"),
+			group:      rapid.SampledFrom([]string{"", "/g"}).Draw(t, "group"),
+			noDomain:   missing.Draw(t, "domain"),
+			noScope:    missing.Draw(t, "scope"),
+			noSeatbelt: missing.Draw(t, "seatbelt"),
 		}
-		c, scoped := draw(), rapid.Bool().Draw(t, "scoped")
-		auto, err := Choose(c, Auto, scoped)
+		scoped := rapid.Bool().Draw(t, "scoped")
+		auto, err := c.choose(Auto, scoped)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +108,7 @@ func TestChooseProperties(t *testing.T) {
 			}
 		}
 		for _, k := range []Kind{Domain, Fingerprint, Cgroup, Subtree, Group} {
-			ch, err := Choose(c, k, scoped)
+			ch, err := c.choose(k, scoped)
 			if err == nil && ch.Kind != k {
 				t.Fatalf("asked for %s, got %s", k, ch.Kind)
 			}
@@ -114,9 +117,8 @@ func TestChooseProperties(t *testing.T) {
 			}
 		}
 		more := c
-		more.Landlock = max(c.Landlock, rapid.IntRange(0, 12).Draw(t, "more"))
-		more.UserManager, more.Keeper = true, true
-		if better, err := Choose(more, Auto, scoped); err != nil || strength(better.Kind) < strength(auto.Kind) {
+		more.noDomain, more.noScope = "", ""
+		if better, err := more.choose(Auto, scoped); err != nil || strength(better.Kind) < strength(auto.Kind) {
 			t.Fatalf("with more than %s: %s, %v", auto.Kind, better.Kind, err)
 		}
 	})

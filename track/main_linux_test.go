@@ -15,6 +15,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/internal/testkit"
+	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
 // helperEnv makes the test binary play a program: the value is its name.
@@ -88,7 +89,7 @@ func runShell(t testing.TB, script string) *fork.Command {
 // policy would.
 func confine(t testing.TB, c *fork.Command) {
 	t.Helper()
-	steps, done, err := domainSteps(probeDomain().Landlock)
+	steps, done, err := domainSteps(probeDomain().landlock)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,7 @@ func confine(t testing.TB, c *fork.Command) {
 func requireDomain(t testing.TB) {
 	t.Helper()
 	c := probeDomain()
-	testkit.NeedLandlock(t, c.Landlock, domainABI, c.LandlockWhy)
+	testkit.NeedLandlock(t, c.landlock, domainABI, c.noDomain)
 }
 
 // deadline is how long anything may take before a test says that it hangs.
@@ -119,7 +120,7 @@ func kinds(t *testing.T, run func(t *testing.T, o Options)) {
 			if k == Domain {
 				requireDomain(t)
 			}
-			if _, err := Choose(caps, k, true); err != nil {
+			if _, err := caps.choose(k, true); err != nil {
 				testkit.Lacks(t, testkit.Cgroup, err)
 			}
 			run(t, o)
@@ -134,7 +135,7 @@ func begin(t testing.TB, o Options, c *fork.Command) *Session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.Scoped && probeDomain().Landlock >= domainABI {
+	if o.Scoped && probeDomain().landlock >= domainABI {
 		confine(t, c)
 	}
 	err = s.Start(c)
@@ -167,10 +168,8 @@ func marked(t testing.TB, mark string) []int {
 		}
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 		if err == nil && strings.Contains(string(b), mark) {
-			if st, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {
-				if p, err := parseStat(st); err == nil && !p.dead() {
-					pids = append(pids, pid)
-				}
+			if p, err := proc.Look(pid); err == nil && !p.Dead() {
+				pids = append(pids, pid)
 			}
 		}
 	}

@@ -26,12 +26,9 @@ func makeMarkers(session string) error {
 	}
 	for _, name := range []string{fingerprint.Allow(session), fingerprint.Deny(session)} {
 		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-		if err != nil {
-			_ = removeMarkers(session, os.Geteuid())
-			return fmt.Errorf("making the session's markers: %w", err)
+		if err == nil {
+			err = errors.Join(f.Chmod(0o600), f.Close())
 		}
-		err = f.Chmod(0o600)
-		_ = f.Close()
 		if err != nil {
 			_ = removeMarkers(session, os.Geteuid())
 			return fmt.Errorf("making the session's markers: %w", err)
@@ -54,7 +51,7 @@ func checkMarkers(session string, owner int) error {
 		}
 		sys, ok := st.Sys().(*syscall.Stat_t)
 		if !ok || int(sys.Uid) != owner || st.Mode() != mode {
-			return fmt.Errorf("%s: %w", name, ErrForeign)
+			return fmt.Errorf("%s: %w", name, errForeign)
 		}
 	}
 	return nil
@@ -71,7 +68,7 @@ func removeMarkers(session string, owner int) error {
 		return err
 	}
 	if sys, ok := st.Sys().(*syscall.Stat_t); !ok || int(sys.Uid) != owner || !st.IsDir() {
-		return fmt.Errorf("%s: %w", fingerprint.Dir(session), ErrForeign)
+		return fmt.Errorf("%s: %w", fingerprint.Dir(session), errForeign)
 	}
 	for _, name := range []string{fingerprint.Allow(session), fingerprint.Deny(session), fingerprint.Dir(session)} {
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {

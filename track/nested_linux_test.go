@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
 // TestNested: an inner session is reaped alone; the outer takes the inner one
@@ -49,7 +51,7 @@ func TestNested(t *testing.T) {
 		if line, err := out.ReadString('\n'); line != "inner ended\n" || len(marked(t, id)) > 0 {
 			t.Fatalf("%q, %v", line, err)
 		}
-		if p, err := readProc(s.Pid()); err != nil || p.dead() {
+		if p, err := proc.Look(s.Pid()); err != nil || p.Dead() {
 			t.Fatal("the outer session was killed with the inner one")
 		}
 		if r, err := s.Close(deadline(t)); err != nil || !r.Done() {

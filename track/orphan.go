@@ -1,11 +1,6 @@
-//go:build unix
-
 package track
 
-import (
-	"fmt"
-	"os"
-)
+import "os"
 
 // BrokerName is what the kernel calls a program that goes on to answer for a
 // session which it has let go of: its keeper has only the record.
@@ -33,18 +28,6 @@ func (s *Store) Orphans(listed []Info) ([]Orphan, error) {
 	return s.orphans(listed)
 }
 
-// orphanIDs are the sessions that only a keeper knows of.
-func (s *Store) orphanIDs() ([]string, error) {
-	all, err := s.allOrphans()
-	var ids []string
-	for _, one := range all {
-		if one.ID != "" {
-			ids = append(ids, one.ID)
-		}
-	}
-	return ids, err
-}
-
 func (s *Store) allOrphans() ([]Orphan, error) {
 	listed, err := s.List()
 	if err != nil {
@@ -53,22 +36,4 @@ func (s *Store) allOrphans() ([]Orphan, error) {
 	return s.Orphans(listed)
 }
 
-// withOrphan calls do with a session that only its keeper knows of.
-func (s *Store) withOrphan(id string, do func(f *found) error) error {
-	all, err := s.allOrphans()
-	if err != nil {
-		return err
-	}
-	for _, one := range all {
-		if one.ID == id {
-			return do(&found{dir: &sessionDir{id: id, in: opened{fd: -1}}, holder: Holder{Keeper: one.Keeper.ProcID}, orphan: &one})
-		}
-	}
-	return fmt.Errorf("session %q: %w", id, ErrNotFound)
-}
-
 const unprovedOrphan = "the session's record is gone, and with it the keeper's word; the keeper ended when it was asked to, which it does when nothing is left"
-
-// allBlocked is the mask of a process that blocks all signals, of which the
-// kernel leaves out SIGKILL and SIGSTOP.
-const allBlocked = ^uint64(1<<(9-1) | 1<<(19-1))

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
 // orphanOf looks for orphans that this test made, by the program and the session.
@@ -108,11 +110,11 @@ func TestOrphanOnlyByName(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Process.Kill(); _ = c.Wait() }()
-	p, err := readProc(c.Process.Pid)
+	p, err := proc.Look(c.Process.Pid)
 	if err != nil || p.Name != keeperName || p.Session != p.Pid {
 		t.Fatalf("%+v, %v", p, err)
 	}
-	if p.isKeeper() {
+	if isKeeper(p) {
 		t.Error("a sleep is taken for a keeper")
 	}
 
@@ -129,12 +131,12 @@ func TestOrphanOnlyByName(t *testing.T) {
 	readFull(t, r, make([]byte, 6))
 	awaitName(t, s.holder.Keeper.Pid)
 	eventually(t, "one looks like a keeper", func() bool {
-		tab, err := readTable()
+		tab, err := proc.Snapshot()
 		if err != nil {
 			t.Fatal(err)
 		}
-		return slices.ContainsFunc(tab.below(s.holder.Keeper.Pid, tab.children()), func(p Proc) bool {
-			return p.Name == keeperName && p.isKeeper()
+		return slices.ContainsFunc(tab.Below(s.holder.Keeper.Pid), func(p Proc) bool {
+			return p.Name == keeperName && isKeeper(p)
 		})
 	})
 	if got := orphanOf(t, o.Store, ""); len(got) > 0 {

@@ -3,12 +3,14 @@ package track
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/track/internal/cgroup"
 )
 
 // Landlock's numbers that x/sys does not have or spells as untyped constants
@@ -21,27 +23,35 @@ const (
 	landlockLogABI     = 7
 )
 
+// domainABI is the first Landlock ABI with LANDLOCK_SCOPE_SIGNAL (Linux 6.12).
+//
+// Its erratum 2 (signals between the threads of one process that are in
+// different domains) does not matter here: the keeper has one thread, and the
+// command is in its domain before it can make another.
+const domainABI = 6
+
 // probeDomain finds out what the tracker Domain needs. It is cheap: one system
 // call.
-func probeDomain() Caps {
-	c := Caps{OS: "linux", Keeper: true} // PR_SET_CHILD_SUBREAPER is there since Linux 3.4
+func probeDomain() caps {
+	c := caps{os: runtime.GOOS, noGroup: "not looked for", noScope: "not looked for"}
 	errno := fork.Retry(func() (errno unix.Errno) {
 		v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, landlockVersion)
-		c.Landlock = int(v)
+		c.landlock = int(v)
 		return errno
 	})
-	if errno == 0 {
-		return c
+	switch {
+	case errno == 0 && c.landlock < domainABI:
+		c.noDomain = fmt.Sprintf("Landlock ABI %d (Linux 6.12) is needed for signal scopes, this kernel has %d", domainABI, c.landlock)
+	case errno == unix.ENOSYS:
+		c.noDomain = "no Landlock: this kernel was built without it"
+	case errno == unix.EOPNOTSUPP:
+		c.noDomain = "no Landlock: it is switched off (not in the kernel's lsm= list)"
+	case errno != 0:
+		c.noDomain = "no Landlock: the system call is refused: " + errno.Error()
 	}
-	c.Landlock = 0
-	c.note(errno)
-	switch errno {
-	case unix.ENOSYS:
-		c.LandlockWhy = "this kernel was built without it"
-	case unix.EOPNOTSUPP:
-		c.LandlockWhy = "it is switched off (not in the kernel's lsm= list)"
-	default:
-		c.LandlockWhy = "the system call is refused: " + errno.Error()
+	if errno != 0 {
+		c.landlock = 0
+		c.note(errno)
 	}
 	return c
 }
@@ -50,24 +60,23 @@ func probeDomain() Caps {
 // once.
 var probes atomic.Int64
 
+func probeName() string { return fmt.Sprintf("zsbx-probe-%d-%d", unix.Getpid(), probes.Add(1)) }
+
 // probe finds out everything, by doing.
-func probe() Caps {
+func probe() caps {
 	c := probeDomain()
-	if c.Err != nil {
+	if c.err != nil {
 		return c
 	}
-	name := fmt.Sprintf("zsbx-probe-%d-%d", unix.Getpid(), probes.Add(1))
-	dir, err := findCgroupParent(name)
-	if err != nil {
-		c.CgroupWhy = err.Error()
+	var err error
+	if c.group, err = cgroup.Parent(probeName(), Limits{}); err != nil {
+		c.noGroup = err.Error()
 		c.note(err)
 	}
-	c.Cgroup = dir
-	if err := pingUserManager(); err != nil {
-		c.UserManagerWhy = err.Error()
+	c.noScope = ""
+	if err := cgroup.ProbeScope(); err != nil {
+		c.noScope = err.Error()
 		c.note(err)
-	} else {
-		c.UserManager = true
 	}
 	return c
 }
@@ -75,10 +84,23 @@ func probe() Caps {
 // note keeps an error that is a shortage, the first one. EAGAIN is none: mkdir(2)
 // in cgroupfs says it where cgroup.max.descendants or cgroup.max.depth is set, and
 // connect(2) to a bus that takes no more connections.
-func (c *Caps) note(err error) {
-	if c.Err == nil && !errors.Is(err, unix.EAGAIN) && fork.ShortageOf(err) != nil {
-		c.Err = fmt.Errorf("finding out how to track the command: %w", err)
+func (c *caps) note(err error) {
+	if c.err == nil && !errors.Is(err, unix.EAGAIN) && fork.ShortageOf(err) != nil {
+		c.err = fmt.Errorf("finding out how to track the command: %w", err)
 	}
+}
+
+// limitsDir finds where a group with limits is made: the nearest directory where
+// one can be bounded, or scope.
+func limitsDir(l Limits) (string, error) {
+	dir, err := cgroup.Parent(probeName(), l)
+	if err == nil || errors.Is(err, cgroup.ErrNone) || fork.ShortageOf(err) != nil {
+		return dir, err
+	}
+	if bus := cgroup.ProbeScope(); bus != nil {
+		return "", fmt.Errorf("%w; %w", err, bus)
+	}
+	return scope, nil
 }
 
 // domainSteps are the system calls by which a keeper puts itself into a
@@ -90,10 +112,9 @@ func domainSteps(abi int) ([]fork.Step, func(), error) {
 	attr := struct{ fs, net, scoped uint64 }{fs: landlockRefer, scoped: landlockScopeSig}
 	r, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
 	if errno != 0 {
-		return nil, nil, errors.Join(errors.New("landlock_create_ruleset"), errno)
+		return nil, nil, fmt.Errorf("landlock_create_ruleset: %w", errno)
 	}
-	fd := int(r)
-	done := func() { unix.Close(fd) }
+	done := func() { unix.Close(int(r)) }
 	root, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		done()
@@ -106,7 +127,7 @@ func domainSteps(abi int) ([]fork.Step, func(), error) {
 	*(*int32)(unsafe.Pointer(&rule[8])) = int32(root)
 	if _, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, r, 1, uintptr(unsafe.Pointer(&rule)), 0, 0, 0); errno != 0 {
 		done()
-		return nil, nil, errors.Join(errors.New("landlock_add_rule"), errno)
+		return nil, nil, fmt.Errorf("landlock_add_rule: %w", errno)
 	}
 	// Where the kernel audits, each process that kill(-1) leaves alone would
 	// be a line in its log.

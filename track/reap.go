@@ -1,5 +1,3 @@
-//go:build unix
-
 package track
 
 import (
@@ -10,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
 // Life says how far a session is.
@@ -123,7 +122,7 @@ func (s *Store) Reap(ctx context.Context, ref string) (Report, error) {
 	}
 	r := Report{ID: id}
 	err = s.with(id, func(f *found) error {
-		r.Name, r.Tracker = f.name(), f.tracker()
+		r.Name, r.Tracker = f.name(), f.holder.Tracker
 		if f.record != nil {
 			r.Temp = f.record.Temp
 		}
@@ -137,7 +136,7 @@ func (s *Store) Reap(ctx context.Context, ref string) (Report, error) {
 
 // forget removes the session from the store and its group from the system.
 func (f *found) forget(r *Report) error {
-	if f.orphan != nil {
+	if f.orphan {
 		r.Unproved = unprovedOrphan
 		return nil
 	}
@@ -190,38 +189,31 @@ const (
 
 // life decides how far a session is. here says that it belongs to this boot of
 // this machine and to this PID namespace, procs that something of it was found.
-func life(f *found, here placing, k vouching, procs bool) Life {
-	w, none := f.word, k == noKeeper
-	unheld := f.holder.Keeper.IsZero()
+func (f *found) life(here placing, k vouching, procs bool) Life {
+	w, t, unheld := f.word, f.holder.Tracker, f.holder.Keeper.IsZero()
 	switch {
-	case here == rebooted:
-		return Ended
-	case f.empty():
+	case here == rebooted, f.empty():
 		return Ended
 	case here == elsewhere:
 		return Elsewhere
 	case k == keeperStuck:
 		return Lost
-	case none && !w.known && w.locked:
-		return Starting
-	case none && unheld && w.locked: // by a keeper that was not found, or a supervisor
-		return Running
-	case none && unheld && procs && f.holder.Tracker != "": // a tracker without keeper
-		return Running
-	case none && unheld && procs:
-		return Lost
-	case none && !w.known && f.holder.Command.IsZero():
-		return Ended
-	case none && unheld && slices.Contains([]Kind{Group, Fingerprint, Cgroup, Process}, f.holder.Tracker):
-		return Ended
-	case none:
-		return Lost
-	case w.state.Phase == fork.PhaseKilling:
+	case k == keeperLives && w.state.Phase == fork.PhaseKilling:
 		return Ending
-	case w.state.Phase == fork.PhaseKept:
+	case k == keeperLives && w.state.Phase == fork.PhaseKept:
 		return Kept
+	case k == keeperLives:
+		return Running
+	case !w.known && w.locked:
+		return Starting
+	case unheld && (w.locked || procs && t != ""): // by a keeper that was not found, or a supervisor; or a tracker without keeper
+		return Running
+	case unheld && procs:
+		return Lost
+	case !w.known && f.holder.Command.IsZero(), unheld && (t == Group || t == Fingerprint || t == Cgroup || t == Process):
+		return Ended
 	}
-	return Running
+	return Lost
 }
 
 // placing says where a session belongs.
@@ -233,17 +225,65 @@ const (
 	elsewhere
 )
 
-// place compares a session with where we are.
-func (f *found) place(host, boot string, ns uint64) placing {
+// machine is where this process is: see proc.Machine.
+type machine struct {
+	host, boot string
+	pidNS      uint64
+}
+
+func thisMachine() (m machine, err error) {
+	m.host, m.boot, m.pidNS, err = proc.Machine()
+	return m, err
+}
+
+// place compares a session with where this process is.
+func (f *found) place(m machine) placing {
 	switch r := f.record; {
 	case r == nil:
 		return present
-	case r.Boot != boot && r.Host != host:
+	case r.Boot != m.boot && r.Host != m.host:
 		return elsewhere
-	case r.Boot != boot:
+	case r.Boot != m.boot:
 		return rebooted
-	case r.PidNS != ns:
+	case r.PidNS != m.pidNS:
 		return elsewhere
 	}
 	return present
 }
+
+// placed decides what needs no look at processes: sessions of another boot,
+// machine or PID namespace, and those that ended with the keeper's word.
+func (f *found) placed(r *Report) (done bool, err error) {
+	m, err := thisMachine()
+	if err != nil {
+		return false, err
+	}
+	here := f.place(m)
+	switch {
+	case here == rebooted:
+		r.prove(howReboot)
+	case here == elsewhere && f.record.Boot != m.boot:
+		return true, fmt.Errorf("session %s: %w: on the machine %.64q", f.dir.id, ErrElsewhere, f.record.Host)
+	case f.empty():
+		f.proveEmpty(r)
+	case here == elsewhere:
+		return true, fmt.Errorf("session %s: %w: in another PID namespace (a container?)", f.dir.id, ErrElsewhere)
+	default:
+		return false, nil
+	}
+	return true, nil
+}
+
+// proveEmpty reports that the keeper said that nothing is left.
+func (f *found) proveEmpty(r *Report) {
+	r.prove(howKeeper)
+	if f.record == nil {
+		r.How = howWord
+	}
+}
+
+const (
+	howKeeper = "the keeper, which adopts every orphan of the session, has no child left (wait4: ECHILD)"
+	howWord   = "the keeper, which watched the whole session, recorded it before it ended"
+	howReboot = "the machine was restarted since"
+)

@@ -5,32 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/zsbx/zsbx/enforce/libsystem"
+	"github.com/zsbx/zsbx/track/internal/proc"
 	"github.com/zsbx/zsbx/track/internal/scan"
 )
 
-const (
-	howFingerprint = "two searches of the process table in a row found nothing with the session's fingerprint, and nothing changed meanwhile"
-	howReboot      = "the machine was restarted since"
-)
+const howFingerprint = "two searches of the process table in a row found nothing with the session's fingerprint, and nothing changed meanwhile"
 
 // reap kills all that is left of a session and says what it came to.
 func (f *found) reap(ctx context.Context, r *Report) error {
-	host, boot, ns, err := machine()
-	if err != nil {
+	if done, err := f.placed(r); done || err != nil {
 		return err
-	}
-	switch f.place(host, boot, ns) {
-	case rebooted:
-		r.Proof, r.How = true, howReboot
-		return nil
-	case elsewhere:
-		return fmt.Errorf("session %s: %w: on the machine %q", f.dir.id, ErrElsewhere, cut(f.record.Host, 64))
 	}
 	return f.settle(ctx, r)
 }
@@ -42,10 +31,10 @@ func (f *found) settle(ctx context.Context, r *Report) error {
 		return f.settleGroup(r)
 	}
 	h := &scan.Search{
-		Table: &kernelTable{session: f.dir.id, owner: f.owner()}, Self: os.Getpid(), Command: scan.ID(f.holder.Command),
+		Table: &kernelTable{session: f.dir.id, owner: f.owner()}, Self: os.Getpid(), Command: f.holder.Command,
 	}
 	if f.record != nil {
-		h.Supervisor = scan.ID(f.record.Supervisor)
+		h.Supervisor = f.record.Supervisor
 		h.Began = uint64(f.record.Started.UnixMicro())
 	}
 	if end, ok := ctx.Deadline(); ok {
@@ -53,9 +42,9 @@ func (f *found) settle(ctx context.Context, r *Report) error {
 	}
 	res, err := h.Run(ctx)
 	r.Killed += res.Killed
-	r.addMethod("fingerprint")
+	r.addMethods("fingerprint")
 	if err == nil {
-		r.Proof, r.How = true, howFingerprint
+		r.prove(howFingerprint)
 		return nil
 	}
 	var left *scan.LeftError
@@ -64,12 +53,13 @@ func (f *found) settle(ctx context.Context, r *Report) error {
 	}
 	r.Unproved = err.Error()
 	for _, s := range res.Left {
-		p, err := readProc(s.Pid)
-		if err != nil || p.ProcID != ProcID(s.ID) {
-			p = Proc{ProcID: ProcID(s.ID)}
+		p, err := proc.Look(s.Pid)
+		if err != nil || p.ID != s.ID {
+			p = Proc{ID: s.ID}
 		}
 		r.Survivors = append(r.Survivors, p)
 	}
+	proc.Fill(r.Survivors)
 	return nil
 }
 
@@ -77,12 +67,12 @@ func (f *found) settle(ctx context.Context, r *Report) error {
 // long as its first process is the recorded one. What left the group is lost.
 func (f *found) settleGroup(r *Report) error {
 	c := f.holder.Command
-	if now, err := lookup(c.Pid); c.Pid > 1 && err == nil && ProcID(now.ID) == c && now.Group == c.Pid {
+	if now, err := proc.Look(c.Pid); c.Pid > 1 && err == nil && now.ID == c && now.Group == c.Pid {
 		if err := syscall.Kill(-c.Pid, syscall.SIGKILL); err == nil {
 			r.Killed++
 		}
 	}
-	r.addMethod("group")
+	r.addMethods("group")
 	r.Unproved = "what left the command's process group can't be found"
 	return nil
 }
@@ -102,28 +92,29 @@ func (f *found) cleanup() error { return removeMarkers(f.dir.id, f.owner()) }
 // processes are under no profile at all and are asked once. A session that went
 // away meanwhile gets no Life.
 func look(all []Info, fs []*found) error {
-	host, boot, ns, err := machine()
+	here, err := thisMachine()
 	if err != nil {
 		return err
 	}
-	ks, err := kinfo()
+	ps, err := proc.List(effectiveUser())
 	if err != nil {
 		return fmt.Errorf("listing processes: %w", err)
 	}
-	var boxed []*unix.KinfoProc
-	for i := range ks {
-		if k := &ks[i]; k.Proc.P_stat != szomb && libsystem.SandboxCheck(int(k.Proc.P_pid), "", libsystem.FilterNone, "") != scan.Allowed {
-			boxed = append(boxed, k)
+	ps = slices.DeleteFunc(ps, Proc.Dead)
+	var boxed []Proc
+	for _, p := range ps {
+		if libsystem.SandboxCheck(p.Pid, "", libsystem.FilterNone, "") != scan.Allowed {
+			boxed = append(boxed, p)
 		}
 	}
-	for n := range all {
-		f := fs[n]
+	for n, f := range fs {
 		if !f.refresh() {
 			continue
 		}
-		here := f.place(host, boot, ns)
-		if here == present {
-			all[n].Procs = f.procsIn(ks, boxed)
+		place := f.place(here)
+		if place == present {
+			all[n].Procs = f.procsIn(ps, boxed)
+			proc.Fill(all[n].Procs)
 		}
 		switch alive := len(all[n].Procs) > 0; {
 		case alive && f.holder.Tracker != Group && f.word.locked:
@@ -131,29 +122,28 @@ func look(all []Info, fs []*found) error {
 		case alive && f.holder.Tracker != Group: // its supervisor is gone
 			all[n].Life = Kept
 		default:
-			all[n].Life = life(f, here, noKeeper, alive)
+			all[n].Life = f.life(place, noKeeper, alive)
 		}
 	}
 	return nil
 }
 
-// procsIn lists the session's processes.
-func (f *found) procsIn(ks []unix.KinfoProc, boxed []*unix.KinfoProc) []Proc {
-	var ps []Proc
+// procsIn picks the session's processes: from all, or from those under a profile.
+func (f *found) procsIn(all, boxed []Proc) (out []Proc) {
 	if f.holder.Tracker == Group {
-		for i := range ks {
-			if int(ks[i].Eproc.Pgid) == f.holder.Command.Pid && ks[i].Proc.P_stat != szomb {
-				ps = append(ps, procOf(&ks[i]))
+		for _, p := range all {
+			if p.Group == f.holder.Command.Pid {
+				out = append(out, p)
 			}
 		}
-		return ps
+		return out
 	}
 	t := &kernelTable{session: f.dir.id, owner: f.owner()}
 	markers := t.Markers() == nil
-	for _, k := range boxed {
-		if t.Probe(int(k.Proc.P_pid)).Match(markers) == scan.Member {
-			ps = append(ps, procOf(k))
+	for _, p := range boxed {
+		if t.Probe(p.Pid).Match(markers) == scan.Member {
+			out = append(out, p)
 		}
 	}
-	return ps
+	return out
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/internal/testkit"
+	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
 // supervised is a session in a process of its own.
@@ -68,7 +69,7 @@ func supervise(t *testing.T, o Options, flags, attacker string) *supervised {
 func awaitName(t *testing.T, keeper int) {
 	t.Helper()
 	eventually(t, "the keeper has its name", func() bool {
-		p, err := readProc(keeper)
+		p, err := proc.Look(keeper)
 		return err == nil && p.Name == keeperName
 	})
 }
@@ -255,11 +256,11 @@ func TestReapInTime(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	awaitName(t, s.holder.Keeper.Pid)
-	k, err := openProc(s.holder.Keeper)
+	k, err := proc.Open(s.holder.Keeper)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer k.close()
+	defer k.Close()
 	// Nothing can hold a killed process up here; a stopped keeper that is
 	// stopped again at once comes close.
 	stop := make(chan struct{})
@@ -270,14 +271,14 @@ func TestReapInTime(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				_ = k.signal(unix.SIGSTOP)
+				_ = k.Signal(unix.SIGSTOP)
 			}
 		}
 	})
 	r, err := st.Reap(ctx, s.ID())
 	close(stop)
 	wg.Wait()
-	_ = k.signal(unix.SIGCONT)
+	_ = k.Signal(unix.SIGCONT)
 	if err != nil || r.Done() && len(marked(t, s.ID())) > 0 {
 		t.Errorf("%+v, %v", r, err)
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/track/internal/cgroup"
+	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
 // TestReapByForgedRecord: a record names processes that are not the session's:
@@ -22,13 +24,13 @@ func TestReapByForgedRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = victim.Process.Kill(); _ = victim.Wait() }()
-	id, err := identify(victim.Process.Pid)
+	id, err := proc.Identify(victim.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
 	}
 	alive := func() bool {
-		p, err := readProc(victim.Process.Pid)
-		return err == nil && !p.dead()
+		p, err := proc.Look(victim.Process.Pid)
+		return err == nil && !p.Dead()
 	}
 	reused := id
 	reused.Start++
@@ -72,7 +74,7 @@ func TestReapByForgedRecord(t *testing.T) {
 		}
 	})
 	t.Run("cgroup", func(t *testing.T) {
-		st, ref := forge(t, Holder{Tracker: Cgroup, Keeper: reused, Cgroup: &CgroupRef{Path: "/sys/fs/cgroup"}})
+		st, ref := forge(t, Holder{Tracker: Cgroup, Keeper: reused, Cgroup: &cgroup.Ref{Path: "/sys/fs/cgroup"}})
 		if i := one(t, st); i.Err == nil {
 			t.Errorf("%+v", i)
 		}
@@ -103,7 +105,7 @@ func TestReapAfterReboot(t *testing.T) {
 	if err != nil || !r.Done() || r.How != howReboot || !r.Removed {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if p, err := readProc(keeper.Pid); err != nil || p.dead() {
+	if p, err := proc.Look(keeper.Pid); err != nil || p.Dead() {
 		t.Errorf("a process was signalled by a pid from before the restart")
 	}
 	s.release()
@@ -173,17 +175,17 @@ func TestForeignSession(t *testing.T) {
 	if err := os.Chown(path, 65534, 65534); err != nil {
 		t.Fatal(err)
 	}
-	if i := one(t, st); !errors.Is(i.Err, ErrForeign) || !strings.Contains(i.Err.Error(), "65534") {
+	if i := one(t, st); !errors.Is(i.Err, errForeign) || !strings.Contains(i.Err.Error(), "65534") {
 		t.Errorf("%+v", i)
 	}
 	_ = os.Chown(path, 0, 0)
 	if err := os.Chown(st.Dirs()[0], 65534, 65534); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := st.Reap(deadline(t), s.ID()); !errors.Is(err, ErrForeign) {
+	if _, err := st.Reap(deadline(t), s.ID()); !errors.Is(err, errForeign) {
 		t.Error(err)
 	}
-	if _, err := Begin(Options{Store: st}); !errors.Is(err, ErrForeign) {
+	if _, err := Begin(Options{Store: st}); !errors.Is(err, errForeign) {
 		t.Error(err)
 	}
 	_ = os.Chown(st.Dirs()[0], 0, 0)

@@ -7,161 +7,101 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/zsbx/zsbx/track/internal/cgroup"
+	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
 // recordVersion is the format that this package writes. A later version may
-// add fields without raising it: readers keep what they do not know. It is
-// raised when an old reader would misunderstand a new record.
+// add fields without raising it. It is raised when an old reader would
+// misunderstand a new record.
 const recordVersion = 1
 
-const (
-	maxRecord = 64 << 10 // bytes; a longer file was not written by us
-	maxArgv   = 4 << 10  // bytes of argv kept in a record
-	maxArgs   = 64       // arguments kept in a record
-)
+const maxRecord = 64 << 10 // bytes; a longer file was not written by us
 
-// ErrNewer says that a record was written by a later version of this package
+// errNewer says that a record was written by a later version of this package
 // in a format that this one would misread.
-var ErrNewer = errors.New("the session was recorded by a newer version of zsbx")
+var errNewer = errors.New("the session was recorded by a newer version of zsbx")
 
 // ProcID identifies one process for as long as its machine is not restarted.
-type ProcID struct {
-	Pid   int    `json:"pid"`
-	Start uint64 `json:"start"` // start time in clock ticks since boot, field 22 of /proc/PID/stat (proc_pid_stat(5)); microseconds on macOS
-}
+type ProcID = proc.ID
 
-// IsZero reports whether p names no process.
-func (p ProcID) IsZero() bool { return p.Pid == 0 }
-
-// CgroupRef is a control group that holds a session.
-type CgroupRef struct {
-	Path  string `json:"path"`           // its directory, absolute
-	Inode uint64 `json:"inode"`          // of that directory: a later group at the same path is another one
-	Unit  string `json:"unit,omitempty"` // the systemd user unit that owns it, or ""
-}
+// Proc is a living process, as far as it can be seen from outside.
+type Proc = proc.Process
 
 // Holder is what holds a session: stored as soon as it is known, in a file of
 // its own, for the rest of the record is written before anything runs.
 type Holder struct {
-	Tracker Kind       `json:"tracker"`
-	Keeper  ProcID     `json:"keeper"`           // the keeper, zero without one
-	Command ProcID     `json:"command"`          // the command's first process, zero below a keeper, which knows it
-	Cgroup  *CgroupRef `json:"cgroup,omitempty"` // the group that holds the session, or nil
+	Tracker Kind        `json:"tracker"`
+	Keeper  ProcID      `json:"keeper"`           // the keeper, zero without one
+	Command ProcID      `json:"command"`          // the command's first process, zero below a keeper, which knows it
+	Cgroup  *cgroup.Ref `json:"cgroup,omitempty"` // the group that holds the session, or nil
 }
 
 // Record is what is stored about one session. It is data from a file: nothing
 // in it is acted upon before it was compared with the living system.
 type Record struct {
-	ID    string // a UUID
-	Name  string // given by the user, or ""
-	Host  string // nodename of the machine, uname(2)
-	Boot  string // /proc/sys/kernel/random/boot_id, kern.bootsessionuuid
-	PidNS uint64 // inode of the PID namespace that the pids below belong to, 0 where there are none
-	UID   int    // effective user of the supervisor
+	Version int    `json:"version"`        // of the format
+	ID      string `json:"id"`             // a UUID
+	Name    string `json:"name,omitempty"` // given by the user, or ""
+	Host    string `json:"host"`           // nodename of the machine, uname(2)
+	Boot    string `json:"boot"`           // /proc/sys/kernel/random/boot_id, kern.bootsessionuuid
+	PidNS   uint64 `json:"pid_ns"`         // inode of the PID namespace that the pids below belong to, 0 where there are none
+	UID     int    `json:"uid"`            // effective user of the supervisor
 
-	Supervisor ProcID // the process that began the session
+	Supervisor ProcID `json:"supervisor"` // the process that began the session
 
-	Argv      []string // the command; may be cut
-	ArgvCut   bool     // Argv was cut
-	Dir       string   // the command's working directory
-	Temp      string   // Options.Temp
-	Started   time.Time
-	Keep      bool // what the command leaves behind is to go on running
-	Exec      bool // the supervisor became the command
-	TrackOnly bool // the command is not confined
-
-	extra map[string]json.RawMessage // fields of later versions
+	Argv      []string  `json:"argv"`               // the command; may be cut
+	ArgvCut   bool      `json:"argv_cut,omitempty"` // Argv was cut
+	Dir       string    `json:"dir,omitempty"`      // the command's working directory
+	Temp      string    `json:"temp,omitempty"`     // Options.Temp
+	Started   time.Time `json:"started"`
+	Keep      bool      `json:"keep,omitempty"`       // what the command leaves behind is to go on running
+	Exec      bool      `json:"exec,omitempty"`       // the supervisor became the command
+	TrackOnly bool      `json:"track_only,omitempty"` // the command is not confined
 }
 
-// jsonRecord is the stored form.
-type jsonRecord struct {
-	Version    int       `json:"version"`
-	ID         string    `json:"id"`
-	Name       string    `json:"name,omitempty"`
-	Host       string    `json:"host"`
-	Boot       string    `json:"boot"`
-	PidNS      uint64    `json:"pid_ns,omitempty"`
-	UID        int       `json:"uid"`
-	Supervisor ProcID    `json:"supervisor"`
-	Argv       []string  `json:"argv"`
-	ArgvCut    bool      `json:"argv_cut,omitempty"`
-	Dir        string    `json:"dir,omitempty"`
-	Temp       string    `json:"temp,omitempty"`
-	Started    time.Time `json:"started"`
-	Keep       bool      `json:"keep,omitempty"`
-	Exec       bool      `json:"exec,omitempty"`
-	TrackOnly  bool      `json:"track_only,omitempty"`
-}
-
-// recordFields are the keys of jsonRecord.
-func recordFields() []string {
-	return []string{"version", "id", "name", "host", "boot", "pid_ns", "uid",
-		"supervisor", "argv", "argv_cut", "dir", "temp", "started", "keep", "exec", "track_only"}
-}
-
-// MarshalJSON gives the stored form, the unknown fields of a later version
-// included.
-func (r *Record) MarshalJSON() ([]byte, error) { return r.encode(), nil }
-
-// UnmarshalJSON reads the stored form and checks it. The error is ErrNewer for
-// a record that a later version wrote in a format of its own.
-func (r *Record) UnmarshalJSON(b []byte) error {
+// parseRecord reads a stored Record and checks it for session id. The error is
+// errNewer for one that a later version wrote in a format of its own.
+func parseRecord(b []byte, id string) (*Record, error) {
 	var v struct {
 		Version int `json:"version"`
 	}
 	if err := json.Unmarshal(b, &v); err != nil {
-		return err
+		return nil, err
 	}
 	if v.Version > recordVersion {
-		return fmt.Errorf("%w (format %d, this one reads %d)", ErrNewer, v.Version, recordVersion)
+		return nil, fmt.Errorf("%w (format %d, this one reads %d)", errNewer, v.Version, recordVersion)
 	}
-	var j jsonRecord
-	if err := json.Unmarshal(b, &j); err != nil {
-		return err
+	var r Record
+	err := json.Unmarshal(b, &r)
+	if err == nil {
+		err = r.check(id)
 	}
-	n := Record{
-		ID: j.ID, Name: j.Name, Host: j.Host, Boot: j.Boot, PidNS: j.PidNS, UID: j.UID,
-		Supervisor: j.Supervisor, Argv: j.Argv, ArgvCut: j.ArgvCut, Dir: j.Dir, Temp: j.Temp, Started: j.Started,
-		Keep: j.Keep, Exec: j.Exec, TrackOnly: j.TrackOnly,
+	if err != nil {
+		return nil, err
 	}
-	if err := n.check(v.Version); err != nil {
-		return err
-	}
-	if err := json.Unmarshal(b, &n.extra); err != nil {
-		return err
-	}
-	for _, k := range recordFields() {
-		delete(n.extra, k)
-	}
-	if len(n.extra) == 0 {
-		n.extra = nil
-	}
-	*r = n
-	return nil
+	return &r, nil
 }
 
 // check refuses what this package would never have written.
-func (r *Record) check(version int) error {
-	if version < 1 {
+func (r *Record) check(id string) error {
+	switch y := r.Started.UTC().Year(); {
+	case r.Version < 1:
 		return errors.New("not a session record: no version")
-	}
-	if id, err := uuid.Parse(r.ID); err != nil || id.String() != r.ID {
-		return fmt.Errorf("not a session record: bad id %q", r.ID)
-	}
-	if r.Name != "" {
-		if err := CheckName(r.Name); err != nil {
-			return err
-		}
-	}
-	if y := r.Started.UTC().Year(); y < 0 || y > 9999 {
+	case r.ID != id:
+		return fmt.Errorf("the record is of session %.80q", r.ID)
+	case y < 0 || y > 9999:
 		return fmt.Errorf("not a session record: begun in the year %d", y)
+	case r.Name != "" && CheckName(r.Name) != nil:
+		return CheckName(r.Name)
 	}
-	return r.Supervisor.check()
+	return checkPid(r.Supervisor)
 }
 
-// check refuses numbers that are no pid of a session: 1 is init's, and
+// checkPid refuses numbers that are no pid of a session: 1 is init's, and
 // negative ones are groups to kill(2).
-func (p ProcID) check() error {
+func checkPid(p ProcID) error {
 	if p.Pid < 0 || p.Pid == 1 || p.Pid > 1<<30 {
 		return fmt.Errorf("not a session record: bad pid %d", p.Pid)
 	}
@@ -171,19 +111,20 @@ func (p ProcID) check() error {
 // parseHolder reads a stored Holder and checks it for session id.
 func parseHolder(b []byte, id string) (Holder, error) {
 	var h Holder
-	if err := json.Unmarshal(b, &h); err != nil {
-		return Holder{}, err
+	err := json.Unmarshal(b, &h)
+	if err == nil {
+		err = errors.Join(checkPid(h.Keeper), checkPid(h.Command))
 	}
-	if err := errors.Join(h.Keeper.check(), h.Command.check()); err != nil {
-		return Holder{}, err
+	switch {
+	case err != nil:
+	case h.Keeper.IsZero() && h.Command.Start == 0:
+		err = errors.New("not a session record: it names nothing that holds the session")
+	case h.Cgroup != nil && !h.Cgroup.Of(id):
+		err = fmt.Errorf("not a session record: the control group %.200q is not the session's", h.Cgroup.Path)
+	default:
+		return h, nil
 	}
-	if h.Keeper.IsZero() && h.Command.Start == 0 {
-		return Holder{}, errors.New("not a session record: it names nothing that holds the session")
-	}
-	if h.Cgroup != nil && !h.Cgroup.ours(id) {
-		return Holder{}, fmt.Errorf("not a session record: the control group %q is not the session's", cut(h.Cgroup.Path, 200))
-	}
-	return h, nil
+	return Holder{}, err
 }
 
 // CheckName reports whether name can be given to a session: 1 to 64 letters,
@@ -191,7 +132,7 @@ func parseHolder(b []byte, id string) (Holder, error) {
 // the form of an id.
 func CheckName(name string) error {
 	if len(name) == 0 || len(name) > 64 {
-		return fmt.Errorf("session name %q: must have 1 to 64 characters", cut(name, 80))
+		return fmt.Errorf("session name %.80q: must have 1 to 64 characters", name)
 	}
 	for i, c := range []byte(name) {
 		alnum := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
@@ -205,27 +146,11 @@ func CheckName(name string) error {
 	return nil
 }
 
-// cutArgv copies argv as far as a record may hold it.
-func cutArgv(argv []string) (kept []string, wasCut bool) {
-	left := maxArgv
-	kept = make([]string, 0, min(len(argv), maxArgs))
-	for _, a := range argv {
-		if len(kept) == maxArgs || left <= 0 {
-			return kept, true
-		}
-		if len(a) > left {
-			return append(kept, cut(a, left)), true
-		}
-		left -= len(a) + 1
-		kept = append(kept, a)
+// isID reports whether name is a session id in its only spelling.
+func isID(name string) bool {
+	if len(name) != len("00000000-0000-0000-0000-000000000000") {
+		return false // the usual answer, and cheaper than an error
 	}
-	return kept, false
-}
-
-// cut gives the first n bytes of s at most.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return s[:n]
+	id, err := uuid.Parse(name)
+	return err == nil && id.String() == name
 }

@@ -34,6 +34,8 @@ func (r *Report) Left() bool { return len(r.Survivors) > 0 || r.Kept }
 // means.
 func (r *Report) Done() bool { return r.Proof && !r.Left() }
 
+func (r *Report) prove(how string) { r.Proof, r.How, r.Unproved = true, how, "" }
+
 // methods names the bits of KeeperState.Method.
 func methods(bits uint32) []string {
 	var m []string
@@ -45,8 +47,10 @@ func methods(bits uint32) []string {
 	return m
 }
 
-func (r *Report) addMethod(m string) {
-	if !slices.Contains(r.Methods, m) {
-		r.Methods = append(r.Methods, m)
+func (r *Report) addMethods(ms ...string) {
+	for _, m := range ms {
+		if !slices.Contains(r.Methods, m) {
+			r.Methods = append(r.Methods, m)
+		}
 	}
 }

@@ -3,7 +3,6 @@ package track
 import (
 	"errors"
 	"io"
-	"os"
 	"syscall"
 
 	"github.com/zsbx/zsbx/enforce/fork"
@@ -18,22 +17,11 @@ type news struct {
 	killed   int  // processes that the keeper had to kill
 }
 
-func (s *Session) learned() news {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.news
-}
-
 // Next waits for the next event of the command. After fork.Emptied it returns
 // io.EOF. fork.ErrKeeperLost says that somebody killed the keeper: Close then
 // does what can still be done.
 func (s *Session) Next() (fork.Event, error) {
-	if s.proc == nil {
-		return fork.Event{}, errors.New("the session has no command")
-	}
 	ev, err := s.next()
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	switch {
 	case errors.Is(err, fork.ErrKeeperLost):
 		s.news.lost = true
@@ -59,14 +47,14 @@ func (s *Session) next() (fork.Event, error) {
 		if !errors.Is(err, fork.ErrKeeperLost) {
 			return ev, err
 		}
-		w, n := readWord(s.state), s.learned()
-		if !w.known || w.state.Phase != fork.PhaseEmpty || s.proc.Pid == 0 {
+		w := readWord(s.state)
+		if !w.empty() || s.proc.Pid == 0 {
 			return ev, err
 		}
-		if w.state.TimedOut != 0 && !n.timedOut {
+		if w.state.TimedOut != 0 && !s.news.timedOut {
 			s.tail = append(s.tail, fork.Event{Kind: fork.TimedOut})
 		}
-		if !n.exited {
+		if !s.news.exited {
 			s.tail = append(s.tail, fork.Event{Kind: fork.Exited, Status: syscall.WaitStatus(w.state.WaitStatus)})
 		}
 		s.tail = append(s.tail, fork.Event{Kind: fork.Emptied, Killed: int(w.state.Killed)})
@@ -94,49 +82,19 @@ func (s *Session) Wait() (syscall.WaitStatus, error) {
 }
 
 // Signal sends sig to the command's first process.
-func (s *Session) Signal(sig syscall.Signal) error {
-	if s.proc == nil {
-		return os.ErrProcessDone
-	}
-	return s.proc.Signal(sig)
-}
+func (s *Session) Signal(sig syscall.Signal) error { return s.proc.Signal(sig) }
 
 // Over reports whether the keeper is gone: there is nothing left to stop for.
-func (s *Session) Over() bool { return s.proc == nil || s.proc.Over() }
+func (s *Session) Over() bool { return s.proc.Over() }
 
 // EndForward has this process handle its signals itself again.
-func (s *Session) EndForward() {
-	if s.proc != nil {
-		s.proc.EndForward()
-	}
-}
+func (s *Session) EndForward() { s.proc.EndForward() }
 
 // Forwarded is the last signal that was passed on for fork.Command.Forward, or 0.
-func (s *Session) Forwarded() syscall.Signal {
-	if s.proc == nil {
-		return 0
-	}
-	return s.proc.Forwarded()
-}
+func (s *Session) Forwarded() syscall.Signal { return s.proc.Forwarded() }
 
 // Forwarding reports whether the signals of fork.Command.Forward are passed on.
-func (s *Session) Forwarding() bool { return s.proc != nil && s.proc.Forwarding() }
+func (s *Session) Forwarding() bool { return s.proc.Forwarding() }
 
 // Kill begins to kill the whole session. It does not wait; Wait and Close do.
-func (s *Session) Kill() error {
-	if s.proc == nil {
-		return os.ErrProcessDone
-	}
-	return s.kill()
-}
-
-// Detach leaves the session running when the command ends or this process
-// goes away, as Options.Keep does.
-func (s *Session) Detach() error {
-	s.opts.Keep = true
-	s.dismiss()
-	if s.proc == nil {
-		return nil
-	}
-	return s.proc.Detach()
-}
+func (s *Session) Kill() error { return s.kill() }

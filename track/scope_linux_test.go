@@ -13,8 +13,8 @@ import (
 // taken.
 func TestScopeRefused(t *testing.T) {
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/dev/null/bus")
-	caps := Caps{OS: "linux", Keeper: true, UserManager: true}
-	s, err := Begin(Options{Store: tempStore(t), Tracker: Cgroup, Caps: &caps})
+	offered := caps{os: "linux", noDomain: "-", noGroup: "-"}
+	s, err := Begin(Options{Store: tempStore(t), Tracker: Cgroup, caps: &offered})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestScopeRefused(t *testing.T) {
 		t.Error(err)
 	}
 	for _, namespaces := range []uintptr{0, pidNamespace()} {
-		testScopeLost(t, caps, namespaces)
+		testScopeLost(t, offered, namespaces)
 	}
 }
 
@@ -38,11 +38,11 @@ func pidNamespace() uintptr {
 	return unix.CLONE_NEWPID | unix.CLONE_NEWUSER
 }
 
-func testScopeLost(t *testing.T, caps Caps, namespaces uintptr) {
+func testScopeLost(t *testing.T, offered caps, namespaces uintptr) {
 	t.Helper()
 	c := runShell(t, "exit 7")
 	c.Namespaces = namespaces
-	s := begin(t, Options{Store: tempStore(t), Caps: &caps}, c)
+	s := begin(t, Options{Store: tempStore(t), caps: &offered}, c)
 	if s.Tracker().Kind != Subtree {
 		t.Errorf("tracker %s", s.Tracker().Kind)
 	}

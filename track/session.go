@@ -6,12 +6,11 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/track/internal/cgroup"
+	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
 // Options say what session to begin. The zero value is a session in the
@@ -54,9 +53,19 @@ type Options struct {
 	// Keep, and with a Store of the caller's, it is not started.
 	Watch []string
 
-	// Caps is what the machine offers, if the caller knows; nil to find out.
-	Caps *Caps
+	caps *caps // what the machine offers, in tests; nil to find out
 }
+
+// Limits bound what all processes of a session have together, by a control group
+// of the session's own, whatever tracks it. The keeper is not in it. They hold only
+// for a command that is Confined: another one owns its group and can lift them.
+type Limits = cgroup.Limits
+
+// Reached is how often a session ran into its Limits.
+type Reached = cgroup.Reached
+
+// ErrLimits says that limits can't be set for a session here.
+var ErrLimits = errors.New("limits can't be set here")
 
 // Session is one command and all that it starts.
 //
@@ -66,10 +75,11 @@ type Options struct {
 //	report, err := s.Close(ctx)
 //
 // Close must be called in any case. Next and Wait are for one goroutine, and
-// Close comes after them; the other methods may be called from anywhere.
+// Close comes after them; the other methods may be called from anywhere. Those
+// about the command are for one that was started.
 type Session struct {
 	opts   Options
-	caps   Caps
+	caps   caps
 	choice Choice
 
 	dir    *sessionDir
@@ -80,18 +90,19 @@ type Session struct {
 
 	proc *fork.Process
 
-	limits  limitPlace // where the group for Options.Limits is
+	limits  string // the directory of the group for Options.Limits, or scope
 	reached Reached
 
 	tail []fork.Event // what a keeper that is gone wrote down
-
-	mu   sync.Mutex // guards what Next learns
 	news news
 }
 
+// scope stands for the directory of a group that the user's service manager makes.
+const scope = "scope"
+
 // Begin makes a session on disk, with its tracker, and runs nothing. The error
-// is a *TrackerError if the tracker asked for is not available, a *NameTakenError
-// if a live session has the name.
+// is a *TrackerError if the tracker asked for is not available, ErrNameTaken if a live
+// session has the name, ErrLimits if there can be none.
 func Begin(o Options) (*Session, error) {
 	s := &Session{opts: o}
 	if o.Tracker == "" {
@@ -105,48 +116,43 @@ func Begin(o Options) (*Session, error) {
 	if err := s.choose(); err != nil {
 		return nil, err
 	}
+	var err error
 	if o.Limits != (Limits{}) {
-		var err error
-		if s.limits, err = o.Limits.place(); err != nil {
-			return nil, err
+		if s.limits, err = limitsDir(o.Limits); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrLimits, err)
 		}
 	}
-	if s.opts.Store != nil {
+	if o.Store != nil {
 		s.opts.Watch = nil
-	} else {
-		st, err := OpenStore()
-		if err != nil {
-			return nil, err
-		}
-		s.opts.Store = st
-	}
-	if err := s.describe(); err != nil {
+	} else if s.opts.Store, err = OpenStore(); err != nil {
 		return nil, err
 	}
-	var err error
+	id, err := randomID()
+	if err != nil {
+		return nil, err
+	}
+	s.record = Record{
+		Version: recordVersion, ID: id.String(), Name: o.Name, UID: os.Geteuid(), Temp: o.Temp,
+		Started: time.Now().UTC(), Keep: o.Keep, TrackOnly: !o.Confined,
+	}
 	if s.dir, s.state, err = s.opts.Store.create(s.record.ID); err != nil {
 		return nil, fmt.Errorf("making a place for the session: %w", err)
 	}
 	if o.Name != "" {
 		if err := s.dir.in.claimName(o.Name, s.record.ID); err != nil {
 			_ = s.discard()
+			s.release()
 			return nil, err
 		}
 	}
 	return s, nil
 }
 
-// describe begins the record.
-func (s *Session) describe() error {
-	id, err := uuid.NewRandomFromReader(randomness{})
-	if err != nil {
-		return err
-	}
-	s.record = Record{
-		ID: id.String(), Name: s.opts.Name, UID: os.Geteuid(), Temp: s.opts.Temp,
-		Started: time.Now().UTC(), Keep: s.opts.Keep, TrackOnly: !s.opts.Confined,
-	}
-	return nil
+// ProbeLimits finds out, by making a group and removing it again, whether a
+// session can have limits.
+func ProbeLimits(l Limits) error {
+	_, err := limitsDir(l)
+	return err
 }
 
 // locate adds to the record where this process is.
@@ -154,10 +160,10 @@ func (s *Session) locate() (err error) {
 	if !s.record.Supervisor.IsZero() {
 		return nil
 	}
-	if s.record.Host, s.record.Boot, s.record.PidNS, err = machine(); err != nil {
+	if s.record.Host, s.record.Boot, s.record.PidNS, err = proc.Machine(); err != nil {
 		return fmt.Errorf("describing this machine: %w", err)
 	}
-	if s.record.Supervisor, err = identify(os.Getpid()); err != nil {
+	if s.record.Supervisor, err = proc.Identify(os.Getpid()); err != nil {
 		return fmt.Errorf("describing this process: %w", err)
 	}
 	return nil
@@ -166,16 +172,9 @@ func (s *Session) locate() (err error) {
 // ID is the session's id, a UUID.
 func (s *Session) ID() string { return s.record.ID }
 
-// Record is what the session is. What it says of the machine and of this process
-// is there once Start returned.
-func (s *Session) Record() Record { return s.record }
-
 // Tracker says what holds the session and why nothing stronger does. It is
 // final once Start returned.
 func (s *Session) Tracker() Choice { return s.choice }
-
-// Guarantee says in one line what the session's tracker promises.
-func (s *Session) Guarantee() string { return s.choice.Kind.Guarantee(s.opts.Confined) }
 
 // Pid is the command's first process, 0 before Start.
 func (s *Session) Pid() int {
@@ -219,9 +218,8 @@ func (s *Session) prepare(c *fork.Command) error {
 	if s.proc != nil {
 		return errors.New("the session has a command already")
 	}
-	s.record.Argv, s.record.ArgvCut = cutArgv(c.Args)
-	s.record.Dir = cut(c.Dir, 4096)
-	if s.record.Dir == "" {
+	s.record.Argv, s.record.ArgvCut = proc.CutArgs(c.Args)
+	if s.record.Dir = c.Dir[:min(len(c.Dir), 4096)]; s.record.Dir == "" {
 		s.record.Dir, _ = os.Getwd()
 	}
 	c.Env = setEnv(c.Env, SessionEnv, s.record.ID)
@@ -253,10 +251,18 @@ func (s *Session) Exec(c *fork.Command) error {
 	return s.replace(own)
 }
 
+// storeHolder writes down who holds the session.
+func (s *Session) storeHolder() error {
+	if err := s.dir.writeHolder(&s.holder); err != nil {
+		return fmt.Errorf("recording the session: %w", err)
+	}
+	return nil
+}
+
 // needsSupervisor refuses to replace this process by the command.
 func (s *Session) needsSupervisor() error {
 	e := &TrackerError{Kind: s.choice.Kind, Why: "it needs a supervisor, which --exec does away with"}
-	if want := s.opts.Tracker; want != "" && want != Auto {
+	if s.opts.Tracker != Auto {
 		e.Hint = "--track auto"
 	}
 	return e

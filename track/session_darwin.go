@@ -6,11 +6,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"syscall"
+
+	"github.com/google/uuid"
 
 	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/libsystem"
+	"github.com/zsbx/zsbx/track/internal/proc"
 	"github.com/zsbx/zsbx/track/internal/scan"
 )
 
@@ -21,27 +25,34 @@ type held struct {
 }
 
 // probe finds out whether the fingerprint can be used.
-func probe() Caps {
-	c := Caps{OS: "macos"}
+func probe() caps {
+	c := caps{os: runtime.GOOS}
 	switch libsystem.SandboxCheck(os.Getpid(), "", libsystem.FilterNone, "") {
 	case libsystem.Allowed:
-		c.Seatbelt = true
 	case libsystem.Denied:
-		c.SeatbeltWhy = "this process runs in a sandbox already, and macOS can't nest them"
+		c.noSeatbelt = "this process runs in a sandbox already, and macOS can't nest them"
 	default:
-		c.SeatbeltWhy = "sandbox_check gives no answer"
+		c.noSeatbelt = "sandbox_check gives no answer"
 	}
 	return c
 }
 
+func randomID() (uuid.UUID, error) { return uuid.NewRandom() }
+
+// limitsDir refuses: there are no control groups.
+func limitsDir(Limits) (string, error) {
+	return "", fmt.Errorf("control groups are Linux's: %w", errors.ErrUnsupported)
+}
+
+func (s *Session) noteReached() {}
+
+// orphans has none to find: there are no keepers.
+func (s *Store) orphans([]Info) ([]Orphan, error) { return nil, nil }
+
 // choose picks the tracker.
-func (s *Session) choose() error {
+func (s *Session) choose() (err error) {
 	s.caps = probe()
-	if s.opts.Caps != nil {
-		s.caps = *s.opts.Caps
-	}
-	c, err := Choose(s.caps, s.opts.Tracker, s.opts.Scoped)
-	s.choice = c
+	s.choice, err = s.caps.choose(s.opts.Tracker, s.opts.Scoped)
 	return err
 }
 
@@ -53,8 +64,8 @@ func (s *Session) downgrade(failure error) error {
 		return failure
 	}
 	_ = s.removeHeld()
-	s.caps.Seatbelt, s.caps.SeatbeltWhy = false, failure.Error()
-	c, err := Choose(s.caps, s.opts.Tracker, s.opts.Scoped)
+	s.caps.noSeatbelt = failure.Error()
+	c, err := s.caps.choose(s.opts.Tracker, s.opts.Scoped)
 	if err != nil {
 		return err
 	}
@@ -120,13 +131,10 @@ func (s *Session) launch(c fork.Command) error {
 		c.Sandbox = &held
 	}
 	c.Commit = func(p *fork.Process) (err error) {
-		if s.holder.Command, err = identify(p.Pid); err == nil {
-			err = s.dir.writeHolder(&s.holder)
-		}
-		if err != nil {
+		if s.holder.Command, err = proc.Identify(p.Pid); err != nil {
 			return fmt.Errorf("recording the session: %w", err)
 		}
-		return nil
+		return s.storeHolder()
 	}
 	p, err := fork.Start(&c)
 	if err == nil {
@@ -159,15 +167,6 @@ func (s *Session) startWatcher() error {
 	return nil
 }
 
-// dismiss tells the watcher that there is nothing to watch any more.
-func (s *Session) dismiss() {
-	if s.held.watch != nil {
-		_, _ = s.held.watch.Write([]byte{scan.WordOver})
-		_ = s.held.watch.Close()
-		s.held.watch = nil
-	}
-}
-
 // replace is Exec.
 func (s *Session) replace(c fork.Command) error {
 	if err := s.locate(); err != nil {
@@ -180,8 +179,8 @@ func (s *Session) replace(c fork.Command) error {
 		return s.needsSupervisor()
 	}
 	s.holder.Command = s.record.Supervisor
-	if err := s.dir.writeHolder(&s.holder); err != nil {
-		return fmt.Errorf("recording the session: %w", err)
+	if err := s.storeHolder(); err != nil {
+		return err
 	}
 	return fork.Exec(&c)
 }
@@ -215,4 +214,11 @@ func (s *Session) removeHeld() error {
 	return removeMarkers(s.record.ID, os.Geteuid())
 }
 
-func (s *Session) closeHeld() { s.dismiss() }
+// closeHeld tells the watcher that there is nothing to watch any more.
+func (s *Session) closeHeld() {
+	if s.held.watch != nil {
+		_, _ = s.held.watch.Write([]byte{scan.WordOver})
+		_ = s.held.watch.Close()
+		s.held.watch = nil
+	}
+}

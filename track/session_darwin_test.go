@@ -11,6 +11,7 @@ import (
 	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/internal/testkit"
+	"github.com/zsbx/zsbx/track/internal/proc"
 	"github.com/zsbx/zsbx/track/internal/scan"
 )
 
@@ -19,8 +20,8 @@ import (
 
 func requireSeatbelt(t *testing.T) {
 	t.Helper()
-	if c := probe(); !c.Seatbelt {
-		testkit.Lacks(t, testkit.Seatbelt, c.SeatbeltWhy)
+	if c := probe(); c.noSeatbelt != "" {
+		testkit.Lacks(t, testkit.Seatbelt, c.noSeatbelt)
 	}
 }
 
@@ -72,7 +73,7 @@ func procsOf(t *testing.T, id string) []int {
 	}
 	var pids []int
 	for _, r := range snap.Rows {
-		if !r.Zombie && k.Probe(r.Pid).Match(true) == scan.Member {
+		if !r.Dead() && k.Probe(r.Pid).Match(true) == scan.Member {
 			pids = append(pids, r.Pid)
 		}
 	}
@@ -114,7 +115,7 @@ func TestMacReap(t *testing.T) {
 			}
 		}
 	}
-	if r, err := lookup(bystander.Process.Pid); err != nil || r.Zombie {
+	if r, err := proc.Look(bystander.Process.Pid); err != nil || r.Dead() {
 		t.Errorf("the bystander: %+v, %v", r, err)
 	}
 }
@@ -202,7 +203,7 @@ func TestMacTable(t *testing.T) {
 	for _, r := range snap.Rows {
 		if r.Pid == os.Getpid() {
 			seen++
-			if now, err := lookup(r.Pid); err != nil || now.ID != r.ID || r.Parent != os.Getppid() {
+			if now, err := proc.Look(r.Pid); err != nil || now.ID != r.ID || r.Parent != os.Getppid() {
 				t.Errorf("%+v, %+v, %v", r, now, err)
 			}
 		}
@@ -213,11 +214,12 @@ func TestMacTable(t *testing.T) {
 	if v := k.Probe(os.Getpid()).Match(false); v == scan.Member {
 		t.Error("this process is a member")
 	}
-	p, err := readProc(os.Getpid())
-	if err != nil || len(p.Argv) == 0 || p.State == "" {
-		t.Errorf("%+v, %v", p, err)
+	p, err := proc.Look(os.Getpid())
+	one := []Proc{p}
+	if proc.Fill(one); err != nil || len(one[0].Argv) == 0 || p.State == "?" {
+		t.Errorf("%+v, %v", one, err)
 	}
-	if host, boot, _, err := machine(); err != nil || host == "" || len(boot) != 36 {
+	if host, boot, _, err := proc.Machine(); err != nil || host == "" || len(boot) != 36 {
 		t.Errorf("%q %q %v", host, boot, err)
 	}
 }

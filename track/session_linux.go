@@ -1,16 +1,19 @@
 package track
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"syscall"
 
+	"github.com/google/uuid"
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/track/internal/cgroup"
+	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
 // How a session starts on Linux: choose picks the tracker, launch starts the command
@@ -20,34 +23,40 @@ import (
 
 // held is what holds a session on Linux, beside its keeper.
 type held struct {
-	group *cgroup  // the session's own control group, or nil
-	procs *os.File // its cgroup.procs
-	kill  *os.File // its cgroup.kill, nil before Linux 5.14
-	home  string   // the group that this process left for it, with Exec
+	group *cgroup.Group // the session's own control group, or nil
+	procs *os.File      // its cgroup.procs
+	kill  *os.File      // its cgroup.kill, nil before Linux 5.14
+	home  string        // the group that this process left for it, with Exec
+}
+
+// randomID reads getrandom(2). crypto/rand does so too, but guards its first read
+// by a timer, which costs a start two descriptors and a thread.
+func randomID() (uuid.UUID, error) {
+	var b [16]byte
+	if _, err := unix.Getrandom(b[:], 0); err != nil {
+		return uuid.Nil, err
+	}
+	return uuid.NewRandomFromReader(bytes.NewReader(b[:]))
 }
 
 // choose picks the tracker. The usual answer, Domain, needs one system call;
 // all the rest is only looked at where that is missing.
-func (s *Session) choose() error {
+func (s *Session) choose() (err error) {
 	if s.opts.Exec {
 		return s.chooseInPlace()
 	}
-	if s.opts.Caps != nil {
-		s.caps = *s.opts.Caps
-	} else {
-		s.caps = probeDomain()
-	}
-	if s.caps.Err != nil {
-		return s.caps.Err
-	}
-	c, err := Choose(s.caps, s.opts.Tracker, s.opts.Scoped)
-	if s.opts.Caps == nil && (err != nil || c.Kind != Domain) {
-		if s.caps = probe(); s.caps.Err != nil {
-			return s.caps.Err
+	if s.opts.caps != nil {
+		s.caps = *s.opts.caps
+	} else if s.caps = probeDomain(); s.caps.err == nil {
+		if s.choice, err = s.caps.choose(s.opts.Tracker, s.opts.Scoped); err == nil && (s.choice.Kind == Domain || s.opts.Tracker != Auto) {
+			return nil
 		}
-		c, err = Choose(s.caps, s.opts.Tracker, s.opts.Scoped)
+		s.caps = probe()
 	}
-	s.choice = c
+	if s.caps.err != nil {
+		return s.caps.err
+	}
+	s.choice, err = s.caps.choose(s.opts.Tracker, s.opts.Scoped)
 	return err
 }
 
@@ -56,43 +65,34 @@ func (s *Session) choose() error {
 // was the command's own, or the tracker was asked for by name.
 func (s *Session) downgrade(failure error) error {
 	var step *fork.StepError
-	var limit *LimitError
-	entering := errors.As(failure, &step) && step.Tag == tagGroup
-	if errors.As(failure, &limit) || entering && s.opts.Limits != (Limits{}) {
-		return failure // no tracker makes up for it
-	}
 	var tracker *TrackerError
-	ours := errors.Is(failure, fork.ErrNoDomain) || errors.As(failure, &tracker) ||
-		entering || errors.As(failure, &step) && step.Stage == fork.StageKeeper
-	if !ours || fork.ShortageOf(failure) != nil {
-		return failure
+	errors.As(failure, &step)
+	entering := step != nil && step.Tag == tagGroup
+	ours := errors.Is(failure, fork.ErrNoDomain) || errors.As(failure, &tracker) || entering || step != nil && step.Stage == fork.StageKeeper
+	if !ours || entering && s.limits != "" || fork.ShortageOf(failure) != nil {
+		return failure // no tracker makes up for it
 	}
 	why := failure.Error()
 	if tracker != nil {
 		why = tracker.Why
 	}
-	switch s.choice.Kind {
-	case Domain:
-		s.caps.Landlock, s.caps.LandlockWhy = 0, why
-		if s.opts.Tracker == Auto && s.opts.Caps == nil {
-			p := probe()
-			if p.Err != nil {
-				return p.Err
+	switch {
+	case s.choice.Kind == Domain:
+		if s.opts.Tracker == Auto && s.opts.caps == nil {
+			if s.caps = probe(); s.caps.err != nil {
+				return s.caps.err
 			}
-			p.Landlock, p.LandlockWhy = 0, why
-			s.caps = p
 		}
-	case Cgroup:
-		if s.choice.Scope {
-			s.caps.UserManager, s.caps.UserManagerWhy = false, why
-		} else {
-			s.caps.Cgroup, s.caps.CgroupWhy = "", why
-		}
+		s.caps.noDomain = why
+	case s.choice.Kind == Cgroup && s.choice.Scope:
+		s.caps.noScope = why
+	case s.choice.Kind == Cgroup:
+		s.caps.group, s.caps.noGroup = "", why
 	default:
 		return failure
 	}
 	s.dropGroup()
-	c, err := Choose(s.caps, s.opts.Tracker, s.opts.Scoped)
+	c, err := s.caps.choose(s.opts.Tracker, s.opts.Scoped)
 	if err != nil {
 		return err
 	}
@@ -107,97 +107,68 @@ const tagGroup fork.Tag = "control group"
 // launch makes one attempt to start c with the chosen tracker.
 func (s *Session) launch(c fork.Command) error {
 	s.holder = Holder{Tracker: s.choice.Kind}
-	// Who holds the session is stored before the command runs, while the keeper
-	// gets ready. Of a scope the group is not known yet: see moveToScope.
-	inScope := s.choice.Scope && s.opts.Limits == (Limits{}) || s.limits.scope
-	if !inScope {
-		c.Commit = s.recordHolder
+	c.Keeper = &fork.Keeper{Keep: s.opts.Keep, State: s.state}
+	if t := s.opts.Temp; t != "" && 2*len(t)+8 < fork.RemoveSize {
+		c.Keeper.Remove = []string{t + "/run/", t + "/"}
 	}
-	c.Keeper = s.keeper()
 	switch s.choice.Kind {
 	case Domain:
-		done, err := s.setDomain(c.Keeper)
+		steps, done, err := domainSteps(s.caps.landlock)
 		if err != nil {
-			return err
+			return &TrackerError{Kind: Domain, Why: err.Error(), Err: err}
 		}
 		defer done()
-	case Cgroup, Subtree:
+		c.Keeper.Steps, c.Keeper.Domain = steps, true
 	case Group:
 		c.Keeper = nil
 		c.Steps = append([]fork.Step{{Name: "setpgid(2)", Nr: unix.SYS_SETPGID}}, c.Steps...)
-	default:
-		return fmt.Errorf("tracker %s is not for Linux", s.choice.Kind)
 	}
-	switch {
-	case inScope:
+	if s.limits == scope || s.limits == "" && s.choice.Scope {
 		return s.launchInScope(c)
-	case s.limits.dir != "" || s.choice.Kind == Cgroup:
+	}
+	if s.limits != "" || s.choice.Kind == Cgroup {
 		if err := s.enterGroup(&c); err != nil {
 			return err
 		}
 	}
-	p, err := fork.Start(&c)
-	return s.launched(p, err)
-}
-
-// keeper is the session's, before the tracker adds to it.
-func (s *Session) keeper() *fork.Keeper {
-	k := &fork.Keeper{Keep: s.opts.Keep, State: s.state}
-	if t := s.opts.Temp; t != "" && 2*len(t)+8 < fork.RemoveSize {
-		k.Remove = []string{t + "/run/", t + "/"}
-	}
-	return k
-}
-
-// setDomain gives the keeper its Landlock domain.
-func (s *Session) setDomain(k *fork.Keeper) (done func(), err error) {
-	if k.Steps, done, err = domainSteps(s.caps.Landlock); err != nil {
-		return nil, &TrackerError{Kind: Domain, Why: err.Error(), Err: err}
-	}
-	k.Domain = true
-	return done, nil
+	// Who holds the session is stored before the command runs, while the keeper
+	// gets ready. Of a scope the group is not known yet: see moveToScope.
+	c.Commit = s.recordHolder
+	return s.launched(fork.Start(&c))
 }
 
 // launched takes over what was started.
 func (s *Session) launched(p *fork.Process, err error) error {
-	if err != nil {
-		return err
+	if err == nil {
+		s.proc = p
+		s.holder.Command, _ = proc.Identify(p.Pid)
 	}
-	s.proc = p
-	s.holder.Command, _ = identify(p.Pid)
-	return nil
+	return err
 }
 
 // recordHolder stores who holds the session. No command runs without that.
 func (s *Session) recordHolder(p *fork.Process) error {
 	var err error
 	if p.KeeperPid != 0 {
-		s.holder.Keeper, err = identify(p.KeeperPid)
+		s.holder.Keeper, err = proc.Identify(p.KeeperPid)
 	} else if s.holder.Command.IsZero() {
-		s.holder.Command, err = identify(p.Pid)
+		s.holder.Command, err = proc.Identify(p.Pid)
 	}
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+	switch {
+	case proc.Gone(err):
 		return nil // it ended already, which the caller learns in its own way
-	}
-	if err != nil {
+	case err != nil:
 		return fmt.Errorf("recording the session: looking at its keeper: %w", err)
 	}
-	if err := s.dir.writeHolder(&s.holder); err != nil {
-		return fmt.Errorf("recording the session: %w", err)
-	}
-	return nil
+	return s.storeHolder()
 }
 
 // enterGroup makes the session's group, and the command be born in it: before
 // anything of the command runs it writes "0", for itself, into cgroup.procs.
 func (s *Session) enterGroup(c *fork.Command) error {
 	s.dropGroup() // of an attempt that failed
-	err := s.openHeld(cmp.Or(s.limits.dir, s.caps.Cgroup))
-	switch {
-	case err != nil && s.limits.dir != "":
-		return &LimitError{Why: err.Error(), Err: err}
-	case err != nil:
-		return &TrackerError{Kind: Cgroup, Why: err.Error(), Err: err}
+	if err := s.makeGroup(cmp.Or(s.limits, s.caps.group)); err != nil {
+		return s.groupError(err)
 	}
 	if c.Keeper != nil {
 		c.Keeper.CgroupKill = s.held.kill
@@ -206,23 +177,28 @@ func (s *Session) enterGroup(c *fork.Command) error {
 	return nil
 }
 
-// openHeld makes the session's group in a directory, and bounds it.
-func (s *Session) openHeld(dir string) error {
-	g, err := makeCgroup(dir, cgroupName(s.record.ID))
+// groupError says that the session's group can't be had.
+func (s *Session) groupError(err error) error {
+	if s.limits != "" {
+		return fmt.Errorf("%w: %w", ErrLimits, err)
+	}
+	return &TrackerError{Kind: Cgroup, Why: err.Error(), Err: err}
+}
+
+// makeGroup makes the session's group in a directory, and bounds it.
+func (s *Session) makeGroup(dir string) error {
+	g, err := cgroup.Make(dir, cgroup.Name(s.record.ID))
 	if err != nil {
 		return err
 	}
-	s.held.group = g
-	s.holder.Cgroup = &g.ref
-	if err := g.limit(s.opts.Limits); err != nil {
+	s.held.group, s.holder.Cgroup = g, &g.Ref
+	if err := g.Limit(s.opts.Limits); err != nil {
 		return err
 	}
-	if s.held.procs, err = g.open("cgroup.procs", unix.O_WRONLY); err != nil {
+	if s.held.procs, err = g.OpenFile("cgroup.procs", unix.O_WRONLY); err != nil {
 		return err
 	}
-	if s.held.kill, err = g.open("cgroup.kill", unix.O_WRONLY); err != nil {
-		s.held.kill = nil
-	}
+	s.held.kill, _ = g.OpenFile("cgroup.kill", unix.O_WRONLY)
 	return nil
 }
 
@@ -231,7 +207,7 @@ func (s *Session) removeHeld() error {
 	if s.held.group == nil {
 		return nil
 	}
-	return s.held.group.remove()
+	return s.held.group.Remove()
 }
 
 // dropGroup gives up a group that nothing was started in.
@@ -242,19 +218,12 @@ func (s *Session) dropGroup() {
 }
 
 func (s *Session) closeHeld() {
-	for _, f := range []*os.File{s.held.procs, s.held.kill} {
-		if f != nil {
-			_ = f.Close()
-		}
-	}
+	_, _ = s.held.procs.Close(), s.held.kill.Close() // of nil, an error
 	if s.held.group != nil {
-		s.held.group.close()
+		s.held.group.Close()
 	}
 	s.held = held{}
 }
-
-// dismiss is macOS's: the keeper is told by Process.Detach.
-func (s *Session) dismiss() {}
 
 // writeStep is a step that writes b into f. Go's heap does not move, so that
 // keeping b alive is all that the address needs.

@@ -82,7 +82,7 @@ func TestKeepAndReap(t *testing.T) {
 		if err != nil || !r.Kept || r.Done() {
 			t.Fatalf("%+v, %v", r, err)
 		}
-		if _, err := Begin(o); !errors.As(err, new(*NameTakenError)) {
+		if _, err := Begin(o); !errors.Is(err, ErrNameTaken) {
 			t.Fatalf("a name was given twice: %v", err)
 		}
 		eventually(t, "five processes are listed", func() bool { return len(one(t, o.Store).Procs) == 5 })

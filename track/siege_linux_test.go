@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
 // playFakeKeeper leaves a daemon that does all that makes a keeper look like one.
@@ -61,8 +63,11 @@ func playSiege() {
 		"pidfd_getfd":       func() int { return raw(unix.SYS_PIDFD_GETFD, uintptr(pidfd), 0, 0) },
 		"ptrace attach":     func() int { return raw6(unix.SYS_PTRACE, unix.PTRACE_ATTACH, k, 0, 0) },
 		"ptrace seize":      func() int { return raw6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, k, 0, 0) },
-		"/proc/k/mem":       func() int { fd, err := unix.Open(procPath(keeper, "mem"), unix.O_RDWR, 0); return openAnswer(fd, err) },
-		"/proc/k/fd/1":      func() int { fd, err := unix.Open(procPath(keeper, "fd/1"), unix.O_RDWR, 0); return openAnswer(fd, err) },
+		"/proc/k/mem":       func() int { fd, err := unix.Open(proc.Path(keeper, "mem"), unix.O_RDWR, 0); return openAnswer(fd, err) },
+		"/proc/k/fd/1": func() int {
+			fd, err := unix.Open(proc.Path(keeper, "fd/1"), unix.O_RDWR, 0)
+			return openAnswer(fd, err)
+		},
 	}
 	for name, try := range ways {
 		if r := try(); r >= 0 {

@@ -1,58 +1,40 @@
 package track
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
 
-	"github.com/google/uuid"
+	"golang.org/x/sys/unix"
 )
 
 // SessionEnv is the environment variable that tells a command, and all that
 // it starts, the id of its session.
 const SessionEnv = "ZSBX_SESSION"
 
-// Errors of a Store.
 var (
 	// ErrNotFound says that no session has that id, name or prefix.
 	ErrNotFound = errors.New("no such session")
-	// ErrForeign says that a session, or the directory for sessions,
-	// belongs to somebody else or can be changed by others.
-	ErrForeign = errors.New("not yours alone")
 	// ErrElsewhere says that a session belongs to another machine or PID
 	// namespace and can only be reaped from there.
 	ErrElsewhere = errors.New("the session runs elsewhere")
 	// ErrHeld says that a session's files are locked, so that its keeper or
 	// supervisor lives, but that none can be found.
 	ErrHeld = errors.New("its files are locked by a keeper or supervisor that can't be told from others, or that runs in another container")
+	// ErrNoPlace says that no directory of a store can hold a new session.
+	ErrNoPlace = errors.New("no directory can hold it")
+	// ErrNameTaken says that a live session has that name already.
+	ErrNameTaken = errors.New("taken by the running session")
+
+	errAmbiguous = errors.New("sessions match")
+	errForeign   = errors.New("not yours alone") // somebody else's, or others can change it
 )
-
-// ErrNoPlace says that no directory of a store can hold a new session.
-var ErrNoPlace = errors.New("no directory can hold it")
-
-// NameTakenError says that a live session has that name already.
-type NameTakenError struct {
-	Name string
-	ID   string // the session that has it
-}
-
-func (e *NameTakenError) Error() string {
-	return fmt.Sprintf("session name %q: taken by the running session %s", e.Name, e.ID)
-}
-
-// AmbiguousError says that several sessions match what was given.
-type AmbiguousError struct {
-	Ref string
-	IDs []string
-}
-
-func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("session %q: %d sessions match: %s", e.Ref, len(e.IDs), strings.Join(e.IDs, ", "))
-}
 
 // Store is where the sessions of one user are kept: a directory of mode 0700
 // with, for each session,
@@ -111,6 +93,17 @@ func OpenStoreAt(dir string) (*Store, error) {
 	return &Store{places: []place{{parent: filepath.Clean(dir)}}}, nil
 }
 
+// homeDir is $HOME, or the home directory that the user database has.
+func homeDir() string {
+	if h := os.Getenv("HOME"); filepath.IsAbs(h) {
+		return h
+	}
+	if u, err := user.LookupId(strconv.Itoa(os.Geteuid())); err == nil && filepath.IsAbs(u.HomeDir) {
+		return u.HomeDir
+	}
+	return ""
+}
+
 // Dirs are the directories in which sessions are looked for, in order. No
 // command may be allowed to write to them.
 func (s *Store) Dirs() []string {
@@ -127,29 +120,82 @@ func (s *Store) create(id string) (*sessionDir, *os.File, error) {
 	var errs []error
 	for _, p := range s.places {
 		o, err := p.open(true)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		d, f, err := o.create(id)
 		if err == nil {
-			return d, f, nil
+			var d *sessionDir
+			var f *os.File
+			if d, f, err = o.create(id); err == nil {
+				return d, f, nil
+			}
+			o.close()
 		}
-		o.close()
 		errs = append(errs, err)
 	}
 	return nil, nil, fmt.Errorf("%w: %w", ErrNoPlace, errors.Join(errs...))
 }
 
-// homeDir is $HOME, or the home directory that the user database has.
-func homeDir() string {
-	if h := os.Getenv("HOME"); filepath.IsAbs(h) {
-		return h
+// each opens all places that exist. Places that can't be used are errors of
+// their own: one of them may hold what somebody looks for.
+func (s *Store) each(do func(o opened) error) error {
+	var errs []error
+	inside := os.Getenv(SessionEnv) != ""
+	for _, p := range s.places {
+		o, err := p.open(false)
+		switch {
+		case err == nil:
+			errs = append(errs, do(o))
+			o.close()
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR), p.foreign():
+		case errors.Is(err, fs.ErrPermission) && inside && len(s.places) > 1: // a command may not look into its user's store
+		default:
+			errs = append(errs, err)
+		}
 	}
-	if u, err := user.LookupId(strconv.Itoa(os.Geteuid())); err == nil && filepath.IsAbs(u.HomeDir) {
-		return u.HomeDir
+	return errors.Join(errs...)
+}
+
+// Find gives the id of the session that ref means: an id, a name, or the
+// beginning of an id that no other has. The error is ErrNotFound if there is none.
+func (s *Store) Find(ref string) (string, error) {
+	var ids []string
+	named := ""
+	err := s.each(func(o opened) error {
+		if isID(ref) { // no need to list them all
+			if o.has(ref) {
+				ids = append(ids, ref)
+			}
+			return nil
+		}
+		if CheckName(ref) == nil {
+			if id, err := o.lookupName(ref); err == nil && o.has(id) {
+				named = cmp.Or(named, id)
+				return nil
+			}
+		}
+		all, err := o.ids()
+		ids = append(ids, all...)
+		return err
+	})
+	if named != "" {
+		return named, nil
 	}
-	return ""
+	id, merr := matchRef(ref, ids)
+	if !errors.Is(merr, ErrNotFound) {
+		return id, merr
+	}
+	orphans, oerr := s.allOrphans()
+	ids = nil
+	for _, o := range orphans {
+		if o.ID != "" {
+			ids = append(ids, o.ID)
+		}
+	}
+	if id, merr := matchRef(ref, ids); oerr == nil && !errors.Is(merr, ErrNotFound) {
+		return id, merr
+	}
+	if err != nil {
+		return "", errors.Join(merr, err)
+	}
+	return "", merr
 }
 
 // matchRef picks the id that ref means among ids: itself, or the only one that
@@ -166,18 +212,44 @@ func matchRef(ref string, ids []string) (string, error) {
 	}
 	switch len(hits) {
 	case 0:
-		return "", fmt.Errorf("session %q: %w", cut(ref, 80), ErrNotFound)
+		return "", fmt.Errorf("session %.80q: %w", ref, ErrNotFound)
 	case 1:
 		return hits[0], nil
 	}
-	return "", &AmbiguousError{Ref: cut(ref, 80), IDs: hits}
+	return "", fmt.Errorf("session %.80q: %d %w: %s", ref, len(hits), errAmbiguous, strings.Join(hits, ", "))
 }
 
-// isID reports whether name is a session id in its only spelling.
-func isID(name string) bool {
-	if len(name) != len("00000000-0000-0000-0000-000000000000") {
-		return false // the usual answer, and cheaper than an error
+// with finds a session and calls do while it is open. The error is ErrNotFound
+// if there is none.
+func (s *Store) with(id string, do func(f *found) error) error {
+	seen := false
+	var answer error
+	err := s.each(func(o opened) error {
+		if seen {
+			return nil
+		}
+		f, err := o.load(id)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		seen = true
+		if answer = err; err == nil {
+			answer = do(f)
+			f.close()
+		}
+		return nil
+	})
+	switch {
+	case seen:
+		return answer // whatever other places are like
+	case err != nil:
+		return err
 	}
-	id, err := uuid.Parse(name)
-	return err == nil && id.String() == name
+	all, err := s.allOrphans()
+	for _, o := range all {
+		if o.ID == id {
+			return do(&found{dir: &sessionDir{id: id, in: opened{fd: -1}}, holder: Holder{Keeper: o.Keeper.ID}, orphan: true})
+		}
+	}
+	return cmp.Or(err, fmt.Errorf("session %q: %w", id, ErrNotFound))
 }

@@ -1,16 +1,13 @@
 package track
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/enforce/libsystem"
+	"github.com/zsbx/zsbx/track/internal/proc"
 	"github.com/zsbx/zsbx/track/internal/scan"
 )
 
@@ -22,51 +19,38 @@ type kernelTable struct {
 	ghosts map[int]bool // pids that nothing is told about, from the last snapshots
 }
 
-// szomb is SZOMB of sys/proc.h: only the table entry is left.
-const szomb = 5
-
-// scope is whose processes are looked at. The kernel compares effective users;
-// no set-uid program can be executed under a profile, so an ordinary user's
-// session has processes of that user only.
-func scope() int {
+// effectiveUser is whose processes are looked at, -1 for all. The kernel compares
+// effective users; no set-uid program can be executed under a profile, so an
+// ordinary user's session has processes of that user only.
+func effectiveUser() int {
 	if uid := os.Geteuid(); uid != 0 {
 		return uid
 	}
 	return -1
 }
 
-// kinfo lists processes: sysctl(3), kern.proc.
-func kinfo() ([]unix.KinfoProc, error) {
-	if uid := scope(); uid >= 0 {
-		return unix.SysctlKinfoProcSlice("kern.proc.uid", uid)
-	}
-	return unix.SysctlKinfoProcSlice("kern.proc.all")
-}
-
 // Snapshot lists processes twice. The second list has all that is to be known
 // of each, but the kernel makes it one process at a time and leaves out those
 // that have ended by then; the first has pids only, copied at one moment.
 func (t *kernelTable) Snapshot() (scan.Snapshot, error) {
-	pids, err := libsystem.ListPids(scope())
+	pids, err := libsystem.ListPids(effectiveUser())
 	if err != nil {
 		return scan.Snapshot{}, err
 	}
-	ks, err := kinfo()
+	rows, err := proc.List(effectiveUser())
 	if err != nil {
-		return scan.Snapshot{}, fmt.Errorf("sysctl kern.proc: %w", err)
+		return scan.Snapshot{}, err
 	}
-	var s scan.Snapshot
-	seen := make(map[int]bool, len(ks))
-	for i := range ks {
-		r := rowOf(&ks[i])
+	s := scan.Snapshot{Rows: rows}
+	seen := make(map[int]bool, len(rows))
+	for _, r := range rows {
 		seen[r.Pid] = true
-		s.Rows = append(s.Rows, r)
 	}
 	for _, pid := range pids {
 		if pid <= 1 || seen[pid] {
 			continue
 		}
-		if r, err := lookup(pid); err == nil {
+		if r, err := proc.Look(pid); err == nil {
 			s.Rows = append(s.Rows, r)
 		} else if !t.ghost(pid) {
 			s.Gone++
@@ -88,31 +72,8 @@ func (t *kernelTable) ghost(pid int) bool {
 	return false
 }
 
-// rowOf reads a struct kinfo_proc (sys/sysctl.h).
-func rowOf(k *unix.KinfoProc) scan.Row {
-	start := k.Proc.P_starttime
-	return scan.Row{
-		ID:     scan.ID{Pid: int(k.Proc.P_pid), Start: uint64(start.Sec)*1e6 + uint64(start.Usec)},
-		Parent: int(k.Eproc.Ppid),
-		Group:  int(k.Eproc.Pgid),
-		Zombie: k.Proc.P_stat == szomb,
-	}
-}
-
-// Lookup asks about one process. An empty answer, which x/sys turns into EIO,
-// means that there is none.
-func (t *kernelTable) Lookup(pid int) (scan.Row, error) { return lookup(pid) }
-
-func lookup(pid int) (scan.Row, error) {
-	k, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
-	if errors.Is(err, unix.EIO) || err == nil && int(k.Proc.P_pid) != pid {
-		return scan.Row{}, syscall.ESRCH
-	}
-	if err != nil {
-		return scan.Row{}, fmt.Errorf("sysctl kern.proc.pid %d: %w", pid, err)
-	}
-	return rowOf(k), nil
-}
+// Lookup asks about one process; ESRCH if there is none.
+func (t *kernelTable) Lookup(pid int) (Proc, error) { return proc.Look(pid) }
 
 // Probe asks the kernel about a process's profile: the paths only where the
 // names gave no answer.

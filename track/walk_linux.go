@@ -3,10 +3,13 @@ package track
 import (
 	"context"
 	"os"
+	"slices"
 	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
 // addr is the address of b on the heap.
@@ -19,16 +22,31 @@ type targets struct {
 	group   int    // a process group that is the session's, 0 for none
 	command ProcID // its first process, which counts where its environment can't be read
 	since   uint64 // nothing of the session started before this, in clock ticks since boot
-	not     int    // this process itself, whatever it looks like
+}
+
+// targets says how to tell the session's processes without a keeper.
+func (f *found) targets() targets {
+	g := targets{id: f.dir.id, command: f.holder.Command}
+	if f.record != nil {
+		g.since = f.record.Supervisor.Start
+	}
+	// The record's word is not enough: where a command could write one, it
+	// could name the group of the user's shell. The leader's own environment
+	// must say the same.
+	if c := f.holder.Command; f.holder.Tracker == Group && c.Start != 0 && sessionOf(c.Pid) == f.dir.id {
+		g.group = c.Pid
+		g.since = max(g.since, c.Start)
+	}
+	return g
 }
 
 // members tells which processes say of themselves, by the environment that
 // they were started with, that they belong to a session.
 type members map[string][]int
 
-func readMembers(t table) members {
+func readMembers(t *proc.Table) members {
 	m := make(members)
-	for pid := range t {
+	for pid := range t.Procs {
 		if id := sessionOf(pid); id != "" {
 			m[id] = append(m[id], pid)
 		}
@@ -37,93 +55,81 @@ func readMembers(t table) members {
 }
 
 // among picks the session's living processes from a snapshot: those whose
-// environment says so, those of its group, and the descendants of all these.
+// environment says so, those of its group, and the descendants of all these. m may
+// be nil. This process is never one, whatever it looks like.
 //
 // A recorded pid is no reason, but for a process that hides its environment: a
 // record that was tampered with could make the user's own shell look like the
 // session's command.
-func (g targets) among(t table, children map[int][]int, m members) []Proc {
+func (g targets) among(t *proc.Table, m members) []Proc {
 	if m == nil {
 		m = readMembers(t)
 	}
-	hit := make(map[int]bool)
-	mark := func(pid int) {
-		if p := t[pid]; pid <= 1 || hit[pid] || p.Start < g.since {
-			return
-		}
-		hit[pid] = true
-		for _, p := range t.below(pid, children) {
-			hit[p.Pid] = true
-		}
+	roots := slices.Clone(m[g.id])
+	if _, hidden := proc.Getenv(g.command.Pid, SessionEnv); hidden && t.Has(g.command) {
+		roots = append(roots, g.command.Pid)
 	}
-	for _, pid := range m[g.id] {
-		mark(pid)
-	}
-	if t.has(g.command) && secretive(g.command.Pid) {
-		mark(g.command.Pid)
-	}
-	for pid, p := range t {
+	for pid, p := range t.Procs {
 		if g.group > 0 && p.Group == g.group {
-			mark(pid)
+			roots = append(roots, pid)
+		}
+	}
+	hit := make(map[int]bool)
+	for _, pid := range roots {
+		if pid > 1 && !hit[pid] && t.Procs[pid].Start >= g.since {
+			hit[pid] = true
+			for _, p := range t.Below(pid) {
+				hit[p.Pid] = true
+			}
 		}
 	}
 	var out []Proc
 	for pid := range hit {
-		if p := t[pid]; pid != g.not && !p.dead() {
+		if p := t.Procs[pid]; pid != os.Getpid() && !p.Dead() {
 			out = append(out, p)
 		}
 	}
 	return out
 }
 
-// pick chooses processes from a snapshot.
-type pick func(t table, children map[int][]int) []Proc
-
-func (g targets) pick(t table, children map[int][]int) []Proc { return g.among(t, children, nil) }
-
-// strike kills all that pick finds. It stops them first, look by look, until
-// nothing that it finds runs any more: a fork bomb that meets its limit is
+// killAll kills all targets that can be found. It stops them first, look by look,
+// until none that it finds runs any more: a fork bomb that meets its limit is
 // quicker than any killer who gives it room by killing, but what is stopped
 // takes up room and makes no more. It gives the number of processes killed.
-func strike(ctx context.Context, find pick) (int, error) {
+func killAll(ctx context.Context, g targets) (int, error) {
 	const looks = 100
 	for clean, n := 0, 0; clean < 2 && n < looks && ctx.Err() == nil; n++ {
-		running, err := signalAll(find, unix.SIGSTOP, Proc.running)
+		running, err := signalAll(g, unix.SIGSTOP)
 		if err != nil {
 			return 0, err
 		}
-		if running > 0 {
+		if clean++; running > 0 {
 			clean = 0
-		} else {
-			clean++
 		}
 	}
-	return signalAll(find, unix.SIGKILL, nil)
+	return signalAll(g, unix.SIGKILL)
 }
 
-// running reports whether a process could still make others.
-func (p Proc) running() bool { return p.State != "T" && p.State != "t" && !p.dead() }
-
-// signalAll signals what find gives and only does not leave out, and tells how
-// many that were.
-func signalAll(find pick, sig unix.Signal, only func(Proc) bool) (int, error) {
-	t, err := readTable()
+// signalAll signals the targets, SIGSTOP to those that run, and gives the number
+// of them.
+func signalAll(g targets, sig unix.Signal) (int, error) {
+	t, err := proc.Snapshot()
 	if err != nil {
 		return 0, err
 	}
 	n := 0
-	for _, p := range find(t, t.children()) {
-		if only != nil && !only(p) {
+	for _, p := range g.among(t, nil) {
+		if sig == unix.SIGSTOP && p.Stopped() {
 			continue
 		}
-		h, err := openProc(p.ProcID)
+		h, err := proc.Open(p.ID)
 		if err != nil {
 			continue // gone, or forked on: the next look tells
 		}
-		if err := h.signal(sig); err == nil {
+		if err := h.Signal(sig); err == nil {
 			n++
 		}
-		h.close()
+		h.Close()
 	}
 	return n, nil
 }
@@ -131,29 +137,26 @@ func signalAll(find pick, sig unix.Signal, only func(Proc) bool) (int, error) {
 // settleWalk kills what can be found until two looks in a row find nothing, or
 // ctx is done. That is no proof.
 func settleWalk(ctx context.Context, g targets, r *Report) error {
-	g.not = os.Getpid()
 	clean := 0
 	for wait := time.Millisecond; clean < 2; wait = min(2*wait, 50*time.Millisecond) {
-		t, err := readTable()
+		t, err := proc.Snapshot()
 		if err != nil {
 			return err
 		}
-		left := g.pick(t, t.children())
-		if len(left) == 0 {
-			clean++
-		} else {
+		left := g.among(t, nil)
+		if clean++; len(left) > 0 {
 			clean = 0
 			if ctx.Err() != nil {
-				fill(left)
+				proc.Fill(left)
 				r.Survivors = left
 				break
 			}
-			n, err := strike(ctx, g.pick)
+			n, err := killAll(ctx, g)
 			if err != nil {
 				return err
 			}
 			r.Killed += n
-			r.addMethod("walk")
+			r.addMethods("walk")
 		}
 		sleep(ctx, wait)
 	}

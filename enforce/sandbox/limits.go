@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"errors"
 	"fmt"
 	"syscall"
 
@@ -21,12 +20,8 @@ func noLimits(l policy.Limits) string {
 	if want == (track.Limits{}) {
 		return ""
 	}
-	var le *track.LimitError
-	switch err := track.ProbeLimits(want); {
-	case errors.As(err, &le):
-		return "a control group (version 2) is needed: " + le.Why
-	case err != nil:
-		return err.Error()
+	if err := track.ProbeLimits(want); err != nil {
+		return "a control group (version 2) is needed: " + err.Error()
 	}
 	return ""
 }

@@ -8,107 +8,61 @@ import (
 	"unicode/utf8"
 )
 
-// Object is a JSON object that is being written. Its keys are not compared.
-type Object struct{ b []byte }
-
-// New begins an object.
-func New() *Object { return &Object{b: append(make([]byte, 0, 1024), '{')} }
-
 // Of is the object that encoding/json would make of a pointer to a struct whose
 // fields have tags, and are strings, lists of them, numbers from 0, booleans,
-// times, or embedded pointers to such structs.
+// times, or such structs, embedded by a pointer if at all.
 func Of(v any) []byte {
-	o := New()
-	o.fields(reflect.ValueOf(v).Elem())
-	return o.End()
+	return value(make([]byte, 0, 1024), reflect.ValueOf(v).Elem())
 }
 
-func (o *Object) fields(v reflect.Value) {
+// value appends a value.
+func value(b []byte, v reflect.Value) []byte {
+	switch v.Kind() {
+	case reflect.String:
+		return Quote(b, v.String())
+	case reflect.Bool:
+		return strconv.AppendBool(b, v.Bool())
+	case reflect.Int, reflect.Int64:
+		return strconv.AppendInt(b, max(v.Int(), 0), 10)
+	case reflect.Uint64:
+		return strconv.AppendUint(b, v.Uint(), 10)
+	case reflect.Pointer:
+		return value(b, v.Elem())
+	case reflect.Slice:
+		b = append(b, '[')
+		for i := range v.Len() {
+			b = append(value(b, v.Index(i)), ',')
+		}
+		return closed(b, ']')
+	}
+	if t, ok := v.Interface().(time.Time); ok {
+		return append(t.UTC().AppendFormat(append(b, '"'), time.RFC3339Nano), '"')
+	}
+	return closed(fields(append(b, '{'), v), '}')
+}
+
+// closed ends a list: its last comma becomes the bracket.
+func closed(b []byte, bracket byte) []byte {
+	if last := len(b) - 1; b[last] == ',' {
+		b = b[:last]
+	}
+	return append(b, bracket)
+}
+
+// fields appends the fields of a struct, each with a comma.
+func fields(b []byte, v reflect.Value) []byte {
 	for i := range v.NumField() {
-		name, opt, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-		f := v.Field(i)
-		if opt == "omitempty" && f.IsZero() {
-			continue
-		}
-		switch x := f.Interface().(type) {
-		case string:
-			o.Str(name, x)
-		case []string:
-			o.Strs(name, x)
-		case bool:
-			o.Raw(name, strconv.AppendBool(nil, x))
-		case int, int64:
-			o.Num(name, uint64(max(f.Int(), 0)))
-		case time.Time:
-			o.Time(name, x)
+		f, typ := v.Field(i), v.Type().Field(i)
+		name, opt, _ := strings.Cut(typ.Tag.Get("json"), ",")
+		switch {
+		case typ.Anonymous && f.IsNil(), opt == "omitempty" && f.IsZero():
+		case typ.Anonymous:
+			b = fields(b, f.Elem())
 		default:
-			if !f.IsNil() {
-				o.fields(f.Elem())
-			}
+			b = append(value(append(Quote(b, name), ':'), f), ',')
 		}
 	}
-}
-
-// End gives the text.
-func (o *Object) End() []byte { return append(o.b, '}') }
-
-// Raw adds a value that is JSON already.
-func (o *Object) Raw(k string, json []byte) {
-	o.key(k)
-	o.b = append(o.b, json...)
-}
-
-func (o *Object) key(k string) {
-	if o.b[len(o.b)-1] != '{' {
-		o.b = append(o.b, ',')
-	}
-	o.b = append(Quote(o.b, k), ':')
-}
-
-// Str adds a string.
-func (o *Object) Str(k, v string) {
-	o.key(k)
-	o.b = Quote(o.b, v)
-}
-
-// Optional adds a string, and leaves an empty string out.
-func (o *Object) Optional(k, v string) {
-	if v != "" {
-		o.Str(k, v)
-	}
-}
-
-// Flag adds true, and leaves false out.
-func (o *Object) Flag(k string, v bool) {
-	if v {
-		o.key(k)
-		o.b = append(o.b, "true"...)
-	}
-}
-
-// Num adds a number.
-func (o *Object) Num(k string, v uint64) {
-	o.key(k)
-	o.b = strconv.AppendUint(o.b, v, 10)
-}
-
-// Strs adds a list of strings.
-func (o *Object) Strs(k string, vs []string) {
-	o.key(k)
-	o.b = append(o.b, '[')
-	for i, v := range vs {
-		if i > 0 {
-			o.b = append(o.b, ',')
-		}
-		o.b = Quote(o.b, v)
-	}
-	o.b = append(o.b, ']')
-}
-
-// Time adds a time, in UTC.
-func (o *Object) Time(k string, t time.Time) {
-	o.key(k)
-	o.b = append(t.UTC().AppendFormat(append(o.b, '"'), time.RFC3339Nano), '"')
+	return b
 }
 
 // Quote appends s as a JSON string; bytes that are no UTF-8 become the

@@ -3,6 +3,8 @@ package scan
 import (
 	"errors"
 	"syscall"
+
+	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
 // finding is what became of asking about one process of a snapshot.
@@ -18,7 +20,7 @@ const (
 
 // classify asks about a process of a snapshot. A process that has ended, or whose
 // pid belongs to another one now, is gone, whatever was answered.
-func (h *Search) classify(r Row) finding {
+func (h *Search) classify(r proc.Process) finding {
 	v := h.Table.Probe(r.Pid).Match(h.intact())
 	now, err := h.Table.Lookup(r.Pid)
 	switch {
@@ -26,7 +28,7 @@ func (h *Search) classify(r Row) finding {
 		return isGone
 	case err != nil:
 		return isUnclear
-	case now.ID != r.ID || now.Zombie:
+	case now.ID != r.ID || now.Dead():
 		return isGone
 	case v == Member || !h.Command.IsZero() && r.ID == h.Command:
 		return isMember
@@ -42,7 +44,7 @@ func (h *Search) classify(r Row) finding {
 // nor ends by itself, so its pid stays its own while it is asked again. Stopping
 // a wrong one can be undone, killing it can't. why says what is to be told if
 // the process is still there in the end.
-func (h *Search) kill(r Row) (why string) {
+func (h *Search) kill(r proc.Process) (why string) {
 	if err := h.Table.Signal(r.Pid, syscall.SIGSTOP); err != nil {
 		return h.notKilled(r, err)
 	}
@@ -60,7 +62,7 @@ func (h *Search) kill(r Row) (why string) {
 
 // notKilled remembers that a signal was refused, so that the search does not
 // go on for the sake of that process alone.
-func (h *Search) notKilled(r Row, err error) string {
+func (h *Search) notKilled(r proc.Process, err error) string {
 	if errors.Is(err, syscall.ESRCH) {
 		return "it ended meanwhile"
 	}

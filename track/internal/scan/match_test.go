@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"testing"
+
+	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
 // TestReferenceNeverMatches: a probe that claims everybody ends the search
@@ -98,13 +100,13 @@ func TestCommandIsAMember(t *testing.T) {
 	if _, err := h.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(k.killedOut, []ID{command.ID}) {
+	if !slices.Equal(k.killedOut, []proc.ID{command.ID}) {
 		t.Errorf("killed: %v, want the command alone", k.killedOut)
 	}
 	other := newSimKernel(hazards{pids: 100, outsiders: 10}, 3)
 	reused := other.spawn(other.self, false, "")
 	h = searcher(other)
-	h.Command = ID{reused.Pid, reused.Start - 1}
+	h.Command = proc.ID{Pid: reused.Pid, Start: reused.Start - 1}
 	h.Group = reused.Pid
 	if _, err := h.Run(context.Background()); err != nil || len(other.wronged()) > 0 {
 		t.Errorf("%v; %v came to harm", err, other.wronged())

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
 // scanned is what one search found.
@@ -15,8 +17,8 @@ type scanned struct {
 	err         error // why, where an error says so
 	fatal       error // nothing more may be done
 
-	refused  int   // members that can't be signalled
-	vanished []Row // what was there and is not any more
+	refused  int            // members that can't be signalled
+	vanished []proc.Process // what was there and is not any more
 }
 
 // change makes a search dirty.
@@ -33,7 +35,7 @@ func (h *Search) scan() scanned {
 	if err != nil {
 		return scanned{dirty: true, err: fmt.Errorf("listing processes: %w", err)}
 	}
-	byPid := make(map[int]Row, len(snap.Rows))
+	byPid := make(map[int]proc.Process, len(snap.Rows))
 	for _, r := range snap.Rows {
 		byPid[r.Pid] = r
 	}
@@ -49,7 +51,7 @@ func (h *Search) scan() scanned {
 		s.change(false)
 		s.err = errors.New("the probe gives no answer about this very process")
 	}
-	slices.SortFunc(snap.Rows, func(a, b Row) int {
+	slices.SortFunc(snap.Rows, func(a, b proc.Process) int {
 		return cmp.Or(cmp.Compare(b.Start, a.Start), cmp.Compare(b.Pid, a.Pid))
 	})
 	h.Left = nil
@@ -73,11 +75,11 @@ func (h *Search) scan() scanned {
 }
 
 // visit deals with one process of a snapshot.
-func (h *Search) visit(r Row, s *scanned) {
+func (h *Search) visit(r proc.Process, s *scanned) {
 	switch {
 	case h.outsiders[r.ID]:
 		return
-	case r.Zombie:
+	case r.Dead():
 		// It may have been alive, and forked, after the list was begun:
 		// once seen it is no news any more.
 		if !h.zombies[r.ID] {
@@ -108,7 +110,7 @@ func (h *Search) visit(r Row, s *scanned) {
 }
 
 // ancestors lists this process and those above it, which are never touched.
-func (h *Search) ancestors(byPid map[int]Row) []int {
+func (h *Search) ancestors(byPid map[int]proc.Process) []int {
 	as := []int{h.Self}
 	for r, ok := byPid[h.Self]; ok && r.Parent > 1 && !slices.Contains(as, r.Parent); r, ok = byPid[r.Parent] {
 		as = append(as, r.Parent)
@@ -137,7 +139,7 @@ func (h *Search) intact() bool { return h.Table.Markers() == nil }
 // childOfOutsider reports whether a vanished process needs no second look: its
 // parent is known to be outside, so it was, too. An orphan's parent is process
 // 1, which is never asked, and the supervisor's children become members.
-func (h *Search) childOfOutsider(r Row, byPid map[int]Row) bool {
+func (h *Search) childOfOutsider(r proc.Process, byPid map[int]proc.Process) bool {
 	p, ok := byPid[r.Parent]
 	return ok && p.Pid != h.Self && p.ID != h.Supervisor && h.outsiders[p.ID]
 }

@@ -7,37 +7,18 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
-// Killing a session that has no kernel object of its own: macOS has no cgroup
-// and no subreaper, only the profile that every descendant carries. So the
-// process table is searched, and what carries the profile is killed, until
-// nothing is found any more. The obvious loop, which ends with the first search
-// that finds nothing, is wrong: a process that forks and exits all the time is
-// in the list under a pid that is gone when it is asked about, and what is gone
-// does not match. Here a pid that vanished makes a search dirty; only two clean
-// ones in a row end the loop.
-
-// ID names a process for as long as the machine runs: its pid, and when it
-// started, which tells it from a later one with the same pid.
-type ID struct {
-	Pid   int
-	Start uint64
-}
-
-// IsZero reports whether it names no process.
-func (p ID) IsZero() bool { return p.Pid == 0 }
-
-// Row is one process of a snapshot.
-type Row struct {
-	ID
-	Parent, Group int
-	Zombie        bool // only its table entry is left
-}
+// The obvious loop, which ends with the first search that finds nothing, is wrong: a
+// process that forks and exits all the time is in the list under a pid that is gone
+// when it is asked about, and what is gone does not match. Here a pid that vanished
+// makes a search dirty; only two clean ones in a row end the loop.
 
 // Snapshot is the process table at about one moment.
 type Snapshot struct {
-	Rows []Row
+	Rows []proc.Process
 	// Gone counts processes that were there when it was begun, and were
 	// not any more when it was their turn.
 	Gone int
@@ -47,7 +28,7 @@ type Snapshot struct {
 // model of one.
 type Table interface {
 	Snapshot() (Snapshot, error)
-	Lookup(pid int) (Row, error) // syscall.ESRCH when there is none
+	Lookup(pid int) (proc.Process, error) // syscall.ESRCH when there is none
 	Probe(pid int) Answers
 	Markers() error // nil as long as the marker files are as they were made
 	Signal(pid int, sig syscall.Signal) error
@@ -62,10 +43,10 @@ type Search struct {
 
 	// Command is the session's first process, if it is known: it belongs
 	// to the session even before it has put the profile on.
-	Command ID
+	Command proc.ID
 	// Supervisor started the command: of its children it cannot be said
 	// that they are no members because it is none.
-	Supervisor ID
+	Supervisor proc.ID
 	// Group is the session's own process group, 0 if it has none that is
 	// led by command.
 	Group int
@@ -77,16 +58,16 @@ type Search struct {
 	Limit time.Duration
 
 	end       time.Time
-	outsiders map[ID]bool // proved not to be members; they never become any
-	zombies   map[ID]bool // seen before
-	kills     map[ID]int  // how often SIGKILL was sent
-	refused   map[ID]error
+	outsiders map[proc.ID]bool // proved not to be members; they never become any
+	zombies   map[proc.ID]bool // seen before
+	kills     map[proc.ID]int  // how often SIGKILL was sent
+	refused   map[proc.ID]error
 	Left      []Survivor // of the last scan
 }
 
 // Survivor is a process that is still there, or may be.
 type Survivor struct {
-	ID
+	proc.ID
 	Why string
 }
 
@@ -138,8 +119,8 @@ const (
 // in a row; otherwise it is a *LeftError, ErrReference, ErrInside or the
 // context's.
 func (h *Search) Run(ctx context.Context) (Result, error) {
-	h.outsiders, h.zombies = map[ID]bool{}, map[ID]bool{}
-	h.kills, h.refused = map[ID]int{}, map[ID]error{}
+	h.outsiders, h.zombies = map[proc.ID]bool{}, map[proc.ID]bool{}
+	h.kills, h.refused = map[proc.ID]int{}, map[proc.ID]error{}
 	if h.Limit == 0 {
 		h.Limit = searchLimit
 	}
@@ -193,7 +174,7 @@ func (h *Search) killGroup() {
 	if h.Group <= 1 || h.Group != h.Command.Pid {
 		return
 	}
-	if r, err := h.Table.Lookup(h.Group); err == nil && r.ID == h.Command && r.Group == h.Group && !r.Zombie {
+	if r, err := h.Table.Lookup(h.Group); err == nil && r.ID == h.Command && r.Group == h.Group && !r.Dead() {
 		if h.Table.Signal(-h.Group, syscall.SIGKILL) == nil {
 			h.kills[r.ID]++
 		}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
 // textbook is the loop that everybody writes first: kill what matches, until
@@ -19,7 +21,7 @@ func textbook(t Table, self int) {
 		snap, _ := t.Snapshot()
 		found := false
 		for _, r := range snap.Rows {
-			if r.Zombie || r.Pid <= 1 || r.Pid == self {
+			if r.Dead() || r.Pid <= 1 || r.Pid == self {
 				continue
 			}
 			a := t.Probe(r.Pid)
@@ -159,7 +161,7 @@ type latecomer struct {
 func (l *latecomer) Snapshot() (Snapshot, error) {
 	s, err := l.simKernel.Snapshot()
 	if l.lists++; l.lists == 1 {
-		s.Rows = slices.DeleteFunc(s.Rows, func(r Row) bool { return l.procs[r.Pid].member })
+		s.Rows = slices.DeleteFunc(s.Rows, func(r proc.Process) bool { return l.procs[r.Pid].member })
 	}
 	return s, err
 }
@@ -196,7 +198,7 @@ func TestSearchTellsSurvivors(t *testing.T) {
 		if !errors.As(err, &le) {
 			t.Fatalf("%s: %v", name, err)
 		}
-		var named []ID
+		var named []proc.ID
 		for _, s := range res.Left {
 			named = append(named, s.ID)
 		}

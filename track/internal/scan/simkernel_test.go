@@ -7,6 +7,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
 // simKernel is a process table with a life of its own: before every call that
@@ -22,8 +24,8 @@ type simKernel struct {
 	self  int
 
 	calls     int
-	killedOut []ID  // outsiders that SIGKILL reached: must stay empty
-	forgery   error // of the markers
+	killedOut []proc.ID // outsiders that SIGKILL reached: must stay empty
+	forgery   error     // of the markers
 }
 
 // hazards is what a schedule has in store. Rates are in thousandths a turn.
@@ -49,7 +51,7 @@ type hazards struct {
 }
 
 type simProc struct {
-	Row
+	proc.Process
 	member     bool
 	kind       string // "hopper", "breeder", "brief", "" for those that do nothing
 	boxed      int    // of outsiders: 0 no profile, 1 one that denies all, 2 one that allows all
@@ -60,7 +62,7 @@ type simProc struct {
 
 func newSimKernel(h hazards, seed uint64) *simKernel {
 	k := &simKernel{hazards: h, rng: rand.New(rand.NewPCG(seed, 1)), procs: map[int]*simProc{}, next: 2, clock: 1e15}
-	k.add(&simProc{Row: Row{ID: ID{1, 1}}})
+	k.add(&simProc{Process: proc.Process{ID: proc.ID{Pid: 1, Start: 1}}})
 	me := k.spawn(1, false, "")
 	me.boxed, k.self = 0, me.Pid
 	for range h.outsiders {
@@ -76,7 +78,9 @@ func newSimKernel(h hazards, seed uint64) *simKernel {
 		}
 		p := k.spawn(1, true, kind)
 		j := i - h.hoppers - h.breeders - h.sleepers
-		p.Zombie = j >= 0 && j < h.zombies
+		if j >= 0 && j < h.zombies {
+			p.State = "Z"
+		}
 		p.foreign = j >= h.zombies && j < h.zombies+h.foreign
 		p.unkillable = j >= h.zombies+h.foreign
 	}
@@ -92,7 +96,7 @@ func (k *simKernel) spawn(parent int, Member bool, kind string) *simProc {
 		}
 		if k.procs[pid] == nil {
 			k.clock++
-			p := &simProc{Row: Row{ID: ID{pid, k.clock}, Parent: parent, Group: pid}, member: Member, kind: kind}
+			p := &simProc{Process: proc.Process{ID: proc.ID{Pid: pid, Start: k.clock}, Parent: parent, Group: pid}, member: Member, kind: kind}
 			k.add(p)
 			return p
 		}
@@ -107,8 +111,8 @@ func (k *simKernel) add(p *simProc) {
 }
 
 func (k *simKernel) end(p *simProc) {
-	if !p.Zombie && k.rng.IntN(1000) < k.linger {
-		p.Zombie, p.kind = true, "lingering"
+	if !p.Dead() && k.rng.IntN(1000) < k.linger {
+		p.State, p.kind = "Z", "lingering"
 		return
 	}
 	i, _ := slices.BinarySearch(k.order, p.Pid)
@@ -135,7 +139,7 @@ func (k *simKernel) turn() {
 		}
 		chance := k.rng.IntN(1000)
 		switch {
-		case p.Zombie:
+		case p.Dead():
 			if p.kind == "lingering" && chance < 200 {
 				k.end(p)
 			}
@@ -158,7 +162,7 @@ func (k *simKernel) turn() {
 func (k *simKernel) Snapshot() (Snapshot, error) {
 	k.turn()
 	var s Snapshot
-	var ids []ID
+	var ids []proc.ID
 	for _, pid := range slices.Clone(k.order) {
 		ids = append(ids, k.procs[pid].ID)
 	}
@@ -168,7 +172,7 @@ func (k *simKernel) Snapshot() (Snapshot, error) {
 		}
 		switch p := k.procs[id.Pid]; {
 		case p != nil && p.ID == id:
-			s.Rows = append(s.Rows, p.Row)
+			s.Rows = append(s.Rows, p.Process)
 		case !k.hidden:
 			s.Gone++
 		}
@@ -176,12 +180,12 @@ func (k *simKernel) Snapshot() (Snapshot, error) {
 	return s, nil
 }
 
-func (k *simKernel) Lookup(pid int) (Row, error) {
+func (k *simKernel) Lookup(pid int) (proc.Process, error) {
 	k.turn()
 	if p := k.procs[pid]; p != nil {
-		return p.Row, nil
+		return p.Process, nil
 	}
-	return Row{}, syscall.ESRCH
+	return proc.Process{}, syscall.ESRCH
 }
 
 func (k *simKernel) Markers() error { return k.forgery }
@@ -202,7 +206,7 @@ func (k *simKernel) Probe(pid int) Answers {
 // truth is what sandbox_check says of a process.
 func (k *simKernel) truth(p *simProc) Answers {
 	switch {
-	case p == nil || p.Zombie:
+	case p == nil || p.Dead():
 		return Answers{1, 1, 1, 1, 1}
 	case p.member:
 		return Answers{1, Allowed, Denied, Allowed, Denied}
@@ -238,7 +242,7 @@ func (k *simKernel) Signal(pid int, sig syscall.Signal) error {
 	k.turn()
 	p := k.procs[pid]
 	switch {
-	case pid < 0 || p == nil || p.Zombie:
+	case pid < 0 || p == nil || p.Dead():
 		return syscall.ESRCH
 	case p.foreign:
 		return syscall.EPERM
@@ -269,9 +273,9 @@ func (k *simKernel) Sleep(d time.Duration) {
 }
 
 // members are the living members, dead ones left out.
-func (k *simKernel) members() (alive []ID) {
+func (k *simKernel) members() (alive []proc.ID) {
 	for _, p := range k.procs {
-		if p.member && !p.Zombie {
+		if p.member && !p.Dead() {
 			alive = append(alive, p.ID)
 		}
 	}
@@ -279,7 +283,7 @@ func (k *simKernel) members() (alive []ID) {
 }
 
 // wronged are the outsiders that came to harm.
-func (k *simKernel) wronged() []ID {
+func (k *simKernel) wronged() []proc.ID {
 	out := k.killedOut
 	for _, p := range k.procs {
 		if !p.member && p.stopped {

@@ -1,5 +1,3 @@
-//go:build unix
-
 package track
 
 import (
@@ -34,67 +32,68 @@ type opened struct {
 // With create it is made if missing; else the error is fs.ErrNotExist.
 func (p place) open(create bool) (opened, error) {
 	o := opened{fd: -1, path: filepath.Join(p.parent, sessionsDir)}
-	flags := unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC
+	flags := 0
 	if p.nofollow {
-		flags |= unix.O_NOFOLLOW
+		flags = unix.O_NOFOLLOW
 	}
-	pfd, err := unix.Open(p.parent, flags, 0)
-	if errors.Is(err, unix.ENOENT) && create {
+	parent, err := openDir(unix.AT_FDCWD, p.parent, p.parent, flags, 0o022, create, func() error {
 		if p.home != "" {
 			if _, err := os.Stat(p.home); err != nil {
-				return o, err
+				return err
 			}
 		}
-		if err = os.MkdirAll(p.parent, 0o700); err == nil {
-			pfd, err = unix.Open(p.parent, flags, 0)
-		}
-	}
+		return os.MkdirAll(p.parent, 0o700)
+	})
 	if err != nil {
-		return o, &os.PathError{Op: "open", Path: p.parent, Err: bare(err)}
-	}
-	defer unix.Close(pfd)
-	if err := private(pfd, p.parent, 0o022); err != nil {
 		return o, err
 	}
-	flags |= unix.O_NOFOLLOW
-	fd, err := unix.Openat(pfd, sessionsDir, flags, 0)
-	if errors.Is(err, unix.ENOENT) && create {
-		if err = unix.Mkdirat(pfd, sessionsDir, 0o700); err == nil || errors.Is(err, unix.EEXIST) {
-			fd, err = unix.Openat(pfd, sessionsDir, flags, 0)
-		}
-	}
-	if err != nil {
-		return o, &os.PathError{Op: "open", Path: o.path, Err: err}
-	}
-	if err := private(fd, o.path, 0o077); err != nil {
-		unix.Close(fd)
-		return o, err
-	}
-	o.fd = fd
-	return o, nil
+	defer unix.Close(parent)
+	o.fd, err = openDir(parent, sessionsDir, o.path, unix.O_NOFOLLOW, 0o077, create, func() error { return unix.Mkdirat(parent, sessionsDir, 0o700) })
+	return o, err
 }
 
-// bare takes the path off an error that gets one of its own.
-func bare(err error) error {
-	var pe *os.PathError
-	if errors.As(err, &pe) {
-		return pe.Err
+// openDir opens a directory of the user's with none of the permissions in not, and
+// makes it if it is missing and to be created.
+func openDir(at int, name, path string, flags int, not uint32, create bool, make func() error) (int, error) {
+	flags |= unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC
+	fd, err := unix.Openat(at, name, flags, 0)
+	if errors.Is(err, unix.ENOENT) && create {
+		if err = make(); err == nil || errors.Is(err, unix.EEXIST) {
+			fd, err = unix.Openat(at, name, flags, 0)
+		}
 	}
-	return err
+	if pe := (*os.PathError)(nil); err != nil && !errors.As(err, &pe) {
+		err = &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	if err != nil {
+		return -1, err
+	}
+	if err := private(fd, path, not); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// foreign reports whether the place is somebody else's, who came first where
+// everybody can write. No session of this user was ever stored there.
+func (p place) foreign() bool {
+	var st unix.Stat_t
+	return p.nofollow && unix.Lstat(p.parent, &st) == nil && int(st.Uid) != os.Geteuid()
 }
 
 // private checks that fd is a directory or file of the current user with none
-// of the permissions in not. The error is ErrForeign.
+// of the permissions in not. The error is errForeign.
 func private(fd int, path string, not uint32) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return &os.PathError{Op: "fstat", Path: path, Err: err}
 	}
 	if int(st.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s: %w: it belongs to uid %d, you are uid %d", path, ErrForeign, st.Uid, os.Geteuid())
+		return fmt.Errorf("%s: %w: it belongs to uid %d, you are uid %d", path, errForeign, st.Uid, os.Geteuid())
 	}
 	if uint32(st.Mode)&not != 0 {
-		return fmt.Errorf("%s: %w: mode %04o lets others in (chmod go-rwx)", path, ErrForeign, uint32(st.Mode)&0o7777)
+		return fmt.Errorf("%s: %w: mode %04o lets others in (chmod go-rwx)", path, errForeign, uint32(st.Mode)&0o7777)
 	}
 	return nil
 }
@@ -117,13 +116,21 @@ func (o opened) ids() ([]string, error) {
 
 // names lists all that is in the directory.
 func (o opened) names() ([]string, error) {
+	f, err := o.again()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.Readdirnames(-1)
+}
+
+// again opens the directory another time, to be read or locked.
+func (o opened) again() (*os.File, error) {
 	fd, err := unix.Openat(o.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: o.path, Err: err}
 	}
-	f := os.NewFile(uintptr(fd), o.path)
-	defer f.Close()
-	return f.Readdirnames(-1)
+	return os.NewFile(uintptr(fd), o.path), nil
 }
 
 // has reports whether a session has any file here.

@@ -1,5 +1,3 @@
-//go:build unix
-
 package track
 
 import (
@@ -10,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
 // A name is a symbolic link to the id: making one is atomic, and looking one
@@ -17,8 +17,8 @@ import (
 
 func nameLink(name string) string { return "@" + name }
 
-// claimName gives name to session id. The error is a *NameTakenError if a live
-// session has it.
+// claimName gives name to session id. The error is ErrNameTaken if a live session
+// has it.
 func (o opened) claimName(name, id string) error {
 	for range 10 {
 		err := unix.Symlinkat(id, o.fd, nameLink(name))
@@ -38,12 +38,12 @@ func (o opened) claimName(name, id string) error {
 // freeName removes the link of a session that is no more. Two that do so at
 // once must not remove each other's new link: hence the lock.
 func (o opened) freeName(name string) error {
-	lock, err := unix.Openat(o.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	lock, err := o.again()
 	if err != nil {
-		return &os.PathError{Op: "open", Path: o.path, Err: err}
+		return err
 	}
-	defer unix.Close(lock)
-	if err := unix.Flock(lock, unix.LOCK_EX); err != nil {
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
 		return &os.PathError{Op: "flock", Path: o.path, Err: err}
 	}
 	holder, err := o.lookupName(name)
@@ -51,7 +51,7 @@ func (o opened) freeName(name string) error {
 		return nil // gone meanwhile
 	}
 	if err == nil && o.alive(holder) {
-		return &NameTakenError{Name: name, ID: holder}
+		return fmt.Errorf("session name %q: %w %s", name, ErrNameTaken, holder)
 	}
 	return o.removeEntry(nameLink(name)) // what is no link to an id is no session's
 }
@@ -90,7 +90,7 @@ func (o opened) dropNamesOf(id string) {
 // command that replaced both.
 func (o opened) alive(id string) bool {
 	if h, err := o.session(id).readHolder(); err == nil && h.Keeper.IsZero() {
-		if now, err := identify(h.Command.Pid); err == nil && now == h.Command {
+		if now, err := proc.Identify(h.Command.Pid); err == nil && now == h.Command {
 			return true
 		}
 	}

@@ -1,4 +1,4 @@
-package track
+package cgroup
 
 import (
 	"fmt"
@@ -8,29 +8,11 @@ import (
 // Limits bound what all processes of a session have together, by a control
 // group (cgroups(7), version 2) of the session's own, whatever tracks it. The
 // keeper is not in it. The zero value bounds nothing. They hold only for a
-// command that is Confined: another one owns its group and can lift them.
+// command that is confined: another one owns its group and can lift them.
 type Limits struct {
 	Memory int64 // bytes, of which none go to swap; 0 for no limit
 	Pids   int64 // processes and threads at a time
 	CPU    int64 // thousandths of one processor's time
-}
-
-// LimitError says that limits can't be had, or could not be set.
-type LimitError struct {
-	Why string
-	Err error // the system's, if there is one
-}
-
-func (e *LimitError) Error() string { return "limits can't be set here: " + e.Why }
-
-// Unwrap gives the system's error, if there is one.
-func (e *LimitError) Unwrap() error { return e.Err }
-
-// ProbeLimits finds out, by making a group and removing it again, whether a
-// session can have limits. The error is a *LimitError.
-func ProbeLimits(l Limits) error {
-	_, err := l.place()
-	return err
 }
 
 // Reached is how often a session ran into its limits.

@@ -1,18 +1,16 @@
-//go:build unix
-
 package track
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/track/internal/object"
 )
 
 // sessionDir is where the files of one session are. They lie beside those of
@@ -55,10 +53,10 @@ func lockState(fd int) {
 // writeRecord stores what the session is. It is not synced: a machine that
 // stops takes the session's processes with it, so the start need not wait for
 // a disk.
-func (d *sessionDir) writeRecord(r *Record) error { return d.writeFile(recordFile, r.encode()) }
+func (d *sessionDir) writeRecord(r *Record) error { return d.writeFile(recordFile, object.Of(r)) }
 
 // writeHolder stores what holds the session.
-func (d *sessionDir) writeHolder(h *Holder) error { return d.writeFile(holderFile, h.encode()) }
+func (d *sessionDir) writeHolder(h *Holder) error { return d.writeFile(holderFile, object.Of(h)) }
 
 // writeFile writes a file of the session aside and renames it into place, so
 // that nobody ever reads half of it.
@@ -87,59 +85,33 @@ func (d *sessionDir) writeFile(ext string, b []byte) error {
 // readRecord reads what the session is; fs.ErrNotExist if the session has no
 // record yet.
 func (d *sessionDir) readRecord() (*Record, error) {
-	b, err := d.readFile(recordFile, maxRecord)
-	if err != nil {
-		return nil, err
-	}
-	var r Record
-	if err := json.Unmarshal(b, &r); err != nil {
-		return nil, fmt.Errorf("%s: %w", d.path+recordFile, err)
-	}
-	if r.ID != d.id {
-		return nil, fmt.Errorf("%s: the record is of session %q", d.path+recordFile, r.ID)
-	}
-	return &r, nil
+	return readFile(d, recordFile, parseRecord)
 }
 
 // readHolder reads what holds the session; fs.ErrNotExist if it was not
 // stored yet.
 func (d *sessionDir) readHolder() (Holder, error) {
-	b, err := d.readFile(holderFile, maxRecord)
-	if err != nil {
-		return Holder{}, err
-	}
-	h, err := parseHolder(b, d.id)
-	if err != nil {
-		return Holder{}, fmt.Errorf("%s: %w", d.path+holderFile, err)
-	}
-	return h, nil
+	return readFile(d, holderFile, parseHolder)
 }
 
-// readFile reads a regular file of up to limit bytes.
-func (d *sessionDir) readFile(ext string, limit int) ([]byte, error) {
+// readFile reads one of a session's files.
+func readFile[T any](d *sessionDir, ext string, parse func(b []byte, id string) (T, error)) (v T, err error) {
 	f, err := d.openFile(ext)
 	if err != nil {
-		return nil, err
+		return v, err
 	}
 	defer f.Close()
-	b := make([]byte, 4096)
-	n := 0
-	for {
-		m, err := f.Read(b[n:])
-		n += m
-		if n > limit {
-			return nil, &os.PathError{Op: "read", Path: f.Name(), Err: syscall.EFBIG}
-		}
-		if errors.Is(err, io.EOF) {
-			return b[:n], nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if n == len(b) {
-			b = append(b, make([]byte, len(b))...)
-		}
+	b, err := io.ReadAll(io.LimitReader(f, maxRecord+1))
+	switch {
+	case err != nil:
+		return v, err
+	case len(b) > maxRecord:
+		return v, &os.PathError{Op: "read", Path: f.Name(), Err: unix.EFBIG}
 	}
+	if v, err = parse(b, d.id); err != nil {
+		err = fmt.Errorf("%s: %w", f.Name(), err)
+	}
+	return v, err
 }
 
 // openFile opens a file of the session for reading. A FIFO that somebody put
@@ -148,16 +120,15 @@ func (d *sessionDir) readFile(ext string, limit int) ([]byte, error) {
 func (d *sessionDir) openFile(ext string) (*os.File, error) {
 	path := d.path + ext
 	fd, err := unix.Openat(d.in.fd, d.id+ext, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	var st unix.Stat_t
 	if errors.Is(err, unix.EACCES) {
-		var st unix.Stat_t
 		if unix.Fstatat(d.in.fd, d.id+ext, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && int(st.Uid) != os.Geteuid() {
-			return nil, fmt.Errorf("session %s: %w: it belongs to uid %d, you are uid %d", d.id, ErrForeign, st.Uid, os.Geteuid())
+			return nil, fmt.Errorf("session %s: %w: it belongs to uid %d, you are uid %d", d.id, errForeign, st.Uid, os.Geteuid())
 		}
 	}
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
-	var st unix.Stat_t
 	err = unix.Fstat(fd, &st)
 	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
 		err = fmt.Errorf("%s: not a regular file", path)

@@ -1,0 +1,134 @@
+package track
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+)
+
+// found is a session in the store.
+type found struct {
+	dir    *sessionDir
+	record *Record // nil if the session has none that can be read
+	holder Holder
+	state  *os.File // nil if the session has none that can be read
+	word   keeperWord
+	damage error // why a file that is there can't be read, or nil
+	orphan bool  // there are no files, and all that is known is the keeper
+}
+
+// keeperWord is what the state file tells.
+type keeperWord struct {
+	state  fork.KeeperState
+	known  bool // a keeper wrote into it
+	locked bool // the supervisor or the keeper lives
+}
+
+// empty reports whether the keeper said that nothing is left.
+func (w keeperWord) empty() bool { return w.known && w.state.Phase == fork.PhaseEmpty }
+
+// readWord reads what the keeper wrote and leaves the lock alone.
+func readWord(f *os.File) keeperWord {
+	s, err := fork.ReadKeeperState(f)
+	return keeperWord{state: s, known: err == nil}
+}
+
+// readState reads what the keeper wrote, from an open state file, which stays
+// readable when the session is removed meanwhile; nil if somebody removed that. f
+// must not be the file that the supervisor holds the lock with: asking would give
+// it up. For that one there is readWord.
+func readState(f *os.File) keeperWord {
+	if f == nil {
+		return keeperWord{}
+	}
+	w := readWord(f)
+	err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+	w.locked = errors.Is(err, unix.EWOULDBLOCK)
+	if err == nil {
+		_ = unix.Flock(int(f.Fd()), unix.LOCK_UN)
+	}
+	return w
+}
+
+// load reads a session. Each file counts by itself: what is wrong with one is
+// noted, and the others are used. The error is fs.ErrNotExist for a session that
+// is no more, or says that this process lacks what it takes to look.
+func (o opened) load(id string) (*found, error) {
+	f := &found{dir: o.session(id)}
+	var recordErr, holderErr, stateErr error
+	if f.state, stateErr = f.dir.openFile(stateFile); stateErr == nil {
+		f.word = readState(f.state)
+	}
+	f.record, recordErr = f.dir.readRecord()
+	f.holder, holderErr = f.dir.readHolder()
+	missing := 0
+	for _, err := range []error{recordErr, holderErr, stateErr} {
+		switch {
+		case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, unix.ENOMEM):
+			f.close()
+			return nil, err // of this process or the machine: it says nothing of the file
+		case errors.Is(err, fs.ErrNotExist):
+			missing++
+		default:
+			f.damage = errors.Join(f.damage, err)
+		}
+	}
+	if missing == 3 && !o.has(id) {
+		return nil, stateErr
+	}
+	if f.holder.Command.IsZero() && f.word.known {
+		f.holder.Command.Pid = int(f.word.state.CommandPid)
+	}
+	return f, nil
+}
+
+func (f *found) close() {
+	if f.state != nil {
+		_ = f.state.Close()
+		f.state = nil
+	}
+}
+
+// refresh asks for the keeper's word again, and for who holds the session if that
+// was not known. It reports whether the session is still there.
+func (f *found) refresh() bool {
+	if f.holder.Tracker == "" && f.damage == nil {
+		if h, err := f.dir.readHolder(); err == nil {
+			f.holder = h
+		}
+	}
+	if f.state != nil {
+		f.word = readState(f.state)
+		return true
+	}
+	st, err := f.dir.openFile(stateFile)
+	if err != nil {
+		return f.dir.in.has(f.dir.id)
+	}
+	f.word = readState(st)
+	_ = st.Close()
+	return true
+}
+
+// name is the session's name, if it has one.
+func (f *found) name() string {
+	if f.record == nil {
+		return ""
+	}
+	return f.record.Name
+}
+
+// confined reports whether the command confined itself.
+func (f *found) confined() bool { return f.record != nil && !f.record.TrackOnly }
+
+// empty reports whether the keeper said that nothing is left.
+func (f *found) empty() bool { return f.word.empty() }
+
+// isNotExist reports whether a session is no more.
+func isNotExist(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) || errors.Is(err, ErrNotFound)
+}

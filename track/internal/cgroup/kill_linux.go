@@ -1,0 +1,105 @@
+package cgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/track/internal/proc"
+)
+
+// Populated reports whether anything lives in the group or below it.
+func (g *Group) Populated() (bool, error) { return g.populated(context.Background(), 0) }
+
+// Kill sends SIGKILL to all members: by cgroup.kill (Linux 5.14), or else one
+// by one while the group is frozen, so that none can fork meanwhile.
+func (g *Group) Kill() error {
+	err := g.Write("cgroup.kill", "1")
+	switch {
+	case errors.Is(err, unix.ENODEV):
+		return nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	_ = g.Write("cgroup.freeze", "1") // only speeds it up: what forks meanwhile is met in the next round
+	err = g.killEach()
+	return errors.Join(err, g.Write("cgroup.freeze", "0"))
+}
+
+// killEach signals each member through a descriptor, so that a number that is
+// reused between listing and killing is not hit: the member is looked up again
+// after its descriptor was opened.
+func (g *Group) killEach() error {
+	pids, err := g.Pids()
+	if err != nil {
+		return err
+	}
+	handles := make(map[int]*proc.Handle, len(pids))
+	for _, pid := range pids {
+		if id, err := proc.Identify(pid); err == nil {
+			if h, err := proc.Open(id); err == nil {
+				defer h.Close()
+				handles[pid] = h
+			}
+		}
+	}
+	again, err := g.Pids()
+	for _, pid := range again {
+		if h := handles[pid]; h != nil {
+			_ = h.Signal(unix.SIGKILL)
+		}
+	}
+	return err
+}
+
+// KillAll kills until nothing lives in the group, or ctx is done.
+func (g *Group) KillAll(ctx context.Context) error {
+	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
+		if err := g.Kill(); err != nil {
+			return fmt.Errorf("killing control group %s: %w", g.Path, err)
+		}
+		p, err := g.populated(ctx, wait)
+		if err != nil || !p {
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// populated waits until the group is empty, for d at most: a change of
+// cgroup.events raises POLLPRI.
+func (g *Group) populated(ctx context.Context, d time.Duration) (bool, error) {
+	f, err := g.OpenFile("cgroup.events", unix.O_RDONLY)
+	if err == nil {
+		defer f.Close()
+	}
+	for end := time.Now().Add(d); ; {
+		var b [256]byte
+		n := 0
+		if err == nil {
+			n, err = f.ReadAt(b[:], 0)
+		}
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
+			return false, nil // removed: only an empty group can be
+		}
+		if n == 0 {
+			return true, err
+		}
+		if p, err := number(b[:n], "populated"); err != nil || p == 0 {
+			return false, err
+		}
+		left := time.Until(end)
+		if left <= 0 || ctx.Err() != nil {
+			return true, nil
+		}
+		fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLPRI}}
+		_, _ = unix.Poll(fds, int(left.Milliseconds())+1)
+		err = nil
+	}
+}

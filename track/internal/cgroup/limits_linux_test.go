@@ -1,0 +1,67 @@
+package cgroup
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// fakeGroup is a directory with files like those of a control group.
+func fakeGroup(t *testing.T, files map[string]string) *Group {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "zsbx-test")
+	if err := os.Mkdir(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(path, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &Group{Ref: Ref{Path: path}, fd: fd}
+	t.Cleanup(g.Close)
+	return g
+}
+
+func TestLimitFiles(t *testing.T) {
+	g := fakeGroup(t, map[string]string{"memory.max": "max\n", "pids.max": "max\n", "cpu.max": "max 100000\n"})
+	all := Limits{Memory: 1 << 20, Pids: 7, CPU: 1500}
+	if err := g.limited(all); err == nil {
+		t.Error("no limits are taken for some")
+	}
+	if err := g.Limit(all); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"memory.max": "1048576", "pids.max": "7", "cpu.max": "150000 100000"} {
+		if b, _ := g.read(name); !strings.HasPrefix(string(b), want) {
+			t.Errorf("%s: %q, want %q", name, b, want)
+		}
+	}
+	if err := g.limited(all); err != nil {
+		t.Error(err)
+	}
+	// What the kernel does not bound is not taken for done.
+	if err := fakeGroup(t, map[string]string{"memory.max": "max\n"}).Limit(all); err == nil {
+		t.Error("no error without pids.max")
+	}
+}
+
+func TestReached(t *testing.T) {
+	g := fakeGroup(t, map[string]string{
+		"cgroup.events": "populated 0\n", "memory.events": "low 0\nhigh 0\nmax 9\noom 2\noom_kill 2\noom_group_kill 0\n", "pids.events": "max 3\n",
+	})
+	if got := g.Reached(); got != (Reached{OOMKills: 2, Forks: 3}) {
+		t.Errorf("%+v", got)
+	}
+	if got := fakeGroup(t, nil).Reached(); got != (Reached{Gone: true}) {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,84 @@
+package cgroup
+
+import (
+	"reflect"
+	"testing"
+)
+
+func TestParsePath(t *testing.T) {
+	for _, tt := range []struct{ in, want string }{
+		{"0::/user.slice/user-1000.slice/session-1.scope\n", "/user.slice/user-1000.slice/session-1.scope"},
+		{"9:name=systemd:/\n4:memory:/x\n0::/\n", "/"},
+		{"0::/a b/c:d\n", "/a b/c:d"},
+		{"0::/gone (deleted)\n", "/gone"},
+		{"0::/../x\n", "/../x"},
+	} {
+		if got, err := parsePath(tt.in); err != nil || got != tt.want {
+			t.Errorf("%q: %q, %v", tt.in, got, err)
+		}
+	}
+	for _, bad := range []string{"", "1:cpu:/\n", "0::\n"} {
+		if got, err := parsePath(bad); err == nil {
+			t.Errorf("%q: %q", bad, got)
+		}
+	}
+}
+
+// TestDirs: a later mount lies on top of an earlier one; they are not always at
+// /sys/fs/cgroup, and not always of the hierarchy's root.
+func TestDirs(t *testing.T) {
+	mount := func(root, point string) string {
+		return "41 31 0:38 " + root + " " + point + " rw,relatime shared:9 - cgroup2 cgroup2 rw\n"
+	}
+	const others = "23 1 0:22 / /sys rw,nosuid shared:7 - sysfs sysfs rw\n32 31 0:29 / /cg/cpu rw,relatime - cgroup cgroup rw,cpu\nnonsense\n"
+	root := mount("/", "/cg")
+	for _, tt := range []struct {
+		group, mounts string
+		want          []string
+	}{
+		{"/", root, []string{"/cg"}},
+		{"/a/b", root, []string{"/cg/a/b", "/cg/a", "/cg"}},
+		{"/a/b", mount("/a", "/cg"), []string{"/cg/b", "/cg"}},
+		{"/ab", mount("/a", "/cg"), nil},
+		{"/x", mount("/a", "/cg"), nil},
+		{"/../a", root, nil},
+		{"/a", mount("/", "/old") + mount("/", "/new"), []string{"/new/a", "/new", "/old/a", "/old"}},
+		{"/docker/x", mount("/docker/x", "/mnt/a\\040b\\134"), []string{"/mnt/a b\\"}},
+		{"/a", "", nil},
+	} {
+		if got := dirsOf(tt.group, others+tt.mounts); !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%s in %v: %v, want %v", tt.group, tt.mounts, got, tt.want)
+		}
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for in, want := range map[string]int{"populated 1\nfrozen 0\n": 1, "frozen 1\npopulated 0\n": 0} {
+		if got, err := number([]byte(in), "populated"); err != nil || got != want {
+			t.Errorf("%q: %v %v", in, got, err)
+		}
+	}
+	for _, in := range []string{"frozen 0\n", "", "populated\n", "populated x\n"} {
+		if _, err := number([]byte(in), "populated"); err == nil {
+			t.Errorf("%q: an answer without an answer was accepted", in)
+		}
+	}
+}
+
+func TestRefOf(t *testing.T) {
+	const id = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"
+	for path, want := range map[string]bool{
+		"/sys/fs/cgroup/zsbx-" + id:                 true,
+		"/sys/fs/cgroup/a/zsbx-" + id + ".scope":    true,
+		"/sys/fs/cgroup":                            false,
+		"/sys/fs/cgroup/user.slice":                 false,
+		"/sys/fs/cgroup/zsbx-" + id + "/..":         false,
+		"zsbx-" + id:                                false,
+		"/sys/fs/cgroup/zsbx-" + id[:35] + "0":      false,
+		"/sys/fs/cgroup/../x/zsbx-" + id + ".scope": false,
+	} {
+		if got := (&Ref{Path: path}).Of(id); got != want {
+			t.Errorf("%s: %v", path, got)
+		}
+	}
+}

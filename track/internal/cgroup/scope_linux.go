@@ -1,0 +1,143 @@
+package cgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+
+	"github.com/zsbx/zsbx/track/internal/proc"
+)
+
+// A login session's control group is root's. Only the user's service manager
+// can put a process into a group that the user owns, and only it can move one
+// there: see StartTransientUnit in org.freedesktop.systemd1(5).
+
+const (
+	managerName = "org.freedesktop.systemd1"
+	scopeWait   = 5 * time.Second // for the manager to answer and to move the process
+)
+
+// userBus connects to the user's message bus. Addresses that would start a
+// program or use the network are not followed.
+func userBus(ctx context.Context) (*dbus.Conn, error) {
+	uid := strconv.Itoa(os.Geteuid())
+	addr := os.Getenv("DBUS_SESSION_BUS_ADDRESS")
+	if addr == "" {
+		dir := os.Getenv("XDG_RUNTIME_DIR")
+		if dir == "" {
+			dir = "/run/user/" + uid
+		}
+		addr = "unix:path=" + filepath.Join(dir, "bus")
+	}
+	if !strings.HasPrefix(addr, "unix:") {
+		return nil, fmt.Errorf("the bus address %.100q is no local socket", addr)
+	}
+	if path, ok := strings.CutPrefix(addr, "unix:path="); ok {
+		path, _, _ = strings.Cut(path, ",")
+		if _, err := os.Stat(path); err != nil { // the usual case: a short answer
+			return nil, fmt.Errorf("no message bus of the user: %w", err)
+		}
+	}
+	c, err := dbus.Dial(addr, dbus.WithContext(ctx))
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the user's message bus: %w", err)
+	}
+	if err = c.Auth([]dbus.Auth{dbus.AuthExternal(uid)}); err == nil {
+		err = c.Hello()
+	}
+	if err != nil {
+		_ = c.Close()
+		return nil, fmt.Errorf("the user's message bus: %w", err)
+	}
+	return c, nil
+}
+
+// ProbeScope asks whether the user's service manager is on the bus.
+func ProbeScope() error {
+	ctx, cancel := context.WithTimeout(context.Background(), scopeWait)
+	defer cancel()
+	c, err := userBus(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	var there bool
+	if err := c.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.NameHasOwner", 0, managerName).Store(&there); err != nil {
+		return fmt.Errorf("the user's message bus: %w", err)
+	}
+	if !there {
+		return errors.New("the user's service manager is not on the message bus")
+	}
+	return nil
+}
+
+// property is one of a systemd unit, as D-Bus has it.
+type property struct {
+	Name  string
+	Value dbus.Variant
+}
+
+// StartScope has the manager put pid into a new scope of its own, bounded and
+// delegated to the user, and waits until it is there: the manager answers before it
+// has moved the process.
+func StartScope(id string, pid int, l Limits) (*Group, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), scopeWait)
+	defer cancel()
+	c, err := userBus(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	props := []property{
+		{"Description", dbus.MakeVariant("zsbx session " + id)},
+		{"PIDs", dbus.MakeVariant([]uint32{uint32(pid)})},
+		{"Delegate", dbus.MakeVariant(true)},
+		{"CollectMode", dbus.MakeVariant("inactive-or-failed")},
+	}
+	for _, s := range l.settings() {
+		props = append(props, property{s.property, dbus.MakeVariant(s.value)})
+	}
+	type aux struct {
+		Name  string
+		Props []property
+	}
+	o := c.Object(managerName, "/org/freedesktop/systemd1")
+	call := o.CallWithContext(ctx, managerName+".Manager.StartTransientUnit", 0, scopeName(id), "fail", props, []aux{})
+	if call.Err != nil {
+		return nil, fmt.Errorf("asking the user's service manager for a scope: %w", call.Err)
+	}
+	for wait := 100 * time.Microsecond; ; wait = min(2*wait, 5*time.Millisecond) {
+		if g := scopeOf(pid, id); g != nil {
+			if err := g.limited(l); err != nil {
+				g.Close()
+				return nil, err
+			}
+			return g, nil
+		}
+		if ctx.Err() != nil {
+			return nil, errors.New("the user's service manager did not move the command into its scope in time")
+		}
+		time.Sleep(wait)
+	}
+}
+
+// scopeOf gives the scope's group once pid is in it.
+func scopeOf(pid int, id string) *Group {
+	dirs, _ := dirs(proc.Path(pid, "cgroup"))
+	for _, d := range dirs {
+		if filepath.Base(d) == scopeName(id) {
+			if g, err := Open(d); err == nil {
+				g.Unit = scopeName(id)
+				return g
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package proc
+
+// ID identifies one process for as long as its machine is not restarted.
+type ID struct {
+	Pid   int    `json:"pid"`
+	Start uint64 `json:"start"` // start time in clock ticks since boot, field 22 of proc_pid_stat(5); in microseconds since 1970 on macOS
+}
+
+// IsZero reports whether p names no process.
+func (p ID) IsZero() bool { return p.Pid == 0 }
+
+// Process is a process, as far as it can be seen from outside.
+type Process struct {
+	ID
+	Parent  int      `json:"ppid"`
+	Group   int      `json:"pgrp"`
+	Session int      `json:"sid"`
+	State   string   `json:"state"`          // one letter, as ps(1) shows it
+	Name    string   `json:"name"`           // the kernel's name for it, 15 bytes at most
+	Argv    []string `json:"argv,omitempty"` // what it says of itself; may be cut or empty; only Fill sets it
+}
+
+// Dead reports whether only the process's table entry is left.
+func (p Process) Dead() bool { return p.State == "Z" || p.State == "X" }
+
+// Stopped reports whether the process can't make others, because it was stopped or
+// is dead.
+func (p Process) Stopped() bool { return p.State == "T" || p.State == "t" || p.Dead() }
+
+const (
+	MaxArgs  = 64      // arguments that CutArgs keeps
+	MaxBytes = 4 << 10 // bytes of them
+)
+
+// CutArgs copies arguments up to MaxArgs and MaxBytes.
+func CutArgs(argv []string) (kept []string, cut bool) {
+	left := MaxBytes
+	kept = make([]string, 0, min(len(argv), MaxArgs))
+	for _, a := range argv {
+		if len(kept) == MaxArgs || left <= 0 {
+			return kept, true
+		}
+		if len(a) > left {
+			return append(kept, a[:left]), true
+		}
+		left -= len(a) + 1
+		kept = append(kept, a)
+	}
+	return kept, false
+}
+
+// Table is a snapshot of the processes. It is not of one moment.
+type Table struct {
+	Procs    map[int]Process
+	children map[int][]int
+}
+
+// Children lists the pids of a process's children.
+func (t *Table) Children(pid int) []int {
+	if t.children == nil {
+		t.children = make(map[int][]int, len(t.Procs))
+		for pid, p := range t.Procs {
+			t.children[p.Parent] = append(t.children[p.Parent], pid)
+		}
+	}
+	return t.children[pid]
+}
+
+// Below lists all descendants of root, without root itself.
+func (t *Table) Below(root int) []Process {
+	var out []Process
+	seen := map[int]bool{root: true}
+	for todo := []int{root}; len(todo) > 0; todo = todo[1:] {
+		for _, pid := range t.Children(todo[0]) {
+			if !seen[pid] { // a snapshot may hold a ring
+				seen[pid] = true
+				out = append(out, t.Procs[pid])
+				todo = append(todo, pid)
+			}
+		}
+	}
+	return out
+}
+
+// Has reports whether exactly that process is in the table, and alive.
+func (t *Table) Has(id ID) bool {
+	p, ok := t.Procs[id.Pid]
+	return ok && !id.IsZero() && p.Start == id.Start && !p.Dead()
+}

@@ -1,0 +1,83 @@
+package proc
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// Machine names this machine and its present run. There are no PID namespaces.
+func Machine() (host, boot string, pidNS uint64, err error) {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return "", "", 0, fmt.Errorf("uname: %w", err)
+	}
+	if boot, err = unix.Sysctl("kern.bootsessionuuid"); err != nil {
+		return "", "", 0, fmt.Errorf("sysctl kern.bootsessionuuid: %w", err)
+	}
+	return unix.ByteSliceToString(u.Nodename[:]), boot, 0, nil
+}
+
+// Look looks at one process; ESRCH if there is none: an empty answer, which x/sys
+// turns into EIO.
+func Look(pid int) (Process, error) {
+	k, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
+	if errors.Is(err, unix.EIO) || err == nil && int(k.Proc.P_pid) != pid {
+		return Process{}, unix.ESRCH
+	}
+	if err != nil {
+		return Process{}, fmt.Errorf("sysctl kern.proc.pid %d: %w", pid, err)
+	}
+	return of(k), nil
+}
+
+// Identify gives the identity of a process that runs now.
+func Identify(pid int) (ID, error) {
+	p, err := Look(pid)
+	return p.ID, err
+}
+
+// List lists the processes of an effective user, of all users if uid is -1. The
+// kernel makes the list one process at a time.
+func List(uid int) ([]Process, error) {
+	var ks []unix.KinfoProc
+	var err error
+	if uid >= 0 {
+		ks, err = unix.SysctlKinfoProcSlice("kern.proc.uid", uid)
+	} else {
+		ks, err = unix.SysctlKinfoProcSlice("kern.proc.all")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("sysctl kern.proc: %w", err)
+	}
+	ps := make([]Process, len(ks))
+	for i := range ks {
+		ps[i] = of(&ks[i])
+	}
+	return ps, nil
+}
+
+// of reads a struct kinfo_proc (sys/sysctl.h). There is no session in it.
+func of(k *unix.KinfoProc) Process {
+	start := k.Proc.P_starttime
+	p := Process{
+		ID:     ID{Pid: int(k.Proc.P_pid), Start: uint64(start.Sec)*1e6 + uint64(start.Usec)},
+		Parent: int(k.Eproc.Ppid), Group: int(k.Eproc.Pgid), State: "?",
+		Name: unix.ByteSliceToString(k.Proc.P_comm[:]),
+	}
+	const letters = "?IRSTZ" // SIDL, SRUN, SSLEEP, SSTOP, SZOMB: sys/proc.h
+	if n := int(k.Proc.P_stat); n > 0 && n < len(letters) {
+		p.State = letters[n : n+1]
+	}
+	return p
+}
+
+// Fill adds what the processes say of themselves.
+func Fill(ps []Process) {
+	for i := range ps {
+		if b, err := unix.SysctlRaw("kern.procargs2", ps[i].Pid); err == nil {
+			ps[i].Argv, _ = parseProcArgs(b)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// read reads a file of /proc into b, as far as it fits. It makes three system
+// calls and no entry in Go's poller.
+func read(path string, b []byte) ([]byte, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	n := 0
+	for n < len(b) {
+		m, err := unix.Read(fd, b[n:])
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return nil, &os.PathError{Op: "read", Path: path, Err: err}
+		}
+		if m == 0 {
+			break
+		}
+		n += m
+	}
+	return b[:n], nil
+}
+
+// Path is that of one of a process's files.
+func Path(pid int, file string) string { return "/proc/" + strconv.Itoa(pid) + "/" + file }
+
+// Look looks at one process.
+func Look(pid int) (Process, error) {
+	var buf [1024]byte // the longest possible line is below that: 52 numbers of up to 20 digits never come together
+	b, err := read(Path(pid, "stat"), buf[:])
+	if err != nil {
+		return Process{}, err
+	}
+	p, err := parseStat(b)
+	if err != nil {
+		return Process{}, fmt.Errorf("%s: %w", Path(pid, "stat"), err)
+	}
+	return p, nil
+}
+
+// Identify gives the identity of a process that runs now; of 0, none.
+func Identify(pid int) (ID, error) {
+	if pid == 0 {
+		return ID{}, nil
+	}
+	p, err := Look(pid)
+	return p.ID, err
+}
+
+// Snapshot lists all processes that /proc shows.
+func Snapshot() (*Table, error) {
+	d, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	t := &Table{Procs: make(map[int]Process, len(names))}
+	for _, n := range names {
+		if pid, err := strconv.Atoi(n); err == nil {
+			if p, err := Look(pid); err == nil {
+				t.Procs[pid] = p
+			}
+		}
+	}
+	return t, nil
+}
+
+// Fill adds what the processes say of themselves.
+func Fill(ps []Process) {
+	buf := make([]byte, MaxBytes)
+	for i := range ps {
+		if b, err := read(Path(ps[i].Pid, "cmdline"), buf); err == nil {
+			ps[i].Argv, _ = CutArgs(splitNul(b))
+		}
+	}
+}
+
+// StatusOf looks at one process more closely. For the uid the owner of /proc/PID
+// is no answer: files below it are root's for a process that is not dumpable.
+func StatusOf(pid int) (Status, error) {
+	var buf [4096]byte
+	b, err := read(Path(pid, "status"), buf[:])
+	if err != nil {
+		return Status{}, err
+	}
+	return parseStatus(b)
+}
+
+// Getenv gives a variable of the environment that a process was started with, or
+// "". A process can hide that, but it can't make it so for a process that it does
+// not start. hidden says that nobody of its user may read it, as ssh-agent(1) has
+// it (PR_SET_DUMPABLE).
+func Getenv(pid int, name string) (value string, hidden bool) {
+	b, err := os.ReadFile(Path(pid, "environ"))
+	for _, v := range splitNul(b) {
+		if value, ok := strings.CutPrefix(v, name+"="); ok {
+			return value, false
+		}
+	}
+	return "", errors.Is(err, os.ErrPermission)
+}
+
+// Machine says where this process is: the names that make a pid unique.
+func Machine() (host, boot string, pidNS uint64, err error) {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return "", "", 0, fmt.Errorf("uname: %w", err)
+	}
+	var buf [64]byte
+	b, err := read("/proc/sys/kernel/random/boot_id", buf[:])
+	if err != nil {
+		return "", "", 0, err
+	}
+	var st unix.Stat_t
+	if err := unix.Stat("/proc/self/ns/pid", &st); err != nil {
+		return "", "", 0, &os.PathError{Op: "stat", Path: "/proc/self/ns/pid", Err: err}
+	}
+	return unix.ByteSliceToString(u.Nodename[:]), strings.TrimSpace(string(b)), st.Ino, nil
+}

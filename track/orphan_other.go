@@ -1,5 +1,0 @@
-//go:build unix && !linux
-
-package track
-
-func (s *Store) orphans([]Info) ([]Orphan, error) { return nil, nil }
