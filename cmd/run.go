@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zsbx/zsbx/cmd/internal/quiet"
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/policy"
@@ -155,6 +156,7 @@ func (o *runFlags) options(a *app, c *composed, argv []string) sandbox.Options {
 	opts.Accept, opts.Warn = o.acceptor(a), a.warning
 	opts.Name, opts.IDFile, opts.Tracker = o.name, o.idFile, track.Kind(o.track)
 	opts.Keep, opts.TTY, opts.TrackOnly, opts.SandboxExec = o.keep, o.tty, o.trackOnly, o.sandboxExec
+	opts.Begun = quiet.Begun
 	opts.Job, opts.InPlace, opts.Explain = true, o.exec, o.explain || o.explainFile != ""
 	opts.KillAfter, _ = policy.ParseTime(o.killAfter) // checked before
 	return opts

@@ -151,14 +151,17 @@ func (p *Process) over() bool {
 func (p *Process) receive() (message, error) {
 	var m message
 	buf := unsafe.Slice((*byte)(unsafe.Pointer(&m)), unsafe.Sizeof(m))
-	for {
+	for tries := 0; ; {
 		n, err := syscall.Read(p.conn, buf)
 		switch {
 		case err == syscall.EINTR, err == syscall.ECONNRESET:
 		case err == nil && n == len(buf):
 			return m, nil
-		default:
+		case err == nil, err == syscall.EBADF, tries == sendTries:
 			return m, ErrKeeperLost
+		default: // for want of memory: the message is still there
+			tries++
+			time.Sleep(sendPause)
 		}
 	}
 }
@@ -236,8 +239,8 @@ func (p *Process) send(m message) error {
 	}
 }
 
-// How often and how fast a message is sent again for which the kernel had no
-// memory, or the keeper no room: for a second.
+// How often and how fast a message is sent or read again for which the kernel had
+// no memory, or the keeper no room: for a second.
 const (
 	sendTries = 1000
 	sendPause = time.Millisecond

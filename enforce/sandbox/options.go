@@ -105,6 +105,10 @@ type Options struct {
 	// recorded too, though the command may do it.
 	Model *enforce.Plan
 
+	// Begun is called when the command runs, before anything else is done; nil
+	// for nothing.
+	Begun func()
+
 	// InPlace is for Plan: the command is to replace this process (Exec).
 	InPlace bool
 }

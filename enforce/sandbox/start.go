@@ -233,6 +233,9 @@ func (c *Command) try(cmd fork.Command) error {
 		start = c.s.Exec
 	}
 	err := start(&cmd)
+	if err == nil && c.o.Begun != nil {
+		c.o.Begun()
+	}
 	c.serve(err == nil)
 	return enforce.ExplainStart(err)
 }

@@ -69,6 +69,20 @@ func TestNobodyWaitsForEver(t *testing.T) {
 	h.check(t)
 }
 
+// TestRuntime has Go's runtime get no thread and no poller, and the keeper's
+// messages not be read at first.
+func TestRuntime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts zsbx some hundred times")
+	}
+	h := newHarness(t)
+	h.only = "^zsbx ((clone|epoll_create1|eventfd2|epoll_ctl) [0-9]+\\+? |read [0-9]+ (EIO|ENOMEM)$)"
+	if err := h.callsOf(scenarios()[0]); err != nil {
+		t.Fatal(err)
+	}
+	h.check(t)
+}
+
 // check fails when a case went wrong.
 func (h *harness) check(t *testing.T) {
 	t.Helper()

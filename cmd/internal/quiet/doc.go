@@ -2,9 +2,10 @@
 //
 //   - SIGQUIT and SIGABRT from outside end zsbx as they end any other program
 //     (signal(7)). Go's own handlers print what all goroutines do.
-//   - Where the runtime cannot start, or later gets no thread or memory, the user
-//     reads one line with its reason, and the status is 125. Go prints a traceback
-//     and exits with 2.
+//   - Where the runtime cannot start, or later gets no thread, memory or descriptor,
+//     the user reads one line with its reason, and the status is 125. It is 137 once
+//     a command runs, which is killed when zsbx ends. Go prints a traceback and exits
+//     with 2.
 //
 // It does not hide a bug of zsbx: a panic prints its traceback.
 //

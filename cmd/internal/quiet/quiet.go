@@ -15,6 +15,7 @@ type action struct{ handler, flags, restorer, mask uintptr }
 const (
 	sigquit = 3
 	sigabrt = 6
+	sigkill = 9
 )
 
 var _ = plain()

@@ -4,3 +4,6 @@ package quiet
 
 // Started does nothing here.
 func Started() {}
+
+// Begun does nothing here.
+func Begun() {}

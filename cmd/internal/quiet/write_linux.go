@@ -14,12 +14,16 @@ var overrideWrite = write
 
 var (
 	started bool      // main runs
+	begun   bool      // a command runs
 	line    [200]byte // what the runtime said so far
 	used    int
 )
 
 // Started says that main runs: from now on the runtime may speak of zsbx's bugs.
 func Started() { started = true }
+
+// Begun says that a command runs, which is killed when zsbx ends.
+func Begun() { begun = true }
 
 // write has the arguments and the result of write(2). The runtime calls it for each
 // piece of a line.
@@ -47,7 +51,11 @@ func write(fd uintptr, p unsafe.Pointer, n int32) int32 {
 	}
 	say("zsbx: error: ")
 	call(sysWrite, 2, uintptr(unsafe.Pointer(&line)), uintptr(used), 0)
-	say("zsbx: hint: a limit on memory or processes may be too low: ulimit -a\n")
+	say("zsbx: hint: a limit on memory, processes or open files may be too low: ulimit -a\n")
+	if begun {
+		say("zsbx: error: how the command ended is not known: zsbx ended first, and what still ran was killed\n")
+		call(sysExitGroup, 128+sigkill, 0, 0, 0)
+	}
 	call(sysExitGroup, 125, 0, 0, 0)
 	return n
 }
@@ -59,7 +67,8 @@ func write(fd uintptr, p unsafe.Pointer, n int32) int32 {
 //go:norace
 func lastWord() bool {
 	if started {
-		return starts("runtime: failed to create new OS thread") || starts("runtime: out of memory") || starts("fatal error: runtime: out of memory")
+		return starts("runtime: failed to create new OS thread") || starts("runtime: out of memory") || starts("fatal error: runtime: out of memory") ||
+			starts("runtime: epollcreate failed") || starts("runtime: eventfd failed") || starts("runtime: epollctl failed") || starts("runtime: netpollBreak write failed")
 	}
 	return starts("runtime: ") || starts("fatal error: ") || starts("SIGQUIT") || starts("SIGABRT")
 }
