@@ -12,9 +12,8 @@ import (
 )
 
 // flagErrors says all that is wrong with the flags in args. pflag stops at the
-// first mistake, err; here the flags are read again, by a walk that goes on to
-// the first word that can't be a flag or the value of one: behind an unknown
-// flag that is only "--".
+// first mistake, err; here the flags are read again, with those that are unknown
+// made known.
 func (a *app) flagErrors(c *cobra.Command, args []string, err error) error {
 	if errors.Is(err, pflag.ErrHelp) {
 		return err
@@ -44,75 +43,48 @@ func (a *app) flagErrors(c *cobra.Command, args []string, err error) error {
 	return usageHint(help, "%w", err)
 }
 
-// walkFlags finds the mistakes in args without stopping at the first.
+// walkFlags finds the mistakes in args without stopping at the first. Behind an
+// unknown flag, whose value may be the next word, only "--" ends the flags.
 func walkFlags(fs *pflag.FlagSet, args []string) []string {
-	var all []string
-	unknown := false
-	for len(args) > 0 {
-		a := args[0]
-		args = args[1:]
-		if a == "--" {
-			break
-		}
-		if len(a) < 2 || a[0] != '-' {
-			if unknown { // perhaps its value
-				continue
+	unknown := map[string]string{} // by the name that it has in fs
+	if fs.Lookup("help") == nil {
+		fs.BoolP("help", "h", false, "")
+	}
+	for {
+		var all []string
+		err := fs.ParseAll(args, func(f *pflag.Flag, value string) error {
+			if what := unknown[f.Name]; what != "" {
+				all = append(all, what)
+			} else if value == "--" {
+				all = append(all, "flag --"+f.Name+" needs a value")
+			} else if f.Value.Set(value) != nil {
+				all = append(all, "flag --"+f.Name+": "+shell.Quote(value)+" is not a "+f.Value.Type())
 			}
-			break
-		}
-		flags, value, has := splitFlag(fs, a)
-		for i, f := range flags {
-			last := i == len(flags)-1
-			switch {
-			case f.Flag == nil:
-				unknown = true
-				all = append(all, "unknown flag "+f.as+nearestFlag(fs, f.as))
-			case f.NoOptDefVal != "":
-				if last && has {
-					all = append(all, setFlag(f, value)...)
-				}
-			case last && has:
-				all = append(all, setFlag(f, value)...)
-			case len(args) == 0 || args[0] == "--":
-				all = append(all, "flag "+f.as+" needs a value")
-			default:
-				all = append(all, setFlag(f, args[0])...)
-				args = args[1:]
+			return nil
+		})
+		var none *pflag.NotExistError
+		var short *pflag.ValueRequiredError
+		switch {
+		case errors.As(err, &none):
+			f := &pflag.Flag{Name: none.GetSpecifiedName(), Value: &list{}, NoOptDefVal: "true", Hidden: true}
+			as := "--" + f.Name
+			if none.GetSpecifiedShortnames() != "" {
+				as = "-" + f.Name
+				f.Name, f.Shorthand = as, f.Name
 			}
+			unknown[f.Name] = "unknown flag " + as + nearestFlag(fs, as)
+			fs.AddFlag(f)
+			fs.SetInterspersed(true)
+			continue
+		case errors.As(err, &short) && short.GetSpecifiedShortnames() != "":
+			all = append(all, "flag -"+short.GetSpecifiedName()+" needs a value")
+		case errors.As(err, &short):
+			all = append(all, "flag --"+short.GetSpecifiedName()+" needs a value")
+		case err != nil:
+			all = append(all, err.Error())
 		}
+		return all
 	}
-	return all
-}
-
-// writtenFlag is a flag as somebody wrote it; Flag is nil when there is none
-// of that name.
-type writtenFlag struct {
-	*pflag.Flag
-	as string
-}
-
-// splitFlag reads one word: --name, --name=value, -abc, -avalue, -a=value.
-func splitFlag(fs *pflag.FlagSet, word string) (flags []writtenFlag, value string, has bool) {
-	if name, ok := strings.CutPrefix(word, "--"); ok {
-		name, value, has = strings.Cut(name, "=")
-		return []writtenFlag{{fs.Lookup(name), "--" + name}}, value, has
-	}
-	for i := 1; i < len(word); i++ {
-		f := fs.ShorthandLookup(word[i : i+1])
-		flags = append(flags, writtenFlag{f, "-" + word[i:i+1]})
-		rest := word[i+1:]
-		if f == nil || f.NoOptDefVal == "" && rest != "" || strings.HasPrefix(rest, "=") {
-			return flags, strings.TrimPrefix(rest, "="), rest != ""
-		}
-	}
-	return flags, "", false
-}
-
-func setFlag(f writtenFlag, value string) []string {
-	if err := f.Value.Set(value); err != nil {
-		return []string{"flag " + f.as + ": " + shell.Quote(value) + " is not a " + f.Value.Type()}
-	}
-	return nil
 }
 
 // nearestFlag asks whether another flag was meant, or is "".

@@ -87,6 +87,7 @@ func TestWalkFlags(t *testing.T) {
 		fs := pflag.NewFlagSet("run", pflag.ContinueOnError)
 		o.policyFlags.add(fs)
 		fs.BoolVarP(&o.tty, "tty", "t", false, "")
+		fs.SetInterspersed(false)
 		if got := walkFlags(fs, strings.Fields(c.args)); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.args, got, c.want)
 		}
