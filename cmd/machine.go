@@ -3,7 +3,6 @@ package cmd
 import (
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/selftest"
@@ -86,43 +85,27 @@ func bestTracker(plan *enforce.Plan) jsonTracker {
 
 // text is the report for people; detail adds what was tried.
 func (m *machineReport) text(plan *enforce.Plan, detail bool) string {
-	var b strings.Builder
-	if len(m.Proofs) > 0 {
-		b.WriteString("promises, each tried with and without the restrictions\n")
-		t := &table{}
-		for _, p := range m.Proofs {
-			row := []string{"NOT HELD", p.Name, p.Promise, p.Means}
-			if p.Held {
-				row[0] = "held"
-			}
-			if detail {
-				row = append(row, p.Detail)
-			}
-			t.row(row...)
-		}
-		t.write(&b)
-		b.WriteByte('\n')
-	}
-	b.WriteString("enforced by\n")
-	layerTable(plan).write(&b)
-	b.WriteString("\ntracked by\n")
 	t := &table{}
+	t.section("promises, each tried with and without the restrictions")
+	for _, p := range m.Proofs {
+		row := []string{"NOT HELD", p.Name, p.Promise, p.Means}
+		if p.Held {
+			row[0] = "held"
+		}
+		if detail {
+			row = append(row, p.Detail)
+		}
+		t.row(row...)
+	}
+	t.section("tracked by")
 	t.row(string(m.Tracker.Name), m.Tracker.Guarantee)
 	if m.Tracker.Why != "" {
 		t.row("", m.Tracker.Why)
 	}
-	t.write(&b)
-	if len(plan.Gaps) > 0 {
-		b.WriteString("\nnot enforced here\n")
-		gapTable(plan).write(&b)
+	t.enforced(plan)
+	t.section("policies")
+	for _, f := range m.Policies {
+		t.row(f, "no mistakes")
 	}
-	if len(m.Policies) > 0 {
-		b.WriteString("\npolicies\n")
-		t := &table{}
-		for _, f := range m.Policies {
-			t.row(f, "no mistakes")
-		}
-		t.write(&b)
-	}
-	return b.String()
+	return t.String()
 }

@@ -191,11 +191,9 @@ func TestTable(t *testing.T) {
 	tab.row("a", "longer", "x")
 	tab.row("bbb", "é")
 	tab.row("c", strings.Repeat("w", 100), "y")
-	var b strings.Builder
-	tab.write(&b)
 	want := "  a    longer  x\n  bbb  é\n  c    " + strings.Repeat("w", 100) + "  y\n"
-	if b.String() != want {
-		t.Errorf("%q, want %q", b.String(), want)
+	if got := tab.String(); got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

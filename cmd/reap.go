@@ -176,50 +176,38 @@ func (o *reapFlags) print(a *app, reports []track.Report) error {
 	if o.json {
 		return a.printJSON(reports)
 	}
-	var b strings.Builder
+	t := &table{}
 	for i := range reports {
-		reportText(&b, &reports[i], o.dryRun)
+		t.report(&reports[i], o.dryRun)
 	}
-	return a.printText(b.String())
+	return a.printTable(t)
 }
 
-// reportText is a report for people: one line, and one for each process that
-// is left.
-func reportText(b *strings.Builder, r *track.Report, dryRun bool) {
-	b.WriteString(r.ID)
-	if r.Name != "" {
-		b.WriteString("  " + printable(r.Name))
+// report is a report for people: one line, and one for each process that is left.
+func (t *table) report(r *track.Report, dryRun bool) {
+	what, word := "killed "+count(r.Killed, "process", "processes"), "left"
+	if len(r.Methods) > 0 {
+		what += " by " + strings.Join(r.Methods, " and ")
 	}
-	b.WriteString("  ")
 	switch {
 	case dryRun:
-		b.WriteString("would kill " + count(len(r.Survivors), "process", "processes"))
+		what, word = "would kill "+count(len(r.Survivors), "process", "processes"), "would kill"
 		if r.Tracker != "" {
-			b.WriteString(", by " + string(r.Tracker))
+			what += ", by " + string(r.Tracker)
 		}
 	case r.Done() && r.Killed == 0:
-		b.WriteString("nothing was left: " + r.How)
+		what = "nothing was left: " + r.How
 	case r.Done():
-		b.WriteString("killed " + count(r.Killed, "process", "processes") + by(r.Methods) + ", nothing is left: " + r.How)
+		what += ", nothing is left: " + r.How
 	default:
-		b.WriteString("killed " + count(r.Killed, "process", "processes") + by(r.Methods) + "; " + r.Unproved)
+		what += "; " + r.Unproved
 	}
-	b.WriteByte('\n')
-	t := &table{}
+	name := ""
+	if r.Name != "" {
+		name = "  " + printable(r.Name)
+	}
+	t.line("%s%s  %s", r.ID, name, what)
 	for _, p := range r.Survivors {
-		word := "left"
-		if dryRun {
-			word = "would kill"
-		}
 		t.row(word, strconv.Itoa(p.Pid), procLine(p))
 	}
-	t.write(b)
-}
-
-// by names the methods, if any are known.
-func by(methods []string) string {
-	if len(methods) == 0 {
-		return ""
-	}
-	return " by " + strings.Join(methods, " and ")
 }

@@ -31,22 +31,45 @@ func (a *app) printText(s string) error {
 	return writeErr(err)
 }
 
-// table collects rows and writes them in columns.
-type table struct{ rows [][]string }
+// table is text in columns, in sections: one without rows is left out.
+type table struct {
+	b     strings.Builder
+	title string
+	rows  [][]string
+}
 
 func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
 
-// printTable prints a table alone.
-func (a *app) printTable(t *table) error {
-	var b strings.Builder
-	t.write(&b)
-	return a.printText(b.String())
+// section begins a new one.
+func (t *table) section(title string) {
+	t.flush()
+	t.title = title
 }
 
-// write writes the rows, indented, the columns as wide as they need to be; a
+// line writes a line that is no row.
+func (t *table) line(format string, args ...any) {
+	t.flush()
+	fmt.Fprintf(&t.b, format+"\n", args...)
+}
+
+func (a *app) printTable(t *table) error { return a.printText(t.String()) }
+
+// String is all of the text.
+func (t *table) String() string {
+	t.flush()
+	return t.b.String()
+}
+
+// flush writes the rows, indented, the columns as wide as they need to be; a
 // very long cell moves only the rest of its own row.
-func (t *table) write(b *strings.Builder) {
+func (t *table) flush() {
 	const widest = 60
+	if len(t.rows) > 0 && t.title != "" {
+		if t.b.Len() > 0 {
+			t.b.WriteByte('\n')
+		}
+		t.b.WriteString(t.title + "\n")
+	}
 	var width []int
 	for _, r := range t.rows {
 		for i, c := range r {
@@ -67,40 +90,22 @@ func (t *table) write(b *strings.Builder) {
 				line += strings.Repeat(" ", 1+max(0, width[i]-utf8.RuneCountInString(c)))
 			}
 		}
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
+		t.b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
+	t.rows, t.title = nil, ""
 }
 
 // planText is the plan for people.
 func planText(plan *enforce.Plan, files []string) string {
-	var b strings.Builder
-	r := plan.Policy
-	section := func(title string, t *table) {
-		if len(t.rows) > 0 {
-			if b.Len() > 0 {
-				b.WriteByte('\n')
-			}
-			b.WriteString(title + "\n")
-			t.write(&b)
+	t, r := &table{}, plan.Policy
+	list := func(title string, paths []string) {
+		t.section(title)
+		for _, p := range paths {
+			t.row(p)
 		}
 	}
-	section("policy files, the weakest first", pathsTable(files))
-	section("allowed paths", pathTable(r))
-	section("denied, wherever they lie", denyTable(r))
-	masked, protected := plan.Covered()
-	section("hidden from the command", pathsTable(masked))
-	section("protected: readable, never changed", pathsTable(protected))
-	section("left out: nothing there on this machine", skipTable(r))
-	section("network", netTable(r))
-	section("environment", envTable(r))
-	section("limits", limitTable(r))
-	section("enforced by", layerTable(plan))
-	section("not enforced here", gapTable(plan))
-	return b.String()
-}
-
-func pathTable(r *policy.Resolved) *table {
-	t := &table{}
+	list("policy files, the weakest first", files)
+	t.section("allowed paths")
 	for _, p := range r.Paths {
 		from := p.Rule.Origin.String()
 		if p.Rule.Path != p.Path {
@@ -108,44 +113,35 @@ func pathTable(r *policy.Resolved) *table {
 		}
 		t.row(accessName(p.Access), p.Path, from)
 	}
-	if len(t.rows) == 0 {
+	if len(r.Paths) == 0 {
 		t.row("none")
 	}
-	return t
+	t.section("denied, wherever they lie")
+	for _, d := range r.Deny {
+		t.row("deny", d.Pattern, d.Deny.Origin.String())
+	}
+	masked, protected := plan.Covered()
+	list("hidden from the command", masked)
+	list("protected: readable, never changed", protected)
+	t.section("left out: nothing there on this machine")
+	for _, s := range r.Skipped {
+		t.row(accessName(s.Rule.Access), s.Rule.Path, s.Rule.Origin.String(), s.Reason)
+	}
+	t.net(&r.Net)
+	t.section("environment")
+	t.row("passed", fmt.Sprint(len(r.Env)), strings.Join(envNames(r), " "))
+	t.row("left out", fmt.Sprint(len(r.EnvDrop)), strings.Join(r.EnvDrop, " "))
+	t.limits(r)
+	t.enforced(plan)
+	return t.String()
 }
 
 // accessName names an access with the flag that gives it.
 func accessName(a policy.Access) string { return strings.ReplaceAll(a.String(), "_", "-") }
 
-func denyTable(r *policy.Resolved) *table {
-	t := &table{}
-	for _, d := range r.Deny {
-		t.row("deny", d.Pattern, d.Deny.Origin.String())
-	}
-	return t
-}
-
-func pathsTable(paths []string) *table {
-	t := &table{}
-	for _, p := range paths {
-		t.row(p)
-	}
-	return t
-}
-
-func skipTable(r *policy.Resolved) *table {
-	t := &table{}
-	for _, s := range r.Skipped {
-		t.row(accessName(s.Rule.Access), s.Rule.Path, s.Rule.Origin.String(), s.Reason)
-	}
-	return t
-}
-
-func netTable(r *policy.Resolved) *table {
-	t := &table{}
-	n := r.Net
-	from := n.From.String()
-	switch n.Mode {
+func (t *table) net(n *policy.ResolvedNet) {
+	t.section("network")
+	switch from := n.From.String(); n.Mode {
 	case policy.NetOpen:
 		t.row("open", "all of it", from)
 	case policy.NetNone:
@@ -162,54 +158,35 @@ func netTable(r *policy.Resolved) *table {
 	for _, p := range n.Unix {
 		t.row("connect", p.Path, p.Rule.Origin.String())
 	}
-	return t
 }
 
-func envTable(r *policy.Resolved) *table {
-	t := &table{}
-	t.row("passed", fmt.Sprint(len(r.Env)), strings.Join(envNames(r), " "))
-	t.row("left out", fmt.Sprint(len(r.EnvDrop)), strings.Join(r.EnvDrop, " "))
-	return t
-}
-
-func limitTable(r *policy.Resolved) *table {
-	t := &table{}
-	if l := r.Limits; l.Timeout > 0 {
-		t.row("time", l.Timeout.String(), l.TimeoutFrom.String())
-	}
-	if l := r.Limits; l.MaxOutput > 0 {
-		t.row("output", policy.FormatSize(l.MaxOutput), l.MaxOutputFrom.String())
-	}
-	if l := r.Limits; l.Memory > 0 {
-		t.row("memory", policy.FormatSize(l.Memory), l.MemoryFrom.String())
-	}
-	if l := r.Limits; l.Pids > 0 {
-		t.row("pids", fmt.Sprint(l.Pids), l.PidsFrom.String())
-	}
-	if l := r.Limits; l.CPU > 0 {
-		t.row("cpu", policy.CPUText(l.CPU), l.CPUFrom.String())
+func (t *table) limits(r *policy.Resolved) {
+	t.section("limits")
+	for _, l := range r.Limits.All() {
+		if l.Said() && *l.Value > 0 {
+			text := l.Text()
+			if l.Key == "max_output" || l.Key == "memory" {
+				text = policy.FormatSize(*l.Value)
+			}
+			t.row(strings.TrimSuffix(strings.TrimPrefix(l.Key, "max_"), "out"), text, l.From.String())
+		}
 	}
 	for _, n := range r.Guard.Lists {
 		t.row("guard", n.Value, n.Origin.String())
 	}
-	return t
 }
 
-func layerTable(plan *enforce.Plan) *table {
-	t := &table{}
+// enforced tells what holds the policy, and what does not.
+func (t *table) enforced(plan *enforce.Plan) {
+	t.section("enforced by")
 	for _, l := range plan.Layers {
 		t.row(l.Name, l.Detail)
 	}
-	return t
-}
-
-func gapTable(plan *enforce.Plan) *table {
-	t := &table{}
+	t.section("not enforced here")
 	for _, g := range plan.Gaps {
 		t.row(g.Name, string(g.Kind), g.Promise+": "+g.Why)
 		if g.Hint != "" {
 			t.row("", "", "  "+g.Hint)
 		}
 	}
-	return t
 }

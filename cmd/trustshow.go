@@ -113,7 +113,7 @@ func trustReportOf(p *compose.Project) trustReport {
 
 // trustText is the reports for people.
 func trustText(reports []trustReport) string {
-	var b strings.Builder
+	t := &table{}
 	for _, r := range reports {
 		what := "not trusted; it asks for"
 		switch {
@@ -122,15 +122,13 @@ func trustText(reports []trustReport) string {
 		case r.Trusted:
 			what = "trusted; it asks for"
 		}
-		fmt.Fprintf(&b, "%s: %s\n", printable(r.Path), what)
-		t := &table{}
+		t.line("%s: %s", printable(r.Path), what)
 		for _, w := range r.Asks {
 			t.row(fmt.Sprintf("%d:%d", w.Line, w.Column), w.Key, w.Value)
 		}
 		t.row("sha256", r.SHA256)
-		t.write(&b)
 	}
-	return b.String()
+	return t.String()
 }
 
 // leftUntrusted says what to type for what is not trusted yet.
