@@ -112,12 +112,12 @@ func (o *logFlags) place() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	p := &policy.Policy{Audit: policy.Audit{"dir": {Value: o.audit}}}
+	p := &policy.Policy{Audit: policy.Audit{Dir: policy.Named{Value: o.audit}}}
 	if o.audit == "" {
 		if p, err = compose.UserPolicy(&h); err != nil {
 			return "", err
 		}
-		p = policy.Merge(&policy.Policy{Audit: policy.Audit{"keep": {Value: "0"}}}, p) // there is a log, at the usual place
+		p = policy.Merge(&policy.Policy{Audit: policy.Audit{Keep: policy.Named{Value: "0"}}}, p) // there is a log, at the usual place
 	}
 	if o.dir != "" {
 		if o.dir, err = filepath.Abs(o.dir); err != nil {

@@ -106,7 +106,7 @@ func (o *policyFlags) policy() (*policy.Policy, error) {
 		}
 	}
 	if o.audit != "" {
-		p.Audit = policy.Audit{"dir": {Value: o.audit, Origin: flagOrigin("--audit")}}
+		p.Audit = policy.Audit{Dir: policy.Named{Value: o.audit, Origin: flagOrigin("--audit")}}
 	}
 	switch o.fallback {
 	case fallbackDeny, fallbackWarn, fallbackPrompt:

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"strings"
+
+	"github.com/zsbx/zsbx/policy/internal/tree"
 )
 
 // ErrAmend says that a policy file is written in a way that Amend can't add to.
@@ -23,26 +25,20 @@ func Amend(name string, text []byte, add *Policy) ([]byte, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		lines = nil
 	}
-	insert := func(table, key string, list []entry) {
+	for i := range keys {
+		k := &keys[i]
+		if k.kind > portList || k.wider == nil || k.replaces || k.table == "env" {
+			continue
+		}
+		have, _ := k.values(old)
+		list, _ := k.values(add)
+		list = slices.DeleteFunc(list, func(v value) bool {
+			return slices.ContainsFunc(have, func(o value) bool { o.from = v.from; return o == v })
+		})
 		if len(list) > 0 {
-			lines = amendList(lines, table, key, list)
+			lines = amendList(lines, k.table, k.name, k.node(list).Items)
 		}
 	}
-	insert("", "presets", namedEntries(add.Presets))
-	for _, a := range []Access{Read, Read | Exec, Read | Write | Exec, Read | Write} {
-		var list []entry
-		for i := range add.FS.Rules {
-			r := &add.FS.Rules[i]
-			same := func(o Rule) bool { return o.Access == a && o.Path == r.Path && o.Create == r.Create && !o.Optional }
-			if r.Access == a && !slices.ContainsFunc(old.FS.Rules, same) {
-				list = append(list, r.entry())
-			}
-		}
-		insert("fs", a.String(), list)
-	}
-	insert("net", "connect_tcp", portEntries(add.Net.ConnectTCP))
-	insert("net", "bind_tcp", portEntries(add.Net.BindTCP))
-	insert("net", "unix", namedEntries(add.Net.Unix))
 	out := []byte(strings.Join(lines, "\n") + "\n")
 	if p, err := DecodeTOML(name, bytes.NewReader(out)); err != nil || p.Hash() != Merge(old, add).Hash() {
 		return nil, ErrAmend
@@ -52,7 +48,7 @@ func Amend(name string, text []byte, add *Policy) ([]byte, error) {
 
 // amendList adds elements to a list in a table: before its first one, in the table, or
 // in a new one.
-func amendList(lines []string, table, key string, list []entry) []string {
+func amendList(lines []string, table, key string, list []*tree.Node) []string {
 	header := func(l string) bool { return strings.HasPrefix(strings.TrimSpace(l), "[") }
 	isTable := func(l string) bool {
 		l, _, _ = strings.Cut(l, "#")
@@ -60,11 +56,11 @@ func amendList(lines []string, table, key string, list []entry) []string {
 	}
 	var all []string
 	for _, e := range list {
-		all = append(all, "  "+e.text+",")
+		all = append(all, "  "+e.Inline()+",")
 	}
 	whole := slices.Concat([]string{key + " = ["}, all, []string{"]"})
 	if len(list) == 1 {
-		whole = []string{key + " = [" + list[0].text + "]"}
+		whole = []string{key + " = [" + list[0].Inline() + "]"}
 	}
 	begin := 0
 	if table != "" {

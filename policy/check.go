@@ -1,226 +1,168 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/zsbx/zsbx/policy/internal/tree"
 )
 
 // checker makes a Policy of a tree. It goes on after an error, so that all
 // of them are seen at once.
 type checker struct {
-	loc   *locator
-	errs  Errors
-	rules int
+	source string
+	places *tree.Places // nil for a tree that is to be written, whose values have their origins
+	preset *Origin      // of everything in a preset; nil for a policy file
+	errs   Errors
+	rules  int
 }
 
-func (c *checker) fail(off int, code Code, format string, args ...any) {
-	c.errs = append(c.errs, &Error{Origin: c.loc.at(off), Code: code, Msg: fmt.Sprintf(format, args...)})
+func (c *checker) fail(o Origin, code Code, format string, args ...any) {
+	c.errs = append(c.errs, &Error{Origin: o, Code: code, Msg: fmt.Sprintf(format, args...)})
+}
+
+// at is where a value stands.
+func (c *checker) at(n *tree.Node) Origin { return c.origin(n, n.Off) }
+
+// keyAt is where a field's key stands.
+func (c *checker) keyAt(f *tree.Field) Origin { return c.origin(f.Val, f.Off) }
+
+func (c *checker) origin(n *tree.Node, off int) Origin {
+	if o, ok := n.From.(Origin); ok {
+		return o
+	}
+	switch {
+	case c.preset != nil:
+		return *c.preset
+	case c.places == nil:
+		return Origin{}
+	}
+	line, column := c.places.At(off)
+	return Origin{Source: c.source, Line: line, Column: column}
 }
 
 // count adds a rule and complains about the first one too many.
-func (c *checker) count(off int) {
-	if c.rules++; c.rules == MaxRules+1 {
-		c.fail(off, CodeLimit, "more than %d rules", MaxRules)
+func (c *checker) count(n *tree.Node, off int) {
+	if c.rules++; c.rules == MaxRules+1 && c.places != nil {
+		c.fail(c.origin(n, off), CodeLimit, "more than %d rules", MaxRules)
 	}
 }
 
 // is checks a value's type.
-func (c *checker) is(n *node, kind nodeKind, what string) bool {
-	if n.kind == kind {
+func (c *checker) is(n *tree.Node, kind tree.Kind, what string) bool {
+	if n.Kind == kind {
 		return true
 	}
-	c.fail(n.off, CodeType, "%s must be %s, not %s", what, kind, n.kind)
+	c.fail(c.at(n), CodeType, "%s must be %s, not %s", what, kind, n.Kind)
 	return false
 }
 
 // unknown reports a key that the table does not have.
-func (c *checker) unknown(f *field, table string, known ...string) {
+func (c *checker) unknown(f *tree.Field, table string, known ...string) {
 	where := "at the top level"
 	if table != "" {
-		where = "in [" + strings.TrimSuffix(table, ".") + "]"
+		where = "in [" + table + "]"
 	}
-	c.errs = append(c.errs, &Error{
-		Origin: c.loc.at(f.off), Code: CodeUnknownKey,
-		Msg: fmt.Sprintf("unknown key %s %s: there are %s%s", strconv.Quote(f.key), where, strings.Join(known, ", "), didYouMean(f.key, known)),
-	})
+	c.fail(c.keyAt(f), CodeUnknownKey, "unknown key %s %s: there are %s%s", strconv.Quote(f.Key), where, strings.Join(known, ", "), didYouMean(f.Key, known))
 }
 
-// policy checks the whole file, or with prefix "linux." or "macos." the
-// overrides for one system, which have the same tables.
-func (c *checker) policy(n *node, prefix string) *Policy {
+// known are the names in a table: of keys, and of tables.
+func (c *checker) known(table string) []string {
+	var all []string
+	for i := range keys {
+		k := &keys[i]
+		rest, ok := strings.CutPrefix("."+k.full(), strings.TrimSuffix("."+table, ".")+".")
+		name, _, _ := strings.Cut(rest, ".")
+		if ok && (!k.preset || c.preset != nil) && !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// find is the key or the table that a field of a table is, if it is known.
+func (c *checker) find(table string, f *tree.Field) (k *key, inner string) {
+	for i := range keys {
+		if k := &keys[i]; k.table == table && k.name == f.Key && (!k.preset || c.preset != nil) {
+			return k, ""
+		}
+	}
+	inner = strings.TrimPrefix(table+"."+f.Key, ".")
+	if strings.Contains(f.Key, ".") || !slices.ContainsFunc(keys[:], func(k key) bool { return k.table == inner }) {
+		inner = ""
+	}
+	return nil, inner
+}
+
+// policy checks the whole file.
+func (c *checker) policy(n *tree.Node) *Policy {
+	if n.Get("paths") != nil && n.Get("layers") != nil { // zsbx profile --format json, which has a policy in it
+		n = cmp.Or(n.Get("policy"), n)
+	}
 	p := &Policy{}
-	if !c.is(n, tableNode, cmpOr(strings.TrimSuffix(prefix, "."), "a policy")) {
-		return p
-	}
-	if prefix == "" && n.get("paths") != nil && n.get("layers") != nil { // zsbx profile --format json, which has a policy in it
-		if inner := n.get("policy"); inner != nil {
-			return c.policy(inner, "")
-		}
-	}
-	for i := range n.fields {
-		f := &n.fields[i]
-		switch {
-		case f.key == "presets":
-			p.Presets = c.names(f.val, prefix+"presets", checkPresetName)
-		case f.key == "fs":
-			c.fs(f.val, prefix+"fs", &p.FS, &p.Private)
-		case f.key == "net":
-			c.net(f.val, prefix+"net", &p.Net)
-		case f.key == "env":
-			c.env(f.val, prefix+"env", &p.Env)
-		case f.key == "limits":
-			c.limits(f.val, prefix+"limits", &p.Limits)
-		case f.key == "process":
-			c.process(f.val, prefix+"process", &p.Private)
-		case f.key == "guard":
-			c.guard(f.val, prefix+"guard", &p.Guard)
-		case f.key == "audit":
-			c.audit(f.val, prefix+"audit", &p.Audit)
-		case f.key == "linux" && prefix == "":
-			p.Linux = c.policy(f.val, "linux.")
-		case f.key == "macos" && prefix == "":
-			p.MacOS = c.policy(f.val, "macos.")
-		case prefix == "":
-			c.unknown(f, "", "presets", "fs", "net", "env", "limits", "process", "guard", "audit", "linux", "macos")
-		default:
-			c.unknown(f, prefix, "presets", "fs", "net", "env", "limits", "process", "guard", "audit")
-		}
-	}
+	c.table(n, p, "", "")
 	return p
 }
 
-// cmpOr is cmp.Or for two strings.
-func cmpOr(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
-
-func (c *checker) fs(n *node, table string, fs *FS, private *Private) {
-	if !c.is(n, tableNode, table) {
+// table checks a table. The prefix is "linux." or "macos." in the overrides for one
+// system, which have the same tables.
+func (c *checker) table(n *tree.Node, p *Policy, prefix, table string) {
+	if !c.is(n, tree.Table, cmp.Or(strings.TrimSuffix(prefix+table, "."), "a policy")) {
 		return
 	}
-	for i := range n.fields {
-		f := &n.fields[i]
-		what := table + "." + f.key
-		switch f.key {
-		case "ro":
-			fs.Rules = append(fs.Rules, c.paths(f.val, what, Read)...)
-		case "rox":
-			fs.Rules = append(fs.Rules, c.paths(f.val, what, Read|Exec)...)
-		case "rw":
-			fs.Rules = append(fs.Rules, c.paths(f.val, what, Read|Write|Exec)...)
-		case "rw_noexec":
-			fs.Rules = append(fs.Rules, c.paths(f.val, what, Read|Write)...)
-		case "deny":
-			for _, d := range c.names(f.val, what, checkDeny) {
-				fs.Deny = append(fs.Deny, Deny{Pattern: d.Value, Origin: d.Origin})
-			}
-		case "home":
-			c.private(f.val, what, &private.Home)
-		case "system":
-			c.system(f.val, what, &fs.System)
-		default:
-			c.unknown(f, table, "ro", "rox", "rw", "rw_noexec", "deny", "home", "system")
-		}
-	}
-}
-
-func (c *checker) system(n *node, table string, s *System) {
-	if !c.is(n, tableNode, table) {
-		return
-	}
-	for i := range n.fields {
-		f := &n.fields[i]
-		what := table + "." + f.key
-		switch f.key {
-		case "executable":
-			s.Executable = c.paths(f.val, what, Read|Exec)
-		case "read_only":
-			s.ReadOnly = c.paths(f.val, what, Read)
-		case "read_write":
-			s.ReadWrite = c.paths(f.val, what, Read|Write)
-		default:
-			c.unknown(f, table, "executable", "read_only", "read_write")
-		}
-	}
-}
-
-// paths reads a list of paths. An entry is a string, or a table with path,
-// optional (it may be missing) and create (it is made when missing). The result is not nil even when the list is empty.
-func (c *checker) paths(n *node, what string, a Access) []Rule {
-	rules := []Rule{}
-	if !c.is(n, arrayNode, what) {
-		return rules
-	}
-	for _, item := range n.items {
-		if r, ok := c.entry(item, what, true); ok {
-			r.Access = a
-			rules = append(rules, r)
-		}
-	}
-	return rules
-}
-
-// entry reads one path of a list; create reports whether that key is known.
-func (c *checker) entry(n *node, what string, create bool) (r Rule, ok bool) {
-	c.count(n.off)
-	r.Origin = c.loc.at(n.off)
-	if n.kind != tableNode {
-		r.Path, ok = c.text(n, "an entry of "+what, checkPath)
-		return r, ok
-	}
-	for i := range n.fields {
-		f := &n.fields[i]
+	for i := range n.Fields {
+		f := &n.Fields[i]
+		k, inner := c.find(table, f)
 		switch {
-		case f.key == "path":
-			r.Path, ok = c.text(f.val, "path", checkPath)
-		case f.key == "optional":
-			if c.is(f.val, boolNode, "optional") {
-				r.Optional = f.val.text == "true"
-			}
-		case f.key == "create" && create:
-			if c.is(f.val, boolNode, "create") {
-				r.Create = f.val.text == "true"
-			}
-		case create:
-			c.unknown(f, what, "path", "optional", "create")
+		case k != nil:
+			c.key(k, f.Val, p, prefix+k.full())
+		case inner != "":
+			c.table(f.Val, p, prefix, inner)
+		case prefix+table == "" && f.Key == "linux":
+			p.Linux = &Policy{}
+			c.table(f.Val, p.Linux, "linux.", "")
+		case prefix+table == "" && f.Key == "macos":
+			p.MacOS = &Policy{}
+			c.table(f.Val, p.MacOS, "macos.", "")
+		case prefix+table == "":
+			c.unknown(f, "", append(c.known(""), "linux", "macos")...)
 		default:
-			c.unknown(f, what, "path", "optional")
+			c.unknown(f, strings.TrimSuffix(prefix+table, "."), c.known(table)...)
 		}
 	}
-	if n.get("path") == nil {
-		c.fail(n.off, CodeValue, "an entry of %s without a path", what)
-	}
-	r.Optional = r.Optional || r.Create
-	return r, ok
 }
 
-// text reads a string and checks what it says.
-func (c *checker) text(n *node, what string, check func(string) error) (string, bool) {
-	if !c.is(n, stringNode, what) {
-		return "", false
-	}
-	if err := check(n.text); err != nil {
-		c.fail(n.off, CodeValue, "%s", err.Error())
-		return "", false
-	}
-	return n.text, true
-}
-
-// names reads a list of strings; nil when it is empty.
-func (c *checker) names(n *node, what string, check func(string) error) []Named {
-	if !c.is(n, arrayNode, what) {
-		return nil
-	}
-	var names []Named
-	for _, item := range n.items {
-		c.count(item.off)
-		if s, ok := c.text(item, "an entry of "+what, check); ok {
-			names = append(names, Named{Value: s, Origin: c.loc.at(item.off)})
+// key checks the value of a key.
+func (c *checker) key(k *key, n *tree.Node, p *Policy, what string) {
+	var list []value
+	switch k.kind {
+	case pathList, socketList, textList, portList:
+		if !c.is(n, tree.Array, what) {
+			return
 		}
+		list = c.list(k, n.Items, what)
+	case closedList:
+		if c.is(n, tree.Array, what) {
+			c.closed(n.Items, p, what)
+		}
+		return
+	case textTable, listTable:
+		if !c.is(n, tree.Table, what) {
+			return
+		}
+		for i := range n.Fields {
+			list = append(list, c.named(k, &n.Fields[i], what)...)
+		}
+	default:
+		if !c.scalar(k, n, what) {
+			return
+		}
+		list = []value{{text: n.Text, from: c.at(n)}}
 	}
-	return names
+	if err := k.put(p, list); err != nil {
+		c.fail(c.at(n), CodeValue, "%v", err)
+	}
 }

@@ -7,6 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"strings"
+
+	"github.com/zsbx/zsbx/policy/internal/tree"
 )
 
 const (
@@ -24,15 +26,11 @@ const (
 //
 // Decoding looks at nothing but the text: whether the paths exist and what
 // they lead to is for Resolve to find out.
-func DecodeTOML(name string, r io.Reader) (*Policy, error) {
-	return decode(name, r, parseTOML)
-}
+func DecodeTOML(name string, r io.Reader) (*Policy, error) { return decode(name, r, tree.TOML) }
 
 // DecodeJSON reads a policy written in JSON: the same keys, the same meaning
 // and the same errors as with DecodeTOML.
-func DecodeJSON(name string, r io.Reader) (*Policy, error) {
-	return decode(name, r, parseJSON)
-}
+func DecodeJSON(name string, r io.Reader) (*Policy, error) { return decode(name, r, tree.JSON) }
 
 // DecodeFile reads a policy file: JSON if its name ends in ".json", else
 // TOML. Only a regular file of at most MaxFileSize is read, so that a FIFO or
@@ -55,8 +53,7 @@ func DecodeFile(path string) (*Policy, error) {
 // ReadFile reads a file as DecodeFile does: a regular one of at most MaxFileSize.
 func ReadFile(path string) ([]byte, error) { return readFile(path) }
 
-// decode is DecodeTOML and DecodeJSON.
-func decode(name string, r io.Reader, parse func(*locator) (*node, Errors)) (*Policy, error) {
+func decode(name string, r io.Reader, format *tree.Format) (*Policy, error) {
 	var buf bytes.Buffer
 	if _, err := buf.ReadFrom(io.LimitReader(r, MaxFileSize+1)); err != nil {
 		return nil, Errors{{Origin: Origin{Source: name}, Code: CodeFile, Msg: "reading the policy", Err: err}}
@@ -65,15 +62,20 @@ func decode(name string, r io.Reader, parse func(*locator) (*node, Errors)) (*Po
 		return nil, Errors{{Origin: Origin{Source: name}, Code: CodeLimit,
 			Msg: fmt.Sprintf("larger than %d bytes", MaxFileSize)}}
 	}
-	loc := newLocator(name, buf.Bytes())
-	if e := loc.checkText(); e != nil {
-		return nil, Errors{e}
+	c := &checker{source: name, places: tree.NewPlaces(buf.Bytes())}
+	return c.decode(format, buf.Bytes())
+}
+
+// decode reads a file in one of the formats.
+func (c *checker) decode(f *tree.Format, data []byte) (*Policy, error) {
+	root, mistakes := f.Read(data)
+	codes := map[tree.MistakeKind]Code{tree.Syntax: CodeSyntax, tree.Duplicate: CodeDuplicate, tree.TooDeep: CodeValue}
+	for _, m := range mistakes {
+		c.fail(c.origin(&tree.Node{}, m.Off), codes[m.Kind], "%s", m.Msg)
 	}
-	root, errs := parse(loc)
-	c := &checker{loc: loc, errs: errs}
 	var p *Policy
 	if root != nil {
-		p = c.policy(root, "")
+		p = c.policy(root)
 	}
 	if err := c.errs.err(); err != nil {
 		return nil, err

@@ -74,9 +74,9 @@ func drawPolicy(t *rapid.T, deep bool) *Policy {
 	if rapid.Bool().Draw(t, "output") {
 		p.Limits.MaxOutput, p.Limits.MaxOutputFrom = rapid.Int64Range(0, 1<<40).Draw(t, "bytes"), Origin{Source: "--max-output"}
 	}
-	for _, ch := range p.Private.all() {
-		if rapid.Bool().Draw(t, ch.key) {
-			*ch.value = Named{Value: rapid.SampledFrom([]string{wordPrivate, wordShared}).Draw(t, ch.key+" value"), Origin: drawOrigin(t)}
+	for _, to := range []*Named{&p.Private.Home, &p.Private.Pids} {
+		if rapid.Bool().Draw(t, "private") {
+			*to = Named{Value: rapid.SampledFrom([]string{wordPrivate, wordShared}).Draw(t, "private value"), Origin: drawOrigin(t)}
 		}
 	}
 	for _, l := range p.Limits.All()[2:] {
@@ -89,12 +89,11 @@ func drawPolicy(t *rapid.T, deep bool) *Policy {
 	}
 	p.Guard.Lists = drawNamed(t, "guard", "catastrophic", "mine")
 	for _, n := range drawNamed(t, "words", "rm -rf*", "a [b]\"") {
-		list := rapid.SampledFrom([]string{"mine", "x-1"}).Draw(t, "list")
-		p.Guard.add(&Guard{Words: map[string][]Named{list: {n}}})
+		p.Guard.addWords(rapid.SampledFrom([]string{"mine", "x-1"}).Draw(t, "list"), []Named{n})
 	}
-	for i, key := range []string{"dir", "keep", "required"} {
-		if rapid.Bool().Draw(t, key) {
-			p.Audit.put(Audit{key: {Value: rapid.SampledFrom([][]string{{"~/x", "/a$$b"}, {"0", "9"}, {"true", "false"}}[i]).Draw(t, "audit"), Origin: drawOrigin(t)}}, false)
+	for i, to := range []*Named{&p.Audit.Dir, &p.Audit.Keep, &p.Audit.Required} {
+		if rapid.Bool().Draw(t, "audited") {
+			*to = Named{Value: rapid.SampledFrom([][]string{{"~/x", "/a$$b"}, {"0", "9"}, {"true", "false"}}[i]).Draw(t, "audit"), Origin: drawOrigin(t)}
 		}
 	}
 	if deep && rapid.Bool().Draw(t, "linux") {

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,7 +21,7 @@ func (rs *resolver) environment(env *Env, presets []Named) {
 		}
 	}
 	f := envFilter{env: env, vars: make(map[string]envVar, len(rs.host.Env)+8)}
-	f.mode = EnvMode(cmpOr(string(env.Mode), string(EnvScrubbed)))
+	f.mode = EnvMode(cmp.Or(string(env.Mode), string(EnvScrubbed)))
 	f.agent = rs.allowedAgent()
 	for _, e := range rs.host.Env {
 		f.caller(e)

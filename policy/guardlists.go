@@ -2,10 +2,8 @@ package policy
 
 import (
 	"fmt"
-	"maps"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -30,34 +28,21 @@ func (g *Guard) add(p *Guard) {
 	g.Off = g.Off || p.Off
 	g.Lists = append(g.Lists, p.Lists...)
 	for list, words := range p.Words {
-		if g.Words == nil {
-			g.Words = map[string][]Named{}
-		}
-		g.Words[list] = slices.Concat(g.Words[list], words)
+		g.addWords(list, words)
 	}
+}
+
+func (g *Guard) addWords(list string, words []Named) {
+	if g.Words == nil {
+		g.Words = map[string][]Named{}
+	}
+	g.Words[list] = slices.Concat(g.Words[list], words)
 }
 
 // yield has what was said for one system give way to p.
 func (g *Guard) yield(p *Guard) {
 	if p.Off {
 		g.Lists = nil
-	}
-}
-
-// each gives the names of the lists that have words, in order.
-func (g *Guard) each() []string { return slices.Sorted(maps.Keys(g.Words)) }
-
-func (g *Guard) statements(add func(...string)) {
-	if g.Off {
-		add("guard off")
-	}
-	for _, n := range g.Lists {
-		add("guard list", strconv.Quote(n.Value))
-	}
-	for list, words := range g.Words {
-		for _, w := range words {
-			add("guard words", strconv.Quote(list), strconv.Quote(w.Value))
-		}
 	}
 }
 
@@ -81,49 +66,4 @@ func checkGuardWords(s string) error {
 		}
 	}
 	return nil
-}
-
-func (c *checker) guard(n *node, table string, g *Guard) {
-	if !c.is(n, tableNode, table) {
-		return
-	}
-	for i := range n.fields {
-		f := &n.fields[i]
-		what := table + "." + f.key
-		switch {
-		case f.key == "lists":
-			g.Lists = c.names(f.val, what, checkListName)
-		case f.key != "words":
-			c.unknown(f, table, "lists", "words")
-		case c.is(f.val, tableNode, what):
-			g.Words = map[string][]Named{}
-			for _, l := range f.val.fields {
-				if err := checkListName(l.key); err != nil {
-					c.fail(l.off, CodeValue, "%s", err.Error())
-				}
-				g.Words[l.key] = c.names(l.val, what+"."+l.key, checkGuardWords)
-			}
-		}
-	}
-}
-
-func (t *tomlWriter) guard(g *Guard, prefix string) {
-	t.header(prefix + "guard")
-	t.list("lists", len(g.Lists) > 0, namedEntries(g.Lists))
-	t.header(prefix + "guard.words")
-	for _, name := range g.each() {
-		t.list(name, true, namedEntries(g.Words[name]))
-	}
-}
-
-func (g *Guard) json() map[string]any {
-	j, words := map[string]any{}, map[string][]string{}
-	for list, entries := range g.Words {
-		words[list] = append([]string{}, values(entries)...)
-		j["words"] = words
-	}
-	if len(g.Lists) > 0 {
-		j["lists"] = values(g.Lists)
-	}
-	return j
 }

@@ -38,18 +38,17 @@ type Limit struct {
 	parse func(string) (int64, error)
 	text  func(int64) string // what parse reads
 	noun  string
-	quote bool // text is a string and no number
 }
 
 // All lists the limits; they can be changed through it.
 func (l *Limits) All() []Limit {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	return []Limit{
-		{"timeout", (*int64)(&l.Timeout), &l.TimeoutFrom, parseTime, func(n int64) string { return time.Duration(n).String() }, "time", true},
-		{"max_output", &l.MaxOutput, &l.MaxOutputFrom, ParseSize, number, "size", false},
-		{"memory", &l.Memory, &l.MemoryFrom, ParseSize, number, "size", false},
-		{"pids", &l.Pids, &l.PidsFrom, parseCount, number, "number", false},
-		{"cpu", &l.CPU, &l.CPUFrom, ParseCPU, CPUText, "number", true},
+		{"timeout", (*int64)(&l.Timeout), &l.TimeoutFrom, parseTime, func(n int64) string { return time.Duration(n).String() }, "time"},
+		{"max_output", &l.MaxOutput, &l.MaxOutputFrom, ParseSize, number, "size"},
+		{"memory", &l.Memory, &l.MemoryFrom, ParseSize, number, "size"},
+		{"pids", &l.Pids, &l.PidsFrom, parseCount, number, "number"},
+		{"cpu", &l.CPU, &l.CPUFrom, ParseCPU, CPUText, "number"},
 	}
 }
 

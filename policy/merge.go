@@ -32,28 +32,14 @@ func mergeSystem(sum, p, own *Policy) *Policy {
 	if sum == nil {
 		sum = &Policy{}
 	}
-	if p.Net.Allow != nil {
-		sum.Net.Allow = nil
-	}
-	if p.Env.Mode != "" {
-		sum.Env.Mode, sum.Env.From = "", Origin{}
+	for i := range keys {
+		keys[i].override(sum, p, true)
 	}
 	sum.Env.Set = slices.DeleteFunc(sum.Env.Set, func(v Var) bool {
 		return slices.ContainsFunc(p.Env.Set, func(w Var) bool { return v.Name == w.Name })
 	})
 	sum.Limits.put(&p.Limits, true)
-	if p.FS.System.Executable != nil {
-		sum.FS.System.Executable = nil
-	}
-	if p.FS.System.ReadOnly != nil {
-		sum.FS.System.ReadOnly = nil
-	}
-	if p.FS.System.ReadWrite != nil {
-		sum.FS.System.ReadWrite = nil
-	}
 	sum.Guard.yield(&p.Guard)
-	sum.Audit.put(p.Audit, true)
-	sum.Private.put(&p.Private, true)
 	if own != nil {
 		sum.add(own)
 	}
@@ -68,31 +54,15 @@ func (sum *Policy) add(p *Policy) {
 	sum.FS.Links = append(sum.FS.Links, p.FS.Links...)
 	sum.FS.Copies = append(sum.FS.Copies, p.FS.Copies...)
 	sum.Closed = append(sum.Closed, p.Closed...)
-	replaceRules(&sum.FS.System.Executable, p.FS.System.Executable)
-	replaceRules(&sum.FS.System.ReadOnly, p.FS.System.ReadOnly)
-	replaceRules(&sum.FS.System.ReadWrite, p.FS.System.ReadWrite)
-	if p.Net.Allow != nil {
-		allow := *p.Net.Allow
-		sum.Net.Allow = &allow
-	}
 	addPorts(&sum.Net.ConnectTCP, p.Net.ConnectTCP)
 	addPorts(&sum.Net.BindTCP, p.Net.BindTCP)
 	sum.Net.Unix = append(sum.Net.Unix, p.Net.Unix...)
-	if p.Env.Mode != "" {
-		sum.Env.Mode, sum.Env.From = p.Env.Mode, p.Env.From
-	}
 	sum.Env.Allow = append(sum.Env.Allow, p.Env.Allow...)
 	sum.Env.Set = append(sum.Env.Set, p.Env.Set...)
 	sum.Limits.put(&p.Limits, false)
 	sum.Guard.add(&p.Guard)
-	sum.Audit.put(p.Audit, false)
-	sum.Private.put(&p.Private, false)
-}
-
-// replaceRules copies a list unless it is nil; an empty one stays one.
-func replaceRules(to *[]Rule, from []Rule) {
-	if from != nil {
-		*to = append(make([]Rule, 0, len(from)), from...)
+	for i := range keys {
+		keys[i].override(sum, p, false)
 	}
 }
 

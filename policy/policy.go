@@ -103,6 +103,8 @@ type FS struct {
 	Copies []Link // presets only: copied rather than linked
 
 	System System
+
+	create []Named // presets only, while one is read: which of Rules are to be made
 }
 
 // Link is a symbolic link in the project's own cache that leads to a shared one,
@@ -127,6 +129,43 @@ type System struct {
 	ReadOnly   []Rule // read
 	ReadWrite  []Rule // read and write: devices
 }
+
+// category is one of the lists of System.
+type category struct {
+	key    string
+	access Access
+	rules  *[]Rule
+}
+
+// categories lists System's lists with their names in a file and the access
+// that all rules in them have.
+func (s *System) categories() [3]category {
+	return [3]category{
+		{"executable", Read | Exec, &s.Executable},
+		{"read_only", Read, &s.ReadOnly},
+		{"read_write", Read | Write, &s.ReadWrite},
+	}
+}
+
+// What a Named of Private may say.
+const (
+	wordPrivate = "private"
+	wordShared  = "shared"
+)
+
+// Private says what of the machine the command does not share with the user's
+// other programs. An empty Value says nothing, which is "shared".
+type Private struct {
+	// Home, [fs] home, is the home directory: what the policy allows of it stays,
+	// and the rest is empty, writable, and gone when the session is.
+	Home Named
+	// Pids, [process] pids, are process ids: the command sees the session's own
+	// processes and no others (pid_namespaces(7)).
+	Pids Named
+}
+
+// Is reports whether a Named of a Private asks for something of the command's own.
+func (n *Named) Is() bool { return n.Value == wordPrivate }
 
 // Net holds the network rules.
 type Net struct {

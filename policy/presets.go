@@ -1,17 +1,14 @@
 package policy
 
 import (
-	"bytes"
 	"embed"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
 
-	"github.com/pelletier/go-toml/v2"
-
 	"github.com/zsbx/zsbx/policy/internal/tables"
+	"github.com/zsbx/zsbx/policy/internal/tree"
 )
 
 //go:embed presets/*.toml
@@ -96,98 +93,26 @@ func Preset(name string) (*Policy, error) {
 // executable part alone.
 const toolsOnly = ":tools"
 
-// presetTables are the tables that a preset's file may have: those of a
-// policy file that make sense here, and create.
-type presetTables struct {
-	FS struct {
-		RO       []string `toml:"ro"`
-		ROX      []string `toml:"rox"`
-		RW       []string `toml:"rw"`
-		RWNoexec []string `toml:"rw_noexec"`
-		// Create names those of the writable directories that are made
-		// before a run when they are missing.
-		Create []string `toml:"create"`
-		// Links are made in the project's own cache, by their names there.
-		Links map[string]string `toml:"links"`
-		// Copies are files there, of which a command may change its own.
-		Copies map[string]string `toml:"copies"`
-	} `toml:"fs"`
-	Env struct {
-		Allow []string          `toml:"allow"`
-		Set   map[string]string `toml:"set"`
-	} `toml:"env"`
-	Closed []struct {
-		Path     string   `toml:"path"`
-		Commands []string `toml:"commands"`
-		Includes bool     `toml:"includes"`
-	} `toml:"closed"`
-	Guard struct {
-		Lists []string `toml:"lists"`
-	} `toml:"guard"`
-}
-
-// presetFile is a preset's file: the tables, and those for one system only.
-type presetFile struct {
-	presetTables
-	Linux presetTables `toml:"linux"`
-	MacOS presetTables `toml:"macos"`
-}
-
-// decodePreset reads a preset's TOML strictly.
+// decodePreset reads a preset's file: the tables of a policy file, and keys that only
+// presets have. fs.create names those of the writable directories that are made
+// before a run when they are missing; fs.links are made in the project's own cache,
+// by their names there, and fs.copies are files there, of which a command may change
+// its own.
 func decodePreset(from Origin, data []byte) (*Policy, error) {
-	var f presetFile
-	if err := decodeStrict(data, &f); err != nil {
+	c := &checker{preset: &from}
+	p, err := c.decode(tree.TOML, data)
+	if err != nil {
 		return nil, err
 	}
-	p := f.policy(from)
-	p.Linux = f.Linux.policy(from)
-	p.MacOS = f.MacOS.policy(from)
-	return p, nil
-}
-
-// decodeStrict decodes TOML in which every key must be known.
-func decodeStrict(data []byte, v any) error {
-	return toml.NewDecoder(bytes.NewReader(data)).DisallowUnknownFields().Decode(v)
-}
-
-// policy turns the tables into rules.
-func (t *presetTables) policy(from Origin) *Policy {
-	p := &Policy{}
-	add := func(access Access, paths []string) {
-		p.FS.Rules = append(p.FS.Rules, optional(from, access, paths...)...)
-	}
-	add(Read, t.FS.RO)
-	add(Read|Exec, t.FS.ROX)
-	add(Read|Write|Exec, t.FS.RW)
-	add(Read|Write, t.FS.RWNoexec)
-	for i := range p.FS.Rules {
-		for _, c := range t.FS.Create {
-			if p.FS.Rules[i].Path == c {
-				p.FS.Rules[i].Create = true
-			}
+	for _, part := range []**Policy{&p, &p.Linux, &p.MacOS} {
+		if *part == nil {
+			*part = &Policy{}
+		}
+		fs := &(*part).FS
+		for i := range fs.Rules {
+			r := &fs.Rules[i]
+			r.Create = slices.ContainsFunc(fs.create, func(n Named) bool { return n.Value == r.Path })
 		}
 	}
-	p.FS.Links, p.FS.Copies = links(t.FS.Links), links(t.FS.Copies)
-	for _, name := range t.Env.Allow {
-		p.Env.Allow = append(p.Env.Allow, Named{Value: name, Origin: from})
-	}
-	for _, name := range slices.Sorted(maps.Keys(t.Env.Set)) {
-		p.Env.Set = append(p.Env.Set, Var{Name: name, Value: t.Env.Set[name], Origin: from})
-	}
-	for _, c := range t.Closed {
-		p.Closed = append(p.Closed, Closed{Path: c.Path, Commands: c.Commands, Includes: c.Includes})
-	}
-	for _, name := range t.Guard.Lists {
-		p.Guard.Lists = append(p.Guard.Lists, Named{Value: name, Origin: from})
-	}
-	return p
-}
-
-// links sorts a table by name.
-func links(table map[string]string) []Link {
-	var all []Link
-	for _, name := range slices.Sorted(maps.Keys(table)) {
-		all = append(all, Link{Name: name, To: table[name]})
-	}
-	return all
+	return p, nil
 }

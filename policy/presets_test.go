@@ -53,7 +53,6 @@ func TestPresetCreate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		data, _ := presetFiles.ReadFile("presets/" + info.Name + ".toml")
 		for _, part := range []*Policy{p, p.Linux, p.MacOS} {
 			for _, r := range part.FS.Rules {
 				if r.Create && r.Access&Write == 0 {
@@ -61,15 +60,19 @@ func TestPresetCreate(t *testing.T) {
 				}
 			}
 		}
-		var f presetFile
-		if err := decodeStrict(data, &f); err != nil {
-			t.Fatal(err)
-		}
-		for part, tables := range map[*Policy]presetTables{p: f.presetTables, p.Linux: f.Linux, p.MacOS: f.MacOS} {
-			for _, c := range tables.FS.Create {
-				if !slices.ContainsFunc(part.FS.Rules, func(r Rule) bool { return r.Create && r.Path == c }) {
-					t.Errorf("%s: create names %s, which has no rule", info.Name, c)
+		for _, part := range []*Policy{p, p.Linux, p.MacOS} {
+			for _, c := range part.FS.create {
+				if !slices.ContainsFunc(part.FS.Rules, func(r Rule) bool { return r.Create && r.Path == c.Value }) {
+					t.Errorf("%s: create names %s, which has no rule", info.Name, c.Value)
 				}
+			}
+		}
+		if err := p.encodable(p.tree()); err != nil {
+			t.Error(err)
+		}
+		for _, s := range p.statements("") {
+			if name := strings.TrimPrefix(strings.TrimPrefix(s, "linux "), "macos "); !strings.HasPrefix(name, "fs.r") && !strings.HasPrefix(name, "env.") && !strings.HasPrefix(name, "guard.") {
+				t.Errorf("%s: no preset says %s", info.Name, s)
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"bytes"
+	"cmp"
 	"reflect"
 	"slices"
 	"testing"
@@ -80,7 +81,7 @@ func TestMergeOverrides(t *testing.T) {
 		a, b := drawPolicy(t, true), drawPolicy(t, true)
 		for _, os := range []string{"linux", "macos"} {
 			first, later, got := a.on(os), b.on(os), Merge(a, b).on(os)
-			if want := cmpOr(string(later.Env.Mode), string(first.Env.Mode)); string(got.Env.Mode) != want {
+			if want := cmp.Or(string(later.Env.Mode), string(first.Env.Mode)); string(got.Env.Mode) != want {
 				t.Fatalf("mode %s, want %s", got.Env.Mode, want)
 			}
 			want := first.Net.Allow

@@ -1,9 +1,9 @@
 package policy
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Wider is one thing that a policy asks for beyond another.
@@ -43,72 +43,55 @@ func compactWider(all []Wider) []Wider {
 	})
 }
 
-// widening collects what a policy asks for.
-type widening []Wider
-
-func (w *widening) add(key, value string, o Origin) { *w = append(*w, Wider{key, value, o}) }
-
-func (w *widening) names(key string, all []Named) {
-	for _, n := range all {
-		w.add(key, strconv.Quote(n.Value), n.Origin)
-	}
-}
-
-func (w *widening) rules(key string, all []Rule) {
-	for _, r := range all {
-		k, v := key, strconv.Quote(r.Path)
-		if k == "" {
-			k = "fs." + r.Access.String()
-		}
-		if r.Create {
-			v += ", made when it is missing"
-		}
-		w.add(k, v, r.Origin)
-	}
-}
-
 // widens lists what a flat policy asks for beyond base.
 func (p *Policy) widens(base *Policy) []Wider {
-	var w widening
-	w.names("presets", p.Presets)
-	w.rules("", p.FS.Rules)
-	w.rules("fs.system.executable", p.FS.System.Executable)
-	w.rules("fs.system.read_only", p.FS.System.ReadOnly)
-	w.rules("fs.system.read_write", p.FS.System.ReadWrite)
-	if p.Net.Allow != nil && p.Net.Allow.Value {
-		w.add("net.allow", "true", p.Net.Allow.Origin)
-	}
-	for _, port := range p.Net.ConnectTCP {
-		w.add("net.connect_tcp", fmt.Sprint(port.Number), port.Origin)
-	}
-	for _, port := range p.Net.BindTCP {
-		w.add("net.bind_tcp", fmt.Sprint(port.Number), port.Origin)
-	}
-	w.names("net.unix", p.Net.Unix)
-	switch {
-	case p.Env.Mode != "" && looseness(p.Env.Mode) > looseness(base.Env.Mode):
-		w.add("env.mode", string(p.Env.Mode), p.Env.From)
-	case p.Env.Mode == EnvVars && slices.ContainsFunc(base.Env.Allow, func(n Named) bool { return steersLoader(n.Value) }):
-		w.add("env.mode", string(p.Env.Mode), p.Env.From) // scrubbed mode would hold these back
-	}
-	w.names("env.allow", p.Env.Allow)
-	for _, v := range p.Env.Set {
-		w.add("env.set", v.Name+"="+strconv.Quote(v.Value), v.Origin)
-	}
-	before := base.Limits.All()
-	for i, l := range p.Limits.All() {
-		if !l.Said() || !longer(*l.Value, *before[i].Value) {
+	var all []Wider
+	for i := range keys {
+		k := &keys[i]
+		list, said := k.values(p)
+		if k.wider == nil || !said {
 			continue
 		}
-		text := "none"
-		if *l.Value != 0 {
-			text = l.text(*l.Value)
+		c := change{base: base}
+		if before, said := k.values(base); said && k.kind >= scalar {
+			c.before = before[0].text
 		}
-		w.add("limits."+l.Key, text, *l.From)
+		for _, v := range list {
+			c.after = v.text
+			l, isLimit := k.at(p).(Limit)
+			if isLimit && !longer(*l.Value, *k.at(base).(Limit).Value) || !k.wider(c) {
+				continue
+			}
+			all = append(all, Wider{k.full(), k.describe(v), v.from})
+		}
 	}
-	p.Audit.widens(base.Audit, &w)
-	p.Private.widens(&base.Private, &w)
-	return w
+	return all
+}
+
+// describe is what a value asks for, in a few words.
+func (k *key) describe(v value) string {
+	switch {
+	case k.kind == textTable:
+		return v.name + "=" + strconv.Quote(v.text)
+	case v.create:
+		return strconv.Quote(v.text) + ", made when it is missing"
+	case k.kind == limit && strings.Trim(v.text, "0s") == "":
+		return "none"
+	case k.kind >= scalar, k.kind == portList:
+		return v.text
+	}
+	return strconv.Quote(v.text)
+}
+
+// unshares reports whether something private becomes shared.
+func unshares(c change) bool { return c.before == wordPrivate && c.after == wordShared }
+
+// looser reports whether an environment mode lets more through: scrubbed mode would
+// hold back a loader's variables, which mode "vars" does not.
+func looser(c change) bool {
+	to := EnvMode(c.after)
+	return looseness(to) > looseness(EnvMode(c.before)) ||
+		to == EnvVars && slices.ContainsFunc(c.base.Env.Allow, func(n Named) bool { return steersLoader(n.Value) })
 }
 
 // longer compares limits, of which 0 is none.

@@ -21,8 +21,8 @@ func (r *Resolved) Unwise() func(p string, a Access, dir bool) string {
 	g.search = h.realSearchPath()
 	tokens := h.tokenFiles()
 	return func(p string, a Access, dir bool) string {
-		rule := Rule{Path: strings.ReplaceAll(p, "$", "$$"), Access: Read}
-		if err := (&Policy{FS: FS{Rules: []Rule{rule}}}).encodable(); err != nil {
+		asked := &Policy{FS: FS{Rules: optional(Origin{}, Read, literal(p))}}
+		if err := asked.encodable(asked.tree()); err != nil {
 			return err.Error()
 		}
 		if s := g.secret(p, false); s != "" {

@@ -4,7 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/zsbx/zsbx/policy/internal/tree"
 )
+
+// hasControl reports whether s has a control character.
+func hasControl(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c < 0x20 || c >= 0x7f {
+			return strings.IndexFunc(s[i:], tree.IsControl) >= 0
+		}
+	}
+	return false
+}
 
 // maxPath is PATH_MAX less the final NUL, in bytes.
 const maxPath = 4095

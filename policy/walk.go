@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"slices"
@@ -214,7 +215,7 @@ func (w *walker) spelling(dir, full string, st Stat) string {
 	name := full[len(dir)+1:]
 	names, ok := w.names[dir]
 	if !ok && w.host.ReadDir != nil {
-		entries, _ := w.host.ReadDir(cmpOr(dir, "/"))
+		entries, _ := w.host.ReadDir(cmp.Or(dir, "/"))
 		for _, e := range entries {
 			names = append(names, e.Name())
 		}

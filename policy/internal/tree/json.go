@@ -1,4 +1,4 @@
-package policy
+package tree
 
 import (
 	"bytes"
@@ -12,76 +12,71 @@ import (
 // last of two equal keys without a word and has no positions, so the tokens
 // are walked.
 type jsonBuilder struct {
-	loc  *locator
-	dec  *json.Decoder
-	errs Errors
+	*builder
+	dec *json.Decoder
 }
 
-// parseJSON gives the tree of a document, or what is wrong with it.
-func parseJSON(loc *locator) (*node, Errors) {
-	b := &jsonBuilder{loc: loc}
+// json gives the tree of a document, nil where it is none.
+func (doc *builder) json() *Node {
+	b := &jsonBuilder{builder: doc}
 	// The whole document is checked first, what follows it included; then
 	// the walk meets no syntax error.
 	var raw json.RawMessage
-	if err := json.Unmarshal(loc.data, &raw); err != nil {
-		off := len(loc.data)
+	if err := json.Unmarshal(b.data, &raw); err != nil {
+		off := len(b.data)
 		var se *json.SyntaxError
 		if errors.As(err, &se) && se.Offset > 0 {
 			off = int(se.Offset) - 1
 		}
-		b.fail(off, CodeSyntax, "%s", strings.TrimPrefix(err.Error(), "json: "))
-		return nil, b.errs
+		b.fail(off, Syntax, "%s", strings.TrimPrefix(err.Error(), "json: "))
+		return nil
 	}
-	b.dec = json.NewDecoder(bytes.NewReader(loc.data))
+	b.dec = json.NewDecoder(bytes.NewReader(b.data))
 	b.dec.UseNumber()
-	return b.value(0), b.errs
-}
-
-func (b *jsonBuilder) fail(off int, code Code, format string, args ...any) {
-	b.errs = append(b.errs, &Error{Origin: b.loc.at(off), Code: code, Msg: fmt.Sprintf(format, args...)})
+	return b.value(0)
 }
 
 // next reads a token and tells where it starts.
 func (b *jsonBuilder) next() (tok json.Token, off int) {
 	off = int(b.dec.InputOffset())
-	for off < len(b.loc.data) && strings.IndexByte(" \t\r\n,:", b.loc.data[off]) >= 0 {
+	for off < len(b.data) && strings.IndexByte(" \t\r\n,:", b.data[off]) >= 0 {
 		off++
 	}
 	tok, err := b.dec.Token()
 	if err != nil {
 		// Only if the check of the whole document and the decoder disagree.
-		b.fail(off, CodeSyntax, "%s", err.Error())
+		b.fail(off, Syntax, "%s", err.Error())
 		return nil, off
 	}
 	return tok, off
 }
 
 // value reads one value.
-func (b *jsonBuilder) value(depth int) *node {
+func (b *jsonBuilder) value(depth int) *Node {
 	tok, off := b.next()
-	n := &node{off: off}
+	n := b.node(off, implicitTable)
 	switch t := tok.(type) {
 	case string:
-		n.kind, n.text = stringNode, t
+		n.Kind, n.Text = String, t
 	case bool:
-		n.kind, n.text = boolNode, fmt.Sprint(t)
+		n.Kind, n.Text = Bool, fmt.Sprint(t)
 	case json.Number:
 		if !strings.ContainsAny(t.String(), ".eE") {
-			n.kind, n.text = integerNode, t.String()
+			n.Kind, n.Text = Integer, t.String()
 		}
 	case json.Delim:
 		if depth > maxDepth {
-			b.fail(off, CodeValue, "nested too deeply")
+			b.fail(off, TooDeep, "nested too deeply")
 			b.skip()
 			return n
 		}
 		if t == '[' {
-			n.kind = arrayNode
+			n.Kind = Array
 			for b.dec.More() {
-				n.items = append(n.items, b.value(depth+1))
+				n.Items = append(n.Items, b.value(depth+1))
 			}
 		} else {
-			n.kind = tableNode
+			n.Kind = Table
 			b.members(n, depth)
 		}
 		b.next() // the closing bracket
@@ -90,7 +85,7 @@ func (b *jsonBuilder) value(depth int) *node {
 }
 
 // members reads the keys of an object.
-func (b *jsonBuilder) members(n *node, depth int) {
+func (b *jsonBuilder) members(n *Node, depth int) {
 	for b.dec.More() {
 		tok, off := b.next()
 		key, ok := tok.(string)
@@ -98,11 +93,11 @@ func (b *jsonBuilder) members(n *node, depth int) {
 			return
 		}
 		val := b.value(depth + 1)
-		if n.get(key) != nil {
-			b.fail(off, CodeDuplicate, "%s is given twice", key)
+		if n.Get(key) != nil {
+			b.twice(off, key)
 			continue
 		}
-		n.add(key, off, val)
+		n.Add(key, off, val)
 	}
 }
 
@@ -112,7 +107,7 @@ func (b *jsonBuilder) skip() {
 		tok, _ := b.next()
 		switch tok {
 		case nil:
-			if len(b.errs) > 0 && b.errs[len(b.errs)-1].Code == CodeSyntax {
+			if len(b.all) > 0 && b.all[len(b.all)-1].Kind == Syntax {
 				return
 			}
 		case json.Delim('['), json.Delim('{'):

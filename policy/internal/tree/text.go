@@ -1,0 +1,92 @@
+package tree
+
+import (
+	"bytes"
+	"fmt"
+	"sort"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Places turns byte offsets into lines and columns. Offsets come nearly in
+// order, so it goes on from the last one where it can: a file of one line
+// with ten thousand rules must not be counted ten thousand times.
+type Places struct {
+	data   []byte
+	starts []int // offset of each line
+
+	line, off, col int // the last place asked for
+}
+
+// NewPlaces are those of a file.
+func NewPlaces(data []byte) *Places {
+	l := &Places{data: data, starts: make([]int, 1, 1+bytes.Count(data, []byte{'\n'})), line: -1}
+	for i, c := range data {
+		if c == '\n' {
+			l.starts = append(l.starts, i+1)
+		}
+	}
+	return l
+}
+
+// At gives the line of a byte offset and its column, in characters, both from 1 on.
+func (l *Places) At(off int) (int, int) {
+	off = min(max(off, 0), len(l.data))
+	line := sort.SearchInts(l.starts, off+1) - 1
+	if line != l.line || off < l.off {
+		l.line, l.off, l.col = line, l.starts[line], 1
+	}
+	l.col += utf8.RuneCount(l.data[l.off:off])
+	l.off = off
+	return line + 1, l.col
+}
+
+// checkText looks at a whole file for what neither format allows: text that
+// is not UTF-8, a byte order mark, NUL, and characters that hide something from whoever reads the
+// file, in comments too. The result is nil when it is fine.
+func checkText(data []byte) *Mistake {
+	if i := bytes.IndexByte(data, 0); i >= 0 {
+		return &Mistake{i, Syntax, "a NUL byte: this is not a text file"}
+	}
+	if bytes.HasPrefix(data, []byte("\uFEFF")) {
+		return &Mistake{0, Syntax, "the file begins with a byte order mark, which an editor put there: save it as UTF-8 without one"}
+	}
+	for i := 0; i < len(data); {
+		if data[i] < utf8.RuneSelf {
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(data[i:])
+		switch {
+		case r == utf8.RuneError && n == 1:
+			return &Mistake{i, Syntax, "invalid UTF-8"}
+		case isHidden(r):
+			return &Mistake{i, Syntax, fmt.Sprintf("the character U+%04X, which can't be seen, or changes how the text around it is shown", r)}
+		}
+		i += n
+	}
+	return nil
+}
+
+// isHidden reports characters by which a file is not what it looks like: those
+// that steer the direction of writing, end a line for some programs only, or
+// have no width (Unicode's Default_Ignorable_Code_Point, and the separators of
+// lines and paragraphs), the pattern of Braille without a dot, which is a space to
+// the eye, and the controls from U+0080 on, by which terminals are steered as by
+// escape sequences. The two that choose between the looks of an emoji hide
+// nothing.
+func isHidden(r rune) bool {
+	if r == '\uFE0E' || r == '\uFE0F' {
+		return false
+	}
+	if r == '\u2800' || '\u0080' <= r && r <= '\u009F' {
+		return true
+	}
+	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+}
+
+// IsControl reports characters that have no business in a path or a name:
+// they would end a line of output early, or hide what follows.
+func IsControl(r rune) bool {
+	return r < 0x20 || 0x7f <= r && r < 0xa0
+}

@@ -1,0 +1,254 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// What a policy file can say is one table. Decoding, writing, merging, comparing and
+// hashing go through it, so that none of them forgets a key.
+
+// key is one key of a policy file.
+type key struct {
+	table, name string
+	kind        keyKind
+	at          func(*Policy) any  // where a Policy has it
+	check       func(string) error // of each string; nil for none
+	wider       func(change) bool  // whether it asks for more than a weaker policy; nil where it never does
+	access      Access             // of paths
+	replaces    bool               // a list that replaces a weaker policy's; an empty one is said, too
+	preset      bool               // only presets have it
+}
+
+// keyKind is what a key has as its value.
+type keyKind uint8
+
+const (
+	pathList   keyKind = iota // strings, or tables with path, optional and create
+	socketList                // likewise, without create
+	textList                  // strings
+	portList                  // integers; an empty list is said, too
+	closedList                // tables, of presets
+	textTable                 // strings by name
+	listTable                 // lists of strings by name
+	scalar                    // a string; this and what follows have one value
+	shared                    // "private" or "shared"
+	number
+	boolean
+	limit // a string or an integer
+)
+
+// value is an element of a list or table, or a scalar.
+type value struct {
+	name             string // in a table; several have one in a listTable
+	text             string
+	optional, create bool
+	from             Origin
+}
+
+// change is what a policy says over a weaker one.
+type change struct {
+	before, after string // of a scalar; "" for not said
+	base          *Policy
+}
+
+func always(change) bool { return true }
+
+// keys are in the order in which they are written, and named in messages.
+var keys = [...]key{
+	{"", "presets", textList, func(p *Policy) any { return &p.Presets }, checkPresetName, always, 0, false, false},
+	{"fs", "ro", pathList, fsRules, checkPath, always, Read, false, false},
+	{"fs", "rox", pathList, fsRules, checkPath, always, Read | Exec, false, false},
+	{"fs", "rw", pathList, fsRules, checkPath, always, Read | Write | Exec, false, false},
+	{"fs", "rw_noexec", pathList, fsRules, checkPath, always, Read | Write, false, false},
+	{"fs", "deny", textList, func(p *Policy) any { return &p.FS.Deny }, checkDeny, nil, 0, false, false},
+	{"fs", "home", shared, func(p *Policy) any { return &p.Private.Home }, nil, unshares, 0, false, false},
+	{"fs", "create", textList, func(p *Policy) any { return &p.FS.create }, checkPath, nil, 0, false, true},
+	{"fs", "links", textTable, func(p *Policy) any { return &p.FS.Links }, checkPath, nil, 0, false, true},
+	{"fs", "copies", textTable, func(p *Policy) any { return &p.FS.Copies }, checkPath, nil, 0, false, true},
+	{"fs.system", "executable", pathList, func(p *Policy) any { return &p.FS.System.Executable }, checkPath, always, Read | Exec, true, false},
+	{"fs.system", "read_only", pathList, func(p *Policy) any { return &p.FS.System.ReadOnly }, checkPath, always, Read, true, false},
+	{"fs.system", "read_write", pathList, func(p *Policy) any { return &p.FS.System.ReadWrite }, checkPath, always, Read | Write, true, false},
+	{"net", "allow", boolean, func(p *Policy) any { return &p.Net.Allow }, nil, func(c change) bool { return c.after == "true" }, 0, false, false},
+	{"net", "connect_tcp", portList, func(p *Policy) any { return &p.Net.ConnectTCP }, nil, always, 0, false, false},
+	{"net", "bind_tcp", portList, func(p *Policy) any { return &p.Net.BindTCP }, nil, always, 0, false, false},
+	{"net", "unix", socketList, func(p *Policy) any { return &p.Net.Unix }, checkPath, always, 0, false, false},
+	{"env", "mode", scalar, func(p *Policy) any { return &p.Env }, checkEnvMode, looser, 0, false, false},
+	{"env", "allow", textList, func(p *Policy) any { return &p.Env.Allow }, checkEnvGlob, always, 0, false, false},
+	{"env", "set", textTable, func(p *Policy) any { return &p.Env.Set }, checkEnvValue, always, 0, false, false},
+	{"limits", "timeout", limit, func(p *Policy) any { return p.Limits.All()[0] }, nil, always, 0, false, false},
+	{"limits", "max_output", limit, func(p *Policy) any { return p.Limits.All()[1] }, nil, always, 0, false, false},
+	{"limits", "memory", limit, func(p *Policy) any { return p.Limits.All()[2] }, nil, always, 0, false, false},
+	{"limits", "pids", limit, func(p *Policy) any { return p.Limits.All()[3] }, nil, always, 0, false, false},
+	{"limits", "cpu", limit, func(p *Policy) any { return p.Limits.All()[4] }, nil, always, 0, false, false},
+	{"process", "pids", shared, func(p *Policy) any { return &p.Private.Pids }, nil, unshares, 0, false, false},
+	{"guard", "lists", textList, func(p *Policy) any { return &p.Guard.Lists }, checkListName, nil, 0, false, false},
+	{"guard", "words", listTable, func(p *Policy) any { return &p.Guard.Words }, checkGuardWords, nil, 0, false, false},
+	// Where the log goes and when it is removed is not for a stranger to say.
+	{"audit", "dir", scalar, func(p *Policy) any { return &p.Audit.Dir }, checkPath, always, 0, false, false},
+	{"audit", "keep", number, func(p *Policy) any { return &p.Audit.Keep }, checkDays, always, 0, false, false},
+	{"audit", "required", boolean, func(p *Policy) any { return &p.Audit.Required }, nil, func(c change) bool { return c.after == "false" && c.before == "true" }, 0, false, false},
+	{"", "closed", closedList, func(p *Policy) any { return &p.Closed }, nil, nil, 0, false, true},
+}
+
+func fsRules(p *Policy) any { return &p.FS.Rules }
+
+// full is the name of a key with its table.
+func (k *key) full() string { return strings.TrimPrefix(k.table+"."+k.name, ".") }
+
+// values gives what a policy has for a key, and reports whether it says anything.
+func (k *key) values(p *Policy) (list []value, said bool) {
+	switch at := k.at(p).(type) {
+	case *[]Rule:
+		for i := range *at {
+			if r := &(*at)[i]; k.replaces || r.Access == k.access {
+				list = append(list, value{text: r.Path, optional: r.Optional && !r.Create, create: r.Create, from: r.Origin})
+			}
+		}
+		return list, len(list) > 0 || k.replaces && *at != nil
+	case *[]Named:
+		for _, n := range *at {
+			list = append(list, value{text: n.Value, optional: n.Optional, from: n.Origin})
+		}
+	case *[]Deny:
+		for _, d := range *at {
+			list = append(list, value{text: d.Pattern, from: d.Origin})
+		}
+	case *[]Port:
+		for _, port := range *at {
+			list = append(list, value{text: strconv.Itoa(int(port.Number)), from: port.Origin})
+		}
+		return list, *at != nil
+	case *[]Var:
+		for _, v := range lastOfEach(*at) {
+			list = append(list, value{name: v.Name, text: v.Value, from: v.Origin})
+		}
+	case *map[string][]Named:
+		for _, name := range slices.Sorted(maps.Keys(*at)) {
+			for _, n := range (*at)[name] {
+				list = append(list, value{name: name, text: n.Value, from: n.Origin})
+			}
+		}
+	case *Named:
+		list = append(list, value{text: at.Value, from: at.Origin})
+		return list, at.Value != ""
+	case **Flag:
+		if *at == nil {
+			return nil, false
+		}
+		list = append(list, value{text: strconv.FormatBool((*at).Value), from: (*at).Origin})
+	case *Env:
+		list = append(list, value{text: string(at.Mode), from: at.From})
+		return list, at.Mode != ""
+	case Limit:
+		list = append(list, value{text: at.Text(), from: *at.From})
+		return list, at.Said()
+	}
+	return list, len(list) > 0
+}
+
+// put adds what was read for a key to a policy that did not have it. Only a limit
+// may be bad still.
+func (k *key) put(p *Policy, list []value) error {
+	switch at := k.at(p).(type) {
+	case *[]Rule:
+		if k.replaces {
+			*at = []Rule{}
+		}
+		for _, v := range list {
+			*at = append(*at, Rule{Path: v.text, Access: k.access, Optional: v.optional || v.create, Create: v.create, Origin: v.from})
+		}
+	case *[]Named:
+		for _, v := range list {
+			*at = append(*at, Named{Value: v.text, Optional: v.optional, Origin: v.from})
+		}
+	case *[]Deny:
+		for _, v := range list {
+			*at = append(*at, Deny{Pattern: v.text, Origin: v.from})
+		}
+	case *[]Port:
+		*at = []Port{}
+		for _, v := range list {
+			n, _ := strconv.ParseUint(v.text, 0, 16)
+			*at = append(*at, Port{Number: uint16(n), Origin: v.from})
+		}
+	case *[]Var:
+		for _, v := range list {
+			*at = append(*at, Var{Name: v.name, Value: v.text, Origin: v.from})
+		}
+	case *[]Link:
+		for _, v := range list {
+			*at = append(*at, Link{Name: v.name, To: v.text})
+		}
+	case *map[string][]Named:
+		for _, v := range list {
+			p.Guard.addWords(v.name, []Named{{Value: v.text, Origin: v.from}})
+		}
+	case *Named:
+		*at = Named{Value: list[0].text, Origin: list[0].from}
+	case **Flag:
+		*at = &Flag{Value: list[0].text == "true", Origin: list[0].from}
+	case *Env:
+		at.Mode, at.From = EnvMode(list[0].text), list[0].from
+	case Limit:
+		if err := at.Parse(list[0].text, list[0].from); err != nil {
+			return fmt.Errorf("bad %s %q: %w", at.noun, list[0].text, err)
+		}
+	}
+	return nil
+}
+
+// override lays what p says for a key that is not added up over what sum says; clear
+// takes that away instead.
+func (k *key) override(sum, p *Policy, clear bool) {
+	if k.kind < scalar && !k.replaces || k.kind == limit {
+		return
+	}
+	switch to := k.at(sum).(type) {
+	case *[]Rule:
+		from := *k.at(p).(*[]Rule)
+		over(to, append(make([]Rule, 0, len(from)), from...), from != nil, clear)
+	case *Named:
+		from := k.at(p).(*Named)
+		over(to, *from, from.Value != "", clear)
+	case **Flag:
+		if from := *k.at(p).(**Flag); from != nil {
+			own := *from
+			over(to, &own, true, clear)
+		}
+	case *Env:
+		if from := k.at(p).(*Env); from.Mode != "" {
+			over(&to.Mode, from.Mode, true, clear)
+			over(&to.From, from.From, true, clear)
+		}
+	}
+}
+
+func over[T any](to *T, from T, said, clear bool) {
+	var none T
+	switch {
+	case said && clear:
+		*to = none
+	case said:
+		*to = from
+	}
+}
+
+// lastOfEach keeps of each variable the last one set, sorted by name.
+func lastOfEach(vars []Var) []Var {
+	vars = slices.Clone(vars)
+	slices.Reverse(vars)
+	slices.SortStableFunc(vars, func(a, b Var) int { return strings.Compare(a.Name, b.Name) })
+	return slices.CompactFunc(vars, func(a, b Var) bool { return a.Name == b.Name })
+}
+
+func checkDays(s string) error {
+	if days, err := strconv.ParseUint(s, 10, 32); err != nil || days > 36500 {
+		return errors.New("audit.keep: a number of days from 0, which is for ever, to 36500 is needed")
+	}
+	return nil
+}
