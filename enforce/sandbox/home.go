@@ -22,7 +22,7 @@ type HomeWrite struct {
 const maxHome = 100_000
 
 // homeWrites lists what is in a private home that was not put there for the command.
-// It follows no links.
+// It follows no links, nor one that the command has put in the directory's place.
 func homeWrites(plan *enforce.Plan) []HomeWrite {
 	if plan == nil || plan.Mounts.Home() == nil {
 		return nil
@@ -39,7 +39,7 @@ func homeWrites(plan *enforce.Plan) []HomeWrite {
 			return filepath.SkipAll
 		}
 		rel := strings.TrimPrefix(p, d.From)
-		if err != nil || e.IsDir() || stubs[d.Path+rel] {
+		if err != nil || e.IsDir() || rel == "" || stubs[d.Path+rel] {
 			return nil // what can't be looked into has been told by what lies around it
 		}
 		top, dir := homeTop(strings.TrimPrefix(rel, "/"))
