@@ -48,7 +48,7 @@ func forkImage(j *image) (int, error) {
 		pid, errno = leanFork(j)
 	}
 	if errno != 0 {
-		j.lean = false
+		j.lean, j.shared = false, false
 		pid, errno = rawFork(j)
 	}
 	syscall.ForkLock.Unlock()

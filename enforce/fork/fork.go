@@ -140,6 +140,12 @@ type Command struct {
 
 	Keeper *Keeper // nil: the command is the caller's own child
 
+	// Share has the keeper use this process's memory rather than a copy, where that
+	// can be: a faster start. It is for a process that runs this one command and
+	// ends with it. Some memory is never given back, and when the kernel kills this
+	// process because memory has run out, it kills the keeper as well.
+	Share bool
+
 	// Limit is how long the command may run. A Keeper sees to it by its own
 	// clock, whatever the caller does meanwhile, stopped or blocked; without
 	// one a goroutine of the caller's does. Exec leaves it alone.

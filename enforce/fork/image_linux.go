@@ -37,6 +37,7 @@ type image struct {
 	mem         *keeperMem
 
 	lean    bool      // nothing of it is on the Go heap
+	shared  bool      // the keeper has the caller's memory, not a copy; it is lean
 	clone   cloneArgs // of a lean start
 	sigmask [1]uint64 // the caller's signal mask, for the command
 	nofile  uintptr   // RLIMIT_NOFILE, for kernels without close_range(2)
@@ -138,7 +139,7 @@ func (j *image) openOutside() error {
 	return nil
 }
 
-// release gives back what only the forked keeper goes on using.
+// release gives back what only the keeper goes on using, if that has a copy.
 func (j *image) release() {
 	for _, fd := range []*int32{&j.root, &j.outside} {
 		if *fd >= 0 {
@@ -146,7 +147,7 @@ func (j *image) release() {
 			*fd = -1
 		}
 	}
-	if j.mem != nil {
+	if j.mem != nil && !j.shared {
 		unix.MunmapPtr(unsafe.Pointer(j.mem), j.mem.size)
 		j.mem = nil
 	}

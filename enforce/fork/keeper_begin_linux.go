@@ -122,7 +122,9 @@ var queueInfo = [32]int32{2: -1}
 func settle(j *image, m *keeperMem) {
 	m.keep, m.conn, m.stateFile, m.cgroupKill, m.outside = j.keep, j.conn, j.state, j.cgroupKill, j.outside
 	call(unix.SYS_SETSID, 0, 0, 0, 0, 0, 0)
-	call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0, 0, 0, 0)
+	if !j.shared {
+		call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0, 0, 0, 0)
+	}
 	call(unix.SYS_PRCTL, unix.PR_SET_NAME, uintptr(unsafe.Pointer(&keeperName)), 0, 0, 0, 0)
 	if j.root < 0 || call(unix.SYS_FCHDIR, uintptr(j.root), 0, 0, 0, 0, 0) < 0 {
 		call(unix.SYS_CHDIR, uintptr(unsafe.Pointer(&rootDir)), 0, 0, 0, 0, 0)

@@ -56,13 +56,30 @@ func (j *image) prepareLean(c *Command, m *Memory) {
 		stack: uint64(uintptr(m.room(keeperStack))), stackSize: keeperStack,
 	}
 	j.lean = len(m.heap) == 0 && (c.memory == nil || len(c.memory.heap) == 0)
+	if j.shared = j.lean && mayShare(c); j.shared {
+		j.clone.flags |= unix.CLONE_VM
+	}
+}
+
+// mayShare reports whether the keeper of c can use this process's memory rather than
+// a copy (clone(2), CLONE_VM): what a copy costs is less the copying than what comes
+// after it, as each page that this process writes to is copied once more, and its
+// threads are interrupted for that. Against it speaks
+//   - that a keeper which may outlive this process by days holds all of its memory;
+//   - that without a domain around the keeper a command could trace it, unless the
+//     keeper can't be dumped (PR_SET_DUMPABLE(2const)), which is a property of memory;
+//   - that Before may make a process dumpable, which one that is not will not be.
+func mayShare(c *Command) bool {
+	return c.Share && c.Keeper.Domain && !c.Keeper.Keep && !c.OwnMemory && c.Namespaces == 0 &&
+		call(unix.SYS_PRCTL, unix.PR_GET_DUMPABLE, 0, 0, 0, 0, 0) == 1
 }
 
 // leanFork forks the keeper without the Go heap around here (madvise(2),
 // MADV_DONTFORK). Of a fork's time the copy of the heap's page table is the
 // smaller part: afterwards each page that this process writes to would have to
 // be copied, at some microseconds each. The error is ENOSYS or EINVAL on
-// kernels before 5.5, and whatever a container's filter answers to clone3(2).
+// kernels before 5.5, and whatever a container's filter answers to clone3(2). A
+// keeper that shares has the heap, and reads nothing of it.
 //
 //go:noinline
 //go:norace
@@ -70,12 +87,15 @@ func (j *image) prepareLean(c *Command, m *Memory) {
 func leanFork(j *image) (uintptr, syscall.Errno) {
 	var here byte
 	heap := uintptr(unsafe.Pointer(&here)) &^ (heapArena - 1)
-	// A hole makes madvise say ENOMEM, after it did the rest.
-	call(unix.SYS_MADVISE, heap, heapArena, unix.MADV_DONTFORK, 0, 0, 0)
+	if !j.shared { // a hole makes madvise say ENOMEM, after it did the rest
+		call(unix.SYS_MADVISE, heap, heapArena, unix.MADV_DONTFORK, 0, 0, 0)
+	}
 	beforeFork()
 	r := rawKeeper(&j.clone, j)
 	afterFork()
-	call(unix.SYS_MADVISE, heap, heapArena, unix.MADV_DOFORK, 0, 0, 0)
+	if !j.shared {
+		call(unix.SYS_MADVISE, heap, heapArena, unix.MADV_DOFORK, 0, 0, 0)
+	}
 	if r < 0 {
 		return 0, syscall.Errno(-r)
 	}

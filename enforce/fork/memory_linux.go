@@ -89,6 +89,13 @@ func (m *Memory) holds(p unsafe.Pointer) bool {
 	return false
 }
 
+// keep has free give nothing back.
+func (m *Memory) keep() {
+	if m != nil {
+		m.pieces = nil
+	}
+}
+
 func (m *Memory) free() {
 	for _, p := range m.pieces {
 		unix.MunmapPtr(pointer(p.base), p.size)

@@ -18,7 +18,7 @@ import (
 // start forks and waits until the command was executed or something on the
 // way to that failed.
 func start(c *Command) (*Process, error) {
-	var m Memory // the new processes have their own copy of it
+	var m Memory
 	defer m.free()
 	j, err := newImage(c, &m)
 	if err != nil {
@@ -37,6 +37,10 @@ func start(c *Command) (*Process, error) {
 		return nil, err
 	}
 	pid, err := forkImage(j)
+	if j.shared { // the keeper runs on it; one that is stuck may read it when Start has long failed
+		m.keep()
+		c.memory.keep()
+	}
 	syscall.Close(theirs)
 	if err != nil {
 		p.close()

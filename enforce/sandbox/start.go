@@ -185,6 +185,9 @@ func (c *Command) standardIO() (err error) {
 // can be done without, or where the command is a script that names no interpreter:
 // that is given to the shell, as execvp(3) does.
 func (c *Command) launch(cmd *fork.Command) error {
+	// In a group with limits the kernel may run out of memory while the command is
+	// executed, and end all that share it.
+	cmd.Share = c.o.Job && (c.plan == nil || c.bounds() == track.Limits{})
 	script := *cmd
 	script.Path, script.Args = binSh, append([]string{binSh, cmd.Path}, cmd.Args[1:]...)
 	for {
