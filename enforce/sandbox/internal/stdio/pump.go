@@ -1,10 +1,12 @@
 package stdio
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -64,6 +66,10 @@ func (p *Pump) run(r io.Reader) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := r.Read(buf)
+		for tries := 0; errors.Is(err, syscall.ENOMEM) && tries < 100; tries++ { // for a second
+			time.Sleep(10 * time.Millisecond)
+			n, err = r.Read(buf)
+		}
 		p.writing.Store(true)
 		more := true
 		if p.take != nil {
