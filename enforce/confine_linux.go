@@ -2,9 +2,11 @@ package enforce
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math/bits"
 	"os"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -15,6 +17,7 @@ import (
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/enforce/internal/seccomp"
 	"github.com/zsbx/zsbx/enforce/internal/watch"
+	"github.com/zsbx/zsbx/policy"
 )
 
 // How a plan is put on a command: confine turns it into the Steps that the child
@@ -200,4 +203,23 @@ func refuseDirs(files []*os.File) error {
 		}
 	}
 	return nil
+}
+
+func explainStart(err error) error {
+	var se *fork.StepError
+	if !errors.As(err, &se) || se.Stage == fork.StageExec {
+		return err
+	}
+	switch {
+	case se.Tag == mounts.TagCheck && se.Errno == syscall.ESTALE:
+		return &landlock.PathError{Path: se.Name, Origin: policy.Origin{Source: "denied or protected"}, Changed: true}
+	case se.Tag == landlock.Tag && se.Errno == syscall.E2BIG:
+		return fmt.Errorf("16 Landlock domains are nested here already, more are not possible: %w", err)
+	case se.Tag == landlock.Tag && se.Errno == syscall.EPERM,
+		se.Tag == seccomp.Tag && (se.Errno == syscall.EPERM || se.Errno == syscall.EACCES):
+		return fmt.Errorf("another sandbox around this one refuses it: %w", err)
+	case se.Tag == seccomp.Tag && se.Errno == syscall.ENOMEM:
+		return fmt.Errorf("too many seccomp filters are nested here already, or memory is short: %w", err)
+	}
+	return err
 }

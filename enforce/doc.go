@@ -1,7 +1,6 @@
 // Package enforce turns a resolved policy into what the kernel enforces.
 //
 //	Probe() -> Caps                        what this machine can enforce
-//	SelfTest(Caps) -> []Proof              the same, proved by attacks on throw-away processes
 //	NewPlan(Resolved, Caps, Host) -> Plan  what will be enforced, and the Gaps; pure
 //	Plan.Confine(*fork.Command)            the system calls that the command makes before exec
 //	Plan.Start(*fork.Command)              Confine and start, for programs that need no session

@@ -24,7 +24,6 @@ type Caps struct {
 	Err error
 
 	Landlock       int    // ABI version, 0 when the system calls are missing or refused
-	LandlockErrata uint32 // bits of landlock_create_ruleset(LANDLOCK_CREATE_RULESET_ERRATA)
 	LandlockReason string // why Landlock is 0: "not built into this kernel", "not in the lsm= list", "refused by a seccomp filter"
 
 	Seccomp       bool   // filters can be installed without privileges

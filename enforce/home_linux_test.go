@@ -1,8 +1,6 @@
 package enforce_test
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,25 +19,11 @@ var private = policy.Named{Value: "private", Origin: policy.Origin{Source: "test
 // its own, a shell reads, writes and executes what the policy allows and
 // nothing else.
 func TestHomeNothingOpens(t *testing.T) {
-	needMounts(t)
-	rounds := 24
-	if testing.Short() {
-		rounds = 5
-	}
-	homes := 0
-	for i := range rounds {
-		seed := uint64(i)
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			d := drawClosed(t, rand.New(rand.NewPCG(seed, 14)), policy.Private{Home: private, Pids: private})
-			plan := enforce.NewPlanWith(d.policy, enforce.Probe(), host(), enforce.Options{})
-			if plan.Mounts.Home() != nil {
-				homes++
-			} else {
-				t.Errorf("no private home: %v", plan.Gaps)
-			}
-			d.check(t, plan)
-		})
-	}
+	nothingOpens(t, 24, 14, policy.Private{Home: private, Pids: private}, func(t *testing.T, plan *enforce.Plan) {
+		if plan.Mounts.Home() == nil {
+			t.Errorf("no private home: %v", plan.Gaps)
+		}
+	})
 }
 
 // homePlace is a place in a home directory, with a file of each kind beside it.

@@ -18,3 +18,32 @@ func Assume(os string) Caps {
 	}
 	return Caps{OS: os, Landlock: 11, Seccomp: true, SeccompNotify: true, Arch: "amd64"}
 }
+
+// ProbeNamespaces finds out by doing whether a private mount namespace can be
+// had, and sets MountNS and MountReason accordingly. It takes a process: about
+// as long as starting a command.
+func ProbeNamespaces(caps *Caps) { probeNamespaces(caps) }
+
+// InPlace is what can be enforced on a command that replaces the calling program
+// (fork.Exec): nobody is left to answer its calls or to end what it leaves
+// running, and a program with threads can't enter a user namespace. With keep,
+// what it leaves is to go on.
+func (c Caps) InPlace(keep bool) Caps {
+	c.Orphans = !keep
+	if c.SeccompNotify {
+		c.SeccompNotify, c.SeccompNotifyReason = false, "a command that replaces zsbx has none"
+	}
+	if c.MountNS && !c.Privileged {
+		c.MountNS, c.MountReason, c.MountHint = false, "a program that replaces itself can't enter a user namespace", ""
+	}
+	c.HomeReason = "nobody is left to throw it away"
+	c.PidsReason = "a program that replaces itself keeps its process id"
+	return c
+}
+
+// OrphansGap is the gap of every command that replaces the calling program,
+// confined or only tracked, unless what it leaves running is to go on.
+func OrphansGap() Gap {
+	return Gap{Name: GapOrphans, Kind: Hardening, Promise: "what the command leaves running is ended with it",
+		Why: "a command that replaces zsbx has nobody above it"}
+}

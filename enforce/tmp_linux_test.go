@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -136,25 +137,32 @@ func TestTmpBounds(t *testing.T) {
 // temporary files and elsewhere, what no rule allows is as closed as without a
 // private /tmp: Landlock's rights are inherited through mount points.
 func TestTmpNothingOpens(t *testing.T) {
+	private, rounds := 0, 0
+	nothingOpens(t, 16, 13, policy.Private{}, func(t *testing.T, plan *enforce.Plan) {
+		rounds++
+		if plan.Mounts != nil && slices.ContainsFunc(plan.Mounts.Private, func(d mounts.PrivateDir) bool { return d.Size > 0 }) {
+			private++
+		}
+	})
+	if private == 0 || private == rounds && !testing.Short() {
+		t.Errorf("%d of %d had a private directory: nothing is compared", private, rounds)
+	}
+}
+
+// nothingOpens draws rules and denials, and compares what a shell can do below a plan
+// of them with what they say.
+func nothingOpens(t *testing.T, rounds, stream uint64, own policy.Private, look func(*testing.T, *enforce.Plan)) {
 	needMounts(t)
-	rounds := 16
 	if testing.Short() {
 		rounds = 5
 	}
-	private := 0
-	for i := range rounds {
-		seed := uint64(i)
+	for seed := range rounds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			d := drawClosed(t, rand.New(rand.NewPCG(seed, 13)), policy.Private{})
+			d := drawClosed(t, rand.New(rand.NewPCG(seed, stream)), own)
 			plan := enforce.NewPlanWith(d.policy, enforce.Probe(), host(), enforce.Options{})
-			if plan.Mounts != nil && slices.ContainsFunc(plan.Mounts.Private, func(d enforce.PrivateDir) bool { return d.Size > 0 }) {
-				private++
-			}
+			look(t, plan)
 			d.check(t, plan)
 		})
-	}
-	if private == 0 || private == rounds && !testing.Short() {
-		t.Errorf("%d of %d had a private directory: nothing is compared", private, rounds)
 	}
 }
 

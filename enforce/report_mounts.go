@@ -1,0 +1,123 @@
+package enforce
+
+import (
+	"strings"
+
+	"github.com/zsbx/zsbx/enforce/internal/mounts"
+	"github.com/zsbx/zsbx/enforce/internal/protect"
+)
+
+// What of the promises that take mounts is open: zsbx's own files, the protected set,
+// metadata, shared memory, terminals, denials in writable trees.
+
+// self are zsbx's own files that the command can change, and what it may not
+// write for their sake.
+func (r *report) self(facts []protect.OwnFact) {
+	for _, f := range facts {
+		g := Gap{Name: GapOwnFiles, Kind: Core, Promise: "no change of " + f.Path + ", which zsbx relies on", Why: f.Why, Hint: f.Hint}
+		if f.Refused {
+			g.Kind, g.Promise, g.Origin = Hardening, "writing to "+f.Path, f.Origin
+		}
+		r.add(g)
+	}
+}
+
+// selfByRules is what holding zsbx's own files without mounts leaves open, and
+// what it closes.
+func (r *report) selfByRules() {
+	for _, f := range r.apart.Open {
+		f.Why = r.mounts.None + f.Why
+		r.self([]protect.OwnFact{f})
+	}
+	for _, c := range r.apart.Closed {
+		r.add(Gap{Name: GapOwnFiles, Kind: Hardening,
+			Promise: "making and removing what lies directly in " + strings.Join(c.Dirs, ", "),
+			Why:     r.mounts.None + "; to protect zsbx's own files below, the other entries are allowed one by one",
+			Hint:    "--allow-gap " + GapOwnFiles, Origin: c.Origin})
+	}
+}
+
+// namespace is what is open without a mount namespace, or beside one.
+func (r *report) namespace() {
+	m := r.mounts
+	if m.Plan == nil {
+		hint := ""
+		if !r.p.Caps.MountNS {
+			hint = r.p.Caps.MountHint
+		}
+		if m.Over {
+			r.self(r.set.OpenOwn(m.None))
+		}
+		r.protected(m.None, hint)
+		if m.Over {
+			for _, d := range r.cut.Behind {
+				r.denied(d, m.None)
+			}
+		}
+		r.metadata(m.None, hint)
+		r.shared(m.None, hint)
+	} else {
+		if m.IPC != "" {
+			r.ipc(m.IPC, "")
+		}
+		if m.Metadata != "" {
+			r.metadata(m.Metadata, "")
+		}
+	}
+	for _, d := range r.cut.Later {
+		r.add(Gap{Name: GapDenyMissing, Kind: Hardening,
+			Promise: "nothing new is made under the denied name " + d.Pattern,
+			Why:     "what does not exist yet in a writable tree can't be covered; it is reported when the command ends",
+			Origin:  d.Deny.Origin})
+	}
+}
+
+// withoutLandlock names what is open beside the files on a machine without
+// Landlock: whoever accepts the gap for files is told of it.
+func (r *report) withoutLandlock() {
+	const why = "without Landlock no mount namespace is made"
+	if len(r.opts.Protect) > 0 {
+		r.add(Gap{Name: GapOwnFiles, Kind: Hardening, Promise: "no change of zsbx's own files", Why: why})
+	}
+	r.protected(why, "")
+	r.metadata(why, "")
+	r.shared(why, "")
+}
+
+// protected is the protected set without mounts.
+func (r *report) protected(why, hint string) {
+	if len(r.set.Mounts) > 0 {
+		r.add(Gap{Name: GapProtect, Kind: Hardening, Promise: "no change of " + r.set.Summary(), Why: why, Hint: hint})
+	}
+}
+
+// metadata is that of files outside. There are none when / is writable.
+func (r *report) metadata(why, hint string) {
+	if mounts.WritableTrees(r.p.Policy.Paths) != nil {
+		r.add(Gap{Name: GapMetadata, Kind: Hardening,
+			Promise: "no change of mode, owner, times, attributes and flags of files outside the writable trees", Why: why, Hint: hint})
+	}
+}
+
+// shared is what a namespace would have kept apart.
+func (r *report) shared(why, hint string) {
+	r.ipc(why, hint)
+	if mounts.OpensTerminals(r.p.Policy) {
+		r.add(Gap{Name: GapTerminals, Kind: Hardening, Promise: "no access to the user's other terminals", Why: why, Hint: hint})
+	}
+}
+
+func (r *report) ipc(why, hint string) {
+	r.add(Gap{Name: GapIPC, Kind: Hardening,
+		Promise: "no shared memory, semaphores and message queues of programs outside", Why: why, Hint: hint})
+}
+
+// watched is what Snapshot looks at: the protected set, and the names that are
+// denied and free.
+func (r *report) watched() []protect.Watched {
+	out := r.set.Watch
+	for _, d := range r.cut.Later {
+		out = append(out, protect.WatchDenied(d)...)
+	}
+	return out
+}

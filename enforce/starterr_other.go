@@ -1,5 +1,0 @@
-//go:build !linux
-
-package enforce
-
-func explainStart(err error) error { return err }
