@@ -67,10 +67,6 @@ func (a *asm) branch(code uint16, k uint32, yes, no label) {
 
 var errBackwards = errors.New("a jump of the filter goes backwards or nowhere")
 
-// longest is how far a conditional jump may be to go without a bpfJump of its own:
-// there are eight bits, and the other side's bpfJump may come in between.
-const longest = 254
-
 // assemble writes the program from its end to its beginning: so it is known, of each
 // jump, how far it goes.
 func (a *asm) assemble() ([]Instruction, error) {
@@ -87,19 +83,22 @@ func (a *asm) assemble() ([]Instruction, error) {
 			}
 			in.K = uint32(here - at)
 		case bpfEqual, bpfAtLeast:
-			var to [2]int
+			to := [2]int{here, here}
 			for side, l := range [2]label{o.jt, o.jf} {
-				to[side] = here
 				if l == next && i+1 < len(a.ops) {
 					continue
 				}
-				at, err := a.target(l, i, left)
-				if err != nil {
+				var err error
+				if to[side], err = a.target(l, i, left); err != nil {
 					return nil, err
 				}
-				if to[side] = at; len(out)-at > longest {
-					out = append(out, Instruction{Code: bpfJump, K: uint32(len(out) - at)})
-					to[side] = len(out)
+			}
+			for range 2 { // the second one's bpfJump may put the first one's place out of reach
+				for side := range to {
+					if len(out)-to[side] > 255 { // eight bits: through a bpfJump of its own
+						out = append(out, Instruction{Code: bpfJump, K: uint32(len(out) - to[side])})
+						to[side] = len(out)
+					}
 				}
 			}
 			in.Jt, in.Jf = uint8(len(out)-to[0]), uint8(len(out)-to[1])
