@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
-	"github.com/zsbx/zsbx/internal/procfs"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -241,51 +240,5 @@ func TestMountGaps(t *testing.T) {
 				t.Errorf("got %q, want %q", s, c.want)
 			}
 		})
-	}
-}
-
-func TestWritableTrees(t *testing.T) {
-	rule := func(p string, mode fs.FileMode, a policy.Access) policy.Path {
-		return policy.Path{Path: p, Mode: mode, Access: a}
-	}
-	rw := policy.Read | policy.Write
-	got := mounts.WritableTrees([]policy.Path{
-		rule("/w/b", fs.ModeDir, rw), rule("/w", fs.ModeDir, rw), rule("/w/a", fs.ModeDir, rw), rule("/w-x", fs.ModeDir, rw),
-		rule("/usr", fs.ModeDir, policy.Read), rule("/dev/null", fs.ModeDevice|fs.ModeCharDevice, rw), rule("/s", fs.ModeSocket, rw), rule("/f", 0, rw),
-	})
-	if want := []string{"/f", "/w", "/w-x"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if got := mounts.WritableTrees([]policy.Path{rule("/", fs.ModeDir, rw)}); got != nil {
-		t.Errorf("/: got %q", got)
-	}
-	if got := mounts.WritableTrees(nil); got == nil {
-		t.Error("none: all is to be read-only")
-	}
-}
-
-func TestAliases(t *testing.T) {
-	table := mounts.MountTable(procfs.Mounts(strings.Join([]string{
-		`1 0 8:1 / / rw - ext4 /dev/a rw`,
-		`2 1 8:2 / /data rw - ext4 /dev/b rw`,
-		`3 1 8:1 /home/u/w /mnt/w rw - ext4 /dev/a rw`,
-		`4 1 8:1 /home /mnt/a\040b rw - ext4 /dev/a rw`,
-		`5 1 8:1 /srv /home/u/w/hidden rw - ext4 /dev/a rw`,
-		`6 4 0:9 / /mnt/a\040b/u/w rw - tmpfs none rw`,
-	}, "\n")))
-	for _, c := range []struct {
-		path string
-		want []string
-	}{
-		{"/home/u/w/.env", []string{"/mnt/w/.env"}},
-		{"/mnt/w/.env", []string{"/home/u/w/.env"}},
-		{"/home/u/x", []string{"/mnt/a b/u/x"}},
-		{"/data/x", nil},
-		{"/home/u/w/hidden/x", []string{"/srv/x"}},
-		{"/etc/x", nil},
-	} {
-		if got := table.Aliases(c.path); !slices.Equal(got, c.want) {
-			t.Errorf("%s: got %q, want %q", c.path, got, c.want)
-		}
 	}
 }

@@ -49,48 +49,40 @@ const (
 	RestrictNoNewPrivs
 )
 
-// ABI is what one version of Landlock knows.
+// ABI is what a version of Landlock knows.
 type ABI struct {
 	Linux    string // the first kernel that has it
 	FS       uint64 // rights on files that a ruleset may handle
 	Net      uint64
 	Scoped   uint64
-	AttrSize uintptr // bytes of struct landlock_ruleset_attr
-	Restrict uint32  // flags of landlock_restrict_self(2)
+	Restrict uint32 // flags of landlock_restrict_self(2)
+}
+
+// versions are what each version of Landlock adds, from 1 on.
+var versions = [...]ABI{
+	{Linux: "5.13", FS: FSMakeSym<<1 - 1},
+	{Linux: "5.19", FS: FSRefer},
+	{Linux: "6.2", FS: FSTruncate},
+	{Linux: "6.7", Net: NetBindTCP | NetConnectTCP},
+	{Linux: "6.10", FS: FSIoctlDev},
+	{Linux: "6.12", Scoped: ScopeAbstractUnix | ScopeSignal},
+	{Linux: "6.15", Restrict: RestrictLogSameExecOff | RestrictLogNewExecOn | RestrictLogSubdomainsOff},
+	{Linux: "7.0", Restrict: RestrictTSync},
+	{Linux: "7.1", FS: FSResolveUnix},
+	{Linux: "7.2", Net: NetBindUDP | NetConnectSendUDP},
+	{Linux: "7.3", Restrict: RestrictNoNewPrivs},
 }
 
 // MaxABI is the newest version of Landlock that this package knows. A kernel
 // with a newer one is used as if it had this.
-const MaxABI = 11
+const MaxABI = len(versions)
 
-// AbiTable says what each version knows; entry 0 is no Landlock.
-func AbiTable() [MaxABI + 1]ABI {
-	var t [MaxABI + 1]ABI
-	fs := uint64(FSMakeSym<<1 - 1)
-	t[1] = ABI{Linux: "5.13", FS: fs, AttrSize: 8}
-	t[2] = ABI{Linux: "5.19", FS: fs | FSRefer, AttrSize: 8}
-	t[3] = ABI{Linux: "6.2", FS: t[2].FS | FSTruncate, AttrSize: 8}
-	t[4] = ABI{Linux: "6.7", FS: t[3].FS, Net: NetBindTCP | NetConnectTCP, AttrSize: 16}
-	t[5] = t[4]
-	t[5].Linux, t[5].FS = "6.10", t[4].FS|FSIoctlDev
-	t[6] = t[5]
-	t[6].Linux, t[6].Scoped, t[6].AttrSize = "6.12", ScopeAbstractUnix|ScopeSignal, 24
-	t[7] = t[6]
-	t[7].Linux, t[7].Restrict = "6.15", RestrictLogSameExecOff|RestrictLogNewExecOn|RestrictLogSubdomainsOff
-	t[8] = t[7]
-	t[8].Linux, t[8].Restrict = "7.0", t[7].Restrict|RestrictTSync
-	t[9] = t[8]
-	t[9].Linux, t[9].FS = "7.1", t[8].FS|FSResolveUnix
-	t[10] = t[9]
-	t[10].Linux, t[10].Net, t[10].AttrSize = "7.2", t[9].Net|NetBindUDP|NetConnectSendUDP, 48
-	t[11] = t[10]
-	t[11].Linux, t[11].Restrict = "7.3", t[10].Restrict|RestrictNoNewPrivs
-	return t
-}
-
-// Of is the entry for a probed version.
-func Of(version int) ABI {
-	return AbiTable()[max(0, min(version, MaxABI))]
+// Of is what a probed version knows; 0 is no Landlock.
+func Of(version int) (a ABI) {
+	for _, v := range versions[:max(0, min(version, MaxABI))] {
+		a = ABI{v.Linux, a.FS | v.FS, a.Net | v.Net, a.Scoped | v.Scoped, a.Restrict | v.Restrict}
+	}
+	return a
 }
 
 // FSNames, NetNames and ScopeNames are the kernel's names in lower case, in

@@ -20,7 +20,8 @@ const Tag fork.Tag = "Landlock"
 // minRulesetFd keeps the ruleset's descriptor off those of the command.
 const minRulesetFd = 3
 
-// rulesetAttr is struct landlock_ruleset_attr.
+// rulesetAttr is struct landlock_ruleset_attr. A kernel that knows less of it takes
+// zeros for the rest.
 type rulesetAttr struct {
 	fs, net, scoped uint64
 	quiet           [3]uint64
@@ -40,7 +41,7 @@ const RulePathBeneath = 1 // LANDLOCK_RULE_PATH_BENEATH
 func (rs *Ruleset) Create() (int, error) {
 	attr := rulesetAttr{fs: rs.HandledFS, net: rs.HandledNet, scoped: rs.Scoped}
 	r, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET,
-		uintptr(unsafe.Pointer(&attr)), Of(rs.ABI).AttrSize, 0)
+		uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
 	if errno != 0 {
 		return -1, fmt.Errorf("landlock_create_ruleset(2) for ABI %d: %w", rs.ABI, errno)
 	}

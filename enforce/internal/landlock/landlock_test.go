@@ -1,4 +1,4 @@
-package enforce
+package landlock
 
 import (
 	"io/fs"
@@ -7,40 +7,37 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/zsbx/zsbx/enforce/internal/landlock"
 	"github.com/zsbx/zsbx/policy"
 )
 
 func TestABITable(t *testing.T) {
 	tests := []struct {
 		fs, net, scoped int // how many rights
-		size            uintptr
 		restrict        uint32
 	}{
-		{0, 0, 0, 0, 0},
-		{13, 0, 0, 8, 0},
-		{14, 0, 0, 8, 0},
-		{15, 0, 0, 8, 0},
-		{15, 2, 0, 16, 0},
-		{16, 2, 0, 16, 0},
-		{16, 2, 2, 24, 0},
-		{16, 2, 2, 24, 7},
-		{16, 2, 2, 24, 15},
-		{17, 2, 2, 24, 15},
-		{17, 4, 2, 48, 15},
-		{17, 4, 2, 48, 31},
+		{0, 0, 0, 0},
+		{13, 0, 0, 0},
+		{14, 0, 0, 0},
+		{15, 0, 0, 0},
+		{15, 2, 0, 0},
+		{16, 2, 0, 0},
+		{16, 2, 2, 0},
+		{16, 2, 2, 7},
+		{16, 2, 2, 15},
+		{17, 2, 2, 15},
+		{17, 4, 2, 15},
+		{17, 4, 2, 31},
 	}
-	table := landlock.AbiTable()
-	if len(tests) != len(table) {
-		t.Fatalf("%d versions, want %d", len(table), len(tests))
+	if len(tests) != MaxABI+1 {
+		t.Fatalf("%d versions, want %d", MaxABI+1, len(tests))
 	}
 	for v, tt := range tests {
-		a := table[v]
+		a, before := Of(v), Of(v-1)
 		if bits.OnesCount64(a.FS) != tt.fs || bits.OnesCount64(a.Net) != tt.net ||
-			bits.OnesCount64(a.Scoped) != tt.scoped || a.AttrSize != tt.size || a.Restrict != tt.restrict {
+			bits.OnesCount64(a.Scoped) != tt.scoped || a.Restrict != tt.restrict {
 			t.Errorf("ABI %d: %+v, want %+v", v, a, tt)
 		}
-		if v > 1 && (table[v-1].FS&^a.FS != 0 || table[v-1].Net&^a.Net != 0) {
+		if before.FS&^a.FS != 0 || before.Net&^a.Net != 0 {
 			t.Errorf("ABI %d lost rights", v)
 		}
 		if (a.Linux == "") != (v == 0) {
@@ -48,21 +45,21 @@ func TestABITable(t *testing.T) {
 		}
 	}
 	for _, v := range []int{12, 99} {
-		if landlock.Of(v) != table[landlock.MaxABI] {
-			t.Errorf("ABI %d is not treated as %d", v, landlock.MaxABI)
+		if Of(v) != Of(MaxABI) {
+			t.Errorf("ABI %d is not treated as %d", v, MaxABI)
 		}
 	}
-	if landlock.Of(-1) != (landlock.ABI{}) {
+	if Of(-1) != (ABI{}) {
 		t.Error("ABI -1 knows something")
 	}
-	if len(landlock.FSNames()) != 17 || len(landlock.NetNames()) != 4 || len(landlock.ScopeNames()) != 2 {
+	if len(FSNames()) != 17 || len(NetNames()) != 4 || len(ScopeNames()) != 2 {
 		t.Error("names are missing")
 	}
 }
 
 func TestRestrictFlags(t *testing.T) {
 	for version, want := range map[int]uint32{1: 0, 6: 0, 7: 2, 11: 2} {
-		if got := (&landlock.Ruleset{ABI: version}).RestrictFlags(); got != want {
+		if got := (&Ruleset{ABI: version}).RestrictFlags(); got != want {
 			t.Errorf("ABI %d: flags %#x, want %#x", version, got, want)
 		}
 	}
@@ -101,38 +98,38 @@ func TestRights(t *testing.T) {
 		{0, "/d", dir, 11, "none"},
 	}
 	for _, tt := range tests {
-		got := landlock.Rights(tt.access, tt.path, tt.mode, landlock.Of(tt.abi).FS)
-		if s := landlock.BitNames(got, landlock.FSNames()); s != tt.want {
+		got := Rights(tt.access, tt.path, tt.mode, Of(tt.abi).FS)
+		if s := BitNames(got, FSNames()); s != tt.want {
 			t.Errorf("%s %s ABI %d: %s\nwant %s", tt.access, tt.path, tt.abi, s, tt.want)
 		}
 	}
 }
 
 func TestMergeRules(t *testing.T) {
-	const r, w, x = landlock.FSReadFile, landlock.FSWriteFile, landlock.FSExecute
-	rule := func(path string, rights uint64, dir bool) landlock.PathRule {
-		return landlock.PathRule{Path: path, Rights: rights, Dir: dir}
+	const r, w, x = FSReadFile, FSWriteFile, FSExecute
+	rule := func(path string, rights uint64, dir bool) PathRule {
+		return PathRule{Path: path, Rights: rights, Dir: dir}
 	}
 	tests := []struct {
 		name     string
-		in, want []landlock.PathRule
+		in, want []PathRule
 	}{
 		{"none", nil, nil},
-		{"joined", []landlock.PathRule{rule("/a", r, true), rule("/a", w, true)}, []landlock.PathRule{rule("/a", r|w, true)}},
-		{"nested", []landlock.PathRule{rule("/a/b", r, true), rule("/a", r|w, true)}, []landlock.PathRule{rule("/a", r|w, true)}},
-		{"nested with more", []landlock.PathRule{rule("/a/b", r|w, true), rule("/a", r, true)},
-			[]landlock.PathRule{rule("/a", r, true), rule("/a/b", r|w, true)}},
-		{"two ancestors", []landlock.PathRule{rule("/a", r, true), rule("/a/b", w, true), rule("/a/b/c", r|w, false)},
-			[]landlock.PathRule{rule("/a", r, true), rule("/a/b", w, true)}},
-		{"like a prefix", []landlock.PathRule{rule("/a", r, true), rule("/a-b", r, true), rule("/a/b", r, true), rule("/ab", r, true)},
-			[]landlock.PathRule{rule("/a", r, true), rule("/a-b", r, true), rule("/ab", r, true)}},
-		{"root", []landlock.PathRule{rule("/x", r, true), rule("/", r, true), rule("/y", x, true)},
-			[]landlock.PathRule{rule("/", r, true), rule("/y", x, true)}},
-		{"a file is no ancestor", []landlock.PathRule{rule("/a", r, false), rule("/a/b", r, false)},
-			[]landlock.PathRule{rule("/a", r, false), rule("/a/b", r, false)}},
+		{"joined", []PathRule{rule("/a", r, true), rule("/a", w, true)}, []PathRule{rule("/a", r|w, true)}},
+		{"nested", []PathRule{rule("/a/b", r, true), rule("/a", r|w, true)}, []PathRule{rule("/a", r|w, true)}},
+		{"nested with more", []PathRule{rule("/a/b", r|w, true), rule("/a", r, true)},
+			[]PathRule{rule("/a", r, true), rule("/a/b", r|w, true)}},
+		{"two ancestors", []PathRule{rule("/a", r, true), rule("/a/b", w, true), rule("/a/b/c", r|w, false)},
+			[]PathRule{rule("/a", r, true), rule("/a/b", w, true)}},
+		{"like a prefix", []PathRule{rule("/a", r, true), rule("/a-b", r, true), rule("/a/b", r, true), rule("/ab", r, true)},
+			[]PathRule{rule("/a", r, true), rule("/a-b", r, true), rule("/ab", r, true)}},
+		{"root", []PathRule{rule("/x", r, true), rule("/", r, true), rule("/y", x, true)},
+			[]PathRule{rule("/", r, true), rule("/y", x, true)}},
+		{"a file is no ancestor", []PathRule{rule("/a", r, false), rule("/a/b", r, false)},
+			[]PathRule{rule("/a", r, false), rule("/a/b", r, false)}},
 	}
 	for _, tt := range tests {
-		got := landlock.MergeRules(tt.in)
+		got := MergeRules(tt.in)
 		if len(got) != len(tt.want) {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 			continue
@@ -160,10 +157,10 @@ func TestMergeKeepsRights(t *testing.T) {
 			}
 			return p
 		})
-		rules := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) landlock.PathRule {
-			return landlock.PathRule{Path: path.Draw(t, "path"), Rights: uint64(rapid.IntRange(1, 15).Draw(t, "rights")), Dir: true}
+		rules := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) PathRule {
+			return PathRule{Path: path.Draw(t, "path"), Rights: uint64(rapid.IntRange(1, 15).Draw(t, "rights")), Dir: true}
 		}), 0, 12).Draw(t, "rules")
-		merged := landlock.MergeRules(rules)
+		merged := MergeRules(rules)
 		if len(merged) > len(rules) {
 			t.Fatalf("%d rules became %d", len(rules), len(merged))
 		}
@@ -174,7 +171,7 @@ func TestMergeKeepsRights(t *testing.T) {
 			}
 		}
 		for i := range merged {
-			rest := append(append([]landlock.PathRule(nil), merged[:i]...), merged[i+1:]...)
+			rest := append(append([]PathRule(nil), merged[:i]...), merged[i+1:]...)
 			if rightsAt(rest, merged[i].Path) == rightsAt(merged, merged[i].Path) {
 				t.Fatalf("%v adds nothing to %v", merged[i], rest)
 			}
@@ -183,7 +180,7 @@ func TestMergeKeepsRights(t *testing.T) {
 }
 
 // rightsAt is what a set of directory rules allows on a path.
-func rightsAt(rules []landlock.PathRule, path string) (r uint64) {
+func rightsAt(rules []PathRule, path string) (r uint64) {
 	for _, rule := range rules {
 		if policy.Within(path, rule.Path) {
 			r |= rule.Rights
