@@ -169,7 +169,7 @@ func (a *app) hintOwn(plan *enforce.Plan, argv []string) {
 		if !filepath.IsAbs(arg) {
 			continue
 		}
-		own := plan.Mounts.Own(filepath.Clean(arg))
+		own := plan.Mounts.PrivateIn(filepath.Clean(arg))
 		if _, err := os.Lstat(arg); own == "" || err != nil {
 			continue
 		}

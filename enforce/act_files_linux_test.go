@@ -57,7 +57,7 @@ func fileActs() map[string]func(args []string) error {
 		"dirfd":      dirfd,
 		"mmap-write": mmapWrite,
 
-		// What Landlock does not judge; see TestKnownLimits.
+		// What Landlock does not check; see TestKnownLimits.
 		"stat":     func(a []string) error { var st unix.Stat_t; return unix.Stat(a[0], &st) },
 		"chdir":    func(a []string) error { return unix.Chdir(a[0]) },
 		"chmod":    func(a []string) error { return unix.Chmod(a[0], 0o600) },

@@ -116,10 +116,10 @@ func listenAddress(t *testing.T, f *os.File) string {
 	return fmt.Sprintf("127.0.0.1:%d", sa.(*unix.SockaddrInet4).Port)
 }
 
-// TestInheritedSocketsUnjudged: where nobody judges listen(2), the command is not
+// TestInheritedSocketsUnchecked: where nobody checks listen(2), the command is not
 // started with a socket that it could listen on anew; nor with one of another
 // protocol.
-func TestInheritedSocketsUnjudged(t *testing.T) {
+func TestInheritedSocketsUnchecked(t *testing.T) {
 	p := newPlace(t)
 	p.policy.Net.Mode = policy.NetNone
 	refused := func(plan *enforce.Plan, f *os.File, want string) {

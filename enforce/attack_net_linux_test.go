@@ -107,7 +107,7 @@ func listenWithoutPorts() unixErrno {
 	if mediated() {
 		return ok
 	}
-	return lost() // who asks name servers judges listen(2), too
+	return lost() // who asks name servers checks listen(2), too
 }
 
 // needPorts skips a test where nothing can limit TCP to ports.
@@ -202,14 +202,14 @@ func TestBindPorts(t *testing.T) {
 	}
 }
 
-// Mediated reports whether sockets are judged by zsbx here.
+// Mediated reports whether sockets are checked by zsbx here.
 func mediated() bool {
 	c := enforce.Probe()
 	return c.Landlock < 9 && c.Seccomp && c.SeccompNotify
 }
 
 // TestUnixSockets: a socket outside can't be connected to, by path or by
-// abstract name, where the kernel's Landlock or zsbx judges that; one that the policy
+// abstract name, where the kernel's Landlock or zsbx checks that; one that the policy
 // names can.
 func TestUnixSockets(t *testing.T) {
 	needLandlock(t, 1)
@@ -235,7 +235,7 @@ func TestUnixSockets(t *testing.T) {
 	plan := p.plan()
 	check := func(name string, want unixErrno, abi int) {
 		if have < abi && !mediated() {
-			t.Logf("%s: not judged below ABI %d", name, abi)
+			t.Logf("%s: not checked below ABI %d", name, abi)
 			want = 0
 		}
 		if got := p.try(t, plan, "unix", name); got != want {

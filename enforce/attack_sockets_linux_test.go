@@ -16,7 +16,7 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// needMediation skips a test where the kernel judges sockets itself, or where
+// needMediation skips a test where the kernel checks sockets itself, or where
 // nobody can.
 func needMediation(t testing.TB) {
 	t.Helper()
@@ -28,10 +28,10 @@ func needMediation(t testing.TB) {
 	if c.Landlock < 9 {
 		testkit.Lacks(t, testkit.Seccomp, c.SeccompReason, c.SeccompNotifyReason)
 	}
-	t.Skip("Landlock judges sockets here")
+	t.Skip("Landlock checks sockets here")
 }
 
-// needGuard skips a test where neither the kernel nor a supervisor judges
+// needGuard skips a test where neither the kernel nor a supervisor checks
 // sockets.
 func needGuard(t testing.TB) {
 	t.Helper()

@@ -62,5 +62,5 @@ func terminalName(f *os.File) string {
 	return path
 }
 
-// confineMediated needs no mediator: the profile judges sockets itself.
+// confineMediated needs no mediator: the profile checks sockets itself.
 func (p *Plan) confineMediated(c *fork.Command) (*broker.Broker, error) { return nil, p.confine(c) }

@@ -24,7 +24,7 @@ import (
 // makes between fork and exec, in the order in which the kernel takes them. First
 // the mount namespace (a process in a Landlock domain can't mount), then the working
 // directory in it, the capabilities, no_new_privs, Landlock, and last the filter,
-// since it judges what follows it. Nothing here restricts zsbx itself.
+// since it checks what follows it. Nothing here restricts zsbx itself.
 
 func (p *Plan) confine(c *fork.Command) error {
 	m, err := p.confineMediated(c)

@@ -84,7 +84,7 @@ func (p *Plan) explain(a *Act, got answer.Answer) Answer {
 	rule := p.rule(a, got)
 	out.Reason, out.Origin = rule.Reason, rule.Origin
 	if got.Verdict != Refused {
-		if own := p.Mounts.Own(a.Path); own != "" {
+		if own := p.Mounts.PrivateIn(a.Path); own != "" {
 			out.Reason, out.Origin = own+" is the command's own, and ends with it", policy.Origin{}
 		}
 		return out
@@ -110,8 +110,8 @@ func (p *Plan) explain(a *Act, got answer.Answer) Answer {
 				out.Hint = Hint{Flag: "--net"}
 			}
 		}
-	case got.Own != "":
-		out.Reason, out.Origin = got.Own+" is the command's own: what lies there outside is not to be seen", policy.Origin{}
+	case got.Private != "":
+		out.Reason, out.Origin = got.Private+" is the command's own: what lies there outside is not to be seen", policy.Origin{}
 		out.Hint, out.Secret = p.HintFor(at, access(a, 0))
 	case rule.Deny != nil:
 	case got.Mount != nil:

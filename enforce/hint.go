@@ -83,7 +83,7 @@ func (p *Plan) HintFor(at string, acc policy.Access) (h Hint, secret string) {
 		return Hint{Flag: "--rw", Value: ".", Table: "fs", Key: "rw"}, ""
 	case acc&policy.Write != 0 && r.StartedOutside(at) != "": // a hostile command would only have to ask for it
 		return Hint{}, ""
-	case acc&policy.Write != 0 && sharedTemp(at) && (home == "" || !policy.Within(at, home)) && p.Mounts.Own(at) == "":
+	case acc&policy.Write != 0 && sharedTemp(at) && (home == "" || !policy.Within(at, home)) && p.Mounts.PrivateIn(at) == "":
 		return Hint{Flag: "--shared-tmp"}, ""
 	}
 	h = Hint{Flag: "--ro", Value: at, Table: "fs", Key: "ro"}

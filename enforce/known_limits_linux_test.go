@@ -9,7 +9,7 @@ import (
 )
 
 // TestKnownLimits holds what docs/security.md says Landlock does not
-// judge. A kernel on which one of these is refused makes the document wrong,
+// check. A kernel on which one of these is refused makes the document wrong,
 // not the policy.
 func TestKnownLimits(t *testing.T) {
 	needLandlock(t, 1)

@@ -98,10 +98,10 @@ func treesOf(r *policy.Resolved) []deny.Tree {
 // them.
 func heldByRules(trees []deny.Tree, set *protect.Set, host *policy.Host, none string, opts Options) protect.Apart {
 	switch {
-	case none == "" || len(set.Own) == 0:
+	case none == "" || len(set.Self) == 0:
 		return protect.Apart{Trees: trees}
 	case opts.NoOwn:
-		return protect.Apart{Trees: trees, Open: set.OpenOwn("")}
+		return protect.Apart{Trees: trees, Open: set.OpenSelf("")}
 	}
 	return set.TakeApart(trees, host)
 }
@@ -112,7 +112,7 @@ func (p *Plan) mountRequest(host *policy.Host, opts Options, none string, rep *r
 		Policy: p.Policy, Host: host, UserNS: !p.Caps.Privileged, None: none, NoIPC: p.Caps.IPCReason, NoPids: p.Caps.PidsReason, NoHome: p.Caps.HomeReason,
 		Handled: landlock.Of(p.Caps.Landlock).FS, Trees: rep.cut.Trees,
 		ShareIPC: opts.ShareIPC, ShareTerminals: opts.ShareTerminals, LeaveMetadata: opts.LeaveMetadata,
-		Own: rep.set.OwnMounts, Protected: rep.set.Mounts, Table: rep.set.Table,
+		Self: rep.set.SelfMounts, Protected: rep.set.Mounts, Table: rep.set.Table,
 	}
 	for _, m := range rep.cut.Masks {
 		q.Masks = append(q.Masks, mounts.Mount{Path: m.Path, Kind: mounts.Mask, Dir: m.Dir, ID: m.ID, Origin: m.Origin})

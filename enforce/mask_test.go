@@ -142,7 +142,7 @@ func TestMountReasons(t *testing.T) {
 		{mounts.Request{Policy: pts, ShareIPC: true, ShareTerminals: true}, false, 0},
 		{mounts.Request{Policy: pts, LeaveMetadata: true, ShareIPC: true, ShareTerminals: true}, true, 0},
 		{mounts.Request{Policy: pts, LeaveMetadata: true, ShareIPC: true, ShareTerminals: true, Masks: some}, true, 1},
-		{mounts.Request{Policy: pts, LeaveMetadata: true, ShareIPC: true, ShareTerminals: true, Own: some}, true, 1},
+		{mounts.Request{Policy: pts, LeaveMetadata: true, ShareIPC: true, ShareTerminals: true, Self: some}, true, 1},
 	} {
 		if got := c.q.Reasons(c.outside); len(got) != c.want {
 			t.Errorf("%d: got %q", i, got)

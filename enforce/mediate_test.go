@@ -10,7 +10,7 @@ import (
 )
 
 // TestPlanInheritedSockets: while there is to be no network, sockets of the
-// internet that the command inherits are judged by a supervisor on every kernel,
+// internet that the command inherits are checked by a supervisor on every kernel,
 // and by nothing less.
 func TestPlanInheritedSockets(t *testing.T) {
 	for abi := range landlock.MaxABI + 1 {

@@ -68,5 +68,5 @@ func InheritsSockets(files []*os.File) bool { return inheritsSockets(files) }
 
 // protectRequest is what the caller wants protected.
 func (o *Options) protectRequest() protect.ProtectRequest {
-	return protect.ProtectRequest{Own: o.Protect, Watch: o.Watch, Users: !o.NoProtect, Repository: o.Repository}
+	return protect.ProtectRequest{Self: o.Protect, Watch: o.Watch, Users: !o.NoProtect, Repository: o.Repository}
 }

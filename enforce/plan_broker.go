@@ -17,17 +17,17 @@ import (
 func (p *Plan) ConfineMediated(c *fork.Command) (*broker.Broker, error) { return p.confineMediated(c) }
 
 // mediatesSockets reports whether sockets are mediated: where it can be done and
-// Landlock, which judges them at no cost from ABI 9 on, does not.
+// Landlock, which checks them at no cost from ABI 9 on, does not.
 func (c *Caps) mediatesSockets() bool {
 	return c.Seccomp && c.SeccompNotify && landlock.Of(c.Landlock).FS&landlock.FSResolveUnix == 0
 }
 
 // Mediates reports whether a policy leaves a supervisor anything to decide. Where
-// every socket by path is allowed and Landlock judges the abstract names and
+// every socket by path is allowed and Landlock checks the abstract names and
 // the ports, nothing; then datagram sockets can be had as well.
 //
 // Sockets of the internet that the command inherits while it may use no network
-// always do: Landlock does not judge listen(2), and a filter can't tell them
+// always do: Landlock does not check listen(2), and a filter can't tell them
 // from Unix sockets.
 func (c *Caps) Mediates(net policy.ResolvedNet, inherited bool) bool {
 	if inherited && net.Mode == policy.NetNone {
@@ -81,7 +81,7 @@ func allowsAllPaths(net policy.ResolvedNet) bool {
 	return slices.ContainsFunc(net.Unix, func(p policy.Path) bool { return p.Path == "/" })
 }
 
-// SocketsBy names who judges sockets.
+// SocketsBy names who checks sockets.
 func (c *Caps) SocketsBy() string {
 	if c.mediatesSockets() {
 		return "zsbx"

@@ -28,9 +28,9 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 	}
 	p.Seatbelt = &seatbelt.Options{}
 	prot := protect.Find(p.Policy, host, opts.protectRequest())
-	rep.self(prot.OwnOpen)
+	rep.self(prot.SelfOpen)
 	p.audit = protect.Audit{Trees: mounts.WritableTrees(p.Policy.Paths)}
-	for _, h := range prot.Own {
+	for _, h := range prot.Self {
 		p.Seatbelt.Protect = append(p.Seatbelt.Protect, h.Path)
 	}
 	if host != nil && host.Lstat != nil {

@@ -44,7 +44,7 @@ func (r *report) linux() {
 		r.denied(d.Deny, d.Why)
 	}
 	if r.p.Landlock != nil {
-		r.self(r.set.OwnOpen)
+		r.self(r.set.SelfOpen)
 		r.selfByRules()
 		r.namespace()
 	} else {

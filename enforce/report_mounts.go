@@ -12,7 +12,7 @@ import (
 
 // self are zsbx's own files that the command can change, and what it may not
 // write for their sake.
-func (r *report) self(facts []protect.OwnFact) {
+func (r *report) self(facts []protect.SelfFact) {
 	for _, f := range facts {
 		g := Gap{Name: GapOwnFiles, Kind: Core, Promise: "no change of " + f.Path + ", which zsbx relies on", Why: f.Why, Hint: f.Hint}
 		if f.Refused {
@@ -27,7 +27,7 @@ func (r *report) self(facts []protect.OwnFact) {
 func (r *report) selfByRules() {
 	for _, f := range r.apart.Open {
 		f.Why = r.mounts.None + f.Why
-		r.self([]protect.OwnFact{f})
+		r.self([]protect.SelfFact{f})
 	}
 	for _, c := range r.apart.Closed {
 		r.add(Gap{Name: GapOwnFiles, Kind: Hardening,
@@ -46,7 +46,7 @@ func (r *report) namespace() {
 			hint = r.p.Caps.MountHint
 		}
 		if m.Over {
-			r.self(r.set.OpenOwn(m.None))
+			r.self(r.set.OpenSelf(m.None))
 		}
 		r.protected(m.None, hint)
 		if m.Over {

@@ -14,10 +14,10 @@ type Rule struct {
 	Why     string
 }
 
-// Doors are the ways by which a process has others act outside for it: none of
+// Escapes are the ways by which a process has others act outside for it: none of
 // what is started so carries the profile. homes are the names of the user's home
 // directory; the error is that of Quote.
-func Doors(homes ...string) ([]Rule, error) {
+func Escapes(homes ...string) ([]Rule, error) {
 	agents := []string{
 		`(regex "^/Users/[^/]+/Library/LaunchAgents(/.*)?$")`,
 		`(subpath "/Library/LaunchAgents")`,
@@ -104,16 +104,16 @@ func Marks(session string) []Rule {
 }
 
 // TrackProfile is the profile of a command that is only tracked: all is allowed
-// but the doors, and what would change the fingerprint of the session, which is
+// but these ways, and what would change the fingerprint of the session, which is
 // valid.
 func TrackProfile(session string, homes ...string) (string, error) {
-	doors, err := Doors(homes...)
+	escapes, err := Escapes(homes...)
 	if err != nil {
 		return "", err
 	}
 	var b strings.Builder
 	b.WriteString("(version 1)\n(allow default)\n")
-	for _, r := range append(doors, Marks(session)...) {
+	for _, r := range append(escapes, Marks(session)...) {
 		action := "deny"
 		if r.Allow {
 			action = "allow"

@@ -26,7 +26,7 @@ func (c *prepared) replan(caps enforce.Caps) error {
 		Model:          c.o.Model,
 		Sockets:        enforce.InheritsSockets(c.o.standardFiles()),
 	})
-	c.resolved.NameJavaTemp(c.plan.Mounts.Own("/tmp") == "")
+	c.resolved.NameJavaTemp(c.plan.Mounts.PrivateIn("/tmp") == "")
 	if c.plan.Seatbelt != nil {
 		c.plan.Seatbelt.External = c.o.SandboxExec
 	}

@@ -19,13 +19,13 @@ func selfTest(caps enforce.Caps) ([]Proof, error) {
 	if err != nil {
 		return out, err
 	}
-	doors, err := askDoors(caps)
-	return append(out, doors...), err
+	escapes, err := askEscapes(caps)
+	return append(out, escapes...), err
 }
 
-// askDoors asks the kernel about a confined process and about this one what can't
+// askEscapes asks the kernel about a confined process and about this one what can't
 // be tried without harm: what goes through a door happens.
-func askDoors(caps enforce.Caps) ([]Proof, error) {
+func askEscapes(caps enforce.Caps) ([]Proof, error) {
 	h, err := policy.HostIn("/")
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func askDoors(caps enforce.Caps) ([]Proof, error) {
 	p, err := fork.Start(c)
 	if err != nil {
 		out.Close()
-		return nil, fmt.Errorf("self-test of the doors: %w", err)
+		return nil, fmt.Errorf("self-test of the ways to act outside: %w", err)
 	}
 	var proofs []Proof
 	for _, d := range []struct {

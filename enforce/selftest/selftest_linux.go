@@ -85,7 +85,7 @@ func (s *scene) try(caps enforce.Caps, t trial) (Proof, error) {
 	return proof(t, t.steps[len(t.steps)-1].Name, confined, free), nil
 }
 
-// proof judges the answers that a confined and an unconfined process got.
+// proof checks the answers that a confined and an unconfined process got.
 func proof(t trial, call string, confined, free int) Proof {
 	p := Proof{Name: t.name, Promise: t.promise,
 		Detail: fmt.Sprintf("%s: %s, without restrictions %s", call, answerText(confined), answerText(free))}

@@ -15,7 +15,7 @@ type grouper struct {
 	home  string
 	by    map[string]*Entry
 	order []*Entry
-	near  map[string]map[string]bool // by anchor, the paths that were refused there
+	under map[string]map[string]bool // by anchor, the paths that were refused there
 }
 
 // rules reports whether a rule for a directory would allow it.
@@ -30,10 +30,10 @@ func (g *grouper) rules(x *enforce.Refusal) bool {
 // note notes that a path was refused where others may be.
 func (g *grouper) note(x *enforce.Refusal) {
 	for _, at := range g.wider(x.Act.Path) {
-		if g.near[at] == nil {
-			g.near[at] = make(map[string]bool)
+		if g.under[at] == nil {
+			g.under[at] = make(map[string]bool)
 		}
-		g.near[at][x.Act.Path] = true
+		g.under[at][x.Act.Path] = true
 	}
 }
 
@@ -51,7 +51,7 @@ func (g *grouper) place(x *enforce.Refusal, acc policy.Access) string {
 		p = path.Dir(p)
 	}
 	for _, at := range g.wider(x.Act.Path) {
-		if len(g.near[at]) < many || !policy.Within(p, at) || policy.Within(g.plan.Policy.Dir, at) {
+		if len(g.under[at]) < many || !policy.Within(p, at) || policy.Within(g.plan.Policy.Dir, at) {
 			continue
 		}
 		if h, _ := g.plan.HintFor(at, acc); h.Table != "" {

@@ -56,7 +56,7 @@ type Entry struct {
 // get.
 func New(plan *enforce.Plan, got *enforce.Refusals, status int) *Report {
 	r := &Report{Status: status, Proved: got.Proved, Seen: got.Seen, More: got.More}
-	g := grouper{plan: plan, home: plan.Policy.Home, by: make(map[string]*Entry), near: make(map[string]map[string]bool)}
+	g := grouper{plan: plan, home: plan.Policy.Home, by: make(map[string]*Entry), under: make(map[string]map[string]bool)}
 	for i := range got.List {
 		if x := &got.List[i]; g.rules(x) {
 			g.note(x)
@@ -87,14 +87,14 @@ func New(plan *enforce.Plan, got *enforce.Refusals, status int) *Report {
 	return r
 }
 
-// near is how many calls a thread may make after the refusal that made it give up.
-const near = 8
+// soon is how many calls a thread may make after the refusal that made it give up.
+const soon = 8
 
 // rate scores an entry: what it is, how soon its thread ended, how late it was.
 func (e *Entry) rate() {
 	e.score = map[string]float64{"exec": 60, "connect": 50, "bind": 50, "create": 40, "write": 40, "remove": 40, "rename": 40, "link": 40, "read": 30, "list": 30}[e.Verb]
 	e.score = cmp.Or(e.score, 20) + 20*e.when
-	if e.left <= near {
+	if e.left <= soon {
 		e.score += 60 - 5*float64(e.left)
 	}
 	if e.Harmless != "" {
@@ -111,7 +111,7 @@ func mark(all []Entry) {
 	marked := false
 	for i := range all {
 		e := &all[i]
-		e.Cause = e.left <= near && e.Harmless == ""
+		e.Cause = e.left <= soon && e.Harmless == ""
 		marked = marked || e.Cause
 	}
 	if i := slices.IndexFunc(all, func(e Entry) bool { return e.Harmless == "" }); !marked && i >= 0 {

@@ -111,7 +111,7 @@ type Answer struct {
 	Gains   uint64        // rights that a file would gain by being moved
 	Mount   *mounts.Mount // the mask or protection; nil for what is read-only because no rule has it written
 	Apart   bool          // the paths lie on different mounts of the command's
-	Own     string        // the directory of the command's own that hides what lies there outside
+	Private string        // the directory of the command's own that hides what lies there outside
 	Why     string        // of the filter's rule
 }
 

@@ -78,7 +78,7 @@ func (w *World) file(a *Act) Answer {
 	if w.foreignProcess(a) {
 		return Answer{Verdict: Undecided, At: a.Path}
 	}
-	if ans, own := w.own(a); own {
+	if ans, own := w.private(a); own {
 		return ans
 	}
 	switch a.Op {
@@ -128,15 +128,15 @@ func (w *World) foreignProcess(a *Act) bool {
 	return ok && !a.Inside && rest != "" && rest[0] >= '0' && rest[0] <= '9' && strings.IndexByte(rest, '/') > 0
 }
 
-// own answers for what lies outside where the command has a directory of its own:
+// private answers for what lies outside where the command has a directory of its own:
 // it is not there. What is made there is the command's own.
-func (w *World) own(a *Act) (Answer, bool) {
-	own := w.Mounts.Own(a.Path)
+func (w *World) private(a *Act) (Answer, bool) {
+	own := w.Mounts.PrivateIn(a.Path)
 	if own == "" || own == a.Path || a.Op == Make || a.Op == Open && a.Flags&Creat != 0 {
 		return Answer{}, false
 	}
 	ans := refused(Mounts, "ENOENT", a.Path)
-	ans.Own = own
+	ans.Private = own
 	return ans, true
 }
 

@@ -85,7 +85,7 @@ func (w *World) moveInto(to string, v view, a *Act) Answer {
 	return ans
 }
 
-// refer is Landlock's judgement.
+// refer is Landlock's decision.
 func (w *World) refer(a *Act, from, to string, vf, vt view) Answer {
 	var needFrom uint64
 	needTo := makes(a.Mode)

@@ -13,7 +13,7 @@ import (
 // Policy says what is answered for a command where the kernel can't decide.
 //
 // It says which sockets a command may connect to, for kernels whose
-// Landlock does not judge Unix sockets by path (before ABI 9). The filter then
+// Landlock does not check Unix sockets by path (before ABI 9). The filter then
 // hands connect(2) and listen(2) to the calling program (seccomp_unotify(2)),
 // which makes the call on the command's own socket with an address that was
 // read once. docs/linux.md says how and why.
@@ -124,7 +124,7 @@ func (m *Policy) mayListen(b []byte) bool {
 }
 
 // listensItself reports whether listen(2) is not left to the kernel: there the
-// socket that was judged could be replaced by one of the internet.
+// socket that was checked could be replaced by one of the internet.
 func (m *Policy) listensItself() bool { return m.Net == policy.NetPorts || m.Sockets }
 
 // ToKernel reports whether a connection to an address of netlink(7) reaches

@@ -24,10 +24,10 @@ type mediator struct {
 	watcher Watcher     // or nil
 	early   atomic.Bool // it is served, and Serve is still to be called
 
-	own    ownSockets
-	askers askers
-	root   mountPoint // this process's own root directory
-	self   identity   // what this process's threads are
+	sockets sessionSockets
+	askers  askers
+	root    mountPoint // this process's own root directory
+	self    identity   // what this process's threads are
 
 	sessionMu sync.Mutex
 	session   session // whose processes may be signalled
@@ -51,7 +51,7 @@ type mediator struct {
 // begins makes a mediator that has no queue yet.
 func (m *mediator) begins(policy *Policy) {
 	m.policy = policy
-	m.own.diag.fd = -1
+	m.sockets.diag.fd = -1
 	m.open, m.over, m.ended = make(map[uint64]struct{}), make(chan struct{}), make(chan struct{})
 }
 

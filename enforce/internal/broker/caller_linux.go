@@ -48,7 +48,7 @@ func (c *request) socket() (socket, unix.Errno) {
 // descriptor copies a descriptor of the caller, or of its process where the
 // kernel can't tell threads apart (PIDFD_THREAD came with Linux 6.9). A thread
 // with descriptors of its own is then taken for the process's first thread:
-// what is fetched is what is judged and connected, so that this fools nobody
+// what is fetched is what is checked and connected, so that this fools nobody
 // but itself.
 func (c caller) descriptor(fd int) (int, unix.Errno) {
 	const pidfdThread = unix.O_EXCL

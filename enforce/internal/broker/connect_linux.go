@@ -60,12 +60,12 @@ func (m *mediator) connect(c *request) answer {
 	return a
 }
 
-// attempt judges and connects, as the caller. A path is judged once, as it is
+// attempt checks and connects, as the caller. A path is checked once, as it is
 // the inode that is connected to; an abstract name may be another's by now.
 func (m *mediator) attempt(c *request, w *waiter) answer {
 	return m.as(c, func() answer {
 		if w.file < 0 {
-			if errno := m.judge(c, w); errno != 0 {
+			if errno := m.authorize(c, w); errno != 0 {
 				return refused(errno)
 			}
 		}
@@ -73,9 +73,9 @@ func (m *mediator) attempt(c *request, w *waiter) answer {
 	})
 }
 
-// judge reports whether the socket may be connected to the address, by what the
+// authorize reports whether the socket may be connected to the address, by what the
 // socket is, and not by what the address says of it.
-func (m *mediator) judge(c *request, w *waiter) unix.Errno {
+func (m *mediator) authorize(c *request, w *waiter) unix.Errno {
 	switch w.sock.domain {
 	case unix.AF_UNIX:
 		kind, name := parseAddress(w.addr)
@@ -83,9 +83,9 @@ func (m *mediator) judge(c *request, w *waiter) unix.Errno {
 		case len(w.addr) > maxUnixAddress:
 			return unix.EINVAL
 		case kind == addressPath:
-			return m.judgePath(c, w)
+			return m.authorizePath(c, w)
 		case kind == addressAbstract:
-			return m.judgeAbstract(w, name)
+			return m.authorizeAbstract(w, name)
 		}
 		return 0 // the kernel refuses it or, for AF_UNSPEC, disconnects
 	case unix.AF_INET, unix.AF_INET6:
@@ -107,9 +107,9 @@ func (m *mediator) judge(c *request, w *waiter) unix.Errno {
 	return unix.EACCES
 }
 
-// judgePath decides by the inode that the path leads to now. The connection is
+// authorizePath decides by the inode that the path leads to now. The connection is
 // made to that very inode, whatever the path leads to by then.
-func (m *mediator) judgePath(c *request, w *waiter) unix.Errno {
+func (m *mediator) authorizePath(c *request, w *waiter) unix.Errno {
 	fd, errno := w.path.Walk()
 	if errno != 0 {
 		return errno
@@ -122,11 +122,11 @@ func (m *mediator) judgePath(c *request, w *waiter) unix.Errno {
 	if st.Mode&unix.S_IFMT != unix.S_IFSOCK {
 		return unix.ECONNREFUSED
 	}
-	if m.policy.allows(fd, policy.FileID{Dev: st.Dev, Ino: st.Ino}) || m.own.boundTo(&st) {
+	if m.policy.allows(fd, policy.FileID{Dev: st.Dev, Ino: st.Ino}) || m.sockets.boundTo(&st) {
 		w.file = fd
 		return 0
 	}
-	if !m.own.anyBoundTo(st.Ino) {
+	if !m.sockets.anyBoundTo(st.Ino) {
 		return unix.ECONNREFUSED // left over from a program that is gone
 	}
 	return unix.EACCES
@@ -154,14 +154,14 @@ func (m *Policy) allows(fd int, id policy.FileID) bool {
 	return false
 }
 
-// judgeAbstract looks the name up among those of the session. Between this and
+// authorizeAbstract looks the name up among those of the session. Between this and
 // the connection a program outside would have to take over the very name.
 //
 // Others get the answer that they would get if nobody had the name, as in a
 // network namespace of the session's own: X clients try the display's abstract
 // name first, and its path, which may be allowed, after this answer only.
-func (m *mediator) judgeAbstract(w *waiter, name string) unix.Errno {
-	if m.own.listens(abstractName{netns(w.sock.fd), name}) {
+func (m *mediator) authorizeAbstract(w *waiter, name string) unix.Errno {
+	if m.sockets.listens(abstractName{netns(w.sock.fd), name}) {
 		return 0
 	}
 	return unix.ECONNREFUSED

@@ -41,10 +41,10 @@ func (c caller) fileSystem(fd int) (device [2]uint32, _ error) {
 	return device, unix.ENOENT
 }
 
-// own splits a path that begins with something of the caller's own that only
+// procSelf splits a path that begins with something of the caller's own that only
 // the kernel can follow (its directories and descriptors in /proc) into that,
 // as others have to write it, and the rest.
-func (c caller) own(path string) (link, rest string, ok bool) {
+func (c caller) procSelf(path string) (link, rest string, ok bool) {
 	for _, self := range []struct{ prefix, below string }{{"/proc/self/", ""}, {"/proc/thread-self/", ""},
 		{fmt.Sprintf("/proc/%d/", c.tid), ""}, {"/dev/fd/", "fd/"}} {
 		if below, cut := strings.CutPrefix(path, self.prefix); cut {
@@ -75,7 +75,7 @@ type route struct {
 func (c caller) route(path string, own mountPoint) (r route, held []int, _ unix.Errno) {
 	r = route{from: unix.AT_FDCWD, path: path}
 	from := fmt.Sprintf("/proc/%d/cwd", c.tid)
-	if link, rest, ok := c.own(path); ok {
+	if link, rest, ok := c.procSelf(path); ok {
 		from, r.path = link, rest
 	} else if path[0] == '/' {
 		from = fmt.Sprintf("/proc/%d/root", c.tid)
@@ -96,7 +96,7 @@ func (c caller) route(path string, own mountPoint) (r route, held []int, _ unix.
 }
 
 // Walk opens what a route leads to, as a reference to an inode. What it finds is
-// judged by its inode, so that a path that is read otherwise than the kernel
+// checked by its inode, so that a path that is read otherwise than the kernel
 // would (links in a root directory of the command's own, the magic ones of
 // /proc) can lead to a refusal and not around one.
 func (r route) Walk() (int, unix.Errno) {

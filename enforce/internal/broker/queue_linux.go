@@ -9,7 +9,7 @@ import (
 
 // The lowest layer of the broker: the kernel's queue, one call in, one answer out.
 // serve_linux.go shares it among goroutines, caller_linux.go looks at who called,
-// connect_linux.go, own_linux.go and signal_linux.go decide, creds_linux.go acts with
+// connect_linux.go, sockets_linux.go and signal_linux.go decide, creds_linux.go acts with
 // the caller's rights. Whatever was learned of a caller counts only if valid says
 // afterwards that it still waits.
 

@@ -33,7 +33,7 @@ func (m *mediator) run() error {
 	case <-time.After(farewell):
 		stuck = true
 	}
-	m.own.close()
+	m.sockets.close()
 	m.session.close()
 	m.giveUpQueue(stuck)
 	m.mu.Lock()

@@ -39,11 +39,11 @@ func (m *mediator) decideSignal(n *notification, t caller) (answered bool, _ ans
 		s.sig = int(int32(n.args[2]))
 	case unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_RT_SIGQUEUEINFO, unix.SYS_PIDFD_SEND_SIGNAL:
 	case unix.SYS_FCNTL: // F_SETOWN
-		return true, s.whenOwn(int(int32(n.args[2])))
+		return true, s.ifSameProcess(int(int32(n.args[2])))
 	case unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR:
-		return true, s.whenOwn(first)
+		return true, s.ifSameProcess(first)
 	case unix.SYS_SETPRIORITY: // PRIO_PROCESS
-		return true, s.whenOwn(second)
+		return true, s.ifSameProcess(second)
 	default:
 		return false, answer{}
 	}
@@ -71,9 +71,9 @@ func (m *mediator) decideSignal(n *notification, t caller) (answered bool, _ ans
 	return true, s.descriptor(first)
 }
 
-// own reports whether the calling thread is one of a process. It waits for the answer,
+// sameProcess reports whether the calling thread is one of a process. It waits for the answer,
 // so that the number stays its process's until the kernel goes on with the call.
-func (s *signalCall) own(pid int) bool {
+func (s *signalCall) sameProcess(pid int) bool {
 	if pid <= 0 {
 		return false
 	}
@@ -83,9 +83,9 @@ func (s *signalCall) own(pid int) bool {
 	return unix.Faccessat(unix.AT_FDCWD, fmt.Sprintf("/proc/%d/task/%d", pid, s.from.tid), unix.F_OK, 0) == nil && s.m.queue.valid(s.n.id)
 }
 
-// whenOwn lets a call go on that names the caller's own process.
-func (s *signalCall) whenOwn(pid int) answer {
-	if s.own(pid) {
+// ifSameProcess lets a call go on that names the caller's own process.
+func (s *signalCall) ifSameProcess(pid int) answer {
+	if s.sameProcess(pid) {
 		return answer{proceed: true}
 	}
 	return refused(unix.EPERM)
@@ -162,7 +162,7 @@ func (s *signalCall) deliver(pidfd int, flags uint64) unix.Errno {
 
 // process answers kill(2) of one process, and rt_sigqueueinfo(2).
 func (s *signalCall) process(pid int, info uint64) answer {
-	if s.own(pid) {
+	if s.sameProcess(pid) {
 		return answer{proceed: true}
 	}
 	if pid <= 0 {
@@ -183,7 +183,7 @@ func (s *signalCall) process(pid int, info uint64) answer {
 // go by its numbers, of process and thread: there is no pidfd of a
 // thread before Linux 6.9. They are looked at last of all.
 func (s *signalCall) thread(pid, tid int, info uint64) answer {
-	if tid == s.from.tid && pid == 0 || pid != 0 && s.own(pid) {
+	if tid == s.from.tid && pid == 0 || pid != 0 && s.sameProcess(pid) {
 		return answer{proceed: true}
 	}
 	if tid <= 0 || pid < 0 {
@@ -200,7 +200,7 @@ func (s *signalCall) thread(pid, tid int, info uint64) answer {
 	if errno := s.describe(info); errno != 0 {
 		return refused(errno)
 	}
-	if !s.own(process) && (!s.m.member(process) || !s.allowed(process)) {
+	if !s.sameProcess(process) && (!s.m.member(process) || !s.allowed(process)) {
 		return refused(unix.EPERM)
 	}
 	if !s.m.queue.valid(s.n.id) {

@@ -21,7 +21,7 @@ func (s *signalCall) exists(first, second int) answer {
 	case unix.SYS_PIDFD_SEND_SIGNAL:
 		var errno unix.Errno
 		if fd, errno = s.from.descriptor(first); errno != 0 {
-			return answer{proceed: true} // Landlock judges it
+			return answer{proceed: true} // Landlock checks it
 		}
 		defer unix.Close(fd)
 		pid = pidOf(fd)

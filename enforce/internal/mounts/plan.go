@@ -111,7 +111,7 @@ type Request struct {
 
 	Trees     []deny.Tree // what the policy allows less what it denies
 	Masks     []Mount     // for denials
-	Own       []Mount     // for zsbx's own files
+	Self      []Mount     // for zsbx's own files
 	Protected []Mount     // for the protected set
 	Hide      []string
 	Table     MountTable // of this process; nil when it was not read
@@ -143,7 +143,7 @@ func New(q Request) Result {
 		return Result{None: "no mount namespace: " + q.None, Home: "no mount namespace: " + q.None, Pids: "no mount namespace: " + q.None, Tmp: q.sharedTmp("no mount namespace")}
 	}
 	mp := &Plan{UserNS: q.UserNS, Why: why, Writable: writable}
-	mp.Mounts = joinMounts(slices.Concat(q.Masks, q.hidden(), q.Own, q.Protected))
+	mp.Mounts = joinMounts(slices.Concat(q.Masks, q.hidden(), q.Self, q.Protected))
 	// What is found under two names of a second mount is there already: covered
 	// twice, the check would find the cover in place of the file.
 	mp.Mounts = joinMounts(append(mp.Mounts, aliases(q.Host, q.Table, mp.Mounts)...))
@@ -189,7 +189,7 @@ func (q *Request) Reasons(outside bool) []string {
 		what  string
 	}{
 		{len(q.Masks) > 0, "denials inside writable trees"},
-		{len(q.Protected)+len(q.Own) > 0, "protected files in writable trees"},
+		{len(q.Protected)+len(q.Self) > 0, "protected files in writable trees"},
 		{outside && !q.LeaveMetadata, "metadata of everything else"},
 		{!q.ShareIPC, "shared memory of other programs"},
 		{q.Policy.Private.Home.Is() && q.NoHome == "", "a home directory of its own"},

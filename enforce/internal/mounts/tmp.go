@@ -162,9 +162,9 @@ func (d *PrivateDir) stubs() []string {
 	return slices.Compact(out)
 }
 
-// Own is the private directory of files that a path lies in, "" for none: what
+// PrivateIn is the private directory of files that a path lies in, "" for none: what
 // is there outside, the command does not see.
-func (mp *Plan) Own(p string) string {
+func (mp *Plan) PrivateIn(p string) string {
 	if mp == nil {
 		return ""
 	}

@@ -20,9 +20,9 @@ type Set struct {
 	Mounts []mounts.Mount // what is there
 	Watch  []Watched      // that, and what is not there and would take effect
 
-	Own       []deny.Hit     // zsbx's own files, and the links that lead to them
-	OwnMounts []mounts.Mount // for these
-	OwnOpen   []OwnFact      // what no means holds of these
+	Self       []deny.Hit     // zsbx's own files, and the links that lead to them
+	SelfMounts []mounts.Mount // for these
+	SelfOpen   []SelfFact     // what no means holds of these
 
 	Unread []unread // configurations whose includes are not all known
 
@@ -53,13 +53,13 @@ type protector struct {
 
 	opened map[string]bool // files that a rule of the user's names, which are theirs to open
 
-	owning bool // what is added is zsbx's own
+	itself bool // what is added is zsbx's own
 	out    Set
 }
 
 // ProtectRequest is what is to be protected.
 type ProtectRequest struct {
-	Own        []string // zsbx's own files
+	Self       []string // zsbx's own files
 	Watch      []string // what can only be watched
 	Users      bool     // the files of the user
 	Repository string   // the root of the one around the working directory, or ""
@@ -75,7 +75,7 @@ func Find(r *policy.Resolved, host *policy.Host, q ProtectRequest) Set {
 	if c.trees == nil {
 		c.trees = []string{"/"}
 	}
-	c.own(r, q.Own)
+	c.self(r, q.Self)
 	for _, p := range q.Watch {
 		c.watchOnly(p)
 	}
@@ -187,7 +187,7 @@ func (c *protector) files(dir string, names []string, pinFrom string) {
 // the directories between it and pinFrom; with "" none is pinned. What does
 // not exist is watched only.
 func (c *protector) add(p, pinFrom string) bool {
-	if c.seen[p] || !c.owning && c.opened[p] {
+	if c.seen[p] || !c.itself && c.opened[p] {
 		return true
 	}
 	c.seen[p] = true
@@ -196,7 +196,7 @@ func (c *protector) add(p, pinFrom string) bool {
 		return c.addLink(p, pinFrom)
 	}
 	exists := err == nil && (st.Mode.IsRegular() || st.Mode.IsDir())
-	if !c.owning || !st.Mode.IsDir() { // zsbx itself writes to its directories
+	if !c.itself || !st.Mode.IsDir() { // zsbx itself writes to its directories
 		c.out.Watch = append(c.out.Watch, Watched{Path: p, Mounted: exists, missing: errors.Is(err, fs.ErrNotExist)})
 	}
 	if !exists {

@@ -22,29 +22,29 @@ import (
 // between the tree and such a file stay readable, and nothing can be made in
 // them or removed. What can't be held in either way is a core Gap.
 
-// own finds which of the files lie in writable trees: under their own names,
+// self finds which of the files lie in writable trees: under their own names,
 // through links that the command could replace, and on a second mount of their
 // file system.
-func (c *protector) own(r *policy.Resolved, files []string) {
+func (c *protector) self(r *policy.Resolved, files []string) {
 	if len(c.trees) == 0 || len(c.trees) == 1 && c.trees[0] == r.TempDir {
 		return
 	}
-	c.owning = true
+	c.itself = true
 	c.out.Table = mounts.ReadMounts(c.host)
 	for _, dir := range c.out.Table.Relied() {
 		if c.writable(dir) {
-			c.ownPath(r, dir)
+			c.selfPath(r, dir)
 		}
 	}
 	for _, f := range files {
-		c.ownFile(r, f)
+		c.selfFile(r, f)
 	}
-	c.owning = false
-	c.out.OwnMounts, c.out.Mounts = c.out.Mounts, nil
+	c.itself = false
+	c.out.SelfMounts, c.out.Mounts = c.out.Mounts, nil
 }
 
-// ownFile holds one file or directory by all its names.
-func (c *protector) ownFile(r *policy.Resolved, file string) {
+// selfFile holds one file or directory by all its names.
+func (c *protector) selfFile(r *policy.Resolved, file string) {
 	real, links, st, err := c.host.Trail(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		c.unheld(file, err.Error())
@@ -53,50 +53,50 @@ func (c *protector) ownFile(r *policy.Resolved, file string) {
 	for _, l := range links {
 		if tree := c.within(l); tree != "" && !c.seen[l] {
 			c.seen[l] = true
-			c.out.Own = append(c.out.Own, deny.Hit{Path: l, Dir: true})
+			c.out.Self = append(c.out.Self, deny.Hit{Path: l, Dir: true})
 			c.pinLink(l, tree)
 		}
 	}
 	switch {
 	case err != nil && r.OS == "macos" && c.writable(real): // a profile can deny what is not there
-		c.out.Own = append(c.out.Own, deny.Hit{Path: real, Dir: true})
+		c.out.Self = append(c.out.Self, deny.Hit{Path: real, Dir: true})
 		return
 	case err != nil:
 		c.unheld(real, "it does not exist, so it can't be protected")
 		return
 	}
-	c.ownPath(r, real)
+	c.selfPath(r, real)
 	if st.Mode.IsRegular() && st.Links > 1 && st.Mode.Perm()&0o222 != 0 && c.linkable(r, st.ID) {
-		c.out.OwnOpen = append(c.out.OwnOpen, OwnFact{Path: real,
+		c.out.SelfOpen = append(c.out.SelfOpen, SelfFact{Path: real,
 			Why:  fmt.Sprintf("it has %d names (hard links), and another one may lie in a writable tree", st.Links),
 			Hint: fmt.Sprintf("cp -p %s %[1]s.new && mv %[1]s.new %[1]s", shell.Quote(real))})
 	}
 	for _, other := range c.out.Table.Aliases(real) {
 		if there, err := c.host.Lstat(other); err == nil && there.ID == st.ID {
-			c.ownPath(r, other)
+			c.selfPath(r, other)
 		}
 	}
 }
 
-// ownPath holds one path if it lies in a writable tree, or else the writable
+// selfPath holds one path if it lies in a writable tree, or else the writable
 // trees that lie in it.
-func (c *protector) ownPath(r *policy.Resolved, p string) {
-	if slices.ContainsFunc(c.out.Own, func(h deny.Hit) bool { return policy.Within(p, h.Path) }) {
+func (c *protector) selfPath(r *policy.Resolved, p string) {
+	if slices.ContainsFunc(c.out.Self, func(h deny.Hit) bool { return policy.Within(p, h.Path) }) {
 		return
 	}
 	tree := c.within(p)
 	if tree != "" {
-		c.out.Own = append(c.out.Own, deny.Hit{Path: p, Dir: true})
+		c.out.Self = append(c.out.Self, deny.Hit{Path: p, Dir: true})
 		c.add(p, tree)
 	}
 	for _, t := range r.Paths {
 		if t.Access&policy.Write == 0 || !policy.Within(t.Path, p) {
 			continue
 		}
-		c.out.OwnOpen = append(c.out.OwnOpen, OwnFact{Path: t.Path, Refused: true,
+		c.out.SelfOpen = append(c.out.SelfOpen, SelfFact{Path: t.Path, Refused: true,
 			Why: "no command may change what zsbx relies on", Origin: t.Rule.Origin})
 		if tree == "" {
-			c.out.Own = append(c.out.Own, deny.Hit{Path: t.Path, Dir: true})
+			c.out.Self = append(c.out.Self, deny.Hit{Path: t.Path, Dir: true})
 			c.add(t.Path, t.Path)
 		}
 	}
@@ -128,13 +128,13 @@ func (c *protector) linkable(r *policy.Resolved, id policy.FileID) bool {
 
 func (c *protector) unheld(p, why string) {
 	if c.writable(p) {
-		c.out.OwnOpen = append(c.out.OwnOpen, OwnFact{Path: p, Why: why})
+		c.out.SelfOpen = append(c.out.SelfOpen, SelfFact{Path: p, Why: why})
 	}
 }
 
-// OwnFact is a file of zsbx's that the command may change or, where refused is
+// SelfFact is a file of zsbx's that the command may change or, where refused is
 // set, a path that it asked to write and may not.
-type OwnFact struct {
+type SelfFact struct {
 	Path, Why, Hint string
 	Refused         bool
 	Origin          policy.Origin
@@ -144,7 +144,7 @@ type OwnFact struct {
 // lie, where there are no mounts to hold them.
 type Apart struct {
 	Trees  []deny.Tree
-	Open   []OwnFact
+	Open   []SelfFact
 	Closed []closedDirs
 }
 
@@ -167,12 +167,12 @@ func (prot *Set) TakeApart(trees []deny.Tree, host *policy.Host) Apart {
 func (prot *Set) takeOut(out *Apart, t deny.Tree, host *policy.Host) {
 	read := t
 	read.Access &^= policy.Write
-	inside := slices.DeleteFunc(slices.Clone(prot.Own), func(h deny.Hit) bool { return !policy.Within(h.Path, t.Path) })
+	inside := slices.DeleteFunc(slices.Clone(prot.Self), func(h deny.Hit) bool { return !policy.Within(h.Path, t.Path) })
 	switch {
 	case t.Access&policy.Write == 0:
 		out.Trees = append(out.Trees, t)
 		return
-	case slices.ContainsFunc(prot.Own, func(h deny.Hit) bool { return policy.Within(t.Path, h.Path) }):
+	case slices.ContainsFunc(prot.Self, func(h deny.Hit) bool { return policy.Within(t.Path, h.Path) }):
 		out.Trees = append(out.Trees, read)
 		return
 	case len(inside) == 0:
@@ -182,18 +182,18 @@ func (prot *Set) takeOut(out *Apart, t deny.Tree, host *policy.Host) {
 	rest, err := (&deny.Denials{Host: host}).Split(t, inside)
 	if err != nil {
 		why := fmt.Sprintf("; and %s can't be allowed entry by entry: %v", t.Path, err)
-		out.Trees, out.Open = append(out.Trees, t), append(out.Open, prot.OpenOwn(why)...)
+		out.Trees, out.Open = append(out.Trees, t), append(out.Open, prot.OpenSelf(why)...)
 		return
 	}
 	out.Closed = append(out.Closed, closedDirs{above(inside, t.Path), t.Origin})
 	out.Trees = append(append(out.Trees, read), rest...)
 }
 
-// OpenOwn says of all of zsbx's own files in writable trees why they are open.
-func (prot *Set) OpenOwn(why string) []OwnFact {
-	var out []OwnFact
-	for _, h := range prot.Own {
-		out = append(out, OwnFact{Path: h.Path, Why: why})
+// OpenSelf says of all of zsbx's own files in writable trees why they are open.
+func (prot *Set) OpenSelf(why string) []SelfFact {
+	var out []SelfFact
+	for _, h := range prot.Self {
+		out = append(out, SelfFact{Path: h.Path, Why: why})
 	}
 	return out
 }

@@ -71,7 +71,7 @@ func Profile(r *policy.Resolved, o Options) (string, error) {
 	w.lookups(r)
 	w.paths(r)
 	w.network(r)
-	w.doors(r)
+	w.escapes(r)
 	w.sockets(r)
 	w.denials(r)
 	w.protected(o)

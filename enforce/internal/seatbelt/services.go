@@ -56,12 +56,12 @@ func tcpFilter(side string, port uint16) string {
 	return "(" + side + ` tcp "*:` + strconv.Itoa(int(port)) + `")`
 }
 
-// doors shuts the ways by which a process has others act outside for it, as in
+// escapes shuts the ways by which a process has others act outside for it, as in
 // sessions that are only tracked.
-func (w *sbpl) doors(r *policy.Resolved) {
-	w.section("doors: nothing may act outside on the command's behalf")
+func (w *sbpl) escapes(r *policy.Resolved) {
+	w.section("nothing may act outside on the command's behalf")
 	from := own("home directory")
-	rules, err := fingerprint.Doors(w.optionalPath(r.Home, from), w.optionalPath(r.RealHome, from))
+	rules, err := fingerprint.Escapes(w.optionalPath(r.Home, from), w.optionalPath(r.RealHome, from))
 	if err != nil {
 		w.fail(r.Home, from, err)
 	}
@@ -81,7 +81,7 @@ func (w *sbpl) rules(rules []fingerprint.Rule, from string) {
 
 // sockets opens the sockets that the policy names, and those in the session's
 // private temporary directories, where nobody else listens. It comes after the
-// doors: what was asked for by name is asked for.
+// escapes: what was asked for by name is asked for.
 //
 // In what is writable a socket can be made, which is a part of writing, but not
 // connected to: by its path nobody tells one of the session's own from one that a

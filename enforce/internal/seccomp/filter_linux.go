@@ -22,7 +22,7 @@ type sockFprog struct {
 	filter *Instruction
 }
 
-// Step installs the filter. What follows it is judged by it.
+// Step installs the filter. What follows it is checked by it.
 func (f *Filter) Step(m *fork.Memory, flags uintptr) fork.Step {
 	prog := fork.Put(m, sockFprog{uint16(len(f.Program)), &fork.PutSlice(m, f.Program)[0]})
 	return fork.Step{

@@ -62,11 +62,11 @@ func noNetworkRules(unixSockets []clause) []rule {
 // noDetours close the ways by which a TCP socket gets a peer, or becomes a
 // socket of another kind, without connect(2) and listen(2). That a connection is
 // put off until the first write (TCP_FASTOPEN_CONNECT) is none: its connect(2) is
-// judged.
+// checked.
 func noDetours() []rule {
 	const (
 		fastOpen = 0x20000000 // MSG_FASTOPEN
-		early    = "it connects without connect(2), which is where addresses are judged"
+		early    = "it connects without connect(2), which is where addresses are checked"
 	)
 	flags := func(arg int) []clause {
 		return []clause{{[]test{{arg: arg, mask: fastOpen, is: fastOpen}}, RefuseEOPNOTSUPP}}
@@ -80,7 +80,7 @@ func noDetours() []rule {
 	}
 }
 
-// portsRules leave AF_UNIX, and of the internet the TCP that Landlock judges
+// portsRules leave AF_UNIX, and of the internet the TCP that Landlock checks
 // by port: not MPTCP, not SCTP, not what would send data before connect(2).
 // Routes can be read through AF_NETLINK: that sends nothing, and programs that
 // list the machine's addresses stop when they can't. With listen, somebody

@@ -72,7 +72,7 @@ func commonRules() []rule {
 		refuse(RefuseEPERM, "mounts change what paths mean; Landlock refuses them too",
 			"mount", "umount2", "pivot_root", "open_tree", "open_tree_attr", "move_mount",
 			"fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr"),
-		refuse(RefuseEPERM, "files opened by handle have no path to be judged by; watching whole file systems",
+		refuse(RefuseEPERM, "files opened by handle have no path to be checked by; watching whole file systems",
 			"open_by_handle_at", "fanotify_init"),
 		refuse(RefuseEPERM, "administration of the machine",
 			"kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module",
@@ -166,7 +166,7 @@ func ownerRules(uid, gid uint32) []rule {
 
 // truncateRules take the place of the right to truncate, which Landlock has
 // from ABI 3 on. ftruncate(2) needs a descriptor open for writing, so that the
-// open was judged. What empties a file without one is truncate(2), and O_TRUNC
+// open was checked. What empties a file without one is truncate(2), and O_TRUNC
 // with an access mode that the kernel doesn't take for writing: O_RDONLY, and 3,
 // which asks for neither reading nor writing.
 func truncateRules() []rule {
@@ -176,7 +176,7 @@ func truncateRules() []rule {
 		readWrite = 0o2
 		accMode   = 0o3
 		when      = "O_TRUNC without O_WRONLY or O_RDWR"
-		why       = "it empties a file without the right to write it; this kernel's Landlock doesn't judge that"
+		why       = "it empties a file without the right to write it; this kernel's Landlock doesn't check that"
 	)
 	open := func(flags int) []clause {
 		return []clause{

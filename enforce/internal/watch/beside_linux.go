@@ -50,7 +50,7 @@ func (p *paths) interpreter(tid int, name string) string {
 // place: opening a FIFO waits, and opening a device does something.
 func (p *paths) openProgram(tid int, name string) (*os.File, error) {
 	root := "/"
-	if p.mounts.Own(name) != "" {
+	if p.mounts.PrivateIn(name) != "" {
 		root = process(tid) + "/root"
 	}
 	at, err := openIn(root, name, unix.O_PATH|unix.O_CLOEXEC, unix.RESOLVE_NO_SYMLINKS)

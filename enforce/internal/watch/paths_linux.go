@@ -43,7 +43,7 @@ func (p *paths) forget() {
 	p.mu.Unlock()
 }
 
-// find follows a path of a thread's; ok is false where there is nothing to judge: not
+// find follows a path of a thread's; ok is false where there is nothing to check: not
 // even its directory is there, or it is no path at all.
 func (p *paths) find(tid, dirfd int, raw string, follow bool) (t target, ok bool) {
 	name, ok := absolute(tid, dirfd, raw)
@@ -102,7 +102,7 @@ func (p *paths) lookup(tid int, name string, follow bool) (t target, next string
 	}
 	t.path = strings.TrimSuffix(in, "/") + "/" + base
 	var st unix.Stat_t
-	if p.mounts.Own(t.path) != "" {
+	if p.mounts.PrivateIn(t.path) != "" {
 		f, there := p.open(tid, t.path, follow)
 		if there {
 			return f, "", true
@@ -141,7 +141,7 @@ func (p *paths) dir(tid int, name string) (string, bool) {
 	if !ok || !t.mode.IsDir() {
 		return "", false
 	}
-	if !strings.HasPrefix(name, "/proc/") && p.mounts.Own(t.path) == "" {
+	if !strings.HasPrefix(name, "/proc/") && p.mounts.PrivateIn(t.path) == "" {
 		p.mu.Lock()
 		if len(p.real) >= maxDirs {
 			p.real = nil
@@ -163,7 +163,7 @@ func (p *paths) open(tid int, name string, follow bool) (t target, ok bool) {
 	}
 	var fd int
 	var err error
-	if p.mounts.Own(name) == "" {
+	if p.mounts.PrivateIn(name) == "" {
 		fd, err = unix.Open(name, flags, 0)
 	} else {
 		fd, err = openIn(process(tid)+"/root", name, flags, 0)

@@ -9,11 +9,11 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// ownSockets are the listening Unix sockets of the session. A socket that
+// sessionSockets are the listening Unix sockets of the session. A socket that
 // listens keeps its name and the inode of its file for as long as it lives, and
 // no other can be bound to the same inode: so a file is the session's exactly
 // while the socket lives that was noted with it.
-type ownSockets struct {
+type sessionSockets struct {
 	mu     sync.Mutex
 	diag   diag
 	byFile map[policy.FileID]boundSocket
@@ -64,17 +64,17 @@ func (m *mediator) note(c *request, s socket) {
 	if unix.Fstat(s.fd, &st) != nil {
 		return
 	}
-	b, err := m.own.find(uint32(st.Ino), cookie(s.fd))
+	b, err := m.sockets.find(uint32(st.Ino), cookie(s.fd))
 	if err != nil {
 		return
 	}
 	switch kind, name := parseAddress(socketName(s.fd)); {
 	case kind == addressPath && b.ByPath:
 		if id, ok := m.fileOf(c, name, &b); ok {
-			m.own.noteFile(id, b)
+			m.sockets.noteFile(id, b)
 		}
 	case kind == addressAbstract:
-		m.own.noteName(abstractName{netns(s.fd), name}, b)
+		m.sockets.noteName(abstractName{netns(s.fd), name}, b)
 	}
 }
 
@@ -104,41 +104,41 @@ func (m *mediator) fileOf(c *request, path string, b *boundSocket) (id policy.Fi
 		return id, true
 	}
 	device, err := c.from.fileSystem(fd)
-	return id, err == nil && device == b.Device && m.own.onlyOne(b)
+	return id, err == nil && device == b.Device && m.sockets.onlyOne(b)
 }
 
-func (o *ownSockets) find(ino uint32, cookie [2]uint32) (boundSocket, error) {
+func (o *sessionSockets) find(ino uint32, cookie [2]uint32) (boundSocket, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.diag.find(ino, cookie)
 }
 
-func (o *ownSockets) onlyOne(b *boundSocket) bool {
+func (o *sessionSockets) onlyOne(b *boundSocket) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.diag.onlyOne(b)
 }
 
-func (o *ownSockets) anyBoundTo(ino uint64) bool {
+func (o *sessionSockets) anyBoundTo(ino uint64) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.diag.anyBoundTo(ino)
 }
 
-func (o *ownSockets) close() {
+func (o *sessionSockets) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.diag.close()
 }
 
-func (o *ownSockets) noteFile(id policy.FileID, b boundSocket) {
+func (o *sessionSockets) noteFile(id policy.FileID, b boundSocket) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.clean()
 	o.byFile[id] = b
 }
 
-func (o *ownSockets) noteName(n abstractName, b boundSocket) {
+func (o *sessionSockets) noteName(n abstractName, b boundSocket) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.clean()
@@ -146,7 +146,7 @@ func (o *ownSockets) noteName(n abstractName, b boundSocket) {
 }
 
 // boundTo reports whether a living socket of the session is bound to a file.
-func (o *ownSockets) boundTo(st *unix.Stat_t) bool {
+func (o *sessionSockets) boundTo(st *unix.Stat_t) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	id := policy.FileID{Dev: st.Dev, Ino: st.Ino}
@@ -163,7 +163,7 @@ func (o *ownSockets) boundTo(st *unix.Stat_t) bool {
 }
 
 // listens reports whether the session has a socket with a name that still listens.
-func (o *ownSockets) listens(n abstractName) bool {
+func (o *sessionSockets) listens(n abstractName) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	b, ok := o.byName[n]
@@ -175,7 +175,7 @@ func (o *ownSockets) listens(n abstractName) bool {
 }
 
 // clean takes out the sockets that are gone, when there are many.
-func (o *ownSockets) clean() {
+func (o *sessionSockets) clean() {
 	if o.byFile == nil {
 		o.byFile, o.byName, o.sweep = make(map[policy.FileID]boundSocket), make(map[abstractName]boundSocket), firstSweep
 	}
