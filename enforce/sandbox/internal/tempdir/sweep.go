@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -71,8 +70,7 @@ func lockLeft(parent string, st *track.Store) []leftDir {
 	names, _ := d.Readdirnames(-1)
 	var left []leftDir
 	for _, name := range names {
-		number, ok := strings.CutPrefix(name, "zsbx-")
-		if !ok || number == "" || strings.Trim(number, "0123456789") != "" || slices.Contains(places, name) {
+		if !isTempName(name) || slices.Contains(places, name) {
 			continue
 		}
 		dir := filepath.Join(parent, name)

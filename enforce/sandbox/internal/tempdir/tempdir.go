@@ -200,10 +200,17 @@ func RemoveOf(dir string) error {
 		return err
 	}
 	own, ok := st.Sys().(*syscall.Stat_t)
-	if !ok || !strings.HasPrefix(filepath.Base(dir), "zsbx-") || st.Mode() != os.ModeDir|0o700 || int(own.Uid) != os.Geteuid() {
+	if !ok || !isTempName(filepath.Base(dir)) || st.Mode() != os.ModeDir|0o700 || int(own.Uid) != os.Geteuid() {
 		return fmt.Errorf("%s is not a private temporary directory", dir)
 	}
 	return remove(dir)
+}
+
+// isTempName reports whether Make may have given a name (os.MkdirTemp). The projects'
+// own caches are in "zsbx-caches".
+func isTempName(name string) bool {
+	number, ok := strings.CutPrefix(name, "zsbx-")
+	return ok && number != "" && strings.Trim(number, "0123456789") == ""
 }
 
 // unlockTop does for the directory itself what unlockDirs does below it. Root

@@ -111,3 +111,17 @@ func TestRemove(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRemoveOf: a forged record removes nothing but what looks like Make's.
+func TestRemoveOf(t *testing.T) {
+	for name, goes := range map[string]bool{"zsbx-123": true, "zsbx-caches": false, "zsbx-": false, "zsbx-1x": false} {
+		dir := t.TempDir()
+		if err := os.Mkdir(filepath.Join(dir, filepath.Base(name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		err := RemoveOf(dir + "/" + name)
+		if _, left := os.Lstat(filepath.Join(dir, filepath.Base(name))); (err == nil) != goes || (left != nil) != goes {
+			t.Errorf("%s: %v, %v", name, err, left)
+		}
+	}
+}
