@@ -76,6 +76,8 @@ func (w *whyText) line(format string, args ...any) {
 func (w *whyText) report(r *why.Report) {
 	n := len(r.Entries)
 	switch {
+	case n == 0 && r.Seen == 0: // macOS logs refusals only
+		w.say.line("why", "36", fmt.Sprintf("exit status %d; nothing was refused by zsbx", r.Status))
 	case n == 0:
 		w.say.line("why", "36", fmt.Sprintf("exit status %d; nothing was refused by zsbx, of %s", r.Status, count(r.Seen, "call that was looked at", "calls that were looked at")))
 	case r.Status == 0:

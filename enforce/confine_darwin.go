@@ -11,6 +11,7 @@ import (
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/internal/broker"
 	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
+	"github.com/zsbx/zsbx/enforce/internal/watch"
 	"github.com/zsbx/zsbx/enforce/libsystem"
 )
 
@@ -31,6 +32,13 @@ func (p *Plan) confine(c *fork.Command) error {
 	text, err := seatbelt.Profile(p.Policy, o)
 	if err != nil {
 		return err
+	}
+	if o.Log {
+		s, err := watch.StartStream("/usr/bin/log", watch.NewLog(o.Session, seatbelt.Tag(o.Session)))
+		if err != nil {
+			return fmt.Errorf("what the command is refused can't be seen: %w", err)
+		}
+		p.recorder = s
 	}
 	c.Sandbox = &fork.Sandbox{Profile: text, Session: o.Session, Markers: markers, External: o.External}
 	return nil

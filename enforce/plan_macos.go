@@ -26,7 +26,7 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 		})
 		return
 	}
-	p.Seatbelt = &seatbelt.Options{}
+	p.Seatbelt = &seatbelt.Options{Log: opts.Explain}
 	prot := protect.Find(p.Policy, host, opts.protectRequest())
 	rep.self(prot.SelfOpen)
 	p.audit = protect.Audit{Trees: mounts.WritableTrees(p.Policy.Paths)}

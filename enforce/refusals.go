@@ -25,8 +25,11 @@ type recorder interface{ Report() watch.Report }
 // Explains says why nothing can be recorded for this plan, or "".
 func (p *Plan) Explains() string {
 	switch {
-	case p.Caps.OS != "linux":
-		return "what a command is refused can't be recorded on this system yet"
+	case p.Caps.OS == "macos":
+		if p.Seatbelt == nil {
+			return "Seatbelt is needed, which says what it refuses"
+		}
+		return ""
 	case p.Seccomp == nil:
 		return "seccomp is needed to see what the command does: " + orUnknown(p.Caps.SeccompReason)
 	case p.watched == nil:
@@ -45,7 +48,23 @@ func (p *Plan) Refusals() Refusals {
 	out := Refusals{Seen: got.Seen, Proved: got.Proved, More: got.More}
 	for i := range got.Refusals {
 		r := &got.Refusals[i]
-		out.List = append(out.List, Refusal{*r, p.explain(&r.Act, r.Answer)})
+		ans := p.explain(&r.Act, r.Answer)
+		if p.Caps.OS == "macos" {
+			ans = p.logged(&r.Act)
+		}
+		out.List = append(out.List, Refusal{*r, ans})
 	}
+	return out
+}
+
+// logged explains what Seatbelt said that it refused.
+func (p *Plan) logged(a *Act) Answer {
+	out := Answer{Verdict: Refused, Errno: "EPERM", Reason: "closed by the profile; no rule opens it"}
+	if a.Op != ActCall && a.Op != ActSignal {
+		if by := p.decideByPolicy(a); by.Verdict == Refused {
+			out = by
+		}
+	}
+	out.By = "seatbelt"
 	return out
 }

@@ -2,6 +2,6 @@
 // person is one entry, the likely cause comes first, and each entry has what to type
 // unless it is a place of secrets or the system's.
 //
-// It is pure, and knows what package enforce has recorded on Linux (Plan.Refusals);
-// macOS is to come by the same entries. It does not print.
+// It is pure, and knows what package enforce has recorded (Plan.Refusals): on Linux
+// from the system calls, on macOS from the log. It does not print.
 package why

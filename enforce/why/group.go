@@ -158,7 +158,7 @@ func harmless(home string, e *Entry) string {
 		{"~/.curlrc", "curl goes on without"}, {"~/.wgetrc", "wget goes on without"}, {"~/.netrc", "programs go on without"},
 		{"~/.terminfo", "programs go on without"}, {"~/.inputrc", "shells go on without"}, {"~/.bashrc", "shells go on without"},
 		{"~/.profile", "shells go on without"}, {"~/.bash_history", "shells go on without"}, {"~/.python_history", "python goes on without"}, {"~/.gdbinit", "gdb goes on without"},
-		{"/proc", "programs go on without"}, {"/sys", "programs go on without"}, {"/dev/tty", "programs go on without"}, {"/dev/shm", "programs go on without"},
+		{"/proc", "programs go on without"}, {"/sys", "programs go on without"}, {"/dev/tty", "programs go on without"}, {"/dev/shm", "programs go on without"}, {"/dev/dtracehelper", "programs go on without"},
 		{"/var/cache/fontconfig", "programs go on without"}, {"**/__pycache__", "python goes on without"},
 	} {
 		at := h.pattern

@@ -28,7 +28,7 @@ type Entry struct {
 	Path     string                      `json:"path"`         // or a port, a socket, a process, a system call
 	To       string                      `json:"to,omitempty"` // of a rename or link
 	Errno    string                      `json:"errno"`
-	By       string                      `json:"by"` // landlock, mounts, seccomp, sockets, or unknown
+	By       string                      `json:"by"` // landlock, mounts, seccomp, sockets, seatbelt, or unknown
 	Program  string                      `json:"program"`
 	Pid      int                         `json:"pid"`
 	Count    int                         `json:"count"`

@@ -38,6 +38,10 @@ type Options struct {
 	// Hide are absolute paths that the command may not read either.
 	Hide []string
 
+	// Log has the kernel put Tag(Session) into what it logs of a refusal. It takes
+	// a session.
+	Log bool
+
 	// External has macOS's own sandbox-exec(1) put the profile on, instead
 	// of this program executed again; see fork.Sandbox.
 	External bool
@@ -66,7 +70,12 @@ func Profile(r *policy.Resolved, o Options) (string, error) {
 		return "", err
 	}
 	w := &sbpl{roots: writableRoots(r), pinned: map[string]bool{}}
-	w.b.WriteString(base)
+	if o.Log && o.Session != "" {
+		w.message = `(with message "` + Tag(o.Session) + `")`
+		w.b.WriteString(strings.Replace(base, "(deny default)", "(deny default "+w.message+")", 1))
+	} else {
+		w.b.WriteString(base)
+	}
 	w.devices(o)
 	w.lookups(r)
 	w.paths(r)
@@ -81,6 +90,9 @@ func Profile(r *policy.Resolved, o Options) (string, error) {
 	}
 	return w.b.String(), nil
 }
+
+// Tag is the message of a session's rules, with Options.Log.
+func Tag(session string) string { return "zsbx-" + session }
 
 // check refuses options that would end up in the profile unseen.
 func (o Options) check(r *policy.Resolved) error {

@@ -66,8 +66,9 @@ type sbpl struct {
 	b   strings.Builder
 	err error
 
-	roots  map[string]bool // directories that the policy makes writable
-	pinned map[string]bool // directories that may not be moved
+	roots   map[string]bool // directories that the policy makes writable
+	pinned  map[string]bool // directories that may not be moved
+	message string          // the modifier of denials, or ""
 }
 
 // fail keeps the first error, with the rule it came from.
@@ -87,6 +88,9 @@ func (w *sbpl) allow(ops []string, from string, filters ...string) {
 
 // deny writes one rule. Filters are alternatives.
 func (w *sbpl) deny(ops []string, from string, filters ...string) {
+	if w.message != "" {
+		filters = append(filters[:len(filters):len(filters)], w.message)
+	}
 	w.rule("deny", ops, from, filters)
 }
 

@@ -9,7 +9,10 @@
 // microseconds, and gdb, strace, job control and set-user-ID programs are what they
 // are without it.
 //
-// It is for Linux 5.6 and later, and only looks: nothing that is enforced rests on
+// On macOS the kernel says what it refuses in the system's log, with the session's
+// name: log(1) is read while the command runs. Never ran on a Mac.
+//
+// Of Linux it is for 5.6 and later. It only looks: nothing that is enforced rests on
 // it, but for the refusals of the filter itself, which are given by the arguments in
 // registers. A path that another thread changes meanwhile may be told wrong; the
 // error is the kernel's all the same.
