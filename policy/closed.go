@@ -45,15 +45,8 @@ func (rs *resolver) closed(flat *Policy) {
 	for i := range flat.Closed {
 		c := &flat.Closed[i]
 		for _, file := range rs.candidates(c.Path) {
-			pl, err := rs.w.walk(file)
-			if err != nil || pl.gone != "" {
-				continue
-			}
-			v := rs.r.Allowed(pl.path, Read)
-			if c.Includes && v.Allowed {
+			if rs.missed(file, c.Commands) && c.Includes {
 				rs.included(file, c.Commands)
-			} else if !v.Allowed && (v.Deny == nil || v.Deny.Secret) {
-				rs.r.closed = append(rs.r.closed, closedFile{file, c.Commands})
 			}
 		}
 	}
@@ -87,25 +80,29 @@ func (rs *resolver) included(config string, commands []string) {
 	if err != nil {
 		return
 	}
-	in := false
-	for line := range strings.SplitSeq(string(data), "\n") {
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "[") {
-			in = strings.HasPrefix(strings.ToLower(line), "[include")
-		}
-		key, value, ok := strings.Cut(line, "=")
-		if value = strings.Trim(strings.TrimSpace(value), `"`); !in || !ok || value == "" || !strings.EqualFold(strings.TrimSpace(key), "path") {
+	for section, value := range gitSettings(string(data), "path") {
+		if !strings.HasPrefix(section, "[include") || value == "" {
 			continue
 		}
-		file := rs.host.tildePath(value)
-		if !path.IsAbs(file) {
-			file = path.Join(path.Dir(config), value)
+		file := path.Join(path.Dir(config), value)
+		if rest, ok := strings.CutPrefix(value, "~/"); ok {
+			file = path.Join(rs.host.Home, rest)
+		} else if path.IsAbs(value) {
+			file = path.Clean(value)
 		}
-		if pl, err := rs.w.walk(file); err != nil || pl.gone != "" {
-			continue
-		}
-		if v := rs.r.Allowed(file, Read); !v.Allowed && (v.Deny == nil || v.Deny.Secret) {
-			rs.r.closed = append(rs.r.closed, closedFile{file, commands})
-		}
+		rs.missed(file, commands)
 	}
+}
+
+// missed notes a file that is there and closed.
+func (rs *resolver) missed(file string, commands []string) (open bool) {
+	pl, err := rs.w.walk(file)
+	if err != nil || pl.gone != "" {
+		return false
+	}
+	v := rs.r.Allowed(pl.path, Read)
+	if !v.Allowed && (v.Deny == nil || v.Deny.Secret) {
+		rs.r.closed = append(rs.r.closed, closedFile{file, commands})
+	}
+	return v.Allowed
 }

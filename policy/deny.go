@@ -68,8 +68,7 @@ func escapeVariables(s string) string {
 	}
 	var b strings.Builder
 	for i := strings.IndexByte(s, '$'); i >= 0; i = strings.IndexByte(s, '$') {
-		_, n := variableName(s[i+1:])
-		n = max(n, defaultLen(s[i+1:]))
+		_, n := readVariable(s[i+1:])
 		b.WriteString(s[:i])
 		b.WriteString("v")
 		s = s[i+1+n:]
@@ -124,23 +123,11 @@ func (rs *resolver) deny(d Deny) (DenyPath, error) {
 // pattern expands a denial to an absolute pattern. What "~" and variables
 // stand for is taken literally, wildcards included.
 func (x *expander) pattern(s string) (string, error) {
-	if strings.Contains(s, ":-") {
-		s = expandDefault(x.host, s)
+	whole, err := x.whole(s, escapeGlob)
+	if err == nil && !strings.HasPrefix(whole, "/") {
+		whole = escapeGlob(x.host.Dir) + "/" + whole
 	}
-	base, rest, err := x.base(s)
-	if err != nil {
-		return "", err
-	}
-	rest, err = x.variables(rest, escapeGlob)
-	switch {
-	case err != nil:
-		return "", err
-	case base != "":
-		return escapeGlob(base) + "/" + rest, nil
-	case strings.HasPrefix(rest, "/"):
-		return rest, nil
-	}
-	return escapeGlob(x.host.Dir) + "/" + rest, nil
+	return whole, err
 }
 
 // splitGlob cuts a pattern before its first name with a wildcard and takes

@@ -54,9 +54,9 @@ func Detect(h Host, argv []string, writes bool) []Named {
 // preset, or "".
 func (p *PresetInfo) onPATH(h *Host, search []string) string {
 	for _, d := range p.Dirs {
-		d = h.tildePath(expandDefault(h, d))
+		d = h.place(d)
 		for _, dir := range search {
-			if Within(dir, d) {
+			if d != "" && Within(dir, d) {
 				return dir
 			}
 		}
@@ -132,7 +132,7 @@ func (p *PresetInfo) applies(h *Host, program, dir string, tops []projectDir) st
 	}
 	if dir != "" {
 		for _, d := range p.Dirs {
-			if Within(dir, h.tildePath(expandDefault(h, d))) {
+			if d = h.place(d); d != "" && Within(dir, d) {
 				return "detected by program in " + dir
 			}
 		}
@@ -205,13 +205,4 @@ func (h *Host) projectDirs() []projectDir {
 			return dirs[:1]
 		}
 	}
-}
-
-// tildePath replaces a leading "~" by the home directory; without one, the
-// result is no absolute path and matches nothing.
-func (h *Host) tildePath(p string) string {
-	if rest, ok := strings.CutPrefix(p, "~"); ok && h.Home != "" {
-		return path.Clean(h.Home + rest)
-	}
-	return path.Clean(p)
 }

@@ -94,16 +94,6 @@ func ExamplePath_Outside() {
 	// Output: /src/app/cache /var/cache true
 }
 
-func ExampleHost_Confine() {
-	h := host()
-	fmt.Println(h.Confine("/src/app", "new/file.go"))
-	fmt.Println(h.Confine("/src/app", "cache/file"))
-	// Output:
-	// /src/app/new/file.go <nil>
-	//  cache/file leads to /var/cache/file, outside /src/app
-}
-
-// What was resolved can be written down again, with canonical paths.
 func ExamplePolicy_EncodeTOML() {
 	p := &policy.Policy{FS: policy.FS{Rules: []policy.Rule{{Path: ".", Access: policy.Read, Origin: policy.Origin{Source: "--ro"}}}}}
 	r, err := p.Resolve(host())

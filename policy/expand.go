@@ -36,26 +36,43 @@ func (x *expander) expand(s string) (string, error) {
 	if s[0] == '/' && strings.IndexByte(s, '$') < 0 {
 		return path.Clean(s), nil
 	}
-	if strings.Contains(s, ":-") {
-		s = expandDefault(x.host, s)
+	whole, err := x.whole(s, nil)
+	if err != nil {
+		return "", err
 	}
+	if !strings.HasPrefix(whole, "/") {
+		whole = x.host.Dir + "/" + whole
+	}
+	return path.Clean(whole), nil
+}
+
+// whole expands a path that may stay relative. Quote, when not nil, is applied to
+// what "~", "cwd" and variables stand for.
+func (x *expander) whole(s string, quote func(string) string) (string, error) {
 	base, rest, err := x.base(s)
-	if err != nil {
-		return "", err
-	}
-	rest, err = x.variables(rest, nil)
-	if err != nil {
-		return "", err
+	if err == nil {
+		rest, err = x.variables(rest, quote)
 	}
 	switch {
-	case base != "" && rest == "":
-		return path.Clean(base), nil
-	case base != "":
-		return path.Clean(base + "/" + rest), nil
-	case strings.HasPrefix(rest, "/"):
-		return path.Clean(rest), nil
+	case err != nil || base == "":
+		return rest, err
+	case quote != nil:
+		base = quote(base)
 	}
-	return path.Clean(x.host.Dir + "/" + rest), nil
+	if rest == "" {
+		return base, nil
+	}
+	return base + "/" + rest, nil
+}
+
+// place is where a built-in path with "~" or variables lies, "" where that is not
+// known.
+func (h *Host) place(s string) string {
+	p, err := (&expander{host: h}).expand(s)
+	if err != nil {
+		return ""
+	}
+	return p
 }
 
 // base takes "~" and "cwd" off a path. They must be whole names, and the
@@ -82,10 +99,7 @@ func checkVariables(s string) error {
 		if i < 0 {
 			return nil
 		}
-		_, n := variableName(rest[i+1:])
-		if n == 0 {
-			n = defaultLen(rest[i+1:])
-		}
+		_, n := readVariable(rest[i+1:])
 		if n == 0 {
 			return fmt.Errorf(`path %q: "$" without a variable's name (a dollar sign is "$$")`, s)
 		}
@@ -93,49 +107,64 @@ func checkVariables(s string) error {
 	}
 }
 
-// defaultLen is the length of {NAME:-word} at the start of s, or 0.
-func defaultLen(s string) int {
-	if !strings.HasPrefix(s, "{") {
-		return 0
-	}
-	end := closingBrace(s, 1)
-	if end < 0 {
-		return 0
-	}
-	name, word, ok := strings.Cut(s[1:end], ":-")
-	if got, n := variableName(name); !ok || n == 0 || got != name || checkVariables(word) != nil {
-		return 0
-	}
-	return end + 1
+// variable is a reference to one in a path.
+type variable struct {
+	name       string // "$" for a second dollar sign
+	word       string // of ${NAME:-word}
+	hasDefault bool
 }
 
-// variableName reads what follows a dollar sign: NAME, {NAME}, or a second
-// dollar sign, which is the name "$". N is the length of it, 0 if there is no
-// name.
-func variableName(s string) (name string, n int) {
+// readVariable reads what follows a dollar sign: NAME, {NAME}, {NAME:-word}, or a
+// second dollar sign. N is the length of it, 0 if it is none of these.
+func readVariable(s string) (v variable, n int) {
 	if strings.HasPrefix(s, "$") {
-		return "$", 1
+		return variable{name: "$"}, 1
 	}
-	braces := strings.HasPrefix(s, "{")
-	if braces {
-		s = s[1:]
+	if !strings.HasPrefix(s, "{") {
+		n = nameLen(s)
+		return variable{name: s[:n]}, n
 	}
+	end := closingBrace(s)
+	if end < 0 {
+		return v, 0
+	}
+	v.name, v.word, v.hasDefault = strings.Cut(s[1:end], ":-")
+	if v.name == "" || nameLen(v.name) != len(v.name) || checkVariables(v.word) != nil {
+		return variable{}, 0
+	}
+	return v, end + 1
+}
+
+// nameLen is the length of the name of a variable that s begins with.
+func nameLen(s string) int {
 	i := 0
 	for i < len(s) && (s[i] == '_' || 'a' <= s[i]|0x20 && s[i]|0x20 <= 'z' || i > 0 && '0' <= s[i] && s[i] <= '9') {
 		i++
 	}
-	switch {
-	case i == 0, braces && !strings.HasPrefix(s[i:], "}"):
-		return "", 0
-	case braces:
-		return s[:i], i + 2
-	}
-	return s[:i], i
+	return i
 }
 
-// variables replaces $NAME and ${NAME} by their values and $$ by a dollar
-// sign. Values are not expanded again; quote, when not nil, is applied to
-// them.
+// closingBrace is the index of the brace that closes the first one, or -1.
+func closingBrace(s string) int {
+	depth := 0
+	for i := range len(s) {
+		switch s[i] {
+		case '{':
+			depth++
+		case '}':
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// variables replaces $NAME and ${NAME} by their values, $$ by a dollar sign, and
+// ${NAME:-word} by the first absolute path in the variable's value, or by the word,
+// which is a path again. Tools refuse a value that is no absolute path
+// ("GOCACHE=off"), or read it relative to a directory that is not known here. Values
+// are not expanded again.
 func (x *expander) variables(s string, quote func(string) string) (string, error) {
 	i := strings.IndexByte(s, '$')
 	if i < 0 {
@@ -143,16 +172,24 @@ func (x *expander) variables(s string, quote func(string) string) (string, error
 	}
 	var b strings.Builder
 	for ; i >= 0; i = strings.IndexByte(s, '$') {
-		name, n := variableName(s[i+1:])
+		v, n := readVariable(s[i+1:])
 		if n == 0 {
 			return "", checkVariables(s)
 		}
-		value, err := x.lookup(name)
+		value, err := "", error(nil)
+		if v.hasDefault {
+			value = firstAbsolute(x.host.Getenv(v.name))
+		} else {
+			value, err = x.lookup(v.name)
+		}
+		switch {
+		case v.hasDefault && value == "":
+			value, err = x.whole(v.word, quote)
+		case quote != nil:
+			value = quote(value)
+		}
 		if err != nil {
 			return "", err
-		}
-		if quote != nil {
-			value = quote(value)
 		}
 		b.WriteString(s[:i])
 		b.WriteString(value)
@@ -160,6 +197,17 @@ func (x *expander) variables(s string, quote func(string) string) (string, error
 	}
 	b.WriteString(s)
 	return b.String(), nil
+}
+
+// firstAbsolute is the first element of a colon-separated list when it is an
+// absolute path, otherwise "". GOPATH is such a list; go writes to its first
+// element only.
+func firstAbsolute(list string) string {
+	first, _, _ := strings.Cut(list, ":")
+	if !strings.HasPrefix(first, "/") {
+		return ""
+	}
+	return strings.TrimRight(first, "/")
 }
 
 // literal writes an absolute path so that expanding it gives it back.

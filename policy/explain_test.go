@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"errors"
 	"strings"
 	"testing"
 )
@@ -89,38 +88,6 @@ func TestConnect(t *testing.T) {
 		c, b := r.Connect(443), r.Bind(443)
 		if c.Allowed != tt.connect || b.Allowed != tt.bind || c.Reason != tt.reason {
 			t.Errorf("%s: %+v, %+v", tt.toml, c, b)
-		}
-	}
-}
-
-func TestConfine(t *testing.T) {
-	h := tableHost(map[string]string{
-		"/data/root/sub/a.txt": "file", "/data/root/link": "-> /outside", "/outside": "dir", "/data/root/in": "-> sub", "/alias": "-> /data/root",
-		"/data/root/loop": "-> loop",
-	})
-	for _, tt := range []struct{ root, name, want string }{
-		{"/data/root", "sub/a.txt", "/data/root/sub/a.txt"},
-		{"/data/root", "sub/new.txt", "/data/root/sub/new.txt"},
-		{"/data/root", "no/such/../dir", "/data/root/no/dir"},
-		{"/data/root", ".", "/data/root"},
-		{"/data/root", "/data/root/sub", "/data/root/sub"},
-		{"/data/root", "in/a.txt", "/data/root/sub/a.txt"},
-		{"/alias", "sub", "/data/root/sub"},
-		{"/alias", "/alias/sub", "/data/root/sub"},
-	} {
-		if got, err := h.Confine(tt.root, tt.name); got != tt.want || err != nil {
-			t.Errorf("Confine(%s, %s) = %s, %v", tt.root, tt.name, got, err)
-		}
-	}
-	for _, name := range []string{"..", "../../etc/passwd", "/etc/passwd", "link", "link/evil", "sub/../../x", "/data/rootx"} {
-		var escape *EscapeError
-		if got, err := h.Confine("/data/root", name); got != "" || !errors.As(err, &escape) || escape.Root != "/data/root" {
-			t.Errorf("Confine(%s) = %s, %v", name, got, err)
-		}
-	}
-	for _, bad := range [][2]string{{"/gone", "x"}, {"/data/root", "loop"}, {"/data/root/loop", "x"}} {
-		if got, err := h.Confine(bad[0], bad[1]); got != "" || err == nil {
-			t.Errorf("Confine(%s, %s) = %s, %v", bad[0], bad[1], got, err)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"path"
 	"strings"
 )
@@ -116,7 +117,7 @@ func (h *Host) checkWorktree(r repository) error {
 	if err != nil {
 		return err
 	}
-	if back, _, err = h.realPath(back); err != nil || back != dot {
+	if back, _, err = h.RealPath(back); err != nil || back != dot {
 		return fmt.Errorf("%s names %s, which belongs to another worktree", dot, r.gitDir)
 	}
 	common, err := h.gitPointer(path.Join(r.gitDir, "commondir"), "")
@@ -199,7 +200,7 @@ func (h *Host) readRegular(file string) (string, error) {
 
 // realDir is realPath for what must be a directory.
 func (h *Host) realDir(p string) (string, error) {
-	real, st, err := h.realPath(p)
+	real, st, err := h.RealPath(p)
 	if err == nil && !st.Mode.IsDir() {
 		err = &fs.PathError{Op: "open", Path: p, Err: errors.New("not a directory")}
 	}
@@ -209,17 +210,28 @@ func (h *Host) realDir(p string) (string, error) {
 // gitWorktree is core.worktree in a git directory's config, or "". Git itself
 // writes that line for submodules, unquoted but for unusual names.
 func gitWorktree(config string) string {
-	section := ""
-	for line := range strings.Lines(config) {
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "[") {
-			section = strings.ToLower(line)
-			continue
-		}
-		key, value, ok := strings.Cut(line, "=")
-		if ok && section == "[core]" && strings.EqualFold(strings.TrimSpace(key), "worktree") {
-			return strings.Trim(strings.TrimSpace(value), `"`)
+	for section, value := range gitSettings(config, "worktree") {
+		if section == "[core]" {
+			return value
 		}
 	}
 	return ""
+}
+
+// gitSettings are the values of one key in a git-config(1) file, each with the line
+// that its section begins with, in lower case.
+func gitSettings(config, name string) iter.Seq2[string, string] {
+	return func(yield func(section, value string) bool) {
+		section := ""
+		for line := range strings.Lines(config) {
+			line = strings.TrimSpace(line)
+			if strings.HasPrefix(line, "[") {
+				section = strings.ToLower(line)
+			}
+			key, value, ok := strings.Cut(line, "=")
+			if ok && strings.EqualFold(strings.TrimSpace(key), name) && !yield(section, strings.Trim(strings.TrimSpace(value), `"`)) {
+				return
+			}
+		}
+	}
 }

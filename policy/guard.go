@@ -85,7 +85,7 @@ func (g *guard) opened(paths []Path) {
 // newGuard finds out what there is to guard.
 func (h *Host) newGuard() guard {
 	g := guard{home: path.Clean(h.Home), dir: h.Dir, secrets: h.secretPaths()}
-	if real, _, err := h.realPath(g.home); err == nil && h.Home != "" {
+	if real, _, err := h.RealPath(g.home); err == nil && h.Home != "" {
 		g.home = real
 	}
 	return g
@@ -154,7 +154,7 @@ func (h *Host) realSearchPath() []string {
 	dirs := []string{}
 	for _, dir := range h.searchPath() {
 		dirs = append(dirs, dir)
-		if real, _, err := h.realPath(dir); err == nil && real != dir {
+		if real, _, err := h.RealPath(dir); err == nil && real != dir {
 			dirs = append(dirs, real)
 		}
 	}

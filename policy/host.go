@@ -82,6 +82,17 @@ func homeFromPasswd(passwd string, uid int) string {
 	return ""
 }
 
+// Getenv is the value of a variable in the caller's environment, or "". Of
+// two with one name the first counts, as for getenv(3).
+func (h *Host) Getenv(name string) string {
+	for _, e := range h.Env {
+		if len(e) > len(name) && e[len(name)] == '=' && e[:len(name)] == name {
+			return e[len(name)+1:]
+		}
+	}
+	return ""
+}
+
 // ErrNoDirectory says that the process's working directory has been deleted,
 // or lies outside what it can see.
 var ErrNoDirectory = errors.New("the working directory does not exist any more (-C DIR names another)")

@@ -62,7 +62,7 @@ func (h *Host) path(t *testing.T, access Access, p string) Path {
 	if !strings.HasPrefix(p, "/") {
 		p = filepath.Join(h.Home, p)
 	}
-	real, st, err := h.realPath(p)
+	real, st, err := h.RealPath(p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,12 +54,12 @@ func (h *Host) javaHome() string {
 		return ""
 	}
 	for _, place := range javaPlaces() {
-		dir := h.tildePath(place)
+		dir := h.place(place)
 		entries, _ := h.ReadDir(dir)
 		best, newest := "", -1
 		for _, e := range entries {
 			home := dir + "/" + e.Name() + "/Contents/Home"
-			if _, st, err := h.realPath(home); err == nil && st.Mode.IsDir() && firstNumber(e.Name()) > newest {
+			if _, st, err := h.RealPath(home); err == nil && st.Mode.IsDir() && firstNumber(e.Name()) > newest {
 				best, newest = home, firstNumber(e.Name())
 			}
 		}

@@ -24,7 +24,7 @@ const ownCaches = "/zsbx-caches/"
 // name is made of the working directory's: no other project has it. A coding
 // agent's is its own, too, and a place of secrets: its login is in it.
 func (h *Host) ownCache() string {
-	base := h.tildePath(expandDefault(h, "${XDG_CACHE_HOME:-~/.cache}"))
+	base := h.place("${XDG_CACHE_HOME:-~/.cache}")
 	if !path.IsAbs(base) {
 		return ""
 	}

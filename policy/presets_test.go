@@ -135,7 +135,7 @@ func TestOwnFlags(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, q := range o.paths {
-			shared := h.tildePath(expandDefault(&h, q))
+			shared := h.place(q)
 			if strings.Contains(shared, "/Library/") {
 				continue
 			}
@@ -162,25 +162,26 @@ func TestUnknownPreset(t *testing.T) {
 	}
 }
 
-func TestExpandDefault(t *testing.T) {
-	h := &Host{Env: []string{"CARGO_HOME=/data/cargo/", "GOPATH=/a/go:/b/go", "GOCACHE=off", "EMPTY=", "REL=x/y"}}
+func TestDefaults(t *testing.T) {
+	h := &Host{Home: "/h", Dir: "/w", Env: []string{"CARGO_HOME=/data/cargo/", "GOPATH=/a/go:/b/go", "GOCACHE=off", "EMPTY=", "REL=x/y", "D=$D~"}}
 	for in, want := range map[string]string{
 		"${CARGO_HOME:-~/.cargo}/bin":            "/data/cargo/bin",
-		"${RUSTUP_HOME:-~/.rustup}/toolchains":   "~/.rustup/toolchains",
+		"${RUSTUP_HOME:-~/.rustup}/toolchains":   "/h/.rustup/toolchains",
 		"${GOMODCACHE:-${GOPATH:-~/go}/pkg/mod}": "/a/go/pkg/mod",
-		"${GOCACHE:-${X:-~/.cache}/go-build}":    "~/.cache/go-build",
-		"${EMPTY:-~}/x":                          "~/x",
+		"${GOCACHE:-${X:-~/.cache}/go-build}":    "/h/.cache/go-build",
+		"${EMPTY:-~}/x":                          "/h/x",
 		"${REL:-/d}":                             "/d",
-		"~/.m2":                                  "~/.m2",
-		"$HOME/x":                                "$HOME/x",
-		"${HOME}/x":                              "${HOME}/x",
-		"a${B:-b}c${D:-d}e":                      "abcde",
-		"${A:-${B:-${C:-c}}}":                    "c",
-		"${A:-":                                  "${A:-",
-		"":                                       "",
+		"~/.m2":                                  "/h/.m2",
+		"$HOME/x":                                "/h/x",
+		"${HOME}/x":                              "/h/x",
+		"a${B:-b}c${D:-d}e":                      "/w/abcde",
+		"${A:-${B:-${C:-c}}}":                    "/w/c",
+		"${D}/$$":                                "/w/$D~/$",
+		"${A:-":                                  "",
+		"$A":                                     "",
 	} {
-		if got := expandDefault(h, in); got != want {
-			t.Errorf("expandDefault(%q) = %q, want %q", in, got, want)
+		if got := h.place(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
 }

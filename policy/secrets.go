@@ -51,8 +51,8 @@ func (h *Host) secretPaths() []secretPlace {
 // secretBase is a directory of the table, canonical if it exists, with the
 // variables of a host.
 func (h *Host) secretBase(vars *Host, base string) string {
-	written := h.tildePath(expandDefault(vars, base))
-	if real, _, err := h.realPath(written); err == nil {
+	written := vars.place(base)
+	if real, _, err := h.RealPath(written); err == nil {
 		return real
 	}
 	return written
@@ -91,47 +91,44 @@ func (g *guard) secret(p string, agent bool) string {
 // unless a user opened them. They are looked for once: nobody inside can make
 // one in a directory that a preset makes executable only.
 func (rs *resolver) denySecrets() {
+	rs.w.exact = false
 	for _, pattern := range tables.Find(tables.Secrets(), secretTrees) {
-		written, err := (&expander{host: &rs.presets}).expand(pattern)
-		if err != nil {
+		dir, list := rs.presets.tokenFiles(pattern)
+		at := slices.IndexFunc(rs.r.Paths, func(p Path) bool {
+			return strings.HasPrefix(p.Rule.Origin.Source, "preset ") && (Within(dir, p.Written) || Within(dir, p.Path))
+		})
+		if dir == "" || at < 0 {
 			continue
 		}
-		dir, glob, wild := strings.Cut(written, "/*")
-		if !wild {
-			dir = path.Dir(written)
-		}
-		for i := range rs.r.Paths {
-			if p := &rs.r.Paths[i]; strings.HasPrefix(p.Rule.Origin.Source, "preset ") && (Within(dir, p.Written) || Within(dir, p.Path)) {
-				rs.denySecret(p.Rule.Origin, dir, glob, written)
-				break
+		for _, f := range list() {
+			pl, err := rs.w.walk(f)
+			if err != nil || pl.gone != "" || pl.stat.Mode&fs.ModeDir != 0 || rs.userAccess(pl.path) != 0 {
+				continue
 			}
+			rs.r.Deny = append(rs.r.Deny, DenyPath{
+				Pattern: pl.path, Deny: Deny{Pattern: escapeGlob(literal(f)), Origin: rs.r.Paths[at].Rule.Origin},
+			})
 		}
 	}
 }
 
-// denySecret denies one file, or those that dir has below each of its
-// directories under the name rest.
-func (rs *resolver) denySecret(from Origin, dir, rest, written string) {
-	found := []string{written}
-	rs.w.exact = false
-	if rest != "" {
-		found = nil
-		if rs.host.ReadDir == nil {
-			return
-		}
-		entries, err := rs.host.ReadDir(dir)
-		if err != nil {
-			return
-		}
-		for _, e := range entries {
-			found = append(found, dir+"/"+e.Name()+rest)
-		}
+// tokenFiles are the files that a pattern of secretTrees names on this machine, of
+// which some may not exist, and the directory that they lie in, "" where that is not
+// known.
+func (h *Host) tokenFiles(pattern string) (dir string, list func() []string) {
+	written := h.place(pattern)
+	dir, rest, wild := strings.Cut(written, "/*")
+	if !wild {
+		return path.Dir(written), func() []string { return []string{written} }
 	}
-	for _, f := range found {
-		pl, err := rs.w.walk(f)
-		if err != nil || pl.gone != "" || pl.stat.Mode&fs.ModeDir != 0 || rs.userAccess(pl.path) != 0 {
-			continue
+	return dir, func() (all []string) {
+		if h.ReadDir == nil {
+			return nil
 		}
-		rs.r.Deny = append(rs.r.Deny, DenyPath{Pattern: pl.path, Deny: Deny{Pattern: escapeGlob(literal(f)), Origin: from}})
+		entries, _ := h.ReadDir(dir)
+		for _, e := range entries {
+			all = append(all, dir+"/"+e.Name()+rest)
+		}
+		return all
 	}
 }

@@ -12,7 +12,7 @@ import (
 // the home directory, or one that it lies in. Few who write --rw ~ mean their keys. A
 // rule that names a place, what lies in it, or a directory on the way opens that much.
 func (rs *resolver) spareSecrets() {
-	home, _, err := rs.host.realPath(path.Clean(rs.host.Home))
+	home, _, err := rs.host.RealPath(path.Clean(rs.host.Home))
 	if err != nil || rs.host.Home == "" {
 		return
 	}

@@ -2,8 +2,6 @@ package policy
 
 import (
 	"io/fs"
-	"path"
-	"strings"
 
 	"github.com/zsbx/zsbx/policy/internal/tables"
 )
@@ -19,7 +17,15 @@ func (r *Resolved) Unwise() func(p string, a Access, dir bool) string {
 	h := r.host
 	g := h.newGuard()
 	g.search = h.realSearchPath()
-	tokens := h.tokenFiles()
+	var tokens []string
+	for _, pattern := range tables.Find(tables.Secrets(), secretTrees) {
+		_, list := h.tokenFiles(pattern)
+		for _, f := range list() {
+			if real, _, err := h.RealPath(f); err == nil {
+				tokens = append(tokens, real)
+			}
+		}
+	}
 	return func(p string, a Access, dir bool) string {
 		asked := &Policy{FS: FS{Rules: optional(Origin{}, Read, literal(p))}}
 		if err := asked.encodable(asked.tree()); err != nil {
@@ -48,38 +54,4 @@ func (r *Resolved) Unwise() func(p string, a Access, dir bool) string {
 		}
 		return ""
 	}
-}
-
-// tokenFiles are the files with tokens in presets' trees that there are, canonical.
-func (h *Host) tokenFiles() []string {
-	var all []string
-	for _, pattern := range tables.Find(tables.Secrets(), secretTrees) {
-		written := h.tildePath(expandDefault(h, pattern))
-		dir, rest, wild := strings.Cut(written, "/*")
-		found := []string{written}
-		if wild {
-			found = nil
-			if h.ReadDir == nil {
-				continue
-			}
-			entries, err := h.ReadDir(dir)
-			if err != nil {
-				continue
-			}
-			for _, e := range entries {
-				found = append(found, dir+"/"+e.Name()+rest)
-			}
-		}
-		for _, f := range found {
-			if !path.IsAbs(f) {
-				continue
-			}
-			if real, _, err := h.realPath(f); err == nil {
-				if _, err := h.Lstat(real); err == nil {
-					all = append(all, real)
-				}
-			}
-		}
-	}
-	return all
 }

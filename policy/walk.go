@@ -70,7 +70,10 @@ func (h *Host) Remembering() *Host {
 // RealPath follows every symbolic link of a clean absolute path, the last
 // name's too, and returns the canonical path with what is there. Where nothing
 // is there, the error is a *fs.PathError for fs.ErrNotExist.
-func (h *Host) RealPath(p string) (string, Stat, error) { return h.realPath(p) }
+func (h *Host) RealPath(p string) (string, Stat, error) {
+	real, _, st, err := h.Trail(p)
+	return real, st, err
+}
 
 // Trail is RealPath with the symbolic links that lead there, each with a
 // canonical directory. Where nothing is there, the path is the one that would
@@ -85,21 +88,6 @@ func (h *Host) Trail(p string) (real string, links []string, st Stat, err error)
 		err = &fs.PathError{Op: "lstat", Path: pl.at, Err: fs.ErrNotExist}
 	}
 	return pl.path, pl.links, pl.stat, err
-}
-
-// realPath follows every symbolic link of a clean absolute path, the last
-// name's too, and returns the canonical path with what is there. Where
-// nothing is there, the error is a *fs.PathError for fs.ErrNotExist.
-func (h *Host) realPath(p string) (string, Stat, error) {
-	w := h.walker
-	if w == nil {
-		w = newWalker(h, 8)
-	}
-	pl, err := w.walk(p)
-	if err == nil && pl.gone != "" {
-		err = &fs.PathError{Op: "lstat", Path: pl.at, Err: fs.ErrNotExist}
-	}
-	return pl.path, pl.stat, err
 }
 
 // follow resolves p from the canonical directory dir ("" is the root), depth
