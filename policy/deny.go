@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+
+	"github.com/zsbx/zsbx/policy/glob"
 )
 
 // Denials. A pattern without wildcards is a path, which need not exist yet: a
@@ -28,10 +30,10 @@ func checkDeny(s string) error {
 		if wild && name == ".." {
 			return fmt.Errorf(`denial %q can never match: no path has ".." after its directories are known`, s)
 		}
-		if _, err := parseSegment(name); err != nil {
+		if _, err := glob.ParseName(name); err != nil {
 			return fmt.Errorf("denial %w", err)
 		}
-		wild = wild || isGlob(name)
+		wild = wild || glob.HasMeta(name)
 	}
 	return nil
 }
@@ -51,7 +53,7 @@ func (p *Policy) AnchorDenials(dir string) {
 			if first == "" || first == "~" || first == "cwd" || named {
 				continue
 			}
-			d.Pattern = strings.TrimSuffix(escapeGlob(literal(dir)), "/") + "/" + d.Pattern
+			d.Pattern = strings.TrimSuffix(glob.QuoteMeta(literal(dir)), "/") + "/" + d.Pattern
 			if first == "**" { // says as much of what is below
 				p.FS.Deny[i] = d
 			} else {
@@ -86,8 +88,8 @@ func (rs *resolver) deny(d Deny) (DenyPath, error) {
 	if err != nil {
 		return DenyPath{}, err
 	}
-	fixed, glob := splitGlob(whole)
-	if strings.Contains(glob+"/", "/../") {
+	fixed, rest := glob.Split(whole)
+	if strings.Contains(rest+"/", "/../") {
 		return DenyPath{}, fmt.Errorf("denial %q can never match", d.Pattern)
 	}
 	abs := path.Clean(fixed)
@@ -100,21 +102,21 @@ func (rs *resolver) deny(d Deny) (DenyPath, error) {
 	if err != nil {
 		return DenyPath{}, fmt.Errorf("%s: %w", d.Pattern, err)
 	}
-	if glob == "" {
+	if rest == "" {
 		if pl.path == "/" {
 			return DenyPath{}, errors.New("denying / leaves nothing to run")
 		}
 		return DenyPath{Pattern: pl.path, Deny: d}, nil
 	}
-	dir := escapeGlob(pl.path)
+	dir := glob.QuoteMeta(pl.path)
 	if dir == "/" {
 		dir = ""
 	}
-	pattern := path.Clean(dir + "/" + glob)
+	pattern := path.Clean(dir + "/" + rest)
 	if pattern == "/**" || pattern == "/*" {
 		return DenyPath{}, fmt.Errorf("denying %s leaves nothing to run", pattern)
 	}
-	if _, err := ParseGlob(pattern); err != nil {
+	if _, err := glob.Parse(pattern); err != nil {
 		return DenyPath{}, err
 	}
 	return DenyPath{Pattern: pattern, Glob: true, Deny: d}, nil
@@ -123,39 +125,9 @@ func (rs *resolver) deny(d Deny) (DenyPath, error) {
 // pattern expands a denial to an absolute pattern. What "~" and variables
 // stand for is taken literally, wildcards included.
 func (x *expander) pattern(s string) (string, error) {
-	whole, err := x.whole(s, escapeGlob)
+	whole, err := x.whole(s, glob.QuoteMeta)
 	if err == nil && !strings.HasPrefix(whole, "/") {
-		whole = escapeGlob(x.host.Dir) + "/" + whole
+		whole = glob.QuoteMeta(x.host.Dir) + "/" + whole
 	}
 	return whole, err
-}
-
-// splitGlob cuts a pattern before its first name with a wildcard and takes
-// the backslashes off the first part.
-func splitGlob(s string) (fixed, glob string) {
-	for start := 0; start <= len(s); {
-		end := len(s)
-		if i := strings.IndexByte(s[start:], '/'); i >= 0 {
-			end = start + i
-		}
-		if isGlob(s[start:end]) {
-			fixed, glob = s[:start], s[start:]
-			break
-		}
-		start = end + 1
-	}
-	if glob == "" {
-		fixed = s
-	}
-	if strings.IndexByte(fixed, '\\') < 0 {
-		return fixed, glob
-	}
-	var b strings.Builder
-	for i := 0; i < len(fixed); i++ {
-		if fixed[i] == '\\' && i+1 < len(fixed) {
-			i++
-		}
-		b.WriteByte(fixed[i])
-	}
-	return b.String(), glob
 }

@@ -59,7 +59,7 @@
 // Then symbolic links are followed, once: a Path keeps what was written,
 // where it leads, and the links between.
 //
-// Denials outrank every rule. They may have wildcards, as Glob describes, and
+// Denials outrank every rule. They may have wildcards, as glob.Glob describes, and
 // name what does not exist yet.
 //
 // # What it does not do

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/zsbx/zsbx/policy/glob"
 )
 
 // environment makes the command's environment of the caller's.
@@ -144,7 +146,7 @@ func (f *envFilter) allowed(name string) (named *Named, matched bool) {
 		f.names = make(map[string]*Named, len(f.env.Allow))
 		for i := range f.env.Allow {
 			a := &f.env.Allow[i]
-			if isGlob(a.Value) {
+			if glob.HasMeta(a.Value) {
 				f.globs = append(f.globs, a.Value)
 			} else if f.names[a.Value] == nil {
 				f.names[a.Value] = a
@@ -154,7 +156,7 @@ func (f *envFilter) allowed(name string) (named *Named, matched bool) {
 	if named := f.names[name]; named != nil {
 		return named, true
 	}
-	return nil, slices.ContainsFunc(f.globs, func(g string) bool { return matchName(g, name) })
+	return nil, slices.ContainsFunc(f.globs, func(g string) bool { return glob.MatchName(g, name) })
 }
 
 // private points the variables for temporary files into the private

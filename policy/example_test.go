@@ -115,13 +115,3 @@ func ExamplePolicy_EncodeTOML() {
 	// read_only = []
 	// read_write = []
 }
-
-func ExampleGlob() {
-	g, err := policy.ParseGlob("/src/**/*.pem")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(g.Match("/src/app/key.pem"), g.Match("/src/app/key.go"), g.MayMatchBelow("/usr"))
-	// Output: true false false
-}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path"
 	"strings"
+
+	"github.com/zsbx/zsbx/policy/glob"
 )
 
 // Verdict answers whether an access is allowed, and why.
@@ -138,7 +140,7 @@ func (d *DenyPath) Covers(name string) bool {
 	if !d.Glob {
 		return Within(name, d.Pattern)
 	}
-	g, err := ParseGlob(d.Pattern)
+	g, err := glob.Parse(d.Pattern)
 	return err != nil || g.Match(name)
 }
 

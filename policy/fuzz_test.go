@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/zsbx/zsbx/policy/glob"
 )
 
 // checkDecoded checks what holds for every decoder and every input: the
@@ -176,7 +178,7 @@ func FuzzResolve(f *testing.F) {
 		}
 		for _, d := range r.Deny {
 			if d.Glob {
-				if _, err := ParseGlob(d.Pattern); err != nil {
+				if _, err := glob.Parse(d.Pattern); err != nil {
 					t.Fatalf("%+v: %v", d, err)
 				}
 			}

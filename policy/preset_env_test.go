@@ -1,6 +1,10 @@
 package policy
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/zsbx/zsbx/policy/glob"
+)
 
 // TestPresetEnv checks that no preset asks for variables that scrubbed mode
 // never passes on: it would ask in vain, and the user would be warned of it.
@@ -15,7 +19,7 @@ func TestPresetEnv(t *testing.T) {
 				if steersLoader(n.Value) {
 					t.Errorf("preset %s: %s steers a loader", info.Name, n.Value)
 				}
-				if isGlob(n.Value) {
+				if glob.HasMeta(n.Value) {
 					t.Logf("preset %s: glob %s", info.Name, n.Value)
 				} else if secretName(n.Value) && !info.agent { // an agent's own key
 					t.Errorf("preset %s: %s looks like a secret", info.Name, n.Value)

@@ -1,5 +1,7 @@
 package policy
 
+import "github.com/zsbx/zsbx/policy/glob"
+
 // Policy writes what was resolved as a policy again, with canonical paths:
 // the rules of the baseline and of presets are in it, its system categories
 // are empty. It does not name the private temporary directory, which belongs
@@ -17,7 +19,7 @@ func (r *Resolved) Policy() *Policy {
 	for _, d := range r.Deny {
 		pattern := d.Pattern
 		if !d.Glob {
-			pattern = escapeGlob(pattern)
+			pattern = glob.QuoteMeta(pattern)
 		}
 		p.FS.Deny = append(p.FS.Deny, Deny{Pattern: literal(pattern), Origin: d.Deny.Origin})
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zsbx/zsbx/policy/glob"
 	"github.com/zsbx/zsbx/policy/internal/tables"
 )
 
@@ -106,7 +107,7 @@ func (rs *resolver) denySecrets() {
 				continue
 			}
 			rs.r.Deny = append(rs.r.Deny, DenyPath{
-				Pattern: pl.path, Deny: Deny{Pattern: escapeGlob(literal(f)), Origin: rs.r.Paths[at].Rule.Origin},
+				Pattern: pl.path, Deny: Deny{Pattern: glob.QuoteMeta(literal(f)), Origin: rs.r.Paths[at].Rule.Origin},
 			})
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/zsbx/zsbx/policy/glob"
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
@@ -60,7 +61,7 @@ func (rs *resolver) spare(by *Rule, home, place string) {
 		}
 	}
 	rs.r.Deny = append(rs.r.Deny, DenyPath{
-		Pattern: pl.path, Deny: Deny{Pattern: escapeGlob(literal(pl.path)), Origin: by.Origin}, Secret: true,
+		Pattern: pl.path, Deny: Deny{Pattern: glob.QuoteMeta(literal(pl.path)), Origin: by.Origin}, Secret: true,
 	})
 }
 

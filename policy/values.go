@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/zsbx/zsbx/policy/glob"
 	"github.com/zsbx/zsbx/policy/internal/tree"
 )
 
@@ -84,10 +85,10 @@ func checkEnvGlob(s string) error {
 	if err := checkEnvName(s); err != nil {
 		return err
 	}
-	if !isGlob(s) {
+	if !glob.HasMeta(s) {
 		return nil
 	}
-	_, err := parseSegment(s)
+	_, err := glob.ParseName(s)
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/glob"
 )
 
 // takeApart allows t's entries one by one, without those that are denied.
@@ -88,16 +89,16 @@ func (d *Denials) hits(root string, deny []Barred) ([]Hit, error) {
 }
 
 // Together are the patterns of several denials, for one walk.
-func Together(globs []Barred) policy.Globs {
-	gs := make([]policy.Glob, len(globs))
+func Together(globs []Barred) glob.Set {
+	gs := make([]glob.Glob, len(globs))
 	for i := range globs {
 		gs[i] = globs[i].glob
 	}
-	return policy.NewGlobs(gs)
+	return glob.NewSet(gs)
 }
 
 // Walk goes through dir for what the globs name, without following links.
-func (d *Denials) Walk(dir string, globs policy.GlobsAt) ([]Hit, error) {
+func (d *Denials) Walk(dir string, globs glob.State) ([]Hit, error) {
 	entries, err := d.Host.ReadDir(dir)
 	if errors.Is(err, fs.ErrPermission) {
 		return []Hit{{Path: dir, Closed: true}}, nil

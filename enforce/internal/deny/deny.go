@@ -6,6 +6,7 @@ import (
 	"io/fs"
 
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/glob"
 )
 
 // The bounds of what is spent on a denial inside a read-only tree.
@@ -87,7 +88,7 @@ type Denials struct {
 // Barred is a DenyPath with its pattern read.
 type Barred struct {
 	policy.DenyPath
-	glob policy.Glob
+	glob glob.Glob
 }
 
 var errTooLarge = errors.New("the tree is too large to be taken apart")
@@ -114,7 +115,7 @@ func NewDenials(q Request) *Denials {
 		n := Barred{DenyPath: p}
 		if p.Glob {
 			var err error
-			if n.glob, err = policy.ParseGlob(p.Pattern); err != nil {
+			if n.glob, err = glob.Parse(p.Pattern); err != nil {
 				d.fail(p, err.Error())
 				continue
 			}

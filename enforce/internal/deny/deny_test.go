@@ -53,7 +53,7 @@ func fakeHost(files ...string) *policy.Host {
 func readable(p string) []Tree { return []Tree{{Path: p, Access: policy.Read, Mode: fs.ModeDir}} }
 
 func lit(p string) policy.DenyPath  { return policy.DenyPath{Pattern: p} }
-func glob(p string) policy.DenyPath { return policy.DenyPath{Pattern: p, Glob: true} }
+func wild(p string) policy.DenyPath { return policy.DenyPath{Pattern: p, Glob: true} }
 
 func TestDenials(t *testing.T) {
 	const (
@@ -69,27 +69,27 @@ func TestDenials(t *testing.T) {
 		gaps  int
 	}{
 		{"nothing denied", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}}, nil, []string{"/d ro"}, 0},
-		{"elsewhere", []Tree{{Path: "/d", Access: rw, Mode: fs.ModeDir}}, []policy.DenyPath{lit("/e/f"), lit("/dd"), glob("/e/**/x")},
+		{"elsewhere", []Tree{{Path: "/d", Access: rw, Mode: fs.ModeDir}}, []policy.DenyPath{lit("/e/f"), lit("/dd"), wild("/e/**/x")},
 			[]string{"/d rw_noexec"}, 0},
 		{"the rule itself", []Tree{{Path: "/d", Access: rw, Mode: fs.ModeDir}, {Path: "/e", Access: ro, Mode: fs.ModeDir}},
 			[]policy.DenyPath{lit("/d")}, []string{"/e ro"}, 0},
 		{"above the rule", []Tree{{Path: "/d/a", Access: rw, Mode: fs.ModeDir}}, []policy.DenyPath{lit("/d")}, nil, 0},
-		{"the rule itself, by a glob", []Tree{{Path: "/d/a/x", Access: ro}}, []policy.DenyPath{glob("/**/x")}, nil, 0},
+		{"the rule itself, by a glob", []Tree{{Path: "/d/a/x", Access: ro}}, []policy.DenyPath{wild("/**/x")}, nil, 0},
 		{"a file", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}}, []policy.DenyPath{lit("/d/.env")},
 			[]string{"/d list", "/d/a ro", "/d/b ro", "/d/secrets ro"}, 0},
 		{"a directory", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}}, []policy.DenyPath{lit("/d/secrets")},
 			[]string{"/d/.env ro", "/d/a ro", "/d/b ro"}, 0},
 		{"deeper", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}}, []policy.DenyPath{lit("/d/a/x")},
 			[]string{"/d list", "/d/.env ro", "/d/a list", "/d/a/.env ro", "/d/a/y ro", "/d/b ro", "/d/secrets ro"}, 0},
-		{"glob", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}}, []policy.DenyPath{glob("/d/**/.env")},
+		{"glob", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}}, []policy.DenyPath{wild("/d/**/.env")},
 			[]string{"/d list", "/d/a list", "/d/a/x ro", "/d/a/y ro", "/d/b ro", "/d/secrets ro"}, 0},
-		{"not there", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}}, []policy.DenyPath{lit("/d/none"), lit("/d/a/x/y"), glob("/d/*.pem")},
+		{"not there", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}}, []policy.DenyPath{lit("/d/none"), lit("/d/a/x/y"), wild("/d/*.pem")},
 			[]string{"/d ro"}, 0},
-		{"writable", []Tree{{Path: "/d", Access: rw, Mode: fs.ModeDir}}, []policy.DenyPath{lit("/d/.env"), glob("/d/**/x")},
+		{"writable", []Tree{{Path: "/d", Access: rw, Mode: fs.ModeDir}}, []policy.DenyPath{lit("/d/.env"), wild("/d/**/x")},
 			[]string{"/d rw_noexec"}, 2},
 		{"a rule below the denied one", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}, {Path: "/d/secrets/k", Access: ro}},
 			[]policy.DenyPath{lit("/d/secrets")}, []string{"/d/.env ro", "/d/a ro", "/d/b ro"}, 0},
-		{"a bad pattern", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}}, []policy.DenyPath{glob("/d/[")}, []string{"/d ro"}, 1},
+		{"a bad pattern", []Tree{{Path: "/d", Access: ro, Mode: fs.ModeDir}}, []policy.DenyPath{wild("/d/[")}, []string{"/d ro"}, 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -144,9 +144,9 @@ func TestDenialsExact(t *testing.T) {
 			case 1:
 				return lit(path.Dir(p))
 			case 2:
-				return glob("/t/**/" + path.Base(path.Dir(p)))
+				return wild("/t/**/" + path.Base(path.Dir(p)))
 			}
-			return glob(path.Dir(p) + "/*")
+			return wild(path.Dir(p) + "/*")
 		})
 		deny := rapid.SliceOfN(pattern, 1, 3).Draw(t, "deny")
 		q := Request{Trees: readable("/t"), Deny: deny, Host: fakeHost(files...)}

@@ -14,6 +14,7 @@ import (
 	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/glob"
 )
 
 // nasty are texts that profiles were broken with, or could be.
@@ -93,7 +94,7 @@ func hostile(name, origin string) *policy.Resolved {
 	r.Dir, r.TempDir, r.Home = p+"/d", p+"/t", "/Users/"+strings.ReplaceAll(name, "/", "_")
 	r.Deny = []policy.DenyPath{
 		{Pattern: p + "/deny", Deny: policy.Deny{Pattern: origin, Origin: from}},
-		{Pattern: quoteGlob(p) + "/**/*.pem", Glob: true, Deny: policy.Deny{Pattern: origin, Origin: from}},
+		{Pattern: glob.QuoteMeta(p) + "/**/*.pem", Glob: true, Deny: policy.Deny{Pattern: origin, Origin: from}},
 	}
 	r.Net = policy.ResolvedNet{Mode: policy.NetOpen, From: from, Unix: []policy.Path{{Path: p + "/s", Rule: policy.Rule{Path: origin, Origin: from}}}}
 	return r
@@ -115,18 +116,6 @@ func harmless(name string) string {
 	return strings.Join(elems, "/")
 }
 
-// quoteGlob makes a glob that matches s alone, as package policy does.
-func quoteGlob(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if strings.IndexByte(`*?[]{}\`, s[i]) >= 0 {
-			b.WriteByte('\\')
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
-}
-
 // FuzzGlob: the regular expression matches what the glob matches, and what
 // else it matches differs only in characters outside ASCII.
 func FuzzGlob(f *testing.F) {
@@ -138,7 +127,7 @@ func FuzzGlob(f *testing.F) {
 			f.Add(g, p)
 		}
 	}
-	f.Fuzz(func(t *testing.T, glob, p string) { checkGlob(t, glob, p) })
+	f.Fuzz(func(t *testing.T, pattern, p string) { checkGlob(t, pattern, p) })
 }
 
 // TestGlobsAgree draws globs and paths that are near to each other.
@@ -149,15 +138,15 @@ func TestGlobsAgree(t *testing.T) {
 	}))
 	word := rapid.StringOfN(rapid.RuneFrom([]rune("aabbcd.-é*+$(]/")), 1, 8, -1)
 	rapid.Check(t, func(t *rapid.T) {
-		glob := "/" + strings.Join(rapid.SliceOfN(name, 1, 4).Draw(t, "names"), "/")
-		checkGlob(t, glob, path.Clean("/"+word.Draw(t, "path")))
+		pattern := "/" + strings.Join(rapid.SliceOfN(name, 1, 4).Draw(t, "names"), "/")
+		checkGlob(t, pattern, path.Clean("/"+word.Draw(t, "path")))
 	})
 }
 
 // checkGlob compares what a glob and its regular expression match.
-func checkGlob(t interface{ Fatalf(string, ...any) }, glob, p string) {
-	g, err := policy.ParseGlob(glob)
-	if err != nil || !utf8.ValidString(glob+p) || strings.ContainsFunc(glob+p, unicode.IsControl) || path.Clean("/"+p) != p || p == "/" {
+func checkGlob(t interface{ Fatalf(string, ...any) }, pattern, p string) {
+	g, err := glob.Parse(pattern)
+	if err != nil || !utf8.ValidString(pattern+p) || strings.ContainsFunc(pattern+p, unicode.IsControl) || path.Clean("/"+p) != p || p == "/" {
 		return
 	}
 	base, rest := seatbelt.SplitGlob(g)
@@ -170,15 +159,15 @@ func checkGlob(t interface{ Fatalf(string, ...any) }, glob, p string) {
 	}
 	q, err := seatbelt.QuoteSBPL(re)
 	if err != nil {
-		t.Fatalf("%s: %v", glob, err)
+		t.Fatalf("%s: %v", pattern, err)
 	}
 	prof, err := Compile("(version 1)(deny default)(allow file-read* (regex "+q+"))", MacOS26, nil)
 	if err != nil {
-		t.Fatalf("%s: %v", glob, err)
+		t.Fatalf("%s: %v", pattern, err)
 	}
 	got, want := prof.Allowed("file-read-data", file(p)), g.Match(p)
-	ascii := strings.IndexFunc(glob+p, func(r rune) bool { return r > unicode.MaxASCII }) < 0
+	ascii := strings.IndexFunc(pattern+p, func(r rune) bool { return r > unicode.MaxASCII }) < 0
 	if want && !got || ascii && got != want {
-		t.Fatalf("%s on %s: %s matches %v, the glob %v", glob, p, re, got, want)
+		t.Fatalf("%s on %s: %s matches %v, the glob %v", pattern, p, re, got, want)
 	}
 }

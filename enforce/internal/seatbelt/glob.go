@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/glob"
 )
 
 // SplitGlob splits a glob into the path that its first names spell out and
 // the names from the first wildcard on.
-func SplitGlob(g policy.Glob) (fixed string, rest []policy.GlobName) {
+func SplitGlob(g glob.Glob) (fixed string, rest []glob.Name) {
 	rest = g.Names()
 	for len(rest) > 0 && rest[0].Literal {
 		fixed += "/" + rest[0].Text
@@ -30,7 +30,7 @@ const followers = "[^ -~]*"
 // matches what they name and all that lies below. The expression has nothing
 // but anchors, the dot, classes, "*", "+", "?", groups and "|": what profiles
 // in the field use too.
-func GlobRegex(base string, names []policy.GlobName) (string, error) {
+func GlobRegex(base string, names []glob.Name) (string, error) {
 	var b strings.Builder
 	b.WriteString("^" + regexQuote(strings.TrimSuffix(base, "/")) + "/")
 	for i, n := range names {
@@ -60,7 +60,7 @@ func GlobRegex(base string, names []policy.GlobName) (string, error) {
 }
 
 // partRegex translates one part of a name.
-func partRegex(p policy.GlobPart) (string, error) {
+func partRegex(p glob.Part) (string, error) {
 	switch {
 	case p.Star:
 		return "[^/]*", nil
@@ -75,7 +75,7 @@ func partRegex(p policy.GlobPart) (string, error) {
 // classRegex translates a class. Letters and digits may stand in a class of
 // every dialect; of other characters, a positive class is written as
 // alternatives, and a negated one is refused where dialects would differ.
-func classRegex(p policy.GlobPart) (string, error) {
+func classRegex(p glob.Part) (string, error) {
 	var class strings.Builder
 	var alternatives []string
 	for _, r := range p.Class {
@@ -103,8 +103,8 @@ func classRegex(p policy.GlobPart) (string, error) {
 	return "(" + strings.Join(alternatives, "|") + ")", nil
 }
 
-func alphanumeric(r policy.RuneRange) bool {
-	for _, in := range []policy.RuneRange{{Lo: 'a', Hi: 'z'}, {Lo: 'A', Hi: 'Z'}, {Lo: '0', Hi: '9'}} {
+func alphanumeric(r glob.RuneRange) bool {
+	for _, in := range []glob.RuneRange{{Lo: 'a', Hi: 'z'}, {Lo: 'A', Hi: 'Z'}, {Lo: '0', Hi: '9'}} {
 		if in.Lo <= r.Lo && r.Hi <= in.Hi {
 			return true
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/glob"
 )
 
 // own is the origin of rules that no policy asked for.
@@ -151,7 +152,7 @@ func (w *sbpl) denyPath(ops []string, d policy.DenyPath) {
 		}
 		return
 	}
-	g, err := policy.ParseGlob(d.Pattern)
+	g, err := glob.Parse(d.Pattern)
 	if err != nil {
 		w.fail(d.Pattern, from, err)
 		return

@@ -1,4 +1,4 @@
-package policy
+package glob
 
 import (
 	"slices"
@@ -17,13 +17,13 @@ func TestGlobsAgree(t *testing.T) {
 		var gs []Glob
 		var patterns []string
 		for _, names := range rapid.SliceOfN(rapid.SliceOfN(name, 1, 4), 1, 6).Draw(t, "patterns") {
-			g, err := ParseGlob("/" + strings.Join(names, "/"))
+			g, err := Parse("/" + strings.Join(names, "/"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			gs, patterns = append(gs, g), append(patterns, strings.Join(names, "/"))
 		}
-		at, path := NewGlobs(gs).At("/"), ""
+		at, path := NewSet(gs).At("/"), ""
 		for _, n := range rapid.SliceOfN(plain, 1, 6).Draw(t, "path") {
 			path += "/" + n
 			next, named := at.Enter(n)
@@ -36,7 +36,7 @@ func TestGlobsAgree(t *testing.T) {
 			if len(next) == 0 && slices.ContainsFunc(gs, func(g Glob) bool { return g.Match(path+"/a/b") || g.Match(path+"/x.env") }) {
 				t.Fatalf("%q of %q: left out", path, patterns)
 			}
-			if got := NewGlobs(gs).At(path); len(got) != len(next) {
+			if got := NewSet(gs).At(path); len(got) != len(next) {
 				t.Fatalf("%q of %q: %d places, by steps %d", path, patterns, len(got), len(next))
 			}
 			at = next

@@ -1,4 +1,4 @@
-package policy
+package glob
 
 import (
 	"strings"
@@ -61,14 +61,14 @@ func (g Glob) MayMatchBelow(dir string) bool {
 }
 
 // match reports whether the segment describes the whole name.
-func (seg *GlobName) match(name string) bool {
+func (seg *Name) match(name string) bool {
 	if seg.Literal {
 		return seg.Text == name
 	}
 	return matchTokens(seg.Parts, name)
 }
 
-func matchTokens(toks []GlobPart, name string) bool {
+func matchTokens(toks []Part, name string) bool {
 	i := 0
 	backTok, backName := -1, ""
 	for {
@@ -97,7 +97,7 @@ func matchTokens(toks []GlobPart, name string) bool {
 }
 
 // matches reports whether a token that is no star takes the character.
-func (t *GlobPart) matches(r rune) bool {
+func (t *Part) matches(r rune) bool {
 	if t.Any {
 		return true
 	}
@@ -112,15 +112,15 @@ func (t *GlobPart) matches(r rune) bool {
 	return t.Negate
 }
 
-// matchName reports whether a glob without slashes, as in Env.Allow, matches
+// MatchName reports whether a glob without slashes, as in Env.Allow, matches
 // a name. A bad glob matches nothing.
-func matchName(glob, name string) bool {
-	if !isGlob(glob) {
+func MatchName(glob, name string) bool {
+	if !HasMeta(glob) {
 		return glob == name
 	}
 	if prefix, ok := strings.CutSuffix(glob, "*"); ok && !strings.ContainsAny(prefix, `*?[\{`) {
 		return strings.HasPrefix(name, prefix)
 	}
-	seg, err := parseSegment(glob)
+	seg, err := ParseName(glob)
 	return err == nil && seg.match(name)
 }

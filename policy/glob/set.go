@@ -1,33 +1,33 @@
-package policy
+package glob
 
 import (
 	"fmt"
 	"strings"
 )
 
-// Globs are many patterns that a walk through a tree looks for at once: what a
+// Set are many patterns that a walk through a tree looks for at once: what a
 // name costs hardly grows with their number, as long as they have names without
 // wildcards, or the same ones.
-type Globs struct{ root *globNode }
+type Set struct{ root *node }
 
-// globNode is a place in patterns that begin alike.
-type globNode struct {
-	deep  bool                 // it stands for "**": any name leads back to it
-	ends  bool                 // a pattern ends here
-	names map[string]*globNode // by a name without wildcards
-	parts []globEdge           // by one with wildcards
-	below *globNode            // by "**"
+// node is a place in patterns that begin alike.
+type node struct {
+	deep  bool             // it stands for "**": any name leads back to it
+	ends  bool             // a pattern ends here
+	names map[string]*node // by a name without wildcards
+	parts []edge           // by one with wildcards
+	below *node            // by "**"
 }
 
-type globEdge struct {
-	name GlobName
+type edge struct {
+	name Name
 	key  string
-	to   *globNode
+	to   *node
 }
 
-// NewGlobs puts patterns together.
-func NewGlobs(gs []Glob) Globs {
-	root := &globNode{}
+// NewSet puts patterns together.
+func NewSet(gs []Glob) Set {
+	root := &node{}
 	for _, g := range gs {
 		n := root
 		for i := range g.segs {
@@ -35,23 +35,23 @@ func NewGlobs(gs []Glob) Globs {
 		}
 		n.ends = n.ends || len(g.segs) > 0
 	}
-	return Globs{root}
+	return Set{root}
 }
 
 // child gives the node that one name leads to, and makes it if there is none.
-func (n *globNode) child(name *GlobName) *globNode {
+func (n *node) child(name *Name) *node {
 	switch {
 	case name.Deep:
 		if n.below == nil {
-			n.below = &globNode{deep: true}
+			n.below = &node{deep: true}
 		}
 		return n.below
 	case name.Literal:
 		if n.names == nil {
-			n.names = make(map[string]*globNode)
+			n.names = make(map[string]*node)
 		}
 		if n.names[name.Text] == nil {
-			n.names[name.Text] = &globNode{}
+			n.names[name.Text] = &node{}
 		}
 		return n.names[name.Text]
 	}
@@ -61,18 +61,18 @@ func (n *globNode) child(name *GlobName) *globNode {
 			return e.to
 		}
 	}
-	n.parts = append(n.parts, globEdge{*name, key, &globNode{}})
+	n.parts = append(n.parts, edge{*name, key, &node{}})
 	return n.parts[len(n.parts)-1].to
 }
 
-// GlobsAt is what is left of patterns in one directory. It is empty if they name
+// State is what is left of patterns in one directory. It is empty if they name
 // nothing below it.
-type GlobsAt []*globNode
+type State []*node
 
 // At gives what is left in dir, an absolute, clean path that none of the
 // patterns names.
-func (g Globs) At(dir string) GlobsAt {
-	at := GlobsAt(nil).with(g.root)
+func (g Set) At(dir string) State {
+	at := State(nil).with(g.root)
 	for rest := strings.TrimPrefix(dir, "/"); rest != "" && len(at) > 0; {
 		var name string
 		name, rest, _ = strings.Cut(rest, "/")
@@ -83,7 +83,7 @@ func (g Globs) At(dir string) GlobsAt {
 
 // Enter gives what is left in the directory of that name, and reports whether a
 // pattern names the entry, and with it all below.
-func (at GlobsAt) Enter(name string) (next GlobsAt, named bool) {
+func (at State) Enter(name string) (next State, named bool) {
 	for _, n := range at {
 		if n.deep {
 			next, named = next.with(n), named || n.ends
@@ -101,7 +101,7 @@ func (at GlobsAt) Enter(name string) (next GlobsAt, named bool) {
 }
 
 // with adds a node, and those after it that take no name.
-func (at GlobsAt) with(n *globNode) GlobsAt {
+func (at State) with(n *node) State {
 	for ; n != nil; n = n.below {
 		for _, have := range at {
 			if have == n {

@@ -1,4 +1,4 @@
-package policy
+package glob
 
 import (
 	"errors"
@@ -20,24 +20,24 @@ import (
 // lower case differ. A pattern matches the path it describes and everything
 // below: what is denied to a directory is denied to its content.
 type Glob struct {
-	segs []GlobName
+	segs []Name
 }
 
 // Names gives the pattern name by name, for those who have to say it in
 // another language. They are not to be changed.
-func (g Glob) Names() []GlobName { return g.segs }
+func (g Glob) Names() []Name { return g.segs }
 
-// GlobName is the pattern of one file name.
-type GlobName struct {
-	Deep    bool       // "**": any number of directories
-	Literal bool       // no wildcards: only Text is matched
-	Text    string     // unescaped
-	Parts   []GlobPart // when neither Deep nor Literal
+// Name is the pattern of one file name.
+type Name struct {
+	Deep    bool   // "**": any number of directories
+	Literal bool   // no wildcards: only Text is matched
+	Text    string // unescaped
+	Parts   []Part // when neither Deep nor Literal
 }
 
-// GlobPart matches one character, Rune unless another field is set, or any
+// Part matches one character, Rune unless another field is set, or any
 // number of them.
-type GlobPart struct {
+type Part struct {
 	Star   bool        // any number of characters
 	Any    bool        // one, whichever
 	Class  []RuneRange // one of these, when it is not nil
@@ -48,9 +48,9 @@ type GlobPart struct {
 // RuneRange is the characters from Lo to Hi, both included.
 type RuneRange struct{ Lo, Hi rune }
 
-// ParseGlob reads a pattern. It must be absolute and without ".", ".." or
+// Parse reads a pattern. It must be absolute and without ".", ".." or
 // empty names; DenyPath.Pattern always is.
-func ParseGlob(pattern string) (Glob, error) {
+func Parse(pattern string) (Glob, error) {
 	if !strings.HasPrefix(pattern, "/") {
 		return Glob{}, fmt.Errorf("pattern %q is not absolute", pattern)
 	}
@@ -59,7 +59,7 @@ func ParseGlob(pattern string) (Glob, error) {
 		if name == "" || name == "." || name == ".." {
 			return Glob{}, fmt.Errorf("pattern %q has the name %q, which no path has", pattern, name)
 		}
-		seg, err := parseSegment(name)
+		seg, err := ParseName(name)
 		if err != nil {
 			return Glob{}, err
 		}
@@ -68,8 +68,8 @@ func ParseGlob(pattern string) (Glob, error) {
 	return g, nil
 }
 
-// isGlob reports whether s has a wildcard that is not escaped.
-func isGlob(s string) bool {
+// HasMeta reports whether s has a wildcard that is not escaped.
+func HasMeta(s string) bool {
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
 		case '\\':
@@ -81,8 +81,8 @@ func isGlob(s string) bool {
 	return false
 }
 
-// escapeGlob makes a pattern that matches s alone.
-func escapeGlob(s string) string {
+// QuoteMeta makes a pattern that matches s alone.
+func QuoteMeta(s string) string {
 	if !strings.ContainsAny(s, `*?[]{}\`) {
 		return s
 	}
@@ -96,20 +96,20 @@ func escapeGlob(s string) string {
 	return b.String()
 }
 
-// parseSegment reads the pattern of one name.
-func parseSegment(s string) (GlobName, error) {
+// ParseName reads the pattern of one name.
+func ParseName(s string) (Name, error) {
 	if s == "**" {
-		return GlobName{Deep: true}, nil
+		return Name{Deep: true}, nil
 	}
 	if strings.Contains(s, "**") {
-		return GlobName{}, fmt.Errorf("glob %q: \"**\" must stand alone between slashes, as in \"**/*.pem\"", s)
+		return Name{}, fmt.Errorf("glob %q: \"**\" must stand alone between slashes, as in \"**/*.pem\"", s)
 	}
-	seg := GlobName{Literal: true}
+	seg := Name{Literal: true}
 	var text strings.Builder
 	for rest := s; rest != ""; {
 		t, after, err := parseToken(rest)
 		if err != nil {
-			return GlobName{}, fmt.Errorf("glob %q: %w", s, err)
+			return Name{}, fmt.Errorf("glob %q: %w", s, err)
 		}
 		if t.Star || t.Any || t.Class != nil {
 			seg.Literal = false
@@ -127,52 +127,52 @@ func parseSegment(s string) (GlobName, error) {
 }
 
 // parseToken reads the first token of a pattern.
-func parseToken(s string) (t GlobPart, rest string, err error) {
+func parseToken(s string) (t Part, rest string, err error) {
 	r, n := utf8.DecodeRuneInString(s)
 	switch r {
 	case '*':
-		return GlobPart{Star: true}, s[1:], nil
+		return Part{Star: true}, s[1:], nil
 	case '?':
-		return GlobPart{Any: true}, s[1:], nil
+		return Part{Any: true}, s[1:], nil
 	case '[':
 		return parseClass(s[1:])
 	case '{':
-		return GlobPart{}, "", errors.New(`braces are not known: write one pattern for each, or "\{" for a brace`)
+		return Part{}, "", errors.New(`braces are not known: write one pattern for each, or "\{" for a brace`)
 	case '\\':
 		if len(s) == 1 {
-			return GlobPart{}, "", errors.New("a lone backslash at the end")
+			return Part{}, "", errors.New("a lone backslash at the end")
 		}
 		r, m := utf8.DecodeRuneInString(s[1:])
-		return GlobPart{Rune: r}, s[1+m:], nil
+		return Part{Rune: r}, s[1+m:], nil
 	}
-	return GlobPart{Rune: r}, s[n:], nil
+	return Part{Rune: r}, s[n:], nil
 }
 
 // parseClass reads a character class after its opening bracket.
-func parseClass(s string) (t GlobPart, rest string, err error) {
+func parseClass(s string) (t Part, rest string, err error) {
 	t.Class = []RuneRange{}
 	if s != "" && (s[0] == '!' || s[0] == '^') {
 		t.Negate, s = true, s[1:]
 	}
 	for first := true; ; first = false {
 		if s == "" {
-			return GlobPart{}, "", errors.New(`"[" without "]"`)
+			return Part{}, "", errors.New(`"[" without "]"`)
 		}
 		if s[0] == ']' && !first {
 			return t, s[1:], nil
 		}
 		var lo, hi rune
 		if lo, s, err = classRune(s); err != nil {
-			return GlobPart{}, "", err
+			return Part{}, "", err
 		}
 		hi = lo
 		if len(s) > 1 && s[0] == '-' && s[1] != ']' {
 			if hi, s, err = classRune(s[1:]); err != nil {
-				return GlobPart{}, "", err
+				return Part{}, "", err
 			}
 		}
 		if hi < lo {
-			return GlobPart{}, "", fmt.Errorf("the range %c-%c is empty", lo, hi)
+			return Part{}, "", fmt.Errorf("the range %c-%c is empty", lo, hi)
 		}
 		t.Class = append(t.Class, RuneRange{lo, hi})
 	}
@@ -187,4 +187,26 @@ func classRune(s string) (r rune, rest string, err error) {
 	}
 	r, n := utf8.DecodeRuneInString(s)
 	return r, s[n:], nil
+}
+
+// Split cuts a pattern before its first name with a wildcard, and takes the
+// backslashes off the first part.
+func Split(s string) (fixed, rest string) {
+	fixed = s
+	for start := 0; start < len(s); {
+		name, _, _ := strings.Cut(s[start:], "/")
+		if HasMeta(name) {
+			fixed, rest = s[:start], s[start:]
+			break
+		}
+		start += len(name) + 1
+	}
+	var b strings.Builder
+	for i := 0; i < len(fixed); i++ {
+		if fixed[i] == '\\' && i+1 < len(fixed) {
+			i++
+		}
+		b.WriteByte(fixed[i])
+	}
+	return b.String(), rest
 }

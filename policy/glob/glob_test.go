@@ -1,4 +1,4 @@
-package policy
+package glob
 
 import (
 	"path"
@@ -35,7 +35,7 @@ func TestGlob(t *testing.T) {
 		{"/w/\\*\xfc\\\\", "/w/*\xfc\\", "/w/*\xff\\"},
 		{"/w/\xfc*/?", "/w/\xfcx/\xfe", "/w/x/\xfe"},
 	} {
-		g, err := ParseGlob(tt.pattern)
+		g, err := Parse(tt.pattern)
 		if err != nil {
 			t.Errorf("%s: %v", tt.pattern, err)
 			continue
@@ -52,11 +52,11 @@ func TestGlob(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", "x", "/", "/a//b", "/a/../b", "/./a", "/[", "/[a", "/[!", "/[z-a]", "/a**", "/{a,b}", `/a\`, `/[\`} {
-		if _, err := ParseGlob(bad); err == nil {
-			t.Errorf("ParseGlob(%q) is no error", bad)
+		if _, err := Parse(bad); err == nil {
+			t.Errorf("Parse(%q) is no error", bad)
 		}
 	}
-	g, _ := ParseGlob("/w/src/*/x")
+	g, _ := Parse("/w/src/*/x")
 	for dir, want := range map[string]bool{"/": true, "/w": true, "/w/src": true, "/w/src/a": true, "/w/lib": false, "/x": false, "/w/src/a/y": false} {
 		if got := g.MayMatchBelow(dir); got != want {
 			t.Errorf("MayMatchBelow(%s) is %v", dir, got)
@@ -68,7 +68,7 @@ func TestGlob(t *testing.T) {
 }
 
 // globRegexp says in another language what a pattern means: the oracle of
-// FuzzGlob. It knows what ParseGlob lets through only.
+// FuzzGlob. It knows what Parse lets through only.
 func globRegexp(pattern string) *regexp.Regexp {
 	var b strings.Builder
 	b.WriteString("(?s)^")
@@ -138,7 +138,7 @@ func FuzzGlob(f *testing.F) {
 		f.Add(seed[0], seed[1])
 	}
 	f.Fuzz(func(t *testing.T, pattern, name string) {
-		g, err := ParseGlob(pattern)
+		g, err := Parse(pattern)
 		if err != nil || !strings.HasPrefix(name, "/") || path.Clean(name) != name || len(pattern)+len(name) > 500 {
 			return
 		}
