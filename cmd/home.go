@@ -9,8 +9,8 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox"
-	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/shell"
+	"github.com/zsbx/zsbx/policy/units"
 )
 
 // tellHome says in one line what was written to a private home and is gone, and
@@ -25,9 +25,9 @@ func (a *app) tellHome(plan *enforce.Plan, home []sandbox.HomeWrite) {
 	var what, flags []string
 	made := false
 	for _, h := range home[:min(len(home), most)] {
-		text := count(h.Files, "file", "files") + ", " + policy.FormatSize((h.Bytes+1023)&^1023)
+		text := count(h.Files, "file", "files") + ", " + units.FormatSize((h.Bytes+1023)&^1023)
 		if !h.Dir {
-			text = policy.FormatSize((h.Bytes + 1023) &^ 1023)
+			text = units.FormatSize((h.Bytes + 1023) &^ 1023)
 		}
 		what = append(what, fmt.Sprintf("%s (%s)", shell.Quote(h.Path), text))
 		_, err := os.Lstat(h.Path)

@@ -28,6 +28,7 @@ func TestImports(t *testing.T) {
 		{"enforce/fork", []string{mod + "policy", mod + "enforce", mod + "track", mod + "cmd"}},
 		{"policy/shell", rooms()},
 		{"policy/glob", rooms()},
+		{"policy/units", rooms()},
 		{"policy/internal/tables", rooms()},
 		{"policy/internal/tree", rooms()},
 		{"policy/compose", append(rooms("policy"), "github.com/spf13/cobra", "github.com/spf13/viper", mod+"enforce/fork")},

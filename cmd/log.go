@@ -17,6 +17,7 @@ import (
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
 	"github.com/zsbx/zsbx/policy/shell"
+	"github.com/zsbx/zsbx/policy/units"
 	"github.com/zsbx/zsbx/track/audit"
 )
 
@@ -59,7 +60,7 @@ type logged struct {
 func (o *logFlags) run(a *app, ids []string) error {
 	since, err := time.ParseInLocation(time.DateOnly, o.since, time.Local)
 	if err != nil && o.since != "" {
-		span, err := policy.ParseTime(o.since)
+		span, err := units.ParseTime(o.since)
 		if err != nil {
 			return usageErr("--since %s: a time span such as 90m, or a day such as 2026-01-31, is needed", shell.Quote(o.since))
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/units"
 )
 
 // The types here are zsbx's JSON for a plan; docs/json.md describes it. Fields
@@ -83,7 +84,7 @@ func planJSON(plan *enforce.Plan, files []string) *jsonPlan {
 		Env: jsonEnv{Passed: envNames(r), LeftOut: r.EnvDrop},
 		Limits: jsonLimits{
 			TimeoutSeconds: r.Limits.Timeout.Seconds(), MaxOutputBytes: r.Limits.MaxOutput,
-			MemoryBytes: r.Limits.Memory, Pids: r.Limits.Pids, CPU: float64(r.Limits.CPU) / policy.CPUSecond,
+			MemoryBytes: r.Limits.Memory, Pids: r.Limits.Pids, CPU: float64(r.Limits.CPU) / units.Processor,
 		},
 		Layers: plan.Layers, Gaps: plan.Gaps,
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/shell"
+	"github.com/zsbx/zsbx/policy/units"
 )
 
 // policyFlags are the flags of run, profile and check that make a policy.
@@ -239,7 +240,7 @@ func (b *flagBuilder) limits(o *policyFlags) {
 }
 
 func (b *flagBuilder) duration(flag, v string) time.Duration {
-	d, err := policy.ParseTime(v)
+	d, err := units.ParseTime(v)
 	if err != nil {
 		b.fail("%s %s: %v", flag, shell.Quote(v), err)
 	}

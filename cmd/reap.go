@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zsbx/zsbx/enforce/sandbox"
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/units"
 	"github.com/zsbx/zsbx/track"
 )
 
@@ -162,7 +162,7 @@ func (o *reapFlags) one(st *track.Store, id string) (track.Report, error) {
 		i, err := st.Get(id)
 		return track.Report{ID: id, Name: i.Record.Name, Tracker: i.Holder.Tracker, Survivors: i.Procs}, err
 	}
-	d, _ := policy.ParseTime(o.wait)
+	d, _ := units.ParseTime(o.wait)
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	r, err := sandbox.Reap(ctx, st, id)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/units"
 )
 
 // printPlan prints what will be enforced in one of the formats, and of which
@@ -166,7 +167,7 @@ func (t *table) limits(r *policy.Resolved) {
 		if l.Said() && *l.Value > 0 {
 			text := l.Text()
 			if l.Key == "max_output" || l.Key == "memory" {
-				text = policy.FormatSize(*l.Value)
+				text = units.FormatSize(*l.Value)
 			}
 			t.row(strings.TrimSuffix(strings.TrimPrefix(l.Key, "max_"), "out"), text, l.From.String())
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/zsbx/zsbx/cmd/internal/quiet"
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox"
-	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/shell"
+	"github.com/zsbx/zsbx/policy/units"
 	"github.com/zsbx/zsbx/track"
 )
 
@@ -158,7 +158,7 @@ func (o *runFlags) options(a *app, c *composed, argv []string) sandbox.Options {
 	opts.Keep, opts.TTY, opts.TrackOnly, opts.SandboxExec = o.keep, o.tty, o.trackOnly, o.sandboxExec
 	opts.Begun = quiet.Begun
 	opts.Job, opts.InPlace, opts.Explain = true, o.exec, o.explain || o.explainFile != ""
-	opts.KillAfter, _ = policy.ParseTime(o.killAfter) // checked before
+	opts.KillAfter, _ = units.ParseTime(o.killAfter) // checked before
 	return opts
 }
 

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/zsbx/zsbx/policy/units"
 )
 
 // Generators of policies. Values are drawn from small sets, so that policies
@@ -82,7 +84,7 @@ func drawPolicy(t *rapid.T, deep bool) *Policy {
 	for _, l := range p.Limits.All()[2:] {
 		if rapid.Bool().Draw(t, l.Key) {
 			*l.Value, *l.From = rapid.Int64Range(0, 1<<20).Draw(t, l.Key+" value"), Origin{Source: l.Flag()}
-			if l.Key == "cpu" && *l.Value < CPUSecond/100 {
+			if l.Key == "cpu" && *l.Value < units.Processor/100 {
 				*l.Value = 0
 			}
 		}

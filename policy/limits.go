@@ -2,11 +2,11 @@ package policy
 
 import (
 	"errors"
-	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/zsbx/zsbx/policy/units"
 )
 
 // Limits bound a run. A zero value means no limit.
@@ -26,9 +26,6 @@ type Limits struct {
 	CPUFrom    Origin
 }
 
-// CPUSecond is the CPU of a Limits that is one processor.
-const CPUSecond = 1000
-
 // Limit is one of a Limits, as policies and flags have it.
 type Limit struct {
 	Key   string // in [limits]; the flag has hyphens for underscores
@@ -45,10 +42,10 @@ func (l *Limits) All() []Limit {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	return []Limit{
 		{"timeout", (*int64)(&l.Timeout), &l.TimeoutFrom, parseTime, func(n int64) string { return time.Duration(n).String() }, "time"},
-		{"max_output", &l.MaxOutput, &l.MaxOutputFrom, ParseSize, number, "size"},
-		{"memory", &l.Memory, &l.MemoryFrom, ParseSize, number, "size"},
+		{"max_output", &l.MaxOutput, &l.MaxOutputFrom, units.ParseSize, number, "size"},
+		{"memory", &l.Memory, &l.MemoryFrom, units.ParseSize, number, "size"},
 		{"pids", &l.Pids, &l.PidsFrom, parseCount, number, "number"},
-		{"cpu", &l.CPU, &l.CPUFrom, ParseCPU, CPUText, "number"},
+		{"cpu", &l.CPU, &l.CPUFrom, units.ParseCPU, units.FormatCPU, "number"},
 	}
 }
 
@@ -90,7 +87,7 @@ func (l *Limits) put(o *Limits, clear bool) {
 }
 
 func parseTime(s string) (int64, error) {
-	d, err := ParseTime(s)
+	d, err := units.ParseTime(s)
 	return int64(d), err
 }
 
@@ -100,21 +97,4 @@ func parseCount(s string) (int64, error) {
 		return 0, errors.New("a number of processes and threads is needed, such as 200")
 	}
 	return int64(n), nil
-}
-
-// ParseCPU reads a number of processors, of which parts count ("2", "0.5"), as
-// thousandths of one. The kernel knows no less than a hundredth. "0" is no limit.
-func ParseCPU(s string) (int64, error) {
-	n, err := strconv.ParseFloat(s, 64)
-	milli := int64(math.Round(n * CPUSecond))
-	if err != nil || strings.Trim(s, "0123456789.") != "" || n > 1e6 || n != 0 && milli < CPUSecond/100 {
-		return 0, errors.New("a number of processors is needed, such as 2 or 0.5")
-	}
-	return milli, nil
-}
-
-// CPUText is what ParseCPU reads.
-func CPUText(milli int64) string {
-	text := fmt.Sprintf("%d.%03d", milli/CPUSecond, milli%CPUSecond)
-	return strings.TrimRight(strings.TrimRight(text, "0"), ".")
 }

@@ -2,24 +2,6 @@ package policy
 
 import "testing"
 
-func TestParseCPU(t *testing.T) {
-	for in, want := range map[string]int64{
-		"1": 1000, "0": 0, "0.5": 500, "1.5": 1500, "64": 64000, "0.01": 10, ".25": 250, "2.": 2000,
-		"": -1, "x": -1, "-1": -1, "0.001": -1, "1e3": -1, "inf": -1, "NaN": -1, "0x1": -1, "1_0": -1, "10000000": -1, "1 ": -1,
-	} {
-		got, err := ParseCPU(in)
-		if err != nil {
-			got = -1
-		}
-		if got != want {
-			t.Errorf("%q: %d, %v; want %d", in, got, err, want)
-		}
-		if again, err := ParseCPU(CPUText(max(got, 0))); err != nil || again != max(got, 0) {
-			t.Errorf("%q: %q is read as %d, %v", in, CPUText(got), again, err)
-		}
-	}
-}
-
 // TestLimitsAll: each limit is set by its key, and lifted by 0.
 func TestLimitsAll(t *testing.T) {
 	var l Limits

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
+	"github.com/zsbx/zsbx/policy/units"
 )
 
 // Code names a kind of error. Codes are stable.
@@ -86,7 +87,7 @@ func (e *LimitError) Error() string {
 func (e *LimitError) what() string {
 	what := e.Time.String()
 	if e.Limit == limitOutput {
-		what = policy.FormatSize(e.Bytes)
+		what = units.FormatSize(e.Bytes)
 	}
 	if from := e.From.String(); from != "" {
 		what += " (" + from + ")"

@@ -6,6 +6,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/units"
 	"github.com/zsbx/zsbx/track"
 )
 
@@ -46,11 +47,11 @@ func (c *Command) tellReached(n track.Reached) {
 	}
 	if n.Gone && c.limits.Memory > 0 && c.status.Signaled() && c.status.Signal() == syscall.SIGKILL && c.endedItself() {
 		c.warn.warn(Warning{Text: fmt.Sprintf("the command was killed, perhaps for the limit of memory, %s (%s): its control group was gone before it could be asked",
-			policy.FormatSize(c.limits.Memory), c.limits.MemoryFrom)})
+			units.FormatSize(c.limits.Memory), c.limits.MemoryFrom)})
 	}
 	if n.OOMKills > 0 {
 		c.warn.warn(Warning{Text: fmt.Sprintf("the session had all of its memory, %s (%s): the kernel ended %s",
-			policy.FormatSize(c.limits.Memory), c.limits.MemoryFrom, times(n.OOMKills, "process", "processes"))})
+			units.FormatSize(c.limits.Memory), c.limits.MemoryFrom, times(n.OOMKills, "process", "processes"))})
 	}
 	if n.Forks > 0 {
 		c.warn.warn(Warning{Text: fmt.Sprintf("the session had all of its %d processes and threads (%s): making another failed %s",

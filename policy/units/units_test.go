@@ -1,4 +1,4 @@
-package policy
+package units
 
 import (
 	"testing"
@@ -38,6 +38,24 @@ func TestParseSize(t *testing.T) {
 	} {
 		if got, err := ParseSize(in); err == nil {
 			t.Errorf("ParseSize(%q) = %d", in, got)
+		}
+	}
+}
+
+func TestParseCPU(t *testing.T) {
+	for in, want := range map[string]int64{
+		"1": 1000, "0": 0, "0.5": 500, "1.5": 1500, "64": 64000, "0.01": 10, ".25": 250, "2.": 2000,
+		"": -1, "x": -1, "-1": -1, "0.001": -1, "1e3": -1, "inf": -1, "NaN": -1, "0x1": -1, "1_0": -1, "10000000": -1, "1 ": -1,
+	} {
+		got, err := ParseCPU(in)
+		if err != nil {
+			got = -1
+		}
+		if got != want {
+			t.Errorf("%q: %d, %v; want %d", in, got, err, want)
+		}
+		if again, err := ParseCPU(FormatCPU(max(got, 0))); err != nil || again != max(got, 0) {
+			t.Errorf("%q: %q is read as %d, %v", in, FormatCPU(got), again, err)
 		}
 	}
 }

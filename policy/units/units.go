@@ -1,4 +1,4 @@
-package policy
+package units
 
 import (
 	"errors"
@@ -65,4 +65,24 @@ func FormatSize(n int64) string {
 		n /= 1024
 	}
 	return fmt.Sprintf("%d %s", n, units[i])
+}
+
+// Processor is one processor's time in thousandths of one.
+const Processor = 1000
+
+// ParseCPU reads a number of processors, of which parts count ("2", "0.5"), as
+// thousandths of one. The kernel knows no less than a hundredth. "0" is no limit.
+func ParseCPU(s string) (int64, error) {
+	n, err := strconv.ParseFloat(s, 64)
+	milli := int64(math.Round(n * Processor))
+	if err != nil || strings.Trim(s, "0123456789.") != "" || n > 1e6 || n != 0 && milli < Processor/100 {
+		return 0, errors.New("a number of processors is needed, such as 2 or 0.5")
+	}
+	return milli, nil
+}
+
+// FormatCPU is what ParseCPU reads.
+func FormatCPU(milli int64) string {
+	text := fmt.Sprintf("%d.%03d", milli/Processor, milli%Processor)
+	return strings.TrimRight(strings.TrimRight(text, "0"), ".")
 }
