@@ -30,11 +30,12 @@ type PresetInfo struct {
 func Presets() []PresetInfo { return presetTable() }
 
 var presetTable = sync.OnceValue(func() []PresetInfo {
-	var all []PresetInfo
-	for _, s := range tables.Presets() {
+	table := tables.Presets()
+	all := make([]PresetInfo, 0, len(table))
+	for _, s := range table {
 		all = append(all, PresetInfo{
-			Name: s.Name, Description: s.Note, Commands: s.Keys["commands"], Files: s.Keys["files"],
-			Dirs: s.Keys["dirs"], Programs: s.Keys["programs"], agent: s.Keys["agent"] != nil,
+			Name: s.Name, Description: s.Note, Commands: s.Key("commands"), Files: s.Key("files"),
+			Dirs: s.Key("dirs"), Programs: s.Key("programs"), agent: s.Key("agent") != nil,
 		})
 	}
 	return all

@@ -2,6 +2,7 @@ package tables
 
 import (
 	_ "embed"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -33,8 +34,24 @@ var (
 // commas or ends of lines separate. A line "KEY: ..." has the entries of that key.
 type Section struct {
 	Name, Note string
-	Entries    []string            // of lines without a key
-	Keys       map[string][]string // of the others; nil for none
+	Entries    []string // of lines without a key
+	Keys       []Key    // the others, in the order of their lines
+}
+
+// Key is a line with a key.
+type Key struct {
+	Name    string
+	Entries []string
+}
+
+// Key is the entries of a key, nil for none.
+func (s *Section) Key(name string) []string {
+	for i := range s.Keys {
+		if s.Keys[i].Name == name {
+			return s.Keys[i].Entries
+		}
+	}
+	return nil
 }
 
 // Find is the entries of a section, nil for none.
@@ -47,9 +64,12 @@ func Find(table []Section, name string) []string {
 	return nil
 }
 
-// read reads a table. Empty lines and those that begin with "#" say nothing.
+// read reads a table. Empty lines and those that begin with "#" say nothing. All
+// entries are in one piece of memory, and all keys: every start reads some tables.
 func read(text string) []Section {
 	all := make([]Section, 0, strings.Count(text, "\n["))
+	entries := make([]string, 0, strings.Count(text, ",")+strings.Count(text, "\n"))
+	keys := make([]Key, 0, strings.Count(text, ": "))
 	for text != "" {
 		var line string
 		line, text, _ = strings.Cut(text, "\n")
@@ -61,18 +81,33 @@ func read(text string) []Section {
 			all = append(all, Section{Name: name, Note: strings.TrimSpace(note)})
 			continue
 		}
-		s := &all[len(all)-1]
+		s, from := &all[len(all)-1], len(entries)
 		key, list, ok := strings.Cut(line, ": ")
 		if !ok {
-			s.Entries = split(s.Entries, line)
+			entries = split(entries, line)
+			s.Entries = join(s.Entries, entries[from:])
 			continue
 		}
-		if s.Keys == nil {
-			s.Keys = make(map[string][]string, 4)
-		}
-		s.Keys[key] = split(nil, list)
+		entries = split(entries, list)
+		keys = append(keys, Key{key, entries[from:len(entries):len(entries)]})
+		s.Keys = join(s.Keys, keys[len(keys)-1:])
+	}
+	for i := range all {
+		all[i].Entries, all[i].Keys = slices.Clip(all[i].Entries), slices.Clip(all[i].Keys)
 	}
 	return all
+}
+
+// join is append, but that what follows in memory already is not copied.
+func join[T any](list, more []T) []T {
+	n := len(list)
+	if n == 0 {
+		return more
+	}
+	if cap(list) >= n+len(more) && len(more) > 0 && &list[:n+1][n] == &more[0] {
+		return list[:n+len(more)]
+	}
+	return append(list[:n:n], more...)
 }
 
 // split adds the entries of a line.

@@ -8,8 +8,8 @@ import (
 
 // TestRead reads a table with all that one may have.
 func TestRead(t *testing.T) {
-	got := read("# no\n\n[a b] c: d\nx, y z,\n# no\nw\nkey: k, l\n[e]\n")
-	want := []Section{{Name: "a b", Note: "c: d", Entries: []string{"x", "y z", "w"}, Keys: map[string][]string{"key": {"k", "l"}}}, {Name: "e"}}
+	got := read("# no\n\n[a b] c: d\nx, y z,\n# no\nw\nkey: k, l\no: m\nv\n[e]\n")
+	want := []Section{{Name: "a b", Note: "c: d", Entries: []string{"x", "y z", "w", "v"}, Keys: []Key{{"key", []string{"k", "l"}}, {"o", []string{"m"}}}}, {Name: "e"}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -20,8 +20,8 @@ func TestTables(t *testing.T) {
 	for name, table := range map[string][]Section{"baseline": Baseline(), "env": Env(), "places": Places(), "presets": Presets(), "secrets": Secrets()} {
 		for _, s := range table {
 			lists := [][]string{s.Entries}
-			for _, list := range s.Keys {
-				lists = append(lists, list)
+			for _, k := range s.Keys {
+				lists = append(lists, k.Entries)
 			}
 			for _, list := range lists {
 				list = slices.Sorted(slices.Values(list))
