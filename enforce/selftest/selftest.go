@@ -1,6 +1,12 @@
 package selftest
 
-import "github.com/zsbx/zsbx/enforce"
+import (
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/zsbx/zsbx/enforce"
+)
 
 // Proof is what SelfTest found out about one promise.
 type Proof struct {
@@ -23,3 +29,84 @@ type Proof struct {
 // error says that the tests could not be made; on other systems it is
 // errors.ErrUnsupported.
 func Run(caps enforce.Caps) ([]Proof, error) { return selfTest(caps) }
+
+// scene is what the attacks are made on.
+type scene struct {
+	dir           string // temporary; all of it is forbidden but "in"
+	allowed, port int    // TCP ports that somebody listens on
+	close         []func()
+}
+
+// newScene makes directories, files, programs, sockets by path, and listeners.
+func newScene(dirs, files, programs, sockets []string) (*scene, error) {
+	s := &scene{}
+	if err := s.fill(dirs, files, programs, sockets); err != nil {
+		s.end()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *scene) fill(dirs, files, programs, sockets []string) error {
+	dir, err := os.MkdirTemp("", "zsbx-check-")
+	if err != nil {
+		return err
+	}
+	s.close = append(s.close, func() { os.RemoveAll(dir) })
+	if s.dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return err
+	}
+	for _, d := range dirs {
+		if err := os.Mkdir(s.dir+"/"+d, 0o700); err != nil {
+			return err
+		}
+	}
+	for _, f := range files {
+		if err := os.WriteFile(s.dir+"/"+f, []byte("x"), 0o600); err != nil {
+			return err
+		}
+	}
+	for _, f := range programs {
+		if err := os.WriteFile(s.dir+"/"+f, []byte("#!/bin/sh\n"), 0o700); err != nil {
+			return err
+		}
+	}
+	for _, name := range sockets {
+		if _, err := s.listen("unix", s.dir+"/"+name); err != nil {
+			return err
+		}
+	}
+	for _, port := range []*int{&s.allowed, &s.port} {
+		a, err := s.listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		*port = a.(*net.TCPAddr).Port
+	}
+	return nil
+}
+
+// listen closes every connection that is made.
+func (s *scene) listen(network, address string) (net.Addr, error) {
+	l, err := net.Listen(network, address)
+	if err != nil {
+		return nil, err
+	}
+	s.close = append(s.close, func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			c.Close()
+		}
+	}()
+	return l.Addr(), nil
+}
+
+func (s *scene) end() {
+	for _, f := range s.close {
+		f()
+	}
+}

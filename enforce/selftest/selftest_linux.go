@@ -3,9 +3,7 @@ package selftest
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
-	"path/filepath"
 	"syscall"
 	"unsafe"
 
@@ -21,24 +19,38 @@ type trial struct {
 	name, promise, means string
 	net                  policy.NetMode // of the plan that is attacked
 	steps                []fork.Step    // the last is the attack
+
+	plan  *enforce.Plan            // that one; nil for the scene's policy
+	stdin func() (*os.File, error) // what the process has as standard input; or nil
 }
 
-// scene is what the trials are made on.
-type scene struct {
-	dir           string // temporary; all of it is forbidden but "in"
-	policy        *policy.Resolved
-	allowed, port int // TCP ports that somebody listens on
-	close         []func()
+// linuxScene is a scene and the policy whose plans are attacked.
+type linuxScene struct {
+	*scene
+	policy *policy.Resolved
 }
+
+// What a scene holds for the attacks on mounts, in the writable directory.
+const (
+	deniedFile    = "in/denied"
+	ownFile       = "in/own"
+	protectedFile = "in/.git/config"
+)
 
 func selfTest(caps enforce.Caps) ([]Proof, error) {
-	s, err := newScene()
+	enforce.ProbeNamespaces(&caps)
+	made, err := newScene([]string{"in", "in/.git", "empty"}, []string{"file", deniedFile, protectedFile, ownFile}, []string{"prog"}, []string{"socket"})
 	if err != nil {
 		return nil, fmt.Errorf("setting up the self-test: %w", err)
 	}
-	defer s.end()
+	defer made.end()
+	s := &linuxScene{scene: made}
+	trials, err := s.trials(caps)
+	if err != nil {
+		return nil, fmt.Errorf("setting up the self-test: %w", err)
+	}
 	var out []Proof
-	for _, t := range s.trials(caps) {
+	for _, t := range trials {
 		p, err := s.try(caps, t)
 		if err != nil {
 			return out, fmt.Errorf("self-test of %s: %w", t.name, err)
@@ -49,40 +61,37 @@ func selfTest(caps enforce.Caps) ([]Proof, error) {
 	if err != nil {
 		return out, fmt.Errorf("self-test of %s: %w", enforce.GapFiles, err)
 	}
-	out = append(out, exec)
-	broker, err := s.tryBroker(caps)
-	if err != nil {
-		return out, fmt.Errorf("self-test of inherited sockets: %w", err)
-	}
-	out = append(out, broker...)
-	own, err := s.tryOwn(caps)
-	if err != nil {
-		return out, fmt.Errorf("self-test of %s: %w", enforce.GapOwnFiles, err)
-	}
-	out = append(out, own)
-	mounts, err := s.tryMounts(caps)
-	if err != nil {
-		return out, fmt.Errorf("self-test of the mounts: %w", err)
-	}
-	return append(out, mounts...), nil
+	return append(out, exec), nil
 }
 
 // try makes a trial's attack with and without restrictions.
-func (s *scene) try(caps enforce.Caps, t trial) (Proof, error) {
-	r := *s.policy
-	r.Net = policy.ResolvedNet{Mode: t.net}
-	if t.net == policy.NetPorts {
-		r.Net.ConnectTCP = []policy.Port{{Number: uint16(s.allowed)}}
+func (s *linuxScene) try(caps enforce.Caps, t trial) (Proof, error) {
+	plan := t.plan
+	if plan == nil {
+		r := *s.policy
+		r.Net = policy.ResolvedNet{Mode: t.net}
+		if t.net == policy.NetPorts {
+			r.Net.ConnectTCP = []policy.Port{{Number: uint16(s.allowed)}}
+		}
+		plan = enforce.NewPlan(&r, caps, nil)
 	}
-	confined, err := inChild(enforce.NewPlan(&r, caps, nil), t.steps)
-	if err != nil {
-		return Proof{}, err
+	var answers [2]int
+	for i, plan := range []*enforce.Plan{plan, nil} {
+		var files []*os.File
+		if t.stdin != nil {
+			f, err := t.stdin()
+			if err != nil {
+				return Proof{}, err
+			}
+			defer f.Close()
+			files = []*os.File{f}
+		}
+		var err error
+		if answers[i], err = inChild(plan, files, t.steps); err != nil {
+			return Proof{}, err
+		}
 	}
-	free, err := inChild(nil, t.steps)
-	if err != nil {
-		return Proof{}, err
-	}
-	return proof(t, t.steps[len(t.steps)-1].Name, confined, free), nil
+	return proof(t, t.steps[len(t.steps)-1].Name, answers[0], answers[1]), nil
 }
 
 // proof checks the answers that a confined and an unconfined process got.
@@ -105,7 +114,7 @@ func closed(answer int) bool {
 
 // tryExec executes a file outside. It is not a step: a step that succeeds
 // would be the end of the others.
-func (s *scene) tryExec(caps enforce.Caps) (Proof, error) {
+func (s *linuxScene) tryExec(caps enforce.Caps) (Proof, error) {
 	start := func(plan *enforce.Plan) (int, error) {
 		c := &fork.Command{Path: s.dir + "/prog", Args: []string{"prog"}}
 		if plan != nil {
@@ -140,80 +149,6 @@ func waitExec(c *fork.Command) (int, error) {
 			return 0, err
 		}
 	}
-}
-
-// newScene makes the files and opens the sockets.
-func newScene() (*scene, error) {
-	s := &scene{}
-	dir, err := os.MkdirTemp("", "zsbx-check-")
-	if err != nil {
-		return nil, err
-	}
-	s.close = append(s.close, func() { os.RemoveAll(dir) })
-	if s.dir, err = filepath.EvalSymlinks(dir); err == nil {
-		err = s.fill()
-	}
-	if err != nil {
-		s.end()
-		return nil, err
-	}
-	return s, nil
-}
-
-func (s *scene) end() {
-	for _, f := range s.close {
-		f()
-	}
-}
-
-func (s *scene) fill() error {
-	in := s.dir + "/in"
-	for _, d := range []string{in, in + "/.git", s.dir + "/empty"} {
-		if err := os.Mkdir(d, 0o700); err != nil {
-			return err
-		}
-	}
-	for _, f := range []string{"file", deniedFile, protectedFile, ownFile} {
-		if err := os.WriteFile(s.dir+"/"+f, []byte("x"), 0o600); err != nil {
-			return err
-		}
-	}
-	if err := os.WriteFile(s.dir+"/prog", []byte("#!/bin/sh\n"), 0o700); err != nil {
-		return err
-	}
-	var st unix.Stat_t
-	if err := unix.Stat(in, &st); err != nil {
-		return err
-	}
-	access := policy.Read | policy.Write | policy.Exec
-	s.policy = &policy.Resolved{OS: "linux", Dir: in, Net: policy.ResolvedNet{Mode: policy.NetOpen},
-		Paths: []policy.Path{{Path: in, Access: access, Mode: os.ModeDir, ID: policy.FileID{Dev: st.Dev, Ino: st.Ino},
-			Rule: policy.Rule{Path: in, Access: access, Origin: policy.Origin{Source: "self-test"}}}}}
-	for _, name := range []string{s.socket(), s.abstract()} {
-		l, err := net.Listen("unix", name)
-		if err != nil {
-			return err
-		}
-		s.close = append(s.close, func() { l.Close() })
-	}
-	var err error
-	if s.allowed, err = s.listen(); err == nil {
-		s.port, err = s.listen()
-	}
-	return err
-}
-
-func (s *scene) socket() string   { return s.dir + "/socket" }
-func (s *scene) abstract() string { return "@zsbx-check-" + filepath.Base(s.dir) }
-
-// listen listens on some port of the loopback interface.
-func (s *scene) listen() (int, error) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	s.close = append(s.close, func() { l.Close() })
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 // unixAddr is struct sockaddr_un.

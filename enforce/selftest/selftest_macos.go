@@ -3,9 +3,7 @@ package selftest
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
-	"path/filepath"
 	"strconv"
 
 	"github.com/zsbx/zsbx/enforce"
@@ -55,19 +53,21 @@ const (
 	macUnix = `perl -MIO::Socket::UNIX -e 'exit !IO::Socket::UNIX->new(Peer => $ARGV[0])' `
 )
 
-// macScene is what the acts are made on.
+// macScene is a scene and the machine around it.
 type macScene struct {
-	dir           string // temporary; all of it is forbidden but "in"
-	host          policy.Host
-	allowed, port int // TCP ports that somebody listens on
-	close         []func()
+	*scene
+	host policy.Host
 }
 
 // macSelfTest makes all acts.
 func macSelfTest(caps enforce.Caps) ([]Proof, error) {
-	s := &macScene{}
-	defer s.end()
-	if err := s.fill(); err != nil {
+	made, err := newScene([]string{"in"}, []string{"file", "in/file", "in/denied", "in/own"}, []string{"prog", "in/prog"}, []string{"socket", "in/socket"})
+	if err != nil {
+		return nil, fmt.Errorf("setting up the self-test: %w", err)
+	}
+	defer made.end()
+	s := &macScene{scene: made}
+	if s.host, err = policy.HostIn(s.dir + "/in"); err != nil {
 		return nil, fmt.Errorf("setting up the self-test: %w", err)
 	}
 	for _, mode := range []policy.NetMode{policy.NetOpen, policy.NetPorts} {
@@ -93,61 +93,6 @@ func macSelfTest(caps enforce.Caps) ([]Proof, error) {
 		out = append(out, p)
 	}
 	return out, nil
-}
-
-func (s *macScene) end() {
-	for _, f := range s.close {
-		f()
-	}
-}
-
-// fill makes the files and opens the sockets.
-func (s *macScene) fill() error {
-	dir, err := os.MkdirTemp("", "zsbx-check-")
-	if err != nil {
-		return err
-	}
-	s.close = append(s.close, func() { os.RemoveAll(dir) })
-	if s.dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return err
-	}
-	if err := os.Mkdir(s.dir+"/in", 0o700); err != nil {
-		return err
-	}
-	for _, f := range []string{"file", "in/file", "in/denied", "in/own"} {
-		if err := os.WriteFile(s.dir+"/"+f, []byte("x"), 0o600); err != nil {
-			return err
-		}
-	}
-	for _, f := range []string{"prog", "in/prog"} {
-		if err := os.WriteFile(s.dir+"/"+f, []byte("#!/bin/sh\n"), 0o700); err != nil {
-			return err
-		}
-	}
-	var addrs [4]net.Addr
-	for i, a := range [...][2]string{{"tcp4", "127.0.0.1:0"}, {"tcp4", "127.0.0.1:0"}, {"unix", s.dir + "/socket"}, {"unix", s.dir + "/in/socket"}} {
-		l, err := net.Listen(a[0], a[1])
-		if err != nil {
-			return err
-		}
-		s.close = append(s.close, func() { l.Close() })
-		addrs[i] = l.Addr()
-		go hangUp(l)
-	}
-	s.allowed, s.port = addrs[0].(*net.TCPAddr).Port, addrs[1].(*net.TCPAddr).Port
-	s.host, err = policy.HostIn(s.dir + "/in")
-	return err
-}
-
-// hangUp closes every connection that is made.
-func hangUp(l net.Listener) {
-	for {
-		c, err := l.Accept()
-		if err != nil {
-			return
-		}
-		c.Close()
-	}
 }
 
 // policy is the baseline and what the acts need.

@@ -38,15 +38,10 @@ func (a *answers) next() *uintptr {
 }
 
 // inChild makes system calls in a process of its own, confined by plan unless
-// that is nil, and returns the last one's answer: a result, or a negative
-// errno. The others have to succeed; the result of the one before the last,
-// if there is one, becomes the last one's first argument.
-func inChild(plan *enforce.Plan, steps []fork.Step) (int, error) {
-	return inChildWith(plan, nil, steps)
-}
-
-// inChildWith is inChild for a process whose descriptors from 0 on are files.
-func inChildWith(plan *enforce.Plan, files []*os.File, steps []fork.Step) (int, error) {
+// that is nil, whose descriptors from 0 on are files, and returns the last one's
+// answer: a result, or a negative errno. The others have to succeed; the result of
+// the one before the last, if there is one, becomes the last one's first argument.
+func inChild(plan *enforce.Plan, files []*os.File, steps []fork.Step) (int, error) {
 	a, err := newAnswers()
 	if err != nil {
 		return 0, err

@@ -2,6 +2,7 @@ package selftest
 
 import (
 	"os"
+	"path/filepath"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -14,23 +15,38 @@ import (
 )
 
 // trials are the attacks of the self-test, in the order of the promises.
-func (s *scene) trials(caps enforce.Caps) []trial {
+func (s *linuxScene) trials(caps enforce.Caps) ([]trial, error) {
+	var st unix.Stat_t
+	in := s.dir + "/in"
+	if err := unix.Stat(in, &st); err != nil {
+		return nil, err
+	}
+	access := policy.Read | policy.Write | policy.Exec
+	s.policy = &policy.Resolved{OS: "linux", Dir: in, Net: policy.ResolvedNet{Mode: policy.NetOpen},
+		Paths: []policy.Path{{Path: in, Access: access, Mode: os.ModeDir, ID: policy.FileID{Dev: st.Dev, Ino: st.Ino},
+			Rule: policy.Rule{Path: in, Access: access, Origin: policy.Origin{Source: "self-test"}}}}}
+	abstract := "@zsbx-check-" + filepath.Base(s.dir)
+	if _, err := s.listen("unix", abstract); err != nil {
+		return nil, err
+	}
 	out := s.fileTrials(caps)
 	out = append(out, s.networkTrials(caps.SocketsBy())...)
-	out = append(out, s.socketTrials(caps.SocketsBy())...)
+	out = append(out, s.socketTrials(caps.SocketsBy(), abstract)...)
 	out = append(out, processTrials(caps)...)
 	out = append(out, kernelTrials()...)
 	if caps.Capabilities&(1<<unix.CAP_SYS_ADMIN) != 0 {
 		out = append(out, trial{name: "capabilities", promise: "root without the capabilities that builds don't need", means: "capset",
 			net: policy.NetOpen, steps: []fork.Step{setHostname()}})
 	}
-	return out
+	out = append(out, s.brokerTrials(caps)...)
+	mounts, err := s.mountTrials(caps)
+	return append(out, mounts...), err
 }
 
 // at is AT_FDCWD as an argument.
 const at = ^uintptr(99)
 
-func (s *scene) fileTrials(caps enforce.Caps) []trial {
+func (s *linuxScene) fileTrials(caps enforce.Caps) []trial {
 	open := func(file string, flags uintptr) []fork.Step {
 		return []fork.Step{callPath("openat(2)", unix.SYS_OPENAT, s.dir+"/"+file, 1, at, 0, flags)}
 	}
@@ -39,15 +55,14 @@ func (s *scene) fileTrials(caps enforce.Caps) []trial {
 		truncateBy = "seccomp"
 	}
 	return []trial{
-		{enforce.GapFiles, "files are read only where allowed", "Landlock", policy.NetOpen, open("file", unix.O_RDONLY)},
-		{enforce.GapFiles, "files are written only where allowed", "Landlock", policy.NetOpen, open("file", unix.O_WRONLY)},
-		{enforce.GapFiles, "directories are listed only where allowed", "Landlock", policy.NetOpen, open("empty", unix.O_RDONLY|unix.O_DIRECTORY)},
-		{enforce.GapTruncate, "files are emptied only where they may be written", truncateBy, policy.NetOpen,
-			[]fork.Step{callPath("truncate(2)", unix.SYS_TRUNCATE, s.dir+"/file", 0, 0, 1)}},
+		{name: enforce.GapFiles, promise: "files are read only where allowed", means: "Landlock", net: policy.NetOpen, steps: open("file", unix.O_RDONLY)},
+		{name: enforce.GapFiles, promise: "files are written only where allowed", means: "Landlock", net: policy.NetOpen, steps: open("file", unix.O_WRONLY)},
+		{name: enforce.GapFiles, promise: "directories are listed only where allowed", means: "Landlock", net: policy.NetOpen, steps: open("empty", unix.O_RDONLY|unix.O_DIRECTORY)},
+		{name: enforce.GapTruncate, promise: "files are emptied only where they may be written", means: truncateBy, net: policy.NetOpen, steps: []fork.Step{callPath("truncate(2)", unix.SYS_TRUNCATE, s.dir+"/file", 0, 0, 1)}},
 	}
 }
 
-func (s *scene) networkTrials(socketsBy string) []trial {
+func (s *linuxScene) networkTrials(socketsBy string) []trial {
 	socket := func(name string, family, kind, proto uintptr) []fork.Step {
 		return []fork.Step{call(name, unix.SYS_SOCKET, nil, family, kind, proto)}
 	}
@@ -56,25 +71,23 @@ func (s *scene) networkTrials(socketsBy string) []trial {
 	fast := []fork.Step{connect[0], call("sendto(2) MSG_FASTOPEN", unix.SYS_SENDTO, addr,
 		0, uintptr(unsafe.Pointer(addr)), 1, unix.MSG_FASTOPEN, uintptr(unsafe.Pointer(addr)), unix.SizeofSockaddrInet4)}
 	return []trial{
-		{enforce.GapNetwork, "no network: TCP", "seccomp", policy.NetNone, socket("socket(2) TCP", unix.AF_INET, unix.SOCK_STREAM, 0)},
-		{enforce.GapNetwork, "no network: UDP", "seccomp", policy.NetNone, socket("socket(2) UDP", unix.AF_INET, unix.SOCK_DGRAM, 0)},
-		{enforce.GapNetwork, "no network: IPv6", "seccomp", policy.NetNone, socket("socket(2) IPv6", unix.AF_INET6, unix.SOCK_STREAM, 0)},
-		{enforce.GapTCPPorts, "only the TCP ports that are listed", socketsBy, policy.NetPorts, connect},
-		{enforce.GapTCPPorts, "only the TCP ports that are listed: fast open", "seccomp", policy.NetPorts, fast},
-		{enforce.GapTCPPorts, "only the TCP ports that are listed: UDP", "seccomp", policy.NetPorts, socket("socket(2) UDP", unix.AF_INET, unix.SOCK_DGRAM, 0)},
+		{name: enforce.GapNetwork, promise: "no network: TCP", means: "seccomp", net: policy.NetNone, steps: socket("socket(2) TCP", unix.AF_INET, unix.SOCK_STREAM, 0)},
+		{name: enforce.GapNetwork, promise: "no network: UDP", means: "seccomp", net: policy.NetNone, steps: socket("socket(2) UDP", unix.AF_INET, unix.SOCK_DGRAM, 0)},
+		{name: enforce.GapNetwork, promise: "no network: IPv6", means: "seccomp", net: policy.NetNone, steps: socket("socket(2) IPv6", unix.AF_INET6, unix.SOCK_STREAM, 0)},
+		{name: enforce.GapTCPPorts, promise: "only the TCP ports that are listed", means: socketsBy, net: policy.NetPorts, steps: connect},
+		{name: enforce.GapTCPPorts, promise: "only the TCP ports that are listed: fast open", means: "seccomp", net: policy.NetPorts, steps: fast},
+		{name: enforce.GapTCPPorts, promise: "only the TCP ports that are listed: UDP", means: "seccomp", net: policy.NetPorts, steps: socket("socket(2) UDP", unix.AF_INET, unix.SOCK_DGRAM, 0)},
 	}
 }
 
-func (s *scene) socketTrials(socketsBy string) []trial {
+func (s *linuxScene) socketTrials(socketsBy, abstract string) []trial {
 	connect := func(name, to string) []fork.Step {
 		addr, size := unixAddr(to)
 		return connectSteps(name, unix.AF_UNIX, unix.SOCK_STREAM, addr, size, addr)
 	}
 	return []trial{
-		{enforce.GapUnixSockets, "no connection to sockets of programs outside, by path", socketsBy, policy.NetOpen,
-			connect("connect(2) to a path", s.socket())},
-		{enforce.GapAbstractSockets, "no connection to sockets of programs outside, by abstract name", socketsBy, policy.NetOpen,
-			connect("connect(2) to an abstract name", s.abstract())},
+		{name: enforce.GapUnixSockets, promise: "no connection to sockets of programs outside, by path", means: socketsBy, net: policy.NetOpen, steps: connect("connect(2) to a path", s.dir+"/socket")},
+		{name: enforce.GapAbstractSockets, promise: "no connection to sockets of programs outside, by abstract name", means: socketsBy, net: policy.NetOpen, steps: connect("connect(2) to an abstract name", abstract)},
 	}
 }
 
@@ -93,14 +106,14 @@ func signalTrials(caps enforce.Caps) []trial {
 	pid := uintptr(os.Getpid())
 	info := &broker.Siginfo{8: 0xff, 9: 0xff, 10: 0xff, 11: 0xff} // si_code: SI_QUEUE
 	one := func(means, name string, nr uintptr, keep any, args ...uintptr) trial {
-		return trial{enforce.GapSignals, promise + ": " + name, means, policy.NetOpen, []fork.Step{call(name, nr, keep, args...)}}
+		return trial{name: enforce.GapSignals, promise: promise + ": " + name, means: means, net: policy.NetOpen, steps: []fork.Step{call(name, nr, keep, args...)}}
 	}
 	return []trial{
 		one(by, "kill(2)", unix.SYS_KILL, nil, pid, urgent),
 		one(by, "tkill(2)", unix.SYS_TKILL, nil, pid, urgent),
 		one(by, "tgkill(2)", unix.SYS_TGKILL, nil, pid, pid, urgent),
 		one(by, "rt_sigqueueinfo(2)", unix.SYS_RT_SIGQUEUEINFO, info, pid, urgent, uintptr(unsafe.Pointer(info))),
-		{enforce.GapSignals, promise + ": pidfd_send_signal(2)", by, policy.NetOpen, []fork.Step{
+		{name: enforce.GapSignals, promise: promise + ": pidfd_send_signal(2)", means: by, net: policy.NetOpen, steps: []fork.Step{
 			call("pidfd_open(2)", unix.SYS_PIDFD_OPEN, nil, pid),
 			call("pidfd_send_signal(2)", unix.SYS_PIDFD_SEND_SIGNAL, nil, 0, urgent)}},
 		one("seccomp", "fcntl(2) F_SETOWN to a group", unix.SYS_FCNTL, nil, noFile, unix.F_SETOWN, -pid),
@@ -118,20 +131,17 @@ func processTrials(caps enforce.Caps) []trial {
 	limit := &unix.Rlimit{}
 	_ = unix.Prlimit(0, unix.RLIMIT_CORE, nil, limit)
 	return append(signalTrials(caps), []trial{
-		{enforce.GapPriorities, "no change of limits and priorities of processes outside", "seccomp", policy.NetOpen,
-			[]fork.Step{call("prlimit64(2)", unix.SYS_PRLIMIT64, limit, pid, unix.RLIMIT_CORE, uintptr(unsafe.Pointer(limit)))}},
+		{name: enforce.GapPriorities, promise: "no change of limits and priorities of processes outside", means: "seccomp", net: policy.NetOpen, steps: []fork.Step{call("prlimit64(2)", unix.SYS_PRLIMIT64, limit, pid, unix.RLIMIT_CORE, uintptr(unsafe.Pointer(limit)))}},
 		// No terminal is needed: the kernel's answer about a descriptor
 		// that isn't open is another error than the filter's.
-		{enforce.GapTerminal, "no typing into the caller's terminal", "seccomp", policy.NetOpen,
-			[]fork.Step{call("ioctl(2) TIOCSTI", unix.SYS_IOCTL, nil, ^uintptr(0), unix.TIOCSTI)}},
+		{name: enforce.GapTerminal, promise: "no typing into the caller's terminal", means: "seccomp", net: policy.NetOpen, steps: []fork.Step{call("ioctl(2) TIOCSTI", unix.SYS_IOCTL, nil, ^uintptr(0), unix.TIOCSTI)}},
 	}...)
 }
 
 // kernelTrials make calls that would fail in any case, by another error.
 func kernelTrials() []trial {
 	one := func(name string, nr uintptr, args ...uintptr) trial {
-		return trial{enforce.GapKernel, "system calls that builds don't need are closed: " + name, "seccomp", policy.NetOpen,
-			[]fork.Step{call(name, nr, nil, args...)}}
+		return trial{name: enforce.GapKernel, promise: "system calls that builds don't need are closed: " + name, means: "seccomp", net: policy.NetOpen, steps: []fork.Step{call(name, nr, nil, args...)}}
 	}
 	return []trial{
 		one("io_uring_setup(2)", unix.SYS_IO_URING_SETUP),

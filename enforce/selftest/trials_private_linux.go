@@ -31,7 +31,7 @@ func privatePaths() []policy.Path {
 
 // privateTrials attack what this process has in them, as far as the plan keeps
 // it apart.
-func (s *scene) privateTrials(mp *mounts.Plan) []trial {
+func (s *linuxScene) privateTrials(mp *mounts.Plan) []trial {
 	const promise = "no shared memory, semaphores and message queues of programs outside"
 	var out []trial
 	id, err := unix.SysvShmGet(unix.IPC_PRIVATE, 1, unix.IPC_CREAT|0o600)
