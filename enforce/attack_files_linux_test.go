@@ -167,6 +167,7 @@ func TestDelegation(t *testing.T) {
 	needSeccomp(t)
 	p := newPlace(t)
 	filePlace(t, p)
+	filterAnswers(t, p.plan(), "fcntl", []string{"3", "1040", "0"}, unix.EACCES) // F_SETDELEG
 	if got := p.try(t, nil, "delegation", p.out+"/ro"); got == unix.EINVAL {
 		t.Skip("Linux 6.19 is needed: F_SETDELEG says EINVAL")
 	}

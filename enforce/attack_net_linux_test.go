@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strconv"
 	"syscall"
 	"testing"
 
@@ -157,12 +158,32 @@ func TestNetworkAttacks(t *testing.T) {
 					if got != want && (want != ok || got != control) {
 						t.Errorf("got %v (%d), want %v", got, got, want)
 					}
-					if control != 0 {
-						t.Skipf("control: this machine answers %v without zsbx", control)
+					switch {
+					case control == unix.EAFNOSUPPORT && a.act == "socket":
+						// This kernel has no such sockets: the filter's own answer counts.
+						filterAnswers(t, p.plan(), "socket", args, want)
+					case control != 0:
+						t.Errorf("control: %v", control)
 					}
 				})
 			}
 		})
+	}
+}
+
+// filterAnswers checks what the filter says of a call, whatever this kernel would.
+func filterAnswers(t *testing.T, plan *enforce.Plan, call string, args []string, want unixErrno) {
+	t.Helper()
+	var numbers []uint64
+	for _, a := range args {
+		n, err := strconv.ParseUint(a, 0, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		numbers = append(numbers, n)
+	}
+	if got, err := plan.Seccomp.Answer(call, numbers...); err != nil || got != unix.ErrnoName(want) {
+		t.Errorf("the filter answers %s to %s %v, %v; want %v", got, call, args, err, want)
 	}
 }
 
