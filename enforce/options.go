@@ -67,6 +67,6 @@ type Options struct {
 func InheritsSockets(files []*os.File) bool { return inheritsSockets(files) }
 
 // protectRequest is what the caller wants protected.
-func (o *Options) protectRequest() protect.ProtectRequest {
-	return protect.ProtectRequest{Self: o.Protect, Watch: o.Watch, Users: !o.NoProtect, Repository: o.Repository}
+func (o *Options) protectRequest() protect.Request {
+	return protect.Request{Self: o.Protect, Watch: o.Watch, Users: !o.NoProtect, Repository: o.Repository}
 }

@@ -2,13 +2,17 @@ package broker
 
 import (
 	"encoding/binary"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
 // diag asks the kernel about Unix sockets (sock_diag(7)).
-type diag struct{ fd int } // -1 before the first question
+type diag struct {
+	mu sync.Mutex
+	fd int // -1 before the first question
+}
 
 // boundSocket is what the kernel says of one.
 type boundSocket struct {
@@ -45,13 +49,15 @@ const (
 // find asks for one socket by its inode. It is ENOENT or ESTALE when the
 // socket is gone, and ENOENT, too, when the kernel can't be asked.
 func (d *diag) find(ino uint32, cookie [2]uint32) (boundSocket, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if err := d.ask(diagRequest{ino: ino, cookie: cookie, flags: unix.NLM_F_REQUEST}); err != nil {
 		return boundSocket{}, err
 	}
 	buf := make([]byte, 4096)
 	n, _, err := unix.Recvfrom(d.fd, buf, 0)
 	if err != nil {
-		d.close()
+		d.drop()
 		return boundSocket{}, err
 	}
 	msgs, err := parseDiag(buf[:n])
@@ -78,6 +84,8 @@ func (d *diag) onlyOne(b *boundSocket) bool {
 // count counts the sockets that are bound by path, of those that a function
 // wants.
 func (d *diag) count(wanted func(*boundSocket) bool) (n int, _ error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if err := d.ask(diagRequest{states: ^uint32(0), flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP}); err != nil {
 		return 0, err
 	}
@@ -85,7 +93,7 @@ func (d *diag) count(wanted func(*boundSocket) bool) (n int, _ error) {
 	for {
 		got, _, err := unix.Recvfrom(d.fd, buf, 0)
 		if err != nil {
-			d.close()
+			d.drop()
 			return 0, err
 		}
 		socks, err := parseDiag(buf[:got])
@@ -104,6 +112,7 @@ func (d *diag) count(wanted func(*boundSocket) bool) (n int, _ error) {
 	}
 }
 
+// ask sends a question. d.mu is held.
 func (d *diag) ask(r diagRequest) error {
 	if d.fd < 0 {
 		fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
@@ -119,13 +128,20 @@ func (d *diag) ask(r diagRequest) error {
 	r.show = showName | showFile
 	buf := unsafe.Slice((*byte)(unsafe.Pointer(&r)), unsafe.Sizeof(r))
 	if err := unix.Sendto(d.fd, buf, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		d.close()
+		d.drop()
 		return err
 	}
 	return nil
 }
 
 func (d *diag) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.drop()
+}
+
+// drop closes the socket. d.mu is held.
+func (d *diag) drop() {
 	if d.fd >= 0 {
 		unix.Close(d.fd)
 	}

@@ -14,8 +14,8 @@ import (
 // no other can be bound to the same inode: so a file is the session's exactly
 // while the socket lives that was noted with it.
 type sessionSockets struct {
-	mu     sync.Mutex
-	diag   diag
+	diag
+	mu     sync.Mutex // of the rest
 	byFile map[policy.FileID]boundSocket
 	byName map[abstractName]boundSocket
 	sweep  int // when there are more than that, the dead are taken out
@@ -105,30 +105,6 @@ func (m *mediator) fileOf(c *request, path string, b *boundSocket) (id policy.Fi
 	}
 	device, err := c.from.fileSystem(fd)
 	return id, err == nil && device == b.Device && m.sockets.onlyOne(b)
-}
-
-func (o *sessionSockets) find(ino uint32, cookie [2]uint32) (boundSocket, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.diag.find(ino, cookie)
-}
-
-func (o *sessionSockets) onlyOne(b *boundSocket) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.diag.onlyOne(b)
-}
-
-func (o *sessionSockets) anyBoundTo(ino uint64) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.diag.anyBoundTo(ino)
-}
-
-func (o *sessionSockets) close() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.diag.close()
 }
 
 func (o *sessionSockets) noteFile(id policy.FileID, b boundSocket) {

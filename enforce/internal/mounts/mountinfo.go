@@ -12,12 +12,12 @@ import (
 // aliases repeats mounts wherever the same file system is mounted a second
 // time: Landlock rules are bound to inodes, and would let the command at the
 // same files by the other path.
-func aliases(host *policy.Host, table MountTable, ms []Mount) []Mount {
+func aliases(host *policy.Host, table Table, ms []Mount) []Mount {
 	if len(ms) == 0 {
 		return nil
 	}
 	if table == nil {
-		table = ReadMounts(host)
+		table = ReadTable(host)
 	}
 	var out []Mount
 	for _, m := range ms {
@@ -36,21 +36,21 @@ func aliases(host *policy.Host, table MountTable, ms []Mount) []Mount {
 	return out
 }
 
-// MountTable are the mounts that a process sees.
-type MountTable []procfs.Mount
+// Table are the mounts that a process sees.
+type Table []procfs.Mount
 
-// ReadMounts is the table of this process, empty where there is none to read.
-func ReadMounts(host *policy.Host) MountTable {
+// ReadTable is the table of this process, empty where there is none to read.
+func ReadTable(host *policy.Host) Table {
 	data, err := host.ReadFile("/proc/self/mountinfo")
 	if err != nil {
-		return MountTable{}
+		return Table{}
 	}
 	return procfs.Mounts(string(data))
 }
 
 // of is the mount that a path lies on: the deepest one, and of those on the
 // same point the last.
-func (t MountTable) of(p string) int {
+func (t Table) of(p string) int {
 	best := -1
 	for i, m := range t {
 		if policy.Within(p, m.Point) && (best < 0 || len(m.Point) >= len(t[best].Point)) {
@@ -61,7 +61,7 @@ func (t MountTable) of(p string) int {
 }
 
 // Aliases are the other paths of what is at p.
-func (t MountTable) Aliases(p string) []string {
+func (t Table) Aliases(p string) []string {
 	on := t.of(p)
 	if on < 0 {
 		return nil
@@ -82,7 +82,7 @@ func (t MountTable) Aliases(p string) []string {
 
 // Relied are mounts of the kernel's by which a command could get away from being
 // tracked, wherever they are.
-func (t MountTable) Relied() []string {
+func (t Table) Relied() []string {
 	var out []string
 	for _, m := range t {
 		if m.Type == "proc" || m.Type == "cgroup" || m.Type == "cgroup2" {

@@ -53,26 +53,26 @@ type Plan struct {
 // Mount covers one path.
 type Mount struct {
 	Path   string
-	Kind   MountKind
+	Kind   Kind
 	Dir    bool
 	ID     policy.FileID // what it has to be when it is mounted; zero for whatever it is
 	Origin policy.Origin // who asked; zero for the protected set
 }
 
-// MountKind says what a Mount does.
-type MountKind string
+// Kind says what a Mount does.
+type Kind string
 
 // The kinds of mounts.
 const (
 	// Mask hides a file or directory: it can't be opened, by root neither.
 	// A file becomes a device that no driver may be reached through, a
 	// directory an empty one.
-	Mask MountKind = "mask"
+	Mask Kind = "mask"
 	// Protect makes a file or a tree read-only.
-	Protect MountKind = "protect"
+	Protect Kind = "protect"
 	// Pin changes nothing but that the directory can't be renamed or
 	// removed: that would put what is mounted below out of the way.
-	Pin MountKind = "pin"
+	Pin Kind = "pin"
 )
 
 // maxMounts bounds the mounts of a namespace. A plan that takes more has none.
@@ -114,7 +114,7 @@ type Request struct {
 	Self      []Mount     // for zsbx's own files
 	Protected []Mount     // for the protected set
 	Hide      []string
-	Table     MountTable // of this process; nil when it was not read
+	Table     Table // of this process; nil when it was not read
 }
 
 // Result is what became of a Request.
@@ -205,7 +205,7 @@ func (q *Request) Reasons(outside bool) []string {
 
 // String describes the namespace for people.
 func (mp *Plan) String() string {
-	n := map[MountKind]int{}
+	n := map[Kind]int{}
 	for _, m := range mp.Mounts {
 		n[m.Kind]++
 	}

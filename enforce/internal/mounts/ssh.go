@@ -12,11 +12,11 @@ import (
 // command's user.
 type Copy struct {
 	Dir   string
-	Files []CopiedFile
+	Files []copiedFile
 }
 
-// CopiedFile is one of them.
-type CopiedFile struct{ Name, Text string }
+// copiedFile is one of them.
+type copiedFile struct{ Name, Text string }
 
 // sshConfigDir is what distributions configure ssh(1) by.
 const sshConfigDir = "/etc/ssh/ssh_config.d"
@@ -51,7 +51,7 @@ func SshCopies(r *policy.Resolved, host *policy.Host) []Copy {
 		if !ok || len(c.Files) == maxSSHFiles {
 			return nil
 		}
-		c.Files = append(c.Files, CopiedFile{e.Name(), text})
+		c.Files = append(c.Files, copiedFile{e.Name(), text})
 	}
 	if len(c.Files) == 0 {
 		return nil

@@ -36,7 +36,7 @@ func WritableTrees(paths []policy.Path) []string {
 // and leaves out what lies in something masked or is mounted twice. A mask
 // outranks all else.
 func joinMounts(ms []Mount) []Mount {
-	rank := map[MountKind]int{Mask: 0, Protect: 1, Pin: 2}
+	rank := map[Kind]int{Mask: 0, Protect: 1, Pin: 2}
 	slices.SortStableFunc(ms, func(a, b Mount) int {
 		if c := landlock.ComparePaths(a.Path, b.Path); c != 0 {
 			return c

@@ -31,7 +31,7 @@ func TestWritableTrees(t *testing.T) {
 }
 
 func TestAliases(t *testing.T) {
-	table := MountTable(procfs.Mounts(strings.Join([]string{
+	table := Table(procfs.Mounts(strings.Join([]string{
 		`1 0 8:1 / / rw - ext4 /dev/a rw`,
 		`2 1 8:2 / /data rw - ext4 /dev/b rw`,
 		`3 1 8:1 /home/u/w /mnt/w rw - ext4 /dev/a rw`,

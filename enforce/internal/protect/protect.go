@@ -26,7 +26,7 @@ type Set struct {
 
 	Unread []unread // configurations whose includes are not all known
 
-	Table mounts.MountTable // nil when it was not read
+	Table mounts.Table // nil when it was not read
 }
 
 // Summary names it in a few words.
@@ -57,8 +57,8 @@ type protector struct {
 	out    Set
 }
 
-// ProtectRequest is what is to be protected.
-type ProtectRequest struct {
+// Request is what is to be protected.
+type Request struct {
 	Self       []string // zsbx's own files
 	Watch      []string // what can only be watched
 	Users      bool     // the files of the user
@@ -67,7 +67,7 @@ type ProtectRequest struct {
 
 // Find finds what is protected in the writable trees of r: zsbx's own
 // files and, if asked for, those of the user.
-func Find(r *policy.Resolved, host *policy.Host, q ProtectRequest) Set {
+func Find(r *policy.Resolved, host *policy.Host, q Request) Set {
 	if host == nil || host.Lstat == nil || host.ReadDir == nil || host.ReadFile == nil || host.Readlink == nil {
 		return Set{}
 	}

@@ -30,7 +30,7 @@ func (c *protector) self(r *policy.Resolved, files []string) {
 		return
 	}
 	c.itself = true
-	c.out.Table = mounts.ReadMounts(c.host)
+	c.out.Table = mounts.ReadTable(c.host)
 	for _, dir := range c.out.Table.Relied() {
 		if c.writable(dir) {
 			c.selfPath(r, dir)

@@ -30,12 +30,12 @@ var rootLinks = map[string]string{
 	"/home": dataVolume + "/home",
 }
 
-// SeatbeltPath is the spelling under which Seatbelt knows a path: absolute,
+// Path is the spelling under which Seatbelt knows a path: absolute,
 // without trailing slash, /tmp and its kind by their real names and the data
 // volume by its firmlinks. It looks at no file: symbolic links of the user's
 // own were resolved before, and so were the fixed ones when the policy was
 // resolved on a Mac.
-func SeatbeltPath(p string) (string, error) {
+func Path(p string) (string, error) {
 	if !strings.HasPrefix(p, "/") {
 		return "", ErrNotAbs
 	}

@@ -73,7 +73,7 @@ func TestSeatbeltPath(t *testing.T) {
 		"/home/x":                          "/System/Volumes/Data/home/x",
 		"/usr/local/bin":                   "/usr/local/bin",
 	} {
-		if got, err := seatbelt.SeatbeltPath(in); err != nil || got != want {
+		if got, err := seatbelt.Path(in); err != nil || got != want {
 			t.Errorf("%s: %s, %v; want %s", in, got, err, want)
 		}
 	}

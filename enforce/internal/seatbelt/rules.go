@@ -48,7 +48,7 @@ func (w *sbpl) lookups(r *policy.Resolved) {
 
 // path is the kernel's spelling of p, "" after an error.
 func (w *sbpl) path(p string, from policy.Origin) string {
-	c, err := SeatbeltPath(p)
+	c, err := Path(p)
 	if err != nil {
 		w.fail(p, from, err)
 		return ""
@@ -202,7 +202,7 @@ func (w *sbpl) writable(p string) bool {
 func writableRoots(r *policy.Resolved) map[string]bool {
 	roots := map[string]bool{}
 	add := func(p string) {
-		if c, err := SeatbeltPath(p); err == nil {
+		if c, err := Path(p); err == nil {
 			roots[c] = true
 		}
 	}
