@@ -122,3 +122,40 @@ func TestDenyLater(t *testing.T) {
 		}
 	}
 }
+
+// TestDenyLinked: a denied file's other name (hard link) opens neither the denied
+// name nor, where a rule names it, itself. In a directory that is allowed whole it
+// is open, as docs/security.md says.
+func TestDenyLinked(t *testing.T) {
+	needMounts(t)
+	for _, c := range []struct {
+		name, script string
+		allow        string // the rule that the other name is open by
+		works        bool
+	}{
+		{"the denied name", `cat ../closed/file`, "other/name", false},
+		{"the other name", `cat ../other/name`, "other/name", false},
+		{"the other name in a directory", `cat ../other/name`, "other", true},
+		{"the denied name beside a directory", `cat ../closed/file`, "other", false},
+		{"the other name in the denied one's directory", `cat ../closed/name`, "closed", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPlace(t)
+			write(t, p.dir+"/closed/file", "secret\n")
+			write(t, p.dir+"/other/beside", "")
+			for _, name := range []string{"/closed/name", "/other/name"} {
+				if err := os.Link(p.dir+"/closed/file", p.dir+name); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p.deny(p.dir + "/closed/file")
+			p.allow(t, policy.Read, p.dir+"/"+c.allow)
+			if status, out := p.sh(t, nil, c.script); status != 0 {
+				t.Fatalf("control: exit status %d: %s", status, out)
+			}
+			if status, out := p.sh(t, p.mountPlan(), c.script); (status == 0) != c.works {
+				t.Errorf("exit status %d: %s", status, out)
+			}
+		})
+	}
+}

@@ -1,0 +1,84 @@
+package enforce_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/internal/mounts"
+	"github.com/zsbx/zsbx/policy"
+)
+
+func TestMountsRefused(t *testing.T) {
+	needMounts(t)
+	p := repository(t)
+	plan := p.mountPlan()
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{&fork.StepError{Stage: "keeper", Tag: mounts.TagUnshare, Name: "unshare(2)", Errno: syscall.EPERM}, "unshare(2): operation not permitted; "},
+		{&fork.StepError{Stage: "command", Tag: mounts.TagOpen, Name: "/x", Errno: syscall.ENOENT}, ""},
+		{&fork.StepError{Stage: "keeper", Tag: mounts.TagOpen, Name: "/x", Errno: syscall.EMFILE}, ""}, // a shortage
+		{&fork.StepError{Stage: "exec", Name: "/bin/true", Errno: syscall.EACCES}, ""},
+		{errors.New("other"), ""},
+		{nil, ""},
+	} {
+		got := plan.MountsRefused(c.err)
+		if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%v: got %q, want %q", c.err, got, c.want)
+		}
+	}
+}
+
+// TestManyWritable has more writable paths than a process may have
+// descriptors.
+func TestManyWritable(t *testing.T) {
+	needMounts(t)
+	for _, n := range []int{400, 1100} {
+		p := denyPlace(t)
+		for i := range n {
+			d := fmt.Sprintf("%s/many/%d", p.dir, i)
+			if err := os.MkdirAll(d, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			p.allow(t, policy.Read|policy.Write, d)
+		}
+		plan := p.mountPlan()
+		if status, out := p.sh(t, plan, `echo x >../many/1/x && ! cat .env`); status != 0 {
+			t.Errorf("%d paths: exit status %d: %s", n, status, out)
+		}
+	}
+}
+
+// TestSwapped has a path replaced between the plan and the start: the mounts
+// never land on another file.
+func TestSwapped(t *testing.T) {
+	needMounts(t)
+	for name, swap := range map[string]func(p *place) error{
+		"by a link": func(p *place) error {
+			return errors.Join(os.Rename(p.in+"/.git", p.in+"/g"), os.Symlink(p.out, p.in+"/.git"))
+		},
+		"gone": func(p *place) error { return os.Remove(p.in + "/.git/config") },
+		"a link in the path": func(p *place) error {
+			return errors.Join(os.Rename(p.in+"/nested", p.in+"/n"), os.Symlink("n", p.in+"/nested"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := repository(t)
+			plan := p.mountPlan()
+			if err := swap(p); err != nil {
+				t.Fatal(err)
+			}
+			_, err := plan.Start(command(p, "true"))
+			var se *fork.StepError
+			if !errors.As(err, &se) || se.Tag != mounts.TagOpen {
+				t.Errorf("got %v, want a refusal", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,100 @@
+package enforce_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zsbx/zsbx/enforce"
+)
+
+// TestIncluded: what the configuration includes is configuration.
+func TestIncluded(t *testing.T) {
+	needMounts(t)
+	place := func(t *testing.T) *place {
+		p := repository(t)
+		write(t, p.in+"/.git/config", "[include]\n\tpath = ../team.cfg\n\tpath = \""+p.out+"/outer.cfg\"\n"+
+			"[includeIf \"onbranch:x\"]\n\tpath = ../linked.cfg\n\tpath = ../missing.cfg\n\tpath = ../dir/x.cfg\n"+
+			"[include] path = ../far/../up.cfg\n[core] [include] path = ../con\\\n\ttinued\\\r\n.cfg\n")
+		write(t, p.in+"/team.cfg", "[include]\n\tpath = conf/deep.cfg\n\tpath = team.cfg\n")
+		write(t, p.in+"/conf/deep.cfg", "")
+		write(t, p.in+"/free.cfg", "")
+		write(t, p.in+"/con\ttinued.cfg", "")
+		write(t, p.in+"/deep/er/x", "")
+		write(t, p.in+"/deep/up.cfg", "")
+		write(t, p.in+"/beside.cfg", "")
+		write(t, p.in+"/conf/target.cfg", "[include]\n\tpath = beside.cfg\n")
+		write(t, p.in+"/last.cfg", "")
+		write(t, p.out+"/outer.cfg", "[include]\n\tpath = "+p.in+"/last.cfg\n")
+		for link, to := range map[string]string{"linked.cfg": "conf/target.cfg", "far": "deep/er"} {
+			if err := os.Symlink(to, p.in+"/"+link); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return p
+	}
+	breachAll(t, place, []breach{
+		{"an included file", `echo x >>team.cfg`},
+		{"by rename", `echo x >n && mv n team.cfg`},
+		{"what that includes", `echo x >>conf/deep.cfg`},
+		{"a link's target", `echo x >>linked.cfg`},
+		{"through a file outside", `echo x >>last.cfg`},
+		{"one whose name goes on in the next lines", `for f in con*tinued.cfg; do echo x >>"$f"; done`},
+		{"its directory renamed", `mv conf c && mkdir conf && echo x >conf/deep.cfg`},
+		{"a link replaced", `ln -sf free.cfg linked.cfg`},
+		{"what one includes beside a link", `echo x >>beside.cfg`},
+		{"one above where a link leads", `echo x >>deep/up.cfg`},
+	})
+	p := place(t)
+	plan := p.mountPlan()
+	before := plan.Snapshot(host())
+	if status, out := p.sh(t, plan, `echo x >>free.cfg && echo x >missing.cfg && cat team.cfg conf/*.cfg >/dev/null && mkdir dir && echo x >dir/x.cfg`); status != 0 {
+		t.Fatalf("exit status %d: %s", status, out)
+	}
+	var got []string
+	for _, c := range before.Changes() {
+		got = append(got, strings.TrimPrefix(c.Path, p.in+"/"))
+	}
+	if want := []string{"dir", "dir/x.cfg", "missing.cfg"}; !slices.Equal(got, want) {
+		t.Errorf("told of %q, want %q", got, want)
+	}
+}
+
+// TestLinkedConfig: a configuration that is a link includes as any other.
+func TestLinkedConfig(t *testing.T) {
+	needMounts(t)
+	breachAll(t, func(t *testing.T) *place {
+		p := repository(t)
+		if err := os.Remove(p.in + "/.git/config"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("../shared/config", p.in+"/.git/config"); err != nil {
+			t.Fatal(err)
+		}
+		write(t, p.in+"/shared/config", "[include]\n\tpath = ../inc\n")
+		write(t, p.in+"/inc", "")
+		return p
+	}, []breach{
+		{"the file", `echo x >>shared/config`},
+		{"the link", `rm .git/config && echo x >.git/config`},
+		{"what it includes", `echo x >>inc`},
+	})
+}
+
+// TestUnreadConfig: a configuration that can't be read to its end is named.
+func TestUnreadConfig(t *testing.T) {
+	needMounts(t)
+	for config, want := range map[string]bool{
+		"[core]\n\tbare = false\n":                          false,
+		"[core]\n\tx = \"y\n[include]\n\tpath = ../a.cfg\n": true,
+		"[include]\n\tpath = ~root/x\n":                     true,
+	} {
+		p := repository(t)
+		write(t, p.in+"/.git/config", config)
+		got := slices.ContainsFunc(p.mountPlan().Gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapProtect })
+		if got != want {
+			t.Errorf("%q: told: %v", config, got)
+		}
+	}
+}

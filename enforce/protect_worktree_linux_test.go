@@ -1,0 +1,90 @@
+package enforce_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// worktree is a place whose writable tree is a linked worktree of a repository
+// beside it, which has its git directory as the git preset gives it. Both
+// worktrees have a configuration of their own.
+func worktree(t *testing.T) *place {
+	p := newPlace(t)
+	main := p.out + "/main/.git"
+	gitDir(t, main)
+	for _, name := range []string{"wt", "other"} {
+		write(t, main+"/worktrees/"+name+"/commondir", "../..\n")
+		write(t, main+"/worktrees/"+name+"/gitdir", p.in+"/.git\n")
+		write(t, main+"/worktrees/"+name+"/HEAD", "ref: refs/heads/wt\n")
+		write(t, main+"/worktrees/"+name+"/config.worktree", "[core]\n")
+	}
+	write(t, p.in+"/.git", "gitdir: "+main+"/worktrees/wt\n")
+	p.allow(t, policy.Read|policy.Write|policy.Exec, main)
+	return p
+}
+
+// TestWorktreeConfig: git reads a linked worktree's own configuration after
+// that of the repository.
+func TestWorktreeConfig(t *testing.T) {
+	needMounts(t)
+	breachAll(t, worktree, []breach{
+		{"its configuration", `echo x >>../out/main/.git/worktrees/wt/config.worktree`},
+		{"its configuration replaced", `cd ../out/main/.git/worktrees/wt && cp config.worktree c && echo x >>c && mv c config.worktree`},
+		{"its directory renamed", `cd ../out/main/.git/worktrees && mv wt w && cp -r w wt && echo x >>wt/config.worktree`},
+		{"the worktrees' directory renamed", `cd ../out/main/.git && mv worktrees w && cp -r w worktrees && echo x >>worktrees/wt/config.worktree`},
+		{"its pointer to the repository", `echo /x >../out/main/.git/worktrees/wt/commondir`},
+		{"the pointer back", `echo /x >../out/main/.git/worktrees/wt/gitdir`},
+		{"another's configuration", `echo x >>../out/main/.git/worktrees/other/config.worktree`},
+	})
+	p := worktree(t)
+	plan := p.mountPlan()
+	before := plan.Snapshot(host())
+	if status, out := p.sh(t, plan, `cd ../out/main/.git/worktrees/wt && echo x >index.lock && mv index.lock index && mkdir rebase-merge && echo 'exec x' >rebase-merge/git-rebase-todo`); status != 0 {
+		t.Fatalf("exit status %d: %s", status, out)
+	}
+	if c := before.Changes(); len(c) != 1 || !strings.HasSuffix(c[0].Path, "/wt/rebase-merge/git-rebase-todo") {
+		t.Errorf("told of %v", c)
+	}
+}
+
+// TestWorktreesAreWatched has the pointers of linked worktrees and submodules
+// changed, which is told.
+func TestWorktreesAreWatched(t *testing.T) {
+	needMounts(t)
+	p := repository(t)
+	plan := p.mountPlan()
+	before := plan.Snapshot(host())
+	if status, out := p.sh(t, plan, `echo ../../../evil >.git/worktrees/wt/commondir && echo "gitdir: $PWD/evil" >wt/.git && rm -r libs`); status != 0 {
+		t.Fatalf("exit status %d: %s", status, out)
+	}
+	var got []string
+	for _, c := range before.Changes() {
+		got = append(got, strings.TrimPrefix(c.Path, p.in+"/"))
+	}
+	if want := []string{".git/worktrees/wt/commondir", "wt/.git"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestLinkedWorktree has a linked worktree as the writable tree, and its
+// repository beside it.
+func TestLinkedWorktree(t *testing.T) {
+	needMounts(t)
+	breachAll(t, func(t *testing.T) *place {
+		p := newPlace(t)
+		gitDir(t, p.dir+"/main/.git")
+		write(t, p.dir+"/main/.git/worktrees/in/commondir", "../..\n")
+		write(t, p.in+"/.git", "gitdir: "+p.dir+"/main/.git/worktrees/in\n")
+		p.allow(t, policy.Read|policy.Write, p.dir+"/main/.git")
+		p.policy.Paths[len(p.policy.Paths)-1].Rule.Origin.Source = "preset git"
+		return p
+	}, []breach{
+		{"the pointer", `echo "gitdir: $PWD/evil" >.git`},
+		{"the pointer by rename", `echo "gitdir: $PWD/evil" >e && mv e .git`},
+		{"the configuration", `echo x >>../main/.git/config`},
+		{"a hook", `echo x >../main/.git/hooks/pre-commit`},
+	})
+}
