@@ -25,40 +25,26 @@ func Noted(host *policy.Host) (noted *policy.Host, err func() error) {
 		}
 	}
 	h := *host
-	if h.Lstat != nil {
-		h.Lstat = func(name string) (policy.Stat, error) {
-			st, err := host.Lstat(name)
-			note("lstat", err)
-			return st, err
-		}
-	}
-	if h.ReadDir != nil {
-		h.ReadDir = func(name string) ([]fs.DirEntry, error) {
-			l, err := host.ReadDir(name)
-			note("readdir", err)
-			return l, err
-		}
-	}
+	h.Lstat = noting(host.Lstat, "lstat", note)
+	h.ReadDir = noting(host.ReadDir, "readdir", note)
+	h.ReadFile = noting(host.ReadFile, "read", note)
+	h.Readlink = noting(host.Readlink, "readlink", note)
 	if h.ReadSome != nil {
 		h.ReadSome = func(name string, n int) ([]fs.DirEntry, error) {
-			l, err := host.ReadSome(name, n)
-			note("readdir", err)
-			return l, err
-		}
-	}
-	if h.ReadFile != nil {
-		h.ReadFile = func(name string) ([]byte, error) {
-			b, err := host.ReadFile(name)
-			note("read", err)
-			return b, err
-		}
-	}
-	if h.Readlink != nil {
-		h.Readlink = func(name string) (string, error) {
-			to, err := host.Readlink(name)
-			note("readlink", err)
-			return to, err
+			return noting(func(name string) ([]fs.DirEntry, error) { return host.ReadSome(name, n) }, "readdir", note)(name)
 		}
 	}
 	return &h, func() error { return first }
+}
+
+// noting is a function of a host that has its errors noted; nil stays nil.
+func noting[T any](f func(name string) (T, error), doing string, note func(doing string, err error)) func(string) (T, error) {
+	if f == nil {
+		return nil
+	}
+	return func(name string) (T, error) {
+		got, err := f(name)
+		note(doing, err)
+		return got, err
+	}
 }
