@@ -9,7 +9,7 @@ import (
 
 // checkTracker refuses names that are no tracker's; what is where it stands.
 func checkTracker(what, name string) error {
-	if _, err := track.ParseKind(name); err != nil {
+	if !track.Kind(name).Valid() {
 		return fmt.Errorf("%s %s: must be auto, domain, cgroup or subtree", what, shell.Quote(name))
 	}
 	return nil

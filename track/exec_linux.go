@@ -1,6 +1,8 @@
 package track
 
 import (
+	"os"
+
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/track/internal/cgroup"
 )
@@ -19,7 +21,7 @@ func (s *Session) chooseInPlace() error {
 	return nil
 }
 
-// replace is Exec.
+// replace is Start with Options.Exec.
 func (s *Session) replace(c fork.Command) error {
 	if err := s.locate(); err != nil {
 		return err
@@ -55,9 +57,6 @@ func (s *Session) moveOut() {
 	if s.held.group == nil {
 		return
 	}
-	if home, err := cgroup.Open(s.held.home); err == nil {
-		_ = home.Write("cgroup.procs", "0")
-		home.Close()
-	}
+	_ = os.WriteFile(s.held.home+"/cgroup.procs", []byte("0"), 0)
 	s.dropGroup()
 }

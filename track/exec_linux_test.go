@@ -164,7 +164,7 @@ func TestExecTrackers(t *testing.T) {
 		t.Fatal(err)
 	}
 	var te *TrackerError
-	if err := s.Exec(helper(t, "hello")); !errors.As(err, &te) || te.Kind != Cgroup {
+	if err := s.Start(helper(t, "hello")); !errors.As(err, &te) || te.Kind != Cgroup {
 		t.Errorf("%v", err)
 	}
 	if r, err := s.Close(deadline(t)); err != nil || !r.Removed {

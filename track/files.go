@@ -84,7 +84,7 @@ func (d *sessionDir) writeFile(ext string, b []byte) error {
 
 // readRecord reads what the session is; fs.ErrNotExist if the session has no
 // record yet.
-func (d *sessionDir) readRecord() (*Record, error) {
+func (d *sessionDir) readRecord() (Record, error) {
 	return readFile(d, recordFile, parseRecord)
 }
 
@@ -121,11 +121,6 @@ func (d *sessionDir) openFile(ext string) (*os.File, error) {
 	path := d.path + ext
 	fd, err := unix.Openat(d.in.fd, d.id+ext, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	var st unix.Stat_t
-	if errors.Is(err, unix.EACCES) {
-		if unix.Fstatat(d.in.fd, d.id+ext, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && int(st.Uid) != os.Geteuid() {
-			return nil, fmt.Errorf("session %s: %w: it belongs to uid %d, you are uid %d", d.id, errForeign, st.Uid, os.Geteuid())
-		}
-	}
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}

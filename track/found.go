@@ -13,12 +13,14 @@ import (
 // found is a session in the store.
 type found struct {
 	dir    *sessionDir
-	record *Record // nil if the session has none that can be read
 	holder Holder
 	state  *os.File // nil if the session has none that can be read
 	word   keeperWord
 	damage error // why a file that is there can't be read, or nil
 	orphan bool  // there are no files, and all that is known is the keeper
+
+	record   Record
+	recorded bool // there is a record that can be read; else only its ID is set
 }
 
 // keeperWord is what the state file tells.
@@ -65,6 +67,7 @@ func (o opened) load(id string) (*found, error) {
 	}
 	f.record, recordErr = f.dir.readRecord()
 	f.holder, holderErr = f.dir.readHolder()
+	f.recorded, f.record.ID = recordErr == nil, id
 	missing := 0
 	for _, err := range []error{recordErr, holderErr, stateErr} {
 		switch {
@@ -96,39 +99,14 @@ func (f *found) close() {
 // refresh asks for the keeper's word again, and for who holds the session if that
 // was not known. It reports whether the session is still there.
 func (f *found) refresh() bool {
-	if f.holder.Tracker == "" && f.damage == nil {
-		if h, err := f.dir.readHolder(); err == nil {
-			f.holder = h
-		}
-	}
-	if f.state != nil {
-		f.word = readState(f.state)
-		return true
-	}
-	st, err := f.dir.openFile(stateFile)
+	now, err := f.dir.in.load(f.dir.id)
 	if err != nil {
-		return f.dir.in.has(f.dir.id)
+		return !isNotExist(err)
 	}
-	f.word = readState(st)
-	_ = st.Close()
+	if f.holder.Tracker == "" {
+		f.holder = now.holder
+	}
+	f.word = now.word
+	now.close()
 	return true
-}
-
-// name is the session's name, if it has one.
-func (f *found) name() string {
-	if f.record == nil {
-		return ""
-	}
-	return f.record.Name
-}
-
-// confined reports whether the command confined itself.
-func (f *found) confined() bool { return f.record != nil && !f.record.TrackOnly }
-
-// empty reports whether the keeper said that nothing is left.
-func (f *found) empty() bool { return f.word.empty() }
-
-// isNotExist reports whether a session is no more.
-func isNotExist(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) || errors.Is(err, ErrNotFound)
 }

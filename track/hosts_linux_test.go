@@ -82,7 +82,7 @@ func playExec() {
 	if err != nil {
 		panic(err)
 	}
-	panic(s.Exec(attackCommand(os.Getenv("PLAY"))))
+	panic(s.Start(attackCommand(os.Getenv("PLAY"))))
 }
 
 // playNested begins a session within a session, and waits.
@@ -101,7 +101,7 @@ func playNested(args []string) {
 		say("error " + err.Error())
 		os.Exit(1)
 	}
-	say("inner " + s.ID() + " " + string(s.Tracker().Kind))
+	say("inner " + s.ID() + " " + string(s.choice.Kind))
 	_, _ = s.Wait()
 	_, _ = s.Close(context.Background())
 	say("inner ended")

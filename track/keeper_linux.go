@@ -7,9 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"time"
 
-	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
@@ -19,8 +19,8 @@ const (
 	keeperName = "zsbx-keeper"
 
 	// allBlocked is the mask of a process that blocks all signals, of which the
-	// kernel leaves out SIGKILL and SIGSTOP.
-	allBlocked = ^uint64(1<<(9-1) | 1<<(19-1))
+	// kernel leaves out SIGKILL and SIGSTOP, the 9th and the 19th.
+	allBlocked = "fffffffffffbfeff"
 )
 
 // isKeeper tells a keeper from a process that is only called so: it leads a
@@ -31,9 +31,11 @@ func isKeeper(p Proc) bool {
 	if p.Name != keeperName || p.Dead() || p.Session != p.Pid || p.Group != p.Pid {
 		return false
 	}
-	st, err := proc.StatusOf(p.Pid)
-	return err == nil && st.UID == os.Geteuid() && st.Threads == 1 && st.Blocked == allBlocked &&
-		(st.Depth == 1 || st.Depth == 2 && st.Inner == 1) // the init of its session's PID namespace
+	st := proc.Status(p.Pid)
+	uids, pids := st["Uid"], st["NSpid"]
+	return len(uids) == 4 && uids[1] == strconv.Itoa(os.Geteuid()) &&
+		slices.Equal(st["Threads"], []string{"1"}) && slices.Equal(st["SigBlk"], []string{allBlocked}) &&
+		(len(pids) == 1 || len(pids) == 2 && pids[1] == "1") // the init of its session's PID namespace
 }
 
 // sessionOf gives the session that the environment which pid was started with
@@ -65,13 +67,13 @@ func (f *found) openKeeper(ctx context.Context) (*proc.Handle, error) {
 			f.findKeeper(t, readMembers(t))
 			break
 		}
-		sleep(ctx, 10*time.Millisecond)
+		time.Sleep(10 * time.Millisecond)
 	}
 	h, err := proc.Open(f.holder.Keeper)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkKeeper(ctx, h.ID); err != nil {
+	if err := checkKeeper(h.ID); err != nil {
 		h.Close()
 		return nil, err
 	}
@@ -80,25 +82,16 @@ func (f *found) openKeeper(ctx context.Context) (*proc.Handle, error) {
 
 // checkKeeper makes sure that what the record calls a keeper is one, and is
 // the user's.
-func checkKeeper(ctx context.Context, id ProcID) error {
-	st, err := proc.StatusOf(id.Pid)
-	switch {
-	case proc.Gone(err):
-		return proc.ErrGone
-	case err != nil:
-		return err
-	case st.UID != os.Geteuid() && os.Geteuid() != 0:
-		return fmt.Errorf("keeper %d: %w: it runs as uid %d, you are uid %d", id.Pid, errForeign, st.UID, os.Geteuid())
-	}
-	for range 100 { // a keeper that was just forked has no name yet
+func checkKeeper(id ProcID) error {
+	for range 100 { // a keeper that was just forked does not look like one yet
 		p, err := proc.Look(id.Pid)
 		switch {
 		case err != nil || p.Start != id.Start || p.Dead():
 			return proc.ErrGone
-		case p.Name == keeperName:
+		case isKeeper(p):
 			return nil
 		}
-		sleep(ctx, 10*time.Millisecond)
+		time.Sleep(10 * time.Millisecond)
 	}
 	return fmt.Errorf("process %d is recorded as the session's keeper but is not one: not touched", id.Pid)
 }
@@ -108,7 +101,7 @@ func checkKeeper(ctx context.Context, id ProcID) error {
 // one that was started with the session's id. A process can make that look so for
 // the keeper of its own session, and for no other.
 func (f *found) findKeeper(t *proc.Table, m members) {
-	if !f.holder.Keeper.IsZero() || f.empty() {
+	if !f.holder.Keeper.IsZero() || f.word.empty() {
 		return
 	}
 	below := m[f.dir.id]
@@ -121,17 +114,4 @@ func (f *found) findKeeper(t *proc.Table, m members) {
 			return
 		}
 	}
-}
-
-// vouching looks at the session's keeper. A stopped one whose supervisor is gone
-// was about to end the session, unless that is to be kept.
-func (f *found) vouching(t *proc.Table) vouching {
-	switch k := f.holder.Keeper; {
-	case !t.Has(k):
-		return noKeeper
-	case f.record == nil || f.record.Keep || f.word.state.Phase == fork.PhaseKept:
-	case t.Procs[k.Pid].Stopped() && !t.Has(f.record.Supervisor):
-		return keeperStuck
-	}
-	return keeperLives
 }

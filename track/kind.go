@@ -3,6 +3,7 @@ package track
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -21,15 +22,9 @@ const (
 	Process     Kind = "process"     // the command's own process, of one that replaced its supervisor; never asked for
 )
 
-// ParseKind reads a tracker's name as a user types it; "" is Auto.
-func ParseKind(s string) (Kind, error) {
-	switch k := Kind(s); k {
-	case "":
-		return Auto, nil
-	case Auto, Domain, Fingerprint, Cgroup, Subtree, Group:
-		return k, nil
-	}
-	return "", fmt.Errorf("unknown tracker %.40q: auto, domain, cgroup or subtree", s)
+// Valid reports whether k can be asked for; "" is Auto.
+func (k Kind) Valid() bool {
+	return slices.Contains([]Kind{"", Auto, Domain, Fingerprint, Cgroup, Subtree, Group}, k)
 }
 
 // Guarantee says in one line what the tracker promises. confined says that the
@@ -44,10 +39,9 @@ func (k Kind) Guarantee(confined bool) string {
 		return "every descendant; none can leave; killed in rounds until two clean scans"
 	case k == Cgroup:
 		return "every descendant that does not move itself to another control group; killed at once, proved empty"
-	case k == Subtree && confined:
-		return "every descendant while the keeper lives (before Linux 6.12 the command could kill it); killed one by one, proved empty"
 	case k == Subtree:
-		return "every descendant while the keeper lives (the command could kill it); killed one by one, proved empty"
+		before := map[bool]string{true: "before Linux 6.12 "}[confined]
+		return "every descendant while the keeper lives (" + before + "the command could kill it); killed one by one, proved empty"
 	case k == Process:
 		return "the command, its descendants, and what has its environment; a daemon that changes that escapes; nobody ends them with the command"
 	case k == Group:

@@ -124,13 +124,10 @@ func TestChooseProperties(t *testing.T) {
 	})
 }
 
-func TestParseKind(t *testing.T) {
-	for s, want := range map[string]Kind{"": Auto, "auto": Auto, "domain": Domain, "cgroup": Cgroup, "subtree": Subtree, "group": Group} {
-		if k, err := ParseKind(s); err != nil || k != want {
-			t.Errorf("%q: %s, %v", s, k, err)
+func TestValid(t *testing.T) {
+	for k, want := range map[Kind]bool{"": true, Auto: true, Domain: true, Cgroup: true, Subtree: true, Group: true, Fingerprint: true, Process: false, "pidns": false} {
+		if k.Valid() != want {
+			t.Errorf("%q: %v", k, !want)
 		}
-	}
-	if _, err := ParseKind("pidns"); err == nil {
-		t.Error("an unknown tracker was accepted")
 	}
 }

@@ -1,42 +1,52 @@
 package track
 
 import (
+	"context"
+	"os"
 	"slices"
+	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
-// look finds out what lives of the sessions, with one snapshot for all. One that
-// went away meanwhile gets no Life.
-func look(all []Info, fs []*found) error {
-	here, err := thisMachine()
-	if err != nil {
-		return err
-	}
+// finder takes a snapshot in which sessions are found: what the keeper of one says,
+// its processes if it belongs here, and whether its files are still there.
+func finder() (func(f *found, here bool) (keeper Life, procs []Proc, there bool), error) {
 	t, err := proc.Snapshot()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var m members // read only if a session has no keeper: it costs a file for each process
-	for n, f := range fs {
+	return func(f *found, here bool) (Life, []Proc, bool) {
 		// The keeper's last word may have come after the first look.
 		if !t.Has(f.holder.Keeper) && !f.refresh() {
-			continue
+			return "", nil, false
 		}
-		keeper, place := noKeeper, f.place(here)
-		if place == present {
-			if m == nil && !f.empty() && (f.record == nil || !t.Has(f.holder.Keeper)) {
-				m = readMembers(t)
-			}
-			f.findKeeper(t, m)
-			keeper = f.vouching(t)
-			all[n].Procs = f.procsIn(t, m)
-			proc.Fill(all[n].Procs)
+		if !here {
+			return "", nil, true
 		}
-		all[n].Holder = f.holder
-		all[n].Life = f.life(place, keeper, len(all[n].Procs) > 0)
+		if m == nil && !f.word.empty() && (!f.recorded || !t.Has(f.holder.Keeper)) {
+			m = readMembers(t)
+		}
+		f.findKeeper(t, m)
+		return f.keeperLife(t), f.procsIn(t, m), true
+	}, nil
+}
+
+// keeperLife asks the session's keeper, if it lives. A stopped one whose supervisor
+// is gone was about to end the session, unless that is to be kept.
+func (f *found) keeperLife(t *proc.Table) Life {
+	switch k := f.holder.Keeper; {
+	case !t.Has(k):
+		return ""
+	case !f.recorded || f.record.Keep || f.word.state.Phase == fork.PhaseKept:
+	case t.Procs[k.Pid].Stopped() && !t.Has(f.record.Supervisor):
+		return Lost
 	}
-	return nil
+	return f.word.life()
 }
 
 // procs lists the session's living processes.
@@ -45,19 +55,19 @@ func (f *found) procs() ([]Proc, error) {
 	if err != nil {
 		return nil, err
 	}
-	ps := f.procsIn(t, nil)
+	ps := f.procsIn(t, readMembers(t))
 	proc.Fill(ps)
 	return ps, nil
 }
 
-// procsIn lists them from a snapshot. m may be nil.
+// procsIn lists them from a snapshot.
 func (f *found) procsIn(t *proc.Table, m members) []Proc {
-	if f.empty() {
+	if f.word.empty() {
 		return nil
 	}
 	lives := t.Has(f.holder.Keeper)
 	var ps, more []Proc
-	if f.record == nil || !lives { // which would tell whether the keeper is above or beside
+	if !f.recorded || !lives { // which would tell whether the keeper is above or beside
 		ps = f.targets().among(t, m)
 	}
 	if lives {
@@ -77,4 +87,152 @@ func (f *found) procsIn(t *proc.Table, m members) []Proc {
 		}
 	}
 	return ps
+}
+
+// targets says which processes belong to a session that no keeper vouches for
+// any more.
+type targets struct {
+	id      string
+	group   int    // a process group that is the session's, 0 for none
+	command ProcID // its first process, which counts where its environment can't be read
+	since   uint64 // nothing of the session started before this, in clock ticks since boot
+}
+
+// targets says how to tell the session's processes without a keeper.
+func (f *found) targets() targets {
+	g := targets{id: f.dir.id, command: f.holder.Command, since: f.record.Supervisor.Start}
+	// The record's word is not enough: where a command could write one, it
+	// could name the group of the user's shell. The leader's own environment
+	// must say the same.
+	if c := f.holder.Command; f.holder.Tracker == Group && c.Start != 0 && sessionOf(c.Pid) == f.dir.id {
+		g.group = c.Pid
+		g.since = max(g.since, c.Start)
+	}
+	return g
+}
+
+// members tells which processes say of themselves, by the environment that
+// they were started with, that they belong to a session.
+type members map[string][]int
+
+func readMembers(t *proc.Table) members {
+	m := make(members)
+	for pid := range t.Procs {
+		if id := sessionOf(pid); id != "" {
+			m[id] = append(m[id], pid)
+		}
+	}
+	return m
+}
+
+// among picks the session's living processes from a snapshot: those whose
+// environment says so, those of its group, and the descendants of all these. This
+// process is never one, whatever it looks like.
+//
+// A recorded pid is no reason, but for a process that hides its environment: a
+// record that was tampered with could make the user's own shell look like the
+// session's command.
+func (g targets) among(t *proc.Table, m members) []Proc {
+	roots := slices.Clone(m[g.id])
+	if _, hidden := proc.Getenv(g.command.Pid, SessionEnv); hidden && t.Has(g.command) {
+		roots = append(roots, g.command.Pid)
+	}
+	for pid, p := range t.Procs {
+		if g.group > 0 && p.Group == g.group {
+			roots = append(roots, pid)
+		}
+	}
+	hit := make(map[int]bool)
+	for _, pid := range roots {
+		if pid > 1 && !hit[pid] && t.Procs[pid].Start >= g.since {
+			hit[pid] = true
+			for _, p := range t.Below(pid) {
+				hit[p.Pid] = true
+			}
+		}
+	}
+	var out []Proc
+	for pid := range hit {
+		if p := t.Procs[pid]; pid != os.Getpid() && !p.Dead() {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// killAll kills all targets that can be found. It stops them first, look by look,
+// until none that it finds runs any more: a fork bomb that meets its limit is
+// quicker than any killer who gives it room by killing, but what is stopped
+// takes up room and makes no more. It gives the number of processes killed.
+func killAll(ctx context.Context, g targets) (int, error) {
+	const looks = 100
+	for clean, n := 0, 0; clean < 2 && n < looks && ctx.Err() == nil; n++ {
+		running, err := signalAll(g, unix.SIGSTOP)
+		if err != nil {
+			return 0, err
+		}
+		if clean++; running > 0 {
+			clean = 0
+		}
+	}
+	return signalAll(g, unix.SIGKILL)
+}
+
+// find takes a snapshot, and picks from it.
+func (g targets) find() ([]Proc, error) {
+	t, err := proc.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	return g.among(t, readMembers(t)), nil
+}
+
+// signalAll signals the targets, SIGSTOP to those that run, and gives the number
+// of them.
+func signalAll(g targets, sig unix.Signal) (int, error) {
+	ps, err := g.find()
+	n := 0
+	for _, p := range ps {
+		if sig == unix.SIGSTOP && p.Stopped() {
+			continue
+		}
+		h, err := proc.Open(p.ID)
+		if err != nil {
+			continue // gone, or forked on: the next look tells
+		}
+		if err := h.Signal(sig); err == nil {
+			n++
+		}
+		h.Close()
+	}
+	return n, err
+}
+
+// settleWalk kills what can be found until two looks in a row find nothing, or
+// ctx is done. That is no proof.
+func settleWalk(ctx context.Context, g targets, r *Report) error {
+	clean := 0
+	for wait := time.Millisecond; clean < 2; wait = min(2*wait, 50*time.Millisecond) {
+		left, err := g.find()
+		if err != nil {
+			return err
+		}
+		if clean++; len(left) > 0 {
+			clean = 0
+			if ctx.Err() != nil {
+				proc.Fill(left)
+				r.Survivors = left
+				break
+			}
+			n, err := killAll(ctx, g)
+			if err != nil {
+				return err
+			}
+			r.Killed += n
+			r.addMethods("walk")
+		}
+		time.Sleep(wait)
+	}
+	r.Unproved = "neither a keeper nor a control group is left: a process that changed its group, parent and environment can't be told from others"
+	return nil
 }

@@ -9,28 +9,27 @@ import (
 
 // orphans looks again at what it finds before it calls it an orphan: a session that
 // has just begun is recorded a moment after its keeper is there.
-func (s *Store) orphans(listed []Info) (left []Orphan, err error) {
-	for look := 0; look < 3 && (look == 0 || len(left) > 0); look++ {
-		if look > 0 {
-			time.Sleep(25 * time.Millisecond)
-			if listed, err = s.List(); err != nil {
-				return nil, err // what can't be read may account for them
-			}
-		}
-		t, err := proc.Snapshot()
-		if err != nil {
-			return nil, err
-		}
-		again := orphansIn(t, listed)
-		left = slices.DeleteFunc(again, func(o Orphan) bool {
-			return look > 0 && !slices.ContainsFunc(left, func(before Orphan) bool { return before.Keeper.ID == o.Keeper.ID })
-		})
+func (s *Store) orphans(listed []Info) ([]Orphan, error) {
+	first, err := orphansOf(listed)
+	if err != nil || len(first) == 0 {
+		return nil, err
 	}
-	return left, nil
+	time.Sleep(50 * time.Millisecond)
+	if listed, err = s.List(); err != nil {
+		return nil, err // what can't be read may account for them
+	}
+	again, err := orphansOf(listed)
+	return slices.DeleteFunc(again, func(o Orphan) bool {
+		return !slices.ContainsFunc(first, func(before Orphan) bool { return before.Keeper.ID == o.Keeper.ID })
+	}), err
 }
 
-// orphansIn picks the orphans from a snapshot.
-func orphansIn(t *proc.Table, listed []Info) []Orphan {
+// orphansOf picks the orphans from a snapshot.
+func orphansOf(listed []Info) ([]Orphan, error) {
+	t, err := proc.Snapshot()
+	if err != nil {
+		return nil, err
+	}
 	recorded, keepers := make(map[ProcID]bool, len(listed)), make(map[string]ProcID, len(listed))
 	for i := range listed {
 		recorded[listed[i].Holder.Keeper], keepers[listed[i].ID] = true, listed[i].Holder.Keeper
@@ -59,7 +58,7 @@ func orphansIn(t *proc.Table, listed []Info) []Orphan {
 		found = append(found, o)
 	}
 	slices.SortFunc(found, func(a, b Orphan) int { return a.Keeper.Pid - b.Keeper.Pid })
-	return found
+	return found, nil
 }
 
 // belowKeeper reports whether p is below another keeper, which answers for it.

@@ -13,16 +13,6 @@ import (
 	"github.com/zsbx/zsbx/track/internal/cgroup"
 )
 
-// Landlock's numbers that x/sys does not have or spells as untyped constants
-// of other types; see landlock(7) and linux/landlock.h.
-const (
-	landlockVersion    = 1 << 0  // landlock_create_ruleset: LANDLOCK_CREATE_RULESET_VERSION
-	landlockRefer      = 1 << 13 // LANDLOCK_ACCESS_FS_REFER
-	landlockScopeSig   = 1 << 1  // LANDLOCK_SCOPE_SIGNAL
-	landlockLogSameOff = 1 << 0  // LANDLOCK_RESTRICT_SELF_LOG_SAME_EXEC_OFF, ABI 7
-	landlockLogABI     = 7
-)
-
 // domainABI is the first Landlock ABI with LANDLOCK_SCOPE_SIGNAL (Linux 6.12).
 //
 // Its erratum 2 (signals between the threads of one process that are in
@@ -35,7 +25,7 @@ const domainABI = 6
 func probeDomain() caps {
 	c := caps{os: runtime.GOOS, noGroup: "not looked for", noScope: "not looked for"}
 	errno := fork.Retry(func() (errno unix.Errno) {
-		v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, landlockVersion)
+		v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 		c.landlock = int(v)
 		return errno
 	})
@@ -109,7 +99,7 @@ func limitsDir(l Limits) (string, error) {
 // layer that does not would forbid all renames between directories below it.
 // The returned function closes what the steps use.
 func domainSteps(abi int) ([]fork.Step, func(), error) {
-	attr := struct{ fs, net, scoped uint64 }{fs: landlockRefer, scoped: landlockScopeSig}
+	attr := unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_REFER, Scoped: unix.LANDLOCK_SCOPE_SIGNAL}
 	r, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
 	if errno != 0 {
 		return nil, nil, fmt.Errorf("landlock_create_ruleset: %w", errno)
@@ -121,19 +111,16 @@ func domainSteps(abi int) ([]fork.Step, func(), error) {
 		return nil, nil, err
 	}
 	defer unix.Close(root)
-	// struct landlock_path_beneath_attr is packed: 12 bytes.
-	var rule [12]byte
-	*(*uint64)(unsafe.Pointer(&rule[0])) = landlockRefer
-	*(*int32)(unsafe.Pointer(&rule[8])) = int32(root)
-	if _, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, r, 1, uintptr(unsafe.Pointer(&rule)), 0, 0, 0); errno != 0 {
+	rule := unix.LandlockPathBeneathAttr{Allowed_access: unix.LANDLOCK_ACCESS_FS_REFER, Parent_fd: int32(root)}
+	if _, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, r, unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0); errno != 0 {
 		done()
 		return nil, nil, fmt.Errorf("landlock_add_rule: %w", errno)
 	}
 	// Where the kernel audits, each process that kill(-1) leaves alone would
 	// be a line in its log.
 	flags := uintptr(0)
-	if abi >= landlockLogABI {
-		flags = landlockLogSameOff
+	if abi >= 7 {
+		flags = unix.LANDLOCK_RESTRICT_SELF_LOG_SAME_EXEC_OFF
 	}
 	return []fork.Step{
 		{Name: "prctl(PR_SET_NO_NEW_PRIVS)", Nr: unix.SYS_PRCTL, Args: [6]uintptr{unix.PR_SET_NO_NEW_PRIVS, 1}},

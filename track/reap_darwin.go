@@ -3,7 +3,6 @@ package track
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"syscall"
@@ -16,43 +15,35 @@ import (
 
 const howFingerprint = "two searches of the process table in a row found nothing with the session's fingerprint, and nothing changed meanwhile"
 
-// reap kills all that is left of a session and says what it came to.
-func (f *found) reap(ctx context.Context, r *Report) error {
-	if done, err := f.placed(r); done || err != nil {
-		return err
-	}
-	return f.settle(ctx, r)
-}
-
-// settle searches and kills. A session without a record is searched for all
+// reap searches and kills. A session without a record is searched for all
 // the same: its id is all that the fingerprint needs.
-func (f *found) settle(ctx context.Context, r *Report) error {
+func (f *found) reap(ctx context.Context, r *Report) error {
 	if f.holder.Tracker == Group {
 		return f.settleGroup(r)
 	}
 	h := &scan.Search{
 		Table: &kernelTable{session: f.dir.id, owner: f.owner()}, Self: os.Getpid(), Command: f.holder.Command,
 	}
-	if f.record != nil {
+	if f.recorded {
 		h.Supervisor = f.record.Supervisor
 		h.Began = uint64(f.record.Started.UnixMicro())
 	}
 	if end, ok := ctx.Deadline(); ok {
 		h.Limit = max(time.Until(end), time.Millisecond)
 	}
-	res, err := h.Run(ctx)
-	r.Killed += res.Killed
+	err := h.Run(ctx)
+	r.Killed += h.Killed()
 	r.addMethods("fingerprint")
 	if err == nil {
 		r.prove(howFingerprint)
 		return nil
 	}
 	var left *scan.LeftError
-	if !errors.As(err, &left) || len(res.Left) == 0 {
+	if !errors.As(err, &left) || len(h.Left) == 0 {
 		return err
 	}
 	r.Unproved = err.Error()
-	for _, s := range res.Left {
+	for _, s := range h.Left {
 		p, err := proc.Look(s.Pid)
 		if err != nil || p.ID != s.ID {
 			p = Proc{ID: s.ID}
@@ -79,7 +70,7 @@ func (f *found) settleGroup(r *Report) error {
 
 // owner is the user whose session it is.
 func (f *found) owner() int {
-	if f.record != nil {
+	if f.recorded {
 		return f.record.UID
 	}
 	return os.Geteuid()
@@ -88,44 +79,35 @@ func (f *found) owner() int {
 // cleanup removes the marker files.
 func (f *found) cleanup() error { return removeMarkers(f.dir.id, f.owner()) }
 
-// look finds out what lives of the sessions, with one snapshot for all. Most
-// processes are under no profile at all and are asked once. A session that went
-// away meanwhile gets no Life.
-func look(all []Info, fs []*found) error {
-	here, err := thisMachine()
+// finder takes a snapshot in which sessions are found: what their supervisor says,
+// as there is no keeper, their processes, and whether their files are still there.
+// Most processes are under no profile at all and are asked once.
+func finder() (func(f *found, here bool) (keeper Life, procs []Proc, there bool), error) {
+	all, err := proc.List(effectiveUser())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	ps, err := proc.List(effectiveUser())
-	if err != nil {
-		return fmt.Errorf("listing processes: %w", err)
-	}
-	ps = slices.DeleteFunc(ps, Proc.Dead)
+	all = slices.DeleteFunc(all, Proc.Dead)
 	var boxed []Proc
-	for _, p := range ps {
+	for _, p := range all {
 		if libsystem.SandboxCheck(p.Pid, "", libsystem.FilterNone, "") != scan.Allowed {
 			boxed = append(boxed, p)
 		}
 	}
-	for n, f := range fs {
-		if !f.refresh() {
-			continue
+	return func(f *found, here bool) (keeper Life, procs []Proc, there bool) {
+		if !f.refresh() || !here {
+			return "", nil, f.dir.in.has(f.dir.id)
 		}
-		place := f.place(here)
-		if place == present {
-			all[n].Procs = f.procsIn(ps, boxed)
-			proc.Fill(all[n].Procs)
+		procs = f.procsIn(all, boxed)
+		switch {
+		case len(procs) == 0 || f.holder.Tracker == Group:
+		case f.word.locked:
+			keeper = Running
+		default: // its supervisor is gone
+			keeper = Kept
 		}
-		switch alive := len(all[n].Procs) > 0; {
-		case alive && f.holder.Tracker != Group && f.word.locked:
-			all[n].Life = Running
-		case alive && f.holder.Tracker != Group: // its supervisor is gone
-			all[n].Life = Kept
-		default:
-			all[n].Life = f.life(place, noKeeper, alive)
-		}
-	}
-	return nil
+		return keeper, procs, true
+	}, nil
 }
 
 // procsIn picks the session's processes: from all, or from those under a profile.

@@ -14,10 +14,10 @@ import (
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
-// How a later process ends a session: placed settles what is over or elsewhere;
-// askKeeper has the keeper do it, whose word is the proof; settleLost does without
-// one, by the control group, or by what names the session in its environment
-// (walk_linux.go), and then proves nothing.
+// How a session is ended. By a later process: askKeeper has the keeper do it, whose
+// word is the proof; settleLost does without one, by the control group, or by what
+// names the session in its environment (look_linux.go), and then proves nothing. By
+// Close: Kill and settle, which hears the keeper itself.
 
 const (
 	howCgroup = "the session's control group, which the command could not leave, is empty"
@@ -29,9 +29,6 @@ const (
 
 // reap kills all that is left of a session and says what it came to.
 func (f *found) reap(ctx context.Context, r *Report) error {
-	if done, err := f.placed(r); done || err != nil {
-		return err
-	}
 	for {
 		k, err := f.openKeeper(ctx)
 		if errors.Is(err, proc.ErrGone) {
@@ -49,7 +46,7 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 	}
 	f.word = readState(f.state) // it may have ended since the first look
 	switch {
-	case f.empty():
+	case f.word.empty():
 		f.proveEmpty(r)
 		return nil
 	case f.nothingStarted():
@@ -101,7 +98,7 @@ func (f *found) askKeeper(ctx context.Context, k *proc.Handle, r *Report) (over 
 	f.word = readState(f.state)
 	r.addMethods(methods(f.word.state.Method)...)
 	switch {
-	case f.empty():
+	case f.word.empty():
 		f.proveEmpty(r)
 		r.Killed += int(f.word.state.Killed)
 		return true, nil
@@ -136,7 +133,7 @@ func (f *found) settleLost(ctx context.Context, r *Report) error {
 		if err != nil {
 			return err
 		}
-		if f.confined() {
+		if f.recorded && !f.record.TrackOnly {
 			r.prove(howCgroup)
 			return nil
 		}
@@ -145,7 +142,7 @@ func (f *found) settleLost(ctx context.Context, r *Report) error {
 	err := settleWalk(ctx, f.targets(), r)
 	switch {
 	case err != nil || r.Left():
-	case f.record == nil && f.beforeBoot():
+	case !f.recorded && f.beforeBoot():
 		r.prove(howClock)
 	case ended != "":
 		r.Unproved = ended
@@ -189,15 +186,75 @@ func (f *found) openGroup() *cgroup.Group {
 }
 
 // cleanup removes what the session has beside its record: its control group,
-// when that is empty.
+// which is empty.
 func (f *found) cleanup() error {
 	g := f.openGroup()
 	if g == nil {
 		return nil
 	}
 	defer g.Close()
-	if p, err := g.Populated(); err != nil || p {
-		return fmt.Errorf("control group %s is not empty", g.Path)
-	}
 	return g.Remove()
+}
+
+// Kill begins to kill the whole session. It does not wait; Wait and Close do.
+func (s *Session) Kill() error {
+	if s.choice.Kind == Group {
+		if _, err := killAll(context.Background(), s.found().targets()); err != nil {
+			return err
+		}
+	}
+	err := s.proc.Kill()
+	if g := s.held.group; g != nil && g.Unit != "" {
+		_ = g.Kill() // the keeper can't: the scope was made after it
+	}
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	return err
+}
+
+// settle finds out what is left once the keeper has spoken, or has not.
+func (s *Session) settle(ctx context.Context, r *Report) (err error) {
+	f := s.found()
+	r.Methods = methods(f.word.state.Method)
+	switch {
+	case s.choice.Kind == Group:
+		return settleWalk(ctx, f.targets(), r)
+	case s.news.emptied:
+		r.prove(howKeeper)
+		r.Killed = s.news.killed
+	case s.news.lost && f.word.empty():
+		r.prove(howKeeper)
+		r.Killed = int(f.word.state.Killed)
+	case s.news.lost:
+		return f.settleLost(ctx, r)
+	default:
+		r.Unproved = "the keeper is not done yet"
+		r.Survivors, err = f.procs()
+	}
+	return err
+}
+
+// awaitKeeper waits for the keeper's end, and reports whether Next can be
+// asked without waiting long.
+func (s *Session) awaitKeeper(ctx context.Context) bool {
+	if s.holder.Keeper.IsZero() {
+		return true
+	}
+	k, err := proc.Open(s.holder.Keeper)
+	if err != nil {
+		return errors.Is(err, proc.ErrGone) || ctx.Done() == nil
+	}
+	defer k.Close()
+	return k.Wait(ctx)
+}
+
+// noteReached looks at the limits while the group is there: systemd removes one
+// that is empty.
+func (s *Session) noteReached() {
+	if g := s.held.group; g != nil && s.opts.Limits != (Limits{}) {
+		if r := g.Reached(); r != (Reached{}) && (!r.Gone || s.reached == (Reached{})) {
+			s.reached = r
+		}
+	}
 }

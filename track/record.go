@@ -23,11 +23,12 @@ const maxRecord = 64 << 10 // bytes; a longer file was not written by us
 // in a format that this one would misread.
 var errNewer = errors.New("the session was recorded by a newer version of zsbx")
 
-// ProcID identifies one process for as long as its machine is not restarted.
-type ProcID = proc.ID
-
-// Proc is a living process, as far as it can be seen from outside.
-type Proc = proc.Process
+// ProcID identifies one process for as long as its machine is not restarted, and
+// Proc is what can be seen of it from outside.
+type (
+	ProcID = proc.ID
+	Proc   = proc.Process
+)
 
 // Holder is what holds a session: stored as soon as it is known, in a file of
 // its own, for the rest of the record is written before anything runs.
@@ -63,15 +64,15 @@ type Record struct {
 
 // parseRecord reads a stored Record and checks it for session id. The error is
 // errNewer for one that a later version wrote in a format of its own.
-func parseRecord(b []byte, id string) (*Record, error) {
+func parseRecord(b []byte, id string) (Record, error) {
 	var v struct {
 		Version int `json:"version"`
 	}
 	if err := json.Unmarshal(b, &v); err != nil {
-		return nil, err
+		return Record{}, err
 	}
 	if v.Version > recordVersion {
-		return nil, fmt.Errorf("%w (format %d, this one reads %d)", errNewer, v.Version, recordVersion)
+		return Record{}, fmt.Errorf("%w (format %d, this one reads %d)", errNewer, v.Version, recordVersion)
 	}
 	var r Record
 	err := json.Unmarshal(b, &r)
@@ -79,9 +80,9 @@ func parseRecord(b []byte, id string) (*Record, error) {
 		err = r.check(id)
 	}
 	if err != nil {
-		return nil, err
+		return Record{}, err
 	}
-	return &r, nil
+	return r, nil
 }
 
 // check refuses what this package would never have written.
@@ -148,9 +149,6 @@ func CheckName(name string) error {
 
 // isID reports whether name is a session id in its only spelling.
 func isID(name string) bool {
-	if len(name) != len("00000000-0000-0000-0000-000000000000") {
-		return false // the usual answer, and cheaper than an error
-	}
 	id, err := uuid.Parse(name)
 	return err == nil && id.String() == name
 }

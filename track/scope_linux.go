@@ -39,7 +39,7 @@ func (s *Session) launchInScope(c fork.Command) error {
 		return fork.Step{Tag: tagGroup, Name: "waiting for the session's scope", Nr: nr, Args: [6]uintptr{a, b, c}, Keep: []any{pid, buf}}
 	}
 	tell := step(unix.SYS_WRITE, uintptr(fds[1]), uintptr(unsafe.Pointer(pid)), unsafe.Sizeof(pid[0]))
-	wait := step(unix.SYS_READ, uintptr(fds[2]), addr(buf), giveUp)
+	wait := step(unix.SYS_READ, uintptr(fds[2]), uintptr(unsafe.Pointer(&buf[0])), giveUp)
 	obey := step(unix.SYS_PRCTL, 0, 0, 0)
 	obey.Back = [6]uint16{1}
 	c.Steps = append([]fork.Step{

@@ -43,8 +43,8 @@ func testScopeLost(t *testing.T, offered caps, namespaces uintptr) {
 	c := runShell(t, "exit 7")
 	c.Namespaces = namespaces
 	s := begin(t, Options{Store: tempStore(t), caps: &offered}, c)
-	if s.Tracker().Kind != Subtree {
-		t.Errorf("tracker %s", s.Tracker().Kind)
+	if s.choice.Kind != Subtree {
+		t.Errorf("tracker %s", s.choice.Kind)
 	}
 	if ws, err := s.Wait(); err != nil || ws.ExitStatus() != 7 {
 		t.Errorf("%v, %v", ws, err)

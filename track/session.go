@@ -34,7 +34,10 @@ type Options struct {
 	// Store.Reap.
 	Keep bool
 
-	// Exec says that the command is to replace this process: see Session.Exec.
+	// Exec has Start replace this process by the command, which keeps the pid:
+	// Start returns only when that failed. Nobody is above the command then: what
+	// it leaves behind goes on until Store.Reap. The tracker is Process, or Cgroup
+	// if that was asked for.
 	Exec bool
 
 	// Temp is a directory that is of no use once the session is over, or "".
@@ -56,23 +59,17 @@ type Options struct {
 	caps *caps // what the machine offers, in tests; nil to find out
 }
 
-// Limits bound what all processes of a session have together, by a control group
-// of the session's own, whatever tracks it. The keeper is not in it. They hold only
-// for a command that is Confined: another one owns its group and can lift them.
-type Limits = cgroup.Limits
-
-// Reached is how often a session ran into its Limits.
-type Reached = cgroup.Reached
+// Limits bound what all processes of a session have together, but for the keeper,
+// whatever tracks it; and Reached is how often it ran into them.
+type (
+	Limits  = cgroup.Limits
+	Reached = cgroup.Reached
+)
 
 // ErrLimits says that limits can't be set for a session here.
 var ErrLimits = errors.New("limits can't be set here")
 
 // Session is one command and all that it starts.
-//
-//	s, err := track.Begin(track.Options{})
-//	err = s.Start(&fork.Command{Path: "/bin/sh", Args: []string{"sh"}, Env: os.Environ()})
-//	status, err := s.Wait()
-//	report, err := s.Close(ctx)
 //
 // Close must be called in any case. Next and Wait are for one goroutine, and
 // Close comes after them; the other methods may be called from anywhere. Those
@@ -133,7 +130,7 @@ func Begin(o Options) (*Session, error) {
 	}
 	s.record = Record{
 		Version: recordVersion, ID: id.String(), Name: o.Name, UID: os.Geteuid(), Temp: o.Temp,
-		Started: time.Now().UTC(), Keep: o.Keep, TrackOnly: !o.Confined,
+		Started: time.Now().UTC(), Keep: o.Keep, Exec: o.Exec, TrackOnly: !o.Confined,
 	}
 	if s.dir, s.state, err = s.opts.Store.create(s.record.ID); err != nil {
 		return nil, fmt.Errorf("making a place for the session: %w", err)
@@ -156,13 +153,15 @@ func ProbeLimits(l Limits) error {
 }
 
 // locate adds to the record where this process is.
-func (s *Session) locate() (err error) {
+func (s *Session) locate() error {
 	if !s.record.Supervisor.IsZero() {
 		return nil
 	}
-	if s.record.Host, s.record.Boot, s.record.PidNS, err = proc.Machine(); err != nil {
+	here, err := proc.Here()
+	if err != nil {
 		return fmt.Errorf("describing this machine: %w", err)
 	}
+	s.record.Host, s.record.Boot, s.record.PidNS = here.Host, here.Boot, here.PidNS
 	if s.record.Supervisor, err = proc.Identify(os.Getpid()); err != nil {
 		return fmt.Errorf("describing this process: %w", err)
 	}
@@ -171,10 +170,6 @@ func (s *Session) locate() (err error) {
 
 // ID is the session's id, a UUID.
 func (s *Session) ID() string { return s.record.ID }
-
-// Tracker says what holds the session and why nothing stronger does. It is
-// final once Start returned.
-func (s *Session) Tracker() Choice { return s.choice }
 
 // Pid is the command's first process, 0 before Start.
 func (s *Session) Pid() int {
@@ -206,6 +201,9 @@ func (s *Session) Start(c *fork.Command) error {
 	if err := s.prepare(&own); err != nil {
 		return err
 	}
+	if s.opts.Exec {
+		return s.replace(own)
+	}
 	if err := s.launch(own); err != nil {
 		return s.downgrade(err)
 	}
@@ -235,20 +233,23 @@ func (s *Session) prepare(c *fork.Command) error {
 	return nil
 }
 
-// Exec replaces this process by the command, which keeps the pid. Options.Exec
-// is needed. Nobody is above the command then: what it leaves behind goes on
-// until Store.Reap. The tracker is Process, or Cgroup if that was asked for. Exec
-// returns only when it failed; then Close must be called.
-func (s *Session) Exec(c *fork.Command) error {
-	if !s.opts.Exec {
-		return errors.New("the session was not begun with Options.Exec")
-	}
-	own := *c
-	s.record.Exec = true
-	if err := s.prepare(&own); err != nil {
+// chooseAgain chooses from what a failure left of the machine's list.
+func (s *Session) chooseAgain(failure error) error {
+	c, err := s.caps.choose(s.opts.Tracker, s.opts.Scoped)
+	if err != nil {
 		return err
 	}
-	return s.replace(own)
+	s.choice = c
+	return fmt.Errorf("%w: %w", ErrDowngraded, failure)
+}
+
+// launched takes over what was started.
+func (s *Session) launched(p *fork.Process, err error) error {
+	if err == nil {
+		s.proc = p
+		s.holder.Command, _ = proc.Identify(p.Pid)
+	}
+	return err
 }
 
 // storeHolder writes down who holds the session.
@@ -270,11 +271,6 @@ func (s *Session) needsSupervisor() error {
 
 // setEnv gives a copy of env with one variable set.
 func setEnv(env []string, name, value string) []string {
-	out := make([]string, 0, len(env)+1)
-	for _, v := range env {
-		if !strings.HasPrefix(v, name+"=") {
-			out = append(out, v)
-		}
-	}
+	out := slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, name+"=") })
 	return append(out, name+"="+value)
 }

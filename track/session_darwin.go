@@ -65,12 +65,7 @@ func (s *Session) downgrade(failure error) error {
 	}
 	_ = s.removeHeld()
 	s.caps.noSeatbelt = failure.Error()
-	c, err := s.caps.choose(s.opts.Tracker, s.opts.Scoped)
-	if err != nil {
-		return err
-	}
-	s.choice = c
-	return fmt.Errorf("%w: %w", ErrDowngraded, failure)
+	return s.chooseAgain(failure)
 }
 
 // equip gives the command what its tracker needs.
@@ -136,11 +131,7 @@ func (s *Session) launch(c fork.Command) error {
 		}
 		return s.storeHolder()
 	}
-	p, err := fork.Start(&c)
-	if err == nil {
-		s.proc = p
-	}
-	return err
+	return s.launched(fork.Start(&c))
 }
 
 // startWatcher starts Options.Watch, in a session of its own, so that no key
@@ -167,7 +158,7 @@ func (s *Session) startWatcher() error {
 	return nil
 }
 
-// replace is Exec.
+// replace is Start with Options.Exec.
 func (s *Session) replace(c fork.Command) error {
 	if err := s.locate(); err != nil {
 		return err
@@ -188,8 +179,8 @@ func (s *Session) replace(c fork.Command) error {
 // awaitKeeper: there is no keeper to wait for.
 func (s *Session) awaitKeeper(context.Context) bool { return true }
 
-// kill ends the command; settle finds the rest.
-func (s *Session) kill() error {
+// Kill begins to kill the whole session: it ends the command, Close finds the rest.
+func (s *Session) Kill() error {
 	if s.choice.Kind == Group {
 		_ = syscall.Kill(-s.proc.Pid, syscall.SIGKILL)
 	}
@@ -201,8 +192,7 @@ func (s *Session) kill() error {
 
 // settle kills what is left and finds out whether that was all.
 func (s *Session) settle(ctx context.Context, r *Report) error {
-	f := &found{dir: s.dir, record: &s.record, holder: s.holder}
-	return f.settle(ctx, r)
+	return s.found().reap(ctx, r)
 }
 
 // removeHeld removes the marker files.

@@ -219,7 +219,7 @@ func TestMacTable(t *testing.T) {
 	if proc.Fill(one); err != nil || len(one[0].Argv) == 0 || p.State == "?" {
 		t.Errorf("%+v, %v", one, err)
 	}
-	if host, boot, _, err := proc.Machine(); err != nil || host == "" || len(boot) != 36 {
-		t.Errorf("%q %q %v", host, boot, err)
+	if m, err := proc.Here(); err != nil || m.Host == "" || len(m.Boot) != 36 {
+		t.Errorf("%+v %v", m, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+	"unsafe"
 
 	"github.com/google/uuid"
 	"golang.org/x/sys/unix"
@@ -92,12 +93,7 @@ func (s *Session) downgrade(failure error) error {
 		return failure
 	}
 	s.dropGroup()
-	c, err := s.caps.choose(s.opts.Tracker, s.opts.Scoped)
-	if err != nil {
-		return err
-	}
-	s.choice = c
-	return fmt.Errorf("%w: %w", ErrDowngraded, failure)
+	return s.chooseAgain(failure)
 }
 
 // tagGroup is that of the steps by which the command enters its group, or waits
@@ -135,15 +131,6 @@ func (s *Session) launch(c fork.Command) error {
 	// gets ready. Of a scope the group is not known yet: see moveToScope.
 	c.Commit = s.recordHolder
 	return s.launched(fork.Start(&c))
-}
-
-// launched takes over what was started.
-func (s *Session) launched(p *fork.Process, err error) error {
-	if err == nil {
-		s.proc = p
-		s.holder.Command, _ = proc.Identify(p.Pid)
-	}
-	return err
 }
 
 // recordHolder stores who holds the session. No command runs without that.
@@ -228,5 +215,5 @@ func (s *Session) closeHeld() {
 // writeStep is a step that writes b into f. Go's heap does not move, so that
 // keeping b alive is all that the address needs.
 func writeStep(name string, f *os.File, b []byte) fork.Step {
-	return fork.Step{Tag: tagGroup, Name: name, Nr: syscall.SYS_WRITE, Args: [6]uintptr{f.Fd(), addr(b), uintptr(len(b))}, Keep: b}
+	return fork.Step{Tag: tagGroup, Name: name, Nr: syscall.SYS_WRITE, Args: [6]uintptr{f.Fd(), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b))}, Keep: b}
 }

@@ -18,7 +18,7 @@ func TestSession(t *testing.T) {
 		check := canary(t)
 		c := runShell(t, `sleep 1000 & setsid sleep 1000 & (setsid sh -c 'sleep 1000 & sleep 1000' &); exit 7`)
 		s := begin(t, o, c)
-		if got := s.Tracker().Kind; got != o.Tracker {
+		if got := s.choice.Kind; got != o.Tracker {
 			t.Errorf("tracker %s, want %s", got, o.Tracker)
 		}
 		ws, err := s.Wait()

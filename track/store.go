@@ -248,7 +248,7 @@ func (s *Store) with(id string, do func(f *found) error) error {
 	all, err := s.allOrphans()
 	for _, o := range all {
 		if o.ID == id {
-			return do(&found{dir: &sessionDir{id: id, in: opened{fd: -1}}, holder: Holder{Keeper: o.Keeper.ID}, orphan: true})
+			return do(&found{dir: &sessionDir{id: id, in: opened{fd: -1}}, record: Record{ID: id}, holder: Holder{Keeper: o.Keeper.ID}, orphan: true})
 		}
 	}
 	return cmp.Or(err, fmt.Errorf("session %q: %w", id, ErrNotFound))

@@ -231,11 +231,7 @@ func (c *Command) try(cmd fork.Command) error {
 			return fmt.Errorf("preparing the restrictions: %w", err)
 		}
 	}
-	start := c.s.Start
-	if c.o.InPlace {
-		start = c.s.Exec
-	}
-	err := start(&cmd)
+	err := c.s.Start(&cmd)
 	if err == nil && c.o.Begun != nil {
 		c.o.Begun()
 	}

@@ -12,9 +12,6 @@ import (
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
-// Populated reports whether anything lives in the group or below it.
-func (g *Group) Populated() (bool, error) { return g.populated(context.Background(), 0) }
-
 // Kill sends SIGKILL to all members: by cgroup.kill (Linux 5.14), or else one
 // by one while the group is frozen, so that none can fork meanwhile.
 func (g *Group) Kill() error {
@@ -72,8 +69,8 @@ func (g *Group) KillAll(ctx context.Context) error {
 	}
 }
 
-// populated waits until the group is empty, for d at most: a change of
-// cgroup.events raises POLLPRI.
+// populated reports whether anything lives in the group or below it. It waits for
+// that to end, for d at most: a change of cgroup.events raises POLLPRI.
 func (g *Group) populated(ctx context.Context, d time.Duration) (bool, error) {
 	f, err := g.OpenFile("cgroup.events", unix.O_RDONLY)
 	if err == nil {

@@ -1,9 +1,6 @@
 package cgroup
 
-import (
-	"fmt"
-	"strconv"
-)
+import "fmt"
 
 // Limits bound what all processes of a session have together, by a control
 // group (cgroups(7), version 2) of the session's own, whatever tracks it. The
@@ -38,16 +35,15 @@ type setting struct {
 // settings are what the limits are to the kernel.
 func (l Limits) settings() []setting {
 	var out []setting
-	if n := l.Memory; n > 0 {
-		out = append(out,
-			setting{"memory.max", strconv.FormatInt(n, 10), "memory", "MemoryMax", uint64(n), false},
+	if l.Memory > 0 {
+		out = append(out, setting{"memory.max", fmt.Sprint(l.Memory), "memory", "MemoryMax", uint64(l.Memory), false},
 			setting{"memory.swap.max", "0", "memory", "MemorySwapMax", 0, true}) // no swap in this kernel, or not accounted
 	}
-	if n := l.Pids; n > 0 {
-		out = append(out, setting{"pids.max", strconv.FormatInt(n, 10), "pids", "TasksMax", uint64(n), false})
+	if l.Pids > 0 {
+		out = append(out, setting{"pids.max", fmt.Sprint(l.Pids), "pids", "TasksMax", uint64(l.Pids), false})
 	}
-	if n := l.CPU; n > 0 {
-		out = append(out, setting{"cpu.max", fmt.Sprintf("%d %d", n*cpuPeriod/1000, cpuPeriod), "cpu", "CPUQuotaPerSecUSec", uint64(n) * 1000, false})
+	if l.CPU > 0 {
+		out = append(out, setting{"cpu.max", fmt.Sprint(l.CPU*cpuPeriod/1000, cpuPeriod), "cpu", "CPUQuotaPerSecUSec", uint64(l.CPU) * 1000, false})
 	}
 	return out
 }

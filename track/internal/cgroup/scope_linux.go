@@ -104,12 +104,12 @@ func StartScope(id string, pid int, l Limits) (*Group, error) {
 	for _, s := range l.settings() {
 		props = append(props, property{s.property, dbus.MakeVariant(s.value)})
 	}
-	type aux struct {
+	none := []struct { // other units to start
 		Name  string
 		Props []property
-	}
+	}{}
 	o := c.Object(managerName, "/org/freedesktop/systemd1")
-	call := o.CallWithContext(ctx, managerName+".Manager.StartTransientUnit", 0, scopeName(id), "fail", props, []aux{})
+	call := o.CallWithContext(ctx, managerName+".Manager.StartTransientUnit", 0, scopeName(id), "fail", props, none)
 	if call.Err != nil {
 		return nil, fmt.Errorf("asking the user's service manager for a scope: %w", call.Err)
 	}

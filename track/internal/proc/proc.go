@@ -9,6 +9,22 @@ type ID struct {
 // IsZero reports whether p names no process.
 func (p ID) IsZero() bool { return p.Pid == 0 }
 
+// Identify gives the identity of a process that runs now; of 0, none.
+func Identify(pid int) (ID, error) {
+	if pid == 0 {
+		return ID{}, nil
+	}
+	p, err := Look(pid)
+	return p.ID, err
+}
+
+// Machine is where a process is: what makes its identity unique.
+type Machine struct {
+	Host  string // nodename, uname(2)
+	Boot  string // names the run of the machine: /proc/sys/kernel/random/boot_id, kern.bootsessionuuid
+	PidNS uint64 // inode of the PID namespace, 0 where there are none
+}
+
 // Process is a process, as far as it can be seen from outside.
 type Process struct {
 	ID

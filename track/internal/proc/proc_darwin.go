@@ -7,16 +7,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Machine names this machine and its present run. There are no PID namespaces.
-func Machine() (host, boot string, pidNS uint64, err error) {
+// Here says where this process is.
+func Here() (m Machine, err error) {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
-		return "", "", 0, fmt.Errorf("uname: %w", err)
+		return m, fmt.Errorf("uname: %w", err)
 	}
-	if boot, err = unix.Sysctl("kern.bootsessionuuid"); err != nil {
-		return "", "", 0, fmt.Errorf("sysctl kern.bootsessionuuid: %w", err)
+	m.Host = unix.ByteSliceToString(u.Nodename[:])
+	if m.Boot, err = unix.Sysctl("kern.bootsessionuuid"); err != nil {
+		err = fmt.Errorf("sysctl kern.bootsessionuuid: %w", err)
 	}
-	return unix.ByteSliceToString(u.Nodename[:]), boot, 0, nil
+	return m, err
 }
 
 // Look looks at one process; ESRCH if there is none: an empty answer, which x/sys
@@ -30,12 +31,6 @@ func Look(pid int) (Process, error) {
 		return Process{}, fmt.Errorf("sysctl kern.proc.pid %d: %w", pid, err)
 	}
 	return of(k), nil
-}
-
-// Identify gives the identity of a process that runs now.
-func Identify(pid int) (ID, error) {
-	p, err := Look(pid)
-	return p.ID, err
 }
 
 // List lists the processes of an effective user, of all users if uid is -1. The

@@ -52,15 +52,6 @@ func Look(pid int) (Process, error) {
 	return p, nil
 }
 
-// Identify gives the identity of a process that runs now; of 0, none.
-func Identify(pid int) (ID, error) {
-	if pid == 0 {
-		return ID{}, nil
-	}
-	p, err := Look(pid)
-	return p.ID, err
-}
-
 // Snapshot lists all processes that /proc shows.
 func Snapshot() (*Table, error) {
 	d, err := os.Open("/proc")
@@ -88,20 +79,21 @@ func Fill(ps []Process) {
 	buf := make([]byte, MaxBytes)
 	for i := range ps {
 		if b, err := read(Path(ps[i].Pid, "cmdline"), buf); err == nil {
-			ps[i].Argv, _ = CutArgs(splitNul(b))
+			if args := strings.TrimRight(string(b), "\x00"); args != "" {
+				ps[i].Argv, _ = CutArgs(strings.Split(args, "\x00"))
+			}
 		}
 	}
 }
 
-// StatusOf looks at one process more closely. For the uid the owner of /proc/PID
-// is no answer: files below it are root's for a process that is not dumpable.
-func StatusOf(pid int) (Status, error) {
+// Status gives the fields of each line of proc_pid_status(5), which anybody may
+// read of any process; none if there is no such process. For the uid the owner of
+// /proc/PID is no answer: files below it are root's for a process that is not
+// dumpable.
+func Status(pid int) map[string][]string {
 	var buf [4096]byte
-	b, err := read(Path(pid, "status"), buf[:])
-	if err != nil {
-		return Status{}, err
-	}
-	return parseStatus(b)
+	b, _ := read(Path(pid, "status"), buf[:])
+	return parseStatus(string(b))
 }
 
 // Getenv gives a variable of the environment that a process was started with, or
@@ -110,7 +102,7 @@ func StatusOf(pid int) (Status, error) {
 // it (PR_SET_DUMPABLE).
 func Getenv(pid int, name string) (value string, hidden bool) {
 	b, err := os.ReadFile(Path(pid, "environ"))
-	for _, v := range splitNul(b) {
+	for v := range strings.SplitSeq(string(b), "\x00") {
 		if value, ok := strings.CutPrefix(v, name+"="); ok {
 			return value, false
 		}
@@ -118,20 +110,20 @@ func Getenv(pid int, name string) (value string, hidden bool) {
 	return "", errors.Is(err, os.ErrPermission)
 }
 
-// Machine says where this process is: the names that make a pid unique.
-func Machine() (host, boot string, pidNS uint64, err error) {
+// Here says where this process is.
+func Here() (Machine, error) {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
-		return "", "", 0, fmt.Errorf("uname: %w", err)
+		return Machine{}, fmt.Errorf("uname: %w", err)
 	}
 	var buf [64]byte
 	b, err := read("/proc/sys/kernel/random/boot_id", buf[:])
 	if err != nil {
-		return "", "", 0, err
+		return Machine{}, err
 	}
 	var st unix.Stat_t
 	if err := unix.Stat("/proc/self/ns/pid", &st); err != nil {
-		return "", "", 0, &os.PathError{Op: "stat", Path: "/proc/self/ns/pid", Err: err}
+		return Machine{}, &os.PathError{Op: "stat", Path: "/proc/self/ns/pid", Err: err}
 	}
-	return unix.ByteSliceToString(u.Nodename[:]), strings.TrimSpace(string(b)), st.Ino, nil
+	return Machine{unix.ByteSliceToString(u.Nodename[:]), strings.TrimSpace(string(b)), st.Ino}, nil
 }

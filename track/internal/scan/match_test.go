@@ -24,7 +24,7 @@ func TestReferenceNeverMatches(t *testing.T) {
 		k := newSimKernel(hazards{pids: 100, outsiders: 20, sleepers: 3}, 1)
 		h := searcher(k)
 		h.Table = &liar{k, c.claims}
-		if _, err := h.Run(context.Background()); !errors.Is(err, c.want) {
+		if err := h.Run(context.Background()); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 		if w := k.wronged(); len(w) > 0 {
@@ -97,7 +97,7 @@ func TestCommandIsAMember(t *testing.T) {
 	h := searcher(k)
 	h.Command = command.ID
 	h.Group = command.Pid
-	if _, err := h.Run(context.Background()); err != nil {
+	if err := h.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(k.killedOut, []proc.ID{command.ID}) {
@@ -108,7 +108,7 @@ func TestCommandIsAMember(t *testing.T) {
 	h = searcher(other)
 	h.Command = proc.ID{Pid: reused.Pid, Start: reused.Start - 1}
 	h.Group = reused.Pid
-	if _, err := h.Run(context.Background()); err != nil || len(other.wronged()) > 0 {
+	if err := h.Run(context.Background()); err != nil || len(other.wronged()) > 0 {
 		t.Errorf("%v; %v came to harm", err, other.wronged())
 	}
 }

@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,20 +63,18 @@ type Search struct {
 	zombies   map[proc.ID]bool // seen before
 	kills     map[proc.ID]int  // how often SIGKILL was sent
 	refused   map[proc.ID]error
-	Left      []Survivor // of the last scan
+	scans     int
+
+	Left []Survivor // of the last scan
 }
+
+// Killed counts the processes that SIGKILL was sent to.
+func (h *Search) Killed() int { return len(h.kills) }
 
 // Survivor is a process that is still there, or may be.
 type Survivor struct {
 	proc.ID
 	Why string
-}
-
-// Result is what was done.
-type Result struct {
-	Killed int // processes that SIGKILL was sent to
-	scans  int
-	Left   []Survivor
 }
 
 // ErrReference says that the probe claims membership of a process that cannot
@@ -87,13 +86,13 @@ var ErrInside = errors.New("this process belongs to the session itself")
 
 // LeftError says that the search ended without proof.
 type LeftError struct {
-	Left []Survivor // may be empty
+	left []Survivor // may be empty
 	last error      // why the last scans were not clean, or nil
 }
 
 func (e *LeftError) Error() string {
 	var parts []string
-	for _, s := range e.Left {
+	for _, s := range e.left {
 		parts = append(parts, fmt.Sprintf("process %d (%s)", s.Pid, s.Why))
 	}
 	if len(parts) == 0 {
@@ -115,32 +114,24 @@ const (
 	stuckRuns   = 3                    // scans in a row that found nothing but what cannot be killed
 )
 
-// run kills until nothing is left. The error is nil only after two clean scans
+// Run kills until nothing is left. The error is nil only after two clean scans
 // in a row; otherwise it is a *LeftError, ErrReference, ErrInside or the
 // context's.
-func (h *Search) Run(ctx context.Context) (Result, error) {
+func (h *Search) Run(ctx context.Context) error {
 	h.outsiders, h.zombies = map[proc.ID]bool{}, map[proc.ID]bool{}
 	h.kills, h.refused = map[proc.ID]int{}, map[proc.ID]error{}
-	if h.Limit == 0 {
-		h.Limit = searchLimit
-	}
+	h.end = h.Table.Now().Add(cmp.Or(h.Limit, searchLimit))
+	h.scans = 0
 	h.killGroup()
-	var res Result
 	var last error
-	clean, stuck := 0, 0
-	h.end = h.Table.Now().Add(h.Limit)
-	for clean < cleanRuns {
-		if err := ctx.Err(); err != nil {
-			last = err
-			break
-		}
-		if res.scans > 0 && h.late() || stuck == stuckRuns {
-			break
+	for clean, stuck := 0, 0; clean < cleanRuns; {
+		if last = cmp.Or(ctx.Err(), last); ctx.Err() != nil || h.scans > 0 && h.late() || stuck == stuckRuns {
+			return &LeftError{h.Left, last}
 		}
 		s := h.scan()
-		res.scans++
+		h.scans++
 		if s.fatal != nil {
-			return h.result(res), s.fatal
+			return s.fatal
 		}
 		clean, stuck, last = clean+1, stuck+1, s.err
 		if s.dirty {
@@ -153,19 +144,10 @@ func (h *Search) Run(ctx context.Context) (Result, error) {
 			h.Table.Sleep(searchPause)
 		}
 	}
-	res = h.result(res)
-	if clean == cleanRuns {
-		return res, nil
-	}
-	return res, &LeftError{Left: res.Left, last: last}
+	return nil
 }
 
 func (h *Search) late() bool { return h.Table.Now().After(h.end) }
-
-func (h *Search) result(res Result) Result {
-	res.Killed, res.Left = len(h.kills), h.Left
-	return res
-}
 
 // killGroup kills the session's own process group at once, as long as its
 // leader is the very process that was recorded. It is no more than a head

@@ -41,10 +41,11 @@ func searcher(k *simKernel) *Search {
 }
 
 // check runs one schedule and holds the search to what it must never do.
-func check(t interface{ Fatalf(string, ...any) }, h hazards, seed uint64) (*simKernel, Result, error) {
+func check(t interface{ Fatalf(string, ...any) }, h hazards, seed uint64) (*simKernel, *Search, error) {
 	k := newSimKernel(h, seed)
 	begin := k.Now()
-	res, err := searcher(k).Run(context.Background())
+	res := searcher(k)
+	err := res.Run(context.Background())
 	if w := k.wronged(); len(w) > 0 {
 		t.Fatalf("%+v, seed %d: outsiders came to harm: %v", h, seed, w)
 	}
@@ -118,7 +119,7 @@ func TestReuseBeforeStop(t *testing.T) {
 	k := newSimKernel(hazards{pids: 100, outsiders: 10, sleepers: 2}, 3)
 	h := searcher(k)
 	h.Table = &swapper{simKernel: k}
-	if _, err := h.Run(context.Background()); err != nil {
+	if err := h.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	if w := k.wronged(); len(w) > 0 {
@@ -147,7 +148,7 @@ func TestTwoCleanScans(t *testing.T) {
 	k := newSimKernel(hazards{pids: 100, outsiders: 10, sleepers: 2}, 3)
 	h := searcher(k)
 	h.Table = &latecomer{simKernel: k}
-	if _, err := h.Run(context.Background()); err != nil || len(k.members()) > 0 {
+	if err := h.Run(context.Background()); err != nil || len(k.members()) > 0 {
 		t.Errorf("%v; alive: %v", err, k.members())
 	}
 }
@@ -176,7 +177,7 @@ func TestHiddenProcesses(t *testing.T) {
 		check(t, h, seed)
 		h.hidden = true
 		k := newSimKernel(h, seed)
-		if _, err := searcher(k).Run(context.Background()); err == nil && len(k.members()) > 0 {
+		if err := searcher(k).Run(context.Background()); err == nil && len(k.members()) > 0 {
 			wrong++
 		}
 	}
@@ -241,7 +242,7 @@ func TestProbeOfItselfMustAnswer(t *testing.T) {
 	h.Table = silent{k}
 	h.Began = k.clock + 1 // everybody is older: the scans would be clean
 	var le *LeftError
-	if _, err := h.Run(context.Background()); !errors.As(err, &le) {
+	if err := h.Run(context.Background()); !errors.As(err, &le) {
 		t.Errorf("%v", err)
 	}
 }
@@ -257,11 +258,11 @@ func TestOldProcessesNeedNoAnswer(t *testing.T) {
 	old := k.spawn(1, false, "")
 	h := searcher(k)
 	h.Table = mutePid{k, old.Pid}
-	if _, err := h.Run(context.Background()); err == nil {
+	if err := h.Run(context.Background()); err == nil {
 		t.Error("a process that gives no answer was taken for an outsider")
 	}
 	h.Began = old.Start + 1
-	if _, err := h.Run(context.Background()); err != nil {
+	if err := h.Run(context.Background()); err != nil {
 		t.Error(err)
 	}
 }
@@ -283,7 +284,7 @@ func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	k := newSimKernel(hazards{pids: 100, outsiders: 10, sleepers: 2}, 3)
-	if _, err := searcher(k).Run(ctx); !errors.Is(err, context.Canceled) {
+	if err := searcher(k).Run(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }

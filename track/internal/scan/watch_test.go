@@ -11,8 +11,7 @@ import (
 // ending ends the session of a simulated kernel, as Store.Reap does.
 func ending(k *simKernel) func() bool {
 	return func() bool {
-		_, err := searcher(k).Run(context.Background())
-		return err == nil
+		return searcher(k).Run(context.Background()) == nil
 	}
 }
 

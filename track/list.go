@@ -1,0 +1,205 @@
+package track
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/track/internal/proc"
+)
+
+// Life says how far a session is.
+type Life string
+
+// The lives of a session.
+const (
+	Starting  Life = "starting"  // its supervisor has just begun it
+	Running   Life = "running"   // the command runs
+	Kept      Life = "kept"      // the command ended, what it left behind goes on
+	Ending    Life = "ending"    // it is being killed
+	Ended     Life = "ended"     // nothing is left of it but its record
+	Lost      Life = "lost"      // its keeper was killed, or stopped for good: something may be left
+	Elsewhere Life = "elsewhere" // it belongs to another machine or PID namespace
+)
+
+// Stale reports whether nothing runs that would vouch for the session.
+func (l Life) Stale() bool { return l == Ended || l == Lost }
+
+// Info is a session in the store and what is alive of it.
+type Info struct {
+	ID     string
+	Err    error // why some of its files can't be read; what is known is set all the same
+	Record Record
+	Holder Holder
+	Life   Life
+	Procs  []Proc // the living processes, without keeper and supervisor
+}
+
+// Guarantee says in one line what the session's tracker promises.
+func (i *Info) Guarantee() string { return i.Holder.Tracker.Guarantee(!i.Record.TrackOnly) }
+
+// List gives all sessions of the store, oldest first, with their processes. A
+// session of which a file can't be read is listed with its Err and what is known
+// otherwise. The error is about a place that could not be looked into; what was
+// found elsewhere is returned all the same.
+func (s *Store) List() ([]Info, error) {
+	var all []Info
+	err := s.each(func(o opened) error {
+		ids, err := o.ids()
+		var fs []*found
+		for _, id := range ids {
+			f, lerr := o.load(id)
+			switch {
+			case lerr == nil:
+				f.close() // or a long list would take more descriptors than there are
+				fs = append(fs, f)
+			case !isNotExist(lerr):
+				err = errors.Join(err, fmt.Errorf("session %s: %w", id, lerr))
+			}
+		}
+		infos, lerr := look(fs)
+		all = append(all, infos...)
+		return errors.Join(err, lerr)
+	})
+	slices.SortFunc(all, func(a, b Info) int {
+		return cmp.Or(a.Record.Started.Compare(b.Record.Started), cmp.Compare(a.ID, b.ID))
+	})
+	return all, err
+}
+
+// Get gives one session with its processes.
+func (s *Store) Get(ref string) (i Info, err error) {
+	id, err := s.Find(ref)
+	if err != nil {
+		return i, err
+	}
+	err = s.with(id, func(f *found) error {
+		infos, err := look([]*found{f})
+		if i.ID = id; len(infos) > 0 {
+			i = infos[0]
+		}
+		return err
+	})
+	return i, err
+}
+
+// look finds out what lives of the sessions, with one snapshot for all. Those that
+// went away meanwhile are left out.
+func look(fs []*found) ([]Info, error) {
+	if len(fs) == 0 {
+		return nil, nil
+	}
+	here, err := proc.Here()
+	if err != nil {
+		return nil, err
+	}
+	find, err := finder()
+	if err != nil {
+		return nil, err
+	}
+	var infos []Info
+	for _, f := range fs {
+		away := f.away(here)
+		keeper, procs, there := find(f, away == "")
+		if !there {
+			continue
+		}
+		proc.Fill(procs)
+		infos = append(infos, Info{ID: f.dir.id, Err: f.damage, Record: f.record, Holder: f.holder, Procs: procs, Life: f.life(away, keeper, len(procs) > 0)})
+	}
+	return infos, nil
+}
+
+// away says that a session is not of this run of this machine, which is its end, or
+// not of this PID namespace; "" that it belongs here.
+func (f *found) away(here proc.Machine) Life {
+	switch r := f.record; {
+	case !f.recorded:
+		return ""
+	case r.Boot != here.Boot && r.Host == here.Host:
+		return Ended
+	case r.Boot != here.Boot || r.PidNS != here.PidNS:
+		return Elsewhere
+	}
+	return ""
+}
+
+// life decides how far a session is. away is what away gives; keeper is what a
+// keeper that lives says, "" if there is none; procs says that something of it was
+// found.
+func (f *found) life(away, keeper Life, procs bool) Life {
+	w, t, unheld := f.word, f.holder.Tracker, f.holder.Keeper.IsZero()
+	switch {
+	case away == Ended, w.empty():
+		return Ended
+	case away != "":
+		return away
+	case keeper != "":
+		return keeper
+	case !w.known && w.locked:
+		return Starting
+	case unheld && (w.locked || procs && t != ""): // by a keeper that was not found, or a supervisor; or a tracker without keeper
+		return Running
+	case unheld && procs:
+		return Lost
+	case !w.known && f.holder.Command.IsZero(), unheld && (t == Group || t == Fingerprint || t == Cgroup || t == Process):
+		return Ended
+	}
+	return Lost
+}
+
+// life is how far a session with a keeper is, by its word.
+func (w keeperWord) life() Life {
+	switch w.state.Phase {
+	case fork.PhaseKilling:
+		return Ending
+	case fork.PhaseKept:
+		return Kept
+	}
+	return Running
+}
+
+// isNotExist reports whether a session is no more.
+func isNotExist(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrNotFound)
+}
+
+// BrokerName is what the kernel calls a program that goes on to answer for a
+// session which it has let go of: its keeper has only the record.
+const BrokerName = "zsbx-broker"
+
+// Orphan is a keeper that no session of a store accounts for: its record was
+// removed by hand, or lies in another store.
+type Orphan struct {
+	ID     string // the session, as the environment of its processes names it; "" if none does
+	Keeper Proc   // Argv is that of the program that began the session
+	Procs  []Proc // the living processes below it
+}
+
+// Orphans looks for keepers of this user, in this PID namespace, that outlived
+// the program that forked them and that no session of the store accounts for.
+// listed is what List gave. Reap takes an orphan's ID; fork.ReapSignal to its
+// keeper does the same.
+//
+// Within a session the answer is always none: a command can't read its user's
+// store. So it is on macOS, which has no keepers.
+func (s *Store) Orphans(listed []Info) ([]Orphan, error) {
+	if os.Getenv(SessionEnv) != "" {
+		return nil, nil
+	}
+	return s.orphans(listed)
+}
+
+func (s *Store) allOrphans() ([]Orphan, error) {
+	listed, err := s.List()
+	if err != nil {
+		return nil, err // what can't be read may account for them
+	}
+	return s.Orphans(listed)
+}
+
+const unprovedOrphan = "the session's record is gone, and with it the keeper's word; the keeper ended when it was asked to, which it does when nothing is left"
