@@ -101,7 +101,7 @@ func host() *policy.Host {
 				return policy.Stat{}, err
 			}
 			st := info.Sys().(*syscall.Stat_t)
-			return policy.Stat{Mode: info.Mode(), ID: policy.FileID{Dev: st.Dev, Ino: st.Ino}, Links: uint64(st.Nlink)}, nil
+			return policy.Stat{Mode: info.Mode(), ID: policy.FileID{Dev: st.Dev, Ino: st.Ino}, Nlink: uint64(st.Nlink)}, nil
 		},
 	}
 }

@@ -9,16 +9,16 @@ import (
 // Audit asks for a log of what ran: package track/audit writes it. There is one
 // when anything is said about it. A Value of "" is not said.
 type Audit struct {
-	Dir      Named // as in Rule.Path; DefaultAuditDir when not said
+	Dir      Named // as in Rule.Path; below zsbx's state directory when not said
 	Keep     Named // how many days files are kept, "0" for ever
 	Required Named // "true": no command runs without its line
 }
 
 const (
-	// DefaultAuditDir lies in zsbx's own directory, which no command can write.
-	DefaultAuditDir = "${XDG_STATE_HOME:-~/.local/state}/zsbx/audit"
-	// DefaultAuditKeep is how many days files are kept.
-	DefaultAuditKeep = 90
+	// defaultAuditDir lies in zsbx's own directory, which no command can write.
+	defaultAuditDir = "${XDG_STATE_HOME:-~/.local/state}/zsbx/audit"
+	// defaultAuditKeep is how many days files are kept.
+	defaultAuditKeep = 90
 )
 
 // AuditLog is an Audit as one machine understands it.
@@ -36,11 +36,11 @@ func (p *Policy) AuditLog(h Host) (*AuditLog, error) {
 		return nil, nil
 	}
 	x := expander{host: &h}
-	dir, err := x.absolute(cmp.Or(a.Dir.Value, DefaultAuditDir))
+	dir, err := x.absolute(cmp.Or(a.Dir.Value, defaultAuditDir))
 	if err != nil {
 		return nil, Errors{{Origin: a.Dir.Origin, Code: CodeValue, Msg: fmt.Sprintf("the audit log's directory %q", a.Dir.Value), Err: err}}
 	}
-	l := &AuditLog{Dir: dir, Keep: DefaultAuditKeep, Required: a.Required.Value == "true"}
+	l := &AuditLog{Dir: dir, Keep: defaultAuditKeep, Required: a.Required.Value == "true"}
 	if a.Keep.Value != "" {
 		l.Keep, err = strconv.Atoi(a.Keep.Value)
 	}

@@ -83,14 +83,14 @@ connect_tcp = [443, 70000]
 }
 
 // A symbolic link may lead out of what was written.
-func ExamplePath_Outside() {
+func ExamplePolicy_Resolve_link() {
 	p := &policy.Policy{FS: policy.FS{Rules: []policy.Rule{{Path: "cache", Access: policy.Read | policy.Write}}}}
 	r, err := p.Resolve(host())
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(r.Paths[0].Written, r.Paths[0].Path, r.Paths[0].Outside())
+	fmt.Println(r.Paths[0].Written, r.Paths[0].Path, !policy.Within(r.Paths[0].Path, r.Paths[0].Written))
 	// Output: /src/app/cache /var/cache true
 }
 

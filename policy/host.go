@@ -3,9 +3,11 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -96,3 +98,36 @@ func (h *Host) Getenv(name string) string {
 // ErrNoDirectory says that the process's working directory has been deleted,
 // or lies outside what it can see.
 var ErrNoDirectory = errors.New("the working directory does not exist any more (-C DIR names another)")
+
+// ReadSome lists at most n entries of a directory.
+func ReadSome(host *Host, dir string, n int) ([]fs.DirEntry, error) {
+	if host.ReadSome == nil {
+		return host.ReadDir(dir)
+	}
+	entries, err := host.ReadSome(dir, n)
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, err
+}
+
+// Within reports whether p is dir or lies below it.
+func Within(p, dir string) bool {
+	if dir == "/" {
+		return strings.HasPrefix(p, "/")
+	}
+	rest, ok := strings.CutPrefix(p, dir)
+	return ok && (rest == "" || rest[0] == '/')
+}
+
+// Short writes a canonical path as a rule may: from the working directory, or the
+// home directory.
+func (r *Resolved) Short(p string) string {
+	switch {
+	case p == r.Dir:
+		return "."
+	case r.Dir != "/" && Within(p, r.Dir):
+		p = "./" + p[len(r.Dir)+1:]
+	case r.Home != "" && r.Home != "/" && p != r.Home && Within(p, r.Home):
+		p = "~" + p[len(r.Home):]
+	}
+	return strings.ReplaceAll(p, "$", "$$")
+}

@@ -25,7 +25,7 @@ func lstat(name string) (Stat, error) {
 		if err != nil {
 			return Stat{}, err
 		}
-		return Stat{Mode: FileMode(uint32(st.Mode)), ID: FileID{Dev: uint64(st.Dev), Ino: st.Ino}, Links: uint64(st.Nlink)}, nil
+		return Stat{Mode: FileMode(uint32(st.Mode)), ID: FileID{Dev: uint64(st.Dev), Ino: st.Ino}, Nlink: uint64(st.Nlink)}, nil
 	}
 }
 
@@ -80,7 +80,7 @@ func readFile(name string) ([]byte, error) {
 		return nil, &fs.PathError{Op: "fstat", Path: name, Err: err}
 	}
 	if mode := FileMode(uint32(st.Mode)); !mode.IsRegular() {
-		return nil, fmt.Errorf("it is %s, not a regular file", kindOf(mode))
+		return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("it is %s, not a regular file", kindOf(mode))}
 	}
 	data := make([]byte, 0, max(4096, min(st.Size, MaxFileSize)+1)) // of /proc the size is 0
 	for {
@@ -94,7 +94,7 @@ func readFile(name string) ([]byte, error) {
 			return data, nil
 		}
 		if data = data[:len(data)+n]; len(data) > MaxFileSize {
-			return nil, fmt.Errorf("it has %d bytes: the most is %d", max(st.Size, int64(len(data))), MaxFileSize)
+			return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("it has %d bytes: the most is %d", max(st.Size, int64(len(data))), MaxFileSize)}
 		}
 		data = slices.Grow(data, 1)
 	}

@@ -68,8 +68,8 @@ var keys = [...]key{
 	{"fs", "deny", textList, func(p *Policy) any { return &p.FS.Deny }, checkDeny, nil, 0, false, false},
 	{"fs", "home", shared, func(p *Policy) any { return &p.Private.Home }, nil, unshares, 0, false, false},
 	{"fs", "create", textList, func(p *Policy) any { return &p.FS.create }, checkPath, nil, 0, false, true},
-	{"fs", "links", textTable, func(p *Policy) any { return &p.FS.Links }, checkPath, nil, 0, false, true},
-	{"fs", "copies", textTable, func(p *Policy) any { return &p.FS.Copies }, checkPath, nil, 0, false, true},
+	{"fs", "links", textTable, func(p *Policy) any { return &p.FS.CacheLinks }, checkPath, nil, 0, false, true},
+	{"fs", "copies", textTable, func(p *Policy) any { return &p.FS.CacheCopies }, checkPath, nil, 0, false, true},
 	{"fs.system", "executable", pathList, func(p *Policy) any { return &p.FS.System.Executable }, checkPath, always, Read | Exec, true, false},
 	{"fs.system", "read_only", pathList, func(p *Policy) any { return &p.FS.System.ReadOnly }, checkPath, always, Read, true, false},
 	{"fs.system", "read_write", pathList, func(p *Policy) any { return &p.FS.System.ReadWrite }, checkPath, always, Read | Write, true, false},
@@ -180,9 +180,9 @@ func (k *key) put(p *Policy, list []value) error {
 		for _, v := range list {
 			*at = append(*at, Var{Name: v.name, Value: v.text, Origin: v.from})
 		}
-	case *[]Link:
+	case *[]CacheEntry:
 		for _, v := range list {
-			*at = append(*at, Link{Name: v.name, To: v.text})
+			*at = append(*at, CacheEntry{Name: v.name, To: v.text})
 		}
 	case *map[string][]Named:
 		for _, v := range list {

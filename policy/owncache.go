@@ -81,7 +81,7 @@ func (rs *resolver) ownCache(flat *Policy) {
 	}
 	if usable {
 		rs.r.Cache = dir
-		rs.r.Links, rs.r.Copies = rs.expandLinks(flat.FS.Links), rs.expandLinks(flat.FS.Copies)
+		rs.r.CacheLinks, rs.r.CacheCopies = rs.expandLinks(flat.FS.CacheLinks), rs.expandLinks(flat.FS.CacheCopies)
 	}
 	flat.Env.Set = slices.DeleteFunc(flat.Env.Set, func(v Var) bool {
 		return v.Origin.BuiltIn() && !usable && strings.Contains(v.Value, "$"+cacheVariable)
@@ -94,12 +94,12 @@ func (rs *resolver) ownCache(flat *Policy) {
 }
 
 // expandLinks gives links with absolute paths.
-func (rs *resolver) expandLinks(links []Link) []Link {
+func (rs *resolver) expandLinks(links []CacheEntry) []CacheEntry {
 	x := expander{host: &rs.presets}
-	var out []Link
+	var out []CacheEntry
 	for _, l := range links {
 		if to, err := x.absolute(l.To); err == nil {
-			out = append(out, Link{Name: l.Name, To: to})
+			out = append(out, CacheEntry{Name: l.Name, To: to})
 		}
 	}
 	return out

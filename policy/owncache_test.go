@@ -40,8 +40,8 @@ func TestOwnCache(t *testing.T) {
 	if got := value(r, "npm_config_cache"); got != r.Cache+"/npm" {
 		t.Errorf("npm_config_cache=%s", got)
 	}
-	if !slices.Contains(r.Links, Link{"npm/_cacache", "/shared/npm/_cacache"}) {
-		t.Errorf("links %v", r.Links)
+	if !slices.Contains(r.CacheLinks, CacheEntry{"npm/_cacache", "/shared/npm/_cacache"}) {
+		t.Errorf("links %v", r.CacheLinks)
 	}
 	h.Dir = filepath.Join(h.Home, "b")
 	if other := resolve(h); other.Cache == r.Cache {
@@ -51,8 +51,8 @@ func TestOwnCache(t *testing.T) {
 	// A user's word counts, and moves what is shared.
 	user := &Policy{Env: Env{Set: []Var{{Name: "npm_config_cache", Value: h.Dir + "/c", Origin: Origin{Source: "--env"}}}}}
 	r = resolve(h, user)
-	if got := value(r, "npm_config_cache"); got != h.Dir+"/c" || !slices.Contains(r.Links, Link{"npm/_cacache", h.Dir + "/c/_cacache"}) {
-		t.Errorf("npm_config_cache=%s, links %v", got, r.Links)
+	if got := value(r, "npm_config_cache"); got != h.Dir+"/c" || !slices.Contains(r.CacheLinks, CacheEntry{"npm/_cacache", h.Dir + "/c/_cacache"}) {
+		t.Errorf("npm_config_cache=%s, links %v", got, r.CacheLinks)
 	}
 
 	// No place for it, and places where no preset may write.
@@ -63,7 +63,7 @@ func TestOwnCache(t *testing.T) {
 		}
 	}
 	h.Home, h.Env = "", nil
-	if r := resolve(h); r.Cache != "" || value(r, "npm_config_cache") != "" || len(r.Links) != 0 {
+	if r := resolve(h); r.Cache != "" || value(r, "npm_config_cache") != "" || len(r.CacheLinks) != 0 {
 		t.Errorf("without a home: %q, %v", r.Cache, r.Env)
 	}
 }
@@ -118,7 +118,7 @@ func TestToolsHaveNoCache(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Env.Set)+len(p.FS.Links) != 0 {
-		t.Errorf("%v %v", p.Env.Set, p.FS.Links)
+	if len(p.Env.Set)+len(p.FS.CacheLinks) != 0 {
+		t.Errorf("%v %v", p.Env.Set, p.FS.CacheLinks)
 	}
 }

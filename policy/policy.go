@@ -96,20 +96,20 @@ type Policy struct {
 
 // FS holds the file-system rules.
 type FS struct {
-	Rules []Rule // ro, rox, rw and rw_noexec, in the order they were written
-	Deny  []Deny
-	Links []Link // presets only
+	Rules      []Rule // ro, rox, rw and rw_noexec, in the order they were written
+	Deny       []Deny
+	CacheLinks []CacheEntry // presets only
 
-	Copies []Link // presets only: copied rather than linked
+	CacheCopies []CacheEntry // presets only: copied rather than linked
 
 	System System
 
 	create []Named // presets only, while one is read: which of Rules are to be made
 }
 
-// Link is a symbolic link in the project's own cache that leads to a shared one,
+// CacheEntry is a symbolic link in the project's own cache that leads to a shared one,
 // or a copy there of a file outside.
-type Link struct {
+type CacheEntry struct {
 	Name string // its name below the project's own cache
 	To   string // a path as in Rule.Path
 }

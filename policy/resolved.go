@@ -1,6 +1,10 @@
 package policy
 
-import "io/fs"
+import (
+	"io/fs"
+
+	"github.com/zsbx/zsbx/policy/glob"
+)
 
 // Host is the machine as Resolve sees it: the only way in which this package
 // looks at anything. ThisHost fills it from the running system; tests fill it
@@ -28,7 +32,7 @@ type Host struct {
 type Stat struct {
 	Mode  fs.FileMode
 	ID    FileID
-	Links uint64 // names that the inode has (st_nlink, inode(7)); 0 when that is not known
+	Nlink uint64 // names that the inode has (st_nlink, inode(7)); 0 when that is not known
 }
 
 // FileID identifies an inode while the machine runs, so that what was
@@ -52,11 +56,11 @@ type Resolved struct {
 	Skipped []Skip // optional rules that name nothing on this machine
 	Create  []Path // of rules with Create, directories that are missing: made before a run, then resolved again
 
-	// Cache is the project's own cache, "" for none; Links and Copies are to be in
+	// Cache is the project's own cache, "" for none; CacheLinks and CacheCopies are to be in
 	// it before a run, each with the absolute path that it leads to or comes from.
-	Cache  string
-	Links  []Link
-	Copies []Link
+	Cache       string
+	CacheLinks  []CacheEntry
+	CacheCopies []CacheEntry
 
 	Net     ResolvedNet
 	Env     []string // the command's environment, NAME=VALUE, sorted by name
@@ -92,11 +96,6 @@ type Path struct {
 	// with a canonical directory, in the order they were followed.
 	Links []string
 }
-
-// Outside reports whether symbolic links led to a place that does not lie
-// where the rule was written: the rule says one thing and allows another,
-// so it must be shown with both.
-func (p *Path) Outside() bool { return !Within(p.Path, p.Written) }
 
 // DenyPath is a resolved denial. Pattern is absolute; when Glob is false it
 // is a canonical path, which need not exist.
@@ -134,3 +133,42 @@ const (
 	NetPorts NetMode = "ports"
 	NetNone  NetMode = "none"
 )
+
+// Policy writes what was resolved as a policy again, with canonical paths:
+// the rules of the baseline and of presets are in it, its system categories
+// are empty. It does not name the private temporary directory, which belongs
+// to one run. Resolved on the same machine it gives the same result.
+func (r *Resolved) Policy() *Policy {
+	p := &Policy{Env: r.env, Limits: r.Limits, Private: r.Private, Guard: r.Guard, Audit: r.audit}
+	for _, c := range p.FS.System.categories() {
+		*c.rules = []Rule{}
+	}
+	for i := range r.Paths {
+		if from := r.Paths[i].Rule.Origin; from.Source != sourceTemp {
+			p.FS.Rules = append(p.FS.Rules, Rule{Path: literal(r.Paths[i].Path), Access: r.Paths[i].Access, Origin: from})
+		}
+	}
+	for _, d := range r.Deny {
+		pattern := d.Pattern
+		if !d.Glob {
+			pattern = glob.QuoteMeta(pattern)
+		}
+		p.FS.Deny = append(p.FS.Deny, Deny{Pattern: literal(pattern), Origin: d.Deny.Origin})
+	}
+	switch r.Net.Mode {
+	case NetNone:
+		p.Net.Allow = &Flag{Origin: r.Net.From}
+	case NetPorts:
+		p.Net.Allow = &Flag{Origin: r.Net.From}
+		p.Net.ConnectTCP = append([]Port{}, r.Net.ConnectTCP...)
+		p.Net.BindTCP = append([]Port{}, r.Net.BindTCP...)
+	case NetOpen:
+		if r.Net.From.Source != "default" {
+			p.Net.Allow = &Flag{Value: true, Origin: r.Net.From}
+		}
+	}
+	for i := range r.Net.Unix {
+		p.Net.Unix = append(p.Net.Unix, Named{Value: literal(r.Net.Unix[i].Path), Origin: r.Net.Unix[i].Rule.Origin})
+	}
+	return p
+}

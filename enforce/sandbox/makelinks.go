@@ -17,7 +17,7 @@ import (
 // of it. What can't be made is left alone; the tool has a cold cache then.
 func (c *prepared) makeCacheLinks() {
 	r := c.resolved
-	if len(r.Links)+len(r.Copies) == 0 {
+	if len(r.CacheLinks)+len(r.CacheCopies) == 0 {
 		return
 	}
 	root, err := safepath.OpenRoot(r.Cache)
@@ -25,23 +25,23 @@ func (c *prepared) makeCacheLinks() {
 		return
 	}
 	defer root.Close()
-	for _, l := range r.Links {
+	for _, l := range r.CacheLinks {
 		root.MkdirAll(path.Dir(l.Name), 0o700) // some tools want theirs to be there
 		makeLink(root, l)
 	}
-	for _, l := range r.Copies {
+	for _, l := range r.CacheCopies {
 		root.MkdirAll(path.Dir(l.Name), 0o700)
 		// What the command may not read it does not get, and no link counts that a
 		// command may have put there.
 		from := c.host.Follow(l.To)
 		if r.PlantedLink(&from) == "" && r.Allowed(from.Path, policy.Read).Allowed {
-			makeCopy(root, policy.Link{Name: l.Name, To: from.Path})
+			makeCopy(root, policy.CacheEntry{Name: l.Name, To: from.Path})
 		}
 	}
 }
 
 // makeLink makes one link. Where nothing is to lead to, the tool makes its own.
-func makeLink(root *os.Root, l policy.Link) {
+func makeLink(root *os.Root, l policy.CacheEntry) {
 	old, err := root.Readlink(l.Name)
 	_, missing := os.Stat(l.To)
 	if err == nil {
@@ -61,7 +61,7 @@ const maxCopied = 16 << 20
 // makeCopy copies one file, unless the copy was changed later, by the time that a
 // command can't set. The file's path is canonical: a link that has just been put there
 // is an error. Whoever reads the copy meanwhile gets the old one or the new one.
-func makeCopy(root *os.Root, l policy.Link) {
+func makeCopy(root *os.Root, l policy.CacheEntry) {
 	in, err := safepath.OpenFile(l.To, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return

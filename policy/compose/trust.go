@@ -5,9 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -24,9 +22,6 @@ type trustRecord struct {
 	SHA256 string    `json:"sha256"` // of the content, hexadecimal
 	Time   time.Time `json:"time"`
 }
-
-// longestPolicyFile bounds what is read of a project policy, in bytes.
-const longestPolicyFile = 1 << 20
 
 // Project is a project's policy as it was read: what is hashed is what is
 // decoded.
@@ -77,7 +72,7 @@ func Projects(h *policy.Host) ([]*Project, error) {
 
 // readProject reads a project policy that is to be put on top of base.
 func readProject(file string, base *policy.Policy) (*Project, error) {
-	data, err := readPolicyFile(file)
+	data, err := policy.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
@@ -132,28 +127,6 @@ func listOrigins(all []policy.Wider) string {
 		l = append(l, "...")
 	}
 	return strings.Join(l, ", ")
-}
-
-// readPolicyFile reads a whole regular file of bounded size. It never blocks
-// on a FIFO.
-func readPolicyFile(file string) ([]byte, error) {
-	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err == nil && !st.Mode().IsRegular() {
-		err = &fs.PathError{Op: "read", Path: file, Err: errors.New("is not a regular file")}
-	}
-	if err != nil {
-		return nil, err
-	}
-	data, err := io.ReadAll(io.LimitReader(f, longestPolicyFile+1))
-	if err == nil && len(data) > longestPolicyFile {
-		err = &fs.PathError{Op: "read", Path: file, Err: errors.New("is larger than 1 MiB")}
-	}
-	return data, err
 }
 
 // trusted reports whether file was ever trusted, and whether it was with this

@@ -66,9 +66,9 @@ func (c *protector) selfFile(r *policy.Resolved, file string) {
 		return
 	}
 	c.selfPath(r, real)
-	if st.Mode.IsRegular() && st.Links > 1 && st.Mode.Perm()&0o222 != 0 && c.linkable(r, st.ID) {
+	if st.Mode.IsRegular() && st.Nlink > 1 && st.Mode.Perm()&0o222 != 0 && c.linkable(r, st.ID) {
 		c.out.SelfOpen = append(c.out.SelfOpen, SelfFact{Path: real,
-			Why:  fmt.Sprintf("it has %d names (hard links), and another one may lie in a writable tree", st.Links),
+			Why:  fmt.Sprintf("it has %d names (hard links), and another one may lie in a writable tree", st.Nlink),
 			Hint: fmt.Sprintf("cp -p %s %[1]s.new && mv %[1]s.new %[1]s", shell.Quote(real))})
 	}
 	for _, other := range c.out.Table.Aliases(real) {
