@@ -18,6 +18,8 @@ type checker struct {
 	preset *Origin      // of everything in a preset; nil for a policy file
 	errs   Errors
 	rules  int
+
+	names map[string][]string // what known found: a file may have many unknown keys
 }
 
 func (c *checker) fail(o Origin, code Code, format string, args ...any) {
@@ -71,6 +73,9 @@ func (c *checker) unknown(f *tree.Field, table string, known ...string) {
 
 // known are the names in a table: of keys, and of tables.
 func (c *checker) known(table string) []string {
+	if all := c.names[table]; all != nil {
+		return all
+	}
 	var all []string
 	for i := range keys {
 		k := &keys[i]
@@ -80,7 +85,11 @@ func (c *checker) known(table string) []string {
 			all = append(all, name)
 		}
 	}
-	return all
+	if c.names == nil {
+		c.names = map[string][]string{}
+	}
+	c.names[table] = slices.Clip(all)
+	return c.names[table]
 }
 
 // find is the key or the table that a field of a table is, if it is known.

@@ -223,7 +223,7 @@ func (x *expander) lookup(name string) (string, error) {
 	case "PWD":
 		return x.host.Dir, nil
 	case cacheVariable:
-		if dir := x.host.ownCache(); dir != "" {
+		if dir := x.host.projectCache(); dir != "" {
 			return dir, nil
 		}
 		return "", &unsetError{name}

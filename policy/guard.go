@@ -132,7 +132,7 @@ func (g *guard) tool(p string) bool {
 // before it with the same rules, or whoever wrote the project. Where the projects' own
 // caches are, nobody else puts any.
 func (g *guard) changeable(link string) bool {
-	if Within(link, g.dir) && !Within(g.home, g.dir) || strings.Contains(link+"/", ownCaches) {
+	if Within(link, g.dir) && !Within(g.home, g.dir) || strings.Contains(link+"/", projectCaches) {
 		return true
 	}
 	return slices.ContainsFunc(g.open, func(tree string) bool { return Within(link, tree) })

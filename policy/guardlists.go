@@ -19,7 +19,7 @@ type Guard struct {
 func (p *Policy) GuardOn(os string) *Guard {
 	g := &Guard{}
 	g.add(&p.Guard)
-	g.add(&p.own(os).Guard)
+	g.add(&p.forSystem(os).Guard)
 	return g
 }
 

@@ -36,24 +36,14 @@ func (rs *resolver) wholeApp(p *Path) {
 	}
 }
 
-// javaPlaces are the directories in which JDKs lie on a Mac, each as
-// NAME/Contents/Home: installers' (java_home(1)), an editor's, and the one that
-// Homebrew keeps for each processor.
-func javaPlaces() []string {
-	return []string{
-		"~/Library/Java/JavaVirtualMachines", "/Library/Java/JavaVirtualMachines",
-		"/opt/homebrew/opt/openjdk/libexec", "/usr/local/opt/openjdk/libexec",
-	}
-}
-
 // javaHome is the JDK to use on a Mac where JAVA_HOME does not say: the newest
-// by name of the first place that has one, "" for none. /usr/bin/java would look
+// by name of the first directory of JDKs that has one, "" for none. /usr/bin/java would look
 // for one through Spotlight, which answers nobody in a sandbox.
 func (h *Host) javaHome() string {
 	if h.ReadDir == nil {
 		return ""
 	}
-	for _, place := range javaPlaces() {
+	for _, place := range places("jdks macos") {
 		dir := h.place(place)
 		entries, _ := h.ReadDir(dir)
 		best, newest := "", -1

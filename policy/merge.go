@@ -1,6 +1,9 @@
 package policy
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Merge adds policies up, the first one the weakest: lists add up, scalars of
 // a later policy override those of an earlier one, a category of FS.System
@@ -25,8 +28,8 @@ func Merge(ps ...*Policy) *Policy {
 
 // mergeSystem adds one system's overrides to the sum of those before, of
 // which the scalars give way to what p says for all systems.
-func mergeSystem(sum, p, own *Policy) *Policy {
-	if sum == nil && own == nil {
+func mergeSystem(sum, p, system *Policy) *Policy {
+	if sum == nil && system == nil {
 		return nil
 	}
 	if sum == nil {
@@ -40,8 +43,8 @@ func mergeSystem(sum, p, own *Policy) *Policy {
 	})
 	sum.Limits.put(&p.Limits, true)
 	sum.Guard.yield(&p.Guard)
-	if own != nil {
-		sum.add(own)
+	if system != nil {
+		sum.add(system)
 	}
 	return sum
 }
@@ -76,20 +79,17 @@ func addPorts(to *[]Port, from []Port) {
 // on gives the policy with the overrides for one system put over it.
 func (p *Policy) on(os string) *Policy {
 	flat := Merge(p)
-	own := flat.own(os)
+	system := flat.forSystem(os)
 	flat.Linux, flat.MacOS = nil, nil
-	flat.add(own)
+	flat.add(system)
 	return flat
 }
 
-// own are the overrides for one system; never nil.
-func (p *Policy) own(os string) *Policy {
-	own := p.Linux
+// forSystem are the overrides for one system; never nil.
+func (p *Policy) forSystem(os string) *Policy {
+	part := p.Linux
 	if os == "macos" {
-		own = p.MacOS
+		part = p.MacOS
 	}
-	if own == nil {
-		own = &Policy{}
-	}
-	return own
+	return cmp.Or(part, &Policy{})
 }

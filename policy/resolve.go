@@ -51,7 +51,7 @@ func (p *Policy) Resolve(h Host) (*Resolved, error) {
 	}
 	rs.git(flat.Presets)
 	rs.guard()
-	rs.ownCache(flat)
+	rs.projectCache(flat)
 	rs.temporary()
 	rs.denials(flat.FS.Deny)
 	rs.denySecrets()

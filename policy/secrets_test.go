@@ -211,7 +211,7 @@ func TestCreate(t *testing.T) {
 		}
 		var got []string
 		for _, rule := range r.Create {
-			got = append(got, strings.Replace(strings.Replace(rule.Path, h.ownCache(), "CACHE", 1), h.Home, "~", 1))
+			got = append(got, strings.Replace(strings.Replace(rule.Path, h.projectCache(), "CACHE", 1), h.Home, "~", 1))
 		}
 		if fmt.Sprint(got) != "["+tt.want+"]" {
 			t.Errorf("%s: %v, want %s", tt.env, got, tt.want)

@@ -3,35 +3,13 @@ package policy
 import (
 	"slices"
 	"strings"
+
+	"github.com/zsbx/zsbx/policy/internal/tables"
 )
 
-// Programs agree on no one place for temporary files. What each kind of them
-// asks is listed here, so that all of them end up in the run's private
-// directory: what is anywhere else can't be written.
-
-// tempVar is a variable by which programs find a place for temporary files.
-type tempVar struct {
-	name  string
-	os    string // "" for every system
-	below string // what the value has after the private directory
-}
-
-// tempTable lists the variables whose value is a path.
-func tempTable() []tempVar {
-	return []tempVar{
-		{"TMPDIR", "", ""}, // nearly everything
-		{"TMP", "", ""},    // programs that come from elsewhere
-		{"TEMP", "", ""},
-		{"TMUX_TMPDIR", "", ""}, // sockets
-		{"SCREENDIR", "", "/run"},
-		{"XDG_RUNTIME_DIR", "", "/run"},
-		{"TMPPREFIX", "", "/zsh"}, // zsh's here-documents (zshparam(1)), which know no TMPDIR
-		// The shims in /usr/bin note here which tool is where, clang its modules;
-		// otherwise in directories that all programs of the user share.
-		{"xcrun_db", "macos", "/xcrun_db"},
-		{"CLANG_MODULE_CACHE_PATH", "macos", "/clang-modules"},
-	}
-}
+// Programs agree on no one place for temporary files. A table lists what each kind of
+// them asks, so that all of them end up in the run's private directory: what is
+// anywhere else can't be written.
 
 // tempSuffix is the variable that moves the directories which confstr(3) gives
 // for _CS_DARWIN_USER_TEMP_DIR and _CS_DARWIN_USER_CACHE_DIR: its value is added
@@ -45,9 +23,10 @@ func tempVariables(os, dir string) []Var {
 		dir = shortened(dir)
 	}
 	var vars []Var
-	for _, v := range tempTable() {
-		if v.os == "" || v.os == os {
-			vars = append(vars, Var{Name: v.name, Value: dir + v.below})
+	for _, section := range []string{"temporary", "temporary " + os} {
+		for _, v := range tables.Find(tables.Env(), section) {
+			name, below, _ := strings.Cut(v, "=")
+			vars = append(vars, Var{Name: name, Value: dir + below})
 		}
 	}
 	if os == "macos" && PrivateCache(dir) != "" {

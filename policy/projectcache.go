@@ -17,13 +17,13 @@ import (
 // cacheVariable names it in a path.
 const cacheVariable = "ZSBX_CACHE"
 
-// ownCaches is the directory below that for caches in which they are.
-const ownCaches = "/zsbx-caches/"
+// projectCaches is the directory below that for caches in which they are.
+const projectCaches = "/zsbx-caches/"
 
-// ownCache is the project's own cache, "" where there is no place for one. Its
+// projectCache is the project's own cache, "" where there is no place for one. Its
 // name is made of the working directory's: no other project has it. A coding
 // agent's is its own, too, and a place of secrets: its login is in it.
-func (h *Host) ownCache() string {
+func (h *Host) projectCache() string {
 	base := h.place("${XDG_CACHE_HOME:-~/.cache}")
 	if !path.IsAbs(base) {
 		return ""
@@ -66,10 +66,10 @@ func (h *Host) forPresets(set []Var) Host {
 	return own
 }
 
-// ownCache settles the project's own cache: what is to be in it, and the
+// projectCache settles the project's own cache: what is to be in it, and the
 // variables that lead there, which are left out where it can't be made.
-func (rs *resolver) ownCache(flat *Policy) {
-	dir, usable := rs.presets.ownCache(), false
+func (rs *resolver) projectCache(flat *Policy) {
+	dir, usable := rs.presets.projectCache(), false
 	if dir != "" {
 		rs.w.exact = false
 		if pl, err := rs.w.walk(dir); err == nil {
