@@ -35,8 +35,7 @@ func (p *Policy) AuditLog(h Host) (*AuditLog, error) {
 	if a == (Audit{}) {
 		return nil, nil
 	}
-	x := expander{host: &h}
-	dir, err := x.absolute(cmp.Or(a.Dir.Value, defaultAuditDir))
+	dir, err := h.absolute(cmp.Or(a.Dir.Value, defaultAuditDir))
 	if err != nil {
 		return nil, Errors{{Origin: a.Dir.Origin, Code: CodeValue, Msg: fmt.Sprintf("the audit log's directory %q", a.Dir.Value), Err: err}}
 	}

@@ -54,10 +54,9 @@ func (rs *resolver) closed(flat *Policy) {
 
 // candidates are the files that a Closed.Path may be.
 func (rs *resolver) candidates(written string) []string {
-	x := expander{host: &rs.presets}
 	name, above := strings.CutPrefix(written, "../")
 	if !above {
-		if file, err := x.absolute(written); err == nil {
+		if file, err := rs.presets.absolute(written); err == nil {
 			return []string{file}
 		}
 		return nil

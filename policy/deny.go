@@ -84,7 +84,7 @@ func (rs *resolver) deny(d Deny) (DenyPath, error) {
 	if err := checkDeny(d.Pattern); err != nil {
 		return DenyPath{}, err
 	}
-	whole, err := rs.x.pattern(d.Pattern)
+	whole, err := rs.host.pattern(d.Pattern)
 	if err != nil {
 		return DenyPath{}, err
 	}
@@ -124,10 +124,10 @@ func (rs *resolver) deny(d Deny) (DenyPath, error) {
 
 // pattern expands a denial to an absolute pattern. What "~" and variables
 // stand for is taken literally, wildcards included.
-func (x *expander) pattern(s string) (string, error) {
-	whole, err := x.whole(s, glob.QuoteMeta)
+func (h *Host) pattern(s string) (string, error) {
+	whole, err := h.whole(s, glob.QuoteMeta)
 	if err == nil && !strings.HasPrefix(whole, "/") {
-		whole = glob.QuoteMeta(x.host.Dir) + "/" + whole
+		whole = glob.QuoteMeta(h.Dir) + "/" + whole
 	}
 	return whole, err
 }

@@ -64,7 +64,7 @@ func (rs *resolver) allowedAgent() string {
 	if len(rs.r.Net.Unix) == 0 {
 		return ""
 	}
-	sock, err := rs.x.lookup("SSH_AUTH_SOCK")
+	sock, err := rs.host.lookup("SSH_AUTH_SOCK")
 	if err != nil || !strings.HasPrefix(sock, "/") {
 		return ""
 	}

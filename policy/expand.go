@@ -7,11 +7,9 @@ import (
 	"strings"
 )
 
-// expander turns a path as written into an absolute one, lexically: "~",
-// "cwd" and variables are replaced, what is relative is taken from the
-// working directory, "." and ".." are removed. Symbolic links are the
-// walker's.
-type expander struct{ host *Host }
+// A path as written becomes an absolute one lexically: "~", "cwd" and variables are
+// replaced, what is relative is taken from the working directory, "." and ".." are
+// removed. Symbolic links are the walker's.
 
 // errNoHome says that "~" stands for nothing.
 var errNoHome = errors.New("the home directory is not known (HOME is not set)")
@@ -24,34 +22,34 @@ func (e *unsetError) Error() string {
 }
 
 // absolute expands a path as written in a rule.
-func (x *expander) absolute(s string) (string, error) {
+func (h *Host) absolute(s string) (string, error) {
 	if err := checkPath(s); err != nil {
 		return "", err
 	}
-	return x.expand(s)
+	return h.expand(s)
 }
 
 // expand is absolute without the checks of the spelling.
-func (x *expander) expand(s string) (string, error) {
+func (h *Host) expand(s string) (string, error) {
 	if s[0] == '/' && strings.IndexByte(s, '$') < 0 {
 		return path.Clean(s), nil
 	}
-	whole, err := x.whole(s, nil)
+	whole, err := h.whole(s, nil)
 	if err != nil {
 		return "", err
 	}
 	if !strings.HasPrefix(whole, "/") {
-		whole = x.host.Dir + "/" + whole
+		whole = h.Dir + "/" + whole
 	}
 	return path.Clean(whole), nil
 }
 
 // whole expands a path that may stay relative. Quote, when not nil, is applied to
 // what "~", "cwd" and variables stand for.
-func (x *expander) whole(s string, quote func(string) string) (string, error) {
-	base, rest, err := x.base(s)
+func (h *Host) whole(s string, quote func(string) string) (string, error) {
+	base, rest, err := h.base(s)
 	if err == nil {
-		rest, err = x.variables(rest, quote)
+		rest, err = h.variables(rest, quote)
 	}
 	switch {
 	case err != nil || base == "":
@@ -68,7 +66,7 @@ func (x *expander) whole(s string, quote func(string) string) (string, error) {
 // place is where a built-in path with "~" or variables lies, "" where that is not
 // known.
 func (h *Host) place(s string) string {
-	p, err := (&expander{host: h}).expand(s)
+	p, err := h.expand(s)
 	if err != nil {
 		return ""
 	}
@@ -78,16 +76,16 @@ func (h *Host) place(s string) string {
 // base takes "~" and "cwd" off a path. They must be whole names, and the
 // first one: a file of that name in the working directory is "./~" or
 // "./cwd".
-func (x *expander) base(s string) (base, rest string, err error) {
+func (h *Host) base(s string) (base, rest string, err error) {
 	first, rest, _ := strings.Cut(s, "/")
 	switch first {
 	case "~":
-		if x.host.Home == "" {
+		if h.Home == "" {
 			return "", "", fmt.Errorf("%s: %w", s, errNoHome)
 		}
-		return x.host.Home, rest, nil
+		return h.Home, rest, nil
 	case "cwd":
-		return x.host.Dir, rest, nil
+		return h.Dir, rest, nil
 	}
 	return "", s, nil
 }
@@ -165,7 +163,7 @@ func closingBrace(s string) int {
 // which is a path again. Tools refuse a value that is no absolute path
 // ("GOCACHE=off"), or read it relative to a directory that is not known here. Values
 // are not expanded again.
-func (x *expander) variables(s string, quote func(string) string) (string, error) {
+func (h *Host) variables(s string, quote func(string) string) (string, error) {
 	i := strings.IndexByte(s, '$')
 	if i < 0 {
 		return s, nil
@@ -178,13 +176,13 @@ func (x *expander) variables(s string, quote func(string) string) (string, error
 		}
 		value, err := "", error(nil)
 		if v.hasDefault {
-			value = firstAbsolute(x.host.Getenv(v.name))
+			value = firstAbsolute(h.Getenv(v.name))
 		} else {
-			value, err = x.lookup(v.name)
+			value, err = h.lookup(v.name)
 		}
 		switch {
 		case v.hasDefault && value == "":
-			value, err = x.whole(v.word, quote)
+			value, err = h.whole(v.word, quote)
 		case quote != nil:
 			value = quote(value)
 		}
@@ -216,21 +214,21 @@ func literal(p string) string { return strings.ReplaceAll(p, "$", "$$") }
 // lookup gives a variable's value. One that is empty counts as unset:
 // "$CACHE/x" must never become "/x". PWD is the command's working directory,
 // whatever the caller's says.
-func (x *expander) lookup(name string) (string, error) {
+func (h *Host) lookup(name string) (string, error) {
 	switch name {
 	case "$":
 		return "$", nil
 	case "PWD":
-		return x.host.Dir, nil
+		return h.Dir, nil
 	case cacheVariable:
-		if dir := x.host.projectCache(); dir != "" {
+		if dir := h.projectCache(); dir != "" {
 			return dir, nil
 		}
 		return "", &unsetError{name}
 	}
-	value := x.host.Getenv(name)
+	value := h.Getenv(name)
 	if value == "" && name == "HOME" {
-		value = x.host.Home
+		value = h.Home
 	}
 	if value == "" {
 		return "", &unsetError{name}

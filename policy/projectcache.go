@@ -95,10 +95,9 @@ func (rs *resolver) projectCache(flat *Policy) {
 
 // expandLinks gives links with absolute paths.
 func (rs *resolver) expandLinks(links []CacheEntry) []CacheEntry {
-	x := expander{host: &rs.presets}
 	var out []CacheEntry
 	for _, l := range links {
-		if to, err := x.absolute(l.To); err == nil {
+		if to, err := rs.presets.absolute(l.To); err == nil {
 			out = append(out, CacheEntry{Name: l.Name, To: to})
 		}
 	}

@@ -39,7 +39,6 @@ func (p *Policy) Resolve(h Host) (*Resolved, error) {
 		host: &h, w: newWalker(&h, 2*len(rules)),
 	}
 	h.walker = rs.w // a copy of the caller's Host, and not the one in rs.r
-	rs.x = expander{host: &h}
 	rs.presets = h.forPresets(flat.Env.Set)
 	rs.home()
 	if n := flat.asked(rules); n > MaxRules {
@@ -115,7 +114,6 @@ func (p *Policy) asked(rules []Rule) int {
 type resolver struct {
 	r    *Resolved
 	host *Host
-	x    expander
 	w    *walker
 
 	presets Host // as the presets' paths see it
@@ -148,11 +146,11 @@ func (rs *resolver) rule(rule Rule) {
 
 // path finds what a rule names, or reports why it cannot.
 func (rs *resolver) path(rule Rule) (Path, bool) {
-	x := rs.x
+	host := rs.host
 	if rule.Origin.BuiltIn() {
-		x.host = &rs.presets
+		host = &rs.presets
 	}
-	written, err := x.absolute(rule.Path)
+	written, err := host.absolute(rule.Path)
 	if err != nil {
 		var unset *unsetError
 		switch {
