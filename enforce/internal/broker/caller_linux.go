@@ -118,6 +118,15 @@ func (c caller) status() (status, error) {
 	return s, nil
 }
 
+// ProcessOf is the number of the process that has a thread, 0 if it can't be told.
+func ProcessOf(tid int) int {
+	st, err := caller{tid}.status()
+	if err != nil {
+		return 0
+	}
+	return st.process
+}
+
 // parseStatus is ok if it says who the process is.
 func parseStatus(b []byte) (s status, ok bool) {
 	for line := range bytes.Lines(b) {

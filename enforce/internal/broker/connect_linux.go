@@ -2,7 +2,6 @@ package broker
 
 import (
 	"strconv"
-	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -147,7 +146,7 @@ func (m *Policy) allows(fd int, id policy.FileID) bool {
 		if path == "" {
 			path = fork.PathOf(fd)
 		}
-		if p.Path == "/" || strings.HasPrefix(path, p.Path+"/") {
+		if policy.Within(path, p.Path) {
 			return true
 		}
 	}

@@ -5,8 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/zsbx/zsbx/internal/procfs"
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/procfs"
 )
 
 // mountPoint identifies a directory and the mount it was reached by.

@@ -271,7 +271,5 @@ func (l *look) wandering() bool {
 	if l.act.Op != answer.Exec {
 		return false
 	}
-	_, err := os.Lstat(process(l.call.Tid()) + "/task/" + strconv.Itoa(l.call.Tid()))
-	b, _ := os.ReadFile(process(l.call.Tid()) + "/status")
-	return err != nil || !bytes.Contains(b, []byte("\nTgid:\t"+strconv.Itoa(l.call.Tid())+"\n"))
+	return broker.ProcessOf(l.call.Tid()) != l.call.Tid()
 }

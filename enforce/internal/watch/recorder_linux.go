@@ -248,13 +248,9 @@ func (r *Recorder) Report() Report {
 
 // programOf is the name of a thread's process.
 func programOf(tid int) string {
-	dir := "/proc/" + strconv.Itoa(tid)
-	if b, err := os.ReadFile(dir + "/status"); err == nil {
-		if _, rest, ok := bytes.Cut(b, []byte("\nTgid:\t")); ok {
-			group, _, _ := bytes.Cut(rest, []byte("\n"))
-			dir = "/proc/" + string(group)
-		}
+	if group := broker.ProcessOf(tid); group != 0 {
+		tid = group
 	}
-	b, _ := os.ReadFile(dir + "/comm")
+	b, _ := os.ReadFile(process(tid) + "/comm")
 	return string(bytes.TrimSuffix(b, []byte("\n")))
 }
