@@ -16,7 +16,8 @@ const ProjectFile = ".zsbx.toml"
 // EscapingLinks looks at rules that lead out of the project by a symbolic link in
 // it. In a project's policy such a rule is an error: the content that was trusted
 // says nothing of where the link leads. Elsewhere it is a warning, which says where
-// the rule leads.
+// the rule leads, but an error where that is a place of secrets or what programs
+// outside start.
 func (r *Resolved) EscapingLinks() (warnings Errors, err error) {
 	for _, paths := range [][]Path{r.Paths, r.Net.Unix} {
 		for i := range paths {
@@ -24,7 +25,13 @@ func (r *Resolved) EscapingLinks() (warnings Errors, err error) {
 			if err := p.leavesProject(); err != nil {
 				return warnings, err
 			}
-			if p.fromProject() || p.Rule.Origin.BuiltIn() || Within(r.Home, r.Dir) {
+			if p.fromProject() || p.Rule.Origin.BuiltIn() {
+				continue
+			}
+			if err := r.plantedDoor(p); err != nil {
+				return warnings, err
+			}
+			if Within(r.Home, r.Dir) {
 				continue
 			}
 			if link := p.LinkOutOf(r.Dir); link != "" {
@@ -38,6 +45,23 @@ func (r *Resolved) EscapingLinks() (warnings Errors, err error) {
 		}
 	}
 	return warnings, nil
+}
+
+// plantedDoor is the error for a rule that leads to what nobody opens by chance, by a
+// link that a command before this one may have put there, or nil.
+func (r *Resolved) plantedDoor(p *Path) error {
+	link := r.PlantedLink(p)
+	if link == "" {
+		return nil
+	}
+	what, is := r.Secret(p.Path), "a place of secrets"
+	if what == "" && p.Access&Write != 0 {
+		what, is = r.StartedOutside(p.Path), "what programs outside start or read first"
+	}
+	if what == "" {
+		return nil
+	}
+	return &Error{Origin: p.Rule.Origin, Code: CodePath, Msg: fmt.Sprintf("the link %s, which a command may have put there, leads to %s: %s is %s; if that is meant, name that place itself", link, p.Path, what, is)}
 }
 
 // fromProject reports whether the rule stands in a project's policy.
