@@ -43,7 +43,6 @@ is exit status 125.`,
   zsbx check --rw . -- cargo build
   zsbx check --trust
   zsbx check --trust=SHA256`,
-		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error { return o.run(a, args) },
 	}
 	fs := c.Flags()

@@ -22,7 +22,6 @@ the settings of srt, of Zed or of codex, a command line of landrun, or a profile
 of firejail.`,
 		Example: `  zsbx import ~/.srt-settings.json > policy.toml
   zsbx import --format firejail /etc/firejail/wget.profile`,
-		Args: cobra.ArbitraryArgs,
 	}
 	format := c.Flags().String("format", "", "what FILE is, by `NAME`: srt, zed, codex, landrun or firejail; by default it is guessed")
 	c.RunE = func(_ *cobra.Command, args []string) error { return a.importFile(args, *format) }

@@ -25,7 +25,6 @@ for Python, make for a Makefile. Without any, or when the command needs nothing,
 a template is written, all in comments.`,
 		Example: `  zsbx init
   zsbx init --yes -- make test`,
-		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error { return o.init(a, args) },
 	}
 	fs := c.Flags()

@@ -44,7 +44,6 @@ COMMAND is run once. What COMMAND prints goes to standard error.`,
 		Example: `  zsbx learn -- make
   zsbx learn --yes --write -- cargo build
   zsbx learn --yes -- npm ci > policy.toml`,
-		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usageHint("zsbx learn --help", "no command given")

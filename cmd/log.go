@@ -39,7 +39,6 @@ names or beginnings of ids, list those sessions.
 The log is that of the user's policy, or the one of --audit.`,
 		Example: `  zsbx log --since 2h
   zsbx log --dir . --since 2026-01-31 --json`,
-		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error { return o.run(a, args) },
 	}
 	f := c.Flags()

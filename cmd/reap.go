@@ -42,7 +42,6 @@ from ps.`,
 		Example: `  zsbx reap 3f2a
   zsbx reap server --dry-run
   zsbx reap --all`,
-		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error { return o.run(a, args) },
 	}
 	fs := c.Flags()

@@ -120,6 +120,9 @@ func newHelp() *cobra.Command {
 // finish gives a command what all of them have.
 func finish(a *app, c *cobra.Command) *cobra.Command {
 	c.DisableFlagsInUseLine = true
+	if c.Args == nil {
+		c.Args = cobra.ArbitraryArgs
+	}
 	c.Flags().SortFlags = false
 	if f := c.Flags().Lookup("json"); f != nil {
 		run := c.RunE

@@ -27,7 +27,6 @@ again when that is confirmed.`,
 		Example: `  zsbx why --rw . -- cargo build
   zsbx why
   zsbx why --json --rw . -- make test`,
-		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return o.again(a)
