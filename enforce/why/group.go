@@ -147,26 +147,17 @@ func anchor(home, p string) string {
 }
 
 // harmless says why programs go on without what was refused, or "".
-func harmless(home string, e *Entry) string {
+func harmless(homeDir string, e *Entry) string {
 	if e.apart {
 		return "programs copy where they can't rename"
 	}
-	for _, h := range []struct{ pattern, why string }{
-		{"~/.gitconfig", "git goes on without"}, {"~/.config/git", "git goes on without"}, {"/etc/gitconfig", "git goes on without"},
-		{"~/.npmrc", "npm goes on without"}, {"~/.config/go", "go goes on without"}, {"~/.config/npm", "npm goes on without"},
-		{"~/.cargo/.package-cache", "cargo goes on without"}, {"~/.cargo/.global-cache", "cargo goes on without"}, {"~/.cargo/credentials.toml", "cargo goes on without"},
-		{"~/.curlrc", "curl goes on without"}, {"~/.wgetrc", "wget goes on without"}, {"~/.netrc", "programs go on without"},
-		{"~/.terminfo", "programs go on without"}, {"~/.inputrc", "shells go on without"}, {"~/.bashrc", "shells go on without"},
-		{"~/.profile", "shells go on without"}, {"~/.bash_history", "shells go on without"}, {"~/.python_history", "python goes on without"}, {"~/.gdbinit", "gdb goes on without"},
-		{"/proc", "programs go on without"}, {"/sys", "programs go on without"}, {"/dev/tty", "programs go on without"}, {"/dev/shm", "programs go on without"}, {"/dev/dtracehelper", "programs go on without"},
-		{"/var/cache/fontconfig", "programs go on without"}, {"**/__pycache__", "python goes on without"},
-	} {
-		at := h.pattern
-		if rest, ok := strings.CutPrefix(at, "~"); ok {
-			at = home + rest
+	for line := range strings.Lines(knownFile) {
+		at, why, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if rest, home := strings.CutPrefix(at, "~"); home {
+			at = homeDir + rest
 		}
-		if dir, ok := strings.CutPrefix(at, "**"); ok && strings.Contains(e.Path+"/", dir+"/") || policy.Within(e.Path, at) {
-			return "usually harmless: " + h.why
+		if dir, any := strings.CutPrefix(at, "**"); ok && (any && strings.Contains(e.Path+"/", dir+"/") || policy.Within(e.Path, at)) {
+			return "usually harmless: " + why
 		}
 	}
 	if e.Verb == "call" && strings.Contains(e.Path, "AF_NETLINK") {

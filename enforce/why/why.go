@@ -2,12 +2,19 @@ package why
 
 import (
 	"cmp"
+	_ "embed"
+	"path"
 	"slices"
 	"strings"
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/policy"
 )
+
+// knownFile is what is known of paths and variables.
+//
+//go:embed known.txt
+var knownFile string
 
 // Report is what a command was refused, for people and programs.
 type Report struct {
@@ -132,19 +139,12 @@ func (r *Report) Causes() (n int) {
 // wanted are the variables that a failed command may have wanted: agents, displays,
 // tokens, and what has programs load things.
 func wanted(dropped []string) []string {
-	var out []string
-	for _, name := range dropped {
-		switch name {
-		case "SSH_AUTH_SOCK", "GPG_AGENT_INFO", "DOCKER_HOST", "KUBECONFIG", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS",
-			"LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "NODE_OPTIONS", "NODE_PATH", "JAVA_TOOL_OPTIONS", "DATABASE_URL", "VIRTUAL_ENV":
-			out = append(out, name)
-			continue
-		}
-		for _, end := range []string{"_TOKEN", "_API_KEY", "_SECRET", "_PASSWORD", "_CREDENTIALS"} {
-			if strings.HasSuffix(name, end) {
-				out = append(out, name)
+	return slices.DeleteFunc(slices.Clone(dropped), func(name string) bool {
+		for line := range strings.Lines(knownFile) {
+			if is, _ := path.Match(strings.TrimSpace(line), "$"+name); is {
+				return false
 			}
 		}
-	}
-	return out
+		return true
+	})
 }
