@@ -92,16 +92,16 @@ func (x *answer) fill(d enforce.Answer) {
 // connectAnswer answers for an address. Host names play no part: the kernel
 // sees ports.
 func connectAnswer(plan *enforce.Plan, q string) answer {
-	t, _ := parseTarget(q)
+	port, path, _ := parseTarget(q)
 	x := answer{Question: "connect", About: q}
-	act := enforce.Act{Op: enforce.ActConnect, Port: t.port}
-	if t.path != "" {
-		act.Path, _, _ = plan.Policy.Look(t.path)
+	act := enforce.Act{Op: enforce.ActConnect, Port: port}
+	if path != "" {
+		act.Path, _, _ = plan.Policy.Look(path)
 		x.Path = act.Path
 	}
 	x.fill(plan.Decide(act))
-	if t.path != "" && x.Hint != "" {
-		x.Hint = "--unix " + shell.Quote(t.path)
+	if path != "" && x.Hint != "" {
+		x.Hint = "--unix " + shell.Quote(path)
 	}
 	return x
 }

@@ -18,7 +18,7 @@ type checkFlags struct {
 
 	read, write, execute, connect []string
 
-	trust    trustFlag
+	trust    *string // of --trust: trustShow, or the hash of what is to be trusted
 	selfTest bool
 	json     bool
 }
@@ -51,8 +51,11 @@ is exit status 125.`,
 	listVar(fs, &o.write, "write", "", "may `PATH` be written?")
 	listVar(fs, &o.execute, "exec", "", "may `PATH` be executed?")
 	listVar(fs, &o.connect, "connect", "", "may `HOST:PORT`, or the Unix socket PATH, be connected to?")
-	fs.Var(&o.trust, "trust", "show what the project's policies ask for; --trust=SHA256 trusts the one with that content")
-	fs.Lookup("trust").NoOptDefVal = trustShow
+	fs.BoolFunc("trust", "show what the project's policies ask for; --trust=SHA256 trusts the one with that content", func(s string) error {
+		s = strings.ToLower(s)
+		o.trust = &s
+		return nil
+	})
 	fs.BoolVar(&o.selfTest, "self-test", false, "attack a sandboxed process, harmlessly, and print what was refused")
 	fs.BoolVar(&o.json, "json", false, "print JSON")
 	o.policyFlags.add(fs)
@@ -69,16 +72,16 @@ func (o *checkFlags) allFlags() error {
 func (o *checkFlags) check() error {
 	b := flagBuilder{}
 	for _, q := range o.connect {
-		if _, err := parseTarget(q); err != nil {
+		if _, _, err := parseTarget(q); err != nil {
 			b.fail("--connect %s: %v", shell.Quote(q), err)
 		}
 	}
 	b.gapNames(o.allowGaps)
-	if o.trust.set && o.asks() {
+	if o.trust != nil && o.asks() {
 		b.fail("--trust can't be used with a question")
 	}
-	if o.trust.set && o.trust.hash != trustShow && !isHash(o.trust.hash) {
-		b.fail("--trust=%s: must be the SHA-256 of a project policy, as zsbx check --trust shows it", o.trust.hash)
+	if o.trust != nil && *o.trust != trustShow && !isHash(*o.trust) {
+		b.fail("--trust=%s: must be the SHA-256 of a project policy, as zsbx check --trust shows it", *o.trust)
 	}
 	return errors.Join(b.errs...)
 }
@@ -89,7 +92,7 @@ func (o *checkFlags) asks() bool {
 }
 
 func (o *checkFlags) run(a *app, argv []string) error {
-	if o.trust.set {
+	if o.trust != nil {
 		if err := errors.Join(o.allFlags(), trustArgs(argv)); err != nil {
 			return err
 		}
@@ -121,26 +124,19 @@ func (o *checkFlags) run(a *app, argv []string) error {
 	return o.machine(a, plan, c.Files)
 }
 
-// target is what --connect asks about: a TCP port of a host, or a socket.
-type target struct {
-	host string
-	port uint16
-	path string
-}
-
-// parseTarget reads HOST:PORT, [HOST]:PORT, or a path.
-func parseTarget(s string) (target, error) {
+// parseTarget reads what --connect asks about: HOST:PORT, [HOST]:PORT, of which the
+// port counts, or the path of a socket.
+func parseTarget(s string) (port uint16, path string, err error) {
 	if strings.HasPrefix(s, "/") || strings.HasPrefix(s, "~") || strings.HasPrefix(s, ".") {
-		return target{path: s}, nil
+		return 0, s, nil
 	}
 	i := strings.LastIndexByte(s, ':')
 	if i <= 0 {
-		return target{}, errors.New("must be HOST:PORT or the path of a socket")
+		return 0, "", errors.New("must be HOST:PORT or the path of a socket")
 	}
-	b := flagBuilder{}
-	ports := b.ports("", []string{s[i+1:]})
+	ports := (&flagBuilder{}).ports("", []string{s[i+1:]})
 	if len(ports) == 0 {
-		return target{}, errors.New("a port is a number from 1 to 65535")
+		return 0, "", errors.New("a port is a number from 1 to 65535")
 	}
-	return target{host: strings.Trim(s[:i], "[]"), port: ports[0].Number}, nil
+	return ports[0].Number, "", nil
 }

@@ -135,20 +135,14 @@ func TestPorts(t *testing.T) {
 }
 
 func TestParseTarget(t *testing.T) {
-	for in, want := range map[string]target{
-		"example.org:443": {host: "example.org", port: 443},
-		"[::1]:80":        {host: "::1", port: 80},
-		"/run/x.sock":     {path: "/run/x.sock"},
-		"./s":             {path: "./s"},
-		"~/s":             {path: "~/s"},
-	} {
-		if got, err := parseTarget(in); err != nil || got != want {
-			t.Errorf("%s: %+v, %v", in, got, err)
+	for in, want := range map[string]uint16{"example.org:443": 443, "[::1]:80": 80, "/run/x.sock": 0, "./s": 0, "~/s": 0} {
+		if port, path, err := parseTarget(in); err != nil || port != want || (port == 0) != (path == in) {
+			t.Errorf("%s: %d, %q, %v", in, port, path, err)
 		}
 	}
 	for _, bad := range []string{"", "x", ":443", "x:", "x:0", "x:65536", "x:https"} {
-		if got, err := parseTarget(bad); err == nil {
-			t.Errorf("%q: %+v", bad, got)
+		if port, path, err := parseTarget(bad); err == nil {
+			t.Errorf("%q: %d, %q", bad, port, path)
 		}
 	}
 }

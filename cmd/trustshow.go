@@ -11,23 +11,8 @@ import (
 	"github.com/zsbx/zsbx/track"
 )
 
-// trustFlag is --trust, alone or with the hash of what is to be trusted.
-type trustFlag struct {
-	set  bool
-	hash string
-}
-
 // trustShow is the value of --trust without one: it looks like a switch.
 const trustShow = "true"
-
-func (t *trustFlag) String() string { return t.hash }
-func (t *trustFlag) Type() string   { return "bool" }
-
-// Set takes any value; checkFlags.check says what is wrong with it.
-func (t *trustFlag) Set(s string) error {
-	t.set, t.hash = true, strings.ToLower(s)
-	return nil
-}
 
 func isHash(s string) bool {
 	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
@@ -80,9 +65,9 @@ func (o *checkFlags) trustProject(a *app) error {
 		}
 	}
 	reports := make([]trustReport, 0, len(all))
-	found := o.trust.hash == trustShow
+	found := *o.trust == trustShow
 	for _, p := range all {
-		if o.trust.hash == p.SHA256() {
+		if *o.trust == p.SHA256() {
 			if err := p.Trust(); err != nil {
 				return err
 			}
@@ -140,7 +125,7 @@ func (o *checkFlags) leftUntrusted(a *app, reports []trustReport) error {
 			a.say.hint("%s=%s", o.trustCommand(), r.SHA256)
 		}
 	}
-	if left && o.trust.hash == trustShow {
+	if left && *o.trust == trustShow {
 		return status(exitNo)
 	}
 	return nil
