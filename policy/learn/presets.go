@@ -15,54 +15,45 @@ type opened struct {
 // presets proposes presets for what they open, that with the most needs first, and
 // returns the needs that are left.
 func (p *proposer) presets(needs []Need) []Need {
+	asks := func(n Need) bool { return n.Harmless == "" }
 	var all []opened
-	if slices.ContainsFunc(needs, func(n Need) bool { return n.Harmless == "" }) {
+	if slices.ContainsFunc(needs, asks) {
 		all = p.candidates()
 	}
 	for {
 		var best *opened
 		var most []Need
 		for i := range all {
-			var got []Need
-			real := false
-			for j := range needs {
-				if all[i].covers(&needs[j]) {
-					got = append(got, needs[j])
-					real = real || needs[j].Harmless == ""
-				}
-			}
-			if real && (len(got) > len(most) || len(got) == len(most) && len(all[i].paths) < len(best.paths)) {
+			got := slices.DeleteFunc(slices.Clone(needs), func(n Need) bool { return !all[i].covers(&n) })
+			if slices.ContainsFunc(got, asks) && (len(got) > len(most) || len(got) == len(most) && len(all[i].paths) < len(best.paths)) {
 				best, most = &all[i], got
 			}
 		}
 		if best == nil {
 			return needs
 		}
-		if slices.ContainsFunc(best.paths, func(x policy.Path) bool { return p.r.Secret(x.Path) != "" }) {
-			best.paths = nil // an agent's login
-			continue
-		}
 		p.out = append(p.out, Proposal{Preset: best.name, Needs: most})
 		needs = slices.DeleteFunc(slices.Clone(needs), func(n Need) bool { return best.covers(&n) })
 	}
 }
 
-// candidates are the presets that are not in use.
+// candidates are the presets that are not in use, but for those that open an agent's
+// login.
 func (p *proposer) candidates() []opened {
 	var all []opened
 	for _, info := range policy.Presets() {
-		if slices.ContainsFunc(p.r.Presets, func(n policy.Named) bool { return n.Value == info.Name }) {
-			continue
-		}
 		pol, err := policy.Preset(info.Name)
-		if err != nil {
+		if err != nil || slices.ContainsFunc(p.r.Presets, func(n policy.Named) bool { return n.Value == info.Name }) {
 			continue
 		}
 		r, err := pol.Resolve(*p.h)
 		if err != nil {
 			continue
 		}
-		all = append(all, opened{info.Name, slices.Concat(r.Paths, r.Create)})
+		paths := slices.Concat(r.Paths, r.Create)
+		if !slices.ContainsFunc(paths, func(x policy.Path) bool { return p.r.Secret(x.Path) != "" }) {
+			all = append(all, opened{info.Name, paths})
+		}
 	}
 	return all
 }
