@@ -1,7 +1,6 @@
 package guard
 
 import (
-	_ "embed"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,33 +8,20 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pelletier/go-toml/v2"
-
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/internal/tables"
 )
 
 // Catastrophic is the list of what destroys a machine or a home directory.
 const Catastrophic = "catastrophic"
 
-//go:embed data.toml
-var dataFile []byte
-
-// data is what data.toml says.
-type data struct {
-	Lists           map[string][]string
-	Vital, Harmless []string
-	Runs            map[string]struct {
-		Valued string
-		Before int
-		Shell  bool
-	}
-}
-
 // Guard compares command lines with the lists that are on.
 type Guard struct {
-	data
-	names     []string
-	home, dir string
+	lists            map[string][]string // of the table guard, and of the policy
+	runners          *tables.Section     // likewise
+	critical, unkept []string
+	names            []string
+	home, dir        string
 }
 
 // New makes a Guard of the lists that p switches on, and nil when there are
@@ -45,20 +31,31 @@ func New(p *policy.Guard, home, dir string) (*Guard, error) {
 	if len(p.Lists) == 0 {
 		return nil, nil
 	}
-	g := &Guard{home: home, dir: dir}
-	if err := toml.Unmarshal(dataFile, &g.data); err != nil {
-		return nil, err
+	g := &Guard{home: home, dir: dir, lists: map[string][]string{}}
+	for i := range tables.Guard() {
+		switch s := &tables.Guard()[i]; s.Name {
+		case "vital":
+			g.critical = s.Entries
+		case "harmless":
+			g.unkept = s.Entries
+		case "runs":
+			g.runners = s
+		case "lists":
+			for _, k := range s.Keys {
+				g.lists[k.Name] = append(g.lists[k.Name], k.Entries...)
+			}
+		}
 	}
 	for list, words := range p.Words {
 		for _, w := range words {
-			g.Lists[list] = append(g.Lists[list], w.Value)
+			g.lists[list] = append(g.lists[list], w.Value)
 		}
 	}
 	var errs policy.Errors
 	for _, n := range p.Lists {
-		if g.Lists[n.Value] == nil {
+		if g.lists[n.Value] == nil {
 			errs = append(errs, &policy.Error{Origin: n.Origin, Code: policy.CodeValue,
-				Msg: fmt.Sprintf("unknown guard list %q: there are %s", n.Value, strings.Join(slices.Sorted(maps.Keys(g.Lists)), ", "))})
+				Msg: fmt.Sprintf("unknown guard list %q: there are %s", n.Value, strings.Join(slices.Sorted(maps.Keys(g.lists)), ", "))})
 		}
 		g.names = append(g.names, n.Value)
 	}
@@ -161,7 +158,7 @@ func (c *checker) command(words []word) error {
 		return words[0].refused("", "", errTooMuch)
 	}
 	for _, list := range c.names {
-		for _, entry := range c.Lists[list] {
+		for _, entry := range c.lists[list] {
 			if w, what, ok := c.has(words, strings.Fields(entry)); ok {
 				return w.refused(list, what, nil)
 			}
@@ -198,21 +195,26 @@ func (c *checker) command(words []word) error {
 
 // runs checks the command line, or the line for a shell, that a command is given.
 func (c *checker) runs(name string, args []word) error {
-	r, ok := c.Runs[name]
+	spec := c.runners.Key(name)
+	if spec == nil {
+		return nil
+	}
+	valued, how, _ := strings.Cut(spec[0], " ")
+	shell, before := how == "shell", how == "1"
 	line := false // -c is given
-	for i := 0; i < len(args) && ok; i++ {
+	for i := 0; i < len(args); i++ {
 		switch a := args[i].text; {
-		case isOption(a) || r.Shell && len(a) > 1 && a[0] == '+':
-			if line = line || isShort(a) && strings.Contains(a, "c"); a[1] != '-' && strings.Contains(r.Valued, a[len(a)-1:]) {
+		case isOption(a) || shell && len(a) > 1 && a[0] == '+':
+			if line = line || isShort(a) && strings.Contains(a, "c"); a[1] != '-' && strings.Contains(valued, a[len(a)-1:]) {
 				i++
 			}
-		case r.Shell && line:
+		case shell && line:
 			return c.line(args[i], name)
-		case r.Shell:
+		case shell:
 			return nil // a script
 		case a == "--", strings.Contains(a, "=") && !strings.Contains(a, "/"):
-		case r.Before > 0:
-			r.Before--
+		case before:
+			before = false
 		default:
 			return c.command(args[i:])
 		}
@@ -281,13 +283,13 @@ func (c *checker) vital(text string) bool {
 	for p != "/" && strings.Trim(path.Base(p), "*?.[!]") == "" && p != "" {
 		p = path.Dir(p)
 	}
-	return text != "" && p != "" && (policy.Within(c.home, p) || p == "/" || slices.Contains(c.Vital, p))
+	return text != "" && p != "" && (policy.Within(c.home, p) || p == "/" || slices.Contains(c.critical, p))
 }
 
 // device tells a device that keeps what is written from those that do not.
 func (g *Guard) device(p string) bool {
 	name, ok := strings.CutPrefix(path.Clean(p), "/dev/")
-	return ok && !slices.ContainsFunc(g.Harmless, func(h string) bool { return glob(h, name) }) &&
+	return ok && !slices.ContainsFunc(g.unkept, func(h string) bool { return glob(h, name) }) &&
 		(!strings.Contains(name, "/") || glob("disk/*", name) || glob("mapper/*", name) || glob("disk/*/*", name))
 }
 

@@ -12,6 +12,8 @@ var (
 	baseline string
 	//go:embed env.txt
 	env string
+	//go:embed guard.txt
+	guard string
 	//go:embed places.txt
 	places string
 	//go:embed presets.txt
@@ -25,6 +27,7 @@ var (
 var (
 	Baseline = sync.OnceValue(func() []Section { return read(baseline) })
 	Env      = sync.OnceValue(func() []Section { return read(env) })
+	Guard    = sync.OnceValue(func() []Section { return read(guard) })
 	Places   = sync.OnceValue(func() []Section { return read(places) })
 	Presets  = sync.OnceValue(func() []Section { return read(presets) })
 	Secrets  = sync.OnceValue(func() []Section { return read(secrets) })

@@ -17,7 +17,7 @@ func TestRead(t *testing.T) {
 
 // TestTables looks for entries that are empty or stand twice in one list.
 func TestTables(t *testing.T) {
-	for name, table := range map[string][]Section{"baseline": Baseline(), "env": Env(), "places": Places(), "presets": Presets(), "secrets": Secrets()} {
+	for name, table := range map[string][]Section{"baseline": Baseline(), "env": Env(), "guard": Guard(), "places": Places(), "presets": Presets(), "secrets": Secrets()} {
 		for _, s := range table {
 			lists := [][]string{s.Entries}
 			for _, k := range s.Keys {
