@@ -31,7 +31,13 @@ type AuditLog struct {
 // AuditLog is the log that the policy asks for, and nil for none. Only the
 // path is looked at, as it is written.
 func (p *Policy) AuditLog(h Host) (*AuditLog, error) {
-	a := p.on(h.OS).Audit
+	sum := &Policy{Audit: p.Audit}
+	for i := range keys {
+		if keys[i].table == "audit" {
+			keys[i].override(sum, p.forSystem(h.OS), false)
+		}
+	}
+	a := sum.Audit
 	if a == (Audit{}) {
 		return nil, nil
 	}

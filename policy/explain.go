@@ -123,7 +123,7 @@ func (r *Resolved) Secret(p string) string {
 	if r.host.Lstat == nil {
 		return ""
 	}
-	g := r.host.newGuard()
+	g := r.host.newGuard(nil)
 	return g.secret(p, false)
 }
 

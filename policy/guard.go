@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// guardPresets is the last word on what presets opened, after every link is
+// presets is the last word on what presets opened, after every link is
 // followed: variables such as GOCACHE move a preset's rules anywhere, and the
 // promises that presets make hold all the same. A preset's rule is dropped
 // when it would open the home directory, a directory above it or a known
@@ -17,11 +17,8 @@ import (
 // what shells, editors, git or the system act upon. The
 // baseline's rules for the home directory are guarded in the same way. What
 // was written by a user, in flags or in a policy, is none of its business.
-func (h *Host) guardPresets(paths []Path) ([]Path, []Skip) {
-	kept := make([]Path, 0, len(paths))
-	var skipped []Skip
-	g := h.newGuard()
-	g.opened(paths)
+func (g *guard) presets(paths []Path) (kept []Path, skipped []Skip) {
+	kept = make([]Path, 0, len(paths))
 	for _, p := range paths {
 		if !guarded(&p.Rule) {
 			kept = append(kept, p)
@@ -33,7 +30,7 @@ func (h *Host) guardPresets(paths []Path) ([]Path, []Skip) {
 		}
 		if p.Access&Write != 0 {
 			if g.search == nil {
-				g.search = h.realSearchPath()
+				g.search = g.host.realSearchPath()
 			}
 			why := ""
 			if dir := g.onPATH(p); dir != "" {
@@ -57,14 +54,6 @@ func guarded(r *Rule) bool {
 	return r.Origin.BuiltIn() && (r.Origin.Source != "baseline" || !strings.HasPrefix(r.Path, "/"))
 }
 
-// guardCreate drops the directories that guardPresets would refuse once they
-// are made. paths are what is there.
-func (h *Host) guardCreate(create, paths []Path) []Path {
-	g := h.newGuard()
-	g.opened(paths)
-	return slices.DeleteFunc(create, func(p Path) bool { return guarded(&p.Rule) && g.refuse(p) != "" })
-}
-
 // isAgent tells the rules of a coding agent's preset, which may open what
 // agents keep: their own logins. No other preset does.
 func isAgent(r *Rule) bool {
@@ -73,26 +62,23 @@ func isAgent(r *Rule) bool {
 	return ok && info != nil && info.agent
 }
 
-// opened notes what users made writable.
-func (g *guard) opened(paths []Path) {
+// newGuard finds out what there is to guard. What users made writable is in paths.
+func (h *Host) newGuard(paths []Path) *guard {
+	g := &guard{host: h, home: path.Clean(h.Home), dir: h.Dir, secrets: h.secretPaths()}
+	if real, _, err := h.RealPath(g.home); err == nil && h.Home != "" {
+		g.home = real
+	}
 	for i := range paths {
 		if p := &paths[i]; p.Access&Write != 0 && !p.Rule.Origin.BuiltIn() {
 			g.open = append(g.open, p.Path)
 		}
 	}
-}
-
-// newGuard finds out what there is to guard.
-func (h *Host) newGuard() guard {
-	g := guard{home: path.Clean(h.Home), dir: h.Dir, secrets: h.secretPaths()}
-	if real, _, err := h.RealPath(g.home); err == nil && h.Home != "" {
-		g.home = real
-	}
 	return g
 }
 
-// guard is what guardPresets compares paths with; all of it is canonical.
+// guard is what paths are compared with; all of it is canonical.
 type guard struct {
+	host    *Host
 	home    string
 	dir     string
 	secrets []secretPlace

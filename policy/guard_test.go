@@ -47,7 +47,7 @@ func TestGuardPresets(t *testing.T) {
 		{Read | Exec, "work", Read | Exec},
 	} {
 		p := h.path(t, tt.access, tt.path)
-		kept, skipped := h.guardPresets([]Path{p})
+		kept, skipped := h.newGuard([]Path{p}).presets([]Path{p})
 		got := dropped
 		if len(kept) == 1 {
 			got = kept[0].Access
@@ -57,7 +57,7 @@ func TestGuardPresets(t *testing.T) {
 		}
 		// Control: the same path in a user's own words is left alone.
 		p.Rule.Origin.Source = "--rw"
-		if kept, skipped := h.guardPresets([]Path{p}); len(kept) != 1 || kept[0].Access != tt.access || len(skipped) != 0 {
+		if kept, skipped := h.newGuard([]Path{p}).presets([]Path{p}); len(kept) != 1 || kept[0].Access != tt.access || len(skipped) != 0 {
 			t.Errorf("%v on %q as --rw: %v, %v", tt.access, tt.path, kept, skipped)
 		}
 	}
@@ -128,7 +128,7 @@ func TestGuardLinkedHome(t *testing.T) {
 	}
 	h.Home, h.Dir = link, "/"
 	for p, want := range map[string]int{".ssh": 0, "": 0, "cache": 1} {
-		if kept, _ := h.guardPresets([]Path{h.path(t, Read, p)}); len(kept) != want {
+		if kept, _ := h.newGuard([]Path{h.path(t, Read, p)}).presets([]Path{h.path(t, Read, p)}); len(kept) != want {
 			t.Errorf("%q: kept %v", p, kept)
 		}
 	}
@@ -138,7 +138,7 @@ func TestGuardLinkedHome(t *testing.T) {
 // secrets' names along.
 func TestSecretPathsFollowVariables(t *testing.T) {
 	h := diskHost(t, "CARGO_HOME=/data/cargo", "XDG_CONFIG_HOME=/data/config")
-	g := h.newGuard()
+	g := h.newGuard(nil)
 	for _, want := range []string{"/data/cargo/credentials.toml", "/data/config/gh", h.Home + "/.ssh"} {
 		if got := g.secret(want, false); got != want {
 			t.Errorf("%s: %q", want, got)

@@ -238,17 +238,14 @@ func (o Origin) flag() bool { return strings.HasPrefix(o.Source, "--") }
 
 // guard puts what presets opened, and what they want made, through the guard.
 func (rs *resolver) guard() {
-	if len(rs.r.Create) > 0 {
-		rs.r.Create = rs.presets.guardCreate(rs.r.Create, rs.r.Paths)
+	isGuarded := func(p Path) bool { return guarded(&p.Rule) }
+	if len(rs.r.Create) == 0 && !slices.ContainsFunc(rs.r.Paths, isGuarded) {
+		return
 	}
-	for i := range rs.r.Paths {
-		if guarded(&rs.r.Paths[i].Rule) {
-			var skipped []Skip
-			rs.r.Paths, skipped = rs.presets.guardPresets(rs.r.Paths)
-			rs.r.Skipped = append(rs.r.Skipped, skipped...)
-			return
-		}
-	}
+	g := rs.presets.newGuard(rs.r.Paths)
+	rs.r.Create = slices.DeleteFunc(rs.r.Create, func(p Path) bool { return isGuarded(p) && g.refuse(p) != "" })
+	kept, skipped := g.presets(rs.r.Paths)
+	rs.r.Paths, rs.r.Skipped = kept, append(rs.r.Skipped, skipped...)
 }
 
 func (rs *resolver) skip(rule Rule, reason string) {

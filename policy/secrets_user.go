@@ -108,8 +108,8 @@ func (r *Resolved) Unwise() func(p string, a Access, dir bool) string {
 		return func(string, Access, bool) string { return "it can't be looked at" }
 	}
 	h := r.host
-	g := h.newGuard()
-	g.search = h.realSearchPath()
+	g := h.newGuard(nil)
+	g.search = g.host.realSearchPath()
 	var tokens []string
 	for _, pattern := range tables.Find(tables.Secrets(), secretTrees) {
 		_, list := h.tokenFiles(pattern)

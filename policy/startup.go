@@ -57,7 +57,7 @@ func (r *Resolved) StartedOutside(p string) string {
 	if r.host.Lstat == nil {
 		return ""
 	}
-	g := r.host.newGuard()
+	g := r.host.newGuard(nil)
 	if rel, ok := strings.CutPrefix(p, g.home+"/"); ok && g.home != "." {
 		if place := startedBy(rel, true); place != "" {
 			return "~/" + place
