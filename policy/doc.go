@@ -49,6 +49,11 @@
 // is. Decoding is strict: everything that is not known is an error, and all
 // errors are found at once, each with line and column.
 //
+// The keys are one table, in keys.go, which decoding, writing, merging, hashing and
+// comparing go through. Presets are files of the same kind, with a few keys more;
+// what each is detected by, the baseline and the places of secrets are text in
+// internal/tables.
+//
 // # Paths
 //
 // "~" and "cwd" as the first name of a path stand for the home directory and
