@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"io/fs"
 	"path"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/zsbx/zsbx/policy/glob"
 	"github.com/zsbx/zsbx/policy/internal/tables"
+	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // secretPlace is one directory of the table on this machine.
@@ -131,5 +133,143 @@ func (h *Host) tokenFiles(pattern string) (dir string, list func() []string) {
 			all = append(all, dir+"/"+e.Name()+rest)
 		}
 		return all
+	}
+}
+
+// spareSecrets closes the places of secrets that lie in what a user opened as a whole:
+// the home directory, or one that it lies in. Few who write --rw ~ mean their keys. A
+// rule that names a place, what lies in it, or a directory on the way opens that much.
+func (rs *resolver) spareSecrets() {
+	home, _, err := rs.host.RealPath(path.Clean(rs.host.Home))
+	if err != nil || rs.host.Home == "" {
+		return
+	}
+	wide := -1
+	for i := range rs.r.Paths {
+		if p := &rs.r.Paths[i]; !p.Rule.Origin.BuiltIn() && Within(home, p.Path) {
+			wide = i
+			break
+		}
+	}
+	if wide < 0 {
+		return
+	}
+	rs.w.exact = false
+	for _, set := range rs.host.secretPaths() {
+		for _, name := range set.names {
+			rs.spare(&rs.r.Paths[wide].Rule, home, set.base+"/"+name)
+		}
+	}
+}
+
+// spare denies one place, or what of it no rule names.
+func (rs *resolver) spare(by *Rule, home, place string) {
+	pl, err := rs.w.walk(place)
+	if err != nil || pl.gone != "" || !rs.r.Allowed(pl.path, Read).Allowed {
+		return
+	}
+	inside := false
+	for i := range rs.r.Paths {
+		p := &rs.r.Paths[i]
+		switch {
+		case Within(home, p.Path):
+		case p.Path == pl.path, Within(pl.path, p.Path) && !p.Rule.Origin.BuiltIn():
+			return
+		case Within(p.Path, pl.path):
+			inside = true
+		}
+	}
+	if inside && rs.host.ReadDir != nil {
+		if entries, err := rs.host.ReadDir(pl.path); err == nil {
+			for _, e := range entries {
+				rs.spare(by, home, pl.path+"/"+e.Name())
+			}
+			return
+		}
+	}
+	rs.r.Deny = append(rs.r.Deny, DenyPath{
+		Pattern: pl.path, Deny: Deny{Pattern: glob.QuoteMeta(literal(pl.path)), Origin: by.Origin}, Secret: true,
+	})
+}
+
+// Spared says in one line which places of secrets a rule did not open, or, where they
+// can't be held closed, which it did; "" for none.
+func (r *Resolved) Spared(held bool) string {
+	var first *DenyPath
+	more := -1
+	for i := range r.Deny {
+		if d := &r.Deny[i]; d.Secret {
+			if more++; first == nil {
+				first = d
+			}
+		}
+	}
+	if first == nil || first.Deny.Origin.Source == "default" { // nobody asked for them
+		return ""
+	}
+	name, flag := shell.Quote(first.Pattern), "--ro"
+	if r.Allowed(path.Dir(first.Pattern), Write).Allowed {
+		flag = "--rw"
+	}
+	if rest, ok := strings.CutPrefix(first.Pattern, r.Home+"/"); ok {
+		name = "~/" + shell.Quote(rest)
+	}
+	what := name
+	if more > 0 {
+		what += fmt.Sprintf(" and %d more", more)
+	}
+	if !held {
+		return fmt.Sprintf("%s: %s: open, since nothing can be hidden here", first.Deny.Origin, what)
+	}
+	return fmt.Sprintf("%s: %s: closed; %s %s opens it", first.Deny.Origin, what, flag, name)
+}
+
+// Unwise gives a function that says why nobody but the user should think of a rule
+// for a canonical path, or "". A directory counts with all that lies in it: places of
+// secrets, files with tokens in toolchains, and, to write, what is on PATH and what
+// programs outside act upon. The machine is looked at once, as it is now.
+func (r *Resolved) Unwise() func(p string, a Access, dir bool) string {
+	if r.host.Lstat == nil {
+		return func(string, Access, bool) string { return "it can't be looked at" }
+	}
+	h := r.host
+	g := h.newGuard(nil)
+	g.search = g.host.realSearchPath()
+	var tokens []string
+	for _, pattern := range tables.Find(tables.Secrets(), secretTrees) {
+		_, list := h.tokenFiles(pattern)
+		for _, f := range list() {
+			if real, _, err := h.RealPath(f); err == nil {
+				tokens = append(tokens, real)
+			}
+		}
+	}
+	return func(p string, a Access, dir bool) string {
+		asked := &Policy{FS: FS{Rules: optional(Origin{}, Read, literal(p))}}
+		if err := asked.encodable(asked.tree()); err != nil {
+			return err.Error()
+		}
+		if s := g.secret(p, false); s != "" {
+			return s + " holds secrets"
+		}
+		for _, t := range tokens {
+			if Within(t, p) || Within(p, t) {
+				return t + " holds secrets"
+			}
+		}
+		if a&Write == 0 {
+			return ""
+		}
+		at := Path{Path: p}
+		if dir {
+			at.Mode = fs.ModeDir
+		}
+		if on := g.onPATH(at); on != "" {
+			return on + " is on PATH"
+		}
+		if place := g.actedUpon(&at); place != "" {
+			return "programs outside act upon " + place
+		}
+		return ""
 	}
 }
