@@ -65,10 +65,8 @@ func (b *jsonBuilder) value(depth int) *Node {
 			n.Kind, n.Text = Integer, t.String()
 		}
 	case json.Delim:
-		if depth > maxDepth {
+		if depth == maxDepth+1 { // what is below is read like the rest: json bounds it, too
 			b.fail(off, TooDeep, "nested too deeply")
-			b.skip()
-			return n
 		}
 		if t == '[' {
 			n.Kind = Array
@@ -98,22 +96,5 @@ func (b *jsonBuilder) members(n *Node, depth int) {
 			continue
 		}
 		n.Add(key, off, val)
-	}
-}
-
-// skip reads to the end of the array or object that was just opened.
-func (b *jsonBuilder) skip() {
-	for open := 1; open > 0; {
-		tok, _ := b.next()
-		switch tok {
-		case nil:
-			if len(b.all) > 0 && b.all[len(b.all)-1].Kind == Syntax {
-				return
-			}
-		case json.Delim('['), json.Delim('{'):
-			open++
-		case json.Delim(']'), json.Delim('}'):
-			open--
-		}
 	}
 }
