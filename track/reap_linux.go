@@ -94,7 +94,7 @@ func (f *found) askKeeper(ctx context.Context, k *proc.Handle, r *Report) (over 
 		}
 		g.Close()
 	}
-	ended := k.Wait(ctx)
+	ended := f.awaitEnd(ctx, k)
 	f.word = readState(f.state)
 	r.addMethods(methods(f.word.state.Method)...)
 	switch {
@@ -111,6 +111,23 @@ func (f *found) askKeeper(ctx context.Context, k *proc.Handle, r *Report) (over 
 		r.Unproved = unprovedWord
 	}
 	return false, nil
+}
+
+// helpTime is how long a keeper that was told to end its session is left alone.
+const helpTime = 5 * time.Second
+
+// awaitEnd waits for the end of a keeper that was told to end its session, and
+// reports whether it came. A keeper without a domain looks for processes in /proc:
+// what it could not open for want of memory or descriptors is killed from here, and
+// the keeper has the last word all the same.
+func (f *found) awaitEnd(ctx context.Context, k *proc.Handle) bool {
+	soon, cancel := context.WithTimeout(ctx, helpTime)
+	defer cancel()
+	if k.Wait(soon) {
+		return true
+	}
+	_, _ = killAll(ctx, f.targets())
+	return k.Wait(ctx)
 }
 
 // settleLost does what can be done without a keeper: the control group, if the
@@ -235,8 +252,8 @@ func (s *Session) settle(ctx context.Context, r *Report) (err error) {
 	return err
 }
 
-// awaitKeeper waits for the keeper's end, and reports whether Next can be
-// asked without waiting long.
+// awaitKeeper waits for the end of a keeper that was told to end the session, and
+// reports whether Next can be asked without waiting long.
 func (s *Session) awaitKeeper(ctx context.Context) bool {
 	if s.holder.Keeper.IsZero() {
 		return true
@@ -246,7 +263,7 @@ func (s *Session) awaitKeeper(ctx context.Context) bool {
 		return errors.Is(err, proc.ErrGone) || ctx.Done() == nil
 	}
 	defer k.Close()
-	return k.Wait(ctx)
+	return s.found().awaitEnd(ctx, k)
 }
 
 // noteReached looks at the limits while the group is there: systemd removes one

@@ -150,6 +150,7 @@ func runCommand(j *image) {
 	closeOnExec(j.nofile)
 	runSteps(j, j.steps, stageCommand)
 	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&j.sigmask)), 0, 8, 0, 0)
+	j.mem.report.begun = 1
 	r := call(unix.SYS_EXECVE, uintptr(unsafe.Pointer(j.path)), uintptr(unsafe.Pointer(j.argv)), uintptr(unsafe.Pointer(j.envp)), 0, 0, 0)
 	quit(j, stageExec, 0, r)
 }

@@ -33,7 +33,6 @@ type Process struct {
 	Pid       int // of the command
 	KeeperPid int // of the keeper, 0 without one
 
-	asked  bool // the keeper was told to start the command
 	ended  bool // the last event was delivered
 	exited bool // so was the command's end
 	keep   bool // what the command leaves goes on

@@ -90,7 +90,6 @@ func (p *Process) release(c *Command) error {
 	}
 	switch err := p.send(message{kind: msgGo}); err {
 	case nil:
-		p.asked = true
 	case errDone:
 		return nil // a keeper that is gone has reported why
 	default:
@@ -136,8 +135,8 @@ func (j *image) connect() (int, error) {
 // confirm learns whether the command was executed: a keeper says so, and
 // without one the pipe is closed. What failed stands in the report, which the
 // new processes share with this one. A keeper that is gone without a word may have
-// started the command: that is no failed start, but the first thing that Next
-// says, and Pid is 0.
+// started the command, if that had only execve(2) left to do: that is no failed
+// start, but the first thing that Next says, and Pid is 0.
 func (p *Process) confirm(j *image, c *Command) error {
 	m, err := p.receive()
 	if j.role == roleCommand {
@@ -152,7 +151,9 @@ func (p *Process) confirm(j *image, c *Command) error {
 		return nil
 	case j.mem.report.stage != stageNone:
 		return j.mem.report.err(c)
-	case !p.asked:
+	}
+	p.collectKeeper() // from then on its children are as good as dead (PR_SET_PDEATHSIG)
+	if j.mem.report.begun == 0 {
 		return ErrKeeperLost
 	}
 	return nil
@@ -177,7 +178,8 @@ func (p *Process) abandon() {
 }
 
 // stepReport is what a child leaves when it gives up.
-type stepReport struct{ stage, index, errno uint32 }
+// begun says that only execve(2) is left to do.
+type stepReport struct{ stage, index, errno, begun uint32 }
 
 const (
 	stageNone    = iota // all went well

@@ -69,6 +69,25 @@ func TestNobodyWaitsForEver(t *testing.T) {
 	h.check(t)
 }
 
+// TestKeeperBlind has keepers read nothing for good: neither what they are told,
+// which begins no command, nor, without a domain, what is to be killed.
+func TestKeeperBlind(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for some seconds")
+	}
+	h := newHarness(t)
+	for scenario, only := range map[int]string{
+		0: "^keeper recvfrom 1\\+ ",
+		3: "^keeper (openat|read) 1\\+ (ENOMEM|EMFILE)$", // by subtree
+	} {
+		h.only = only
+		if err := h.callsOf(scenarios()[scenario]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.check(t)
+}
+
 // TestRuntime has Go's runtime get no thread and no poller, and the keeper's
 // messages and a terminal's output not be read at first.
 func TestRuntime(t *testing.T) {
