@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -33,16 +34,25 @@ type program struct {
 	dir  string
 	env  []string // added to the environment
 	took []time.Duration
+	cpu  time.Duration // of all rounds, with what it waited for
+	flt  int64         // page faults, likewise
 }
 
 func main() {
 	b := &bench{}
 	var only string
+	var fifo bool
 	flag.StringVar(&b.zsbx, "zsbx", "./zsbx", "the `binary` to measure")
 	flag.IntVar(&b.uid, "uid", 65534, "run as this `user` when root")
 	flag.IntVar(&b.rounds, "rounds", 400, "`rounds` of the start-up measurement")
-	flag.StringVar(&only, "only", "", "measure only `what`: start, policy, build, reap, ps, memory")
+	flag.StringVar(&only, "only", "", "measure only `what`: start, policy, build, explain, reap, ps, memory")
+	flag.BoolVar(&fifo, "fifo", false, "run all with SCHED_FIFO, by chrt(1): other programs hardly disturb it")
 	flag.Parse()
+	if fifo {
+		fmt.Fprintln(os.Stderr, "bench:", withFIFO(os.Args[1:]))
+		os.Exit(1)
+	}
+	fmt.Println(busy())
 	if err := b.setup(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -51,7 +61,7 @@ func main() {
 	for _, m := range []struct {
 		name string
 		run  func() error
-	}{{"start", b.start}, {"policy", b.policy}, {"build", b.build}, {"reap", b.reap}, {"ps", b.ps}, {"memory", b.memory}} {
+	}{{"start", b.start}, {"policy", b.policy}, {"build", b.build}, {"explain", b.explain}, {"reap", b.reap}, {"ps", b.ps}, {"memory", b.memory}} {
 		if only != "" && only != m.name {
 			continue
 		}
@@ -59,6 +69,33 @@ func main() {
 			fmt.Fprintf(os.Stderr, "bench: %s: %v\n", m.name, err)
 		}
 	}
+	fmt.Println("\n" + busy())
+}
+
+// withFIFO starts this program again without its flag, in the real-time class. It
+// returns only when that fails.
+func withFIFO(args []string) error {
+	chrt, err := exec.LookPath("chrt")
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	args = slices.DeleteFunc(slices.Clone(args), func(a string) bool { return strings.TrimLeft(a, "-") == "fifo" })
+	return syscall.Exec(chrt, append([]string{"chrt", "-f", "5", self}, args...), append(os.Environ(), "ZSBX_BENCH=fifo"))
+}
+
+// busy says how busy the machine is.
+func busy() string {
+	load, _ := os.ReadFile("/proc/loadavg")
+	policy := "fair scheduling"
+	if os.Getenv("ZSBX_BENCH") != "" {
+		policy = "SCHED_FIFO"
+	}
+	minute, _, _ := strings.Cut(string(load), " ")
+	return fmt.Sprintf("Load average %s, %d processors, %s.", minute, runtime.NumCPU(), policy)
 }
 
 // setup makes the directory that everything happens in and the programs that
@@ -88,14 +125,8 @@ func (b *bench) setup() error {
 	}
 	home := filepath.Join(b.dir, "home")
 	b.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "LANG=C.UTF-8", "TERM=dumb", "GOTOOLCHAIN=local", "GOFLAGS=-buildvcs=false"}
-	src := filepath.Join(b.dir, "forkwait.go")
-	if err := os.WriteFile(src, []byte(forkWait), 0o644); err != nil {
+	if err := compile(filepath.Join(b.dir, "forkwait"), forkWait); err != nil {
 		return err
-	}
-	c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(b.dir, "forkwait"), src)
-	c.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := c.CombinedOutput(); err != nil {
-		return fmt.Errorf("%v: %s", err, out)
 	}
 	return b.own()
 }
@@ -162,6 +193,8 @@ func (b *bench) race(rounds int, ps ...*program) error {
 			}
 			if round >= 3 { // the first ones warm up
 				p.took = append(p.took, time.Since(start))
+				p.cpu += c.ProcessState.UserTime() + c.ProcessState.SystemTime()
+				p.flt += c.ProcessState.SysUsage().(*syscall.Rusage).Minflt
 			}
 		}
 	}
@@ -174,15 +207,16 @@ func (p *program) median() time.Duration {
 	return t[len(t)/2]
 }
 
-// table prints the medians and their ratios to the programs named.
+// table prints the medians, page faults, and the medians' ratios to the programs
+// named.
 func table(title string, ps []*program, against ...*program) {
-	fmt.Printf("\n%s\n\n| program | median |", title)
+	fmt.Printf("\n%s\n\n| program | median | page faults |", title)
 	for _, a := range against {
 		fmt.Printf(" to %s |", a.name)
 	}
-	fmt.Print("\n|---|--:|", strings.Repeat("--:|", len(against)), "\n")
+	fmt.Print("\n|---|--:|--:|", strings.Repeat("--:|", len(against)), "\n")
 	for _, p := range ps {
-		fmt.Printf("| %s | %.2f ms |", p.name, ms(p.median()))
+		fmt.Printf("| %s | %.2f ms | %d |", p.name, ms(p.median()), p.flt/int64(max(len(p.took), 1)))
 		for _, a := range against {
 			fmt.Printf(" %.2f |", ms(p.median())/ms(a.median()))
 		}

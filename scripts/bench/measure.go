@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -34,6 +33,9 @@ func (b *bench) start() error {
 	ps := []*program{
 		bare, wait, wrap,
 		{name: "zsbx run", argv: b.run("/bin/true"), dir: w},
+		{name: "zsbx run, TMPDIR=/dev/shm", argv: b.run("/bin/true"), dir: w, env: []string{"TMPDIR=/dev/shm"}},
+		{name: "zsbx run --exec", argv: append([]string{b.zsbx, "run", "--exec", "--rw", "."}, "/bin/true"), dir: w},
+		{name: "zsbx run --explain", argv: append([]string{b.zsbx, "run", "--explain", "--rw", "."}, "/bin/true"), dir: w},
 		{name: "zsbx run --track subtree", argv: append([]string{b.zsbx, "run", "--rw", ".", "--track", "subtree"}, "/bin/true"), dir: w},
 		{name: "zsbx run --track-only", argv: []string{b.zsbx, "run", "--track-only", "/bin/true"}, dir: w},
 		{name: "zsbx run --audit", argv: []string{b.zsbx, "run", "--rw", ".", "--audit", filepath.Join(b.dir, "home", "audit"), "/bin/true"}, dir: w},
@@ -139,52 +141,6 @@ func (b *bench) build() error {
 		table("Inside: "+j.name, []*program{bare, in}, bare)
 	}
 	return nil
-}
-
-// memory looks at the supervisor and the keeper of a running session.
-func (b *bench) memory() error {
-	c := b.command(b.work(), b.run("sleep", "100")...)
-	if err := c.Start(); err != nil {
-		return err
-	}
-	defer func() { c.Process.Signal(syscall.SIGTERM); c.Wait() }()
-	time.Sleep(300 * time.Millisecond)
-	rss, err := field(c.Process.Pid, "status", "VmRSS:")
-	if err != nil {
-		return err
-	}
-	fmt.Printf("\nMemory of a running session\n\n| process | kB |\n|---|--:|\n| supervisor, resident | %d |\n", rss)
-	kids, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", c.Process.Pid, c.Process.Pid))
-	if err != nil {
-		return err
-	}
-	for _, kid := range strings.Fields(string(kids)) {
-		pid, _ := strconv.Atoi(kid)
-		private := 0
-		for _, f := range []string{"Private_Clean:", "Private_Dirty:"} {
-			n, err := field(pid, "smaps_rollup", f)
-			if err != nil {
-				return errors.Join(err, errors.New("the keeper's memory can be read by root only"))
-			}
-			private += n
-		}
-		fmt.Printf("| keeper, private | %d |\n", private)
-	}
-	return nil
-}
-
-// field reads a number of a file of a process.
-func field(pid int, file, name string) (int, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
-	if err != nil {
-		return 0, err
-	}
-	for _, line := range strings.Split(string(data), "\n") {
-		if f := strings.Fields(line); len(f) > 1 && f[0] == name {
-			return strconv.Atoi(f[1])
-		}
-	}
-	return 0, fmt.Errorf("no %s in %s", name, file)
 }
 
 // ps measures 500 kept sessions: listing them, and starting one more beside
