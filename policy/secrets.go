@@ -192,6 +192,31 @@ func (rs *resolver) spare(by *Rule, home, place string) {
 	})
 }
 
+// Lent are the paths that a coding agent's preset opens for reading only, and that a
+// rule for the home directory (without links) or above would have written: the agent
+// outside acts upon them. A rule for one, or for a directory on the way, opens it.
+func (r *Resolved) Lent(home string) []string {
+	wide := false
+	var asked, lent []string
+	for i := range r.Paths {
+		switch p := &r.Paths[i]; {
+		case isAgent(&p.Rule) && p.Access&Write == 0:
+			lent = append(lent, p.Path)
+		case p.Rule.Origin.BuiltIn() || p.Access&Write == 0:
+		case Within(home, p.Path):
+			wide = true
+		default:
+			asked = append(asked, p.Path)
+		}
+	}
+	if !wide {
+		return nil
+	}
+	return slices.DeleteFunc(lent, func(p string) bool {
+		return !Within(p, home) || slices.ContainsFunc(asked, func(a string) bool { return Within(p, a) })
+	})
+}
+
 // Spared says in one line which places of secrets a rule did not open, or, where they
 // can't be held closed, which it did; "" for none.
 func (r *Resolved) Spared(held bool) string {

@@ -110,6 +110,9 @@ func (c *protector) users(r *policy.Resolved) {
 	switch {
 	case home == "":
 	case c.writable(home):
+		for _, p := range r.Lent(home) {
+			c.add(p, home)
+		}
 		c.files(home, policy.StartupFiles(), home)
 	default: // a directory of theirs may be: ~/.config
 		for _, name := range policy.StartupFiles() {
