@@ -139,17 +139,16 @@ func (j *image) openOutside() error {
 	return nil
 }
 
-// release gives back what only the keeper goes on using, if that has a copy.
+// release gives back what only the keeper goes on using. It changes nothing of j,
+// which the keeper may still read where it shares memory.
 func (j *image) release() {
-	for _, fd := range []*int32{&j.root, &j.outside} {
-		if *fd >= 0 {
-			unix.Close(int(*fd))
-			*fd = -1
+	for _, fd := range [...]int32{j.root, j.outside} {
+		if fd >= 0 {
+			unix.Close(int(fd))
 		}
 	}
 	if j.mem != nil && !j.shared {
 		unix.MunmapPtr(unsafe.Pointer(j.mem), j.mem.size)
-		j.mem = nil
 	}
 }
 
