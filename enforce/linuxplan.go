@@ -89,7 +89,7 @@ func privateHome(r *policy.Resolved, host *policy.Host, none string) string {
 func treesOf(r *policy.Resolved) []deny.Tree {
 	out := make([]deny.Tree, len(r.Paths))
 	for i, t := range r.Paths {
-		out[i] = deny.Tree{Path: t.Path, Access: t.Access, Mode: t.Mode, ID: t.ID, Origin: t.Rule.Origin}
+		out[i] = deny.Tree{Path: t.Path, Access: t.Access, Mode: t.Mode, ID: t.ID, Origin: t.Rule.Origin, Data: t.Rule.Data}
 	}
 	return out
 }
@@ -155,8 +155,11 @@ func pathRules(trees []deny.Tree, sockets []policy.Path, handled uint64) []landl
 	out := make([]landlock.PathRule, 0, len(trees)+len(sockets))
 	for _, t := range trees {
 		r := landlock.Rights(t.Access, t.Path, t.Mode, handled)
-		if t.ListOnly {
+		switch {
+		case t.ListOnly:
 			r = landlock.FSReadDir
+		case t.Data:
+			r &^= landlock.FSMakeSym
 		}
 		out = append(out, landlock.PathRule{Path: t.Path, Rights: r, ID: t.ID, Dir: t.Mode.IsDir(), Origin: t.Origin})
 	}

@@ -65,6 +65,7 @@ var keys = [...]key{
 	{"fs", "rox", pathList, fsRules, checkPath, always, Read | Exec, false, false},
 	{"fs", "rw", pathList, fsRules, checkPath, always, Read | Write | Exec, false, false},
 	{"fs", "rw_noexec", pathList, fsRules, checkPath, always, Read | Write, false, false},
+	{"fs", "data", pathList, fsRules, checkPath, always, Read | Write, false, true},
 	{"fs", "deny", textList, func(p *Policy) any { return &p.FS.Deny }, checkDeny, nil, 0, false, false},
 	{"fs", "home", shared, func(p *Policy) any { return &p.Private.Home }, nil, unshares, 0, false, false},
 	{"fs", "create", textList, func(p *Policy) any { return &p.FS.create }, checkPath, nil, 0, false, true},
@@ -100,12 +101,15 @@ func fsRules(p *Policy) any { return &p.FS.Rules }
 // full is the name of a key with its table.
 func (k *key) full() string { return strings.TrimPrefix(k.table+"."+k.name, ".") }
 
+// data reports whether no links can be made below the paths of a key.
+func (k *key) data() bool { return k.name == "data" }
+
 // values gives what a policy has for a key, and reports whether it says anything.
 func (k *key) values(p *Policy) (list []value, said bool) {
 	switch at := k.at(p).(type) {
 	case *[]Rule:
 		for i := range *at {
-			if r := &(*at)[i]; k.replaces || r.Access == k.access {
+			if r := &(*at)[i]; k.replaces || r.Access == k.access && r.Data == k.data() {
 				list = append(list, value{text: r.Path, optional: r.Optional && !r.Create, create: r.Create, from: r.Origin})
 			}
 		}
@@ -160,7 +164,7 @@ func (k *key) put(p *Policy, list []value) error {
 			*at = []Rule{}
 		}
 		for _, v := range list {
-			*at = append(*at, Rule{Path: v.text, Access: k.access, Optional: v.optional || v.create, Create: v.create, Origin: v.from})
+			*at = append(*at, Rule{Path: v.text, Access: k.access, Optional: v.optional || v.create, Create: v.create, Data: k.data(), Origin: v.from})
 		}
 	case *[]Named:
 		for _, v := range list {

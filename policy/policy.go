@@ -50,6 +50,7 @@ type Rule struct {
 	Access   Access
 	Optional bool // may be missing on this machine: baseline, presets, --ignore-missing
 	Create   bool // a missing directory is listed in Resolved.Create, to be made: caches of presets, --create-missing
+	Data     bool // no symbolic link can be made there: caches of presets that programs outside write to
 	Origin   Origin
 }
 

@@ -106,7 +106,7 @@ func outsideScripts() []outside {
 	return []outside{
 		{
 			[]string{"${npm_config_cache:-${NPM_CONFIG_CACHE:-~/.npm}}/_cacache"},
-			"npm checks packages by the lock file; without one it trusts the registry's answers in it. It appends to an entry through a link to any file of yours",
+			"npm checks packages by the lock file; without one it trusts the registry's answers in it. It appends to entries through links, which do not get into it on Linux where there is a mount namespace",
 			`--env npm_config_cache="$PWD/.cache/npm"`,
 		},
 		{

@@ -154,7 +154,7 @@ func (d *Denials) Split(t Tree, hits []Hit) ([]Tree, error) {
 		if err != nil {
 			return nil, err
 		}
-		sub := Tree{Path: p, Access: t.Access, Mode: st.Mode.Type(), ID: st.ID, Origin: t.Origin}
+		sub := Tree{Path: p, Access: t.Access, Mode: st.Mode.Type(), ID: st.ID, Origin: t.Origin, Data: t.Data}
 		if len(inner) == 0 {
 			if d.added++; d.added > maxSiblings {
 				return nil, errTooLarge

@@ -23,6 +23,9 @@ type Tree struct {
 	ID     policy.FileID
 	Origin policy.Origin
 
+	// Data says that no symbolic link can be made (policy.Rule).
+	Data bool
+
 	// ListOnly marks a directory that was taken apart: it may be listed,
 	// nothing below it is allowed by this rule.
 	ListOnly bool
