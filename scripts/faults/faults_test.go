@@ -88,15 +88,16 @@ func TestKeeperBlind(t *testing.T) {
 	h.check(t)
 }
 
-// TestRuntime has Go's runtime get no thread and no poller, and the keeper's
-// messages and a terminal's output not be read at first.
+// TestRuntime has Go's runtime get no thread, no memory and no poller, and the keeper's
+// messages and a terminal's output not be read at first. Where cgo is on, the first
+// mappings are the loader's.
 func TestRuntime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts zsbx some hundred times")
 	}
 	h := newHarness(t)
 	for scenario, only := range map[int]string{
-		0: "^zsbx ((clone|epoll_create1|eventfd2|epoll_ctl) [0-9]+\\+? |read [0-9]+ (EIO|ENOMEM)$)",
+		0: "^zsbx ((clone|epoll_create1|eventfd2|epoll_ctl) [0-9]+\\+? |mmap [0-9]{2}\\+? |read [0-9]+ (EIO|ENOMEM)$)",
 		2: "^zsbx read [0-9]+ ENOMEM$", // with a terminal
 	} {
 		h.only = only

@@ -60,6 +60,14 @@ func write(fd uintptr, p unsafe.Pointer, n int32) int32 {
 	return n
 }
 
+// shortages are how the runtime begins to say what it could not get.
+var shortages = [...]string{
+	"runtime: failed to create new OS thread",
+	"runtime: out of memory", "fatal error: out of memory", "fatal error: runtime: out of memory",
+	"fatal error: runtime: cannot allocate memory", "runtime: mmap: ",
+	"runtime: epollcreate failed", "runtime: eventfd failed", "runtime: epollctl failed", "runtime: netpollBreak write failed",
+}
+
 // lastWord reports whether the line is one before the runtime's end, and not for a
 // bug of zsbx. Others are those that GODEBUG asks for, and tracebacks.
 //
@@ -67,8 +75,12 @@ func write(fd uintptr, p unsafe.Pointer, n int32) int32 {
 //go:norace
 func lastWord() bool {
 	if started {
-		return starts("runtime: failed to create new OS thread") || starts("runtime: out of memory") || starts("fatal error: runtime: out of memory") ||
-			starts("runtime: epollcreate failed") || starts("runtime: eventfd failed") || starts("runtime: epollctl failed") || starts("runtime: netpollBreak write failed")
+		for i := range shortages {
+			if starts(shortages[i]) {
+				return true
+			}
+		}
+		return false
 	}
 	return starts("runtime: ") || starts("fatal error: ") || starts("SIGQUIT") || starts("SIGABRT")
 }
