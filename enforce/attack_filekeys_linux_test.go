@@ -59,6 +59,15 @@ func TestFileKeys(t *testing.T) {
 	needSeccomp(t)
 	needLandlock(t, 1)
 	p := newPlace(t)
+	// On any file system, for any user: the call does not get as far as that.
+	for _, act := range []string{"key-remove", "key-add"} {
+		if got := p.try(t, p.plan(), act, p.in); got != unix.EPERM {
+			t.Errorf("%s without encryption: %v", act, got)
+		}
+		if got := p.try(t, nil, act, p.in); got == unix.EPERM {
+			t.Errorf("control: %s without encryption: %v", act, got)
+		}
+	}
 	dir := encryptedDir(t, p)
 	present := func() bool {
 		s := unix.FscryptGetKeyStatusArg{Key_spec: fileKey(dir)}

@@ -234,15 +234,7 @@ func onTerminal(t *testing.T, plan *enforce.Plan, exe, act string, tty *os.File)
 		t.Fatal(err)
 	}
 	defer proc.Close()
-	for {
-		ev, err := proc.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if ev.Kind == fork.Exited {
-			return syscall.Errno(ev.Status.ExitStatus())
-		}
-	}
+	return syscall.Errno(await(t, proc).ExitStatus())
 }
 
 // TestNewTerminals: programs that make terminals (tmux, script) can, when the

@@ -126,15 +126,7 @@ func onTerminalOf(t *testing.T, plan *enforce.Plan, p *place, tty *os.File) sysc
 		t.Fatal(err)
 	}
 	defer proc.Close()
-	for {
-		ev, err := proc.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if ev.Kind == fork.Exited {
-			return syscall.Errno(ev.Status.ExitStatus())
-		}
-	}
+	return syscall.Errno(await(t, proc).ExitStatus())
 }
 
 // ended reports whether a child of this process ends within a time.

@@ -45,15 +45,7 @@ func runFiles(t *testing.T, plan *enforce.Plan, c *fork.Command) int {
 		t.Fatal(err)
 	}
 	defer proc.Close()
-	for {
-		ev, err := proc.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if ev.Kind == fork.Exited {
-			return ev.Status.ExitStatus()
-		}
-	}
+	return await(t, proc).ExitStatus()
 }
 
 // TestSocketOwn: between the session's own processes sockets work.

@@ -154,13 +154,19 @@ func started(t testing.TB, plan *enforce.Plan, c *fork.Command) (syscall.WaitSta
 	}
 	defer proc.Close()
 	out, _ := io.ReadAll(r)
+	return await(t, proc), string(out), nil
+}
+
+// await waits for the end of a command.
+func await(t testing.TB, proc *fork.Process) syscall.WaitStatus {
+	t.Helper()
 	for {
 		ev, err := proc.Next()
 		if err != nil {
-			t.Fatalf("wait for %s: %v", c.Path, err)
+			t.Fatalf("wait for the command: %v", err)
 		}
 		if ev.Kind == fork.Exited {
-			return ev.Status, string(out), nil
+			return ev.Status
 		}
 	}
 }
@@ -224,14 +230,6 @@ func startAct(plan *enforce.Plan, p *place, name string, args ...string) (func(*
 	return func(t *testing.T) int {
 		t.Helper()
 		defer proc.Close()
-		for {
-			ev, err := proc.Next()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if ev.Kind == fork.Exited {
-				return ev.Status.ExitStatus()
-			}
-		}
+		return await(t, proc).ExitStatus()
 	}, nil
 }

@@ -139,16 +139,7 @@ func TestOwnTerminal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		status := -1
-		for status < 0 {
-			ev, err := proc.Next()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if ev.Kind == fork.Exited {
-				status = ev.Status.ExitStatus()
-			}
-		}
+		status := await(t, proc).ExitStatus()
 		shown := read()
 		want := tty.Name() + "\nby name\nby descriptor\nby tty\n5 0\n"
 		if status != 0 || shown != want {
