@@ -135,10 +135,11 @@ func (b *bench) build() error {
 	for _, j := range jobs {
 		bare := &program{name: "bare", argv: j.argv, dir: j.dir}
 		in := &program{name: "zsbx run", argv: append([]string{b.zsbx, "run", "--rw", "."}, j.argv...), dir: j.dir}
-		if err := b.race(j.rounds, bare, in); err != nil {
+		rule := &program{name: "one Landlock rule", argv: append([]string{filepath.Join(b.dir, "onerule")}, j.argv...), dir: j.dir}
+		if err := b.race(j.rounds, bare, rule, in); err != nil {
 			return fmt.Errorf("%s: %w", j.name, err)
 		}
-		table("Inside: "+j.name, []*program{bare, in}, bare)
+		table("Inside: "+j.name, []*program{bare, rule, in}, bare)
 	}
 	return nil
 }
