@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -92,7 +93,7 @@ func (o *Options) begin(p *policy.Policy) (*prepared, error) {
 		return c, nil
 	}
 	var err error
-	if c.temp, err = tempdir.Make(c.host.Getenv("TMPDIR")); err != nil {
+	if c.temp, err = tempdir.Make(c.host.Getenv("TMPDIR"), filepath.Join(c.host.StateHome(), "zsbx")); err != nil {
 		return nil, &Error{Code: CodeFailed, Hint: tempdir.Hint("/var/tmp"), Err: err}
 	}
 	c.host.TempDir = c.temp.Path()

@@ -44,6 +44,7 @@ func (c *Command) Wait() (Result, error) {
 	if c.trouble != nil {
 		c.warn.warn(Warning{Text: c.trouble.Error()})
 	}
+	c.temp.Ahead()
 	lost := c.follow()
 	c.detach()
 	err := errors.Join(c.ended(lost), c.lastOutput())
@@ -83,6 +84,8 @@ func (c *Command) clearUp(r *Result) {
 func (c *Command) leaveTemp(kept bool) {
 	if kept {
 		c.temp.Release()
+	} else if c.emptied && c.temp.LayAside() {
+		return
 	} else if err := c.removeTemp(); err != nil {
 		c.warn.warn(Warning{Text: fmt.Sprintf("removing the private temporary directory: %v", err)})
 	}

@@ -17,8 +17,9 @@ import (
 
 // Dir is the private temporary directory of a run. A nil Dir is none.
 type Dir struct {
-	path string
-	lock int // the directory, open and locked for as long as this process uses it; -1 for none
+	path  string
+	lock  int    // the directory, open and locked for as long as this process uses it; -1 for none
+	store string // where Ahead makes directories
 }
 
 // Path is the directory's name, without symbolic links; "" for none.
@@ -49,16 +50,20 @@ func (d *Dir) Release() {
 
 // Make makes the private temporary directory of a run, with the directory "run" in
 // it for XDG_RUNTIME_DIR, and on macOS the one for caches that belongs to it. They
-// are 0700. tmpdir is the caller's TMPDIR.
-func Make(tmpdir string) (*Dir, error) {
+// are 0700. tmpdir is the caller's TMPDIR. In store, which no command may write, is
+// what Ahead makes.
+func Make(tmpdir, store string) (*Dir, error) {
+	if !filepath.IsAbs(store) { // there is no home directory
+		store = os.DevNull
+	}
 	parents := tempParents(runtime.GOOS, tmpdir, User())
 	var dir string
 	var lock int
 	var err error
 	for range 3 { // another process may take a new one for a dead run's
-		dir, lock, err = makeIn(parents[0])
+		dir, lock, err = makeIn(parents[0], store)
 		if err != nil && parents[0] != parents[1] {
-			dir, lock, err = makeIn(parents[1])
+			dir, lock, err = makeIn(parents[1], store)
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			break
@@ -67,17 +72,22 @@ func Make(tmpdir string) (*Dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a private temporary directory: %w", err)
 	}
-	return &Dir{path: dir, lock: lock}, nil
+	return &Dir{path: dir, lock: lock, store: store}, nil
 }
 
 // makeIn makes a private temporary directory in parent.
-func makeIn(parent string) (dir string, lock int, err error) {
-	if dir, err = os.MkdirTemp(parent, "zsbx-"); err != nil {
+func makeIn(parent, store string) (dir string, lock int, err error) {
+	if dir, err = takeNext(parent, store); err != nil {
+		dir, err = os.MkdirTemp(parent, "zsbx-")
+	}
+	if err != nil {
 		return "", -1, err
 	}
 	made := dir
 	if lock, err = lockDir(dir); err == nil {
-		err = os.Mkdir(filepath.Join(dir, "run"), 0o700)
+		if err = os.Mkdir(filepath.Join(dir, "run"), 0o700); errors.Is(err, fs.ErrExist) {
+			err = nil
+		}
 	}
 	if err == nil {
 		dir, err = filepath.EvalSymlinks(dir)
@@ -250,9 +260,14 @@ func openUsersDir(name string) (int, error) {
 		return -1, err
 	}
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || st.Mode != unix.S_IFDIR|0o700 || int(st.Uid) != os.Geteuid() {
+	if err := unix.Fstat(fd, &st); err != nil || !usersAlone(&st) {
 		unix.Close(fd)
 		return -1, unix.EPERM
 	}
 	return fd, nil
+}
+
+// usersAlone reports whether this is a directory of the user's alone.
+func usersAlone(st *unix.Stat_t) bool {
+	return st.Mode == unix.S_IFDIR|0o700 && int(st.Uid) == os.Geteuid()
 }

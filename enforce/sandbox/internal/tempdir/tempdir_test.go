@@ -81,7 +81,7 @@ func TestRemove(t *testing.T) {
 	if err := os.WriteFile(keep, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	made, err := Make("/no/such/directory")
+	made, err := Make("/no/such/directory", "")
 	if err != nil {
 		t.Fatal(err)
 	}
