@@ -1,7 +1,17 @@
 #!/usr/bin/env bash
+# Usage: scripts/bench.sh [-fifo] [flags of scripts/bench]
+#
 # Measures zsbx against a bare exec, a Go program that forks and waits, and
 # bubblewrap, all in one run; prints Markdown tables. Root measures as nobody.
+# With -fifo all runs in the real-time class SCHED_FIFO, by chrt(1): other
+# programs hardly disturb it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 command -v bwrap >/dev/null || { echo "bench: bubblewrap is needed: apt-get install bubblewrap" >&2; exit 1; }
-exec go run ./scripts/bench -zsbx ./zsbx "$@"
+class=
+if [ "${1:-}" = -fifo ]; then
+	shift
+	class="chrt -f 5"
+	export ZSBX_BENCH=SCHED_FIFO
+fi
+exec go run -exec "$class" ./scripts/bench -zsbx ./zsbx "$@"

@@ -8,210 +8,167 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
-// bwrap is bubblewrap with what the default policy of zsbx comes to.
-func (b *bench) bwrap(argv ...string) []string {
-	w := b.work()
-	return append([]string{
-		"bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--bind", w, w,
-		"--unshare-pid", "--die-with-parent",
-	}, argv...)
+// probes are what the bench does as a program of its own, by its first argument.
+var probes = map[string]func(args []string){
+	"forkwait": func(args []string) {
+		c := exec.Command(args[0], args[1:]...)
+		c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
+		must(c.Run())
+	},
+	// The nanoseconds that one open takes, and a close if it succeeds.
+	"opens": func(args []string) {
+		const n = 1000
+		start := time.Now()
+		for range n {
+			if fd, err := syscall.Open(args[0], syscall.O_RDONLY, 0); err == nil {
+				syscall.Close(fd)
+			}
+		}
+		fmt.Print(time.Since(start).Nanoseconds() / n)
+	},
 }
 
-func (b *bench) run(argv ...string) []string {
-	return append([]string{b.zsbx, "run", "--rw", "."}, argv...)
-}
-
-// start measures the start-up of true.
-func (b *bench) start() error {
+// start measures the start-up of true. bubblewrap gets what the default policy of
+// zsbx comes to.
+func (b *bench) start() {
 	w := b.work()
-	bare := &program{name: "bare exec", argv: []string{"/bin/true"}, dir: w}
-	wait := &program{name: "Go fork and wait", argv: []string{filepath.Join(b.dir, "forkwait"), "/bin/true"}, dir: w}
-	wrap := &program{name: "bwrap", argv: b.bwrap("/bin/true"), dir: w}
+	wait := &program{name: "Go fork and wait", argv: []string{b.self, "forkwait", "/bin/true"}}
+	wrap := &program{name: "bwrap", argv: []string{
+		"bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--bind", w, w, "--unshare-pid", "--die-with-parent", "/bin/true",
+	}}
 	ps := []*program{
-		bare, wait, wrap,
-		{name: "zsbx run", argv: b.run("/bin/true"), dir: w},
-		{name: "zsbx run, TMPDIR=/dev/shm", argv: b.run("/bin/true"), dir: w, env: []string{"TMPDIR=/dev/shm"}},
-		{name: "zsbx run --exec", argv: append([]string{b.zsbx, "run", "--exec", "--rw", "."}, "/bin/true"), dir: w},
-		{name: "zsbx run --explain", argv: append([]string{b.zsbx, "run", "--explain", "--rw", "."}, "/bin/true"), dir: w},
-		{name: "zsbx run --track subtree", argv: append([]string{b.zsbx, "run", "--rw", ".", "--track", "subtree"}, "/bin/true"), dir: w},
-		{name: "zsbx run --track-only", argv: []string{b.zsbx, "run", "--track-only", "/bin/true"}, dir: w},
-		{name: "zsbx run --audit", argv: []string{b.zsbx, "run", "--rw", ".", "--audit", filepath.Join(b.dir, "home", "audit"), "/bin/true"}, dir: w},
-		{name: "zsbx run --guard", argv: []string{b.zsbx, "run", "--rw", ".", "--guard", "catastrophic", "--", "sh", "-c", "/bin/true"}, dir: w},
-		{name: "zsbx run, sh, no guard", argv: b.run("sh", "-c", "/bin/true"), dir: w},
-		{name: "zsbx version", argv: []string{b.zsbx, "version"}, dir: w},
+		{name: "bare exec", argv: []string{"/bin/true"}}, wait, wrap,
+		{name: "zsbx run", argv: b.run("/bin/true")},
+		{name: "zsbx run, TMPDIR=/dev/shm", argv: b.run("/bin/true"), env: []string{"TMPDIR=/dev/shm"}},
+		{name: "zsbx run --exec", argv: b.run("--exec", "/bin/true")},
+		{name: "zsbx run --explain", argv: b.run("--explain", "/bin/true")},
+		{name: "zsbx run --track subtree", argv: b.run("--track", "subtree", "/bin/true")},
+		{name: "zsbx run --track-only", argv: []string{b.zsbx, "run", "--track-only", "/bin/true"}},
+		{name: "zsbx run --audit", argv: b.run("--audit", filepath.Join(b.dir, "home", "audit"), "/bin/true")},
+		{name: "zsbx run --guard", argv: b.run("--guard", "catastrophic", "--", "sh", "-c", "/bin/true")},
+		{name: "zsbx run, sh, no guard", argv: b.run("sh", "-c", "/bin/true")},
+		{name: "zsbx version", argv: []string{b.zsbx, "version"}},
 	}
-	if _, err := exec.LookPath("bwrap"); err != nil {
-		return fmt.Errorf("bubblewrap is needed to compare with: %w", err)
-	}
-	if err := b.race(b.rounds, ps...); err != nil {
-		return err
-	}
+	b.race(b.rounds, ps...)
 	table("Start of `true`", ps, wrap, wait)
-	return nil
 }
 
 // policy measures what 300 paths cost.
-func (b *bench) policy() error {
-	w := b.work()
-	var toml strings.Builder
-	toml.WriteString("[fs]\nro = [\n")
+func (b *bench) policy() {
+	toml := "[fs]\nro = [\n"
 	for i := range 300 {
 		dir := filepath.Join(b.dir, "home", "p", strconv.Itoa(i%30), strconv.Itoa(i))
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-		fmt.Fprintf(&toml, "  %q,\n", dir)
+		must(os.MkdirAll(dir, 0o755))
+		toml += fmt.Sprintf("  %q,\n", dir)
 	}
-	toml.WriteString("]\n")
 	file := filepath.Join(b.dir, "p300.toml")
-	if err := os.WriteFile(file, []byte(toml.String()), 0o644); err != nil {
-		return err
-	}
-	if err := b.own(); err != nil {
-		return err
-	}
-	few := &program{name: "default policy", argv: b.run("/bin/true"), dir: w}
-	many := &program{name: "and 300 paths more", argv: []string{b.zsbx, "run", "--rw", ".", "-p", file, "/bin/true"}, dir: w}
-	if err := b.race(b.rounds/2, few, many); err != nil {
-		return err
-	}
+	must(os.WriteFile(file, []byte(toml+"]\n"), 0o644))
+	b.own()
+	few := &program{name: "default policy", argv: b.run("/bin/true")}
+	many := &program{name: "and 300 paths more", argv: b.run("-p", file, "/bin/true")}
+	b.race(b.rounds/2, few, many)
 	table("A policy of 300 paths", []*program{few, many}, few)
 	fmt.Printf("\n300 paths cost %.2f ms.\n", ms(many.median())-ms(few.median()))
-	return nil
 }
 
 // build measures real work inside.
-func (b *bench) build() error {
-	w := b.work()
-	src, err := os.Getwd()
-	if err != nil {
-		return err
-	}
-	repo := filepath.Join(w, "repo")
-	if out, err := exec.Command("git", "clone", "-q", src, repo).CombinedOutput(); err != nil {
-		return fmt.Errorf("%v: %s", err, out)
-	}
-	// The measured user may not reach this user's module cache.
-	vendor := exec.Command("go", "mod", "vendor")
-	vendor.Dir = repo
-	if out, err := vendor.CombinedOutput(); err != nil {
-		return fmt.Errorf("%v: %s", err, out)
-	}
-	tree := filepath.Join(w, "tree")
-	for i := range 1000 {
-		dir := filepath.Join(tree, strconv.Itoa(i/100), strconv.Itoa(i))
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-		for k := range 100 {
-			if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(k)), nil, 0o644); err != nil {
-				return err
-			}
-		}
-	}
-	for _, argv := range [][]string{{"git", "init", "-q"}, {"git", "add", "."}} {
-		c := exec.Command(argv[0], argv[1:]...)
-		c.Dir = tree
-		if out, err := c.CombinedOutput(); err != nil {
-			return fmt.Errorf("%v: %s", err, out)
-		}
-	}
-	if err := b.own(); err != nil {
-		return err
-	}
-	jobs := []struct {
+func (b *bench) build() {
+	repo := filepath.Join(b.work(), "repo")
+	output(exec.Command("git", "clone", "-q", ".", repo))
+	output(exec.Command("go", "-C", repo, "mod", "vendor")) // the measured user may not reach this user's module cache
+	files := tree(filepath.Join(b.work(), "tree"), 1000)
+	output(exec.Command("git", "-C", files, "init", "-q"))
+	output(exec.Command("git", "-C", files, "add", "."))
+	b.own()
+	for _, j := range []struct {
 		name   string
 		rounds int
 		dir    string
 		argv   []string
 	}{
 		{"go build, warm cache", 12, repo, []string{"go", "build", "-o", "/dev/null", "."}},
-		{"git status of 100,000 files", 20, tree, []string{"git", "status", "-s", "-uno"}},
-		{"find over 100,000 files", 25, tree, []string{"find", ".", "-name", "99"}},
-	}
-	for _, j := range jobs {
+		{"git status of 100,000 files", 20, files, []string{"git", "status", "-s", "-uno"}},
+		{"find over 100,000 files", 25, files, []string{"find", ".", "-name", "99"}},
+	} {
 		bare := &program{name: "bare", argv: j.argv, dir: j.dir}
-		in := &program{name: "zsbx run", argv: append([]string{b.zsbx, "run", "--rw", "."}, j.argv...), dir: j.dir}
-		rule := &program{name: "one Landlock rule", argv: append([]string{filepath.Join(b.dir, "onerule")}, j.argv...), dir: j.dir}
-		if err := b.race(j.rounds, bare, rule, in); err != nil {
-			return fmt.Errorf("%s: %w", j.name, err)
-		}
+		in := &program{name: "zsbx run", argv: b.run(j.argv...), dir: j.dir}
+		rule := &program{name: "one Landlock rule", argv: append([]string{b.self, "onerule"}, j.argv...), dir: j.dir}
+		b.race(j.rounds, bare, rule, in)
 		table("Inside: "+j.name, []*program{bare, rule, in}, bare)
 	}
-	return nil
+}
+
+// explain measures what --explain costs while a command runs: an open, allowed and
+// refused, and the processor's time of programs that open much.
+func (b *bench) explain() {
+	secret := filepath.Join(b.dir, "home", "secret")
+	must(os.WriteFile(secret, nil, 0o600))
+	files := tree(filepath.Join(b.work(), "small"), 200)
+	makefile := "all:\n\tfor i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sh -c 'cat Makefile >/dev/null'; done\n"
+	must(os.WriteFile(filepath.Join(b.work(), "Makefile"), []byte(makefile), 0o644))
+	b.own()
+	opening := func(path string, flags ...string) float64 {
+		flags = append(flags, "--rox", b.self, "--deny", secret, b.self, "opens", path)
+		return get(strconv.ParseFloat(output(b.command(b.run(flags...)...)), 64)) / 1000
+	}
+	fmt.Print("\nAn open, and a close if it succeeds\n\n| file | zsbx run | zsbx run --explain |\n|---|--:|--:|\n")
+	fmt.Printf("| allowed | %.1f µs | %.1f µs |\n", opening("/etc/passwd"), opening("/etc/passwd", "--explain"))
+	fmt.Printf("| refused | %.1f µs | %.1f µs |\n", opening(secret), opening(secret, "--explain"))
+	fmt.Print("\nProcessor time with --explain\n\n| work | zsbx run | to that, with --explain |\n|---|--:|--:|\n")
+	for _, argv := range [][]string{{"find", files, "-name", "99"}, {"make", "-s"}} {
+		plain := &program{name: argv[0], argv: b.run(argv...)}
+		with := &program{name: argv[0] + " --explain", argv: b.run(append([]string{"--explain"}, argv...)...)}
+		b.race(10, plain, with)
+		fmt.Printf("| %s | %.1f ms | %.2f |\n", argv[0], ms(plain.cpu)/10, ms(with.cpu)/ms(plain.cpu))
+	}
 }
 
 // ps measures 500 kept sessions: listing them, and starting one more beside
 // them or in a store of its own.
-func (b *bench) ps() error {
-	w := b.work()
-	defer func() { b.command(w, b.zsbx, "reap", "--all").Run() }()
-	for i := range 500 {
-		c := b.command(w, b.zsbx, "run", "--rw", ".", "--keep", "--", "sh", "-c", "sleep 1000 >/dev/null 2>&1 &")
-		if out, err := c.CombinedOutput(); err != nil {
-			return fmt.Errorf("session %d: %v: %s", i, err, out)
-		}
+func (b *bench) ps() {
+	defer func() { b.command(b.zsbx, "reap", "--all").Run() }()
+	for range 500 {
+		output(b.command(b.run("--keep", "--", "sh", "-c", "sleep 1000 >/dev/null 2>&1 &")...))
 	}
-	alone := &program{
-		name: "zsbx run, no other session", argv: b.run("/bin/true"), dir: w,
-		env: []string{"XDG_STATE_HOME=" + filepath.Join(b.dir, "home", "state")},
-	}
-	beside := &program{name: "zsbx run, beside 500 kept ones", argv: b.run("/bin/true"), dir: w}
-	list := &program{name: "zsbx ps of 500 sessions", argv: []string{b.zsbx, "ps"}, dir: w}
-	if err := b.race(b.rounds/4, alone, beside, list); err != nil {
-		return err
-	}
+	alone := &program{name: "zsbx run, no other session", argv: b.run("/bin/true"), env: []string{"XDG_STATE_HOME=" + filepath.Join(b.dir, "home", "state")}}
+	beside := &program{name: "zsbx run, beside 500 kept ones", argv: b.run("/bin/true")}
+	list := &program{name: "zsbx ps of 500 sessions", argv: []string{b.zsbx, "ps"}}
+	b.race(b.rounds/4, alone, beside, list)
 	table("500 kept sessions", []*program{alone, beside, list}, alone)
-	return nil
 }
 
-// reap measures how long 1000 idle processes take to be gone.
-func (b *bench) reap() error {
-	w := b.work()
+// reap measures how long 1000 idle processes take to be gone, to a bare control
+// group's kill where this user can make one.
+func (b *bench) reap() {
 	script := "i=0; while [ $i -lt 1000 ]; do sleep 1000 >/dev/null 2>&1 & i=$((i+1)); done"
-	var took []time.Duration
+	group, noGroup := ownCgroup()
+	defer os.Remove(group)
+	mine, theirs := &program{name: "zsbx reap"}, &program{name: "cgroup.kill and waiting"}
 	for range 5 {
-		c := b.command(w, b.zsbx, "run", "--rw", ".", "--keep", "--name", "bench", "--", "sh", "-c", script)
-		if out, err := c.CombinedOutput(); err != nil {
-			return fmt.Errorf("%v: %s", err, out)
-		}
+		output(b.command(b.run("--keep", "--name", "bench", "--", "sh", "-c", script)...))
 		start := time.Now()
-		if out, err := b.command(w, b.zsbx, "reap", "bench").CombinedOutput(); err != nil {
-			return fmt.Errorf("%v: %s", err, out)
+		output(b.command(b.zsbx, "reap", "bench"))
+		mine.took = append(mine.took, time.Since(start))
+		if noGroup == nil {
+			output(exec.Command("sh", "-c", "echo $$ > "+group+"/cgroup.procs; "+script))
+			theirs.took = append(theirs.took, killGroup(group))
 		}
-		took = append(took, time.Since(start))
 	}
-	mine := &program{name: "zsbx reap", took: took}
-	ps := []*program{mine}
-	if group, err := ownCgroup(); err == nil {
-		defer os.Remove(group)
-		theirs := &program{name: "cgroup.kill and waiting"}
-		for range 5 {
-			d, err := killByCgroup(group, script)
-			if err != nil {
-				return err
-			}
-			theirs.took = append(theirs.took, d)
-		}
-		ps = append(ps, theirs)
-		table("1,000 idle processes", ps, theirs)
-		return nil
+	if noGroup != nil {
+		table("1,000 idle processes (no cgroup to compare with: "+noGroup.Error()+")", []*program{mine})
+		return
 	}
-	table("1,000 idle processes (no writable cgroup to compare with)", ps)
-	return nil
+	table("1,000 idle processes", []*program{mine, theirs}, theirs)
 }
 
-// ownCgroup makes a cgroup below this process's own.
+// ownCgroup makes a cgroup below the root of the hierarchy.
 func ownCgroup() (string, error) {
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return "", err
-	}
-	for _, line := range strings.Split(string(mounts), "\n") {
-		if _, fs, ok := strings.Cut(line, " - cgroup2 "); ok && fs != "" {
+	for line := range strings.Lines(string(get(os.ReadFile("/proc/self/mountinfo")))) {
+		if strings.Contains(line, " - cgroup2 ") {
 			dir := filepath.Join(strings.Fields(line)[4], fmt.Sprintf("zsbx-bench-%d", os.Getpid()))
 			return dir, os.Mkdir(dir, 0o755)
 		}
@@ -219,24 +176,63 @@ func ownCgroup() (string, error) {
 	return "", errors.New("no cgroup2")
 }
 
-func killByCgroup(group, script string) (time.Duration, error) {
-	join := fmt.Sprintf("echo $$ > %s/cgroup.procs; %s", group, script)
-	if out, err := exec.Command("sh", "-c", join).CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("%v: %s", err, out)
-	}
+// killGroup kills what is in a group, and gives the time until it is empty.
+func killGroup(group string) time.Duration {
 	start := time.Now()
-	if err := os.WriteFile(group+"/cgroup.kill", []byte("1"), 0o644); err != nil {
-		return 0, err
-	}
+	must(os.WriteFile(group+"/cgroup.kill", []byte("1"), 0o644))
 	for time.Since(start) < 10*time.Second {
-		events, err := os.ReadFile(group + "/cgroup.events")
-		if err != nil {
-			return 0, err
-		}
-		if strings.Contains(string(events), "populated 0") {
-			return time.Since(start), nil
+		if strings.Contains(string(get(os.ReadFile(group+"/cgroup.events"))), "populated 0") {
+			return time.Since(start)
 		}
 		time.Sleep(200 * time.Microsecond)
 	}
-	return 0, errors.New("the cgroup did not become empty")
+	panic(errors.New("the cgroup did not become empty"))
+}
+
+// memory looks at the supervisor of a running session, whose keeper has the same
+// memory, and at a keeper that may stay and so has its own.
+func (b *bench) memory() {
+	fmt.Print("\nMemory of a running session\n\n| process | kB |\n|---|--:|\n")
+	c := b.command(b.run("sleep", "100")...)
+	defer started(c)()
+	fmt.Printf("| supervisor and keeper, resident | %d |\n", kB(c.Process.Pid, "status", "VmRSS:"))
+	k := b.command(b.run("--keep", "sleep", "100")...)
+	defer started(k)()
+	for _, pid := range below(k.Process.Pid) {
+		if name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); strings.TrimSpace(string(name)) == "zsbx-keeper" {
+			fmt.Printf("| keeper with --keep, private | %d |\n", kB(pid, "smaps_rollup", "Private_Clean:")+kB(pid, "smaps_rollup", "Private_Dirty:"))
+			return
+		}
+	}
+	panic(errors.New("no keeper is there"))
+}
+
+// started starts a command, gives it time, and returns what ends it.
+func started(c *exec.Cmd) func() {
+	must(c.Start())
+	time.Sleep(300 * time.Millisecond)
+	return func() { c.Process.Signal(syscall.SIGTERM); c.Wait() }
+}
+
+// below are the processes below one.
+func below(pid int) (all []int) {
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, f := range files {
+		kids, _ := os.ReadFile(f)
+		for _, kid := range strings.Fields(string(kids)) {
+			n, _ := strconv.Atoi(kid)
+			all = append(append(all, n), below(n)...)
+		}
+	}
+	return all
+}
+
+// kB reads a size from a file of a process. A keeper's can be read by root only.
+func kB(pid int, file, name string) int {
+	for line := range strings.Lines(string(get(os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))))) {
+		if f := strings.Fields(line); len(f) > 1 && f[0] == name {
+			return get(strconv.Atoi(f[1]))
+		}
+	}
+	panic(fmt.Errorf("no %s in %s", name, file))
 }
