@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/spf13/pflag"
+
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/policy"
@@ -22,21 +24,32 @@ type answer struct {
 	Hint     string        `json:"hint,omitempty"`
 }
 
+// question is one of --read, --write, --exec and --connect, in the order in which they
+// were given.
+type question struct{ name, about string }
+
+// ask adds the flag that asks one question.
+func (o *checkFlags) ask(fs *pflag.FlagSet, name, usage string) {
+	fs.Var(&flagValue{kind: "stringArray", set: func(s string) {
+		if name == "connect" {
+			if _, _, err := parseTarget(s); err != nil {
+				o.fail("--connect %s: %v", shell.Quote(s), err)
+			}
+		}
+		o.questions = append(o.questions, question{name, s})
+	}}, name, usage)
+}
+
 // answer prints whether what was asked for is allowed. The status is 1 when
 // any of it is not.
 func (o *checkFlags) answer(a *app, plan *enforce.Plan, argv []string, refused error) error {
 	var all []answer
-	for _, q := range []struct {
-		name  string
-		paths []string
-		flag  string
-	}{{"read", o.read, "--ro"}, {"write", o.write, "--rw"}, {"exec", o.execute, "--rox"}} {
-		for _, p := range q.paths {
-			all = append(all, pathAnswer(plan, q.name, p, q.flag))
+	for _, q := range o.questions {
+		if q.name == "connect" {
+			all = append(all, connectAnswer(plan, q.about))
+		} else {
+			all = append(all, pathAnswer(plan, q))
 		}
-	}
-	for _, q := range o.connect {
-		all = append(all, connectAnswer(plan, q))
 	}
 	if len(argv) > 0 {
 		x := startAnswer(plan, argv)
@@ -56,24 +69,25 @@ func (o *checkFlags) answer(a *app, plan *enforce.Plan, argv []string, refused e
 
 // pathAnswer asks the plan what run asks the kernel. To write to a directory is to
 // change what is in it, to what is missing to make it.
-func pathAnswer(plan *enforce.Plan, question, name, flag string) answer {
-	x := answer{Question: question, About: name}
-	path, st, exists := plan.Policy.Look(name)
+func pathAnswer(plan *enforce.Plan, q question) answer {
+	x := answer{Question: q.name, About: q.about}
+	path, st, exists := plan.Policy.Look(q.about)
 	if path == "" {
-		x.Reason = plan.Policy.Allowed(name, policy.Read).Reason
+		x.Reason = plan.Policy.Allowed(q.about, policy.Read).Reason
 		return x
 	}
 	act := enforce.Act{Op: enforce.ActOpen, Flags: enforce.ActRead, Path: path, Mode: st.Mode.Type(), Missing: !exists, Inside: true}
-	switch question {
+	flag := "--ro "
+	switch q.name {
 	case "write":
-		act.Flags = enforce.ActWrite | enforce.ActCreat
+		act.Flags, flag = enforce.ActWrite|enforce.ActCreat, "--rw "
 	case "exec":
-		act.Op = enforce.ActExec
+		act.Op, flag = enforce.ActExec, "--rox "
 	}
 	x.Path = path
 	x.fill(plan.Decide(act))
 	if x.Hint != "" {
-		x.Hint = flag + " " + shell.Quote(name)
+		x.Hint = flag + shell.Quote(q.about)
 	}
 	return x
 }

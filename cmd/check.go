@@ -9,18 +9,16 @@ import (
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/policy/guard"
-	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // checkFlags are the flags of check.
 type checkFlags struct {
 	policyFlags
 
-	read, write, execute, connect []string
-
-	trust    *string // of --trust: trustShow, or the hash of what is to be trusted
-	selfTest bool
-	json     bool
+	questions []question
+	trust     *string // of --trust: trustShow, or the hash of what is to be trusted
+	selfTest  bool
+	json      bool
 }
 
 func newCheck(a *app) command {
@@ -47,10 +45,10 @@ is exit status 125.`,
 	}
 	fs := c.Flags()
 	fs.SetInterspersed(false)
-	listVar(fs, &o.read, "read", "", "may `PATH` be read?")
-	listVar(fs, &o.write, "write", "", "may `PATH` be written?")
-	listVar(fs, &o.execute, "exec", "", "may `PATH` be executed?")
-	listVar(fs, &o.connect, "connect", "", "may `HOST:PORT`, or the Unix socket PATH, be connected to?")
+	o.ask(fs, "read", "may `PATH` be read?")
+	o.ask(fs, "write", "may `PATH` be written?")
+	o.ask(fs, "exec", "may `PATH` be executed?")
+	o.ask(fs, "connect", "may `HOST:PORT`, or the Unix socket PATH, be connected to?")
 	fs.BoolFunc("trust", "show what the project's policies ask for; --trust=SHA256 trusts the one with that content", func(s string) error {
 		s = strings.ToLower(s)
 		o.trust = &s
@@ -68,27 +66,14 @@ func (o *checkFlags) allFlags() error {
 	return errors.Join(o.check(), err)
 }
 
-// check finds what is wrong with the flags.
+// check finds what is wrong with check's own flags.
 func (o *checkFlags) check() error {
-	b := flagBuilder{}
-	for _, q := range o.connect {
-		if _, _, err := parseTarget(q); err != nil {
-			b.fail("--connect %s: %v", shell.Quote(q), err)
-		}
-	}
-	b.gapNames(o.allowGaps)
-	if o.trust != nil && o.asks() {
-		b.fail("--trust can't be used with a question")
-	}
+	m := mistakes{}
+	m.failIf(o.trust != nil && len(o.questions) > 0, "--trust can't be used with a question")
 	if o.trust != nil && *o.trust != trustShow && !isHash(*o.trust) {
-		b.fail("--trust=%s: must be the SHA-256 of a project policy, as zsbx check --trust shows it", *o.trust)
+		m.fail("--trust=%s: must be the SHA-256 of a project policy, as zsbx check --trust shows it", *o.trust)
 	}
-	return errors.Join(b.errs...)
-}
-
-// asks reports whether there is a question about a path or an address.
-func (o *checkFlags) asks() bool {
-	return len(o.read)+len(o.write)+len(o.execute)+len(o.connect) > 0
+	return errors.Join(m.errs...)
 }
 
 func (o *checkFlags) run(a *app, argv []string) error {
@@ -118,7 +103,7 @@ func (o *checkFlags) run(a *app, argv []string) error {
 		a.say.warn("names can't be resolved: %s", why)
 		a.say.hint("%s", enforce.NamesHint)
 	}
-	if o.asks() || len(argv) > 0 {
+	if len(o.questions) > 0 || len(argv) > 0 {
 		return o.answer(a, plan, argv, refused)
 	}
 	return o.machine(a, plan, c.Files)
@@ -134,9 +119,6 @@ func parseTarget(s string) (port uint16, path string, err error) {
 	if i <= 0 {
 		return 0, "", errors.New("must be HOST:PORT or the path of a socket")
 	}
-	ports := (&flagBuilder{}).ports("", []string{s[i+1:]})
-	if len(ports) == 0 {
-		return 0, "", errors.New("a port is a number from 1 to 65535")
-	}
-	return ports[0].Number, "", nil
+	port, err = parsePort(s[i+1:])
+	return port, "", err
 }

@@ -7,40 +7,24 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
-	"github.com/zsbx/zsbx/enforce"
-	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/imports"
 	"github.com/zsbx/zsbx/track"
 )
 
 // completeFlags teaches shells the values of flags and the names of commands.
 func completeFlags(root *cobra.Command) {
-	values := map[string][]string{
-		"fallback":  {fallbackDeny, fallbackWarn, fallbackPrompt},
-		"track":     {"auto", "domain", "cgroup", "subtree"},
-		"allow-gap": append(enforce.GapNames(), enforce.AllHardening),
-		"format":    formats(),
-		"os":        {"linux", "macos"},
-		"guard":     {"catastrophic", "interpreters", "escapes", "exfiltration", "shells", "off"},
-	}
-	for _, p := range policy.Presets() {
-		values["preset"] = append(values["preset"], p.Name+"\t"+p.Description)
-	}
 	for _, c := range root.Commands() {
-		for name, list := range values {
-			if name == "format" && c.Name() == "import" {
-				list = imports.Formats()
-			}
-			if c.Flags().Lookup(name) != nil {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if v, ok := f.Value.(*flagValue); ok && v.words != nil {
 				// It can only fail for a flag that does not exist.
-				_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp))
+				_ = c.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(v.words(), cobra.ShellCompDirectiveNoFileComp))
 			}
-		}
-		if c.Name() == "run" || c.Name() == "profile" || c.Name() == "check" {
+		})
+		switch c.Name() {
+		case "run", "profile", "check":
 			c.ValidArgsFunction = completeCommand
-		}
-		if c.Name() == "reap" {
+		case "reap":
 			c.ValidArgsFunction = completeSessions
 		}
 	}

@@ -23,8 +23,9 @@ of firejail.`,
 		Example: `  zsbx import ~/.srt-settings.json > policy.toml
   zsbx import --format firejail /etc/firejail/wget.profile`,
 	}
-	format := c.Flags().String("format", "", "what FILE is, by `NAME`: srt, zed, codex, landrun or firejail; by default it is guessed")
-	c.RunE = func(_ *cobra.Command, args []string) error { return a.importFile(args, *format) }
+	var format string
+	c.Flags().Var(&flagValue{kind: "string", words: imports.Formats, set: func(s string) { format = s }}, "format", "what FILE is, by `NAME`: srt, zed, codex, landrun or firejail; by default it is guessed")
+	c.RunE = func(_ *cobra.Command, args []string) error { return a.importFile(args, format) }
 	return command{Command: c}
 }
 

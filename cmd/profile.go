@@ -2,12 +2,10 @@ package cmd
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/zsbx/zsbx/enforce/sandbox"
-	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // profileFlags are the flags of profile.
@@ -40,8 +38,9 @@ of a run is left out: it has a new name each time.`,
 	fs := c.Flags()
 	fs.SetInterspersed(false)
 	fs.BoolVar(&o.print, "print", false, "print a table for people (the default)")
-	fs.StringVar(&o.format, "format", "text", "the `FORMAT`: text, toml, json, landlock or sbpl")
-	fs.StringVar(&o.os, "os", "", "print for the system `OS`: linux or macos")
+	o.format = "text"
+	o.choice(fs, &o.format, "format", []string{"text", "toml", "json", "landlock", "sbpl"}, "the `FORMAT`: text, toml, json, landlock or sbpl")
+	o.choice(fs, &o.os, "os", []string{"linux", "macos"}, "print for the system `OS`: linux or macos")
 	fs.BoolVar(&o.list, "list", false, "list the presets")
 	fs.BoolVar(&o.json, "json", false, "the same as --format json")
 	o.policyFlags.add(fs)
@@ -51,37 +50,23 @@ of a run is left out: it has a new name each time.`,
 	}}
 }
 
-// formats are the values of --format.
-func formats() []string { return []string{"text", "toml", "json", "landlock", "sbpl"} }
-
+// check finds what is wrong with profile's own flags.
 func (o *profileFlags) check() error {
-	b := flagBuilder{}
+	m := mistakes{}
 	if o.json {
 		o.format = "json"
 	}
 	if o.os == "" {
 		o.os = map[string]string{"sbpl": "macos", "landlock": "linux"}[o.format]
 	}
-	if !slices.Contains(formats(), o.format) {
-		b.fail("--format %s: must be text, toml, json, landlock or sbpl", shell.Quote(o.format))
-	}
-	switch o.os {
-	case "", "linux", "macos":
-	default:
-		b.fail("--os %s: must be linux or macos", shell.Quote(o.os))
-	}
-	if o.format == "sbpl" && o.os != "macos" || o.format == "landlock" && o.os != "linux" {
-		b.fail("--format %s and --os %s can't be used together", o.format, o.os)
-	}
-	if o.print && o.format != "text" {
-		b.fail("--print and --format %s can't be used together", o.format)
-	}
-	return errors.Join(b.errs...)
+	m.failIf(o.format == "sbpl" && o.os != "macos" || o.format == "landlock" && o.os != "linux", "--format %s and --os %s can't be used together", o.format, o.os)
+	m.failIf(o.print && o.format != "text", "--print and --format %s can't be used together", o.format)
+	return errors.Join(m.errs...)
 }
 
 func (o *profileFlags) run(a *app, argv []string) error {
 	checkErr := o.check()
-	if o.list && checkErr == nil {
+	if o.list && errors.Join(append(o.errs, checkErr)...) == nil {
 		return a.listPresets(o.json)
 	}
 	c, err := o.composeFor(o.os, argv)

@@ -7,22 +7,24 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/zsbx/zsbx/enforce/sandbox"
-	"github.com/zsbx/zsbx/policy/units"
 	"github.com/zsbx/zsbx/track"
 )
 
 // reapFlags are the flags of reap.
 type reapFlags struct {
+	mistakes
+
 	all, stale, dryRun, json bool
-	wait                     string
+	wait                     time.Duration
 }
 
 func newReap(a *app) command {
-	o := &reapFlags{}
+	o := &reapFlags{wait: 10 * time.Second}
 	c := &cobra.Command{
 		Use:   "reap [flags] ID|NAME|PREFIX... | --all | --stale",
 		Short: "Kill what a session left running",
@@ -48,27 +50,19 @@ from ps.`,
 	fs.BoolVar(&o.all, "all", false, "all sessions of this user")
 	fs.BoolVar(&o.stale, "stale", false, "all sessions that ended or lost their keeper")
 	fs.BoolVar(&o.dryRun, "dry-run", false, "only say what would be killed")
-	fs.StringVar(&o.wait, "wait", "10s", "how long to wait for each session's end, at most `D`")
+	o.duration(fs, &o.wait, "wait", "how long to wait for each session's end, at most `D`")
 	fs.BoolVar(&o.json, "json", false, "print JSON")
 	return command{c, func() error { return o.check(nil, true) }}
 }
 
+// check finds what is wrong with the flags; with flagsOnly, refs is not known.
 func (o *reapFlags) check(refs []string, flagsOnly bool) error {
-	b := flagBuilder{}
-	b.duration("--wait", o.wait)
-	ways := 0
-	for _, given := range []bool{o.all, o.stale, len(refs) > 0} {
-		if given {
-			ways++
-		}
+	m := mistakes{slices.Clone(o.errs)}
+	m.failIf(o.all && o.stale || (o.all || o.stale) && len(refs) > 0, "--all, --stale and sessions can't be used together")
+	if !o.all && !o.stale && len(refs) == 0 && !flagsOnly {
+		m.errs = append(m.errs, usageHint("zsbx ps", "no session given"))
 	}
-	if ways > 1 {
-		b.fail("--all, --stale and sessions can't be used together")
-	}
-	if ways == 0 && !flagsOnly {
-		b.errs = append(b.errs, usageHint("zsbx ps", "no session given"))
-	}
-	return errors.Join(b.errs...)
+	return errors.Join(m.errs...)
 }
 
 func (o *reapFlags) run(a *app, refs []string) error {
@@ -161,8 +155,7 @@ func (o *reapFlags) one(st *track.Store, id string) (track.Report, error) {
 		i, err := st.Get(id)
 		return track.Report{ID: id, Name: i.Record.Name, Tracker: i.Holder.Tracker, Survivors: i.Procs}, err
 	}
-	d, _ := units.ParseTime(o.wait)
-	ctx, cancel := context.WithTimeout(context.Background(), d)
+	ctx, cancel := context.WithTimeout(context.Background(), o.wait)
 	defer cancel()
 	r, err := sandbox.Reap(ctx, st, id)
 	if errors.Is(err, track.ErrNotFound) && (o.all || o.stale) {

@@ -17,7 +17,6 @@ import (
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/policy/shell"
-	"github.com/zsbx/zsbx/policy/units"
 	"github.com/zsbx/zsbx/track"
 )
 
@@ -25,7 +24,7 @@ import (
 type runFlags struct {
 	policyFlags
 
-	killAfter string
+	killAfter time.Duration
 	track     string
 	trackOnly bool
 	keep      bool
@@ -78,14 +77,23 @@ func (o *runFlags) add(a *app, c *cobra.Command) {
 	fs := c.Flags()
 	fs.SetInterspersed(false)
 	o.policyFlags.add(fs)
-	fs.StringVar(&o.killAfter, "kill-after", defaultKillAfter.String(), "after --timeout, wait the time `D` before SIGKILL")
-	fs.StringVar(&o.track, "track", cmp.Or(a.cfg.Track, "auto"), "how descendants are tracked, by `KIND`: auto, domain, cgroup or subtree")
+	o.killAfter, o.track = defaultKillAfter, cmp.Or(a.cfg.Track, "auto")
+	o.duration(fs, &o.killAfter, "kill-after", "after --timeout, wait the time `D` before SIGKILL")
+	fs.Var(&flagValue{kind: "string", text: o.track, words: trackers, set: o.setTrack}, "track", "how descendants are tracked, by `KIND`: auto, domain, cgroup or subtree")
 	fs.StringVar(&o.name, "name", "", "give the session the name `NAME`")
 	fs.StringVar(&o.idFile, "id-file", "", "write the session's id to `FILE`")
 	fs.BoolVarP(&o.tty, "tty", "t", false, "run on a new pseudo-terminal")
 	fs.BoolVar(&o.sandboxExec, "sandbox-exec", false, "macOS: have sandbox-exec(1) put the limits on, unchecked")
 	fs.StringVar(&o.explainFile, "explain-file", "", "write what COMMAND was refused to `FILE`, as JSON")
 	fs.BoolVar(&o.json, "json", false, "print JSON on standard error")
+}
+
+// setTrack takes trackers of other systems, too: what is recorded may be asked for.
+func (o *runFlags) setTrack(name string) {
+	o.track = name
+	if err := checkTracker("--track", name); err != nil {
+		o.errs = append(o.errs, err)
+	}
 }
 
 // checkFlags finds what is wrong with the flags alone.
@@ -157,7 +165,7 @@ func (o *runFlags) options(a *app, c *composed, argv []string) sandbox.Options {
 	opts.Keep, opts.TTY, opts.TrackOnly, opts.SandboxExec = o.keep, o.tty, o.trackOnly, o.sandboxExec
 	opts.Begun = quiet.Begun
 	opts.Job, opts.InPlace, opts.Explain = true, o.exec, o.explain || o.explainFile != ""
-	opts.KillAfter, _ = units.ParseTime(o.killAfter) // checked before
+	opts.KillAfter = o.killAfter
 	return opts
 }
 
