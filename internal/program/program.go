@@ -5,16 +5,17 @@ package program
 
 import (
 	"bytes"
-	"debug/elf"
+	"encoding/binary"
 	"io"
 	"strings"
 )
 
 // headSize is how much of a script the kernel reads to find its interpreter
-// (BINPRM_BUF_SIZE), longestPath PATH_MAX of Linux, in bytes.
+// (BINPRM_BUF_SIZE), longestPath PATH_MAX of Linux, in bytes. elfMagic begins a program.
 const (
 	headSize    = 256
 	longestPath = 4096
+	elfMagic    = "\x7fELF"
 )
 
 // Depth is how many interpreters execve(2) follows from script to script.
@@ -32,17 +33,34 @@ func Interpreter(f io.ReaderAt) (name string, loader bool) {
 		}
 		return name, false
 	}
-	e, err := elf.NewFile(f)
-	if err != nil {
+	return loaderOf(f, b)
+}
+
+// loaderOf is what an ELF program of this machine names in its header PT_INTERP, see
+// elf(5). Package debug/elf would be initialised at every start, with what debuggers
+// need.
+func loaderOf(f io.ReaderAt, head []byte) (name string, found bool) {
+	const class32, typeInterp = 1, 3
+	if len(head) < 64 || !bytes.HasPrefix(head, []byte(elfMagic)) {
 		return "", false
 	}
-	for _, p := range e.Progs {
-		if p.Type == elf.PT_INTERP && p.Filesz < longestPath {
-			b := make([]byte, p.Filesz)
-			if _, err := p.ReadAt(b, 0); err != nil {
-				break
-			}
-			return strings.TrimRight(string(b), "\x00"), true
+	// Where an Elf64_Ehdr has e_phoff and e_phnum, the size of an Elf64_Phdr, and where
+	// that has p_offset and p_filesz.
+	table, count, entry, offset, size := 32, 56, 56, 8, 32
+	word := func(b []byte) int64 { return int64(binary.NativeEndian.Uint64(b)) }
+	if head[4] == class32 {
+		table, count, entry, offset, size = 28, 44, 32, 4, 16
+		word = func(b []byte) int64 { return int64(binary.NativeEndian.Uint32(b)) }
+	}
+	p := make([]byte, entry)
+	for i := range int64(binary.NativeEndian.Uint16(head[count:])) {
+		if _, err := f.ReadAt(p, word(head[table:])+i*int64(entry)); err != nil {
+			break
+		}
+		if n := word(p[size:]); binary.NativeEndian.Uint32(p) == typeInterp && 0 < n && n < longestPath {
+			b := make([]byte, n)
+			_, err := f.ReadAt(b, word(p[offset:]))
+			return strings.TrimRight(string(b), "\x00"), err == nil
 		}
 	}
 	return "", false
@@ -52,7 +70,7 @@ func Interpreter(f io.ReaderAt) (name string, loader bool) {
 // that is no ELF program.
 func IsText(f io.ReaderAt) bool {
 	b := head(f)
-	return !bytes.HasPrefix(b, []byte(elf.ELFMAG)) && bytes.IndexByte(b, 0) < 0
+	return !bytes.HasPrefix(b, []byte(elfMagic)) && bytes.IndexByte(b, 0) < 0
 }
 
 // head reads the beginning of a file.
