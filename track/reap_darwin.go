@@ -38,8 +38,7 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 		r.prove(howFingerprint)
 		return nil
 	}
-	var left *scan.LeftError
-	if !errors.As(err, &left) || len(h.Left) == 0 {
+	if !errors.Is(err, scan.ErrUnproved) || len(h.Left) == 0 {
 		return err
 	}
 	r.Unproved = err.Error()

@@ -96,7 +96,6 @@ func TestCommandIsAMember(t *testing.T) {
 	command := k.spawn(k.self, false, "")
 	h := searcher(k)
 	h.Command = command.ID
-	h.Group = command.Pid
 	if err := h.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +106,6 @@ func TestCommandIsAMember(t *testing.T) {
 	reused := other.spawn(other.self, false, "")
 	h = searcher(other)
 	h.Command = proc.ID{Pid: reused.Pid, Start: reused.Start - 1}
-	h.Group = reused.Pid
 	if err := h.Run(context.Background()); err != nil || len(other.wronged()) > 0 {
 		t.Errorf("%v; %v came to harm", err, other.wronged())
 	}

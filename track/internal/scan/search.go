@@ -48,9 +48,6 @@ type Search struct {
 	// Supervisor started the command: of its children it cannot be said
 	// that they are no members because it is none.
 	Supervisor proc.ID
-	// Group is the session's own process group, 0 if it has none that is
-	// led by command.
-	Group int
 	// Began is when the session was made, in microseconds since 1970; 0 if
 	// that is not known. A process that gives no answer and is older is
 	// not looked at.
@@ -84,28 +81,25 @@ var ErrReference = errors.New("the fingerprint matches a process outside the ses
 // ErrInside says that the calling process belongs to the session itself.
 var ErrInside = errors.New("this process belongs to the session itself")
 
-// LeftError says that the search ended without proof.
-type LeftError struct {
-	left []Survivor // may be empty
-	last error      // why the last scans were not clean, or nil
-}
+// ErrUnproved says that the search ended without proof.
+var ErrUnproved = errors.New("the session's end could not be proved")
 
-func (e *LeftError) Error() string {
+// unproved is ErrUnproved with what is left. last is why the last scans were not
+// clean, or nil.
+func (h *Search) unproved(last error) error {
 	var parts []string
-	for _, s := range e.left {
+	for _, s := range h.Left {
 		parts = append(parts, fmt.Sprintf("process %d (%s)", s.Pid, s.Why))
 	}
 	if len(parts) == 0 {
 		parts = append(parts, "no two searches in a row found no change")
 	}
-	msg := "the session's end could not be proved: " + strings.Join(parts, ", ")
-	if e.last != nil {
-		msg += ": " + e.last.Error()
+	err := fmt.Errorf("%w: %s", ErrUnproved, strings.Join(parts, ", "))
+	if last != nil {
+		err = fmt.Errorf("%w: %w", err, last)
 	}
-	return msg
+	return err
 }
-
-func (e *LeftError) Unwrap() error { return e.last }
 
 const (
 	searchLimit = 10 * time.Second     // of a whole search, unless the caller says else
@@ -115,18 +109,17 @@ const (
 )
 
 // Run kills until nothing is left. The error is nil only after two clean scans
-// in a row; otherwise it is a *LeftError, ErrReference, ErrInside or the
+// in a row; otherwise it is ErrUnproved, ErrReference, ErrInside or the
 // context's.
 func (h *Search) Run(ctx context.Context) error {
 	h.outsiders, h.zombies = map[proc.ID]bool{}, map[proc.ID]bool{}
 	h.kills, h.refused = map[proc.ID]int{}, map[proc.ID]error{}
 	h.end = h.Table.Now().Add(cmp.Or(h.Limit, searchLimit))
 	h.scans = 0
-	h.killGroup()
 	var last error
 	for clean, stuck := 0, 0; clean < cleanRuns; {
 		if last = cmp.Or(ctx.Err(), last); ctx.Err() != nil || h.scans > 0 && h.late() || stuck == stuckRuns {
-			return &LeftError{h.Left, last}
+			return h.unproved(last)
 		}
 		s := h.scan()
 		h.scans++
@@ -148,17 +141,3 @@ func (h *Search) Run(ctx context.Context) error {
 }
 
 func (h *Search) late() bool { return h.Table.Now().After(h.end) }
-
-// killGroup kills the session's own process group at once, as long as its
-// leader is the very process that was recorded. It is no more than a head
-// start.
-func (h *Search) killGroup() {
-	if h.Group <= 1 || h.Group != h.Command.Pid {
-		return
-	}
-	if r, err := h.Table.Lookup(h.Group); err == nil && r.ID == h.Command && r.Group == h.Group && !r.Dead() {
-		if h.Table.Signal(-h.Group, syscall.SIGKILL) == nil {
-			h.kills[r.ID]++
-		}
-	}
-}

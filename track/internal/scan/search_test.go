@@ -56,8 +56,7 @@ func check(t interface{ Fatalf(string, ...any) }, h hazards, seed uint64) (*simK
 	if took := k.Now().Sub(begin); took > 3*time.Second {
 		t.Fatalf("%+v, seed %d: took %v", h, seed, took)
 	}
-	var le *LeftError
-	if err != nil && !errors.As(err, &le) {
+	if err != nil && !errors.Is(err, ErrUnproved) {
 		t.Fatalf("%+v, seed %d: %v", h, seed, err)
 	}
 	return k, res, err
@@ -195,8 +194,7 @@ func TestSearchTellsSurvivors(t *testing.T) {
 		"mute without markers": {pids: 200, outsiders: 20, sleepers: 5, mute: true, noMarker: 1},
 	} {
 		k, res, err := check(t, h, 7)
-		var le *LeftError
-		if !errors.As(err, &le) {
+		if !errors.Is(err, ErrUnproved) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		var named []proc.ID
@@ -241,8 +239,7 @@ func TestProbeOfItselfMustAnswer(t *testing.T) {
 	h := searcher(k)
 	h.Table = silent{k}
 	h.Began = k.clock + 1 // everybody is older: the scans would be clean
-	var le *LeftError
-	if err := h.Run(context.Background()); !errors.As(err, &le) {
+	if err := h.Run(context.Background()); !errors.Is(err, ErrUnproved) {
 		t.Errorf("%v", err)
 	}
 }
