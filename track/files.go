@@ -82,19 +82,7 @@ func (d *sessionDir) writeFile(ext string, b []byte) error {
 	return nil
 }
 
-// readRecord reads what the session is; fs.ErrNotExist if the session has no
-// record yet.
-func (d *sessionDir) readRecord() (Record, error) {
-	return readFile(d, recordFile, parseRecord)
-}
-
-// readHolder reads what holds the session; fs.ErrNotExist if it was not
-// stored yet.
-func (d *sessionDir) readHolder() (Holder, error) {
-	return readFile(d, holderFile, parseHolder)
-}
-
-// readFile reads one of a session's files.
+// readFile reads one of a session's files; fs.ErrNotExist if it was not stored yet.
 func readFile[T any](d *sessionDir, ext string, parse func(b []byte, id string) (T, error)) (v T, err error) {
 	f, err := d.openFile(ext)
 	if err != nil {

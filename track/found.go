@@ -65,8 +65,8 @@ func (o opened) load(id string) (*found, error) {
 	if f.state, stateErr = f.dir.openFile(stateFile); stateErr == nil {
 		f.word = readState(f.state)
 	}
-	f.record, recordErr = f.dir.readRecord()
-	f.holder, holderErr = f.dir.readHolder()
+	f.record, recordErr = readFile(f.dir, recordFile, parseRecord)
+	f.holder, holderErr = readFile(f.dir, holderFile, parseHolder)
 	f.recorded, f.record.ID = recordErr == nil, id
 	missing := 0
 	for _, err := range []error{recordErr, holderErr, stateErr} {

@@ -53,7 +53,7 @@ func sessionOf(pid int) string {
 // runs below it.
 func (f *found) openKeeper(ctx context.Context) (*proc.Handle, error) {
 	for try := 0; f.holder.Keeper.IsZero() && f.holder.Command.Start == 0; try++ {
-		h, err := f.dir.readHolder()
+		h, err := readFile(f.dir, holderFile, parseHolder)
 		if err == nil {
 			f.holder = h
 			break

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/track/internal/cgroup"
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
@@ -65,17 +66,11 @@ type Record struct {
 // parseRecord reads a stored Record and checks it for session id. The error is
 // errNewer for one that a later version wrote in a format of its own.
 func parseRecord(b []byte, id string) (Record, error) {
-	var v struct {
-		Version int `json:"version"`
-	}
-	if err := json.Unmarshal(b, &v); err != nil {
-		return Record{}, err
-	}
-	if v.Version > recordVersion {
-		return Record{}, fmt.Errorf("%w (format %d, this one reads %d)", errNewer, v.Version, recordVersion)
-	}
 	var r Record
-	err := json.Unmarshal(b, &r)
+	err := json.Unmarshal(b, &r) // goes on after a field of another type
+	if r.Version > recordVersion {
+		return Record{}, fmt.Errorf("%w (format %d, this one reads %d)", errNewer, r.Version, recordVersion)
+	}
 	if err == nil {
 		err = r.check(id)
 	}
@@ -148,7 +143,4 @@ func CheckName(name string) error {
 }
 
 // isID reports whether name is a session id in its only spelling.
-func isID(name string) bool {
-	id, err := uuid.Parse(name)
-	return err == nil && id.String() == name
-}
+func isID(name string) bool { return fingerprint.Valid(name) }

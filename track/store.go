@@ -159,17 +159,8 @@ func (s *Store) Find(ref string) (string, error) {
 	var ids []string
 	named := ""
 	err := s.each(func(o opened) error {
-		if isID(ref) { // no need to list them all
-			if o.has(ref) {
-				ids = append(ids, ref)
-			}
-			return nil
-		}
-		if CheckName(ref) == nil {
-			if id, err := o.lookupName(ref); err == nil && o.has(id) {
-				named = cmp.Or(named, id)
-				return nil
-			}
+		if id, err := o.lookupName(ref); err == nil && CheckName(ref) == nil && o.has(id) {
+			named = cmp.Or(named, id)
 		}
 		all, err := o.ids()
 		ids = append(ids, all...)
@@ -182,20 +173,18 @@ func (s *Store) Find(ref string) (string, error) {
 	if !errors.Is(merr, ErrNotFound) {
 		return id, merr
 	}
-	orphans, oerr := s.allOrphans()
 	ids = nil
+	orphans, _ := s.allOrphans()
 	for _, o := range orphans {
-		if o.ID != "" {
-			ids = append(ids, o.ID)
-		}
+		ids = append(ids, o.ID)
 	}
-	if id, merr := matchRef(ref, ids); oerr == nil && !errors.Is(merr, ErrNotFound) {
-		return id, merr
+	if id, oerr := matchRef(ref, ids); !errors.Is(oerr, ErrNotFound) {
+		return id, oerr
 	}
-	if err != nil {
-		return "", errors.Join(merr, err)
+	if err == nil {
+		return "", merr
 	}
-	return "", merr
+	return "", errors.Join(merr, err)
 }
 
 // matchRef picks the id that ref means among ids: itself, or the only one that
@@ -203,12 +192,13 @@ func (s *Store) Find(ref string) (string, error) {
 func matchRef(ref string, ids []string) (string, error) {
 	var hits []string
 	for _, id := range ids {
+		if ref == "" || !strings.HasPrefix(id, strings.ToLower(ref)) {
+			continue
+		}
 		if id == ref {
 			return id, nil
 		}
-		if ref != "" && strings.HasPrefix(id, strings.ToLower(ref)) {
-			hits = append(hits, id)
-		}
+		hits = append(hits, id)
 	}
 	switch len(hits) {
 	case 0:

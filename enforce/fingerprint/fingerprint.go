@@ -1,24 +1,12 @@
 package fingerprint
 
+import "github.com/google/uuid"
+
 // Valid reports whether session is a UUID in lower case, so that nothing made
 // from it needs quoting.
 func Valid(session string) bool {
-	if len(session) != 36 {
-		return false
-	}
-	for i, c := range []byte(session) {
-		switch i {
-		case 8, 13, 18, 23:
-			if c != '-' {
-				return false
-			}
-		default:
-			if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-				return false
-			}
-		}
-	}
-	return true
+	id, err := uuid.Parse(session)
+	return err == nil && id.String() == session
 }
 
 // Dir is the directory of a session's two marker files, in the spelling that

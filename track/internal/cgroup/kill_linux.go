@@ -55,48 +55,29 @@ func (g *Group) killEach() error {
 
 // KillAll kills until nothing lives in the group, or ctx is done.
 func (g *Group) KillAll(ctx context.Context) error {
-	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
+	for wait := time.Millisecond; ; wait = min(2*wait, 20*time.Millisecond) {
 		if err := g.Kill(); err != nil {
 			return fmt.Errorf("killing control group %s: %w", g.Path, err)
 		}
-		p, err := g.populated(ctx, wait)
-		if err != nil || !p {
+		if p, err := g.populated(); err != nil || !p {
 			return err
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		time.Sleep(wait)
 	}
 }
 
-// populated reports whether anything lives in the group or below it. It waits for
-// that to end, for d at most: a change of cgroup.events raises POLLPRI.
-func (g *Group) populated(ctx context.Context, d time.Duration) (bool, error) {
-	f, err := g.OpenFile("cgroup.events", unix.O_RDONLY)
-	if err == nil {
-		defer f.Close()
+// populated reports whether anything lives in the group or below it.
+func (g *Group) populated() (bool, error) {
+	b, err := g.read("cgroup.events")
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
+		return false, nil // removed: only an empty group can be
 	}
-	for end := time.Now().Add(d); ; {
-		var b [256]byte
-		n := 0
-		if err == nil {
-			n, err = f.ReadAt(b[:], 0)
-		}
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
-			return false, nil // removed: only an empty group can be
-		}
-		if n == 0 {
-			return true, err
-		}
-		if p, err := number(b[:n], "populated"); err != nil || p == 0 {
-			return false, err
-		}
-		left := time.Until(end)
-		if left <= 0 || ctx.Err() != nil {
-			return true, nil
-		}
-		fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLPRI}}
-		_, _ = unix.Poll(fds, int(left.Milliseconds())+1)
-		err = nil
+	if err != nil {
+		return true, err
 	}
+	n, err := number(b, "populated")
+	return n != 0, err
 }
