@@ -46,28 +46,29 @@ func (c *prepared) openLog() error {
 		return nil
 	}
 	log, err := c.policy.AuditLog(c.host)
-	if err != nil || log == nil {
-		return coded(err)
+	if log != nil {
+		c.log = &auditor{AuditLog: *log, opened: time.Now()}
 	}
-	c.log = &auditor{AuditLog: *log, opened: time.Now()}
-	return c.checkLog(&policy.Resolved{Dir: c.host.Dir, Home: c.host.Home}, audit.Check(log.Dir)) // else the directory may be made there
+	return coded(err)
 }
 
-// checkLog gives the log up where a link leads to it that a command may have put
-// there: it would have zsbx write where it can't itself.
-func (c *prepared) checkLog(r *policy.Resolved, err error) error {
+// checkLog gives the log up where another user's link leads to it, or one that a
+// command may have put there: it would have zsbx write where that can't itself. The
+// directory may be made from here on.
+func (c *prepared) checkLog(r *policy.Resolved) error {
 	log := c.log
 	if log == nil {
 		return nil
 	}
+	err := audit.Check(log.Dir)
 	to := c.host.Follow(log.Dir)
 	if link := r.PlantedLink(&to); err == nil && link != "" {
 		err = fmt.Errorf("the link %s leads to %s, and a command may have put it there", link, to.Path)
 	}
-	if err == nil {
-		return nil
+	if err != nil {
+		return log.failed(c, err)
 	}
-	return log.failed(c, err)
+	return nil
 }
 
 // failed is a warning, after which nothing more is written, or a refusal where

@@ -120,6 +120,9 @@ func (c *prepared) prepare() error {
 		if c.policy != nil {
 			c.limits = c.policy.Limits
 		}
+		if err := c.checkLog(&policy.Resolved{Dir: c.host.Dir, Home: c.host.Home}); err != nil {
+			return err
+		}
 		if err := c.o.checkLimits(c.limits); err != nil || !c.o.InPlace || c.o.Keep {
 			return err
 		}
@@ -182,7 +185,7 @@ func (c *prepared) resolve() error {
 			return err
 		}
 	}
-	return c.checkLog(r, nil)
+	return c.checkLog(r)
 }
 
 // checkLinks refuses links that lead out of the project, and warns of others.

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/track/internal/object"
 )
@@ -58,58 +60,62 @@ type Ended struct {
 	Kept        bool   `json:"kept,omitempty"`         // some were left running
 }
 
-const (
-	days     = "[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9].jsonl" // names of files
-	mostLine = 1 << 20                                           // how long a line may be that Read takes, in bytes: more than Append writes
-)
+// mostLine is how long a line may be that Read takes, in bytes: more than Append writes.
+const mostLine = 1 << 20
 
 // Append writes one line, by one write(2) at the end of the day's file, so that
 // concurrent runs don't mix theirs. The directory and the file are made where
 // they are missing, for the user alone. The first line of a day removes the
 // files that are older than keep days; 0 keeps all. The error says what is wrong
 // with the directory, with the file, or with the disk.
+//
+// It is part of every start: os.File would begin to poll, which wakes a thread.
 func Append(dir string, keep int, l *Line) error {
-	root, err := openDir(dir, true)
+	in, err := openDir(dir, true)
 	if err != nil {
 		return err
 	}
-	defer root.Close()
-	name := l.Time.UTC().Format(time.DateOnly) + ".jsonl"
-	f, err := root.OpenFile(name, os.O_RDWR|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK, 0o600)
+	defer unix.Close(in)
+	path := filepath.Join(dir, l.Time.UTC().Format(time.DateOnly)+".jsonl")
+	fd, st, err := openFile(in, path, unix.O_RDWR|unix.O_APPEND|unix.O_CREAT)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if sys, ok := st.Sys().(*syscall.Stat_t); !ok || !st.Mode().IsRegular() || int(sys.Uid) != os.Geteuid() || sys.Nlink != 1 {
-		return fmt.Errorf("%s is not a regular file of this user with one name", filepath.Join(dir, name))
-	}
-	if err := f.Chmod(0o600); err != nil { // whatever the umask is, and was
-		return err
-	}
-	b, last := append(object.Of(l), '\n'), []byte{'\n'}
-	if st.Size() == 0 && keep > 0 {
-		old, _ := fs.Glob(root.FS(), days)
-		for _, other := range old {
-			if other < l.Time.UTC().AddDate(0, 0, -keep).Format(time.DateOnly) {
-				root.Remove(other)
-			}
+	defer unix.Close(fd)
+	if st.Mode&0o777 != 0o600 { // whatever the umask is, and was
+		if err := unix.Fchmod(fd, 0o600); err != nil {
+			return &fs.PathError{Op: "chmod", Path: path, Err: err}
 		}
 	}
-	if f.ReadAt(last, st.Size()-1); last[0] != '\n' { // a full disk cut the last one
+	b, last := append(object.Of(l), '\n'), []byte{'\n'}
+	if st.Size == 0 && keep > 0 {
+		oldest := l.Time.UTC().AddDate(0, 0, -keep).Format(time.DateOnly)
+		for _, name := range daysIn(dir) {
+			if name < oldest {
+				_ = unix.Unlinkat(in, name, 0)
+			}
+		}
+	} else if st.Size > 0 {
+		_, _ = unix.Pread(fd, last, st.Size-1)
+	}
+	if last[0] != '\n' { // a full disk cut the last one
 		b = slices.Insert(b, 0, '\n')
 	}
-	_, err = f.Write(b)
-	return err
+	n, err := unix.Write(fd, b)
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
+	if err != nil {
+		return &fs.PathError{Op: "write", Path: path, Err: err}
+	}
+	return nil
 }
 
 // Check refuses a directory that another user's link leads to.
 func Check(dir string) error {
+	var st unix.Stat_t
 	for at := dir; at != filepath.Dir(at); at = filepath.Dir(at) {
-		if st, err := os.Lstat(at); err == nil && st.Mode()&fs.ModeSymlink != 0 && !trusted(st) {
+		if unix.Lstat(at, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK && !trusted(&st) {
 			return fmt.Errorf("%s is another user's link", at)
 		}
 	}
@@ -117,47 +123,76 @@ func Check(dir string) error {
 }
 
 // openDir opens the directory of a log, which nobody else may change.
-func openDir(dir string, create bool) (*os.Root, error) {
+func openDir(dir string, create bool) (fd int, err error) {
 	if err := Check(dir); err != nil {
-		return nil, err
+		return -1, err
 	}
-	root, err := os.OpenRoot(dir + "/.") // a FIFO would block
+	fd, st, err := open(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY)
 	if errors.Is(err, fs.ErrNotExist) && create {
 		if err = os.MkdirAll(dir, 0o700); err == nil {
-			root, err = os.OpenRoot(dir + "/.")
+			fd, st, err = open(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY)
+		}
+	}
+	if err == nil && (!trusted(&st) || st.Mode&0o022 != 0) {
+		unix.Close(fd)
+		err = fmt.Errorf("%s can be changed by others", dir)
+	}
+	return fd, err
+}
+
+// openFile opens one day's file of a log.
+func openFile(in int, path string, flags int) (fd int, st unix.Stat_t, err error) {
+	fd, st, err = open(in, path, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	if err == nil && (st.Mode&unix.S_IFMT != unix.S_IFREG || int(st.Uid) != os.Geteuid() || st.Nlink != 1) {
+		unix.Close(fd)
+		err = fmt.Errorf("%s is not a regular file of this user with one name", path)
+	}
+	return fd, st, err
+}
+
+// open opens a path, of which the last name counts where it lies in a directory that
+// is open.
+func open(in int, path string, flags int) (fd int, st unix.Stat_t, err error) {
+	name := path
+	if in != unix.AT_FDCWD {
+		name = filepath.Base(path)
+	}
+	fd, err = unix.Openat(in, name, flags|unix.O_CLOEXEC, 0o600)
+	if err == nil {
+		if err = unix.Fstat(fd, &st); err != nil {
+			unix.Close(fd)
 		}
 	}
 	if err != nil {
-		return nil, err
+		err = &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	if st, err := root.Stat("."); err != nil || !trusted(st) || st.Mode().Perm()&0o022 != 0 {
-		root.Close()
-		return nil, errors.Join(err, fmt.Errorf("%s can be changed by others", dir))
-	}
-	return root, nil
+	return fd, st, err
 }
 
 // trusted tells what belongs to this user or to root.
-func trusted(st fs.FileInfo) bool {
-	sys, ok := st.Sys().(*syscall.Stat_t)
-	return ok && (int(sys.Uid) == os.Geteuid() || sys.Uid == 0)
+func trusted(st *unix.Stat_t) bool { return int(st.Uid) == os.Geteuid() || st.Uid == 0 }
+
+// daysIn gives the names of a log's files, in their order.
+func daysIn(dir string) (names []string) {
+	names, _ = fs.Glob(os.DirFS(dir), "[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9].jsonl")
+	return names
 }
 
 // Read gives the lines of a log to each, in the order they were written, and
 // how many could not be read.
 func Read(dir string, each func(*Line)) (damaged int, err error) {
-	root, err := openDir(dir, false)
+	in, err := openDir(dir, false)
 	if err != nil {
 		return 0, err
 	}
-	defer root.Close()
-	names, err := fs.Glob(root.FS(), days)
-	for _, name := range names {
-		f, e := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	defer unix.Close(in)
+	for _, name := range daysIn(dir) {
+		fd, _, e := openFile(in, filepath.Join(dir, name), unix.O_RDONLY)
 		if e != nil {
 			err = errors.Join(err, e)
 			continue
 		}
+		f := os.NewFile(uintptr(fd), name)
 		b := bufio.NewScanner(f)
 		b.Buffer(nil, mostLine)
 		for b.Scan() {
