@@ -18,7 +18,7 @@ import (
 func (l *look) interpreters() answer.Answer {
 	first := l.act.Path
 	for range program.Depth {
-		next := l.r.paths.interpreter(l.call.Tid(), l.act.Path)
+		next := l.r.paths.interpreter(l.call.Tid(), &l.at)
 		if next == "" {
 			break
 		}
@@ -26,7 +26,7 @@ func (l *look) interpreters() answer.Answer {
 		if !ok || !t.exists {
 			break // ENOENT
 		}
-		l.act.Path, l.act.Mode, l.uid, l.via = t.path, t.mode, t.uid, first
+		l.at, l.act.Path, l.act.Mode, l.via = t, t.path, t.mode, first
 		if got := l.r.world.Decide(&l.act); got.Verdict != answer.Allowed {
 			return got
 		}
@@ -35,37 +35,42 @@ func (l *look) interpreters() answer.Answer {
 	return answer.Answer{Verdict: answer.Allowed}
 }
 
-// interpreter is what a program at a canonical path names, or "".
-func (p *paths) interpreter(tid int, name string) string {
-	f, err := p.openProgram(tid, name)
+// interpreter is what a program names, or "". A build starts few programs, many times.
+func (p *paths) interpreter(tid int, at *target) string {
+	if next, ok := p.interpreters.get(at.version); ok {
+		return next
+	}
+	f, found, err := p.openProgram(tid, at.path)
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
 	next, _ := program.Interpreter(f)
+	p.interpreters.put(found.version, next)
 	return next
 }
 
 // openProgram opens a regular file. The command may put another one, or a link, in its
 // place: opening a FIFO waits, and opening a device does something.
-func (p *paths) openProgram(tid int, name string) (*os.File, error) {
+func (p *paths) openProgram(tid int, name string) (f *os.File, found target, _ error) {
 	root := "/"
 	if p.mounts.PrivateIn(name) != "" {
 		root = process(tid) + "/root"
 	}
 	at, err := openIn(root, name, unix.O_PATH|unix.O_CLOEXEC, unix.RESOLVE_NO_SYMLINKS)
 	if err != nil {
-		return nil, err
+		return nil, found, err
 	}
 	defer unix.Close(at)
 	var st unix.Stat_t
 	if err := unix.Fstat(at, &st); err != nil {
-		return nil, err
+		return nil, found, err
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return nil, unix.EACCES
+	if found.fill(&st); found.mode != 0 {
+		return nil, found, unix.EACCES
 	}
-	return os.Open("/proc/self/fd/" + strconv.Itoa(at))
+	f, err = os.Open("/proc/self/fd/" + strconv.Itoa(at))
+	return f, found, err
 }
 
 // outside finds out whether the same would be refused to the same user without a
@@ -103,7 +108,7 @@ func (l *look) outside(x *Refusal) {
 		at = path.Dir(a.To)
 	case answer.Metadata:
 		euid := uint32(os.Geteuid())
-		x.Ordinary = euid != 0 && euid != l.uid && refusedOutside(at, mode)
+		x.Ordinary = euid != 0 && euid != l.at.version.uid && refusedOutside(at, mode)
 		return
 	}
 	x.Ordinary = x.Ordinary || refusedOutside(at, mode)

@@ -26,7 +26,7 @@ func TestInterpreter(t *testing.T) {
 	go func() {
 		p := &paths{}
 		for _, name := range []string{"script", "dir/script", "link", "way/script", "fifo", "dir", "missing"} {
-			got <- [2]string{name, p.interpreter(os.Getpid(), at(name))}
+			got <- [2]string{name, p.interpreter(os.Getpid(), &target{path: at(name)})}
 		}
 		close(got)
 	}()

@@ -24,8 +24,8 @@ type look struct {
 	name string
 
 	act answer.Act
-	via string
-	uid uint32 // the owner of what is at act.Path
+	at  target // what is at act.Path
+	via string // the program whose interpreter that is
 }
 
 // form says how a call names what it is about: by which arguments. -1 is none.
@@ -86,7 +86,7 @@ func (l *look) read() bool {
 	if !ok {
 		return false
 	}
-	l.act.Path, l.act.Mode, l.act.Missing, l.uid = t.path, t.mode, !t.exists, t.uid
+	l.at, l.act.Path, l.act.Mode, l.act.Missing = t, t.path, t.mode, !t.exists
 	l.act.Inside = strings.HasPrefix(t.path, process(l.call.Tid())+"/")
 	switch f.op {
 	case answer.Open:
@@ -98,7 +98,7 @@ func (l *look) read() bool {
 			l.act.Mode = fs.ModeDir
 		case "symlink", "symlinkat":
 			l.act.Mode = fs.ModeSymlink
-			l.r.paths.forget()
+			l.r.paths.real.forget() // links or directories may move
 		}
 		return !t.exists
 	case answer.Remove:
@@ -108,7 +108,7 @@ func (l *look) read() bool {
 		}
 		return true
 	case answer.Rename, answer.Link:
-		l.r.paths.forget()
+		l.r.paths.real.forget() // links or directories may move
 		return l.readTo(args, f, rest)
 	case answer.Ioctl:
 		return strings.HasPrefix(t.path, "/dev/")

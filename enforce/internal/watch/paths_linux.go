@@ -21,26 +21,52 @@ import (
 type paths struct {
 	mounts *mounts.Plan
 
-	mu   sync.Mutex
-	real map[string]string // directories as they are written, and their canonical names
+	real         cache[string] // directories as they are written, and their canonical names
+	interpreters cache[version]
 }
 
-// maxDirs is how many directories are remembered.
-const maxDirs = 8192
+// cache remembers what was found out, up to a bound.
+type cache[K comparable] struct {
+	mu  sync.Mutex
+	all map[K]string
+}
+
+func (c *cache[K]) get(k K) (string, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, ok := c.all[k]
+	return s, ok
+}
+
+func (c *cache[K]) put(k K, s string) {
+	const most = 8192
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all == nil || len(c.all) >= most {
+		c.all = make(map[K]string)
+	}
+	c.all[k] = s
+}
+
+func (c *cache[K]) forget() {
+	c.mu.Lock()
+	c.all = nil
+	c.mu.Unlock()
+}
 
 // target is what a path leads to.
 type target struct {
-	path   string // canonical; of what is missing, its name in its directory
-	mode   fs.FileMode
-	exists bool
-	uid    uint32
+	path    string // canonical; of what is missing, its name in its directory
+	mode    fs.FileMode
+	exists  bool
+	version version
 }
 
-// forget drops what was remembered, when links or directories may have moved.
-func (p *paths) forget() {
-	p.mu.Lock()
-	p.real = nil
-	p.mu.Unlock()
+// version is a file as it was at one time: whoever writes to it changes its ctime.
+type version struct {
+	dev, ino uint64
+	ctime    unix.Timespec
+	uid      uint32
 }
 
 // find follows a path of a thread's; ok is false where there is nothing to check: not
@@ -131,10 +157,7 @@ func (p *paths) lookup(tid int, name string, follow bool) (t target, next string
 
 // dir is the canonical name of a directory.
 func (p *paths) dir(tid int, name string) (string, bool) {
-	p.mu.Lock()
-	real, ok := p.real[name]
-	p.mu.Unlock()
-	if ok {
+	if real, ok := p.real.get(name); ok {
 		return real, true
 	}
 	t, ok := p.open(tid, name, true)
@@ -142,15 +165,7 @@ func (p *paths) dir(tid int, name string) (string, bool) {
 		return "", false
 	}
 	if !strings.HasPrefix(name, "/proc/") && p.mounts.PrivateIn(t.path) == "" {
-		p.mu.Lock()
-		if len(p.real) >= maxDirs {
-			p.real = nil
-		}
-		if p.real == nil {
-			p.real = make(map[string]string)
-		}
-		p.real[name] = t.path
-		p.mu.Unlock()
+		p.real.put(name, t.path)
 	}
 	return t.path, true
 }
@@ -191,7 +206,8 @@ func openIn(root, name string, flags, resolve int) (int, error) {
 }
 
 func (t *target) fill(st *unix.Stat_t) {
-	t.exists, t.mode, t.uid = true, policy.FileMode(st.Mode).Type(), st.Uid
+	t.exists, t.mode = true, policy.FileMode(st.Mode).Type()
+	t.version = version{st.Dev, st.Ino, st.Ctim, st.Uid}
 }
 
 // mountOf is the mount that a directory lies on.
