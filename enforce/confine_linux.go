@@ -32,11 +32,11 @@ func (p *Plan) confine(c *fork.Command) error {
 		// The calls may come before fork.Start returns.
 		then, begun := c.Meanwhile, false
 		c.Meanwhile = func(p *fork.Process) {
-			begun = true
-			go m.Serve()
 			if then != nil {
 				then(p)
 			}
+			begun = true
+			go m.Serve()
 		}
 		c.Cleanup = append(c.Cleanup, func() {
 			if !begun {
@@ -106,7 +106,7 @@ func (p *Plan) confineMediated(c *fork.Command) (*broker.Broker, error) {
 			p.recorder = w
 			m.Observe(w, c)
 		}
-		cleanup = append(cleanup, m.Hand.Forked)
+		cleanup = append(cleanup, func() { m.Forked(nil) })
 		steps = append(steps, more...)
 	case p.Seccomp != nil:
 		steps = append(steps, p.Seccomp.Step(c.Memory(), seccomp.FilterSpecAllow))

@@ -36,20 +36,6 @@ type Policy struct {
 // Mediates reports whether a mediation is about the peers of sockets.
 func (m *Policy) Mediates() bool { return m != nil && m.Peers }
 
-// Broker answers the connect(2) and listen(2) calls of one command and of
-// all that it starts. It is a handle of the kernel's queue of such calls.
-//
-// Calls made while nobody serves them wait. Once the mediator is closed, or
-// its process has ended, they fail with ENOSYS.
-type Broker struct{ mediator }
-
-// Serve answers until the last process of the session has ended, or until
-// Close. It may be called once.
-func (m *Broker) Serve() error { return m.serve() }
-
-// Close makes Serve return and gives up the kernel's queue.
-func (m *Broker) Close() error { return m.close() }
-
 // addressKind tells socket addresses apart.
 type addressKind int
 

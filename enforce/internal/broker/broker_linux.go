@@ -5,177 +5,231 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/internal/seccomp"
 )
 
-// mediator is the state of a Broker. One goroutine leads: it takes calls from
-// the queue and answers them. When a call takes longer than patience, another
-// one takes the lead. So a call that waits, or that the command keeps from
-// ending, keeps nobody but its caller waiting.
-type mediator struct {
+// Broker answers the calls that the filter of one command hands over, and of all that
+// it starts. It is a handle of the kernel's queue of such calls.
+//
+// Calls made while nobody serves them wait. Once the broker is closed, or its process
+// has ended, they fail with ENOSYS.
+//
+// One goroutine leads: it takes calls from the queue and answers them. When a call takes
+// longer than patience, another one takes the lead, and the first ends with its call. So
+// a call that waits, or that the command keeps from ending, keeps nobody but its caller
+// waiting.
+type Broker struct {
 	policy  *Policy
-	Hand    *handover // brings the queue
+	hand    *handover // brings the queue
 	queue   queue
-	process *fork.Process
+	watcher Watcher // or nil
 
-	watcher Watcher     // or nil
-	early   atomic.Bool // it is served, and Serve is still to be called
-
-	sockets sessionSockets
-	askers  askers
 	root    mountPoint // this process's own root directory
 	self    identity   // what this process's threads are
-
-	sessionMu sync.Mutex
-	session   session // whose processes may be signalled
+	session session    // whose processes may be signalled
+	sockets sessionSockets
 
 	busy    atomic.Int32 // calls that are being answered
 	workers sync.WaitGroup
 
-	mu      sync.Mutex
-	lead    *request            // what the goroutine that leads is busy with; or nil
-	seen    *request            // what it was busy with at the last look
-	looking bool                // a look is to come
-	open    map[uint64]struct{} // calls without an answer
-	stop    [2]int              // a pipe; its writing end is closed to end serve
-	done    bool                // serving, or never again
-	closed  bool
+	mu     sync.Mutex
+	stop   [2]int            // a pipe; its writing end is closed when it is over
+	askers map[uint64]*asker // by the inode of the command's end
+
+	begun   atomic.Bool   // it is served, or never will be
+	over    chan struct{} // closed when serving is to end
+	ended   chan struct{} // closed once it has
 	failure error         // why it ended
-	over    chan struct{} // closed when it is to end
-	ended   chan struct{} // closed once serve returns
 }
 
-// begins makes a mediator that has no queue yet.
-func (m *mediator) begins(policy *Policy) {
-	m.policy = policy
-	m.sockets.diag.fd = -1
-	m.open, m.over, m.ended = make(map[uint64]struct{}), make(chan struct{}), make(chan struct{})
-}
-
-// answer is what the caller of a mediated call gets.
-type answer struct {
-	errno    unix.Errno // 0 for success
-	val      int64      // what the call returns then
-	proceed  bool       // the kernel makes the call as if it had not been stopped
-	deferred bool       // not yet: the call waits
-}
-
-func refused(errno unix.Errno) answer { return answer{errno: errno} }
-
-// restart makes the call again or fail with EINTR, as the signal that is
-// pending wants it (ERESTARTSYS of the kernel's linux/errno.h).
-const restart = unix.Errno(512)
+// Bounds of the calls that are being answered.
+const (
+	patience = 5 * time.Millisecond   // for how long one may hold up others
+	farewell = 100 * time.Millisecond // for how long they are waited for when serving ends
+	maxBusy  = 256                    // how many there may be, since each holds descriptors
+)
 
 var (
-	errServed   = errors.New("the mediator was closed or serves already")
 	errNoQueue  = errors.New("there is no queue of socket calls") // the command was not started
 	errNoAnswer = errors.New("the kernel does not take the answers to socket calls")
 	errIdentity = errors.New("a thread did not get its own credentials back")
 )
 
-// maxBusy is how many calls may be unanswered at a time: each holds
-// descriptors.
-const maxBusy = 256
-
-// request is one call of the command's that waits for its answer.
-type request struct {
-	notification
-	from caller
-	held []int // descriptors to close when it has its answer: see drop
+// New makes the broker of a command that is to be started, and the steps that install
+// its filter.
+func New(policy *Policy, mem *fork.Memory, filter *seccomp.Filter) (*Broker, []fork.Step, error) {
+	hand, err := newHandover(mem)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := &Broker{policy: policy, hand: hand, over: make(chan struct{}), ended: make(chan struct{})}
+	return m, hand.steps(mem, filter), nil
 }
 
-// drop closes what a call held. That may take as long as the command likes,
-// where it closed its own copy of a socket with SO_LINGER before.
-func (c *request) drop() {
-	for _, fd := range c.held {
-		unix.Close(fd)
-	}
-}
-
-// decide answers one call. Calls are decided at the same time as others.
-func (m *mediator) decide(c *request) answer {
-	if c.pid == 0 {
-		return refused(unix.EACCES)
-	}
-	if answered, a := m.decideSignal(&c.notification, c.from); answered {
-		return a
-	}
-	switch c.nr {
-	case unix.SYS_CONNECT:
-		return m.connect(c)
-	case unix.SYS_SOCKET:
-		return m.udp(c)
-	case unix.SYS_LISTEN:
-		return m.listen(c)
-	}
-	return refused(unix.EPERM)
-}
-
-// begin makes sure that it is served once, and waits for the queue.
-func (m *mediator) begin() error {
-	m.mu.Lock()
-	done := m.done
-	m.done = true
-	m.mu.Unlock()
-	if done {
-		return errServed
-	}
-	fd, err := m.Hand.receive()
-	m.queue = newQueue(fd)
-	return err
-}
-
-func (m *mediator) prepare() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.closed {
-		return errServed
-	}
-	var err error
-	if m.self, err = ownIdentity(); err != nil {
-		return err
-	}
-	if err := unix.Pipe2(m.stop[:], unix.O_CLOEXEC); err != nil {
-		return fmt.Errorf("pipe: %w", err)
-	}
-	m.root, _ = mountOf("/")
-	m.queue.wakeFast()
-	return nil
-}
-
-func (m *mediator) close() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.closed = true
+// Forked takes the process that was forked; nil if there is none.
+func (m *Broker) Forked(p *fork.Process) {
+	m.hand.forked()
 	switch {
-	case !m.done:
-		m.done = true
-		m.Hand.close()
-	case m.stop[1] > 0:
-		unix.Close(m.stop[1])
-		m.stop[1] = 0
+	case p == nil:
+	case p.KeeperPid != 0:
+		m.session.top, m.session.keeper = p.KeeperPid, true
+	default:
+		m.session.top = p.Pid
 	}
-	return nil
 }
 
-func (m *mediator) serve() error {
-	err := m.begin()
-	if err == errServed && m.early.Swap(false) {
+// Serve answers until the last process of the session has ended, or until Close. Called
+// again, it waits for that.
+func (m *Broker) Serve() error {
+	if m.begun.Swap(true) {
 		<-m.ended
 		return m.failure
 	}
-	if err == errServed {
+	defer close(m.ended)
+	fd, err := m.hand.receive()
+	if err == nil {
+		m.queue = newQueue(fd)
+		err = m.serve()
+	}
+	if err != errNoQueue {
+		m.finish(err)
+	}
+	return m.failure
+}
+
+// Close makes Serve return and gives up the kernel's queue.
+func (m *Broker) Close() error {
+	m.finish(nil)
+	if !m.begun.Swap(true) {
+		m.hand.close()
+		close(m.ended)
+	}
+	return nil
+}
+
+// finish ends serving, for the first reason that is given.
+func (m *Broker) finish(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.isOver() {
+		return
+	}
+	m.failure = err
+	close(m.over)
+	if m.stop[1] > 0 {
+		unix.Close(m.stop[1])
+	}
+}
+
+func (m *Broker) isOver() bool {
+	select {
+	case <-m.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// serve serves the queue that is there. The error is that it could not begin.
+func (m *Broker) serve() (err error) {
+	stuck := false
+	// The number of the queue's descriptor stays taken while a goroutine that is
+	// stuck may come to use it.
+	defer func() {
+		if !stuck || unix.Dup3(m.stop[0], m.queue.fd, unix.O_CLOEXEC) != nil {
+			unix.Close(m.queue.fd)
+		}
+	}()
+	if m.self, err = ownIdentity(); err != nil {
 		return err
 	}
-	defer close(m.ended)
-	switch err {
-	case nil:
-		return m.run()
-	case errNoQueue:
-		return nil
+	m.root, _ = mountOf("/")
+	m.queue.wakeFast()
+	m.mu.Lock()
+	err = unix.Pipe2(m.stop[:], unix.O_CLOEXEC)
+	if err == nil && m.isOver() {
+		unix.Close(m.stop[1])
 	}
-	return err
+	m.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("pipe: %w", err)
+	}
+	m.lead()
+	<-m.over
+	all := make(chan struct{})
+	go func() { m.workers.Wait(); close(all) }()
+	select {
+	case <-all:
+		unix.Close(m.stop[0])
+		m.session.close()
+	case <-time.After(farewell):
+		stuck = true
+	}
+	return nil
+}
+
+// lead starts a goroutine that leads.
+func (m *Broker) lead() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.isOver() {
+		return
+	}
+	m.workers.Add(1)
+	go func() {
+		defer m.workers.Done()
+		relief := time.AfterFunc(patience, m.lead)
+		for relief.Stop() {
+			c := m.next()
+			if c == nil {
+				return
+			}
+			c.relief = relief
+			relief.Reset(patience)
+			c.answer()
+		}
+	}()
+}
+
+// relieve has another goroutine lead at once, if the one that answers the call does.
+func (c *Call) relieve() {
+	if c.relief.Stop() {
+		c.broker.lead()
+	}
+}
+
+// next waits for a call; nil is the end.
+func (m *Broker) next() *Call {
+	for short := 0; !m.isOver(); {
+		p := []unix.PollFd{{Fd: int32(m.queue.fd), Events: unix.POLLIN}, {Fd: int32(m.stop[0]), Events: unix.POLLIN}}
+		if _, err := unix.Poll(p, -1); err != nil {
+			if short++; passing(err) && short < attempts {
+				time.Sleep(time.Millisecond)
+			} else if err != unix.EINTR {
+				m.finish(fmt.Errorf("poll: %w", err))
+			}
+			continue
+		}
+		short = 0
+		switch {
+		case p[0].Revents&unix.POLLIN != 0:
+			c := &Call{broker: m}
+			got, err := m.queue.receive(&c.notification)
+			if err != nil {
+				m.finish(fmt.Errorf("receiving a socket call: %w", err))
+			}
+			if got {
+				c.from = caller{int(c.pid)}
+				return c
+			}
+		case p[0].Revents != 0: // the last process with the filter is gone
+			m.finish(nil)
+		}
+	}
+	return nil
 }

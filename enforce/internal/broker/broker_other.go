@@ -2,11 +2,13 @@
 
 package broker
 
-import (
-	"errors"
-)
+import "errors"
 
-type mediator struct{}
+// Broker answers calls on Linux only.
+type Broker struct{}
 
-func (m *mediator) serve() error { return errors.ErrUnsupported }
-func (m *mediator) close() error { return nil }
+// Serve is not supported.
+func (m *Broker) Serve() error { return errors.ErrUnsupported }
+
+// Close does nothing.
+func (m *Broker) Close() error { return nil }

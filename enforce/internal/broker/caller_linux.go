@@ -11,7 +11,7 @@ import (
 
 // caller is the thread that made a mediated call. What is looked up by its
 // number may be about another thread that got the number later, until
-// mediator.valid says otherwise.
+// queue.valid says otherwise.
 type caller struct{ tid int }
 
 // socket is a socket of the command: a copy of its descriptor, which means the
@@ -24,7 +24,7 @@ type socket struct {
 
 // socket fetches the socket that is the call's first argument
 // (pidfd_getfd(2)).
-func (c *request) socket() (socket, unix.Errno) {
+func (c *Call) socket() (socket, unix.Errno) {
 	got, errno := c.from.descriptor(int(int32(c.args[0])))
 	switch errno {
 	case 0:
@@ -52,22 +52,12 @@ func (c *request) socket() (socket, unix.Errno) {
 // but itself.
 func (c caller) descriptor(fd int) (int, unix.Errno) {
 	const pidfdThread = unix.O_EXCL
-	pid, flags := c.tid, 0
-	pidfd, err := unix.PidfdOpen(pid, flags)
+	pidfd, err := unix.PidfdOpen(c.tid, pidfdThread)
 	if err != nil {
-		flags = pidfdThread
-		pidfd, err = unix.PidfdOpen(pid, flags)
-	}
-	if err != nil {
-		st, statusErr := c.status()
-		if statusErr != nil {
-			return -1, unix.ESRCH
+		var errno unix.Errno
+		if _, pidfd, errno = openProcess(c.tid); errno != 0 {
+			return -1, errno
 		}
-		pid, flags = st.process, 0
-		pidfd, err = unix.PidfdOpen(pid, flags)
-	}
-	if err != nil {
-		return -1, asErrno(err)
 	}
 	defer unix.Close(pidfd)
 	got, err := unix.PidfdGetfd(pidfd, fd, 0)
@@ -169,6 +159,13 @@ func parseStatus(b []byte) (s status, ok bool) {
 		}
 	}
 	return s, ok
+}
+
+// signalled reports whether a signal waits for the caller, which would have
+// interrupted its call.
+func (c caller) signalled() bool {
+	s, err := c.status()
+	return err == nil && s.pending&^s.blocked&^s.ignored != 0
 }
 
 // maySignal is the kernel's rule (kill(2)), but for SIGCONT within one session of terminals.

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"strconv"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -28,7 +29,7 @@ const (
 // connect makes a connect(2) on the caller's socket for it. The call is never
 // left to the kernel: until it would run, another thread could have put
 // another address into the memory, or another socket onto the descriptor.
-func (m *mediator) connect(c *request) answer {
+func (m *Broker) connect(c *Call) answer {
 	s, errno := c.socket()
 	if errno != 0 {
 		return refused(errno)
@@ -54,14 +55,49 @@ func (m *mediator) connect(c *request) answer {
 	}
 	a := m.attempt(c, w)
 	if a.deferred {
+		c.relieve()
 		a = m.wait(c, w)
 	}
 	return a
 }
 
+// wait tries a call again until it has an answer: after minPause, then twice that and so
+// on up to maxPause; sockets of the internet say themselves when they are ready. A
+// pending signal is noticed after maxPause at the latest.
+func (m *Broker) wait(c *Call, w *waiter) answer {
+	const minPause, maxPause = time.Millisecond, 20 * time.Millisecond
+	local := w.sock.domain == unix.AF_UNIX
+	var deadline time.Time
+	if tv, err := unix.GetsockoptTimeval(w.sock.fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO); err == nil && tv.Nano() > 0 {
+		deadline = time.Now().Add(time.Duration(tv.Nano()))
+	}
+	for pause := minPause; ; pause = min(2*pause, maxPause) {
+		if local {
+			time.Sleep(pause)
+		} else {
+			unix.Poll([]unix.PollFd{{Fd: int32(w.sock.fd), Events: unix.POLLOUT}}, int(maxPause.Milliseconds()))
+		}
+		if m.isOver() {
+			return refused(unix.EINTR)
+		}
+		a := m.attempt(c, w)
+		switch {
+		case !a.deferred:
+			return a
+		case !deadline.IsZero() && time.Now().After(deadline):
+			if local {
+				return refused(unix.EAGAIN)
+			}
+			return refused(unix.EINPROGRESS)
+		case c.from.signalled():
+			return refused(restart)
+		}
+	}
+}
+
 // attempt checks and connects, as the caller. A path is checked once, as it is
 // the inode that is connected to; an abstract name may be another's by now.
-func (m *mediator) attempt(c *request, w *waiter) answer {
+func (m *Broker) attempt(c *Call, w *waiter) answer {
 	return m.as(c, func() answer {
 		if w.file < 0 {
 			if errno := m.authorize(c, w); errno != 0 {
@@ -74,7 +110,7 @@ func (m *mediator) attempt(c *request, w *waiter) answer {
 
 // authorize reports whether the socket may be connected to the address, by what the
 // socket is, and not by what the address says of it.
-func (m *mediator) authorize(c *request, w *waiter) unix.Errno {
+func (m *Broker) authorize(c *Call, w *waiter) unix.Errno {
 	switch w.sock.domain {
 	case unix.AF_UNIX:
 		kind, name := parseAddress(w.addr)
@@ -108,7 +144,7 @@ func (m *mediator) authorize(c *request, w *waiter) unix.Errno {
 
 // authorizePath decides by the inode that the path leads to now. The connection is
 // made to that very inode, whatever the path leads to by then.
-func (m *mediator) authorizePath(c *request, w *waiter) unix.Errno {
+func (m *Broker) authorizePath(c *Call, w *waiter) unix.Errno {
 	fd, errno := w.path.Walk()
 	if errno != 0 {
 		return errno
@@ -121,11 +157,12 @@ func (m *mediator) authorizePath(c *request, w *waiter) unix.Errno {
 	if st.Mode&unix.S_IFMT != unix.S_IFSOCK {
 		return unix.ECONNREFUSED
 	}
-	if m.policy.allows(fd, policy.FileID{Dev: st.Dev, Ino: st.Ino}) || m.sockets.boundTo(&st) {
+	id := policy.FileID{Dev: st.Dev, Ino: st.Ino}
+	if m.policy.allows(fd, id) || m.sockets.alive(address{file: id}) {
 		w.file = fd
 		return 0
 	}
-	if !m.sockets.anyBoundTo(st.Ino) {
+	if !anyBoundTo(st.Ino) {
 		return unix.ECONNREFUSED // left over from a program that is gone
 	}
 	return unix.EACCES
@@ -159,8 +196,8 @@ func (m *Policy) allows(fd int, id policy.FileID) bool {
 // Others get the answer that they would get if nobody had the name, as in a
 // network namespace of the session's own: X clients try the display's abstract
 // name first, and its path, which may be allowed, after this answer only.
-func (m *mediator) authorizeAbstract(w *waiter, name string) unix.Errno {
-	if m.sockets.listens(abstractName{netns(w.sock.fd), name}) {
+func (m *Broker) authorizeAbstract(w *waiter, name string) unix.Errno {
+	if m.sockets.alive(address{netns: netns(w.sock.fd), name: name}) {
 		return 0
 	}
 	return unix.ECONNREFUSED

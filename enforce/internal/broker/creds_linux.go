@@ -49,7 +49,7 @@ func (i *identity) privileged() bool { return i.uid == 0 || i.capabilities != 0 
 //
 // Before, it makes sure that all that was learned of the caller is the caller's:
 // see valid.
-func (m *mediator) as(c *request, f func() answer) answer {
+func (m *Broker) as(c *Call, f func() answer) answer {
 	var who identity
 	if m.self.privileged() {
 		st, err := c.from.status()

@@ -2,26 +2,20 @@ package broker
 
 import (
 	"encoding/binary"
-	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// diag asks the kernel about Unix sockets (sock_diag(7)).
-type diag struct {
-	mu sync.Mutex
-	fd int // -1 before the first question
-}
+// What the kernel says about Unix sockets (sock_diag(7)).
 
 // boundSocket is what the kernel says of one.
 type boundSocket struct {
-	Ino     uint32    // of the socket itself
-	Cookie  [2]uint32 // with Ino, one socket for as long as the machine runs
-	ByPath  bool      // it is bound by path
-	File    uint32    // the low half of the inode that it is bound to
-	Device  [2]uint32 // of that inode: major, minor
-	Listens bool
+	Ino    uint32    // of the socket itself
+	Cookie [2]uint32 // with Ino, one socket for as long as the machine runs
+	ByPath bool      // it is bound by path
+	File   uint32    // the low half of the inode that it is bound to
+	Device [2]uint32 // of that inode: major, minor
 }
 
 // diagRequest is struct nlmsghdr followed by struct unix_diag_req
@@ -39,148 +33,115 @@ type diagRequest struct {
 }
 
 const (
-	diagKind    = 20 // SOCK_DIAG_BY_FAMILY
-	showName    = 1  // UDIAG_SHOW_NAME
-	showFile    = 2  // UDIAG_SHOW_VFS
-	attrFile    = 1  // UNIX_DIAG_VFS
-	stateListen = 10 // TCP_LISTEN, which stands for listening here too
+	diagKind = 20 // SOCK_DIAG_BY_FAMILY
+	showFile = 2  // UDIAG_SHOW_VFS
+	attrFile = 1  // UNIX_DIAG_VFS
 )
 
-// find asks for one socket by its inode. It is ENOENT or ESTALE when the
-// socket is gone, and ENOENT, too, when the kernel can't be asked.
-func (d *diag) find(ino uint32, cookie [2]uint32) (boundSocket, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.ask(diagRequest{ino: ino, cookie: cookie, flags: unix.NLM_F_REQUEST}); err != nil {
-		return boundSocket{}, err
+// findSocket asks for one socket by its inode. It is ENOENT or ESTALE when the
+// socket is gone, and another error when the kernel can't be asked.
+func findSocket(ino uint32, cookie [2]uint32) (found boundSocket, err error) {
+	n := 0
+	err = sockDiag(diagRequest{ino: ino, cookie: cookie, flags: unix.NLM_F_REQUEST}, func(s *boundSocket) { found = *s; n++ })
+	if err == nil && n != 1 {
+		err = unix.ENOENT
 	}
-	buf := make([]byte, 4096)
-	n, _, err := unix.Recvfrom(d.fd, buf, 0)
-	if err != nil {
-		d.drop()
-		return boundSocket{}, err
-	}
-	msgs, err := parseDiag(buf[:n])
-	if err != nil || len(msgs) != 1 {
-		return boundSocket{}, unix.ENOENT
-	}
-	return msgs[0], nil
+	return found, err
+}
+
+// lives reports whether the socket is there still, bound as it was; gone, that it is
+// certain not to be.
+func (b *boundSocket) lives() (lives, gone bool) {
+	now, err := findSocket(b.Ino, b.Cookie)
+	return err == nil && now == *b, err == unix.ENOENT || err == unix.ESTALE
 }
 
 // anyBoundTo reports whether a socket is bound to an inode. When the kernel can't
 // be asked it says yes.
-func (d *diag) anyBoundTo(ino uint64) bool {
-	n, err := d.count(func(s *boundSocket) bool { return s.File == uint32(ino) })
+func anyBoundTo(ino uint64) bool {
+	n, err := countBound(func(s *boundSocket) bool { return s.File == uint32(ino) })
 	return n > 0 || err != nil
 }
 
 // onlyOne reports whether no other socket is bound to what the kernel calls by the
 // same numbers. When it can't be asked it says no.
-func (d *diag) onlyOne(b *boundSocket) bool {
-	n, err := d.count(func(s *boundSocket) bool { return s.File == b.File && s.Device == b.Device })
+func (b *boundSocket) onlyOne() bool {
+	n, err := countBound(func(s *boundSocket) bool { return s.File == b.File && s.Device == b.Device })
 	return n == 1 && err == nil
 }
 
-// count counts the sockets that are bound by path, of those that a function
-// wants.
-func (d *diag) count(wanted func(*boundSocket) bool) (n int, _ error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.ask(diagRequest{states: ^uint32(0), flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP}); err != nil {
-		return 0, err
-	}
-	buf := make([]byte, 32<<10)
-	for {
-		got, _, err := unix.Recvfrom(d.fd, buf, 0)
-		if err != nil {
-			d.drop()
-			return 0, err
+// countBound counts the sockets that are bound by path, of those that a function wants.
+func countBound(wanted func(*boundSocket) bool) (n int, _ error) {
+	err := sockDiag(diagRequest{states: ^uint32(0), flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP}, func(s *boundSocket) {
+		if s.ByPath && wanted(s) {
+			n++
 		}
-		socks, err := parseDiag(buf[:got])
-		for i := range socks {
-			if socks[i].ByPath && wanted(&socks[i]) {
-				n++
-			}
-		}
-		switch err {
-		case nil:
-		case errDiagDone:
-			return n, nil
-		default:
-			return 0, err
-		}
-	}
+	})
+	return n, err
 }
 
-// ask sends a question. d.mu is held.
-func (d *diag) ask(r diagRequest) error {
-	if d.fd < 0 {
-		fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+// sockDiag asks the kernel, and has a function see each socket of the answer: of one packet,
+// or of a list, which has an end.
+func sockDiag(r diagRequest, see func(*boundSocket)) error {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	// The answer is there when the request was sent; the limit is for
+	// kernels that are different.
+	unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1})
+	r.length, r.kind, r.family, r.show = uint32(unsafe.Sizeof(r)), diagKind, unix.AF_UNIX, showFile
+	if err := unix.Sendto(fd, unsafe.Slice((*byte)(unsafe.Pointer(&r)), unsafe.Sizeof(r)), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return err
+	}
+	for buf := make([]byte, 32<<10); ; {
+		n, _, err := unix.Recvfrom(fd, buf, 0)
 		if err != nil {
 			return err
 		}
-		// The answer is there when the request was sent; the limit is for
-		// kernels that are different.
-		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1})
-		d.fd = fd
+		switch err = parseDiag(buf[:n], see); {
+		case err == errDiagDone, err == nil && r.flags&unix.NLM_F_DUMP != unix.NLM_F_DUMP:
+			return nil
+		case err != nil:
+			return err
+		}
 	}
-	r.length, r.kind, r.family = uint32(unsafe.Sizeof(r)), diagKind, unix.AF_UNIX
-	r.show = showName | showFile
-	buf := unsafe.Slice((*byte)(unsafe.Pointer(&r)), unsafe.Sizeof(r))
-	if err := unix.Sendto(d.fd, buf, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		d.drop()
-		return err
-	}
-	return nil
-}
-
-func (d *diag) close() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.drop()
-}
-
-// drop closes the socket. d.mu is held.
-func (d *diag) drop() {
-	if d.fd >= 0 {
-		unix.Close(d.fd)
-	}
-	d.fd = -1
 }
 
 // errDiagDone is the end of a list, which is no error.
 const errDiagDone = unix.Errno(0xfff)
 
 // parseDiag reads the messages of one packet.
-func parseDiag(b []byte) ([]boundSocket, error) {
-	var out []boundSocket
+func parseDiag(b []byte, see func(*boundSocket)) error {
 	word := binary.NativeEndian.Uint32
 	for len(b) >= unix.SizeofNlMsghdr {
 		n := int(word(b))
 		if n < unix.SizeofNlMsghdr || n > len(b) {
-			return out, unix.EPROTO
+			return unix.EPROTO
 		}
 		switch body := b[unix.SizeofNlMsghdr:n]; binary.NativeEndian.Uint16(b[4:]) {
 		case unix.NLMSG_DONE:
-			return out, errDiagDone
+			return errDiagDone
 		case unix.NLMSG_ERROR:
 			if len(body) >= 4 && word(body) != 0 {
-				return out, unix.Errno(-int32(word(body)))
+				return unix.Errno(-int32(word(body)))
 			}
 		case diagKind:
 			if len(body) >= 16 {
-				out = append(out, parseDiagSocket(body))
+				s := parseDiagSocket(body)
+				see(&s)
 			}
 		}
 		b = b[min(len(b), (n+3)&^3):]
 	}
-	return out, nil
+	return nil
 }
 
 // parseDiagSocket reads struct unix_diag_msg and the attributes behind it.
 func parseDiagSocket(b []byte) boundSocket {
 	word := binary.NativeEndian.Uint32
-	s := boundSocket{Ino: word(b[4:]), Cookie: [2]uint32{word(b[8:]), word(b[12:])}, Listens: b[2] == stateListen}
+	s := boundSocket{Ino: word(b[4:]), Cookie: [2]uint32{word(b[8:]), word(b[12:])}}
 	for b = b[16:]; len(b) >= 4; {
 		n := int(binary.NativeEndian.Uint16(b))
 		if n < 4 || n > len(b) {

@@ -45,10 +45,10 @@ func newHandover(m *fork.Memory) (*handover, error) {
 	return &handover{child: pair[0], parent: pair[1], packet: p}, nil
 }
 
-// Steps install the filter and send the queue's descriptor, which closes on
+// steps install the filter and send the queue's descriptor, which closes on
 // exec in the child. The filter lets sendmsg(2) pass: what is mediated is only
 // what gives a socket a peer.
-func (h *handover) Steps(m *fork.Memory, f *seccomp.Filter) []fork.Step {
+func (h *handover) steps(m *fork.Memory, f *seccomp.Filter) []fork.Step {
 	install := f.Step(m, listenerFlags())
 	install.Out = &h.packet.fd
 	return []fork.Step{install, {
@@ -70,9 +70,9 @@ func listenerFlags() uintptr {
 	return flags
 }
 
-// Forked gives up the child's end, which the child has by then: when it ends
+// forked gives up the child's end, which the child has by then: when it ends
 // without having sent anything, receive sees that.
-func (h *handover) Forked() {
+func (h *handover) forked() {
 	if h.child >= 0 {
 		unix.Close(h.child)
 	}
@@ -116,22 +116,3 @@ func (h *handover) receive() (int, error) {
 }
 
 func (h *handover) close() { unix.Close(h.parent) }
-
-// New makes the mediator of a command that is to be started, and the
-// steps that install its filter.
-func New(policy *Policy, mem *fork.Memory, filter *seccomp.Filter) (*Broker, []fork.Step, error) {
-	hand, err := newHandover(mem)
-	if err != nil {
-		return nil, nil, err
-	}
-	m := &Broker{}
-	m.begins(policy)
-	m.Hand = hand
-	return m, hand.Steps(mem, filter), nil
-}
-
-// Forked takes the process that was forked.
-func (m *Broker) Forked(p *fork.Process) {
-	m.Hand.Forked()
-	m.process = p
-}

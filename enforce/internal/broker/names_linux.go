@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -18,19 +17,13 @@ type asker struct {
 	mine, out int
 }
 
-// askers are those that there are, by the inode of the command's end.
-type askers struct {
-	mu  sync.Mutex
-	all map[uint64]*asker
-}
-
 const (
 	maxAskers = 256
 	maxAnswer = 8 << 10 // bytes; EDNS asks for at most 4096 by common use
 )
 
 // udp makes what the command takes for a UDP socket.
-func (m *mediator) udp(c *request) answer {
+func (m *Broker) udp(c *Call) answer {
 	if p := int32(c.args[2]); p != 0 && p != unix.IPPROTO_UDP {
 		return refused(unix.EACCES)
 	}
@@ -50,13 +43,18 @@ func (m *mediator) udp(c *request) answer {
 	if err = unix.SetNonblock(pair[0], flags&unix.SOCK_NONBLOCK != 0); err == nil {
 		err = unix.Fstat(pair[0], &st)
 	}
-	if err != nil || !m.askers.add(st.Ino, a) {
+	if err == nil {
+		err = m.hold(st.Ino, a)
+	}
+	if err != nil {
 		a.close()
 		return refused(unix.ENOBUFS)
 	}
 	go func() {
 		a.relay()
-		m.askers.drop(st.Ino)
+		m.mu.Lock()
+		delete(m.askers, st.Ino)
+		m.mu.Unlock()
 		a.close()
 	}()
 	fd, errno := m.queue.give(c.id, pair[0], flags&unix.SOCK_CLOEXEC)
@@ -64,14 +62,14 @@ func (m *mediator) udp(c *request) answer {
 }
 
 // ask connects the real socket, if s is the command's end of a pair.
-func (m *mediator) ask(c *request, s socket, addr []byte) (answer, bool) {
+func (m *Broker) ask(c *Call, s socket, addr []byte) (answer, bool) {
 	var st unix.Stat_t
 	if s.domain != unix.AF_UNIX || s.kind != unix.SOCK_SEQPACKET || unix.Fstat(s.fd, &st) != nil {
 		return answer{}, false
 	}
-	m.askers.mu.Lock()
-	defer m.askers.mu.Unlock()
-	a := m.askers.all[st.Ino]
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a := m.askers[st.Ino]
 	switch {
 	case a == nil:
 		return answer{}, false
@@ -84,23 +82,18 @@ func (m *mediator) ask(c *request, s socket, addr []byte) (answer, bool) {
 	return refused(errno), true
 }
 
-func (s *askers) add(ino uint64, a *asker) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.all == nil {
-		s.all = make(map[uint64]*asker)
+// hold keeps a pair by the inode of the command's end.
+func (m *Broker) hold(ino uint64, a *asker) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.askers) >= maxAskers {
+		return unix.ENOBUFS
 	}
-	if len(s.all) >= maxAskers {
-		return false
+	if m.askers == nil {
+		m.askers = make(map[uint64]*asker)
 	}
-	s.all[ino] = a
-	return true
-}
-
-func (s *askers) drop(ino uint64) {
-	s.mu.Lock()
-	delete(s.all, ino)
-	s.mu.Unlock()
+	m.askers[ino] = a
+	return nil
 }
 
 func (a *asker) close() {

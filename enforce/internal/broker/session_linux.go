@@ -2,6 +2,7 @@ package broker
 
 import (
 	"strconv"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -11,28 +12,22 @@ import (
 // session is whose processes a command may signal: all below top, which is the
 // keeper, or without one the command itself.
 type session struct {
-	Top    int  // its number
-	Keeper bool // it is a keeper, and no part of the session
-	pidfd  int  // of top, whose number is its own until it has been waited for; 0 before the first look
+	top    int  // its number; 0 before it was forked
+	keeper bool // it is a keeper, and no part of the session
+
+	once  sync.Once
+	pidfd int // of top, whose number is its own until it has been waited for; -1 if there is none
 }
 
-// theSession finds out which one it is.
-func (m *mediator) theSession() session {
-	m.sessionMu.Lock()
-	defer m.sessionMu.Unlock()
-	s := &m.session
-	switch {
-	case s.Top != 0:
-	case m.process == nil:
-	case m.process.KeeperPid != 0:
-		s.Top, s.Keeper = m.process.KeeperPid, true
-	default:
-		s.Top = m.process.Pid
-	}
-	if s.Top != 0 && s.pidfd <= 0 {
-		s.pidfd, _ = unix.PidfdOpen(s.Top, 0)
-	}
-	return *s
+// open gives the pidfd of the session's top.
+func (s *session) open() int {
+	s.once.Do(func() {
+		var err error
+		if s.pidfd, err = unix.PidfdOpen(s.top, 0); err != nil {
+			s.pidfd = -1
+		}
+	})
+	return s.pidfd
 }
 
 func (s *session) close() {
@@ -44,18 +39,15 @@ func (s *session) close() {
 // member reports whether a process is the session's, if its number is kept from being used
 // again by a pidfd that is still good afterwards. Where it changes
 // parents just then, it is looked at again.
-func (m *mediator) member(pid int) bool {
-	s := m.theSession()
-	if s.Top == 0 || pid == s.Top && s.Keeper {
-		return false
-	}
-	if s.pidfd <= 0 {
+func (s *session) member(pid int) bool {
+	top := s.open()
+	if top < 0 || pid == s.top && s.keeper {
 		return false
 	}
 	parent := func(pid int) (int, bool) { st, ok := statOf(pid); return st.Parent, ok }
 	for range 4 {
-		if descends(pid, s.Top, parent) {
-			return unix.PidfdSendSignal(s.pidfd, 0, nil, 0) != unix.ESRCH
+		if descends(pid, s.top, parent) {
+			return unix.PidfdSendSignal(top, 0, nil, 0) != unix.ESRCH
 		}
 	}
 	return false

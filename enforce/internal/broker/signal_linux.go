@@ -11,16 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How signals are sent for a command: decideSignal reads the call, member asks whether
+// How signals are sent for a command: Broker.signal reads the call, member asks whether
 // the receiver is the session's, by its parents, while a pidfd pins its number, and
 // send signals by that pidfd. Signal 0 alone goes outside: it delivers nothing.
-// Groups are in signal_group_linux.go, signal 0 is in signal_zero_linux.go.
+// Groups are in signal_group_linux.go.
 
 // signalCall is a call by which a process is to be signalled.
 type signalCall struct {
-	m    *mediator
-	n    *notification
-	from caller
+	*Call
 	sig  int
 	info Siginfo
 }
@@ -30,134 +28,78 @@ type Siginfo [128]byte
 
 const siQueue = -1 // SI_QUEUE: what one process may say to another of how a signal was sent
 
-// decideSignal answers one call, if it is one of those.
-func (m *mediator) decideSignal(n *notification, t caller) (answered bool, _ answer) {
-	first, second := int(int32(n.args[0])), int(int32(n.args[1]))
-	s := &signalCall{m: m, n: n, from: t, sig: second}
-	switch n.nr {
+// signal answers a call that signals processes, or has the kernel do so, or changes
+// how one runs.
+func (m *Broker) signal(c *Call) answer {
+	first, second := int(int32(c.args[0])), int(int32(c.args[1]))
+	s := &signalCall{Call: c, sig: second}
+	switch c.nr {
 	case unix.SYS_TGKILL, unix.SYS_RT_TGSIGQUEUEINFO:
-		s.sig = int(int32(n.args[2]))
+		s.sig = int(int32(c.args[2]))
 	case unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_RT_SIGQUEUEINFO, unix.SYS_PIDFD_SEND_SIGNAL:
 	case unix.SYS_FCNTL: // F_SETOWN
-		return true, s.ifSameProcess(int(int32(n.args[2])))
+		return s.ifSameProcess(int(int32(c.args[2])))
 	case unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR:
-		return true, s.ifSameProcess(first)
+		return s.ifSameProcess(first)
 	case unix.SYS_SETPRIORITY: // PRIO_PROCESS
-		return true, s.ifSameProcess(second)
+		return s.ifSameProcess(second)
 	default:
-		return false, answer{}
+		return refused(unix.EPERM)
 	}
 	if s.sig == 0 {
-		return true, s.exists(first, second)
+		return s.exists(first, second)
 	}
 	if s.sig < 0 || s.sig > 64 {
-		return true, refused(unix.EINVAL)
+		return refused(unix.EINVAL)
 	}
-	switch n.nr {
+	switch c.nr {
 	case unix.SYS_KILL:
 		if first <= 0 {
-			return true, s.group(first)
+			return s.group(first)
 		}
-		return true, s.process(first, 0)
+		return s.process(first, 0)
 	case unix.SYS_RT_SIGQUEUEINFO:
-		return true, s.process(first, n.args[2])
+		return s.process(first, c.args[2])
 	case unix.SYS_TKILL:
-		return true, s.thread(0, first, 0)
+		return s.thread(0, first, 0)
 	case unix.SYS_TGKILL:
-		return true, s.thread(first, second, 0)
+		return s.thread(first, second, 0)
 	case unix.SYS_RT_TGSIGQUEUEINFO:
-		return true, s.thread(first, second, n.args[3])
+		return s.thread(first, second, c.args[3])
 	}
-	return true, s.descriptor(first)
+	return s.descriptor(first)
 }
 
-// sameProcess reports whether the calling thread is one of a process. It waits for the answer,
-// so that the number stays its process's until the kernel goes on with the call.
-func (s *signalCall) sameProcess(pid int) bool {
-	if pid <= 0 {
-		return false
-	}
-	if pid == s.from.tid {
-		return true
-	}
-	return unix.Faccessat(unix.AT_FDCWD, fmt.Sprintf("/proc/%d/task/%d", pid, s.from.tid), unix.F_OK, 0) == nil && s.m.queue.valid(s.n.id)
-}
-
-// ifSameProcess lets a call go on that names the caller's own process.
-func (s *signalCall) ifSameProcess(pid int) answer {
-	if s.sameProcess(pid) {
+// exists answers signal 0, which delivers nothing, as the kernel would outside:
+// this process is the caller's, in no domain.
+func (s *signalCall) exists(first, second int) answer {
+	pid := first
+	var err error
+	switch s.nr {
+	case unix.SYS_TGKILL:
+		pid = second
+		fallthrough
+	case unix.SYS_KILL, unix.SYS_TKILL:
+		if _, _, errno := unix.RawSyscall(uintptr(s.nr), uintptr(first), uintptr(second), 0); errno != 0 {
+			err = errno
+		}
+	case unix.SYS_PIDFD_SEND_SIGNAL:
+		fd, errno := s.from.descriptor(first)
+		if errno != 0 {
+			return answer{proceed: true} // Landlock checks it
+		}
+		defer unix.Close(fd)
+		pid, err = pidOf(fd), unix.PidfdSendSignal(fd, 0, nil, int(s.args[3]))
+	default:
 		return answer{proceed: true}
 	}
-	return refused(unix.EPERM)
-}
-
-// openProcess gives a pidfd of the process that has a thread.
-func openProcess(tid int) (pid, pidfd int, _ unix.Errno) {
-	fd, err := unix.PidfdOpen(tid, 0)
-	if err == unix.EINVAL || err == unix.ENOENT { // not a process's first thread
-		st, statusErr := caller{tid: tid}.status()
-		if statusErr != nil || st.process <= 0 {
-			return 0, -1, unix.ESRCH
-		}
-		tid = st.process
-		fd, err = unix.PidfdOpen(tid, 0)
-	}
-	if err != nil {
-		return 0, -1, asErrno(err)
-	}
-	return tid, fd, 0
-}
-
-// describe makes what the receiver is told: that of the caller's memory, or who
-// the caller is. kill(2)'s own SI_USER nobody may claim to another.
-func (s *signalCall) describe(at uint64) unix.Errno {
-	if at != 0 {
-		b, errno := s.from.memory(at, len(s.info))
-		if errno != 0 {
-			return unix.EFAULT
-		}
-		copy(s.info[:], b)
-		if code := int32(binary.NativeEndian.Uint32(b[8:])); code >= 0 || code == -6 { // SI_TKILL
-			return unix.EPERM
-		}
-	} else {
-		pid, fd, errno := openProcess(s.from.tid)
-		if errno != 0 {
-			return unix.ESRCH
-		}
-		unix.Close(fd)
-		uid := os.Getuid()
-		if uid == 0 {
-			who, err := s.from.status()
-			if err != nil {
-				return unix.ESRCH
-			}
-			uid = who.uid
-		}
-		code := int32(siQueue)
-		binary.NativeEndian.PutUint32(s.info[8:], uint32(code))
-		binary.NativeEndian.PutUint32(s.info[16:], uint32(pid))
-		binary.NativeEndian.PutUint32(s.info[20:], uint32(uid))
-	}
-	binary.NativeEndian.PutUint32(s.info[0:], uint32(s.sig))
-	return 0
-}
-
-// send signals what a pidfd means, if that is the process with the number and it is the session's.
-func (s *signalCall) send(pid, pidfd int, flags uint64) unix.Errno {
 	switch {
-	case !s.m.member(pid), !s.allowed(pid):
-		return unix.EPERM
-	case !s.m.queue.valid(s.n.id):
-		return unix.EINTR // nobody hears it
+	case err != nil:
+		return refused(asErrno(err))
+	case pid > 0 && !s.allowed(pid):
+		return refused(unix.EPERM)
 	}
-	return s.deliver(pidfd, flags)
-}
-
-func (s *signalCall) deliver(pidfd int, flags uint64) unix.Errno {
-	_, _, errno := unix.RawSyscall6(unix.SYS_PIDFD_SEND_SIGNAL, uintptr(pidfd), uintptr(s.sig),
-		uintptr(unsafe.Pointer(&s.info)), uintptr(flags), 0, 0)
-	return errno
+	return answer{}
 }
 
 // process answers kill(2) of one process, and rt_sigqueueinfo(2).
@@ -200,10 +142,12 @@ func (s *signalCall) thread(pid, tid int, info uint64) answer {
 	if errno := s.describe(info); errno != 0 {
 		return refused(errno)
 	}
-	if !s.sameProcess(process) && (!s.m.member(process) || !s.allowed(process)) {
-		return refused(unix.EPERM)
+	if !s.sameProcess(process) {
+		if errno := s.may(process); errno != 0 {
+			return refused(errno)
+		}
 	}
-	if !s.m.queue.valid(s.n.id) {
+	if !s.broker.queue.valid(s.id) {
 		return refused(unix.EINTR)
 	}
 	if err := unix.PidfdSendSignal(fd, 0, nil, 0); err != nil {
@@ -217,7 +161,7 @@ func (s *signalCall) thread(pid, tid int, info uint64) answer {
 // descriptor answers pidfd_send_signal(2), by a copy of the caller's descriptor.
 func (s *signalCall) descriptor(fd int) answer {
 	const processGroup = 1 << 2 // PIDFD_SIGNAL_PROCESS_GROUP, Linux 6.9
-	if s.n.args[3]&processGroup != 0 {
+	if s.args[3]&processGroup != 0 {
 		return refused(unix.EINVAL)
 	}
 	pidfd, errno := s.from.descriptor(fd)
@@ -235,10 +179,114 @@ func (s *signalCall) descriptor(fd int) answer {
 	case pid < 0:
 		return refused(unix.ESRCH)
 	}
-	if errno := s.describe(s.n.args[2]); errno != 0 {
+	if errno := s.describe(s.args[2]); errno != 0 {
 		return refused(errno)
 	}
-	return refused(s.send(pid, pidfd, s.n.args[3]))
+	return refused(s.send(pid, pidfd, s.args[3]))
+}
+
+// sameProcess reports whether the calling thread is one of a process. It waits for the answer,
+// so that the number stays its process's until the kernel goes on with the call.
+func (s *signalCall) sameProcess(pid int) bool {
+	if pid <= 0 {
+		return false
+	}
+	if pid == s.from.tid {
+		return true
+	}
+	return unix.Faccessat(unix.AT_FDCWD, fmt.Sprintf("/proc/%d/task/%d", pid, s.from.tid), unix.F_OK, 0) == nil && s.broker.queue.valid(s.id)
+}
+
+// ifSameProcess lets a call go on that names the caller's own process.
+func (s *signalCall) ifSameProcess(pid int) answer {
+	if s.sameProcess(pid) {
+		return answer{proceed: true}
+	}
+	return refused(unix.EPERM)
+}
+
+// describe makes what the receiver is told: that of the caller's memory, or who
+// the caller is. kill(2)'s own SI_USER nobody may claim to another.
+func (s *signalCall) describe(at uint64) unix.Errno {
+	if at != 0 {
+		b, errno := s.from.memory(at, len(s.info))
+		if errno != 0 {
+			return unix.EFAULT
+		}
+		copy(s.info[:], b)
+		if code := int32(binary.NativeEndian.Uint32(b[8:])); code >= 0 || code == -6 { // SI_TKILL
+			return unix.EPERM
+		}
+	} else {
+		who, err := s.from.status()
+		if err != nil || who.process <= 0 {
+			return unix.ESRCH
+		}
+		code := int32(siQueue)
+		binary.NativeEndian.PutUint32(s.info[8:], uint32(code))
+		binary.NativeEndian.PutUint32(s.info[16:], uint32(who.process))
+		binary.NativeEndian.PutUint32(s.info[20:], uint32(who.uid))
+	}
+	binary.NativeEndian.PutUint32(s.info[0:], uint32(s.sig))
+	return 0
+}
+
+// may reports whether a process is the session's, and the caller's user may signal it.
+func (s *signalCall) may(pid int) unix.Errno {
+	if !s.broker.session.member(pid) || !s.allowed(pid) {
+		return unix.EPERM
+	}
+	return 0
+}
+
+// allowed reports whether the caller's user may signal a process. Only root has
+// to be asked that for another: what anybody else's command may not do, this
+// process may not do either.
+func (s *signalCall) allowed(pid int) bool {
+	if os.Geteuid() != 0 {
+		return true
+	}
+	who, err := s.from.status()
+	if err != nil {
+		return false
+	}
+	if who.identity.uid == 0 && who.uid == 0 {
+		return true
+	}
+	whom, err := caller{pid}.status()
+	return err == nil && who.maySignal(&whom)
+}
+
+// send signals what a pidfd means, if that is the process with the number and it is the session's.
+func (s *signalCall) send(pid, pidfd int, flags uint64) unix.Errno {
+	if errno := s.may(pid); errno != 0 {
+		return errno
+	}
+	if !s.broker.queue.valid(s.id) {
+		return unix.EINTR // nobody hears it
+	}
+	return s.deliver(pidfd, flags)
+}
+
+func (s *signalCall) deliver(pidfd int, flags uint64) unix.Errno {
+	_, _, errno := unix.RawSyscall6(unix.SYS_PIDFD_SEND_SIGNAL, uintptr(pidfd), uintptr(s.sig),
+		uintptr(unsafe.Pointer(&s.info)), uintptr(flags), 0, 0)
+	return errno
+}
+
+// openProcess gives a pidfd of the process that has a thread.
+func openProcess(tid int) (pid, pidfd int, _ unix.Errno) {
+	fd, err := unix.PidfdOpen(tid, 0)
+	if err == unix.EINVAL || err == unix.ENOENT { // not a process's first thread
+		if tid = ProcessOf(tid); tid <= 0 {
+			return 0, -1, unix.ESRCH
+		}
+		fd, err = unix.PidfdOpen(tid, 0)
+	}
+	if err != nil {
+		return 0, -1, asErrno(err)
+	}
+	return tid, fd, 0
 }
 
 const noPidfd = -2

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"maps"
 	"sync"
 	"unsafe"
 
@@ -11,30 +12,59 @@ import (
 
 // sessionSockets are the listening Unix sockets of the session. A socket that
 // listens keeps its name and the inode of its file for as long as it lives, and
-// no other can be bound to the same inode: so a file is the session's exactly
+// no other can be bound to the same inode: so an address is the session's exactly
 // while the socket lives that was noted with it.
 type sessionSockets struct {
-	diag
-	mu     sync.Mutex // of the rest
-	byFile map[policy.FileID]boundSocket
-	byName map[abstractName]boundSocket
-	sweep  int // when there are more than that, the dead are taken out
+	mu    sync.Mutex
+	all   map[address]boundSocket
+	sweep int // when there are more than that, the dead are taken out
 }
 
-// abstractName is one in a network namespace.
-type abstractName struct {
-	netns uint64 // the namespace's cookie; 0 where the kernel gives none (before 5.14)
+// address is what a Unix socket is bound to: a file, or an abstract name.
+type address struct {
+	file  policy.FileID
+	netns uint64 // the cookie of the name's network namespace; 0 where the kernel gives none (before 5.14)
 	name  string // begins with a NUL byte
 }
 
 const firstSweep = 1024
+
+// note keeps a socket with its address. When there are many, those that are gone are
+// taken out.
+func (o *sessionSockets) note(a address, b boundSocket) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.all == nil {
+		o.all, o.sweep = make(map[address]boundSocket), firstSweep
+	}
+	if len(o.all) >= o.sweep {
+		maps.DeleteFunc(o.all, func(_ address, b boundSocket) bool { _, gone := b.lives(); return gone })
+		o.sweep = max(firstSweep, 2*len(o.all))
+	}
+	o.all[a] = b
+}
+
+// alive reports whether a living socket of the session is bound to an address.
+func (o *sessionSockets) alive(a address) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	b, ok := o.all[a]
+	if !ok {
+		return false
+	}
+	lives, gone := b.lives()
+	if gone {
+		delete(o.all, a)
+	}
+	return lives
+}
 
 // listen notes a Unix socket that is about to listen, by its address, which
 // can't be changed any more. The call itself is left to the kernel, so that
 // the programs that connect see the right process id: a thread that puts
 // another socket onto the descriptor meanwhile has one that nobody noted.
 // Where ports are limited, that would be too much trust.
-func (m *mediator) listen(c *request) answer {
+func (m *Broker) listen(c *Call) answer {
 	s, errno := c.socket()
 	if errno != 0 {
 		return refused(errno)
@@ -59,22 +89,22 @@ func (m *mediator) listen(c *request) answer {
 	})
 }
 
-func (m *mediator) note(c *request, s socket) {
+func (m *Broker) note(c *Call, s socket) {
 	var st unix.Stat_t
 	if unix.Fstat(s.fd, &st) != nil {
 		return
 	}
-	b, err := m.sockets.find(uint32(st.Ino), cookie(s.fd))
+	b, err := findSocket(uint32(st.Ino), cookie(s.fd))
 	if err != nil {
 		return
 	}
 	switch kind, name := parseAddress(socketName(s.fd)); {
 	case kind == addressPath && b.ByPath:
 		if id, ok := m.fileOf(c, name, &b); ok {
-			m.sockets.noteFile(id, b)
+			m.sockets.note(address{file: id}, b)
 		}
 	case kind == addressAbstract:
-		m.sockets.noteName(abstractName{netns(s.fd), name}, b)
+		m.sockets.note(address{netns: netns(s.fd), name: name}, b)
 	}
 }
 
@@ -84,7 +114,7 @@ func (m *mediator) note(c *request, s socket) {
 // files show another device than their file system has (btrfs, overlayfs), the
 // mount tells that; since btrfs uses a number once in each subvolume, no other
 // socket may then have the same name in the kernel.
-func (m *mediator) fileOf(c *request, path string, b *boundSocket) (id policy.FileID, ok bool) {
+func (m *Broker) fileOf(c *Call, path string, b *boundSocket) (id policy.FileID, ok bool) {
 	r, held, errno := c.from.route(path, m.root)
 	c.held = append(c.held, held...)
 	if errno != 0 {
@@ -104,72 +134,7 @@ func (m *mediator) fileOf(c *request, path string, b *boundSocket) (id policy.Fi
 		return id, true
 	}
 	device, err := c.from.fileSystem(fd)
-	return id, err == nil && device == b.Device && m.sockets.onlyOne(b)
-}
-
-func (o *sessionSockets) noteFile(id policy.FileID, b boundSocket) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.clean()
-	o.byFile[id] = b
-}
-
-func (o *sessionSockets) noteName(n abstractName, b boundSocket) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.clean()
-	o.byName[n] = b
-}
-
-// boundTo reports whether a living socket of the session is bound to a file.
-func (o *sessionSockets) boundTo(st *unix.Stat_t) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	id := policy.FileID{Dev: st.Dev, Ino: st.Ino}
-	b, ok := o.byFile[id]
-	if !ok {
-		return false
-	}
-	now, err := o.diag.find(b.Ino, b.Cookie)
-	if err != nil {
-		delete(o.byFile, id)
-		return false
-	}
-	return now.ByPath && now.File == b.File && now.Device == b.Device
-}
-
-// listens reports whether the session has a socket with a name that still listens.
-func (o *sessionSockets) listens(n abstractName) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	b, ok := o.byName[n]
-	if !ok {
-		return false
-	}
-	now, err := o.diag.find(b.Ino, b.Cookie)
-	return err == nil && now.Listens
-}
-
-// clean takes out the sockets that are gone, when there are many.
-func (o *sessionSockets) clean() {
-	if o.byFile == nil {
-		o.byFile, o.byName, o.sweep = make(map[policy.FileID]boundSocket), make(map[abstractName]boundSocket), firstSweep
-	}
-	if len(o.byFile)+len(o.byName) < o.sweep {
-		return
-	}
-	gone := func(b boundSocket) bool { _, err := o.diag.find(b.Ino, b.Cookie); return err != nil }
-	for id, b := range o.byFile {
-		if gone(b) {
-			delete(o.byFile, id)
-		}
-	}
-	for name, b := range o.byName {
-		if gone(b) {
-			delete(o.byName, name)
-		}
-	}
-	o.sweep = max(firstSweep, 2*(len(o.byFile)+len(o.byName)))
+	return id, err == nil && device == b.Device && b.onlyOne()
 }
 
 // socketName is a socket's own address.

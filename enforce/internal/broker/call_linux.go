@@ -1,0 +1,126 @@
+package broker
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+)
+
+// Call is a call of the command's that waits for its answer.
+type Call struct {
+	notification
+	broker *Broker
+	from   caller
+	held   []int // descriptors to close when it has its answer
+	relief *time.Timer
+}
+
+// answer is what the caller gets.
+type answer struct {
+	errno    unix.Errno // 0 for success
+	val      int64      // what the call returns then
+	proceed  bool       // the kernel makes the call as if it had not been stopped
+	deferred bool       // not yet: the call waits
+}
+
+func refused(errno unix.Errno) answer { return answer{errno: errno} }
+
+// restart makes the call again or fail with EINTR, as the signal that is
+// pending wants it (ERESTARTSYS of the kernel's linux/errno.h).
+const restart = unix.Errno(512)
+
+// answer decides a call and gives it its answer.
+func (c *Call) answer() {
+	m := c.broker
+	if m.watcher != nil && m.watcher.Watch(c) {
+		return
+	}
+	a := refused(unix.EAGAIN)
+	if m.busy.Add(1) <= maxBusy {
+		a = m.decide(c)
+	}
+	if m.watcher != nil && a.errno != 0 {
+		m.watcher.Refused(c, a.errno)
+	}
+	c.respond(a)
+	// Closing may take as long as the command likes, where it closed its own copy
+	// of a socket with SO_LINGER before.
+	for _, fd := range c.held {
+		unix.Close(fd)
+	}
+	m.busy.Add(-1)
+}
+
+func (c *Call) respond(a answer) {
+	if err := c.broker.queue.send(c.id, a); err != nil {
+		c.broker.finish(err)
+	}
+}
+
+// decide answers one call. Calls are decided at the same time as others.
+func (m *Broker) decide(c *Call) answer {
+	switch {
+	case c.pid == 0:
+		return refused(unix.EACCES)
+	case c.nr == unix.SYS_CONNECT:
+		return m.connect(c)
+	case c.nr == unix.SYS_SOCKET:
+		return m.udp(c)
+	case c.nr == unix.SYS_LISTEN:
+		return m.listen(c)
+	}
+	return m.signal(c)
+}
+
+// Watcher sees the calls of a command before they are answered.
+type Watcher interface {
+	// Watch answers a call, or leaves it to the broker.
+	Watch(c *Call) (answered bool)
+	// Refused is told what the broker answered that was left to it.
+	Refused(c *Call, errno unix.Errno)
+}
+
+// Observe has a watcher see the calls, from the command's first on, which is its
+// execve(2): they are served at once.
+func (m *Broker) Observe(w Watcher, c *fork.Command) {
+	m.watcher = w
+	then := c.Meanwhile
+	c.Meanwhile = func(p *fork.Process) {
+		if then != nil {
+			then(p)
+		}
+		go func() { _ = m.Serve() }()
+	}
+}
+
+// Tid is the thread that made it, Nr and Args are what it asks for.
+func (c *Call) Tid() int        { return c.from.tid }
+func (c *Call) Nr() int32       { return c.nr }
+func (c *Call) Args() [6]uint64 { return c.args }
+
+// Continue has the kernel make the call as if nobody had looked, Refuse gives it an
+// error instead.
+func (c *Call) Continue()               { c.respond(answer{proceed: true}) }
+func (c *Call) Refuse(errno unix.Errno) { c.respond(refused(errno)) }
+
+// Memory reads n bytes of the caller's memory, once.
+func (c *Call) Memory(at uint64, n int) ([]byte, unix.Errno) { return c.from.memory(at, n) }
+
+// Address is what a socket address of the caller's names: a path, an abstract name
+// without its NUL byte, or a port. None of them is for what is no such address.
+func (c *Call) Address(at, length uint64) (path, name string, port uint16) {
+	b, errno := c.Memory(at, int(min(length, maxAddress)))
+	if errno != 0 {
+		return "", "", 0
+	}
+	switch kind, name := parseAddress(b); kind {
+	case addressPath:
+		return name, "", 0
+	case addressAbstract:
+		return "", name[1:], 0
+	}
+	port, _ = internetPort(b)
+	return "", "", port
+}
