@@ -92,6 +92,7 @@ func (p *Process) heard() bool {
 	case !p.exited && p.limit.Time > 0 && p.limit.Kill > 0:
 		wait = time.Until(p.began.Add(p.limit.Time)) + p.limit.Kill + keeperTime
 	default:
+		_ = p.soon(unix.POLLIN)
 		return true
 	}
 	if p.readable(wait) {
@@ -113,6 +114,9 @@ func (p *Process) readable(d time.Duration) bool { return p.polled(unix.POLLIN, 
 
 // polled waits for events on the connection, or for its end.
 func (p *Process) polled(events int16, d time.Duration) bool {
+	if p.soon(events) {
+		return true
+	}
 	end := time.Now().Add(d)
 	for p.conn >= 0 {
 		fds := [1]unix.PollFd{{Fd: int32(p.conn), Events: events}}
@@ -143,6 +147,16 @@ func (p *Process) over() bool {
 	fds := [1]unix.PollFd{{Fd: int32(p.conn)}}
 	n, err := unix.Poll(fds[:], 0)
 	return err == nil && n == 1 && fds[0].Revents&unix.POLLHUP != 0
+}
+
+// soon is polled for the time that most starts, and many commands, take. Go's
+// scheduler does not learn of it: to tell that would take a part of this time. Where
+// there is one processor, other goroutines wait as long.
+func (p *Process) soon(events int16) bool {
+	fds := [1]unix.PollFd{{Fd: int32(p.conn), Events: events}}
+	ts := unix.NsecToTimespec(3e6)
+	n, _, _ := syscall.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fds)), 1, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
+	return n == 1
 }
 
 // receive reads one message. A closed connection is ErrKeeperLost. When the
