@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	_ "embed"
 	"fmt"
 	"strings"
+	"text/template"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -12,17 +14,31 @@ import (
 // Pages are plain man(7): .TH, .SH, .TP, .PP and .EX, which mandoc and groff
 // both know and a person can read.
 
+//go:embed sections.man
+var sectionsMan string
+
+// sections are what a page has beside what the command says.
+func sections(name string) (string, error) {
+	t, err := template.New("").Parse(sectionsMan)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	err = t.ExecuteTemplate(&b, name, nil)
+	return strings.TrimSpace(b.String()), err
+}
+
 // pageName is the name of a command's page.
 func pageName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 
 // manPage writes the page of one command.
 func manPage(c *cobra.Command) ([]byte, error) {
-	more, ok := sections()[c.Name()]
-	if !ok {
-		return nil, fmt.Errorf("no sections for the page of %s", c.CommandPath())
+	more, err := sections(c.Name())
+	if err != nil {
+		return nil, err
 	}
 	var b bytes.Buffer
-	b.WriteString(".\\\" Written by scripts/gen; change the command or scripts/gen/sections.go.\n")
+	b.WriteString(".\\\" Written by scripts/gen; change the command or scripts/gen/sections.man.\n")
 	fmt.Fprintf(&b, ".TH %s 1 \"\" zsbx \"zsbx manual\"\n", roff(strings.ToUpper(pageName(c))))
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(pageName(c)), roff(lowerFirst(c.Short)))
 	b.WriteString(".SH SYNOPSIS\n")
@@ -39,16 +55,7 @@ func manPage(c *cobra.Command) ([]byte, error) {
 		}
 	}
 	options(&b, c)
-	for _, s := range more {
-		fmt.Fprintf(&b, ".SH %s\n", s.title)
-		for _, it := range s.items {
-			if it.term == "" {
-				paragraphs(&b, it.text)
-				continue
-			}
-			fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", roff(it.term), roff(it.text))
-		}
-	}
+	b.WriteString(more + "\n")
 	if c.Example != "" {
 		b.WriteString(".SH EXAMPLES\n.EX\n")
 		for l := range strings.SplitSeq(c.Example, "\n") {
