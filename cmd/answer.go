@@ -148,7 +148,9 @@ func (a *app) printAnswers(all []answer, plan *enforce.Plan, asJSON bool) error 
 		}{all, plan.Gaps})
 	}
 	t := &table{}
+	var hints []string
 	for _, x := range all {
+		hints = append(hints, x.Hint)
 		word := "refused"
 		if x.Allowed {
 			word = "allowed"
@@ -158,13 +160,7 @@ func (a *app) printAnswers(all []answer, plan *enforce.Plan, asJSON bool) error 
 	if err := a.printTable(t); err != nil {
 		return err
 	}
-	said := ""
-	for _, x := range all {
-		if x.Hint != "" && x.Hint != said {
-			a.say.hint("%s", x.Hint)
-			said = x.Hint
-		}
-	}
+	a.say.hints(hints)
 	for _, g := range plan.Gaps {
 		if g.Kind == enforce.Core {
 			a.say.warn("not held on this machine: %s: %s", g.Promise, g.Why)

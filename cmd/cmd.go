@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -10,9 +11,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/cmd/internal/quiet"
 	"github.com/zsbx/zsbx/enforce/sandbox"
+	"github.com/zsbx/zsbx/internal/nofile"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -147,4 +150,35 @@ func dieBy(s syscall.Signal) {
 	signal.Reset(s)
 	_ = syscall.Kill(os.Getpid(), s)
 	time.Sleep(time.Second) // the signal may take another thread
+}
+
+// leastFiles is how many open files a start takes. With fewer it may be Go's
+// runtime that finds no room first, and it ends in a traceback.
+const leastFiles = 17
+
+// enoughFiles refuses to try with fewer, where the limit is known: on Linux.
+func enoughFiles() error {
+	_, hard, known := nofile.AtStart()
+	if !known || hard >= leastFiles {
+		return nil
+	}
+	return fmt.Errorf("only %d files may be open at once (ulimit -n), but zsbx needs %d", hard, leastFiles)
+}
+
+// fewFiles is a limit of open files below which zsbx makes room for its own.
+const fewFiles = 64
+
+// closeInherited closes the descriptors that zsbx's caller left open, where
+// there is little room: the command does not get them in any case. They are
+// those that do not close on exec.
+func closeInherited() {
+	soft, _, known := nofile.AtStart()
+	if !known || soft > fewFiles {
+		return
+	}
+	for fd := 3; fd < int(soft); fd++ {
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
+			unix.Close(fd)
+		}
+	}
 }

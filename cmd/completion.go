@@ -6,11 +6,14 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/zsbx/zsbx/policy/shell"
 )
 
 func newCompletion(a *app) command {
+	scripts := map[string]func(*cobra.Command, io.Writer) error{
+		"bash": BashCompletion,
+		"zsh":  (*cobra.Command).GenZshCompletion,
+		"fish": func(root *cobra.Command, w io.Writer) error { return root.GenFishCompletion(w, true) },
+	}
 	return command{Command: &cobra.Command{
 		Use:   "completion bash|zsh|fish",
 		Short: "Print a completion script for a shell",
@@ -19,23 +22,11 @@ func newCompletion(a *app) command {
   zsbx completion zsh > ~/.zfunc/_zsbx
   zsbx completion fish > ~/.config/fish/completions/zsbx.fish`,
 		ValidArgs: []string{"bash", "zsh", "fish"},
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 || scripts[args[0]] == nil {
 				return usageHint("zsbx completion bash", "name one shell: bash, zsh or fish")
 			}
-			return nil
-		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			root := newRoot(a, nil)
-			switch args[0] {
-			case "bash":
-				return writeErr(BashCompletion(root, a.stdout))
-			case "zsh":
-				return writeErr(root.GenZshCompletion(a.stdout))
-			case "fish":
-				return writeErr(root.GenFishCompletion(a.stdout, true))
-			}
-			return usageHint("zsbx completion bash", "no completion for the shell %s: bash, zsh or fish", shell.Quote(args[0]))
+			return writeErr(scripts[args[0]](newRoot(a, nil), a.stdout))
 		},
 	}}
 }

@@ -29,11 +29,9 @@ func (o *policyFlags) acceptor(a *app) func([]enforce.Gap) bool {
 	switch o.fallback {
 	case fallbackWarn:
 		return func(gaps []enforce.Gap) bool {
-			eachGap(gaps,
-				func(g enforce.Gap) { a.say.warn("not enforced here: %s: %s", g.Promise, g.Why) },
-				func(rest int, name string) {
-					a.say.warn("not enforced here: %d more of the kind %s", rest, name)
-				})
+			for _, g := range fewGaps(gaps) {
+				a.say.warn("not enforced here: %s", gapText(g))
+			}
 			return true
 		}
 	case fallbackPrompt:
@@ -58,13 +56,11 @@ func (a *app) warning(w sandbox.Warning) {
 	}
 	if len(asked) > 0 {
 		a.say.warn("not enforced here: %s", listGaps(asked))
-		said := ""
+		var hints []string
 		for _, g := range asked {
-			if g.Hint != "" && g.Hint != said {
-				a.say.hint("%s", g.Hint)
-				said = g.Hint
-			}
+			hints = append(hints, g.Hint)
 		}
+		a.say.hints(hints)
 	}
 	if w.Text != "" {
 		a.say.warn("%s", w.Text)
@@ -100,19 +96,28 @@ func shortGaps(gaps []enforce.Gap) string {
 // denials would make megabytes of messages.
 const mostGaps = 10
 
-// eachGap says gaps one by one, and how many more there are of a kind.
-func eachGap(gaps []enforce.Gap, say func(enforce.Gap), more func(rest int, name string)) {
+// fewGaps are gaps to be said one by one. The last ones say how many more there are of
+// a kind.
+func fewGaps(gaps []enforce.Gap) []enforce.Gap {
 	said := make(map[string]int)
-	for _, g := range gaps {
-		if said[g.Name]++; said[g.Name] <= mostGaps {
-			say(g)
-		}
-	}
+	few := slices.DeleteFunc(slices.Clone(gaps), func(g enforce.Gap) bool {
+		said[g.Name]++
+		return said[g.Name] > mostGaps
+	})
 	for _, name := range slices.Sorted(maps.Keys(said)) {
 		if rest := said[name] - mostGaps; rest > 0 {
-			more(rest, name)
+			few = append(few, enforce.Gap{Promise: fmt.Sprintf("%d more of the kind %s", rest, name)})
 		}
 	}
+	return few
+}
+
+// gapText is what is not kept, and why.
+func gapText(g enforce.Gap) string {
+	if g.Why == "" {
+		return g.Promise
+	}
+	return g.Promise + ": " + g.Why
 }
 
 // listGaps is one line for all gaps. What several of them have as their reason
@@ -140,27 +145,26 @@ func listGaps(gaps []enforce.Gap) string {
 // refuseGaps is the error for gaps that are not accepted.
 func refuseGaps(gaps []enforce.Gap) error {
 	var errs []error
-	fail := func(hint, format string, args ...any) {
-		errs = append(errs, &failure{code: codeGap, status: exitFailed, hint: hint, err: fmt.Errorf("can't be enforced here: "+format, args...)})
-	}
-	eachGap(gaps, func(g enforce.Gap) {
-		from := ""
-		if g.Origin.Source != "" {
-			from = " (" + g.Origin.String() + ")"
+	for _, g := range fewGaps(gaps) {
+		f := &failure{code: codeGap, status: exitFailed, hint: g.Hint}
+		if g.Name != "" {
+			f.hint = cmp.Or(g.Hint, "--allow-gap "+g.Name)
 		}
-		fail(cmp.Or(g.Hint, "--allow-gap "+g.Name), "%s%s: %s", g.Promise, from, g.Why)
-	}, func(rest int, name string) { fail("", "%d more of the kind %s", rest, name) })
+		if g.Origin.Source != "" {
+			g.Promise += " (" + g.Origin.String() + ")"
+		}
+		f.err = errors.New("can't be enforced here: " + gapText(g))
+		errs = append(errs, f)
+	}
 	return errors.Join(errs...)
 }
 
 // askGaps asks whether to go on with less. Without a terminal the answer is no.
 func askGaps(gaps []enforce.Gap) bool {
 	yes, err := askTerminal("run the command all the same?", func(w io.Writer) {
-		eachGap(gaps, func(g enforce.Gap) {
-			fmt.Fprintf(w, "zsbx: not enforced here: %s: %s\n", printable(g.Promise), printable(g.Why))
-		}, func(rest int, name string) {
-			fmt.Fprintf(w, "zsbx: not enforced here: %d more of the kind %s\n", rest, name)
-		})
+		for _, g := range fewGaps(gaps) {
+			fmt.Fprintf(w, "zsbx: not enforced here: %s\n", printable(gapText(g)))
+		}
 	})
 	return yes && err == nil
 }

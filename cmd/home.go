@@ -20,27 +20,23 @@ func (a *app) tellHome(plan *enforce.Plan, home []sandbox.HomeWrite) {
 	if len(home) == 0 {
 		return
 	}
-	const most = 5
 	slices.SortStableFunc(home, func(x, y sandbox.HomeWrite) int { return cmp.Compare(y.Bytes, x.Bytes) })
 	var what, flags []string
 	made := false
-	for _, h := range home[:min(len(home), most)] {
-		text := count(h.Files, "file", "files") + ", " + units.FormatSize((h.Bytes+1023)&^1023)
-		if !h.Dir {
-			text = units.FormatSize((h.Bytes + 1023) &^ 1023)
+	for i, h := range home {
+		text := units.FormatSize((h.Bytes + 1023) &^ 1023)
+		if h.Dir {
+			text = count(h.Files, "file", "files") + ", " + text
 		}
 		what = append(what, fmt.Sprintf("%s (%s)", shell.Quote(h.Path), text))
 		_, err := os.Lstat(h.Path)
-		if plan.Policy.Secret(h.Path) != "" || plan.Policy.StartedOutside(h.Path) != "" || err != nil && !h.Dir {
+		if i >= mostNamed || plan.Policy.Secret(h.Path) != "" || plan.Policy.StartedOutside(h.Path) != "" || err != nil && !h.Dir {
 			continue
 		}
 		made = made || err != nil
 		flags = append(flags, "--rw "+shell.Quote(strings.ReplaceAll(h.Path, "$", "$$")))
 	}
-	if more := len(home) - most; more > 0 {
-		what = append(what, count(more, "more", "more"))
-	}
-	a.say.warn("written to the private home directory, and gone: %s", strings.Join(what, ", "))
+	a.say.warn("written to the private home directory, and gone: %s", few(what))
 	if made {
 		flags = append(flags, "--create-missing")
 	}

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	_ "embed"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -55,7 +56,7 @@ func (o *learnFlags) init(a *app, argv []string) error {
 			return nil
 		}
 	}
-	if err := writeProject(h.Dir, []byte(template), true); err != nil {
+	if err := writeProject(h.Dir, template, true); err != nil {
 		return coded(codePolicy, err)
 	}
 	return a.printText(file + "\n")
@@ -79,17 +80,6 @@ func usualCommand(dir string) []string {
 }
 
 // template is a policy that asks for nothing.
-const template = `# What commands in this project may do beyond what zsbx allows by itself. It counts
-# once "zsbx check --trust" was told so. "zsbx learn --write -- make" fills it in.
-
-# presets = ["rust"]          # zsbx profile --list has them
-
-# [fs]
-# rw = ["."]                  # the build tree
-# ro = ["~/data"]
-# rw_noexec = [{ path = "~/.cache/mytool", create = true }]
-# deny = ["**/.env"]
-
-# [net]
-# connect_tcp = [443]         # and no other network
-`
+//
+//go:embed template.toml
+var template []byte

@@ -180,3 +180,14 @@ func count(n int, one, many string) string {
 	}
 	return fmt.Sprintf("%d %s", n, many)
 }
+
+// mostNamed is how much of one kind a warning names.
+const mostNamed = 5
+
+// few names the first of many, and how many more there are.
+func few(names []string) string {
+	if more := len(names) - mostNamed; more > 0 {
+		names = append(names[:mostNamed:mostNamed], fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
+}

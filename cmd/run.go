@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -241,17 +240,13 @@ func (a *app) tellChanges(changes []enforce.Change) {
 	if len(changes) == 0 {
 		return
 	}
-	const most = 5
 	var names []string
-	for _, c := range changes[:min(len(changes), most)] {
+	for _, c := range changes {
 		what := "changed"
 		if c.New {
 			what = "new"
 		}
 		names = append(names, shell.Quote(c.Path)+" ("+what+")")
 	}
-	if more := len(changes) - most; more > 0 {
-		names = append(names, count(more, "more", "more"))
-	}
-	a.say.warn("look at what came while the command ran, is denied to it or acted upon outside: %s", strings.Join(names, ", "))
+	a.say.warn("look at what came while the command ran, is denied to it or acted upon outside: %s", few(names))
 }

@@ -3,6 +3,7 @@ package cmd
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -33,6 +34,13 @@ func (v *voice) warn(format string, args ...any) {
 
 func (v *voice) hint(format string, args ...any) {
 	v.line("hint", "36", fmt.Sprintf(format, args...))
+}
+
+// hints writes several, but none that was the last one, too.
+func (v *voice) hints(all []string) {
+	for _, h := range slices.Compact(slices.DeleteFunc(all, func(h string) bool { return h == "" })) {
+		v.hint("%s", h)
+	}
 }
 
 // line writes one line for each line of msg.
@@ -92,13 +100,11 @@ func (v *voice) report(err error) int {
 			v.line("error", "31", f.err.Error())
 		}
 	}
-	said := ""
+	var hints []string
 	for _, f := range fs {
-		if f.hint != "" && f.hint != said {
-			v.hint("%s", f.hint)
-			said = f.hint
-		}
+		hints = append(hints, f.hint)
 	}
+	v.hints(hints)
 	return st
 }
 

@@ -1,7 +1,0 @@
-//go:build !linux
-
-package cmd
-
-func closeInherited() {}
-
-func enoughFiles() error { return nil }
