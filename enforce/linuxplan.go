@@ -220,7 +220,7 @@ func (p *Plan) linuxLayers() {
 	}
 	if f := p.Seccomp; f != nil {
 		p.Layers = append(p.Layers, Layer{"seccomp",
-			fmt.Sprintf("%d instructions; %d system calls decided", len(f.Program), f.Decided())})
+			fmt.Sprintf("%d instructions; %d system calls decided", len(f.Program), f.Decided)})
 	}
 	if p.Mediation.Mediates() {
 		p.Layers = append(p.Layers, Layer{"sockets", p.Mediation.String()})

@@ -29,7 +29,7 @@ func TestPlanInheritedSockets(t *testing.T) {
 					t.Errorf("abi %d, %v: %+v", abi, mode, m)
 				}
 				notified := 0
-				for _, d := range p.Seccomp.Decisions {
+				for _, d := range p.Seccomp.Decisions() {
 					if strings.Contains(d.Answer, "supervisor") && (slices.Contains(d.Calls, "connect") || slices.Contains(d.Calls, "listen")) {
 						notified += len(d.Calls)
 					}

@@ -31,7 +31,7 @@ func (p *Plan) WriteLandlock(w io.Writer) error {
 		fmt.Fprintf(&b, "seccomp\t%s\t%d instructions\n", f.Arch, len(f.Program))
 		fmt.Fprintf(&b, "answer\tkilled\tother architectures\t\tthe numbers mean something else there\n")
 		fmt.Fprintf(&b, "answer\tENOSYS\tnumbers above %d, x32\t\tunknown when this program was made\n", seccomp.LastSyscall)
-		for _, d := range f.Decisions {
+		for _, d := range f.Decisions() {
 			fmt.Fprintf(&b, "answer\t%s\t%s\t%s\t%s\n", d.Answer, strings.Join(d.Calls, " "), d.When, d.Why)
 		}
 	}

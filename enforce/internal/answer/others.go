@@ -118,8 +118,8 @@ func (w *World) call(a *Act) Answer {
 // and that the filter, or the broker in its place, refuses with errno.
 func (w *World) RefusedCall(name, errno string) Answer {
 	ans := refused(Seccomp, errno, "")
-	for i := range w.Filter.Decisions {
-		if d := &w.Filter.Decisions[i]; slices.Contains(d.Calls, name) {
+	for _, d := range w.Filter.Decisions() {
+		if slices.Contains(d.Calls, name) {
 			ans.Why = d.Why
 		}
 	}

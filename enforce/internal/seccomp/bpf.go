@@ -1,11 +1,5 @@
 package seccomp
 
-import (
-	"errors"
-	"fmt"
-	"slices"
-)
-
 // Instruction is one instruction of a seccomp filter: struct sock_filter of
 // linux/filter.h, in memory too.
 type Instruction struct {
@@ -29,94 +23,34 @@ const (
 // maxInstructions is BPF_MAXINSNS: the kernel refuses longer filters.
 const maxInstructions = 4096
 
-// label is a place in a program that is still being written.
-type label int
-
-// next is the label of the instruction right after a jump.
-const next label = -1
-
-// asm writes a filter. Jumps go forward, to labels that are placed later.
-type asm struct {
-	ops    []op
-	placed []int // by label, the op that it stands before
+// writer writes a filter from its end to its beginning. Jumps go forward, so that
+// of each it is known how far it goes.
+type writer struct {
+	out []Instruction // the last one first
 }
 
-// op is an instruction whose jumps still name labels.
-type op struct {
-	code   uint16
-	k      uint32
-	jt, jf label // conditional jumps
-	to     label // bpfJump
+// place is a place in a program: how many instructions there are from it on.
+type place int32
+
+// here is the place of the instruction that was written last.
+func (w *writer) here() place { return place(len(w.out)) }
+
+// put writes an instruction that jumps nowhere, and gives its place.
+func (w *writer) put(code uint16, k uint32) place {
+	w.out = append(w.out, Instruction{Code: code, K: k})
+	return w.here()
 }
 
-func (a *asm) label() label {
-	a.placed = append(a.placed, -1)
-	return label(len(a.placed) - 1)
-}
-
-// place puts a label before the next instruction.
-func (a *asm) place(l label) { a.placed[l] = len(a.ops) }
-
-func (a *asm) load(offset uint32) { a.ops = append(a.ops, op{code: bpfLoad, k: offset}) }
-func (a *asm) and(mask uint32)    { a.ops = append(a.ops, op{code: bpfAnd, k: mask}) }
-func (a *asm) ret(action uint32)  { a.ops = append(a.ops, op{code: bpfReturn, k: action}) }
-func (a *asm) jump(to label)      { a.ops = append(a.ops, op{code: bpfJump, to: to}) }
-func (a *asm) branch(code uint16, k uint32, yes, no label) {
-	a.ops = append(a.ops, op{code: code, k: k, jt: yes, jf: no})
-}
-
-var errBackwards = errors.New("a jump of the filter goes backwards or nowhere")
-
-// assemble writes the program from its end to its beginning: so it is known, of each
-// jump, how far it goes.
-func (a *asm) assemble() ([]Instruction, error) {
-	out := make([]Instruction, 0, 2*len(a.ops)) // the last one first
-	left := make([]int, len(a.ops))             // by op, how many instructions there are from it on
-	for i := len(a.ops) - 1; i >= 0; i-- {
-		o := a.ops[i]
-		in, here := Instruction{Code: o.code, K: o.k}, len(out)
-		switch o.code {
-		case bpfJump:
-			at, err := a.target(o.to, i, left)
-			if err != nil {
-				return nil, err
+// branch writes a comparison, and gives its place.
+func (w *writer) branch(code uint16, k uint32, yes, no place) place {
+	to := [2]place{yes, no}
+	for range 2 { // the second one's bpfJump may put the first one's place out of reach
+		for side := range to {
+			if far := w.here() - to[side]; far > 255 { // eight bits: through a bpfJump of its own
+				to[side] = w.put(bpfJump, uint32(far))
 			}
-			in.K = uint32(here - at)
-		case bpfEqual, bpfAtLeast:
-			to := [2]int{here, here}
-			for side, l := range [2]label{o.jt, o.jf} {
-				if l == next && i+1 < len(a.ops) {
-					continue
-				}
-				var err error
-				if to[side], err = a.target(l, i, left); err != nil {
-					return nil, err
-				}
-			}
-			for range 2 { // the second one's bpfJump may put the first one's place out of reach
-				for side := range to {
-					if len(out)-to[side] > 255 { // eight bits: through a bpfJump of its own
-						out = append(out, Instruction{Code: bpfJump, K: uint32(len(out) - to[side])})
-						to[side] = len(out)
-					}
-				}
-			}
-			in.Jt, in.Jf = uint8(len(out)-to[0]), uint8(len(out)-to[1])
 		}
-		out = append(out, in)
-		left[i] = len(out)
 	}
-	if len(out) > maxInstructions {
-		return nil, fmt.Errorf("the filter has %d instructions, %d are allowed", len(out), maxInstructions)
-	}
-	slices.Reverse(out)
-	return out, nil
-}
-
-// target is how many instructions there are from a label on, as op i jumps there.
-func (a *asm) target(l label, i int, left []int) (int, error) {
-	if l < 0 || a.placed[l] <= i || a.placed[l] >= len(left) {
-		return 0, errBackwards
-	}
-	return left[a.placed[l]], nil
+	w.out = append(w.out, Instruction{Code: code, Jt: uint8(w.here() - to[0]), Jf: uint8(w.here() - to[1]), K: k})
+	return w.here()
 }

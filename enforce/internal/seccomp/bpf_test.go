@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -31,39 +32,33 @@ func checkProgram(t *testing.T, prog []Instruction) {
 	}
 }
 
-func TestAssembleLongJumps(t *testing.T) {
+func TestLongJumps(t *testing.T) {
 	for _, gap := range []int{0, 1, 252, 253, 254, 255, 256, 257, 600} {
 		for sides := range 3 {
 			t.Run(fmt.Sprintf("%d/%d", gap, sides), func(t *testing.T) {
-				a := &asm{}
-				yes, no := a.label(), a.label()
-				a.load(0)
-				switch sides {
-				case 0:
-					a.branch(bpfEqual, 7, yes, next)
-				case 1:
-					a.branch(bpfEqual, 7, next, no)
-				case 2:
-					a.branch(bpfEqual, 7, yes, no)
+				w := &writer{}
+				no := w.put(bpfReturn, 2)
+				yes := w.put(bpfReturn, 1)
+				if gap == 0 && sides != 2 {
+					w.put(bpfReturn, 3)
 				}
 				for range gap {
-					a.ret(3)
+					w.put(bpfReturn, 3)
 				}
-				if gap == 0 && sides != 2 {
-					a.ret(3)
+				switch sides {
+				case 0:
+					w.branch(bpfEqual, 7, yes, w.here())
+				case 1:
+					w.branch(bpfEqual, 7, w.here(), no)
+				case 2:
+					w.branch(bpfEqual, 7, yes, no)
 				}
-				a.place(yes)
-				a.ret(1)
-				a.place(no)
-				a.ret(2)
-				prog, err := a.assemble()
-				if err != nil {
-					t.Fatal(err)
-				}
-				checkProgram(t, prog)
+				w.put(bpfLoad, 0)
+				slices.Reverse(w.out)
+				checkProgram(t, w.out)
 				want := map[int][2]uint32{0: {1, 3}, 1: {3, 2}, 2: {1, 2}}[sides]
 				for i, nr := range []uint32{7, 8} {
-					if got, err := machine(prog, seccompData(0, nr)); err != nil || got != want[i] {
+					if got, err := machine(w.out, seccompData(0, nr)); err != nil || got != want[i] {
 						t.Errorf("nr %d: got %d (%v), want %d", nr, got, err, want[i])
 					}
 				}
@@ -72,73 +67,65 @@ func TestAssembleLongJumps(t *testing.T) {
 	}
 }
 
-func TestAssembleRefuses(t *testing.T) {
-	back := &asm{}
-	l := back.label()
-	back.place(l)
-	back.load(0)
-	back.jump(l)
-	never := &asm{}
-	never.branch(bpfEqual, 1, never.label(), next)
-	never.ret(0)
-	end := &asm{}
-	end.branch(bpfEqual, 1, next, next)
-	long := &asm{}
-	for range maxInstructions + 1 {
-		long.ret(0)
+func TestTooLong(t *testing.T) {
+	long := make([]clause, maxInstructions)
+	for i := range long {
+		long[i] = clause{when: []test{{arg: 1, is: uint32(i)}}}
 	}
-	for name, a := range map[string]*asm{"backwards": back, "not placed": never, "off the end": end, "too long": long} {
-		if _, err := a.assemble(); err == nil {
-			t.Errorf("%s: no error", name)
-		}
+	if newFilter("amd64", []rule{{calls: []string{"open"}, clauses: long}}) != nil {
+		t.Error("a filter that no kernel takes")
 	}
 }
 
-// FuzzAssemble assembles random programs and runs them next to a direct
-// reading of their ops.
-func FuzzAssemble(f *testing.F) {
+// op is an instruction that names the ops it goes to by their numbers.
+type op struct {
+	code    uint16
+	k       uint32
+	yes, no int
+}
+
+// FuzzWriter writes random programs and runs them next to a direct reading of
+// their ops.
+func FuzzWriter(f *testing.F) {
 	f.Add(uint64(1), uint16(10))
 	f.Add(uint64(2), uint16(700))
 	f.Fuzz(func(t *testing.T, seed uint64, size uint16) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		n := int(size)%900 + 2
-		a := &asm{}
-		labels := make([]label, n)
-		for i := range labels {
-			labels[i] = a.label()
-		}
-		far := func(i int) label {
-			if rnd.IntN(4) == 0 {
-				return next
-			}
-			return labels[i+1+rnd.IntN(n-1-i)]
-		}
+		ops := make([]op, n)
 		for i := range n - 1 {
-			a.place(labels[i])
+			far := func() int {
+				if rnd.IntN(4) == 0 {
+					return i + 1
+				}
+				return i + 1 + rnd.IntN(n-1-i)
+			}
 			switch rnd.IntN(5) {
 			case 0:
-				a.load(uint32(rnd.IntN(2)) * 4)
+				ops[i] = op{bpfLoad, uint32(rnd.IntN(2)) * 4, i + 1, i + 1}
 			case 1:
-				a.and(rnd.Uint32())
-			case 2:
-				a.jump(labels[i+1+rnd.IntN(n-1-i)])
+				ops[i] = op{bpfAnd, rnd.Uint32(), i + 1, i + 1}
 			default:
-				a.branch(bpfAtLeast, rnd.Uint32N(64), far(i), far(i))
+				ops[i] = op{bpfAtLeast, rnd.Uint32N(64), far(), far()}
 			}
 		}
-		a.place(labels[n-1])
-		a.ret(99)
-		prog, err := a.assemble()
-		if err != nil {
-			return // too long
+		ops[n-1] = op{code: bpfReturn, k: 99}
+		w, places := &writer{}, make([]place, n)
+		for i, o := range slices.Backward(ops) {
+			if o.code == bpfAtLeast {
+				places[i] = w.branch(o.code, o.k, places[o.yes], places[o.no])
+			} else {
+				places[i] = w.put(o.code, o.k)
+			}
 		}
-		checkProgram(t, prog)
+		slices.Reverse(w.out)
+		checkProgram(t, w.out)
 		for nr := range uint32(64) {
 			data := seccompData(63-nr, nr)
-			if got, err := machine(prog, data); err != nil || got != 99 {
+			if got, err := machine(w.out, data); err != nil || got != 99 {
 				t.Fatalf("got %d, %v", got, err)
 			}
-			if got, want := trail(prog, data), opTrail(a, data); got != want {
+			if got, want := trail(w.out, data), opTrail(ops, data); got != want {
 				t.Fatalf("nr %d: the accumulator went %v, the ops say %v", nr, got, want)
 			}
 		}
@@ -174,12 +161,11 @@ func trail(prog []Instruction, data [64]byte) (sum uint64) {
 }
 
 // opTrail is the same of what was written.
-func opTrail(a *asm, data [64]byte) (sum uint64) {
+func opTrail(ops []op, data [64]byte) (sum uint64) {
 	var acc uint32
-	for i := 0; i < len(a.ops); {
-		o := a.ops[i]
-		i++
-		to := next
+	for i := 0; ; {
+		o := ops[i]
+		i = o.yes
 		switch o.code {
 		case bpfLoad:
 			acc = binary.LittleEndian.Uint32(data[o.k:])
@@ -187,18 +173,12 @@ func opTrail(a *asm, data [64]byte) (sum uint64) {
 		case bpfAnd:
 			acc &= o.k
 			sum = sum*31 + uint64(acc) + 1
-		case bpfJump:
-			to = o.to
 		case bpfReturn:
 			return sum
 		default:
-			if to = o.jf; acc >= o.k {
-				to = o.jt
+			if acc < o.k {
+				i = o.no
 			}
 		}
-		if to != next {
-			i = a.placed[to]
-		}
 	}
-	return sum
 }

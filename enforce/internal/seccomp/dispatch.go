@@ -14,56 +14,45 @@ import (
 // Linux 5.11): these calls cost nothing more afterwards, whatever the depth of
 // the tree.
 type dispatch struct {
-	asm    *asm
-	points []point
-	allow  label
+	writer
+	points []point // the system calls that a rule is about
 	plain  []plainAnswer
-	blocks []block // rules that look at arguments
 }
 
-// point sends one system call, and segment those from a number on, to a label.
+// point sends one system call, and segment those from a number on, to a place.
 type (
 	point struct {
 		nr uint32
-		to label
+		to place
 	}
 	segment struct {
 		from uint32
-		to   label
-	}
-	block struct {
-		at label
-		r  rule
+		to   place
 	}
 	plainAnswer struct {
 		action uint32
-		at     label
+		at     place
 	}
 )
 
-// answerAt is the label of a plain answer.
-func (d *dispatch) answerAt(action uint32) label {
-	if action == ActAllow {
-		return d.allow
-	}
+// answer is the place of a plain answer.
+func (d *dispatch) answer(action uint32) place {
 	for _, p := range d.plain {
 		if p.action == action {
 			return p.at
 		}
 	}
-	p := plainAnswer{action, d.asm.label()}
+	p := plainAnswer{action, d.put(bpfReturn, action)}
 	d.plain = append(d.plain, p)
 	return p.at
 }
 
 // target is where the calls of a rule go.
-func (d *dispatch) target(r rule) label {
+func (d *dispatch) target(r *rule) place {
 	if len(r.clauses) > 0 && len(r.clauses[0].when) == 0 {
-		return d.answerAt(r.clauses[0].answer)
+		return d.answer(r.clauses[0].answer)
 	}
-	b := block{d.asm.label(), r}
-	d.blocks = append(d.blocks, b)
-	return b.at
+	return d.block(r.clauses)
 }
 
 // The offsets in struct seccomp_data.
@@ -73,23 +62,13 @@ const (
 	offsetArgs = 16 // six 64-bit words, little-endian on both machines
 )
 
-func (d *dispatch) write(arch uint32) {
-	a := d.asm
-	kill := d.answerAt(ActKill)
-	a.load(offsetArch)
-	a.branch(bpfEqual, arch, next, kill)
-	a.load(offsetNr)
+// head writes what comes before the blocks and the answers.
+func (d *dispatch) head(arch uint32) {
+	kill := d.answer(ActKill)
 	d.search(d.segments())
-	for _, b := range d.blocks {
-		a.place(b.at)
-		d.writeBlock(b.r)
-	}
-	a.place(d.allow)
-	a.ret(ActAllow)
-	for _, p := range d.plain {
-		a.place(p.at)
-		a.ret(p.action)
-	}
+	tree := d.put(bpfLoad, offsetNr)
+	d.branch(bpfEqual, arch, tree, kill)
+	d.put(bpfLoad, offsetArch)
 }
 
 // segments cuts the numbers into runs with the same target. The last run is
@@ -97,9 +76,10 @@ func (d *dispatch) write(arch uint32) {
 // they carry bit 30.
 func (d *dispatch) segments() []segment {
 	slices.SortFunc(d.points, func(a, b point) int { return cmp.Compare(a.nr, b.nr) })
+	allow := d.answer(ActAllow)
 	out := make([]segment, 1, 2*len(d.points)+2)
-	out[0] = segment{0, d.allow}
-	add := func(from uint32, to label) {
+	out[0] = segment{0, allow}
+	add := func(from uint32, to place) {
 		switch last := &out[len(out)-1]; {
 		case last.to == to:
 		case last.from == from:
@@ -113,72 +93,54 @@ func (d *dispatch) segments() []segment {
 	}
 	for _, p := range d.points {
 		add(p.nr, p.to)
-		add(p.nr+1, d.allow)
+		add(p.nr+1, allow)
 	}
-	add(LastSyscall+1, d.answerAt(RefuseENOSYS))
+	add(LastSyscall+1, d.answer(RefuseENOSYS))
 	return out
 }
 
-// search writes the tree over segments.
-func (d *dispatch) search(s []segment) {
+// search writes the tree over segments, and gives its place.
+func (d *dispatch) search(s []segment) place {
 	if len(s) == 1 {
-		d.asm.jump(s[0].to)
-		return
+		return s[0].to
 	}
 	mid := len(s) / 2
-	lower, upper := next, next
-	if mid == 1 {
-		lower = s[0].to
-	}
-	if len(s)-mid == 1 {
-		upper = s[mid].to
-	}
-	if lower == next && upper == next {
-		upper = d.asm.label()
-	}
-	d.asm.branch(bpfAtLeast, s[mid].from, upper, lower)
-	if mid > 1 {
-		d.search(s[:mid])
-	}
-	if len(s)-mid > 1 {
-		if mid > 1 {
-			d.asm.place(upper)
-		}
-		d.search(s[mid:])
-	}
+	upper := d.search(s[mid:])
+	lower := d.search(s[:mid])
+	return d.branch(bpfAtLeast, s[mid].from, upper, lower)
 }
 
-// writeBlock writes the clauses of a rule, one after the other.
-func (d *dispatch) writeBlock(r rule) {
-	a := d.asm
-	for _, c := range r.clauses {
-		fail := a.label()
-		var loaded *test
-		for i, t := range c.when {
-			if loaded == nil || loaded.arg != t.arg || loaded.high != t.high || loaded.mask != 0 {
-				a.load(argOffset(t))
-			}
-			loaded = &c.when[i]
-			if t.mask != 0 {
-				a.and(t.mask)
-			}
+// block writes the clauses of a rule, and gives the place of the first one. What
+// follows a clause that always holds can't be reached.
+func (d *dispatch) block(clauses []clause) place {
+	var otherwise uint32 = ActAllow
+	if i := slices.IndexFunc(clauses, func(c clause) bool { return len(c.when) == 0 }); i >= 0 {
+		clauses, otherwise = clauses[:i], clauses[i].answer
+	}
+	at := d.put(bpfReturn, otherwise)
+	for _, c := range slices.Backward(clauses) {
+		fail := at
+		at = d.put(bpfReturn, c.answer)
+		for i, t := range slices.Backward(c.when) {
 			if t.not {
-				a.branch(bpfEqual, t.is, fail, next)
+				at = d.branch(bpfEqual, t.is, fail, at)
 			} else {
-				a.branch(bpfEqual, t.is, next, fail)
+				at = d.branch(bpfEqual, t.is, at, fail)
+			}
+			if t.mask != 0 {
+				at = d.put(bpfAnd, t.mask)
+			}
+			if i == 0 || c.when[i-1].mask != 0 || offset(c.when[i-1]) != offset(t) {
+				at = d.put(bpfLoad, offset(t))
 			}
 		}
-		a.ret(c.answer)
-		if len(c.when) == 0 {
-			return // what follows can't be reached
-		}
-		a.place(fail)
 	}
-	a.ret(ActAllow)
+	return at
 }
 
-func argOffset(t test) uint32 {
-	off := uint32(offsetArgs + 8*t.arg)
+// offset is where a test finds what it looks at.
+func offset(t test) uint32 {
+	off := offsetArgs + 8*uint32(t.arg)
 	if t.high {
 		off += 4
 	}

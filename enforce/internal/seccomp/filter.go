@@ -1,13 +1,18 @@
 package seccomp
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Filter is the seccomp filter of a Plan: a program for the kernel, and what
 // it decides in words.
 type Filter struct {
-	Arch      string // the machine it is for
-	Program   []Instruction
-	Decisions []Decision
+	Arch    string // the machine it is for
+	Program []Instruction
+	Decided int // system calls that it decides about
+
+	rules []rule
 }
 
 // Decision is what a filter does about some system calls.
@@ -18,14 +23,19 @@ type Decision struct {
 	Why    string
 }
 
-// Decided counts the system calls that the filter decides about. No call
-// stands in two decisions.
-func (f *Filter) Decided() int {
-	n := 0
-	for _, d := range f.Decisions {
-		n += len(d.Calls)
+// Decisions are all of them. No call stands in two.
+func (f *Filter) Decisions() []Decision {
+	var out []Decision
+	for _, r := range f.rules {
+		calls := slices.DeleteFunc(slices.Clone(r.calls), func(name string) bool {
+			_, ok := sysnrOf(f.Arch, name)
+			return !ok
+		})
+		if len(calls) > 0 {
+			out = append(out, Decision{calls, r.when, r.answers(), r.why})
+		}
 	}
-	return n
+	return out
 }
 
 // The answers of a filter (linux/seccomp.h) and the error numbers in them,
@@ -72,7 +82,7 @@ func actionName(action uint32) string {
 // that the kernel takes as int are looked at by their low half alone: it
 // ignores the high one, and so would let a program hide a value behind it.
 type test struct {
-	arg  int
+	arg  uint8
 	high bool   // the upper 32 bits
 	mask uint32 // looked at; 0 for all
 	not  bool
@@ -100,36 +110,29 @@ func refuse(answer uint32, why string, calls ...string) rule {
 }
 
 // newFilter turns rules into a program for a machine, nil if the machine is
-// not known.
-func newFilter(arch string, rules []rule) (*Filter, error) {
+// not known, or the program too long for the kernel.
+func newFilter(arch string, rules []rule) *Filter {
 	if auditArch(arch) == 0 {
-		return nil, nil
+		return nil
 	}
-	f := &Filter{Arch: arch, Decisions: make([]Decision, 0, len(rules))}
-	a := &asm{ops: make([]op, 0, 256), placed: make([]int, 0, 128)}
-	d := dispatch{asm: a, allow: a.label(), points: make([]point, 0, len(sysnrTable))}
-	for _, r := range rules {
-		calls := make([]string, 0, len(r.calls))
-		var at label
-		for _, c := range r.calls {
-			nr, ok := sysnrOf(arch, c)
-			if !ok {
-				continue
+	d := dispatch{writer: writer{make([]Instruction, 0, 512)}, points: make([]point, 0, len(sysnrTable))}
+	for i := range rules {
+		at := place(0)
+		for _, c := range rules[i].calls {
+			if nr, ok := sysnrOf(arch, c); ok {
+				if at == 0 {
+					at = d.target(&rules[i])
+				}
+				d.points = append(d.points, point{nr, at})
 			}
-			if len(calls) == 0 {
-				at = d.target(r)
-			}
-			calls = append(calls, c)
-			d.points = append(d.points, point{nr, at})
-		}
-		if len(calls) > 0 {
-			f.Decisions = append(f.Decisions, Decision{calls, r.when, r.answers(), r.why})
 		}
 	}
-	d.write(auditArch(arch))
-	var err error
-	f.Program, err = a.assemble()
-	return f, err
+	d.head(auditArch(arch))
+	if len(d.out) > maxInstructions {
+		return nil // the tests assemble every combination there is
+	}
+	slices.Reverse(d.out)
+	return &Filter{Arch: arch, Program: d.out, Decided: len(d.points), rules: rules}
 }
 
 // answers are the refusals of a rule, in words.

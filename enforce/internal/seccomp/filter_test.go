@@ -57,7 +57,7 @@ func TestFilterEveryNumber(t *testing.T) {
 			t.Run(arch+"/"+name, func(t *testing.T) {
 				checkProgram(t, f.Program)
 				decided := make(map[string]bool)
-				for _, d := range f.Decisions {
+				for _, d := range f.Decisions() {
 					for _, c := range d.Calls {
 						decided[c] = true
 					}
@@ -178,7 +178,7 @@ func TestFilterRulesApart(t *testing.T) {
 	for _, arch := range arches() {
 		for name, f := range filters(t, arch) {
 			var seen []string
-			for _, d := range f.Decisions {
+			for _, d := range f.Decisions() {
 				for _, c := range d.Calls {
 					if slices.Contains(seen, c) {
 						t.Errorf("%s %s: %s is decided twice", arch, name, c)

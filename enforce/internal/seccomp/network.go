@@ -68,7 +68,7 @@ func noDetours() []rule {
 		fastOpen = 0x20000000 // MSG_FASTOPEN
 		early    = "it connects without connect(2), which is where addresses are checked"
 	)
-	flags := func(arg int) []clause {
+	flags := func(arg uint8) []clause {
 		return []clause{{[]test{{arg: arg, mask: fastOpen, is: fastOpen}}, RefuseEOPNOTSUPP}}
 	}
 	return []rule{

@@ -25,10 +25,10 @@ func signalRules(mode SignalMode) []rule {
 		exists = "lock files name their owner by number: whether it lives has to be answered the same inside as outside"
 		all    = "this kernel's Landlock has no scope for signals; they may only reach the session's own processes"
 	)
-	zero := func(call string, sig int, more ...test) rule {
+	zero := func(call string, sig uint8, more ...test) rule {
 		return rule{calls: []string{call}, clauses: []clause{{append([]test{{arg: sig}}, more...), actNotify}}, when: "the signal is 0", why: exists}
 	}
-	real := func(sig int, calls ...string) rule {
+	real := func(sig uint8, calls ...string) rule {
 		return rule{calls: calls, clauses: []clause{{[]test{{arg: sig, not: true}}, actNotify}}, when: "the signal is not 0", why: all}
 	}
 	switch mode {

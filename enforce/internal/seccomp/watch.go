@@ -11,7 +11,7 @@ import (
 // chdir(2), and what is opened as a path only.
 func watched() map[string][]clause {
 	const openPath = 0x200000 // O_PATH
-	path := func(flags int) []clause {
+	path := func(flags uint8) []clause {
 		return []clause{{[]test{{arg: flags, mask: openPath, is: openPath}}, ActAllow}}
 	}
 	var terminal []clause // TCGETS TIOCGPGRP TIOCGWINSZ FIONREAD FIONBIO FIONCLEX FIOCLEX
