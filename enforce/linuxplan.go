@@ -26,7 +26,7 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 		p.Mounts = rep.mounts.Plan
 		p.Landlock = planRuleset(p.Policy, withoutPrivate(rep.apart.Trees, p.Mounts), landlock.Of(p.Caps.Landlock), p.Caps.Landlock)
 	}
-	p.audit = protect.Audit{Trees: mounts.WritableTrees(p.Policy.Paths), Watch: rep.watched(), Mounted: p.Mounts != nil}
+	p.audit = protect.Audit{Trees: mounts.WritableTrees(p.Policy.Paths), Watch: rep.set.Watch, Later: rep.cut.Later, Mounted: p.Mounts != nil}
 	signals := p.Caps.SignalMode()
 	if p.Mounts != nil && p.Mounts.Pids {
 		signals = seccomp.SignalsKernel // the numbers of processes outside mean nothing inside

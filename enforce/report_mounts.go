@@ -111,13 +111,3 @@ func (r *report) ipc(why, hint string) {
 	r.add(Gap{Name: GapIPC, Kind: Hardening,
 		Promise: "no shared memory, semaphores and message queues of programs outside", Why: why, Hint: hint})
 }
-
-// watched is what Snapshot looks at: the protected set, and the names that are
-// denied and free.
-func (r *report) watched() []protect.Watched {
-	out := r.set.Watch
-	for _, d := range r.cut.Later {
-		out = append(out, protect.WatchDenied(d)...)
-	}
-	return out
-}

@@ -30,13 +30,10 @@ func Detect(h Host, argv []string, writes bool) []Named {
 	program := programOf(argv)
 	search := h.searchPath()
 	dir := h.programDir(program, search)
-	dirs := make([]projectDir, len(search))
-	for i := range search {
-		dirs[i].path = search[i]
-	}
-	tops := h.projectDirs()
-	for i := range tops {
-		tops[i].list(&h)
+	dirs := unlisted(search)
+	var tops []*Listing
+	for _, dir := range h.projectDirs() {
+		tops = append(tops, List(&h, dir))
 	}
 	for _, p := range Presets() {
 		if why := p.applies(&h, program, dir, tops); why != "" {
@@ -69,7 +66,7 @@ func (p *PresetInfo) onPATH(h *Host, search []string) string {
 // the policy does not let the command read it. It is "" when there is none.
 // Only the working directory was allowed then, and the project begins above it.
 func (r *Resolved) ClosedProject() string {
-	tops := r.host.projectDirs()
+	tops := unlisted(r.host.projectDirs())
 	for _, info := range Presets() {
 		used := slices.ContainsFunc(r.Presets, func(n Named) bool { return n.Value == info.Name })
 		if !used || info.Name == "git" {
@@ -82,40 +79,24 @@ func (r *Resolved) ClosedProject() string {
 	return ""
 }
 
-// projectDir is a directory where project files are looked for.
-type projectDir struct {
-	path  string
-	names map[string]bool // what is in it; nil when that is not known
-}
-
-// maxListed bounds projectDir.list. To look for some fifty files one by one
-// takes longer than to read so many names, and less long than many more.
-const maxListed = 128
-
-// list reads the directory, if it holds only so much.
-func (d *projectDir) list(h *Host) {
-	if h.ReadSome == nil {
-		return
+// unlisted are directories of which nothing is known.
+func unlisted(dirs []string) []*Listing {
+	all := make([]*Listing, len(dirs))
+	for i, dir := range dirs {
+		all[i] = &Listing{Dir: dir}
 	}
-	entries, err := h.ReadSome(d.path, maxListed+1)
-	if err != nil || len(entries) > maxListed {
-		return
-	}
-	d.names = make(map[string]bool, len(entries))
-	for _, e := range entries {
-		d.names[e.Name()] = true
-	}
+	return all
 }
 
 // nearest is the first of the files in the first directory that has one.
-func nearest(h *Host, dirs []projectDir, files []string) string {
+func nearest(h *Host, dirs []*Listing, files []string) string {
 	for _, dir := range dirs {
 		for _, f := range files {
-			if dir.names != nil && !dir.names[f] {
+			if dir.Lacks(f) {
 				continue
 			}
-			if _, err := h.Lstat(path.Join(dir.path, f)); err == nil {
-				return path.Join(dir.path, f)
+			if _, err := h.Lstat(path.Join(dir.Dir, f)); err == nil {
+				return path.Join(dir.Dir, f)
 			}
 		}
 	}
@@ -123,7 +104,7 @@ func nearest(h *Host, dirs []projectDir, files []string) string {
 }
 
 // applies says by what a preset was detected, or "".
-func (p *PresetInfo) applies(h *Host, program, dir string, tops []projectDir) string {
+func (p *PresetInfo) applies(h *Host, program, dir string, tops []*Listing) string {
 	base := path.Base(program)
 	for _, c := range p.Commands {
 		if named(c, base) {
@@ -191,13 +172,13 @@ func (h *Host) searchPath() []string {
 
 // projectDirs is the working directory and, when it lies in a git repository,
 // the directories above it up to the one that holds .git.
-func (h *Host) projectDirs() []projectDir {
+func (h *Host) projectDirs() []string {
 	if h.Dir == "" {
 		return nil
 	}
-	var dirs []projectDir
+	var dirs []string
 	for dir := path.Clean(h.Dir); ; dir = path.Dir(dir) {
-		dirs = append(dirs, projectDir{path: dir})
+		dirs = append(dirs, dir)
 		if _, err := h.Lstat(path.Join(dir, ".git")); err == nil {
 			return dirs
 		}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -99,16 +98,6 @@ func (h *Host) Getenv(name string) string {
 // or lies outside what it can see.
 var ErrNoDirectory = errors.New("the working directory does not exist any more (-C DIR names another)")
 
-// ReadSome lists at most n entries of a directory.
-func ReadSome(host *Host, dir string, n int) ([]fs.DirEntry, error) {
-	if host.ReadSome == nil {
-		return host.ReadDir(dir)
-	}
-	entries, err := host.ReadSome(dir, n)
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	return entries, err
-}
-
 // Within reports whether p is dir or lies below it.
 func Within(p, dir string) bool {
 	if dir == "/" {
@@ -155,12 +144,18 @@ func Foreign(h Host) Host {
 		return Stat{Mode: foreignMode(path)}, nil
 	}
 	// What this machine has in a directory says nothing about the other.
-	readDir := h.ReadDir
+	readDir, here := h.ReadDir, h
 	h.ReadDir = func(path string) ([]fs.DirEntry, error) {
 		if known(path) {
 			return readDir(path)
 		}
 		return nil, nil
+	}
+	h.ReadSome = func(path string, n int) ([]fs.DirEntry, error) {
+		if known(path) {
+			return ReadSome(&here, path, n)
+		}
+		return nil, errors.ErrUnsupported
 	}
 	h.Readlink = func(path string) (string, error) {
 		if l := links[path]; l != "" {

@@ -13,17 +13,9 @@ import (
 // Watched is a path that is looked at before and after the command.
 type Watched struct {
 	Path    string
-	missing bool            // it did not exist when the plan was made
-	Mounted bool            // it is read-only for the command; only a replacement can be seen
-	glob    policy.DenyPath // instead of a path: what appears that is named so
-}
-
-// WatchDenied watches for what a denial names and does not exist yet.
-func WatchDenied(d policy.DenyPath) []Watched {
-	if d.Glob {
-		return []Watched{{glob: d}}
-	}
-	return []Watched{{Path: d.Pattern}}
+	Mounted bool // it is read-only for the command; only a replacement can be seen
+	missing bool // it did not exist when the plan was made
+	top     int  // of what is missing, how much of Path is the directory that was listed; 0 for none
 }
 
 // Change is a file of the protected set, or a denied one, that is not as it
@@ -36,8 +28,8 @@ type Change struct {
 // Snapshot is how the protected set was at one time.
 type Snapshot struct {
 	host  *policy.Host
-	trees []string
-	files []fileState
+	audit *Audit
+	files []fileState // of what was there
 	globs []policy.DenyPath
 	known map[string]bool // what the globs named already
 }
@@ -58,20 +50,23 @@ type fileState struct {
 type Audit struct {
 	Trees   []string // writable
 	Watch   []Watched
-	Mounted bool // what watched.mounted says is so
+	Later   []policy.DenyPath // denials of what is not there yet
+	Mounted bool              // what Watched.Mounted says is so
 }
 
 // Snapshot remembers how it is now.
 func (a *Audit) Snapshot(host *policy.Host) *Snapshot {
-	s := &Snapshot{host: host, trees: a.Trees}
+	s := &Snapshot{host: host, audit: a}
 	for _, w := range a.Watch {
-		switch {
-		case w.missing:
-			s.files = append(s.files, fileState{path: w.Path})
-		case w.Path != "":
+		if !w.missing {
 			s.files = append(s.files, stateOf(host, w.Path, !w.Mounted || !a.Mounted))
-		default:
-			s.globs = append(s.globs, w.glob)
+		}
+	}
+	for _, d := range a.Later {
+		if d.Glob {
+			s.globs = append(s.globs, d)
+		} else {
+			s.files = append(s.files, stateOf(host, d.Pattern, true))
 		}
 	}
 	if len(s.globs) > 0 {
@@ -93,6 +88,15 @@ func (s *Snapshot) Changes() []Change {
 			out = append(out, Change{Path: old.path, New: !old.exists})
 		}
 	}
+	top := &policy.Listing{}
+	for _, w := range s.audit.Watch {
+		if dir := w.Path[:w.top]; dir != top.Dir && dir != "" {
+			top = policy.List(s.host, dir)
+		}
+		if w.missing && !(w.top > 0 && top.Lacks(w.Path[w.top:])) && stateOf(s.host, w.Path, false).exists {
+			out = append(out, Change{Path: w.Path, New: true})
+		}
+	}
 	out = slices.DeleteFunc(out, func(c Change) bool { return c.New && path.Base(c.Path) == ".git" && plain(s.host, c.Path) })
 	for _, h := range s.matches() {
 		if !s.known[h] {
@@ -110,7 +114,7 @@ func (s *Snapshot) matches() []string {
 	}
 	d := deny.NewDenials(deny.Request{Host: s.host, Deny: s.globs})
 	var out []string
-	for _, tree := range s.trees {
+	for _, tree := range s.audit.Trees {
 		globs := slices.DeleteFunc(slices.Clone(d.Deny), func(b deny.Barred) bool { return !b.Reaches(tree) })
 		if len(globs) == 0 {
 			continue

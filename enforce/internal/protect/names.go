@@ -1,11 +1,5 @@
 package protect
 
-import (
-	"strings"
-
-	"github.com/zsbx/zsbx/policy"
-)
-
 // projectGroup are names in a project that one kind of program acts upon when
 // the directory is entered or opened, an agent is started in it or something
 // committed, without being asked to run the project. Those of one directory
@@ -18,75 +12,50 @@ type projectGroup struct {
 
 // projectGroups is the table, as of 2026-11-22. What only advises an agent
 // (AGENTS.md, CLAUDE.md, rules) is not in it, nor what the user's own build runs.
-func projectGroups() []projectGroup {
-	return []projectGroup{
-		{"zsbx", "a policy for the next session", []string{".zsbx.toml"}},
-		{"shells", "direnv and mise run what is in them at a prompt; asdf's and proto's shims take programs from where they say", []string{
-			".envrc", "mise.toml", ".mise.toml", "mise.local.toml", ".mise.local.toml", ".mise/config.toml", "mise/config.toml",
-			".config/mise.toml", ".config/mise/config.toml", ".tool-versions", ".prototools",
-		}},
-		{"version control beside Git", "settings that name programs and hooks; Git's own store within Jujutsu's", []string{
-			".hg/hgrc", ".hg/hgrc-not-shared", ".sl/config", ".jj/repo/config.toml", ".jj/workspace-config.toml", ".jj/repo/store/git/config", ".jj/repo/store/git/hooks",
-			"_darcs/prefs/defaults", ".pijul/config",
-		}},
-		{"commit hooks", "what a commit runs, in projects where it runs nothing else of the project", []string{
-			".pre-commit-config.yaml", "lefthook.yml", ".lefthook.yml", "lefthook.yaml", ".lefthook.yaml",
-		}},
-		{"VS Code", "tasks that run on opening, programs for settings, servers for agents; recommended extensions", []string{
-			".vscode/tasks.json", ".vscode/launch.json", ".vscode/settings.json", ".vscode/mcp.json", ".vscode/extensions.json", codeWorkspaces,
-		}},
-		{"JetBrains", "start-up tasks, file watchers, run configurations", []string{
-			".idea/workspace.xml", ".idea/startup.xml", ".idea/watcherTasks.xml", ".idea/externalDependencies.xml", ".idea/runConfigurations", ".run",
-		}},
-		{"other editors", "tasks, language servers, commands on opening", []string{
-			".zed/tasks.json", ".zed/settings.json", ".zed/debug.json", ".helix/config.toml", ".helix/languages.toml", ".exrc", ".nvim.lua",
-		}},
-		{"development containers", "commands on the machine that starts the container", []string{".devcontainer.json", ".devcontainer"}},
-		{"agents' servers", "programs that any agent starts", []string{".mcp.json"}},
-		{"Claude Code", "permissions, hooks, programs; commands, agents and skills may bring theirs", []string{
-			".claude/settings.json", ".claude/settings.local.json", ".claude/hooks", ".claude/commands", ".claude/agents", ".claude/skills", ".claude/plugins",
-		}},
-		{"Cursor", "hooks, servers, permissions", []string{
-			".cursor/mcp.json", ".cursor/hooks.json", ".cursor/hooks", ".cursor/cli.json", ".cursor/environment.json",
-		}},
-		{"Codex", "servers, permissions, hooks", []string{".codex/config.toml", ".codex/hooks.json", ".codex/rules"}},
-		{"Gemini CLI, Qwen Code", "servers, hooks, commands with a shell, variables", []string{
-			".gemini/settings.json", ".gemini/.env", ".gemini/hooks", ".gemini/commands", ".gemini/extensions", ".gemini/policies",
-			".qwen/settings.json", ".qwen/.env", ".qwen/commands", ".qwen/extensions",
-		}},
-		{"OpenCode, Kilo", "servers, permissions; plugins and tools are loaded at the start", []string{
-			"opencode.json", "opencode.jsonc", ".opencode", "kilo.json", "kilo.jsonc", ".kilo", ".kilocode/mcp.json",
-		}},
-		{"other agents", "servers, hooks, permissions, commands for checks", []string{
-			".roo/mcp.json", ".kiro/settings", ".kiro/hooks", ".kiro/agents", ".clinerules/hooks", ".windsurf/hooks.json", ".windsurf/mcp_config.json",
-			".amp/settings.json", ".factory/settings.json", ".factory/mcp.json", ".factory/hooks", ".continue", ".aider.conf.yml", ".crush.json", "crush.json",
-			".junie/mcp", ".trae/mcp.json", ".augment/settings.json", ".github/hooks", ".copilot/mcp-config.json",
-		}},
-	}
+var projectGroups = []projectGroup{
+	{"zsbx", "a policy for the next session", []string{".zsbx.toml"}},
+	{"shells", "direnv and mise run what is in them at a prompt; asdf's and proto's shims take programs from where they say", []string{
+		".envrc", "mise.toml", ".mise.toml", "mise.local.toml", ".mise.local.toml", ".mise/config.toml", "mise/config.toml",
+		".config/mise.toml", ".config/mise/config.toml", ".tool-versions", ".prototools",
+	}},
+	{"version control beside Git", "settings that name programs and hooks; Git's own store within Jujutsu's", []string{
+		".hg/hgrc", ".hg/hgrc-not-shared", ".sl/config", ".jj/repo/config.toml", ".jj/workspace-config.toml", ".jj/repo/store/git/config", ".jj/repo/store/git/hooks",
+		"_darcs/prefs/defaults", ".pijul/config",
+	}},
+	{"commit hooks", "what a commit runs, in projects where it runs nothing else of the project", []string{
+		".pre-commit-config.yaml", "lefthook.yml", ".lefthook.yml", "lefthook.yaml", ".lefthook.yaml",
+	}},
+	{"VS Code", "tasks that run on opening, programs for settings, servers for agents; recommended extensions", []string{
+		".vscode/tasks.json", ".vscode/launch.json", ".vscode/settings.json", ".vscode/mcp.json", ".vscode/extensions.json", codeWorkspaces,
+	}},
+	{"JetBrains", "start-up tasks, file watchers, run configurations", []string{
+		".idea/workspace.xml", ".idea/startup.xml", ".idea/watcherTasks.xml", ".idea/externalDependencies.xml", ".idea/runConfigurations", ".run",
+	}},
+	{"other editors", "tasks, language servers, commands on opening", []string{
+		".zed/tasks.json", ".zed/settings.json", ".zed/debug.json", ".helix/config.toml", ".helix/languages.toml", ".exrc", ".nvim.lua",
+	}},
+	{"development containers", "commands on the machine that starts the container", []string{".devcontainer.json", ".devcontainer"}},
+	{"agents' servers", "programs that any agent starts", []string{".mcp.json"}},
+	{"Claude Code", "permissions, hooks, programs; commands, agents and skills may bring theirs", []string{
+		".claude/settings.json", ".claude/settings.local.json", ".claude/hooks", ".claude/commands", ".claude/agents", ".claude/skills", ".claude/plugins",
+	}},
+	{"Cursor", "hooks, servers, permissions", []string{
+		".cursor/mcp.json", ".cursor/hooks.json", ".cursor/hooks", ".cursor/cli.json", ".cursor/environment.json",
+	}},
+	{"Codex", "servers, permissions, hooks", []string{".codex/config.toml", ".codex/hooks.json", ".codex/rules"}},
+	{"Gemini CLI, Qwen Code", "servers, hooks, commands with a shell, variables", []string{
+		".gemini/settings.json", ".gemini/.env", ".gemini/hooks", ".gemini/commands", ".gemini/extensions", ".gemini/policies",
+		".qwen/settings.json", ".qwen/.env", ".qwen/commands", ".qwen/extensions",
+	}},
+	{"OpenCode, Kilo", "servers, permissions; plugins and tools are loaded at the start", []string{
+		"opencode.json", "opencode.jsonc", ".opencode", "kilo.json", "kilo.jsonc", ".kilo", ".kilocode/mcp.json",
+	}},
+	{"other agents", "servers, hooks, permissions, commands for checks", []string{
+		".roo/mcp.json", ".kiro/settings", ".kiro/hooks", ".kiro/agents", ".clinerules/hooks", ".windsurf/hooks.json", ".windsurf/mcp_config.json",
+		".amp/settings.json", ".factory/settings.json", ".factory/mcp.json", ".factory/hooks", ".continue", ".aider.conf.yml", ".crush.json", "crush.json",
+		".junie/mcp", ".trae/mcp.json", ".augment/settings.json", ".github/hooks", ".copilot/mcp-config.json",
+	}},
 }
 
 // codeWorkspaces stands for all files that VS Code opens as a workspace.
 const codeWorkspaces = "*.code-workspace"
-
-// projectFiles are the names in a writable directory. The workspaces are those
-// that are there: a new one is opened by name.
-func (c *protector) projectFiles(dir string) []string {
-	names := make([]string, 0, 128)
-	for _, g := range projectGroups() {
-		for _, n := range g.names {
-			if n != codeWorkspaces {
-				names = append(names, n)
-			}
-		}
-	}
-	entries, err := policy.ReadSome(c.host, dir, nestedEntries)
-	if err != nil {
-		return names
-	}
-	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), codeWorkspaces[1:]) {
-			names = append(names, e.Name())
-		}
-	}
-	return names
-}

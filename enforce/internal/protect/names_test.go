@@ -15,7 +15,7 @@ func TestProtectedNamesDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := make(map[string]bool)
-	for _, g := range projectGroups() {
+	for _, g := range projectGroups {
 		row := "| " + g.what + " | `" + strings.Join(g.names, "`, `") + "` |\n"
 		if g.why == "" || !strings.Contains(string(data), row) {
 			t.Errorf("docs/security.md lacks\n%s", row)

@@ -13,19 +13,23 @@ import (
 
 // The bounds of the search, so that it costs the same in a tree of any size.
 const (
-	nestedDepth   = 2   // directories below the tree
-	nestedEntries = 256 // directory entries looked at, for each tree
-	nestedModules = 256 // submodules and linked worktrees, for each repository
+	nestedDepth   = 2                // directories below the tree
+	nestedEntries = policy.MaxListed // directory entries looked at, for each tree
+	nestedModules = 256              // submodules and linked worktrees, for each repository
 )
 
 // nested looks for repositories and projects' policies in the directories near
 // the top of a writable tree, the nearest first.
-func (c *protector) nested(dir string) {
-	level, left := []string{dir}, nestedEntries
+func (c *protector) nested(top *policy.Listing) {
+	level, left := []string{top.Dir}, nestedEntries
 	for range nestedDepth {
 		var next []string
 		for _, d := range level {
-			for _, sub := range c.subdirs(d, &left) {
+			in := top
+			if d != top.Dir {
+				in = policy.List(c.host, d)
+			}
+			for _, sub := range subdirs(in, &left) {
 				if name := path.Base(sub); name != ".git" && name != "node_modules" {
 					c.repository(sub)
 					c.add(sub+"/.zsbx.toml", "")
@@ -46,17 +50,17 @@ func (c *protector) subdirs(dir string, left *int) []string {
 	if *left < 0 {
 		return nil
 	}
-	entries, err := policy.ReadSome(c.host, dir, *left+1)
-	if err != nil {
-		return nil
-	}
+	return subdirs(policy.List(c.host, dir), left)
+}
+
+func subdirs(in *policy.Listing, left *int) []string {
 	var out []string
-	for _, e := range entries {
+	for _, e := range in.Entries {
 		if *left--; *left < 0 {
 			break
 		}
 		if e.IsDir() {
-			out = append(out, path.Join(dir, e.Name()))
+			out = append(out, path.Join(in.Dir, e.Name()))
 		}
 	}
 	return out

@@ -72,6 +72,7 @@ func Find(r *policy.Resolved, host *policy.Host, q Request) Set {
 		return Set{}
 	}
 	c := &protector{host: host.Remembering(), seen: make(map[string]bool), home: r.Home, trees: mounts.WritableTrees(r.Paths)}
+	c.out.Watch = make([]Watched, 0, 128)
 	if c.trees == nil {
 		c.trees = []string{"/"}
 	}
@@ -113,7 +114,7 @@ func (c *protector) users(r *policy.Resolved) {
 		for _, p := range r.Lent(home) {
 			c.add(p, home)
 		}
-		c.files(home, policy.StartupFiles(), home)
+		c.files(policy.List(c.host, home), policy.StartupFiles(), home)
 	default: // a directory of theirs may be: ~/.config
 		for _, name := range policy.StartupFiles() {
 			p := home + "/" + name
@@ -155,34 +156,33 @@ func (c *protector) writable(p string) bool { return c.within(p) != "" }
 
 // tree protects what is in one writable directory.
 func (c *protector) tree(dir string) {
-	c.files(dir, c.projectFiles(dir), "")
-	if !c.repository(dir) && c.isGitDir(dir) {
+	top := policy.List(c.host, dir)
+	for _, g := range projectGroups {
+		c.files(top, g.names, "")
+	}
+	if !c.repository(dir) && !top.Lacks("HEAD") && c.isGitDir(dir) {
 		c.gitDir(dir)
 	}
-	c.nested(dir)
+	c.nested(top)
 }
 
-// files protects files below dir by their names. Those of one directory stand
-// together: where it is missing, they are not looked for.
-func (c *protector) files(dir string, names []string, pinFrom string) {
-	gone := ""
+// files protects files in a directory, or below it, by their names. Of workspaces
+// those that are there: a new one is opened by name.
+func (c *protector) files(top *policy.Listing, names []string, pinFrom string) {
+	dir := strings.TrimSuffix(top.Dir, "/") + "/"
 	for _, name := range names {
-		p := dir + "/" + name
-		if dir == "/" {
-			p = "/" + name
-		}
-		if sub, _, ok := strings.Cut(name, "/"); ok {
-			if sub == gone {
-				c.out.Watch = append(c.out.Watch, Watched{Path: p, missing: true})
-				continue
+		switch {
+		case name == codeWorkspaces:
+			for _, e := range top.Entries {
+				if strings.HasSuffix(e.Name(), codeWorkspaces[1:]) {
+					c.add(dir+e.Name(), pinFrom)
+				}
 			}
-			if _, err := c.host.Lstat(p[:len(p)-len(name)+len(sub)]); err != nil {
-				gone = sub
-				c.out.Watch = append(c.out.Watch, Watched{Path: p, missing: true})
-				continue
-			}
+		case top.Lacks(name):
+			c.out.Watch = append(c.out.Watch, Watched{Path: dir + name, missing: true, top: len(dir)})
+		default:
+			c.add(dir+name, pinFrom)
 		}
-		c.add(p, pinFrom)
 	}
 }
 

@@ -1,0 +1,52 @@
+package policy
+
+import (
+	"io/fs"
+	"strconv"
+	"testing"
+	"testing/fstest"
+)
+
+// TestListingLacks: what a file system may find by another spelling is not said to
+// be missing, nor what lies beyond the bound or in a directory that can't be read.
+func TestListingLacks(t *testing.T) {
+	var many []string
+	for i := range MaxListed + 1 {
+		many = append(many, strconv.Itoa(i))
+	}
+	for _, tt := range []struct {
+		name    string
+		entries []string
+		asked   string
+		want    bool
+	}{
+		{"there", []string{".envrc"}, ".envrc", false},
+		{"below it", []string{".vscode"}, ".vscode/tasks.json", false},
+		{"not there", []string{"a", ".envrc2"}, ".envrc", true},
+		{"below what is not there", []string{"a"}, ".vscode/tasks.json", true},
+		{"empty", nil, ".envrc", true},
+		{"other case there", []string{".ENVRC"}, ".envrc", false},
+		{"other case asked", []string{"head"}, "HEAD", false},
+		{"a letter that folds to k", []string{".\u212Ailo"}, ".kilo", false}, // the Kelvin sign
+		{"any letter beyond ASCII", []string{"é"}, ".kilo", false},
+		{"too many", many, ".envrc", false},
+		{"not readable", nil, ".envrc", false},
+	} {
+		host := &Host{ReadDir: func(string) ([]fs.DirEntry, error) {
+			if tt.name == "not readable" {
+				return nil, fs.ErrPermission
+			}
+			files := fstest.MapFS{}
+			for _, e := range tt.entries {
+				files["d/"+e] = &fstest.MapFile{}
+			}
+			if len(files) == 0 {
+				return nil, nil
+			}
+			return files.ReadDir("d")
+		}}
+		if got := List(host, "/d").Lacks(tt.asked); got != tt.want {
+			t.Errorf("%s: lacks is %v", tt.name, got)
+		}
+	}
+}
