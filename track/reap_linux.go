@@ -220,7 +220,7 @@ func (s *Session) Kill() error {
 			return err
 		}
 	}
-	err := s.proc.Kill()
+	err := s.process.Kill()
 	if g := s.held.group; g != nil && g.Unit != "" {
 		_ = g.Kill() // the keeper can't: the scope was made after it
 	}
@@ -237,12 +237,9 @@ func (s *Session) settle(ctx context.Context, r *Report) (err error) {
 	switch {
 	case s.choice.Kind == Group:
 		return settleWalk(ctx, f.targets(), r)
-	case s.news.emptied:
+	case s.news.emptied || f.word.empty():
 		r.prove(howKeeper)
-		r.Killed = s.news.killed
-	case s.news.lost && f.word.empty():
-		r.prove(howKeeper)
-		r.Killed = int(f.word.state.Killed)
+		r.Killed = max(s.news.killed, int(f.word.state.Killed))
 	case s.news.lost:
 		return f.settleLost(ctx, r)
 	default:

@@ -46,12 +46,12 @@ func (s *Session) Next() (fork.Event, error) {
 // killed it, so that its status would mislead.
 func (s *Session) next() (fork.Event, error) {
 	if s.tail == nil {
-		ev, err := s.proc.Next()
+		ev, err := s.process.Next()
 		if !errors.Is(err, fork.ErrKeeperLost) {
 			return ev, err
 		}
 		w := readWord(s.state)
-		if !w.empty() || s.proc.Pid == 0 {
+		if !w.empty() || s.process.Pid == 0 {
 			return ev, err
 		}
 		if w.state.TimedOut != 0 && !s.news.timedOut {
@@ -84,21 +84,6 @@ func (s *Session) Wait() (syscall.WaitStatus, error) {
 	}
 }
 
-// Signal sends sig to the command's first process.
-func (s *Session) Signal(sig syscall.Signal) error { return s.proc.Signal(sig) }
-
-// Over reports whether the keeper is gone: there is nothing left to stop for.
-func (s *Session) Over() bool { return s.proc.Over() }
-
-// EndForward has this process handle its signals itself again.
-func (s *Session) EndForward() { s.proc.EndForward() }
-
-// Forwarded is the last signal that was passed on for fork.Command.Forward, or 0.
-func (s *Session) Forwarded() syscall.Signal { return s.proc.Forwarded() }
-
-// Forwarding reports whether the signals of fork.Command.Forward are passed on.
-func (s *Session) Forwarding() bool { return s.proc.Forwarding() }
-
 // Close ends the session. Unless it is to be kept, all that is left of it is
 // killed; with proof that nothing is, it is removed from the store. When ctx
 // is done before, the report names the survivors, and the session stays in the
@@ -109,7 +94,7 @@ func (s *Session) Close(ctx context.Context) (Report, error) {
 	}
 	defer s.release()
 	r := Report{ID: s.record.ID, Name: s.record.Name, Tracker: s.choice.Kind, Temp: s.record.Temp}
-	if s.proc == nil {
+	if s.process == nil {
 		r.prove("nothing was started")
 		return r, s.discardAll(&r)
 	}
@@ -117,7 +102,7 @@ func (s *Session) Close(ctx context.Context) (Report, error) {
 	if s.opts.Keep && !over && !s.nothingLeft() {
 		s.noteReached()
 		r.Kept, r.Reached = true, s.reached
-		return r, s.proc.Close()
+		return r, s.process.Close()
 	}
 	if !over {
 		s.drain(ctx)
@@ -175,8 +160,8 @@ func (s *Session) discard() error { return s.dir.remove(s.record.Name) }
 
 // release closes all descriptors.
 func (s *Session) release() {
-	if s.proc != nil {
-		_ = s.proc.Close()
+	if s.process != nil {
+		_ = s.process.Close()
 	}
 	s.closeHeld()
 	_ = s.state.Close()

@@ -69,12 +69,18 @@ type (
 // ErrLimits says that limits can't be set for a session here.
 var ErrLimits = errors.New("limits can't be set here")
 
+// process is the command, once it was started. A session has its methods, but for
+// those of its own.
+type process = fork.Process
+
 // Session is one command and all that it starts.
 //
 // Close must be called in any case. Next and Wait are for one goroutine, and
 // Close comes after them; the other methods may be called from anywhere. Those
 // about the command are for one that was started.
 type Session struct {
+	*process
+
 	opts   Options
 	caps   caps
 	choice Choice
@@ -84,8 +90,6 @@ type Session struct {
 	record Record
 	holder Holder
 	held   held // what the system has to hold the session by
-
-	proc *fork.Process
 
 	limits  string // the directory of the group for Options.Limits, or scope
 	reached Reached
@@ -173,10 +177,10 @@ func (s *Session) ID() string { return s.record.ID }
 
 // Pid is the command's first process, 0 before Start.
 func (s *Session) Pid() int {
-	if s.proc == nil {
+	if s.process == nil {
 		return 0
 	}
-	return s.proc.Pid
+	return s.process.Pid
 }
 
 // ErrDowngraded says that the kernel refused a session's tracker, which was not
@@ -213,7 +217,7 @@ func (s *Session) Start(c *fork.Command) error {
 // prepare puts together what is known before anything runs, and has it stored
 // before the command does.
 func (s *Session) prepare(c *fork.Command) error {
-	if s.proc != nil {
+	if s.process != nil {
 		return errors.New("the session has a command already")
 	}
 	s.record.Argv, s.record.ArgvCut = proc.CutArgs(c.Args)
@@ -246,7 +250,7 @@ func (s *Session) chooseAgain(failure error) error {
 // launched takes over what was started.
 func (s *Session) launched(p *fork.Process, err error) error {
 	if err == nil {
-		s.proc = p
+		s.process = p
 		s.holder.Command, _ = proc.Identify(p.Pid)
 	}
 	return err
@@ -262,11 +266,7 @@ func (s *Session) storeHolder() error {
 
 // needsSupervisor refuses to replace this process by the command.
 func (s *Session) needsSupervisor() error {
-	e := &TrackerError{Kind: s.choice.Kind, Why: "it needs a supervisor, which --exec does away with"}
-	if s.opts.Tracker != Auto {
-		e.Hint = "--track auto"
-	}
-	return e
+	return &TrackerError{Kind: s.choice.Kind, Why: "it needs a supervisor, which --exec does away with", Hint: "--track auto"}
 }
 
 // setEnv gives a copy of env with one variable set.

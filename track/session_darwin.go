@@ -182,9 +182,9 @@ func (s *Session) awaitKeeper(context.Context) bool { return true }
 // Kill begins to kill the whole session: it ends the command, Close finds the rest.
 func (s *Session) Kill() error {
 	if s.choice.Kind == Group {
-		_ = syscall.Kill(-s.proc.Pid, syscall.SIGKILL)
+		_ = syscall.Kill(-s.process.Pid, syscall.SIGKILL)
 	}
-	if err := s.proc.Kill(); !errors.Is(err, os.ErrProcessDone) {
+	if err := s.process.Kill(); !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	return nil
