@@ -2,15 +2,16 @@ package cmd
 
 import (
 	"bytes"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/rogpeppe/go-internal/diff"
 
@@ -107,7 +108,7 @@ func writeProject(dir string, text []byte, fresh bool) (err error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	name := policy.ProjectFile + "." + rand.Text()
+	name := policy.ProjectFile + "." + strconv.FormatUint(rand.Uint64(), 36)
 	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err

@@ -4,9 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/track/internal/cgroup"
@@ -136,7 +135,7 @@ func CheckName(name string) error {
 			return fmt.Errorf("session name %q: only letters, digits, '.', '_' and '-' are allowed, the first a letter or digit", name)
 		}
 	}
-	if _, err := uuid.Parse(name); err == nil {
+	if isID(strings.ToLower(name)) {
 		return fmt.Errorf("session name %q: looks like a session id", name)
 	}
 	return nil

@@ -1,7 +1,6 @@
 package track
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"syscall"
 	"unsafe"
 
-	"github.com/google/uuid"
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/fork"
@@ -32,12 +30,9 @@ type held struct {
 
 // randomID reads getrandom(2). crypto/rand does so too, but guards its first read
 // by a timer, which costs a start two descriptors and a thread.
-func randomID() (uuid.UUID, error) {
-	var b [16]byte
-	if _, err := unix.Getrandom(b[:], 0); err != nil {
-		return uuid.Nil, err
-	}
-	return uuid.NewRandomFromReader(bytes.NewReader(b[:]))
+func randomID() (b [16]byte, err error) {
+	_, err = unix.Getrandom(b[:], 0)
+	return b, err
 }
 
 // choose picks the tracker. The usual answer, Domain, needs one system call;
