@@ -36,6 +36,7 @@ require (
 // docs/architecture.md, Start-up.
 replace (
 	github.com/spf13/afero => ./internal/unlinked/afero
+	github.com/spf13/cast => ./internal/unlinked/cast
 	github.com/subosito/gotenv => ./internal/unlinked/gotenv
 	go.yaml.in/yaml/v3 => ./internal/unlinked/yaml
 )

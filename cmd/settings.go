@@ -19,8 +19,7 @@ import (
 const settingsFile = "zsbx/settings.toml"
 
 // settings are the user's preferences. Their file is read by viper, or by
-// go-toml alone in a build with the tag noviper, which starts half a
-// millisecond faster; both accept the same.
+// go-toml alone in a build with the tag noviper; both accept the same.
 type settings struct {
 	Color string `mapstructure:"color" toml:"color"` // auto, always or never
 	Track string `mapstructure:"track" toml:"track"` // the default of run --track
