@@ -131,7 +131,7 @@ func (o *logFlags) place() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return log.Dir, nil
+	return h.Follow(log.Dir).Path, nil
 }
 
 // row is a session for people.

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"time"
@@ -36,6 +37,7 @@ func CheckArgs(p *policy.Policy, h *policy.Host, args []string) error {
 // auditor writes the audit log of one command. Nil writes nothing.
 type auditor struct {
 	policy.AuditLog
+	real   string // Dir without links
 	opened time.Time
 	begun  bool // there is a line for the start
 }
@@ -52,20 +54,27 @@ func (c *prepared) openLog() error {
 	return coded(err)
 }
 
-// checkLog gives the log up where another user's link leads to it, or one that a
-// command may have put there: it would have zsbx write where that can't itself. The
-// directory may be made from here on.
+// checkLog finds where the log lies, and gives it up where another user's link leads
+// there, or one that a command may have put there: it would have zsbx write where that
+// can't itself. The directory may be made from here on.
 func (c *prepared) checkLog(r *policy.Resolved) error {
 	log := c.log
 	if log == nil {
 		return nil
 	}
-	err := audit.Check(log.Dir)
-	to := c.host.Follow(log.Dir)
-	if link := r.PlantedLink(&to); err == nil && link != "" {
-		err = fmt.Errorf("the link %s leads to %s, and a command may have put it there", link, to.Path)
+	real, links, _, err := c.host.Trail(log.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
 	}
-	if err != nil {
+	for _, link := range links {
+		if st, e := os.Lstat(link); e == nil && !ownedByMe(st) && !ownedBy(st, 0) {
+			err = fmt.Errorf("%s is another user's link", link)
+		}
+	}
+	if link := r.PlantedLink(&policy.Path{Path: real, Links: links}); err == nil && link != "" {
+		err = fmt.Errorf("the link %s leads to %s, and a command may have put it there", link, real)
+	}
+	if log.real = real; err != nil {
 		return log.failed(c, err)
 	}
 	return nil
@@ -84,13 +93,16 @@ func (l *auditor) failed(c *prepared, err error) error {
 
 // append writes a line. A home directory that does not exist is not made.
 func (l *auditor) append(c *Command, line audit.Line) error {
-	var err error
-	if home := c.host.Home; home != "" && policy.Within(l.Dir, home) {
-		_, err = os.Stat(home)
-	}
 	line.Time, line.Session = time.Now(), c.s.ID()
-	if err == nil {
-		err = audit.Append(l.Dir, l.Keep, &line)
+	err := audit.Append(l.real, l.Keep, &line)
+	if errors.Is(err, fs.ErrNotExist) {
+		home := ""
+		if policy.Within(l.Dir, c.host.Home) {
+			home = c.host.Home
+		}
+		if err = makeSelf(l.real, home); err == nil {
+			err = audit.Append(l.real, l.Keep, &line)
+		}
 	}
 	if err != nil {
 		return l.failed(c.prepared, err)

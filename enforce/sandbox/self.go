@@ -128,7 +128,9 @@ func inTree(r *policy.Resolved, p string, access policy.Access) bool {
 }
 
 // ownedByMe reports whether the file belongs to the user of this process.
-func ownedByMe(st fs.FileInfo) bool {
+func ownedByMe(st fs.FileInfo) bool { return ownedBy(st, os.Geteuid()) }
+
+func ownedBy(st fs.FileInfo, uid int) bool {
 	sys, ok := st.Sys().(*syscall.Stat_t)
-	return ok && int(sys.Uid) == os.Geteuid()
+	return ok && int(sys.Uid) == uid
 }

@@ -2,14 +2,13 @@ package audit
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -64,130 +63,88 @@ type Ended struct {
 const mostLine = 1 << 20
 
 // Append writes one line, by one write(2) at the end of the day's file, so that
-// concurrent runs don't mix theirs. The directory and the file are made where
-// they are missing, for the user alone. The first line of a day removes the
-// files that are older than keep days; 0 keeps all. The error says what is wrong
-// with the directory, with the file, or with the disk.
+// concurrent runs don't mix theirs. The directory has to exist; no link is followed.
+// The file is made where it is missing, for the user alone. The first line of a day
+// removes the files that are older than keep days; 0 keeps all. The error says what
+// is wrong with the directory, with the file, or with the disk.
 //
 // It is part of every start: os.File would begin to poll, which wakes a thread.
 func Append(dir string, keep int, l *Line) error {
-	in, err := openDir(dir, true)
+	in, err := openDir(dir)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(in)
-	path := filepath.Join(dir, l.Time.UTC().Format(time.DateOnly)+".jsonl")
-	fd, st, err := openFile(in, path, unix.O_RDWR|unix.O_APPEND|unix.O_CREAT)
+	day := l.Time.UTC()
+	fd, st, err := open(in, day.Format(time.DateOnly)+".jsonl", unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT|unix.O_NONBLOCK)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
+	if st.Mode&unix.S_IFMT != unix.S_IFREG || int(st.Uid) != os.Geteuid() || st.Nlink != 1 {
+		return errors.New("the day's file is not a regular file of this user with one name")
+	}
 	if st.Mode&0o777 != 0o600 { // whatever the umask is, and was
 		if err := unix.Fchmod(fd, 0o600); err != nil {
-			return &fs.PathError{Op: "chmod", Path: path, Err: err}
+			return err
 		}
 	}
-	b, last := append(object.Of(l), '\n'), []byte{'\n'}
 	if st.Size == 0 && keep > 0 {
-		oldest := l.Time.UTC().AddDate(0, 0, -keep).Format(time.DateOnly)
-		for _, name := range daysIn(dir) {
+		oldest := day.AddDate(0, 0, -keep).Format(time.DateOnly)
+		for _, name := range days(dir) {
 			if name < oldest {
 				_ = unix.Unlinkat(in, name, 0)
 			}
 		}
-	} else if st.Size > 0 {
-		_, _ = unix.Pread(fd, last, st.Size-1)
 	}
-	if last[0] != '\n' { // a full disk cut the last one
-		b = slices.Insert(b, 0, '\n')
-	}
+	b := append(object.Of(l), '\n')
 	n, err := unix.Write(fd, b)
 	if err == nil && n < len(b) {
 		err = io.ErrShortWrite
 	}
-	if err != nil {
-		return &fs.PathError{Op: "write", Path: path, Err: err}
-	}
-	return nil
-}
-
-// Check refuses a directory that another user's link leads to.
-func Check(dir string) error {
-	var st unix.Stat_t
-	for at := dir; at != filepath.Dir(at); at = filepath.Dir(at) {
-		if unix.Lstat(at, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK && !trusted(&st) {
-			return fmt.Errorf("%s is another user's link", at)
-		}
-	}
-	return nil
+	return err
 }
 
 // openDir opens the directory of a log, which nobody else may change.
-func openDir(dir string, create bool) (fd int, err error) {
-	if err := Check(dir); err != nil {
-		return -1, err
-	}
+func openDir(dir string) (fd int, err error) {
 	fd, st, err := open(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY)
-	if errors.Is(err, fs.ErrNotExist) && create {
-		if err = os.MkdirAll(dir, 0o700); err == nil {
-			fd, st, err = open(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY)
-		}
-	}
-	if err == nil && (!trusted(&st) || st.Mode&0o022 != 0) {
+	if err == nil && (int(st.Uid) != os.Geteuid() && st.Uid != 0 || st.Mode&0o022 != 0) {
 		unix.Close(fd)
 		err = fmt.Errorf("%s can be changed by others", dir)
 	}
 	return fd, err
 }
 
-// openFile opens one day's file of a log.
-func openFile(in int, path string, flags int) (fd int, st unix.Stat_t, err error) {
-	fd, st, err = open(in, path, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK)
-	if err == nil && (st.Mode&unix.S_IFMT != unix.S_IFREG || int(st.Uid) != os.Geteuid() || st.Nlink != 1) {
-		unix.Close(fd)
-		err = fmt.Errorf("%s is not a regular file of this user with one name", path)
-	}
-	return fd, st, err
-}
-
-// open opens a path, of which the last name counts where it lies in a directory that
-// is open.
-func open(in int, path string, flags int) (fd int, st unix.Stat_t, err error) {
-	name := path
-	if in != unix.AT_FDCWD {
-		name = filepath.Base(path)
-	}
-	fd, err = unix.Openat(in, name, flags|unix.O_CLOEXEC, 0o600)
+// open opens what is no link.
+func open(in int, name string, flags int) (fd int, st unix.Stat_t, err error) {
+	fd, err = unix.Openat(in, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err == nil {
 		if err = unix.Fstat(fd, &st); err != nil {
 			unix.Close(fd)
 		}
 	}
 	if err != nil {
-		err = &fs.PathError{Op: "open", Path: path, Err: err}
+		err = &fs.PathError{Op: "open", Path: name, Err: err}
 	}
 	return fd, st, err
 }
 
-// trusted tells what belongs to this user or to root.
-func trusted(st *unix.Stat_t) bool { return int(st.Uid) == os.Geteuid() || st.Uid == 0 }
-
-// daysIn gives the names of a log's files, in their order.
-func daysIn(dir string) (names []string) {
-	names, _ = fs.Glob(os.DirFS(dir), "[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9].jsonl")
+// days are the names of a log's files, in their order.
+func days(dir string) []string {
+	names, _ := fs.Glob(os.DirFS(dir), "[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9].jsonl")
 	return names
 }
 
 // Read gives the lines of a log to each, in the order they were written, and
 // how many could not be read.
 func Read(dir string, each func(*Line)) (damaged int, err error) {
-	in, err := openDir(dir, false)
+	in, err := openDir(dir)
 	if err != nil {
 		return 0, err
 	}
 	defer unix.Close(in)
-	for _, name := range daysIn(dir) {
-		fd, _, e := openFile(in, filepath.Join(dir, name), unix.O_RDONLY)
+	for _, name := range days(dir) {
+		fd, _, e := open(in, name, unix.O_RDONLY|unix.O_NONBLOCK)
 		if e != nil {
 			err = errors.Join(err, e)
 			continue
@@ -196,10 +153,14 @@ func Read(dir string, each func(*Line)) (damaged int, err error) {
 		b := bufio.NewScanner(f)
 		b.Buffer(nil, mostLine)
 		for b.Scan() {
+			text := b.Bytes()
+			if i := bytes.LastIndex(text, []byte(`{"event":`)); i > 0 { // a full disk cut the line before
+				text, damaged = text[i:], damaged+1
+			}
 			l := &Line{}
-			if json.Unmarshal(b.Bytes(), l) == nil && l.Session != "" && (l.Began != nil || l.Ended != nil) {
+			if json.Unmarshal(text, l) == nil && l.Session != "" && (l.Began != nil || l.Ended != nil) {
 				each(l)
-			} else if len(b.Bytes()) > 0 {
+			} else if len(text) > 0 {
 				damaged++
 			}
 		}
