@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/enforce/why"
 	"github.com/zsbx/zsbx/policy"
@@ -65,72 +66,62 @@ const mostRounds = 5
 
 // learner is one use of learn.
 type learner struct {
+	learn.Session
 	*learnFlags
 	a        *app
-	host     *policy.Host
-	present  *policy.Resolved // without anything that was learnt
-	old      []byte           // the project's policy, before anything ran; nil for none
+	old      []byte // the project's policy, before anything ran; nil for none
 	terminal bool
 	tty      *bufio.Reader // nil where nobody is asked
 	out      io.Writer     // the terminal
-	needs    []learn.Need  // of the runs that failed
-	accepted []learn.Proposal
-	pinned   []learn.Proposal // accepted in another form than they were proposed
-	asked    map[string]bool  // accepted as they are
-	never    []learn.Proposal
-	extra    []learn.Proposal // harmless, or not needed
-	left     []learn.Left
 }
 
 func (o *learnFlags) run(a *app, argv []string) error {
 	closeInherited()
-	l := &learner{learnFlags: o, a: a, asked: make(map[string]bool)}
+	l := &learner{Session: learn.Session{Sockets: !o.yes, Once: o.permissive}, learnFlags: o, a: a}
 	f, ok := a.stderr.(*os.File)
 	if l.terminal = ok && term.IsTerminal(int(f.Fd())); l.terminal && !o.yes {
 		if tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); err == nil {
 			defer tty.Close()
-			l.tty, l.out = bufio.NewReader(tty), tty
+			l.tty, l.out, l.Ask = bufio.NewReader(tty), tty, l.ask
 		}
 	}
 	var err error
 	if l.old, err = o.projectText(); err != nil {
 		return err
 	}
-	failed := 0
+	was := [2]string{"thing was refused", "things were refused"}
+	if o.permissive {
+		was = [2]string{"thing was done that the policy does not allow", "things were done that the policy does not allow"}
+	}
 	for round := 1; ; round++ {
-		res, needs, err := l.round(argv)
+		res, refused, err := l.round(argv)
 		if err != nil {
 			return err
 		}
-		failed = res.ExitCode()
-		if failed != 0 || o.permissive {
-			l.needs = append(l.needs, needs...)
+		failed, needs := res.ExitCode(), refused
+		if failed == 0 && !o.permissive {
+			needs = nil
 		}
-		more, err := l.propose()
+		more, err := l.Propose(needs)
 		if err != nil {
 			return err
-		}
-		was := [2]string{"thing was refused", "things were refused"}
-		if o.permissive {
-			was = [2]string{"thing was done that the policy does not allow", "things were done that the policy does not allow"}
 		}
 		a.say.line("learn", "36", fmt.Sprintf("round %d: exit status %d; %s, %s so far", round, failed,
-			count(len(needs), was[0], was[1]), count(len(l.accepted), "rule", "rules")))
+			count(len(refused), was[0], was[1]), count(len(l.Accepted), "rule", "rules")))
 		if failed == 0 && !o.permissive {
-			l.unneeded(needs)
+			l.Succeeded(refused)
 		}
 		if o.permissive || failed == 0 || !more || !res.Failed || round == mostRounds || l.tty == nil && !o.yes {
-			break
+			return errors.Join(l.end(argv, failed), status(failed))
 		}
 	}
-	return errors.Join(l.end(argv, failed), status(failed))
 }
 
 // round runs the command with what was accepted, and returns what it was refused.
 func (l *learner) round(argv []string) (*sandbox.Result, []learn.Need, error) {
 	l.more = nil
-	if l.present != nil {
-		l.more = learn.Policy(l.accepted, l.present)
+	if l.Resolved != nil {
+		l.more = l.Policy()
 	}
 	c, err := l.compose(argv)
 	if err != nil {
@@ -150,14 +141,19 @@ func (l *learner) round(argv []string) (*sandbox.Result, []learn.Need, error) {
 		return l.notStarted(c, p, opts, err)
 	}
 	res, err := command.Wait()
-	if l.present == nil {
-		l.present, l.host = command.Plan().Policy, &c.host
-	}
+	l.began(c, command.Plan())
 	got := command.Plan().Refusals()
 	if l.a.tellChanges(res.Changes); err != nil {
 		return nil, nil, err
 	}
 	return &res, why.Needs(command.Plan(), &got), nil
+}
+
+// began keeps the policy and the machine of the first round.
+func (l *learner) began(c *composed, plan *enforce.Plan) {
+	if l.Resolved == nil {
+		l.Resolved, l.Host = plan.Policy, &c.host
+	}
 }
 
 // notStarted is a round in which the command itself may not be executed.
@@ -171,102 +167,110 @@ func (l *learner) notStarted(c *composed, p *policy.Policy, opts sandbox.Options
 		return nil, nil, err
 	}
 	l.a.say.warn("%v", err)
-	if l.present == nil {
-		l.present, l.host = plan.Policy, &c.host
-	}
+	l.began(c, plan)
 	res := &sandbox.Result{Status: syscall.WaitStatus(exitCannotRun << 8), Failed: true}
 	return res, []learn.Need{{Path: file, Access: policy.Read | policy.Exec}}, nil
-}
-
-// propose makes proposals for all that was refused so far, asks about those that are
-// new, and reports whether any was accepted.
-func (l *learner) propose() (more bool, err error) {
-	before := learn.Policy(l.accepted, l.present).Hash()
-	open := slices.DeleteFunc(slices.Clone(l.needs), func(n learn.Need) bool {
-		covers := func(q learn.Proposal) bool { return q.Covers(&n) }
-		return slices.ContainsFunc(l.pinned, covers) || slices.ContainsFunc(l.never, covers)
-	})
-	list, left := learn.Propose(open, l.present, l.host)
-	had := l.accepted
-	l.accepted, l.extra, l.left = nil, nil, left
-	preset := false // one is new: what else is needed shows when it is in use
-	for _, q := range list {
-		switch {
-		case preset && q.Preset == "" && q.Path != l.present.Dir:
-		case q.Harmless != "":
-			l.extra = append(l.extra, q)
-		case q.Socket && l.yes: // it may be Docker's
-			l.left = append(l.left, learn.Left{Need: q.Needs[0], Why: "what listens there may do anything outside for the command; give the flag if that is meant"})
-		case l.tty == nil || l.asked[q.Flag(l.present)]:
-			l.accepted = append(l.accepted, q)
-		default:
-			if err := l.ask(q); err != nil {
-				return false, err
-			}
-		}
-		same := func(o learn.Proposal) bool { return o.Preset == q.Preset }
-		preset = preset || !l.permissive && q.Preset != "" && slices.ContainsFunc(l.accepted, same) && !slices.ContainsFunc(had, same)
-	}
-	if preset {
-		l.needs = nil
-		for _, q := range l.accepted {
-			l.needs = append(l.needs, q.Needs...)
-		}
-	}
-	l.accepted = append(l.accepted, l.pinned...)
-	return before != learn.Policy(l.accepted, l.present).Hash(), nil
-}
-
-// unneeded notes what the command was refused and succeeded without.
-func (l *learner) unneeded(needs []learn.Need) {
-	list, _ := learn.Propose(needs, l.present, l.host)
-	for _, q := range list {
-		if q.Harmless == "" {
-			q.Harmless = "it succeeds without"
-		}
-		same := func(o learn.Proposal) bool { return o.Flag(l.present) == q.Flag(l.present) }
-		if !slices.ContainsFunc(l.extra, same) {
-			l.extra = append(l.extra, q)
-		}
-	}
 }
 
 // end prints or writes what was learnt.
 func (l *learner) end(argv []string, failed int) error {
 	a := l.a
-	said := make(map[learn.Left]bool)
-	for _, x := range l.left {
-		once := learn.Left{Why: x.Why}
-		if x.Need.Socket {
-			once.Need = x.Need
-		}
-		if covered := func(q learn.Proposal) bool { return q.Covers(&x.Need) }; !said[once] && !slices.ContainsFunc(l.accepted, covered) {
-			said[once] = true
-			a.say.warn("no rule for %s: %s", (&learn.Proposal{Need: x.Need}).Flag(l.present), x.Why)
-		}
+	for _, x := range l.Left() {
+		a.say.warn("no rule for %s: %s", (&learn.Proposal{Need: x.Need}).Flag(l.Resolved), x.Why)
 	}
 	if failed != 0 && !l.permissive && (l.tty != nil || l.yes) {
 		a.say.warn("the command still fails with what was accepted")
 	}
-	l.nothing = failed == 0 && len(l.accepted) == 0
-	if l.tty == nil && !l.yes && len(l.accepted) > 0 {
+	l.nothing = failed == 0 && len(l.Accepted) == 0
+	if l.tty == nil && !l.yes && len(l.Accepted) > 0 {
 		a.say.warn("nobody was asked, so these are proposals; --yes accepts and tries them")
 		return l.print()
 	}
-	if len(l.accepted) > 0 {
+	if len(l.Accepted) > 0 {
 		asked, _ := l.policy()
-		a.say.hint("zsbx run %s -- %s", learn.Flags(l.accepted, l.present, len(asked.FS.Rules) > 0), quoteArgs(argv))
+		a.say.hint("zsbx run %s -- %s", learn.Flags(l.Accepted, l.Resolved, len(asked.FS.Rules) > 0), quoteArgs(argv))
 	}
-	if l.write && len(l.accepted) > 0 {
+	if l.write && len(l.Accepted) > 0 {
 		return l.save()
 	}
 	return l.print()
 }
 
 func (l *learner) print() error {
-	text, err := policy.Amend(policy.ProjectFile, nil, learn.Policy(l.accepted, l.present))
+	text, err := policy.Amend(policy.ProjectFile, nil, l.Policy())
 	if err != nil {
 		return err
 	}
-	return l.a.printText(strings.TrimLeft(string(text), "\n") + learn.Comments(l.extra, l.present))
+	return l.a.printText(strings.TrimLeft(string(text), "\n") + learn.Comments(l.Extra, l.Resolved))
+}
+
+// ask asks about a proposal, and about what it is made of where that is wanted.
+func (l *learner) ask(q learn.Proposal) error {
+	changed := false
+	for queue := []learn.Proposal{q}; len(queue) > 0; {
+		q, note := &queue[0], ""
+		fmt.Fprintf(l.out, "zsbx: learn: %s  (for %s)\n[a]llow, [n]arrower, [w]ider, ne[v]er, [q]uit? ", printable(q.Flag(l.Resolved)), l.about(q))
+		answer, err := l.tty.ReadString('\n')
+		switch answer = strings.ToLower(strings.TrimSpace(answer)); {
+		case err != nil, answer == "q", answer == "quit":
+			return &failure{status: exitFailed, err: errors.New("nothing was written")}
+		case answer == "a", answer == "allow":
+			l.Accept(*q, changed)
+			queue = queue[1:]
+		case answer == "v", answer == "never":
+			l.Refuse(*q)
+			queue = queue[1:]
+		case answer == "n", answer == "narrower":
+			if parts := q.Narrower(); parts != nil {
+				queue, changed = append(parts, queue[1:]...), true
+			} else {
+				note = "nothing narrower would do"
+			}
+		case answer == "w", answer == "wider":
+			if up, ok := q.Wider(l.Resolved, l.Host); ok {
+				queue[0], changed = up, true
+			} else {
+				note = "zsbx proposes nothing wider"
+			}
+		}
+		if note != "" {
+			fmt.Fprintf(l.out, "zsbx: learn: %s\n", note)
+		}
+	}
+	return nil
+}
+
+// about says what a proposal is for.
+func (l *learner) about(q *learn.Proposal) string {
+	n := &q.Needs[0]
+	what := n.Path
+	if n.Port != 0 {
+		what = fmt.Sprintf("TCP port %d", n.Port)
+	}
+	if len(q.Needs) > 1 {
+		what += fmt.Sprintf(" and %d more", len(q.Needs)-1)
+	}
+	return printable(what)
+}
+
+// open is a policy with all files open but the places of secrets. What is recorded is
+// what the present policy would refuse.
+func (l *learner) open(c *composed, opts *sandbox.Options) (*policy.Policy, error) {
+	model, err := sandbox.Plan(c.Policy, *opts)
+	if err != nil {
+		return nil, err
+	}
+	all := policy.Rule{Path: "/", Access: policy.Read | policy.Write | policy.Exec, Origin: flagOrigin("--permissive")}
+	p := policy.Merge(c.Policy, &policy.Policy{FS: policy.FS{Rules: []policy.Rule{all}}})
+	plan, err := sandbox.Plan(p, *opts)
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(plan.Gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapDeny }) {
+		return nil, &failure{code: codeGap, status: exitFailed, err: errors.New("--permissive: places of secrets can't be kept closed here")}
+	}
+	l.a.say.warn("--permissive: COMMAND may change all files of yours in this run; only places of secrets are closed")
+	opts.Model = model
+	l.began(c, model)
+	return p, nil
 }

@@ -1,11 +1,17 @@
 package cmd
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox"
+	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/units"
 )
 
 // profileFlags are the flags of profile.
@@ -80,4 +86,150 @@ func (o *profileFlags) run(a *app, argv []string) error {
 		return err
 	}
 	return a.printPlan(c, plan, o.format)
+}
+
+// listPresets prints the built-in presets.
+func (a *app) listPresets(asJSON bool) error {
+	if asJSON {
+		return a.printJSON(policy.Presets())
+	}
+	t := &table{}
+	for _, p := range policy.Presets() {
+		t.row(p.Name, p.Description)
+	}
+	return a.printTable(t)
+}
+
+// printSBPL prints the Seatbelt profile of a plan.
+func (a *app) printSBPL(plan *enforce.Plan) error {
+	o := enforce.SeatbeltOptions{}
+	if plan.Seatbelt != nil {
+		o = *plan.Seatbelt
+	}
+	text, err := enforce.SeatbeltProfile(plan.Policy, o)
+	if err != nil {
+		return coded(codePolicy, err)
+	}
+	return a.printText(text)
+}
+
+// The types here are zsbx's JSON for a plan; docs/json.md describes it. Fields
+// are only ever added.
+
+type jsonPlan struct {
+	OS      string          `json:"os"`
+	Dir     string          `json:"dir"`
+	Files   []string        `json:"policies"` // files in use, the weakest first
+	Presets []string        `json:"presets"`
+	Paths   []jsonPath      `json:"paths"`
+	Deny    []jsonDeny      `json:"deny"`
+	Skipped []jsonSkip      `json:"skipped"`
+	Masked  []string        `json:"masked"`    // what is hidden from the command
+	Covered []string        `json:"protected"` // what it can't change, whatever paths say
+	Net     jsonNet         `json:"net"`
+	Env     jsonEnv         `json:"env"`
+	Limits  jsonLimits      `json:"limits"`
+	Guard   []string        `json:"guard"`
+	Layers  []enforce.Layer `json:"layers"`
+	Gaps    []enforce.Gap   `json:"gaps"`
+
+	Policy json.RawMessage `json:"policy,omitempty"` // all of it, as run -p reads it
+}
+
+type jsonPath struct {
+	Path    string        `json:"path"`
+	Access  string        `json:"access"`
+	Written string        `json:"written"`
+	Origin  policy.Origin `json:"origin"`
+}
+
+type jsonDeny struct {
+	Pattern string        `json:"pattern"`
+	Glob    bool          `json:"glob"`
+	Written string        `json:"written"`
+	Origin  policy.Origin `json:"origin"`
+}
+
+type jsonSkip struct {
+	Written string        `json:"written"`
+	Access  string        `json:"access"`
+	Reason  string        `json:"reason"`
+	Origin  policy.Origin `json:"origin"`
+}
+
+type jsonNet struct {
+	Mode       string        `json:"mode"`
+	Origin     policy.Origin `json:"origin"`
+	ConnectTCP []uint16      `json:"connect_tcp"`
+	BindTCP    []uint16      `json:"bind_tcp"`
+	Unix       []string      `json:"unix"`
+}
+
+type jsonEnv struct {
+	Passed  []string `json:"passed"` // names: values may be secrets
+	LeftOut []string `json:"left_out"`
+}
+
+type jsonLimits struct {
+	TimeoutSeconds float64 `json:"timeout_seconds,omitempty"`
+	MaxOutputBytes int64   `json:"max_output_bytes,omitempty"`
+	MemoryBytes    int64   `json:"memory_bytes,omitempty"`
+	Pids           int64   `json:"pids,omitempty"`
+	CPU            float64 `json:"cpu,omitempty"` // processors
+}
+
+// planJSON is the plan for programs.
+func planJSON(plan *enforce.Plan, files []string) *jsonPlan {
+	r, n := plan.Policy, plan.Policy.Net
+	j := &jsonPlan{
+		OS: r.OS, Dir: r.Dir, Files: files, Presets: names(r.Presets), Guard: names(r.Guard.Lists),
+		Net: jsonNet{Mode: string(n.Mode), Origin: n.From, ConnectTCP: portNumbers(n.ConnectTCP), BindTCP: portNumbers(n.BindTCP)},
+		Env: jsonEnv{Passed: envNames(r), LeftOut: r.EnvDrop},
+		Limits: jsonLimits{
+			TimeoutSeconds: r.Limits.Timeout.Seconds(), MaxOutputBytes: r.Limits.MaxOutput,
+			MemoryBytes: r.Limits.Memory, Pids: r.Limits.Pids, CPU: float64(r.Limits.CPU) / units.Processor,
+		},
+		Layers: plan.Layers, Gaps: plan.Gaps,
+	}
+	j.Masked, j.Covered = plan.Covered()
+	var whole bytes.Buffer
+	if r.Policy().EncodeJSON(&whole) == nil {
+		j.Policy = whole.Bytes()
+	}
+	for _, p := range r.Paths {
+		j.Paths = append(j.Paths, jsonPath{p.Path, p.Access.String(), p.Rule.Path, p.Rule.Origin})
+	}
+	for _, d := range r.Deny {
+		j.Deny = append(j.Deny, jsonDeny{d.Pattern, d.Glob, d.Deny.Pattern, d.Deny.Origin})
+	}
+	for _, s := range r.Skipped {
+		j.Skipped = append(j.Skipped, jsonSkip{s.Rule.Path, s.Rule.Access.String(), s.Reason, s.Rule.Origin})
+	}
+	for _, p := range n.Unix {
+		j.Net.Unix = append(j.Net.Unix, p.Path)
+	}
+	return j
+}
+
+func names(list []policy.Named) (all []string) {
+	for _, n := range list {
+		all = append(all, n.Value)
+	}
+	return all
+}
+
+func portNumbers(ports []policy.Port) (all []uint16) {
+	for _, p := range ports {
+		all = append(all, p.Number)
+	}
+	return all
+}
+
+// envNames are the names of the variables that the command gets.
+func envNames(r *policy.Resolved) (all []string) {
+	for _, kv := range r.Env {
+		name, _, _ := strings.Cut(kv, "=")
+		all = append(all, name)
+	}
+	return all
 }

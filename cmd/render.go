@@ -32,6 +32,19 @@ func (a *app) printText(s string) error {
 	return writeErr(err)
 }
 
+// printJSON prints v as indented JSON.
+func (a *app) printJSON(v any) error {
+	return writeErr(writeJSON(a.stdout, v, "  "))
+}
+
+// writeErr says where writing failed.
+func writeErr(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("writing to stdout: %w", withoutPath(err))
+}
+
 // table is text in columns, in sections: one without rows is left out.
 type table struct {
 	b     strings.Builder

@@ -6,16 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/zsbx/zsbx/cmd/internal/quiet"
-	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox"
-	"github.com/zsbx/zsbx/policy/shell"
 	"github.com/zsbx/zsbx/track"
 )
 
@@ -168,23 +165,6 @@ func (o *runFlags) options(a *app, c *composed, argv []string) sandbox.Options {
 	return opts
 }
 
-// hintOwn tells of a file on the command line that the command did not see, after
-// it has failed: "no such file" is all that it could say.
-func (a *app) hintOwn(plan *enforce.Plan, argv []string) {
-	for _, arg := range argv[1:] {
-		if !filepath.IsAbs(arg) {
-			continue
-		}
-		own := plan.Mounts.PrivateIn(filepath.Clean(arg))
-		if _, err := os.Lstat(arg); own == "" || err != nil {
-			continue
-		}
-		a.say.warn("%s was the command's own: %s was not there", own, shell.Quote(arg))
-		a.say.hint("--ro %s", shell.Quote(arg))
-		return
-	}
-}
-
 // print is what --dry-run prints.
 func (o *runFlags) print(a *app, c *composed, opts sandbox.Options) error {
 	plan, err := sandbox.Plan(c.Policy, opts)
@@ -211,42 +191,26 @@ func (o *runFlags) trackerErr(e *track.TrackerError) error {
 	return &failure{code: codeGap, status: exitFailed, hint: e.Hint, err: fmt.Errorf("--track %s: %w", o.track, e)}
 }
 
-// tellOf says what a command did beside what it was to do. The plan is nil for one
-// that was only tracked.
-func (a *app) tellOf(plan *enforce.Plan, res *sandbox.Result, argv []string) {
-	a.tellChanges(res.Changes)
-	if plan == nil {
-		return
+// check finds what is wrong with run's own flags and with their combination;
+// with flagsOnly, argv is not known.
+func (o *runFlags) check(argv []string, flagsOnly bool) error {
+	m := mistakes{}
+	if len(argv) == 0 && !o.dryRun && !flagsOnly {
+		m.errs = append(m.errs, usageHint("zsbx run --help", "no command given"))
 	}
-	a.tellHome(plan, res.Home)
-	if res.Report.Kept {
-		a.say.warn("what was left running can still change files that programs outside act upon; zsbx will not report that")
-	}
-	if !res.Failed {
-		return
-	}
-	// A project that begins above the working directory is closed to the command,
-	// which told of the file in its own words, but not what opens it.
-	if file := plan.Policy.ClosedProject(); file != "" {
-		a.say.warn("%s was closed to the command", file)
-		a.say.hint("--ro %s", shell.Quote(filepath.Dir(file)))
-	}
-	a.hintOwn(plan, argv)
-}
-
-// tellChanges says in one line what of the protected set, or of what is denied,
-// is not as it was before the command, and to look at it.
-func (a *app) tellChanges(changes []enforce.Change) {
-	if len(changes) == 0 {
-		return
-	}
-	var names []string
-	for _, c := range changes {
-		what := "changed"
-		if c.New {
-			what = "new"
-		}
-		names = append(names, shell.Quote(c.Path)+" ("+what+")")
-	}
-	a.say.warn("look at what came while the command ran, is denied to it or acted upon outside: %s", few(names))
+	explain := o.explain || o.explainFile != ""
+	m.failIf(o.exec && o.tty, "--exec and --tty can't be used together")
+	m.failIf(o.exec && o.sandboxExec, "--exec and --sandbox-exec can't be used together")
+	m.failIf(o.trackOnly && o.sandboxExec, "--track-only and --sandbox-exec can't be used together")
+	m.failIf(explain && o.exec, "--explain and --exec can't be used together")
+	m.failIf(explain && o.keep, "--explain and --keep can't be used together")
+	m.failIf(explain && o.trackOnly, "--explain and --track-only can't be used together")
+	m.failIf(explain && o.dryRun, "--explain and --dry-run can't be used together")
+	m.failIf(o.json && !o.dryRun && !explain, "--json can only be used with --dry-run and --explain")
+	m.failIf(o.sandboxExec && runtime.GOOS != "darwin", "--sandbox-exec can only be used on macOS")
+	p := &o.asked
+	limits := len(p.FS.Rules)+len(p.FS.Deny)+len(p.Presets)+len(o.files)+len(p.Net.ConnectTCP)+len(p.Net.BindTCP)+len(p.Net.Unix) > 0
+	m.failIf(o.trackOnly && (limits || o.noNet || o.net || o.strict || o.noBaseline), "--track-only can't be used with flags that limit files or the network")
+	m.failIf(o.trackOnly && o.dryRun, "--dry-run has nothing to print with --track-only")
+	return errors.Join(m.errs...)
 }

@@ -64,16 +64,3 @@ func thisVersion() versionInfo {
 	}
 	return v
 }
-
-// printJSON prints v as indented JSON.
-func (a *app) printJSON(v any) error {
-	return writeErr(writeJSON(a.stdout, v, "  "))
-}
-
-// writeErr says where writing failed.
-func writeErr(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("writing to stdout: %w", withoutPath(err))
-}

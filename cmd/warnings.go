@@ -8,12 +8,15 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/shell"
+	"github.com/zsbx/zsbx/policy/units"
 )
 
 // The values of --fallback.
@@ -182,4 +185,93 @@ func askTerminal(question string, say func(io.Writer)) (bool, error) {
 	answer, err := bufio.NewReader(tty).ReadString('\n')
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return answer == "y" || answer == "yes", err
+}
+
+// tellHome says in one line what was written to a private home and is gone, and
+// which flags keep it the next time: not those of places that hold secrets, of what
+// programs outside start, nor of files that are not there to be named.
+func (a *app) tellHome(plan *enforce.Plan, home []sandbox.HomeWrite) {
+	if len(home) == 0 {
+		return
+	}
+	slices.SortStableFunc(home, func(x, y sandbox.HomeWrite) int { return cmp.Compare(y.Bytes, x.Bytes) })
+	var what, flags []string
+	made := false
+	for i, h := range home {
+		text := units.FormatSize((h.Bytes + 1023) &^ 1023)
+		if h.Dir {
+			text = count(h.Files, "file", "files") + ", " + text
+		}
+		what = append(what, fmt.Sprintf("%s (%s)", shell.Quote(h.Path), text))
+		_, err := os.Lstat(h.Path)
+		if i >= mostNamed || plan.Policy.Secret(h.Path) != "" || plan.Policy.StartedOutside(h.Path) != "" || err != nil && !h.Dir {
+			continue
+		}
+		made = made || err != nil
+		flags = append(flags, "--rw "+shell.Quote(strings.ReplaceAll(h.Path, "$", "$$")))
+	}
+	a.say.warn("written to the private home directory, and gone: %s", few(what))
+	if made {
+		flags = append(flags, "--create-missing")
+	}
+	if len(flags) > 0 {
+		a.say.hint("%s", strings.Join(flags, " "))
+	}
+}
+
+// tellOf says what a command did beside what it was to do. The plan is nil for one
+// that was only tracked.
+func (a *app) tellOf(plan *enforce.Plan, res *sandbox.Result, argv []string) {
+	a.tellChanges(res.Changes)
+	if plan == nil {
+		return
+	}
+	a.tellHome(plan, res.Home)
+	if res.Report.Kept {
+		a.say.warn("what was left running can still change files that programs outside act upon; zsbx will not report that")
+	}
+	if !res.Failed {
+		return
+	}
+	// A project that begins above the working directory is closed to the command,
+	// which told of the file in its own words, but not what opens it.
+	if file := plan.Policy.ClosedProject(); file != "" {
+		a.say.warn("%s was closed to the command", file)
+		a.say.hint("--ro %s", shell.Quote(filepath.Dir(file)))
+	}
+	a.hintOwn(plan, argv)
+}
+
+// tellChanges says in one line what of the protected set, or of what is denied,
+// is not as it was before the command, and to look at it.
+func (a *app) tellChanges(changes []enforce.Change) {
+	if len(changes) == 0 {
+		return
+	}
+	var names []string
+	for _, c := range changes {
+		what := "changed"
+		if c.New {
+			what = "new"
+		}
+		names = append(names, shell.Quote(c.Path)+" ("+what+")")
+	}
+	a.say.warn("look at what came while the command ran, is denied to it or acted upon outside: %s", few(names))
+}
+
+// hintOwn tells of a file on the command line that the command did not see, after
+// it has failed: "no such file" is all that it could say.
+func (a *app) hintOwn(plan *enforce.Plan, argv []string) {
+	for _, arg := range argv[1:] {
+		if !filepath.IsAbs(arg) {
+			continue
+		}
+		own := plan.Mounts.PrivateIn(filepath.Clean(arg))
+		if _, err := os.Lstat(arg); own == "" || err != nil {
+			continue
+		}
+		a.say.warn("%s was the command's own: %s was not there", own, shell.Quote(arg))
+		a.say.hint("--ro %s", shell.Quote(arg))
+		return
+	}
 }
