@@ -111,10 +111,10 @@ type jsonSession struct {
 func sessionJSON(i *track.Info) jsonSession {
 	j := jsonSession{
 		ID: i.ID, Name: i.Record.Name, State: i.Life,
-		Tracker: i.Holder.Tracker, Guarantee: i.Guarantee(),
+		Tracker: i.Record.Tracker, Guarantee: i.Guarantee(),
 		Command: i.Record.Argv, Dir: i.Record.Dir, Started: i.Record.Started,
 		Keep: i.Record.Keep, Confined: recorded(i) && !i.Record.TrackOnly,
-		Keeper: i.Holder.Keeper.Pid, Processes: i.Procs,
+		Keeper: i.Record.Keeper.Pid, Processes: i.Procs,
 	}
 	if i.Err != nil {
 		j.Error = i.Err.Error()
@@ -169,7 +169,7 @@ func sessionTable(all []track.Info, ended bool, now time.Time) *table {
 			continue
 		}
 		keeper, started, what := "-", "-", "(no record)"
-		if pid := s.Holder.Keeper.Pid; pid != 0 && !s.Life.Stale() {
+		if pid := s.Record.Keeper.Pid; pid != 0 && !s.Life.Stale() {
 			keeper = strconv.Itoa(pid)
 		}
 		switch {

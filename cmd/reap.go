@@ -153,7 +153,7 @@ func (o *reapFlags) targets(st *track.Store, refs []string) ([]string, []track.I
 func (o *reapFlags) one(st *track.Store, id string) (track.Report, error) {
 	if o.dryRun {
 		i, err := st.Get(id)
-		return track.Report{ID: id, Name: i.Record.Name, Tracker: i.Holder.Tracker, Survivors: i.Procs}, err
+		return track.Report{ID: id, Name: i.Record.Name, Tracker: i.Record.Tracker, Survivors: i.Procs}, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), o.wait)
 	defer cancel()

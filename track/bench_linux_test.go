@@ -31,8 +31,8 @@ func BenchmarkStore(b *testing.B) {
 		if err := s.prepare(&fork.Command{Args: []string{"true"}, Dir: "/"}); err != nil {
 			b.Fatal(err)
 		}
-		s.holder = Holder{Tracker: Subtree, Keeper: ProcID{Pid: 4711, Start: 1234567}}
-		if err := s.dir.writeHolder(&s.holder); err != nil {
+		s.record.Holder = Holder{Tracker: Subtree, Keeper: ProcID{Pid: 4711, Start: 1234567}}
+		if err := s.store(); err != nil {
 			b.Fatal(err)
 		}
 		if _, err := s.Close(b.Context()); err != nil {

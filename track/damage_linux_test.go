@@ -48,7 +48,7 @@ func damages() map[string]func(path string) error {
 // with its keeper and processes and ended, one that is dead is cleared, and
 // another session is not kept from either.
 func TestDamagedFiles(t *testing.T) {
-	for _, ext := range []string{recordFile, holderFile, stateFile} {
+	for _, ext := range []string{recordFile, stateFile} {
 		for name, damage := range damages() {
 			t.Run(ext[1:]+" "+name, func(t *testing.T) {
 				st := tempStore(t)
@@ -56,8 +56,8 @@ func TestDamagedFiles(t *testing.T) {
 				living := kept(t, o)
 				o.Name = ""
 				dead, healthy := kept(t, o), kept(t, o)
-				_ = syscall.Kill(dead.holder.Keeper.Pid, fork.ReapSignal)
-				eventually(t, "one has ended", func() bool { _, err := proc.Open(dead.holder.Keeper); return err != nil })
+				_ = syscall.Kill(dead.record.Keeper.Pid, fork.ReapSignal)
+				eventually(t, "one has ended", func() bool { _, err := proc.Open(dead.record.Keeper); return err != nil })
 				for _, s := range []*Session{living, dead} {
 					if err := damage(filepath.Join(st.Dirs()[0], s.ID()+ext)); err != nil {
 						t.Fatal(err)
@@ -68,7 +68,7 @@ func TestDamagedFiles(t *testing.T) {
 					t.Fatalf("%+v, %v", ls, err)
 				}
 				i := ls[slices.IndexFunc(ls, func(i Info) bool { return i.ID == living.ID() })]
-				if i.Holder.Keeper.Pid != living.holder.Keeper.Pid || len(i.Procs) != 2 || i.Life.Stale() || (i.Err == nil) != (name == "removed" || name == whole || ext == stateFile && i.Err == nil) {
+				if i.Record.Keeper.Pid != living.record.Keeper.Pid || len(i.Procs) != 2 || i.Life.Stale() || (i.Err == nil) != (name == "removed" || name == whole || ext == stateFile && i.Err == nil) {
 					t.Errorf("%+v", i)
 				}
 				if _, err := st.Prune(deadline(t)); err != nil {
@@ -120,10 +120,8 @@ func TestPowerLoss(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Close()
-	for _, ext := range []string{recordFile, holderFile} {
-		if err := os.WriteFile(d.path+ext, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.WriteFile(d.path+recordFile, nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	if i := one(t, st); i.Life != Ended || i.Err == nil {
 		t.Errorf("%+v", i)
@@ -142,10 +140,10 @@ func TestPowerLoss(t *testing.T) {
 func TestBothKilled(t *testing.T) {
 	st := tempStore(t)
 	s := kept(t, Options{Store: st, Tracker: Subtree, Keep: true})
-	_ = syscall.Kill(s.holder.Keeper.Pid, syscall.SIGKILL)
-	eventually(t, "the keeper is dead", func() bool { _, err := proc.Open(s.holder.Keeper); return err != nil })
+	_ = syscall.Kill(s.record.Keeper.Pid, syscall.SIGKILL)
+	eventually(t, "the keeper is dead", func() bool { _, err := proc.Open(s.record.Keeper); return err != nil })
 	path := filepath.Join(st.Dirs()[0], s.ID())
-	if err := errors.Join(os.Remove(path+holderFile), os.Truncate(path+stateFile, 0)); err != nil {
+	if err := errors.Join(os.Remove(path+recordFile), os.Truncate(path+stateFile, 0)); err != nil {
 		t.Fatal(err)
 	}
 	if i := one(t, st); i.Life != Lost || len(i.Procs) != 2 {
@@ -192,7 +190,7 @@ func TestHeldByUnknown(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := os.WriteFile(d.path+holderFile, nil, 0o600); err != nil {
+	if err := os.WriteFile(d.path+recordFile, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := st.Reap(deadline(t), d.id); !errors.Is(err, ErrHeld) {

@@ -15,14 +15,13 @@ import (
 
 const (
 	recordFile = ".record" // a Record
-	holderFile = ".holder" // a Holder
 	stateFile  = ".state"  // a fork.KeeperState
-	newFile    = ".new"    // one of the first two while it is written
+	newFile    = ".new"    // the record while it is written
 )
 
 // sessionFiles are the endings of all files that a session may have, in the
 // order in which they are removed: as long as its state is there, so is it.
-func sessionFiles() []string { return []string{newFile, recordFile, holderFile, stateFile} }
+func sessionFiles() []string { return []string{newFile, recordFile, stateFile} }
 
 // opened is the open directory of a place.
 type opened struct {
@@ -223,6 +222,6 @@ func (o opened) alive(id string) bool {
 		return false
 	}
 	defer f.close()
-	now, err := proc.Identify(f.holder.Command.Pid)
-	return f.word.locked || f.holder.Keeper.IsZero() && err == nil && now == f.holder.Command && !now.IsZero()
+	now, err := proc.Identify(f.record.Command.Pid)
+	return f.word.locked || f.record.Keeper.IsZero() && err == nil && now == f.record.Command && !now.IsZero()
 }

@@ -31,8 +31,8 @@ func (s *Session) replace(c fork.Command) error {
 			return &TrackerError{Kind: Cgroup, Why: err.Error(), Hint: "--track auto", Err: err}
 		}
 	}
-	s.holder.Tracker, s.holder.Command = s.choice.Kind, s.record.Supervisor
-	c.Commit = func(*fork.Process) error { return s.storeHolder() }
+	s.record.Tracker, s.record.Command = s.choice.Kind, s.record.Supervisor
+	c.Commit = func(*fork.Process) error { return s.store() }
 	err := fork.Exec(&c)
 	s.moveOut()
 	return err
@@ -48,7 +48,7 @@ func (s *Session) moveIn() error {
 	if err != nil {
 		return err
 	}
-	s.held.group, s.held.home, s.holder.Cgroup = g, from[0], &g.Ref
+	s.held.group, s.held.home, s.record.Cgroup = g, from[0], &g.Ref
 	return nil
 }
 

@@ -41,9 +41,9 @@ func startExec(t *testing.T, st *Store, play string, procs int, env ...string) I
 		if ls, _ := st.List(); len(ls) == 1 {
 			i = ls[0]
 		}
-		return len(i.Procs) == procs && i.Holder.Tracker != "" && i.Record.Exec && i.Life == Running
+		return len(i.Procs) == procs && i.Record.Tracker != "" && i.Record.Exec && i.Life == Running
 	})
-	if !i.Record.Exec || i.Holder.Command.Pid != c.Process.Pid || !i.Holder.Keeper.IsZero() || i.Life != Running {
+	if !i.Record.Exec || i.Record.Command.Pid != c.Process.Pid || !i.Record.Keeper.IsZero() || i.Life != Running {
 		t.Errorf("%+v", i)
 	}
 	return i
@@ -54,8 +54,8 @@ func startExec(t *testing.T, st *Store, play string, procs int, env ...string) I
 func TestExec(t *testing.T) {
 	st := tempStore(t)
 	i := startExec(t, st, "sleepers", 6)
-	if i.Holder.Tracker != Process {
-		t.Errorf("tracked by %s", i.Holder.Tracker)
+	if i.Record.Tracker != Process {
+		t.Errorf("tracked by %s", i.Record.Tracker)
 	}
 	r, err := st.Reap(deadline(t), i.ID)
 	if err != nil || r.Proof || r.Unproved == "" || r.Left() || !r.Removed || r.Killed != 6 {
@@ -95,14 +95,14 @@ func TestExecGroup(t *testing.T) {
 	for play, procs := range map[string]int{"sleepers": 6, "hider": 2} {
 		st := tempStore(t)
 		i := startExec(t, st, play, procs, "TRACKER=cgroup")
-		if i.Holder.Tracker != Cgroup || i.Holder.Cgroup == nil {
-			t.Errorf("tracked by %+v", i.Holder)
+		if i.Record.Tracker != Cgroup || i.Record.Cgroup == nil {
+			t.Errorf("tracked by %+v", i.Record.Holder)
 		}
 		r, err := st.Reap(deadline(t), i.ID)
 		if err != nil || !r.Done() || r.How != howCgroup || r.Killed != procs {
 			t.Fatalf("%s: %+v, %v", play, r, err)
 		}
-		if _, err := os.Stat(i.Holder.Cgroup.Path); !errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(i.Record.Cgroup.Path); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("the group is still there: %v", err)
 		}
 	}
@@ -137,7 +137,7 @@ func TestExecEnded(t *testing.T) {
 	if _, err := Begin(Options{Store: st, Name: "secret"}); !errors.Is(err, ErrNameTaken) {
 		t.Errorf("the name of a session that runs was given away: %v", err)
 	}
-	p, err := os.FindProcess(i.Holder.Command.Pid)
+	p, err := os.FindProcess(i.Record.Command.Pid)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,17 +50,11 @@ func lockState(fd int) {
 	}
 }
 
-// writeRecord stores what the session is. It is not synced: a machine that
-// stops takes the session's processes with it, so the start need not wait for
-// a disk.
-func (d *sessionDir) writeRecord(r *Record) error { return d.writeFile(recordFile, object.Of(r)) }
-
-// writeHolder stores what holds the session.
-func (d *sessionDir) writeHolder(h *Holder) error { return d.writeFile(holderFile, object.Of(h)) }
-
-// writeFile writes a file of the session aside and renames it into place, so
-// that nobody ever reads half of it.
-func (d *sessionDir) writeFile(ext string, b []byte) error {
+// writeRecord stores what the session is: aside, and renamed into place, so that
+// nobody ever reads half of it. It is not synced: a machine that stops takes the
+// session's processes with it, so the start need not wait for a disk.
+func (d *sessionDir) writeRecord(r *Record) error {
+	b := object.Of(r)
 	fd, err := unix.Openat(d.in.fd, d.id+newFile, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return &os.PathError{Op: "create", Path: d.path + newFile, Err: err}
@@ -73,33 +67,33 @@ func (d *sessionDir) writeFile(ext string, b []byte) error {
 		err = cerr
 	}
 	if err == nil {
-		err = unix.Renameat(d.in.fd, d.id+newFile, d.in.fd, d.id+ext)
+		err = unix.Renameat(d.in.fd, d.id+newFile, d.in.fd, d.id+recordFile)
 	}
 	if err != nil {
 		_ = unix.Unlinkat(d.in.fd, d.id+newFile, 0)
-		return &os.PathError{Op: "write", Path: d.path + ext, Err: err}
+		return &os.PathError{Op: "write", Path: d.path + recordFile, Err: err}
 	}
 	return nil
 }
 
-// readFile reads one of a session's files; fs.ErrNotExist if it was not stored yet.
-func readFile[T any](d *sessionDir, ext string, parse func(b []byte, id string) (T, error)) (v T, err error) {
-	f, err := d.openFile(ext)
+// readRecord reads what the session is; fs.ErrNotExist if it was not stored yet.
+func (d *sessionDir) readRecord() (r Record, err error) {
+	f, err := d.openFile(recordFile)
 	if err != nil {
-		return v, err
+		return r, err
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, maxRecord+1))
 	switch {
 	case err != nil:
-		return v, err
+		return r, err
 	case len(b) > maxRecord:
-		return v, &os.PathError{Op: "read", Path: f.Name(), Err: unix.EFBIG}
+		return r, &os.PathError{Op: "read", Path: f.Name(), Err: unix.EFBIG}
 	}
-	if v, err = parse(b, d.id); err != nil {
+	if r, err = parseRecord(b, d.id); err != nil {
 		err = fmt.Errorf("%s: %w", f.Name(), err)
 	}
-	return v, err
+	return r, err
 }
 
 // openFile opens a file of the session for reading. A FIFO that somebody put

@@ -13,7 +13,6 @@ import (
 // found is a session in the store.
 type found struct {
 	dir    *sessionDir
-	holder Holder
 	state  *os.File // nil if the session has none that can be read
 	word   keeperWord
 	damage error // why a file that is there can't be read, or nil
@@ -61,15 +60,14 @@ func readState(f *os.File) keeperWord {
 // is no more, or says that this process lacks what it takes to look.
 func (o opened) load(id string) (*found, error) {
 	f := &found{dir: o.session(id)}
-	var recordErr, holderErr, stateErr error
+	var recordErr, stateErr error
 	if f.state, stateErr = f.dir.openFile(stateFile); stateErr == nil {
 		f.word = readState(f.state)
 	}
-	f.record, recordErr = readFile(f.dir, recordFile, parseRecord)
-	f.holder, holderErr = readFile(f.dir, holderFile, parseHolder)
+	f.record, recordErr = f.dir.readRecord()
 	f.recorded, f.record.ID = recordErr == nil, id
 	missing := 0
-	for _, err := range []error{recordErr, holderErr, stateErr} {
+	for _, err := range []error{recordErr, stateErr} {
 		switch {
 		case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, unix.ENOMEM):
 			f.close()
@@ -80,11 +78,11 @@ func (o opened) load(id string) (*found, error) {
 			f.damage = errors.Join(f.damage, err)
 		}
 	}
-	if missing == 3 && !o.has(id) {
+	if missing == 2 && !o.has(id) {
 		return nil, stateErr
 	}
-	if f.holder.Command.IsZero() && f.word.known {
-		f.holder.Command.Pid = int(f.word.state.CommandPid)
+	if f.record.Command.IsZero() && f.word.known {
+		f.record.Command.Pid = int(f.word.state.CommandPid)
 	}
 	return f, nil
 }
@@ -96,15 +94,15 @@ func (f *found) close() {
 	}
 }
 
-// refresh asks for the keeper's word again, and for who holds the session if that
-// was not known. It reports whether the session is still there.
+// refresh asks for the keeper's word again, and for the record if that was not
+// there. It reports whether the session is still there.
 func (f *found) refresh() bool {
 	now, err := f.dir.in.load(f.dir.id)
 	if err != nil {
 		return !isNotExist(err)
 	}
-	if f.holder.Tracker == "" {
-		f.holder = now.holder
+	if !f.recorded && now.recorded {
+		f.record, f.recorded = now.record, true
 	}
 	f.word = now.word
 	now.close()

@@ -64,7 +64,7 @@ func playSupervisor(args []string) {
 	if err := s.Start(c); err != nil {
 		panic(err)
 	}
-	fmt.Println(s.ID(), s.holder.Keeper.Pid, s.Pid())
+	fmt.Println(s.ID(), s.record.Keeper.Pid, s.Pid())
 	if strings.Contains(args[2], "wait") {
 		_, _ = s.Wait()
 	}

@@ -2,9 +2,7 @@ package track
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -47,29 +45,22 @@ func sessionOf(pid int) string {
 
 // openKeeper opens the keeper's process. proc.ErrGone says that it is no more.
 //
-// A session that is just starting has no recorded keeper yet: then this waits
-// for it. One whose supervisor died in that very moment never will have, and
-// where the file can't be read it never was: then the keeper is found by what
-// runs below it.
+// A session that is just starting has no record yet: then this waits for it. One
+// whose supervisor died in that very moment never will have, and where the file
+// can't be read the keeper is found by what runs below it.
 func (f *found) openKeeper(ctx context.Context) (*proc.Handle, error) {
-	for try := 0; f.holder.Keeper.IsZero() && f.holder.Command.Start == 0; try++ {
-		h, err := readFile(f.dir, holderFile, parseHolder)
-		if err == nil {
-			f.holder = h
-			break
-		}
-		f.word = readState(f.state)
-		if !errors.Is(err, fs.ErrNotExist) || !f.word.locked || try == 100 || ctx.Err() != nil {
-			t, err := proc.Snapshot()
-			if err != nil {
-				return nil, err
-			}
-			f.findKeeper(t, readMembers(t))
-			break
-		}
+	for try := 0; !f.recorded && f.damage == nil && f.word.locked && try < 100 && ctx.Err() == nil; try++ {
 		time.Sleep(10 * time.Millisecond)
+		f.refresh()
 	}
-	h, err := proc.Open(f.holder.Keeper)
+	if !f.recorded && f.record.Keeper.IsZero() {
+		t, err := proc.Snapshot()
+		if err != nil {
+			return nil, err
+		}
+		f.findKeeper(t, readMembers(t))
+	}
+	h, err := proc.Open(f.record.Keeper)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +92,7 @@ func checkKeeper(id ProcID) error {
 // one that was started with the session's id. A process can make that look so for
 // the keeper of its own session, and for no other.
 func (f *found) findKeeper(t *proc.Table, m members) {
-	if !f.holder.Keeper.IsZero() || f.word.empty() {
+	if !f.record.Keeper.IsZero() || f.word.empty() {
 		return
 	}
 	below := m[f.dir.id]
@@ -110,7 +101,7 @@ func (f *found) findKeeper(t *proc.Table, m members) {
 	}
 	for _, pid := range below {
 		if k, ok := t.Procs[t.Procs[pid].Parent]; ok && isKeeper(k) {
-			f.holder.Keeper = k.ID
+			f.record.Keeper = k.ID
 			return
 		}
 	}

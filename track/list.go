@@ -34,13 +34,12 @@ type Info struct {
 	ID     string
 	Err    error // why some of its files can't be read; what is known is set all the same
 	Record Record
-	Holder Holder
 	Life   Life
 	Procs  []Proc // the living processes, without keeper and supervisor
 }
 
 // Guarantee says in one line what the session's tracker promises.
-func (i *Info) Guarantee() string { return i.Holder.Tracker.Guarantee(!i.Record.TrackOnly) }
+func (i *Info) Guarantee() string { return i.Record.Tracker.Guarantee(!i.Record.TrackOnly) }
 
 // List gives all sessions of the store, oldest first, with their processes. A
 // session of which a file can't be read is listed with its Err and what is known
@@ -109,7 +108,7 @@ func look(fs []*found) ([]Info, error) {
 			continue
 		}
 		proc.Fill(procs)
-		infos = append(infos, Info{ID: f.dir.id, Err: f.damage, Record: f.record, Holder: f.holder, Procs: procs, Life: f.life(away, keeper, len(procs) > 0)})
+		infos = append(infos, Info{ID: f.dir.id, Err: f.damage, Record: f.record, Procs: procs, Life: f.life(away, keeper, len(procs) > 0)})
 	}
 	return infos, nil
 }
@@ -132,7 +131,7 @@ func (f *found) away(here proc.Machine) Life {
 // keeper that lives says, "" if there is none; procs says that something of it was
 // found.
 func (f *found) life(away, keeper Life, procs bool) Life {
-	w, t, unheld := f.word, f.holder.Tracker, f.holder.Keeper.IsZero()
+	w, t, unheld := f.word, f.record.Tracker, f.record.Keeper.IsZero()
 	switch {
 	case away == Ended, w.empty():
 		return Ended
@@ -146,7 +145,7 @@ func (f *found) life(away, keeper Life, procs bool) Life {
 		return Running
 	case unheld && procs:
 		return Lost
-	case !w.known && f.holder.Command.IsZero(), unheld && (t == Group || t == Fingerprint || t == Cgroup || t == Process):
+	case !w.known && f.record.Command.IsZero(), unheld && (t == Group || t == Fingerprint || t == Cgroup || t == Process):
 		return Ended
 	}
 	return Lost

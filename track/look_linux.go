@@ -22,13 +22,13 @@ func finder() (func(f *found, here bool) (keeper Life, procs []Proc, there bool)
 	var m members // read only if a session has no keeper: it costs a file for each process
 	return func(f *found, here bool) (Life, []Proc, bool) {
 		// The keeper's last word may have come after the first look.
-		if !t.Has(f.holder.Keeper) && !f.refresh() {
+		if !t.Has(f.record.Keeper) && !f.refresh() {
 			return "", nil, false
 		}
 		if !here {
 			return "", nil, true
 		}
-		if m == nil && !f.word.empty() && (!f.recorded || !t.Has(f.holder.Keeper)) {
+		if m == nil && !f.word.empty() && (!f.recorded || !t.Has(f.record.Keeper)) {
 			m = readMembers(t)
 		}
 		f.findKeeper(t, m)
@@ -39,7 +39,7 @@ func finder() (func(f *found, here bool) (keeper Life, procs []Proc, there bool)
 // keeperLife asks the session's keeper, if it lives. A stopped one whose supervisor
 // is gone was about to end the session, unless that is to be kept.
 func (f *found) keeperLife(t *proc.Table) Life {
-	switch k := f.holder.Keeper; {
+	switch k := f.record.Keeper; {
 	case !t.Has(k):
 		return ""
 	case !f.recorded || f.record.Keep || f.word.state.Phase == fork.PhaseKept:
@@ -65,13 +65,13 @@ func (f *found) procsIn(t *proc.Table, m members) []Proc {
 	if f.word.empty() {
 		return nil
 	}
-	lives := t.Has(f.holder.Keeper)
+	lives := t.Has(f.record.Keeper)
 	var ps, more []Proc
 	if !f.recorded || !lives { // which would tell whether the keeper is above or beside
 		ps = f.targets().among(t, m)
 	}
 	if lives {
-		more = t.Below(f.holder.Keeper.Pid)
+		more = t.Below(f.record.Keeper.Pid)
 	} else if g := f.openGroup(); g != nil {
 		pids, _ := g.Pids()
 		g.Close()
@@ -100,11 +100,11 @@ type targets struct {
 
 // targets says how to tell the session's processes without a keeper.
 func (f *found) targets() targets {
-	g := targets{id: f.dir.id, command: f.holder.Command, since: f.record.Supervisor.Start}
+	g := targets{id: f.dir.id, command: f.record.Command, since: f.record.Supervisor.Start}
 	// The record's word is not enough: where a command could write one, it
 	// could name the group of the user's shell. The leader's own environment
 	// must say the same.
-	if c := f.holder.Command; f.holder.Tracker == Group && c.Start != 0 && sessionOf(c.Pid) == f.dir.id {
+	if c := f.record.Command; f.record.Tracker == Group && c.Start != 0 && sessionOf(c.Pid) == f.dir.id {
 		g.group = c.Pid
 		g.since = max(g.since, c.Start)
 	}

@@ -32,7 +32,7 @@ func orphansOf(listed []Info) ([]Orphan, error) {
 	}
 	recorded, keepers := make(map[ProcID]bool, len(listed)), make(map[string]ProcID, len(listed))
 	for i := range listed {
-		recorded[listed[i].Holder.Keeper], keepers[listed[i].ID] = true, listed[i].Holder.Keeper
+		recorded[listed[i].Record.Keeper], keepers[listed[i].ID] = true, listed[i].Record.Keeper
 	}
 	var found []Orphan
 	for _, p := range t.Procs {

@@ -129,13 +129,13 @@ func TestOrphanOnlyByName(t *testing.T) {
 	s := begin(t, o, fake)
 	w.Close()
 	readFull(t, r, make([]byte, 6))
-	awaitName(t, s.holder.Keeper.Pid)
+	awaitName(t, s.record.Keeper.Pid)
 	eventually(t, "one looks like a keeper", func() bool {
 		tab, err := proc.Snapshot()
 		if err != nil {
 			t.Fatal(err)
 		}
-		return slices.ContainsFunc(tab.Below(s.holder.Keeper.Pid), func(p Proc) bool {
+		return slices.ContainsFunc(tab.Below(s.record.Keeper.Pid), func(p Proc) bool {
 			return p.Name == keeperName && isKeeper(p)
 		})
 	})

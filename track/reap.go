@@ -32,7 +32,7 @@ func (s *Store) Reap(ctx context.Context, ref string) (Report, error) {
 	}
 	r := Report{ID: id}
 	err = s.with(id, func(f *found) error {
-		r.Name, r.Tracker, r.Temp = f.record.Name, f.holder.Tracker, f.record.Temp
+		r.Name, r.Tracker, r.Temp = f.record.Name, f.record.Tracker, f.record.Temp
 		done, err := f.placed(&r)
 		if !done && err == nil {
 			err = f.reap(ctx, &r)

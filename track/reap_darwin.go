@@ -18,11 +18,11 @@ const howFingerprint = "two searches of the process table in a row found nothing
 // reap searches and kills. A session without a record is searched for all
 // the same: its id is all that the fingerprint needs.
 func (f *found) reap(ctx context.Context, r *Report) error {
-	if f.holder.Tracker == Group {
+	if f.record.Tracker == Group {
 		return f.settleGroup(r)
 	}
 	h := &scan.Search{
-		Table: &kernelTable{session: f.dir.id, owner: f.owner()}, Self: os.Getpid(), Command: f.holder.Command,
+		Table: &kernelTable{session: f.dir.id, owner: f.owner()}, Self: os.Getpid(), Command: f.record.Command,
 	}
 	if f.recorded {
 		h.Supervisor = f.record.Supervisor
@@ -56,7 +56,7 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 // settleGroup kills the process group of a command that carries no profile, as
 // long as its first process is the recorded one. What left the group is lost.
 func (f *found) settleGroup(r *Report) error {
-	c := f.holder.Command
+	c := f.record.Command
 	if now, err := proc.Look(c.Pid); c.Pid > 1 && err == nil && now.ID == c && now.Group == c.Pid {
 		if err := syscall.Kill(-c.Pid, syscall.SIGKILL); err == nil {
 			r.Killed++
@@ -99,7 +99,7 @@ func finder() (func(f *found, here bool) (keeper Life, procs []Proc, there bool)
 		}
 		procs = f.procsIn(all, boxed)
 		switch {
-		case len(procs) == 0 || f.holder.Tracker == Group:
+		case len(procs) == 0 || f.record.Tracker == Group:
 		case f.word.locked:
 			keeper = Running
 		default: // its supervisor is gone
@@ -111,9 +111,9 @@ func finder() (func(f *found, here bool) (keeper Life, procs []Proc, there bool)
 
 // procsIn picks the session's processes: from all, or from those under a profile.
 func (f *found) procsIn(all, boxed []Proc) (out []Proc) {
-	if f.holder.Tracker == Group {
+	if f.record.Tracker == Group {
 		for _, p := range all {
-			if p.Group == f.holder.Command.Pid {
+			if p.Group == f.record.Command.Pid {
 				out = append(out, p)
 			}
 		}

@@ -42,7 +42,9 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 		if over || err != nil || ctx.Err() != nil {
 			return err
 		}
-		f.holder.Keeper = ProcID{} // the file names it again, or there may be another
+		if !f.recorded {
+			f.record.Keeper = ProcID{} // there may be another
+		}
 	}
 	f.word = readState(f.state) // it may have ended since the first look
 	switch {
@@ -52,7 +54,7 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 	case f.nothingStarted():
 		r.prove(howEmpty)
 		return nil
-	case f.word.locked && f.holder.Keeper.IsZero():
+	case f.word.locked && f.record.Keeper.IsZero():
 		return fmt.Errorf("session %s: %w", f.dir.id, ErrHeld)
 	}
 	return f.settleLost(ctx, r)
@@ -62,7 +64,7 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 // anything. Files that were lost or damaged would look the same: then, or when a
 // process says that it is the session's, something was.
 func (f *found) nothingStarted() bool {
-	if f.word.known || f.word.locked || f.damage != nil || f.state == nil || !f.holder.Keeper.IsZero() || !f.holder.Command.IsZero() {
+	if f.word.known || f.word.locked || f.damage != nil || f.state == nil || !f.record.Keeper.IsZero() || !f.record.Command.IsZero() {
 		return false
 	}
 	ps, err := f.procs()
@@ -192,10 +194,10 @@ func (f *found) beforeBoot() bool {
 
 // openGroup opens the session's own control group, nil if there is none.
 func (f *found) openGroup() *cgroup.Group {
-	if f.holder.Cgroup == nil || !f.holder.Cgroup.Of(f.dir.id) {
+	if f.record.Cgroup == nil || !f.record.Cgroup.Of(f.dir.id) {
 		return nil
 	}
-	g, err := f.holder.Cgroup.Open()
+	g, err := f.record.Cgroup.Open()
 	if err != nil {
 		return nil
 	}
@@ -252,10 +254,10 @@ func (s *Session) settle(ctx context.Context, r *Report) (err error) {
 // awaitKeeper waits for the end of a keeper that was told to end the session, and
 // reports whether Next can be asked without waiting long.
 func (s *Session) awaitKeeper(ctx context.Context) bool {
-	if s.holder.Keeper.IsZero() {
+	if s.record.Keeper.IsZero() {
 		return true
 	}
-	k, err := proc.Open(s.holder.Keeper)
+	k, err := proc.Open(s.record.Keeper)
 	if err != nil {
 		return errors.Is(err, proc.ErrGone) || ctx.Done() == nil
 	}

@@ -168,7 +168,7 @@ func TestKeeperKilledUnderSupervisor(t *testing.T) {
 			t.Fatal(err)
 		}
 		eventually(t, "all processes run", func() bool { return len(marked(t, s.ID())) == 6 })
-		_ = syscall.Kill(s.holder.Keeper.Pid, syscall.SIGKILL)
+		_ = syscall.Kill(s.record.Keeper.Pid, syscall.SIGKILL)
 		if _, err := s.Wait(); !errors.Is(err, fork.ErrKeeperLost) {
 			t.Fatal(err)
 		}
@@ -255,8 +255,8 @@ func TestReapInTime(t *testing.T) {
 	s := begin(t, Options{Store: st, Tracker: Subtree}, runShell(t, "sleep 1000"))
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	awaitName(t, s.holder.Keeper.Pid)
-	k, err := proc.Open(s.holder.Keeper)
+	awaitName(t, s.record.Keeper.Pid)
+	k, err := proc.Open(s.record.Keeper)
 	if err != nil {
 		t.Fatal(err)
 	}

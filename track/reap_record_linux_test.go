@@ -43,7 +43,8 @@ func TestReapByForgedRecord(t *testing.T) {
 			}
 		}
 		s.opts.Keep = true // leave the files
-		_ = s.dir.writeHolder(&h)
+		s.record.Holder = h
+		_ = s.dir.writeRecord(&s.record)
 		_ = s.state.Truncate(0)
 		s.release()
 		return o.Store, s.ID()
@@ -92,7 +93,7 @@ func TestReapAfterReboot(t *testing.T) {
 	st := tempStore(t)
 	s := begin(t, Options{Store: st, Tracker: Subtree, Keep: true}, runShell(t, "sleep 1000 &"))
 	_, _ = s.Wait()
-	keeper := s.holder.Keeper
+	keeper := s.record.Keeper
 	s.record.Boot = "00000000-0000-0000-0000-000000000000"
 	if err := s.dir.writeRecord(&s.record); err != nil {
 		t.Fatal(err)

@@ -30,8 +30,7 @@ type (
 	Proc   = proc.Process
 )
 
-// Holder is what holds a session: stored as soon as it is known, in a file of
-// its own, for the rest of the record is written before anything runs.
+// Holder is what holds a session.
 type Holder struct {
 	Tracker Kind        `json:"tracker"`
 	Keeper  ProcID      `json:"keeper"`           // the keeper, zero without one
@@ -60,6 +59,8 @@ type Record struct {
 	Keep      bool      `json:"keep,omitempty"`       // what the command leaves behind is to go on running
 	Exec      bool      `json:"exec,omitempty"`       // the supervisor became the command
 	TrackOnly bool      `json:"track_only,omitempty"` // the command is not confined
+
+	Holder
 }
 
 // parseRecord reads a stored Record and checks it for session id. The error is
@@ -90,8 +91,12 @@ func (r *Record) check(id string) error {
 		return fmt.Errorf("not a session record: begun in the year %d", y)
 	case r.Name != "" && CheckName(r.Name) != nil:
 		return CheckName(r.Name)
+	case r.Keeper.IsZero() && r.Command.Start == 0:
+		return errors.New("not a session record: it names nothing that holds the session")
+	case r.Cgroup != nil && !r.Cgroup.Of(id):
+		return fmt.Errorf("not a session record: the control group %.200q is not the session's", r.Cgroup.Path)
 	}
-	return checkPid(r.Supervisor)
+	return errors.Join(checkPid(r.Supervisor), checkPid(r.Keeper), checkPid(r.Command))
 }
 
 // checkPid refuses numbers that are no pid of a session: 1 is init's, and
@@ -101,25 +106,6 @@ func checkPid(p ProcID) error {
 		return fmt.Errorf("not a session record: bad pid %d", p.Pid)
 	}
 	return nil
-}
-
-// parseHolder reads a stored Holder and checks it for session id.
-func parseHolder(b []byte, id string) (Holder, error) {
-	var h Holder
-	err := json.Unmarshal(b, &h)
-	if err == nil {
-		err = errors.Join(checkPid(h.Keeper), checkPid(h.Command))
-	}
-	switch {
-	case err != nil:
-	case h.Keeper.IsZero() && h.Command.Start == 0:
-		err = errors.New("not a session record: it names nothing that holds the session")
-	case h.Cgroup != nil && !h.Cgroup.Of(id):
-		err = fmt.Errorf("not a session record: the control group %.200q is not the session's", h.Cgroup.Path)
-	default:
-		return h, nil
-	}
-	return Holder{}, err
 }
 
 // CheckName reports whether name can be given to a session: 1 to 64 letters,

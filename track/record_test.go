@@ -38,6 +38,10 @@ func drawRecord(t *rapid.T) *Record {
 		Keep:       rapid.Bool().Draw(t, "keep"),
 		Exec:       rapid.Bool().Draw(t, "exec"),
 		TrackOnly:  rapid.Bool().Draw(t, "track only"),
+		Holder:     Holder{Tracker: Kind(text.Draw(t, "tracker")), Keeper: pid.Draw(t, "keeper"), Command: pid.Draw(t, "command")},
+	}
+	if rapid.Bool().Draw(t, "group") {
+		r.Cgroup = &cgroup.Ref{Path: "/sys/fs/cgroup/" + cgroup.Name(id), Inode: rapid.Uint64().Draw(t, "inode"), Unit: text.Draw(t, "unit")}
 	}
 	return r
 }
@@ -48,23 +52,6 @@ func TestRecordReadsBack(t *testing.T) {
 		got, err := parseRecord(object.Of(r), r.ID)
 		if err != nil || !reflect.DeepEqual(&got, r) {
 			t.Fatalf("%+v read back as %+v, %v", r, got, err)
-		}
-	})
-}
-
-func TestHolderReadsBack(t *testing.T) {
-	const id = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"
-	rapid.Check(t, func(t *rapid.T) {
-		pid := rapid.Custom(func(t *rapid.T) ProcID {
-			return ProcID{Pid: rapid.IntRange(2, 1<<22).Draw(t, "pid"), Start: rapid.Uint64().Draw(t, "start")}
-		})
-		h := Holder{Tracker: Kind(rapid.String().Draw(t, "tracker")), Keeper: pid.Draw(t, "keeper"), Command: pid.Draw(t, "command")}
-		if rapid.Bool().Draw(t, "group") {
-			h.Cgroup = &cgroup.Ref{Path: "/sys/fs/cgroup/" + cgroup.Name(id), Inode: rapid.Uint64().Draw(t, "inode"), Unit: rapid.String().Draw(t, "unit")}
-		}
-		got, err := parseHolder(object.Of(&h), id)
-		if err != nil || !reflect.DeepEqual(got, h) {
-			t.Fatalf("%+v read back as %+v, %v", h, got, err)
 		}
 	})
 }
@@ -121,6 +108,9 @@ func FuzzRecord(f *testing.F) {
 	const id = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"
 	f.Add([]byte(`{"version":1,"id":"f81d4fae-7dec-11d0-a765-00a0c91e6bf6","supervisor":{"pid":2,"start":3},"argv":["x"],"started":"2026-01-02T03:04:05Z"}`))
 	f.Add([]byte(`{"version":1,"id":"f81d4fae-7dec-11d0-a765-00a0c91e6bf6","supervisor":{"pid":-1}}`))
+	f.Add([]byte(`{"version":1,"id":"f81d4fae-7dec-11d0-a765-00a0c91e6bf6","started":"2026-01-02T03:04:05Z","tracker":"cgroup","keeper":{"pid":5,"start":6},"cgroup":{"path":"/sys/fs/cgroup/zsbx-f81d4fae-7dec-11d0-a765-00a0c91e6bf6","inode":7}}`))
+	f.Add([]byte(`{"version":1,"id":"f81d4fae-7dec-11d0-a765-00a0c91e6bf6","keeper":{"pid":5},"cgroup":{"path":"/sys/fs/cgroup"}}`))
+	f.Add([]byte(`{"version":1,"id":"f81d4fae-7dec-11d0-a765-00a0c91e6bf6","keeper":{"pid":1}}`))
 	f.Add([]byte(`{"version":1e99}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := parseRecord(b, id)
@@ -130,32 +120,19 @@ func FuzzRecord(f *testing.F) {
 			}
 			return
 		}
-		if r.ID != id || r.Supervisor.Pid < 0 || r.Supervisor.Pid == 1 || r.Name != "" && CheckName(r.Name) != nil {
+		if r.ID != id || r.Name != "" && CheckName(r.Name) != nil {
 			t.Fatalf("accepted: %+v", r)
+		}
+		for _, p := range []ProcID{r.Supervisor, r.Keeper, r.Command} {
+			if p.Pid < 0 || p.Pid == 1 {
+				t.Fatalf("accepted: %+v", r)
+			}
+		}
+		if r.Cgroup != nil && !strings.Contains(r.Cgroup.Path[strings.LastIndex(r.Cgroup.Path, "/"):], id) {
+			t.Fatalf("accepted: %+v", r.Cgroup)
 		}
 		if _, err := parseRecord(object.Of(&r), id); err != nil {
 			t.Fatalf("%s: %v", object.Of(&r), err)
-		}
-	})
-}
-
-func FuzzHolder(f *testing.F) {
-	const id = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"
-	f.Add([]byte(`{"tracker":"cgroup","keeper":{"pid":5,"start":6},"cgroup":{"path":"/sys/fs/cgroup/zsbx-f81d4fae-7dec-11d0-a765-00a0c91e6bf6","inode":7}}`))
-	f.Add([]byte(`{"cgroup":{"path":"/sys/fs/cgroup"}}`))
-	f.Add([]byte(`{"keeper":{"pid":1}}`))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		h, err := parseHolder(b, id)
-		if err != nil {
-			return
-		}
-		for _, p := range []ProcID{h.Keeper, h.Command} {
-			if p.Pid < 0 || p.Pid == 1 {
-				t.Fatalf("accepted: %+v", h)
-			}
-		}
-		if h.Cgroup != nil && !strings.Contains(h.Cgroup.Path[strings.LastIndex(h.Cgroup.Path, "/"):], id) {
-			t.Fatalf("accepted: %+v", h.Cgroup)
 		}
 	})
 }

@@ -126,7 +126,7 @@ func (s *Session) drain(ctx context.Context) {
 
 // found is the session as a later process would find it.
 func (s *Session) found() *found {
-	return &found{dir: s.dir, record: s.record, recorded: true, holder: s.holder, state: s.state, word: readWord(s.state)}
+	return &found{dir: s.dir, record: s.record, recorded: true, state: s.state, word: readWord(s.state)}
 }
 
 // nothingLeft asks whether a session that is to be kept has anything to keep.

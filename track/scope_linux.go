@@ -102,6 +102,6 @@ func (s *Session) moveToScope(told *os.File, p *fork.Process, inner bool) error 
 	if err != nil {
 		return err
 	}
-	s.held.group, s.holder.Cgroup = g, &g.Ref
-	return s.recordHolder(p)
+	s.held.group, s.record.Cgroup = g, &g.Ref
+	return s.store()
 }

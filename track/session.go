@@ -89,7 +89,6 @@ type Session struct {
 	dir    *sessionDir
 	state  *os.File
 	record Record
-	holder Holder
 	held   held // what the system has to hold the session by
 
 	limits  string // the directory of the group for Options.Limits, or scope
@@ -215,8 +214,7 @@ func (s *Session) Start(c *fork.Command) error {
 	return nil
 }
 
-// prepare puts together what is known before anything runs, and has it stored
-// before the command does.
+// prepare puts together what is known of c before anything runs.
 func (s *Session) prepare(c *fork.Command) error {
 	if s.process != nil {
 		return errors.New("the session has a command already")
@@ -226,15 +224,6 @@ func (s *Session) prepare(c *fork.Command) error {
 		s.record.Dir, _ = os.Getwd()
 	}
 	c.Env = setEnv(c.Env, SessionEnv, s.record.ID)
-	c.Prepare = append(slices.Clip(c.Prepare), func() error {
-		if err := s.locate(); err != nil {
-			return err
-		}
-		if err := s.dir.writeRecord(&s.record); err != nil {
-			return fmt.Errorf("recording the session: %w", err)
-		}
-		return nil
-	})
 	return nil
 }
 
@@ -252,14 +241,19 @@ func (s *Session) chooseAgain(failure error) error {
 func (s *Session) launched(p *fork.Process, err error) error {
 	if err == nil {
 		s.process = p
-		s.holder.Command, _ = proc.Identify(p.Pid)
+		s.record.Command, _ = proc.Identify(p.Pid)
 	}
 	return err
 }
 
-// storeHolder writes down who holds the session.
-func (s *Session) storeHolder() error {
-	if err := s.dir.writeHolder(&s.holder); err != nil {
+// store writes down what the session is, and what holds it. No command runs without
+// that.
+func (s *Session) store() error {
+	err := s.locate()
+	if err == nil {
+		err = s.dir.writeRecord(&s.record)
+	}
+	if err != nil {
 		return fmt.Errorf("recording the session: %w", err)
 	}
 	return nil

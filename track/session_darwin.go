@@ -73,7 +73,7 @@ func (s *Session) downgrade(failure error) error {
 // equip gives the command what its tracker needs.
 func (s *Session) equip(c *fork.Command) error {
 	c.Keeper = nil
-	s.holder = Holder{Tracker: s.choice.Kind}
+	s.record.Holder = Holder{Tracker: s.choice.Kind}
 	id := s.record.ID
 	switch {
 	case s.choice.Kind == Group:
@@ -128,10 +128,10 @@ func (s *Session) launch(c fork.Command) error {
 		c.Sandbox = &held
 	}
 	c.Commit = func(p *fork.Process) (err error) {
-		if s.holder.Command, err = proc.Identify(p.Pid); err != nil {
+		if s.record.Command, err = proc.Identify(p.Pid); err != nil {
 			return fmt.Errorf("recording the session: %w", err)
 		}
-		return s.storeHolder()
+		return s.store()
 	}
 	return s.launched(fork.Start(&c))
 }
@@ -171,8 +171,8 @@ func (s *Session) replace(c fork.Command) error {
 	if s.choice.Kind != Fingerprint {
 		return s.needsSupervisor()
 	}
-	s.holder.Command = s.record.Supervisor
-	if err := s.storeHolder(); err != nil {
+	s.record.Command = s.record.Supervisor
+	if err := s.store(); err != nil {
 		return err
 	}
 	return fork.Exec(&c)

@@ -97,7 +97,7 @@ const tagGroup fork.Tag = "control group"
 
 // launch makes one attempt to start c with the chosen tracker.
 func (s *Session) launch(c fork.Command) error {
-	s.holder = Holder{Tracker: s.choice.Kind}
+	s.record.Holder = Holder{Tracker: s.choice.Kind}
 	c.Keeper = &fork.Keeper{Keep: s.opts.Keep, State: s.state}
 	if t := s.opts.Temp; t != "" && 2*len(t)+8 < fork.RemoveSize {
 		c.Keeper.Remove = []string{t + "/run/", t + "/"}
@@ -114,6 +114,7 @@ func (s *Session) launch(c fork.Command) error {
 		c.Keeper = nil
 		c.Steps = append([]fork.Step{{Name: "setpgid(2)", Nr: unix.SYS_SETPGID}}, c.Steps...)
 	}
+	c.Commit = s.recordHolder
 	if s.limits == scope || s.limits == "" && s.choice.Scope {
 		return s.launchInScope(c)
 	}
@@ -122,19 +123,17 @@ func (s *Session) launch(c fork.Command) error {
 			return err
 		}
 	}
-	// Who holds the session is stored before the command runs, while the keeper
-	// gets ready. Of a scope the group is not known yet: see moveToScope.
-	c.Commit = s.recordHolder
 	return s.launched(fork.Start(&c))
 }
 
-// recordHolder stores who holds the session. No command runs without that.
+// recordHolder stores the session, while its keeper gets ready. Of a scope the
+// group is not known yet: see moveToScope.
 func (s *Session) recordHolder(p *fork.Process) error {
 	var err error
 	if p.KeeperPid != 0 {
-		s.holder.Keeper, err = proc.Identify(p.KeeperPid)
-	} else if s.holder.Command.IsZero() {
-		s.holder.Command, err = proc.Identify(p.Pid)
+		s.record.Keeper, err = proc.Identify(p.KeeperPid)
+	} else if s.record.Command.IsZero() {
+		s.record.Command, err = proc.Identify(p.Pid)
 	}
 	switch {
 	case proc.Gone(err):
@@ -142,7 +141,7 @@ func (s *Session) recordHolder(p *fork.Process) error {
 	case err != nil:
 		return fmt.Errorf("recording the session: looking at its keeper: %w", err)
 	}
-	return s.storeHolder()
+	return s.store()
 }
 
 // enterGroup makes the session's group, and the command be born in it: before
@@ -173,7 +172,7 @@ func (s *Session) makeGroup(dir string) error {
 	if err != nil {
 		return err
 	}
-	s.held.group, s.holder.Cgroup = g, &g.Ref
+	s.held.group, s.record.Cgroup = g, &g.Ref
 	if err := g.Limit(s.opts.Limits); err != nil {
 		return err
 	}
@@ -196,7 +195,7 @@ func (s *Session) removeHeld() error {
 func (s *Session) dropGroup() {
 	_ = s.removeHeld()
 	s.closeHeld()
-	s.holder.Cgroup = nil
+	s.record.Cgroup = nil
 }
 
 func (s *Session) closeHeld() {

@@ -163,7 +163,7 @@ func TestStartFails(t *testing.T) {
 // the files is the one that can't.
 func TestUnrecorded(t *testing.T) {
 	kinds(t, func(t *testing.T, o Options) {
-		for _, file := range []string{recordFile, holderFile, holderFile, holderFile} {
+		for _, file := range []string{recordFile, recordFile, recordFile} {
 			marker := filepath.Join(t.TempDir(), "ran")
 			s, err := Begin(o)
 			if err != nil {

@@ -39,13 +39,13 @@ var (
 // Store is where the sessions of one user are kept: a directory of mode 0700
 // with, for each session,
 //
-//	ID.record  what the session is: a Record as JSON, written before anything runs
-//	ID.holder  what holds it: a Holder as JSON, written as soon as that is known
+//	ID.record  what the session is, and what holds it: a Record as JSON, written
+//	           before the command runs
 //	ID.state   the keeper's own word, see fork.KeeperState; locked with flock(2)
 //	           for as long as the supervisor or the keeper lives
 //
-// (the first two written aside and renamed into place) and a symbolic link
-// @NAME to the id for each session that has a name. Nothing is synced to the
+// (the first written aside and renamed into place) and a symbolic link @NAME to
+// the id for each session that has a name. Nothing is synced to the
 // disk: after a crash of the machine no session is left that a record could be
 // needed for. What a crash, a full disk or a hand made of the files is met when
 // they are read: each is used by itself, as far as it can be.
@@ -238,7 +238,7 @@ func (s *Store) with(id string, do func(f *found) error) error {
 	all, err := s.allOrphans()
 	for _, o := range all {
 		if o.ID == id {
-			return do(&found{dir: &sessionDir{id: id, in: opened{fd: -1}}, record: Record{ID: id}, holder: Holder{Keeper: o.Keeper.ID}, orphan: true})
+			return do(&found{dir: &sessionDir{id: id, in: opened{fd: -1}}, record: Record{ID: id, Holder: Holder{Keeper: o.Keeper.ID}}, orphan: true})
 		}
 	}
 	return cmp.Or(err, fmt.Errorf("session %q: %w", id, ErrNotFound))

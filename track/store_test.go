@@ -149,7 +149,7 @@ func TestStrangeFiles(t *testing.T) {
 			if err := put(d.path + recordFile); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := readFile(d, recordFile, parseRecord); err == nil {
+			if _, err := d.readRecord(); err == nil {
 				t.Error("it was read")
 			}
 			if _, err := s.Find(id); err != nil {

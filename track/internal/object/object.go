@@ -10,7 +10,7 @@ import (
 
 // Of is the object that encoding/json would make of a pointer to a struct whose
 // fields have tags, and are strings, lists of them, numbers from 0, booleans,
-// times, or such structs, embedded by a pointer if at all.
+// times, or such structs.
 func Of(v any) []byte {
 	return value(make([]byte, 0, 1024), reflect.ValueOf(v).Elem())
 }
@@ -55,9 +55,9 @@ func fields(b []byte, v reflect.Value) []byte {
 		f, typ := v.Field(i), v.Type().Field(i)
 		name, opt, _ := strings.Cut(typ.Tag.Get("json"), ",")
 		switch {
-		case typ.Anonymous && f.IsNil(), opt == "omitempty" && f.IsZero():
+		case typ.Anonymous && f.IsZero(), opt == "omitempty" && f.IsZero():
 		case typ.Anonymous:
-			b = fields(b, f.Elem())
+			b = fields(b, reflect.Indirect(f))
 		default:
 			b = append(value(append(Quote(b, name), ':'), f), ',')
 		}
