@@ -17,12 +17,13 @@ const Catastrophic = "catastrophic"
 
 // Guard compares command lines with the lists that are on.
 type Guard struct {
-	lists            map[string][]string // of the table guard, and of the policy
-	runners          *tables.Section     // likewise
-	critical, unkept []string
-	names            []string
-	home, dir        string
+	lists     map[string][]string // all: the table's, and the policy's
+	on        []string            // names of lists
+	home, dir string
 }
+
+// entries are those of a section of the guard's table.
+func entries(section string) []string { return tables.Find(tables.Guard(), section) }
 
 // New makes a Guard of the lists that p switches on, and nil when there are
 // none. Home and dir are what "~" and relative paths mean to the command. The
@@ -32,18 +33,9 @@ func New(p *policy.Guard, home, dir string) (*Guard, error) {
 		return nil, nil
 	}
 	g := &Guard{home: home, dir: dir, lists: map[string][]string{}}
-	for i := range tables.Guard() {
-		switch s := &tables.Guard()[i]; s.Name {
-		case "vital":
-			g.critical = s.Entries
-		case "harmless":
-			g.unkept = s.Entries
-		case "runs":
-			g.runners = s
-		case "lists":
-			for _, k := range s.Keys {
-				g.lists[k.Name] = append(g.lists[k.Name], k.Entries...)
-			}
+	for _, s := range tables.Guard() {
+		if list, ok := strings.CutPrefix(s.Name, "list "); ok {
+			g.lists[list] = s.Entries
 		}
 	}
 	for list, words := range p.Words {
@@ -53,11 +45,10 @@ func New(p *policy.Guard, home, dir string) (*Guard, error) {
 	}
 	var errs policy.Errors
 	for _, n := range p.Lists {
-		if g.lists[n.Value] == nil {
+		if g.on = append(g.on, n.Value); g.lists[n.Value] == nil {
 			errs = append(errs, &policy.Error{Origin: n.Origin, Code: policy.CodeValue,
 				Msg: fmt.Sprintf("unknown guard list %q: there are %s", n.Value, strings.Join(slices.Sorted(maps.Keys(g.lists)), ", "))})
 		}
-		g.names = append(g.names, n.Value)
 	}
 	if errs != nil {
 		return nil, errs
@@ -157,7 +148,7 @@ func (c *checker) command(words []word) error {
 	if !c.spend(perWord * len(words)) {
 		return words[0].refused("", "", errTooMuch)
 	}
-	for _, list := range c.names {
+	for _, list := range c.on {
 		for _, entry := range c.lists[list] {
 			if w, what, ok := c.has(words, strings.Fields(entry)); ok {
 				return w.refused(list, what, nil)
@@ -195,11 +186,12 @@ func (c *checker) command(words []word) error {
 
 // runs checks the command line, or the line for a shell, that a command is given.
 func (c *checker) runs(name string, args []word) error {
-	spec := c.runners.Key(name)
-	if spec == nil {
+	runners := entries("runs")
+	i := slices.IndexFunc(runners, func(r string) bool { return strings.HasPrefix(r, name+" ") })
+	if i < 0 {
 		return nil
 	}
-	valued, how, _ := strings.Cut(spec[0], " ")
+	valued, how, _ := strings.Cut(runners[i][len(name)+1:], " ")
 	shell, before := how == "shell", how == "1"
 	line := false // -c is given
 	for i := 0; i < len(args); i++ {
@@ -254,7 +246,7 @@ func (c *checker) has(args []word, entry []string) (blamed word, what string, ok
 func (c *checker) fits(want, text string) bool {
 	if before, kind, ok := strings.Cut(want, "{"); ok {
 		text, ok = strings.CutPrefix(text, before)
-		return ok && (kind == "vital}" && c.vital(text) || kind == "device}" && c.device(text))
+		return ok && (kind == "vital}" && c.vital(text) || kind == "device}" && device(text))
 	}
 	if want[0] != '-' {
 		return !isOption(text) && (want == "*" || glob(want, text))
@@ -283,13 +275,13 @@ func (c *checker) vital(text string) bool {
 	for p != "/" && strings.Trim(path.Base(p), "*?.[!]") == "" && p != "" {
 		p = path.Dir(p)
 	}
-	return text != "" && p != "" && (policy.Within(c.home, p) || p == "/" || slices.Contains(c.critical, p))
+	return text != "" && p != "" && (policy.Within(c.home, p) || p == "/" || slices.Contains(entries("vital"), p))
 }
 
 // device tells a device that keeps what is written from those that do not.
-func (g *Guard) device(p string) bool {
+func device(p string) bool {
 	name, ok := strings.CutPrefix(path.Clean(p), "/dev/")
-	return ok && !slices.ContainsFunc(g.unkept, func(h string) bool { return glob(h, name) }) &&
+	return ok && !slices.ContainsFunc(entries("harmless"), func(h string) bool { return glob(h, name) }) &&
 		(!strings.Contains(name, "/") || glob("disk/*", name) || glob("mapper/*", name) || glob("disk/*/*", name))
 }
 

@@ -51,7 +51,7 @@ func (s *script) visit(n syntax.Node) bool {
 			s.forked = max(s.forked, n.End().Offset())
 		}
 		for _, r := range n.Redirs {
-			if w := s.word(r.Word); r.Op != syntax.RdrIn && s.device(w.text) {
+			if w := s.word(r.Word); r.Op != syntax.RdrIn && device(w.text) {
 				s.catastrophe(w, r.Op.String()+" "+w.text)
 			}
 		}
@@ -76,7 +76,7 @@ func (s *script) visit(n syntax.Node) bool {
 }
 
 func (s *script) catastrophe(w word, what string) {
-	if s.err == nil && slices.Contains(s.names, Catastrophic) {
+	if s.err == nil && slices.Contains(s.on, Catastrophic) {
 		s.err = w.refused(Catastrophic, what, nil)
 	}
 }
