@@ -106,11 +106,18 @@ func (o *logFlags) run(a *app, ids []string) error {
 	return errors.Join(a.printTable(t), coded(codeAudit, err))
 }
 
-// place is the directory of the log. The one of --dir becomes one without links.
+// place is the directory of the log. It and the one of --dir become ones without
+// links.
 func (o *logFlags) place() (string, error) {
 	h, err := policy.HostIn("")
 	if err != nil {
 		return "", err
+	}
+	if o.dir != "" {
+		if !filepath.IsAbs(o.dir) {
+			o.dir = filepath.Join(h.Dir, o.dir)
+		}
+		o.dir = h.Follow(o.dir).Path
 	}
 	p := &policy.Policy{Audit: policy.Audit{Dir: policy.Named{Value: o.audit}}}
 	if o.audit == "" {
@@ -118,14 +125,6 @@ func (o *logFlags) place() (string, error) {
 			return "", err
 		}
 		p = policy.Merge(&policy.Policy{Audit: policy.Audit{Keep: policy.Named{Value: "0"}}}, p) // there is a log, at the usual place
-	}
-	if o.dir != "" {
-		if o.dir, err = filepath.Abs(o.dir); err != nil {
-			return "", err
-		}
-		if real, _, err := h.RealPath(o.dir); err == nil {
-			o.dir = real
-		}
 	}
 	log, err := p.AuditLog(h)
 	if err != nil {

@@ -24,7 +24,9 @@ func (p *Policy) GuardOn(os string) *Guard {
 }
 
 func (g *Guard) add(p *Guard) {
-	g.yield(p)
+	if p.Off {
+		g.Lists = nil
+	}
 	g.Off = g.Off || p.Off
 	g.Lists = append(g.Lists, p.Lists...)
 	for list, words := range p.Words {
@@ -37,13 +39,6 @@ func (g *Guard) addWords(list string, words []Named) {
 		g.Words = map[string][]Named{}
 	}
 	g.Words[list] = slices.Concat(g.Words[list], words)
-}
-
-// yield has what was said for one system give way to p.
-func (g *Guard) yield(p *Guard) {
-	if p.Off {
-		g.Lists = nil
-	}
 }
 
 // checkListName says what is wrong with the name of a list.

@@ -42,7 +42,9 @@ func mergeSystem(sum, p, system *Policy) *Policy {
 		return slices.ContainsFunc(p.Env.Set, func(w Var) bool { return v.Name == w.Name })
 	})
 	sum.Limits.put(&p.Limits, true)
-	sum.Guard.yield(&p.Guard)
+	if p.Guard.Off {
+		sum.Guard.Lists = nil
+	}
 	if system != nil {
 		sum.add(system)
 	}

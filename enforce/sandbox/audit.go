@@ -42,25 +42,17 @@ type auditor struct {
 	begun  bool // there is a line for the start
 }
 
-// openLog finds out whether the policy asks for a log. Nothing is written yet.
-func (c *prepared) openLog() error {
+// openLog finds the log that the policy asks for, if it does. It is given up where
+// another user's link leads there, or one that a command may have put there: it would
+// have zsbx write where that can't itself. Nothing is written yet, but the directory
+// may be made from here on.
+func (c *prepared) openLog(r *policy.Resolved) error {
 	if c.policy == nil {
 		return nil
 	}
 	log, err := c.policy.AuditLog(c.host)
-	if log != nil {
-		c.log = &auditor{AuditLog: *log, opened: time.Now()}
-	}
-	return coded(err)
-}
-
-// checkLog finds where the log lies, and gives it up where another user's link leads
-// there, or one that a command may have put there: it would have zsbx write where that
-// can't itself. The directory may be made from here on.
-func (c *prepared) checkLog(r *policy.Resolved) error {
-	log := c.log
-	if log == nil {
-		return nil
+	if err != nil || log == nil {
+		return coded(err)
 	}
 	real, links, _, err := c.host.Trail(log.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -74,8 +66,9 @@ func (c *prepared) checkLog(r *policy.Resolved) error {
 	if link := r.PlantedLink(&policy.Path{Path: real, Links: links}); err == nil && link != "" {
 		err = fmt.Errorf("the link %s leads to %s, and a command may have put it there", link, real)
 	}
-	if log.real = real; err != nil {
-		return log.failed(c, err)
+	c.log = &auditor{AuditLog: *log, real: real, opened: time.Now()}
+	if err != nil {
+		return c.log.failed(c, err)
 	}
 	return nil
 }

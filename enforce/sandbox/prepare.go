@@ -86,9 +86,6 @@ func (o *Options) begin(p *policy.Policy) (*prepared, error) {
 	if c.host.OS != thisSystem() {
 		c.host = policy.Foreign(c.host)
 	}
-	if err := c.openLog(); err != nil {
-		return nil, err
-	}
 	if o.NoTempDir || o.TrackOnly {
 		return c, nil
 	}
@@ -120,7 +117,7 @@ func (c *prepared) prepare() error {
 		if c.policy != nil {
 			c.limits = c.policy.Limits
 		}
-		if err := c.checkLog(&policy.Resolved{Dir: c.host.Dir, Home: c.host.Home}); err != nil {
+		if err := c.openLog(&policy.Resolved{Dir: c.host.Dir, Home: c.host.Home}); err != nil {
 			return err
 		}
 		if err := c.o.checkLimits(c.limits); err != nil || !c.o.InPlace || c.o.Keep {
@@ -185,16 +182,20 @@ func (c *prepared) resolve() error {
 			return err
 		}
 	}
-	return c.checkLog(r)
+	return nil
 }
 
-// checkLinks refuses links that lead out of the project, and warns of others.
+// checkLinks refuses links that lead out of the project, and warns of others. It looks
+// at those to the audit log, too.
 func (c *prepared) checkLinks() error {
 	warnings, err := c.resolved.EscapingLinks()
 	for _, w := range warnings {
 		c.warn.warn(Warning{Text: w.Error()})
 	}
-	return coded(err)
+	if err != nil {
+		return coded(err)
+	}
+	return c.openLog(c.resolved)
 }
 
 // checkLimits refuses limits that nobody would see to: there is no keeper between

@@ -111,10 +111,9 @@ func (w word) refused(list, what string, err error) error {
 // checker is one look at a command line.
 type checker struct {
 	*Guard
-	cwd   string            // as far as cd(1) was followed; "" for not known
-	vars  map[string]string // what the line assigns
-	depth int
-	left  int // of maxWork
+	cwd  string            // as far as cd(1) was followed; "" for not known
+	vars map[string]string // what the line assigns
+	left int               // of maxWork
 }
 
 // maxWork is how much of a command line is looked at: bytes of what shells run and of
@@ -125,10 +124,7 @@ const (
 	perWord = 8
 )
 
-var (
-	errTooDeep = errors.New("it is nested too deeply")
-	errTooMuch = errors.New("it says too much")
-)
+var errTooMuch = errors.New("it says too much")
 
 // spend takes some of what is left to be looked at, and reports whether that was there.
 func (c *checker) spend(n int) bool {
@@ -141,10 +137,6 @@ func (c *checker) command(words []word) error {
 	if len(words) == 0 || words[0].text == "" {
 		return nil
 	}
-	if c.depth++; c.depth > 20 {
-		return words[0].refused("", "", errTooDeep)
-	}
-	defer func() { c.depth-- }()
 	if !c.spend(perWord * len(words)) {
 		return words[0].refused("", "", errTooMuch)
 	}
