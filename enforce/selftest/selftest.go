@@ -4,8 +4,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/fork"
 )
 
 // Proof is what SelfTest found out about one promise.
@@ -61,14 +63,15 @@ func (s *scene) fill(dirs, files, programs, sockets []string) error {
 			return err
 		}
 	}
-	for _, f := range files {
-		if err := os.WriteFile(s.dir+"/"+f, []byte("x"), 0o600); err != nil {
-			return err
-		}
-	}
-	for _, f := range programs {
-		if err := os.WriteFile(s.dir+"/"+f, []byte("#!/bin/sh\n"), 0o700); err != nil {
-			return err
+	for _, kind := range []struct {
+		names []string
+		text  string
+		mode  os.FileMode
+	}{{files, "x", 0o600}, {programs, "#!/bin/sh\n", 0o700}} {
+		for _, f := range kind.names {
+			if err := os.WriteFile(s.dir+"/"+f, []byte(kind.text), kind.mode); err != nil {
+				return err
+			}
 		}
 	}
 	for _, name := range sockets {
@@ -84,6 +87,15 @@ func (s *scene) fill(dirs, files, programs, sockets []string) error {
 		*port = a.(*net.TCPAddr).Port
 	}
 	return nil
+}
+
+// ending waits for the end of a process.
+func ending(p *fork.Process) (syscall.WaitStatus, error) {
+	for {
+		if ev, err := p.Next(); err != nil || ev.Kind == fork.Exited {
+			return ev.Status, err
+		}
+	}
 }
 
 // listen closes every connection that is made.

@@ -70,12 +70,8 @@ func askEscapes(caps enforce.Caps) ([]Proof, error) {
 		proofs = append(proofs, proof)
 	}
 	out.Close() // cat ends
-	for {
-		if ev, err := p.Next(); err != nil || ev.Kind == fork.Exited {
-			if err == io.EOF {
-				err = nil
-			}
-			return proofs, err
-		}
+	if _, err = ending(p); err == io.EOF {
+		err = nil
 	}
+	return proofs, err
 }

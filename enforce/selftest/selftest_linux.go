@@ -1,6 +1,7 @@
 package selftest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -17,7 +18,7 @@ import (
 // trial is one attack and what it proves.
 type trial struct {
 	name, promise, means string
-	net                  policy.NetMode // of the plan that is attacked
+	net                  policy.NetMode // of the plan that is attacked; "" is open
 	steps                []fork.Step    // the last is the attack
 
 	plan  *enforce.Plan            // that one; nil for the scene's policy
@@ -69,7 +70,7 @@ func (s *linuxScene) try(caps enforce.Caps, t trial) (Proof, error) {
 	plan := t.plan
 	if plan == nil {
 		r := *s.policy
-		r.Net = policy.ResolvedNet{Mode: t.net}
+		r.Net = policy.ResolvedNet{Mode: cmp.Or(t.net, policy.NetOpen)}
 		if t.net == policy.NetPorts {
 			r.Net.ConnectTCP = []policy.Port{{Number: uint16(s.allowed)}}
 		}
@@ -144,11 +145,8 @@ func waitExec(c *fork.Command) (int, error) {
 		return 0, err
 	}
 	defer proc.Close()
-	for {
-		if ev, err := proc.Next(); err != nil || ev.Kind == fork.Exited {
-			return 0, err
-		}
-	}
+	_, err = ending(proc)
+	return 0, err
 }
 
 // unixAddr is struct sockaddr_un.

@@ -78,11 +78,8 @@ func macSelfTest(caps enforce.Caps) ([]Proof, error) {
 	var out []Proof
 	for _, t := range macTrials() {
 		confined, err := s.act(caps, t.net, t.script)
-		if err != nil {
-			return out, fmt.Errorf("self-test of %s: %w", t.name, err)
-		}
-		free, err := s.act(caps, "", t.script)
-		if err != nil {
+		free, freeErr := s.act(caps, "", t.script)
+		if err = errors.Join(err, freeErr); err != nil {
 			return out, fmt.Errorf("self-test of %s: %w", t.name, err)
 		}
 		p := Proof{Name: t.name, Promise: t.promise,
@@ -138,17 +135,9 @@ func (s *macScene) act(caps enforce.Caps, mode policy.NetMode, script string) (i
 		return 0, enforce.ExplainStart(err)
 	}
 	defer proc.Close()
-	for {
-		ev, err := proc.Next()
-		if err != nil {
-			return 0, err
-		}
-		if ev.Kind != fork.Exited {
-			continue
-		}
-		if ev.Status.Signaled() {
-			return 128 + int(ev.Status.Signal()), nil
-		}
-		return ev.Status.ExitStatus(), nil
+	status, err := ending(proc)
+	if status.Signaled() {
+		return 128 + int(status.Signal()), err
 	}
+	return status.ExitStatus(), err
 }

@@ -13,41 +13,18 @@ import (
 	"github.com/zsbx/zsbx/enforce/fork"
 )
 
-// answers is memory that a throw-away process shares with this one, into
-// which its system calls write what the kernel answered.
-type answers struct {
-	mem  []byte
-	used int
-}
-
-func newAnswers() (*answers, error) {
-	mem, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
-	if err != nil {
-		return nil, fmt.Errorf("shared memory: %w", err)
-	}
-	return &answers{mem: mem}, nil
-}
-
-func (a *answers) close() { _ = unix.Munmap(a.mem) }
-
-// next is room for one more answer.
-func (a *answers) next() *uintptr {
-	p := (*uintptr)(unsafe.Pointer(&a.mem[a.used]))
-	a.used += int(unsafe.Sizeof(*p))
-	return p
-}
-
 // inChild makes system calls in a process of its own, confined by plan unless
 // that is nil, whose descriptors from 0 on are files, and returns the last one's
 // answer: a result, or a negative errno. The others have to succeed; the result of
 // the one before the last, if there is one, becomes the last one's first argument.
 func inChild(plan *enforce.Plan, files []*os.File, steps []fork.Step) (int, error) {
-	a, err := newAnswers()
+	// The process shares this memory, and its system call writes what it was answered.
+	mem, err := unix.Mmap(-1, 0, int(unsafe.Sizeof(uintptr(0))), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("shared memory: %w", err)
 	}
-	defer a.close()
-	answer := a.next()
+	defer unix.Munmap(mem)
+	answer := (*uintptr)(unsafe.Pointer(&mem[0]))
 	*answer = notReached
 	last := len(steps) - 1
 	// The keeper waits for the steps, not this process, which may have to
@@ -71,14 +48,8 @@ func inChild(plan *enforce.Plan, files []*os.File, steps []fork.Step) (int, erro
 		return 0, err
 	}
 	defer proc.Close()
-	for {
-		ev, err := proc.Next()
-		if err != nil {
-			return 0, err
-		}
-		if ev.Kind == fork.Exited {
-			break
-		}
+	if _, err := ending(proc); err != nil {
+		return 0, err
 	}
 	runtime.KeepAlive(steps)
 	if *answer == notReached {
@@ -119,10 +90,10 @@ func callPath(name string, nr uintptr, path string, at int, args ...uintptr) for
 // shorten leaves the last element of a path.
 func shorten(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
-// connectSteps connect a new socket to an address.
-func connectSteps(name string, family, kind int, addr unsafe.Pointer, size uintptr, keep any) []fork.Step {
+// connectSteps connect a new stream socket to an address.
+func connectSteps(name string, family uintptr, addr unsafe.Pointer, size uintptr, keep any) []fork.Step {
 	return []fork.Step{
-		call("socket(2)", unix.SYS_SOCKET, nil, uintptr(family), uintptr(kind), 0),
+		call("socket(2)", unix.SYS_SOCKET, nil, family, unix.SOCK_STREAM),
 		call(name, unix.SYS_CONNECT, keep, 0, uintptr(addr), size),
 	}
 }

@@ -22,17 +22,17 @@ func (s *linuxScene) brokerTrials(caps enforce.Caps) []trial {
 		r := *s.policy
 		r.Net = policy.ResolvedNet{Mode: policy.NetNone}
 		plan := enforce.NewPlanWith(&r, caps, nil, enforce.Options{Sockets: true})
-		addr := &unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: [4]byte{127, 0, 0, 1}, Port: uint16(s.port>>8 | s.port<<8)}
-		idle := call("shutdown(2)", unix.SYS_SHUTDOWN, nil, 0, unix.SHUT_RD)
-		out = append(out, trial{name: enforce.GapNetwork, promise: "no network: an inherited socket, listening anew", means: "zsbx", plan: plan, stdin: listener,
-			steps: []fork.Step{idle, call("listen(2)", unix.SYS_LISTEN, nil, 0, 1)}},
-			trial{name: enforce.GapNetwork, promise: "no network: an inherited socket, fast open", means: "seccomp", plan: plan, stdin: listener,
-				steps: []fork.Step{idle, call("sendto(2) MSG_FASTOPEN", unix.SYS_SENDTO, addr,
-					0, uintptr(unsafe.Pointer(addr)), 1, unix.MSG_FASTOPEN, uintptr(unsafe.Pointer(addr)), unix.SizeofSockaddrInet4)}})
+		inherited := func(what, means string, attack fork.Step) trial {
+			idle := call("shutdown(2)", unix.SYS_SHUTDOWN, nil, 0, unix.SHUT_RD)
+			return trial{name: enforce.GapNetwork, promise: "no network: an inherited socket, " + what, means: means, plan: plan, stdin: listener,
+				steps: []fork.Step{idle, attack}}
+		}
+		out = append(out, inherited("listening anew", "zsbx", call("listen(2)", unix.SYS_LISTEN, nil, 0, 1)),
+			inherited("fast open", "seccomp", fastOpen(loopback(s.port))))
 	}
 	if caps.Capabilities&(1<<unix.CAP_NET_ADMIN) != 0 {
 		t := trial{name: "capabilities", promise: "root without the capabilities that builds don't need: netlink to other programs",
-			means: "capset", net: policy.NetOpen, steps: netlinkSteps()}
+			means: "capset", steps: netlinkSteps()}
 		if free, err := inChild(nil, nil, t.steps); err != nil || free >= 0 { // else it is a network namespace of somebody else's
 			out = append(out, t)
 		}

@@ -3,6 +3,7 @@ package selftest
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -29,14 +30,10 @@ func (s *linuxScene) trials(caps enforce.Caps) ([]trial, error) {
 	if _, err := s.listen("unix", abstract); err != nil {
 		return nil, err
 	}
-	out := s.fileTrials(caps)
-	out = append(out, s.networkTrials(caps.SocketsBy())...)
-	out = append(out, s.socketTrials(caps.SocketsBy(), abstract)...)
-	out = append(out, processTrials(caps)...)
-	out = append(out, kernelTrials()...)
+	by := caps.SocketsBy()
+	out := slices.Concat(s.fileTrials(caps), s.networkTrials(by), s.socketTrials(by, abstract), processTrials(caps), kernelTrials())
 	if caps.Capabilities&(1<<unix.CAP_SYS_ADMIN) != 0 {
-		out = append(out, trial{name: "capabilities", promise: "root without the capabilities that builds don't need", means: "capset",
-			net: policy.NetOpen, steps: []fork.Step{setHostname()}})
+		out = append(out, one("capabilities", "root without the capabilities that builds don't need", "capset", setHostname()))
 	}
 	out = append(out, s.brokerTrials(caps)...)
 	mounts, err := s.mountTrials(caps)
@@ -46,48 +43,69 @@ func (s *linuxScene) trials(caps enforce.Caps) ([]trial, error) {
 // at is AT_FDCWD as an argument.
 const at = ^uintptr(99)
 
+// opening opens a file.
+func opening(file string, flags uintptr) []fork.Step {
+	return []fork.Step{callPath("openat(2)", unix.SYS_OPENAT, file, 1, at, 0, flags)}
+}
+
+// one is a trial of a single call.
+func one(name, promise, means string, step fork.Step) trial {
+	return trial{name: name, promise: promise, means: means, steps: []fork.Step{step}}
+}
+
 func (s *linuxScene) fileTrials(caps enforce.Caps) []trial {
-	open := func(file string, flags uintptr) []fork.Step {
-		return []fork.Step{callPath("openat(2)", unix.SYS_OPENAT, s.dir+"/"+file, 1, at, 0, flags)}
-	}
 	truncateBy := "Landlock"
 	if caps.Landlock < 3 {
 		truncateBy = "seccomp"
 	}
 	return []trial{
-		{name: enforce.GapFiles, promise: "files are read only where allowed", means: "Landlock", net: policy.NetOpen, steps: open("file", unix.O_RDONLY)},
-		{name: enforce.GapFiles, promise: "files are written only where allowed", means: "Landlock", net: policy.NetOpen, steps: open("file", unix.O_WRONLY)},
-		{name: enforce.GapFiles, promise: "directories are listed only where allowed", means: "Landlock", net: policy.NetOpen, steps: open("empty", unix.O_RDONLY|unix.O_DIRECTORY)},
-		{name: enforce.GapTruncate, promise: "files are emptied only where they may be written", means: truncateBy, net: policy.NetOpen, steps: []fork.Step{callPath("truncate(2)", unix.SYS_TRUNCATE, s.dir+"/file", 0, 0, 1)}},
+		{name: enforce.GapFiles, promise: "files are read only where allowed", means: "Landlock", steps: opening(s.dir+"/file", unix.O_RDONLY)},
+		{name: enforce.GapFiles, promise: "files are written only where allowed", means: "Landlock", steps: opening(s.dir+"/file", unix.O_WRONLY)},
+		{name: enforce.GapFiles, promise: "directories are listed only where allowed", means: "Landlock", steps: opening(s.dir+"/empty", unix.O_RDONLY|unix.O_DIRECTORY)},
+		one(enforce.GapTruncate, "files are emptied only where they may be written", truncateBy, callPath("truncate(2)", unix.SYS_TRUNCATE, s.dir+"/file", 0, 0, 1)),
 	}
 }
 
 func (s *linuxScene) networkTrials(socketsBy string) []trial {
-	socket := func(name string, family, kind, proto uintptr) []fork.Step {
-		return []fork.Step{call(name, unix.SYS_SOCKET, nil, family, kind, proto)}
+	closed := func(what, name string, family, kind uintptr) trial {
+		return trial{name: enforce.GapNetwork, promise: "no network: " + what, means: "seccomp", net: policy.NetNone,
+			steps: []fork.Step{call(name, unix.SYS_SOCKET, nil, family, kind)}}
 	}
-	addr := &unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: [4]byte{127, 0, 0, 1}, Port: uint16(s.port>>8 | s.port<<8)}
-	connect := connectSteps("connect(2) to a TCP port", unix.AF_INET, unix.SOCK_STREAM, unsafe.Pointer(addr), unix.SizeofSockaddrInet4, addr)
-	fast := []fork.Step{connect[0], call("sendto(2) MSG_FASTOPEN", unix.SYS_SENDTO, addr,
-		0, uintptr(unsafe.Pointer(addr)), 1, unix.MSG_FASTOPEN, uintptr(unsafe.Pointer(addr)), unix.SizeofSockaddrInet4)}
+	listed := func(what, means string, steps ...fork.Step) trial {
+		return trial{name: enforce.GapTCPPorts, promise: "only the TCP ports that are listed" + what, means: means, net: policy.NetPorts, steps: steps}
+	}
+	to := loopback(s.port)
+	connect := connectSteps("connect(2) to a TCP port", unix.AF_INET, unsafe.Pointer(to), unix.SizeofSockaddrInet4, to)
 	return []trial{
-		{name: enforce.GapNetwork, promise: "no network: TCP", means: "seccomp", net: policy.NetNone, steps: socket("socket(2) TCP", unix.AF_INET, unix.SOCK_STREAM, 0)},
-		{name: enforce.GapNetwork, promise: "no network: UDP", means: "seccomp", net: policy.NetNone, steps: socket("socket(2) UDP", unix.AF_INET, unix.SOCK_DGRAM, 0)},
-		{name: enforce.GapNetwork, promise: "no network: IPv6", means: "seccomp", net: policy.NetNone, steps: socket("socket(2) IPv6", unix.AF_INET6, unix.SOCK_STREAM, 0)},
-		{name: enforce.GapTCPPorts, promise: "only the TCP ports that are listed", means: socketsBy, net: policy.NetPorts, steps: connect},
-		{name: enforce.GapTCPPorts, promise: "only the TCP ports that are listed: fast open", means: "seccomp", net: policy.NetPorts, steps: fast},
-		{name: enforce.GapTCPPorts, promise: "only the TCP ports that are listed: UDP", means: "seccomp", net: policy.NetPorts, steps: socket("socket(2) UDP", unix.AF_INET, unix.SOCK_DGRAM, 0)},
+		closed("TCP", "socket(2) TCP", unix.AF_INET, unix.SOCK_STREAM),
+		closed("UDP", "socket(2) UDP", unix.AF_INET, unix.SOCK_DGRAM),
+		closed("IPv6", "socket(2) IPv6", unix.AF_INET6, unix.SOCK_STREAM),
+		listed("", socketsBy, connect...),
+		listed(": fast open", "seccomp", connect[0], fastOpen(to)),
+		listed(": UDP", "seccomp", call("socket(2) UDP", unix.SYS_SOCKET, nil, unix.AF_INET, unix.SOCK_DGRAM)),
 	}
 }
 
+// loopback is a port of this machine's own.
+func loopback(port int) *unix.RawSockaddrInet4 {
+	return &unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: [4]byte{127, 0, 0, 1}, Port: uint16(port>>8 | port<<8)}
+}
+
+// fastOpen connects while it sends (tcp(7)).
+func fastOpen(to *unix.RawSockaddrInet4) fork.Step {
+	p := uintptr(unsafe.Pointer(to))
+	return call("sendto(2) MSG_FASTOPEN", unix.SYS_SENDTO, to, 0, p, 1, unix.MSG_FASTOPEN, p, unix.SizeofSockaddrInet4)
+}
+
 func (s *linuxScene) socketTrials(socketsBy, abstract string) []trial {
-	connect := func(name, to string) []fork.Step {
+	connect := func(gap, by, name, to string) trial {
 		addr, size := unixAddr(to)
-		return connectSteps(name, unix.AF_UNIX, unix.SOCK_STREAM, addr, size, addr)
+		return trial{name: gap, promise: "no connection to sockets of programs outside, by " + by, means: socketsBy,
+			steps: connectSteps(name, unix.AF_UNIX, addr, size, addr)}
 	}
 	return []trial{
-		{name: enforce.GapUnixSockets, promise: "no connection to sockets of programs outside, by path", means: socketsBy, net: policy.NetOpen, steps: connect("connect(2) to a path", s.dir+"/socket")},
-		{name: enforce.GapAbstractSockets, promise: "no connection to sockets of programs outside, by abstract name", means: socketsBy, net: policy.NetOpen, steps: connect("connect(2) to an abstract name", abstract)},
+		connect(enforce.GapUnixSockets, "path", "connect(2) to a path", s.dir+"/socket"),
+		connect(enforce.GapAbstractSockets, "abstract name", "connect(2) to an abstract name", abstract),
 	}
 }
 
@@ -95,9 +113,8 @@ func (s *linuxScene) socketTrials(socketsBy, abstract string) []trial {
 // have a file that is not open signal a group: of that the kernel says another error than the filter.
 func signalTrials(caps enforce.Caps) []trial {
 	const (
-		promise = "no signals to processes outside"
-		urgent  = uintptr(unix.SIGURG)
-		noFile  = ^uintptr(0)
+		urgent = uintptr(unix.SIGURG)
+		noFile = ^uintptr(0)
 	)
 	by := "Landlock"
 	if caps.SignalMode() == seccomp.SignalsAll {
@@ -105,50 +122,47 @@ func signalTrials(caps enforce.Caps) []trial {
 	}
 	pid := uintptr(os.Getpid())
 	info := &broker.Siginfo{8: 0xff, 9: 0xff, 10: 0xff, 11: 0xff} // si_code: SI_QUEUE
-	one := func(means, name string, nr uintptr, keep any, args ...uintptr) trial {
-		return trial{name: enforce.GapSignals, promise: promise + ": " + name, means: means, net: policy.NetOpen, steps: []fork.Step{call(name, nr, keep, args...)}}
+	signal := func(means string, steps ...fork.Step) trial {
+		return trial{name: enforce.GapSignals, promise: "no signals to processes outside: " + steps[len(steps)-1].Name, means: means, steps: steps}
 	}
 	return []trial{
-		one(by, "kill(2)", unix.SYS_KILL, nil, pid, urgent),
-		one(by, "tkill(2)", unix.SYS_TKILL, nil, pid, urgent),
-		one(by, "tgkill(2)", unix.SYS_TGKILL, nil, pid, pid, urgent),
-		one(by, "rt_sigqueueinfo(2)", unix.SYS_RT_SIGQUEUEINFO, info, pid, urgent, uintptr(unsafe.Pointer(info))),
-		{name: enforce.GapSignals, promise: promise + ": pidfd_send_signal(2)", means: by, net: policy.NetOpen, steps: []fork.Step{
-			call("pidfd_open(2)", unix.SYS_PIDFD_OPEN, nil, pid),
-			call("pidfd_send_signal(2)", unix.SYS_PIDFD_SEND_SIGNAL, nil, 0, urgent)}},
-		one("seccomp", "fcntl(2) F_SETOWN to a group", unix.SYS_FCNTL, nil, noFile, unix.F_SETOWN, -pid),
-		one("seccomp", "fcntl(2) F_SETOWN_EX", unix.SYS_FCNTL, nil, noFile, unix.F_SETOWN_EX),
-		one("seccomp", "fcntl(2) O_ASYNC", unix.SYS_FCNTL, nil, noFile, unix.F_SETFL, unix.O_ASYNC),
-		one("seccomp", "fcntl(2) F_SETSIG", unix.SYS_FCNTL, nil, noFile, unix.F_SETSIG, urgent),
-		one("seccomp", "ioctl(2) FIOSETOWN", unix.SYS_IOCTL, nil, noFile, 0x8901),
-		one("seccomp", "ioctl(2) SIOCSPGRP", unix.SYS_IOCTL, nil, noFile, 0x8902),
+		signal(by, call("kill(2)", unix.SYS_KILL, nil, pid, urgent)),
+		signal(by, call("tkill(2)", unix.SYS_TKILL, nil, pid, urgent)),
+		signal(by, call("tgkill(2)", unix.SYS_TGKILL, nil, pid, pid, urgent)),
+		signal(by, call("rt_sigqueueinfo(2)", unix.SYS_RT_SIGQUEUEINFO, info, pid, urgent, uintptr(unsafe.Pointer(info)))),
+		signal(by, call("pidfd_open(2)", unix.SYS_PIDFD_OPEN, nil, pid), call("pidfd_send_signal(2)", unix.SYS_PIDFD_SEND_SIGNAL, nil, 0, urgent)),
+		signal("seccomp", call("fcntl(2) F_SETOWN to a group", unix.SYS_FCNTL, nil, noFile, unix.F_SETOWN, -pid)),
+		signal("seccomp", call("fcntl(2) F_SETOWN_EX", unix.SYS_FCNTL, nil, noFile, unix.F_SETOWN_EX)),
+		signal("seccomp", call("fcntl(2) O_ASYNC", unix.SYS_FCNTL, nil, noFile, unix.F_SETFL, unix.O_ASYNC)),
+		signal("seccomp", call("fcntl(2) F_SETSIG", unix.SYS_FCNTL, nil, noFile, unix.F_SETSIG, urgent)),
+		signal("seccomp", call("ioctl(2) FIOSETOWN", unix.SYS_IOCTL, nil, noFile, 0x8901)),
+		signal("seccomp", call("ioctl(2) SIOCSPGRP", unix.SYS_IOCTL, nil, noFile, 0x8902)),
 	}
 }
 
 // processTrials act on this very process, and change nothing about it.
 func processTrials(caps enforce.Caps) []trial {
-	pid := uintptr(os.Getpid())
 	limit := &unix.Rlimit{}
 	_ = unix.Prlimit(0, unix.RLIMIT_CORE, nil, limit)
-	return append(signalTrials(caps), []trial{
-		{name: enforce.GapPriorities, promise: "no change of limits and priorities of processes outside", means: "seccomp", net: policy.NetOpen, steps: []fork.Step{call("prlimit64(2)", unix.SYS_PRLIMIT64, limit, pid, unix.RLIMIT_CORE, uintptr(unsafe.Pointer(limit)))}},
+	return append(signalTrials(caps),
+		one(enforce.GapPriorities, "no change of limits and priorities of processes outside", "seccomp",
+			call("prlimit64(2)", unix.SYS_PRLIMIT64, limit, uintptr(os.Getpid()), unix.RLIMIT_CORE, uintptr(unsafe.Pointer(limit)))),
 		// No terminal is needed: the kernel's answer about a descriptor
 		// that isn't open is another error than the filter's.
-		{name: enforce.GapTerminal, promise: "no typing into the caller's terminal", means: "seccomp", net: policy.NetOpen, steps: []fork.Step{call("ioctl(2) TIOCSTI", unix.SYS_IOCTL, nil, ^uintptr(0), unix.TIOCSTI)}},
-	}...)
+		one(enforce.GapTerminal, "no typing into the caller's terminal", "seccomp", call("ioctl(2) TIOCSTI", unix.SYS_IOCTL, nil, ^uintptr(0), unix.TIOCSTI)))
 }
 
 // kernelTrials make calls that would fail in any case, by another error.
-func kernelTrials() []trial {
-	one := func(name string, nr uintptr, args ...uintptr) trial {
-		return trial{name: enforce.GapKernel, promise: "system calls that builds don't need are closed: " + name, means: "seccomp", net: policy.NetOpen, steps: []fork.Step{call(name, nr, nil, args...)}}
+func kernelTrials() (out []trial) {
+	for _, c := range []fork.Step{
+		call("io_uring_setup(2)", unix.SYS_IO_URING_SETUP, nil),
+		call("userfaultfd(2)", unix.SYS_USERFAULTFD, nil, 1 /* UFFD_USER_MODE_ONLY */),
+		call("keyctl(2)", unix.SYS_KEYCTL, nil),
+		call("unshare(2) CLONE_NEWUSER", unix.SYS_UNSHARE, nil, unix.CLONE_NEWUSER),
+	} {
+		out = append(out, one(enforce.GapKernel, "system calls that builds don't need are closed: "+c.Name, "seccomp", c))
 	}
-	return []trial{
-		one("io_uring_setup(2)", unix.SYS_IO_URING_SETUP),
-		one("userfaultfd(2)", unix.SYS_USERFAULTFD, 1 /* UFFD_USER_MODE_ONLY */),
-		one("keyctl(2)", unix.SYS_KEYCTL),
-		one("unshare(2) CLONE_NEWUSER", unix.SYS_UNSHARE, unix.CLONE_NEWUSER),
-	}
+	return out
 }
 
 // setHostname sets the machine's name to what it is.

@@ -16,10 +16,7 @@ func (s *linuxScene) mountTrials(caps enforce.Caps) ([]trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	open := func(file string, flags uintptr) []fork.Step {
-		return []fork.Step{callPath("openat(2)", unix.SYS_OPENAT, s.dir+"/"+file, 1, at, 0, flags)}
-	}
-	own := trial{name: enforce.GapOwnFiles, promise: "no change of zsbx's own files", means: "mounts", steps: open(ownFile, unix.O_WRONLY),
+	own := trial{name: enforce.GapOwnFiles, promise: "no change of zsbx's own files", means: "mounts", steps: opening(s.dir+"/"+ownFile, unix.O_WRONLY),
 		plan: enforce.NewPlanWith(s.policy, caps, &host, enforce.Options{Protect: []string{s.dir + "/" + ownFile}})}
 	if own.plan.Mounts == nil {
 		own.means = "Landlock"
@@ -32,8 +29,8 @@ func (s *linuxScene) mountTrials(caps enforce.Caps) ([]trial, error) {
 		return []trial{own}, nil
 	}
 	out := append(s.privateTrials(plan.Mounts), []trial{
-		{name: enforce.GapDeny, promise: "no access to what is denied inside a writable tree", steps: open(deniedFile, unix.O_RDONLY)},
-		{name: enforce.GapProtect, promise: "no change of git's configuration and hooks and the like", steps: open(protectedFile, unix.O_WRONLY)},
+		{name: enforce.GapDeny, promise: "no access to what is denied inside a writable tree", steps: opening(s.dir+"/"+deniedFile, unix.O_RDONLY)},
+		{name: enforce.GapProtect, promise: "no change of git's configuration and hooks and the like", steps: opening(s.dir+"/"+protectedFile, unix.O_WRONLY)},
 		{name: enforce.GapMetadata, promise: "no change of mode, owner, times, attributes and flags of files outside",
 			steps: []fork.Step{callPath("fchmodat(2)", unix.SYS_FCHMODAT, s.dir+"/file", 1, at, 0, 0o600)}},
 	}...)

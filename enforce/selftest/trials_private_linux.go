@@ -44,12 +44,12 @@ func (s *linuxScene) privateTrials(mp *mounts.Plan) []trial {
 	if hasPrivate(mp, mounts.ShmDir) && os.WriteFile(shm, nil, 0o600) == nil {
 		s.close = append(s.close, func() { os.Remove(shm) })
 		out = append(out, trial{name: enforce.GapIPC, promise: promise + ": POSIX",
-			steps: []fork.Step{callPath("openat(2)", unix.SYS_OPENAT, shm, 1, at, 0, unix.O_RDONLY)}})
+			steps: opening(shm, unix.O_RDONLY)})
 	}
 	if master, name, err := newTerminal(); hasPrivate(mp, mounts.PtsDir) && err == nil {
 		s.close = append(s.close, func() { unix.Close(master) })
 		out = append(out, trial{name: enforce.GapTerminals, promise: "no access to the user's other terminals",
-			steps: []fork.Step{callPath("openat(2)", unix.SYS_OPENAT, name, 1, at, 0, unix.O_RDWR|unix.O_NOCTTY)}})
+			steps: opening(name, unix.O_RDWR|unix.O_NOCTTY)})
 	}
 	return out
 }
