@@ -210,7 +210,7 @@ func TestMacLongLiterals(t *testing.T) {
 		_, ok := accepts(`(version 1)(allow default)(deny file-read* (literal "/` + strings.Repeat("x", n-1) + `"))`)
 		t.Logf("a literal of %d bytes is accepted: %v", n, ok)
 	}
-	q, err := seatbelt.QuoteSBPL("/" + strings.Repeat("long/", 190) + "x")
+	q, err := fingerprint.Quote("/" + strings.Repeat("long/", 190) + "x")
 	if err != nil {
 		t.Fatal(err)
 	}

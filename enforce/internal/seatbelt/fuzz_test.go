@@ -35,7 +35,7 @@ func FuzzQuote(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		q, err := seatbelt.QuoteSBPL(s)
+		q, err := fingerprint.Quote(s)
 		if bad := !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl); bad != (err != nil) {
 			t.Fatalf("%q: %v", s, err)
 		}
@@ -157,7 +157,7 @@ func checkGlob(t interface{ Fatalf(string, ...any) }, pattern, p string) {
 	if err != nil {
 		return // refused: the command does not start
 	}
-	q, err := seatbelt.QuoteSBPL(re)
+	q, err := fingerprint.Quote(re)
 	if err != nil {
 		t.Fatalf("%s: %v", pattern, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -32,10 +33,10 @@ func TestSeatbeltProfileRefuses(t *testing.T) {
 		path string
 		want error
 	}{
-		{"/Users/u/a\nb", seatbelt.ErrControl},
-		{"/Users/u/a\x00b", seatbelt.ErrControl},
-		{"/Users/u/a\u0085b", seatbelt.ErrControl},
-		{"/Users/u/\xff", seatbelt.ErrNotUTF8},
+		{"/Users/u/a\nb", fingerprint.ErrControl},
+		{"/Users/u/a\x00b", fingerprint.ErrControl},
+		{"/Users/u/a\u0085b", fingerprint.ErrControl},
+		{"/Users/u/\xff", fingerprint.ErrNotUTF8},
 		{"proj", seatbelt.ErrNotAbs},
 		{"/Users/u/../v", seatbelt.ErrNotClean},
 		{"/Users//u", seatbelt.ErrNotClean},

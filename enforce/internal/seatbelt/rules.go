@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/glob"
 )
@@ -40,9 +41,7 @@ func (w *sbpl) lookups(r *policy.Resolved) {
 	}
 	w.section("names of the directories above, and of symbolic links on the way")
 	for _, p := range slices.Sorted(maps.Keys(seen)) {
-		if f := w.filter("literal", p, seen[p]); f != "" {
-			w.allow([]string{"file-read-metadata"}, seen[p].String(), f)
-		}
+		w.allow([]string{"file-read-metadata"}, seen[p].String(), w.filter("literal", p, seen[p]))
 	}
 }
 
@@ -69,26 +68,25 @@ func (w *sbpl) optionalPath(p string, from policy.Origin) string {
 func (w *sbpl) paths(r *policy.Resolved) {
 	w.section("files: what the policy allows")
 	for _, p := range r.Paths {
-		w.allowPath(p)
+		w.allow(pathOps(p.Access, p.Mode), origin(p.Rule.Origin, p.Rule.Path), w.place(p))
 	}
-	if tmp := w.optionalPath(r.TempDir, own("temporary directory")); tmp != "" {
-		w.allow(pathOps(policy.Read|policy.Write|policy.Exec, fs.ModeDir), "zsbx: temporary directory",
-			w.filter("subpath", tmp, own("temporary directory")))
-	}
+	w.tempDir(r, pathOps(policy.Read|policy.Write|policy.Exec, fs.ModeDir))
 }
 
-// allowPath writes one path's rule.
-func (w *sbpl) allowPath(p policy.Path) {
-	c := w.path(p.Path, p.Rule.Origin)
-	if c == "" {
-		return
-	}
+// place is the filter of a path: a directory with all that is in it, or one file.
+func (w *sbpl) place(p policy.Path) string {
 	name := "literal"
 	if p.Mode.IsDir() {
 		name = "subpath"
 	}
-	if f := w.filter(name, c, p.Rule.Origin); f != "" {
-		w.allow(pathOps(p.Access, p.Mode), origin(p.Rule.Origin, p.Rule.Path), f)
+	return w.filter(name, w.path(p.Path, p.Rule.Origin), p.Rule.Origin)
+}
+
+// tempDir allows operations in the session's private temporary directory.
+func (w *sbpl) tempDir(r *policy.Resolved, ops []string) {
+	if r.TempDir != "" {
+		from := own("temporary directory")
+		w.allow(ops, from.String(), w.filter("subpath", w.path(r.TempDir, from), from))
 	}
 }
 
@@ -120,6 +118,13 @@ func pathOps(a policy.Access, mode fs.FileMode) []string {
 	return ops
 }
 
+// AccessOps are all operations on a path that a policy can allow. A denial names all of
+// them, wildcards and leaves: see Profile.
+func AccessOps() []string {
+	return slices.Concat(fingerprint.ReadOps(), fingerprint.WriteOps(),
+		[]string{"process-exec*", "process-exec", "file-map-executable", "file-clone", "file-ioctl", "network-outbound"})
+}
+
 // origin is the comment of a rule: who wrote it and how.
 func origin(o policy.Origin, text string) string {
 	if text == "" {
@@ -146,10 +151,9 @@ func (w *sbpl) denyPath(ops []string, d policy.DenyPath) {
 	from := d.Deny.Origin
 	why := origin(from, d.Deny.Pattern)
 	if !d.Glob {
-		if c := w.path(d.Pattern, from); c != "" {
-			w.deny(ops, why, w.filter("literal", c, from), w.filter("subpath", c, from))
-			w.pinAncestors(c, why)
-		}
+		c := w.path(d.Pattern, from)
+		w.deny(ops, why, w.filter("literal", c, from), w.filter("subpath", c, from))
+		w.pinAncestors(c, why)
 		return
 	}
 	g, err := glob.Parse(d.Pattern)
@@ -159,9 +163,6 @@ func (w *sbpl) denyPath(ops []string, d policy.DenyPath) {
 	}
 	fixed, rest := SplitGlob(g)
 	base := w.path(fixed, from)
-	if base == "" {
-		return
-	}
 	re, err := GlobRegex(base, rest)
 	if err != nil {
 		w.fail(d.Pattern, from, err)
@@ -179,9 +180,7 @@ func (w *sbpl) pinAncestors(p, why string) {
 			continue
 		}
 		w.pinned[a] = true
-		if f := w.filter("literal", a, own("above a denied path")); f != "" {
-			w.deny([]string{"file-write-unlink"}, "above "+why, f)
-		}
+		w.deny([]string{"file-write-unlink"}, "above "+why, w.filter("literal", a, own("above a denied path")))
 	}
 }
 
@@ -200,17 +199,17 @@ func (w *sbpl) writable(p string) bool {
 
 // writableRoots are the directories in which the command may write.
 func writableRoots(r *policy.Resolved) map[string]bool {
+	dirs := []string{r.TempDir}
+	for _, p := range r.Paths {
+		if p.Access&policy.Write != 0 && p.Mode.IsDir() {
+			dirs = append(dirs, p.Path)
+		}
+	}
 	roots := map[string]bool{}
-	add := func(p string) {
+	for _, p := range dirs {
 		if c, err := Path(p); err == nil {
 			roots[c] = true
 		}
 	}
-	for _, p := range r.Paths {
-		if p.Access&policy.Write != 0 && p.Mode.IsDir() {
-			add(p.Path)
-		}
-	}
-	add(r.TempDir)
 	return roots
 }

@@ -91,26 +91,16 @@ func (w *sbpl) sockets(r *policy.Resolved) {
 	w.allow([]string{"system-socket"}, "zsbx: what is connected is another question", "(socket-domain AF_UNIX)")
 	w.deny([]string{"network-outbound"}, "zsbx: launchd's sockets",
 		`(regex "^/private/(tmp|var/run)/com\\.apple\\.launchd\\.[^/]+/Listeners$")`)
-	if tmp := w.optionalPath(r.TempDir, own("temporary directory")); tmp != "" {
-		w.allow([]string{"network-outbound"}, "zsbx: temporary directory",
-			w.filter("subpath", tmp, own("temporary directory")))
-	}
+	w.tempDir(r, []string{"network-outbound"})
 	for _, p := range r.Net.Unix {
-		name := "literal"
-		if p.Mode.IsDir() {
-			name = "subpath"
-		}
-		if c := w.path(p.Path, p.Rule.Origin); c != "" {
-			w.allow([]string{"network-outbound"}, origin(p.Rule.Origin, p.Rule.Path),
-				w.filter(name, c, p.Rule.Origin))
-		}
+		w.allow([]string{"network-outbound"}, origin(p.Rule.Origin, p.Rule.Path), w.place(p))
 	}
 }
 
 // protected writes the paths that nothing makes writable, and those that nothing
 // makes readable.
 func (w *sbpl) protected(o Options) {
-	w.ownPaths("never writable", "protected", WriteOps(), o.Protect)
+	w.ownPaths("never writable", "protected", fingerprint.WriteOps(), o.Protect)
 	w.ownPaths("zsbx's own records", "hidden", AccessOps(), o.Hide)
 }
 

@@ -3,6 +3,7 @@ package seatbelt
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -26,18 +27,13 @@ func (e *ProfileError) Error() string {
 // Unwrap gives the reason.
 func (e *ProfileError) Unwrap() error { return e.Err }
 
-// The reasons why a text is refused.
+// The reasons why a text is refused, beside those of fingerprint.Quote.
 var (
-	ErrNotUTF8    = fingerprint.ErrNotUTF8
-	ErrControl    = fingerprint.ErrControl
 	ErrNotAbs     = errors.New("it is not an absolute path")
 	ErrNotClean   = errors.New(`it has an empty, "." or ".." element`)
 	errGlobSyntax = errors.New("the glob cannot be written as a regular expression")
 	errNetMode    = errors.New("the network mode is unknown")
 )
-
-// QuoteSBPL writes s as a string of the profile language.
-func QuoteSBPL(s string) (string, error) { return fingerprint.Quote(s) }
 
 // comment makes s fit for a comment that ends with the line: whatever is not
 // printable is written as its code, so that nothing in a path or in the name of
@@ -94,19 +90,11 @@ func (w *sbpl) deny(ops []string, from string, filters ...string) {
 	w.rule("deny", ops, from, filters)
 }
 
-// rule writes one rule on one line when it fits, on several otherwise. Every release
-// knows the operations: those that do not stand in base.sb.
+// rule writes one rule on one line when it fits, on several otherwise, with its origin
+// as a comment on the last. Every release knows the operations: those that do not stand
+// in base.sb.
 func (w *sbpl) rule(action string, ops []string, from string, filters []string) {
-	w.line("("+action+" "+wrapped(ops, filters)+")", from)
-}
-
-// line writes a form, with its origin as a comment on the last line.
-func (w *sbpl) line(form, from string) {
-	w.b.WriteString(form)
-	if from != "" {
-		w.b.WriteString(" ; " + comment(from))
-	}
-	w.b.WriteByte('\n')
+	fmt.Fprintf(&w.b, "(%s %s) ; %s\n", action, wrapped(ops, filters), comment(from))
 }
 
 // wrapped joins operations and filters, breaking long rules into lines.
@@ -114,29 +102,19 @@ func wrapped(ops, filters []string) string {
 	if len(ops) <= 6 && len(filters) <= 1 {
 		return strings.Join(append(ops[:len(ops):len(ops)], filters...), " ")
 	}
-	var b strings.Builder
-	for i, op := range ops {
-		switch {
-		case i == 0:
-		case i%6 == 0:
-			b.WriteString("\n       ")
-		default:
-			b.WriteByte(' ')
-		}
-		b.WriteString(op)
+	var lines []string
+	for group := range slices.Chunk(ops, 6) {
+		lines = append(lines, strings.Join(group, " "))
 	}
-	for _, f := range filters {
-		b.WriteString("\n    " + f)
-	}
-	return b.String()
+	return strings.Join(append([]string{strings.Join(lines, "\n       ")}, filters...), "\n    ")
 }
 
-// filter is "(name "text")".
+// filter is "(name "text")". After an error it does not matter what it is: there will
+// be no profile.
 func (w *sbpl) filter(name, text string, from policy.Origin) string {
-	q, err := QuoteSBPL(text)
+	q, err := fingerprint.Quote(text)
 	if err != nil {
 		w.fail(text, from, err)
-		return ""
 	}
 	return "(" + name + " " + q + ")"
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce/fingerprint"
-	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
 )
 
 // TestTrackProfile: the profile of commands that are only tracked answers as the
@@ -17,7 +16,7 @@ func TestTrackProfile(t *testing.T) {
 			t.Fatal(err)
 		}
 		dir, name := fingerprint.Dir(testSession), fingerprint.Name(testSession)
-		for _, op := range seatbelt.ReadOps() {
+		for _, op := range fingerprint.ReadOps() {
 			if !p.Allowed(op, file(dir+"/allow")) || p.Allowed(op, file(dir+"/deny")) {
 				t.Errorf("%s: the path pair answers wrongly", op)
 			}
@@ -25,7 +24,7 @@ func TestTrackProfile(t *testing.T) {
 		if !p.Allowed("mach-lookup", service(name+".allow")) || p.Allowed("mach-lookup", service(name+".deny")) {
 			t.Error("the name pair answers wrongly")
 		}
-		for _, op := range seatbelt.WriteOps() {
+		for _, op := range fingerprint.WriteOps() {
 			if !strings.HasPrefix(op, "network-") && (p.Allowed(op, file(dir)) || p.Allowed(op, file(dir+"/deny")) || !p.Allowed(op, file("/Users/u/x"))) {
 				t.Errorf("%s: wrong about the markers or about what is beside them", op)
 			}
