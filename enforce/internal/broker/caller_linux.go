@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -75,14 +74,11 @@ func (c caller) memory(at uint64, n int) ([]byte, unix.Errno) {
 	}
 	local := unix.Iovec{Base: &buf[0]}
 	local.SetLen(n)
-	remote := unix.RemoteIovec{Base: uintptr(at), Len: n}
-	r, _, errno := unix.Syscall6(unix.SYS_PROCESS_VM_READV, uintptr(c.tid),
-		uintptr(unsafe.Pointer(&local)), 1, uintptr(unsafe.Pointer(&remote)), 1, 0)
-	got := int(r)
+	got, err := unix.ProcessVMReadv(c.tid, []unix.Iovec{local}, []unix.RemoteIovec{{Base: uintptr(at), Len: n}}, 0)
 	switch {
-	case errno == unix.EFAULT || errno == 0 && got != n:
+	case err == unix.EFAULT || err == nil && got != n:
 		return nil, unix.EFAULT
-	case errno != 0:
+	case err != nil:
 		return nil, unix.EACCES
 	}
 	return buf, 0

@@ -94,22 +94,13 @@ func (i *identity) become(who *identity) bool {
 		i.setCapabilities(who.capabilities)
 }
 
-// again makes this thread i, after it was who or became that in part.
+// again makes this thread i, after it was who or became that in part. The ids for files
+// follow the effective ones. What was not changed is left: not every id can be set.
 func (i *identity) again(who *identity) bool {
-	if i.uid != who.uid || who.uid != who.fsuid {
-		if !setThread(unix.SYS_SETRESUID, i.uid) {
-			return false
-		}
-	}
-	if !i.setCapabilities(i.capabilities) {
-		return false
-	}
-	if i.gid != who.gid || who.gid != who.fsgid {
-		if !setThread(unix.SYS_SETRESGID, i.gid) {
-			return false
-		}
-	}
-	return slices.Equal(i.groups, who.groups) || setGroups(i.groups)
+	return (i.uid == who.uid && i.uid == who.fsuid || setThread(unix.SYS_SETRESUID, i.uid)) &&
+		i.setCapabilities(i.capabilities) &&
+		(i.gid == who.gid && i.gid == who.fsgid || setThread(unix.SYS_SETRESGID, i.gid)) &&
+		(slices.Equal(i.groups, who.groups) || setGroups(i.groups))
 }
 
 // setThread sets the effective id of this thread alone, and with it the one for

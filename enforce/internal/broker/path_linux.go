@@ -13,6 +13,12 @@ import (
 // mountPoint identifies a directory and the mount it was reached by.
 type mountPoint struct{ mount, ino uint64 }
 
+// MountOf is the mount that a path leads to, 0 if it can't be told.
+func MountOf(path string) uint64 {
+	at, _ := mountOf(path)
+	return at.mount
+}
+
 func mountOf(path string) (mountPoint, error) {
 	var st unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_INO|unix.STATX_MNT_ID, &st); err != nil {

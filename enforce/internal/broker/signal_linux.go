@@ -89,7 +89,7 @@ func (s *signalCall) exists(first, second int) answer {
 			return answer{proceed: true} // Landlock checks it
 		}
 		defer unix.Close(fd)
-		pid, err = pidOf(fd), unix.PidfdSendSignal(fd, 0, nil, int(s.args[3]))
+		pid, err = PidOf("self", fd), unix.PidfdSendSignal(fd, 0, nil, int(s.args[3]))
 	default:
 		return answer{proceed: true}
 	}
@@ -172,7 +172,7 @@ func (s *signalCall) descriptor(fd int) answer {
 		return refused(unix.EPERM)
 	}
 	defer unix.Close(pidfd)
-	pid := pidOf(pidfd)
+	pid := PidOf("self", pidfd)
 	switch {
 	case pid == noPidfd:
 		return refused(unix.EBADF)
@@ -291,10 +291,10 @@ func openProcess(tid int) (pid, pidfd int, _ unix.Errno) {
 
 const noPidfd = -2
 
-// pidOf is the number of what a pidfd means (proc_pid_fdinfo(5)): -1 once it has been
-// waited for. It is 0 for one in another PID namespace.
-func pidOf(pidfd int) int {
-	b, _ := readProc("/proc/self/fdinfo/" + strconv.Itoa(pidfd))
+// PidOf is the number of what a pidfd of a process means (proc_pid_fdinfo(5)): -1 once it
+// has been waited for. It is 0 for one in another PID namespace.
+func PidOf(process string, pidfd int) int {
+	b, _ := readProc("/proc/" + process + "/fdinfo/" + strconv.Itoa(pidfd))
 	for line := range bytes.Lines(b) {
 		if value, ok := bytes.CutPrefix(line, []byte("Pid:")); ok {
 			pid, err := strconv.Atoi(string(bytes.TrimSpace(value)))

@@ -118,11 +118,10 @@ func (l *Log) parse(line []byte) (r Refusal, ok bool) {
 // logged is the act of an operation. Operations that are none of those that a policy
 // has rules for are calls.
 func logged(op, target string) answer.Act {
-	a := answer.Act{Path: target}
 	if !strings.HasPrefix(target, "/") {
 		if i := strings.LastIndexByte(target, ':'); strings.HasPrefix(op, "network-") && i >= 0 {
 			if port, err := strconv.ParseUint(target[i+1:], 10, 16); err == nil {
-				a = answer.Act{Op: answer.Connect, Port: uint16(port)}
+				a := answer.Act{Op: answer.Connect, Port: uint16(port)}
 				if op != "network-outbound" {
 					a.Op = answer.Bind
 				}
@@ -134,27 +133,33 @@ func logged(op, target string) answer.Act {
 		}
 		return answer.Act{Op: answer.Call, Name: strings.TrimRight(op+" "+target, " ")}
 	}
-	switch {
-	case op == "file-write-create":
-		a.Op, a.Flags, a.Missing = answer.Open, answer.Write|answer.Creat, true
-	case op == "file-write-data":
-		a.Op, a.Flags = answer.Open, answer.Write
-	case op == "file-write-unlink":
-		a.Op = answer.Remove
-	case op == "file-link":
-		a.Op = answer.Link
-	case strings.HasPrefix(op, "file-write-"):
-		a.Op = answer.Metadata
-	case strings.HasPrefix(op, "file-read"), op == "file-clone", op == "file-test-existence":
-		a.Op, a.Flags = answer.Open, answer.Read
-	case op == "file-map-executable", strings.HasPrefix(op, "process-exec"):
-		a.Op = answer.Exec
-	case op == "network-outbound":
-		a.Op = answer.Connect
-	case op == "network-bind", op == "network-inbound":
-		a.Op = answer.Bind
-	default:
-		return answer.Act{Op: answer.Call, Name: op + " " + target}
+	for _, known := range operations() {
+		if op == known.op || strings.HasSuffix(known.op, "*") && strings.HasPrefix(op, known.op[:len(known.op)-1]) {
+			known.act.Path = target
+			return known.act
+		}
 	}
-	return a
+	return answer.Act{Op: answer.Call, Name: op + " " + target}
+}
+
+// operation is one of Seatbelt's about a path, or all that begin so, and its act.
+type operation struct {
+	op  string
+	act answer.Act
+}
+
+// operations are those that a policy has rules for; the first counts.
+func operations() []operation {
+	read := answer.Act{Op: answer.Open, Flags: answer.Read}
+	return []operation{
+		{"file-write-create", answer.Act{Op: answer.Open, Flags: answer.Write | answer.Creat, Missing: true}},
+		{"file-write-data", answer.Act{Op: answer.Open, Flags: answer.Write}},
+		{"file-write-unlink", answer.Act{Op: answer.Remove}},
+		{"file-link", answer.Act{Op: answer.Link}},
+		{"file-write-*", answer.Act{Op: answer.Metadata}},
+		{"file-read*", read}, {"file-clone", read}, {"file-test-existence", read},
+		{"file-map-executable", answer.Act{Op: answer.Exec}}, {"process-exec*", answer.Act{Op: answer.Exec}},
+		{"network-outbound", answer.Act{Op: answer.Connect}},
+		{"network-bind", answer.Act{Op: answer.Bind}}, {"network-inbound", answer.Act{Op: answer.Bind}},
+	}
 }

@@ -191,7 +191,7 @@ func (l *look) readTo(args [6]uint64, f form, rest uint64) bool {
 		a.Op = answer.Exchange
 	}
 	if from, to := path.Dir(a.Path), path.Dir(a.To+"x"); from != to {
-		a.Apart = mountOf(from) != mountOf(to)
+		a.Apart = broker.MountOf(from) != broker.MountOf(to)
 	}
 	return true
 }
@@ -237,13 +237,13 @@ func (l *look) readOther(args [6]uint64) bool {
 	case "kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo":
 		a.Op, pid = answer.Signal, int(int32(args[0]))
 	case "pidfd_send_signal":
-		a.Op, pid = answer.Signal, pidOf(l.call.Tid(), int(int32(args[0])))
+		a.Op, pid = answer.Signal, l.pidfd(args[0])
 	case "ptrace":
 		a.Op, pid = answer.Trace, int(int32(args[1]))
 	case "process_vm_readv", "process_vm_writev":
 		a.Op, pid = answer.Trace, int(int32(args[0]))
 	case "pidfd_getfd":
-		a.Op, pid = answer.Trace, pidOf(l.call.Tid(), int(int32(args[0])))
+		a.Op, pid = answer.Trace, l.pidfd(args[0])
 	default:
 		return false
 	}
@@ -256,20 +256,13 @@ func (l *look) readOther(args [6]uint64) bool {
 	return true
 }
 
-// pidOf is the process that a pidfd of a thread's is for, 0 if it can't be told.
-func pidOf(tid, fd int) int {
-	b, _ := os.ReadFile(process(tid) + "/fdinfo/" + strconv.Itoa(fd))
-	_, rest, _ := bytes.Cut(b, []byte("\nPid:\t"))
-	line, _, _ := bytes.Cut(rest, []byte("\n"))
-	pid, _ := strconv.Atoi(string(line))
-	return pid
+// pidfd is the process that a pidfd of the caller's is for, 0 if it can't be told.
+func (l *look) pidfd(fd uint64) int {
+	return max(0, broker.PidOf(strconv.Itoa(l.call.Tid()), int(int32(fd))))
 }
 
 // wandering reports whether the call would have the thread go on by another number:
 // it executes a program, and is not the first of its process.
 func (l *look) wandering() bool {
-	if l.act.Op != answer.Exec {
-		return false
-	}
-	return broker.ProcessOf(l.call.Tid()) != l.call.Tid()
+	return l.act.Op == answer.Exec && broker.ProcessOf(l.call.Tid()) != l.call.Tid()
 }

@@ -209,12 +209,3 @@ func (t *target) fill(st *unix.Stat_t) {
 	t.exists, t.mode = true, policy.FileMode(st.Mode).Type()
 	t.version = version{st.Dev, st.Ino, st.Ctim, st.Uid}
 }
-
-// mountOf is the mount that a directory lies on.
-func mountOf(dir string) uint64 {
-	var st unix.Statx_t
-	if unix.Statx(unix.AT_FDCWD, dir, 0, unix.STATX_MNT_ID, &st) != nil {
-		return 0
-	}
-	return st.Mnt_id
-}
