@@ -27,27 +27,16 @@ import (
 // since it checks what follows it. Nothing here restricts zsbx itself.
 
 func (p *Plan) confine(c *fork.Command) error {
-	m, err := p.confineMediated(c)
-	if m != nil {
-		// The calls may come before fork.Start returns.
-		then, begun := c.Meanwhile, false
-		c.Meanwhile = func(p *fork.Process) {
-			if then != nil {
-				then(p)
-			}
-			begun = true
-			go m.Serve()
-		}
-		c.Cleanup = append(c.Cleanup, func() {
-			if !begun {
-				m.Close()
-			}
-		})
-	}
+	_, err := p.confineServed(c, true)
 	return err
 }
 
 func (p *Plan) confineMediated(c *fork.Command) (*broker.Broker, error) {
+	return p.confineServed(c, p.watched != nil)
+}
+
+// confineServed has the broker serve at once, or leaves that to the caller.
+func (p *Plan) confineServed(c *fork.Command, atOnce bool) (*broker.Broker, error) {
 	if p.Caps.Err != nil {
 		return nil, p.Caps.Err
 	}
@@ -91,28 +80,22 @@ func (p *Plan) confineMediated(c *fork.Command) (*broker.Broker, error) {
 			}
 			return nil, err
 		}
-		then := c.Meanwhile
-		c.Meanwhile = func(p *fork.Process) {
-			m.Forked(p)
-			if then != nil {
-				then(p)
-			}
-		}
 		if p.watched != nil {
 			w := watch.New(p.world())
 			if p.model != nil {
 				w.Model = p.model.world()
 			}
-			p.recorder = w
-			m.Observe(w, c)
+			p.recorder, m.Watcher = w, w
 		}
-		cleanup = append(cleanup, func() { m.Forked(nil) })
 		steps = append(steps, more...)
 	case p.Seccomp != nil:
 		steps = append(steps, p.Seccomp.Step(c.Memory(), seccomp.FilterSpecAllow))
 	}
 	p.addMounts(c, dir, fd, own)
 	c.Steps, c.Cleanup = append(c.Steps, steps...), cleanup
+	if m != nil {
+		m.Attach(c, atOnce)
+	}
 	if p.Landlock != nil {
 		c.Prepare = append(c.Prepare, func() error { return p.Landlock.AddRules(fd) })
 	}

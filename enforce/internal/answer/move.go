@@ -22,7 +22,7 @@ func (w *World) move(a *Act) Answer {
 			return allowed() // EEXIST
 		}
 		if vt.readOnly {
-			return w.moveInto(to, vt, a)
+			return w.change(to, makes(a.Mode))
 		}
 		onFrom = w.look(a.Path).point
 	}
@@ -32,7 +32,7 @@ func (w *World) move(a *Act) Answer {
 	case onFrom != vt.point:
 		return w.across(a, from, to, vf, vt)
 	case vt.readOnly:
-		return w.moveInto(to, vt, a)
+		return w.change(to, makes(a.Mode))
 	case a.Missing:
 		return allowed() // ENOENT
 	}
@@ -77,12 +77,6 @@ func (w *World) behind(a *Act, p string) (Answer, bool) {
 		errno = "ENOENT"
 	}
 	return Answer{Verdict: Refused, By: Mounts, Errno: errno, At: p, Mount: v.mask}, true
-}
-
-func (w *World) moveInto(to string, v view, a *Act) Answer {
-	ans := erofs(to, v)
-	ans.Missing = w.handled(makes(a.Mode)) &^ v.rights
-	return ans
 }
 
 // refer is Landlock's decision.

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"net/netip"
@@ -59,12 +60,8 @@ func parseAddress(b []byte) (kind addressKind, name string) {
 	case b[0] == 0:
 		return addressAbstract, string(b)
 	}
-	for i, c := range b {
-		if c == 0 {
-			return addressPath, string(b[:i])
-		}
-	}
-	return addressPath, string(b)
+	path, _, _ := bytes.Cut(b, []byte{0})
+	return addressPath, string(path)
 }
 
 // internetPort is the port of an AF_INET or AF_INET6 address.
@@ -82,31 +79,20 @@ func internetPort(b []byte) (uint16, bool) {
 // mayConnect reports whether a socket of the internet may be connected to an
 // address. A connection to no address (AF_UNSPEC) is the end of one.
 func (m *Policy) mayConnect(b []byte) bool {
-	switch m.Net {
-	case policy.NetOpen:
-		return true
-	case policy.NetPorts:
-		port, ok := internetPort(b)
-		if !ok {
-			return len(b) < 2 || binary.NativeEndian.Uint16(b) == 0
-		}
-		return slices.Contains(m.ConnectTCP, port)
-	}
-	return false
+	ends := len(b) < 2 || binary.NativeEndian.Uint16(b) == 0
+	return m.Net == policy.NetPorts && ends || m.mayUse(b, m.ConnectTCP)
 }
 
 // mayListen reports whether a socket of the internet may listen that is bound to
 // an address. One that is bound to none would get a port of the kernel's
 // choice.
-func (m *Policy) mayListen(b []byte) bool {
-	switch m.Net {
-	case policy.NetOpen:
-		return true
-	case policy.NetPorts:
-		port, ok := internetPort(b)
-		return ok && slices.Contains(m.ListenTCP, port)
-	}
-	return false
+func (m *Policy) mayListen(b []byte) bool { return m.mayUse(b, m.ListenTCP) }
+
+// mayUse reports whether the network mode allows an address, whose port is to be one of
+// those that are listed.
+func (m *Policy) mayUse(b []byte, listed []uint16) bool {
+	port, ok := internetPort(b)
+	return m.Net == policy.NetOpen || m.Net == policy.NetPorts && ok && slices.Contains(listed, port)
 }
 
 // listensItself reports whether listen(2) is not left to the kernel: there the

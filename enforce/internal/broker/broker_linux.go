@@ -27,7 +27,7 @@ type Broker struct {
 	policy  *Policy
 	hand    *handover // brings the queue
 	queue   queue
-	watcher Watcher // or nil
+	Watcher Watcher // or nil
 
 	root    mountPoint // this process's own root directory
 	self    identity   // what this process's threads are
@@ -71,16 +71,28 @@ func New(policy *Policy, mem *fork.Memory, filter *seccomp.Filter) (*Broker, []f
 	return m, hand.steps(mem, filter), nil
 }
 
-// Forked takes the process that was forked; nil if there is none.
-func (m *Broker) Forked(p *fork.Process) {
-	m.hand.forked()
-	switch {
-	case p == nil:
-	case p.KeeperPid != 0:
-		m.session.top, m.session.keeper = p.KeeperPid, true
-	default:
-		m.session.top = p.Pid
+// Attach has the broker learn of the command's process. At once it serves from the
+// command's first call on, which is its execve(2); else that is left to Serve.
+func (m *Broker) Attach(c *fork.Command, atOnce bool) {
+	then, begun := c.Meanwhile, false
+	c.Meanwhile = func(p *fork.Process) {
+		m.hand.forked()
+		if m.session.top = p.Pid; p.KeeperPid != 0 {
+			m.session.top, m.session.keeper = p.KeeperPid, true
+		}
+		if then != nil {
+			then(p)
+		}
+		if begun = true; atOnce {
+			go func() { _ = m.Serve() }()
+		}
 	}
+	c.Cleanup = append(c.Cleanup, func() {
+		m.hand.forked()
+		if atOnce && !begun {
+			m.Close()
+		}
+	})
 }
 
 // Serve answers until the last process of the session has ended, or until Close. Called

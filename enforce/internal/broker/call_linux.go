@@ -4,8 +4,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/zsbx/zsbx/enforce/fork"
 )
 
 // Call is a call of the command's that waits for its answer.
@@ -34,15 +32,15 @@ const restart = unix.Errno(512)
 // answer decides a call and gives it its answer.
 func (c *Call) answer() {
 	m := c.broker
-	if m.watcher != nil && m.watcher.Watch(c) {
+	if m.Watcher != nil && m.Watcher.Watch(c) {
 		return
 	}
 	a := refused(unix.EAGAIN)
 	if m.busy.Add(1) <= maxBusy {
 		a = m.decide(c)
 	}
-	if m.watcher != nil && a.errno != 0 {
-		m.watcher.Refused(c, a.errno)
+	if m.Watcher != nil && a.errno != 0 {
+		m.Watcher.Refused(c, a.errno)
 	}
 	c.respond(a)
 	// Closing may take as long as the command likes, where it closed its own copy
@@ -80,19 +78,6 @@ type Watcher interface {
 	Watch(c *Call) (answered bool)
 	// Refused is told what the broker answered that was left to it.
 	Refused(c *Call, errno unix.Errno)
-}
-
-// Observe has a watcher see the calls, from the command's first on, which is its
-// execve(2): they are served at once.
-func (m *Broker) Observe(w Watcher, c *fork.Command) {
-	m.watcher = w
-	then := c.Meanwhile
-	c.Meanwhile = func(p *fork.Process) {
-		if then != nil {
-			then(p)
-		}
-		go func() { _ = m.Serve() }()
-	}
 }
 
 // Tid is the thread that made it, Nr and Args are what it asks for.

@@ -5,7 +5,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/zsbx/zsbx/enforce/internal/answer"
 )
@@ -21,17 +20,11 @@ type Log struct {
 	session string
 	tag     string // the message of its rules
 
-	mu    sync.Mutex
-	seen  int
-	list  []Refusal
-	index map[string]int
-	more  bool
+	refusals
 }
 
 // NewLog is for a session of a profile with Options.Log.
-func NewLog(session, tag string) *Log {
-	return &Log{session: session, tag: tag, index: make(map[string]int)}
-}
+func NewLog(session, tag string) *Log { return &Log{session: session, tag: tag} }
 
 // predicate is for log(1). No program can log as process 0.
 func (l *Log) predicate() string {
@@ -48,31 +41,14 @@ func (l *Log) Line(line []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.seen += r.Count
-	key := r.Call + "\x00" + r.Act.Path + "\x00" + r.Act.Name + "\x00" + strconv.Itoa(int(r.Act.Port)) + "\x00" + r.Program
-	i, ok := l.index[key]
-	switch {
-	case ok:
-		l.list[i].Count += r.Count
-	case len(l.list) >= maxRefusals:
-		l.more = true
-		return
-	default:
-		i = len(l.list)
-		l.index[key], l.list = i, append(l.list, r)
-	}
-	l.list[i].When = float64(l.seen)
+	l.add(r)
 }
 
 // Report is all that was said so far.
 func (l *Log) Report() Report {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := Report{Seen: l.seen, Proved: true, More: l.more}
-	for _, r := range l.list {
-		r.When /= float64(l.seen)
-		out.Refusals = append(out.Refusals, r)
-	}
-	return out
+	return l.report()
 }
 
 func (l *Log) parse(line []byte) (r Refusal, ok bool) {

@@ -3,9 +3,7 @@ package watch
 import (
 	"bytes"
 	"os"
-	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,24 +25,14 @@ type Recorder struct {
 	paths  paths
 	busy   atomic.Int32 // calls that are being looked at
 
-	mu      sync.Mutex
-	seen    int
-	made    map[int]int // calls by thread
-	tries   map[int]int // of the call that a thread makes again
-	records []record
-	index   map[string]int
-	more    bool
-}
-
-// record is a refusal and where its thread was.
-type record struct {
-	Refusal
-	tid, at, seq int
+	refusals
+	made  map[int]int // calls by thread
+	tries map[int]int // of the call that a thread makes again
 }
 
 // New makes the recorder for a plan, whose filter hands over what it sees.
 func New(w *answer.World) *Recorder {
-	r := &Recorder{world: w, filter: w.Filter, names: make(map[int32]string), made: make(map[int]int), tries: make(map[int]int), index: make(map[string]int)}
+	r := &Recorder{world: w, filter: w.Filter, names: make(map[int32]string), made: make(map[int]int), tries: make(map[int]int)}
 	r.paths.mounts = w.Mounts
 	return r
 }
@@ -201,28 +189,15 @@ func (r *Recorder) refusal(x *Refusal, errno unix.Errno) bool {
 	return true
 }
 
-// add remembers a refusal: one of each kind.
+// add remembers a refusal.
 func (r *Recorder) add(tid int, x Refusal) {
 	if x.Program == "" {
 		x.Program = programOf(tid)
 	}
-	key := string(x.Act.Op) + "\x00" + x.Call + "\x00" + x.Act.Path + "\x00" + x.Act.To + "\x00" + x.Act.Name + strconv.Itoa(int(x.Act.Port)) + "\x00" + x.Errno + x.Program
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	i, ok := r.index[key]
-	switch {
-	case !ok && len(r.records) >= maxRefusals:
-		r.more = true
-		return
-	case !ok:
-		i = len(r.records)
-		r.index[key] = i
-		x.Pid = tid
-		r.records = append(r.records, record{Refusal: x})
-	}
-	e := &r.records[i]
-	e.Count++
-	e.tid, e.at, e.seq = tid, r.made[tid], r.seen
+	x.Pid, x.Count, x.thread, x.made = tid, 1, tid, r.made[tid]
+	r.refusals.add(x)
 }
 
 // Report is what was recorded so far. A thread goes on before its refusal is noted: the
@@ -236,12 +211,10 @@ func (r *Recorder) Report() Report {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := Report{Seen: r.seen, Proved: true, More: r.more}
-	for _, e := range r.records {
-		x := e.Refusal
-		x.Left, x.When = r.made[e.tid]-e.at, float64(e.seq)/float64(max(r.seen, 1))
-		out.Proved = out.Proved && x.Proved
-		out.Refusals = append(out.Refusals, x)
+	out := r.report()
+	for i := range out.Refusals {
+		x := &out.Refusals[i]
+		x.Left = r.made[x.thread] - x.made
 	}
 	return out
 }
