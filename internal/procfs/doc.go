@@ -1,4 +1,4 @@
-// Package procfs reads what two files of proc(5) say: /proc/PID/mountinfo and
-// /proc/PID/stat. It takes their content, opens nothing, and compiles on every
+// Package procfs reads what three files of proc(5) say: /proc/PID/mountinfo,
+// stat and status. It takes their content, opens nothing, and compiles on every
 // system; only Linux has the files.
 package procfs

@@ -85,3 +85,13 @@ func ParseStat(b []byte) (Stat, error) {
 	s.Start = start
 	return s, errors.Join(err, e)
 }
+
+// Status reads proc_pid_status(5): the fields of each line by its key.
+func Status(text string) map[string][]string {
+	m := make(map[string][]string, 64)
+	for line := range strings.Lines(text) {
+		key, rest, _ := strings.Cut(line, ":")
+		m[key] = strings.Fields(rest)
+	}
+	return m
+}

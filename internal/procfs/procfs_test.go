@@ -27,3 +27,13 @@ func TestMounts(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestStatus(t *testing.T) {
+	in := "Name:\tUid:\nUid:\t1000\t1001\t1002\t1003\nGid:\t1\t1\t1\t1\nNSpid:\t77\t1\nThreads:\t3\nSigBlk:\tfffffffffffbfeff\nnonsense\nUid\n"
+	got := Status(in)
+	for key, want := range map[string][]string{"Name": {"Uid:"}, "Uid": {"1000", "1001", "1002", "1003"}, "NSpid": {"77", "1"}, "Threads": {"3"}, "SigBlk": {"fffffffffffbfeff"}, "Seccomp": nil} {
+		if !slices.Equal(got[key], want) {
+			t.Errorf("%s: %q", key, got[key])
+		}
+	}
+}

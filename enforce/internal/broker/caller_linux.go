@@ -1,11 +1,12 @@
 package broker
 
 import (
-	"bytes"
 	"fmt"
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/procfs"
 )
 
 // caller is the thread that made a mediated call. What is looked up by its
@@ -97,7 +98,7 @@ func (c caller) status() (status, error) {
 	if err != nil {
 		return status{}, err
 	}
-	s, ok := parseStatus(b)
+	s, ok := parseStatus(string(b))
 	if !ok {
 		return status{}, unix.ESRCH
 	}
@@ -110,51 +111,35 @@ func ProcessOf(tid int) int {
 	if err != nil {
 		return 0
 	}
-	return st.process
+	return max(0, st.process)
 }
 
-// parseStatus is ok if it says who the process is.
-func parseStatus(b []byte) (s status, ok bool) {
-	for line := range bytes.Lines(b) {
-		name, value, _ := bytes.Cut(line, []byte{':'})
-		f := bytes.Fields(value)
-		number := func(i int) int {
-			if i >= len(f) {
-				return -1
+// parseStatus is ok if it says who the process is. What is missing is -1.
+func parseStatus(text string) (s status, ok bool) {
+	fields := procfs.Status(text)
+	number := func(key string, i int) int {
+		if f := fields[key]; i < len(f) {
+			if n, err := strconv.Atoi(f[i]); err == nil {
+				return n
 			}
-			n, err := strconv.Atoi(string(f[i]))
-			if err != nil {
-				return -1
-			}
-			return n
 		}
-		set := func() uint64 {
-			n, _ := strconv.ParseUint(string(bytes.TrimSpace(value)), 16, 64)
-			return n
-		}
-		switch string(name) {
-		case "Tgid":
-			s.process = number(0)
-		case "Uid":
-			s.uid, s.identity.uid, s.suid, s.identity.fsuid = number(0), number(1), number(2), number(3)
-			ok = min(s.uid, s.identity.uid, s.suid, s.identity.fsuid) >= 0
-		case "Gid":
-			s.identity.gid, s.identity.fsgid = number(1), number(3)
-		case "CapEff":
-			s.identity.capabilities = set()
-		case "Groups":
-			for i := range f {
-				s.identity.groups = append(s.identity.groups, number(i))
-			}
-		case "SigPnd", "ShdPnd":
-			s.pending |= set()
-		case "SigBlk":
-			s.blocked = set()
-		case "SigIgn":
-			s.ignored = set()
-		}
+		return -1
 	}
-	return s, ok
+	set := func(key string) (bits uint64) {
+		for _, f := range fields[key] {
+			bits, _ = strconv.ParseUint(f, 16, 64)
+		}
+		return bits
+	}
+	s = status{process: number("Tgid", 0), uid: number("Uid", 0), suid: number("Uid", 2),
+		pending: set("SigPnd") | set("ShdPnd"), blocked: set("SigBlk"), ignored: set("SigIgn")}
+	who := &s.identity
+	who.uid, who.fsuid, who.gid, who.fsgid = number("Uid", 1), number("Uid", 3), number("Gid", 1), number("Gid", 3)
+	who.capabilities = set("CapEff")
+	for i := range fields["Groups"] {
+		who.groups = append(who.groups, number("Groups", i))
+	}
+	return s, min(s.uid, who.uid, s.suid, who.fsuid) >= 0
 }
 
 // signalled reports whether a signal waits for the caller, which would have

@@ -14,16 +14,6 @@ func parseStat(b []byte) (Process, error) {
 	return Process{ID: ID{Pid: s.Pid, Start: s.Start}, Parent: s.Parent, Group: s.Group, Session: s.Session, State: s.State, Name: s.Name}, err
 }
 
-// parseStatus reads proc_pid_status(5): the fields of each line by its key.
-func parseStatus(text string) map[string][]string {
-	m := make(map[string][]string)
-	for line := range strings.Lines(text) {
-		key, rest, _ := strings.Cut(line, ":")
-		m[key] = strings.Fields(rest)
-	}
-	return m
-}
-
 // parseProcArgs reads what sysctl(3) kern.procargs2 gives of a process on
 // macOS: the number of arguments as a 32-bit number, the path of the program,
 // zero bytes up to a boundary, the arguments, each with a zero byte, and then

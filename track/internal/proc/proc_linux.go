@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/procfs"
 )
 
 // read reads a file of /proc into b, as far as it fits. It makes three system
@@ -93,7 +95,7 @@ func Fill(ps []Process) {
 func Status(pid int) map[string][]string {
 	var buf [4096]byte
 	b, _ := read(Path(pid, "status"), buf[:])
-	return parseStatus(string(b))
+	return procfs.Status(string(b))
 }
 
 // Getenv gives a variable of the environment that a process was started with, or

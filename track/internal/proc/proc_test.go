@@ -36,16 +36,6 @@ func FuzzParseStat(f *testing.F) {
 	})
 }
 
-func TestParseStatus(t *testing.T) {
-	in := "Name:\tUid:\nUid:\t1000\t1001\t1002\t1003\nGid:\t1\t1\t1\t1\nNSpid:\t77\t1\nThreads:\t3\nSigBlk:\tfffffffffffbfeff\nnonsense\nUid\n"
-	got := parseStatus(in)
-	for key, want := range map[string][]string{"Name": {"Uid:"}, "Uid": {"1000", "1001", "1002", "1003"}, "NSpid": {"77", "1"}, "Threads": {"3"}, "SigBlk": {"fffffffffffbfeff"}, "Seccomp": nil} {
-		if !slices.Equal(got[key], want) {
-			t.Errorf("%s: %q", key, got[key])
-		}
-	}
-}
-
 func TestTableBelow(t *testing.T) {
 	tab := &Table{Procs: map[int]Process{}}
 	for pid, parent := range map[int]int{10: 1, 11: 10, 12: 11, 13: 10, 20: 1, 30: 31, 31: 30} {
