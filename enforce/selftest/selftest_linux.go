@@ -2,11 +2,11 @@ package selftest
 
 import (
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
-	"syscall"
-	"unsafe"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -149,17 +149,11 @@ func waitExec(c *fork.Command) (int, error) {
 	return 0, err
 }
 
-// unixAddr is struct sockaddr_un.
-func unixAddr(name string) (unsafe.Pointer, uintptr) {
-	addr := &syscall.RawSockaddrUnix{Family: unix.AF_UNIX}
-	for i := range len(name) {
-		addr.Path[i] = int8(name[i])
+// unixAddr is struct sockaddr_un of a path, or of an abstract name after an "@".
+func unixAddr(name string) []byte {
+	addr := binary.NativeEndian.AppendUint16(nil, unix.AF_UNIX)
+	if abstract, ok := strings.CutPrefix(name, "@"); ok {
+		return append(append(addr, 0), abstract...)
 	}
-	size := unsafe.Offsetof(addr.Path) + uintptr(len(name))
-	if name[0] == '@' {
-		addr.Path[0] = 0
-	} else {
-		size++
-	}
-	return unsafe.Pointer(addr), size
+	return append(append(addr, name...), 0)
 }

@@ -99,9 +99,9 @@ func fastOpen(to *unix.RawSockaddrInet4) fork.Step {
 
 func (s *linuxScene) socketTrials(socketsBy, abstract string) []trial {
 	connect := func(gap, by, name, to string) trial {
-		addr, size := unixAddr(to)
+		addr := unixAddr(to)
 		return trial{name: gap, promise: "no connection to sockets of programs outside, by " + by, means: socketsBy,
-			steps: connectSteps(name, unix.AF_UNIX, addr, size, addr)}
+			steps: connectSteps(name, unix.AF_UNIX, unsafe.Pointer(&addr[0]), uintptr(len(addr)), addr)}
 	}
 	return []trial{
 		connect(enforce.GapUnixSockets, "path", "connect(2) to a path", s.dir+"/socket"),

@@ -19,7 +19,6 @@ type caller struct{ tid int }
 type socket struct {
 	fd     int
 	domain int // AF_*
-	kind   int // SOCK_*
 }
 
 // socket fetches the socket that is the call's first argument
@@ -34,15 +33,11 @@ func (c *Call) socket() (socket, unix.Errno) {
 		return socket{}, unix.EACCES
 	}
 	c.held = append(c.held, got)
-	var err error
-	s := socket{fd: got}
-	if s.domain, err = unix.GetsockoptInt(got, unix.SOL_SOCKET, unix.SO_DOMAIN); err == nil {
-		s.kind, err = unix.GetsockoptInt(got, unix.SOL_SOCKET, unix.SO_TYPE)
-	}
+	domain, err := unix.GetsockoptInt(got, unix.SOL_SOCKET, unix.SO_DOMAIN)
 	if err != nil {
 		return socket{}, asErrno(err)
 	}
-	return s, 0
+	return socket{got, domain}, 0
 }
 
 // descriptor copies a descriptor of the caller, or of its process where the

@@ -63,12 +63,12 @@ func (m *Broker) udp(c *Call) answer {
 
 // ask connects the real socket, if s is the command's end of a pair.
 func (m *Broker) ask(c *Call, s socket, addr []byte) (answer, bool) {
-	var st unix.Stat_t
-	if s.domain != unix.AF_UNIX || s.kind != unix.SOCK_SEQPACKET || unix.Fstat(s.fd, &st) != nil {
-		return answer{}, false
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	var st unix.Stat_t
+	if len(m.askers) == 0 || unix.Fstat(s.fd, &st) != nil {
+		return answer{}, false
+	}
 	a := m.askers[st.Ino]
 	switch {
 	case a == nil:
