@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"bytes"
 	"strconv"
 	"sync"
 
@@ -84,4 +85,37 @@ func statOf(pid int) (procfs.Stat, bool) {
 	b, _ := readProc("/proc/" + strconv.Itoa(pid) + "/stat")
 	s, err := procfs.ParseStat(b)
 	return s, err == nil
+}
+
+// openProcess gives a pidfd of the process that has a thread.
+func openProcess(tid int) (pid, pidfd int, _ unix.Errno) {
+	fd, err := unix.PidfdOpen(tid, 0)
+	if err == unix.EINVAL || err == unix.ENOENT { // not a process's first thread
+		if tid = ProcessOf(tid); tid <= 0 {
+			return 0, -1, unix.ESRCH
+		}
+		fd, err = unix.PidfdOpen(tid, 0)
+	}
+	if err != nil {
+		return 0, -1, asErrno(err)
+	}
+	return tid, fd, 0
+}
+
+const noPidfd = -2
+
+// PidOf is the number of what a pidfd of a process means (proc_pid_fdinfo(5)): -1 once it
+// has been waited for. It is 0 for one in another PID namespace.
+func PidOf(process string, pidfd int) int {
+	b, _ := readProc("/proc/" + process + "/fdinfo/" + strconv.Itoa(pidfd))
+	for line := range bytes.Lines(b) {
+		if value, ok := bytes.CutPrefix(line, []byte("Pid:")); ok {
+			pid, err := strconv.Atoi(string(bytes.TrimSpace(value)))
+			if err != nil {
+				return noPidfd
+			}
+			return pid
+		}
+	}
+	return noPidfd
 }

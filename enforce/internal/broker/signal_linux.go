@@ -1,11 +1,9 @@
 package broker
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"os"
-	"strconv"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -272,37 +270,4 @@ func (s *signalCall) deliver(pidfd int, flags uint64) unix.Errno {
 	_, _, errno := unix.RawSyscall6(unix.SYS_PIDFD_SEND_SIGNAL, uintptr(pidfd), uintptr(s.sig),
 		uintptr(unsafe.Pointer(&s.info)), uintptr(flags), 0, 0)
 	return errno
-}
-
-// openProcess gives a pidfd of the process that has a thread.
-func openProcess(tid int) (pid, pidfd int, _ unix.Errno) {
-	fd, err := unix.PidfdOpen(tid, 0)
-	if err == unix.EINVAL || err == unix.ENOENT { // not a process's first thread
-		if tid = ProcessOf(tid); tid <= 0 {
-			return 0, -1, unix.ESRCH
-		}
-		fd, err = unix.PidfdOpen(tid, 0)
-	}
-	if err != nil {
-		return 0, -1, asErrno(err)
-	}
-	return tid, fd, 0
-}
-
-const noPidfd = -2
-
-// PidOf is the number of what a pidfd of a process means (proc_pid_fdinfo(5)): -1 once it
-// has been waited for. It is 0 for one in another PID namespace.
-func PidOf(process string, pidfd int) int {
-	b, _ := readProc("/proc/" + process + "/fdinfo/" + strconv.Itoa(pidfd))
-	for line := range bytes.Lines(b) {
-		if value, ok := bytes.CutPrefix(line, []byte("Pid:")); ok {
-			pid, err := strconv.Atoi(string(bytes.TrimSpace(value)))
-			if err != nil {
-				return noPidfd
-			}
-			return pid
-		}
-	}
-	return noPidfd
 }
