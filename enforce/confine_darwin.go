@@ -1,14 +1,13 @@
 package enforce
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
 
+	"github.com/google/uuid"
 	"golang.org/x/sys/unix"
 
-	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/internal/broker"
 	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
@@ -25,9 +24,7 @@ func (p *Plan) confine(c *fork.Command) error {
 	markers := o.Session != ""
 	if !markers {
 		// The fingerprint is what the helper proves the profile by.
-		var id [16]byte
-		_, _ = rand.Read(id[:]) // never fails
-		o.Session = fingerprint.ID(id)
+		o.Session = uuid.NewString()
 	}
 	if o.Terminal == "" {
 		o.Terminal = terminalOf(c)

@@ -4,8 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/track/internal/cgroup"
@@ -121,7 +122,7 @@ func CheckName(name string) error {
 			return fmt.Errorf("session name %q: only letters, digits, '.', '_' and '-' are allowed, the first a letter or digit", name)
 		}
 	}
-	if isID(strings.ToLower(name)) {
+	if _, err := uuid.Parse(name); err == nil {
 		return fmt.Errorf("session name %q: looks like a session id", name)
 	}
 	return nil

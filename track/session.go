@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/track/internal/cgroup"
 	"github.com/zsbx/zsbx/track/internal/proc"
@@ -133,7 +132,7 @@ func Begin(o Options) (*Session, error) {
 		return nil, err
 	}
 	s.record = Record{
-		Version: recordVersion, ID: fingerprint.ID(id), Name: o.Name, UID: os.Geteuid(), Temp: o.Temp,
+		Version: recordVersion, ID: id.String(), Name: o.Name, UID: os.Geteuid(), Temp: o.Temp,
 		Started: time.Now().UTC(), Keep: o.Keep, Exec: o.Exec, TrackOnly: !o.Confined,
 	}
 	if s.dir, s.state, err = s.opts.Store.create(s.record.ID); err != nil {

@@ -2,13 +2,14 @@ package track
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"syscall"
+
+	"github.com/google/uuid"
 
 	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/enforce/fork"
@@ -36,10 +37,7 @@ func probe() caps {
 	return c
 }
 
-func randomID() (b [16]byte, err error) {
-	_, err = rand.Read(b[:])
-	return b, err
-}
+func randomID() (uuid.UUID, error) { return uuid.NewRandom() }
 
 // limitsDir refuses: there are no control groups.
 func limitsDir(Limits) (string, error) {

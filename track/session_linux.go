@@ -1,6 +1,7 @@
 package track
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"github.com/google/uuid"
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/fork"
@@ -30,9 +32,12 @@ type held struct {
 
 // randomID reads getrandom(2). crypto/rand does so too, but guards its first read
 // by a timer, which costs a start two descriptors and a thread.
-func randomID() (b [16]byte, err error) {
-	_, err = unix.Getrandom(b[:], 0)
-	return b, err
+func randomID() (uuid.UUID, error) {
+	var b [16]byte
+	if _, err := unix.Getrandom(b[:], 0); err != nil {
+		return uuid.Nil, err
+	}
+	return uuid.NewRandomFromReader(bytes.NewReader(b[:]))
 }
 
 // choose picks the tracker. The usual answer, Domain, needs one system call;
