@@ -141,6 +141,9 @@ func NewPlan(r *policy.Resolved, caps Caps, host *policy.Host) *Plan {
 func NewPlanWith(r *policy.Resolved, caps Caps, host *policy.Host, opts Options) *Plan {
 	p := &Plan{Policy: r, Caps: caps}
 	host, short := Noted(host)
+	if host != nil {
+		host = host.Remembering()
+	}
 	switch caps.OS {
 	case "macos":
 		p.planMacOS(host, opts)

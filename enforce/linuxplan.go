@@ -24,7 +24,7 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 		rep.apart = heldByRules(rep.cut.Trees, &rep.set, host, none, opts)
 		rep.mounts = mounts.New(p.mountRequest(host, opts, none, rep))
 		p.Mounts = rep.mounts.Plan
-		p.Landlock = planRuleset(p.Policy, withoutPrivate(rep.apart.Trees, p.Mounts), landlock.Of(p.Caps.Landlock), p.Caps.Landlock)
+		p.Landlock = planRuleset(p.Policy, rep.apart.Trees, p.Mounts, landlock.Of(p.Caps.Landlock), p.Caps.Landlock)
 	}
 	p.audit = protect.Audit{Trees: mounts.WritableTrees(p.Policy.Paths), Watch: rep.set.Watch, Later: rep.cut.Later, Mounted: p.Mounts != nil}
 	signals := p.Caps.SignalMode()
@@ -123,24 +123,13 @@ func (p *Plan) mountRequest(host *policy.Host, opts Options, none string, rep *r
 	return q
 }
 
-// withoutPrivate leaves out the directories that the command gets for itself:
-// the rules for these are made once they are there.
-func withoutPrivate(trees []deny.Tree, mp *mounts.Plan) []deny.Tree {
-	if mp == nil || len(mp.Private) == 0 {
-		return trees
-	}
-	return slices.DeleteFunc(slices.Clone(trees), func(t deny.Tree) bool {
-		return slices.ContainsFunc(mp.Private, func(d mounts.PrivateDir) bool { return d.Path == t.Path })
-	})
-}
-
 // planRuleset turns trees, sockets and ports into Landlock rules.
-func planRuleset(r *policy.Resolved, trees []deny.Tree, know landlock.ABI, version int) *landlock.Ruleset {
+func planRuleset(r *policy.Resolved, trees []deny.Tree, mp *mounts.Plan, know landlock.ABI, version int) *landlock.Ruleset {
 	rs := &landlock.Ruleset{
 		ABI:       min(version, landlock.MaxABI),
 		HandledFS: know.FS,
 		Scoped:    know.Scoped,
-		Paths:     landlock.MergeRules(pathRules(trees, r.Net.Unix, know.FS)),
+		Paths:     landlock.MergeRules(pathRules(trees, mp, r.Net.Unix, know.FS)),
 	}
 	if r.Net.Mode != policy.NetOpen {
 		rs.HandledNet = know.Net
@@ -151,11 +140,15 @@ func planRuleset(r *policy.Resolved, trees []deny.Tree, know landlock.ABI, versi
 	return rs
 }
 
-func pathRules(trees []deny.Tree, sockets []policy.Path, handled uint64) []landlock.PathRule {
+// pathRules leaves out the directories that the command gets for itself: the rules
+// for these are made once they are there.
+func pathRules(trees []deny.Tree, mp *mounts.Plan, sockets []policy.Path, handled uint64) []landlock.PathRule {
 	out := make([]landlock.PathRule, 0, len(trees)+len(sockets))
 	for _, t := range trees {
 		r := landlock.Rights(t.Access, t.Path, t.Mode, handled)
 		switch {
+		case mp != nil && slices.ContainsFunc(mp.Private, func(d mounts.PrivateDir) bool { return d.Path == t.Path }):
+			continue
 		case t.ListOnly:
 			r = landlock.FSReadDir
 		case t.Data:

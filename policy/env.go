@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,7 +23,7 @@ func (rs *resolver) environment(env *Env, presets []Named) {
 			rs.fail(n.Origin, CodeValue, "", err)
 		}
 	}
-	f := envFilter{env: env, vars: make(map[string]envVar, len(rs.host.Env)+8)}
+	f := envFilter{env: env, vars: make(map[string]envVar, len(rs.host.Env)+32)}
 	f.mode = EnvMode(cmp.Or(string(env.Mode), string(EnvScrubbed)))
 	f.agent = rs.allowedAgent()
 	for _, e := range rs.host.Env {
@@ -39,15 +40,13 @@ func (rs *resolver) environment(env *Env, presets []Named) {
 		f.vars[v.Name] = envVar{v.Value, true}
 	}
 	rs.r.Env = make([]string, 0, len(f.vars))
-	for name, v := range f.vars {
-		if v.keep {
+	for _, name := range slices.Sorted(maps.Keys(f.vars)) {
+		if v := f.vars[name]; v.keep {
 			rs.r.Env = append(rs.r.Env, name+"="+v.value)
 		} else {
 			rs.r.EnvDrop = append(rs.r.EnvDrop, name)
 		}
 	}
-	slices.SortFunc(rs.r.Env, compareEnv)
-	slices.Sort(rs.r.EnvDrop)
 	rs.r.Warnings = append(rs.r.Warnings, f.warnings...)
 }
 

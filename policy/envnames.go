@@ -1,64 +1,37 @@
 package policy
 
 import (
+	"slices"
 	"strings"
-	"sync"
 
 	"github.com/zsbx/zsbx/policy/internal/tables"
 )
 
-// nameSet is a set of variables' names.
-type nameSet struct {
-	names    map[string]bool
-	prefixes []string // of names that are in it, too
-}
-
-// nameSets reads the table of names, by section.
-var nameSets = sync.OnceValue(func() map[string]nameSet {
-	sets := map[string]nameSet{}
-	for _, s := range tables.Env() {
-		set := nameSet{names: make(map[string]bool, len(s.Entries))}
-		for _, name := range s.Entries {
-			if prefix, ok := strings.CutSuffix(name, "*"); ok {
-				set.prefixes = append(set.prefixes, prefix)
-			}
-			set.names[name] = true
-		}
-		sets[s.Name] = set
-	}
-	return sets
-})
-
-func (s nameSet) has(name string) bool {
-	if s.names[name] {
-		return true
-	}
-	for _, p := range s.prefixes {
-		if strings.HasPrefix(name, p) {
-			return true
-		}
-	}
-	return false
+// in reports whether a section of the table of names has a name.
+func in(section, name string) bool {
+	return slices.ContainsFunc(tables.Find(tables.Env(), section), func(entry string) bool {
+		return strings.HasPrefix(name, entry[:1]) && named(entry, name)
+	})
 }
 
 // scrubbedKeeps reports variables that programs need and that give nothing away.
 func scrubbedKeeps(name string) bool {
-	return name != "XDG_RUNTIME_DIR" && nameSets()["kept"].has(name)
+	return name != "XDG_RUNTIME_DIR" && in("kept", name)
 }
 
 // steersLoader reports variables that make a dynamic loader, a shell or an
 // interpreter load or run other code than it was asked to.
-func steersLoader(name string) bool { return nameSets()["loader"].has(name) }
+func steersLoader(name string) bool { return in("loader", name) }
 
 // secretName reports names that look like those of secrets: a word of it, as
 // separated by underscores, is one for a secret, or it belongs to a cloud's
 // or a vault's family. Upper and lower case count the same.
 func secretName(name string) bool {
 	name = strings.ToUpper(name)
-	if nameSets()["secret"].has(name) {
+	if in("secret", name) {
 		return true
 	}
-	for part := range nameSets()["secret part"].names {
+	for _, part := range tables.Find(tables.Env(), "secret part") {
 		if strings.Contains(name, part) {
 			return true
 		}
@@ -66,9 +39,8 @@ func secretName(name string) bool {
 	if name == "PWD" {
 		return false
 	}
-	words := nameSets()["secret word"]
 	for _, w := range strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("_-.:/", r) }) {
-		if words.has(w) || strings.HasSuffix(w, "TOKEN") {
+		if in("secret word", w) || strings.HasSuffix(w, "TOKEN") {
 			return true
 		}
 	}

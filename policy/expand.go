@@ -164,12 +164,12 @@ func closingBrace(s string) int {
 // ("GOCACHE=off"), or read it relative to a directory that is not known here. Values
 // are not expanded again.
 func (h *Host) variables(s string, quote func(string) string) (string, error) {
-	i := strings.IndexByte(s, '$')
-	if i < 0 {
-		return s, nil
-	}
-	var b strings.Builder
-	for ; i >= 0; i = strings.IndexByte(s, '$') {
+	done := ""
+	for {
+		i := strings.IndexByte(s, '$')
+		if i < 0 {
+			return done + s, nil
+		}
 		v, n := readVariable(s[i+1:])
 		if n == 0 {
 			return "", checkVariables(s)
@@ -189,12 +189,8 @@ func (h *Host) variables(s string, quote func(string) string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		b.WriteString(s[:i])
-		b.WriteString(value)
-		s = s[i+1+n:]
+		done, s = done+s[:i]+value, s[i+1+n:]
 	}
-	b.WriteString(s)
-	return b.String(), nil
 }
 
 // firstAbsolute is the first element of a colon-separated list when it is an

@@ -19,35 +19,39 @@ import (
 // what shells, editors, git or the system act upon. The
 // baseline's rules for the home directory are guarded in the same way. What
 // was written by a user, in flags or in a policy, is none of its business.
-func (g *guard) presets(paths []Path) (kept []Path, skipped []Skip) {
-	kept = make([]Path, 0, len(paths))
-	for _, p := range paths {
-		if !guarded(&p.Rule) {
-			kept = append(kept, p)
-			continue
-		}
-		if why := g.refuse(p); why != "" {
-			skipped = append(skipped, Skip{Rule: p.Rule, Reason: why})
-			continue
-		}
-		if p.Access&Write != 0 {
-			if g.search == nil {
-				g.search = g.host.realSearchPath()
+func (g *guard) presets(r *Resolved) {
+	kept := r.Paths[:0]
+	for _, p := range r.Paths {
+		if guarded(&p.Rule) {
+			if why := g.refuse(&p); why != "" {
+				r.Skipped = append(r.Skipped, Skip{Rule: p.Rule, Reason: why})
+				continue
 			}
-			why := ""
-			if dir := g.onPATH(p); dir != "" {
-				why = dir + " is on PATH"
-			} else if place := g.actedUpon(&p); place != "" && p.Rule.Origin.Source != "preset git" {
-				why = "programs outside act upon " + place
-			}
-			if why != "" {
-				skipped = append(skipped, Skip{Rule: p.Rule, Reason: "read only, not writable: " + why})
+			if why := g.readOnly(&p); why != "" {
+				r.Skipped = append(r.Skipped, Skip{Rule: p.Rule, Reason: "read only, not writable: " + why})
 				p.Access &^= Write
 			}
 		}
 		kept = append(kept, p)
 	}
-	return kept, skipped
+	r.Paths = kept
+}
+
+// readOnly says why a preset must not write to a path, or "".
+func (g *guard) readOnly(p *Path) string {
+	if p.Access&Write == 0 {
+		return ""
+	}
+	if g.search == nil {
+		g.search = g.host.realSearchPath()
+	}
+	if dir := g.onPATH(p); dir != "" {
+		return dir + " is on PATH"
+	}
+	if place := g.actedUpon(p); place != "" && p.Rule.Origin.Source != "preset git" {
+		return "programs outside act upon " + place
+	}
+	return ""
 }
 
 // guarded tells the built-in rules that depend on the home directory and on
@@ -60,8 +64,11 @@ func guarded(r *Rule) bool {
 // agents keep: their own logins. No other preset does.
 func isAgent(r *Rule) bool {
 	name, ok := strings.CutPrefix(r.Origin.Source, "preset ")
+	if !ok {
+		return false
+	}
 	info := presetInfo(name)
-	return ok && info != nil && info.agent
+	return info != nil && info.agent
 }
 
 // newGuard finds out what there is to guard. What users made writable is in paths.
@@ -89,7 +96,7 @@ type guard struct {
 }
 
 // refuse says why a preset must not have a path at all, or "".
-func (g *guard) refuse(p Path) string {
+func (g *guard) refuse(p *Path) string {
 	if p.Path == "/" || g.home != "." && Within(g.home, p.Path) {
 		return "a preset never opens the home directory or what holds it"
 	}
@@ -128,7 +135,7 @@ func (g *guard) changeable(link string) bool {
 
 // onPATH is a directory on PATH whose programs could be changed by writing to
 // a path: the path is that directory, holds it, or is a file in it.
-func (g *guard) onPATH(p Path) string {
+func (g *guard) onPATH(p *Path) string {
 	for _, dir := range g.search {
 		if Within(dir, p.Path) || p.Mode&fs.ModeDir == 0 && Within(p.Path, dir) {
 			return dir
@@ -206,5 +213,5 @@ func (r *Resolved) StartedOutside(p string) string {
 	}
 	g.search = r.host.realSearchPath()
 	_, st, _ := r.Look(p)
-	return g.onPATH(Path{Path: p, Mode: st.Mode})
+	return g.onPATH(&Path{Path: p, Mode: st.Mode})
 }

@@ -47,7 +47,7 @@ func TestGuardPresets(t *testing.T) {
 		{Read | Exec, "work", Read | Exec},
 	} {
 		p := h.path(t, tt.access, tt.path)
-		kept, skipped := h.newGuard([]Path{p}).presets([]Path{p})
+		kept, skipped := guardOne(h, p)
 		got := dropped
 		if len(kept) == 1 {
 			got = kept[0].Access
@@ -57,10 +57,17 @@ func TestGuardPresets(t *testing.T) {
 		}
 		// Control: the same path in a user's own words is left alone.
 		p.Rule.Origin.Source = "--rw"
-		if kept, skipped := h.newGuard([]Path{p}).presets([]Path{p}); len(kept) != 1 || kept[0].Access != tt.access || len(skipped) != 0 {
+		if kept, skipped := guardOne(h, p); len(kept) != 1 || kept[0].Access != tt.access || len(skipped) != 0 {
 			t.Errorf("%v on %q as --rw: %v, %v", tt.access, tt.path, kept, skipped)
 		}
 	}
+}
+
+// guardOne puts one path through the guard.
+func guardOne(h Host, p Path) ([]Path, []Skip) {
+	r := &Resolved{Paths: []Path{p}}
+	h.newGuard(r.Paths).presets(r)
+	return r.Paths, r.Skipped
 }
 
 // TestGuardLinks has variables that name links in the project, which whoever
@@ -128,7 +135,7 @@ func TestGuardLinkedHome(t *testing.T) {
 	}
 	h.Home, h.Dir = link, "/"
 	for p, want := range map[string]int{".ssh": 0, "": 0, "cache": 1} {
-		if kept, _ := h.newGuard([]Path{h.path(t, Read, p)}).presets([]Path{h.path(t, Read, p)}); len(kept) != want {
+		if kept, _ := guardOne(h, h.path(t, Read, p)); len(kept) != want {
 			t.Errorf("%q: kept %v", p, kept)
 		}
 	}

@@ -100,6 +100,9 @@ func (p *Path) LinkOutOf(dir string) string {
 // unless that holds the home directory, or out of a tree that a user made
 // writable.
 func (r *Resolved) PlantedLink(p *Path) string {
+	if len(p.Links) == 0 {
+		return ""
+	}
 	if !Within(r.Home, r.Dir) {
 		if link := p.LinkOutOf(r.Dir); link != "" {
 			return link

@@ -80,10 +80,9 @@ func addPorts(to *[]Port, from []Port) {
 
 // on gives the policy with the overrides for one system put over it.
 func (p *Policy) on(os string) *Policy {
-	flat := Merge(p)
-	system := flat.forSystem(os)
-	flat.Linux, flat.MacOS = nil, nil
-	flat.add(system)
+	flat := &Policy{}
+	flat.add(p)
+	flat.add(p.forSystem(os))
 	return flat
 }
 

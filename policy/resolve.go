@@ -44,7 +44,7 @@ func (p *Policy) Resolve(h Host) (*Resolved, error) {
 	if n := flat.asked(rules); n > MaxRules {
 		return nil, Errors{{Code: CodeLimit, Msg: fmt.Sprintf("%d rules: the most is %d", n, MaxRules)}}
 	}
-	rs.r.Paths = make([]Path, 0, len(rules)+1)
+	rs.r.Paths, rs.r.Skipped = make([]Path, 0, len(rules)+1), make([]Skip, 0, len(rules))
 	for _, rule := range rules {
 		rs.rule(rule)
 	}
@@ -243,9 +243,8 @@ func (rs *resolver) guard() {
 		return
 	}
 	g := rs.presets.newGuard(rs.r.Paths)
-	rs.r.Create = slices.DeleteFunc(rs.r.Create, func(p Path) bool { return isGuarded(p) && g.refuse(p) != "" })
-	kept, skipped := g.presets(rs.r.Paths)
-	rs.r.Paths, rs.r.Skipped = kept, append(rs.r.Skipped, skipped...)
+	rs.r.Create = slices.DeleteFunc(rs.r.Create, func(p Path) bool { return isGuarded(p) && g.refuse(&p) != "" })
+	g.presets(rs.r)
 }
 
 func (rs *resolver) skip(rule Rule, reason string) {

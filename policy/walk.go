@@ -103,7 +103,13 @@ func (w *walker) follow(dir, p string, depth int) (place, error) {
 		dir = ""
 	}
 	cur, stale := place{path: dir, stat: Stat{Mode: fs.ModeDir}}, true
-	for start, end := 0, 0; start < len(p); start = end + 1 {
+	start, end := 0, 0
+	if above := strings.LastIndexByte(p, '/'); absolute && above > 0 { // most often the way there is known
+		if pl := w.seen[p[:above]]; pl != nil && pl.path == p[:above] && pl.gone == "" && (pl.exact || !w.exact) {
+			cur, stale, start = *pl, false, above+1
+		}
+	}
+	for ; start < len(p); start = end + 1 {
 		end = len(p)
 		if i := strings.IndexByte(p[start:], '/'); i >= 0 {
 			end = start + i

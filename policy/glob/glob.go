@@ -104,7 +104,7 @@ func ParseName(s string) (Name, error) {
 	if strings.Contains(s, "**") {
 		return Name{}, fmt.Errorf("glob %q: \"**\" must stand alone between slashes, as in \"**/*.pem\"", s)
 	}
-	seg := Name{Literal: true}
+	seg := Name{Literal: true, Parts: make([]Part, 0, len(s))}
 	var text strings.Builder
 	for rest := s; rest != ""; {
 		t, after, err := parseToken(rest)

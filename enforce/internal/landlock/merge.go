@@ -13,15 +13,18 @@ import (
 //
 // The origin of a joined rule is that of the first.
 func MergeRules(rules []PathRule) []PathRule {
-	sorted := slices.Clone(rules)
-	slices.SortStableFunc(sorted, func(a, b PathRule) int { return ComparePaths(a.Path, b.Path) })
+	order := make([]int, len(rules)) // a rule is big to be moved
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(ComparePaths(rules[a].Path, rules[b].Path), a-b) })
 
-	out := make([]PathRule, 0, len(sorted))
+	out := make([]PathRule, 0, len(rules))
 	var open []ancestor // the directories that the current path lies below
-	for i := 0; i < len(sorted); {
-		r := sorted[i]
-		for i++; i < len(sorted) && sorted[i].Path == r.Path; i++ {
-			r.Rights |= sorted[i].Rights
+	for i := 0; i < len(order); {
+		r := rules[order[i]]
+		for i++; i < len(order) && rules[order[i]].Path == r.Path; i++ {
+			r.Rights |= rules[order[i]].Rights
 		}
 		for len(open) > 0 && !policy.Within(r.Path, open[len(open)-1].path) {
 			open = open[:len(open)-1]

@@ -121,11 +121,16 @@ func (q *Request) backInto(d *PrivateDir) {
 			d.back(Back{Path: s.Path, ID: s.ID, ReadOnly: d.Kind == bind, NoExec: d.Kind == bind, Bare: true})
 		}
 	}
-	for _, p := range slices.Concat(r.Paths, r.Net.Unix) {
-		for _, l := range p.Links {
-			has := slices.ContainsFunc(d.Links, func(o Link) bool { return o.Path == l })
-			if to, err := q.Host.Readlink(l); err == nil && !has && policy.Within(l, d.Path) && !d.inBack(l) {
-				d.Links = append(d.Links, Link{l, to})
+	for _, paths := range [...][]policy.Path{r.Paths, r.Net.Unix} {
+		for i := range paths {
+			for _, l := range paths[i].Links {
+				has := slices.ContainsFunc(d.Links, func(o Link) bool { return o.Path == l })
+				if has || !policy.Within(l, d.Path) || d.inBack(l) {
+					continue
+				}
+				if to, err := q.Host.Readlink(l); err == nil {
+					d.Links = append(d.Links, Link{l, to})
+				}
 			}
 		}
 	}

@@ -71,7 +71,7 @@ func Find(r *policy.Resolved, host *policy.Host, q Request) Set {
 	if host == nil || host.Lstat == nil || host.ReadDir == nil || host.ReadFile == nil || host.Readlink == nil {
 		return Set{}
 	}
-	c := &protector{host: host.Remembering(), seen: make(map[string]bool), home: r.Home, trees: mounts.WritableTrees(r.Paths)}
+	c := &protector{host: host, seen: make(map[string]bool), home: r.Home, trees: mounts.WritableTrees(r.Paths)}
 	c.out.Watch = make([]Watched, 0, 128)
 	if c.trees == nil {
 		c.trees = []string{"/"}

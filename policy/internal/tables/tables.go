@@ -70,9 +70,9 @@ func Find(table []Section, name string) []string {
 // read reads a table. Empty lines and those that begin with "#" say nothing. All
 // entries are in one piece of memory, and all keys: every start reads some tables.
 func read(text string) []Section {
-	all := make([]Section, 0, strings.Count(text, "\n["))
+	all := make([]Section, 0, strings.Count(text, "["))
 	entries := make([]string, 0, strings.Count(text, ",")+strings.Count(text, "\n"))
-	keys := make([]Key, 0, strings.Count(text, ": "))
+	keys := make([]Key, 0, strings.Count(text, ":"))
 	for text != "" {
 		var line string
 		line, text, _ = strings.Cut(text, "\n")
