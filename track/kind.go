@@ -79,19 +79,8 @@ func (e *TrackerError) Unwrap() error { return e.Err }
 // Choice is the tracker of a session.
 type Choice struct {
 	Kind  Kind
-	Scope bool // the control group comes from the user's systemd
-
-	// Missed lists why each stronger tracker was passed over.
-	Missed []*TrackerError
-}
-
-// Why gives the reasons of Missed in one line.
-func (c Choice) Why() string {
-	s := make([]string, 0, len(c.Missed))
-	for _, m := range c.Missed {
-		s = append(s, fmt.Sprintf("%s: %s", m.Kind, m.Why))
-	}
-	return strings.Join(s, "; ")
+	Scope bool   // the control group comes from the user's systemd
+	Why   string // each stronger tracker was passed over
 }
 
 // Best finds out, by doing, what would track a command: it may make a control group
@@ -109,20 +98,19 @@ func (c caps) choose(want Kind, scoped bool) (Choice, error) {
 	if c.os == "darwin" {
 		kinds = []Kind{Fingerprint, Group}
 	}
-	var ch Choice
+	var why []string
 	for _, k := range kinds {
 		if want != Auto && want != k {
 			continue
 		}
 		e := c.lacks(k, scoped)
 		if e == nil {
-			ch.Kind, ch.Scope = k, k == Cgroup && c.group == ""
-			return ch, nil
+			return Choice{k, k == Cgroup && c.group == "", strings.Join(why, "; ")}, nil
 		}
 		if want == k {
 			return Choice{}, e
 		}
-		ch.Missed = append(ch.Missed, e)
+		why = append(why, fmt.Sprintf("%s: %s", k, e.Why))
 	}
 	return Choice{}, &TrackerError{Kind: want, Why: "this system has no such tracker"}
 }

@@ -271,7 +271,7 @@ func TestTrackerRefused(t *testing.T) {
 	caps := enforce.Probe()
 	testkit.NeedLandlock(t, caps.Landlock, 1, caps.LandlockReason)
 	if c, err := track.Best(false); err != nil || c.Kind != track.Cgroup || c.Scope {
-		testkit.Lacks(t, testkit.Cgroup, c.Why(), err)
+		testkit.Lacks(t, testkit.Cgroup, c.Why, err)
 	}
 	caps.Landlock = min(caps.Landlock, 5) // no scopes: the tracker is not a domain
 	o := shell("echo done")
