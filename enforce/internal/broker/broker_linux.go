@@ -195,14 +195,18 @@ func (m *Broker) lead() {
 	m.workers.Add(1)
 	go func() {
 		defer m.workers.Done()
-		relief := time.AfterFunc(patience, m.lead)
-		for relief.Stop() {
+		var relief *time.Timer // none before the first call: Go's runtime ends a program that gets no poller for it
+		for relief == nil || relief.Stop() {
 			c := m.next()
 			if c == nil {
 				return
 			}
+			if relief == nil {
+				relief = time.AfterFunc(patience, m.lead)
+			} else {
+				relief.Reset(patience)
+			}
 			c.relief = relief
-			relief.Reset(patience)
 			c.answer()
 		}
 	}()
