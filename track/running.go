@@ -20,9 +20,9 @@ type news struct {
 	killed   int  // processes that the keeper had to kill
 }
 
-// Next waits for the next event of the command. After fork.Emptied it returns
-// io.EOF. fork.ErrKeeperLost says that somebody killed the keeper: Close then
-// does what can still be done.
+// Next waits for the next event of the command. After fork.Emptied, and without a
+// keeper after fork.Exited, it returns io.EOF. fork.ErrKeeperLost says that somebody
+// killed the keeper: Close then does what can still be done.
 func (s *Session) Next() (fork.Event, error) {
 	ev, err := s.next()
 	switch {
@@ -36,6 +36,9 @@ func (s *Session) Next() (fork.Event, error) {
 		s.noteReached()
 	case ev.Kind == fork.Emptied:
 		s.news.emptied, s.news.killed = true, ev.Killed
+		if s.process.KeeperPid == 0 {
+			return fork.Event{}, io.EOF // nobody can say so
+		}
 	}
 	return ev, err
 }

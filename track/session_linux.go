@@ -30,12 +30,13 @@ type held struct {
 	home  string        // the group that this process left for it, with Exec
 }
 
-// randomID reads getrandom(2). crypto/rand does so too, but guards its first read
-// by a timer, which costs a start two descriptors and a thread.
+// randomID calls getrandom(2) itself. crypto/rand guards its first read by a timer,
+// which costs a start two descriptors and a thread, and x/sys sets up the vDSO's
+// generator first.
 func randomID() (uuid.UUID, error) {
 	var b [16]byte
-	if _, err := unix.Getrandom(b[:], 0); err != nil {
-		return uuid.Nil, err
+	if _, _, errno := unix.RawSyscall(unix.SYS_GETRANDOM, uintptr(unsafe.Pointer(&b)), unsafe.Sizeof(b), 0); errno != 0 {
+		return uuid.Nil, errno
 	}
 	return uuid.NewRandomFromReader(bytes.NewReader(b[:]))
 }

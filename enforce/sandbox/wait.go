@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -143,7 +142,7 @@ func (c *Command) endedItself() bool {
 // it is not known how the command ended.
 func (c *Command) event(ev fork.Event, err error) (done bool, _ error) {
 	switch {
-	case errors.Is(err, io.EOF), err != nil && c.exited.Load():
+	case err != nil && c.exited.Load():
 		return true, nil // what is left is the session's care
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		c.timeOver()
@@ -173,6 +172,7 @@ func (c *Command) event(ev fork.Event, err error) (done bool, _ error) {
 	case fork.Emptied:
 		c.emptied = true
 		c.tellEnded(ev.Killed)
+		return true, nil
 	}
 	return false, nil
 }
