@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"mvdan.cc/sh/v3/syntax"
+	"mvdan.cc/sh/parser/syntax"
 )
 
 // line checks a string that a shell runs, unless it is not known.
