@@ -15,7 +15,6 @@ import (
 type checker struct {
 	source string
 	places *tree.Places // nil for a tree that is to be written, whose values have their origins
-	preset *Origin      // of everything in a preset; nil for a policy file
 	errs   Errors
 	rules  int
 
@@ -36,10 +35,7 @@ func (c *checker) origin(n *tree.Node, off int) Origin {
 	if o, ok := n.From.(Origin); ok {
 		return o
 	}
-	switch {
-	case c.preset != nil:
-		return *c.preset
-	case c.places == nil:
+	if c.places == nil {
 		return Origin{}
 	}
 	line, column := c.places.At(off)
@@ -81,7 +77,7 @@ func (c *checker) known(table string) []string {
 		k := &keys[i]
 		rest, ok := strings.CutPrefix("."+k.full(), strings.TrimSuffix("."+table, ".")+".")
 		name, _, _ := strings.Cut(rest, ".")
-		if ok && (!k.preset || c.preset != nil) && !slices.Contains(all, name) {
+		if ok && !slices.Contains(all, name) {
 			all = append(all, name)
 		}
 	}
@@ -95,7 +91,7 @@ func (c *checker) known(table string) []string {
 // find is the key or the table that a field of a table is, if it is known.
 func (c *checker) find(table string, f *tree.Field) (k *key, inner string) {
 	for i := range keys {
-		if k := &keys[i]; k.table == table && k.name == f.Key && (!k.preset || c.preset != nil) {
+		if k := &keys[i]; k.table == table && k.name == f.Key {
 			return k, ""
 		}
 	}
@@ -153,11 +149,6 @@ func (c *checker) key(k *key, n *tree.Node, p *Policy, what string) {
 			return
 		}
 		list = c.list(k, n.Items, what)
-	case closedList:
-		if c.is(n, tree.Array, what) {
-			c.closed(n.Items, p, what)
-		}
-		return
 	case textTable, listTable:
 		if !c.is(n, tree.Table, what) {
 			return

@@ -32,7 +32,7 @@ func (c *checker) list(k *key, items []*tree.Node, what string) []value {
 		default:
 			v.text, ok = c.text(item, what, k.check)
 		}
-		if v.optional = v.optional || c.preset != nil && k.kind == pathList; ok {
+		if ok {
 			list = append(list, v)
 		}
 	}
@@ -78,13 +78,10 @@ func (c *checker) port(n *tree.Node) (string, bool) {
 	return strconv.FormatInt(number, 10), true
 }
 
-// text reads a string and checks what it says, which a test does for presets.
+// text reads a string and checks what it says.
 func (c *checker) text(n *tree.Node, what string, check func(string) error) (string, bool) {
 	if !c.is(n, tree.String, what) {
 		return "", false
-	}
-	if c.preset != nil {
-		return n.Text, true
 	}
 	err := check(n.Text)
 	if err == nil && !utf8.ValidString(n.Text) {
@@ -113,11 +110,9 @@ func (c *checker) named(k *key, f *tree.Field, what string) []value {
 		return list
 	}
 	c.count(f.Val, f.Off)
-	if c.preset == nil {
-		if err := checkEnvName(f.Key); err != nil {
-			c.fail(c.keyAt(f), CodeValue, "%s", err.Error())
-			return nil
-		}
+	if err := checkEnvName(f.Key); err != nil {
+		c.fail(c.keyAt(f), CodeValue, "%s", err.Error())
+		return nil
 	}
 	text, ok := c.text(f.Val, what+"."+f.Key, k.check)
 	if !ok {
@@ -152,31 +147,6 @@ func (c *checker) scalar(k *key, n *tree.Node, what string) bool {
 		c.fail(c.at(n), CodeValue, "%v", err)
 	}
 	return err == nil
-}
-
-// closed reads a preset's settings files that are closed.
-func (c *checker) closed(items []*tree.Node, p *Policy, what string) {
-	for _, item := range items {
-		if !c.is(item, tree.Table, what) {
-			continue
-		}
-		var one Closed
-		for i := range item.Fields {
-			switch f := &item.Fields[i]; f.Key {
-			case "path":
-				one.Path, _ = c.text(f.Val, "path", checkPath)
-			case "commands":
-				for _, n := range f.Val.Items {
-					one.Commands = append(one.Commands, n.Text)
-				}
-			case "includes":
-				one.Includes = f.Val.Text == "true"
-			default:
-				c.unknown(f, "closed", "path", "commands", "includes")
-			}
-		}
-		p.Closed = append(p.Closed, one)
-	}
 }
 
 // hasControl reports whether s has a control character.

@@ -61,7 +61,7 @@ func (p *Policy) tree() *tree.Node {
 	for i := range keys {
 		k := &keys[i]
 		list, said := k.values(p)
-		if !said || k.preset {
+		if !said {
 			continue
 		}
 		at := root
@@ -149,7 +149,7 @@ func (p *Policy) statements(prefix string) []string {
 	for i := range keys {
 		k := &keys[i]
 		list, said := k.values(p)
-		if !said || k.preset {
+		if !said {
 			continue
 		}
 		all = append(all, prefix+k.full())

@@ -21,7 +21,6 @@ type key struct {
 	wider       func(change) bool  // whether it asks for more than a weaker policy; nil where it never does
 	access      Access             // of paths
 	replaces    bool               // a list that replaces a weaker policy's; an empty one is said, too
-	preset      bool               // only presets have it
 }
 
 // keyKind is what a key has as its value.
@@ -32,7 +31,6 @@ const (
 	socketList                // likewise, without create
 	textList                  // strings
 	portList                  // integers; an empty list is said, too
-	closedList                // tables, of presets
 	textTable                 // strings by name
 	listTable                 // lists of strings by name
 	scalar                    // a string; this and what follows have one value
@@ -60,40 +58,35 @@ func always(change) bool { return true }
 
 // keys are in the order in which they are written, and named in messages.
 var keys = [...]key{
-	{"", "presets", textList, func(p *Policy) any { return &p.Presets }, checkPresetName, always, 0, false, false},
-	{"fs", "ro", pathList, fsRules, checkPath, always, Read, false, false},
-	{"fs", "rox", pathList, fsRules, checkPath, always, Read | Exec, false, false},
-	{"fs", "rw", pathList, fsRules, checkPath, always, Read | Write | Exec, false, false},
-	{"fs", "rw_noexec", pathList, fsRules, checkPath, always, Read | Write, false, false},
-	{"fs", "data", pathList, fsRules, checkPath, always, Read | Write, false, true},
-	{"fs", "deny", textList, func(p *Policy) any { return &p.FS.Deny }, checkDeny, nil, 0, false, false},
-	{"fs", "home", shared, func(p *Policy) any { return &p.Private.Home }, nil, unshares, 0, false, false},
-	{"fs", "create", textList, func(p *Policy) any { return &p.FS.create }, checkPath, nil, 0, false, true},
-	{"fs", "links", textTable, func(p *Policy) any { return &p.FS.CacheLinks }, checkPath, nil, 0, false, true},
-	{"fs", "copies", textTable, func(p *Policy) any { return &p.FS.CacheCopies }, checkPath, nil, 0, false, true},
-	{"fs.system", "executable", pathList, func(p *Policy) any { return &p.FS.System.Executable }, checkPath, always, Read | Exec, true, false},
-	{"fs.system", "read_only", pathList, func(p *Policy) any { return &p.FS.System.ReadOnly }, checkPath, always, Read, true, false},
-	{"fs.system", "read_write", pathList, func(p *Policy) any { return &p.FS.System.ReadWrite }, checkPath, always, Read | Write, true, false},
-	{"net", "allow", boolean, func(p *Policy) any { return &p.Net.Allow }, nil, func(c change) bool { return c.after == "true" }, 0, false, false},
-	{"net", "connect_tcp", portList, func(p *Policy) any { return &p.Net.ConnectTCP }, nil, always, 0, false, false},
-	{"net", "bind_tcp", portList, func(p *Policy) any { return &p.Net.BindTCP }, nil, always, 0, false, false},
-	{"net", "unix", socketList, func(p *Policy) any { return &p.Net.Unix }, checkPath, always, 0, false, false},
-	{"env", "mode", scalar, func(p *Policy) any { return &p.Env }, checkEnvMode, looser, 0, false, false},
-	{"env", "allow", textList, func(p *Policy) any { return &p.Env.Allow }, checkEnvGlob, always, 0, false, false},
-	{"env", "set", textTable, func(p *Policy) any { return &p.Env.Set }, checkEnvValue, always, 0, false, false},
-	{"limits", "timeout", limit, func(p *Policy) any { return p.Limits.All()[0] }, nil, always, 0, false, false},
-	{"limits", "max_output", limit, func(p *Policy) any { return p.Limits.All()[1] }, nil, always, 0, false, false},
-	{"limits", "memory", limit, func(p *Policy) any { return p.Limits.All()[2] }, nil, always, 0, false, false},
-	{"limits", "pids", limit, func(p *Policy) any { return p.Limits.All()[3] }, nil, always, 0, false, false},
-	{"limits", "cpu", limit, func(p *Policy) any { return p.Limits.All()[4] }, nil, always, 0, false, false},
-	{"process", "pids", shared, func(p *Policy) any { return &p.Private.Pids }, nil, unshares, 0, false, false},
-	{"guard", "lists", textList, func(p *Policy) any { return &p.Guard.Lists }, checkListName, nil, 0, false, false},
-	{"guard", "words", listTable, func(p *Policy) any { return &p.Guard.Words }, checkGuardWords, nil, 0, false, false},
+	{"", "presets", textList, func(p *Policy) any { return &p.Presets }, checkPresetName, always, 0, false},
+	{"fs", "ro", pathList, fsRules, checkPath, always, Read, false},
+	{"fs", "rox", pathList, fsRules, checkPath, always, Read | Exec, false},
+	{"fs", "rw", pathList, fsRules, checkPath, always, Read | Write | Exec, false},
+	{"fs", "rw_noexec", pathList, fsRules, checkPath, always, Read | Write, false},
+	{"fs", "deny", textList, func(p *Policy) any { return &p.FS.Deny }, checkDeny, nil, 0, false},
+	{"fs", "home", shared, func(p *Policy) any { return &p.Private.Home }, nil, unshares, 0, false},
+	{"fs.system", "executable", pathList, func(p *Policy) any { return &p.FS.System.Executable }, checkPath, always, Read | Exec, true},
+	{"fs.system", "read_only", pathList, func(p *Policy) any { return &p.FS.System.ReadOnly }, checkPath, always, Read, true},
+	{"fs.system", "read_write", pathList, func(p *Policy) any { return &p.FS.System.ReadWrite }, checkPath, always, Read | Write, true},
+	{"net", "allow", boolean, func(p *Policy) any { return &p.Net.Allow }, nil, func(c change) bool { return c.after == "true" }, 0, false},
+	{"net", "connect_tcp", portList, func(p *Policy) any { return &p.Net.ConnectTCP }, nil, always, 0, false},
+	{"net", "bind_tcp", portList, func(p *Policy) any { return &p.Net.BindTCP }, nil, always, 0, false},
+	{"net", "unix", socketList, func(p *Policy) any { return &p.Net.Unix }, checkPath, always, 0, false},
+	{"env", "mode", scalar, func(p *Policy) any { return &p.Env }, checkEnvMode, looser, 0, false},
+	{"env", "allow", textList, func(p *Policy) any { return &p.Env.Allow }, checkEnvGlob, always, 0, false},
+	{"env", "set", textTable, func(p *Policy) any { return &p.Env.Set }, checkEnvValue, always, 0, false},
+	{"limits", "timeout", limit, func(p *Policy) any { return p.Limits.All()[0] }, nil, always, 0, false},
+	{"limits", "max_output", limit, func(p *Policy) any { return p.Limits.All()[1] }, nil, always, 0, false},
+	{"limits", "memory", limit, func(p *Policy) any { return p.Limits.All()[2] }, nil, always, 0, false},
+	{"limits", "pids", limit, func(p *Policy) any { return p.Limits.All()[3] }, nil, always, 0, false},
+	{"limits", "cpu", limit, func(p *Policy) any { return p.Limits.All()[4] }, nil, always, 0, false},
+	{"process", "pids", shared, func(p *Policy) any { return &p.Private.Pids }, nil, unshares, 0, false},
+	{"guard", "lists", textList, func(p *Policy) any { return &p.Guard.Lists }, checkListName, nil, 0, false},
+	{"guard", "words", listTable, func(p *Policy) any { return &p.Guard.Words }, checkGuardWords, nil, 0, false},
 	// Where the log goes and when it is removed is not for a stranger to say.
-	{"audit", "dir", scalar, func(p *Policy) any { return &p.Audit.Dir }, checkPath, always, 0, false, false},
-	{"audit", "keep", number, func(p *Policy) any { return &p.Audit.Keep }, checkDays, always, 0, false, false},
-	{"audit", "required", boolean, func(p *Policy) any { return &p.Audit.Required }, nil, func(c change) bool { return c.after == "false" && c.before == "true" }, 0, false, false},
-	{"", "closed", closedList, func(p *Policy) any { return &p.Closed }, nil, nil, 0, false, true},
+	{"audit", "dir", scalar, func(p *Policy) any { return &p.Audit.Dir }, checkPath, always, 0, false},
+	{"audit", "keep", number, func(p *Policy) any { return &p.Audit.Keep }, checkDays, always, 0, false},
+	{"audit", "required", boolean, func(p *Policy) any { return &p.Audit.Required }, nil, func(c change) bool { return c.after == "false" && c.before == "true" }, 0, false},
 }
 
 func fsRules(p *Policy) any { return &p.FS.Rules }
@@ -101,15 +94,12 @@ func fsRules(p *Policy) any { return &p.FS.Rules }
 // full is the name of a key with its table.
 func (k *key) full() string { return strings.TrimPrefix(k.table+"."+k.name, ".") }
 
-// data reports whether no links can be made below the paths of a key.
-func (k *key) data() bool { return k.name == "data" }
-
 // values gives what a policy has for a key, and reports whether it says anything.
 func (k *key) values(p *Policy) (list []value, said bool) {
 	switch at := k.at(p).(type) {
 	case *[]Rule:
 		for i := range *at {
-			if r := &(*at)[i]; k.replaces || r.Access == k.access && r.Data == k.data() {
+			if r := &(*at)[i]; k.replaces || r.Access == k.access && !r.Data {
 				list = append(list, value{text: r.Path, optional: r.Optional && !r.Create, create: r.Create, from: r.Origin})
 			}
 		}
@@ -164,7 +154,7 @@ func (k *key) put(p *Policy, list []value) error {
 			*at = []Rule{}
 		}
 		for _, v := range list {
-			*at = append(*at, Rule{Path: v.text, Access: k.access, Optional: v.optional || v.create, Create: v.create, Data: k.data(), Origin: v.from})
+			*at = append(*at, Rule{Path: v.text, Access: k.access, Optional: v.optional || v.create, Create: v.create, Origin: v.from})
 		}
 	case *[]Named:
 		for _, v := range list {
@@ -183,10 +173,6 @@ func (k *key) put(p *Policy, list []value) error {
 	case *[]Var:
 		for _, v := range list {
 			*at = append(*at, Var{Name: v.name, Value: v.text, Origin: v.from})
-		}
-	case *[]CacheEntry:
-		for _, v := range list {
-			*at = append(*at, CacheEntry{Name: v.name, To: v.text})
 		}
 	case *map[string][]Named:
 		for _, v := range list {

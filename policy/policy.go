@@ -104,8 +104,6 @@ type FS struct {
 	CacheCopies []CacheEntry // presets only: copied rather than linked
 
 	System System
-
-	create []Named // presets only, while one is read: which of Rules are to be made
 }
 
 // CacheEntry is a symbolic link in the project's own cache that leads to a shared one,

@@ -2,16 +2,15 @@ package policy
 
 import (
 	"embed"
+	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 
 	"github.com/zsbx/zsbx/policy/internal/tables"
-	"github.com/zsbx/zsbx/policy/internal/tree"
 )
 
-//go:embed presets/*.toml
+//go:embed presets/*.txt
 var presetFiles embed.FS
 
 // PresetInfo describes a built-in preset for listings.
@@ -73,18 +72,20 @@ func Preset(name string) (*Policy, error) {
 	if presetInfo(base) == nil {
 		return nil, &UnknownPresetError{Name: name}
 	}
-	data, err := presetFiles.ReadFile("presets/" + base + ".toml")
+	text, err := presetFiles.ReadFile("presets/" + base + ".txt")
 	if err != nil {
 		return nil, fmt.Errorf("preset %s: %w", name, err)
 	}
-	p, err := decodePreset(Origin{Source: "preset " + name}, data)
-	if err != nil {
-		return nil, fmt.Errorf("preset %s: %w", name, err)
-	}
-	if tools {
-		for _, part := range []*Policy{p, p.Linux, p.MacOS} {
-			part.FS.Rules = slices.DeleteFunc(part.FS.Rules, func(r Rule) bool { return r.Access&Write != 0 })
-			part.Env.Set, part.FS.CacheLinks, part.FS.CacheCopies, part.Closed = nil, nil, nil, nil
+	p := &Policy{Linux: &Policy{}, MacOS: &Policy{}}
+	for _, s := range tables.Read(string(text)) {
+		part, what := p, s.Name
+		if rest, ok := strings.CutPrefix(s.Name, "linux "); ok {
+			part, what = p.Linux, rest
+		} else if rest, ok := strings.CutPrefix(s.Name, "macos "); ok {
+			part, what = p.MacOS, rest
+		}
+		if err := part.addPreset(&s, what, tools, Origin{Source: "preset " + name}); err != nil {
+			return nil, fmt.Errorf("preset %s: [%s]: %w", name, s.Name, err)
 		}
 	}
 	return p, nil
@@ -94,28 +95,61 @@ func Preset(name string) (*Policy, error) {
 // executable part alone.
 const toolsOnly = ":tools"
 
-// decodePreset reads a preset's file: the tables of a policy file, and keys that only
-// presets have. fs.create names those of the writable directories that are made
-// before a run when they are missing; fs.links are made in the project's own cache,
-// by their names there, and fs.copies are files there, of which a command may change
-// its own.
-func decodePreset(from Origin, data []byte) (*Policy, error) {
-	c := &checker{preset: &from}
-	p, err := c.decode(tree.TOML, data)
-	if err != nil {
-		return nil, err
-	}
-	for _, part := range []**Policy{&p, &p.Linux, &p.MacOS} {
-		if *part == nil {
-			*part = &Policy{}
+// addPreset adds a section of a preset's file: paths, for which "create" says that the
+// directory is made before a run when it is missing; names of variables; what is set,
+// or made in the project's own cache by its name there, copies being files of which a
+// command may change its own; and settings that are closed to all but some commands.
+func (p *Policy) addPreset(s *tables.Section, what string, tools bool, from Origin) error {
+	kind, more, _ := strings.Cut(what, " ")
+	accesses := map[string]Access{"ro": Read, "rox": Read | Exec, "rw": Read | Write | Exec, "rw_noexec": Read | Write, "data": Read | Write}
+	if access, ok := accesses[kind]; ok {
+		if !tools || access&Write == 0 {
+			rules := optional(from, access, s.Entries...)
+			for i := range rules {
+				rules[i].Create, rules[i].Data = more == "create", kind == "data"
+			}
+			p.FS.Rules = append(p.FS.Rules, rules...)
 		}
-		fs := &(*part).FS
-		for i := range fs.Rules {
-			r := &fs.Rules[i]
-			r.Create = slices.ContainsFunc(fs.create, func(n Named) bool { return n.Value == r.Path })
-		}
+		return nil
 	}
-	return p, nil
+	switch {
+	case what == "env":
+		p.Env.Allow = allNamed(s.Entries, from)
+	case what == "guard":
+		p.Guard.Lists = allNamed(s.Entries, from)
+	case tools:
+	case what == "set":
+		for _, k := range s.Keys {
+			p.Env.Set = append(p.Env.Set, Var{Name: k.Name, Value: k.Entries[0], Origin: from})
+		}
+	case what == "links":
+		p.FS.CacheLinks = cacheEntries(s.Keys)
+	case what == "copies":
+		p.FS.CacheCopies = cacheEntries(s.Keys)
+	case kind == "closed":
+		for _, k := range s.Keys {
+			p.Closed = append(p.Closed, Closed{Path: k.Name, Commands: k.Entries, Includes: more == "includes"})
+		}
+	default:
+		return errors.New("no preset has that")
+	}
+	return nil
+}
+
+func allNamed(names []string, from Origin) []Named {
+	all := make([]Named, len(names))
+	for i, n := range names {
+		all[i] = Named{Value: n, Origin: from}
+	}
+	return all
+}
+
+func cacheEntries(keys []tables.Key) []CacheEntry {
+	all := make([]CacheEntry, len(keys))
+	for i, k := range keys {
+		all[i] = CacheEntry{Name: k.Name, To: k.Entries[0]}
+	}
+	return all
 }
 
 // Baseline returns the built-in rules of an operating system, "linux" or

@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +14,7 @@ import (
 func TestPresetFiles(t *testing.T) {
 	var files []string
 	err := fs.WalkDir(presetFiles, ".", func(p string, d fs.DirEntry, err error) error {
-		if name, ok := strings.CutSuffix(d.Name(), ".toml"); ok {
+		if name, ok := strings.CutSuffix(d.Name(), ".txt"); ok {
 			files = append(files, name)
 		}
 		return err
@@ -45,8 +46,8 @@ func TestPresetFiles(t *testing.T) {
 	}
 }
 
-// TestPresetCreate checks that every path in a preset's create list is one of
-// its writable rules, as a misspelt one would be lost without a word.
+// TestPresetCreate checks that only what is writable is made, and that paths, names
+// and values are such as a policy file may have.
 func TestPresetCreate(t *testing.T) {
 	for _, info := range Presets() {
 		p, err := Preset(info.Name)
@@ -56,14 +57,20 @@ func TestPresetCreate(t *testing.T) {
 		for _, part := range []*Policy{p, p.Linux, p.MacOS} {
 			for _, r := range part.FS.Rules {
 				if r.Create && r.Access&Write == 0 {
-					t.Errorf("%s: create names %s, which is not writable", info.Name, r.Path)
+					t.Errorf("%s: %s is to be made, and is not writable", info.Name, r.Path)
+				}
+				if err := checkPath(r.Path); err != nil {
+					t.Errorf("%s: %v", info.Name, err)
 				}
 			}
-		}
-		for _, part := range []*Policy{p, p.Linux, p.MacOS} {
-			for _, c := range part.FS.create {
-				if !slices.ContainsFunc(part.FS.Rules, func(r Rule) bool { return r.Create && r.Path == c.Value }) {
-					t.Errorf("%s: create names %s, which has no rule", info.Name, c.Value)
+			for _, e := range slices.Concat(part.FS.CacheLinks, part.FS.CacheCopies) {
+				if err := checkPath(e.To); err != nil || !filepath.IsLocal(e.Name) {
+					t.Errorf("%s: %+v: %v", info.Name, e, err)
+				}
+			}
+			for _, c := range part.Closed {
+				if err := checkPath(c.Path); err != nil || len(c.Commands) == 0 {
+					t.Errorf("%s: %+v: %v", info.Name, c, err)
 				}
 			}
 		}

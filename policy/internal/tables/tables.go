@@ -25,12 +25,12 @@ var (
 // The tables. Each is read once, by whoever asks for it first, and is not to be
 // changed.
 var (
-	Baseline = sync.OnceValue(func() []Section { return read(baseline) })
-	Env      = sync.OnceValue(func() []Section { return read(env) })
-	Guard    = sync.OnceValue(func() []Section { return read(guard) })
-	Places   = sync.OnceValue(func() []Section { return read(places) })
-	Presets  = sync.OnceValue(func() []Section { return read(presets) })
-	Secrets  = sync.OnceValue(func() []Section { return read(secrets) })
+	Baseline = sync.OnceValue(func() []Section { return Read(baseline) })
+	Env      = sync.OnceValue(func() []Section { return Read(env) })
+	Guard    = sync.OnceValue(func() []Section { return Read(guard) })
+	Places   = sync.OnceValue(func() []Section { return Read(places) })
+	Presets  = sync.OnceValue(func() []Section { return Read(presets) })
+	Secrets  = sync.OnceValue(func() []Section { return Read(secrets) })
 )
 
 // Section is a part of a table: a line "[Name] Note", and below it entries that
@@ -67,9 +67,9 @@ func Find(table []Section, name string) []string {
 	return nil
 }
 
-// read reads a table. Empty lines and those that begin with "#" say nothing. All
+// Read reads a table. Empty lines and those that begin with "#" say nothing. All
 // entries are in one piece of memory, and all keys: every start reads some tables.
-func read(text string) []Section {
+func Read(text string) []Section {
 	all := make([]Section, 0, strings.Count(text, "["))
 	entries := make([]string, 0, strings.Count(text, ",")+strings.Count(text, "\n"))
 	keys := make([]Key, 0, strings.Count(text, ":"))

@@ -8,7 +8,7 @@ import (
 
 // TestRead reads a table with all that one may have.
 func TestRead(t *testing.T) {
-	got := read("# no\n\n[a b] c: d\nx, y z,\n# no\nw\nkey: k, l\no: m\nv\n[e]\n")
+	got := Read("# no\n\n[a b] c: d\nx, y z,\n# no\nw\nkey: k, l\no: m\nv\n[e]\n")
 	want := []Section{{Name: "a b", Note: "c: d", Entries: []string{"x", "y z", "w", "v"}, Keys: []Key{{"key", []string{"k", "l"}}, {"o", []string{"m"}}}}, {Name: "e"}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%q, want %q", got, want)
