@@ -48,9 +48,7 @@ func (r *Recorder) Watch(c *broker.Call) bool {
 	switch verdict, errno := r.filter.Decide(c.Nr(), c.Args()); verdict {
 	case seccomp.Refuses:
 		c.Refuse(unix.Errno(errno))
-		args := c.Args()
-		act := answer.Act{Op: answer.Call, Name: name, Args: args[:]}
-		r.add(c.Tid(), Refusal{Act: act, Answer: r.world.Decide(&act), Call: name, Errno: unix.ErrnoName(unix.Errno(errno)), Proved: true})
+		r.refusedCall(c, name, unix.Errno(errno))
 		return true
 	case seccomp.HandsOver:
 		return false
@@ -89,9 +87,7 @@ func (r *Recorder) Refused(c *broker.Call, errno unix.Errno) {
 	defer r.busy.Add(-1)
 	l := look{call: c, r: r, name: r.filter.Name(c.Nr())}
 	if strings.HasPrefix(l.name, "sched_set") || l.name == "setpriority" { // of another's threads
-		args, errno := c.Args(), unix.ErrnoName(errno)
-		act := answer.Act{Op: answer.Call, Name: l.name, Args: args[:]}
-		r.add(c.Tid(), Refusal{Act: act, Answer: r.world.RefusedCall(l.name, errno), Call: l.name, Errno: errno, Proved: true})
+		r.refusedCall(c, l.name, errno)
 		return
 	}
 	if !l.read() {
@@ -106,6 +102,13 @@ func (r *Recorder) Refused(c *broker.Call, errno unix.Errno) {
 		l.outside(&x)
 		r.add(c.Tid(), x)
 	}
+}
+
+// refusedCall records what a rule of the filter refuses, by whoever's answer.
+func (r *Recorder) refusedCall(c *broker.Call, name string, errno unix.Errno) {
+	args, text := c.Args(), unix.ErrnoName(errno)
+	act := answer.Act{Op: answer.Call, Name: name, Args: args[:]}
+	r.add(c.Tid(), Refusal{Act: act, Answer: r.world.RefusedCall(name, text), Call: name, Errno: text, Proved: true})
 }
 
 // count notes a call and gives its name.
