@@ -45,6 +45,7 @@ func socketActs() map[string]func(args []string) error {
 		"refused-call": refusedCall,
 		"inherit-ino":  reuseInode,
 		"own-name":     takeOverName,
+		"twin-name":    func(a []string) error { return twinName(num(a[0]), num(a[1]), a[2]) },
 		"race-memory":  func(a []string) error { return raceMemory(a[0], a[1]) },
 		"race-fd":      func(a []string) error { return raceDescriptor(a[0], num(a[1])) },
 		"race-link":    func(a []string) error { return raceLink(a[0], a[1]) },
@@ -220,6 +221,20 @@ func bindOwn(name string) (int, error) {
 		return -1, err
 	}
 	return fd, unix.Bind(fd, &unix.SockaddrUnix{Name: name})
+}
+
+// twinName listens on an abstract name with a socket of a kind, and connects to it with
+// one of another.
+func twinName(own, other int, name string) error {
+	fd, err := unix.Socket(unix.AF_UNIX, own|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := then(func() error { return unix.Bind(fd, &unix.SockaddrUnix{Name: "@" + name}) }, func() error { return unix.Listen(fd, 1) }); err != nil {
+		return err
+	}
+	return reach(other, "abstract", name)
 }
 
 // linkSocket gives the socket outside another name.

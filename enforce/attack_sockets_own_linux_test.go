@@ -1,6 +1,7 @@
 package enforce_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -63,5 +64,26 @@ func TestSocketOwn(t *testing.T) {
 	}
 	if got := p.try(t, p.plan(), "unix-own", "sub/up/../in/c"); got != 0 {
 		t.Errorf("through a link: %v", got)
+	}
+}
+
+// TestSocketTwinName: each kind of socket has abstract names of its own (unix(7)). Whoever
+// has a name for one kind has it for no other.
+func TestSocketTwinName(t *testing.T) {
+	needGuard(t)
+	want := unix.EPERM
+	if mediated() {
+		want = unix.ECONNREFUSED
+	}
+	kinds := map[string]int{"unix": unix.SOCK_STREAM, "unixpacket": unix.SOCK_SEQPACKET}
+	for network, kind := range kinds {
+		p := newPlace(t)
+		name := fmt.Sprintf("zsbx-twin-%s-%d", network, os.Getpid())
+		if got := p.try(t, p.plan(), "twin-name", fmt.Sprint(kind), fmt.Sprint(kind), name); got != 0 {
+			t.Errorf("%s: an own name: %v", network, got)
+		}
+		d := listenOutside(t, network, "@"+name)
+		own := kinds["unix"] + kinds["unixpacket"] - kind
+		checkAttack(t, p, d, one(want), "twin-name", fmt.Sprint(own), fmt.Sprint(kind), name)
 	}
 }

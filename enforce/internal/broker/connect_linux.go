@@ -190,14 +190,15 @@ func (m *Policy) allows(fd int, id policy.FileID) bool {
 	return false
 }
 
-// authorizeAbstract looks the name up among those of the session. Between this and
+// authorizeAbstract looks the name up among those of the session, for the kind of the
+// socket that is to be connected. Between this and
 // the connection a program outside would have to take over the very name.
 //
 // Others get the answer that they would get if nobody had the name, as in a
 // network namespace of the session's own: X clients try the display's abstract
 // name first, and its path, which may be allowed, after this answer only.
 func (m *Broker) authorizeAbstract(w *waiter, name string) unix.Errno {
-	if m.sockets.alive(address{netns: netns(w.sock.fd), name: name}) {
+	if a, ok := abstract(w.sock.fd, name); ok && m.sockets.alive(a) {
 		return 0
 	}
 	return unix.ECONNREFUSED

@@ -20,11 +20,20 @@ type sessionSockets struct {
 	sweep int // when there are more than that, the dead are taken out
 }
 
-// address is what a Unix socket is bound to: a file, or an abstract name.
+// address is what a Unix socket is bound to: a file, or an abstract name. Each kind of
+// socket and each network namespace has names of its own: a program outside may have the
+// same one for another kind.
 type address struct {
 	file  policy.FileID
-	netns uint64 // the cookie of the name's network namespace; 0 where the kernel gives none (before 5.14)
 	name  string // begins with a NUL byte
+	kind  int    // SOCK_*
+	netns uint64 // the namespace's cookie; 0 where the kernel gives none (before 5.14)
+}
+
+// abstract is the address that a name is for a socket.
+func abstract(fd int, name string) (_ address, ok bool) {
+	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
+	return address{name: name, kind: kind, netns: netns(fd)}, err == nil
 }
 
 const firstSweep = 1024
@@ -104,7 +113,9 @@ func (m *Broker) note(c *Call, s socket) {
 			m.sockets.note(address{file: id}, b)
 		}
 	case kind == addressAbstract:
-		m.sockets.note(address{netns: netns(s.fd), name: name}, b)
+		if a, ok := abstract(s.fd, name); ok {
+			m.sockets.note(a, b)
+		}
 	}
 }
 
