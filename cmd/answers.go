@@ -200,7 +200,7 @@ func (o *checkFlags) machine(a *app, plan *enforce.Plan, files []string) error {
 	}
 	m := &machineReport{
 		OS: plan.Caps.OS, Arch: plan.Caps.Arch, Policies: files, Proofs: proofs,
-		Layers: plan.Layers, Gaps: plan.Gaps, Tracker: bestTracker(plan),
+		Layers: plan.Layers(), Gaps: plan.Gaps, Tracker: bestTracker(plan),
 	}
 	if o.json {
 		err = a.printJSON(m)

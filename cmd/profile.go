@@ -189,7 +189,7 @@ func planJSON(plan *enforce.Plan, files []string) *jsonPlan {
 			TimeoutSeconds: r.Limits.Timeout.Seconds(), MaxOutputBytes: r.Limits.MaxOutput,
 			MemoryBytes: r.Limits.Memory, Pids: r.Limits.Pids, CPU: float64(r.Limits.CPU) / units.Processor,
 		},
-		Layers: plan.Layers, Gaps: plan.Gaps,
+		Layers: plan.Layers(), Gaps: plan.Gaps,
 	}
 	j.Masked, j.Covered = plan.Covered()
 	var whole bytes.Buffer

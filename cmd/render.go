@@ -193,7 +193,7 @@ func (t *table) limits(r *policy.Resolved) {
 // enforced tells what holds the policy, and what does not.
 func (t *table) enforced(plan *enforce.Plan) {
 	t.section("enforced by")
-	for _, l := range plan.Layers {
+	for _, l := range plan.Layers() {
 		t.row(l.Name, l.Detail)
 	}
 	t.section("not enforced here")

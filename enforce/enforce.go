@@ -110,8 +110,10 @@ type Plan struct {
 	// loses; 0 for an ordinary user.
 	DropCapabilities uint64
 
-	Layers []Layer
-	Gaps   []Gap
+	Gaps []Gap
+
+	tmp          string // what /tmp and /var/tmp are to the command; "" where there is nothing to say
+	profileRules int    // of the Seatbelt profile
 
 	names []netip.Addr  // the machine's name servers, where the command has to find out addresses
 	audit protect.Audit // what Snapshot looks at

@@ -48,10 +48,7 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 	p.DropCapabilities = p.Caps.Capabilities &^ keptCapabilities(held)
 	p.planMediation(peers, opts.Sockets, signals)
 	rep.linux()
-	p.linuxLayers()
-	if rep.mounts.Tmp != "" {
-		p.Layers = append(p.Layers, Layer{"tmp", rep.mounts.Tmp})
-	}
+	p.tmp = rep.mounts.Tmp
 }
 
 // Options are what the filter depends on.
@@ -196,8 +193,13 @@ func (p *Plan) holdsSignals() bool {
 	return p.ScopesSignals() || p.Mounts != nil && p.Mounts.Pids || p.Mediation != nil && p.Mediation.Signals == seccomp.SignalsAll
 }
 
-// linuxLayers lists the means in use.
-func (p *Plan) linuxLayers() {
+// Layers lists the means in use, for people.
+func (p *Plan) Layers() []Layer {
+	var all []Layer
+	add := func(name, detail string) { all = append(all, Layer{name, detail}) }
+	if p.Seatbelt != nil {
+		add("seatbelt", fmt.Sprintf("a profile of %d rules: files, network, services, signals, what other programs could be asked to do", p.profileRules))
+	}
 	if rs := p.Landlock; rs != nil {
 		detail := fmt.Sprintf("ABI %d, %d rules; files: %s", rs.ABI, len(rs.Paths)+len(rs.Ports), landlock.BitNames(rs.HandledFS, landlock.FSNames()))
 		if rs.HandledNet != 0 {
@@ -209,27 +211,31 @@ func (p *Plan) linuxLayers() {
 		if rs.HandledFS&landlock.FSRefer == 0 {
 			detail += "; files can't be renamed or linked from one directory to another on this kernel"
 		}
-		p.Layers = append(p.Layers, Layer{"landlock", detail})
+		add("landlock", detail)
 	}
 	if f := p.Seccomp; f != nil {
-		p.Layers = append(p.Layers, Layer{"seccomp",
-			fmt.Sprintf("%d instructions; %d system calls decided", len(f.Program), f.Decided)})
+		add("seccomp", fmt.Sprintf("%d instructions; %d system calls decided", len(f.Program), f.Decided))
 	}
 	if p.Mediation.Mediates() {
-		p.Layers = append(p.Layers, Layer{"sockets", p.Mediation.String()})
+		add("sockets", p.Mediation.String())
 	}
-	p.namesLayer()
+	if detail := p.namesLayer(); detail != "" {
+		add("names", detail)
+	}
 	if p.holdsSignals() {
-		p.Layers = append(p.Layers, p.signalLayer())
+		all = append(all, p.signalLayer())
 	}
 	if p.Mounts != nil {
-		p.Layers = append(p.Layers, Layer{"mounts", p.Mounts.String()})
+		add("mounts", p.Mounts.String())
 	}
 	if p.DropCapabilities != 0 {
-		p.Layers = append(p.Layers, Layer{"capabilities",
-			"kept: " + capabilityNames(p.Caps.Capabilities&^p.DropCapabilities)})
+		add("capabilities", "kept: "+capabilityNames(p.Caps.Capabilities&^p.DropCapabilities))
 	}
 	if p.Landlock != nil || p.Seccomp != nil {
-		p.Layers = append(p.Layers, Layer{"no_new_privs", "set-user-ID programs and file capabilities give nothing"})
+		add("no_new_privs", "set-user-ID programs and file capabilities give nothing")
 	}
+	if p.tmp != "" {
+		add("tmp", p.tmp)
+	}
+	return all
 }

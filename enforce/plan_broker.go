@@ -61,19 +61,17 @@ func (p *Plan) Unnamed() string {
 	return "UDP is closed, and zsbx can't ask for the command: " + orUnknown(p.Caps.SeccompNotifyReason)
 }
 
-// namesLayer is what a plan says about names, for people.
-func (p *Plan) namesLayer() {
-	if !asksNames(p.Policy.Net) {
-		return
-	}
-	detail := "not resolved: " + p.Unnamed()
+// namesLayer is what a plan says about names, for people; "" for nothing.
+func (p *Plan) namesLayer() string {
 	switch {
+	case !asksNames(p.Policy.Net):
+		return ""
 	case p.Mediation.Mediates() && len(p.names) > 0:
-		detail = fmt.Sprintf("asked of %v by UDP and TCP; no other UDP", p.names)
+		return fmt.Sprintf("asked of %v by UDP and TCP; no other UDP", p.names)
 	case p.Unnamed() == "":
-		return
+		return ""
 	}
-	p.Layers = append(p.Layers, Layer{"names", detail})
+	return "not resolved: " + p.Unnamed()
 }
 
 // allowsAllPaths reports whether every socket by path is allowed: --unix /.

@@ -2,7 +2,6 @@ package enforce
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -57,11 +56,7 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 		rep.add(g)
 		return
 	}
-	p.Layers = append(p.Layers, Layer{
-		Name: "seatbelt",
-		Detail: fmt.Sprintf("a profile of %d rules: files, network, services, signals, what other programs could be asked to do",
-			strings.Count(text, "\n(")),
-	})
+	p.profileRules = strings.Count(text, "\n(")
 }
 
 // protectUnmade reports whether a protected file may not even be made. A profile

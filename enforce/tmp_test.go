@@ -102,7 +102,7 @@ func TestPrivateTmp(t *testing.T) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 			layer := ""
-			for _, l := range p.Layers {
+			for _, l := range p.Layers() {
 				if l.Name == "tmp" {
 					layer = l.Detail
 				}

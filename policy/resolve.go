@@ -32,20 +32,20 @@ func (p *Policy) Resolve(h Host) (*Resolved, error) {
 		return nil, Errors{{Code: CodeValue, Msg: "host", Err: err}}
 	}
 	flat := p.on(h.OS)
-	rules := flat.paths()
+	paths, asked := flat.count()
 	h.agents = cacheOfAgents(flat.FS.Rules)
 	rs := &resolver{
 		r:    &Resolved{OS: h.OS, Dir: h.Dir, Home: h.Home, TempDir: h.TempDir, host: h},
-		host: &h, w: newWalker(&h, 2*len(rules)),
+		host: &h, w: newWalker(&h, 2*paths),
 	}
 	h.walker = rs.w // a copy of the caller's Host, and not the one in rs.r
 	rs.presets = h.forPresets(flat.Env.Set)
 	rs.home()
-	if n := flat.asked(rules); n > MaxRules {
-		return nil, Errors{{Code: CodeLimit, Msg: fmt.Sprintf("%d rules: the most is %d", n, MaxRules)}}
+	if asked > MaxRules {
+		return nil, Errors{{Code: CodeLimit, Msg: fmt.Sprintf("%d rules: the most is %d", asked, MaxRules)}}
 	}
-	rs.r.Paths, rs.r.Skipped = make([]Path, 0, len(rules)+1), make([]Skip, 0, len(rules))
-	for _, rule := range rules {
+	rs.r.Paths, rs.r.Skipped = make([]Path, 0, paths+1), make([]Skip, 0, paths)
+	for rule := range flat.paths {
 		rs.rule(rule)
 	}
 	rs.git(flat.Presets)
@@ -87,27 +87,33 @@ func (h *Host) check() error {
 
 // paths are all rules for paths, the system's categories first, each with the
 // access of its category.
-func (p *Policy) paths() []Rule {
-	s := &p.FS.System
-	rules := make([]Rule, 0, len(s.Executable)+len(s.ReadOnly)+len(s.ReadWrite)+len(p.FS.Rules))
-	for _, c := range s.categories() {
+func (p *Policy) paths(yield func(Rule) bool) {
+	for _, c := range p.FS.System.categories() {
 		for _, r := range *c.rules {
 			r.Access = c.access
-			rules = append(rules, r)
+			if !yield(r) {
+				return
+			}
 		}
 	}
-	return append(rules, p.FS.Rules...)
+	for _, r := range p.FS.Rules {
+		if !yield(r) {
+			return
+		}
+	}
 }
 
-// asked is the number of rules that are not the baseline's or a preset's.
-func (p *Policy) asked(rules []Rule) int {
-	n := len(p.FS.Deny) + len(p.Net.ConnectTCP) + len(p.Net.BindTCP) + len(p.Net.Unix) + len(p.Env.Allow) + len(p.Env.Set)
-	for i := range rules {
-		if !rules[i].Optional {
-			n++
+// count gives the number of rules for paths, and that of all rules that are not the
+// baseline's or a preset's.
+func (p *Policy) count() (paths, asked int) {
+	asked = len(p.FS.Deny) + len(p.Net.ConnectTCP) + len(p.Net.BindTCP) + len(p.Net.Unix) + len(p.Env.Allow) + len(p.Env.Set)
+	for r := range p.paths {
+		paths++
+		if !r.Optional {
+			asked++
 		}
 	}
-	return n
+	return paths, asked
 }
 
 // resolver is one run of Resolve.

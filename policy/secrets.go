@@ -96,14 +96,14 @@ func (g *guard) secret(p string, agent bool) string {
 func (rs *resolver) denySecrets() {
 	rs.w.exact = false
 	for _, pattern := range tables.Find(tables.Secrets(), secretTrees) {
-		dir, list := rs.presets.tokenFiles(pattern)
+		dir, rest, wild := rs.presets.tokens(pattern)
 		at := slices.IndexFunc(rs.r.Paths, func(p Path) bool {
 			return strings.HasPrefix(p.Rule.Origin.Source, "preset ") && (Within(dir, p.Written) || Within(dir, p.Path))
 		})
 		if dir == "" || at < 0 {
 			continue
 		}
-		for _, f := range list() {
+		for _, f := range rs.presets.tokenFiles(dir, rest, wild) {
 			pl, err := rs.w.walk(f)
 			if err != nil || pl.gone != "" || pl.stat.Mode&fs.ModeDir != 0 || rs.userAccess(pl.path) != 0 {
 				continue
@@ -115,25 +115,30 @@ func (rs *resolver) denySecrets() {
 	}
 }
 
-// tokenFiles are the files that a pattern of secretTrees names on this machine, of
-// which some may not exist, and the directory that they lie in, "" where that is not
-// known.
-func (h *Host) tokenFiles(pattern string) (dir string, list func() []string) {
+// tokens is the directory of the files that a pattern of secretTrees names on this
+// machine, "" where that is not known, and what follows it, or each name in it.
+func (h *Host) tokens(pattern string) (dir, rest string, wild bool) {
 	written := h.place(pattern)
-	dir, rest, wild := strings.Cut(written, "/*")
+	if dir, rest, wild = strings.Cut(written, "/*"); !wild {
+		dir = path.Dir(written)
+		rest = strings.TrimPrefix(written, dir)
+	}
+	return dir, rest, wild
+}
+
+// tokenFiles are these files, of which some may not exist.
+func (h *Host) tokenFiles(dir, rest string, wild bool) (all []string) {
 	if !wild {
-		return path.Dir(written), func() []string { return []string{written} }
+		return []string{dir + rest}
 	}
-	return dir, func() (all []string) {
-		if h.ReadDir == nil {
-			return nil
-		}
-		entries, _ := h.ReadDir(dir)
-		for _, e := range entries {
-			all = append(all, dir+"/"+e.Name()+rest)
-		}
-		return all
+	if h.ReadDir == nil {
+		return nil
 	}
+	entries, _ := h.ReadDir(dir)
+	for _, e := range entries {
+		all = append(all, dir+"/"+e.Name()+rest)
+	}
+	return all
 }
 
 // spareSecrets closes the places of secrets that lie in what a user opened as a whole:
@@ -262,8 +267,7 @@ func (r *Resolved) Unwise() func(p string, a Access, dir bool) string {
 	g.search = g.host.realSearchPath()
 	var tokens []string
 	for _, pattern := range tables.Find(tables.Secrets(), secretTrees) {
-		_, list := h.tokenFiles(pattern)
-		for _, f := range list() {
+		for _, f := range h.tokenFiles(h.tokens(pattern)) {
 			if real, _, err := h.RealPath(f); err == nil {
 				tokens = append(tokens, real)
 			}

@@ -116,7 +116,7 @@ func (l *auditor) start(c *Command) error {
 	b := &audit.Began{Name: c.o.Name, Dir: c.host.Dir, Policy: asked.Hash(), UID: os.Geteuid(), TrackOnly: c.plan == nil, InPlace: c.o.InPlace}
 	b.Command, b.CommandCut = audit.Redact(c.o.Args)
 	if c.plan != nil {
-		for _, layer := range c.plan.Layers {
+		for _, layer := range c.plan.Layers() {
 			b.Layers = append(b.Layers, layer.Name)
 		}
 		for _, g := range c.plan.Gaps {

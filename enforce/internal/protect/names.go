@@ -2,8 +2,8 @@ package protect
 
 // projectGroup are names in a project that one kind of program acts upon when
 // the directory is entered or opened, an agent is started in it or something
-// committed, without being asked to run the project. Those of one directory
-// stand together. A directory is protected with all that is in it.
+// committed, without being asked to run the project. A directory is protected with all
+// that is in it.
 type projectGroup struct {
 	what  string // as docs/security.md has it
 	why   string

@@ -7,8 +7,7 @@ import (
 )
 
 // TestProtectedNamesDocs checks that docs/security.md has each name that is
-// protected in projects, and the code what for; and that those of one directory
-// stand together, as files looks for each directory once.
+// protected in projects, and the code what for.
 func TestProtectedNamesDocs(t *testing.T) {
 	data, err := os.ReadFile("../../../docs/security.md")
 	if err != nil {

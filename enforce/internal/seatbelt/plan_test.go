@@ -13,7 +13,7 @@ func TestPlanMacOS(t *testing.T) {
 	r := macPolicy(flag("/Users/u/proj", allAccess, fs.ModeDir))
 	caps := enforce.Caps{OS: "macos", Seatbelt: true}
 	p := enforce.NewPlan(r, caps, nil)
-	if p.Seatbelt == nil || len(p.Gaps) > 0 || len(p.Layers) != 1 || !p.Confines() {
+	if p.Seatbelt == nil || len(p.Gaps) > 0 || len(p.Layers()) != 1 || !p.Confines() {
 		t.Fatalf("%+v", p)
 	}
 	p.ForSession(testSession)
