@@ -23,27 +23,26 @@ const (
 )
 
 // launchInScope starts c so that it waits, before anything of it runs, until
-// it is in the scope: it tells its pid through one pipe and reads from another.
+// it is in the scope: it tells its pid through a socket, and waits for an answer.
 func (s *Session) launchInScope(c fork.Command) error {
-	var fds [4]int // told: read, write; go: read, write
-	if err := errors.Join(unix.Pipe2(fds[:2], unix.O_CLOEXEC), unix.Pipe2(fds[2:], unix.O_CLOEXEC)); err != nil {
-		return fmt.Errorf("pipe: %w", err)
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("socketpair: %w", err)
 	}
-	told := os.NewFile(uintptr(fds[0]), "pid pipe")
-	release := os.NewFile(uintptr(fds[3]), "go-ahead pipe")
-	defer told.Close()
-	defer release.Close()
+	ours, theirs := os.NewFile(uintptr(pair[0]), "socket"), os.NewFile(uintptr(pair[1]), "socket")
+	defer ours.Close()
+	defer theirs.Close()
 	pid := new([1]uintptr)
 	buf := make([]byte, giveUp)
 	step := func(nr, a, b, c uintptr) fork.Step {
 		return fork.Step{Tag: tagGroup, Name: "waiting for the session's scope", Nr: nr, Args: [6]uintptr{a, b, c}, Keep: []any{pid, buf}}
 	}
-	tell := step(unix.SYS_WRITE, uintptr(fds[1]), uintptr(unsafe.Pointer(pid)), unsafe.Sizeof(pid[0]))
-	wait := step(unix.SYS_READ, uintptr(fds[2]), uintptr(unsafe.Pointer(&buf[0])), giveUp)
+	tell := step(unix.SYS_WRITE, uintptr(pair[1]), uintptr(unsafe.Pointer(pid)), unsafe.Sizeof(pid[0]))
+	wait := step(unix.SYS_READ, uintptr(pair[1]), uintptr(unsafe.Pointer(&buf[0])), giveUp)
 	obey := step(unix.SYS_PRCTL, 0, 0, 0)
 	obey.Back = [6]uint16{1}
 	c.Steps = append([]fork.Step{
-		{Name: "close(2)", Nr: unix.SYS_CLOSE, Args: [6]uintptr{uintptr(fds[3])}}, // or it would not see the supervisor die
+		{Name: "close(2)", Nr: unix.SYS_CLOSE, Args: [6]uintptr{uintptr(pair[0])}}, // or it would not see the supervisor die
 		{Name: "getpid(2)", Nr: unix.SYS_GETPID, Out: &pid[0], Keep: pid},
 		tell, wait, obey,
 	}, c.Steps...)
@@ -54,9 +53,7 @@ func (s *Session) launchInScope(c fork.Command) error {
 		if after != nil {
 			after(p)
 		}
-		unix.Close(fds[1])
-		unix.Close(fds[2])
-		fds[1], fds[2] = -1, -1
+		theirs.Close()
 		started <- p
 	}
 	moved := make(chan error, 1)
@@ -66,20 +63,16 @@ func (s *Session) launchInScope(c fork.Command) error {
 			moved <- nil
 			return
 		}
-		n, err := goAhead, s.moveToScope(told, p, c.Namespaces != 0)
+		n, err := goAhead, s.moveToScope(ours, p, c.Namespaces != 0)
 		if err != nil {
 			n = giveUp
 		}
-		_, _ = release.Write(make([]byte, n))
+		_, _ = ours.Write(make([]byte, n))
 		moved <- err
 	}()
 	p, err := fork.Start(&c)
 	close(started)
-	for _, fd := range []int{fds[1], fds[2]} {
-		if fd >= 0 {
-			unix.Close(fd)
-		}
-	}
+	theirs.Close()
 	if failed := <-moved; err != nil && failed != nil {
 		return s.groupError(failed)
 	}
@@ -87,9 +80,9 @@ func (s *Session) launchInScope(c fork.Command) error {
 }
 
 // moveToScope learns the command's pid, has it moved, and stores where to.
-func (s *Session) moveToScope(told *os.File, p *fork.Process, inner bool) error {
+func (s *Session) moveToScope(socket *os.File, p *fork.Process, inner bool) error {
 	var b [8]byte
-	if n, err := told.Read(b[:]); err != nil || n != len(b) {
+	if n, err := socket.Read(b[:]); err != nil || n != len(b) {
 		return fmt.Errorf("the command did not tell its pid: %w", err)
 	}
 	pid := int(binary.NativeEndian.Uint64(b[:]))
