@@ -46,7 +46,7 @@ func Plan(p *policy.Policy, o Options) (*enforce.Plan, error) {
 	if err == nil {
 		err = c.replan(o.caps(c.host.OS))
 	}
-	if e := c.removeTemp(); err == nil {
+	if e := c.temp.Remove(); err == nil {
 		err = e
 	}
 	return c.plan, err
@@ -104,9 +104,6 @@ func thisSystem() string {
 	}
 	return runtime.GOOS
 }
-
-// removeTemp removes the private temporary directory.
-func (c *prepared) removeTemp() error { return c.temp.Remove() }
 
 // prepare goes the way from the policy to a plan that may be put on the command.
 func (c *prepared) prepare() error {

@@ -128,9 +128,7 @@ func (c *Command) giveUp() {
 		c.files.Close()
 	}
 	c.relay.Close()
-	if err := c.removeTemp(); err != nil {
-		c.warn.warn(Warning{Text: fmt.Sprintf("removing the private temporary directory: %v", err)})
-	}
+	c.leaveTemp(false)
 }
 
 // start runs the command in a new session, and without what the kernel refuses, if

@@ -85,7 +85,7 @@ func (c *Command) leaveTemp(kept bool) {
 		c.temp.Release()
 	} else if c.emptied && c.temp.LayAside() {
 		return
-	} else if err := c.removeTemp(); err != nil {
+	} else if err := c.temp.Remove(); err != nil {
 		c.warn.warn(Warning{Text: fmt.Sprintf("removing the private temporary directory: %v", err)})
 	}
 }

@@ -15,21 +15,15 @@ import (
 // out of the way. They wait where no command can get at them. None is used twice:
 // only its removal takes from others the descriptors that they were sent.
 
-// next and last are the names of the two in Dir.store.
-const (
-	next = "tmp.next"
-	last = "tmp.last"
-)
+// The names of the two in Dir.store.
+const next, last = "tmp.next", "tmp.last"
 
 // takeNext gives the directory that an earlier run made ahead a name in parent.
 func takeNext(parent, store string) (string, error) {
 	made := filepath.Join(store, next)
 	var st unix.Stat_t
-	if err := unix.Lstat(made, &st); err != nil {
-		return "", err
-	}
-	if !usersAlone(&st) {
-		return "", unix.EPERM
+	if unix.Lstat(made, &st) != nil || !usersAlone(&st) {
+		return "", unix.ENOENT
 	}
 	dir := filepath.Join(parent, "zsbx-"+strconv.FormatUint(uint64(rand.Uint32()), 10))
 	return dir, os.Rename(made, dir) // which replaces no directory

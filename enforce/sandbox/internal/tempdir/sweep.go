@@ -23,7 +23,7 @@ func Sweep(st *track.Store, tmpdir string) error {
 	}
 	defer func() {
 		for _, l := range left {
-			unix.Close(l.fd)
+			l.Release()
 		}
 	}()
 	if len(left) == 0 {
@@ -37,23 +37,17 @@ func Sweep(st *track.Store, tmpdir string) error {
 	inUse := mentioned()
 	var errs []error
 	for _, l := range left {
-		recorded := slices.ContainsFunc(sessions, func(i track.Info) bool { return i.Record.Temp == l.dir })
-		if !recorded && !inUse(l.dir) {
-			errs = append(errs, removeEmpty(l.dir))
+		recorded := slices.ContainsFunc(sessions, func(i track.Info) bool { return i.Record.Temp == l.path })
+		if !recorded && !inUse(l.path) {
+			errs = append(errs, removeEmpty(l.path))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// leftDir is a temporary directory that may be left, locked.
-type leftDir struct {
-	dir string
-	fd  int
-}
-
 // lockLeft locks the temporary directories in parent that no run has locked and
 // that are empty. A place for sessions has such a name, too.
-func lockLeft(parent string, st *track.Store) []leftDir {
+func lockLeft(parent string, st *track.Store) []*Dir {
 	var places []string
 	for _, sessions := range st.Dirs() {
 		places = append(places, filepath.Base(filepath.Dir(sessions)))
@@ -68,7 +62,7 @@ func lockLeft(parent string, st *track.Store) []leftDir {
 	}
 	defer d.Close()
 	names, _ := d.Readdirnames(-1)
-	var left []leftDir
+	var left []*Dir
 	for _, name := range names {
 		if !isTempName(name) || slices.Contains(places, name) {
 			continue
@@ -82,7 +76,7 @@ func lockLeft(parent string, st *track.Store) []leftDir {
 			unix.Close(fd)
 			continue
 		}
-		left = append(left, leftDir{dir, fd})
+		left = append(left, &Dir{path: dir, lock: fd})
 	}
 	return left
 }

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -57,13 +56,12 @@ func Make(tmpdir, store string) (*Dir, error) {
 		store = os.DevNull
 	}
 	parents := tempParents(runtime.GOOS, tmpdir, User())
-	var dir string
-	var lock int
+	var d *Dir
 	var err error
 	for range 3 { // another process may take a new one for a dead run's
-		dir, lock, err = makeIn(parents[0], store)
+		d, err = makeIn(parents[0], store)
 		if err != nil && parents[0] != parents[1] {
-			dir, lock, err = makeIn(parents[1], store)
+			d, err = makeIn(parents[1], store)
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			break
@@ -72,34 +70,36 @@ func Make(tmpdir, store string) (*Dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a private temporary directory: %w", err)
 	}
-	return &Dir{path: dir, lock: lock, store: store}, nil
+	return d, nil
 }
 
 // makeIn makes a private temporary directory in parent.
-func makeIn(parent, store string) (dir string, lock int, err error) {
-	if dir, err = takeNext(parent, store); err != nil {
-		dir, err = os.MkdirTemp(parent, "zsbx-")
+func makeIn(parent, store string) (*Dir, error) {
+	made, err := takeNext(parent, store)
+	if err != nil {
+		made, err = os.MkdirTemp(parent, "zsbx-")
 	}
 	if err != nil {
-		return "", -1, err
+		return nil, err
 	}
-	made := dir
-	if lock, err = lockDir(dir); err == nil {
-		if err = os.Mkdir(filepath.Join(dir, "run"), 0o700); errors.Is(err, fs.ErrExist) {
+	d := &Dir{store: store}
+	if d.lock, err = lockDir(made); err == nil {
+		if err = os.Mkdir(filepath.Join(made, "run"), 0o700); errors.Is(err, fs.ErrExist) {
 			err = nil
 		}
 	}
 	if err == nil {
-		dir, err = filepath.EvalSymlinks(dir)
+		d.path, err = filepath.EvalSymlinks(made)
 	}
-	if cache := privateCache(dir); err == nil && cache != "" {
+	if cache := privateCache(d.path); err == nil && cache != "" {
 		err = os.MkdirAll(cache, 0o700) // the user's own may be missing, too
 	}
 	if err != nil {
-		unix.Close(lock)
+		d.Release()
 		_ = removeEmpty(made)
+		return nil, err
 	}
-	return dir, lock, err
+	return d, nil
 }
 
 // lockDir marks a temporary directory as in use for as long as the descriptor is
@@ -178,7 +178,7 @@ func Hint(parent string) string {
 // are made accessible first.
 func removeTree(dir string) error {
 	// Most commands leave nothing there.
-	if syscall.Rmdir(filepath.Join(dir, "run")) == nil && syscall.Rmdir(dir) == nil {
+	if removeEmpty(dir) == nil {
 		return nil
 	}
 	err := os.RemoveAll(dir)
@@ -202,15 +202,13 @@ func RemoveOf(dir string) error {
 	if dir == "" {
 		return nil
 	}
-	st, err := os.Lstat(dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	var st unix.Stat_t
+	switch err := unix.Lstat(dir, &st); {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil
-	}
-	if err != nil {
-		return err
-	}
-	own, ok := st.Sys().(*syscall.Stat_t)
-	if !ok || !isTempName(filepath.Base(dir)) || st.Mode() != os.ModeDir|0o700 || int(own.Uid) != os.Geteuid() {
+	case err != nil:
+		return &os.PathError{Op: "lstat", Path: dir, Err: err}
+	case !isTempName(filepath.Base(dir)) || !usersAlone(&st):
 		return fmt.Errorf("%s is not a private temporary directory", dir)
 	}
 	return remove(dir)
