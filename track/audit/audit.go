@@ -2,7 +2,6 @@ package audit
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -76,7 +75,7 @@ func Append(dir string, keep int, l *Line) error {
 	}
 	defer unix.Close(in)
 	day := l.Time.UTC()
-	fd, st, err := open(in, day.Format(time.DateOnly)+".jsonl", unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT|unix.O_NONBLOCK)
+	fd, st, err := open(in, day.Format(time.DateOnly)+".jsonl", unix.O_RDWR|unix.O_APPEND|unix.O_CREAT|unix.O_NONBLOCK)
 	if err != nil {
 		return err
 	}
@@ -98,6 +97,10 @@ func Append(dir string, keep int, l *Line) error {
 		}
 	}
 	b := append(object.Of(l), '\n')
+	var last [1]byte
+	if n, _ := unix.Pread(fd, last[:], st.Size-1); n == 1 && last[0] != '\n' {
+		b = append([]byte{'\n'}, b...) // a full disk cut the line before
+	}
 	n, err := unix.Write(fd, b)
 	if err == nil && n < len(b) {
 		err = io.ErrShortWrite
@@ -153,11 +156,7 @@ func Read(dir string, each func(*Line)) (damaged int, err error) {
 		b := bufio.NewScanner(f)
 		b.Buffer(nil, mostLine)
 		for b.Scan() {
-			text := b.Bytes()
-			if i := bytes.LastIndex(text, []byte(`{"event":`)); i > 0 { // a full disk cut the line before
-				text, damaged = text[i:], damaged+1
-			}
-			l := &Line{}
+			text, l := b.Bytes(), &Line{}
 			if json.Unmarshal(text, l) == nil && l.Session != "" && (l.Began != nil || l.Ended != nil) {
 				each(l)
 			} else if len(text) > 0 {

@@ -133,6 +133,9 @@ func TestTorn(t *testing.T) {
 	if len(lines) != 1 || lines[0].Session != "y" || damaged != 1 {
 		t.Errorf("%+v, %d", lines, damaged)
 	}
+	if text, _ := os.ReadFile(name); strings.Count(string(text), "\n") != 2 {
+		t.Errorf("the next line is not one of its own: %s", text)
+	}
 	if st, _ := os.Stat(name); st.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v", st.Mode())
 	}
