@@ -16,7 +16,7 @@ require (
 	github.com/tailscale/hujson v0.0.0-20260727124030-b80ff77dac4f
 	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0
-	mvdan.cc/sh/parser v0.0.0
+	mvdan.cc/sh/v3 v3.14.1
 	pgregory.net/rapid v1.3.0
 )
 
@@ -31,17 +31,13 @@ require (
 	go.yaml.in/yaml/v3 v3.0.4 // indirect
 	golang.org/x/tools v0.38.0 // indirect
 	kernel.org/pub/linux/libs/security/libcap/psx v1.2.77 // indirect
-	mvdan.cc/sh/v3 v3.14.1 // indirect
 )
 
-// What viper and the parser for shells link and zsbx does not use, and would initialise
-// at every start: see docs/architecture.md, Start-up. The parser itself is what it was,
-// by another name.
+// What viper links and zsbx does not use, and would initialise at every start: see
+// docs/architecture.md, Start-up.
 replace (
 	github.com/spf13/afero => ./internal/unlinked/afero
 	github.com/spf13/cast => ./internal/unlinked/cast
 	github.com/subosito/gotenv => ./internal/unlinked/gotenv
 	go.yaml.in/yaml/v3 => ./internal/unlinked/yaml
-	mvdan.cc/sh/parser => mvdan.cc/sh/v3 v3.14.1
-	mvdan.cc/sh/v3 => ./internal/unlinked/sh
 )

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"mvdan.cc/sh/parser/syntax"
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // line checks a string that a shell runs, unless it is not known.

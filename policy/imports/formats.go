@@ -11,7 +11,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/tailscale/hujson"
-	"mvdan.cc/sh/parser/syntax"
+	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/guard"

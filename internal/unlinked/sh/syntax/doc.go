@@ -1,3 +1,0 @@
-// Package syntax is empty: tests of the parser for shells name it, and go mod tidy looks for
-// it.
-package syntax
