@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -26,17 +25,17 @@ const (
 //
 // Decoding looks at nothing but the text: whether the paths exist and what
 // they lead to is for Resolve to find out.
-func DecodeTOML(name string, r io.Reader) (*Policy, error) { return decode(name, r, tree.TOML) }
+func DecodeTOML(name string, r io.Reader) (*Policy, error) { return decodeFrom(name, r, tree.TOML) }
 
 // DecodeJSON reads a policy written in JSON: the same keys, the same meaning
 // and the same errors as with DecodeTOML.
-func DecodeJSON(name string, r io.Reader) (*Policy, error) { return decode(name, r, tree.JSON) }
+func DecodeJSON(name string, r io.Reader) (*Policy, error) { return decodeFrom(name, r, tree.JSON) }
 
 // DecodeFile reads a policy file: JSON if its name ends in ".json", else
 // TOML. Only a regular file of at most MaxFileSize is read, so that a FIFO or
 // a device can neither block nor feed us.
 func DecodeFile(path string) (*Policy, error) {
-	data, err := readFile(path)
+	data, err := ReadFile(path)
 	if err != nil {
 		var pe *fs.PathError
 		if errors.As(err, &pe) {
@@ -45,30 +44,25 @@ func DecodeFile(path string) (*Policy, error) {
 		return nil, Errors{{Origin: Origin{Source: path}, Code: CodeFile, Msg: "reading the policy", Err: err}}
 	}
 	if strings.HasSuffix(path, ".json") {
-		return DecodeJSON(path, bytes.NewReader(data))
+		return decode(path, data, tree.JSON)
 	}
-	return DecodeTOML(path, bytes.NewReader(data))
+	return decode(path, data, tree.TOML)
 }
 
-// ReadFile reads a file as DecodeFile does: a regular one of at most MaxFileSize.
-func ReadFile(path string) ([]byte, error) { return readFile(path) }
-
-func decode(name string, r io.Reader, format *tree.Format) (*Policy, error) {
-	var buf bytes.Buffer
-	if _, err := buf.ReadFrom(io.LimitReader(r, MaxFileSize+1)); err != nil {
+func decodeFrom(name string, r io.Reader, format *tree.Format) (*Policy, error) {
+	data, err := io.ReadAll(io.LimitReader(r, MaxFileSize+1))
+	switch {
+	case err != nil:
 		return nil, Errors{{Origin: Origin{Source: name}, Code: CodeFile, Msg: "reading the policy", Err: err}}
+	case len(data) > MaxFileSize:
+		return nil, Errors{{Origin: Origin{Source: name}, Code: CodeLimit, Msg: fmt.Sprintf("larger than %d bytes", MaxFileSize)}}
 	}
-	if buf.Len() > MaxFileSize {
-		return nil, Errors{{Origin: Origin{Source: name}, Code: CodeLimit,
-			Msg: fmt.Sprintf("larger than %d bytes", MaxFileSize)}}
-	}
-	c := &checker{source: name, places: tree.NewPlaces(buf.Bytes())}
-	return c.decode(format, buf.Bytes())
+	return decode(name, data, format)
 }
 
-// decode reads a file in one of the formats.
-func (c *checker) decode(f *tree.Format, data []byte) (*Policy, error) {
-	root, mistakes := f.Read(data)
+func decode(name string, data []byte, format *tree.Format) (*Policy, error) {
+	c := &checker{source: name, places: tree.NewPlaces(data)}
+	root, mistakes := format.Read(data)
 	codes := map[tree.MistakeKind]Code{tree.Syntax: CodeSyntax, tree.Duplicate: CodeDuplicate, tree.TooDeep: CodeValue}
 	for _, m := range mistakes {
 		c.fail(c.origin(&tree.Node{}, m.Off), codes[m.Kind], "%s", m.Msg)

@@ -19,7 +19,7 @@ func ThisHost() (Host, error) { return HostIn("") }
 // the process's own. A relative one is taken from that. It is an error if the
 // directory does not exist.
 func HostIn(dir string) (Host, error) {
-	h := Host{Env: os.Environ(), ReadDir: os.ReadDir, ReadSome: readSome, ReadFile: readFile}
+	h := Host{Env: os.Environ(), ReadDir: os.ReadDir, ReadSome: readSome, ReadFile: ReadFile}
 	switch runtime.GOOS {
 	case "linux":
 		h.OS = "linux"
@@ -63,7 +63,7 @@ func HostIn(dir string) (Host, error) {
 // PasswdHome is the home directory that /etc/passwd has for the real user of this
 // process, whatever HOME says, and "" if it has none.
 func PasswdHome() string {
-	passwd, err := readFile("/etc/passwd")
+	passwd, err := ReadFile("/etc/passwd")
 	if err != nil {
 		return ""
 	}

@@ -65,11 +65,12 @@ func workingDirectory() (string, error) {
 	return dir, nil
 }
 
-// readFile is Host.ReadFile for the running system: regular files of at most
-// MaxFileSize bytes, as what is read may be a stranger's. It does not block on a
-// FIFO and does not touch a device's state but by opening it. It is os.ReadFile
-// without what a few kilobytes don't need: a start reads some such files.
-func readFile(name string) ([]byte, error) {
+// ReadFile is Host.ReadFile for the running system, and what DecodeFile reads with:
+// regular files of at most MaxFileSize bytes, as what is read may be a stranger's. It
+// does not block on a FIFO and does not touch a device's state but by opening it. It
+// is os.ReadFile without what a few kilobytes don't need: a start reads some such
+// files.
+func ReadFile(name string) ([]byte, error) {
 	fd, err := openRetrying(name, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY)
 	if err != nil {
 		return nil, err
