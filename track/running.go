@@ -158,7 +158,7 @@ func (s *Session) discardAll(r *Report) error {
 }
 
 // discard removes the session from the store. What became of the command is no
-// less true if that fails, and Store.Prune finds the session later.
+// less true if that fails, and a later Store.Reap finds the session.
 func (s *Session) discard() error { return s.dir.remove(s.record.Name) }
 
 // release closes all descriptors.
