@@ -1,12 +1,15 @@
 package cmd
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/internal/object"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/units"
 )
@@ -35,6 +38,20 @@ func (a *app) printText(s string) error {
 // printJSON prints v as indented JSON.
 func (a *app) printJSON(v any) error {
 	return writeErr(writeJSON(a.stdout, v, "  "))
+}
+
+// writeJSON writes v as JSON, on one line without an indent.
+func writeJSON(w io.Writer, v any, indent string) error {
+	text := object.Of(v)
+	if indent != "" {
+		var b bytes.Buffer
+		if err := json.Indent(&b, text, "", indent); err != nil {
+			return err
+		}
+		text = b.Bytes()
+	}
+	_, err := w.Write(append(text, '\n'))
+	return err
 }
 
 // writeErr says where writing failed.

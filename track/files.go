@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/zsbx/zsbx/track/internal/object"
+	"github.com/zsbx/zsbx/internal/object"
 )
 
 // sessionDir is where the files of one session are. They lie beside those of

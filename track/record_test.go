@@ -11,8 +11,8 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
+	"github.com/zsbx/zsbx/internal/object"
 	"github.com/zsbx/zsbx/track/internal/cgroup"
-	"github.com/zsbx/zsbx/track/internal/object"
 )
 
 // drawRecord makes any record that could be written.
@@ -66,7 +66,7 @@ func TestEncodeQuotes(t *testing.T) {
 			t.Fatal(err)
 		}
 		var want, got string
-		if err := errors.Join(json.Unmarshal(std, &want), json.Unmarshal(object.Quote(nil, s), &got)); err != nil || got != want {
+		if err := errors.Join(json.Unmarshal(std, &want), json.Unmarshal(object.Of(s), &got)); err != nil || got != want {
 			t.Fatalf("%q: %q, want %q, %v", s, got, want, err)
 		}
 	})

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/zsbx/zsbx/track/internal/object"
+	"github.com/zsbx/zsbx/internal/object"
 )
 
 // The events of a session. One that replaces the supervisor has no end; nor has
