@@ -19,15 +19,15 @@ type command struct {
 	checkFlags func() error
 }
 
-// commands are zsbx's commands, in the order of the help text.
-func commands() []struct {
+// maker makes the command of a name.
+type maker struct {
 	name string
 	make func(*app) command
-} {
-	return []struct {
-		name string
-		make func(*app) command
-	}{
+}
+
+// commands are zsbx's commands, in the order of the help text.
+func commands() []maker {
+	return []maker{
 		{"run", newRun},
 		{"why", newWhy},
 		{"profile", newProfile},

@@ -31,12 +31,7 @@ const (
 func (o *policyFlags) acceptor(a *app) func([]enforce.Gap) bool {
 	switch o.fallback {
 	case fallbackWarn:
-		return func(gaps []enforce.Gap) bool {
-			for _, g := range fewGaps(gaps) {
-				a.say.warn("not enforced here: %s", gapText(g))
-			}
-			return true
-		}
+		return func(gaps []enforce.Gap) bool { a.warnGaps(gaps); return true }
 	case fallbackPrompt:
 		return askGaps
 	}
@@ -57,14 +52,12 @@ func (a *app) warning(w sandbox.Warning) {
 	if len(lacks) > 0 {
 		a.say.warn("%s", shortGaps(lacks))
 	}
-	if len(asked) > 0 {
-		a.say.warn("not enforced here: %s", listGaps(asked))
-		var hints []string
-		for _, g := range asked {
-			hints = append(hints, g.Hint)
-		}
-		a.say.hints(hints)
+	a.warnGaps(asked)
+	var hints []string
+	for _, g := range asked {
+		hints = append(hints, g.Hint)
 	}
+	a.say.hints(hints)
 	if w.Text != "" {
 		a.say.warn("%s", w.Text)
 	}
@@ -123,26 +116,14 @@ func gapText(g enforce.Gap) string {
 	return g.Promise + ": " + g.Why
 }
 
-// listGaps is one line for all gaps. What several of them have as their reason
-// is said once.
-func listGaps(gaps []enforce.Gap) string {
-	var l []string
-	for len(gaps) > 0 {
-		why, same := gaps[0].Why, []string(nil)
-		for len(gaps) > 0 && gaps[0].Why == why {
-			same = append(same, fmt.Sprintf("%s (%s)", gaps[0].Promise, gaps[0].Name))
-			gaps = gaps[1:]
+// warnGaps says each gap, and its name, which --allow-gap takes.
+func (a *app) warnGaps(gaps []enforce.Gap) {
+	for _, g := range fewGaps(gaps) {
+		if g.Name != "" {
+			g.Promise += " (" + g.Name + ")"
 		}
-		if rest := len(same) - mostGaps; rest > 0 {
-			same = append(same[:mostGaps], fmt.Sprintf("%d more", rest))
-		}
-		if last := len(same) - 1; last == 0 {
-			l = append(l, strings.TrimSuffix(same[0], ")")+": "+why+")")
-		} else {
-			l = append(l, strings.Join(same[:last], ", ")+" and "+same[last]+": "+why)
-		}
+		a.say.warn("not enforced here: %s", gapText(g))
 	}
-	return strings.Join(l, "; ")
 }
 
 // refuseGaps is the error for gaps that are not accepted.

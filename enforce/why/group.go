@@ -83,7 +83,7 @@ func (g *grouper) add(x *enforce.Refusal) {
 	e := g.by[key]
 	if e == nil {
 		e = &Entry{Verb: verb, Path: subject, To: to, Errno: x.Errno, By: x.Answer.By, Program: x.Program, Pid: x.Pid, Proved: true,
-			Reason: x.Answer.Reason, Via: x.Via, Origin: x.Answer.Origin, Hint: hint, Secret: x.Answer.Secret != "", place: place, acc: acc,
+			Reason: x.Answer.Reason, Via: x.Via, Origin: x.Answer.Origin, Hint: hint, Secret: x.Answer.Secret != "", acc: acc,
 			seen: make(map[string]bool), left: x.Left}
 		e.apart = x.Errno == "EXDEV" && x.Answer.By == "mounts"
 		if x.Unknown() {

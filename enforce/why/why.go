@@ -52,7 +52,6 @@ type Entry struct {
 
 	score float64
 	acc   policy.Access
-	place string // what a rule would be for
 	seen  map[string]bool
 	left  int
 	when  float64
