@@ -47,11 +47,7 @@ func (o *checkFlags) ask(fs *pflag.FlagSet, name, usage string) {
 func (o *checkFlags) answer(a *app, plan *enforce.Plan, argv []string, refused error) error {
 	var all []answer
 	for _, q := range o.questions {
-		if q.name == "connect" {
-			all = append(all, connectAnswer(plan, q.about))
-		} else {
-			all = append(all, pathAnswer(plan, q))
-		}
+		all = append(all, q.answer(plan))
 	}
 	if len(argv) > 0 {
 		x := startAnswer(plan, argv)
@@ -69,26 +65,31 @@ func (o *checkFlags) answer(a *app, plan *enforce.Plan, argv []string, refused e
 	return nil
 }
 
-// pathAnswer asks the plan what run asks the kernel. To write to a directory is to
-// change what is in it, to what is missing to make it.
-func pathAnswer(plan *enforce.Plan, q question) answer {
+// answer asks the plan what run asks the kernel. To write to a directory is to change
+// what is in it, to what is missing to make it. Of an address the port counts: the
+// kernel sees no names.
+func (q question) answer(plan *enforce.Plan) answer {
 	x := answer{Question: q.name, About: q.about}
-	path, st, exists := plan.Policy.Look(q.about)
-	if path == "" {
-		x.Reason = plan.Policy.Allowed(q.about, policy.Read).Reason
-		return x
-	}
-	act := enforce.Act{Op: enforce.ActOpen, Flags: enforce.ActRead, Path: path, Mode: st.Mode.Type(), Missing: !exists, Inside: true}
-	flag := "--ro "
+	act, flag, file := enforce.Act{Op: enforce.ActOpen, Flags: enforce.ActRead, Inside: true}, "--ro ", q.about
 	switch q.name {
 	case "write":
 		act.Flags, flag = enforce.ActWrite|enforce.ActCreat, "--rw "
 	case "exec":
 		act.Op, flag = enforce.ActExec, "--rox "
+	case "connect":
+		act, flag = enforce.Act{Op: enforce.ActConnect}, "--unix "
+		act.Port, file, _ = parseTarget(q.about)
 	}
-	x.Path = path
+	if file != "" || q.name != "connect" {
+		path, st, exists := plan.Policy.Look(file)
+		if path == "" && q.name != "connect" {
+			x.Reason = plan.Policy.Allowed(file, policy.Read).Reason
+			return x
+		}
+		x.Path, act.Path, act.Mode, act.Missing = path, path, st.Mode.Type(), !exists
+	}
 	x.fill(plan.Decide(act))
-	if x.Hint != "" {
+	if file != "" && x.Hint != "" {
 		x.Hint = flag + shell.Quote(q.about)
 	}
 	return x
@@ -103,23 +104,6 @@ func (x *answer) fill(d enforce.Answer) {
 	if !x.Allowed {
 		x.Errno = d.Errno
 	}
-}
-
-// connectAnswer answers for an address. Host names play no part: the kernel
-// sees ports.
-func connectAnswer(plan *enforce.Plan, q string) answer {
-	port, path, _ := parseTarget(q)
-	x := answer{Question: "connect", About: q}
-	act := enforce.Act{Op: enforce.ActConnect, Port: port}
-	if path != "" {
-		act.Path, _, _ = plan.Policy.Look(path)
-		x.Path = act.Path
-	}
-	x.fill(plan.Decide(act))
-	if path != "" && x.Hint != "" {
-		x.Hint = "--unix " + shell.Quote(path)
-	}
-	return x
 }
 
 // startAnswer answers whether a command would start: whether it is found, and

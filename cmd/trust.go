@@ -73,7 +73,11 @@ func (o *checkFlags) trustProject(a *app) error {
 			}
 			found = true
 		}
-		reports = append(reports, trustReportOf(p))
+		r := trustReport{Path: p.File, SHA256: p.SHA256(), Trusted: p.Trusted()}
+		for _, w := range p.Asks {
+			r.Asks = append(r.Asks, trustWant{w.Key, w.Value, w.Origin.Line, w.Origin.Column})
+		}
+		reports = append(reports, r)
 		a.warnOfWriters(p.File)
 	}
 	if !found {
@@ -86,14 +90,6 @@ func (o *checkFlags) trustProject(a *app) error {
 		err = a.printText(trustText(reports))
 	}
 	return errors.Join(err, o.leftUntrusted(a, reports))
-}
-
-func trustReportOf(p *compose.Project) trustReport {
-	r := trustReport{Path: p.File, SHA256: p.SHA256(), Trusted: p.Trusted(), Asks: []trustWant{}}
-	for _, w := range p.Asks {
-		r.Asks = append(r.Asks, trustWant{w.Key, w.Value, w.Origin.Line, w.Origin.Column})
-	}
-	return r
 }
 
 // trustText is the reports for people.

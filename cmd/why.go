@@ -84,16 +84,18 @@ func (w *whyText) line(format string, args ...any) {
 
 func (w *whyText) report(r *why.Report) {
 	n := len(r.Entries)
+	what := count(n, "thing was", "things were") + " refused"
 	switch {
 	case n == 0 && r.Seen == 0: // macOS logs refusals only
-		w.say.line("why", "36", fmt.Sprintf("exit status %d; nothing was refused by zsbx", r.Status))
+		what = "nothing was refused by zsbx"
 	case n == 0:
-		w.say.line("why", "36", fmt.Sprintf("exit status %d; nothing was refused by zsbx, of %s", r.Status, count(r.Seen, "call that was looked at", "calls that were looked at")))
+		what = "nothing was refused by zsbx, of " + count(r.Seen, "call that was looked at", "calls that were looked at")
 	case r.Status == 0:
-		w.say.line("why", "36", fmt.Sprintf("exit status 0; %s refused on the way, and it went on", count(n, "thing was", "things were")))
+		what += " on the way, and it went on"
 	default:
-		w.say.line("why", "36", fmt.Sprintf("exit status %d; %s refused, %s like the cause", r.Status, count(n, "thing was", "things were"), count(r.Causes(), "looks", "look")))
+		what += ", " + count(r.Causes(), "looks", "look") + " like the cause"
 	}
+	w.say.line("why", "36", fmt.Sprintf("exit status %d; %s", r.Status, what))
 	for i := range r.Entries[:min(n, shownRefusals)] {
 		w.entry(&r.Entries[i])
 	}
