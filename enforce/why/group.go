@@ -65,19 +65,19 @@ func (g *grouper) add(x *enforce.Refusal) {
 	verb := x.Act.Verb()
 	subject, to := Subject(x), x.Act.To
 	key := strings.Join([]string{verb, subject, to, x.Answer.By, x.Errno, x.Via}, "\x00")
-	hint, place, acc := x.Answer.Hint, x.Act.Path, policy.Write
+	hint, acc := x.Answer.Hint, policy.Write
 	if g.rules(x) {
 		if verb == "read" || verb == "list" {
 			acc = policy.Read
 		}
-		place = g.place(x, acc)
+		place := g.place(x, acc)
 		hint, _ = g.plan.HintFor(place, acc)
 		if hint.Table == "" {
 			hint, place = x.Answer.Hint, x.Act.Path
 		}
 		key = "rule\x00" + place
 		if hint.Value == "." {
-			key, place = "rule\x00.", g.plan.Policy.Dir
+			key = "rule\x00."
 		}
 	}
 	e := g.by[key]
