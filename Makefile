@@ -14,13 +14,9 @@ build: # ./zsbx
 test: # every test that this machine can run; many of them wait, so more run at once than there are processors
 	$(GO) test -parallel 6 ./...
 
-# A keeper is a copy of the process with one thread and no Go scheduler, in which the
-# race detector crashes or waits for ever: what starts one is left out, which is most
-# of track, of enforce/fork, and of whatever runs zsbx itself.
-race: # the race detector, where it can run
-	CGO_ENABLED=1 $(GO) test -race -skip TestDecodeLimits ./internal/... ./policy/... ./enforce/internal/... ./enforce/sandbox/internal/... ./track/internal/...
+race: # the race detector, where it is not too slow
+	CGO_ENABLED=1 $(GO) test -race -skip TestDecodeLimits ./internal/... ./policy/... ./enforce/fork ./enforce/internal/... ./enforce/sandbox/... ./track/internal/...
 	CGO_ENABLED=1 $(GO) test -race -run '^TestSocket' -skip StallTime ./enforce
-	CGO_ENABLED=1 $(GO) test -race -run '^TestLimit$$/no_keeper' ./enforce/fork
 	CGO_ENABLED=1 $(GO) test -race -run '^Test(OpenStore|Store|Record|Holder|Encode|Parse|Table|Choose|Names|Find|Strange|Cgroup)' ./track
 
 faults: # system calls of zsbx fail, one at a time, and signals come: some 20 minutes

@@ -222,7 +222,7 @@ func BenchmarkReap(b *testing.B) {
 			}
 			var p *fork.Process
 			ready(b, func(c *fork.Command) {
-				c.Steps = append([]fork.Step{writeStep("enter", procs, []byte("0"))}, c.Steps...)
+				c.Steps = append([]fork.Step{writeStep(c.Memory(), "enter", procs, "0")}, c.Steps...)
 				if p, err = fork.Start(c); err != nil {
 					b.Fatal(err)
 				}

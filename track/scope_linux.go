@@ -32,18 +32,18 @@ func (s *Session) launchInScope(c fork.Command) error {
 	ours, theirs := os.NewFile(uintptr(pair[0]), "socket"), os.NewFile(uintptr(pair[1]), "socket")
 	defer ours.Close()
 	defer theirs.Close()
-	pid := new([1]uintptr)
-	buf := make([]byte, giveUp)
+	pid := fork.Put(c.Memory(), uintptr(0))
+	buf := fork.Put(c.Memory(), [giveUp]byte{})
 	step := func(nr, a, b, c uintptr) fork.Step {
-		return fork.Step{Tag: tagGroup, Name: "waiting for the session's scope", Nr: nr, Args: [6]uintptr{a, b, c}, Keep: []any{pid, buf}}
+		return fork.Step{Tag: tagGroup, Name: "waiting for the session's scope", Nr: nr, Args: [6]uintptr{a, b, c}}
 	}
-	tell := step(unix.SYS_WRITE, uintptr(pair[1]), uintptr(unsafe.Pointer(pid)), unsafe.Sizeof(pid[0]))
-	wait := step(unix.SYS_READ, uintptr(pair[1]), uintptr(unsafe.Pointer(&buf[0])), giveUp)
+	tell := step(unix.SYS_WRITE, uintptr(pair[1]), uintptr(unsafe.Pointer(pid)), unsafe.Sizeof(*pid))
+	wait := step(unix.SYS_READ, uintptr(pair[1]), uintptr(unsafe.Pointer(buf)), giveUp)
 	obey := step(unix.SYS_PRCTL, 0, 0, 0)
 	obey.Back = [6]uint16{1}
 	c.Steps = append([]fork.Step{
 		{Name: "close(2)", Nr: unix.SYS_CLOSE, Args: [6]uintptr{uintptr(pair[0])}}, // or it would not see the supervisor die
-		{Name: "getpid(2)", Nr: unix.SYS_GETPID, Out: &pid[0], Keep: pid},
+		{Name: "getpid(2)", Nr: unix.SYS_GETPID, Out: pid},
 		tell, wait, obey,
 	}, c.Steps...)
 	c.OwnMemory = true // while the command waits, the keeper must not

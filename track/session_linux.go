@@ -160,7 +160,7 @@ func (s *Session) enterGroup(c *fork.Command) error {
 	if c.Keeper != nil {
 		c.Keeper.CgroupKill = s.held.kill
 	}
-	c.Steps = append([]fork.Step{writeStep("entering the session's", s.held.procs, []byte("0"))}, c.Steps...)
+	c.Steps = append([]fork.Step{writeStep(c.Memory(), "entering the session's", s.held.procs, "0")}, c.Steps...)
 	return nil
 }
 
@@ -212,8 +212,7 @@ func (s *Session) closeHeld() {
 	s.held = held{}
 }
 
-// writeStep is a step that writes b into f. Go's heap does not move, so that
-// keeping b alive is all that the address needs.
-func writeStep(name string, f *os.File, b []byte) fork.Step {
-	return fork.Step{Tag: tagGroup, Name: name, Nr: syscall.SYS_WRITE, Args: [6]uintptr{f.Fd(), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b))}, Keep: b}
+// writeStep is a step that writes s into f.
+func writeStep(m *fork.Memory, name string, f *os.File, s string) fork.Step {
+	return fork.Step{Tag: tagGroup, Name: name, Nr: syscall.SYS_WRITE, Args: [6]uintptr{f.Fd(), uintptr(unsafe.Pointer(m.Text(s))), uintptr(len(s))}}
 }

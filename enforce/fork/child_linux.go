@@ -1,7 +1,6 @@
 package fork
 
 import (
-	"runtime"
 	"syscall"
 	"unsafe"
 
@@ -9,17 +8,17 @@ import (
 )
 
 // The functions marked "raw", here and in keeper*_linux.go and sweep_linux.go, are
-// all the code that runs in a forked process which executes nothing. Such a process
-// has one thread, a copy of the Go heap that nobody collects, or no heap at all
-// (leanFork), and a runtime that believes in threads which are gone. The rules for
+// all the code that runs in a new process which has executed nothing yet. Such a
+// process has one thread, on a stack of its own, no Go scheduler, and no Go heap: that
+// is left out of the copy, or is the caller's, which goes on using it. The rules for
 // them:
 //
 //   - only raw system calls, other raw functions and plain arithmetic;
 //   - no allocation, no stack growth (go:nosplit, small frames), no defer, no
 //     panic, no map, no string building, no interface call;
-//   - no stores of pointers (write barriers) and no race or checkptr
-//     instrumentation (go:norace, go:nocheckptr);
-//   - all memory that is read or written was made before the fork.
+//   - no stores of pointers (write barriers) and no race instrumentation (go:norace);
+//   - all memory that is read or written was made before the fork: a Memory, keeperMem,
+//     or a variable of the package.
 //
 // The functions of the runtime that bracket a fork are the ones package
 // syscall uses; other programs of the Go world link to them by the same names.
@@ -30,85 +29,119 @@ func beforeFork()
 //go:linkname afterFork syscall.runtime_AfterFork
 func afterFork()
 
-//go:linkname afterForkInChild syscall.runtime_AfterForkInChild
-func afterForkInChild()
+// keeperExit is the signal that tells this process of the keeper's end, in the
+// place of SIGCHLD (clone(2), "The child termination signal"). Like any SIGCONT it
+// does nothing to a process that runs, and wakes one that is stopped, whoever
+// stopped it: a stopped zsbx would outlive the session that the keeper ended. The
+// keeper itself could not signal it from within its domain.
+const keeperExit = syscall.SIGCONT
 
-// forkImage forks once. In the child it never returns.
+// heapArena is the size and alignment of the pieces that the Go heap grows by
+// on 64-bit Linux, stacks of goroutines included.
+const heapArena = 64 << 20
+
+// forkImage makes the keeper of j, or without one the command, on a stack of its own.
+// Where it does not share memory, its copy has not the part of the Go heap around here
+// (madvise(2), MADV_DONTFORK). Of a fork's time the copy of the heap's page table is
+// the smaller part: afterwards each page that this process writes to would have to be
+// copied, at some microseconds each.
 //
 //go:noinline
 //go:norace
-//go:nocheckptr
 func forkImage(j *image) (int, error) {
-	// The raw functions must find room on the stack that they can't grow.
-	growStack()
-	syscall.ForkLock.Lock()
-	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, 0, uintptr(unsafe.Pointer(&j.sigmask)), 8, 0, 0)
-	pid, errno := uintptr(0), syscall.ENOSYS
-	if j.lean {
-		pid, errno = leanFork(j)
-	}
-	if errno != 0 {
-		j.lean, j.shared = false, false
-		pid, errno = rawFork(j)
-	}
-	syscall.ForkLock.Unlock()
-	if errno != 0 {
-		return 0, errno
-	}
-	return int(pid), nil
-}
-
-// growStack makes sure of some free stack below its caller's frame.
-//
-//go:noinline
-func growStack() {
-	var room [16 << 10]byte
-	runtime.KeepAlive(&room)
-}
-
-// rawFork is raw from the fork on.
-//
-//go:noinline
-//go:norace
-//go:nocheckptr
-func rawFork(j *image) (uintptr, syscall.Errno) {
-	sig := syscall.SIGCHLD
+	flags := j.namespaces | unix.CLONE_SETTLS | uintptr(syscall.SIGCHLD)
 	if j.role == roleKeeper {
-		sig = keeperExit
+		flags += uintptr(keeperExit - syscall.SIGCHLD)
+	}
+	if j.shared {
+		flags |= unix.CLONE_VM
+	}
+	syscall.ForkLock.Lock()
+	var here byte
+	heap := uintptr(unsafe.Pointer(&here)) &^ (heapArena - 1)
+	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, 0, uintptr(unsafe.Pointer(&j.sigmask)), 8, 0, 0)
+	if !j.shared { // a hole makes madvise say ENOMEM, after it did the rest
+		call(unix.SYS_MADVISE, heap, heapArena, unix.MADV_DONTFORK, 0, 0, 0)
 	}
 	beforeFork()
-	pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(sig)|j.namespaces, 0, 0, 0, 0, 0)
-	if errno != 0 || pid != 0 {
-		afterFork()
-		return pid, errno
+	r := rawClone(flags, j.stack, j.run, j, j.role)
+	afterFork()
+	if !j.shared {
+		call(unix.SYS_MADVISE, heap, heapArena, unix.MADV_DOFORK, 0, 0, 0)
 	}
-	afterForkInChild()
-	if j.role == roleKeeper {
+	syscall.ForkLock.Unlock()
+	if r < 0 {
+		return 0, syscall.Errno(-r)
+	}
+	return r, nil
+}
+
+// call is a system call: the result, or the negative errno as the kernel gives it. Raw.
+//
+//go:nosplit
+//go:norace
+func call(nr, a1, a2, a3, a4, a5, a6 uintptr) int {
+	n, _, errno := syscall.RawSyscall6(nr, a1, a2, a3, a4, a5, a6)
+	if errno != 0 {
+		return -int(errno)
+	}
+	return int(n)
+}
+
+// runChild is all that a new process does. It never returns. Raw.
+//
+//go:nosplit
+//go:norace
+func runChild(j *image, r role) {
+	if r == roleKeeper {
 		runKeeper(j)
 	}
 	runCommand(j)
-	return 0, 0
 }
 
-// quit ends the process with a report for the caller. Raw.
+// exit ends the process. Raw.
 //
 //go:nosplit
 //go:norace
-//go:nocheckptr
-func quit(j *image, stage, index uint32, errno int) {
-	r := &j.mem.report
-	r.stage, r.index, r.errno = stage, index, uint32(-errno)
+func exit(status uintptr) {
 	for {
-		call(unix.SYS_EXIT_GROUP, 125, 0, 0, 0, 0, 0)
+		call(unix.SYS_EXIT_GROUP, status, 0, 0, 0, 0, 0)
 	}
 }
 
-// runSteps makes the steps in order and quits at the first that fails. Raw.
+// fail reports to the caller what failed, and is false. Raw.
 //
 //go:nosplit
 //go:norace
-//go:nocheckptr
-func runSteps(j *image, steps []Step, stage uint32) {
+func (j *image) fail(stage, index uint32, errno int) bool {
+	r := &j.mem.report
+	r.stage, r.index, r.errno = stage, index, uint32(-errno)
+	return false
+}
+
+// dropHandlers takes this process's signal handlers back, which must not run in the
+// new one: execve(2) does so too late. What is ignored stays so. The clone3(2) that
+// does it by a flag is refused in many containers. Raw.
+//
+//go:nosplit
+//go:norace
+func dropHandlers() {
+	for sig := uintptr(1); sig <= 64; sig++ {
+		var a kernelAction
+		call(unix.SYS_RT_SIGACTION, sig, 0, uintptr(unsafe.Pointer(&a)), 8, 0, 0)
+		if a.handler > sigIgnore {
+			a = kernelAction{}
+			call(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&a)), 0, 8, 0, 0)
+		}
+	}
+}
+
+// runSteps makes the steps in order, until one fails, and reports whether none did.
+// Raw.
+//
+//go:nosplit
+//go:norace
+func (j *image) runSteps(steps []Step, stage uint32) bool {
 	for i := range steps {
 		s := &steps[i]
 		s.args(steps, i)
@@ -117,10 +150,10 @@ func runSteps(j *image, steps []Step, stage uint32) {
 			r = call(s.Nr, s.Args[0], s.Args[1], s.Args[2], s.Args[3], s.Args[4], s.Args[5])
 		}
 		if r < 0 && r > -4096 && !s.MayFail {
-			quit(j, stage, uint32(i), r)
+			return j.fail(stage, uint32(i), r)
 		}
 		if s.Same.differs() {
-			quit(j, stage, uint32(i), -int(unix.ESTALE))
+			return j.fail(stage, uint32(i), -int(unix.ESTALE))
 		}
 		s.result = uintptr(r)
 		if s.Hold && r > 0 {
@@ -130,62 +163,83 @@ func runSteps(j *image, steps []Step, stage uint32) {
 			*s.Out = uintptr(r)
 		}
 	}
+	return true
 }
 
-// runCommand turns the process into the command. It never returns. Raw.
+// runCommand turns the process into the command. One below a keeper dies with that
+// (PR_SET_PDEATHSIG(2const)): where somebody kills it before the command executes,
+// nobody could find the command by its environment. It never returns. Raw.
 //
 //go:nosplit
 //go:norace
-//go:nocheckptr
 func runCommand(j *image) {
 	if j.role == roleCommand {
-		runSteps(j, j.before, stageBefore)
+		dropHandlers()
+	} else {
+		call(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0, 0)
+		if call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0) != j.mem.keeper {
+			exit(125)
+		}
+	}
+	if j.prepare() {
+		call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&j.sigmask)), 0, 8, 0, 0)
+		j.mem.report.begun = 1
+		r := call(unix.SYS_EXECVE, uintptr(unsafe.Pointer(j.path)), uintptr(unsafe.Pointer(j.argv)), uintptr(unsafe.Pointer(j.envp)), 0, 0, 0)
+		j.fail(stageExec, 0, r)
+	}
+	exit(125)
+}
+
+// prepare does what a command needs but for its execution, and reports whether that
+// succeeded. Raw.
+//
+//go:nosplit
+//go:norace
+func (j *image) prepare() bool {
+	if j.role == roleCommand && !j.runSteps(j.before, stageBefore) {
+		return false
 	}
 	if j.dir != nil {
 		if r := call(unix.SYS_CHDIR, uintptr(unsafe.Pointer(j.dir)), 0, 0, 0, 0, 0); r < 0 {
-			quit(j, stageSetup, setupDir, r)
+			return j.fail(stageSetup, setupDir, r)
 		}
 	}
-	placeFiles(j)
+	if r := j.placeFiles(); r < 0 {
+		return j.fail(stageSetup, setupFiles, r)
+	}
 	closeOnExec(j.nofile)
-	runSteps(j, j.steps, stageCommand)
-	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&j.sigmask)), 0, 8, 0, 0)
-	j.mem.report.begun = 1
-	r := call(unix.SYS_EXECVE, uintptr(unsafe.Pointer(j.path)), uintptr(unsafe.Pointer(j.argv)), uintptr(unsafe.Pointer(j.envp)), 0, 0, 0)
-	quit(j, stageExec, 0, r)
+	return j.runSteps(j.steps, stageCommand)
 }
 
 // placeFiles puts the files onto descriptors 0 to 2. Sources among these that
-// would be overwritten before their turn are moved out of the way first. Raw.
+// would be overwritten before their turn are moved out of the way first. It gives a
+// negative errno for what failed. Raw.
 //
 //go:nosplit
 //go:norace
-//go:nocheckptr
-func placeFiles(j *image) {
+func (j *image) placeFiles() int {
 	for i := range j.files {
 		if f := j.files[i]; f >= 0 && f < int32(i) {
 			r := call(unix.SYS_FCNTL, uintptr(f), unix.F_DUPFD_CLOEXEC, 10, 0, 0, 0)
 			if r < 0 {
-				quit(j, stageSetup, setupFiles, r)
+				return r
 			}
 			j.files[i] = int32(r)
 		}
 	}
 	for i := range j.files {
-		f := j.files[i]
-		if f < 0 {
-			continue
-		}
-		var r int
-		if f == int32(i) {
+		r := 0
+		switch f := j.files[i]; {
+		case f == int32(i):
 			r = call(unix.SYS_FCNTL, uintptr(f), unix.F_SETFD, 0, 0, 0, 0)
-		} else {
+		case f >= 0:
 			r = call(unix.SYS_DUP3, uintptr(f), uintptr(i), 0, 0, 0, 0)
 		}
 		if r < 0 {
-			quit(j, stageSetup, setupFiles, r)
+			return r
 		}
 	}
+	return 0
 }
 
 // closeOnExec marks every descriptor from 3 on, so that none of those that
@@ -194,7 +248,6 @@ func placeFiles(j *image) {
 //
 //go:nosplit
 //go:norace
-//go:nocheckptr
 func closeOnExec(nofile uintptr) {
 	const closeRangeCloexec = 4
 	if call(unix.SYS_CLOSE_RANGE, 3, ^uintptr(0)>>32, closeRangeCloexec, 0, 0, 0) >= 0 {

@@ -2,6 +2,7 @@ package fork
 
 import (
 	"os"
+	"reflect"
 	"strconv"
 	"syscall"
 	"testing"
@@ -43,9 +44,9 @@ func floodHelper(life string) {
 	end := time.Now().Add(d)
 	ts := unix.NsecToTimespec(int64(d + time.Second))
 	for range floodIdle {
-		if rawVfork(unix.CLONE_PARENT|uintptr(unix.SIGCHLD)) == 0 {
+		if call(unix.SYS_CLONE, unix.CLONE_PARENT|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0) == 0 {
 			call(unix.SYS_PPOLL, 0, 0, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
-			call(unix.SYS_EXIT_GROUP, 0, 0, 0, 0, 0, 0)
+			exit(0)
 		}
 	}
 	for range floodBy {
@@ -66,10 +67,11 @@ func floodHelper(life string) {
 // floodUntil makes children of the keeper that end at once.
 func floodUntil(end string) {
 	n, _ := strconv.ParseInt(end, 10, 64)
+	const flags = unix.CLONE_PARENT | unix.CLONE_VFORK | unix.CLONE_VM
+	var m Memory
+	stack, j := m.stack(), Put(&m, image{role: roleKeeper, mem: new(keeperMem)}) // who is not the keeper's child ends
 	for time.Now().UnixNano() < n {
-		if rawVfork(vforkFlags|unix.CLONE_PARENT) == 0 {
-			call(unix.SYS_EXIT_GROUP, 0, 0, 0, 0, 0, 0)
-		}
+		rawClone(flags|uintptr(unix.SIGCHLD), stack, reflect.ValueOf(runChild).Pointer(), j, roleCommand)
 	}
 	os.Exit(0)
 }

@@ -1,8 +1,10 @@
 package fork
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -14,10 +16,9 @@ type Step struct {
 	Tag  Tag        // what tells its failure from others', or ""
 	Name string     // for the error message: "landlock_restrict_self(2)"
 	Nr   uintptr    // the system call's number
-	Args [6]uintptr // its arguments; what they point to is in Command.Memory, or kept alive by Keep
+	Args [6]uintptr // its arguments; what they point to is in Command.Memory
 
-	// Out, when set, receives the result. It may point into the Args of a
-	// later Step: a descriptor that one call opens and the next one uses.
+	// Out, when set, receives the result. It points into Command.Memory.
 	Out *uintptr
 
 	// Back makes results of earlier Steps the arguments of this one,
@@ -37,11 +38,6 @@ type Step struct {
 	// Same, when set, is compared after the call: where it differs, the step
 	// has failed with ESTALE. It points into Command.Memory.
 	Same *Same
-
-	// Keep holds the memory on the Go heap that Args point to. Memory from
-	// Command.Memory needs none, and makes a faster start: with Keep in no
-	// Step the new process gets no copy of the heap.
-	Keep any
 
 	result uintptr // of the call, for Back
 }
@@ -245,4 +241,39 @@ func Start(c *Command) (*Process, error) {
 		}
 	}()
 	return start(c)
+}
+
+// Exec replaces the calling process by the command, which keeps its pid. It
+// returns only when that failed; Before and Steps are made in a thread of their
+// own, which ends with it, so that the caller is as it was, but for its working
+// directory, its Files and what the Steps did to the whole process. There is no
+// Keeper, no Limit and nobody to Forward signals.
+//
+// On macOS a Sandbox is needed, which holds the caller from then on; on other
+// systems it returns errors.ErrUnsupported.
+func Exec(c *Command) error {
+	if c.Keeper != nil {
+		return errors.New("replacing the process: it can't have a keeper")
+	}
+	if err := c.prepare(); err != nil {
+		return err
+	}
+	if err := c.commit(nil); err != nil {
+		return err
+	}
+	failed := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with this function
+		failed <- execSelf(c)
+	}()
+	return <-failed
+}
+
+// StandardFile is the caller's descriptor that a command with these files will
+// have as number i.
+func StandardFile(files []*os.File, i int) int {
+	if i < len(files) && files[i] != nil {
+		return int(files[i].Fd())
+	}
+	return i
 }

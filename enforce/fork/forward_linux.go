@@ -1,10 +1,9 @@
-//go:build linux && (amd64 || arm64)
-
 package fork
 
 import (
 	"errors"
 	"math"
+	"reflect"
 	"sync/atomic"
 	"syscall"
 	"unsafe"
@@ -15,30 +14,40 @@ import (
 // CanForward says that Command.Forward works with a keeper here.
 const CanForward = true
 
-// handleSignal sends the signal to the keeper for the command, wakes the keeper in
-// case somebody has stopped it, and returns to signalReturn, which ends the handler.
-// Both are assembly: what is run in the place of Go's own handler must not touch
-// Go's world, and a goroutine that is woken for a signal costs two threads at every
-// start.
-//
-//lint:ignore U1000 the assembly below takes its address
-func handleSignal()
-
-//lint:ignore U1000 as handleSignal
-func signalReturn()
-
-// The addresses of the two, the connection to the keeper, the last signal that was
-// passed on, the keeper's pid (0 for none), and the highest si_code (sigaction(2)) with which SIGINT and SIGQUIT are passed
-// on. Above 0 they are the kernel's own, from the terminal, which has sent them to
-// the command too, unless that has another one.
+// What handles a signal in the place of Go's own handler must not touch Go's world,
+// and a goroutine that is woken for a signal costs two threads at every start. So the
+// handler is assembly, which calls passOn. These are its address, that of
+// rt_sigreturn(2), to which it returns, and passOn's.
 var (
-	handleSignalPC uintptr
-	signalReturnPC uintptr
-	forwardTo      int32
-	forwarded      int32
-	keeperPid      int32
-	keyboardCode   int32
+	handlerPC, returnPC uintptr
+	passOnPC            = reflect.ValueOf(passOn).Pointer()
 )
+
+// The connection to the keeper, the keeper's pid (0 for none), the last signal that
+// was passed on, and the highest si_code (sigaction(2)) with which SIGINT and SIGQUIT
+// are. Above 0 they are the kernel's own, from the terminal, which has sent them to
+// the command too, unless that has another one.
+var forwardTo, keeperPid, forwarded, keyboardCode int32
+
+// sigInfo is the beginning of siginfo_t.
+type sigInfo struct{ signo, errno, code int32 }
+
+// passOn sends a signal to the keeper for the command, and wakes the keeper in case
+// somebody has stopped it. Raw.
+//
+//go:nosplit
+//go:norace
+func passOn(sig uintptr, info *sigInfo) {
+	if (sig == uintptr(unix.SIGINT) || sig == uintptr(unix.SIGQUIT)) && info.code > keyboardCode {
+		return
+	}
+	forwarded = int32(sig)
+	m := message{msgSignal, uint32(sig)}
+	call(unix.SYS_SENDTO, uintptr(forwardTo), uintptr(unsafe.Pointer(&m)), unsafe.Sizeof(m), unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT, 0, 0)
+	if keeperPid != 0 {
+		call(unix.SYS_KILL, uintptr(keeperPid), uintptr(unix.SIGCONT), 0, 0, 0, 0)
+	}
+}
 
 // kernelAction is struct sigaction as rt_sigaction(2) takes it.
 type kernelAction struct {
@@ -63,9 +72,6 @@ type forwarder struct {
 
 var forwarding atomic.Bool
 
-// The assembly knows msgSignal as 6.
-var _ = [1]struct{}{}[msgSignal-6]
-
 // forward begins to pass signals on to the command, by way of the keeper. One
 // that is ignored stays so.
 func (p *Process) forward(signals []syscall.Signal, ownTerminal bool) error {
@@ -85,7 +91,7 @@ func (p *Process) forward(signals []syscall.Signal, ownTerminal bool) error {
 	p.forwarding = true
 	for _, s := range signals {
 		var old kernelAction
-		ours := kernelAction{handler: handleSignalPC, flags: saSiginfo | saRestorer | saOnStack | saRestart, restorer: signalReturnPC}
+		ours := kernelAction{handler: handlerPC, flags: saSiginfo | saRestorer | saOnStack | saRestart, restorer: returnPC}
 		if sigaction(s, nil, &old) != nil || old.handler == sigIgnore || sigaction(s, &ours, nil) != nil {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"strings"
 	"unsafe"
 
@@ -11,9 +12,8 @@ import (
 )
 
 // image is all that the new processes read. It is complete before the fork,
-// and outside of the Go heap with all that it points to, but for Steps that
-// have a Keep. What the processes write, and what a keeper needs later on, is
-// in mem.
+// and outside of the Go heap with all that it points to. What the processes write,
+// and what a keeper needs later on, is in mem.
 type image struct {
 	path, dir  *byte
 	argv, envp **byte
@@ -36,15 +36,16 @@ type image struct {
 	outside     int32   // the caller's mount namespace for it, or -1
 	mem         *keeperMem
 
-	lean    bool      // nothing of it is on the Go heap
-	shared  bool      // the keeper has the caller's memory, not a copy; it is lean
-	clone   cloneArgs // of a lean start
-	sigmask [1]uint64 // the caller's signal mask, for the command
-	nofile  uintptr   // RLIMIT_NOFILE, for kernels without close_range(2)
+	shared       bool      // the keeper has the caller's memory, not a copy
+	stack        uintptr   // where that of the first new process ends
+	commandStack uintptr   // where that of the command ends, below a keeper
+	run          uintptr   // runChild
+	sigmask      [1]uint64 // the caller's signal mask, for the command
+	nofile       uintptr   // RLIMIT_NOFILE, for kernels without close_range(2)
 }
 
-// role says what a forked process is.
-type role uint32
+// role says what a new process is.
+type role uintptr
 
 const (
 	roleCommand role = iota // becomes the command
@@ -54,7 +55,8 @@ const (
 // newImage makes the image of c in m.
 func newImage(c *Command, m *Memory) (*image, error) {
 	j := Put(m, image{
-		before: c.Before, steps: c.Steps, ownMemory: c.OwnMemory, namespaces: c.Namespaces,
+		before: PutSlice(m, c.Before), steps: PutSlice(m, c.Steps), ownMemory: c.OwnMemory, namespaces: c.Namespaces,
+		stack: m.stack(), commandStack: m.stack(), run: reflect.ValueOf(runChild).Pointer(),
 		files: [3]int32{-1, -1, -1}, state: -1, root: -1, outside: -1, cgroupKill: -1, self: uintptr(os.Getpid()),
 	})
 	if len(c.Files) > len(j.files) {
@@ -88,7 +90,7 @@ func newImage(c *Command, m *Memory) (*image, error) {
 		return nil, err
 	}
 	if c.Keeper != nil {
-		err := j.setKeeper(c, c.Keeper)
+		err := j.setKeeper(c, c.Keeper, m)
 		if err == nil && len(c.Before) > 0 && len(c.Keeper.Remove) > 0 && os.Geteuid() == 0 {
 			err = j.openOutside()
 		}
@@ -96,9 +98,28 @@ func newImage(c *Command, m *Memory) (*image, error) {
 			j.release()
 			return nil, err
 		}
-		j.prepareLean(c, m)
+	}
+	if m.err == nil && c.memory != nil {
+		m.err = c.memory.err
+	}
+	if m.err != nil {
+		j.release()
+		return nil, m.err
 	}
 	return j, nil
+}
+
+// mayShare reports whether the keeper of c can use this process's memory rather than
+// a copy (clone(2), CLONE_VM): what a copy costs is less the copying than what comes
+// after it, as each page that this process writes to is copied once more, and its
+// threads are interrupted for that. Against it speaks
+//   - that a keeper which may outlive this process by days holds all of its memory;
+//   - that without a domain around the keeper a command could trace it, unless the
+//     keeper can't be dumped (PR_SET_DUMPABLE(2const)), which is a property of memory;
+//   - that Before may make a process dumpable, which one that is not will not be.
+func mayShare(c *Command) bool {
+	return c.Share && c.Keeper.Domain && !c.Keeper.Keep && !c.OwnMemory && c.Namespaces == 0 &&
+		call(unix.SYS_PRCTL, unix.PR_GET_DUMPABLE, 0, 0, 0, 0, 0) == 1
 }
 
 // descriptors is how many of them this process may have, and so the highest
@@ -175,9 +196,9 @@ func cStrings(m *Memory, ss []string) (**byte, error) {
 // forEver is a time in nanoseconds that can be added to another one.
 const forEver = 1 << 61
 
-func (j *image) setKeeper(c *Command, k *Keeper) error {
-	j.role = roleKeeper
-	j.domain, j.keep, j.keeperSteps = k.Domain, k.Keep, k.Steps
+func (j *image) setKeeper(c *Command, k *Keeper, m *Memory) error {
+	j.role, j.shared = roleKeeper, mayShare(c)
+	j.domain, j.keep, j.keeperSteps = k.Domain, k.Keep, PutSlice(m, k.Steps)
 	j.mem.limit, j.mem.killAfter = min(int64(c.Limit.Time), forEver), min(int64(c.Limit.Kill), forEver)
 	if k.State != nil {
 		j.state = int32(k.State.Fd())

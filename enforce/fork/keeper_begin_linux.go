@@ -1,36 +1,57 @@
 package fork
 
 import (
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// blockSignals blocks all signals, and has them come by a descriptor, without
-// which nothing would wake the keeper when its children end. It is made before
-// the command is, so that no command starts where a filter refuses it. Raw.
+// prepareKeeper makes the process a keeper, and reports whether that succeeded. Raw.
 //
 //go:nosplit
 //go:norace
-//go:nocheckptr
-func blockSignals(j *image) {
+func (j *image) prepareKeeper() bool {
 	m := j.mem
-	m.mask = ^uint64(0)
-	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&m.mask)), 0, 8, 0, 0)
-	m.signals = int32(call(unix.SYS_SIGNALFD4, ^uintptr(0), uintptr(unsafe.Pointer(&m.mask)), 8, unix.SFD_NONBLOCK|unix.SFD_CLOEXEC, 0, 0))
-	if m.signals < 0 {
-		quit(j, stageSetup, setupSignals, int(m.signals))
+	if m.signals = blockSignals(&m.mask); m.signals < 0 {
+		return j.fail(stageSetup, setupSignals, int(m.signals))
 	}
+	if r := call(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0); r < 0 {
+		return j.fail(stageSetup, setupSubreaper, r)
+	}
+	if !j.runSteps(j.before, stageBefore) || !j.runSteps(j.keeperSteps, stageKeeper) {
+		return false
+	}
+	dropHandlers()
+	switch {
+	case j.namespaces&unix.CLONE_NEWPID != 0:
+		return j.proveInit()
+	case j.domain:
+		return j.proveDomain()
+	}
+	return true
+}
+
+// blockSignals blocks all signals, and has them come by a descriptor, without
+// which nothing would wake the keeper when its children end. It is made before
+// the command is, so that no command starts where a filter refuses it. It gives a
+// negative errno where that fails. Raw.
+//
+//go:nosplit
+//go:norace
+func blockSignals(mask *uint64) int32 {
+	*mask = ^uint64(0)
+	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(mask)), 0, 8, 0, 0)
+	return int32(call(unix.SYS_SIGNALFD4, ^uintptr(0), uintptr(unsafe.Pointer(mask)), 8, unix.SFD_NONBLOCK|unix.SFD_CLOEXEC, 0, 0))
 }
 
 // awaitGo waits until the caller is ready. A caller that is gone instead wants
-// no command, and the state says that there is none. Signals that come meanwhile are kept for the command, those from
-// the keyboard among them: the terminal sends them to this process, where they
-// are blocked. Raw.
+// no command, and the state says that there is none. Signals that come meanwhile are
+// kept for the command, those from the keyboard among them: the terminal sends them to
+// this process, where they are blocked. Raw.
 //
 //go:nosplit
 //go:norace
-//go:nocheckptr
 func awaitGo(j *image) {
 	m := j.mem
 	call(unix.SYS_CLOSE, uintptr(j.peer), 0, 0, 0, 0, 0) // or the caller's end would never be closed
@@ -50,52 +71,76 @@ func awaitGo(j *image) {
 			if j.state >= 0 {
 				call(unix.SYS_PWRITE64, uintptr(j.state), uintptr(unsafe.Pointer(&m.state)), unsafe.Sizeof(m.state), 0, 0, 0)
 			}
-			call(unix.SYS_EXIT_GROUP, 0, 0, 0, 0, 0, 0)
+			exit(0)
 		}
 	}
 }
 
 // spawn starts the command and returns its pid. The command borrows the
 // keeper's memory until it executes, unless one of its steps needs memory of
-// its own. It dies with the keeper (PR_SET_PDEATHSIG(2const)): where somebody kills
-// that before the command executes, nobody could find it by its environment. It is a function of its own because nothing of its frame may be
-// used after the child ran on it. Raw.
+// its own; the keeper sleeps until then (vfork(2)). Raw.
 //
-//go:noinline
 //go:nosplit
 //go:norace
-//go:nocheckptr
 func spawn(j *image) int {
-	flags := uintptr(vforkFlags)
-	if j.ownMemory {
-		flags &^= unix.CLONE_VM
+	flags := unix.CLONE_VFORK | uintptr(syscall.SIGCHLD)
+	if !j.ownMemory {
+		flags |= unix.CLONE_VM
 	}
-	keeper := call(unix.SYS_GETPID, 0, 0, 0, 0, 0, 0)
-	pid := rawVfork(flags)
-	if pid == 0 {
-		if j.role == roleKeeper {
-			call(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0, 0)
-			if call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0) != keeper {
-				call(unix.SYS_EXIT_GROUP, 125, 0, 0, 0, 0, 0)
-			}
+	j.mem.keeper = call(unix.SYS_GETPID, 0, 0, 0, 0, 0, 0)
+	return rawClone(flags, j.commandStack, j.run, j, roleCommand)
+}
+
+// begin is the keeper's first act once the command runs. Raw.
+//
+//go:nosplit
+//go:norace
+func (m *keeperMem) begin(j *image, pid int) {
+	for sig := uintptr(1); m.early != 0; sig++ {
+		if m.early&1 != 0 {
+			call(unix.SYS_KILL, uintptr(pid), sig, 0, 0, 0, 0)
 		}
-		runCommand(j)
+		m.early >>= 1
 	}
-	return pid
+	m.command, m.conn = int32(pid), j.conn
+	if m.limit > 0 {
+		m.deadline = m.now() + m.limit
+	}
+	told := tell(m, msgStarted, uint32(pid))
+	settle(j, m)
+	setPhase(m, PhaseRunning)
+	if !told { // the caller would wait for ever, and answer nothing that the command asks
+		m.beginKilling()
+	}
 }
 
 // proveDomain asks the kernel whether a signal to a process that is outside of
-// the domain and has the same credentials, the caller, is refused. Only then may the keeper ever call kill(-1): without the domain that
-// call would reach all that the user runs. Raw.
+// the domain and has the same credentials, the caller, is refused. Only then may the
+// keeper ever call kill(-1): without the domain that call would reach all that the
+// user runs. Raw.
 //
 //go:nosplit
 //go:norace
-func proveDomain(j *image) {
+func (j *image) proveDomain() bool {
 	r := maySignal(j.self)
 	if r != -int(unix.EPERM) || call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0) != int(j.self) {
-		quit(j, stageDomain, uint32(-r), r)
+		return j.fail(stageDomain, uint32(-r), r)
 	}
 	j.mem.domain = true
+	return true
+}
+
+// proveInit makes sure that this process is the init of a PID namespace: what
+// kill(-1) reaches from there is all of that and nothing else. Raw.
+//
+//go:nosplit
+//go:norace
+func (j *image) proveInit() bool {
+	if call(unix.SYS_GETPID, 0, 0, 0, 0, 0, 0) != 1 {
+		return j.fail(stageDomain, 0, 0)
+	}
+	j.mem.domain, j.mem.inner = true, true
+	return true
 }
 
 // maySignal gives the kernel's answer to signal 0, which delivers nothing, by
@@ -104,7 +149,6 @@ func proveDomain(j *image) {
 //
 //go:nosplit
 //go:norace
-//go:nocheckptr
 func maySignal(pid uintptr) int {
 	return call(unix.SYS_RT_SIGQUEUEINFO, pid, 0, uintptr(unsafe.Pointer(&queueInfo)), 0, 0, 0)
 }
@@ -118,7 +162,6 @@ var queueInfo = [32]int32{2: -1}
 //
 //go:nosplit
 //go:norace
-//go:nocheckptr
 func settle(j *image, m *keeperMem) {
 	m.keep, m.conn, m.stateFile, m.cgroupKill, m.outside = j.keep, j.conn, j.state, j.cgroupKill, j.outside
 	call(unix.SYS_SETSID, 0, 0, 0, 0, 0, 0)
@@ -130,9 +173,6 @@ func settle(j *image, m *keeperMem) {
 		call(unix.SYS_CHDIR, uintptr(unsafe.Pointer(&rootDir)), 0, 0, 0, 0, 0)
 	}
 	m.closeOthers(j.nofile)
-	if !j.lean {
-		trim(j)
-	}
 }
 
 var (
@@ -161,25 +201,4 @@ func (m *keeperMem) closeOthers(nofile uintptr) {
 		}
 		from = own + 1
 	}
-}
-
-// trim gives the copy of the caller's heap back, but for the part around the
-// stack that this function runs on: a keeper may live for days. The heap is
-// what lies within a GiB of that stack (a hole in it makes madvise(2) say
-// ENOMEM, after it dropped the rest). Nothing that raw code still reads is
-// there: from here on only keeperMem, mapped elsewhere, and constants. Raw.
-//
-//go:nosplit
-//go:norace
-//go:nocheckptr
-func trim(j *image) {
-	const reach, around = 1 << 30, 64 << 10
-	var here byte
-	sp := uintptr(unsafe.Pointer(&here)) &^ 4095
-	mem := uintptr(unsafe.Pointer(j.mem))
-	if sp < reach || mem > sp-reach && mem < sp+reach {
-		return
-	}
-	call(unix.SYS_MADVISE, sp-reach, reach-around, unix.MADV_DONTNEED, 0, 0, 0)
-	call(unix.SYS_MADVISE, sp+around, reach-around, unix.MADV_DONTNEED, 0, 0, 0)
 }

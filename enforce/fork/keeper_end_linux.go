@@ -50,7 +50,6 @@ func (m *keeperMem) strikeAgain() int64 {
 //
 //go:nosplit
 //go:norace
-//go:nocheckptr
 func (m *keeperMem) strike() {
 	if m.cgroupKill >= 0 {
 		m.text[0] = '1'
@@ -84,7 +83,6 @@ func (m *keeperMem) strike() {
 //
 //go:nosplit
 //go:norace
-//go:nocheckptr
 func (m *keeperMem) killChildren() bool {
 	fd := call(unix.SYS_OPENAT, ^uintptr(99), uintptr(unsafe.Pointer(&childrenFile)), unix.O_RDONLY|unix.O_CLOEXEC, 0, 0, 0)
 	if fd < 0 {
@@ -120,9 +118,7 @@ func (m *keeperMem) finish() {
 	if m.conn < 0 {
 		m.removePaths()
 	}
-	for {
-		call(unix.SYS_EXIT_GROUP, 0, 0, 0, 0, 0, 0)
-	}
+	exit(0)
 }
 
 // goOutside leaves the mount namespace for the caller's, with the working
@@ -130,7 +126,6 @@ func (m *keeperMem) finish() {
 //
 //go:nosplit
 //go:norace
-//go:nocheckptr
 func (m *keeperMem) goOutside() {
 	here := call(unix.SYS_OPENAT, ^uintptr(99), uintptr(unsafe.Pointer(&hereDir)), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0, 0, 0)
 	if here >= 0 {
@@ -146,7 +141,6 @@ var hereDir = [...]byte{'.', 0}
 //
 //go:nosplit
 //go:norace
-//go:nocheckptr
 func (m *keeperMem) removePaths() {
 	const atRemoveDir = 0x200
 	if m.outside >= 0 {

@@ -22,45 +22,20 @@ const grace = 300e6
 //
 //go:nosplit
 //go:norace
-//go:nocheckptr
 func runKeeper(j *image) {
 	m := j.mem
-	blockSignals(j)
-	if r := call(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0); r < 0 {
-		quit(j, stageSetup, setupSubreaper, r)
-	}
-	runSteps(j, j.before, stageBefore)
-	runSteps(j, j.keeperSteps, stageKeeper)
-	switch {
-	case j.namespaces&unix.CLONE_NEWPID != 0:
-		proveInit(j)
-	case j.domain:
-		proveDomain(j)
+	if !j.prepareKeeper() {
+		exit(125)
 	}
 	awaitGo(j)
 	pid := spawn(j)
 	if pid < 0 {
-		quit(j, stageSetup, setupFork, pid)
+		j.fail(stageSetup, setupFork, pid)
 	}
 	if m.report.stage != stageNone {
-		call(unix.SYS_EXIT_GROUP, 125, 0, 0, 0, 0, 0)
+		exit(125)
 	}
-	for sig := uintptr(1); m.early != 0; sig++ {
-		if m.early&1 != 0 {
-			call(unix.SYS_KILL, uintptr(pid), sig, 0, 0, 0, 0)
-		}
-		m.early >>= 1
-	}
-	m.command, m.conn = int32(pid), j.conn
-	if m.limit > 0 {
-		m.deadline = m.now() + m.limit
-	}
-	told := tell(m, msgStarted, uint32(pid))
-	settle(j, m)
-	setPhase(m, PhaseRunning)
-	if !told { // the caller would wait for ever, and answer nothing that the command asks
-		m.beginKilling()
-	}
+	m.begin(j, pid)
 	for {
 		m.wait()
 		m.hear()
@@ -74,7 +49,6 @@ func runKeeper(j *image) {
 //
 //go:nosplit
 //go:norace
-//go:nocheckptr
 func (m *keeperMem) wait() {
 	m.polls[0] = pollFd{fd: m.signals, events: unix.POLLIN}
 	m.polls[1] = pollFd{fd: m.conn, events: unix.POLLIN}
@@ -144,7 +118,6 @@ func (m *keeperMem) graceLeft() int64 {
 //
 //go:nosplit
 //go:norace
-//go:nocheckptr
 func (m *keeperMem) now() int64 {
 	call(unix.SYS_CLOCK_GETTIME, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&m.ts)), 0, 0, 0, 0)
 	return m.ts[0]*1e9 + m.ts[1]
@@ -154,7 +127,6 @@ func (m *keeperMem) now() int64 {
 //
 //go:nosplit
 //go:norace
-//go:nocheckptr
 func (m *keeperMem) hear() {
 	if m.conn < 0 || m.polls[1].revents == 0 {
 		return
@@ -203,7 +175,6 @@ func (m *keeperMem) signal(sig uint32) {
 //
 //go:nosplit
 //go:norace
-//go:nocheckptr
 func (m *keeperMem) listenSignals() {
 	for call(unix.SYS_READ, uintptr(m.signals), uintptr(unsafe.Pointer(&m.info)), unsafe.Sizeof(m.info), 0, 0, 0) == int(unsafe.Sizeof(m.info)) {
 		if *(*uint32)(unsafe.Pointer(&m.info)) == uint32(ReapSignal) {
@@ -222,7 +193,6 @@ const reapsAtOnce = 16
 //
 //go:nosplit
 //go:norace
-//go:nocheckptr
 func (m *keeperMem) reap() {
 	var status uint32
 	for range reapsAtOnce {
@@ -284,7 +254,6 @@ func (m *keeperMem) reaped(pid int32, status uint32) {
 //
 //go:nosplit
 //go:norace
-//go:nocheckptr
 func tell(m *keeperMem, kind, arg uint32) bool {
 	if m.conn < 0 {
 		return true
@@ -305,7 +274,6 @@ func tell(m *keeperMem, kind, arg uint32) bool {
 //
 //go:nosplit
 //go:norace
-//go:nocheckptr
 func setPhase(m *keeperMem, p Phase) {
 	m.state.Magic, m.state.Phase, m.state.CommandPid = KeeperMagic, p, m.command
 	if m.inner {

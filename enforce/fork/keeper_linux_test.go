@@ -191,12 +191,12 @@ func TestRemoveMountPoint(t *testing.T) {
 		t.Skip("only root can go back to the caller's mount namespace")
 	}
 	dir := filepath.Join(t.TempDir(), "dir")
-	name, _ := syscall.BytePtrFromString(dir)
-	none, _ := syscall.BytePtrFromString("none")
+	m := memory(t)
+	name, none, slash := ptr(m.Text(dir)), ptr(m.Text("none")), ptr(m.Text("/"))
 	before := []Step{
 		{Name: "unshare", Nr: unix.SYS_UNSHARE, Args: [6]uintptr{unix.CLONE_NEWNS}},
-		{Name: "mount private", Nr: unix.SYS_MOUNT, Args: [6]uintptr{ptr(none), ptr(slash), 0, unix.MS_REC | unix.MS_PRIVATE}, Keep: none},
-		{Name: "mount", Nr: unix.SYS_MOUNT, Args: [6]uintptr{ptr(name), ptr(name), 0, unix.MS_BIND}, Keep: name},
+		{Name: "mount private", Nr: unix.SYS_MOUNT, Args: [6]uintptr{none, slash, 0, unix.MS_REC | unix.MS_PRIVATE}},
+		{Name: "mount", Nr: unix.SYS_MOUNT, Args: [6]uintptr{name, name, 0, unix.MS_BIND}},
 	}
 	outer, _ := domainSteps(t)
 	for _, k := range []*Keeper{{}, {Domain: true, Steps: outer}} {
@@ -217,8 +217,6 @@ func TestRemoveMountPoint(t *testing.T) {
 		}
 	}
 }
-
-var slash, _ = syscall.BytePtrFromString("/")
 
 func TestStopAndContinue(t *testing.T) {
 	for _, k := range []*Keeper{nil, {}} {

@@ -6,6 +6,7 @@ package fork
 type keeperMem struct {
 	size    uintptr
 	report  stepReport
+	keeper  int   // the keeper's own pid
 	command int32 // the command's pid; 0 once it was reaped
 	left    int64 // when the command ended, by CLOCK_MONOTONIC in nanoseconds
 

@@ -1,18 +1,18 @@
 package fork
 
 import (
+	"fmt"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
 // Memory is memory for what the Args of Steps point to. It lies outside of the
-// Go heap, so that a new process needs no copy of that: see leanFork. It is
-// given back by the Command's Cleanup.
+// Go heap, which a new process has not. It is given back by the Command's Cleanup.
 type Memory struct {
 	next, end uintptr // what is free of the last piece
 	pieces    []piece
-	heap      []any // what had to be taken from the Go heap
+	err       error // there is no more: what was asked for lies on the heap, and nothing can be started
 }
 
 type piece struct{ base, size uintptr }
@@ -30,8 +30,7 @@ func (c *Command) Memory() *Memory {
 	return c.memory
 }
 
-// Put puts a copy of v into m. What v points to must be in m too, or be kept
-// alive by the Step.
+// Put puts a copy of v into m. What v points to must be in m too.
 func Put[T any](m *Memory, v T) *T {
 	p := (*T)(m.room(unsafe.Sizeof(v)))
 	*p = v
@@ -62,9 +61,8 @@ func (m *Memory) room(size uintptr) unsafe.Pointer {
 		n := max(memoryPiece, (size+4095)&^4095)
 		p, err := unix.MmapPtr(-1, 0, nil, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 		if err != nil {
-			b := make([]uint64, size/8+2)
-			m.heap = append(m.heap, b)
-			return unsafe.Pointer(&b[0])
+			m.err = fmt.Errorf("memory for the new processes: %w", err)
+			return unsafe.Pointer(&make([]uint64, size/8)[0])
 		}
 		m.pieces = append(m.pieces, piece{uintptr(p), n})
 		m.next, m.end = uintptr(p), uintptr(p)+n
@@ -74,20 +72,15 @@ func (m *Memory) room(size uintptr) unsafe.Pointer {
 	return pointer(at)
 }
 
+// stackSize is the size of a new process's stack, in bytes. Raw functions need less
+// than two kilobytes in all: the linker checks them, but for what sweepAll says.
+const stackSize = 8 << 10
+
+// stack gives where a new stack ends: it grows downwards.
+func (m *Memory) stack() uintptr { return uintptr(m.room(stackSize)) + stackSize }
+
 // pointer is an address outside of the Go heap as a pointer.
 func pointer(at uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&at)) }
-
-// holds reports whether p points into m.
-func (m *Memory) holds(p unsafe.Pointer) bool {
-	if m != nil {
-		for _, q := range m.pieces {
-			if at := uintptr(p); at >= q.base && at < q.base+q.size {
-				return true
-			}
-		}
-	}
-	return false
-}
 
 // keep has free give nothing back.
 func (m *Memory) keep() {

@@ -87,6 +87,9 @@ func (p *Process) Detach() error {
 	return p.detach()
 }
 
+// Forwarding reports whether the signals of Command.Forward are passed on.
+func (p *Process) Forwarding() bool { return p.forwarding }
+
 // EndForward has the caller handle itself what Command.Forward names.
 func (p *Process) EndForward() {
 	p.mu.Lock()
@@ -104,3 +107,53 @@ func (p *Process) Over() bool { return p.over() }
 func (p *Process) Close() error { return p.close() }
 
 var errDone = os.ErrProcessDone
+
+// startClock begins to count the time of a command that has no keeper to do so.
+func (p *Process) startClock(c *Command) {
+	p.limit, p.began = c.Limit, time.Now()
+	if p.KeeperPid == 0 && p.limit.Time > 0 {
+		p.mu.Lock() // it may be over before it is noted
+		defer p.mu.Unlock()
+		p.alarm = time.AfterFunc(p.limit.Time, p.timeOver)
+	}
+}
+
+// timeOver asks the command to end, and the second time kills it.
+func (p *Process) timeOver() {
+	p.mu.Lock()
+	again := p.late
+	p.late = true
+	if !again && !p.gone && p.limit.Kill > 0 {
+		p.alarm = time.AfterFunc(p.limit.Kill, p.timeOver)
+	}
+	p.mu.Unlock()
+	if again {
+		_ = p.kill()
+		return
+	}
+	_ = p.signal(syscall.SIGTERM)
+	_ = p.signal(syscall.SIGCONT)
+}
+
+// exitedOwn is the event that says that a command without a keeper has ended:
+// first that its time was over, if it was. p.mu is held.
+func (p *Process) exitedOwn(ws syscall.WaitStatus) Event {
+	p.gone, p.status = true, ws
+	if p.alarm != nil {
+		p.alarm.Stop()
+	}
+	if p.late {
+		return Event{Kind: TimedOut}
+	}
+	return p.lastOwn()
+}
+
+// lastOwn is the event after TimedOut, and the one after that.
+func (p *Process) lastOwn() Event {
+	if p.exited {
+		p.ended = true
+		return Event{Kind: Emptied}
+	}
+	p.exited = true
+	return Event{Kind: Exited, Status: p.status}
+}

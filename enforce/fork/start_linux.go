@@ -11,9 +11,9 @@ import (
 )
 
 // How a start goes: newImage lays out what the new processes need (image_linux.go);
-// forkImage makes the keeper, or without one the command (child_linux.go,
-// lean_linux.go); release tells the keeper to go on; confirm waits until execve(2)
-// succeeded or a step failed. What failed stands in a report in shared memory.
+// forkImage makes the keeper, or without one the command (child_linux.go); release
+// tells the keeper to go on; confirm waits until execve(2) succeeded or a step failed.
+// What failed stands in a report in shared memory.
 
 // start forks and waits until the command was executed or something on the
 // way to that failed.
@@ -176,6 +176,27 @@ func (p *Process) abandon() {
 		}
 	}
 }
+
+// execSelf prepares the calling thread, from which execve(2) then makes the whole
+// process: the others end. Package syscall's keeps the runtime from making threads
+// meanwhile.
+func execSelf(c *Command) error {
+	var m Memory
+	defer m.free()
+	j, err := newImage(c, &m)
+	if err != nil {
+		return err
+	}
+	defer j.release()
+	if j.prepare() {
+		errno, _ := syscall.Exec(c.Path, c.Args, c.Env).(syscall.Errno)
+		j.fail(stageExec, 0, -int(errno))
+	}
+	return j.mem.report.err(c)
+}
+
+// sandboxMain is for macOS.
+func sandboxMain() int { return 125 }
 
 // stepReport is what a child leaves when it gives up.
 // begun says that only execve(2) is left to do.

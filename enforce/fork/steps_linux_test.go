@@ -1,10 +1,10 @@
 package fork
 
 import (
+	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 	"unsafe"
@@ -12,22 +12,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// TestOutResult has a step write what another one gave.
 func TestOutResult(t *testing.T) {
-	name, _ := syscall.BytePtrFromString(filepath.Join(t.TempDir(), "made"))
-	text := []byte("hello")
+	file := filepath.Join(t.TempDir(), "made")
+	m := memory(t)
+	got := Put(m, uintptr(0))
 	steps := []Step{
-		{Name: "openat", Nr: unix.SYS_OPENAT, Args: [6]uintptr{^uintptr(99), ptr(name), unix.O_CREAT | unix.O_WRONLY | unix.O_CLOEXEC, 0o600}, Keep: name},
-		{Name: "write", Nr: unix.SYS_WRITE, Args: [6]uintptr{0, ptr(&text[0]), uintptr(len(text))}, Keep: text},
+		{Name: "getpid", Nr: unix.SYS_GETPID, Out: got},
+		{Name: "openat", Nr: unix.SYS_OPENAT, Args: [6]uintptr{^uintptr(99), ptr(m.Text(file)), unix.O_CREAT | unix.O_WRONLY | unix.O_CLOEXEC, 0o600}},
+		{Name: "write", Nr: unix.SYS_WRITE, Args: [6]uintptr{0, uintptr(unsafe.Pointer(got)), 4}, Back: [6]uint16{1}},
 	}
-	steps[0].Out = &steps[1].Args[0]
 	p, err := Start(&Command{Path: "/bin/true", Args: []string{"true"}, Steps: steps, Keeper: &Keeper{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	finish(t, p)
-	b, err := os.ReadFile(unix.BytePtrToString(name))
-	if err != nil || string(b) != "hello" {
-		t.Fatalf("the steps wrote %q, %v", b, err)
+	b, err := os.ReadFile(file)
+	if err != nil || len(b) != 4 || int(binary.NativeEndian.Uint32(b)) != p.Pid {
+		t.Fatalf("the steps wrote %v, %v, and the pid is %d", b, err, p.Pid)
 	}
 }
 
@@ -35,12 +37,12 @@ func TestOutResult(t *testing.T) {
 // after they were made.
 func TestBackResult(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "made")
-	name, _ := syscall.BytePtrFromString(file)
-	text := []byte("hello")
+	m := memory(t)
+	name, text := ptr(m.Text(file)), ptr(m.Text("hello"))
 	steps := []Step{
-		{Name: "openat", Nr: unix.SYS_OPENAT, Args: [6]uintptr{^uintptr(99), ptr(name), unix.O_CREAT | unix.O_WRONLY | unix.O_CLOEXEC, 0o600}, Keep: name},
-		{Name: "write", Nr: unix.SYS_WRITE, Args: [6]uintptr{0, ptr(&text[0]), uintptr(len(text))}, Back: [6]uint16{1}, Keep: text},
-		{Name: "write", Nr: unix.SYS_WRITE, Args: [6]uintptr{0, ptr(&text[0]), uintptr(len(text))}, Back: [6]uint16{2}, Keep: text},
+		{Name: "openat", Nr: unix.SYS_OPENAT, Args: [6]uintptr{^uintptr(99), name, unix.O_CREAT | unix.O_WRONLY | unix.O_CLOEXEC, 0o600}},
+		{Name: "write", Nr: unix.SYS_WRITE, Args: [6]uintptr{0, text, 5}, Back: [6]uint16{1}},
+		{Name: "write", Nr: unix.SYS_WRITE, Args: [6]uintptr{0, text, 5}, Back: [6]uint16{2}},
 	}
 	steps = append([]Step{{Name: "getpid", Nr: unix.SYS_GETPID}}, steps...)
 	p, err := Start(&Command{Path: "/bin/true", Args: []string{"true"}, Steps: steps, Keeper: &Keeper{}})
@@ -56,17 +58,26 @@ func TestBackResult(t *testing.T) {
 
 func ptr(p *byte) uintptr { return uintptr(unsafe.Pointer(p)) }
 
+// memory is memory for steps until the end of the test.
+func memory(t *testing.T) *Memory {
+	t.Helper()
+	m := new(Memory)
+	t.Cleanup(m.free)
+	return m
+}
+
 func TestBefore(t *testing.T) {
 	outer, inner := domainSteps(t)
-	name, _ := syscall.BytePtrFromString(filepath.Join(t.TempDir(), "made"))
-	before := []Step{{Name: "mkdirat", Nr: unix.SYS_MKDIRAT, Args: [6]uintptr{^uintptr(99), ptr(name), 0o700}, Keep: name}}
+	file := filepath.Join(t.TempDir(), "made")
+	name := ptr(memory(t).Text(file))
+	before := []Step{{Name: "mkdirat", Nr: unix.SYS_MKDIRAT, Args: [6]uintptr{^uintptr(99), name, 0o700}}}
 	for _, k := range []*Keeper{nil, {}, {Domain: true, Steps: outer}} {
 		p, err := Start(&Command{Path: "/bin/true", Args: []string{"true"}, Before: before, Steps: inner, Keeper: k})
 		if err != nil {
 			t.Fatal(err)
 		}
 		finish(t, p)
-		if err := os.Remove(unix.BytePtrToString(name)); err != nil {
+		if err := os.Remove(file); err != nil {
 			t.Error(err)
 		}
 	}
@@ -111,8 +122,8 @@ func fifoStep(t *testing.T, hold bool) (int, Step) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { unix.Close(r) })
-	name, _ := syscall.BytePtrFromString(fifo)
-	return r, Step{Name: "openat", Nr: unix.SYS_OPENAT, Args: [6]uintptr{^uintptr(99), ptr(name), unix.O_WRONLY | unix.O_CLOEXEC}, Keep: name, Hold: hold}
+	name := ptr(memory(t).Text(fifo))
+	return r, Step{Name: "openat", Nr: unix.SYS_OPENAT, Args: [6]uintptr{^uintptr(99), name, unix.O_WRONLY | unix.O_CLOEXEC}, Hold: hold}
 }
 
 // waitForEOF fails the test if some process still has the FIFO's other end open after ten seconds.

@@ -12,8 +12,8 @@ import (
 const patience = 20e6
 
 // sweepAll is sweep, called by its address: the linker allows raw functions 800
-// bytes of stack and counts anew from there. growStack and keeperStack made
-// room for twenty times as much.
+// bytes of stack and counts anew from there. stackSize has room for ten
+// times as much.
 var sweepAll = (*keeperMem).sweep
 
 // sweep ends a session that forks faster than its parts are killed: a fork bomb
@@ -51,7 +51,6 @@ func (m *keeperMem) elapsed() int64 {
 //
 //go:nosplit
 //go:norace
-//go:nocheckptr
 func (m *keeperMem) signalAll(sig syscall.Signal) int {
 	proc := m.openProc()
 	if proc < 0 {
@@ -111,7 +110,6 @@ func (m *keeperMem) below(proc, self, pid int, sig syscall.Signal) bool {
 //
 //go:nosplit
 //go:norace
-//go:nocheckptr
 func (m *keeperMem) openProc() int {
 	m.entries = 0
 	return call(unix.SYS_OPENAT, ^uintptr(99), uintptr(unsafe.Pointer(&procDir)), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0, 0, 0)
@@ -123,7 +121,6 @@ func (m *keeperMem) openProc() int {
 //
 //go:nosplit
 //go:norace
-//go:nocheckptr
 func (m *keeperMem) nextPid(proc, at int) int {
 	for {
 		// struct linux_dirent64: the record's length is at 16, the name at 19.
@@ -153,7 +150,6 @@ func (m *keeperMem) nextPid(proc, at int) int {
 //
 //go:nosplit
 //go:norace
-//go:nocheckptr
 func (m *keeperMem) readStat(proc, pid int) int {
 	i := len(m.path)
 	for _, c := range [...]byte{0, 't', 'a', 't', 's', '/'} {

@@ -3,7 +3,6 @@ package selftest
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
 	"unsafe"
 
@@ -41,7 +40,7 @@ func inChild(plan *enforce.Plan, files []*os.File, steps []fork.Step) (int, erro
 	tried := &c.Steps[first+last]
 	tried.MayFail, tried.Out = true, answer
 	if last > 0 {
-		c.Steps[first+last-1].Out = &tried.Args[0]
+		tried.Back[0] = 1
 	}
 	proc, err := fork.Start(c)
 	if err != nil {
@@ -51,7 +50,6 @@ func inChild(plan *enforce.Plan, files []*os.File, steps []fork.Step) (int, erro
 	if _, err := ending(proc); err != nil {
 		return 0, err
 	}
-	runtime.KeepAlive(steps)
 	if *answer == notReached {
 		return 0, fmt.Errorf("%s: the process ended before it", tried.Name)
 	}
@@ -72,18 +70,24 @@ func answerText(r int) string {
 	return fmt.Sprintf("errno %d", -r)
 }
 
-// call is a system call as a step. Pointers in args are those in keep.
-func call(name string, nr uintptr, keep any, args ...uintptr) fork.Step {
-	s := fork.Step{Name: name, Nr: nr, Keep: keep}
+// memory is for what the arguments of steps point to. It is never given back: a
+// process tests itself once.
+var memory fork.Memory
+
+// put puts v there, and gives the address.
+func put[T any](v T) uintptr { return uintptr(unsafe.Pointer(fork.Put(&memory, v))) }
+
+// call is a system call as a step.
+func call(name string, nr uintptr, args ...uintptr) fork.Step {
+	s := fork.Step{Name: name, Nr: nr}
 	copy(s.Args[:], args)
 	return s
 }
 
 // callPath is a call whose argument at is a path.
 func callPath(name string, nr uintptr, path string, at int, args ...uintptr) fork.Step {
-	p := append([]byte(path), 0)
-	s := call(name+" "+shorten(path), nr, p, args...)
-	s.Args[at] = uintptr(unsafe.Pointer(&p[0]))
+	s := call(name+" "+shorten(path), nr, args...)
+	s.Args[at] = uintptr(unsafe.Pointer(memory.Text(path)))
 	return s
 }
 
@@ -91,9 +95,9 @@ func callPath(name string, nr uintptr, path string, at int, args ...uintptr) for
 func shorten(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
 // connectSteps connect a new stream socket to an address.
-func connectSteps(name string, family uintptr, addr unsafe.Pointer, size uintptr, keep any) []fork.Step {
+func connectSteps(name string, family, addr, size uintptr) []fork.Step {
 	return []fork.Step{
-		call("socket(2)", unix.SYS_SOCKET, nil, family, unix.SOCK_STREAM),
-		call(name, unix.SYS_CONNECT, keep, 0, uintptr(addr), size),
+		call("socket(2)", unix.SYS_SOCKET, family, unix.SOCK_STREAM),
+		call(name, unix.SYS_CONNECT, 0, addr, size),
 	}
 }

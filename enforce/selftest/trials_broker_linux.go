@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"os"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -23,11 +22,11 @@ func (s *linuxScene) brokerTrials(caps enforce.Caps) []trial {
 		r.Net = policy.ResolvedNet{Mode: policy.NetNone}
 		plan := enforce.NewPlanWith(&r, caps, nil, enforce.Options{Sockets: true})
 		inherited := func(what, means string, attack fork.Step) trial {
-			idle := call("shutdown(2)", unix.SYS_SHUTDOWN, nil, 0, unix.SHUT_RD)
+			idle := call("shutdown(2)", unix.SYS_SHUTDOWN, 0, unix.SHUT_RD)
 			return trial{name: enforce.GapNetwork, promise: "no network: an inherited socket, " + what, means: means, plan: plan, stdin: listener,
 				steps: []fork.Step{idle, attack}}
 		}
-		out = append(out, inherited("listening anew", "zsbx", call("listen(2)", unix.SYS_LISTEN, nil, 0, 1)),
+		out = append(out, inherited("listening anew", "zsbx", call("listen(2)", unix.SYS_LISTEN, 0, 1)),
 			inherited("fast open", "seccomp", fastOpen(loopback(s.port))))
 	}
 	if caps.Capabilities&(1<<unix.CAP_NET_ADMIN) != 0 {
@@ -42,10 +41,10 @@ func (s *linuxScene) brokerTrials(caps enforce.Caps) []trial {
 
 // netlinkSteps connect to a program that isn't there.
 func netlinkSteps() []fork.Step {
-	addr := &unix.RawSockaddrNetlink{Family: unix.AF_NETLINK, Pid: 1 << 30}
+	addr := put(unix.RawSockaddrNetlink{Family: unix.AF_NETLINK, Pid: 1 << 30})
 	return []fork.Step{
-		call("socket(2)", unix.SYS_SOCKET, nil, unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE),
-		call("connect(2) to a netlink port", unix.SYS_CONNECT, addr, 0, uintptr(unsafe.Pointer(addr)), unix.SizeofSockaddrNetlink),
+		call("socket(2)", unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE),
+		call("connect(2) to a netlink port", unix.SYS_CONNECT, 0, addr, unix.SizeofSockaddrNetlink),
 	}
 }
 

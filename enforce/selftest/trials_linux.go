@@ -69,39 +69,38 @@ func (s *linuxScene) fileTrials(caps enforce.Caps) []trial {
 func (s *linuxScene) networkTrials(socketsBy string) []trial {
 	closed := func(what, name string, family, kind uintptr) trial {
 		return trial{name: enforce.GapNetwork, promise: "no network: " + what, means: "seccomp", net: policy.NetNone,
-			steps: []fork.Step{call(name, unix.SYS_SOCKET, nil, family, kind)}}
+			steps: []fork.Step{call(name, unix.SYS_SOCKET, family, kind)}}
 	}
 	listed := func(what, means string, steps ...fork.Step) trial {
 		return trial{name: enforce.GapTCPPorts, promise: "only the TCP ports that are listed" + what, means: means, net: policy.NetPorts, steps: steps}
 	}
 	to := loopback(s.port)
-	connect := connectSteps("connect(2) to a TCP port", unix.AF_INET, unsafe.Pointer(to), unix.SizeofSockaddrInet4, to)
+	connect := connectSteps("connect(2) to a TCP port", unix.AF_INET, to, unix.SizeofSockaddrInet4)
 	return []trial{
 		closed("TCP", "socket(2) TCP", unix.AF_INET, unix.SOCK_STREAM),
 		closed("UDP", "socket(2) UDP", unix.AF_INET, unix.SOCK_DGRAM),
 		closed("IPv6", "socket(2) IPv6", unix.AF_INET6, unix.SOCK_STREAM),
 		listed("", socketsBy, connect...),
 		listed(": fast open", "seccomp", connect[0], fastOpen(to)),
-		listed(": UDP", "seccomp", call("socket(2) UDP", unix.SYS_SOCKET, nil, unix.AF_INET, unix.SOCK_DGRAM)),
+		listed(": UDP", "seccomp", call("socket(2) UDP", unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_DGRAM)),
 	}
 }
 
 // loopback is a port of this machine's own.
-func loopback(port int) *unix.RawSockaddrInet4 {
-	return &unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: [4]byte{127, 0, 0, 1}, Port: uint16(port>>8 | port<<8)}
+func loopback(port int) uintptr {
+	return put(unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: [4]byte{127, 0, 0, 1}, Port: uint16(port>>8 | port<<8)})
 }
 
 // fastOpen connects while it sends (tcp(7)).
-func fastOpen(to *unix.RawSockaddrInet4) fork.Step {
-	p := uintptr(unsafe.Pointer(to))
-	return call("sendto(2) MSG_FASTOPEN", unix.SYS_SENDTO, to, 0, p, 1, unix.MSG_FASTOPEN, p, unix.SizeofSockaddrInet4)
+func fastOpen(to uintptr) fork.Step {
+	return call("sendto(2) MSG_FASTOPEN", unix.SYS_SENDTO, 0, to, 1, unix.MSG_FASTOPEN, to, unix.SizeofSockaddrInet4)
 }
 
 func (s *linuxScene) socketTrials(socketsBy, abstract string) []trial {
 	connect := func(gap, by, name, to string) trial {
 		addr := unixAddr(to)
 		return trial{name: gap, promise: "no connection to sockets of programs outside, by " + by, means: socketsBy,
-			steps: connectSteps(name, unix.AF_UNIX, unsafe.Pointer(&addr[0]), uintptr(len(addr)), addr)}
+			steps: connectSteps(name, unix.AF_UNIX, uintptr(unsafe.Pointer(&fork.PutSlice(&memory, addr)[0])), uintptr(len(addr)))}
 	}
 	return []trial{
 		connect(enforce.GapUnixSockets, "path", "connect(2) to a path", s.dir+"/socket"),
@@ -121,44 +120,44 @@ func signalTrials(caps enforce.Caps) []trial {
 		by = "zsbx"
 	}
 	pid := uintptr(os.Getpid())
-	info := &broker.Siginfo{8: 0xff, 9: 0xff, 10: 0xff, 11: 0xff} // si_code: SI_QUEUE
+	info := put(broker.Siginfo{8: 0xff, 9: 0xff, 10: 0xff, 11: 0xff}) // si_code: SI_QUEUE
 	signal := func(means string, steps ...fork.Step) trial {
 		return trial{name: enforce.GapSignals, promise: "no signals to processes outside: " + steps[len(steps)-1].Name, means: means, steps: steps}
 	}
 	return []trial{
-		signal(by, call("kill(2)", unix.SYS_KILL, nil, pid, urgent)),
-		signal(by, call("tkill(2)", unix.SYS_TKILL, nil, pid, urgent)),
-		signal(by, call("tgkill(2)", unix.SYS_TGKILL, nil, pid, pid, urgent)),
-		signal(by, call("rt_sigqueueinfo(2)", unix.SYS_RT_SIGQUEUEINFO, info, pid, urgent, uintptr(unsafe.Pointer(info)))),
-		signal(by, call("pidfd_open(2)", unix.SYS_PIDFD_OPEN, nil, pid), call("pidfd_send_signal(2)", unix.SYS_PIDFD_SEND_SIGNAL, nil, 0, urgent)),
-		signal("seccomp", call("fcntl(2) F_SETOWN to a group", unix.SYS_FCNTL, nil, noFile, unix.F_SETOWN, -pid)),
-		signal("seccomp", call("fcntl(2) F_SETOWN_EX", unix.SYS_FCNTL, nil, noFile, unix.F_SETOWN_EX)),
-		signal("seccomp", call("fcntl(2) O_ASYNC", unix.SYS_FCNTL, nil, noFile, unix.F_SETFL, unix.O_ASYNC)),
-		signal("seccomp", call("fcntl(2) F_SETSIG", unix.SYS_FCNTL, nil, noFile, unix.F_SETSIG, urgent)),
-		signal("seccomp", call("ioctl(2) FIOSETOWN", unix.SYS_IOCTL, nil, noFile, 0x8901)),
-		signal("seccomp", call("ioctl(2) SIOCSPGRP", unix.SYS_IOCTL, nil, noFile, 0x8902)),
+		signal(by, call("kill(2)", unix.SYS_KILL, pid, urgent)),
+		signal(by, call("tkill(2)", unix.SYS_TKILL, pid, urgent)),
+		signal(by, call("tgkill(2)", unix.SYS_TGKILL, pid, pid, urgent)),
+		signal(by, call("rt_sigqueueinfo(2)", unix.SYS_RT_SIGQUEUEINFO, pid, urgent, info)),
+		signal(by, call("pidfd_open(2)", unix.SYS_PIDFD_OPEN, pid), call("pidfd_send_signal(2)", unix.SYS_PIDFD_SEND_SIGNAL, 0, urgent)),
+		signal("seccomp", call("fcntl(2) F_SETOWN to a group", unix.SYS_FCNTL, noFile, unix.F_SETOWN, -pid)),
+		signal("seccomp", call("fcntl(2) F_SETOWN_EX", unix.SYS_FCNTL, noFile, unix.F_SETOWN_EX)),
+		signal("seccomp", call("fcntl(2) O_ASYNC", unix.SYS_FCNTL, noFile, unix.F_SETFL, unix.O_ASYNC)),
+		signal("seccomp", call("fcntl(2) F_SETSIG", unix.SYS_FCNTL, noFile, unix.F_SETSIG, urgent)),
+		signal("seccomp", call("ioctl(2) FIOSETOWN", unix.SYS_IOCTL, noFile, 0x8901)),
+		signal("seccomp", call("ioctl(2) SIOCSPGRP", unix.SYS_IOCTL, noFile, 0x8902)),
 	}
 }
 
 // processTrials act on this very process, and change nothing about it.
 func processTrials(caps enforce.Caps) []trial {
-	limit := &unix.Rlimit{}
-	_ = unix.Prlimit(0, unix.RLIMIT_CORE, nil, limit)
+	var limit unix.Rlimit
+	_ = unix.Prlimit(0, unix.RLIMIT_CORE, nil, &limit)
 	return append(signalTrials(caps),
 		one(enforce.GapPriorities, "no change of limits and priorities of processes outside", "seccomp",
-			call("prlimit64(2)", unix.SYS_PRLIMIT64, limit, uintptr(os.Getpid()), unix.RLIMIT_CORE, uintptr(unsafe.Pointer(limit)))),
+			call("prlimit64(2)", unix.SYS_PRLIMIT64, uintptr(os.Getpid()), unix.RLIMIT_CORE, put(limit))),
 		// No terminal is needed: the kernel's answer about a descriptor
 		// that isn't open is another error than the filter's.
-		one(enforce.GapTerminal, "no typing into the caller's terminal", "seccomp", call("ioctl(2) TIOCSTI", unix.SYS_IOCTL, nil, ^uintptr(0), unix.TIOCSTI)))
+		one(enforce.GapTerminal, "no typing into the caller's terminal", "seccomp", call("ioctl(2) TIOCSTI", unix.SYS_IOCTL, ^uintptr(0), unix.TIOCSTI)))
 }
 
 // kernelTrials make calls that would fail in any case, by another error.
 func kernelTrials() (out []trial) {
 	for _, c := range []fork.Step{
-		call("io_uring_setup(2)", unix.SYS_IO_URING_SETUP, nil),
-		call("userfaultfd(2)", unix.SYS_USERFAULTFD, nil, 1 /* UFFD_USER_MODE_ONLY */),
-		call("keyctl(2)", unix.SYS_KEYCTL, nil),
-		call("unshare(2) CLONE_NEWUSER", unix.SYS_UNSHARE, nil, unix.CLONE_NEWUSER),
+		call("io_uring_setup(2)", unix.SYS_IO_URING_SETUP),
+		call("userfaultfd(2)", unix.SYS_USERFAULTFD, 1 /* UFFD_USER_MODE_ONLY */),
+		call("keyctl(2)", unix.SYS_KEYCTL),
+		call("unshare(2) CLONE_NEWUSER", unix.SYS_UNSHARE, unix.CLONE_NEWUSER),
 	} {
 		out = append(out, one(enforce.GapKernel, "system calls that builds don't need are closed: "+c.Name, "seccomp", c))
 	}
@@ -170,6 +169,5 @@ func setHostname() fork.Step {
 	var u unix.Utsname
 	_ = unix.Uname(&u)
 	name := unix.ByteSliceToString(u.Nodename[:])
-	keep := append([]byte(name), 0)
-	return call("sethostname(2)", unix.SYS_SETHOSTNAME, keep, uintptr(unsafe.Pointer(&keep[0])), uintptr(len(name)))
+	return call("sethostname(2)", unix.SYS_SETHOSTNAME, uintptr(unsafe.Pointer(memory.Text(name))), uintptr(len(name)))
 }

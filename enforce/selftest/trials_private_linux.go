@@ -38,7 +38,7 @@ func (s *linuxScene) privateTrials(mp *mounts.Plan) []trial {
 	if mp.IPC && err == nil {
 		s.close = append(s.close, func() { _, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil) })
 		out = append(out, trial{name: enforce.GapIPC, promise: promise + ": System V",
-			steps: []fork.Step{call("shmat(2)", unix.SYS_SHMAT, nil, uintptr(id), 0, unix.SHM_RDONLY)}})
+			steps: []fork.Step{call("shmat(2)", unix.SYS_SHMAT, uintptr(id), 0, unix.SHM_RDONLY)}})
 	}
 	shm := mounts.ShmDir + "/" + filepath.Base(s.dir)
 	if hasPrivate(mp, mounts.ShmDir) && os.WriteFile(shm, nil, 0o600) == nil {

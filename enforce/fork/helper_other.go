@@ -1,5 +1,0 @@
-//go:build !darwin
-
-package fork
-
-func sandboxMain() int { return 125 }

@@ -1,0 +1,48 @@
+#include "textflag.h"
+
+// func rawClone(flags, top, run uintptr, j *image, r role) int
+//
+// The child calls Go as Go does (ABIInternal). With CLONE_SETTLS its thread pointer
+// leads into its stack.
+TEXT ·rawClone(SB),NOSPLIT|NOFRAME,$0-48
+	MOVD	flags+0(FP), R0
+	MOVD	top+8(FP), R1
+	MOVD	ZR, R2
+	SUB	$4096, R1, R3
+	MOVD	ZR, R4
+	MOVD	run+16(FP), R11
+	MOVD	j+24(FP), R9
+	MOVD	r+32(FP), R10
+	MOVD	$220, R8 // SYS_clone
+	SVC
+	CBZ	R0, child
+	MOVD	R0, ret+40(FP)
+	RET
+child:
+	SUB	$32, RSP // where it may keep its arguments
+	MOVD	R9, R0
+	MOVD	R10, R1
+	CALL	(R11)
+	BRK
+
+// The kernel calls it with the C calling convention, on the signal stack: signal in
+// R0, siginfo_t in R1 (sigaction(2)). It may change any register. It calls Go as Go
+// does (ABIInternal), which has arguments in the same registers.
+TEXT handler<>(SB),NOSPLIT|NOFRAME,$0
+	SUB	$48, RSP // where passOn may keep its arguments, and the return address
+	MOVD	R30, 32(RSP)
+	MOVD	·passOnPC(SB), R2
+	CALL	(R2)
+	MOVD	32(RSP), R30
+	ADD	$48, RSP
+	RET
+
+TEXT signalReturn<>(SB),NOSPLIT|NOFRAME,$0
+	MOVD	$139, R8 // SYS_rt_sigreturn
+	SVC
+	BRK
+
+DATA ·handlerPC+0(SB)/8, $handler<>(SB)
+GLOBL ·handlerPC(SB), NOPTR, $8
+DATA ·returnPC+0(SB)/8, $signalReturn<>(SB)
+GLOBL ·returnPC(SB), NOPTR, $8
