@@ -208,6 +208,9 @@ func (j *image) prepare() bool {
 		return j.fail(stageSetup, setupFiles, r)
 	}
 	closeOnExec(j.nofile)
+	if j.fileLimit != nil {
+		call(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NOFILE, uintptr(unsafe.Pointer(j.fileLimit)), 0, 0, 0)
+	}
 	return j.runSteps(j.steps, stageCommand)
 }
 

@@ -16,6 +16,6 @@
 // helper, this program executed once more; see SandboxMain.
 //
 // The package knows no Landlock, no seccomp, no sessions on disk. It does not
-// search PATH and sets no limits, and passes on only the signals of
-// Command.Forward.
+// search PATH. It sets no limits, but puts back that of open files, which Go's
+// runtime has raised. It passes on only the signals of Command.Forward.
 package fork

@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/nofile"
 )
 
 // image is all that the new processes read. It is complete before the fork,
@@ -23,25 +25,21 @@ type image struct {
 	ownMemory  bool // Command.OwnMemory
 
 	role        role
-	conn        int32 // the keeper's end of the connection
-	peer        int32 // the caller's
-	state       int32 // Keeper.State, or -1
-	cgroupKill  int32 // Keeper.CgroupKill, or -1
-	domain      bool
-	keep        bool
-	keeperSteps []Step
+	peer        int32   // the caller's end of the connection
+	domain      bool    // Keeper.Domain
+	keeperSteps []Step  // Keeper.Steps
 	namespaces  uintptr // Command.Namespaces
 	self        uintptr // the caller's pid, which a keeper in its domain must not be able to signal
 	root        int32   // the caller's root directory for Keeper.Remove, or -1
-	outside     int32   // the caller's mount namespace for it, or -1
 	mem         *keeperMem
 
-	shared       bool      // the keeper has the caller's memory, not a copy
-	stack        uintptr   // where that of the first new process ends
-	commandStack uintptr   // where that of the command ends, below a keeper
-	run          uintptr   // runChild
-	sigmask      [1]uint64 // the caller's signal mask, for the command
-	nofile       uintptr   // RLIMIT_NOFILE, for kernels without close_range(2)
+	shared       bool         // the keeper has the caller's memory, not a copy
+	stack        uintptr      // where that of the first new process ends
+	commandStack uintptr      // where that of the command ends, below a keeper
+	run          uintptr      // runChild
+	sigmask      [1]uint64    // the caller's signal mask, for the command
+	fileLimit    *unix.Rlimit // of open files, as this process was started with; nil where that has not changed
+	nofile       uintptr      // RLIMIT_NOFILE, for kernels without close_range(2)
 }
 
 // role says what a new process is.
@@ -57,7 +55,7 @@ func newImage(c *Command, m *Memory) (*image, error) {
 	j := Put(m, image{
 		before: PutSlice(m, c.Before), steps: PutSlice(m, c.Steps), ownMemory: c.OwnMemory, namespaces: c.Namespaces,
 		stack: m.stack(), commandStack: m.stack(), run: reflect.ValueOf(runChild).Pointer(),
-		files: [3]int32{-1, -1, -1}, state: -1, root: -1, outside: -1, cgroupKill: -1, self: uintptr(os.Getpid()),
+		files: [3]int32{-1, -1, -1}, root: -1, self: uintptr(os.Getpid()), nofile: descriptors(),
 	})
 	if len(c.Files) > len(j.files) {
 		return nil, fmt.Errorf("%d files given, descriptors 0 to 2 only can be set", len(c.Files))
@@ -85,7 +83,9 @@ func newImage(c *Command, m *Memory) (*image, error) {
 	if c.Namespaces != 0 && c.Keeper == nil {
 		return nil, errors.New("namespaces need a keeper")
 	}
-	j.nofile = descriptors()
+	if soft, hard, known := nofile.AtStart(); known && soft != hard { // the runtime has raised it
+		j.fileLimit = Put(m, unix.Rlimit{Cur: soft, Max: hard})
+	}
 	if err := j.share(); err != nil {
 		return nil, err
 	}
@@ -140,7 +140,8 @@ func (j *image) share() error {
 		return fmt.Errorf("memory for the new processes: %w", err)
 	}
 	j.mem = (*keeperMem)(m)
-	j.mem.size, j.mem.held = size, -1
+	j.mem.size = size
+	j.mem.conn, j.mem.held, j.mem.stateFile, j.mem.cgroupKill, j.mem.outside = -1, -1, -1, -1, -1
 	return nil
 }
 
@@ -155,7 +156,7 @@ func (j *image) openOutside() error {
 	}
 	j.root = int32(root)
 	if ns, err := unix.Open("/proc/self/ns/mnt", flags, 0); err == nil {
-		j.outside = int32(ns)
+		j.mem.outside = int32(ns)
 	}
 	return nil
 }
@@ -163,12 +164,12 @@ func (j *image) openOutside() error {
 // release gives back what only the keeper goes on using. It changes nothing of j,
 // which the keeper may still read where it shares memory.
 func (j *image) release() {
-	for _, fd := range [...]int32{j.root, j.outside} {
+	for _, fd := range [...]int32{j.root, j.mem.outside} {
 		if fd >= 0 {
 			unix.Close(int(fd))
 		}
 	}
-	if j.mem != nil && !j.shared {
+	if !j.shared {
 		unix.MunmapPtr(unsafe.Pointer(j.mem), j.mem.size)
 	}
 }
@@ -198,13 +199,13 @@ const forEver = 1 << 61
 
 func (j *image) setKeeper(c *Command, k *Keeper, m *Memory) error {
 	j.role, j.shared = roleKeeper, mayShare(c)
-	j.domain, j.keep, j.keeperSteps = k.Domain, k.Keep, PutSlice(m, k.Steps)
+	j.domain, j.mem.keep, j.keeperSteps = k.Domain, k.Keep, PutSlice(m, k.Steps)
 	j.mem.limit, j.mem.killAfter = min(int64(c.Limit.Time), forEver), min(int64(c.Limit.Kill), forEver)
 	if k.State != nil {
-		j.state = int32(k.State.Fd())
+		j.mem.stateFile = int32(k.State.Fd())
 	}
 	if k.CgroupKill != nil {
-		j.cgroupKill = int32(k.CgroupKill.Fd())
+		j.mem.cgroupKill = int32(k.CgroupKill.Fd())
 	}
 	at := 0
 	for _, path := range k.Remove {

@@ -56,7 +56,7 @@ func awaitGo(j *image) {
 	m := j.mem
 	call(unix.SYS_CLOSE, uintptr(j.peer), 0, 0, 0, 0, 0) // or the caller's end would never be closed
 	for {
-		r := call(unix.SYS_RECVFROM, uintptr(j.conn), uintptr(unsafe.Pointer(&m.msg)), unsafe.Sizeof(m.msg), 0, 0, 0)
+		r := call(unix.SYS_RECVFROM, uintptr(m.conn), uintptr(unsafe.Pointer(&m.msg)), unsafe.Sizeof(m.msg), 0, 0, 0)
 		if r > 0 && m.msg.kind == msgGo {
 			pending := uint64(0)
 			call(unix.SYS_RT_SIGPENDING, uintptr(unsafe.Pointer(&pending)), 8, 0, 0, 0, 0)
@@ -67,10 +67,7 @@ func awaitGo(j *image) {
 			m.early |= 1 << (m.msg.arg - 1)
 		}
 		if r <= 0 && r != -int(unix.EINTR) {
-			m.state.Magic, m.state.Phase = KeeperMagic, PhaseEmpty
-			if j.state >= 0 {
-				call(unix.SYS_PWRITE64, uintptr(j.state), uintptr(unsafe.Pointer(&m.state)), unsafe.Sizeof(m.state), 0, 0, 0)
-			}
+			setPhase(m, PhaseEmpty)
 			exit(0)
 		}
 	}
@@ -102,7 +99,7 @@ func (m *keeperMem) begin(j *image, pid int) {
 		}
 		m.early >>= 1
 	}
-	m.command, m.conn = int32(pid), j.conn
+	m.command = int32(pid)
 	if m.limit > 0 {
 		m.deadline = m.now() + m.limit
 	}
@@ -163,7 +160,6 @@ var queueInfo = [32]int32{2: -1}
 //go:nosplit
 //go:norace
 func settle(j *image, m *keeperMem) {
-	m.keep, m.conn, m.stateFile, m.cgroupKill, m.outside = j.keep, j.conn, j.state, j.cgroupKill, j.outside
 	call(unix.SYS_SETSID, 0, 0, 0, 0, 0, 0)
 	if !j.shared {
 		call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0, 0, 0, 0)

@@ -114,7 +114,7 @@ var childrenFile = [...]byte{'/', 'p', 'r', 'o', 'c', '/', 't', 'h', 'r', 'e', '
 //go:norace
 func (m *keeperMem) finish() {
 	setPhase(m, PhaseEmpty)
-	tell(m, msgEmpty, m.state.Killed)
+	tell(m, Emptied, m.state.Killed)
 	if m.conn < 0 {
 		m.removePaths()
 	}

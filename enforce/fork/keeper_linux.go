@@ -93,7 +93,7 @@ func (m *keeperMem) timeLeft() int64 {
 	m.state.TimedOut = 1
 	m.signal(uint32(unix.SIGTERM))
 	setPhase(m, m.state.Phase)
-	tell(m, msgTimedOut, 0)
+	tell(m, TimedOut, 0)
 	return m.killAfter
 }
 
@@ -221,9 +221,9 @@ func (m *keeperMem) reaped(pid int32, status uint32) {
 	stopped, continued := status&0xff == 0x7f, status == 0xffff
 	switch {
 	case pid == m.command && stopped:
-		tell(m, msgStopped, status>>8&0xff)
+		tell(m, Stopped, status>>8&0xff)
 	case pid == m.command && continued:
-		tell(m, msgContinued, 0)
+		tell(m, Continued, 0)
 	case stopped || continued:
 	case pid == m.command:
 		m.command = 0
@@ -231,7 +231,7 @@ func (m *keeperMem) reaped(pid int32, status uint32) {
 		if m.killing {
 			m.state.Killed++
 		}
-		if !tell(m, msgExited, status) && m.keep {
+		if !tell(m, Exited, status) && m.keep {
 			m.beginKilling() // or the caller would wait for what goes on
 		}
 		m.left = m.now()
@@ -254,7 +254,7 @@ func (m *keeperMem) reaped(pid int32, status uint32) {
 //
 //go:nosplit
 //go:norace
-func tell(m *keeperMem, kind, arg uint32) bool {
+func tell(m *keeperMem, kind EventKind, arg uint32) bool {
 	if m.conn < 0 {
 		return true
 	}

@@ -53,19 +53,3 @@ type pollFd struct {
 	fd              int32
 	events, revents int16
 }
-
-// message travels between caller and keeper, one packet each.
-type message struct{ kind, arg uint32 }
-
-const (
-	msgStarted   = iota + 1 // arg: the command's pid
-	msgStopped              // arg: the signal
-	msgContinued            //
-	msgExited               // arg: the wait status
-	msgEmpty                // arg: processes reaped after the killing began
-	msgSignal               // to the keeper: arg is the signal for the command
-	msgKill                 // to the keeper
-	msgDetach               // to the keeper
-	msgGo                   // to the keeper: the caller is ready for the command to start
-	msgTimedOut             // the command was asked to end
-)

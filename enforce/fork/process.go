@@ -20,6 +20,21 @@ const (
 	TimedOut                       // the command was asked to end, by Command.Limit
 )
 
+// message travels between caller and keeper, one packet each. The keeper's are events
+// and msgStarted.
+type message struct {
+	kind EventKind
+	arg  uint32 // of Stopped the signal, of Exited the wait status, of Emptied Event.Killed
+}
+
+const (
+	msgStarted = TimedOut + 1 + iota // arg: the command's pid
+	msgGo                            // to the keeper: the caller is ready for the command to start
+	msgSignal                        // to the keeper: arg is the signal for the command
+	msgKill                          // to the keeper
+	msgDetach                        // to the keeper
+)
+
 // Event is something that happened to a started command.
 type Event struct {
 	Kind   EventKind
@@ -62,21 +77,39 @@ type Process struct {
 // passed on any more then. One goroutine at a time may call Next; the other
 // methods may be called beside it.
 func (p *Process) Next() (Event, error) {
-	if p.ended {
+	switch {
+	case p.ended:
 		return Event{}, io.EOF
+	case p.KeeperPid != 0:
+		return p.next()
+	case p.gone:
+		return p.lastOwn(), nil
 	}
-	return p.next()
+	return p.nextOwn()
 }
 
 // Signal sends sig to the command, and never to another process: after the
 // command's end it does nothing or returns os.ErrProcessDone.
 func (p *Process) Signal(sig syscall.Signal) error {
-	return p.signal(sig)
+	if p.KeeperPid != 0 {
+		return p.send(message{msgSignal, uint32(sig)})
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.gone {
+		return os.ErrProcessDone
+	}
+	return syscall.Kill(p.Pid, sig)
 }
 
 // Kill asks the keeper to kill the whole session; Emptied follows. Without a
 // keeper it kills the command.
-func (p *Process) Kill() error { return p.kill() }
+func (p *Process) Kill() error {
+	if p.KeeperPid == 0 {
+		return p.Signal(syscall.SIGKILL)
+	}
+	return p.send(message{kind: msgKill})
+}
 
 // Detach makes the keeper leave the session alone when the command ends or
 // the caller goes away, as Keeper.Keep does.
@@ -84,7 +117,10 @@ func (p *Process) Detach() error {
 	p.mu.Lock()
 	p.keep = true
 	p.mu.Unlock()
-	return p.detach()
+	if p.KeeperPid == 0 {
+		return nil
+	}
+	return p.send(message{kind: msgDetach})
 }
 
 // Forwarding reports whether the signals of Command.Forward are passed on.
@@ -99,14 +135,19 @@ func (p *Process) EndForward() {
 
 // Over reports whether the keeper is gone, or without one the command: whoever
 // stops need not wait for more.
-func (p *Process) Over() bool { return p.over() }
+func (p *Process) Over() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.KeeperPid == 0 {
+		return p.gone
+	}
+	return p.hungUp()
+}
 
 // Close drops the connection. A keeper without Keep then kills what is left
 // of the session; to know when that is done, call Kill and wait for Emptied
 // first.
 func (p *Process) Close() error { return p.close() }
-
-var errDone = os.ErrProcessDone
 
 // startClock begins to count the time of a command that has no keeper to do so.
 func (p *Process) startClock(c *Command) {
@@ -128,11 +169,11 @@ func (p *Process) timeOver() {
 	}
 	p.mu.Unlock()
 	if again {
-		_ = p.kill()
+		_ = p.Kill()
 		return
 	}
-	_ = p.signal(syscall.SIGTERM)
-	_ = p.signal(syscall.SIGCONT)
+	_ = p.Signal(syscall.SIGTERM)
+	_ = p.Signal(syscall.SIGCONT)
 }
 
 // exitedOwn is the event that says that a command without a keeper has ended:

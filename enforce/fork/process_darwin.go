@@ -2,19 +2,17 @@ package fork
 
 import (
 	"fmt"
+	"os"
 	"syscall"
 )
 
-// next waits for the command. waitid(2) with WNOWAIT, by which Linux looks
+// nextOwn waits for the command. waitid(2) with WNOWAIT, by which Linux looks
 // before it collects, reports a stopped process over and over here, so the pid is
 // free for the moment between wait4(2) and the lock. macOS gives pids out one
 // after the other, up to 99999: this one does not come again so soon.
 //
 // wait4(2) does not report that a command goes on, so Continued never comes.
-func (p *Process) next() (Event, error) {
-	if p.gone {
-		return p.lastOwn(), nil
-	}
+func (p *Process) nextOwn() (Event, error) {
 	ws, err := wait4(p.Pid, syscall.WUNTRACED)
 	if err != nil {
 		return Event{}, fmt.Errorf("wait4: %w", err)
@@ -38,21 +36,21 @@ func wait4(pid, options int) (syscall.WaitStatus, error) {
 	}
 }
 
-func (p *Process) signal(sig syscall.Signal) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.gone {
-		return errDone
-	}
-	return syscall.Kill(p.Pid, sig)
-}
+// There is no keeper here.
+func (p *Process) next() (Event, error) { return Event{}, ErrKeeperLost }
+func (p *Process) send(message) error   { return os.ErrProcessDone }
+func (p *Process) hungUp() bool         { return true }
+func (p *Process) close() error         { return nil }
 
-func (p *Process) kill() error   { return p.signal(syscall.SIGKILL) }
-func (p *Process) detach() error { return nil }
-func (p *Process) close() error  { return nil }
+// Memory is for the Steps of Linux.
+type Memory struct{}
 
-func (p *Process) over() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.gone
-}
+// CanForward says that Command.Forward works with a keeper here.
+const CanForward = false
+
+type forwarder struct{}
+
+func (p *Process) endForward() {}
+
+// Forwarded is 0 here.
+func (p *Process) Forwarded() syscall.Signal { return 0 }

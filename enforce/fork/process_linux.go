@@ -11,10 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// next waits for the keeper's next event.
 func (p *Process) next() (Event, error) {
-	if p.KeeperPid == 0 {
-		return p.nextOwn()
-	}
 	if !p.heard() {
 		return Event{}, os.ErrDeadlineExceeded
 	}
@@ -24,29 +22,24 @@ func (p *Process) next() (Event, error) {
 		p.collectKeeper()
 		return Event{}, err
 	}
+	ev := Event{Kind: m.kind}
 	switch m.kind {
-	case msgTimedOut:
-		return Event{Kind: TimedOut}, nil
-	case msgStopped:
-		return Event{Kind: Stopped, Signal: syscall.Signal(m.arg)}, nil
-	case msgContinued:
-		return Event{Kind: Continued}, nil
-	case msgExited:
-		p.exited = true
-		return Event{Kind: Exited, Status: syscall.WaitStatus(m.arg)}, nil
-	case msgEmpty:
-		p.ended = true
-		return Event{Kind: Emptied, Killed: int(m.arg)}, nil
+	case TimedOut, Continued:
+	case Stopped:
+		ev.Signal = syscall.Signal(m.arg)
+	case Exited:
+		p.exited, ev.Status = true, syscall.WaitStatus(m.arg)
+	case Emptied:
+		p.ended, ev.Killed = true, int(m.arg)
+	default:
+		return Event{}, fmt.Errorf("the keeper sent %d, which is not a message", m.kind)
 	}
-	return Event{}, fmt.Errorf("the keeper sent %d, which is not a message", m.kind)
+	return ev, nil
 }
 
 // nextOwn waits for a command that is this process's own child. It looks
-// first and collects under the lock, so that signal never meets a reused pid.
+// first and collects under the lock, so that Signal never meets a reused pid.
 func (p *Process) nextOwn() (Event, error) {
-	if p.gone {
-		return p.lastOwn(), nil
-	}
 	for {
 		err := unix.Waitid(unix.P_PID, p.Pid, nil, unix.WEXITED|unix.WSTOPPED|unix.WCONTINUED|unix.WNOWAIT, nil)
 		if err == unix.EINTR {
@@ -138,11 +131,10 @@ func (p *Process) polled(events int16, d time.Duration) bool {
 	return true // as a read would say
 }
 
-func (p *Process) over() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.KeeperPid == 0 || p.conn < 0 {
-		return p.gone || p.conn < 0
+// hungUp reports whether the keeper is gone. p.mu is held.
+func (p *Process) hungUp() bool {
+	if p.conn < 0 {
+		return true
 	}
 	fds := [1]unix.PollFd{{Fd: int32(p.conn)}}
 	n, err := unix.Poll(fds[:], 0)
@@ -205,44 +197,19 @@ func (p *Process) waitKeeper() {
 	}
 }
 
-func (p *Process) signal(sig syscall.Signal) error {
-	if p.KeeperPid != 0 {
-		return p.send(message{kind: msgSignal, arg: uint32(sig)})
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.gone {
-		return errDone
-	}
-	return syscall.Kill(p.Pid, sig)
-}
-
-func (p *Process) kill() error {
-	if p.KeeperPid == 0 {
-		return p.signal(syscall.SIGKILL)
-	}
-	return p.send(message{kind: msgKill})
-}
-
-func (p *Process) detach() error {
-	if p.KeeperPid == 0 {
-		return nil
-	}
-	return p.send(message{kind: msgDetach})
-}
-
+// send sends a message to the keeper; os.ErrProcessDone says that it is gone.
 func (p *Process) send(m message) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.conn < 0 {
-		return errDone
+		return os.ErrProcessDone
 	}
 	buf := unsafe.Slice((*byte)(unsafe.Pointer(&m)), unsafe.Sizeof(m))
 	for tries := 0; ; tries++ {
 		err := unix.Sendto(p.conn, buf, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT, nil)
 		switch err {
 		case unix.EPIPE, unix.ECONNRESET:
-			return errDone
+			return os.ErrProcessDone
 		case unix.EINTR, unix.EAGAIN, unix.ENOBUFS, unix.ENOMEM:
 			if tries < sendTries {
 				time.Sleep(sendPause)

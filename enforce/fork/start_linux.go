@@ -1,8 +1,8 @@
 package fork
 
 import (
-	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"syscall"
 	"time"
@@ -28,8 +28,7 @@ func start(c *Command) (*Process, error) {
 	p := &Process{conn: -1, limit: c.Limit}
 	var theirs int
 	if j.role == roleKeeper {
-		p.conn, err = j.connect()
-		theirs = int(j.conn)
+		p.conn, theirs, err = j.connect()
 	} else if err = c.prepare(); err == nil {
 		p.conn, theirs, err = execPipe()
 	}
@@ -90,7 +89,7 @@ func (p *Process) release(c *Command) error {
 	}
 	switch err := p.send(message{kind: msgGo}); err {
 	case nil:
-	case errDone:
+	case os.ErrProcessDone:
 		return nil // a keeper that is gone has reported why
 	default:
 		return fmt.Errorf("telling the keeper to start the command: %w", err)
@@ -122,14 +121,14 @@ func execPipe() (ours, theirs int, err error) {
 	return fds[0], fds[1], nil
 }
 
-// connect makes the connection to the keeper and gives the caller's end.
-func (j *image) connect() (int, error) {
+// connect makes the connection to the keeper.
+func (j *image) connect() (ours, theirs int, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return -1, fmt.Errorf("socketpair: %w", err)
+		return -1, -1, fmt.Errorf("socketpair: %w", err)
 	}
-	j.conn, j.peer = int32(pair[0]), int32(pair[1])
-	return pair[1], nil
+	j.mem.conn, j.peer = int32(pair[0]), int32(pair[1])
+	return pair[1], pair[0], nil
 }
 
 // confirm learns whether the command was executed: a keeper says so, and
@@ -217,34 +216,35 @@ const (
 	setupFork = iota
 	setupDir
 	setupFiles
-	setupCloseRange
 	setupSubreaper
 	setupSignals
 )
 
-var setupNames = [...]string{"clone(2)", "chdir(2)", "dup3(2)", "close_range(2)", "prctl(PR_SET_CHILD_SUBREAPER)", "signalfd4(2)"}
+var setupNames = [...]string{"clone(2)", "chdir(2)", "dup3(2)", "prctl(PR_SET_CHILD_SUBREAPER)", "signalfd4(2)"}
 
 func (r *stepReport) err(c *Command) error {
 	e := &StepError{Errno: syscall.Errno(r.errno)}
-	switch {
-	case r.stage == stageNone:
+	var steps []Step
+	switch r.stage {
+	case stageNone:
 		return nil
-	case r.stage == stageBefore && int(r.index) < len(c.Before):
-		e.Stage, e.Tag, e.Name = StageBefore, c.Before[r.index].Tag, c.Before[r.index].Name
-	case r.stage == stageKeeper && int(r.index) < len(c.Keeper.Steps):
-		e.Stage, e.Tag, e.Name = StageKeeper, c.Keeper.Steps[r.index].Tag, c.Keeper.Steps[r.index].Name
-	case r.stage == stageCommand && int(r.index) < len(c.Steps):
-		e.Stage, e.Tag, e.Name = StageCommand, c.Steps[r.index].Tag, c.Steps[r.index].Name
-	case r.stage == stageSetup && r.index == setupDir:
-		e.Stage, e.Name = StageCommand, "chdir to "+c.Dir
-	case r.stage == stageSetup && int(r.index) < len(setupNames):
-		e.Stage, e.Name = StageSetup, setupNames[r.index]
-	case r.stage == stageExec:
-		e.Stage, e.Name = StageExec, c.Path
-	case r.stage == stageDomain:
+	case stageDomain:
 		return fmt.Errorf("%w (kill of the caller: errno %d)", ErrNoDomain, r.errno)
+	case stageBefore:
+		e.Stage, steps = StageBefore, c.Before
+	case stageKeeper:
+		e.Stage, steps = StageKeeper, c.Keeper.Steps
+	case stageCommand:
+		e.Stage, steps = StageCommand, c.Steps
+	case stageExec:
+		e.Stage, e.Name = StageExec, c.Path
 	default:
-		return errors.New("the new process reported nonsense")
+		if e.Stage, e.Name = StageSetup, setupNames[r.index]; r.index == setupDir {
+			e.Stage, e.Name = StageCommand, "chdir to "+c.Dir
+		}
+	}
+	if steps != nil {
+		e.Tag, e.Name = steps[r.index].Tag, steps[r.index].Name
 	}
 	return e
 }
