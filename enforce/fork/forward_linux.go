@@ -20,7 +20,8 @@ const CanForward = true
 // rt_sigreturn(2), to which it returns, and passOn's.
 var (
 	handlerPC, returnPC uintptr
-	passOnPC            = reflect.ValueOf(passOn).Pointer()
+	//lint:ignore U1000 the assembly calls it
+	passOnPC = reflect.ValueOf(passOn).Pointer()
 )
 
 // The connection to the keeper, the keeper's pid (0 for none), the last signal that
@@ -30,6 +31,8 @@ var (
 var forwardTo, keeperPid, forwarded, keyboardCode int32
 
 // sigInfo is the beginning of siginfo_t.
+//
+//lint:ignore U1000 the kernel's layout
 type sigInfo struct{ signo, errno, code int32 }
 
 // passOn sends a signal to the keeper for the command, and wakes the keeper in case

@@ -22,9 +22,6 @@ import (
 // caller's eyes until it says how the command ended. The background process then
 // stays until nothing of the session is left.
 
-// Background is the argument before all others of a program that Front started.
-const Background = "__background"
-
 // leadFile is the descriptor by which it tells the front.
 const leadFile = 3
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"syscall"
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/track"
@@ -63,4 +64,14 @@ func watchSession(args []string) int {
 		return errors.Is(err, track.ErrNotFound) || err == nil && r.Done()
 	})
 	return 0
+}
+
+// Background is the argument before all others of a program that Front started.
+const Background = "__background"
+
+// Outcome is how a program is to end: with a status, or by a signal if that is not
+// 0.
+type Outcome struct {
+	Status int
+	Signal syscall.Signal
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/sandbox/internal/tempdir"
 	"github.com/zsbx/zsbx/track"
 )
 
@@ -96,3 +98,55 @@ func shortID(r *track.Report) string {
 	}
 	return r.ID[:8]
 }
+
+// confine puts the plan on cmd, and keeps the broker of its sockets, which
+// serves once the command runs: before, the command makes no call, and the start
+// is not to wait for the threads that serving takes.
+func (c *Command) confine(cmd *fork.Command) (err error) {
+	c.broker, err = c.plan.ConfineMediated(cmd)
+	return err
+}
+
+// serve starts to answer, or gives up where the command was not started.
+func (c *Command) serve(started bool) {
+	switch {
+	case c.broker == nil:
+	case started:
+		c.served = make(chan struct{})
+		go func() {
+			defer close(c.served)
+			if err := c.broker.Serve(); err != nil {
+				c.warn.warn(Warning{Text: fmt.Sprintf("the command can't connect to anything any more: %v", err)})
+			}
+		}()
+	default:
+		c.broker.Close()
+		c.broker = nil
+	}
+}
+
+// Served waits until no process of the command is left that could need an answer of
+// this one: see Options.Keep.
+func (c *Command) Served() {
+	if c.served != nil {
+		<-c.served
+	}
+}
+
+// Reap ends a session of the store with all that is left of it, as Store.Reap does,
+// and removes its private temporary directory.
+func Reap(ctx context.Context, st *track.Store, id string) (track.Report, error) {
+	r, err := st.Reap(ctx, id)
+	if err == nil && r.Removed { // nobody will know of it any more
+		err = tempdir.RemoveOf(r.Temp)
+	}
+	return r, err
+}
+
+// SweepTemp removes the empty private temporary directories that killed runs left in
+// /tmp and in tmpdir, and that no session and no process uses.
+func SweepTemp(st *track.Store, tmpdir string) error { return tempdir.Sweep(st, tmpdir) }
+
+// UserTemp is the user's own directory for temporary files, which macOS has; ""
+// elsewhere.
+func UserTemp() string { return tempdir.User() }

@@ -213,7 +213,6 @@ func (c *Command) try(cmd fork.Command) error {
 	if c.resolved != nil {
 		cmd.Env = c.resolved.Env // what is refused changes it
 	}
-	cmd.Steps = append(fileLimitSteps(&cmd), cmd.Steps...)
 	if c.o.Job && !c.o.InPlace {
 		cmd.Forward = forwarded()
 	}

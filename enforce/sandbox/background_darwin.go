@@ -1,11 +1,6 @@
-//go:build !linux
-
 package sandbox
 
 import "errors"
-
-// Background is the argument before all others of a program that Front started.
-const Background = "__background"
 
 // InBackground is false: the system needs nobody to answer what a command asks.
 func InBackground() bool { return false }
