@@ -124,6 +124,11 @@ type Command struct {
 	// runs. Where it fails nothing is left running, and its error is Start's.
 	Commit func(*Process) error
 
+	// Begun, when set, is given a word that is 0 until execve(2) of the command is
+	// called, for a caller that may die while it waits for the answer. At the end of
+	// Start it is given another, or nil when the command was not started. Linux only.
+	Begun func(*uint32)
+
 	// Cleanup runs in the caller once Start returns, whatever it returns:
 	// it closes what the Steps needed.
 	Cleanup []func()

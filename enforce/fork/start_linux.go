@@ -17,7 +17,7 @@ import (
 
 // start forks and waits until the command was executed or something on the
 // way to that failed.
-func start(c *Command) (*Process, error) {
+func start(c *Command) (p *Process, err error) {
 	var m Memory
 	defer m.free()
 	j, err := newImage(c, &m)
@@ -25,7 +25,11 @@ func start(c *Command) (*Process, error) {
 		return nil, err
 	}
 	defer j.release()
-	p := &Process{conn: -1, limit: c.Limit}
+	if c.Begun != nil {
+		c.Begun(&j.mem.report.begun)
+		defer func() { c.Begun(ran(err == nil)) }()
+	}
+	p = &Process{conn: -1, limit: c.Limit}
 	var theirs int
 	if j.role == roleKeeper {
 		p.conn, theirs, err = j.connect()
@@ -75,6 +79,15 @@ func start(c *Command) (*Process, error) {
 	p.startClock(c)
 	runtime.KeepAlive(c)
 	return p, nil
+}
+
+// ran is what Command.Begun is given once it is known whether the command runs.
+func ran(yes bool) *uint32 {
+	if !yes {
+		return nil
+	}
+	one := uint32(1)
+	return &one
 }
 
 // startTime is how long a start may take before a signal to this process is no

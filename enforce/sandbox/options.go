@@ -105,9 +105,9 @@ type Options struct {
 	// recorded too, though the command may do it.
 	Model *enforce.Plan
 
-	// Begun is called when the command runs, before anything else is done; nil
-	// for nothing.
-	Begun func()
+	// Begun, when set, is given a word that is not 0 once the command may have begun
+	// to run: see fork.Command.
+	Begun func(*uint32)
 
 	// InPlace is for Plan: the command is to replace this process (Exec).
 	InPlace bool

@@ -157,7 +157,7 @@ func (c *Command) start() error {
 	if c.o.Job && !c.o.InPlace && !fork.CanForward {
 		c.signals = listen()
 	}
-	cmd := &fork.Command{Path: file, Args: c.o.Args, Env: env, Dir: dir}
+	cmd := &fork.Command{Path: file, Args: c.o.Args, Env: env, Dir: dir, Begun: c.o.Begun}
 	cmd.Limit = fork.Limit{Time: c.limits.Timeout, Kill: c.o.KillAfter}
 	if err = c.launch(cmd); err != nil {
 		return c.explainStart(err, file)
@@ -229,9 +229,6 @@ func (c *Command) try(cmd fork.Command) error {
 		}
 	}
 	err := c.s.Start(&cmd)
-	if err == nil && c.o.Begun != nil {
-		c.o.Begun()
-	}
 	c.serve(err == nil)
 	return enforce.ExplainStart(err)
 }

@@ -75,7 +75,7 @@ func judge(r result) (class, string) {
 		return confined, ""
 	case r.signal:
 		return ended, ""
-	case r.ran && code != 0 && tellsOfEnd(r.err):
+	case (r.ran && code != 0 || code == 128+int(syscall.SIGKILL)) && tellsOfEnd(r.err): // which may be before it wrote a word
 		return saidLost, ""
 	case r.ran:
 		return lost, fmt.Sprintf("status %s, output complete: %v", statusText(r.status), complete)

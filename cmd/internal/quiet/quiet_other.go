@@ -6,4 +6,4 @@ package quiet
 func Started() {}
 
 // Begun does nothing here.
-func Begun() {}
+func Begun(*uint32) {}

@@ -14,7 +14,7 @@ var overrideWrite = write
 
 var (
 	started bool      // main runs
-	begun   bool      // a command runs
+	begun   *uint32   // leads to another value than 0 once a command may run
 	line    [200]byte // what the runtime said so far
 	used    int
 )
@@ -22,8 +22,9 @@ var (
 // Started says that main runs: from now on the runtime may speak of zsbx's bugs.
 func Started() { started = true }
 
-// Begun says that a command runs, which is killed when zsbx ends.
-func Begun() { begun = true }
+// Begun says where to look whether a command runs, which is killed when zsbx ends;
+// nil says that none does.
+func Begun(word *uint32) { begun = word }
 
 // write has the arguments and the result of write(2). The runtime calls it for each
 // piece of a line.
@@ -52,7 +53,7 @@ func write(fd uintptr, p unsafe.Pointer, n int32) int32 {
 	say("zsbx: error: ")
 	call(sysWrite, 2, uintptr(unsafe.Pointer(&line)), uintptr(used), 0)
 	say("zsbx: hint: a limit on memory, processes or open files may be too low: ulimit -a\n")
-	if begun {
+	if begun != nil && *begun != 0 {
 		say("zsbx: error: how the command ended is not known: zsbx ended first, and what still ran was killed\n")
 		call(sysExitGroup, 128+sigkill, 0, 0, 0)
 	}
