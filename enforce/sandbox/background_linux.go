@@ -66,7 +66,7 @@ func Front(args []string) (Outcome, error) {
 			}
 		case <-stopped:
 			if job.IsStopped(p.Pid) && job.HasTerminal() {
-				job.StopSelf(func() bool { return false })
+				job.StopSelf(func() bool { return !job.IsStopped(p.Pid) })
 			}
 			_ = p.Signal(syscall.SIGCONT)
 		}

@@ -230,7 +230,11 @@ func (c *Command) stop() {
 	// terminal back when this process does.
 	pgrp := job.Foreground()
 	c.relay.Restore()
-	stopped := job.StopSelf(c.s.Over)
+	stopped := job.StopSelf(func() bool {
+		// The terminal stopped this process, too, perhaps just now: its shell has
+		// continued both then, and must not have to do so again.
+		return c.s.Over() || !job.IsStopped(c.s.Pid())
+	})
 	if c.s.Over() {
 		return
 	}

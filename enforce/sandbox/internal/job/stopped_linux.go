@@ -10,14 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// StopSelf stops zsbx, unless the session is over, and returns once it was
+// StopSelf stops zsbx, unless there is no reason any more, and returns once it was
 // continued. It reports whether it was stopped: the kernel leaves out SIGTSTP where
 // nobody could wake zsbx, in an orphaned process group, and where zsbx's caller had
 // it ignored.
 //
-// The signal goes to this thread (tgkill(2)), which has it blocked until it is known
-// that the session goes on. When the keeper ends after that, its SIGCONT takes the
-// pending signal away (signal(7)): zsbx never stops for a session that is over.
+// The signal goes to this thread (tgkill(2)), which has it blocked until over has
+// said that there is a reason still. A SIGCONT that comes after that takes the pending
+// signal away (signal(7)), whether the keeper ends or the shell continues the job:
+// zsbx never stops for what is over.
 func StopSelf(over func() bool) bool {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
