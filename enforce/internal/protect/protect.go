@@ -199,6 +199,12 @@ func (c *protector) add(p, pinFrom string) bool {
 		return c.addLink(p, pinFrom)
 	}
 	exists := err == nil && (st.Mode.IsRegular() || st.Mode.IsDir())
+	if exists && !c.itself { // a directory above may be a link, through which nothing is mounted
+		if real, _, err := c.host.RealPath(p); err == nil && real != p {
+			c.out.Watch = append(c.out.Watch, Watched{Path: p})
+			return !c.writable(real) || c.add(real, "")
+		}
+	}
 	if !c.itself || !st.Mode.IsDir() { // zsbx itself writes to its directories
 		c.out.Watch = append(c.out.Watch, Watched{Path: p, Mounted: exists, missing: errors.Is(err, fs.ErrNotExist)})
 	}

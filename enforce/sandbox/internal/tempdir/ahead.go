@@ -18,15 +18,23 @@ import (
 // The names of the two in Dir.store.
 const next, last = "tmp.next", "tmp.last"
 
-// takeNext gives the directory that an earlier run made ahead a name in parent.
+// takeNext gives the directory that an earlier run made ahead a name in parent. One with
+// something in it was made by a command, when nobody knew of this store.
 func takeNext(parent, store string) (string, error) {
 	made := filepath.Join(store, next)
-	var st unix.Stat_t
-	if unix.Lstat(made, &st) != nil || !usersAlone(&st) {
+	if !isEmptyTemp(made) {
 		return "", unix.ENOENT
 	}
 	dir := filepath.Join(parent, "zsbx-"+strconv.FormatUint(uint64(rand.Uint32()), 10))
 	return dir, os.Rename(made, dir) // which replaces no directory
+}
+
+// isStore reports whether nobody else may change what is in a directory, nor lead
+// elsewhere by its name: root may have the home directory of another user.
+func isStore(name string) bool {
+	var st unix.Stat_t
+	err := unix.Lstat(name, &st)
+	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && st.Mode&0o022 == 0 && int(st.Uid) == os.Geteuid()
 }
 
 // Ahead makes the directory of the next run, and removes what LayAside left of the

@@ -3,6 +3,7 @@
 package tempdir
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -54,9 +55,13 @@ func TestAhead(t *testing.T) {
 		t.Error("it was not removed", err)
 	}
 	for name, spoil := range map[string]func() error{
-		"open":      func() error { return os.Chmod(made, 0o770) },
-		"sticky":    func() error { return unix.Chmod(made, 0o1700) },
-		"a link":    func() error { return os.Symlink(parent, made) },
+		"open":   func() error { return os.Chmod(made, 0o770) },
+		"sticky": func() error { return unix.Chmod(made, 0o1700) },
+		"a link": func() error { return os.Symlink(parent, made) },
+		"full":   func() error { return os.WriteFile(filepath.Join(made, "forged"), nil, 0o600) },
+		"linked": func() error {
+			return errors.Join(os.Remove(filepath.Join(made, "run")), os.Symlink("/etc", filepath.Join(made, "run")))
+		},
 		"a file":    func() error { return os.WriteFile(made, nil, 0o700) },
 		"another's": func() error { return os.Chown(made, 1, -1) },
 	} {
@@ -114,4 +119,55 @@ func shortDir(t *testing.T) string {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
+}
+
+// TestAheadForeign: what a link leads to, and a store that is not the user's alone,
+// is left as it is.
+func TestAheadForeign(t *testing.T) {
+	parent, store, victim := shortDir(t), shortDir(t), shortDir(t)
+	inside := filepath.Join(victim, "run")
+	if err := os.Mkdir(inside, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d, err := Make(parent, store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Rename(d.Path(), d.Path()+"x"), os.Symlink(victim, d.Path())); err != nil {
+		t.Fatal(err)
+	}
+	if d.LayAside() {
+		t.Error("a link was laid aside")
+	}
+	_ = d.Remove()
+	if err := os.Symlink(victim, filepath.Join(store, last)); err != nil {
+		t.Fatal(err)
+	}
+	d.Ahead()
+	if _, err := os.Stat(inside); err != nil {
+		t.Error("a directory was removed through a link")
+	}
+	link := filepath.Join(parent, "link")
+	for _, bad := range []func() error{
+		func() error { return os.Symlink(store, link) },
+		func() error { return errors.Join(os.Remove(link), os.Mkdir(link, 0o700), os.Chmod(link, 0o770)) },
+	} {
+		if err := bad(); err != nil {
+			t.Fatal(err)
+		}
+		d, err := Make(parent, link)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = os.RemoveAll(filepath.Join(store, next))
+		if d.Ahead(); d.LayAside() || exists(filepath.Join(link, next)) {
+			t.Errorf("%s was used", link)
+		}
+		_ = d.Remove()
+	}
+}
+
+func exists(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
 }

@@ -81,19 +81,39 @@ func lockLeft(parent string, st *track.Store) []*Dir {
 	return left
 }
 
-// isEmptyTemp reports whether nothing but an empty directory "run" is in dir.
+// isEmptyTemp reports whether dir is a directory of the user's alone, and no link to
+// one, with nothing but another such, "run", in it.
 func isEmptyTemp(dir string) bool {
-	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) == 0 {
+	names, err := namesIn(dir)
+	if err != nil || len(names) == 0 {
 		return err == nil
 	}
-	run, err := os.ReadDir(filepath.Join(dir, "run"))
-	return err == nil && len(entries) == 1 && len(run) == 0
+	run, err := namesIn(filepath.Join(dir, "run"))
+	return err == nil && len(names) == 1 && len(run) == 0
+}
+
+// namesIn gives the first names in a directory of the user's alone.
+func namesIn(dir string) ([]string, error) {
+	fd, err := openUsersDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	var b [1024]byte // one long name has room
+	n, err := unix.ReadDirent(fd, b[:])
+	if err != nil {
+		return nil, err
+	}
+	_, _, names := unix.ParseDirent(b[:n], -1, nil)
+	return names, nil
 }
 
 // removeEmpty removes a temporary directory that has become no fuller.
 func removeEmpty(dir string) error {
-	_ = unix.Rmdir(filepath.Join(dir, "run"))
+	var st unix.Stat_t
+	if unix.Lstat(dir, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR { // a command may have put a link there
+		_ = unix.Rmdir(filepath.Join(dir, "run"))
+	}
 	if err := unix.Rmdir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return &os.PathError{Op: "rmdir", Path: dir, Err: err}
 	}

@@ -52,7 +52,7 @@ func (d *Dir) Release() {
 // are 0700. tmpdir is the caller's TMPDIR. In store, which no command may write, is
 // what Ahead makes.
 func Make(tmpdir, store string) (*Dir, error) {
-	if !filepath.IsAbs(store) { // there is no home directory
+	if !filepath.IsAbs(store) || !isStore(store) { // there is no home directory, or it is another user's
 		store = os.DevNull
 	}
 	parents := tempParents(runtime.GOOS, tmpdir, User())
