@@ -223,7 +223,7 @@ const prompt = "outer$ "
 // settleTime is how long a shell may take to hand the terminal over, of which it
 // does not tell. On a terminal of the command's own that can't be seen, and this
 // is waited for.
-const settleTime = 300 * time.Millisecond
+const settleTime = time.Second
 
 // foregroundOf is the group that has a terminal (tcgetpgrp(3)).
 func foregroundOf(master *os.File) int {
