@@ -33,13 +33,13 @@ type Command struct {
 	ctx     context.Context
 	detach  func() // the context has no say any more
 
-	status   syscall.WaitStatus
-	exited   atomic.Bool
-	timedOut atomic.Bool
-	killed   atomic.Bool  // by the limit of output
-	canceled atomic.Bool  // with its context
-	passed   atomic.Int32 // the last signal that forward passed on
-	emptied  bool         // the keeper said that nothing is left
+	status      syscall.WaitStatus
+	exited      atomic.Bool
+	timedOut    atomic.Bool
+	canceled    atomic.Bool  // with its context
+	passed      atomic.Int32 // the last signal that forward passed on
+	toldTooMuch bool         // that too much was written
+	emptied     bool         // the keeper said that nothing is left
 }
 
 // binSh runs scripts that name no interpreter, as execvp(3) does.

@@ -17,7 +17,7 @@ import (
 
 // Result is how a command ended, and what it left.
 type Result struct {
-	Status  syscall.WaitStatus // how the command ended; SIGKILL where that is not known
+	Status  syscall.WaitStatus // how the command ended; SIGKILL where that is not known, or for the limit of output
 	Report  track.Report       // what was ended with it, what is left, and whether that is certain
 	Changes []enforce.Change   // files that appeared or changed meanwhile and are denied, or acted upon by programs outside
 	Home    []HomeWrite        // what was written into a private home, unless that is kept
@@ -46,7 +46,7 @@ func (c *Command) Wait() (Result, error) {
 	c.temp.Ahead()
 	lost := c.follow()
 	c.detach()
-	err := errors.Join(c.ended(lost), c.lastOutput())
+	err := errors.Join(c.tooMuch(), c.ended(lost), c.lastOutput(), c.tooMuch())
 	c.relay.Restore()
 	var r Result
 	if c.emptied {
@@ -57,7 +57,7 @@ func (c *Command) Wait() (Result, error) {
 		c.files.Close()
 	}
 	c.relay.Close()
-	if !c.exited.Load() {
+	if !c.exited.Load() || c.toldTooMuch {
 		c.status = syscall.WaitStatus(syscall.SIGKILL) // nobody may take it for a success
 	}
 	r.Status, r.Report, r.Failed = c.status, report, c.endedItself() && c.status.Exited() && c.status.ExitStatus() != 0
@@ -127,7 +127,6 @@ func (c *Command) attend(over <-chan struct{}) {
 			c.forward(s.(syscall.Signal))
 		case <-exceeded:
 			exceeded = nil
-			c.killed.Store(true)
 			_ = c.s.Kill()
 		}
 	}
@@ -135,7 +134,29 @@ func (c *Command) attend(over <-chan struct{}) {
 
 // endedItself reports whether the command ended without this package's doing.
 func (c *Command) endedItself() bool {
-	return c.exited.Load() && !c.timedOut.Load() && !c.killed.Load() && !c.canceled.Load()
+	return c.exited.Load() && !c.timedOut.Load() && !c.wroteTooMuch() && !c.canceled.Load()
+}
+
+// wroteTooMuch reports whether the command is known to have. It may have ended since,
+// by SIGPIPE or as ever.
+func (c *Command) wroteTooMuch() bool {
+	select {
+	case <-c.exceeded():
+		return true
+	default:
+		return false
+	}
+}
+
+// tooMuch tells, once, that the command wrote too much.
+func (c *Command) tooMuch() error {
+	if c.toldTooMuch || !c.wroteTooMuch() {
+		return nil
+	}
+	c.toldTooMuch = true
+	over := &LimitError{Limit: limitOutput, Bytes: c.limits.MaxOutput, From: c.limits.MaxOutputFrom}
+	c.warn.warn(Warning{Text: over.Error()})
+	return over
 }
 
 // event handles one event; done says that it was the last one, and the error that
@@ -199,20 +220,15 @@ func (c *Command) timeOver() {
 // ended says what ended the command, if it was not itself. lost is why it is not
 // known how it ended.
 func (c *Command) ended(lost error) error {
-	var over error
-	if c.killed.Load() {
-		over = &LimitError{Limit: limitOutput, Bytes: c.limits.MaxOutput, From: c.limits.MaxOutputFrom}
-		c.warn.warn(Warning{Text: over.Error()})
-	}
 	switch {
 	case c.timedOut.Load():
-		return errors.Join(over, c.timeLimit())
+		return c.timeLimit()
 	case c.canceled.Load():
-		return errors.Join(over, fmt.Errorf("the command was ended: %w", context.Cause(c.ctx)))
+		return fmt.Errorf("the command was ended: %w", context.Cause(c.ctx))
 	case !c.exited.Load():
-		return errors.Join(over, &Error{Code: CodeSession, Err: fmt.Errorf("%w: %w", ErrLost, cmp.Or(lost, fork.ErrKeeperLost))})
+		return &Error{Code: CodeSession, Err: fmt.Errorf("%w: %w", ErrLost, cmp.Or(lost, fork.ErrKeeperLost))}
 	}
-	return over
+	return nil
 }
 
 func (c *Command) timeLimit() *LimitError {
