@@ -38,8 +38,11 @@ func Sweep(st *track.Store, tmpdir string) error {
 	var errs []error
 	for _, l := range left {
 		recorded := slices.ContainsFunc(sessions, func(i track.Info) bool { return i.Record.Temp == l.path })
-		if !recorded && !inUse(l.path) {
-			errs = append(errs, removeEmpty(l.path))
+		if recorded || inUse(l.path) {
+			continue
+		}
+		if err := removeEmpty(l.path); !errors.Is(err, unix.ENOTEMPTY) { // somebody uses it after all
+			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
