@@ -24,8 +24,15 @@ func (g *Group) Kill() error {
 	}
 	_ = g.Write("cgroup.freeze", "1") // only speeds it up: what forks meanwhile is met in the next round
 	err = g.killEach()
-	return errors.Join(err, g.Write("cgroup.freeze", "0"))
+	if thawed := g.Write("cgroup.freeze", "0"); !removed(thawed) {
+		err = errors.Join(err, thawed)
+	}
+	return err
 }
+
+// removed reports whether an error says that the group is gone, as systemd removes a
+// scope that nothing lives in: only an empty group can be.
+func removed(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) }
 
 // killEach signals each member through a descriptor, so that a number that is
 // reused between listing and killing is not hit: the member is looked up again
@@ -72,8 +79,8 @@ func (g *Group) KillAll(ctx context.Context) error {
 // populated reports whether anything lives in the group or below it.
 func (g *Group) populated() (bool, error) {
 	b, err := g.read("cgroup.events")
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
-		return false, nil // removed: only an empty group can be
+	if removed(err) {
+		return false, nil
 	}
 	if err != nil {
 		return true, err
