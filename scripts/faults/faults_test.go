@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,7 +23,29 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "probe" {
 		os.Exit(probe(os.Args[2:]))
 	}
+	if len(os.Args) == 2 && os.Args[1] == "threads" {
+		for range 8 {
+			go func() { runtime.LockOSThread() }()
+		}
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
+}
+
+// TestTracerOfThreads has a program end while its threads begin.
+func TestTracerOfThreads(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 200 {
+		done := make(chan error)
+		tracer := &tracer{}
+		go func() { done <- tracer.run([]string{self, "threads"}, &os.ProcAttr{}, 10*time.Second) }()
+		if err := <-done; err != nil || tracer.hung || tracer.end != 0 {
+			t.Fatal(err, tracer.hung, tracer.end)
+		}
+	}
 }
 
 // TestShort is the short part of what make faults does: some of the calls, of

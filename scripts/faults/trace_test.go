@@ -97,6 +97,8 @@ func (t *tracer) run(argv []string, attr *os.ProcAttr, limit time.Duration) erro
 		pid, err := syscall.Wait4(-1, &ws, unix.WALL|ownChildren, nil)
 		switch {
 		case err == syscall.EINTR:
+		case err == syscall.ECHILD:
+			return nil // those still noted were killed before their parent told of them
 		case err != nil:
 			return fmt.Errorf("wait4: %w", err)
 		default:
@@ -176,6 +178,7 @@ func (t *tracer) born(parent int, who depth) {
 	if !t.early[pid] { // its first stop, by SIGSTOP, is still to come
 		var ws syscall.WaitStatus
 		if _, err := syscall.Wait4(pid, &ws, unix.WALL, nil); err != nil || !ws.Stopped() {
+			delete(t.tasks, pid) // killed before it began
 			return
 		}
 	}
