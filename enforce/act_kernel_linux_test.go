@@ -41,7 +41,6 @@ func kernelActs() map[string]func(args []string) error {
 		},
 		"openpty":    openPty,
 		"clone3":     zero(unix.SYS_CLONE3),
-		"newest":     func([]string) error { return raw(500) },
 		"x32":        func([]string) error { return raw(unix.SYS_GETPID | 0x40000000) },
 		"int80":      int80,
 		"int80-sock": int80Socket,

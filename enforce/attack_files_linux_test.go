@@ -20,6 +20,9 @@ type attack struct {
 	want []syscall.Errno
 	abi  int // Landlock that is needed; 0 for any
 	root bool
+
+	control syscall.Errno // the answer without zsbx, where the act is not whole
+	call    string        // the system call, where the act has another name
 }
 
 func (a attack) name() string { return strings.Join(append([]string{a.act}, a.args...), " ") }
