@@ -47,8 +47,8 @@ const SandboxArg = fork.SandboxArg
 //	}
 //
 // The arguments after SandboxArg are args; there are none. It does not return
-// when all goes well, for it becomes the command. On other systems it does
-// nothing and returns 125.
+// when all goes well, for it becomes the command. On Linux it does nothing and
+// returns 125.
 func SandboxMain(args []string) int {
 	if len(args) > 0 {
 		return helperMisused

@@ -28,8 +28,7 @@ type Proof struct {
 // The attacks are harmless: they are made on files, sockets and ports of a
 // temporary directory's and on the calling process, whose limits are set to
 // what they are. SelfTest takes some tens of milliseconds, on macOS more. The
-// error says that the tests could not be made; on other systems it is
-// errors.ErrUnsupported.
+// error says that the tests could not be made.
 func Run(caps enforce.Caps) ([]Proof, error) { return selfTest(caps) }
 
 // scene is what the attacks are made on.
