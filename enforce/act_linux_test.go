@@ -18,6 +18,7 @@ func acts() map[string]func(args []string) error {
 	maps.Copy(all, signalActs())
 	maps.Copy(all, kernelActs())
 	maps.Copy(all, fileKeyActs())
+	maps.Copy(all, subvolumeActs())
 	maps.Copy(all, ipcActs())
 	maps.Copy(all, benchActs())
 	maps.Copy(all, socketActs())

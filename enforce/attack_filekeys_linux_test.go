@@ -2,7 +2,6 @@ package enforce_test
 
 import (
 	"os"
-	"os/exec"
 	"testing"
 	"unsafe"
 
@@ -91,17 +90,8 @@ func TestFileKeys(t *testing.T) {
 
 // encryptedDir mounts a file system and has a directory in it encrypted.
 func encryptedDir(t *testing.T, p *place) string {
-	if os.Getuid() != 0 {
-		t.Skip("only root can mount a file system")
-	}
-	image, at := p.out+"/image", p.in+"/mounted"
-	os.Mkdir(at, 0o755)
-	for _, c := range [][]string{{"truncate", "-s", "16M", image}, {"mkfs.ext4", "-q", "-O", "encrypt", image}, {"mount", "-o", "loop", image, at}} {
-		if out, err := exec.Command(c[0], c[1:]...).CombinedOutput(); err != nil {
-			t.Skipf("%v: %v: %s", c, err, out)
-		}
-	}
-	t.Cleanup(func() { unix.Unmount(at, unix.MNT_DETACH) })
+	at := p.in + "/mounted"
+	mountImage(t, p, at, "mkfs.ext4", "-q", "-O", "encrypt")
 	dir := at + "/vault"
 	os.Mkdir(dir, 0o755)
 	id, err := addFileKey(dir)

@@ -111,6 +111,9 @@ func otherAnswers() []said {
 		{"open/11", "ioctl", []uint64{3, 0xc0406618 | high, ptr}, "EPERM"},
 		{"open/11", "ioctl", []uint64{3, 0xc0406619, ptr}, "EPERM"},
 		{"open/11", "ioctl", []uint64{3, 0xc040661a, ptr}, "allowed"}, // FS_IOC_GET_ENCRYPTION_KEY_STATUS
+		{"open/11", "ioctl", []uint64{3, 0x50009401 | high, ptr}, "EPERM"},
+		{"open/11", "ioctl", []uint64{3, 0x5000943f, ptr}, "EPERM"},
+		{"open/11", "ioctl", []uint64{3, 0x40049409, ptr}, "allowed"}, // FICLONE
 		{"open/11", "kill", []uint64{pid, 0}, "allowed"},
 		{"open/7", "kill", []uint64{pid, 0}, "decided by the supervisor"},
 		{"open/7", "kill", []uint64{pid | high, high}, "decided by the supervisor"},

@@ -86,21 +86,24 @@ func fcntlRule(mode SignalMode) rule {
 // (FIOASYNC) and gives up where it can't, but does without the signals.
 //
 // Keys of encrypted files (fscrypt) are the file system's, for all programs of the
-// user. To add one or to take it away needs a directory that is open to read.
+// user. To add one or to take it away needs a directory that is open to read. So does a
+// subvolume of btrfs(5), about which neither Landlock nor a mount is asked: a snapshot
+// shows what is denied under another name, and in any directory of the user's.
 func ioctlRule() rule {
 	var clauses []clause
 	for _, request := range []uint32{
 		0x5412, 0x541c, 0x5423, 0x8901, 0x8902, // TIOCSTI, TIOCLINUX, TIOCSETD, FIOSETOWN, SIOCSPGRP
 		addFileKey, removeFileKey, removeFileKeyAll,
+		makeSnapshot, makeSnapshotV2, makeSubvolume, makeSubvolumeV2, removeSubvolume, removeSubvolumeV2,
 	} {
 		clauses = append(clauses, clause{[]test{{arg: 1, is: request}}, RefuseEPERM})
 	}
 	clauses = append(clauses, clause{[]test{{arg: 1, is: 0x5452}}, pretendSuccess}) // FIOASYNC
 	return rule{
 		calls: []string{"ioctl"}, clauses: clauses,
-		when: "the request is TIOCSTI, TIOCLINUX, TIOCSETD, FIOSETOWN, SIOCSPGRP or FIOASYNC, or adds or removes keys of encrypted files",
+		when: "the request is TIOCSTI, TIOCLINUX, TIOCSETD, FIOSETOWN, SIOCSPGRP or FIOASYNC, or adds or removes keys of encrypted files, or subvolumes and snapshots of btrfs",
 		why: "they type into the caller's terminal, or put another line discipline between it and its user, " +
-			"or have a file signal processes outside, or take files away from the user's other programs",
+			"or have a file signal processes outside, or take files away from the user's other programs, or show denied files under other names",
 	}
 }
 
@@ -110,4 +113,15 @@ const (
 	addFileKey       = 0xc0506617
 	removeFileKey    = 0xc0406618
 	removeFileKeyAll = 0xc0406619
+)
+
+// Likewise (linux/btrfs.h): BTRFS_IOC_SNAP_CREATE, BTRFS_IOC_SUBVOL_CREATE,
+// BTRFS_IOC_SNAP_DESTROY and their second versions.
+const (
+	makeSnapshot      = 0x50009401
+	makeSnapshotV2    = 0x50009417
+	makeSubvolume     = 0x5000940e
+	makeSubvolumeV2   = 0x50009418
+	removeSubvolume   = 0x5000940f
+	removeSubvolumeV2 = 0x5000943f
 )
