@@ -14,7 +14,8 @@ import (
 
 // EncodeTOML writes the policy as a file that DecodeTOML reads as the same
 // meaning, in a fixed order, each rule with its origin as a comment. It fails
-// for what no policy file can say, such as a path that is not UTF-8.
+// for what no policy file can say, such as a path that is not UTF-8. What only
+// presets say is left out.
 func (p *Policy) EncodeTOML(w io.Writer) error { return p.encode(w, tree.TOML) }
 
 // EncodeJSON writes the policy as a file that DecodeJSON reads as the same
@@ -159,6 +160,11 @@ func (p *Policy) statements(prefix string) []string {
 	}
 	if p.Guard.Off {
 		all = append(all, prefix+"guard off")
+	}
+	for _, r := range p.FS.Rules {
+		if r.Data { // no key has it
+			all = append(all, fmt.Sprintf("%sfs.rw_noexec data %q", prefix, r.Path))
+		}
 	}
 	if p.Linux != nil {
 		all = append(all, p.Linux.statements(prefix+"linux ")...)

@@ -28,6 +28,15 @@ func TestHash(t *testing.T) {
 	}
 }
 
+// TestHashData: where a preset says that links can't be made is part of what it means.
+func TestHashData(t *testing.T) {
+	data := rules(Read|Write, "/a")
+	data.FS.Rules[0].Data = true
+	if data.Hash() == rules(Read|Write, "/a").Hash() || data.Hash() == (&Policy{}).Hash() {
+		t.Error("data has the hash of something else")
+	}
+}
+
 func TestEncodeText(t *testing.T) {
 	var b strings.Builder
 	p := Merge(mustTOML(t, fullTOML), &Policy{FS: FS{Rules: []Rule{{Path: "/opt", Access: Read, Origin: Origin{Source: "--ro\nx"}}}}})

@@ -101,8 +101,7 @@ const toolsOnly = ":tools"
 // command may change its own; and settings that are closed to all but some commands.
 func (p *Policy) addPreset(s *tables.Section, what string, tools bool, from Origin) error {
 	kind, more, _ := strings.Cut(what, " ")
-	accesses := map[string]Access{"ro": Read, "rox": Read | Exec, "rw": Read | Write | Exec, "rw_noexec": Read | Write, "data": Read | Write}
-	if access, ok := accesses[kind]; ok {
+	if access := accessOf(kind); access != 0 {
 		if !tools || access&Write == 0 {
 			rules := optional(from, access, s.Entries...)
 			for i := range rules {
@@ -134,6 +133,21 @@ func (p *Policy) addPreset(s *tables.Section, what string, tools bool, from Orig
 		return errors.New("no preset has that")
 	}
 	return nil
+}
+
+// accessOf is the access that a section of paths gives, 0 for no such section.
+func accessOf(kind string) Access {
+	switch kind {
+	case "ro":
+		return Read
+	case "rox":
+		return Read | Exec
+	case "rw":
+		return Read | Write | Exec
+	case "rw_noexec", "data":
+		return Read | Write
+	}
+	return 0
 }
 
 func allNamed(names []string, from Origin) []Named {

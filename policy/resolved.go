@@ -137,7 +137,8 @@ const (
 // Policy writes what was resolved as a policy again, with canonical paths:
 // the rules of the baseline and of presets are in it, its system categories
 // are empty. It does not name the private temporary directory, which belongs
-// to one run. Resolved on the same machine it gives the same result.
+// to one run. Resolved on the same machine it gives the same result, but for what
+// no file can say: in a preset's caches of data, links can be made then.
 func (r *Resolved) Policy() *Policy {
 	p := &Policy{Env: r.env, Limits: r.Limits, Private: r.Private, Guard: r.Guard, Audit: r.audit}
 	for _, c := range p.FS.System.categories() {

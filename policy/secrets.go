@@ -95,43 +95,41 @@ func (g *guard) secret(p string, agent bool) string {
 // one in a directory that a preset makes executable only.
 func (rs *resolver) denySecrets() {
 	rs.w.exact = false
-	for _, pattern := range tables.Find(tables.Secrets(), secretTrees) {
-		dir, rest, wild := rs.presets.tokens(pattern)
+	var from Origin
+	opened := func(dir string) bool {
 		at := slices.IndexFunc(rs.r.Paths, func(p Path) bool {
 			return strings.HasPrefix(p.Rule.Origin.Source, "preset ") && (Within(dir, p.Written) || Within(dir, p.Path))
 		})
-		if dir == "" || at < 0 {
-			continue
+		if at >= 0 {
+			from = rs.r.Paths[at].Rule.Origin
 		}
-		for _, f := range rs.presets.tokenFiles(dir, rest, wild) {
+		return at >= 0
+	}
+	for _, pattern := range tables.Find(tables.Secrets(), secretTrees) {
+		for _, f := range rs.presets.tokenFiles(pattern, opened) {
 			pl, err := rs.w.walk(f)
 			if err != nil || pl.gone != "" || pl.stat.Mode&fs.ModeDir != 0 || rs.userAccess(pl.path) != 0 {
 				continue
 			}
-			rs.r.Deny = append(rs.r.Deny, DenyPath{
-				Pattern: pl.path, Deny: Deny{Pattern: glob.QuoteMeta(literal(f)), Origin: rs.r.Paths[at].Rule.Origin},
-			})
+			rs.r.Deny = append(rs.r.Deny, DenyPath{Pattern: pl.path, Deny: Deny{Pattern: glob.QuoteMeta(literal(f)), Origin: from}})
 		}
 	}
 }
 
-// tokens is the directory of the files that a pattern of secretTrees names on this
-// machine, "" where that is not known, and what follows it, or each name in it.
-func (h *Host) tokens(pattern string) (dir, rest string, wild bool) {
-	written := h.place(pattern)
-	if dir, rest, wild = strings.Cut(written, "/*"); !wild {
-		dir = path.Dir(written)
-		rest = strings.TrimPrefix(written, dir)
-	}
-	return dir, rest, wild
-}
-
-// tokenFiles are these files, of which some may not exist.
-func (h *Host) tokenFiles(dir, rest string, wild bool) (all []string) {
+// tokenFiles are the files that a pattern of secretTrees names on this machine, of
+// which some may not exist, if the directory that it begins with is wanted.
+func (h *Host) tokenFiles(pattern string, wanted func(dir string) bool) (all []string) {
+	dir, rest, wild := strings.Cut(h.place(pattern), "/*")
 	if !wild {
-		return []string{dir + rest}
+		dir, rest = path.Split(dir)
+		dir = strings.TrimSuffix(dir, "/")
 	}
-	if h.ReadDir == nil {
+	switch {
+	case dir == "" || !wanted(dir): // "" where it is not known
+		return nil
+	case !wild:
+		return []string{dir + "/" + rest}
+	case h.ReadDir == nil:
 		return nil
 	}
 	entries, _ := h.ReadDir(dir)
@@ -267,7 +265,7 @@ func (r *Resolved) Unwise() func(p string, a Access, dir bool) string {
 	g.search = g.host.realSearchPath()
 	var tokens []string
 	for _, pattern := range tables.Find(tables.Secrets(), secretTrees) {
-		for _, f := range h.tokenFiles(h.tokens(pattern)) {
+		for _, f := range h.tokenFiles(pattern, func(string) bool { return true }) {
 			if real, _, err := h.RealPath(f); err == nil {
 				tokens = append(tokens, real)
 			}

@@ -218,3 +218,25 @@ func TestCreate(t *testing.T) {
 		}
 	}
 }
+
+// TestUnwiseHomeless: without a home directory nothing is known of tokens there, and
+// no rule is unwise for them. The control: with one the place of a token is.
+func TestUnwiseHomeless(t *testing.T) {
+	for _, home := range []string{"/home/u", ""} {
+		h := tableHost(map[string]string{"/data": "dir", "/home/u/anaconda3/pip.conf": "file"})
+		if h.Home = home; home == "" {
+			h.Env = nil
+		}
+		r, err := rules(Read, "/data").Resolve(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unwise := r.Unwise()
+		if why := unwise("/data", Read, true); why != "" {
+			t.Errorf("home %q: /data: %s", home, why)
+		}
+		if why := unwise("/home/u/anaconda3/pip.conf", Read, false); (why != "") != (home != "") {
+			t.Errorf("home %q: a token: %q", home, why)
+		}
+	}
+}
