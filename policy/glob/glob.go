@@ -20,12 +20,13 @@ import (
 // lower case differ. A pattern matches the path it describes and everything
 // below: what is denied to a directory is denied to its content.
 type Glob struct {
-	segs []Name
+	names []Name
+	set   Set
 }
 
 // Names gives the pattern name by name, for those who have to say it in
 // another language. They are not to be changed.
-func (g Glob) Names() []Name { return g.segs }
+func (g Glob) Names() []Name { return g.names }
 
 // Name is the pattern of one file name.
 type Name struct {
@@ -33,6 +34,8 @@ type Name struct {
 	Literal bool   // no wildcards: only Text is matched
 	Text    string // unescaped
 	Parts   []Part // when neither Deep nor Literal
+
+	pattern string // of these, as path.Match has it
 }
 
 // Part matches one character, Rune unless another field is set, or any
@@ -63,8 +66,9 @@ func Parse(pattern string) (Glob, error) {
 		if err != nil {
 			return Glob{}, err
 		}
-		g.segs = append(g.segs, seg)
+		g.names = append(g.names, seg)
 	}
+	g.set = NewSet([]Glob{g})
 	return g, nil
 }
 
@@ -105,25 +109,44 @@ func ParseName(s string) (Name, error) {
 		return Name{}, fmt.Errorf("glob %q: \"**\" must stand alone between slashes, as in \"**/*.pem\"", s)
 	}
 	seg := Name{Literal: true, Parts: make([]Part, 0, len(s))}
-	var text strings.Builder
+	var text, pattern strings.Builder
 	for rest := s; rest != ""; {
 		t, after, err := parseToken(rest)
 		if err != nil {
 			return Name{}, fmt.Errorf("glob %q: %w", s, err)
 		}
-		if t.Star || t.Any || t.Class != nil {
+		token := rest[:len(rest)-len(after)]
+		switch {
+		case t.Class != nil:
+			seg.Literal, token = false, t.class()
+		case t.Star || t.Any:
 			seg.Literal = false
-		} else {
-			// The bytes as they are: a name need not be UTF-8.
-			text.WriteString(strings.TrimPrefix(rest[:len(rest)-len(after)], `\`))
+		default: // the bytes as they are: a name need not be UTF-8
+			text.WriteString(strings.TrimPrefix(token, `\`))
 		}
+		pattern.WriteString(token)
 		rest = after
 		seg.Parts = append(seg.Parts, t)
 	}
 	if seg.Literal {
 		seg.Text, seg.Parts = text.String(), nil
+	} else {
+		seg.pattern = pattern.String()
 	}
 	return seg, nil
+}
+
+// class is a character class as path.Match has it, which knows no "!", and no bracket
+// or hyphen that stands for itself.
+func (t *Part) class() string {
+	s := "["
+	if t.Negate {
+		s += "^"
+	}
+	for _, c := range t.Class {
+		s += `\` + string(c.Lo) + `-\` + string(c.Hi)
+	}
+	return s + "]"
 }
 
 // parseToken reads the first token of a pattern.

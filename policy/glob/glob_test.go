@@ -67,6 +67,19 @@ func TestGlob(t *testing.T) {
 	}
 }
 
+func TestMatchName(t *testing.T) {
+	for _, tt := range []struct {
+		glob, name string
+		want       bool
+	}{
+		{"A*", "AB/C", true}, {"*C", "AB/C", true}, {"A?/[A-C]", "AB/C", true}, {"A?C", "A/C", true}, {"*/*", "A", false}, {"[", "[", false}, {"a", "a", true},
+	} {
+		if got := MatchName(tt.glob, tt.name); got != tt.want {
+			t.Errorf("%q and %q: %v", tt.glob, tt.name, got)
+		}
+	}
+}
+
 // globRegexp says in another language what a pattern means: the oracle of
 // FuzzGlob. It knows what Parse lets through only.
 func globRegexp(pattern string) *regexp.Regexp {

@@ -1,9 +1,6 @@
 package glob
 
-import (
-	"fmt"
-	"strings"
-)
+import "strings"
 
 // Set are many patterns that a walk through a tree looks for at once: what a
 // name costs hardly grows with their number, as long as they have names without
@@ -21,7 +18,6 @@ type node struct {
 
 type edge struct {
 	name Name
-	key  string
 	to   *node
 }
 
@@ -30,10 +26,10 @@ func NewSet(gs []Glob) Set {
 	root := &node{}
 	for _, g := range gs {
 		n := root
-		for i := range g.segs {
-			n = n.child(&g.segs[i])
+		for i := range g.names {
+			n = n.child(&g.names[i])
 		}
-		n.ends = n.ends || len(g.segs) > 0
+		n.ends = n.ends || len(g.names) > 0
 	}
 	return Set{root}
 }
@@ -55,13 +51,12 @@ func (n *node) child(name *Name) *node {
 		}
 		return n.names[name.Text]
 	}
-	key := fmt.Sprint(name.Parts)
 	for _, e := range n.parts {
-		if e.key == key {
+		if e.name.pattern == name.pattern {
 			return e.to
 		}
 	}
-	n.parts = append(n.parts, edge{*name, key, &node{}})
+	n.parts = append(n.parts, edge{*name, &node{}})
 	return n.parts[len(n.parts)-1].to
 }
 
@@ -72,13 +67,20 @@ type State []*node
 // At gives what is left in dir, an absolute, clean path that none of the
 // patterns names.
 func (g Set) At(dir string) State {
-	at := State(nil).with(g.root)
-	for rest := strings.TrimPrefix(dir, "/"); rest != "" && len(at) > 0; {
+	at, _ := g.walk(dir)
+	return at
+}
+
+// walk goes down a path until nothing is left of the patterns, or one of them names
+// what it has come to.
+func (g Set) walk(path string) (at State, named bool) {
+	at = at.with(g.root)
+	for rest := strings.TrimPrefix(path, "/"); rest != "" && len(at) > 0 && !named; {
 		var name string
 		name, rest, _ = strings.Cut(rest, "/")
-		at, _ = at.Enter(name)
+		at, named = at.Enter(name)
 	}
-	return at
+	return at, named
 }
 
 // Enter gives what is left in the directory of that name, and reports whether a
