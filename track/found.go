@@ -94,14 +94,14 @@ func (f *found) close() {
 	}
 }
 
-// refresh asks for the keeper's word again, and for the record if that was not
-// there. It reports whether the session is still there.
+// refresh asks for the keeper's word again, and for the record, which was not there,
+// perhaps, or named another keeper. It reports whether the session is still there.
 func (f *found) refresh() bool {
 	now, err := f.dir.in.load(f.dir.id)
 	if err != nil {
 		return !isNotExist(err)
 	}
-	if !f.recorded && now.recorded {
+	if now.recorded {
 		f.record, f.recorded = now.record, true
 	}
 	f.word = now.word

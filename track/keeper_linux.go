@@ -45,13 +45,16 @@ func sessionOf(pid int) string {
 
 // openKeeper opens the keeper's process. proc.ErrGone says that it is no more.
 //
-// A session that is just starting has no record yet: then this waits for it. One
+// A session that is just starting has no record yet, or that of a keeper whose
+// command could not be executed, until another is tried: then this waits for it. One
 // whose supervisor died in that very moment never will have, and where the file
 // can't be read the keeper is found by what runs below it.
 func (f *found) openKeeper(ctx context.Context) (*proc.Handle, error) {
-	for try := 0; !f.recorded && f.damage == nil && f.word.locked && try < 100 && ctx.Err() == nil; try++ {
+	for try := 0; f.starting() && try < 100 && ctx.Err() == nil; try++ {
 		time.Sleep(10 * time.Millisecond)
-		f.refresh()
+		if !f.refresh() {
+			break
+		}
 	}
 	if !f.recorded && f.record.Keeper.IsZero() {
 		t, err := proc.Snapshot()
@@ -69,6 +72,15 @@ func (f *found) openKeeper(ctx context.Context) (*proc.Handle, error) {
 		return nil, err
 	}
 	return h, nil
+}
+
+// starting reports whether a supervisor lives that may still make the session's keeper.
+func (f *found) starting() bool {
+	if f.damage != nil || !f.word.locked || f.word.known || f.recorded && f.record.Keeper.IsZero() {
+		return false
+	}
+	k, err := proc.Look(f.record.Keeper.Pid)
+	return err != nil || k.ID != f.record.Keeper || k.Dead()
 }
 
 // checkKeeper makes sure that what the record calls a keeper is one, and is

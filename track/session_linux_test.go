@@ -2,6 +2,7 @@ package track
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -159,32 +160,66 @@ func TestStartFails(t *testing.T) {
 	})
 }
 
-// TestUnrecorded: a command whose session can't be stored never runs, whichever of
-// the files is the one that can't.
+// TestReapBetweenAttempts: while a supervisor lives that has not started its command
+// yet, a reaping waits for the attempt that does.
+func TestReapBetweenAttempts(t *testing.T) {
+	kinds(t, func(t *testing.T, o Options) {
+		s, err := Begin(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := attackCommand("sleepers")
+		c.Path = filepath.Join(t.TempDir(), "missing")
+		if err := s.Start(c); !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		reaped := make(chan error, 1)
+		go func() {
+			r, err := o.Store.Reap(deadline(t), s.ID())
+			if err == nil && !r.Done() {
+				err = fmt.Errorf("%+v", r)
+			}
+			reaped <- err
+		}()
+		testkit.Stays(t, "the reaping waits", func() bool { return len(reaped) == 0 })
+		if err := s.Start(attackCommand("sleepers")); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-reaped; err != nil {
+			t.Error(err)
+		}
+		if left := marked(t, s.ID()); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+		if r, err := s.Close(deadline(t)); err != nil || !r.Done() {
+			t.Errorf("Close: %+v, %v", r, err)
+		}
+	})
+}
+
+// TestUnrecorded: a command whose session can't be stored never runs.
 func TestUnrecorded(t *testing.T) {
 	kinds(t, func(t *testing.T, o Options) {
-		for _, file := range []string{recordFile, recordFile, recordFile} {
-			marker := filepath.Join(t.TempDir(), "ran")
-			s, err := Begin(o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			block := filepath.Join(o.Store.Dirs()[0], s.ID()+file)
-			if err := os.Mkdir(block, 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := s.Start(runShell(t, ": >"+marker)); err == nil || !strings.HasPrefix(err.Error(), "recording the session") {
-				t.Errorf("%s: Start: %v", file, err)
-			}
-			if err := os.Remove(block); err != nil {
-				t.Fatal(err)
-			}
-			if r, err := s.Close(deadline(t)); err != nil || !r.Done() {
-				t.Errorf("%s: Close: %+v, %v", file, r, err)
-			}
-			if _, err := os.Stat(marker); err == nil {
-				t.Errorf("%s: the command ran", file)
-			}
+		marker := filepath.Join(t.TempDir(), "ran")
+		s, err := Begin(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		block := filepath.Join(o.Store.Dirs()[0], s.ID()+recordFile)
+		if err := os.Mkdir(block, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Start(runShell(t, ": >"+marker)); err == nil || !strings.HasPrefix(err.Error(), "recording the session") {
+			t.Errorf("Start: %v", err)
+		}
+		if err := os.Remove(block); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := s.Close(deadline(t)); err != nil || !r.Done() {
+			t.Errorf("Close: %+v, %v", r, err)
+		}
+		if _, err := os.Stat(marker); err == nil {
+			t.Error("the command ran")
 		}
 	})
 }
