@@ -43,11 +43,7 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 	}
 	r.Unproved = err.Error()
 	for _, s := range h.Left {
-		p, err := proc.Look(s.Pid)
-		if err != nil || p.ID != s.ID {
-			p = Proc{ID: s.ID}
-		}
-		r.Survivors = append(r.Survivors, p)
+		r.Survivors = append(r.Survivors, s.Process)
 	}
 	proc.Fill(r.Survivors)
 	return nil

@@ -21,6 +21,7 @@ const (
 	Unclear Match = iota // no answer, or one that makes no sense: never a match
 	Outside              // not of this session
 	Member               // under the session's profile
+	Gone                 // ended meanwhile, so that its answers say nothing
 )
 
 // Pair is what two questions say: allowed and denied is the session's

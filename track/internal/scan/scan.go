@@ -11,29 +11,22 @@ import (
 
 // scanned is what one search found.
 type scanned struct {
-	dirty       bool  // it proves nothing
-	moved       bool  // things changed meanwhile: look again at once
-	onlyRefused bool  // what made it dirty can't be killed
-	err         error // why, where an error says so
-	fatal       error // nothing more may be done
+	dirty bool  // it proves nothing
+	moved bool  // things changed meanwhile: look again at once
+	err   error // why, where an error says so
 
-	refused  int            // members that can't be signalled
 	vanished []proc.Process // what was there and is not any more
 }
 
 // change makes a search dirty.
-func (s *scanned) change(moved bool) {
-	s.dirty = true
-	s.moved = s.moved || moved
-	s.onlyRefused = false
-}
+func (s *scanned) change(moved bool) { s.dirty, s.moved = true, s.moved || moved }
 
 // scan searches once. The newest processes are asked first: they are the ones
-// that go away soonest.
-func (h *Search) scan() scanned {
+// that go away soonest. After an error nothing more may be done.
+func (h *Search) scan() (s scanned, _ error) {
 	snap, err := h.Table.Snapshot()
 	if err != nil {
-		return scanned{dirty: true, err: fmt.Errorf("listing processes: %w", err)}
+		return scanned{dirty: true, err: fmt.Errorf("listing processes: %w", err)}, nil
 	}
 	byPid := make(map[int]proc.Process, len(snap.Rows))
 	for _, r := range snap.Rows {
@@ -41,13 +34,12 @@ func (h *Search) scan() scanned {
 	}
 	spared := h.ancestors(byPid)
 	if err := h.references(spared); err != nil {
-		return scanned{fatal: err}
+		return s, err
 	}
-	s := scanned{onlyRefused: true}
 	if snap.Gone > 0 {
 		s.change(true)
 	}
-	if h.Table.Probe(h.Self).Match(h.intact()) == Unclear {
+	if h.ask(h.Self) == Unclear {
 		s.change(false)
 		s.err = errors.New("the probe gives no answer about this very process")
 	}
@@ -56,56 +48,45 @@ func (h *Search) scan() scanned {
 	})
 	h.Left = nil
 	for _, r := range snap.Rows {
-		if slices.Contains(spared, r.Pid) || r.Pid <= 1 {
-			continue
-		}
 		if h.late() {
 			s.change(false)
 			break
 		}
-		h.visit(r, &s)
+		if r.Pid > 1 && !slices.Contains(spared, r.Pid) && h.known[r.ID] == Unclear {
+			h.visit(r, &s)
+		}
 	}
 	for _, r := range s.vanished {
 		if !h.childOfOutsider(r, byPid) {
 			s.change(true)
 		}
 	}
-	s.onlyRefused = s.onlyRefused && s.refused > 0
-	return s
+	return s, nil
 }
 
-// visit deals with one process of a snapshot.
+// visit deals with one process of a snapshot of which nothing is known yet.
 func (h *Search) visit(r proc.Process, s *scanned) {
-	switch {
-	case h.outsiders[r.ID]:
-		return
-	case r.Dead():
+	if r.Dead() {
 		// It may have been alive, and forked, after the list was begun:
 		// once seen it is no news any more.
-		if !h.zombies[r.ID] {
-			h.zombies[r.ID] = true
-			s.vanished = append(s.vanished, r)
-		}
+		h.known[r.ID] = Gone
+		s.vanished = append(s.vanished, r)
 		return
 	}
 	switch h.classify(r) {
-	case isOutside:
-		h.outsiders[r.ID] = true
-	case isOld:
-	case isGone:
+	case Outside:
+		h.known[r.ID] = Outside
+	case Gone:
 		s.vanished = append(s.vanished, r)
-	case isUnclear:
+	case Unclear:
 		s.change(false)
-		h.Left = append(h.Left, Survivor{r.ID, "the probe gives no answer"})
-	case isMember:
-		why := h.kill(r)
-		h.Left = append(h.Left, Survivor{r.ID, why})
-		if h.refused[r.ID] != nil {
-			s.dirty = true
-			s.refused++
-			return
+		h.Left = append(h.Left, Survivor{r, "the probe gives no answer"})
+	case Member:
+		why, refused := h.kill(r)
+		h.Left = append(h.Left, Survivor{r, why})
+		if !refused { // to look again changes nothing of that
+			s.change(h.kills[r.ID] <= 1)
 		}
-		s.change(h.kills[r.ID] <= 1)
 	}
 }
 
@@ -122,24 +103,24 @@ func (h *Search) ancestors(byPid map[int]proc.Process) []int {
 // ancestors. If one matches, either this process was started by the session,
 // or the probe is not to be believed; both end the search before it does harm.
 func (h *Search) references(spared []int) error {
-	intact := h.intact()
-	if h.Table.Probe(h.Self).Match(intact) == Member {
+	if h.ask(h.Self) == Member {
 		return ErrInside
 	}
 	for _, pid := range append([]int{1}, spared[1:]...) {
-		if h.Table.Probe(pid).Match(intact) == Member {
+		if h.ask(pid) == Member {
 			return fmt.Errorf("%w: process %d", ErrReference, pid)
 		}
 	}
 	return nil
 }
 
-func (h *Search) intact() bool { return h.Table.Markers() == nil }
+// ask asks the kernel about a process.
+func (h *Search) ask(pid int) Match { return h.Table.Probe(pid).Match(h.Table.Markers() == nil) }
 
 // childOfOutsider reports whether a vanished process needs no second look: its
 // parent is known to be outside, so it was, too. An orphan's parent is process
 // 1, which is never asked, and the supervisor's children become members.
 func (h *Search) childOfOutsider(r proc.Process, byPid map[int]proc.Process) bool {
 	p, ok := byPid[r.Parent]
-	return ok && p.Pid != h.Self && p.ID != h.Supervisor && h.outsiders[p.ID]
+	return ok && p.Pid != h.Self && p.ID != h.Supervisor && h.known[p.ID] == Outside
 }

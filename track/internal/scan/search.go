@@ -55,12 +55,10 @@ type Search struct {
 	// Limit bounds the time of all.
 	Limit time.Duration
 
-	end       time.Time
-	outsiders map[proc.ID]bool // proved not to be members; they never become any
-	zombies   map[proc.ID]bool // seen before
-	kills     map[proc.ID]int  // how often SIGKILL was sent
-	refused   map[proc.ID]error
-	scans     int
+	end   time.Time
+	known map[proc.ID]Match // Outside, which never become members, and Gone: zombies that were seen
+	kills map[proc.ID]int   // how often SIGKILL was sent
+	scans int
 
 	Left []Survivor // of the last scan
 }
@@ -70,7 +68,7 @@ func (h *Search) Killed() int { return len(h.kills) }
 
 // Survivor is a process that is still there, or may be.
 type Survivor struct {
-	proc.ID
+	proc.Process
 	Why string
 }
 
@@ -105,37 +103,35 @@ const (
 	searchLimit = 10 * time.Second     // of a whole search, unless the caller says else
 	searchPause = 5 * time.Millisecond // between searches that changed nothing
 	cleanRuns   = 2                    // clean scans in a row that prove the end
-	stuckRuns   = 3                    // scans in a row that found nothing but what cannot be killed
 )
 
-// Run kills until nothing is left. The error is nil only after two clean scans
-// in a row; otherwise it is ErrUnproved, ErrReference, ErrInside or the
-// context's.
+// Run kills until nothing is left but what can't be signalled. The error is nil only
+// after two clean scans in a row that left nothing; otherwise it is ErrUnproved,
+// ErrReference, ErrInside or the context's.
 func (h *Search) Run(ctx context.Context) error {
-	h.outsiders, h.zombies = map[proc.ID]bool{}, map[proc.ID]bool{}
-	h.kills, h.refused = map[proc.ID]int{}, map[proc.ID]error{}
+	h.known, h.kills = map[proc.ID]Match{}, map[proc.ID]int{}
 	h.end = h.Table.Now().Add(cmp.Or(h.Limit, searchLimit))
-	h.scans = 0
 	var last error
-	for clean, stuck := 0, 0; clean < cleanRuns; {
-		if last = cmp.Or(ctx.Err(), last); ctx.Err() != nil || h.scans > 0 && h.late() || stuck == stuckRuns {
+	h.scans = 0
+	for clean := 0; clean < cleanRuns; {
+		if last = cmp.Or(ctx.Err(), last); ctx.Err() != nil || h.scans > 0 && h.late() {
 			return h.unproved(last)
 		}
-		s := h.scan()
-		h.scans++
-		if s.fatal != nil {
-			return s.fatal
+		s, err := h.scan()
+		if err != nil {
+			return err
 		}
-		clean, stuck, last = clean+1, stuck+1, s.err
+		h.scans++
+		clean, last = clean+1, s.err
 		if s.dirty {
 			clean = 0
-		}
-		if !s.onlyRefused {
-			stuck = 0
 		}
 		if !s.moved {
 			h.Table.Sleep(searchPause)
 		}
+	}
+	if len(h.Left) > 0 {
+		return h.unproved(nil)
 	}
 	return nil
 }
