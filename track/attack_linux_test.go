@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zsbx/zsbx/internal/procfs"
 	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/track/internal/cgroup"
 	"github.com/zsbx/zsbx/track/internal/proc"
@@ -247,8 +248,8 @@ func controls(t *testing.T, pid int, r *os.File, mark string) bool {
 	if pid == os.Getpid() {
 		return false
 	}
-	link, _ := os.Readlink(proc.Path(pid, "fd/1"))
-	env, _ := os.ReadFile(proc.Path(pid, "environ"))
+	link, _ := os.Readlink(procfs.Path(pid, "fd/1"))
+	env, _ := os.ReadFile(procfs.Path(pid, "environ"))
 	return link == "pipe:["+strconv.FormatUint(ours.Sys().(*syscall.Stat_t).Ino, 10)+"]" || strings.Contains(string(env), mark)
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/zsbx/zsbx/track/internal/proc"
+	"github.com/zsbx/zsbx/internal/procfs"
 )
 
 // playFakeKeeper leaves a daemon that does all that makes a keeper look like one.
@@ -63,9 +63,12 @@ func playSiege() {
 		"pidfd_getfd":       func() int { return raw(unix.SYS_PIDFD_GETFD, uintptr(pidfd), 0, 0) },
 		"ptrace attach":     func() int { return raw6(unix.SYS_PTRACE, unix.PTRACE_ATTACH, k, 0, 0) },
 		"ptrace seize":      func() int { return raw6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, k, 0, 0) },
-		"/proc/k/mem":       func() int { fd, err := unix.Open(proc.Path(keeper, "mem"), unix.O_RDWR, 0); return openAnswer(fd, err) },
+		"/proc/k/mem": func() int {
+			fd, err := unix.Open(procfs.Path(keeper, "mem"), unix.O_RDWR, 0)
+			return openAnswer(fd, err)
+		},
 		"/proc/k/fd/1": func() int {
-			fd, err := unix.Open(proc.Path(keeper, "fd/1"), unix.O_RDWR, 0)
+			fd, err := unix.Open(procfs.Path(keeper, "fd/1"), unix.O_RDWR, 0)
 			return openAnswer(fd, err)
 		},
 	}

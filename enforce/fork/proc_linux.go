@@ -2,32 +2,23 @@ package fork
 
 import (
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/procfs"
 )
 
 // OuterPid is the number by which this process knows a child of the keeper's
 // that has the number pid in the keeper's own PID namespace; 0 if it has ended.
 func OuterPid(keeper, pid int) int {
-	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", keeper, keeper))
+	b, _ := procfs.Read(fmt.Sprintf("/proc/%d/task/%d/children", keeper, keeper), make([]byte, 4096))
 	for child := range strings.FieldsSeq(string(b)) {
-		status, err := os.ReadFile("/proc/" + child + "/status")
-		if err != nil {
-			continue
-		}
-		for line := range strings.Lines(string(status)) {
-			ids, ok := strings.CutPrefix(line, "NSpid:")
-			if !ok {
-				continue
-			}
-			var outer int
-			if f := strings.Fields(ids); f[len(f)-1] == fmt.Sprint(pid) {
-				_, _ = fmt.Sscan(child, &outer)
-				return outer
-			}
+		status, _ := procfs.Read("/proc/"+child+"/status", make([]byte, 4096))
+		if ids := procfs.Status(string(status))["NSpid"]; len(ids) > 0 && ids[len(ids)-1] == strconv.Itoa(pid) {
+			outer, _ := strconv.Atoi(child)
+			return outer
 		}
 	}
 	return 0

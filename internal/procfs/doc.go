@@ -1,4 +1,4 @@
-// Package procfs reads what three files of proc(5) say: /proc/PID/mountinfo,
-// stat and status. It takes their content, opens nothing, and compiles on every
-// system; only Linux has the files.
+// Package procfs reads files of proc(5), and says what is in three of them:
+// /proc/PID/mountinfo, stat and status. What it says of their content compiles on
+// every system; only Linux has the files. It knows nothing of sessions.
 package procfs

@@ -2,21 +2,32 @@ package procfs
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
 func TestParseStat(t *testing.T) {
 	const tail = " S 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345 0 0"
-	for _, name := range []string{"sh", "a b) R 1 1 1", "", "\n"} {
+	for _, name := range []string{"sh", "a b) R 1 1 1", "", "\n", "(", ")", ") S 1 ("} {
 		if s, err := ParseStat([]byte("42 (" + name + ")" + tail)); err != nil || s != (Stat{42, name, "S", 7, 8, 9, 12345}) {
 			t.Errorf("%q: %+v %v", name, s, err)
 		}
 	}
-	for _, bad := range []string{"", "42", "42 (sh", "42 (sh) S 7", "42 (sh) S x 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345"} {
+	for _, bad := range []string{"", "42", "42 (sh", "42 (sh) S 7", "x (sh)" + tail, "42 (sh) S x 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345"} {
 		if _, err := ParseStat([]byte(bad)); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
 	}
+}
+
+func FuzzParseStat(f *testing.F) {
+	f.Add([]byte("1 (a) b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p, err := ParseStat(b)
+		if err == nil && strings.Contains(string(b), "\x00") == false && !strings.Contains(string(b), "("+p.Name+")") {
+			t.Fatalf("%q: name %q", b, p.Name)
+		}
+	})
 }
 
 func TestMounts(t *testing.T) {

@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"fmt"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -89,7 +88,7 @@ type status struct {
 }
 
 func (c caller) status() (status, error) {
-	b, err := readProc(fmt.Sprintf("/proc/%d/status", c.tid))
+	b, err := procfs.Read(procfs.Path(c.tid, "status"), make([]byte, 4096)) // every connection waits for it where zsbx runs as root
 	if err != nil {
 		return status{}, err
 	}
@@ -148,24 +147,4 @@ func (c caller) signalled() bool {
 func (s *status) maySignal(to *status) bool {
 	who := s.identity.uid
 	return s.identity.capabilities&(1<<unix.CAP_KILL) != 0 || who == to.suid || who == to.uid || s.uid == to.suid || s.uid == to.uid
-}
-
-// readProc reads a file of /proc, which mostly fits into one read(2): every
-// connection waits for it where zsbx runs as root.
-func readProc(path string) ([]byte, error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(fd)
-	b := make([]byte, 0, 4096)
-	for {
-		n, err := unix.Read(fd, b[len(b):cap(b)])
-		if n <= 0 || err != nil {
-			return b, err
-		}
-		if b = b[:len(b)+n]; len(b) == cap(b) {
-			b = append(b, 0)[:len(b)]
-		}
-	}
 }

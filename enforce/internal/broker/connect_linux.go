@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"errors"
 	"strconv"
 	"time"
 	"unsafe"
@@ -242,8 +243,7 @@ func (w *waiter) call() unix.Errno {
 }
 
 func asErrno(err error) unix.Errno {
-	if errno, ok := err.(unix.Errno); ok {
-		return errno
-	}
-	return unix.EACCES
+	errno := unix.EACCES
+	errors.As(err, &errno)
+	return errno
 }

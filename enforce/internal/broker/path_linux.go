@@ -34,7 +34,7 @@ func (c caller) fileSystem(fd int) (device [2]uint32, _ error) {
 	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st); err != nil {
 		return device, err
 	}
-	mounts, err := readProc(fmt.Sprintf("/proc/%d/mountinfo", c.tid))
+	mounts, err := procfs.Read(procfs.Path(c.tid, "mountinfo"), make([]byte, 4096))
 	if err != nil {
 		return device, err
 	}

@@ -45,7 +45,7 @@ func (s *session) member(pid int) bool {
 	if top < 0 || pid == s.top && s.keeper {
 		return false
 	}
-	parent := func(pid int) (int, bool) { st, ok := statOf(pid); return st.Parent, ok }
+	parent := func(pid int) (int, bool) { st, err := procfs.Look(pid); return st.Parent, err == nil }
 	for range 4 {
 		if descends(pid, s.top, parent) {
 			return unix.PidfdSendSignal(top, 0, nil, 0) != unix.ESRCH
@@ -81,12 +81,6 @@ func descends(pid, top int, parent func(int) (int, bool)) bool {
 	return true
 }
 
-func statOf(pid int) (procfs.Stat, bool) {
-	b, _ := readProc("/proc/" + strconv.Itoa(pid) + "/stat")
-	s, err := procfs.ParseStat(b)
-	return s, err == nil
-}
-
 // openProcess gives a pidfd of the process that has a thread.
 func openProcess(tid int) (pid, pidfd int, _ unix.Errno) {
 	fd, err := unix.PidfdOpen(tid, 0)
@@ -107,7 +101,7 @@ const noPidfd = -2
 // PidOf is the number of what a pidfd of a process means (proc_pid_fdinfo(5)): -1 once it
 // has been waited for. It is 0 for one in another PID namespace.
 func PidOf(process string, pidfd int) int {
-	b, _ := readProc("/proc/" + process + "/fdinfo/" + strconv.Itoa(pidfd))
+	b, _ := procfs.Read("/proc/"+process+"/fdinfo/"+strconv.Itoa(pidfd), make([]byte, 1024))
 	for line := range bytes.Lines(b) {
 		if value, ok := bytes.CutPrefix(line, []byte("Pid:")); ok {
 			pid, err := strconv.Atoi(string(bytes.TrimSpace(value)))

@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/procfs"
 )
 
 // group answers kill(2) of 0 (the caller's process group), -1 (everybody) and
@@ -16,8 +18,8 @@ func (s *signalCall) group(to int) answer {
 		return refused(errno)
 	}
 	defer unix.Close(fd)
-	st, ok := statOf(self)
-	if errno := s.describe(0); errno != 0 || !ok {
+	st, err := procfs.Look(self)
+	if errno := s.describe(0); errno != 0 || err != nil {
 		return refused(unix.EPERM)
 	}
 	group := -to
@@ -49,9 +51,9 @@ func (s *signalCall) each(group, self int) unix.Errno {
 	for look, quiet := 0, 0; look < 100 && quiet < 2; look++ {
 		quiet++
 		for _, pid := range processes() {
-			st, ok := statOf(pid)
+			st, err := procfs.Look(pid)
 			id := process{pid, st.Start}
-			if !ok || pid == self || group != 0 && st.Group != group || seen[id] {
+			if err != nil || pid == self || group != 0 && st.Group != group || seen[id] {
 				continue
 			}
 			if seen[id] = true; !s.broker.session.member(pid) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/godbus/dbus/v5"
 
-	"github.com/zsbx/zsbx/track/internal/proc"
+	"github.com/zsbx/zsbx/internal/procfs"
 )
 
 // A login session's control group is root's. Only the user's service manager
@@ -130,7 +130,7 @@ func StartScope(id string, pid int, l Limits) (*Group, error) {
 
 // scopeOf gives the scope's group once pid is in it.
 func scopeOf(pid int, id string) *Group {
-	dirs, _ := dirs(proc.Path(pid, "cgroup"))
+	dirs, _ := dirs(procfs.Path(pid, "cgroup"))
 	for _, d := range dirs {
 		if filepath.Base(d) == scopeName(id) {
 			if g, err := Open(d); err == nil {

@@ -4,15 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"strings"
-
-	"github.com/zsbx/zsbx/internal/procfs"
 )
-
-// parseStat reads proc_pid_stat(5).
-func parseStat(b []byte) (Process, error) {
-	s, err := procfs.ParseStat(b)
-	return Process{ID: ID{Pid: s.Pid, Start: s.Start}, Parent: s.Parent, Group: s.Group, Session: s.Session, State: s.State, Name: s.Name}, err
-}
 
 // parseProcArgs reads what sysctl(3) kern.procargs2 gives of a process on
 // macOS: the number of arguments as a 32-bit number, the path of the program,

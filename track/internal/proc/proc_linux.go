@@ -12,46 +12,10 @@ import (
 	"github.com/zsbx/zsbx/internal/procfs"
 )
 
-// read reads a file of /proc into b, as far as it fits. It makes three system
-// calls and no entry in Go's poller.
-func read(path string, b []byte) ([]byte, error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
-	}
-	defer unix.Close(fd)
-	n := 0
-	for n < len(b) {
-		m, err := unix.Read(fd, b[n:])
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err != nil {
-			return nil, &os.PathError{Op: "read", Path: path, Err: err}
-		}
-		if m == 0 {
-			break
-		}
-		n += m
-	}
-	return b[:n], nil
-}
-
-// Path is that of one of a process's files.
-func Path(pid int, file string) string { return "/proc/" + strconv.Itoa(pid) + "/" + file }
-
 // Look looks at one process.
 func Look(pid int) (Process, error) {
-	var buf [1024]byte // the longest possible line is below that: 52 numbers of up to 20 digits never come together
-	b, err := read(Path(pid, "stat"), buf[:])
-	if err != nil {
-		return Process{}, err
-	}
-	p, err := parseStat(b)
-	if err != nil {
-		return Process{}, fmt.Errorf("%s: %w", Path(pid, "stat"), err)
-	}
-	return p, nil
+	s, err := procfs.Look(pid)
+	return Process{ID: ID{Pid: s.Pid, Start: s.Start}, Parent: s.Parent, Group: s.Group, Session: s.Session, State: s.State, Name: s.Name}, err
 }
 
 // Snapshot lists all processes that /proc shows.
@@ -80,7 +44,7 @@ func Snapshot() (*Table, error) {
 func Fill(ps []Process) {
 	buf := make([]byte, MaxBytes)
 	for i := range ps {
-		if b, err := read(Path(ps[i].Pid, "cmdline"), buf); err == nil {
+		if b, err := procfs.Read(procfs.Path(ps[i].Pid, "cmdline"), buf); err == nil {
 			if args := strings.TrimRight(string(b), "\x00"); args != "" {
 				ps[i].Argv, _ = CutArgs(strings.Split(args, "\x00"))
 			}
@@ -94,7 +58,7 @@ func Fill(ps []Process) {
 // dumpable.
 func Status(pid int) map[string][]string {
 	var buf [4096]byte
-	b, _ := read(Path(pid, "status"), buf[:])
+	b, _ := procfs.Read(procfs.Path(pid, "status"), buf[:])
 	return procfs.Status(string(b))
 }
 
@@ -103,7 +67,7 @@ func Status(pid int) map[string][]string {
 // not start. hidden says that nobody of its user may read it, as ssh-agent(1) has
 // it (PR_SET_DUMPABLE).
 func Getenv(pid int, name string) (value string, hidden bool) {
-	b, err := os.ReadFile(Path(pid, "environ"))
+	b, err := procfs.Read(procfs.Path(pid, "environ"), make([]byte, 4096))
 	for v := range strings.SplitSeq(string(b), "\x00") {
 		if value, ok := strings.CutPrefix(v, name+"="); ok {
 			return value, false
@@ -119,7 +83,7 @@ func Here() (Machine, error) {
 		return Machine{}, fmt.Errorf("uname: %w", err)
 	}
 	var buf [64]byte
-	b, err := read("/proc/sys/kernel/random/boot_id", buf[:])
+	b, err := procfs.Read("/proc/sys/kernel/random/boot_id", buf[:])
 	if err != nil {
 		return Machine{}, err
 	}

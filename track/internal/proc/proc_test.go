@@ -10,32 +10,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestParseStat(t *testing.T) {
-	tail := " S 77 12 11 34816 12 4194560 1 0 0 0 3 1 0 0 20 0 1 0 4711 1000 2 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
-	for _, name := range []string{"sh", "a b", "(", ")", ") S 1 (", "a) R 9 9 9", ""} {
-		p, err := parseStat([]byte("123 (" + name + ")" + tail))
-		want := Process{ID: ID{123, 4711}, Parent: 77, Group: 12, Session: 11, State: "S", Name: name}
-		if err != nil || !reflect.DeepEqual(p, want) {
-			t.Errorf("%q: %+v, %v", name, p, err)
-		}
-	}
-	for _, bad := range []string{"", "1", "1 (x", "1 (x) S 1", "x (x)" + tail, "1 (x) S a" + tail[5:]} {
-		if p, err := parseStat([]byte(bad)); err == nil {
-			t.Errorf("%q: %+v", bad, p)
-		}
-	}
-}
-
-func FuzzParseStat(f *testing.F) {
-	f.Add([]byte("1 (a) b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22\n"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		p, err := parseStat(b)
-		if err == nil && strings.Contains(string(b), "\x00") == false && !strings.Contains(string(b), "("+p.Name+")") {
-			t.Fatalf("%q: name %q", b, p.Name)
-		}
-	})
-}
-
 func TestTableBelow(t *testing.T) {
 	tab := &Table{Procs: map[int]Process{}}
 	for pid, parent := range map[int]int{10: 1, 11: 10, 12: 11, 13: 10, 20: 1, 30: 31, 31: 30} {

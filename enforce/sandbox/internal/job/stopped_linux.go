@@ -3,7 +3,6 @@ package job
 import (
 	"os"
 	"runtime"
-	"strconv"
 	"syscall"
 
 	"github.com/zsbx/zsbx/internal/procfs"
@@ -48,10 +47,6 @@ func switches() int64 {
 // IsStopped reports whether the process is stopped by a signal, by the state in
 // /proc/PID/stat (proc_pid_stat(5)).
 func IsStopped(pid int) bool {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return false
-	}
-	s, err := procfs.ParseStat(b)
+	s, err := procfs.Look(pid)
 	return err == nil && s.State == "T"
 }
