@@ -75,7 +75,7 @@ func outsideJVM() []outside {
 		},
 		{
 			[]string{"$ZSBX_CACHE"},
-			"nothing: only commands under zsbx in this directory use it, and an agent's only the agent",
+			"nothing: only commands under zsbx in this directory use it",
 			"",
 		},
 		{
@@ -106,7 +106,7 @@ func outsideScripts() []outside {
 	return []outside{
 		{
 			[]string{"${npm_config_cache:-${NPM_CONFIG_CACHE:-~/.npm}}/_cacache"},
-			"npm checks packages by the lock file; without one it trusts the registry's answers in it. It appends to entries through links, which do not get into it on Linux where there is a mount namespace",
+			"npm checks packages by the lock file, and without one trusts the registry's answers in it. It appends through links, which get into it only without a mount namespace",
 			`--env npm_config_cache="$PWD/.cache/npm"`,
 		},
 		{
