@@ -57,34 +57,32 @@ is exit status 125.`,
 	fs.BoolVar(&o.selfTest, "self-test", false, "attack a sandboxed process, harmlessly, and print what was refused")
 	fs.BoolVar(&o.json, "json", false, "print JSON")
 	o.policyFlags.add(fs)
-	return command{c, o.allFlags}
+	return command{c, o.check}
 }
 
-// allFlags finds what is wrong with all flags.
-func (o *checkFlags) allFlags() error {
-	_, err := o.policy()
-	return errors.Join(o.check(), err)
-}
-
-// check finds what is wrong with check's own flags.
-func (o *checkFlags) check() error {
+// check finds what is wrong with the flags.
+func (o *checkFlags) check(argv []string) error {
 	m := mistakes{}
+	if o.trust != nil && len(argv) > 0 {
+		m.failIf(!isHash(strings.ToLower(argv[0])), "--trust can't be used with a command")
+		m.failIf(isHash(strings.ToLower(argv[0])), "--trust takes its value with =: --trust=%s", argv[0])
+	}
 	m.failIf(o.trust != nil && len(o.questions) > 0, "--trust can't be used with a question")
 	if o.trust != nil && *o.trust != trustShow && !isHash(*o.trust) {
 		m.fail("--trust=%s: must be the SHA-256 of a project policy, as zsbx check --trust shows it", *o.trust)
 	}
-	return errors.Join(m.errs...)
+	return errors.Join(append(m.errs, o.policyFlags.check(argv))...)
 }
 
 func (o *checkFlags) run(a *app, argv []string) error {
 	if o.trust != nil {
-		if err := errors.Join(o.allFlags(), trustArgs(argv)); err != nil {
+		if err := o.check(argv); err != nil {
 			return err
 		}
 		return o.trustProject(a)
 	}
-	c, err := o.compose(argv)
-	if err := errors.Join(o.check(), err); err != nil {
+	c, err := o.compose("", argv, o.check)
+	if err != nil {
 		return err
 	}
 	opts := o.options(c)

@@ -36,24 +36,19 @@ func (f *failure) Unwrap() error { return f.err }
 
 // The codes of errors that are not given by other packages.
 const (
-	codeFailed    = "failed"     // anything without a code of its own
-	codeUsage     = "usage"      // the command line is wrong
-	codePolicy    = "policy"     // a policy file or a rule is wrong
-	codeUntrusted = "untrusted"  // the project policy is not trusted
-	codeGap       = "gap"        // this machine can't keep a promise
-	codeNotFound  = "not-found"  // the command was not found
-	codeCannotRun = "cannot-run" // the command can't be executed
-	codeSession   = "session"    // no such session, or it can't be ended
-	codeOutput    = "output"     // the command's output could not be written
-	codeGuard     = "guard"      // a list of words refuses the command line
-	codeAudit     = "audit"      // the audit log is required, or asked for, and not to be had
-	codeShortage  = "shortage"   // this machine is short of something; trying again may help
+	codeFailed    = "failed"    // anything without a code of its own
+	codeUsage     = "usage"     // the command line is wrong
+	codePolicy    = "policy"    // a policy file or a rule is wrong
+	codeUntrusted = "untrusted" // the project policy is not trusted
+	codeGap       = "gap"       // this machine can't keep a promise
+	codeSession   = "session"   // no such session, or it can't be ended
+	codeOutput    = "output"    // the command's output could not be written
+	codeAudit     = "audit"     // the audit log is required, or asked for, and not to be had
+	codeShortage  = "shortage"  // this machine is short of something; trying again may help
 )
 
 // usageErr is an error of the command line.
-func usageErr(format string, args ...any) error {
-	return &failure{code: codeUsage, status: exitFailed, err: fmt.Errorf(format, args...)}
-}
+func usageErr(format string, args ...any) error { return usageHint("", format, args...) }
 
 // usageHint is an error of the command line and what to type instead.
 func usageHint(hint, format string, args ...any) error {
@@ -92,17 +87,17 @@ func shortage(f *failure) *failure {
 	return &g
 }
 
-// failures takes joined errors apart and gives each a code and a status. A
-// failure around a join passes its code on to what it joins.
+// failures takes joined errors apart and gives each a code and a status. A failure
+// passes its own on to what it is around.
 func failures(err error, outer *failure) []*failure {
 	var all []*failure
 	for _, e := range leaves(err) {
-		f, ok := e.(*failure)
-		if ok && f.err != nil && isJoin(f.err) {
+		switch f, ok := e.(*failure); {
+		case ok && f.err != nil:
 			all = append(all, failures(f.err, f)...)
-		} else if ok {
+		case ok:
 			all = append(all, f)
-		} else {
+		default:
 			all = append(all, failuresOf(e, outer)...)
 		}
 	}
@@ -125,8 +120,6 @@ func leaves(err error) []error {
 	return all
 }
 
-func isJoin(err error) bool { return len(leaves(err)) > 1 || leaves(err)[0] != err }
-
 // failuresOf is what one error of the other packages comes to.
 func failuresOf(err error, outer *failure) []*failure {
 	f := &failure{code: codeFailed, status: exitFailed, err: err}
@@ -146,17 +139,19 @@ func failuresOf(err error, outer *failure) []*failure {
 	var mistake *compose.Error
 	switch {
 	case outer != nil:
-		f.code, f.status, f.hint = outer.code, outer.status, outer.hint
+		*f = *outer
 	case errors.As(err, &inner):
-		f.code, f.status, f.hint = inner.code, inner.status, inner.hint
+		*f = *inner
 	case errors.As(err, &known):
 		f.code, f.status, f.hint = string(known.Code), sandboxStatus(err, known.Code), known.Hint
 		if known.Code == sandbox.CodeSession && f.hint == "" {
 			f.hint = sessionHint(err)
 		}
-	case errors.As(err, &mistake):
+	}
+	if errors.As(err, &mistake) {
 		f.code, f.hint = codePolicy, mistake.Hint
 	}
+	f.err = err
 	return []*failure{f}
 }
 

@@ -32,6 +32,12 @@ func (m *mistakes) failIf(wrong bool, format string, args ...any) {
 	}
 }
 
+// apart is failIf for two flags that exclude each other.
+func (m *mistakes) apart(one, other bool, names string) {
+	a, b, _ := strings.Cut(names, " ")
+	m.failIf(one && other, "--%s and --%s can't be used together", a, b)
+}
+
 // flagValue is the value of a flag: whatever it is given goes to set. pflag's own
 // stringArray formats its empty default value with encoding/csv, which made up most of
 // the time that all flags took; and it splits nothing at commas.
@@ -112,20 +118,18 @@ func (a *app) flagErrors(c *cobra.Command, args []string, err error) error {
 	if len(args) > 0 && args[0] == c.Name() {
 		args = args[1:]
 	}
-	fs := c.Flags()
-	var check func() error
+	fresh := command{Command: c}
 	for _, known := range commands() {
 		if known.name == c.Name() {
-			built := known.make(a) // without what pflag has read
-			fs, check = built.Flags(), built.checkFlags
+			fresh = known.make(a) // without what pflag has read
 		}
 	}
 	var all []error
-	for _, msg := range walkFlags(fs, args) {
+	for _, msg := range walkFlags(fresh.Flags(), args) {
 		all = append(all, usageHint(help, "%s", msg))
 	}
-	if check != nil {
-		all = append(all, check())
+	if fresh.check != nil {
+		all = append(all, fresh.check(fresh.Flags().Args()))
 	}
 	if err := errors.Join(all...); err != nil {
 		return err

@@ -43,7 +43,7 @@ a template is written, all in comments.`,
 	fs.SetInterspersed(false)
 	fs.BoolVarP(&o.yes, "yes", "y", false, "accept all proposals")
 	o.policyFlags.add(fs)
-	return command{c, func() error { _, err := o.policy(); return err }}
+	return command{c, o.check}
 }
 
 func (o *learnFlags) init(a *app, argv []string) error {

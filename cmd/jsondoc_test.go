@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/enforce/why"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/track"
@@ -32,7 +33,8 @@ func TestJSONDocs(t *testing.T) {
 			}
 		}
 	}
-	codes := []string{codeFailed, codeUsage, codePolicy, codeUntrusted, codeGap, codeNotFound, codeCannotRun, codeSession, codeGuard, codeAudit}
+	codes := []string{codeFailed, codeUsage, codePolicy, codeUntrusted, codeGap, codeSession, codeAudit, codeShortage,
+		string(sandbox.CodeNotFound), string(sandbox.CodeCannotRun), string(sandbox.CodeGuard)}
 	for _, c := range []policy.Code{
 		policy.CodeSyntax, policy.CodeUnknownKey, policy.CodeDuplicate, policy.CodeType, policy.CodeValue, policy.CodeLimit, policy.CodeFile,
 		policy.CodeMissing, policy.CodePath, policy.CodeVariable, policy.CodeContradiction, policy.CodeRefused, policy.CodeMore,

@@ -58,7 +58,7 @@ COMMAND is run once. What COMMAND prints goes to standard error.`,
 	fs.BoolVarP(&o.write, "write", "w", false, "add the rules to "+policy.ProjectFile+" in the working directory")
 	fs.BoolVar(&o.permissive, "permissive", false, "run COMMAND once, with all files open but the places of secrets")
 	o.policyFlags.add(fs)
-	return command{c, func() error { _, err := o.policy(); return err }}
+	return command{c, o.check}
 }
 
 // mostRounds is how often a command is run.
@@ -123,7 +123,7 @@ func (l *learner) round(argv []string) (*sandbox.Result, []learn.Need, error) {
 	if l.Resolved != nil {
 		l.more = l.Policy()
 	}
-	c, err := l.compose(argv)
+	c, err := l.compose("", argv, l.check)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -187,8 +187,7 @@ func (l *learner) end(argv []string, failed int) error {
 		return l.print()
 	}
 	if len(l.Accepted) > 0 {
-		asked, _ := l.policy()
-		a.say.hint("zsbx run %s -- %s", learn.Flags(l.Accepted, l.Resolved, len(asked.FS.Rules) > 0), quoteArgs(argv))
+		a.say.hint("zsbx run %s -- %s", learn.Flags(l.Accepted, l.Resolved, len(l.asked.FS.Rules) > 0), quoteArgs(argv))
 	}
 	if l.write && len(l.Accepted) > 0 {
 		return l.save()

@@ -153,9 +153,20 @@ func presetWords() (words []string) {
 	return words
 }
 
-// policy is what the flags ask for. The error joins all mistakes.
-func (o *policyFlags) policy() (*policy.Policy, error) {
-	p, m := o.asked, mistakes{slices.Clone(o.errs)}
+// check finds what is wrong with the flags.
+func (o *policyFlags) check([]string) error {
+	m, n := mistakes{slices.Clone(o.errs)}, &o.asked.Net
+	m.failIf(o.net && o.noNet, "--net and --no-net can't be used together")
+	m.failIf(o.net && len(n.ConnectTCP)+len(n.BindTCP) > 0, "--net can't be used with --connect-tcp or --bind-tcp, which close all other network")
+	m.failIf(o.noNet && len(n.ConnectTCP) > 0, "--no-net and --connect-tcp can't be used together: ports that are listed close all other network")
+	m.failIf(o.noNet && len(n.BindTCP) > 0, "--no-net and --bind-tcp can't be used together: ports that are listed close all other network")
+	m.failIf(o.cleanEnv && o.inheritEnv, "--clean-env and --inherit-env can't be used together")
+	return errors.Join(m.errs...)
+}
+
+// policy is what the flags ask for.
+func (o *policyFlags) policy() *policy.Policy {
+	p := o.asked
 	p.FS.Rules = slices.Clone(p.FS.Rules)
 	for i := range p.FS.Rules {
 		r := &p.FS.Rules[i]
@@ -167,25 +178,19 @@ func (o *policyFlags) policy() (*policy.Policy, error) {
 	if o.privatePids {
 		p.Private.Pids = policy.Named{Value: "private", Origin: flagOrigin("--private-pids")}
 	}
-	n, e := &p.Net, &p.Env
-	m.failIf(o.net && o.noNet, "--net and --no-net can't be used together")
-	m.failIf(o.net && len(n.ConnectTCP)+len(n.BindTCP) > 0, "--net can't be used with --connect-tcp or --bind-tcp, which close all other network")
-	m.failIf(o.noNet && len(n.ConnectTCP) > 0, "--no-net and --connect-tcp can't be used together: ports that are listed close all other network")
-	m.failIf(o.noNet && len(n.BindTCP) > 0, "--no-net and --bind-tcp can't be used together: ports that are listed close all other network")
-	m.failIf(o.cleanEnv && o.inheritEnv, "--clean-env and --inherit-env can't be used together")
 	if o.net {
-		n.Allow = &policy.Flag{Value: true, Origin: flagOrigin("--net")}
+		p.Net.Allow = &policy.Flag{Value: true, Origin: flagOrigin("--net")}
 	}
 	if o.noNet {
-		n.Allow = &policy.Flag{Value: false, Origin: flagOrigin("--no-net")}
+		p.Net.Allow = &policy.Flag{Value: false, Origin: flagOrigin("--no-net")}
 	}
 	if o.cleanEnv {
-		e.Mode, e.From = policy.EnvVars, flagOrigin("--clean-env")
+		p.Env.Mode, p.Env.From = policy.EnvVars, flagOrigin("--clean-env")
 	}
 	if o.inheritEnv {
-		e.Mode, e.From = policy.EnvInherit, flagOrigin("--inherit-env")
+		p.Env.Mode, p.Env.From = policy.EnvInherit, flagOrigin("--inherit-env")
 	}
-	return &p, errors.Join(m.errs...)
+	return &p
 }
 
 // composed is the policy that flags and files make, and the machine that it is for.
@@ -194,13 +199,11 @@ type composed struct {
 	host policy.Host
 }
 
-// compose adds up what flags and files ask for. argv is the command, as far as
-// presets are detected from it. The error joins all that is wrong with both.
-func (o *policyFlags) compose(argv []string) (*composed, error) { return o.composeFor("", argv) }
-
-// composeFor is compose for another system; "" is this one.
-func (o *policyFlags) composeFor(os string, argv []string) (*composed, error) {
-	flags, flagErr := o.policy()
+// compose adds up what flags and files ask for, for a system; "" is this one. argv is
+// the command, as far as presets are detected from it. The error joins all that is
+// wrong with the files, and what check finds with the flags.
+func (o *policyFlags) compose(os string, argv []string, check func([]string) error) (*composed, error) {
+	flagErr := check(argv)
 	host, err := o.thisHost()
 	if err != nil {
 		return nil, errors.Join(flagErr, err)
@@ -209,7 +212,7 @@ func (o *policyFlags) composeFor(os string, argv []string) (*composed, error) {
 		host.OS = os
 	}
 	c, err := compose.Compose(&host, &compose.Sources{
-		Asked: flags, Files: o.files, More: o.more, Args: argv,
+		Asked: o.policy(), Files: o.files, More: o.more, Args: argv,
 		NoBaseline: o.noBaseline, NoAutoPresets: o.noAutoPresets, SharedTmp: o.sharedTmp, UserTemp: sandbox.UserTemp(),
 	})
 	if err := errors.Join(flagErr, o.composeErr(err)); err != nil {
@@ -222,18 +225,10 @@ func (o *policyFlags) composeFor(os string, argv []string) (*composed, error) {
 func (o *policyFlags) composeErr(err error) error {
 	var errs []error
 	for _, e := range leaves(err) {
-		var untrusted *compose.UntrustedError
-		var mistake *compose.Error
-		var inPolicy *policy.Error
-		switch {
-		case errors.As(e, &untrusted):
+		if untrusted := (*compose.UntrustedError)(nil); errors.As(e, &untrusted) {
 			e = &failure{code: codeUntrusted, status: exitFailed, hint: o.trustCommand(), err: e}
-		case errors.As(e, &mistake):
-			e = &failure{code: codePolicy, status: exitFailed, hint: mistake.Hint, err: e}
-		case !errors.As(e, &inPolicy):
-			e = coded(codePolicy, e)
 		}
-		errs = append(errs, e)
+		errs = append(errs, coded(codePolicy, e))
 	}
 	return errors.Join(errs...)
 }

@@ -50,14 +50,11 @@ of a run is left out: it has a new name each time.`,
 	fs.BoolVar(&o.list, "list", false, "list the presets")
 	fs.BoolVar(&o.json, "json", false, "the same as --format json")
 	o.policyFlags.add(fs)
-	return command{c, func() error {
-		_, err := o.policy()
-		return errors.Join(o.check(), err)
-	}}
+	return command{c, o.check}
 }
 
-// check finds what is wrong with profile's own flags.
-func (o *profileFlags) check() error {
+// check finds what is wrong with the flags.
+func (o *profileFlags) check(argv []string) error {
 	m := mistakes{}
 	if o.json {
 		o.format = "json"
@@ -67,16 +64,18 @@ func (o *profileFlags) check() error {
 	}
 	m.failIf(o.format == "sbpl" && o.os != "macos" || o.format == "landlock" && o.os != "linux", "--format %s and --os %s can't be used together", o.format, o.os)
 	m.failIf(o.print && o.format != "text", "--print and --format %s can't be used together", o.format)
-	return errors.Join(m.errs...)
+	return errors.Join(append(m.errs, o.policyFlags.check(argv))...)
 }
 
 func (o *profileFlags) run(a *app, argv []string) error {
-	checkErr := o.check()
-	if o.list && errors.Join(append(o.errs, checkErr)...) == nil {
-		return a.listPresets(o.json)
+	if err := o.check(argv); o.list {
+		if err == nil {
+			err = a.listPresets(o.json)
+		}
+		return err
 	}
-	c, err := o.composeFor(o.os, argv)
-	if err := errors.Join(checkErr, err); err != nil {
+	c, err := o.compose(o.os, argv, o.check)
+	if err != nil {
 		return err
 	}
 	opts := o.options(c)

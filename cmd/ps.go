@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -128,24 +127,11 @@ const widestCommand = 70
 // commandLine writes a command for people, on one line of at most widestCommand
 // bytes. What a process calls itself can't write to a terminal.
 func commandLine(argv []string) string {
-	var b strings.Builder
-	for i, a := range argv {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		if b.WriteString(shell.Quote(a)); b.Len() > widestCommand {
-			break
-		}
-	}
-	line := b.String()
+	line := quoteArgs(argv)
 	if len(line) <= widestCommand {
 		return line
 	}
-	end := widestCommand - len("...")
-	for !utf8.RuneStart(line[end]) {
-		end--
-	}
-	return line[:end] + "..."
+	return strings.ToValidUTF8(line[:widestCommand-len("...")], "") + "..."
 }
 
 // procLine is what a process says that it runs, or the kernel's name for it.
@@ -192,17 +178,15 @@ func recorded(i *track.Info) bool { return !i.Record.Started.IsZero() }
 
 // age is a time span for people, in its largest unit.
 func age(d time.Duration) string {
-	switch {
-	case d < 0:
-		return "0s"
+	switch d = max(d, 0); {
 	case d < time.Minute:
-		return fmt.Sprintf("%ds", int(d.Seconds()))
+		return fmt.Sprintf("%ds", d/time.Second)
 	case d < time.Hour:
-		return fmt.Sprintf("%dm", int(d.Minutes()))
+		return fmt.Sprintf("%dm", d/time.Minute)
 	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", int(d.Hours()))
+		return fmt.Sprintf("%dh", d/time.Hour)
 	}
-	return fmt.Sprintf("%dd", int(d.Hours()/24))
+	return fmt.Sprintf("%dd", d/(24*time.Hour))
 }
 
 // sessionErr gives an error of package track its code and a hint.

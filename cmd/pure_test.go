@@ -103,10 +103,10 @@ func TestFlagPolicy(t *testing.T) {
 		"--unix /s --env A --env B= --env C=x=y --clean-env --timeout 10 --max-output 1k")); err != nil {
 		t.Fatal(err)
 	}
-	p, err := o.policy()
-	if err != nil {
+	if err := o.check(nil); err != nil {
 		t.Fatal(err)
 	}
+	p := o.policy()
 	var rules []string
 	for _, r := range p.FS.Rules {
 		rules = append(rules, fmt.Sprintf("%s %s %s", r.Origin, r.Access, r.Path))

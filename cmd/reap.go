@@ -52,21 +52,21 @@ from ps.`,
 	fs.BoolVar(&o.dryRun, "dry-run", false, "only say what would be killed")
 	o.duration(fs, &o.wait, "wait", "how long to wait for each session's end, at most `D`")
 	fs.BoolVar(&o.json, "json", false, "print JSON")
-	return command{c, func() error { return o.check(nil, true) }}
+	return command{c, o.check}
 }
 
-// check finds what is wrong with the flags; with flagsOnly, refs is not known.
-func (o *reapFlags) check(refs []string, flagsOnly bool) error {
+// check finds what is wrong with the flags and arguments.
+func (o *reapFlags) check(refs []string) error {
 	m := mistakes{slices.Clone(o.errs)}
 	m.failIf(o.all && o.stale || (o.all || o.stale) && len(refs) > 0, "--all, --stale and sessions can't be used together")
-	if !o.all && !o.stale && len(refs) == 0 && !flagsOnly {
+	if !o.all && !o.stale && len(refs) == 0 {
 		m.errs = append(m.errs, usageHint("zsbx ps", "no session given"))
 	}
 	return errors.Join(m.errs...)
 }
 
 func (o *reapFlags) run(a *app, refs []string) error {
-	if err := o.check(refs, false); err != nil {
+	if err := o.check(refs); err != nil {
 		return err
 	}
 	st, err := track.OpenStore()

@@ -12,11 +12,11 @@ import (
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
-// command is a command of zsbx, and what finds what is wrong with the values of its
-// flags; nil for one without any.
+// command is a command of zsbx, and what finds what is wrong with its flags and
+// arguments; nil for one that finds it when it runs.
 type command struct {
 	*cobra.Command
-	checkFlags func() error
+	check func(args []string) error
 }
 
 // maker makes the command of a name.

@@ -65,7 +65,7 @@ When COMMAND ends, what it left running is ended as well.`,
 	fs.BoolVar(&o.explain, "explain", false, "afterwards say what COMMAND was refused, as zsbx why does")
 	fs.BoolVar(&o.dryRun, "dry-run", false, "print what would be enforced, and exit")
 	fs.Lookup("json").Usage = "with --dry-run or --explain, print JSON"
-	return command{c, o.checkFlags}
+	return command{c, o.check}
 }
 
 // add adds the flags that why has as well.
@@ -92,20 +92,14 @@ func (o *runFlags) setTrack(name string) {
 	}
 }
 
-// checkFlags finds what is wrong with the flags alone.
-func (o *runFlags) checkFlags() error {
-	_, err := o.policy()
-	return errors.Join(o.check(nil, true), err)
-}
-
 // defaultKillAfter is how long a command may take to end after SIGTERM.
 const defaultKillAfter = 5 * time.Second
 
 // run reads the flags, has the command run, and says what came of it.
 func (o *runFlags) run(a *app, argv []string) error {
 	closeInherited()
-	c, err := o.compose(argv)
-	if err := errors.Join(o.check(argv, false), err); err != nil {
+	c, err := o.compose("", argv, o.check)
+	if err != nil {
 		return err
 	}
 	opts := o.options(a, c, argv)
@@ -177,40 +171,35 @@ func (o *runFlags) print(a *app, c *composed, opts sandbox.Options) error {
 	return a.printPlan(c, plan, "text")
 }
 
-// startErr is why a command was not started.
+// startErr is why a command was not started: among others, that the tracker that was
+// asked for can't be had.
 func (o *runFlags) startErr(err error) error {
 	var te *track.TrackerError
 	if errors.As(err, &te) {
-		return o.trackerErr(te)
+		return &failure{code: codeGap, status: exitFailed, hint: te.Hint, err: fmt.Errorf("--track %s: %w", o.track, te)}
 	}
 	return err
 }
 
-// trackerErr is the refusal of a tracker that was asked for.
-func (o *runFlags) trackerErr(e *track.TrackerError) error {
-	return &failure{code: codeGap, status: exitFailed, hint: e.Hint, err: fmt.Errorf("--track %s: %w", o.track, e)}
-}
-
-// check finds what is wrong with run's own flags and with their combination;
-// with flagsOnly, argv is not known.
-func (o *runFlags) check(argv []string, flagsOnly bool) error {
+// check finds what is wrong with the flags and with their combination.
+func (o *runFlags) check(argv []string) error {
 	m := mistakes{}
-	if len(argv) == 0 && !o.dryRun && !flagsOnly {
+	if len(argv) == 0 && !o.dryRun {
 		m.errs = append(m.errs, usageHint("zsbx run --help", "no command given"))
 	}
 	explain := o.explain || o.explainFile != ""
-	m.failIf(o.exec && o.tty, "--exec and --tty can't be used together")
-	m.failIf(o.exec && o.sandboxExec, "--exec and --sandbox-exec can't be used together")
-	m.failIf(o.trackOnly && o.sandboxExec, "--track-only and --sandbox-exec can't be used together")
-	m.failIf(explain && o.exec, "--explain and --exec can't be used together")
-	m.failIf(explain && o.keep, "--explain and --keep can't be used together")
-	m.failIf(explain && o.trackOnly, "--explain and --track-only can't be used together")
-	m.failIf(explain && o.dryRun, "--explain and --dry-run can't be used together")
+	m.apart(o.exec, o.tty, "exec tty")
+	m.apart(o.exec, o.sandboxExec, "exec sandbox-exec")
+	m.apart(o.trackOnly, o.sandboxExec, "track-only sandbox-exec")
+	m.apart(explain, o.exec, "explain exec")
+	m.apart(explain, o.keep, "explain keep")
+	m.apart(explain, o.trackOnly, "explain track-only")
+	m.apart(explain, o.dryRun, "explain dry-run")
 	m.failIf(o.json && !o.dryRun && !explain, "--json can only be used with --dry-run and --explain")
 	m.failIf(o.sandboxExec && runtime.GOOS != "darwin", "--sandbox-exec can only be used on macOS")
 	p := &o.asked
 	limits := len(p.FS.Rules)+len(p.FS.Deny)+len(p.Presets)+len(o.files)+len(p.Net.ConnectTCP)+len(p.Net.BindTCP)+len(p.Net.Unix) > 0
 	m.failIf(o.trackOnly && (limits || o.noNet || o.net || o.strict || o.noBaseline), "--track-only can't be used with flags that limit files or the network")
 	m.failIf(o.trackOnly && o.dryRun, "--dry-run has nothing to print with --track-only")
-	return errors.Join(m.errs...)
+	return errors.Join(append(m.errs, o.policyFlags.check(argv))...)
 }

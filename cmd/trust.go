@@ -18,17 +18,6 @@ func isHash(s string) bool {
 	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// trustArgs refuses a command, and tells of a hash that was given like one.
-func trustArgs(argv []string) error {
-	switch {
-	case len(argv) == 0:
-		return nil
-	case isHash(strings.ToLower(argv[0])):
-		return usageErr("--trust takes its value with =: --trust=%s", argv[0])
-	}
-	return usageErr("--trust can't be used with a command")
-}
-
 // trustReport is what check --trust says of one project policy.
 type trustReport struct {
 	Path    string      `json:"path"`

@@ -45,7 +45,7 @@ again when that is confirmed.`,
 		},
 	}
 	o.add(a, c)
-	return command{c, o.checkFlags}
+	return command{c, o.check}
 }
 
 // shownRefusals is how many entries are shown: what comes after is no cause.
