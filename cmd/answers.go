@@ -56,7 +56,7 @@ func (o *checkFlags) answer(a *app, plan *enforce.Plan, argv []string, refused e
 		}
 		all = append(all, x)
 	}
-	if err := a.printAnswers(all, plan, o.json); err != nil {
+	if err := a.printAnswers(all, plan); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(all, func(x answer) bool { return !x.Allowed }) {
@@ -126,8 +126,8 @@ func startAnswer(plan *enforce.Plan, argv []string) answer {
 
 // printAnswers prints the answers, and what of them does not hold on this
 // machine.
-func (a *app) printAnswers(all []answer, plan *enforce.Plan, asJSON bool) error {
-	if asJSON {
+func (a *app) printAnswers(all []answer, plan *enforce.Plan) error {
+	if a.say.json {
 		return a.printJSON(struct {
 			Answers []answer      `json:"answers"`
 			Gaps    []enforce.Gap `json:"gaps"`
@@ -186,7 +186,7 @@ func (o *checkFlags) machine(a *app, plan *enforce.Plan, files []string) error {
 		OS: plan.Caps.OS, Arch: plan.Caps.Arch, Policies: files, Proofs: proofs,
 		Layers: plan.Layers(), Gaps: plan.Gaps, Tracker: bestTracker(plan),
 	}
-	if o.json {
+	if a.say.json {
 		err = a.printJSON(m)
 	} else {
 		err = a.printText(m.text(plan, o.selfTest))
@@ -204,7 +204,7 @@ func (o *checkFlags) verdict(a *app, plan *enforce.Plan, proofs []selftest.Proof
 		known := slices.ContainsFunc(plan.Gaps, func(g enforce.Gap) bool { return g.Name == p.Name })
 		if !p.Held && !known {
 			bad = true
-			if !o.json {
+			if !a.say.json {
 				a.say.warn("the kernel claims to enforce this, but did not: %s: %s", p.Promise, p.Detail)
 			}
 		}

@@ -18,7 +18,6 @@ type checkFlags struct {
 	questions []question
 	trust     *string // of --trust: trustShow, or the hash of what is to be trusted
 	selfTest  bool
-	json      bool
 }
 
 func newCheck(a *app) command {
@@ -55,7 +54,7 @@ is exit status 125.`,
 		return nil
 	})
 	fs.BoolVar(&o.selfTest, "self-test", false, "attack a sandboxed process, harmlessly, and print what was refused")
-	fs.BoolVar(&o.json, "json", false, "print JSON")
+	fs.BoolVar(&a.say.json, "json", false, "print JSON")
 	o.policyFlags.add(fs)
 	return command{c, o.check}
 }
@@ -97,7 +96,7 @@ func (o *checkFlags) run(a *app, argv []string) error {
 	if r := (*guard.Refusal)(nil); refused != nil && !errors.As(refused, &r) {
 		return refused
 	}
-	if why := plan.Unnamed(); why != "" && !o.json {
+	if why := plan.Unnamed(); why != "" && !a.say.json {
 		a.say.warn("names can't be resolved: %s", why)
 		a.say.hint("%s", enforce.NamesHint)
 	}

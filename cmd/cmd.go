@@ -35,7 +35,6 @@ const (
 
 // app is the process that zsbx runs in.
 type app struct {
-	stdin  *os.File
 	stdout io.Writer
 	stderr io.Writer
 	env    []string // NAME=VALUE
@@ -56,7 +55,7 @@ func Main(args []string) int {
 	quiet.Started()
 	growStack(false)
 	sandbox.Init()
-	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Environ()}
+	a := &app{stdout: os.Stdout, stderr: os.Stderr, env: os.Environ()}
 	if !sandbox.InBackground() {
 		out := a.main(args)
 		if out.Signal != 0 {
@@ -134,10 +133,6 @@ func Root() *cobra.Command {
 	a.say = &voice{w: a.stderr}
 	return newRoot(a, nil)
 }
-
-// getenv gives the first value of name in the caller's environment, as
-// getenv(3) does, or "".
-func (a *app) getenv(name string) string { return lookupEnv(a.env, name) }
 
 // lookupEnv finds name in a list of NAME=VALUE; the first one counts.
 func lookupEnv(env []string, name string) string {

@@ -89,7 +89,7 @@ func TestHintsAreTyped(t *testing.T) {
 		t.Chdir(dir)
 		for _, args := range lines {
 			var b strings.Builder
-			a := &app{stdin: os.Stdin, stdout: io.Discard, stderr: &b, env: env}
+			a := &app{stdout: io.Discard, stderr: &b, env: env}
 			a.main(args)
 			for line := range strings.Lines(b.String()) {
 				if hint, ok := strings.CutPrefix(strings.TrimSpace(line), "zsbx: hint: "); ok {

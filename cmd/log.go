@@ -24,7 +24,6 @@ import (
 // logFlags are the flags of log.
 type logFlags struct {
 	audit, dir, since string
-	json              bool
 }
 
 func newLog(a *app) command {
@@ -45,7 +44,7 @@ The log is that of the user's policy, or the one of --audit.`,
 	f.StringVar(&o.audit, "audit", "", "read the log in `DIR`")
 	f.StringVar(&o.since, "since", "", "leave out what ended before `TIME`: 90m ago, or a day such as 2026-01-31")
 	f.StringVar(&o.dir, "dir", "", "only what ran in `DIR`, or below")
-	f.BoolVar(&o.json, "json", false, "print JSON")
+	f.BoolVar(&a.say.json, "json", false, "print JSON")
 	return command{Command: c}
 }
 
@@ -96,7 +95,7 @@ func (o *logFlags) run(a *app, ids []string) error {
 		return last.Time.Before(since) || o.dir != "" && (began.Dir == "" || !policy.Within(began.Dir, o.dir)) ||
 			len(ids) > 0 && !slices.ContainsFunc(ids, func(id string) bool { return id != "" && (id == began.Name || strings.HasPrefix(s.Session, id)) })
 	})
-	if o.json {
+	if a.say.json {
 		return errors.Join(a.printJSON(all), coded(codeAudit, err))
 	}
 	t := &table{}

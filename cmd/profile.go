@@ -22,11 +22,11 @@ type profileFlags struct {
 	format string
 	os     string
 	list   bool
-	json   bool
+	say    *voice
 }
 
 func newProfile(a *app) command {
-	o := &profileFlags{}
+	o := &profileFlags{say: a.say}
 	c := &cobra.Command{
 		Use:   "profile [flags] [--] [COMMAND [ARG...]]",
 		Short: "Show what would be enforced",
@@ -48,7 +48,7 @@ of a run is left out: it has a new name each time.`,
 	o.choice(fs, &o.format, "format", []string{"text", "toml", "json", "landlock", "sbpl"}, "the `FORMAT`: text, toml, json, landlock or sbpl")
 	o.choice(fs, &o.os, "os", []string{"linux", "macos"}, "print for the system `OS`: linux or macos")
 	fs.BoolVar(&o.list, "list", false, "list the presets")
-	fs.BoolVar(&o.json, "json", false, "the same as --format json")
+	fs.BoolVar(&a.say.json, "json", false, "the same as --format json")
 	o.policyFlags.add(fs)
 	return command{c, o.check}
 }
@@ -56,7 +56,7 @@ of a run is left out: it has a new name each time.`,
 // check finds what is wrong with the flags.
 func (o *profileFlags) check(argv []string) error {
 	m := mistakes{}
-	if o.json {
+	if o.say.json {
 		o.format = "json"
 	}
 	if o.os == "" {
@@ -70,7 +70,7 @@ func (o *profileFlags) check(argv []string) error {
 func (o *profileFlags) run(a *app, argv []string) error {
 	if err := o.check(argv); o.list {
 		if err == nil {
-			err = a.listPresets(o.json)
+			err = a.listPresets()
 		}
 		return err
 	}
@@ -88,8 +88,8 @@ func (o *profileFlags) run(a *app, argv []string) error {
 }
 
 // listPresets prints the built-in presets.
-func (a *app) listPresets(asJSON bool) error {
-	if asJSON {
+func (a *app) listPresets() error {
+	if a.say.json {
 		return a.printJSON(policy.Presets())
 	}
 	t := &table{}

@@ -40,18 +40,18 @@ without a session, whose record was removed or lies elsewhere.`,
 		Args:    noArgs,
 	}
 	all := c.Flags().Bool("all", false, "list sessions that ended, too")
-	asJSON := c.Flags().Bool("json", false, "print JSON")
-	c.RunE = func(*cobra.Command, []string) error { return a.ps(*all, *asJSON) }
+	c.Flags().BoolVar(&a.say.json, "json", false, "print JSON")
+	c.RunE = func(*cobra.Command, []string) error { return a.ps(*all) }
 	return command{Command: c}
 }
 
-func (a *app) ps(ended, asJSON bool) error {
+func (a *app) ps(ended bool) error {
 	st, err := track.OpenStore()
 	if err != nil {
 		return sessionErr(err)
 	}
 	all, err := st.List()
-	if asJSON {
+	if a.say.json {
 		var list []jsonSession
 		for i := range all {
 			list = append(list, sessionJSON(&all[i]))

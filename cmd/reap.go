@@ -19,8 +19,8 @@ import (
 type reapFlags struct {
 	mistakes
 
-	all, stale, dryRun, json bool
-	wait                     time.Duration
+	all, stale, dryRun bool
+	wait               time.Duration
 }
 
 func newReap(a *app) command {
@@ -51,7 +51,7 @@ from ps.`,
 	fs.BoolVar(&o.stale, "stale", false, "all sessions that ended or lost their keeper")
 	fs.BoolVar(&o.dryRun, "dry-run", false, "only say what would be killed")
 	o.duration(fs, &o.wait, "wait", "how long to wait for each session's end, at most `D`")
-	fs.BoolVar(&o.json, "json", false, "print JSON")
+	fs.BoolVar(&a.say.json, "json", false, "print JSON")
 	return command{c, o.check}
 }
 
@@ -76,11 +76,11 @@ func (o *reapFlags) run(a *app, refs []string) error {
 	targets, listed, listErr := o.targets(st, refs)
 	reports, errs := o.each(st, targets)
 	errs = append(errs, listErr, o.print(a, reports))
-	if o.all && listErr == nil && !o.json {
+	if o.all && listErr == nil && !a.say.json {
 		a.tellOrphans(st, listed)
 	}
 	if (o.all || o.stale) && !o.dryRun {
-		errs = append(errs, sandbox.SweepTemp(st, a.getenv("TMPDIR")))
+		errs = append(errs, sandbox.SweepTemp(st, lookupEnv(a.env, "TMPDIR")))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -165,7 +165,7 @@ func (o *reapFlags) one(st *track.Store, id string) (track.Report, error) {
 }
 
 func (o *reapFlags) print(a *app, reports []track.Report) error {
-	if o.json {
+	if a.say.json {
 		return a.printJSON(reports)
 	}
 	t := &table{}

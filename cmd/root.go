@@ -69,7 +69,7 @@ daemon and no image.`,
 	root.SetErr(a.stderr)
 	root.RunE = func(c *cobra.Command, args []string) error {
 		if v, _ := c.Flags().GetBool("version"); v {
-			return a.printVersion(false)
+			return a.printVersion()
 		}
 		if len(args) == 0 {
 			return c.Help()
@@ -81,12 +81,12 @@ daemon and no image.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return a.flagErrors(c, args, err) })
 	for _, c := range commands() {
 		if len(args) > 0 && args[0] == c.name {
-			root.AddCommand(finish(a, c.make(a).Command))
+			root.AddCommand(finish(c.make(a).Command))
 			return root
 		}
 	}
 	for _, c := range commands() {
-		root.AddCommand(finish(a, c.make(a).Command))
+		root.AddCommand(finish(c.make(a).Command))
 	}
 	root.SetUsageFunc(usage)
 	root.SetHelpCommand(newHelp())
@@ -120,19 +120,12 @@ func newHelp() *cobra.Command {
 }
 
 // finish gives a command what all of them have.
-func finish(a *app, c *cobra.Command) *cobra.Command {
+func finish(c *cobra.Command) *cobra.Command {
 	c.DisableFlagsInUseLine = true
 	if c.Args == nil {
 		c.Args = cobra.ArbitraryArgs
 	}
 	c.Flags().SortFlags = false
-	if f := c.Flags().Lookup("json"); f != nil {
-		run := c.RunE
-		c.RunE = func(c *cobra.Command, args []string) error {
-			a.say.json, _ = c.Flags().GetBool("json")
-			return run(c, args)
-		}
-	}
 	return c
 }
 
@@ -242,22 +235,21 @@ func newVersion(a *app) command {
 		Example: "  zsbx version --json",
 		Args:    noArgs,
 	}
-	asJSON := c.Flags().Bool("json", false, "print JSON")
-	c.RunE = func(*cobra.Command, []string) error { return a.printVersion(*asJSON) }
+	c.Flags().BoolVar(&a.say.json, "json", false, "print JSON")
+	c.RunE = func(*cobra.Command, []string) error { return a.printVersion() }
 	return command{Command: c}
 }
 
-func (a *app) printVersion(asJSON bool) error {
+func (a *app) printVersion() error {
 	v := thisVersion()
-	if asJSON {
+	if a.say.json {
 		return a.printJSON(v)
 	}
 	rev := ""
 	if v.Revision != "" {
 		rev = " (" + v.Revision[:min(12, len(v.Revision))] + ")"
 	}
-	_, err := fmt.Fprintf(a.stdout, "zsbx %s%s %s/%s %s\n", v.Version, rev, v.OS, v.Arch, v.Go)
-	return writeErr(err)
+	return a.printText(fmt.Sprintf("zsbx %s%s %s/%s %s\n", v.Version, rev, v.OS, v.Arch, v.Go))
 }
 
 // thisVersion reads what the go command wrote into the binary.

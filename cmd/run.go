@@ -35,11 +35,11 @@ type runFlags struct {
 	explainFile string
 
 	dryRun bool
-	json   bool
+	say    *voice // which --json is a part of
 }
 
 func newRun(a *app) command {
-	o := &runFlags{}
+	o := &runFlags{say: a.say}
 	c := &cobra.Command{
 		Use:   "run [flags] [--] COMMAND [ARG...]",
 		Short: "Run a command under a policy",
@@ -81,7 +81,7 @@ func (o *runFlags) add(a *app, c *cobra.Command) {
 	fs.BoolVarP(&o.tty, "tty", "t", false, "run on a new pseudo-terminal")
 	fs.BoolVar(&o.sandboxExec, "sandbox-exec", false, "macOS: have sandbox-exec(1) put the limits on, unchecked")
 	fs.StringVar(&o.explainFile, "explain-file", "", "write what COMMAND was refused to `FILE`, as JSON")
-	fs.BoolVar(&o.json, "json", false, "print JSON on standard error")
+	fs.BoolVar(&a.say.json, "json", false, "print JSON on standard error")
 }
 
 // setTrack takes trackers of other systems, too: what is recorded may be asked for.
@@ -165,10 +165,11 @@ func (o *runFlags) print(a *app, c *composed, opts sandbox.Options) error {
 	if err != nil {
 		return o.startErr(err)
 	}
-	if o.json {
-		return a.printPlan(c, plan, "json")
+	format := "text"
+	if a.say.json {
+		format = "json"
 	}
-	return a.printPlan(c, plan, "text")
+	return a.printPlan(c, plan, format)
 }
 
 // startErr is why a command was not started: among others, that the tracker that was
@@ -195,7 +196,7 @@ func (o *runFlags) check(argv []string) error {
 	m.apart(explain, o.keep, "explain keep")
 	m.apart(explain, o.trackOnly, "explain track-only")
 	m.apart(explain, o.dryRun, "explain dry-run")
-	m.failIf(o.json && !o.dryRun && !explain, "--json can only be used with --dry-run and --explain")
+	m.failIf(o.say.json && !o.dryRun && !explain, "--json can only be used with --dry-run and --explain")
 	m.failIf(o.sandboxExec && runtime.GOOS != "darwin", "--sandbox-exec can only be used on macOS")
 	p := &o.asked
 	limits := len(p.FS.Rules)+len(p.FS.Deny)+len(p.Presets)+len(o.files)+len(p.Net.ConnectTCP)+len(p.Net.BindTCP)+len(p.Net.Unix) > 0

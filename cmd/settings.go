@@ -21,8 +21,8 @@ const settingsFile = "zsbx/settings.toml"
 // settings are the user's preferences. Their file is read by viper, or by
 // go-toml alone in a build with the tag noviper; both accept the same.
 type settings struct {
-	Color string `mapstructure:"color" toml:"color"` // auto, always or never
-	Track string `mapstructure:"track" toml:"track"` // the default of run --track
+	Color string `toml:"color"` // auto, always or never
+	Track string `toml:"track"` // the default of run --track
 }
 
 func defaultSettings() settings { return settings{Color: "auto", Track: "auto"} }
@@ -62,9 +62,7 @@ func loadSettings(env []string) (settings, error) {
 }
 
 func (s settings) check() error {
-	switch s.Color {
-	case "auto", "always", "never":
-	default:
+	if !slices.Contains([]string{"auto", "always", "never"}, s.Color) {
 		return fmt.Errorf("color %s: must be auto, always or never", shell.Quote(s.Color))
 	}
 	return checkTracker("track", s.Track)
@@ -76,10 +74,7 @@ func (s settings) color(env []string, w io.Writer) bool {
 	if s.Color != "auto" {
 		return s.Color == "always"
 	}
-	if v := lookupEnv(env, "NO_COLOR"); v != "" {
-		return false
-	}
-	if v := lookupEnv(env, "TERM"); v == "" || v == "dumb" {
+	if t := lookupEnv(env, "TERM"); t == "" || t == "dumb" || lookupEnv(env, "NO_COLOR") != "" {
 		return false
 	}
 	f, ok := w.(*os.File)

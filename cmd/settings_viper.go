@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/go-viper/mapstructure/v2"
 	"github.com/spf13/viper"
 )
 
@@ -24,18 +23,19 @@ func decodeSettings(file string, s *settings) error {
 		}
 		return err
 	}
-	// Viper's own errors have several lines and name no setting.
+	// Viper's Unmarshal has errors of several lines, and names no setting in them.
 	names := v.AllKeys()
 	slices.Sort(names)
+	known := map[string]*string{"color": &s.Color, "track": &s.Track}
 	for _, name := range names {
-		if name != "color" && name != "track" {
+		to := known[name]
+		if to == nil {
 			return fmt.Errorf("unknown setting %q: there are color and track", name)
 		}
-		if _, ok := v.Get(name).(string); !ok {
+		var ok bool
+		if *to, ok = v.Get(name).(string); !ok {
 			return fmt.Errorf("%s: must be a string", name)
 		}
 	}
-	return v.Unmarshal(s, func(c *mapstructure.DecoderConfig) {
-		c.ErrorUnused, c.WeaklyTypedInput, c.DecodeHook = true, false, nil
-	})
+	return nil
 }

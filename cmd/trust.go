@@ -73,7 +73,7 @@ func (o *checkFlags) trustProject(a *app) error {
 		return &failure{code: codeUntrusted, status: exitFailed, hint: o.trustCommand(),
 			err: errors.New("no project policy here has the content with that SHA-256; it may have changed since it was shown")}
 	}
-	if o.json {
+	if a.say.json {
 		err = a.printJSON(reports)
 	} else {
 		err = a.printText(trustText(reports))

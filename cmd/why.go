@@ -24,7 +24,7 @@ import (
 )
 
 func newWhy(a *app) command {
-	o := &runFlags{explain: true}
+	o := &runFlags{explain: true, say: a.say}
 	c := &cobra.Command{
 		Use:   "why [flags] [[--] COMMAND [ARG...]]",
 		Short: "Run a command, and say what it was refused",
@@ -63,7 +63,7 @@ func (o *runFlags) tellWhy(a *app, command *sandbox.Command, res *sandbox.Result
 			err = command.WriteFile("--explain-file", o.explainFile, b.String())
 		}
 	}
-	if o.json {
+	if a.say.json {
 		return errors.Join(err, writeJSON(a.say.w, r, ""))
 	}
 	w := whyText{say: a.say, plan: plan}
