@@ -88,7 +88,7 @@ func (q question) answer(plan *enforce.Plan) answer {
 		}
 		x.Path, act.Path, act.Mode, act.Missing = path, path, st.Mode.Type(), !exists
 	}
-	x.fill(plan.Decide(act))
+	x.fill(plan, plan.Decide(act))
 	if file != "" && x.Hint != "" {
 		x.Hint = flag + shell.Quote(q.about)
 	}
@@ -96,8 +96,8 @@ func (q question) answer(plan *enforce.Plan) answer {
 }
 
 // fill takes what the plan decides.
-func (x *answer) fill(d enforce.Answer) {
-	x.Allowed, x.Reason, x.Origin, x.Hint = d.Verdict != enforce.Refused, d.Reason, d.Origin, d.Hint.String()
+func (x *answer) fill(plan *enforce.Plan, d enforce.Answer) {
+	x.Allowed, x.Reason, x.Origin, x.Hint = d.Verdict != enforce.Refused, d.Reason, d.Origin, plan.Hint(&d).String()
 	if d.Secret != "" {
 		x.Reason += "; " + d.Secret + " holds secrets: zsbx proposes no rule"
 	}

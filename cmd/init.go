@@ -41,7 +41,7 @@ a template is written, all in comments.`,
 	}
 	fs := c.Flags()
 	fs.SetInterspersed(false)
-	fs.BoolVarP(&o.yes, "yes", "y", false, "accept all proposals")
+	fs.BoolVarP(&o.yes, "yes", "y", false, "accept all proposals but sockets")
 	o.policyFlags.add(fs)
 	return command{c, o.check}
 }
@@ -98,7 +98,7 @@ var template []byte
 // save adds what was learnt to the project's policy, shows what changes, and asks
 // whether the file is trusted.
 func (l *learner) save() error {
-	file := filepath.Join(l.Host.Dir, policy.ProjectFile)
+	file := filepath.Join(l.Resolved.Dir, policy.ProjectFile)
 	old, err := l.projectText()
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (l *learner) save() error {
 	if err := l.a.printText(string(diff.Diff(policy.ProjectFile, old, policy.ProjectFile, text))); err != nil {
 		return err
 	}
-	if err := writeProject(l.Host.Dir, text, old == nil); err != nil {
+	if err := writeProject(l.Resolved.Dir, text, old == nil); err != nil {
 		return coded(codePolicy, err)
 	}
 	return l.trust(file, text)
@@ -146,7 +146,7 @@ func (o *learnFlags) projectText() ([]byte, error) {
 func (l *learner) trust(file string, text []byte) error {
 	sum := sha256.Sum256(text)
 	hash := hex.EncodeToString(sum[:])
-	all, err := compose.Projects(l.Host)
+	all, err := compose.Projects(l.Resolved.Host())
 	if err != nil {
 		return l.composeErr(err)
 	}

@@ -40,8 +40,7 @@ again with those that are accepted, until it succeeds: at most five times. No ru
 has more than what was accepted. Then print the rules, as a policy and as flags.
 
 On a terminal each proposal is asked about. --yes accepts all but sockets, as Docker's
-may be among them; without either
-COMMAND is run once. What COMMAND prints goes to standard error.`,
+may be among them; without either COMMAND is run once. What COMMAND prints goes to standard error.`,
 		Example: `  zsbx learn -- make
   zsbx learn --yes --write -- cargo build
   zsbx learn --yes -- npm ci > policy.toml`,
@@ -138,10 +137,10 @@ func (l *learner) round(argv []string) (*sandbox.Result, []learn.Need, error) {
 	}
 	command, err := sandbox.Start(context.Background(), p, opts)
 	if err != nil {
-		return l.notStarted(c, p, opts, err)
+		return l.notStarted(p, opts, err)
 	}
 	res, err := command.Wait()
-	l.began(c, command.Plan())
+	l.began(command.Plan())
 	got := command.Plan().Refusals()
 	if l.a.tellChanges(res.Changes); err != nil {
 		return nil, nil, err
@@ -149,15 +148,15 @@ func (l *learner) round(argv []string) (*sandbox.Result, []learn.Need, error) {
 	return &res, why.Needs(command.Plan(), &got), nil
 }
 
-// began keeps the policy and the machine of the first round.
-func (l *learner) began(c *composed, plan *enforce.Plan) {
+// began keeps the policy of the first round.
+func (l *learner) began(plan *enforce.Plan) {
 	if l.Resolved == nil {
-		l.Resolved, l.Host = plan.Policy, &c.host
+		l.Resolved = plan.Policy
 	}
 }
 
 // notStarted is a round in which the command itself may not be executed.
-func (l *learner) notStarted(c *composed, p *policy.Policy, opts sandbox.Options, err error) (*sandbox.Result, []learn.Need, error) {
+func (l *learner) notStarted(p *policy.Policy, opts sandbox.Options, err error) (*sandbox.Result, []learn.Need, error) {
 	plan, planErr := sandbox.Plan(p, opts)
 	if planErr != nil {
 		return nil, nil, err
@@ -167,7 +166,7 @@ func (l *learner) notStarted(c *composed, p *policy.Policy, opts sandbox.Options
 		return nil, nil, err
 	}
 	l.a.say.warn("%v", err)
-	l.began(c, plan)
+	l.began(plan)
 	res := &sandbox.Result{Status: syscall.WaitStatus(exitCannotRun << 8), Failed: true}
 	return res, []learn.Need{{Path: file, Access: policy.Read | policy.Exec}}, nil
 }
@@ -176,7 +175,7 @@ func (l *learner) notStarted(c *composed, p *policy.Policy, opts sandbox.Options
 func (l *learner) end(argv []string, failed int) error {
 	a := l.a
 	for _, x := range l.Left() {
-		a.say.warn("no rule for %s: %s", (&learn.Proposal{Need: x.Need}).Flag(l.Resolved), x.Why)
+		a.say.warn("no rule for %s: %s", (&learn.Proposal{Need: x.Need}).Hint(l.Resolved), x.Why)
 	}
 	if failed != 0 && !l.permissive && (l.tty != nil || l.yes) {
 		a.say.warn("the command still fails with what was accepted")
@@ -208,7 +207,7 @@ func (l *learner) ask(q learn.Proposal) error {
 	changed := false
 	for queue := []learn.Proposal{q}; len(queue) > 0; {
 		q, note := &queue[0], ""
-		fmt.Fprintf(l.out, "zsbx: learn: %s  (for %s)\n[a]llow, [n]arrower, [w]ider, ne[v]er, [q]uit? ", printable(q.Flag(l.Resolved)), l.about(q))
+		fmt.Fprintf(l.out, "zsbx: learn: %s  (for %s)\n[a]llow, [n]arrower, [w]ider, ne[v]er, [q]uit? ", printable(q.Hint(l.Resolved).String()), l.about(q))
 		answer, err := l.tty.ReadString('\n')
 		switch answer = strings.ToLower(strings.TrimSpace(answer)); {
 		case err != nil, answer == "q", answer == "quit":
@@ -226,7 +225,7 @@ func (l *learner) ask(q learn.Proposal) error {
 				note = "nothing narrower would do"
 			}
 		case answer == "w", answer == "wider":
-			if up, ok := q.Wider(l.Resolved, l.Host); ok {
+			if up, ok := q.Wider(l.Resolved); ok {
 				queue[0], changed = up, true
 			} else {
 				note = "zsbx proposes nothing wider"
@@ -270,6 +269,6 @@ func (l *learner) open(c *composed, opts *sandbox.Options) (*policy.Policy, erro
 	}
 	l.a.say.warn("--permissive: COMMAND may change all files of yours in this run; only places of secrets are closed")
 	opts.Model = model
-	l.began(c, model)
+	l.began(model)
 	return p, nil
 }

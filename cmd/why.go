@@ -20,6 +20,7 @@ import (
 	"github.com/zsbx/zsbx/enforce/why"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
+	"github.com/zsbx/zsbx/policy/learn"
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
@@ -151,7 +152,7 @@ func (w *whyText) entry(e *why.Entry) {
 	switch {
 	case e.Secret:
 		w.line("           a place of secrets: zsbx proposes no rule for it")
-	case e.Hint != enforce.Hint{} && e.Harmless == "":
+	case e.Hint != (learn.Hint{}) && e.Harmless == "":
 		w.line("           %s", e.Hint)
 		if toml := e.Hint.TOML(); toml != "" {
 			w.line("           .zsbx.toml: %s", toml)

@@ -9,6 +9,7 @@ import (
 	"github.com/zsbx/zsbx/enforce/internal/landlock"
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/learn"
 )
 
 // Act is something that a command would do; see the fields for what has to be
@@ -52,10 +53,10 @@ type Answer struct {
 	Reason  string // in words
 	Origin  policy.Origin
 
-	// Hint is what would allow it. It is empty for places of secrets, which
-	// Secret names, for the system's own directories, and for what no rule
-	// can allow.
-	Hint   Hint
+	// Needs are what rules would have to allow (see Plan.Hint), and Hint is what
+	// else would help. Secret is the place of secrets that it is about, or "".
+	Needs  []learn.Need
+	Hint   learn.Hint
 	Secret string
 }
 
@@ -98,42 +99,49 @@ func (p *Plan) explain(a *Act, got answer.Answer) Answer {
 	case a.Op == ActConnect && a.Path != "":
 		if !rule.Allowed && rule.Deny == nil {
 			out.Reason, out.Origin = "no rule allows this socket, unless a process of the session itself listens on it", policy.Origin{}
-			out.Hint = p.socketHint(a.Path)
 		}
 	case a.Op == ActConnect || a.Op == ActBind && a.Path == "":
-		out.Hint = portHint(a, rule.Origin)
 	case got.By == answer.Seccomp:
 		out.Reason = got.Why
 		if p.Policy.Net.Mode == policy.NetNone && strings.HasPrefix(a.Name, "socket") {
 			rule := p.Policy.Connect(0)
 			if out.Reason, out.Origin = rule.Reason, rule.Origin; rule.Origin.Source != "--no-net" {
-				out.Hint = Hint{Flag: "--net"}
+				out.Hint = learn.Hint{Flag: "--net"}
 			}
 		}
 	case got.Private != "":
 		out.Reason, out.Origin = got.Private+" is the command's own: what lies there outside is not to be seen", policy.Origin{}
-		out.Hint, out.Secret = p.HintFor(at, access(a, 0))
 	case rule.Deny != nil:
 	case got.Mount != nil:
 		out.Reason, out.Origin = protectedWords(at, got), got.Mount.Origin
 		if m := got.Mount; m.Kind == mounts.Protect && !m.Dir && strings.Contains(m.Path, "/.git/") {
-			out.Hint = Hint{Flag: "--rw", Value: p.Policy.Short(m.Path), Table: "fs", Key: "rw"}
+			out.Hint = learn.Hint{Flag: "--rw", Value: p.Policy.Short(m.Path), Table: "fs", Key: "rw"}
 		}
 	case got.Gains != 0:
 		out.Reason = p.gainWords(a, got.Gains)
-		out.Hint, out.Secret = p.HintFor(path.Dir(a.Path), policy.Write|policy.Exec)
 	case rule.Allowed && got.Apart:
 		out.Reason = "the two places are mounts of their own, so that the rest can be read-only; programs copy instead"
 	case rule.Allowed:
 		out.Reason, out.Origin = fmt.Sprintf("a rule gives no right to %s in %s", landlock.BitNames(got.Missing, landlock.FSNames()), at), policy.Origin{}
-	default:
-		out.Hint, out.Secret = p.HintFor(at, access(a, got.Missing))
-		if a.Op == ActMake && a.Mode.IsDir() && out.Hint == (Hint{}) && out.Secret == "" {
-			out.Hint, out.Secret = p.HintFor(a.Path, policy.Write) // a directory right in the home directory
-			out.Hint.Create = out.Hint.Table != ""
-		}
+	}
+	if (got.By != answer.Seccomp || a.Path == "") && (got.Mount == nil || out.Origin.Source != "") {
+		p.propose(&out, a, got, rule)
 	}
 	return out
+}
+
+// propose notes what would have to be allowed.
+func (p *Plan) propose(out *Answer, a *Act, got answer.Answer, rule policy.Verdict) {
+	out.Needs = p.needed(a, got)
+	if rule.Deny != nil || rule.Allowed || a.Path == "" {
+		return
+	}
+	r := p.Policy
+	out.Secret = r.Secret(a.Path)
+	tmp := (policy.Within(a.Path, "/tmp") || policy.Within(a.Path, "/var/tmp")) && !(r.Home != "" && policy.Within(a.Path, r.Home))
+	if tmp && out.Secret == "" && access(a, got.Missing)&policy.Write != 0 && p.Mounts.PrivateIn(a.Path) == "" {
+		out.Hint = learn.Hint{Flag: "--shared-tmp"}
+	}
 }
 
 // rule is what the policy says about the place that decided.
@@ -203,20 +211,14 @@ func (p *Plan) gainWords(a *Act, gains uint64) string {
 func (p *Plan) decideByPolicy(a *Act) Answer {
 	v := p.rule(a, answer.Answer{Verdict: Refused, At: a.Path})
 	out := Answer{Verdict: Allowed, Reason: v.Reason, Origin: v.Origin}
-	switch {
-	case v.Allowed:
-	case a.Op == ActConnect && a.Path != "" && v.Deny == nil:
-		out.Verdict, out.Errno = Refused, "EPERM"
-		out.Reason = "no rule allows this socket, unless a process of the session itself listens on it"
-		out.Hint = p.socketHint(a.Path)
-	default:
-		out.Verdict, out.Errno = Refused, "EPERM"
-		if a.Path == "" {
-			out.Hint = portHint(a, v.Origin)
-		} else if v.Deny == nil {
-			out.Hint, out.Secret = p.HintFor(a.Path, access(a, 0))
-		}
+	if v.Allowed {
+		return out
 	}
+	out.Verdict, out.Errno = Refused, "EPERM"
+	if a.Op == ActConnect && a.Path != "" && v.Deny == nil {
+		out.Reason = "no rule allows this socket, unless a process of the session itself listens on it"
+	}
+	p.propose(&out, a, answer.Answer{}, v)
 	return out
 }
 

@@ -2,6 +2,7 @@ package enforce
 
 import (
 	"io/fs"
+	"syscall"
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce/internal/answer"
@@ -21,9 +22,16 @@ func (r reported) Report() (out watch.Report) {
 // TestRefusalsMacOS explains what Seatbelt refused: by the policy where that says so,
 // and as the profile's where it does not.
 func TestRefusalsMacOS(t *testing.T) {
-	r := &policy.Resolved{OS: "macos", Dir: "/Users/u/p", Home: "/Users/u", Net: policy.ResolvedNet{Mode: policy.NetOpen}, Paths: []policy.Path{
-		{Path: "/Users/u/p", Access: policy.Read | policy.Write | policy.Exec, Mode: fs.ModeDir, Rule: policy.Rule{Path: ".", Origin: policy.Origin{Source: "--rw"}}},
-	}}
+	h := policy.Host{OS: "macos", Dir: "/Users/u/p", Home: "/Users/u", Env: []string{"HOME=/Users/u", "PATH=/usr/bin"},
+		Lstat: func(p string) (policy.Stat, error) {
+			return policy.Stat{Mode: fs.ModeDir, ID: policy.FileID{Dev: 1, Ino: uint64(len(p))}}, nil
+		},
+		Readlink: func(string) (string, error) { return "", syscall.EINVAL },
+	}
+	r, err := (&policy.Policy{FS: policy.FS{Rules: []policy.Rule{{Path: ".", Access: policy.Read | policy.Write | policy.Exec, Origin: policy.Origin{Source: "--rw"}}}}}).Resolve(h)
+	if err != nil {
+		t.Fatal(err)
+	}
 	p := NewPlanWith(r, Caps{OS: "macos", Seatbelt: true}, nil, Options{Explain: true})
 	if why := p.Explains(); why != "" || !p.Seatbelt.Log {
 		t.Fatalf("not recorded: %q", why)
@@ -37,7 +45,7 @@ func TestRefusalsMacOS(t *testing.T) {
 	got := p.Refusals()
 	for i, flag := range []string{"--ro", "", "", ""} {
 		x := got.List[i]
-		if x.Answer.Verdict != Refused || x.Answer.By != "seatbelt" || x.Answer.Errno != "EPERM" || x.Answer.Reason == "" || x.Answer.Hint.Flag != flag || x.Unknown() {
+		if x.Answer.Verdict != Refused || x.Answer.By != "seatbelt" || x.Answer.Errno != "EPERM" || x.Answer.Reason == "" || p.Hint(&x.Answer).Flag != flag || x.Unknown() {
 			t.Errorf("%+v: %+v", x.Act, x.Answer)
 		}
 	}

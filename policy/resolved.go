@@ -134,6 +134,9 @@ const (
 	NetNone  NetMode = "none"
 )
 
+// Host is the machine where it was resolved.
+func (r *Resolved) Host() *Host { return &r.host }
+
 // Policy writes what was resolved as a policy again, with canonical paths:
 // the rules of the baseline and of presets are in it, its system categories
 // are empty. It does not name the private temporary directory, which belongs

@@ -2,103 +2,107 @@ package why
 
 import (
 	"fmt"
-	"path"
 	"strings"
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/learn"
 )
+
+// Needs is what was refused as package learn takes it: files, ports and sockets that
+// a rule could be for.
+func Needs(plan *enforce.Plan, got *enforce.Refusals) (all []learn.Need) {
+	for i := range got.List {
+		x := &got.List[i]
+		if x.Ordinary {
+			continue
+		}
+		for _, n := range x.Answer.Needs {
+			n.Harmless = harmless(plan.Policy.Home, x.Act.Verb(), n.Path)
+			all = append(all, n)
+		}
+	}
+	return all
+}
 
 // grouper makes entries: refusals that one rule would allow are one.
 type grouper struct {
-	plan  *enforce.Plan
-	home  string
-	by    map[string]*Entry
+	r     *policy.Resolved
+	rules []learn.Proposal
+	by    map[any]*Entry
 	order []*Entry
-	under map[string]map[string]bool // by anchor, the paths that were refused there
 }
 
-// rules reports whether a rule for a directory would allow it.
-func (g *grouper) rules(x *enforce.Refusal) bool {
-	switch x.Act.Verb() {
-	case "create", "write", "remove", "metadata", "read", "list":
-		return !x.Ordinary && x.Answer.Hint.Table == "fs" && x.Act.Op != enforce.ActCall
-	}
-	return false
-}
-
-// note notes that a path was refused where others may be.
-func (g *grouper) note(x *enforce.Refusal) {
-	for _, at := range g.wider(x.Act.Path) {
-		if g.under[at] == nil {
-			g.under[at] = make(map[string]bool)
-		}
-		g.under[at][x.Act.Path] = true
-	}
-}
-
-// wider are the places that a rule may be for, the widest first.
-func (g *grouper) wider(p string) []string { return []string{anchor(g.home, p), path.Dir(p)} }
-
-// many is how many refused paths make a rule for what they have in common.
-const many = 3
-
-// place is what a rule for a refusal would be for: the path, the directory that a
-// file is made in, or what many have in common.
-func (g *grouper) place(x *enforce.Refusal, acc policy.Access) string {
-	p := x.Act.Path
-	if v := x.Act.Verb(); v == "create" || v == "remove" {
-		p = path.Dir(p)
-	}
-	for _, at := range g.wider(x.Act.Path) {
-		if len(g.under[at]) < many || !policy.Within(p, at) || policy.Within(g.plan.Policy.Dir, at) {
-			continue
-		}
-		if h, _ := g.plan.HintFor(at, acc); h.Table != "" {
-			return at
+// rule is the narrowest that would allow what was refused, nil for none.
+func (g *grouper) rule(x *enforce.Refusal) (best *learn.Proposal) {
+	for i := range x.Answer.Needs[:min(1, len(x.Answer.Needs))] {
+		for j := range g.rules {
+			if q := &g.rules[j]; q.Covers(&x.Answer.Needs[i]) && (best == nil || len(q.Path) > len(best.Path)) {
+				best = q
+			}
 		}
 	}
-	return p
+	return best
 }
 
 func (g *grouper) add(x *enforce.Refusal) {
-	verb := x.Act.Verb()
-	subject, to := Subject(x), x.Act.To
-	key := strings.Join([]string{verb, subject, to, x.Answer.By, x.Errno, x.Via}, "\x00")
-	hint, acc := x.Answer.Hint, policy.Write
-	if g.rules(x) {
-		if verb == "read" || verb == "list" {
-			acc = policy.Read
-		}
-		place := g.place(x, acc)
-		hint, _ = g.plan.HintFor(place, acc)
-		if hint.Table == "" {
-			hint, place = x.Answer.Hint, x.Act.Path
-		}
-		key = "rule\x00" + place
-		if hint.Value == "." {
-			key = "rule\x00."
-		}
+	q := g.rule(x)
+	key, hint := any(q), x.Answer.Hint
+	if q != nil {
+		n := &x.Answer.Needs[0]
+		hint = q.Hint(g.r)
+		hint.Create = n.Change && n.Dir && n.Path == q.Path
+	} else {
+		key = [...]string{x.Act.Verb(), Subject(x), x.Act.To, x.Answer.By, x.Errno, x.Via}
 	}
 	e := g.by[key]
 	if e == nil {
-		e = &Entry{Verb: verb, Path: subject, To: to, Errno: x.Errno, By: x.Answer.By, Program: x.Program, Pid: x.Pid, Proved: true,
-			Reason: x.Answer.Reason, Via: x.Via, Origin: x.Answer.Origin, Hint: hint, Secret: x.Answer.Secret != "", acc: acc,
-			seen: make(map[string]bool), left: x.Left}
-		e.apart = x.Errno == "EXDEV" && x.Answer.By == "mounts"
-		if x.Unknown() {
-			e.By, e.Reason = "unknown", "neither the policy nor file permissions say so: please report it"
-		}
+		e = &Entry{Proved: true, Secret: q == nil && x.Answer.Secret != "", seen: make(map[string]bool), left: x.Left}
 		g.by[key] = e
 		g.order = append(g.order, e)
 	}
-	if acc == policy.Write && e.acc == policy.Read { // a rule for both is one to write
-		e.Verb, e.Errno, e.Path, e.Reason, e.acc, e.Hint = verb, x.Errno, subject, x.Answer.Reason, acc, hint
+	if weight(x.Act.Verb()) > weight(e.Verb) {
+		e.show(x)
+		if e.Harmless = harmless(g.r.Home, e.Verb, e.Path); x.Errno == "EXDEV" && x.Answer.By == "mounts" {
+			e.Harmless = "programs copy where they can't rename"
+		}
+	}
+	if hint.Create || e.Hint == (learn.Hint{}) {
+		e.Hint = hint
 	}
 	e.Count += x.Count
 	e.seen[x.Act.Path] = true
 	e.Proved = e.Proved && x.Proved
 	e.left, e.when = min(e.left, x.Left), max(e.when, x.When)
+}
+
+// show has an entry tell of this refusal, of all that it stands for.
+func (e *Entry) show(x *enforce.Refusal) {
+	e.Verb, e.Path, e.To, e.Errno, e.Via = x.Act.Verb(), Subject(x), x.Act.To, x.Errno, x.Via
+	e.Program, e.Pid = x.Program, x.Pid
+	e.By, e.Reason, e.Origin = x.Answer.By, x.Answer.Reason, x.Answer.Origin
+	if x.Unknown() {
+		e.By, e.Reason = "unknown", "neither the policy nor file permissions say so: please report it"
+	}
+}
+
+// weight is how much an operation's being refused tells of a failure.
+func weight(verb string) float64 {
+	switch verb {
+	case "":
+		return 0
+	case "exec":
+		return 60
+	case "connect", "bind":
+		return 50
+	case "create", "write", "remove", "rename", "link":
+		return 40
+	case "read", "list":
+		return 30
+	case "call":
+		return 10
+	}
+	return 20
 }
 
 // Subject is what an act is about, in a word.
@@ -130,37 +134,18 @@ func call(a *enforce.Act) string {
 	return fmt.Sprintf("%s(%s, %s)", a.Name, family, kind)
 }
 
-// anchor is the widest place that a rule may be for: a program's own directory in the
-// home directory, or one two levels below the root.
-func anchor(home, p string) string {
-	base, rest, levels := "", p, 2
-	if home != "" && home != "/" && policy.Within(p, home) {
-		base, rest, levels = home, p[len(home):], 1
-		for _, shared := range []string{"/.cache/", "/.config/", "/.local/share/", "/.local/state/", "/.local/lib/", "/Library/Caches/"} {
-			if strings.HasPrefix(rest, shared) {
-				levels = strings.Count(shared, "/")
-			}
-		}
-	}
-	parts := strings.SplitN(strings.TrimPrefix(rest, "/"), "/", levels+1)
-	return base + "/" + strings.Join(parts[:min(len(parts), levels)], "/")
-}
-
 // harmless says why programs go on without what was refused, or "".
-func harmless(homeDir string, e *Entry) string {
-	if e.apart {
-		return "programs copy where they can't rename"
-	}
+func harmless(homeDir, verb, about string) string {
 	for line := range strings.Lines(knownFile) {
 		at, why, ok := strings.Cut(strings.TrimSpace(line), " ")
 		if rest, home := strings.CutPrefix(at, "~"); home {
 			at = homeDir + rest
 		}
-		if dir, any := strings.CutPrefix(at, "**"); ok && (any && strings.Contains(e.Path+"/", dir+"/") || policy.Within(e.Path, at)) {
+		if dir, any := strings.CutPrefix(at, "**"); ok && (any && strings.Contains(about+"/", dir+"/") || policy.Within(about, at)) {
 			return "usually harmless: " + why
 		}
 	}
-	if e.Verb == "call" && strings.Contains(e.Path, "AF_NETLINK") {
+	if verb == "call" && strings.Contains(about, "AF_NETLINK") {
 		return "usually harmless: programs go on without"
 	}
 	return ""

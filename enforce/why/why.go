@@ -9,6 +9,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/learn"
 )
 
 // knownFile is what is known of paths and variables.
@@ -44,30 +45,23 @@ type Entry struct {
 	Reason   string                      `json:"reason"`
 	Via      string                      `json:"interpreter_of,omitempty"` // the program whose interpreter Path is, or ""
 	Origin   policy.Origin               `json:"origin,omitzero"`
-	Hint     enforce.Hint                `json:"-"`
+	Hint     learn.Hint                  `json:"-"`
 	Flag     string                      `json:"hint,omitempty"`     // Hint, as flags
 	TOML     map[string]map[string][]any `json:"toml,omitempty"`     // Hint, as a policy
 	Harmless string                      `json:"harmless,omitempty"` // why programs go on without it, or ""
 	Secret   bool                        `json:"secret"`             // that is why there is no hint
 
 	score float64
-	acc   policy.Access
 	seen  map[string]bool
 	left  int
 	when  float64
-	apart bool
 }
 
 // New makes the report. env are the names of the variables that the command did not
 // get.
 func New(plan *enforce.Plan, got *enforce.Refusals, status int) *Report {
 	r := &Report{Status: status, Proved: got.Proved, Seen: got.Seen, More: got.More}
-	g := grouper{plan: plan, home: plan.Policy.Home, by: make(map[string]*Entry), under: make(map[string]map[string]bool)}
-	for i := range got.List {
-		if x := &got.List[i]; g.rules(x) {
-			g.note(x)
-		}
-	}
+	g := grouper{r: plan.Policy, rules: learn.Rules(Needs(plan, got), plan.Policy), by: make(map[any]*Entry)}
 	for i := range got.List {
 		if x := &got.List[i]; x.Ordinary {
 			r.Ordinary += x.Count
@@ -77,7 +71,6 @@ func New(plan *enforce.Plan, got *enforce.Refusals, status int) *Report {
 	}
 	for _, e := range g.order {
 		e.Paths = len(e.seen)
-		e.Harmless = harmless(g.home, e)
 		e.rate()
 		r.Entries = append(r.Entries, *e)
 	}
@@ -98,16 +91,12 @@ const soon = 8
 
 // rate scores an entry: what it is, how soon its thread ended, how late it was.
 func (e *Entry) rate() {
-	e.score = map[string]float64{"exec": 60, "connect": 50, "bind": 50, "create": 40, "write": 40, "remove": 40, "rename": 40, "link": 40, "read": 30, "list": 30}[e.Verb]
-	e.score = cmp.Or(e.score, 20) + 20*e.when
+	e.score = weight(e.Verb) + 20*e.when
 	if e.left <= soon {
 		e.score += 60 - 5*float64(e.left)
 	}
 	if e.Harmless != "" {
 		e.score -= 80
-	}
-	if e.Verb == "call" {
-		e.score -= 10
 	}
 }
 

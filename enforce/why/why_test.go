@@ -1,38 +1,49 @@
 package why
 
 import (
+	"io/fs"
+	"slices"
+	"syscall"
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/internal/answer"
 	"github.com/zsbx/zsbx/enforce/internal/watch"
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/learn"
 )
 
-func TestAnchor(t *testing.T) {
-	for p, want := range map[string]string{
-		"/home/u/.cargo/registry/x/y": "/home/u/.cargo", "/home/u/.cache/go-build/0/1": "/home/u/.cache/go-build", "/home/u/.local/share/app/x": "/home/u/.local/share/app",
-		"/home/u/.config/app": "/home/u/.config/app", "/home/u/file": "/home/u/file", "/srv/data/a/b": "/srv/data", "/x": "/x",
-	} {
-		if got := anchor("/home/u", p); got != want {
-			t.Errorf("%s: %s, want %s", p, got, want)
-		}
+// resolved is a policy without rules, on a machine with these directories.
+func resolved(t *testing.T, dirs ...string) *policy.Resolved {
+	h := policy.Host{OS: "linux", Dir: "/home/u/p", Home: "/home/u", Env: []string{"HOME=/home/u", "PATH=/usr/bin"},
+		Lstat: func(p string) (policy.Stat, error) {
+			if i := slices.Index(dirs, p); p == "/" || i >= 0 {
+				return policy.Stat{Mode: fs.ModeDir, ID: policy.FileID{Dev: 1, Ino: uint64(i + 2)}}, nil
+			}
+			return policy.Stat{}, syscall.ENOENT
+		},
+		Readlink: func(string) (string, error) { return "", syscall.EINVAL },
 	}
+	r, err := (&policy.Policy{}).Resolve(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 // TestReport ranks refusals of a build that failed since it could not write.
 func TestReport(t *testing.T) {
-	plan := &enforce.Plan{Policy: &policy.Resolved{Home: "/home/u", Dir: "/home/u/p", EnvDrop: []string{"EDITOR_X", "GITHUB_TOKEN"}}}
+	plan := &enforce.Plan{Policy: resolved(t, "/home", "/home/u", "/home/u/p", "/home/u/.cache", "/home/u/.cache/b")}
+	plan.Policy.EnvDrop = []string{"EDITOR_X", "GITHUB_TOKEN"}
 	one := func(path string, flags answer.Flags, left int, ordinary bool) enforce.Refusal {
 		act := answer.Act{Op: answer.Open, Flags: flags, Path: path}
 		acc := policy.Read
 		if flags&answer.Write != 0 {
 			acc = policy.Write
 		}
-		hint, _ := plan.HintFor(path, acc)
 		return enforce.Refusal{
 			Refusal: watch.Refusal{Act: act, Answer: answer.Answer{Verdict: answer.Refused}, Errno: "EACCES", Proved: true, Ordinary: ordinary, Count: 1, Left: left, When: 0.5},
-			Answer:  enforce.Answer{Verdict: enforce.Refused, By: "landlock", Reason: "no rule", Hint: hint},
+			Answer:  enforce.Answer{Verdict: enforce.Refused, By: "landlock", Reason: "no rule", Needs: []learn.Need{{Path: path, Access: acc, Change: flags&answer.Creat != 0}}},
 		}
 	}
 	got := &enforce.Refusals{Seen: 100, Proved: true, List: []enforce.Refusal{

@@ -35,27 +35,59 @@ type Left struct {
 	Why  string
 }
 
-// Propose makes proposals for what was refused under the policy r, on the machine h.
-// The same needs, in whatever order, give the same proposals in the same order.
-func Propose(needs []Need, r *policy.Resolved, h *policy.Host) ([]Proposal, []Left) {
-	p := &proposer{r: r, h: h, unwise: r.Unwise(), shared: shared(r, h)}
+// Propose makes proposals for what was refused under the policy r. The same needs, in
+// whatever order, give the same proposals in the same order.
+func Propose(needs []Need, r *policy.Resolved) ([]Proposal, []Left) {
+	return newProposer(r).propose(needs)
+}
+
+// Rules are what to tell somebody who asks what would allow something: without presets,
+// and also for a directory that holds more than one thing, where that is what was refused.
+func Rules(needs []Need, r *policy.Resolved) []Proposal {
+	if len(needs) == 0 || r.Host().Lstat == nil {
+		return nil
+	}
+	p := newProposer(r)
+	unwise := p.unwise
+	p.asked, p.unwise = true, func(at string, a policy.Access, dir bool) string {
+		if within(at, "/dev") { // who names a device means it
+			a &^= policy.Write
+		}
+		return unwise(at, a, dir)
+	}
+	out, _ := p.propose(needs)
+	return out
+}
+
+// proposer is one use of Propose or Rules.
+type proposer struct {
+	r      *policy.Resolved
+	asked  bool // it is Rules
+	unwise func(string, policy.Access, bool) string
+	shared []string
+	out    []Proposal
+	left   []Left
+}
+
+func newProposer(r *policy.Resolved) *proposer {
+	return &proposer{r: r, unwise: r.Unwise(), shared: shared(r)}
+}
+
+func (p *proposer) propose(needs []Need) ([]Proposal, []Left) {
 	var files []Need
 	for _, n := range distinct(needs) {
-		switch {
-		case n.Port != 0:
-			p.port(n)
-		case n.Socket:
-			p.socket(n)
-		default:
-			if why := p.refuses(&n); why != "" {
-				p.left = append(p.left, Left{n, why})
-			} else {
-				files = append(files, n)
-			}
+		if why := p.refuses(&n); why != "" {
+			p.left = append(p.left, Left{n, why})
+		} else if n.Port != 0 || n.Socket {
+			p.out = append(p.out, Proposal{Need: n, Needs: []Need{n}})
+		} else {
+			files = append(files, n)
 		}
 	}
-	files = p.project(p.presets(files))
-	p.rules(files)
+	if !p.asked {
+		files = p.presets(files)
+	}
+	p.rules(p.project(files))
 	slices.SortStableFunc(p.out, func(a, b Proposal) int {
 		return cmp.Or(cmp.Compare(kind(&a), kind(&b)), cmp.Compare(a.Preset, b.Preset), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Port, b.Port))
 	})
@@ -106,18 +138,23 @@ func bit(b bool) int {
 	return 0
 }
 
-// proposer is one run of Propose.
-type proposer struct {
-	r      *policy.Resolved
-	h      *policy.Host
-	unwise func(string, policy.Access, bool) string
-	shared []string
-	out    []Proposal
-	left   []Left
+// refuses says why nothing is proposed, or "".
+func (p *proposer) refuses(n *Need) string {
+	switch {
+	case n.Port != 0 && p.r.Net.From.Source == "--no-net":
+		return "the network was closed by --no-net"
+	case n.Port != 0:
+		return ""
+	case !path.IsAbs(n.Path) || n.Path != path.Clean(n.Path):
+		return "it has no path that a rule could name"
+	case n.Socket:
+		return p.unwise(n.Path, policy.Read, false)
+	}
+	return p.refusesFile(n)
 }
 
-// refuses says why nothing is proposed for a file, or "".
-func (p *proposer) refuses(n *Need) string {
+// refusesFile says why nothing is proposed for a file, or "".
+func (p *proposer) refusesFile(n *Need) string {
 	write := n.Access&policy.Write != 0
 	for i := range p.r.Deny {
 		if p.r.Deny[i].Covers(n.Path) {
@@ -125,11 +162,9 @@ func (p *proposer) refuses(n *Need) string {
 		}
 	}
 	switch {
-	case !path.IsAbs(n.Path) || n.Path != path.Clean(n.Path):
-		return "it has no path that a rule could name"
-	case within(n.Path, "/proc", "/sys"):
+	case n.Path == "/dev", within(n.Path, "/proc", "/sys", "/dev/shm", "/dev/mqueue"):
 		return "the kernel is asked and told things there"
-	case write && within(n.Path, "/usr", "/etc", "/opt", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/run", "/dev", "/var/lib", "/var/run", "/Library", "/System"):
+	case write && within(n.Path, "/usr", "/etc", "/opt", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/run", "/var/lib", "/var/run", "/Library", "/System"):
 		return "the system's own directories are for a package manager to change"
 	case n.Change && slices.Contains([]string{"/tmp", "/var/tmp"}, path.Dir(n.Path)):
 		return "everybody makes files there: TMPDIR is the command's own (--shared-tmp)"
@@ -144,6 +179,9 @@ func (p *proposer) refuses(n *Need) string {
 	at := n.Path
 	if n.Change {
 		at = path.Dir(at)
+		if why := p.unwise(n.Path, acc, false); why != "" { // there may be a file by then
+			return why
+		}
 	}
 	if p.r.Allowed(at, n.Access).Allowed && p.r.Allowed(n.Path, n.Access).Allowed {
 		return "a rule allows it: what refused it is none that a rule could change"
@@ -153,26 +191,6 @@ func (p *proposer) refuses(n *Need) string {
 
 func within(p string, dirs ...string) bool {
 	return slices.ContainsFunc(dirs, func(d string) bool { return policy.Within(p, d) })
-}
-
-func (p *proposer) port(n Need) {
-	if p.r.Net.From.Source == "--no-net" {
-		p.left = append(p.left, Left{n, "the network was closed by --no-net"})
-		return
-	}
-	p.out = append(p.out, Proposal{Need: n, Needs: []Need{n}})
-}
-
-func (p *proposer) socket(n Need) {
-	why := p.unwise(n.Path, policy.Read, false)
-	if !path.IsAbs(n.Path) {
-		why = "it has no path that a rule could name"
-	}
-	if why != "" {
-		p.left = append(p.left, Left{n, why})
-		return
-	}
-	p.out = append(p.out, Proposal{Need: n, Needs: []Need{n}})
 }
 
 // Covers reports whether a rule would allow a need. Of a preset it is known by the

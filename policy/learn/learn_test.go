@@ -97,7 +97,8 @@ func TestPropose(t *testing.T) {
 		{"listed, and one written below", []learn.Need{{Path: "/home/u/other", Access: r, Dir: true}, write("/home/u/other/log")}, "--ro '~/other'; --rw-noexec '~/other/log'", 0},
 		{"secrets", []learn.Need{read("/home/u/.ssh/id_rsa"), made("/home/u/.aws/x"), read("/home/u/.npmrc"), {Path: "/home/u", Access: r, Dir: true}}, "", 4},
 		{"around secrets", []learn.Need{read("/home/u/.m2/a"), read("/home/u/.m2/b"), read("/home/u/.m2/c")}, "--ro '~/.m2/a'; --ro '~/.m2/b'; --ro '~/.m2/c'", 0},
-		{"on PATH", []learn.Need{made("/home/u/tools/x"), made("/home/u/.bashrc")}, "", 2},
+		{"on PATH", []learn.Need{made("/home/u/tools/x"), madeDir("/home/u/tools/y"), made("/home/u/.bashrc")}, "", 3},
+		{"a device", []learn.Need{write("/dev/kvm"), {Path: "/dev", Access: r, Dir: true}}, "", 2},
 		{"the system", []learn.Need{made("/usr/lib/x"), write("/etc/hosts"), write("/proc/self/oom_adj"), made("/tmp/x"), made("/var/lib/x")}, "", 5},
 		{"a preset's", []learn.Need{made("/home/u/.cargo/registry/x"), read("/home/u/.cargo/config.toml")}, "--preset rust", 0},
 		{"ports", []learn.Need{{Port: 443, Access: 0}, {Port: 80, Bind: true}, {Path: "/run/x.sock", Socket: true}}, "--unix /run/x.sock; --connect-tcp 443; --bind-tcp 80", 0},
@@ -105,10 +106,10 @@ func TestPropose(t *testing.T) {
 	} {
 		h := host("/home/u/other/log", "/home/u/.cargo/registry/", "/home/u/.cargo/config.toml", "/home/u/.m2/a", "/home/u/tools/", "/tmp/")
 		now := present(t, h)
-		got, left := learn.Propose(c.needs, now, h)
+		got, left := learn.Propose(c.needs, now)
 		var all []string
 		for i := range got {
-			f := got[i].Flag(now)
+			f := got[i].Hint(now).String()
 			if got[i].Harmless != "" {
 				f = "(" + f + ")"
 			}
@@ -145,10 +146,10 @@ func TestSafe(t *testing.T) {
 	now := present(t, h)
 	rapid.Check(t, func(t *rapid.T) {
 		needs := someNeeds(t)
-		got, _ := learn.Propose(needs, now, h)
+		got, _ := learn.Propose(needs, now)
 		for _, q := range slices.Clone(got) {
 			got = append(got, q.Narrower()...)
-			if up, ok := q.Wider(now, h); ok {
+			if up, ok := q.Wider(now); ok {
 				got = append(got, up)
 			}
 		}
@@ -172,6 +173,36 @@ func TestSafe(t *testing.T) {
 	})
 }
 
+// TestRules: to somebody who asks, a wide directory is proposed when it is what was
+// refused, but no more of it than that, and never what TestSafe is about.
+func TestRules(t *testing.T) {
+	h := host("/srv/a", "/srv/b", "/srv/c", "/home/u/.ssh/id_rsa", "/home/u/.cargo/registry/")
+	now := present(t, h)
+	list := func(p string) learn.Need { return learn.Need{Path: p, Access: r, Dir: true} }
+	for _, c := range []struct {
+		need learn.Need
+		want string
+	}{
+		{list("/srv"), "--ro /srv"}, {write("/dev/kvm"), "--rw-noexec /dev/kvm"}, {made("/home/u/.cargo/registry/x"), "--rw-noexec ~/.cargo/registry"},
+		{list("/"), ""}, {list("/home"), ""}, {list("/home/u"), ""}, {list("/home/u/.ssh"), ""}, {list("/dev"), ""},
+		{learn.Need{Path: "/tmp", Access: w, Dir: true}, ""}, {made("/srv/x"), ""},
+	} {
+		got := ""
+		for _, q := range learn.Rules([]learn.Need{c.need}, now) {
+			got += q.Hint(now).String()
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", c.need.Path, got, c.want)
+		}
+	}
+	if got := learn.Rules([]learn.Need{read("/srv/a"), read("/srv/b"), read("/srv/c")}, now); len(got) != 3 {
+		t.Errorf("%v", got)
+	}
+	if got := learn.Rules([]learn.Need{read("/srv/a")}, &policy.Resolved{}); got != nil {
+		t.Errorf("of a policy made by hand: %v", got)
+	}
+}
+
 // TestSuffices: under the proposals all is allowed that was refused, but for what is
 // told to be left; and the order of what was refused plays no part.
 func TestSuffices(t *testing.T) {
@@ -179,8 +210,8 @@ func TestSuffices(t *testing.T) {
 	now := present(t, h)
 	rapid.Check(t, func(t *rapid.T) {
 		needs := someNeeds(t)
-		got, left := learn.Propose(needs, now, h)
-		again, _ := learn.Propose(rapid.Permutation(needs).Draw(t, "order"), now, h)
+		got, left := learn.Propose(needs, now)
+		again, _ := learn.Propose(rapid.Permutation(needs).Draw(t, "order"), now)
 		if !reflect.DeepEqual(got, again) {
 			t.Fatalf("%v in another order gives %v", got, again)
 		}

@@ -46,7 +46,7 @@ func (p *proposer) candidates() []opened {
 		if err != nil || slices.ContainsFunc(p.r.Presets, func(n policy.Named) bool { return n.Value == info.Name }) {
 			continue
 		}
-		r, err := pol.Resolve(*p.h)
+		r, err := pol.Resolve(*p.r.Host())
 		if err != nil {
 			continue
 		}

@@ -15,7 +15,8 @@ const everything = policy.Read | policy.Write | policy.Exec
 
 // shared are directories that many programs have their files in: none is a rule,
 // though what lies in it may be.
-func shared(r *policy.Resolved, h *policy.Host) []string {
+func shared(r *policy.Resolved) []string {
+	h := r.Host()
 	dirs := []string{"/tmp", "/var/tmp", "/private", "/dev", "/dev/shm"}
 	home := h.Follow(r.Home).Path
 	for _, d := range []string{".cache", ".config", ".local", "Library", "bin"} {
@@ -29,22 +30,34 @@ func shared(r *policy.Resolved, h *policy.Host) []string {
 	return dirs
 }
 
-// sensible reports whether a directory as a whole may be a rule with an access.
-func (p *proposer) sensible(dir string, a policy.Access) bool {
-	return !p.wide(dir) && p.unwise(dir, a, true) == ""
+// sensible reports whether a directory as a whole may be a rule with an access. Itself
+// says that it is what was refused, not what holds that.
+func (p *proposer) sensible(dir string, a policy.Access, itself bool) bool {
+	wide := p.wide(dir)
+	if p.asked && itself {
+		wide = p.holdsHome(dir) || a&policy.Write != 0 && p.holdsShared(dir)
+	}
+	return !wide && p.unwise(dir, a, true) == ""
 }
 
 // wide reports whether a directory holds more than one thing: the home directory and
 // what lies above it, those near the root, and the shared ones and what holds them.
 func (p *proposer) wide(dir string) bool {
-	home := p.h.Follow(p.r.Home).Path
-	if p.r.Home != "" && (policy.Within(home, dir) || policy.Within(p.r.Home, dir)) || policy.Within(p.r.Dir, dir) && dir != p.r.Dir {
-		return true
-	}
-	parent := path.Dir(dir)
-	return parent == "/" && dir != p.r.Dir || dir == "/" ||
+	home, parent := p.r.Host().Follow(p.r.Home).Path, path.Dir(dir)
+	return p.holdsHome(dir) || policy.Within(p.r.Dir, dir) && dir != p.r.Dir || parent == "/" && dir != p.r.Dir ||
 		slices.Contains([]string{"/usr", "/var", "/home", "/Users", "/private", "/private/var", "/run/user", home + "/.local", home + "/Library"}, parent) ||
-		slices.ContainsFunc(p.shared, func(s string) bool { return policy.Within(s, dir) })
+		p.holdsShared(dir)
+}
+
+// holdsShared reports whether a directory is one that many programs have their files in,
+// or above it.
+func (p *proposer) holdsShared(dir string) bool {
+	return slices.ContainsFunc(p.shared, func(s string) bool { return policy.Within(s, dir) })
+}
+
+// holdsHome reports whether a directory is the home directory, or above it.
+func (p *proposer) holdsHome(dir string) bool {
+	return dir == "/" || p.r.Home != "" && (policy.Within(p.r.Host().Follow(p.r.Home).Path, dir) || policy.Within(p.r.Home, dir))
 }
 
 // whole reports whether the working directory may be a rule as a whole.
@@ -87,12 +100,12 @@ func (p *proposer) rules(needs []Need) {
 			continue
 		}
 		file, dir := n.Path, n.Dir
-		if n.Change && p.sensible(path.Dir(file), n.Access) {
+		if n.Change && p.sensible(path.Dir(file), n.Access, false) {
 			file, dir = path.Dir(file), true
-		} else if n.Change && (!n.Dir || !p.sensible(file, n.Access)) {
+		} else if n.Change && (!n.Dir || !p.sensible(file, n.Access, true)) {
 			p.left = append(p.left, Left{n, path.Dir(file) + " is too much for a rule: make it first, then it can be allowed"})
 			continue
-		} else if dir && !p.sensible(file, n.Access) {
+		} else if dir && !p.sensible(file, n.Access, true) {
 			p.left = append(p.left, Left{n, "it is too much for a rule"})
 			continue
 		}
@@ -140,7 +153,7 @@ func (p *proposer) lift(at map[string]*Proposal, dir string) {
 	if q != nil {
 		all |= q.Access
 	}
-	many := (written >= 2 && 2*written >= entries || read >= 3) && p.sensible(dir, all)
+	many := (written >= 2 && 2*written >= entries || read >= 3) && p.sensible(dir, all, false)
 	if !many && (q == nil || !q.Dir) {
 		return
 	}
@@ -188,9 +201,9 @@ func (q *Proposal) Narrower() []Proposal {
 
 // Wider gives the same rule for the directory above, and reports whether that may be
 // proposed.
-func (q *Proposal) Wider(r *policy.Resolved, h *policy.Host) (Proposal, bool) {
-	p := &proposer{r: r, h: h, unwise: r.Unwise(), shared: shared(r, h)}
+func (q *Proposal) Wider(r *policy.Resolved) (Proposal, bool) {
+	p := newProposer(r)
 	up := *q
 	up.Path, up.Dir, up.Create = path.Dir(q.Path), true, q.Access&policy.Write != 0
-	return up, !q.Socket && q.Path != "" && q.Path != r.Dir && p.sensible(up.Path, q.Access)
+	return up, !q.Socket && q.Path != "" && q.Path != r.Dir && p.sensible(up.Path, q.Access, false)
 }

@@ -8,8 +8,7 @@ import (
 
 // Session is what is learnt from several runs of a command.
 type Session struct {
-	Resolved *policy.Resolved // without anything that was learnt
-	Host     *policy.Host
+	Resolved *policy.Resolved     // without anything that was learnt
 	Ask      func(Proposal) error // has Accept or Refuse called; nil accepts
 	Sockets  bool                 // nil accepts sockets, too: anything may listen there
 	Once     bool                 // there will be one run
@@ -43,11 +42,11 @@ func (s *Session) Propose(needs []Need) (more bool, err error) {
 	had, before := s.Accepted, s.Policy().Hash()
 	s.needs = append(s.needs, needs...)
 	open := slices.DeleteFunc(slices.Clone(s.needs), func(n Need) bool { return covered(s.pinned, &n) || covered(s.never, &n) })
-	list, left := Propose(open, s.Resolved, s.Host)
+	list, left := Propose(open, s.Resolved)
 	s.Accepted, s.Extra, s.left = nil, nil, left
 	preset := false // one is new: what else is needed shows when it is in use
 	for _, q := range list {
-		known := slices.ContainsFunc(had, func(o Proposal) bool { return o.Flag(s.Resolved) == q.Flag(s.Resolved) })
+		known := slices.ContainsFunc(had, func(o Proposal) bool { return o.Hint(s.Resolved) == q.Hint(s.Resolved) })
 		switch {
 		case preset && q.Preset == "" && q.Path != s.Resolved.Dir:
 			continue
@@ -77,12 +76,12 @@ func (s *Session) Propose(needs []Need) (more bool, err error) {
 
 // Succeeded notes what the command was refused and succeeded without.
 func (s *Session) Succeeded(needs []Need) {
-	list, _ := Propose(needs, s.Resolved, s.Host)
+	list, _ := Propose(needs, s.Resolved)
 	for _, q := range list {
 		if q.Harmless == "" {
 			q.Harmless = "it succeeds without"
 		}
-		if !slices.ContainsFunc(s.Extra, func(o Proposal) bool { return o.Flag(s.Resolved) == q.Flag(s.Resolved) }) {
+		if !slices.ContainsFunc(s.Extra, func(o Proposal) bool { return o.Hint(s.Resolved) == q.Hint(s.Resolved) }) {
 			s.Extra = append(s.Extra, q)
 		}
 	}

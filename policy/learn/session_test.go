@@ -13,7 +13,7 @@ func TestSession(t *testing.T) {
 	h := host("/home/u/data/a", "/home/u/data/b", "/home/u/s.sock")
 	socket := learn.Need{Path: "/home/u/s.sock", Socket: true}
 	var asked []string
-	s := &learn.Session{Resolved: present(t, h), Host: h}
+	s := &learn.Session{Resolved: present(t, h)}
 	s.Ask = func(q learn.Proposal) error {
 		asked = append(asked, q.Path)
 		if q.Path == "/home/u/data/b" {
@@ -35,7 +35,7 @@ func TestSession(t *testing.T) {
 		t.Errorf("asked %q, want %q; accepted %v", asked, want, s.Accepted)
 	}
 
-	unasked := &learn.Session{Resolved: present(t, h), Host: h}
+	unasked := &learn.Session{Resolved: present(t, h)}
 	if more, err := unasked.Propose([]learn.Need{socket}); more || err != nil || len(unasked.Left()) != 1 {
 		t.Errorf("unasked: %t, %v, left %v", more, err, unasked.Left())
 	}

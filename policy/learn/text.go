@@ -3,11 +3,9 @@ package learn
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // Policy is what proposals ask for, without the harmless ones. Paths are written
@@ -33,40 +31,15 @@ func Policy(list []Proposal, r *policy.Resolved) *policy.Policy {
 	return p
 }
 
-// rule is a proposal as a key of a policy and a value of its list.
-func (q *Proposal) rule(r *policy.Resolved) (key, value string) {
-	switch port := strconv.Itoa(int(q.Port)); {
-	case q.Preset != "":
-		return "presets", q.Preset
-	case q.Socket:
-		return "unix", r.Short(q.Path)
-	case q.Bind:
-		return "bind_tcp", port
-	case q.Port != 0:
-		return "connect_tcp", port
-	}
-	return q.Access.String(), r.Short(q.Path)
-}
-
 // Comments are lines of TOML for what is proposed as a comment.
 func Comments(list []Proposal, r *policy.Resolved) string {
 	var b strings.Builder
 	for i := range list {
-		key, value := list[i].rule(r)
-		if list[i].Port == 0 {
-			value = policy.QuoteTOML(value)
-		}
 		if list[i].Harmless != "" {
-			fmt.Fprintf(&b, "# %s = [%s]  # %s\n", key, value, list[i].Harmless)
+			fmt.Fprintf(&b, "# %s  # %s\n", list[i].Hint(r).line(), list[i].Harmless)
 		}
 	}
 	return b.String()
-}
-
-// Flag is a proposal as flags of run.
-func (q *Proposal) Flag(r *policy.Resolved) string {
-	key, value := q.rule(r)
-	return "--" + strings.TrimSuffix(strings.ReplaceAll(key, "_", "-"), "s") + " " + shell.Quote(value)
 }
 
 // Flags are proposals as flags of run, without the harmless ones. asked says that
@@ -85,7 +58,7 @@ func Flags(list []Proposal, r *policy.Resolved, asked bool) string {
 				all = append(all, "--rox .")
 			}
 		}
-		all, create = append(all, q.Flag(r)), create || q.Create
+		all, create = append(all, q.Hint(r).String()), create || q.Create
 	}
 	if create {
 		all = append(all, "--create-missing")

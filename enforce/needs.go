@@ -1,0 +1,67 @@
+package enforce
+
+import (
+	"path"
+	"slices"
+
+	"github.com/zsbx/zsbx/enforce/internal/answer"
+	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/learn"
+)
+
+// Hint is the rule that would allow what was refused, as package learn proposes it.
+func (p *Plan) Hint(a *Answer) learn.Hint {
+	if rules := learn.Rules(a.Needs, p.Policy); len(rules) > 0 {
+		return rules[0].Hint(p.Policy)
+	}
+	return a.Hint
+}
+
+// needed are the files, ports and sockets that rules could be for: what is to be allowed
+// for an act that was refused.
+func (p *Plan) needed(a *Act, got answer.Answer) (out []learn.Need) {
+	n := learn.Need{Path: a.Path, Dir: a.Mode.IsDir(), Port: a.Port, Access: policy.Write}
+	switch a.Op {
+	case ActSignal, ActTrace, ActCall:
+		return nil
+	case ActConnect:
+		n.Access, n.Socket = 0, a.Path != ""
+		if a.Path == "" && a.Port == 0 {
+			return nil // an abstract socket
+		}
+	case ActBind:
+		if n.Bind, n.Change = a.Path == "", a.Path != ""; n.Bind {
+			n.Access = 0
+		}
+	case ActRename, ActExchange, ActLink:
+		if got.Gains != 0 {
+			return []learn.Need{{Path: path.Dir(a.Path), Dir: true, Access: policy.Read | policy.Write | policy.Exec}}
+		}
+		for _, name := range []string{a.Path, a.To} {
+			if !p.Policy.Allowed(path.Dir(name), policy.Write).Allowed && (a.Op != ActLink || name == a.To) {
+				out = append(out, learn.Need{Path: name, Dir: n.Dir, Access: policy.Write, Change: true})
+			}
+		}
+		return p.outside(out)
+	case ActExec:
+		n.Access = policy.Read | policy.Exec
+	case ActMake, ActRemove:
+		n.Change = true
+	case ActTempFile:
+		n.Path, n.Dir, n.Change = path.Join(a.Path, "file"), false, true
+	case ActOpen:
+		n.Change = a.Missing && a.Flags&ActCreat != 0
+		if a.Flags&^ActRead == 0 {
+			n.Access = policy.Read
+		}
+	}
+	return p.outside([]learn.Need{n})
+}
+
+// outside leaves out what has no path, as a pipe or a file that was removed, and the
+// command's own temporary directory.
+func (p *Plan) outside(needs []learn.Need) []learn.Need {
+	return slices.DeleteFunc(needs, func(n learn.Need) bool {
+		return n.Path != "" && (n.Path[0] != '/' || p.Policy.TempDir != "" && policy.Within(n.Path, p.Policy.TempDir))
+	})
+}
