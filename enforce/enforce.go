@@ -100,7 +100,7 @@ type Plan struct {
 	// Session, and what else it knows, before Confine.
 	Seatbelt *seatbelt.Options
 
-	// Mediation is what the calling program decides about sockets while
+	// Mediation is what the calling program answers for the kernel while
 	// the command runs; nil when the kernel does it alone, or can't.
 	Mediation *broker.Policy
 
@@ -116,6 +116,7 @@ type Plan struct {
 	profileRules int    // of the Seatbelt profile
 
 	names []netip.Addr  // the machine's name servers, where the command has to find out addresses
+	held  []string      // the names of what mounts protect, where a broker answers for these
 	audit protect.Audit // what Snapshot looks at
 
 	model    *Plan           // Options.Model

@@ -34,6 +34,7 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 	if asksNames(p.Policy.Net) {
 		p.names = broker.NameServers(host)
 	}
+	p.held = p.heldNames()
 	peers := p.Caps.Mediates(p.Policy.Net, opts.Sockets) || len(p.names) > 0 && p.Caps.Seccomp && p.Caps.SeccompNotify
 	if p.Caps.Seccomp {
 		if p.Seccomp = seccomp.Compile(p.filterOptions(peers, signals)); p.Seccomp == nil {
@@ -55,7 +56,7 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 func (p *Plan) filterOptions(peers bool, signals seccomp.SignalMode) seccomp.Options {
 	return seccomp.Options{
 		Arch: p.Caps.Arch, UID: p.Caps.UID, GID: p.Caps.GID, Capabilities: p.Caps.Capabilities,
-		Net: p.Policy.Net, Peers: peers, Names: peers && len(p.names) > 0, Signals: signals,
+		Net: p.Policy.Net, Peers: peers, Names: peers && len(p.names) > 0, Signals: signals, Renames: len(p.held) > 0,
 		Truncate: landlock.Of(p.Caps.Landlock).FS&landlock.FSTruncate != 0,
 		UserNS:   p.Mounts != nil && p.Mounts.UserNS,
 	}

@@ -2,11 +2,13 @@ package enforce
 
 import (
 	"fmt"
+	"path"
 	"slices"
 
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/internal/broker"
 	"github.com/zsbx/zsbx/enforce/internal/landlock"
+	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/enforce/internal/seccomp"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -90,14 +92,14 @@ func (c *Caps) SocketsBy() string {
 // planMediation says what the supervisor will answer.
 func (p *Plan) planMediation(peers, inherited bool, signals seccomp.SignalMode) {
 	net := p.Policy.Net
-	if p.Seccomp == nil || !peers && signals == seccomp.SignalsKernel && p.watched == nil {
+	if p.Seccomp == nil || !peers && signals == seccomp.SignalsKernel && p.watched == nil && p.held == nil {
 		return
 	}
 	m := &broker.Policy{Unix: net.Unix, Net: net.Mode, Sockets: inherited, Peers: peers, Signals: signals, Capabilities: p.Caps.Capabilities &^ p.DropCapabilities}
 	if p.Mounts != nil && p.Mounts.UserNS {
 		m.Capabilities = 0
 	}
-	m.Names = p.names
+	m.Names, m.Held = p.names, p.held
 	for _, port := range net.ConnectTCP {
 		m.ConnectTCP = append(m.ConnectTCP, port.Number)
 	}
@@ -105,6 +107,20 @@ func (p *Plan) planMediation(peers, inherited bool, signals seccomp.SignalMode) 
 		m.ListenTCP = append(m.ListenTCP, port.Number)
 	}
 	p.Mediation = m
+}
+
+// heldNames are the names of what mounts protect, where a supervisor can say what it
+// is to rename that.
+func (p *Plan) heldNames() (out []string) {
+	if p.Mounts == nil || !p.Caps.Seccomp || !p.Caps.SeccompNotify {
+		return nil
+	}
+	for _, m := range p.Mounts.Mounts {
+		if name := path.Base(m.Path); m.Kind == mounts.Protect && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // orSupervisor says why zsbx can't take the place of Landlock for sockets.

@@ -1,6 +1,10 @@
 package answer
 
-import "github.com/zsbx/zsbx/enforce/internal/landlock"
+import (
+	"path"
+
+	"github.com/zsbx/zsbx/enforce/internal/landlock"
+)
 
 // fileRights are those that are about a file itself, whatever directory has it.
 const fileRights = landlock.FileRights
@@ -9,6 +13,9 @@ const fileRights = landlock.FileRights
 // both ends have to lie on one mount; what moves to another directory may not
 // gain rights there (LANDLOCK_ACCESS_FS_REFER).
 func (w *World) move(a *Act) Answer {
+	if ans := w.held(a); ans.Verdict != Allowed {
+		return ans
+	}
 	for _, p := range []string{a.Path, a.To} {
 		if ans, hidden := w.behind(a, p); hidden {
 			return ans
@@ -44,6 +51,16 @@ func (w *World) move(a *Act) Answer {
 			if x := w.onPoint(p); x != nil {
 				return w.busy(p, x)
 			}
+		}
+	}
+	return allowed()
+}
+
+// held answers for the broker, which looks at what is renamed before the kernel does.
+func (w *World) held(a *Act) Answer {
+	for _, p := range []string{a.Path, a.To} {
+		if x := w.onPoint(p); x != nil && a.Op != Link && w.Broker.Holds(path.Base(p)) {
+			return erofs(p, view{why: x.mount})
 		}
 	}
 	return allowed()

@@ -29,6 +29,10 @@ type Policy struct {
 	Peers   bool               // connect(2) and listen(2) are answered
 	Signals seccomp.SignalMode //
 
+	// Held are the names of files that are protected by mounts, wherever they lie:
+	// rename(2) is answered for these.
+	Held []string
+
 	// Capabilities are those that the command may have, of capabilities(7):
 	// whatever is done for it is done without any other.
 	Capabilities uint64
@@ -36,6 +40,9 @@ type Policy struct {
 
 // Mediates reports whether a mediation is about the peers of sockets.
 func (m *Policy) Mediates() bool { return m != nil && m.Peers }
+
+// Holds reports whether something that has this name is protected by a mount.
+func (m *Policy) Holds(name string) bool { return m != nil && slices.Contains(m.Held, name) }
 
 // addressKind tells socket addresses apart.
 type addressKind int

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"bytes"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -38,6 +39,8 @@ func (c *Call) answer() {
 	a := refused(unix.EAGAIN)
 	if m.busy.Add(1) <= maxBusy {
 		a = m.decide(c)
+	} else if c.Renames() {
+		a = answer{proceed: true}
 	}
 	if m.Watcher != nil && a.errno != 0 {
 		m.Watcher.Refused(c, a.errno)
@@ -60,6 +63,11 @@ func (c *Call) respond(a answer) {
 // decide answers one call. Calls are decided at the same time as others.
 func (m *Broker) decide(c *Call) answer {
 	switch {
+	case c.Renames():
+		if c.MeetsMount() {
+			return refused(unix.EROFS)
+		}
+		return answer{proceed: true}
 	case c.pid == 0:
 		return refused(unix.EACCES)
 	case c.nr == unix.SYS_CONNECT:
@@ -92,6 +100,27 @@ func (c *Call) Refuse(errno unix.Errno) { c.respond(refused(errno)) }
 
 // Memory reads n bytes of the caller's memory, once.
 func (c *Call) Memory(at uint64, n int) ([]byte, unix.Errno) { return c.from.memory(at, n) }
+
+// Text reads a string of the caller's memory, "" if it can't be.
+func (c *Call) Text(at uint64) string {
+	const page, longest = 4096, 4096
+	var out []byte
+	for len(out) < longest {
+		n := page - int((at+uint64(len(out)))%page)
+		if len(out) == 0 {
+			n = min(n, 256)
+		}
+		b, errno := c.Memory(at+uint64(len(out)), n)
+		if errno != 0 {
+			return ""
+		}
+		if i := bytes.IndexByte(b, 0); i >= 0 {
+			return string(append(out, b[:i]...))
+		}
+		out = append(out, b...)
+	}
+	return ""
+}
 
 // Address is what a socket address of the caller's names: a path, an abstract name
 // without its NUL byte, or a port. None of them is for what is no such address.

@@ -47,7 +47,7 @@ func (m *Broker) connect(c *Call) answer {
 		return a
 	}
 	if kind, name := parseAddress(w.addr); kind == addressPath && s.domain == unix.AF_UNIX && length <= maxUnixAddress {
-		r, held, errno := c.from.route(name, m.root)
+		r, held, errno := c.from.route(unix.AT_FDCWD, name, m.root)
 		c.held = append(c.held, held...)
 		if errno != 0 {
 			return refused(errno)

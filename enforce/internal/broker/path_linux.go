@@ -77,14 +77,17 @@ type route struct {
 	inRoot bool   // from is a root directory
 }
 
-// route finds where a path of the caller's begins: in a directory that is open
-// to it already, which this process has to have the right to look at.
-func (c caller) route(path string, own mountPoint) (r route, held []int, _ unix.Errno) {
+// route finds where a path of the caller's begins, which counts from dirfd: in a
+// directory that is open to it already, which this process has to have the right to look at.
+func (c caller) route(dirfd int, path string, own mountPoint) (r route, held []int, _ unix.Errno) {
 	r = route{from: unix.AT_FDCWD, path: path}
 	from := fmt.Sprintf("/proc/%d/cwd", c.tid)
+	if dirfd != unix.AT_FDCWD {
+		from = fmt.Sprintf("/proc/%d/fd/%d", c.tid, dirfd)
+	}
 	if link, rest, ok := c.procSelf(path); ok {
 		from, r.path = link, rest
-	} else if path[0] == '/' {
+	} else if strings.HasPrefix(path, "/") {
 		from = fmt.Sprintf("/proc/%d/root", c.tid)
 		at, err := mountOf(from)
 		if err != nil {

@@ -126,7 +126,7 @@ func (m *Broker) note(c *Call, s socket) {
 // mount tells that; since btrfs uses a number once in each subvolume, no other
 // socket may then have the same name in the kernel.
 func (m *Broker) fileOf(c *Call, path string, b *boundSocket) (id policy.FileID, ok bool) {
-	r, held, errno := c.from.route(path, m.root)
+	r, held, errno := c.from.route(unix.AT_FDCWD, path, m.root)
 	c.held = append(c.held, held...)
 	if errno != 0 {
 		return id, false

@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"bytes"
 	"encoding/binary"
 	"io/fs"
 	"os"
@@ -72,7 +71,7 @@ func (l *look) read() bool {
 		dirfd = int(int32(args[f.dirfd]))
 	}
 	if f.path >= 0 && args[f.path] != 0 {
-		if raw = l.text(args[f.path]); raw == "" && f.op != answer.Metadata && f.op != answer.Exec && f.op != answer.Link {
+		if raw = l.call.Text(args[f.path]); raw == "" && f.op != answer.Metadata && f.op != answer.Exec && f.op != answer.Link {
 			return false
 		}
 	}
@@ -172,7 +171,7 @@ func (l *look) readTo(args [6]uint64, f form, rest uint64) bool {
 	if f.dirfd >= 0 {
 		dirfd, at = int(int32(args[2])), 3
 	}
-	raw := l.text(args[at])
+	raw := l.call.Text(args[at])
 	t, ok := l.r.paths.find(l.call.Tid(), dirfd, raw, false)
 	if !ok {
 		return false
@@ -194,27 +193,6 @@ func (l *look) readTo(args [6]uint64, f form, rest uint64) bool {
 		a.Apart = broker.MountOf(from) != broker.MountOf(to)
 	}
 	return true
-}
-
-// text reads a string of the caller's, "" if it can't be.
-func (l *look) text(at uint64) string {
-	const page, longest = 4096, 4096
-	var out []byte
-	for len(out) < longest {
-		n := page - int((at+uint64(len(out)))%page)
-		if len(out) == 0 {
-			n = min(n, 256)
-		}
-		b, errno := l.call.Memory(at+uint64(len(out)), n)
-		if errno != 0 {
-			return ""
-		}
-		if i := bytes.IndexByte(b, 0); i >= 0 {
-			return string(append(out, b[:i]...))
-		}
-		out = append(out, b...)
-	}
-	return ""
 }
 
 // readOther makes an act of what is about sockets and processes.
