@@ -30,9 +30,8 @@ func Amend(name string, text []byte, add *Policy) ([]byte, error) {
 		if k.kind > portList || k.wider == nil || k.replaces || k.table == "env" {
 			continue
 		}
-		have, _ := k.values(old)
-		list, _ := k.values(add)
-		list = slices.DeleteFunc(list, func(v value) bool {
+		have := k.values(old)
+		list := slices.DeleteFunc(k.values(add), func(v value) bool {
 			return slices.ContainsFunc(have, func(o value) bool { o.from = v.from; return o == v })
 		})
 		if len(list) > 0 {

@@ -1,10 +1,13 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/zsbx/zsbx/policy/internal/tree"
@@ -75,4 +78,168 @@ func decode(name string, data []byte, format *tree.Format) (*Policy, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// checker makes a Policy of a tree. It goes on after an error, so that all
+// of them are seen at once.
+type checker struct {
+	source string
+	places *tree.Places // nil for a tree that is to be written, whose values have their origins
+	errs   Errors
+	rules  int
+
+	names map[string][]string // of the keys and tables in a table, once one was asked for
+}
+
+func (c *checker) fail(o Origin, code Code, format string, args ...any) {
+	c.errs = append(c.errs, &Error{Origin: o, Code: code, Msg: fmt.Sprintf(format, args...)})
+}
+
+// at is where a value stands.
+func (c *checker) at(n *tree.Node) Origin { return c.origin(n, n.Off) }
+
+// keyAt is where a field's key stands.
+func (c *checker) keyAt(f *tree.Field) Origin { return c.origin(f.Val, f.Off) }
+
+func (c *checker) origin(n *tree.Node, off int) Origin {
+	if o, ok := n.From.(Origin); ok {
+		return o
+	}
+	if c.places == nil {
+		return Origin{}
+	}
+	line, column := c.places.At(off)
+	return Origin{Source: c.source, Line: line, Column: column}
+}
+
+// count adds a rule and complains about the first one too many.
+func (c *checker) count(n *tree.Node, off int) {
+	if c.rules++; c.rules == MaxRules+1 && c.places != nil {
+		c.fail(c.origin(n, off), CodeLimit, "more than %d rules", MaxRules)
+	}
+}
+
+// is checks a value's type.
+func (c *checker) is(n *tree.Node, kind tree.Kind, what string) bool {
+	if n.Kind == kind {
+		return true
+	}
+	c.fail(c.at(n), CodeType, "%s must be %s, not %s", what, kind, n.Kind)
+	return false
+}
+
+// unknown reports a key that the table does not have.
+func (c *checker) unknown(f *tree.Field, table string, known ...string) {
+	where := "at the top level"
+	if table != "" {
+		where = "in [" + table + "]"
+	}
+	c.fail(c.keyAt(f), CodeUnknownKey, "unknown key %s %s: there are %s%s", strconv.Quote(f.Key), where, strings.Join(known, ", "), didYouMean(f.Key, known))
+}
+
+// in lists the names in a table: of keys, and of tables.
+func (c *checker) in(table string) []string {
+	if c.names == nil {
+		c.names = make(map[string][]string)
+		for i := range keys {
+			for rest := keys[i].full(); rest != ""; {
+				above, name := "", rest
+				if dot := strings.LastIndexByte(rest, '.'); dot >= 0 {
+					above, name = rest[:dot], rest[dot+1:]
+				}
+				if !slices.Contains(c.names[above], name) {
+					c.names[above] = append(c.names[above], name)
+				}
+				rest = above
+			}
+		}
+	}
+	return slices.Clip(c.names[table])
+}
+
+// policy checks the whole file.
+func (c *checker) policy(n *tree.Node) *Policy {
+	if n.Get("paths") != nil && n.Get("layers") != nil { // zsbx profile --format json, which has a policy in it
+		n = cmp.Or(n.Get("policy"), n)
+	}
+	p := &Policy{}
+	c.table(n, p, "", "")
+	return p
+}
+
+// table checks a table. The prefix is "linux." or "macos." in the overrides for one
+// system, which have the same tables.
+func (c *checker) table(n *tree.Node, p *Policy, prefix, table string) {
+	if !c.is(n, tree.Table, cmp.Or(strings.TrimSuffix(prefix+table, "."), "a policy")) {
+		return
+	}
+	for i := range n.Fields {
+		f := &n.Fields[i]
+		at := slices.IndexFunc(keys[:], func(k key) bool { return k.table == table && k.name == f.Key })
+		inner := strings.TrimPrefix(table+"."+f.Key, ".")
+		switch {
+		case at >= 0:
+			c.key(&keys[at], f.Val, p, prefix+inner)
+		case !strings.Contains(f.Key, ".") && slices.ContainsFunc(keys[:], func(k key) bool { return k.table == inner }):
+			c.table(f.Val, p, prefix, inner)
+		case prefix+table == "" && f.Key == "linux":
+			p.Linux = &Policy{}
+			c.table(f.Val, p.Linux, "linux.", "")
+		case prefix+table == "" && f.Key == "macos":
+			p.MacOS = &Policy{}
+			c.table(f.Val, p.MacOS, "macos.", "")
+		case prefix+table == "":
+			c.unknown(f, "", append(c.in(""), "linux", "macos")...)
+		default:
+			c.unknown(f, strings.TrimSuffix(prefix+table, "."), c.in(table)...)
+		}
+	}
+}
+
+// key checks the value of a key.
+func (c *checker) key(k *key, n *tree.Node, p *Policy, what string) {
+	var list []value
+	switch {
+	case k.kind >= scalar:
+		v, ok := c.value(k, n, what)
+		if !ok {
+			return
+		}
+		list = []value{v}
+	case k.kind == textTable, k.kind == listTable:
+		if !c.is(n, tree.Table, what) {
+			return
+		}
+		for i := range n.Fields {
+			list = append(list, c.named(k, &n.Fields[i], what+"."+n.Fields[i].Key)...)
+		}
+	default:
+		if list = c.list(k, n, what); list == nil {
+			return
+		}
+	}
+	if err := k.put(p, list); err != nil {
+		c.fail(c.at(n), CodeValue, "%v", err)
+	}
+}
+
+// list checks a list; it is nil for what is none.
+func (c *checker) list(k *key, n *tree.Node, what string) []value {
+	if !c.is(n, tree.Array, what) {
+		return nil
+	}
+	list, entry := make([]value, 0, len(n.Items)), "an entry of "+what
+	for _, item := range n.Items {
+		c.count(item, item.Off)
+		v, ok := value{from: c.at(item)}, false
+		if item.Kind == tree.Table && (k.kind == pathList || k.kind == socketList) {
+			ok = c.path(&v, item, what, k.kind == pathList)
+		} else {
+			v, ok = c.value(k, item, entry)
+		}
+		if ok {
+			list = append(list, v)
+		}
+	}
+	return list
 }

@@ -61,8 +61,8 @@ func (p *Policy) tree() *tree.Node {
 	root := &tree.Node{Kind: tree.Table}
 	for i := range keys {
 		k := &keys[i]
-		list, said := k.values(p)
-		if !said {
+		list := k.values(p)
+		if list == nil {
 			continue
 		}
 		at := root
@@ -149,8 +149,8 @@ func (p *Policy) statements(prefix string) []string {
 	var all []string
 	for i := range keys {
 		k := &keys[i]
-		list, said := k.values(p)
-		if !said {
+		list := k.values(p)
+		if list == nil {
 			continue
 		}
 		all = append(all, prefix+k.full())

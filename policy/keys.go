@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -69,8 +68,8 @@ var keys = [...]key{
 	{"fs.system", "read_only", pathList, func(p *Policy) any { return &p.FS.System.ReadOnly }, checkPath, always, Read, true},
 	{"fs.system", "read_write", pathList, func(p *Policy) any { return &p.FS.System.ReadWrite }, checkPath, always, Read | Write, true},
 	{"net", "allow", boolean, func(p *Policy) any { return &p.Net.Allow }, nil, func(c change) bool { return c.after == "true" }, 0, false},
-	{"net", "connect_tcp", portList, func(p *Policy) any { return &p.Net.ConnectTCP }, nil, always, 0, false},
-	{"net", "bind_tcp", portList, func(p *Policy) any { return &p.Net.BindTCP }, nil, always, 0, false},
+	{"net", "connect_tcp", portList, func(p *Policy) any { return &p.Net.ConnectTCP }, checkPort, always, 0, false},
+	{"net", "bind_tcp", portList, func(p *Policy) any { return &p.Net.BindTCP }, checkPort, always, 0, false},
 	{"net", "unix", socketList, func(p *Policy) any { return &p.Net.Unix }, checkPath, always, 0, false},
 	{"env", "mode", scalar, func(p *Policy) any { return &p.Env }, checkEnvMode, looser, 0, false},
 	{"env", "allow", textList, func(p *Policy) any { return &p.Env.Allow }, checkEnvGlob, always, 0, false},
@@ -94,16 +93,18 @@ func fsRules(p *Policy) any { return &p.FS.Rules }
 // full is the name of a key with its table.
 func (k *key) full() string { return strings.TrimPrefix(k.table+"."+k.name, ".") }
 
-// values gives what a policy has for a key, and reports whether it says anything.
-func (k *key) values(p *Policy) (list []value, said bool) {
+// values gives what a policy has for a key, nil where it says nothing.
+func (k *key) values(p *Policy) (list []value) {
 	switch at := k.at(p).(type) {
 	case *[]Rule:
+		if k.replaces && *at != nil {
+			list = []value{}
+		}
 		for i := range *at {
 			if r := &(*at)[i]; k.replaces || r.Access == k.access && !r.Data {
 				list = append(list, value{text: r.Path, optional: r.Optional && !r.Create, create: r.Create, from: r.Origin})
 			}
 		}
-		return list, len(list) > 0 || k.replaces && *at != nil
 	case *[]Named:
 		for _, n := range *at {
 			list = append(list, value{text: n.Value, optional: n.Optional, from: n.Origin})
@@ -113,10 +114,12 @@ func (k *key) values(p *Policy) (list []value, said bool) {
 			list = append(list, value{text: d.Pattern, from: d.Origin})
 		}
 	case *[]Port:
+		if *at != nil {
+			list = []value{}
+		}
 		for _, port := range *at {
 			list = append(list, value{text: strconv.Itoa(int(port.Number)), from: port.Origin})
 		}
-		return list, *at != nil
 	case *[]Var:
 		for _, v := range lastOfEach(*at) {
 			list = append(list, value{name: v.Name, text: v.Value, from: v.Origin})
@@ -128,26 +131,32 @@ func (k *key) values(p *Policy) (list []value, said bool) {
 			}
 		}
 	case *Named:
-		list = append(list, value{text: at.Value, from: at.Origin})
-		return list, at.Value != ""
-	case **Flag:
-		if *at == nil {
-			return nil, false
+		if at.Value != "" {
+			list = []value{{text: at.Value, from: at.Origin}}
 		}
-		list = append(list, value{text: strconv.FormatBool((*at).Value), from: (*at).Origin})
+	case **Flag:
+		if f := *at; f != nil {
+			list = []value{{text: strconv.FormatBool(f.Value), from: f.Origin}}
+		}
 	case *Env:
-		list = append(list, value{text: string(at.Mode), from: at.From})
-		return list, at.Mode != ""
+		if at.Mode != "" {
+			list = []value{{text: string(at.Mode), from: at.From}}
+		}
 	case Limit:
-		list = append(list, value{text: at.Text(), from: *at.From})
-		return list, at.Said()
+		if at.Said() {
+			list = []value{{text: at.Text(), from: *at.From}}
+		}
 	}
-	return list, len(list) > 0
+	return list
 }
 
-// put adds what was read for a key to a policy that did not have it. Only a limit
-// may be bad still.
+// put adds values to what a policy has for a key, or puts them in its place where that
+// is what the key does; nil takes it away there. Only a limit may be bad still.
 func (k *key) put(p *Policy, list []value) error {
+	var one value
+	if len(list) > 0 {
+		one = list[0]
+	}
 	switch at := k.at(p).(type) {
 	case *[]Rule:
 		if k.replaces {
@@ -167,7 +176,7 @@ func (k *key) put(p *Policy, list []value) error {
 	case *[]Port:
 		*at = []Port{}
 		for _, v := range list {
-			n, _ := strconv.ParseUint(v.text, 0, 16)
+			n, _ := strconv.ParseInt(v.text, 0, 64)
 			*at = append(*at, Port{Number: uint16(n), Origin: v.from})
 		}
 	case *[]Var:
@@ -179,14 +188,19 @@ func (k *key) put(p *Policy, list []value) error {
 			p.Guard.addWords(v.name, []Named{{Value: v.text, Origin: v.from}})
 		}
 	case *Named:
-		*at = Named{Value: list[0].text, Origin: list[0].from}
+		*at = Named{Value: one.text, Origin: one.from}
 	case **Flag:
-		*at = &Flag{Value: list[0].text == "true", Origin: list[0].from}
+		if *at = nil; list != nil {
+			*at = &Flag{Value: one.text == "true", Origin: one.from}
+		}
 	case *Env:
-		at.Mode, at.From = EnvMode(list[0].text), list[0].from
+		at.Mode, at.From = EnvMode(one.text), one.from
 	case Limit:
-		if err := at.Parse(list[0].text, list[0].from); err != nil {
-			return fmt.Errorf("bad %s %q: %w", at.noun, list[0].text, err)
+		if *at.Value, *at.From = 0, (Origin{}); list == nil {
+			return nil
+		}
+		if err := at.Parse(one.text, one.from); err != nil {
+			return fmt.Errorf("bad %s %q: %w", at.noun, one.text, err)
 		}
 	}
 	return nil
@@ -195,36 +209,23 @@ func (k *key) put(p *Policy, list []value) error {
 // override lays what p says for a key that is not added up over what sum says; clear
 // takes that away instead.
 func (k *key) override(sum, p *Policy, clear bool) {
-	if k.kind < scalar && !k.replaces || k.kind == limit {
-		return
-	}
-	switch to := k.at(sum).(type) {
-	case *[]Rule:
-		from := *k.at(p).(*[]Rule)
-		over(to, append(make([]Rule, 0, len(from)), from...), from != nil, clear)
-	case *Named:
-		from := k.at(p).(*Named)
-		over(to, *from, from.Value != "", clear)
-	case **Flag:
-		if from := *k.at(p).(**Flag); from != nil {
-			own := *from
-			over(to, &own, true, clear)
-		}
-	case *Env:
-		if from := k.at(p).(*Env); from.Mode != "" {
-			over(&to.Mode, from.Mode, true, clear)
-			over(&to.From, from.From, true, clear)
-		}
-	}
-}
-
-func over[T any](to *T, from T, said, clear bool) {
-	var none T
 	switch {
-	case said && clear:
-		*to = none
-	case said:
-		*to = from
+	case k.replaces:
+		if from, to := *k.at(p).(*[]Rule), k.at(sum).(*[]Rule); from != nil && clear {
+			*to = nil
+		} else if from != nil {
+			*to = append([]Rule{}, from...)
+		}
+	case k.kind < scalar, k.kind == limit && p.Limits == Limits{}: // most say nothing of limits, and to ask costs
+	default:
+		list := k.values(p)
+		if list == nil {
+			return
+		}
+		if clear {
+			list = nil
+		}
+		k.put(sum, list)
 	}
 }
 
@@ -234,11 +235,4 @@ func lastOfEach(vars []Var) []Var {
 	slices.Reverse(vars)
 	slices.SortStableFunc(vars, func(a, b Var) int { return strings.Compare(a.Name, b.Name) })
 	return slices.CompactFunc(vars, func(a, b Var) bool { return a.Name == b.Name })
-}
-
-func checkDays(s string) error {
-	if days, err := strconv.ParseUint(s, 10, 32); err != nil || days > 36500 {
-		return errors.New("audit.keep: a number of days from 0, which is for ever, to 36500 is needed")
-	}
-	return nil
 }

@@ -68,24 +68,6 @@ func (l *Limit) Parse(text string, from Origin) error {
 	return err
 }
 
-// put lays the limits of o that were given over those of l; clear takes them
-// away.
-func (l *Limits) put(o *Limits, clear bool) {
-	if *o == (Limits{}) {
-		return
-	}
-	to := l.All()
-	for i, from := range o.All() {
-		switch {
-		case !from.Said():
-		case clear:
-			*to[i].Value, *to[i].From = 0, Origin{}
-		default:
-			*to[i].Value, *to[i].From = *from.Value, *from.From
-		}
-	}
-}
-
 func parseTime(s string) (int64, error) {
 	d, err := units.ParseTime(s)
 	return int64(d), err

@@ -166,6 +166,14 @@ type Private struct {
 // Is reports whether a Named of a Private asks for something of the command's own.
 func (n *Named) Is() bool { return n.Value == wordPrivate }
 
+// Guard says which command lines are refused before anything runs. It is advice:
+// early, readable errors. Package guard has the built-in lists, and compares.
+type Guard struct {
+	Off   bool               // flags only: what weaker policies switched on is off
+	Lists []Named            // names of the lists that are on
+	Words map[string][]Named // by list: commands' names and arguments, globs as in path.Match
+}
+
 // Net holds the network rules.
 type Net struct {
 	Allow      *Flag   // nil: not said. False: no network at all but what ConnectTCP and BindTCP allow

@@ -109,29 +109,29 @@ func ParseName(s string) (Name, error) {
 		return Name{}, fmt.Errorf("glob %q: \"**\" must stand alone between slashes, as in \"**/*.pem\"", s)
 	}
 	seg := Name{Literal: true, Parts: make([]Part, 0, len(s))}
-	var text, pattern strings.Builder
+	var text strings.Builder
+	pattern, done := "", 0 // the pattern of what stands before done
 	for rest := s; rest != ""; {
 		t, after, err := parseToken(rest)
 		if err != nil {
 			return Name{}, fmt.Errorf("glob %q: %w", s, err)
 		}
-		token := rest[:len(rest)-len(after)]
+		begin, end := len(s)-len(rest), len(s)-len(after)
 		switch {
 		case t.Class != nil:
-			seg.Literal, token = false, t.class()
+			seg.Literal, pattern, done = false, pattern+s[done:begin]+t.class(), end
 		case t.Star || t.Any:
 			seg.Literal = false
 		default: // the bytes as they are: a name need not be UTF-8
-			text.WriteString(strings.TrimPrefix(token, `\`))
+			text.WriteString(strings.TrimPrefix(s[begin:end], `\`))
 		}
-		pattern.WriteString(token)
 		rest = after
 		seg.Parts = append(seg.Parts, t)
 	}
 	if seg.Literal {
 		seg.Text, seg.Parts = text.String(), nil
 	} else {
-		seg.pattern = pattern.String()
+		seg.pattern = pattern + s[done:]
 	}
 	return seg, nil
 }

@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,31 +13,59 @@ import (
 	"github.com/zsbx/zsbx/policy/internal/tree"
 )
 
-// list checks the elements of a list.
-func (c *checker) list(k *key, items []*tree.Node, what string) []value {
+// named checks a field of a table in which each name is somebody's own.
+func (c *checker) named(k *key, f *tree.Field, what string) []value {
+	check := checkEnvName
+	if k.kind == listTable {
+		check = checkListName
+	}
+	bad := check(f.Key)
+	if bad != nil {
+		c.fail(c.keyAt(f), CodeValue, "%v", bad)
+	}
+	if k.kind == listTable {
+		list := c.list(k, f.Val, what)
+		for i := range list {
+			list[i].name = f.Key
+		}
+		return list
+	}
+	c.count(f.Val, f.Off)
+	if v, ok := c.value(k, f.Val, what); ok && bad == nil {
+		return []value{{name: f.Key, text: v.text, from: c.keyAt(f)}}
+	}
+	return nil
+}
+
+// value checks a value that stands alone, or an element of a list.
+func (c *checker) value(k *key, n *tree.Node, what string) (value, bool) {
 	kind := tree.String
-	if k.kind == portList {
+	switch {
+	case k.kind == boolean:
+		kind = tree.Bool
+	case k.kind == portList, k.kind == number, k.kind == limit && n.Kind == tree.Integer:
 		kind = tree.Integer
 	}
-	list := make([]value, 0, len(items))
-	for _, item := range items {
-		c.count(item, item.Off)
-		v, ok := value{from: c.at(item)}, false
-		switch {
-		case item.Kind == tree.Table && (k.kind == pathList || k.kind == socketList):
-			ok = c.path(&v, item, what, k.kind == pathList)
-		case item.Kind != kind:
-			c.is(item, kind, "an entry of "+what)
-		case k.kind == portList:
-			v.text, ok = c.port(item)
-		default:
-			v.text, ok = c.text(item, what, k.check)
-		}
-		if ok {
-			list = append(list, v)
-		}
+	if !c.is(n, kind, what) {
+		return value{}, false
 	}
-	return list
+	if k.kind == shared && n.Text != wordPrivate && n.Text != wordShared {
+		c.fail(c.at(n), CodeValue, "%s is %s: it must be %q or %q", what, strconv.Quote(n.Text), wordPrivate, wordShared)
+		return value{}, false
+	}
+	return value{text: n.Text, from: c.at(n)}, k.check == nil || c.says(n, k.check)
+}
+
+// says checks what a value says.
+func (c *checker) says(n *tree.Node, check func(string) error) bool {
+	err := check(n.Text)
+	if err == nil && !utf8.ValidString(n.Text) {
+		err = fmt.Errorf("%q is not UTF-8", n.Text)
+	}
+	if err != nil {
+		c.fail(c.at(n), CodeValue, "%v", err)
+	}
+	return err == nil
 }
 
 // path reads a table that stands for a path: with path, optional (it may be missing)
@@ -52,7 +81,7 @@ func (c *checker) path(v *value, n *tree.Node, what string, create bool) (ok boo
 		case !slices.Contains(known, f.Key):
 			c.unknown(f, what, known...)
 		case f.Key == "path":
-			v.text, ok = c.text(f.Val, "path", checkPath)
+			v.text, ok = f.Val.Text, c.is(f.Val, tree.String, "path") && c.says(f.Val, checkPath)
 		case !c.is(f.Val, tree.Bool, f.Key):
 		case f.Key == "create":
 			v.create = f.Val.Text == "true"
@@ -64,89 +93,6 @@ func (c *checker) path(v *value, n *tree.Node, what string, create bool) (ok boo
 		c.fail(c.at(n), CodeValue, "an entry of %s without a path", what)
 	}
 	return ok
-}
-
-// port reads a TCP port.
-func (c *checker) port(n *tree.Node) (string, bool) {
-	// Base 0 is what TOML has: 0x, 0o, 0b and underscores. A leading
-	// zero, which would mean octal here, is no TOML and no JSON.
-	number, err := strconv.ParseInt(n.Text, 0, 64)
-	if err != nil || number < 1 || number > 65535 {
-		c.fail(c.at(n), CodeValue, "port %s is not between 1 and 65535", n.Text)
-		return "", false
-	}
-	return strconv.FormatInt(number, 10), true
-}
-
-// text reads a string and checks what it says.
-func (c *checker) text(n *tree.Node, what string, check func(string) error) (string, bool) {
-	if !c.is(n, tree.String, what) {
-		return "", false
-	}
-	err := check(n.Text)
-	if err == nil && !utf8.ValidString(n.Text) {
-		err = fmt.Errorf("%q is not UTF-8", n.Text)
-	}
-	if err != nil {
-		c.fail(c.at(n), CodeValue, "%s", err.Error())
-	}
-	return n.Text, err == nil
-}
-
-// named checks a field of a table in which each name is somebody's own.
-func (c *checker) named(k *key, f *tree.Field, what string) []value {
-	if k.kind == listTable {
-		if err := checkListName(f.Key); err != nil {
-			c.fail(c.keyAt(f), CodeValue, "%s", err.Error())
-		}
-		what += "." + f.Key
-		if !c.is(f.Val, tree.Array, what) {
-			return nil
-		}
-		list := c.list(k, f.Val.Items, what)
-		for i := range list {
-			list[i].name = f.Key
-		}
-		return list
-	}
-	c.count(f.Val, f.Off)
-	if err := checkEnvName(f.Key); err != nil {
-		c.fail(c.keyAt(f), CodeValue, "%s", err.Error())
-		return nil
-	}
-	text, ok := c.text(f.Val, what+"."+f.Key, k.check)
-	if !ok {
-		return nil
-	}
-	return []value{{name: f.Key, text: text, from: c.keyAt(f)}}
-}
-
-// scalar checks a value that stands alone.
-func (c *checker) scalar(k *key, n *tree.Node, what string) bool {
-	ok, err := true, error(nil)
-	switch {
-	case k.kind == boolean:
-		return c.is(n, tree.Bool, what)
-	case k.kind == number:
-		ok = c.is(n, tree.Integer, what)
-	case k.kind != limit || n.Kind != tree.Integer:
-		ok = c.is(n, tree.String, what)
-	}
-	switch {
-	case !ok:
-		return false
-	case k.kind == shared && n.Text != wordPrivate && n.Text != wordShared:
-		err = fmt.Errorf("%s is %s: it must be %q or %q", what, strconv.Quote(n.Text), wordPrivate, wordShared)
-	case k.check != nil && n.Kind == tree.String:
-		_, ok = c.text(n, what, k.check)
-		return ok
-	case k.check != nil:
-		err = k.check(n.Text)
-	}
-	if err != nil {
-		c.fail(c.at(n), CodeValue, "%v", err)
-	}
-	return err == nil
 }
 
 // hasControl reports whether s has a control character.
@@ -235,6 +181,44 @@ func checkEnvGlob(s string) error {
 func checkEnvValue(s string) error {
 	if strings.IndexByte(s, 0) >= 0 {
 		return errors.New("a variable's value has a NUL")
+	}
+	return nil
+}
+
+// checkPort says what is wrong with a TCP port. Base 0 is what TOML has: 0x, 0o, 0b and
+// underscores. A leading zero, which would mean octal here, is no TOML and no JSON.
+func checkPort(s string) error {
+	if number, err := strconv.ParseInt(s, 0, 64); err != nil || number < 1 || number > 65535 {
+		return fmt.Errorf("port %s is not between 1 and 65535", s)
+	}
+	return nil
+}
+
+// checkListName says what is wrong with the name of a list.
+func checkListName(s string) error {
+	if s == "" || s == "off" || len(s) > 64 || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+		return fmt.Errorf("bad name of a guard list %q: use a to z, digits, - and _, and not off", s)
+	}
+	return nil
+}
+
+// checkGuardWords says what is wrong with an entry of a list.
+func checkGuardWords(s string) error {
+	words := strings.Fields(s)
+	if hasControl(s) || len(words) == 0 || strings.Trim(words[0], "*?") == "" || strings.Contains(words[0], "/") {
+		return fmt.Errorf("bad entry %q of a guard list: a command's name is needed, without a directory, then arguments", s)
+	}
+	for _, w := range words {
+		if _, err := path.Match(w, ""); err != nil {
+			return fmt.Errorf("bad entry %q of a guard list: %q is no pattern", s, w)
+		}
+	}
+	return nil
+}
+
+func checkDays(s string) error {
+	if days, err := strconv.ParseUint(s, 10, 32); err != nil || days > 36500 {
+		return errors.New("audit.keep: a number of days from 0, which is for ever, to 36500 is needed")
 	}
 	return nil
 }
