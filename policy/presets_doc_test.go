@@ -28,13 +28,13 @@ func TestPresetsDocs(t *testing.T) {
 		names = append(names, info.Name)
 	}
 	b.WriteString(docNames(names) + ".\n")
-	b.WriteString("\n## What stays writable\n\n| path | what programs outside do with it | a cache of its own |\n|---|---|---|\n")
+	b.WriteString("\n## What stays writable\n\nWhat programs outside do with it, and what gives a command a cache of its own:\n\n")
 	for _, o := range outsideTable() {
-		own := ""
+		fmt.Fprintf(&b, "- %s: %s.", docNames(o.paths), o.trust)
 		if o.own != "" {
-			own = "`" + o.own + "`"
+			b.WriteString(" `" + o.own + "`")
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", docNames(o.paths), o.trust, own)
+		b.WriteString("\n")
 	}
 	if b.String() == old {
 		return
