@@ -284,6 +284,9 @@ func (r *Resolved) Unwise() func(p string, a Access, dir bool) string {
 				return t + " holds secrets"
 			}
 		}
+		if strings.Contains(p+"/", projectCaches) && (r.Cache == "" || !Within(p, r.Cache)) {
+			return "other projects' caches lie there"
+		}
 		if a&Write == 0 {
 			return ""
 		}
