@@ -21,7 +21,6 @@ import (
 
 const (
 	howCgroup = "the session's control group, which the command could not leave, is empty"
-	howClock  = "its record can't be read, and by the clock all of its files are older than the machine's last start"
 	howEmpty  = "nothing was ever started"
 
 	unprovedWord = "the keeper's word can't be read; the keeper ended when it was asked to, which it does when nothing is left"
@@ -161,35 +160,10 @@ func (f *found) settleLost(ctx context.Context, r *Report) error {
 	err := settleWalk(ctx, f.targets(), r)
 	switch {
 	case err != nil || r.Left():
-	case !f.recorded && f.beforeBoot():
-		r.prove(howClock)
 	case ended != "":
 		r.Unproved = ended
 	}
 	return err
-}
-
-// beforeBoot reports whether by the clock nothing of the session's files was
-// changed since the machine's start: a power loss leaves files that were not on
-// the disk yet empty, with the times that they had. Clocks are corrected by small
-// steps, which a minute allows for; it is asked only where nothing else can be
-// known.
-func (f *found) beforeBoot() bool {
-	var up unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &up) != nil {
-		return false
-	}
-	boot := time.Now().Add(-time.Duration(up.Nano()) - time.Minute)
-	seen := false
-	for _, ext := range sessionFiles() {
-		var st unix.Stat_t
-		err := unix.Fstatat(f.dir.in.fd, f.dir.id+ext, &st, unix.AT_SYMLINK_NOFOLLOW)
-		if err == nil && !time.Unix(st.Ctim.Unix()).Before(boot) {
-			return false
-		}
-		seen = seen || err == nil
-	}
-	return seen
 }
 
 // openGroup opens the session's own control group, nil if there is none.
