@@ -9,10 +9,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/diff"
@@ -183,20 +181,5 @@ func writeProject(dir string, text []byte, fresh bool) (err error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	name := policy.ProjectFile + "." + strconv.FormatUint(rand.Uint64(), 36)
-	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
-	}
-	defer root.Remove(name) // gone when it was renamed
-	if _, err = f.Write(text); err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if fresh {
-		return root.Link(name, policy.ProjectFile)
-	}
-	return root.Rename(name, policy.ProjectFile)
+	return compose.Replace(root, policy.ProjectFile, bytes.NewReader(text), mode, fresh)
 }

@@ -1,15 +1,14 @@
 package sandbox
 
 import (
-	"cmp"
 	"io"
 	"os"
 	"path"
-	"strconv"
 	"syscall"
 
 	"github.com/zsbx/zsbx/enforce/sandbox/internal/safepath"
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/compose"
 )
 
 // makeCacheLinks makes the links and the copies in the project's own cache that
@@ -60,7 +59,7 @@ const maxCopied = 16 << 20
 
 // makeCopy copies one file, unless the copy was changed later, by the time that a
 // command can't set. The file's path is canonical: a link that has just been put there
-// is an error. Whoever reads the copy meanwhile gets the old one or the new one.
+// is an error.
 func makeCopy(root *os.Root, l policy.CacheEntry) {
 	in, err := safepath.OpenFile(l.To, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -74,17 +73,5 @@ func makeCopy(root *os.Root, l policy.CacheEntry) {
 	if old, err := root.Lstat(l.Name); err == nil && old.Mode().IsRegular() && safepath.ChangeTime(old).After(st.ModTime()) {
 		return
 	}
-	made := l.Name + ".zsbx-" + strconv.Itoa(os.Getpid())
-	root.Remove(made)
-	out, err := root.OpenFile(made, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return
-	}
-	_, err = io.Copy(out, io.LimitReader(in, maxCopied))
-	if err = cmp.Or(err, out.Close()); err == nil {
-		err = root.Rename(made, l.Name)
-	}
-	if err != nil {
-		root.Remove(made)
-	}
+	_ = compose.Replace(root, l.Name, io.LimitReader(in, maxCopied), 0o600, false)
 }

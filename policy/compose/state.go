@@ -1,11 +1,16 @@
 package compose
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io"
+	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/zsbx/zsbx/policy"
 )
@@ -32,16 +37,33 @@ func WriteState(name string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), ".new-") // mode 0600
+	root, err := os.OpenRoot(filepath.Dir(name))
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // gone when it was renamed
-	if _, err = f.Write(data); err == nil {
+	defer root.Close()
+	return Replace(root, filepath.Base(name), bytes.NewReader(data), 0o600, false)
+}
+
+// Replace writes all of a file below root or nothing of it: aside, and renamed into
+// place, so that whoever reads it meanwhile gets the old one or the new one. It follows
+// no link of that name. With fresh it is an error that the file is there already. Of
+// mode the umask is taken off.
+func Replace(root *os.Root, name string, from io.Reader, mode fs.FileMode, fresh bool) error {
+	aside := name + "." + strconv.FormatUint(rand.Uint64(), 36)
+	f, err := root.OpenFile(aside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	defer root.Remove(aside) // gone when it was renamed
+	if _, err = io.Copy(f, from); err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), name)
+	switch err = errors.Join(err, f.Close()); {
+	case err != nil:
+		return err
+	case fresh:
+		return root.Link(aside, name)
 	}
-	return err
+	return root.Rename(aside, name)
 }
