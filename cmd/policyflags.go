@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/libsystem"
 	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
@@ -213,7 +214,7 @@ func (o *policyFlags) compose(os string, argv []string, check func([]string) err
 	}
 	c, err := compose.Compose(&host, &compose.Sources{
 		Asked: o.policy(), Files: o.files, More: o.more, Args: argv,
-		NoBaseline: o.noBaseline, NoAutoPresets: o.noAutoPresets, SharedTmp: o.sharedTmp, UserTemp: sandbox.UserTemp(),
+		NoBaseline: o.noBaseline, NoAutoPresets: o.noAutoPresets, SharedTmp: o.sharedTmp, UserTemp: libsystem.UserTemp(),
 	})
 	if err := errors.Join(flagErr, o.composeErr(err)); err != nil {
 		return nil, err

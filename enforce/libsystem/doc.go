@@ -11,7 +11,7 @@
 // rubbish and answers -1.
 //
 // The package decides nothing: what answers mean is its callers' business. On
-// other systems it has constants only.
+// other systems it has constants, and no directory for temporary files.
 package libsystem
 
 // Filter is a kind of argument of SandboxCheck.

@@ -1,20 +1,17 @@
 package job
 
-import (
-	"os"
-	"syscall"
+import "golang.org/x/sys/unix"
 
-	"golang.org/x/sys/unix"
-)
+// openTerminal opens the controlling terminal (tty(4)).
+func openTerminal() (int, error) {
+	return unix.Open("/dev/tty", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+}
 
 // HasTerminal reports whether zsbx has a controlling terminal.
 func HasTerminal() bool {
-	tty, err := os.OpenFile("/dev/tty", os.O_RDWR|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return false
-	}
-	tty.Close()
-	return true
+	fd, err := openTerminal()
+	unix.Close(fd)
+	return err == nil
 }
 
 // InForeground reports whether zsbx is in the foreground process group of its
@@ -25,7 +22,7 @@ func InForeground() bool {
 
 // Foreground gives the foreground process group of the terminal, 0 without one.
 func Foreground() int {
-	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	fd, err := openTerminal()
 	if err != nil {
 		return 0
 	}
@@ -43,16 +40,10 @@ func SetForeground(pgrp int) {
 	if pgrp <= 0 || pgrp == unix.Getpgrp() || !InForeground() {
 		return
 	}
-	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	fd, err := openTerminal()
 	if err != nil {
 		return
 	}
 	defer unix.Close(fd)
 	unix.IoctlSetPointerInt(fd, unix.TIOCSPGRP, pgrp)
-}
-
-// IsTerminal reports whether f is a terminal.
-func IsTerminal(f *os.File) bool {
-	_, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
-	return err == nil
 }

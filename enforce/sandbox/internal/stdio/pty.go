@@ -61,7 +61,7 @@ func NewRelay(stdin io.Reader, stdout io.Writer) (*Relay, error) {
 		stdout = io.Discard
 	}
 	r := &Relay{master: master, slave: slave, stdin: stdin}
-	if f, ok := stdin.(*os.File); ok && job.IsTerminal(f) {
+	if f, ok := stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		r.terminal = f
 	}
 	if r.carrier, err = newPump(stdout); err == nil && r.terminal != nil {

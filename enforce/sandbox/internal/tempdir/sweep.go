@@ -1,10 +1,12 @@
 package tempdir
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -15,8 +17,12 @@ import (
 // Sweep removes the private temporary directories of runs that were killed
 // before they had a record, or of which it was lost: empty ones that no run has
 // locked, no record names, and no process has in its environment. What a command
-// wrote stays where no record says whose it was.
+// wrote stays where no record says whose it was. On macOS, where no process can be
+// asked, it removes none.
 func Sweep(st *track.Store, tmpdir string) error {
+	if runtime.GOOS == "darwin" {
+		return nil
+	}
 	left := lockLeft("/tmp", st)
 	if filepath.IsAbs(tmpdir) {
 		left = append(left, lockLeft(tmpdir, st)...)
@@ -121,4 +127,20 @@ func removeEmpty(dir string) error {
 		return &os.PathError{Op: "rmdir", Path: dir, Err: err}
 	}
 	return nil
+}
+
+// mentioned reads the environments that the user's processes were started with,
+// and reports of a directory whether it is in one: a session whose record lies
+// in another place may use it.
+func mentioned() func(dir string) bool {
+	files, _ := filepath.Glob("/proc/[0-9]*/environ")
+	var all [][]byte
+	for _, f := range files {
+		if b, err := os.ReadFile(f); err == nil && bytes.Contains(b, []byte("/zsbx-")) {
+			all = append(all, b)
+		}
+	}
+	return func(dir string) bool {
+		return slices.ContainsFunc(all, func(b []byte) bool { return bytes.Contains(b, []byte(dir)) })
+	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zsbx/zsbx/enforce/libsystem"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -55,7 +56,7 @@ func Make(tmpdir, store string) (*Dir, error) {
 	if !filepath.IsAbs(store) || !isStore(store) { // there is no home directory, or it is another user's
 		store = os.DevNull
 	}
-	parents := tempParents(runtime.GOOS, tmpdir, User())
+	parents := tempParents(runtime.GOOS, tmpdir, libsystem.UserTemp())
 	var d *Dir
 	var err error
 	for range 3 { // another process may take a new one for a dead run's
