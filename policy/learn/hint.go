@@ -30,7 +30,7 @@ func (q *Proposal) Hint(r *policy.Resolved) Hint {
 	case q.Port != 0:
 		h.Key, h.Value = "connect_tcp", port
 	default:
-		h = Hint{Table: "fs", Key: q.Access.String(), Value: r.Short(q.Path)}
+		h = Hint{Table: "fs", Key: (q.Access | policy.Read).String(), Value: r.Short(q.Path)}
 	}
 	h.Flag = "--" + strings.ReplaceAll(h.Key, "_", "-")
 	return h

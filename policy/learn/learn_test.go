@@ -127,6 +127,14 @@ func TestPropose(t *testing.T) {
 	}
 }
 
+// TestHintOfWriting: what is only written is named by a flag that there is.
+func TestHintOfWriting(t *testing.T) {
+	h := host()
+	if got := (&learn.Proposal{Need: made("/home/u/.bashrc")}).Hint(present(t, h)).String(); got != "--rw-noexec ~/.bashrc" {
+		t.Error(got)
+	}
+}
+
 // someNeeds draws what may be refused, in places that matter.
 func someNeeds(t *rapid.T) []learn.Need {
 	places := []string{"/home/u", "/home/u/.cache", "/home/u/.cache/tool", "/home/u/.config", "/home/u/.config/tool", "/home/u/.local/share", "/home/u/.ssh",

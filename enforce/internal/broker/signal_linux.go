@@ -36,11 +36,11 @@ func (m *Broker) signal(c *Call) answer {
 		s.sig = int(int32(c.args[2]))
 	case unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_RT_SIGQUEUEINFO, unix.SYS_PIDFD_SEND_SIGNAL:
 	case unix.SYS_FCNTL: // F_SETOWN
-		return s.ifSameProcess(int(int32(c.args[2])))
+		return s.ifSameProcess(int(int32(c.args[2])), false)
 	case unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR:
-		return s.ifSameProcess(first)
+		return s.ifSameProcess(first, true)
 	case unix.SYS_SETPRIORITY: // PRIO_PROCESS
-		return s.ifSameProcess(second)
+		return s.ifSameProcess(second, true)
 	default:
 		return refused(unix.EPERM)
 	}
@@ -183,21 +183,19 @@ func (s *signalCall) descriptor(fd int) answer {
 	return refused(s.send(pid, pidfd, s.args[3]))
 }
 
-// sameProcess reports whether the calling thread is one of a process. It waits for the answer,
-// so that the number stays its process's until the kernel goes on with the call.
+// sameProcess reports whether a number is the calling thread's or its process's. Both stay
+// theirs until the kernel goes on with the call, since the thread waits for the answer. That
+// of a sibling does not, although the kernel takes it for the process: the sibling can end,
+// and the caller see to it that it gets no processor before somebody outside has the number.
 func (s *signalCall) sameProcess(pid int) bool {
-	if pid <= 0 {
-		return false
-	}
-	if pid == s.from.tid {
-		return true
-	}
-	return unix.Faccessat(unix.AT_FDCWD, fmt.Sprintf("/proc/%d/task/%d", pid, s.from.tid), unix.F_OK, 0) == nil && s.broker.queue.valid(s.id)
+	return pid > 0 && (pid == s.from.tid || pid == ProcessOf(s.from.tid) && s.broker.queue.valid(s.id))
 }
 
-// ifSameProcess lets a call go on that names the caller's own process.
-func (s *signalCall) ifSameProcess(pid int) answer {
-	if s.sameProcess(pid) {
+// ifSameProcess lets a call go on that names the caller's own process, or with sibling another
+// thread of it.
+func (s *signalCall) ifSameProcess(pid int, sibling bool) answer {
+	task := fmt.Sprintf("/proc/%d/task/%d", pid, s.from.tid)
+	if s.sameProcess(pid) || sibling && unix.Faccessat(unix.AT_FDCWD, task, unix.F_OK, 0) == nil && s.broker.queue.valid(s.id) {
 		return answer{proceed: true}
 	}
 	return refused(unix.EPERM)

@@ -1,6 +1,9 @@
 package broker
 
 import (
+	"fmt"
+	"os"
+	"runtime"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -61,6 +64,36 @@ func TestMaySignal(t *testing.T) {
 	} {
 		if got := tt.who.maySignal(&tt.whom); got != tt.want {
 			t.Errorf("%+v to %+v: %v", tt.who, tt.whom, got)
+		}
+	}
+}
+
+// TestSameProcess: the kernel goes on by itself with no number that somebody outside may have
+// by then, as that of a thread beside the caller, which can end.
+func TestSameProcess(t *testing.T) {
+	threads, end := make(chan int), make(chan bool)
+	defer close(end)
+	for range 2 {
+		go func() {
+			runtime.LockOSThread()
+			threads <- unix.Gettid()
+			<-end
+		}()
+	}
+	tid, sibling := <-threads, <-threads
+	if _, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d", sibling, tid)); err != nil {
+		t.Fatalf("control: the kernel does not take a thread's number for the process: %v", err)
+	}
+	s := &signalCall{Call: &Call{broker: &Broker{queue: *faultyQueue(new([]response))}, from: caller{tid}}}
+	for pid, want := range map[int]bool{tid: true, os.Getpid(): true, sibling: false, os.Getppid(): false, 0: false, -1: false} {
+		if got := s.sameProcess(pid); got != want {
+			t.Errorf("%d: %v", pid, got)
+		}
+		if got := s.ifSameProcess(pid, false).proceed; got != want {
+			t.Errorf("F_SETOWN to %d: %v", pid, got)
+		}
+		if got := s.ifSameProcess(pid, true).proceed; got != (want || pid == sibling) {
+			t.Errorf("sched_setaffinity of %d: %v", pid, got)
 		}
 	}
 }
