@@ -9,6 +9,7 @@ import (
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/policy/guard"
+	"github.com/zsbx/zsbx/policy/units"
 )
 
 // checkFlags are the flags of check.
@@ -116,6 +117,6 @@ func parseTarget(s string) (port uint16, path string, err error) {
 	if i <= 0 {
 		return 0, "", errors.New("must be HOST:PORT or the path of a socket")
 	}
-	port, err = parsePort(s[i+1:])
+	port, err = units.ParsePort(s[i+1:])
 	return port, "", err
 }

@@ -3,7 +3,6 @@ package cmd
 import (
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -84,16 +83,6 @@ func (m *mistakes) duration(fs *pflag.FlagSet, d *time.Duration, name, usage str
 			m.fail("--%s %s: %v", name, shell.Quote(s), err)
 		}
 	}}, name, usage)
-}
-
-// parsePort reads a TCP port. It is checked here because a uint16 conversion would turn
-// 70000 into 4464.
-func parsePort(s string) (uint16, error) {
-	n, err := strconv.ParseUint(s, 10, 16)
-	if err != nil || n == 0 {
-		return 0, errors.New("a port is a number from 1 to 65535")
-	}
-	return uint16(n), nil
 }
 
 // trackers are the words for the trackers that can be asked for.

@@ -258,7 +258,7 @@ func (l *learner) open(c *composed, opts *sandbox.Options) (*policy.Policy, erro
 	if err != nil {
 		return nil, err
 	}
-	all := policy.Rule{Path: "/", Access: policy.Read | policy.Write | policy.Exec, Origin: flagOrigin("--permissive")}
+	all := policy.Rule{Path: "/", Access: policy.Read | policy.Write | policy.Exec, Origin: policy.Origin{Source: "--permissive"}}
 	p := policy.Merge(c.Policy, &policy.Policy{FS: policy.FS{Rules: []policy.Rule{all}}})
 	plan, err := sandbox.Plan(p, *opts)
 	if err != nil {

@@ -34,22 +34,19 @@ type policyFlags struct {
 }
 
 func (o *policyFlags) add(fs *pflag.FlagSet) {
-	p := &o.asked
-	o.rule(fs, "ro", policy.Read, "allow reading `PATH` and what is below it")
-	o.rule(fs, "rox", policy.Read|policy.Exec, "allow reading and executing `PATH`")
-	o.rule(fs, "rw", policy.Read|policy.Write|policy.Exec, "allow reading, writing and executing `PATH`, as a build tree needs")
-	o.rule(fs, "rw-noexec", policy.Read|policy.Write, "allow reading and writing `PATH`, not executing")
-	o.each(fs, "deny", "refuse all access to `PATH`, a path or a glob such as '**/.env', wherever it lies", func(s string) {
-		p.FS.Deny = append(p.FS.Deny, policy.Deny{Pattern: s, Origin: flagOrigin("--deny")})
-	})
-	o.named(fs, &p.Presets, "preset", "add the preset `NAME` (see zsbx profile --list)").words = presetWords
+	o.put(fs, "ro", "fs.ro", "allow reading `PATH` and what is below it")
+	o.put(fs, "rox", "fs.rox", "allow reading and executing `PATH`")
+	o.put(fs, "rw", "fs.rw", "allow reading, writing and executing `PATH`, as a build tree needs")
+	o.put(fs, "rw-noexec", "fs.rw_noexec", "allow reading and writing `PATH`, not executing")
+	o.put(fs, "deny", "fs.deny", "refuse all access to `PATH`, a path or a glob such as '**/.env', wherever it lies")
+	o.put(fs, "preset", "presets", "add the preset `NAME` (see zsbx profile --list)").words = presetWords
 	fs.BoolVar(&o.noAutoPresets, "no-auto-presets", false, "do not detect presets from the command and the working directory")
 	fs.VarP(&flagValue{kind: "stringArray", set: func(s string) { o.files = append(o.files, s) }}, "policy", "p", "add the policy `FILE`, TOML or JSON")
 	fs.BoolVar(&o.noNet, "no-net", false, "no network")
 	fs.BoolVar(&o.net, "net", false, "all of the network, whatever policy files say")
-	o.ports(fs, &p.Net.ConnectTCP, "connect-tcp", "allow connections to the TCP `PORT`, and no other network")
-	o.ports(fs, &p.Net.BindTCP, "bind-tcp", "allow listening on the TCP `PORT`, and no other network")
-	o.named(fs, &p.Net.Unix, "unix", "allow connecting to the Unix socket `PATH`")
+	o.put(fs, "connect-tcp", "net.connect_tcp", "allow connections to the TCP `PORT`, and no other network")
+	o.put(fs, "bind-tcp", "net.bind_tcp", "allow listening on the TCP `PORT`, and no other network")
+	o.put(fs, "unix", "net.unix", "allow connecting to the Unix socket `PATH`")
 	fs.Var(&flagValue{kind: "stringArray", set: o.variable}, "env", "pass the variable `NAME` on, or set NAME=VALUE")
 	fs.BoolVar(&o.cleanEnv, "clean-env", false, "pass no variable on but those of --env")
 	fs.BoolVar(&o.inheritEnv, "inherit-env", false, "pass all variables on")
@@ -60,73 +57,50 @@ func (o *policyFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.privatePids, "private-pids", false, "let the command see no processes but the session's own")
 	fs.BoolVar(&o.ignoreMissing, "ignore-missing", false, "skip paths of the other flags that do not exist")
 	fs.StringVarP(&o.chdir, "chdir", "C", "", "run in the directory `DIR`")
-	o.limit(fs, "timeout", "end the command after the time `D`, such as 10m or 90s, a bare number being seconds; exit status 124")
-	o.limit(fs, "max-output", "end the command when it has written more than `N` bytes, such as 10MiB, to stdout and stderr together")
-	o.limit(fs, "memory", "let the session have `N` bytes of memory, such as 2GiB")
-	o.limit(fs, "pids", "let the session have `N` processes and threads")
-	o.limit(fs, "cpu", "let the session have the time of `N` processors, such as 0.5")
+	o.put(fs, "timeout", "limits.timeout", "end the command after the time `D`, such as 10m or 90s, a bare number being seconds; exit status 124").kind = "string"
+	o.put(fs, "max-output", "limits.max_output", "end the command when it has written more than `N` bytes, such as 10MiB, to stdout and stderr together").kind = "string"
+	o.put(fs, "memory", "limits.memory", "let the session have `N` bytes of memory, such as 2GiB").kind = "string"
+	o.put(fs, "pids", "limits.pids", "let the session have `N` processes and threads").kind = "string"
+	o.put(fs, "cpu", "limits.cpu", "let the session have the time of `N` processors, such as 0.5").kind = "string"
 	o.each(fs, "guard", "refuse a command line with words of the `LIST`: catastrophic, interpreters, escapes, exfiltration, shells, or one of a policy's; off drops those that policies name", o.guard).words = guardWords
-	o.each(fs, "audit", "write what ran, and how it ended, to the log in `DIR`", func(s string) {
-		p.Audit = policy.Audit{Dir: policy.Named{Value: s, Origin: flagOrigin("--audit")}}
-	}).kind = "string"
+	o.put(fs, "audit", "audit.dir", "write what ran, and how it ended, to the log in `DIR`").kind = "string"
 	o.fallback = fallbackDeny
 	o.choice(fs, &o.fallback, "fallback", []string{fallbackDeny, fallbackWarn, fallbackPrompt}, "what to `DO` when a promise can't be kept here: deny, warn or prompt")
 	fs.Var(&flagValue{kind: "stringArray", set: o.allowGap, words: gapWords}, "allow-gap", "accept the gap `NAME`, as zsbx check calls it")
 	fs.BoolVar(&o.strict, "strict", false, "refuse to run when hardening is missing, too")
 }
 
-func flagOrigin(name string) policy.Origin { return policy.Origin{Source: name} }
+// named is what a flag was given.
+func named(flag, value string) policy.Named {
+	return policy.Named{Value: value, Origin: policy.Origin{Source: "--" + flag}}
+}
 
-func (o *policyFlags) rule(fs *pflag.FlagSet, name string, access policy.Access, usage string) {
-	o.each(fs, name, usage, func(s string) {
-		o.asked.FS.Rules = append(o.asked.FS.Rules, policy.Rule{Path: s, Access: access, Origin: flagOrigin("--" + name)})
+// put adds a flag that says what a key of policy files does.
+func (o *policyFlags) put(fs *pflag.FlagSet, flag, key, usage string) *flagValue {
+	return o.each(fs, flag, usage, func(s string) {
+		if err := o.asked.Put(key, named(flag, s)); err != nil {
+			o.fail("--%s %s: %v", flag, shell.Quote(s), err)
+		}
 	})
 }
 
-func (o *policyFlags) named(fs *pflag.FlagSet, to *[]policy.Named, name, usage string) *flagValue {
-	return o.each(fs, name, usage, func(s string) { *to = append(*to, policy.Named{Value: s, Origin: flagOrigin("--" + name)}) })
-}
-
-func (o *policyFlags) ports(fs *pflag.FlagSet, to *[]policy.Port, name, usage string) {
-	fs.Var(&flagValue{kind: "stringArray", set: func(s string) {
-		n, err := parsePort(s)
-		if err != nil {
-			o.fail("--%s %s: %v", name, shell.Quote(s), err)
-		}
-		*to = append(*to, policy.Port{Number: n, Origin: flagOrigin("--" + name)})
-	}}, name, usage)
-}
-
-func (o *policyFlags) limit(fs *pflag.FlagSet, name, usage string) {
-	fs.Var(&flagValue{kind: "string", set: func(s string) {
-		for _, l := range o.asked.Limits.All() {
-			if l.Flag() != "--"+name {
-				continue
-			}
-			if err := l.Parse(s, flagOrigin("--"+name)); err != nil {
-				o.fail("--%s %s: %v", name, shell.Quote(s), err)
-			}
-		}
-	}}, name, usage)
-}
-
 func (o *policyFlags) variable(s string) {
-	e := &o.asked.Env
-	switch name, value, set := strings.Cut(s, "="); {
-	case name == "" || strings.ContainsRune(s, 0):
-		o.fail("--env %s: must be NAME or NAME=VALUE", shell.Quote(s))
-	case set:
-		e.Set = append(e.Set, policy.Var{Name: name, Value: value, Origin: flagOrigin("--env")})
-	default:
-		e.Allow = append(e.Allow, policy.Named{Value: name, Origin: flagOrigin("--env")})
+	key := "env.allow"
+	if strings.Contains(s, "=") {
+		key = "env.set"
 	}
+	if s == "" || s[0] == '=' || strings.ContainsRune(s, 0) {
+		o.fail("--env %s: must be NAME or NAME=VALUE", shell.Quote(s))
+		return
+	}
+	_ = o.asked.Put(key, named("env", s)) // there is no port in it
 }
 
 func (o *policyFlags) guard(s string) {
 	if s == "off" {
 		o.asked.Guard = policy.Guard{Off: true}
 	} else {
-		o.asked.Guard.Lists = append(o.asked.Guard.Lists, policy.Named{Value: s, Origin: flagOrigin("--guard")})
+		o.asked.Guard.Lists = append(o.asked.Guard.Lists, named("guard", s))
 	}
 }
 
@@ -173,23 +147,17 @@ func (o *policyFlags) policy() *policy.Policy {
 		r := &p.FS.Rules[i]
 		r.Optional, r.Create = o.ignoreMissing, o.createMissing && r.Access&policy.Write != 0
 	}
-	if o.privateHome {
-		p.Private.Home = policy.Named{Value: "private", Origin: flagOrigin("--private-home")}
-	}
-	if o.privatePids {
-		p.Private.Pids = policy.Named{Value: "private", Origin: flagOrigin("--private-pids")}
-	}
-	if o.net {
-		p.Net.Allow = &policy.Flag{Value: true, Origin: flagOrigin("--net")}
-	}
-	if o.noNet {
-		p.Net.Allow = &policy.Flag{Value: false, Origin: flagOrigin("--no-net")}
-	}
-	if o.cleanEnv {
-		p.Env.Mode, p.Env.From = policy.EnvVars, flagOrigin("--clean-env")
-	}
-	if o.inheritEnv {
-		p.Env.Mode, p.Env.From = policy.EnvInherit, flagOrigin("--inherit-env")
+	for _, f := range []struct {
+		given            bool
+		flag, key, value string
+	}{
+		{o.privateHome, "private-home", "fs.home", "private"}, {o.privatePids, "private-pids", "process.pids", "private"},
+		{o.net, "net", "net.allow", "true"}, {o.noNet, "no-net", "net.allow", "false"},
+		{o.cleanEnv, "clean-env", "env.mode", "vars"}, {o.inheritEnv, "inherit-env", "env.mode", "inherit"},
+	} {
+		if f.given {
+			_ = p.Put(f.key, named(f.flag, f.value)) // there is no port in it
+		}
 	}
 	return &p
 }

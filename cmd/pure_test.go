@@ -17,6 +17,7 @@ import (
 
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/shell"
+	"github.com/zsbx/zsbx/policy/units"
 )
 
 func TestPrintable(t *testing.T) {
@@ -129,7 +130,7 @@ func TestFlagPolicy(t *testing.T) {
 // TestPorts: what a conversion to uint16 would wrap is refused.
 func TestPorts(t *testing.T) {
 	for _, bad := range []string{"0", "65536", "70000", "65979", "-1", "443 ", "0x1bb", "", "4294967739", "18446744073709552059", "https"} {
-		if n, err := parsePort(bad); err == nil {
+		if n, err := units.ParsePort(bad); err == nil {
 			t.Errorf("%q: %d", bad, n)
 		}
 	}

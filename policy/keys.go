@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/zsbx/zsbx/policy/units"
 )
 
 // What a policy file can say is one table. Decoding, writing, merging, comparing and
@@ -150,6 +152,30 @@ func (k *key) values(p *Policy) (list []value) {
 	return list
 }
 
+// Put adds values to what the policy says for a key of policy files, such as "fs.ro", or
+// says it; of variables they are NAME=VALUE. The error is that of a port or a limit:
+// what is wrong with others is told when the policy is resolved, or written.
+func (p *Policy) Put(name string, values ...Named) error {
+	dot := strings.LastIndexByte(name, '.')
+	i := slices.IndexFunc(keys[:], func(k key) bool { return k.name == name[dot+1:] && k.table == name[:max(dot, 0)] })
+	k, list := &keys[i], make([]value, len(values))
+	for n, v := range values {
+		list[n] = value{text: v.Value, optional: v.Optional, from: v.Origin}
+		switch k.kind {
+		case textTable:
+			list[n].name, list[n].text, _ = strings.Cut(v.Value, "=")
+		case portList:
+			if _, err := units.ParsePort(v.Value); err != nil {
+				return err
+			}
+		case limit:
+			at := k.at(p).(Limit)
+			return at.Parse(v.Value, v.Origin)
+		}
+	}
+	return k.put(p, list)
+}
+
 // put adds values to what a policy has for a key, or puts them in its place where that
 // is what the key does; nil takes it away there. Only a limit may be bad still.
 func (k *key) put(p *Policy, list []value) error {
@@ -159,7 +185,7 @@ func (k *key) put(p *Policy, list []value) error {
 	}
 	switch at := k.at(p).(type) {
 	case *[]Rule:
-		if k.replaces {
+		if k.replaces && *at == nil {
 			*at = []Rule{}
 		}
 		for _, v := range list {
@@ -174,7 +200,9 @@ func (k *key) put(p *Policy, list []value) error {
 			*at = append(*at, Deny{Pattern: v.text, Origin: v.from})
 		}
 	case *[]Port:
-		*at = []Port{}
+		if *at == nil {
+			*at = []Port{}
+		}
 		for _, v := range list {
 			n, _ := strconv.ParseInt(v.text, 0, 64)
 			*at = append(*at, Port{Number: uint16(n), Origin: v.from})

@@ -86,3 +86,12 @@ func FormatCPU(milli int64) string {
 	text := fmt.Sprintf("%d.%03d", milli/Processor, milli%Processor)
 	return strings.TrimRight(strings.TrimRight(text, "0"), ".")
 }
+
+// ParsePort reads a TCP port. A conversion to uint16 would turn 70000 into 4464.
+func ParsePort(s string) (uint16, error) {
+	n, err := strconv.ParseUint(s, 10, 16)
+	if err != nil || n == 0 {
+		return 0, errors.New("a port is a number from 1 to 65535")
+	}
+	return uint16(n), nil
+}
