@@ -161,7 +161,7 @@ func (r *reader) firejail(data []byte) (all []setting, err error) {
 		case key == "private" && path == "":
 			home = false
 		case key == "net" && path == "none", key == "protocol" && !strings.Contains(path, "inet"):
-			r.value(s, "net", "false")
+			r.value(s, "net.allow", "false")
 		case key == "protocol":
 		case verb != "-" && verb != "=" && verb != "env" && strings.Contains(path, "$"):
 			r.left(s.place, "zsbx does not know what the variable in it stands for")

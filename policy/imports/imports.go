@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/zsbx/zsbx/policy"
@@ -131,8 +130,8 @@ func (r *reader) apply(s setting) {
 	case s.bad != "":
 		r.fail(s.place, "a list of strings is needed, and it has %s", s.bad)
 	default:
-		if list := s.list(verb); list != nil && *list == nil {
-			*list = []policy.Rule{} // an empty one says something, too
+		if strings.HasPrefix(verb, "fs.") {
+			_ = s.to.Put(verb) // an empty list says something, too
 		}
 		if verb == "vars" {
 			s.mode("none", r.origin(s.place))
@@ -141,13 +140,6 @@ func (r *reader) apply(s setting) {
 			r.value(s, verb, v)
 		}
 	}
-}
-
-// list is where the rules of a verb stand, or nil.
-func (s *setting) list(verb string) *[]policy.Rule {
-	f := &s.to.FS
-	return map[string]*[]policy.Rule{"ro": &f.Rules, "rox": &f.Rules, "rw": &f.Rules, "rwx": &f.Rules,
-		"executable": &f.System.Executable, "read_only": &f.System.ReadOnly, "read_write": &f.System.ReadWrite}[verb]
 }
 
 // mode passes the variables that a mode does, or less where a key before said so.
@@ -169,27 +161,13 @@ func (s *setting) narrow(path string, access policy.Access) (had bool) {
 	return had
 }
 
-// value does for one value what a verb says.
+// value does for one value what a verb says, or adds it to a key of policies.
 func (r *reader) value(s setting, verb, v string) {
-	p, from := s.to, r.origin(s.place)
-	if list := s.list(verb); list != nil {
-		if strings.ContainsAny(v, "*?[") {
-			r.left(s.place+" "+v, "rules take no patterns, only denials do")
-			return
-		}
-		if v != "/" {
-			v = strings.TrimRight(v, "/")
-		}
-		access := map[string]policy.Access{"ro": policy.Read, "rox": policy.Read | policy.Exec, "rw": policy.Read | policy.Write, "rwx": policy.Read | policy.Write | policy.Exec}
-		*list = append(*list, policy.Rule{Path: v, Access: access[verb], Optional: !r.required, Origin: from})
-	}
 	switch verb {
 	case "everywhere":
-		r.value(s, "rwx", "/")
-	case "deny":
-		p.FS.Deny = append(p.FS.Deny, policy.Deny{Pattern: strings.TrimRight(v, "/"), Origin: from})
+		r.value(s, "fs.rw", "/")
 	case "deny-write":
-		r.value(s, "deny", v)
+		r.value(s, "fs.deny", v)
 		r.left(s.place+" "+v, "zsbx can't take writing alone away: it is denied wholly")
 	case "read-only":
 		if !s.narrow(v, policy.Write) && strings.HasPrefix(v, "~/") {
@@ -199,33 +177,41 @@ func (r *reader) value(s setting, verb, v string) {
 		if !s.narrow(v, policy.Exec) {
 			r.left(s.place, "files can be executed where a rule says so: use rw_noexec for a directory of its own")
 		}
-	case "net":
-		p.Net.Allow = &policy.Flag{Value: v == "true", Origin: from}
-	case "unix":
-		p.Net.Unix = append(p.Net.Unix, policy.Named{Value: v, Optional: !r.required, Origin: from})
-	case "connect", "bind":
-		n, err := strconv.ParseUint(strings.TrimSpace(v), 10, 16)
-		if err != nil || n == 0 {
-			r.fail(s.place, "port %q is not between 1 and 65535", v)
-		}
-		ports := map[string]*[]policy.Port{"connect": &p.Net.ConnectTCP, "bind": &p.Net.BindTCP}[verb]
-		*ports = append(*ports, policy.Port{Number: uint16(n), Origin: from})
 	case "inherit":
-		s.mode(v, from)
+		s.mode(v, r.origin(s.place))
 	case "exclude":
 		r.left(s.place+" "+v, "no variable is taken away by name: the environment is scrubbed")
-		s.mode("core", from)
+		s.mode("core", r.origin(s.place))
 	case "set":
 		r.value(s, "env", s.key[strings.LastIndexByte(s.key, '.')+1:]+"="+v)
 	case "env", "vars":
-		name, value, set := strings.Cut(strings.ReplaceAll(v, "$$", "\x00"), "=")
-		if strings.Contains(value, "${") {
+		switch name, value, set := strings.Cut(strings.ReplaceAll(v, "$$", "\x00"), "="); {
+		case strings.Contains(value, "${"):
 			r.left(s.place+" "+name, "a policy's values are not expanded: pass it with --env")
-		} else if set {
-			p.Env.Set = append(p.Env.Set, policy.Var{Name: name, Value: strings.ReplaceAll(value, "\x00", "$"), Origin: from})
-		} else {
-			p.Env.Allow = append(p.Env.Allow, policy.Named{Value: name, Origin: from})
+		case set:
+			r.put(s, "env.set", name+"="+strings.ReplaceAll(value, "\x00", "$"))
+		default:
+			r.put(s, "env.allow", name)
 		}
+	default:
+		switch path := strings.HasPrefix(verb, "fs."); {
+		case path && verb != "fs.deny" && strings.ContainsAny(v, "*?["):
+			r.left(s.place+" "+v, "rules take no patterns, only denials do")
+			return
+		case path && v != "/":
+			v = strings.TrimRight(v, "/")
+		case strings.HasSuffix(verb, "_tcp"):
+			v = strings.TrimSpace(v)
+		}
+		r.put(s, verb, v)
+	}
+}
+
+// put adds a value to a key of policies.
+func (r *reader) put(s setting, key, v string) {
+	optional := !r.required && !strings.HasPrefix(key, "env.") // paths alone may be missing
+	if err := s.to.Put(key, policy.Named{Value: v, Optional: optional, Origin: r.origin(s.place)}); err != nil {
+		r.fail(s.place, "%q: %v", v, err)
 	}
 }
 

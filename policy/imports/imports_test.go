@@ -119,7 +119,7 @@ func TestBad(t *testing.T) {
 		{"landrun", "ls", "no landrun command"},
 		{"landrun", "landrun --ro", "--ro has no value"},
 		{"landrun", "landrun --ro '", "without closing quote"},
-		{"landrun", "landrun --connect-tcp 70000 ls", `--connect-tcp: port "70000" is not between`},
+		{"landrun", "landrun --connect-tcp 70000 ls", `--connect-tcp: "70000": a port is a number from 1 to 65535`},
 		{"landrun", "landrun --ro \"$(id)\" ls", "what it expands to is not known"},
 		{"landrun", "landrun --ro /x{a,b} ${y:-z} ls", ""},
 		{"what", "", `unknown format "what"`},
