@@ -49,7 +49,7 @@ func commands() []maker {
 // get the whole tree.
 func newRoot(a *app, args []string) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "zsbx COMMAND",
+		Use:   "zsbx",
 		Short: "Run commands under limits that the kernel enforces",
 		Long: `zsbx runs any command under limits that the kernel enforces, and can always
 find and kill every process that the command left running. It needs no root, no
@@ -58,11 +58,10 @@ daemon and no image.`,
   zsbx profile --print
   zsbx check
   zsbx reap --all`,
-		SilenceErrors:         true,
-		SilenceUsage:          true,
-		DisableFlagsInUseLine: true,
-		Args:                  cobra.ArbitraryArgs,
-		CompletionOptions:     cobra.CompletionOptions{DisableDefaultCmd: true},
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		Args:              cobra.ArbitraryArgs,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
 	a.help.w = a.stdout
 	root.SetOut(&a.help)
@@ -88,7 +87,6 @@ daemon and no image.`,
 	for _, c := range commands() {
 		root.AddCommand(finish(c.make(a).Command))
 	}
-	root.SetUsageFunc(usage)
 	root.SetHelpCommand(newHelp())
 	completeFlags(root)
 	return root
@@ -185,36 +183,6 @@ func few(names []string) string {
 		names = append(names[:mostNamed:mostNamed], fmt.Sprintf("%d more", more))
 	}
 	return strings.Join(names, ", ")
-}
-
-// usage is the help of a command below its description. A template would link
-// text/template, whose reflection keeps the linker from leaving out what nobody
-// calls; and cobra's own has a second line of usage for what has commands.
-func usage(c *cobra.Command) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Usage:\n  %s", c.UseLine())
-	if c.HasExample() {
-		fmt.Fprintf(&b, "\n\nExamples:\n%s", c.Example)
-	}
-	if c.HasAvailableSubCommands() {
-		b.WriteString("\n\nAvailable Commands:")
-		for _, sub := range c.Commands() {
-			if sub.IsAvailableCommand() || sub.Name() == "help" {
-				fmt.Fprintf(&b, "\n  %-*s %s", sub.NamePadding(), sub.Name(), sub.Short)
-			}
-		}
-	}
-	if c.HasAvailableLocalFlags() {
-		b.WriteString("\n\nFlags:\n" + strings.TrimRight(c.LocalFlags().FlagUsages(), " \n"))
-	}
-	if c.HasAvailableInheritedFlags() {
-		b.WriteString("\n\nGlobal Flags:\n" + strings.TrimRight(c.InheritedFlags().FlagUsages(), " \n"))
-	}
-	if c.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "\n\nUse \"%s [command] --help\" for more information about a command.", c.CommandPath())
-	}
-	_, err := fmt.Fprintln(c.OutOrStderr(), b.String())
-	return err
 }
 
 // versionInfo is what version prints.

@@ -43,6 +43,9 @@ func manPage(c *cobra.Command) ([]byte, error) {
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(pageName(c)), roff(lowerFirst(c.Short)))
 	b.WriteString(".SH SYNOPSIS\n")
 	use := strings.TrimPrefix(c.Use, c.Name())
+	if c.HasAvailableSubCommands() {
+		use = "COMMAND"
+	}
 	fmt.Fprintf(&b, ".B %s\n%s\n", roff(c.CommandPath()), roff(strings.TrimSpace(use)))
 	b.WriteString(".SH DESCRIPTION\n")
 	paragraphs(&b, c.Long)
