@@ -1,8 +1,11 @@
 package watch
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
+	"path"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -19,12 +22,15 @@ import (
 type Log struct {
 	session string
 	tag     string // the message of its rules
+	message *regexp.Regexp
 
 	refusals
 }
 
 // NewLog is for a session of a profile with Options.Log.
-func NewLog(session, tag string) *Log { return &Log{session: session, tag: tag} }
+func NewLog(session, tag string) *Log {
+	return &Log{session: session, tag: tag, message: regexp.MustCompile(message)}
+}
 
 // predicate is for log(1). No program can log as process 0.
 func (l *Log) predicate() string {
@@ -51,6 +57,10 @@ func (l *Log) Report() Report {
 	return l.report()
 }
 
+// message is a refusal without the message of the rule. What stands for the program and
+// behind the operation is the command's own choice.
+const message = `(?s)^(?:([1-9]\d{0,8}) duplicate reports? for )?Sandbox: (.*?)\((\d{1,9})\) deny\(\d+\) (\S+) ?(.*)$`
+
 func (l *Log) parse(line []byte) (r Refusal, ok bool) {
 	var e struct {
 		Message string `json:"eventMessage"`
@@ -60,71 +70,48 @@ func (l *Log) parse(line []byte) (r Refusal, ok bool) {
 		return r, false
 	}
 	text, ok := strings.CutSuffix(e.Message, "\n"+l.tag)
-	head, text, found := strings.Cut(text, "Sandbox: ")
-	if !ok || !found {
+	m := l.message.FindStringSubmatch(text)
+	if !ok || m == nil || strings.Contains(m[5], l.session) { // zsbx itself asks for the marks of the session
 		return r, false
 	}
-	r = Refusal{Answer: answer.Answer{Verdict: answer.Refused}, Errno: "EPERM", Proved: true, Count: 1, Left: math.MaxInt32}
-	if head != "" {
-		number, rest, _ := strings.Cut(head, " ")
-		n, err := strconv.Atoi(number)
-		if err != nil || n < 1 || !strings.HasPrefix(rest, "duplicate report") {
-			return r, false
-		}
-		r.Count = n
-	}
-	who, what, ok := strings.Cut(text, ") deny(")
-	at := strings.LastIndexByte(who, '(')
-	_, what, found = strings.Cut(what, ") ")
-	if !ok || !found || at < 0 {
-		return r, false
-	}
-	var err error
-	if r.Pid, err = strconv.Atoi(who[at+1:]); err != nil {
-		return r, false
-	}
-	var target string
-	r.Program = who[:at]
-	r.Call, target, _ = strings.Cut(what, " ")
-	r.Act = logged(r.Call, target)
-	// The marks that the session is known by are asked for by zsbx itself.
-	return r, r.Call != "" && !strings.Contains(target, l.session)
+	r = Refusal{Answer: answer.Answer{Verdict: answer.Refused}, Errno: "EPERM", Proved: true, Left: math.MaxInt32,
+		Program: m[2], Call: m[4], Act: logged(m[4], m[5])}
+	r.Count, _ = strconv.Atoi(cmp.Or(m[1], "1"))
+	r.Pid, _ = strconv.Atoi(m[3])
+	return r, true
 }
 
-// logged is the act of an operation. Operations that are none of those that a policy
-// has rules for are calls.
+// logged is the act of an operation. What no policy has rules for is a call.
 func logged(op, target string) answer.Act {
-	if !strings.HasPrefix(target, "/") {
-		if i := strings.LastIndexByte(target, ':'); strings.HasPrefix(op, "network-") && i >= 0 {
-			if port, err := strconv.ParseUint(target[i+1:], 10, 16); err == nil {
-				a := answer.Act{Op: answer.Connect, Port: uint16(port)}
-				if op != "network-outbound" {
-					a.Op = answer.Bind
-				}
-				return a
-			}
-		}
-		if op == "signal" {
-			return answer.Act{Op: answer.Signal, Name: strings.TrimPrefix(target, "target:")}
-		}
-		return answer.Act{Op: answer.Call, Name: strings.TrimRight(op+" "+target, " ")}
-	}
 	for _, known := range operations() {
-		if op == known.op || strings.HasSuffix(known.op, "*") && strings.HasPrefix(op, known.op[:len(known.op)-1]) {
-			known.act.Path = target
-			return known.act
+		if is, _ := path.Match(known.op, op); !is {
+			continue
 		}
+		a := known.act
+		port, err := strconv.ParseUint(target[strings.LastIndexByte(target, ':')+1:], 10, 16)
+		switch {
+		case a.Op == answer.Signal:
+			a.Name = strings.TrimPrefix(target, "target:")
+		case strings.HasPrefix(target, "/"):
+			a.Path = target
+		case err == nil && (a.Op == answer.Connect || a.Op == answer.Bind):
+			a.Port = uint16(port)
+		default:
+			continue
+		}
+		return a
 	}
-	return answer.Act{Op: answer.Call, Name: op + " " + target}
+	return answer.Act{Op: answer.Call, Name: strings.TrimRight(op+" "+target, " ")}
 }
 
-// operation is one of Seatbelt's about a path, or all that begin so, and its act.
+// operation is one of Seatbelt's, or all that match (path.Match), and its act.
 type operation struct {
 	op  string
 	act answer.Act
 }
 
-// operations are those that a policy has rules for; the first counts.
+// operations are those that a policy has rules for, about paths, ports and processes;
+// the first counts.
 func operations() []operation {
 	read := answer.Act{Op: answer.Open, Flags: answer.Read}
 	return []operation{
@@ -137,5 +124,6 @@ func operations() []operation {
 		{"file-map-executable", answer.Act{Op: answer.Exec}}, {"process-exec*", answer.Act{Op: answer.Exec}},
 		{"network-outbound", answer.Act{Op: answer.Connect}},
 		{"network-bind", answer.Act{Op: answer.Bind}}, {"network-inbound", answer.Act{Op: answer.Bind}},
+		{"signal", answer.Act{Op: answer.Signal}},
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"io"
-	"os"
 	"os/exec"
 	"sync"
 	"syscall"
@@ -37,12 +36,10 @@ func StartStream(program string, l *Log) (*Stream, error) {
 	cmd := exec.Command("/bin/sh", "-c", stdinEnds, "sh", program, "stream", "--style", "ndjson", "--predicate", l.predicate())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is the command's
 	cmd.Env = []string{"PATH=/usr/bin:/bin"}
-	in, w, err := os.Pipe()
+	w, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
-	defer in.Close()
-	cmd.Stdin = in
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -53,26 +50,16 @@ func StartStream(program string, l *Log) (*Stream, error) {
 	}
 	s := &Stream{Log: l, lines: make(chan struct{}, 1), stop: func() { w.Close() }}
 	go s.read(out, cmd)
-	// It first says what it filters by.
-	select {
-	case _, ok := <-s.lines:
-		if ok {
-			return s, nil
-		}
-		err = errors.New("log stream ended at once")
-	case <-time.After(streamBegins):
-		err = errors.New("log stream did not begin")
+	if !s.line(streamBegins) { // it first says what it filters by
+		s.stop()
+		return nil, errors.New("log stream did not begin")
 	}
-	s.stop()
-	return nil, err
+	return s, nil
 }
 
 func (s *Stream) read(out io.Reader, cmd *exec.Cmd) {
-	for in := bufio.NewReaderSize(out, 64<<10); ; {
-		line, err := in.ReadSlice('\n')
-		if err == bufio.ErrBufferFull { // no message is that long
-			continue
-		}
+	for in := bufio.NewReader(out); ; {
+		line, err := in.ReadBytes('\n')
 		if err != nil {
 			break
 		}
@@ -87,20 +74,21 @@ func (s *Stream) read(out io.Reader, cmd *exec.Cmd) {
 	close(s.lines)
 }
 
+// line waits for a line, and reports whether one came.
+func (s *Stream) line(most time.Duration) bool {
+	select {
+	case _, ok := <-s.lines:
+		return ok
+	case <-time.After(most):
+		return false
+	}
+}
+
 // Report waits for what the log has still to say of a command that has ended, within
 // bounds, and ends the stream.
 func (s *Stream) Report() Report {
 	s.once.Do(func() {
-		for end := time.After(streamEnds); ; {
-			select {
-			case _, more := <-s.lines:
-				if more {
-					continue
-				}
-			case <-time.After(streamQuiet):
-			case <-end:
-			}
-			break
+		for end := time.Now().Add(streamEnds); s.line(streamQuiet) && time.Now().Before(end); {
 		}
 		s.stop()
 	})
