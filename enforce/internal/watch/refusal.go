@@ -57,11 +57,12 @@ type kind struct {
 	call, path, to, name string
 	port                 uint16
 	errno, program       string
+	ordinary             bool
 }
 
 // add takes what was met just now. r.mu is held.
 func (r *refusals) add(x Refusal) {
-	k := kind{x.Act.Op, x.Call, x.Act.Path, x.Act.To, x.Act.Name, x.Act.Port, x.Errno, x.Program}
+	k := kind{x.Act.Op, x.Call, x.Act.Path, x.Act.To, x.Act.Name, x.Act.Port, x.Errno, x.Program, x.Ordinary}
 	i, ok := r.index[k]
 	switch {
 	case ok:
@@ -77,6 +78,7 @@ func (r *refusals) add(x Refusal) {
 		r.index[k], r.list = i, append(r.list, x)
 	}
 	e := &r.list[i]
+	e.Proved = e.Proved && x.Proved
 	e.thread, e.made, e.When = x.thread, x.made, float64(r.seen)
 }
 
