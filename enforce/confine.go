@@ -20,7 +20,18 @@ import "github.com/zsbx/zsbx/enforce/fork"
 // Confine does not look at the gaps: ask Err first. On Linux the ruleset is
 // filled by c.Prepare; the command is not started, and the error is a
 // *PathError, when a path of the policy is no longer what was resolved.
-func (p *Plan) Confine(c *fork.Command) error { return p.confine(c) }
+func (p *Plan) Confine(c *fork.Command) error {
+	_, err := p.confine(c, true)
+	return err
+}
+
+// ConfineMediated is Confine for callers that answer the command's calls
+// themselves: they let Serve run in a goroutine of its own before or after they
+// start the command, and Close the mediator if they don't start it. The Mediator
+// is nil when the plan needs none.
+func (p *Plan) ConfineMediated(c *fork.Command) (*Mediator, error) {
+	return p.confine(c, p.watched != nil)
+}
 
 // Start confines c and starts it, for programs that need no session.
 func (p *Plan) Start(c *fork.Command) (*fork.Process, error) {

@@ -15,10 +15,11 @@ import (
 	"github.com/zsbx/zsbx/enforce/libsystem"
 )
 
-// confine writes the profile for the command's terminal and session.
-func (p *Plan) confine(c *fork.Command) error {
+// confine writes the profile for the command's terminal and session. It needs no
+// mediator: the profile checks sockets itself.
+func (p *Plan) confine(c *fork.Command, _ bool) (*broker.Broker, error) {
 	if p.Seatbelt == nil {
-		return fmt.Errorf("confining the command: %w", errors.ErrUnsupported)
+		return nil, fmt.Errorf("confining the command: %w", errors.ErrUnsupported)
 	}
 	o := *p.Seatbelt
 	markers := o.Session != ""
@@ -31,17 +32,17 @@ func (p *Plan) confine(c *fork.Command) error {
 	}
 	text, err := seatbelt.Profile(p.Policy, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if o.Log {
 		s, err := watch.StartStream("/usr/bin/log", watch.NewLog(o.Session, seatbelt.Tag(o.Session)))
 		if err != nil {
-			return fmt.Errorf("what the command is refused can't be seen: %w", err)
+			return nil, fmt.Errorf("what the command is refused can't be seen: %w", err)
 		}
 		p.recorder = s
 	}
 	c.Sandbox = &fork.Sandbox{Profile: text, Session: o.Session, Markers: markers, External: o.External}
-	return nil
+	return nil, nil
 }
 
 // terminalOf is the terminal that the command has as one of its standard
@@ -69,9 +70,6 @@ func terminalName(f *os.File) string {
 	}
 	return path
 }
-
-// confineMediated needs no mediator: the profile checks sockets itself.
-func (p *Plan) confineMediated(c *fork.Command) (*broker.Broker, error) { return nil, p.confine(c) }
 
 func explainStart(err error) error { return err }
 

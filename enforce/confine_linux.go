@@ -26,17 +26,8 @@ import (
 // directory in it, the capabilities, no_new_privs, Landlock, and last the filter,
 // since it checks what follows it. Nothing here restricts zsbx itself.
 
-func (p *Plan) confine(c *fork.Command) error {
-	_, err := p.confineServed(c, true)
-	return err
-}
-
-func (p *Plan) confineMediated(c *fork.Command) (*broker.Broker, error) {
-	return p.confineServed(c, p.watched != nil)
-}
-
-// confineServed has the broker serve at once, or leaves that to the caller.
-func (p *Plan) confineServed(c *fork.Command, atOnce bool) (*broker.Broker, error) {
+// confine has the broker serve at once, or leaves that to the caller.
+func (p *Plan) confine(c *fork.Command, atOnce bool) (*broker.Broker, error) {
 	if p.Caps.Err != nil {
 		return nil, p.Caps.Err
 	}
@@ -146,9 +137,6 @@ func (p *Plan) checkMounts(c *fork.Command) (dir string, err error) {
 	if p.Mounts == nil {
 		return c.Dir, nil
 	}
-	if err := refuseDirs(c.Files); err != nil {
-		return "", err
-	}
 	if err := refuseCovered(p.Mounts, c.Files); err != nil {
 		return "", err
 	}
@@ -170,22 +158,6 @@ func (p *Plan) addMounts(c *fork.Command, dir string, ruleset int, own *mounts.T
 	c.Dir = dir
 	c.Namespaces |= p.Mounts.Clone()
 	c.Before = append(c.Before, p.Mounts.Steps(c.Memory(), os.Geteuid(), os.Getegid(), ruleset, own)...)
-}
-
-// refuseDirs refuses to pass the command a directory as standard input or
-// output: it would lead around all mounts.
-func refuseDirs(files []*os.File) error {
-	for i := range 3 {
-		var st unix.Stat_t
-		err := unix.Fstat(fork.StandardFile(files, i), &st)
-		if fork.ShortageOf(err) != nil {
-			return fmt.Errorf("what descriptor %d is: %w", i, err)
-		}
-		if err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
-			return fmt.Errorf("descriptor %d is a directory, which would lead the command around what is denied and protected", i)
-		}
-	}
-	return nil
 }
 
 func explainStart(err error) error {

@@ -35,7 +35,7 @@ type Caps struct {
 	// MountNS says that a private mount namespace can be made, with
 	// CAP_SYS_ADMIN or through a user namespace. Probe assumes it where
 	// nothing speaks against it: finding out for certain costs a process. The
-	// start of a command proves it (see Plan.MountsRefused), and so does
+	// start of a command proves it (see Plan.Refused), and so does
 	// ProbeNamespaces.
 	MountNS     bool
 	MountReason string // why MountNS is false

@@ -60,13 +60,22 @@ func inheritsSockets(files []*os.File) bool {
 	return false
 }
 
-// refuseCovered refuses to pass the command a file that a mount keeps from it:
-// the descriptor leads to it beside that mount, and by /proc/self/fd it can be
-// opened anew, for more than the caller opened it for.
+// refuseCovered refuses to pass the command a directory, which would lead around
+// all mounts, or a file that a mount keeps from it: the descriptor leads to it beside
+// that mount, and by /proc/self/fd it can be opened anew, for more than the caller
+// opened it for.
 func refuseCovered(mp *mounts.Plan, files []*os.File) error {
 	for i := range 3 {
 		fd := fork.StandardFile(files, i)
-		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+		var st unix.Stat_t
+		err := unix.Fstat(fd, &st)
+		if err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+			return fmt.Errorf("descriptor %d is a directory, which would lead the command around what is denied and protected", i)
+		}
+		flags := 0
+		if err == nil {
+			flags, err = unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+		}
 		if fork.ShortageOf(err) != nil {
 			return fmt.Errorf("what descriptor %d is: %w", i, err)
 		}

@@ -230,7 +230,7 @@ func (p *Plan) Layers() []Layer {
 		add("mounts", p.Mounts.String())
 	}
 	if p.DropCapabilities != 0 {
-		add("capabilities", "kept: "+capabilityNames(p.Caps.Capabilities&^p.DropCapabilities))
+		add("capabilities", "kept: "+p.keptText())
 	}
 	if p.Landlock != nil || p.Seccomp != nil {
 		add("no_new_privs", "set-user-ID programs and file capabilities give nothing")

@@ -28,8 +28,8 @@ func TestMountsRefused(t *testing.T) {
 		{errors.New("other"), ""},
 		{nil, ""},
 	} {
-		got := plan.MountsRefused(c.err)
-		if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
+		caps, refused := plan.Refused(c.err)
+		if got := caps.MountReason; !strings.HasPrefix(got, c.want) || refused != (c.want != "") {
 			t.Errorf("%v: got %q, want %q", c.err, got, c.want)
 		}
 	}

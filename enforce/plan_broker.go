@@ -5,18 +5,12 @@ import (
 	"path"
 	"slices"
 
-	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/internal/broker"
 	"github.com/zsbx/zsbx/enforce/internal/landlock"
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/enforce/internal/seccomp"
 	"github.com/zsbx/zsbx/policy"
 )
-
-// ConfineMediated is Confine for callers that answer the command's calls
-// themselves: they let Serve run in a goroutine of its own before or after they
-// start the command, and Close the mediator if they don't start it. The Mediator is nil when the plan needs none.
-func (p *Plan) ConfineMediated(c *fork.Command) (*broker.Broker, error) { return p.confineMediated(c) }
 
 // mediatesSockets reports whether sockets are mediated: where it can be done and
 // Landlock, which checks them at no cost from ABI 9 on, does not.

@@ -51,7 +51,7 @@ func (p *Plan) WriteLandlock(w io.Writer) error {
 		}
 	}
 	if p.DropCapabilities != 0 {
-		fmt.Fprintf(&b, "capabilities\tkept\t%s\n", capabilityNames(p.Caps.Capabilities&^p.DropCapabilities))
+		fmt.Fprintf(&b, "capabilities\tkept\t%s\n", p.keptText())
 	}
 	for _, g := range p.Gaps {
 		fmt.Fprintf(&b, "gap\t%s\t%s\t%s\t%s\n", g.Name, g.Kind, g.Promise, g.Why)

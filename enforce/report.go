@@ -1,6 +1,7 @@
 package enforce
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,6 +32,11 @@ func (r *report) add(g Gap) {
 	}
 }
 
+// hardening records a missing one that nobody asked for.
+func (r *report) hardening(name, promise, why, hint string) {
+	r.add(Gap{Name: name, Kind: Hardening, Promise: promise, Why: why, Hint: hint})
+}
+
 // tracking names what of the promise to end every descendant is open.
 func (r *report) tracking() {
 	if r.p.Caps.Orphans {
@@ -51,7 +57,7 @@ func (r *report) linux() {
 		r.withoutLandlock()
 	}
 	for _, u := range r.set.Unread {
-		r.add(Gap{Name: GapProtect, Kind: Hardening, Promise: "no change of what " + u.Config + " includes", Why: u.Why})
+		r.hardening(GapProtect, "no change of what "+u.Config+" includes", u.Why, "")
 	}
 	r.files()
 	r.network()
@@ -64,7 +70,7 @@ func (r *report) linux() {
 
 func (r *report) denied(d policy.DenyPath, why string) {
 	if d.Secret {
-		r.add(Gap{Name: GapDeny, Kind: Hardening, Promise: "no access to " + d.Pattern, Why: why})
+		r.hardening(GapDeny, "no access to "+d.Pattern, why, "")
 		return
 	}
 	r.add(Gap{Name: GapDeny, Kind: Core, Promise: "no access to " + d.Pattern, Why: why, Origin: d.Deny.Origin})
@@ -175,19 +181,10 @@ func (r *report) socket() {
 		return
 	}
 	if (p.Landlock == nil || p.Landlock.HandledFS&landlock.FSResolveUnix == 0) && !allowsAllPaths(p.Policy.Net) {
-		g := Gap{
-			Name: GapUnixSockets, Kind: Hardening,
-			Promise: "no connection to sockets of programs outside, by path",
-			Why:     p.needs(9) + p.orSupervisor(),
-		}
-		r.add(g)
+		r.hardening(GapUnixSockets, "no connection to sockets of programs outside, by path", p.needs(9)+p.orSupervisor(), "")
 	}
 	if p.Landlock == nil || p.Landlock.Scoped&landlock.ScopeAbstractUnix == 0 {
-		r.add(Gap{
-			Name: GapAbstractSockets, Kind: Hardening,
-			Promise: "no connection to sockets of programs outside, by abstract name",
-			Why:     p.needs(6) + p.orSupervisor(),
-		})
+		r.hardening(GapAbstractSockets, "no connection to sockets of programs outside, by abstract name", p.needs(6)+p.orSupervisor(), "")
 	}
 }
 
@@ -196,22 +193,15 @@ func (r *report) socket() {
 func (r *report) process() {
 	p := r.p
 	if !p.holdsSignals() {
-		r.add(Gap{
-			Name: GapSignals, Kind: Hardening,
-			Promise: "no signals to processes outside",
-			Why:     p.needs(6) + p.orSupervisor(),
-		})
+		r.hardening(GapSignals, "no signals to processes outside", p.needs(6)+p.orSupervisor(), "")
 	}
 	if p.Seccomp != nil {
 		return
 	}
 	why := "seccomp is needed: " + orUnknown(p.Caps.SeccompReason)
-	r.add(Gap{Name: GapPriorities, Kind: Hardening,
-		Promise: "no change of limits and priorities of processes outside", Why: why})
-	r.add(Gap{Name: GapTerminal, Kind: Hardening,
-		Promise: "no typing into the caller's terminal", Why: why})
-	r.add(Gap{Name: GapKernel, Kind: Hardening,
-		Promise: "no system calls that builds don't need: io_uring, bpf, perf, keyrings, mounts, user namespaces", Why: why})
+	r.hardening(GapPriorities, "no change of limits and priorities of processes outside", why, "")
+	r.hardening(GapTerminal, "no typing into the caller's terminal", why, "")
+	r.hardening(GapKernel, "no system calls that builds don't need: io_uring, bpf, perf, keyrings, mounts, user namespaces", why, "")
 }
 
 // needs says which Landlock is missing.
@@ -223,12 +213,7 @@ func (p *Plan) needs(version int) string {
 	return fmt.Sprintf("%s, this kernel has %d", need, p.Caps.Landlock)
 }
 
-func orUnknown(reason string) string {
-	if reason == "" {
-		return "not available here"
-	}
-	return reason
-}
+func orUnknown(reason string) string { return cmp.Or(reason, "not available here") }
 
 // portList is what a policy allows of TCP, for people.
 func portList(net policy.ResolvedNet) string {

@@ -77,7 +77,7 @@ func (r *report) namespace() {
 func (r *report) withoutLandlock() {
 	const why = "without Landlock no mount namespace is made"
 	if len(r.opts.Protect) > 0 {
-		r.add(Gap{Name: GapOwnFiles, Kind: Hardening, Promise: "no change of zsbx's own files", Why: why})
+		r.hardening(GapOwnFiles, "no change of zsbx's own files", why, "")
 	}
 	r.protected(why, "")
 	r.metadata(why, "")
@@ -87,15 +87,14 @@ func (r *report) withoutLandlock() {
 // protected is the protected set without mounts.
 func (r *report) protected(why, hint string) {
 	if len(r.set.Mounts) > 0 {
-		r.add(Gap{Name: GapProtect, Kind: Hardening, Promise: "no change of " + r.set.Summary(), Why: why, Hint: hint})
+		r.hardening(GapProtect, "no change of "+r.set.Summary(), why, hint)
 	}
 }
 
 // metadata is that of files outside. There are none when / is writable.
 func (r *report) metadata(why, hint string) {
 	if mounts.WritableTrees(r.p.Policy.Paths) != nil {
-		r.add(Gap{Name: GapMetadata, Kind: Hardening,
-			Promise: "no change of mode, owner, times, attributes and flags of files outside the writable trees", Why: why, Hint: hint})
+		r.hardening(GapMetadata, "no change of mode, owner, times, attributes and flags of files outside the writable trees", why, hint)
 	}
 }
 
@@ -103,11 +102,10 @@ func (r *report) metadata(why, hint string) {
 func (r *report) shared(why, hint string) {
 	r.ipc(why, hint)
 	if mounts.OpensTerminals(r.p.Policy) {
-		r.add(Gap{Name: GapTerminals, Kind: Hardening, Promise: "no access to the user's other terminals", Why: why, Hint: hint})
+		r.hardening(GapTerminals, "no access to the user's other terminals", why, hint)
 	}
 }
 
 func (r *report) ipc(why, hint string) {
-	r.add(Gap{Name: GapIPC, Kind: Hardening,
-		Promise: "no shared memory, semaphores and message queues of programs outside", Why: why, Hint: hint})
+	r.hardening(GapIPC, "no shared memory, semaphores and message queues of programs outside", why, hint)
 }

@@ -17,7 +17,7 @@ import (
 // themselves, cover what is denied, protect what is protected, make what is private
 // (private_linux.go). A step may use the result of an earlier one, such as a
 // descriptor, by its distance. Where a setup step fails, there is no namespace here
-// (Plan.MountsRefused), and the start is planned again without.
+// (Plan.Refused), and the start is planned again without.
 
 // atCWD is AT_FDCWD as an argument of a system call.
 const atCWD = ^uintptr(99)

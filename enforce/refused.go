@@ -11,41 +11,51 @@ import (
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
 )
 
-// Refused are the capabilities of this machine without what the kernel or a
-// security module refused, if it is for that that a command could not be started:
-// a mount namespace (see MountsRefused) or an IPC namespace.
+// Refused are the capabilities of this machine without the namespace that the kernel or
+// a security module refused, if it is for that that a command could not be started. The
+// command did not run then; a plan made with them does without, and has the gaps to show
+// for it.
 func (p *Plan) Refused(err error) (Caps, bool) {
 	if p == nil {
 		return Caps{}, false
 	}
-	caps := p.Caps
 	var se *fork.StepError
-	if why := p.MountsRefused(err); why != "" {
-		caps.MountNS, caps.MountReason, caps.MountHint = false, why, ""
-		if p.Mounts.UserNS {
-			caps.MountHint = lateHint(err)
-		}
-		return caps, true
-	}
+	caps := p.Caps
 	if p.Mounts == nil || !errors.As(err, &se) || isShortage(se) {
 		return caps, false
 	}
 	switch se.Tag {
+	case mounts.TagSetup, mounts.TagUnshare:
+		caps.MountNS, caps.MountReason, caps.MountHint = false, noMounts(se), ""
+		if p.Mounts.UserNS {
+			caps.MountHint = lateHint(err)
+		}
 	case fork.TagNamespaces, mounts.TagProc:
 		caps.PidsReason = noPids(se)
-		return caps, true
 	case mounts.TagIPC:
+		caps.IPCReason = fmt.Sprintf("no IPC namespace: %v", se.Errno)
+		switch se.Errno {
+		case syscall.EINVAL:
+			caps.IPCReason = "IPC namespaces are not built into this kernel"
+		case syscall.ENOSPC:
+			caps.IPCReason = "IPC namespaces are switched off, or used up around this container (sysctl user.max_ipc_namespaces)"
+		}
 	default:
 		return caps, false
 	}
-	caps.IPCReason = fmt.Sprintf("no IPC namespace: %v", se.Errno)
-	switch se.Errno {
-	case syscall.EINVAL:
-		caps.IPCReason = "IPC namespaces are not built into this kernel"
-	case syscall.ENOSPC:
-		caps.IPCReason = "IPC namespaces are switched off, or used up around this container (sysctl user.max_ipc_namespaces)"
-	}
 	return caps, true
+}
+
+// noMounts says why there is no mount namespace.
+func noMounts(se *fork.StepError) string {
+	why := ""
+	switch se.Errno {
+	case syscall.ENOSPC:
+		why = "; user or mount namespaces are switched off, or used up around this container (sysctl user.max_user_namespaces, user.max_mnt_namespaces)"
+	case syscall.EPERM, syscall.EACCES:
+		why = "; a security module refuses it (AppArmor, Landlock, SELinux), or a container's seccomp filter"
+	}
+	return fmt.Sprintf("%s: %v%s", se.Name, se.Errno, why)
 }
 
 // noPids says why there is no PID namespace.
@@ -82,26 +92,4 @@ func namespacesOff(read func(file string) string) bool {
 	}
 	ids := strings.Fields(read("/proc/self/uid_map"))
 	return len(ids) > 0 && !slices.Equal(ids, []string{"0", "0", "4294967295"})
-}
-
-// MountsRefused says why a command could not be started, if it was for the
-// kernel or a security module refusing the mount namespace, and "" else. The
-// command did not run then; a plan made with Caps.MountNS false and this as
-// Caps.MountReason does without, and has the gaps to show for it.
-func (p *Plan) MountsRefused(err error) string {
-	var se *fork.StepError
-	if p == nil || p.Mounts == nil || !errors.As(err, &se) {
-		return ""
-	}
-	if se.Tag != mounts.TagSetup && se.Tag != mounts.TagUnshare || isShortage(se) {
-		return ""
-	}
-	why := ""
-	switch se.Errno {
-	case syscall.ENOSPC:
-		why = "; user or mount namespaces are switched off, or used up around this container (sysctl user.max_user_namespaces, user.max_mnt_namespaces)"
-	case syscall.EPERM, syscall.EACCES:
-		why = "; a security module refuses it (AppArmor, Landlock, SELinux), or a container's seccomp filter"
-	}
-	return fmt.Sprintf("%s: %v%s", se.Name, se.Errno, why)
 }
