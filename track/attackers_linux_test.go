@@ -22,6 +22,7 @@ import (
 func helpers() map[string]func(args []string) {
 	h := map[string]func([]string){
 		"supervisor":  playSupervisor,
+		"scopehost":   playScopeHost,
 		"nested":      playNested,
 		"hopcontrol":  func([]string) { playHopControl() },
 		"siege":       func([]string) { playSiege() },

@@ -41,12 +41,10 @@ func (s *Session) launchInScope(c fork.Command) error {
 	wait := step(unix.SYS_READ, uintptr(pair[1]), uintptr(unsafe.Pointer(buf)), giveUp)
 	obey := step(unix.SYS_PRCTL, 0, 0, 0)
 	obey.Back = [6]uint16{1}
-	c.Steps = append([]fork.Step{
-		{Name: "close(2)", Nr: unix.SYS_CLOSE, Args: [6]uintptr{uintptr(pair[0])}}, // or it would not see the supervisor die
-		{Name: "getpid(2)", Nr: unix.SYS_GETPID, Out: pid},
-		tell, wait, obey,
-	}, c.Steps...)
-	c.OwnMemory = true // while the command waits, the keeper must not
+	// The keeper sleeps while the command waits. Neither has our end, or the command
+	// would not see this process die.
+	c.Keeper.Steps = append(c.Keeper.Steps, fork.Step{Name: "close(2)", Nr: unix.SYS_CLOSE, Args: [6]uintptr{uintptr(pair[0])}})
+	c.Steps = append([]fork.Step{{Name: "getpid(2)", Nr: unix.SYS_GETPID, Out: pid}, tell, wait, obey}, c.Steps...)
 	started := make(chan *fork.Process, 1)
 	after := c.Meanwhile
 	c.Meanwhile = func(p *fork.Process) {

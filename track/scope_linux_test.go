@@ -2,10 +2,16 @@ package track
 
 import (
 	"errors"
+	"net"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
 // TestScopeRefused: where the user's service manager does not answer, nothing
@@ -52,4 +58,62 @@ func testScopeLost(t *testing.T, offered caps, namespaces uintptr) {
 	if r, err := s.Close(deadline(t)); err != nil || !r.Done() {
 		t.Errorf("%+v, %v", r, err)
 	}
+}
+
+// TestScopeSupervisorKilled: a command that waits for its scope, and its keeper, end
+// with the supervisor.
+func TestScopeSupervisorKilled(t *testing.T) {
+	dir := t.TempDir()
+	bus, err := net.Listen("unix", filepath.Join(dir, "bus"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bus.Close()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, dir)
+	cmd.Env = append(os.Environ(), helperEnv+"=scopehost", "DBUS_SESSION_BUS_ADDRESS=unix:path="+bus.Addr().String())
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	asked, err := bus.Accept() // the command is there, and the manager is asked to move it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer asked.Close()
+	st, err := OpenStoreAt(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keeper := one(t, st).Record.Keeper
+	tab, err := proc.Snapshot()
+	if err != nil || !tab.Has(keeper) || len(tab.Below(keeper.Pid)) != 1 {
+		t.Fatalf("keeper %v, %v", keeper, err)
+	}
+	_ = cmd.Process.Kill()
+	defer func() { _ = unix.Kill(keeper.Pid, unix.SIGKILL) }()
+	eventually(t, "the keeper has ended", func() bool {
+		tab, err := proc.Snapshot()
+		return err == nil && !tab.Has(keeper)
+	})
+	if r, err := st.Reap(deadline(t), one(t, st).ID); err != nil || r.Left() || !r.Removed {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// playScopeHost starts a session whose command waits for a scope.
+func playScopeHost(args []string) {
+	st, err := OpenStoreAt(args[0])
+	if err != nil {
+		panic(err)
+	}
+	s, err := Begin(Options{Store: st, Tracker: Cgroup, caps: &caps{os: "linux", noDomain: "-", noGroup: "-"}})
+	if err != nil {
+		panic(err)
+	}
+	panic(s.Start(&fork.Command{Path: "/bin/sh", Args: []string{"sh", "-c", "exit 1"}, Env: os.Environ()}))
 }
