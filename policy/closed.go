@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zsbx/zsbx/internal/gitconfig"
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
@@ -79,15 +80,16 @@ func (rs *resolver) included(config string, commands []string) {
 	if err != nil {
 		return
 	}
-	for section, value := range gitSettings(string(data), "path") {
-		if !strings.HasPrefix(section, "[include") || value == "" {
+	settings, _ := gitconfig.Read(string(data))
+	for _, s := range settings {
+		if !s.Includes() {
 			continue
 		}
-		file := path.Join(path.Dir(config), value)
-		if rest, ok := strings.CutPrefix(value, "~/"); ok {
+		file := path.Join(path.Dir(config), s.Value)
+		if rest, ok := strings.CutPrefix(s.Value, "~/"); ok {
 			file = path.Join(rs.host.Home, rest)
-		} else if path.IsAbs(value) {
-			file = path.Clean(value)
+		} else if path.IsAbs(s.Value) {
+			file = path.Clean(s.Value)
 		}
 		rs.missed(file, commands)
 	}

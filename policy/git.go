@@ -4,9 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"path"
 	"strings"
+
+	"github.com/zsbx/zsbx/internal/gitconfig"
 )
 
 // A repository is where git keeps what belongs to a working tree.
@@ -94,6 +95,9 @@ func (h *Host) linkedRepository(tree string) (repository, error) {
 	r := repository{tree: tree}
 	dot := path.Join(tree, ".git")
 	named, err := h.gitPointer(dot, "gitdir: ")
+	if err == nil && strings.Contains(named, "\n") {
+		err = fmt.Errorf("%s does not name one path", dot)
+	}
 	if err != nil {
 		return r, err
 	}
@@ -120,11 +124,11 @@ func (h *Host) checkWorktree(r repository) error {
 	if back, _, err = h.RealPath(back); err != nil || back != dot {
 		return fmt.Errorf("%s names %s, which belongs to another worktree", dot, r.gitDir)
 	}
-	common, err := h.gitPointer(path.Join(r.gitDir, "commondir"), "")
+	common, err := h.GitDir(path.Join(r.gitDir, "commondir"), "")
 	if err != nil {
 		return err
 	}
-	if common, err = h.realDir(common); err != nil || common != r.common {
+	if common != r.common {
 		return fmt.Errorf("%s names a common directory other than the one that it lies in", path.Join(r.gitDir, "commondir"))
 	}
 	return h.checkGitDir(r.common)
@@ -151,6 +155,9 @@ func (h *Host) checkSubmodule(r repository) error {
 	return h.checkGitDir(r.gitDir)
 }
 
+// IsGitDir reports whether a directory has what every git directory has.
+func (h *Host) IsGitDir(dir string) bool { return h.checkGitDir(dir) == nil }
+
 // checkGitDir wants what every git directory has.
 func (h *Host) checkGitDir(dir string) error {
 	for _, name := range []string{"objects", "refs"} {
@@ -164,6 +171,16 @@ func (h *Host) checkGitDir(dir string) error {
 	return nil
 }
 
+// GitDir is the directory that a file of one line names after prefix, canonical:
+// .git of a linked worktree or a submodule, or commondir.
+func (h *Host) GitDir(file, prefix string) (string, error) {
+	named, err := h.gitPointer(file, prefix)
+	if err != nil {
+		return "", err
+	}
+	return h.realDir(named)
+}
+
 // gitPointer reads a file of one line that names a path after prefix. A
 // relative path counts from the file's directory.
 func (h *Host) gitPointer(file, prefix string) (string, error) {
@@ -172,7 +189,7 @@ func (h *Host) gitPointer(file, prefix string) (string, error) {
 		return "", err
 	}
 	named, ok := strings.CutPrefix(strings.TrimRight(data, "\r\n"), prefix)
-	if !ok || named == "" || len(named) > 4096 || strings.ContainsAny(named, "\n\x00") {
+	if !ok || named == "" || len(named) > 4096 {
 		return "", fmt.Errorf("%s does not name one path", file)
 	}
 	if !path.IsAbs(named) {
@@ -207,31 +224,13 @@ func (h *Host) realDir(p string) (string, error) {
 	return real, err
 }
 
-// gitWorktree is core.worktree in a git directory's config, or "". Git itself
-// writes that line for submodules, unquoted but for unusual names.
-func gitWorktree(config string) string {
-	for section, value := range gitSettings(config, "worktree") {
-		if section == "[core]" {
-			return value
+// gitWorktree is core.worktree in a git directory's config, or "".
+func gitWorktree(config string) (dir string) {
+	settings, _ := gitconfig.Read(config)
+	for _, s := range settings {
+		if s.Section == "core" && s.Sub == "" && s.Key == "worktree" {
+			dir = s.Value
 		}
 	}
-	return ""
-}
-
-// gitSettings are the values of one key in a git-config(1) file, each with the line
-// that its section begins with, in lower case.
-func gitSettings(config, name string) iter.Seq2[string, string] {
-	return func(yield func(section, value string) bool) {
-		section := ""
-		for line := range strings.Lines(config) {
-			line = strings.TrimSpace(line)
-			if strings.HasPrefix(line, "[") {
-				section = strings.ToLower(line)
-			}
-			key, value, ok := strings.Cut(line, "=")
-			if ok && strings.EqualFold(strings.TrimSpace(key), name) && !yield(section, strings.Trim(strings.TrimSpace(value), `"`)) {
-				return
-			}
-		}
-	}
+	return dir
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"path"
-	"strings"
 )
 
 // Git runs programs that its configuration and its hooks name, whenever it is
@@ -33,12 +32,12 @@ func (c *protector) repository(tree string) bool {
 	} else {
 		c.watchOnly(dot)
 	}
-	dir := c.pointer(dot, "gitdir: ")
-	if !c.writable(dir) {
+	dir, err := c.host.GitDir(dot, "gitdir: ")
+	if err != nil || !c.writable(dir) {
 		return true
 	}
-	common := c.pointer(path.Join(dir, "commondir"), "")
-	if common == "" {
+	common, err := c.host.GitDir(path.Join(dir, "commondir"), "")
+	if err != nil {
 		c.gitDir(dir)
 		return true
 	}
@@ -144,7 +143,7 @@ func (c *protector) watchOnly(p string) {
 // have slashes: what is no git directory may hold some.
 func (c *protector) modules(dir, top string, left *int) {
 	for _, sub := range c.subdirs(dir, left) {
-		if !c.isGitDir(sub) {
+		if !c.host.IsGitDir(sub) {
 			c.modules(sub, top, left)
 			continue
 		}
@@ -152,38 +151,4 @@ func (c *protector) modules(dir, top string, left *int) {
 		c.worktrees(path.Join(sub, "worktrees"), top, left)
 		c.modules(path.Join(sub, "modules"), top, left)
 	}
-}
-
-// isGitDir tells a git directory by its HEAD and objects.
-func (c *protector) isGitDir(dir string) bool {
-	head, err := c.host.Lstat(path.Join(dir, "HEAD"))
-	if err != nil || head.Mode.IsDir() {
-		return false
-	}
-	objects, err := c.host.Lstat(path.Join(dir, "objects"))
-	return err == nil && objects.Mode.IsDir()
-}
-
-// pointer reads a file that names a directory, canonical, or "".
-func (c *protector) pointer(file, prefix string) string {
-	st, err := c.host.Lstat(file)
-	if err != nil || !st.Mode.IsRegular() {
-		return ""
-	}
-	data, err := c.host.ReadFile(file)
-	if err != nil {
-		return ""
-	}
-	name, ok := strings.CutPrefix(strings.TrimRight(string(data), "\r\n"), prefix)
-	if !ok || name == "" {
-		return ""
-	}
-	if !path.IsAbs(name) {
-		name = path.Join(path.Dir(file), name)
-	}
-	real, st, err := c.host.RealPath(name)
-	if err != nil || !st.Mode.IsDir() {
-		return ""
-	}
-	return real
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zsbx/zsbx/internal/gitconfig"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -37,35 +38,17 @@ func plain(host *policy.Host, dir string) bool {
 	return err == nil && plainConfig(string(config))
 }
 
-// plainConfig reports whether all lines of a git configuration (git-config(1),
-// Syntax) are sections, and settings that have git run nothing.
+// plainConfig reports whether git understands all of a configuration, and none of its
+// settings has it run anything.
 func plainConfig(text string) bool {
-	settings := map[string][]string{
+	harmless := map[string][]string{
 		"core":   {"repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode", "symlinks"},
 		"remote": {"url", "fetch"}, "branch": {"remote", "merge"}, "user": {"name", "email"},
 		"extensions": {"objectformat", "refstorage"}, "init": {"defaultbranch"},
 	}
-	section := ""
-	for line := range strings.SplitSeq(text, "\n") {
-		line = strings.TrimSpace(line)
-		if inner, ok := strings.CutPrefix(line, "["); ok {
-			inner, ok = strings.CutSuffix(inner, "]")
-			section, _, _ = strings.Cut(strings.ToLower(inner), " ")
-			if !ok || settings[section] == nil || strings.Contains(inner, "]") {
-				return false
-			}
-			continue
-		}
-		name, value, _ := strings.Cut(line, "=")
-		name = strings.ToLower(strings.TrimSpace(name))
-		switch {
-		case line == "" || line[0] == '#' || line[0] == ';':
-		case !slices.Contains(settings[section], name),
-			strings.HasSuffix(line, `\`),                        // the next line belongs to it
-			name == "url" && strings.ContainsAny(value, "\"\\"), // quoted, it may be anything
-			name == "url" && strings.Contains(value, "::"):      // a transport that runs a program
-			return false
-		}
-	}
-	return true
+	settings, bad := gitconfig.Read(text)
+	return bad == 0 && !slices.ContainsFunc(settings, func(s gitconfig.Setting) bool {
+		transport := s.Key == "url" && strings.Contains(s.Value, "::") // which runs a program
+		return transport || !slices.Contains(harmless[s.Section], s.Key)
+	})
 }

@@ -19,10 +19,12 @@ func TestPlainConfig(t *testing.T) {
 		{head + "[remote \"origin\"]\n\turl = https://example.org/x.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n", true},
 		{head + "[branch \"a b\"]\nremote = origin\nmerge = refs/heads/a\n", true},
 		{head + "fsmonitor = ./evil\n", false}, {head + "hooksPath = evil\n", false}, {head + "sshCommand = evil\n", false},
-		{head + "pager\n", false}, {head + "[core] fsmonitor = ./evil\n", false}, {head + "[user] name = x ]\n", false},
+		{head + "pager\n", false}, {head + "[core] fsmonitor = ./evil\n", false}, {head + "[user] name = x ]\n", true}, {head + "[user\nname = x\n", false},
 		{head + "[remote \"a\"] receivepack = evil # \"]\n", false}, {head + "[remote \"a\"]\nreceivepack = evil\n", false},
 		{head + "[remote \"a\"]\nurl = ext::sh -c evil\n", false}, {head + "[remote \"a\"]\nurl = \"ext:\\072sh\"\n", false},
-		{head + "bare = fal\\\nse\n", false}, {head + "[include]\npath = evil\n", false}, {head + "[alias]\nx = !evil\n", false},
+		{head + "bare = fal\\\nse\n", true}, {head + "bare = x \\\n\tfsmonitor = y\n", true},
+		{head + "bare = x # \\\n\tfsmonitor = y\n", false}, {head + "[remote \"a\"]\nurl = ext\\\n::sh\n", false}, {head + "[remote.a]\nurl = \"ext:\":sh\n", false},
+		{head + "[include]\npath = evil\n", false}, {head + "[alias]\nx = !evil\n", false},
 		{head + "[filter \"x\"]\nclean = evil\n", false}, {head + "[submodule \"x\"]\nurl = x\n", false}, {"bare = false\n", false},
 	} {
 		if got := plainConfig(c.text); got != c.want {

@@ -1,0 +1,56 @@
+package gitconfig_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/zsbx/zsbx/internal/gitconfig"
+)
+
+// TestAsGitReads: what git lists of a configuration that it accepts is what Read gives.
+func TestAsGitReads(t *testing.T) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip(err)
+	}
+	file, accepted := filepath.Join(t.TempDir(), "config"), 0
+	starts := rapid.SampledFrom([]string{"[core]", "[Remote \"a]\\\"b\"]", "[remote.a]", "[include]", "[includeIf \"x\"] ", "path", "Url =", "\tx-1=", "x = a ", "path", "path\t= ", "#", " ; c", "[", "1", ""})
+	values := rapid.SampledFrom([]string{"a", "b c", "\"q #\"", "\"", "#", "; c", "\\\n", "\\\r\n", "\\t", "\\\\", "\\\"", "\\", "]", "=", " ", "\t", "\r", "\f", "\ufeff", "é", "[core]"})
+	line := rapid.Custom(func(rt *rapid.T) string {
+		return starts.Draw(rt, "start") + strings.Join(rapid.SliceOfN(values, 0, 4).Draw(rt, "value"), "") + rapid.SampledFrom([]string{"\n", "\r\n"}).Draw(rt, "end")
+	})
+	rapid.Check(t, func(rt *rapid.T) {
+		text := strings.Join(rapid.SliceOfN(line, 0, 4).Draw(rt, "lines"), "")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		listed, err := exec.Command(git, "config", "-f", file, "-l", "-z").Output()
+		if err != nil {
+			return // git can't read it: what Read makes of it is what it saw until then, and later
+		}
+		accepted++
+		settings, bad := gitconfig.Read(text)
+		lines := strings.Split(strings.TrimSuffix(string(listed), "\x00"), "\x00")
+		if len(listed) == 0 {
+			lines = nil
+		}
+		if bad != 0 || len(lines) != len(settings) {
+			rt.Fatalf("%q: line %d, %+v, git has %q", text, bad, settings, lines)
+		}
+		for i, s := range settings {
+			name, value, _ := strings.Cut(lines[i], "\n")
+			section, key := name[:max(0, strings.IndexByte(name, '.'))], name[strings.LastIndexByte(name, '.')+1:]
+			if s.Section != section || s.Key != key || s.Value != value && s.Older != value {
+				rt.Errorf("%q: %+v, git has %q", text, s, lines[i])
+			}
+		}
+	})
+	if accepted < 20 {
+		t.Errorf("git accepted %d", accepted)
+	}
+}
