@@ -264,8 +264,10 @@ func join(dir, rest string) string {
 // be made, by hand or by zsbx.
 func missingHint(rule *Rule, written string) string {
 	switch {
-	case rule.Access&Write == 0:
+	case rule.Access&Write == 0 && rule.Origin.flag():
 		return "--ignore-missing"
+	case rule.Access&Write == 0:
+		return "{ path = " + QuoteTOML(rule.Path) + ", optional = true }"
 	case rule.Origin.flag():
 		return "mkdir -p " + shell.Quote(written) + "\n--create-missing"
 	}
