@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -132,6 +134,93 @@ func (k *key) leaf(v value) *tree.Node {
 		return entry
 	}
 	return n
+}
+
+// ErrAmend says that a policy file is written in a way that Amend can't add to.
+var ErrAmend = errors.New("it is written in a way that nothing can be added to by a program")
+
+// Amend adds presets, rules, ports and sockets to the text of a policy file in TOML,
+// and leaves all else as it is, comments included. What it gives means the same as
+// both policies merged; where that can't be had, it is ErrAmend. The error may be
+// what DecodeTOML says of the file. Name stands in it.
+func Amend(name string, text []byte, add *Policy) ([]byte, error) {
+	old, err := DecodeTOML(name, bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	out := strings.TrimRight(string(text), "\n") + "\n"
+	if strings.TrimSpace(out) == "" {
+		out = ""
+	}
+	for i := range keys {
+		k := &keys[i]
+		if k.kind > portList || k.wider == nil || k.replaces || k.table == "env" {
+			continue
+		}
+		have := k.values(old)
+		list := slices.DeleteFunc(k.values(add), func(v value) bool {
+			return slices.ContainsFunc(have, func(o value) bool { o.from = v.from; return o == v })
+		})
+		if len(list) > 0 {
+			out = k.insert(out, k.node(list).Items)
+		}
+	}
+	if p, err := DecodeTOML(name, strings.NewReader(out)); err != nil || p.Hash() != Merge(old, add).Hash() {
+		return nil, ErrAmend
+	}
+	return []byte(out), nil
+}
+
+// insert puts elements into a key's list in the text of a file: before its first one,
+// into its table, or into a new table.
+func (k *key) insert(text string, list []*tree.Node) string {
+	var all []string
+	for _, e := range list {
+		all = append(all, e.Inline())
+	}
+	lines := "  " + strings.Join(all, ",\n  ") + ",\n"
+	whole := k.name + " = [\n" + lines + "]\n"
+	if len(all) == 1 {
+		whole = k.name + " = [" + all[0] + "]\n"
+	}
+	root, _ := tree.TOML.Read([]byte(text))
+	table := root
+	if k.table != "" {
+		table = cmp.Or(root.Get(k.table), &tree.Node{})
+	}
+	if old := table.Get(k.name); old != nil {
+		key, after, _ := strings.Cut(text[old.Off:], "[")
+		before, rest := text[:old.Off]+key+"[", strings.TrimLeft(after, " \t\r")
+		switch {
+		case strings.HasPrefix(rest, "]"):
+			return before + strings.Join(all, ", ") + rest
+		case strings.HasPrefix(rest, "#"), strings.HasPrefix(rest, "\n"):
+			comment, rest, _ := strings.Cut(after, "\n")
+			return before + comment + "\n" + lines + rest
+		}
+		return before + strings.Join(all, ", ") + ", " + rest
+	}
+	at := 0
+	for line := range strings.Lines(text) {
+		said, _, _ := strings.Cut(strings.TrimSpace(line), "#")
+		if k.table == "" && said != "" { // before the first table, and after what is said of the file
+			if said[0] == '[' {
+				whole += "\n"
+			}
+			return text[:at] + whole + text[at:]
+		}
+		at += len(line)
+		if k.table != "" && strings.Trim(said, " \t[]") == k.table && strings.Count(said, "[") == 1 {
+			return text[:at] + whole + text[at:]
+		}
+	}
+	if k.table != "" {
+		whole = "[" + k.table + "]\n" + whole
+	}
+	if text != "" {
+		text += "\n"
+	}
+	return text + whole
 }
 
 // Hash is the SHA-256, in hexadecimal, of what the policy means. Two policies
