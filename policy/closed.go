@@ -10,6 +10,9 @@ import (
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
+// What a run is going to miss, in words for its user: settings that no preset opens,
+// the project around the working directory, places of secrets.
+
 // closedFile is a file of a Closed that is there and that the command can't read.
 type closedFile struct {
 	path     string
@@ -39,6 +42,56 @@ func (r *Resolved) ClosedTo(argv []string) string {
 func named(name, program string) bool {
 	start, any := strings.CutSuffix(name, "*")
 	return name == program || any && strings.HasPrefix(program, start)
+}
+
+// ClosedProject finds the project file, such as go.mod, that a command is going
+// to miss: the nearest one above the working directory of a preset in use, when
+// the policy does not let the command read it. It is "" when there is none.
+// Only the working directory was allowed then, and the project begins above it.
+func (r *Resolved) ClosedProject() string {
+	tops := unlisted(r.host.projectDirs())
+	for _, info := range Presets() {
+		used := slices.ContainsFunc(r.Presets, func(n Named) bool { return n.Value == info.Name })
+		if !used || info.Name == "git" {
+			continue // the git directory comes along by itself
+		}
+		if file := nearest(&r.host, tops, info.Files); file != "" && path.Dir(file) != r.Dir && !r.Allowed(file, Read).Allowed {
+			return file
+		}
+	}
+	return ""
+}
+
+// Spared says in one line which places of secrets a rule did not open, or, where they
+// can't be held closed, which it did; "" for none.
+func (r *Resolved) Spared(held bool) string {
+	var first *DenyPath
+	more := -1
+	for i := range r.Deny {
+		if d := &r.Deny[i]; d.Secret {
+			if more++; first == nil {
+				first = d
+			}
+		}
+	}
+	if first == nil || first.Deny.Origin.Source == "default" { // nobody asked for them
+		return ""
+	}
+	name, flag := shell.Quote(first.Pattern), "--ro"
+	if r.Allowed(path.Dir(first.Pattern), Write).Allowed {
+		flag = "--rw"
+	}
+	if rest, ok := strings.CutPrefix(first.Pattern, r.Home+"/"); ok {
+		name = "~/" + shell.Quote(rest)
+	}
+	what := name
+	if more > 0 {
+		what += fmt.Sprintf(" and %d more", more)
+	}
+	if !held {
+		return fmt.Sprintf("%s: %s: open, since nothing can be hidden here", first.Deny.Origin, what)
+	}
+	return fmt.Sprintf("%s: %s: closed; %s %s opens it", first.Deny.Origin, what, flag, name)
 }
 
 // closed finds out which of the files are there and closed.

@@ -79,6 +79,25 @@ func escapeVariables(s string) string {
 	return b.String()
 }
 
+// denials resolves what is denied.
+func (rs *resolver) denials(deny []Deny) {
+	if len(deny) > 0 {
+		rs.r.Deny = make([]DenyPath, 0, len(deny))
+	}
+	for _, d := range deny {
+		dp, err := rs.deny(d)
+		var unset *unsetError
+		switch {
+		case errors.As(err, &unset):
+			rs.fail(d.Origin, CodeVariable, "", fmt.Errorf("denial %q: %w (a dollar sign is written $$)", d.Pattern, err))
+		case err != nil:
+			rs.fail(d.Origin, CodeValue, "", err)
+		default:
+			rs.r.Deny = append(rs.r.Deny, dp)
+		}
+	}
+}
+
 // deny resolves one denial.
 func (rs *resolver) deny(d Deny) (DenyPath, error) {
 	if err := checkDeny(d.Pattern); err != nil {

@@ -1,9 +1,12 @@
 package policy
 
 import (
+	"errors"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Detect returns the presets that fit a command and its working directory,
@@ -56,24 +59,6 @@ func (p *PresetInfo) onPATH(h *Host, search []string) string {
 			if d != "" && Within(dir, d) {
 				return dir
 			}
-		}
-	}
-	return ""
-}
-
-// ClosedProject finds the project file, such as go.mod, that a command is going
-// to miss: the nearest one above the working directory of a preset in use, when
-// the policy does not let the command read it. It is "" when there is none.
-// Only the working directory was allowed then, and the project begins above it.
-func (r *Resolved) ClosedProject() string {
-	tops := unlisted(r.host.projectDirs())
-	for _, info := range Presets() {
-		used := slices.ContainsFunc(r.Presets, func(n Named) bool { return n.Value == info.Name })
-		if !used || info.Name == "git" {
-			continue // the git directory comes along by itself
-		}
-		if file := nearest(&r.host, tops, info.Files); file != "" && path.Dir(file) != r.Dir && !r.Allowed(file, Read).Allowed {
-			return file
 		}
 	}
 	return ""
@@ -186,4 +171,62 @@ func (h *Host) projectDirs() []string {
 			return dirs[:1]
 		}
 	}
+}
+
+// Listing is what is in a directory, so that names in it need not be looked for one
+// by one.
+type Listing struct {
+	Dir     string
+	Entries []fs.DirEntry // sorted by name; of a big directory those that come first in it
+
+	names map[string]bool // in lower case; nil where some may be missing in it
+}
+
+// MaxListed is how many entries of a directory are read at most: to look for some
+// fifty names one by one takes as long as to read a few hundred.
+const MaxListed = 256
+
+// List reads a directory. Of one that can't be read nothing is known.
+func List(host *Host, dir string) *Listing {
+	l := &Listing{Dir: dir}
+	entries, err := ReadSome(host, dir, MaxListed+1)
+	if err != nil {
+		return l
+	}
+	l.Entries = entries
+	if len(entries) > MaxListed {
+		return l
+	}
+	l.names = make(map[string]bool, len(entries))
+	for _, e := range entries {
+		if strings.ContainsFunc(e.Name(), func(r rune) bool { return r >= utf8.RuneSelf }) {
+			l.names = nil
+			break
+		}
+		l.names[strings.ToLower(e.Name())] = true
+	}
+	return l
+}
+
+// Lacks reports whether a path below the directory, in ASCII, is certain not to
+// exist, since nothing there has its first name. A file system may take "A" for "a"
+// (ext4's casefold, vfat, APFS), and letters beyond ASCII for others, so that such an
+// entry leaves everything open.
+func (l *Listing) Lacks(below string) bool {
+	first, _, _ := strings.Cut(below, "/")
+	return l.names != nil && !l.names[strings.ToLower(first)]
+}
+
+// ReadSome lists at most n entries of a directory.
+func ReadSome(host *Host, dir string, n int) ([]fs.DirEntry, error) {
+	switch {
+	case host.ReadSome != nil:
+	case host.ReadDir != nil:
+		return host.ReadDir(dir)
+	default:
+		return nil, errors.ErrUnsupported
+	}
+	entries, err := host.ReadSome(dir, n)
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, err
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/zsbx/zsbx/policy/glob"
+	"github.com/zsbx/zsbx/policy/internal/tables"
 )
 
 // environment makes the command's environment of the caller's.
@@ -177,5 +178,102 @@ func (f *envFilter) private(h *Host) {
 	}
 	if f.mode != EnvVars {
 		set("PWD", h.Dir)
+	}
+}
+
+// in reports whether a section of the table of names has a name.
+func in(section, name string) bool {
+	return slices.ContainsFunc(tables.Find(tables.Env(), section), func(entry string) bool {
+		return strings.HasPrefix(name, entry[:1]) && named(entry, name)
+	})
+}
+
+// scrubbedKeeps reports variables that programs need and that give nothing away.
+func scrubbedKeeps(name string) bool {
+	return name != "XDG_RUNTIME_DIR" && in("kept", name)
+}
+
+// steersLoader reports variables that make a dynamic loader, a shell or an
+// interpreter load or run other code than it was asked to.
+func steersLoader(name string) bool { return in("loader", name) }
+
+// secretName reports names that look like those of secrets: a word of it, as
+// separated by underscores, is one for a secret, or it belongs to a cloud's
+// or a vault's family. Upper and lower case count the same.
+func secretName(name string) bool {
+	name = strings.ToUpper(name)
+	if in("secret", name) {
+		return true
+	}
+	for _, part := range tables.Find(tables.Env(), "secret part") {
+		if strings.Contains(name, part) {
+			return true
+		}
+	}
+	if name == "PWD" {
+		return false
+	}
+	for _, w := range strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("_-.:/", r) }) {
+		if in("secret word", w) || strings.HasSuffix(w, "TOKEN") {
+			return true
+		}
+	}
+	return false
+}
+
+// hasURLPassword reports a value that has a URL with a password in it, as
+// database and proxy variables do. In one for HTTP a lone user name is taken
+// for a token.
+func hasURLPassword(value string) bool {
+	for {
+		scheme, after, ok := strings.Cut(value, "://")
+		if !ok {
+			return false
+		}
+		authority := after
+		if i := strings.IndexAny(authority, "/?# \t\n,"); i >= 0 {
+			authority = authority[:i]
+		}
+		if user, _, ok := strings.Cut(authority, "@"); ok {
+			if strings.Contains(user, ":") || strings.HasSuffix(scheme, "http") || strings.HasSuffix(scheme, "https") {
+				return true
+			}
+		}
+		value = after
+	}
+}
+
+// javaOptions is the variable from which every Java virtual machine takes
+// options, whoever starts it.
+const javaOptions = "JAVA_TOOL_OPTIONS"
+
+// javaTemp is the option that tells Java its temporary directory, "" where
+// options can't hold its name. Java never looks at TMPDIR: it would use /tmp,
+// which is closed, and File.createTempFile would fail in compilers, build tools
+// and tests. The price is a line on stderr in which Java says that it has picked
+// the variable up: see NameJavaTemp.
+func javaTemp(dir string) string {
+	if strings.ContainsAny(dir, `"'`+"\n") {
+		return ""
+	}
+	option := "-Djava.io.tmpdir=" + dir
+	if strings.ContainsAny(dir, " \t") {
+		option = `"` + option + `"`
+	}
+	return option
+}
+
+// NameJavaTemp says whether Java has to be told its temporary directory, as it has
+// where /tmp is not the command's own. It changes nothing of what a policy or the
+// caller says in the variable.
+func (r *Resolved) NameJavaTemp(needed bool) {
+	option := javaOptions + "=" + javaTemp(r.TempDir)
+	at := slices.Index(r.Env, option)
+	switch {
+	case !needed && at >= 0:
+		r.Env, r.javaTemp = slices.Delete(slices.Clone(r.Env), at, at+1), true
+	case needed && r.javaTemp:
+		at, _ := slices.BinarySearchFunc(r.Env, option, compareEnv)
+		r.Env, r.javaTemp = slices.Insert(slices.Clone(r.Env), at, option), false
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/zsbx/zsbx/internal/gitconfig"
@@ -19,6 +20,19 @@ type repository struct {
 
 // errNoRepository says that no directory above holds .git.
 var errNoRepository = errors.New("no git repository")
+
+// git adds the repository of the working directory when the git preset is in
+// use.
+func (rs *resolver) git(presets []Named) {
+	if !slices.ContainsFunc(presets, func(n Named) bool { return n.Value == "git" }) {
+		return
+	}
+	rules, skipped := rs.host.gitRules(rs.userAccess)
+	for _, rule := range rules {
+		rs.rule(rule)
+	}
+	rs.r.Skipped = append(rs.r.Skipped, skipped...)
+}
 
 // gitRules returns the rules that the git preset needs for the repository of
 // the working directory: its git directory and its common directory, when

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"io/fs"
 	"path"
 	"slices"
@@ -8,6 +9,38 @@ import (
 
 	"github.com/zsbx/zsbx/policy/internal/tables"
 )
+
+// guard puts what presets opened, and what they want made, through the guard.
+func (rs *resolver) guard() {
+	isGuarded := func(p Path) bool { return guarded(&p.Rule) }
+	if len(rs.r.Create) == 0 && !slices.ContainsFunc(rs.r.Paths, isGuarded) {
+		return
+	}
+	g := rs.presets.newGuard(rs.r.Paths)
+	rs.r.Create = slices.DeleteFunc(rs.r.Create, func(p Path) bool { return isGuarded(p) && g.refuse(&p) != "" })
+	g.presets(rs.r)
+}
+
+// refuse says which rules would break what zsbx relies on.
+func (rs *resolver) refuse(p *Path) error {
+	if rs.host.OS != "linux" {
+		return nil
+	}
+	for _, link := range p.Links {
+		if (link == "/proc/self" || link == "/proc/thread-self") && Within(p.Path, "/proc") {
+			return fmt.Errorf("%s would be the directory of zsbx itself, not of the command: allow /proc instead", p.Written)
+		}
+	}
+	if p.Access&Write == 0 {
+		return nil
+	}
+	for _, dir := range [...]string{"/proc", "/sys/fs/cgroup"} {
+		if Within(p.Path, dir) {
+			return fmt.Errorf("%s must not be writable: tracking and the sandbox itself rely on %s", p.Path, dir)
+		}
+	}
+	return nil
+}
 
 // presets is the last word on what presets opened, after every link is
 // followed: variables such as GOCACHE move a preset's rules anywhere, and the

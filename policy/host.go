@@ -9,6 +9,9 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
+
+	"github.com/zsbx/zsbx/internal/files"
 )
 
 // ThisHost describes the running system, with the process's own working
@@ -19,7 +22,7 @@ func ThisHost() (Host, error) { return HostIn("") }
 // the process's own. A relative one is taken from that. It is an error if the
 // directory does not exist.
 func HostIn(dir string) (Host, error) {
-	h := Host{Env: os.Environ(), ReadDir: os.ReadDir, ReadSome: readSome, ReadFile: ReadFile}
+	h := Host{Env: os.Environ(), ReadDir: os.ReadDir, ReadSome: files.List, ReadFile: ReadFile}
 	switch runtime.GOOS {
 	case "linux":
 		h.OS = "linux"
@@ -60,6 +63,46 @@ func HostIn(dir string) (Host, error) {
 	return h, nil
 }
 
+// check says what is wrong with a Host.
+func (h *Host) check() error {
+	switch {
+	case h.OS != "linux" && h.OS != "macos":
+		return fmt.Errorf("OS is %q, not linux or macos", h.OS)
+	case !path.IsAbs(h.Dir) || path.Clean(h.Dir) != h.Dir:
+		return fmt.Errorf("the working directory %q is not an absolute path", h.Dir)
+	case h.Home != "" && !path.IsAbs(h.Home):
+		return fmt.Errorf("the home directory %q is not an absolute path", h.Home)
+	case h.TempDir != "" && !path.IsAbs(h.TempDir):
+		return fmt.Errorf("the temporary directory %q is not an absolute path", h.TempDir)
+	case h.Lstat == nil || h.Readlink == nil:
+		return errors.New("it cannot look at files")
+	}
+	return nil
+}
+
+// workingDirectory is getcwd(3). $PWD is not asked: it may be spelled through
+// symbolic links, and it is the caller's word.
+func workingDirectory() (string, error) {
+	dir, err := syscall.Getwd()
+	if err == syscall.ENOENT || err == nil && !strings.HasPrefix(dir, "/") {
+		return "", ErrNoDirectory
+	}
+	if err != nil {
+		return "", fmt.Errorf("working directory: %w", err)
+	}
+	return dir, nil
+}
+
+// lstat is Host.Lstat for the running system.
+func lstat(name string) (Stat, error) {
+	st, err := files.Lstat(name)
+	return Stat{Mode: st.Mode, ID: FileID{st.Dev, st.Ino}, Nlink: st.Nlink}, err
+}
+
+// ReadFile is Host.ReadFile for the running system, and what DecodeFile reads with:
+// regular files of at most MaxFileSize bytes.
+func ReadFile(name string) ([]byte, error) { return files.Read(name, MaxFileSize) }
+
 // PasswdHome is the home directory that /etc/passwd has for the real user of this
 // process, whatever HOME says, and "" if it has none.
 func PasswdHome() string {
@@ -92,6 +135,33 @@ func (h *Host) Getenv(name string) string {
 		}
 	}
 	return ""
+}
+
+// Follow gives where an absolute path leads, which need not exist, and the links on
+// the way there.
+func (h *Host) Follow(p string) Path {
+	real, links, _, _ := h.Trail(path.Clean(p))
+	return Path{Path: real, Links: links}
+}
+
+// ConfigHome is $XDG_CONFIG_HOME, ~/.config by default, and "" without a home
+// directory.
+func (h *Host) ConfigHome() string { return h.xdg("XDG_CONFIG_HOME", ".config") }
+
+// StateHome is $XDG_STATE_HOME, ~/.local/state by default, and "" without a home
+// directory.
+func (h *Host) StateHome() string { return h.xdg("XDG_STATE_HOME", ".local/state") }
+
+// xdg gives a directory of the XDG base directory specification. Relative
+// values are to be ignored, the specification says.
+func (h *Host) xdg(name, below string) string {
+	if v := h.Getenv(name); path.IsAbs(v) {
+		return v
+	}
+	if h.Home == "" {
+		return ""
+	}
+	return path.Join(h.Home, below)
 }
 
 // ErrNoDirectory says that the process's working directory has been deleted,

@@ -119,30 +119,3 @@ func (r *Resolved) PlantedLink(p *Path) string {
 	}
 	return ""
 }
-
-// Follow gives where an absolute path leads, which need not exist, and the links on
-// the way there.
-func (h *Host) Follow(path string) Path {
-	real, links, _, _ := h.Trail(filepath.Clean(path))
-	return Path{Path: real, Links: links}
-}
-
-// ConfigHome is $XDG_CONFIG_HOME, ~/.config by default, and "" without a home
-// directory.
-func (h *Host) ConfigHome() string { return h.xdg("XDG_CONFIG_HOME", ".config") }
-
-// StateHome is $XDG_STATE_HOME, ~/.local/state by default, and "" without a home
-// directory.
-func (h *Host) StateHome() string { return h.xdg("XDG_STATE_HOME", ".local/state") }
-
-// xdg gives a directory of the XDG base directory specification. Relative
-// values are to be ignored, the specification says.
-func (h *Host) xdg(name, below string) string {
-	if v := h.Getenv(name); filepath.IsAbs(v) {
-		return v
-	}
-	if h.Home == "" {
-		return ""
-	}
-	return filepath.Join(h.Home, below)
-}

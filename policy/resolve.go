@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"slices"
 	"strings"
 	"syscall"
@@ -66,23 +65,6 @@ func (p *Policy) Resolve(h Host) (*Resolved, error) {
 		return nil, err
 	}
 	return rs.r, nil
-}
-
-// check says what is wrong with a Host.
-func (h *Host) check() error {
-	switch {
-	case h.OS != "linux" && h.OS != "macos":
-		return fmt.Errorf("OS is %q, not linux or macos", h.OS)
-	case !path.IsAbs(h.Dir) || path.Clean(h.Dir) != h.Dir:
-		return fmt.Errorf("the working directory %q is not an absolute path", h.Dir)
-	case h.Home != "" && !path.IsAbs(h.Home):
-		return fmt.Errorf("the home directory %q is not an absolute path", h.Home)
-	case h.TempDir != "" && !path.IsAbs(h.TempDir):
-		return fmt.Errorf("the temporary directory %q is not an absolute path", h.TempDir)
-	case h.Lstat == nil || h.Readlink == nil:
-		return errors.New("it cannot look at files")
-	}
-	return nil
 }
 
 // paths are all rules for paths, the system's categories first, each with the
@@ -209,19 +191,6 @@ func (rs *resolver) reject(rule Rule, code Code, hint string, err error) {
 	}
 }
 
-// git adds the repository of the working directory when the git preset is in
-// use.
-func (rs *resolver) git(presets []Named) {
-	if !slices.ContainsFunc(presets, func(n Named) bool { return n.Value == "git" }) {
-		return
-	}
-	rules, skipped := rs.host.gitRules(rs.userAccess)
-	for _, rule := range rules {
-		rs.rule(rule)
-	}
-	rs.r.Skipped = append(rs.r.Skipped, skipped...)
-}
-
 // userAccess is what the rules that are no built-in ones allow on a canonical
 // path.
 func (rs *resolver) userAccess(p string) Access {
@@ -242,57 +211,75 @@ func (o Origin) BuiltIn() bool {
 // flag reports whether something was said on the command line.
 func (o Origin) flag() bool { return strings.HasPrefix(o.Source, "--") }
 
-// guard puts what presets opened, and what they want made, through the guard.
-func (rs *resolver) guard() {
-	isGuarded := func(p Path) bool { return guarded(&p.Rule) }
-	if len(rs.r.Create) == 0 && !slices.ContainsFunc(rs.r.Paths, isGuarded) {
-		return
-	}
-	g := rs.presets.newGuard(rs.r.Paths)
-	rs.r.Create = slices.DeleteFunc(rs.r.Create, func(p Path) bool { return isGuarded(p) && g.refuse(&p) != "" })
-	g.presets(rs.r)
-}
-
 func (rs *resolver) skip(rule Rule, reason string) {
 	rs.r.Skipped = append(rs.r.Skipped, Skip{Rule: rule, Reason: reason})
 }
 
-// refuse says which rules would break what zsbx relies on.
-func (rs *resolver) refuse(p *Path) error {
-	if rs.host.OS != "linux" {
-		return nil
-	}
-	for _, link := range p.Links {
-		if (link == "/proc/self" || link == "/proc/thread-self") && Within(p.Path, "/proc") {
-			return fmt.Errorf("%s would be the directory of zsbx itself, not of the command: allow /proc instead", p.Written)
+// net settles how much of the network is open. A list of ports, empty or not,
+// limits the network to it whether allow is false or not said.
+func (rs *resolver) net(n *Net) {
+	out := &rs.r.Net
+	listed := n.ConnectTCP != nil || n.BindTCP != nil
+	for _, ports := range [][]Port{n.ConnectTCP, n.BindTCP} {
+		for _, p := range ports {
+			if p.Number == 0 {
+				rs.fail(p.Origin, CodeValue, "", fmt.Errorf("port 0 is not between 1 and 65535"))
+			}
 		}
 	}
-	if p.Access&Write == 0 {
-		return nil
+	if n.Allow != nil && n.Allow.Origin.flag() && !slices.ContainsFunc(slices.Concat(n.ConnectTCP, n.BindTCP), func(p Port) bool { return p.Origin.flag() }) {
+		listed = false // --net and --no-net mean what they say, whatever files do
 	}
-	for _, dir := range [...]string{"/proc", "/sys/fs/cgroup"} {
-		if Within(p.Path, dir) {
-			return fmt.Errorf("%s must not be writable: tracking and the sandbox itself rely on %s", p.Path, dir)
+	if !listed {
+		out.Mode, out.From = NetOpen, Origin{Source: "default"}
+		if n.Allow != nil {
+			out.From = n.Allow.Origin
+			if !n.Allow.Value {
+				out.Mode = NetNone
+			}
+		}
+		return
+	}
+	out.Mode, out.ConnectTCP, out.BindTCP = NetPorts, n.ConnectTCP, n.BindTCP
+	ports := append(n.ConnectTCP[:len(n.ConnectTCP):len(n.ConnectTCP)], n.BindTCP...)
+	if len(ports) == 0 {
+		out.Mode, out.From, out.ConnectTCP, out.BindTCP = NetNone, Origin{Source: "an empty list of ports"}, nil, nil
+		return
+	}
+	out.From = ports[0].Origin
+	if n.Allow == nil || !n.Allow.Value {
+		return
+	}
+	// In one file "allow = true" beside a list is the list in other words.
+	// Said in two files, one of the two is not what somebody meant. A flag
+	// outranks what files allow.
+	if !n.Allow.Origin.flag() && slices.ContainsFunc(ports, func(p Port) bool { return p.Origin.flag() }) {
+		return
+	}
+	for _, p := range ports {
+		if p.Origin.Source != n.Allow.Origin.Source {
+			hint := ""
+			if !n.Allow.Origin.flag() {
+				hint = fmt.Sprintf("--connect-tcp %d", p.Number)
+			}
+			rs.fail(n.Allow.Origin, CodeContradiction, hint,
+				fmt.Errorf("the whole network is allowed here, but %s limits it to port %d", p.Origin, p.Number))
+			return
 		}
 	}
-	return nil
 }
 
-// denials resolves what is denied.
-func (rs *resolver) denials(deny []Deny) {
-	if len(deny) > 0 {
-		rs.r.Deny = make([]DenyPath, 0, len(deny))
-	}
-	for _, d := range deny {
-		dp, err := rs.deny(d)
-		var unset *unsetError
+// sockets resolves the Unix sockets that may be connected to: a socket, or a
+// directory for all sockets below.
+func (rs *resolver) sockets(names []Named) {
+	for _, n := range names {
+		p, ok := rs.path(Rule{Path: n.Value, Optional: n.Optional, Origin: n.Origin})
 		switch {
-		case errors.As(err, &unset):
-			rs.fail(d.Origin, CodeVariable, "", fmt.Errorf("denial %q: %w (a dollar sign is written $$)", d.Pattern, err))
-		case err != nil:
-			rs.fail(d.Origin, CodeValue, "", err)
+		case !ok:
+		case p.Mode&(fs.ModeSocket|fs.ModeDir) == 0:
+			rs.fail(n.Origin, CodeValue, "", fmt.Errorf("%s is neither a socket nor a directory", p.Written))
 		default:
-			rs.r.Deny = append(rs.r.Deny, dp)
+			rs.r.Net.Unix = append(rs.r.Net.Unix, p)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"fmt"
 	"io/fs"
 	"path"
 	"slices"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/zsbx/zsbx/policy/glob"
 	"github.com/zsbx/zsbx/policy/internal/tables"
-	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // secretPlace is one directory of the table on this machine.
@@ -218,38 +216,6 @@ func (r *Resolved) Lent(home string) []string {
 	return slices.DeleteFunc(lent, func(p string) bool {
 		return !Within(p, home) || slices.ContainsFunc(asked, func(a string) bool { return Within(p, a) })
 	})
-}
-
-// Spared says in one line which places of secrets a rule did not open, or, where they
-// can't be held closed, which it did; "" for none.
-func (r *Resolved) Spared(held bool) string {
-	var first *DenyPath
-	more := -1
-	for i := range r.Deny {
-		if d := &r.Deny[i]; d.Secret {
-			if more++; first == nil {
-				first = d
-			}
-		}
-	}
-	if first == nil || first.Deny.Origin.Source == "default" { // nobody asked for them
-		return ""
-	}
-	name, flag := shell.Quote(first.Pattern), "--ro"
-	if r.Allowed(path.Dir(first.Pattern), Write).Allowed {
-		flag = "--rw"
-	}
-	if rest, ok := strings.CutPrefix(first.Pattern, r.Home+"/"); ok {
-		name = "~/" + shell.Quote(rest)
-	}
-	what := name
-	if more > 0 {
-		what += fmt.Sprintf(" and %d more", more)
-	}
-	if !held {
-		return fmt.Sprintf("%s: %s: open, since nothing can be hidden here", first.Deny.Origin, what)
-	}
-	return fmt.Sprintf("%s: %s: closed; %s %s opens it", first.Deny.Origin, what, flag, name)
 }
 
 // Unwise gives a function that says why nobody but the user should think of a rule

@@ -13,7 +13,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce/internal/answer"
 	"github.com/zsbx/zsbx/enforce/internal/broker"
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/files"
 )
 
 // look is one call that is looked at.
@@ -91,7 +91,7 @@ func (l *look) read() bool {
 	case answer.Open:
 		return l.readOpen(t, rest)
 	case answer.Make:
-		l.act.Mode = policy.FileMode(uint32(rest)).Type()
+		l.act.Mode = files.Mode(uint32(rest)).Type()
 		switch l.name {
 		case "mkdir", "mkdirat":
 			l.act.Mode = fs.ModeDir

@@ -12,7 +12,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
-	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/internal/files"
 )
 
 // paths finds what the command's paths lead to, in this process's mount namespace:
@@ -206,6 +206,6 @@ func openIn(root, name string, flags, resolve int) (int, error) {
 }
 
 func (t *target) fill(st *unix.Stat_t) {
-	t.exists, t.mode = true, policy.FileMode(st.Mode).Type()
+	t.exists, t.mode = true, files.Mode(st.Mode).Type()
 	t.version = version{st.Dev, st.Ino, st.Ctim, st.Uid}
 }

@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package policy
+package files
 
 import (
 	"fmt"
@@ -8,14 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strings"
 	"syscall"
 )
 
-// lstat is Host.Lstat for the running system. It is os.Lstat without what
-// Resolve does not need: a policy looks at some hundred files before the
-// command starts.
-func lstat(name string) (Stat, error) {
+// Lstat is os.Lstat without what a policy does not need: it looks at some hundred
+// files before the command starts.
+func Lstat(name string) (Stat, error) {
 	var st syscall.Stat_t
 	for {
 		err := syscall.Lstat(name, &st)
@@ -25,12 +23,12 @@ func lstat(name string) (Stat, error) {
 		if err != nil {
 			return Stat{}, err
 		}
-		return Stat{Mode: FileMode(uint32(st.Mode)), ID: FileID{Dev: uint64(st.Dev), Ino: st.Ino}, Nlink: uint64(st.Nlink)}, nil
+		return Stat{Mode(uint32(st.Mode)), uint64(st.Dev), st.Ino, uint64(st.Nlink)}, nil
 	}
 }
 
-// FileMode translates st_mode (inode(7)).
-func FileMode(m uint32) fs.FileMode {
+// Mode translates st_mode (inode(7)).
+func Mode(m uint32) fs.FileMode {
 	mode := fs.FileMode(m & 0o777)
 	switch m & syscall.S_IFMT {
 	case syscall.S_IFDIR:
@@ -52,25 +50,10 @@ func FileMode(m uint32) fs.FileMode {
 	return mode
 }
 
-// workingDirectory is getcwd(3). $PWD is not asked: it may be spelled through
-// symbolic links, and it is the caller's word.
-func workingDirectory() (string, error) {
-	dir, err := syscall.Getwd()
-	if err == syscall.ENOENT || err == nil && !strings.HasPrefix(dir, "/") {
-		return "", ErrNoDirectory
-	}
-	if err != nil {
-		return "", fmt.Errorf("working directory: %w", err)
-	}
-	return dir, nil
-}
-
-// ReadFile is Host.ReadFile for the running system, and what DecodeFile reads with:
-// regular files of at most MaxFileSize bytes, as what is read may be a stranger's. It
-// does not block on a FIFO and does not touch a device's state but by opening it. It
-// is os.ReadFile without what a few kilobytes don't need: a start reads some such
-// files.
-func ReadFile(name string) ([]byte, error) {
+// Read reads a regular file of at most limit bytes, as it may be a stranger's. It does
+// not block on a FIFO and does not touch a device's state but by opening it. It is
+// os.ReadFile without what a few kilobytes don't need: a start reads some such files.
+func Read(name string, limit int64) ([]byte, error) {
 	fd, err := openRetrying(name, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY)
 	if err != nil {
 		return nil, err
@@ -80,10 +63,10 @@ func ReadFile(name string) ([]byte, error) {
 	if err := syscall.Fstat(fd, &st); err != nil {
 		return nil, &fs.PathError{Op: "fstat", Path: name, Err: err}
 	}
-	if mode := FileMode(uint32(st.Mode)); !mode.IsRegular() {
+	if mode := Mode(uint32(st.Mode)); !mode.IsRegular() {
 		return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("it is %s, not a regular file", kindOf(mode))}
 	}
-	data := make([]byte, 0, max(4096, min(st.Size, MaxFileSize)+1)) // of /proc the size is 0
+	data := make([]byte, 0, max(4096, min(st.Size, limit)+1)) // of /proc the size is 0
 	for {
 		n, err := syscall.Read(fd, data[len(data):cap(data)])
 		switch {
@@ -94,8 +77,8 @@ func ReadFile(name string) ([]byte, error) {
 		case n == 0:
 			return data, nil
 		}
-		if data = data[:len(data)+n]; len(data) > MaxFileSize {
-			return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("it has %d bytes: the most is %d", max(st.Size, int64(len(data))), MaxFileSize)}
+		if data = data[:len(data)+n]; int64(len(data)) > limit {
+			return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("it has %d bytes: the most is %d", max(st.Size, int64(len(data))), limit)}
 		}
 		data = slices.Grow(data, 1)
 	}
@@ -114,9 +97,9 @@ func openRetrying(name string, flags int) (int, error) {
 	}
 }
 
-// readSome is Host.ReadSome for the running system. os.Open would start the
-// runtime's poller, which a directory has no use for.
-func readSome(dir string, n int) ([]fs.DirEntry, error) {
+// List lists at most n entries of a directory, those that come first in it. os.Open
+// would start the runtime's poller, which a directory has no use for.
+func List(dir string, n int) ([]fs.DirEntry, error) {
 	fd, err := openRetrying(dir, syscall.O_RDONLY|syscall.O_DIRECTORY)
 	if err != nil {
 		return nil, err
