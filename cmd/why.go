@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,9 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -176,11 +175,13 @@ type lastRun struct {
 }
 
 // lastRunFile is where it is kept, for this user alone: no command can look into
-// zsbx's own directory.
+// zsbx's own directory. There are 256, so that two directories may have the same: the
+// older run is forgotten.
 func lastRunFile() (file, dir string, err error) {
 	h, err := policy.ThisHost()
 	if err == nil {
-		file, err = compose.StateFile(&h, "last", h.Dir)
+		sum := sha256.Sum256([]byte(h.Dir))
+		file, err = compose.StateFile(&h, "last", string(sum[:1]))
 	}
 	return file, h.Dir, err
 }
@@ -190,7 +191,8 @@ func (o *runFlags) afterFailure(a *app, argv []string) {
 	n := len(a.args) - len(argv)
 	args := append(withoutValues(a.args[1:n]), a.args[n:]...)
 	if file, dir, err := lastRunFile(); err == nil {
-		_ = writeLastRun(file, &lastRun{dir, args}) // without it why needs a command
+		text, _ := json.Marshal(&lastRun{dir, args})
+		_ = compose.WriteState(file, text) // without it why needs a command
 	}
 	if f, ok := a.stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		a.say.hint("zsbx why %s", quoteArgs(args))
@@ -209,36 +211,6 @@ func withoutValues(flags []string) []string {
 		}
 	}
 	return out
-}
-
-func writeLastRun(file string, l *lastRun) error {
-	text, err := json.Marshal(l)
-	if err == nil {
-		err = compose.WriteState(file, text)
-	}
-	forgetLastRuns(filepath.Dir(file))
-	return err
-}
-
-// maxLastRuns is in how many directories a run that failed is remembered.
-const maxLastRuns = 100
-
-// forgetLastRuns removes the oldest where there are more.
-func forgetLastRuns(dir string) {
-	entries, _ := os.ReadDir(dir)
-	if len(entries) <= maxLastRuns {
-		return
-	}
-	age := func(e os.DirEntry) time.Time {
-		if info, err := e.Info(); err == nil {
-			return info.ModTime()
-		}
-		return time.Time{}
-	}
-	slices.SortFunc(entries, func(a, b os.DirEntry) int { return age(b).Compare(age(a)) })
-	for _, old := range entries[maxLastRuns:] {
-		os.Remove(filepath.Join(dir, old.Name()))
-	}
 }
 
 // again offers the run that failed last in this directory.
