@@ -120,8 +120,10 @@ func (p *proposer) rules(needs []Need) {
 	deepest := func(a, b string) int {
 		return cmp.Or(cmp.Compare(strings.Count(b, "/"), strings.Count(a, "/")), cmp.Compare(b, a))
 	}
+	below := make(map[string][]string) // the rules in a directory and further down
 	for _, dir := range slices.SortedFunc(maps.Keys(dirs), deepest) {
-		p.lift(at, dir)
+		up := path.Dir(dir)
+		below[up] = append(below[up], p.lift(at, dir, below[dir])...)
 	}
 	for _, q := range at {
 		p.out = append(p.out, *q)
@@ -135,16 +137,13 @@ func (q *Proposal) add(o *Proposal) {
 
 // lift makes a rule of a directory where at least two entries, and half of those used,
 // are written, or three paths below are only read. One that is a rule takes in what lies
-// below: all of it, or what needs no more than it has.
-func (p *proposer) lift(at map[string]*Proposal, dir string) {
+// below: all of it, or what needs no more than it has. It returns the rules that there
+// are then.
+func (p *proposer) lift(at map[string]*Proposal, dir string, below []string) (left []string) {
 	q, entries, written, read := at[dir], 0, 0, 0
 	var all policy.Access
-	var below []string
-	for name, c := range at {
-		if name == dir || !policy.Within(name, dir) {
-			continue
-		}
-		below = append(below, name)
+	for _, name := range below {
+		c := at[name]
 		all |= c.Access
 		read += bit(c.Access&policy.Write == 0)
 		entries += bit(path.Dir(name) == dir)
@@ -154,8 +153,11 @@ func (p *proposer) lift(at map[string]*Proposal, dir string) {
 		all |= q.Access
 	}
 	many := (written >= 2 && 2*written >= entries || read >= 3) && p.sensible(dir, all, false)
-	if !many && (q == nil || !q.Dir) {
-		return
+	if !many && q == nil {
+		return below
+	}
+	if !many && !q.Dir {
+		return append(below, dir)
 	}
 	if q == nil {
 		q = &Proposal{Need: Need{Path: dir}}
@@ -167,8 +169,11 @@ func (p *proposer) lift(at map[string]*Proposal, dir string) {
 		if c := at[name]; many || c.Access&^q.Access == 0 {
 			q.add(c)
 			delete(at, name)
+		} else {
+			left = append(left, name)
 		}
 	}
+	return append(left, dir)
 }
 
 // Narrower gives what a proposal for a directory is made of, one level down; nil
