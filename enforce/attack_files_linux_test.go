@@ -3,6 +3,7 @@ package enforce_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -239,6 +240,11 @@ func TestNoInheritedDescriptors(t *testing.T) {
 	defer unix.Close(high)
 	if got := p.try(t, p.plan(), "inherited", fmt.Sprint(high)); got != unix.EBADF {
 		t.Errorf("got %v, want %v", got, unix.EBADF)
+	}
+	control := exec.Command(self(t), fmt.Sprint(high)) // which closes no descriptors
+	control.Env = []string{"ZSBX_TEST_ACT=inherited"}
+	if err := control.Run(); err != nil {
+		t.Errorf("control: %v", err)
 	}
 }
 

@@ -209,16 +209,20 @@ func TestBindPorts(t *testing.T) {
 	p.policy.Net = policy.ResolvedNet{Mode: policy.NetPorts, BindTCP: []policy.Port{{Number: uint16(port)}}}
 	plan := p.plan()
 	for _, tt := range []struct {
-		act, arg string
-		want     unixErrno
+		act, arg      string
+		want, control unixErrno
 	}{
-		{"bind-tcp", fmt.Sprint(port), ok},
-		{"bind-tcp", "0", acces},
-		{"unix-own", p.in + "/sock", ok},
-		{"tcp4", fmt.Sprint(port), acces},
+		{"bind-tcp", fmt.Sprint(port), ok, ok},
+		{"bind-tcp", "0", acces, ok},
+		{"unix-own", p.in + "/sock", ok, ok},
+		{"tcp4", fmt.Sprint(port), acces, unix.ECONNREFUSED},
 	} {
 		if got := p.try(t, plan, tt.act, tt.arg); got != tt.want {
 			t.Errorf("%s %s: got %v, want %v", tt.act, tt.arg, got, tt.want)
+		}
+		os.Remove(p.in + "/sock")
+		if control := p.try(t, nil, tt.act, tt.arg); control != tt.control {
+			t.Errorf("control: %s %s: got %v, want %v", tt.act, tt.arg, control, tt.control)
 		}
 	}
 }

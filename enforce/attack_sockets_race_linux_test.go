@@ -137,4 +137,10 @@ func TestSocketMountNamespace(t *testing.T) {
 			t.Errorf("%s, own: %v", how, got)
 		}
 	}
+	for _, how := range []string{"plain", "relative", "link", "proc-dir", "proc-fd", "dev-fd"} {
+		os.Remove(p.in + "/link")
+		if got := p.try(t, nil, "reach", how, p.out+"/sock"); got != 0 {
+			t.Errorf("control: %s: %v", how, got)
+		}
+	}
 }
