@@ -31,16 +31,10 @@ type AuditLog struct {
 // AuditLog is the log that the policy asks for, and nil for none. Only the
 // path is looked at, as it is written.
 func (p *Policy) AuditLog(h Host) (*AuditLog, error) {
-	sum := &Policy{Audit: p.Audit}
-	for i := range keys {
-		if keys[i].table == "audit" {
-			keys[i].override(sum, p.forSystem(h.OS), false)
-		}
-	}
-	a := sum.Audit
-	if a == (Audit{}) {
+	if p.Audit == (Audit{}) && p.forSystem(h.OS).Audit == (Audit{}) {
 		return nil, nil
 	}
+	a := p.on(h.OS).Audit
 	dir, err := h.absolute(cmp.Or(a.Dir.Value, defaultAuditDir))
 	if err != nil {
 		return nil, Errors{{Origin: a.Dir.Origin, Code: CodeValue, Msg: fmt.Sprintf("the audit log's directory %q", a.Dir.Value), Err: err}}
