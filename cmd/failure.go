@@ -143,9 +143,17 @@ func failuresOf(err error, outer *failure) []*failure {
 	case errors.As(err, &inner):
 		*f = *inner
 	case errors.As(err, &known):
-		f.code, f.status, f.hint = string(known.Code), sandboxStatus(err, known.Code), known.Hint
+		f.code, f.hint = string(known.Code), known.Hint
 		if known.Code == sandbox.CodeSession && f.hint == "" {
 			f.hint = sessionHint(err)
+		}
+		switch {
+		case errors.Is(err, sandbox.ErrLost):
+			f.status = exitLost
+		case known.Code == sandbox.CodeNotFound:
+			f.status = exitNotFound
+		case known.Code == sandbox.CodeCannotRun:
+			f.status = exitCannotRun
 		}
 	}
 	if errors.As(err, &mistake) {
@@ -153,20 +161,6 @@ func failuresOf(err error, outer *failure) []*failure {
 	}
 	f.err = err
 	return []*failure{f}
-}
-
-// sandboxStatus is the exit status of zsbx for what kept a command from running, or
-// from being known.
-func sandboxStatus(err error, code sandbox.Code) int {
-	switch {
-	case errors.Is(err, sandbox.ErrLost):
-		return exitLost
-	case code == sandbox.CodeNotFound:
-		return exitNotFound
-	case code == sandbox.CodeCannotRun:
-		return exitCannotRun
-	}
-	return exitFailed
 }
 
 // limitsUsage says which flag and which limit exclude each other.
@@ -188,12 +182,16 @@ func outputFailure(e *sandbox.OutputError) *failure {
 	case e.Late != nil:
 		f.status = exitTimeout
 	case e.Signal != 0:
-		f.status = exitSignal + int(e.Signal)
-		if e.Signal == syscall.SIGINT {
-			f.signal = syscall.SIGINT
-		}
+		f.endedBy(e.Signal)
 	}
 	return f
+}
+
+// endedBy takes the status of a command that a signal ended. Of SIGINT zsbx dies, too.
+func (f *failure) endedBy(s syscall.Signal) {
+	if f.status = exitSignal + int(s); s == syscall.SIGINT {
+		f.signal = s
+	}
 }
 
 // afterRun is what comes of a command that has run: its own status, where that is
@@ -227,9 +225,7 @@ func commandStatus(s syscall.WaitStatus) error {
 	if !s.Signaled() {
 		return status(s.ExitStatus())
 	}
-	f := &failure{status: exitSignal + int(s.Signal())}
-	if s.Signal() == syscall.SIGINT {
-		f.signal = syscall.SIGINT
-	}
+	f := &failure{}
+	f.endedBy(s.Signal())
 	return f
 }

@@ -175,11 +175,8 @@ func nearestFlag(fs *pflag.FlagSet, as string) string {
 	var names []string
 	fs.VisitAll(func(f *pflag.Flag) {
 		if !f.Hidden {
-			names = append(names, f.Name)
+			names = append(names, "--"+f.Name)
 		}
 	})
-	if n := policy.Nearest(strings.TrimLeft(as, "-"), names); n != "" {
-		return "; did you mean --" + n + "?"
-	}
-	return ""
+	return policy.DidYouMean(as, names)
 }

@@ -107,11 +107,7 @@ func (o *policyFlags) guard(s string) {
 func (o *policyFlags) allowGap(s string) {
 	o.allowGaps = append(o.allowGaps, s)
 	if known := gapWords(); !slices.Contains(known, s) {
-		meant := ""
-		if n := policy.Nearest(s, known); n != "" {
-			meant = "; did you mean " + n + "?"
-		}
-		o.fail("--allow-gap %s: no such gap; there are %s%s", shell.Quote(s), strings.Join(known, ", "), meant)
+		o.fail("--allow-gap %s: no such gap; there are %s%s", shell.Quote(s), strings.Join(known, ", "), policy.DidYouMean(s, known))
 	}
 }
 

@@ -130,11 +130,7 @@ func (o *reapFlags) targets(st *track.Store, refs []string) ([]string, []track.I
 		var errs []error
 		for _, ref := range refs {
 			id, err := st.Find(ref)
-			if err != nil {
-				errs = append(errs, sessionErr(err))
-				continue
-			}
-			if !slices.Contains(ids, id) {
+			if errs = append(errs, sessionErr(err)); err == nil && !slices.Contains(ids, id) {
 				ids = append(ids, id)
 			}
 		}

@@ -134,7 +134,7 @@ func (c *checker) unknown(f *tree.Field, table string, known ...string) {
 	if table != "" {
 		where = "in [" + table + "]"
 	}
-	c.fail(c.keyAt(f), CodeUnknownKey, "unknown key %s %s: there are %s%s", strconv.Quote(f.Key), where, strings.Join(known, ", "), didYouMean(f.Key, known))
+	c.fail(c.keyAt(f), CodeUnknownKey, "unknown key %s %s: there are %s%s", strconv.Quote(f.Key), where, strings.Join(known, ", "), DidYouMean(f.Key, known))
 }
 
 // in lists the names in a table: of keys, and of tables.

@@ -116,8 +116,8 @@ func Nearest(typed string, names []string) string {
 	return best
 }
 
-// didYouMean asks whether the nearest name was meant, or is "".
-func didYouMean(typed string, names []string) string {
+// DidYouMean asks whether the nearest name was meant, or is "".
+func DidYouMean(typed string, names []string) string {
 	if n := Nearest(typed, names); n != "" {
 		return "; did you mean " + n + "?"
 	}

@@ -60,7 +60,7 @@ func (e *UnknownPresetError) Error() string {
 	for _, p := range Presets() {
 		names = append(names, p.Name)
 	}
-	return fmt.Sprintf("unknown preset %q (known: %s)%s", e.Name, strings.Join(names, " "), didYouMean(e.Name, names))
+	return fmt.Sprintf("unknown preset %q (known: %s)%s", e.Name, strings.Join(names, " "), DidYouMean(e.Name, names))
 }
 
 // Preset returns the rules of a built-in preset as they are written: with
