@@ -16,23 +16,27 @@ var projectGroups = []projectGroup{
 	{"zsbx", "a policy for the next session", []string{".zsbx.toml"}},
 	{"shells", "direnv and mise run what is in them at a prompt; asdf's and proto's shims take programs from where they say", []string{
 		".envrc", "mise.toml", ".mise.toml", "mise.local.toml", ".mise.local.toml", ".mise/config.toml", "mise/config.toml",
-		".config/mise.toml", ".config/mise/config.toml", ".tool-versions", ".prototools",
+		".config/mise.toml", ".config/mise/config.toml", ".mise/conf.d", "mise/conf.d", ".config/mise/conf.d",
+		".mise/config.local.toml", "mise/config.local.toml", ".config/mise/config.local.toml", ".tool-versions", ".prototools",
 	}},
-	{"version control beside Git", "settings that name programs and hooks; Git's own store within Jujutsu's", []string{
-		".hg/hgrc", ".hg/hgrc-not-shared", ".sl/config", ".jj/repo/config.toml", ".jj/workspace-config.toml", ".jj/repo/store/git/config", ".jj/repo/store/git/hooks",
+	{"version control beside Git", "settings that name programs and hooks, and where there are more; Git's own store within Jujutsu's", []string{
+		".hg/hgrc", ".hg/hgrc-not-shared", ".hg/requires", ".hg/sharedpath", ".sl/config", ".sl/requires", ".sl/sharedpath", ".jj/repo/config.toml", ".jj/workspace-config.toml", ".jj/repo/store/git/config", ".jj/repo/store/git/hooks",
 		"_darcs/prefs/defaults", ".pijul/config",
 	}},
 	{"commit hooks", "what a commit runs, in projects where it runs nothing else of the project", []string{
-		".pre-commit-config.yaml", "lefthook.yml", ".lefthook.yml", "lefthook.yaml", ".lefthook.yaml",
+		".pre-commit-config.yaml", ".pre-commit-config.yml", "prek.toml", "lefthook.yml", ".lefthook.yml", "lefthook.yaml", ".lefthook.yaml",
+		"lefthook.toml", "lefthook.json", "lefthook-local.yml", ".lefthook-local.yml", "lefthook-local.yaml", ".lefthook-local.yaml",
+		"lefthook-local.toml", "lefthook-local.json", "captainhook.json", "grumphp.yml",
 	}},
 	{"VS Code", "tasks that run on opening, programs for settings, servers for agents; recommended extensions", []string{
-		".vscode/tasks.json", ".vscode/launch.json", ".vscode/settings.json", ".vscode/mcp.json", ".vscode/extensions.json", codeWorkspaces,
+		".vscode/tasks.json", ".vscode/launch.json", ".vscode/settings.json", ".vscode/mcp.json", ".vscode/extensions.json", ".vscode/c_cpp_properties.json", codeWorkspaces,
 	}},
 	{"JetBrains", "start-up tasks, file watchers, run configurations", []string{
 		".idea/workspace.xml", ".idea/startup.xml", ".idea/watcherTasks.xml", ".idea/externalDependencies.xml", ".idea/runConfigurations", ".run",
 	}},
 	{"other editors", "tasks, language servers, commands on opening", []string{
 		".zed/tasks.json", ".zed/settings.json", ".zed/debug.json", ".helix/config.toml", ".helix/languages.toml", ".exrc", ".nvim.lua",
+		".nvimrc", ".vimrc", ".vim/coc-settings.json",
 	}},
 	{"development containers", "commands on the machine that starts the container", []string{".devcontainer.json", ".devcontainer"}},
 	{"agents' servers", "programs that any agent starts", []string{".mcp.json"}},
