@@ -2,6 +2,7 @@ package enforce
 
 import (
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 
@@ -116,4 +117,28 @@ func privateText(p *Plan) string {
 		}
 	}
 	return text
+}
+
+// TestPrivateAccepted: where nothing else takes a namespace, what is private and can't
+// be had is told all the same.
+func TestPrivateAccepted(t *testing.T) {
+	h := treeHost(map[string]string{"/w/": "", "/home/u/": "", "/tmp/t/.home/": ""})
+	r := asked(h, "/home/u", []string{"/w"})
+	r.TempDir = "/tmp/t"
+	r.Private.Home.Value, r.Private.Pids.Value = "private", "private"
+	caps := canMount()
+	caps.Privileged = true
+	accepted := Options{NoProtect: true, LeaveMetadata: true, ShareIPC: true, ShareTerminals: true}
+	for _, c := range []struct {
+		caps Caps
+		want []string
+	}{{caps, nil}, {caps.InPlace(false), []string{GapHome, GapPids}}} {
+		p := NewPlanWith(r, c.caps, h, accepted)
+		for _, name := range []string{GapHome, GapPids} {
+			told := slices.ContainsFunc(p.Gaps, func(g Gap) bool { return g.Name == name && g.Kind == Core })
+			if told != slices.Contains(c.want, name) || p.Mounts == nil && c.want == nil {
+				t.Errorf("want %v, mounts %v, gaps %v", c.want, p.Mounts, p.Gaps)
+			}
+		}
+	}
 }

@@ -123,7 +123,6 @@ type Result struct {
 	None string // why there is none
 
 	Over     bool   // none, since it would take too many mounts
-	accepted bool   // none, since nothing that the caller wants needs one
 	Metadata string // why the metadata of files outside stay open beside the plan, or ""
 	IPC      string // likewise System V IPC and /dev/shm
 	Home     string // why the policy's private home is not, or ""
@@ -136,11 +135,10 @@ func New(q Request) Result {
 	writable := WritableTrees(q.Policy.Paths)
 	why := q.Reasons(writable != nil)
 	switch {
-	case len(why) == 0 && q.None == "":
-		const none = "accepted, and nothing else needs a mount namespace"
-		return Result{accepted: true, None: none, Tmp: q.sharedTmp("no mount namespace")}
 	case q.None != "":
-		return Result{None: "no mount namespace: " + q.None, Home: "no mount namespace: " + q.None, Pids: "no mount namespace: " + q.None, Tmp: q.sharedTmp("no mount namespace")}
+		return q.without(q.None)
+	case len(why) == 0:
+		return Result{None: "accepted, and nothing else needs a mount namespace", Home: q.NoHome, Pids: q.NoPids, Tmp: q.sharedTmp()}
 	}
 	mp := &Plan{UserNS: q.UserNS, Why: why, Writable: writable}
 	mp.Mounts = joinMounts(slices.Concat(q.Masks, q.hidden(), q.Self, q.Protected))
@@ -148,9 +146,9 @@ func New(q Request) Result {
 	// twice, the check would find the cover in place of the file.
 	mp.Mounts = joinMounts(append(mp.Mounts, aliases(q.Host, q.Table, mp.Mounts)...))
 	if len(mp.Mounts) > maxMounts {
-		return Result{Over: true, Tmp: q.sharedTmp("no mount namespace"),
-			Home: "no mount namespace", Pids: "no mount namespace",
-			None: fmt.Sprintf("no mount namespace: it would take more than %d mounts", maxMounts)}
+		out := q.without(fmt.Sprintf("it would take more than %d mounts", maxMounts))
+		out.Over = true
+		return out
 	}
 	if mp.UserNS {
 		mp.Copies = SshCopies(q.Policy, q.Host)
@@ -162,6 +160,12 @@ func New(q Request) Result {
 		out.Metadata = fmt.Sprintf("%d paths are writable, more than %d", n, maxWritable)
 	}
 	return out
+}
+
+// without is what becomes of a request where there is no namespace.
+func (q *Request) without(why string) Result {
+	why = "no mount namespace: " + why
+	return Result{None: why, Home: why, Pids: why, Tmp: q.sharedTmp()}
 }
 
 // hidden are the masks for directories that the command has no reason to look

@@ -76,11 +76,11 @@ func (q *Request) tmp(mp *Plan) string {
 }
 
 // sharedTmp is what tmp says where there is no namespace.
-func (q *Request) sharedTmp(why string) string {
+func (q *Request) sharedTmp() string {
 	if q.Policy.TempDir == "" {
 		return ""
 	}
-	return strings.Join(tmpDirs(), " and ") + " as outside, closed but for what is allowed: " + why
+	return strings.Join(tmpDirs(), " and ") + " as outside, closed but for what is allowed: no mount namespace"
 }
 
 // tmpTaken says why a directory for temporary files can't be private, or "".
