@@ -115,7 +115,7 @@ func (p *Plan) explain(a *Act, got answer.Answer) Answer {
 	case got.Mount != nil:
 		out.Reason, out.Origin = protectedWords(at, got), got.Mount.Origin
 		if m := got.Mount; m.Kind == mounts.Protect && !m.Dir && strings.Contains(m.Path, "/.git/") {
-			out.Hint = learn.Hint{Flag: "--rw", Value: p.Policy.Short(m.Path), Table: "fs", Key: "rw"}
+			out.Hint = learn.Hint{Flag: "--rw", Value: p.Policy.Short(m.Path), Key: "fs.rw"}
 		}
 	case got.Gains != 0:
 		out.Reason = p.gainWords(a, got.Gains)

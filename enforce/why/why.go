@@ -3,6 +3,7 @@ package why
 import (
 	"cmp"
 	_ "embed"
+	"encoding/json"
 	"path"
 	"slices"
 	"strings"
@@ -30,26 +31,26 @@ type Report struct {
 
 // Entry is one thing that was refused, however often.
 type Entry struct {
-	Rank     int                         `json:"rank"`
-	Cause    bool                        `json:"cause"` // it looks like the reason why the command failed
-	Verb     string                      `json:"operation"`
-	Path     string                      `json:"path"`         // or a port, a socket, a process, a system call
-	To       string                      `json:"to,omitempty"` // of a rename or link
-	Errno    string                      `json:"errno"`
-	By       string                      `json:"by"` // landlock, mounts, seccomp, sockets, seatbelt, or unknown
-	Program  string                      `json:"program"`
-	Pid      int                         `json:"pid"`
-	Count    int                         `json:"count"`
-	Paths    int                         `json:"paths"` // how many different ones it stands for
-	Proved   bool                        `json:"proved"`
-	Reason   string                      `json:"reason"`
-	Via      string                      `json:"interpreter_of,omitempty"` // the program whose interpreter Path is, or ""
-	Origin   policy.Origin               `json:"origin,omitzero"`
-	Hint     learn.Hint                  `json:"-"`
-	Flag     string                      `json:"hint,omitempty"`     // Hint, as flags
-	TOML     map[string]map[string][]any `json:"toml,omitempty"`     // Hint, as a policy
-	Harmless string                      `json:"harmless,omitempty"` // why programs go on without it, or ""
-	Secret   bool                        `json:"secret"`             // that is why there is no hint
+	Rank     int             `json:"rank"`
+	Cause    bool            `json:"cause"` // it looks like the reason why the command failed
+	Verb     string          `json:"operation"`
+	Path     string          `json:"path"`         // or a port, a socket, a process, a system call
+	To       string          `json:"to,omitempty"` // of a rename or link
+	Errno    string          `json:"errno"`
+	By       string          `json:"by"` // landlock, mounts, seccomp, sockets, seatbelt, or unknown
+	Program  string          `json:"program"`
+	Pid      int             `json:"pid"`
+	Count    int             `json:"count"`
+	Paths    int             `json:"paths"` // how many different ones it stands for
+	Proved   bool            `json:"proved"`
+	Reason   string          `json:"reason"`
+	Via      string          `json:"interpreter_of,omitempty"` // the program whose interpreter Path is, or ""
+	Origin   policy.Origin   `json:"origin,omitzero"`
+	Hint     learn.Hint      `json:"-"`
+	Flag     string          `json:"hint,omitempty"`     // Hint, as flags
+	TOML     json.RawMessage `json:"toml,omitempty"`     // Hint, as a policy
+	Harmless string          `json:"harmless,omitempty"` // why programs go on without it, or ""
+	Secret   bool            `json:"secret"`             // that is why there is no hint
 
 	score float64
 	seen  map[string]bool
@@ -77,7 +78,7 @@ func New(plan *enforce.Plan, got *enforce.Refusals, status int) *Report {
 	slices.SortStableFunc(r.Entries, func(a, b Entry) int { return cmp.Compare(b.score, a.score) })
 	for i := range r.Entries {
 		e := &r.Entries[i]
-		e.Rank, e.Flag, e.TOML = i+1, e.Hint.String(), e.Hint.Data()
+		e.Rank, e.Flag, e.TOML = i+1, e.Hint.String(), e.Hint.JSON()
 	}
 	if status != 0 {
 		mark(r.Entries)

@@ -1,6 +1,8 @@
 package learn
 
 import (
+	"bytes"
+	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -8,31 +10,32 @@ import (
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
-// Hint is what would allow something: as a flag of run, and as a line of a policy file.
-// The zero value is none.
+// Hint is what would allow something: as a flag of run, and as a key of a policy file
+// with a value. The zero value is none.
 type Hint struct {
 	Flag, Value string // "--rw", "."; Value may be ""
-	Table, Key  string // "fs", "rw"; Key is "" where no policy file can say it
+	Key         string // "fs.rw"; "" where no policy file can say it
 	Create      bool   // the directory is missing, and is to be made
 }
 
-// Hint is the proposal in words to type. Paths are written from the working directory
-// and the home directory of r.
+// Hint is the proposal in words to type, but for Create. Paths are written from the
+// working directory and the home directory of r.
 func (q *Proposal) Hint(r *policy.Resolved) Hint {
-	h := Hint{Table: "net"}
-	switch port := strconv.Itoa(int(q.Port)); {
+	h := Hint{Value: strconv.Itoa(int(q.Port))}
+	switch {
 	case q.Preset != "":
 		return Hint{Flag: "--preset", Value: q.Preset, Key: "presets"}
 	case q.Socket:
-		h.Key, h.Value = "unix", r.Short(q.Path)
+		h.Key, h.Value = "net.unix", r.Short(q.Path)
 	case q.Bind:
-		h.Key, h.Value = "bind_tcp", port
+		h.Key = "net.bind_tcp"
 	case q.Port != 0:
-		h.Key, h.Value = "connect_tcp", port
+		h.Key = "net.connect_tcp"
 	default:
-		h = Hint{Table: "fs", Key: (q.Access | policy.Read).String(), Value: r.Short(q.Path)}
+		h.Key, h.Value = "fs."+(q.Access|policy.Read).String(), r.Short(q.Path)
 	}
-	h.Flag = "--" + strings.ReplaceAll(h.Key, "_", "-")
+	_, name, _ := strings.Cut(h.Key, ".")
+	h.Flag = "--" + strings.ReplaceAll(name, "_", "-")
 	return h
 }
 
@@ -51,36 +54,31 @@ func (h Hint) String() string {
 	return h.Flag + " " + shell.Quote(h.Value)
 }
 
-// value is the element of a list in a policy file.
-func (h Hint) value() any {
-	if h.Table == "net" && h.Key != "unix" {
-		port, _ := strconv.Atoi(h.Value)
-		return port
+// put adds it to a policy.
+func (h Hint) put(p *policy.Policy) *policy.Policy {
+	if h.Key != "" {
+		_ = p.Put(h.Key, policy.Named{Value: h.Value}) // a port is one
 	}
-	return h.Value
+	if h.Create {
+		p.FS.Rules[len(p.FS.Rules)-1].Create = true
+	}
+	return p
 }
 
-// line is "key = [value]" of a policy file.
-func (h Hint) line() string {
-	value := h.Value
-	if _, quoted := h.value().(string); quoted {
-		value = policy.QuoteTOML(value)
-	}
-	return h.Key + " = [" + value + "]"
-}
-
-// TOML is the line of a policy file, with its table, or "".
+// TOML is the line of a policy file, behind its table, or "".
 func (h Hint) TOML() string {
-	if h.Key == "" || h.Create { // a list of strings has no word for it
+	text, err := policy.Amend(policy.ProjectFile, nil, h.put(&policy.Policy{}))
+	if err != nil {
 		return ""
 	}
-	return "[" + h.Table + "] " + h.line()
+	return strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", " ")
 }
 
-// Data is the same as a table of tables, for JSON; nil for none.
-func (h Hint) Data() map[string]map[string][]any {
-	if h.Key == "" || h.Create {
+// JSON is a policy that says it, nil for none.
+func (h Hint) JSON() json.RawMessage {
+	var b, line bytes.Buffer
+	if h.Key == "" || h.put(&policy.Policy{}).EncodeJSON(&b) != nil || json.Compact(&line, b.Bytes()) != nil {
 		return nil
 	}
-	return map[string]map[string][]any{h.Table: {h.Key: {h.value()}}}
+	return line.Bytes()
 }

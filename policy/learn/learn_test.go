@@ -135,6 +135,34 @@ func TestHintOfWriting(t *testing.T) {
 	}
 }
 
+// TestHints: as a flag, as a line of a policy file, and as JSON.
+func TestHints(t *testing.T) {
+	now := present(t, host())
+	for _, c := range []struct {
+		q      learn.Proposal
+		create bool
+		want   [3]string
+	}{
+		{learn.Proposal{Need: read("/home/u/a b$")}, false, [3]string{`--ro '~/a b$$'`, `[fs] ro = ["~/a b$$"]`, `{"fs":{"ro":["~/a b$$"]}}`}},
+		{learn.Proposal{Need: madeDir("/home/u/x")}, true, [3]string{"--create-missing --rw-noexec ~/x", `[fs] rw_noexec = [{ path = "~/x", create = true }]`,
+			`{"fs":{"rw_noexec":[{"path":"~/x","create":true}]}}`}},
+		{learn.Proposal{Need: learn.Need{Port: 443}}, false, [3]string{"--connect-tcp 443", "[net] connect_tcp = [443]", `{"net":{"connect_tcp":[443]}}`}},
+		{learn.Proposal{Need: learn.Need{Port: 80, Bind: true}}, false, [3]string{"--bind-tcp 80", "[net] bind_tcp = [80]", `{"net":{"bind_tcp":[80]}}`}},
+		{learn.Proposal{Need: learn.Need{Path: "/run/s", Socket: true}}, false, [3]string{"--unix /run/s", `[net] unix = ["/run/s"]`, `{"net":{"unix":["/run/s"]}}`}},
+		{learn.Proposal{Preset: "rust"}, false, [3]string{"--preset rust", `presets = ["rust"]`, `{"presets":["rust"]}`}},
+	} {
+		h := c.q.Hint(now)
+		h.Create = c.create
+		if got := [3]string{h.String(), h.TOML(), string(h.JSON())}; got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+	none := learn.Hint{Flag: "--shared-tmp"}
+	if none.String() != "--shared-tmp" || none.TOML() != "" || none.JSON() != nil {
+		t.Errorf("%q %q", none.TOML(), none.JSON())
+	}
+}
+
 // someNeeds draws what may be refused, in places that matter.
 func someNeeds(t *rapid.T) []learn.Need {
 	places := []string{"/home/u", "/home/u/.cache", "/home/u/.cache/tool", "/home/u/.config", "/home/u/.config/tool", "/home/u/.local/share", "/home/u/.ssh",

@@ -13,19 +13,10 @@ import (
 func Policy(list []Proposal, r *policy.Resolved) *policy.Policy {
 	p := &policy.Policy{}
 	for i := range list {
-		q := &list[i]
-		switch from := (policy.Origin{}); {
-		case q.Harmless != "":
-		case q.Preset != "":
-			p.Presets = append(p.Presets, policy.Named{Value: q.Preset, Origin: from})
-		case q.Socket:
-			p.Net.Unix = append(p.Net.Unix, policy.Named{Value: r.Short(q.Path)})
-		case q.Bind:
-			p.Net.BindTCP = append(p.Net.BindTCP, policy.Port{Number: q.Port})
-		case q.Port != 0:
-			p.Net.ConnectTCP = append(p.Net.ConnectTCP, policy.Port{Number: q.Port})
-		default:
-			p.FS.Rules = append(p.FS.Rules, policy.Rule{Path: r.Short(q.Path), Access: q.Access, Create: q.Create})
+		if q := &list[i]; q.Harmless == "" {
+			h := q.Hint(r)
+			h.Create = q.Create
+			h.put(p)
 		}
 	}
 	return p
@@ -36,7 +27,11 @@ func Comments(list []Proposal, r *policy.Resolved) string {
 	var b strings.Builder
 	for i := range list {
 		if list[i].Harmless != "" {
-			fmt.Fprintf(&b, "# %s  # %s\n", list[i].Hint(r).line(), list[i].Harmless)
+			line := list[i].Hint(r).TOML()
+			if table, rest, ok := strings.Cut(line, "] "); ok && table[0] == '[' {
+				line = rest
+			}
+			fmt.Fprintf(&b, "# %s  # %s\n", line, list[i].Harmless)
 		}
 	}
 	return b.String()
