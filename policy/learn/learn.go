@@ -50,7 +50,7 @@ func Rules(needs []Need, r *policy.Resolved) []Proposal {
 	p := newProposer(r)
 	unwise := p.unwise
 	p.asked, p.unwise = true, func(at string, a policy.Access, dir bool) string {
-		if within(at, "/dev") { // who names a device means it
+		if within(at, "/dev") { // /dev/kvm is for the user to weigh
 			a &^= policy.Write
 		}
 		return unwise(at, a, dir)
