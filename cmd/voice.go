@@ -100,14 +100,11 @@ func (v *voice) report(err error) int {
 		v.reportJSON(fs)
 		return st
 	}
-	for _, f := range fs {
-		if f.err != nil {
-			v.line("error", "31", f.err.Error())
-		}
-	}
 	var hints []string
 	for _, f := range fs {
-		hints = append(hints, f.hint)
+		if hints = append(hints, f.hint); f.err != nil {
+			v.line("error", "31", f.err.Error())
+		}
 	}
 	v.hints(hints)
 	return st
@@ -119,7 +116,7 @@ type jsonError struct {
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
 
-	Origin *policy.Origin `json:"origin,omitempty"` // for mistakes in policies
+	Origin policy.Origin `json:"origin,omitzero"` // for mistakes in policies
 }
 
 func (v *voice) reportJSON(fs []*failure) {
@@ -128,11 +125,7 @@ func (v *voice) reportJSON(fs []*failure) {
 	}{}
 	for _, f := range fs {
 		if f.err != nil {
-			e := jsonError{Code: f.code, Message: f.err.Error(), Hint: f.hint}
-			if f.origin != (policy.Origin{}) {
-				e.Origin = &f.origin
-			}
-			out.Errors = append(out.Errors, e)
+			out.Errors = append(out.Errors, jsonError{f.code, f.err.Error(), f.hint, f.origin})
 		}
 	}
 	if out.Errors != nil {

@@ -42,28 +42,22 @@ func (o *policyFlags) acceptor(a *app) func([]enforce.Gap) bool {
 // one short line, whatever the policy; what a rule ran into is told in full.
 func (a *app) warning(w sandbox.Warning) {
 	var lacks, asked []enforce.Gap
+	var hints []string
 	for _, g := range w.Gaps {
 		if g.Origin == (policy.Origin{}) {
 			lacks = append(lacks, g)
 		} else {
-			asked = append(asked, g)
+			asked, hints = append(asked, g), append(hints, g.Hint)
 		}
 	}
 	if len(lacks) > 0 {
 		a.say.warn("%s", shortGaps(lacks))
 	}
 	a.warnGaps(asked)
-	var hints []string
-	for _, g := range asked {
-		hints = append(hints, g.Hint)
-	}
-	a.say.hints(hints)
 	if w.Text != "" {
 		a.say.warn("%s", w.Text)
 	}
-	if w.Hint != "" {
-		a.say.hint("%s", w.Hint)
-	}
+	a.say.hints(append(hints, w.Hint))
 }
 
 // shortGaps names gaps, and the flag that accepts them, in a line that has room

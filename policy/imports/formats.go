@@ -104,7 +104,6 @@ func (r *reader) landrun(data []byte) (all []setting, err error) {
 	p := r.Policy
 	p.FS.System = policy.System{Executable: []policy.Rule{}, ReadOnly: []policy.Rule{}, ReadWrite: []policy.Rule{}}
 	p.Net.ConnectTCP, p.Net.BindTCP, r.required = []policy.Port{}, []policy.Port{}, true
-	(&setting{to: p}).mode("none", r.origin("--env"))
 	r.left("(no baseline)", "landrun opens nothing by itself: run with --no-baseline to have no presets, no files of shells and no private temporary directory either")
 	for len(args) > 0 {
 		flag := r.word(args[0])
