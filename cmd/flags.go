@@ -128,46 +128,41 @@ func (a *app) flagErrors(c *cobra.Command, args []string, err error) error {
 
 // walkFlags finds the mistakes in args without stopping at the first. Behind an
 // unknown flag, whose value may be the next word, only "--" ends the flags.
-func walkFlags(fs *pflag.FlagSet, args []string) []string {
-	unknown := map[string]string{} // by the name that it has in fs
+func walkFlags(fs *pflag.FlagSet, args []string) (all []string) {
 	if fs.Lookup("help") == nil {
 		fs.BoolP("help", "h", false, "")
 	}
-	for {
-		var all []string
-		err := fs.ParseAll(args, func(f *pflag.Flag, value string) error {
-			if what := unknown[f.Name]; what != "" {
-				all = append(all, what)
-			} else if value == "--" {
-				all = append(all, "flag --"+f.Name+" needs a value")
-			} else if f.Value.Set(value) != nil {
-				all = append(all, "flag --"+f.Name+": "+shell.Quote(value)+" is not a "+f.Value.Type())
-			}
-			return nil
-		})
-		var none *pflag.NotExistError
-		var short *pflag.ValueRequiredError
-		switch {
-		case errors.As(err, &none):
-			f := &pflag.Flag{Name: none.GetSpecifiedName(), Value: &flagValue{set: func(string) {}}, NoOptDefVal: "true", Hidden: true}
-			as := "--" + f.Name
-			if none.GetSpecifiedShortnames() != "" {
-				as = "-" + f.Name
-				f.Name, f.Shorthand = as, f.Name
-			}
-			unknown[f.Name] = "unknown flag " + as + nearestFlag(fs, as)
-			fs.AddFlag(f)
-			fs.SetInterspersed(true)
-			continue
-		case errors.As(err, &short) && short.GetSpecifiedShortnames() != "":
-			all = append(all, "flag -"+short.GetSpecifiedName()+" needs a value")
-		case errors.As(err, &short):
-			all = append(all, "flag --"+short.GetSpecifiedName()+" needs a value")
-		case err != nil:
-			all = append(all, err.Error())
+	var none *pflag.NotExistError
+	for errors.As(fs.ParseAll(args, func(*pflag.Flag, string) error { return nil }), &none) {
+		f := &pflag.Flag{Name: none.GetSpecifiedName(), NoOptDefVal: "true", Hidden: true}
+		as := "--" + f.Name
+		if none.GetSpecifiedShortnames() != "" {
+			as = "-" + f.Name
+			f.Name, f.Shorthand = as, f.Name
 		}
-		return all
+		what := "unknown flag " + as + nearestFlag(fs, as)
+		f.Value = &flagValue{set: func(string) { all = append(all, what) }}
+		fs.AddFlag(f)
+		fs.SetInterspersed(true)
 	}
+	err := fs.ParseAll(args, func(f *pflag.Flag, value string) error {
+		if value == "--" {
+			all = append(all, "flag --"+f.Name+" needs a value")
+		} else if f.Value.Set(value) != nil {
+			all = append(all, "flag --"+f.Name+": "+shell.Quote(value)+" is not a "+f.Value.Type())
+		}
+		return nil
+	})
+	var short *pflag.ValueRequiredError
+	switch {
+	case errors.As(err, &short) && short.GetSpecifiedShortnames() != "":
+		all = append(all, "flag -"+short.GetSpecifiedName()+" needs a value")
+	case errors.As(err, &short):
+		all = append(all, "flag --"+short.GetSpecifiedName()+" needs a value")
+	case err != nil:
+		all = append(all, err.Error())
+	}
+	return all
 }
 
 // nearestFlag asks whether another flag was meant, or is "".

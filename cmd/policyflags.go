@@ -128,9 +128,9 @@ func presetWords() (words []string) {
 func (o *policyFlags) check([]string) error {
 	m, n := mistakes{slices.Clone(o.errs)}, &o.asked.Net
 	m.failIf(o.net && o.noNet, "--net and --no-net can't be used together")
-	m.failIf(o.net && len(n.ConnectTCP)+len(n.BindTCP) > 0, "--net can't be used with --connect-tcp or --bind-tcp, which close all other network")
-	m.failIf(o.noNet && len(n.ConnectTCP) > 0, "--no-net and --connect-tcp can't be used together: ports that are listed close all other network")
-	m.failIf(o.noNet && len(n.BindTCP) > 0, "--no-net and --bind-tcp can't be used together: ports that are listed close all other network")
+	m.failIf(o.net && (n.ConnectTCP != nil || n.BindTCP != nil), "--net can't be used with --connect-tcp or --bind-tcp, which close all other network")
+	m.failIf(o.noNet && n.ConnectTCP != nil, "--no-net and --connect-tcp can't be used together: ports that are listed close all other network")
+	m.failIf(o.noNet && n.BindTCP != nil, "--no-net and --bind-tcp can't be used together: ports that are listed close all other network")
 	m.failIf(o.cleanEnv && o.inheritEnv, "--clean-env and --inherit-env can't be used together")
 	return errors.Join(m.errs...)
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -153,27 +154,28 @@ func (k *key) values(p *Policy) (list []value) {
 }
 
 // Put adds values to what the policy says for a key of policy files, such as "fs.ro", or
-// says it; of variables they are NAME=VALUE. The error is that of a port or a limit:
-// what is wrong with others is told when the policy is resolved, or written.
-func (p *Policy) Put(name string, values ...Named) error {
+// says it; of variables they are NAME=VALUE. The error is that of a port or a limit, which
+// is left out: what is wrong with others is told when the policy is resolved, or written.
+func (p *Policy) Put(name string, values ...Named) (err error) {
 	dot := strings.LastIndexByte(name, '.')
-	i := slices.IndexFunc(keys[:], func(k key) bool { return k.name == name[dot+1:] && k.table == name[:max(dot, 0)] })
-	k, list := &keys[i], make([]value, len(values))
-	for n, v := range values {
-		list[n] = value{text: v.Value, optional: v.Optional, from: v.Origin}
+	k := &keys[slices.IndexFunc(keys[:], func(k key) bool { return k.name == name[dot+1:] && k.table == name[:max(dot, 0)] })]
+	list := make([]value, 0, len(values))
+	for _, v := range values {
+		one, bad := value{text: v.Value, optional: v.Optional, from: v.Origin}, error(nil)
 		switch k.kind {
 		case textTable:
-			list[n].name, list[n].text, _ = strings.Cut(v.Value, "=")
+			one.name, one.text, _ = strings.Cut(v.Value, "=")
 		case portList:
-			if _, err := units.ParsePort(v.Value); err != nil {
-				return err
-			}
+			_, bad = units.ParsePort(v.Value)
 		case limit:
 			at := k.at(p).(Limit)
 			return at.Parse(v.Value, v.Origin)
 		}
+		if err = cmp.Or(err, bad); bad == nil {
+			list = append(list, one)
+		}
 	}
-	return k.put(p, list)
+	return cmp.Or(err, k.put(p, list))
 }
 
 // put adds values to what a policy has for a key, or puts them in its place where that

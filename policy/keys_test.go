@@ -1,0 +1,37 @@
+package policy
+
+import (
+	"reflect"
+	"testing"
+)
+
+// TestPut: a key's values add up, a port or a limit that is none is left out, and lists
+// of ports are said all the same.
+func TestPut(t *testing.T) {
+	p := &Policy{}
+	from := Origin{Source: "--x"}
+	for _, tt := range []struct {
+		key, value string
+		ok         bool
+	}{
+		{"fs.ro", "a", true}, {"fs.rw_noexec", "b", true}, {"fs.system.read_only", "c", true}, {"presets", "go", true}, {"env.set", "A=b=c", true},
+		{"net.connect_tcp", "x", false}, {"net.bind_tcp", "80", true}, {"net.bind_tcp", "0x50", false}, {"net.bind_tcp", "81", true},
+		{"net.allow", "false", true}, {"limits.pids", "7", true}, {"limits.timeout", "soon", false}, {"env.mode", "vars", true}, {"fs.home", "private", true},
+	} {
+		if err := p.Put(tt.key, Named{Value: tt.value, Origin: from}); (err == nil) != tt.ok {
+			t.Errorf("%s %s: %v", tt.key, tt.value, err)
+		}
+	}
+	want := &Policy{
+		Presets: []Named{{Value: "go", Origin: from}}, Private: Private{Home: Named{Value: "private", Origin: from}},
+		FS: FS{
+			Rules:  []Rule{{Path: "a", Access: Read, Origin: from}, {Path: "b", Access: Read | Write, Origin: from}},
+			System: System{ReadOnly: []Rule{{Path: "c", Access: Read, Origin: from}}},
+		},
+		Net: Net{Allow: &Flag{Origin: from}, ConnectTCP: []Port{}, BindTCP: []Port{{Number: 80, Origin: from}, {Number: 81, Origin: from}}},
+		Env: Env{Mode: EnvVars, From: from, Set: []Var{{Name: "A", Value: "b=c", Origin: from}}}, Limits: Limits{Pids: 7, PidsFrom: from},
+	}
+	if !reflect.DeepEqual(p, want) {
+		t.Errorf("got %+v\nwant %+v", p, want)
+	}
+}
