@@ -81,3 +81,19 @@ func BenchmarkHash(b *testing.B) {
 		p.Hash()
 	}
 }
+
+// BenchmarkMerge adds up what a usual run does: the baseline, presets, what was asked.
+func BenchmarkMerge(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		all := []*Policy{Baseline("linux")}
+		for _, name := range []string{"git", "go", "node:tools", "python:tools", "local", "rust:tools", "cc"} {
+			p, err := Preset(name)
+			if err != nil {
+				b.Fatal(err)
+			}
+			all = append(all, p)
+		}
+		Merge(append(all, rules(Read, "."))...)
+	}
+}

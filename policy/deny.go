@@ -43,10 +43,7 @@ func checkDeny(s string) error {
 // own, wherever in it a command is run. dir is absolute, and the working
 // directory lies in it.
 func (p *Policy) AnchorDenials(dir string) {
-	for _, p := range []*Policy{p, p.Linux, p.MacOS} {
-		if p == nil {
-			continue
-		}
+	for _, p := range p.parts() {
 		for i, d := range p.FS.Deny {
 			first, _, _ := strings.Cut(d.Pattern, "/")
 			named := strings.HasPrefix(first, "$") && !strings.HasPrefix(first, "$$")

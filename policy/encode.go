@@ -42,10 +42,7 @@ func (p *Policy) encode(w io.Writer, format *tree.Format) error {
 func (p *Policy) encodable(root *tree.Node) error {
 	c := &checker{}
 	c.policy(root)
-	for _, part := range []*Policy{p, p.Linux, p.MacOS} {
-		if part == nil {
-			continue
-		}
+	for _, part := range p.parts() {
 		for _, r := range part.FS.Rules {
 			if r.Access&Read == 0 || r.Access&^(Read|Write|Exec) != 0 {
 				c.fail(r.Origin, CodeValue, "no key means %s", r.Access)

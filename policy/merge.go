@@ -16,7 +16,13 @@ import (
 // What a later policy says for every system also overrides what an earlier
 // one says for one system only.
 func Merge(ps ...*Policy) *Policy {
-	sum := &Policy{}
+	sum, rules, names := &Policy{}, 0, 0
+	for _, p := range ps {
+		if p != nil {
+			rules, names = rules+len(p.FS.Rules), names+len(p.Env.Allow)
+		}
+	}
+	sum.FS.Rules, sum.Env.Allow = slices.Grow(sum.FS.Rules, rules), slices.Grow(sum.Env.Allow, names)
 	for _, p := range ps {
 		if p == nil {
 			continue
@@ -84,6 +90,11 @@ func (p *Policy) on(os string) *Policy {
 	flat.add(p)
 	flat.add(p.forSystem(os))
 	return flat
+}
+
+// parts are the policy and its overrides for single systems, those that there are.
+func (p *Policy) parts() []*Policy {
+	return slices.DeleteFunc([]*Policy{p, p.Linux, p.MacOS}, func(p *Policy) bool { return p == nil })
 }
 
 // forSystem are the overrides for one system; never nil.

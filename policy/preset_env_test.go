@@ -14,7 +14,7 @@ func TestPresetEnv(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, part := range []*Policy{p, p.Linux, p.MacOS} {
+		for _, part := range p.parts() {
 			for _, n := range part.Env.Allow {
 				if steersLoader(n.Value) {
 					t.Errorf("preset %s: %s steers a loader", info.Name, n.Value)

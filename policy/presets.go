@@ -4,6 +4,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -76,15 +77,18 @@ func Preset(name string) (*Policy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preset %s: %w", name, err)
 	}
-	p := &Policy{Linux: &Policy{}, MacOS: &Policy{}}
+	p := &Policy{}
 	for _, s := range tables.Read(string(text)) {
-		part, what := p, s.Name
+		part, what := &p, s.Name
 		if rest, ok := strings.CutPrefix(s.Name, "linux "); ok {
-			part, what = p.Linux, rest
+			part, what = &p.Linux, rest
 		} else if rest, ok := strings.CutPrefix(s.Name, "macos "); ok {
-			part, what = p.MacOS, rest
+			part, what = &p.MacOS, rest
 		}
-		if err := part.addPreset(&s, what, tools, Origin{Source: "preset " + name}); err != nil {
+		if *part == nil {
+			*part = &Policy{}
+		}
+		if err := (*part).addPreset(&s, what, tools, Origin{Source: "preset " + name}); err != nil {
 			return nil, fmt.Errorf("preset %s: [%s]: %w", name, s.Name, err)
 		}
 	}
@@ -103,11 +107,12 @@ func (p *Policy) addPreset(s *tables.Section, what string, tools bool, from Orig
 	kind, more, _ := strings.Cut(what, " ")
 	if access := accessOf(kind); access != 0 {
 		if !tools || access&Write == 0 {
-			rules := optional(from, access, s.Entries...)
-			for i := range rules {
-				rules[i].Create, rules[i].Data = more == "create", kind == "data"
+			p.FS.Rules = slices.Grow(p.FS.Rules, len(s.Entries))
+			for _, e := range s.Entries {
+				p.FS.Rules = append(p.FS.Rules, Rule{
+					Path: e, Access: access, Optional: true, Create: more == "create", Data: kind == "data", Origin: from,
+				})
 			}
-			p.FS.Rules = append(p.FS.Rules, rules...)
 		}
 		return nil
 	}

@@ -33,7 +33,7 @@ func TestPresetFiles(t *testing.T) {
 			t.Errorf("Preset(%q): %v", info.Name, err)
 			continue
 		}
-		for _, part := range []*Policy{p, p.Linux, p.MacOS} {
+		for _, part := range p.parts() {
 			for _, r := range part.FS.Rules {
 				if !r.Optional || r.Origin.Source != "preset "+info.Name {
 					t.Errorf("%s: rule %+v is not optional or has another origin", info.Name, r)
@@ -54,7 +54,7 @@ func TestPresetCreate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, part := range []*Policy{p, p.Linux, p.MacOS} {
+		for _, part := range p.parts() {
 			for _, r := range part.FS.Rules {
 				if r.Create && r.Access&Write == 0 {
 					t.Errorf("%s: %s is to be made, and is not writable", info.Name, r.Path)
@@ -94,7 +94,7 @@ func TestPresetsOutside(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, part := range []*Policy{p, p.Linux, p.MacOS} {
+		for _, part := range p.parts() {
 			for _, r := range part.FS.Rules {
 				if r.Access&Write == 0 {
 					continue

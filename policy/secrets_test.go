@@ -38,7 +38,7 @@ func homeWithEverything(t *testing.T, env ...string) (Host, *Policy) {
 			t.Fatal(err)
 		}
 		all = append(all, p, &Policy{Presets: []Named{{Value: info.Name}}})
-		for _, r := range slices.Concat(p.FS.Rules, p.Linux.FS.Rules) {
+		for _, r := range slices.Concat(p.FS.Rules, p.forSystem("linux").FS.Rules) {
 			written := h.place(r.Path)
 			if name, ok := strings.CutPrefix(written, h.Home+"/"); ok && filepath.Ext(written) != ".toml" && filepath.Ext(written) != ".sh" {
 				h.mkdirs(t, name)
