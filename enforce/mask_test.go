@@ -157,7 +157,7 @@ func TestPlanMounts(t *testing.T) {
 		"/g/.git/HEAD": "", "/g/.git/objects/": "", "/g/.git/config": "", "/g/.git/hooks/x": "",
 		"/g/.git/modules/a/b/HEAD": "", "/g/.git/modules/a/b/objects/": "", "/g/.git/modules/a/b/config": "",
 		"/g/one/two/three/.git/config": "", "/g/one/two/.git/config": "", "/g/node_modules/x/.git/config": "",
-		"/bare/HEAD": "", "/bare/objects/": "", "/bare/config": "",
+		"/bare/HEAD": "", "/bare/objects/": "", "/bare/refs/": "", "/bare/config": "",
 		"/other/": "",
 	})
 	accepted := Options{LeaveMetadata: true, ShareIPC: true, ShareTerminals: true}

@@ -45,6 +45,7 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 			p.audit.Watch = append(p.audit.Watch, w)
 		}
 	}
+	p.audit.Held = p.Seatbelt.Protect
 	text, err := seatbelt.Profile(p.Policy, *p.Seatbelt)
 	if err != nil {
 		p.Seatbelt = nil

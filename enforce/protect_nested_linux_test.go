@@ -3,6 +3,7 @@ package enforce_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -50,6 +51,46 @@ func TestNewRepositories(t *testing.T) {
 			p := repository(t)
 			if got, want := told(t, p, p.plan(), c.script), strings.ReplaceAll(c.want, "$IN", p.in); got != want {
 				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// TestGitlinks: what git status runs in the working tree's own directory is told, at any
+// depth, and in whatever form the index has it.
+func TestGitlinks(t *testing.T) {
+	needLandlock(t, 1)
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not installed")
+	}
+	const (
+		copied = `export HOME=/nonexistent; mkdir -p a/b/c && cp -r nested a/b/c/d; `
+		made   = copied + `printf '[core]\nfsmonitor = "touch %s/ran; false"\n' >>a/b/c/d/.git/config; `
+		link   = `git update-index --add --cacheinfo 160000,$(cat nested/.git/refs/heads/*),a/b/c/d`
+		other  = `git update-index --force-remove other`
+	)
+	for _, c := range []struct{ name, script, want string }{
+		{"a gitlink", made + link, "a/b/c/d/.git new"},
+		{"compressed names", made + other + " && git update-index --index-version 4 && " + link, "a/b/c/d/.git new"},
+		{"a shared index", made + link + " && git update-index --split-index", "a/b/c/d/.git new"},
+		{"not in the index", made + other, ""},
+		{"a plain one", copied + link, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPlace(t)
+			outside := func(script string) {
+				if status, out := p.sh(t, nil, "export HOME=/nonexistent; "+script); status != 0 {
+					t.Skipf("git: %s", out)
+				}
+			}
+			outside(`git init -q . && echo x >file && git add file && echo y >other && git add other && git init -q nested &&
+				git -C nested -c user.email=a -c user.name=b commit -q --allow-empty -m x`)
+			if got := told(t, p, p.plan(), strings.ReplaceAll(c.script, "%s", p.in)); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			outside("git status >/dev/null")
+			if _, err := os.Lstat(p.in + "/ran"); (err == nil) != (c.want != "") {
+				t.Errorf("control: git status ran what the repository says: %t", err == nil)
 			}
 		})
 	}

@@ -13,9 +13,10 @@ import (
 // Watched is a path that is looked at before and after the command.
 type Watched struct {
 	Path    string
-	Mounted bool // it is read-only for the command; only a replacement can be seen
-	missing bool // it did not exist when the plan was made
-	top     int  // of what is missing, how much of Path is the directory that was listed; 0 for none
+	Mounted bool   // it is read-only for the command; only a replacement can be seen
+	missing bool   // it did not exist when the plan was made
+	tree    string // Path is the index of this working tree, whose gitlinks matter
+	top     int    // of what is missing, how much of Path is the directory that was listed; 0 for none
 }
 
 // Change is a file of the protected set, or a denied one, that is not as it
@@ -38,7 +39,8 @@ type Snapshot struct {
 // is none.
 type fileState struct {
 	path    string
-	deep    bool // look at the entries of a directory as well
+	tree    string // as in Watched
+	deep    bool   // look at the entries of a directory as well
 	exists  bool
 	id      policy.FileID
 	changed [2]int64 // status change time, in seconds and nanoseconds
@@ -50,6 +52,7 @@ type fileState struct {
 type Audit struct {
 	Trees   []string // writable
 	Watch   []Watched
+	Held    []string          // files that the command could not change, beside these
 	Later   []policy.DenyPath // denials of what is not there yet
 	Mounted bool              // what Watched.Mounted says is so
 }
@@ -59,7 +62,9 @@ func (a *Audit) Snapshot(host *policy.Host) *Snapshot {
 	s := &Snapshot{host: host, audit: a}
 	for _, w := range a.Watch {
 		if !w.missing {
-			s.files = append(s.files, stateOf(host, w.Path, !w.Mounted || !a.Mounted))
+			state := stateOf(host, w.Path, !w.Mounted || !a.Mounted)
+			state.tree = w.tree
+			s.files = append(s.files, state)
 		}
 	}
 	for _, d := range a.Later {
@@ -84,7 +89,11 @@ func (s *Snapshot) Changes() []Change {
 	var out []Change
 	for _, old := range s.files {
 		now := stateOf(s.host, old.path, old.deep)
-		if now.exists && !now.equal(&old) {
+		switch {
+		case !now.exists || now.equal(&old):
+		case old.tree != "":
+			out = append(out, s.newGitlinks(old.path, old.tree)...)
+		default:
 			out = append(out, Change{Path: old.path, New: !old.exists})
 		}
 	}

@@ -4,7 +4,9 @@ package protect
 
 import (
 	"fmt"
+	"io"
 	"io/fs"
+	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -30,4 +32,22 @@ func (s *fileState) look(p string) (fs.FileMode, bool) {
 // key is the state in a form to compare.
 func (s *fileState) key(name string) string {
 	return fmt.Sprint(name, s.id, s.changed, s.size)
+}
+
+// maxIndex bounds how much of an index is read, in bytes: some million files.
+const maxIndex = 128 << 20
+
+// readIndex reads a file that may be anything by now.
+func readIndex(name string) []byte {
+	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		return nil
+	}
+	b, _ := io.ReadAll(io.LimitReader(f, maxIndex))
+	return b
 }

@@ -20,6 +20,7 @@ func (c *protector) repository(tree string) bool {
 		c.out.Watch = append(c.out.Watch, Watched{Path: dot, missing: errors.Is(err, fs.ErrNotExist)})
 		return false
 	case st.Mode.IsDir():
+		c.index(dot, tree)
 		c.gitDir(dot)
 		return true
 	case !st.Mode.IsRegular():
@@ -36,6 +37,7 @@ func (c *protector) repository(tree string) bool {
 	if err != nil || !c.writable(dir) {
 		return true
 	}
+	c.index(dir, tree)
 	common, err := c.host.GitDir(path.Join(dir, "commondir"), "")
 	if err != nil {
 		c.gitDir(dir)
@@ -54,6 +56,14 @@ func (c *protector) repository(tree string) bool {
 		c.gitDir(common)
 	}
 	return true
+}
+
+// index watches which repositories git looks into from a working tree.
+func (c *protector) index(dir, tree string) {
+	if p := path.Join(dir, "index"); !c.seen[p] {
+		c.seen[p] = true
+		c.out.Watch = append(c.out.Watch, Watched{Path: p, tree: tree})
+	}
 }
 
 // gitTop is the directory from which on a git directory is held.
@@ -140,10 +150,11 @@ func (c *protector) watchOnly(p string) {
 }
 
 // modules protects the git directories of submodules. A submodule's name may
-// have slashes: what is no git directory may hold some.
+// have slashes: what is no git directory may hold some. Which one is goes by the
+// configuration, too: a command can't take that away, as it can the rest until the next.
 func (c *protector) modules(dir, top string, left *int) {
 	for _, sub := range c.subdirs(dir, left) {
-		if !c.host.IsGitDir(sub) {
+		if st, err := c.host.Lstat(path.Join(sub, "config")); (err != nil || st.Mode.IsDir()) && !c.host.IsGitDir(sub) {
 			c.modules(sub, top, left)
 			continue
 		}

@@ -1,0 +1,132 @@
+package protect
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// A repository in a new directory has git run nothing until somebody works there, but
+// for one whose directory is in the index of the repository around it: git status
+// looks into each such gitlink, with the settings found there.
+
+// newGitlinks tells of gitlinks in an index that has changed: those whose repository
+// was neither looked at before the command nor is plain.
+func (s *Snapshot) newGitlinks(index, tree string) (out []Change) {
+	for _, p := range indexed(index) {
+		dot := path.Join(tree, p, ".git")
+		dir, st, err := s.host.RealPath(dot)
+		if err == nil && !st.Mode.IsDir() {
+			dir, err = s.host.GitDir(dot, "gitdir: ")
+		}
+		if err == nil && policy.Within(dot, tree) && !s.looked(dir+"/config") && !plain(s.host, dir) {
+			out = append(out, Change{Path: dot, New: true})
+		}
+	}
+	return out
+}
+
+// looked reports whether a file was there before the command, and is watched or held.
+func (s *Snapshot) looked(p string) bool {
+	if slices.Contains(s.audit.Held, p) {
+		return true
+	}
+	for i := range s.files {
+		if s.files[i].path == p {
+			return s.files[i].exists
+		}
+	}
+	return false
+}
+
+// indexed are the gitlinks of an index, with those of the index that it shares.
+func indexed(file string) (out []string) {
+	text := readIndex(file)
+	for _, hash := range []int{20, 32} { // SHA-1, SHA-256
+		own, ok := parseIndex(text, hash)
+		if !ok {
+			continue
+		}
+		out = append(out, own.links...)
+		if own.shared == "" {
+			continue
+		}
+		base, _ := parseIndex(readIndex(path.Join(path.Dir(file), "sharedindex."+own.shared)), hash)
+		if out = append(out, base.links...); own.unnamed { // it takes the place of any of them
+			out = append(out, base.names...)
+		}
+	}
+	return out
+}
+
+// gitIndex is what matters here of an index (gitformat-index(5)).
+type gitIndex struct {
+	names, links []string // all of them, the gitlinks
+	unnamed      bool     // a gitlink has its name in the shared index
+	shared       string   // that index, or ""
+}
+
+// parseIndex reads an index of version 2 to 4, whose object names have some bytes.
+func parseIndex(b []byte, hash int) (x gitIndex, ok bool) {
+	const gitlink, kind, extended = 0o160000, 0o170000, 0x4000
+	word := binary.BigEndian.Uint32
+	if len(b) < 12+hash || string(b[:4]) != "DIRC" {
+		return x, false
+	}
+	version, at, end, name := word(b[4:]), 12, len(b)-hash, ""
+	for range word(b[8:]) {
+		start, fixed := at, 42+hash
+		if at+fixed+2 > end {
+			return x, false
+		}
+		if version > 2 && binary.BigEndian.Uint16(b[at+fixed-2:])&extended != 0 {
+			fixed += 2
+		}
+		if at += fixed; version > 3 {
+			strip, n := offset(b[at:end])
+			if n == 0 || strip > len(name) {
+				return x, false
+			}
+			name, at = name[:len(name)-strip], at+n
+		} else {
+			name = ""
+		}
+		n := bytes.IndexByte(b[at:end], 0)
+		if n < 0 {
+			return x, false
+		}
+		name += string(b[at : at+n])
+		if at += n + 1; version < 4 {
+			at = start + (at-1-start+8)&^7
+		}
+		if x.names = append(x.names, name); word(b[start+24:])&kind == gitlink {
+			x.links, x.unnamed = append(x.links, name), x.unnamed || name == ""
+		}
+	}
+	for at+8+hash <= end {
+		if string(b[at:at+4]) == "link" {
+			if x.shared = hex.EncodeToString(b[at+8 : at+8+hash]); strings.Trim(x.shared, "0") == "" {
+				x.shared = ""
+			}
+		}
+		at += 8 + int(word(b[at+4:]))
+	}
+	return x, true
+}
+
+// offset reads a number as git's packs have it, and says how long it is; 0 for none.
+func offset(b []byte) (value, n int) {
+	for i, c := range b[:min(len(b), 8)] {
+		value = value<<7 | int(c&0x7f)
+		if c&0x80 == 0 {
+			return value, i + 1
+		}
+		value++
+	}
+	return 0, 0
+}
