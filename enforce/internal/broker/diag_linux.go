@@ -2,6 +2,7 @@ package broker
 
 import (
 	"encoding/binary"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -114,28 +115,23 @@ const errDiagDone = unix.Errno(0xfff)
 
 // parseDiag reads the messages of one packet.
 func parseDiag(b []byte, see func(*boundSocket)) error {
-	word := binary.NativeEndian.Uint32
-	for len(b) >= unix.SizeofNlMsghdr {
-		n := int(word(b))
-		if n < unix.SizeofNlMsghdr || n > len(b) {
-			return unix.EPROTO
-		}
-		switch body := b[unix.SizeofNlMsghdr:n]; binary.NativeEndian.Uint16(b[4:]) {
+	messages, err := syscall.ParseNetlinkMessage(b)
+	for _, m := range messages {
+		switch m.Header.Type {
 		case unix.NLMSG_DONE:
 			return errDiagDone
 		case unix.NLMSG_ERROR:
-			if len(body) >= 4 && word(body) != 0 {
-				return unix.Errno(-int32(word(body)))
+			if len(m.Data) >= 4 && binary.NativeEndian.Uint32(m.Data) != 0 {
+				return unix.Errno(-int32(binary.NativeEndian.Uint32(m.Data)))
 			}
 		case diagKind:
-			if len(body) >= 16 {
-				s := parseDiagSocket(body)
+			if len(m.Data) >= 16 {
+				s := parseDiagSocket(m.Data)
 				see(&s)
 			}
 		}
-		b = b[min(len(b), (n+3)&^3):]
 	}
-	return nil
+	return err
 }
 
 // parseDiagSocket reads struct unix_diag_msg and the attributes behind it.
