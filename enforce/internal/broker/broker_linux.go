@@ -221,17 +221,16 @@ func (c *Call) relieve() {
 
 // next waits for a call; nil is the end.
 func (m *Broker) next() *Call {
-	for short := 0; !m.isOver(); {
+	for !m.isOver() {
 		p := []unix.PollFd{{Fd: int32(m.queue.fd), Events: unix.POLLIN}, {Fd: int32(m.stop[0]), Events: unix.POLLIN}}
-		if _, err := unix.Poll(p, -1); err != nil {
-			if short++; passing(err) && short < attempts {
-				time.Sleep(time.Millisecond)
-			} else if err != unix.EINTR {
-				m.finish(fmt.Errorf("poll: %w", err))
-			}
+		switch errno := patiently(func() unix.Errno { _, err := unix.Poll(p, -1); return asErrno(err) }); errno {
+		case 0:
+		case unix.EINTR:
+			continue
+		default:
+			m.finish(fmt.Errorf("poll: %w", errno))
 			continue
 		}
-		short = 0
 		switch {
 		case p[0].Revents&unix.POLLIN != 0:
 			c := &Call{broker: m}

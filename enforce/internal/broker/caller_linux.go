@@ -33,10 +33,7 @@ func (c *Call) socket() (socket, unix.Errno) {
 	}
 	c.held = append(c.held, got)
 	domain, err := unix.GetsockoptInt(got, unix.SOL_SOCKET, unix.SO_DOMAIN)
-	if err != nil {
-		return socket{}, asErrno(err)
-	}
-	return socket{got, domain}, 0
+	return socket{got, domain}, asErrno(err)
 }
 
 // descriptor copies a descriptor of the caller, or of its process where the
@@ -55,10 +52,7 @@ func (c caller) descriptor(fd int) (int, unix.Errno) {
 	}
 	defer unix.Close(pidfd)
 	got, err := unix.PidfdGetfd(pidfd, fd, 0)
-	if err != nil {
-		return -1, asErrno(err)
-	}
-	return got, 0
+	return got, asErrno(err)
 }
 
 // memory reads n bytes of the caller's memory, once.

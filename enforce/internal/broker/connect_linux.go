@@ -242,7 +242,11 @@ func (w *waiter) call() unix.Errno {
 	return errno
 }
 
+// asErrno is the number of an error, 0 for none.
 func asErrno(err error) unix.Errno {
+	if err == nil {
+		return 0
+	}
 	errno := unix.EACCES
 	errors.As(err, &errno)
 	return errno

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"fmt"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -85,21 +84,16 @@ func (h *handover) receive() (int, error) {
 	var data [1]byte
 	control := make([]byte, unix.CmsgSpace(4))
 	var n, flags int
-	for try := 0; ; {
-		var err error
-		_, n, flags, _, err = unix.Recvmsg(h.parent, data[:], control, unix.MSG_CMSG_CLOEXEC)
-		switch {
-		case err == nil:
-		case err == unix.EINTR:
-			continue
-		case passing(err) && try < attempts:
-			try++
-			time.Sleep(time.Millisecond)
-			continue
-		default:
-			return -1, fmt.Errorf("receiving the queue of socket calls: %w", err)
-		}
-		break
+	errno := unix.EINTR
+	for errno == unix.EINTR {
+		errno = patiently(func() unix.Errno {
+			var err error
+			_, n, flags, _, err = unix.Recvmsg(h.parent, data[:], control, unix.MSG_CMSG_CLOEXEC)
+			return asErrno(err)
+		})
+	}
+	if errno != 0 {
+		return -1, fmt.Errorf("receiving the queue of socket calls: %w", errno)
 	}
 	if flags&unix.MSG_CTRUNC != 0 { // unix(7): there was no descriptor to be had
 		return -1, fmt.Errorf("receiving the queue of socket calls: %w", unix.EMFILE)

@@ -122,8 +122,5 @@ func (r route) Walk() (int, unix.Errno) {
 	default:
 		fd, err = unix.Openat(r.from, r.path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	}
-	if err != nil {
-		return -1, asErrno(err)
-	}
-	return fd, 0
+	return fd, asErrno(err)
 }

@@ -48,28 +48,36 @@ type response struct {
 // killed meanwhile, or this thread was interrupted.
 func (q *queue) receive(n *notification) (got bool, _ error) {
 	*n = notification{}
-	for try := 0; ; try++ {
-		errno := q.control(q.fd, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(n))
-		switch {
-		case errno == 0:
-			return true, nil
-		case errno == unix.ENOENT, errno == unix.EINTR:
-			return false, nil
-		case !passing(errno) || try == attempts:
-			return false, errno
-		}
-		time.Sleep(time.Millisecond)
+	switch errno := q.ask(unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(n)); errno {
+	case 0:
+		return true, nil
+	case unix.ENOENT, unix.EINTR:
+		return false, nil
+	default:
+		return false, errno
 	}
+}
+
+func (q *queue) ask(request uintptr, arg unsafe.Pointer) unix.Errno {
+	return patiently(func() unix.Errno { return q.control(q.fd, request, arg) })
 }
 
 // attempts is how often what fails for want of memory is tried again, a
 // millisecond apart.
 const attempts = 1000
 
-// passing reports whether a call failed for want of something that others may
+// patiently makes a call again that failed for want of something that others may
 // give back.
-func passing(err error) bool {
-	return err == unix.ENOMEM || err == unix.ENOBUFS || err == unix.EAGAIN
+func patiently(call func() unix.Errno) (errno unix.Errno) {
+	for range attempts {
+		switch errno = call(); errno {
+		case unix.ENOMEM, unix.ENOBUFS, unix.EAGAIN:
+			time.Sleep(time.Millisecond)
+		default:
+			return errno
+		}
+	}
+	return errno
 }
 
 // send gives a call its answer. One that can't be given becomes a refusal; the
@@ -99,19 +107,13 @@ func (q *queue) valid(id uint64) bool {
 	return q.repeated(unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&id)) == 0
 }
 
-// repeated makes a call again that failed for this thread's own sake: because
-// of a signal, or for want of memory. It gives up after about a second.
-func (q *queue) repeated(request uintptr, arg unsafe.Pointer) (errno unix.Errno) {
-	for i := range attempts {
-		errno = q.control(q.fd, request, arg)
-		if errno != unix.EINTR && errno != unix.ENOMEM {
-			break
-		}
-		if i > 10 {
-			time.Sleep(time.Millisecond)
+// repeated asks again, too, where a signal came in between.
+func (q *queue) repeated(request uintptr, arg unsafe.Pointer) unix.Errno {
+	for {
+		if errno := q.ask(request, arg); errno != unix.EINTR {
+			return errno
 		}
 	}
-	return errno
 }
 
 // wakeFast asks for what Linux 6.6 can do: the thread that asks gives up the

@@ -60,10 +60,7 @@ func (c *Call) mountPoint(dirfd int, name string) bool {
 			return refused(errno)
 		}
 		defer unix.Close(fd)
-		if err := unix.Statx(fd, base, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, 0, &st); err != nil {
-			return refused(asErrno(err))
-		}
-		return answer{}
+		return refused(asErrno(unix.Statx(fd, base, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, 0, &st)))
 	})
 	return a.errno == 0 && st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
 }

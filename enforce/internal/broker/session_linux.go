@@ -90,10 +90,7 @@ func openProcess(tid int) (pid, pidfd int, _ unix.Errno) {
 		}
 		fd, err = unix.PidfdOpen(tid, 0)
 	}
-	if err != nil {
-		return 0, -1, asErrno(err)
-	}
-	return tid, fd, 0
+	return tid, fd, asErrno(err)
 }
 
 const noPidfd = -2

@@ -90,12 +90,7 @@ func (m *Broker) listen(c *Call) answer {
 	if !m.policy.listensItself() {
 		return answer{proceed: true}
 	}
-	return m.as(c, func() answer {
-		if err := unix.Listen(s.fd, int(int32(c.args[1]))); err != nil {
-			return refused(asErrno(err))
-		}
-		return answer{}
-	})
+	return m.as(c, func() answer { return refused(asErrno(unix.Listen(s.fd, int(int32(c.args[1]))))) })
 }
 
 func (m *Broker) note(c *Call, s socket) {
