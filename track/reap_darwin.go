@@ -8,7 +8,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/zsbx/zsbx/enforce/libsystem"
 	"github.com/zsbx/zsbx/track/internal/proc"
 	"github.com/zsbx/zsbx/track/internal/scan"
 )
@@ -76,24 +75,17 @@ func (f *found) cleanup() error { return removeMarkers(f.dir.id, f.owner()) }
 
 // finder takes a snapshot in which sessions are found: what their supervisor says,
 // as there is no keeper, their processes, and whether their files are still there.
-// Most processes are under no profile at all and are asked once.
 func finder() (func(f *found, here bool) (keeper Life, procs []Proc, there bool), error) {
 	all, err := proc.List(effectiveUser())
 	if err != nil {
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, Proc.Dead)
-	var boxed []Proc
-	for _, p := range all {
-		if libsystem.SandboxCheck(p.Pid, "", libsystem.FilterNone, "") != scan.Allowed {
-			boxed = append(boxed, p)
-		}
-	}
 	return func(f *found, here bool) (keeper Life, procs []Proc, there bool) {
 		if !f.refresh() || !here {
 			return "", nil, f.dir.in.has(f.dir.id)
 		}
-		procs = f.procsIn(all, boxed)
+		procs = f.procsIn(all)
 		switch {
 		case len(procs) == 0 || f.record.Tracker == Group:
 		case f.word.locked:
@@ -105,20 +97,12 @@ func finder() (func(f *found, here bool) (keeper Life, procs []Proc, there bool)
 	}, nil
 }
 
-// procsIn picks the session's processes: from all, or from those under a profile.
-func (f *found) procsIn(all, boxed []Proc) (out []Proc) {
-	if f.record.Tracker == Group {
-		for _, p := range all {
-			if p.Group == f.record.Command.Pid {
-				out = append(out, p)
-			}
-		}
-		return out
-	}
+// procsIn picks the session's processes.
+func (f *found) procsIn(all []Proc) (out []Proc) {
 	t := &kernelTable{session: f.dir.id, owner: f.owner()}
-	markers := t.Markers() == nil
-	for _, p := range boxed {
-		if t.Probe(p.Pid).Match(markers) == scan.Member {
+	markers, group := t.Markers() == nil, f.record.Tracker == Group
+	for _, p := range all {
+		if group && p.Group == f.record.Command.Pid || !group && t.Probe(p.Pid).Match(markers) == scan.Member {
 			out = append(out, p)
 		}
 	}

@@ -114,22 +114,16 @@ func (t *kernelTable) Sleep(d time.Duration) { time.Sleep(d) }
 func makeMarkers(session string) error {
 	err := os.Mkdir(fingerprint.Dir(session), 0o700)
 	if err == nil {
-		err = os.Chmod(fingerprint.Dir(session), 0o700) // whatever the umask is
+		err = errors.Join(os.WriteFile(fingerprint.Allow(session), nil, 0o600), os.WriteFile(fingerprint.Deny(session), nil, 0o600),
+			checkMarkers(session, os.Geteuid()))
+		if err != nil {
+			_ = removeMarkers(session, os.Geteuid())
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("making the session's markers: %w", err)
 	}
-	for _, name := range []string{fingerprint.Allow(session), fingerprint.Deny(session)} {
-		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-		if err == nil {
-			err = errors.Join(f.Chmod(0o600), f.Close())
-		}
-		if err != nil {
-			_ = removeMarkers(session, os.Geteuid())
-			return fmt.Errorf("making the session's markers: %w", err)
-		}
-	}
-	return checkMarkers(session, os.Geteuid())
+	return nil
 }
 
 // checkMarkers makes sure that the markers are what makeMarkers made: of that

@@ -45,14 +45,16 @@ func LookPath(name string, env []string, dir string) (string, error) {
 		if err == nil {
 			return file, nil
 		}
-		if refused == nil && !missing(err) && !unsearchable(err) {
+		// A directory that this user may not look into has no commands for this user,
+		// and hides none.
+		if refused == nil && !missing(err) && !errors.Is(err, fs.ErrPermission) {
 			refused = notRunnable(file, err)
 		}
 	}
 	if refused != nil {
 		return "", refused
 	}
-	return "", notRunnable(name, errNotInPath)
+	return "", &Error{Code: CodeNotFound, Err: fmt.Errorf("%s: not found in PATH", name)}
 }
 
 // searchPath is the PATH of an environment; the first one counts.
@@ -65,57 +67,37 @@ func searchPath(env []string) string {
 	return defaultPath
 }
 
-var errNotInPath = errors.New("not found in PATH")
-
-// errIsDir is what the kernel calls EACCES.
-var errIsDir = errors.New("is a directory")
+// errNoX is what access(2) calls EACCES; that of stat(2) is fs.ErrPermission.
+var errNoX = errors.New("is not executable: permission denied")
 
 // executable reports whether file could be executed by this process, but for
 // what is in it.
 func executable(file string) error {
 	st, err := os.Stat(file)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if st.IsDir() {
-		return errIsDir
-	}
-	if !st.Mode().IsRegular() {
+	case st.IsDir():
+		return errors.New("is a directory") // execve(2) says EACCES
+	case !st.Mode().IsRegular():
 		return errors.New("is not a regular file")
 	}
 	const xOK = 1 // X_OK of access(2)
-	if err := syscall.Access(file, xOK); err != nil {
-		return err
+	if err = syscall.Access(file, xOK); errors.Is(err, syscall.EACCES) {
+		return errNoX
 	}
-	return nil
-}
-
-// unsearchable tells a directory in PATH that this user may not look into. It
-// has no commands for this user, and hides none.
-func unsearchable(err error) bool {
-	var pe *fs.PathError // from stat(2), not from access(2)
-	return errors.As(err, &pe) && errors.Is(err, fs.ErrPermission)
+	return err
 }
 
 func missing(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, errNotInPath)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
 // notRunnable says why name was not started.
 func notRunnable(name string, err error) *Error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		err = pe.Err
-	}
-	e := &Error{Code: CodeCannotRun, Err: fmt.Errorf("%s: %w", name, err)}
+	e := &Error{Code: CodeCannotRun, Err: fmt.Errorf("%s: %w", name, plainErr(err))}
 	if missing(err) {
 		e.Code = CodeNotFound
 	}
-	if errors.Is(err, syscall.EACCES) {
-		e.Err = fmt.Errorf("%s: %w", name, errNoX)
-	}
 	return e
 }
-
-// errNoX is EACCES from access(2) with X_OK.
-var errNoX = errors.New("is not executable: permission denied")

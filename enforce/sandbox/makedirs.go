@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"syscall"
 
 	"github.com/zsbx/zsbx/enforce/sandbox/internal/safepath"
 )
@@ -47,7 +46,7 @@ func foreignLink(links []string) string {
 		if err != nil {
 			return link
 		}
-		if sys, ok := st.Sys().(*syscall.Stat_t); ok && sys.Uid != 0 && !ownedByMe(st) {
+		if !ownedBy(st, 0) && !ownedByMe(st) {
 			return link
 		}
 	}

@@ -34,7 +34,7 @@ func (c *Command) beginSession() error {
 		return sessionErr(err)
 	}
 	if c.o.IDFile != "" {
-		return c.writeID(c.s.ID())
+		return c.writeFile("--id-file", c.o.IDFile, c.s.ID()+"\n", 0o644)
 	}
 	return nil
 }

@@ -15,11 +15,6 @@ import (
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
-// writeID writes a session's id to Options.IDFile.
-func (c *prepared) writeID(id string) error {
-	return c.writeFile("--id-file", c.o.IDFile, id+"\n", 0o644)
-}
-
 // WriteFile writes to a file that the user has named by a flag, once the command has
 // ended, what there is to say of it. What the command has put there meanwhile is an
 // error, if it is a symbolic link or a FIFO (fifo(7)) that nobody reads, and so is a
