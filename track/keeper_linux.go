@@ -2,6 +2,7 @@ package track
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -49,20 +50,33 @@ func sessionOf(pid int) string {
 // command could not be executed, until another is tried: then this waits for it. One
 // whose supervisor died in that very moment never will have, and where the file
 // can't be read the keeper is found by what runs below it.
-func (f *found) openKeeper(ctx context.Context) (*proc.Handle, error) {
-	for try := 0; f.starting() && try < 100 && ctx.Err() == nil; try++ {
-		time.Sleep(10 * time.Millisecond)
-		if !f.refresh() {
+func (f *found) openKeeper(ctx context.Context) (h *proc.Handle, err error) {
+	for try := 0; ; try++ {
+		h, err = f.recordedKeeper()
+		if !errors.Is(err, proc.ErrGone) || !f.starting() || try == 100 || ctx.Err() != nil {
 			break
 		}
+		time.Sleep(10 * time.Millisecond)
+		f.refresh()
 	}
-	if !f.recorded && f.record.Keeper.IsZero() {
-		t, err := proc.Snapshot()
-		if err != nil {
-			return nil, err
-		}
-		f.findKeeper(t, readMembers(t))
+	if !errors.Is(err, proc.ErrGone) || f.recorded || !f.record.Keeper.IsZero() {
+		return h, err
 	}
+	t, err := proc.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	f.findKeeper(t, readMembers(t))
+	return f.recordedKeeper()
+}
+
+// starting reports whether a supervisor lives that may still make the session's keeper.
+func (f *found) starting() bool {
+	return f.damage == nil && f.word.locked && !f.word.known && !(f.recorded && f.record.Keeper.IsZero())
+}
+
+// recordedKeeper opens the process that the record calls the keeper.
+func (f *found) recordedKeeper() (*proc.Handle, error) {
 	h, err := proc.Open(f.record.Keeper)
 	if err != nil {
 		return nil, err
@@ -72,15 +86,6 @@ func (f *found) openKeeper(ctx context.Context) (*proc.Handle, error) {
 		return nil, err
 	}
 	return h, nil
-}
-
-// starting reports whether a supervisor lives that may still make the session's keeper.
-func (f *found) starting() bool {
-	if f.damage != nil || !f.word.locked || f.word.known || f.recorded && f.record.Keeper.IsZero() {
-		return false
-	}
-	k, err := proc.Look(f.record.Keeper.Pid)
-	return err != nil || k.ID != f.record.Keeper || k.Dead()
 }
 
 // checkKeeper makes sure that what the record calls a keeper is one, and is

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/internal/testkit"
@@ -164,37 +167,62 @@ func TestStartFails(t *testing.T) {
 // yet, a reaping waits for the attempt that does.
 func TestReapBetweenAttempts(t *testing.T) {
 	kinds(t, func(t *testing.T, o Options) {
-		s, err := Begin(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := attackCommand("sleepers")
-		c.Path = filepath.Join(t.TempDir(), "missing")
-		if err := s.Start(c); !errors.Is(err, os.ErrNotExist) {
-			t.Fatal(err)
-		}
-		reaped := make(chan error, 1)
-		go func() {
-			r, err := o.Store.Reap(deadline(t), s.ID())
-			if err == nil && !r.Done() {
-				err = fmt.Errorf("%+v", r)
-			}
-			reaped <- err
-		}()
-		testkit.Stays(t, "the reaping waits", func() bool { return len(reaped) == 0 })
-		if err := s.Start(attackCommand("sleepers")); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-reaped; err != nil {
-			t.Error(err)
-		}
-		if left := marked(t, s.ID()); len(left) > 0 {
-			t.Errorf("left: %v", left)
-		}
-		if r, err := s.Close(deadline(t)); err != nil || !r.Done() {
-			t.Errorf("Close: %+v, %v", r, err)
+		for _, late := range []bool{false, true} {
+			reapBetweenAttempts(t, o, late)
 		}
 	})
+}
+
+func reapBetweenAttempts(t *testing.T, o Options, late bool) {
+	s, err := Begin(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = r.Close(), w.Close() }()
+	c := attackCommand("sleepers")
+	c.Path = filepath.Join(t.TempDir(), "missing")
+	if late { // it fails when the keeper was found
+		b := fork.Put(c.Memory(), byte(0))
+		c.Steps = []fork.Step{{Name: "read(2)", Nr: unix.SYS_READ, Args: [6]uintptr{r.Fd(), uintptr(unsafe.Pointer(b)), 1}}}
+	} else if err := s.Start(c); !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	reaped, failed := make(chan error, 1), make(chan error, 1)
+	if late {
+		go func() { failed <- s.Start(c) }()
+		eventually(t, "there is a keeper", func() bool { return !one(t, o.Store).Record.Keeper.IsZero() })
+	}
+	go func() {
+		r, err := o.Store.Reap(deadline(t), s.ID())
+		if err == nil && !r.Done() {
+			err = fmt.Errorf("%+v", r)
+		}
+		reaped <- err
+	}()
+	testkit.Stays(t, "the reaping waits", func() bool { return len(reaped) == 0 })
+	if late {
+		_, _ = w.Write([]byte{0})
+		if err := <-failed; !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		testkit.Stays(t, "the reaping waits for the next attempt", func() bool { return len(reaped) == 0 })
+	}
+	if err := s.Start(attackCommand("sleepers")); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-reaped; err != nil {
+		t.Error(err)
+	}
+	if left := marked(t, s.ID()); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	if r, err := s.Close(deadline(t)); err != nil || !r.Done() {
+		t.Errorf("Close: %+v, %v", r, err)
+	}
 }
 
 // TestUnrecorded: a command whose session can't be stored never runs.
