@@ -23,6 +23,7 @@ func helpers() map[string]func(args []string) {
 	h := map[string]func([]string){
 		"supervisor":  playSupervisor,
 		"scopehost":   playScopeHost,
+		"slowstart":   playSlowStart,
 		"nested":      playNested,
 		"hopcontrol":  func([]string) { playHopControl() },
 		"siege":       func([]string) { playSiege() },

@@ -3,6 +3,7 @@ package track
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -180,6 +181,51 @@ func TestKeeperStoppedAlone(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// TestKeeperStoppedAtStart: keeper and command were stopped before the command was
+// executed, and the supervisor was killed. A reaping wakes them to end them.
+func TestKeeperStoppedAtStart(t *testing.T) {
+	kinds(t, func(t *testing.T, o Options) {
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(self, filepath.Dir(o.Store.Dirs()[0]), string(o.Tracker))
+		cmd.Env = append(os.Environ(), helperEnv+"=slowstart")
+		cmd.Stderr = os.Stderr
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _, _ = in.Close(), cmd.Process.Kill() }()
+		var below []Proc
+		eventually(t, "the command waits", func() bool {
+			tab, err := proc.Snapshot()
+			if ls, _ := o.Store.List(); err == nil && len(ls) == 1 && !ls[0].Record.Keeper.IsZero() {
+				below = append(tab.Below(ls[0].Record.Keeper.Pid), tab.Procs[ls[0].Record.Keeper.Pid])
+			}
+			return len(below) == 2
+		})
+		for _, p := range below {
+			_ = syscall.Kill(p.Pid, syscall.SIGSTOP)
+		}
+		_, _ = cmd.Process.Kill(), cmd.Wait()
+		_ = in.Close()
+		if r, err := o.Store.Reap(deadline(t), one(t, o.Store).ID); err != nil || !r.Done() {
+			t.Errorf("%+v, %v", r, err)
+		}
+		for _, p := range below {
+			if h, err := proc.Open(p.ID); err == nil {
+				t.Errorf("still there: %+v", p)
+				_ = h.Signal(unix.SIGKILL)
+				h.Close()
+			}
+		}
+	})
 }
 
 // TestHeldByUnknown: files that are locked, of which nobody can be found, stay.

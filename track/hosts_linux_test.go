@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -69,6 +70,27 @@ func playSupervisor(args []string) {
 		_, _ = s.Wait()
 	}
 	time.Sleep(2 * time.Minute) // not select {}: without cgo that is a deadlock to Go
+}
+
+// playSlowStart starts a session whose command executes when this program's standard
+// input ends.
+func playSlowStart(args []string) {
+	st, err := OpenStoreAt(args[0])
+	if err != nil {
+		panic(err)
+	}
+	s, err := Begin(Options{Store: st, Tracker: Kind(args[1]), Confined: true, Scoped: true})
+	if err != nil {
+		panic(err)
+	}
+	c := attackCommand("sleepers")
+	b := fork.Put(c.Memory(), byte(0))
+	in, err := unix.Dup(0) // the command has another
+	if err != nil {
+		panic(err)
+	}
+	c.Steps = []fork.Step{{Name: "read(2)", Nr: unix.SYS_READ, Args: [6]uintptr{uintptr(in), uintptr(unsafe.Pointer(b)), 1}}}
+	panic(s.Start(c))
 }
 
 // playExec becomes a command in a session: the store's directory is in the

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
@@ -27,10 +29,13 @@ const (
 // no harm to anything else that looks like that. No process can make another
 // one look so; one that does it to itself asks for the signal.
 func isKeeper(p Proc) bool {
-	if p.Name != keeperName || p.Dead() || p.Session != p.Pid || p.Group != p.Pid {
-		return false
-	}
-	st := proc.Status(p.Pid)
+	return p.Name == keeperName && !p.Dead() && p.Session == p.Pid && p.Group == p.Pid && blocksAll(p.Pid)
+}
+
+// blocksAll reports whether a process is the user's, has one thread and blocks every
+// signal, as a keeper does from its first act on.
+func blocksAll(pid int) bool {
+	st := proc.Status(pid)
 	uids, pids := st["Uid"], st["NSpid"]
 	return len(uids) == 4 && uids[1] == strconv.Itoa(os.Geteuid()) &&
 		slices.Equal(st["Threads"], []string{"1"}) && slices.Equal(st["SigBlk"], []string{allBlocked}) &&
@@ -91,17 +96,34 @@ func (f *found) recordedKeeper() (*proc.Handle, error) {
 // checkKeeper makes sure that what the record calls a keeper is one, and is
 // the user's.
 func checkKeeper(id ProcID) error {
-	for range 100 { // a keeper that was just forked does not look like one yet
+	for try := range 100 { // a keeper that was just forked does not look like one yet
 		p, err := proc.Look(id.Pid)
 		switch {
 		case err != nil || p.Start != id.Start || p.Dead():
 			return proc.ErrGone
 		case isKeeper(p):
 			return nil
+		case try == 10 && blocksAll(p.Pid):
+			wake(p)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 	return fmt.Errorf("process %d is recorded as the session's keeper but is not one: not touched", id.Pid)
+}
+
+// wake continues a keeper that somebody stopped while it started the command, and that,
+// for which it sleeps until it executes (vfork(2)).
+func wake(keeper Proc) {
+	t, err := proc.Snapshot()
+	if err != nil {
+		return
+	}
+	for _, p := range append(t.Below(keeper.Pid), keeper) {
+		if h, err := proc.Open(p.ID); err == nil {
+			_ = h.Signal(unix.SIGCONT)
+			h.Close()
+		}
+	}
 }
 
 // findKeeper looks for the keeper of a session of which no file names it: by what
