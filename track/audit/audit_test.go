@@ -158,6 +158,9 @@ func TestRedact(t *testing.T) {
 		{[]string{"curl", "https://h/?a=1&token=x", "https://h/?token=x"}, []string{"curl", "https://h/?a=1&token=***", "https://h/?token=***"}},
 		{[]string{"sh", "-c", "[ a = b ]"}, []string{"sh", "-c", "[ a = b ]"}},
 		{[]string{"x", "ghp_0123456789abcdef", "eyJhbGciOiJIUzI1NiJ9.e30.x"}, []string{"x", "***", "***"}},
+		{[]string{"curl", "-u", "me:hunter2", "u"}, []string{"curl", "-u", "me:***", "u"}},
+		{[]string{"sh", "-c", "curl --proxy-user me:hunter2 u"}, []string{"sh", "-c", "curl --proxy-user me:***"}},
+		{[]string{"sudo", "-u", "me", "ls", "a:b"}, []string{"sudo", "-u", "me", "ls", "a:b"}},
 		{[]string{"git", "checkout", "sk-1"}, []string{"git", "checkout", "sk-1"}},
 		{[]string{"x", "", "\xff"}, []string{"x", "", "\xff"}},
 	} {

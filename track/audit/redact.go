@@ -11,10 +11,10 @@ const mostCommand = 16 << 10
 // Redact copies a command line, as far as it may be long, without what looks
 // like a secret: an argument ends with *** where the value of a variable or of
 // an option with a name such as password begins, an Authorization header, a
-// password in a URL, or a token as well-known services make them. It looks into
-// strings for shells, and it can't know every secret.
+// password in a URL or behind "-u USER:", or a token as well-known services make
+// them. It looks into strings for shells, and it can't know every secret.
 func Redact(argv []string) (out []string, cut bool) {
-	left, next := mostCommand, false
+	left, next, before := mostCommand, false, ""
 	for _, arg := range argv {
 		if left <= 0 {
 			return out, true
@@ -25,11 +25,12 @@ func Redact(argv []string) (out []string, cut bool) {
 		left -= len(arg) + 1
 		at := 0
 		if next = next && !strings.HasPrefix(arg, "-"); !next {
-			at = secretAt(arg)
+			at = secretAt(arg, before)
 			next = at == len(arg)+1
 		} else {
 			next = false
 		}
+		before = arg
 		if at >= 0 && at <= len(arg) {
 			arg = arg[:at] + "***"
 		}
@@ -39,8 +40,8 @@ func Redact(argv []string) (out []string, cut bool) {
 }
 
 // secretAt is where in an argument a secret begins: -1 for none, and behind the
-// end when it is the next argument.
-func secretAt(arg string) int {
+// end when it is the next argument. It comes after the word before.
+func secretAt(arg, before string) int {
 	const ends = " \t\n\r;|&()<>`"
 	for end := 0; end < len(arg); end++ {
 		start := end
@@ -49,6 +50,11 @@ func secretAt(arg string) int {
 		}
 		word := strings.TrimLeft(arg[start:end], `"'$\{`)
 		from := end - len(word)
+		user := strings.EqualFold(before, "-u") || before == "--user" || before == "--proxy-user"
+		if name, _, ok := strings.Cut(word, ":"); ok && user {
+			return from + len(name) + 1
+		}
+		before = word
 		for _, sep := range []string{"=", ":"} {
 			name, value, ok := strings.Cut(word, sep)
 			variable := sep == "=" && name != "" && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
