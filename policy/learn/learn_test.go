@@ -224,7 +224,8 @@ func TestRules(t *testing.T) {
 	}{
 		{list("/srv"), "--ro /srv"}, {write("/dev/kvm"), "--rw-noexec /dev/kvm"}, {made("/home/u/.cargo/registry/x"), "--rw-noexec ~/.cargo/registry"},
 		{list("/"), ""}, {list("/home"), ""}, {list("/home/u"), ""}, {list("/home/u/.ssh"), ""}, {list("/dev"), ""},
-		{learn.Need{Path: "/tmp", Access: w, Dir: true}, ""}, {made("/srv/x"), ""},
+		{learn.Need{Path: "/tmp", Access: w, Dir: true}, ""}, {made("/srv/x"), "--rw-noexec /srv"}, {madeDir("/srv/x"), "--rw-noexec /srv/x"},
+		{made("/home/u/.cache/x"), ""}, {made("/home/u/x"), ""}, {made("/x"), ""}, {made("/var/x"), ""},
 	} {
 		got := ""
 		for _, q := range learn.Rules([]learn.Need{c.need}, now) {

@@ -31,7 +31,7 @@ func shared(r *policy.Resolved) []string {
 }
 
 // sensible reports whether a directory as a whole may be a rule with an access. Itself
-// says that it is what was refused, not what holds that.
+// says that it is what was refused, or changed by what was.
 func (p *proposer) sensible(dir string, a policy.Access, itself bool) bool {
 	wide := p.wide(dir)
 	if p.asked && itself {
@@ -99,13 +99,14 @@ func (p *proposer) rules(needs []Need) {
 			p.out[len(p.out)-1].Access |= policy.Read
 			continue
 		}
-		file, dir := n.Path, n.Dir
-		if n.Change && p.sensible(path.Dir(file), n.Access, false) {
-			file, dir = path.Dir(file), true
-		} else if n.Change && (!n.Dir || !p.sensible(file, n.Access, true)) {
-			p.left = append(p.left, Left{n, path.Dir(file) + " is too much for a rule: make it first, then it can be allowed"})
+		file, dir, up := n.Path, n.Dir, path.Dir(n.Path)
+		switch {
+		case n.Change && (p.sensible(up, n.Access, false) || p.asked && !n.Dir && p.sensible(up, n.Access, true)):
+			file, dir = up, true
+		case n.Change && (!n.Dir || !p.sensible(file, n.Access, true)):
+			p.left = append(p.left, Left{n, up + " is too much for a rule: make it first, then it can be allowed"})
 			continue
-		} else if dir && !p.sensible(file, n.Access, true) {
+		case dir && !p.sensible(file, n.Access, true):
 			p.left = append(p.left, Left{n, "it is too much for a rule"})
 			continue
 		}
