@@ -166,7 +166,9 @@ func (p *Policy) Put(name string, values ...Named) (err error) {
 		case textTable:
 			one.name, one.text, _ = strings.Cut(v.Value, "=")
 		case portList:
-			_, bad = units.ParsePort(v.Value)
+			var n uint16
+			n, bad = units.ParsePort(v.Value)
+			one.text = strconv.Itoa(int(n)) // put reads 0443 as octal, as TOML does not
 		case limit:
 			at := k.at(p).(Limit)
 			return at.Parse(v.Value, v.Origin)

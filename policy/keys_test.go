@@ -15,7 +15,7 @@ func TestPut(t *testing.T) {
 		ok         bool
 	}{
 		{"fs.ro", "a", true}, {"fs.rw_noexec", "b", true}, {"fs.system.read_only", "c", true}, {"presets", "go", true}, {"env.set", "A=b=c", true},
-		{"net.connect_tcp", "x", false}, {"net.bind_tcp", "80", true}, {"net.bind_tcp", "0x50", false}, {"net.bind_tcp", "81", true},
+		{"net.connect_tcp", "x", false}, {"net.bind_tcp", "80", true}, {"net.bind_tcp", "0x50", false}, {"net.bind_tcp", "0443", true},
 		{"net.allow", "false", true}, {"limits.pids", "7", true}, {"limits.timeout", "soon", false}, {"env.mode", "vars", true}, {"fs.home", "private", true},
 	} {
 		if err := p.Put(tt.key, Named{Value: tt.value, Origin: from}); (err == nil) != tt.ok {
@@ -28,7 +28,7 @@ func TestPut(t *testing.T) {
 			Rules:  []Rule{{Path: "a", Access: Read, Origin: from}, {Path: "b", Access: Read | Write, Origin: from}},
 			System: System{ReadOnly: []Rule{{Path: "c", Access: Read, Origin: from}}},
 		},
-		Net: Net{Allow: &Flag{Origin: from}, ConnectTCP: []Port{}, BindTCP: []Port{{Number: 80, Origin: from}, {Number: 81, Origin: from}}},
+		Net: Net{Allow: &Flag{Origin: from}, ConnectTCP: []Port{}, BindTCP: []Port{{Number: 80, Origin: from}, {Number: 443, Origin: from}}},
 		Env: Env{Mode: EnvVars, From: from, Set: []Var{{Name: "A", Value: "b=c", Origin: from}}}, Limits: Limits{Pids: 7, PidsFrom: from},
 	}
 	if !reflect.DeepEqual(p, want) {
