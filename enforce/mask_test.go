@@ -157,7 +157,8 @@ func TestPlanMounts(t *testing.T) {
 		"/g/.git/HEAD": "", "/g/.git/objects/": "", "/g/.git/config": "", "/g/.git/hooks/x": "",
 		"/g/.git/modules/a/b/HEAD": "", "/g/.git/modules/a/b/objects/": "", "/g/.git/modules/a/b/config": "",
 		"/g/one/two/three/.git/config": "", "/g/one/two/.git/config": "", "/g/node_modules/x/.git/config": "",
-		"/bare/HEAD": "", "/bare/objects/": "", "/bare/refs/": "", "/bare/config": "",
+		"/bare/HEAD": "", "/bare/objects/": "", "/bare/config": "",
+		"/links/HEAD": "", "/links/objects": "->/bare/objects", "/links/refs": "->/bare/refs", "/links/config": "",
 		"/other/": "",
 	})
 	accepted := Options{LeaveMetadata: true, ShareIPC: true, ShareTerminals: true}
@@ -183,6 +184,7 @@ func TestPlanMounts(t *testing.T) {
 		{name: "repositories", writable: []string{"/g"},
 			want: "pin /g/.git\nprotect /g/.git/config\nprotect /g/.git/hooks\npin /g/.git/modules\npin /g/.git/modules/a\npin /g/.git/modules/a/b\nprotect /g/.git/modules/a/b/config\npin /g/one/two/.git\nprotect /g/one/two/.git/config"},
 		{name: "a bare repository", writable: []string{"/bare"}, want: "protect /bare/config"},
+		{name: "a bare repository of links", writable: []string{"/links"}, want: "protect /links/config"},
 		{name: "opted out", writable: []string{"/g"}, opts: Options{NoProtect: true}, want: ""},
 		{name: "the caller's own", writable: []string{"/home/u"}, opts: Options{NoProtect: true, Protect: []string{"/home/u/.config/git", "/elsewhere"}},
 			want: "pin /home/u/.config\nprotect /home/u/.config/git"},

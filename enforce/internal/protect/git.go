@@ -149,6 +149,17 @@ func (c *protector) watchOnly(p string) {
 	}
 }
 
+// isBare tells a repository without a working tree by as little as may be one, links
+// included (git-new-workdir): where refs is missing, a command may have moved it away.
+func (c *protector) isBare(dir string) bool {
+	head, err := c.host.Lstat(path.Join(dir, "HEAD"))
+	if err != nil || head.Mode.IsDir() {
+		return false
+	}
+	_, objects, err := c.host.RealPath(path.Join(dir, "objects"))
+	return err == nil && objects.Mode.IsDir()
+}
+
 // modules protects the git directories of submodules. A submodule's name may
 // have slashes: what is no git directory may hold some. Which one is goes by the
 // configuration, too: a command can't take that away, as it can the rest until the next.

@@ -160,7 +160,7 @@ func (c *protector) tree(dir string) {
 	for _, g := range projectGroups {
 		c.files(top, g.names, "")
 	}
-	if !c.repository(dir) && !top.Lacks("HEAD") && c.host.IsGitDir(dir) {
+	if !c.repository(dir) && !top.Lacks("HEAD") && c.isBare(dir) {
 		c.gitDir(dir)
 	}
 	c.nested(top)
