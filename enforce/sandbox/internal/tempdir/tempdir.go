@@ -233,12 +233,22 @@ func unlockTop(dir string) {
 // unlockDirs gives the owner all rights on every directory below root. An
 // os.Root never leads outside, whatever is renamed meanwhile.
 func unlockDirs(root *os.Root) {
-	_ = fs.WalkDir(root.FS(), ".", func(name string, e fs.DirEntry, _ error) error {
-		if e != nil && e.IsDir() {
-			_ = root.Chmod(name, 0o700)
+	d, err := root.Open(".")
+	if err != nil {
+		return
+	}
+	defer d.Close()
+	entries, _ := d.ReadDir(-1) // fs.WalkDir leaves out names that are not UTF-8
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
 		}
-		return nil
-	})
+		root.Chmod(e.Name(), 0o700)
+		if sub, err := root.OpenRoot(e.Name()); err == nil {
+			unlockDirs(sub)
+			sub.Close()
+		}
+	}
 }
 
 // openUsersDir opens a directory of the user's alone, and no link to one. Package

@@ -89,11 +89,11 @@ func TestRemove(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	deep := filepath.Join(dir, "a", "b", "c")
+	deep := filepath.Join(dir, "a\xff", "b", "c")
 	if err := os.MkdirAll(deep, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range []string{deep, filepath.Dir(deep), filepath.Join(dir, "a")} {
+	for _, d := range []string{deep, filepath.Dir(deep), filepath.Join(dir, "a\xff")} {
 		if err := os.WriteFile(filepath.Join(d, "f"), nil, 0o400); err != nil {
 			t.Fatal(err)
 		}
