@@ -153,14 +153,14 @@ func (rs *resolver) path(rule Rule) (Path, bool) {
 	}
 	rs.w.exact = rs.host.OS == "macos" && !rule.Origin.BuiltIn() // built-in paths are spelled right
 	pl, err := rs.w.walk(written)
-	reason, code, hint := "", CodePath, ""
+	reason, code := "", CodePath
 	switch {
 	case errors.Is(err, syscall.ELOOP):
 		reason = fmt.Sprintf("%s: too many symbolic links, or a loop of them", written)
 	case err != nil:
 		reason = fmt.Sprintf("%s: %v", written, err)
 	case pl.gone != "":
-		reason, code, hint = pl.whyGone(written), CodeMissing, missingHint(&rule, written)
+		reason, code = pl.whyGone(written), CodeMissing
 	default:
 		return Path{
 			Path: pl.path, Access: rule.Access, Mode: pl.stat.Mode.Type(), ID: pl.stat.ID,
@@ -173,10 +173,13 @@ func (rs *resolver) path(rule Rule) (Path, bool) {
 			Path: pl.path, Access: rule.Access, Mode: fs.ModeDir, Rule: rule, Written: written, Links: pl.links,
 		})
 	}
-	if rule.Optional || create {
+	switch {
+	case rule.Optional || create:
 		rs.skip(rule, reason)
-	} else {
-		rs.fail(rule.Origin, code, hint, errors.New(reason))
+	case code == CodeMissing:
+		rs.fail(rule.Origin, code, missingHint(&rule, written), errors.New(reason))
+	default:
+		rs.fail(rule.Origin, code, "", errors.New(reason))
 	}
 	return Path{}, false
 }
