@@ -26,7 +26,11 @@ func checkDeny(s string) error {
 		return fmt.Errorf("denial %q: denials cannot be taken back (a file of that name is %q)", s, `\`+s)
 	}
 	wild := false
-	for name := range strings.SplitSeq(escapeVariables(s), "/") {
+	plain, err := replaceVariables(s, func(variable) (string, error) { return "v", nil }) // ${NAME} has braces
+	if err != nil {
+		return err
+	}
+	for name := range strings.SplitSeq(plain, "/") {
 		if wild && name == ".." {
 			return fmt.Errorf(`denial %q can never match: no path has ".." after its directories are known`, s)
 		}
@@ -58,22 +62,6 @@ func (p *Policy) AnchorDenials(dir string) {
 			}
 		}
 	}
-}
-
-// escapeVariables hides the braces of ${NAME} from the glob parser.
-func escapeVariables(s string) string {
-	if !strings.Contains(s, "${") {
-		return s
-	}
-	var b strings.Builder
-	for i := strings.IndexByte(s, '$'); i >= 0; i = strings.IndexByte(s, '$') {
-		_, n := readVariable(s[i+1:])
-		b.WriteString(s[:i])
-		b.WriteString("v")
-		s = s[i+1+n:]
-	}
-	b.WriteString(s)
-	return b.String()
 }
 
 // denials resolves what is denied.

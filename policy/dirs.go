@@ -179,3 +179,92 @@ func (rs *resolver) expandLinks(links []CacheEntry) []CacheEntry {
 	}
 	return out
 }
+
+// Java asks none of these variables: it has to be told its directory for temporary
+// files, and on macOS where it is itself.
+
+// javaOptions is the variable from which every Java virtual machine takes
+// options, whoever starts it.
+const javaOptions = "JAVA_TOOL_OPTIONS"
+
+// javaTemp is the option that tells Java its temporary directory, "" where
+// options can't hold its name. Java never looks at TMPDIR: it would use /tmp,
+// which is closed, and File.createTempFile would fail in compilers, build tools
+// and tests. The price is a line on stderr in which Java says that it has picked
+// the variable up: see NameJavaTemp.
+func javaTemp(dir string) string {
+	if strings.ContainsAny(dir, `"'`+"\n") {
+		return ""
+	}
+	option := "-Djava.io.tmpdir=" + dir
+	if strings.ContainsAny(dir, " \t") {
+		option = `"` + option + `"`
+	}
+	return option
+}
+
+// NameJavaTemp says whether Java has to be told its temporary directory, as it has
+// where /tmp is not the command's own. It changes nothing of what a policy or the
+// caller says in the variable.
+func (r *Resolved) NameJavaTemp(needed bool) {
+	option := javaOptions + "=" + javaTemp(r.TempDir)
+	at := slices.Index(r.Env, option)
+	switch {
+	case !needed && at >= 0:
+		r.Env, r.javaTemp = slices.Delete(slices.Clone(r.Env), at, at+1), true
+	case needed && r.javaTemp:
+		at, _ := slices.BinarySearchFunc(r.Env, option, compareEnv)
+		r.Env, r.javaTemp = slices.Insert(slices.Clone(r.Env), at, option), false
+	}
+}
+
+// javaHome is the JDK to use on a Mac where JAVA_HOME does not say: the newest
+// by name of the first directory of JDKs that has one, "" for none. /usr/bin/java would look
+// for one through Spotlight, which answers nobody in a sandbox.
+func (h *Host) javaHome() string {
+	if h.ReadDir == nil {
+		return ""
+	}
+	for _, place := range places("jdks macos") {
+		dir := h.place(place)
+		entries, _ := h.ReadDir(dir)
+		best, newest := "", -1
+		for _, e := range entries {
+			home := dir + "/" + e.Name() + "/Contents/Home"
+			if _, st, err := h.RealPath(home); err == nil && st.Mode.IsDir() && firstNumber(e.Name()) > newest {
+				best, newest = home, firstNumber(e.Name())
+			}
+		}
+		if best != "" {
+			return best
+		}
+	}
+	return ""
+}
+
+// java sets JAVA_HOME on a Mac where Java is in use and nobody has said which.
+func (f *envFilter) java(h *Host, presets []Named) {
+	jvm := func(n Named) bool { return strings.TrimSuffix(n.Value, toolsOnly) == "jvm" }
+	if h.OS != "macos" || f.mode == EnvVars || f.vars["JAVA_HOME"].value != "" || !slices.ContainsFunc(presets, jvm) {
+		return
+	}
+	if home := h.javaHome(); home != "" {
+		f.vars["JAVA_HOME"] = envVar{home, true}
+	}
+}
+
+// firstNumber is the first number in a name, 0 without one: of "temurin-21.jdk"
+// 21, and of "jdk1.8.0_292.jdk" 1.
+func firstNumber(name string) int {
+	n := 0
+	for i, seen := 0, false; i < len(name) && n < 1e6; i++ {
+		digit := name[i] >= '0' && name[i] <= '9'
+		if seen && !digit {
+			break
+		}
+		if digit {
+			n, seen = 10*n+int(name[i]-'0'), true
+		}
+	}
+	return n
+}

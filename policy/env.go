@@ -242,38 +242,3 @@ func hasURLPassword(value string) bool {
 		value = after
 	}
 }
-
-// javaOptions is the variable from which every Java virtual machine takes
-// options, whoever starts it.
-const javaOptions = "JAVA_TOOL_OPTIONS"
-
-// javaTemp is the option that tells Java its temporary directory, "" where
-// options can't hold its name. Java never looks at TMPDIR: it would use /tmp,
-// which is closed, and File.createTempFile would fail in compilers, build tools
-// and tests. The price is a line on stderr in which Java says that it has picked
-// the variable up: see NameJavaTemp.
-func javaTemp(dir string) string {
-	if strings.ContainsAny(dir, `"'`+"\n") {
-		return ""
-	}
-	option := "-Djava.io.tmpdir=" + dir
-	if strings.ContainsAny(dir, " \t") {
-		option = `"` + option + `"`
-	}
-	return option
-}
-
-// NameJavaTemp says whether Java has to be told its temporary directory, as it has
-// where /tmp is not the command's own. It changes nothing of what a policy or the
-// caller says in the variable.
-func (r *Resolved) NameJavaTemp(needed bool) {
-	option := javaOptions + "=" + javaTemp(r.TempDir)
-	at := slices.Index(r.Env, option)
-	switch {
-	case !needed && at >= 0:
-		r.Env, r.javaTemp = slices.Delete(slices.Clone(r.Env), at, at+1), true
-	case needed && r.javaTemp:
-		at, _ := slices.BinarySearchFunc(r.Env, option, compareEnv)
-		r.Env, r.javaTemp = slices.Insert(slices.Clone(r.Env), at, option), false
-	}
-}

@@ -92,16 +92,30 @@ func (h *Host) base(s string) (base, rest string, err error) {
 
 // checkVariables says what is wrong with the variables of a path.
 func checkVariables(s string) error {
-	for rest := s; ; {
-		i := strings.IndexByte(rest, '$')
-		if i < 0 {
-			return nil
+	_, err := replaceVariables(s, func(variable) (string, error) { return "", nil })
+	if err != nil {
+		err = fmt.Errorf("path %q: %w", s, err)
+	}
+	return err
+}
+
+// replaceVariables puts what value gives in the place of each variable of a path.
+func replaceVariables(s string, value func(variable) (string, error)) (string, error) {
+	done := ""
+	for {
+		before, after, found := strings.Cut(s, "$")
+		if !found {
+			return done + s, nil
 		}
-		_, n := readVariable(rest[i+1:])
+		v, n := readVariable(after)
 		if n == 0 {
-			return fmt.Errorf(`path %q: "$" without a variable's name (a dollar sign is "$$")`, s)
+			return "", errors.New(`"$" without a variable's name (a dollar sign is "$$")`)
 		}
-		rest = rest[i+1+n:]
+		text, err := value(v)
+		if err != nil {
+			return "", err
+		}
+		done, s = done+before+text, after[n:]
 	}
 }
 
@@ -164,33 +178,17 @@ func closingBrace(s string) int {
 // ("GOCACHE=off"), or read it relative to a directory that is not known here. Values
 // are not expanded again.
 func (h *Host) variables(s string, quote func(string) string) (string, error) {
-	done := ""
-	for {
-		i := strings.IndexByte(s, '$')
-		if i < 0 {
-			return done + s, nil
-		}
-		v, n := readVariable(s[i+1:])
-		if n == 0 {
-			return "", checkVariables(s)
-		}
-		value, err := "", error(nil)
-		if v.hasDefault {
-			value = firstAbsolute(h.Getenv(v.name))
-		} else {
+	return replaceVariables(s, func(v variable) (value string, err error) {
+		if !v.hasDefault {
 			value, err = h.lookup(v.name)
+		} else if value = firstAbsolute(h.Getenv(v.name)); value == "" {
+			return h.whole(v.word, quote)
 		}
-		switch {
-		case v.hasDefault && value == "":
-			value, err = h.whole(v.word, quote)
-		case quote != nil:
+		if err == nil && quote != nil {
 			value = quote(value)
 		}
-		if err != nil {
-			return "", err
-		}
-		done, s = done+s[:i]+value, s[i+1+n:]
-	}
+		return value, err
+	})
 }
 
 // firstAbsolute is the first element of a colon-separated list when it is an

@@ -26,7 +26,8 @@ type Verdict struct {
 // It answers for the policy, not for the kernel: file permissions and what
 // package enforce protects on its own come on top.
 func (r *Resolved) Allowed(name string, a Access) Verdict {
-	v := Verdict{Path: r.locate(name)}
+	at, _, _ := r.Look(name)
+	v := Verdict{Path: at}
 	if v.Path == "" {
 		v.Reason = fmt.Sprintf("%s cannot be resolved: a loop of symbolic links, or a directory that may not be searched", name)
 		return v
@@ -88,12 +89,6 @@ func accessWords(a Access) string {
 		}
 	}
 	return strings.Join(words, " and ")
-}
-
-// locate gives the canonical path of what the command would call name, or "".
-func (r *Resolved) locate(name string) string {
-	p, _, _ := r.Look(name)
-	return p
 }
 
 // Look finds what the command would call name, as Allowed does: its canonical

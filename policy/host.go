@@ -103,6 +103,19 @@ func lstat(name string) (Stat, error) {
 // regular files of at most MaxFileSize bytes.
 func ReadFile(name string) ([]byte, error) { return files.Read(name, MaxFileSize) }
 
+// home finds the home directory in the kernel's spelling.
+func (rs *resolver) home() {
+	if rs.host.OS != "macos" || rs.host.Home == "" {
+		return
+	}
+	rs.r.RealHome = rs.host.Home
+	rs.w.exact = true
+	if pl, err := rs.w.walk(rs.host.Home); err == nil {
+		rs.r.RealHome = pl.path
+	}
+	rs.w.exact = false
+}
+
 // PasswdHome is the home directory that /etc/passwd has for the real user of this
 // process, whatever HOME says, and "" if it has none.
 func PasswdHome() string {

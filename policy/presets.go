@@ -193,6 +193,21 @@ func Baseline(os string) *Policy {
 	return p
 }
 
+// wholeApp widens a rule of the baseline's that leads to the developer directory
+// inside of an Xcode to all that this Xcode reads of itself: the shims in
+// /usr/bin stop where its Info.plist or its SharedFrameworks are closed. Where
+// the rule leads is not known before, as it may be by xcode-select(1)'s link or
+// by DEVELOPER_DIR, which may name the .app too (xcrun(1)).
+func (rs *resolver) wholeApp(p *Path) {
+	app := strings.TrimSuffix(strings.TrimSuffix(p.Path, "/Developer"), "/Contents")
+	if !strings.HasSuffix(app, ".app") || p.Access&Exec == 0 {
+		return
+	}
+	if pl, err := rs.w.walk(app + "/Contents"); err == nil && pl.gone == "" && pl.path == app+"/Contents" {
+		p.Path, p.Mode, p.ID = pl.path, pl.stat.Mode.Type(), pl.stat.ID
+	}
+}
+
 // optional makes one rule for each path, all with the same access.
 func optional(from Origin, access Access, paths ...string) []Rule {
 	rules := make([]Rule, len(paths))
