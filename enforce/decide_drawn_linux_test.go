@@ -17,7 +17,7 @@ func TestDecideDrawn(t *testing.T) {
 	needLandlock(t, 3)
 	_ = flag.Set("rapid.checks", strconv.Itoa(*decideRounds))
 	_ = flag.Set("rapid.nofailfile", "true")
-	dirs := []string{"a", "a/b", "a/b/c", "d", "d/e"}
+	dirs := []string{"a", "a/b", "a/b/c", "d", "d/e", "d/.git"}
 	base := t.TempDir()
 	round := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -35,12 +35,15 @@ func TestDecideDrawn(t *testing.T) {
 			}
 			write("f")
 			write("g")
+			if d == "d/.git" {
+				write("config")
+			}
 		}
 		defer os.RemoveAll(dir)
 		defer openAgain(dir)
 		p := newPlace(t)
 		p.dir = dir
-		names := []string{}
+		names := []string{"d/.git/config", "d/.git/config"}
 		for _, d := range dirs {
 			names = append(names, d, d+"/f", d+"/g", d+"/s", d+"/n", d+"/s/n")
 		}
@@ -48,6 +51,9 @@ func TestDecideDrawn(t *testing.T) {
 		for range rapid.IntRange(0, 4).Draw(rt, "rules") {
 			what := dir + "/" + drawPath.Draw(rt, "rule")
 			p.allow(t, rapid.SampledFrom([]policy.Access{policy.Read, policy.Read | policy.Exec, policy.Read | policy.Write, policy.Read | policy.Write | policy.Exec}).Draw(rt, "access"), what)
+		}
+		if rapid.Bool().Draw(rt, "repository") { // whose configuration is protected
+			p.allow(t, policy.Read|policy.Write, dir+"/d")
 		}
 		for range rapid.IntRange(0, 2).Draw(rt, "denials") {
 			p.deny(dir + "/" + drawPath.Draw(rt, "denial"))
