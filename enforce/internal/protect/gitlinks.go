@@ -48,7 +48,7 @@ func (s *Snapshot) looked(p string) bool {
 func indexed(file string) (out []string) {
 	text := readIndex(file)
 	for _, hash := range []int{20, 32} { // SHA-1, SHA-256
-		own, ok := parseIndex(text, hash)
+		own, ok := parseIndex(text, hash, false)
 		if !ok {
 			continue
 		}
@@ -56,29 +56,30 @@ func indexed(file string) (out []string) {
 		if own.shared == "" {
 			continue
 		}
-		base, _ := parseIndex(readIndex(path.Join(path.Dir(file), "sharedindex."+own.shared)), hash)
-		if out = append(out, base.links...); own.unnamed { // it takes the place of any of them
-			out = append(out, base.names...)
-		}
+		// A gitlink without a name takes the place of any entry there.
+		base, _ := parseIndex(readIndex(path.Join(path.Dir(file), "sharedindex."+own.shared)), hash, own.unnamed)
+		out = append(out, base.links...)
 	}
 	return out
 }
 
 // gitIndex is what matters here of an index (gitformat-index(5)).
 type gitIndex struct {
-	names, links []string // all of them, the gitlinks
-	unnamed      bool     // a gitlink has its name in the shared index
-	shared       string   // that index, or ""
+	links   []string // the gitlinks
+	unnamed bool     // one has its name in the shared index
+	shared  string   // that index, or ""
 }
 
-// parseIndex reads an index of version 2 to 4, whose object names have some bytes.
-func parseIndex(b []byte, hash int) (x gitIndex, ok bool) {
+// parseIndex reads an index of version 2 to 4, whose object names have some bytes. With all,
+// every entry is taken for a gitlink.
+func parseIndex(b []byte, hash int, all bool) (x gitIndex, ok bool) {
 	const gitlink, kind, extended = 0o160000, 0o170000, 0x4000
 	word := binary.BigEndian.Uint32
 	if len(b) < 12+hash || string(b[:4]) != "DIRC" {
 		return x, false
 	}
-	version, at, end, name := word(b[4:]), 12, len(b)-hash, ""
+	version, at, end := word(b[4:]), 12, len(b)-hash
+	var name []byte
 	for range word(b[8:]) {
 		start, fixed := at, 42+hash
 		if at+fixed+2 > end {
@@ -94,18 +95,18 @@ func parseIndex(b []byte, hash int) (x gitIndex, ok bool) {
 			}
 			name, at = name[:len(name)-strip], at+n
 		} else {
-			name = ""
+			name = name[:0]
 		}
 		n := bytes.IndexByte(b[at:end], 0)
 		if n < 0 {
 			return x, false
 		}
-		name += string(b[at : at+n])
+		name = append(name, b[at:at+n]...)
 		if at += n + 1; version < 4 {
 			at = start + (at-1-start+8)&^7
 		}
-		if x.names = append(x.names, name); word(b[start+24:])&kind == gitlink {
-			x.links, x.unnamed = append(x.links, name), x.unnamed || name == ""
+		if all || word(b[start+24:])&kind == gitlink {
+			x.links, x.unnamed = append(x.links, string(name)), x.unnamed || len(name) == 0
 		}
 	}
 	for at+8+hash <= end {
