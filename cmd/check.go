@@ -41,7 +41,8 @@ is exit status 125.`,
   zsbx check --rw . -- cargo build
   zsbx check --trust
   zsbx check --trust=SHA256`,
-		RunE: func(_ *cobra.Command, args []string) error { return o.run(a, args) },
+		ValidArgsFunction: completeCommand,
+		RunE:              func(_ *cobra.Command, args []string) error { return o.run(a, args) },
 	}
 	fs := c.Flags()
 	fs.SetInterspersed(false)

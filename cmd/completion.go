@@ -67,12 +67,6 @@ func completeFlags(root *cobra.Command) {
 				_ = c.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(v.words(), cobra.ShellCompDirectiveNoFileComp))
 			}
 		})
-		switch c.Name() {
-		case "run", "profile", "check":
-			c.ValidArgsFunction = completeCommand
-		case "reap":
-			c.ValidArgsFunction = completeSessions
-		}
 	}
 }
 

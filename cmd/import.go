@@ -48,7 +48,7 @@ func (a *app) importFile(args []string, format string) error {
 		return coded(codePolicy, err)
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# Made from %s (%s).\n", shell.Quote(args[0]), r.Format)
+	fmt.Fprintf(&b, "# Made from %s (%s).\n", shell.Quote(args[0]), format)
 	for _, l := range r.Left {
 		fmt.Fprintf(&b, "# Not taken over: %s: %s.\n", printable(strings.ReplaceAll(l.Place, "\t", " ")), l.Why)
 	}

@@ -39,7 +39,8 @@ of a run is left out: it has a new name each time.`,
   zsbx profile --format toml --rw . > policy.toml
   zsbx profile --format sbpl --os macos
   zsbx profile --list`,
-		RunE: func(_ *cobra.Command, args []string) error { return o.run(a, args) },
+		ValidArgsFunction: completeCommand,
+		RunE:              func(_ *cobra.Command, args []string) error { return o.run(a, args) },
 	}
 	fs := c.Flags()
 	fs.SetInterspersed(false)

@@ -44,7 +44,8 @@ from ps.`,
 		Example: `  zsbx reap 3f2a
   zsbx reap server --dry-run
   zsbx reap --all`,
-		RunE: func(_ *cobra.Command, args []string) error { return o.run(a, args) },
+		ValidArgsFunction: completeSessions,
+		RunE:              func(_ *cobra.Command, args []string) error { return o.run(a, args) },
 	}
 	fs := c.Flags()
 	fs.BoolVar(&o.all, "all", false, "all sessions of this user")

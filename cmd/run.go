@@ -55,7 +55,8 @@ When COMMAND ends, what it left running is ended as well.`,
   zsbx run --rw . --no-net -- make test
   zsbx run --ro ~/data --connect-tcp 443 -- ./fetch.py
   zsbx run --rw . --deny '**/.env' --timeout 10m -- npm install`,
-		RunE: func(_ *cobra.Command, args []string) error { return o.run(a, args) },
+		ValidArgsFunction: completeCommand,
+		RunE:              func(_ *cobra.Command, args []string) error { return o.run(a, args) },
 	}
 	fs := c.Flags()
 	o.add(a, c)

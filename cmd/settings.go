@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,10 +20,10 @@ import (
 const settingsFile = "zsbx/settings.toml"
 
 // settings are the user's preferences. Their file is read by viper, or by
-// go-toml alone in a build with the tag noviper; both accept the same.
+// go-toml alone in a build with the tag noviper.
 type settings struct {
-	Color string `toml:"color"` // auto, always or never
-	Track string `toml:"track"` // the default of run --track
+	Color string // auto, always or never
+	Track string // the default of run --track
 }
 
 func defaultSettings() settings { return settings{Color: "auto", Track: "auto"} }
@@ -52,8 +53,8 @@ func loadSettings(env []string) (settings, error) {
 	}
 	if !st.Mode().IsRegular() {
 		err = errors.New("is not a regular file")
-	} else if err = decodeSettings(file, &s); err == nil {
-		err = s.check()
+	} else {
+		err = s.read(file)
 	}
 	if err != nil {
 		return defaultSettings(), coded(codeUsage, fmt.Errorf("%s: %w", file, withoutPath(err)))
@@ -61,7 +62,24 @@ func loadSettings(env []string) (settings, error) {
 	return s, nil
 }
 
-func (s settings) check() error {
+// read takes what a file says, strictly: no unknown keys, no conversions of types.
+func (s *settings) read(file string) error {
+	all, err := readSettings(file)
+	if err != nil {
+		return err
+	}
+	known := map[string]*string{"color": &s.Color, "track": &s.Track}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		text, ok := all[name].(string)
+		switch to := known[name]; {
+		case to == nil:
+			return fmt.Errorf("unknown setting %q: there are color and track", name)
+		case !ok:
+			return fmt.Errorf("%s: must be a string", name)
+		default:
+			*to = text
+		}
+	}
 	if !slices.Contains([]string{"auto", "always", "never"}, s.Color) {
 		return fmt.Errorf("color %s: must be auto, always or never", shell.Quote(s.Color))
 	}

@@ -8,12 +8,11 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// decodeSettings reads file into s, strictly.
-func decodeSettings(file string, s *settings) error {
-	f, err := os.Open(file)
-	if err != nil {
-		return err
+// readSettings reads a file.
+func readSettings(file string) (all map[string]any, err error) {
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = toml.Unmarshal(text, &all)
 	}
-	defer f.Close()
-	return toml.NewDecoder(f).DisallowUnknownFields().Decode(s)
+	return all, err
 }

@@ -21,7 +21,7 @@ import (
 // ~/.srt-settings.json, Zed's settings.json, codex' ~/.codex/config.toml.
 func (r *reader) tree(data []byte) (all []setting, err error) {
 	var t map[string]any
-	if r.Format == "codex" {
+	if r.format == "codex" {
 		t = map[string]any{}
 		err = toml.Unmarshal(data, &t)
 	} else if data, err = hujson.Standardize(data); err == nil {
@@ -30,7 +30,7 @@ func (r *reader) tree(data []byte) (all []setting, err error) {
 	if err == nil && t == nil {
 		err = errors.New("an object is needed")
 	}
-	switch r.Format {
+	switch r.format {
 	case "codex":
 		mode, _ := t["sandbox_mode"].(string)
 		if !r.begin("codex/" + mode) {
@@ -42,7 +42,7 @@ func (r *reader) tree(data []byte) (all []setting, err error) {
 	case "zed": // has settings for one system, too
 		r.Policy.Linux, r.Policy.MacOS = &policy.Policy{}, &policy.Policy{}
 	}
-	found := r.Format != "zed"
+	found := r.format != "zed"
 	for _, s := range flatten("", t) {
 		for system, own := range map[string]*policy.Policy{"linux.": r.Policy.Linux, "macos.": r.Policy.MacOS} {
 			if key, ok := strings.CutPrefix(s.key, system); ok && own != nil {

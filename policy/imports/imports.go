@@ -23,7 +23,6 @@ type Left struct {
 
 // Result is what became of a file.
 type Result struct {
-	Format string
 	Policy *policy.Policy
 	Left   []Left // in the order of the file, or of the keys
 }
@@ -55,6 +54,7 @@ func Detect(name string, data []byte) string {
 // reader fills a Result.
 type reader struct {
 	Result
+	format   string
 	name     string
 	required bool // the paths of rules have to be there
 	errs     policy.Errors
@@ -63,7 +63,7 @@ type reader struct {
 // Read makes a policy of a file in one of the formats. The errors name the
 // place, and are all that is wrong with what is taken over.
 func Read(format, name string, data []byte) (*Result, error) {
-	r := &reader{name: name, Result: Result{Format: format, Policy: &policy.Policy{}}}
+	r := &reader{format: format, name: name, Result: Result{Policy: &policy.Policy{}}}
 	read := map[string]func([]byte) ([]setting, error){"srt": r.tree, "zed": r.tree, "codex": r.tree, "landrun": r.landrun, "firejail": r.firejail}[format]
 	if read == nil {
 		return nil, fmt.Errorf("unknown format %q: there are %s", format, strings.Join(Formats(), ", "))
@@ -107,13 +107,13 @@ func (r *reader) begin(format string) bool {
 // verb finds a key in keys.txt. What stands below one that is not taken over is
 // not either.
 func (r *reader) verb(key string) (verb, why string) {
-	rest, ok := line(r.Format + " " + key)
+	rest, ok := line(r.format + " " + key)
 	for i := len(key); !ok; {
 		if i = strings.LastIndexByte(key[:i], '.'); i < 0 {
-			if rest, ok = line(r.Format + " *"); !ok {
+			if rest, ok = line(r.format + " *"); !ok {
 				return "-", "zsbx does not know it"
 			}
-		} else if rest, ok = line(r.Format + " " + key[:i]); ok {
+		} else if rest, ok = line(r.format + " " + key[:i]); ok {
 			ok = strings.HasPrefix(rest, "-") || strings.HasPrefix(rest, "=") || rest == "set"
 		}
 	}
