@@ -143,6 +143,8 @@ func (p *proposer) refuses(n *Need) string {
 	switch {
 	case n.Port != 0 && p.r.Net.From.Source == "--no-net":
 		return "the network was closed by --no-net"
+	case n.Bind && n.Port == 0:
+		return "no rule is for a port of the kernel's choice"
 	case n.Port != 0:
 		return ""
 	case !path.IsAbs(n.Path) || n.Path != path.Clean(n.Path):

@@ -105,6 +105,7 @@ func TestPropose(t *testing.T) {
 		{"the system", []learn.Need{made("/usr/lib/x"), write("/etc/hosts"), write("/proc/self/oom_adj"), made("/tmp/x"), made("/var/lib/x")}, "", 5},
 		{"a preset's", []learn.Need{made("/home/u/.cargo/registry/x"), read("/home/u/.cargo/config.toml")}, "--preset rust", 0},
 		{"ports", []learn.Need{{Port: 443, Access: 0}, {Port: 80, Bind: true}, {Path: "/run/x.sock", Socket: true}}, "--unix /run/x.sock; --connect-tcp 443; --bind-tcp 80", 0},
+		{"a port of the kernel's choice", []learn.Need{{Bind: true}}, "", 1},
 		{"harmless", []learn.Need{{Path: "/home/u/.gitconfig", Access: r, Harmless: "git goes on without"}}, "(--ro '~/.gitconfig')", 0},
 	} {
 		h := host("/home/u/other/log", "/home/u/.cargo/registry/", "/home/u/.cargo/config.toml", "/home/u/.m2/a", "/home/u/tools/", "/tmp/")
