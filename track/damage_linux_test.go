@@ -2,6 +2,7 @@ package track
 
 import (
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -183,48 +184,72 @@ func TestKeeperStoppedAlone(t *testing.T) {
 	}
 }
 
+// startSlowly starts a session whose command executes path when the standard input of
+// its supervisor ends, and gives the keeper and what is below it.
+func startSlowly(t *testing.T, o Options, path string) (*exec.Cmd, io.Closer, []Proc) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, filepath.Dir(o.Store.Dirs()[0]), string(o.Tracker), path)
+	cmd.Env = append(os.Environ(), helperEnv+"=slowstart")
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _, _ = in.Close(), cmd.Process.Kill(), cmd.Wait() })
+	var below []Proc
+	eventually(t, "the command waits", func() bool {
+		tab, err := proc.Snapshot()
+		if ls, _ := o.Store.List(); err == nil && len(ls) == 1 && !ls[0].Record.Keeper.IsZero() {
+			below = append(tab.Below(ls[0].Record.Keeper.Pid), tab.Procs[ls[0].Record.Keeper.Pid])
+		}
+		return len(below) == 2
+	})
+	return cmd, in, below
+}
+
+// allGone fails for each process that is still there, and ends it.
+func allGone(t *testing.T, ps []Proc) {
+	for _, p := range ps {
+		if h, err := proc.Open(p.ID); err == nil {
+			t.Errorf("still there: %+v", p)
+			_ = h.Signal(unix.SIGKILL)
+			h.Close()
+		}
+	}
+}
+
 // TestKeeperStoppedAtStart: keeper and command were stopped before the command was
 // executed, and the supervisor was killed. A reaping wakes them to end them.
 func TestKeeperStoppedAtStart(t *testing.T) {
 	kinds(t, func(t *testing.T, o Options) {
-		self, err := os.Executable()
-		if err != nil {
-			t.Fatal(err)
-		}
-		cmd := exec.Command(self, filepath.Dir(o.Store.Dirs()[0]), string(o.Tracker))
-		cmd.Env = append(os.Environ(), helperEnv+"=slowstart")
-		cmd.Stderr = os.Stderr
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _, _ = in.Close(), cmd.Process.Kill() }()
-		var below []Proc
-		eventually(t, "the command waits", func() bool {
-			tab, err := proc.Snapshot()
-			if ls, _ := o.Store.List(); err == nil && len(ls) == 1 && !ls[0].Record.Keeper.IsZero() {
-				below = append(tab.Below(ls[0].Record.Keeper.Pid), tab.Procs[ls[0].Record.Keeper.Pid])
-			}
-			return len(below) == 2
-		})
+		cmd, in, below := startSlowly(t, o, "/bin/sh")
 		for _, p := range below {
 			_ = syscall.Kill(p.Pid, syscall.SIGSTOP)
 		}
-		_, _ = cmd.Process.Kill(), cmd.Wait()
-		_ = in.Close()
+		_, _, _ = cmd.Process.Kill(), cmd.Wait(), in.Close()
 		if r, err := o.Store.Reap(deadline(t), one(t, o.Store).ID); err != nil || !r.Done() {
 			t.Errorf("%+v, %v", r, err)
 		}
-		for _, p := range below {
-			if h, err := proc.Open(p.ID); err == nil {
-				t.Errorf("still there: %+v", p)
-				_ = h.Signal(unix.SIGKILL)
-				h.Close()
-			}
+		allGone(t, below)
+	})
+}
+
+// TestSupervisorKilledAtStart: where the supervisor was killed, a command that can't be
+// executed leaves nothing, and the keeper says so.
+func TestSupervisorKilledAtStart(t *testing.T) {
+	kinds(t, func(t *testing.T, o Options) {
+		cmd, in, below := startSlowly(t, o, "/missing")
+		_, _, _ = cmd.Process.Kill(), cmd.Wait(), in.Close()
+		eventually(t, "the session has ended", func() bool { return one(t, o.Store).Life == Ended })
+		if r, err := o.Store.Reap(deadline(t), one(t, o.Store).ID); err != nil || !r.Done() {
+			t.Errorf("%+v, %v", r, err)
 		}
+		allGone(t, below)
 	})
 }
 

@@ -84,6 +84,7 @@ func playSlowStart(args []string) {
 		panic(err)
 	}
 	c := attackCommand("sleepers")
+	c.Path, c.Args = args[2], []string{"sh", "-c", "sleep 1000"}
 	b := fork.Put(c.Memory(), byte(0))
 	in, err := unix.Dup(0) // the command has another
 	if err != nil {

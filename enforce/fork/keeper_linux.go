@@ -25,7 +25,7 @@ const grace = 300e6
 func runKeeper(j *image) {
 	m := j.mem
 	if !j.prepareKeeper() {
-		exit(125)
+		m.quit(j.peer)
 	}
 	awaitGo(j)
 	pid := spawn(j)
@@ -33,7 +33,7 @@ func runKeeper(j *image) {
 		j.fail(stageSetup, setupFork, pid)
 	}
 	if m.report.stage != stageNone {
-		exit(125)
+		m.quit(j.peer)
 	}
 	m.begin(j, pid)
 	for {
@@ -42,6 +42,23 @@ func runKeeper(j *image) {
 		m.listenSignals()
 		m.reap()
 	}
+}
+
+// quit ends a keeper that has started nothing. A caller that lives may try again with
+// another; where it is gone, the state says that nothing is left. Raw.
+//
+//go:nosplit
+//go:norace
+func (m *keeperMem) quit(peer int32) {
+	call(unix.SYS_CLOSE, uintptr(peer), 0, 0, 0, 0, 0) // or the caller's end would never be closed
+	r := 1
+	for r > 0 {
+		r = call(unix.SYS_RECVFROM, uintptr(m.conn), uintptr(unsafe.Pointer(&m.msg)), unsafe.Sizeof(m.msg), unix.MSG_DONTWAIT, 0, 0)
+	}
+	if r == 0 {
+		setPhase(m, PhaseEmpty)
+	}
+	exit(125)
 }
 
 // wait sleeps until there is something to do. While killing it wakes up by
