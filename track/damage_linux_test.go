@@ -243,13 +243,22 @@ func TestKeeperStoppedAtStart(t *testing.T) {
 // executed leaves nothing, and the keeper says so.
 func TestSupervisorKilledAtStart(t *testing.T) {
 	kinds(t, func(t *testing.T, o Options) {
-		cmd, in, below := startSlowly(t, o, "/missing")
-		_, _, _ = cmd.Process.Kill(), cmd.Wait(), in.Close()
-		eventually(t, "the session has ended", func() bool { return one(t, o.Store).Life == Ended })
-		if r, err := o.Store.Reap(deadline(t), one(t, o.Store).ID); err != nil || !r.Done() {
-			t.Errorf("%+v, %v", r, err)
+		for _, first := range []bool{true, false} {
+			cmd, in, below := startSlowly(t, o, "/missing")
+			if !first { // the keeper fails while the supervisor lives
+				_ = in.Close()
+				eventually(t, "the keeper has failed", func() bool {
+					tab, err := proc.Snapshot()
+					return err == nil && !slices.ContainsFunc(below, func(p Proc) bool { return tab.Has(p.ID) })
+				})
+			}
+			_, _, _ = cmd.Process.Kill(), cmd.Wait(), in.Close()
+			eventually(t, "the session has ended", func() bool { return one(t, o.Store).Life == Ended })
+			if r, err := o.Store.Reap(deadline(t), one(t, o.Store).ID); err != nil || !r.Done() {
+				t.Errorf("%+v, %v", r, err)
+			}
+			allGone(t, below)
 		}
-		allGone(t, below)
 	})
 }
 

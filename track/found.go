@@ -25,7 +25,8 @@ type found struct {
 // keeperWord is what the state file tells.
 type keeperWord struct {
 	state  fork.KeeperState
-	known  bool // a keeper wrote into it
+	known  bool // a keeper that started something wrote into it
+	failed bool // one that did not
 	locked bool // the supervisor or the keeper lives
 }
 
@@ -35,7 +36,8 @@ func (w keeperWord) empty() bool { return w.known && w.state.Phase == fork.Phase
 // readWord reads what the keeper wrote and leaves the lock alone.
 func readWord(f *os.File) keeperWord {
 	s, err := fork.ReadKeeperState(f)
-	return keeperWord{state: s, known: err == nil}
+	failed := s.Phase == fork.PhaseFailed
+	return keeperWord{state: s, known: err == nil && !failed, failed: failed}
 }
 
 // readState reads what the keeper wrote, from an open state file, which stays

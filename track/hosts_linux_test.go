@@ -91,7 +91,10 @@ func playSlowStart(args []string) {
 		panic(err)
 	}
 	c.Steps = []fork.Step{{Name: "read(2)", Nr: unix.SYS_READ, Args: [6]uintptr{uintptr(in), uintptr(unsafe.Pointer(b)), 1}}}
-	panic(s.Start(c))
+	if err := s.Start(c); err == nil || args[2] != "/missing" {
+		panic(err)
+	}
+	time.Sleep(2 * time.Minute)
 }
 
 // playExec becomes a command in a session: the store's directory is in the

@@ -63,7 +63,7 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 // anything. Files that were lost or damaged would look the same: then, or when a
 // process says that it is the session's, something was.
 func (f *found) nothingStarted() bool {
-	if f.word.known || f.word.locked || f.damage != nil || f.state == nil || !f.record.Keeper.IsZero() || !f.record.Command.IsZero() {
+	if f.word.known || f.word.locked || f.damage != nil || f.state == nil || !f.record.Keeper.IsZero() && !f.word.failed || !f.record.Command.IsZero() {
 		return false
 	}
 	ps, err := f.procs()

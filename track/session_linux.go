@@ -103,6 +103,11 @@ const tagGroup fork.Tag = "control group"
 
 // launch makes one attempt to start c with the chosen tracker.
 func (s *Session) launch(c fork.Command) error {
+	if s.record.Tracker != "" { // an earlier attempt failed, and its keeper has said so
+		if err := s.state.Truncate(0); err != nil {
+			return err
+		}
+	}
 	s.record.Holder = Holder{Tracker: s.choice.Kind}
 	c.Keeper = &fork.Keeper{Keep: s.opts.Keep, State: s.state}
 	if t := s.opts.Temp; t != "" && 2*len(t)+8 < fork.RemoveSize {

@@ -59,11 +59,11 @@ type Phase uint32
 // The phases. Only PhaseEmpty is a proof: wait4(2) said ECHILD to the
 // subreaper of the whole session.
 const (
-	PhaseStarting Phase = iota + 1
-	PhaseRunning        // the command runs
-	PhaseKept           // the command ended, others go on
-	PhaseKilling        // SIGKILL was sent, the end is awaited
-	PhaseEmpty          // nothing is left; the keeper is about to exit
+	PhaseFailed  Phase = iota + 1 // this keeper started nothing; its caller may try again
+	PhaseRunning                  // the command runs
+	PhaseKept                     // the command ended, others go on
+	PhaseKilling                  // SIGKILL was sent, the end is awaited
+	PhaseEmpty                    // nothing is left; the keeper is about to exit
 )
 
 // KeeperState is what a keeper writes into Keeper.State: 32 bytes, in the

@@ -44,8 +44,8 @@ func runKeeper(j *image) {
 	}
 }
 
-// quit ends a keeper that has started nothing. A caller that lives may try again with
-// another; where it is gone, the state says that nothing is left. Raw.
+// quit ends a keeper that has started nothing, and says so. A caller that lives may try
+// again with another; where it is gone, nothing is left. Raw.
 //
 //go:nosplit
 //go:norace
@@ -57,6 +57,8 @@ func (m *keeperMem) quit(peer int32) {
 	}
 	if r == 0 {
 		setPhase(m, PhaseEmpty)
+	} else {
+		setPhase(m, PhaseFailed)
 	}
 	exit(125)
 }
