@@ -249,6 +249,10 @@ func (k *key) override(sum, p *Policy, clear bool) {
 			*to = append([]Rule{}, from...)
 		}
 	case k.kind < scalar, k.kind == limit && p.Limits == Limits{}: // most say nothing of limits, and to ask costs
+	case k.kind == limit && !clear: // as it is: a library's caller may give what no text says
+		if from, to := k.at(p).(Limit), k.at(sum).(Limit); from.Said() {
+			*to.Value, *to.From = *from.Value, *from.From
+		}
 	default:
 		list := k.values(p)
 		if list == nil {

@@ -26,6 +26,10 @@ func TestLimitsAll(t *testing.T) {
 	if sum.Limits != lifted {
 		t.Errorf("%+v", sum.Limits)
 	}
+	odd := Limits{Timeout: -1, MaxOutput: -1, Memory: -1, Pids: 1 << 40, CPU: 5} // no text says it, and nothing drops it
+	if sum := Merge(&Policy{Limits: odd}); sum.Limits != odd {
+		t.Errorf("%+v", sum.Limits)
+	}
 	if ok, w := (&Policy{Limits: lifted}).OnlyTightens(&Policy{Limits: l}); ok || len(w) < 5 {
 		t.Errorf("lifting limits asks for no more: %v", w)
 	}
