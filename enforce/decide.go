@@ -133,10 +133,14 @@ func (p *Plan) explain(a *Act, got answer.Answer) Answer {
 // propose notes what would have to be allowed.
 func (p *Plan) propose(out *Answer, a *Act, got answer.Answer, rule policy.Verdict) {
 	out.Needs = p.needed(a, got)
-	if rule.Deny != nil || rule.Allowed || a.Path == "" {
-		return
-	}
 	r := p.Policy
+	home := r.Home
+	if real, _, ok := r.Look(home); ok && home != "" {
+		home = real
+	}
+	if rule.Deny != nil || rule.Allowed || a.Path == "" || a.Path == "/" || home != "" && policy.Within(home, a.Path) {
+		return // all of a home directory is no rule to propose, whatever is in it
+	}
 	out.Secret = r.Secret(a.Path)
 	tmp := (policy.Within(a.Path, "/tmp") || policy.Within(a.Path, "/var/tmp")) && !(r.Home != "" && policy.Within(a.Path, r.Home))
 	if tmp && out.Secret == "" && access(a, got.Missing)&policy.Write != 0 && p.Mounts.PrivateIn(a.Path) == "" {
