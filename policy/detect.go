@@ -39,29 +39,15 @@ func Detect(h Host, argv []string, writes bool) []Named {
 		tops = append(tops, List(&h, dir))
 	}
 	for _, p := range Presets() {
-		if why := p.applies(&h, program, dir, tops); why != "" {
+		if why, on := p.applies(&h, program, dir, search, tops); why != "" {
 			found = append(found, Named{Value: p.Name, Origin: Origin{Source: why}})
-		} else if on := p.onPATH(&h, search); on != "" {
+		} else if on != "" {
 			found = append(found, Named{Value: p.Name + toolsOnly, Origin: Origin{Source: "detected by " + on + " on PATH"}})
 		} else if file := nearest(&h, dirs, p.Programs); writes && file != "" {
 			found = append(found, Named{Value: p.Name, Origin: Origin{Source: "detected by " + file}})
 		}
 	}
 	return found
-}
-
-// onPATH is the first directory of the search path that holds programs of the
-// preset, or "".
-func (p *PresetInfo) onPATH(h *Host, search []string) string {
-	for _, d := range p.Dirs {
-		d = h.place(d)
-		for _, dir := range search {
-			if d != "" && Within(dir, d) {
-				return dir
-			}
-		}
-	}
-	return ""
 }
 
 // unlisted are directories of which nothing is known.
@@ -88,25 +74,27 @@ func nearest(h *Host, dirs []*Listing, files []string) string {
 	return ""
 }
 
-// applies says by what a preset was detected, or "".
-func (p *PresetInfo) applies(h *Host, program, dir string, tops []*Listing) string {
+// applies says by what a preset was detected, or "", and which directory of the search
+// path holds programs of it, or "".
+func (p *PresetInfo) applies(h *Host, program, dir string, search []string, tops []*Listing) (why, on string) {
 	base := path.Base(program)
-	for _, c := range p.Commands {
-		if named(c, base) {
-			return "detected by command " + base
-		}
+	if slices.ContainsFunc(p.Commands, func(c string) bool { return named(c, base) }) {
+		return "detected by command " + base, ""
 	}
-	if dir != "" {
-		for _, d := range p.Dirs {
-			if d = h.place(d); d != "" && Within(dir, d) {
-				return "detected by program in " + dir
-			}
+	for _, d := range p.Dirs {
+		d = h.place(d)
+		holds := func(dir string) bool { return d != "" && Within(dir, d) }
+		if dir != "" && holds(dir) {
+			return "detected by program in " + dir, ""
+		}
+		if at := slices.IndexFunc(search, holds); at >= 0 && on == "" {
+			on = search[at]
 		}
 	}
 	if file := nearest(h, tops, p.Files); file != "" {
-		return "detected by " + file
+		return "detected by " + file, ""
 	}
-	return ""
+	return "", on
 }
 
 // programOf is the program that argv starts: argv[0], but for env(1) without

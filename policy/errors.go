@@ -100,28 +100,20 @@ func (es Errors) err() error {
 	return es
 }
 
-// Nearest is the name that was probably meant by one that there is not, or "": at
-// most a third of its letters are wrong, or one of a short name's. Two letters that
-// changed places count as one.
-func Nearest(typed string, names []string) string {
+// DidYouMean asks whether a name was meant by one that there is not, or is "": the
+// nearest, of which at most a third of the letters are wrong, or one of a short name's.
+// Two letters that changed places count as one.
+func DidYouMean(typed string, names []string) string {
 	best, at := "", max(len(typed)/3, 1)+1
 	if len(typed) < 2 {
 		return ""
 	}
 	for _, name := range names {
 		if d := distance(typed, name); d < at {
-			best, at = name, d
+			best, at = "; did you mean "+name+"?", d
 		}
 	}
 	return best
-}
-
-// DidYouMean asks whether the nearest name was meant, or is "".
-func DidYouMean(typed string, names []string) string {
-	if n := Nearest(typed, names); n != "" {
-		return "; did you mean " + n + "?"
-	}
-	return ""
 }
 
 // distance is the number of bytes to insert, delete, substitute or swap with the

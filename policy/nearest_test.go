@@ -2,13 +2,16 @@ package policy
 
 import "testing"
 
-func TestNearest(t *testing.T) {
+func TestDidYouMean(t *testing.T) {
 	for _, c := range []struct{ typed, want string }{
 		{"wr", "rw"}, {"raed", "read"}, {"nodejs", "node"}, {"rst", "rust"}, {"conect_tcp", "connect_tcp"},
 		{"", ""}, {"x", ""}, {"zz", ""}, {"python", ""},
 	} {
-		if got := Nearest(c.typed, []string{"ro", "rw", "read", "node", "rust", "connect_tcp"}); got != c.want {
-			t.Errorf("Nearest(%q) = %q, want %q", c.typed, got, c.want)
+		if c.want != "" {
+			c.want = "; did you mean " + c.want + "?"
+		}
+		if got := DidYouMean(c.typed, []string{"ro", "rw", "read", "node", "rust", "connect_tcp"}); got != c.want {
+			t.Errorf("DidYouMean(%q) = %q, want %q", c.typed, got, c.want)
 		}
 	}
 }
