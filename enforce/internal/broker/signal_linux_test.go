@@ -73,14 +73,18 @@ func TestMaySignal(t *testing.T) {
 func TestSameProcess(t *testing.T) {
 	threads, end := make(chan int), make(chan bool)
 	defer close(end)
-	for range 2 {
+	var beside []int // the process's first thread, which has its number
+	for len(beside) < 2 {
 		go func() {
 			runtime.LockOSThread()
 			threads <- unix.Gettid()
 			<-end
 		}()
+		if tid := <-threads; tid != os.Getpid() {
+			beside = append(beside, tid)
+		}
 	}
-	tid, sibling := <-threads, <-threads
+	tid, sibling := beside[0], beside[1]
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d", sibling, tid)); err != nil {
 		t.Fatalf("control: the kernel does not take a thread's number for the process: %v", err)
 	}
