@@ -74,6 +74,7 @@ func TestGitlinks(t *testing.T) {
 		{"compressed names", made + other + " && git update-index --index-version 4 && " + link, "a/b/c/d/.git new"},
 		{"a shared index", made + link + " && git update-index --split-index", "a/b/c/d/.git new"},
 		{"not in the index", made + other, ""},
+		{"in two commands", strings.ReplaceAll(link, "a/b/c/d", "nested"), "nested/.git new"},
 		{"a plain one", copied + link, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -85,6 +86,9 @@ func TestGitlinks(t *testing.T) {
 			}
 			outside(`git init -q . && echo x >file && git add file && echo y >other && git add other && git init -q nested &&
 				git -C nested -c user.email=a -c user.name=b commit -q --allow-empty -m x`)
+			if c.name == "in two commands" {
+				outside(`printf '[core]\nfsmonitor = "touch ` + p.in + `/ran; false"\n' >>nested/.git/config`)
+			}
 			if got := told(t, p, p.plan(), strings.ReplaceAll(c.script, "%s", p.in)); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}

@@ -15,16 +15,19 @@ import (
 // for one whose directory is in the index of the repository around it: git status
 // looks into each such gitlink, with the settings found there.
 
-// newGitlinks tells of gitlinks in an index that has changed: those whose repository
-// was neither looked at before the command nor is plain.
+// newGitlinks tells of gitlinks in an index that has changed: those whose repository is
+// not plain. One in its own working tree, which an earlier command may have made in a new
+// directory, is told again; one among the submodules' was protected if it was there.
 func (s *Snapshot) newGitlinks(index, tree string) (out []Change) {
 	for _, p := range indexed(index) {
 		dot := path.Join(tree, p, ".git")
 		dir, st, err := s.host.RealPath(dot)
+		known := false
 		if err == nil && !st.Mode.IsDir() {
 			dir, err = s.host.GitDir(dot, "gitdir: ")
+			known = s.looked(dir + "/config")
 		}
-		if err == nil && policy.Within(dot, tree) && !s.looked(dir+"/config") && !plain(s.host, dir) {
+		if err == nil && policy.Within(dot, tree) && !known && !plain(s.host, dir) {
 			out = append(out, Change{Path: dot, New: true})
 		}
 	}
