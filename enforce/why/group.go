@@ -33,8 +33,14 @@ type grouper struct {
 	order []*Entry
 }
 
+// apart reports whether a rename failed only since its ends are mounts of their own.
+func apart(x *enforce.Refusal) bool { return x.Errno == "EXDEV" && x.Answer.By == "mounts" }
+
 // rule is the narrowest that would allow what was refused, nil for none.
 func (g *grouper) rule(x *enforce.Refusal) (best *learn.Proposal) {
+	if apart(x) { // it would hide, as harmless, what is refused to the copying that follows
+		return nil
+	}
 	for i := range x.Answer.Needs[:min(1, len(x.Answer.Needs))] {
 		for j := range g.rules {
 			if q := &g.rules[j]; q.Covers(&x.Answer.Needs[i]) && (best == nil || len(q.Path) > len(best.Path)) {
@@ -63,7 +69,7 @@ func (g *grouper) add(x *enforce.Refusal) {
 	}
 	if weight(x.Act.Verb()) > weight(e.Verb) {
 		e.show(x)
-		if e.Harmless = harmless(g.r.Home, e.Verb, e.Path); x.Errno == "EXDEV" && x.Answer.By == "mounts" {
+		if e.Harmless = harmless(g.r.Home, e.Verb, e.Path); apart(x) {
 			e.Harmless = "programs copy where they can't rename"
 		}
 	}

@@ -73,3 +73,23 @@ func TestReport(t *testing.T) {
 		t.Error("what succeeded has a cause")
 	}
 }
+
+// TestCopied: where programs copy since they can't rename, what keeps them from copying
+// is the cause.
+func TestCopied(t *testing.T) {
+	plan := &enforce.Plan{Policy: resolved(t, "/home", "/home/u", "/home/u/p", "/home/u/d")}
+	const file = "/home/u/d/f"
+	one := func(act answer.Act, errno, by string, need learn.Need) enforce.Refusal {
+		return enforce.Refusal{
+			Refusal: watch.Refusal{Act: act, Answer: answer.Answer{Verdict: answer.Refused}, Errno: errno, Proved: true, Count: 1, Left: 1},
+			Answer:  enforce.Answer{Verdict: enforce.Refused, By: by, Reason: "no rule", Needs: []learn.Need{need}},
+		}
+	}
+	r := New(plan, &enforce.Refusals{Proved: true, List: []enforce.Refusal{
+		one(answer.Act{Op: answer.Rename, Path: file, To: "/home/u/p/g"}, "EXDEV", "mounts", learn.Need{Path: file, Access: policy.Write, Change: true}),
+		one(answer.Act{Op: answer.Open, Flags: answer.Read, Path: file}, "EACCES", "landlock", learn.Need{Path: file, Access: policy.Read}),
+	}}, 1)
+	if len(r.Entries) != 2 || r.Causes() != 1 || r.Entries[0].Verb != "read" || r.Entries[0].Harmless != "" || r.Entries[0].Hint.Flag == "" || r.Entries[1].Harmless == "" {
+		t.Errorf("%+v", r.Entries)
+	}
+}
