@@ -76,6 +76,7 @@ func TestGitlinks(t *testing.T) {
 		{"not in the index", made + other, ""},
 		{"in two commands", strings.ReplaceAll(link, "a/b/c/d", "nested"), "nested/.git new"},
 		{"a plain one", copied + link, ""},
+		{"there before", other, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPlace(t)
@@ -86,6 +87,9 @@ func TestGitlinks(t *testing.T) {
 			}
 			outside(`git init -q . && echo x >file && git add file && echo y >other && git add other && git init -q nested &&
 				git -C nested -c user.email=a -c user.name=b commit -q --allow-empty -m x`)
+			if c.name == "there before" {
+				outside(`git add nested 2>/dev/null; printf '[pull]\nrebase = true\n' >>nested/.git/config`)
+			}
 			if c.name == "in two commands" {
 				outside(`printf '[core]\nfsmonitor = "touch ` + p.in + `/ran; false"\n' >>nested/.git/config`)
 			}

@@ -17,19 +17,36 @@ import (
 
 // newGitlinks tells of gitlinks in an index that has changed: those whose repository is
 // not plain. One in its own working tree, which an earlier command may have made in a new
-// directory, is told again; one among the submodules' was protected if it was there.
+// directory, is none of them only if it was in the index before; one among the submodules'
+// was protected if it was there.
 func (s *Snapshot) newGitlinks(index, tree string) (out []Change) {
 	for _, p := range indexed(index) {
 		dot := path.Join(tree, p, ".git")
 		dir, st, err := s.host.RealPath(dot)
-		known := false
+		known := slices.Contains(s.links, path.Join(tree, p))
 		if err == nil && !st.Mode.IsDir() {
 			dir, err = s.host.GitDir(dot, "gitdir: ")
-			known = s.looked(dir + "/config")
+			known = true
 		}
-		if err == nil && policy.Within(dot, tree) && !known && !plain(s.host, dir) {
+		if err == nil && policy.Within(dot, tree) && !(known && s.looked(dir+"/config")) && !plain(s.host, dir) {
 			out = append(out, Change{Path: dot, New: true})
 		}
+	}
+	return out
+}
+
+// nested reports whether a repository within a working tree is looked at.
+func (a *Audit) nested(tree string) bool {
+	is := func(p string) bool {
+		return strings.HasSuffix(p, "/.git/config") && policy.Within(p, tree) && p != path.Join(tree, ".git/config")
+	}
+	return slices.ContainsFunc(a.Held, is) || slices.ContainsFunc(a.Watch, func(w Watched) bool { return !w.missing && is(w.Path) })
+}
+
+// absolute are paths below a directory.
+func absolute(dir string, below []string) (out []string) {
+	for _, p := range below {
+		out = append(out, path.Join(dir, p))
 	}
 	return out
 }
