@@ -146,6 +146,7 @@ func TestDecodeErrors(t *testing.T) {
 		{"empty denial", "fs.deny = ['']", "1:12: an empty path"},
 		{"negated denial", "fs.deny = ['!x']", "denials cannot be taken back"},
 		{"braces", "fs.deny = ['*.{pem,key}']", "braces are not known"},
+		{"braces beside a variable", "fs.deny = ['{a,b}$X']", `"{a,b}$X": braces are not known`},
 		{"open class", "fs.deny = ['[ab']", `"[" without "]"`},
 		{"empty range", "fs.deny = ['[z-a]']", "the range z-a is empty"},
 		{"stars in a name", "fs.deny = ['**.pem']", `"**" must stand alone`},

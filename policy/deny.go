@@ -26,7 +26,7 @@ func checkDeny(s string) error {
 		return fmt.Errorf("denial %q: denials cannot be taken back (a file of that name is %q)", s, `\`+s)
 	}
 	wild := false
-	plain, err := replaceVariables(s, func(variable) (string, error) { return "v", nil }) // ${NAME} has braces
+	plain, err := replaceVariables(s, func(v variable) (string, error) { return "$" + v.name, nil }) // ${NAME} has braces
 	if err != nil {
 		return err
 	}
