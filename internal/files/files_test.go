@@ -1,0 +1,96 @@
+//go:build linux || darwin
+
+package files
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestRead reads what is regular and not too long, and nothing else.
+func TestRead(t *testing.T) {
+	dir := t.TempDir()
+	long := strings.Repeat("x", 10_000)
+	if err := errors.Join(
+		os.WriteFile(dir+"/long", []byte(long), 0o600),
+		os.WriteFile(dir+"/empty", nil, 0o600),
+		os.Symlink("long", dir+"/link"),
+		syscall.Mkfifo(dir+"/fifo", 0o600),
+	); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name  string
+		limit int64
+		want  string
+		err   string
+	}{
+		{"long", 10_000, long, ""},
+		{"long", 9_999, "", "it has 10000 bytes: the most is 9999"},
+		{"long", 0, "", "it has 10000 bytes: the most is 0"},
+		{"link", 10_000, long, ""},
+		{"empty", 0, "", ""},
+		{"fifo", 10, "", "it is a FIFO, not a regular file"},
+		{".", 10, "", "it is a directory, not a regular file"},
+		{"nothing", 10, "", "no such file"},
+	} {
+		got, err := Read(filepath.Join(dir, c.name), c.limit)
+		if string(got) != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s, at most %d bytes: %d bytes, %v", c.name, c.limit, len(got), err)
+		}
+		if pe := (*fs.PathError)(nil); err != nil && !errors.As(err, &pe) {
+			t.Errorf("%s: %T is no *fs.PathError", c.name, err)
+		}
+	}
+	if _, err := Read(os.DevNull, 10); err == nil || !strings.Contains(err.Error(), "it is a device") {
+		t.Errorf("%s: %v", os.DevNull, err)
+	}
+}
+
+// TestList lists what is there, and no more than it may.
+func TestList(t *testing.T) {
+	dir := t.TempDir()
+	if got, err := List(dir, 10); err != nil || len(got) != 0 {
+		t.Errorf("an empty directory: %v, %v", got, err)
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		if err := os.Mkdir(dir+"/"+name, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n, want := range map[int]int{2: 2, 3: 3, 10: 3} {
+		if got, err := List(dir, n); err != nil || len(got) != want {
+			t.Errorf("at most %d: %v, %v", n, got, err)
+		}
+	}
+	if _, err := List(dir+"/nothing", 1); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// TestLstat compares Lstat with the standard library's.
+func TestLstat(t *testing.T) {
+	dir := t.TempDir()
+	if err := errors.Join(os.Symlink("x", dir+"/link"), syscall.Mkfifo(dir+"/fifo", 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{dir, dir + "/link", dir + "/fifo", os.DevNull, os.Args[0]} {
+		got, err := Lstat(name)
+		want, werr := os.Lstat(name)
+		if err != nil || werr != nil {
+			t.Fatal(err, werr)
+		}
+		st := want.Sys().(*syscall.Stat_t)
+		if kinds := fs.ModeType | fs.ModePerm; got.Mode != want.Mode()&kinds || got.Ino != st.Ino || got.Dev != uint64(st.Dev) || got.Nlink != uint64(st.Nlink) {
+			t.Errorf("%s: %+v, not %v", name, got, want)
+		}
+	}
+	if _, err := Lstat(dir + "/nothing"); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
