@@ -9,8 +9,9 @@ import (
 
 // The lowest layer of the broker: the kernel's queue, one call in, one answer out.
 // broker_linux.go shares it among goroutines, call_linux.go says who decides,
-// caller_linux.go looks at who called, creds_linux.go acts with the caller's rights. Whatever was learned of a caller counts only if valid says
-// afterwards that it still waits.
+// caller_linux.go looks at who called, creds_linux.go acts with the caller's rights.
+// Whatever was learned of a caller counts only if valid says afterwards that it still
+// waits.
 
 // queue is the kernel's queue of the calls that a filter hands over
 // (seccomp_unotify(2)).

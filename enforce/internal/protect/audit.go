@@ -33,7 +33,7 @@ type Snapshot struct {
 	files []fileState // of what was there
 	globs []policy.DenyPath
 	known map[string]bool // what the globs named already
-	links []string        // gitlinks there were, where a repository that was looked at may be one
+	links map[string]bool // gitlinks there were, where a repository that was looked at may be one
 }
 
 // fileState is what is remembered of a file; the zero value but for the path
@@ -66,7 +66,7 @@ func (a *Audit) Snapshot(host *policy.Host) *Snapshot {
 			state := stateOf(host, w.Path, !w.Mounted || !a.Mounted)
 			state.tree = w.tree
 			if w.tree != "" && a.nested(w.tree) {
-				s.links = append(s.links, absolute(w.tree, indexed(w.Path))...)
+				s.noteLinks(w.tree, indexed(w.Path))
 			}
 			s.files = append(s.files, state)
 		}

@@ -23,7 +23,7 @@ func (s *Snapshot) newGitlinks(index, tree string) (out []Change) {
 	for _, p := range indexed(index) {
 		dot := path.Join(tree, p, ".git")
 		dir, st, err := s.host.RealPath(dot)
-		known := slices.Contains(s.links, path.Join(tree, p))
+		known := s.links[path.Join(tree, p)]
 		if err == nil && !st.Mode.IsDir() {
 			dir, err = s.host.GitDir(dot, "gitdir: ")
 			known = true
@@ -43,12 +43,15 @@ func (a *Audit) nested(tree string) bool {
 	return slices.ContainsFunc(a.Held, is) || slices.ContainsFunc(a.Watch, func(w Watched) bool { return !w.missing && is(w.Path) })
 }
 
-// absolute are paths below a directory.
-func absolute(dir string, below []string) (out []string) {
-	for _, p := range below {
-		out = append(out, path.Join(dir, p))
+// noteLinks remembers gitlinks of a working tree. An index may be a stranger's, and have
+// a million of them.
+func (s *Snapshot) noteLinks(tree string, below []string) {
+	if s.links == nil {
+		s.links = make(map[string]bool, len(below))
 	}
-	return out
+	for _, p := range below {
+		s.links[path.Join(tree, p)] = true
+	}
 }
 
 // looked reports whether a file was there before the command, and is watched or held.
