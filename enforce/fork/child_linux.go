@@ -63,6 +63,7 @@ func forkImage(j *image) (int, error) {
 	if !j.shared { // a hole makes madvise say ENOMEM, after it did the rest
 		call(unix.SYS_MADVISE, heap, heapArena, unix.MADV_DONTFORK, 0, 0, 0)
 	}
+	asMainThread()
 	beforeFork()
 	r := rawClone(flags, j.stack, j.run, j, j.role)
 	afterFork()
@@ -74,6 +75,20 @@ func forkImage(j *image) (int, error) {
 		return 0, syscall.Errno(-r)
 	}
 	return r, nil
+}
+
+// asMainThread gives the calling thread the main one's scheduling policy, which what is
+// started inherits (sched(7)): the runtime's monitor may have another, and the threads
+// that it made. See package cmd/internal/quiet. Raw.
+//
+//go:nosplit
+//go:norace
+func asMainThread() {
+	if call(unix.SYS_SCHED_GETSCHEDULER, 0, 0, 0, 0, 0, 0) == unix.SCHED_BATCH &&
+		call(unix.SYS_SCHED_GETSCHEDULER, uintptr(call(unix.SYS_GETPID, 0, 0, 0, 0, 0, 0)), 0, 0, 0, 0, 0) == unix.SCHED_NORMAL {
+		var priority int32
+		call(unix.SYS_SCHED_SETSCHEDULER, 0, unix.SCHED_NORMAL, uintptr(unsafe.Pointer(&priority)), 0, 0, 0)
+	}
 }
 
 // call is a system call: the result, or the negative errno as the kernel gives it. Raw.

@@ -6,9 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -196,5 +198,34 @@ func TestEarlySignals(t *testing.T) {
 			t.Errorf("%s: the command ended with %v, want signal %v", name, ws, c.want)
 		}
 		p.Close()
+	}
+}
+
+// What is started has the main thread's scheduling policy, and not that of whatever
+// thread starts it.
+func TestSchedulingPolicy(t *testing.T) {
+	for _, k := range []*Keeper{nil, {}} {
+		done := make(chan string)
+		var start func()
+		start = func() {
+			runtime.LockOSThread()
+			if unix.Gettid() == unix.Getpid() {
+				go start() // on another thread, since this one is taken
+				time.Sleep(10 * time.Millisecond)
+				runtime.UnlockOSThread()
+				return
+			}
+			// No unlocking: the thread is another from now on.
+			if err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH}, 0); err != nil {
+				t.Error(err)
+			}
+			p, out := shell(t, k, "cut -d' ' -f41 /proc/self/stat; cut -d' ' -f41 /proc/$PPID/stat")
+			finish(t, p)
+			done <- out()
+		}
+		go start()
+		if got := <-done; got != "0\n0\n" {
+			t.Errorf("keeper %v: the command and its parent have the policies %q", k != nil, got)
+		}
 	}
 }

@@ -200,6 +200,7 @@ func execSelf(c *Command) error {
 		return err
 	}
 	defer j.release()
+	asMainThread()
 	if j.prepare() {
 		errno, _ := syscall.Exec(c.Path, c.Args, c.Env).(syscall.Errno)
 		j.fail(stageExec, 0, -int(errno))

@@ -1,4 +1,5 @@
-// Package quiet keeps Go's runtime from speaking to zsbx's users, on Linux.
+// Package quiet keeps Go's runtime from speaking to zsbx's users, and from holding it
+// up, on Linux.
 //
 //   - SIGQUIT and SIGABRT from outside end zsbx as they end any other program
 //     (signal(7)). Go's own handlers print what all goroutines do.
@@ -6,11 +7,14 @@
 //     the user reads one line with its reason, and the status is 125. It is 137 once
 //     a command runs, which is killed when zsbx ends. Go prints a traceback and exits
 //     with 2.
+//   - The runtime's monitor, a thread that wakes some ten thousand times a second, lets
+//     the others run on: a twentieth of a start. Package fork starts nothing with the
+//     monitor's scheduling.
 //
 // It does not hide a bug of zsbx: a panic prints its traceback.
 //
-// The first must be done before other packages are initialised, which takes half of
-// zsbx's start. So it is no function to call: Go initialises packages in the order
-// of their import paths, those first that import nothing. The second needs no
+// The first and the last must be done before other packages are initialised, which takes
+// half of zsbx's start. So they are no functions to call: Go initialises packages in the
+// order of their import paths, those first that import nothing. The second needs no
 // initialisation at all.
 package quiet

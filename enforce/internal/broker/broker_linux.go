@@ -157,11 +157,6 @@ func (m *Broker) serve() (err error) {
 			unix.Close(m.queue.fd)
 		}
 	}()
-	if m.self, err = ownIdentity(); err != nil {
-		return err
-	}
-	m.root, _ = mountOf("/")
-	m.queue.wakeFast()
 	m.mu.Lock()
 	err = unix.Pipe2(m.stop[:], unix.O_CLOEXEC)
 	if err == nil && m.isOver() {
@@ -171,6 +166,16 @@ func (m *Broker) serve() (err error) {
 	if err != nil {
 		return fmt.Errorf("pipe: %w", err)
 	}
+	if !m.await() { // most short commands make no call
+		unix.Close(m.stop[0])
+		return nil
+	}
+	if m.self, err = ownIdentity(); err != nil {
+		unix.Close(m.stop[0])
+		return err
+	}
+	m.root, _ = mountOf("/")
+	m.queue.wakeFast()
 	m.lead()
 	<-m.over
 	all := make(chan struct{})
@@ -219,32 +224,35 @@ func (c *Call) relieve() {
 	}
 }
 
-// next waits for a call; nil is the end.
+// next takes the next call; nil is the end.
 func (m *Broker) next() *Call {
+	for m.await() {
+		c := &Call{broker: m}
+		got, err := m.queue.receive(&c.notification)
+		if err != nil {
+			m.finish(fmt.Errorf("receiving a socket call: %w", err))
+		}
+		if got {
+			c.from = caller{int(c.pid)}
+			return c
+		}
+	}
+	return nil
+}
+
+// await waits until there is a call, and reports false at the end.
+func (m *Broker) await() bool {
 	for !m.isOver() {
 		p := []unix.PollFd{{Fd: int32(m.queue.fd), Events: unix.POLLIN}, {Fd: int32(m.stop[0]), Events: unix.POLLIN}}
-		switch errno := patiently(func() unix.Errno { _, err := unix.Poll(p, -1); return asErrno(err) }); errno {
-		case 0:
-		case unix.EINTR:
-			continue
-		default:
+		switch errno := patiently(func() unix.Errno { _, err := unix.Poll(p, -1); return asErrno(err) }); {
+		case errno == unix.EINTR:
+		case errno != 0:
 			m.finish(fmt.Errorf("poll: %w", errno))
-			continue
-		}
-		switch {
 		case p[0].Revents&unix.POLLIN != 0:
-			c := &Call{broker: m}
-			got, err := m.queue.receive(&c.notification)
-			if err != nil {
-				m.finish(fmt.Errorf("receiving a socket call: %w", err))
-			}
-			if got {
-				c.from = caller{int(c.pid)}
-				return c
-			}
+			return true
 		case p[0].Revents != 0: // the last process with the filter is gone
 			m.finish(nil)
 		}
 	}
-	return nil
+	return false
 }

@@ -1,0 +1,48 @@
+package quiet
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// policies gives the scheduling policies of this process's first and second thread
+// (proc_pid_stat(5)).
+func policies() (first, second string) {
+	of := func(tid int) string {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/stat", tid))
+		if err != nil {
+			return "none"
+		}
+		_, fields, _ := strings.Cut(string(b), ") ")
+		return strings.Fields(fields)[38] // field 41
+	}
+	return of(os.Getpid()), of(os.Getpid() + 1)
+}
+
+// The runtime's monitor gives way, and the main thread is as it was started.
+func TestCalm(t *testing.T) {
+	if os.Getenv("ZSBX_TEST_POLICIES") != "" {
+		fmt.Println(policies())
+		os.Exit(0)
+	}
+	calmed := false
+	for range 20 { // another process may get the number of the second thread
+		c := exec.Command("/proc/self/exe", "-test.run=^TestCalm$")
+		c.Env = append(os.Environ(), "ZSBX_TEST_POLICIES=1")
+		out, err := c.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, second, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
+		if first != "0" {
+			t.Fatalf("the main thread has the policy %s", first)
+		}
+		calmed = calmed || second == "3"
+	}
+	if !calmed {
+		t.Error("the monitor was never made to give way")
+	}
+}
