@@ -98,6 +98,39 @@ func TestTrust(t *testing.T) {
 	}
 }
 
+// TestTrustByLink: a project whose policy is a link to another's, or is reached by
+// one, has none of that project's trust. The control: the other has it still.
+func TestTrustByLink(t *testing.T) {
+	h := host(t)
+	trusted, stranger := *h, *h
+	write(t, filepath.Join(h.Dir, policy.ProjectFile), "[fs]\nro = [\"~/.aws\"]\n")
+	all, err := compose.Projects(h)
+	if err != nil || len(all) != 1 || all[0].Trust() != nil {
+		t.Fatal(all, err)
+	}
+	stranger.Dir = filepath.Join(h.Home, "stranger")
+	if err := os.Mkdir(stranger.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../project/"+policy.ProjectFile, filepath.Join(stranger.Dir, policy.ProjectFile)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := compose.Compose(&trusted, &compose.Sources{}); err != nil {
+		t.Errorf("control: %v", err)
+	}
+	var untrusted *compose.UntrustedError
+	if _, err := compose.Compose(&stranger, &compose.Sources{}); !errors.As(err, &untrusted) {
+		t.Errorf("by a link: %v", err)
+	}
+	all, err = compose.Projects(&stranger)
+	if err != nil || len(all) != 1 || all[0].Trust() != nil {
+		t.Fatal(all, err)
+	}
+	if _, err := compose.Compose(&stranger, &compose.Sources{}); err != nil {
+		t.Errorf("trusted there, too: %v", err)
+	}
+}
+
 // TestCheckVariables: zsbx's own files are not made through a link in the working
 // directory, which a command may have put there.
 func TestCheckVariables(t *testing.T) {

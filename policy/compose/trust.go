@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -18,7 +17,7 @@ import (
 
 // trustRecord is what the trust store keeps for one project policy.
 type trustRecord struct {
-	Path   string    `json:"path"`   // canonical
+	Path   string    `json:"path"`   // canonical, but for the file itself: a link lends no other project's trust
 	SHA256 string    `json:"sha256"` // of the content, hexadecimal
 	Time   time.Time `json:"time"`
 }
@@ -133,11 +132,7 @@ func listOrigins(all []policy.Wider) string {
 // content. Records that can't be read or belong to another user count as
 // missing.
 func trusted(h *policy.Host, file, hash string) (known, same bool) {
-	real, err := filepath.EvalSymlinks(file)
-	if err != nil {
-		return false, false
-	}
-	name, err := StateFile(h, "trust", real)
+	name, err := StateFile(h, "trust", file)
 	if err != nil {
 		return false, false
 	}
@@ -147,7 +142,7 @@ func trusted(h *policy.Host, file, hash string) (known, same bool) {
 	}
 	b, err := os.ReadFile(name)
 	var r trustRecord
-	if err != nil || json.Unmarshal(b, &r) != nil || r.Path != real {
+	if err != nil || json.Unmarshal(b, &r) != nil || r.Path != file {
 		return false, false
 	}
 	return true, r.SHA256 == hash
@@ -155,16 +150,11 @@ func trusted(h *policy.Host, file, hash string) (known, same bool) {
 
 // Trust records that the policy may be used with the content that was read.
 func (p *Project) Trust() error {
-	h := p.host
-	real, err := filepath.EvalSymlinks(p.File)
+	name, err := StateFile(p.host, "trust", p.File)
 	if err != nil {
 		return err
 	}
-	name, err := StateFile(h, "trust", real)
-	if err != nil {
-		return err
-	}
-	b, err := json.Marshal(&trustRecord{Path: real, SHA256: contentHash(p.data), Time: time.Now().UTC().Truncate(time.Second)})
+	b, err := json.Marshal(&trustRecord{Path: p.File, SHA256: contentHash(p.data), Time: time.Now().UTC().Truncate(time.Second)})
 	if err != nil {
 		return err
 	}
