@@ -65,7 +65,8 @@ func TestGitlinks(t *testing.T) {
 	}
 	const (
 		copied = `export HOME=/nonexistent; mkdir -p a/b/c && cp -r nested a/b/c/d; `
-		made   = copied + `printf '[core]\nfsmonitor = "touch %s/ran; false"\n' >>a/b/c/d/.git/config; `
+		evil   = `printf '[core]\nfsmonitor = "touch %s/ran; false"\n' >>a/b/c/d/.git/config; `
+		made   = copied + evil
 		link   = `git update-index --add --cacheinfo 160000,$(cat nested/.git/refs/heads/*),a/b/c/d`
 		other  = `git update-index --force-remove other`
 	)
@@ -76,6 +77,9 @@ func TestGitlinks(t *testing.T) {
 		{"not in the index", made + other, ""},
 		{"in two commands", strings.ReplaceAll(link, "a/b/c/d", "nested"), "nested/.git new"},
 		{"a plain one", copied + link, ""},
+		{"by a plain one", copied + "cp -r nested a/b/c/d/e; " + strings.ReplaceAll(evil, "a/b/c/d", "a/b/c/d/e") +
+			"git -C a/b/c/d update-index --add --cacheinfo 160000,$(cat nested/.git/refs/heads/*),e; " + link, "a/b/c/d/.git new"},
+		{"by a new one", copied + evil + "git init -q new; mv a new; cd new; " + strings.ReplaceAll(link, "nested", "../nested"), "new/.git new"},
 		{"there before", other, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -85,7 +89,7 @@ func TestGitlinks(t *testing.T) {
 					t.Skipf("git: %s", out)
 				}
 			}
-			outside(`git init -q . && echo x >file && git add file && echo y >other && git add other && git init -q nested &&
+			outside(`git init -q . && echo x >file && git add file && echo y >other && git add other && mkdir new && git init -q nested &&
 				git -C nested -c user.email=a -c user.name=b commit -q --allow-empty -m x`)
 			if c.name == "there before" {
 				outside(`git add nested 2>/dev/null; printf '[pull]\nrebase = true\n' >>nested/.git/config`)
@@ -96,7 +100,7 @@ func TestGitlinks(t *testing.T) {
 			if got := told(t, p, p.plan(), strings.ReplaceAll(c.script, "%s", p.in)); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
-			outside("git status >/dev/null")
+			outside("git status >/dev/null; cd new 2>/dev/null && git status >/dev/null")
 			if _, err := os.Lstat(p.in + "/ran"); (err == nil) != (c.want != "") {
 				t.Errorf("control: git status ran what the repository says: %t", err == nil)
 			}

@@ -110,7 +110,9 @@ func (s *Snapshot) Changes() []Change {
 			out = append(out, Change{Path: w.Path, New: true})
 		}
 	}
-	out = slices.DeleteFunc(out, func(c Change) bool { return c.New && path.Base(c.Path) == ".git" && plain(s.host, c.Path) })
+	out = slices.DeleteFunc(out, func(c Change) bool {
+		return c.New && path.Base(c.Path) == ".git" && plain(s.host, c.Path, path.Dir(c.Path))
+	})
 	for _, h := range s.matches() {
 		if !s.known[h] {
 			out = append(out, Change{Path: h, New: true})

@@ -28,7 +28,7 @@ func (s *Snapshot) newGitlinks(index, tree string) (out []Change) {
 			dir, err = s.host.GitDir(dot, "gitdir: ")
 			known = true
 		}
-		if err == nil && policy.Within(dot, tree) && !(known && s.looked(dir+"/config")) && !plain(s.host, dir) {
+		if err == nil && policy.Within(dot, tree) && !(known && s.looked(dir+"/config")) && !plain(s.host, dir, path.Join(tree, p)) {
 			out = append(out, Change{Path: dot, New: true})
 		}
 	}

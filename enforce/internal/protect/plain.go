@@ -9,12 +9,13 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// plain reports whether a git directory is as git-init(1), git-clone(1) and programs
-// that call them make it: no hook but samples, nobody else's configuration, and in
-// its own none but settings that name no program. git does with it what it does
-// anywhere, so there is nothing to tell.
-func plain(host *policy.Host, dir string) bool {
-	for _, name := range []string{"commondir", "config.worktree", "modules", "worktrees", "rebase-merge"} {
+// plain reports whether the git directory of a working tree is as git-init(1),
+// git-clone(1) and programs that call them make it: no hook but samples, nobody else's
+// configuration, in its own none but settings that name no program, and no other
+// repository in its index, which git status would look into. git does with it what it
+// does anywhere, so there is nothing to tell.
+func plain(host *policy.Host, dir, tree string) bool {
+	for _, name := range []string{"commondir", "config.worktree", "modules", "worktrees", "rebase-merge", "sequencer"} {
 		if _, err := host.Lstat(path.Join(dir, name)); err == nil {
 			return false
 		}
@@ -27,6 +28,11 @@ func plain(host *policy.Host, dir string) bool {
 	hooks, _ := policy.ReadSome(host, path.Join(dir, "hooks"), maxWatchedEntries)
 	for _, h := range hooks {
 		if !strings.HasSuffix(h.Name(), ".sample") {
+			return false
+		}
+	}
+	for _, p := range indexed(path.Join(dir, "index")) {
+		if _, err := host.Lstat(path.Join(tree, p, ".git")); err == nil {
 			return false
 		}
 	}

@@ -48,7 +48,7 @@ func TestPlain(t *testing.T) {
 		{"", "true"}, {"a hook", "echo x >hooks/pre-commit"}, {"hooks elsewhere", "mv hooks /tmp/$$ && ln -s /tmp/$$ hooks; rm -r /tmp/$$"},
 		{"config elsewhere", "mv config c && ln -s c config"}, {"no config", "rm config"}, {"fsmonitor", "git config core.fsmonitor x"},
 		{"commondir", "echo .. >commondir"}, {"a submodule", "mkdir -p modules/x"}, {"a worktree's config", "echo >config.worktree"},
-		{"a rebase", "mkdir rebase-merge"},
+		{"a rebase", "mkdir rebase-merge"}, {"a cherry-pick", "mkdir sequencer"},
 	} {
 		dir := t.TempDir()
 		if out, err := exec.Command(git, "init", "-q", dir).CombinedOutput(); err != nil {
@@ -63,11 +63,11 @@ func TestPlain(t *testing.T) {
 		if out, err := sh.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v: %s", c.name, err, out)
 		}
-		if got := plain(&host, dir); got != (c.name == "") {
+		if got := plain(&host, dir, filepath.Dir(dir)); got != (c.name == "") {
 			t.Errorf("%s: plain is %v", c.name, got)
 		}
 	}
-	if plain(&host, t.TempDir()+"/none") {
+	if plain(&host, t.TempDir()+"/none", "/") {
 		t.Error("no repository is plain")
 	}
 }
