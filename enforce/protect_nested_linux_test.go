@@ -108,6 +108,37 @@ func TestGitlinks(t *testing.T) {
 	}
 }
 
+// TestContinued: git takes the program that merges from what it wrote down when a
+// rebase or a cherry-pick stopped, and runs it when the user goes on.
+func TestContinued(t *testing.T) {
+	needLandlock(t, 1)
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not installed")
+	}
+	const strategy = `mkdir git-merge-x && printf '#!/bin/sh\ntouch %s/ran' >git-merge-x/y && chmod +x git-merge-x/y; `
+	for _, c := range []struct{ stop, script, want string }{
+		{"rebase side", strategy + "echo x/y >.git/rebase-merge/strategy", ".git/rebase-merge changed"},
+		{"cherry-pick side~1 side", strategy + "git config -f .git/sequencer/opts options.strategy x/y", ".git/sequencer/opts new"},
+		{"rebase side", "git status; echo y >f", ""},
+		{"cherry-pick side~1 side", "git status; echo y >f", ""},
+	} {
+		p := newPlace(t)
+		outside := func(script string) {
+			p.sh(t, nil, "export HOME=/nonexistent GIT_EDITOR=true; git() { command git -c user.email=a -c user.name=b \"$@\"; }; "+script)
+		}
+		outside(`git init -q . && echo 1 >f && git add f && git commit -qm 1 && git checkout -qb side && echo 2 >f && git commit -qam 2 && echo 2 >g &&
+			git add g && git commit -qm g && git checkout -q - && echo 3 >f && git commit -qam 3 && echo 3 >h && git add h && git commit -qm h; git ` + c.stop)
+		if got := told(t, p, p.plan(), strings.ReplaceAll(c.script, "%s", p.in)); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.stop, got, c.want)
+		}
+		verb, _, _ := strings.Cut(c.stop, " ")
+		outside("echo y >f; git add f; git " + verb + " --continue")
+		if _, err := os.Lstat(p.in + "/ran"); (err == nil) != (c.want != "") {
+			t.Errorf("control: git %s --continue ran what was written down: %t", verb, err == nil)
+		}
+	}
+}
+
 // BenchmarkChanges is what is told afterwards, in a repository of 100,000
 // files.
 func BenchmarkChanges(b *testing.B) {

@@ -111,12 +111,11 @@ func (c *protector) gitDir(dir string) {
 // to run programs. The file commondir would have it read another directory's
 // configuration.
 func (c *protector) gitFiles(dir, top string) {
-	for _, name := range []string{"config", "config.worktree", "hooks", "commondir"} {
+	for _, name := range []string{"config", "hooks", "commondir"} {
 		c.add(path.Join(dir, name), top)
 	}
 	c.includes(path.Join(dir, "config"))
-	c.includes(path.Join(dir, "config.worktree"))
-	c.rebase(dir)
+	c.ownFiles(dir, top)
 }
 
 // worktrees protects what linked worktrees have of their own. Where a worktree
@@ -131,14 +130,18 @@ func (c *protector) worktrees(dir, top string, left *int) {
 
 func (c *protector) worktree(dir, top string) {
 	c.watchOnly(path.Join(dir, "commondir"))
-	c.add(path.Join(dir, "config.worktree"), top)
-	c.includes(path.Join(dir, "config.worktree"))
-	c.rebase(dir)
+	c.ownFiles(dir, top)
 }
 
-// rebase watches what git rebase --continue will execute: git itself writes it.
-func (c *protector) rebase(dir string) {
-	c.watchOnly(path.Join(dir, "rebase-merge/git-rebase-todo"))
+// ownFiles protects what each working tree has of its own, and watches what git itself
+// writes: git rebase --continue executes what it finds there, and so does git cherry-pick
+// --continue, a strategy of merging being a program.
+func (c *protector) ownFiles(dir, top string) {
+	if own := path.Join(dir, "config.worktree"); c.add(own, top) {
+		c.includes(own)
+	}
+	c.watchOnly(path.Join(dir, "rebase-merge"))
+	c.watchOnly(path.Join(dir, "sequencer/opts"))
 }
 
 // watchOnly has a change told when the command has ended.
