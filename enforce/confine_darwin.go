@@ -22,9 +22,7 @@ func (p *Plan) confine(c *fork.Command, _ bool) (*broker.Broker, error) {
 		return nil, fmt.Errorf("confining the command: %w", errors.ErrUnsupported)
 	}
 	o := *p.Seatbelt
-	markers := o.Session != ""
-	if !markers {
-		// The fingerprint is what the helper proves the profile by.
+	if o.Session == "" { // the fingerprint is what the helper proves the profile by
 		o.Session = uuid.NewString()
 	}
 	if o.Terminal == "" {
@@ -41,7 +39,7 @@ func (p *Plan) confine(c *fork.Command, _ bool) (*broker.Broker, error) {
 		}
 		p.recorder = s
 	}
-	c.Sandbox = &fork.Sandbox{Profile: text, Session: o.Session, Markers: markers, External: o.External}
+	c.Sandbox = &fork.Sandbox{Profile: text, Session: o.Session, External: o.External}
 	return nil, nil
 }
 

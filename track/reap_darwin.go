@@ -21,7 +21,7 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 		return f.settleGroup(r)
 	}
 	h := &scan.Search{
-		Table: &kernelTable{session: f.dir.id, owner: f.owner()}, Self: os.Getpid(), Command: f.record.Command,
+		Table: &kernelTable{session: f.dir.id}, Self: os.Getpid(), Command: f.record.Command,
 	}
 	if f.recorded {
 		h.Supervisor = f.record.Supervisor
@@ -62,16 +62,8 @@ func (f *found) settleGroup(r *Report) error {
 	return nil
 }
 
-// owner is the user whose session it is.
-func (f *found) owner() int {
-	if f.recorded {
-		return f.record.UID
-	}
-	return os.Geteuid()
-}
-
-// cleanup removes the marker files.
-func (f *found) cleanup() error { return removeMarkers(f.dir.id, f.owner()) }
+// cleanup has nothing to remove beside the record.
+func (f *found) cleanup() error { return nil }
 
 // finder takes a snapshot in which sessions are found: what their supervisor says,
 // as there is no keeper, their processes, and whether their files are still there.
@@ -99,10 +91,9 @@ func finder() (func(f *found, here bool) (keeper Life, procs []Proc, there bool)
 
 // procsIn picks the session's processes.
 func (f *found) procsIn(all []Proc) (out []Proc) {
-	t := &kernelTable{session: f.dir.id, owner: f.owner()}
-	markers, group := t.Markers() == nil, f.record.Tracker == Group
+	t, group := &kernelTable{session: f.dir.id}, f.record.Tracker == Group
 	for _, p := range all {
-		if group && p.Group == f.record.Command.Pid || !group && t.Probe(p.Pid).Match(markers) == scan.Member {
+		if group && p.Group == f.record.Command.Pid || !group && t.Probe(p.Pid).Match() == scan.Member {
 			out = append(out, p)
 		}
 	}

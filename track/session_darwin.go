@@ -20,8 +20,7 @@ import (
 
 // held is what holds a session on macOS, beside the profile.
 type held struct {
-	markers bool     // the marker files were made
-	watch   *os.File // the pipe to the watcher, nil without one
+	watch *os.File // the pipe to the watcher, nil without one
 }
 
 // probe finds out whether the fingerprint can be used.
@@ -63,7 +62,6 @@ func (s *Session) downgrade(failure error) error {
 	if s.choice.Kind != Fingerprint || s.opts.Confined || !errors.As(failure, &refused) {
 		return failure
 	}
-	_ = s.removeHeld()
 	s.caps.noSeatbelt = failure.Error()
 	return s.chooseAgain(failure)
 }
@@ -84,17 +82,10 @@ func (s *Session) equip(c *fork.Command) error {
 		if err != nil {
 			return fmt.Errorf("writing the profile: the home directory: %w", err)
 		}
-		c.Sandbox = &fork.Sandbox{Profile: profile, Session: id, Markers: true}
+		c.Sandbox = &fork.Sandbox{Profile: profile, Session: id}
 	case c.Sandbox.Session != id:
 		return fmt.Errorf("the command's profile carries the fingerprint of session %q, not of this one", c.Sandbox.Session)
 	}
-	if c.Sandbox == nil || c.Sandbox.Session != id || s.held.markers {
-		return nil
-	}
-	if err := makeMarkers(id); err != nil {
-		return err
-	}
-	s.held.markers = true
 	return nil
 }
 
@@ -195,14 +186,8 @@ func (s *Session) settle(ctx context.Context, r *Report) error {
 	return s.found().reap(ctx, r)
 }
 
-// removeHeld removes the marker files.
-func (s *Session) removeHeld() error {
-	if !s.held.markers {
-		return nil
-	}
-	s.held.markers = false
-	return removeMarkers(s.record.ID, os.Geteuid())
-}
+// removeHeld has nothing to remove: the profile ends with its processes.
+func (s *Session) removeHeld() error { return nil }
 
 // closeHeld tells the watcher that there is nothing to watch any more.
 func (s *Session) closeHeld() {

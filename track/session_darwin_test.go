@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/track/internal/proc"
@@ -66,14 +65,14 @@ func closed(t *testing.T, s *Session) Report {
 // procsOf lists what carries a session's fingerprint.
 func procsOf(t *testing.T, id string) []int {
 	t.Helper()
-	k := &kernelTable{session: id, owner: os.Geteuid()}
+	k := &kernelTable{session: id}
 	snap, err := k.Snapshot()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var pids []int
 	for _, r := range snap.Rows {
-		if !r.Dead() && k.Probe(r.Pid).Match(true) == scan.Member {
+		if !r.Dead() && k.Probe(r.Pid).Match() == scan.Member {
 			pids = append(pids, r.Pid)
 		}
 	}
@@ -109,9 +108,6 @@ func TestMacReap(t *testing.T) {
 			}
 			if left := procsOf(t, id); len(left) > 0 {
 				t.Errorf("%s: %v are left", act, left)
-			}
-			if _, err := os.Lstat(fingerprint.Dir(id)); err == nil {
-				t.Errorf("%s: the markers are left", act)
 			}
 		}
 	}
@@ -157,24 +153,6 @@ func TestMacKeepAndReap(t *testing.T) {
 	}
 }
 
-// TestMacMarkers: the session can neither remove its markers nor write to
-// them, and is found all the same.
-func TestMacMarkers(t *testing.T) {
-	_, s := begun(t, `rm -rf /private/tmp/.zsbx-* /tmp/.zsbx-*; mv /private/tmp/.zsbx-$ZSBX_SESSION /private/tmp/elsewhere; chmod 0 /private/tmp/.zsbx-$ZSBX_SESSION; echo x >/private/tmp/.zsbx-$ZSBX_SESSION/allow; sleep 60 & sleep 60 & exit 0`, Options{})
-	if _, err := s.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	if err := checkMarkers(s.ID(), os.Geteuid()); err != nil {
-		t.Errorf("the markers were changed: %v", err)
-	}
-	if len(procsOf(t, s.ID())) == 0 {
-		t.Error("nothing is found")
-	}
-	if r := closed(t, s); !r.Done() {
-		t.Errorf("%+v", r)
-	}
-}
-
 // TestMacTrackOnlyRestrictsNothing: a command that is only tracked reads,
 // writes and talks as it would without.
 func TestMacTrackOnlyRestrictsNothing(t *testing.T) {
@@ -194,7 +172,7 @@ func TestMacTrackOnlyRestrictsNothing(t *testing.T) {
 // TestMacTable: this process is in the list, once, with its parent and a start
 // time that two questions agree on, and is no member of anything.
 func TestMacTable(t *testing.T) {
-	k := &kernelTable{session: "0f9a3c1e-5b7d-4e2a-9c11-223344556677", owner: os.Geteuid()}
+	k := &kernelTable{session: "0f9a3c1e-5b7d-4e2a-9c11-223344556677"}
 	snap, err := k.Snapshot()
 	if err != nil {
 		t.Fatal(err)
@@ -211,7 +189,7 @@ func TestMacTable(t *testing.T) {
 	if seen != 1 {
 		t.Errorf("this process is listed %d times in %d", seen, len(snap.Rows))
 	}
-	if v := k.Probe(os.Getpid()).Match(false); v == scan.Member {
+	if v := k.Probe(os.Getpid()).Match(); v == scan.Member {
 		t.Error("this process is a member")
 	}
 	p, err := proc.Look(os.Getpid())

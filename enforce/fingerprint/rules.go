@@ -89,15 +89,10 @@ func keychainNames() []string {
 }
 
 // Marks are the rules of a valid session's fingerprint. They come last in a
-// profile, so that no other rule changes the answers, and nobody under the
-// profile can remove the files.
+// profile, so that no other rule changes the answers.
 func Marks(session string) []Rule {
-	sub := func(p string) []string { return []string{"(subpath " + literal(p) + ")"} }
 	name := Name(session)
 	return []Rule{
-		{Ops: WriteOps(), Filters: sub(Dir(session))},
-		{Ops: ReadOps(), Filters: sub(Deny(session))},
-		{Allow: true, Ops: ReadOps(), Filters: sub(Allow(session))},
 		{Ops: []string{"mach-lookup"}, Filters: GlobalNames([]string{name + ".deny"})},
 		{Allow: true, Ops: []string{"mach-lookup"}, Filters: GlobalNames([]string{name + ".allow"})},
 	}

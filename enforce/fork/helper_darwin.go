@@ -88,10 +88,9 @@ func closeOthers() error {
 	return nil
 }
 
-// confine puts the profile on and proves that it is on. Three kinds of mistake
+// confine puts the profile on and proves that it is on. Two kinds of mistake
 // would otherwise go unseen until a session is to be reaped: a profile that
-// means something else, a call that puts its arguments in the wrong place, and
-// paths that the kernel spells otherwise.
+// means something else, and a call that puts its arguments in the wrong place.
 func confine(o *order) report {
 	if o.Profile == "" {
 		return report{}
@@ -103,22 +102,13 @@ func confine(o *order) report {
 	if err := libsystem.SandboxInit(o.Profile); err != nil {
 		return report{Stage: helperProfile, Message: err.Error()}
 	}
-	pairs := map[string][2]int{}
-	if o.Session != "" {
-		n := fingerprint.Name(o.Session)
-		pairs["names"] = [2]int{
-			libsystem.SandboxCheck(me, "mach-lookup", libsystem.FilterGlobalName, n+".allow"),
-			libsystem.SandboxCheck(me, "mach-lookup", libsystem.FilterGlobalName, n+".deny"),
-		}
-	}
-	if o.Session != "" && o.Markers {
-		pairs["paths"] = [2]int{
-			libsystem.SandboxCheck(me, "file-read-data", libsystem.FilterPath, fingerprint.Allow(o.Session)),
-			libsystem.SandboxCheck(me, "file-read-data", libsystem.FilterPath, fingerprint.Deny(o.Session)),
-		}
+	n := fingerprint.Name(o.Session)
+	names := [2]int{
+		libsystem.SandboxCheck(me, "mach-lookup", libsystem.FilterGlobalName, n+".allow"),
+		libsystem.SandboxCheck(me, "mach-lookup", libsystem.FilterGlobalName, n+".deny"),
 	}
 	sandboxed := libsystem.SandboxCheck(me, "", libsystem.FilterNone, "")
-	if err := checkFingerprint(sandboxed, pairs); err != nil {
+	if err := checkFingerprint(sandboxed, names); err != nil {
 		return report{Stage: helperCheck, Message: err.Error()}
 	}
 	return report{}

@@ -23,9 +23,6 @@ type Sandbox struct {
 	// Session is the session whose fingerprint the profile carries. The
 	// helper checks it on itself.
 	Session string
-	// Markers says that the session's marker files exist, so that the path
-	// pair can be checked, too.
-	Markers bool
 
 	// Hold is a descriptor of the caller's that the helper has open, too, until
 	// it has become the command: as long as it is open elsewhere, the profile
@@ -84,7 +81,6 @@ const (
 type order struct {
 	Profile string   `json:"profile"` // "" for none
 	Session string   `json:"session,omitempty"`
-	Markers bool     `json:"markers,omitempty"`
 	Path    []byte   `json:"path"`
 	Args    [][]byte `json:"args"`
 	Env     [][]byte `json:"env"`
@@ -94,7 +90,7 @@ type order struct {
 func newOrder(c *Command) *order {
 	o := &order{Path: []byte(c.Path), Args: bytesOf(c.Args), Env: bytesOf(c.Env)}
 	if b := c.Sandbox; b != nil {
-		o.Profile, o.Session, o.Markers = b.Profile, b.Session, b.Markers
+		o.Profile, o.Session = b.Profile, b.Session
 	}
 	return o
 }
@@ -152,16 +148,14 @@ func outcome(path string, reports []report) error {
 }
 
 // checkFingerprint judges what sandbox_check answered about the process
-// itself. Anything but the fingerprint means that the profile, the call or the
-// paths are not what they should be.
-func checkFingerprint(sandboxed int, pairs map[string][2]int) error {
+// itself. Anything but the fingerprint means that the profile or the call is not
+// what it should be.
+func checkFingerprint(sandboxed int, names [2]int) error {
 	if sandboxed != 1 {
 		return fmt.Errorf("sandbox_check answers %d, not 1, to whether there is a sandbox", sandboxed)
 	}
-	for _, name := range []string{"names", "paths"} {
-		if p, ok := pairs[name]; ok && p != [2]int{0, 1} {
-			return fmt.Errorf("sandbox_check answers %d and %d, not 0 and 1, about the session's %s", p[0], p[1], name)
-		}
+	if names != [2]int{0, 1} {
+		return fmt.Errorf("sandbox_check answers %d and %d, not 0 and 1, about the session's names", names[0], names[1])
 	}
 	return nil
 }

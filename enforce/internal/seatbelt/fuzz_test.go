@@ -77,7 +77,7 @@ func FuzzInjection(f *testing.F) {
 		}
 		if p.Allowed("lsopen", Target{}) || p.Allowed("file-read-data", file("/secret")) ||
 			p.Allowed("file-write-data", file("/Users/u/p/"+name)) || p.Allowed("signal", Target{Process: "others"}) ||
-			!p.Allowed("file-read-data", file(fingerprint.Dir(testSession)+"/allow")) || p.Allowed("file-read-data", file(fingerprint.Dir(testSession)+"/deny")) {
+			!p.Allowed("mach-lookup", service(fingerprint.Name(testSession)+".allow")) || p.Allowed("mach-lookup", service(fingerprint.Name(testSession)+".deny")) {
 			t.Fatalf("%q, %q: a promise is broken\n%s", name, origin, text)
 		}
 	})

@@ -21,9 +21,8 @@ var base string
 type Options struct {
 	// Session is the session's UUID in lower case. The profile carries it
 	// as a fingerprint, by which every process under the profile can be
-	// told from all others. Its marker files must exist when the command
-	// starts. "" leaves the fingerprint out, for reading; Plan.Confine
-	// then makes one up, without markers, to prove the profile by.
+	// told from all others. "" leaves the fingerprint out, for reading;
+	// Plan.Confine then makes one up, to prove the profile by.
 	Session string
 
 	// Terminal is the terminal of the command, "/dev/ttys003"; "" for

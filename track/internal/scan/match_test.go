@@ -41,7 +41,7 @@ type liar struct {
 
 func (l *liar) Probe(pid int) Answers {
 	if l.claims(l.simKernel, pid) {
-		return Answers{1, Allowed, Denied, Allowed, Denied}
+		return Answers{1, Allowed, Denied}
 	}
 	return l.simKernel.Probe(pid)
 }
@@ -50,23 +50,11 @@ func (l *liar) Probe(pid int) Answers {
 func TestMatch(t *testing.T) {
 	values := []int{-1, 0, 1, 2}
 	for _, sandboxed := range values {
-		for _, na := range values {
-			for _, nd := range values {
-				for _, pa := range values {
-					for _, pd := range values {
-						a := Answers{sandboxed, na, nd, pa, pd}
-						for _, markers := range []bool{false, true} {
-							got := a.Match(markers)
-							if got != Member {
-								continue
-							}
-							byName := na == 0 && nd == 1
-							byPath := markers && pa == 0 && pd == 1 && (na != 0 && na != 1 || nd != 0 && nd != 1)
-							if sandboxed != 1 || !byName && !byPath {
-								t.Errorf("%+v, markers %v: a match", a, markers)
-							}
-						}
-					}
+		for _, allow := range values {
+			for _, deny := range values {
+				a := Answers{sandboxed, allow, deny}
+				if is := sandboxed == 1 && allow == 0 && deny == 1; is != (a.Match() == Member) {
+					t.Errorf("%+v: a match is %v", a, !is)
 				}
 			}
 		}
@@ -75,15 +63,15 @@ func TestMatch(t *testing.T) {
 		a    Answers
 		want Match
 	}{
-		{Answers{0, -1, -1, -1, -1}, Outside}, // under no profile
-		{Answers{1, 0, 1, -1, -1}, Member},
-		{Answers{1, 1, 1, 1, 1}, Outside}, // another profile, or dead
-		{Answers{1, 0, 0, 0, 1}, Outside}, // allows all, and a marker is missing
-		{Answers{1, -1, -1, 0, 1}, Member},
-		{Answers{-1, 0, 1, 0, 1}, Unclear},
-		{Answers{0, 0, 1, 0, 1}, Unclear},
+		{Answers{0, -1, -1}, Outside}, // under no profile
+		{Answers{1, 1, 1}, Outside},   // another profile, or dead
+		{Answers{1, 0, 0}, Outside},   // allows all
+		{Answers{1, -1, -1}, Unclear},
+		{Answers{1, 0, -1}, Unclear},
+		{Answers{-1, 0, 1}, Unclear},
+		{Answers{0, 0, 1}, Unclear},
 	} {
-		if got := c.a.Match(true); got != c.want {
+		if got := c.a.Match(); got != c.want {
 			t.Errorf("%+v: %v, want %v", c.a, got, c.want)
 		}
 	}

@@ -115,7 +115,7 @@ func (h *Search) references(spared []int) error {
 }
 
 // ask asks the kernel about a process.
-func (h *Search) ask(pid int) Match { return h.Table.Probe(pid).Match(h.Table.Markers() == nil) }
+func (h *Search) ask(pid int) Match { return h.Table.Probe(pid).Match() }
 
 // childOfOutsider reports whether a vanished process needs no second look: its
 // parent is known to be outside, so it was, too. An orphan's parent is process

@@ -31,7 +31,6 @@ type Table interface {
 	Snapshot() (Snapshot, error)
 	Lookup(pid int) (proc.Process, error) // syscall.ESRCH when there is none
 	Probe(pid int) Answers
-	Markers() error // nil as long as the marker files are as they were made
 	Signal(pid int, sig syscall.Signal) error
 	Now() time.Time
 	Sleep(time.Duration)

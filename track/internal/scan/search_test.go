@@ -25,7 +25,7 @@ func textbook(t Table, self int) {
 				continue
 			}
 			a := t.Probe(r.Pid)
-			if a.PathAllow == Allowed && a.PathDeny != Allowed {
+			if a.Allow == Allowed && a.Deny != Allowed {
 				found = true
 				_ = t.Signal(r.Pid, syscall.SIGKILL)
 			}
@@ -91,8 +91,6 @@ func TestSearchEnds(t *testing.T) {
 		"a racy list":         {pids: 400, outsiders: 40, hoppers: 1, hop: 10, racyList: true},
 		"breeders":            {pids: 3000, outsiders: 20, breeders: 3, breed: 5},
 		"a busy machine":      {pids: 500, outsiders: 30, churn: 20, sleepers: 5, hoppers: 1, hop: 5},
-		"a mute name pair":    {pids: 400, outsiders: 40, hoppers: 1, hop: 10, mute: true},
-		"deleted markers":     {pids: 400, outsiders: 40, sleepers: 10, noMarker: 1},
 		"a nonsensical probe": {pids: 400, outsiders: 20, sleepers: 10, nonsense: 3},
 	} {
 		for seed := range uint64(40) {
@@ -189,9 +187,9 @@ func TestHiddenProcesses(t *testing.T) {
 // end.
 func TestSearchTellsSurvivors(t *testing.T) {
 	for name, h := range map[string]hazards{
-		"foreign":              {pids: 200, outsiders: 20, sleepers: 5, foreign: 2},
-		"unkillable":           {pids: 200, outsiders: 20, sleepers: 5, unkillable: 2},
-		"mute without markers": {pids: 200, outsiders: 20, sleepers: 5, mute: true, noMarker: 1},
+		"foreign":    {pids: 200, outsiders: 20, sleepers: 5, foreign: 2},
+		"unkillable": {pids: 200, outsiders: 20, sleepers: 5, unkillable: 2},
+		"mute":       {pids: 200, outsiders: 20, sleepers: 5, mute: true},
 	} {
 		k, res, err := check(t, h, 7)
 		if !errors.Is(err, ErrUnproved) {
@@ -222,7 +220,7 @@ func TestSearchRandom(t *testing.T) {
 			hoppers: n("hoppers", 3), hop: n("hop", 500),
 			breeders: n("breeders", 2), breed: n("breed", 20), sleepers: n("sleepers", 4), zombies: n("zombies", 2),
 			foreign: n("foreign", 1), unkillable: n("unkillable", 1), nonsense: n("nonsense", 200),
-			mute: rapid.Bool().Draw(rt, "mute"), noMarker: n("noMarker", 400), racyList: rapid.Bool().Draw(rt, "racyList"),
+			mute: rapid.Bool().Draw(rt, "mute"), racyList: rapid.Bool().Draw(rt, "racyList"),
 			tick: 4000, linger: n("linger", 1000),
 		}
 		seed := rapid.Uint64().Draw(rt, "seed")
@@ -246,7 +244,7 @@ func TestProbeOfItselfMustAnswer(t *testing.T) {
 
 type silent struct{ *simKernel }
 
-func (silent) Probe(int) Answers { return Answers{-1, -1, -1, -1, -1} }
+func (silent) Probe(int) Answers { return Answers{-1, -1, -1} }
 
 // TestOldProcessesNeedNoAnswer: a process that never answers and is older than
 // the session does not stand in the way.
@@ -271,7 +269,7 @@ type mutePid struct {
 
 func (m mutePid) Probe(pid int) Answers {
 	if pid == m.pid {
-		return Answers{-1, -1, -1, -1, -1}
+		return Answers{-1, -1, -1}
 	}
 	return m.simKernel.Probe(pid)
 }

@@ -2,7 +2,6 @@ package scan
 
 import (
 	"cmp"
-	"errors"
 	"math/rand/v2"
 	"slices"
 	"syscall"
@@ -25,7 +24,6 @@ type simKernel struct {
 
 	calls     int
 	killedOut []proc.ID // outsiders that SIGKILL reached: must stay empty
-	forgery   error     // of the markers
 }
 
 // hazards is what a schedule has in store. Rates are in thousandths a turn.
@@ -43,8 +41,7 @@ type hazards struct {
 	foreign    int  // members that may not be signalled
 	unkillable int  // members that SIGKILL does not end
 	nonsense   int  // how often a probe of anybody but this process gives nonsense
-	mute       bool // the name pair never answers
-	noMarker   int  // after so many calls the "deny" marker is deleted; 0 for never
+	mute       bool // the names never answer
 	racyList   bool // processes can end while the list is made
 	hidden     bool // and then are not even counted
 	tick       int  // microseconds that a turn takes; 0 for 100
@@ -129,9 +126,6 @@ func (k *simKernel) end(p *simProc) {
 func (k *simKernel) turn() {
 	k.calls++
 	k.clock += uint64(cmp.Or(k.tick, 100))
-	if k.noMarker > 0 && k.calls >= k.noMarker && k.forgery == nil {
-		k.forgery = errors.New("a marker is missing")
-	}
 	for i, pid := range slices.Clone(k.order) {
 		p := k.procs[pid]
 		if p == nil || p.stopped || pid == k.self || i == 0 {
@@ -188,8 +182,6 @@ func (k *simKernel) Lookup(pid int) (proc.Process, error) {
 	return proc.Process{}, syscall.ESRCH
 }
 
-func (k *simKernel) Markers() error { return k.forgery }
-
 func (k *simKernel) Probe(pid int) Answers {
 	k.turn()
 	p := k.procs[pid]
@@ -198,7 +190,7 @@ func (k *simKernel) Probe(pid int) Answers {
 	}
 	a := k.truth(p)
 	if k.mute {
-		a.NameAllow, a.NameDeny = NoAnswer, NoAnswer
+		a.Allow, a.Deny = NoAnswer, NoAnswer
 	}
 	return a
 }
@@ -207,18 +199,15 @@ func (k *simKernel) Probe(pid int) Answers {
 func (k *simKernel) truth(p *simProc) Answers {
 	switch {
 	case p == nil || p.Dead():
-		return Answers{1, 1, 1, 1, 1}
+		return Answers{1, 1, 1}
 	case p.member:
-		return Answers{1, Allowed, Denied, Allowed, Denied}
+		return Answers{1, Allowed, Denied}
 	case p.boxed == 0:
-		return Answers{0, NoAnswer, NoAnswer, NoAnswer, NoAnswer}
+		return Answers{0, NoAnswer, NoAnswer}
 	case p.boxed == 1:
-		return Answers{1, 1, 1, 1, 1}
-	case k.forgery != nil:
-		// Everything is allowed, but the path that is missing.
-		return Answers{1, 0, 0, 0, 1}
+		return Answers{1, 1, 1}
 	}
-	return Answers{1, 0, 0, 0, 0}
+	return Answers{1, 0, 0}
 }
 
 // rubbish is anything but a clear lie: it neither gives an outsider the exact
@@ -231,8 +220,8 @@ func (k *simKernel) rubbish(isMember bool) Answers {
 	}
 	for {
 		n := func() int { return []int{-1, 0, 1, 2, 42}[k.rng.IntN(5)] }
-		a := Answers{n(), n(), n(), n(), n()}
-		if a.Match(true) != lie && a.Match(false) != lie {
+		a := Answers{n(), n(), n()}
+		if a.Match() != lie {
 			return a
 		}
 	}
