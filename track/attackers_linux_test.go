@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zsbx/zsbx/internal/procfs"
 	"github.com/zsbx/zsbx/internal/testkit"
-	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
 // helpers are the programs that the test binary plays inside of a session.
@@ -25,6 +25,8 @@ func helpers() map[string]func(args []string) {
 		"scopehost":   playScopeHost,
 		"slowstart":   playSlowStart,
 		"nested":      playNested,
+		"inithost":    playInitHost,
+		"initreaper":  playInitReaper,
 		"hopcontrol":  func([]string) { playHopControl() },
 		"siege":       func([]string) { playSiege() },
 		"mover":       playMover,
@@ -213,8 +215,8 @@ func playZombieLeader() {
 	}
 	go func() {
 		testkit.Within(testkit.Patience, func() bool {
-			p, err := proc.Look(os.Getpid())
-			return err == nil && p.Dead()
+			s, err := procfs.LookAt("/proc/self")
+			return err == nil && s.State == "Z"
 		})
 		_, _ = os.Stderr.WriteString("x")
 		select {}

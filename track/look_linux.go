@@ -144,11 +144,15 @@ func (g targets) among(t *proc.Table, m members) []Proc {
 	}
 	hit := make(map[int]bool)
 	for _, pid := range roots {
-		if pid > 1 && !hit[pid] && t.Procs[pid].Start >= g.since {
-			hit[pid] = true
-			for _, p := range t.Below(pid) {
-				hit[p.Pid] = true
-			}
+		if hit[pid] || t.Procs[pid].Start < g.since {
+			continue
+		}
+		hit[pid] = true
+		if pid == 1 {
+			continue // with Exec init may be the command, but not all is its
+		}
+		for _, p := range t.Below(pid) {
+			hit[p.Pid] = true
 		}
 	}
 	var out []Proc

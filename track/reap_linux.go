@@ -28,6 +28,9 @@ const (
 
 // reap kills all that is left of a session and says what it came to.
 func (f *found) reap(ctx context.Context, r *Report) error {
+	if now, err := proc.Identify(1); err == nil && now == f.record.Command {
+		return fmt.Errorf("session %s: %w", f.dir.id, ErrInit)
+	}
 	for {
 		k, err := f.openKeeper(ctx)
 		if errors.Is(err, proc.ErrGone) {

@@ -97,13 +97,13 @@ func (r *Record) check(id string) error {
 	case r.Cgroup != nil && !r.Cgroup.Of(id):
 		return fmt.Errorf("not a session record: the control group %.200q is not the session's", r.Cgroup.Path)
 	}
-	return errors.Join(checkPid(r.Supervisor), checkPid(r.Keeper), checkPid(r.Command))
+	return errors.Join(checkPid(r.Supervisor, 1), checkPid(r.Keeper, 2), checkPid(r.Command, 1))
 }
 
-// checkPid refuses numbers that are no pid of a session: 1 is init's, and
-// negative ones are groups to kill(2).
-func checkPid(p ProcID) error {
-	if p.Pid < 0 || p.Pid == 1 || p.Pid > 1<<30 {
+// checkPid refuses numbers that are no pid: negative ones are groups to kill(2). 1 is
+// init's, which the supervisor is in a container of its own, and with Exec the command.
+func checkPid(p ProcID, least int) error {
+	if !p.IsZero() && p.Pid < least || p.Pid > 1<<30 {
 		return fmt.Errorf("not a session record: bad pid %d", p.Pid)
 	}
 	return nil

@@ -164,10 +164,7 @@ func (s *Session) locate() error {
 	if err != nil {
 		return fmt.Errorf("describing this machine: %w", err)
 	}
-	s.record.Host, s.record.Boot, s.record.PidNS = here.Host, here.Boot, here.PidNS
-	if s.record.Supervisor, err = proc.Identify(os.Getpid()); err != nil {
-		return fmt.Errorf("describing this process: %w", err)
-	}
+	s.record.Host, s.record.Boot, s.record.PidNS, s.record.Supervisor = here.Host, here.Boot, here.PidNS, here.Self
 	return nil
 }
 

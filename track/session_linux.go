@@ -140,7 +140,10 @@ func (s *Session) launch(c fork.Command) error {
 // recordHolder stores the session, while its keeper gets ready. Of a scope the
 // group is not known yet: see moveToScope.
 func (s *Session) recordHolder(p *fork.Process) error {
-	var err error
+	err := s.locate()
+	if err != nil {
+		return fmt.Errorf("recording the session: %w", err)
+	}
 	if p.KeeperPid != 0 {
 		s.record.Keeper, err = proc.Identify(p.KeeperPid)
 	} else if s.record.Command.IsZero() {

@@ -54,12 +54,13 @@ type Stat struct {
 	Parent  int
 	Group   int
 	Session int
+	Threads int
 	Start   uint64 // clock ticks since boot
 }
 
 // ParseStat reads a stat file:
 //
-//	1 pid  2 (comm)  3 state  4 ppid  5 pgrp  6 session ... 22 starttime
+//	1 pid  2 (comm)  3 state  4 ppid  5 pgrp  6 session ... 20 num_threads ... 22 starttime
 //
 // The name may hold spaces and parentheses; the fields after it can't.
 func ParseStat(b []byte) (Stat, error) {
@@ -76,7 +77,7 @@ func ParseStat(b []byte) (Stat, error) {
 	for _, n := range []struct {
 		to   *int
 		text []byte
-	}{{&s.Pid, bytes.TrimSpace(b[:open])}, {&s.Parent, f[1]}, {&s.Group, f[2]}, {&s.Session, f[3]}} {
+	}{{&s.Pid, bytes.TrimSpace(b[:open])}, {&s.Parent, f[1]}, {&s.Group, f[2]}, {&s.Session, f[3]}, {&s.Threads, f[17]}} {
 		var e error
 		*n.to, e = strconv.Atoi(string(n.text))
 		err = errors.Join(err, e)

@@ -9,7 +9,7 @@ import (
 func TestParseStat(t *testing.T) {
 	const tail = " S 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345 0 0"
 	for _, name := range []string{"sh", "a b) R 1 1 1", "", "\n", "(", ")", ") S 1 ("} {
-		if s, err := ParseStat([]byte("42 (" + name + ")" + tail)); err != nil || s != (Stat{42, name, "S", 7, 8, 9, 12345}) {
+		if s, err := ParseStat([]byte("42 (" + name + ")" + tail)); err != nil || s != (Stat{42, name, "S", 7, 8, 9, 1, 12345}) {
 			t.Errorf("%q: %+v %v", name, s, err)
 		}
 	}

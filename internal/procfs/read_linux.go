@@ -36,16 +36,42 @@ func Read(path string, b []byte) ([]byte, error) {
 	}
 }
 
-// Look reads what /proc/PID/stat says of a process.
+// Look reads what /proc/PID/stat says of a process. The state of one whose first thread
+// has ended (pthread_exit(3)) is that of a thread that lives: the first is a zombie
+// until the last has ended.
 func Look(pid int) (Stat, error) {
+	s, err := LookAt("/proc/" + strconv.Itoa(pid))
+	if err == nil && s.State == "Z" && s.Threads > 1 {
+		if t, ok := OtherThread(pid); ok {
+			s.State = t.State
+		}
+	}
+	return s, err
+}
+
+// LookAt reads the stat file in a directory of /proc, that of a process or a thread.
+func LookAt(dir string) (Stat, error) {
 	var buf [1024]byte // room for the longest line
-	b, err := Read(Path(pid, "stat"), buf[:])
+	b, err := Read(dir+"/stat", buf[:])
 	if err != nil {
 		return Stat{}, err
 	}
 	s, err := ParseStat(b)
 	if err != nil {
-		err = fmt.Errorf("%s: %w", Path(pid, "stat"), err)
+		err = fmt.Errorf("%s/stat: %w", dir, err)
 	}
 	return s, err
+}
+
+// OtherThread looks at a living thread of a process that is not its first, if there is
+// one. Pid is the thread's number.
+func OtherThread(pid int) (Stat, bool) {
+	tasks, _ := os.ReadDir(Path(pid, "task"))
+	for _, t := range tasks {
+		s, err := LookAt(Path(pid, "task/"+t.Name()))
+		if err == nil && s.Pid != pid && s.State != "Z" && s.State != "X" {
+			return s, true
+		}
+	}
+	return Stat{}, false
 }

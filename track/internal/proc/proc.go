@@ -23,6 +23,7 @@ type Machine struct {
 	Host  string // nodename, uname(2)
 	Boot  string // names the run of the machine: /proc/sys/kernel/random/boot_id, kern.bootsessionuuid
 	PidNS uint64 // inode of the PID namespace, 0 where there are none
+	Self  ID     // this process
 }
 
 // Process is a process, as far as it can be seen from outside.

@@ -3,6 +3,7 @@ package proc
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,8 +16,9 @@ func Here() (m Machine, err error) {
 	}
 	m.Host = unix.ByteSliceToString(u.Nodename[:])
 	if m.Boot, err = unix.Sysctl("kern.bootsessionuuid"); err != nil {
-		err = fmt.Errorf("sysctl kern.bootsessionuuid: %w", err)
+		return m, fmt.Errorf("sysctl kern.bootsessionuuid: %w", err)
 	}
+	m.Self, err = Identify(os.Getpid())
 	return m, err
 }
 

@@ -68,6 +68,11 @@ func Status(pid int) map[string][]string {
 // it (PR_SET_DUMPABLE).
 func Getenv(pid int, name string) (value string, hidden bool) {
 	b, err := procfs.Read(procfs.Path(pid, "environ"), make([]byte, 4096))
+	if len(b) == 0 && !errors.Is(err, os.ErrPermission) { // its first thread has ended, perhaps
+		if t, ok := procfs.OtherThread(pid); ok {
+			b, err = procfs.Read(procfs.Path(pid, "task/"+strconv.Itoa(t.Pid)+"/environ"), make([]byte, 4096))
+		}
+	}
 	for v := range strings.SplitSeq(string(b), "\x00") {
 		if value, ok := strings.CutPrefix(v, name+"="); ok {
 			return value, false
@@ -76,7 +81,8 @@ func Getenv(pid int, name string) (value string, hidden bool) {
 	return "", errors.Is(err, os.ErrPermission)
 }
 
-// Here says where this process is.
+// Here says where this process is. Where /proc is that of another PID namespace, every
+// number in it means another process here: that is an error.
 func Here() (Machine, error) {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
@@ -91,5 +97,9 @@ func Here() (Machine, error) {
 	if err := unix.Stat("/proc/self/ns/pid", &st); err != nil {
 		return Machine{}, &os.PathError{Op: "stat", Path: "/proc/self/ns/pid", Err: err}
 	}
-	return Machine{unix.ByteSliceToString(u.Nodename[:]), strings.TrimSpace(string(b)), st.Ino}, nil
+	self, err := procfs.LookAt("/proc/self")
+	if err == nil && self.Pid != os.Getpid() {
+		err = fmt.Errorf("/proc is that of another PID namespace, in which this process is %d and not %d: mount one of this namespace there, as unshare --mount-proc does", self.Pid, os.Getpid())
+	}
+	return Machine{unix.ByteSliceToString(u.Nodename[:]), strings.TrimSpace(string(b)), st.Ino, ID{Pid: self.Pid, Start: self.Start}}, err
 }

@@ -1,0 +1,123 @@
+package track
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/procfs"
+	"github.com/zsbx/zsbx/internal/testkit"
+)
+
+// TestInit: init of a PID namespace, as in a container, begins sessions. With the /proc
+// of another namespace that is refused, for the numbers there are those of others.
+func TestInit(t *testing.T) {
+	for _, act := range []string{"foreign", "begin", "become"} {
+		out, err := inNamespace(t, "inithost", act, t.TempDir())
+		if e := (*exec.ExitError)(nil); errors.As(err, &e) && e.ExitCode() == 77 {
+			testkit.Lacks(t, testkit.UserNS, out)
+		}
+		if err != nil || out != "" {
+			t.Errorf("%s: %v\n%s", act, err, out)
+		}
+	}
+}
+
+// playInitHost is the init of a PID namespace. It says nothing where all is well.
+func playInitHost(args []string) {
+	act, dir := args[0], args[1]
+	st, err := OpenStoreAt(dir)
+	if err != nil {
+		panic(err)
+	}
+	if act != "foreign" {
+		ownProc()
+	}
+	begin := func() (*Session, error) {
+		s, err := Begin(Options{Store: st, Name: "init", Exec: act == "become", Confined: true, Scoped: true})
+		if err != nil {
+			panic(err)
+		}
+		c := attackCommand("sleepers")
+		c.Args[2] = "while [ ! -e " + filepath.Join(dir, "done") + " ]; do sleep 0.05; done"
+		return s, s.Start(c)
+	}
+	switch act {
+	case "foreign":
+		if _, err := begin(); err == nil {
+			fmt.Println("begun with the /proc of another PID namespace")
+		}
+		if _, err := st.Reap(context.Background(), "init"); err == nil {
+			fmt.Println("reaped with the /proc of another PID namespace")
+		}
+	case "begin":
+		if _, err := begin(); err != nil {
+			panic(err)
+		}
+		if ls, err := st.List(); err != nil || len(ls) != 1 || ls[0].Err != nil || ls[0].Record.Supervisor.Pid != 1 || ls[0].Life != Running {
+			fmt.Printf("%+v, %v\n", ls, err)
+		}
+		if r, err := st.Reap(context.Background(), "init"); err != nil || !r.Done() || r.Killed == 0 {
+			fmt.Printf("%+v, %v\n", r, err)
+		}
+	case "become":
+		c := exec.Command("/proc/self/exe", dir)
+		c.Env, c.Stdout = setEnv(os.Environ(), helperEnv, "initreaper"), os.Stdout
+		if err := c.Start(); err != nil {
+			panic(err)
+		}
+		_, err := begin()
+		panic(err)
+	}
+}
+
+// playInitReaper reaps the session whose command is init, which is refused.
+func playInitReaper(args []string) {
+	st, err := OpenStoreAt(args[0])
+	if err != nil {
+		panic(err)
+	}
+	running := func() bool {
+		ls, err := st.List()
+		return err == nil && len(ls) == 1 && ls[0].Life == Running && len(ls[0].Procs) == 2 // and what it sleeps by
+	}
+	if !testkit.Within(10*time.Second, running) {
+		ls, err := st.List()
+		fmt.Printf("not running: %+v, %v\n", ls, err)
+	}
+	if r, err := st.Reap(context.Background(), "init"); !errors.Is(err, ErrInit) || r.Killed != 0 || r.Removed {
+		fmt.Printf("%+v, %v\n", r, err)
+	}
+	_ = os.WriteFile(filepath.Join(args[0], "done"), nil, 0o600)
+}
+
+// TestFirstThreadEnded: a process whose first thread has ended is no dead one while
+// others run.
+func TestFirstThreadEnded(t *testing.T) {
+	st := tempStore(t)
+	i := startExec(t, st, "zombieleader", 1)
+	pid := i.Record.Command.Pid
+	eventually(t, "its first thread ends", func() bool {
+		s, err := procfs.LookAt(procfs.Path(pid, ""))
+		return err == nil && s.State == "Z"
+	})
+	if ls, err := st.List(); err != nil || len(ls) != 1 || ls[0].Life != Running || len(ls[0].Procs) != 1 {
+		t.Errorf("%+v, %v", ls, err)
+	}
+	if r, err := st.Reap(deadline(t), i.ID); err != nil || r.Killed != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if unix.Kill(pid, 0) == nil {
+		s, err := procfs.Look(pid)
+		if err == nil && s.State != "Z" {
+			t.Errorf("it goes on: %+v", s)
+		}
+	}
+}
