@@ -35,8 +35,7 @@ of its id, or by its name.
 The exit status is 0 only when it is certain that nothing is left.
 
 --all means the sessions that are recorded, readable or not. Keepers without a
-record get a warning; they may be another program's. --all and --stale also
-remove the empty temporary directories that killed runs left.
+record get a warning; they may be another program's.
 
 Where no process can be made any more, zsbx does not start either. The kill
 command that is built into a shell works then: kill PID, with the keeper's PID
@@ -79,9 +78,6 @@ func (o *reapFlags) run(a *app, refs []string) error {
 	errs = append(errs, listErr, o.print(a, reports))
 	if o.all && listErr == nil && !a.say.json {
 		a.tellOrphans(st, listed)
-	}
-	if (o.all || o.stale) && !o.dryRun {
-		errs = append(errs, sandbox.SweepTemp(st, lookupEnv(a.env, "TMPDIR")))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err

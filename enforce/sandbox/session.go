@@ -142,7 +142,3 @@ func Reap(ctx context.Context, st *track.Store, id string) (track.Report, error)
 	}
 	return r, err
 }
-
-// SweepTemp removes the empty private temporary directories that killed runs left in
-// /tmp and in tmpdir, and that no session and no process uses.
-func SweepTemp(st *track.Store, tmpdir string) error { return tempdir.Sweep(st, tmpdir) }

@@ -81,11 +81,10 @@ func (c *Command) clearUp(r *Result) {
 // leaveTemp removes the private temporary directory, unless background processes may
 // still need it.
 func (c *Command) leaveTemp(kept bool) {
-	if kept {
-		c.temp.Release()
-	} else if c.emptied && c.temp.LayAside() {
+	if kept || c.emptied && c.temp.LayAside() {
 		return
-	} else if err := c.temp.Remove(); err != nil {
+	}
+	if err := c.temp.Remove(); err != nil {
 		c.warn.warn(Warning{Text: fmt.Sprintf("removing the private temporary directory: %v", err)})
 	}
 }

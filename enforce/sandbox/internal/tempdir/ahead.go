@@ -1,6 +1,8 @@
 package tempdir
 
 import (
+	"errors"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -52,9 +54,44 @@ func (d *Dir) Ahead() {
 // LayAside puts the directory of a session of which nothing runs any more where Ahead
 // removes it. It reports false for one that has to be removed at once.
 func (d *Dir) LayAside() bool {
-	if d == nil || !isEmptyTemp(d.path) || os.Rename(d.path, filepath.Join(d.store, last)) != nil {
-		return false
+	return d != nil && isEmptyTemp(d.path) && os.Rename(d.path, filepath.Join(d.store, last)) == nil
+}
+
+// isEmptyTemp reports whether dir is a directory of the user's alone, and no link to
+// one, with nothing but another such, "run", in it.
+func isEmptyTemp(dir string) bool {
+	names, err := namesIn(dir)
+	if err != nil || len(names) == 0 {
+		return err == nil
 	}
-	d.Release()
-	return true
+	run, err := namesIn(filepath.Join(dir, "run"))
+	return err == nil && len(names) == 1 && len(run) == 0
+}
+
+// namesIn gives the first names in a directory of the user's alone.
+func namesIn(dir string) ([]string, error) {
+	fd, err := openUsersDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	var b [1024]byte // one long name has room
+	n, err := unix.ReadDirent(fd, b[:])
+	if err != nil {
+		return nil, err
+	}
+	_, _, names := unix.ParseDirent(b[:n], -1, nil)
+	return names, nil
+}
+
+// removeEmpty removes a temporary directory that has become no fuller.
+func removeEmpty(dir string) error {
+	var st unix.Stat_t
+	if unix.Lstat(dir, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR { // a command may have put a link there
+		_ = unix.Rmdir(filepath.Join(dir, "run"))
+	}
+	if err := unix.Rmdir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return &os.PathError{Op: "rmdir", Path: dir, Err: err}
+	}
+	return nil
 }

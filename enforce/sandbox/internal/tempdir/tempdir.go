@@ -18,7 +18,6 @@ import (
 // Dir is the private temporary directory of a run. A nil Dir is none.
 type Dir struct {
 	path  string
-	lock  int    // the directory, open and locked for as long as this process uses it; -1 for none
 	store string // where Ahead makes directories
 }
 
@@ -30,22 +29,12 @@ func (d *Dir) Path() string {
 	return d.path
 }
 
-// Remove removes the directory with all that is in it, and gives up its lock.
+// Remove removes the directory with all that is in it.
 func (d *Dir) Remove() error {
 	if d == nil {
 		return nil
 	}
-	defer d.Release()
 	return remove(d.path)
-}
-
-// Release gives up the lock. What goes on using the directory has it in a session's
-// record, or in its environment.
-func (d *Dir) Release() {
-	if d != nil && d.lock >= 0 {
-		unix.Close(d.lock)
-		d.lock = -1
-	}
 }
 
 // Make makes the private temporary directory of a run, with the directory "run" in
@@ -57,16 +46,9 @@ func Make(tmpdir, store string) (*Dir, error) {
 		store = os.DevNull
 	}
 	parents := tempParents(runtime.GOOS, tmpdir, libsystem.UserTemp())
-	var d *Dir
-	var err error
-	for range 3 { // another process may take a new one for a dead run's
-		d, err = makeIn(parents[0], store)
-		if err != nil && parents[0] != parents[1] {
-			d, err = makeIn(parents[1], store)
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			break
-		}
+	d, err := makeIn(parents[0], store)
+	if err != nil && parents[0] != parents[1] {
+		d, err = makeIn(parents[1], store)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("making a private temporary directory: %w", err)
@@ -84,10 +66,8 @@ func makeIn(parent, store string) (*Dir, error) {
 		return nil, err
 	}
 	d := &Dir{store: store}
-	if d.lock, err = lockDir(made); err == nil {
-		if err = os.Mkdir(filepath.Join(made, "run"), 0o700); errors.Is(err, fs.ErrExist) {
-			err = nil
-		}
+	if err = os.Mkdir(filepath.Join(made, "run"), 0o700); errors.Is(err, fs.ErrExist) {
+		err = nil
 	}
 	if err == nil {
 		d.path, err = filepath.EvalSymlinks(made)
@@ -96,30 +76,10 @@ func makeIn(parent, store string) (*Dir, error) {
 		err = os.MkdirAll(cache, 0o700) // the user's own may be missing, too
 	}
 	if err != nil {
-		d.Release()
 		_ = removeEmpty(made)
 		return nil, err
 	}
 	return d, nil
-}
-
-// lockDir marks a temporary directory as in use for as long as the descriptor is
-// open: before there is a record, nothing else tells it from one that a killed
-// run left behind. It is -1 where there are no locks. The error is
-// fs.ErrNotExist if somebody is about to remove the directory.
-func lockDir(dir string) (int, error) {
-	fd, err := openUsersDir(dir)
-	if err != nil {
-		return -1, err
-	}
-	if err := unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB); err != nil {
-		unix.Close(fd)
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return -1, fs.ErrNotExist
-		}
-		return -1, nil
-	}
-	return fd, nil
 }
 
 // tempParents are the two directories in which a private one is tried to be
