@@ -13,10 +13,11 @@ import (
 // Watched is a path that is looked at before and after the command.
 type Watched struct {
 	Path    string
-	Mounted bool   // it is read-only for the command; only a replacement can be seen
-	missing bool   // it did not exist when the plan was made
-	tree    string // Path is the index of this working tree, whose gitlinks matter
-	top     int    // of what is missing, how much of Path is the directory that was listed; 0 for none
+	Mounted bool     // it is read-only for the command; only a replacement can be seen
+	missing bool     // it did not exist when the plan was made
+	tree    string   // Path is the index of this working tree, whose gitlinks matter
+	top     int      // of what is missing, how much of Path is the directory that was listed; 0 for none
+	had     []string // of what the rest of Path has a "*" for, what was there
 }
 
 // Change is a file of the protected set, or a denied one, that is not as it
@@ -106,7 +107,14 @@ func (s *Snapshot) Changes() []Change {
 		if dir := w.Path[:w.top]; dir != top.Dir && dir != "" {
 			top = policy.List(s.host, dir)
 		}
-		if w.missing && !(w.top > 0 && top.Lacks(w.Path[w.top:])) && stateOf(s.host, w.Path, false).exists {
+		switch name := w.Path[w.top:]; {
+		case w.top > 0 && strings.Contains(name, "*"):
+			for _, p := range matching(s.host, top, name) {
+				if !slices.Contains(w.had, p) {
+					out = append(out, Change{Path: p, New: true})
+				}
+			}
+		case w.missing && !(w.top > 0 && top.Lacks(name)) && stateOf(s.host, w.Path, false).exists:
 			out = append(out, Change{Path: w.Path, New: true})
 		}
 	}

@@ -3,7 +3,7 @@ package protect
 // projectGroup are names in a project that one kind of program acts upon when
 // the directory is entered or opened, an agent is started in it or something
 // committed, without being asked to run the project. A directory is protected with all
-// that is in it.
+// that is in it. One "*" in the last part of a name stands for any characters.
 type projectGroup struct {
 	what  string // as docs/security.md has it
 	why   string
@@ -14,22 +14,21 @@ type projectGroup struct {
 // (AGENTS.md, CLAUDE.md, rules) is not in it, nor what the user's own build runs.
 var projectGroups = []projectGroup{
 	{"zsbx", "a policy for the next session", []string{".zsbx.toml"}},
-	{"shells", "direnv and mise run what is in them at a prompt; asdf's and proto's shims take programs from where they say", []string{
-		".envrc", "mise.toml", ".mise.toml", "mise.local.toml", ".mise.local.toml", ".mise/config.toml", "mise/config.toml",
-		".config/mise.toml", ".config/mise/config.toml", ".mise/conf.d", "mise/conf.d", ".config/mise/conf.d",
-		".mise/config.local.toml", "mise/config.local.toml", ".config/mise/config.local.toml", ".tool-versions", ".prototools",
+	{"shells", "direnv and mise run what is in them at a prompt; asdf's, proto's and rustup's shims take programs from where they say", []string{
+		".envrc", ".direnv/*.rc", "mise.*toml", ".mise.*toml", ".mise/config.*toml", "mise/config.*toml", ".config/mise.*toml",
+		".config/mise/config.*toml", ".config/mise/mise.*toml", ".mise/conf.d", "mise/conf.d", ".config/mise/conf.d", ".rtx.*toml",
+		".tool-versions", ".prototools", "rust-toolchain", "rust-toolchain.toml",
 	}},
-	{"version control beside Git", "settings that name programs and hooks, and where there are more; Git's own store within Jujutsu's", []string{
-		".hg/hgrc", ".hg/hgrc-not-shared", ".hg/requires", ".hg/sharedpath", ".sl/config", ".sl/requires", ".sl/sharedpath", ".jj/repo/config.toml", ".jj/workspace-config.toml", ".jj/repo/store/git/config", ".jj/repo/store/git/hooks",
+	{"version control beside Git", "settings that name programs and hooks, and where there are more, as in repositories within; Git's own store within Jujutsu's", []string{
+		".hg/hgrc", ".hg/hgrc-not-shared", ".hg/requires", ".hg/sharedpath", ".hgsub", ".sl/config", ".sl/requires", ".sl/sharedpath", ".jj/repo/config.toml", ".jj/workspace-config.toml", ".jj/repo/store/git/config", ".jj/repo/store/git/hooks", ".jj/repo/store/git_target",
 		"_darcs/prefs/defaults", ".pijul/config",
 	}},
 	{"commit hooks", "what a commit runs, in projects where it runs nothing else of the project", []string{
-		".pre-commit-config.yaml", ".pre-commit-config.yml", "prek.toml", "lefthook.yml", ".lefthook.yml", "lefthook.yaml", ".lefthook.yaml",
-		"lefthook.toml", "lefthook.json", "lefthook-local.yml", ".lefthook-local.yml", "lefthook-local.yaml", ".lefthook-local.yaml",
-		"lefthook-local.toml", "lefthook-local.json", "captainhook.json", "grumphp.yml",
+		".pre-commit-config.*", "prek.toml", "lefthook.*", ".lefthook.*", "lefthook-local.*", ".lefthook-local.*", ".config/lefthook*",
+		"captainhook.json", "grumphp.yml",
 	}},
 	{"VS Code", "tasks that run on opening, programs for settings, servers for agents; recommended extensions", []string{
-		".vscode/tasks.json", ".vscode/launch.json", ".vscode/settings.json", ".vscode/mcp.json", ".vscode/extensions.json", ".vscode/c_cpp_properties.json", codeWorkspaces,
+		".vscode/tasks.json", ".vscode/launch.json", ".vscode/settings.json", ".vscode/mcp.json", ".vscode/extensions.json", ".vscode/extensions", ".vscode/c_cpp_properties.json", "*.code-workspace",
 	}},
 	{"JetBrains", "start-up tasks, file watchers, run configurations", []string{
 		".idea/workspace.xml", ".idea/startup.xml", ".idea/watcherTasks.xml", ".idea/externalDependencies.xml", ".idea/runConfigurations", ".run",
@@ -60,6 +59,3 @@ var projectGroups = []projectGroup{
 		".junie/mcp", ".trae/mcp.json", ".augment/settings.json", ".github/hooks", ".copilot/mcp-config.json",
 	}},
 }
-
-// codeWorkspaces stands for all files that VS Code opens as a workspace.
-const codeWorkspaces = "*.code-workspace"

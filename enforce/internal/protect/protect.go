@@ -160,30 +160,51 @@ func (c *protector) tree(dir string) {
 	for _, g := range projectGroups {
 		c.files(top, g.names, "")
 	}
+	c.envrc(top)
 	if !c.repository(dir) && !top.Lacks("HEAD") && c.isBare(dir) {
 		c.gitDir(dir)
 	}
 	c.nested(top)
 }
 
-// files protects files in a directory, or below it, by their names. Of workspaces
-// those that are there: a new one is opened by name.
+// files protects files in a directory, or below it, by their names.
 func (c *protector) files(top *policy.Listing, names []string, pinFrom string) {
 	dir := strings.TrimSuffix(top.Dir, "/") + "/"
 	for _, name := range names {
+		w := Watched{Path: dir + name, missing: true, top: len(dir)}
 		switch {
-		case name == codeWorkspaces:
-			for _, e := range top.Entries {
-				if strings.HasSuffix(e.Name(), codeWorkspaces[1:]) {
-					c.add(dir+e.Name(), pinFrom)
-				}
+		case strings.Contains(name, "*"):
+			w.had = matching(c.host, top, name)
+			for _, p := range w.had {
+				c.add(p, pinFrom)
 			}
+			c.out.Watch = append(c.out.Watch, w)
 		case top.Lacks(name):
-			c.out.Watch = append(c.out.Watch, Watched{Path: dir + name, missing: true, top: len(dir)})
+			c.out.Watch = append(c.out.Watch, w)
 		default:
 			c.add(dir+name, pinFrom)
 		}
 	}
+}
+
+// matching are the files that a name with a "*" in its last part stands for, in a
+// directory that was listed or below it.
+func matching(host *policy.Host, top *policy.Listing, name string) (out []string) {
+	sub, last := path.Split(name)
+	if sub != "" {
+		if top.Lacks(name) {
+			return nil
+		}
+		top = policy.List(host, path.Join(top.Dir, sub))
+	}
+	before, after, _ := strings.Cut(last, "*")
+	for _, e := range top.Entries {
+		n := e.Name()
+		if i := len(n) - len(after); i >= len(before) && strings.EqualFold(n[:len(before)], before) && strings.EqualFold(n[i:], after) {
+			out = append(out, path.Join(top.Dir, n))
+		}
+	}
+	return out
 }
 
 // add protects one file or directory, if it is in a writable tree, and pins

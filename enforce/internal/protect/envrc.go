@@ -1,0 +1,64 @@
+package protect
+
+import (
+	"path"
+	"strings"
+
+	"github.com/zsbx/zsbx/policy"
+)
+
+// envrc protects what an .envrc reads in the project: direnv asks its user about the
+// .envrc alone, and runs the rest as it is at the next prompt.
+func (c *protector) envrc(top *policy.Listing) {
+	if top.Lacks(".envrc") {
+		return
+	}
+	text, err := c.host.ReadFile(path.Join(top.Dir, ".envrc"))
+	if err != nil {
+		return
+	}
+	for line := range strings.Lines(string(text)) {
+		line, _, _ = strings.Cut(" "+line, " #")
+		words := strings.FieldsFunc(line, func(r rune) bool { return r <= ' ' || strings.ContainsRune("\"'`$(){};&|<>", r) })
+		for i, w := range words {
+			if unnamed, ok := direnvReads(w); ok {
+				for _, name := range append(unnamed, words[i+1:]...) {
+					c.sourced(top.Dir, name)
+				}
+				break
+			}
+		}
+	}
+}
+
+// direnvReads reports whether a word of an .envrc has direnv read the files that are
+// named after it, and gives those that it reads unnamed (direnv-stdlib(1)).
+func direnvReads(word string) (unnamed []string, reads bool) {
+	switch word {
+	case "source", ".", "source_env", "source_env_if_exists":
+		return nil, true
+	case "dotenv", "dotenv_if_exists":
+		return []string{".env"}, true
+	case "flake":
+		return []string{"flake.nix", "flake.lock"}, true
+	case "nix":
+		return []string{"shell.nix"}, true
+	case "devenv":
+		return []string{"devenv.nix", "devenv.yaml", "devenv.lock"}, true
+	}
+	return nil, false
+}
+
+// sourced protects a file that an .envrc reads, or that of the directory that it names.
+func (c *protector) sourced(dir, name string) {
+	p := path.Join(dir, strings.TrimPrefix(name, "PWD/"))
+	if path.IsAbs(name) && c.writable(name) {
+		p = path.Clean(name)
+	}
+	if c.isDir(p) {
+		p += "/.envrc"
+	}
+	if c.writable(p) {
+		c.add(p, "")
+	}
+}
