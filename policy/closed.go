@@ -74,7 +74,7 @@ func (r *Resolved) Spared(held bool) string {
 			}
 		}
 	}
-	if first == nil || first.Deny.Origin.Source == "default" { // nobody asked for them
+	if first == nil || first.Deny.Origin.Source == "default" || first.Deny.Origin.BuiltIn() { // nobody asked for them
 		return ""
 	}
 	name, flag := shell.Quote(first.Pattern), "--ro"

@@ -17,6 +17,7 @@ func (rs *resolver) guard() {
 		return
 	}
 	g := rs.presets.newGuard(rs.r.Paths)
+	rs.secrets = g.secrets
 	rs.r.Create = slices.DeleteFunc(rs.r.Create, func(p Path) bool { return isGuarded(p) && g.refuse(&p) != "" })
 	g.presets(rs.r)
 }

@@ -104,7 +104,8 @@ type resolver struct {
 	host *Host
 	w    *walker
 
-	presets Host // as the presets' paths see it
+	presets Host          // as the presets' paths see it
+	secrets []secretPlace // by its variables
 	errs    Errors
 }
 

@@ -88,15 +88,15 @@ func (g *guard) secret(p string, agent bool) string {
 	return ""
 }
 
-// denySecrets denies the files with tokens that lie in what presets opened,
+// denySecrets denies the files with tokens that lie in what presets or the baseline opened,
 // unless a user opened them. They are looked for once: nobody inside can make
-// one in a directory that a preset makes executable only.
+// one in a directory that these make executable only.
 func (rs *resolver) denySecrets() {
 	rs.w.exact = false
 	var from Origin
 	opened := func(dir string) bool {
 		at := slices.IndexFunc(rs.r.Paths, func(p Path) bool {
-			return strings.HasPrefix(p.Rule.Origin.Source, "preset ") && (Within(dir, p.Written) || Within(dir, p.Path))
+			return p.Rule.Origin.BuiltIn() && (Within(dir, p.Written) || Within(dir, p.Path))
 		})
 		if at >= 0 {
 			from = rs.r.Paths[at].Rule.Origin
@@ -137,28 +137,32 @@ func (h *Host) tokenFiles(pattern string, wanted func(dir string) bool) (all []s
 	return all
 }
 
-// spareSecrets closes the places of secrets that lie in what a user opened as a whole:
-// the home directory, or one that it lies in. Few who write --rw ~ mean their keys. A
-// rule that names a place, what lies in it, or a directory on the way opens that much.
+// spareSecrets closes the places of secrets that lie in what was opened as a whole: the
+// home directory, or one that it lies in, by a user, for few who write --rw ~ mean their
+// keys; and where they lie in the baseline's directories, since HOME is below /opt or
+// CARGO_HOME below /usr. A rule that names a place, what lies in it, or a directory on the
+// way opens that much.
 func (rs *resolver) spareSecrets() {
 	home, _, err := rs.host.RealPath(path.Clean(rs.host.Home))
 	if err != nil || rs.host.Home == "" {
 		return
 	}
-	wide := -1
-	for i := range rs.r.Paths {
-		if p := &rs.r.Paths[i]; !p.Rule.Origin.BuiltIn() && Within(home, p.Path) {
-			wide = i
-			break
-		}
-	}
-	if wide < 0 {
-		return
-	}
+	wide := slices.IndexFunc(rs.r.Paths, func(p Path) bool { return !p.Rule.Origin.BuiltIn() && Within(home, p.Path) })
 	rs.w.exact = false
-	for _, set := range rs.host.secretPaths() {
+	secrets := rs.secrets
+	if secrets == nil || wide >= 0 || len(rs.presets.Env) != len(rs.host.Env) {
+		secrets = rs.host.secretPaths()
+	}
+	for i := range secrets {
+		set, at := &secrets[i], wide
+		if at < 0 {
+			at = slices.IndexFunc(rs.r.Paths, func(p Path) bool { return p.Rule.Origin.Source == "baseline" && Within(set.base, p.Path) })
+		}
+		if at < 0 {
+			continue
+		}
 		for _, name := range set.names {
-			rs.spare(&rs.r.Paths[wide].Rule, home, set.base+"/"+name)
+			rs.spare(&rs.r.Paths[at].Rule, home, set.base+"/"+name)
 		}
 	}
 }

@@ -219,6 +219,32 @@ func TestCreate(t *testing.T) {
 	}
 }
 
+// TestBaselineSecrets: a home directory below /opt, and a tool's below /usr, lie in what
+// the baseline opens; the places of secrets there stay closed, without a word. The
+// controls: other files there are open, and so is a place that a user's rule names.
+func TestBaselineSecrets(t *testing.T) {
+	h := tableHost(map[string]string{
+		"/opt/u/.ssh/id": "file", "/opt/u/notes": "file", "/usr/cargo/credentials.toml": "file", "/usr/cargo/config.toml": "file",
+		"/opt/conda/.condarc": "file", "/opt/conda/bin": "dir",
+	})
+	h.Home, h.Env = "/opt/u", []string{"HOME=/opt/u", "PATH=/usr/bin", "CARGO_HOME=/usr/cargo", "CONDA_PREFIX=/opt/conda"}
+	for _, tt := range []struct{ asked, path, want string }{
+		{"/w", "/opt/u/.ssh/id", "closed"}, {"/w", "/opt/u/notes", "open"},
+		{"/w", "/usr/cargo/credentials.toml", "closed"}, {"/w", "/usr/cargo/config.toml", "open"},
+		{"/w", "/opt/conda/.condarc", "closed"}, {"/w", "/opt/conda/bin", "open"},
+		{"/opt/u/.ssh", "/opt/u/.ssh/id", "open"}, {"/usr/cargo", "/usr/cargo/credentials.toml", "open"},
+	} {
+		r := mustResolve(t, Merge(Baseline("linux"), rules(Read, tt.asked)), h)
+		got := "closed"
+		if r.Allowed(tt.path, Read).Allowed {
+			got = "open"
+		}
+		if got != tt.want || r.Spared(true) != "" {
+			t.Errorf("%s with %s: %s, want %s; said: %q", tt.path, tt.asked, got, tt.want, r.Spared(true))
+		}
+	}
+}
+
 // TestUnwiseHomeless: without a home directory nothing is known of tokens there, and
 // no rule is unwise for them. The control: with one the place of a token is.
 func TestUnwiseHomeless(t *testing.T) {
