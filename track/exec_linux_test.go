@@ -150,7 +150,7 @@ func TestExecEnded(t *testing.T) {
 
 // TestExecTrackers: a tracker that needs somebody above the command is refused.
 func TestExecTrackers(t *testing.T) {
-	for _, k := range []Kind{Domain, Subtree, Group} {
+	for _, k := range []Kind{Domain, Subtree} {
 		var te *TrackerError
 		if _, err := Begin(Options{Store: tempStore(t), Exec: true, Tracker: k}); !errors.As(err, &te) || te.Kind != k || te.Hint != "--track auto" {
 			t.Errorf("%s: %v", k, err)

@@ -10,8 +10,8 @@ import (
 // Kind names a way of holding on to all processes of a session.
 type Kind string
 
-// The trackers, strongest first. Fingerprint is macOS's, the others are
-// Linux's; Group works on both.
+// The trackers, strongest first. Fingerprint and Group are macOS's, the others are
+// Linux's.
 const (
 	Auto        Kind = "auto"        // the strongest that works here; never stored
 	Domain      Kind = "domain"      // an outer Landlock domain with a keeper in it
@@ -94,7 +94,7 @@ func Best(scoped bool) (Choice, error) { return probe().choose(Auto, scoped) }
 // from signalling outsiders; a command that is only tracked does not, and can
 // have no domain. The error is a *TrackerError.
 func (c caps) choose(want Kind, scoped bool) (Choice, error) {
-	kinds := []Kind{Domain, Cgroup, Subtree, Group}
+	kinds := []Kind{Domain, Cgroup, Subtree}
 	if c.os == "darwin" {
 		kinds = []Kind{Fingerprint, Group}
 	}

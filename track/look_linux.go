@@ -93,22 +93,13 @@ func (f *found) procsIn(t *proc.Table, m members) []Proc {
 // any more.
 type targets struct {
 	id      string
-	group   int    // a process group that is the session's, 0 for none
 	command ProcID // its first process, which counts where its environment can't be read
 	since   uint64 // nothing of the session started before this, in clock ticks since boot
 }
 
 // targets says how to tell the session's processes without a keeper.
 func (f *found) targets() targets {
-	g := targets{id: f.dir.id, command: f.record.Command, since: f.record.Supervisor.Start}
-	// The record's word is not enough: where a command could write one, it
-	// could name the group of the user's shell. The leader's own environment
-	// must say the same.
-	if c := f.record.Command; f.record.Tracker == Group && c.Start != 0 && sessionOf(c.Pid) == f.dir.id {
-		g.group = c.Pid
-		g.since = max(g.since, c.Start)
-	}
-	return g
+	return targets{id: f.dir.id, command: f.record.Command, since: f.record.Supervisor.Start}
 }
 
 // members tells which processes say of themselves, by the environment that
@@ -126,8 +117,8 @@ func readMembers(t *proc.Table) members {
 }
 
 // among picks the session's living processes from a snapshot: those whose
-// environment says so, those of its group, and the descendants of all these. This
-// process is never one, whatever it looks like.
+// environment says so, and the descendants of these. This process is never one,
+// whatever it looks like.
 //
 // A recorded pid is no reason, but for a process that hides its environment: a
 // record that was tampered with could make the user's own shell look like the
@@ -136,11 +127,6 @@ func (g targets) among(t *proc.Table, m members) []Proc {
 	roots := slices.Clone(m[g.id])
 	if _, hidden := proc.Getenv(g.command.Pid, SessionEnv); hidden && t.Has(g.command) {
 		roots = append(roots, g.command.Pid)
-	}
-	for pid, p := range t.Procs {
-		if g.group > 0 && p.Group == g.group {
-			roots = append(roots, pid)
-		}
 	}
 	hit := make(map[int]bool)
 	for _, pid := range roots {

@@ -194,11 +194,6 @@ func (f *found) cleanup() error {
 
 // Kill begins to kill the whole session. It does not wait; Wait and Close do.
 func (s *Session) Kill() error {
-	if s.choice.Kind == Group {
-		if _, err := killAll(context.Background(), s.found().targets()); err != nil {
-			return err
-		}
-	}
 	err := s.process.Kill()
 	if g := s.held.group; g != nil && g.Unit != "" {
 		_ = g.Kill() // the keeper can't: the scope was made after it
@@ -214,8 +209,6 @@ func (s *Session) settle(ctx context.Context, r *Report) (err error) {
 	f := s.found()
 	r.Methods = methods(f.word.state.Method)
 	switch {
-	case s.choice.Kind == Group:
-		return settleWalk(ctx, f.targets(), r)
 	case s.news.emptied || f.word.empty():
 		r.prove(howKeeper)
 		r.Killed = max(s.news.killed, int(f.word.state.Killed))

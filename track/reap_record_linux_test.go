@@ -62,12 +62,6 @@ func TestReapByForgedRecord(t *testing.T) {
 			t.Fatalf("%+v, %v", r, err)
 		}
 	})
-	t.Run("group", func(t *testing.T) {
-		st, ref := forge(t, Holder{Tracker: Group, Command: id})
-		if r, err := st.Reap(deadline(t), ref); err != nil || r.Proof || !alive() {
-			t.Fatalf("%+v, %v", r, err)
-		}
-	})
 	t.Run("command", func(t *testing.T) {
 		st, ref := forge(t, Holder{Tracker: Subtree, Command: id})
 		if r, err := st.Reap(deadline(t), ref); err != nil || r.Proof || !alive() {

@@ -113,17 +113,13 @@ func (s *Session) launch(c fork.Command) error {
 	if t := s.opts.Temp; t != "" && 2*len(t)+8 < fork.RemoveSize {
 		c.Keeper.Remove = []string{t + "/run/", t + "/"}
 	}
-	switch s.choice.Kind {
-	case Domain:
+	if s.choice.Kind == Domain {
 		steps, done, err := domainSteps(s.caps.landlock)
 		if err != nil {
 			return &TrackerError{Kind: Domain, Why: err.Error(), Err: err}
 		}
 		defer done()
 		c.Keeper.Steps, c.Keeper.Domain = steps, true
-	case Group:
-		c.Keeper = nil
-		c.Steps = append([]fork.Step{{Name: "setpgid(2)", Nr: unix.SYS_SETPGID}}, c.Steps...)
 	}
 	c.Commit = s.recordHolder
 	if s.limits == scope || s.limits == "" && s.choice.Scope {
@@ -144,11 +140,7 @@ func (s *Session) recordHolder(p *fork.Process) error {
 	if err != nil {
 		return fmt.Errorf("recording the session: %w", err)
 	}
-	if p.KeeperPid != 0 {
-		s.record.Keeper, err = proc.Identify(p.KeeperPid)
-	} else if s.record.Command.IsZero() {
-		s.record.Command, err = proc.Identify(p.Pid)
-	}
+	s.record.Keeper, err = proc.Identify(p.KeeperPid)
 	switch {
 	case proc.Gone(err):
 		return nil // it ended already, which the caller learns in its own way
@@ -165,9 +157,7 @@ func (s *Session) enterGroup(c *fork.Command) error {
 	if err := s.makeGroup(cmp.Or(s.limits, s.caps.group)); err != nil {
 		return s.groupError(err)
 	}
-	if c.Keeper != nil {
-		c.Keeper.CgroupKill = s.held.kill
-	}
+	c.Keeper.CgroupKill = s.held.kill
 	c.Steps = append([]fork.Step{writeStep(c.Memory(), "entering the session's", s.held.procs, "0")}, c.Steps...)
 	return nil
 }

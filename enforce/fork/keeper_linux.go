@@ -163,11 +163,6 @@ func (m *keeperMem) hear() {
 		m.signal(m.msg.arg)
 	case m.msg.kind == msgKill:
 		m.beginKilling()
-	case m.msg.kind == msgDetach:
-		m.keep = true
-		if m.left != 0 && !m.killing {
-			setPhase(m, PhaseKept)
-		}
 	}
 }
 
@@ -215,7 +210,7 @@ const reapsAtOnce = 16
 func (m *keeperMem) reap() {
 	var status uint32
 	for range reapsAtOnce {
-		const all = unix.WNOHANG | unix.WUNTRACED | unix.WCONTINUED | unix.WALL
+		const all = unix.WNOHANG | unix.WUNTRACED | unix.WALL
 		pid := call(unix.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&status)), all, 0, 0, 0)
 		switch {
 		case pid == -int(unix.ECHILD):
@@ -232,18 +227,16 @@ func (m *keeperMem) reap() {
 }
 
 // reaped handles one status of one child. The encoding is wait4(2)'s: 0x7f
-// stopped, 0xffff continued, else ended. Raw.
+// stopped, else ended. Raw.
 //
 //go:nosplit
 //go:norace
 func (m *keeperMem) reaped(pid int32, status uint32) {
-	stopped, continued := status&0xff == 0x7f, status == 0xffff
+	stopped := status&0xff == 0x7f
 	switch {
 	case pid == m.command && stopped:
 		tell(m, Stopped, status>>8&0xff)
-	case pid == m.command && continued:
-		tell(m, Continued, 0)
-	case stopped || continued:
+	case stopped:
 	case pid == m.command:
 		m.command = 0
 		m.state.WaitStatus = status

@@ -13,11 +13,10 @@ type EventKind uint32
 
 // The events of a process.
 const (
-	Stopped   EventKind = iota + 1 // the command was stopped by Event.Signal
-	Continued                      // the command goes on
-	Exited                         // the command ended with Event.Status
-	Emptied                        // nothing is left of the session; the last event
-	TimedOut                       // the command was asked to end, by Command.Limit
+	Stopped  EventKind = iota + 1 // the command was stopped by Event.Signal
+	Exited                        // the command ended with Event.Status
+	Emptied                       // nothing is left of the session; the last event
+	TimedOut                      // the command was asked to end, by Command.Limit
 )
 
 // message travels between caller and keeper, one packet each. The keeper's are events
@@ -32,7 +31,6 @@ const (
 	msgGo                            // to the keeper: the caller is ready for the command to start
 	msgSignal                        // to the keeper: arg is the signal for the command
 	msgKill                          // to the keeper
-	msgDetach                        // to the keeper
 )
 
 // Event is something that happened to a started command.
@@ -109,18 +107,6 @@ func (p *Process) Kill() error {
 		return p.Signal(syscall.SIGKILL)
 	}
 	return p.send(message{kind: msgKill})
-}
-
-// Detach makes the keeper leave the session alone when the command ends or
-// the caller goes away, as Keeper.Keep does.
-func (p *Process) Detach() error {
-	p.mu.Lock()
-	p.keep = true
-	p.mu.Unlock()
-	if p.KeeperPid == 0 {
-		return nil
-	}
-	return p.send(message{kind: msgDetach})
 }
 
 // Forwarding reports whether the signals of Command.Forward are passed on.

@@ -10,8 +10,6 @@ import (
 // before it collects, reports a stopped process over and over here, so the pid is
 // free for the moment between wait4(2) and the lock. macOS gives pids out one
 // after the other, up to 99999: this one does not come again so soon.
-//
-// wait4(2) does not report that a command goes on, so Continued never comes.
 func (p *Process) nextOwn() (Event, error) {
 	ws, err := wait4(p.Pid, syscall.WUNTRACED)
 	if err != nil {

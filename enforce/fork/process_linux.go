@@ -24,7 +24,7 @@ func (p *Process) next() (Event, error) {
 	}
 	ev := Event{Kind: m.kind}
 	switch m.kind {
-	case TimedOut, Continued:
+	case TimedOut:
 	case Stopped:
 		ev.Signal = syscall.Signal(m.arg)
 	case Exited:
@@ -41,7 +41,7 @@ func (p *Process) next() (Event, error) {
 // first and collects under the lock, so that Signal never meets a reused pid.
 func (p *Process) nextOwn() (Event, error) {
 	for {
-		err := unix.Waitid(unix.P_PID, p.Pid, nil, unix.WEXITED|unix.WSTOPPED|unix.WCONTINUED|unix.WNOWAIT, nil)
+		err := unix.Waitid(unix.P_PID, p.Pid, nil, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, nil)
 		if err == unix.EINTR {
 			continue
 		}
@@ -53,14 +53,11 @@ func (p *Process) nextOwn() (Event, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var ws syscall.WaitStatus
-	if _, err := syscall.Wait4(p.Pid, &ws, syscall.WNOHANG|syscall.WUNTRACED|syscall.WCONTINUED, nil); err != nil {
+	if _, err := syscall.Wait4(p.Pid, &ws, syscall.WNOHANG|syscall.WUNTRACED, nil); err != nil {
 		return Event{}, fmt.Errorf("wait4: %w", err)
 	}
-	switch {
-	case ws.Stopped():
+	if ws.Stopped() {
 		return Event{Kind: Stopped, Signal: ws.StopSignal()}, nil
-	case ws.Continued():
-		return Event{Kind: Continued}, nil
 	}
 	return p.exitedOwn(ws), nil
 }
@@ -75,12 +72,9 @@ const (
 // heard waits until the keeper says something, or is gone. For what has a time it
 // does not wait for ever: the keeper may be stopped, by somebody outside.
 func (p *Process) heard() bool {
-	p.mu.Lock()
-	keep := p.keep
-	p.mu.Unlock()
 	var wait time.Duration
 	switch {
-	case p.exited && !keep:
+	case p.exited && !p.keep:
 		wait = grace + keeperTime
 	case !p.exited && p.limit.Time > 0 && p.limit.Kill > 0:
 		wait = time.Until(p.began.Add(p.limit.Time)) + p.limit.Kill + keeperTime
