@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -24,6 +25,14 @@ func TestScript(t *testing.T) {
 		Setup:               setupScript,
 		Condition:           condition,
 	})
+}
+
+// needLimits skips a test whose commands are not started without Landlock.
+func needLimits(t *testing.T) {
+	t.Helper()
+	if c := enforce.Probe(); runtime.GOOS == "linux" {
+		testkit.NeedLandlock(t, c.Landlock, 1, c.LandlockReason)
+	}
 }
 
 // setupScript gives a script a home directory of its own and short temporary

@@ -120,9 +120,10 @@ func notOnANewTerminal(name string) bool {
 	return false
 }
 
-// asZsbx makes a name under which the test binary is zsbx.
+// asZsbx makes a name under which the test binary is zsbx, which accepts no gap.
 func asZsbx(t *testing.T) string {
 	t.Helper()
+	needLimits(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

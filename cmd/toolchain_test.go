@@ -22,6 +22,7 @@ import (
 // from where PATH finds them, the user's own home directory included.
 func TestToolchains(t *testing.T) {
 	t.Parallel()
+	needLimits(t)
 	testscript.Run(t, testscript.Params{
 		Dir:       "testdata/toolchains",
 		Setup:     toolchainEnv,
@@ -133,6 +134,7 @@ func goModCache() string {
 // spaces, quotes, wildcards and letters of several scripts.
 func TestAwkwardPath(t *testing.T) {
 	t.Parallel()
+	needLimits(t)
 	dir := filepath.Join(t.TempDir(), "a b", `it's "quoted"`, `back\slash`, "$HOME * [x] ?", "žluťoučký kůň", "日本語")
 	dir = filepath.Join(dir, strings.Repeat("x", max(1, 200-len(dir)-1)))
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -61,9 +61,12 @@ func refuseGroups() {
 }
 
 // place makes a working directory, with a home directory and a store of sessions of
-// the test's own, and a policy that lets the directory be written.
+// the test's own, and a policy that lets the directory be written, which can't be
+// kept without Landlock.
 func place(t *testing.T) (dir string, p *policy.Policy) {
 	t.Helper()
+	caps := enforce.Probe()
+	testkit.NeedLandlock(t, caps.Landlock, 1, caps.LandlockReason)
 	home, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -269,7 +272,6 @@ func TestTrackerRefused(t *testing.T) {
 	}
 	_, p := place(t)
 	caps := enforce.Probe()
-	testkit.NeedLandlock(t, caps.Landlock, 1, caps.LandlockReason)
 	if c, err := track.Best(false); err != nil || c.Kind != track.Cgroup || c.Scope {
 		testkit.Lacks(t, testkit.Cgroup, c.Why, err)
 	}

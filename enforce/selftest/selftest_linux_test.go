@@ -18,7 +18,7 @@ func TestSelfTest(t *testing.T) {
 	}
 	// The least Landlock for each; what is not here, or is about more than
 	// the ports themselves, is seccomp's.
-	lacks := map[string]int{enforce.GapFiles: 1, enforce.GapTruncate: 1, enforce.GapTCPPorts: 4,
+	lacks := map[string]int{enforce.GapFiles: 1, enforce.GapOwnFiles: 1, enforce.GapTruncate: 1, enforce.GapTCPPorts: 4,
 		enforce.GapUnixSockets: 9, enforce.GapAbstractSockets: 6, enforce.GapSignals: 6}
 	if caps.Seccomp && caps.SeccompNotify && caps.Landlock < 9 {
 		delete(lacks, enforce.GapTCPPorts)
