@@ -3,6 +3,7 @@ package cmd
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -51,8 +52,11 @@ func (o *checkFlags) answer(a *app, plan *enforce.Plan, argv []string, refused e
 	}
 	if len(argv) > 0 {
 		x := startAnswer(plan, argv)
-		if refused != nil {
+		if open := o.openGaps(plan); refused != nil {
 			x.Allowed, x.Reason, x.Hint = false, refused.Error(), sandbox.GuardHint
+		} else if x.Allowed && open != nil && o.fallback == fallbackDeny {
+			x.Allowed, x.Reason = false, "can't be enforced here: "+strings.Join(open, ", ")
+			x.Hint = "--allow-gap " + strings.Join(open, " --allow-gap ")
 		}
 		all = append(all, x)
 	}
@@ -209,14 +213,21 @@ func (o *checkFlags) verdict(a *app, plan *enforce.Plan, proofs []selftest.Proof
 			}
 		}
 	}
-	open := plan.Err(o.allowGaps)
-	if o.strict {
-		open = plan.StrictErr(o.allowGaps)
-	}
-	if bad || open != nil {
+	if bad || o.openGaps(plan) != nil {
 		return status(exitNo)
 	}
 	return nil
+}
+
+// openGaps names the gaps that a command is not started with.
+func (o *checkFlags) openGaps(plan *enforce.Plan) []string {
+	var names []string
+	open, _ := enforce.Unaccepted(plan.Gaps, o.allowGaps, o.strict)
+	for _, g := range open {
+		names = append(names, g.Name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // bestTracker is what would track a command under the plan.
