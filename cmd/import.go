@@ -50,7 +50,7 @@ func (a *app) importFile(args []string, format string) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Made from %s (%s).\n", shell.Quote(args[0]), format)
 	for _, l := range r.Left {
-		fmt.Fprintf(&b, "# Not taken over: %s: %s.\n", printable(strings.ReplaceAll(l.Place, "\t", " ")), l.Why)
+		fmt.Fprintf(&b, "# Not taken over: %s.\n", printable(strings.ReplaceAll(l, "\t", " ")))
 	}
 	b.WriteString("\n")
 	if err := r.Policy.EncodeTOML(&b); err != nil {

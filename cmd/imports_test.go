@@ -21,7 +21,6 @@ func TestImports(t *testing.T) {
 		{"policy/guard", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "enforce", mod + "track", mod + "cmd"}},
 		{"policy/learn", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "enforce", mod + "track", mod + "cmd"}},
 		{"policy/imports", []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", mod + "enforce", mod + "track", mod + "cmd"}},
-		{"track/audit", []string{"github.com/spf13/cobra", mod + "policy", mod + "enforce", mod + "track", mod + "cmd"}},
 		{"enforce/fork", []string{mod + "policy", mod + "enforce", mod + "track", mod + "cmd"}},
 		{"policy/shell", rooms()},
 		{"policy/glob", rooms()},

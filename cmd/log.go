@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,11 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
 	"github.com/zsbx/zsbx/policy/shell"
 	"github.com/zsbx/zsbx/policy/units"
-	"github.com/zsbx/zsbx/track/audit"
 )
 
 // logFlags are the flags of log.
@@ -50,9 +49,9 @@ The log is that of the user's policy, or the one of --audit.`,
 
 // logged is a session in the output of log --json.
 type logged struct {
-	Session string      `json:"session"`
-	Start   *audit.Line `json:"start,omitempty"`
-	End     *audit.Line `json:"end,omitempty"`
+	Session string             `json:"session"`
+	Start   *sandbox.AuditLine `json:"start,omitempty"`
+	End     *sandbox.AuditLine `json:"end,omitempty"`
 }
 
 func (o *logFlags) run(a *app, ids []string) error {
@@ -64,35 +63,47 @@ func (o *logFlags) run(a *app, ids []string) error {
 		}
 		since = time.Now().Add(-span)
 	}
-	dir, err := o.place()
+	h, err := policy.HostIn("")
 	if err != nil {
 		return coded(codePolicy, err)
 	}
-	all, known := []*logged{}, map[string]*logged{}
-	damaged, err := audit.Read(dir, func(l *audit.Line) {
+	user, err := compose.UserPolicy(&h)
+	if err != nil {
+		return coded(codePolicy, err)
+	}
+	// There is a log, at the usual place, if nobody says another.
+	p := policy.Merge(&policy.Policy{Audit: policy.Audit{Keep: policy.Named{Value: "0"}}}, user, &policy.Policy{Audit: policy.Audit{Dir: policy.Named{Value: o.audit}}})
+	log, err := p.AuditLog(h)
+	if err != nil {
+		return coded(codePolicy, err)
+	}
+	var all []*logged
+	known := map[string]*logged{}
+	damaged, err := sandbox.ReadAudit(log.Dir, func(l *sandbox.AuditLine) {
 		s := known[l.Session]
 		if s == nil {
 			s = &logged{Session: l.Session}
 			known[l.Session], all = s, append(all, s)
 		}
-		if l.Began != nil {
+		if l.AuditStart != nil {
 			s.Start = l
 		} else {
 			s.End = l
 		}
 	})
-	if errors.Is(err, fs.ErrNotExist) && len(all) == 0 {
-		return &failure{code: codeAudit, status: exitFailed, hint: "zsbx run --audit " + shell.Quote(dir) + " ...", err: fmt.Errorf("there is no audit log in %s", dir)}
-	}
 	if damaged > 0 {
 		a.say.warn("%s of the audit log can't be read", count(damaged, "line", "lines"))
+	} else if all == nil && err == nil {
+		return &failure{code: codeAudit, status: exitFailed, hint: "zsbx run --audit " + shell.Quote(log.Dir) + " ...", err: fmt.Errorf("no audit log can be read in %s", log.Dir)}
 	}
+	dir, _ := filepath.Abs(o.dir) // there is a working directory: HostIn was there
+	dir = h.Follow(dir).Path
 	all = slices.DeleteFunc(all, func(s *logged) bool {
-		last, began := cmp.Or(s.End, s.Start), &audit.Began{}
+		last, began := cmp.Or(s.End, s.Start), &sandbox.AuditStart{}
 		if s.Start != nil {
-			began = s.Start.Began
+			began = s.Start.AuditStart
 		}
-		return last.Time.Before(since) || o.dir != "" && (began.Dir == "" || !policy.Within(began.Dir, o.dir)) ||
+		return last.Time.Before(since) || o.dir != "" && !policy.Within(began.Dir, dir) ||
 			len(ids) > 0 && !slices.ContainsFunc(ids, func(id string) bool { return id != "" && (id == began.Name || strings.HasPrefix(s.Session, id)) })
 	})
 	if a.say.json {
@@ -103,33 +114,6 @@ func (o *logFlags) run(a *app, ids []string) error {
 		t.row(s.row()...)
 	}
 	return errors.Join(a.printTable(t), coded(codeAudit, err))
-}
-
-// place is the directory of the log. It and the one of --dir become ones without
-// links.
-func (o *logFlags) place() (string, error) {
-	h, err := policy.HostIn("")
-	if err != nil {
-		return "", err
-	}
-	if o.dir != "" {
-		if !filepath.IsAbs(o.dir) {
-			o.dir = filepath.Join(h.Dir, o.dir)
-		}
-		o.dir = h.Follow(o.dir).Path
-	}
-	p := &policy.Policy{Audit: policy.Audit{Dir: policy.Named{Value: o.audit}}}
-	if o.audit == "" {
-		if p, err = compose.UserPolicy(&h); err != nil {
-			return "", err
-		}
-		p = policy.Merge(&policy.Policy{Audit: policy.Audit{Keep: policy.Named{Value: "0"}}}, p) // there is a log, at the usual place
-	}
-	log, err := p.AuditLog(h)
-	if err != nil {
-		return "", err
-	}
-	return h.Follow(log.Dir).Path, nil
 }
 
 // row is a session for people.

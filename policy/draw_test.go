@@ -91,7 +91,7 @@ func drawPolicy(t *rapid.T, deep bool) *Policy {
 	}
 	p.Guard.Lists = drawNamed(t, "guard", "catastrophic", "mine")
 	for _, n := range drawNamed(t, "words", "rm -rf*", "a [b]\"") {
-		p.Guard.addWords(rapid.SampledFrom([]string{"mine", "x-1"}).Draw(t, "list"), []Named{n})
+		p.Guard.Words = append(p.Guard.Words, Var{rapid.SampledFrom([]string{"mine", "x-1"}).Draw(t, "list"), n.Value, n.Origin})
 	}
 	for i, to := range []*Named{&p.Audit.Dir, &p.Audit.Keep, &p.Audit.Required} {
 		if rapid.Bool().Draw(t, "audited") {

@@ -137,7 +137,7 @@ func (f *envFilter) passes(name, value string) bool {
 	if !matched && f.mode != EnvSanitized && !(f.mode == EnvScrubbed && scrubbedKeeps(name)) {
 		return false
 	}
-	return !loader && !secretName(name) && !hasURLPassword(value)
+	return !loader && !SecretName(name) && !HasURLPassword(value)
 }
 
 // allowed finds a variable in Env.Allow: by its full name, or by a glob.
@@ -197,10 +197,10 @@ func scrubbedKeeps(name string) bool {
 // interpreter load or run other code than it was asked to.
 func steersLoader(name string) bool { return in("loader", name) }
 
-// secretName reports names that look like those of secrets: a word of it, as
+// SecretName reports names that look like those of secrets: a word of it, as
 // separated by underscores, is one for a secret, or it belongs to a cloud's
 // or a vault's family. Upper and lower case count the same.
-func secretName(name string) bool {
+func SecretName(name string) bool {
 	name = strings.ToUpper(name)
 	if in("secret", name) {
 		return true
@@ -221,10 +221,10 @@ func secretName(name string) bool {
 	return false
 }
 
-// hasURLPassword reports a value that has a URL with a password in it, as
+// HasURLPassword reports a value that has a URL with a password in it, as
 // database and proxy variables do. In one for HTTP a lone user name is taken
 // for a token.
-func hasURLPassword(value string) bool {
+func HasURLPassword(value string) bool {
 	for {
 		scheme, after, ok := strings.Cut(value, "://")
 		if !ok {

@@ -3,7 +3,6 @@ package policy
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -124,14 +123,12 @@ func (k *key) values(p *Policy) (list []value) {
 			list = append(list, value{text: strconv.Itoa(int(port.Number)), from: port.Origin})
 		}
 	case *[]Var:
-		for _, v := range lastOfEach(*at) {
-			list = append(list, value{name: v.Name, text: v.Value, from: v.Origin})
+		vars := *at
+		if k.kind == textTable {
+			vars = lastOfEach(vars)
 		}
-	case *map[string][]Named:
-		for _, name := range slices.Sorted(maps.Keys(*at)) {
-			for _, n := range (*at)[name] {
-				list = append(list, value{name: name, text: n.Value, from: n.Origin})
-			}
+		for _, v := range vars {
+			list = append(list, value{name: v.Name, text: v.Value, from: v.Origin})
 		}
 	case *Named:
 		if at.Value != "" {
@@ -214,10 +211,6 @@ func (k *key) put(p *Policy, list []value) error {
 	case *[]Var:
 		for _, v := range list {
 			*at = append(*at, Var{Name: v.name, Value: v.text, Origin: v.from})
-		}
-	case *map[string][]Named:
-		for _, v := range list {
-			p.Guard.addWords(v.name, []Named{{Value: v.text, Origin: v.from}})
 		}
 	case *Named:
 		*at = Named{Value: one.text, Origin: one.from}

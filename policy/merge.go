@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -120,16 +121,37 @@ func (g *Guard) add(p *Guard) {
 	}
 	g.Off = g.Off || p.Off
 	g.Lists = append(g.Lists, p.Lists...)
-	for list, words := range p.Words {
-		g.addWords(list, words)
-	}
+	g.Words = append(g.Words, p.Words...)
 }
 
-func (g *Guard) addWords(list string, words []Named) {
-	if g.Words == nil {
-		g.Words = map[string][]Named{}
+// Audit asks for a log of what ran: package sandbox writes it. There is one when
+// anything is said about it. A Value of "" is not said.
+type Audit struct {
+	Dir      Named // as in Rule.Path; in zsbx's own directory when not said
+	Keep     Named // how many days files are kept, "0" for ever; 90 when not said
+	Required Named // "true": no command runs without its line
+}
+
+// AuditLog is an Audit as one machine understands it.
+type AuditLog struct {
+	Dir      string // absolute; it need not exist
+	Keep     int    // days, 0 for ever
+	Required bool
+}
+
+// AuditLog is the log that the policy asks for, and nil for none. Only the
+// path is looked at, as it is written.
+func (p *Policy) AuditLog(h Host) (*AuditLog, error) {
+	if p.Audit == (Audit{}) && p.forSystem(h.OS).Audit == (Audit{}) {
+		return nil, nil
 	}
-	g.Words[list] = slices.Concat(g.Words[list], words)
+	a := p.on(h.OS).Audit
+	dir, err := h.absolute(cmp.Or(a.Dir.Value, "${XDG_STATE_HOME:-~/.local/state}/zsbx/audit"))
+	if err != nil {
+		return nil, Errors{{Origin: a.Dir.Origin, Code: CodeValue, Msg: fmt.Sprintf("the audit log's directory %q", a.Dir.Value), Err: err}}
+	}
+	days, err := strconv.Atoi(cmp.Or(a.Keep.Value, "90"))
+	return &AuditLog{dir, days, a.Required.Value == "true"}, err
 }
 
 // Wider is one thing that a policy asks for beyond another.

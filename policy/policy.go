@@ -177,9 +177,9 @@ func (n *Named) Is() bool { return n.Value == wordPrivate }
 // Guard says which command lines are refused before anything runs. It is advice:
 // early, readable errors. Package guard has the built-in lists, and compares.
 type Guard struct {
-	Off   bool               // flags only: what weaker policies switched on is off
-	Lists []Named            // names of the lists that are on
-	Words map[string][]Named // by list: commands' names and arguments, globs as in path.Match
+	Off   bool    // flags only: what weaker policies switched on is off
+	Lists []Named // names of the lists that are on
+	Words []Var   // by the name of a list: a command's name and arguments, globs as in path.Match
 }
 
 // Net holds the network rules.

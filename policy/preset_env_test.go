@@ -21,7 +21,7 @@ func TestPresetEnv(t *testing.T) {
 				}
 				if glob.HasMeta(n.Value) {
 					t.Logf("preset %s: glob %s", info.Name, n.Value)
-				} else if secretName(n.Value) && !info.agent { // an agent's own key
+				} else if SecretName(n.Value) && !info.agent { // an agent's own key
 					t.Errorf("preset %s: %s looks like a secret", info.Name, n.Value)
 				}
 			}

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,7 +13,6 @@ import (
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/guard"
 	"github.com/zsbx/zsbx/policy/shell"
-	"github.com/zsbx/zsbx/track/audit"
 )
 
 // GuardHint is what to type where the guard refuses what is meant.
@@ -24,14 +24,11 @@ func CheckArgs(p *policy.Policy, h *policy.Host, args []string) error {
 	if p == nil {
 		return nil
 	}
-	g, err := guard.New(p.GuardOn(h.OS), h.Home, h.Dir)
-	if err != nil {
-		return err
-	}
-	if err := g.Check(args); err != nil {
+	err := guard.Check(p.GuardOn(h.OS), h.Home, h.Dir, args)
+	if refusal := (*guard.Refusal)(nil); errors.As(err, &refusal) {
 		return &Error{Code: CodeGuard, Hint: GuardHint, Err: err}
 	}
-	return nil
+	return err
 }
 
 // auditor writes the audit log of one command. Nil writes nothing.
@@ -54,21 +51,15 @@ func (c *prepared) openLog(r *policy.Resolved) error {
 	if err != nil || log == nil {
 		return coded(err)
 	}
-	real, links, _, err := c.host.Trail(log.Dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	for _, link := range links {
-		if st, e := os.Lstat(link); e == nil && !ownedByMe(st) && !ownedBy(st, 0) {
-			err = fmt.Errorf("%s is another user's link", link)
+	to := c.host.Follow(log.Dir)
+	c.log = &auditor{AuditLog: *log, real: to.Path, opened: time.Now()}
+	for _, link := range to.Links {
+		if st, err := os.Lstat(link); err == nil && !ownedByMe(st) && !ownedBy(st, 0) {
+			return c.log.failed(c, fmt.Errorf("%s is another user's link", link))
 		}
 	}
-	if link := r.PlantedLink(&policy.Path{Path: real, Links: links}); err == nil && link != "" {
-		err = fmt.Errorf("the link %s leads to %s, and a command may have put it there", link, real)
-	}
-	c.log = &auditor{AuditLog: *log, real: real, opened: time.Now()}
-	if err != nil {
-		return c.log.failed(c, err)
+	if link := r.PlantedLink(&to); link != "" {
+		return c.log.failed(c, fmt.Errorf("the link %s leads to %s, and a command may have put it there", link, to.Path))
 	}
 	return nil
 }
@@ -85,16 +76,16 @@ func (l *auditor) failed(c *prepared, err error) error {
 }
 
 // append writes a line. A home directory that does not exist is not made.
-func (l *auditor) append(c *Command, line audit.Line) error {
+func (l *auditor) append(c *Command, line AuditLine) error {
 	line.Time, line.Session = time.Now(), c.s.ID()
-	err := audit.Append(l.real, l.Keep, &line)
+	err := appendLine(l.real, l.Keep, &line)
 	if errors.Is(err, fs.ErrNotExist) {
 		home := ""
 		if policy.Within(l.Dir, c.host.Home) {
 			home = c.host.Home
 		}
 		if err = makeSelf(l.real, home); err == nil {
-			err = audit.Append(l.real, l.Keep, &line)
+			err = appendLine(l.real, l.Keep, &line)
 		}
 	}
 	if err != nil {
@@ -109,12 +100,8 @@ func (l *auditor) start(c *Command) error {
 	if l == nil {
 		return nil
 	}
-	asked := c.o.Asked
-	if asked == nil {
-		asked = c.policy
-	}
-	b := &audit.Began{Name: c.o.Name, Dir: c.host.Dir, Policy: asked.Hash(), UID: os.Geteuid(), TrackOnly: c.plan == nil, InPlace: c.o.InPlace}
-	b.Command, b.CommandCut = audit.Redact(c.o.Args)
+	b := &AuditStart{Name: c.o.Name, Dir: c.host.Dir, Policy: cmp.Or(c.o.Asked, c.policy).Hash(), UID: os.Geteuid(), TrackOnly: c.plan == nil, InPlace: c.o.InPlace}
+	b.Command, b.CommandCut = redact(c.o.Args)
 	if c.plan != nil {
 		for _, layer := range c.plan.Layers() {
 			b.Layers = append(b.Layers, layer.Name)
@@ -133,11 +120,8 @@ func (l *auditor) start(c *Command) error {
 		b.Gaps = slices.Compact(b.Gaps)
 	}
 	l.begun = true
-	return l.append(c, audit.Line{Event: audit.Start, Began: b})
+	return l.append(c, AuditLine{Event: "start", AuditStart: b})
 }
-
-// notStarted is the status of a command that did not start, as zsbx has it.
-const notStarted = 125
 
 // end tells how the session ended; r is nil for a command that did not start. The
 // error is ended, and what went wrong here.
@@ -145,9 +129,9 @@ func (l *auditor) end(c *Command, r *Result, ended error) error {
 	if l == nil || !l.begun {
 		return ended
 	}
-	e := &audit.Ended{Status: notStarted, DurationMS: time.Since(l.opened).Milliseconds(), TimedOut: c.timedOut.Load(), OutputBytes: c.files.Written()}
-	var limit *LimitError
-	if ended != nil && !errors.As(ended, &limit) {
+	const notStarted = 125 // zsbx's status then
+	e := &AuditEnd{Status: notStarted, DurationMS: time.Since(l.opened).Milliseconds(), TimedOut: c.timedOut.Load(), OutputBytes: c.files.Written()}
+	if limit := (*LimitError)(nil); ended != nil && !errors.As(ended, &limit) {
 		e.Error = ended.Error()
 	}
 	if r != nil {
@@ -159,7 +143,7 @@ func (l *auditor) end(c *Command, r *Result, ended error) error {
 			e.Signal = int(r.Status.Signal())
 		}
 	}
-	if err := l.append(c, audit.Line{Event: audit.End, Ended: e}); err != nil {
+	if err := l.append(c, AuditLine{Event: "end", AuditEnd: e}); err != nil {
 		return errors.Join(ended, err)
 	}
 	return ended

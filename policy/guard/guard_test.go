@@ -11,22 +11,26 @@ import (
 	"github.com/zsbx/zsbx/policy/guard"
 )
 
-// on makes a guard of the named lists, as seen from /home/u/project.
-func on(t *testing.T, p policy.Guard, lists ...string) *guard.Guard {
-	t.Helper()
+const catastrophic = "catastrophic"
+
+// guarded is a guard as seen from /home/u/project.
+type guarded policy.Guard
+
+// on makes a guard of the named lists.
+func on(p policy.Guard, lists ...string) guarded {
 	for _, l := range lists {
 		p.Lists = append(p.Lists, policy.Named{Value: l, Origin: policy.Origin{Source: "--guard"}})
 	}
-	g, err := guard.New(&p, "/home/u", "/home/u/project")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return guarded(p)
+}
+
+func (g guarded) Check(argv []string) error {
+	return guard.Check((*policy.Guard)(&g), "/home/u", "/home/u/project", argv)
 }
 
 // TestCatastrophic has what is refused, and beside it what is like it and is not.
 func TestCatastrophic(t *testing.T) {
-	g := on(t, policy.Guard{}, guard.Catastrophic)
+	g := on(policy.Guard{}, catastrophic)
 	for _, tt := range []struct {
 		line string // a shell's, but for those that begin with "argv "
 		want string // "" for nothing
@@ -110,22 +114,26 @@ func TestCatastrophic(t *testing.T) {
 		{"echo 'rm -rf /' > x; sh x", ""},
 		{"rm -rf /{bin,usr}", ""},
 		{"read x; $x -rf /", ""},
+		{"find . -exec true \\; -exec rm -rf / \\;", ""},
+		{"cd $x && rm -rf *", ""},
+		{"rm -rf $x/* \"$y\"/", ""},
+		{"cat x > /dev/$x", ""},
 	} {
 		err := g.Check([]string{"sh", "-c", tt.line})
 		var r *guard.Refusal
 		switch {
 		case tt.want == "" && err != nil:
 			t.Errorf("%s: %v", tt.line, err)
-		case tt.want != "" && (!errors.As(err, &r) || r.Word != tt.want || r.List != guard.Catastrophic || r.Arg != 2 || r.Line == 0):
+		case tt.want != "" && (!errors.As(err, &r) || r.Word != tt.want || r.List != catastrophic || !strings.HasPrefix(r.Place, "argument 2, line ")):
 			t.Errorf("%s: got %v, want %s", tt.line, err, tt.want)
 		}
 	}
 	for _, argv := range [][]string{{"rm", "-rf", "/"}, {"rm", "-rf", "."}, {"env", "A=1", "rm", "-r", "/home"}} {
-		g := on(t, policy.Guard{}, guard.Catastrophic)
+		p, dir := policy.Guard(on(policy.Guard{}, catastrophic)), "/home/u/project"
 		if argv[2] == "." {
-			g, _ = guard.New(&policy.Guard{Lists: []policy.Named{{Value: "catastrophic"}}}, "/home/u", "/home/u")
+			dir = "/home/u"
 		}
-		if err := g.Check(argv); err == nil {
+		if err := guard.Check(&p, "/home/u", dir, argv); err == nil {
 			t.Errorf("%q is not refused", argv)
 		}
 	}
@@ -143,7 +151,7 @@ func TestLists(t *testing.T) {
 		{"shells", "bash -c x|sh -ec x|busybox sh -c x|xargs sh -c x|dash -c x|pwsh -Command x", "bash x.sh|sh build.sh -c"},
 	} {
 		for _, list := range all {
-			g := on(t, policy.Guard{}, list)
+			g := on(policy.Guard{}, list)
 			for _, line := range strings.Split(tt.line, "|") {
 				var argv []string
 				if strings.Contains(line, "&") || strings.Contains(line, ";") {
@@ -168,10 +176,10 @@ func TestLists(t *testing.T) {
 }
 
 func TestOwnWords(t *testing.T) {
-	p := policy.Guard{Words: map[string][]policy.Named{
-		"mine": {{Value: "terraform destroy"}, {Value: "git push --force*"}}, "shells": {{Value: "xonsh"}},
+	p := policy.Guard{Words: []policy.Var{
+		{Name: "mine", Value: "terraform destroy"}, {Name: "shells", Value: "xonsh"}, {Name: "mine", Value: "git push --force*"},
 	}}
-	g := on(t, p, "mine", "shells", "mine")
+	g := on(p, "mine", "shells", "mine")
 	for line, want := range map[string]string{
 		"terraform -chdir=x destroy -auto-approve": "mine", "terraform plan": "", "git push origin --force-with-lease": "mine", "git push origin": "", "xonsh": "shells", "sh -c x": "shells",
 	} {
@@ -181,7 +189,7 @@ func TestOwnWords(t *testing.T) {
 			t.Errorf("%s: %v, want %q", line, err, want)
 		}
 	}
-	_, err := guard.New(&policy.Guard{Lists: []policy.Named{{Value: "nope", Origin: policy.Origin{Source: "p.toml", Line: 2, Column: 3}}}}, "", "/")
+	err := guard.Check(&policy.Guard{Lists: []policy.Named{{Value: "nope", Origin: policy.Origin{Source: "p.toml", Line: 2, Column: 3}}}}, "", "/", nil)
 	var es policy.Errors
 	if !errors.As(err, &es) || !strings.Contains(err.Error(), `p.toml:2:3: unknown guard list "nope": there are catastrophic, escapes`) {
 		t.Errorf("%v", err)
@@ -190,15 +198,15 @@ func TestOwnWords(t *testing.T) {
 
 // TestOff checks that nothing is refused without a list.
 func TestOff(t *testing.T) {
-	g, err := guard.New(&policy.Guard{Words: map[string][]policy.Named{"x": {{Value: "rm"}}}}, "/home/u", "/")
-	if g != nil || err != nil || g.Check([]string{"rm", "-rf", "/"}) != nil {
-		t.Errorf("%v, %v", g, err)
+	g := on(policy.Guard{Words: []policy.Var{{Name: "x", Value: "rm"}}})
+	if err := g.Check([]string{"rm", "-rf", "/"}); err != nil {
+		t.Error(err)
 	}
 }
 
 // TestBadLines checks lines that can't be read, and what is odd in them.
 func TestBadLines(t *testing.T) {
-	g := on(t, policy.Guard{}, guard.Catastrophic)
+	g := on(policy.Guard{}, catastrophic)
 	for _, tt := range []struct{ line, want string }{
 		{"rm -rf '/", "argument 2): 1:8: reached EOF without closing quote"},
 		{"if true", "argument 2)"},
@@ -239,17 +247,17 @@ func TestBadLines(t *testing.T) {
 func FuzzCheck(f *testing.F) {
 	f.Add("rm -rf /")
 	f.Add("x=$y; ${x[1]} <<E\n$(a)\nE\n")
-	g, _ := guard.New(&policy.Guard{Lists: []policy.Named{{Value: "catastrophic"}, {Value: "shells"}}}, "", "/")
+	p := policy.Guard(on(policy.Guard{}, catastrophic, "shells"))
 	f.Fuzz(func(_ *testing.T, line string) {
-		g.Check([]string{"busybox", "env", "bash", "-s", line})
-		g.Check([]string{"eval", line})
+		guard.Check(&p, "", "/", []string{"busybox", "env", "bash", "-s", line})
+		guard.Check(&p, "", "", []string{"eval", line})
 	})
 }
 
 // TestWork has lines that say more than they are long: a check has an end, and what is
 // long and says nothing else is read.
 func TestWork(t *testing.T) {
-	g := on(t, policy.Guard{}, guard.Catastrophic, "interpreters", "escapes", "exfiltration")
+	g := on(policy.Guard{}, catastrophic, "interpreters", "escapes", "exfiltration")
 	double := "a=aaaaaaaa"
 	for i := range 40 {
 		double += fmt.Sprintf("; b%d=$a$a; a=$b%d", i, i)
@@ -261,11 +269,13 @@ func TestWork(t *testing.T) {
 		passes bool
 	}{
 		"doubled values":  {[]string{"sh", "-c", double + "; rm $a"}, true},
-		"repeated values": {[]string{"sh", "-c", "x=" + value + "; rm" + strings.Repeat(" $x", 1<<14)}, false},
+		"repeated values": {[]string{"sh", "-c", "x=" + value + "; rm" + strings.Repeat(" $x", 1<<14)}, true},
 		"repeated in one": {[]string{"sh", "-c", "x=" + value + "; rm " + strings.Repeat("$x", 1<<14)}, true},
-		"find in find":    {strings.Fields(tree), false},
-		"many -exec":      {strings.Fields("find . " + strings.Repeat("-exec ", 1<<16)), false},
+		"find in find":    {strings.Fields(tree), true},
+		"many -exec":      {strings.Fields("find . " + strings.Repeat("-exec ", 1<<16)), true},
 		"eval of eval":    {[]string{"sh", "-c", strings.Repeat("eval ", 1<<14)}, false},
+		"short values":    {[]string{"sh", "-c", "x=" + value[:1<<10] + "; rm" + strings.Repeat(" $x", 1<<14)}, false},
+		"finds":           {strings.Fields(strings.Repeat("find -exec ", 1<<14)), false},
 		"many files":      {append([]string{"rm", "-r"}, strings.Fields(strings.Repeat("x ", 1<<17))...), true},
 		"a long script":   {[]string{"sh", "-c", strings.Repeat("echo a b c\n", 1<<13)}, true},
 		"a long value":    {[]string{"sh", "-c", "x=" + value + "; echo $x; rm -r $x"}, true},

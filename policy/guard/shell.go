@@ -1,7 +1,7 @@
 package guard
 
 import (
-	"slices"
+	"cmp"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -9,11 +9,8 @@ import (
 
 // line checks a string that a shell runs, unless it is not known.
 func (c *checker) line(w word, shell string) error {
-	if !w.known {
+	if !w.known() {
 		return nil
-	}
-	if !c.spend(len(w.text)) {
-		return w.refused("", "", errTooMuch)
 	}
 	lang := syntax.LangBash // what sh takes, and more
 	if shell == "zsh" {
@@ -37,12 +34,17 @@ type script struct {
 	forked   uint             // where in the text what runs beside the rest ends
 }
 
-// visit is called for each node, in the order of the text.
+// visit is called for each node, in the order of the text. For the lists, a redirection
+// is a command, and so is "name()", a function that starts itself beside itself.
 func (s *script) visit(n syntax.Node) bool {
 	switch n := n.(type) {
 	case *syntax.Assign:
 		if n.Name != nil && n.Value != nil {
-			s.vars[n.Name.Value] = s.word(n.Value).text
+			value := s.word(n.Value).text
+			if len(value) > maxValue {
+				value = unknown
+			}
+			s.vars[n.Name.Value] = value
 		}
 	case *syntax.FuncDecl:
 		s.function = n
@@ -51,9 +53,8 @@ func (s *script) visit(n syntax.Node) bool {
 			s.forked = max(s.forked, n.End().Offset())
 		}
 		for _, r := range n.Redirs {
-			if w := s.word(r.Word); r.Op != syntax.RdrIn && device(w.text) {
-				s.catastrophe(w, r.Op.String()+" "+w.text)
-			}
+			to := s.word(r.Word)
+			s.check(word{r.Op.String(), to.arg, to.pos}, to)
 		}
 	case *syntax.BinaryCmd:
 		if n.Op == syntax.Pipe || n.Op == syntax.PipeAll {
@@ -62,65 +63,55 @@ func (s *script) visit(n syntax.Node) bool {
 	case *syntax.CallExpr:
 		var words []word
 		for _, a := range n.Args {
-			if words = append(words, s.word(a)); s.err != nil {
-				return false
-			}
+			words = append(words, s.word(a))
 		}
-		s.err = s.command(words)
-		// A function that starts itself in a pipe, or beside itself, is a bomb.
-		if f, at := s.function, n.Pos().Offset(); f != nil && f.Name != nil && words != nil && f.Name.Value == words[0].text && at < f.End().Offset() && at < s.forked {
-			s.catastrophe(words[0], f.Name.Value+"()")
+		s.check(words...)
+		f, at := s.function, n.Pos().Offset()
+		if f != nil && f.Name != nil && words != nil && f.Name.Value == words[0].text && at < f.End().Offset() && at < s.forked {
+			s.check(word{words[0].text + "()", words[0].arg, words[0].pos})
 		}
 	}
 	return s.err == nil
 }
 
-func (s *script) catastrophe(w word, what string) {
-	if s.err == nil && slices.Contains(s.on, Catastrophic) {
-		s.err = w.refused(Catastrophic, what, nil)
+// check checks a command, unless one before it was refused.
+func (s *script) check(words ...word) {
+	if s.err == nil {
+		s.err = s.command(words)
 	}
 }
 
 // word is a word's value, as far as the line itself says it.
 func (s *script) word(n *syntax.Word) word {
 	w := s.in
-	if w.at.Line == 0 { // else it stands in a string within this one
-		w.at.Line, w.at.Column = int(n.Pos().Line()), int(n.Pos().Col())
+	if !w.pos.IsValid() { // else it stands in a string within this one
+		w.pos = n.Pos()
 	}
-	w.text, w.known = Text(n.Parts, func(name string) string { return s.vars[name] })
-	if s.err == nil && !s.spend(len(w.text)) {
-		s.err = w.refused("", "", errTooMuch)
-	}
+	w.text = Text(n.Parts, func(name string) string { return s.vars[name] })
 	return w
 }
 
-// Text is the value of a word, as far as its parts say it themselves and vars
-// knows the variables in it: "" is not known, nor what is longer than maxText.
-func Text(parts []syntax.WordPart, vars func(name string) string) (text string, known bool) {
+// Text is the value of a word, as far as its parts say it themselves and vars knows the
+// variables in it, with a NUL for what is not known.
+func Text(parts []syntax.WordPart, vars func(name string) string) string {
 	var b strings.Builder
-	for _, p := range parts {
-		t, ok := "", false
-		switch p := p.(type) {
+	for _, part := range parts {
+		text := unknown
+		switch p := part.(type) {
 		case *syntax.Lit:
-			t, ok = strings.ReplaceAll(p.Value, `\`, ""), true
+			text = strings.ReplaceAll(p.Value, `\`, "")
 		case *syntax.SglQuoted:
-			t, ok = p.Value, !p.Dollar || !strings.Contains(p.Value, `\`)
+			if !p.Dollar || !strings.Contains(p.Value, `\`) {
+				text = p.Value
+			}
 		case *syntax.DblQuoted:
-			t, ok = Text(p.Parts, vars)
-		case *syntax.ParamExp:
-			if p.Param != nil && !p.Excl && !p.Length && p.Index == nil && p.Slice == nil && p.Repl == nil && p.Exp == nil {
-				t = vars(p.Param.Value)
-				ok = t != ""
+			text = Text(p.Parts, vars)
+		case *syntax.ParamExp: // $x or ${x}, not ${x:-y}
+			if p.Param != nil && int(p.End().Offset()-p.Pos().Offset()) <= len("${}")+len(p.Param.Value) {
+				text = cmp.Or(vars(p.Param.Value), unknown)
 			}
 		}
-		if !ok || b.Len()+len(t) > maxText {
-			return "", false
-		}
-		b.WriteString(t)
+		b.WriteString(text)
 	}
-	return b.String(), true
+	return b.String()
 }
-
-// maxText is the longest word in bytes that a program can be given (execve(2),
-// MAX_ARG_STRLEN).
-const maxText = 128 << 10

@@ -13,55 +13,35 @@ import (
 	"github.com/tailscale/hujson"
 	"mvdan.cc/sh/v3/syntax"
 
-	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/guard"
 )
 
 // tree reads JSON with comments and commas before closing brackets, or TOML: srt's
 // ~/.srt-settings.json, Zed's settings.json, codex' ~/.codex/config.toml.
-func (r *reader) tree(data []byte) (all []setting, err error) {
-	var t map[string]any
+func (r *reader) tree(data []byte) ([]setting, error) {
+	t, err := map[string]any{}, error(nil)
 	if r.format == "codex" {
-		t = map[string]any{}
 		err = toml.Unmarshal(data, &t)
 	} else if data, err = hujson.Standardize(data); err == nil {
 		err = json.Unmarshal(data, &t)
 	}
-	if err == nil && t == nil {
+	switch mode, _ := t["sandbox_mode"].(string); {
+	case err != nil:
+	case t == nil:
 		err = errors.New("an object is needed")
-	}
-	switch r.format {
-	case "codex":
-		mode, _ := t["sandbox_mode"].(string)
-		if !r.begin("codex/" + mode) {
-			r.fail("sandbox_mode", "unknown mode %q", mode)
-		}
-		if mode != "workspace-write" {
-			delete(t, "sandbox_workspace_write")
-		}
-	case "zed": // has settings for one system, too
-		r.Policy.Linux, r.Policy.MacOS = &policy.Policy{}, &policy.Policy{}
-	}
-	found := r.format != "zed"
-	for _, s := range flatten("", t) {
-		for system, own := range map[string]*policy.Policy{"linux.": r.Policy.Linux, "macos.": r.Policy.MacOS} {
-			if key, ok := strings.CutPrefix(s.key, system); ok && own != nil {
-				s.key, s.to = key, own
-			}
-		}
-		found = found || strings.HasPrefix(s.key, "terminal.sandbox.")
-		all = append(all, s)
-	}
-	if err == nil && !found {
+	case r.format == "zed" && !bytes.Contains(data, []byte(`"sandbox"`)):
 		err = errors.New("there is no terminal.sandbox in it")
+	case r.format == "codex" && !r.begin("codex/"+mode):
+		r.fail("sandbox_mode", "unknown mode %q", mode)
+	case r.format == "codex" && mode != "workspace-write":
+		delete(t, "sandbox_workspace_write")
 	}
-	return all, err
+	return flatten("", t), err
 }
 
 // flatten gives all settings below a value, sorted by their keys.
 func flatten(key string, v any) (all []setting) {
 	s := setting{key: key, place: key}
-	add := func(v any) { s.values = append(s.values, strings.ReplaceAll(fmt.Sprint(v), "$", "$$")) }
 	switch v := v.(type) {
 	case nil:
 		return nil
@@ -75,10 +55,10 @@ func flatten(key string, v any) (all []setting) {
 			if text, ok := item.(string); s.bad == "" && (!ok || text == "") {
 				s.bad = fmt.Sprintf("%#v", item)
 			}
-			add(item)
+			s.values = append(s.values, fmt.Sprint(item))
 		}
 	default:
-		add(v)
+		s.values = []string{fmt.Sprint(v)}
 	}
 	return []setting{s}
 }
@@ -89,86 +69,79 @@ func (r *reader) landrun(data []byte) (all []setting, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var args []*syntax.Word
+	var words []*syntax.Word
 	syntax.Walk(file, func(n syntax.Node) bool {
-		if c, ok := n.(*syntax.CallExpr); ok && args == nil {
+		if c, ok := n.(*syntax.CallExpr); ok && words == nil {
 			if i := slices.IndexFunc(c.Args, func(w *syntax.Word) bool { return strings.HasSuffix("/"+w.Lit(), "/landrun") }); i >= 0 {
-				args = c.Args[i+1:]
+				words = c.Args[i+1:]
 			}
 		}
-		return args == nil
+		return words == nil
 	})
-	if args == nil {
+	if words == nil {
 		return nil, errors.New("there is no landrun command in it")
 	}
-	p := r.Policy
-	p.FS.System = policy.System{Executable: []policy.Rule{}, ReadOnly: []policy.Rule{}, ReadWrite: []policy.Rule{}}
-	p.Net.ConnectTCP, p.Net.BindTCP, r.required = []policy.Port{}, []policy.Port{}, true
 	r.left("(no baseline)", "landrun opens nothing by itself: run with --no-baseline to have no presets, no files of shells and no private temporary directory either")
-	for len(args) > 0 {
-		flag := r.word(args[0])
-		if args = args[1:]; !strings.HasPrefix(flag, "-") || flag == "--" {
+	r.required = true
+	ports := "landrun/ports"
+	for len(words) > 0 {
+		flag := r.word(words[0])
+		if words = words[1:]; !strings.HasPrefix(flag, "-") || flag == "--" {
 			break
 		}
 		name, value, given := strings.Cut(strings.TrimLeft(flag, "-"), "=")
-		switch verb, _ := r.verb(name); {
-		case name == "unrestricted-network":
-			value, p.Net.ConnectTCP, p.Net.BindTCP = "true", nil, nil
-		case verb == "-" || verb == "=" && name != "log-level" || verb == "everywhere":
-			value, r.required = "true", r.required && name != "ignore-missing"
-		case !given && len(args) == 0:
+		s := setting{key: name, place: "--" + name}
+		switch actions, _ := r.find(s); {
+		case strings.ContainsAny(actions, "-=") && name != "log-level":
+			value = "true"
+		case !given && len(words) == 0:
 			return nil, fmt.Errorf("--%s has no value", name)
 		case !given:
-			value, args = r.word(args[0]), args[1:]
+			value, words = r.word(words[0]), words[1:]
 		}
-		s := setting{key: name, place: "--" + name, values: []string{value}}
-		if name != "env" {
-			s.values = strings.Split(value, ",")
+		if s.values = strings.Split(value, ","); name == "env" {
+			s.values = []string{value}
+		}
+		r.required = r.required && name != "ignore-missing"
+		if name == "unrestricted-network" {
+			ports = "no ports"
 		}
 		all = append(all, s)
 	}
+	r.begin(ports)
 	return all, nil
 }
 
-// word is a word as a policy has it: variables stay.
+// word is a word of a script.
 func (r *reader) word(w *syntax.Word) string {
-	text, known := guard.Text(w.Parts, func(name string) string { return "\x00{" + name + "}" })
-	if !known {
+	text := guard.Text(w.Parts, func(name string) string { return ofCaller + "{" + name + "}" })
+	if strings.ContainsRune(text, 0) {
 		r.fail(w.Pos().String(), "what it expands to is not known")
 	}
-	return strings.ReplaceAll(strings.ReplaceAll(text, "$", "$$"), "\x00", "$")
+	return text
 }
 
 // firejail reads a profile. What it does not name is readable, and the home
 // directory writable, unless it has whitelists.
 func (r *reader) firejail(data []byte) (all []setting, err error) {
-	home, number := true, 0
-	macros := strings.NewReplacer("${HOME}", "~", "${RUNUSER}", "/run/user/*", "${DESKTOP}", "~/Desktop", "${DOCUMENTS}", "~/Documents",
-		"${DOWNLOADS}", "~/Downloads", "${MUSIC}", "~/Music", "${PICTURES}", "~/Pictures", "${VIDEOS}", "~/Videos")
-	for line := range strings.Lines(string(data)) {
-		number++
-		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+	home, macros := true, strings.NewReplacer(strings.Fields(line("$firejail"))...)
+	for i, text := range strings.Split(string(data), "\n") {
+		if text = strings.TrimSpace(text); text == "" || text[0] == '#' {
 			continue
 		}
-		key, value, _ := strings.Cut(line, " ")
-		s := setting{key: key, place: fmt.Sprintf("%d: %s", number, line), values: []string{macros.Replace(strings.TrimSpace(value))}, to: r.Policy}
-		path, verb := s.values[0], ""
-		if verb, _ = r.verb(key); key[0] == '?' {
-			s.key = "?"
-		}
+		key, value, _ := strings.Cut(text, " ")
+		value = macros.Replace(strings.TrimSpace(value))
+		s := setting{key, fmt.Sprintf("%d: %s", i+1, text), []string{value}, ""}
 		switch {
-		case key == "private" && path == "":
-			home = false
-		case key == "net" && path == "none", key == "protocol" && !strings.Contains(path, "inet"):
-			r.value(s, "net.allow", "false")
-		case key == "protocol":
-		case verb != "-" && verb != "=" && verb != "env" && strings.Contains(path, "$"):
+		case key != "env" && strings.Contains(value, "${"):
 			r.left(s.place, "zsbx does not know what the variable in it stands for")
-		default:
-			home = home && key != "private" && !(strings.HasPrefix(path, "~") && (key == "whitelist" || key == "allow"))
-			s.values[0] = strings.ReplaceAll(path, "$", "$$")
-			all = append(all, s)
+			continue
+		case key == "private", (key == "whitelist" || key == "allow") && strings.HasPrefix(value, "~"):
+			home = false
+		case key == "protocol" && strings.Contains(value, "inet"):
+			continue
 		}
+		all = append(all, s)
 	}
 	if home {
 		r.begin("firejail/home")

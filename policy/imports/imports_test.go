@@ -37,7 +37,7 @@ func TestGolden(t *testing.T) {
 			}
 			var b bytes.Buffer
 			for _, l := range r.Left {
-				b.WriteString("# " + l.Place + ": " + l.Why + "\n")
+				b.WriteString("# " + l + "\n")
 			}
 			if err := r.Policy.EncodeTOML(&b); err != nil {
 				t.Fatalf("%s: %v", file, err)
@@ -97,7 +97,7 @@ func TestNarrow(t *testing.T) {
 		}
 		toml := b.String()
 		for _, l := range r.Left {
-			b.WriteString(l.Place + ": " + l.Why + "\n")
+			b.WriteString(l + "\n")
 		}
 		if !strings.Contains(b.String(), tt.want) || tt.never != "" && strings.Contains(toml, tt.never) {
 			t.Errorf("%s: want %q and not %q in\n%s", tt.text, tt.want, tt.never, b.String())

@@ -1,4 +1,4 @@
-package audit_test
+package sandbox
 
 import (
 	"encoding/json"
@@ -11,40 +11,38 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/zsbx/zsbx/track/audit"
 )
 
-func start(at time.Time, session string, argv ...string) *audit.Line {
-	return &audit.Line{Event: audit.Start, Time: at, Session: session, Began: &audit.Began{Dir: "/x", Command: argv, Layers: []string{}, Gaps: []string{}}}
+func startLine(at time.Time, session string, argv ...string) *AuditLine {
+	return &AuditLine{Event: "start", Time: at, Session: session, AuditStart: &AuditStart{Dir: "/x", Command: argv, Layers: []string{}, Gaps: []string{}}}
 }
 
-func read(t *testing.T, dir string) (lines []audit.Line, damaged int) {
+func readLines(t *testing.T, dir string) (lines []AuditLine, damaged int) {
 	t.Helper()
-	damaged, err := audit.Read(dir, func(l *audit.Line) { lines = append(lines, *l) })
+	damaged, err := ReadAudit(dir, func(l *AuditLine) { lines = append(lines, *l) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	return lines, damaged
 }
 
-// TestLine: what is written is read back, whatever bytes a command line has, and
+// TestAuditLine: what is written is read back, whatever bytes a command line has, and
 // is one line.
-func TestLine(t *testing.T) {
+func TestAuditLine(t *testing.T) {
 	dir := t.TempDir()
 	os.Chmod(dir, 0o700)
 	at := time.Date(2026, 3, 29, 1, 30, 0, 5, time.FixedZone("CEST", 7200))
-	want := start(at.UTC(), "s", "a\nb", "\x1b[31m", "\u0085\"\\", "ü")
-	want.Began.Name, want.Began.Policy, want.Began.UID, want.Began.TrackOnly, want.Began.CommandCut, want.Began.InPlace = "n", "h", 7, true, true, true
-	want.Began.Layers, want.Began.Gaps = []string{"landlock"}, []string{"ipc (by default)"}
-	end := &audit.Line{Event: audit.End, Time: at.UTC(), Session: "s",
-		Ended: &audit.Ended{Status: 137, Error: "x\ny", Signal: 9, TimedOut: true, DurationMS: 5, OutputBytes: 6, Killed: 7, Kept: true}}
-	for _, l := range []*audit.Line{want, end, start(at, "t", "\xff")} {
-		if err := audit.Append(dir, 1, l); err != nil {
+	want := startLine(at.UTC(), "s", "a\nb", "\x1b[31m", "\u0085\"\\", "ü")
+	want.AuditStart.Name, want.AuditStart.Policy, want.AuditStart.UID, want.AuditStart.TrackOnly, want.AuditStart.CommandCut, want.AuditStart.InPlace = "n", "h", 7, true, true, true
+	want.AuditStart.Layers, want.AuditStart.Gaps = []string{"landlock"}, []string{"ipc (by default)"}
+	end := &AuditLine{Event: "end", Time: at.UTC(), Session: "s",
+		AuditEnd: &AuditEnd{Status: 137, Error: "x\ny", Signal: 9, TimedOut: true, DurationMS: 5, OutputBytes: 6, Killed: 7, Kept: true}}
+	for _, l := range []*AuditLine{want, end, startLine(at, "t", "\xff")} {
+		if err := appendLine(dir, 1, l); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, damaged := read(t, dir)
+	got, damaged := readLines(t, dir)
 	if damaged != 0 || len(got) != 3 || !reflect.DeepEqual(&got[0], want) || !reflect.DeepEqual(&got[1], end) || got[2].Command[0] != "\uFFFD" {
 		t.Errorf("got %+v, %d damaged", got, damaged)
 	}
@@ -59,20 +57,20 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestConcurrent: 200 runs at once, each with a long line, lose and mix none.
-func TestConcurrent(t *testing.T) {
+// TestAuditConcurrent: 200 runs at once, each with a long line, lose and mix none.
+func TestAuditConcurrent(t *testing.T) {
 	dir, at := t.TempDir(), time.Now()
 	os.Chmod(dir, 0o700)
 	var wg sync.WaitGroup
 	for i := range 200 {
 		wg.Go(func() {
-			if err := audit.Append(dir, 1, start(at, fmt.Sprint(i), strings.Repeat(string(rune('a'+i%26)), 10_000))); err != nil {
+			if err := appendLine(dir, 1, startLine(at, fmt.Sprint(i), strings.Repeat(string(rune('a'+i%26)), 10_000))); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
-	lines, damaged := read(t, dir)
+	lines, damaged := readLines(t, dir)
 	seen := map[string]bool{}
 	for _, l := range lines {
 		seen[l.Session] = strings.Trim(l.Command[0], l.Command[0][:1]) == ""
@@ -82,15 +80,15 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// TestDays: a clock that goes back writes to the earlier file; a change of the
+// TestAuditDays: a clock that goes back writes to the earlier file; a change of the
 // local time changes nothing; old files go with the first line of a day.
-func TestDays(t *testing.T) {
+func TestAuditDays(t *testing.T) {
 	dir := t.TempDir()
 	os.Chmod(dir, 0o700)
 	day := time.Date(2026, 11, 22, 23, 59, 59, 0, time.UTC)
 	put := func(at time.Time, keep int) {
 		t.Helper()
-		if err := audit.Append(dir, keep, start(at, at.Format(time.RFC3339))); err != nil {
+		if err := appendLine(dir, keep, startLine(at, at.Format(time.RFC3339))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -107,7 +105,7 @@ func TestDays(t *testing.T) {
 	if got := names(); got != "2026-11-22 2026-11-23" {
 		t.Error(got)
 	}
-	if lines, _ := read(t, dir); len(lines) != 3 || lines[1].Time.After(lines[0].Time) {
+	if lines, _ := readLines(t, dir); len(lines) != 3 || lines[1].Time.After(lines[0].Time) {
 		t.Errorf("%+v", lines)
 	}
 	os.WriteFile(filepath.Join(dir, "2020-01-01.jsonl"), nil, 0o600)
@@ -120,16 +118,16 @@ func TestDays(t *testing.T) {
 	}
 }
 
-// TestTorn: a line that a full disk cut costs itself alone.
-func TestTorn(t *testing.T) {
+// TestAuditTorn: a line that a full disk cut costs itself alone.
+func TestAuditTorn(t *testing.T) {
 	dir, at := t.TempDir(), time.Now()
 	os.Chmod(dir, 0o700)
 	name := filepath.Join(dir, at.UTC().Format(time.DateOnly)+".jsonl")
 	os.WriteFile(name, []byte(`{"event":"start","session":"x","comm`), 0o644)
-	if err := audit.Append(dir, 1, start(at, "y")); err != nil {
+	if err := appendLine(dir, 1, startLine(at, "y")); err != nil {
 		t.Fatal(err)
 	}
-	lines, damaged := read(t, dir)
+	lines, damaged := readLines(t, dir)
 	if len(lines) != 1 || lines[0].Session != "y" || damaged != 1 {
 		t.Errorf("%+v, %d", lines, damaged)
 	}
@@ -141,7 +139,7 @@ func TestTorn(t *testing.T) {
 	}
 }
 
-func TestRedact(t *testing.T) {
+func TestAuditRedact(t *testing.T) {
 	for _, tt := range []struct{ in, want []string }{
 		{[]string{"make", "-j4", "CC=gcc"}, []string{"make", "-j4", "CC=***"}},
 		{[]string{"dd", "if=/dev/zero", "of=x"}, []string{"dd", "if=/dev/zero", "of=x"}},
@@ -164,40 +162,40 @@ func TestRedact(t *testing.T) {
 		{[]string{"git", "checkout", "sk-1"}, []string{"git", "checkout", "sk-1"}},
 		{[]string{"x", "", "\xff"}, []string{"x", "", "\xff"}},
 	} {
-		if got, cut := audit.Redact(tt.in); !reflect.DeepEqual(got, tt.want) || cut {
+		if got, cut := redact(tt.in); !reflect.DeepEqual(got, tt.want) || cut {
 			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
 		}
 	}
-	got, cut := audit.Redact([]string{strings.Repeat("x", 1<<20), "y"})
+	got, cut := redact([]string{strings.Repeat("x", 1<<20), "y"})
 	if !cut || len(got) != 1 || len(got[0]) > 17<<10 {
 		t.Errorf("%d words, %v", len(got), cut)
 	}
 }
 
-// TestForeign: nothing is written through a link, nor where others may write.
-func TestForeign(t *testing.T) {
+// TestAuditForeign: nothing is written through a link, nor where others may write.
+func TestAuditForeign(t *testing.T) {
 	dir := t.TempDir()
 	to, link := filepath.Join(dir, "to"), filepath.Join(dir, "link")
 	if err := errors.Join(os.Mkdir(to, 0o700), os.Symlink(to, link)); err != nil {
 		t.Fatal(err)
 	}
 	at := time.Now()
-	if err := audit.Append(to, 1, start(at, "x")); err != nil {
+	if err := appendLine(to, 1, startLine(at, "x")); err != nil {
 		t.Errorf("control: %v", err)
 	}
-	if err := audit.Append(link, 1, start(at, "x")); err == nil {
+	if err := appendLine(link, 1, startLine(at, "x")); err == nil {
 		t.Error("a link is followed")
 	}
 	name := filepath.Join(to, at.UTC().Format(time.DateOnly)+".jsonl")
 	if err := errors.Join(os.Rename(name, filepath.Join(dir, "other")), os.Symlink("../other", name)); err != nil {
 		t.Fatal(err)
 	}
-	if err := audit.Append(to, 1, start(at, "x")); err == nil {
+	if err := appendLine(to, 1, startLine(at, "x")); err == nil {
 		t.Error("a file's link is followed")
 	}
 	os.Remove(name)
 	os.Chmod(to, 0o770)
-	if err := audit.Append(to, 1, start(at, "x")); err == nil || !strings.Contains(err.Error(), "can be changed by others") {
+	if err := appendLine(to, 1, startLine(at, "x")); err == nil || !strings.Contains(err.Error(), "can be changed by others") {
 		t.Error(err)
 	}
 	if all, _ := os.ReadDir(to); len(all) != 0 {

@@ -1,0 +1,126 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/zsbx/zsbx/enforce/sandbox/internal/safepath"
+	"github.com/zsbx/zsbx/internal/files"
+	"github.com/zsbx/zsbx/internal/object"
+)
+
+// AuditLine is a line of the audit log, which has two for each session, in one file for
+// each day of UTC. What is empty is left out. A session that replaces its supervisor has
+// no end; nor has one whose supervisor was killed.
+type AuditLine struct {
+	Event   string    `json:"event"` // "start": before the command is started, again when it has to be planned anew; "end"
+	Time    time.Time `json:"time"`
+	Session string    `json:"session"`
+	*AuditStart
+	*AuditEnd
+}
+
+// AuditStart is what the line of a start tells.
+type AuditStart struct {
+	Name       string   `json:"name,omitempty"`
+	Dir        string   `json:"dir"`
+	Command    []string `json:"command"` // without what looks like a secret
+	CommandCut bool     `json:"command_cut,omitempty"`
+	Policy     string   `json:"policy,omitempty"` // hash of what was asked for
+	UID        int      `json:"uid"`
+	TrackOnly  bool     `json:"track_only,omitempty"` // no limits
+	InPlace    bool     `json:"in_place,omitempty"`   // the command replaces the supervisor
+	Layers     []string `json:"layers"`               // what enforces the policy: the command runs only when the kernel took all of it
+	Gaps       []string `json:"gaps"`                 // accepted promises that can't be kept: "name (by whom)"
+}
+
+// AuditEnd is what the line of an end tells.
+type AuditEnd struct {
+	Status      int    `json:"status"`           // zsbx's exit status
+	Error       string `json:"error,omitempty"`  // why the command did not run, or what failed after it
+	Signal      int    `json:"signal,omitempty"` // that ended the command
+	TimedOut    bool   `json:"timed_out,omitempty"`
+	DurationMS  int64  `json:"duration_ms"`            // by a clock that never goes back
+	OutputBytes int64  `json:"output_bytes,omitempty"` // where zsbx carried the output
+	Refusals    int    `json:"refusals,omitempty"`     // what the command was refused, as far as that was recorded
+	Killed      int    `json:"ended"`                  // processes that were ended with the session
+	Kept        bool   `json:"kept,omitempty"`         // some were left running
+}
+
+// appendLine writes one line, by one write(2) at the end of the day's file, so that
+// concurrent runs don't mix theirs. The directory has to exist; no link is followed. The
+// file is made where it is missing, for the user alone. The first line of a day removes
+// the files that are older than keep days; 0 keeps all.
+func appendLine(dir string, keep int, l *AuditLine) error {
+	in, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if !ownedByMe(in) && !ownedBy(in, 0) || in.Mode()&0o022 != 0 {
+		return fmt.Errorf("%s can be changed by others", dir)
+	}
+	day := l.Time.UTC()
+	f, err := safepath.OpenFile(filepath.Join(dir, day.Format(time.DateOnly)+".jsonl"), os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !st.Mode().IsRegular() || !ownedByMe(st) || st.Sys().(*syscall.Stat_t).Nlink != 1 {
+		return errors.New("the day's file is not a regular file of this user with one name")
+	}
+	if st.Mode().Perm() != 0o600 { // whatever the umask is, and was
+		if err := f.Chmod(0o600); err != nil {
+			return err
+		}
+	}
+	if st.Size() == 0 && keep > 0 {
+		oldest := day.AddDate(0, 0, -keep).Format(time.DateOnly)
+		for _, name := range days(dir) {
+			if name < oldest {
+				_ = os.Remove(filepath.Join(dir, name))
+			}
+		}
+	}
+	text := append(object.Of(l), '\n')
+	var last [1]byte
+	if n, _ := f.ReadAt(last[:], st.Size()-1); n == 1 && last[0] != '\n' {
+		text = append([]byte{'\n'}, text...) // a full disk cut the line before
+	}
+	_, err = f.Write(text)
+	return err
+}
+
+// days are the names of a log's files, in their order.
+func days(dir string) []string {
+	names, _ := fs.Glob(os.DirFS(dir), "[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9].jsonl")
+	return names
+}
+
+// ReadAudit gives the lines of a log to each, in the order they were written, and
+// how many could not be read.
+func ReadAudit(dir string, each func(*AuditLine)) (damaged int, err error) {
+	for _, name := range days(dir) {
+		data, e := files.Read(filepath.Join(dir, name), 1<<30)
+		err = errors.Join(err, e)
+		for text := range bytes.Lines(data) {
+			l := &AuditLine{}
+			if json.Unmarshal(text, l) == nil && l.Session != "" && (l.AuditStart != nil || l.AuditEnd != nil) {
+				each(l)
+			} else if len(text) > 1 {
+				damaged++
+			}
+		}
+	}
+	return damaged, err
+}
