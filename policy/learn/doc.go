@@ -4,7 +4,8 @@
 //
 // It never proposes the home directory or what holds it, a directory that programs
 // share, such as ~/.cache, /tmp or /usr, a place of secrets, or a directory that has
-// one in it. What it proposes nothing for is told with the reason. Somebody who asks
+// one in it; nor, to write, what programs outside act upon and what may be their
+// settings. What it proposes nothing for is told with the reason. Somebody who asks
 // what would allow one thing (Rules) is told of a shared directory, too, to read it, and
 // of one below the root.
 //

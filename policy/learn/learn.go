@@ -178,6 +178,9 @@ func (p *proposer) refusesFile(n *Need) string {
 	if why := p.unwise(n.Path, acc, n.Dir); why != "" {
 		return why
 	}
+	if acc&policy.Write != 0 && !p.asked && p.settings(n) {
+		return "it may be what a program outside reads when it starts; give the flag if that is meant"
+	}
 	at := n.Path
 	if n.Change {
 		at = path.Dir(at)
@@ -189,6 +192,18 @@ func (p *proposer) refusesFile(n *Need) string {
 		return "a rule allows it: what refused it is none that a rule could change"
 	}
 	return ""
+}
+
+// settings reports whether a path lies in ~/.config, or is a file directly in ~/.cache or
+// its like, or in the home directory under a hidden name: no table has all settings by
+// which programs run others, nor what shells keep there and execute.
+func (p *proposer) settings(n *Need) bool {
+	h, dir := p.r.Host(), path.Dir(n.Path)
+	if config := h.ConfigHome(); config != "" && policy.Within(n.Path, h.Follow(config).Path) {
+		return true
+	}
+	own := slices.Contains(p.shared, dir) && !within(dir, "/tmp", "/var/tmp", "/private", "/dev")
+	return !n.Dir && (own || dir == h.Follow(p.r.Home).Path && path.Base(n.Path)[0] == '.')
 }
 
 func within(p string, dirs ...string) bool {
