@@ -159,7 +159,7 @@ func (m *Broker) authorizePath(c *Call, w *waiter) unix.Errno {
 		return unix.ECONNREFUSED
 	}
 	id := policy.FileID{Dev: st.Dev, Ino: st.Ino}
-	if m.policy.allows(fd, id) || m.sockets.alive(address{file: id}) {
+	if m.policy.allows(fd, id) || m.sockets.alive(address{file: id}) || m.moved(c, fd, &st) {
 		w.file = fd
 		return 0
 	}

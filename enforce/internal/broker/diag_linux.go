@@ -15,8 +15,13 @@ type boundSocket struct {
 	Ino    uint32    // of the socket itself
 	Cookie [2]uint32 // with Ino, one socket for as long as the machine runs
 	ByPath bool      // it is bound by path
-	File   uint32    // the low half of the inode that it is bound to
-	Device [2]uint32 // of that inode: major, minor
+	kernelFile
+}
+
+// kernelFile is what the kernel says of the file that a socket is bound to.
+type kernelFile struct {
+	File   uint32    // the low half of the inode
+	Device [2]uint32 // major, minor
 }
 
 // diagRequest is struct nlmsghdr followed by struct unix_diag_req
@@ -67,7 +72,7 @@ func anyBoundTo(ino uint64) bool {
 // onlyOne reports whether no other socket is bound to what the kernel calls by the
 // same numbers. When it can't be asked it says no.
 func (b *boundSocket) onlyOne() bool {
-	n, err := countBound(func(s *boundSocket) bool { return s.File == b.File && s.Device == b.Device })
+	n, err := countBound(func(s *boundSocket) bool { return s.kernelFile == b.kernelFile })
 	return n == 1 && err == nil
 }
 

@@ -25,9 +25,10 @@ type sessionSockets struct {
 // same one for another kind.
 type address struct {
 	file  policy.FileID
-	name  string // begins with a NUL byte
-	kind  int    // SOCK_*
-	netns uint64 // the namespace's cookie; 0 where the kernel gives none (before 5.14)
+	half  kernelFile // of a file that was not found
+	name  string     // begins with a NUL byte
+	kind  int        // SOCK_*
+	netns uint64     // the namespace's cookie; 0 where the kernel gives none (before 5.14)
 }
 
 // abstract is the address that a name is for a socket.
@@ -51,6 +52,31 @@ func (o *sessionSockets) note(a address, b boundSocket) {
 		o.sweep = max(firstSweep, 2*len(o.all))
 	}
 	o.all[a] = b
+}
+
+// moved reports whether a file is that of a living socket of the session which had been
+// renamed or linked before it listened, as supervisord(1) does. Other files may have the
+// same numbers: the socket has to be the only one that is bound to such, and to have
+// been so all the while.
+func (m *Broker) moved(c *Call, fd int, st *unix.Stat_t) bool {
+	half := kernelFile{uint32(st.Ino), [2]uint32{unix.Major(st.Dev), unix.Minor(st.Dev)}}
+	b, ok := m.sockets.get(address{half: half})
+	if !ok {
+		half.Device, _ = c.from.fileSystem(fd)
+		b, ok = m.sockets.get(address{half: half})
+	}
+	if !ok || !b.onlyOne() {
+		return false
+	}
+	lives, _ := b.lives()
+	return lives
+}
+
+func (o *sessionSockets) get(a address) (boundSocket, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	b, ok := o.all[a]
+	return b, ok
 }
 
 // alive reports whether a living socket of the session is bound to an address.
@@ -104,9 +130,11 @@ func (m *Broker) note(c *Call, s socket) {
 	}
 	switch kind, name := parseAddress(socketName(s.fd)); {
 	case kind == addressPath && b.ByPath:
+		a := address{half: b.kernelFile}
 		if id, ok := m.fileOf(c, name, &b); ok {
-			m.sockets.note(address{file: id}, b)
+			a = address{file: id}
 		}
+		m.sockets.note(a, b)
 	case kind == addressAbstract:
 		if a, ok := abstract(s.fd, name); ok {
 			m.sockets.note(a, b)
