@@ -109,5 +109,6 @@ func Leave(o Outcome) error {
 			return os.NewSyscallError("dup3", err)
 		}
 	}
-	return binary.Write(lead, binary.NativeEndian, [2]int32{int32(o.Status), int32(o.Signal)})
+	_ = binary.Write(lead, binary.NativeEndian, [2]int32{int32(o.Status), int32(o.Signal)}) // it may have been killed
+	return nil
 }
