@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/cmd/internal/quiet"
 	"github.com/zsbx/zsbx/enforce/sandbox"
@@ -158,22 +157,4 @@ func enoughFiles() error {
 		return nil
 	}
 	return fmt.Errorf("only %d files may be open at once (ulimit -n), but zsbx needs %d", hard, leastFiles)
-}
-
-// fewFiles is a limit of open files below which zsbx makes room for its own.
-const fewFiles = 64
-
-// closeInherited closes the descriptors that zsbx's caller left open, where
-// there is little room: the command does not get them in any case. They are
-// those that do not close on exec.
-func closeInherited() {
-	soft, _, known := nofile.AtStart()
-	if !known || soft > fewFiles {
-		return
-	}
-	for fd := 3; fd < int(soft); fd++ {
-		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
-			unix.Close(fd)
-		}
-	}
 }

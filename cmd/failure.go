@@ -9,7 +9,6 @@ import (
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/compose"
 )
 
 // failure is an error with what the user needs beside the message. Commands
@@ -136,7 +135,6 @@ func failuresOf(err error, outer *failure) []*failure {
 	}
 	var inner *failure
 	var known *sandbox.Error
-	var mistake *compose.Error
 	switch {
 	case outer != nil:
 		*f = *outer
@@ -155,9 +153,6 @@ func failuresOf(err error, outer *failure) []*failure {
 		case known.Code == sandbox.CodeCannotRun:
 			f.status = exitCannotRun
 		}
-	}
-	if errors.As(err, &mistake) {
-		f.code, f.hint = codePolicy, mistake.Hint
 	}
 	f.err = err
 	return []*failure{f}

@@ -75,7 +75,6 @@ type learner struct {
 }
 
 func (o *learnFlags) run(a *app, argv []string) error {
-	closeInherited()
 	l := &learner{Session: learn.Session{Sockets: !o.yes, Once: o.permissive}, learnFlags: o, a: a}
 	f, ok := a.stderr.(*os.File)
 	if l.terminal = ok && term.IsTerminal(int(f.Fd())); l.terminal && !o.yes {

@@ -98,7 +98,6 @@ const defaultKillAfter = 5 * time.Second
 
 // run reads the flags, has the command run, and says what came of it.
 func (o *runFlags) run(a *app, argv []string) error {
-	closeInherited()
 	c, err := o.compose("", argv, o.check)
 	if err != nil {
 		return err

@@ -52,26 +52,23 @@ func presetInfo(name string) *PresetInfo {
 	return nil
 }
 
-// UnknownPresetError reports a preset's name that is not built in.
-type UnknownPresetError struct{ Name string }
-
-// Error names the preset and those there are.
-func (e *UnknownPresetError) Error() string {
+// unknownPreset says that a preset is not built in, and which are.
+func unknownPreset(name string) error {
 	var names []string
 	for _, p := range Presets() {
 		names = append(names, p.Name)
 	}
-	return fmt.Sprintf("unknown preset %q (known: %s)%s", e.Name, strings.Join(names, " "), DidYouMean(e.Name, names))
+	return fmt.Errorf("unknown preset %q (known: %s)%s", name, strings.Join(names, " "), DidYouMean(name, names))
 }
 
 // Preset returns the rules of a built-in preset as they are written: with
 // "~" and with "${NAME:-default}" for the variables that move a tool's
 // directories. All rules are Optional. "NAME:tools" is the preset without all
-// that is writable. The error is an *UnknownPresetError.
+// that is writable. The error says which there are.
 func Preset(name string) (*Policy, error) {
 	base, tools := strings.CutSuffix(name, toolsOnly)
 	if presetInfo(base) == nil {
-		return nil, &UnknownPresetError{Name: name}
+		return nil, unknownPreset(name)
 	}
 	text, err := presetFiles.ReadFile("presets/" + base + ".txt")
 	if err != nil {

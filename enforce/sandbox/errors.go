@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/compose"
 	"github.com/zsbx/zsbx/policy/units"
 )
 
@@ -43,9 +42,8 @@ func (e *Error) Unwrap() error { return e.Err }
 func coded(err error) error {
 	var e *Error
 	var p *policy.Error
-	var c *compose.Error
 	switch {
-	case err == nil, errors.As(err, &e), errors.As(err, &p), errors.As(err, &c):
+	case err == nil, errors.As(err, &e), errors.As(err, &p):
 		return err
 	}
 	return &Error{Code: CodePolicy, Err: err}

@@ -2,7 +2,6 @@ package compose
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -40,17 +39,8 @@ type Composed struct {
 	Root   string         // the outermost repository around the working directory, "" for none
 }
 
-// Error is a mistake with a hint on what to type instead.
-type Error struct {
-	Hint string
-	Err  error
-}
-
-func (e *Error) Error() string { return e.Err.Error() }
-func (e *Error) Unwrap() error { return e.Err }
-
 // Compose adds up the policy of a run on h. The error joins all that is wrong with
-// policy files: *policy.Error, *UntrustedError, *Error and those of package os.
+// policy files: *policy.Error, *UntrustedError and those of package os.
 func Compose(h *policy.Host, s *Sources) (*Composed, error) {
 	if err := CheckVariables(h); err != nil {
 		return nil, err
@@ -102,7 +92,7 @@ func (s *Sources) builtIn(h *policy.Host, asked *policy.Policy) ([]*policy.Polic
 		}
 		p, err := policy.Preset(n.Value)
 		if err != nil {
-			errs = append(errs, &Error{Hint: "zsbx profile --list", Err: fmt.Errorf("%s: %w", n.Origin, err)})
+			errs = append(errs, &policy.Error{Origin: n.Origin, Code: policy.CodeValue, Msg: err.Error(), Hint: "zsbx profile --list"})
 			continue
 		}
 		used.Presets = append(used.Presets, n)

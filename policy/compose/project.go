@@ -63,9 +63,9 @@ func CheckVariables(h *policy.Host) error {
 		}
 		p := h.Follow(v)
 		if link := p.LinkOutOf(h.Dir); link != "" {
-			return &Error{
-				Hint: "export " + name + "=" + shell.Quote(p.Path),
-				Err:  fmt.Errorf("%s: the link %s leads out of the working directory, to %s", name, link, p.Path),
+			return &policy.Error{
+				Code: policy.CodePath, Hint: "export " + name + "=" + shell.Quote(p.Path),
+				Msg: fmt.Sprintf("%s: the link %s leads out of the working directory, to %s", name, link, p.Path),
 			}
 		}
 	}
