@@ -20,7 +20,14 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 	rep := &report{p: p, opts: opts, set: protect.Find(p.Policy, host, opts.protectRequest())}
 	if p.Caps.Landlock > 0 {
 		none := noNamespace(p.Caps, host)
-		rep.cut = deny.Subtract(deny.Request{Trees: treesOf(p.Policy), Deny: p.Policy.Deny, Host: host, NoMasks: none, Private: privateHome(p.Policy, host, none)})
+		q := deny.Request{Trees: treesOf(p.Policy), Deny: p.Policy.Deny, Host: host, NoMasks: none, Private: privateHome(p.Policy, host, none)}
+		if len(q.Deny) > 0 && host != nil && host.ReadFile != nil {
+			if rep.set.Table == nil {
+				rep.set.Table = mounts.ReadTable(host)
+			}
+			q.Views = rep.set.Table.Views()
+		}
+		rep.cut = deny.Subtract(q)
 		rep.apart = heldByRules(rep.cut.Trees, &rep.set, host, none, opts)
 		rep.mounts = mounts.New(p.mountRequest(host, opts, none, rep))
 		p.Mounts = rep.mounts.Plan

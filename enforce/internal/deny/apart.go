@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/zsbx/zsbx/policy"
@@ -55,23 +56,76 @@ type Hit struct {
 	// may lie in it, and its owner can open it by chmod(2): it is denied
 	// whole.
 	Closed bool
+
+	as string // the name that is denied, where a mount shows it as Path
 }
 
-// hits finds what the denials name below root. What does not exist needs
+// viewsOf are the names by which a tree, and what is mounted in it, may be denied: its
+// own first.
+func (d *Denials) viewsOf(tree string, all []View) []View {
+	out := []View{{tree, tree}}
+	for _, v := range all {
+		rest, below := strings.CutPrefix(tree+"/", strings.TrimSuffix(v.At, "/")+"/")
+		if below {
+			v = View{tree, path.Join(v.Name, rest)}
+		}
+		if (below || policy.Within(v.At, tree)) && d.same(v) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// same reports whether both names lead to one file. Another mount may lie over either.
+func (d *Denials) same(v View) bool {
+	if v.At == v.Name {
+		return true
+	}
+	if d.Host == nil || d.Host.Lstat == nil {
+		return false
+	}
+	here, err1 := d.Host.Lstat(v.At)
+	there, err2 := d.Host.Lstat(v.Name)
+	return err1 == nil && err2 == nil && here.ID == there.ID
+}
+
+// hits finds what the denials name below the tree. What does not exist needs
 // nothing: the command can't create it in a tree that it can't write.
-func (d *Denials) hits(root string, deny []Barred) ([]Hit, error) {
-	var out []Hit
+func (d *Denials) hits(root string, deny []Barred) (out []Hit, _ error) {
+	for _, v := range d.views {
+		found, err := d.seen(root, v, deny)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range found {
+			if h.as = path.Join(v.Name, strings.TrimPrefix(h.Path, v.At)); h.Closed || d.same(View{h.Path, h.as}) {
+				out = append(out, h)
+			}
+		}
+	}
+	return out, nil
+}
+
+// seen are the hits in one view.
+func (d *Denials) seen(root string, v View, deny []Barred) (out []Hit, _ error) {
 	var globs []Barred
 	for _, p := range deny {
-		if p.Glob {
+		at := v.At
+		switch {
+		case p.covers(v.Name): // the view, not the tree
+		case p.Glob:
 			globs = append(globs, p)
 			continue
+		case !p.Reaches(v.Name):
+			continue
+		default:
+			at = path.Join(v.At, p.Pattern[len(v.Name):])
 		}
-		st, err := d.Host.Lstat(p.Pattern)
+		st, err := d.Host.Lstat(at)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 			continue
 		}
-		h := Hit{Path: p.Pattern, Dir: st.Mode.IsDir()}
+		h := Hit{Path: at, Dir: st.Mode.IsDir()}
 		for errors.Is(err, fs.ErrPermission) && h.Path != root {
 			h = Hit{Path: path.Dir(h.Path), Closed: true}
 			_, err = d.Host.Lstat(h.Path)
@@ -81,10 +135,14 @@ func (d *Denials) hits(root string, deny []Barred) ([]Hit, error) {
 		}
 		out = append(out, h)
 	}
+	globs = slices.DeleteFunc(globs, func(b Barred) bool { return !b.Reaches(v.Name) })
 	if len(globs) == 0 {
 		return out, nil
 	}
-	found, err := d.Walk(root, Together(globs).At(root))
+	if st, err := d.Host.Lstat(v.At); v.At != root && (err != nil || !st.Mode.IsDir()) {
+		return out, nil // a file that something is mounted on
+	}
+	found, err := d.Walk(v.At, Together(globs).At(v.Name))
 	return append(out, found...), err
 }
 

@@ -66,11 +66,16 @@ type Request struct {
 	Host  *policy.Host
 
 	NoMasks string // why nothing can be masked here, or ""
+	Views   []View // where mounts show the same twice
 
 	// Private is a directory below which trees are masked, not taken apart, or
 	// "": where the command has its own, Landlock's rights hold in all of them.
 	Private string
 }
+
+// View says that a mount shows at At what is denied or allowed as Name. Landlock's rules
+// are bound to inodes: one for either opens both.
+type View struct{ At, Name string }
 
 // maxMasks bounds what is masked. More than that is not held.
 const maxMasks = 4000
@@ -81,6 +86,7 @@ type Denials struct {
 	trees   []Tree
 	Deny    []Barred
 	noMasks string
+	views   []View
 	private string
 	visited int
 	added   int
@@ -105,6 +111,7 @@ func Subtract(q Request) Cut {
 		return d.out
 	}
 	for _, t := range q.Trees {
+		d.views = d.viewsOf(t.Path, q.Views)
 		d.out.Trees = append(d.out.Trees, d.apply(t)...)
 	}
 	d.out.Trees = d.withoutLinks(d.out.Trees)
@@ -137,10 +144,15 @@ func (d *Denials) fail(p policy.DenyPath, why string) {
 func (d *Denials) apply(t Tree) []Tree {
 	var inside []Barred
 	for _, deny := range d.Deny {
-		if deny.covers(t.Path) {
-			return nil
+		reaches := false
+		for _, v := range d.views {
+			covers := deny.covers(v.Name)
+			if covers && v.At == t.Path {
+				return nil
+			}
+			reaches = reaches || covers || deny.Reaches(v.Name)
 		}
-		if t.Mode.IsDir() && deny.Reaches(t.Path) {
+		if t.Mode.IsDir() && reaches {
 			inside = append(inside, deny)
 		}
 	}

@@ -40,7 +40,7 @@ func (d *Denials) mask(t Tree, inside []Barred) string {
 		}
 	}
 	for _, b := range inside {
-		if t.Access&policy.Write != 0 && (b.Glob || !slices.ContainsFunc(hits, func(h Hit) bool { return h.Path == b.Pattern })) {
+		if t.Access&policy.Write != 0 && (b.Glob || !slices.ContainsFunc(hits, func(h Hit) bool { return h.as == b.Pattern })) {
 			d.out.Later = append(d.out.Later, b.DenyPath)
 		}
 		d.out.Behind = append(d.out.Behind, b.DenyPath)
@@ -50,7 +50,7 @@ func (d *Denials) mask(t Tree, inside []Barred) string {
 
 // by is the denial that names a hit.
 func by(deny []Barred, h Hit) policy.DenyPath {
-	return deny[max(0, slices.IndexFunc(deny, func(b Barred) bool { return b.covers(h.Path) }))].DenyPath
+	return deny[max(0, slices.IndexFunc(deny, func(b Barred) bool { return b.covers(h.as) }))].DenyPath
 }
 
 // maskOne masks one hit. A link can't be masked: what it leads to is, if the

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zsbx/zsbx/enforce/internal/deny"
 	"github.com/zsbx/zsbx/internal/procfs"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -75,6 +76,19 @@ func (t Table) Aliases(p string) []string {
 		q := path.Join(m.Point, strings.TrimPrefix(inFS, m.Root))
 		if q != p && t.of(q) == i && !slices.Contains(out, q) {
 			out = append(out, q)
+		}
+	}
+	return out
+}
+
+// Views are all second names that mounts give, in both directions.
+func (t Table) Views() (out []deny.View) {
+	for i, m := range t {
+		if t.of(m.Point) != i {
+			continue // another mount lies on it
+		}
+		for _, name := range t.Aliases(m.Point) {
+			out = append(out, deny.View{At: m.Point, Name: name}, deny.View{At: name, Name: m.Point})
 		}
 	}
 	return out
