@@ -108,6 +108,36 @@ func TestGitlinks(t *testing.T) {
 	}
 }
 
+// TestSubmodules: git status looks into each submodule, wherever it lies, by what is there.
+func TestSubmodules(t *testing.T) {
+	needMounts(t)
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not installed")
+	}
+	const evil = `; printf '[core]\nfsmonitor = "touch %s/ran; false"\n' >>`
+	for _, c := range []struct{ before, script, want string }{
+		{"rm a/b/c/.git", "cp -r lib/.git a/b/c" + evil + "a/b/c/.git/config", "a/b/c/.git new"},
+		{"rm a/b/c/.git", "cp -r lib/.git a/b/c", ""},
+		{"true", "cp -r lib lib2" + evil + "lib2/.git/config; echo gitdir: ../../../lib2/.git >a/b/c/.git", "a/b/c/.git changed"},
+		{"rm a/b/c/.git; cp -r lib/.git a/b/c", "(true" + evil + "a/b/c/.git/config) 2>/dev/null; true", ""},
+	} {
+		p := newPlace(t)
+		outside := func(script string) {
+			if status, out := p.sh(t, nil, "export HOME=/nonexistent; git() { command git -c user.email=a -c user.name=b -c protocol.file.allow=always \"$@\"; }; "+script); status != 0 {
+				t.Fatalf("git: %s", out)
+			}
+		}
+		outside(`git init -q . && git init -q lib && git -C lib commit -q --allow-empty -m x && git submodule --quiet add ./lib a/b/c && git commit -qm x; ` + c.before)
+		if got := told(t, p, p.mountPlan(), strings.ReplaceAll(c.script, "%s", p.in)); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.script, got, c.want)
+		}
+		outside("git status >/dev/null")
+		if _, err := os.Lstat(p.in + "/ran"); (err == nil) != (c.want != "") {
+			t.Errorf("control: git status ran what the repository says: %t", err == nil)
+		}
+	}
+}
+
 // TestContinued: git takes the program that merges from what it wrote down when a
 // rebase or a cherry-pick stopped, and runs it when the user goes on.
 func TestContinued(t *testing.T) {

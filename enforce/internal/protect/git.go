@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io/fs"
 	"path"
+
+	"github.com/zsbx/zsbx/policy"
 )
 
 // Git runs programs that its configuration and its hooks name, whenever it is
@@ -56,6 +58,27 @@ func (c *protector) repository(tree string) bool {
 		c.gitDir(common)
 	}
 	return true
+}
+
+// gitlinks protects the repositories that git status looks into from a working tree with
+// submodules, at whatever depth, and those that it would if they were there.
+func (c *protector) gitlinks(tree string, left *int) {
+	git := path.Join(tree, ".git")
+	if dir, err := c.host.GitDir(git, "gitdir: "); err == nil {
+		git = dir
+	}
+	for _, p := range indexed(path.Join(git, "index")) {
+		sub := path.Join(tree, p)
+		if *left--; *left < 0 {
+			return
+		}
+		if !policy.Within(sub, tree) || !c.repository(sub) {
+			continue
+		}
+		if _, err := c.host.Lstat(path.Join(sub, ".gitmodules")); err == nil {
+			c.gitlinks(sub, left)
+		}
+	}
 }
 
 // index watches which repositories git looks into from a working tree.

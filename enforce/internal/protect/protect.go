@@ -161,7 +161,11 @@ func (c *protector) tree(dir string) {
 		c.files(top, g.names, "")
 	}
 	c.envrc(top)
-	if !c.repository(dir) && !top.Lacks("HEAD") && c.isBare(dir) {
+	switch git := c.repository(dir); {
+	case git && !top.Lacks(".gitmodules"):
+		left := nestedModules
+		c.gitlinks(dir, &left)
+	case !git && !top.Lacks("HEAD") && c.isBare(dir):
 		c.gitDir(dir)
 	}
 	c.nested(top)
