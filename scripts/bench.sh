@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: scripts/bench.sh [-fifo] [flags of scripts/bench]
+# Usage: scripts/bench.sh [-fifo] [flags of scripts/bench: -only WHAT, -rounds N, -uid USER]
 #
 # Measures zsbx against a bare exec, a Go program that forks and waits, and
 # bubblewrap, all in one run; prints Markdown tables. Root measures as nobody.
@@ -14,4 +14,8 @@ if [ "${1:-}" = -fifo ]; then
 	class="chrt -f 5"
 	export ZSBX_BENCH=SCHED_FIFO
 fi
-exec go run -exec "$class" ./scripts/bench -zsbx ./zsbx "$@"
+made=$(mktemp -d)
+trap 'rm -rf "$made"' EXIT
+go test -c -o "$made/bench" ./scripts/bench
+go build -o "$made/probe" ./scripts/bench/probe
+$class "$made/bench" -zsbx ./zsbx -probe "$made/probe" "$@"

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"errors"
@@ -12,31 +12,11 @@ import (
 	"time"
 )
 
-// probes are what the bench does as a program of its own, by its first argument.
-var probes = map[string]func(args []string){
-	"forkwait": func(args []string) {
-		c := exec.Command(args[0], args[1:]...)
-		c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
-		must(c.Run())
-	},
-	// The nanoseconds that one open takes, and a close if it succeeds.
-	"opens": func(args []string) {
-		const n = 1000
-		start := time.Now()
-		for range n {
-			if fd, err := syscall.Open(args[0], syscall.O_RDONLY, 0); err == nil {
-				syscall.Close(fd)
-			}
-		}
-		fmt.Print(time.Since(start).Nanoseconds() / n)
-	},
-}
-
 // start measures the start-up of true. bubblewrap gets what the default policy of
 // zsbx comes to.
 func (b *bench) start() {
 	w := b.work()
-	wait := &program{name: "Go fork and wait", argv: []string{b.self, "forkwait", "/bin/true"}}
+	wait := &program{name: "Go fork and wait", argv: []string{b.probe, "forkwait", "/bin/true"}}
 	wrap := &program{name: "bwrap", argv: []string{
 		"bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--bind", w, w, "--unshare-pid", "--die-with-parent", "/bin/true",
 	}}
@@ -96,7 +76,7 @@ func (b *bench) build() {
 	} {
 		bare := &program{name: "bare", argv: j.argv, dir: j.dir}
 		in := &program{name: "zsbx run", argv: b.run(j.argv...), dir: j.dir}
-		rule := &program{name: "one Landlock rule", argv: append([]string{b.self, "onerule"}, j.argv...), dir: j.dir}
+		rule := &program{name: "one Landlock rule", argv: append([]string{b.probe, "onerule"}, j.argv...), dir: j.dir}
 		b.race(j.rounds, bare, rule, in)
 		table("Inside: "+j.name, []*program{bare, rule, in}, bare)
 	}
@@ -112,7 +92,7 @@ func (b *bench) explain() {
 	must(os.WriteFile(filepath.Join(b.work(), "Makefile"), []byte(makefile), 0o644))
 	b.own()
 	opening := func(path string, flags ...string) float64 {
-		flags = append(flags, "--rox", b.self, "--deny", secret, b.self, "opens", path)
+		flags = append(flags, "--rox", b.probe, "--deny", secret, b.probe, "opens", path)
 		return get(strconv.ParseFloat(output(b.command(b.run(flags...)...)), 64)) / 1000
 	}
 	fmt.Print("\nAn open, and a close if it succeeds\n\n| file | zsbx run | zsbx run --explain |\n|---|--:|--:|\n")

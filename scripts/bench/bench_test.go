@@ -1,12 +1,4 @@
-// Command bench measures what zsbx costs, against a bare exec, a Go program
-// that only forks and waits, and bubblewrap, all in one run.
-//
-// Programs take turns in a new random order each round, so that a machine
-// whose speed drifts is the same to all of them; what counts is the ratio of
-// the medians. Run as root it measures as an ordinary user (-uid).
-//
-// What fails panics with its error, which ends the measurement that it is in.
-package main
+package bench
 
 import (
 	"cmp"
@@ -21,15 +13,16 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 )
 
 type bench struct {
-	zsbx, self string // the binaries, where the measured user can reach them
-	dir        string // of all files; "home" and "work" are in it
-	uid        int
-	rounds     int
-	env        []string
+	zsbx, probe string // the binaries, where the measured user can reach them
+	dir         string // of all files; "home" and "work" are in it
+	uid         int
+	rounds      int
+	env         []string
 }
 
 // program is one thing to time.
@@ -43,18 +36,21 @@ type program struct {
 	flt  int64         // page faults, likewise
 }
 
-func main() {
-	if len(os.Args) > 2 && probes[os.Args[1]] != nil {
-		probes[os.Args[1]](os.Args[2:])
-		return
+var (
+	zsbx   = flag.String("zsbx", "", "the `binary` to measure")
+	probe  = flag.String("probe", "", "the `binary` of scripts/bench/probe")
+	uid    = flag.Int("uid", 65534, "run as this `user` when root")
+	rounds = flag.Int("rounds", 400, "`rounds` of the start-up measurement")
+	only   = flag.String("only", "", "measure only `what`: start, policy, build, explain, reap, ps, memory")
+)
+
+// TestMeasure takes some minutes. What fails panics with its error, which ends the
+// measurement that it is in.
+func TestMeasure(t *testing.T) {
+	if *zsbx == "" {
+		t.Skip("make bench runs it")
 	}
-	b := &bench{}
-	var only string
-	flag.StringVar(&b.zsbx, "zsbx", "./zsbx", "the `binary` to measure")
-	flag.IntVar(&b.uid, "uid", 65534, "run as this `user` when root")
-	flag.IntVar(&b.rounds, "rounds", 400, "`rounds` of the start-up measurement")
-	flag.StringVar(&only, "only", "", "measure only `what`: start, policy, build, explain, reap, ps, memory")
-	flag.Parse()
+	b := &bench{zsbx: *zsbx, probe: *probe, uid: *uid, rounds: *rounds}
 	fmt.Println(busy())
 	b.setup()
 	defer os.RemoveAll(b.dir)
@@ -62,21 +58,18 @@ func main() {
 		name string
 		run  func()
 	}{{"start", b.start}, {"policy", b.policy}, {"build", b.build}, {"explain", b.explain}, {"reap", b.reap}, {"ps", b.ps}, {"memory", b.memory}} {
-		if only == "" || only == m.name {
-			b.measure(m.name, m.run)
+		if *only == "" || *only == m.name {
+			t.Run(m.name, func(t *testing.T) {
+				defer func() {
+					if err, ok := recover().(error); ok {
+						t.Error(err)
+					}
+				}()
+				m.run()
+			})
 		}
 	}
 	fmt.Println("\n" + busy())
-}
-
-// measure runs one measurement, and says why it failed.
-func (b *bench) measure(name string, run func()) {
-	defer func() {
-		if err, ok := recover().(error); ok {
-			fmt.Fprintf(os.Stderr, "bench: %s: %v\n", name, err)
-		}
-	}()
-	run()
 }
 
 func must(err error) {
@@ -115,11 +108,11 @@ func (b *bench) setup() {
 	home := filepath.Join(b.dir, "home")
 	must(os.Mkdir(home, 0o755))
 	must(os.Mkdir(b.work(), 0o755))
-	b.self = filepath.Join(b.dir, "bench")
-	must(os.WriteFile(b.self, get(os.ReadFile(get(os.Executable()))), 0o755))
-	data := get(os.ReadFile(b.zsbx))
-	b.zsbx = filepath.Join(b.dir, "zsbx")
-	must(os.WriteFile(b.zsbx, data, 0o755))
+	for name, binary := range map[string]*string{"zsbx": &b.zsbx, "probe": &b.probe} {
+		data := get(os.ReadFile(*binary))
+		*binary = filepath.Join(b.dir, name)
+		must(os.WriteFile(*binary, data, 0o755))
+	}
 	b.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "LANG=C.UTF-8", "TERM=dumb", "GOTOOLCHAIN=local", "GOFLAGS=-buildvcs=false"}
 	b.own()
 }
