@@ -237,7 +237,7 @@ func bestTracker(plan *enforce.Plan) jsonTracker {
 	if err != nil {
 		return jsonTracker{Why: err.Error()}
 	}
-	return jsonTracker{Name: c.Kind, Guarantee: c.Kind.Guarantee(true), Why: c.Why}
+	return jsonTracker{Name: c.Kind, Guarantee: c.Kind.Guarantee(plan.Confines()), Why: c.Why}
 }
 
 // text is the report for people; detail adds what was tried.

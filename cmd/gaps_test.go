@@ -19,6 +19,14 @@ func TestWarnGaps(t *testing.T) {
 	}
 }
 
+// TestGuaranteeWithoutLimits: a command whose files can't be limited can move itself
+// to another control group.
+func TestGuaranteeWithoutLimits(t *testing.T) {
+	if x := bestTracker(&enforce.Plan{}); x.Guarantee != x.Name.Guarantee(false) {
+		t.Errorf("%s: %s", x.Name, x.Guarantee)
+	}
+}
+
 // TestManyGaps: thousands of one kind are a few lines.
 func TestManyGaps(t *testing.T) {
 	var gaps []enforce.Gap
