@@ -18,6 +18,7 @@ import (
 // TestScript runs testdata/script: one script for each topic.
 func TestScript(t *testing.T) {
 	t.Parallel()
+	needLimits(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
