@@ -62,7 +62,7 @@ func (s *linuxScene) fileTrials(caps enforce.Caps) []trial {
 		{name: enforce.GapFiles, promise: "files are read only where allowed", means: "Landlock", steps: opening(s.dir+"/file", unix.O_RDONLY)},
 		{name: enforce.GapFiles, promise: "files are written only where allowed", means: "Landlock", steps: opening(s.dir+"/file", unix.O_WRONLY)},
 		{name: enforce.GapFiles, promise: "directories are listed only where allowed", means: "Landlock", steps: opening(s.dir+"/empty", unix.O_RDONLY|unix.O_DIRECTORY)},
-		one(enforce.GapTruncate, "files are emptied only where they may be written", truncateBy, callPath("truncate(2)", unix.SYS_TRUNCATE, s.dir+"/file", 0, 0, 1)),
+		one(enforce.GapTruncate, "files are emptied only where they may be written: truncate(2)", truncateBy, callPath("truncate(2)", unix.SYS_TRUNCATE, s.dir+"/file", 0, 0, 1)),
 	}
 }
 
