@@ -21,19 +21,21 @@ import (
 // only.
 func helpers() map[string]func(args []string) {
 	h := map[string]func([]string){
-		"supervisor":  playSupervisor,
-		"scopehost":   playScopeHost,
-		"slowstart":   playSlowStart,
-		"nested":      playNested,
-		"inithost":    playInitHost,
-		"initreaper":  playInitReaper,
-		"hopcontrol":  func([]string) { playHopControl() },
-		"siege":       func([]string) { playSiege() },
-		"mover":       playMover,
-		"bombhost":    playBombHost,
-		"fullhost":    playFullHost,
-		"hello":       func([]string) { say("hello") },
-		"execsession": func([]string) { playExec() },
+		"supervisor":   playSupervisor,
+		"scopehost":    playScopeHost,
+		"slowstart":    playSlowStart,
+		"nested":       playNested,
+		"inithost":     playInitHost,
+		"initreaper":   playInitReaper,
+		"hiddenhost":   playHidden,
+		"hiddenkeeper": playHiddenKeeper,
+		"hopcontrol":   func([]string) { playHopControl() },
+		"siege":        func([]string) { playSiege() },
+		"mover":        playMover,
+		"bombhost":     playBombHost,
+		"fullhost":     playFullHost,
+		"hello":        func([]string) { say("hello") },
+		"execsession":  func([]string) { playExec() },
 		"secret": func([]string) {
 			_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 			say("ready")

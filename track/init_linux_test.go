@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -39,6 +40,22 @@ func playInitHost(args []string) {
 	}
 	if act != "foreign" {
 		ownProc()
+	}
+	if act == "hide" {
+		options := "hidepid=2"
+		if gid := os.Getenv("BECOME"); gid != "" {
+			options += ",gid=" + gid // or root's group would see all
+		}
+		if err := unix.Mount("proc", "/proc", "proc", 0, options); err != nil {
+			fmt.Println("skip: no such /proc:", err)
+			os.Exit(77)
+		}
+		runtime.LockOSThread()
+		const noRoot = 1 // SECBIT_NOROOT: uid 0 gets no capabilities by execve(2)
+		if err := unix.Prctl(unix.PR_SET_SECUREBITS, noRoot, 0, 0, 0); err != nil {
+			panic(err)
+		}
+		panic(unix.Exec("/proc/self/exe", append([]string{"init"}, args[1:]...), setEnv(os.Environ(), helperEnv, "hiddenhost")))
 	}
 	begin := func() (*Session, error) {
 		s, err := Begin(Options{Store: st, Name: "init", Exec: act == "become", Confined: true, Scoped: true})
@@ -96,6 +113,70 @@ func playInitReaper(args []string) {
 		fmt.Printf("%+v, %v\n", r, err)
 	}
 	_ = os.WriteFile(filepath.Join(args[0], "done"), nil, 0o600)
+}
+
+// TestHidden: where /proc is mounted with hidepid, a kept session's keeper is found if a
+// domain keeps the command from it. Another can't be seen, which is not taken for its end.
+func TestHidden(t *testing.T) {
+	for _, k := range []Kind{Domain, Subtree} {
+		if k == Domain {
+			requireDomain(t)
+		}
+		out, err := inNamespace(t, "inithost", "hide", t.TempDir(), string(k))
+		if e := (*exec.ExitError)(nil); errors.As(err, &e) && e.ExitCode() == 77 {
+			testkit.Lacks(t, testkit.UserNS, out)
+		}
+		if err != nil || out != "" {
+			t.Errorf("%s: %v\n%s", k, err, out)
+		}
+	}
+}
+
+// playHidden is init without capabilities: it sees no process that can't be dumped.
+func playHidden(args []string) {
+	st, err := OpenStoreAt(args[0])
+	if err != nil {
+		panic(err)
+	}
+	c := exec.Command("/proc/self/exe", args...)
+	c.Env, c.Stdout = setEnv(os.Environ(), helperEnv, "hiddenkeeper"), os.Stdout
+	if err := c.Run(); err != nil {
+		panic(err)
+	}
+	ls, err := st.List()
+	if err != nil || len(ls) != 1 || ls[0].Life != Running || len(ls[0].Procs) == 0 {
+		fmt.Printf("%+v, %v\n", ls, err)
+	}
+	r, err := st.Reap(context.Background(), ls[0].ID)
+	if args[1] == string(Subtree) {
+		if !errors.Is(err, ErrHeld) || r.Killed != 0 || r.Removed {
+			fmt.Printf("the hidden keeper: %+v, %v\n", r, err)
+		}
+		_ = unix.Kill(ls[0].Record.Keeper.Pid, unix.SIGTERM)
+		testkit.Within(10*time.Second, func() bool { ls, _ := st.List(); return len(ls) == 1 && ls[0].Life == Ended })
+		r, err = st.Reap(context.Background(), ls[0].ID)
+	}
+	if err != nil || !r.Done() || !r.Removed {
+		fmt.Printf("%+v, %v\n", r, err)
+	}
+}
+
+// playHiddenKeeper leaves a session to its keeper.
+func playHiddenKeeper(args []string) {
+	st, err := OpenStoreAt(args[0])
+	if err != nil {
+		panic(err)
+	}
+	s, err := Begin(Options{Store: st, Tracker: Kind(args[1]), Keep: true, Confined: true, Scoped: true})
+	if err != nil {
+		panic(err)
+	}
+	if err := s.Start(attackCommand("sleepers")); err != nil {
+		panic(err)
+	}
+	if r, err := s.Close(context.Background()); err != nil || !r.Kept {
+		fmt.Printf("%+v, %v\n", r, err)
+	}
 }
 
 // TestFirstThreadEnded: a process whose first thread has ended is no dead one while

@@ -39,9 +39,11 @@ func finder() (func(f *found, here bool) (keeper Life, procs []Proc, there bool)
 // keeperLife asks the session's keeper, if it lives. A stopped one whose supervisor
 // is gone was about to end the session, unless that is to be kept.
 func (f *found) keeperLife(t *proc.Table) Life {
+	hidden := f.word.locked && f.word.known && !t.Has(f.record.Supervisor) // it has the lock, and /proc does not show it (hidepid)
 	switch k := f.record.Keeper; {
-	case !t.Has(k):
+	case !t.Has(k) && (k.IsZero() || !hidden):
 		return ""
+	case !t.Has(k):
 	case !f.recorded || f.record.Keep || f.word.state.Phase == fork.PhaseKept:
 	case t.Procs[k.Pid].Stopped() && !t.Has(f.record.Supervisor):
 		return Lost

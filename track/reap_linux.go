@@ -48,6 +48,7 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 			f.record.Keeper = ProcID{} // there may be another
 		}
 	}
+	supervisor, err := proc.Identify(f.record.Supervisor.Pid)
 	f.word = readState(f.state) // it may have ended since the first look
 	switch {
 	case f.word.empty():
@@ -56,7 +57,7 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 	case f.nothingStarted():
 		r.prove(howEmpty)
 		return nil
-	case f.word.locked && f.record.Keeper.IsZero():
+	case f.word.locked && (f.record.Keeper.IsZero() || err != nil || supervisor != f.record.Supervisor):
 		return fmt.Errorf("session %s: %w", f.dir.id, ErrHeld)
 	}
 	return f.settleLost(ctx, r)

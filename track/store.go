@@ -26,7 +26,7 @@ var (
 	ErrElsewhere = errors.New("the session runs elsewhere")
 	// ErrHeld says that a session's files are locked, so that its keeper or
 	// supervisor lives, but that none can be found.
-	ErrHeld = errors.New("its files are locked by a keeper or supervisor that can't be told from others, or that runs in another container")
+	ErrHeld = errors.New("its files are locked by a keeper or supervisor that can't be told from others, that /proc hides (hidepid), or that runs in another container")
 	// ErrInit says that a session's command is init, which nobody in its PID namespace
 	// can kill. Nothing of the session was.
 	ErrInit = errors.New("its command is process 1, which no process in the same container can kill: stop the container")

@@ -154,14 +154,14 @@ func maySignal(pid uintptr) int {
 // sender the kernel says EPERM for that alone.
 var queueInfo = [32]int32{2: -1}
 
-// settle leaves the terminal's session, drops every descriptor and all memory
-// that the keeper does not need. Raw.
+// settle leaves the terminal's session, and drops every descriptor that the keeper does
+// not need. Where no domain keeps the command from tracing it, it can't be dumped. Raw.
 //
 //go:nosplit
 //go:norace
 func settle(j *image, m *keeperMem) {
 	call(unix.SYS_SETSID, 0, 0, 0, 0, 0, 0)
-	if !j.shared {
+	if !j.domain { // which hides it in a /proc that is mounted with hidepid, too
 		call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0, 0, 0, 0)
 	}
 	call(unix.SYS_PRCTL, unix.PR_SET_NAME, uintptr(unsafe.Pointer(&keeperName)), 0, 0, 0, 0)
