@@ -41,9 +41,8 @@ type Options struct {
 	Exec bool
 
 	// Temp is a directory that is of no use once the session is over, or "".
-	// It is recorded, and Report.Temp tells whoever ends the session. If the
-	// caller is gone by then, the keeper removes it, and a directory "run" in
-	// it, if they are empty.
+	// It is recorded, and Report.Temp tells whoever ends the session, or
+	// removes it from the store.
 	Temp string
 
 	// Limits bound the session's processes.

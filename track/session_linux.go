@@ -110,9 +110,6 @@ func (s *Session) launch(c fork.Command) error {
 	}
 	s.record.Holder = Holder{Tracker: s.choice.Kind}
 	c.Keeper = &fork.Keeper{Keep: s.opts.Keep, State: s.state}
-	if t := s.opts.Temp; t != "" && 2*len(t)+8 < fork.RemoveSize {
-		c.Keeper.Remove = []string{t + "/run/", t + "/"}
-	}
 	if s.choice.Kind == Domain {
 		steps, done, err := domainSteps(s.caps.landlock)
 		if err != nil {

@@ -30,7 +30,6 @@ type image struct {
 	keeperSteps []Step  // Keeper.Steps
 	namespaces  uintptr // Command.Namespaces
 	self        uintptr // the caller's pid, which a keeper in its domain must not be able to signal
-	root        int32   // the caller's root directory for Keeper.Remove, or -1
 	mem         *keeperMem
 
 	shared       bool         // the keeper has the caller's memory, not a copy
@@ -55,7 +54,7 @@ func newImage(c *Command, m *Memory) (*image, error) {
 	j := Put(m, image{
 		before: PutSlice(m, c.Before), steps: PutSlice(m, c.Steps), ownMemory: c.OwnMemory, namespaces: c.Namespaces,
 		stack: m.stack(), commandStack: m.stack(), run: reflect.ValueOf(runChild).Pointer(),
-		files: [3]int32{-1, -1, -1}, root: -1, self: uintptr(os.Getpid()), nofile: descriptors(),
+		files: [3]int32{-1, -1, -1}, self: uintptr(os.Getpid()), nofile: descriptors(),
 	})
 	if len(c.Files) > len(j.files) {
 		return nil, fmt.Errorf("%d files given, descriptors 0 to 2 only can be set", len(c.Files))
@@ -90,14 +89,7 @@ func newImage(c *Command, m *Memory) (*image, error) {
 		return nil, err
 	}
 	if c.Keeper != nil {
-		err := j.setKeeper(c, c.Keeper, m)
-		if err == nil && len(c.Before) > 0 && len(c.Keeper.Remove) > 0 && os.Geteuid() == 0 {
-			err = j.openOutside()
-		}
-		if err != nil {
-			j.release()
-			return nil, err
-		}
+		j.setKeeper(c, c.Keeper, m)
 	}
 	if m.err == nil && c.memory != nil {
 		m.err = c.memory.err
@@ -141,34 +133,13 @@ func (j *image) share() error {
 	}
 	j.mem = (*keeperMem)(m)
 	j.mem.size = size
-	j.mem.conn, j.mem.held, j.mem.stateFile, j.mem.cgroupKill, j.mem.outside = -1, -1, -1, -1, -1
+	j.mem.conn, j.mem.held, j.mem.stateFile, j.mem.cgroupKill = -1, -1, -1, -1
 	return nil
 }
 
-// openOutside opens where the keeper removes things: the steps may make a mount
-// namespace in which that is read-only, or a mount point, which can't be removed
-// from within its namespace. An ordinary user can't go back.
-func (j *image) openOutside() error {
-	const flags = unix.O_RDONLY | unix.O_CLOEXEC
-	root, err := unix.Open("/", flags|unix.O_PATH|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return &os.PathError{Op: "open", Path: "/", Err: err}
-	}
-	j.root = int32(root)
-	if ns, err := unix.Open("/proc/self/ns/mnt", flags, 0); err == nil {
-		j.mem.outside = int32(ns)
-	}
-	return nil
-}
-
-// release gives back what only the keeper goes on using. It changes nothing of j,
-// which the keeper may still read where it shares memory.
+// release gives back the memory of share, which only a keeper that has this process's
+// memory goes on using there.
 func (j *image) release() {
-	for _, fd := range [...]int32{j.root, j.mem.outside} {
-		if fd >= 0 {
-			unix.Close(int(fd))
-		}
-	}
 	if !j.shared {
 		unix.MunmapPtr(unsafe.Pointer(j.mem), j.mem.size)
 	}
@@ -197,7 +168,7 @@ func cStrings(m *Memory, ss []string) (**byte, error) {
 // forEver is a time in nanoseconds that can be added to another one.
 const forEver = 1 << 61
 
-func (j *image) setKeeper(c *Command, k *Keeper, m *Memory) error {
+func (j *image) setKeeper(c *Command, k *Keeper, m *Memory) {
 	j.role, j.shared = roleKeeper, mayShare(c)
 	j.domain, j.mem.keep, j.keeperSteps = k.Domain, k.Keep, PutSlice(m, k.Steps)
 	j.mem.limit, j.mem.killAfter = min(int64(c.Limit.Time), forEver), min(int64(c.Limit.Kill), forEver)
@@ -207,12 +178,4 @@ func (j *image) setKeeper(c *Command, k *Keeper, m *Memory) error {
 	if k.CgroupKill != nil {
 		j.mem.cgroupKill = int32(k.CgroupKill.Fd())
 	}
-	at := 0
-	for _, path := range k.Remove {
-		if at+len(path)+1 > RemoveSize {
-			return errors.New("the paths to remove at the end are too long")
-		}
-		at += copy(j.mem.remove[at:], path) + 1
-	}
-	return nil
 }

@@ -41,12 +41,6 @@ type Keeper struct {
 	// only had to write what it was given can do so.
 	Keep bool
 
-	// Remove names files to unlink and, with a slash at the end, directories
-	// to remove if they are empty, once nothing is left of the session, if the
-	// caller is gone by then. Absolute paths, in this order; at most RemoveSize
-	// bytes in all. Failures are ignored.
-	Remove []string
-
 	// State is a regular file into which the keeper writes a KeeperState at
 	// offset 0 whenever that changes, or nil. It is the keeper's word to
 	// later processes.
@@ -84,10 +78,6 @@ const KeeperMagic = 0x7a736278
 
 // KeeperStateSize is the size of a KeeperState, in bytes.
 const KeeperStateSize = 32
-
-// RemoveSize is how many bytes Keeper.Remove may take, one more for each path
-// counted in.
-const RemoveSize = 2048
 
 // The bits of KeeperState.Method.
 const (

@@ -165,9 +165,7 @@ func settle(j *image, m *keeperMem) {
 		call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0, 0, 0, 0)
 	}
 	call(unix.SYS_PRCTL, unix.PR_SET_NAME, uintptr(unsafe.Pointer(&keeperName)), 0, 0, 0, 0)
-	if j.root < 0 || call(unix.SYS_FCHDIR, uintptr(j.root), 0, 0, 0, 0, 0) < 0 {
-		call(unix.SYS_CHDIR, uintptr(unsafe.Pointer(&rootDir)), 0, 0, 0, 0, 0)
-	}
+	call(unix.SYS_CHDIR, uintptr(unsafe.Pointer(&rootDir)), 0, 0, 0, 0, 0)
 	m.closeOthers(j.nofile)
 }
 
@@ -185,7 +183,7 @@ func (m *keeperMem) closeOthers(nofile uintptr) {
 	const end = 1 << 32
 	for from := uintptr(0); from < end; {
 		own := uintptr(end) // the next of the keeper's
-		for _, fd := range [...]int32{m.conn, m.signals, m.held, m.stateFile, m.cgroupKill, m.outside} {
+		for _, fd := range [...]int32{m.conn, m.signals, m.held, m.stateFile, m.cgroupKill} {
 			if fd >= 0 && uintptr(fd) >= from {
 				own = min(own, uintptr(fd))
 			}

@@ -115,50 +115,5 @@ var childrenFile = [...]byte{'/', 'p', 'r', 'o', 'c', '/', 't', 'h', 'r', 'e', '
 func (m *keeperMem) finish() {
 	setPhase(m, PhaseEmpty)
 	tell(m, Emptied, m.state.Killed)
-	if m.conn < 0 {
-		m.removePaths()
-	}
 	exit(0)
-}
-
-// goOutside leaves the mount namespace for the caller's, with the working
-// directory where it is. Raw.
-//
-//go:nosplit
-//go:norace
-func (m *keeperMem) goOutside() {
-	here := call(unix.SYS_OPENAT, ^uintptr(99), uintptr(unsafe.Pointer(&hereDir)), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0, 0, 0)
-	if here >= 0 {
-		call(unix.SYS_SETNS, uintptr(m.outside), unix.CLONE_NEWNS, 0, 0, 0, 0)
-		call(unix.SYS_FCHDIR, uintptr(here), 0, 0, 0, 0, 0)
-	}
-}
-
-var hereDir = [...]byte{'.', 0}
-
-// removePaths does what Keeper.Remove asks for, from the root directory that is
-// this process's working directory. Raw.
-//
-//go:nosplit
-//go:norace
-func (m *keeperMem) removePaths() {
-	const atRemoveDir = 0x200
-	if m.outside >= 0 {
-		m.goOutside()
-	}
-	start := 0
-	for i := range m.remove {
-		if m.remove[i] != 0 {
-			continue
-		}
-		if i == start {
-			return
-		}
-		flag := uintptr(0)
-		if m.remove[i-1] == '/' {
-			flag = atRemoveDir
-		}
-		call(unix.SYS_UNLINKAT, ^uintptr(99), uintptr(unsafe.Pointer(&m.remove[start+1])), flag, 0, 0, 0)
-		start = i + 1
-	}
 }

@@ -16,7 +16,6 @@ type keeperMem struct {
 	held       int32 // that of the step with Hold
 	stateFile  int32 // Keeper.State
 	cgroupKill int32 // Keeper.CgroupKill
-	outside    int32 // the caller's mount namespace
 
 	limit     int64 // Command.Limit, in nanoseconds
 	killAfter int64
@@ -45,8 +44,6 @@ type keeperMem struct {
 	stat  [512]byte
 
 	entries, pid int // of /proc: bytes in text, and the process that is looked at
-
-	remove [RemoveSize + 1]byte // Keeper.Remove, each path ended by a NUL, and one more
 }
 
 type pollFd struct {
