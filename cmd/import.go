@@ -37,18 +37,12 @@ func (a *app) importFile(args []string, format string) error {
 	if err != nil {
 		return coded(codePolicy, err)
 	}
-	if format == "" {
-		format = imports.Detect(args[0], data)
-	}
-	if format == "" {
-		return usageHint("--format srt", "%s: what it is can't be told by its name and content: one of %s", args[0], strings.Join(imports.Formats(), ", "))
-	}
 	r, err := imports.Read(format, args[0], data)
 	if err != nil {
 		return coded(codePolicy, err)
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# Made from %s (%s).\n", shell.Quote(args[0]), format)
+	fmt.Fprintf(&b, "# Made from %s (%s).\n", shell.Quote(args[0]), r.Format)
 	for _, l := range r.Left {
 		fmt.Fprintf(&b, "# Not taken over: %s.\n", printable(strings.ReplaceAll(l, "\t", " ")))
 	}

@@ -22,7 +22,7 @@ func TestJSONDocs(t *testing.T) {
 	}
 	doc := string(b)
 	for _, v := range []any{
-		jsonPlan{}, policy.PresetInfo{}, answer{}, machineReport{}, trustReport{}, jsonSession{}, track.Report{}, versionInfo{}, jsonError{}, logged{}, why.Report{},
+		jsonPlan{}, policy.PresetInfo{}, answer{}, machineReport{}, trustReport{}, jsonSession{}, track.Report{}, versionInfo{}, jsonError{}, sandbox.AuditSession{}, why.Report{},
 	} {
 		for name := range jsonFields(reflect.TypeOf(v), map[string]bool{}) {
 			if name == "-" { // not printed

@@ -47,13 +47,6 @@ The log is that of the user's policy, or the one of --audit.`,
 	return command{Command: c}
 }
 
-// logged is a session in the output of log --json.
-type logged struct {
-	Session string             `json:"session"`
-	Start   *sandbox.AuditLine `json:"start,omitempty"`
-	End     *sandbox.AuditLine `json:"end,omitempty"`
-}
-
 func (o *logFlags) run(a *app, ids []string) error {
 	since, err := time.ParseInLocation(time.DateOnly, o.since, time.Local)
 	if err != nil && o.since != "" {
@@ -77,20 +70,7 @@ func (o *logFlags) run(a *app, ids []string) error {
 	if err != nil {
 		return coded(codePolicy, err)
 	}
-	var all []*logged
-	known := map[string]*logged{}
-	damaged, err := sandbox.ReadAudit(log.Dir, func(l *sandbox.AuditLine) {
-		s := known[l.Session]
-		if s == nil {
-			s = &logged{Session: l.Session}
-			known[l.Session], all = s, append(all, s)
-		}
-		if l.AuditStart != nil {
-			s.Start = l
-		} else {
-			s.End = l
-		}
-	})
+	all, damaged, err := sandbox.ReadAudit(log.Dir)
 	if damaged > 0 {
 		a.say.warn("%s of the audit log can't be read", count(damaged, "line", "lines"))
 	} else if all == nil && err == nil {
@@ -98,7 +78,7 @@ func (o *logFlags) run(a *app, ids []string) error {
 	}
 	dir, _ := filepath.Abs(o.dir) // there is a working directory: HostIn was there
 	dir = h.Follow(dir).Path
-	all = slices.DeleteFunc(all, func(s *logged) bool {
+	all = slices.DeleteFunc(all, func(s *sandbox.AuditSession) bool {
 		last, began := cmp.Or(s.End, s.Start), &sandbox.AuditStart{}
 		if s.Start != nil {
 			began = s.Start.AuditStart
@@ -111,13 +91,13 @@ func (o *logFlags) run(a *app, ids []string) error {
 	}
 	t := &table{}
 	for _, s := range all {
-		t.row(s.row()...)
+		t.row(sessionRow(s)...)
 	}
 	return errors.Join(a.printTable(t), coded(codeAudit, err))
 }
 
-// row is a session for people.
-func (s *logged) row() []string {
+// sessionRow is a session for people.
+func sessionRow(s *sandbox.AuditSession) []string {
 	when, dir, command, how, took := "?", "?", "?", "no end", ""
 	if b := s.Start; b != nil {
 		when, dir, command = b.Time.Local().Format(time.DateTime), b.Dir, commandLine(b.Command)

@@ -21,9 +21,6 @@ const GuardHint = "--guard off"
 // CheckArgs says whether the guard of a policy refuses a command line: an *Error
 // around a *guard.Refusal, or policy.Errors for lists that are not known.
 func CheckArgs(p *policy.Policy, h *policy.Host, args []string) error {
-	if p == nil {
-		return nil
-	}
 	err := guard.Check(p.GuardOn(h.OS), h.Home, h.Dir, args)
 	if refusal := (*guard.Refusal)(nil); errors.As(err, &refusal) {
 		return &Error{Code: CodeGuard, Hint: GuardHint, Err: err}
@@ -44,9 +41,6 @@ type auditor struct {
 // have zsbx write where that can't itself. Nothing is written yet, but the directory
 // may be made from here on.
 func (c *prepared) openLog(r *policy.Resolved) error {
-	if c.policy == nil {
-		return nil
-	}
 	log, err := c.policy.AuditLog(c.host)
 	if err != nil || log == nil {
 		return coded(err)

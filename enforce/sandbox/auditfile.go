@@ -73,16 +73,14 @@ func appendLine(dir string, keep int, l *AuditLine) error {
 	}
 	defer f.Close()
 	st, err := f.Stat()
+	if err == nil && (!st.Mode().IsRegular() || !ownedByMe(st) || st.Sys().(*syscall.Stat_t).Nlink != 1) {
+		err = errors.New("the day's file is not a regular file of this user with one name")
+	}
+	if err == nil && st.Mode().Perm() != 0o600 { // whatever the umask is, and was
+		err = f.Chmod(0o600)
+	}
 	if err != nil {
 		return err
-	}
-	if !st.Mode().IsRegular() || !ownedByMe(st) || st.Sys().(*syscall.Stat_t).Nlink != 1 {
-		return errors.New("the day's file is not a regular file of this user with one name")
-	}
-	if st.Mode().Perm() != 0o600 { // whatever the umask is, and was
-		if err := f.Chmod(0o600); err != nil {
-			return err
-		}
 	}
 	if st.Size() == 0 && keep > 0 {
 		oldest := day.AddDate(0, 0, -keep).Format(time.DateOnly)
@@ -107,20 +105,37 @@ func days(dir string) []string {
 	return names
 }
 
-// ReadAudit gives the lines of a log to each, in the order they were written, and
-// how many could not be read.
-func ReadAudit(dir string, each func(*AuditLine)) (damaged int, err error) {
+// AuditSession is a session in the log. Either line may be missing.
+type AuditSession struct {
+	Session string     `json:"session"`
+	Start   *AuditLine `json:"start,omitempty"`
+	End     *AuditLine `json:"end,omitempty"`
+}
+
+// ReadAudit gives the sessions of a log, in the order in which they began, and how many
+// lines could not be read.
+func ReadAudit(dir string) (all []*AuditSession, damaged int, err error) {
+	known := map[string]*AuditSession{}
 	for _, name := range days(dir) {
 		data, e := files.Read(filepath.Join(dir, name), 1<<30)
 		err = errors.Join(err, e)
-		for text := range bytes.Lines(data) {
+		for text := range bytes.FieldsFuncSeq(data, func(r rune) bool { return r == '\n' }) {
 			l := &AuditLine{}
-			if json.Unmarshal(text, l) == nil && l.Session != "" && (l.AuditStart != nil || l.AuditEnd != nil) {
-				each(l)
-			} else if len(text) > 1 {
+			if json.Unmarshal(text, l) != nil || l.Session == "" || l.AuditStart == nil && l.AuditEnd == nil {
 				damaged++
+				continue
+			}
+			s := known[l.Session]
+			if s == nil {
+				s = &AuditSession{Session: l.Session}
+				known[l.Session], all = s, append(all, s)
+			}
+			if l.AuditStart != nil {
+				s.Start = l
+			} else {
+				s.End = l
 			}
 		}
 	}
-	return damaged, err
+	return all, damaged, err
 }

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -72,7 +73,7 @@ func (o *Options) begin(p *policy.Policy) (*prepared, error) {
 	if o.Explain && (o.Keep || o.TrackOnly || o.InPlace) {
 		return nil, errors.New("what a command is refused can't be recorded when it replaces this process, is only tracked, or leaves something running")
 	}
-	c := &prepared{o: o, policy: p, warn: &warner{to: o.Warn}}
+	c := &prepared{o: o, policy: cmp.Or(p, &policy.Policy{}), warn: &warner{to: o.Warn}}
 	if o.Host != nil {
 		c.host = *o.Host
 	} else {
@@ -112,9 +113,7 @@ func (c *prepared) prepare() error {
 		return err
 	}
 	if c.o.TrackOnly {
-		if c.policy != nil {
-			c.limits = c.policy.Limits
-		}
+		c.limits = c.policy.Limits
 		if err := c.openLog(&policy.Resolved{Dir: c.host.Dir, Home: c.host.Home}); err != nil {
 			return err
 		}

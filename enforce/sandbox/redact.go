@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -11,7 +12,7 @@ import (
 const mostCommand = 16 << 10
 
 // tokens are what tokens of well-known services begin with.
-var tokens = [...]string{"ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "sk-", "sk_live_", "xox", "AKIA", "ASIA", "eyJ", "npm_", "pypi-", "AIza", "hf_"}
+var tokens = []string{"ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "sk-", "sk_live_", "xox", "AKIA", "ASIA", "eyJ", "npm_", "pypi-", "AIza", "hf_"}
 
 // redact copies a command line, as far as it may be long, without what looks like a
 // secret: an argument ends with *** where one begins. It looks into strings for shells,
@@ -35,37 +36,30 @@ func redact(argv []string) (out []string, cut bool) {
 	return out, cut
 }
 
-// secretAt is where in an argument a secret begins, its end for nowhere: the value of a
-// variable, or of what has a name such as password, a password in a URL or behind
-// "-u USER:", or a token. It is given the word before the argument, and gives its last.
+// secretAt is where in an argument a secret begins, its end for nowhere: a token, the
+// value of a variable, or of what has a name such as password, a password in a URL or
+// behind "-u USER:". It is given the word before the argument, and gives its last.
 func secretAt(arg, before string) (at int, last string) {
-	at = len(arg)
-	for end, start := 0, 0; start < len(arg); start = end + 1 {
-		end = start + strings.IndexAny(arg[start:]+" ", " \t\n\r;|&()<>`")
-		word := strings.TrimLeft(arg[start:end], `"'$\{`)
-		from := end - len(word)
-		switch user, _, ok := strings.Cut(word, ":"); {
-		case word == "":
-			continue
-		case ok && slices.Contains([]string{"-u", "-U", "--user", "--proxy-user"}, before):
-			at = min(at, from+len(user)+1)
-		case strings.HasPrefix(before, "-") && word[0] != '-' && !strings.Contains(before, "=") && policy.SecretName(before):
-			at = min(at, from)
-		case policy.HasURLPassword(word):
-			at = min(at, from+strings.Index(word, "://")+len("://"))
+	for start := 0; start < len(arg); {
+		word, rest := arg[start:], ""
+		if i := strings.IndexAny(word, " \t\r\n;|&()<>`\"'$\\{},/?@=:"); i >= 0 {
+			word, rest = word[:i], word[i:]
 		}
-		for i := 1; i < len(word) && from+i < at; i++ {
-			name, assigns := word[:i], word[i] == '='
-			if assigns && name == strings.ToUpper(name) || (assigns || word[i] == ':' && !strings.HasPrefix(word[i:], "://")) && policy.SecretName(name) {
-				at = from + i + 1
+		end, name, option := start+len(word), cmp.Or(word, before), strings.HasPrefix(word, "-")
+		switch {
+		case strings.HasPrefix(before, "-") && word != "" && !option && policy.SecretName(before),
+			len(word) >= 16 && slices.ContainsFunc(tokens, func(t string) bool { return strings.HasPrefix(word, t) }):
+			return start, ""
+		case strings.HasPrefix(rest, "://"):
+			if policy.HasURLPassword(arg[start:]) {
+				return end + len("://"), ""
 			}
+		case strings.HasPrefix(rest, ":") && slices.Contains([]string{"-u", "-U", "--user", "--proxy-user"}, before),
+			strings.HasPrefix(rest, "=") && name != "" && !strings.HasPrefix(name, "-") && name == strings.ToUpper(name),
+			rest != "" && strings.Contains("=:", rest[:1]) && policy.SecretName(name):
+			return end + 1, ""
 		}
-		for _, token := range tokens {
-			if i := strings.Index(word, token); i == 0 && len(word) >= 16 || i > 0 && len(word)-i >= 16 && strings.IndexByte(`"'=:@/,`, word[i-1]) >= 0 {
-				at = min(at, from+i)
-			}
-		}
-		before = word
+		start, before = end+1, name
 	}
-	return at, before
+	return len(arg), before
 }

@@ -8,26 +8,23 @@ import (
 	"slices"
 	"strings"
 
-	"mvdan.cc/sh/v3/syntax"
-
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/internal/tables"
 )
 
 // Refusal is a command line that a list refuses, or that can't be read.
 type Refusal struct {
-	List  string // "" for a shell line that can't be read
-	Word  string // the entry, as the command line has it: "rm -r /"
-	Place string // argument, line and column
-	Err   error  // why it can't be read
+	List string // "" for a shell line that can't be read
+	Word string // the entry, as the command line has it: "rm -r /"
+	Err  error  // why it can't be read
 }
 
-// Error says which word, which list, and where.
+// Error says which word and which list.
 func (r *Refusal) Error() string {
 	if r.Err != nil {
-		return fmt.Sprintf("the guard can't read the shell line (%s): %v", r.Place, r.Err)
+		return fmt.Sprintf("the guard can't read the shell line: %v", r.Err)
 	}
-	return fmt.Sprintf("%q is on the guard's list %s (%s)", r.Word, r.List, r.Place)
+	return fmt.Sprintf("%q is on the guard's list %s", r.Word, r.List)
 }
 
 // Check says whether a list that p switches on refuses a command line: the error is a
@@ -62,11 +59,7 @@ func Check(p *policy.Guard, home, dir string, argv []string) error {
 	if errs != nil {
 		return errs
 	}
-	var words []word
-	for i, a := range argv {
-		words = append(words, word{text: a, arg: i})
-	}
-	return c.command(words)
+	return c.command(argv)
 }
 
 // entry is a command's name and arguments, as a list has them.
@@ -75,26 +68,8 @@ type entry struct {
 	words []string
 }
 
-// word is a word of a command line. It has unknown where the line does not say it.
-type word struct {
-	text string
-	arg  int        // index in the command line of the word, or of the string it stands in
-	pos  syntax.Pos // in that string
-}
-
 // unknown stands for what only the shell will know: no command line has a NUL.
 const unknown = "\x00"
-
-func (w word) known() bool { return !strings.Contains(w.text, unknown) }
-
-// refused is a Refusal because of the word.
-func (w word) refused(list, what string, err error) error {
-	place := fmt.Sprintf("argument %d", w.arg)
-	if w.pos.IsValid() {
-		place += fmt.Sprintf(", line %d, column %d", w.pos.Line(), w.pos.Col())
-	}
-	return &Refusal{list, what, place, err}
-}
 
 // checker is one look at a command line.
 type checker struct {
@@ -113,30 +88,26 @@ const (
 )
 
 // command checks a command with its arguments, and the ones that it runs.
-func (c *checker) command(words []word) error {
-	if len(words) == 0 || !words[0].known() {
+func (c *checker) command(words []string) error {
+	if len(words) == 0 || strings.Contains(words[0], unknown) {
 		return nil
 	}
 	for _, w := range words {
-		c.left -= len(w.text) + perWord
+		c.left -= len(w) + perWord
 	}
 	if c.left < 0 {
-		return words[0].refused("", "", errors.New("it says too much"))
+		return &Refusal{Err: errors.New("it says too much")}
 	}
 	for _, e := range c.entries {
 		if err := c.match(words, e); err != nil {
 			return err
 		}
 	}
-	switch name, args := path.Base(words[0].text), words[1:]; name {
+	switch name, args := path.Base(words[0]), words[1:]; name {
 	case "cd", "pushd":
-		c.cwd = c.absolute(words[len(words)-1].text)
+		c.cwd = c.absolute(words[len(words)-1])
 	case "eval":
-		var line strings.Builder
-		for _, a := range args {
-			line.WriteString(a.text + " ")
-		}
-		return c.line(word{line.String(), words[0].arg, words[0].pos}, name)
+		return c.line(strings.Join(args, " "), name)
 	default:
 		return c.runs(name, args)
 	}
@@ -144,7 +115,7 @@ func (c *checker) command(words []word) error {
 }
 
 // runs checks the command line, or the line for a shell, that a command is given.
-func (c *checker) runs(name string, args []word) error {
+func (c *checker) runs(name string, args []string) error {
 	runners := tables.Find(tables.Guard(), "runs")
 	i := slices.IndexFunc(runners, func(r string) bool { return strings.HasPrefix(r, name+" ") })
 	if i < 0 {
@@ -153,7 +124,7 @@ func (c *checker) runs(name string, args []word) error {
 	valued, how, _ := strings.Cut(runners[i][len(name)+1:], " ")
 	line := false // -c is given
 	for i := 0; i < len(args); i++ {
-		switch a := args[i].text; {
+		switch a := args[i]; {
 		case how == "exec": // find
 			if glob("-exec*", a) || glob("-ok*", a) {
 				how = ""
@@ -177,31 +148,28 @@ func (c *checker) runs(name string, args []word) error {
 	return nil
 }
 
-// match refuses a command that has the words of an entry, in their order. To blame is
-// the one that stands for {vital} or {device}, or the name. An option that comes first
-// in the entry stands before the first operand: what comes later is a script's.
-func (c *checker) match(words []word, e entry) error {
-	blamed, what, args := words[0], path.Base(words[0].text), words[1:]
+// match refuses a command that has the words of an entry, in their order. An option that
+// comes first in the entry stands before the first operand: what comes later is a
+// script's.
+func (c *checker) match(words []string, e entry) error {
+	what, args := path.Base(words[0]), words[1:]
 	if !glob(e.words[0], what) {
 		return nil
 	}
 	operand := false
 	for _, want := range e.words[1:] {
-		i := slices.IndexFunc(args, func(a word) bool { return c.fits(want, a.text) })
+		i := slices.IndexFunc(args, func(a string) bool { return c.fits(want, a) })
 		option := isOption(want)
-		if i < 0 || option && !operand && slices.ContainsFunc(args[:i], func(a word) bool { return !isOption(a.text) }) {
+		if i < 0 || option && !operand && slices.ContainsFunc(args[:i], func(a string) bool { return !isOption(a) }) {
 			return nil
 		}
-		if strings.Contains(want, "{") {
-			blamed = args[i]
-		}
 		if strings.ContainsAny(want, "{*?[") {
-			want = args[i].text
+			want = args[i]
 		}
 		what += " " + want
 		args, operand = args[i+1:], operand || !option
 	}
-	return blamed.refused(e.list, what, nil)
+	return &Refusal{List: e.list, Word: what}
 }
 
 // fits compares a word with one of an entry. -c is found in -ec, too.

@@ -124,7 +124,7 @@ func TestCatastrophic(t *testing.T) {
 		switch {
 		case tt.want == "" && err != nil:
 			t.Errorf("%s: %v", tt.line, err)
-		case tt.want != "" && (!errors.As(err, &r) || r.Word != tt.want || r.List != catastrophic || !strings.HasPrefix(r.Place, "argument 2, line ")):
+		case tt.want != "" && (!errors.As(err, &r) || r.Word != tt.want || r.List != catastrophic):
 			t.Errorf("%s: got %v, want %s", tt.line, err, tt.want)
 		}
 	}
@@ -208,13 +208,13 @@ func TestOff(t *testing.T) {
 func TestBadLines(t *testing.T) {
 	g := on(policy.Guard{}, catastrophic)
 	for _, tt := range []struct{ line, want string }{
-		{"rm -rf '/", "argument 2): 1:8: reached EOF without closing quote"},
-		{"if true", "argument 2)"},
-		{strings.Repeat("(", 5000), "argument 2)"},
+		{"rm -rf '/", "line: 1:8: reached EOF without closing quote"},
+		{"if true", "can't read the shell line"},
+		{strings.Repeat("(", 5000), "can't read the shell line"},
 		{"echo \xff\xfe; rm -rf /", "rm -r /"},
 		{"rm -rf / #\xff", "rm -r /"},
-		{"true\n\n  rm -rf /", `"rm -r /" is on the guard's list catastrophic (argument 2, line 3, column 10)`},
-		{"sh -c 'true; rm -rf /'", "line 1, column 7"}, // of the string within
+		{"true\n\n  rm -rf /", `"rm -r /" is on the guard's list catastrophic`},
+		{"sh -c 'true; rm -rf /'", "list catastrophic"},
 		{"", ""},
 	} {
 		err := g.Check([]string{"sh", "-c", tt.line})

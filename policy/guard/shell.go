@@ -8,19 +8,19 @@ import (
 )
 
 // line checks a string that a shell runs, unless it is not known.
-func (c *checker) line(w word, shell string) error {
-	if !w.known() {
+func (c *checker) line(text, shell string) error {
+	if strings.Contains(text, unknown) {
 		return nil
 	}
 	lang := syntax.LangBash // what sh takes, and more
 	if shell == "zsh" {
 		lang = syntax.LangZsh
 	}
-	file, err := syntax.NewParser(syntax.Variant(lang)).Parse(strings.NewReader(strings.ToValidUTF8(w.text, "\uFFFD")), "")
+	file, err := syntax.NewParser(syntax.Variant(lang)).Parse(strings.NewReader(strings.ToValidUTF8(text, "\uFFFD")), "")
 	if err != nil {
-		return w.refused("", "", err)
+		return &Refusal{Err: err}
 	}
-	s := script{checker: c, in: w}
+	s := script{checker: c}
 	syntax.Walk(file, s.visit)
 	return s.err
 }
@@ -28,7 +28,6 @@ func (c *checker) line(w word, shell string) error {
 // script is one parsed line, and the first thing that is wrong with it.
 type script struct {
 	*checker
-	in       word // the string itself
 	err      error
 	function *syntax.FuncDecl // the last one
 	forked   uint             // where in the text what runs beside the rest ends
@@ -40,7 +39,7 @@ func (s *script) visit(n syntax.Node) bool {
 	switch n := n.(type) {
 	case *syntax.Assign:
 		if n.Name != nil && n.Value != nil {
-			value := s.word(n.Value).text
+			value := s.text(n.Value)
 			if len(value) > maxValue {
 				value = unknown
 			}
@@ -53,42 +52,36 @@ func (s *script) visit(n syntax.Node) bool {
 			s.forked = max(s.forked, n.End().Offset())
 		}
 		for _, r := range n.Redirs {
-			to := s.word(r.Word)
-			s.check(word{r.Op.String(), to.arg, to.pos}, to)
+			s.check(r.Op.String(), s.text(r.Word))
 		}
 	case *syntax.BinaryCmd:
 		if n.Op == syntax.Pipe || n.Op == syntax.PipeAll {
 			s.forked = max(s.forked, n.End().Offset())
 		}
 	case *syntax.CallExpr:
-		var words []word
+		var words []string
 		for _, a := range n.Args {
-			words = append(words, s.word(a))
+			words = append(words, s.text(a))
 		}
 		s.check(words...)
 		f, at := s.function, n.Pos().Offset()
-		if f != nil && f.Name != nil && words != nil && f.Name.Value == words[0].text && at < f.End().Offset() && at < s.forked {
-			s.check(word{words[0].text + "()", words[0].arg, words[0].pos})
+		if f != nil && f.Name != nil && words != nil && f.Name.Value == words[0] && at < f.End().Offset() && at < s.forked {
+			s.check(words[0] + "()")
 		}
 	}
 	return s.err == nil
 }
 
 // check checks a command, unless one before it was refused.
-func (s *script) check(words ...word) {
+func (s *script) check(words ...string) {
 	if s.err == nil {
 		s.err = s.command(words)
 	}
 }
 
-// word is a word's value, as far as the line itself says it.
-func (s *script) word(n *syntax.Word) word {
-	w := s.in
-	if !w.pos.IsValid() { // else it stands in a string within this one
-		w.pos = n.Pos()
-	}
-	w.text = Text(n.Parts, func(name string) string { return s.vars[name] })
-	return w
+// text is a word's value, as far as the line itself says it.
+func (s *script) text(w *syntax.Word) string {
+	return Text(w.Parts, func(name string) string { return s.vars[name] })
 }
 
 // Text is the value of a word, as far as its parts say it themselves and vars knows the

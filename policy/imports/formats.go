@@ -20,7 +20,7 @@ import (
 // ~/.srt-settings.json, Zed's settings.json, codex' ~/.codex/config.toml.
 func (r *reader) tree(data []byte) ([]setting, error) {
 	t, err := map[string]any{}, error(nil)
-	if r.format == "codex" {
+	if r.Format == "codex" {
 		err = toml.Unmarshal(data, &t)
 	} else if data, err = hujson.Standardize(data); err == nil {
 		err = json.Unmarshal(data, &t)
@@ -29,11 +29,11 @@ func (r *reader) tree(data []byte) ([]setting, error) {
 	case err != nil:
 	case t == nil:
 		err = errors.New("an object is needed")
-	case r.format == "zed" && !bytes.Contains(data, []byte(`"sandbox"`)):
+	case r.Format == "zed" && !bytes.Contains(data, []byte(`"sandbox"`)):
 		err = errors.New("there is no terminal.sandbox in it")
-	case r.format == "codex" && !r.begin("codex/"+mode):
+	case r.Format == "codex" && !r.begin("codex/"+mode):
 		r.fail("sandbox_mode", "unknown mode %q", mode)
-	case r.format == "codex" && mode != "workspace-write":
+	case r.Format == "codex" && mode != "workspace-write":
 		delete(t, "sandbox_workspace_write")
 	}
 	return flatten("", t), err
@@ -52,10 +52,8 @@ func flatten(key string, v any) (all []setting) {
 		return all
 	case []any:
 		for _, item := range v {
-			if text, ok := item.(string); s.bad == "" && (!ok || text == "") {
-				s.bad = fmt.Sprintf("%#v", item)
-			}
-			s.values = append(s.values, fmt.Sprint(item))
+			text, _ := item.(string)
+			s.values = append(s.values, text)
 		}
 	default:
 		s.values = []string{fmt.Sprint(v)}
@@ -82,7 +80,6 @@ func (r *reader) landrun(data []byte) (all []setting, err error) {
 		return nil, errors.New("there is no landrun command in it")
 	}
 	r.left("(no baseline)", "landrun opens nothing by itself: run with --no-baseline to have no presets, no files of shells and no private temporary directory either")
-	r.required = true
 	ports := "landrun/ports"
 	for len(words) > 0 {
 		flag := r.word(words[0])
@@ -102,7 +99,6 @@ func (r *reader) landrun(data []byte) (all []setting, err error) {
 		if s.values = strings.Split(value, ","); name == "env" {
 			s.values = []string{value}
 		}
-		r.required = r.required && name != "ignore-missing"
 		if name == "unrestricted-network" {
 			ports = "no ports"
 		}
@@ -131,7 +127,7 @@ func (r *reader) firejail(data []byte) (all []setting, err error) {
 		}
 		key, value, _ := strings.Cut(text, " ")
 		value = macros.Replace(strings.TrimSpace(value))
-		s := setting{key, fmt.Sprintf("%d: %s", i+1, text), []string{value}, ""}
+		s := setting{key, fmt.Sprintf("%d: %s", i+1, text), []string{value}}
 		switch {
 		case key != "env" && strings.Contains(value, "${"):
 			r.left(s.place, "zsbx does not know what the variable in it stands for")

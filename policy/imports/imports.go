@@ -18,6 +18,7 @@ var keyFile string
 
 // Result is what became of a file.
 type Result struct {
+	Format string
 	Policy *policy.Policy
 	Left   []string // what was not taken over as it is: a key, or a line with its number, and why
 }
@@ -25,8 +26,8 @@ type Result struct {
 // Formats are the names of the formats, in the order in which they are tried.
 func Formats() []string { return []string{"codex", "firejail", "zed", "srt", "landrun"} }
 
-// Detect guesses the format of a file by its name and content; "" for unknown.
-func Detect(name string, data []byte) string {
+// detect guesses the format of a file by its name and content; "" for unknown.
+func detect(name string, data []byte) string {
 	for _, format := range Formats() {
 		for _, sign := range strings.Fields(line("?" + format)) {
 			if sign == path.Ext(name) || sign[0] != '.' && strings.Contains(string(data), sign) {
@@ -40,32 +41,30 @@ func Detect(name string, data []byte) string {
 // reader fills a Result.
 type reader struct {
 	Result
-	to       *policy.Policy // the part that is filled: all, or that for one system
-	format   string
-	name     string
-	required bool // the paths of rules have to be there
-	errs     policy.Errors
+	to   *policy.Policy // the part that is filled: all, or that for one system
+	name string
+	errs policy.Errors
 }
 
 // setting is one key of a file.
 type setting struct {
 	key    string   // as in keys.txt
 	place  string   // as people find it
-	values []string // variables as ofCaller writes them
-	bad    string   // an item that is no text
+	values []string // variables as ofCaller writes them; "" for what is no string
 }
 
 // ofCaller stands before {NAME} for a variable of the caller's in a value.
 const ofCaller = "\x01"
 
-// Read makes a policy of a file in one of the formats. The errors name the
-// place, and are all that is wrong with what is taken over.
+// Read makes a policy of a file in one of the formats; "" has it guessed by the name and
+// the content. The errors name the place, and are all that is wrong with what is taken
+// over.
 func Read(format, name string, data []byte) (*Result, error) {
-	if !slices.Contains(Formats(), format) {
-		return nil, fmt.Errorf("unknown format %q: there are %s", format, strings.Join(Formats(), ", "))
+	if format = cmp.Or(format, detect(name, data)); !slices.Contains(Formats(), format) {
+		return nil, fmt.Errorf("unknown format %q: --format takes %s", format, strings.Join(Formats(), ", "))
 	}
 	p := &policy.Policy{Linux: &policy.Policy{}, MacOS: &policy.Policy{}}
-	r := &reader{format: format, name: name, Result: Result{Policy: p}, to: p}
+	r := &reader{name: name, Result: Result{Format: format, Policy: p}, to: p}
 	r.begin(format)
 	read := map[string]func([]byte) ([]setting, error){"landrun": r.landrun, "firejail": r.firejail}[format]
 	if read == nil {
@@ -112,24 +111,20 @@ func (r *reader) begin(format string) bool {
 
 // find gives what keys.txt says of a setting: the actions, and the reason.
 func (r *reader) find(s setting) (actions, why string) {
-	rest := cmp.Or(line(r.format+" "+s.key+"="+strings.Join(s.values, ",")), line(r.format+" "+s.key))
+	rest := cmp.Or(line(r.Format+" "+s.key+"="+strings.Join(s.values, ",")), line(r.Format+" "+s.key))
 	for key := s.key; rest == "" && key != ""; {
 		key = key[:max(strings.LastIndexByte(key, '.'), 0)]
-		if rest = line(r.format + " " + key); strings.HasPrefix(rest, "fs.") || strings.HasPrefix(rest, "net.") {
+		if rest = line(r.Format + " " + key); strings.HasPrefix(rest, "fs.") || strings.HasPrefix(rest, "net.") {
 			rest = "" // these are lists
 		}
 	}
-	actions, why, _ = strings.Cut(cmp.Or(rest, line(r.format+" *"), "- zsbx does not know it"), " ")
+	actions, why, _ = strings.Cut(cmp.Or(rest, line(r.Format+" *"), "- zsbx does not know it"), " ")
 	return actions, why
 }
 
 // apply does what keys.txt says of a setting.
 func (r *reader) apply(s setting) {
 	actions, why := r.find(s)
-	if s.bad != "" && actions != "-" && actions != "=" {
-		r.fail(s.place, "a list of strings is needed, and it has %s", s.bad)
-		return
-	}
 	for action := range strings.SplitSeq(actions, ",") {
 		if all := r.do(s, action); all {
 			return
@@ -152,6 +147,8 @@ func (r *reader) do(s setting, action string) (all bool) {
 	for _, v := range s.values {
 		switch isPath := strings.HasPrefix(key, "fs.") || key == "net.unix"; {
 		case key == "", key == "-":
+		case v == "" && key != "set":
+			r.fail(s.place, "strings are needed, none of them empty")
 		case key == "-write":
 			all = r.narrow(v, policy.Write) || !strings.HasPrefix(v, "~/")
 		case key == "-exec":
@@ -192,7 +189,7 @@ func (r *reader) put(s setting, key, v string) {
 	}
 	v = strings.ReplaceAll(v, ofCaller, "$")
 	origin := policy.Origin{Source: r.name + ": " + s.place}
-	if err := r.to.Put(key, policy.Named{Value: v, Optional: !r.required && !environ, Origin: origin}); err != nil {
+	if err := r.to.Put(key, policy.Named{Value: v, Optional: !environ, Origin: origin}); err != nil {
 		r.fail(s.place, "%q: %v", v, err)
 	}
 }

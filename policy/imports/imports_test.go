@@ -28,12 +28,12 @@ func TestGolden(t *testing.T) {
 				continue
 			}
 			data, e := os.ReadFile(file)
-			r, e2 := imports.Read(format, file, data)
+			r, e2 := imports.Read("", file, data)
 			if err := errors.Join(err, e, e2); err != nil {
 				t.Fatalf("%s: %v", file, err)
 			}
-			if got := imports.Detect(file, data); got != format {
-				t.Errorf("%s is taken for %q", file, got)
+			if r.Format != format {
+				t.Errorf("%s is taken for %q", file, r.Format)
 			}
 			var b bytes.Buffer
 			for _, l := range r.Left {
@@ -110,7 +110,7 @@ func TestBad(t *testing.T) {
 		{"srt", `{"filesystem": {`, "f: as srt: hujson: line 1, column 17"},
 		{"srt", `[]`, "f: as srt: "},
 		{"srt", `null`, "an object is needed"},
-		{"srt", `{"filesystem": {"allowWrite": [1, ""]}}`, "filesystem.allowWrite: a list of strings is needed, and it has 1"},
+		{"srt", `{"filesystem": {"allowWrite": [1, ""]}}`, "filesystem.allowWrite: strings are needed"},
 		{"srt", `{/*`, "f: as srt: "},
 		{"srt", `{"a": "\`, "f: as srt: "},
 		{"zed", `{"theme": "x"}`, "no terminal.sandbox"},
@@ -122,6 +122,8 @@ func TestBad(t *testing.T) {
 		{"landrun", "landrun --connect-tcp 70000 ls", `--connect-tcp: "70000": a port is a number from 1 to 65535`},
 		{"landrun", "landrun --ro \"$(id)\" ls", "what it expands to is not known"},
 		{"landrun", "landrun --ro /x{a,b} ${y:-z} ls", ""},
+		{"firejail", "whitelist\n", "1: whitelist: strings are needed"},
+		{"", "", `unknown format ""`},
 		{"what", "", `unknown format "what"`},
 	} {
 		r, err := imports.Read(tt.format, "f", []byte(tt.text))
