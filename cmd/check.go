@@ -8,7 +8,6 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox"
-	"github.com/zsbx/zsbx/policy/guard"
 	"github.com/zsbx/zsbx/policy/units"
 )
 
@@ -95,7 +94,7 @@ func (o *checkFlags) run(a *app, argv []string) error {
 		return err
 	}
 	refused := sandbox.CheckArgs(c.Policy, &c.host, argv)
-	if r := (*guard.Refusal)(nil); refused != nil && !errors.As(refused, &r) {
+	if e := (*sandbox.Error)(nil); refused != nil && !errors.As(refused, &e) {
 		return refused
 	}
 	if why := plan.Unnamed(); why != "" && !a.say.json {

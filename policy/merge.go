@@ -72,7 +72,11 @@ func (sum *Policy) add(p *Policy) {
 	sum.Net.Unix = append(sum.Net.Unix, p.Net.Unix...)
 	sum.Env.Allow = append(sum.Env.Allow, p.Env.Allow...)
 	sum.Env.Set = append(sum.Env.Set, p.Env.Set...)
-	sum.Guard.add(&p.Guard)
+	if p.Guard.Off {
+		sum.Guard = Guard{Off: true, Words: sum.Guard.Words}
+	}
+	sum.Guard.Lists = append(sum.Guard.Lists, p.Guard.Lists...)
+	sum.Guard.Words = append(sum.Guard.Words, p.Guard.Words...)
 	for i := range keys {
 		keys[i].override(sum, p, false)
 	}
@@ -109,19 +113,10 @@ func (p *Policy) forSystem(os string) *Policy {
 
 // GuardOn is what the policy's guard is on one system.
 func (p *Policy) GuardOn(os string) *Guard {
-	g := &Guard{}
-	g.add(&p.Guard)
-	g.add(&p.forSystem(os).Guard)
-	return g
-}
-
-func (g *Guard) add(p *Guard) {
-	if p.Off {
-		g.Lists = nil
+	if len(p.Guard.Lists)+len(p.forSystem(os).Guard.Lists) == 0 {
+		return &Guard{} // most have none, and to put all together costs
 	}
-	g.Off = g.Off || p.Off
-	g.Lists = append(g.Lists, p.Lists...)
-	g.Words = append(g.Words, p.Words...)
+	return &p.on(os).Guard
 }
 
 // Audit asks for a log of what ran: package sandbox writes it. There is one when

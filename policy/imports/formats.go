@@ -80,7 +80,6 @@ func (r *reader) landrun(data []byte) (all []setting, err error) {
 		return nil, errors.New("there is no landrun command in it")
 	}
 	r.left("(no baseline)", "landrun opens nothing by itself: run with --no-baseline to have no presets, no files of shells and no private temporary directory either")
-	ports := "landrun/ports"
 	for len(words) > 0 {
 		flag := r.word(words[0])
 		if words = words[1:]; !strings.HasPrefix(flag, "-") || flag == "--" {
@@ -99,12 +98,8 @@ func (r *reader) landrun(data []byte) (all []setting, err error) {
 		if s.values = strings.Split(value, ","); name == "env" {
 			s.values = []string{value}
 		}
-		if name == "unrestricted-network" {
-			ports = "no ports"
-		}
 		all = append(all, s)
 	}
-	r.begin(ports)
 	return all, nil
 }
 
@@ -120,7 +115,7 @@ func (r *reader) word(w *syntax.Word) string {
 // firejail reads a profile. What it does not name is readable, and the home
 // directory writable, unless it has whitelists.
 func (r *reader) firejail(data []byte) (all []setting, err error) {
-	home, macros := true, strings.NewReplacer(strings.Fields(line("$firejail"))...)
+	home, macros := true, strings.NewReplacer(strings.Fields(line("$", "firejail"))...)
 	for i, text := range strings.Split(string(data), "\n") {
 		if text = strings.TrimSpace(text); text == "" || text[0] == '#' {
 			continue

@@ -29,7 +29,7 @@ func Formats() []string { return []string{"codex", "firejail", "zed", "srt", "la
 // detect guesses the format of a file by its name and content; "" for unknown.
 func detect(name string, data []byte) string {
 	for _, format := range Formats() {
-		for _, sign := range strings.Fields(line("?" + format)) {
+		for _, sign := range strings.Fields(line("?", format)) {
 			if sign == path.Ext(name) || sign[0] != '.' && strings.Contains(string(data), sign) {
 				return format
 			}
@@ -90,10 +90,10 @@ func Read(format, name string, data []byte) (*Result, error) {
 	return &r.Result, nil
 }
 
-// line is the rest of the line of keys.txt that begins with words.
-func line(words string) string {
+// line is the rest of the line of keys.txt for a key of a format.
+func line(format, key string) string {
 	for l := range strings.Lines(keyFile) {
-		if rest, ok := strings.CutPrefix(strings.TrimSpace(l), words+" "); ok {
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(l), format+" "+key+" "); ok && !strings.Contains(key, " ") {
 			return rest
 		}
 	}
@@ -102,7 +102,7 @@ func line(words string) string {
 
 // begin does what a format says by itself, and reports whether there is such a one.
 func (r *reader) begin(format string) bool {
-	rest := line("+" + format)
+	rest := line("+", format)
 	for f := strings.Fields(rest); len(f) > 1; f = f[2:] {
 		r.do(setting{place: f[0]}, f[1])
 	}
@@ -111,14 +111,14 @@ func (r *reader) begin(format string) bool {
 
 // find gives what keys.txt says of a setting: the actions, and the reason.
 func (r *reader) find(s setting) (actions, why string) {
-	rest := cmp.Or(line(r.Format+" "+s.key+"="+strings.Join(s.values, ",")), line(r.Format+" "+s.key))
+	rest := cmp.Or(line(r.Format, s.key+"="+strings.Join(s.values, ",")), line(r.Format, s.key))
 	for key := s.key; rest == "" && key != ""; {
 		key = key[:max(strings.LastIndexByte(key, '.'), 0)]
-		if rest = line(r.Format + " " + key); strings.HasPrefix(rest, "fs.") || strings.HasPrefix(rest, "net.") {
+		if rest = line(r.Format, key); strings.HasPrefix(rest, "fs.") || strings.HasPrefix(rest, "net.") {
 			rest = "" // these are lists
 		}
 	}
-	actions, why, _ = strings.Cut(cmp.Or(rest, line(r.Format+" *"), "- zsbx does not know it"), " ")
+	actions, why, _ = strings.Cut(cmp.Or(rest, line(r.Format, "*"), "- zsbx does not know it"), " ")
 	return actions, why
 }
 
@@ -161,6 +161,9 @@ func (r *reader) do(s setting, action string) (all bool) {
 			r.put(s, "env.allow", v)
 		case isPath && key != "fs.deny" && strings.ContainsAny(v, "*?["):
 			r.left(s.place+" "+v, "rules take no patterns, only denials do")
+		case action == "net.allow=true":
+			r.to.Net.ConnectTCP, r.to.Net.BindTCP = nil, nil
+			r.put(s, key, v)
 		case isPath:
 			r.put(s, key, strings.ReplaceAll(cmp.Or(strings.TrimRight(v, "/"), "/"), "$", "$$"))
 		default:
