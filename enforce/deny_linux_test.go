@@ -159,3 +159,43 @@ func TestDenyLinked(t *testing.T) {
 		})
 	}
 }
+
+// TestDenyGlobLink: where a glob names a symbolic link, what that leads to is closed, in
+// whatever tree it lies, by either name. The controls: without a plan it can be read, and
+// the file beside it with the plan.
+func TestDenyGlobLink(t *testing.T) {
+	needLandlock(t, 1)
+	for _, writable := range []bool{false, true} {
+		p := newPlace(t)
+		for _, name := range []string{p.out + "/a/shared", p.out + "/a/free", p.out + "/b/dir/key", p.out + "/c/far", p.out + "/c/free"} {
+			write(t, name, "TOKEN\n")
+		}
+		for name, to := range map[string]string{"/a/.env": "shared", "/b/.env": "dir", "/b/more.env": "../c/far", "/b/loop.env": "loop.env", "/b/gone.env": "gone"} {
+			if err := os.Symlink(to, p.out+name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		plan := p.plan
+		p.allow(t, policy.Read, p.out+"/c") // before the tree of the link
+		for _, tree := range []string{"/a", "/b"} {
+			access := policy.Read
+			if writable {
+				needMounts(t)
+				access, plan = access|policy.Write, p.mountPlan
+			}
+			p.allow(t, access, p.out+tree)
+		}
+		p.deny(p.out + "/**/*.env")
+		for _, file := range []string{"a/.env", "a/shared", "b/.env/key", "b/dir/key", "b/more.env", "c/far"} {
+			if status, out := p.sh(t, nil, "cat $OUT/"+file); status != 0 {
+				t.Fatalf("control: %s: %s", file, out)
+			}
+			if status, _ := p.sh(t, plan(), "cat $OUT/"+file); status == 0 {
+				t.Errorf("writable %v: %s was read", writable, file)
+			}
+		}
+		if status, out := p.sh(t, plan(), "cat $OUT/a/free $OUT/c/free"); status != 0 {
+			t.Errorf("writable %v: beside it: %s", writable, out)
+		}
+	}
+}

@@ -57,7 +57,8 @@ type Hit struct {
 	// whole.
 	Closed bool
 
-	as string // the name that is denied, where a mount shows it as Path
+	link bool   // a symbolic one
+	as   string // the name that is denied, where a mount shows it as Path
 }
 
 // viewsOf are the names by which a tree, and what is mounted in it, may be denied: its
@@ -98,12 +99,37 @@ func (d *Denials) hits(root string, deny []Barred) (out []Hit, _ error) {
 			return nil, err
 		}
 		for _, h := range found {
-			if h.as = path.Join(v.Name, strings.TrimPrefix(h.Path, v.At)); h.Closed || d.same(View{h.Path, h.as}) {
+			h.as = path.Join(v.Name, strings.TrimPrefix(h.Path, v.At))
+			switch {
+			case h.link:
+				if err := d.follow(h, by(deny, h)); err != nil {
+					return nil, err
+				}
+			case h.Closed || d.same(View{h.Path, h.as}):
 				out = append(out, h)
 			}
 		}
 	}
 	return out, nil
+}
+
+// follow has what a denied link leads to denied, in whatever tree that lies: neither
+// Landlock nor a mount can close a link itself. In a plain path links were followed when
+// it was resolved.
+func (d *Denials) follow(h Hit, by policy.DenyPath) error {
+	real, _, err := d.Host.RealPath(h.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP):
+		return nil // it leads to nothing
+	case err != nil:
+		return err
+	}
+	known := func(b Barred) bool { return !b.Glob && b.covers(real) }
+	allowed := func(t Tree) bool { return policy.Within(real, t.Path) }
+	if slices.ContainsFunc(d.trees, allowed) && !slices.ContainsFunc(d.Deny, known) && !slices.ContainsFunc(d.linked, known) {
+		d.linked = append(d.linked, Barred{DenyPath: policy.DenyPath{Pattern: real, Deny: by.Deny, Secret: by.Secret}})
+	}
+	return nil
 }
 
 // seen are the hits in one view.
@@ -172,7 +198,7 @@ func (d *Denials) Walk(dir string, globs glob.State) ([]Hit, error) {
 		deeper, named := globs.Enter(e.Name())
 		switch p := path.Join(dir, e.Name()); {
 		case named:
-			out = append(out, Hit{Path: p, Dir: e.IsDir()})
+			out = append(out, Hit{Path: p, Dir: e.IsDir(), link: e.Type()&fs.ModeSymlink != 0})
 		case e.IsDir() && len(deeper) > 0:
 			found, err := d.Walk(p, deeper)
 			if err != nil {

@@ -87,6 +87,7 @@ type Denials struct {
 	Deny    []Barred
 	noMasks string
 	views   []View
+	linked  []Barred // what links lead to that a glob names
 	private string
 	visited int
 	added   int
@@ -110,9 +111,17 @@ func Subtract(q Request) Cut {
 		d.out.Trees = q.Trees
 		return d.out
 	}
-	for _, t := range q.Trees {
-		d.views = d.viewsOf(t.Path, q.Views)
-		d.out.Trees = append(d.out.Trees, d.apply(t)...)
+	unread := d.out.Unheld
+	for {
+		d.out, d.visited, d.added = Cut{Unheld: unread}, 0, 0
+		for _, t := range q.Trees {
+			d.views = d.viewsOf(t.Path, q.Views)
+			d.out.Trees = append(d.out.Trees, d.apply(t)...)
+		}
+		if len(d.linked) == 0 {
+			break
+		}
+		d.Deny, d.linked = append(d.Deny, d.linked...), nil
 	}
 	d.out.Trees = d.withoutLinks(d.out.Trees)
 	return d.out

@@ -53,23 +53,18 @@ func by(deny []Barred, h Hit) policy.DenyPath {
 	return deny[max(0, slices.IndexFunc(deny, func(b Barred) bool { return b.covers(h.as) }))].DenyPath
 }
 
-// maskOne masks one hit. A link can't be masked: what it leads to is, if the
-// link was matched by a glob; in a plain path links were followed when it was
-// resolved.
+// maskOne masks one hit.
 func (d *Denials) maskOne(h Hit, deny policy.DenyPath) error {
-	real, st, err := d.Host.RealPath(h.Path)
+	st, err := d.Host.Lstat(h.Path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // a link to nothing
+		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(d.trees, func(t Tree) bool { return policy.Within(real, t.Path) }) {
-		return nil // the policy does not let the command there at all
-	}
 	if len(d.out.Masks) >= maxMasks {
 		return fmt.Errorf("it names more than %d files", maxMasks)
 	}
-	d.out.Masks = append(d.out.Masks, masked{Path: real, Dir: st.Mode.IsDir(), ID: st.ID, Origin: deny.Deny.Origin})
+	d.out.Masks = append(d.out.Masks, masked{Path: h.Path, Dir: st.Mode.IsDir(), ID: st.ID, Origin: deny.Deny.Origin})
 	return nil
 }
