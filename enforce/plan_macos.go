@@ -39,7 +39,7 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 		if slices.Contains(p.Seatbelt.Protect, w.Path) {
 			continue
 		}
-		if w.Mounted || p.protectUnmade(w.Path) {
+		if w.Mounted || !w.ByGit && p.protectUnmade(w.Path) {
 			p.Seatbelt.Protect = append(p.Seatbelt.Protect, w.Path)
 		} else {
 			p.audit.Watch = append(p.audit.Watch, w)

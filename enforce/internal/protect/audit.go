@@ -14,10 +14,12 @@ import (
 type Watched struct {
 	Path    string
 	Mounted bool     // it is read-only for the command; only a replacement can be seen
+	ByGit   bool     // git itself writes it: it is told, and nothing more
 	missing bool     // it did not exist when the plan was made
 	tree    string   // Path is the index of this working tree, whose gitlinks matter
 	top     int      // of what is missing, how much of Path is the directory that was listed; 0 for none
-	had     []string // of what the rest of Path has a "*" for, what was there
+	had     []string // of what the rest of Path has a "*" for, or of a directory on PATH, what was there
+	hides   []string // Path is a directory on PATH: those after it
 }
 
 // Change is a file of the protected set, or a denied one, that is not as it

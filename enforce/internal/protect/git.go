@@ -85,7 +85,7 @@ func (c *protector) gitlinks(tree string, left *int) {
 func (c *protector) index(dir, tree string) {
 	if p := path.Join(dir, "index"); !c.seen[p] {
 		c.seen[p] = true
-		c.out.Watch = append(c.out.Watch, Watched{Path: p, tree: tree})
+		c.out.Watch = append(c.out.Watch, Watched{Path: p, tree: tree, ByGit: true})
 	}
 }
 
@@ -163,8 +163,12 @@ func (c *protector) ownFiles(dir, top string) {
 	if own := path.Join(dir, "config.worktree"); c.add(own, top) {
 		c.includes(own)
 	}
-	c.watchOnly(path.Join(dir, "rebase-merge"))
-	c.watchOnly(path.Join(dir, "sequencer/opts"))
+	for _, name := range []string{"rebase-merge", "sequencer/opts"} {
+		if p := path.Join(dir, name); !c.seen[p] {
+			c.seen[p] = true
+			c.out.Watch = append(c.out.Watch, Watched{Path: p, ByGit: true})
+		}
+	}
 }
 
 // watchOnly has a change told when the command has ended.
