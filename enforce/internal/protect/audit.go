@@ -65,7 +65,7 @@ type Audit struct {
 func (a *Audit) Snapshot(host *policy.Host) *Snapshot {
 	s := &Snapshot{host: host, audit: a}
 	for _, w := range a.Watch {
-		if !w.missing {
+		if !w.missing && w.hides == nil {
 			state := stateOf(host, w.Path, !w.Mounted || !a.Mounted)
 			state.tree = w.tree
 			if w.tree != "" && a.nested(w.tree) {
@@ -110,6 +110,8 @@ func (s *Snapshot) Changes() []Change {
 			top = policy.List(s.host, dir)
 		}
 		switch name := w.Path[w.top:]; {
+		case w.hides != nil:
+			out = append(out, s.hidden(&w)...)
 		case w.top > 0 && strings.Contains(name, "*"):
 			for _, p := range matching(s.host, top, name) {
 				if !slices.Contains(w.had, p) {

@@ -43,9 +43,9 @@ var projectGroups = []projectGroup{
 		".claude/settings.json", ".claude/settings.local.json", ".claude/hooks", ".claude/commands", ".claude/agents", ".claude/skills", ".claude/plugins",
 	}},
 	{"Cursor", "hooks, servers, permissions", []string{
-		".cursor/mcp.json", ".cursor/hooks.json", ".cursor/hooks", ".cursor/cli.json", ".cursor/environment.json",
+		".cursor/mcp.json", ".cursor/hooks.json", ".cursor/hooks", ".cursor/cli.json", ".cursor/environment.json", ".cursor/worktrees.json",
 	}},
-	{"Codex", "servers, permissions, hooks", []string{".codex/config.toml", ".codex/hooks.json", ".codex/rules"}},
+	{"Codex", "servers, permissions, hooks", []string{".codex/config.toml", ".codex/hooks.json", ".codex/rules", ".codex/environments"}},
 	{"Gemini CLI, Qwen Code", "servers, hooks, commands with a shell, variables", []string{
 		".gemini/settings.json", ".gemini/.env", ".gemini/hooks", ".gemini/commands", ".gemini/extensions", ".gemini/policies",
 		".qwen/settings.json", ".qwen/.env", ".qwen/commands", ".qwen/extensions",

@@ -83,6 +83,7 @@ func Find(r *policy.Resolved, host *policy.Host, q Request) Set {
 	if q.Users {
 		c.opened = c.openedBy(r)
 		c.around(q.Repository)
+		c.searchPath()
 		c.users(r)
 	}
 	return c.out
