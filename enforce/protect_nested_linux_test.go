@@ -169,6 +169,34 @@ func TestContinued(t *testing.T) {
 	}
 }
 
+// TestOldRemotes: where a repository's configuration has no remote, git push takes it
+// from files of old, and runs the hooks of the repository that they name.
+func TestOldRemotes(t *testing.T) {
+	needLandlock(t, 1)
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not installed")
+	}
+	const hook = `cp -r bare evil && printf '#!/bin/sh\ntouch %s/ran' >evil/hooks/update && chmod +x evil/hooks/update; `
+	for script, want := range map[string]string{
+		hook + `mkdir .git/remotes && printf 'URL: evil\nPush: HEAD:refs/heads/x\n' >.git/remotes/origin`: ".git/remotes new",
+		hook + "mkdir -p .git/branches && echo evil >.git/branches/origin":                                ".git/branches new",
+		hook: "",
+	} {
+		p := newPlace(t)
+		outside := func(script string) {
+			p.sh(t, nil, "export HOME=/nonexistent; git() { command git -c user.email=a -c user.name=b \"$@\"; }; "+script)
+		}
+		outside("git init -q . && rm -rf .git/branches && git init -q --bare bare && git commit -q --allow-empty -m x")
+		if got := told(t, p, p.plan(), strings.ReplaceAll(script, "%s", p.in)); got != want {
+			t.Errorf("%s: got %q, want %q", script, got, want)
+		}
+		outside("git push -q || git push -q origin HEAD:refs/heads/x")
+		if _, err := os.Lstat(p.in + "/ran"); (err == nil) != (want != "") {
+			t.Errorf("control: git push ran the hook: %t", err == nil)
+		}
+	}
+}
+
 // BenchmarkChanges is what is told afterwards, in a repository of 100,000
 // files.
 func BenchmarkChanges(b *testing.B) {

@@ -138,6 +138,7 @@ func (c *protector) gitFiles(dir, top string) {
 		c.add(path.Join(dir, name), top)
 	}
 	c.includes(path.Join(dir, "config"))
+	c.byGit(dir, "remotes", "branches") // where git push looks for what the configuration lacks
 	c.ownFiles(dir, top)
 }
 
@@ -163,7 +164,12 @@ func (c *protector) ownFiles(dir, top string) {
 	if own := path.Join(dir, "config.worktree"); c.add(own, top) {
 		c.includes(own)
 	}
-	for _, name := range []string{"rebase-merge", "sequencer/opts"} {
+	c.byGit(dir, "rebase-merge", "sequencer/opts")
+}
+
+// byGit watches what git itself may write in a git directory.
+func (c *protector) byGit(dir string, names ...string) {
+	for _, name := range names {
 		if p := path.Join(dir, name); !c.seen[p] {
 			c.seen[p] = true
 			c.out.Watch = append(c.out.Watch, Watched{Path: p, ByGit: true})

@@ -15,10 +15,13 @@ import (
 // repository in its index, which git status would look into. git does with it what it
 // does anywhere, so there is nothing to tell.
 func plain(host *policy.Host, dir, tree string) bool {
-	for _, name := range []string{"commondir", "config.worktree", "modules", "worktrees", "rebase-merge", "sequencer"} {
+	for _, name := range []string{"commondir", "config.worktree", "modules", "worktrees", "rebase-merge", "sequencer", "remotes"} {
 		if _, err := host.Lstat(path.Join(dir, name)); err == nil {
 			return false
 		}
+	}
+	if urls, _ := policy.ReadSome(host, path.Join(dir, "branches"), 1); len(urls) > 0 {
+		return false
 	}
 	for _, name := range []string{"", "hooks"} {
 		if st, err := host.Lstat(path.Join(dir, name)); err == nil && !st.Mode.IsDir() {
