@@ -8,7 +8,8 @@ import (
 )
 
 // envrc protects what an .envrc reads in the project: direnv asks its user about the
-// .envrc alone, and runs the rest as it is at the next prompt.
+// .envrc alone, and runs the rest as it is at the next prompt. A stranger's may name any
+// number of files; some hundred are looked at.
 func (c *protector) envrc(top *policy.Listing) {
 	if top.Lacks(".envrc") {
 		return
@@ -17,13 +18,16 @@ func (c *protector) envrc(top *policy.Listing) {
 	if err != nil {
 		return
 	}
+	left := nestedModules
 	for line := range strings.Lines(string(text)) {
 		line, _, _ = strings.Cut(" "+line, " #")
 		words := strings.FieldsFunc(line, func(r rune) bool { return r <= ' ' || strings.ContainsRune("\"'`$(){};&|<>", r) })
 		for i, w := range words {
 			if unnamed, ok := direnvReads(w); ok {
 				for _, name := range append(unnamed, words[i+1:]...) {
-					c.sourced(top.Dir, name)
+					if left--; left >= 0 {
+						c.sourced(top.Dir, name)
+					}
 				}
 				break
 			}
