@@ -42,7 +42,9 @@ func (s *Snapshot) hidden(w *Watched) (out []Change) {
 		if _, old := slices.BinarySearch(w.had, name); old {
 			continue
 		}
-		is := func(dir string) bool { return path.IsAbs(dir) && stateOf(s.host, path.Join(dir, name), false).exists }
+		is := func(dir string) bool {
+			return path.IsAbs(dir) && path.Clean(dir) != w.Path && stateOf(s.host, path.Join(dir, name), false).exists
+		}
 		if slices.ContainsFunc(w.hides, is) {
 			out = append(out, Change{Path: path.Join(w.Path, name), New: true})
 		}
