@@ -184,14 +184,14 @@ func (m *keeperMem) signal(sig uint32) {
 	}
 }
 
-// listenSignals empties the signalfd. Only ReapSignal means anything; the
-// children are looked at after every wake-up. Raw.
+// listenSignals empties the signalfd. Only ReapSignal means anything, and what endInTime
+// asked for; the children are looked at after every wake-up. Raw.
 //
 //go:nosplit
 //go:norace
 func (m *keeperMem) listenSignals() {
 	for call(unix.SYS_READ, uintptr(m.signals), uintptr(unsafe.Pointer(&m.info)), unsafe.Sizeof(m.info), 0, 0, 0) == int(unsafe.Sizeof(m.info)) {
-		if *(*uint32)(unsafe.Pointer(&m.info)) == uint32(ReapSignal) {
+		if sig := *(*uint32)(unsafe.Pointer(&m.info)); sig == uint32(ReapSignal) || sig == uint32(unix.SIGPROF) {
 			m.beginKilling()
 		}
 	}
