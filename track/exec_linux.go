@@ -32,7 +32,7 @@ func (s *Session) replace(c fork.Command) error {
 		}
 	}
 	s.record.Tracker, s.record.Command = s.choice.Kind, s.record.Supervisor
-	c.Commit = func(*fork.Process) error { return s.store() }
+	c.Commit = append(c.Commit, func(*fork.Process) error { return s.store() })
 	err := fork.Exec(&c)
 	s.moveOut()
 	return err

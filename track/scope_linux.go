@@ -46,14 +46,11 @@ func (s *Session) launchInScope(c fork.Command) error {
 	c.Keeper.Steps = append(c.Keeper.Steps, fork.Step{Name: "close(2)", Nr: unix.SYS_CLOSE, Args: [6]uintptr{uintptr(pair[0])}})
 	c.Steps = append([]fork.Step{{Name: "getpid(2)", Nr: unix.SYS_GETPID, Out: pid}, tell, wait, obey}, c.Steps...)
 	started := make(chan *fork.Process, 1)
-	after := c.Meanwhile
-	c.Meanwhile = func(p *fork.Process) {
-		if after != nil {
-			after(p)
-		}
+	c.Commit = append(c.Commit, func(p *fork.Process) error {
 		theirs.Close()
 		started <- p
-	}
+		return nil
+	})
 	moved := make(chan error, 1)
 	go func() { // beside fork.Start, which waits for the command
 		p, ok := <-started

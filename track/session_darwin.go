@@ -116,12 +116,12 @@ func (s *Session) launch(c fork.Command) error {
 		held.Hold = s.held.watch
 		c.Sandbox = &held
 	}
-	c.Commit = func(p *fork.Process) (err error) {
+	c.Commit = append(c.Commit, func(p *fork.Process) (err error) {
 		if s.record.Command, err = proc.Identify(p.Pid); err != nil {
 			return fmt.Errorf("recording the session: %w", err)
 		}
 		return s.store()
-	}
+	})
 	return s.launched(fork.Start(&c))
 }
 

@@ -118,7 +118,7 @@ func (s *Session) launch(c fork.Command) error {
 		defer done()
 		c.Keeper.Steps, c.Keeper.Domain = steps, true
 	}
-	c.Commit = s.recordHolder
+	c.Commit = append(c.Commit, s.recordHolder)
 	if s.limits == scope || s.limits == "" && s.choice.Scope {
 		return s.launchInScope(c)
 	}

@@ -113,16 +113,12 @@ type Command struct {
 	// fails, nothing is executed and its error is Start's.
 	Prepare []func() error
 
-	// Meanwhile, when set, runs in the caller between the fork and the
-	// confirmation that the command was executed. With a Keeper, the command
-	// is not executed before it returned. Of the Process only KeeperPid
-	// (without a keeper, Pid) is known then.
-	Meanwhile func(*Process)
-
-	// Commit, when set, runs after Meanwhile. With a Keeper the command is
-	// executed only if it succeeds: what it stores is there before the command
-	// runs. Where it fails nothing is left running, and its error is Start's.
-	Commit func(*Process) error
+	// Commit runs in the caller between the fork and the confirmation that the
+	// command was executed. With a Keeper the command is executed only if all
+	// succeed: what they store is there before the command runs. Where one fails
+	// nothing is left running, and its error is Start's. Of the Process only
+	// KeeperPid (without a keeper, Pid) is known then.
+	Commit []func(*Process) error
 
 	// Begun, when set, is given a word that is 0 until execve(2) of the command is
 	// called, for a caller that may die while it waits for the answer. At the end of
@@ -196,10 +192,12 @@ func (c *Command) prepare() error {
 
 // commit runs c.Commit.
 func (c *Command) commit(p *Process) error {
-	if c.Commit == nil {
-		return nil
+	for _, f := range c.Commit {
+		if err := f(p); err != nil {
+			return err
+		}
 	}
-	return c.Commit(p)
+	return nil
 }
 
 // StepError says which system call of the child failed. It unwraps to the

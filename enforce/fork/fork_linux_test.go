@@ -183,14 +183,14 @@ func BenchmarkStart(b *testing.B) {
 // and what the keyboard sends to the keeper in its place as well.
 func TestEarlySignals(t *testing.T) {
 	for name, c := range map[string]struct {
-		early func(p *Process)
+		early func(p *Process) error
 		want  syscall.Signal // 0 if the command ends by itself
 	}{
-		"none":     {func(*Process) {}, 0},
-		"two":      {func(p *Process) { _ = errors.Join(p.Signal(syscall.SIGTERM), p.Signal(syscall.SIGCONT)) }, syscall.SIGTERM},
-		"keyboard": {func(p *Process) { _ = syscall.Kill(p.KeeperPid, syscall.SIGINT) }, syscall.SIGINT},
+		"none":     {func(*Process) error { return nil }, 0},
+		"two":      {func(p *Process) error { return errors.Join(p.Signal(syscall.SIGTERM), p.Signal(syscall.SIGCONT)) }, syscall.SIGTERM},
+		"keyboard": {func(p *Process) error { return syscall.Kill(p.KeeperPid, syscall.SIGINT) }, syscall.SIGINT},
 	} {
-		p, err := Start(&Command{Path: "/bin/sleep", Args: []string{"sleep", "0.5"}, Keeper: &Keeper{}, Meanwhile: c.early})
+		p, err := Start(&Command{Path: "/bin/sleep", Args: []string{"sleep", "0.5"}, Keeper: &Keeper{}, Commit: []func(*Process) error{c.early}})
 		if err != nil {
 			t.Fatal(err)
 		}

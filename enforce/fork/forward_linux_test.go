@@ -75,11 +75,7 @@ func TestForward(t *testing.T) {
 func TestForwardEarly(t *testing.T) {
 	c := &Command{
 		Path: "/bin/sleep", Args: []string{"sleep", "60"}, Keeper: &Keeper{}, Forward: []syscall.Signal{syscall.SIGUSR1},
-		Meanwhile: func(p *Process) {
-			if err := p.Signal(syscall.SIGUSR1); err != nil {
-				t.Error(err)
-			}
-		},
+		Commit: []func(*Process) error{func(p *Process) error { return p.Signal(syscall.SIGUSR1) }},
 	}
 	p, err := Start(c)
 	if err != nil {

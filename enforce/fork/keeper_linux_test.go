@@ -212,7 +212,7 @@ func TestCallerGone(t *testing.T) {
 	go func() {
 		_, err := Start(&Command{
 			Path: "/usr/bin/touch", Args: []string{"touch", marker}, Keeper: &Keeper{},
-			Meanwhile: func(p *Process) { _ = p.Close() },
+			Commit: []func(*Process) error{(*Process).Close},
 		})
 		done <- err
 	}()

@@ -126,7 +126,7 @@ func TestCommitFails(t *testing.T) {
 	for range 5 {
 		p, err := Start(&Command{
 			Path: "/bin/sh", Args: []string{"sh", "-c", ": >" + marker}, Keeper: &Keeper{},
-			Commit: func(*Process) error { return failure },
+			Commit: []func(*Process) error{func(*Process) error { return failure }},
 		})
 		if p != nil || !errors.Is(err, failure) {
 			t.Errorf("got %v, %v", p, err)
@@ -163,7 +163,7 @@ func TestStartIsBounded(t *testing.T) {
 	began := time.Now()
 	p, err := Start(&Command{
 		Path: "/bin/true", Args: []string{"true"}, Keeper: &Keeper{}, Limit: Limit{Time: 5 * time.Second},
-		Meanwhile: func(p *Process) { stopAndSee(t, p.KeeperPid) },
+		Commit: []func(*Process) error{func(p *Process) error { stopAndSee(t, p.KeeperPid); return nil }},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -63,9 +63,6 @@ func (c *Command) startPlain(path string, args []string) (*Process, error) {
 // started tells of the new process. Where that fails, it is killed.
 func (c *Command) started(pid int) (*Process, error) {
 	p := &Process{Pid: pid, conn: -1}
-	if c.Meanwhile != nil {
-		c.Meanwhile(p)
-	}
 	if err := c.commit(p); err != nil {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		_, _ = wait4(pid, 0)

@@ -62,9 +62,6 @@ func start(c *Command) (p *Process, err error) {
 		p.abandon()
 		return nil, err
 	}
-	if c.Meanwhile != nil {
-		c.Meanwhile(p)
-	}
 	if err = c.commit(p); err == nil && j.role == roleKeeper {
 		p.keep = c.Keeper.Keep
 		err = p.release(c)

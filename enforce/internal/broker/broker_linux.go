@@ -74,19 +74,17 @@ func New(policy *Policy, mem *fork.Memory, filter *seccomp.Filter) (*Broker, []f
 // Attach has the broker learn of the command's process. At once it serves from the
 // command's first call on, which is its execve(2); else that is left to Serve.
 func (m *Broker) Attach(c *fork.Command, atOnce bool) {
-	then, begun := c.Meanwhile, false
-	c.Meanwhile = func(p *fork.Process) {
+	begun := false
+	c.Commit = append(c.Commit, func(p *fork.Process) error {
 		m.hand.forked()
 		if m.session.top = p.Pid; p.KeeperPid != 0 {
 			m.session.top, m.session.keeper = p.KeeperPid, true
 		}
-		if then != nil {
-			then(p)
-		}
 		if begun = true; atOnce {
 			go func() { _ = m.Serve() }()
 		}
-	}
+		return nil
+	})
 	c.Cleanup = append(c.Cleanup, func() {
 		m.hand.forked()
 		if atOnce && !begun {
