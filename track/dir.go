@@ -38,8 +38,8 @@ func (p place) open(create bool) (opened, error) {
 		flags = unix.O_NOFOLLOW
 	}
 	parent, err := openDir(unix.AT_FDCWD, p.parent, p.parent, flags, 0o022, create, func() error {
-		if p.home != "" {
-			if _, err := os.Stat(p.home); err != nil {
+		if p.above != "" {
+			if _, err := os.Stat(p.above); err != nil {
 				return err
 			}
 		}

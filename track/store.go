@@ -59,7 +59,7 @@ type Store struct {
 // place is one directory of sessions.
 type place struct {
 	parent   string // the directory that "sessions" is in
-	home     string // a directory above parent that is never made, or ""
+	above    string // a directory above parent that is never made, or ""
 	nofollow bool   // others can write where parent lies
 }
 
@@ -75,11 +75,11 @@ func OpenStore() (*Store, error) {
 	if d := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(d) {
 		s.places = append(s.places, place{parent: filepath.Join(d, "zsbx")})
 	} else if h := homeDir(); h != "" {
-		s.places = append(s.places, place{parent: filepath.Join(h, ".local", "state", "zsbx"), home: h})
+		s.places = append(s.places, place{parent: filepath.Join(h, ".local", "state", "zsbx"), above: h})
 	}
 	tmp := filepath.Join(os.TempDir(), "zsbx-"+strconv.Itoa(os.Geteuid()))
 	if filepath.IsAbs(tmp) {
-		s.places = append(s.places, place{parent: tmp, nofollow: true})
+		s.places = append(s.places, place{parent: tmp, above: os.TempDir(), nofollow: true})
 	}
 	if len(s.places) == 0 {
 		return nil, errors.New("no place for session records: set HOME, XDG_STATE_HOME or TMPDIR to an absolute path")
