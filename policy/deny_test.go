@@ -120,7 +120,7 @@ func TestResolveCase(t *testing.T) {
 		t.Errorf("after a built-in rule in the wrong case: %+v", r.Paths)
 	}
 	reads = 0
-	builtIn := rules(Read, "/Users/me/.ssh", "/Users/me")
+	builtIn := rules(Read, "/Users/me/.ssh", "/Users/me/.ssh/id")
 	for i := range builtIn.FS.Rules {
 		builtIn.FS.Rules[i].Origin.Source = "baseline"
 	}
