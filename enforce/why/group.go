@@ -2,6 +2,7 @@ package why
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/zsbx/zsbx/enforce"
@@ -144,6 +145,12 @@ func call(a *enforce.Act) string {
 func harmless(homeDir, verb, about string) string {
 	for line := range strings.Lines(knownFile) {
 		at, why, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if at == "read" {
+			if slices.Contains([]string{"create", "write", "remove", "rename", "link"}, verb) {
+				continue
+			}
+			at, why, ok = strings.Cut(why, " ")
+		}
 		if rest, home := strings.CutPrefix(at, "~"); home {
 			at = homeDir + rest
 		}
