@@ -242,6 +242,7 @@ func (m *keeperMem) reaped(pid int32, status uint32) {
 		m.state.WaitStatus = status
 		if m.killing {
 			m.state.Killed++
+			status |= killedToo
 		}
 		if !tell(m, Exited, status) && m.keep {
 			m.beginKilling() // or the caller would wait for what goes on

@@ -23,8 +23,11 @@ const (
 // and msgStarted.
 type message struct {
 	kind EventKind
-	arg  uint32 // of Stopped the signal, of Exited the wait status, of Emptied Event.Killed
+	arg  uint32 // of Stopped the signal, of Exited the wait status and killedToo, of Emptied Event.Killed
 }
+
+// killedToo says, beside a wait status, that the killing had begun.
+const killedToo = 1 << 16
 
 const (
 	msgStarted = TimedOut + 1 + iota // arg: the command's pid
@@ -38,7 +41,7 @@ type Event struct {
 	Kind   EventKind
 	Status syscall.WaitStatus // Exited
 	Signal syscall.Signal     // Stopped
-	Killed int                // Emptied: processes that had to be killed
+	Killed int                // Emptied: processes that had to be killed; Exited: 1 if the session is killed
 }
 
 // Process is a started command.

@@ -28,7 +28,7 @@ func (p *Process) next() (Event, error) {
 	case Stopped:
 		ev.Signal = syscall.Signal(m.arg)
 	case Exited:
-		p.exited, ev.Status = true, syscall.WaitStatus(m.arg)
+		p.exited, ev.Status, ev.Killed = true, syscall.WaitStatus(m.arg&^killedToo), int(m.arg/killedToo)
 	case Emptied:
 		p.ended, ev.Killed = true, int(m.arg)
 	default:

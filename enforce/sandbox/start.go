@@ -38,6 +38,7 @@ type Command struct {
 	timedOut    atomic.Bool
 	canceled    atomic.Bool  // with its context
 	passed      atomic.Int32 // the last signal that forward passed on
+	reaped      bool         // the session was being killed when the command ended
 	toldTooMuch bool         // that too much was written
 	emptied     bool         // the keeper said that nothing is left
 }

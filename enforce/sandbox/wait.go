@@ -176,7 +176,7 @@ func (c *Command) event(ev fork.Event, err error) (done bool, _ error) {
 	case fork.TimedOut:
 		c.timeOver()
 	case fork.Exited:
-		c.status = ev.Status
+		c.status, c.reaped = ev.Status, ev.Killed > 0
 		c.exited.Store(true)
 		switch {
 		case c.o.Keep && !c.canceled.Load():
@@ -201,6 +201,10 @@ func (c *Command) event(ev fork.Event, err error) (done bool, _ error) {
 // itself.
 func (c *Command) tellEnded(n int) {
 	if n > 0 && c.endedItself() {
+		if c.reaped {
+			c.warn.warn(Warning{Text: "the session was ended from outside, as zsbx reap does"})
+			return
+		}
 		what := "1 process"
 		if n > 1 {
 			what = fmt.Sprintf("%d processes", n)
