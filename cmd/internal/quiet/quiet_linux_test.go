@@ -4,8 +4,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // policies gives the scheduling policies of this process's first and second thread
@@ -44,5 +48,34 @@ func TestCalm(t *testing.T) {
 	}
 	if !calmed {
 		t.Error("the monitor was never made to give way")
+	}
+}
+
+// Who ends by a signal does nothing after it, whichever thread takes the signal.
+func TestEnd(t *testing.T) {
+	if os.Getenv("ZSBX_TEST_END") != "" {
+		for range 2 { // somebody who takes it
+			go func() {
+				for {
+					unix.Getppid()
+				}
+			}()
+		}
+		time.Sleep(time.Millisecond)
+		runtime.LockOSThread()
+		set := unix.Sigset_t{Val: [16]uint64{1 << (sigquit - 1)}}
+		if err := unix.PthreadSigmask(unix.SIG_BLOCK, &set, nil); err != nil { // as in its handler
+			fmt.Println(err)
+		}
+		end(sigquit)
+		say("went on\n")
+		os.Exit(1)
+	}
+	for range 40 {
+		c := exec.Command("/proc/self/exe", "-test.run=^TestEnd$")
+		c.Env = append(os.Environ(), "ZSBX_TEST_END=1")
+		if out, err := c.CombinedOutput(); len(out) > 0 || err == nil || err.Error() != "signal: quit" {
+			t.Fatalf("%v: %s", err, out)
+		}
 	}
 }
