@@ -168,6 +168,7 @@ type Listing struct {
 	Entries []fs.DirEntry // sorted by name; of a big directory those that come first in it
 
 	names map[string]bool // in lower case; nil where some may be missing in it
+	all   []fs.DirEntry   // as All gives them; nil where nobody asked
 }
 
 // MaxListed is how many entries of a directory are read at most: to look for some
@@ -194,6 +195,19 @@ func List(host *Host, dir string) *Listing {
 		l.names[strings.ToLower(e.Name())] = true
 	}
 	return l
+}
+
+// All are the entries, where there are more than Entries has.
+func (l *Listing) All(host *Host) []fs.DirEntry {
+	if l.all == nil {
+		l.all = l.Entries
+		if len(l.all) > MaxListed && host.ReadDir != nil {
+			if all, err := host.ReadDir(l.Dir); err == nil {
+				l.all = all
+			}
+		}
+	}
+	return l.all
 }
 
 // Lacks reports whether a path below the directory, in ASCII, is certain not to

@@ -101,7 +101,12 @@ func lstat(name string) (Stat, error) {
 
 // ReadFile is Host.ReadFile for the running system, and what DecodeFile reads with:
 // regular files of at most MaxFileSize bytes.
-func ReadFile(name string) ([]byte, error) { return files.Read(name, MaxFileSize) }
+func ReadFile(name string) ([]byte, error) {
+	if strings.HasPrefix(name, "/proc/") { // the kernel's own: thousands of mounts take more
+		return files.Read(name, 64*MaxFileSize)
+	}
+	return files.Read(name, MaxFileSize)
+}
 
 // home finds the home directory in the kernel's spelling.
 func (rs *resolver) home() {

@@ -36,6 +36,7 @@ type Snapshot struct {
 	files []fileState // of what was there
 	globs []policy.DenyPath
 	known map[string]bool // what the globs named already
+	left  int             // bytes of indexes that are read yet
 	links map[string]bool // gitlinks there were, where a repository that was looked at may be one
 }
 
@@ -63,13 +64,13 @@ type Audit struct {
 
 // Snapshot remembers how it is now.
 func (a *Audit) Snapshot(host *policy.Host) *Snapshot {
-	s := &Snapshot{host: host, audit: a}
+	s := &Snapshot{host: host, audit: a, left: maxIndexes}
 	for _, w := range a.Watch {
 		if !w.missing && w.hides == nil {
 			state := stateOf(host, w.Path, !w.Mounted || !a.Mounted)
 			state.tree = w.tree
 			if w.tree != "" && a.nested(w.tree) {
-				s.noteLinks(w.tree, indexed(w.Path))
+				s.noteLinks(w.tree, indexed(w.Path, &s.left))
 			}
 			s.files = append(s.files, state)
 		}
@@ -94,6 +95,7 @@ func (a *Audit) Snapshot(host *policy.Host) *Snapshot {
 // only that are not plain.
 func (s *Snapshot) Changes() []Change {
 	var out []Change
+	s.left = maxIndexes
 	for _, old := range s.files {
 		now := stateOf(s.host, old.path, old.deep)
 		switch {
@@ -123,7 +125,7 @@ func (s *Snapshot) Changes() []Change {
 		}
 	}
 	out = slices.DeleteFunc(out, func(c Change) bool {
-		return c.New && path.Base(c.Path) == ".git" && plain(s.host, c.Path, path.Dir(c.Path))
+		return c.New && path.Base(c.Path) == ".git" && plain(s.host, c.Path, path.Dir(c.Path), &s.left)
 	})
 	for _, h := range s.matches() {
 		if !s.known[h] {

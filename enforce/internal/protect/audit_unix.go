@@ -34,20 +34,20 @@ func (s *fileState) key(name string) string {
 	return fmt.Sprint(name, s.id, s.changed, s.size)
 }
 
-// maxIndex bounds how much of an index is read, in bytes: some million files.
-const maxIndex = 128 << 20
-
 // readIndex reads a file that may be anything by now.
-func readIndex(name string) []byte {
+func readIndex(name string, left *int) []byte {
 	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil
 	}
 	f := os.NewFile(uintptr(fd), name)
 	defer f.Close()
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+	st, err := f.Stat()
+	if err != nil || !st.Mode().IsRegular() {
 		return nil
 	}
-	b, _ := io.ReadAll(io.LimitReader(f, maxIndex))
-	return b
+	b := make([]byte, min(st.Size(), int64(max(0, *left))))
+	*left -= len(b)
+	n, _ := io.ReadFull(f, b)
+	return b[:n]
 }

@@ -21,9 +21,13 @@ func (c *protector) envrc(top *policy.Listing) {
 	left := nestedModules
 	for line := range strings.Lines(string(text)) {
 		line, _, _ = strings.Cut(" "+line, " #")
-		words := strings.FieldsFunc(line, func(r rune) bool { return r <= ' ' || strings.ContainsRune("\"'`$(){};&|<>", r) })
-		for i, w := range words {
-			if unnamed, ok := direnvReads(w); ok {
+		for command := range strings.FieldsFuncSeq(line, func(r rune) bool { return strings.ContainsRune(";&|", r) }) {
+			words := strings.FieldsFunc(command, func(r rune) bool { return r <= ' ' || strings.ContainsRune("\"'`$(){}<>", r) })
+			for i, w := range words {
+				unnamed, ok := direnvReads(w)
+				if !ok || w == "." && i > 0 && words[i-1] != "then" && words[i-1] != "do" { // find . -name x
+					continue
+				}
 				for _, name := range append(unnamed, words[i+1:]...) {
 					if left--; left >= 0 {
 						c.sourced(top.Dir, name)

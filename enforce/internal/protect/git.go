@@ -67,7 +67,7 @@ func (c *protector) gitlinks(tree string, left *int) {
 	if dir, err := c.host.GitDir(git, "gitdir: "); err == nil {
 		git = dir
 	}
-	for _, p := range indexed(path.Join(git, "index")) {
+	for _, p := range indexed(path.Join(git, "index"), &c.bytes) {
 		sub := path.Join(tree, p)
 		if *left--; *left < 0 {
 			return

@@ -20,7 +20,7 @@ import (
 // directory, is none of them only if it was in the index before; one among the submodules'
 // was protected if it was there.
 func (s *Snapshot) newGitlinks(index, tree string) (out []Change) {
-	for _, p := range indexed(index) {
+	for _, p := range indexed(index, &s.left) {
 		dot := path.Join(tree, p, ".git")
 		dir, st, err := s.host.RealPath(dot)
 		known := s.links[path.Join(tree, p)]
@@ -28,7 +28,7 @@ func (s *Snapshot) newGitlinks(index, tree string) (out []Change) {
 			dir, err = s.host.GitDir(dot, "gitdir: ")
 			known = true
 		}
-		if err == nil && policy.Within(dot, tree) && !(known && s.looked(dir+"/config")) && !plain(s.host, dir, path.Join(tree, p)) {
+		if err == nil && policy.Within(dot, tree) && !(known && s.looked(dir+"/config")) && !plain(s.host, dir, path.Join(tree, p), &s.left) {
 			out = append(out, Change{Path: dot, New: true})
 		}
 	}
@@ -67,9 +67,13 @@ func (s *Snapshot) looked(p string) bool {
 	return false
 }
 
+// maxIndexes bounds how much of all indexes is read at once, in bytes: some million files.
+// Who made them may have sparse ones without number.
+const maxIndexes = 128 << 20
+
 // indexed are the gitlinks of an index, with those of the index that it shares.
-func indexed(file string) (out []string) {
-	text := readIndex(file)
+func indexed(file string, left *int) (out []string) {
+	text := readIndex(file, left)
 	for _, hash := range []int{20, 32} { // SHA-1, SHA-256
 		own, ok := parseIndex(text, hash, false)
 		if !ok {
@@ -80,7 +84,7 @@ func indexed(file string) (out []string) {
 			continue
 		}
 		// A gitlink without a name takes the place of any entry there.
-		base, _ := parseIndex(readIndex(path.Join(path.Dir(file), "sharedindex."+own.shared)), hash, own.unnamed)
+		base, _ := parseIndex(readIndex(path.Join(path.Dir(file), "sharedindex."+own.shared), left), hash, own.unnamed)
 		out = append(out, base.links...)
 	}
 	return out

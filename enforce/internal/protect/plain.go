@@ -14,7 +14,7 @@ import (
 // configuration, in its own none but settings that name no program, and no other
 // repository in its index, which git status would look into. git does with it what it
 // does anywhere, so there is nothing to tell.
-func plain(host *policy.Host, dir, tree string) bool {
+func plain(host *policy.Host, dir, tree string, left *int) bool {
 	for _, name := range []string{"commondir", "config.worktree", "modules", "worktrees", "rebase-merge", "sequencer", "remotes"} {
 		if _, err := host.Lstat(path.Join(dir, name)); err == nil {
 			return false
@@ -34,10 +34,13 @@ func plain(host *policy.Host, dir, tree string) bool {
 			return false
 		}
 	}
-	for _, p := range indexed(path.Join(dir, "index")) {
+	for _, p := range indexed(path.Join(dir, "index"), left) {
 		if _, err := host.Lstat(path.Join(tree, p, ".git")); err == nil {
 			return false
 		}
+	}
+	if *left <= 0 {
+		return false // nobody has looked
 	}
 	st, err := host.Lstat(path.Join(dir, "config"))
 	if err != nil || !st.Mode.IsRegular() || len(hooks) == maxWatchedEntries {

@@ -64,11 +64,11 @@ func TestPlain(t *testing.T) {
 		if out, err := sh.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v: %s", c.name, err, out)
 		}
-		if got := plain(&host, dir, filepath.Dir(dir)); got != (c.name == "") {
+		if got := plain(&host, dir, filepath.Dir(dir), new(1<<20)); got != (c.name == "") {
 			t.Errorf("%s: plain is %v", c.name, got)
 		}
 	}
-	if plain(&host, t.TempDir()+"/none", "/") {
+	if plain(&host, t.TempDir()+"/none", "/", new(1<<20)) {
 		t.Error("no repository is plain")
 	}
 }

@@ -54,6 +54,7 @@ type protector struct {
 	opened map[string]bool // files that a rule of the user's names, which are theirs to open
 
 	itself bool // what is added is zsbx's own
+	bytes  int  // of indexes that are read yet
 	out    Set
 }
 
@@ -71,7 +72,7 @@ func Find(r *policy.Resolved, host *policy.Host, q Request) Set {
 	if host == nil || host.Lstat == nil || host.ReadDir == nil || host.ReadFile == nil || host.Readlink == nil {
 		return Set{}
 	}
-	c := &protector{host: host, seen: make(map[string]bool), home: r.Home, trees: mounts.WritableTrees(r.Paths)}
+	c := &protector{host: host, seen: make(map[string]bool), bytes: maxIndexes, home: r.Home, trees: mounts.WritableTrees(r.Paths)}
 	c.out.Watch = make([]Watched, 0, 128)
 	if c.trees == nil {
 		c.trees = []string{"/"}
@@ -163,7 +164,7 @@ func (c *protector) tree(dir string) {
 	}
 	c.envrc(top)
 	switch git := c.repository(dir); {
-	case git && !top.Lacks(".gitmodules"):
+	case git && (!top.Lacks(".gitmodules") || c.isDir(path.Join(dir, ".git/modules"))):
 		left := nestedModules
 		c.gitlinks(dir, &left)
 	case !git && !top.Lacks("HEAD") && c.isBare(dir):
@@ -203,7 +204,7 @@ func matching(host *policy.Host, top *policy.Listing, name string) (out []string
 		top = policy.List(host, path.Join(top.Dir, sub))
 	}
 	before, after, _ := strings.Cut(last, "*")
-	for _, e := range top.Entries {
+	for _, e := range top.All(host) {
 		n := e.Name()
 		if i := len(n) - len(after); i >= len(before) && strings.EqualFold(n[:len(before)], before) && strings.EqualFold(n[i:], after) {
 			out = append(out, path.Join(top.Dir, n))

@@ -20,7 +20,7 @@ func (c *protector) searchPath() {
 		if !path.IsAbs(dir) {
 			dir = path.Join(c.host.Dir, dir)
 		}
-		if dir = path.Clean(dir); c.writable(dir) && !c.seen["PATH "+dir] {
+		if dir = c.host.Follow(dir).Path; c.writable(dir) && !c.seen["PATH "+dir] {
 			c.seen["PATH "+dir] = true
 			c.out.Watch = append(c.out.Watch, Watched{Path: dir, hides: all[i+1:], had: programs(c.host, dir)})
 		}
@@ -38,7 +38,11 @@ func programs(host *policy.Host, dir string) (names []string) {
 
 // hidden tells of programs that hide others by now and were not there.
 func (s *Snapshot) hidden(w *Watched) (out []Change) {
-	for _, name := range programs(s.host, w.Path) {
+	names := programs(s.host, w.Path)
+	if len(names) >= maxPrograms && len(w.had) < maxPrograms {
+		return []Change{{Path: w.Path}} // some are out of sight
+	}
+	for _, name := range names {
 		if _, old := slices.BinarySearch(w.had, name); old {
 			continue
 		}
