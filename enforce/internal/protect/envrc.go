@@ -7,9 +7,10 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// envrc protects what an .envrc reads in the project: direnv asks its user about the
-// .envrc alone, and runs the rest as it is at the next prompt. A stranger's may name any
-// number of files; some hundred are looked at.
+// envrc has told what an .envrc reads in the project, when it changes: direnv asks its user
+// about the .envrc alone, and runs the rest as it is at the next prompt. It is not held,
+// since builds write there: a new .venv/bin/activate, a flake.lock. A stranger's may name
+// any number of files; some hundred are looked at.
 func (c *protector) envrc(top *policy.Listing) {
 	if top.Lacks(".envrc") {
 		return
@@ -57,7 +58,7 @@ func direnvReads(word string) (unnamed []string, reads bool) {
 	return nil, false
 }
 
-// sourced protects a file that an .envrc reads, or that of the directory that it names.
+// sourced watches a file that an .envrc reads, or that of the directory that it names.
 func (c *protector) sourced(dir, name string) {
 	p := path.Join(dir, strings.TrimPrefix(name, "PWD/"))
 	if path.IsAbs(name) && c.writable(name) {
@@ -67,6 +68,6 @@ func (c *protector) sourced(dir, name string) {
 		p += "/.envrc"
 	}
 	if c.writable(p) {
-		c.add(p, "")
+		c.watchOnly(p)
 	}
 }

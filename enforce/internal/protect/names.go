@@ -14,17 +14,18 @@ type projectGroup struct {
 // (AGENTS.md, CLAUDE.md, rules) is not in it, nor what the user's own build runs.
 var projectGroups = []projectGroup{
 	{"zsbx", "a policy for the next session", []string{".zsbx.toml"}},
-	{"shells", "direnv and mise run what is in them at a prompt; asdf's, proto's and rustup's shims take programs from where they say", []string{
+	{"shells", "direnv and mise run what is in them at a prompt; asdf's and proto's shims take programs from where they say", []string{
 		".envrc", ".direnv/*.rc", "mise.*toml", ".mise.*toml", ".mise/config.*toml", "mise/config.*toml", ".config/mise.*toml",
 		".config/mise/config.*toml", ".config/mise/mise.*toml", ".mise/conf.d", "mise/conf.d", ".config/mise/conf.d", ".rtx.*toml",
-		".tool-versions", ".prototools", "rust-toolchain", "rust-toolchain.toml",
+		".tool-versions", ".prototools",
 	}},
 	{"version control beside Git", "settings that name programs and hooks, and where there are more, as in repositories within; Git's own store within Jujutsu's", []string{
-		".hg/hgrc", ".hg/hgrc-not-shared", ".hg/requires", ".hg/sharedpath", ".hgsub", ".sl/config", ".sl/requires", ".sl/sharedpath", ".jj/repo/config.toml", ".jj/workspace-config.toml", ".jj/repo/store/git/config", ".jj/repo/store/git/hooks", ".jj/repo/store/git_target",
+		".hg/hgrc", ".hg/hgrc-not-shared", ".hg/requires", ".hg/sharedpath", ".sl/config", ".sl/requires", ".sl/sharedpath", ".jj/repo/config.toml", ".jj/workspace-config.toml", ".jj/repo/store/git/config", ".jj/repo/store/git/hooks", ".jj/repo/store/git_target",
 		"_darcs/prefs/defaults", ".pijul/config", ".lazygit.yml", ".git/lazygit.yml",
 	}},
 	{"commit hooks", "what a commit runs, in projects where it runs nothing else of the project", []string{
-		".pre-commit-config.*", "prek.toml", "lefthook.*", ".lefthook.*", "lefthook-local.*", ".lefthook-local.*", ".config/lefthook*",
+		".pre-commit-config.y*ml", "prek.toml", "lefthook.*ml", ".lefthook.*ml", "lefthook.json*", ".lefthook.json*",
+		"lefthook-local.*ml", ".lefthook-local.*ml", "lefthook-local.json*", ".lefthook-local.json*", ".config/lefthook*",
 		"captainhook.json", "grumphp.yml",
 	}},
 	{"VS Code", "tasks that run on opening, programs for settings, servers for agents; recommended extensions", []string{
@@ -59,3 +60,8 @@ var projectGroups = []projectGroup{
 		".junie/mcp", ".trae/mcp.json", ".augment/settings.json", ".github/hooks", ".copilot/mcp-config.json",
 	}},
 }
+
+// toldNames are told when they change, and are not held: version control puts those of
+// another revision in their place. rustup's shims take programs from where the first two
+// say, and a new one of Mercurial's names repositories within.
+var toldNames = []string{"rust-toolchain", "rust-toolchain.toml", ".hgsub"}

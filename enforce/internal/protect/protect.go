@@ -162,6 +162,9 @@ func (c *protector) tree(dir string) {
 	for _, g := range projectGroups {
 		c.files(top, g.names, "")
 	}
+	for _, name := range toldNames {
+		c.out.Watch = append(c.out.Watch, Watched{Path: path.Join(dir, name), missing: top.Lacks(name)})
+	}
 	c.envrc(top)
 	switch git := c.repository(dir); {
 	case git && (!top.Lacks(".gitmodules") || c.isDir(path.Join(dir, ".git/modules"))):
