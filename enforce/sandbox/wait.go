@@ -202,7 +202,7 @@ func (c *Command) event(ev fork.Event, err error) (done bool, _ error) {
 func (c *Command) tellEnded(n int) {
 	if n > 0 && c.endedItself() {
 		if c.reaped {
-			c.warn.warn(Warning{Text: "the session was ended from outside, as zsbx reap does"})
+			c.warn.warn(Warning{Text: "the session was ended from outside, as zsbx reap does, or at half of a limit of processor time (ulimit -t)"})
 			return
 		}
 		what := "1 process"
