@@ -78,3 +78,18 @@ func TestEnd(t *testing.T) {
 		}
 	}
 }
+
+// As init of a PID namespace, which its own signals don't end, it ends as well.
+func TestEndInit(t *testing.T) {
+	c := exec.Command("/proc/self/exe", "-test.run=^TestEnd$")
+	c.Env = append(os.Environ(), "ZSBX_TEST_END=1")
+	c.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWPID}
+	if err := c.Start(); err != nil {
+		t.Skip(err)
+	}
+	late := time.AfterFunc(10*time.Second, func() { _ = c.Process.Kill() })
+	defer late.Stop()
+	if _ = c.Wait(); c.ProcessState.ExitCode() != 128+sigquit {
+		t.Error(c.ProcessState)
+	}
+}

@@ -113,6 +113,9 @@ func end(signal uintptr) {
 	giveBack(signal)
 	set := uint64(1) << (signal - 1)
 	const unblock = 1
+	if call(sysGetpid, 0, 0, 0, 0) == 1 { // its own signals don't end init (pid_namespaces(7))
+		call(sysExitGroup, 128+signal, 0, 0, 0)
+	}
 	for { // where another thread takes the signal this one has time to go on
 		call(sysKill, call(sysGetpid, 0, 0, 0, 0), signal, 0, 0)
 		call(sysSigprocmask, unblock, uintptr(unsafe.Pointer(&set)), 0, 8)
