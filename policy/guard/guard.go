@@ -129,9 +129,9 @@ func (c *checker) runs(name string, args []string) error {
 			if glob("-exec*", a) || glob("-ok*", a) {
 				how = ""
 			}
-		case isOption(a):
+		case isOption(a), how == "shell" && len(a) > 1 && a[0] == '+':
 			line = line || isShort(a) && strings.Contains(a, "c")
-			if isShort(a) && strings.Contains(valued, a[len(a)-1:]) {
+			if a[1] != '-' && strings.Contains(valued, a[len(a)-1:]) {
 				i++
 			}
 		case how == "shell" && line:

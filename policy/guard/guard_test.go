@@ -68,6 +68,7 @@ func TestCatastrophic(t *testing.T) {
 		{`bash -c -e 'rm -rf /'`, "rm -r /"},
 		{`bash -euo pipefail -c 'rm -rf /'`, "rm -r /"},
 		{`bash x.sh -c 'rm -rf /'`, ""},
+		{`bash +x +o posix -c 'rm -rf /'`, "rm -r /"},
 		{"cat <<E\nrm -rf /\nE", ""},
 		{"echo 'rm -rf /'", ""},
 		{"git commit -m 'never rm -rf /'", ""},
