@@ -14,6 +14,9 @@ const mostCommand = 16 << 10
 // tokens are what tokens of well-known services begin with.
 var tokens = []string{"ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "sk-", "sk_live_", "xox", "AKIA", "ASIA", "eyJ", "npm_", "pypi-", "AIza", "hf_"}
 
+// users are the options that a user stands behind, with a password.
+var users = []string{"-u", "-U", "--user", "--proxy-user"}
+
 // redact copies a command line, as far as it may be long, without what looks like a
 // secret: an argument ends with *** where one begins. It looks into strings for shells,
 // and it can't know every secret.
@@ -41,6 +44,9 @@ func redact(argv []string) (out []string, cut bool) {
 // behind "-u USER:". It is given the word before the argument, and gives its last.
 func secretAt(arg, before string) (at int, last string) {
 	for start := 0; start < len(arg); {
+		if i := strings.IndexAny(arg[start:], ": \t\r\n"); i >= 0 && arg[start+i] == ':' && slices.Contains(users, before) {
+			return start + i + 1, "" // USER may be an address
+		}
 		word, rest := arg[start:], ""
 		if i := strings.IndexAny(word, " \t\r\n;|&()<>`\"'$\\{},/?@=:"); i >= 0 {
 			word, rest = word[:i], word[i:]
@@ -54,9 +60,8 @@ func secretAt(arg, before string) (at int, last string) {
 			if policy.HasURLPassword(arg[start:]) {
 				return end + len("://"), ""
 			}
-		case strings.HasPrefix(rest, ":") && slices.Contains([]string{"-u", "-U", "--user", "--proxy-user"}, before),
-			strings.HasPrefix(rest, "=") && name != "" && !strings.HasPrefix(name, "-") && name == strings.ToUpper(name),
-			rest != "" && strings.Contains("=:", rest[:1]) && policy.SecretName(name):
+		case strings.HasPrefix(rest, "=") && name != "" && !strings.HasPrefix(name, "-") && name == strings.ToUpper(name),
+			rest != "" && strings.Contains("=:", rest[:1]) && (policy.SecretName(name) || strings.EqualFold(name, "pwd")):
 			return end + 1, ""
 		}
 		start, before = end+1, name
