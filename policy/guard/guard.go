@@ -82,21 +82,21 @@ type checker struct {
 
 // Who writes a line may have it say far more than it is long.
 const (
-	maxWork  = 8 << 20 // bytes of the words of all commands in it, and perWord for each
+	maxWork  = 8 << 20 // bytes of the words of all commands in it, and perWord for each, and of the values in them
 	perWord  = 8
-	maxValue = 1 << 10 // bytes of a variable's value
+	maxValue = 128 << 10 // bytes of a variable's value: the longest word that a program is given (execve(2), MAX_ARG_STRLEN)
 )
 
 // command checks a command with its arguments, and the ones that it runs.
 func (c *checker) command(words []string) error {
-	if len(words) == 0 || strings.Contains(words[0], unknown) {
-		return nil
-	}
 	for _, w := range words {
 		c.left -= len(w) + perWord
 	}
 	if c.left < 0 {
 		return &Refusal{Err: errors.New("it says too much")}
+	}
+	if len(words) == 0 || strings.Contains(words[0], unknown) {
+		return nil
 	}
 	for _, e := range c.entries {
 		if err := c.match(words, e); err != nil {

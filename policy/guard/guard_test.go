@@ -3,6 +3,8 @@ package guard_test
 import (
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -104,6 +106,8 @@ func TestCatastrophic(t *testing.T) {
 		{"bomb() { bomb | bomb & }; bomb", "bomb()"},
 		{"walk() { for i in *; do walk $i; done; }", ""},
 		{"build() { make & wait; }", ""},
+		{"x=/" + strings.Repeat("./", 600) + "; rm -rf $x", "rm -r /" + strings.Repeat("./", 600)},
+		{"x='" + strings.Repeat("true;", 20_000) + `rm -rf /'; sh -c "$x"`, "rm -r /"},
 		// What gets by, as the page says: it is built while it runs.
 		{"$(echo rm) -rf /", ""},
 		{"echo cm0gLXJmIC8= | base64 -d | sh", ""},
@@ -270,8 +274,9 @@ func TestWork(t *testing.T) {
 		passes bool
 	}{
 		"doubled values":  {[]string{"sh", "-c", double + "; rm $a"}, true},
-		"repeated values": {[]string{"sh", "-c", "x=" + value + "; rm" + strings.Repeat(" $x", 1<<14)}, true},
-		"repeated in one": {[]string{"sh", "-c", "x=" + value + "; rm " + strings.Repeat("$x", 1<<14)}, true},
+		"repeated values": {[]string{"sh", "-c", "x=" + value + "; rm" + strings.Repeat(" $x", 1<<14)}, false},
+		"repeated in one": {[]string{"sh", "-c", "x=" + value + "; rm " + strings.Repeat("$x", 1<<14)}, false},
+		"values in eval":  {append([]string{"eval", "x=" + value[:1000] + ";:"}, slices.Repeat([]string{strings.Repeat("$x", 60_000)}, 6)...), false},
 		"find in find":    {strings.Fields(tree), true},
 		"many -exec":      {strings.Fields("find . " + strings.Repeat("-exec ", 1<<16)), true},
 		"eval of eval":    {[]string{"sh", "-c", strings.Repeat("eval ", 1<<14)}, false},
@@ -282,6 +287,8 @@ func TestWork(t *testing.T) {
 		"a long value":    {[]string{"sh", "-c", "x=" + value + "; echo $x; rm -r $x"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
 			done := make(chan error, 1)
 			go func() { done <- g.Check(tt.argv) }()
 			select {
@@ -289,6 +296,9 @@ func TestWork(t *testing.T) {
 				var r *guard.Refusal
 				if err == nil != tt.passes || err != nil && (!errors.As(err, &r) || r.List != "") {
 					t.Errorf("%v", err)
+				}
+				if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 512<<20 {
+					t.Errorf("%d MiB were allocated", (after.TotalAlloc-before.TotalAlloc)>>20)
 				}
 			case <-time.After(20 * time.Second):
 				t.Fatal("no answer after 20 s")

@@ -79,9 +79,15 @@ func (s *script) check(words ...string) {
 	}
 }
 
-// text is a word's value, as far as the line itself says it.
+// text is a word's value, as far as the line itself says it. The values of variables
+// count before the word is made of them.
 func (s *script) text(w *syntax.Word) string {
-	return Text(w.Parts, func(name string) string { return s.vars[name] })
+	return Text(w.Parts, func(name string) string {
+		if s.left -= len(s.vars[name]); s.left < 0 {
+			return "" // the next command is refused
+		}
+		return s.vars[name]
+	})
 }
 
 // Text is the value of a word, as far as its parts say it themselves and vars knows the
