@@ -176,6 +176,9 @@ func TestAuditRedact(t *testing.T) {
 		{[]string{"x", "--password", "a/b", "--password=", "y"}, []string{"x", "--password", "***", "--password=", "y"}},
 		{[]string{"cmake", "-DBUILD_TYPE=Release", "--key-file", "/x/y"}, []string{"cmake", "-DBUILD_TYPE=Release", "--key-file", "/***"}},
 		{[]string{"x", "postgres://u:p@h/d", "http://token@h/"}, []string{"x", "postgres://***", "http://***"}},
+		{[]string{"x", "postgres://u:p/w@h", "postgres://u:p?w@h", "postgres://u:p#w@h", "postgres://u:p,w@h"}, []string{"x", "postgres://***", "postgres://***", "postgres://***", "postgres://***"}},
+		{[]string{"sh", "-c", "x postgres://u:/@w@h/d y"}, []string{"sh", "-c", "x postgres://***"}},
+		{[]string{"sh", "-c", "curl http://h:80/x me@h http://h/@x ://"}, []string{"sh", "-c", "curl http://h:80/x me@h http://h/@x ://"}},
 	} {
 		if got, cut := redact(tt.in); !reflect.DeepEqual(got, tt.want) || cut {
 			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)

@@ -57,7 +57,8 @@ func secretAt(arg, before string) (at int, last string) {
 			len(word) >= 16 && slices.ContainsFunc(tokens, func(t string) bool { return strings.HasPrefix(word, t) }):
 			return start, ""
 		case strings.HasPrefix(rest, "://"):
-			if policy.HasURLPassword(arg[start:]) {
+			url := rest[:strings.IndexAny(rest+" ", " \t\r\n")] // a password may have what ends one: / ? # ,
+			if user := url[len("://"):max(strings.LastIndexByte(url, '@'), len("://"))]; strings.Contains(user, ":") || policy.HasURLPassword(arg[start:]) {
 				return end + len("://"), ""
 			}
 		case strings.HasPrefix(rest, "=") && name != "" && !strings.HasPrefix(name, "-") && name == strings.ToUpper(name),
