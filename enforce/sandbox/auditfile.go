@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,7 +13,6 @@ import (
 	"time"
 
 	"github.com/zsbx/zsbx/enforce/sandbox/internal/safepath"
-	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/object"
 )
 
@@ -59,12 +59,8 @@ type AuditEnd struct {
 // file is made where it is missing, for the user alone. The first line of a day removes
 // the files that are older than keep days; 0 keeps all.
 func appendLine(dir string, keep int, l *AuditLine) error {
-	in, err := os.Lstat(dir)
-	if err != nil {
+	if err := onlyMine(dir); err != nil {
 		return err
-	}
-	if !ownedByMe(in) && !ownedBy(in, 0) || in.Mode()&0o022 != 0 {
-		return fmt.Errorf("%s can be changed by others", dir)
 	}
 	day := l.Time.UTC()
 	f, err := safepath.OpenFile(filepath.Join(dir, day.Format(time.DateOnly)+".jsonl"), os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
@@ -99,6 +95,15 @@ func appendLine(dir string, keep int, l *AuditLine) error {
 	return err
 }
 
+// onlyMine refuses the directory of a log that others can change.
+func onlyMine(dir string) error {
+	in, err := os.Lstat(dir)
+	if err == nil && (!ownedByMe(in) && !ownedBy(in, 0) || in.Mode()&0o022 != 0) {
+		err = fmt.Errorf("%s can be changed by others", dir)
+	}
+	return err
+}
+
 // days are the names of a log's files, in their order.
 func days(dir string) []string {
 	names, _ := fs.Glob(os.DirFS(dir), "[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9].jsonl")
@@ -113,11 +118,20 @@ type AuditSession struct {
 }
 
 // ReadAudit gives the sessions of a log, in the order in which they began, and how many
-// lines could not be read.
+// lines could not be read. Links lead to the directory, not out of it. One that does not
+// exist has no sessions.
 func ReadAudit(dir string) (all []*AuditSession, damaged int, err error) {
+	if dir, err = filepath.EvalSymlinks(dir); err == nil {
+		err = onlyMine(dir)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, nil
+	} else if err != nil {
+		return nil, 0, err
+	}
 	known := map[string]*AuditSession{}
 	for _, name := range days(dir) {
-		data, e := files.Read(filepath.Join(dir, name), 1<<30)
+		data, e := readDay(filepath.Join(dir, name))
 		err = errors.Join(err, e)
 		for text := range bytes.FieldsFuncSeq(data, func(r rune) bool { return r == '\n' }) {
 			l := &AuditLine{}
@@ -138,4 +152,17 @@ func ReadAudit(dir string) (all []*AuditSession, damaged int, err error) {
 		}
 	}
 	return all, damaged, err
+}
+
+// readDay reads a day's file, which is no link.
+func readDay(name string) ([]byte, error) {
+	f, err := safepath.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() || st.Size() > 1<<30 {
+		return nil, errors.Join(err, fmt.Errorf("%s is not a regular file of at most 1 GiB", name))
+	}
+	return io.ReadAll(f)
 }

@@ -201,6 +201,11 @@ func TestAuditForeign(t *testing.T) {
 	if err := appendLine(to, 1, startLine(at, "x")); err != nil {
 		t.Errorf("control: %v", err)
 	}
+	for _, d := range []string{to, link} {
+		if all, _, err := ReadAudit(d); len(all) != 1 || err != nil {
+			t.Errorf("control: %d sessions, %v", len(all), err)
+		}
+	}
 	if err := appendLine(link, 1, startLine(at, "x")); err == nil {
 		t.Error("a link is followed")
 	}
@@ -211,9 +216,15 @@ func TestAuditForeign(t *testing.T) {
 	if err := appendLine(to, 1, startLine(at, "x")); err == nil {
 		t.Error("a file's link is followed")
 	}
+	if all, _, err := ReadAudit(to); len(all) != 0 || err == nil {
+		t.Errorf("a file's link is read: %v", err)
+	}
 	os.Remove(name)
 	os.Chmod(to, 0o770)
 	if err := appendLine(to, 1, startLine(at, "x")); err == nil || !strings.Contains(err.Error(), "can be changed by others") {
+		t.Error(err)
+	}
+	if _, _, err := ReadAudit(to); err == nil || !strings.Contains(err.Error(), "can be changed by others") {
 		t.Error(err)
 	}
 	if all, _ := os.ReadDir(to); len(all) != 0 {
