@@ -60,7 +60,10 @@ const ofCaller = "\x01"
 // the content. The errors name the place, and are all that is wrong with what is taken
 // over.
 func Read(format, name string, data []byte) (*Result, error) {
-	if format = cmp.Or(format, detect(name, data)); !slices.Contains(Formats(), format) {
+	if format = cmp.Or(format, detect(name, data)); format == "" {
+		return nil, policy.Errors{{Code: policy.CodeValue, Hint: "--format srt",
+			Msg: fmt.Sprintf("%s: what it is can't be told by its name and content: one of %s", name, strings.Join(Formats(), ", "))}}
+	} else if !slices.Contains(Formats(), format) {
 		return nil, fmt.Errorf("unknown format %q: --format takes %s", format, strings.Join(Formats(), ", "))
 	}
 	p := &policy.Policy{Linux: &policy.Policy{}, MacOS: &policy.Policy{}}

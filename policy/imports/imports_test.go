@@ -125,7 +125,7 @@ func TestBad(t *testing.T) {
 		{"landrun", "landrun --ro \"$(id)\" ls", "what it expands to is not known"},
 		{"landrun", "landrun --ro /x{a,b} ${y:-z} ls", ""},
 		{"firejail", "whitelist\n", "1: whitelist: strings are needed"},
-		{"", "", `unknown format ""`},
+		{"", "", "f: what it is can't be told by its name and content: one of codex, firejail, zed, srt, landrun"},
 		{"what", "", `unknown format "what"`},
 	} {
 		r, err := imports.Read(tt.format, "f", []byte(tt.text))
