@@ -26,14 +26,23 @@ type Result struct {
 // Formats are the names of the formats, in the order in which they are tried.
 func Formats() []string { return []string{"codex", "firejail", "zed", "srt", "landrun"} }
 
-// detect guesses the format of a file by its name and content; "" for unknown.
+// detect guesses the format of a file by its name, else by its content: JSON, with
+// comments, is Zed's or srt's. "" for unknown, and for what may be one or another.
 func detect(name string, data []byte) string {
+	text := strings.TrimSpace(string(data))
+	json := slices.ContainsFunc([]string{"{", "//", "/*"}, func(s string) bool { return strings.HasPrefix(text, s) })
+	var all []string
 	for _, format := range Formats() {
-		for _, sign := range strings.Fields(line("?", format)) {
-			if sign == path.Ext(name) || sign[0] != '.' && strings.Contains(string(data), sign) {
-				return format
-			}
+		signs := strings.Fields(line("?", format))
+		if slices.Contains(signs, path.Ext(name)) {
+			return format
 		}
+		if json == (format == "zed" || format == "srt") && slices.ContainsFunc(signs, func(s string) bool { return s[0] != '.' && strings.Contains(text, s) }) {
+			all = append(all, format)
+		}
+	}
+	if len(all) == 1 || json && len(all) > 0 {
+		return all[0]
 	}
 	return ""
 }

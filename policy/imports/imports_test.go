@@ -60,6 +60,27 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// TestDetect: a word in the content does not outweigh the name, nor what the content is.
+func TestDetect(t *testing.T) {
+	for _, tt := range []struct{ name, text, want string }{
+		{"s.json", `{"filesystem":{"denyRead":["~/.config/firejail","sandbox_mode"]}}`, "srt"},
+		{"s", ` {"network":{},"x":"landrun"}`, "srt"},
+		{"s", "// no firejail\n{\"terminal\":{\"sandbox\":{}}}", "zed"},
+		{"x.sh", "landrun --ro /etc/firejail ls", "landrun"},
+		{"x.profile", "blacklist /sandbox_mode", "firejail"},
+		{"x.toml", "x = 'firejail'", "codex"},
+		{"x", "exec landrun ls", "landrun"},
+		{"x", "landrun --ro /etc/firejail ls", ""},
+		{"x", `{"firejail":1}`, ""},
+		{"x", `exec ls "network"`, ""},
+	} {
+		r, err := imports.Read("", tt.name, []byte(tt.text))
+		if (err != nil) != (tt.want == "") || err == nil && r.Format != tt.want {
+			t.Errorf("%s %s: %+v, %v, want %s", tt.name, tt.text, r, err, tt.want)
+		}
+	}
+}
+
 // TestNarrow has what zsbx can't say: the policy is narrower then, never wider.
 func TestNarrow(t *testing.T) {
 	for _, tt := range []struct{ format, text, want, never string }{
