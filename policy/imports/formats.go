@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
@@ -89,6 +90,14 @@ func (r *reader) landrun(data []byte) (all []setting, err error) {
 		s := setting{key: name, place: "--" + name}
 		switch actions, _ := r.find(s); {
 		case strings.ContainsAny(actions, "-=") && name != "log-level":
+			on, err := strconv.ParseBool(value)
+			if given && actions != "-" && err != nil {
+				r.fail(s.place, "%q: true or false is needed", value)
+			}
+			if given && err == nil && !on { // the last one counts
+				all = slices.DeleteFunc(all, func(before setting) bool { return before.key == name })
+				continue
+			}
 			value = "true"
 		case !given && len(words) == 0:
 			return nil, fmt.Errorf("--%s has no value", name)
