@@ -122,8 +122,9 @@ func (r *reader) word(w *syntax.Word) string {
 }
 
 // firejail reads a profile. What it does not name is readable, and the home
-// directory writable, unless it has whitelists.
+// directory writable, unless it has whitelists. They come first, wherever they stand.
 func (r *reader) firejail(data []byte) (all []setting, err error) {
+	var first []setting
 	home, macros := true, strings.NewReplacer(strings.Fields(line("$", "firejail"))...)
 	for i, text := range strings.Split(string(data), "\n") {
 		if text = strings.TrimSpace(text); text == "" || text[0] == '#' {
@@ -141,10 +142,14 @@ func (r *reader) firejail(data []byte) (all []setting, err error) {
 		case key == "protocol" && strings.Contains(value, "inet"):
 			continue
 		}
-		all = append(all, s)
+		if strings.HasPrefix(key, "whitelist") || key == "allow" {
+			first = append(first, s)
+		} else {
+			all = append(all, s)
+		}
 	}
 	if home {
 		r.begin("firejail/home")
 	}
-	return all, nil
+	return append(first, all...), nil
 }

@@ -157,14 +157,16 @@ func (r *reader) do(s setting, action string) (all bool) {
 		_ = r.to.Put(key) // an empty list says something, too
 	}
 	for _, v := range s.values {
+		p := strings.ReplaceAll(cmp.Or(strings.TrimRight(v, "/"), "/"), "$", "$$")
 		switch isPath := strings.HasPrefix(key, "fs.") || key == "net.unix"; {
 		case key == "", key == "-":
 		case v == "" && key != "set":
 			r.fail(s.place, "strings are needed, none of them empty")
 		case key == "-write":
-			all = r.narrow(v, policy.Write) || !strings.HasPrefix(v, "~/")
+			had := r.narrow(p, policy.Write)
+			all = !r.writable(p) && (had || !strings.HasPrefix(p, "~/"))
 		case key == "-exec":
-			all = r.narrow(v, policy.Exec)
+			all = r.narrow(p, policy.Exec)
 		case key == "set":
 			r.put(s, "env.set", s.key[strings.LastIndexByte(s.key, '.')+1:]+"="+v)
 		case key == "env" && strings.Contains(v, "="):
@@ -177,7 +179,7 @@ func (r *reader) do(s setting, action string) (all bool) {
 			r.to.Net.ConnectTCP, r.to.Net.BindTCP = nil, nil
 			r.put(s, key, v)
 		case isPath:
-			r.put(s, key, strings.ReplaceAll(cmp.Or(strings.TrimRight(v, "/"), "/"), "$", "$$"))
+			r.put(s, key, p)
 		default:
 			r.put(s, key, v)
 		}
@@ -185,14 +187,26 @@ func (r *reader) do(s setting, action string) (all bool) {
 	return all
 }
 
-// narrow takes an access from the rules for a path, and reports whether any had it.
+// narrow takes an access from the rules so far for a path, and writing from those for
+// what lies in it, and reports whether any had it.
 func (r *reader) narrow(path string, access policy.Access) (had bool) {
 	for i := range r.to.FS.Rules {
-		if rule := &r.to.FS.Rules[i]; rule.Path == path && rule.Access&access != 0 {
+		rule := &r.to.FS.Rules[i]
+		if rule.Access&access != 0 && (rule.Path == path || access == policy.Write && within(rule.Path, path)) {
 			rule.Access, had = rule.Access&^access, true
 		}
 	}
 	return had
+}
+
+// writable reports whether a rule so far has a path writable.
+func (r *reader) writable(path string) bool {
+	return slices.ContainsFunc(r.to.FS.Rules, func(rule policy.Rule) bool { return rule.Access&policy.Write != 0 && within(path, rule.Path) })
+}
+
+// within is policy.Within, for which the home directory lies in "/", too.
+func within(path, dir string) bool {
+	return policy.Within(path, dir) || dir == "/" && strings.HasPrefix(path, "~")
 }
 
 // put adds a value to a key of policies.
