@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // policies gives the scheduling policies of this process's first and second thread
@@ -95,7 +97,7 @@ func TestEndInit(t *testing.T) {
 	c.Env = append(os.Environ(), "ZSBX_TEST_END=1")
 	c.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWPID}
 	if err := c.Start(); err != nil {
-		t.Skip(err)
+		testkit.Lacks(t, testkit.UserNS, err)
 	}
 	late := time.AfterFunc(10*time.Second, func() { _ = c.Process.Kill() })
 	defer late.Stop()

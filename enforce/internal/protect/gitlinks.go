@@ -18,9 +18,14 @@ import (
 // newGitlinks tells of gitlinks in an index that has changed: those whose repository is
 // not plain. One in its own working tree, which an earlier command may have made in a new
 // directory, is none of them only if it was in the index before; one among the submodules'
-// was protected if it was there.
+// was protected if it was there. An index that is not read to its end, since what may be
+// read is used up, is told itself.
 func (s *Snapshot) newGitlinks(index, tree string) (out []Change) {
-	for _, p := range indexed(index, &s.left) {
+	links := indexed(index, &s.left)
+	if s.left <= 0 {
+		out = append(out, Change{Path: index})
+	}
+	for _, p := range links {
 		dot := path.Join(tree, p, ".git")
 		dir, st, err := s.host.RealPath(dot)
 		known := s.links[path.Join(tree, p)]

@@ -72,3 +72,38 @@ func TestPlain(t *testing.T) {
 		t.Error("no repository is plain")
 	}
 }
+
+// TestIndexBound: what is read of all indexes has one bound, and what lies behind it is
+// not taken for harmless: an index is told, and no repository is plain. The control: below
+// the bound neither.
+func TestIndexBound(t *testing.T) {
+	host, err := policy.ThisHost()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := t.TempDir()
+	dir := filepath.Join(tree, ".git")
+	for name, text := range map[string]string{"HEAD": "ref: refs/heads/main\n", "config": "[core]\n\tbare = false\n", "index": "no index"} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	index := filepath.Join(dir, "index")
+	for left, want := range map[int]bool{8: false, 5: false, 100: true} {
+		s := &Snapshot{host: &host, audit: &Audit{}, left: left}
+		if told := s.newGitlinks(index, tree); (len(told) == 0) != want {
+			t.Errorf("with %d bytes left it told %v", left, told)
+		}
+		if got := plain(&host, dir, tree, &left); got != want {
+			t.Errorf("with %d bytes left plain is %v", left, got)
+		}
+	}
+	for left, want := range map[int]int{5: 5, 0: 0, -1: 0, 100: 8} {
+		if got := len(readIndex(index, &left)); got != want {
+			t.Errorf("%d bytes were read, want %d", got, want)
+		}
+	}
+}
