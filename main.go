@@ -1,3 +1,10 @@
+// Without these, Go's runtime keeps watch of the limit of processors and names its
+// memory. zsbx would start later.
+
+//go:debug containermaxprocs=0
+//go:debug updatemaxprocs=0
+//go:debug decoratemappings=0
+
 // Command zsbx runs any command under kernel-enforced limits, and can always
 // find and kill every process that the command left behind.
 package main
