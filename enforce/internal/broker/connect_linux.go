@@ -158,15 +158,26 @@ func (m *Broker) authorizePath(c *Call, w *waiter) unix.Errno {
 	if st.Mode&unix.S_IFMT != unix.S_IFSOCK {
 		return unix.ECONNREFUSED
 	}
-	id := policy.FileID{Dev: st.Dev, Ino: st.Ino}
-	if m.policy.allows(fd, id) || m.sockets.alive(address{file: id}) || m.moved(c, fd, &st) {
+	if m.policy.allows(fd, policy.FileID{Dev: st.Dev, Ino: st.Ino}) {
 		w.file = fd
 		return 0
 	}
-	if !anyBoundTo(st.Ino) {
-		return unix.ECONNREFUSED // left over from a program that is gone
+	file := kernelFile{uint32(st.Ino), [2]uint32{unix.Major(st.Dev), unix.Minor(st.Dev)}}
+	here := func(s *boundSocket) bool { return s.file == file }
+	any, own := m.sockets.bound(w.sock.fd, here)
+	// Some files show another device than their file system has (btrfs, overlayfs).
+	if device, err := c.from.fileSystem(fd); !any && err == nil && device != file.device {
+		file.device = device
+		any, own = m.sockets.bound(w.sock.fd, here)
 	}
-	return unix.EACCES
+	switch {
+	case !any:
+		return unix.ECONNREFUSED // left over from a program that is gone
+	case !own:
+		return unix.EACCES
+	}
+	w.file = fd
+	return 0
 }
 
 // allows reports whether a socket outside is among the allowed ones, or below an
@@ -199,10 +210,12 @@ func (m *Policy) allows(fd int, id policy.FileID) bool {
 // network namespace of the session's own: X clients try the display's abstract
 // name first, and its path, which may be allowed, after this answer only.
 func (m *Broker) authorizeAbstract(w *waiter, name string) unix.Errno {
-	if a, ok := abstract(w.sock.fd, name); ok && m.sockets.alive(a) {
-		return 0
+	kind, err := unix.GetsockoptInt(w.sock.fd, unix.SOL_SOCKET, unix.SO_TYPE)
+	_, own := m.sockets.bound(w.sock.fd, func(s *boundSocket) bool { return string(s.name) == name && int(s.kind) == kind })
+	if err != nil || !own {
+		return unix.ECONNREFUSED
 	}
-	return unix.ECONNREFUSED
+	return 0
 }
 
 // try connects, and means not to wait. The command can have it wait all the

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"encoding/binary"
-	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -10,18 +9,18 @@ import (
 
 // What the kernel says about Unix sockets (sock_diag(7)).
 
-// boundSocket is what the kernel says of one.
+// boundSocket is what the kernel says of one that something may be connected to.
 type boundSocket struct {
-	Ino    uint32    // of the socket itself
-	Cookie [2]uint32 // with Ino, one socket for as long as the machine runs
-	ByPath bool      // it is bound by path
-	kernelFile
+	cookie [2]uint32 // one socket for as long as the machine runs
+	kind   uint8     // SOCK_*
+	name   []byte    // what it is bound to, as in its address
+	file   kernelFile
 }
 
 // kernelFile is what the kernel says of the file that a socket is bound to.
 type kernelFile struct {
-	File   uint32    // the low half of the inode
-	Device [2]uint32 // major, minor
+	inode  uint32    // its low half
+	device [2]uint32 // major, minor
 }
 
 // diagRequest is struct nlmsghdr followed by struct unix_diag_req
@@ -39,66 +38,30 @@ type diagRequest struct {
 }
 
 const (
-	diagKind = 20 // SOCK_DIAG_BY_FAMILY
-	showFile = 2  // UDIAG_SHOW_VFS
-	attrFile = 1  // UNIX_DIAG_VFS
+	diagKind    = 20 // SOCK_DIAG_BY_FAMILY
+	established = 1  // TCP_ESTABLISHED: whoever has a peer has the address of the listener that made it
+	attrName    = 0  // UNIX_DIAG_NAME
+	attrFile    = 1  // UNIX_DIAG_VFS
 )
 
-// findSocket asks for one socket by its inode. It is ENOENT or ESTALE when the
-// socket is gone, and another error when the kernel can't be asked.
-func findSocket(ino uint32, cookie [2]uint32) (found boundSocket, err error) {
-	n := 0
-	err = sockDiag(diagRequest{ino: ino, cookie: cookie, flags: unix.NLM_F_REQUEST}, func(s *boundSocket) { found = *s; n++ })
-	if err == nil && n != 1 {
-		err = unix.ENOENT
-	}
-	return found, err
-}
-
-// lives reports whether the socket is there still, bound as it was; gone, that it is
-// certain not to be.
-func (b *boundSocket) lives() (lives, gone bool) {
-	now, err := findSocket(b.Ino, b.Cookie)
-	return err == nil && now == *b, err == unix.ENOENT || err == unix.ESTALE
-}
-
-// anyBoundTo reports whether a socket is bound to an inode. When the kernel can't
-// be asked it says yes.
-func anyBoundTo(ino uint64) bool {
-	n, err := countBound(func(s *boundSocket) bool { return s.File == uint32(ino) })
-	return n > 0 || err != nil
-}
-
-// onlyOne reports whether no other socket is bound to what the kernel calls by the
-// same numbers. When it can't be asked it says no.
-func (b *boundSocket) onlyOne() bool {
-	n, err := countBound(func(s *boundSocket) bool { return s.kernelFile == b.kernelFile })
-	return n == 1 && err == nil
-}
-
-// countBound counts the sockets that are bound by path, of those that a function wants.
-func countBound(wanted func(*boundSocket) bool) (n int, _ error) {
-	err := sockDiag(diagRequest{states: ^uint32(0), flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP}, func(s *boundSocket) {
-		if s.ByPath && wanted(s) {
-			n++
-		}
-	})
-	return n, err
-}
-
-// sockDiag asks the kernel, and has a function see each socket of the answer: of one packet,
-// or of a list, which has an end.
-func sockDiag(r diagRequest, see func(*boundSocket)) error {
+// boundSockets has a function see each Unix socket without a peer in the network
+// namespace of another socket, which has to be this process's own.
+func boundSockets(of int, see func(*boundSocket)) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
+	if netns(fd) != netns(of) {
+		return unix.EXDEV
+	}
 	// The answer is there when the request was sent; the limit is for
 	// kernels that are different.
 	unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1})
-	r.length, r.kind, r.family, r.show = uint32(unsafe.Sizeof(r)), diagKind, unix.AF_UNIX, showFile
-	if err := unix.Sendto(fd, unsafe.Slice((*byte)(unsafe.Pointer(&r)), unsafe.Sizeof(r)), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+	r := diagRequest{kind: diagKind, flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP, family: unix.AF_UNIX,
+		states: ^uint32(1 << established), show: 1<<attrName | 1<<attrFile}
+	r.length = uint32(unsafe.Sizeof(r))
+	if err := unix.Sendto(fd, unsafe.Slice((*byte)(unsafe.Pointer(&r)), r.length), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return err
 	}
 	for buf := make([]byte, 32<<10); ; {
@@ -106,53 +69,65 @@ func sockDiag(r diagRequest, see func(*boundSocket)) error {
 		if err != nil {
 			return err
 		}
-		switch err = parseDiag(buf[:n], see); {
-		case err == errDiagDone, err == nil && r.flags&unix.NLM_F_DUMP != unix.NLM_F_DUMP:
-			return nil
-		case err != nil:
+		if done, err := parseDiag(buf[:n], see); done || err != nil {
 			return err
 		}
 	}
 }
 
-// errDiagDone is the end of a list, which is no error.
-const errDiagDone = unix.Errno(0xfff)
-
-// parseDiag reads the messages of one packet.
-func parseDiag(b []byte, see func(*boundSocket)) error {
-	messages, err := syscall.ParseNetlinkMessage(b)
-	for _, m := range messages {
-		switch m.Header.Type {
-		case unix.NLMSG_DONE:
-			return errDiagDone
-		case unix.NLMSG_ERROR:
-			if len(m.Data) >= 4 && binary.NativeEndian.Uint32(m.Data) != 0 {
-				return unix.Errno(-int32(binary.NativeEndian.Uint32(m.Data)))
-			}
-		case diagKind:
-			if len(m.Data) >= 16 {
-				s := parseDiagSocket(m.Data)
-				see(&s)
-			}
+// parseDiag reads the messages of one packet, and reports whether they are the last.
+func parseDiag(b []byte, see func(*boundSocket)) (done bool, _ error) {
+	const header = 16 // struct nlmsghdr: length, type, flags and the rest
+	var s boundSocket
+	for len(b) >= header {
+		length := int(binary.NativeEndian.Uint32(b))
+		if length < header || length > len(b) {
+			return true, unix.EBADMSG
 		}
+		data := b[header:length]
+		switch kind := binary.NativeEndian.Uint16(b[4:]); {
+		case kind == unix.NLMSG_DONE:
+			return true, nil
+		case kind == unix.NLMSG_ERROR && len(data) >= 4:
+			return true, unix.Errno(-int32(binary.NativeEndian.Uint32(data)))
+		case kind == diagKind && len(data) >= 16:
+			s.parse(data)
+			see(&s)
+		}
+		b = b[min(len(b), (length+3)&^3):]
 	}
-	return err
+	return false, nil
 }
 
-// parseDiagSocket reads struct unix_diag_msg and the attributes behind it.
-func parseDiagSocket(b []byte) boundSocket {
+// parse reads struct unix_diag_msg and the attributes behind it.
+func (s *boundSocket) parse(b []byte) {
 	word := binary.NativeEndian.Uint32
-	s := boundSocket{Ino: word(b[4:]), Cookie: [2]uint32{word(b[8:]), word(b[12:])}}
+	*s = boundSocket{kind: b[1], cookie: [2]uint32{word(b[8:]), word(b[12:])}}
 	for b = b[16:]; len(b) >= 4; {
 		n := int(binary.NativeEndian.Uint16(b))
 		if n < 4 || n > len(b) {
-			break
+			return
 		}
-		if binary.NativeEndian.Uint16(b[2:]) == attrFile && n >= 12 {
+		switch attr := binary.NativeEndian.Uint16(b[2:]); {
+		case attr == attrName:
+			s.name = b[4:n]
+		case attr == attrFile && n >= 12:
 			dev := word(b[8:]) // the kernel's own form: 12 bits major, 20 bits minor
-			s.File, s.Device, s.ByPath = word(b[4:]), [2]uint32{dev >> 20, dev & 0xfffff}, true
+			s.file = kernelFile{word(b[4:]), [2]uint32{dev >> 20, dev & 0xfffff}}
 		}
 		b = b[min(len(b), (n+3)&^3):]
 	}
-	return s
+}
+
+// netns is the cookie of a socket's network namespace, 0 before Linux 5.14.
+func netns(fd int) uint64 {
+	const soNetnsCookie = 71
+	n, _ := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, soNetnsCookie)
+	return n
+}
+
+// cookie is a socket's own, as boundSockets has it.
+func cookie(fd int) [2]uint32 {
+	n, _ := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE)
+	return [2]uint32{uint32(n), uint32(n >> 32)}
 }
