@@ -65,7 +65,7 @@ func forkImage(j *image) (int, error) {
 	}
 	asMainThread()
 	beforeFork()
-	r := rawClone(flags, j.stack, j.run, j, j.role)
+	r := rawClone(flags, j.mem.stack.top(), j.run, j, j.role)
 	afterFork()
 	if !j.shared {
 		call(unix.SYS_MADVISE, heap, heapArena, unix.MADV_DOFORK, 0, 0, 0)
@@ -222,7 +222,7 @@ func (j *image) prepare() bool {
 	if r := j.placeFiles(); r < 0 {
 		return j.fail(stageSetup, setupFiles, r)
 	}
-	closeOnExec(j.nofile)
+	closeRange(3, 1<<32-1, closeRangeCloexec, j.nofile)
 	if j.fileLimit != nil {
 		call(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NOFILE, uintptr(unsafe.Pointer(j.fileLimit)), 0, 0, 0)
 	}
@@ -260,18 +260,24 @@ func (j *image) placeFiles() int {
 	return 0
 }
 
-// closeOnExec marks every descriptor from 3 on, so that none of those that
-// zsbx's caller left open reaches the command. close_range(2) knows
-// CLOSE_RANGE_CLOEXEC from Linux 5.11 on; before, one fcntl each. Raw.
+// closeRange closes every descriptor from first to last, or with closeRangeCloexec marks
+// them, so that none of those that zsbx's caller left open reaches the command.
+// close_range(2) knows that from Linux 5.11 on, and is refused in some containers; there
+// it is a call for each that there may be. Raw.
 //
 //go:nosplit
 //go:norace
-func closeOnExec(nofile uintptr) {
-	const closeRangeCloexec = 4
-	if call(unix.SYS_CLOSE_RANGE, 3, ^uintptr(0)>>32, closeRangeCloexec, 0, 0, 0) >= 0 {
+func closeRange(first, last, flags, nofile uintptr) {
+	if call(unix.SYS_CLOSE_RANGE, first, last, flags, 0, 0, 0) >= 0 {
 		return
 	}
-	for fd := uintptr(3); fd < nofile; fd++ {
-		call(unix.SYS_FCNTL, fd, unix.F_SETFD, unix.FD_CLOEXEC, 0, 0, 0)
+	for fd := first; fd <= last && fd < nofile; fd++ {
+		if flags == closeRangeCloexec {
+			call(unix.SYS_FCNTL, fd, unix.F_SETFD, unix.FD_CLOEXEC, 0, 0, 0)
+		} else {
+			call(unix.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
+		}
 	}
 }
+
+const closeRangeCloexec = 4

@@ -69,9 +69,10 @@ func floodUntil(end string) {
 	n, _ := strconv.ParseInt(end, 10, 64)
 	const flags = unix.CLONE_PARENT | unix.CLONE_VFORK | unix.CLONE_VM
 	var m Memory
-	stack, j := m.stack(), Put(&m, image{role: roleKeeper, mem: new(keeperMem)}) // who is not the keeper's child ends
+	mem := Put(&m, keeperMem{})
+	j := Put(&m, image{role: roleKeeper, mem: mem}) // who is not the keeper's child ends
 	for time.Now().UnixNano() < n {
-		rawClone(flags|uintptr(unix.SIGCHLD), stack, reflect.ValueOf(runChild).Pointer(), j, roleCommand)
+		rawClone(flags|uintptr(unix.SIGCHLD), mem.stack.top(), reflect.ValueOf(runChild).Pointer(), j, roleCommand)
 	}
 	os.Exit(0)
 }

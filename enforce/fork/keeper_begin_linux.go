@@ -7,14 +7,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prepareKeeper makes the process a keeper, and reports whether that succeeded. Raw.
+// prepareKeeper makes the process a keeper, and reports whether that succeeded. All
+// signals are blocked, and come by a descriptor, without which nothing would wake the
+// keeper when its children end. Raw.
 //
 //go:nosplit
 //go:norace
 func (j *image) prepareKeeper() bool {
 	m := j.mem
-	if m.signals = blockSignals(&m.mask); m.signals < 0 {
-		return j.fail(stageSetup, setupSignals, int(m.signals))
+	m.mask = ^uint64(0)
+	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&m.mask)), 0, 8, 0, 0)
+	r := call(unix.SYS_SIGNALFD4, ^uintptr(0), uintptr(unsafe.Pointer(&m.mask)), 8, unix.SFD_NONBLOCK|unix.SFD_CLOEXEC, 0, 0)
+	if m.signals = int32(r); r < 0 {
+		return j.fail(stageSetup, setupSignals, r)
 	}
 	if r := call(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0); r < 0 {
 		return j.fail(stageSetup, setupSubreaper, r)
@@ -23,52 +28,57 @@ func (j *image) prepareKeeper() bool {
 		return false
 	}
 	dropHandlers()
+	return j.prove()
+}
+
+// prove makes sure that kill(-1) reaches the session and nothing else, where it is to be
+// used: else that would reach all that the user runs. The init of a PID namespace reaches
+// only that. In a Landlock domain a signal to the caller, which is outside and has the same
+// credentials, is refused.
+//
+// It is signal 0, which delivers nothing, by rt_sigqueueinfo(2): in a session inside of
+// another, kill(2) with signal 0 is answered by that one's supervisor, for the sake of lock
+// files, whatever the domain says. Raw.
+//
+//go:nosplit
+//go:norace
+func (j *image) prove() bool {
+	m, r := j.mem, 0
 	switch {
-	case j.namespaces&unix.CLONE_NEWPID != 0:
-		return j.proveInit()
+	case m.inner:
+		m.domain = call(unix.SYS_GETPID, 0, 0, 0, 0, 0, 0) == 1
 	case j.domain:
-		return j.proveDomain()
+		r = call(unix.SYS_RT_SIGQUEUEINFO, j.self, 0, uintptr(unsafe.Pointer(&queueInfo)), 0, 0, 0)
+		m.domain = r == -int(unix.EPERM) && call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0) == int(j.self)
+	default:
+		return true
 	}
-	return true
+	return m.domain || j.fail(stageDomain, 0, r)
 }
 
-// blockSignals blocks all signals, and has them come by a descriptor, without
-// which nothing would wake the keeper when its children end. It is made before
-// the command is, so that no command starts where a filter refuses it. It gives a
-// negative errno where that fails. Raw.
+// queueInfo is a siginfo_t with SI_QUEUE (-1), as sigaction(2) has it: of any other
+// sender the kernel says EPERM for that alone.
+var queueInfo = [32]int32{2: -1}
+
+// awaitGo waits until the caller is ready, and reports whether it is; else it is gone, and
+// wants no command. Signals that come meanwhile are kept for the command, those from the
+// keyboard among them: the terminal sends them to this process, where they are blocked. Raw.
 //
 //go:nosplit
 //go:norace
-func blockSignals(mask *uint64) int32 {
-	*mask = ^uint64(0)
-	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(mask)), 0, 8, 0, 0)
-	return int32(call(unix.SYS_SIGNALFD4, ^uintptr(0), uintptr(unsafe.Pointer(mask)), 8, unix.SFD_NONBLOCK|unix.SFD_CLOEXEC, 0, 0))
-}
-
-// awaitGo waits until the caller is ready. A caller that is gone instead wants
-// no command, and the state says that there is none. Signals that come meanwhile are
-// kept for the command, those from the keyboard among them: the terminal sends them to
-// this process, where they are blocked. Raw.
-//
-//go:nosplit
-//go:norace
-func awaitGo(j *image) {
-	m := j.mem
-	call(unix.SYS_CLOSE, uintptr(j.peer), 0, 0, 0, 0, 0) // or the caller's end would never be closed
+func (m *keeperMem) awaitGo() bool {
 	for {
-		r := call(unix.SYS_RECVFROM, uintptr(m.conn), uintptr(unsafe.Pointer(&m.msg)), unsafe.Sizeof(m.msg), 0, 0, 0)
-		if r > 0 && m.msg.kind == msgGo {
-			pending := uint64(0)
-			call(unix.SYS_RT_SIGPENDING, uintptr(unsafe.Pointer(&pending)), 8, 0, 0, 0, 0)
-			m.early |= pending & (1<<(unix.SIGINT-1) | 1<<(unix.SIGQUIT-1))
-			return
-		}
-		if r > 0 && m.msg.kind == msgSignal {
+		r := m.receive(0)
+		switch {
+		case r == -int(unix.EINTR):
+		case r <= 0:
+			return false
+		case m.msg.kind == msgSignal:
 			m.early |= 1 << (m.msg.arg - 1)
-		}
-		if r <= 0 && r != -int(unix.EINTR) {
-			setPhase(m, PhaseEmpty)
-			exit(0)
+		case m.msg.kind == msgGo:
+			call(unix.SYS_RT_SIGPENDING, uintptr(unsafe.Pointer(&m.mask)), 8, 0, 0, 0, 0)
+			m.early |= m.mask & (1<<(unix.SIGINT-1) | 1<<(unix.SIGQUIT-1))
+			return true
 		}
 	}
 }
@@ -85,10 +95,12 @@ func spawn(j *image) int {
 		flags |= unix.CLONE_VM
 	}
 	j.mem.keeper = call(unix.SYS_GETPID, 0, 0, 0, 0, 0, 0)
-	return rawClone(flags, j.commandStack, j.run, j, roleCommand)
+	return rawClone(flags, j.mem.commandStack.top(), j.run, j, roleCommand)
 }
 
-// begin is the keeper's first act once the command runs. Raw.
+// begin is the keeper's first act once the command runs. It leaves the terminal's session,
+// and drops every descriptor that it does not need. Where no domain keeps the command from
+// tracing it, it can't be dumped. Raw.
 //
 //go:nosplit
 //go:norace
@@ -103,63 +115,7 @@ func (m *keeperMem) begin(j *image, pid int) {
 	if m.limit > 0 {
 		m.deadline = m.now() + m.limit
 	}
-	told := tell(m, msgStarted, uint32(pid))
-	settle(j, m)
-	setPhase(m, PhaseRunning)
-	if !told { // the caller would wait for ever, and answer nothing that the command asks
-		m.beginKilling()
-	}
-}
-
-// proveDomain asks the kernel whether a signal to a process that is outside of
-// the domain and has the same credentials, the caller, is refused. Only then may the
-// keeper ever call kill(-1): without the domain that call would reach all that the
-// user runs. Raw.
-//
-//go:nosplit
-//go:norace
-func (j *image) proveDomain() bool {
-	r := maySignal(j.self)
-	if r != -int(unix.EPERM) || call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0) != int(j.self) {
-		return j.fail(stageDomain, uint32(-r), r)
-	}
-	j.mem.domain = true
-	return true
-}
-
-// proveInit makes sure that this process is the init of a PID namespace: what
-// kill(-1) reaches from there is all of that and nothing else. Raw.
-//
-//go:nosplit
-//go:norace
-func (j *image) proveInit() bool {
-	if call(unix.SYS_GETPID, 0, 0, 0, 0, 0, 0) != 1 {
-		return j.fail(stageDomain, 0, 0)
-	}
-	j.mem.domain, j.mem.inner = true, true
-	return true
-}
-
-// maySignal gives the kernel's answer to signal 0, which delivers nothing, by
-// rt_sigqueueinfo(2): in a session inside of another, kill(2) with signal 0 is answered by
-// that one's supervisor, for the sake of lock files, whatever the domain says. Raw.
-//
-//go:nosplit
-//go:norace
-func maySignal(pid uintptr) int {
-	return call(unix.SYS_RT_SIGQUEUEINFO, pid, 0, uintptr(unsafe.Pointer(&queueInfo)), 0, 0, 0)
-}
-
-// queueInfo is a siginfo_t with SI_QUEUE (-1), as sigaction(2) has it: of any other
-// sender the kernel says EPERM for that alone.
-var queueInfo = [32]int32{2: -1}
-
-// settle leaves the terminal's session, and drops every descriptor that the keeper does
-// not need. Where no domain keeps the command from tracing it, it can't be dumped. Raw.
-//
-//go:nosplit
-//go:norace
-func settle(j *image, m *keeperMem) {
+	told := m.tell(msgStarted, uint32(pid))
 	call(unix.SYS_SETSID, 0, 0, 0, 0, 0, 0)
 	if !j.domain { // which hides it in a /proc that is mounted with hidepid, too
 		call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0, 0, 0, 0)
@@ -168,6 +124,10 @@ func settle(j *image, m *keeperMem) {
 	call(unix.SYS_CHDIR, uintptr(unsafe.Pointer(&rootDir)), 0, 0, 0, 0, 0)
 	m.closeOthers(j.nofile)
 	m.endInTime()
+	m.setPhase(PhaseRunning)
+	if !told { // the caller would wait for ever, and answer nothing that the command asks
+		m.beginKilling()
+	}
 }
 
 // endInTime has the keeper end its session when it has used up half of the time
@@ -205,10 +165,8 @@ func (m *keeperMem) closeOthers(nofile uintptr) {
 				own = min(own, uintptr(fd))
 			}
 		}
-		if from < own && call(unix.SYS_CLOSE_RANGE, from, own-1, 0, 0, 0, 0) < 0 {
-			for fd := from; fd < min(own, nofile); fd++ {
-				call(unix.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
-			}
+		if from < own {
+			closeRange(from, own-1, 0, nofile)
 		}
 		from = own + 1
 	}

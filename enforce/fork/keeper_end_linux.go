@@ -6,43 +6,47 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Raw.
+// beginKilling has act kill the session from now on. Raw.
 //
 //go:nosplit
 //go:norace
 func (m *keeperMem) beginKilling() {
 	if !m.killing {
-		m.killing = true
-		setPhase(m, PhaseKilling)
+		m.killing, m.deadline, m.began = true, 0, m.now()
+		m.setPhase(PhaseKilling)
 	}
 }
 
-// collectFirst is how long a strike that is due waits for children that ended to be
-// collected, in nanoseconds.
-const collectFirst = 200e6
+const (
+	// collectFirst is how long a strike that is due waits for children that ended to be
+	// collected, in nanoseconds.
+	collectFirst = 200e6
+
+	// patience is how long a keeper without a domain kills only its own children,
+	// in nanoseconds, before it sweeps.
+	patience = 20e6
+)
 
 // strikeAgain strikes when that is due, and gives the nanoseconds until it is due
 // the next time: 1 to 64 ms, in a domain 16 at least. The strike there asks about
-// every process of the machine, meets all of the session at once, and none of that can fork any
-// more: it is not repeated for each child that ended meanwhile. Without a domain
+// every process of the machine, meets all of the session at once, and none of that can
+// fork any more: it is not repeated for each child that ended meanwhile. Without a domain
 // each end may have given this process new children, but those that are there to be
 // collected come first. Raw.
 //
 //go:nosplit
 //go:norace
-func (m *keeperMem) strikeAgain() int64 {
-	now := m.now()
-	onlyTried := m.strikes == 1 && m.state.Killed > 0 // the children ended, and left others
-	if m.more && now < m.again+collectFirst || m.domain && now < m.again && !onlyTried {
-		return max(m.again-now, 1)
+func (m *keeperMem) strikeAgain(now int64) int64 {
+	if m.again == thereIsMore && now < m.deadline+collectFirst || m.domain && now < m.deadline {
+		return max(m.deadline-now, 1)
 	}
-	m.strike()
+	m.strike(now)
 	rest := int64(1e6) << min(m.strikes, 6)
 	if m.domain {
 		rest = max(rest, 16e6)
 	}
 	m.strikes++
-	m.again = m.now() + rest
+	m.deadline = m.now() + rest
 	return rest
 }
 
@@ -50,44 +54,36 @@ func (m *keeperMem) strikeAgain() int64 {
 //
 //go:nosplit
 //go:norace
-func (m *keeperMem) strike() {
+func (m *keeperMem) strike(now int64) {
 	if m.cgroupKill >= 0 {
 		m.text[0] = '1'
 		call(unix.SYS_PWRITE64, uintptr(m.cgroupKill), uintptr(unsafe.Pointer(&m.text)), 1, 0, 0, 0)
 		m.state.Method |= MethodCgroup
 	}
-	// In a domain the children are only the first try, which is often enough,
-	// and costs the same however many processes the machine has.
-	if m.domain && (m.strikes > 0 || !m.killChildren()) {
+	if m.domain {
 		// Everything in this process's Landlock domain and in those nested
-		// in it, and nothing else: proved by proveDomain, and a domain
-		// can't be left. Atomic against fork: kill(2) holds the lock that a
-		// new process needs to become visible.
+		// in it, and nothing else: see prove. A domain can't be left. Atomic
+		// against fork: kill(2) holds the lock that a new process needs to
+		// become visible.
 		call(unix.SYS_KILL, ^uintptr(0), uintptr(unix.SIGKILL), 0, 0, 0, 0)
 		m.state.Method |= MethodDomain
 		return
 	}
 	m.state.Method |= MethodSubtree
-	if m.domain {
-		return
-	}
 	m.killChildren()
-	if m.elapsed() > patience {
+	if now-m.began > patience {
 		sweepAll(m)
 	}
 }
 
-// killChildren kills the direct children, if the kernel tells of them. Their children become this
-// process's own and are met at the next strike. A child's pid can't be reused
+// killChildren kills the direct children, if the kernel tells of them. Their children become
+// this process's own and are met at the next strike. A child's pid can't be reused
 // before this process has waited for it. Raw.
 //
 //go:nosplit
 //go:norace
-func (m *keeperMem) killChildren() bool {
-	fd := call(unix.SYS_OPENAT, ^uintptr(99), uintptr(unsafe.Pointer(&childrenFile)), unix.O_RDONLY|unix.O_CLOEXEC, 0, 0, 0)
-	if fd < 0 {
-		return false
-	}
+func (m *keeperMem) killChildren() {
+	fd := openAt(atCWD, unsafe.Pointer(&childrenFile), 0)
 	pid, n := 0, 1
 	for n > 0 {
 		n = call(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&m.text)), unsafe.Sizeof(m.text), 0, 0, 0)
@@ -103,17 +99,140 @@ func (m *keeperMem) killChildren() bool {
 		}
 	}
 	call(unix.SYS_CLOSE, uintptr(fd), 0, 0, 0, 0, 0)
-	return true
 }
 
-var childrenFile = [...]byte{'/', 'p', 'r', 'o', 'c', '/', 't', 'h', 'r', 'e', 'a', 'd', '-', 's', 'e', 'l', 'f', '/', 'c', 'h', 'i', 'l', 'd', 'r', 'e', 'n', 0}
+var (
+	childrenFile = [...]byte{'/', 'p', 'r', 'o', 'c', '/', 't', 'h', 'r', 'e', 'a', 'd', '-', 's', 'e', 'l', 'f', '/', 'c', 'h', 'i', 'l', 'd', 'r', 'e', 'n', 0}
+	procDir      = [...]byte{'/', 'p', 'r', 'o', 'c', 0}
+)
 
-// Raw.
+// atCWD is AT_FDCWD.
+const atCWD = -100
+
+// openAt opens a file for reading. Raw.
 //
 //go:nosplit
 //go:norace
-func (m *keeperMem) finish() {
-	setPhase(m, PhaseEmpty)
-	tell(m, Emptied, m.state.Killed)
-	exit(0)
+func openAt(dir int, name unsafe.Pointer, flags uintptr) int {
+	return call(unix.SYS_OPENAT, uintptr(dir), uintptr(name), flags|unix.O_RDONLY|unix.O_CLOEXEC, 0, 0, 0)
+}
+
+// sweepAll is sweep, called by its address: the linker allows raw functions 800
+// bytes of stack and counts anew from there. A stack has room for ten times as much.
+var sweepAll = (*keeperMem).sweep
+
+// sweep ends a session that forks faster than its parts are killed: a fork bomb
+// at its limit fills each place that a death makes. So everything below the
+// keeper is stopped first, look by look, until nothing runs any more that could
+// make more; then all of it is killed. Raw.
+//
+//go:nosplit
+//go:norace
+func (m *keeperMem) sweep() {
+	for clean, look := 0, 0; clean < 2 && look < 100; look++ {
+		clean++
+		if m.signalAll(uintptr(unix.SIGSTOP)) > 0 {
+			clean = 0
+		}
+	}
+	m.signalAll(uintptr(unix.SIGKILL))
+}
+
+// signalAll sends sig to everything below the keeper that has not ended, nor is
+// stopped already if sig is SIGSTOP, and counts. A process is looked at once its
+// descriptor is open (pidfd_open(2)): the number can't become another's meanwhile. Raw.
+//
+//go:nosplit
+//go:norace
+func (m *keeperMem) signalAll(sig uintptr) (count int) {
+	proc := openAt(atCWD, unsafe.Pointer(&procDir), unix.O_DIRECTORY)
+	for {
+		n := call(unix.SYS_GETDENTS64, uintptr(proc), uintptr(unsafe.Pointer(&m.text)), unsafe.Sizeof(m.text), 0, 0, 0)
+		// struct linux_dirent64: the record's length is at 16, the name at 19.
+		for at := 0; at >= 0 && at < n && at+19 < len(m.text); at += int(m.text[at+16]) | int(m.text[at+17])<<8 {
+			pid := number(m.text[at+19:])
+			if pid <= 1 {
+				continue
+			}
+			fd := uintptr(call(unix.SYS_PIDFD_OPEN, uintptr(pid), 0, 0, 0, 0, 0))
+			if m.below(proc, pid, sig) && call(unix.SYS_PIDFD_SEND_SIGNAL, fd, sig, 0, 0, 0, 0) == 0 {
+				count++
+			}
+			call(unix.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
+		}
+		if n <= 0 {
+			call(unix.SYS_CLOSE, uintptr(proc), 0, 0, 0, 0, 0)
+			return count
+		}
+	}
+}
+
+// below reports whether pid descends from the keeper and sig would change something. A
+// process whose first thread has ended looks like one that has ended. Raw.
+//
+//go:nosplit
+//go:norace
+func (m *keeperMem) below(proc, pid int, sig uintptr) bool {
+	for hops := 0; pid > 1 && hops < 1<<16; hops++ {
+		f := m.readStat(proc, pid)
+		if len(f) < 3 {
+			return false
+		}
+		c, stopped := f[0], f[0] == 'T' || f[0] == 't'
+		if hops == 0 && (c == 'X' || stopped && sig == uintptr(unix.SIGSTOP)) {
+			return false
+		}
+		pid = number(f[2:])
+		if hops == 0 && c == 'Z' {
+			for field := 3; field < 20 && len(f) > 1; f = f[1:] {
+				if f[0] == ' ' {
+					field++
+				}
+			}
+			if number(f) <= 1 { // the 20th: threads
+				return false
+			}
+		}
+		if pid == m.keeper {
+			return true
+		}
+	}
+	return false
+}
+
+// readStat reads the stat file of a process (proc_pid_stat(5)), and gives what comes after
+// the name in parentheses: from the state on, which is field 3. Raw.
+//
+//go:nosplit
+//go:norace
+func (m *keeperMem) readStat(proc, pid int) []byte {
+	i := len(m.path)
+	for _, c := range [...]byte{0, 't', 'a', 't', 's', '/'} {
+		i--
+		m.path[i] = c
+	}
+	for ; pid > 0 && i > 0; pid /= 10 {
+		i--
+		m.path[i] = byte('0' + pid%10)
+	}
+	fd := openAt(proc, unsafe.Pointer(&m.path[i]), 0)
+	n := call(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&m.stat)), unsafe.Sizeof(m.stat), 0, 0, 0)
+	call(unix.SYS_CLOSE, uintptr(fd), 0, 0, 0, 0, 0)
+	for ; n >= 2 && n <= len(m.stat); n-- {
+		if m.stat[n-2] == ')' {
+			return m.stat[n:]
+		}
+	}
+	return nil
+}
+
+// number reads the digits that b begins with. Raw.
+//
+//go:nosplit
+//go:norace
+func number(b []byte) (n int) {
+	for i := 0; i < len(b) && b[i] >= '0' && b[i] <= '9'; i++ {
+		n = n*10 + int(b[i]-'0')
+	}
+	return n
 }

@@ -7,10 +7,61 @@ import (
 )
 
 // The keeper's life. It begins with keeper_begin_linux.go: signals blocked, its domain
-// proved, the command started, all memory and descriptors dropped that it does not
-// need. This file is its loop: it waits for the caller, signals, children and the
-// clock. keeper_end_linux.go kills what is left, sweep_linux.go where that forks
-// faster. It ends when wait4(2) says ECHILD, and writes that into the state.
+// proved, the command started, all descriptors dropped that it does not need. This file
+// is its loop: it waits for the caller, signals, children and the clock.
+// keeper_end_linux.go kills what is left. It ends when wait4(2) says ECHILD, and writes
+// that into the state.
+
+// keeperMem is the memory that the new processes write to: shared by all of
+// them and the caller, until the caller lets go of it.
+type keeperMem struct {
+	report  stepReport
+	keeper  int   // the keeper's own pid
+	command int32 // the command's pid; 0 once it was reaped
+
+	// The descriptors of a running keeper, and no others; -1 for none.
+	conn       int32 // to the caller; -1 once that is gone
+	signals    int32 // by which it hears signals
+	held       int32 // that of the step with Hold
+	stateFile  int32 // Keeper.State
+	cgroupKill int32 // Keeper.CgroupKill
+
+	limit     int64 // Command.Limit, in nanoseconds
+	killAfter int64
+	deadline  int64 // when act does the next thing, by CLOCK_MONOTONIC in nanoseconds; 0 for never
+	again     int64 // in how many nanoseconds to ask for ended children at the latest; 0 for whenever one ends
+
+	domain  bool // kill(-1) reaches the session and nothing else
+	inner   bool // in a PID namespace of its own: numbers here are other ones there
+	keep    bool
+	killing bool
+	strikes uint
+	began   int64  // when the killing did
+	early   uint64 // a bit for each signal to the command that came before it was there
+
+	state KeeperState
+	msg   message
+	mask  uint64
+	ts    [2]int64
+	polls [2]unix.PollFd
+	info  [128]byte // signalfd_siginfo
+	text  [4096]byte
+	path  [32]byte
+	stat  [512]byte
+
+	stack        stack // of the first new process
+	commandStack stack // of the command, below a keeper
+}
+
+// stack is that of a new process. Raw functions need less than two kilobytes of it in all:
+// the linker checks them, but for what sweepAll says. In the middle is its thread pointer.
+type stack [8 << 10]byte
+
+// top is where it ends: it grows downwards. Raw.
+//
+//go:nosplit
+//go:norace
+func (s *stack) top() uintptr { return (uintptr(unsafe.Pointer(s)) + unsafe.Sizeof(*s)) &^ 15 }
 
 // grace is how long what the command leaves behind may go on after it without
 // Keep, in nanoseconds: long enough for the cat of sh -c 'echo > >(cat)' to
@@ -24,20 +75,20 @@ const grace = 300e6
 //go:norace
 func runKeeper(j *image) {
 	m := j.mem
-	if !j.prepareKeeper() {
-		m.quit(j.peer)
+	call(unix.SYS_CLOSE, uintptr(j.peer), 0, 0, 0, 0, 0) // or the caller's end would never be closed
+	if !j.prepareKeeper() || !m.awaitGo() {
+		m.quit()
 	}
-	awaitGo(j)
 	pid := spawn(j)
 	if pid < 0 {
 		j.fail(stageSetup, setupFork, pid)
 	}
 	if m.report.stage != stageNone {
-		m.quit(j.peer)
+		m.quit()
 	}
 	m.begin(j, pid)
 	for {
-		m.wait()
+		m.wait(m.act())
 		m.hear()
 		m.listenSignals()
 		m.reap()
@@ -49,88 +100,63 @@ func runKeeper(j *image) {
 //
 //go:nosplit
 //go:norace
-func (m *keeperMem) quit(peer int32) {
-	call(unix.SYS_CLOSE, uintptr(peer), 0, 0, 0, 0, 0) // or the caller's end would never be closed
+func (m *keeperMem) quit() {
 	r := 1
 	for r > 0 {
-		r = call(unix.SYS_RECVFROM, uintptr(m.conn), uintptr(unsafe.Pointer(&m.msg)), unsafe.Sizeof(m.msg), unix.MSG_DONTWAIT, 0, 0)
+		r = m.receive(unix.MSG_DONTWAIT)
 	}
 	if r == 0 {
-		setPhase(m, PhaseEmpty)
+		m.setPhase(PhaseEmpty)
 	} else {
-		setPhase(m, PhaseFailed)
+		m.setPhase(PhaseFailed)
 	}
 	exit(125)
 }
 
-// wait sleeps until there is something to do. While killing it wakes up by
-// itself, to strike again. Raw.
+// act does what is due, and gives the nanoseconds until something is again; 0 is for ever.
+// Raw.
 //
 //go:nosplit
 //go:norace
-func (m *keeperMem) wait() {
-	m.polls[0] = pollFd{fd: m.signals, events: unix.POLLIN}
-	m.polls[1] = pollFd{fd: m.conn, events: unix.POLLIN}
-	ts, rest := uintptr(0), m.timeLeft()
-	if m.killing {
-		rest = m.strikeAgain()
+func (m *keeperMem) act() int64 {
+	now := m.now()
+	switch {
+	case m.killing:
+		return m.strikeAgain(now)
+	case m.deadline == 0 || now < m.deadline:
+		return max(m.deadline-now, 0)
+	case m.command == 0 || m.state.TimedOut != 0: // what it left has had its time
+		m.beginKilling()
+		return m.strikeAgain(now)
 	}
-	if m.uneasy && (rest == 0 || rest > 10e6) {
-		m.uneasy, rest = false, 10e6
+	m.state.TimedOut = 1
+	if m.deadline = 0; m.killAfter > 0 {
+		m.deadline = now + m.killAfter
 	}
-	if m.more {
-		m.more, rest = false, 1
+	m.signal(uint32(unix.SIGTERM))
+	m.setPhase(m.state.Phase)
+	m.tell(TimedOut, 0)
+	return m.killAfter
+}
+
+// wait sleeps until there is something to do, for rest nanoseconds at most; 0 is for ever.
+// Raw.
+//
+//go:nosplit
+//go:norace
+func (m *keeperMem) wait(rest int64) {
+	m.polls[0] = unix.PollFd{Fd: m.signals, Events: unix.POLLIN}
+	m.polls[1] = unix.PollFd{Fd: m.conn, Events: unix.POLLIN}
+	if m.again > 0 && (rest == 0 || rest > m.again) {
+		rest = m.again
 	}
+	m.again = 0
+	ts := uintptr(0)
 	if rest > 0 {
 		m.ts[0], m.ts[1] = rest/1e9, rest%1e9
 		ts = uintptr(unsafe.Pointer(&m.ts))
 	}
 	call(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&m.polls)), 2, ts, 0, 0, 0)
-}
-
-// timeLeft is for how many nanoseconds nothing is due, after it did what was; 0
-// is for ever. Raw.
-//
-//go:nosplit
-//go:norace
-func (m *keeperMem) timeLeft() int64 {
-	if m.left != 0 || m.deadline == 0 || m.killing {
-		return m.graceLeft()
-	}
-	rest := m.deadline - m.now()
-	if rest > 0 {
-		return rest
-	}
-	if m.state.TimedOut != 0 {
-		m.beginKilling()
-		return 0
-	}
-	m.deadline = 0
-	if m.killAfter > 0 {
-		m.deadline = m.now() + m.killAfter
-	}
-	m.state.TimedOut = 1
-	m.signal(uint32(unix.SIGTERM))
-	setPhase(m, m.state.Phase)
-	tell(m, TimedOut, 0)
-	return m.killAfter
-}
-
-// graceLeft is for how many nanoseconds more what the command left behind is let
-// alone; the killing begins when that is over. It is 0 where nobody waits for
-// that. Raw.
-//
-//go:nosplit
-//go:norace
-func (m *keeperMem) graceLeft() int64 {
-	if m.left == 0 || m.keep || m.killing {
-		return 0
-	}
-	rest := m.left + grace - m.now()
-	if rest <= 0 {
-		m.beginKilling()
-	}
-	return max(rest, 0)
 }
 
 // now is the time by CLOCK_MONOTONIC, in nanoseconds. Raw.
@@ -142,15 +168,23 @@ func (m *keeperMem) now() int64 {
 	return m.ts[0]*1e9 + m.ts[1]
 }
 
-// hear takes one message of the caller, or notices that it is gone. Raw.
+// receive takes one message of the caller. It gives 0 when that is gone. Raw.
+//
+//go:nosplit
+//go:norace
+func (m *keeperMem) receive(flags uintptr) int {
+	return call(unix.SYS_RECVFROM, uintptr(m.conn), uintptr(unsafe.Pointer(&m.msg)), unsafe.Sizeof(m.msg), flags, 0, 0)
+}
+
+// hear does what the caller asks for, or notices that it is gone. Raw.
 //
 //go:nosplit
 //go:norace
 func (m *keeperMem) hear() {
-	if m.conn < 0 || m.polls[1].revents == 0 {
+	if m.conn < 0 || m.polls[1].Revents == 0 {
 		return
 	}
-	r := call(unix.SYS_RECVFROM, uintptr(m.conn), uintptr(unsafe.Pointer(&m.msg)), unsafe.Sizeof(m.msg), unix.MSG_DONTWAIT, 0, 0)
+	r := m.receive(unix.MSG_DONTWAIT)
 	switch {
 	case r == -int(unix.EAGAIN) || r == -int(unix.EINTR):
 	case r <= 0:
@@ -167,7 +201,8 @@ func (m *keeperMem) hear() {
 }
 
 // signal passes a signal on to the command. One that is to end it finds it stopped,
-// perhaps, and wakes it, as the kernel does when a terminal closes. Raw.
+// perhaps, and wakes it, as the kernel does when a terminal closes. The command is this
+// process's own child and not yet reaped: the pid is its, whatever happens. Raw.
 //
 //go:nosplit
 //go:norace
@@ -176,8 +211,6 @@ func (m *keeperMem) signal(sig uint32) {
 	if m.command == 0 {
 		return
 	}
-	// It is this process's own child and not yet reaped: the pid is its, whatever
-	// happens.
 	call(unix.SYS_KILL, uintptr(m.command), uintptr(sig), 0, 0, 0, 0)
 	if 1<<(sig&31)&ending != 0 {
 		call(unix.SYS_KILL, uintptr(m.command), uintptr(unix.SIGCONT), 0, 0, 0, 0)
@@ -199,8 +232,12 @@ func (m *keeperMem) listenSignals() {
 
 // reapsAtOnce is how many children are collected before the clock and the caller
 // are looked at again: a command can end children faster than they are collected,
-// each of which takes as long as there are others.
-const reapsAtOnce = 16
+// each of which takes as long as there are others. There may be more is what again says
+// then.
+const (
+	reapsAtOnce = 16
+	thereIsMore = 1
+)
 
 // reap collects what ended. With ECHILD the session is empty, which is the
 // proof: this process is the subreaper of all of it. Raw.
@@ -214,16 +251,19 @@ func (m *keeperMem) reap() {
 		pid := call(unix.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&status)), all, 0, 0, 0)
 		switch {
 		case pid == -int(unix.ECHILD):
-			m.finish()
-		case pid == -int(unix.EINTR):
-		case pid <= 0:
-			m.uneasy = pid < 0
+			m.setPhase(PhaseEmpty)
+			m.tell(Emptied, m.state.Killed)
+			exit(0)
+		case pid == 0:
 			return
-		default:
+		case pid > 0:
 			m.reaped(int32(pid), status)
+		case pid != -int(unix.EINTR):
+			m.again = 10e6
+			return
 		}
 	}
-	m.more = true
+	m.again = thereIsMore
 }
 
 // reaped handles one status of one child. The encoding is wait4(2)'s: 0x7f
@@ -232,31 +272,32 @@ func (m *keeperMem) reap() {
 //go:nosplit
 //go:norace
 func (m *keeperMem) reaped(pid int32, status uint32) {
-	stopped := status&0xff == 0x7f
-	switch {
-	case pid == m.command && stopped:
-		tell(m, Stopped, status>>8&0xff)
-	case stopped:
-	case pid == m.command:
-		m.command = 0
-		m.state.WaitStatus = status
-		if m.killing {
-			m.state.Killed++
-			status |= killedToo
+	if stopped := status&0xff == 0x7f; stopped {
+		if pid == m.command {
+			m.tell(Stopped, status>>8&0xff)
 		}
-		if !tell(m, Exited, status) && m.keep {
-			m.beginKilling() // or the caller would wait for what goes on
-		}
-		m.left = m.now()
-		switch {
-		case m.killing:
-		case m.keep:
-			setPhase(m, PhaseKept)
-		case m.state.TimedOut != 0:
-			m.beginKilling() // what is left has had its time
-		}
-	case m.killing:
+		return
+	}
+	if m.killing {
 		m.state.Killed++
+	}
+	if pid != m.command {
+		return
+	}
+	m.command, m.state.WaitStatus = 0, status
+	if m.killing {
+		m.tell(Exited, status|killedToo)
+		return
+	}
+	told := m.tell(Exited, status)
+	switch {
+	case m.keep && told:
+		m.deadline = 0
+		m.setPhase(PhaseKept)
+	case m.keep || m.state.TimedOut != 0: // the caller would wait for what goes on; or it has had its time
+		m.beginKilling()
+	default:
+		m.deadline = m.now() + grace
 	}
 }
 
@@ -267,7 +308,7 @@ func (m *keeperMem) reaped(pid int32, status uint32) {
 //
 //go:nosplit
 //go:norace
-func tell(m *keeperMem, kind EventKind, arg uint32) bool {
+func (m *keeperMem) tell(kind EventKind, arg uint32) bool {
 	if m.conn < 0 {
 		return true
 	}
@@ -283,11 +324,11 @@ func tell(m *keeperMem, kind EventKind, arg uint32) bool {
 	return false
 }
 
-// Raw.
+// setPhase writes the state down. Raw.
 //
 //go:nosplit
 //go:norace
-func setPhase(m *keeperMem, p Phase) {
+func (m *keeperMem) setPhase(p Phase) {
 	m.state.Magic, m.state.Phase, m.state.CommandPid = KeeperMagic, p, m.command
 	if m.inner {
 		m.state.CommandPid = 0

@@ -10,12 +10,10 @@ import (
 // Memory is memory for what the Args of Steps point to. It lies outside of the
 // Go heap, which a new process has not. It is given back by the Command's Cleanup.
 type Memory struct {
-	next, end uintptr // what is free of the last piece
-	pieces    []piece
-	err       error // there is no more: what was asked for lies on the heap, and nothing can be started
+	rest   []byte   // what is left of the last piece
+	pieces [][]byte // as mapped
+	err    error    // there is no more: what was asked for lies on the heap, and nothing can be started
 }
-
-type piece struct{ base, size uintptr }
 
 // memoryPiece is how much is asked of the kernel at once, in bytes. What is
 // not touched costs nothing.
@@ -57,41 +55,23 @@ func PutSlice[T any](m *Memory, s []T) []T {
 // room gives zeroed memory, aligned for whatever goes there.
 func (m *Memory) room(size uintptr) unsafe.Pointer {
 	size = (size + 15) &^ 15
-	if m.end-m.next < size {
-		n := max(memoryPiece, (size+4095)&^4095)
-		p, err := unix.MmapPtr(-1, 0, nil, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if uintptr(len(m.rest)) < size {
+		piece, err := unix.Mmap(-1, 0, int(max(memoryPiece, size)), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 		if err != nil {
 			m.err = fmt.Errorf("memory for the new processes: %w", err)
 			return unsafe.Pointer(&make([]uint64, size/8)[0])
 		}
-		m.pieces = append(m.pieces, piece{uintptr(p), n})
-		m.next, m.end = uintptr(p), uintptr(p)+n
+		m.pieces, m.rest = append(m.pieces, piece), piece
 	}
-	at := m.next
-	m.next += size
-	return pointer(at)
+	p := unsafe.Pointer(&m.rest[0])
+	m.rest = m.rest[size:]
+	return p
 }
 
-// stackSize is the size of a new process's stack, in bytes. Raw functions need less
-// than two kilobytes in all: the linker checks them, but for what sweepAll says.
-const stackSize = 8 << 10
-
-// stack gives where a new stack ends: it grows downwards.
-func (m *Memory) stack() uintptr { return uintptr(m.room(stackSize)) + stackSize }
-
-// pointer is an address outside of the Go heap as a pointer.
-func pointer(at uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&at)) }
-
-// keep has free give nothing back.
-func (m *Memory) keep() {
-	if m != nil {
-		m.pieces = nil
-	}
-}
-
+// free gives it back.
 func (m *Memory) free() {
-	for _, p := range m.pieces {
-		unix.MunmapPtr(pointer(p.base), p.size)
+	for _, piece := range m.pieces {
+		_ = unix.Munmap(piece)
 	}
 	*m = Memory{}
 }

@@ -18,9 +18,7 @@ import (
 // start forks and waits until the command was executed or something on the
 // way to that failed.
 func start(c *Command) (p *Process, err error) {
-	var m Memory
-	defer m.free()
-	j, err := newImage(c, &m)
+	j, err := newImage(c)
 	if err != nil {
 		return nil, err
 	}
@@ -41,8 +39,7 @@ func start(c *Command) (p *Process, err error) {
 	}
 	pid, err := forkImage(j)
 	if j.shared { // the keeper runs on it; one that is stuck may read it when Start has long failed
-		m.keep()
-		c.memory.keep()
+		c.memory.pieces = nil
 	}
 	syscall.Close(theirs)
 	if err != nil {
@@ -190,9 +187,7 @@ func (p *Process) abandon() {
 // process: the others end. Package syscall's keeps the runtime from making threads
 // meanwhile.
 func execSelf(c *Command) error {
-	var m Memory
-	defer m.free()
-	j, err := newImage(c, &m)
+	j, err := newImage(c)
 	if err != nil {
 		return err
 	}
