@@ -1,6 +1,7 @@
 package why
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -130,15 +131,13 @@ func Subject(x *enforce.Refusal) string {
 
 // call names a system call, and of sockets which.
 func call(a *enforce.Act) string {
-	if (a.Name != "socket" && a.Name != "socketpair") || len(a.Args) < 2 {
+	if a.Name != "socket" && a.Name != "socketpair" {
 		return a.Name
 	}
-	family, ok := map[uint64]string{1: "AF_UNIX", 2: "AF_INET", 10: "AF_INET6", 16: "AF_NETLINK", 17: "AF_PACKET", 38: "AF_ALG", 40: "AF_VSOCK"}[a.Args[0]&0xffffffff]
-	if !ok {
-		family = fmt.Sprint(uint32(a.Args[0]))
-	}
-	kind := map[uint64]string{1: "SOCK_STREAM", 2: "SOCK_DGRAM", 3: "SOCK_RAW", 5: "SOCK_SEQPACKET"}[a.Args[1]&0xf]
-	return fmt.Sprintf("%s(%s, %s)", a.Name, family, kind)
+	family, kind := uint32(a.Args[0]), a.Args[1]&0xf
+	known := map[uint32]string{1: "AF_UNIX", 2: "AF_INET", 10: "AF_INET6", 16: "AF_NETLINK", 17: "AF_PACKET", 38: "AF_ALG", 40: "AF_VSOCK"}
+	types := [6]string{1: "SOCK_STREAM", 2: "SOCK_DGRAM", 3: "SOCK_RAW", 5: "SOCK_SEQPACKET"}
+	return fmt.Sprintf("%s(%s, %s)", a.Name, cmp.Or(known[family], fmt.Sprint(family)), types[kind%6])
 }
 
 // harmless says why programs go on without what was refused, or "".

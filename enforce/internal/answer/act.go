@@ -58,7 +58,7 @@ type Act struct {
 
 	Port   uint16
 	Name   string // an abstract socket without its NUL byte; a system call
-	Args   []uint64
+	Args   [6]uint64
 	Inside bool // the process, or whoever has the socket, belongs to the session
 }
 

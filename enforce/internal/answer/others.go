@@ -36,7 +36,7 @@ func (w *World) connect(a *Act) Answer {
 // socket answers for making one of the internet, without which there is no
 // connection.
 func (w *World) socket() Answer {
-	return w.call(&Act{Op: Call, Name: "socket", Args: []uint64{seccomp.AfInet, seccomp.SockStream, 0}})
+	return w.call(&Act{Op: Call, Name: "socket", Args: [6]uint64{seccomp.AfInet, seccomp.SockStream, 0}})
 }
 
 func (w *World) port(port uint16, right uint64) Answer {
@@ -104,7 +104,7 @@ func (w *World) call(a *Act) Answer {
 	if w.Filter == nil {
 		return allowed()
 	}
-	got, err := w.Filter.Answer(a.Name, a.Args...)
+	got, err := w.Filter.Answer(a.Name, a.Args[:]...)
 	switch {
 	case err != nil, got == "allowed", got == "success, without effect":
 		return allowed() // no rule is about it

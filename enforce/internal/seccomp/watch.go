@@ -75,23 +75,22 @@ const (
 func (f *Filter) Decide(nr int32, args [6]uint64) (Verdict, int) {
 	got, err := machine(f.Program, seccompData(auditArch(f.Arch), uint32(nr), args[:]...))
 	switch {
-	case err != nil:
-		return Passes, 0
-	case got == actNotify:
+	case err == nil && got == actNotify:
 		return HandsOver, 0
-	case got&0xffff0000 == ActErrno && got != pretendSuccess:
+	case err == nil && got&0xffff0000 == ActErrno && got != pretendSuccess:
 		return Refuses, int(got & 0xffff)
 	}
 	return Passes, 0
 }
 
-// Name is that of a system call of the filter's machine, "" for those that no filter
-// is about.
-func (f *Filter) Name(nr int32) string {
+// Names are those of the system calls of the filter's machine that a filter may be
+// about, by their numbers.
+func (f *Filter) Names() map[int32]string {
+	names := make(map[int32]string)
 	for _, s := range sysnrTable {
-		if n, ok := sysnrOf(f.Arch, s.name); ok && int32(n) == nr {
-			return s.name
+		if nr, ok := sysnrOf(f.Arch, s.name); ok {
+			names[int32(nr)] = s.name
 		}
 	}
-	return ""
+	return names
 }

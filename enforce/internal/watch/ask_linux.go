@@ -9,72 +9,56 @@ import (
 	"github.com/zsbx/zsbx/enforce/internal/broker"
 )
 
-// outcome says what became of a question to the kernel.
-type outcome int
+// restarted is ERESTARTSYS, the first of the errors (linux/errno.h) after which a call
+// comes again, and stands for a thread that is gone.
+const restarted = unix.Errno(512)
 
-const (
-	again    outcome = iota // the call comes again, or its thread is gone
-	proved                  // the error is the kernel's
-	unproved                // it could not be seen
-)
-
-// ask lets a call go on and gives what the kernel answered. The thread is attached to
-// while it waits for its answer, so that it stops right when the call returns.
-func ask(c *broker.Call) (unix.Errno, outcome) {
+// ask lets a call go on and gives what the kernel answered, or that it could not be
+// seen. The thread is attached to while it waits for its answer, so that it stops right
+// when the call returns.
+func ask(c *broker.Call) (errno unix.Errno, seen bool) {
 	runtime.LockOSThread() // who attaches has to detach
 	defer runtime.UnlockOSThread()
 	tid := c.Tid()
-	ptrace := func(request int, data uintptr) unix.Errno {
-		_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, uintptr(request), uintptr(tid), 0, data, 0, 0)
-		return errno
-	}
-	if ptrace(unix.PTRACE_SEIZE, 0) != 0 { // traced already, not dumpable, or Yama
+	if unix.PtraceSeize(tid) != nil { // traced already, not dumpable, or Yama
 		c.Continue()
-		return 0, unproved
+		return 0, false
 	}
-	ptrace(unix.PTRACE_INTERRUPT, 0)
+	_ = unix.PtraceInterrupt(tid)
 	c.Continue()
 	ws, stopped := await(tid)
 	if !stopped {
-		return 0, again
+		return restarted, true
 	}
-	result, err := returned(tid)
+	errno = returned(tid)
 	signal := uintptr(0)
 	if uint32(ws)>>16 == 0 { // it stopped to be given a signal
 		signal = uintptr(ws.StopSignal())
 	}
-	if ptrace(unix.PTRACE_DETACH, signal) == unix.ESRCH {
-		// It was killed while it was stopped. Until its tracer reaps it, its
-		// process does not end.
-		for stopped = true; stopped; {
-			_, stopped = await(tid)
-		}
+	_, _, gone := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_DETACH, uintptr(tid), 0, signal, 0, 0)
+	for gone != 0 && stopped {
+		// It was killed while it was stopped. Until its tracer reaps it, its process
+		// does not end.
+		_, stopped = await(tid)
 	}
-	const restart = 512 // ERESTARTSYS and the like (linux/errno.h): it comes again
-	switch {
-	case err != nil, result <= -restart && result > -4096:
-		return 0, again
-	case result < 0 && result > -restart:
-		return unix.Errno(-result), proved
-	}
-	return 0, proved
+	return errno, true
 }
 
-// returned is what a stopped thread's call returned: one of its general registers
-// (ptrace(2), PTRACE_GETREGSET). It knows the machines that package seccomp knows.
-func returned(tid int) (int64, error) {
-	at, known := map[string]int{"amd64": 10, "arm64": 0}[runtime.GOARCH] // rax, x0
-	if !known {
-		return 0, unix.ENOSYS
-	}
-	const general = 1 // NT_PRSTATUS
+// returned is the error of a stopped thread's call, which is in one of its general
+// registers (ptrace(2), PTRACE_GETREGSET), on the machines that package seccomp knows.
+func returned(tid int) unix.Errno {
+	at := map[string]int{"amd64": 10, "arm64": 0}[runtime.GOARCH] // rax, x0
+	const general, most = 1, 4095                                 // NT_PRSTATUS, MAX_ERRNO
 	var regs [64]int64
 	v := unix.Iovec{Base: (*byte)(unsafe.Pointer(&regs)), Len: uint64(unsafe.Sizeof(regs))}
 	_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_GETREGSET, uintptr(tid), general, uintptr(unsafe.Pointer(&v)), 0, 0)
-	if errno != 0 {
-		return 0, errno
+	switch result := regs[at]; {
+	case errno != 0:
+		return restarted
+	case -most <= result && result < 0:
+		return unix.Errno(-result)
 	}
-	return regs[at], nil
+	return 0
 }
 
 // await waits until a thread stops, or says that it is gone.

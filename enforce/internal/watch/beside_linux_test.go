@@ -24,9 +24,8 @@ func TestInterpreter(t *testing.T) {
 	}
 	got := make(chan [2]string)
 	go func() {
-		p := &paths{}
 		for _, name := range []string{"script", "dir/script", "link", "way/script", "fifo", "dir", "missing"} {
-			got <- [2]string{name, p.interpreter(os.Getpid(), &target{path: at(name)})}
+			got <- [2]string{name, interpreter(os.Getpid(), at(name))}
 		}
 		close(got)
 	}()

@@ -32,29 +32,15 @@ func NewLog(session, tag string) *Log {
 	return &Log{session: session, tag: tag, message: regexp.MustCompile(message)}
 }
 
-// predicate is for log(1). No program can log as process 0.
-func (l *Log) predicate() string {
-	return `processID == 0 AND eventMessage ENDSWITH "` + l.tag + `"`
-}
-
 // Line takes a line of "log stream --style ndjson". What is none of the session's is
 // passed over.
 func (l *Log) Line(line []byte) {
-	r, ok := l.parse(line)
-	if !ok {
-		return
+	if r, ok := l.parse(line); ok {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.seen += r.Count
+		l.add(r)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.seen += r.Count
-	l.add(r)
-}
-
-// Report is all that was said so far.
-func (l *Log) Report() Report {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.report()
 }
 
 // message is a refusal without the message of the rule. What stands for the program and
@@ -81,9 +67,30 @@ func (l *Log) parse(line []byte) (r Refusal, ok bool) {
 	return r, true
 }
 
+// operations are those of Seatbelt that a policy has rules for, or all that match
+// (path.Match), and their acts; the first counts.
+var operations = []struct {
+	op  string
+	act answer.Act
+}{
+	{"file-write-create", answer.Act{Op: answer.Open, Flags: answer.Write | answer.Creat, Missing: true}},
+	{"file-write-data", answer.Act{Op: answer.Open, Flags: answer.Write}},
+	{"file-write-unlink", answer.Act{Op: answer.Remove}},
+	{"file-link", answer.Act{Op: answer.Link}},
+	{"file-write-*", answer.Act{Op: answer.Metadata}},
+	{"file-read*", answer.Act{Op: answer.Open, Flags: answer.Read}},
+	{"file-clone", answer.Act{Op: answer.Open, Flags: answer.Read}},
+	{"file-test-existence", answer.Act{Op: answer.Open, Flags: answer.Read}},
+	{"file-map-executable", answer.Act{Op: answer.Exec}},
+	{"process-exec*", answer.Act{Op: answer.Exec}},
+	{"network-outbound", answer.Act{Op: answer.Connect}},
+	{"network-*", answer.Act{Op: answer.Bind}},
+	{"signal", answer.Act{Op: answer.Signal}},
+}
+
 // logged is the act of an operation. What no policy has rules for is a call.
 func logged(op, target string) answer.Act {
-	for _, known := range operations() {
+	for _, known := range operations {
 		if is, _ := path.Match(known.op, op); !is {
 			continue
 		}
@@ -102,28 +109,4 @@ func logged(op, target string) answer.Act {
 		return a
 	}
 	return answer.Act{Op: answer.Call, Name: strings.TrimRight(op+" "+target, " ")}
-}
-
-// operation is one of Seatbelt's, or all that match (path.Match), and its act.
-type operation struct {
-	op  string
-	act answer.Act
-}
-
-// operations are those that a policy has rules for, about paths, ports and processes;
-// the first counts.
-func operations() []operation {
-	read := answer.Act{Op: answer.Open, Flags: answer.Read}
-	return []operation{
-		{"file-write-create", answer.Act{Op: answer.Open, Flags: answer.Write | answer.Creat, Missing: true}},
-		{"file-write-data", answer.Act{Op: answer.Open, Flags: answer.Write}},
-		{"file-write-unlink", answer.Act{Op: answer.Remove}},
-		{"file-link", answer.Act{Op: answer.Link}},
-		{"file-write-*", answer.Act{Op: answer.Metadata}},
-		{"file-read*", read}, {"file-clone", read}, {"file-test-existence", read},
-		{"file-map-executable", answer.Act{Op: answer.Exec}}, {"process-exec*", answer.Act{Op: answer.Exec}},
-		{"network-outbound", answer.Act{Op: answer.Connect}},
-		{"network-bind", answer.Act{Op: answer.Bind}}, {"network-inbound", answer.Act{Op: answer.Bind}},
-		{"signal", answer.Act{Op: answer.Signal}},
-	}
 }

@@ -5,9 +5,9 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -18,141 +18,126 @@ import (
 
 // look is one call that is looked at.
 type look struct {
-	call *broker.Call
-	r    *Recorder
-	name string
+	call   *broker.Call
+	r      *Recorder
+	name   string
+	thread *thread
+	made   int // calls of the thread by then
 
 	act answer.Act
-	at  target // what is at act.Path
+	uid uint32 // who owns what is at act.Path
 	via string // the program whose interpreter that is
 }
 
-// form says how a call names what it is about: by which arguments. -1 is none.
+// form says how calls name what they are about: by which arguments. -1 is none.
 type form struct {
 	op    answer.Op
 	dirfd int
 	path  int
 	rest  int // flags, mode or the like
+	calls []string
 }
 
 // forms are the calls about files; those of two paths have the second right after
 // the first.
-func forms() map[string]form {
-	const none = -1
-	return map[string]form{
-		"open": {answer.Open, none, 0, 1}, "openat": {answer.Open, 0, 1, 2}, "openat2": {answer.Open, 0, 1, 2}, "creat": {answer.Open, none, 0, none},
-		"execve": {answer.Exec, none, 0, none}, "execveat": {answer.Exec, 0, 1, none},
-		"mkdir": {answer.Make, none, 0, none}, "mkdirat": {answer.Make, 0, 1, none}, "mknod": {answer.Make, none, 0, 1}, "mknodat": {answer.Make, 0, 1, 2},
-		"symlink": {answer.Make, none, 1, none}, "symlinkat": {answer.Make, 1, 2, none},
-		"unlink": {answer.Remove, none, 0, none}, "rmdir": {answer.Remove, none, 0, none}, "unlinkat": {answer.Remove, 0, 1, 2},
-		"rename": {answer.Rename, none, 0, none}, "renameat": {answer.Rename, 0, 1, none}, "renameat2": {answer.Rename, 0, 1, 4},
-		"link": {answer.Link, none, 0, none}, "linkat": {answer.Link, 0, 1, 4}, "truncate": {answer.Truncate, none, 0, none},
-		"chmod": {answer.Metadata, none, 0, none}, "fchmodat": {answer.Metadata, 0, 1, none}, "fchmodat2": {answer.Metadata, 0, 1, 3}, "fchmod": {answer.Metadata, 0, none, none},
-		"chown": {answer.Metadata, none, 0, none}, "lchown": {answer.Metadata, none, 0, none}, "fchownat": {answer.Metadata, 0, 1, 4}, "fchown": {answer.Metadata, 0, none, none},
-		"utime": {answer.Metadata, none, 0, none}, "utimes": {answer.Metadata, none, 0, none}, "futimesat": {answer.Metadata, 0, 1, none}, "utimensat": {answer.Metadata, 0, 1, 3},
-		"setxattr": {answer.Metadata, none, 0, none}, "lsetxattr": {answer.Metadata, none, 0, none}, "fsetxattr": {answer.Metadata, 0, none, none},
-		"removexattr": {answer.Metadata, none, 0, none}, "lremovexattr": {answer.Metadata, none, 0, none}, "fremovexattr": {answer.Metadata, 0, none, none},
-		"ioctl": {answer.Ioctl, 0, none, none},
-	}
+var forms = []form{
+	{answer.Open, -1, 0, 1, []string{"open"}}, {answer.Open, 0, 1, 2, []string{"openat", "openat2"}}, {answer.Open, -1, 0, -1, []string{"creat"}},
+	{answer.Exec, -1, 0, -1, []string{"execve"}}, {answer.Exec, 0, 1, -1, []string{"execveat"}},
+	{answer.Make, -1, 0, 1, []string{"mkdir", "mknod"}}, {answer.Make, 0, 1, 2, []string{"mkdirat", "mknodat"}},
+	{answer.Make, -1, 1, -1, []string{"symlink"}}, {answer.Make, 1, 2, -1, []string{"symlinkat"}},
+	{answer.Remove, -1, 0, -1, []string{"unlink", "rmdir"}}, {answer.Remove, 0, 1, 2, []string{"unlinkat"}},
+	{answer.Rename, -1, 0, -1, []string{"rename"}}, {answer.Rename, 0, 1, -1, []string{"renameat"}}, {answer.Rename, 0, 1, 4, []string{"renameat2"}},
+	{answer.Link, -1, 0, -1, []string{"link"}}, {answer.Link, 0, 1, 4, []string{"linkat"}}, {answer.Truncate, -1, 0, -1, []string{"truncate"}},
+	{answer.Metadata, -1, 0, -1, []string{"chmod", "chown", "lchown", "utime", "utimes", "setxattr", "lsetxattr", "removexattr", "lremovexattr"}},
+	{answer.Metadata, 0, 1, -1, []string{"fchmodat", "futimesat"}}, {answer.Metadata, 0, 1, 3, []string{"fchmodat2", "utimensat"}},
+	{answer.Metadata, 0, 1, 4, []string{"fchownat"}}, {answer.Metadata, 0, -1, -1, []string{"fchmod", "fchown", "fsetxattr", "fremovexattr"}},
+	{answer.Ioctl, 0, -1, -1, []string{"ioctl"}},
 }
-
-// byName are the forms, made when they are first asked for: no start pays for them.
-var byName = sync.OnceValue(forms)
 
 // read makes an act of the call; false says that it is certain not to be refused.
 func (l *look) read() bool {
 	args := l.call.Args()
-	f, file := byName()[l.name]
-	if !file {
+	i := slices.IndexFunc(forms, func(f form) bool { return slices.Contains(f.calls, l.name) })
+	if i < 0 {
 		return l.readOther(args)
 	}
-	dirfd, raw := unix.AT_FDCWD, ""
+	f := &forms[i]
+	dirfd, raw, rest := unix.AT_FDCWD, "", uint64(0)
 	if f.dirfd >= 0 {
 		dirfd = int(int32(args[f.dirfd]))
 	}
-	if f.path >= 0 && args[f.path] != 0 {
-		if raw = l.call.Text(args[f.path]); raw == "" && f.op != answer.Metadata && f.op != answer.Exec && f.op != answer.Link {
-			return false
-		}
+	if f.path >= 0 {
+		raw = l.call.Text(args[f.path])
 	}
-	rest := uint64(0)
 	if f.rest >= 0 {
 		rest = args[f.rest]
 	}
-	l.act.Op = f.op
-	follow := l.follows(f.op, &rest)
-	t, ok := l.r.paths.find(l.call.Tid(), dirfd, raw, follow)
+	switch l.name {
+	case "creat":
+		rest = unix.O_CREAT | unix.O_WRONLY | unix.O_TRUNC
+	case "openat2": // its flags lie in memory
+		b, errno := l.call.Memory(rest, 8)
+		if errno != 0 {
+			return false
+		}
+		rest = binary.NativeEndian.Uint64(b)
+	case "rename", "renameat", "renameat2", "symlink", "symlinkat":
+		l.r.paths.forget() // links or directories may move
+	}
+	t, ok := l.r.paths.find(l.call.Tid(), dirfd, raw, f.follows(l.name, rest))
 	if !ok {
 		return false
 	}
-	l.at, l.act.Path, l.act.Mode, l.act.Missing = t, t.path, t.mode, !t.exists
-	l.act.Inside = strings.HasPrefix(t.path, process(l.call.Tid())+"/")
+	l.uid = t.uid
+	l.act = answer.Act{Op: f.op, Path: t.path, Mode: t.mode, Missing: !t.exists, Inside: strings.HasPrefix(t.path, process(l.call.Tid())+"/")}
+	return l.readFile(f, args, rest)
+}
+
+// follows says whether a link at the end of the path is followed.
+func (f *form) follows(name string, rest uint64) bool {
 	switch f.op {
 	case answer.Open:
-		return l.readOpen(t, rest)
+		return rest&unix.O_NOFOLLOW == 0 && rest&(unix.O_CREAT|unix.O_EXCL) != unix.O_CREAT|unix.O_EXCL
+	case answer.Link:
+		return rest&unix.AT_SYMLINK_FOLLOW != 0
+	case answer.Metadata:
+		return name[0] != 'l' && rest&unix.AT_SYMLINK_NOFOLLOW == 0
+	}
+	return f.op == answer.Exec || f.op == answer.Truncate
+}
+
+// readFile takes what is done to the file at the path.
+func (l *look) readFile(f *form, args [6]uint64, rest uint64) bool {
+	a := &l.act
+	switch f.op {
+	case answer.Open:
+		return l.readOpen(rest)
 	case answer.Make:
-		l.act.Mode = files.Mode(uint32(rest)).Type()
-		switch l.name {
-		case "mkdir", "mkdirat":
-			l.act.Mode = fs.ModeDir
-		case "symlink", "symlinkat":
-			l.act.Mode = fs.ModeSymlink
-			l.r.paths.real.forget() // links or directories may move
+		a.Mode = files.Mode(uint32(rest)).Type()
+		if strings.HasPrefix(l.name, "mkdir") {
+			a.Mode = fs.ModeDir
+		} else if strings.HasPrefix(l.name, "symlink") {
+			a.Mode = fs.ModeSymlink
 		}
-		return !t.exists
+		return a.Missing
 	case answer.Remove:
-		l.act.Mode = 0
+		a.Mode = 0
 		if l.name == "rmdir" || rest&unix.AT_REMOVEDIR != 0 {
-			l.act.Mode = fs.ModeDir
+			a.Mode = fs.ModeDir
 		}
 		return true
 	case answer.Rename, answer.Link:
-		l.r.paths.real.forget() // links or directories may move
-		return l.readTo(args, f, rest)
+		return l.readTo(f, args, rest)
 	case answer.Ioctl:
-		return strings.HasPrefix(t.path, "/dev/")
+		return strings.HasPrefix(a.Path, "/dev/")
 	}
-	return t.exists
-}
-
-// follows says whether a link at the end of the path is followed. What openat2(2) has
-// for flags lies in memory.
-func (l *look) follows(op answer.Op, rest *uint64) bool {
-	switch op {
-	case answer.Open:
-		switch l.name {
-		case "creat":
-			*rest = unix.O_CREAT | unix.O_WRONLY | unix.O_TRUNC
-		case "openat2":
-			b, errno := l.call.Memory(*rest, 8)
-			if errno != 0 {
-				return true
-			}
-			*rest = binary.NativeEndian.Uint64(b)
-		}
-		return *rest&unix.O_NOFOLLOW == 0 && *rest&(unix.O_CREAT|unix.O_EXCL) != unix.O_CREAT|unix.O_EXCL
-	case answer.Link:
-		return *rest&unix.AT_SYMLINK_FOLLOW != 0
-	case answer.Metadata:
-		return l.name[0] != 'l' && *rest&unix.AT_SYMLINK_NOFOLLOW == 0
-	}
-	return op == answer.Exec || op == answer.Truncate
+	return !a.Missing
 }
 
 // readOpen takes what is opened for what.
-func (l *look) readOpen(t target, flags uint64) bool {
+func (l *look) readOpen(flags uint64) bool {
 	a := &l.act
-	if flags&unix.O_PATH != 0 {
-		return false
-	}
-	switch flags & unix.O_ACCMODE {
-	case unix.O_RDONLY:
-		a.Flags = answer.Read
-	case unix.O_WRONLY:
-		a.Flags = answer.Write
-	case unix.O_RDWR:
-		a.Flags = answer.Read | answer.Write
-	}
+	a.Flags = [4]answer.Flags{answer.Read, answer.Write, answer.Read | answer.Write}[flags&unix.O_ACCMODE]
 	if flags&unix.O_TRUNC != 0 {
 		a.Flags |= answer.Trunc
 	}
@@ -162,11 +147,11 @@ func (l *look) readOpen(t target, flags uint64) bool {
 	if flags&unix.O_TMPFILE == unix.O_TMPFILE {
 		a.Op = answer.TempFile
 	}
-	return t.exists || flags&unix.O_CREAT != 0
+	return flags&unix.O_PATH == 0 && (!a.Missing || flags&unix.O_CREAT != 0)
 }
 
 // readTo takes the second path of a call.
-func (l *look) readTo(args [6]uint64, f form, rest uint64) bool {
+func (l *look) readTo(f *form, args [6]uint64, rest uint64) bool {
 	dirfd, at := unix.AT_FDCWD, 1
 	if f.dirfd >= 0 {
 		dirfd, at = int(int32(args[2])), 3
@@ -181,10 +166,6 @@ func (l *look) readTo(args [6]uint64, f form, rest uint64) bool {
 	}
 	a := &l.act
 	a.To, a.ToMode, a.ToExists = t.path, t.mode, t.exists
-	if strings.HasSuffix(a.Path, " (deleted)") { // a file without a name gets one
-		*a = answer.Act{Op: answer.Make, Path: t.path, Missing: !t.exists}
-		return true
-	}
 	const exchange = 2 // RENAME_EXCHANGE
 	if f.op == answer.Rename && rest&exchange != 0 {
 		a.Op = answer.Exchange
@@ -225,22 +206,12 @@ func (l *look) readOther(args [6]uint64) bool {
 	default:
 		return false
 	}
-	if pid > 0 { // threads signal their own process all the time
-		if _, err := os.Lstat(process(pid) + "/task/" + strconv.Itoa(l.call.Tid())); err == nil {
-			return false
-		}
-	}
 	a.Name = strconv.Itoa(pid)
-	return true
+	_, err := os.Lstat(process(pid) + "/task/" + strconv.Itoa(l.call.Tid()))
+	return err != nil // threads signal their own process all the time
 }
 
 // pidfd is the process that a pidfd of the caller's is for, 0 if it can't be told.
 func (l *look) pidfd(fd uint64) int {
 	return max(0, broker.PidOf(strconv.Itoa(l.call.Tid()), int(int32(fd))))
-}
-
-// wandering reports whether the call would have the thread go on by another number:
-// it executes a program, and is not the first of its process.
-func (l *look) wandering() bool {
-	return l.act.Op == answer.Exec && broker.ProcessOf(l.call.Tid()) != l.call.Tid()
 }

@@ -21,168 +21,126 @@ import (
 type paths struct {
 	mounts *mounts.Plan
 
-	real         cache[string] // directories as they are written, and their canonical names
-	interpreters cache[version]
-}
-
-// cache remembers what was found out, up to a bound.
-type cache[K comparable] struct {
-	mu  sync.Mutex
-	all map[K]string
-}
-
-func (c *cache[K]) get(k K) (string, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s, ok := c.all[k]
-	return s, ok
-}
-
-func (c *cache[K]) put(k K, s string) {
-	const most = 8192
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.all == nil || len(c.all) >= most {
-		c.all = make(map[K]string)
-	}
-	c.all[k] = s
-}
-
-func (c *cache[K]) forget() {
-	c.mu.Lock()
-	c.all = nil
-	c.mu.Unlock()
+	mu   sync.Mutex
+	real map[string]string // directories as they are written, and their canonical names
 }
 
 // target is what a path leads to.
 type target struct {
-	path    string // canonical; of what is missing, its name in its directory
-	mode    fs.FileMode
-	exists  bool
-	version version
+	path   string // canonical; of what is missing, its name in its directory
+	mode   fs.FileMode
+	exists bool
+	uid    uint32 // its owner
 }
 
-// version is a file as it was at one time: whoever writes to it changes its ctime.
-type version struct {
-	dev, ino uint64
-	ctime    unix.Timespec
-	uid      uint32
+func process(tid int) string { return "/proc/" + strconv.Itoa(tid) }
+
+// root is where an absolute path is looked up.
+func (p *paths) root(tid int, name string) string {
+	if p.mounts.PrivateIn(name) == "" {
+		return ""
+	}
+	return process(tid) + "/root"
 }
 
 // find follows a path of a thread's; ok is false where there is nothing to check: not
 // even its directory is there, or it is no path at all.
 func (p *paths) find(tid, dirfd int, raw string, follow bool) (t target, ok bool) {
 	name, ok := absolute(tid, dirfd, raw)
-	if !ok {
-		return t, false
-	}
-	for range 9 { // links to what is missing
-		var next string
-		if t, next, ok = p.lookup(tid, name, follow); next == "" {
-			break
+	for links := 0; ok && links < 9; links++ {
+		short := strings.TrimRight(name, "/")
+		follow = follow || short != name
+		dir, base := path.Split(short)
+		if base == "" || base == "." || base == ".." {
+			return p.open(tid, name)
 		}
-		name = next
+		in, there := p.dir(tid, "/"+strings.Trim(dir, "/"))
+		if !there {
+			return target{}, false
+		}
+		t = target{path: strings.TrimSuffix(in, "/") + "/" + base}
+		at := p.root(tid, t.path) + t.path
+		var st unix.Stat_t
+		if unix.Lstat(at, &st) != nil {
+			return t, true
+		}
+		t.fill(&st)
+		if !follow || t.mode&fs.ModeSymlink == 0 {
+			return t, true
+		}
+		if end, there := p.open(tid, t.path); there {
+			return end, true
+		}
+		t = target{path: t.path} // it leads to what is missing
+		if name, _ = os.Readlink(at); name == "" {
+			return t, true
+		}
+		if name[0] != '/' {
+			name = in + "/" + name
+		}
 	}
 	return t, ok
 }
 
 // absolute writes a path as this process has to.
 func absolute(tid, dirfd int, raw string) (string, bool) {
-	if raw == "" || raw[0] != '/' {
-		base := process(tid) + "/cwd"
+	own := process(tid)
+	if !strings.HasPrefix(raw, "/") {
+		base := own + "/cwd"
 		if dirfd != unix.AT_FDCWD {
-			base = process(tid) + "/fd/" + strconv.Itoa(dirfd)
+			base = own + "/fd/" + strconv.Itoa(dirfd)
 		}
 		dir, err := os.Readlink(base)
-		if err != nil || dir == "" || dir[0] != '/' {
-			return "", false
+		if raw != "" {
+			raw = strings.TrimSuffix(dir, "/") + "/" + raw
+		} else {
+			raw = dir
 		}
-		if raw == "" {
-			return dir, true
-		}
-		return strings.TrimSuffix(dir, "/") + "/" + raw, true
+		return raw, err == nil && strings.HasPrefix(dir, "/")
 	}
-	for _, own := range [...]struct{ prefix, is string }{{"/proc/self/", "/"}, {"/proc/thread-self/", "/"}, {"/dev/fd/", "/fd/"},
+	for _, x := range [...][2]string{{"/proc/self/", "/"}, {"/proc/thread-self/", "/"}, {"/dev/fd/", "/fd/"},
 		{"/dev/stdin", "/fd/0"}, {"/dev/stdout", "/fd/1"}, {"/dev/stderr", "/fd/2"}} {
-		if rest, cut := strings.CutPrefix(raw, own.prefix); cut && (rest == "" || strings.HasSuffix(own.prefix, "/")) {
-			return process(tid) + own.is + rest, true
+		if rest, cut := strings.CutPrefix(raw, x[0]); cut {
+			return own + x[1] + rest, true
 		}
 	}
 	return raw, true
 }
 
-func process(tid int) string { return "/proc/" + strconv.Itoa(tid) }
-
-// lookup looks at an absolute path; next is where a link leads that leads to nothing.
-func (p *paths) lookup(tid int, name string, follow bool) (t target, next string, ok bool) {
-	short := strings.TrimRight(name, "/")
-	follow = follow || short != name
-	dir, base := path.Split(short)
-	if base == "" || base == "." || base == ".." {
-		t, ok = p.open(tid, name, true)
-		return t, "", ok
-	}
-	in, ok := p.dir(tid, "/"+strings.Trim(dir, "/"))
-	if !ok {
-		return t, "", false
-	}
-	t.path = strings.TrimSuffix(in, "/") + "/" + base
-	var st unix.Stat_t
-	if p.mounts.PrivateIn(t.path) != "" {
-		f, there := p.open(tid, t.path, follow)
-		if there {
-			return f, "", true
-		}
-		return t, "", true
-	}
-	if unix.Lstat(t.path, &st) != nil {
-		return t, "", true
-	}
-	if follow && st.Mode&unix.S_IFMT == unix.S_IFLNK {
-		if f, there := p.open(tid, t.path, true); there {
-			return f, "", true
-		}
-		to, err := os.Readlink(t.path)
-		if err != nil || to == "" {
-			return t, "", true
-		}
-		if to[0] != '/' {
-			to = in + "/" + to
-		}
-		return t, to, true
-	}
-	t.fill(&st)
-	return t, "", true
-}
-
 // dir is the canonical name of a directory.
 func (p *paths) dir(tid int, name string) (string, bool) {
-	if real, ok := p.real.get(name); ok {
+	p.mu.Lock()
+	real, ok := p.real[name]
+	p.mu.Unlock()
+	if ok {
 		return real, true
 	}
-	t, ok := p.open(tid, name, true)
+	t, ok := p.open(tid, name)
 	if !ok || !t.mode.IsDir() {
 		return "", false
 	}
 	if !strings.HasPrefix(name, "/proc/") && p.mounts.PrivateIn(t.path) == "" {
-		p.real.put(name, t.path)
+		const most = 8192
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.real == nil || len(p.real) >= most {
+			p.real = make(map[string]string)
+		}
+		p.real[name] = t.path
 	}
 	return t.path, true
 }
 
+// forget has directories looked at again.
+func (p *paths) forget() {
+	p.mu.Lock()
+	p.real = nil
+	p.mu.Unlock()
+}
+
 // open follows a path to the end.
-func (p *paths) open(tid int, name string, follow bool) (t target, ok bool) {
-	flags := unix.O_PATH | unix.O_CLOEXEC
-	if !follow {
-		flags |= unix.O_NOFOLLOW
-	}
-	var fd int
-	var err error
-	if p.mounts.PrivateIn(name) == "" {
-		fd, err = unix.Open(name, flags, 0)
-	} else {
-		fd, err = openIn(process(tid)+"/root", name, flags, 0)
-	}
+func (p *paths) open(tid int, name string) (t target, ok bool) {
+	fd, err := unix.Open(p.root(tid, name)+name, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return t, false
 	}
@@ -195,17 +153,6 @@ func (p *paths) open(tid int, name string, follow bool) (t target, ok bool) {
 	return t, t.exists
 }
 
-// openIn opens a path in a root directory; resolve are flags of openat2(2).
-func openIn(root, name string, flags, resolve int) (int, error) {
-	at, err := unix.Open(root, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return -1, err
-	}
-	defer unix.Close(at)
-	return unix.Openat2(at, name, &unix.OpenHow{Flags: uint64(flags), Resolve: unix.RESOLVE_IN_ROOT | uint64(resolve)})
-}
-
 func (t *target) fill(st *unix.Stat_t) {
-	t.exists, t.mode = true, files.Mode(st.Mode).Type()
-	t.version = version{st.Dev, st.Ino, st.Ctim, st.Uid}
+	t.exists, t.mode, t.uid = true, files.Mode(st.Mode).Type(), st.Uid
 }

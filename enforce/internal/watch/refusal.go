@@ -2,6 +2,7 @@ package watch
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/zsbx/zsbx/enforce/internal/answer"
 )
@@ -25,7 +26,14 @@ type Refusal struct {
 	Left  int     // the fewest calls that its thread made after it
 	When  float64 // of the last time, between 0 and 1 of all calls
 
-	thread, made int // the thread that met it last, and how many calls that had made by then
+	thread *thread // that met it last
+	made   int     // how many calls that had made by then
+}
+
+// thread is one of the command's.
+type thread struct {
+	made  int          // calls
+	tries atomic.Int32 // of the one that it makes now
 }
 
 // Unknown reports that neither the plan nor file modes explain it.
@@ -47,46 +55,43 @@ type refusals struct {
 	mu    sync.Mutex
 	seen  int // calls, or messages
 	list  []Refusal
-	index map[kind]int
+	index map[Refusal]int // by what is not counted
 	more  bool
-}
-
-// kind is what two refusals have in common that are told as one.
-type kind struct {
-	op                   answer.Op
-	call, path, to, name string
-	port                 uint16
-	errno, program       string
-	ordinary             bool
 }
 
 // add takes what was met just now. r.mu is held.
 func (r *refusals) add(x Refusal) {
-	k := kind{x.Act.Op, x.Call, x.Act.Path, x.Act.To, x.Act.Name, x.Act.Port, x.Errno, x.Program, x.Ordinary}
-	i, ok := r.index[k]
+	kind := x
+	kind.Proved, kind.Pid, kind.Count, kind.thread, kind.made = false, 0, 0, nil, 0
+	i, known := r.index[kind]
 	switch {
-	case ok:
+	case known:
 		r.list[i].Count += x.Count
 	case len(r.list) >= maxRefusals:
 		r.more = true
 		return
 	default:
 		if r.index == nil {
-			r.index = make(map[kind]int)
+			r.index = make(map[Refusal]int)
 		}
 		i = len(r.list)
-		r.index[k], r.list = i, append(r.list, x)
+		r.index[kind], r.list = i, append(r.list, x)
 	}
 	e := &r.list[i]
 	e.Proved = e.Proved && x.Proved
 	e.thread, e.made, e.When = x.thread, x.made, float64(r.seen)
 }
 
-// report tells them all. r.mu is held.
-func (r *refusals) report() Report {
+// Report tells what was met so far.
+func (r *refusals) Report() Report {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	out := Report{Seen: r.seen, Proved: true, More: r.more}
 	for _, x := range r.list {
 		x.When /= float64(max(r.seen, 1))
+		if x.thread != nil {
+			x.Left = x.thread.made - x.made
+		}
 		out.Proved = out.Proved && x.Proved
 		out.Refusals = append(out.Refusals, x)
 	}

@@ -16,7 +16,7 @@ func TestRefusals(t *testing.T) {
 	for _, y := range []Refusal{modes, x, unseen, other} {
 		r.add(y)
 	}
-	got := r.report()
+	got := r.Report()
 	if len(got.Refusals) != 3 || got.Proved {
 		t.Fatalf("%+v", got)
 	}

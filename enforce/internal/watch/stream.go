@@ -2,8 +2,9 @@ package watch
 
 import (
 	"bufio"
-	"errors"
+	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"sync"
 	"syscall"
@@ -25,18 +26,18 @@ const stdinEnds = `"$@" </dev/null & exec >&-; read -r _; kill $! 2>/dev/null`
 // Stream is log(1) running beside a command.
 type Stream struct {
 	*Log
-	lines chan struct{} // one for each line, closed at its end
-	stop  func()
-	once  sync.Once
+	stop io.Closer
+	once sync.Once
 }
 
 // StartStream starts "log stream" for a session, and waits until it has begun; what is
 // refused before that is not in it. Program is log(1).
 func StartStream(program string, l *Log) (*Stream, error) {
-	cmd := exec.Command("/bin/sh", "-c", stdinEnds, "sh", program, "stream", "--style", "ndjson", "--predicate", l.predicate())
+	from := `processID == 0 AND eventMessage ENDSWITH "` + l.tag + `"` // no program can log as process 0
+	cmd := exec.Command("/bin/sh", "-c", stdinEnds, "sh", program, "stream", "--style", "ndjson", "--predicate", from)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is the command's
 	cmd.Env = []string{"PATH=/usr/bin:/bin"}
-	w, err := cmd.StdinPipe()
+	stop, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
@@ -45,52 +46,39 @@ func StartStream(program string, l *Log) (*Stream, error) {
 		err = cmd.Start()
 	}
 	if err != nil {
-		w.Close()
+		stop.Close()
 		return nil, err
 	}
-	s := &Stream{Log: l, lines: make(chan struct{}, 1), stop: func() { w.Close() }}
-	go s.read(out, cmd)
-	if !s.line(streamBegins) { // it first says what it filters by
-		s.stop()
-		return nil, errors.New("log stream did not begin")
-	}
-	return s, nil
-}
-
-func (s *Stream) read(out io.Reader, cmd *exec.Cmd) {
-	for in := bufio.NewReader(out); ; {
-		line, err := in.ReadBytes('\n')
-		if err != nil {
-			break
+	in, begun := bufio.NewReader(out), make(chan error, 1)
+	go func() {
+		_, err := in.ReadBytes('\n') // it first says what it filters by
+		begun <- err
+		for line := []byte(nil); err == nil; line, err = in.ReadBytes('\n') {
+			l.Line(line)
 		}
-		s.Line(line)
-		select {
-		case s.lines <- struct{}{}:
-		default:
-		}
-	}
-	s.stop() // it may be the shell that goes on
-	_ = cmd.Wait()
-	close(s.lines)
-}
-
-// line waits for a line, and reports whether one came.
-func (s *Stream) line(most time.Duration) bool {
+		stop.Close() // it may be the shell that goes on
+		_ = cmd.Wait()
+	}()
 	select {
-	case _, ok := <-s.lines:
-		return ok
-	case <-time.After(most):
-		return false
+	case err = <-begun:
+	case <-time.After(streamBegins):
+		err = os.ErrDeadlineExceeded
 	}
+	if err != nil {
+		stop.Close()
+		return nil, fmt.Errorf("log stream did not begin: %w", err)
+	}
+	return &Stream{Log: l, stop: stop}, nil
 }
 
 // Report waits for what the log has still to say of a command that has ended, within
 // bounds, and ends the stream.
 func (s *Stream) Report() Report {
 	s.once.Do(func() {
-		for end := time.Now().Add(streamEnds); s.line(streamQuiet) && time.Now().Before(end); {
+		for seen, end := -1, time.Now().Add(streamEnds); s.Log.Report().Seen != seen && time.Now().Before(end); time.Sleep(streamQuiet) {
+			seen = s.Log.Report().Seen
 		}
-		s.stop()
+		s.stop.Close()
 	})
 	return s.Log.Report()
 }
