@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
+	"io"
 	"maps"
+	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
@@ -62,7 +64,8 @@ func flatten(key string, v any) (all []setting) {
 	return []setting{s}
 }
 
-// landrun reads the first command line of landrun in a shell script.
+// landrun reads the first command line of landrun in a shell script. Of a switch that
+// is given twice the last one counts.
 func (r *reader) landrun(data []byte) (all []setting, err error) {
 	file, err := syntax.NewParser().Parse(bytes.NewReader(data), "")
 	if err != nil {
@@ -71,7 +74,7 @@ func (r *reader) landrun(data []byte) (all []setting, err error) {
 	var words []*syntax.Word
 	syntax.Walk(file, func(n syntax.Node) bool {
 		if c, ok := n.(*syntax.CallExpr); ok && words == nil {
-			if i := slices.IndexFunc(c.Args, func(w *syntax.Word) bool { return strings.HasSuffix("/"+w.Lit(), "/landrun") }); i >= 0 {
+			if i := slices.IndexFunc(c.Args, func(w *syntax.Word) bool { return path.Base(w.Lit()) == "landrun" }); i >= 0 {
 				words = c.Args[i+1:]
 			}
 		}
@@ -81,51 +84,42 @@ func (r *reader) landrun(data []byte) (all []setting, err error) {
 		return nil, errors.New("there is no landrun command in it")
 	}
 	r.left("(no baseline)", "landrun opens nothing by itself: run with --no-baseline to have no presets, no files of shells and no private temporary directory either")
-	for len(words) > 0 {
-		flag := r.word(words[0])
-		if words = words[1:]; !strings.HasPrefix(flag, "-") || flag == "--" {
-			break
+	flags := flag.NewFlagSet("landrun", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	for key, actions := range r.keys {
+		if strings.ContainsAny(actions, "-=") && key != "log-level" {
+			flags.Bool(key, false, "")
+			continue
 		}
-		name, value, given := strings.Cut(strings.TrimLeft(flag, "-"), "=")
-		s := setting{key: name, place: "--" + name}
-		switch actions, _ := r.find(s); {
-		case strings.ContainsAny(actions, "-=") && name != "log-level":
-			on, err := strconv.ParseBool(value)
-			if given && actions != "-" && err != nil {
-				r.fail(s.place, "%q: true or false is needed", value)
+		flags.Func(key, "", func(v string) error {
+			s := setting{key, "--" + key, strings.Split(v, ",")}
+			if strings.ContainsRune(v, 0) {
+				r.fail(s.place, "what it expands to is not known")
+			} else if key == "env" {
+				s.values = []string{v}
 			}
-			if given && err == nil && !on { // the last one counts
-				all = slices.DeleteFunc(all, func(before setting) bool { return before.key == name })
-				continue
-			}
-			value = "true"
-		case !given && len(words) == 0:
-			return nil, fmt.Errorf("--%s has no value", name)
-		case !given:
-			value, words = r.word(words[0]), words[1:]
-		}
-		if s.values = strings.Split(value, ","); name == "env" {
-			s.values = []string{value}
-		}
-		all = append(all, s)
+			all = append(all, s)
+			return nil
+		})
 	}
-	return all, nil
-}
-
-// word is a word of a script.
-func (r *reader) word(w *syntax.Word) string {
-	text := guard.Text(w.Parts, func(name string) string { return ofCaller + "{" + name + "}" })
-	if strings.ContainsRune(text, 0) {
-		r.fail(w.Pos().String(), "what it expands to is not known")
+	var args []string
+	for _, w := range words {
+		args = append(args, guard.Text(w.Parts, func(name string) string { return ofCaller + "{" + name + "}" }))
 	}
-	return text
+	err = flags.Parse(args)
+	flags.Visit(func(f *flag.Flag) {
+		if f.Value.String() == "true" {
+			all = append(all, setting{f.Name, "--" + f.Name, []string{"true"}})
+		}
+	})
+	return all, err
 }
 
 // firejail reads a profile. What it does not name is readable, and the home
 // directory writable, unless it has whitelists. They come first, wherever they stand.
 func (r *reader) firejail(data []byte) (all []setting, err error) {
 	var first []setting
-	home, macros := true, strings.NewReplacer(strings.Fields(line("$", "firejail"))...)
+	home, macros := true, strings.NewReplacer(strings.Fields(keys("$")["firejail"])...)
 	for i, text := range strings.Split(string(data), "\n") {
 		if text = strings.TrimSpace(text); text == "" || text[0] == '#' {
 			continue

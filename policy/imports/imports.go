@@ -26,23 +26,14 @@ type Result struct {
 // Formats are the names of the formats, in the order in which they are tried.
 func Formats() []string { return []string{"codex", "firejail", "zed", "srt", "landrun"} }
 
-// detect guesses the format of a file by its name, else by its content: JSON, with
-// comments, is Zed's or srt's. "" for unknown, and for what may be one or another.
+// detect tells the format of a file by its name, and Zed's JSON from srt's by its
+// content. "" is for unknown.
 func detect(name string, data []byte) string {
-	text := strings.TrimSpace(string(data))
-	json := slices.ContainsFunc([]string{"{", "//", "/*"}, func(s string) bool { return strings.HasPrefix(text, s) })
-	var all []string
 	for _, format := range Formats() {
-		signs := strings.Fields(line("?", format))
-		if slices.Contains(signs, path.Ext(name)) {
+		ext, sign, _ := strings.Cut(keys("?")[format], " ")
+		if path.Ext(name) == ext && strings.Contains(string(data), sign) {
 			return format
 		}
-		if json == (format == "zed" || format == "srt") && slices.ContainsFunc(signs, func(s string) bool { return s[0] != '.' && strings.Contains(text, s) }) {
-			all = append(all, format)
-		}
-	}
-	if len(all) == 1 || json && len(all) > 0 {
-		return all[0]
 	}
 	return ""
 }
@@ -50,7 +41,8 @@ func detect(name string, data []byte) string {
 // reader fills a Result.
 type reader struct {
 	Result
-	to   *policy.Policy // the part that is filled: all, or that for one system
+	to   *policy.Policy    // the part that is filled: all, or that for one system
+	keys map[string]string // what becomes of the format's keys
 	name string
 	errs policy.Errors
 }
@@ -65,24 +57,20 @@ type setting struct {
 // ofCaller stands before {NAME} for a variable of the caller's in a value.
 const ofCaller = "\x01"
 
-// Read makes a policy of a file in one of the formats; "" has it guessed by the name and
-// the content. The errors name the place, and are all that is wrong with what is taken
-// over.
+// Read makes a policy of a file in one of the formats; "" has the file's name tell it. The
+// errors name the place, and are all that is wrong with what is taken over.
 func Read(format, name string, data []byte) (*Result, error) {
 	if format = cmp.Or(format, detect(name, data)); format == "" {
 		return nil, policy.Errors{{Code: policy.CodeValue, Hint: "--format srt",
-			Msg: fmt.Sprintf("%s: what it is can't be told by its name and content: one of %s", name, strings.Join(Formats(), ", "))}}
+			Msg: fmt.Sprintf("%s: what it is can't be told by its name: one of %s", name, strings.Join(Formats(), ", "))}}
 	} else if !slices.Contains(Formats(), format) {
 		return nil, fmt.Errorf("unknown format %q: --format takes %s", format, strings.Join(Formats(), ", "))
 	}
 	p := &policy.Policy{Linux: &policy.Policy{}, MacOS: &policy.Policy{}}
-	r := &reader{name: name, Result: Result{Format: format, Policy: p}, to: p}
+	r := &reader{name: name, Result: Result{Format: format, Policy: p}, to: p, keys: keys(format)}
 	r.begin(format)
-	read := map[string]func([]byte) ([]setting, error){"landrun": r.landrun, "firejail": r.firejail}[format]
-	if read == nil {
-		read = r.tree
-	}
-	settings, err := read(data)
+	readers := map[string]func([]byte) ([]setting, error){"landrun": r.landrun, "firejail": r.firejail, "codex": r.tree, "zed": r.tree, "srt": r.tree}
+	settings, err := readers[format](data)
 	if err != nil {
 		return nil, policy.Errors{{Origin: policy.Origin{Source: name}, Code: policy.CodeSyntax, Msg: "as " + format, Err: err}}
 	}
@@ -102,41 +90,37 @@ func Read(format, name string, data []byte) (*Result, error) {
 	return &r.Result, nil
 }
 
-// line is the rest of the line of keys.txt for a key of a format.
-func line(format, key string) string {
+// keys are the lines of keys.txt for a format, by their keys.
+func keys(format string) map[string]string {
+	all := map[string]string{}
 	for l := range strings.Lines(keyFile) {
-		if rest, ok := strings.CutPrefix(strings.TrimSpace(l), format+" "+key+" "); ok && !strings.Contains(key, " ") {
-			return rest
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(l), format+" "); ok {
+			key, what, _ := strings.Cut(rest, " ")
+			all[key] = what
 		}
 	}
-	return ""
+	return all
 }
 
 // begin does what a format says by itself, and reports whether there is such a one.
 func (r *reader) begin(format string) bool {
-	rest := line("+", format)
+	rest := keys("+")[format]
 	for f := strings.Fields(rest); len(f) > 1; f = f[2:] {
 		r.do(setting{place: f[0]}, f[1])
 	}
 	return rest != ""
 }
 
-// find gives what keys.txt says of a setting: the actions, and the reason.
-func (r *reader) find(s setting) (actions, why string) {
-	rest := cmp.Or(line(r.Format, s.key+"="+strings.Join(s.values, ",")), line(r.Format, s.key))
+// apply does what keys.txt says of a setting, and tells why that is not all.
+func (r *reader) apply(s setting) {
+	rest := cmp.Or(r.keys[s.key+"="+strings.Join(s.values, ",")], r.keys[s.key])
 	for key := s.key; rest == "" && key != ""; {
 		key = key[:max(strings.LastIndexByte(key, '.'), 0)]
-		if rest = line(r.Format, key); strings.HasPrefix(rest, "fs.") || strings.HasPrefix(rest, "net.") {
+		if rest = r.keys[key]; strings.HasPrefix(rest, "fs.") || strings.HasPrefix(rest, "net.") {
 			rest = "" // these are lists
 		}
 	}
-	actions, why, _ = strings.Cut(cmp.Or(rest, line(r.Format, "*"), "- zsbx does not know it"), " ")
-	return actions, why
-}
-
-// apply does what keys.txt says of a setting.
-func (r *reader) apply(s setting) {
-	actions, why := r.find(s)
+	actions, why, _ := strings.Cut(cmp.Or(rest, r.keys["*"], "- zsbx does not know it"), " ")
 	for action := range strings.SplitSeq(actions, ",") {
 		if all := r.do(s, action); all {
 			return
@@ -163,8 +147,7 @@ func (r *reader) do(s setting, action string) (all bool) {
 		case v == "" && key != "set":
 			r.fail(s.place, "strings are needed, none of them empty")
 		case key == "-write":
-			had := r.narrow(p, policy.Write)
-			all = !r.writable(p) && (had || !strings.HasPrefix(p, "~/"))
+			all = r.narrow(p, policy.Write)
 		case key == "-exec":
 			all = r.narrow(p, policy.Exec)
 		case key == "set":
@@ -187,21 +170,18 @@ func (r *reader) do(s setting, action string) (all bool) {
 	return all
 }
 
-// narrow takes an access from the rules so far for a path, and writing from those for
-// what lies in it, and reports whether any had it.
-func (r *reader) narrow(path string, access policy.Access) (had bool) {
+// narrow takes an access from the rules so far for a path and for what lies in it, and
+// reports whether no other rule gives it.
+func (r *reader) narrow(path string, access policy.Access) (all bool) {
+	all = true
 	for i := range r.to.FS.Rules {
 		rule := &r.to.FS.Rules[i]
-		if rule.Access&access != 0 && (rule.Path == path || access == policy.Write && within(rule.Path, path)) {
-			rule.Access, had = rule.Access&^access, true
+		if within(rule.Path, path) {
+			rule.Access &^= access
 		}
+		all = all && (rule.Access&access == 0 || !within(path, rule.Path))
 	}
-	return had
-}
-
-// writable reports whether a rule so far has a path writable.
-func (r *reader) writable(path string) bool {
-	return slices.ContainsFunc(r.to.FS.Rules, func(rule policy.Rule) bool { return rule.Access&policy.Write != 0 && within(path, rule.Path) })
+	return all
 }
 
 // within is policy.Within, for which the home directory lies in "/", too.

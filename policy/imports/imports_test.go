@@ -60,19 +60,16 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestDetect: a word in the content does not outweigh the name, nor what the content is.
+// TestDetect: a word in the content does not outweigh the name.
 func TestDetect(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"s.json", `{"filesystem":{"denyRead":["~/.config/firejail","sandbox_mode"]}}`, "srt"},
-		{"s", ` {"network":{},"x":"landrun"}`, "srt"},
-		{"s", "// no firejail\n{\"terminal\":{\"sandbox\":{}}}", "zed"},
+		{"s.json", ` {"network":{},"x":"landrun"}`, "srt"},
+		{"s.json", "// no firejail\n{\"terminal\":{\"sandbox\":{}}}", "zed"},
 		{"x.sh", "landrun --ro /etc/firejail ls", "landrun"},
 		{"x.profile", "blacklist /sandbox_mode", "firejail"},
 		{"x.toml", "x = 'firejail'", "codex"},
-		{"x", "exec landrun ls", "landrun"},
-		{"x", "landrun --ro /etc/firejail ls", ""},
-		{"x", `{"firejail":1}`, ""},
-		{"x", `exec ls "network"`, ""},
+		{"x", "exec landrun ls", ""},
 	} {
 		r, err := imports.Read("", tt.name, []byte(tt.text))
 		if (err != nil) != (tt.want == "") || err == nil && r.Format != tt.want {
@@ -100,7 +97,7 @@ func TestNarrow(t *testing.T) {
 		{"landrun", "landrun --unrestricted-filesystem=false --unrestricted-network=0 --rox /usr ls", "connect_tcp = []", "allow = true"},
 		{"landrun", "landrun --unrestricted-filesystem=false --rox /usr ls", "/usr", "rw = "},
 		{"landrun", "landrun --unrestricted-network --unrestricted-network=false --rox /usr ls", "connect_tcp = []", "allow = true"},
-		{"landrun", "landrun --unrestricted-network=true --ldd=false --other=x ls", "--other: zsbx does not know it", "_tcp"},
+		{"landrun", "landrun --unrestricted-network=true --ldd=false --add-exec ls", "--add-exec: the command's own file", "_tcp"},
 		{"landrun", "sudo landrun --rw /a\\ b -- ls --rw /c", `"/a b"`, `"/c"`},
 		{"landrun", "landrun --env \"A=$B\" ls", "not expanded", `A = `},
 		{"firejail", "net none\nread-only ${HOME}\n", "allow = false", "rw ="},
@@ -153,14 +150,15 @@ func TestBad(t *testing.T) {
 		{"codex", "[shell_environment_policy]\ninherit = 'all - the'\n'exclude no' = 'x'", ""},
 		{"codex", "= 1", "f: as codex: "},
 		{"landrun", "ls", "no landrun command"},
-		{"landrun", "landrun --ro", "--ro has no value"},
-		{"landrun", "landrun --unrestricted-network=no ls", `--unrestricted-network: "no": true or false is needed`},
+		{"landrun", "landrun --ro", "flag needs an argument: -ro"},
+		{"landrun", "landrun --unrestricted-network=no ls", `invalid boolean value "no" for -unrestricted-network`},
+		{"landrun", "landrun --other x ls", "flag provided but not defined: -other"},
 		{"landrun", "landrun --ro '", "without closing quote"},
 		{"landrun", "landrun --connect-tcp 70000 ls", `--connect-tcp: "70000": a port is a number from 1 to 65535`},
 		{"landrun", "landrun --ro \"$(id)\" ls", "what it expands to is not known"},
 		{"landrun", "landrun --ro /x{a,b} ${y:-z} ls", ""},
 		{"firejail", "whitelist\n", "1: whitelist: strings are needed"},
-		{"", "", "f: what it is can't be told by its name and content: one of codex, firejail, zed, srt, landrun"},
+		{"", "", "f: what it is can't be told by its name: one of codex, firejail, zed, srt, landrun"},
 		{"what", "", `unknown format "what"`},
 	} {
 		r, err := imports.Read(tt.format, "f", []byte(tt.text))
