@@ -45,7 +45,7 @@ func (o *checkFlags) ask(fs *pflag.FlagSet, name, usage string) {
 
 // answer prints whether what was asked for is allowed. The status is 1 when
 // any of it is not.
-func (o *checkFlags) answer(a *app, plan *enforce.Plan, argv []string, refused error) error {
+func (o *checkFlags) answer(a *app, plan *enforce.Plan, argv []string, refused *policy.Error) error {
 	var all []answer
 	for _, q := range o.questions {
 		all = append(all, q.answer(plan))
@@ -53,7 +53,7 @@ func (o *checkFlags) answer(a *app, plan *enforce.Plan, argv []string, refused e
 	if len(argv) > 0 {
 		x := startAnswer(plan, argv)
 		if open := o.openGaps(plan); refused != nil {
-			x.Allowed, x.Reason, x.Hint = false, refused.Error(), sandbox.GuardHint
+			x.Allowed, x.Reason, x.Hint = false, refused.Error(), refused.Hint
 		} else if x.Allowed && open != nil && o.fallback == fallbackDeny {
 			x.Allowed, x.Reason = false, "can't be enforced here: "+strings.Join(open, ", ")
 			x.Hint = "--allow-gap " + strings.Join(open, " --allow-gap ")

@@ -8,6 +8,8 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox"
+	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/guard"
 	"github.com/zsbx/zsbx/policy/units"
 )
 
@@ -93,10 +95,7 @@ func (o *checkFlags) run(a *app, argv []string) error {
 	if err != nil {
 		return err
 	}
-	refused := sandbox.CheckArgs(c.Policy, &c.host, argv)
-	if e := (*sandbox.Error)(nil); refused != nil && !errors.As(refused, &e) {
-		return refused
-	}
+	refused, _ := guard.Check(c.Policy, &c.host, argv).(*policy.Error)
 	if why := plan.Unnamed(); why != "" && !a.say.json {
 		a.say.warn("names can't be resolved: %s", why)
 		a.say.hint("%s", enforce.NamesHint)

@@ -34,7 +34,7 @@ func TestJSONDocs(t *testing.T) {
 		}
 	}
 	codes := []string{codeFailed, codeUsage, codePolicy, codeUntrusted, codeGap, codeSession, codeAudit, codeShortage,
-		string(sandbox.CodeNotFound), string(sandbox.CodeCannotRun), string(sandbox.CodeGuard)}
+		string(sandbox.CodeNotFound), string(sandbox.CodeCannotRun), string(string(policy.CodeGuard))}
 	for _, c := range []policy.Code{
 		policy.CodeSyntax, policy.CodeUnknownKey, policy.CodeDuplicate, policy.CodeType, policy.CodeValue, policy.CodeLimit, policy.CodeFile,
 		policy.CodeMissing, policy.CodePath, policy.CodeVariable, policy.CodeContradiction, policy.CodeRefused, policy.CodeMore,

@@ -70,11 +70,11 @@ func (o *logFlags) run(a *app, ids []string) error {
 	if err != nil {
 		return coded(codePolicy, err)
 	}
-	all, damaged, err := sandbox.ReadAudit(log.Dir)
+	all, damaged, err := sandbox.ReadAudit(log.Dir.Value)
 	if damaged > 0 {
 		a.say.warn("%s of the audit log can't be read", count(damaged, "line", "lines"))
 	} else if all == nil && err == nil {
-		return &failure{code: codeAudit, status: exitFailed, hint: "zsbx run --audit " + shell.Quote(log.Dir) + " ...", err: fmt.Errorf("no audit log can be read in %s", log.Dir)}
+		return &failure{code: codeAudit, status: exitFailed, hint: "zsbx run --audit " + shell.Quote(log.Dir.Value) + " ...", err: fmt.Errorf("no audit log can be read in %s", log.Dir.Value)}
 	}
 	dir, _ := filepath.Abs(o.dir) // there is a working directory: HostIn was there
 	dir = h.Follow(dir).Path

@@ -105,9 +105,6 @@ func (o *runFlags) run(a *app, argv []string) error {
 	opts := o.options(a, c, argv)
 	switch {
 	case o.dryRun:
-		if err := sandbox.CheckArgs(c.Policy, &c.host, argv); err != nil {
-			return err
-		}
 		return o.print(a, c, opts)
 	case o.exec:
 		return o.startErr(sandbox.Exec(c.Policy, opts))

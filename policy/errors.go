@@ -23,6 +23,7 @@ const (
 	CodeVariable      Code = "unset-variable"
 	CodeContradiction Code = "contradiction" // two settings that exclude each other
 	CodeRefused       Code = "refused"       // a rule that would break what zsbx relies on
+	CodeGuard         Code = "guard"         // a list of words refuses the command line
 	CodeMore          Code = "more"          // how many errors were left out
 )
 

@@ -20,7 +20,6 @@ const (
 	CodeTracker   Code = "gap"        // the tracker that was asked for can't be had
 	CodeNotFound  Code = "not-found"  // the command was not found
 	CodeCannotRun Code = "cannot-run" // the command can't be executed
-	CodeGuard     Code = "guard"      // a list of words refuses the command line
 	CodeAudit     Code = "audit"      // the audit log is required, and can't be written
 	CodeSession   Code = "session"    // the session can't be recorded, or not be ended
 )

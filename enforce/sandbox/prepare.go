@@ -15,6 +15,7 @@ import (
 	"github.com/zsbx/zsbx/enforce/sandbox/internal/tempdir"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
+	"github.com/zsbx/zsbx/policy/guard"
 )
 
 // prepared is a command before its session begins: what the policy means here, and
@@ -82,7 +83,7 @@ func (o *Options) begin(p *policy.Policy) (*prepared, error) {
 			return nil, err
 		}
 	}
-	if err := compose.CheckVariables(&c.host); err != nil {
+	if err := cmp.Or(compose.CheckVariables(&c.host), guard.Check(c.policy, &c.host, o.Args)); err != nil {
 		return nil, err
 	}
 	if c.host.OS != thisSystem() {
@@ -109,12 +110,9 @@ func thisSystem() string {
 
 // prepare goes the way from the policy to a plan that may be put on the command.
 func (c *prepared) prepare() error {
-	if err := CheckArgs(c.policy, &c.host, c.o.Args); err != nil {
-		return err
-	}
 	if c.o.TrackOnly {
 		c.limits = c.policy.Limits
-		if err := c.openLog(&policy.Resolved{Dir: c.host.Dir, Home: c.host.Home}); err != nil {
+		if err := c.openLog(); err != nil {
 			return err
 		}
 		if err := c.o.checkLimits(c.limits); err != nil || !c.o.InPlace || c.o.Keep {
@@ -192,7 +190,7 @@ func (c *prepared) checkLinks() error {
 	if err != nil {
 		return coded(err)
 	}
-	return c.openLog(c.resolved)
+	return c.openLog()
 }
 
 // checkLimits refuses limits that nobody would see to: there is no keeper between

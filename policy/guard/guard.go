@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -12,25 +11,17 @@ import (
 	"github.com/zsbx/zsbx/policy/internal/tables"
 )
 
-// Refusal is a command line that a list refuses, or that can't be read.
-type Refusal struct {
-	List string // "" for a shell line that can't be read
-	Word string // the entry, as the command line has it: "rm -r /"
-	Err  error  // why it can't be read
+// refuse is what to say of a command line, and what to type where it is meant.
+func refuse(format string, args ...any) error {
+	return &policy.Error{Code: policy.CodeGuard, Hint: "--guard off", Msg: fmt.Sprintf(format, args...)}
 }
 
-// Error says which word and which list.
-func (r *Refusal) Error() string {
-	if r.Err != nil {
-		return fmt.Sprintf("the guard can't read the shell line: %v", r.Err)
-	}
-	return fmt.Sprintf("%q is on the guard's list %s", r.Word, r.List)
-}
-
-// Check says whether a list that p switches on refuses a command line: the error is a
-// *Refusal then, and a policy.Errors, with the places, for lists that are not known.
-// Home and dir are what "~" and relative paths mean to the command.
-func Check(p *policy.Guard, home, dir string, argv []string) error {
+// Check says whether a list that a policy switches on refuses a command line: the error
+// is a *policy.Error then, which names the word and the list, and a policy.Errors, with the
+// places, for lists that are not known. The host says what "~" and relative paths mean to
+// the command.
+func Check(policies *policy.Policy, h *policy.Host, argv []string) error {
+	p := policies.GuardOn(h.OS)
 	if len(p.Lists) == 0 {
 		return nil
 	}
@@ -43,7 +34,7 @@ func Check(p *policy.Guard, home, dir string, argv []string) error {
 	for _, w := range p.Words {
 		lists[w.Name] = append(lists[w.Name], w.Value)
 	}
-	c := checker{home: home, cwd: dir, vars: map[string]string{"HOME": home}, left: maxWork}
+	c := checker{home: h.Home, cwd: h.Dir, vars: map[string]string{"HOME": h.Home}, left: maxWork}
 	var errs policy.Errors
 	for _, n := range p.Lists {
 		if lists[n.Value] == nil {
@@ -82,9 +73,8 @@ type checker struct {
 
 // Who writes a line may have it say far more than it is long.
 const (
-	maxWork  = 8 << 20 // bytes of the words of all commands in it, and perWord for each, and of the values in them
-	perWord  = 8
-	maxValue = 128 << 10 // bytes of a variable's value: the longest word that a program is given (execve(2), MAX_ARG_STRLEN)
+	maxWork = 8 << 20 // bytes of the words of all commands in it, and perWord for each, and of the values in them
+	perWord = 8
 )
 
 // command checks a command with its arguments, and the ones that it runs.
@@ -93,7 +83,7 @@ func (c *checker) command(words []string) error {
 		c.left -= len(w) + perWord
 	}
 	if c.left < 0 {
-		return &Refusal{Err: errors.New("it says too much")}
+		return refuse("the guard can't read the shell line: it says too much")
 	}
 	if len(words) == 0 || strings.Contains(words[0], unknown) {
 		return nil
@@ -169,7 +159,7 @@ func (c *checker) match(words []string, e entry) error {
 		what += " " + want
 		args, operand = args[i+1:], operand || !option
 	}
-	return &Refusal{List: e.list, Word: what}
+	return refuse("%q is on the guard's list %s", what, e.list)
 }
 
 // fits compares a word with one of an entry. -c is found in -ec, too.
@@ -178,10 +168,8 @@ func (c *checker) fits(want, text string) bool {
 	switch rest, ok := strings.CutPrefix(text, before); {
 	case strings.Contains(text, unknown):
 		return want == "*"
-	case kind == "vital}":
-		return ok && c.vital(rest)
-	case kind == "device}":
-		return ok && device(rest)
+	case kind == "vital}", kind == "device}":
+		return ok && c.among(rest, strings.TrimSuffix(kind, "}"))
 	case !isOption(want):
 		return !isOption(text) && (want == "*" || glob(want, text))
 	}
@@ -199,20 +187,15 @@ func (c *checker) absolute(p string) string {
 	return path.Clean("/" + p)
 }
 
-// vital reports whether a path is one that must not be lost, or all that is in one.
-func (c *checker) vital(text string) bool {
+// among reports whether a path, or all that is in it, is in a section of the table.
+// Vital is what holds the home directory, too.
+func (c *checker) among(text, section string) bool {
 	p := c.absolute(text)
 	for p != "/" && strings.Trim(path.Base(p), "*?.[!]") == "" {
 		p = path.Dir(p)
 	}
-	return text != "" && (policy.Within(c.home, p) || p == "/" || slices.Contains(tables.Find(tables.Guard(), "vital"), p))
-}
-
-// device tells a device that keeps what is written from those that do not.
-func device(p string) bool {
-	name, ok := strings.CutPrefix(path.Clean(p), "/dev/")
-	return ok && !slices.ContainsFunc(tables.Find(tables.Guard(), "harmless"), func(h string) bool { return glob(h, name) }) &&
-		(!strings.Contains(name, "/") || glob("disk/*", name) || glob("mapper/*", name) || glob("disk/*/*", name))
+	return text != "" && (section == "vital" && policy.Within(c.home, p) ||
+		slices.ContainsFunc(tables.Find(tables.Guard(), section), func(e string) bool { return e == p || section == "device" && glob(e, p) }))
 }
 
 func glob(pattern, s string) bool { ok, _ := path.Match(pattern, s); return ok }

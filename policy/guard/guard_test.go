@@ -27,7 +27,17 @@ func on(p policy.Guard, lists ...string) guarded {
 }
 
 func (g guarded) Check(argv []string) error {
-	return guard.Check((*policy.Guard)(&g), "/home/u", "/home/u/project", argv)
+	return check(policy.Guard(g), "/home/u", "/home/u/project", argv)
+}
+
+func check(g policy.Guard, home, dir string, argv []string) error {
+	return guard.Check(&policy.Policy{Guard: g}, &policy.Host{OS: "linux", Home: home, Dir: dir}, argv)
+}
+
+// refuses reports whether an error is a refusal for a word of a list.
+func refuses(err error, word, list string) bool {
+	e, ok := err.(*policy.Error)
+	return ok && e.Code == policy.CodeGuard && e.Msg == fmt.Sprintf("%q is on the guard's list %s", word, list)
 }
 
 // TestCatastrophic has what is refused, and beside it what is like it and is not.
@@ -125,11 +135,10 @@ func TestCatastrophic(t *testing.T) {
 		{"cat x > /dev/$x", ""},
 	} {
 		err := g.Check([]string{"sh", "-c", tt.line})
-		var r *guard.Refusal
 		switch {
 		case tt.want == "" && err != nil:
 			t.Errorf("%s: %v", tt.line, err)
-		case tt.want != "" && (!errors.As(err, &r) || r.Word != tt.want || r.List != catastrophic):
+		case tt.want != "" && !refuses(err, tt.want, catastrophic):
 			t.Errorf("%s: got %v, want %s", tt.line, err, tt.want)
 		}
 	}
@@ -138,7 +147,7 @@ func TestCatastrophic(t *testing.T) {
 		if argv[2] == "." {
 			dir = "/home/u"
 		}
-		if err := guard.Check(&p, "/home/u", dir, argv); err == nil {
+		if err := check(p, "/home/u", dir, argv); err == nil {
 			t.Errorf("%q is not refused", argv)
 		}
 	}
@@ -189,12 +198,11 @@ func TestOwnWords(t *testing.T) {
 		"terraform -chdir=x destroy -auto-approve": "mine", "terraform plan": "", "git push origin --force-with-lease": "mine", "git push origin": "", "xonsh": "shells", "sh -c x": "shells",
 	} {
 		err := g.Check(strings.Fields(line))
-		var r *guard.Refusal
-		if (err != nil) != (want != "") || errors.As(err, &r) && r.List != want {
+		if (err != nil) != (want != "") || err != nil && !strings.HasSuffix(err.Error(), "list "+want) {
 			t.Errorf("%s: %v, want %q", line, err, want)
 		}
 	}
-	err := guard.Check(&policy.Guard{Lists: []policy.Named{{Value: "nope", Origin: policy.Origin{Source: "p.toml", Line: 2, Column: 3}}}}, "", "/", nil)
+	err := check(policy.Guard{Lists: []policy.Named{{Value: "nope", Origin: policy.Origin{Source: "p.toml", Line: 2, Column: 3}}}}, "", "/", nil)
 	var es policy.Errors
 	if !errors.As(err, &es) || !strings.Contains(err.Error(), `p.toml:2:3: unknown guard list "nope": there are catastrophic, escapes`) {
 		t.Errorf("%v", err)
@@ -254,8 +262,8 @@ func FuzzCheck(f *testing.F) {
 	f.Add("x=$y; ${x[1]} <<E\n$(a)\nE\n")
 	p := policy.Guard(on(policy.Guard{}, catastrophic, "shells"))
 	f.Fuzz(func(_ *testing.T, line string) {
-		guard.Check(&p, "", "/", []string{"busybox", "env", "bash", "-s", line})
-		guard.Check(&p, "", "", []string{"eval", line})
+		check(p, "", "/", []string{"busybox", "env", "bash", "-s", line})
+		check(p, "", "", []string{"eval", line})
 	})
 }
 
@@ -273,7 +281,7 @@ func TestWork(t *testing.T) {
 		argv   []string
 		passes bool
 	}{
-		"doubled values":  {[]string{"sh", "-c", double + "; rm $a"}, true},
+		"doubled values":  {[]string{"sh", "-c", double + "; rm $a"}, false},
 		"repeated values": {[]string{"sh", "-c", "x=" + value + "; rm" + strings.Repeat(" $x", 1<<14)}, false},
 		"repeated in one": {[]string{"sh", "-c", "x=" + value + "; rm " + strings.Repeat("$x", 1<<14)}, false},
 		"values in eval":  {append([]string{"eval", "x=" + value[:1000] + ";:"}, slices.Repeat([]string{strings.Repeat("$x", 60_000)}, 6)...), false},
@@ -293,8 +301,7 @@ func TestWork(t *testing.T) {
 			go func() { done <- g.Check(tt.argv) }()
 			select {
 			case err := <-done:
-				var r *guard.Refusal
-				if err == nil != tt.passes || err != nil && (!errors.As(err, &r) || r.List != "") {
+				if err == nil != tt.passes || err != nil && !strings.Contains(err.Error(), "it says too much") {
 					t.Errorf("%v", err)
 				}
 				if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 512<<20 {

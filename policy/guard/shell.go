@@ -18,7 +18,7 @@ func (c *checker) line(text, shell string) error {
 	}
 	file, err := syntax.NewParser(syntax.Variant(lang)).Parse(strings.NewReader(strings.ToValidUTF8(text, "\uFFFD")), "")
 	if err != nil {
-		return &Refusal{Err: err}
+		return refuse("the guard can't read the shell line: %v", err)
 	}
 	s := script{checker: c}
 	syntax.Walk(file, s.visit)
@@ -39,11 +39,7 @@ func (s *script) visit(n syntax.Node) bool {
 	switch n := n.(type) {
 	case *syntax.Assign:
 		if n.Name != nil && n.Value != nil {
-			value := s.text(n.Value)
-			if len(value) > maxValue {
-				value = unknown
-			}
-			s.vars[n.Name.Value] = value
+			s.vars[n.Name.Value] = s.text(n.Value)
 		}
 	case *syntax.FuncDecl:
 		s.function = n
