@@ -127,16 +127,9 @@ type Audit struct {
 	Required Named // "true": no command runs without its line
 }
 
-// AuditLog is an Audit as one machine understands it.
-type AuditLog struct {
-	Dir      string // absolute; it need not exist
-	Keep     int    // days, 0 for ever
-	Required bool
-}
-
-// AuditLog is the log that the policy asks for, and nil for none. Only the
-// path is looked at, as it is written.
-func (p *Policy) AuditLog(h Host) (*AuditLog, error) {
+// AuditLog is the log that the policy asks for on one machine, with what is not said,
+// and nil for none. Dir is absolute then; it need not exist, and no link is followed.
+func (p *Policy) AuditLog(h Host) (*Audit, error) {
 	if p.Audit == (Audit{}) && p.forSystem(h.OS).Audit == (Audit{}) {
 		return nil, nil
 	}
@@ -145,8 +138,8 @@ func (p *Policy) AuditLog(h Host) (*AuditLog, error) {
 	if err != nil {
 		return nil, Errors{{Origin: a.Dir.Origin, Code: CodeValue, Msg: fmt.Sprintf("the audit log's directory %q", a.Dir.Value), Err: err}}
 	}
-	days, err := strconv.Atoi(cmp.Or(a.Keep.Value, "90"))
-	return &AuditLog{dir, days, a.Required.Value == "true"}, err
+	a.Dir.Value, a.Keep.Value = dir, cmp.Or(a.Keep.Value, "90")
+	return &a, nil
 }
 
 // Wider is one thing that a policy asks for beyond another.

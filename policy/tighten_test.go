@@ -72,7 +72,7 @@ func TestTightens(t *testing.T) {
 		}
 		log, err := base.AuditLog(h)
 		then, err2 := Merge(base, p).AuditLog(h)
-		if err != nil || err2 != nil || log != nil && (then.Dir != log.Dir || then.Keep != log.Keep || log.Required && !then.Required) {
+		if err != nil || err2 != nil || log != nil && (then.Dir.Value != log.Dir.Value || then.Keep.Value != log.Keep.Value || log.Required.Value == "true" && then.Required.Value != "true") {
 			t.Fatalf("the audit log is %+v, %v and then %+v, %v", log, err, then, err2)
 		}
 	})

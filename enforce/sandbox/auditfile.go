@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zsbx/zsbx/enforce/sandbox/internal/safepath"
+	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/object"
 )
 
@@ -72,9 +72,6 @@ func appendLine(dir string, keep int, l *AuditLine) error {
 	if err == nil && (!st.Mode().IsRegular() || !ownedByMe(st) || st.Sys().(*syscall.Stat_t).Nlink != 1) {
 		err = errors.New("the day's file is not a regular file of this user with one name")
 	}
-	if err == nil && st.Mode().Perm() != 0o600 { // whatever the umask is, and was
-		err = f.Chmod(0o600)
-	}
 	if err != nil {
 		return err
 	}
@@ -95,11 +92,11 @@ func appendLine(dir string, keep int, l *AuditLine) error {
 	return err
 }
 
-// onlyMine refuses the directory of a log that others can change.
-func onlyMine(dir string) error {
-	in, err := os.Lstat(dir)
-	if err == nil && (!ownedByMe(in) && !ownedBy(in, 0) || in.Mode()&0o022 != 0) {
-		err = fmt.Errorf("%s can be changed by others", dir)
+// onlyMine refuses a log, or a file in it, that others can change.
+func onlyMine(name string) error {
+	st, err := os.Lstat(name)
+	if err == nil && (!ownedByMe(st) && !ownedBy(st, 0) || st.Mode()&(fs.ModeSymlink|0o022) != 0) {
+		err = fmt.Errorf("%s can be changed by others, or is a link", name)
 	}
 	return err
 }
@@ -117,6 +114,9 @@ type AuditSession struct {
 	End     *AuditLine `json:"end,omitempty"`
 }
 
+// maxDay is how much of a day is read, in bytes.
+const maxDay = 1 << 30
+
 // ReadAudit gives the sessions of a log, in the order in which they began, and how many
 // lines could not be read. Links lead to the directory, not out of it. One that does not
 // exist has no sessions.
@@ -131,7 +131,10 @@ func ReadAudit(dir string) (all []*AuditSession, damaged int, err error) {
 	}
 	known := map[string]*AuditSession{}
 	for _, name := range days(dir) {
-		data, e := readDay(filepath.Join(dir, name))
+		data, e := []byte(nil), onlyMine(filepath.Join(dir, name))
+		if e == nil {
+			data, e = files.Read(filepath.Join(dir, name), maxDay)
+		}
 		err = errors.Join(err, e)
 		for text := range bytes.FieldsFuncSeq(data, func(r rune) bool { return r == '\n' }) {
 			l := &AuditLine{}
@@ -152,17 +155,4 @@ func ReadAudit(dir string) (all []*AuditSession, damaged int, err error) {
 		}
 	}
 	return all, damaged, err
-}
-
-// readDay reads a day's file, which is no link.
-func readDay(name string) ([]byte, error) {
-	f, err := safepath.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() || st.Size() > 1<<30 {
-		return nil, errors.Join(err, fmt.Errorf("%s is not a regular file of at most 1 GiB", name))
-	}
-	return io.ReadAll(f)
 }

@@ -21,9 +21,8 @@ type selfFiles struct{ readOnly, hidden, watched []string }
 // selfDir is a directory of zsbx's own.
 type selfDir struct {
 	path   string
-	home   string // never made unless this exists; "" for nothing
-	hidden bool   // what other commands ran, and which projects are trusted
-	temp   bool   // in a directory for temporary files
+	hidden bool // what other commands ran, and which projects are trusted
+	temp   bool // in a directory for temporary files
 }
 
 // selfDirs are zsbx's own directories: where the variables of this environment
@@ -37,9 +36,9 @@ func selfDirs(h *policy.Host) []selfDir {
 			out = append(out, d)
 		}
 	}
-	for _, home := range []string{h.Getenv("HOME"), policy.PasswdHome()} {
-		add(selfDir{path: filepath.Join(home, ".config/zsbx"), home: home})
-		add(selfDir{path: filepath.Join(home, ".local/state/zsbx"), home: home, hidden: true})
+	for _, home := range homes(h) {
+		add(selfDir{path: filepath.Join(home, ".config/zsbx")})
+		add(selfDir{path: filepath.Join(home, ".local/state/zsbx"), hidden: true})
 	}
 	add(selfDir{path: filepath.Join(h.ConfigHome(), "zsbx")})
 	add(selfDir{path: filepath.Join(h.StateHome(), "zsbx"), hidden: true})
@@ -48,6 +47,9 @@ func selfDirs(h *policy.Host) []selfDir {
 	add(selfDir{path: filepath.Join(os.TempDir(), name), temp: true})
 	return out
 }
+
+// homes are the home directories that this user may have.
+func homes(h *policy.Host) []string { return []string{h.Getenv("HOME"), policy.PasswdHome()} }
 
 // selfFiles are zsbx's own files: the directories of the user's policy, of the
 // trust store and of the sessions, and the policies in use. The directories are
@@ -65,7 +67,7 @@ func (c *prepared) selfFiles(mounts bool) selfFiles {
 	host := c.host.Remembering()
 	dirs := selfDirs(&c.host)
 	if c.log != nil {
-		dirs = append(dirs, selfDir{path: c.log.Dir, hidden: true})
+		dirs = append(dirs, selfDir{path: c.log.Dir.Value, hidden: true})
 	}
 	for _, d := range dirs {
 		if d.temp && isForeignLink(d.path) {
@@ -84,7 +86,7 @@ func (c *prepared) selfFiles(mounts bool) selfFiles {
 		real, links, _, err := host.Trail(d.path)
 		reached := slices.ContainsFunc(append(links, real), func(p string) bool { return inTree(r, p, access) })
 		if errors.Is(err, fs.ErrNotExist) && reached && r.PlantedLink(&policy.Path{Path: real, Links: links}) == "" {
-			if err := makeSelf(real, d.home); errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+			if err := makeSelf(&c.host, real); errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
 				continue
 			}
 		}
@@ -106,17 +108,13 @@ func isForeignLink(p string) bool {
 
 // makeSelf makes one of zsbx's own directories, but none below a home directory
 // that does not exist. enforce says what is still missing.
-func makeSelf(dir, home string) error {
-	for _, d := range safepath.Upwards(filepath.Clean(home)) {
-		if _, err := os.Stat(d); err == nil {
-			if d == filepath.Clean(home) || home == "" {
-				return safepath.MakeDir(dir)
-			}
-			const wOK = 2 // W_OK of access(2)
-			return syscall.Access(d, wOK)
+func makeSelf(h *policy.Host, dir string) error {
+	for _, home := range homes(h) {
+		if _, err := os.Stat(home); err != nil && policy.Within(dir, home) {
+			return syscall.Access(filepath.Dir(home), 2) // W_OK: may the command make it?
 		}
 	}
-	return fs.ErrNotExist
+	return safepath.MakeDir(dir)
 }
 
 // inTree reports whether a path lies in a tree that may be accessed in one of some

@@ -71,16 +71,22 @@ const fileTime = 100 * time.Millisecond
 
 // pathOf is where an absolute path leads, but for its last name.
 func (c *prepared) pathOf(flag, name string) (string, error) {
+	dir := c.host.Follow(filepath.Dir(name))
+	to := filepath.Join(dir.Path, filepath.Base(name))
+	if err := c.planted(&dir); err != nil {
+		return "", &Error{Code: CodePolicy, Hint: flag + " " + shell.Quote(to), Err: err}
+	}
+	return to, nil
+}
+
+// planted refuses a path with a link in it that a command may have put there.
+func (c *prepared) planted(p *policy.Path) error {
 	r := c.resolved
 	if r == nil {
 		r = &policy.Resolved{Dir: c.host.Dir, Home: c.host.Home}
 	}
-	dir := c.host.Follow(filepath.Dir(name))
-	if link := r.PlantedLink(&dir); link != "" {
-		return "", &Error{
-			Code: CodePolicy, Hint: flag + " " + shell.Quote(filepath.Join(dir.Path, filepath.Base(name))),
-			Err: fmt.Errorf("the link %s leads to %s, and a command may have put it there", link, dir.Path),
-		}
+	if link := r.PlantedLink(p); link != "" {
+		return fmt.Errorf("the link %s leads to %s, and a command may have put it there", link, p.Path)
 	}
-	return filepath.Join(dir.Path, filepath.Base(name)), nil
+	return nil
 }
