@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"crypto/sha256"
 	_ "embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,11 +16,10 @@ import (
 
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
-	"github.com/zsbx/zsbx/policy/learn"
 )
 
 func newInit(a *app) command {
-	o := &learnFlags{write: true}
+	l := &learner{a: a, write: true}
 	c := &cobra.Command{
 		Use:   "init [flags] [[--] COMMAND [ARG...]]",
 		Short: "Write a policy for the project",
@@ -35,17 +32,17 @@ for Python, make for a Makefile. Without any, or when the command needs nothing,
 a template is written, all in comments.`,
 		Example: `  zsbx init
   zsbx init --yes -- make test`,
-		RunE: func(_ *cobra.Command, args []string) error { return o.init(a, args) },
+		RunE: func(_ *cobra.Command, args []string) error { return l.init(args) },
 	}
 	fs := c.Flags()
 	fs.SetInterspersed(false)
-	fs.BoolVarP(&o.yes, "yes", "y", false, "accept all proposals but sockets")
-	o.policyFlags.add(fs)
-	return command{c, o.check}
+	fs.BoolVarP(&l.yes, "yes", "y", false, "accept all proposals but sockets")
+	l.policyFlags.add(fs)
+	return command{c, l.check}
 }
 
-func (o *learnFlags) init(a *app, argv []string) error {
-	h, err := o.thisHost()
+func (l *learner) init(argv []string) error {
+	h, err := l.thisHost()
 	if err != nil {
 		return err
 	}
@@ -57,18 +54,18 @@ func (o *learnFlags) init(a *app, argv []string) error {
 		argv = usualCommand(h.Dir)
 	}
 	if len(argv) > 0 {
-		a.say.line("learn", "36", quoteArgs(argv))
-		if err := o.run(a, argv); err != nil {
+		l.a.say.line("learn", "36", quoteArgs(argv))
+		if err := l.run(argv); err != nil {
 			return err
 		}
-		if _, err := os.Lstat(file); err == nil || !o.nothing {
+		if _, err := os.Lstat(file); err == nil {
 			return nil
 		}
 	}
 	if err := writeProject(h.Dir, template, true); err != nil {
 		return coded(codePolicy, err)
 	}
-	return a.printText(file + "\n")
+	return l.a.printText(file + "\n")
 }
 
 // usualCommand is what builds the project in a directory, nil where that is not
@@ -97,38 +94,32 @@ var template []byte
 // whether the file is trusted.
 func (l *learner) save() error {
 	file := filepath.Join(l.Resolved.Dir, policy.ProjectFile)
-	old, err := l.projectText()
+	now, err := l.projectText()
 	if err != nil {
 		return err
 	}
-	if !bytes.Equal(old, l.old) || (old == nil) != (l.old == nil) {
+	if !bytes.Equal(now, l.old) {
 		return errors.Join(l.print(), coded(codePolicy, fmt.Errorf("%s has changed while the command ran: nothing is written, look at it first", file)))
 	}
-	text, err := policy.Amend(file, old, l.Policy())
-	if errors.Is(err, policy.ErrAmend) {
+	text, err := policy.Amend(file, l.old, l.Policy())
+	if err != nil {
 		return errors.Join(l.print(), coded(codePolicy, fmt.Errorf("%s: %w: add the lines by hand", file, err)))
 	}
-	if err != nil {
-		return err
-	}
-	if old == nil { // a new file has the comments too
-		text = append(text, learn.Comments(l.Extra, l.Resolved)...)
-	}
-	if bytes.Equal(old, text) {
+	if bytes.Equal(l.old, text) {
 		return nil
 	}
-	if err := l.a.printText(string(diff.Diff(policy.ProjectFile, old, policy.ProjectFile, text))); err != nil {
+	if err := l.a.printText(string(diff.Diff(policy.ProjectFile, l.old, policy.ProjectFile, text))); err != nil {
 		return err
 	}
-	if err := writeProject(l.Resolved.Dir, text, old == nil); err != nil {
+	if err := writeProject(l.Resolved.Dir, text, l.old == nil); err != nil {
 		return coded(codePolicy, err)
 	}
 	return l.trust(file, text)
 }
 
 // projectText is the project's policy in the working directory, nil for none.
-func (o *learnFlags) projectText() ([]byte, error) {
-	h, err := o.thisHost()
+func (l *learner) projectText() ([]byte, error) {
+	h, err := l.thisHost()
 	if err != nil {
 		return nil, err
 	}
@@ -142,19 +133,18 @@ func (o *learnFlags) projectText() ([]byte, error) {
 // trust asks whether the policy that was just written is trusted. Where nobody can be
 // asked, what to type is said.
 func (l *learner) trust(file string, text []byte) error {
-	sum := sha256.Sum256(text)
-	hash := hex.EncodeToString(sum[:])
 	all, err := compose.Projects(l.Resolved.Host())
 	if err != nil {
 		return l.composeErr(err)
 	}
+	hash := fmt.Sprintf("%x", sha256.Sum256(text))
 	for _, p := range all {
 		if p.File != file || p.SHA256() != hash || p.Trusted() || len(p.Asks) == 0 {
 			continue
 		}
 		l.a.warnOfWriters(file)
-		if l.terminal {
-			if yes, err := askTerminal("trust "+printable(file)+" as it is now?", func(io.Writer) {}); err == nil && yes {
+		if isTerminal(l.a.stderr) {
+			if yes, _ := confirm("zsbx: trust " + printable(file) + " as it is now?"); yes {
 				return p.Trust()
 			}
 		}
@@ -165,21 +155,17 @@ func (l *learner) trust(file string, text []byte) error {
 
 // writeProject writes the project's policy at once or not at all. It follows no link,
 // and with fresh it never replaces a file.
-func writeProject(dir string, text []byte, fresh bool) (err error) {
+func writeProject(dir string, text []byte, fresh bool) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
 	mode := fs.FileMode(0o666) // less the umask
-	st, err := root.Lstat(policy.ProjectFile)
-	switch {
-	case err == nil && !st.Mode().IsRegular():
-		return fmt.Errorf("%s is no regular file: nothing is written", filepath.Join(dir, policy.ProjectFile))
-	case err == nil:
-		mode = st.Mode().Perm()
-	case !errors.Is(err, fs.ErrNotExist):
-		return err
+	if st, err := root.Lstat(policy.ProjectFile); err == nil {
+		if mode = st.Mode().Perm(); !st.Mode().IsRegular() {
+			return fmt.Errorf("%s is no regular file: nothing is written", filepath.Join(dir, policy.ProjectFile))
+		}
 	}
 	return compose.Replace(root, policy.ProjectFile, bytes.NewReader(text), mode, fresh)
 }

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"golang.org/x/term"
-
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/shell"
 )
@@ -95,8 +93,7 @@ func (s settings) color(env []string, w io.Writer) bool {
 	if t := lookupEnv(env, "TERM"); t == "" || t == "dumb" || lookupEnv(env, "NO_COLOR") != "" {
 		return false
 	}
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+	return isTerminal(w)
 }
 
 // withoutPath strips the path from an error that is printed behind it.

@@ -13,6 +13,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/term"
+
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -58,6 +60,12 @@ func (v *voice) line(kind, color, msg string) {
 		b.WriteString("zsbx: " + kind + ": " + printable(l) + "\n")
 	}
 	io.WriteString(v.w, b.String())
+}
+
+// isTerminal reports whether what is written there is read on a terminal.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // printable escapes what could steer a terminal: names come from files and

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -139,27 +138,31 @@ func refuseGaps(gaps []enforce.Gap) error {
 
 // askGaps asks whether to go on with less. Without a terminal the answer is no.
 func askGaps(gaps []enforce.Gap) bool {
-	yes, err := askTerminal("run the command all the same?", func(w io.Writer) {
-		for _, g := range fewGaps(gaps) {
-			fmt.Fprintf(w, "zsbx: not enforced here: %s\n", printable(gapText(g)))
-		}
-	})
-	return yes && err == nil
+	question := ""
+	for _, g := range fewGaps(gaps) {
+		question += "zsbx: not enforced here: " + printable(gapText(g)) + "\n"
+	}
+	yes, _ := confirm(question + "zsbx: run the command all the same?")
+	return yes
 }
 
 // askTerminal asks on the terminal, never on stdin: that belongs to the command, and a
 // script's input is no answer. The error says that nobody answered.
-func askTerminal(question string, say func(io.Writer)) (bool, error) {
+func askTerminal(question string) (string, error) {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	defer tty.Close()
-	say(tty)
-	fmt.Fprintf(tty, "zsbx: %s [y/N] ", question)
+	fmt.Fprint(tty, question)
 	answer, err := bufio.NewReader(tty).ReadString('\n')
-	answer = strings.ToLower(strings.TrimSpace(answer))
-	return answer == "y" || answer == "yes", err
+	return strings.ToLower(strings.TrimSpace(answer)), err
+}
+
+// confirm asks on the terminal for yes or no.
+func confirm(question string) (bool, error) {
+	answer, err := askTerminal(question + " [y/N] ")
+	return err == nil && (answer == "y" || answer == "yes"), err
 }
 
 // tellHome says in one line what was written to a private home and is gone, and

@@ -5,14 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox"
@@ -194,7 +192,7 @@ func (o *runFlags) afterFailure(a *app, argv []string) {
 		text, _ := json.Marshal(&lastRun{dir, args})
 		_ = compose.WriteState(file, text) // without it why needs a command
 	}
-	if f, ok := a.stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if isTerminal(a.stderr) {
 		a.say.hint("zsbx why %s", quoteArgs(args))
 	}
 }
@@ -231,7 +229,7 @@ func (o *runFlags) again(a *app) error {
 		return err
 	}
 	line := "zsbx why " + quoteArgs(l.Args)
-	yes, err := askTerminal("run it again?", func(w io.Writer) { fmt.Fprintf(w, "zsbx: why: %s\n", printable(line)) })
+	yes, err := confirm("zsbx: why: " + printable(line) + "\nzsbx: run it again?")
 	if err != nil {
 		return usageHint(line, "nobody can be asked whether the last failed run is to be run again: there is no terminal")
 	}

@@ -25,13 +25,15 @@ func (p *Plan) needed(a *Act, got answer.Answer) (out []learn.Need) {
 	case ActSignal, ActTrace, ActCall:
 		return nil
 	case ActConnect:
-		n.Access, n.Socket = 0, a.Path != ""
-		if a.Path == "" && a.Port == 0 {
+		n.Access, n.Key = 0, "net.connect_tcp"
+		if a.Path != "" {
+			n.Key = "net.unix"
+		} else if a.Port == 0 {
 			return nil // an abstract socket
 		}
 	case ActBind:
-		if n.Bind, n.Change = a.Path == "", a.Path != ""; n.Bind {
-			n.Access = 0
+		if n.Change = a.Path != ""; !n.Change {
+			n.Access, n.Key = 0, "net.bind_tcp"
 		}
 	case ActRename, ActExchange, ActLink:
 		if got.Gains != 0 {

@@ -49,22 +49,6 @@ func CheckExec(plan *enforce.Plan, args []string) (file string, answer enforce.A
 	return file, answer, nil
 }
 
-// RefusedExec is the first of the files that execve(2) opens for a command which the
-// plan refuses to have executed, canonical; "" for none.
-func RefusedExec(plan *enforce.Plan, args []string) string {
-	file, err := LookPath(args[0], plan.Policy.Env, plan.Policy.Dir)
-	if err != nil {
-		return ""
-	}
-	for _, p := range execParts(file) {
-		if !mayExec(plan, p.file) {
-			path, _, _ := plan.Policy.Look(p.file)
-			return path
-		}
-	}
-	return ""
-}
-
 // part is one of the files that execve(2) has to open before a command runs.
 type part struct {
 	file string

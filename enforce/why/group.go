@@ -20,7 +20,7 @@ func Needs(plan *enforce.Plan, got *enforce.Refusals) (all []learn.Need) {
 			continue
 		}
 		for _, n := range x.Answer.Needs {
-			n.Harmless = harmless(plan.Policy.Home, x.Act.Verb(), n.Path)
+			n.Harmless = harmless(plan.Policy.Home, x.Act.Verb(), n.Path) != ""
 			all = append(all, n)
 		}
 	}
@@ -57,9 +57,7 @@ func (g *grouper) add(x *enforce.Refusal) {
 	q := g.rule(x)
 	key, hint := any(q), x.Answer.Hint
 	if q != nil {
-		n := &x.Answer.Needs[0]
 		hint = q.Hint(g.r)
-		hint.Create = n.Change && n.Dir && n.Path == q.Path
 	} else {
 		key = [...]string{x.Act.Verb(), Subject(x), x.Act.To, x.Answer.By, x.Errno, x.Via}
 	}

@@ -2,7 +2,9 @@ package learn
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,21 +20,15 @@ type Hint struct {
 	Create      bool   // the directory is missing, and is to be made
 }
 
-// Hint is the proposal in words to type, but for Create. Paths are written from the
-// working directory and the home directory of r.
+// Hint is the proposal in words to type. Paths are written from the working directory
+// and the home directory of r.
 func (q *Proposal) Hint(r *policy.Resolved) Hint {
-	h := Hint{Value: strconv.Itoa(int(q.Port))}
-	switch {
-	case q.Preset != "":
+	if q.Preset != "" {
 		return Hint{Flag: "--preset", Value: q.Preset, Key: "presets"}
-	case q.Socket:
-		h.Key, h.Value = "net.unix", r.Short(q.Path)
-	case q.Bind:
-		h.Key = "net.bind_tcp"
-	case q.Port != 0:
-		h.Key = "net.connect_tcp"
-	default:
-		h.Key, h.Value = "fs."+(q.Access|policy.Read).String(), r.Short(q.Path)
+	}
+	h := Hint{Key: cmp.Or(q.Key, "fs."+(q.Access|policy.Read).String()), Value: strconv.Itoa(int(q.Port)), Create: q.creates()}
+	if q.Path != "" {
+		h.Value = r.Short(q.Path)
 	}
 	_, name, _ := strings.Cut(h.Key, ".")
 	h.Flag = "--" + strings.ReplaceAll(name, "_", "-")
@@ -81,4 +77,27 @@ func (h Hint) JSON() json.RawMessage {
 		return nil
 	}
 	return line.Bytes()
+}
+
+// Policy is what proposals ask for. Paths are written from the working directory and the
+// home directory of r.
+func Policy(list []Proposal, r *policy.Resolved) *policy.Policy {
+	p := &policy.Policy{}
+	for i := range list {
+		list[i].Hint(r).put(p)
+	}
+	return p
+}
+
+// Flags are proposals as flags of run. asked says that there are rules among the flags
+// already: without any the working directory can be read, which the first one ends.
+func Flags(list []Proposal, r *policy.Resolved, asked bool) string {
+	var all []string
+	if !asked && !slices.ContainsFunc(list, func(q Proposal) bool { return q.Path == r.Dir && q.Access == everything }) {
+		all = append(all, "--rox .")
+	}
+	for i := range list {
+		all = append(all, list[i].Hint(r).String())
+	}
+	return strings.Join(all, " ")
 }

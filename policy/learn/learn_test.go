@@ -82,8 +82,8 @@ func TestPropose(t *testing.T) {
 	}{
 		{"nothing", nil, "", 0},
 		{"the working directory is built in", []learn.Need{madeDir(dir + "/target"), made(dir + "/a/b")}, "--rw .", 0},
-		{"a new file", []learn.Need{made("/home/u/other/out")}, "--rw-noexec '~/other' +create", 0},
-		{"a new directory in the home directory", []learn.Need{madeDir("/home/u/cache1")}, "--rw-noexec '~/cache1' +create", 0},
+		{"a new file", []learn.Need{made("/home/u/other/out")}, "--rw-noexec '~/other'", 0},
+		{"a new directory in the home directory", []learn.Need{madeDir("/home/u/cache1")}, "--create-missing --rw-noexec '~/cache1'", 0},
 		{"a new file in the home directory", []learn.Need{made("/home/u/.foorc")}, "", 1},
 		{"a file that is there", []learn.Need{write("/home/u/other/log")}, "--rw-noexec '~/other/log'", 0},
 		{"two files that are there", []learn.Need{write("/home/u/other/log"), write("/home/u/other/b"), read("/home/u/other/c")}, "--rw-noexec '~/other'", 0},
@@ -91,8 +91,8 @@ func TestPropose(t *testing.T) {
 		{"three are read", []learn.Need{read("/home/u/other/a"), read("/home/u/other/b"), read("/home/u/other/d/c")}, "--ro '~/other'", 0},
 		{"three in the home directory", []learn.Need{read("/home/u/a"), read("/home/u/b"), read("/home/u/c")}, "--ro '~/a'; --ro '~/b'; --ro '~/c'", 0},
 		{"three in ~/.cache", []learn.Need{madeDir("/home/u/.cache/a"), madeDir("/home/u/.cache/b"), madeDir("/home/u/.cache/c")},
-			"--rw-noexec '~/.cache/a' +create; --rw-noexec '~/.cache/b' +create; --rw-noexec '~/.cache/c' +create", 0},
-		{"executed and written", []learn.Need{made("/home/u/other/prog"), {Path: "/home/u/other/prog", Access: r | x}}, "--rw '~/other' +create", 0},
+			"--create-missing --rw-noexec '~/.cache/a'; --create-missing --rw-noexec '~/.cache/b'; --create-missing --rw-noexec '~/.cache/c'", 0},
+		{"executed and written", []learn.Need{made("/home/u/other/prog"), {Path: "/home/u/other/prog", Access: r | x}}, "--rw '~/other'", 0},
 		{"executed", []learn.Need{{Path: "/home/u/other/prog", Access: r | x}}, "--rox '~/other/prog'", 0},
 		{"listed, and one written below", []learn.Need{{Path: "/home/u/other", Access: r, Dir: true}, write("/home/u/other/log")}, "--ro '~/other'; --rw-noexec '~/other/log'", 0},
 		{"secrets", []learn.Need{read("/home/u/.ssh/id_rsa"), made("/home/u/.aws/x"), read("/home/u/.npmrc"), {Path: "/home/u", Access: r, Dir: true}}, "", 4},
@@ -107,9 +107,9 @@ func TestPropose(t *testing.T) {
 		{"other projects' caches", []learn.Need{madeDir("/home/u/.cache/zsbx-caches"), made("/home/u/.cache/zsbx-caches/0123456789abcdef/npm/x")}, "", 2},
 		{"the system", []learn.Need{made("/usr/lib/x"), write("/etc/hosts"), write("/proc/self/oom_adj"), made("/tmp/x"), made("/var/lib/x")}, "", 5},
 		{"a preset's", []learn.Need{made("/home/u/.cargo/registry/x"), read("/home/u/.cargo/config.toml")}, "--preset rust", 0},
-		{"ports", []learn.Need{{Port: 443, Access: 0}, {Port: 80, Bind: true}, {Path: "/run/x.sock", Socket: true}}, "--unix /run/x.sock; --connect-tcp 443; --bind-tcp 80", 0},
-		{"a port of the kernel's choice", []learn.Need{{Bind: true}}, "", 1},
-		{"harmless", []learn.Need{{Path: "/home/u/.gitconfig", Access: r, Harmless: "git goes on without"}}, "(--ro '~/.gitconfig')", 0},
+		{"ports", []learn.Need{{Port: 443, Key: "net.connect_tcp"}, {Port: 80, Key: "net.bind_tcp"}, {Path: "/run/x.sock", Key: "net.unix"}}, "--unix /run/x.sock; --connect-tcp 443; --bind-tcp 80", 0},
+		{"a port of the kernel's choice", []learn.Need{{Key: "net.bind_tcp"}}, "", 1},
+		{"harmless", []learn.Need{{Path: "/home/u/.gitconfig", Access: r, Harmless: true}}, "", 0},
 	} {
 		h := host("/home/u/other/log", "/home/u/.cargo/registry/", "/home/u/.cargo/config.toml", "/home/u/.m2/a", "/home/u/tools/", "/tmp/")
 		now := present(t, h)
@@ -117,12 +117,6 @@ func TestPropose(t *testing.T) {
 		var all []string
 		for i := range got {
 			f := got[i].Hint(now).String()
-			if got[i].Harmless != "" {
-				f = "(" + f + ")"
-			}
-			if got[i].Create {
-				f += " +create"
-			}
 			all = append(all, f)
 		}
 		if s := strings.Join(all, "; "); strings.ReplaceAll(s, "'", "") != strings.ReplaceAll(c.want, "'", "") || len(left) != c.left {
@@ -143,20 +137,18 @@ func TestHintOfWriting(t *testing.T) {
 func TestHints(t *testing.T) {
 	now := present(t, host())
 	for _, c := range []struct {
-		q      learn.Proposal
-		create bool
-		want   [3]string
+		q    learn.Proposal
+		want [3]string
 	}{
-		{learn.Proposal{Need: read("/home/u/a b$")}, false, [3]string{`--ro '~/a b$$'`, `[fs] ro = ["~/a b$$"]`, `{"fs":{"ro":["~/a b$$"]}}`}},
-		{learn.Proposal{Need: madeDir("/home/u/x")}, true, [3]string{"--create-missing --rw-noexec ~/x", `[fs] rw_noexec = [{ path = "~/x", create = true }]`,
+		{learn.Proposal{Need: read("/home/u/a b$")}, [3]string{`--ro '~/a b$$'`, `[fs] ro = ["~/a b$$"]`, `{"fs":{"ro":["~/a b$$"]}}`}},
+		{learn.Proposal{Need: madeDir("/home/u/x"), Needs: []learn.Need{madeDir("/home/u/x")}}, [3]string{"--create-missing --rw-noexec ~/x", `[fs] rw_noexec = [{ path = "~/x", create = true }]`,
 			`{"fs":{"rw_noexec":[{"path":"~/x","create":true}]}}`}},
-		{learn.Proposal{Need: learn.Need{Port: 443}}, false, [3]string{"--connect-tcp 443", "[net] connect_tcp = [443]", `{"net":{"connect_tcp":[443]}}`}},
-		{learn.Proposal{Need: learn.Need{Port: 80, Bind: true}}, false, [3]string{"--bind-tcp 80", "[net] bind_tcp = [80]", `{"net":{"bind_tcp":[80]}}`}},
-		{learn.Proposal{Need: learn.Need{Path: "/run/s", Socket: true}}, false, [3]string{"--unix /run/s", `[net] unix = ["/run/s"]`, `{"net":{"unix":["/run/s"]}}`}},
-		{learn.Proposal{Preset: "rust"}, false, [3]string{"--preset rust", `presets = ["rust"]`, `{"presets":["rust"]}`}},
+		{learn.Proposal{Need: learn.Need{Port: 443, Key: "net.connect_tcp"}}, [3]string{"--connect-tcp 443", "[net] connect_tcp = [443]", `{"net":{"connect_tcp":[443]}}`}},
+		{learn.Proposal{Need: learn.Need{Port: 80, Key: "net.bind_tcp"}}, [3]string{"--bind-tcp 80", "[net] bind_tcp = [80]", `{"net":{"bind_tcp":[80]}}`}},
+		{learn.Proposal{Need: learn.Need{Path: "/run/s", Key: "net.unix"}}, [3]string{"--unix /run/s", `[net] unix = ["/run/s"]`, `{"net":{"unix":["/run/s"]}}`}},
+		{learn.Proposal{Preset: "rust"}, [3]string{"--preset rust", `presets = ["rust"]`, `{"presets":["rust"]}`}},
 	} {
 		h := c.q.Hint(now)
-		h.Create = c.create
 		if got := [3]string{h.String(), h.TOML(), string(h.JSON())}; got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
@@ -228,7 +220,7 @@ func TestRules(t *testing.T) {
 	}{
 		{list("/srv"), "--ro /srv"}, {write("/dev/kvm"), "--rw-noexec /dev/kvm"}, {made("/home/u/.cargo/registry/x"), "--rw-noexec ~/.cargo/registry"},
 		{list("/"), ""}, {list("/home"), ""}, {list("/home/u"), ""}, {list("/home/u/.ssh"), ""}, {list("/dev"), ""},
-		{learn.Need{Path: "/tmp", Access: w, Dir: true}, ""}, {made("/srv/x"), "--rw-noexec /srv"}, {madeDir("/srv/x"), "--rw-noexec /srv/x"},
+		{learn.Need{Path: "/tmp", Access: w, Dir: true}, ""}, {made("/srv/x"), "--rw-noexec /srv"}, {madeDir("/srv/x"), "--create-missing --rw-noexec /srv/x"},
 		{made("/home/u/.cache/x"), ""}, {made("/home/u/x"), ""}, {made("/x"), ""}, {made("/var/x"), ""},
 	} {
 		got := ""

@@ -1,67 +1,58 @@
 package learn
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/zsbx/zsbx/policy"
 )
 
-// opened is what a preset would open here.
-type opened struct {
-	name  string
-	paths []policy.Path
-}
-
-// presets proposes presets for what they open, that with the most needs first, and
-// returns the needs that are left.
-func (p *proposer) presets(needs []Need) []Need {
-	asks := func(n Need) bool { return n.Harmless == "" }
-	var all []opened
-	if slices.ContainsFunc(needs, asks) {
-		all = p.candidates()
+// presets proposes presets for what they open, those with the most needs first, and
+// returns the needs that are left. One that opens an agent's login is none to propose.
+func (p *proposer) presets(needs []Need) (out []Proposal, _ []Need) {
+	type preset struct {
+		name  string
+		paths []policy.Path
+		most  int
 	}
-	for {
-		var best *opened
-		var most []Need
-		for i := range all {
-			got := slices.DeleteFunc(slices.Clone(needs), func(n Need) bool { return !all[i].covers(&n) })
-			if slices.ContainsFunc(got, asks) && (len(got) > len(most) || len(got) == len(most) && len(all[i].paths) < len(best.paths)) {
-				best, most = &all[i], got
-			}
-		}
-		if best == nil {
-			return needs
-		}
-		p.out = append(p.out, Proposal{Preset: best.name, Needs: most})
-		needs = slices.DeleteFunc(slices.Clone(needs), func(n Need) bool { return best.covers(&n) })
-	}
-}
-
-// candidates are the presets that are not in use, but for those that open an agent's
-// login.
-func (p *proposer) candidates() []opened {
-	var all []opened
+	var all []preset
 	for _, info := range policy.Presets() {
-		pol, err := policy.Preset(info.Name)
+		pol, _ := policy.Preset(info.Name) // it is known
+		r, err := pol.Resolve(*p.r.Host())
 		if err != nil || slices.ContainsFunc(p.r.Presets, func(n policy.Named) bool { return n.Value == info.Name }) {
 			continue
 		}
-		r, err := pol.Resolve(*p.r.Host())
-		if err != nil {
+		paths := slices.Concat(r.Paths, r.Create)
+		if slices.ContainsFunc(paths, func(x policy.Path) bool { return p.r.Secret(x.Path) != "" }) {
 			continue
 		}
-		paths := slices.Concat(r.Paths, r.Create)
-		if !slices.ContainsFunc(paths, func(x policy.Path) bool { return p.r.Secret(x.Path) != "" }) {
-			all = append(all, opened{info.Name, paths})
+		most := len(slices.DeleteFunc(slices.Clone(needs), func(n Need) bool { return !covers(paths, &n) }))
+		all = append(all, preset{info.Name, paths, most})
+	}
+	slices.SortStableFunc(all, func(a, b preset) int {
+		return cmp.Or(cmp.Compare(b.most, a.most), cmp.Compare(len(a.paths), len(b.paths)))
+	})
+	for _, x := range all {
+		q := Proposal{Preset: x.name}
+		needs = slices.DeleteFunc(needs, func(n Need) bool {
+			in := covers(x.paths, &n)
+			if in {
+				q.Needs = append(q.Needs, n)
+			}
+			return in
+		})
+		if q.Needs != nil {
+			out = append(out, q)
 		}
 	}
-	return all
+	return out, needs
 }
 
-func (o *opened) covers(n *Need) bool {
+// covers reports whether paths that a preset opens allow a need.
+func covers(paths []policy.Path, n *Need) bool {
 	var got policy.Access
-	for i := range o.paths {
-		if x := &o.paths[i]; x.Covers(n.Path) && (!n.Change || x.Path != n.Path || x.Rule.Create) {
+	for i := range paths {
+		if x := &paths[i]; x.Covers(n.Path) && (!n.Change || x.Path != n.Path || x.Rule.Create) {
 			got |= x.Access
 		}
 	}

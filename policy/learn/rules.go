@@ -2,7 +2,6 @@ package learn
 
 import (
 	"cmp"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -13,14 +12,13 @@ import (
 // everything is what a build tree needs.
 const everything = policy.Read | policy.Write | policy.Exec
 
-// shared are directories that many programs have their files in: none is a rule,
+// sharedDirs are directories that many programs have their files in: none is a rule,
 // though what lies in it may be.
-func shared(r *policy.Resolved) []string {
-	h := r.Host()
+func (p *proposer) sharedDirs() []string {
+	h := p.r.Host()
 	dirs := []string{"/tmp", "/var/tmp", "/private", "/dev", "/dev/shm"}
-	home := h.Follow(r.Home).Path
 	for _, d := range []string{".cache", ".config", ".local", "Library", "bin"} {
-		dirs = append(dirs, home+"/"+d)
+		dirs = append(dirs, p.home+"/"+d)
 	}
 	for _, v := range []string{"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"} {
 		if d := h.Getenv(v); path.IsAbs(d) {
@@ -30,177 +28,133 @@ func shared(r *policy.Resolved) []string {
 	return dirs
 }
 
-// sensible reports whether a directory as a whole may be a rule with an access. Itself
-// says that it is what was refused, or changed by what was.
+// sensible reports whether a directory as a whole may be a rule with an access: never
+// the home directory and what lies above it, nor a shared one, nor one near the root,
+// nor what holds those. Itself says that it is what was refused, or changed by what
+// was: somebody who asks is told of a shared one, to read it, and of one near the root.
 func (p *proposer) sensible(dir string, a policy.Access, itself bool) bool {
-	wide := p.wide(dir)
-	if p.asked && itself {
-		wide = p.holdsHome(dir) || a&policy.Write != 0 && p.holdsShared(dir)
+	holds := func(d string) bool { return policy.Within(d, dir) }
+	parent, asked := path.Dir(dir), p.asked && itself
+	switch {
+	case dir == "/", p.r.Home != "" && (holds(p.home) || holds(p.r.Home)):
+		return false
+	case slices.ContainsFunc(p.shared, holds) && (!asked || a&policy.Write != 0):
+		return false
+	case dir != p.r.Dir && (parent == "/" || holds(p.r.Dir)) && !asked:
+		return false
+	case slices.Contains([]string{"/usr", "/var", "/home", "/Users", "/private", "/private/var", "/run/user", p.home + "/.local", p.home + "/Library"}, parent) && !asked:
+		return false
 	}
-	return !wide && p.unwise(dir, a, true) == ""
+	return p.unwise(dir, a, true) == ""
 }
 
-// wide reports whether a directory holds more than one thing: the home directory and
-// what lies above it, those near the root, and the shared ones and what holds them.
-func (p *proposer) wide(dir string) bool {
-	home, parent := p.r.Host().Follow(p.r.Home).Path, path.Dir(dir)
-	return p.holdsHome(dir) || policy.Within(p.r.Dir, dir) && dir != p.r.Dir || parent == "/" && dir != p.r.Dir ||
-		slices.Contains([]string{"/usr", "/var", "/home", "/Users", "/private", "/private/var", "/run/user", home + "/.local", home + "/Library"}, parent) ||
-		p.holdsShared(dir)
-}
-
-// holdsShared reports whether a directory is one that many programs have their files in,
-// or above it.
-func (p *proposer) holdsShared(dir string) bool {
-	return slices.ContainsFunc(p.shared, func(s string) bool { return policy.Within(s, dir) })
-}
-
-// holdsHome reports whether a directory is the home directory, or above it.
-func (p *proposer) holdsHome(dir string) bool {
-	return dir == "/" || p.r.Home != "" && (policy.Within(p.r.Host().Follow(p.r.Home).Path, dir) || policy.Within(p.r.Home, dir))
-}
-
-// whole reports whether the working directory may be a rule as a whole.
-func (p *proposer) whole() bool {
-	return !p.wide(p.r.Dir) && p.unwise(p.r.Dir, policy.Read, true) == ""
-}
-
-// project makes one rule of all that lies in the working directory, and returns the
-// rest.
-func (p *proposer) project(needs []Need) []Need {
-	if !p.whole() {
-		return needs
-	}
-	q := Proposal{Need: Need{Path: p.r.Dir, Dir: true}}
-	rest := slices.DeleteFunc(needs, func(n Need) bool {
-		in := policy.Within(n.Path, p.r.Dir) && n.Harmless == ""
-		if in {
-			q.Access |= n.Access | policy.Read
-			q.Needs = append(q.Needs, n)
-		}
-		return in
-	})
-	if q.Access&policy.Write != 0 {
-		q.Access = everything // what is built is run
-	}
-	if q.Needs != nil {
-		p.out = append(p.out, q)
-	}
-	return rest
-}
-
-// rules makes rules for files: first the directories that something is made in, then
-// from the bottom up those that hold much of what was refused.
-func (p *proposer) rules(needs []Need) {
-	at, dirs := make(map[string]*Proposal), make(map[string]bool)
+// rules makes rules for files: one for all that lies in the working directory, then for
+// the directories that something is made in, then from the bottom up for those that
+// hold much of what was refused.
+func (p *proposer) rules(needs []Need) (out []Proposal) {
+	project := p.sensible(p.r.Dir, policy.Read, false)
+	var rules []*Proposal
+	var dirs []string
 	for _, n := range needs {
-		if n.Harmless != "" {
-			p.out = append(p.out, Proposal{Need: n, Needs: []Need{n}})
-			p.out[len(p.out)-1].Access |= policy.Read
-			continue
-		}
-		file, dir, up := n.Path, n.Dir, path.Dir(n.Path)
+		q := &Proposal{Need: Need{Path: n.Path, Dir: n.Dir, Access: n.Access | policy.Read}, Needs: []Need{n}}
+		up := path.Dir(n.Path)
 		switch {
-		case n.Change && (p.sensible(up, n.Access, false) || p.asked && !n.Dir && p.sensible(up, n.Access, true)):
-			file, dir = up, true
-		case n.Change && (!n.Dir || !p.sensible(file, n.Access, true)):
-			p.left = append(p.left, Left{n, up + " is too much for a rule: make it first, then it can be allowed"})
+		case project && policy.Within(n.Path, p.r.Dir):
+			q.Path, q.Dir = p.r.Dir, true
+			if n.Access&policy.Write != 0 {
+				q.Access = everything // what is built is run
+			}
+		case n.Change && p.sensible(up, n.Access, !n.Dir):
+			q.Path, q.Dir = up, true
+		case n.Change && !n.Dir, n.Dir && !p.sensible(n.Path, n.Access, true):
+			p.left = append(p.left, Left{n, "its directory is too much for a rule: make it first, then it can be allowed"})
 			continue
-		case dir && !p.sensible(file, n.Access, true):
-			p.left = append(p.left, Left{n, "it is too much for a rule"})
+		}
+		if i := slices.IndexFunc(rules, func(o *Proposal) bool { return o.Path == q.Path }); i >= 0 {
+			rules[i].add(q)
 			continue
 		}
-		if at[file] == nil {
-			at[file] = &Proposal{Need: Need{Path: file}}
-		}
-		at[file].add(&Proposal{Need: Need{Access: n.Access | policy.Read, Dir: dir}, Create: dir && n.Access&policy.Write != 0, Needs: []Need{n}})
-		for dirs[file] = true; file != "/"; dirs[file] = true {
-			file = path.Dir(file)
+		rules = append(rules, q)
+		for dir := q.Path; dir != "/"; dir = path.Dir(dir) {
+			dirs = append(dirs, dir)
 		}
 	}
-	deepest := func(a, b string) int {
-		return cmp.Or(cmp.Compare(strings.Count(b, "/"), strings.Count(a, "/")), cmp.Compare(b, a))
+	slices.SortFunc(dirs, func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) })
+	for _, dir := range slices.Compact(dirs) {
+		rules = p.lift(rules, dir)
 	}
-	below := make(map[string][]string) // the rules in a directory and further down
-	for _, dir := range slices.SortedFunc(maps.Keys(dirs), deepest) {
-		up := path.Dir(dir)
-		below[up] = append(below[up], p.lift(at, dir, below[dir])...)
+	for _, q := range rules {
+		out = append(out, *q)
 	}
-	for _, q := range at {
-		p.out = append(p.out, *q)
-	}
+	slices.SortFunc(out, func(a, b Proposal) int { return cmp.Compare(a.Path, b.Path) })
+	return out
 }
 
 // add has a rule allow what another one does.
 func (q *Proposal) add(o *Proposal) {
-	q.Access, q.Dir, q.Create, q.Needs = q.Access|o.Access, q.Dir || o.Dir, q.Create || o.Create, append(q.Needs, o.Needs...)
+	q.Access, q.Dir, q.Needs = q.Access|o.Access, q.Dir || o.Dir, append(q.Needs, o.Needs...)
 }
 
-// lift makes a rule of a directory where at least two entries, and half of those used,
-// are written, or three paths below are only read. One that is a rule takes in what lies
-// below: all of it, or what needs no more than it has. It returns the rules that there
-// are then.
-func (p *proposer) lift(at map[string]*Proposal, dir string, below []string) (left []string) {
-	q, entries, written, read := at[dir], 0, 0, 0
+// creates reports whether the rule is for a directory that is missing.
+func (q *Proposal) creates() bool {
+	return slices.ContainsFunc(q.Needs, func(n Need) bool { return n.Change && n.Dir && n.Path == q.Path })
+}
+
+// lift makes a rule of a directory where at least two entries are written, or three
+// paths below are only read. One that is a rule takes in what lies below: all of it
+// where it is written to, else what needs no more than it has.
+func (p *proposer) lift(rules []*Proposal, dir string) []*Proposal {
+	var q *Proposal
 	var all policy.Access
-	for _, name := range below {
-		c := at[name]
+	written, read := 0, 0
+	for _, c := range rules {
+		switch {
+		case c.Path == dir:
+			q = c
+		case !policy.Within(c.Path, dir):
+			continue
+		case c.Access&policy.Write == 0:
+			read++
+		case path.Dir(c.Path) == dir:
+			written++
+		}
 		all |= c.Access
-		read += bit(c.Access&policy.Write == 0)
-		entries += bit(path.Dir(name) == dir)
-		written += bit(path.Dir(name) == dir && c.Access&policy.Write != 0)
 	}
-	if q != nil {
-		all |= q.Access
-	}
-	many := (written >= 2 && 2*written >= entries || read >= 3) && p.sensible(dir, all, false)
-	if !many && q == nil {
-		return below
-	}
-	if !many && !q.Dir {
-		return append(below, dir)
-	}
-	if q == nil {
+	many := (written >= 2 || read >= 3) && p.sensible(dir, all, false)
+	switch {
+	case !many && (q == nil || !q.Dir):
+		return rules
+	case q == nil:
 		q = &Proposal{Need: Need{Path: dir}}
-		at[dir] = q
+		rules = append(rules, q)
 	}
 	q.Dir, many = true, many || q.Access&policy.Write != 0
-	slices.Sort(below)
-	for _, name := range below {
-		if c := at[name]; many || c.Access&^q.Access == 0 {
+	return slices.DeleteFunc(rules, func(c *Proposal) bool {
+		below := c != q && policy.Within(c.Path, dir) && (many || c.Access&^q.Access == 0)
+		if below {
 			q.add(c)
-			delete(at, name)
-		} else {
-			left = append(left, name)
 		}
-	}
-	return append(left, dir)
+		return below
+	})
 }
 
 // Narrower gives what a proposal for a directory is made of, one level down; nil
 // where there is nothing narrower.
-func (q *Proposal) Narrower() []Proposal {
-	if !q.Dir || q.Socket || q.Preset != "" {
+func (q *Proposal) Narrower() (out []Proposal) {
+	if !q.Dir {
 		return nil
 	}
-	by := make(map[string]*Proposal)
 	for _, n := range q.Needs {
 		name, deep, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(n.Path, q.Path), "/"), "/")
-		dir := n.Dir || deep != ""
-		if name == "" || n.Change && !dir {
+		c := Proposal{Need: Need{Path: path.Join(q.Path, name), Access: n.Access | policy.Read, Dir: n.Dir || deep != ""}, Needs: []Need{n}}
+		if name == "" || n.Change && !c.Dir {
 			return nil // the directory itself is what was used
 		}
-		at := path.Join(q.Path, name)
-		if by[at] == nil {
-			by[at] = &Proposal{Need: Need{Path: at, Access: policy.Read}}
+		if i := slices.IndexFunc(out, func(o Proposal) bool { return o.Path == c.Path }); i >= 0 {
+			out[i].add(&c)
+		} else {
+			out = append(out, c)
 		}
-		c := by[at]
-		c.add(&Proposal{Need: Need{Access: n.Access, Dir: dir}, Needs: []Need{n}})
-		c.Create = c.Dir && c.Access&policy.Write != 0
-	}
-	var out []Proposal
-	for _, at := range slices.Sorted(maps.Keys(by)) {
-		out = append(out, *by[at])
 	}
 	return out
 }
@@ -208,8 +162,7 @@ func (q *Proposal) Narrower() []Proposal {
 // Wider gives the same rule for the directory above, and reports whether that may be
 // proposed.
 func (q *Proposal) Wider(r *policy.Resolved) (Proposal, bool) {
-	p := newProposer(r)
 	up := *q
-	up.Path, up.Dir, up.Create = path.Dir(q.Path), true, q.Access&policy.Write != 0
-	return up, !q.Socket && q.Path != "" && q.Path != r.Dir && p.sensible(up.Path, q.Access, false)
+	up.Path, up.Dir = path.Dir(q.Path), true
+	return up, q.Key == "" && q.Preset == "" && q.Path != r.Dir && newProposer(r).sensible(up.Path, q.Access, false)
 }

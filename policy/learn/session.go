@@ -1,6 +1,7 @@
 package learn
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/zsbx/zsbx/policy"
@@ -8,100 +9,45 @@ import (
 
 // Session is what is learnt from several runs of a command.
 type Session struct {
-	Resolved *policy.Resolved     // without anything that was learnt
-	Ask      func(Proposal) error // has Accept or Refuse called; nil accepts
-	Sockets  bool                 // nil accepts sockets, too: anything may listen there
-	Once     bool                 // there will be one run
+	Resolved *policy.Resolved                   // without anything that was learnt
+	Ask      func(Proposal) ([]Proposal, error) // what is accepted of a proposal; nil accepts all but sockets
 
 	Accepted []Proposal
-	Extra    []Proposal // harmless, or not needed
-	left     []Left
-	needs    []Need     // of the runs that failed
-	pinned   []Proposal // accepted in another form than they were proposed
-	never    []Proposal
+	Left     []Left // what nothing was proposed or accepted for, each reason once
+
+	needs        []Need     // of the runs that failed
+	asked, taken []Proposal // by Ask
 }
 
 // Policy is what was accepted.
 func (s *Session) Policy() *policy.Policy { return Policy(s.Accepted, s.Resolved) }
 
-// Accept takes a proposal; changed says that it is another one than was proposed.
-func (s *Session) Accept(q Proposal, changed bool) {
-	if changed {
-		s.pinned = append(s.pinned, q)
-	} else {
-		s.Accepted = append(s.Accepted, q)
-	}
-}
-
-// Refuse never proposes again what q would allow.
-func (s *Session) Refuse(q Proposal) { s.never = append(s.never, q) }
-
 // Propose makes proposals for what was refused in this run that failed, and all before,
 // asks about those that are new, and reports whether any was accepted.
 func (s *Session) Propose(needs []Need) (more bool, err error) {
-	had, before := s.Accepted, s.Policy().Hash()
+	before := s.Policy().Hash()
 	s.needs = append(s.needs, needs...)
-	open := slices.DeleteFunc(slices.Clone(s.needs), func(n Need) bool { return covered(s.pinned, &n) || covered(s.never, &n) })
+	open := slices.DeleteFunc(slices.Clone(s.needs), func(n Need) bool {
+		return slices.ContainsFunc(s.asked, func(q Proposal) bool { return q.Covers(&n) })
+	})
 	list, left := Propose(open, s.Resolved)
-	s.Accepted, s.Extra, s.left = nil, nil, left
-	preset := false // one is new: what else is needed shows when it is in use
+	s.Accepted, s.Left = nil, left
 	for _, q := range list {
-		known := slices.ContainsFunc(had, func(o Proposal) bool { return o.Hint(s.Resolved) == q.Hint(s.Resolved) })
 		switch {
-		case preset && q.Preset == "" && q.Path != s.Resolved.Dir:
-			continue
-		case q.Harmless != "":
-			s.Extra = append(s.Extra, q)
-		case known || s.Ask == nil && (s.Sockets || !q.Socket):
-			s.Accept(q, false)
-		case s.Ask == nil: // it may be Docker's
-			s.left = append(s.left, Left{Need: q.Needs[0], Why: "what listens there may do anything outside for the command; give the flag if that is meant"})
-		default:
-			if err := s.Ask(q); err != nil {
+		case s.Ask != nil:
+			taken, err := s.Ask(q)
+			if err != nil {
 				return false, err
 			}
-		}
-		took := func(o Proposal) bool { return o.Preset == q.Preset }
-		preset = preset || !s.Once && !known && q.Preset != "" && slices.ContainsFunc(s.Accepted, took)
-	}
-	if preset {
-		s.needs = nil
-		for _, q := range s.Accepted {
-			s.needs = append(s.needs, q.Needs...)
+			s.asked, s.taken = append(s.asked, q), append(s.taken, taken...)
+		case q.Key == "net.unix": // it may be Docker's
+			s.Left = append(s.Left, Left{q.Need, "what listens there may do anything outside for the command; give the flag if that is meant"})
+		default:
+			s.Accepted = append(s.Accepted, q)
 		}
 	}
-	s.Accepted = append(s.Accepted, s.pinned...)
+	s.Accepted = append(s.Accepted, s.taken...)
+	slices.SortStableFunc(s.Left, func(a, b Left) int { return cmp.Compare(a.Why, b.Why) })
+	s.Left = slices.CompactFunc(s.Left, func(a, b Left) bool { return a.Why == b.Why && a.Need.Key == "" })
 	return before != s.Policy().Hash(), nil
-}
-
-// Succeeded notes what the command was refused and succeeded without.
-func (s *Session) Succeeded(needs []Need) {
-	list, _ := Propose(needs, s.Resolved)
-	for _, q := range list {
-		if q.Harmless == "" {
-			q.Harmless = "it succeeds without"
-		}
-		if !slices.ContainsFunc(s.Extra, func(o Proposal) bool { return o.Hint(s.Resolved) == q.Hint(s.Resolved) }) {
-			s.Extra = append(s.Extra, q)
-		}
-	}
-}
-
-// Left is what nothing was proposed or accepted for, each reason once.
-func (s *Session) Left() []Left {
-	said := make(map[Left]bool)
-	return slices.DeleteFunc(slices.Clone(s.left), func(x Left) bool {
-		once := Left{Why: x.Why}
-		if x.Need.Socket {
-			once.Need = x.Need
-		}
-		again := said[once] || covered(s.Accepted, &x.Need)
-		said[once] = said[once] || !again
-		return again
-	})
-}
-
-// covered reports whether one of list would allow a need.
-func covered(list []Proposal, n *Need) bool {
-	return slices.ContainsFunc(list, func(q Proposal) bool { return q.Covers(n) })
 }

@@ -11,17 +11,15 @@ import (
 // refused, and no socket is accepted unasked.
 func TestSession(t *testing.T) {
 	h := host("/home/u/data/a", "/home/u/data/b", "/home/u/s.sock")
-	socket := learn.Need{Path: "/home/u/s.sock", Socket: true}
+	socket := learn.Need{Path: "/home/u/s.sock", Key: "net.unix"}
 	var asked []string
 	s := &learn.Session{Resolved: present(t, h)}
-	s.Ask = func(q learn.Proposal) error {
+	s.Ask = func(q learn.Proposal) ([]learn.Proposal, error) {
 		asked = append(asked, q.Path)
 		if q.Path == "/home/u/data/b" {
-			s.Refuse(q)
-		} else {
-			s.Accept(q, false)
+			return nil, nil
 		}
-		return nil
+		return []learn.Proposal{q}, nil
 	}
 	for round, c := range []struct {
 		needs []learn.Need
@@ -36,15 +34,7 @@ func TestSession(t *testing.T) {
 	}
 
 	unasked := &learn.Session{Resolved: present(t, h)}
-	if more, err := unasked.Propose([]learn.Need{socket}); more || err != nil || len(unasked.Left()) != 1 {
-		t.Errorf("unasked: %t, %v, left %v", more, err, unasked.Left())
-	}
-	unasked.Sockets = true // the control
-	if more, _ := unasked.Propose(nil); !more || len(unasked.Left()) != 0 {
-		t.Errorf("with sockets: left %v", unasked.Left())
-	}
-	unasked.Succeeded([]learn.Need{read("/home/u/data/a")})
-	if len(unasked.Extra) != 1 || unasked.Extra[0].Harmless == "" {
-		t.Errorf("extra %v", unasked.Extra)
+	if more, err := unasked.Propose([]learn.Need{socket}); more || err != nil || len(unasked.Left) != 1 {
+		t.Errorf("unasked: %t, %v, left %v", more, err, unasked.Left)
 	}
 }
