@@ -1,9 +1,9 @@
 package policy
 
 import (
-	"cmp"
 	"errors"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 	"syscall"
@@ -30,8 +30,9 @@ type place struct {
 // that directory: use one for each Resolve.
 type walker struct {
 	host *Host
-	seen map[string]*place // by canonical directory and name
-	slab []place           // places not yet in use: one allocation for many
+	root place
+	seen map[string]*place // by path, of which links, "." and ".." are parts
+	slab []place           // one allocation for many
 
 	// exact asks for names as the file system spells them. macOS finds
 	// ".SSH" where ".ssh" lies, but a rule for the former matches nothing.
@@ -40,25 +41,38 @@ type walker struct {
 }
 
 func newWalker(h *Host, size int) *walker {
-	return &walker{host: h, seen: make(map[string]*place, size), slab: make([]place, size)}
+	root := place{path: "/", stat: Stat{Mode: fs.ModeDir}}
+	return &walker{host: h, root: root, seen: make(map[string]*place, size), slab: make([]place, 0, size)}
 }
 
-// place gives a place from the slab.
-func (w *walker) place() *place {
-	if len(w.slab) == 0 {
-		w.slab = make([]place, 64)
+// keep remembers where a path leads.
+func (w *walker) keep(p string, pl place) *place {
+	if len(w.slab) == cap(w.slab) {
+		w.slab = make([]place, 0, 64)
 	}
-	pl := &w.slab[0]
-	w.slab = w.slab[1:]
-	return pl
+	w.slab = append(w.slab, pl)
+	kept := &w.slab[len(w.slab)-1]
+	w.seen[p] = kept
+	return kept
 }
 
-// walk resolves a clean absolute path. Where it does not exist, the longest
+// walk resolves an absolute path. Where it does not exist, the longest
 // part that does is resolved and the rest put after it. The error is for
 // paths that cannot be resolved at all: loops and directories that the caller
 // may not search.
 func (w *walker) walk(p string) (place, error) {
-	return w.follow("", p, 0)
+	if !path.IsAbs(p) {
+		p = "/" + p
+	}
+	pl, err := w.find(p, 0)
+	if err != nil {
+		return place{}, err
+	}
+	found := *pl
+	if found.path == "/" && found.gone == "" {
+		found.stat, err = w.host.Lstat("/")
+	}
+	return found, err
 }
 
 // Remembering is a copy of the Host whose RealPath and Trail look at each name
@@ -92,126 +106,96 @@ func (h *Host) Trail(p string) (real string, links []string, st Stat, err error)
 	return pl.path, pl.links, pl.stat, err
 }
 
-// follow resolves p from the canonical directory dir ("" is the root), depth
-// links deep.
-func (w *walker) follow(dir, p string, depth int) (place, error) {
-	if depth > maxLinks {
-		return place{}, syscall.ELOOP
+// find is walk, depth links deep. The result is shared: it must not be changed.
+func (w *walker) find(p string, depth int) (*place, error) {
+	if p == "" || p == "/" {
+		return &w.root, nil
 	}
-	absolute := strings.HasPrefix(p, "/")
-	if absolute {
-		dir = ""
-	}
-	cur, stale := place{path: dir, stat: Stat{Mode: fs.ModeDir}}, true
-	start, end := 0, 0
-	if above := strings.LastIndexByte(p, '/'); absolute && above > 0 { // most often the way there is known
-		if pl := w.seen[p[:above]]; pl != nil && pl.path == p[:above] && pl.gone == "" && (pl.exact || !w.exact) {
-			cur, stale, start = *pl, false, above+1
-		}
-	}
-	for ; start < len(p); start = end + 1 {
-		end = len(p)
-		if i := strings.IndexByte(p[start:], '/'); i >= 0 {
-			end = start + i
-		}
-		name := p[start:end]
-		if name == "" || name == "." {
-			continue
-		}
-		if !cur.stat.Mode.IsDir() {
-			cur.gone, cur.at = "is not a directory", cur.path
-			cur.path, cur.stat = join(cur.path, p[start:]), Stat{}
-			return cur, nil
-		}
-		if name == ".." {
-			cur.path, cur.stat, stale = parent(cur.path), Stat{Mode: fs.ModeDir}, true
-			continue
-		}
-		// No copy is made while the path is canonical as it stands.
-		full := p[:end]
-		if !absolute || p[:start-1] != cur.path {
-			full = cur.path + "/" + name
-		}
-		next, err := w.step(cur.path, full, depth)
-		if err != nil {
-			return place{}, err
-		}
-		links := cur.links
-		cur, stale = *next, false
-		if len(links) > 0 {
-			cur.links = append(links[:len(links):len(links)], next.links...)
-		}
-		if len(cur.links) > maxLinks {
-			return place{}, syscall.ELOOP
-		}
-		if cur.gone != "" {
-			cur.path = join(cur.path, p[end:])
-			return cur, nil
-		}
-		if cur.path == "/" {
-			cur.path = ""
-		}
-	}
-	if cur.path == "" {
-		cur.path, stale = "/", true
-	}
-	if stale {
-		st, err := w.host.Lstat(cur.path)
-		if err != nil {
-			return place{}, err
-		}
-		cur.stat = st
-	}
-	return cur, nil
-}
-
-// step looks at one name in a canonical directory; full is the path of it.
-// The result is shared: it must not be changed.
-func (w *walker) step(dir, full string, depth int) (*place, error) {
-	if pl := w.seen[full]; pl != nil && (pl.exact || !w.exact) {
+	if pl := w.seen[p]; pl != nil && (pl.exact || !w.exact) {
 		return pl, nil
 	}
-	st, err := w.host.Lstat(full)
-	pl := w.place()
-	pl.path, pl.at = full, full
-	if err == nil && w.exact {
-		pl.path = w.spelling(dir, full, st)
+	if depth > maxLinks {
+		return nil, syscall.ELOOP
 	}
+	slash := strings.LastIndexByte(p, '/')
+	name := p[slash+1:]
+	dir, err := w.find(p[:slash], depth)
+	if err != nil || name == "" || name == "." {
+		return dir, err
+	}
+	full := p // no copy while the path is canonical as it stands
+	if name == ".." || slash > 0 && p[:slash] != dir.path || slash > 0 && dir.path == "/" {
+		full = path.Join(dir.path, name)
+	}
+	var pl place
 	switch {
-	case err == nil && st.Mode&fs.ModeSymlink != 0:
-		link := pl.path
-		target, err := w.host.Readlink(link)
+	case dir.gone != "": // ".." can only be taken as it is written
+		pl = *dir
+		pl.path = full
+	case !dir.stat.Mode.IsDir():
+		pl = place{path: full, gone: "is not a directory", at: dir.path, links: dir.links}
+	case full != p:
+		to, err := w.find(full, depth)
 		if err != nil {
 			return nil, err
 		}
-		to, err := w.follow(dir, target, depth+1)
-		if err != nil {
-			return nil, err
-		}
-		*pl = to
-		pl.links = append([]string{link}, to.links...)
-		if target == "" {
-			pl.gone = "does not exist"
-		}
-	case err == nil:
-		pl.stat = st
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		pl.gone = "does not exist"
+		pl = *to
+		pl.links = slices.Concat(dir.links, to.links)
 	default:
-		return nil, err
+		if pl, err = w.look(dir.path, full, depth); err != nil {
+			return nil, err
+		}
+	}
+	if len(pl.links) > maxLinks {
+		return nil, syscall.ELOOP
 	}
 	pl.exact = w.exact
-	w.seen[full] = pl
+	return w.keep(p, pl), nil
+}
+
+// look looks at one name in a canonical directory; full is the path of it.
+func (w *walker) look(dir, full string, depth int) (place, error) {
+	st, err := w.host.Lstat(full)
+	pl := place{path: full, at: full, stat: st}
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		pl.gone = "does not exist"
+		return pl, nil
+	case err != nil:
+		return pl, err
+	case w.exact:
+		pl.path = w.spelling(dir, full, st)
+	}
+	if st.Mode&fs.ModeSymlink == 0 {
+		return pl, nil
+	}
+	link := pl.path
+	target, err := w.host.Readlink(link)
+	if err != nil {
+		return pl, err
+	}
+	whole := target
+	if !path.IsAbs(target) {
+		whole = dir + "/" + target
+	}
+	to, err := w.find(whole, depth+1)
+	if err != nil {
+		return pl, err
+	}
+	pl = *to
+	pl.links = append([]string{link}, to.links...)
+	if target == "" {
+		pl.gone, pl.at = "does not exist", link
+	}
 	return pl, nil
 }
 
 // spelling is the path of a file with its last name as the directory has it.
 // Where the directory cannot be read, it stays as it is.
 func (w *walker) spelling(dir, full string, st Stat) string {
-	name := full[len(dir)+1:]
 	names, ok := w.names[dir]
 	if !ok && w.host.ReadDir != nil {
-		entries, _ := w.host.ReadDir(cmp.Or(dir, "/"))
+		entries, _ := w.host.ReadDir(dir)
 		for _, e := range entries {
 			names = append(names, e.Name())
 		}
@@ -220,44 +204,21 @@ func (w *walker) spelling(dir, full string, st Stat) string {
 		}
 		w.names[dir] = names
 	}
-	if slices.Contains(names, name) {
+	name := path.Base(full)
+	at := slices.Index(names, name)
+	if at < 0 {
+		at = slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
+	}
+	if at < 0 { // the same letters may be composed differently (TN1150, APFS)
+		at = slices.IndexFunc(names, func(n string) bool {
+			other, err := w.host.Lstat(path.Join(dir, n))
+			return err == nil && other.ID == st.ID
+		})
+	}
+	if at < 0 {
 		return full
 	}
-	for _, n := range names {
-		if strings.EqualFold(n, name) {
-			return dir + "/" + n
-		}
-	}
-	// The same letters may be composed differently (TN1150, APFS).
-	for _, n := range names {
-		if other, err := w.host.Lstat(dir + "/" + n); err == nil && other.ID == st.ID {
-			return dir + "/" + n
-		}
-	}
-	return full
-}
-
-// parent is the directory above a canonical one; the root, "", is its own.
-func parent(dir string) string {
-	return dir[:max(strings.LastIndexByte(dir, '/'), 0)]
-}
-
-// join puts the rest of a path, from a slash on, after a directory. Nothing
-// is there, so ".." can only be taken as it is written.
-func join(dir, rest string) string {
-	for name := range strings.SplitSeq(rest, "/") {
-		switch name {
-		case "", ".":
-		case "..":
-			dir = parent(dir)
-		default:
-			dir += "/" + name
-		}
-	}
-	if dir == "" {
-		return "/"
-	}
-	return dir
+	return path.Join(dir, names[at])
 }
 
 // missingHint is what to type where a path is missing: what is to be written can
