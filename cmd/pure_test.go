@@ -119,7 +119,7 @@ func TestFlagPolicy(t *testing.T) {
 	if len(p.FS.Deny) != 1 || len(p.Net.ConnectTCP) != 2 || p.Net.ConnectTCP[1].Number != 65535 || len(p.Net.BindTCP) != 1 || len(p.Net.Unix) != 1 {
 		t.Errorf("%+v", p)
 	}
-	if p.Env.Mode != policy.EnvVars || len(p.Env.Allow) != 1 || len(p.Env.Set) != 2 || p.Env.Set[1].Value != "x=y" {
+	if p.Env.Mode.Value != policy.EnvVars || len(p.Env.Allow) != 1 || len(p.Env.Set) != 2 || p.Env.Set[1].Value != "x=y" {
 		t.Errorf("%+v", p.Env)
 	}
 	if p.Limits.Timeout != 10*time.Second || p.Limits.MaxOutput != 1000 {

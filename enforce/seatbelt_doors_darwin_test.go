@@ -146,7 +146,7 @@ func TestMacDoors(t *testing.T) {
 func TestMacNetwork(t *testing.T) {
 	requireSeatbelt(t)
 	dir := tempDir(t)
-	off := &policy.Flag{Origin: policy.Origin{Source: "--no-net"}}
+	off := policy.Named{Value: "false", Origin: policy.Origin{Source: "--no-net"}}
 	reach := `curl -sS -m 10 -o /dev/null http://127.0.0.1:` // a refused connection is status 7, a forbidden one, too
 	for name, c := range map[string]struct {
 		net  policy.Net

@@ -87,8 +87,6 @@ type checker struct {
 	places *tree.Places // nil for a tree that is to be written, whose values have their origins
 	errs   Errors
 	rules  int
-
-	names map[string][]string // of the keys and tables in a table, once one was asked for
 }
 
 func (c *checker) fail(o Origin, code Code, format string, args ...any) {
@@ -113,9 +111,9 @@ func (c *checker) origin(n *tree.Node, off int) Origin {
 }
 
 // count adds a rule and complains about the first one too many.
-func (c *checker) count(n *tree.Node, off int) {
+func (c *checker) count(at Origin) {
 	if c.rules++; c.rules == MaxRules+1 && c.places != nil {
-		c.fail(c.origin(n, off), CodeLimit, "more than %d rules", MaxRules)
+		c.fail(at, CodeLimit, "more than %d rules", MaxRules)
 	}
 }
 
@@ -129,7 +127,7 @@ func (c *checker) is(n *tree.Node, kind tree.Kind, what string) bool {
 }
 
 // unknown reports a key that the table does not have.
-func (c *checker) unknown(f *tree.Field, table string, known ...string) {
+func (c *checker) unknown(f *tree.Field, table string, known []string) {
 	where := "at the top level"
 	if table != "" {
 		where = "in [" + table + "]"
@@ -137,24 +135,15 @@ func (c *checker) unknown(f *tree.Field, table string, known ...string) {
 	c.fail(c.keyAt(f), CodeUnknownKey, "unknown key %s %s: there are %s%s", strconv.Quote(f.Key), where, strings.Join(known, ", "), DidYouMean(f.Key, known))
 }
 
-// in lists the names in a table: of keys, and of tables.
-func (c *checker) in(table string) []string {
-	if c.names == nil {
-		c.names = make(map[string][]string)
-		for i := range keys {
-			for rest := keys[i].full(); rest != ""; {
-				above, name := "", rest
-				if dot := strings.LastIndexByte(rest, '.'); dot >= 0 {
-					above, name = rest[:dot], rest[dot+1:]
-				}
-				if !slices.Contains(c.names[above], name) {
-					c.names[above] = append(c.names[above], name)
-				}
-				rest = above
-			}
+// namesIn are those in a table, which ends with a dot: of keys, and of tables.
+func namesIn(table string) (all []string) {
+	for i := range keys {
+		if rest, ok := strings.CutPrefix(keys[i].name, table); ok {
+			name, _, _ := strings.Cut(rest, ".")
+			all = append(all, name)
 		}
 	}
-	return slices.Clip(c.names[table])
+	return slices.Compact(all)
 }
 
 // policy checks the whole file.
@@ -168,44 +157,45 @@ func (c *checker) policy(n *tree.Node) *Policy {
 }
 
 // table checks a table. The prefix is "linux." or "macos." in the overrides for one
-// system, which have the same tables.
+// system, which have the same tables; that and the table's name end with a dot.
 func (c *checker) table(n *tree.Node, p *Policy, prefix, table string) {
-	if !c.is(n, tree.Table, cmp.Or(strings.TrimSuffix(prefix+table, "."), "a policy")) {
+	name := strings.TrimSuffix(prefix+table, ".")
+	if !c.is(n, tree.Table, cmp.Or(name, "a policy")) {
 		return
+	}
+	known := namesIn(table)
+	if name == "" {
+		known = append(known, systems...)
 	}
 	for i := range n.Fields {
 		f := &n.Fields[i]
-		at := slices.IndexFunc(keys[:], func(k key) bool { return k.table == table && k.name == f.Key })
-		inner := strings.TrimPrefix(table+"."+f.Key, ".")
+		inner := table + f.Key
+		at := slices.IndexFunc(keys[:], func(k key) bool { return k.name == inner })
 		switch {
+		case !slices.Contains(known, f.Key):
+			c.unknown(f, name, known)
+		case name == "" && slices.Contains(systems, f.Key):
+			part := p.part(f.Key)
+			*part = &Policy{}
+			c.table(f.Val, *part, f.Key+".", "")
 		case at >= 0:
 			c.key(&keys[at], f.Val, p, prefix+inner)
-		case !strings.Contains(f.Key, ".") && slices.ContainsFunc(keys[:], func(k key) bool { return k.table == inner }):
-			c.table(f.Val, p, prefix, inner)
-		case prefix+table == "" && f.Key == "linux":
-			p.Linux = &Policy{}
-			c.table(f.Val, p.Linux, "linux.", "")
-		case prefix+table == "" && f.Key == "macos":
-			p.MacOS = &Policy{}
-			c.table(f.Val, p.MacOS, "macos.", "")
-		case prefix+table == "":
-			c.unknown(f, "", append(c.in(""), "linux", "macos")...)
 		default:
-			c.unknown(f, strings.TrimSuffix(prefix+table, "."), c.in(table)...)
+			c.table(f.Val, p, prefix, inner+".")
 		}
 	}
 }
 
 // key checks the value of a key.
 func (c *checker) key(k *key, n *tree.Node, p *Policy, what string) {
-	var list []value
+	var list []Named
 	switch {
 	case k.kind >= scalar:
 		v, ok := c.value(k, n, what)
 		if !ok {
 			return
 		}
-		list = []value{v}
+		list = []Named{v}
 	case k.kind == textTable, k.kind == listTable:
 		if !c.is(n, tree.Table, what) {
 			return
@@ -223,21 +213,42 @@ func (c *checker) key(k *key, n *tree.Node, p *Policy, what string) {
 	}
 }
 
+// named checks a field of a table in which each name is somebody's own.
+func (c *checker) named(k *key, f *tree.Field, what string) (list []Named) {
+	check, from := checkEnvName, c.keyAt(f)
+	if k.kind == listTable {
+		check = checkListName
+	}
+	if err := check(f.Key); err != nil {
+		c.fail(from, CodeValue, "%v", err)
+	}
+	if k.kind == listTable {
+		list = c.list(k, f.Val, what)
+	} else {
+		c.count(from)
+		if v, ok := c.value(k, f.Val, what); ok {
+			list = []Named{{Value: v.Value, Origin: from}}
+		}
+	}
+	for i := range list {
+		list[i].Name = f.Key
+	}
+	return list
+}
+
 // list checks a list; it is nil for what is none.
-func (c *checker) list(k *key, n *tree.Node, what string) []value {
+func (c *checker) list(k *key, n *tree.Node, what string) []Named {
 	if !c.is(n, tree.Array, what) {
 		return nil
 	}
-	list, entry := make([]value, 0, len(n.Items)), "an entry of "+what
+	list, entry := make([]Named, 0, len(n.Items)), "an entry of "+what
 	for _, item := range n.Items {
-		c.count(item, item.Off)
-		v, ok := value{from: c.at(item)}, false
+		c.count(c.at(item))
+		read, name := c.value, entry
 		if item.Kind == tree.Table && (k.kind == pathList || k.kind == socketList) {
-			ok = c.path(&v, item, what, k.kind == pathList)
-		} else {
-			v, ok = c.value(k, item, entry)
+			read, name = c.path, what
 		}
-		if ok {
+		if v, ok := read(k, item, name); ok {
 			list = append(list, v)
 		}
 	}

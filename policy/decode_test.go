@@ -73,19 +73,19 @@ func TestDecode(t *testing.T) {
 			},
 		},
 		Net: Net{
-			Allow:      &Flag{true, at(13, 9)},
+			Allow:      Named{Value: "true", Origin: at(13, 9)},
 			ConnectTCP: []Port{{443, at(14, 16)}, {80, at(14, 21)}},
 			BindTCP:    []Port{},
 			Unix:       []Named{{Value: "$SSH_AUTH_SOCK", Origin: at(16, 9)}},
 		},
 		Env: Env{
-			Mode: EnvSanitized, From: at(18, 8),
+			Mode:  Named{Value: EnvSanitized, Origin: at(18, 8)},
 			Allow: []Named{{Value: "CARGO_*", Origin: at(19, 10)}},
-			Set:   []Var{{"RUST_BACKTRACE", "1", at(20, 9)}},
+			Set:   []Named{{Name: "RUST_BACKTRACE", Value: "1", Origin: at(20, 9)}},
 		},
 		Limits: Limits{Timeout: 10 * time.Minute, TimeoutFrom: at(22, 11), MaxOutput: 10 << 20, MaxOutputFrom: at(23, 14)},
 		Linux:  &Policy{FS: FS{Rules: []Rule{{Path: "/proc", Access: Read, Origin: at(25, 10)}}}},
-		MacOS:  &Policy{Net: Net{Allow: &Flag{false, at(27, 9)}}},
+		MacOS:  &Policy{Net: Net{Allow: Named{Value: "false", Origin: at(27, 9)}}},
 	}
 	got := mustTOML(t, fullTOML)
 	if !reflect.DeepEqual(got, want) {

@@ -21,22 +21,22 @@ const tempSuffix = "DIRHELPER_USER_DIR_SUFFIX"
 
 // tempVariables are all variables that send temporary files into dir, the
 // private directory of a run on the system os.
-func tempVariables(os, dir string) []Var {
+func tempVariables(os, dir string) []Named {
 	if os == "macos" {
 		dir = shortened(dir)
 	}
-	var vars []Var
+	var vars []Named
 	for _, section := range []string{"temporary", "temporary " + os} {
 		for _, v := range tables.Find(tables.Env(), section) {
 			name, below, _ := strings.Cut(v, "=")
-			vars = append(vars, Var{Name: name, Value: dir + below})
+			vars = append(vars, Named{Name: name, Value: dir + below})
 		}
 	}
 	if os == "macos" && PrivateCache(dir) != "" {
-		vars = append(vars, Var{Name: tempSuffix, Value: dir[strings.LastIndexByte(dir, '/')+1:]})
+		vars = append(vars, Named{Name: tempSuffix, Value: dir[strings.LastIndexByte(dir, '/')+1:]})
 	}
 	if option := javaTemp(dir); option != "" {
-		vars = append(vars, Var{Name: javaOptions, Value: option})
+		vars = append(vars, Named{Name: javaOptions, Value: option})
 	}
 	return vars
 }
@@ -128,7 +128,7 @@ func cacheOfAgents(rules []Rule) string {
 // forPresets is the host as presets see it: a variable that the policy sets
 // moves a tool's directories as one of the caller's does. PATH and HOME are
 // those of programs outside, and stay.
-func (h *Host) forPresets(set []Var) Host {
+func (h *Host) forPresets(set []Named) Host {
 	own := *h
 	var vars []string
 	for _, v := range slices.Backward(set) { // the last one counts, and the first of an environment
@@ -159,7 +159,7 @@ func (rs *resolver) projectCache(flat *Policy) {
 		rs.r.Cache = dir
 		rs.r.CacheLinks, rs.r.CacheCopies = rs.expandLinks(flat.FS.CacheLinks), rs.expandLinks(flat.FS.CacheCopies)
 	}
-	flat.Env.Set = slices.DeleteFunc(flat.Env.Set, func(v Var) bool {
+	flat.Env.Set = slices.DeleteFunc(flat.Env.Set, func(v Named) bool {
 		return v.Origin.BuiltIn() && !usable && strings.Contains(v.Value, "$"+cacheVariable)
 	})
 	for i := range flat.Env.Set {

@@ -56,19 +56,19 @@ func drawPolicy(t *rapid.T, deep bool) *Policy {
 		}
 	}
 	if rapid.Bool().Draw(t, "net") {
-		p.Net.Allow = &Flag{rapid.Bool().Draw(t, "allow"), drawOrigin(t)}
+		p.Net.Allow = Named{Value: rapid.SampledFrom([]string{"true", "false"}).Draw(t, "allow"), Origin: drawOrigin(t)}
 	}
 	p.Net.ConnectTCP, p.Net.BindTCP = drawPorts(t, "connect"), drawPorts(t, "bind")
 	p.Net.Unix = drawNamed(t, "unix", "/run/x", "$HOME/s")
 	for i := range p.Net.Unix {
 		p.Net.Unix[i].Optional = rapid.Bool().Draw(t, "optional socket")
 	}
-	if p.Env.Mode = rapid.SampledFrom([]EnvMode{"", EnvScrubbed, EnvSanitized, EnvInherit, EnvVars}).Draw(t, "mode"); p.Env.Mode != "" {
-		p.Env.From = drawOrigin(t)
+	if p.Env.Mode.Value = rapid.SampledFrom([]string{"", EnvScrubbed, EnvSanitized, EnvInherit, EnvVars}).Draw(t, "mode"); p.Env.Mode.Value != "" {
+		p.Env.Mode.Origin = drawOrigin(t)
 	}
 	p.Env.Allow = drawNamed(t, "env", "A", "CARGO_*", "LD_PRELOAD")
 	for _, n := range drawNamed(t, "set", "A", "B", "npm_config_//x") {
-		p.Env.Set = append(p.Env.Set, Var{n.Value, rapid.SampledFrom([]string{"", "1", "a\n\"b\"\\\t\u0085ü"}).Draw(t, "value"), n.Origin})
+		p.Env.Set = append(p.Env.Set, Named{Name: n.Value, Value: rapid.SampledFrom([]string{"", "1", "a\n\"b\"\\\t\u0085ü"}).Draw(t, "value"), Origin: n.Origin})
 	}
 	if rapid.Bool().Draw(t, "timeout") {
 		p.Limits.Timeout, p.Limits.TimeoutFrom = rapid.SampledFrom([]time.Duration{0, time.Second, 90 * time.Minute}).Draw(t, "duration"), Origin{Source: "--timeout"}
@@ -91,7 +91,7 @@ func drawPolicy(t *rapid.T, deep bool) *Policy {
 	}
 	p.Guard.Lists = drawNamed(t, "guard", "catastrophic", "mine")
 	for _, n := range drawNamed(t, "words", "rm -rf*", "a [b]\"") {
-		p.Guard.Words = append(p.Guard.Words, Var{rapid.SampledFrom([]string{"mine", "x-1"}).Draw(t, "list"), n.Value, n.Origin})
+		p.Guard.Words = append(p.Guard.Words, Named{Name: rapid.SampledFrom([]string{"mine", "x-1"}).Draw(t, "list"), Value: n.Value, Origin: n.Origin})
 	}
 	for i, to := range []*Named{&p.Audit.Dir, &p.Audit.Keep, &p.Audit.Required} {
 		if rapid.Bool().Draw(t, "audited") {

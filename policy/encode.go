@@ -34,7 +34,11 @@ func (p *Policy) encode(w io.Writer, format *tree.Format) error {
 	if err := p.encodable(root); err != nil {
 		return err
 	}
-	return format.Write(w, root)
+	text, err := format.Text(root)
+	if err == nil {
+		_, err = io.WriteString(w, text)
+	}
+	return err
 }
 
 // encodable says what of a policy cannot be written into a file: what the
@@ -64,30 +68,22 @@ func (p *Policy) tree() *tree.Node {
 		if list == nil {
 			continue
 		}
-		at := root
-		for name := range strings.SplitSeq(k.table, ".") {
-			if name == "" {
-				continue
-			}
-			next := at.Get(name)
-			if next == nil {
-				next = at.Add(name, 0, &tree.Node{Kind: tree.Table})
-			}
-			at = next
+		at, names := root, strings.Split(k.name, ".")
+		for _, name := range names[:len(names)-1] {
+			at = at.Within(name, tree.Table)
 		}
-		at.Add(k.name, 0, k.node(list))
+		at.Add(names[len(names)-1], 0, k.node(list))
 	}
-	if p.Linux != nil {
-		root.Add("linux", 0, p.Linux.tree())
-	}
-	if p.MacOS != nil {
-		root.Add("macos", 0, p.MacOS.tree())
+	for _, os := range systems {
+		if part := *p.part(os); part != nil {
+			root.Add(os, 0, part.tree())
+		}
 	}
 	return root
 }
 
 // node is the value of a key in a file.
-func (k *key) node(list []value) *tree.Node {
+func (k *key) node(list []Named) *tree.Node {
 	n := &tree.Node{Kind: tree.Array}
 	if k.kind == textTable || k.kind == listTable {
 		n.Kind = tree.Table
@@ -98,12 +94,9 @@ func (k *key) node(list []value) *tree.Node {
 		case k.kind >= scalar:
 			return leaf
 		case k.kind == textTable:
-			n.Add(v.name, 0, leaf)
+			n.Add(v.Name, 0, leaf)
 		case k.kind == listTable:
-			at := n.Get(v.name)
-			if at == nil {
-				at = n.Add(v.name, 0, &tree.Node{Kind: tree.Array})
-			}
+			at := n.Within(v.Name, tree.Array)
 			at.Items = append(at.Items, leaf)
 		default:
 			n.Items = append(n.Items, leaf)
@@ -113,24 +106,30 @@ func (k *key) node(list []value) *tree.Node {
 }
 
 // leaf is one value in a file.
-func (k *key) leaf(v value) *tree.Node {
-	n := &tree.Node{Kind: tree.String, Text: v.text, From: v.from}
+func (k *key) leaf(v Named) *tree.Node {
+	n := &tree.Node{Kind: k.leafKind(v.Value), Text: v.Value, From: v.Origin}
+	if !v.Create && !v.Optional {
+		return n
+	}
+	word := "optional"
+	if v.Create {
+		word = "create"
+	}
+	entry := &tree.Node{Kind: tree.Table, From: v.Origin}
+	entry.Add("path", 0, n)
+	entry.Add(word, 0, &tree.Node{Kind: tree.Bool, Text: "true"})
+	return entry
+}
+
+// leafKind is what a value is in a file.
+func (k *key) leafKind(text string) tree.Kind {
 	switch {
 	case k.kind == boolean:
-		n.Kind = tree.Bool
-	case k.kind == portList, k.kind == number, k.kind == limit && strings.Trim(v.text, "0123456789") == "":
-		n.Kind = tree.Integer
-	case v.create, v.optional:
-		word := "optional"
-		if v.create {
-			word = "create"
-		}
-		entry := &tree.Node{Kind: tree.Table, From: v.from}
-		entry.Add("path", 0, n)
-		entry.Add(word, 0, &tree.Node{Kind: tree.Bool, Text: "true"})
-		return entry
+		return tree.Bool
+	case k.kind == portList, k.kind == number, k.kind == limit && strings.Trim(text, "0123456789") == "":
+		return tree.Integer
 	}
-	return n
+	return tree.String
 }
 
 // ErrAmend says that a policy file is written in a way that Amend can't add to.
@@ -151,12 +150,12 @@ func Amend(name string, text []byte, add *Policy) ([]byte, error) {
 	}
 	for i := range keys {
 		k := &keys[i]
-		if k.kind > portList || k.wider == nil || k.replaces || k.table == "env" {
+		if k.kind > portList || k.wider == nil || k.replaces || k.name == "env.allow" {
 			continue
 		}
 		have := k.values(old)
-		list := slices.DeleteFunc(k.values(add), func(v value) bool {
-			return slices.ContainsFunc(have, func(o value) bool { o.from = v.from; return o == v })
+		list := slices.DeleteFunc(slices.Clone(k.values(add)), func(v Named) bool {
+			return slices.ContainsFunc(have, func(o Named) bool { o.Origin = v.Origin; return o == v })
 		})
 		if len(list) > 0 {
 			out = k.insert(out, k.node(list).Items)
@@ -175,17 +174,17 @@ func (k *key) insert(text string, list []*tree.Node) string {
 	for _, e := range list {
 		all = append(all, e.Inline())
 	}
-	lines := "  " + strings.Join(all, ",\n  ") + ",\n"
-	whole := k.name + " = [\n" + lines + "]\n"
-	if len(all) == 1 {
-		whole = k.name + " = [" + all[0] + "]\n"
-	}
+	name, header := k.name, ""
 	root, _ := tree.TOML.Read([]byte(text))
-	table := root
-	if k.table != "" {
-		table = cmp.Or(root.Get(k.table), &tree.Node{})
+	if dot := strings.LastIndexByte(name, '.'); dot >= 0 {
+		root, header, name = cmp.Or(root.Get(name[:dot]), &tree.Node{}), name[:dot], name[dot+1:]
 	}
-	if old := table.Get(k.name); old != nil {
+	lines := "  " + strings.Join(all, ",\n  ") + ",\n"
+	whole := name + " = [\n" + lines + "]\n"
+	if len(all) == 1 {
+		whole = name + " = [" + all[0] + "]\n"
+	}
+	if old := root.Get(name); old != nil {
 		key, after, _ := strings.Cut(text[old.Off:], "[")
 		before, rest := text[:old.Off]+key+"[", strings.TrimLeft(after, " \t\r")
 		switch {
@@ -200,19 +199,19 @@ func (k *key) insert(text string, list []*tree.Node) string {
 	at := 0
 	for line := range strings.Lines(text) {
 		said, _, _ := strings.Cut(strings.TrimSpace(line), "#")
-		if k.table == "" && said != "" { // before the first table, and after what is said of the file
+		if header == "" && said != "" { // before the first table, and after what is said of the file
 			if said[0] == '[' {
 				whole += "\n"
 			}
 			return text[:at] + whole + text[at:]
 		}
 		at += len(line)
-		if k.table != "" && strings.Trim(said, " \t[]") == k.table && strings.Count(said, "[") == 1 {
+		if header != "" && strings.Trim(said, " \t[]") == header && strings.Count(said, "[") == 1 {
 			return text[:at] + whole + text[at:]
 		}
 	}
-	if k.table != "" {
-		whole = "[" + k.table + "]\n" + whole
+	if header != "" {
+		whole = "[" + header + "]\n" + whole
 	}
 	if text != "" {
 		text += "\n"
@@ -239,9 +238,9 @@ func (p *Policy) statements(prefix string) []string {
 		if list == nil {
 			continue
 		}
-		all = append(all, prefix+k.full())
+		all = append(all, prefix+k.name)
 		for _, v := range list {
-			all = append(all, fmt.Sprintf("%s%s %t %t %q %q", prefix, k.full(), v.optional, v.create, v.name, v.text))
+			all = append(all, fmt.Sprintf("%s%s %t %t %q %q", prefix, k.name, v.Optional, v.Create, v.Name, v.Value))
 		}
 	}
 	if p.Guard.Off {
@@ -252,11 +251,10 @@ func (p *Policy) statements(prefix string) []string {
 			all = append(all, fmt.Sprintf("%sfs.rw_noexec data %q", prefix, r.Path))
 		}
 	}
-	if p.Linux != nil {
-		all = append(all, p.Linux.statements(prefix+"linux ")...)
-	}
-	if p.MacOS != nil {
-		all = append(all, p.MacOS.statements(prefix+"macos ")...)
+	for _, os := range systems {
+		if part := *p.part(os); part != nil {
+			all = append(all, part.statements(prefix+os+" ")...)
+		}
 	}
 	slices.Sort(all)
 	return slices.Compact(all)

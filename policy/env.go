@@ -13,19 +13,17 @@ import (
 
 // environment makes the command's environment of the caller's.
 func (rs *resolver) environment(env *Env, presets []Named) {
-	if env.Mode != "" {
-		if err := checkEnvMode(string(env.Mode)); err != nil {
-			rs.fail(env.From, CodeValue, "", err)
-			return
-		}
+	mode := cmp.Or(env.Mode.Value, EnvScrubbed)
+	if err := checkEnvMode(mode); err != nil {
+		rs.fail(env.Mode.Origin, CodeValue, "", err)
+		return
 	}
 	for _, n := range env.Allow {
 		if err := checkEnvGlob(n.Value); err != nil {
 			rs.fail(n.Origin, CodeValue, "", err)
 		}
 	}
-	f := envFilter{env: env, vars: make(map[string]envVar, len(rs.host.Env)+32)}
-	f.mode = EnvMode(cmp.Or(string(env.Mode), string(EnvScrubbed)))
+	f := envFilter{env: env, mode: mode, vars: make(map[string]envVar, len(rs.host.Env)+32)}
 	f.agent = rs.allowedAgent()
 	for _, e := range rs.host.Env {
 		f.caller(e)
@@ -83,7 +81,7 @@ func (rs *resolver) allowedAgent() string {
 // envFilter decides about one variable after the other.
 type envFilter struct {
 	env      *Env
-	mode     EnvMode
+	mode     string
 	agent    string // value of SSH_AUTH_SOCK to pass on
 	vars     map[string]envVar
 	names    map[string]*Named // Env.Allow's names

@@ -69,10 +69,10 @@ func TestEnvironment(t *testing.T) {
 		{"VSCODE_IPC_HOOK_CLI=x", "-", "+", "+"},
 		{"NVIM=x", "-", "+", "+"},
 	} {
-		for mode, want := range map[EnvMode]string{EnvScrubbed: tt.scrubbed, EnvSanitized: tt.sanitized, EnvInherit: tt.inherit, "": tt.scrubbed} {
+		for mode, want := range map[string]string{EnvScrubbed: tt.scrubbed, EnvSanitized: tt.sanitized, EnvInherit: tt.inherit, "": tt.scrubbed} {
 			h := tableHost(nil)
 			h.Env = []string{tt.entry}
-			r := mustResolve(t, &Policy{Env: Env{Mode: mode}}, h)
+			r := mustResolve(t, &Policy{Env: Env{Mode: Named{Value: mode}}}, h)
 			name, _, _ := strings.Cut(tt.entry, "=")
 			got := "-"
 			if contains(r.Env, tt.entry) {
@@ -130,8 +130,8 @@ func TestEnvironmentNames(t *testing.T) {
 	}
 
 	for _, bad := range []Env{
-		{Mode: "all"}, {Allow: []Named{{Value: "A B"}}}, {Allow: []Named{{Value: ""}}}, {Set: []Var{{Name: "A=B"}}},
-		{Set: []Var{{Name: "A", Value: "x\x00"}}},
+		{Mode: Named{Value: "all"}}, {Allow: []Named{{Value: "A B"}}}, {Allow: []Named{{Value: ""}}}, {Set: []Named{{Name: "A=B"}}},
+		{Set: []Named{{Name: "A", Value: "x\x00"}}},
 	} {
 		if _, err := (&Policy{Env: bad}).Resolve(h); err == nil {
 			t.Errorf("%+v is no error", bad)
@@ -143,8 +143,8 @@ func TestEnvironmentTempDir(t *testing.T) {
 	h := tableHost(map[string]string{"/tmp/z": "dir"})
 	h.TempDir = "/tmp/z"
 	h.Env = []string{"TMPDIR=/tmp", "TEMP=/other", "XDG_RUNTIME_DIR=/run/user/1"}
-	for _, mode := range []EnvMode{EnvScrubbed, EnvSanitized, EnvInherit, EnvVars} {
-		r := mustResolve(t, &Policy{Env: Env{Mode: mode}}, h)
+	for _, mode := range []string{EnvScrubbed, EnvSanitized, EnvInherit, EnvVars} {
+		r := mustResolve(t, &Policy{Env: Env{Mode: Named{Value: mode}}}, h)
 		for _, want := range []string{"TMPDIR=/tmp/z", "TMP=/tmp/z", "TEMP=/tmp/z", "TMUX_TMPDIR=/tmp/z", "XDG_RUNTIME_DIR=/tmp/z/run", "SCREENDIR=/tmp/z/run"} {
 			if !contains(r.Env, want) {
 				t.Errorf("%s: no %s in %q", mode, want, r.Env)

@@ -15,13 +15,13 @@ import (
 
 // key is one key of a policy file.
 type key struct {
-	table, name string
-	kind        keyKind
-	at          func(*Policy) any  // where a Policy has it
-	check       func(string) error // of each string; nil for none
-	wider       func(change) bool  // whether it asks for more than a weaker policy; nil where it never does
-	access      Access             // of paths
-	replaces    bool               // a list that replaces a weaker policy's; an empty one is said, too
+	name     string // with its tables: "fs.ro"
+	kind     keyKind
+	at       func(*Policy) any  // where a Policy has it
+	check    func(string) error // of each string; nil for none
+	wider    func(change) bool  // whether it asks for more than a weaker policy; nil where it never does
+	access   Access             // of paths
+	replaces bool               // a list that replaces a weaker policy's; an empty one is said, too
 }
 
 // keyKind is what a key has as its value.
@@ -35,19 +35,10 @@ const (
 	textTable                 // strings by name
 	listTable                 // lists of strings by name
 	scalar                    // a string; this and what follows have one value
-	shared                    // "private" or "shared"
 	number
 	boolean
 	limit // a string or an integer
 )
-
-// value is an element of a list or table, or a scalar.
-type value struct {
-	name             string // in a table; several have one in a listTable
-	text             string
-	optional, create bool
-	from             Origin
-}
 
 // change is what a policy says over a weaker one.
 type change struct {
@@ -59,92 +50,76 @@ func always(change) bool { return true }
 
 // keys are in the order in which they are written, and named in messages.
 var keys = [...]key{
-	{"", "presets", textList, func(p *Policy) any { return &p.Presets }, checkPresetName, always, 0, false},
-	{"fs", "ro", pathList, fsRules, checkPath, always, Read, false},
-	{"fs", "rox", pathList, fsRules, checkPath, always, Read | Exec, false},
-	{"fs", "rw", pathList, fsRules, checkPath, always, Read | Write | Exec, false},
-	{"fs", "rw_noexec", pathList, fsRules, checkPath, always, Read | Write, false},
-	{"fs", "deny", textList, func(p *Policy) any { return &p.FS.Deny }, checkDeny, nil, 0, false},
-	{"fs", "home", shared, func(p *Policy) any { return &p.Private.Home }, nil, unshares, 0, false},
-	{"fs.system", "executable", pathList, func(p *Policy) any { return &p.FS.System.Executable }, checkPath, always, Read | Exec, true},
-	{"fs.system", "read_only", pathList, func(p *Policy) any { return &p.FS.System.ReadOnly }, checkPath, always, Read, true},
-	{"fs.system", "read_write", pathList, func(p *Policy) any { return &p.FS.System.ReadWrite }, checkPath, always, Read | Write, true},
-	{"net", "allow", boolean, func(p *Policy) any { return &p.Net.Allow }, nil, func(c change) bool { return c.after == "true" }, 0, false},
-	{"net", "connect_tcp", portList, func(p *Policy) any { return &p.Net.ConnectTCP }, checkPort, always, 0, false},
-	{"net", "bind_tcp", portList, func(p *Policy) any { return &p.Net.BindTCP }, checkPort, always, 0, false},
-	{"net", "unix", socketList, func(p *Policy) any { return &p.Net.Unix }, checkPath, always, 0, false},
-	{"env", "mode", scalar, func(p *Policy) any { return &p.Env }, checkEnvMode, looser, 0, false},
-	{"env", "allow", textList, func(p *Policy) any { return &p.Env.Allow }, checkEnvGlob, always, 0, false},
-	{"env", "set", textTable, func(p *Policy) any { return &p.Env.Set }, checkEnvValue, always, 0, false},
-	{"limits", "timeout", limit, func(p *Policy) any { return p.Limits.All()[0] }, nil, always, 0, false},
-	{"limits", "max_output", limit, func(p *Policy) any { return p.Limits.All()[1] }, nil, always, 0, false},
-	{"limits", "memory", limit, func(p *Policy) any { return p.Limits.All()[2] }, nil, always, 0, false},
-	{"limits", "pids", limit, func(p *Policy) any { return p.Limits.All()[3] }, nil, always, 0, false},
-	{"limits", "cpu", limit, func(p *Policy) any { return p.Limits.All()[4] }, nil, always, 0, false},
-	{"process", "pids", shared, func(p *Policy) any { return &p.Private.Pids }, nil, unshares, 0, false},
-	{"guard", "lists", textList, func(p *Policy) any { return &p.Guard.Lists }, checkListName, nil, 0, false},
-	{"guard", "words", listTable, func(p *Policy) any { return &p.Guard.Words }, checkGuardWords, nil, 0, false},
+	{"presets", textList, func(p *Policy) any { return &p.Presets }, checkPresetName, always, 0, false},
+	{"fs.ro", pathList, fsRules, checkPath, always, Read, false},
+	{"fs.rox", pathList, fsRules, checkPath, always, Read | Exec, false},
+	{"fs.rw", pathList, fsRules, checkPath, always, Read | Write | Exec, false},
+	{"fs.rw_noexec", pathList, fsRules, checkPath, always, Read | Write, false},
+	{"fs.deny", textList, func(p *Policy) any { return &p.FS.Deny }, checkDeny, nil, 0, false},
+	{"fs.home", scalar, func(p *Policy) any { return &p.Private.Home }, checkShared, unshares, 0, false},
+	{"fs.system.executable", pathList, func(p *Policy) any { return &p.FS.System.Executable }, checkPath, always, Read | Exec, true},
+	{"fs.system.read_only", pathList, func(p *Policy) any { return &p.FS.System.ReadOnly }, checkPath, always, Read, true},
+	{"fs.system.read_write", pathList, func(p *Policy) any { return &p.FS.System.ReadWrite }, checkPath, always, Read | Write, true},
+	{"net.allow", boolean, func(p *Policy) any { return &p.Net.Allow }, nil, func(c change) bool { return c.after == "true" }, 0, false},
+	{"net.connect_tcp", portList, func(p *Policy) any { return &p.Net.ConnectTCP }, checkPort, always, 0, false},
+	{"net.bind_tcp", portList, func(p *Policy) any { return &p.Net.BindTCP }, checkPort, always, 0, false},
+	{"net.unix", socketList, func(p *Policy) any { return &p.Net.Unix }, checkPath, always, 0, false},
+	{"env.mode", scalar, func(p *Policy) any { return &p.Env.Mode }, checkEnvMode, looser, 0, false},
+	{"env.allow", textList, func(p *Policy) any { return &p.Env.Allow }, checkEnvGlob, always, 0, false},
+	{"env.set", textTable, func(p *Policy) any { return &p.Env.Set }, checkEnvValue, always, 0, false},
+	{"limits.timeout", limit, func(p *Policy) any { return p.Limits.All()[0] }, nil, always, 0, false},
+	{"limits.max_output", limit, func(p *Policy) any { return p.Limits.All()[1] }, nil, always, 0, false},
+	{"limits.memory", limit, func(p *Policy) any { return p.Limits.All()[2] }, nil, always, 0, false},
+	{"limits.pids", limit, func(p *Policy) any { return p.Limits.All()[3] }, nil, always, 0, false},
+	{"limits.cpu", limit, func(p *Policy) any { return p.Limits.All()[4] }, nil, always, 0, false},
+	{"process.pids", scalar, func(p *Policy) any { return &p.Private.Pids }, checkShared, unshares, 0, false},
+	{"guard.lists", textList, func(p *Policy) any { return &p.Guard.Lists }, checkListName, nil, 0, false},
+	{"guard.words", listTable, func(p *Policy) any { return &p.Guard.Words }, checkGuardWords, nil, 0, false},
 	// Where the log goes and when it is removed is not for a stranger to say.
-	{"audit", "dir", scalar, func(p *Policy) any { return &p.Audit.Dir }, checkPath, always, 0, false},
-	{"audit", "keep", number, func(p *Policy) any { return &p.Audit.Keep }, checkDays, always, 0, false},
-	{"audit", "required", boolean, func(p *Policy) any { return &p.Audit.Required }, nil, func(c change) bool { return c.after == "false" && c.before == "true" }, 0, false},
+	{"audit.dir", scalar, func(p *Policy) any { return &p.Audit.Dir }, checkPath, always, 0, false},
+	{"audit.keep", number, func(p *Policy) any { return &p.Audit.Keep }, checkDays, always, 0, false},
+	{"audit.required", boolean, func(p *Policy) any { return &p.Audit.Required }, nil, func(c change) bool { return c.after == "false" && c.before == "true" }, 0, false},
 }
 
 func fsRules(p *Policy) any { return &p.FS.Rules }
 
-// full is the name of a key with its table.
-func (k *key) full() string { return strings.TrimPrefix(k.table+"."+k.name, ".") }
-
 // values gives what a policy has for a key, nil where it says nothing.
-func (k *key) values(p *Policy) (list []value) {
+func (k *key) values(p *Policy) (list []Named) {
 	switch at := k.at(p).(type) {
 	case *[]Rule:
 		if k.replaces && *at != nil {
-			list = []value{}
+			list = []Named{}
 		}
 		for i := range *at {
 			if r := &(*at)[i]; k.replaces || r.Access == k.access && !r.Data {
-				list = append(list, value{text: r.Path, optional: r.Optional && !r.Create, create: r.Create, from: r.Origin})
+				list = append(list, Named{Value: r.Path, Optional: r.Optional && !r.Create, Create: r.Create, Origin: r.Origin})
 			}
 		}
 	case *[]Named:
-		for _, n := range *at {
-			list = append(list, value{text: n.Value, optional: n.Optional, from: n.Origin})
+		if list = *at; k.kind == textTable {
+			list = lastOfEach(list)
+		}
+		if len(list) == 0 {
+			return nil
 		}
 	case *[]Deny:
 		for _, d := range *at {
-			list = append(list, value{text: d.Pattern, from: d.Origin})
+			list = append(list, Named{Value: d.Pattern, Origin: d.Origin})
 		}
 	case *[]Port:
 		if *at != nil {
-			list = []value{}
+			list = []Named{}
 		}
 		for _, port := range *at {
-			list = append(list, value{text: strconv.Itoa(int(port.Number)), from: port.Origin})
-		}
-	case *[]Var:
-		vars := *at
-		if k.kind == textTable {
-			vars = lastOfEach(vars)
-		}
-		for _, v := range vars {
-			list = append(list, value{name: v.Name, text: v.Value, from: v.Origin})
+			list = append(list, Named{Value: strconv.Itoa(int(port.Number)), Origin: port.Origin})
 		}
 	case *Named:
 		if at.Value != "" {
-			list = []value{{text: at.Value, from: at.Origin}}
-		}
-	case **Flag:
-		if f := *at; f != nil {
-			list = []value{{text: strconv.FormatBool(f.Value), from: f.Origin}}
-		}
-	case *Env:
-		if at.Mode != "" {
-			list = []value{{text: string(at.Mode), from: at.From}}
+			list = []Named{*at}
 		}
 	case Limit:
 		if at.Said() {
-			list = []value{{text: at.Text(), from: *at.From}}
+			list = []Named{{Value: at.Text(), Origin: *at.From}}
 		}
 	}
 	return list
@@ -154,78 +129,58 @@ func (k *key) values(p *Policy) (list []value) {
 // says it; of variables they are NAME=VALUE. The error is that of a port or a limit, which
 // is left out: what is wrong with others is told when the policy is resolved, or written.
 func (p *Policy) Put(name string, values ...Named) (err error) {
-	dot := strings.LastIndexByte(name, '.')
-	k := &keys[slices.IndexFunc(keys[:], func(k key) bool { return k.name == name[dot+1:] && k.table == name[:max(dot, 0)] })]
-	list := make([]value, 0, len(values))
+	k := &keys[slices.IndexFunc(keys[:], func(k key) bool { return k.name == name })]
+	list := make([]Named, 0, len(values))
 	for _, v := range values {
-		one, bad := value{text: v.Value, optional: v.Optional, from: v.Origin}, error(nil)
+		var bad error
 		switch k.kind {
 		case textTable:
-			one.name, one.text, _ = strings.Cut(v.Value, "=")
+			v.Name, v.Value, _ = strings.Cut(v.Value, "=")
 		case portList:
 			var n uint16
 			n, bad = units.ParsePort(v.Value)
-			one.text = strconv.Itoa(int(n)) // put reads 0443 as octal, as TOML does not
+			v.Value = strconv.Itoa(int(n)) // put reads 0443 as octal, as TOML does not
 		case limit:
 			at := k.at(p).(Limit)
 			return at.Parse(v.Value, v.Origin)
 		}
 		if err = cmp.Or(err, bad); bad == nil {
-			list = append(list, one)
+			list = append(list, v)
 		}
 	}
 	return cmp.Or(err, k.put(p, list))
 }
 
-// put adds values to what a policy has for a key, or puts them in its place where that
-// is what the key does; nil takes it away there. Only a limit may be bad still.
-func (k *key) put(p *Policy, list []value) error {
-	var one value
-	if len(list) > 0 {
-		one = list[0]
-	}
+// put adds values to what a policy has for a key, or puts one in its place where that
+// is what the key does. Only a limit may be bad still.
+func (k *key) put(p *Policy, list []Named) error {
 	switch at := k.at(p).(type) {
 	case *[]Rule:
 		if k.replaces && *at == nil {
 			*at = []Rule{}
 		}
 		for _, v := range list {
-			*at = append(*at, Rule{Path: v.text, Access: k.access, Optional: v.optional || v.create, Create: v.create, Origin: v.from})
+			*at = append(*at, Rule{Path: v.Value, Access: k.access, Optional: v.Optional || v.Create, Create: v.Create, Origin: v.Origin})
 		}
 	case *[]Named:
-		for _, v := range list {
-			*at = append(*at, Named{Value: v.text, Optional: v.optional, Origin: v.from})
-		}
+		*at = append(*at, list...)
 	case *[]Deny:
 		for _, v := range list {
-			*at = append(*at, Deny{Pattern: v.text, Origin: v.from})
+			*at = append(*at, Deny{Pattern: v.Value, Origin: v.Origin})
 		}
 	case *[]Port:
 		if *at == nil {
 			*at = []Port{}
 		}
 		for _, v := range list {
-			n, _ := strconv.ParseInt(v.text, 0, 64)
-			*at = append(*at, Port{Number: uint16(n), Origin: v.from})
-		}
-	case *[]Var:
-		for _, v := range list {
-			*at = append(*at, Var{Name: v.name, Value: v.text, Origin: v.from})
+			n, _ := strconv.ParseInt(v.Value, 0, 64)
+			*at = append(*at, Port{Number: uint16(n), Origin: v.Origin})
 		}
 	case *Named:
-		*at = Named{Value: one.text, Origin: one.from}
-	case **Flag:
-		if *at = nil; list != nil {
-			*at = &Flag{Value: one.text == "true", Origin: one.from}
-		}
-	case *Env:
-		at.Mode, at.From = EnvMode(one.text), one.from
+		*at = Named{Value: list[0].Value, Origin: list[0].Origin}
 	case Limit:
-		if *at.Value, *at.From = 0, (Origin{}); list == nil {
-			return nil
-		}
-		if err := at.Parse(one.text, one.from); err != nil {
-			return fmt.Errorf("bad %s %q: %w", at.noun, one.text, err)
+		if err := at.Parse(list[0].Value, list[0].Origin); err != nil {
+			return fmt.Errorf("bad %s %q: %w", at.noun, list[0].Value, err)
 		}
 	}
 	return nil
@@ -234,34 +189,41 @@ func (k *key) put(p *Policy, list []value) error {
 // override lays what p says for a key that is not added up over what sum says; clear
 // takes that away instead.
 func (k *key) override(sum, p *Policy, clear bool) {
-	switch {
-	case k.replaces:
-		if from, to := *k.at(p).(*[]Rule), k.at(sum).(*[]Rule); from != nil && clear {
+	if k.kind == limit && p.Limits == (Limits{}) { // most say nothing of limits, and to ask costs
+		return
+	}
+	switch to := k.at(sum).(type) {
+	case *[]Rule:
+		switch from := *k.at(p).(*[]Rule); {
+		case !k.replaces || from == nil:
+		case clear:
 			*to = nil
-		} else if from != nil {
+		default:
 			*to = append([]Rule{}, from...)
 		}
-	case k.kind < scalar, k.kind == limit && p.Limits == Limits{}: // most say nothing of limits, and to ask costs
-	case k.kind == limit && !clear: // as it is: a library's caller may give what no text says
-		if from, to := k.at(p).(Limit), k.at(sum).(Limit); from.Said() {
+	case *Named:
+		switch from := k.at(p).(*Named); {
+		case from.Value == "":
+		case clear:
+			*to = Named{}
+		default:
+			*to = *from
+		}
+	case Limit:
+		switch from := k.at(p).(Limit); {
+		case !from.Said():
+		case clear:
+			*to.Value, *to.From = 0, Origin{}
+		default: // as it is: a library's caller may give what no text says
 			*to.Value, *to.From = *from.Value, *from.From
 		}
-	default:
-		list := k.values(p)
-		if list == nil {
-			return
-		}
-		if clear {
-			list = nil
-		}
-		k.put(sum, list)
 	}
 }
 
 // lastOfEach keeps of each variable the last one set, sorted by name.
-func lastOfEach(vars []Var) []Var {
+func lastOfEach(vars []Named) []Named {
 	vars = slices.Clone(vars)
 	slices.Reverse(vars)
-	slices.SortStableFunc(vars, func(a, b Var) int { return strings.Compare(a.Name, b.Name) })
-	return slices.CompactFunc(vars, func(a, b Var) bool { return a.Name == b.Name })
+	slices.SortStableFunc(vars, func(a, b Named) int { return strings.Compare(a.Name, b.Name) })
+	return slices.CompactFunc(vars, func(a, b Named) bool { return a.Name == b.Name })
 }

@@ -28,8 +28,8 @@ func TestPut(t *testing.T) {
 			Rules:  []Rule{{Path: "a", Access: Read, Origin: from}, {Path: "b", Access: Read | Write, Origin: from}},
 			System: System{ReadOnly: []Rule{{Path: "c", Access: Read, Origin: from}}},
 		},
-		Net: Net{Allow: &Flag{Origin: from}, ConnectTCP: []Port{}, BindTCP: []Port{{Number: 80, Origin: from}, {Number: 443, Origin: from}}},
-		Env: Env{Mode: EnvVars, From: from, Set: []Var{{Name: "A", Value: "b=c", Origin: from}}}, Limits: Limits{Pids: 7, PidsFrom: from},
+		Net: Net{Allow: Named{Value: "false", Origin: from}, ConnectTCP: []Port{}, BindTCP: []Port{{Number: 80, Origin: from}, {Number: 443, Origin: from}}},
+		Env: Env{Mode: Named{Value: EnvVars, Origin: from}, Set: []Named{{Name: "A", Value: "b=c", Origin: from}}}, Limits: Limits{Pids: 7, PidsFrom: from},
 	}
 	if !reflect.DeepEqual(p, want) {
 		t.Errorf("got %+v\nwant %+v", p, want)

@@ -28,8 +28,9 @@ func Merge(ps ...*Policy) *Policy {
 		if p == nil {
 			continue
 		}
-		sum.Linux = mergeSystem(sum.Linux, p, p.Linux)
-		sum.MacOS = mergeSystem(sum.MacOS, p, p.MacOS)
+		for _, os := range systems {
+			mergeSystem(sum.part(os), p, *p.part(os))
+		}
 		sum.add(p)
 	}
 	return sum
@@ -37,18 +38,17 @@ func Merge(ps ...*Policy) *Policy {
 
 // mergeSystem adds one system's overrides to the sum of those before, of
 // which the scalars give way to what p says for all systems.
-func mergeSystem(sum, p, system *Policy) *Policy {
-	if sum == nil && system == nil {
-		return nil
+func mergeSystem(at **Policy, p, system *Policy) {
+	if *at == nil && system == nil {
+		return
 	}
-	if sum == nil {
-		sum = &Policy{}
-	}
+	sum := cmp.Or(*at, &Policy{})
+	*at = sum
 	for i := range keys {
 		keys[i].override(sum, p, true)
 	}
-	sum.Env.Set = slices.DeleteFunc(sum.Env.Set, func(v Var) bool {
-		return slices.ContainsFunc(p.Env.Set, func(w Var) bool { return v.Name == w.Name })
+	sum.Env.Set = slices.DeleteFunc(sum.Env.Set, func(v Named) bool {
+		return slices.ContainsFunc(p.Env.Set, func(w Named) bool { return v.Name == w.Name })
 	})
 	if p.Guard.Off {
 		sum.Guard.Lists = nil
@@ -56,7 +56,6 @@ func mergeSystem(sum, p, system *Policy) *Policy {
 	if system != nil {
 		sum.add(system)
 	}
-	return sum
 }
 
 // add merges p, without its parts for single systems, over sum.
@@ -97,19 +96,24 @@ func (p *Policy) on(os string) *Policy {
 	return flat
 }
 
+// systems are those that a policy has overrides for.
+var systems = []string{"linux", "macos"}
+
+// part is where a policy has the overrides for one system.
+func (p *Policy) part(os string) **Policy {
+	if os == "macos" {
+		return &p.MacOS
+	}
+	return &p.Linux
+}
+
 // parts are the policy and its overrides for single systems, those that there are.
 func (p *Policy) parts() []*Policy {
 	return slices.DeleteFunc([]*Policy{p, p.Linux, p.MacOS}, func(p *Policy) bool { return p == nil })
 }
 
 // forSystem are the overrides for one system; never nil.
-func (p *Policy) forSystem(os string) *Policy {
-	part := p.Linux
-	if os == "macos" {
-		part = p.MacOS
-	}
-	return cmp.Or(part, &Policy{})
-}
+func (p *Policy) forSystem(os string) *Policy { return cmp.Or(*p.part(os), &Policy{}) }
 
 // GuardOn is what the policy's guard is on one system.
 func (p *Policy) GuardOn(os string) *Guard {
@@ -162,21 +166,15 @@ func (p *Policy) OnlyTightens(base *Policy) (bool, []Wider) {
 		base = &Policy{}
 	}
 	var wider []Wider
-	for _, os := range []string{"linux", "macos"} {
-		wider = append(wider, p.on(os).widens(base.on(os))...)
+	seen := make(map[Wider]bool)
+	for _, os := range systems {
+		for _, w := range p.on(os).widens(base.on(os)) {
+			if !seen[w] {
+				seen[w], wider = true, append(wider, w)
+			}
+		}
 	}
-	wider = compactWider(wider)
 	return len(wider) == 0, wider
-}
-
-// compactWider removes repetitions and keeps the order.
-func compactWider(all []Wider) []Wider {
-	seen := make(map[Wider]bool, len(all))
-	return slices.DeleteFunc(all, func(w Wider) bool {
-		old := seen[w]
-		seen[w] = true
-		return old
-	})
 }
 
 // widens lists what a flat policy asks for beyond base.
@@ -189,33 +187,33 @@ func (p *Policy) widens(base *Policy) []Wider {
 		}
 		c := change{base: base}
 		if before := k.values(base); before != nil && k.kind >= scalar {
-			c.before = before[0].text
+			c.before = before[0].Value
 		}
 		for _, v := range k.values(p) {
-			c.after = v.text
+			c.after = v.Value
 			l, isLimit := k.at(p).(Limit)
 			if isLimit && !longer(*l.Value, *k.at(base).(Limit).Value) || !k.wider(c) {
 				continue
 			}
-			all = append(all, Wider{k.full(), k.describe(v), v.from})
+			all = append(all, Wider{k.name, k.describe(v), v.Origin})
 		}
 	}
 	return all
 }
 
 // describe is what a value asks for, in a few words.
-func (k *key) describe(v value) string {
+func (k *key) describe(v Named) string {
 	switch {
 	case k.kind == textTable:
-		return v.name + "=" + strconv.Quote(v.text)
-	case v.create:
-		return strconv.Quote(v.text) + ", made when it is missing"
-	case k.kind == limit && strings.Trim(v.text, "0s") == "":
+		return v.Name + "=" + strconv.Quote(v.Value)
+	case v.Create:
+		return strconv.Quote(v.Value) + ", made when it is missing"
+	case k.kind == limit && strings.Trim(v.Value, "0s") == "":
 		return "none"
 	case k.kind >= scalar, k.kind == portList:
-		return v.text
+		return v.Value
 	}
-	return strconv.Quote(v.text)
+	return strconv.Quote(v.Value)
 }
 
 // unshares reports whether something private becomes shared.
@@ -224,28 +222,11 @@ func unshares(c change) bool { return c.before == wordPrivate && c.after == word
 // looser reports whether an environment mode lets more through: scrubbed mode would
 // hold back a loader's variables, which mode "vars" does not.
 func looser(c change) bool {
-	to := EnvMode(c.after)
-	return looseness(to) > looseness(EnvMode(c.before)) ||
-		to == EnvVars && slices.ContainsFunc(c.base.Env.Allow, func(n Named) bool { return steersLoader(n.Value) })
+	return slices.Index(envModes, c.after) > slices.Index(envModes, cmp.Or(c.before, EnvScrubbed)) ||
+		c.after == EnvVars && slices.ContainsFunc(c.base.Env.Allow, func(n Named) bool { return steersLoader(n.Value) })
 }
 
 // longer compares limits, of which 0 is none.
 func longer(limit, than int64) bool {
 	return than != 0 && (limit == 0 || limit > than)
-}
-
-// looseness orders the environment modes. One that is not known is the
-// loosest.
-func looseness(m EnvMode) int {
-	switch m {
-	case EnvVars:
-		return 0
-	case EnvScrubbed, "":
-		return 1
-	case EnvSanitized:
-		return 2
-	case EnvInherit:
-		return 3
-	}
-	return 4
 }

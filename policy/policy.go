@@ -69,11 +69,13 @@ type Deny struct {
 	Origin  Origin
 }
 
-// Named is a string that remembers where it was written: a preset's name, an
-// environment variable's name or glob, the path of a Unix socket.
+// Named is a string that remembers where it was written: a preset's name, a variable,
+// the path of a Unix socket. A Value of "" is not said where there can be only one.
 type Named struct {
+	Name     string // of a variable that is set, or a list of words; "" elsewhere
 	Value    string
 	Optional bool // a socket that may be missing, as with Rule.Optional
+	Create   bool // as with Rule.Create
 	Origin   Origin
 }
 
@@ -161,7 +163,7 @@ const (
 )
 
 // Private says what of the machine the command does not share with the user's
-// other programs. An empty Value says nothing, which is "shared".
+// other programs. What is not said is "shared".
 type Private struct {
 	// Home, [fs] home, is the home directory: what the policy allows of it stays,
 	// and the rest is empty, writable, and gone when the session is.
@@ -179,46 +181,30 @@ func (n *Named) Is() bool { return n.Value == wordPrivate }
 type Guard struct {
 	Off   bool    // flags only: what weaker policies switched on is off
 	Lists []Named // names of the lists that are on
-	Words []Var   // by the name of a list: a command's name and arguments, globs as in path.Match
+	Words []Named // by the name of a list: a command's name and arguments, globs as in path.Match
 }
 
 // Net holds the network rules.
 type Net struct {
-	Allow      *Flag   // nil: not said. False: no network at all but what ConnectTCP and BindTCP allow
+	Allow      Named   // "false": no network at all but what ConnectTCP and BindTCP allow; "true"
 	ConnectTCP []Port  // when not nil, TCP connections to these ports only, and no other network
 	BindTCP    []Port  // when not nil, TCP listening on these ports only, and no other network
 	Unix       []Named // paths of Unix sockets outside the session that may be connected to
 }
 
-// Flag is a boolean that remembers where it was written.
-type Flag struct {
-	Value  bool
-	Origin Origin
-}
-
-// EnvMode says which of the caller's variables reach the command.
-type EnvMode string
-
-// The environment modes.
+// The environment modes say which of the caller's variables reach the command.
 const (
-	EnvScrubbed  EnvMode = "scrubbed"  // the short list that programs need: the default
-	EnvSanitized EnvMode = "sanitized" // all but what looks like a secret or steers a loader
-	EnvInherit   EnvMode = "inherit"   // all
-	EnvVars      EnvMode = "vars"      // those of Env.Allow and Env.Set, and nothing else
+	EnvScrubbed  = "scrubbed"  // the short list that programs need: the default
+	EnvSanitized = "sanitized" // all but what looks like a secret or steers a loader
+	EnvInherit   = "inherit"   // all
+	EnvVars      = "vars"      // those of Env.Allow and Env.Set, and nothing else
 )
 
 // Env holds the environment rules.
 type Env struct {
-	Mode  EnvMode // "": not said
-	From  Origin  // where Mode was said
+	Mode  Named
 	Allow []Named // names or globs, let through in every mode
-	Set   []Var
-}
-
-// Var is a variable with a value of its own.
-type Var struct {
-	Name, Value string
-	Origin      Origin
+	Set   []Named // variables with a value of their own
 }
 
 // Limits bound a run. A zero value means no limit.

@@ -121,7 +121,7 @@ func (p *Policy) addPreset(s *tables.Section, what string, tools bool, from Orig
 	case tools:
 	case what == "set":
 		for _, k := range s.Keys {
-			p.Env.Set = append(p.Env.Set, Var{Name: k.Name, Value: k.Entries[0], Origin: from})
+			p.Env.Set = append(p.Env.Set, Named{Name: k.Name, Value: k.Entries[0], Origin: from})
 		}
 	case what == "links":
 		p.FS.CacheLinks = cacheEntries(s.Keys)

@@ -132,7 +132,7 @@ func TestOwnFlags(t *testing.T) {
 			t.Fatal(err)
 		}
 		value = strings.ReplaceAll(strings.Trim(value, `"`), "$PWD", h.Dir)
-		user.Env.Set = []Var{{Name: name, Value: value, Origin: Origin{Source: "--env"}}}
+		user.Env.Set = []Named{{Name: name, Value: value, Origin: Origin{Source: "--env"}}}
 		if deny != "" {
 			user.FS.Deny = []Deny{{Pattern: deny, Origin: Origin{Source: "--deny"}}}
 		}

@@ -49,7 +49,7 @@ func TestOwnCache(t *testing.T) {
 	}
 
 	// A user's word counts, and moves what is shared.
-	user := &Policy{Env: Env{Set: []Var{{Name: "npm_config_cache", Value: h.Dir + "/c", Origin: Origin{Source: "--env"}}}}}
+	user := &Policy{Env: Env{Set: []Named{{Name: "npm_config_cache", Value: h.Dir + "/c", Origin: Origin{Source: "--env"}}}}}
 	r = resolve(h, user)
 	if got := value(r, "npm_config_cache"); got != h.Dir+"/c" || !slices.Contains(r.CacheLinks, CacheEntry{"npm/_cacache", h.Dir + "/c/_cacache"}) {
 		t.Errorf("npm_config_cache=%s, links %v", got, r.CacheLinks)

@@ -33,7 +33,7 @@ func TestMergeKeeps(t *testing.T) {
 		}
 		for _, c := range []struct{ sum, first, later *Policy }{{m, a, b}} {
 			want := c.first.Net.Allow
-			if c.later.Net.Allow != nil {
+			if c.later.Net.Allow.Value != "" {
 				want = c.later.Net.Allow
 			}
 			if !reflect.DeepEqual(c.sum.Net.Allow, want) {
@@ -81,11 +81,11 @@ func TestMergeOverrides(t *testing.T) {
 		a, b := drawPolicy(t, true), drawPolicy(t, true)
 		for _, os := range []string{"linux", "macos"} {
 			first, later, got := a.on(os), b.on(os), Merge(a, b).on(os)
-			if want := cmp.Or(string(later.Env.Mode), string(first.Env.Mode)); string(got.Env.Mode) != want {
-				t.Fatalf("mode %s, want %s", got.Env.Mode, want)
+			if want := cmp.Or(later.Env.Mode.Value, first.Env.Mode.Value); got.Env.Mode.Value != want {
+				t.Fatalf("mode %s, want %s", got.Env.Mode.Value, want)
 			}
 			want := first.Net.Allow
-			if later.Net.Allow != nil {
+			if later.Net.Allow.Value != "" {
 				want = later.Net.Allow
 			}
 			if !reflect.DeepEqual(got.Net.Allow, want) {
@@ -111,7 +111,7 @@ func TestMergeOverrides(t *testing.T) {
 				}
 			}
 			for _, v := range lastOfEach(later.Env.Set) {
-				if i := slices.IndexFunc(lastOfEach(got.Env.Set), func(w Var) bool { return w.Name == v.Name && w.Value == v.Value }); i < 0 {
+				if i := slices.IndexFunc(lastOfEach(got.Env.Set), func(w Named) bool { return w.Name == v.Name && w.Value == v.Value }); i < 0 {
 					t.Fatalf("%s is not %q: %v", v.Name, v.Value, got.Env.Set)
 				}
 			}

@@ -43,11 +43,11 @@ func TestResolveNet(t *testing.T) {
 	if r := mustResolve(t, Merge(file, other, flag), h); r.Net.Mode != NetPorts {
 		t.Errorf("with the hint: %+v", r.Net)
 	}
-	open := &Policy{Net: Net{Allow: &Flag{true, Origin{Source: "--net"}}}}
+	open := &Policy{Net: Net{Allow: Named{Value: "true", Origin: Origin{Source: "--net"}}}}
 	if r := mustResolve(t, Merge(other, open), h); r.Net.Mode != NetOpen || len(r.Net.ConnectTCP) != 0 {
 		t.Errorf("--net against a file: %+v", r.Net)
 	}
-	off := &Policy{Net: Net{Allow: &Flag{false, Origin{Source: "--no-net"}}}}
+	off := &Policy{Net: Net{Allow: Named{Value: "false", Origin: Origin{Source: "--no-net"}}}}
 	if r := mustResolve(t, Merge(file, other, off), h); r.Net.Mode != NetNone || len(r.Net.ConnectTCP) != 0 {
 		t.Errorf("with --no-net: %+v", r.Net)
 	}
@@ -55,7 +55,7 @@ func TestResolveNet(t *testing.T) {
 	if r := mustResolve(t, Merge(onLinux, off), h); r.Net.Mode != NetNone {
 		t.Errorf("with --no-net, against a table for one system: %+v", r.Net)
 	}
-	closed := &Policy{Net: Net{Allow: &Flag{false, Origin{Source: "r.toml", Line: 1}}}}
+	closed := &Policy{Net: Net{Allow: Named{Value: "false", Origin: Origin{Source: "r.toml", Line: 1}}}}
 	if r := mustResolve(t, Merge(closed, other), h); r.Net.Mode != NetPorts {
 		t.Errorf("a file that opens a port of what one before closes: %+v", r.Net)
 	}

@@ -253,9 +253,9 @@ timeout = "1s"
 		t.Errorf("macos: %+v", r)
 	}
 	flags := &Policy{}
-	flags.Net.Allow = &Flag{true, Origin{Source: "--net"}}
+	flags.Net.Allow = Named{Value: "true", Origin: Origin{Source: "--net"}}
 	flags.FS.System.Executable = []Rule{}
-	flags.Env.Set = []Var{{"A", "flag", Origin{Source: "--env"}}}
+	flags.Env.Set = []Named{{Name: "A", Value: "flag", Origin: Origin{Source: "--env"}}}
 	r = mustResolve(t, Merge(user, flags), h)
 	if r.Net.Mode != NetOpen || r.Net.From.Source != "--net" || len(r.Paths) != 2 || !contains(r.Env, "A=flag") {
 		t.Errorf("a flag after a file's [linux]: %+v", r)

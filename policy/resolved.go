@@ -160,15 +160,15 @@ func (r *Resolved) Policy() *Policy {
 		p.FS.Deny = append(p.FS.Deny, Deny{Pattern: literal(pattern), Origin: d.Deny.Origin})
 	}
 	switch r.Net.Mode {
-	case NetNone:
-		p.Net.Allow = &Flag{Origin: r.Net.From}
 	case NetPorts:
-		p.Net.Allow = &Flag{Origin: r.Net.From}
 		p.Net.ConnectTCP = append([]Port{}, r.Net.ConnectTCP...)
 		p.Net.BindTCP = append([]Port{}, r.Net.BindTCP...)
+		fallthrough
+	case NetNone:
+		p.Net.Allow = Named{Value: "false", Origin: r.Net.From}
 	case NetOpen:
 		if r.Net.From.Source != "default" {
-			p.Net.Allow = &Flag{Value: true, Origin: r.Net.From}
+			p.Net.Allow = Named{Value: "true", Origin: r.Net.From}
 		}
 	}
 	for i := range r.Net.Unix {

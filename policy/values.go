@@ -13,47 +13,17 @@ import (
 	"github.com/zsbx/zsbx/policy/internal/tree"
 )
 
-// named checks a field of a table in which each name is somebody's own.
-func (c *checker) named(k *key, f *tree.Field, what string) []value {
-	check := checkEnvName
-	if k.kind == listTable {
-		check = checkListName
-	}
-	bad := check(f.Key)
-	if bad != nil {
-		c.fail(c.keyAt(f), CodeValue, "%v", bad)
-	}
-	if k.kind == listTable {
-		list := c.list(k, f.Val, what)
-		for i := range list {
-			list[i].name = f.Key
-		}
-		return list
-	}
-	c.count(f.Val, f.Off)
-	if v, ok := c.value(k, f.Val, what); ok && bad == nil {
-		return []value{{name: f.Key, text: v.text, from: c.keyAt(f)}}
-	}
-	return nil
-}
-
 // value checks a value that stands alone, or an element of a list.
-func (c *checker) value(k *key, n *tree.Node, what string) (value, bool) {
-	kind := tree.String
+func (c *checker) value(k *key, n *tree.Node, what string) (Named, bool) {
+	kind := k.leafKind(n.Text)
 	switch {
-	case k.kind == boolean:
-		kind = tree.Bool
-	case k.kind == portList, k.kind == number, k.kind == limit && n.Kind == tree.Integer:
+	case k.kind == limit && n.Kind == tree.Integer:
 		kind = tree.Integer
+	case k.kind == limit:
+		kind = tree.String
 	}
-	if !c.is(n, kind, what) {
-		return value{}, false
-	}
-	if k.kind == shared && n.Text != wordPrivate && n.Text != wordShared {
-		c.fail(c.at(n), CodeValue, "%s is %s: it must be %q or %q", what, strconv.Quote(n.Text), wordPrivate, wordShared)
-		return value{}, false
-	}
-	return value{text: n.Text, from: c.at(n)}, k.check == nil || c.says(n, k.check)
+	ok := c.is(n, kind, what) && (k.check == nil || c.says(n, k.check))
+	return Named{Value: n.Text, Origin: c.at(n)}, ok
 }
 
 // says checks what a value says.
@@ -70,29 +40,30 @@ func (c *checker) says(n *tree.Node, check func(string) error) bool {
 
 // path reads a table that stands for a path: with path, optional (it may be missing)
 // and, where that is known, create (it is made when missing).
-func (c *checker) path(v *value, n *tree.Node, what string, create bool) (ok bool) {
+func (c *checker) path(k *key, n *tree.Node, what string) (v Named, ok bool) {
 	known := []string{"path", "optional", "create"}
-	if !create {
+	if k.kind == socketList {
 		known = known[:2]
 	}
+	v.Origin = c.at(n)
 	for i := range n.Fields {
 		f := &n.Fields[i]
 		switch {
 		case !slices.Contains(known, f.Key):
-			c.unknown(f, what, known...)
+			c.unknown(f, what, known)
 		case f.Key == "path":
-			v.text, ok = f.Val.Text, c.is(f.Val, tree.String, "path") && c.says(f.Val, checkPath)
+			v.Value, ok = f.Val.Text, c.is(f.Val, tree.String, "path") && c.says(f.Val, checkPath)
 		case !c.is(f.Val, tree.Bool, f.Key):
 		case f.Key == "create":
-			v.create = f.Val.Text == "true"
+			v.Create = f.Val.Text == "true"
 		default:
-			v.optional = f.Val.Text == "true"
+			v.Optional = f.Val.Text == "true"
 		}
 	}
 	if n.Get("path") == nil {
-		c.fail(c.at(n), CodeValue, "an entry of %s without a path", what)
+		c.fail(v.Origin, CodeValue, "an entry of %s without a path", what)
 	}
-	return ok
+	return v, ok
 }
 
 // hasControl reports whether s has a control character.
@@ -140,12 +111,21 @@ func checkPresetName(s string) error {
 	return nil
 }
 
+// envModes are in their order, from the one that lets the fewest variables through.
+var envModes = []string{EnvVars, EnvScrubbed, EnvSanitized, EnvInherit}
+
 func checkEnvMode(s string) error {
-	switch EnvMode(s) {
-	case EnvScrubbed, EnvSanitized, EnvInherit, EnvVars:
-		return nil
+	if !slices.Contains(envModes, s) {
+		return fmt.Errorf("unknown environment mode %q: use scrubbed, sanitized, inherit or vars", s)
 	}
-	return fmt.Errorf("unknown environment mode %q: use scrubbed, sanitized, inherit or vars", s)
+	return nil
+}
+
+func checkShared(s string) error {
+	if s != wordPrivate && s != wordShared {
+		return fmt.Errorf("%q must be %q or %q", s, wordPrivate, wordShared)
+	}
+	return nil
 }
 
 // checkEnvName says what is wrong with the name of a variable. POSIX has

@@ -101,7 +101,7 @@ func (s *macScene) policy(mode policy.NetMode) *policy.Policy {
 	}}
 	switch mode {
 	case policy.NetNone:
-		p.Net.Allow = &policy.Flag{Origin: from}
+		p.Net.Allow = policy.Named{Value: "false", Origin: from}
 	case policy.NetPorts:
 		p.Net.ConnectTCP = []policy.Port{{Number: uint16(s.allowed), Origin: from}}
 	}

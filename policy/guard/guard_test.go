@@ -190,7 +190,7 @@ func TestLists(t *testing.T) {
 }
 
 func TestOwnWords(t *testing.T) {
-	p := policy.Guard{Words: []policy.Var{
+	p := policy.Guard{Words: []policy.Named{
 		{Name: "mine", Value: "terraform destroy"}, {Name: "shells", Value: "xonsh"}, {Name: "mine", Value: "git push --force*"},
 	}}
 	g := on(p, "mine", "shells", "mine")
@@ -211,7 +211,7 @@ func TestOwnWords(t *testing.T) {
 
 // TestOff checks that nothing is refused without a list.
 func TestOff(t *testing.T) {
-	g := on(policy.Guard{Words: []policy.Var{{Name: "x", Value: "rm"}}})
+	g := on(policy.Guard{Words: []policy.Named{{Name: "x", Value: "rm"}}})
 	if err := g.Check([]string{"rm", "-rf", "/"}); err != nil {
 		t.Error(err)
 	}

@@ -59,7 +59,7 @@ func present(t interface {
 }, h *policy.Host, more ...*policy.Policy) *policy.Resolved {
 	t.Helper()
 	base := &policy.Policy{FS: policy.FS{Rules: []policy.Rule{{Path: ".", Access: r | x}, {Path: "/usr", Access: r | x, Optional: true}}},
-		Net: policy.Net{Allow: &policy.Flag{}}}
+		Net: policy.Net{Allow: policy.Named{Value: "false"}}}
 	got, err := policy.Merge(append([]*policy.Policy{base}, more...)...).Resolve(*h)
 	if err != nil {
 		t.Fatal(err)

@@ -42,19 +42,14 @@ func (b *jsonBuilder) next() (tok json.Token, off int) {
 	for off < len(b.data) && strings.IndexByte(" \t\r\n,:", b.data[off]) >= 0 {
 		off++
 	}
-	tok, err := b.dec.Token()
-	if err != nil {
-		// Only if the check of the whole document and the decoder disagree.
-		b.fail(off, Syntax, "%s", err.Error())
-		return nil, off
-	}
+	tok, _ = b.dec.Token() // the check of the whole document has found what is wrong
 	return tok, off
 }
 
 // value reads one value.
 func (b *jsonBuilder) value(depth int) *Node {
 	tok, off := b.next()
-	n := b.node(off, implicitTable)
+	n := &Node{Off: off}
 	switch t := tok.(type) {
 	case string:
 		n.Kind, n.Text = String, t
@@ -86,15 +81,11 @@ func (b *jsonBuilder) value(depth int) *Node {
 func (b *jsonBuilder) members(n *Node, depth int) {
 	for b.dec.More() {
 		tok, off := b.next()
-		key, ok := tok.(string)
-		if !ok {
-			return
-		}
-		val := b.value(depth + 1)
+		key, val := fmt.Sprint(tok), b.value(depth+1)
 		if n.Get(key) != nil {
 			b.twice(off, key)
-			continue
+		} else {
+			n.Add(key, off, val)
 		}
-		n.Add(key, off, val)
 	}
 }

@@ -3,7 +3,6 @@ package tree
 import (
 	"bytes"
 	"fmt"
-	"sort"
 	"unicode"
 	"unicode/utf8"
 )
@@ -12,33 +11,26 @@ import (
 // order, so it goes on from the last one where it can: a file of one line
 // with ten thousand rules must not be counted ten thousand times.
 type Places struct {
-	data   []byte
-	starts []int // offset of each line
-
-	line, off, col int // the last place asked for
+	data              []byte
+	off, line, column int // the last place asked for
 }
 
 // NewPlaces are those of a file.
-func NewPlaces(data []byte) *Places {
-	l := &Places{data: data, starts: make([]int, 1, 1+bytes.Count(data, []byte{'\n'})), line: -1}
-	for i, c := range data {
-		if c == '\n' {
-			l.starts = append(l.starts, i+1)
-		}
-	}
-	return l
-}
+func NewPlaces(data []byte) *Places { return &Places{data, 0, 1, 1} }
 
 // At gives the line of a byte offset and its column, in characters, both from 1 on.
 func (l *Places) At(off int) (int, int) {
 	off = min(max(off, 0), len(l.data))
-	line := sort.SearchInts(l.starts, off+1) - 1
-	if line != l.line || off < l.off {
-		l.line, l.off, l.col = line, l.starts[line], 1
+	if off < l.off {
+		*l = *NewPlaces(l.data)
 	}
-	l.col += utf8.RuneCount(l.data[l.off:off])
-	l.off = off
-	return line + 1, l.col
+	between := l.data[l.off:off]
+	if end := bytes.LastIndexByte(between, '\n'); end >= 0 {
+		l.line, l.column = l.line+bytes.Count(between, []byte{'\n'}), 1
+		between = between[end+1:]
+	}
+	l.off, l.column = off, l.column+utf8.RuneCount(between)
+	return l.line, l.column
 }
 
 // checkText looks at a whole file for what neither format allows: text that

@@ -12,8 +12,7 @@ import (
 type tomlBuilder struct {
 	*builder
 	root    *Node
-	current *Node // the table that keys go to
-	skip    bool  // the header was wrong: its keys would only repeat that
+	current *Node // the table that keys go to; nil after a wrong header: they would only repeat that
 }
 
 // toml gives the tree of a document.
@@ -28,9 +27,7 @@ func (doc *builder) toml() *Node {
 		case unstable.Table, unstable.ArrayTable:
 			b.header(e)
 		case unstable.KeyValue:
-			if !b.skip {
-				b.keyValue(b.current, e, 0)
-			}
+			b.keyValue(b.current, e, 0)
 		}
 	}
 	if err := p.Error(); err != nil {
@@ -46,82 +43,61 @@ func (doc *builder) toml() *Node {
 
 // header handles [a.b] and [[a.b]].
 func (b *tomlBuilder) header(e *unstable.Node) {
-	b.skip = true
-	t := b.root
-	for k := e.Key(); k.Next(); {
-		key, off := string(k.Node().Data), int(k.Node().Raw.Offset)
-		old := t.Get(key)
-		if !k.IsLast() {
-			if t = b.descend(t, old, key, off, implicitTable); t == nil {
-				return
-			}
-			continue
+	t, key, off := b.above(b.root, e, implicitTable)
+	if b.current = nil; t == nil {
+		return
+	}
+	old, table, list := t.Get(key), &Node{Kind: Table, form: headerTable, Off: off}, e.Kind == unstable.ArrayTable
+	switch {
+	case old == nil && list:
+		t.Add(key, off, &Node{Kind: Array, form: headerTable, Off: off, Items: []*Node{table}})
+	case old == nil:
+		t.Add(key, off, table)
+	case list && old.Kind == Array && old.form == headerTable:
+		old.Items = append(old.Items, table)
+	case !list && old.Kind == Table && old.form == implicitTable:
+		old.form, table = headerTable, old
+	default:
+		b.twice(off, key)
+		return
+	}
+	b.current = table
+}
+
+// above gives the table that a dotted name leads to from t, nil for none, and the last
+// part of the name. Tables that are not there are made with the given form.
+func (b *tomlBuilder) above(t *Node, e *unstable.Node, form tableForm) (table *Node, key string, off int) {
+	for k := e.Key(); t != nil && k.Next(); {
+		key, off = string(k.Node().Data), int(k.Node().Raw.Offset)
+		if k.IsLast() {
+			break
 		}
-		switch {
-		case e.Kind == unstable.ArrayTable:
-			t = b.element(t, old, key, off)
+		switch old := t.Get(key); {
 		case old == nil:
-			t = t.Add(key, off, &Node{Kind: Table, form: headerTable, Off: off})
-		case old.Kind == Table && old.form == implicitTable:
-			old.form = headerTable
+			t = t.Add(key, off, &Node{Kind: Table, form: form, Off: off})
+		case old.Kind == Table && old.form != closedTable && (form == implicitTable || old.form == form):
 			t = old
+		case old.Kind == Array && old.form == headerTable && form == implicitTable:
+			t = old.Items[len(old.Items)-1]
 		default:
 			b.twice(off, key)
-			return
-		}
-		if t == nil {
-			return
+			t = nil
 		}
 	}
-	b.current, b.skip = t, false
-}
-
-// element adds a table to the list that [[key]] names.
-func (b *tomlBuilder) element(t, list *Node, key string, off int) *Node {
-	if list == nil {
-		list = t.Add(key, off, &Node{Kind: Array, form: headerTable, Off: off})
-	} else if list.Kind != Array || list.form != headerTable {
-		b.twice(off, key)
-		return nil
-	}
-	n := &Node{Kind: Table, form: headerTable, Off: off}
-	list.Items = append(list.Items, n)
-	return n
-}
-
-// descend gives the table below t that a dotted name goes through, making it
-// with the given form when it is not there.
-func (b *tomlBuilder) descend(t, old *Node, key string, off int, form tableForm) *Node {
-	switch {
-	case old == nil:
-		return t.Add(key, off, &Node{Kind: Table, form: form, Off: off})
-	case old.Kind == Table && old.form == closedTable:
-	case old.Kind == Table && (form == implicitTable || old.form == form):
-		return old
-	case old.Kind == Array && old.form == headerTable && form == implicitTable:
-		return old.Items[len(old.Items)-1]
-	}
-	b.twice(off, key)
-	return nil
+	return t, key, off
 }
 
 // keyValue handles key = value and a.b = value within a table.
 func (b *tomlBuilder) keyValue(t *Node, e *unstable.Node, depth int) {
-	for k := e.Key(); k.Next(); {
-		key, off := string(k.Node().Data), int(k.Node().Raw.Offset)
-		old := t.Get(key)
-		if !k.IsLast() {
-			if t = b.descend(t, old, key, off, dottedTable); t == nil {
-				return
-			}
-			continue
-		}
-		if old != nil {
-			b.twice(off, key)
-			return
-		}
-		t.Add(key, off, b.value(e.Value(), off, depth))
+	t, key, off := b.above(t, e, dottedTable)
+	if t == nil {
+		return
 	}
+	if t.Get(key) != nil {
+		b.twice(off, key)
+		return
+	}
+	t.Add(key, off, b.value(e.Value(), off, depth))
 }
 
 // value makes a node of a value; off is where it stands unless the parser
@@ -130,7 +106,7 @@ func (b *tomlBuilder) value(v *unstable.Node, off, depth int) *Node {
 	if v.Raw.Length > 0 {
 		off = int(v.Raw.Offset)
 	}
-	n := b.node(off, closedTable)
+	n := &Node{Off: off, form: closedTable}
 	if depth > maxDepth {
 		b.fail(off, TooDeep, "nested too deeply")
 		return n
@@ -152,17 +128,7 @@ func (b *tomlBuilder) value(v *unstable.Node, off, depth int) *Node {
 		for it := v.Children(); it.Next(); {
 			b.keyValue(n, it.Node(), depth+1)
 		}
-		n.close()
+		n.form = closedTable
 	}
 	return n
-}
-
-// close makes an inline table and the dotted ones within complete.
-func (n *Node) close() {
-	n.form = closedTable
-	for _, f := range n.Fields {
-		if f.Val.Kind == Table && f.Val.form == dottedTable {
-			f.Val.close()
-		}
-	}
 }

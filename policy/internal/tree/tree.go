@@ -1,9 +1,6 @@
 package tree
 
-import (
-	"fmt"
-	"io"
-)
+import "fmt"
 
 // Kind is the type of a value in a policy file.
 type Kind uint8
@@ -43,7 +40,7 @@ type Node struct {
 	Text   string
 	Items  []*Node
 	Fields []Field // a table's, in the order they were written
-	index  map[string]int
+	index  map[string]*Node
 
 	// From says where a value comes from in a tree that is to be written, in which
 	// it becomes a comment; nil in one that was read.
@@ -57,50 +54,37 @@ type Field struct {
 	Val *Node
 }
 
-// indexFrom is the number of keys from which a table gets an index.
-const indexFrom = 16
-
 // Add appends a key that the table does not have.
 func (n *Node) Add(key string, off int, val *Node) *Node {
-	if len(n.Fields) == indexFrom {
-		n.index = make(map[string]int, 4*indexFrom)
-		for i := range n.Fields {
-			n.index[n.Fields[i].Key] = i
-		}
+	if n.index == nil {
+		n.index = make(map[string]*Node)
 	}
-	if n.index != nil {
-		n.index[key] = len(n.Fields)
-	}
+	n.index[key] = val
 	n.Fields = append(n.Fields, Field{key, off, val})
 	return val
 }
 
 // Get finds a key.
-func (n *Node) Get(key string) *Node {
-	if n.index != nil {
-		if i, ok := n.index[key]; ok {
-			return n.Fields[i].Val
-		}
-		return nil
+func (n *Node) Get(key string) *Node { return n.index[key] }
+
+// Within is the value of a key, which is made when it is missing.
+func (n *Node) Within(key string, kind Kind) *Node {
+	if old := n.Get(key); old != nil {
+		return old
 	}
-	for i := range n.Fields {
-		if n.Fields[i].Key == key {
-			return n.Fields[i].Val
-		}
-	}
-	return nil
+	return n.Add(key, 0, &Node{Kind: kind})
 }
 
 // Format is a way in which a tree is written down.
 type Format struct {
 	parse func(*builder) *Node
-	write func(io.Writer, *Node) error
+	text  func(*Node) (string, error)
 }
 
 // The formats.
 var (
-	TOML = &Format{(*builder).toml, writeTOML}
-	JSON = &Format{(*builder).json, writeJSON}
+	TOML = &Format{(*builder).toml, textTOML}
+	JSON = &Format{(*builder).json, textJSON}
 )
 
 // Read gives the tree of a file, nil for none, or what is wrong with it.
@@ -112,8 +96,8 @@ func (f *Format) Read(data []byte) (*Node, []Mistake) {
 	return f.parse(b), b.all
 }
 
-// Write writes the tree of a table.
-func (f *Format) Write(w io.Writer, n *Node) error { return f.write(w, n) }
+// Text is the file for the tree of a table.
+func (f *Format) Text(n *Node) (string, error) { return f.text(n) }
 
 // MistakeKind tells what is wrong.
 type MistakeKind uint8
@@ -139,18 +123,6 @@ const maxDepth = 16
 type builder struct {
 	data []byte
 	all  []Mistake
-	slab []Node // not in use yet: one allocation for many
-}
-
-// node gives a new Node.
-func (b *builder) node(off int, form tableForm) *Node {
-	if len(b.slab) == 0 {
-		b.slab = make([]Node, 32)
-	}
-	n := &b.slab[0]
-	b.slab = b.slab[1:]
-	n.Off, n.form = off, form
-	return n
 }
 
 func (b *builder) fail(off int, kind MistakeKind, format string, args ...any) {

@@ -2,7 +2,6 @@ package tree
 
 import (
 	"reflect"
-	"strings"
 	"testing"
 )
 
@@ -39,9 +38,9 @@ none = []
 	for format, text := range map[*Format]string{TOML: toml, JSON: json} {
 		for other, want := range map[*Format]string{TOML: toml, JSON: json} {
 			n, mistakes := format.Read([]byte(text))
-			var b strings.Builder
-			if err := other.Write(&b, n); err != nil || mistakes != nil || b.String() != want {
-				t.Errorf("%v, %v:\n%s", err, mistakes, b.String())
+			got, err := other.Text(n)
+			if err != nil || mistakes != nil || got != want {
+				t.Errorf("%v, %v:\n%s", err, mistakes, got)
 			}
 		}
 	}

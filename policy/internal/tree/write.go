@@ -1,80 +1,70 @@
 package tree
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
 
-// writeTOML writes lists with one element a line, and what a value has in From as
+// textTOML writes lists with one element a line, and what a value has in From as
 // a comment.
-func writeTOML(w io.Writer, n *Node) error {
-	t := &tomlWriter{w: bufio.NewWriter(w)}
-	t.tables(n, "")
-	return t.w.Flush()
+func textTOML(n *Node) (string, error) {
+	var b strings.Builder
+	tablesTOML(&b, n, "")
+	return b.String(), nil
 }
 
-// tomlWriter writes TOML; its errors come with Flush.
-type tomlWriter struct {
-	w    *bufio.Writer
-	some bool // something was written
-}
-
-// tables writes a table's keys, and then the tables in it.
-func (t *tomlWriter) tables(n *Node, name string) {
+// tablesTOML writes a table's keys, and then the tables in it.
+func tablesTOML(b *strings.Builder, n *Node, name string) {
 	header := name
 	for _, f := range n.Fields {
 		if f.Val.Kind == Table {
 			continue
 		}
 		if header != "" {
-			if t.some {
-				t.w.WriteString("\n")
+			if b.Len() > 0 {
+				b.WriteString("\n")
 			}
-			fmt.Fprintf(t.w, "[%s]\n", header)
+			fmt.Fprintf(b, "[%s]\n", header)
 			header = ""
 		}
-		t.some = true
-		t.key(keyTOML(f.Key), f.Val)
+		if f.Val.Kind != Array || len(f.Val.Items) == 0 {
+			fmt.Fprintf(b, "%s = %s%s\n", keyTOML(f.Key), f.Val.Inline(), f.Val.comment())
+			continue
+		}
+		fmt.Fprintf(b, "%s = [\n", keyTOML(f.Key))
+		for _, item := range f.Val.Items {
+			fmt.Fprintf(b, "  %s,%s\n", item.Inline(), item.comment())
+		}
+		b.WriteString("]\n")
 	}
 	for _, f := range n.Fields {
 		if f.Val.Kind == Table {
-			t.tables(f.Val, strings.TrimPrefix(name+"."+keyTOML(f.Key), "."))
+			tablesTOML(b, f.Val, strings.TrimPrefix(name+"."+keyTOML(f.Key), "."))
 		}
 	}
 }
 
-func (t *tomlWriter) key(key string, n *Node) {
-	if n.Kind != Array || len(n.Items) == 0 {
-		fmt.Fprintf(t.w, "%s = %s%s\n", key, n.Inline(), n.comment())
-		return
-	}
-	fmt.Fprintf(t.w, "%s = [\n", key)
-	for _, item := range n.Items {
-		fmt.Fprintf(t.w, "  %s,%s\n", item.Inline(), item.comment())
-	}
-	t.w.WriteString("]\n")
-}
-
 // Inline is a value in TOML in one line.
-func (n *Node) Inline() string {
+func (n *Node) Inline() string { return n.inline(QuoteTOML, keyTOML, " = ") }
+
+// inline is a value in one line.
+func (n *Node) inline(quote, key func(string) string, equals string) string {
 	var parts []string
 	switch n.Kind {
 	case String:
-		return QuoteTOML(n.Text)
+		return quote(n.Text)
 	case Array:
 		for _, item := range n.Items {
-			parts = append(parts, item.Inline())
+			parts = append(parts, item.inline(quote, key, equals))
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
 	case Table:
 		for _, f := range n.Fields {
-			parts = append(parts, keyTOML(f.Key)+" = "+f.Val.Inline())
+			parts = append(parts, key(f.Key)+equals+f.Val.inline(quote, key, equals))
 		}
 		return "{ " + strings.Join(parts, ", ") + " }"
 	}
@@ -131,44 +121,11 @@ func keyTOML(s string) string {
 	return s
 }
 
-// writeJSON writes a value without what stands in From: JSON has no comments.
-func writeJSON(w io.Writer, n *Node) error {
-	var whole, out bytes.Buffer
-	jsonValue(&whole, n)
-	if err := json.Indent(&out, whole.Bytes(), "", "  "); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(w, out.String())
-	return err
-}
-
-func jsonValue(b *bytes.Buffer, n *Node) {
-	comma := func(i int) {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-	}
-	switch n.Kind {
-	case String:
-		b.WriteString(quoteJSON(n.Text))
-	case Array:
-		b.WriteByte('[')
-		for i, item := range n.Items {
-			comma(i)
-			jsonValue(b, item)
-		}
-		b.WriteByte(']')
-	case Table:
-		b.WriteByte('{')
-		for i, f := range n.Fields {
-			comma(i)
-			b.WriteString(quoteJSON(f.Key) + ":")
-			jsonValue(b, f.Val)
-		}
-		b.WriteByte('}')
-	default:
-		b.WriteString(n.Text)
-	}
+// textJSON writes a value without what stands in From: JSON has no comments.
+func textJSON(n *Node) (string, error) {
+	var b bytes.Buffer
+	err := json.Indent(&b, []byte(n.inline(quoteJSON, quoteJSON, ":")), "", "  ")
+	return b.String() + "\n", err
 }
 
 // quoteJSON writes a string as RFC 8259 has it.
