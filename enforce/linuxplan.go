@@ -25,15 +25,19 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 			if rep.set.Table == nil {
 				rep.set.Table = mounts.ReadTable(host)
 			}
-			q.Views = rep.set.Table.Views()
+			q.Twice = rep.set.Table.Twice()
+			q.Same = func(p string) []string { return rep.set.Table.Same(host, p) }
 		}
 		rep.cut = deny.Subtract(q)
-		rep.apart = heldByRules(rep.cut.Trees, &rep.set, host, none, opts)
+		trees := rep.cut.Trees
+		if none != "" && len(rep.set.Self) > 0 {
+			trees, rep.apart = rep.set.TakeApart(trees, host, mounts.NoNamespace(none), opts.NoOwn)
+		}
 		rep.mounts = mounts.New(p.mountRequest(host, opts, none, rep))
 		p.Mounts = rep.mounts.Plan
-		p.Landlock = planRuleset(p.Policy, rep.apart.Trees, p.Mounts, landlock.Of(p.Caps.Landlock), p.Caps.Landlock)
+		p.Landlock = planRuleset(p.Policy, trees, p.Mounts, landlock.Of(p.Caps.Landlock), p.Caps.Landlock)
 	}
-	p.audit = protect.Audit{Trees: mounts.WritableTrees(p.Policy.Paths), Watch: rep.set.Watch, Later: rep.cut.Later, Mounted: p.Mounts != nil}
+	p.audit = protect.Audit{Trees: mounts.WritableTrees(p.Policy.Paths), Watch: rep.set.Watch, Repos: rep.set.Repos, Later: rep.cut.Later, Mounted: p.Mounts != nil}
 	signals := p.Caps.SignalMode()
 	if p.Mounts != nil && p.Mounts.Pids {
 		signals = seccomp.SignalsKernel // the numbers of processes outside mean nothing inside
@@ -97,18 +101,6 @@ func treesOf(r *policy.Resolved) []deny.Tree {
 		out[i] = deny.Tree{Path: t.Path, Access: t.Access, Mode: t.Mode, ID: t.ID, Origin: t.Rule.Origin, Data: t.Rule.Data}
 	}
 	return out
-}
-
-// heldByRules takes zsbx's own files out of the trees where no mount can hold
-// them.
-func heldByRules(trees []deny.Tree, set *protect.Set, host *policy.Host, none string, opts Options) protect.Apart {
-	switch {
-	case none == "" || len(set.Self) == 0:
-		return protect.Apart{Trees: trees}
-	case opts.NoOwn:
-		return protect.Apart{Trees: trees, Open: set.OpenSelf("")}
-	}
-	return set.TakeApart(trees, host)
 }
 
 // Request is what the steps before found for a mount namespace.

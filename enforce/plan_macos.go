@@ -27,11 +27,9 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 	}
 	p.Seatbelt = &seatbelt.Options{Log: opts.Explain}
 	prot := protect.Find(p.Policy, host, opts.protectRequest())
-	rep.self(prot.SelfOpen)
-	p.audit = protect.Audit{Trees: mounts.WritableTrees(p.Policy.Paths)}
-	for _, h := range prot.Self {
-		p.Seatbelt.Protect = append(p.Seatbelt.Protect, h.Path)
-	}
+	rep.self(prot.SelfFacts)
+	p.audit = protect.Audit{Trees: mounts.WritableTrees(p.Policy.Paths), Repos: prot.Repos}
+	p.Seatbelt.Protect = slices.Clone(prot.Self)
 	if host != nil && host.Lstat != nil {
 		p.Seatbelt.Hide = protect.Hideable(p.Policy, host, opts.Hide)
 	}
@@ -45,7 +43,6 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 			p.audit.Watch = append(p.audit.Watch, w)
 		}
 	}
-	p.audit.Held = p.Seatbelt.Protect
 	text, err := seatbelt.Profile(p.Policy, *p.Seatbelt)
 	if err != nil {
 		p.Seatbelt = nil

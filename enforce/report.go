@@ -21,7 +21,7 @@ type report struct {
 
 	set    protect.Set
 	cut    deny.Cut
-	apart  protect.Apart
+	apart  []protect.Fact
 	mounts mounts.Result
 }
 
@@ -50,8 +50,7 @@ func (r *report) linux() {
 		r.denied(d.Deny, d.Why)
 	}
 	if r.p.Landlock != nil {
-		r.self(r.set.SelfOpen)
-		r.selfByRules()
+		r.self(append(r.set.SelfFacts, r.apart...))
 		r.namespace()
 	} else {
 		r.withoutLandlock()

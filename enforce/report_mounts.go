@@ -1,8 +1,6 @@
 package enforce
 
 import (
-	"strings"
-
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/enforce/internal/protect"
 )
@@ -11,29 +9,14 @@ import (
 // metadata, shared memory, terminals, denials in writable trees.
 
 // self are zsbx's own files that the command can change, and what it may not
-// write for their sake.
-func (r *report) self(facts []protect.SelfFact) {
+// do for their sake.
+func (r *report) self(facts []protect.Fact) {
 	for _, f := range facts {
-		g := Gap{Name: GapOwnFiles, Kind: Core, Promise: "no change of " + f.Path + ", which zsbx relies on", Why: f.Why, Hint: f.Hint}
-		if f.Refused {
-			g.Kind, g.Promise, g.Origin = Hardening, "writing to "+f.Path, f.Origin
+		g := Gap{Name: GapOwnFiles, Kind: Core, Promise: f.Promise, Why: f.Why, Hint: f.Hint, Origin: f.Origin}
+		if f.Closed {
+			g.Kind = Hardening
 		}
 		r.add(g)
-	}
-}
-
-// selfByRules is what holding zsbx's own files without mounts leaves open, and
-// what it closes.
-func (r *report) selfByRules() {
-	for _, f := range r.apart.Open {
-		f.Why = r.mounts.None + f.Why
-		r.self([]protect.SelfFact{f})
-	}
-	for _, c := range r.apart.Closed {
-		r.add(Gap{Name: GapOwnFiles, Kind: Hardening,
-			Promise: "making and removing what lies directly in " + strings.Join(c.Dirs, ", "),
-			Why:     r.mounts.None + "; to protect zsbx's own files below, the other entries are allowed one by one",
-			Hint:    "--allow-gap " + GapOwnFiles, Origin: c.Origin})
 	}
 }
 
@@ -45,15 +28,7 @@ func (r *report) namespace() {
 		if !r.p.Caps.MountNS {
 			hint = r.p.Caps.MountHint
 		}
-		if m.Over {
-			r.self(r.set.OpenSelf(m.None))
-		}
 		r.protected(m.None, hint)
-		if m.Over {
-			for _, d := range r.cut.Behind {
-				r.denied(d, m.None)
-			}
-		}
 		r.metadata(m.None, hint)
 		r.shared(m.None, hint)
 	} else {

@@ -4,15 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
+	"slices"
 
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/glob"
 )
 
-// The bounds of what is spent on a denial inside a read-only tree.
+// The bounds of what is spent on denials.
 const (
-	maxSiblings = 10_000  // rules that take the place of the tree's one
+	maxSiblings = 10_000  // rules that take the place of a read-only tree's one
 	maxVisited  = 100_000 // directory entries looked at
+	maxMasks    = 4000    // more than that is not held
 )
 
 // Tree is a rule of the policy on its way into the ruleset.
@@ -40,8 +43,7 @@ type Tree struct {
 type Cut struct {
 	Trees  []Tree            // what is left
 	Masks  []masked          // what has to be masked in them
-	Behind []policy.DenyPath // the denials that the masks stand for
-	Later  []policy.DenyPath // those of them that name what may still be made
+	Later  []policy.DenyPath // denials behind masks that name what may still be made
 	Unheld []unheld
 }
 
@@ -66,37 +68,31 @@ type Request struct {
 	Host  *policy.Host
 
 	NoMasks string // why nothing can be masked here, or ""
-	Views   []View // where mounts show the same twice
+
+	// Twice are the mount points whose content has other names as well, which Same
+	// gives for a path. Landlock's rules are bound to inodes: one for either name
+	// opens both.
+	Twice []string
+	Same  func(p string) []string
 
 	// Private is a directory below which trees are masked, not taken apart, or
 	// "": where the command has its own, Landlock's rights hold in all of them.
 	Private string
 }
 
-// View says that a mount shows at At what is denied or allowed as Name. Landlock's rules
-// are bound to inodes: one for either opens both.
-type View struct{ At, Name string }
-
-// maxMasks bounds what is masked. More than that is not held.
-const maxMasks = 4000
-
-// Denials takes denials out of trees.
-type Denials struct {
-	Host    *policy.Host
-	trees   []Tree
-	Deny    []Barred
-	noMasks string
-	views   []View
-	linked  []Barred // what links lead to that a glob names
-	private string
+// denials takes denials out of trees.
+type denials struct {
+	Request
+	deny    []barred
+	linked  []barred // what links lead to that a glob names
 	visited int
 	added   int
 	files   map[policy.FileID]bool // what is denied and no directory
 	out     Cut
 }
 
-// Barred is a DenyPath with its pattern read.
-type Barred struct {
+// barred is a DenyPath with its pattern read.
+type barred struct {
 	policy.DenyPath
 	glob glob.Glob
 }
@@ -106,109 +102,206 @@ var errTooLarge = errors.New("the tree is too large to be taken apart")
 // Subtract takes the denials out of the trees. It is pure but for looking at
 // files through the host.
 func Subtract(q Request) Cut {
-	d := NewDenials(q)
-	if len(d.Deny) == 0 {
-		d.out.Trees = q.Trees
-		return d.out
-	}
+	d := newDenials(q)
 	unread := d.out.Unheld
-	for {
+	for again := true; again; {
 		d.out, d.visited, d.added = Cut{Unheld: unread}, 0, 0
 		for _, t := range q.Trees {
-			d.views = d.viewsOf(t.Path, q.Views)
 			d.out.Trees = append(d.out.Trees, d.apply(t)...)
 		}
-		if len(d.linked) == 0 {
-			break
-		}
-		d.Deny, d.linked = append(d.Deny, d.linked...), nil
+		again = len(d.linked) > 0
+		d.deny, d.linked = append(d.deny, d.linked...), nil
 	}
-	d.out.Trees = d.withoutLinks(d.out.Trees)
+	d.withoutLinks()
 	return d.out
 }
 
-// NewDenials reads the patterns. One that can't be read denies nothing.
-func NewDenials(q Request) *Denials {
-	d := &Denials{Host: q.Host, trees: q.Trees, noMasks: q.NoMasks, private: q.Private, files: make(map[policy.FileID]bool)}
+// newDenials reads the patterns. One that can't be read denies nothing.
+func newDenials(q Request) *denials {
+	d := &denials{Request: q, files: make(map[policy.FileID]bool)}
 	for _, p := range q.Deny {
-		n := Barred{DenyPath: p}
+		n := barred{DenyPath: p}
 		if p.Glob {
 			var err error
 			if n.glob, err = glob.Parse(p.Pattern); err != nil {
-				d.fail(p, err.Error())
+				d.fail(err.Error(), n)
 				continue
 			}
 		}
-		d.Deny = append(d.Deny, n)
+		d.deny = append(d.deny, n)
 	}
 	return d
 }
 
-func (d *Denials) fail(p policy.DenyPath, why string) {
-	d.out.Unheld = append(d.out.Unheld, unheld{p, why})
+func (d *denials) fail(why string, all ...barred) {
+	for _, b := range all {
+		d.out.Unheld = append(d.out.Unheld, unheld{b.DenyPath, why})
+	}
 }
 
 // apply takes the denials out of one tree. When that can't be done the tree
 // stays whole, and the denials are unheld.
-func (d *Denials) apply(t Tree) []Tree {
-	var inside []Barred
-	for _, deny := range d.Deny {
-		reaches := false
-		for _, v := range d.views {
-			covers := deny.covers(v.Name)
-			if covers && v.At == t.Path {
-				return nil
-			}
-			reaches = reaches || covers || deny.Reaches(v.Name)
-		}
-		if t.Mode.IsDir() && reaches {
-			inside = append(inside, deny)
-		}
-	}
-	if len(inside) == 0 {
+func (d *denials) apply(t Tree) []Tree {
+	if len(d.deny) == 0 {
 		return []Tree{t}
 	}
-	out, why := []Tree{t}, ""
-	// Nobody asked for these. They are masked or open: a home directory taken apart
-	// could not be listed.
-	secrets, inside := parted(inside)
-	if open := d.mask(t, secrets); open != "" {
-		for _, s := range secrets {
-			d.fail(s.DenyPath, open)
+	own := d.names(t.Path)
+	places := d.places(t.Path)
+	// Nobody asked for secrets to be denied. They are masked or open: a home directory
+	// taken apart could not be listed.
+	var secrets, asked []barred
+	for _, b := range d.deny {
+		switch {
+		case slices.ContainsFunc(own, b.covers):
+			return nil
+		case !t.Mode.IsDir() || !slices.ContainsFunc(places, func(v place) bool { return b.covers(v.name) || b.reaches(v.name) }):
+		case b.Secret:
+			secrets = append(secrets, b)
+		default:
+			asked = append(asked, b)
 		}
 	}
+	if why := d.mask(t, places, secrets); why != "" {
+		d.fail(why, secrets...)
+	}
+	const none = "Landlock has no denials, and "
+	if t.Access&policy.Write != 0 || d.Private != "" && policy.Within(t.Path, d.Private) {
+		if why := d.mask(t, places, asked); why != "" {
+			d.fail(fmt.Sprintf("%s%s is writable or in a private home, so its other entries can't be allowed one by one; %s", none, t.Path, why), asked...)
+		}
+		return []Tree{t}
+	}
+	hits, err := d.hits(t.Path, places, asked)
+	if err == nil && len(hits) > 0 {
+		for _, h := range hits {
+			d.note(h.Path)
+		}
+		var apart []Tree
+		if apart, err = d.split(t, hits); err == nil {
+			return apart
+		}
+	}
+	if err != nil {
+		d.fail(fmt.Sprintf("%s%s can't be allowed entry by entry: %v", none, t.Path, err), asked...)
+	}
+	return []Tree{t}
+}
+
+// mask has what the denials name in a writable tree masked. It says why that
+// can't be, or "".
+func (d *denials) mask(t Tree, places []place, inside []barred) string {
 	if len(inside) == 0 {
-		return out
+		return ""
 	}
-	private := d.private != "" && policy.Within(t.Path, d.private)
-	if t.Access&policy.Write != 0 || private {
-		if why = d.mask(t, inside); why != "" {
-			why = fmt.Sprintf("%s is writable or in a private home, so its other entries can't be allowed one by one; %s", t.Path, why)
+	if d.NoMasks != "" {
+		return "no mount namespace: " + d.NoMasks
+	}
+	hits, err := d.hits(t.Path, places, inside)
+	if err != nil {
+		return err.Error()
+	}
+	there := make(map[string]bool)
+	for _, h := range hits {
+		st, err := d.Host.Lstat(h.Path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return err.Error()
+		case len(d.out.Masks) >= maxMasks:
+			return fmt.Sprintf("it names more than %d files", maxMasks)
 		}
-	} else if apart, err := d.takeApart(t, inside); err != nil {
-		why = fmt.Sprintf("%s can't be allowed entry by entry: %v", t.Path, err)
-	} else {
-		out = apart
+		d.out.Masks = append(d.out.Masks, masked{Path: h.Path, Dir: st.Mode.IsDir(), ID: st.ID, Origin: h.by.Deny.Origin})
+		there[h.by.Pattern] = there[h.by.Pattern] || !h.closed
 	}
-	if why != "" {
-		for _, deny := range inside {
-			d.fail(deny.DenyPath, "Landlock has no denials, and "+why)
+	for _, b := range inside {
+		if t.Access&policy.Write != 0 && (b.Glob || !there[b.Pattern]) {
+			d.out.Later = append(d.out.Later, b.DenyPath)
 		}
 	}
-	return out
+	return ""
+}
+
+// note remembers which file a denied path is.
+func (d *denials) note(p string) {
+	if st, err := d.Host.Lstat(p); err == nil && !st.Mode.IsDir() {
+		d.files[st.ID] = true
+	}
+}
+
+// withoutLinks leaves out the rules for denied files by other names (hard
+// links): a rule on a file is one on its inode, and would open the denied name.
+// The other name in a directory that is allowed whole stays open: Landlock has
+// no means against that, and the kernel does not tell where it is.
+func (d *denials) withoutLinks() {
+	for _, b := range d.deny {
+		if !b.Glob && !b.Secret && d.Host != nil && d.Host.Lstat != nil {
+			d.note(b.Pattern)
+		}
+	}
+	d.out.Trees = slices.DeleteFunc(d.out.Trees, func(t Tree) bool { return !t.Mode.IsDir() && d.files[t.ID] })
+}
+
+// Split allows the entries of a tree that lead to none of some paths as they are, and
+// takes the others apart.
+func Split(host *policy.Host, t Tree, without []string) ([]Tree, error) {
+	hits := make([]hit, len(without))
+	for i, p := range without {
+		hits[i] = hit{Path: p, dir: true}
+	}
+	return newDenials(Request{Host: host}).split(t, hits)
+}
+
+func (d *denials) split(t Tree, hits []hit) ([]Tree, error) {
+	entries, err := d.Host.ReadDir(t.Path)
+	if err != nil {
+		return nil, err
+	}
+	var out []Tree
+	if !slices.ContainsFunc(hits, func(h hit) bool { return h.dir }) {
+		// Listing is harmless when only files are denied below. A denied
+		// directory could be listed by it, so then t can't be listed.
+		list := t
+		list.ListOnly = true
+		out = append(out, list)
+	}
+	for _, e := range entries {
+		p := path.Join(t.Path, e.Name())
+		inner := slices.DeleteFunc(slices.Clone(hits), func(h hit) bool { return !policy.Within(h.Path, p) })
+		if e.Type()&fs.ModeSymlink != 0 || slices.ContainsFunc(inner, func(h hit) bool { return h.Path == p }) {
+			continue // Landlock looks at a link's target, not at the link
+		}
+		st, err := d.Host.Lstat(p)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+			continue // not there any more, or nothing can be learned of it
+		}
+		if err != nil {
+			return nil, err
+		}
+		more := []Tree{{Path: p, Access: t.Access, Mode: st.Mode.Type(), ID: st.ID, Origin: t.Origin, Data: t.Data}}
+		if len(inner) == 0 {
+			if d.added++; d.added > maxSiblings {
+				return nil, errTooLarge
+			}
+		} else if more, err = d.split(more[0], inner); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return nil, err // of what can't be looked into nothing is allowed
+		}
+		out = append(out, more...)
+	}
+	return out, nil
 }
 
 // covers reports whether a denial takes away path itself.
-func (d *Barred) covers(p string) bool {
+func (d *barred) covers(p string) bool {
 	if d.Glob {
 		return d.glob.Match(p)
 	}
 	return policy.Within(p, d.Pattern)
 }
 
-// Reaches reports whether a denial that doesn't cover dir may name something
+// reaches reports whether a denial that doesn't cover dir may name something
 // below it.
-func (d *Barred) Reaches(dir string) bool {
+func (d *barred) reaches(dir string) bool {
 	if d.Glob {
 		return d.glob.MayMatchBelow(dir)
 	}

@@ -150,19 +150,19 @@ func TestDenialsExact(t *testing.T) {
 		})
 		deny := rapid.SliceOfN(pattern, 1, 3).Draw(t, "deny")
 		q := Request{Trees: readable("/t"), Deny: deny, Host: fakeHost(files...)}
-		c, d := Subtract(q), NewDenials(q)
+		c, d := Subtract(q), newDenials(q)
 		trees := c.Trees
 		if len(c.Unheld) > 0 {
 			t.Fatalf("unheld: %v", c.Unheld)
 		}
 		for _, f := range files {
-			denied := slices.ContainsFunc(d.Deny, func(d Barred) bool { return d.covers(f) })
+			denied := slices.ContainsFunc(d.deny, func(d barred) bool { return d.covers(f) })
 			allowed := slices.ContainsFunc(trees, func(t Tree) bool { return !t.ListOnly && policy.Within(f, t.Path) })
 			if denied == allowed {
 				t.Fatalf("%s: denied %v, allowed %v; %v", f, denied, allowed, trees)
 			}
 			listed := slices.ContainsFunc(trees, func(t Tree) bool { return policy.Within(path.Dir(f), t.Path) })
-			if slices.ContainsFunc(d.Deny, func(d Barred) bool { return d.covers(path.Dir(f)) }) && listed {
+			if slices.ContainsFunc(d.deny, func(d barred) bool { return d.covers(path.Dir(f)) }) && listed {
 				t.Fatalf("%s is denied and can be listed; %v", path.Dir(f), trees)
 			}
 		}

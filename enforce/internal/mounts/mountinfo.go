@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zsbx/zsbx/enforce/internal/deny"
 	"github.com/zsbx/zsbx/internal/procfs"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -13,25 +12,16 @@ import (
 // aliases repeats mounts wherever the same file system is mounted a second
 // time: Landlock rules are bound to inodes, and would let the command at the
 // same files by the other path.
-func aliases(host *policy.Host, table Table, ms []Mount) []Mount {
-	if len(ms) == 0 {
-		return nil
-	}
-	if table == nil {
+func aliases(host *policy.Host, table Table, ms []Mount) (out []Mount) {
+	if table == nil && len(ms) > 0 {
 		table = ReadTable(host)
 	}
-	var out []Mount
 	for _, m := range ms {
 		if m.Kind == Pin {
 			continue
 		}
-		for _, p := range table.Aliases(m.Path) {
-			here, err1 := host.Lstat(m.Path)
-			there, err2 := host.Lstat(p)
-			if err1 == nil && err2 == nil && here.ID == there.ID {
-				m.Path = p
-				out = append(out, m)
-			}
+		for _, m.Path = range table.Same(host, m.Path) {
+			out = append(out, m)
 		}
 	}
 	return out
@@ -81,17 +71,26 @@ func (t Table) Aliases(p string) []string {
 	return out
 }
 
-// Views are all second names that mounts give, in both directions.
-func (t Table) Views() (out []deny.View) {
+// Same are the Aliases that lead to the same file: another mount may lie over one.
+func (t Table) Same(host *policy.Host, p string) []string {
+	return slices.DeleteFunc(t.Aliases(p), func(q string) bool {
+		here, err1 := host.Lstat(p)
+		there, err2 := host.Lstat(q)
+		return err1 != nil || err2 != nil || here.ID != there.ID
+	})
+}
+
+// Twice are the places where what is mounted is seen a second time, by both names.
+func (t Table) Twice() (out []string) {
 	for i, m := range t {
-		if t.of(m.Point) != i {
-			continue // another mount lies on it
-		}
-		for _, name := range t.Aliases(m.Point) {
-			out = append(out, deny.View{At: m.Point, Name: name}, deny.View{At: name, Name: m.Point})
+		if t.of(m.Point) == i { // no other mount lies on it
+			if names := t.Aliases(m.Point); len(names) > 0 {
+				out = append(append(out, m.Point), names...)
+			}
 		}
 	}
-	return out
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // Relied are mounts of the kernel's by which a command could get away from being

@@ -75,9 +75,6 @@ const (
 	Pin Kind = "pin"
 )
 
-// maxMounts bounds the mounts of a namespace. A plan that takes more has none.
-const maxMounts = 4000
-
 // maxWritable bounds Plan.Writable: each path takes a descriptor while
 // the namespace is made, of the 1024 that a process may have by default.
 const maxWritable = 500
@@ -122,7 +119,6 @@ type Result struct {
 	Plan *Plan  // nil: none
 	None string // why there is none
 
-	Over     bool   // none, since it would take too many mounts
 	Metadata string // why the metadata of files outside stay open beside the plan, or ""
 	IPC      string // likewise System V IPC and /dev/shm
 	Home     string // why the policy's private home is not, or ""
@@ -136,7 +132,8 @@ func New(q Request) Result {
 	why := q.Reasons(writable != nil)
 	switch {
 	case q.None != "":
-		return q.without(q.None)
+		why := NoNamespace(q.None)
+		return Result{None: why, Home: why, Pids: why, Tmp: q.sharedTmp()}
 	case len(why) == 0:
 		return Result{None: "accepted, and nothing else needs a mount namespace", Home: q.NoHome, Pids: q.NoPids, Tmp: q.sharedTmp()}
 	}
@@ -145,11 +142,6 @@ func New(q Request) Result {
 	// What is found under two names of a second mount is there already: covered
 	// twice, the check would find the cover in place of the file.
 	mp.Mounts = joinMounts(append(mp.Mounts, aliases(q.Host, q.Table, mp.Mounts)...))
-	if len(mp.Mounts) > maxMounts {
-		out := q.without(fmt.Sprintf("it would take more than %d mounts", maxMounts))
-		out.Over = true
-		return out
-	}
 	if mp.UserNS {
 		mp.Copies = SshCopies(q.Policy, q.Host)
 	}
@@ -162,11 +154,8 @@ func New(q Request) Result {
 	return out
 }
 
-// without is what becomes of a request where there is no namespace.
-func (q *Request) without(why string) Result {
-	why = "no mount namespace: " + why
-	return Result{None: why, Home: why, Pids: why, Tmp: q.sharedTmp()}
-}
+// NoNamespace says that there is none.
+func NoNamespace(why string) string { return "no mount namespace: " + why }
 
 // hidden are the masks for directories that the command has no reason to look
 // into.

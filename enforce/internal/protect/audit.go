@@ -1,10 +1,12 @@
 package protect
 
 import (
-	"io/fs"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/internal/deny"
 	"github.com/zsbx/zsbx/policy"
@@ -17,9 +19,9 @@ type Watched struct {
 	ByGit   bool     // git itself writes it: it is told, and nothing more
 	missing bool     // it did not exist when the plan was made
 	tree    string   // Path is the index of this working tree, whose gitlinks matter
-	top     int      // of what is missing, how much of Path is the directory that was listed; 0 for none
-	had     []string // of what the rest of Path has a "*" for, or of a directory on PATH, what was there
+	names   []string // Path is a directory, of which new files of these names matter
 	hides   []string // Path is a directory on PATH: those after it
+	had     []string // of the last two, what was there
 }
 
 // Change is a file of the protected set, or a denied one, that is not as it
@@ -29,64 +31,39 @@ type Change struct {
 	New  bool // it was not there before
 }
 
-// Snapshot is how the protected set was at one time.
-type Snapshot struct {
-	host  *policy.Host
-	audit *Audit
-	files []fileState // of what was there
-	globs []policy.DenyPath
-	known map[string]bool // what the globs named already
-	left  int             // bytes of indexes that are read yet
-	links map[string]bool // gitlinks there were, where a repository that was looked at may be one
-}
-
-// fileState is what is remembered of a file; the zero value but for the path
-// is none.
-type fileState struct {
-	path    string
-	tree    string // as in Watched
-	deep    bool   // look at the entries of a directory as well
-	exists  bool
-	id      policy.FileID
-	changed [2]int64 // status change time, in seconds and nanoseconds
-	size    int64
-	entries []string
-}
-
 // Audit is what is compared before and after the command.
 type Audit struct {
 	Trees   []string // writable
 	Watch   []Watched
-	Held    []string          // files that the command could not change, beside these
+	Repos   []string          // git directories that are watched or held
 	Later   []policy.DenyPath // denials of what is not there yet
 	Mounted bool              // what Watched.Mounted says is so
 }
 
+// Snapshot is how the protected set was at one time.
+type Snapshot struct {
+	host   *policy.Host
+	audit  *Audit
+	before []state         // of Audit.Watch
+	named  map[string]bool // what Audit.Later named already
+	left   int             // bytes of indexes that are read yet
+	links  map[string]bool // gitlinks there were, where a repository that was looked at may be one
+}
+
 // Snapshot remembers how it is now.
 func (a *Audit) Snapshot(host *policy.Host) *Snapshot {
-	s := &Snapshot{host: host, audit: a, left: maxIndexes}
-	for _, w := range a.Watch {
-		if !w.missing && w.hides == nil {
-			state := stateOf(host, w.Path, !w.Mounted || !a.Mounted)
-			state.tree = w.tree
-			if w.tree != "" && a.nested(w.tree) {
-				s.noteLinks(w.tree, indexed(w.Path, &s.left))
-			}
-			s.files = append(s.files, state)
+	s := &Snapshot{host: host, audit: a, before: make([]state, len(a.Watch)), left: maxIndexes,
+		links: make(map[string]bool), named: make(map[string]bool)}
+	for i, w := range a.Watch {
+		if !w.missing {
+			s.before[i] = s.state(&w)
+		}
+		if w.tree != "" {
+			s.noteLinks(w.Path, w.tree)
 		}
 	}
-	for _, d := range a.Later {
-		if d.Glob {
-			s.globs = append(s.globs, d)
-		} else {
-			s.files = append(s.files, stateOf(host, d.Pattern, true))
-		}
-	}
-	if len(s.globs) > 0 {
-		s.known = make(map[string]bool)
-		for _, h := range s.matches() {
-			s.known[h] = true
-		}
+	for _, p := range deny.Existing(host, a.Trees, a.Later) {
+		s.named[p] = true
 	}
 	return s
 }
@@ -94,96 +71,74 @@ func (a *Audit) Snapshot(host *policy.Host) *Snapshot {
 // Changes says what is different now, sorted by path; of new repositories, those
 // only that are not plain.
 func (s *Snapshot) Changes() []Change {
-	var out []Change
 	s.left = maxIndexes
-	for _, old := range s.files {
-		now := stateOf(s.host, old.path, old.deep)
-		switch {
-		case !now.exists || now.equal(&old):
-		case old.tree != "":
-			out = append(out, s.newGitlinks(old.path, old.tree)...)
-		default:
-			out = append(out, Change{Path: old.path, New: !old.exists})
-		}
-	}
-	top := &policy.Listing{}
-	for _, w := range s.audit.Watch {
-		if dir := w.Path[:w.top]; dir != top.Dir && dir != "" {
-			top = policy.List(s.host, dir)
-		}
-		switch name := w.Path[w.top:]; {
+	var out []Change
+	appeared := func(p string) { out = append(out, Change{Path: p, New: true}) }
+	for i, w := range s.audit.Watch {
+		switch now := s.state(&w); {
 		case w.hides != nil:
 			out = append(out, s.hidden(&w)...)
-		case w.top > 0 && strings.Contains(name, "*"):
-			for _, p := range matching(s.host, top, name) {
+		case w.names != nil:
+			for _, p := range present(s.host, policy.List(s.host, w.Path), w.names) {
 				if !slices.Contains(w.had, p) {
-					out = append(out, Change{Path: p, New: true})
+					appeared(p)
 				}
 			}
-		case w.missing && !(w.top > 0 && top.Lacks(name)) && stateOf(s.host, w.Path, false).exists:
-			out = append(out, Change{Path: w.Path, New: true})
+		case now == state{} || now == s.before[i]:
+		case w.tree != "":
+			out = append(out, s.newGitlinks(w.Path, w.tree)...)
+		case s.before[i] != state{}:
+			out = append(out, Change{Path: w.Path})
+		case path.Base(w.Path) != ".git" || !plain(s.host, w.Path, path.Dir(w.Path), &s.left):
+			appeared(w.Path)
 		}
 	}
-	out = slices.DeleteFunc(out, func(c Change) bool {
-		return c.New && path.Base(c.Path) == ".git" && plain(s.host, c.Path, path.Dir(c.Path), &s.left)
-	})
-	for _, h := range s.matches() {
-		if !s.known[h] {
-			out = append(out, Change{Path: h, New: true})
+	for _, p := range deny.Existing(s.host, s.audit.Trees, s.audit.Later) {
+		if !s.named[p] {
+			appeared(p)
 		}
 	}
 	slices.SortFunc(out, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
 	return slices.Compact(out)
 }
 
-// matches are the existing paths that the globs name.
-func (s *Snapshot) matches() []string {
-	if len(s.globs) == 0 {
-		return nil
-	}
-	d := deny.NewDenials(deny.Request{Host: s.host, Deny: s.globs})
-	var out []string
-	for _, tree := range s.audit.Trees {
-		globs := slices.DeleteFunc(slices.Clone(d.Deny), func(b deny.Barred) bool { return !b.Reaches(tree) })
-		if len(globs) == 0 {
-			continue
-		}
-		hits, err := d.Walk(tree, deny.Together(globs).At(tree))
-		if err != nil {
-			continue
-		}
-		for _, h := range hits {
-			if !h.Closed {
-				out = append(out, h.Path)
-			}
-		}
-	}
-	return out
+// state is what is remembered of a file; the zero value is none. The status change
+// time can't be set back by whoever changed the file.
+type state struct {
+	id      policy.FileID
+	changed [2]int64 // in seconds and nanoseconds
+	size    int64
+	entries string // of a directory, which can be written
 }
 
 // maxWatchedEntries bounds what is looked at of one directory.
 const maxWatchedEntries = 100
 
-// stateOf looks at one path.
-func stateOf(host *policy.Host, p string, deep bool) fileState {
-	s := fileState{path: p, deep: deep}
-	mode, ok := s.look(p)
-	if !ok || !deep || mode&fs.ModeDir == 0 {
-		return s
+func (s *Snapshot) state(w *Watched) state {
+	if w.names != nil || w.hides != nil {
+		return state{} // of which Watched.had remembers
 	}
-	entries, err := host.ReadDir(p)
-	if err != nil {
-		return s
+	now, isDir := stateOf(w.Path)
+	if !isDir || w.Mounted && s.audit.Mounted {
+		return now
 	}
+	entries, _ := s.host.ReadDir(w.Path)
 	for _, e := range entries[:min(len(entries), maxWatchedEntries)] {
-		in := fileState{}
-		in.look(path.Join(p, e.Name()))
-		s.entries = append(s.entries, in.key(e.Name()))
+		in, _ := stateOf(path.Join(w.Path, e.Name()))
+		now.entries += fmt.Sprintln(e.Name(), in)
 	}
-	return s
+	return now
 }
 
-func (s *fileState) equal(o *fileState) bool {
-	return s.exists == o.exists && s.id == o.id && s.changed == o.changed && s.size == o.size &&
-		slices.Equal(s.entries, o.entries)
+// stateOf looks at one path (lstat(2)).
+func stateOf(p string) (s state, isDir bool) {
+	var st unix.Stat_t
+	if unix.Lstat(p, &st) != nil {
+		return s, false
+	}
+	return state{
+		id:      policy.FileID{Dev: uint64(st.Dev), Ino: st.Ino},
+		changed: [2]int64{int64(st.Ctim.Sec), int64(st.Ctim.Nsec)},
+		size:    st.Size,
+	}, st.Mode&unix.S_IFMT == unix.S_IFDIR
 }

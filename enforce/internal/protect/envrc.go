@@ -19,14 +19,20 @@ func (c *protector) envrc(top *policy.Listing) {
 	if err != nil {
 		return
 	}
+	// After these words direnv reads what is named, and what is not (direnv-stdlib(1)).
+	readers := map[string][]string{
+		"source": nil, ".": nil, "source_env": nil, "source_env_if_exists": nil,
+		"dotenv": {".env"}, "dotenv_if_exists": {".env"},
+		"flake": {"flake.nix", "flake.lock"}, "nix": {"shell.nix"}, "devenv": {"devenv.nix", "devenv.yaml", "devenv.lock"},
+	}
 	left := nestedModules
 	for line := range strings.Lines(string(text)) {
 		line, _, _ = strings.Cut(" "+line, " #")
 		for command := range strings.FieldsFuncSeq(line, func(r rune) bool { return strings.ContainsRune(";&|", r) }) {
 			words := strings.FieldsFunc(command, func(r rune) bool { return r <= ' ' || strings.ContainsRune("\"'`$(){}<>", r) })
 			for i, w := range words {
-				unnamed, ok := direnvReads(w)
-				if !ok || w == "." && i > 0 && words[i-1] != "then" && words[i-1] != "do" { // find . -name x
+				unnamed, reads := readers[w]
+				if !reads || w == "." && i > 0 && words[i-1] != "then" && words[i-1] != "do" { // find . -name x
 					continue
 				}
 				for _, name := range append(unnamed, words[i+1:]...) {
@@ -40,24 +46,6 @@ func (c *protector) envrc(top *policy.Listing) {
 	}
 }
 
-// direnvReads reports whether a word of an .envrc has direnv read the files that are
-// named after it, and gives those that it reads unnamed (direnv-stdlib(1)).
-func direnvReads(word string) (unnamed []string, reads bool) {
-	switch word {
-	case "source", ".", "source_env", "source_env_if_exists":
-		return nil, true
-	case "dotenv", "dotenv_if_exists":
-		return []string{".env"}, true
-	case "flake":
-		return []string{"flake.nix", "flake.lock"}, true
-	case "nix":
-		return []string{"shell.nix"}, true
-	case "devenv":
-		return []string{"devenv.nix", "devenv.yaml", "devenv.lock"}, true
-	}
-	return nil, false
-}
-
 // sourced watches a file that an .envrc reads, or that of the directory that it names.
 func (c *protector) sourced(dir, name string) {
 	p := path.Join(dir, strings.TrimPrefix(name, "PWD/"))
@@ -68,6 +56,6 @@ func (c *protector) sourced(dir, name string) {
 		p += "/.envrc"
 	}
 	if c.writable(p) {
-		c.watchOnly(p)
+		c.watch(Watched{Path: p})
 	}
 }

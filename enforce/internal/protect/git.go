@@ -12,81 +12,84 @@ import (
 // used in the working tree: by a prompt, by an editor, by the user. These
 // files are protected as gitrepository-layout(5) lays them out.
 
-// repository protects the repository of a working tree, if there is one.
-func (c *protector) repository(tree string) bool {
-	dot := path.Join(tree, ".git")
+// repository protects the repository of a working tree, and gives its git directory; ""
+// for none. What only points to that is held in the top of a tree, and in the
+// repository that the command works in, whose root decides which project policies
+// count: elsewhere git worktree remove and git submodule deinit would fail half-way.
+func (c *protector) repository(tree string) string {
+	dot, top := path.Join(tree, ".git"), ""
+	if within := c.within(tree); tree == within || tree == c.repo {
+		top = within
+	}
 	st, err := c.host.Lstat(dot)
 	switch {
 	case err != nil:
-		c.seen[dot] = true
-		c.out.Watch = append(c.out.Watch, Watched{Path: dot, missing: errors.Is(err, fs.ErrNotExist)})
-		return false
+		c.watch(Watched{Path: dot, missing: errors.Is(err, fs.ErrNotExist)})
+		return ""
 	case st.Mode.IsDir():
 		c.index(dot, tree)
 		c.gitDir(dot)
-		return true
+		return dot
 	case !st.Mode.IsRegular():
-		c.add(dot, "")
-		return true
+		c.add(dot, top)
+		return dot
 	}
 	// A linked worktree or a submodule: the file names the directory.
-	if tree == c.within(tree) {
-		c.add(dot, "")
+	if top != "" {
+		c.add(dot, top)
 	} else {
-		c.watchOnly(dot)
+		c.watch(Watched{Path: dot})
 	}
 	dir, err := c.host.GitDir(dot, "gitdir: ")
-	if err != nil || !c.writable(dir) {
-		return true
+	if err != nil {
+		return dot
+	}
+	if !c.writable(dir) {
+		return dir
 	}
 	c.index(dir, tree)
 	common, err := c.host.GitDir(path.Join(dir, "commondir"), "")
 	if err != nil {
 		c.gitDir(dir)
-		return true
+		return dir
 	}
-	top := c.within(dir)
+	from := c.within(dir)
 	if c.writable(common) {
-		top = c.gitTop(common)
+		from = c.gitTop(common)
 	}
-	if tree == c.within(tree) { // it can't be removed from inside
-		c.add(path.Join(dir, "commondir"), top)
-		c.add(path.Join(dir, "gitdir"), top)
+	for _, name := range []string{"commondir", "gitdir"} {
+		if top != "" {
+			c.add(path.Join(dir, name), from)
+		}
 	}
-	c.worktree(dir, top)
+	c.worktree(dir, from)
 	if c.writable(common) {
 		c.gitDir(common)
 	}
-	return true
+	return dir
 }
 
 // gitlinks protects the repositories that git status looks into from a working tree with
 // submodules, at whatever depth, and those that it would if they were there.
-func (c *protector) gitlinks(tree string, left *int) {
-	git := path.Join(tree, ".git")
-	if dir, err := c.host.GitDir(git, "gitdir: "); err == nil {
-		git = dir
-	}
+func (c *protector) gitlinks(tree, git string, left *int) {
 	for _, p := range indexed(path.Join(git, "index"), &c.bytes) {
 		sub := path.Join(tree, p)
 		if *left--; *left < 0 {
 			return
 		}
-		if !policy.Within(sub, tree) || !c.repository(sub) {
+		if !policy.Within(sub, tree) {
 			continue
 		}
-		if _, err := c.host.Lstat(path.Join(sub, ".gitmodules")); err == nil {
-			c.gitlinks(sub, left)
+		dir := c.repository(sub)
+		if _, err := c.host.Lstat(path.Join(sub, ".gitmodules")); err == nil && dir != "" {
+			c.gitlinks(sub, dir, left)
 		}
 	}
 }
 
 // index watches which repositories git looks into from a working tree.
 func (c *protector) index(dir, tree string) {
-	if p := path.Join(dir, "index"); !c.seen[p] {
-		c.seen[p] = true
-		c.out.Watch = append(c.out.Watch, Watched{Path: p, tree: tree, ByGit: true})
-	}
+	c.watch(Watched{Path: path.Join(dir, "index"), tree: tree, ByGit: true})
 }
 
 // gitTop is the directory from which on a git directory is held.
@@ -95,19 +98,6 @@ func (c *protector) gitTop(dir string) string {
 		return dir
 	}
 	return path.Dir(dir)
-}
-
-// around protects the repository that the command works in. Its root decides
-// which project policies count (its .git must stay), wherever in a writable tree
-// it lies.
-func (c *protector) around(root string) {
-	if root == "" || !c.writable(root) {
-		return
-	}
-	if dot := path.Join(root, ".git"); !c.isDir(dot) {
-		c.add(dot, c.within(root))
-	}
-	c.repository(root)
 }
 
 func (c *protector) isDir(p string) bool {
@@ -122,38 +112,34 @@ func (c *protector) gitDir(dir string) {
 		return
 	}
 	c.seen[dir] = true
-	top := c.gitTop(dir)
+	top, left := c.gitTop(dir), nestedModules
 	c.pin(dir, top)
-	c.gitFiles(dir, top)
-	left := nestedModules
-	c.worktrees(path.Join(dir, "worktrees"), top, &left)
-	c.modules(path.Join(dir, "modules"), top, &left)
+	c.gitFiles(dir, top, &left)
 }
 
-// gitFiles protects the files of one git directory by which git can be made
-// to run programs. The file commondir would have it read another directory's
-// configuration.
-func (c *protector) gitFiles(dir, top string) {
-	for _, name := range []string{"config", "hooks", "commondir"} {
+// gitFiles protects the files of one git directory by which git can be made to run
+// programs, and those of what lies in it. The file commondir would have it read another
+// directory's configuration; lazygit.yml is lazygit's.
+func (c *protector) gitFiles(dir, top string, left *int) {
+	config := path.Join(dir, "config")
+	if c.add(config, top) {
+		c.out.Repos = append(c.out.Repos, dir)
+	}
+	for _, name := range []string{"hooks", "commondir", "lazygit.yml"} {
 		c.add(path.Join(dir, name), top)
 	}
-	c.includes(path.Join(dir, "config"))
+	c.includes(config)
 	c.byGit(dir, "remotes", "branches") // where git push looks for what the configuration lacks
 	c.ownFiles(dir, top)
-}
-
-// worktrees protects what linked worktrees have of their own. Where a worktree
-// has no configuration of its own, its directory is watched only, and so is the
-// pointer in the working tree: git worktree remove and git submodule deinit
-// would fail half-way.
-func (c *protector) worktrees(dir, top string, left *int) {
-	for _, sub := range c.subdirs(dir, left) {
+	for _, sub := range c.subdirs(path.Join(dir, "worktrees"), left) {
 		c.worktree(sub, top)
 	}
+	c.modules(path.Join(dir, "modules"), top, left)
 }
 
+// worktree protects what a linked worktree has of its own.
 func (c *protector) worktree(dir, top string) {
-	c.watchOnly(path.Join(dir, "commondir"))
+	c.watch(Watched{Path: path.Join(dir, "commondir")})
 	c.ownFiles(dir, top)
 }
 
@@ -170,18 +156,7 @@ func (c *protector) ownFiles(dir, top string) {
 // byGit watches what git itself may write in a git directory.
 func (c *protector) byGit(dir string, names ...string) {
 	for _, name := range names {
-		if p := path.Join(dir, name); !c.seen[p] {
-			c.seen[p] = true
-			c.out.Watch = append(c.out.Watch, Watched{Path: p, ByGit: true})
-		}
-	}
-}
-
-// watchOnly has a change told when the command has ended.
-func (c *protector) watchOnly(p string) {
-	if !c.seen[p] {
-		c.seen[p] = true
-		c.out.Watch = append(c.out.Watch, Watched{Path: p})
+		c.watch(Watched{Path: path.Join(dir, name), ByGit: true})
 	}
 }
 
@@ -203,10 +178,62 @@ func (c *protector) modules(dir, top string, left *int) {
 	for _, sub := range c.subdirs(dir, left) {
 		if st, err := c.host.Lstat(path.Join(sub, "config")); (err != nil || st.Mode.IsDir()) && !c.host.IsGitDir(sub) {
 			c.modules(sub, top, left)
-			continue
+		} else {
+			c.gitFiles(sub, top, left)
 		}
-		c.gitFiles(sub, top)
-		c.worktrees(path.Join(sub, "worktrees"), top, left)
-		c.modules(path.Join(sub, "modules"), top, left)
 	}
+}
+
+// Git looks for a repository from the working directory upwards, so that each
+// directory of a writable tree can become one. Those near the top are looked
+// at before the command, to protect the repositories that are there, and to tell
+// afterwards of those that were made in them.
+
+// The bounds of the search, so that it costs the same in a tree of any size.
+const (
+	nestedEntries = policy.MaxListed // directory entries looked at, for each tree
+	nestedModules = 256              // submodules and linked worktrees, for each repository
+)
+
+// nested looks for repositories and projects' policies in the directories near the top
+// of a writable tree, two levels deep, the nearest first.
+func (c *protector) nested(top *policy.Listing) {
+	left := nestedEntries
+	look := func(in *policy.Listing) (out []string) {
+		for _, sub := range subdirs(in, &left) {
+			if name := path.Base(sub); name != ".git" && name != "node_modules" {
+				c.repository(sub)
+				c.add(sub+"/.zsbx.toml", "")
+				out = append(out, sub)
+			}
+		}
+		return out
+	}
+	for _, dir := range look(top) {
+		if left >= 0 {
+			look(policy.List(c.host, dir))
+		}
+	}
+}
+
+// subdirs lists directories, as long as some entries are left to be looked at;
+// left becomes negative when there were more.
+func (c *protector) subdirs(dir string, left *int) []string {
+	if *left < 0 {
+		return nil
+	}
+	return subdirs(policy.List(c.host, dir), left)
+}
+
+func subdirs(in *policy.Listing, left *int) []string {
+	var out []string
+	for _, e := range in.Entries {
+		if *left--; *left < 0 {
+			break
+		}
+		if e.IsDir() {
+			out = append(out, path.Join(in.Dir, e.Name()))
+		}
+	}
+	return out
 }

@@ -65,7 +65,7 @@ func (c *protector) include(config, name string) {
 	var missing *fs.PathError
 	if errors.As(err, &missing) && errors.Is(err, fs.ErrNotExist) {
 		if c.writable(missing.Path) { // it may become a directory, or a link to one
-			c.watchOnly(missing.Path)
+			c.watch(Watched{Path: missing.Path})
 		}
 	} else if err != nil {
 		return // git passes it over, too

@@ -21,7 +21,7 @@ var projectGroups = []projectGroup{
 	}},
 	{"version control beside Git", "settings that name programs and hooks, and where there are more, as in repositories within; Git's own store within Jujutsu's", []string{
 		".hg/hgrc", ".hg/hgrc-not-shared", ".hg/requires", ".hg/sharedpath", ".sl/config", ".sl/requires", ".sl/sharedpath", ".jj/repo/config.toml", ".jj/workspace-config.toml", ".jj/repo/store/git/config", ".jj/repo/store/git/hooks", ".jj/repo/store/git_target",
-		"_darcs/prefs/defaults", ".pijul/config", ".lazygit.yml", ".git/lazygit.yml",
+		"_darcs/prefs/defaults", ".pijul/config", ".lazygit.yml",
 	}},
 	{"commit hooks", "what a commit runs, in projects where it runs nothing else of the project", []string{
 		".pre-commit-config.y*ml", "prek.toml", "lefthook.*ml", ".lefthook.*ml", "lefthook.json*", ".lefthook.json*",

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zsbx/zsbx/enforce/internal/deny"
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -19,10 +18,11 @@ import (
 type Set struct {
 	Mounts []mounts.Mount // what is there
 	Watch  []Watched      // that, and what is not there and would take effect
+	Repos  []string       // git directories of which the configuration is among these
 
-	Self       []deny.Hit     // zsbx's own files, and the links that lead to them
+	Self       []string       // zsbx's own files, and the links that lead to them
 	SelfMounts []mounts.Mount // for these
-	SelfOpen   []SelfFact     // what no means holds of these
+	SelfFacts  []Fact         // what no means holds of these
 
 	Unread []unread // configurations whose includes are not all known
 
@@ -50,6 +50,7 @@ type protector struct {
 	trees []string // writable directories, the outermost
 	seen  map[string]bool
 	home  string // the user's, as they have it
+	repo  string // the root of the repository around the working directory, or ""
 
 	opened map[string]bool // files that a rule of the user's names, which are theirs to open
 
@@ -73,17 +74,19 @@ func Find(r *policy.Resolved, host *policy.Host, q Request) Set {
 		return Set{}
 	}
 	c := &protector{host: host, seen: make(map[string]bool), bytes: maxIndexes, home: r.Home, trees: mounts.WritableTrees(r.Paths)}
-	c.out.Watch = make([]Watched, 0, 128)
+	c.out.Watch = make([]Watched, 0, 32)
 	if c.trees == nil {
 		c.trees = []string{"/"}
 	}
 	c.self(r, q.Self)
 	for _, p := range q.Watch {
-		c.watchOnly(p)
+		c.watch(Watched{Path: p})
 	}
 	if q.Users {
 		c.opened = c.openedBy(r)
-		c.around(q.Repository)
+		if c.repo = q.Repository; c.repo != "" && c.writable(c.repo) {
+			c.repository(c.repo)
+		}
 		c.searchPath()
 		c.users(r)
 	}
@@ -104,40 +107,30 @@ func (c *protector) users(r *policy.Resolved) {
 			c.tree(t.Path)
 		}
 	}
-	home := ""
-	if r.Home != "" {
-		if real, _, err := c.host.RealPath(r.Home); err == nil {
-			home = real
-		}
+	home, _, err := c.host.RealPath(r.Home)
+	if r.Home == "" || err != nil {
+		return
 	}
-	switch {
-	case home == "":
-	case c.writable(home):
-		for _, p := range r.Lent(home) {
-			c.add(p, home)
-		}
-		c.files(policy.List(c.host, home), policy.StartupFiles(), home)
-	default: // a directory of theirs may be: ~/.config
-		for _, name := range policy.StartupFiles() {
-			p := home + "/" + name
-			if tree := c.within(p); tree != "" && tree != p {
-				c.add(p, tree)
-			}
+	paths := r.Lent(home)
+	for _, name := range policy.StartupFiles() {
+		paths = append(paths, home+"/"+name)
+	}
+	for _, p := range paths {
+		if tree := c.within(p); tree != "" && tree != p {
+			c.add(p, tree)
 		}
 	}
 }
 
-// opened are the files that somebody asked to be writable by their own names: --rw
+// openedBy are the files that somebody asked to be writable by their own names: --rw
 // .git/config. A directory is not opened so: whoever names one may not know what
 // is in it. Nor by a link that a command may have put in the place of another file.
 func (c *protector) openedBy(r *policy.Resolved) map[string]bool {
 	names := make(map[string]bool)
 	for _, t := range r.Paths {
 		src := t.Rule.Origin.Source
-		if slices.ContainsFunc(t.Links, func(link string) bool { return c.within(link) != "" }) {
-			continue
-		}
-		if t.Access&policy.Write != 0 && t.Mode.IsRegular() && src != "baseline" && !strings.HasPrefix(src, "preset ") {
+		if t.Access&policy.Write != 0 && t.Mode.IsRegular() && src != "baseline" && !strings.HasPrefix(src, "preset ") &&
+			!slices.ContainsFunc(t.Links, c.writable) {
 			names[t.Path] = true
 		}
 	}
@@ -159,58 +152,54 @@ func (c *protector) writable(p string) bool { return c.within(p) != "" }
 // tree protects what is in one writable directory.
 func (c *protector) tree(dir string) {
 	top := policy.List(c.host, dir)
+	names := slices.Clone(toldNames)
 	for _, g := range projectGroups {
-		c.files(top, g.names, "")
+		names = append(names, g.names...)
 	}
-	for _, name := range toldNames {
-		c.out.Watch = append(c.out.Watch, Watched{Path: path.Join(dir, name), missing: top.Lacks(name)})
+	had := present(c.host, top, names)
+	c.out.Watch = append(c.out.Watch, Watched{Path: dir, names: names, had: had})
+	for _, p := range had {
+		if slices.Contains(toldNames, path.Base(p)) {
+			c.watch(Watched{Path: p})
+		} else {
+			c.add(p, "")
+		}
 	}
 	c.envrc(top)
 	switch git := c.repository(dir); {
-	case git && (!top.Lacks(".gitmodules") || c.isDir(path.Join(dir, ".git/modules"))):
+	case git != "" && (!top.Lacks(".gitmodules") || c.isDir(path.Join(dir, ".git/modules"))):
 		left := nestedModules
-		c.gitlinks(dir, &left)
-	case !git && !top.Lacks("HEAD") && c.isBare(dir):
+		c.gitlinks(dir, git, &left)
+	case git == "" && !top.Lacks("HEAD") && c.isBare(dir):
 		c.gitDir(dir)
 	}
 	c.nested(top)
 }
 
-// files protects files in a directory, or below it, by their names.
-func (c *protector) files(top *policy.Listing, names []string, pinFrom string) {
-	dir := strings.TrimSuffix(top.Dir, "/") + "/"
+// present are the files of some names that are there, in a directory that was listed
+// or below it. A "*" in the last part of a name stands for any characters.
+func present(host *policy.Host, top *policy.Listing, names []string) (out []string) {
 	for _, name := range names {
-		w := Watched{Path: dir + name, missing: true, top: len(dir)}
-		switch {
-		case strings.Contains(name, "*"):
-			w.had = matching(c.host, top, name)
-			for _, p := range w.had {
-				c.add(p, pinFrom)
+		sub, last := path.Split(name)
+		before, after, pattern := strings.Cut(last, "*")
+		if (sub != "" || !pattern) && top.Lacks(name) {
+			continue
+		}
+		if p := path.Join(top.Dir, name); !pattern {
+			if _, err := host.Lstat(p); err == nil {
+				out = append(out, p)
 			}
-			c.out.Watch = append(c.out.Watch, w)
-		case top.Lacks(name):
-			c.out.Watch = append(c.out.Watch, w)
-		default:
-			c.add(dir+name, pinFrom)
+			continue
 		}
-	}
-}
-
-// matching are the files that a name with a "*" in its last part stands for, in a
-// directory that was listed or below it.
-func matching(host *policy.Host, top *policy.Listing, name string) (out []string) {
-	sub, last := path.Split(name)
-	if sub != "" {
-		if top.Lacks(name) {
-			return nil
+		in := top
+		if sub != "" {
+			in = policy.List(host, path.Join(top.Dir, sub))
 		}
-		top = policy.List(host, path.Join(top.Dir, sub))
-	}
-	before, after, _ := strings.Cut(last, "*")
-	for _, e := range top.All(host) {
-		n := e.Name()
-		if i := len(n) - len(after); i >= len(before) && strings.EqualFold(n[:len(before)], before) && strings.EqualFold(n[i:], after) {
-			out = append(out, path.Join(top.Dir, n))
+		for _, e := range in.All(host) {
+			n := e.Name()
+			if i := len(n) - len(after); i >= len(before) && strings.EqualFold(n[:len(before)], before) && strings.EqualFold(n[i:], after) {
+				out = append(out, path.Join(in.Dir, n))
+			}
 		}
 	}
 	return out
@@ -218,58 +207,55 @@ func matching(host *policy.Host, top *policy.Listing, name string) (out []string
 
 // add protects one file or directory, if it is in a writable tree, and pins
 // the directories between it and pinFrom; with "" none is pinned. What does
-// not exist is watched only.
+// not exist is watched only. Of a link, or what lies behind one, that is what it leads
+// to; the link itself is held if the directories above it are pinned: else it can be
+// replaced, which is seen when the command ends.
 func (c *protector) add(p, pinFrom string) bool {
 	if c.seen[p] || !c.itself && c.opened[p] {
 		return true
 	}
 	c.seen[p] = true
 	st, err := c.host.Lstat(p)
-	if err == nil && st.Mode&fs.ModeSymlink != 0 {
-		return c.addLink(p, pinFrom)
-	}
-	exists := err == nil && (st.Mode.IsRegular() || st.Mode.IsDir())
-	if exists && !c.itself { // a directory above may be a link, through which nothing is mounted
-		if real, _, err := c.host.RealPath(p); err == nil && real != p {
+	if err == nil {
+		real, _, err := c.host.RealPath(p)
+		link := st.Mode&fs.ModeSymlink != 0
+		if link || err == nil && real != p {
 			c.out.Watch = append(c.out.Watch, Watched{Path: p})
-			return !c.writable(real) || c.add(real, "")
+			if link && pinFrom != "" {
+				c.pinLink(p, pinFrom)
+			}
+			if err != nil || !c.writable(real) {
+				return err == nil
+			}
+			if !link || !policy.Within(real, pinFrom) {
+				pinFrom = ""
+			}
+			return c.add(real, pinFrom)
 		}
 	}
+	exists := err == nil && (st.Mode.IsRegular() || st.Mode.IsDir())
 	if !c.itself || !st.Mode.IsDir() { // zsbx itself writes to its directories
 		c.out.Watch = append(c.out.Watch, Watched{Path: p, Mounted: exists, missing: errors.Is(err, fs.ErrNotExist)})
 	}
-	if !exists {
-		return false
-	}
-	c.out.Mounts = append(c.out.Mounts, mounts.Mount{Path: p, Kind: mounts.Protect, Dir: st.Mode.IsDir(), ID: st.ID})
-	if pinFrom != "" {
+	if exists {
+		c.out.Mounts = append(c.out.Mounts, mounts.Mount{Path: p, Kind: mounts.Protect, Dir: st.Mode.IsDir(), ID: st.ID})
 		c.pin(path.Dir(p), pinFrom)
 	}
-	return true
+	return exists
 }
 
-// addLink protects what a link leads to, and the link itself if the directories
-// above it are pinned: else it can be replaced, which is seen when the command
-// ends.
-func (c *protector) addLink(p, pinFrom string) bool {
-	c.out.Watch = append(c.out.Watch, Watched{Path: p})
-	if pinFrom != "" {
-		c.pinLink(p, pinFrom)
+// watch has a change told when the command has ended.
+func (c *protector) watch(w Watched) {
+	if !c.seen[w.Path] {
+		c.seen[w.Path] = true
+		c.out.Watch = append(c.out.Watch, w)
 	}
-	real, _, err := c.host.RealPath(p)
-	if err != nil || !c.writable(real) {
-		return err == nil
-	}
-	if !policy.Within(real, pinFrom) {
-		pinFrom = ""
-	}
-	return c.add(real, pinFrom)
 }
 
 // pin keeps a directory and those above it from being renamed, up to but not
-// including top.
+// including top; none with "".
 func (c *protector) pin(dir, top string) {
-	for ; dir != top && policy.Within(dir, top) && !c.seen[dir+"/"]; dir = path.Dir(dir) {
+	for ; top != "" && dir != top && policy.Within(dir, top) && !c.seen[dir+"/"]; dir = path.Dir(dir) {
 		c.seen[dir+"/"] = true
 		if !slices.Contains(c.trees, dir) {
 			c.out.Mounts = append(c.out.Mounts, mounts.Mount{Path: dir, Kind: mounts.Pin, Dir: true})

@@ -47,7 +47,8 @@ func (s *Snapshot) hidden(w *Watched) (out []Change) {
 			continue
 		}
 		is := func(dir string) bool {
-			return path.IsAbs(dir) && path.Clean(dir) != w.Path && stateOf(s.host, path.Join(dir, name), false).exists
+			_, err := s.host.Lstat(path.Join(dir, name))
+			return err == nil && path.IsAbs(dir) && path.Clean(dir) != w.Path
 		}
 		if slices.ContainsFunc(w.hides, is) {
 			out = append(out, Change{Path: path.Join(w.Path, name), New: true})
