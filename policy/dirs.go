@@ -157,7 +157,11 @@ func (rs *resolver) projectCache(flat *Policy) {
 	}
 	if usable {
 		rs.r.Cache = dir
-		rs.r.CacheLinks, rs.r.CacheCopies = rs.expandLinks(flat.FS.CacheLinks), rs.expandLinks(flat.FS.CacheCopies)
+		for _, l := range flat.FS.Cache {
+			if to, err := rs.presets.absolute(l.To); err == nil {
+				rs.r.CacheLinks = append(rs.r.CacheLinks, CacheEntry{l.Name, to, l.Copy})
+			}
+		}
 	}
 	flat.Env.Set = slices.DeleteFunc(flat.Env.Set, func(v Named) bool {
 		return v.Origin.BuiltIn() && !usable && strings.Contains(v.Value, "$"+cacheVariable)
@@ -167,17 +171,6 @@ func (rs *resolver) projectCache(flat *Policy) {
 			v.Value = strings.ReplaceAll(v.Value, "$"+cacheVariable, dir)
 		}
 	}
-}
-
-// expandLinks gives links with absolute paths.
-func (rs *resolver) expandLinks(links []CacheEntry) []CacheEntry {
-	var out []CacheEntry
-	for _, l := range links {
-		if to, err := rs.presets.absolute(l.To); err == nil {
-			out = append(out, CacheEntry{Name: l.Name, To: to})
-		}
-	}
-	return out
 }
 
 // Java asks none of these variables: it has to be told its directory for temporary
@@ -218,53 +211,23 @@ func (r *Resolved) NameJavaTemp(needed bool) {
 	}
 }
 
-// javaHome is the JDK to use on a Mac where JAVA_HOME does not say: the newest
-// by name of the first directory of JDKs that has one, "" for none. /usr/bin/java would look
+// java sets JAVA_HOME on a Mac where Java is in use and nobody has said which: to the
+// last JDK by name of the first directory of JDKs that has one. /usr/bin/java would look
 // for one through Spotlight, which answers nobody in a sandbox.
-func (h *Host) javaHome() string {
-	if h.ReadDir == nil {
-		return ""
+func (f *envFilter) java(h *Host, presets []Named) {
+	jvm := func(n Named) bool { return strings.TrimSuffix(n.Value, toolsOnly) == "jvm" }
+	if h.OS != "macos" || f.mode == EnvVars || h.ReadDir == nil || f.vars["JAVA_HOME"].value != "" || !slices.ContainsFunc(presets, jvm) {
+		return
 	}
 	for _, place := range places("jdks macos") {
 		dir := h.place(place)
 		entries, _ := h.ReadDir(dir)
-		best, newest := "", -1
-		for _, e := range entries {
+		for _, e := range slices.Backward(entries) {
 			home := dir + "/" + e.Name() + "/Contents/Home"
-			if _, st, err := h.RealPath(home); err == nil && st.Mode.IsDir() && firstNumber(e.Name()) > newest {
-				best, newest = home, firstNumber(e.Name())
+			if _, st, err := h.RealPath(home); err == nil && st.Mode.IsDir() {
+				f.vars["JAVA_HOME"] = envVar{home, true}
+				return
 			}
 		}
-		if best != "" {
-			return best
-		}
 	}
-	return ""
-}
-
-// java sets JAVA_HOME on a Mac where Java is in use and nobody has said which.
-func (f *envFilter) java(h *Host, presets []Named) {
-	jvm := func(n Named) bool { return strings.TrimSuffix(n.Value, toolsOnly) == "jvm" }
-	if h.OS != "macos" || f.mode == EnvVars || f.vars["JAVA_HOME"].value != "" || !slices.ContainsFunc(presets, jvm) {
-		return
-	}
-	if home := h.javaHome(); home != "" {
-		f.vars["JAVA_HOME"] = envVar{home, true}
-	}
-}
-
-// firstNumber is the first number in a name, 0 without one: of "temurin-21.jdk"
-// 21, and of "jdk1.8.0_292.jdk" 1.
-func firstNumber(name string) int {
-	n := 0
-	for i, seen := 0, false; i < len(name) && n < 1e6; i++ {
-		digit := name[i] >= '0' && name[i] <= '9'
-		if seen && !digit {
-			break
-		}
-		if digit {
-			n, seen = 10*n+int(name[i]-'0'), true
-		}
-	}
-	return n
 }

@@ -34,7 +34,7 @@ func (h *Host) expand(s string) (string, error) {
 	if s[0] == '/' && strings.IndexByte(s, '$') < 0 {
 		return path.Clean(s), nil
 	}
-	whole, err := h.whole(s, nil)
+	whole, err := h.whole(s, func(s string) string { return s })
 	if err != nil {
 		return "", err
 	}
@@ -44,50 +44,48 @@ func (h *Host) expand(s string) (string, error) {
 	return path.Clean(whole), nil
 }
 
-// whole expands a path that may stay relative. Quote, when not nil, is applied to
-// what "~", "cwd" and variables stand for.
+// whole expands a path that may stay relative. Quote is applied to what "~", "cwd" and
+// variables stand for. These two must be whole names, and the first one: a file of that
+// name in the working directory is "./~" or "./cwd".
+//
+// It replaces $NAME and ${NAME} by their values, $$ by a dollar sign, and
+// ${NAME:-word} by the first absolute path in the variable's value, or by the word,
+// which is a path again. Tools refuse a value that is no absolute path
+// ("GOCACHE=off"), or read it relative to a directory that is not known here. Values
+// are not expanded again.
 func (h *Host) whole(s string, quote func(string) string) (string, error) {
-	base, rest, err := h.base(s)
-	if err == nil {
-		rest, err = h.variables(rest, quote)
+	base, first, rest := "", "", ""
+	switch first, rest, _ = strings.Cut(s, "/"); first {
+	case "~":
+		if base = h.Home; base == "" {
+			return "", fmt.Errorf("%s: %w", s, errNoHome)
+		}
+	case "cwd":
+		base = h.Dir
+	default:
+		rest = s
 	}
-	switch {
-	case err != nil || base == "":
+	rest, err := replaceVariables(rest, func(v variable) (string, error) {
+		if !v.hasDefault {
+			value, err := h.lookup(v.name)
+			return quote(value), err
+		}
+		if value := firstAbsolute(h.Getenv(v.name)); value != "" {
+			return quote(value), nil
+		}
+		return h.whole(v.word, quote)
+	})
+	if base == "" {
 		return rest, err
-	case quote != nil:
-		base = quote(base)
 	}
-	if rest == "" {
-		return base, nil
-	}
-	return base + "/" + rest, nil
+	return quote(base) + "/" + rest, err
 }
 
 // place is where a built-in path with "~" or variables lies, "" where that is not
 // known.
 func (h *Host) place(s string) string {
-	p, err := h.expand(s)
-	if err != nil {
-		return ""
-	}
+	p, _ := h.expand(s)
 	return p
-}
-
-// base takes "~" and "cwd" off a path. They must be whole names, and the
-// first one: a file of that name in the working directory is "./~" or
-// "./cwd".
-func (h *Host) base(s string) (base, rest string, err error) {
-	first, rest, _ := strings.Cut(s, "/")
-	switch first {
-	case "~":
-		if h.Home == "" {
-			return "", "", fmt.Errorf("%s: %w", s, errNoHome)
-		}
-		return h.Home, rest, nil
-	case "cwd":
-		return h.Dir, rest, nil
-	}
-	return "", s, nil
 }
 
 // checkVariables says what is wrong with the variables of a path.
@@ -99,6 +97,13 @@ func checkVariables(s string) error {
 	return err
 }
 
+// variable is a reference to one in a path.
+type variable struct {
+	name       string // "$" for a second dollar sign
+	word       string // of ${NAME:-word}
+	hasDefault bool
+}
+
 // replaceVariables puts what value gives in the place of each variable of a path.
 func replaceVariables(s string, value func(variable) (string, error)) (string, error) {
 	done := ""
@@ -107,8 +112,19 @@ func replaceVariables(s string, value func(variable) (string, error)) (string, e
 		if !found {
 			return done + s, nil
 		}
-		v, n := readVariable(after)
-		if n == 0 {
+		v, n := variable{}, 1
+		switch {
+		case strings.HasPrefix(after, "$"):
+			v.name = "$"
+		case strings.HasPrefix(after, "{"):
+			if n = closingBrace(after) + 1; n > 0 {
+				v.name, v.word, v.hasDefault = strings.Cut(after[1:n-1], ":-")
+			}
+		default:
+			n = nameLen(after)
+			v.name = after[:n]
+		}
+		if v.name != "$" && (v.name == "" || nameLen(v.name) < len(v.name) || checkVariables(v.word) != nil) {
 			return "", errors.New(`"$" without a variable's name (a dollar sign is "$$")`)
 		}
 		text, err := value(v)
@@ -117,34 +133,6 @@ func replaceVariables(s string, value func(variable) (string, error)) (string, e
 		}
 		done, s = done+before+text, after[n:]
 	}
-}
-
-// variable is a reference to one in a path.
-type variable struct {
-	name       string // "$" for a second dollar sign
-	word       string // of ${NAME:-word}
-	hasDefault bool
-}
-
-// readVariable reads what follows a dollar sign: NAME, {NAME}, {NAME:-word}, or a
-// second dollar sign. N is the length of it, 0 if it is none of these.
-func readVariable(s string) (v variable, n int) {
-	if strings.HasPrefix(s, "$") {
-		return variable{name: "$"}, 1
-	}
-	if !strings.HasPrefix(s, "{") {
-		n = nameLen(s)
-		return variable{name: s[:n]}, n
-	}
-	end := closingBrace(s)
-	if end < 0 {
-		return v, 0
-	}
-	v.name, v.word, v.hasDefault = strings.Cut(s[1:end], ":-")
-	if v.name == "" || nameLen(v.name) != len(v.name) || checkVariables(v.word) != nil {
-		return variable{}, 0
-	}
-	return v, end + 1
 }
 
 // nameLen is the length of the name of a variable that s begins with.
@@ -170,25 +158,6 @@ func closingBrace(s string) int {
 		}
 	}
 	return -1
-}
-
-// variables replaces $NAME and ${NAME} by their values, $$ by a dollar sign, and
-// ${NAME:-word} by the first absolute path in the variable's value, or by the word,
-// which is a path again. Tools refuse a value that is no absolute path
-// ("GOCACHE=off"), or read it relative to a directory that is not known here. Values
-// are not expanded again.
-func (h *Host) variables(s string, quote func(string) string) (string, error) {
-	return replaceVariables(s, func(v variable) (value string, err error) {
-		if !v.hasDefault {
-			value, err = h.lookup(v.name)
-		} else if value = firstAbsolute(h.Getenv(v.name)); value == "" {
-			return h.whole(v.word, quote)
-		}
-		if err == nil && quote != nil {
-			value = quote(value)
-		}
-		return value, err
-	})
 }
 
 // firstAbsolute is the first element of a colon-separated list when it is an

@@ -21,7 +21,7 @@ func macHost(files map[string]string, env ...string) Host {
 	h.Env = append([]string{"HOME=/Users/me", "PATH=/usr/bin:/bin"}, env...)
 	h.ReadDir = func(dir string) ([]fs.DirEntry, error) {
 		var names []fs.DirEntry
-		for p := range all {
+		for _, p := range slices.Sorted(maps.Keys(all)) {
 			for ; p != "/"; p = path.Dir(p) {
 				if path.Dir(p) == dir && !slices.ContainsFunc(names, func(e fs.DirEntry) bool { return e.Name() == path.Base(p) }) {
 					names = append(names, entryName(path.Base(p)))
@@ -176,7 +176,7 @@ func TestRealHome(t *testing.T) {
 	}
 }
 
-// TestJavaHome: the newest JDK of the first place that has one.
+// TestJavaHome: the last JDK by name of the first place that has one.
 func TestJavaHome(t *testing.T) {
 	jvm := &Policy{Presets: []Named{{Value: "jvm:tools"}}}
 	value := func(h Host, p *Policy) string {
@@ -193,7 +193,7 @@ func TestJavaHome(t *testing.T) {
 		system + "/zulu-9.jdk/Contents/Home/bin/java": "file", system + "/broken-99.jdk/Contents/x": "file",
 		"/opt/homebrew/opt/openjdk/libexec/openjdk.jdk/Contents/Home/bin/java": "file",
 	}
-	if got := value(macHost(files), jvm); got != system+"/temurin-21.jdk/Contents/Home" {
+	if got := value(macHost(files), jvm); got != system+"/zulu-9.jdk/Contents/Home" {
 		t.Error(got)
 	}
 	if got := value(macHost(files, "JAVA_HOME=/own"), jvm); got != "/own" {

@@ -107,12 +107,9 @@ type Policy struct {
 
 // FS holds the file-system rules.
 type FS struct {
-	Rules      []Rule // ro, rox, rw and rw_noexec, in the order they were written
-	Deny       []Deny
-	CacheLinks []CacheEntry // presets only
-
-	CacheCopies []CacheEntry // presets only: copied rather than linked
-
+	Rules  []Rule // ro, rox, rw and rw_noexec, in the order they were written
+	Deny   []Deny
+	Cache  []CacheEntry // presets only
 	System System
 }
 
@@ -121,6 +118,7 @@ type FS struct {
 type CacheEntry struct {
 	Name string // its name below the project's own cache
 	To   string // a path as in Rule.Path
+	Copy bool
 }
 
 // Closed is a settings file that programs read and no preset opens, since it may

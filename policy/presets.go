@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -76,16 +77,13 @@ func Preset(name string) (*Policy, error) {
 	}
 	p := &Policy{}
 	for _, s := range tables.Read(string(text)) {
-		part, what := &p, s.Name
-		if rest, ok := strings.CutPrefix(s.Name, "linux "); ok {
-			part, what = &p.Linux, rest
-		} else if rest, ok := strings.CutPrefix(s.Name, "macos "); ok {
-			part, what = &p.MacOS, rest
+		part, what := p, s.Name
+		if os, rest, _ := strings.Cut(s.Name, " "); slices.Contains(systems, os) {
+			at := p.part(os)
+			*at = cmp.Or(*at, &Policy{})
+			part, what = *at, rest
 		}
-		if *part == nil {
-			*part = &Policy{}
-		}
-		if err := (*part).addPreset(&s, what, tools, Origin{Source: "preset " + name}); err != nil {
+		if err := part.addPreset(&s, what, tools, Origin{Source: "preset " + name}); err != nil {
 			return nil, fmt.Errorf("preset %s: [%s]: %w", name, s.Name, err)
 		}
 	}
@@ -123,10 +121,10 @@ func (p *Policy) addPreset(s *tables.Section, what string, tools bool, from Orig
 		for _, k := range s.Keys {
 			p.Env.Set = append(p.Env.Set, Named{Name: k.Name, Value: k.Entries[0], Origin: from})
 		}
-	case what == "links":
-		p.FS.CacheLinks = cacheEntries(s.Keys)
-	case what == "copies":
-		p.FS.CacheCopies = cacheEntries(s.Keys)
+	case what == "links", what == "copies":
+		for _, k := range s.Keys {
+			p.FS.Cache = append(p.FS.Cache, CacheEntry{Name: k.Name, To: k.Entries[0], Copy: what == "copies"})
+		}
 	case kind == "closed":
 		for _, k := range s.Keys {
 			p.Closed = append(p.Closed, Closed{Path: k.Name, Commands: k.Entries, Includes: more == "includes"})
@@ -160,14 +158,6 @@ func allNamed(names []string, from Origin) []Named {
 	return all
 }
 
-func cacheEntries(keys []tables.Key) []CacheEntry {
-	all := make([]CacheEntry, len(keys))
-	for i, k := range keys {
-		all[i] = CacheEntry{Name: k.Name, To: k.Entries[0]}
-	}
-	return all
-}
-
 // Baseline returns the built-in rules of an operating system, "linux" or
 // "macos": what nearly every program needs from it, to run the installed
 // programs, to read the system's settings and data, and to use the harmless
@@ -179,7 +169,7 @@ func cacheEntries(keys []tables.Key) []CacheEntry {
 // which belong to none. docs/policy.md lists every path on Linux.
 func Baseline(os string) *Policy {
 	p := &Policy{}
-	if os != "linux" && os != "macos" {
+	if !slices.Contains(systems, os) {
 		return p
 	}
 	from, table := Origin{Source: "baseline"}, tables.Baseline()

@@ -62,7 +62,7 @@ func TestPresetCreate(t *testing.T) {
 					t.Errorf("%s: %v", info.Name, err)
 				}
 			}
-			for _, e := range slices.Concat(part.FS.CacheLinks, part.FS.CacheCopies) {
+			for _, e := range part.FS.Cache {
 				if err := checkPath(e.To); err != nil || !filepath.IsLocal(e.Name) {
 					t.Errorf("%s: %+v: %v", info.Name, e, err)
 				}

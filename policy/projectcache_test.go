@@ -40,7 +40,7 @@ func TestOwnCache(t *testing.T) {
 	if got := value(r, "npm_config_cache"); got != r.Cache+"/npm" {
 		t.Errorf("npm_config_cache=%s", got)
 	}
-	if !slices.Contains(r.CacheLinks, CacheEntry{"npm/_cacache", "/shared/npm/_cacache"}) {
+	if !slices.Contains(r.CacheLinks, CacheEntry{"npm/_cacache", "/shared/npm/_cacache", false}) {
 		t.Errorf("links %v", r.CacheLinks)
 	}
 	h.Dir = filepath.Join(h.Home, "b")
@@ -51,7 +51,7 @@ func TestOwnCache(t *testing.T) {
 	// A user's word counts, and moves what is shared.
 	user := &Policy{Env: Env{Set: []Named{{Name: "npm_config_cache", Value: h.Dir + "/c", Origin: Origin{Source: "--env"}}}}}
 	r = resolve(h, user)
-	if got := value(r, "npm_config_cache"); got != h.Dir+"/c" || !slices.Contains(r.CacheLinks, CacheEntry{"npm/_cacache", h.Dir + "/c/_cacache"}) {
+	if got := value(r, "npm_config_cache"); got != h.Dir+"/c" || !slices.Contains(r.CacheLinks, CacheEntry{"npm/_cacache", h.Dir + "/c/_cacache", false}) {
 		t.Errorf("npm_config_cache=%s, links %v", got, r.CacheLinks)
 	}
 
@@ -118,7 +118,7 @@ func TestToolsHaveNoCache(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Env.Set)+len(p.FS.CacheLinks) != 0 {
-		t.Errorf("%v %v", p.Env.Set, p.FS.CacheLinks)
+	if len(p.Env.Set)+len(p.FS.Cache) != 0 {
+		t.Errorf("%v %v", p.Env.Set, p.FS.Cache)
 	}
 }

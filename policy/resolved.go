@@ -56,11 +56,10 @@ type Resolved struct {
 	Skipped []Skip // optional rules that name nothing on this machine
 	Create  []Path // of rules with Create, directories that are missing: made before a run, then resolved again
 
-	// Cache is the project's own cache, "" for none; CacheLinks and CacheCopies are to be in
-	// it before a run, each with the absolute path that it leads to or comes from.
-	Cache       string
-	CacheLinks  []CacheEntry
-	CacheCopies []CacheEntry
+	// Cache is the project's own cache, "" for none; CacheLinks are to be in it before a
+	// run, each with the absolute path that it leads to or comes from.
+	Cache      string
+	CacheLinks []CacheEntry
 
 	Net     ResolvedNet
 	Env     []string // the command's environment, NAME=VALUE, sorted by name

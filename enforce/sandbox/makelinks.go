@@ -16,7 +16,7 @@ import (
 // of it. What can't be made is left alone; the tool has a cold cache then.
 func (c *prepared) makeCacheLinks() {
 	r := c.resolved
-	if len(r.CacheLinks)+len(r.CacheCopies) == 0 {
+	if len(r.CacheLinks) == 0 {
 		return
 	}
 	root, err := safepath.OpenRoot(r.Cache)
@@ -26,10 +26,10 @@ func (c *prepared) makeCacheLinks() {
 	defer root.Close()
 	for _, l := range r.CacheLinks {
 		root.MkdirAll(path.Dir(l.Name), 0o700) // some tools want theirs to be there
-		makeLink(root, l)
-	}
-	for _, l := range r.CacheCopies {
-		root.MkdirAll(path.Dir(l.Name), 0o700)
+		if !l.Copy {
+			makeLink(root, l)
+			continue
+		}
 		// What the command may not read it does not get, and no link counts that a
 		// command may have put there.
 		from := c.host.Follow(l.To)
