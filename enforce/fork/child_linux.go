@@ -216,11 +216,11 @@ func (j *image) prepare() bool {
 	}
 	if j.dir != nil {
 		if r := call(unix.SYS_CHDIR, uintptr(unsafe.Pointer(j.dir)), 0, 0, 0, 0, 0); r < 0 {
-			return j.fail(stageSetup, setupDir, r)
+			return j.fail(stageDir, 0, r)
 		}
 	}
 	if r := j.placeFiles(); r < 0 {
-		return j.fail(stageSetup, setupFiles, r)
+		return j.fail(setupFiles, 0, r)
 	}
 	closeRange(3, 1<<32-1, closeRangeCloexec, j.nofile)
 	if j.fileLimit != nil {

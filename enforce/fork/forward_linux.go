@@ -30,18 +30,14 @@ var (
 // the command too, unless that has another one.
 var forwardTo, keeperPid, forwarded, keyboardCode int32
 
-// sigInfo is the beginning of siginfo_t.
-//
-//lint:ignore U1000 the kernel's layout
-type sigInfo struct{ signo, errno, code int32 }
-
 // passOn sends a signal to the keeper for the command, and wakes the keeper in case
-// somebody has stopped it. Raw.
+// somebody has stopped it. info is siginfo_t, which begins with si_signo, si_errno and
+// si_code. Raw.
 //
 //go:nosplit
 //go:norace
-func passOn(sig uintptr, info *sigInfo) {
-	if (sig == uintptr(unix.SIGINT) || sig == uintptr(unix.SIGQUIT)) && info.code > keyboardCode {
+func passOn(sig uintptr, info *[3]int32) {
+	if (sig == uintptr(unix.SIGINT) || sig == uintptr(unix.SIGQUIT)) && info[2] > keyboardCode {
 		return
 	}
 	forwarded = int32(sig)
@@ -67,18 +63,16 @@ const (
 	sigIgnore  = 1
 )
 
-// forwarder is what puts the caller's own handlers back.
-type forwarder struct {
-	signals []syscall.Signal
-	old     []kernelAction
-}
-
-var forwarding atomic.Bool
+// replaced are the caller's own handlers, while a command has its signals.
+var (
+	forwarding atomic.Bool
+	replaced   map[syscall.Signal]kernelAction
+)
 
 // forward begins to pass signals on to the command, by way of the keeper. One
 // that is ignored stays so.
 func (p *Process) forward(signals []syscall.Signal, ownTerminal bool) error {
-	if len(signals) == 0 || p.KeeperPid == 0 {
+	if len(signals) == 0 {
 		return nil
 	}
 	if !forwarding.CompareAndSwap(false, true) {
@@ -91,14 +85,13 @@ func (p *Process) forward(signals []syscall.Signal, ownTerminal bool) error {
 	if ownTerminal {
 		atomic.StoreInt32(&keyboardCode, math.MaxInt32)
 	}
-	p.forwarding = true
+	p.forwarding, replaced = true, make(map[syscall.Signal]kernelAction, len(signals))
+	ours := kernelAction{handler: handlerPC, flags: saSiginfo | saRestorer | saOnStack | saRestart, restorer: returnPC}
 	for _, s := range signals {
 		var old kernelAction
-		ours := kernelAction{handler: handlerPC, flags: saSiginfo | saRestorer | saOnStack | saRestart, restorer: returnPC}
-		if sigaction(s, nil, &old) != nil || old.handler == sigIgnore || sigaction(s, &ours, nil) != nil {
-			continue
+		if sigaction(s, nil, &old) == nil && old.handler != sigIgnore && sigaction(s, &ours, nil) == nil {
+			replaced[s] = old
 		}
-		p.forwarder.signals, p.forwarder.old = append(p.forwarder.signals, s), append(p.forwarder.old, old)
 	}
 	return nil
 }
@@ -112,13 +105,13 @@ func (p *Process) endForward() {
 	// command: to ignore it takes it away (sigaction(2)). The caller's handler
 	// would get it else, and Go's ends the program at SIGQUIT.
 	ignore := kernelAction{handler: sigIgnore}
-	for i, s := range p.forwarder.signals {
+	for s, old := range replaced {
 		_ = sigaction(s, &ignore, nil)
-		_ = sigaction(s, &p.forwarder.old[i], nil)
+		_ = sigaction(s, &old, nil)
 	}
 	atomic.StoreInt32(&forwardTo, -1)
 	p.spareKeeper()
-	p.forwarding, p.forwarder = false, forwarder{}
+	p.forwarding = false
 	forwarding.Store(false)
 }
 

@@ -19,10 +19,10 @@ func (j *image) prepareKeeper() bool {
 	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&m.mask)), 0, 8, 0, 0)
 	r := call(unix.SYS_SIGNALFD4, ^uintptr(0), uintptr(unsafe.Pointer(&m.mask)), 8, unix.SFD_NONBLOCK|unix.SFD_CLOEXEC, 0, 0)
 	if m.signals = int32(r); r < 0 {
-		return j.fail(stageSetup, setupSignals, r)
+		return j.fail(setupSignals, 0, r)
 	}
 	if r := call(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0); r < 0 {
-		return j.fail(stageSetup, setupSubreaper, r)
+		return j.fail(setupSubreaper, 0, r)
 	}
 	if !j.runSteps(j.before, stageBefore) || !j.runSteps(j.keeperSteps, stageKeeper) {
 		return false

@@ -81,7 +81,7 @@ func runKeeper(j *image) {
 	}
 	pid := spawn(j)
 	if pid < 0 {
-		j.fail(stageSetup, setupFork, pid)
+		j.fail(setupFork, 0, pid)
 	}
 	if m.report.stage != stageNone {
 		m.quit()

@@ -58,7 +58,6 @@ type Process struct {
 	began time.Time // when the command did, where there is a limit
 
 	forwarding bool // the caller's signals go to the command
-	forwarder  forwarder
 
 	mu   sync.Mutex // guards what follows
 	conn int        // the caller's end of the keeper's connection, or -1

@@ -46,11 +46,6 @@ type Memory struct{}
 // CanForward says that Command.Forward works with a keeper here.
 const CanForward = false
 
-// forwarder is for Linux.
-//
-//lint:ignore U1000 it is a field of Process everywhere
-type forwarder struct{}
-
 func (p *Process) endForward() {}
 
 // Forwarded is 0 here.

@@ -63,62 +63,55 @@ func (p *Process) nextOwn() (Event, error) {
 }
 
 // How long after it should have a keeper may tell of the end, before it is taken
-// to be stopped, and how long once it was woken.
+// to be stopped, by somebody outside, and how long once it was woken.
 const (
 	keeperTime = 2 * time.Second
 	wakeTime   = time.Second
 )
 
 // heard waits until the keeper says something, or is gone. For what has a time it
-// does not wait for ever: the keeper may be stopped, by somebody outside.
+// does not wait for ever.
 func (p *Process) heard() bool {
-	var wait time.Duration
 	switch {
 	case p.exited && !p.keep:
-		wait = grace + keeperTime
+		if p.wakes(unix.POLLIN, grace+keeperTime) {
+			return true
+		}
 	case !p.exited && p.limit.Time > 0 && p.limit.Kill > 0:
-		wait = time.Until(p.began.Add(p.limit.Time)) + p.limit.Kill + keeperTime
+		if p.wakes(unix.POLLIN, time.Until(p.began.Add(p.limit.Time))+p.limit.Kill+keeperTime) {
+			return true
+		}
 	default:
-		_ = p.soon(unix.POLLIN)
-		return true
+		return true // to read waits as well
 	}
-	if p.readable(wait) {
-		return true
-	}
-	_ = syscall.Kill(p.KeeperPid, syscall.SIGCONT)
-	if p.readable(wakeTime) {
-		return true
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.endForward()
+	p.EndForward()
 	return false
 }
 
-// readable reports whether the keeper says something, or is gone, within d;
-// below 0 that is for ever.
-func (p *Process) readable(d time.Duration) bool { return p.polled(unix.POLLIN, d) }
-
-// polled waits for events on the connection, or for its end.
-func (p *Process) polled(events int16, d time.Duration) bool {
-	if p.soon(events) {
+// wakes is polled for a time, and again when the keeper has been woken after that.
+func (p *Process) wakes(events int16, d time.Duration) bool {
+	if p.polled(events, d) {
 		return true
 	}
+	_ = syscall.Kill(p.KeeperPid, syscall.SIGCONT)
+	return p.polled(events, wakeTime)
+}
+
+// polled reports whether there are events on the connection, or its end has come, within d;
+// below 0 that is for ever.
+func (p *Process) polled(events int16, d time.Duration) bool {
 	end := time.Now().Add(d)
 	for p.conn >= 0 {
-		fds := [1]unix.PollFd{{Fd: int32(p.conn), Events: events}}
 		ms := -1
 		if d >= 0 {
-			ms = int(min(max(time.Until(end), 0)/time.Millisecond+1, math.MaxInt32))
+			left := max(time.Until(end), 0) + time.Millisecond - 1
+			ms = int(min(left/time.Millisecond, math.MaxInt32))
 		}
-		n, err := unix.Poll(fds[:], ms)
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.conn), Events: events}}, ms)
 		switch {
-		case err == nil && n > 0:
+		case n > 0 || err != nil && err != unix.EINTR: // what comes next waits as well
 			return true
-		case err != nil && err != unix.EINTR:
-			return true // what comes next waits as well
-		}
-		if d >= 0 && time.Until(end) <= 0 {
+		case d >= 0 && time.Until(end) <= 0:
 			return false
 		}
 	}
@@ -126,69 +119,24 @@ func (p *Process) polled(events int16, d time.Duration) bool {
 }
 
 // hungUp reports whether the keeper is gone. p.mu is held.
-func (p *Process) hungUp() bool {
-	if p.conn < 0 {
-		return true
-	}
-	fds := [1]unix.PollFd{{Fd: int32(p.conn)}}
-	n, err := unix.Poll(fds[:], 0)
-	return err == nil && n == 1 && fds[0].Revents&unix.POLLHUP != 0
-}
-
-// soon is polled for the time that most starts, and many commands, take. Go's
-// scheduler does not learn of it: to tell that would take a part of this time. Where
-// there is one processor, other goroutines wait as long.
-func (p *Process) soon(events int16) bool {
-	fds := [1]unix.PollFd{{Fd: int32(p.conn), Events: events}}
-	ts := unix.NsecToTimespec(3e6)
-	n, _, _ := syscall.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fds)), 1, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
-	return n == 1
-}
+func (p *Process) hungUp() bool { return p.polled(0, 0) }
 
 // receive reads one message. A closed connection is ErrKeeperLost. When the
 // keeper ends with one of our requests unread, ECONNRESET comes once, and before
 // the last messages that it sent (unix_release_sock in the kernel).
-func (p *Process) receive() (message, error) {
-	var m message
+func (p *Process) receive() (m message, err error) {
 	buf := unsafe.Slice((*byte)(unsafe.Pointer(&m)), unsafe.Sizeof(m))
-	for tries := 0; ; {
-		n, err := syscall.Read(p.conn, buf)
-		switch {
-		case err == syscall.EINTR, err == syscall.ECONNRESET:
-		case err == nil && n == len(buf):
-			return m, nil
-		case err == nil, err == syscall.EBADF, tries == sendTries:
-			return m, ErrKeeperLost
-		default: // for want of memory: the message is still there
-			tries++
-			time.Sleep(sendPause)
+	n := 0
+	err = patiently(func() (err error) {
+		if n, err = syscall.Read(p.conn, buf); err == syscall.ECONNRESET {
+			err = syscall.EINTR
 		}
+		return err
+	})
+	if err != nil || n != len(buf) {
+		return m, ErrKeeperLost
 	}
-}
-
-// collectKeeper collects the keeper after its last word. Its end closes the
-// connection. One that does not come to that was stopped, by somebody outside: it
-// is woken, and where that does not help it is left to init.
-func (p *Process) collectKeeper() {
-	p.spareKeeper()
-	for _, d := range [...]time.Duration{keeperTime, wakeTime} {
-		if p.polled(0, d) {
-			p.waitKeeper()
-			return
-		}
-		_ = syscall.Kill(p.KeeperPid, syscall.SIGCONT)
-	}
-}
-
-// waitKeeper collects the keeper, which is about to end or did. Its end is told
-// by a signal other than SIGCHLD, so that it is a "clone child" (wait4(2)).
-func (p *Process) waitKeeper() {
-	p.spareKeeper()
-	for {
-		if _, err := syscall.Wait4(p.KeeperPid, nil, unix.WALL, nil); err != syscall.EINTR {
-			return
-		}
-	}
+	return m, nil
 }
 
 // send sends a message to the keeper; os.ErrProcessDone says that it is gone.
@@ -199,14 +147,22 @@ func (p *Process) send(m message) error {
 		return os.ErrProcessDone
 	}
 	buf := unsafe.Slice((*byte)(unsafe.Pointer(&m)), unsafe.Sizeof(m))
+	err := patiently(func() error { return unix.Sendto(p.conn, buf, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT, nil) })
+	if err == unix.EPIPE || err == unix.ECONNRESET {
+		return os.ErrProcessDone
+	}
+	return err
+}
+
+// patiently makes a call again that was interrupted, or for which the kernel had no
+// memory or the keeper no room: for a second.
+func patiently(call func() error) error {
 	for tries := 0; ; tries++ {
-		err := unix.Sendto(p.conn, buf, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT, nil)
+		err := call()
 		switch err {
-		case unix.EPIPE, unix.ECONNRESET:
-			return os.ErrProcessDone
 		case unix.EINTR, unix.EAGAIN, unix.ENOBUFS, unix.ENOMEM:
-			if tries < sendTries {
-				time.Sleep(sendPause)
+			if tries < 1000 {
+				time.Sleep(time.Millisecond)
 				continue
 			}
 		}
@@ -214,12 +170,30 @@ func (p *Process) send(m message) error {
 	}
 }
 
-// How often and how fast a message is sent or read again for which the kernel had
-// no memory, or the keeper no room: for a second.
-const (
-	sendTries = 1000
-	sendPause = time.Millisecond
-)
+// collectKeeper collects the keeper after its last word. Its end closes the
+// connection. One that does not come to that was stopped, and is left to init.
+func (p *Process) collectKeeper() {
+	p.spareKeeper()
+	if p.wakes(0, keeperTime) {
+		p.waitKeeper()
+	}
+}
+
+// waitKeeper collects the keeper, which is about to end or did.
+func (p *Process) waitKeeper() {
+	p.spareKeeper()
+	collect(p.KeeperPid)
+}
+
+// collect waits for a process. The end of a keeper is told by a signal other than SIGCHLD,
+// so that it is a "clone child" (wait4(2)).
+func collect(pid int) {
+	for {
+		if _, err := syscall.Wait4(pid, nil, unix.WALL, nil); err != syscall.EINTR {
+			return
+		}
+	}
+}
 
 func (p *Process) close() error {
 	p.mu.Lock()

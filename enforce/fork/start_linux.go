@@ -27,40 +27,21 @@ func start(c *Command) (p *Process, err error) {
 		c.Begun(&j.mem.report.begun)
 		defer func() { c.Begun(ran(err == nil)) }()
 	}
-	p = &Process{conn: -1, limit: c.Limit}
-	var theirs int
-	if j.role == roleKeeper {
-		p.conn, theirs, err = j.connect()
-	} else if err = c.prepare(); err == nil {
-		p.conn, theirs, err = execPipe()
-	}
-	if err != nil {
-		return nil, err
-	}
-	pid, err := forkImage(j)
-	if j.shared { // the keeper runs on it; one that is stuck may read it when Start has long failed
-		c.memory.pieces = nil
-	}
-	syscall.Close(theirs)
-	if err != nil {
-		p.close()
-		if errno, _ := err.(syscall.Errno); c.Namespaces != 0 && errno != 0 {
-			return nil, &StepError{Stage: StageBefore, Tag: TagNamespaces, Name: "clone(2)", Errno: errno}
+	if c.Keeper == nil {
+		if err := c.prepare(); err != nil {
+			return nil, err
 		}
-		return nil, fmt.Errorf("fork: %w", err)
 	}
-	if j.role == roleKeeper {
-		p.KeeperPid = pid
-		err = c.prepare()
-	} else {
-		p.Pid = pid
-	}
-	if err != nil {
-		p.abandon()
+	if p, err = j.fork(c); err != nil {
 		return nil, err
 	}
-	if err = c.commit(p); err == nil && j.role == roleKeeper {
-		p.keep = c.Keeper.Keep
+	if c.Keeper != nil {
+		err = c.prepare()
+	}
+	if err == nil {
+		err = c.commit(p)
+	}
+	if err == nil && c.Keeper != nil {
 		err = p.release(c)
 	}
 	if err == nil {
@@ -84,6 +65,35 @@ func ran(yes bool) *uint32 {
 	return &one
 }
 
+// fork makes the first new process, and the connection to it: with a keeper messages go
+// over it; that of a command closes when it executes or ends.
+func (j *image) fork(c *Command) (*Process, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("socketpair: %w", err)
+	}
+	j.mem.conn, j.peer = int32(pair[0]), int32(pair[1])
+	pid, err := forkImage(j)
+	if j.shared { // the keeper runs on it; one that is stuck may read it when Start has long failed
+		c.memory.pieces = nil
+	}
+	syscall.Close(pair[0])
+	if err != nil {
+		syscall.Close(pair[1])
+		if errno, _ := err.(syscall.Errno); c.Namespaces != 0 && errno != 0 {
+			return nil, &StepError{Stage: StageBefore, Tag: TagNamespaces, Name: "clone(2)", Errno: errno}
+		}
+		return nil, fmt.Errorf("fork: %w", err)
+	}
+	p := &Process{conn: pair[1], limit: c.Limit}
+	if c.Keeper == nil {
+		p.Pid = pid
+	} else {
+		p.KeeperPid, p.keep = pid, c.Keeper.Keep
+	}
+	return p, nil
+}
+
 // startTime is how long a start may take before a signal to this process is no
 // longer kept for the command, and ends it.
 const startTime = time.Second
@@ -101,7 +111,7 @@ func (p *Process) release(c *Command) error {
 	default:
 		return fmt.Errorf("telling the keeper to start the command: %w", err)
 	}
-	if p.readable(startTime) {
+	if p.polled(unix.POLLIN, startTime) {
 		return nil
 	}
 	// The file system that the command is on stands still, or the keeper does.
@@ -111,41 +121,21 @@ func (p *Process) release(c *Command) error {
 	if c.Limit.Time > 0 {
 		wait = c.Limit.Time
 	}
-	if !p.readable(wait) {
+	if !p.polled(unix.POLLIN, wait) {
 		p.stuck = true
 		return fmt.Errorf("the command could not be started within %s", c.Limit.Time)
 	}
 	return p.forward(c.Forward, c.Terminal)
 }
 
-// execPipe makes a pipe whose writing end, which the new process has a copy
-// of, closes when that executes or ends.
-func execPipe() (ours, theirs int, err error) {
-	var fds [2]int
-	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
-		return -1, -1, fmt.Errorf("pipe: %w", err)
-	}
-	return fds[0], fds[1], nil
-}
-
-// connect makes the connection to the keeper.
-func (j *image) connect() (ours, theirs int, err error) {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return -1, -1, fmt.Errorf("socketpair: %w", err)
-	}
-	j.mem.conn, j.peer = int32(pair[0]), int32(pair[1])
-	return pair[1], pair[0], nil
-}
-
 // confirm learns whether the command was executed: a keeper says so, and
-// without one the pipe is closed. What failed stands in the report, which the
+// without one the connection is closed. What failed stands in the report, which the
 // new processes share with this one. A keeper that is gone without a word may have
 // started the command, if that had only execve(2) left to do: that is no failed
 // start, but the first thing that Next says, and Pid is 0.
 func (p *Process) confirm(j *image, c *Command) error {
 	m, err := p.receive()
-	if j.role == roleCommand {
+	if p.KeeperPid == 0 {
 		p.close()
 		return j.mem.report.err(c)
 	}
@@ -169,17 +159,13 @@ func (p *Process) confirm(j *image, c *Command) error {
 // stuck, when it can.
 func (p *Process) abandon() {
 	p.close()
-	pid := p.Pid
-	if p.KeeperPid != 0 {
+	switch {
+	case p.KeeperPid == 0:
+		_ = syscall.Kill(p.Pid, syscall.SIGKILL)
+		collect(p.Pid)
+	case !p.stuck:
 		_ = syscall.Kill(p.KeeperPid, syscall.SIGCONT)
-		pid = p.KeeperPid
-	} else if pid != 0 {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
-	}
-	for !p.stuck {
-		if _, err := syscall.Wait4(pid, nil, unix.WALL, nil); err != syscall.EINTR {
-			return
-		}
+		collect(p.KeeperPid)
 	}
 }
 
@@ -207,50 +193,47 @@ func sandboxMain() int { return 125 }
 // begun says that only execve(2) is left to do.
 type stepReport struct{ stage, index, errno, begun uint32 }
 
+// What a child was at when something failed.
 const (
-	stageNone    = iota // all went well
-	stageBefore         // index into Command.Before
-	stageKeeper         // index into Keeper.Steps
-	stageCommand        // index into Command.Steps
-	stageSetup          // index is one of the setup constants
-	stageExec
-	stageDomain // the keeper's domain was not proved
-)
+	stageNone       = iota // all went well
+	stageBefore            // index into Command.Before
+	stageKeeper            // index into Keeper.Steps
+	stageCommand           // index into Command.Steps
+	stageExec              // the command
+	stageDomain            // the keeper's domain was not proved
+	stageDir               // Command.Dir
 
-// What a child sets up by itself, for the messages.
-const (
-	setupFork = iota
-	setupDir
+	// What a child sets up by itself.
+	setupFork
 	setupFiles
 	setupSubreaper
 	setupSignals
 )
 
-var setupNames = [...]string{"clone(2)", "chdir(2)", "dup3(2)", "prctl(PR_SET_CHILD_SUBREAPER)", "signalfd4(2)"}
+var setupNames = [...]string{
+	setupFork: "clone(2)", setupFiles: "dup3(2)", setupSubreaper: "prctl(PR_SET_CHILD_SUBREAPER)", setupSignals: "signalfd4(2)",
+}
 
 func (r *stepReport) err(c *Command) error {
-	e := &StepError{Errno: syscall.Errno(r.errno)}
-	var steps []Step
+	failed := func(stage Stage, tag Tag, name string) error {
+		return &StepError{stage, tag, name, syscall.Errno(r.errno)}
+	}
+	step := func(stage Stage, steps []Step) error { return failed(stage, steps[r.index].Tag, steps[r.index].Name) }
 	switch r.stage {
 	case stageNone:
 		return nil
 	case stageDomain:
 		return fmt.Errorf("%w (kill of the caller: errno %d)", ErrNoDomain, r.errno)
 	case stageBefore:
-		e.Stage, steps = StageBefore, c.Before
+		return step(StageBefore, c.Before)
 	case stageKeeper:
-		e.Stage, steps = StageKeeper, c.Keeper.Steps
+		return step(StageKeeper, c.Keeper.Steps)
 	case stageCommand:
-		e.Stage, steps = StageCommand, c.Steps
+		return step(StageCommand, c.Steps)
 	case stageExec:
-		e.Stage, e.Name = StageExec, c.Path
-	default:
-		if e.Stage, e.Name = StageSetup, setupNames[r.index]; r.index == setupDir {
-			e.Stage, e.Name = StageCommand, "chdir to "+c.Dir
-		}
+		return failed(StageExec, "", c.Path)
+	case stageDir:
+		return failed(StageCommand, "", "chdir to "+c.Dir)
 	}
-	if steps != nil {
-		e.Tag, e.Name = steps[r.index].Tag, steps[r.index].Name
-	}
-	return e
+	return failed(StageSetup, "", setupNames[r.stage])
 }
