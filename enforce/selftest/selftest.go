@@ -1,9 +1,11 @@
 package selftest
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/zsbx/zsbx/enforce"
@@ -38,54 +40,48 @@ type scene struct {
 	close         []func()
 }
 
-// newScene makes directories, files, programs, sockets by path, and listeners.
-func newScene(dirs, files, programs, sockets []string) (*scene, error) {
-	s := &scene{}
-	if err := s.fill(dirs, files, programs, sockets); err != nil {
-		s.end()
+// newScene makes what is named as "ls -F" shows it: "x/" is a directory, "x*" a program,
+// "x=" a socket that somebody listens on, and anything else a file.
+func newScene(names ...string) (s *scene, err error) {
+	s = &scene{}
+	defer func() {
+		if err != nil {
+			s.end()
+			err = fmt.Errorf("setting up the self-test: %w", err)
+		}
+	}()
+	if s.dir, err = os.MkdirTemp("", "zsbx-check-"); err != nil {
 		return nil, err
 	}
-	return s, nil
-}
-
-func (s *scene) fill(dirs, files, programs, sockets []string) error {
-	dir, err := os.MkdirTemp("", "zsbx-check-")
-	if err != nil {
-		return err
+	made := s.dir
+	s.close = append(s.close, func() { os.RemoveAll(made) })
+	if s.dir, err = filepath.EvalSymlinks(s.dir); err != nil {
+		return nil, err
 	}
-	s.close = append(s.close, func() { os.RemoveAll(dir) })
-	if s.dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return err
-	}
-	for _, d := range dirs {
-		if err := os.Mkdir(s.dir+"/"+d, 0o700); err != nil {
-			return err
+	for _, name := range names {
+		path := s.dir + "/" + strings.TrimRight(name, "/*=")
+		switch name[len(name)-1] {
+		case '/':
+			err = os.Mkdir(path, 0o700)
+		case '*':
+			err = os.WriteFile(path, []byte("#!/bin/sh\n"), 0o700)
+		case '=':
+			_, err = s.listen("unix", path)
+		default:
+			err = os.WriteFile(path, []byte("x"), 0o600)
 		}
-	}
-	for _, kind := range []struct {
-		names []string
-		text  string
-		mode  os.FileMode
-	}{{files, "x", 0o600}, {programs, "#!/bin/sh\n", 0o700}} {
-		for _, f := range kind.names {
-			if err := os.WriteFile(s.dir+"/"+f, []byte(kind.text), kind.mode); err != nil {
-				return err
-			}
-		}
-	}
-	for _, name := range sockets {
-		if _, err := s.listen("unix", s.dir+"/"+name); err != nil {
-			return err
+		if err != nil {
+			return nil, err
 		}
 	}
 	for _, port := range []*int{&s.allowed, &s.port} {
 		a, err := s.listen("tcp4", "127.0.0.1:0")
 		if err != nil {
-			return err
+			return nil, err
 		}
 		*port = a.(*net.TCPAddr).Port
 	}
-	return nil
+	return s, nil
 }
 
 // ending waits for the end of a process.

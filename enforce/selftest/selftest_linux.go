@@ -1,12 +1,10 @@
 package selftest
 
 import (
-	"cmp"
-	"encoding/binary"
-	"errors"
+	"context"
 	"fmt"
+	"net"
 	"os"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -18,142 +16,146 @@ import (
 // trial is one attack and what it proves.
 type trial struct {
 	name, promise, means string
-	net                  policy.NetMode // of the plan that is attacked; "" is open
-	steps                []fork.Step    // the last is the attack
-
-	plan  *enforce.Plan            // that one; nil for the scene's policy
-	stdin func() (*os.File, error) // what the process has as standard input; or nil
+	plan                 *enforce.Plan // that is attacked
+	listener             bool          // the process has a listening socket as standard input
+	steps                []fork.Step   // the last is the attack
 }
 
-// linuxScene is a scene and the policy whose plans are attacked.
+// linuxScene is a scene, the policy whose plans are attacked, and the attacks.
 type linuxScene struct {
 	*scene
-	policy *policy.Resolved
+	caps   enforce.Caps
+	policy policy.Resolved
+	trials []trial
 }
-
-// What a scene holds for the attacks on mounts, in the writable directory.
-const (
-	deniedFile    = "in/denied"
-	ownFile       = "in/own"
-	protectedFile = "in/.git/config"
-)
 
 func selfTest(caps enforce.Caps) ([]Proof, error) {
 	enforce.ProbeNamespaces(&caps)
-	made, err := newScene([]string{"in", "in/.git", "empty"}, []string{"file", deniedFile, protectedFile, ownFile}, []string{"prog"}, []string{"socket"})
+	made, err := newScene("in/", "in/.git/", "empty/", "file", "in/denied", "in/.git/config", "in/own", "prog*", "socket=")
 	if err != nil {
-		return nil, fmt.Errorf("setting up the self-test: %w", err)
+		return nil, err
 	}
 	defer made.end()
-	s := &linuxScene{scene: made}
-	trials, err := s.trials(caps)
-	if err != nil {
+	s := &linuxScene{scene: made, caps: caps}
+	if err := s.addTrials(); err != nil {
 		return nil, fmt.Errorf("setting up the self-test: %w", err)
 	}
 	var out []Proof
-	for _, t := range trials {
-		p, err := s.try(caps, t)
+	for _, t := range s.trials {
+		p, err := t.try()
 		if err != nil {
 			return out, fmt.Errorf("self-test of %s: %w", t.name, err)
 		}
 		out = append(out, p)
 	}
-	exec, err := s.tryExec(caps)
-	if err != nil {
-		return out, fmt.Errorf("self-test of %s: %w", enforce.GapFiles, err)
-	}
-	return append(out, exec), nil
+	return out, nil
 }
 
-// try makes a trial's attack with and without restrictions.
-func (s *linuxScene) try(caps enforce.Caps, t trial) (Proof, error) {
-	plan := t.plan
-	if plan == nil {
-		r := *s.policy
-		r.Net = policy.ResolvedNet{Mode: cmp.Or(t.net, policy.NetOpen)}
-		if t.net == policy.NetPorts {
-			r.Net.ConnectTCP = []policy.Port{{Number: uint16(s.allowed)}}
-		}
-		plan = enforce.NewPlan(&r, caps, nil)
-	}
-	var answers [2]int
-	for i, plan := range []*enforce.Plan{plan, nil} {
-		var files []*os.File
-		if t.stdin != nil {
-			f, err := t.stdin()
-			if err != nil {
-				return Proof{}, err
-			}
-			defer f.Close()
-			files = []*os.File{f}
-		}
-		var err error
-		if answers[i], err = inChild(plan, files, t.steps); err != nil {
-			return Proof{}, err
-		}
-	}
-	return proof(t, t.steps[len(t.steps)-1].Name, answers[0], answers[1]), nil
+// add adds a trial.
+func (s *linuxScene) add(name, promise, means string, plan *enforce.Plan, steps ...fork.Step) {
+	s.trials = append(s.trials, trial{name: name, promise: promise, means: means, plan: plan, steps: steps})
 }
 
-// proof checks the answers that a confined and an unconfined process got.
-func proof(t trial, call string, confined, free int) Proof {
-	p := Proof{Name: t.name, Promise: t.promise,
-		Detail: fmt.Sprintf("%s: %s, without restrictions %s", call, answerText(confined), answerText(free))}
-	switch {
-	case confined < 0 && confined != free:
-		p.Held, p.Means = true, t.means
-	case closed(confined) && t.name == enforce.GapKernel:
-		p.Held, p.Means = true, "the kernel's settings, without zsbx too"
-	}
-	return p
+// plan is that for the policy with a network.
+func (s *linuxScene) plan(n policy.ResolvedNet) *enforce.Plan {
+	r := s.policy
+	r.Net = n
+	return enforce.NewPlan(&r, s.caps, nil)
 }
 
-// closed reports whether an answer is that of something that is not available.
-func closed(answer int) bool {
-	return answer == -int(unix.EPERM) || answer == -int(unix.ENOSYS)
-}
-
-// tryExec executes a file outside. It is not a step: a step that succeeds
-// would be the end of the others.
-func (s *linuxScene) tryExec(caps enforce.Caps) (Proof, error) {
-	start := func(plan *enforce.Plan) (int, error) {
-		c := &fork.Command{Path: s.dir + "/prog", Args: []string{"prog"}}
-		if plan != nil {
-			if err := plan.Confine(c); err != nil {
-				return 0, err
-			}
-		}
-		return waitExec(c)
-	}
-	confined, err := start(enforce.NewPlan(s.policy, caps, nil))
+// try makes the attack with and without restrictions.
+func (t *trial) try() (Proof, error) {
+	confined, err := t.inChild(t.plan)
 	if err != nil {
 		return Proof{}, err
 	}
-	free, err := start(nil)
-	return proof(trial{name: enforce.GapFiles, promise: "files are executed only where allowed", means: "Landlock"},
-		"execve(2) prog", confined, free), err
+	free, err := t.inChild(nil)
+	p := Proof{Name: t.name, Promise: t.promise,
+		Detail: fmt.Sprintf("%s: %s, without restrictions %s", t.steps[len(t.steps)-1].Name, answerText(confined), answerText(free))}
+	switch {
+	case confined < 0 && confined != free:
+		p.Held, p.Means = true, t.means
+	case t.name == enforce.GapKernel && (confined == -int(unix.EPERM) || confined == -int(unix.ENOSYS)):
+		p.Held, p.Means = true, "the kernel's settings, without zsbx too"
+	}
+	return p, err
 }
 
-// waitExec starts a command and waits for its end; the answer is that of
-// execve(2).
-func waitExec(c *fork.Command) (int, error) {
-	proc, err := fork.Start(c)
-	if se := (*fork.StepError)(nil); errors.As(err, &se) && fork.ShortageOf(err) == nil {
-		return -int(se.Errno), nil
+// inChild makes the steps in a process of its own, confined by plan unless that is nil,
+// and returns the last one's answer: a result, or a negative errno. The others have to
+// succeed; the result of the one before the last, if there is one, becomes the last one's
+// first argument.
+func (t *trial) inChild(plan *enforce.Plan) (int, error) {
+	// The keeper waits for the steps, not this process, which may have to
+	// answer some of them (Plan.Mediation).
+	c := &fork.Command{Path: "/", Args: []string{"/"}, Keeper: &fork.Keeper{}}
+	if t.listener {
+		f, err := listener()
+		if err != nil {
+			return 0, err
+		}
+		defer f.Close()
+		c.Files = []*os.File{f}
 	}
+	if plan != nil {
+		if err := plan.Confine(c); err != nil {
+			return 0, err
+		}
+	}
+	// The process shares this memory, and its system call writes what it was answered.
+	mem, err := unix.Mmap(-1, 0, 8, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return 0, fmt.Errorf("shared memory: %w", err)
+	}
+	defer unix.Munmap(mem)
+	answer := addressIn(mem)
+	*answer = notReached
+	c.Steps = append(append(c.Steps, t.steps...), call("exit_group(2)", unix.SYS_EXIT_GROUP, notTried))
+	tried := &c.Steps[len(c.Steps)-2]
+	if tried.MayFail, tried.Out = true, answer; len(t.steps) > 1 {
+		tried.Back[0] = 1
+	}
+	proc, err := fork.Start(c)
 	if err != nil {
 		return 0, err
 	}
 	defer proc.Close()
-	_, err = ending(proc)
-	return 0, err
+	status, err := ending(proc)
+	switch {
+	case err != nil:
+		return 0, err
+	case *answer != notReached:
+		return int(*answer), nil
+	case status == 0: // it executed another program
+		return 0, nil
+	}
+	return 0, fmt.Errorf("%s: the process ended before it", tried.Name)
 }
 
-// unixAddr is struct sockaddr_un of a path, or of an abstract name after an "@".
-func unixAddr(name string) []byte {
-	addr := binary.NativeEndian.AppendUint16(nil, unix.AF_UNIX)
-	if abstract, ok := strings.CutPrefix(name, "@"); ok {
-		return append(append(addr, 0), abstract...)
+const (
+	notReached = ^uintptr(0) >> 1 // no answer of any system call's
+	notTried   = 1                // the exit status of a process that executed nothing
+)
+
+// listener is a listening socket.
+func listener() (*os.File, error) {
+	var plain net.ListenConfig
+	plain.SetMultipathTCP(false) // it has no fast open before Linux 6.2
+	l, err := plain.Listen(context.Background(), "tcp4", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
 	}
-	return append(append(addr, name...), 0)
+	defer l.Close()
+	return l.(*net.TCPListener).File()
+}
+
+// answerText is an answer for people.
+func answerText(r int) string {
+	if r >= 0 {
+		return "done"
+	}
+	if name := unix.ErrnoName(unix.Errno(-r)); name != "" {
+		return name
+	}
+	return fmt.Sprintf("errno %d", -r)
 }

@@ -1,74 +1,15 @@
 package selftest
 
 import (
-	"fmt"
-	"os"
+	"encoding/binary"
+	"path"
 	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/fork"
 )
-
-// inChild makes system calls in a process of its own, confined by plan unless
-// that is nil, whose descriptors from 0 on are files, and returns the last one's
-// answer: a result, or a negative errno. The others have to succeed; the result of
-// the one before the last, if there is one, becomes the last one's first argument.
-func inChild(plan *enforce.Plan, files []*os.File, steps []fork.Step) (int, error) {
-	// The process shares this memory, and its system call writes what it was answered.
-	mem, err := unix.Mmap(-1, 0, int(unsafe.Sizeof(uintptr(0))), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
-	if err != nil {
-		return 0, fmt.Errorf("shared memory: %w", err)
-	}
-	defer unix.Munmap(mem)
-	answer := (*uintptr)(unsafe.Pointer(&mem[0]))
-	*answer = notReached
-	last := len(steps) - 1
-	// The keeper waits for the steps, not this process, which may have to
-	// answer some of them (Plan.Mediation).
-	c := &fork.Command{Path: "/", Args: []string{"/"}, Files: files, Keeper: &fork.Keeper{}}
-	if plan != nil {
-		if err := plan.Confine(c); err != nil {
-			return 0, err
-		}
-	}
-	first := len(c.Steps)
-	c.Steps = append(c.Steps, steps...)
-	c.Steps = append(c.Steps, fork.Step{Name: "exit_group(2)", Nr: unix.SYS_EXIT_GROUP})
-	tried := &c.Steps[first+last]
-	tried.MayFail, tried.Out = true, answer
-	if last > 0 {
-		tried.Back[0] = 1
-	}
-	proc, err := fork.Start(c)
-	if err != nil {
-		return 0, err
-	}
-	defer proc.Close()
-	if _, err := ending(proc); err != nil {
-		return 0, err
-	}
-	if *answer == notReached {
-		return 0, fmt.Errorf("%s: the process ended before it", tried.Name)
-	}
-	return int(*answer), nil
-}
-
-// notReached is no answer of any system call's.
-const notReached = ^uintptr(0) >> 1
-
-// answerText is an answer for people.
-func answerText(r int) string {
-	if r >= 0 {
-		return "done"
-	}
-	if name := unix.ErrnoName(unix.Errno(-r)); name != "" {
-		return name
-	}
-	return fmt.Sprintf("errno %d", -r)
-}
 
 // memory is for what the arguments of steps point to. It is never given back: a
 // process tests itself once.
@@ -77,6 +18,12 @@ var memory fork.Memory
 // put puts v there, and gives the address.
 func put[T any](v T) uintptr { return uintptr(unsafe.Pointer(fork.Put(&memory, v))) }
 
+// text puts a string there.
+func text(s string) uintptr { return uintptr(unsafe.Pointer(memory.Text(s))) }
+
+// addressIn is the beginning of b as a number that a step writes.
+func addressIn(b []byte) *uintptr { return (*uintptr)(unsafe.Pointer(&b[0])) }
+
 // call is a system call as a step.
 func call(name string, nr uintptr, args ...uintptr) fork.Step {
 	s := fork.Step{Name: name, Nr: nr}
@@ -84,20 +31,40 @@ func call(name string, nr uintptr, args ...uintptr) fork.Step {
 	return s
 }
 
-// callPath is a call whose argument at is a path.
-func callPath(name string, nr uintptr, path string, at int, args ...uintptr) fork.Step {
-	s := call(name+" "+shorten(path), nr, args...)
-	s.Args[at] = uintptr(unsafe.Pointer(memory.Text(path)))
-	return s
+// at is AT_FDCWD as an argument.
+const at = ^uintptr(99)
+
+// opening opens a file.
+func opening(file string, flags uintptr) fork.Step {
+	return call("openat(2) "+path.Base(file), unix.SYS_OPENAT, at, text(file), flags)
 }
 
-// shorten leaves the last element of a path.
-func shorten(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
+// socket makes one.
+func socket(name string, family, kind uintptr) fork.Step {
+	return call(name, unix.SYS_SOCKET, family, kind)
+}
 
-// connectSteps connect a new stream socket to an address.
-func connectSteps(name string, family, addr, size uintptr) []fork.Step {
+// loopback is a port of this machine's own.
+func loopback(port int) uintptr {
+	return put(unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: [4]byte{127, 0, 0, 1}, Port: uint16(port>>8 | port<<8)})
+}
+
+// fastOpen connects while it sends (tcp(7)).
+func fastOpen(to uintptr) fork.Step {
+	return call("sendto(2) MSG_FASTOPEN", unix.SYS_SENDTO, 0, to, 1, unix.MSG_FASTOPEN, to, unix.SizeofSockaddrInet4)
+}
+
+// connectUnix connects a new socket to a path, or to an abstract name after an "@".
+func connectUnix(what, name string) []fork.Step {
+	addr := binary.NativeEndian.AppendUint16(nil, unix.AF_UNIX)
+	if abstract, ok := strings.CutPrefix(name, "@"); ok {
+		addr = append(append(addr, 0), abstract...)
+	} else {
+		addr = append(append(addr, name...), 0)
+	}
+	to := uintptr(unsafe.Pointer(&fork.PutSlice(&memory, addr)[0]))
 	return []fork.Step{
-		call("socket(2)", unix.SYS_SOCKET, family, unix.SOCK_STREAM),
-		call(name, unix.SYS_CONNECT, 0, addr, size),
+		socket("socket(2)", unix.AF_UNIX, unix.SOCK_STREAM),
+		call("connect(2) to "+what, unix.SYS_CONNECT, 0, to, uintptr(len(addr))),
 	}
 }
