@@ -195,13 +195,13 @@ type stepReport struct{ stage, index, errno, begun uint32 }
 
 // What a child was at when something failed.
 const (
-	stageNone       = iota // all went well
-	stageBefore            // index into Command.Before
-	stageKeeper            // index into Keeper.Steps
-	stageCommand           // index into Command.Steps
-	stageExec              // the command
-	stageDomain            // the keeper's domain was not proved
-	stageDir               // Command.Dir
+	stageNone    = iota // all went well
+	stageBefore         // index into Command.Before
+	stageKeeper         // index into Keeper.Steps
+	stageCommand        // index into Command.Steps
+	stageExec           // the command
+	stageDomain         // the keeper's domain was not proved
+	stageDir            // Command.Dir
 
 	// What a child sets up by itself.
 	setupFork
