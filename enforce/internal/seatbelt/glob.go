@@ -2,6 +2,7 @@ package seatbelt
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/zsbx/zsbx/policy/glob"
@@ -32,7 +33,7 @@ const followers = "[^ -~]*"
 // in the field use too.
 func GlobRegex(base string, names []glob.Name) (string, error) {
 	var b strings.Builder
-	b.WriteString("^" + regexQuote(strings.TrimSuffix(base, "/")) + "/")
+	b.WriteString("^" + regexp.QuoteMeta(strings.TrimSuffix(base, "/")) + "/")
 	for i, n := range names {
 		last := i == len(names)-1
 		if n.Deep {
@@ -43,7 +44,7 @@ func GlobRegex(base string, names []glob.Name) (string, error) {
 			}
 			continue
 		}
-		b.WriteString(regexQuote(n.Text))
+		b.WriteString(regexp.QuoteMeta(n.Text))
 		for _, part := range n.Parts {
 			re, err := partRegex(part)
 			if err != nil {
@@ -69,38 +70,30 @@ func partRegex(p glob.Part) (string, error) {
 	case p.Class != nil:
 		return classRegex(p)
 	}
-	return regexQuote(string(p.Rune)), nil
+	return regexp.QuoteMeta(string(p.Rune)), nil
 }
 
-// classRegex translates a class. Letters and digits may stand in a class of
-// every dialect; of other characters, a positive class is written as
-// alternatives, and a negated one is refused where dialects would differ.
+// classRegex translates a class. It may have letters, digits, and what stands for itself in
+// a class of every dialect; a hyphen does at its end.
 func classRegex(p glob.Part) (string, error) {
 	var class strings.Builder
-	var alternatives []string
+	hyphen := ""
 	for _, r := range p.Class {
 		switch {
 		case alphanumeric(r):
 			fmt.Fprintf(&class, "%c-%c", r.Lo, r.Hi)
-		case p.Negate && r.Lo == r.Hi && strings.ContainsRune(" !#$%&'()*+,.:;<=>@_{|}~", r.Lo):
+		case r == glob.RuneRange{Lo: '-', Hi: '-'}:
+			hyphen = "-"
+		case r.Lo == r.Hi && strings.ContainsRune(" !#$%&'()*+,.:;<=>@_{|}~", r.Lo):
 			class.WriteRune(r.Lo)
-		case p.Negate || r.Hi-r.Lo > 255:
-			return "", fmt.Errorf("%w: the class with %q to %q", errGlobSyntax, r.Lo, r.Hi)
 		default:
-			for c := r.Lo; c <= r.Hi; c++ {
-				if c != '/' { // no name has one
-					alternatives = append(alternatives, regexQuote(string(c)))
-				}
-			}
+			return "", fmt.Errorf("%w: the class with %q to %q", errGlobSyntax, r.Lo, r.Hi)
 		}
 	}
 	if p.Negate {
-		return "[^/" + class.String() + "]" + followers, nil
+		return "[^/" + class.String() + hyphen + "]" + followers, nil
 	}
-	if class.Len() > 0 {
-		alternatives = append(alternatives, "["+class.String()+"]")
-	}
-	return "(" + strings.Join(alternatives, "|") + ")", nil
+	return "[" + class.String() + hyphen + "]", nil
 }
 
 func alphanumeric(r glob.RuneRange) bool {

@@ -75,15 +75,3 @@ func ancestors(p string) []string {
 	}
 	return as
 }
-
-// regexQuote writes s so that it matches itself.
-func regexQuote(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if strings.IndexByte(`.+*?()[]{}|^$\`, s[i]) >= 0 {
-			b.WriteByte('\\')
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
-}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/policy"
@@ -35,26 +34,15 @@ var (
 	errNetMode    = errors.New("the network mode is unknown")
 )
 
-// comment makes s fit for a comment that ends with the line: whatever is not
-// printable is written as its code, so that nothing in a path or in the name of
-// a policy file can end the comment and begin a rule.
+// comment makes s fit for a comment that ends with the line: nothing in a path or in the
+// name of a policy file can end the comment and begin a rule.
 func comment(s string) string {
-	var b strings.Builder
-	for i, r := range s {
-		if i > 300 {
-			b.WriteString("...")
-			break
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
 		}
-		switch {
-		case r == utf8.RuneError:
-			b.WriteString(`\?`)
-		case unicode.IsPrint(r):
-			b.WriteRune(r)
-		default:
-			fmt.Fprintf(&b, `\u{%x}`, r)
-		}
-	}
-	return b.String()
+		return r
+	}, s[:min(len(s), 300)])
 }
 
 // sbpl collects the text of a profile. The first error stays.
