@@ -44,50 +44,42 @@ func (m *Policy) Mediates() bool { return m != nil && m.Peers }
 // Holds reports whether something that has this name is protected by a mount.
 func (m *Policy) Holds(name string) bool { return m != nil && slices.Contains(m.Held, name) }
 
-// addressKind tells socket addresses apart.
-type addressKind int
-
-const (
-	addressOther    addressKind = iota // not AF_UNIX, or cut short
-	addressUnnamed                     // AF_UNIX without a name
-	addressPath                        // AF_UNIX, a path
-	addressAbstract                    // AF_UNIX, a name that begins with a NUL byte
-)
-
-// parseAddress says what an address names, as the kernel reads it (unix(7)):
-// a path ends at the first NUL byte or with the address, an abstract name is
-// all of the address, NUL bytes included.
-func parseAddress(b []byte) (kind addressKind, name string) {
-	if len(b) < 2 || binary.NativeEndian.Uint16(b) != seccomp.AfUnix {
-		return addressOther, ""
+// unixAddress says what an AF_UNIX address names, as the kernel reads it (unix(7)): a
+// path ends at the first NUL byte or with the address, an abstract name is all of the
+// address, with the NUL byte that it begins with. Of others, and one that names nothing,
+// both are "".
+func unixAddress(b []byte) (path, abstract string) {
+	switch {
+	case len(b) < 3 || binary.NativeEndian.Uint16(b) != seccomp.AfUnix:
+		return "", ""
+	case b[2] == 0:
+		return "", string(b[2:])
 	}
-	switch b = b[2:]; {
-	case len(b) == 0:
-		return addressUnnamed, ""
-	case b[0] == 0:
-		return addressAbstract, string(b)
-	}
-	path, _, _ := bytes.Cut(b, []byte{0})
-	return addressPath, string(path)
+	name, _, _ := bytes.Cut(b[2:], []byte{0})
+	return string(name), ""
 }
 
-// internetPort is the port of an AF_INET or AF_INET6 address.
-func internetPort(b []byte) (uint16, bool) {
-	if len(b) < 4 {
-		return 0, false
+// internetAddress is an AF_INET or AF_INET6 address. One with a scope has a zone.
+func internetAddress(b []byte) (to netip.AddrPort, ok bool) {
+	var a netip.Addr
+	switch {
+	case len(b) >= 16 && binary.NativeEndian.Uint16(b) == seccomp.AfInet:
+		a, ok = netip.AddrFromSlice(b[4:8])
+	case len(b) >= 28 && binary.NativeEndian.Uint16(b) == seccomp.AfInet6:
+		if a, ok = netip.AddrFromSlice(b[8:24]); binary.NativeEndian.Uint32(b[24:]) != 0 {
+			a = a.WithZone("scope")
+		}
+	default:
+		return to, false
 	}
-	switch binary.NativeEndian.Uint16(b) {
-	case seccomp.AfInet, seccomp.AfInet6:
-		return binary.BigEndian.Uint16(b[2:]), true
-	}
-	return 0, false
+	return netip.AddrPortFrom(a.Unmap(), binary.BigEndian.Uint16(b[2:])), ok
 }
 
 // mayConnect reports whether a socket of the internet may be connected to an
 // address. A connection to no address (AF_UNSPEC) is the end of one.
 func (m *Policy) mayConnect(b []byte) bool {
 	ends := len(b) < 2 || binary.NativeEndian.Uint16(b) == 0
-	return m.Net == policy.NetPorts && ends || m.mayUse(b, m.ConnectTCP)
+	return m.Net == policy.NetPorts && ends || m.mayUse(b, m.ConnectTCP) || m.mayAsk(b)
 }
 
 // mayListen reports whether a socket of the internet may listen that is bound to
@@ -98,18 +90,25 @@ func (m *Policy) mayListen(b []byte) bool { return m.mayUse(b, m.ListenTCP) }
 // mayUse reports whether the network mode allows an address, whose port is to be one of
 // those that are listed.
 func (m *Policy) mayUse(b []byte, listed []uint16) bool {
-	port, ok := internetPort(b)
-	return m.Net == policy.NetOpen || m.Net == policy.NetPorts && ok && slices.Contains(listed, port)
+	to, ok := internetAddress(b)
+	return m.Net == policy.NetOpen || m.Net == policy.NetPorts && ok && slices.Contains(listed, to.Port())
+}
+
+// mayAsk reports whether an address is that of a name server.
+func (m *Policy) mayAsk(b []byte) bool {
+	const domain = 53
+	to, ok := internetAddress(b)
+	return ok && to.Port() == domain && slices.Contains(m.Names, to.Addr())
 }
 
 // listensItself reports whether listen(2) is not left to the kernel: there the
 // socket that was checked could be replaced by one of the internet.
 func (m *Policy) listensItself() bool { return m.Net == policy.NetPorts || m.Sockets }
 
-// ToKernel reports whether a connection to an address of netlink(7) reaches
+// toKernel reports whether a connection to an address of netlink(7) reaches
 // nobody but the kernel. What is no such address the kernel refuses, or it ends
 // the connection (AF_UNSPEC).
-func ToKernel(b []byte) bool {
+func toKernel(b []byte) bool {
 	const size = 12 // struct sockaddr_nl: family, padding, port, groups
 	word := binary.NativeEndian.Uint32
 	return len(b) < size || binary.NativeEndian.Uint16(b) != seccomp.AfNetlink || word(b[4:]) == 0 && word(b[8:]) == 0

@@ -29,29 +29,27 @@ type Broker struct {
 	queue   queue
 	Watcher Watcher // or nil
 
-	root    mountPoint // this process's own root directory
-	self    identity   // what this process's threads are
-	session session    // whose processes may be signalled
+	self    identity // what this process's threads are
+	session session  // whose processes may be signalled
 	sockets sessionSockets
 
 	busy    atomic.Int32 // calls that are being answered
 	workers sync.WaitGroup
 
 	mu     sync.Mutex
-	stop   [2]int            // a pipe; its writing end is closed when it is over
 	askers map[uint64]*asker // by the inode of the command's end
 
-	begun   atomic.Bool   // it is served, or never will be
-	over    chan struct{} // closed when serving is to end
-	ended   chan struct{} // closed once it has
-	failure error         // why it ended
+	begun   sync.Once     // it is served, or never will be
+	ended   sync.Once     // serving is over
+	over    chan struct{} // closed then
+	stop    [2]int        // a pipe, whose writing end is closed then
+	failure error         // why
 }
 
 // Bounds of the calls that are being answered.
 const (
-	patience = 5 * time.Millisecond   // for how long one may hold up others
-	farewell = 100 * time.Millisecond // for how long they are waited for when serving ends
-	maxBusy  = 256                    // how many there may be, since each holds descriptors
+	patience = 5 * time.Millisecond // for how long one may hold up others
+	maxBusy  = 256                  // how many there may be, since each holds descriptors
 )
 
 var (
@@ -67,73 +65,47 @@ func New(policy *Policy, mem *fork.Memory, filter *seccomp.Filter) (*Broker, []f
 	if err != nil {
 		return nil, nil, err
 	}
-	m := &Broker{policy: policy, hand: hand, over: make(chan struct{}), ended: make(chan struct{})}
-	return m, hand.steps(mem, filter), nil
+	return &Broker{policy: policy, hand: hand, over: make(chan struct{})}, hand.steps(mem, filter), nil
 }
 
 // Attach has the broker learn of the command's process. At once it serves from the
 // command's first call on, which is its execve(2); else that is left to Serve.
 func (m *Broker) Attach(c *fork.Command, atOnce bool) {
-	begun := false
+	forked := func() {
+		if m.hand.forked(); atOnce {
+			go func() { _ = m.Serve() }() // which ends where there is no command
+		}
+	}
 	c.Commit = append(c.Commit, func(p *fork.Process) error {
-		m.hand.forked()
 		if m.session.top = p.Pid; p.KeeperPid != 0 {
 			m.session.top, m.session.keeper = p.KeeperPid, true
 		}
-		if begun = true; atOnce {
-			go func() { _ = m.Serve() }()
-		}
+		forked()
 		return nil
 	})
-	c.Cleanup = append(c.Cleanup, func() {
-		m.hand.forked()
-		if atOnce && !begun {
-			m.Close()
-		}
-	})
+	c.Cleanup = append(c.Cleanup, forked)
 }
 
-// Serve answers until the last process of the session has ended, or until Close. Called
-// again, it waits for that.
+// Serve answers until the last process of the session has ended. Called again, it waits
+// for that.
 func (m *Broker) Serve() error {
-	if m.begun.Swap(true) {
-		<-m.ended
-		return m.failure
-	}
-	defer close(m.ended)
-	fd, err := m.hand.receive()
-	if err == nil {
-		m.queue = newQueue(fd)
-		err = m.serve()
-	}
-	if err != errNoQueue {
-		m.finish(err)
-	}
+	m.begun.Do(m.serve)
 	return m.failure
 }
 
-// Close makes Serve return and gives up the kernel's queue.
+// Close gives up the queue of a command that was not started.
 func (m *Broker) Close() error {
-	m.finish(nil)
-	if !m.begun.Swap(true) {
-		m.hand.close()
-		close(m.ended)
-	}
+	m.begun.Do(m.hand.close)
 	return nil
 }
 
 // finish ends serving, for the first reason that is given.
 func (m *Broker) finish(err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.isOver() {
-		return
-	}
-	m.failure = err
-	close(m.over)
-	if m.stop[1] > 0 {
+	m.ended.Do(func() {
+		m.failure = err
+		close(m.over)
 		unix.Close(m.stop[1])
-	}
+	})
 }
 
 func (m *Broker) isOver() bool {
@@ -145,47 +117,43 @@ func (m *Broker) isOver() bool {
 	}
 }
 
-// serve serves the queue that is there. The error is that it could not begin.
-func (m *Broker) serve() (err error) {
-	stuck := false
-	// The number of the queue's descriptor stays taken while a goroutine that is
-	// stuck may come to use it.
-	defer func() {
-		if !stuck || unix.Dup3(m.stop[0], m.queue.fd, unix.O_CLOEXEC) != nil {
-			unix.Close(m.queue.fd)
-		}
-	}()
-	m.mu.Lock()
-	err = unix.Pipe2(m.stop[:], unix.O_CLOEXEC)
-	if err == nil && m.isOver() {
-		unix.Close(m.stop[1])
+// serve receives the queue and serves it.
+func (m *Broker) serve() {
+	fd, err := m.hand.receive()
+	if err == errNoQueue {
+		return
 	}
-	m.mu.Unlock()
+	if err == nil {
+		err = unix.Pipe2(m.stop[:], unix.O_CLOEXEC)
+	}
 	if err != nil {
-		return fmt.Errorf("pipe: %w", err)
+		unix.Close(fd)
+		m.failure = err
+		return
+	}
+	m.queue = newQueue(fd)
+	release := func() {
+		m.workers.Wait()
+		unix.Close(fd)
+		unix.Close(m.stop[0])
+		m.session.close()
 	}
 	if !m.await() { // most short commands make no call
-		unix.Close(m.stop[0])
-		return nil
+		release()
+		return
 	}
-	if m.self, err = ownIdentity(); err != nil {
-		unix.Close(m.stop[0])
-		return err
+	if st, err := (caller{unix.Gettid()}).status(); err != nil {
+		m.finish(fmt.Errorf("this process's own credentials: %w", err))
+	} else {
+		m.self = st.identity
 	}
-	m.root, _ = mountOf("/")
 	m.queue.wakeFast()
 	m.lead()
 	<-m.over
-	all := make(chan struct{})
-	go func() { m.workers.Wait(); close(all) }()
-	select {
-	case <-all:
-		unix.Close(m.stop[0])
-		m.session.close()
-	case <-time.After(farewell):
-		stuck = true
-	}
-	return nil
+	// The queue is given up, its number stays taken while a goroutine that is stuck may
+	// come to use it.
+	_ = unix.Dup3(m.stop[0], fd, unix.O_CLOEXEC)
+	go release()
 }
 
 // lead starts a goroutine that leads.

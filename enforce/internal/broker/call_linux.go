@@ -2,6 +2,7 @@ package broker
 
 import (
 	"bytes"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -34,6 +35,7 @@ const restart = unix.Errno(512)
 func (c *Call) answer() {
 	m := c.broker
 	if m.Watcher != nil && m.Watcher.Watch(c) {
+		c.close()
 		return
 	}
 	a := refused(unix.EAGAIN)
@@ -46,12 +48,16 @@ func (c *Call) answer() {
 		m.Watcher.Refused(c, a.errno)
 	}
 	c.respond(a)
-	// Closing may take as long as the command likes, where it closed its own copy
-	// of a socket with SO_LINGER before.
+	c.close()
+	m.busy.Add(-1)
+}
+
+// close may take as long as the command likes, where it closed its own copy of a socket
+// with SO_LINGER before.
+func (c *Call) close() {
 	for _, fd := range c.held {
 		unix.Close(fd)
 	}
-	m.busy.Add(-1)
 }
 
 func (c *Call) respond(a answer) {
@@ -129,12 +135,7 @@ func (c *Call) Address(at, length uint64) (path, name string, port uint16) {
 	if errno != 0 {
 		return "", "", 0
 	}
-	switch kind, name := parseAddress(b); kind {
-	case addressPath:
-		return name, "", 0
-	case addressAbstract:
-		return "", name[1:], 0
-	}
-	port, _ = internetPort(b)
-	return "", "", port
+	path, abstract := unixAddress(b)
+	to, _ := internetAddress(b)
+	return path, strings.TrimPrefix(abstract, "\x00"), to.Port()
 }

@@ -14,6 +14,7 @@ import (
 
 // waiter is a call of connect(2), until it is answered.
 type waiter struct {
+	*Call
 	sock socket
 	addr []byte // as the caller gave it, read once
 	path *route // where the address is a path
@@ -36,28 +37,27 @@ func (m *Broker) connect(c *Call) answer {
 		return refused(errno)
 	}
 	length := int(int32(c.args[2]))
-	if length < 0 || length > maxAddress {
+	if length < 0 || length > maxAddress || s.domain == unix.AF_UNIX && length > maxUnixAddress {
 		return refused(unix.EINVAL)
 	}
-	w := &waiter{sock: s, file: -1}
+	w := &waiter{Call: c, sock: s, file: -1}
 	if w.addr, errno = c.from.memory(c.args[1], length); errno != 0 {
 		return refused(errno)
 	}
 	if a, ok := m.ask(c, s, w.addr); ok {
 		return a
 	}
-	if kind, name := parseAddress(w.addr); kind == addressPath && s.domain == unix.AF_UNIX && length <= maxUnixAddress {
-		r, held, errno := c.from.route(unix.AT_FDCWD, name, m.root)
-		c.held = append(c.held, held...)
+	if path, _ := unixAddress(w.addr); path != "" && s.domain == unix.AF_UNIX {
+		r, errno := c.route(unix.AT_FDCWD, path)
 		if errno != 0 {
 			return refused(errno)
 		}
 		w.path = &r
 	}
-	a := m.attempt(c, w)
+	a := w.attempt()
 	if a.deferred {
 		c.relieve()
-		a = m.wait(c, w)
+		a = w.wait()
 	}
 	return a
 }
@@ -65,32 +65,33 @@ func (m *Broker) connect(c *Call) answer {
 // wait tries a call again until it has an answer: after minPause, then twice that and so
 // on up to maxPause; sockets of the internet say themselves when they are ready. A
 // pending signal is noticed after maxPause at the latest.
-func (m *Broker) wait(c *Call, w *waiter) answer {
+func (w *waiter) wait() answer {
 	const minPause, maxPause = time.Millisecond, 20 * time.Millisecond
-	local := w.sock.domain == unix.AF_UNIX
-	var deadline time.Time
+	late := unix.EINPROGRESS
+	if w.sock.domain == unix.AF_UNIX {
+		late = unix.EAGAIN
+	}
+	var deadline <-chan time.Time
 	if tv, err := unix.GetsockoptTimeval(w.sock.fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO); err == nil && tv.Nano() > 0 {
-		deadline = time.Now().Add(time.Duration(tv.Nano()))
+		deadline = time.After(time.Duration(tv.Nano()))
 	}
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
-		if local {
+		if w.sock.domain == unix.AF_UNIX {
 			time.Sleep(pause)
 		} else {
 			unix.Poll([]unix.PollFd{{Fd: int32(w.sock.fd), Events: unix.POLLOUT}}, int(maxPause.Milliseconds()))
 		}
-		if m.isOver() {
-			return refused(unix.EINTR)
-		}
-		a := m.attempt(c, w)
-		switch {
-		case !a.deferred:
+		if a := w.attempt(); !a.deferred {
 			return a
-		case !deadline.IsZero() && time.Now().After(deadline):
-			if local {
-				return refused(unix.EAGAIN)
-			}
-			return refused(unix.EINPROGRESS)
-		case c.from.signalled():
+		}
+		select {
+		case <-w.broker.over:
+			return refused(unix.EINTR)
+		case <-deadline:
+			return refused(late)
+		default:
+		}
+		if w.from.signalled() {
 			return refused(restart)
 		}
 	}
@@ -98,10 +99,10 @@ func (m *Broker) wait(c *Call, w *waiter) answer {
 
 // attempt checks and connects, as the caller. A path is checked once, as it is
 // the inode that is connected to; an abstract name may be another's by now.
-func (m *Broker) attempt(c *Call, w *waiter) answer {
-	return m.as(c, func() answer {
+func (w *waiter) attempt() answer {
+	return w.broker.as(w.Call, func() answer {
 		if w.file < 0 {
-			if errno := m.authorize(c, w); errno != 0 {
+			if errno := w.authorize(); errno != 0 {
 				return refused(errno)
 			}
 		}
@@ -111,21 +112,19 @@ func (m *Broker) attempt(c *Call, w *waiter) answer {
 
 // authorize reports whether the socket may be connected to the address, by what the
 // socket is, and not by what the address says of it.
-func (m *Broker) authorize(c *Call, w *waiter) unix.Errno {
+func (w *waiter) authorize() unix.Errno {
+	m := w.broker
 	switch w.sock.domain {
 	case unix.AF_UNIX:
-		kind, name := parseAddress(w.addr)
-		switch {
-		case len(w.addr) > maxUnixAddress:
-			return unix.EINVAL
-		case kind == addressPath:
-			return m.authorizePath(c, w)
-		case kind == addressAbstract:
-			return m.authorizeAbstract(w, name)
+		if w.path != nil {
+			return w.authorizePath()
+		}
+		if _, name := unixAddress(w.addr); name != "" {
+			return w.authorizeAbstract(name)
 		}
 		return 0 // the kernel refuses it or, for AF_UNSPEC, disconnects
 	case unix.AF_INET, unix.AF_INET6:
-		if !m.policy.mayConnect(w.addr) && !m.policy.mayAsk(w.addr) {
+		if !m.policy.mayConnect(w.addr) {
 			return unix.EACCES
 		}
 		if m.policy.Net == policy.NetPorts {
@@ -135,7 +134,7 @@ func (m *Broker) authorize(c *Call, w *waiter) unix.Errno {
 		}
 		return 0
 	case unix.AF_NETLINK:
-		if !ToKernel(w.addr) {
+		if !toKernel(w.addr) {
 			return unix.EPERM // as the kernel says to whoever lacks CAP_NET_ADMIN
 		}
 		return 0
@@ -145,12 +144,11 @@ func (m *Broker) authorize(c *Call, w *waiter) unix.Errno {
 
 // authorizePath decides by the inode that the path leads to now. The connection is
 // made to that very inode, whatever the path leads to by then.
-func (m *Broker) authorizePath(c *Call, w *waiter) unix.Errno {
-	fd, errno := w.path.Walk()
+func (w *waiter) authorizePath() unix.Errno {
+	fd, errno := w.walk(*w.path)
 	if errno != 0 {
 		return errno
 	}
-	c.held = append(c.held, fd)
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return asErrno(err)
@@ -158,23 +156,21 @@ func (m *Broker) authorizePath(c *Call, w *waiter) unix.Errno {
 	if st.Mode&unix.S_IFMT != unix.S_IFSOCK {
 		return unix.ECONNREFUSED
 	}
-	if m.policy.allows(fd, policy.FileID{Dev: st.Dev, Ino: st.Ino}) {
-		w.file = fd
-		return 0
-	}
-	file := kernelFile{uint32(st.Ino), [2]uint32{unix.Major(st.Dev), unix.Minor(st.Dev)}}
-	here := func(s *boundSocket) bool { return s.file == file }
-	any, own := m.sockets.bound(w.sock.fd, here)
-	// Some files show another device than their file system has (btrfs, overlayfs).
-	if device, err := c.from.fileSystem(fd); !any && err == nil && device != file.device {
-		file.device = device
-		any, own = m.sockets.bound(w.sock.fd, here)
-	}
-	switch {
-	case !any:
-		return unix.ECONNREFUSED // left over from a program that is gone
-	case !own:
-		return unix.EACCES
+	if !w.broker.policy.allows(fd, policy.FileID{Dev: st.Dev, Ino: st.Ino}) {
+		file := kernelFile{uint32(st.Ino), [2]uint32{unix.Major(st.Dev), unix.Minor(st.Dev)}}
+		here := func(s *boundSocket) bool { return s.file == file }
+		any, own := w.broker.sockets.bound(w.sock.fd, here)
+		// Some files show another device than their file system has (btrfs, overlayfs).
+		if device, err := w.from.fileSystem(fd); !any && err == nil && device != file.device {
+			file.device = device
+			any, own = w.broker.sockets.bound(w.sock.fd, here)
+		}
+		switch {
+		case !any:
+			return unix.ECONNREFUSED // left over from a program that is gone
+		case !own:
+			return unix.EACCES
+		}
 	}
 	w.file = fd
 	return 0
@@ -186,32 +182,26 @@ func (m *Policy) allows(fd int, id policy.FileID) bool {
 	var path string
 	for i := range m.Unix {
 		p := &m.Unix[i]
-		if !p.Mode.IsDir() {
-			if p.ID == id {
-				return true
-			}
-			continue
-		}
-		if path == "" {
+		if p.Mode.IsDir() && path == "" {
 			path = fork.PathOf(fd)
 		}
-		if policy.Within(path, p.Path) {
+		if p.ID == id || p.Mode.IsDir() && policy.Within(path, p.Path) {
 			return true
 		}
 	}
 	return false
 }
 
-// authorizeAbstract looks the name up among those of the session, for the kind of the
-// socket that is to be connected. Between this and
+// authorizeAbstract looks for the name among those of the session, for the kind of the
+// socket that is to be connected: each kind has names of its own. Between this and
 // the connection a program outside would have to take over the very name.
 //
 // Others get the answer that they would get if nobody had the name, as in a
 // network namespace of the session's own: X clients try the display's abstract
 // name first, and its path, which may be allowed, after this answer only.
-func (m *Broker) authorizeAbstract(w *waiter, name string) unix.Errno {
+func (w *waiter) authorizeAbstract(name string) unix.Errno {
 	kind, err := unix.GetsockoptInt(w.sock.fd, unix.SOL_SOCKET, unix.SO_TYPE)
-	_, own := m.sockets.bound(w.sock.fd, func(s *boundSocket) bool { return string(s.name) == name && int(s.kind) == kind })
+	_, own := w.broker.sockets.bound(w.sock.fd, func(s *boundSocket) bool { return string(s.name) == name && int(s.kind) == kind })
 	if err != nil || !own {
 		return unix.ECONNREFUSED
 	}
@@ -227,7 +217,7 @@ func (w *waiter) try() answer {
 		return refused(asErrno(err))
 	}
 	if flags&unix.O_NONBLOCK != 0 {
-		return answer{errno: w.call()}
+		return refused(w.call())
 	}
 	// The command has the flag for as long as the call takes, in which no
 	// data can be on its way.

@@ -1,7 +1,7 @@
 package broker
 
 import (
-	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"unsafe"
@@ -13,28 +13,10 @@ import (
 // of a connection is told (SO_PEERCRED, SO_PEERGROUPS): credentials(7),
 // capabilities(7).
 type identity struct {
-	uid, gid       int // effective
-	fsuid, fsgid   int // for files
-	groups         []int
-	capabilities   uint64    // effective
-	permitted, inh [2]uint32 // of this process only
-}
-
-// ownIdentity is what the threads of this process are.
-func ownIdentity() (identity, error) {
-	st, err := caller{tid: unix.Gettid()}.status()
-	if err != nil {
-		return identity{}, fmt.Errorf("this process's own credentials: %w", err)
-	}
-	head, data := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, [2]unix.CapUserData{}
-	if err := unix.Capget(&head, &data[0]); err != nil {
-		return identity{}, fmt.Errorf("capget(2): %w", err)
-	}
-	who := st.identity
-	for i, d := range data {
-		who.permitted[i], who.inh[i] = d.Permitted, d.Inheritable
-	}
-	return who, nil
+	uid, gid     int // effective
+	fsuid, fsgid int // for files
+	groups       []int
+	capabilities uint64 // effective
 }
 
 // privileged reports whether a thread with this identity may more than any
@@ -64,16 +46,13 @@ func (m *Broker) as(c *Call, f func() answer) answer {
 	if !m.self.privileged() {
 		return f()
 	}
-	if who.uid < 0 || who.gid < 0 || who.fsuid < 0 || who.fsgid < 0 {
-		return refused(unix.EACCES)
-	}
 	who.capabilities &= m.policy.Capabilities
 	runtime.LockOSThread()
 	a := refused(unix.EACCES)
-	if m.self.become(&who) {
+	if who.take() {
 		a = f()
 	}
-	if !m.self.again(&who) {
+	if !m.self.take() {
 		// The thread stays locked, and ends with the goroutine.
 		m.finish(errIdentity)
 		return a
@@ -82,44 +61,38 @@ func (m *Broker) as(c *Call, f func() answer) answer {
 	return a
 }
 
-// become makes this thread, which is i, who. The functions of package syscall
-// would change all threads. The user comes last: whoever is not root can change
-// nothing else.
-func (i *identity) become(who *identity) bool {
-	return (slices.Equal(i.groups, who.groups) || setGroups(who.groups)) &&
-		(i.gid == who.gid || setThread(unix.SYS_SETRESGID, who.gid)) &&
-		(who.gid == who.fsgid || setFile(unix.SYS_SETFSGID, who.fsgid)) &&
-		(i.uid == who.uid || setThread(unix.SYS_SETRESUID, who.uid)) &&
-		(who.uid == who.fsuid || setFile(unix.SYS_SETFSUID, who.fsuid)) &&
-		i.setCapabilities(who.capabilities)
+// take gives this thread the identity. Its permitted capabilities and the real ids stay,
+// by which it is changed back. The functions of package syscall would change all threads.
+func (i *identity) take() bool {
+	return i.gid >= 0 && setCapabilities(^uint64(0)) && setGroups(i.groups) &&
+		setID(unix.SYS_GETEGID, unix.SYS_SETRESGID, i.gid) && setFileID(unix.SYS_SETFSGID, i.fsgid) &&
+		setID(unix.SYS_GETEUID, unix.SYS_SETRESUID, i.uid) && setFileID(unix.SYS_SETFSUID, i.fsuid) &&
+		setCapabilities(i.capabilities)
 }
 
-// again makes this thread i, after it was who or became that in part. The ids for files
-// follow the effective ones. What was not changed is left: not every id can be set.
-func (i *identity) again(who *identity) bool {
-	return (i.uid == who.uid && i.uid == who.fsuid || setThread(unix.SYS_SETRESUID, i.uid)) &&
-		i.setCapabilities(i.capabilities) &&
-		(i.gid == who.gid && i.gid == who.fsgid || setThread(unix.SYS_SETRESGID, i.gid)) &&
-		(slices.Equal(i.groups, who.groups) || setGroups(i.groups))
-}
-
-// setThread sets the effective id of this thread alone, and with it the one for
-// files.
-func setThread(call uintptr, id int) bool {
+// setID sets the effective id of this thread, and with it the one for files. One that it
+// has is left: not every id can be set.
+func setID(get, set uintptr, id int) bool {
+	if now, _, _ := unix.RawSyscall(get, 0, 0, 0); int(now) == id {
+		return true
+	}
 	keep := ^uintptr(0)
-	_, _, errno := unix.RawSyscall(call, keep, uintptr(id), keep)
+	_, _, errno := unix.RawSyscall(set, keep, uintptr(id), keep)
 	return errno == 0
 }
 
-// setFile sets the id for files. The call has no errors; it gives the id that
-// was there before.
-func setFile(call uintptr, id int) bool {
+// setFileID sets the id for files. The call has no errors; it gives the id that was there
+// before.
+func setFileID(call uintptr, id int) bool {
 	unix.RawSyscall(call, uintptr(id), 0, 0)
 	now, _, _ := unix.RawSyscall(call, ^uintptr(0), 0, 0)
 	return int(now) == id
 }
 
 func setGroups(groups []int) bool {
+	if now, err := os.Getgroups(); err == nil && slices.Equal(now, groups) {
+		return true
+	}
 	list := make([]uint32, len(groups)+1)
 	for i, g := range groups {
 		list[i] = uint32(g)
@@ -128,13 +101,14 @@ func setGroups(groups []int) bool {
 	return errno == 0
 }
 
-// setCapabilities sets the effective ones of this thread. The permitted ones
-// stay, for again.
-func (i *identity) setCapabilities(effective uint64) bool {
-	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
+// setCapabilities sets the effective ones of this thread, as far as they are permitted.
+func setCapabilities(effective uint64) bool {
+	head, data := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, [2]unix.CapUserData{}
+	if unix.Capget(&head, &data[0]) != nil {
+		return false
+	}
 	for n := range data {
-		data[n] = unix.CapUserData{Effective: uint32(effective>>(32*n)) & i.permitted[n], Permitted: i.permitted[n], Inheritable: i.inh[n]}
+		data[n].Effective = uint32(effective>>(32*n)) & data[n].Permitted
 	}
 	return unix.Capset(&head, &data[0]) == nil
 }

@@ -64,7 +64,7 @@ func boundSockets(of int, see func(*boundSocket)) error {
 	if err := unix.Sendto(fd, unsafe.Slice((*byte)(unsafe.Pointer(&r)), r.length), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return err
 	}
-	for buf := make([]byte, 32<<10); ; {
+	for buf := make([]byte, 8<<10); ; {
 		n, _, err := unix.Recvfrom(fd, buf, 0)
 		if err != nil {
 			return err

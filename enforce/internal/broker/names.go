@@ -1,12 +1,9 @@
 package broker
 
 import (
-	"encoding/binary"
 	"net/netip"
-	"slices"
 	"strings"
 
-	"github.com/zsbx/zsbx/enforce/internal/seccomp"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -32,26 +29,4 @@ func NameServers(host *policy.Host) []netip.Addr {
 		}
 	}
 	return out
-}
-
-// internetAddress is an AF_INET or AF_INET6 address. One with a scope is none.
-func internetAddress(b []byte) (netip.AddrPort, bool) {
-	port, ok := internetPort(b)
-	switch {
-	case !ok:
-	case binary.NativeEndian.Uint16(b) == seccomp.AfInet && len(b) >= 16:
-		a, _ := netip.AddrFromSlice(b[4:8])
-		return netip.AddrPortFrom(a, port), true
-	case binary.NativeEndian.Uint16(b) == seccomp.AfInet6 && len(b) >= 28 && binary.NativeEndian.Uint32(b[24:]) == 0:
-		a, _ := netip.AddrFromSlice(b[8:24])
-		return netip.AddrPortFrom(a.Unmap(), port), true
-	}
-	return netip.AddrPort{}, false
-}
-
-// mayAsk reports whether an address is that of a name server.
-func (m *Policy) mayAsk(b []byte) bool {
-	const domain = 53
-	a, ok := internetAddress(b)
-	return ok && a.Port() == domain && slices.Contains(m.Names, a.Addr())
 }

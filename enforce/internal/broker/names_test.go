@@ -69,12 +69,12 @@ func TestToKernel(t *testing.T) {
 		return b
 	}
 	for _, b := range [][]byte{nil, {0}, make([]byte, 12), address(0, 0), address(0, 0)[:8], address(7, 0)[:8], append(address(0, 0), 1, 2, 3, 4)} {
-		if !ToKernel(b) {
+		if !toKernel(b) {
 			t.Errorf("%v does not reach the kernel alone", b)
 		}
 	}
 	for _, b := range [][]byte{address(1, 0), address(0, 2), address(1<<31, 0), address(0, 1<<31), append(address(5, 0), 0)} {
-		if ToKernel(b) {
+		if toKernel(b) {
 			t.Errorf("%v reaches the kernel alone", b)
 		}
 	}

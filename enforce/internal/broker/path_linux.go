@@ -10,21 +10,13 @@ import (
 	"github.com/zsbx/zsbx/internal/procfs"
 )
 
-// mountPoint identifies a directory and the mount it was reached by.
-type mountPoint struct{ mount, ino uint64 }
-
 // MountOf is the mount that a path leads to, 0 if it can't be told.
 func MountOf(path string) uint64 {
-	at, _ := mountOf(path)
-	return at.mount
-}
-
-func mountOf(path string) (mountPoint, error) {
 	var st unix.Statx_t
-	if err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_INO|unix.STATX_MNT_ID, &st); err != nil {
-		return mountPoint{}, err
+	if unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_MNT_ID, &st) != nil {
+		return 0
 	}
-	return mountPoint{st.Mnt_id, st.Ino}, nil
+	return st.Mnt_id
 }
 
 // fileSystem is the device of the file system that an open file of the caller
@@ -48,79 +40,56 @@ func (c caller) fileSystem(fd int) (device [2]uint32, _ error) {
 	return device, unix.ENOENT
 }
 
-// procSelf splits a path that begins with something of the caller's own that only
-// the kernel can follow (its directories and descriptors in /proc) into that,
-// as others have to write it, and the rest.
-func (c caller) procSelf(path string) (link, rest string, ok bool) {
-	for _, self := range []struct{ prefix, below string }{{"/proc/self/", ""}, {"/proc/thread-self/", ""},
-		{fmt.Sprintf("/proc/%d/", c.tid), ""}, {"/dev/fd/", "fd/"}} {
-		if below, cut := strings.CutPrefix(path, self.prefix); cut {
-			path, ok = self.below+below, true
-			break
-		}
-	}
-	if !ok {
-		return "", "", false
-	}
-	first, rest, _ := strings.Cut(path, "/")
-	if first == "fd" {
-		first, rest, _ = strings.Cut(rest, "/")
-		first = "fd/" + first
-	}
-	return fmt.Sprintf("/proc/%d/%s", c.tid, first), strings.TrimLeft(rest, "/"), true
-}
-
 // route is a path of the caller's and where it begins.
 type route struct {
-	from   int    // a directory, or AT_FDCWD
-	path   string // "" for from itself
-	inRoot bool   // from is a root directory
+	from    int    // a file that is open to the caller already
+	path    string // "" for from itself
+	resolve uint64 // how it goes on (openat2(2))
 }
 
-// route finds where a path of the caller's begins, which counts from dirfd: in a
-// directory that is open to it already, which this process has to have the right to look at.
-func (c caller) route(dirfd int, path string, own mountPoint) (r route, held []int, _ unix.Errno) {
-	r = route{from: unix.AT_FDCWD, path: path}
-	from := fmt.Sprintf("/proc/%d/cwd", c.tid)
+// route finds where a path of the caller's begins, which counts from dirfd: at a file
+// that this process has to have the right to look at. What begins with something of the
+// caller's own in /proc is led to that here, since others have to write it otherwise.
+func (c *Call) route(dirfd int, path string) (route, unix.Errno) {
+	from, r := "cwd", route{path: path}
 	if dirfd != unix.AT_FDCWD {
-		from = fmt.Sprintf("/proc/%d/fd/%d", c.tid, dirfd)
+		from = "fd/" + strconv.Itoa(dirfd)
 	}
-	if link, rest, ok := c.procSelf(path); ok {
-		from, r.path = link, rest
-	} else if strings.HasPrefix(path, "/") {
-		from = fmt.Sprintf("/proc/%d/root", c.tid)
-		at, err := mountOf(from)
-		if err != nil {
-			return r, nil, asErrno(err)
+	if strings.HasPrefix(path, "/") {
+		from, r.resolve = "root", unix.RESOLVE_IN_ROOT
+	}
+	for prefix, below := range map[string]string{"/proc/self/": "", "/proc/thread-self/": "", procfs.Path(c.from.tid, ""): "", "/dev/fd/": "fd/"} {
+		if rest, ok := strings.CutPrefix(path, prefix); ok {
+			from, r.path, _ = strings.Cut(below+rest, "/")
+			if from == "fd" {
+				from, r.path, _ = strings.Cut(r.path, "/")
+				from = "fd/" + from
+			}
+			r.path, r.resolve = strings.TrimLeft(r.path, "/"), 0
 		}
-		if at == own {
-			return r, nil, 0
-		}
-		r.inRoot = true
 	}
 	var err error
-	if r.from, err = unix.Open(from, unix.O_PATH|unix.O_CLOEXEC, 0); err != nil {
-		return r, nil, asErrno(err)
+	if r.from, err = unix.Open(procfs.Path(c.from.tid, from), unix.O_PATH|unix.O_CLOEXEC, 0); err == nil {
+		c.held = append(c.held, r.from)
 	}
-	return r, []int{r.from}, 0
+	return r, asErrno(err)
 }
 
-// Walk opens what a route leads to, as a reference to an inode. What it finds is
-// checked by its inode, so that a path that is read otherwise than the kernel
-// would (links in a root directory of the command's own, the magic ones of
+// walk opens what a route leads to, as a reference to an inode, with the rights of whoever
+// asks. What it finds is checked by its inode, so that a path that is read otherwise than
+// the kernel would (links in a root directory of the command's own, the magic ones of
 // /proc) can lead to a refusal and not around one.
-func (r route) Walk() (int, unix.Errno) {
-	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC}
-	var fd int
-	var err error
-	switch {
-	case r.path == "":
-		fd, err = unix.FcntlInt(uintptr(r.from), unix.F_DUPFD_CLOEXEC, 0)
-	case r.inRoot:
-		how.Resolve |= unix.RESOLVE_IN_ROOT
-		fd, err = unix.Openat2(r.from, r.path, &how)
-	default:
-		fd, err = unix.Openat(r.from, r.path, unix.O_PATH|unix.O_CLOEXEC, 0)
+func (c *Call) walk(r route) (fd int, _ unix.Errno) {
+	if r.path == "" {
+		return r.from, 0
 	}
-	return fd, asErrno(err)
+	errno := patiently(func() unix.Errno { // EAGAIN where something is renamed meanwhile
+		var err error
+		fd, err = unix.Openat2(r.from, r.path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: r.resolve})
+		return asErrno(err)
+	})
+	if errno == 0 {
+		c.held = append(c.held, fd)
+	}
+	return fd, errno
 }

@@ -44,22 +44,16 @@ func (c *Call) MeetsMount() bool {
 // caller's mount namespace here.
 func (c *Call) mountPoint(dirfd int, name string) bool {
 	dir, base := path.Split(name)
-	r, held, errno := c.from.route(dirfd, dir, c.broker.root)
+	r, errno := c.route(dirfd, dir)
 	if errno != 0 {
 		return false
 	}
-	defer func() {
-		for _, fd := range held {
-			unix.Close(fd)
-		}
-	}()
 	var st unix.Statx_t
 	a := c.broker.as(c, func() answer {
-		fd, errno := r.Walk()
+		fd, errno := c.walk(r)
 		if errno != 0 {
 			return refused(errno)
 		}
-		defer unix.Close(fd)
 		return refused(asErrno(unix.Statx(fd, base, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, 0, &st)))
 	})
 	return a.errno == 0 && st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0

@@ -1,7 +1,7 @@
 package broker
 
 import (
-	"os"
+	"path/filepath"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -13,13 +13,16 @@ import (
 // other negative numbers (that process group): those of them that are the session's get
 // the signal, the caller's own process last.
 func (s *signalCall) group(to int) answer {
+	if s.sig == 0 {
+		return refused(asErrno(unix.Kill(to, 0)))
+	}
 	self, fd, errno := openProcess(s.from.tid)
 	if errno != 0 {
 		return refused(errno)
 	}
 	defer unix.Close(fd)
 	st, err := procfs.Look(self)
-	if errno := s.describe(0); errno != 0 || err != nil {
+	if errno := s.describe(); errno != 0 || err != nil {
 		return refused(unix.EPERM)
 	}
 	group := -to
@@ -33,7 +36,16 @@ func (s *signalCall) group(to int) answer {
 	if group != st.Group {
 		return refused(result)
 	}
-	return s.sendSelf(fd)
+	if !s.broker.queue.valid(s.id) {
+		return refused(unix.EINTR)
+	}
+	// Before Linux 5.19 the signal would interrupt the very call, which would then be made
+	// again: so it has its answer first.
+	if listenerFlags()&unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV == 0 && s.broker.queue.send(s.id, answer{}) != nil {
+		return refused(unix.EINTR)
+	}
+	s.deliver(self, fd)
+	return answer{}
 }
 
 // each signals all of a process group, or everybody for 0, but self. Whoever is made or
@@ -50,65 +62,19 @@ func (s *signalCall) each(group, self int) unix.Errno {
 	}
 	for look, quiet := 0, 0; look < 100 && quiet < 2; look++ {
 		quiet++
-		for _, pid := range processes() {
+		all, _ := filepath.Glob("/proc/[0-9]*")
+		for _, dir := range all {
+			pid, _ := strconv.Atoi(filepath.Base(dir))
 			st, err := procfs.Look(pid)
 			id := process{pid, st.Start}
 			if err != nil || pid == self || group != 0 && st.Group != group || seen[id] {
 				continue
 			}
-			if seen[id] = true; !s.broker.session.member(pid) {
-				continue
-			}
-			quiet = 0
-			switch errno := s.sendNumber(pid); {
-			case errno == 0:
-				result = 0
-			case result != 0 && errno != unix.ESRCH && group != 0:
-				result = errno
+			seen[id], s.process = true, pid
+			if s.number() == 0 {
+				quiet, result = 0, 0
 			}
 		}
 	}
 	return result
-}
-
-func (s *signalCall) sendNumber(pid int) unix.Errno {
-	pid, fd, errno := openProcess(pid)
-	if errno != 0 {
-		return errno
-	}
-	defer unix.Close(fd)
-	return s.send(pid, fd, 0)
-}
-
-// sendSelf signals the caller's own process. Before Linux 5.19 that would
-// interrupt the very call, which would then be made again: so it has its answer first.
-func (s *signalCall) sendSelf(pidfd int) answer {
-	early := listenerFlags()&unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV == 0
-	if early {
-		if !s.broker.queue.valid(s.id) {
-			return refused(unix.EINTR)
-		}
-		if err := s.broker.queue.send(s.id, answer{}); err != nil {
-			return refused(unix.EINTR)
-		}
-	}
-	s.deliver(pidfd, 0)
-	return answer{}
-}
-
-// processes lists all that /proc shows.
-func processes() []int {
-	d, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	defer d.Close()
-	names, _ := d.Readdirnames(-1)
-	pids := make([]int, 0, len(names))
-	for _, name := range names {
-		if pid, err := strconv.Atoi(name); err == nil {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
 }
