@@ -22,7 +22,7 @@ type checkFlags struct {
 	selfTest  bool
 }
 
-func newCheck(a *app) command {
+func newCheck(a *app) *cobra.Command {
 	o := &checkFlags{}
 	c := &cobra.Command{
 		Use:   "check [flags] [[--] COMMAND [ARG...]]",
@@ -58,32 +58,28 @@ is exit status 125.`,
 	})
 	fs.BoolVar(&o.selfTest, "self-test", false, "attack a sandboxed process, harmlessly, and print what was refused")
 	fs.BoolVar(&a.say.json, "json", false, "print JSON")
-	o.policyFlags.add(fs)
-	return command{c, o.check}
+	o.policyFlags.add(a, fs)
+	return c
 }
 
 // check finds what is wrong with the flags.
 func (o *checkFlags) check(argv []string) error {
-	m := mistakes{}
 	if o.trust != nil && len(argv) > 0 {
-		m.failIf(!isHash(strings.ToLower(argv[0])), "--trust can't be used with a command")
-		m.failIf(isHash(strings.ToLower(argv[0])), "--trust takes its value with =: --trust=%s", argv[0])
+		o.fail("--trust can't be used with a command; it takes its value with =: --trust=SHA256")
 	}
-	m.failIf(o.trust != nil && len(o.questions) > 0, "--trust can't be used with a question")
+	o.failIf(o.trust != nil && len(o.questions) > 0, "--trust can't be used with a question")
 	if o.trust != nil && *o.trust != trustShow && !isHash(*o.trust) {
-		m.fail("--trust=%s: must be the SHA-256 of a project policy, as zsbx check --trust shows it", *o.trust)
+		o.fail("--trust=%s: must be the SHA-256 of a project policy, as zsbx check --trust shows it", *o.trust)
 	}
-	return errors.Join(append(m.errs, o.policyFlags.check(argv))...)
+	return o.policyFlags.check()
 }
 
 func (o *checkFlags) run(a *app, argv []string) error {
-	if o.trust != nil {
-		if err := o.check(argv); err != nil {
-			return err
-		}
+	flagErr := o.check(argv)
+	if o.trust != nil && flagErr == nil {
 		return o.trustProject(a)
 	}
-	c, err := o.compose("", argv, o.check)
+	c, err := o.compose("", argv, flagErr)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -39,8 +40,9 @@ type app struct {
 	env    []string // NAME=VALUE
 	say    *voice
 	cfg    settings
-	help   helpWriter // where cobra writes
-	args   []string   // without the program's name
+	help   bytes.Buffer // what cobra prints
+	args   []string     // without the program's name
+	mistakes
 
 	// left is the command of a process in the background that has ended and may
 	// have left something running.
@@ -100,8 +102,8 @@ func (a *app) main(args []string) sandbox.Outcome {
 	a.say.color = a.cfg.color(a.env, a.stderr)
 	root := newRoot(a, args)
 	root.SetArgs(args)
-	if err = root.Execute(); err == nil {
-		err = writeErr(a.help.err)
+	if err = root.Execute(); a.help.Len() > 0 {
+		err = errors.Join(err, a.printText(a.help.String()))
 	}
 	out := sandbox.Outcome{Status: a.say.report(err)}
 	var f *failure
@@ -109,20 +111,6 @@ func (a *app) main(args []string) sandbox.Outcome {
 		out.Signal = f.signal
 	}
 	return out
-}
-
-// helpWriter keeps the first error of writing, which cobra does not return.
-type helpWriter struct {
-	w   io.Writer
-	err error
-}
-
-func (h *helpWriter) Write(b []byte) (int, error) {
-	n, err := h.w.Write(b)
-	if h.err == nil {
-		h.err = err
-	}
-	return n, err
 }
 
 // Root builds all of zsbx's commands, for programs that write documentation

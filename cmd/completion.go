@@ -14,13 +14,13 @@ import (
 	"github.com/zsbx/zsbx/track"
 )
 
-func newCompletion(a *app) command {
+func newCompletion(a *app) *cobra.Command {
 	scripts := map[string]func(*cobra.Command, io.Writer) error{
 		"bash": BashCompletion,
 		"zsh":  (*cobra.Command).GenZshCompletion,
 		"fish": func(root *cobra.Command, w io.Writer) error { return root.GenFishCompletion(w, true) },
 	}
-	return command{Command: &cobra.Command{
+	return &cobra.Command{
 		Use:   "completion bash|zsh|fish",
 		Short: "Print a completion script for a shell",
 		Long:  "Print a script that teaches a shell to complete zsbx's commands and flags.",
@@ -34,7 +34,7 @@ func newCompletion(a *app) command {
 			}
 			return writeErr(scripts[args[0]](newRoot(a, nil), a.stdout))
 		},
-	}}
+	}
 }
 
 // BashCompletion writes the script for bash. Cobra's needs the package bash-completion,

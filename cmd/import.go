@@ -12,7 +12,7 @@ import (
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
-func newImport(a *app) command {
+func newImport(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "import [flags] FILE",
 		Short: "Make a policy of another sandbox's settings",
@@ -26,7 +26,7 @@ of firejail.`,
 	var format string
 	c.Flags().Var(&flagValue{kind: "string", words: imports.Formats, set: func(s string) { format = s }}, "format", "what FILE is, by `NAME`: srt, zed, codex, landrun or firejail; by default it is guessed")
 	c.RunE = func(_ *cobra.Command, args []string) error { return a.importFile(args, format) }
-	return command{Command: c}
+	return c
 }
 
 func (a *app) importFile(args []string, format string) error {

@@ -18,7 +18,7 @@ import (
 	"github.com/zsbx/zsbx/policy/compose"
 )
 
-func newInit(a *app) command {
+func newInit(a *app) *cobra.Command {
 	l := &learner{a: a, write: true}
 	c := &cobra.Command{
 		Use:   "init [flags] [[--] COMMAND [ARG...]]",
@@ -37,8 +37,8 @@ a template is written, all in comments.`,
 	fs := c.Flags()
 	fs.SetInterspersed(false)
 	fs.BoolVarP(&l.yes, "yes", "y", false, "accept all proposals but sockets")
-	l.policyFlags.add(fs)
-	return command{c, l.check}
+	l.policyFlags.add(a, fs)
+	return c
 }
 
 func (l *learner) init(argv []string) error {

@@ -29,7 +29,7 @@ type learner struct {
 	old []byte // the project's policy, before anything ran; nil for none
 }
 
-func newLearn(a *app) command {
+func newLearn(a *app) *cobra.Command {
 	l := &learner{a: a}
 	c := &cobra.Command{
 		Use:   "learn [flags] [--] COMMAND [ARG...]",
@@ -55,8 +55,8 @@ may be among them; without either COMMAND is run once. What COMMAND prints goes 
 	fs.BoolVarP(&l.yes, "yes", "y", false, "accept all proposals but sockets")
 	fs.BoolVarP(&l.write, "write", "w", false, "add the rules to "+policy.ProjectFile+" in the working directory")
 	fs.BoolVar(&l.permissive, "permissive", false, "run COMMAND once, with all files open but the places of secrets")
-	l.policyFlags.add(fs)
-	return command{c, l.check}
+	l.policyFlags.add(a, fs)
+	return c
 }
 
 // mostRounds is how often a command is run.
@@ -95,7 +95,7 @@ func (l *learner) round(argv []string) (*sandbox.Result, []learn.Need, error) {
 	if l.Resolved != nil {
 		l.more = l.Policy()
 	}
-	c, err := l.compose("", argv, l.check)
+	c, err := l.compose("", argv, l.check())
 	if err != nil {
 		return nil, nil, err
 	}

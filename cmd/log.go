@@ -25,7 +25,7 @@ type logFlags struct {
 	audit, dir, since string
 }
 
-func newLog(a *app) command {
+func newLog(a *app) *cobra.Command {
 	o := &logFlags{}
 	c := &cobra.Command{
 		Use:   "log [flags] [ID|NAME|PREFIX...]",
@@ -44,7 +44,7 @@ The log is that of the user's policy, or the one of --audit.`,
 	f.StringVar(&o.since, "since", "", "leave out what ended before `TIME`: 90m ago, or a day such as 2026-01-31")
 	f.StringVar(&o.dir, "dir", "", "only what ran in `DIR`, or below")
 	f.BoolVar(&a.say.json, "json", false, "print JSON")
-	return command{Command: c}
+	return c
 }
 
 func (o *logFlags) run(a *app, ids []string) error {

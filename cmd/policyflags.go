@@ -18,7 +18,7 @@ import (
 
 // policyFlags are the flags that make a policy.
 type policyFlags struct {
-	mistakes
+	*mistakes
 
 	asked policy.Policy // what flags say while they are read; policy has all of it
 
@@ -33,7 +33,8 @@ type policyFlags struct {
 	allowGaps       []string
 }
 
-func (o *policyFlags) add(fs *pflag.FlagSet) {
+func (o *policyFlags) add(a *app, fs *pflag.FlagSet) {
+	o.mistakes = &a.mistakes
 	o.put(fs, "ro", "fs.ro", "allow reading `PATH` and what is below it")
 	o.put(fs, "rox", "fs.rox", "allow reading and executing `PATH`")
 	o.put(fs, "rw", "fs.rw", "allow reading, writing and executing `PATH`, as a build tree needs")
@@ -125,14 +126,13 @@ func presetWords() (words []string) {
 }
 
 // check finds what is wrong with the flags.
-func (o *policyFlags) check([]string) error {
-	m, n := mistakes{slices.Clone(o.errs)}, &o.asked.Net
-	m.failIf(o.net && o.noNet, "--net and --no-net can't be used together")
-	m.failIf(o.net && (n.ConnectTCP != nil || n.BindTCP != nil), "--net can't be used with --connect-tcp or --bind-tcp, which close all other network")
-	m.failIf(o.noNet && n.ConnectTCP != nil, "--no-net and --connect-tcp can't be used together: ports that are listed close all other network")
-	m.failIf(o.noNet && n.BindTCP != nil, "--no-net and --bind-tcp can't be used together: ports that are listed close all other network")
-	m.failIf(o.cleanEnv && o.inheritEnv, "--clean-env and --inherit-env can't be used together")
-	return errors.Join(m.errs...)
+func (o *policyFlags) check() error {
+	n := &o.asked.Net
+	ports := n.ConnectTCP != nil || n.BindTCP != nil
+	o.apart(o.net, o.noNet, "net no-net")
+	o.failIf((o.net || o.noNet) && ports, "--net and --no-net can't be used with --connect-tcp and --bind-tcp, which close all other network")
+	o.apart(o.cleanEnv, o.inheritEnv, "clean-env inherit-env")
+	return errors.Join(o.errs...)
 }
 
 // policy is what the flags ask for.
@@ -166,9 +166,8 @@ type composed struct {
 
 // compose adds up what flags and files ask for, for a system; "" is this one. argv is
 // the command, as far as presets are detected from it. The error joins all that is
-// wrong with the files, and what check finds with the flags.
-func (o *policyFlags) compose(os string, argv []string, check func([]string) error) (*composed, error) {
-	flagErr := check(argv)
+// wrong with the files, and flagErr.
+func (o *policyFlags) compose(os string, argv []string, flagErr error) (*composed, error) {
 	host, err := o.thisHost()
 	if err != nil {
 		return nil, errors.Join(flagErr, err)

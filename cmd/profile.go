@@ -3,7 +3,6 @@ package cmd
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,7 +24,7 @@ type profileFlags struct {
 	say    *voice
 }
 
-func newProfile(a *app) command {
+func newProfile(a *app) *cobra.Command {
 	o := &profileFlags{say: a.say}
 	c := &cobra.Command{
 		Use:   "profile [flags] [--] [COMMAND [ARG...]]",
@@ -46,36 +45,33 @@ of a run is left out: it has a new name each time.`,
 	fs.SetInterspersed(false)
 	fs.BoolVar(&o.print, "print", false, "print a table for people (the default)")
 	o.format = "text"
-	o.choice(fs, &o.format, "format", []string{"text", "toml", "json", "landlock", "sbpl"}, "the `FORMAT`: text, toml, json, landlock or sbpl")
-	o.choice(fs, &o.os, "os", []string{"linux", "macos"}, "print for the system `OS`: linux or macos")
+	a.choice(fs, &o.format, "format", []string{"text", "toml", "json", "landlock", "sbpl"}, "the `FORMAT`: text, toml, json, landlock or sbpl")
+	a.choice(fs, &o.os, "os", []string{"linux", "macos"}, "print for the system `OS`: linux or macos")
 	fs.BoolVar(&o.list, "list", false, "list the presets")
 	fs.BoolVar(&a.say.json, "json", false, "the same as --format json")
-	o.policyFlags.add(fs)
-	return command{c, o.check}
+	o.policyFlags.add(a, fs)
+	return c
 }
 
 // check finds what is wrong with the flags.
-func (o *profileFlags) check(argv []string) error {
-	m := mistakes{}
+func (o *profileFlags) check() error {
 	if o.say.json {
 		o.format = "json"
 	}
 	if o.os == "" {
 		o.os = map[string]string{"sbpl": "macos", "landlock": "linux"}[o.format]
 	}
-	m.failIf(o.format == "sbpl" && o.os != "macos" || o.format == "landlock" && o.os != "linux", "--format %s and --os %s can't be used together", o.format, o.os)
-	m.failIf(o.print && o.format != "text", "--print and --format %s can't be used together", o.format)
-	return errors.Join(append(m.errs, o.policyFlags.check(argv))...)
+	o.failIf(o.format == "sbpl" && o.os != "macos" || o.format == "landlock" && o.os != "linux", "--format %s and --os %s can't be used together", o.format, o.os)
+	o.failIf(o.print && o.format != "text", "--print and --format %s can't be used together", o.format)
+	return o.policyFlags.check()
 }
 
 func (o *profileFlags) run(a *app, argv []string) error {
-	if err := o.check(argv); o.list {
-		if err == nil {
-			err = a.listPresets()
-		}
-		return err
+	flagErr := o.check()
+	if o.list && flagErr == nil {
+		return a.listPresets()
 	}
-	c, err := o.compose(o.os, argv, o.check)
+	c, err := o.compose(o.os, argv, flagErr)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/zsbx/zsbx/track"
 )
 
-func newPs(a *app) command {
+func newPs(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ps [--all] [--json]",
 		Short: "List sessions",
@@ -42,7 +42,7 @@ without a session, whose record was removed or lies elsewhere.`,
 	all := c.Flags().Bool("all", false, "list sessions that ended, too")
 	c.Flags().BoolVar(&a.say.json, "json", false, "print JSON")
 	c.RunE = func(*cobra.Command, []string) error { return a.ps(*all) }
-	return command{Command: c}
+	return c
 }
 
 func (a *app) ps(ended bool) error {

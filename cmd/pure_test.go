@@ -64,47 +64,16 @@ func TestQuoteArg(t *testing.T) {
 	}
 }
 
-// TestWalkFlags: every mistake is found, and nothing behind the command is
-// read.
-func TestWalkFlags(t *testing.T) {
-	for _, c := range []struct {
-		args string
-		want []string
-	}{
-		{"--rw . -- cmd --nonsense", nil},
-		{"--rw . cmd --nonsense", nil},
-		{"--rw=. --no-net -t cmd", nil},
-		{"-tC dir cmd", nil},
-		{"-C=dir cmd", nil},
-		{"-Cdir cmd", nil},
-		{"--rw", []string{"flag --rw needs a value"}},
-		{"--rw -- cmd", []string{"flag --rw needs a value"}},
-		{"-tC", []string{"flag -C needs a value"}},
-		{"--no-nett --no-net=x -- cmd", []string{"unknown flag --no-nett; did you mean --no-net?", "flag --no-net: x is not a bool"}},
-		{"--rww . --zzzzzzzz -- --more", []string{"unknown flag --rww; did you mean --rw?", "unknown flag --zzzzzzzz"}},
-		{"-x -y", []string{"unknown flag -x", "unknown flag -y"}},
-	} {
-		o := &runFlags{}
-		fs := pflag.NewFlagSet("run", pflag.ContinueOnError)
-		o.policyFlags.add(fs)
-		fs.BoolVarP(&o.tty, "tty", "t", false, "")
-		fs.SetInterspersed(false)
-		if got := walkFlags(fs, strings.Fields(c.args)); !slices.Equal(got, c.want) {
-			t.Errorf("%s: %q, want %q", c.args, got, c.want)
-		}
-	}
-}
-
 // TestFlagPolicy: flags become rules with their origin, and nothing is lost.
 func TestFlagPolicy(t *testing.T) {
 	o := &policyFlags{}
 	fs := pflag.NewFlagSet("run", pflag.ContinueOnError)
-	o.add(fs)
+	o.add(&app{}, fs)
 	if err := fs.Parse(strings.Fields("--ro a,b --rox /x --rw . --rw-noexec ~/d --deny **/.env --connect-tcp 443 --connect-tcp 65535 --bind-tcp 1 " +
 		"--unix /s --env A --env B= --env C=x=y --clean-env --timeout 10 --max-output 1k")); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.check(nil); err != nil {
+	if err := o.check(); err != nil {
 		t.Fatal(err)
 	}
 	p := o.policy()

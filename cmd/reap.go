@@ -17,14 +17,14 @@ import (
 
 // reapFlags are the flags of reap.
 type reapFlags struct {
-	mistakes
+	*mistakes
 
 	all, stale, dryRun bool
 	wait               time.Duration
 }
 
-func newReap(a *app) command {
-	o := &reapFlags{wait: 10 * time.Second}
+func newReap(a *app) *cobra.Command {
+	o := &reapFlags{mistakes: &a.mistakes, wait: 10 * time.Second}
 	c := &cobra.Command{
 		Use:   "reap [flags] ID|NAME|PREFIX... | --all | --stale",
 		Short: "Kill what a session left running",
@@ -52,22 +52,16 @@ from ps.`,
 	fs.BoolVar(&o.dryRun, "dry-run", false, "only say what would be killed")
 	o.duration(fs, &o.wait, "wait", "how long to wait for each session's end, at most `D`")
 	fs.BoolVar(&a.say.json, "json", false, "print JSON")
-	return command{c, o.check}
-}
-
-// check finds what is wrong with the flags and arguments.
-func (o *reapFlags) check(refs []string) error {
-	m := mistakes{slices.Clone(o.errs)}
-	m.failIf(o.all && o.stale || (o.all || o.stale) && len(refs) > 0, "--all, --stale and sessions can't be used together")
-	if !o.all && !o.stale && len(refs) == 0 {
-		m.errs = append(m.errs, usageHint("zsbx ps", "no session given"))
-	}
-	return errors.Join(m.errs...)
+	return c
 }
 
 func (o *reapFlags) run(a *app, refs []string) error {
-	if err := o.check(refs); err != nil {
-		return err
+	o.failIf(o.all && o.stale || (o.all || o.stale) && len(refs) > 0, "--all, --stale and sessions can't be used together")
+	if !o.all && !o.stale && len(refs) == 0 {
+		o.errs = append(o.errs, usageHint("zsbx ps", "no session given"))
+	}
+	if o.errs != nil {
+		return errors.Join(o.errs...)
 	}
 	st, err := track.OpenStore()
 	if err != nil {

@@ -4,25 +4,20 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/zsbx/zsbx/enforce/sandbox"
+	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/shell"
 )
-
-// command is a command of zsbx, and what finds what is wrong with its flags and
-// arguments; nil for one that finds it when it runs.
-type command struct {
-	*cobra.Command
-	check func(args []string) error
-}
 
 // maker makes the command of a name.
 type maker struct {
 	name string
-	make func(*app) command
+	make func(*app) *cobra.Command
 }
 
 // commands are zsbx's commands, in the order of the help text.
@@ -63,7 +58,6 @@ daemon and no image.`,
 		Args:              cobra.ArbitraryArgs,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
-	a.help.w = a.stdout
 	root.SetOut(&a.help)
 	root.SetErr(a.stderr)
 	root.RunE = func(c *cobra.Command, args []string) error {
@@ -73,19 +67,23 @@ daemon and no image.`,
 		if len(args) == 0 {
 			return c.Help()
 		}
-		return unknownCommand(c, args)
+		return unknownCommand(args)
 	}
 	root.Flags().BoolP("version", "V", false, "print the version")
 	root.Flags().SetInterspersed(false)
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return a.flagErrors(c, args, err) })
-	for _, c := range commands() {
-		if len(args) > 0 && args[0] == c.name {
-			root.AddCommand(finish(c.make(a).Command))
-			return root
-		}
+	root.SetFlagErrorFunc(a.flagError)
+	all := commands()
+	if i := slices.IndexFunc(all, func(m maker) bool { return len(args) > 0 && m.name == args[0] }); i >= 0 {
+		all = all[i : i+1]
 	}
-	for _, c := range commands() {
-		root.AddCommand(finish(c.make(a).Command))
+	for _, m := range all {
+		c := m.make(a)
+		c.DisableFlagsInUseLine = true
+		if c.Args == nil {
+			c.Args = cobra.ArbitraryArgs
+		}
+		c.Flags().SortFlags = false
+		root.AddCommand(c)
 	}
 	root.SetHelpCommand(newHelp())
 	completeFlags(root)
@@ -97,19 +95,16 @@ func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
 		Short: "Help about any command",
-		Args:  cobra.MaximumNArgs(1),
-		ValidArgsFunction: func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-			var names []string
+		ValidArgsFunction: func(c *cobra.Command, _ []string, _ string) (names []string, _ cobra.ShellCompDirective) {
 			for _, known := range c.Root().Commands() {
 				names = append(names, known.Name()+"\t"+known.Short)
 			}
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			root := c.Root()
-			found, _, err := root.Find(args)
-			if err != nil || found == root && len(args) > 0 {
-				return usageHint(strings.TrimSpace("zsbx help "+suggestion(root, args[0])), "no help: unknown command %s", shell.Quote(args[0]))
+			found, _, err := c.Root().Find(args)
+			if err != nil || found == c.Root() && len(args) > 0 {
+				return unknownCommand(args)
 			}
 			found.InitDefaultHelpFlag()
 			return found.Help()
@@ -117,36 +112,17 @@ func newHelp() *cobra.Command {
 	}
 }
 
-// finish gives a command what all of them have.
-func finish(c *cobra.Command) *cobra.Command {
-	c.DisableFlagsInUseLine = true
-	if c.Args == nil {
-		c.Args = cobra.ArbitraryArgs
-	}
-	c.Flags().SortFlags = false
-	return c
-}
-
 // unknownCommand says that there is no such command and what may be meant.
-func unknownCommand(c *cobra.Command, args []string) error {
+func unknownCommand(args []string) error {
 	hint := "zsbx --help"
 	if _, err := sandbox.LookPath(args[0], nil, ""); err == nil {
 		hint = "zsbx run -- " + quoteArgs(args)
-	} else if s := suggestion(c, args[0]); s != "" {
-		hint = "zsbx " + s
 	}
-	return usageHint(hint, "unknown command %s", shell.Quote(args[0]))
-}
-
-// suggestion is the command whose name is nearest to the one that was typed, or
-// "" when none is near.
-func suggestion(c *cobra.Command, typed string) string {
-	for c.SuggestionsMinimumDistance = 1; c.SuggestionsMinimumDistance <= 2; c.SuggestionsMinimumDistance++ {
-		if s := c.SuggestionsFor(typed); len(s) > 0 {
-			return s[0]
-		}
+	var names []string
+	for _, m := range commands() {
+		names = append(names, m.name)
 	}
-	return ""
+	return usageHint(hint, "unknown command %s%s", shell.Quote(args[0]), policy.DidYouMean(args[0], names))
 }
 
 // noArgs refuses arguments.
@@ -195,7 +171,7 @@ type versionInfo struct {
 	Arch     string `json:"arch"`
 }
 
-func newVersion(a *app) command {
+func newVersion(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "version [--json]",
 		Short:   "Print the version",
@@ -205,7 +181,7 @@ func newVersion(a *app) command {
 	}
 	c.Flags().BoolVar(&a.say.json, "json", false, "print JSON")
 	c.RunE = func(*cobra.Command, []string) error { return a.printVersion() }
-	return command{Command: c}
+	return c
 }
 
 func (a *app) printVersion() error {

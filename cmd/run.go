@@ -38,7 +38,7 @@ type runFlags struct {
 	say    *voice // which --json is a part of
 }
 
-func newRun(a *app) command {
+func newRun(a *app) *cobra.Command {
 	o := &runFlags{say: a.say}
 	c := &cobra.Command{
 		Use:   "run [flags] [--] COMMAND [ARG...]",
@@ -66,17 +66,17 @@ When COMMAND ends, what it left running is ended as well.`,
 	fs.BoolVar(&o.explain, "explain", false, "afterwards say what COMMAND was refused, as zsbx why does")
 	fs.BoolVar(&o.dryRun, "dry-run", false, "print what would be enforced, and exit")
 	fs.Lookup("json").Usage = "with --dry-run or --explain, print JSON"
-	return command{c, o.check}
+	return c
 }
 
 // add adds the flags that why has as well.
 func (o *runFlags) add(a *app, c *cobra.Command) {
 	fs := c.Flags()
 	fs.SetInterspersed(false)
-	o.policyFlags.add(fs)
-	o.killAfter, o.track = defaultKillAfter, cmp.Or(a.cfg.Track, "auto")
+	o.policyFlags.add(a, fs)
+	o.killAfter, o.track = defaultKillAfter, cmp.Or(a.cfg["track"], "auto")
 	o.duration(fs, &o.killAfter, "kill-after", "after --timeout, wait the time `D` before SIGKILL")
-	fs.Var(&flagValue{kind: "string", text: o.track, words: trackers, set: o.setTrack}, "track", "how descendants are tracked, by `KIND`: auto, domain, cgroup or subtree")
+	o.choice(fs, &o.track, "track", trackers, "how descendants are tracked, by `KIND`: auto, domain, cgroup or subtree")
 	fs.StringVar(&o.name, "name", "", "give the session the name `NAME`")
 	fs.StringVar(&o.idFile, "id-file", "", "write the session's id to `FILE`")
 	fs.BoolVarP(&o.tty, "tty", "t", false, "run on a new pseudo-terminal")
@@ -85,20 +85,12 @@ func (o *runFlags) add(a *app, c *cobra.Command) {
 	fs.BoolVar(&a.say.json, "json", false, "print JSON on standard error")
 }
 
-// setTrack takes trackers of other systems, too: what is recorded may be asked for.
-func (o *runFlags) setTrack(name string) {
-	o.track = name
-	if err := checkTracker("--track", name); err != nil {
-		o.errs = append(o.errs, err)
-	}
-}
-
 // defaultKillAfter is how long a command may take to end after SIGTERM.
 const defaultKillAfter = 5 * time.Second
 
 // run reads the flags, has the command run, and says what came of it.
 func (o *runFlags) run(a *app, argv []string) error {
-	c, err := o.compose("", argv, o.check)
+	c, err := o.compose("", argv, o.check(argv))
 	if err != nil {
 		return err
 	}
@@ -181,23 +173,22 @@ func (o *runFlags) startErr(err error) error {
 
 // check finds what is wrong with the flags and with their combination.
 func (o *runFlags) check(argv []string) error {
-	m := mistakes{}
 	if len(argv) == 0 && !o.dryRun {
-		m.errs = append(m.errs, usageHint("zsbx run --help", "no command given"))
+		o.errs = append(o.errs, usageHint("zsbx run --help", "no command given"))
 	}
 	explain := o.explain || o.explainFile != ""
-	m.apart(o.exec, o.tty, "exec tty")
-	m.apart(o.exec, o.sandboxExec, "exec sandbox-exec")
-	m.apart(o.trackOnly, o.sandboxExec, "track-only sandbox-exec")
-	m.apart(explain, o.exec, "explain exec")
-	m.apart(explain, o.keep, "explain keep")
-	m.apart(explain, o.trackOnly, "explain track-only")
-	m.apart(explain, o.dryRun, "explain dry-run")
-	m.failIf(o.say.json && !o.dryRun && !explain, "--json can only be used with --dry-run and --explain")
-	m.failIf(o.sandboxExec && runtime.GOOS != "darwin", "--sandbox-exec can only be used on macOS")
+	o.apart(o.exec, o.tty, "exec tty")
+	o.apart(o.exec, o.sandboxExec, "exec sandbox-exec")
+	o.apart(o.trackOnly, o.sandboxExec, "track-only sandbox-exec")
+	o.apart(o.trackOnly, o.dryRun, "track-only dry-run")
+	o.apart(explain, o.exec, "explain exec")
+	o.apart(explain, o.keep, "explain keep")
+	o.apart(explain, o.trackOnly, "explain track-only")
+	o.apart(explain, o.dryRun, "explain dry-run")
+	o.failIf(o.say.json && !o.dryRun && !explain, "--json can only be used with --dry-run and --explain")
+	o.failIf(o.sandboxExec && runtime.GOOS != "darwin", "--sandbox-exec can only be used on macOS")
 	p := &o.asked
 	limits := len(p.FS.Rules)+len(p.FS.Deny)+len(p.Presets)+len(o.files)+len(p.Net.ConnectTCP)+len(p.Net.BindTCP)+len(p.Net.Unix) > 0
-	m.failIf(o.trackOnly && (limits || o.noNet || o.net || o.strict || o.noBaseline), "--track-only can't be used with flags that limit files or the network")
-	m.failIf(o.trackOnly && o.dryRun, "--dry-run has nothing to print with --track-only")
-	return errors.Join(append(m.errs, o.policyFlags.check(argv))...)
+	o.failIf(o.trackOnly && (limits || o.noNet || o.net || o.strict || o.noBaseline), "--track-only can't be used with flags that limit files or the network")
+	return o.policyFlags.check()
 }

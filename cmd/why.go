@@ -21,7 +21,7 @@ import (
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
-func newWhy(a *app) command {
+func newWhy(a *app) *cobra.Command {
 	o := &runFlags{explain: true, say: a.say}
 	c := &cobra.Command{
 		Use:   "why [flags] [[--] COMMAND [ARG...]]",
@@ -43,7 +43,7 @@ again when that is confirmed.`,
 		},
 	}
 	o.add(a, c)
-	return command{c, o.check}
+	return c
 }
 
 // shownRefusals is how many entries are shown: what comes after is no cause.
