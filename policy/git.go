@@ -44,8 +44,8 @@ func (rs *resolver) git(presets []Named) {
 // A file named .git is part of the project, which may be hostile. What it
 // names is used only when that directory proves that it belongs to this
 // working tree, as gitrepository-layout(5) describes it; everything else is
-// skipped with the reason. Alternate object stores are never followed: the
-// file that names them proves nothing.
+// skipped. Alternate object stores are never followed: the file that names
+// them proves nothing.
 func (h *Host) gitRules(allowed func(p string) Access) ([]Rule, []Skip) {
 	from := Origin{Source: "preset git"}
 	r, err := h.findRepository(path.Clean(h.Dir))
@@ -66,18 +66,7 @@ func (h *Host) gitRules(allowed func(p string) Access) ([]Rule, []Skip) {
 			rules = append(rules, optional(from, access, dir)...)
 		}
 	}
-	var skipped []Skip
-	if data, err := h.readRegular(path.Join(r.common, "objects/info/alternates")); err == nil {
-		for line := range strings.Lines(data) {
-			if p := strings.TrimSpace(line); p != "" && !strings.HasPrefix(p, "#") {
-				skipped = append(skipped, Skip{
-					Rule:   Rule{Path: p, Access: Read, Optional: true, Origin: from},
-					Reason: "another repository's objects are not opened because this one names them",
-				})
-			}
-		}
-	}
-	return rules, skipped
+	return rules, nil
 }
 
 // findRepository looks for .git in dir and above. Where the error is not
@@ -106,8 +95,7 @@ func (h *Host) findRepository(dir string) (repository, error) {
 // linkedRepository follows the file tree/.git of a linked worktree or of a
 // submodule, and checks the proof.
 func (h *Host) linkedRepository(tree string) (repository, error) {
-	r := repository{tree: tree}
-	dot := path.Join(tree, ".git")
+	r, dot := repository{tree: tree}, path.Join(tree, ".git")
 	named, err := h.gitPointer(dot, "gitdir: ")
 	if err == nil && strings.Contains(named, "\n") {
 		err = fmt.Errorf("%s does not name one path", dot)
@@ -119,70 +107,59 @@ func (h *Host) linkedRepository(tree string) (repository, error) {
 	if r.gitDir, err = h.realDir(named); err != nil {
 		return r, fmt.Errorf("%s names %s: %w", dot, named, err)
 	}
-	if path.Base(path.Dir(r.gitDir)) == "worktrees" {
-		r.common = path.Dir(path.Dir(r.gitDir))
-		return r, h.checkWorktree(r)
-	}
 	r.common = r.gitDir
-	return r, h.checkSubmodule(r)
+	belongs := h.isSubmodule
+	if worktrees := path.Dir(r.gitDir); path.Base(worktrees) == "worktrees" {
+		r.common, belongs = path.Dir(worktrees), h.isWorktree
+	}
+	if !belongs(r) || !h.IsGitDir(r.common) {
+		err = fmt.Errorf("%s names %s, which does not say that it belongs to this working tree", dot, r.gitDir)
+	}
+	return r, err
 }
 
-// checkWorktree wants the directory of a linked worktree to lie in the
+// isWorktree wants the directory of a linked worktree to lie in the
 // repository's "worktrees" and to name this very .git file.
-func (h *Host) checkWorktree(r repository) error {
-	dot := path.Join(r.tree, ".git")
+func (h *Host) isWorktree(r repository) bool {
 	back, err := h.gitPointer(path.Join(r.gitDir, "gitdir"), "")
 	if err != nil {
-		return err
+		return false
 	}
-	if back, _, err = h.RealPath(back); err != nil || back != dot {
-		return fmt.Errorf("%s names %s, which belongs to another worktree", dot, r.gitDir)
-	}
-	common, err := h.GitDir(path.Join(r.gitDir, "commondir"), "")
-	if err != nil {
-		return err
-	}
-	if common != r.common {
-		return fmt.Errorf("%s names a common directory other than the one that it lies in", path.Join(r.gitDir, "commondir"))
-	}
-	return h.checkGitDir(r.common)
+	back, _, err = h.RealPath(back)
+	common, bad := h.GitDir(path.Join(r.gitDir, "commondir"), "")
+	return err == nil && bad == nil && back == path.Join(r.tree, ".git") && common == r.common
 }
 
-// checkSubmodule wants a submodule's directory to lie in "modules" of the
-// repository around it and to name this very working tree.
-func (h *Host) checkSubmodule(r repository) error {
+// isSubmodule wants a submodule's directory to lie in "modules" of the
+// repository around it and to name this very working tree (core.worktree).
+func (h *Host) isSubmodule(r repository) bool {
 	outer, err := h.findRepository(path.Dir(r.tree))
 	if err != nil || !Within(r.gitDir, path.Join(outer.gitDir, "modules")) {
-		return fmt.Errorf("%s names %s, which is not a submodule's directory in the repository around it", path.Join(r.tree, ".git"), r.gitDir)
+		return false
 	}
-	data, err := h.readRegular(path.Join(r.gitDir, "config"))
-	if err != nil {
-		return err
+	config, err := h.readRegular(path.Join(r.gitDir, "config"))
+	back := ""
+	settings, _ := gitconfig.Read(config)
+	for _, s := range settings {
+		if s.Section == "core" && s.Sub == "" && s.Key == "worktree" {
+			back = s.Value
+		}
 	}
-	back := gitWorktree(data)
 	if !path.IsAbs(back) {
 		back = path.Join(r.gitDir, back)
 	}
-	if back, err = h.realDir(back); err != nil || back != r.tree {
-		return fmt.Errorf("%s belongs to another working tree", r.gitDir)
-	}
-	return h.checkGitDir(r.gitDir)
+	back, bad := h.realDir(back)
+	return err == nil && bad == nil && back == r.tree
 }
 
 // IsGitDir reports whether a directory has what every git directory has.
-func (h *Host) IsGitDir(dir string) bool { return h.checkGitDir(dir) == nil }
-
-// checkGitDir wants what every git directory has.
-func (h *Host) checkGitDir(dir string) error {
-	for _, name := range []string{"objects", "refs"} {
-		if st, err := h.Lstat(path.Join(dir, name)); err != nil || !st.Mode.IsDir() {
-			return fmt.Errorf("%s is no git directory: it has no directory %q", dir, name)
+func (h *Host) IsGitDir(dir string) bool {
+	for _, name := range []string{"objects", "refs", "HEAD"} {
+		if st, err := h.Lstat(path.Join(dir, name)); err != nil || st.Mode.IsDir() == (name == "HEAD") {
+			return false
 		}
 	}
-	if st, err := h.Lstat(path.Join(dir, "HEAD")); err != nil || st.Mode.IsDir() {
-		return fmt.Errorf("%s is no git directory: it has no HEAD", dir)
-	}
-	return nil
+	return true
 }
 
 // GitDir is the directory that a file of one line names after prefix, canonical:
@@ -236,15 +213,4 @@ func (h *Host) realDir(p string) (string, error) {
 		err = &fs.PathError{Op: "open", Path: p, Err: errors.New("not a directory")}
 	}
 	return real, err
-}
-
-// gitWorktree is core.worktree in a git directory's config, or "".
-func gitWorktree(config string) (dir string) {
-	settings, _ := gitconfig.Read(config)
-	for _, s := range settings {
-		if s.Section == "core" && s.Sub == "" && s.Key == "worktree" {
-			dir = s.Value
-		}
-	}
-	return dir
 }

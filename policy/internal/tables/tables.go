@@ -2,7 +2,6 @@ package tables
 
 import (
 	_ "embed"
-	"slices"
 	"strings"
 	"sync"
 )
@@ -67,59 +66,40 @@ func Find(table []Section, name string) []string {
 	return nil
 }
 
-// Read reads a table. Empty lines and those that begin with "#" say nothing. All
-// entries are in one piece of memory, and all keys: every start reads some tables.
+// Read reads a table. Empty lines and those that begin with "#" say nothing.
 func Read(text string) []Section {
-	all := make([]Section, 0, strings.Count(text, "["))
-	entries := make([]string, 0, strings.Count(text, ",")+strings.Count(text, "\n"))
-	keys := make([]Key, 0, strings.Count(text, ":"))
-	for text != "" {
-		var line string
-		line, text, _ = strings.Cut(text, "\n")
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		if line[0] == '[' {
-			name, note, _ := strings.Cut(line[1:], "]")
-			all = append(all, Section{Name: name, Note: strings.TrimSpace(note)})
-			continue
-		}
-		s, from := &all[len(all)-1], len(entries)
-		key, list, ok := strings.Cut(line, ": ")
-		if !ok {
-			entries = split(entries, line)
-			s.Entries = join(s.Entries, entries[from:])
-			continue
-		}
-		entries = split(entries, list)
-		keys = append(keys, Key{key, entries[from:len(entries):len(entries)]})
-		s.Keys = join(s.Keys, keys[len(keys)-1:])
+	if !strings.HasPrefix(text, "[") {
+		_, text, _ = strings.Cut(text, "\n[")
 	}
-	for i := range all {
-		all[i].Entries, all[i].Keys = slices.Clip(all[i].Entries), slices.Clip(all[i].Keys)
+	all := make([]Section, 0, 1+strings.Count(text, "\n["))
+	for part := range strings.SplitSeq(text, "\n[") {
+		head, lines, _ := strings.Cut(part, "\n")
+		name, note, _ := strings.Cut(strings.TrimPrefix(head, "["), "]")
+		s := Section{Name: name, Note: strings.TrimSpace(note)}
+		for line := range strings.SplitSeq(lines, "\n") {
+			if line == "" || line[0] == '#' {
+				continue
+			}
+			key, list, ok := strings.Cut(line, ": ")
+			switch {
+			case ok:
+				s.Keys = append(s.Keys, Key{key, split(make([]string, 0, 1+strings.Count(list, ",")), list)})
+			case s.Entries == nil:
+				s.Entries = make([]string, 0, strings.Count(lines, ",")+strings.Count(lines, "\n"))
+				fallthrough
+			default:
+				s.Entries = split(s.Entries, line)
+			}
+		}
+		all = append(all, s)
 	}
 	return all
 }
 
-// join is append, but that what follows in memory already is not copied.
-func join[T any](list, more []T) []T {
-	n := len(list)
-	if n == 0 {
-		return more
-	}
-	if cap(list) >= n+len(more) && len(more) > 0 && &list[:n+1][n] == &more[0] {
-		return list[:n+len(more)]
-	}
-	return append(list[:n:n], more...)
-}
-
 // split adds the entries of a line.
 func split(list []string, line string) []string {
-	for line != "" {
-		var entry string
-		entry, line, _ = strings.Cut(line, ",")
+	for entry := range strings.SplitSeq(strings.TrimSuffix(line, ","), ",") {
 		list = append(list, strings.TrimSpace(entry))
-		line = strings.TrimLeft(line, " ")
 	}
 	return list
 }
