@@ -77,12 +77,9 @@ func (s *Sources) builtIn(h *policy.Host, asked *policy.Policy) ([]*policy.Polic
 			names = append(names, policy.Detect(*h, s.Args, writes(asked))...)
 		}
 	}
-	forSystem := asked.Linux
-	if h.OS == "macos" {
-		forSystem = asked.MacOS
-	}
-	if forSystem != nil {
-		names = append(names, forSystem.Presets...)
+	parts := map[string]*policy.Policy{"linux": asked.Linux, "macos": asked.MacOS}
+	if part := parts[h.OS]; part != nil {
+		names = append(names, part.Presets...)
 	}
 	var errs []error
 	used := &policy.Policy{}
@@ -99,9 +96,9 @@ func (s *Sources) builtIn(h *policy.Host, asked *policy.Policy) ([]*policy.Polic
 		layers = append(layers, p)
 	}
 	asked.Presets = used.Presets
-	for _, os := range []*policy.Policy{asked.Linux, asked.MacOS} {
-		if os != nil {
-			os.Presets = nil
+	for _, part := range parts {
+		if part != nil {
+			part.Presets = nil
 		}
 	}
 	return layers, errors.Join(errs...)
@@ -123,17 +120,14 @@ func (c *Composed) files(h *policy.Host, s *Sources) ([]*policy.Policy, error) {
 	if !s.NoBaseline {
 		base, err := UserPolicy(h)
 		use(userPolicyFile(h), base, err)
-		files, root, err := findProject(h.Dir)
-		if c.Root = root; err != nil {
-			errs = append(errs, err)
-		}
-		for _, file := range files {
-			p, err := projectPolicy(h, file, base)
-			if p != nil && filepath.Dir(file) != h.Dir {
-				p.AnchorDenials(filepath.Dir(file))
+		all, root, err := projects(h, base)
+		c.Root = root
+		errs = append(errs, err)
+		for _, p := range all {
+			if filepath.Dir(p.File) != h.Dir {
+				p.policy.AnchorDenials(filepath.Dir(p.File))
 			}
-			use(file, p, err)
-			base = policy.Merge(base, p)
+			use(p.File, p.policy, p.check())
 		}
 	}
 	for _, f := range s.Files {

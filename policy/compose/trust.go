@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -34,7 +35,10 @@ type Project struct {
 }
 
 // SHA256 is that of the content, hexadecimal.
-func (p *Project) SHA256() string { return contentHash(p.data) }
+func (p *Project) SHA256() string {
+	sum := sha256.Sum256(p.data)
+	return hex.EncodeToString(sum[:])
+}
 
 // Trusted reports whether the user has trusted the policy with this content.
 func (p *Project) Trusted() bool {
@@ -48,56 +52,46 @@ func Projects(h *policy.Host) ([]*Project, error) {
 	if err := CheckVariables(h); err != nil {
 		return nil, err
 	}
-	files, _, err := findProject(h.Dir)
-	if err != nil {
-		return nil, err
-	}
 	base, err := UserPolicy(h)
 	if err != nil {
 		return nil, err
 	}
-	var all []*Project
+	all, _, err := projects(h, base)
+	return all, err
+}
+
+// projects reads the project's policies on top of base: those that can be read, with
+// what is wrong with others, and the outermost repository.
+func projects(h *policy.Host, base *policy.Policy) (all []*Project, root string, err error) {
+	files, root, err := findProject(h.Dir)
+	errs := []error{err}
 	for _, file := range files {
-		p, err := readProject(file, base)
-		if err != nil {
-			return nil, err
+		data, err := policy.ReadFile(file)
+		var p *policy.Policy
+		if err == nil {
+			p, err = policy.DecodeTOML(file, bytes.NewReader(data))
 		}
-		p.host = h
-		all = append(all, p)
-		base = policy.Merge(base, p.policy)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		_, wider := p.OnlyTightens(base)
+		all = append(all, &Project{File: file, Asks: wider, data: data, policy: p, host: h})
+		base = policy.Merge(base, p)
 	}
-	return all, nil
+	return all, root, errors.Join(errs...)
 }
 
-// readProject reads a project policy that is to be put on top of base.
-func readProject(file string, base *policy.Policy) (*Project, error) {
-	data, err := policy.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	p, err := policy.DecodeTOML(file, bytes.NewReader(data))
-	if err != nil {
-		return nil, err
-	}
-	_, wider := p.OnlyTightens(base)
-	return &Project{File: file, Asks: wider, data: data, policy: p}, nil
-}
-
-// projectPolicy reads the project policy in file and decides whether it may
-// be used on top of base.
-func projectPolicy(h *policy.Host, file string, base *policy.Policy) (*policy.Policy, error) {
-	p, err := readProject(file, base)
-	if err != nil {
-		return nil, err
-	}
+// check decides whether the policy may be used.
+func (p *Project) check() error {
 	if len(p.Asks) == 0 {
-		return p.policy, nil
+		return nil
 	}
-	known, same := trusted(h, file, p.SHA256())
+	known, same := trusted(p.host, p.File, p.SHA256())
 	if same {
-		return p.policy, nil
+		return nil
 	}
-	return nil, &UntrustedError{File: file, Changed: known, Asks: p.Asks}
+	return &UntrustedError{File: p.File, Changed: known, Asks: p.Asks}
 }
 
 // UntrustedError says that a project's policy asks for something, and that the
@@ -154,7 +148,7 @@ func (p *Project) Trust() error {
 	if err != nil {
 		return err
 	}
-	b, err := json.Marshal(&trustRecord{Path: p.File, SHA256: contentHash(p.data), Time: time.Now().UTC().Truncate(time.Second)})
+	b, err := json.Marshal(&trustRecord{Path: p.File, SHA256: p.SHA256(), Time: time.Now().UTC().Truncate(time.Second)})
 	if err != nil {
 		return err
 	}
@@ -162,11 +156,6 @@ func (p *Project) Trust() error {
 		err = fmt.Errorf("making the trust store: %w", err)
 	}
 	return err
-}
-
-func contentHash(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
 }
 
 // ownedByMe reports whether the file belongs to the user that zsbx runs as.
