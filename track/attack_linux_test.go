@@ -132,7 +132,7 @@ func TestSiege(t *testing.T) {
 // keeper finds the first, the kill of the group the second, and all groups are
 // removed.
 func TestMover(t *testing.T) {
-	caps := probe()
+	caps := probe(Options{Tracker: Cgroup})
 	if caps.group == "" {
 		testkit.Lacks(t, testkit.Cgroup, caps.noGroup)
 	}

@@ -82,9 +82,9 @@ func BenchmarkRun(b *testing.B) {
 			return started(fork.Start(&k))
 		},
 	}
-	caps := probe()
+	caps := probe(Options{Tracker: Cgroup})
 	for _, k := range []Kind{Domain, Cgroup, Subtree} {
-		if _, err := caps.choose(k, true); err != nil {
+		if _, err := caps.choose(Options{Tracker: k, Scoped: true}); err != nil {
 			continue
 		}
 		o := Options{Store: tempStore(b), Tracker: k, Scoped: true, Confined: true}
@@ -194,7 +194,7 @@ func keepSessions(t testing.TB, st *Store, n int) {
 // BenchmarkReap ends 1000 idle processes: by cgroup.kill and waiting for the
 // group to be empty, and by closing a session under each tracker.
 func BenchmarkReap(b *testing.B) {
-	caps := probe()
+	caps := probe(Options{Tracker: Cgroup})
 	ready := func(b *testing.B, start func(c *fork.Command)) {
 		r, w, err := os.Pipe()
 		if err != nil {
@@ -222,7 +222,7 @@ func BenchmarkReap(b *testing.B) {
 			}
 			var p *fork.Process
 			ready(b, func(c *fork.Command) {
-				c.Steps = append([]fork.Step{writeStep(c.Memory(), "enter", procs, "0")}, c.Steps...)
+				c.Steps = append([]fork.Step{enterStep(c.Memory(), procs)}, c.Steps...)
 				if p, err = fork.Start(c); err != nil {
 					b.Fatal(err)
 				}
@@ -243,7 +243,7 @@ func BenchmarkReap(b *testing.B) {
 	})
 	for _, k := range []Kind{Domain, Cgroup, Subtree} {
 		b.Run(string(k), func(b *testing.B) {
-			if _, err := caps.choose(k, true); err != nil {
+			if _, err := caps.choose(Options{Tracker: k, Scoped: true}); err != nil {
 				b.Skip(err)
 			}
 			st := tempStore(b)

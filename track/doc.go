@@ -17,7 +17,6 @@
 //	fingerprint  macOS: a sandbox profile that every descendant inherits
 //	cgroup       Linux: a control group of the session's own
 //	subtree      Linux: a keeper process that adopts every orphan
-//	group        the process group, as a last resort: daemons escape it
 //
 // On Linux a keeper process stands between the caller and the command. It is
 // the subreaper of all that the command starts (prctl(2),

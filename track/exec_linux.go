@@ -7,20 +7,6 @@ import (
 	"github.com/zsbx/zsbx/track/internal/cgroup"
 )
 
-// chooseInPlace picks the tracker of a command that replaces this process. Auto
-// takes no control group: to move a process that runs into one, the kernel waits
-// for all processors (cgroup_threadgroup_rwsem), for longer than a start takes.
-func (s *Session) chooseInPlace() error {
-	switch s.choice.Kind = s.opts.Tracker; s.choice.Kind {
-	case Auto:
-		s.choice.Kind = Process
-	case Cgroup: // whether one can be had shows when it is made
-	default:
-		return s.needsSupervisor()
-	}
-	return nil
-}
-
 // replace is Start with Options.Exec.
 func (s *Session) replace(c fork.Command) error {
 	if err := s.locate(); err != nil {
@@ -28,7 +14,8 @@ func (s *Session) replace(c fork.Command) error {
 	}
 	if s.choice.Kind == Cgroup {
 		if err := s.moveIn(); err != nil {
-			return &TrackerError{Kind: Cgroup, Why: err.Error(), Hint: "--track auto", Err: err}
+			s.moveOut()
+			return s.refused(Cgroup, err)
 		}
 	}
 	s.record.Tracker, s.record.Command = s.choice.Kind, s.record.Supervisor
@@ -44,12 +31,11 @@ func (s *Session) moveIn() error {
 	if err != nil {
 		return err
 	}
-	g, err := cgroup.Nearest(cgroup.Name(s.record.ID), func(g *cgroup.Group) error { return g.Write("cgroup.procs", "0") })
-	if err != nil {
+	if s.held.group, err = cgroup.Make(s.caps.group, cgroup.Name(s.record.ID)); err != nil {
 		return err
 	}
-	s.held.group, s.held.home, s.record.Cgroup = g, from[0], &g.Ref
-	return nil
+	s.held.home, s.record.Cgroup = from[0], &s.held.group.Ref
+	return s.held.group.Write("cgroup.procs", "0")
 }
 
 // moveOut takes this process back to its own group, and removes the session's.

@@ -1,32 +1,38 @@
 package track
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/object"
 )
 
 // found is a session in the store.
 type found struct {
-	dir    *sessionDir
-	state  *os.File // nil if the session has none that can be read
+	in     opened
+	file   *os.File // nil if it can't be read
 	word   keeperWord
-	damage error // why a file that is there can't be read, or nil
-	orphan bool  // there are no files, and all that is known is the keeper
-
-	record   Record
-	recorded bool // there is a record that can be read; else only its ID is set
+	damage error  // why the file, or what it says, can't be read, or nil
+	orphan bool   // there is no file, and all that is known is the keeper
+	record Record // only its ID is set if there is none that can be read
 }
 
-// keeperWord is what the state file tells.
+// recorded reports whether there is a record that can be read.
+func (f *found) recorded() bool { return f.record.Version != 0 }
+
+// keeperWord is what the keeper wrote.
 type keeperWord struct {
 	state  fork.KeeperState
-	known  bool // a keeper that started something wrote into it
-	failed bool // one that did not
+	known  bool // by a keeper that started something
+	failed bool // by one that did not
 	locked bool // the supervisor or the keeper lives
 }
 
@@ -40,10 +46,9 @@ func readWord(f *os.File) keeperWord {
 	return keeperWord{state: s, known: err == nil && !failed, failed: failed}
 }
 
-// readState reads what the keeper wrote, from an open state file, which stays
-// readable when the session is removed meanwhile; nil if somebody removed that. f
-// must not be the file that the supervisor holds the lock with: asking would give
-// it up. For that one there is readWord.
+// readState reads what the keeper wrote, and looks at the lock. f, which stays readable
+// when the session is removed meanwhile, must not be the file that the supervisor holds
+// the lock with: asking would give it up. For that one there is readWord.
 func readState(f *os.File) keeperWord {
 	if f == nil {
 		return keeperWord{}
@@ -57,56 +62,82 @@ func readState(f *os.File) keeperWord {
 	return w
 }
 
-// load reads a session. Each file counts by itself: what is wrong with one is
-// noted, and the others are used. The error is fs.ErrNotExist for a session that
-// is no more, or says that this process lacks what it takes to look.
+// load reads a session. What is wrong with its file is noted. The error is
+// fs.ErrNotExist for a session that is no more, or says that this process lacks what
+// it takes to look.
 func (o opened) load(id string) (*found, error) {
-	f := &found{dir: o.session(id)}
-	var recordErr, stateErr error
-	if f.state, stateErr = f.dir.openFile(stateFile); stateErr == nil {
-		f.word = readState(f.state)
+	f := &found{in: o, record: Record{ID: id}}
+	fd, err := o.openPrivate(id+sessionFile, unix.O_NOFOLLOW, unix.S_IFREG, 0o022)
+	if errors.Is(err, fs.ErrNotExist) || fork.ShortageOf(err) != nil {
+		return nil, err
 	}
-	f.record, recordErr = f.dir.readRecord()
-	f.recorded, f.record.ID = recordErr == nil, id
-	missing := 0
-	for _, err := range []error{recordErr, stateErr} {
-		switch {
-		case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, unix.ENOMEM):
-			f.close()
-			return nil, err // of this process or the machine: it says nothing of the file
-		case errors.Is(err, fs.ErrNotExist):
-			missing++
-		default:
-			f.damage = errors.Join(f.damage, err)
-		}
+	if err == nil {
+		f.file = os.NewFile(uintptr(fd), o.path+"/"+id+sessionFile)
+		f.word = readState(f.file)
+		f.record, err = readRecord(f.file, id)
 	}
-	if missing == 2 && !o.has(id) {
-		return nil, stateErr
-	}
-	if f.record.Command.IsZero() && f.word.known {
-		f.record.Command.Pid = int(f.word.state.CommandPid)
-	}
+	f.damage = err
 	return f, nil
 }
 
 func (f *found) close() {
-	if f.state != nil {
-		_ = f.state.Close()
-		f.state = nil
+	if f.file != nil {
+		_ = f.file.Close()
+		f.file = nil
 	}
 }
 
-// refresh asks for the keeper's word again, and for the record, which was not there,
-// perhaps, or named another keeper. It reports whether the session is still there.
+// refresh reads the session again: its keeper may have spoken, or it was not recorded
+// yet. It reports whether the session is still there.
 func (f *found) refresh() bool {
-	now, err := f.dir.in.load(f.dir.id)
+	if f.orphan {
+		return true
+	}
+	now, err := f.in.load(f.record.ID)
 	if err != nil {
 		return !isNotExist(err)
 	}
-	if now.recorded {
-		f.record, f.recorded = now.record, true
-	}
-	f.word = now.word
-	now.close()
+	f.close()
+	*f = *now
 	return true
+}
+
+// writeRecord stores what a session is behind the keeper's word. It is not synced: a
+// machine that stops takes the session's processes with it, so the start need not wait
+// for a disk. Of a longer record that was there before the end stays, behind the first
+// JSON value.
+func writeRecord(f *os.File, r *Record) error {
+	_, err := f.WriteAt(object.Of(r), fork.KeeperStateSize)
+	return err
+}
+
+// readRecord reads what a session is, no more than its id if it was not stored yet.
+func readRecord(f *os.File, id string) (Record, error) {
+	none := Record{ID: id}
+	b, err := io.ReadAll(io.NewSectionReader(f, fork.KeeperStateSize, maxRecord))
+	if err != nil || len(b) == 0 {
+		return none, err
+	}
+	r, err := parseRecord(b, id)
+	if err != nil {
+		return none, fmt.Errorf("%s: %w", f.Name(), err)
+	}
+	return r, nil
+}
+
+// parseRecord reads the Record that b begins with, and checks it for session id. The
+// error is errNewer for one that a later version wrote in a format of its own.
+func parseRecord(b []byte, id string) (Record, error) {
+	var r Record
+	err := json.NewDecoder(bytes.NewReader(b)).Decode(&r) // goes on after a field of another type
+	if r.Version > recordVersion {
+		return Record{}, fmt.Errorf("%w (format %d, this one reads %d)", errNewer, r.Version, recordVersion)
+	}
+	if err == nil {
+		err = r.check(id)
+	}
+	if err != nil {
+		return Record{}, err
+	}
+	return r, nil
 }

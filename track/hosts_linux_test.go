@@ -155,7 +155,7 @@ func attackCommand(name string) *fork.Command {
 	if name == "sleepers" {
 		c.Path, c.Args = "/bin/sh", []string{"sh", "-c", "sleep 1000 & setsid sleep 1000 & (setsid sh -c 'sleep 1000 & sleep 1000' &); exec sleep 1000"}
 	}
-	if abi := probeDomain().landlock; abi >= domainABI {
+	if abi := domainCaps().landlock; abi >= domainABI {
 		steps, done, err := domainSteps(abi)
 		if err != nil {
 			panic(err)

@@ -60,7 +60,7 @@ func playInitHost(args []string) {
 	begin := func() (*Session, error) {
 		s, err := Begin(Options{Store: st, Name: "init", Exec: act == "become", Confined: true, Scoped: true})
 		if err != nil {
-			panic(err)
+			return nil, err
 		}
 		c := attackCommand("sleepers")
 		c.Args[2] = "while [ ! -e " + filepath.Join(dir, "done") + " ]; do sleep 0.05; done"

@@ -9,10 +9,12 @@ import (
 	"strconv"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
+
+// A session's keeper is the process that its record names. Where no record can be read,
+// the keepers among all processes are looked at: below that of a session runs what was
+// started with its id.
 
 const (
 	// keeperName is what the kernel calls a keeper: nobody outside of a
@@ -24,124 +26,143 @@ const (
 	allBlocked = "fffffffffffbfeff"
 )
 
-// isKeeper tells a keeper from a process that is only called so: it leads a
-// session, has one thread, and blocks every signal, so that fork.ReapSignal does
-// no harm to anything else that looks like that. No process can make another
-// one look so; one that does it to itself asks for the signal.
+// isKeeper tells a keeper from a process that is only called so: it is the user's,
+// leads a session, has one thread, and blocks every signal, so that fork.ReapSignal
+// does no harm to anything else that looks like that. No process can make another one
+// look so; one that does it to itself asks for the signal.
 func isKeeper(p Proc) bool {
-	return p.Name == keeperName && !p.Dead() && p.Session == p.Pid && p.Group == p.Pid && blocksAll(p.Pid)
-}
-
-// blocksAll reports whether a process is the user's, has one thread and blocks every
-// signal, as a keeper does from its first act on.
-func blocksAll(pid int) bool {
-	st := proc.Status(pid)
+	if p.Name != keeperName || p.Dead() || p.Session != p.Pid || p.Group != p.Pid {
+		return false
+	}
+	st := proc.Status(p.Pid)
 	uids, pids := st["Uid"], st["NSpid"]
 	return len(uids) == 4 && uids[1] == strconv.Itoa(os.Geteuid()) &&
 		slices.Equal(st["Threads"], []string{"1"}) && slices.Equal(st["SigBlk"], []string{allBlocked}) &&
 		(len(pids) == 1 || len(pids) == 2 && pids[1] == "1") // the init of its session's PID namespace
 }
 
-// sessionOf gives the session that the environment which pid was started with
-// names, "" if none.
-func sessionOf(pid int) string {
-	id, _ := proc.Getenv(pid, SessionEnv)
-	return id
-}
+// errNoKeeper says that a process does not look like a keeper.
+var errNoKeeper = errors.New("is recorded as the session's keeper but is not one, or was stopped as it began: not touched")
 
-// openKeeper opens the keeper's process. proc.ErrGone says that it is no more.
-//
-// A session that is just starting has no record yet, or that of a keeper whose
-// command could not be executed, until another is tried: then this waits for it. One
-// whose supervisor died in that very moment never will have, and where the file
-// can't be read the keeper is found by what runs below it.
+// openKeeper opens the keeper's process. proc.ErrGone says that it is no more. A session
+// that is just starting has no record yet, or that of a keeper that does not look like
+// one yet, or whose command could not be executed, until another is tried: then this
+// waits for it. One whose supervisor died in that very moment never will have.
 func (f *found) openKeeper(ctx context.Context) (h *proc.Handle, err error) {
-	for try := 0; ; try++ {
-		h, err = f.recordedKeeper()
-		if !errors.Is(err, proc.ErrGone) || !f.starting() || try == 100 || ctx.Err() != nil {
+	for range 100 {
+		h, err = f.tryKeeper()
+		if !errors.Is(err, errNoKeeper) && !(errors.Is(err, proc.ErrGone) && f.starting()) || ctx.Err() != nil {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
 		f.refresh()
 	}
-	if !errors.Is(err, proc.ErrGone) || f.recorded || !f.record.Keeper.IsZero() {
-		return h, err
-	}
-	t, err := proc.Snapshot()
-	if err != nil {
-		return nil, err
-	}
-	f.findKeeper(t, readMembers(t))
-	return f.recordedKeeper()
+	return h, err
 }
 
 // starting reports whether a supervisor lives that may still make the session's keeper.
 func (f *found) starting() bool {
-	return f.damage == nil && f.word.locked && !f.word.known && !(f.recorded && f.record.Keeper.IsZero())
+	return f.damage == nil && f.word.locked && !f.word.known && (f.record.Tracker == "" || !f.record.Keeper.IsZero())
 }
 
-// recordedKeeper opens the process that the record calls the keeper.
-func (f *found) recordedKeeper() (*proc.Handle, error) {
+func (f *found) tryKeeper() (*proc.Handle, error) {
+	if !f.recorded() && !f.orphan {
+		v, err := newView()
+		if err != nil {
+			return nil, err
+		}
+		v.findKeeper(f)
+	}
 	h, err := proc.Open(f.record.Keeper)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkKeeper(h.ID); err != nil {
-		h.Close()
+	p, err := proc.Look(h.Pid)
+	switch {
+	case err != nil || p.Start != h.Start || p.Dead():
+		err = proc.ErrGone
+	case !isKeeper(p):
+		err = fmt.Errorf("process %d %w", h.Pid, errNoKeeper)
+	default:
+		return h, nil
+	}
+	h.Close()
+	return nil, err
+}
+
+// keepers lists the keepers of this user in a snapshot.
+func (v *view) keepers() (ks []Proc) {
+	for _, p := range v.Procs {
+		if isKeeper(p) {
+			ks = append(ks, p)
+		}
+	}
+	return ks
+}
+
+// findKeeper looks for the keeper of a session of which no record tells. A process can
+// make that of its own session look so, and no other.
+func (v *view) findKeeper(f *found) {
+	if f.recorded() || f.orphan {
+		return
+	}
+	for _, k := range v.keepers() {
+		if slices.ContainsFunc(v.Children(k.Pid), func(c int) bool { return sessionOf(c) == f.record.ID }) {
+			f.record.Keeper = k.ID
+		}
+	}
+}
+
+// orphans picks the orphans from a snapshot. What a keeper is below answers for it, and
+// so does the program that forked it.
+func orphans(listed []Info) ([]Orphan, error) {
+	v, err := newView()
+	if err != nil {
 		return nil, err
 	}
-	return h, nil
-}
-
-// checkKeeper makes sure that what the record calls a keeper is one, and is
-// the user's.
-func checkKeeper(id ProcID) error {
-	for try := range 100 { // a keeper that was just forked does not look like one yet
-		p, err := proc.Look(id.Pid)
-		switch {
-		case err != nil || p.Start != id.Start || p.Dead():
-			return proc.ErrGone
-		case isKeeper(p):
-			return nil
-		case try == 10 && blocksAll(p.Pid):
-			wake(p)
-		}
-		time.Sleep(10 * time.Millisecond)
+	keepers, accounted := v.keepers(), make(map[ProcID]bool)
+	holder := make(map[string]ProcID, len(listed))
+	for i := range listed {
+		k := listed[i].Record.Keeper
+		accounted[k], holder[listed[i].ID] = true, k
 	}
-	return fmt.Errorf("process %d is recorded as the session's keeper but is not one: not touched", id.Pid)
-}
-
-// wake continues a keeper that somebody stopped while it started the command, and that,
-// for which it sleeps until it executes (vfork(2)).
-func wake(keeper Proc) {
-	t, err := proc.Snapshot()
-	if err != nil {
-		return
-	}
-	for _, p := range append(t.Below(keeper.Pid), keeper) {
-		if h, err := proc.Open(p.ID); err == nil {
-			_ = h.Signal(unix.SIGCONT)
-			h.Close()
+	for _, k := range keepers {
+		for _, p := range v.Below(k.Pid) {
+			accounted[p.ID] = true
 		}
 	}
+	var found []Orphan
+	for _, k := range keepers {
+		o := Orphan{Procs: slices.DeleteFunc(v.Below(k.Pid), Proc.Dead)}
+		if accounted[k.ID] || len(o.Procs) == 0 || v.Procs[k.Parent].Name != BrokerName && hasSupervisor(k) {
+			continue
+		}
+		for _, c := range v.Children(k.Pid) {
+			if id := sessionOf(c); isID(id) {
+				o.ID = id
+				break
+			}
+		}
+		if other, taken := holder[o.ID]; taken && other.IsZero() {
+			continue // it may be this one, not yet recorded
+		} else if taken {
+			o.ID = "" // its processes say so, but that session has another keeper
+		}
+		one := []Proc{k}
+		proc.Fill(one)
+		proc.Fill(o.Procs)
+		o.Keeper = one[0]
+		found = append(found, o)
+	}
+	slices.SortFunc(found, func(a, b Orphan) int { return a.Keeper.Pid - b.Keeper.Pid })
+	return found, nil
 }
 
-// findKeeper looks for the keeper of a session of which no file names it: by what
-// runs right below it, the process that the keeper wrote down as the command, or
-// one that was started with the session's id. A process can make that look so for
-// the keeper of its own session, and for no other.
-func (f *found) findKeeper(t *proc.Table, m members) {
-	if !f.record.Keeper.IsZero() || f.word.empty() {
-		return
-	}
-	below := m[f.dir.id]
-	if c := int(f.word.state.CommandPid); c > 1 && sessionOf(c) == "" {
-		below = append(slices.Clone(below), c)
-	}
-	for _, pid := range below {
-		if k, ok := t.Procs[t.Procs[pid].Parent]; ok && isKeeper(k) {
-			f.record.Keeper = k.ID
-			return
-		}
-	}
+// hasSupervisor reports whether p's parent is the program that forked it, which
+// still answers for its session: a keeper has its parent's arguments, for it
+// executes nothing.
+func hasSupervisor(p Proc) bool {
+	both := []Proc{p, {ID: ProcID{Pid: p.Parent}}}
+	proc.Fill(both)
+	return len(both[0].Argv) > 0 && slices.Equal(both[0].Argv, both[1].Argv)
 }

@@ -10,21 +10,19 @@ import (
 // Kind names a way of holding on to all processes of a session.
 type Kind string
 
-// The trackers, strongest first. Fingerprint and Group are macOS's, the others are
-// Linux's.
+// The trackers, strongest first. Fingerprint is macOS's, the others are Linux's.
 const (
 	Auto        Kind = "auto"        // the strongest that works here; never stored
 	Domain      Kind = "domain"      // an outer Landlock domain with a keeper in it
 	Fingerprint Kind = "fingerprint" // a Seatbelt profile that answers two questions in its own way
 	Cgroup      Kind = "cgroup"      // a control group of the session's own
 	Subtree     Kind = "subtree"     // a keeper that adopts every orphan
-	Group       Kind = "group"       // the command's process group
 	Process     Kind = "process"     // the command's own process, of one that replaced its supervisor; never asked for
 )
 
 // Valid reports whether k can be asked for; "" is Auto.
 func (k Kind) Valid() bool {
-	return slices.Contains([]Kind{"", Auto, Domain, Fingerprint, Cgroup, Subtree, Group}, k)
+	return slices.Contains([]Kind{"", Auto, Domain, Fingerprint, Cgroup, Subtree}, k)
 }
 
 // Guarantee says in one line what the tracker promises. confined says that the
@@ -44,8 +42,6 @@ func (k Kind) Guarantee(confined bool) string {
 		return "every descendant while the keeper lives (" + before + "the command could kill it); killed one by one, proved empty"
 	case k == Process:
 		return "the command, its descendants, and what has its environment; a daemon that changes that escapes; nobody ends them with the command"
-	case k == Group:
-		return "only processes that stay in the command's process group; a daemon escapes"
 	}
 	return "unknown"
 }
@@ -86,33 +82,39 @@ type Choice struct {
 // Best finds out, by doing, what would track a command: it may make a control group
 // and remove it again, and ask the user's service manager. scoped is
 // Options.Scoped. The error is a *TrackerError.
-func Best(scoped bool) (Choice, error) { return probe().choose(Auto, scoped) }
+func Best(scoped bool) (Choice, error) {
+	o := Options{Tracker: Auto, Scoped: scoped}
+	return probe(o).choose(o)
+}
 
-// choose decides which tracker holds a session: want if it was asked for by
-// name, else the strongest that c offers. scoped says that the command puts
-// itself into a Landlock domain (or Seatbelt profile) of its own that keeps it
-// from signalling outsiders; a command that is only tracked does not, and can
-// have no domain. The error is a *TrackerError.
-func (c caps) choose(want Kind, scoped bool) (Choice, error) {
-	kinds := []Kind{Domain, Cgroup, Subtree}
-	if c.os == "darwin" {
-		kinds = []Kind{Fingerprint, Group}
+// choose decides which tracker holds a session: the one that was asked for by name, else
+// the strongest that c offers. A command that replaces its supervisor takes no control
+// group by itself: to move a process that runs into one, the kernel waits for all
+// processors (cgroup_threadgroup_rwsem), for longer than a start takes. The error is a
+// *TrackerError.
+func (c caps) choose(o Options) (Choice, error) {
+	kinds, none := []Kind{Domain, Cgroup, Subtree}, "this system has no such tracker"
+	switch {
+	case c.os == "darwin":
+		kinds = []Kind{Fingerprint}
+	case o.Exec:
+		kinds, none = []Kind{Process, Cgroup}, "it needs a supervisor, which --exec does away with"
 	}
 	var why []string
 	for _, k := range kinds {
-		if want != Auto && want != k {
+		if o.Tracker != Auto && o.Tracker != k {
 			continue
 		}
-		e := c.lacks(k, scoped)
+		e := c.lacks(k, o.Scoped)
 		if e == nil {
 			return Choice{k, k == Cgroup && c.group == "", strings.Join(why, "; ")}, nil
 		}
-		if want == k {
+		if len(kinds) == 1 || o.Tracker == k {
 			return Choice{}, e
 		}
 		why = append(why, fmt.Sprintf("%s: %s", k, e.Why))
 	}
-	return Choice{}, &TrackerError{Kind: want, Why: "this system has no such tracker"}
+	return Choice{}, &TrackerError{Kind: o.Tracker, Why: none, Hint: "--track auto"}
 }
 
 // lacks says what c lacks for a tracker of its system, nil if nothing.

@@ -96,28 +96,48 @@ func look(fs []*found) ([]Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	find, err := finder()
+	v, err := newView()
 	if err != nil {
 		return nil, err
 	}
 	var infos []Info
 	for _, f := range fs {
-		away := f.away(here)
-		keeper, procs, there := find(f, away == "")
-		if !there {
+		// The keeper's last word may have come after the first look.
+		if !v.Has(f.record.Keeper) && !f.refresh() {
 			continue
 		}
-		proc.Fill(procs)
-		infos = append(infos, Info{ID: f.dir.id, Err: f.damage, Record: f.record, Procs: procs, Life: f.life(away, keeper, len(procs) > 0)})
+		i := Info{ID: f.record.ID, Err: f.damage, Life: f.away(here)}
+		if i.Life == "" {
+			v.findKeeper(f)
+			i.Procs = v.procs(f)
+			i.Life = v.life(f, len(i.Procs))
+			proc.Fill(i.Procs)
+		}
+		i.Record = f.record
+		f.close()
+		infos = append(infos, i)
 	}
 	return infos, nil
+}
+
+// view is a snapshot in which sessions are found. That of one system has more.
+type view struct {
+	*proc.Table
+	started map[string][]int // the processes that were started for a session: see members
+}
+
+func newView() (*view, error) {
+	t, err := proc.Snapshot()
+	return &view{Table: t}, err
 }
 
 // away says that a session is not of this run of this machine, which is its end, or
 // not of this PID namespace; "" that it belongs here.
 func (f *found) away(here proc.Machine) Life {
 	switch r := f.record; {
-	case !f.recorded:
+	case f.word.empty():
+		return Ended
+	case !f.recorded():
 		return ""
 	case r.Boot != here.Boot && r.Host == here.Host:
 		return Ended
@@ -127,25 +147,28 @@ func (f *found) away(here proc.Machine) Life {
 	return ""
 }
 
-// life decides how far a session is. away is what away gives; keeper is what a
-// keeper that lives says, "" if there is none; procs says that something of it was
-// found.
-func (f *found) life(away, keeper Life, procs bool) Life {
-	w, t, unheld := f.word, f.record.Tracker, f.record.Keeper.IsZero()
-	switch {
-	case away == Ended, w.empty():
-		return Ended
-	case away != "":
-		return away
-	case keeper != "":
-		return keeper
-	case !w.known && w.locked:
-		return Starting
-	case unheld && (w.locked || procs && t != ""): // by a keeper that was not found, or a supervisor; or a tracker without keeper
+// life decides how far a session is that belongs here and has not ended by the keeper's
+// word. procs is how many processes of it were found.
+func (v *view) life(f *found, procs int) Life {
+	r, w := &f.record, f.word
+	keeper, supervisor := v.Has(r.Keeper), v.Has(r.Supervisor)
+	// Its keeper has the lock, and /proc does not show it (hidepid).
+	hidden := !r.Keeper.IsZero() && w.locked && w.known && !supervisor
+	switch unheld := r.Keeper.IsZero(); {
+	case keeper && v.Procs[r.Keeper.Pid].Stopped() && f.recorded() && !supervisor && !r.Keep && w.state.Phase != fork.PhaseKept:
+		return Lost // it was about to end the session
+	case keeper || hidden:
+		return w.life()
+	case unheld && r.Tracker != "" && procs > 0: // by a tracker without keeper
+		if r.Keep && !r.Exec && !w.locked {
+			return Kept
+		}
 		return Running
-	case unheld && procs:
-		return Lost
-	case !w.known && f.record.Command.IsZero(), unheld && (t == Group || t == Fingerprint || t == Cgroup || t == Process):
+	case w.locked && !w.known:
+		return Starting
+	case unheld && w.locked: // by a keeper that was not found
+		return Running
+	case (unheld || !w.known) && procs == 0:
 		return Ended
 	}
 	return Lost
@@ -190,15 +213,23 @@ func (s *Store) Orphans(listed []Info) ([]Orphan, error) {
 	if os.Getenv(SessionEnv) != "" {
 		return nil, nil
 	}
-	return s.orphans(listed)
+	first, err := orphans(listed)
+	if err != nil || len(first) == 0 {
+		return nil, err
+	}
+	if listed, err = s.List(); err != nil {
+		return nil, err // what can't be read may account for them
+	}
+	again, err := orphans(listed) // some may have begun, or ended, before the list was made
+	return slices.DeleteFunc(again, func(o Orphan) bool {
+		return !slices.ContainsFunc(first, func(before Orphan) bool { return before.Keeper.ID == o.Keeper.ID })
+	}), err
 }
 
 func (s *Store) allOrphans() ([]Orphan, error) {
 	listed, err := s.List()
 	if err != nil {
-		return nil, err // what can't be read may account for them
+		return nil, err
 	}
 	return s.Orphans(listed)
 }
-
-const unprovedOrphan = "the session's record is gone, and with it the keeper's word; the keeper ended when it was asked to, which it does when nothing is left"

@@ -2,7 +2,6 @@ package track
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -89,7 +88,7 @@ func runShell(t testing.TB, script string) *fork.Command {
 // policy would.
 func confine(t testing.TB, c *fork.Command) {
 	t.Helper()
-	steps, done, err := domainSteps(probeDomain().landlock)
+	steps, done, err := domainSteps(domainCaps().landlock)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,10 +96,16 @@ func confine(t testing.TB, c *fork.Command) {
 	c.Steps = append(c.Steps, steps...)
 }
 
+// domainCaps is what the machine has of the tracker Domain.
+func domainCaps() (c caps) {
+	c.probeDomain()
+	return c
+}
+
 // requireDomain goes on where the kernel has the tracker.
 func requireDomain(t testing.TB) {
 	t.Helper()
-	c := probeDomain()
+	c := domainCaps()
 	testkit.NeedLandlock(t, c.landlock, domainABI, c.noDomain)
 }
 
@@ -113,14 +118,14 @@ func deadline(t testing.TB) context.Context {
 
 // kinds runs a test under each tracker that the machine has.
 func kinds(t *testing.T, run func(t *testing.T, o Options)) {
-	caps := probe()
+	caps := probe(Options{Tracker: Cgroup})
 	for _, k := range []Kind{Domain, Cgroup, Subtree} {
 		t.Run(string(k), func(t *testing.T) {
 			o := Options{Tracker: k, Confined: true, Scoped: true, Store: tempStore(t)}
 			if k == Domain {
 				requireDomain(t)
 			}
-			if _, err := caps.choose(k, true); err != nil {
+			if _, err := caps.choose(Options{Tracker: k, Scoped: true}); err != nil {
 				testkit.Lacks(t, testkit.Cgroup, err)
 			}
 			run(t, o)
@@ -135,13 +140,10 @@ func begin(t testing.TB, o Options, c *fork.Command) *Session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.Scoped && probeDomain().landlock >= domainABI {
+	if o.Scoped && domainCaps().landlock >= domainABI {
 		confine(t, c)
 	}
 	err = s.Start(c)
-	for errors.Is(err, ErrDowngraded) {
-		err = s.Start(c)
-	}
 	if err != nil {
 		_, _ = s.Close(deadline(t))
 		t.Fatal(err)

@@ -35,7 +35,7 @@ func TestManySessions(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.Close()
-		d.in.close()
+		d.close()
 	}
 	var was unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {

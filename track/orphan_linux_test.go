@@ -61,7 +61,7 @@ func TestOrphan(t *testing.T) {
 			t.Fatalf("%+v, %v", i, err)
 		}
 		r, err := o.Store.Reap(deadline(t), s.id[:13])
-		if err != nil || r.Proof || r.Left() || r.Killed != 6 || r.Unproved != unprovedOrphan {
+		if err != nil || r.Proof || r.Left() || r.Killed != 6 || r.Unproved != unprovedWord {
 			t.Fatalf("%+v, %v", r, err)
 		}
 		if left := marked(t, s.id); len(left) > 0 {

@@ -20,10 +20,22 @@ import (
 // command is in its domain before it can make another.
 const domainABI = 6
 
-// probeDomain finds out what the tracker Domain needs. It is cheap: one system
-// call.
-func probeDomain() caps {
+// probe finds out what the tracker that o asks for needs, by doing: for the usual one,
+// Domain, that is one system call.
+func probe(o Options) caps {
 	c := caps{os: runtime.GOOS, noGroup: "not looked for", noScope: "not looked for"}
+	if o.Exec && o.Tracker != Cgroup {
+		return c
+	}
+	c.probeDomain()
+	if c.err == nil && (o.Tracker == Cgroup || o.Tracker == Auto && (c.noDomain != "" || !o.Scoped)) {
+		c.probeGroups()
+	}
+	return c
+}
+
+// probeDomain finds out what the tracker Domain needs.
+func (c *caps) probeDomain() {
 	errno := fork.Retry(func() (errno unix.Errno) {
 		v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 		c.landlock = int(v)
@@ -32,18 +44,11 @@ func probeDomain() caps {
 	switch {
 	case errno == 0 && c.landlock < domainABI:
 		c.noDomain = fmt.Sprintf("Landlock ABI %d (Linux 6.12) is needed for signal scopes, this kernel has %d", domainABI, c.landlock)
-	case errno == unix.ENOSYS:
-		c.noDomain = "no Landlock: this kernel was built without it"
-	case errno == unix.EOPNOTSUPP:
-		c.noDomain = "no Landlock: it is switched off (not in the kernel's lsm= list)"
 	case errno != 0:
-		c.noDomain = "no Landlock: the system call is refused: " + errno.Error()
-	}
-	if errno != 0 {
+		c.noDomain = "no Landlock: " + errno.Error() // ENOSYS: not built; EOPNOTSUPP: switched off
 		c.landlock = 0
 		c.note(errno)
 	}
-	return c
 }
 
 // probes counts the groups that were made to find out: two sessions may begin at
@@ -52,12 +57,8 @@ var probes atomic.Int64
 
 func probeName() string { return fmt.Sprintf("zsbx-probe-%d-%d", unix.Getpid(), probes.Add(1)) }
 
-// probe finds out everything, by doing.
-func probe() caps {
-	c := probeDomain()
-	if c.err != nil {
-		return c
-	}
+// probeGroups finds out what the tracker Cgroup needs.
+func (c *caps) probeGroups() {
 	var err error
 	if c.group, err = cgroup.Parent(probeName(), Limits{}); err != nil {
 		c.noGroup = err.Error()
@@ -68,7 +69,6 @@ func probe() caps {
 		c.noScope = err.Error()
 		c.note(err)
 	}
-	return c
 }
 
 // note keeps an error that is a shortage, the first one. EAGAIN is none: mkdir(2)

@@ -9,14 +9,14 @@ import (
 
 // TestProbeAtOnce: sessions that begin at once in one program find the same.
 func TestProbeAtOnce(t *testing.T) {
-	if c := probe(); c.group == "" {
+	if c := probe(Options{Tracker: Cgroup}); c.group == "" {
 		testkit.Lacks(t, testkit.Cgroup, c.noGroup)
 	}
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
 			for range 10 {
-				if c := probe(); c.group == "" {
+				if c := probe(Options{Tracker: Cgroup}); c.group == "" {
 					t.Error(c.noGroup)
 					return
 				}

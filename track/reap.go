@@ -10,7 +10,6 @@ import (
 
 const (
 	howKeeper = "the keeper, which adopts every orphan of the session, has no child left (wait4: ECHILD)"
-	howWord   = "the keeper, which watched the whole session, recorded it before it ended"
 	howReboot = "the machine was restarted since"
 )
 
@@ -33,9 +32,19 @@ func (s *Store) Reap(ctx context.Context, ref string) (Report, error) {
 	r := Report{ID: id}
 	err = s.with(id, func(f *found) error {
 		r.Name, r.Tracker, r.Temp = f.record.Name, f.record.Tracker, f.record.Temp
-		done, err := f.placed(&r)
-		if !done && err == nil {
+		here, err := proc.Here()
+		if err != nil {
+			return err
+		}
+		switch f.away(here) {
+		case "":
 			err = f.reap(ctx, &r)
+		case Elsewhere:
+			err = fmt.Errorf("session %s: %w: on the machine %.64q, or in another PID namespace (a container?)", id, ErrElsewhere, f.record.Host)
+		default:
+			if r.prove(howKeeper); !f.word.empty() {
+				r.prove(howReboot)
+			}
 		}
 		if err != nil || r.Left() {
 			return err
@@ -45,52 +54,17 @@ func (s *Store) Reap(ctx context.Context, ref string) (Report, error) {
 	return r, err
 }
 
-// placed decides what needs no look at processes: sessions of another boot,
-// machine or PID namespace, and those that ended with the keeper's word.
-func (f *found) placed(r *Report) (done bool, err error) {
-	here, err := proc.Here()
-	if err != nil {
-		return false, err
-	}
-	away := f.away(here)
-	switch {
-	case away == Ended:
-		r.prove(howReboot)
-	case away == Elsewhere && f.record.Boot != here.Boot:
-		return true, fmt.Errorf("session %s: %w: on the machine %.64q", f.dir.id, ErrElsewhere, f.record.Host)
-	case f.word.empty():
-		f.proveEmpty(r)
-	case away == Elsewhere:
-		return true, fmt.Errorf("session %s: %w: in another PID namespace (a container?)", f.dir.id, ErrElsewhere)
-	}
-	return r.Proof, nil
-}
-
-// proveEmpty reports that the keeper said that nothing is left.
-func (f *found) proveEmpty(r *Report) {
-	r.prove(howKeeper)
-	if !f.recorded {
-		r.How = howWord
-	}
-}
-
 // forget removes the session from the store and its group from the system.
 func (f *found) forget(r *Report) error {
 	if f.orphan {
-		r.Unproved = unprovedOrphan
 		return nil
 	}
-	if err := f.cleanup(); err != nil {
-		return err
+	err := f.cleanup()
+	if err == nil {
+		err = f.in.remove(f.record.ID)
 	}
-	if !f.recorded { // which had the name
-		f.dir.in.dropNamesOf(f.dir.id)
-	}
-	if err := f.dir.remove(f.record.Name); err != nil {
-		return err
-	}
-	r.Removed = true
-	return nil
+	r.Removed = err == nil
+	return err
 }
 
 // Report is what a reaping came to.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -23,13 +22,13 @@ const (
 	howCgroup = "the session's control group, which the command could not leave, is empty"
 	howEmpty  = "nothing was ever started"
 
-	unprovedWord = "the keeper's word can't be read; the keeper ended when it was asked to, which it does when nothing is left"
+	unprovedWord = "the keeper's word is gone; the keeper ended when it was asked to, which it does when nothing is left"
 )
 
 // reap kills all that is left of a session and says what it came to.
 func (f *found) reap(ctx context.Context, r *Report) error {
 	if now, err := proc.Identify(1); err == nil && now == f.record.Command {
-		return fmt.Errorf("session %s: %w", f.dir.id, ErrInit)
+		return fmt.Errorf("session %s: %w", f.record.ID, ErrInit)
 	}
 	for {
 		k, err := f.openKeeper(ctx)
@@ -44,21 +43,18 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 		if over || err != nil || ctx.Err() != nil {
 			return err
 		}
-		if !f.recorded {
-			f.record.Keeper = ProcID{} // there may be another
-		}
 	}
 	supervisor, err := proc.Identify(f.record.Supervisor.Pid)
-	f.word = readState(f.state) // it may have ended since the first look
+	f.word = readState(f.file) // it may have ended since the first look
 	switch {
 	case f.word.empty():
-		f.proveEmpty(r)
+		r.prove(howKeeper)
 		return nil
 	case f.nothingStarted():
 		r.prove(howEmpty)
 		return nil
 	case f.word.locked && (f.record.Keeper.IsZero() || err != nil || supervisor != f.record.Supervisor):
-		return fmt.Errorf("session %s: %w", f.dir.id, ErrHeld)
+		return fmt.Errorf("session %s: %w", f.record.ID, ErrHeld)
 	}
 	return f.settleLost(ctx, r)
 }
@@ -67,7 +63,7 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 // anything. Files that were lost or damaged would look the same: then, or when a
 // process says that it is the session's, something was.
 func (f *found) nothingStarted() bool {
-	if f.word.known || f.word.locked || f.damage != nil || f.state == nil || !f.record.Keeper.IsZero() && !f.word.failed || !f.record.Command.IsZero() {
+	if f.word.known || f.word.locked || f.damage != nil || f.file == nil || !f.record.Keeper.IsZero() && !f.word.failed || !f.record.Command.IsZero() {
 		return false
 	}
 	ps, err := f.procs()
@@ -77,10 +73,7 @@ func (f *found) nothingStarted() bool {
 // askKeeper tells the keeper to end its session, and waits for its word. over
 // says that nothing else is to be done.
 func (f *found) askKeeper(ctx context.Context, k *proc.Handle, r *Report) (over bool, _ error) {
-	var before []Proc
-	if !f.word.known {
-		before, _ = f.procs() // its word, which counts them, may never come
-	}
+	before, _ := f.procs() // its word, which counts them, may never come
 	err := k.Signal(fork.ReapSignal)
 	if err == nil {
 		err = k.Signal(unix.SIGCONT) // somebody may have stopped it
@@ -99,12 +92,12 @@ func (f *found) askKeeper(ctx context.Context, k *proc.Handle, r *Report) (over 
 		}
 		g.Close()
 	}
-	ended := f.awaitEnd(ctx, k)
-	f.word = readState(f.state)
+	ended := k.Wait(ctx)
+	f.word = readState(f.file)
 	r.addMethods(methods(f.word.state.Method)...)
 	switch {
 	case f.word.empty():
-		f.proveEmpty(r)
+		r.prove(howKeeper)
 		r.Killed += int(f.word.state.Killed)
 		return true, nil
 	case !ended:
@@ -118,61 +111,39 @@ func (f *found) askKeeper(ctx context.Context, k *proc.Handle, r *Report) (over 
 	return false, nil
 }
 
-// helpTime is how long a keeper that was told to end its session is left alone.
-const helpTime = 5 * time.Second
-
-// awaitEnd waits for the end of a keeper that was told to end its session, and
-// reports whether it came. A keeper without a domain looks for processes in /proc:
-// what it could not open for want of memory or descriptors is killed from here, and
-// the keeper has the last word all the same.
-func (f *found) awaitEnd(ctx context.Context, k *proc.Handle) bool {
-	soon, cancel := context.WithTimeout(ctx, helpTime)
-	defer cancel()
-	if k.Wait(soon) {
-		return true
-	}
-	_, _ = killAll(ctx, f.targets())
-	return k.Wait(ctx)
-}
-
 // settleLost does what can be done without a keeper: the control group, if the
 // session has one, and then whatever can be found.
 func (f *found) settleLost(ctx context.Context, r *Report) error {
-	if g := f.openGroup(); g != nil {
-		defer g.Close()
-		before, _ := g.Pids()
-		err := g.KillAll(ctx)
-		r.addMethods("cgroup")
-		if err != nil && errors.Is(err, ctx.Err()) {
-			r.Unproved = "the control group is not empty yet: the kernel does not let a process die"
-			r.Survivors, err = f.procs()
-			return err
-		}
-		r.Killed += len(before)
-		if err == nil {
-			err = g.Remove()
-		}
-		if err != nil {
-			return err
-		}
-		if f.recorded && !f.record.TrackOnly {
-			r.prove(howCgroup)
-			return nil
-		}
+	g := f.openGroup()
+	if g == nil {
+		return f.walk(ctx, r)
 	}
-	ended := r.Unproved // by a keeper without a word
-	err := settleWalk(ctx, f.targets(), r)
+	defer g.Close()
+	before, _ := g.Pids()
+	err := g.KillAll(ctx)
+	r.addMethods("cgroup")
+	if err != nil && errors.Is(err, ctx.Err()) {
+		r.Unproved = "the control group is not empty yet: the kernel does not let a process die"
+		r.Survivors, err = f.procs()
+		return err
+	}
+	r.Killed += len(before)
+	if err == nil {
+		err = g.Remove()
+	}
 	switch {
-	case err != nil || r.Left():
-	case ended != "":
-		r.Unproved = ended
+	case err != nil:
+	case f.recorded() && !f.record.TrackOnly:
+		r.prove(howCgroup)
+	default:
+		err = f.walk(ctx, r)
 	}
 	return err
 }
 
 // openGroup opens the session's own control group, nil if there is none.
 func (f *found) openGroup() *cgroup.Group {
-	if f.record.Cgroup == nil || !f.record.Cgroup.Of(f.dir.id) {
+	if f.record.Cgroup == nil || !f.record.Cgroup.Of(f.record.ID) {
 		return nil
 	}
 	g, err := f.record.Cgroup.Open()
@@ -233,7 +204,7 @@ func (s *Session) awaitKeeper(ctx context.Context) bool {
 		return errors.Is(err, proc.ErrGone) || ctx.Done() == nil
 	}
 	defer k.Close()
-	return s.found().awaitEnd(ctx, k)
+	return k.Wait(ctx)
 }
 
 // noteReached looks at the limits while the group is there: systemd removes one

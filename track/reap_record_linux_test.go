@@ -44,8 +44,8 @@ func TestReapByForgedRecord(t *testing.T) {
 		}
 		s.opts.Keep = true // leave the files
 		s.record.Holder = h
-		_ = s.dir.writeRecord(&s.record)
 		_ = s.state.Truncate(0)
+		_ = writeRecord(s.state, &s.record)
 		s.release()
 		return o.Store, s.ID()
 	}
@@ -89,7 +89,7 @@ func TestReapAfterReboot(t *testing.T) {
 	_, _ = s.Wait()
 	keeper := s.record.Keeper
 	s.record.Boot = "00000000-0000-0000-0000-000000000000"
-	if err := s.dir.writeRecord(&s.record); err != nil {
+	if err := writeRecord(s.state, &s.record); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = syscall.Kill(keeper.Pid, fork.ReapSignal) }()
@@ -116,7 +116,7 @@ func TestReapElsewhere(t *testing.T) {
 		s := begin(t, Options{Store: st, Tracker: Subtree}, runShell(t, "sleep 1000"))
 		was := s.record
 		change(&s.record)
-		_ = s.dir.writeRecord(&s.record)
+		_ = writeRecord(s.state, &s.record)
 		if _, err := st.Reap(deadline(t), s.ID()); !errors.Is(err, ErrElsewhere) {
 			t.Errorf("%v", err)
 		}
@@ -124,16 +124,15 @@ func TestReapElsewhere(t *testing.T) {
 			t.Errorf("%+v", i)
 		}
 		s.record = was
-		_ = s.dir.writeRecord(&was)
+		_ = writeRecord(s.state, &was)
 		if r, err := s.Close(deadline(t)); err != nil || !r.Done() {
 			t.Errorf("%+v, %v", r, err)
 		}
 	}
 }
 
-// TestFilesRemovedByHand: a session whose files are gone can't be found, but
-// ends with its supervisor all the same; one of which only the state is gone
-// is reaped without proof.
+// TestFilesRemovedByHand: a session whose file is gone can't be found, but
+// ends with its supervisor all the same.
 func TestFilesRemovedByHand(t *testing.T) {
 	st := tempStore(t)
 	s := begin(t, Options{Store: st, Tracker: Subtree}, runShell(t, "sleep 1000"))
@@ -142,17 +141,6 @@ func TestFilesRemovedByHand(t *testing.T) {
 	}
 	if _, err := st.Reap(deadline(t), s.ID()); !errors.Is(err, ErrNotFound) {
 		t.Error(err)
-	}
-	if r, err := s.Close(deadline(t)); err != nil || !r.Done() {
-		t.Errorf("%+v, %v", r, err)
-	}
-	s = begin(t, Options{Store: st, Tracker: Subtree}, runShell(t, "sleep 1000"))
-	if err := os.Remove(filepath.Join(st.Dirs()[0], s.ID()+stateFile)); err != nil {
-		t.Fatal(err)
-	}
-	r, err := st.Reap(deadline(t), s.ID())
-	if err != nil || r.Proof || r.Left() || len(marked(t, s.ID())) > 0 {
-		t.Errorf("%+v, %v", r, err)
 	}
 	if r, err := s.Close(deadline(t)); err != nil || !r.Done() {
 		t.Errorf("%+v, %v", r, err)
@@ -166,7 +154,7 @@ func TestForeignSession(t *testing.T) {
 	}
 	st := tempStore(t)
 	s := begin(t, Options{Store: st, Tracker: Subtree}, runShell(t, "sleep 1000"))
-	path := filepath.Join(st.Dirs()[0], s.ID()+stateFile)
+	path := filepath.Join(st.Dirs()[0], s.ID()+sessionFile)
 	if err := os.Chown(path, 65534, 65534); err != nil {
 		t.Fatal(err)
 	}

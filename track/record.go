@@ -1,7 +1,6 @@
 package track
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -33,7 +32,7 @@ type (
 
 // Holder is what holds a session.
 type Holder struct {
-	Tracker Kind        `json:"tracker"`
+	Tracker Kind        `json:"tracker"`          // "" as long as nothing was started
 	Keeper  ProcID      `json:"keeper"`           // the keeper, zero without one
 	Command ProcID      `json:"command"`          // the command's first process, zero below a keeper, which knows it
 	Cgroup  *cgroup.Ref `json:"cgroup,omitempty"` // the group that holds the session, or nil
@@ -64,23 +63,6 @@ type Record struct {
 	Holder
 }
 
-// parseRecord reads a stored Record and checks it for session id. The error is
-// errNewer for one that a later version wrote in a format of its own.
-func parseRecord(b []byte, id string) (Record, error) {
-	var r Record
-	err := json.Unmarshal(b, &r) // goes on after a field of another type
-	if r.Version > recordVersion {
-		return Record{}, fmt.Errorf("%w (format %d, this one reads %d)", errNewer, r.Version, recordVersion)
-	}
-	if err == nil {
-		err = r.check(id)
-	}
-	if err != nil {
-		return Record{}, err
-	}
-	return r, nil
-}
-
 // check refuses what this package would never have written.
 func (r *Record) check(id string) error {
 	switch y := r.Started.UTC().Year(); {
@@ -92,7 +74,7 @@ func (r *Record) check(id string) error {
 		return fmt.Errorf("not a session record: begun in the year %d", y)
 	case r.Name != "" && CheckName(r.Name) != nil:
 		return CheckName(r.Name)
-	case r.Keeper.IsZero() && r.Command.Start == 0:
+	case r.Tracker != "" && r.Keeper.IsZero() && r.Command.Start == 0:
 		return errors.New("not a session record: it names nothing that holds the session")
 	case r.Cgroup != nil && !r.Cgroup.Of(id):
 		return fmt.Errorf("not a session record: the control group %.200q is not the session's", r.Cgroup.Path)

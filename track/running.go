@@ -92,7 +92,7 @@ func (s *Session) Wait() (syscall.WaitStatus, error) {
 // is done before, the report names the survivors, and the session stays in the
 // store for a later Reap.
 func (s *Session) Close(ctx context.Context) (Report, error) {
-	if s.dir == nil {
+	if s.state == nil {
 		return Report{}, errors.New("the session is closed")
 	}
 	defer s.release()
@@ -129,7 +129,7 @@ func (s *Session) drain(ctx context.Context) {
 
 // found is the session as a later process would find it.
 func (s *Session) found() *found {
-	return &found{dir: s.dir, record: s.record, recorded: true, state: s.state, word: readWord(s.state)}
+	return &found{in: s.in, record: s.record, file: s.state, word: readWord(s.state)}
 }
 
 // nothingLeft asks whether a session that is to be kept has anything to keep.
@@ -159,7 +159,7 @@ func (s *Session) discardAll(r *Report) error {
 
 // discard removes the session from the store. What became of the command is no
 // less true if that fails, and a later Store.Reap finds the session.
-func (s *Session) discard() error { return s.dir.remove(s.record.Name) }
+func (s *Session) discard() error { return s.in.remove(s.record.ID) }
 
 // release closes all descriptors.
 func (s *Session) release() {
@@ -168,8 +168,8 @@ func (s *Session) release() {
 	}
 	s.closeHeld()
 	_ = s.state.Close()
-	s.dir.in.close()
-	s.dir = nil
+	s.in.close()
+	s.state = nil
 }
 
 // Watch is the keeper of a session on macOS, where no process can adopt others:

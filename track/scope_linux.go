@@ -69,7 +69,7 @@ func (s *Session) launchInScope(c fork.Command) error {
 	close(started)
 	theirs.Close()
 	if failed := <-moved; err != nil && failed != nil {
-		return s.groupError(failed)
+		return s.refused(Cgroup, failed)
 	}
 	return s.launched(p, err)
 }

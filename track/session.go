@@ -84,12 +84,12 @@ type Session struct {
 	caps   caps
 	choice Choice
 
-	dir    *sessionDir
-	state  *os.File
+	in     opened   // where the session is stored
+	state  *os.File // its file, locked
 	record Record
 	held   held // what the system has to hold the session by
 
-	limits  string // the directory of the group for Options.Limits, or scope
+	group   string // the directory in which the session's control group is made, scope, or "" for none
 	reached Reached
 
 	tail []fork.Event // what a keeper that is gone wrote down
@@ -116,11 +116,6 @@ func Begin(o Options) (*Session, error) {
 		return nil, err
 	}
 	var err error
-	if o.Limits != (Limits{}) {
-		if s.limits, err = limitsDir(o.Limits); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrLimits, err)
-		}
-	}
 	if o.Store != nil {
 		s.opts.Watch = nil
 	} else if s.opts.Store, err = OpenStore(); err != nil {
@@ -134,17 +129,42 @@ func Begin(o Options) (*Session, error) {
 		Version: recordVersion, ID: id.String(), Name: o.Name, UID: os.Geteuid(), Temp: o.Temp,
 		Started: time.Now().UTC(), Keep: o.Keep, Exec: o.Exec, TrackOnly: !o.Confined,
 	}
-	if s.dir, s.state, err = s.opts.Store.create(s.record.ID); err != nil {
+	if s.in, s.state, err = s.opts.Store.create(s.record.ID); err != nil {
 		return nil, fmt.Errorf("making a place for the session: %w", err)
 	}
 	if o.Name != "" {
-		if err := s.dir.in.claimName(o.Name, s.record.ID); err != nil {
-			_ = s.discard()
-			s.release()
-			return nil, err
+		if err = s.locate(); err == nil {
+			err = s.in.claim(s.state, &s.record)
 		}
 	}
+	if err != nil {
+		_ = s.discard()
+		s.release()
+		return nil, err
+	}
 	return s, nil
+}
+
+// choose picks the tracker, and where its control group is made.
+func (s *Session) choose() (err error) {
+	if s.opts.caps != nil {
+		s.caps = *s.opts.caps
+	} else if s.caps = probe(s.opts); s.caps.err != nil {
+		return s.caps.err
+	}
+	s.choice, err = s.caps.choose(s.opts)
+	switch {
+	case err != nil:
+	case s.opts.Limits != (Limits{}):
+		if s.group, err = limitsDir(s.opts.Limits); err != nil {
+			return fmt.Errorf("%w: %w", ErrLimits, err)
+		}
+	case s.choice.Scope:
+		s.group = scope
+	case s.choice.Kind == Cgroup:
+		s.group = s.caps.group
+	}
+	return err
 }
 
 // ProbeLimits finds out, by making a group and removing it again, whether a
@@ -178,17 +198,10 @@ func (s *Session) Pid() int {
 	return s.process.Pid
 }
 
-// ErrDowngraded says that the kernel refused a session's tracker, which was not
-// asked for by name, and that the session has a weaker one now: Start can be
-// called again.
-var ErrDowngraded = errors.New("the session's tracker was refused, and has been replaced by a weaker one")
-
 // Start starts c within the session: it adds ZSBX_SESSION to its environment,
 // a keeper, and what the tracker needs. c itself stays as it is, but its
-// Cleanup is run. After ErrDowngraded it can be called again, with a Command whose
-// Steps are made anew if they use what a child has only once. Any other error is
-// that of fork.Start, when the command itself could not be started, or a
-// *TrackerError.
+// Cleanup is run. The error is that of fork.Start, when the command itself could not be
+// started, or a *TrackerError. Start can be called again after it.
 func (s *Session) Start(c *fork.Command) error {
 	own := *c
 	own.Cleanup = nil // which fork.Start is not always reached to run
@@ -203,10 +216,7 @@ func (s *Session) Start(c *fork.Command) error {
 	if s.opts.Exec {
 		return s.replace(own)
 	}
-	if err := s.launch(own); err != nil {
-		return s.downgrade(err)
-	}
-	return nil
+	return s.launch(own)
 }
 
 // prepare puts together what is known of c before anything runs.
@@ -222,41 +232,17 @@ func (s *Session) prepare(c *fork.Command) error {
 	return nil
 }
 
-// chooseAgain chooses from what a failure left of the machine's list.
-func (s *Session) chooseAgain(failure error) error {
-	c, err := s.caps.choose(s.opts.Tracker, s.opts.Scoped)
-	if err != nil {
-		return err
-	}
-	s.choice = c
-	return fmt.Errorf("%w: %w", ErrDowngraded, failure)
-}
-
-// launched takes over what was started.
-func (s *Session) launched(p *fork.Process, err error) error {
-	if err == nil {
-		s.process = p
-		s.record.Command, _ = proc.Identify(p.Pid)
-	}
-	return err
-}
-
 // store writes down what the session is, and what holds it. No command runs without
 // that.
 func (s *Session) store() error {
 	err := s.locate()
 	if err == nil {
-		err = s.dir.writeRecord(&s.record)
+		err = writeRecord(s.state, &s.record)
 	}
 	if err != nil {
 		return fmt.Errorf("recording the session: %w", err)
 	}
 	return nil
-}
-
-// needsSupervisor refuses to replace this process by the command.
-func (s *Session) needsSupervisor() error {
-	return &TrackerError{Kind: s.choice.Kind, Why: "it needs a supervisor, which --exec does away with", Hint: "--track auto"}
 }
 
 // setEnv gives a copy of env with one variable set.

@@ -24,7 +24,7 @@ type held struct {
 }
 
 // probe finds out whether the fingerprint can be used.
-func probe() caps {
+func probe(Options) caps {
 	c := caps{os: runtime.GOOS}
 	switch libsystem.SandboxCheck(os.Getpid(), "", libsystem.FilterNone, "") {
 	case libsystem.Allowed:
@@ -45,38 +45,12 @@ func limitsDir(Limits) (string, error) {
 
 func (s *Session) noteReached() {}
 
-// orphans has none to find: there are no keepers.
-func (s *Store) orphans([]Info) ([]Orphan, error) { return nil, nil }
-
-// choose picks the tracker.
-func (s *Session) choose() (err error) {
-	s.caps = probe()
-	s.choice, err = s.caps.choose(s.opts.Tracker, s.opts.Scoped)
-	return err
-}
-
-// downgrade takes the next tracker when the profile of a command that is only
-// tracked was refused. A confined command is never started without its profile.
-func (s *Session) downgrade(failure error) error {
-	var refused *fork.SandboxError
-	if s.choice.Kind != Fingerprint || s.opts.Confined || !errors.As(failure, &refused) {
-		return failure
-	}
-	s.caps.noSeatbelt = failure.Error()
-	return s.chooseAgain(failure)
-}
-
 // equip gives the command what its tracker needs.
 func (s *Session) equip(c *fork.Command) error {
 	c.Keeper = nil
 	s.record.Holder = Holder{Tracker: s.choice.Kind}
 	id := s.record.ID
 	switch {
-	case s.choice.Kind == Group:
-		c.Group = true
-		if !s.opts.Confined {
-			c.Sandbox = nil // it was for the fingerprint only
-		}
 	case c.Sandbox == nil:
 		profile, err := fingerprint.TrackProfile(id, homes()...)
 		if err != nil {
@@ -111,18 +85,20 @@ func (s *Session) launch(c fork.Command) error {
 	if err != nil {
 		return err
 	}
-	if c.Sandbox != nil {
-		held := *c.Sandbox
-		held.Hold = s.held.watch
-		c.Sandbox = &held
-	}
+	held := *c.Sandbox
+	held.Hold = s.held.watch
+	c.Sandbox = &held
 	c.Commit = append(c.Commit, func(p *fork.Process) (err error) {
 		if s.record.Command, err = proc.Identify(p.Pid); err != nil {
 			return fmt.Errorf("recording the session: %w", err)
 		}
 		return s.store()
 	})
-	return s.launched(fork.Start(&c))
+	p, err := fork.Start(&c)
+	if err == nil {
+		s.process = p
+	}
+	return err
 }
 
 // startWatcher starts Options.Watch, in a session of its own, so that no key
@@ -157,9 +133,6 @@ func (s *Session) replace(c fork.Command) error {
 	if err := s.equip(&c); err != nil {
 		return err
 	}
-	if s.choice.Kind != Fingerprint {
-		return s.needsSupervisor()
-	}
 	s.record.Command = s.record.Supervisor
 	if err := s.store(); err != nil {
 		return err
@@ -172,9 +145,6 @@ func (s *Session) awaitKeeper(context.Context) bool { return true }
 
 // Kill begins to kill the whole session: it ends the command, Close finds the rest.
 func (s *Session) Kill() error {
-	if s.choice.Kind == Group {
-		_ = syscall.Kill(-s.process.Pid, syscall.SIGKILL)
-	}
 	if err := s.process.Kill(); !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 
 func requireSeatbelt(t *testing.T) {
 	t.Helper()
-	if c := probe(); c.noSeatbelt != "" {
+	if c := probe(Options{}); c.noSeatbelt != "" {
 		testkit.Lacks(t, testkit.Seatbelt, c.noSeatbelt)
 	}
 }
@@ -66,12 +66,12 @@ func closed(t *testing.T, s *Session) Report {
 func procsOf(t *testing.T, id string) []int {
 	t.Helper()
 	k := &kernelTable{session: id}
-	snap, err := k.Snapshot()
+	rows, err := k.Snapshot()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var pids []int
-	for _, r := range snap.Rows {
+	for _, r := range rows {
 		if !r.Dead() && k.Probe(r.Pid).Match() == scan.Member {
 			pids = append(pids, r.Pid)
 		}
@@ -173,12 +173,12 @@ func TestMacTrackOnlyRestrictsNothing(t *testing.T) {
 // time that two questions agree on, and is no member of anything.
 func TestMacTable(t *testing.T) {
 	k := &kernelTable{session: "0f9a3c1e-5b7d-4e2a-9c11-223344556677"}
-	snap, err := k.Snapshot()
+	rows, err := k.Snapshot()
 	if err != nil {
 		t.Fatal(err)
 	}
 	seen := 0
-	for _, r := range snap.Rows {
+	for _, r := range rows {
 		if r.Pid == os.Getpid() {
 			seen++
 			if now, err := proc.Look(r.Pid); err != nil || now.ID != r.ID || r.Parent != os.Getppid() {
@@ -187,7 +187,7 @@ func TestMacTable(t *testing.T) {
 		}
 	}
 	if seen != 1 {
-		t.Errorf("this process is listed %d times in %d", seen, len(snap.Rows))
+		t.Errorf("this process is listed %d times in %d", seen, len(rows))
 	}
 	if v := k.Probe(os.Getpid()).Match(); v == scan.Member {
 		t.Error("this process is a member")

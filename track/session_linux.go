@@ -2,11 +2,9 @@ package track
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
-	"syscall"
 	"unsafe"
 
 	"github.com/google/uuid"
@@ -17,10 +15,8 @@ import (
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
-// How a session starts on Linux: choose picks the tracker, launch starts the command
-// below a keeper with what that tracker needs, recordHolder writes down who holds the
-// session before the command runs. When the kernel refuses a tracker that was not
-// asked for by name, downgrade takes it off the list, and chooses the next one.
+// How a session starts on Linux: launch starts the command below a keeper with what the
+// tracker needs, recordHolder writes down who holds the session before the command runs.
 
 // held is what holds a session on Linux, beside its keeper.
 type held struct {
@@ -41,70 +37,15 @@ func randomID() (uuid.UUID, error) {
 	return uuid.NewRandomFromReader(bytes.NewReader(b[:]))
 }
 
-// choose picks the tracker. The usual answer, Domain, needs one system call;
-// all the rest is only looked at where that is missing.
-func (s *Session) choose() (err error) {
-	if s.opts.Exec {
-		return s.chooseInPlace()
-	}
-	if s.opts.caps != nil {
-		s.caps = *s.opts.caps
-	} else if s.caps = probeDomain(); s.caps.err == nil {
-		if s.choice, err = s.caps.choose(s.opts.Tracker, s.opts.Scoped); err == nil && (s.choice.Kind == Domain || s.opts.Tracker != Auto) {
-			return nil
-		}
-		s.caps = probe()
-	}
-	if s.caps.err != nil {
-		return s.caps.err
-	}
-	s.choice, err = s.caps.choose(s.opts.Tracker, s.opts.Scoped)
-	return err
-}
-
-// downgrade takes what just failed off the machine's list and chooses again:
-// ErrDowngraded. Any other error says that there is nothing else to try: the failure
-// was the command's own, or the tracker was asked for by name.
-func (s *Session) downgrade(failure error) error {
-	var step *fork.StepError
-	var tracker *TrackerError
-	errors.As(failure, &step)
-	entering := step != nil && step.Tag == tagGroup
-	ours := errors.Is(failure, fork.ErrNoDomain) || errors.As(failure, &tracker) || entering || step != nil && step.Stage == fork.StageKeeper
-	if !ours || entering && s.limits != "" || fork.ShortageOf(failure) != nil {
-		return failure // no tracker makes up for it
-	}
-	why := failure.Error()
-	if tracker != nil {
-		why = tracker.Why
-	}
-	switch {
-	case s.choice.Kind == Domain:
-		if s.opts.Tracker == Auto && s.opts.caps == nil {
-			if s.caps = probe(); s.caps.err != nil {
-				return s.caps.err
-			}
-		}
-		s.caps.noDomain = why
-	case s.choice.Kind == Cgroup && s.choice.Scope:
-		s.caps.noScope = why
-	case s.choice.Kind == Cgroup:
-		s.caps.group, s.caps.noGroup = "", why
-	default:
-		return failure
-	}
-	s.dropGroup()
-	return s.chooseAgain(failure)
-}
-
 // tagGroup is that of the steps by which the command enters its group, or waits
 // until systemd has put it into its scope.
 const tagGroup fork.Tag = "control group"
 
 // launch makes one attempt to start c with the chosen tracker.
 func (s *Session) launch(c fork.Command) error {
-	if s.record.Tracker != "" { // an earlier attempt failed, and its keeper has said so
-		if err := s.state.Truncate(0); err != nil {
+	// The keeper of an earlier attempt has said that it failed.
+	if s.record.Tracker != "" {
+		if _, err := s.state.WriteAt(make([]byte, fork.KeeperStateSize), 0); err != nil {
 			return err
 		}
 	}
@@ -113,21 +54,47 @@ func (s *Session) launch(c fork.Command) error {
 	if s.choice.Kind == Domain {
 		steps, done, err := domainSteps(s.caps.landlock)
 		if err != nil {
-			return &TrackerError{Kind: Domain, Why: err.Error(), Err: err}
+			return s.refused(Domain, err)
 		}
 		defer done()
 		c.Keeper.Steps, c.Keeper.Domain = steps, true
 	}
 	c.Commit = append(c.Commit, s.recordHolder)
-	if s.limits == scope || s.limits == "" && s.choice.Scope {
+	if s.group == scope {
 		return s.launchInScope(c)
 	}
-	if s.limits != "" || s.choice.Kind == Cgroup {
+	if s.group != "" {
 		if err := s.enterGroup(&c); err != nil {
-			return err
+			return s.refused(Cgroup, err)
 		}
 	}
 	return s.launched(fork.Start(&c))
+}
+
+// refused says that the kernel refused the tracker, or the group for the limits, that
+// had been there when it was looked for.
+func (s *Session) refused(k Kind, err error) error {
+	if k == Cgroup && s.opts.Limits != (Limits{}) {
+		return fmt.Errorf("%w: %w", ErrLimits, err)
+	}
+	return &TrackerError{Kind: k, Why: err.Error(), Hint: "--track subtree", Err: err}
+}
+
+// launched takes over what was started, or tells whose fault it is that nothing was.
+func (s *Session) launched(p *fork.Process, err error) error {
+	var step *fork.StepError
+	errors.As(err, &step)
+	switch {
+	case err == nil:
+		s.process = p
+		s.record.Command, _ = proc.Identify(p.Pid)
+	case errors.Is(err, fork.ErrNoDomain),
+		step != nil && step.Stage == fork.StageKeeper && s.choice.Kind == Domain && fork.ShortageOf(err) == nil:
+		return s.refused(Domain, err)
+	case step != nil && step.Tag == tagGroup && fork.ShortageOf(err) == nil:
+		return s.refused(Cgroup, err)
+	}
+	return err
 }
 
 // recordHolder stores the session, while its keeper gets ready. Of a scope the
@@ -147,29 +114,11 @@ func (s *Session) recordHolder(p *fork.Process) error {
 	return s.store()
 }
 
-// enterGroup makes the session's group, and the command be born in it: before
-// anything of the command runs it writes "0", for itself, into cgroup.procs.
+// enterGroup makes and bounds the session's group, and the command be born in it:
+// before anything of the command runs it writes "0", for itself, into cgroup.procs.
 func (s *Session) enterGroup(c *fork.Command) error {
 	s.dropGroup() // of an attempt that failed
-	if err := s.makeGroup(cmp.Or(s.limits, s.caps.group)); err != nil {
-		return s.groupError(err)
-	}
-	c.Keeper.CgroupKill = s.held.kill
-	c.Steps = append([]fork.Step{writeStep(c.Memory(), "entering the session's", s.held.procs, "0")}, c.Steps...)
-	return nil
-}
-
-// groupError says that the session's group can't be had.
-func (s *Session) groupError(err error) error {
-	if s.limits != "" {
-		return fmt.Errorf("%w: %w", ErrLimits, err)
-	}
-	return &TrackerError{Kind: Cgroup, Why: err.Error(), Err: err}
-}
-
-// makeGroup makes the session's group in a directory, and bounds it.
-func (s *Session) makeGroup(dir string) error {
-	g, err := cgroup.Make(dir, cgroup.Name(s.record.ID))
+	g, err := cgroup.Make(s.group, cgroup.Name(s.record.ID))
 	if err != nil {
 		return err
 	}
@@ -180,8 +129,18 @@ func (s *Session) makeGroup(dir string) error {
 	if s.held.procs, err = g.OpenFile("cgroup.procs", unix.O_WRONLY); err != nil {
 		return err
 	}
-	s.held.kill, _ = g.OpenFile("cgroup.kill", unix.O_WRONLY)
+	c.Keeper.CgroupKill, _ = g.OpenFile("cgroup.kill", unix.O_WRONLY)
+	s.held.kill = c.Keeper.CgroupKill
+	c.Steps = append([]fork.Step{enterStep(c.Memory(), s.held.procs)}, c.Steps...)
 	return nil
+}
+
+// enterStep writes "0" into the cgroup.procs of a group.
+func enterStep(m *fork.Memory, procs *os.File) fork.Step {
+	return fork.Step{
+		Tag: tagGroup, Name: "entering the session's", Nr: unix.SYS_WRITE,
+		Args: [6]uintptr{procs.Fd(), uintptr(unsafe.Pointer(m.Text("0"))), 1},
+	}
 }
 
 // removeHeld removes the session's group, which is empty.
@@ -205,9 +164,4 @@ func (s *Session) closeHeld() {
 		s.held.group.Close()
 	}
 	s.held = held{}
-}
-
-// writeStep is a step that writes s into f.
-func writeStep(m *fork.Memory, name string, f *os.File, s string) fork.Step {
-	return fork.Step{Tag: tagGroup, Name: name, Nr: syscall.SYS_WRITE, Args: [6]uintptr{f.Fd(), uintptr(unsafe.Pointer(m.Text(s))), uintptr(len(s))}}
 }

@@ -215,16 +215,15 @@ func TestUnrecorded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		block := filepath.Join(o.Store.Dirs()[0], s.ID()+recordFile)
-		if err := os.Mkdir(block, 0o700); err != nil {
+		state, err := os.Open(filepath.Join(o.Store.Dirs()[0], s.ID()+sessionFile)) // to be read only
+		if err != nil {
 			t.Fatal(err)
 		}
+		s.state, state = state, s.state
 		if err := s.Start(runShell(t, ": >"+marker)); err == nil || !strings.HasPrefix(err.Error(), "recording the session") {
 			t.Errorf("Start: %v", err)
 		}
-		if err := os.Remove(block); err != nil {
-			t.Fatal(err)
-		}
+		state.Close()
 		if r, err := s.Close(deadline(t)); err != nil || !r.Done() {
 			t.Errorf("Close: %+v, %v", r, err)
 		}

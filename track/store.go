@@ -39,19 +39,13 @@ var (
 	errForeign   = errors.New("not yours alone") // somebody else's, or others can change it
 )
 
-// Store is where the sessions of one user are kept: a directory of mode 0700
-// with, for each session,
-//
-//	ID.record  what the session is, and what holds it: a Record as JSON, written
-//	           before the command runs
-//	ID.state   the keeper's own word, see fork.KeeperState; locked with flock(2)
-//	           for as long as the supervisor or the keeper lives
-//
-// (the first written aside and renamed into place) and a symbolic link @NAME to
-// the id for each session that has a name. Nothing is synced to the
-// disk: after a crash of the machine no session is left that a record could be
-// needed for. What a crash, a full disk or a hand made of the files is met when
-// they are read: each is used by itself, as far as it can be.
+// Store is where the sessions of one user are kept: a directory of mode 0700 with a
+// file ID.session for each. It begins with the keeper's own word, a fork.KeeperState;
+// then comes what the session is and what holds it, a Record as JSON, written before
+// the command runs. It is locked with flock(2) for as long as the supervisor or the
+// keeper lives. Nothing is synced to the disk: after a crash of the machine no session
+// is left that a record could be needed for. What a crash, a full disk or a hand made
+// of a file is met when it is read: each half is used as far as it can be.
 type Store struct {
 	places []place
 }
@@ -117,23 +111,22 @@ func (s *Store) Dirs() []string {
 	return d
 }
 
-// create makes the directory of a new session in the first place that can be
-// written.
-func (s *Store) create(id string) (*sessionDir, *os.File, error) {
+// create makes the file of a new session in the first place that can be written, and
+// gives that.
+func (s *Store) create(id string) (opened, *os.File, error) {
 	var errs []error
 	for _, p := range s.places {
 		o, err := p.open(true)
 		if err == nil {
-			var d *sessionDir
 			var f *os.File
-			if d, f, err = o.create(id); err == nil {
-				return d, f, nil
+			if f, err = o.create(id); err == nil {
+				return o, f, nil
 			}
 			o.close()
 		}
 		errs = append(errs, err)
 	}
-	return nil, nil, fmt.Errorf("%w: %w", ErrNoPlace, errors.Join(errs...))
+	return opened{}, nil, fmt.Errorf("%w: %w", ErrNoPlace, errors.Join(errs...))
 }
 
 // each opens all places that exist. Places that can't be used are errors of
@@ -157,20 +150,29 @@ func (s *Store) each(do func(o opened) error) error {
 }
 
 // Find gives the id of the session that ref means: an id, a name, or the
-// beginning of an id that no other has. The error is ErrNotFound if there is none.
+// beginning of an id that no other has. Of a name the last session counts. The error is
+// ErrNotFound if there is none.
 func (s *Store) Find(ref string) (string, error) {
 	var ids []string
-	named := ""
+	var named Record
 	err := s.each(func(o opened) error {
-		if id, err := o.lookupName(ref); err == nil && CheckName(ref) == nil && o.has(id) {
-			named = cmp.Or(named, id)
-		}
 		all, err := o.ids()
 		ids = append(ids, all...)
+		for _, id := range all {
+			if CheckName(ref) != nil {
+				break // no name: no record need be read
+			}
+			if f, lerr := o.load(id); lerr == nil {
+				f.close()
+				if r := f.record; r.Name == ref && r.Started.After(named.Started) {
+					named = r
+				}
+			}
+		}
 		return err
 	})
-	if named != "" {
-		return named, nil
+	if named.ID != "" {
+		return named.ID, nil
 	}
 	id, merr := matchRef(ref, ids)
 	if !errors.Is(merr, ErrNotFound) {
@@ -183,9 +185,6 @@ func (s *Store) Find(ref string) (string, error) {
 	}
 	if id, oerr := matchRef(ref, ids); !errors.Is(oerr, ErrNotFound) {
 		return id, oerr
-	}
-	if err == nil {
-		return "", merr
 	}
 	return "", errors.Join(merr, err)
 }
@@ -241,7 +240,7 @@ func (s *Store) with(id string, do func(f *found) error) error {
 	all, err := s.allOrphans()
 	for _, o := range all {
 		if o.ID == id {
-			return do(&found{dir: &sessionDir{id: id, in: opened{fd: -1}}, record: Record{ID: id, Holder: Holder{Keeper: o.Keeper.ID}}, orphan: true})
+			return do(&found{record: Record{ID: id, Holder: Holder{Keeper: o.Keeper.ID}}, orphan: true})
 		}
 	}
 	return cmp.Or(err, fmt.Errorf("session %q: %w", id, ErrNotFound))

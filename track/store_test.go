@@ -2,10 +2,14 @@ package track
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -44,15 +48,16 @@ func TestStoreFallsBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &Store{places: []place{{parent: filepath.Join(base, "file", "zsbx")}, {parent: filepath.Join(base, "tmp"), nofollow: true}}}
-	d, f, err := s.create("f81d4fae-7dec-11d0-a765-00a0c91e6bf6")
+	const id = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"
+	d, f, err := s.create(id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if id, err := s.Find("f81d"); err != nil || id != d.id {
-		t.Errorf("%q, %v", id, err)
+	if got, err := s.Find("f81d"); err != nil || got != id {
+		t.Errorf("%q, %v", got, err)
 	}
-	if err := d.remove(""); err != nil {
+	if err := d.remove(id); err != nil {
 		t.Error(err)
 	}
 }
@@ -69,12 +74,13 @@ func TestStoreWithUnusablePlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &Store{places: []place{{parent: bad}, {parent: filepath.Join(base, "good")}}}
-	d, f, err := s.create("f81d4fae-7dec-11d0-a765-00a0c91e6bf6")
+	const id = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"
+	_, f, err := s.create(id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := s.with(d.id, func(f *found) error { return nil }); err != nil {
+	if err := s.with(id, func(f *found) error { return nil }); err != nil {
 		t.Errorf("a session in the good place: %v", err)
 	}
 	if err := s.with("aaaa4fae-7dec-41d0-a765-00a0c91e6bf6", func(f *found) error { return nil }); !errors.Is(err, errForeign) {
@@ -132,11 +138,10 @@ func TestStrangeFiles(t *testing.T) {
 		"fifo":      func(p string) error { return unix.Mkfifo(p, 0o600) },
 		"symlink":   func(p string) error { return os.Symlink("/etc/passwd", p) },
 		"directory": func(p string) error { return os.Mkdir(p, 0o700) },
-		"huge":      func(p string) error { return os.WriteFile(p, make([]byte, maxRecord+1), 0o600) },
-		"empty":     func(p string) error { return os.WriteFile(p, nil, 0o600) },
-		"garbage":   func(p string) error { return os.WriteFile(p, []byte("{]"), 0o600) },
+		"huge":      func(p string) error { return os.WriteFile(p, make([]byte, 2*maxRecord), 0o600) },
+		"garbage":   func(p string) error { return os.WriteFile(p, []byte(strings.Repeat(" ", 32)+"{]"), 0o600) },
 		"other's": func(p string) error {
-			return os.WriteFile(p, []byte(`{"version":1,"id":"f81d4fae-7dec-11d0-a765-00a0c91e6bf7"}`), 0o600)
+			return os.WriteFile(p, []byte(strings.Repeat(" ", 32)+`{"version":1,"id":"f81d4fae-7dec-11d0-a765-00a0c91e6bf7"}`), 0o600)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -145,12 +150,12 @@ func TestStrangeFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer f.Close()
-			if err := put(d.path + recordFile); err != nil {
+			f.Close()
+			if err := errors.Join(d.remove(id), put(filepath.Join(s.Dirs()[0], id+sessionFile))); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := d.readRecord(); err == nil {
-				t.Error("it was read")
+			if f, err := d.load(id); err != nil || f.damage == nil || f.recorded() {
+				t.Errorf("it was read: %+v, %v", f, err)
 			}
 			if _, err := s.Find(id); err != nil {
 				t.Errorf("the session can't be found: %v", err)
@@ -163,12 +168,17 @@ func TestStrangeFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	for _, n := range []string{"x", "@name", "..", id, id + ".tmp", strings.ToUpper(id) + stateFile, "x" + stateFile} {
+	for _, n := range []string{"x", "@name", "..", id, id + ".tmp", strings.ToUpper(id) + sessionFile, "x" + sessionFile} {
 		_ = os.WriteFile(filepath.Join(s.Dirs()[0], n), nil, 0o600)
 	}
-	if ids, err := d.in.ids(); err != nil || len(ids) != 1 {
+	if ids, err := d.ids(); err != nil || len(ids) != 1 {
 		t.Errorf("%v, %v", ids, err)
 	}
+}
+
+// named is a record with a name, as a session that begins has it.
+func named(id, name string, age time.Duration) *Record {
+	return &Record{Version: recordVersion, ID: id, Name: name, Started: time.Now().Add(-age)}
 }
 
 func TestFind(t *testing.T) {
@@ -181,7 +191,7 @@ func TestFind(t *testing.T) {
 		}
 		defer f.Close()
 		if id == ids[2] {
-			if err := d.in.claimName("aaaa", id); err != nil { // a name goes before a prefix
+			if err := d.claim(f, named(id, "aaaa", 0)); err != nil { // a name goes before a prefix
 				t.Fatal(err)
 			}
 		}
@@ -201,31 +211,59 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestNames: one live session at a time; a dead one gives its name up.
+// TestNames: one live session at a time; a dead one gives its name up, and the name
+// means the last that had it.
 func TestNames(t *testing.T) {
 	s := storeAt(t, t.TempDir())
-	a, af, err := s.create("aaaa4fae-7dec-41d0-a765-00a0c91e6bf6")
+	const first, second = "aaaa4fae-7dec-41d0-a765-00a0c91e6bf6", "bbbb4fae-7dec-41d0-a765-00a0c91e6bf6"
+	a, af, err := s.create(first)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, bf, err := s.create("bbbb4fae-7dec-41d0-a765-00a0c91e6bf6")
+	b, bf, err := s.create(second)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer bf.Close()
-	if err := a.in.claimName("x", a.id); err != nil {
+	if err := a.claim(af, named(first, "x", time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.in.claimName("x", b.id); !errors.Is(err, ErrNameTaken) || !strings.Contains(err.Error(), a.id) {
+	if err := b.claim(bf, named(second, "x", 0)); !errors.Is(err, ErrNameTaken) || !strings.Contains(err.Error(), first) {
 		t.Fatal(err)
 	}
 	af.Close() // the lock of a supervisor that was killed goes this way too
-	if err := b.in.claimName("x", b.id); err != nil {
+	if err := b.claim(bf, named(second, "x", 0)); err != nil {
 		t.Fatal(err)
 	}
-	a.in.dropName("x", a.id)
-	if got, err := s.Find("x"); err != nil || got != b.id {
+	if got, err := s.Find("x"); err != nil || got != second {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// TestNamesAtOnce: of many that claim a name at once one gets it.
+func TestNamesAtOnce(t *testing.T) {
+	s := storeAt(t, t.TempDir())
+	var got atomic.Int32
+	var all sync.WaitGroup
+	for n := range 16 {
+		all.Go(func() {
+			id := fmt.Sprintf("%08x-7dec-41d0-a765-00a0c91e6bf6", n)
+			d, f, err := s.create(id)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			t.Cleanup(func() { f.Close() })
+			switch err := d.claim(f, named(id, "x", 0)); {
+			case err == nil:
+				got.Add(1)
+			case !errors.Is(err, ErrNameTaken):
+				t.Error(err)
+			}
+		})
+	}
+	if all.Wait(); got.Load() != 1 {
+		t.Errorf("%d have the name", got.Load())
 	}
 }
 
@@ -255,7 +293,7 @@ func TestNoHomeIsMade(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(home, ".local")); (err == nil) != there || strings.HasPrefix(d.path, home) != there {
 			t.Errorf("a home that is there %v: %v, session at %s", there, err, d.path)
 		}
-		d.in.close()
+		d.close()
 	}
 	t.Setenv("HOME", filepath.Join(base, "none"))
 	t.Setenv("TMPDIR", filepath.Join(base, "home", "no-such-file", "x"))

@@ -1,7 +1,9 @@
 package track
 
 import (
+	"maps"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -17,44 +19,34 @@ type kernelTable struct {
 	ghosts  map[int]bool // pids that nothing is told about, from the last snapshots
 }
 
-// effectiveUser is whose processes are looked at, -1 for all. The kernel compares
-// effective users; no set-uid program can be executed under a profile, so an
-// ordinary user's session has processes of that user only.
-func effectiveUser() int {
-	if uid := os.Geteuid(); uid != 0 {
-		return uid
-	}
-	return -1
-}
-
 // Snapshot lists processes twice. The second list has all that is to be known
 // of each, but the kernel makes it one process at a time and leaves out those
 // that have ended by then; the first has pids only, copied at one moment.
-func (t *kernelTable) Snapshot() (scan.Snapshot, error) {
-	pids, err := libsystem.ListPids(effectiveUser())
+func (t *kernelTable) Snapshot() ([]Proc, error) {
+	uid := os.Geteuid()
+	if uid == 0 {
+		uid = -1 // all
+	}
+	pids, err := libsystem.ListPids(uid)
 	if err != nil {
-		return scan.Snapshot{}, err
+		return nil, err
 	}
-	rows, err := proc.List(effectiveUser())
+	all, err := proc.Snapshot()
 	if err != nil {
-		return scan.Snapshot{}, err
+		return nil, err
 	}
-	s := scan.Snapshot{Rows: rows}
-	seen := make(map[int]bool, len(rows))
-	for _, r := range rows {
-		seen[r.Pid] = true
-	}
+	rows := slices.Collect(maps.Values(all.Procs))
 	for _, pid := range pids {
-		if pid <= 1 || seen[pid] {
+		if _, seen := all.Procs[pid]; pid <= 1 || seen {
 			continue
 		}
 		if r, err := proc.Look(pid); err == nil {
-			s.Rows = append(s.Rows, r)
+			rows = append(rows, r)
 		} else if !t.ghost(pid) {
-			s.Gone++
+			rows = append(rows, Proc{ID: ProcID{Pid: pid}, State: "X"})
 		}
 	}
-	return s, nil
+	return rows, nil
 }
 
 // ghost reports whether a pid without a process is no news: it was so before, and

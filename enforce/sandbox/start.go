@@ -180,8 +180,8 @@ func (c *Command) standardIO() (err error) {
 	return err
 }
 
-// launch starts cmd, and again where the kernel refused the tracker or something that
-// can be done without, or where the command is a script that names no interpreter:
+// launch starts cmd, and again where the kernel refused something that can be done
+// without (the steps are made anew: a child has the broker's socket only once), or where the command is a script that names no interpreter:
 // that is given to the shell, as execvp(3) does.
 func (c *Command) launch(cmd *fork.Command) error {
 	// In a group with limits the kernel may run out of memory while the command is
@@ -196,7 +196,6 @@ func (c *Command) launch(cmd *fork.Command) error {
 		err := c.try(*cmd)
 		caps, refused := c.plan.Refused(err)
 		switch {
-		case errors.Is(err, track.ErrDowngraded): // the steps are made anew: a child has the broker's socket only once
 		case refused:
 			if err := c.without(caps); err != nil {
 				return err

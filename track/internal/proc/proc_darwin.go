@@ -35,12 +35,13 @@ func Look(pid int) (Process, error) {
 	return of(k), nil
 }
 
-// List lists the processes of an effective user, of all users if uid is -1. The
-// kernel makes the list one process at a time.
-func List(uid int) ([]Process, error) {
+// Snapshot lists the processes that can be of a session of this user: the kernel
+// compares effective users, and no set-uid program can be executed under a profile. For
+// root it is all. The kernel makes the list one process at a time.
+func Snapshot() (*Table, error) {
 	var ks []unix.KinfoProc
 	var err error
-	if uid >= 0 {
+	if uid := os.Geteuid(); uid != 0 {
 		ks, err = unix.SysctlKinfoProcSlice("kern.proc.uid", uid)
 	} else {
 		ks, err = unix.SysctlKinfoProcSlice("kern.proc.all")
@@ -48,11 +49,12 @@ func List(uid int) ([]Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sysctl kern.proc: %w", err)
 	}
-	ps := make([]Process, len(ks))
+	t := &Table{Procs: make(map[int]Process, len(ks))}
 	for i := range ks {
-		ps[i] = of(&ks[i])
+		p := of(&ks[i])
+		t.Procs[p.Pid] = p
 	}
-	return ps, nil
+	return t, nil
 }
 
 // of reads a struct kinfo_proc (sys/sysctl.h). There is no session in it.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -17,18 +18,12 @@ import (
 // when it is asked about, and what is gone does not match. Here a pid that vanished
 // makes a search dirty; only two clean ones in a row end the loop.
 
-// Snapshot is the process table at about one moment.
-type Snapshot struct {
-	Rows []proc.Process
-	// Gone counts processes that were there when it was begun, and were
-	// not any more when it was their turn.
-	Gone int
-}
-
 // Table is the system as the loop sees it: the kernel, and in tests a
 // model of one.
 type Table interface {
-	Snapshot() (Snapshot, error)
+	// Snapshot is the process table at about one moment. What was there when it was
+	// begun, and was not any more when it was its turn, is dead, with Start 0.
+	Snapshot() ([]proc.Process, error)
 	Lookup(pid int) (proc.Process, error) // syscall.ESRCH when there is none
 	Probe(pid int) Answers
 	Signal(pid int, sig syscall.Signal) error
@@ -51,83 +46,51 @@ type Search struct {
 	// that is not known. A process that gives no answer and is older is
 	// not looked at.
 	Began uint64
-	// Limit bounds the time of all.
+	// Limit bounds the time of all; 0 for 10 seconds.
 	Limit time.Duration
 
 	end   time.Time
-	known map[proc.ID]Match // Outside, which never become members, and Gone: zombies that were seen
+	known map[proc.ID]Match // Outside, which never become members, and Gone: dead ones that were seen
 	kills map[proc.ID]int   // how often SIGKILL was sent
 	scans int
 
-	Left []Survivor // of the last scan
+	Left []proc.Process // what is still there after the last scan, or may be
+	why  []string       // for each
 }
 
 // Killed counts the processes that SIGKILL was sent to.
 func (h *Search) Killed() int { return len(h.kills) }
 
-// Survivor is a process that is still there, or may be.
-type Survivor struct {
-	proc.Process
-	Why string
-}
-
-// ErrReference says that the probe claims membership of a process that cannot
-// be a member, so that nothing it says can be believed.
-var ErrReference = errors.New("the fingerprint matches a process outside the session")
-
-// ErrInside says that the calling process belongs to the session itself.
-var ErrInside = errors.New("this process belongs to the session itself")
-
-// ErrUnproved says that the search ended without proof.
-var ErrUnproved = errors.New("the session's end could not be proved")
-
-// unproved is ErrUnproved with what is left. last is why the last scans were not
-// clean, or nil.
-func (h *Search) unproved(last error) error {
-	var parts []string
-	for _, s := range h.Left {
-		parts = append(parts, fmt.Sprintf("process %d (%s)", s.Pid, s.Why))
-	}
-	if len(parts) == 0 {
-		parts = append(parts, "no two searches in a row found no change")
-	}
-	err := fmt.Errorf("%w: %s", ErrUnproved, strings.Join(parts, ", "))
-	if last != nil {
-		err = fmt.Errorf("%w: %w", err, last)
-	}
-	return err
-}
-
-const (
-	searchLimit = 10 * time.Second     // of a whole search, unless the caller says else
-	searchPause = 5 * time.Millisecond // between searches that changed nothing
-	cleanRuns   = 2                    // clean scans in a row that prove the end
+var (
+	// ErrReference says that the probe claims membership of a process that cannot
+	// be a member, so that nothing it says can be believed.
+	ErrReference = errors.New("the fingerprint matches a process outside the session")
+	// ErrInside says that the calling process belongs to the session itself.
+	ErrInside = errors.New("this process belongs to the session itself")
+	// ErrUnproved says that the search ended without proof.
+	ErrUnproved = errors.New("the session's end could not be proved")
 )
 
 // Run kills until nothing is left but what can't be signalled. The error is nil only
 // after two clean scans in a row that left nothing; otherwise it is ErrUnproved,
 // ErrReference, ErrInside or the context's.
 func (h *Search) Run(ctx context.Context) error {
-	h.known, h.kills = map[proc.ID]Match{}, map[proc.ID]int{}
-	h.end = h.Table.Now().Add(cmp.Or(h.Limit, searchLimit))
+	h.known, h.kills, h.scans = map[proc.ID]Match{}, map[proc.ID]int{}, 0
+	h.end = h.Table.Now().Add(cmp.Or(h.Limit, 10*time.Second))
 	var last error
-	h.scans = 0
-	for clean := 0; clean < cleanRuns; {
+	for clean := 0; clean < 2; {
 		if last = cmp.Or(ctx.Err(), last); ctx.Err() != nil || h.scans > 0 && h.late() {
 			return h.unproved(last)
 		}
-		s, err := h.scan()
-		if err != nil {
+		dirty, err := h.scan()
+		if errors.Is(err, ErrReference) || errors.Is(err, ErrInside) {
 			return err
 		}
 		h.scans++
-		clean, last = clean+1, s.err
-		if s.dirty {
+		if clean, last = clean+1, err; dirty || err != nil {
 			clean = 0
 		}
-		if !s.moved {
-			h.Table.Sleep(searchPause)
-		}
+		h.Table.Sleep(5 * time.Millisecond)
 	}
 	if len(h.Left) > 0 {
 		return h.unproved(nil)
@@ -136,3 +99,159 @@ func (h *Search) Run(ctx context.Context) error {
 }
 
 func (h *Search) late() bool { return h.Table.Now().After(h.end) }
+
+// unproved is ErrUnproved with what is left. last is why the last scan was not
+// clean, or nil.
+func (h *Search) unproved(last error) error {
+	var parts []string
+	for i, p := range h.Left {
+		parts = append(parts, fmt.Sprintf("process %d (%s)", p.Pid, h.why[i]))
+	}
+	if len(parts) == 0 {
+		parts = []string{"no two searches in a row found no change"}
+	}
+	err := fmt.Errorf("%w: %s", ErrUnproved, strings.Join(parts, ", "))
+	if last != nil {
+		err = fmt.Errorf("%w: %w", err, last)
+	}
+	return err
+}
+
+// scan searches once. The newest processes are asked first: they are the ones
+// that go away soonest. A dirty one proves nothing.
+func (h *Search) scan() (dirty bool, _ error) {
+	rows, err := h.Table.Snapshot()
+	if err != nil {
+		return true, fmt.Errorf("listing processes: %w", err)
+	}
+	byPid := make(map[int]proc.Process, len(rows))
+	for _, r := range rows {
+		byPid[r.Pid] = r
+	}
+	spared := h.ancestors(byPid)
+	if err := h.references(spared); err != nil {
+		return true, err
+	}
+	if h.ask(h.Self) == Unclear {
+		err, dirty = errors.New("the probe gives no answer about this very process"), true
+	}
+	slices.SortFunc(rows, func(a, b proc.Process) int {
+		return cmp.Or(cmp.Compare(b.Start, a.Start), cmp.Compare(b.Pid, a.Pid))
+	})
+	h.Left, h.why = nil, nil
+	var vanished []proc.Process
+	for _, r := range rows {
+		if h.late() {
+			dirty = true
+			break
+		}
+		if r.Pid <= 1 || slices.Contains(spared, r.Pid) || h.known[r.ID] != Unclear {
+			continue
+		}
+		switch m := h.classify(r); {
+		case m == Outside:
+			h.known[r.ID] = Outside
+		case m == Gone:
+			if r.Dead() && r.Start != 0 { // it may have forked after the list was begun: once seen it is no news
+				h.known[r.ID] = Gone
+			}
+			vanished = append(vanished, r)
+		case m == Member && h.kill(r): // to look again changes nothing of what can't be signalled
+			dirty = true
+		case m == Unclear:
+			h.leave(r, "the probe gives no answer")
+			dirty = true
+		}
+	}
+	for _, r := range vanished {
+		dirty = dirty || !h.childOfOutsider(r, byPid)
+	}
+	return dirty, err
+}
+
+// leave notes what is to be told of a process if it is still there in the end.
+func (h *Search) leave(r proc.Process, why string) {
+	h.Left, h.why = append(h.Left, r), append(h.why, why)
+}
+
+// classify asks about a process of a snapshot. A process that has ended, or whose
+// pid belongs to another one now, is gone, whatever was answered. One that gives no
+// answer and is older than the session is outside.
+func (h *Search) classify(r proc.Process) Match {
+	if r.Dead() {
+		return Gone
+	}
+	m := h.ask(r.Pid)
+	now, err := h.Table.Lookup(r.Pid)
+	switch {
+	case errors.Is(err, syscall.ESRCH):
+		return Gone
+	case err != nil:
+		return Unclear
+	case now.ID != r.ID || now.Dead():
+		return Gone
+	case !h.Command.IsZero() && r.ID == h.Command:
+		return Member
+	case m == Unclear && h.Began != 0 && r.Start < h.Began:
+		return Outside
+	}
+	return m
+}
+
+// kill kills a member. It is stopped first: a stopped process neither forks
+// nor ends by itself, so its pid stays its own while it is asked again. Stopping
+// a wrong one can be undone, killing it can't. It reports whether the process can be
+// signalled at all.
+func (h *Search) kill(r proc.Process) bool {
+	err := h.Table.Signal(r.Pid, syscall.SIGSTOP)
+	if err == nil {
+		if h.classify(r) != Member {
+			_ = h.Table.Signal(r.Pid, syscall.SIGCONT)
+			h.leave(r, "it changed while it was looked at")
+			return true
+		}
+		if err = h.Table.Signal(r.Pid, syscall.SIGKILL); err == nil {
+			h.kills[r.ID]++
+			h.leave(r, "it does not end")
+			return true
+		}
+		_ = h.Table.Signal(r.Pid, syscall.SIGCONT)
+	}
+	h.leave(r, "it can't be signalled: "+err.Error())
+	return errors.Is(err, syscall.ESRCH)
+}
+
+// ancestors lists this process and those above it, which are never touched.
+func (h *Search) ancestors(byPid map[int]proc.Process) []int {
+	as := []int{h.Self}
+	for r, ok := byPid[h.Self]; ok && r.Parent > 1 && !slices.Contains(as, r.Parent); r, ok = byPid[r.Parent] {
+		as = append(as, r.Parent)
+	}
+	return as
+}
+
+// references asks about processes that cannot be members: this one and its
+// ancestors. If one matches, either this process was started by the session,
+// or the probe is not to be believed; both end the search before it does harm.
+func (h *Search) references(spared []int) error {
+	if h.ask(h.Self) == Member {
+		return ErrInside
+	}
+	for _, pid := range append([]int{1}, spared[1:]...) {
+		if h.ask(pid) == Member {
+			return fmt.Errorf("%w: process %d", ErrReference, pid)
+		}
+	}
+	return nil
+}
+
+// ask asks the kernel about a process.
+func (h *Search) ask(pid int) Match { return h.Table.Probe(pid).Match() }
+
+// childOfOutsider reports whether a vanished process needs no second look: its
+// parent is known to be outside, so it was, too. An orphan's parent is process
+// 1, which is never asked, and the supervisor's children become members.
+func (h *Search) childOfOutsider(r proc.Process, byPid map[int]proc.Process) bool {
+	p, ok := byPid[r.Parent]
+	return ok && p.Pid != h.Self && p.ID != h.Supervisor && h.known[p.ID] == Outside
+}

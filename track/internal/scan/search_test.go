@@ -18,9 +18,9 @@ import (
 // works.
 func textbook(t Table, self int) {
 	for range 200 {
-		snap, _ := t.Snapshot()
+		rows, _ := t.Snapshot()
 		found := false
-		for _, r := range snap.Rows {
+		for _, r := range rows {
 			if r.Dead() || r.Pid <= 1 || r.Pid == self {
 				continue
 			}
@@ -156,12 +156,12 @@ type latecomer struct {
 	lists int
 }
 
-func (l *latecomer) Snapshot() (Snapshot, error) {
-	s, err := l.simKernel.Snapshot()
+func (l *latecomer) Snapshot() ([]proc.Process, error) {
+	rows, err := l.simKernel.Snapshot()
 	if l.lists++; l.lists == 1 {
-		s.Rows = slices.DeleteFunc(s.Rows, func(r proc.Process) bool { return l.procs[r.Pid].member })
+		rows = slices.DeleteFunc(rows, func(r proc.Process) bool { return l.procs[r.Pid].member })
 	}
-	return s, err
+	return rows, err
 }
 
 // TestHiddenProcesses shows why a snapshot has to count those that ended while

@@ -153,9 +153,8 @@ func (k *simKernel) turn() {
 	}
 }
 
-func (k *simKernel) Snapshot() (Snapshot, error) {
+func (k *simKernel) Snapshot() (rows []proc.Process, _ error) {
 	k.turn()
-	var s Snapshot
 	var ids []proc.ID
 	for _, pid := range slices.Clone(k.order) {
 		ids = append(ids, k.procs[pid].ID)
@@ -166,12 +165,12 @@ func (k *simKernel) Snapshot() (Snapshot, error) {
 		}
 		switch p := k.procs[id.Pid]; {
 		case p != nil && p.ID == id:
-			s.Rows = append(s.Rows, p.Process)
+			rows = append(rows, p.Process)
 		case !k.hidden:
-			s.Gone++
+			rows = append(rows, proc.Process{ID: proc.ID{Pid: id.Pid}, State: "X"})
 		}
 	}
-	return s, nil
+	return rows, nil
 }
 
 func (k *simKernel) Lookup(pid int) (proc.Process, error) {

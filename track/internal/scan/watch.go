@@ -9,15 +9,12 @@ import (
 // watch any more: the session has ended, or it is to go on.
 const WordOver = 'o'
 
-// Times of Watch.
-const (
-	watchTries = 20          // before a session is left to Store.Reap
-	watchPause = time.Second // between two of them
-)
+// watchTries is how often an end is tried, before a session is left to Store.Reap.
+const watchTries = 20
 
 // Watch waits beside a session for its supervisor's end of a pipe to close. Unless
-// WordOver was read before, it calls end then, until that reports that the session
-// is ended, but not for ever.
+// WordOver was read before, it calls end then, once a second, until that reports that
+// the session is ended, but not for ever.
 func Watch(words io.Reader, end func() bool, sleep func(time.Duration)) {
 	buf := make([]byte, 1)
 	for {
@@ -33,6 +30,6 @@ func Watch(words io.Reader, end func() bool, sleep func(time.Duration)) {
 		if end() {
 			return
 		}
-		sleep(watchPause)
+		sleep(time.Second)
 	}
 }
