@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -133,19 +132,11 @@ func (w *whyText) entry(e *why.Entry) {
 		told = append(told, "not proved")
 	}
 	w.line("%s %-8s %-30s %s", mark, e.Verb, what, strings.Join(told, ", "))
-	reason := e.Reason
-	for _, p := range []string{e.To, e.Path} {
-		if strings.HasPrefix(p, "/") {
-			reason = strings.ReplaceAll(reason, p, w.short(p))
-		}
-	}
-	if dir := filepath.Dir(e.Path); len(dir) > 1 && strings.HasSuffix(reason, " "+dir) {
-		reason = strings.TrimSuffix(reason, dir) + w.short(dir)
-	}
 	if e.Via != "" {
-		reason += "; it is the interpreter of " + w.short(e.Via)
+		w.line("           %s; it is the interpreter of %s", e.Reason, w.short(e.Via))
+	} else {
+		w.line("           %s", e.Reason)
 	}
-	w.line("           %s", reason)
 	switch {
 	case e.Secret:
 		w.line("           a place of secrets: zsbx proposes no rule for it")

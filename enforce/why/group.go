@@ -27,69 +27,48 @@ func Needs(plan *enforce.Plan, got *enforce.Refusals) (all []learn.Need) {
 	return all
 }
 
-// grouper makes entries: refusals that one rule would allow are one.
-type grouper struct {
-	r     *policy.Resolved
-	rules []learn.Proposal
-	by    map[any]*Entry
-	order []*Entry
-}
-
 // apart reports whether a rename failed only since its ends are mounts of their own.
 func apart(x *enforce.Refusal) bool { return x.Errno == "EXDEV" && x.Answer.By == "mounts" }
 
-// rule is the narrowest that would allow what was refused, nil for none.
-func (g *grouper) rule(x *enforce.Refusal) (best *learn.Proposal) {
-	if apart(x) { // it would hide, as harmless, what is refused to the copying that follows
+// narrowest is the rule for what was refused, nil for none: refusals that one rule would
+// allow are one entry.
+func narrowest(rules []learn.Proposal, x *enforce.Refusal) (best *learn.Proposal) {
+	if len(x.Answer.Needs) == 0 || apart(x) { // it would hide, as harmless, what is refused to the copying that follows
 		return nil
 	}
-	for i := range x.Answer.Needs[:min(1, len(x.Answer.Needs))] {
-		for j := range g.rules {
-			if q := &g.rules[j]; q.Covers(&x.Answer.Needs[i]) && (best == nil || len(q.Path) > len(best.Path)) {
-				best = q
-			}
+	for i := range rules {
+		if q := &rules[i]; q.Covers(&x.Answer.Needs[0]) && (best == nil || len(q.Path) > len(best.Path)) {
+			best = q
 		}
 	}
 	return best
 }
 
-func (g *grouper) add(x *enforce.Refusal) {
-	q := g.rule(x)
-	key, hint := any(q), x.Answer.Hint
-	if q != nil {
-		hint = q.Hint(g.r)
-	} else {
-		key = [...]string{x.Act.Verb(), Subject(x), x.Act.To, x.Answer.By, x.Errno, x.Via}
-	}
-	e := g.by[key]
-	if e == nil {
-		e = &Entry{Proved: true, Secret: q == nil && x.Answer.Secret != "", seen: make(map[string]bool), left: x.Left}
-		g.by[key] = e
-		g.order = append(g.order, e)
-	}
+// add has an entry tell of one refusal more, for which q is the rule. It shows the one
+// that tells most.
+func (e *Entry) add(r *policy.Resolved, x *enforce.Refusal, q *learn.Proposal) {
 	if weight(x.Act.Verb()) > weight(e.Verb) {
-		e.show(x)
-		if e.Harmless = harmless(g.r.Home, e.Verb, e.Path); apart(x) {
+		e.Verb, e.Path, e.To, e.Errno, e.Via = x.Act.Verb(), subject(x), x.Act.To, x.Errno, x.Via
+		e.Program, e.Pid = x.Program, x.Pid
+		e.By, e.Reason, e.Origin = x.Answer.By, x.Answer.Reason, x.Answer.Origin
+		if e.Harmless = harmless(r.Home, e.Verb, e.Path); apart(x) {
 			e.Harmless = "programs copy where they can't rename"
 		}
+		if x.Unknown() {
+			e.By, e.Reason = "unknown", "neither the policy nor file permissions say so: please report it"
+		}
+	}
+	hint := x.Answer.Hint
+	if q != nil {
+		hint = q.Hint(r)
 	}
 	if hint.Create || e.Hint == (learn.Hint{}) {
 		e.Hint = hint
 	}
-	e.Count += x.Count
+	e.Secret = q == nil && x.Answer.Secret != ""
 	e.seen[x.Act.Path] = true
-	e.Proved = e.Proved && x.Proved
+	e.Count, e.Paths, e.Proved = e.Count+x.Count, len(e.seen), e.Proved && x.Proved
 	e.left, e.when = min(e.left, x.Left), max(e.when, x.When)
-}
-
-// show has an entry tell of this refusal, of all that it stands for.
-func (e *Entry) show(x *enforce.Refusal) {
-	e.Verb, e.Path, e.To, e.Errno, e.Via = x.Act.Verb(), Subject(x), x.Act.To, x.Errno, x.Via
-	e.Program, e.Pid = x.Program, x.Pid
-	e.By, e.Reason, e.Origin = x.Answer.By, x.Answer.Reason, x.Answer.Origin
-	if x.Unknown() {
-		e.By, e.Reason = "unknown", "neither the policy nor file permissions say so: please report it"
-	}
 }
 
 // weight is how much an operation's being refused tells of a failure.
@@ -101,18 +80,23 @@ func weight(verb string) float64 {
 		return 60
 	case "connect", "bind":
 		return 50
-	case "create", "write", "remove", "rename", "link":
-		return 40
 	case "read", "list":
 		return 30
 	case "call":
 		return 10
 	}
+	if writes(verb) {
+		return 40
+	}
 	return 20
 }
 
-// Subject is what an act is about, in a word.
-func Subject(x *enforce.Refusal) string {
+func writes(verb string) bool {
+	return slices.Contains([]string{"create", "write", "remove", "rename", "link"}, verb)
+}
+
+// subject is what an act is about, in a word.
+func subject(x *enforce.Refusal) string {
 	a := &x.Act
 	switch {
 	case a.Op == enforce.ActSignal || a.Op == enforce.ActTrace && a.Path == "":
@@ -143,7 +127,7 @@ func harmless(homeDir, verb, about string) string {
 	for line := range strings.Lines(knownFile) {
 		at, why, ok := strings.Cut(strings.TrimSpace(line), " ")
 		if at == "read" {
-			if slices.Contains([]string{"create", "write", "remove", "rename", "link"}, verb) {
+			if writes(verb) {
 				continue
 			}
 			at, why, ok = strings.Cut(why, " ")

@@ -52,36 +52,45 @@ type Entry struct {
 	Harmless string          `json:"harmless,omitempty"` // why programs go on without it, or ""
 	Secret   bool            `json:"secret"`             // that is why there is no hint
 
-	score float64
-	seen  map[string]bool
-	left  int
-	when  float64
+	seen map[string]bool
+	left int
+	when float64
 }
 
 // New makes the report. env are the names of the variables that the command did not
 // get.
 func New(plan *enforce.Plan, got *enforce.Refusals, status int) *Report {
 	r := &Report{Status: status, Proved: got.Proved, Seen: got.Seen, More: got.More}
-	g := grouper{r: plan.Policy, rules: learn.Rules(Needs(plan, got), plan.Policy), by: make(map[any]*Entry)}
+	rules := learn.Rules(Needs(plan, got), plan.Policy)
+	index := make(map[any]int)
 	for i := range got.List {
-		if x := &got.List[i]; x.Ordinary {
+		x := &got.List[i]
+		if x.Ordinary {
 			r.Ordinary += x.Count
-		} else {
-			g.add(x)
+			continue
 		}
+		q := narrowest(rules, x)
+		key := any(q)
+		if q == nil {
+			key = [...]string{x.Act.Verb(), subject(x), x.Act.To, x.Answer.By, x.Errno, x.Via}
+		}
+		at, ok := index[key]
+		if !ok {
+			at = len(r.Entries)
+			index[key], r.Entries = at, append(r.Entries, Entry{Proved: true, seen: make(map[string]bool), left: x.Left})
+		}
+		r.Entries[at].add(plan.Policy, x, q)
 	}
-	for _, e := range g.order {
-		e.Paths = len(e.seen)
-		e.rate()
-		r.Entries = append(r.Entries, *e)
-	}
-	slices.SortStableFunc(r.Entries, func(a, b Entry) int { return cmp.Compare(b.score, a.score) })
+	slices.SortStableFunc(r.Entries, func(a, b Entry) int { return cmp.Compare(b.score(), a.score()) })
 	for i := range r.Entries {
 		e := &r.Entries[i]
 		e.Rank, e.Flag, e.TOML = i+1, e.Hint.String(), e.Hint.JSON()
+		e.Cause = status != 0 && e.left <= soon && e.Harmless == ""
 	}
 	if status != 0 {
-		mark(r.Entries)
+		if i := slices.IndexFunc(r.Entries, func(e Entry) bool { return e.Harmless == "" }); i >= 0 && r.Causes() == 0 {
+			r.Entries[i].Cause = true
+		}
 		r.Environment = wanted(plan.Policy.EnvDrop)
 	}
 	return r
@@ -90,32 +99,21 @@ func New(plan *enforce.Plan, got *enforce.Refusals, status int) *Report {
 // soon is how many calls a thread may make after the refusal that made it give up.
 const soon = 8
 
-// rate scores an entry: what it is, how soon its thread ended, how late it was.
-func (e *Entry) rate() {
-	e.score = weight(e.Verb) + 20*e.when
+// score says how likely an entry is the cause: by what it is, how soon its thread ended,
+// how late it was.
+func (e *Entry) score() float64 {
+	score := weight(e.Verb) + 20*e.when
 	if e.left <= soon {
-		e.score += 60 - 5*float64(e.left)
+		score += 60 - 5*float64(e.left)
 	}
 	if e.Harmless != "" {
-		e.score -= 80
+		score -= 80
 	}
+	return score
 }
 
-// mark marks what looks like the cause: what a thread ended right after, or else the
-// first that programs do not go on without.
-func mark(all []Entry) {
-	marked := false
-	for i := range all {
-		e := &all[i]
-		e.Cause = e.left <= soon && e.Harmless == ""
-		marked = marked || e.Cause
-	}
-	if i := slices.IndexFunc(all, func(e Entry) bool { return e.Harmless == "" }); !marked && i >= 0 {
-		all[i].Cause = true
-	}
-}
-
-// Causes counts the entries that are marked.
+// Causes counts the entries that are marked: what a thread ended right after, or else
+// the first that programs do not go on without.
 func (r *Report) Causes() (n int) {
 	for i := range r.Entries {
 		if r.Entries[i].Cause {
