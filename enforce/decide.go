@@ -1,6 +1,7 @@
 package enforce
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"strings"
@@ -16,33 +17,19 @@ import (
 // known of it. The operations and flags are the Act… constants.
 type Act = answer.Act
 
-// The operations, the flags of ActOpen, and the verdicts of an Answer.
+// The operations that other packages ask about, the flags of ActOpen, and the verdicts
+// of an Answer.
 const (
-	ActOpen     = answer.Open
-	ActMake     = answer.Make
-	ActTempFile = answer.TempFile
-	ActRemove   = answer.Remove
-	ActRename   = answer.Rename
-	ActExchange = answer.Exchange
-	ActLink     = answer.Link
-	ActTruncate = answer.Truncate
-	ActExec     = answer.Exec
-	ActMetadata = answer.Metadata
-	ActIoctl    = answer.Ioctl
-	ActConnect  = answer.Connect
-	ActBind     = answer.Bind
-	ActSignal   = answer.Signal
-	ActTrace    = answer.Trace
-	ActCall     = answer.Call
+	ActOpen    = answer.Open
+	ActExec    = answer.Exec
+	ActConnect = answer.Connect
 
 	ActRead  = answer.Read
 	ActWrite = answer.Write
-	ActTrunc = answer.Trunc
 	ActCreat = answer.Creat
 
-	Allowed   = answer.Allowed
-	Refused   = answer.Refused
-	Undecided = answer.Undecided
+	Allowed = answer.Allowed
+	Refused = answer.Refused
 )
 
 // Answer is what a plan decides about an act, and why.
@@ -68,6 +55,11 @@ func (p *Plan) Decide(a Act) Answer {
 	if p.Caps.OS == "macos" || p.Landlock == nil {
 		return p.decideByPolicy(&a)
 	}
+	if own := p.Mounts.PrivateIn(a.Path); own != "" && own != a.Path && a.Op != answer.Make && a.Flags&ActCreat == 0 {
+		out := Answer{Verdict: Refused, By: string(answer.Mounts), Errno: "ENOENT", Reason: own + " is the command's own: what lies there outside is not to be seen"}
+		p.propose(&out, &a, answer.Answer{}, p.rule(&a, answer.Answer{}))
+		return out
+	}
 	return p.explain(&a, p.world().Decide(&a))
 }
 
@@ -84,23 +76,16 @@ func (p *Plan) explain(a *Act, got answer.Answer) Answer {
 	out := Answer{Verdict: got.Verdict, By: string(got.By), Errno: got.Errno}
 	rule := p.rule(a, got)
 	out.Reason, out.Origin = rule.Reason, rule.Origin
-	if got.Verdict != Refused {
-		if own := p.Mounts.PrivateIn(a.Path); own != "" {
-			out.Reason, out.Origin = own+" is the command's own, and ends with it", policy.Origin{}
-		}
-		return out
-	}
-	at := got.At
+	own := p.Mounts.PrivateIn(a.Path)
 	switch {
-	case a.Op == ActSignal || a.Op == ActTrace:
+	case got.Verdict != Refused && own != "":
+		out.Reason, out.Origin = own+" is the command's own, and ends with it", policy.Origin{}
+	case got.Verdict != Refused, rule.Deny != nil:
+	case a.Op == answer.Signal || a.Op == answer.Trace:
 		out.Reason = "processes outside of the session get no signals, and can't be traced"
 	case a.Op == ActConnect && a.Path == "" && a.Name != "":
 		out.Reason = "an abstract socket of a program outside; no rule can allow it"
-	case a.Op == ActConnect && a.Path != "":
-		if !rule.Allowed && rule.Deny == nil {
-			out.Reason, out.Origin = "no rule allows this socket, unless a process of the session itself listens on it", policy.Origin{}
-		}
-	case a.Op == ActConnect || a.Op == ActBind && a.Path == "":
+	case a.Op == ActConnect || a.Op == answer.Bind && a.Path == "":
 	case got.By == answer.Seccomp:
 		out.Reason = got.Why
 		if p.Policy.Net.Mode == policy.NetNone && strings.HasPrefix(a.Name, "socket") {
@@ -109,22 +94,20 @@ func (p *Plan) explain(a *Act, got answer.Answer) Answer {
 				out.Hint = learn.Hint{Flag: "--net"}
 			}
 		}
-	case got.Private != "":
-		out.Reason, out.Origin = got.Private+" is the command's own: what lies there outside is not to be seen", policy.Origin{}
-	case rule.Deny != nil:
 	case got.Mount != nil:
-		out.Reason, out.Origin = protectedWords(at, got), got.Mount.Origin
-		if m := got.Mount; m.Kind == mounts.Protect && !m.Dir && strings.Contains(m.Path, "/.git/") {
+		m := got.Mount
+		out.Reason, out.Origin = m.Path+" is protected: programs outside act upon it, or zsbx does (docs/security.md)", m.Origin
+		if m.Kind == mounts.Protect && !m.Dir && strings.Contains(m.Path, "/.git/") {
 			out.Hint = learn.Hint{Flag: "--rw", Value: p.Policy.Short(m.Path), Key: "fs.rw"}
 		}
 	case got.Gains != 0:
-		out.Reason = p.gainWords(a, got.Gains)
+		out.Reason = fmt.Sprintf("nothing may gain a right by being moved: %s is given in %s only", landlock.BitNames(got.Gains, landlock.FSNames()), path.Dir(a.To))
 	case rule.Allowed && got.Apart:
 		out.Reason = "the two places are mounts of their own, so that the rest can be read-only; programs copy instead"
 	case rule.Allowed:
-		out.Reason, out.Origin = fmt.Sprintf("a rule gives no right to %s in %s", landlock.BitNames(got.Missing, landlock.FSNames()), at), policy.Origin{}
+		out.Reason, out.Origin = fmt.Sprintf("a rule gives no right to %s in %s", landlock.BitNames(got.Missing, landlock.FSNames()), got.At), policy.Origin{}
 	}
-	if (got.By != answer.Seccomp || a.Path == "") && (got.Mount == nil || out.Origin.Source != "") {
+	if got.Verdict == Refused && (got.By != answer.Seccomp || a.Path == "") && (got.Mount == nil || out.Origin.Source != "") {
 		p.propose(&out, a, got, rule)
 	}
 	return out
@@ -150,10 +133,7 @@ func (p *Plan) propose(out *Answer, a *Act, got answer.Answer, rule policy.Verdi
 
 // rule is what the policy says about the place that decided.
 func (p *Plan) rule(a *Act, got answer.Answer) policy.Verdict {
-	at := got.At
-	if at == "" {
-		at = a.Path
-	}
+	at := cmp.Or(got.At, a.Path)
 	switch {
 	case a.Op == ActConnect && a.Path != "":
 		for _, s := range p.Policy.Net.Unix {
@@ -165,10 +145,13 @@ func (p *Plan) rule(a *Act, got answer.Answer) policy.Verdict {
 		if v := p.Policy.Allowed(a.Path, policy.Read); v.Deny != nil {
 			return v
 		}
-		return policy.Verdict{Allowed: got.Verdict == Allowed, Reason: "nothing on this machine holds sockets"}
+		if got.Verdict == Allowed {
+			return policy.Verdict{Allowed: true, Reason: "nothing on this machine holds sockets"}
+		}
+		return policy.Verdict{Reason: "no rule allows this socket, unless a process of the session itself listens on it"}
 	case a.Op == ActConnect && a.Name == "":
 		return p.Policy.Connect(a.Port)
-	case a.Op == ActBind && a.Path == "":
+	case a.Op == answer.Bind && a.Path == "":
 		return p.Policy.Bind(a.Port)
 	case at == "":
 		return policy.Verdict{Reason: "it can't be resolved"}
@@ -187,41 +170,13 @@ func access(a *Act, missing uint64) policy.Access {
 	return policy.Write
 }
 
-func protectedWords(at string, got answer.Answer) string {
-	m := got.Mount
-	switch {
-	case m.Kind == mounts.Mask:
-		return "hidden: " + m.Path + " is zsbx's own"
-	case m.Kind == mounts.Pin:
-		return at + " can't be moved or removed: it holds what is protected"
-	}
-	return m.Path + " is protected: programs outside act upon it, or zsbx does (docs/security.md)"
-}
-
-// gainWords say which two rules keep a file from being moved.
-func (p *Plan) gainWords(a *Act, gains uint64) string {
-	acc, what := policy.Read, "to be read"
-	switch {
-	case gains&landlock.FSExecute != 0:
-		acc, what = policy.Exec, "to be executed"
-	case gains&landlock.FSWriteFile != 0:
-		acc, what = policy.Write, "to be written"
-	}
-	from, to := p.Policy.Allowed(path.Dir(a.Path), acc), p.Policy.Allowed(path.Dir(a.To), acc)
-	return fmt.Sprintf("nothing may gain the right %s by being moved: %s; %s", what, from.Reason, to.Reason)
-}
-
 // decideByPolicy is Decide where the kernel is given the policy itself.
 func (p *Plan) decideByPolicy(a *Act) Answer {
-	v := p.rule(a, answer.Answer{Verdict: Refused, At: a.Path})
-	out := Answer{Verdict: Allowed, Reason: v.Reason, Origin: v.Origin}
+	v := p.rule(a, answer.Answer{Verdict: Refused})
 	if v.Allowed {
-		return out
+		return Answer{Verdict: Allowed, Reason: v.Reason, Origin: v.Origin}
 	}
-	out.Verdict, out.Errno = Refused, "EPERM"
-	if a.Op == ActConnect && a.Path != "" && v.Deny == nil {
-		out.Reason = "no rule allows this socket, unless a process of the session itself listens on it"
-	}
+	out := Answer{Verdict: Refused, Errno: "EPERM", Reason: v.Reason, Origin: v.Origin}
 	p.propose(&out, a, answer.Answer{}, v)
 	return out
 }

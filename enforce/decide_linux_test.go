@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/internal/answer"
 	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -34,25 +35,25 @@ func deeds() []deed {
 		{"read", enforce.Act{Op: enforce.ActOpen, Flags: enforce.ActRead}, false},
 		{"write", enforce.Act{Op: enforce.ActOpen, Flags: enforce.ActWrite}, false},
 		{"readwrite", enforce.Act{Op: enforce.ActOpen, Flags: enforce.ActRead | enforce.ActWrite}, false},
-		{"d-trunc-ro", enforce.Act{Op: enforce.ActOpen, Flags: enforce.ActRead | enforce.ActTrunc}, false},
-		{"d-trunc-wo", enforce.Act{Op: enforce.ActOpen, Flags: enforce.ActWrite | enforce.ActTrunc}, false},
+		{"d-trunc-ro", enforce.Act{Op: enforce.ActOpen, Flags: enforce.ActRead | answer.Trunc}, false},
+		{"d-trunc-wo", enforce.Act{Op: enforce.ActOpen, Flags: enforce.ActWrite | answer.Trunc}, false},
 		{"d-creat", enforce.Act{Op: enforce.ActOpen, Flags: enforce.ActWrite | enforce.ActCreat}, false},
 		{"list", enforce.Act{Op: enforce.ActOpen, Flags: enforce.ActRead}, false},
-		{"tmpfile", enforce.Act{Op: enforce.ActTempFile, Flags: enforce.ActRead | enforce.ActWrite}, false},
-		{"truncate", enforce.Act{Op: enforce.ActTruncate}, false},
+		{"tmpfile", enforce.Act{Op: answer.TempFile, Flags: enforce.ActRead | enforce.ActWrite}, false},
+		{"truncate", enforce.Act{Op: answer.Truncate}, false},
 		{"exec", enforce.Act{Op: enforce.ActExec}, false},
-		{"mkdir", enforce.Act{Op: enforce.ActMake, Mode: fs.ModeDir}, false},
-		{"symlink", enforce.Act{Op: enforce.ActMake, Mode: fs.ModeSymlink}, false},
-		{"mkfifo", enforce.Act{Op: enforce.ActMake, Mode: fs.ModeNamedPipe}, false},
-		{"mkreg", enforce.Act{Op: enforce.ActMake}, false},
-		{"mkchar", enforce.Act{Op: enforce.ActMake, Mode: fs.ModeDevice | fs.ModeCharDevice}, false},
-		{"mkblock", enforce.Act{Op: enforce.ActMake, Mode: fs.ModeDevice}, false},
-		{"unlink", enforce.Act{Op: enforce.ActRemove}, false},
-		{"rmdir", enforce.Act{Op: enforce.ActRemove, Mode: fs.ModeDir}, false},
-		{"chmod", enforce.Act{Op: enforce.ActMetadata}, false},
-		{"rename", enforce.Act{Op: enforce.ActRename}, true},
-		{"exchange", enforce.Act{Op: enforce.ActExchange}, true},
-		{"link", enforce.Act{Op: enforce.ActLink}, true},
+		{"mkdir", enforce.Act{Op: answer.Make, Mode: fs.ModeDir}, false},
+		{"symlink", enforce.Act{Op: answer.Make, Mode: fs.ModeSymlink}, false},
+		{"mkfifo", enforce.Act{Op: answer.Make, Mode: fs.ModeNamedPipe}, false},
+		{"mkreg", enforce.Act{Op: answer.Make}, false},
+		{"mkchar", enforce.Act{Op: answer.Make, Mode: fs.ModeDevice | fs.ModeCharDevice}, false},
+		{"mkblock", enforce.Act{Op: answer.Make, Mode: fs.ModeDevice}, false},
+		{"unlink", enforce.Act{Op: answer.Remove}, false},
+		{"rmdir", enforce.Act{Op: answer.Remove, Mode: fs.ModeDir}, false},
+		{"chmod", enforce.Act{Op: answer.Metadata}, false},
+		{"rename", enforce.Act{Op: answer.Rename}, true},
+		{"exchange", enforce.Act{Op: answer.Exchange}, true},
+		{"link", enforce.Act{Op: answer.Link}, true},
 	}
 }
 
@@ -96,7 +97,7 @@ func facts(a enforce.Act, from, to string) enforce.Act {
 	a.Path, a.To = from, to
 	mode, there := look(from)
 	a.Missing = !there
-	if a.Op != enforce.ActMake && a.Op != enforce.ActRemove {
+	if a.Op != answer.Make && a.Op != answer.Remove {
 		a.Mode = mode
 	}
 	if to != "" {
@@ -156,7 +157,7 @@ func compareAct(t testing.TB, p *place, plan *enforce.Plan, x attempt, a enforce
 		t.Error(what)
 	case want.Verdict == enforce.Refused && want.Reason == "":
 		t.Error("no reason: " + what)
-	case want.Verdict == enforce.Undecided:
+	case want.Verdict == answer.Undecided:
 		t.Error("undecided: " + what)
 	}
 }

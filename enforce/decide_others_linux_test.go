@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/internal/answer"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -64,23 +65,23 @@ func TestDecideOthers(t *testing.T) {
 			}{
 				{enforce.Act{Op: enforce.ActConnect, Port: uint16(open)}, "tcp4", []string{strconv.Itoa(open)}},
 				{enforce.Act{Op: enforce.ActConnect, Port: uint16(closed)}, "tcp6", []string{strconv.Itoa(closed)}},
-				{enforce.Act{Op: enforce.ActBind, Port: uint16(freeOpen)}, "bind-tcp", []string{strconv.Itoa(freeOpen)}},
-				{enforce.Act{Op: enforce.ActBind, Port: uint16(freeClosed)}, "bind-tcp", []string{strconv.Itoa(freeClosed)}},
+				{enforce.Act{Op: answer.Bind, Port: uint16(freeOpen)}, "bind-tcp", []string{strconv.Itoa(freeOpen)}},
+				{enforce.Act{Op: answer.Bind, Port: uint16(freeClosed)}, "bind-tcp", []string{strconv.Itoa(freeClosed)}},
 				{enforce.Act{Op: enforce.ActConnect, Path: p.out + "/allowed"}, "unix", []string{p.out + "/allowed"}},
 				{enforce.Act{Op: enforce.ActConnect, Path: p.out + "/other"}, "unix", []string{p.out + "/other"}},
 				{enforce.Act{Op: enforce.ActConnect, Name: abstract.Addr().String()[1:]}, "unix", []string{abstract.Addr().String()}},
-				{enforce.Act{Op: enforce.ActBind, Path: p.in + "/s"}, "bind-unix", []string{p.in + "/s"}},
-				{enforce.Act{Op: enforce.ActBind, Path: p.out + "/s"}, "bind-unix", []string{p.out + "/s"}},
-				{enforce.Act{Op: enforce.ActSignal}, "kill", []string{pid}},
-				{enforce.Act{Op: enforce.ActTrace}, "ptrace", []string{pid}},
-				{enforce.Act{Op: enforce.ActCall, Name: "socket", Args: [6]uint64{unix.AF_INET, unix.SOCK_DGRAM, 0}}, "socket", []string{"2", "2", "0"}},
-				{enforce.Act{Op: enforce.ActCall, Name: "socket", Args: [6]uint64{unix.AF_UNIX, unix.SOCK_DGRAM, 0}}, "socket", []string{"1", "2", "0"}},
-				{enforce.Act{Op: enforce.ActCall, Name: "socket", Args: [6]uint64{unix.AF_VSOCK, unix.SOCK_STREAM, 0}}, "socket", []string{"40", "1", "0"}},
-				{enforce.Act{Op: enforce.ActCall, Name: "bpf"}, "bpf", nil},
-				{enforce.Act{Op: enforce.ActCall, Name: "keyctl"}, "keyctl", nil},
-				{enforce.Act{Op: enforce.ActCall, Name: "unshare", Args: [6]uint64{unix.CLONE_NEWUSER}}, "userns", nil},
-				{enforce.Act{Op: enforce.ActCall, Name: "clone3"}, "clone3", nil},
-				{enforce.Act{Op: enforce.ActCall, Name: "getpid"}, "nothing", nil},
+				{enforce.Act{Op: answer.Bind, Path: p.in + "/s"}, "bind-unix", []string{p.in + "/s"}},
+				{enforce.Act{Op: answer.Bind, Path: p.out + "/s"}, "bind-unix", []string{p.out + "/s"}},
+				{enforce.Act{Op: answer.Signal}, "kill", []string{pid}},
+				{enforce.Act{Op: answer.Trace}, "ptrace", []string{pid}},
+				{enforce.Act{Op: answer.Call, Name: "socket", Args: [6]uint64{unix.AF_INET, unix.SOCK_DGRAM, 0}}, "socket", []string{"2", "2", "0"}},
+				{enforce.Act{Op: answer.Call, Name: "socket", Args: [6]uint64{unix.AF_UNIX, unix.SOCK_DGRAM, 0}}, "socket", []string{"1", "2", "0"}},
+				{enforce.Act{Op: answer.Call, Name: "socket", Args: [6]uint64{unix.AF_VSOCK, unix.SOCK_STREAM, 0}}, "socket", []string{"40", "1", "0"}},
+				{enforce.Act{Op: answer.Call, Name: "bpf"}, "bpf", nil},
+				{enforce.Act{Op: answer.Call, Name: "keyctl"}, "keyctl", nil},
+				{enforce.Act{Op: answer.Call, Name: "unshare", Args: [6]uint64{unix.CLONE_NEWUSER}}, "userns", nil},
+				{enforce.Act{Op: answer.Call, Name: "clone3"}, "clone3", nil},
+				{enforce.Act{Op: answer.Call, Name: "getpid"}, "nothing", nil},
 			} {
 				want := plan.Decide(x.act)
 				got, name := p.try(t, plan, x.deed, x.args...), ""

@@ -22,7 +22,7 @@ func (p *Plan) Hint(a *Answer) learn.Hint {
 func (p *Plan) needed(a *Act, got answer.Answer) (out []learn.Need) {
 	n := learn.Need{Path: a.Path, Dir: a.Mode.IsDir(), Port: a.Port, Access: policy.Write}
 	switch a.Op {
-	case ActSignal, ActTrace, ActCall:
+	case answer.Signal, answer.Trace, answer.Call:
 		return nil
 	case ActConnect:
 		n.Access, n.Key = 0, "net.connect_tcp"
@@ -31,25 +31,25 @@ func (p *Plan) needed(a *Act, got answer.Answer) (out []learn.Need) {
 		} else if a.Port == 0 {
 			return nil // an abstract socket
 		}
-	case ActBind:
+	case answer.Bind:
 		if n.Change = a.Path != ""; !n.Change {
 			n.Access, n.Key = 0, "net.bind_tcp"
 		}
-	case ActRename, ActExchange, ActLink:
+	case answer.Rename, answer.Exchange, answer.Link:
 		if got.Gains != 0 {
 			return []learn.Need{{Path: path.Dir(a.Path), Dir: true, Access: policy.Read | policy.Write | policy.Exec}}
 		}
 		for _, name := range []string{a.Path, a.To} {
-			if !p.Policy.Allowed(path.Dir(name), policy.Write).Allowed && (a.Op != ActLink || name == a.To) {
+			if !p.Policy.Allowed(path.Dir(name), policy.Write).Allowed && (a.Op != answer.Link || name == a.To) {
 				out = append(out, learn.Need{Path: name, Dir: n.Dir, Access: policy.Write, Change: true})
 			}
 		}
 		return p.outside(out)
 	case ActExec:
 		n.Access = policy.Read | policy.Exec
-	case ActMake, ActRemove:
+	case answer.Make, answer.Remove:
 		n.Change = true
-	case ActTempFile:
+	case answer.TempFile:
 		n.Path, n.Dir, n.Change = path.Join(a.Path, "file"), false, true
 	case ActOpen:
 		n.Change = a.Missing && a.Flags&ActCreat != 0

@@ -3,6 +3,7 @@ package enforce
 import (
 	"cmp"
 
+	"github.com/zsbx/zsbx/enforce/internal/answer"
 	"github.com/zsbx/zsbx/enforce/internal/watch"
 )
 
@@ -60,7 +61,7 @@ func (p *Plan) Refusals() Refusals {
 // logged explains what Seatbelt said that it refused.
 func (p *Plan) logged(a *Act) Answer {
 	out := Answer{Verdict: Refused, Errno: "EPERM", Reason: "closed by the profile; no rule opens it"}
-	if a.Op != ActCall && a.Op != ActSignal {
+	if a.Op != answer.Call && a.Op != answer.Signal {
 		if by := p.decideByPolicy(a); by.Verdict == Refused {
 			out = by
 		}

@@ -39,8 +39,8 @@ func TestRefusalsMacOS(t *testing.T) {
 	p.recorder = reported{
 		{Op: ActOpen, Flags: ActRead, Path: "/Users/u/data/x"},
 		{Op: ActOpen, Flags: ActWrite, Path: "/Users/u/p/x"}, // allowed by the policy: the profile's own
-		{Op: ActCall, Name: "mach-lookup com.apple.x"},
-		{Op: ActSignal, Name: "others"},
+		{Op: answer.Call, Name: "mach-lookup com.apple.x"},
+		{Op: answer.Signal, Name: "others"},
 	}
 	got := p.Refusals()
 	for i, flag := range []string{"--ro", "", "", ""} {

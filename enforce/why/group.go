@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/internal/answer"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/learn"
 )
@@ -99,9 +100,9 @@ func writes(verb string) bool {
 func subject(x *enforce.Refusal) string {
 	a := &x.Act
 	switch {
-	case a.Op == enforce.ActSignal || a.Op == enforce.ActTrace && a.Path == "":
+	case a.Op == answer.Signal || a.Op == answer.Trace && a.Path == "":
 		return "process " + a.Name
-	case a.Op == enforce.ActCall:
+	case a.Op == answer.Call:
 		return call(a)
 	case a.Path != "":
 		return a.Path

@@ -59,7 +59,7 @@ type Act struct {
 	Port   uint16
 	Name   string // an abstract socket without its NUL byte; a system call
 	Args   [6]uint64
-	Inside bool // the process, or whoever has the socket, belongs to the session
+	Inside bool // the process that Path leads into belongs to the session
 }
 
 // Verb is the operation in a word, for people and JSON.
@@ -111,7 +111,6 @@ type Answer struct {
 	Gains   uint64        // rights that a file would gain by being moved
 	Mount   *mounts.Mount // the mask or protection; nil for what is read-only because no rule has it written
 	Apart   bool          // the paths lie on different mounts of the command's
-	Private string        // the directory of the command's own that hides what lies there outside
 	Why     string        // of the filter's rule
 }
 
@@ -123,8 +122,9 @@ type World struct {
 	Broker   *broker.Policy
 	Override bool // the command has CAP_DAC_OVERRIDE
 
-	places map[string]*place
-	ports  map[uint16]uint64
+	handled uint64 // what Landlock decides about files
+	places  map[string]*place
+	ports   map[uint16]uint64
 }
 
 // place is what the plan has about one path.
@@ -149,6 +149,7 @@ func (w *World) Index() *World {
 		return w.places[p]
 	}
 	if rs := w.Landlock; rs != nil {
+		w.handled = rs.HandledFS
 		for _, r := range rs.Paths {
 			at(r.Path).rights |= r.Rights
 		}
@@ -156,23 +157,26 @@ func (w *World) Index() *World {
 			w.ports[r.Port] |= r.Rights
 		}
 	}
+	point := func(p string) *place {
+		at(p).point = true
+		return at(p)
+	}
 	if mp := w.Mounts; mp != nil {
 		for _, p := range mp.Writable {
-			at(p).point, at(p).writable = true, true
+			point(p).writable = true
 		}
 		for _, c := range mp.Copies {
-			at(c.Dir).point, at(c.Dir).readOnly = true, true
+			point(c.Dir).readOnly = true
 		}
 		for i := range mp.Mounts {
-			m := &mp.Mounts[i]
-			at(m.Path).point, at(m.Path).mount = true, m
+			point(mp.Mounts[i].Path).mount = &mp.Mounts[i]
 		}
 		for _, d := range mp.Private {
-			x := at(d.Path)
-			x.point, x.private, x.rights = true, true, x.rights|d.Rights
+			x := point(d.Path)
+			x.private, x.rights = true, x.rights|d.Rights
 			for _, b := range d.Back {
-				y := at(b.Path)
-				y.point, y.back, y.readOnly, y.noExec = true, true, y.readOnly || b.ReadOnly, b.NoExec
+				y := point(b.Path)
+				y.back, y.readOnly, y.noExec = true, y.readOnly || b.ReadOnly, b.NoExec
 			}
 		}
 	}
@@ -190,13 +194,11 @@ func (w *World) Decide(a *Act) Answer {
 		return w.process(a)
 	case Call:
 		return w.call(a)
+	case Rename, Exchange, Link:
+		return w.move(a)
 	}
 	return w.file(a)
 }
-
-// Rights are those that Landlock gives at a path: of the rules for it and for
-// what lies above.
-func (w *World) Rights(p string) uint64 { return w.look(p).rights }
 
 func refused(by Means, errno, at string) Answer {
 	return Answer{Verdict: Refused, By: by, Errno: errno, At: at}

@@ -65,25 +65,10 @@ func above(p string) string {
 	return "/"
 }
 
-// onPoint reports whether something is mounted on the path itself, which keeps it
-// from being removed and renamed.
-func (w *World) onPoint(p string) *place {
-	if x := w.places[p]; x != nil && x.point {
-		return x
-	}
-	return nil
-}
-
+// file answers for an act on one path.
 func (w *World) file(a *Act) Answer {
 	if w.foreignProcess(a) {
 		return Answer{Verdict: Undecided, At: a.Path}
-	}
-	if ans, own := w.private(a); own {
-		return ans
-	}
-	switch a.Op {
-	case Rename, Exchange, Link:
-		return w.move(a)
 	}
 	if ans, hidden := w.hidden(a, a.Path); hidden {
 		return ans
@@ -94,25 +79,29 @@ func (w *World) file(a *Act) Answer {
 	case Exec:
 		return w.need(a.Path, landlock.FSExecute|landlock.FSReadFile)
 	case Make:
-		if !a.Missing {
-			return allowed() // EEXIST
+		if a.Missing { // else EEXIST
+			return w.change(above(a.Path), makes(a.Mode))
 		}
-		return w.change(above(a.Path), makes(a.Mode))
 	case TempFile:
 		return w.change(a.Path, opens(a))
 	case Remove:
-		if ans := w.change(above(a.Path), removes(a.Mode)); ans.Verdict == Refused && (ans.Errno != "EACCES" || !a.Missing) {
+		rights := removes(a.Mode)
+		if a.Missing {
+			rights = 0 // ENOENT
+		}
+		if ans := w.change(above(a.Path), rights); ans.Verdict == Refused {
 			return ans
 		}
-		if x := w.onPoint(a.Path); x != nil {
-			return w.busy(a.Path, x)
-		}
+		return w.busy(a.Path)
 	case Truncate:
-		return w.truncate(a)
-	case Metadata:
-		if v := w.look(a.Path); v.readOnly {
-			return erofs(a.Path, v)
+		if w.filterTruncates() {
+			return refused(Seccomp, "EACCES", a.Path)
 		}
+		if a.Mode.IsRegular() { // else EINVAL or EISDIR
+			return w.change(a.Path, landlock.FSTruncate)
+		}
+	case Metadata:
+		return w.change(a.Path, 0)
 	case Ioctl:
 		if a.Mode&fs.ModeDevice != 0 {
 			return w.need(a.Path, landlock.FSIoctlDev)
@@ -128,51 +117,27 @@ func (w *World) foreignProcess(a *Act) bool {
 	return ok && !a.Inside && rest != "" && rest[0] >= '0' && rest[0] <= '9' && strings.IndexByte(rest, '/') > 0
 }
 
-// private answers for what lies outside where the command has a directory of its own:
-// it is not there. What is made there is the command's own.
-func (w *World) private(a *Act) (Answer, bool) {
-	own := w.Mounts.PrivateIn(a.Path)
-	if own == "" || own == a.Path || a.Op == Make || a.Op == Open && a.Flags&Creat != 0 {
-		return Answer{}, false
-	}
-	ans := refused(Mounts, "ENOENT", a.Path)
-	ans.Private = own
-	return ans, true
-}
-
 // hidden answers for what a mask is over. There is no telling what is there: a
-// directory is empty, a file a device that can't be opened.
+// directory is empty, a file a device that can't be opened. Nobody gets further down
+// without the right to search it, and there is nothing.
 func (w *World) hidden(a *Act, p string) (Answer, bool) {
 	v := w.look(p)
 	if v.mask == nil {
 		return Answer{}, false
 	}
+	is, in, two := p == v.mask.Path, above(p) == v.mask.Path, a.To != ""
 	errno := "EACCES"
 	switch {
-	case p == v.mask.Path:
-		switch {
-		case a.Op == Remove:
-			return Answer{}, false // it is the directory above that counts
-		case a.Op == Make:
-			return allowed(), true // EEXIST
-		case a.Op == Metadata:
-			errno = "EROFS"
-		case a.Op == Truncate && !v.mask.Dir:
-			errno = "EINVAL"
-		case a.Op == Truncate, v.mask.Dir && a.Op == Open && a.Flags&Write != 0:
-			errno = "EISDIR"
-		case v.mask.Dir && a.Op == Open && w.Override:
-			errno = "" // an empty list
-		case a.Op == TempFile:
-			errno = "EROFS"
-		}
-	case w.Override && (a.Op == Make || a.Op == Remove || a.Op == Open && a.Flags&Creat != 0):
+	case is && (two || a.Op == Remove), two && in && w.Override && (a.Op != Link || p == a.To):
+		return Answer{}, false // it is the directory above that counts
+	case is && a.Op == Make:
+		return allowed(), true // EEXIST
+	case is && (a.Op == Metadata || a.Op == TempFile), in && w.Override && (a.Op == Make || a.Op == Remove || a.Flags&Creat != 0):
 		errno = "EROFS"
-	case w.Override:
+	case is && w.Override && v.mask.Dir && a.Op == Open:
+		errno = "" // an empty list
+	case !is && w.Override:
 		errno = "ENOENT"
-	}
-	if w.Override && strings.Contains(strings.TrimPrefix(p, v.mask.Path+"/"), "/") && p != v.mask.Path {
-		errno = "ENOENT" // nor is there the directory
 	}
 	return Answer{Verdict: Refused, By: Mounts, Errno: errno, At: p, Mount: v.mask}, true
 }
@@ -180,28 +145,28 @@ func (w *World) hidden(a *Act, p string) (Answer, bool) {
 // open follows open(2): a new file is made by the rights of its directory, one
 // that is there is opened by its own.
 func (w *World) open(a *Act) Answer {
-	v := w.look(a.Path)
-	if a.Missing && a.Flags&Creat != 0 {
-		if ans := w.change(above(a.Path), landlock.FSMakeReg); ans.Verdict != Allowed {
+	need, regular := opens(a), a.Mode.IsRegular()
+	switch {
+	case a.Missing && a.Flags&Creat != 0:
+		if ans := w.change(above(a.Path), landlock.FSMakeReg); ans.Verdict == Refused {
 			return ans
 		}
-		return w.lacks(a.Path, v, opens(a))
-	}
-	if a.Mode.IsDir() && a.Flags&Write != 0 { // EISDIR: it stands for changing what is in it
+	case a.Mode.IsDir() && a.Flags&Write != 0: // EISDIR: it stands for changing what is in it
 		return w.change(a.Path, landlock.FSMakeReg|landlock.FSRemoveFile)
-	}
-	regular := a.Mode.IsRegular()
-	if w.Landlock != nil && w.Landlock.HandledFS&landlock.FSTruncate == 0 && a.Flags&(Trunc|Write) == Trunc && w.Filter != nil {
+	case a.Flags&(Trunc|Write) == Trunc && w.filterTruncates():
 		return refused(Seccomp, "EACCES", a.Path)
+	case regular && a.Flags&Trunc != 0:
+		return w.change(a.Path, need|landlock.FSTruncate)
+	case regular && a.Flags&Write != 0:
+		return w.change(a.Path, need)
 	}
-	if v.readOnly && regular && a.Flags&(Write|Trunc) != 0 {
-		return erofs(a.Path, v)
-	}
-	need := opens(a)
-	if regular && a.Flags&Trunc != 0 {
-		need |= landlock.FSTruncate
-	}
-	return w.lacks(a.Path, v, need)
+	return w.need(a.Path, need)
+}
+
+// filterTruncates reports whether the filter refuses to truncate, which Landlock of
+// before Linux 6.2 does not.
+func (w *World) filterTruncates() bool {
+	return w.Landlock != nil && w.handled&landlock.FSTruncate == 0 && w.Filter != nil
 }
 
 // opens are the rights that an access mode takes.
@@ -218,56 +183,38 @@ func opens(a *Act) (need uint64) {
 	return need
 }
 
-func (w *World) truncate(a *Act) Answer {
-	if w.Landlock != nil && w.Landlock.HandledFS&landlock.FSTruncate == 0 && w.Filter != nil {
-		return refused(Seccomp, "EACCES", a.Path)
+// need answers for rights at a path.
+func (w *World) need(p string, rights uint64) Answer {
+	ans := refused(Landlock, "EACCES", p)
+	if ans.Missing = w.handled & rights &^ w.look(p).rights; ans.Missing == 0 {
+		return allowed()
 	}
-	if !a.Mode.IsRegular() {
-		return allowed() // EINVAL or EISDIR
-	}
-	return w.change(a.Path, landlock.FSTruncate)
+	return ans
 }
 
 // change answers for what a mount's being read-only refuses first.
 func (w *World) change(p string, rights uint64) Answer {
-	v := w.look(p)
-	if v.readOnly {
-		ans := erofs(p, v)
-		ans.Missing = w.handled(rights) &^ v.rights
-		return ans
+	ans := w.need(p, rights)
+	if v := w.look(p); v.readOnly {
+		return Answer{Verdict: Refused, By: Mounts, Errno: "EROFS", At: p, Missing: ans.Missing, Mount: v.why}
 	}
-	return w.lacks(p, v, rights)
-}
-
-func (w *World) need(p string, rights uint64) Answer { return w.lacks(p, w.look(p), rights) }
-
-func (w *World) lacks(p string, v view, rights uint64) Answer {
-	missing := w.handled(rights) &^ v.rights
-	if missing == 0 {
-		return allowed()
-	}
-	ans := refused(Landlock, "EACCES", p)
-	ans.Missing = missing
 	return ans
 }
 
-func (w *World) handled(rights uint64) uint64 {
-	if w.Landlock == nil {
-		return 0
+// mounted is what is mounted on a path itself, nil for nothing.
+func (w *World) mounted(p string) *place {
+	if x := w.places[p]; x != nil && x.point {
+		return x
 	}
-	return rights & w.Landlock.HandledFS
+	return nil
 }
 
-func erofs(p string, v view) Answer {
-	ans := refused(Mounts, "EROFS", p)
-	ans.Mount = v.why
-	return ans
-}
-
-func (w *World) busy(p string, x *place) Answer {
-	ans := refused(Mounts, "EBUSY", p)
-	ans.Mount = x.mount
-	return ans
+// busy answers for removing or renaming what something is mounted on.
+func (w *World) busy(p string) Answer {
+	if x := w.mounted(p); x != nil {
+		return Answer{Verdict: Refused, By: Mounts, Errno: "EBUSY", At: p, Mount: x.mount}
+	}
+	return allowed()
 }
 
 // makes is the right to make a file of a type, removes that to remove one.

@@ -8,62 +8,48 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// connect answers for connect(2) to a TCP port, a Unix socket by path, or an
-// abstract one.
+// connect answers for connect(2) to a Unix socket by path, an abstract one of another
+// session, or a TCP port. Sockets of the session are not told from others by their path.
 func (w *World) connect(a *Act) Answer {
+	mediates := w.Broker.Mediates()
 	switch {
 	case a.Path != "":
-		return w.connectPath(a)
-	case a.Name != "":
-		switch {
-		case a.Inside:
-		case w.Broker.Mediates():
-			return refused(Broker, "ECONNREFUSED", "")
-		case w.scoped(landlock.ScopeAbstractUnix):
-			return refused(Landlock, "EPERM", "")
+		if ans, hidden := w.hidden(a, a.Path); hidden {
+			return ans
 		}
-		return allowed()
-	}
-	if ans := w.socket(); ans.Verdict == Refused {
-		return ans
-	}
-	if w.Broker.Mediates() && w.Broker.Net == policy.NetPorts && !slices.Contains(w.Broker.ConnectTCP, a.Port) {
-		return refused(Broker, "EACCES", "")
-	}
-	return w.port(a.Port, landlock.NetConnectTCP)
-}
-
-// socket answers for making one of the internet, without which there is no
-// connection.
-func (w *World) socket() Answer {
-	return w.call(&Act{Op: Call, Name: "socket", Args: [6]uint64{seccomp.AfInet, seccomp.SockStream, 0}})
-}
-
-func (w *World) port(port uint16, right uint64) Answer {
-	if w.Landlock == nil || w.Landlock.HandledNet&right == 0 || w.ports[port]&right != 0 {
-		return allowed()
-	}
-	return refused(Landlock, "EACCES", "")
-}
-
-// connectPath answers for a Unix socket. Those of the session are not told from
-// others by their path.
-func (w *World) connectPath(a *Act) Answer {
-	if ans, hidden := w.hidden(&Act{Op: Open, Path: a.Path, Flags: Write}, a.Path); hidden {
-		return ans
-	}
-	switch {
-	case a.Inside:
-		return allowed()
-	case w.Broker.Mediates():
+		if !mediates {
+			return w.need(a.Path, landlock.FSResolveUnix)
+		}
 		for i := range w.Broker.Unix {
 			if w.Broker.Unix[i].Covers(a.Path) {
 				return allowed()
 			}
 		}
 		return refused(Broker, "EACCES", a.Path)
+	case a.Name != "" && mediates:
+		return refused(Broker, "ECONNREFUSED", "")
+	case a.Name != "" && w.scoped(landlock.ScopeAbstractUnix):
+		return refused(Landlock, "EPERM", "")
+	case a.Name != "":
+		return allowed()
 	}
-	return w.need(a.Path, landlock.FSResolveUnix)
+	ans := w.port(a.Port, landlock.NetConnectTCP)
+	if ans.By != Seccomp && mediates && w.Broker.Net == policy.NetPorts && !slices.Contains(w.Broker.ConnectTCP, a.Port) {
+		return refused(Broker, "EACCES", "")
+	}
+	return ans
+}
+
+// port answers for a TCP port; there has to be a socket first.
+func (w *World) port(port uint16, right uint64) Answer {
+	ans := w.call(&Act{Op: Call, Name: "socket", Args: [6]uint64{seccomp.AfInet, seccomp.SockStream, 0}})
+	switch {
+	case ans.Verdict == Refused:
+		return ans
+	case w.Landlock != nil && w.Landlock.HandledNet&right != 0 && w.ports[port]&right == 0:
+		return refused(Landlock, "EACCES", "")
+	}
+	return allowed()
 }
 
 // bind answers for bind(2) to a TCP port, or to a path.
@@ -71,25 +57,15 @@ func (w *World) bind(a *Act) Answer {
 	if a.Path != "" {
 		return w.change(above(a.Path), landlock.FSMakeSock)
 	}
-	if ans := w.socket(); ans.Verdict == Refused {
-		return ans
-	}
 	return w.port(a.Port, landlock.NetBindTCP)
 }
 
 // process answers for signals and ptrace(2).
 func (w *World) process(a *Act) Answer {
 	switch {
-	case a.Inside:
-		return allowed()
-	case a.Op == Trace:
-		if w.Landlock == nil {
-			return allowed()
-		}
-		return refused(Landlock, "EPERM", "")
-	case w.Broker != nil && w.Broker.Signals == seccomp.SignalsAll:
+	case a.Op == Signal && w.Broker != nil && w.Broker.Signals == seccomp.SignalsAll:
 		return refused(Broker, "EPERM", "")
-	case w.scoped(landlock.ScopeSignal):
+	case a.Op == Trace && w.Landlock != nil, a.Op == Signal && w.scoped(landlock.ScopeSignal):
 		return refused(Landlock, "EPERM", "")
 	}
 	return allowed()
