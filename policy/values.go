@@ -185,13 +185,9 @@ func checkListName(s string) error {
 // checkGuardWords says what is wrong with an entry of a list.
 func checkGuardWords(s string) error {
 	words := strings.Fields(s)
-	if hasControl(s) || len(words) == 0 || strings.Trim(words[0], "*?") == "" || strings.Contains(words[0], "/") {
-		return fmt.Errorf("bad entry %q of a guard list: a command's name is needed, without a directory, then arguments", s)
-	}
-	for _, w := range words {
-		if _, err := path.Match(w, ""); err != nil {
-			return fmt.Errorf("bad entry %q of a guard list: %q is no pattern", s, w)
-		}
+	_, err := path.Match(s, "")
+	if err != nil || hasControl(s) || len(words) == 0 || strings.Trim(words[0], "*?") == "" || strings.Contains(words[0], "/") {
+		return fmt.Errorf("bad entry %q of a guard list: a command's name is needed, without a directory, then arguments, all as patterns", s)
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func Check(policies *policy.Policy, h *policy.Host, argv []string) error {
 	for _, w := range p.Words {
 		lists[w.Name] = append(lists[w.Name], w.Value)
 	}
-	c := checker{home: h.Home, cwd: h.Dir, vars: map[string]string{"HOME": h.Home}, left: maxWork}
+	c := checker{home: h.Home, cwd: h.Dir, left: maxWork}
 	var errs policy.Errors
 	for _, n := range p.Lists {
 		if lists[n.Value] == nil {
@@ -66,14 +66,13 @@ const unknown = "\x00"
 type checker struct {
 	entries []entry // of the lists that are on
 	home    string
-	cwd     string            // as far as cd(1) was followed
-	vars    map[string]string // what the line assigns
-	left    int               // of maxWork
+	cwd     string // as far as cd(1) was followed
+	left    int    // of maxWork
 }
 
 // Who writes a line may have it say far more than it is long.
 const (
-	maxWork = 8 << 20 // bytes of the words of all commands in it, and perWord for each, and of the values in them
+	maxWork = 8 << 20 // bytes of the words of all commands in it, and perWord for each
 	perWord = 8
 )
 
@@ -104,36 +103,36 @@ func (c *checker) command(words []string) error {
 	return nil
 }
 
-// runs checks the command line, or the line for a shell, that a command is given.
+// runs checks the command line, or the line for a shell behind -c, that a command is
+// given. What stands behind an option may be its value, or the first operand.
 func (c *checker) runs(name string, args []string) error {
-	runners := tables.Find(tables.Guard(), "runs")
-	i := slices.IndexFunc(runners, func(r string) bool { return strings.HasPrefix(r, name+" ") })
-	if i < 0 {
+	exec := slices.IndexFunc(args, func(a string) bool { return glob("-exec*", a) || glob("-ok*", a) })
+	if name == "find" && exec >= 0 {
+		return c.command(args[exec+1:])
+	}
+	shell := slices.Contains(tables.Find(tables.Guard(), "shells"), name)
+	if !shell && !slices.Contains(tables.Find(tables.Guard(), "runs"), name) {
 		return nil
 	}
-	valued, how, _ := strings.Cut(runners[i][len(name)+1:], " ")
-	line := false // -c is given
-	for i := 0; i < len(args); i++ {
-		switch a := args[i]; {
-		case how == "exec": // find
-			if glob("-exec*", a) || glob("-ok*", a) {
-				how = ""
-			}
-		case isOption(a), how == "shell" && len(a) > 1 && a[0] == '+':
-			line = line || isShort(a) && strings.Contains(a, "c")
-			if a[1] != '-' && strings.Contains(valued, a[len(a)-1:]) {
-				i++
-			}
-		case how == "shell" && line:
-			return c.line(args[i], name)
-		case how == "shell":
-			return nil // a script
-		case a == "--", strings.Contains(a, "=") && !strings.Contains(a, "/"):
-		case how == "1":
-			how = ""
-		default:
-			return c.command(args[i:])
+	line, behind := false, false // -c is given; the word before is an option
+	for i, a := range args {
+		if isOption(a) || shell && len(a) > 1 && a[0] == '+' {
+			line, behind = line || isShort(a) && strings.Contains(a, "c"), true
+			continue
 		}
+		err := error(nil)
+		switch number := a != "" && a[0] >= '0' && a[0] <= '9'; {
+		case shell && line:
+			err = c.line(a, name)
+		case !shell && (a == "--" || number || strings.Contains(a, "=") && !strings.Contains(a, "/")):
+			continue
+		case !shell:
+			err = c.command(args[i:])
+		}
+		if err != nil || !behind {
+			return err
+		}
+		behind = false
 	}
 	return nil
 }

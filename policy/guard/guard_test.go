@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,7 +72,6 @@ func TestCatastrophic(t *testing.T) {
 		{`\rm -rf /`, "rm -r /"},
 		{`r""m -rf /`, "rm -r /"},
 		{`'rm' -rf /`, "rm -r /"},
-		{`x=rm; y=/; $x -rf $y`, "rm -r /"},
 		{`eval "rm -rf" /`, "rm -r /"},
 		{`sh -c 'sh -c "rm -rf /"'`, "rm -r /"},
 		{`bash -lc "rm -rf /"`, "rm -r /"},
@@ -116,14 +114,14 @@ func TestCatastrophic(t *testing.T) {
 		{"bomb() { bomb | bomb & }; bomb", "bomb()"},
 		{"walk() { for i in *; do walk $i; done; }", ""},
 		{"build() { make & wait; }", ""},
-		{"x=/" + strings.Repeat("./", 600) + "; rm -rf $x", "rm -r /" + strings.Repeat("./", 600)},
-		{"x='" + strings.Repeat("true;", 20_000) + `rm -rf /'; sh -c "$x"`, "rm -r /"},
 		// What gets by, as the page says: it is built while it runs.
 		{"$(echo rm) -rf /", ""},
 		{"echo cm0gLXJmIC8= | base64 -d | sh", ""},
 		{"echo 'rm -rf /' | sudo sh", ""},
 		{"sh <<E\nrm -rf /\nE", ""},
 		{`x='rm -rf /'; $x`, ""},
+		{`x=rm; y=/; $x -rf $y`, ""},
+		{"flock x rm -rf /", ""},
 		{"trap 'rm -rf /' EXIT", ""},
 		{`python3 -c "import shutil; shutil.rmtree('/')"`, ""},
 		{"echo 'rm -rf /' > x; sh x", ""},
@@ -161,7 +159,7 @@ func TestLists(t *testing.T) {
 	for _, tt := range []struct{ list, line, ok string }{
 		{"interpreters", "python3 -c 'x'|python3.12 -Ic x|perl -ne x|node --eval=x|env ruby -e x|deno eval x|/usr/bin/python -c x", "python3 x.py -c y|perl x.pl|node x.js -e|pythonista -x"},
 		{"escapes", "nohup x|setsid -f x|tmux new|x & disown|sudo screen", "echo nohup|./at.sh"},
-		{"exfiltration", "curl -s x|true && nc h 1|env wget x|x=curl; $x y|nc.openbsd h 1", "echo curl|apt install curl|git clone x"},
+		{"exfiltration", "curl -s x|true && nc h 1|env wget x|nc.openbsd h 1", "echo curl|apt install curl|git clone x"},
 		{"shells", "bash -c x|sh -ec x|busybox sh -c x|xargs sh -c x|dash -c x|pwsh -Command x", "bash x.sh|sh build.sh -c"},
 	} {
 		for _, list := range all {
@@ -271,28 +269,17 @@ func FuzzCheck(f *testing.F) {
 // long and says nothing else is read.
 func TestWork(t *testing.T) {
 	g := on(policy.Guard{}, catastrophic, "interpreters", "escapes", "exfiltration")
-	double := "a=aaaaaaaa"
-	for i := range 40 {
-		double += fmt.Sprintf("; b%d=$a$a; a=$b%d", i, i)
-	}
-	value := strings.Repeat("v", 1<<16)
 	tree := strings.Repeat("find -exec -exec -exec -exec ", 18) + "true"
 	for name, tt := range map[string]struct {
 		argv   []string
 		passes bool
 	}{
-		"doubled values":  {[]string{"sh", "-c", double + "; rm $a"}, false},
-		"repeated values": {[]string{"sh", "-c", "x=" + value + "; rm" + strings.Repeat(" $x", 1<<14)}, false},
-		"repeated in one": {[]string{"sh", "-c", "x=" + value + "; rm " + strings.Repeat("$x", 1<<14)}, false},
-		"values in eval":  {append([]string{"eval", "x=" + value[:1000] + ";:"}, slices.Repeat([]string{strings.Repeat("$x", 60_000)}, 6)...), false},
-		"find in find":    {strings.Fields(tree), true},
-		"many -exec":      {strings.Fields("find . " + strings.Repeat("-exec ", 1<<16)), true},
-		"eval of eval":    {[]string{"sh", "-c", strings.Repeat("eval ", 1<<14)}, false},
-		"short values":    {[]string{"sh", "-c", "x=" + value[:1<<10] + "; rm" + strings.Repeat(" $x", 1<<14)}, false},
-		"finds":           {strings.Fields(strings.Repeat("find -exec ", 1<<14)), false},
-		"many files":      {append([]string{"rm", "-r"}, strings.Fields(strings.Repeat("x ", 1<<17))...), true},
-		"a long script":   {[]string{"sh", "-c", strings.Repeat("echo a b c\n", 1<<13)}, true},
-		"a long value":    {[]string{"sh", "-c", "x=" + value + "; echo $x; rm -r $x"}, true},
+		"find in find":  {strings.Fields(tree), true},
+		"many -exec":    {strings.Fields("find . " + strings.Repeat("-exec ", 1<<16)), true},
+		"eval of eval":  {[]string{"sh", "-c", strings.Repeat("eval ", 1<<14)}, false},
+		"finds":         {strings.Fields(strings.Repeat("find -exec ", 1<<14)), false},
+		"many files":    {append([]string{"rm", "-r"}, strings.Fields(strings.Repeat("x ", 1<<17))...), true},
+		"a long script": {[]string{"sh", "-c", strings.Repeat("echo a b c\n", 1<<13)}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var before, after runtime.MemStats

@@ -7,7 +7,9 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// line checks a string that a shell runs, unless it is not known.
+// line checks a string that a shell runs, unless it is not known. For the lists, a
+// redirection is a command, and so is "name()", a function that starts itself beside
+// itself.
 func (c *checker) line(text, shell string) error {
 	if strings.Contains(text, unknown) {
 		return nil
@@ -20,70 +22,39 @@ func (c *checker) line(text, shell string) error {
 	if err != nil {
 		return refuse("the guard can't read the shell line: %v", err)
 	}
-	s := script{checker: c}
-	syntax.Walk(file, s.visit)
-	return s.err
-}
-
-// script is one parsed line, and the first thing that is wrong with it.
-type script struct {
-	*checker
-	err      error
-	function *syntax.FuncDecl // the last one
-	forked   uint             // where in the text what runs beside the rest ends
-}
-
-// visit is called for each node, in the order of the text. For the lists, a redirection
-// is a command, and so is "name()", a function that starts itself beside itself.
-func (s *script) visit(n syntax.Node) bool {
-	switch n := n.(type) {
-	case *syntax.Assign:
-		if n.Name != nil && n.Value != nil {
-			s.vars[n.Name.Value] = s.text(n.Value)
+	home := func(name string) string { return map[string]string{"HOME": c.home}[name] }
+	check := func(words ...string) { err = cmp.Or(err, c.command(words)) }
+	var function *syntax.FuncDecl // the last one
+	var forked uint               // where in the text what runs beside the rest ends
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.FuncDecl:
+			function = n
+		case *syntax.Stmt:
+			if n.Background {
+				forked = max(forked, n.End().Offset())
+			}
+			for _, r := range n.Redirs {
+				check(r.Op.String(), Text(r.Word.Parts, home))
+			}
+		case *syntax.BinaryCmd:
+			if n.Op == syntax.Pipe || n.Op == syntax.PipeAll {
+				forked = max(forked, n.End().Offset())
+			}
+		case *syntax.CallExpr:
+			var words []string
+			for _, a := range n.Args {
+				words = append(words, Text(a.Parts, home))
+			}
+			check(words...)
+			f, at := function, n.Pos().Offset()
+			if f != nil && f.Name != nil && words != nil && f.Name.Value == words[0] && at < f.End().Offset() && at < forked {
+				check(words[0] + "()")
+			}
 		}
-	case *syntax.FuncDecl:
-		s.function = n
-	case *syntax.Stmt:
-		if n.Background {
-			s.forked = max(s.forked, n.End().Offset())
-		}
-		for _, r := range n.Redirs {
-			s.check(r.Op.String(), s.text(r.Word))
-		}
-	case *syntax.BinaryCmd:
-		if n.Op == syntax.Pipe || n.Op == syntax.PipeAll {
-			s.forked = max(s.forked, n.End().Offset())
-		}
-	case *syntax.CallExpr:
-		var words []string
-		for _, a := range n.Args {
-			words = append(words, s.text(a))
-		}
-		s.check(words...)
-		f, at := s.function, n.Pos().Offset()
-		if f != nil && f.Name != nil && words != nil && f.Name.Value == words[0] && at < f.End().Offset() && at < s.forked {
-			s.check(words[0] + "()")
-		}
-	}
-	return s.err == nil
-}
-
-// check checks a command, unless one before it was refused.
-func (s *script) check(words ...string) {
-	if s.err == nil {
-		s.err = s.command(words)
-	}
-}
-
-// text is a word's value, as far as the line itself says it. The values of variables
-// count before the word is made of them.
-func (s *script) text(w *syntax.Word) string {
-	return Text(w.Parts, func(name string) string {
-		if s.left -= len(s.vars[name]); s.left < 0 {
-			return "" // the next command is refused
-		}
-		return s.vars[name]
+		return err == nil
 	})
+	return err
 }
 
 // Text is the value of a word, as far as its parts say it themselves and vars knows the
