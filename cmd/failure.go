@@ -128,8 +128,6 @@ func failuresOf(err error, outer *failure) []*failure {
 		return []*failure{f}
 	case *enforce.GapError:
 		return failures(refuseGaps(e.Gaps), nil)
-	case *sandbox.LimitsError:
-		return failures(limitsUsage(e), nil)
 	case *sandbox.OutputError:
 		return []*failure{outputFailure(e)}
 	}
@@ -156,15 +154,6 @@ func failuresOf(err error, outer *failure) []*failure {
 	}
 	f.err = err
 	return []*failure{f}
-}
-
-// limitsUsage says which flag and which limit exclude each other.
-func limitsUsage(e *sandbox.LimitsError) error {
-	option, limit := "--"+e.Option, "--"+e.Limit
-	if where := e.From.String(); where != limit {
-		return usageHint(limit+" 0", "%s and %s can't be used together: %s", option, limit, where)
-	}
-	return usageErr("%s and %s can't be used together", option, limit)
 }
 
 // outputFailure says what became of output that did not arrive. Who writes to a

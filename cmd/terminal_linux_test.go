@@ -96,7 +96,7 @@ func TestTerminal(t *testing.T) {
 	zsbx := asZsbx(t)
 	for _, shell := range []string{"bash --norc --noprofile -i", "sh -i"} {
 		for _, d := range dialogues {
-			for name, prefix := range map[string]string{"bare": "", "zsbx": zsbx + " run --rw . -- ", "tty": zsbx + " run -t --rw . -- ", "why": zsbx + " why --rw . -- "} {
+			for name, prefix := range map[string]string{"bare": "", "zsbx": zsbx + " run --rw . -- ", "tty": zsbx + " run -t --rw . -- ", "why": zsbx + " why --rw . -- ", "keep": zsbx + " run --keep --rw . -- "} {
 				t.Run(strings.Fields(shell)[0]+"/"+d.name+"/"+name, func(t *testing.T) {
 					if name == "tty" && notOnANewTerminal(d.name) {
 						return

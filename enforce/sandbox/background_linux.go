@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -44,46 +43,34 @@ func Front(args []string) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, fmt.Errorf("starting the process that stays with the session: %w", err)
 	}
-	told, stopped := make(chan Outcome, 1), make(chan struct{})
 	go func() {
-		defer close(told)
-		var o [2]int32
-		if binary.Read(r, binary.NativeEndian, &o) == nil {
-			told <- Outcome{int(o[0]), syscall.Signal(o[1])}
-		}
-	}()
-	go watchStops(p.Pid, stopped)
-	for {
-		select {
-		case o, ok := <-told:
-			if !ok {
-				return Outcome{}, &Error{Code: CodeSession, Err: fmt.Errorf("%w: the process that stays with its session is gone", ErrLost)}
-			}
-			return o, nil
-		case s := <-signals:
-			if s := s.(syscall.Signal); !slices.Contains([]syscall.Signal{syscall.SIGINT, syscall.SIGQUIT}, s) || !job.InForeground() {
+		for s := range signals {
+			if s != syscall.SIGINT && s != syscall.SIGQUIT || !job.InForeground() {
 				_ = p.Signal(s)
 			}
-		case <-stopped:
-			if job.IsStopped(p.Pid) && job.HasTerminal() {
-				job.StopSelf(func() bool { return !job.IsStopped(p.Pid) })
-			}
-			_ = p.Signal(syscall.SIGCONT)
 		}
+	}()
+	go followStops(p)
+	var o [2]int32
+	if binary.Read(r, binary.NativeEndian, &o) != nil {
+		return Outcome{}, &Error{Code: CodeSession, Err: fmt.Errorf("%w: the process that stays with its session is gone", ErrLost)}
 	}
+	return Outcome{int(o[0]), syscall.Signal(o[1])}, nil
 }
 
-// watchStops tells each time that the process was stopped, until it ends.
-func watchStops(pid int, stopped chan<- struct{}) {
+// followStops stops this process when the other one was stopped, until that ends.
+func followStops(p *os.Process) {
 	for {
 		var ws syscall.WaitStatus
-		switch _, err := syscall.Wait4(pid, &ws, syscall.WUNTRACED, nil); {
+		switch _, err := syscall.Wait4(p.Pid, &ws, syscall.WUNTRACED, nil); {
 		case err == syscall.EINTR:
+			continue
 		case err != nil, !ws.Stopped():
 			return
-		default:
-			stopped <- struct{}{}
+		case job.IsStopped(p.Pid) && job.HasTerminal():
+			job.StopSelf(func() bool { return !job.IsStopped(p.Pid) })
 		}
+		_ = p.Signal(syscall.SIGCONT)
 	}
 }
 

@@ -16,6 +16,7 @@ type Code string
 // The codes of an Error.
 const (
 	CodeFailed    Code = "failed"     // anything without a code of its own
+	CodeUsage     Code = "usage"      // options, or an option and a limit, exclude each other
 	CodePolicy    Code = "policy"     // a rule is wrong, or leads where it must not
 	CodeTracker   Code = "gap"        // the tracker that was asked for can't be had
 	CodeNotFound  Code = "not-found"  // the command was not found
@@ -25,11 +26,13 @@ const (
 )
 
 // Error is an error with what a user needs beside the message. Others are
-// *enforce.GapError, policy.Errors, *LimitsError, *LimitError and *OutputError.
+// *enforce.GapError, policy.Errors, *LimitError and *OutputError.
 type Error struct {
 	Code Code
 	Hint string // what to type: flags of zsbx run, or a command line; may be ""
 	Err  error
+
+	refused string // what the policy does not let execute
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
@@ -51,18 +54,6 @@ func coded(err error) error {
 // ErrLost says that it is not known how the command ended: what watched over it was
 // killed.
 var ErrLost = errors.New("how the command ended is not known")
-
-// LimitsError says that a limit of the policy can't be had together with an option,
-// for nobody would see to it.
-type LimitsError struct {
-	Option string // "exec", "keep", "tty" or "track-only"
-	Limit  string // "timeout", "max-output", "memory", "pids" or "cpu"
-	From   policy.Origin
-}
-
-func (e *LimitsError) Error() string {
-	return fmt.Sprintf("%s and %s can't be used together: %s", e.Option, e.Limit, e.From)
-}
 
 // LimitError says that the command was ended because it reached a limit. A warning
 // has said so when that happened.

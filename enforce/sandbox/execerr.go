@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -20,11 +21,6 @@ func decideExec(plan *enforce.Plan, file string) enforce.Answer {
 	return plan.Decide(enforce.Act{Op: enforce.ActExec, Path: path, Mode: st.Mode.Type(), Inside: true})
 }
 
-// mayExec reports whether the plan lets a file be executed. No plan refuses nothing.
-func mayExec(plan *enforce.Plan, file string) bool {
-	return plan == nil || decideExec(plan, file).Verdict != enforce.Refused
-}
-
 // CheckExec says whether a command would start under a plan: whether it is found,
 // and whether all that execve(2) opens for it may be executed. file is where it was
 // found, and the answer that for it, or for the part that is refused.
@@ -33,20 +29,10 @@ func CheckExec(plan *enforce.Plan, args []string) (file string, answer enforce.A
 	if err != nil {
 		return "", enforce.Answer{}, err
 	}
-	for n, p := range execParts(file) {
-		x := decideExec(plan, p.file)
-		if err := executable(p.file); err != nil || x.Verdict == enforce.Refused {
-			errno := syscall.EACCES
-			if missing(err) {
-				errno = syscall.ENOENT
-			}
-			return file, x, explainExec(plan, file, errno)
-		}
-		if n == 0 {
-			answer = x
-		}
+	if e := explainExec(plan, file, 0); e != nil {
+		return file, decideExec(plan, cmp.Or(e.refused, file)), e
 	}
-	return file, answer, nil
+	return file, decideExec(plan, file), nil
 }
 
 // part is one of the files that execve(2) has to open before a command runs.
@@ -86,58 +72,36 @@ func execParts(file string) []part {
 	return parts
 }
 
-// explainExec turns the errno of execve(2) for file into what the user should
-// know: which file is missing, or which one the policy does not let execute.
+// explainExec turns the errno of execve(2) for file into what the user should know:
+// which file is missing or can't be executed, or which one the policy does not let
+// execute. Without an errno it is nil where nothing is wrong.
 func explainExec(plan *enforce.Plan, file string, errno syscall.Errno) *Error {
-	parts := execParts(file)
-	f := &Error{Code: CodeCannotRun, Err: fmt.Errorf("%s: %w", file, errno)}
-	switch errno {
-	case syscall.ENOENT, syscall.ENOTDIR:
-		for i, p := range parts {
-			if _, err := os.Stat(p.file); err != nil {
-				f.Code = CodeNotFound
-				if i > 0 {
-					f.Err = fmt.Errorf("%s: %s does not exist", file, p)
-				}
-				return f
-			}
-		}
-		// All is there, outside: what the command gets of its own hides it.
-		if !explainDenied(plan, f, parts) {
-			f.Code = CodeNotFound
-		}
-	case syscall.EACCES, syscall.EPERM:
-		explainDenied(plan, f, parts)
-	case syscall.ENOEXEC:
-		f.Err = fmt.Errorf("%s: not a program for this machine: %w", file, errno)
-	}
-	return f
-}
-
-// explainDenied finds the first part that may not be executed, and reports
-// whether there is one.
-func explainDenied(plan *enforce.Plan, f *Error, parts []part) bool {
-	cmd := parts[0].file
-	for _, p := range parts {
+	for _, p := range execParts(file) {
 		real, err := filepath.EvalSymlinks(p.file)
-		if err != nil {
-			continue
+		if err == nil {
+			err = executable(real)
 		}
-		if err := executable(real); err != nil {
-			f.Err = fmt.Errorf("%s: %s: %w", cmd, p, plainErr(err))
-			return true
-		}
-		if !mayExec(plan, real) {
-			f.Err = fmt.Errorf("%s: the policy does not allow executing %s", cmd, p)
-			dir := filepath.Dir(real)
-			if slices.Contains(compose.SharedDirs(), dir) {
-				dir = real
+		switch {
+		case err != nil && p.role == "":
+			return notRunnable(file, err)
+		case err != nil:
+			return notRunnable(file+": "+p.String(), err)
+		case plan != nil && decideExec(plan, real).Verdict == enforce.Refused:
+			open := filepath.Dir(real)
+			if slices.Contains(compose.SharedDirs(), open) {
+				open = real
 			}
-			f.Hint = "--rox " + shell.Quote(dir)
-			return true
+			return &Error{Code: CodeCannotRun, Hint: "--rox " + shell.Quote(open), refused: real,
+				Err: fmt.Errorf("%s: the policy does not allow executing %s", file, p)}
 		}
 	}
-	return false
+	switch errno {
+	case 0:
+		return nil
+	case syscall.ENOEXEC:
+		return &Error{Code: CodeCannotRun, Err: fmt.Errorf("%s: not a program for this machine: %w", file, errno)}
+	}
+	return notRunnable(file, errno)
 }
 
 // plainErr strips the path from an error that is printed behind it.

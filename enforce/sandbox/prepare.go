@@ -94,7 +94,7 @@ func (o *Options) begin(p *policy.Policy) (*prepared, error) {
 	}
 	var err error
 	if c.temp, err = tempdir.Make(c.host.Getenv("TMPDIR"), filepath.Join(c.host.StateHome(), "zsbx")); err != nil {
-		return nil, &Error{Code: CodeFailed, Hint: tempdir.Hint("/var/tmp"), Err: err}
+		return nil, &Error{Code: CodeFailed, Hint: "--shared-tmp", Err: err}
 	}
 	c.host.TempDir = c.temp.Path()
 	return c, nil
@@ -200,9 +200,14 @@ func (c *prepared) checkLinks() error {
 func (o *Options) checkLimits(l policy.Limits) error {
 	var all []error
 	refuse := func(is bool, option, limit string, from policy.Origin) {
-		if is {
-			all = append(all, &LimitsError{option, limit, from})
+		if !is {
+			return
 		}
+		e := &Error{Code: CodeUsage, Err: fmt.Errorf("--%s and --%s can't be used together", option, limit)}
+		if where := from.String(); where != "--"+limit {
+			e.Hint, e.Err = "--"+limit+" 0", fmt.Errorf("%w: %s", e.Err, where)
+		}
+		all = append(all, e)
 	}
 	refuse(o.InPlace && l.Timeout > 0, "exec", limitTime, l.TimeoutFrom)
 	refuse(o.InPlace && l.MaxOutput > 0, "exec", limitOutput, l.MaxOutputFrom)

@@ -228,7 +228,7 @@ func TestNotStarted(t *testing.T) {
 			sandbox.Options{Args: touch},
 			func(err error) bool { var e *policy.Error; return errors.As(err, &e) && e.Code == policy.CodeMissing },
 		},
-		"a limit nobody sees to": {limited, sandbox.Options{Args: touch, Keep: true}, func(err error) bool { var e *sandbox.LimitsError; return errors.As(err, &e) && e.Option == "keep" }},
+		"a limit nobody sees to": {limited, sandbox.Options{Args: touch, Keep: true}, code(sandbox.CodeUsage)},
 		"gaps":                   {p, sandbox.Options{Args: touch, Caps: nothing}, func(err error) bool { var e *enforce.GapError; return errors.As(err, &e) }},
 		"gaps, asked": {
 			p, sandbox.Options{Args: touch, Caps: nothing, Accept: func([]enforce.Gap) bool { asked++; return false }},

@@ -11,12 +11,18 @@ import (
 // sstop is SSTOP of sys/proc.h: stopped by a signal.
 const sstop = 4
 
-// IsStopped reports whether the process is stopped by a signal, and stays so.
+// IsStopped reports whether the process is stopped by a signal, and stays so: reap stops
+// every process for a moment, so that it can't change while it is looked at. Had zsbx
+// stopped itself then, nobody would wake it.
 func IsStopped(pid int) bool {
-	return staysStopped(func() bool {
+	for range 6 {
 		k, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
-		return err == nil && int(k.Proc.P_pid) == pid && k.Proc.P_stat == sstop
-	}, time.Sleep)
+		if err != nil || int(k.Proc.P_pid) != pid || k.Proc.P_stat != sstop {
+			return false
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return true
 }
 
 // StopSelf stops zsbx until it is continued.

@@ -45,15 +45,14 @@ func Make(tmpdir, store string) (*Dir, error) {
 	if !filepath.IsAbs(store) || !isStore(store) { // there is no home directory, or it is another user's
 		store = os.DevNull
 	}
-	parents := tempParents(runtime.GOOS, tmpdir, libsystem.UserTemp())
-	d, err := makeIn(parents[0], store)
-	if err != nil && parents[0] != parents[1] {
-		d, err = makeIn(parents[1], store)
+	var d *Dir
+	err := error(nil)
+	for _, parent := range tempParents(runtime.GOOS, tmpdir, libsystem.UserTemp()) {
+		if d, err = makeIn(parent, store); err == nil {
+			return d, nil
+		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("making a private temporary directory: %w", err)
-	}
-	return d, nil
+	return nil, fmt.Errorf("making a private temporary directory: %w", err)
 }
 
 // makeIn makes a private temporary directory in parent.
@@ -82,26 +81,25 @@ func makeIn(parent, store string) (*Dir, error) {
 	return d, nil
 }
 
-// tempParents are the two directories in which a private one is tried to be
-// made. Its name is short: paths of Unix sockets below it must fit into 108 bytes
+// tempParents are the directories in which a private one is tried to be made. Its name is short: paths of Unix sockets below it must fit into 108 bytes
 // (unix(7)), on macOS into 104 (unix(4)), so a long TMPDIR is used only where
 // nothing can be made in /tmp, as inside of another zsbx run. On macOS it is the
 // user's own directory, whatever TMPDIR says: most programs there never ask
 // TMPDIR, and only this one can be moved for them; see policy.PrivateCache.
-func tempParents(goos, tmpdir, user string) [2]string {
+func tempParents(goos, tmpdir, user string) []string {
 	socketPath := 108
 	if goos == "darwin" {
 		socketPath = 104
 	}
 	switch {
 	case user != "":
-		return [2]string{user, "/tmp"}
+		return []string{user, "/tmp"}
 	case !filepath.IsAbs(tmpdir):
-		return [2]string{"/tmp", "/tmp"}
+		return []string{"/tmp"}
 	case len(tmpdir) <= socketPath/2: // half of it is the command's
-		return [2]string{tmpdir, "/tmp"}
+		return []string{tmpdir, "/tmp"}
 	}
-	return [2]string{"/tmp", tmpdir}
+	return []string{"/tmp", tmpdir}
 }
 
 // privateCache is the directory for caches that belongs to a private temporary
@@ -120,17 +118,6 @@ func remove(dir string) error {
 		err = errors.Join(err, removeTree(cache))
 	}
 	return err
-}
-
-// Hint is what to type where no temporary directory can be made: another
-// directory for them, if one can be made there, or to do without.
-func Hint(parent string) string {
-	dir, err := os.MkdirTemp(parent, "zsbx-")
-	if err != nil {
-		return "--shared-tmp"
-	}
-	os.Remove(dir)
-	return "export TMPDIR=" + parent
 }
 
 // removeTree removes a directory of Make's and all that the command put
