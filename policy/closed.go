@@ -29,13 +29,17 @@ func (r *Resolved) ClosedTo(argv []string) string {
 		if !slices.ContainsFunc(c.commands, func(name string) bool { return named(name, program) }) {
 			continue
 		}
-		tilde, below := "", c.path
-		if rest, ok := strings.CutPrefix(c.path, r.Home+"/"); ok {
-			tilde, below = "~/", rest
-		}
-		return fmt.Sprintf("%s%s is closed to %s: --ro %[1]s%[4]s", tilde, below, program, shell.Quote(below))
+		return fmt.Sprintf("%s is closed to %s: --ro %[1]s", r.tilde(c.path), program)
 	}
 	return ""
+}
+
+// tilde writes a path for a shell, from the home directory on where it lies there.
+func (r *Resolved) tilde(p string) string {
+	if rest, ok := strings.CutPrefix(p, r.Home+"/"); ok {
+		return "~/" + shell.Quote(rest)
+	}
+	return shell.Quote(p)
 }
 
 // named says whether a program has a name, of which a final "*" stands for any ending.
@@ -77,12 +81,9 @@ func (r *Resolved) Spared(held bool) string {
 	if first == nil || first.Deny.Origin.Source == "default" || first.Deny.Origin.BuiltIn() { // nobody asked for them
 		return ""
 	}
-	name, flag := shell.Quote(first.Pattern), "--ro"
+	name, flag := r.tilde(first.Pattern), "--ro"
 	if r.Allowed(path.Dir(first.Pattern), Write).Allowed {
 		flag = "--rw"
-	}
-	if rest, ok := strings.CutPrefix(first.Pattern, r.Home+"/"); ok {
-		name = "~/" + shell.Quote(rest)
 	}
 	what := name
 	if more > 0 {
@@ -108,15 +109,12 @@ func (rs *resolver) closed(flat *Policy) {
 
 // candidates are the files that a Closed.Path may be.
 func (rs *resolver) candidates(written string) []string {
-	name, above := strings.CutPrefix(written, "../")
-	if !above {
-		if file, err := rs.presets.absolute(written); err == nil {
-			return []string{file}
-		}
-		return nil
-	}
 	var all []string
-	for dir := rs.host.Dir; dir != "/"; {
+	name, above := strings.CutPrefix(written, "../")
+	if file := rs.presets.place(written); !above && file != "" {
+		all = append(all, file)
+	}
+	for dir := rs.host.Dir; above && dir != "/"; {
 		dir = path.Dir(dir)
 		all = append(all, path.Join(dir, name))
 	}
@@ -129,22 +127,19 @@ func (rs *resolver) included(config string, commands []string) {
 	if rs.host.ReadFile == nil {
 		return
 	}
-	data, err := rs.host.ReadFile(config)
-	if err != nil {
-		return
-	}
-	settings, _ := gitconfig.Read(string(data))
+	text, _ := rs.host.ReadFile(config)
+	settings, _ := gitconfig.Read(string(text))
 	for _, s := range settings {
-		if !s.Includes() {
-			continue
+		rest, below := strings.CutPrefix(s.Value, "~/")
+		switch {
+		case !s.Includes():
+		case below:
+			rs.missed(path.Join(rs.host.Home, rest), commands)
+		case path.IsAbs(s.Value):
+			rs.missed(path.Clean(s.Value), commands)
+		default:
+			rs.missed(path.Join(path.Dir(config), s.Value), commands)
 		}
-		file := path.Join(path.Dir(config), s.Value)
-		if rest, ok := strings.CutPrefix(s.Value, "~/"); ok {
-			file = path.Join(rs.host.Home, rest)
-		} else if path.IsAbs(s.Value) {
-			file = path.Clean(s.Value)
-		}
-		rs.missed(file, commands)
 	}
 }
 

@@ -13,46 +13,21 @@
 //
 // # Files
 //
-// A policy file is TOML, or JSON with the same keys:
+// A policy file is TOML, or JSON with the same keys; docs/policy.md has them all:
 //
 //	presets = ["rust"]
 //	[fs]
-//	ro = ["~/.config/git"]            # read
-//	rox = ["~/.local/bin"]            # read and execute
-//	rw = ["."]                        # read, write and execute
-//	rw_noexec = ["~/data"]            # read and write
+//	rw = [".", { path = "~/x", optional = true }]
 //	deny = ["**/.env", ".git/hooks"]
-//	[fs.system]                       # each key replaces a category of the baseline
-//	executable = ["/usr", "/bin"]
-//	read_only = ["/etc"]
-//	read_write = ["/dev/null"]
-//	[net]
+//	[linux.net]                       # the same tables again, for one system
 //	allow = false
-//	connect_tcp = [443]
-//	bind_tcp = []
-//	unix = ["$SSH_AUTH_SOCK"]
-//	[env]
-//	mode = "scrubbed"                 # or sanitized, inherit, vars
-//	allow = ["CARGO_*"]
-//	set = { RUST_BACKTRACE = "1" }
-//	[limits]
-//	timeout = "10m"
-//	max_output = "10MiB"
-//	memory = "2GiB"
-//	pids = 500
-//	cpu = "1.5"
-//	[linux.fs]                        # the same tables again, for one system
-//	[macos.net]
 //
-// An entry of a list of paths may also be a table: { path = "~/x", optional =
-// true } may be missing, { path = "~/x", create = true } is to be made when it
-// is. Decoding is strict: everything that is not known is an error, and all
+// Decoding is strict: everything that is not known is an error, and all
 // errors are found at once, each with line and column.
 //
 // The keys are one table, in keys.go, which decoding, writing, merging, hashing and
-// comparing go through. Presets are files of the same kind, with a few keys more;
-// what each is detected by, the baseline and the places of secrets are text in
-// internal/tables.
+// comparing go through. Presets, what each is detected by, the baseline and the places
+// of secrets are text in internal/tables.
 //
 // # Paths
 //

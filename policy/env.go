@@ -18,12 +18,20 @@ func (rs *resolver) environment(env *Env, presets []Named) {
 		rs.fail(env.Mode.Origin, CodeValue, "", err)
 		return
 	}
-	for _, n := range env.Allow {
+	f := envFilter{
+		mode: mode, vars: make(map[string]envVar, len(rs.host.Env)+32), names: make(map[string]*Named, len(env.Allow)),
+	}
+	for i := range env.Allow {
+		n := &env.Allow[i]
 		if err := checkEnvGlob(n.Value); err != nil {
 			rs.fail(n.Origin, CodeValue, "", err)
 		}
+		if glob.HasMeta(n.Value) {
+			f.globs = append(f.globs, n.Value)
+		} else if f.names[n.Value] == nil {
+			f.names[n.Value] = n
+		}
 	}
-	f := envFilter{env: env, mode: mode, vars: make(map[string]envVar, len(rs.host.Env)+32)}
 	f.agent = rs.allowedAgent()
 	for _, e := range rs.host.Env {
 		f.caller(e)
@@ -80,7 +88,6 @@ func (rs *resolver) allowedAgent() string {
 
 // envFilter decides about one variable after the other.
 type envFilter struct {
-	env      *Env
 	mode     string
 	agent    string // value of SSH_AUTH_SOCK to pass on
 	vars     map[string]envVar
@@ -132,7 +139,7 @@ func (f *envFilter) passes(name, value string) bool {
 	if name == "SSH_AUTH_SOCK" && f.agent == value && value != "" && f.mode != EnvVars {
 		return true
 	}
-	if !matched && f.mode != EnvSanitized && !(f.mode == EnvScrubbed && scrubbedKeeps(name)) {
+	if !matched && f.mode != EnvSanitized && !(f.mode == EnvScrubbed && name != "XDG_RUNTIME_DIR" && in("kept", name)) {
 		return false
 	}
 	return !loader && !SecretName(name) && !HasURLPassword(value)
@@ -140,17 +147,6 @@ func (f *envFilter) passes(name, value string) bool {
 
 // allowed finds a variable in Env.Allow: by its full name, or by a glob.
 func (f *envFilter) allowed(name string) (named *Named, matched bool) {
-	if f.names == nil {
-		f.names = make(map[string]*Named, len(f.env.Allow))
-		for i := range f.env.Allow {
-			a := &f.env.Allow[i]
-			if glob.HasMeta(a.Value) {
-				f.globs = append(f.globs, a.Value)
-			} else if f.names[a.Value] == nil {
-				f.names[a.Value] = a
-			}
-		}
-	}
 	if named := f.names[name]; named != nil {
 		return named, true
 	}
@@ -186,11 +182,6 @@ func in(section, name string) bool {
 	})
 }
 
-// scrubbedKeeps reports variables that programs need and that give nothing away.
-func scrubbedKeeps(name string) bool {
-	return name != "XDG_RUNTIME_DIR" && in("kept", name)
-}
-
 // steersLoader reports variables that make a dynamic loader, a shell or an
 // interpreter load or run other code than it was asked to.
 func steersLoader(name string) bool { return in("loader", name) }
@@ -200,23 +191,11 @@ func steersLoader(name string) bool { return in("loader", name) }
 // or a vault's family. Upper and lower case count the same.
 func SecretName(name string) bool {
 	name = strings.ToUpper(name)
-	if in("secret", name) {
-		return true
-	}
-	for _, part := range tables.Find(tables.Env(), "secret part") {
-		if strings.Contains(name, part) {
-			return true
-		}
-	}
-	if name == "PWD" {
-		return false
-	}
-	for _, w := range strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("_-.:/", r) }) {
-		if in("secret word", w) || strings.HasSuffix(w, "TOKEN") {
-			return true
-		}
-	}
-	return false
+	hasPart := func(part string) bool { return strings.Contains(name, part) }
+	isSecret := func(word string) bool { return in("secret word", word) || strings.HasSuffix(word, "TOKEN") }
+	words := strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("_-.:/", r) })
+	return in("secret", name) || slices.ContainsFunc(tables.Find(tables.Env(), "secret part"), hasPart) ||
+		name != "PWD" && slices.ContainsFunc(words, isSecret)
 }
 
 // HasURLPassword reports a value that has a URL with a password in it, as
@@ -228,15 +207,13 @@ func HasURLPassword(value string) bool {
 		if !ok {
 			return false
 		}
-		authority := after
-		if i := strings.IndexAny(authority, "/?# \t\n,"); i >= 0 {
-			authority = authority[:i]
-		}
-		if user, _, ok := strings.Cut(authority, "@"); ok {
-			if strings.Contains(user, ":") || strings.HasSuffix(scheme, "http") || strings.HasSuffix(scheme, "https") {
-				return true
-			}
-		}
 		value = after
+		if i := strings.IndexAny(after, "/?# \t\n,"); i >= 0 {
+			after = after[:i]
+		}
+		user, _, ok := strings.Cut(after, "@")
+		if ok && (strings.Contains(user, ":") || strings.HasSuffix(scheme, "http") || strings.HasSuffix(scheme, "https")) {
+			return true
+		}
 	}
 }

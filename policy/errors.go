@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -87,10 +88,7 @@ func (es Errors) err() error {
 		if a.Origin.Source != b.Origin.Source {
 			return 0
 		}
-		if a.Origin.Line != b.Origin.Line {
-			return a.Origin.Line - b.Origin.Line
-		}
-		return a.Origin.Column - b.Origin.Column
+		return cmp.Or(a.Origin.Line-b.Origin.Line, a.Origin.Column-b.Origin.Column)
 	})
 	if n := len(es) - maxErrors; n > 0 {
 		es = append(es[:maxErrors:maxErrors], &Error{
