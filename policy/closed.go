@@ -53,7 +53,7 @@ func named(name, program string) bool {
 // the policy does not let the command read it. It is "" when there is none.
 // Only the working directory was allowed then, and the project begins above it.
 func (r *Resolved) ClosedProject() string {
-	tops := unlisted(r.host.projectDirs())
+	tops := r.host.projectDirs()
 	for _, info := range Presets() {
 		used := slices.ContainsFunc(r.Presets, func(n Named) bool { return n.Value == info.Name })
 		if !used || info.Name == "git" {

@@ -33,40 +33,25 @@ func Detect(h Host, argv []string, writes bool) []Named {
 	program := programOf(argv)
 	search := h.searchPath()
 	dir := h.programDir(program, search)
-	dirs := unlisted(search)
-	var tops []*Listing
-	for _, dir := range h.projectDirs() {
-		tops = append(tops, List(&h, dir))
-	}
+	tops := h.projectDirs()
+	onPATH := func(program string) bool { return writes && h.programDir(program, search) != "" }
 	for _, p := range Presets() {
 		if why, on := p.applies(&h, program, dir, search, tops); why != "" {
 			found = append(found, Named{Value: p.Name, Origin: Origin{Source: why}})
 		} else if on != "" {
 			found = append(found, Named{Value: p.Name + toolsOnly, Origin: Origin{Source: "detected by " + on + " on PATH"}})
-		} else if file := nearest(&h, dirs, p.Programs); writes && file != "" {
-			found = append(found, Named{Value: p.Name, Origin: Origin{Source: "detected by " + file}})
+		} else if at := slices.IndexFunc(p.Programs, onPATH); at >= 0 {
+			found = append(found, Named{Value: p.Name, Origin: Origin{Source: "detected by " + p.Programs[at] + " on PATH"}})
 		}
 	}
 	return found
-}
-
-// unlisted are directories of which nothing is known.
-func unlisted(dirs []string) []*Listing {
-	all := make([]*Listing, len(dirs))
-	for i, dir := range dirs {
-		all[i] = &Listing{Dir: dir}
-	}
-	return all
 }
 
 // nearest is the first of the files in the first directory that has one.
 func nearest(h *Host, dirs []*Listing, files []string) string {
 	for _, dir := range dirs {
 		for _, f := range files {
-			if dir.Lacks(f) {
-				continue
-			}
-			if _, err := h.Lstat(path.Join(dir.Dir, f)); err == nil {
+			if !dir.Lacks(f) && h.exists(path.Join(dir.Dir, f)) {
 				return path.Join(dir.Dir, f)
 			}
 		}
@@ -131,6 +116,11 @@ func (h *Host) programDir(program string, search []string) string {
 	return ""
 }
 
+func (h *Host) exists(p string) bool {
+	_, err := h.Lstat(p)
+	return err == nil
+}
+
 // searchPath is PATH's absolute elements, cleaned. A relative element names
 // whatever the working directory happens to be: no right is tied to it.
 func (h *Host) searchPath() []string {
@@ -145,20 +135,20 @@ func (h *Host) searchPath() []string {
 
 // projectDirs is the working directory and, when it lies in a git repository,
 // the directories above it up to the one that holds .git.
-func (h *Host) projectDirs() []string {
+func (h *Host) projectDirs() []*Listing {
 	if h.Dir == "" {
 		return nil
 	}
-	var dirs []string
-	for dir := path.Clean(h.Dir); ; dir = path.Dir(dir) {
-		dirs = append(dirs, dir)
-		if _, err := h.Lstat(path.Join(dir, ".git")); err == nil {
-			return dirs
-		}
-		if dir == "/" {
-			return dirs[:1]
-		}
+	bottom := path.Clean(h.Dir)
+	top := bottom
+	for ; top != "/" && !h.exists(path.Join(top, ".git")); top = path.Dir(top) {
 	}
+	all := []*Listing{List(h, bottom)}
+	for dir := bottom; dir != top && top != "/"; {
+		dir = path.Dir(dir)
+		all = append(all, List(h, dir))
+	}
+	return all
 }
 
 // Listing is what is in a directory, so that names in it need not be looked for one
