@@ -14,8 +14,8 @@ import (
 // them:
 //
 //   - only raw system calls, other raw functions and plain arithmetic;
-//   - no allocation, no stack growth (go:nosplit, small frames), no defer, no
-//     panic, no map, no string building, no interface call;
+//   - no allocation, no large frames, no recursion, no defer, no panic, no map, no string
+//     building, no interface call;
 //   - no stores of pointers (write barriers) and no race instrumentation (go:norace);
 //   - all memory that is read or written was made before the fork: a Memory, keeperMem,
 //     or a variable of the package.
@@ -81,7 +81,6 @@ func forkImage(j *image) (int, error) {
 // started inherits (sched(7)): the runtime's monitor may have another, and the threads
 // that it made. See package cmd/internal/quiet. Raw.
 //
-//go:nosplit
 //go:norace
 func asMainThread() {
 	if call(unix.SYS_SCHED_GETSCHEDULER, 0, 0, 0, 0, 0, 0) == unix.SCHED_BATCH &&
@@ -105,7 +104,6 @@ func call(nr, a1, a2, a3, a4, a5, a6 uintptr) int {
 
 // runChild is all that a new process does. It never returns. Raw.
 //
-//go:nosplit
 //go:norace
 func runChild(j *image, r role) {
 	if r == roleKeeper {
@@ -116,7 +114,6 @@ func runChild(j *image, r role) {
 
 // exit ends the process. Raw.
 //
-//go:nosplit
 //go:norace
 func exit(status uintptr) {
 	for {
@@ -126,7 +123,6 @@ func exit(status uintptr) {
 
 // fail reports to the caller what failed, and is false. Raw.
 //
-//go:nosplit
 //go:norace
 func (j *image) fail(stage, index uint32, errno int) bool {
 	r := &j.mem.report
@@ -138,7 +134,6 @@ func (j *image) fail(stage, index uint32, errno int) bool {
 // new one: execve(2) does so too late. What is ignored stays so. The clone3(2) that
 // does it by a flag is refused in many containers. Raw.
 //
-//go:nosplit
 //go:norace
 func dropHandlers() {
 	for sig := uintptr(1); sig <= 64; sig++ {
@@ -154,7 +149,6 @@ func dropHandlers() {
 // runSteps makes the steps in order, until one fails, and reports whether none did.
 // Raw.
 //
-//go:nosplit
 //go:norace
 func (j *image) runSteps(steps []Step, stage uint32) bool {
 	for i := range steps {
@@ -185,7 +179,6 @@ func (j *image) runSteps(steps []Step, stage uint32) bool {
 // (PR_SET_PDEATHSIG(2const)): where somebody kills it before the command executes,
 // nobody could find the command by its environment. It never returns. Raw.
 //
-//go:nosplit
 //go:norace
 func runCommand(j *image) {
 	if j.role == roleCommand {
@@ -208,7 +201,6 @@ func runCommand(j *image) {
 // prepare does what a command needs but for its execution, and reports whether that
 // succeeded. Raw.
 //
-//go:nosplit
 //go:norace
 func (j *image) prepare() bool {
 	if j.role == roleCommand && !j.runSteps(j.before, stageBefore) {
@@ -233,7 +225,6 @@ func (j *image) prepare() bool {
 // would be overwritten before their turn are moved out of the way first. It gives a
 // negative errno for what failed. Raw.
 //
-//go:nosplit
 //go:norace
 func (j *image) placeFiles() int {
 	for i := range j.files {
@@ -265,7 +256,6 @@ func (j *image) placeFiles() int {
 // close_range(2) knows that from Linux 5.11 on, and is refused in some containers; there
 // it is a call for each that there may be. Raw.
 //
-//go:nosplit
 //go:norace
 func closeRange(first, last, flags, nofile uintptr) {
 	if call(unix.SYS_CLOSE_RANGE, first, last, flags, 0, 0, 0) >= 0 {

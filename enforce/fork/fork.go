@@ -55,7 +55,6 @@ type Same struct {
 
 // differs reports whether it is something else. Raw: it runs in the child.
 //
-//go:nosplit
 //go:norace
 func (s *Same) differs() bool {
 	return s != nil && (s.Got[0] != s.Want[0] || s.Got[1] != s.Want[1])
@@ -64,7 +63,6 @@ func (s *Same) differs() bool {
 // args puts the results that s refers to in place; i is its own place in
 // steps. Raw: it runs in the child.
 //
-//go:nosplit
 //go:norace
 func (s *Step) args(steps []Step, i int) {
 	for a, n := range s.Back {

@@ -11,7 +11,6 @@ import (
 // signals are blocked, and come by a descriptor, without which nothing would wake the
 // keeper when its children end. Raw.
 //
-//go:nosplit
 //go:norace
 func (j *image) prepareKeeper() bool {
 	m := j.mem
@@ -40,7 +39,6 @@ func (j *image) prepareKeeper() bool {
 // another, kill(2) with signal 0 is answered by that one's supervisor, for the sake of lock
 // files, whatever the domain says. Raw.
 //
-//go:nosplit
 //go:norace
 func (j *image) prove() bool {
 	m, r := j.mem, 0
@@ -64,7 +62,6 @@ var queueInfo = [32]int32{2: -1}
 // wants no command. Signals that come meanwhile are kept for the command, those from the
 // keyboard among them: the terminal sends them to this process, where they are blocked. Raw.
 //
-//go:nosplit
 //go:norace
 func (m *keeperMem) awaitGo() bool {
 	for {
@@ -87,7 +84,6 @@ func (m *keeperMem) awaitGo() bool {
 // keeper's memory until it executes, unless one of its steps needs memory of
 // its own; the keeper sleeps until then (vfork(2)). Raw.
 //
-//go:nosplit
 //go:norace
 func spawn(j *image) int {
 	flags := unix.CLONE_VFORK | uintptr(syscall.SIGCHLD)
@@ -102,7 +98,6 @@ func spawn(j *image) int {
 // and drops every descriptor that it does not need. Where no domain keeps the command from
 // tracing it, it can't be dumped. Raw.
 //
-//go:nosplit
 //go:norace
 func (m *keeperMem) begin(j *image, pid int) {
 	for sig := uintptr(1); m.early != 0; sig++ {
@@ -134,7 +129,6 @@ func (m *keeperMem) begin(j *image, pid int) {
 // that it may take of a processor (RLIMIT_CPU, ulimit -t): what the command leaves behind
 // for it to collect costs some, and at the limit the kernel kills it. Raw.
 //
-//go:nosplit
 //go:norace
 func (m *keeperMem) endInTime() {
 	const itimerProf = 2
@@ -154,7 +148,6 @@ var (
 // closeOthers closes every descriptor that is none of the keeper's. Those stay
 // where they are: moving one can fail, and the command runs by now. Raw.
 //
-//go:nosplit
 //go:norace
 func (m *keeperMem) closeOthers(nofile uintptr) {
 	const end = 1 << 32

@@ -8,7 +8,6 @@ import (
 
 // beginKilling has act kill the session from now on. Raw.
 //
-//go:nosplit
 //go:norace
 func (m *keeperMem) beginKilling() {
 	if !m.killing {
@@ -34,7 +33,6 @@ const (
 // each end may have given this process new children, but those that are there to be
 // collected come first. Raw.
 //
-//go:nosplit
 //go:norace
 func (m *keeperMem) strikeAgain(now int64) int64 {
 	if m.again == thereIsMore && now < m.deadline+collectFirst || m.domain && now < m.deadline {
@@ -52,7 +50,6 @@ func (m *keeperMem) strikeAgain(now int64) int64 {
 
 // strike sends SIGKILL by every means that the session has. Raw.
 //
-//go:nosplit
 //go:norace
 func (m *keeperMem) strike(now int64) {
 	if m.cgroupKill >= 0 {
@@ -72,7 +69,7 @@ func (m *keeperMem) strike(now int64) {
 	m.state.Method |= MethodSubtree
 	m.killChildren()
 	if now-m.began > patience {
-		sweepAll(m)
+		m.sweep()
 	}
 }
 
@@ -80,7 +77,6 @@ func (m *keeperMem) strike(now int64) {
 // this process's own and are met at the next strike. A child's pid can't be reused
 // before this process has waited for it. Raw.
 //
-//go:nosplit
 //go:norace
 func (m *keeperMem) killChildren() {
 	fd := openAt(atCWD, unsafe.Pointer(&childrenFile), 0)
@@ -111,22 +107,16 @@ const atCWD = -100
 
 // openAt opens a file for reading. Raw.
 //
-//go:nosplit
 //go:norace
 func openAt(dir int, name unsafe.Pointer, flags uintptr) int {
 	return call(unix.SYS_OPENAT, uintptr(dir), uintptr(name), flags|unix.O_RDONLY|unix.O_CLOEXEC, 0, 0, 0)
 }
-
-// sweepAll is sweep, called by its address: the linker allows raw functions 800
-// bytes of stack and counts anew from there. A stack has room for ten times as much.
-var sweepAll = (*keeperMem).sweep
 
 // sweep ends a session that forks faster than its parts are killed: a fork bomb
 // at its limit fills each place that a death makes. So everything below the
 // keeper is stopped first, look by look, until nothing runs any more that could
 // make more; then all of it is killed. Raw.
 //
-//go:nosplit
 //go:norace
 func (m *keeperMem) sweep() {
 	for clean, look := 0, 0; clean < 2 && look < 100; look++ {
@@ -142,7 +132,6 @@ func (m *keeperMem) sweep() {
 // stopped already if sig is SIGSTOP, and counts. A process is looked at once its
 // descriptor is open (pidfd_open(2)): the number can't become another's meanwhile. Raw.
 //
-//go:nosplit
 //go:norace
 func (m *keeperMem) signalAll(sig uintptr) (count int) {
 	proc := openAt(atCWD, unsafe.Pointer(&procDir), unix.O_DIRECTORY)
@@ -170,7 +159,6 @@ func (m *keeperMem) signalAll(sig uintptr) (count int) {
 // below reports whether pid descends from the keeper and sig would change something. A
 // process whose first thread has ended looks like one that has ended. Raw.
 //
-//go:nosplit
 //go:norace
 func (m *keeperMem) below(proc, pid int, sig uintptr) bool {
 	for hops := 0; pid > 1 && hops < 1<<16; hops++ {
@@ -203,7 +191,6 @@ func (m *keeperMem) below(proc, pid int, sig uintptr) bool {
 // readStat reads the stat file of a process (proc_pid_stat(5)), and gives what comes after
 // the name in parentheses: from the state on, which is field 3. Raw.
 //
-//go:nosplit
 //go:norace
 func (m *keeperMem) readStat(proc, pid int) []byte {
 	i := len(m.path)
@@ -228,7 +215,6 @@ func (m *keeperMem) readStat(proc, pid int) []byte {
 
 // number reads the digits that b begins with. Raw.
 //
-//go:nosplit
 //go:norace
 func number(b []byte) (n int) {
 	for i := 0; i < len(b) && b[i] >= '0' && b[i] <= '9'; i++ {

@@ -44,7 +44,7 @@ type keeperMem struct {
 	mask  uint64
 	ts    [2]int64
 	polls [2]unix.PollFd
-	info  [128]byte // signalfd_siginfo
+	info  unix.SignalfdSiginfo
 	text  [4096]byte
 	path  [32]byte
 	stat  [512]byte
@@ -53,13 +53,12 @@ type keeperMem struct {
 	commandStack stack // of the command, below a keeper
 }
 
-// stack is that of a new process. Raw functions need less than two kilobytes of it in all:
-// the linker checks them, but for what sweepAll says. In the middle is its thread pointer.
-type stack [8 << 10]byte
+// stack is that of a new process, which can't grow. Raw functions need less than two
+// kilobytes of it in all. In the lower half is what Go takes for a goroutine.
+type stack [16 << 10]byte
 
 // top is where it ends: it grows downwards. Raw.
 //
-//go:nosplit
 //go:norace
 func (s *stack) top() uintptr { return (uintptr(unsafe.Pointer(s)) + unsafe.Sizeof(*s)) &^ 15 }
 
@@ -71,7 +70,6 @@ const grace = 300e6
 // runKeeper starts the command and stays until the session is empty. It never
 // returns. Raw.
 //
-//go:nosplit
 //go:norace
 func runKeeper(j *image) {
 	m := j.mem
@@ -98,7 +96,6 @@ func runKeeper(j *image) {
 // quit ends a keeper that has started nothing, and says so. A caller that lives may try
 // again with another; where it is gone, nothing is left. Raw.
 //
-//go:nosplit
 //go:norace
 func (m *keeperMem) quit() {
 	r := 1
@@ -116,7 +113,6 @@ func (m *keeperMem) quit() {
 // act does what is due, and gives the nanoseconds until something is again; 0 is for ever.
 // Raw.
 //
-//go:nosplit
 //go:norace
 func (m *keeperMem) act() int64 {
 	now := m.now()
@@ -142,7 +138,6 @@ func (m *keeperMem) act() int64 {
 // wait sleeps until there is something to do, for rest nanoseconds at most; 0 is for ever.
 // Raw.
 //
-//go:nosplit
 //go:norace
 func (m *keeperMem) wait(rest int64) {
 	m.polls[0] = unix.PollFd{Fd: m.signals, Events: unix.POLLIN}
@@ -161,7 +156,6 @@ func (m *keeperMem) wait(rest int64) {
 
 // now is the time by CLOCK_MONOTONIC, in nanoseconds. Raw.
 //
-//go:nosplit
 //go:norace
 func (m *keeperMem) now() int64 {
 	call(unix.SYS_CLOCK_GETTIME, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&m.ts)), 0, 0, 0, 0)
@@ -170,7 +164,6 @@ func (m *keeperMem) now() int64 {
 
 // receive takes one message of the caller. It gives 0 when that is gone. Raw.
 //
-//go:nosplit
 //go:norace
 func (m *keeperMem) receive(flags uintptr) int {
 	return call(unix.SYS_RECVFROM, uintptr(m.conn), uintptr(unsafe.Pointer(&m.msg)), unsafe.Sizeof(m.msg), flags, 0, 0)
@@ -178,7 +171,6 @@ func (m *keeperMem) receive(flags uintptr) int {
 
 // hear does what the caller asks for, or notices that it is gone. Raw.
 //
-//go:nosplit
 //go:norace
 func (m *keeperMem) hear() {
 	if m.conn < 0 || m.polls[1].Revents == 0 {
@@ -204,7 +196,6 @@ func (m *keeperMem) hear() {
 // perhaps, and wakes it, as the kernel does when a terminal closes. The command is this
 // process's own child and not yet reaped: the pid is its, whatever happens. Raw.
 //
-//go:nosplit
 //go:norace
 func (m *keeperMem) signal(sig uint32) {
 	const ending = 1<<unix.SIGHUP | 1<<unix.SIGINT | 1<<unix.SIGQUIT | 1<<unix.SIGTERM
@@ -220,11 +211,10 @@ func (m *keeperMem) signal(sig uint32) {
 // listenSignals empties the signalfd. Only ReapSignal means anything, and what endInTime
 // asked for; the children are looked at after every wake-up. Raw.
 //
-//go:nosplit
 //go:norace
 func (m *keeperMem) listenSignals() {
 	for call(unix.SYS_READ, uintptr(m.signals), uintptr(unsafe.Pointer(&m.info)), unsafe.Sizeof(m.info), 0, 0, 0) == int(unsafe.Sizeof(m.info)) {
-		if sig := *(*uint32)(unsafe.Pointer(&m.info)); sig == uint32(ReapSignal) || sig == uint32(unix.SIGPROF) {
+		if sig := m.info.Signo; sig == uint32(ReapSignal) || sig == uint32(unix.SIGPROF) {
 			m.beginKilling()
 		}
 	}
@@ -242,7 +232,6 @@ const (
 // reap collects what ended. With ECHILD the session is empty, which is the
 // proof: this process is the subreaper of all of it. Raw.
 //
-//go:nosplit
 //go:norace
 func (m *keeperMem) reap() {
 	var status uint32
@@ -269,7 +258,6 @@ func (m *keeperMem) reap() {
 // reaped handles one status of one child. The encoding is wait4(2)'s: 0x7f
 // stopped, else ended. Raw.
 //
-//go:nosplit
 //go:norace
 func (m *keeperMem) reaped(pid int32, status uint32) {
 	if stopped := status&0xff == 0x7f; stopped {
@@ -306,7 +294,6 @@ func (m *keeperMem) reaped(pid int32, status uint32) {
 // does not read can't block the keeper; what it has missed at the end stands in
 // the state file. Raw.
 //
-//go:nosplit
 //go:norace
 func (m *keeperMem) tell(kind EventKind, arg uint32) bool {
 	if m.conn < 0 {
@@ -326,7 +313,6 @@ func (m *keeperMem) tell(kind EventKind, arg uint32) bool {
 
 // setPhase writes the state down. Raw.
 //
-//go:nosplit
 //go:norace
 func (m *keeperMem) setPhase(p Phase) {
 	m.state.Magic, m.state.Phase, m.state.CommandPid = KeeperMagic, p, m.command

@@ -2,15 +2,15 @@
 
 // func rawClone(flags, top, run uintptr, j *image, r role) int
 //
-// The child calls Go as Go does (ABIInternal). With CLONE_SETTLS its thread pointer
-// leads into its stack: after a call of assembly Go takes the goroutine from there,
-// which is of no use in the child, but is on the heap else.
+// The child calls Go as Go does (ABIInternal). Functions ask the goroutine, which is in
+// R14, and after a call of assembly where the thread pointer leads (CLONE_SETTLS), how far
+// their stack reaches: for ever, says one of zeros in the lower half of the stack.
 TEXT ·rawClone(SB),NOSPLIT|NOFRAME,$0-48
 	MOVQ	flags+0(FP), DI
 	MOVQ	top+8(FP), SI
 	XORL	DX, DX
 	XORL	R10, R10
-	LEAQ	-4096(SI), R8
+	LEAQ	-8192(SI), R8
 	MOVQ	run+16(FP), R9
 	MOVQ	j+24(FP), R12
 	MOVQ	r+32(FP), R13
@@ -21,6 +21,9 @@ TEXT ·rawClone(SB),NOSPLIT|NOFRAME,$0-48
 	MOVQ	AX, ret+40(FP)
 	RET
 child:
+	LEAQ	-2048(R8), R14
+	MOVQ	TLS, CX
+	MOVQ	R14, 0(CX)(TLS*1)
 	SUBQ	$32, SP // where it may keep its arguments
 	MOVQ	R12, AX
 	MOVQ	R13, BX

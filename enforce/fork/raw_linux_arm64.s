@@ -2,13 +2,14 @@
 
 // func rawClone(flags, top, run uintptr, j *image, r role) int
 //
-// The child calls Go as Go does (ABIInternal). With CLONE_SETTLS its thread pointer
-// leads into its stack.
+// The child calls Go as Go does (ABIInternal). Functions ask the goroutine, which is in
+// R28, how far their stack reaches: for ever, says one of zeros in the lower half of the
+// stack, where the thread pointer leads, too (CLONE_SETTLS).
 TEXT ·rawClone(SB),NOSPLIT|NOFRAME,$0-48
 	MOVD	flags+0(FP), R0
 	MOVD	top+8(FP), R1
 	MOVD	ZR, R2
-	SUB	$4096, R1, R3
+	SUB	$8192, R1, R3
 	MOVD	ZR, R4
 	MOVD	run+16(FP), R11
 	MOVD	j+24(FP), R9
@@ -19,6 +20,7 @@ TEXT ·rawClone(SB),NOSPLIT|NOFRAME,$0-48
 	MOVD	R0, ret+40(FP)
 	RET
 child:
+	MOVD	R3, g
 	SUB	$32, RSP // where it may keep its arguments
 	MOVD	R9, R0
 	MOVD	R10, R1
