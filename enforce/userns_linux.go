@@ -91,7 +91,7 @@ func probeNamespaces(caps *Caps) {
 		return
 	}
 	p := &Plan{Caps: *caps, Mounts: &mounts.Plan{UserNS: !caps.Privileged, IPC: caps.IPCReason == "", Writable: []string{}}}
-	c := &fork.Command{Path: "/", Args: []string{"/"}, Dir: "/", OwnMemory: true}
+	c := &fork.Command{Path: "/", Args: []string{"/"}, Dir: "/"}
 	c.Steps = p.Mounts.Steps(c.Memory(), os.Geteuid(), os.Getegid(), -1, nil)
 	_, err := fork.Start(c)
 	var se *fork.StepError

@@ -153,7 +153,11 @@ func dropHandlers() {
 func (j *image) runSteps(steps []Step, stage uint32) bool {
 	for i := range steps {
 		s := &steps[i]
-		s.args(steps, i)
+		for a, n := range s.Back {
+			if n != 0 {
+				s.Args[a] = steps[i-int(n)].result
+			}
+		}
 		r := call(s.Nr, s.Args[0], s.Args[1], s.Args[2], s.Args[3], s.Args[4], s.Args[5])
 		for try := 0; r == -int(unix.EINTR) && try < interruptions && s.Nr != unix.SYS_CLOSE; try++ { // close(2) is done all the same
 			r = call(s.Nr, s.Args[0], s.Args[1], s.Args[2], s.Args[3], s.Args[4], s.Args[5])
@@ -161,7 +165,7 @@ func (j *image) runSteps(steps []Step, stage uint32) bool {
 		if r < 0 && r > -4096 && !s.MayFail {
 			return j.fail(stage, uint32(i), r)
 		}
-		if s.Same.differs() {
+		if s.Same != nil && (s.Same.Got[0] != s.Same.Want[0] || s.Same.Got[1] != s.Same.Want[1]) {
 			return j.fail(stage, uint32(i), -int(unix.ESTALE))
 		}
 		s.result = uintptr(r)

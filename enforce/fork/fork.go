@@ -53,25 +53,6 @@ type Same struct {
 	Want [2]uint64
 }
 
-// differs reports whether it is something else. Raw: it runs in the child.
-//
-//go:norace
-func (s *Same) differs() bool {
-	return s != nil && (s.Got[0] != s.Want[0] || s.Got[1] != s.Want[1])
-}
-
-// args puts the results that s refers to in place; i is its own place in
-// steps. Raw: it runs in the child.
-//
-//go:norace
-func (s *Step) args(steps []Step, i int) {
-	for a, n := range s.Back {
-		if k := i - int(n); n != 0 && k >= 0 && k < len(steps) {
-			s.Args[a] = steps[k].result
-		}
-	}
-}
-
 // TagNamespaces is that of the failure to make Command.Namespaces.
 const TagNamespaces Tag = "PID namespace"
 
@@ -99,12 +80,6 @@ type Command struct {
 	// Steps are made in order by the command's own process, after its
 	// working directory and descriptors are in place, right before exec.
 	Steps []Step
-
-	// OwnMemory gives the command's process memory of its own before the
-	// Steps, for those that need it (unshare(2) with CLONE_NEWUSER); for
-	// Before that is always so. Else it borrows its parent's until exec, as
-	// vfork(2) does, which is faster.
-	OwnMemory bool
 
 	// Prepare runs in the caller before the command can be executed: while the
 	// keeper gets ready, if there is one, and else before the fork. Where one

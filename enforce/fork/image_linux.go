@@ -23,7 +23,6 @@ type image struct {
 	files      [3]int32 // sources of descriptors 0, 1, 2; -1 leaves one as it is
 	before     []Step   // Command.Before
 	steps      []Step
-	ownMemory  bool // Command.OwnMemory
 
 	role        role
 	peer        int32   // the caller's end of the connection
@@ -65,7 +64,7 @@ func newImage(c *Command) (*image, error) {
 	m := c.Memory()
 	j := Put(m, image{
 		path: m.Text(c.Path), argv: m.texts(c.Args), envp: m.texts(c.Env),
-		before: PutSlice(m, c.Before), steps: PutSlice(m, c.Steps), ownMemory: c.OwnMemory, namespaces: c.Namespaces,
+		before: PutSlice(m, c.Before), steps: PutSlice(m, c.Steps), namespaces: c.Namespaces,
 		files: [3]int32{-1, -1, -1}, self: uintptr(os.Getpid()), run: reflect.ValueOf(runChild).Pointer(),
 	})
 	if c.Dir != "" {
@@ -122,7 +121,7 @@ func (j *image) setKeeper(c *Command, k *Keeper) {
 //     keeper can't be dumped (PR_SET_DUMPABLE(2const)), which is a property of memory;
 //   - that Before may make a process dumpable, which one that is not will not be.
 func mayShare(c *Command) bool {
-	return c.Share && c.Keeper.Domain && !c.Keeper.Keep && !c.OwnMemory && c.Namespaces == 0 &&
+	return c.Share && c.Keeper.Domain && !c.Keeper.Keep && c.Namespaces == 0 &&
 		call(unix.SYS_PRCTL, unix.PR_GET_DUMPABLE, 0, 0, 0, 0, 0) == 1
 }
 

@@ -81,15 +81,11 @@ func (m *keeperMem) awaitGo() bool {
 }
 
 // spawn starts the command and returns its pid. The command borrows the
-// keeper's memory until it executes, unless one of its steps needs memory of
-// its own; the keeper sleeps until then (vfork(2)). Raw.
+// keeper's memory until it executes; the keeper sleeps until then (vfork(2)). Raw.
 //
 //go:norace
 func spawn(j *image) int {
-	flags := unix.CLONE_VFORK | uintptr(syscall.SIGCHLD)
-	if !j.ownMemory {
-		flags |= unix.CLONE_VM
-	}
+	const flags = unix.CLONE_VFORK | unix.CLONE_VM | unix.CLONE_SETTLS | uintptr(syscall.SIGCHLD)
 	j.mem.keeper = call(unix.SYS_GETPID, 0, 0, 0, 0, 0, 0)
 	return rawClone(flags, j.mem.commandStack.top(), j.run, j, roleCommand)
 }

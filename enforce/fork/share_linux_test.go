@@ -38,7 +38,6 @@ func TestShare(t *testing.T) {
 		{"not asked for", func(c *Command) { c.Share = false }, false},
 		{"may stay", func(c *Command) { c.Keeper.Keep = true }, false},
 		{"no domain", func(c *Command) { *c.Keeper = Keeper{} }, false},
-		{"own memory", func(c *Command) { c.OwnMemory = true }, false},
 		{"undumpable", func(c *Command) {
 			if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 				t.Fatal(err)

@@ -25,7 +25,13 @@ func start(c *Command) (p *Process, err error) {
 	defer j.release()
 	if c.Begun != nil {
 		c.Begun(&j.mem.report.begun)
-		defer func() { c.Begun(ran(err == nil)) }()
+		defer func() {
+			var ran *uint32
+			if err == nil {
+				ran = new(uint32(1))
+			}
+			c.Begun(ran)
+		}()
 	}
 	if c.Keeper == nil {
 		if err := c.prepare(); err != nil {
@@ -54,15 +60,6 @@ func start(c *Command) (p *Process, err error) {
 	p.startClock(c)
 	runtime.KeepAlive(c)
 	return p, nil
-}
-
-// ran is what Command.Begun is given once it is known whether the command runs.
-func ran(yes bool) *uint32 {
-	if !yes {
-		return nil
-	}
-	one := uint32(1)
-	return &one
 }
 
 // fork makes the first new process, and the connection to it: with a keeper messages go
