@@ -65,16 +65,13 @@ type Command struct {
 
 	// Files become the descriptors 0, 1 and 2 of the command; no other
 	// descriptor stays open in it. A nil or missing File passes the
-	// caller's own descriptor on. (The Go runtime opens /dev/null for
-	// those that the program was started without.)
+	// caller's own descriptor on.
 	Files []*os.File
 
 	// Before are made first of all, by the keeper if there is one, so that
 	// it shares their effect with the command: namespaces and mounts, which
-	// a Landlock domain would refuse. Without a keeper the command's own
-	// process makes them, before it enters its working directory. With Exec
-	// that is a thread among others, which the kernel lets into no user
-	// namespace.
+	// a Landlock domain would refuse. With Exec that is a thread among others,
+	// which the kernel lets into no user namespace.
 	Before []Step
 
 	// Steps are made in order by the command's own process, after its
@@ -86,11 +83,10 @@ type Command struct {
 	// fails, nothing is executed and its error is Start's.
 	Prepare []func() error
 
-	// Commit runs in the caller between the fork and the confirmation that the
-	// command was executed. With a Keeper the command is executed only if all
-	// succeed: what they store is there before the command runs. Where one fails
-	// nothing is left running, and its error is Start's. Of the Process only
-	// KeeperPid (without a keeper, Pid) is known then.
+	// Commit runs in the caller after the fork. With a Keeper the command is
+	// executed only if all succeed: what they store is there before the command
+	// runs. Where one fails nothing is left running, and its error is Start's. Of
+	// the Process only KeeperPid (without a keeper, Pid) is known then.
 	Commit []func(*Process) error
 
 	// Begun, when set, is given a word that is 0 until execve(2) of the command is
@@ -129,14 +125,11 @@ type Command struct {
 	// have them, it needs a Keeper, and CanForward; see Process.Forwarding.
 	Forward []syscall.Signal
 
-	// Sandbox is the Seatbelt profile to run under. It, Group and what Terminal
-	// does are macOS's: Linux says the same by Steps.
-	Sandbox *Sandbox
-	// Group gives the command a process group of its own.
-	Group bool
-	// Terminal gives the command a session of its own, with Files[0] as its
-	// controlling terminal. On Linux it only tells Forward of that.
-	Terminal bool
+	// These are macOS's; Linux says the same by Steps, and only tells Forward of
+	// Terminal.
+	Sandbox  *Sandbox // the Seatbelt profile to run under
+	Group    bool     // a process group of its own
+	Terminal bool     // a session of its own, with Files[0] as its controlling terminal
 
 	memory *Memory // see Memory
 }
@@ -196,11 +189,10 @@ const (
 )
 
 func (e *StepError) Error() string {
-	tag := ""
-	if e.Tag != "" {
-		tag = string(e.Tag) + ": "
+	if e.Tag == "" {
+		return fmt.Sprintf("%s: %s: %v", e.Stage, e.Name, e.Errno)
 	}
-	return fmt.Sprintf("%s: %s%s: %v", e.Stage, tag, e.Name, e.Errno)
+	return fmt.Sprintf("%s: %s: %s: %v", e.Stage, e.Tag, e.Name, e.Errno)
 }
 
 // Unwrap gives the errno.

@@ -1,5 +1,3 @@
-//go:build linux && (amd64 || arm64)
-
 package fork
 
 // rawClone is clone(2): the child runs runChild(j, r), whose code is at run, on a stack

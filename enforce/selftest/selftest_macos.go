@@ -59,8 +59,8 @@ type macScene struct {
 	host policy.Host
 }
 
-// macSelfTest makes all acts.
-func macSelfTest(caps enforce.Caps) ([]Proof, error) {
+// macSelfTest makes all acts, and asks about a confined process.
+func macSelfTest(caps enforce.Caps, ask func(pid int) []Proof) ([]Proof, error) {
 	made, err := newScene("in/", "file", "in/file", "in/denied", "in/own", "prog*", "in/prog*", "socket=", "in/socket=")
 	if err != nil {
 		return nil, err
@@ -89,7 +89,17 @@ func macSelfTest(caps enforce.Caps) ([]Proof, error) {
 		}
 		out = append(out, p)
 	}
-	return out, nil
+	in, end, err := os.Pipe()
+	if err != nil {
+		return out, err
+	}
+	defer in.Close()
+	defer end.Close() // cat ends
+	p, err := s.start(caps, policy.NetOpen, "exec cat", in)
+	if err != nil {
+		return out, fmt.Errorf("self-test of the ways to act outside: %w", err)
+	}
+	return append(out, ask(p.Pid)...), nil
 }
 
 // policy is the baseline and what the acts need.
@@ -111,28 +121,9 @@ func (s *macScene) policy(mode policy.NetMode) *policy.Policy {
 // act has a shell run a script, under the restrictions unless mode is "", and
 // gives its exit status.
 func (s *macScene) act(caps enforce.Caps, mode policy.NetMode, script string) (int, error) {
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	proc, err := s.start(caps, mode, script, nil)
 	if err != nil {
 		return 0, err
-	}
-	defer null.Close()
-	c := &fork.Command{
-		Path: "/bin/sh", Dir: s.host.Dir, Files: []*os.File{null, null, null}, Env: []string{"PATH=/usr/bin:/bin"},
-		Args: []string{"sh", "-c", script, "sh", s.dir, strconv.Itoa(s.allowed), strconv.Itoa(s.port), strconv.Itoa(os.Getpid())},
-	}
-	if mode != "" {
-		r, err := s.policy(mode).Resolve(s.host)
-		if err != nil {
-			return 0, err
-		}
-		plan := enforce.NewPlanWith(r, caps, &s.host, enforce.Options{Protect: []string{s.dir + "/in/own"}})
-		if err := plan.Confine(c); err != nil {
-			return 0, err
-		}
-	}
-	proc, err := fork.Start(c)
-	if err != nil {
-		return 0, enforce.ExplainStart(err)
 	}
 	defer proc.Close()
 	status, err := ending(proc)
@@ -140,4 +131,32 @@ func (s *macScene) act(caps enforce.Caps, mode policy.NetMode, script string) (i
 		return 128 + int(status.Signal()), err
 	}
 	return status.ExitStatus(), err
+}
+
+// start starts a shell whose input is in, or empty, and whose output goes nowhere.
+func (s *macScene) start(caps enforce.Caps, mode policy.NetMode, script string, in *os.File) (*fork.Process, error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	if in == nil {
+		in = null
+	}
+	c := &fork.Command{
+		Path: "/bin/sh", Dir: s.host.Dir, Files: []*os.File{in, null, null}, Env: []string{"PATH=/usr/bin:/bin"},
+		Args: []string{"sh", "-c", script, "sh", s.dir, strconv.Itoa(s.allowed), strconv.Itoa(s.port), strconv.Itoa(os.Getpid())},
+	}
+	if mode != "" {
+		r, err := s.policy(mode).Resolve(s.host)
+		if err != nil {
+			return nil, err
+		}
+		plan := enforce.NewPlanWith(r, caps, &s.host, enforce.Options{Protect: []string{s.dir + "/in/own"}})
+		if err := plan.Confine(c); err != nil {
+			return nil, err
+		}
+	}
+	proc, err := fork.Start(c)
+	return proc, enforce.ExplainStart(err)
 }

@@ -20,12 +20,13 @@ func TestMacSelfTestActs(t *testing.T) {
 			testkit.Lacks(t, testkit.UserNS, caps.MountReason)
 		}
 	}
-	proofs, err := macSelfTest(caps)
+	asked := 0
+	proofs, err := macSelfTest(caps, func(pid int) []Proof { asked = pid; return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(proofs) != len(macTrials()) {
-		t.Errorf("%d proofs of %d", len(proofs), len(macTrials()))
+	if len(proofs) != len(macTrials()) || asked <= 0 {
+		t.Errorf("%d proofs of %d, asked about process %d", len(proofs), len(macTrials()), asked)
 	}
 	for _, p := range proofs {
 		if !p.Held {
