@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/zsbx/zsbx/policy/glob"
@@ -66,15 +67,13 @@ func (p *Policy) AnchorDenials(dir string) {
 
 // denials resolves what is denied.
 func (rs *resolver) denials(deny []Deny) {
-	if len(deny) > 0 {
-		rs.r.Deny = make([]DenyPath, 0, len(deny))
-	}
+	rs.r.Deny = slices.Grow(rs.r.Deny, len(deny))
 	for _, d := range deny {
 		dp, err := rs.deny(d)
 		var unset *unsetError
 		switch {
 		case errors.As(err, &unset):
-			rs.fail(d.Origin, CodeVariable, "", fmt.Errorf("denial %q: %w (a dollar sign is written $$)", d.Pattern, err))
+			rs.unset(d.Origin, "denial", d.Pattern, err)
 		case err != nil:
 			rs.fail(d.Origin, CodeValue, "", err)
 		default:
@@ -112,11 +111,7 @@ func (rs *resolver) deny(d Deny) (DenyPath, error) {
 		}
 		return DenyPath{Pattern: pl.path, Deny: d}, nil
 	}
-	dir := glob.QuoteMeta(pl.path)
-	if dir == "/" {
-		dir = ""
-	}
-	pattern := path.Clean(dir + "/" + rest)
+	pattern := path.Join(glob.QuoteMeta(pl.path), rest)
 	if pattern == "/**" || pattern == "/*" {
 		return DenyPath{}, fmt.Errorf("denying %s leaves nothing to run", pattern)
 	}

@@ -125,7 +125,7 @@ func (rs *resolver) rule(rule Rule) {
 		return
 	}
 	if err := rs.refuse(&p); err != nil {
-		rs.reject(rule, CodeRefused, "", err)
+		rs.reject(rule, CodeRefused, err)
 		return
 	}
 	if rs.host.OS == "macos" && rule.Origin.Source == "baseline" {
@@ -143,56 +143,58 @@ func (rs *resolver) path(rule Rule) (Path, bool) {
 	written, err := host.absolute(rule.Path)
 	if err != nil {
 		var unset *unsetError
-		switch {
-		case errors.As(err, &unset) && rule.Optional, errors.Is(err, errNoHome) && rule.Optional:
+		switch missing := errors.As(err, &unset); {
+		case rule.Optional && (missing || errors.Is(err, errNoHome)):
 			rs.skip(rule, err.Error())
-		case errors.As(err, &unset):
-			rs.fail(rule.Origin, CodeVariable, "", fmt.Errorf("path %q: %w (a dollar sign is written $$)", rule.Path, err))
+		case missing:
+			rs.unset(rule.Origin, "path", rule.Path, err)
 		default:
-			rs.reject(rule, CodeValue, "", err)
+			rs.reject(rule, CodeValue, err)
 		}
 		return Path{}, false
 	}
 	rs.w.exact = rs.host.OS == "macos" && !rule.Origin.BuiltIn() // built-in paths are spelled right
 	pl, err := rs.w.walk(written)
-	reason, code := "", CodePath
+	p := Path{
+		Path: pl.path, Access: rule.Access, Mode: pl.stat.Mode.Type(), ID: pl.stat.ID,
+		Rule: rule, Written: written, Links: pl.links,
+	}
+	reason, code, hint := "", CodePath, ""
 	switch {
 	case errors.Is(err, syscall.ELOOP):
 		reason = fmt.Sprintf("%s: too many symbolic links, or a loop of them", written)
 	case err != nil:
 		reason = fmt.Sprintf("%s: %v", written, err)
 	case pl.gone != "":
-		reason, code = pl.whyGone(written), CodeMissing
+		reason, code, hint = pl.whyGone(written), CodeMissing, missingHint(&rule, written)
 	default:
-		return Path{
-			Path: pl.path, Access: rule.Access, Mode: pl.stat.Mode.Type(), ID: pl.stat.ID,
-			Rule: rule, Written: written, Links: pl.links,
-		}, true
+		return p, true
 	}
 	create := rule.Create && code == CodeMissing && !rs.homeless(pl.path)
 	if create {
-		rs.r.Create = append(rs.r.Create, Path{
-			Path: pl.path, Access: rule.Access, Mode: fs.ModeDir, Rule: rule, Written: written, Links: pl.links,
-		})
+		p.Mode = fs.ModeDir
+		rs.r.Create = append(rs.r.Create, p)
 	}
-	switch {
-	case rule.Optional || create:
+	if rule.Optional || create {
 		rs.skip(rule, reason)
-	case code == CodeMissing:
-		rs.fail(rule.Origin, code, missingHint(&rule, written), errors.New(reason))
-	default:
-		rs.fail(rule.Origin, code, "", errors.New(reason))
+	} else {
+		rs.fail(rule.Origin, code, hint, errors.New(reason))
 	}
 	return Path{}, false
 }
 
+// unset reports a variable that is not set.
+func (rs *resolver) unset(from Origin, what, written string, err error) {
+	rs.fail(from, CodeVariable, "", fmt.Errorf("%s %q: %w (a dollar sign is written $$)", what, written, err))
+}
+
 // reject refuses a rule. One that is built in, whose path the environment may
 // have moved, is left out.
-func (rs *resolver) reject(rule Rule, code Code, hint string, err error) {
+func (rs *resolver) reject(rule Rule, code Code, err error) {
 	if rule.Origin.BuiltIn() {
 		rs.skip(rule, err.Error())
 	} else {
-		rs.fail(rule.Origin, code, hint, err)
+		rs.fail(rule.Origin, code, "", err)
 	}
 }
 

@@ -117,16 +117,16 @@ func (rs *resolver) denySecrets() {
 // tokenFiles are the files that a pattern of secretTrees names on this machine, of
 // which some may not exist, if the directory that it begins with is wanted.
 func (h *Host) tokenFiles(pattern string, wanted func(dir string) bool) (all []string) {
-	dir, rest, wild := strings.Cut(h.place(pattern), "/*")
+	whole := h.place(pattern)
+	dir, rest, wild := strings.Cut(whole, "/*")
 	if !wild {
-		dir, rest = path.Split(dir)
-		dir = strings.TrimSuffix(dir, "/")
+		dir = path.Dir(whole)
 	}
 	switch {
-	case dir == "" || !wanted(dir): // "" where it is not known
+	case whole == "" || !wanted(dir): // "" where it is not known
 		return nil
 	case !wild:
-		return []string{dir + "/" + rest}
+		return []string{whole}
 	case h.ReadDir == nil:
 		return nil
 	}
@@ -143,7 +143,7 @@ func (h *Host) tokenFiles(pattern string, wanted func(dir string) bool) (all []s
 // CARGO_HOME below /usr. A rule that names a place, what lies in it, or a directory on the
 // way opens that much.
 func (rs *resolver) spareSecrets() {
-	home, _, err := rs.host.RealPath(path.Clean(rs.host.Home))
+	home, _, err := rs.host.RealPath(rs.host.Home)
 	if err != nil || rs.host.Home == "" {
 		return
 	}
@@ -185,10 +185,11 @@ func (rs *resolver) spare(by *Rule, home, place string) {
 		}
 	}
 	if inside && rs.host.ReadDir != nil {
-		if entries, err := rs.host.ReadDir(pl.path); err == nil {
-			for _, e := range entries {
-				rs.spare(by, home, pl.path+"/"+e.Name())
-			}
+		entries, err := rs.host.ReadDir(pl.path)
+		for _, e := range entries {
+			rs.spare(by, home, pl.path+"/"+e.Name())
+		}
+		if err == nil {
 			return
 		}
 	}

@@ -237,11 +237,10 @@ func missingHint(rule *Rule, written string) string {
 
 // whyGone tells why there is nothing at the path that was written.
 func (pl *place) whyGone(written string) string {
-	why := pl.at + " " + pl.gone
 	if written == pl.at {
-		return why
+		return pl.at + " " + pl.gone
 	}
-	return written + ": " + why
+	return written + ": " + pl.at + " " + pl.gone
 }
 
 // homeless reports whether a path lies in a home directory that there is not: none
