@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/zsbx/zsbx/policy/glob"
@@ -32,12 +33,10 @@ func (r *Resolved) Allowed(name string, a Access) Verdict {
 		v.Reason = fmt.Sprintf("%s cannot be resolved: a loop of symbolic links, or a directory that may not be searched", name)
 		return v
 	}
-	for i := range r.Deny {
-		if r.Deny[i].Covers(v.Path) {
-			v.Deny, v.Origin = &r.Deny[i], r.Deny[i].Deny.Origin
-			v.Reason = fmt.Sprintf("%s is denied by %s", v.Path, describe(v.Deny.Deny.Pattern, v.Origin))
-			return v
-		}
+	if i := slices.IndexFunc(r.Deny, func(d DenyPath) bool { return d.Covers(v.Path) }); i >= 0 {
+		v.Deny, v.Origin = &r.Deny[i], r.Deny[i].Deny.Origin
+		v.Reason = fmt.Sprintf("%s is denied by %q (%s)", v.Path, v.Deny.Deny.Pattern, v.Origin)
+		return v
 	}
 	var got Access
 	for i := range r.Paths {
@@ -50,15 +49,15 @@ func (r *Resolved) Allowed(name string, a Access) Verdict {
 			v.Rule, v.Origin = p, p.Rule.Origin
 		}
 	}
-	v.Allowed = got == a && a != 0
-	switch {
-	case v.Rule == nil:
+	if v.Rule == nil {
 		v.Reason = fmt.Sprintf("no rule allows %s %s", accessWords(a), v.Path)
-	case v.Allowed:
-		v.Reason = fmt.Sprintf("%s is allowed by %s", v.Path, describe(v.Rule.Access.String()+" "+v.Rule.Rule.Path, v.Origin))
-	default:
-		v.Reason = fmt.Sprintf("%s allows %s %s, not %s",
-			describe(v.Rule.Access.String()+" "+v.Rule.Rule.Path, v.Origin), accessWords(got), v.Path, strings.TrimSuffix(accessWords(a&^got), " to"))
+		return v
+	}
+	rule := fmt.Sprintf("%q (%s)", v.Rule.Access.String()+" "+v.Rule.Rule.Path, v.Origin)
+	if v.Allowed = got == a && a != 0; v.Allowed {
+		v.Reason = fmt.Sprintf("%s is allowed by %s", v.Path, rule)
+	} else {
+		v.Reason = fmt.Sprintf("%s allows %s %s, not %s", rule, accessWords(got), v.Path, strings.TrimSuffix(accessWords(a&^got), " to"))
 	}
 	return v
 }
@@ -72,20 +71,12 @@ func better(p, q *Path, a Access) bool {
 	return len(p.Path) > len(q.Path)
 }
 
-// describe quotes what was written and names the place.
-func describe(text string, o Origin) string {
-	return fmt.Sprintf("%q (%s)", text, o)
-}
-
 // accessWords spells an access out.
 func accessWords(a Access) string {
 	var words []string
-	for _, w := range []struct {
-		bit  Access
-		word string
-	}{{Read, "reading"}, {Write, "writing to"}, {Exec, "executing"}} {
-		if a&w.bit != 0 {
-			words = append(words, w.word)
+	for i, word := range []string{"reading", "writing to", "executing"} {
+		if a&(Read<<i) != 0 {
+			words = append(words, word)
 		}
 	}
 	return strings.Join(words, " and ")
@@ -100,9 +91,6 @@ func (r *Resolved) Look(name string) (p string, st Stat, exists bool) {
 	if !path.IsAbs(name) {
 		name = r.Dir + "/" + name
 	}
-	if r.host.Lstat == nil {
-		return path.Clean(name), Stat{}, false
-	}
 	w := newWalker(&r.host, 8)
 	w.exact = r.OS == "macos"
 	pl, err := w.walk(name)
@@ -115,11 +103,7 @@ func (r *Resolved) Look(name string) (p string, st Stat, exists bool) {
 // Secret is the known place of secrets that a canonical path lies in, or that
 // lies in it, or "". It costs some hundred looks at the file system.
 func (r *Resolved) Secret(p string) string {
-	if r.host.Lstat == nil {
-		return ""
-	}
-	g := r.host.newGuard(nil)
-	return g.secret(p, false)
+	return r.host.newGuard(nil).secret(p, false)
 }
 
 // Covers reports whether the rule holds for an absolute, canonical path: its
@@ -153,10 +137,9 @@ func (n *ResolvedNet) port(port uint16, list []Port, verb string) Verdict {
 	case NetNone:
 		return Verdict{Origin: n.From, Reason: fmt.Sprintf("there is no network (%s)", n.From)}
 	}
-	for _, p := range list {
-		if p.Number == port {
-			return Verdict{Allowed: true, Origin: p.Origin, Reason: fmt.Sprintf("%s: TCP port %d may be used to %s", p.Origin, port, verb)}
-		}
+	if i := slices.IndexFunc(list, func(p Port) bool { return p.Number == port }); i >= 0 {
+		from := list[i].Origin
+		return Verdict{Allowed: true, Origin: from, Reason: fmt.Sprintf("%s: TCP port %d may be used to %s", from, port, verb)}
 	}
 	return Verdict{Origin: n.From, Reason: fmt.Sprintf("only listed TCP ports may be used to %s (%s), not %d", verb, n.From, port)}
 }

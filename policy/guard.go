@@ -236,9 +236,6 @@ func placeOf(p string, dir bool, places []string) string {
 // PATH, or a place in the home directory. It is "" for none. The path need not
 // exist.
 func (r *Resolved) StartedOutside(p string) string {
-	if r.host.Lstat == nil {
-		return ""
-	}
 	g := r.host.newGuard(nil)
 	if rel, ok := strings.CutPrefix(p, g.home+"/"); ok && g.home != "." {
 		if place := startedBy(rel, true); place != "" {

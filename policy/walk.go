@@ -69,7 +69,7 @@ func (w *walker) walk(p string) (place, error) {
 		return place{}, err
 	}
 	found := *pl
-	if found.path == "/" && found.gone == "" {
+	if found.path == "/" && found.gone == "" && w.host.Lstat != nil {
 		found.stat, err = w.host.Lstat("/")
 	}
 	return found, err
@@ -155,6 +155,9 @@ func (w *walker) find(p string, depth int) (*place, error) {
 
 // look looks at one name in a canonical directory; full is the path of it.
 func (w *walker) look(dir, full string, depth int) (place, error) {
+	if w.host.Lstat == nil { // a Resolved made by hand
+		return place{path: full, at: full, gone: "does not exist"}, nil
+	}
 	st, err := w.host.Lstat(full)
 	pl := place{path: full, at: full, stat: st}
 	switch {
