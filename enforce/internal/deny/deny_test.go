@@ -189,3 +189,16 @@ func TestDenialsOtherNames(t *testing.T) {
 		}
 	}
 }
+
+// TestDenialsClosed: a tree that can't be listed may hold what is denied. It is masked
+// whole, or the denial is unheld.
+func TestDenialsClosed(t *testing.T) {
+	host := fakeHost("/d/.env")
+	host.ReadDir = func(p string) ([]fs.DirEntry, error) { return nil, fs.ErrPermission }
+	for access, masks := range map[policy.Access]int{policy.Read: 0, policy.Read | policy.Write: 1} {
+		c := Subtract(Request{Trees: []Tree{{Path: "/d", Access: access, Mode: fs.ModeDir}}, Deny: []policy.DenyPath{wild("/d/**/.env")}, Host: host})
+		if len(c.Masks) != masks || len(c.Unheld) != 1-masks {
+			t.Errorf("%v: masked %v, unheld %v", access, c.Masks, c.Unheld)
+		}
+	}
+}

@@ -59,15 +59,17 @@ func (d *denials) hits(tree string, places []place, deny []barred) (out []hit, _
 			return nil, err
 		}
 		for _, h := range found {
-			if h.link {
-				if err := d.follow(h); err != nil {
-					return nil, err
-				}
-				continue
+			names := d.names(h.Path)
+			if h.closed { // perhaps to lstat(2), too
+				names = append(names, path.Join(v.at, h.Path[len(v.name):]))
 			}
-			for _, h.Path = range d.names(h.Path) {
+			for _, h.Path = range names {
 				same := func(o hit) bool { return o.Path == h.Path }
-				if h.Path != tree && policy.Within(h.Path, tree) && !slices.ContainsFunc(out, same) {
+				if h.link {
+					if err := d.follow(h); err != nil {
+						return nil, err
+					}
+				} else if (h.Path != tree || h.closed) && policy.Within(h.Path, tree) && !slices.ContainsFunc(out, same) {
 					out = append(out, h)
 				}
 			}
