@@ -19,7 +19,7 @@ import (
 func (p *Plan) planLinux(host *policy.Host, opts Options) {
 	rep := &report{p: p, opts: opts, set: protect.Find(p.Policy, host, opts.protectRequest())}
 	if p.Caps.Landlock > 0 {
-		none := noNamespace(p.Caps, host)
+		none := p.noNamespace(host)
 		q := deny.Request{Trees: treesOf(p.Policy), Deny: p.Policy.Deny, Host: host, NoMasks: none, Private: privateHome(p.Policy, host, none)}
 		if len(q.Deny) > 0 && host != nil && host.ReadFile != nil {
 			if rep.set.Table == nil {
@@ -74,10 +74,10 @@ func (p *Plan) filterOptions(peers bool, signals seccomp.SignalMode) seccomp.Opt
 }
 
 // noNamespace is why no mount namespace can be made, or "".
-func noNamespace(caps Caps, host *policy.Host) string {
+func (p *Plan) noNamespace(host *policy.Host) string {
 	switch {
-	case !caps.MountNS:
-		return cmp.Or(caps.MountReason, "neither CAP_SYS_ADMIN nor a user namespace is available")
+	case !p.Caps.MountNS:
+		return cmp.Or(p.Caps.MountReason, "neither CAP_SYS_ADMIN nor a user namespace is available")
 	case host == nil || host.Lstat == nil || host.ReadDir == nil:
 		return "no host to look at files with"
 	}
@@ -109,10 +109,10 @@ func (p *Plan) mountRequest(host *policy.Host, opts Options, none string, rep *r
 		Policy: p.Policy, Host: host, UserNS: !p.Caps.Privileged, None: none, NoIPC: p.Caps.IPCReason, NoPids: p.Caps.PidsReason, NoHome: p.Caps.HomeReason,
 		Handled: landlock.Of(p.Caps.Landlock).FS, Trees: rep.cut.Trees,
 		ShareIPC: opts.ShareIPC, ShareTerminals: opts.ShareTerminals, LeaveMetadata: opts.LeaveMetadata,
-		Self: rep.set.SelfMounts, Protected: rep.set.Mounts, Table: rep.set.Table,
+		Mounts: slices.Concat(rep.set.SelfMounts, rep.set.Mounts), Table: rep.set.Table,
 	}
 	for _, m := range rep.cut.Masks {
-		q.Masks = append(q.Masks, mounts.Mount{Path: m.Path, Kind: mounts.Mask, Dir: m.Dir, ID: m.ID, Origin: m.Origin})
+		q.Mounts = append(q.Mounts, mounts.Mount{Path: m.Path, Kind: mounts.Mask, Dir: m.Dir, ID: m.ID, Origin: m.Origin})
 	}
 	if none == "" {
 		q.Hide = protect.Hideable(p.Policy, host, opts.Hide)

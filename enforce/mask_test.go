@@ -126,7 +126,7 @@ func mountList(p *Plan) string {
 }
 
 func TestMountReasons(t *testing.T) {
-	some := make([]mounts.Mount, 1)
+	mask, protect := mounts.Mount{Kind: mounts.Mask}, mounts.Mount{Kind: mounts.Protect}
 	pts := &policy.Resolved{Paths: []policy.Path{{Mode: fs.ModeDir, Rule: policy.Rule{Path: mounts.PtsDir, Origin: policy.Origin{Source: "baseline"}}}}}
 	none := &policy.Resolved{}
 	for i, c := range []struct {
@@ -135,14 +135,14 @@ func TestMountReasons(t *testing.T) {
 		want    int
 	}{
 		{mounts.Request{Policy: pts}, true, 3},
-		{mounts.Request{Policy: pts, Masks: some, Protected: some}, true, 5},
+		{mounts.Request{Policy: pts, Mounts: []mounts.Mount{mask, protect}}, true, 5},
 		{mounts.Request{Policy: pts, LeaveMetadata: true}, true, 2},
 		{mounts.Request{Policy: pts, LeaveMetadata: true, ShareIPC: true}, true, 1},
 		{mounts.Request{Policy: none, LeaveMetadata: true, ShareIPC: true}, true, 0},
 		{mounts.Request{Policy: pts, ShareIPC: true, ShareTerminals: true}, false, 0},
 		{mounts.Request{Policy: pts, LeaveMetadata: true, ShareIPC: true, ShareTerminals: true}, true, 0},
-		{mounts.Request{Policy: pts, LeaveMetadata: true, ShareIPC: true, ShareTerminals: true, Masks: some}, true, 1},
-		{mounts.Request{Policy: pts, LeaveMetadata: true, ShareIPC: true, ShareTerminals: true, Self: some}, true, 1},
+		{mounts.Request{Policy: pts, LeaveMetadata: true, ShareIPC: true, ShareTerminals: true, Mounts: []mounts.Mount{mask}}, true, 1},
+		{mounts.Request{Policy: pts, LeaveMetadata: true, ShareIPC: true, ShareTerminals: true, Mounts: []mounts.Mount{protect}}, true, 1},
 	} {
 		if got := c.q.Reasons(c.outside); len(got) != c.want {
 			t.Errorf("%d: got %q", i, got)

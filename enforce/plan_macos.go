@@ -14,15 +14,9 @@ import (
 // planMacOS fills in the plan for macOS. Seatbelt holds all promises or none.
 func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 	rep := &report{p: p, opts: opts}
-	rep.tracking()
-	rep.limits()
-	rep.private()
+	rep.everywhere()
 	if !p.Caps.Seatbelt {
-		rep.add(Gap{
-			Name: GapFiles, Kind: Core,
-			Promise: "files are read, written and executed only where allowed",
-			Why:     "Seatbelt is needed: " + orUnknown(p.Caps.SeatbeltReason),
-		})
+		rep.core(GapFiles, onlyAllowed, "Seatbelt is needed: "+orUnknown(p.Caps.SeatbeltReason), policy.Origin{})
 		return
 	}
 	p.Seatbelt = &seatbelt.Options{Log: opts.Explain}
@@ -46,12 +40,9 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 	text, err := seatbelt.Profile(p.Policy, *p.Seatbelt)
 	if err != nil {
 		p.Seatbelt = nil
-		g := Gap{Name: GapFiles, Kind: Core, Promise: "files are read, written and executed only where allowed", Why: err.Error()}
-		var pe *seatbelt.ProfileError
-		if errors.As(err, &pe) {
-			g.Origin = pe.Origin
-		}
-		rep.add(g)
+		pe := &seatbelt.ProfileError{}
+		errors.As(err, &pe)
+		rep.core(GapFiles, onlyAllowed, err.Error(), pe.Origin)
 		return
 	}
 	p.profileRules = strings.Count(text, "\n(")

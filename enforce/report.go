@@ -21,7 +21,7 @@ type report struct {
 
 	set    protect.Set
 	cut    deny.Cut
-	apart  []protect.Fact
+	apart  []protect.Fact // what taking zsbx's own files out of the trees leaves open
 	mounts mounts.Result
 }
 
@@ -32,16 +32,14 @@ func (r *report) add(g Gap) {
 	}
 }
 
+// core records a missing promise that somebody asked for.
+func (r *report) core(name, promise, why string, from policy.Origin) {
+	r.add(Gap{Name: name, Kind: Core, Promise: promise, Why: why, Origin: from})
+}
+
 // hardening records a missing one that nobody asked for.
 func (r *report) hardening(name, promise, why, hint string) {
 	r.add(Gap{Name: name, Kind: Hardening, Promise: promise, Why: why, Hint: hint})
-}
-
-// tracking names what of the promise to end every descendant is open.
-func (r *report) tracking() {
-	if r.p.Caps.Orphans {
-		r.add(OrphansGap())
-	}
 }
 
 // linux names all gaps of a plan for Linux.
@@ -51,10 +49,8 @@ func (r *report) linux() {
 	}
 	if r.p.Landlock != nil {
 		r.self(append(r.set.SelfFacts, r.apart...))
-		r.namespace()
-	} else {
-		r.withoutLandlock()
 	}
+	r.namespace()
 	for _, u := range r.set.Unread {
 		r.hardening(GapProtect, "no change of what "+u.Config+" includes", u.Why, "")
 	}
@@ -62,7 +58,14 @@ func (r *report) linux() {
 	r.network()
 	r.socket()
 	r.process()
-	r.tracking()
+	r.everywhere()
+}
+
+// everywhere are gaps of all systems.
+func (r *report) everywhere() {
+	if r.p.Caps.Orphans {
+		r.add(OrphansGap())
+	}
 	r.limits()
 	r.private()
 }
@@ -72,7 +75,7 @@ func (r *report) denied(d policy.DenyPath, why string) {
 		r.hardening(GapDeny, "no access to "+d.Pattern, why, "")
 		return
 	}
-	r.add(Gap{Name: GapDeny, Kind: Core, Promise: "no access to " + d.Pattern, Why: why, Origin: d.Deny.Origin})
+	r.core(GapDeny, "no access to "+d.Pattern, why, d.Deny.Origin)
 }
 
 // limits are those that take a control group of the session's own.
@@ -81,14 +84,11 @@ func (r *report) limits() {
 	if why == "" && r.p.Landlock == nil && r.p.Caps.OS != "macos" {
 		why = "without Landlock the command could lift them"
 	}
-	if why == "" {
-		return
-	}
 	for _, l := range r.p.Policy.Limits.All() {
 		if promise, ok := map[string]string{
 			"memory": "no more memory than %s bytes", "pids": "no more than %s processes and threads", "cpu": "no more processor time than that of %s",
-		}[l.Key]; ok && *l.Value > 0 {
-			r.add(Gap{Name: GapLimits, Kind: Core, Promise: fmt.Sprintf(promise, l.Text()), Why: why, Origin: *l.From})
+		}[l.Key]; ok && *l.Value > 0 && why != "" {
+			r.core(GapLimits, fmt.Sprintf(promise, l.Text()), why, *l.From)
 		}
 	}
 }
@@ -101,75 +101,96 @@ func (r *report) private() {
 		why = "it takes a namespace, which is Linux's"
 		whyHome = why
 	case r.p.Landlock == nil:
-		why = "without Landlock no namespace is made"
-		whyHome = why
+		why, whyHome = noLandlock, noLandlock
 	}
 	if home := r.p.Policy.Private.Home; home.Is() && whyHome != "" {
-		r.add(Gap{Name: GapHome, Kind: Core, Promise: "a home directory of the command's own", Why: whyHome, Origin: home.Origin})
+		r.core(GapHome, "a home directory of the command's own", whyHome, home.Origin)
 	}
 	if pids := r.p.Policy.Private.Pids; pids.Is() && why != "" {
-		r.add(Gap{Name: GapPids, Kind: Core, Promise: "no sight of processes outside", Why: why, Origin: pids.Origin})
+		r.core(GapPids, "no sight of processes outside", why, pids.Origin)
 	}
 }
+
+// self are zsbx's own files that the command can change, and what it may not
+// do for their sake.
+func (r *report) self(facts []protect.Fact) {
+	for _, f := range facts {
+		g := Gap{Name: GapOwnFiles, Kind: Core, Promise: f.Promise, Why: f.Why, Hint: f.Hint, Origin: f.Origin}
+		if f.Closed {
+			g.Kind = Hardening
+		}
+		r.add(g)
+	}
+}
+
+const noLandlock = "without Landlock no mount namespace is made"
+
+// namespace is what is open without a mount namespace, or beside one: the protected set,
+// metadata, shared memory, terminals, denials in writable trees.
+func (r *report) namespace() {
+	p, why, hint := r.p, r.mounts.None, ""
+	if p.Landlock == nil {
+		if why = noLandlock; len(r.opts.Protect) > 0 {
+			r.hardening(GapOwnFiles, "no change of zsbx's own files", why, "")
+		}
+	} else if !p.Caps.MountNS {
+		hint = p.Caps.MountHint
+	}
+	if p.Mounts == nil && len(r.set.Mounts) > 0 {
+		r.hardening(GapProtect, "no change of "+r.set.Summary(), why, hint)
+	}
+	if (p.Mounts == nil || r.mounts.Metadata != "") && mounts.WritableTrees(p.Policy.Paths) != nil {
+		r.hardening(GapMetadata, "no change of mode, owner, times, attributes and flags of files outside the writable trees", cmp.Or(why, r.mounts.Metadata), hint)
+	}
+	if p.Mounts == nil || r.mounts.IPC != "" {
+		r.hardening(GapIPC, "no shared memory, semaphores and message queues of programs outside", cmp.Or(why, r.mounts.IPC), hint)
+	}
+	if p.Mounts == nil && mounts.OpensTerminals(p.Policy) {
+		r.hardening(GapTerminals, "no access to the user's other terminals", why, hint)
+	}
+	for _, d := range r.cut.Later {
+		r.add(Gap{Name: GapDenyMissing, Kind: Hardening,
+			Promise: "nothing new is made under the denied name " + d.Pattern,
+			Why:     "what does not exist yet in a writable tree can't be covered; it is reported when the command ends",
+			Origin:  d.Deny.Origin})
+	}
+}
+
+const onlyAllowed = "files are read, written and executed only where allowed"
 
 // files are the promises about files that can't be kept.
 func (r *report) files() {
 	p := r.p
 	if p.Landlock == nil {
-		r.add(Gap{
-			Name: GapFiles, Kind: Core,
-			Promise: "files are read, written and executed only where allowed",
-			Why:     "Landlock (Linux 5.13) is needed: " + orUnknown(p.Caps.LandlockReason),
-		})
+		r.core(GapFiles, onlyAllowed, "Landlock (Linux 5.13) is needed: "+orUnknown(p.Caps.LandlockReason), policy.Origin{})
 		for _, d := range p.Policy.Deny {
 			r.denied(d, "Landlock is needed")
 		}
-		return
-	}
-	if p.Landlock.HandledFS&landlock.FSTruncate == 0 && p.Seccomp == nil {
-		r.add(Gap{
-			Name: GapTruncate, Kind: Core,
-			Promise: "files are emptied only where they may be written",
-			Why:     p.needs(3) + ", or seccomp: " + orUnknown(p.Caps.SeccompReason),
-		})
+	} else if p.Landlock.HandledFS&landlock.FSTruncate == 0 && p.Seccomp == nil {
+		r.core(GapTruncate, "files are emptied only where they may be written", p.needs(3)+", or seccomp: "+orUnknown(p.Caps.SeccompReason), policy.Origin{})
 	}
 }
 
 // network are the promises about the network that can't be kept.
 func (r *report) network() {
-	p := r.p
-	net := p.Policy.Net
+	p, net := r.p, r.p.Policy.Net
 	if net.Mode == policy.NetOpen {
 		return
 	}
 	if p.Seccomp == nil {
-		r.add(Gap{
-			Name: GapNetwork, Kind: Core,
-			Promise: "no network but what is allowed",
-			Why:     "seccomp is needed to close anything but TCP: " + orUnknown(p.Caps.SeccompReason),
-			Hint:    "--net",
-			Origin:  net.From,
-		})
+		r.add(Gap{Name: GapNetwork, Kind: Core, Promise: "no network but what is allowed", Hint: "--net", Origin: net.From,
+			Why: "seccomp is needed to close anything but TCP: " + orUnknown(p.Caps.SeccompReason)})
 	}
 	if net.Mode != policy.NetPorts || p.Mediation.Mediates() {
 		return
 	}
 	if p.Landlock == nil || p.Landlock.HandledNet&landlock.NetConnectTCP == 0 {
-		r.add(Gap{
-			Name: GapTCPPorts, Kind: Core,
-			Promise: "only these TCP ports: " + portList(net),
-			Why:     p.needs(4) + p.orSupervisor(),
-			Hint:    "--no-net",
-			Origin:  net.From,
-		})
+		r.add(Gap{Name: GapTCPPorts, Kind: Core, Promise: "only these TCP ports: " + portList(net), Hint: "--no-net", Origin: net.From,
+			Why: p.needs(4) + p.orSupervisor()})
 	}
 	if len(net.BindTCP) > 0 {
-		r.add(Gap{
-			Name: GapTCPAutobind, Kind: Hardening,
-			Promise: "no listening on a TCP port that the kernel chooses",
-			Why:     "no kernel refuses listen(2) on an unbound socket, and listening is allowed here",
-			Origin:  net.BindTCP[0].Origin,
-		})
+		r.add(Gap{Name: GapTCPAutobind, Kind: Hardening, Promise: "no listening on a TCP port that the kernel chooses", Origin: net.BindTCP[0].Origin,
+			Why: "no kernel refuses listen(2) on an unbound socket, and listening is allowed here"})
 	}
 }
 
@@ -217,21 +238,16 @@ func orUnknown(reason string) string { return cmp.Or(reason, "not available here
 // portList is what a policy allows of TCP, for people.
 func portList(net policy.ResolvedNet) string {
 	var parts []string
-	for _, group := range []struct {
-		verb  string
-		ports []policy.Port
-	}{{"connect to", net.ConnectTCP}, {"listen on", net.BindTCP}} {
-		if len(group.ports) == 0 {
-			continue
-		}
+	list := func(verb string, ports []policy.Port) {
 		var n []string
-		for _, port := range group.ports {
+		for _, port := range ports {
 			n = append(n, fmt.Sprint(port.Number))
 		}
-		parts = append(parts, group.verb+" "+strings.Join(n, ", "))
+		if n != nil {
+			parts = append(parts, verb+" "+strings.Join(n, ", "))
+		}
 	}
-	if len(parts) == 0 {
-		return "none"
-	}
-	return strings.Join(parts, "; ")
+	list("connect to", net.ConnectTCP)
+	list("listen on", net.BindTCP)
+	return cmp.Or(strings.Join(parts, "; "), "none")
 }

@@ -165,8 +165,8 @@ func (w *World) Index() *World {
 		for _, p := range mp.Writable {
 			point(p).writable = true
 		}
-		for _, c := range mp.Copies {
-			point(c.Dir).readOnly = true
+		if len(mp.SSH) > 0 {
+			point(mounts.SSHDir).readOnly = true
 		}
 		for i := range mp.Mounts {
 			point(mp.Mounts[i].Path).mount = &mp.Mounts[i]

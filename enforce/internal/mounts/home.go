@@ -1,6 +1,7 @@
 package mounts
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"path"
@@ -20,59 +21,44 @@ const maxBack = 300
 
 // home makes the home directory private: a directory below the temporary one is
 // put onto it, and onto that what the policy allows there. It says why it can't
-// although the policy asks for it, or "".
-//
-// Landlock's rights are inherited through mount points: in all that is mounted there
-// the command has the rights of the private home, which are all but those of
-// devices. What a rule does not allow is taken back by the mount: it is
-// read-only, nothing on it is executed, and what is denied has been masked
-// (see deny.Request.Private). Reading can't be taken back: nothing is mounted
-// that may not be read.
+// although the policy asks for it, or "". The command has all rights but those for
+// devices in it; what is denied in what is mounted there has been masked (see
+// deny.Request.Private).
 func (q *Request) home(mp *Plan) string {
 	r := q.Policy
 	if !r.Private.Home.Is() || q.NoHome != "" {
 		return q.NoHome
 	}
 	home, why := PrivateHome(r, q.Host)
-	if why != "" {
+	if why = cmp.Or(why, q.openSocket(home)); why != "" {
 		return why
 	}
-	d := PrivateDir{Path: home, Kind: bind, From: HomeIn(r.TempDir)}
-	if st, err := q.Host.Lstat(d.From); err != nil || !st.Mode.IsDir() {
-		return "there is no directory to take its place" + because(err)
-	}
 	const all = policy.Read | policy.Write | policy.Exec
-	d.Rights = landlock.Rights(all, home, fs.ModeDir, q.Handled)
-	for _, t := range q.sorted(home) {
+	d := PrivateDir{Path: home, Kind: bind, From: HomeIn(r.TempDir), Rights: landlock.Rights(all, home, fs.ModeDir, q.Handled)}
+	if st, err := q.Host.Lstat(d.From); err != nil || !st.Mode.IsDir() {
+		return d.From + " is no directory that could take its place"
+	}
+	var inside []deny.Tree
+	for _, t := range q.Trees {
+		within := policy.Within(t.Path, home)
 		switch {
 		case policy.Within(home, t.Path):
 			return fmt.Sprintf("all of it is allowed by %s (%s)", t.Path, t.Origin)
-		case t.Access&policy.Read == 0:
+		case within && t.Access&policy.Read == 0:
 			return fmt.Sprintf("%s (%s) is not to be read", t.Path, t.Origin)
+		case within:
+			inside = append(inside, t)
 		}
-		d.keep(t)
 	}
-	q.backInto(&d)
+	q.keep(&d, inside)
 	if len(d.Back) > maxBack {
 		return fmt.Sprintf("%d paths in it are allowed, more than %d", len(d.Back), maxBack)
 	}
-	if policy.Within(r.Dir, home) && !slices.ContainsFunc(d.Back, func(b Back) bool { return policy.Within(r.Dir, b.Path) }) {
+	if policy.Within(r.Dir, home) && !d.inBack(r.Dir) {
 		d.Dirs = append(d.Dirs, r.Dir)
-	}
-	for _, s := range r.Net.Unix {
-		if s.Mode&fs.ModeSocket == 0 && (policy.Within(s.Path, home) || policy.Within(home, s.Path)) {
-			return fmt.Sprintf("%s (%s) is no socket, and would be open", s.Path, s.Rule.Origin)
-		}
 	}
 	mp.Private = append(mp.Private, d)
 	return ""
-}
-
-func because(err error) string {
-	if err == nil {
-		return ""
-	}
-	return ": " + err.Error()
 }
 
 // PrivateHome is the directory that a private home would take the place of, or
@@ -93,47 +79,89 @@ func PrivateHome(r *policy.Resolved, host *policy.Host) (home, why string) {
 	return home, ""
 }
 
-// sorted are the trees in or around a directory, the outer ones first.
-func (q *Request) sorted(dir string) []deny.Tree {
-	out := slices.DeleteFunc(slices.Clone(q.Trees), func(t deny.Tree) bool {
-		return !policy.Within(t.Path, dir) && !policy.Within(dir, t.Path)
-	})
-	slices.SortStableFunc(out, func(a, b deny.Tree) int { return landlock.ComparePaths(a.Path, b.Path) })
-	return out
-}
-
-// keep has a tree mounted in the private home, unless a mount around it gives
-// as much already. A tree in another one has the rights of both.
-func (d *PrivateDir) keep(t deny.Tree) {
-	b := Back{Path: t.Path, Dir: t.Mode.IsDir(), ID: t.ID, ReadOnly: t.Access&policy.Write == 0, NoExec: t.Access&policy.Exec == 0, Bare: true}
-	for i := len(d.Back) - 1; i >= 0; i-- {
-		o := &d.Back[i]
-		if o.Path == b.Path {
-			o.ReadOnly, o.NoExec = o.ReadOnly && b.ReadOnly, o.NoExec && b.NoExec
-			return
-		}
-		if policy.Within(b.Path, o.Path) {
-			b.ReadOnly, b.NoExec, b.Bare = o.ReadOnly && b.ReadOnly, o.NoExec && b.NoExec, false
-			if b.ReadOnly == o.ReadOnly && b.NoExec == o.NoExec {
-				return
+// keep finds what stays in a private directory: trees, unless one around has as many
+// rights, which it has, too; the sockets that may be connected to, and the links by
+// which rules were named.
+func (q *Request) keep(d *PrivateDir, trees []deny.Tree) {
+	r := q.Policy
+	slices.SortStableFunc(trees, func(a, b deny.Tree) int { return landlock.ComparePaths(a.Path, b.Path) })
+	for _, t := range trees {
+		b := Back{Path: t.Path, Dir: t.Mode.IsDir(), ID: t.ID, ReadOnly: t.Access&policy.Write == 0, NoExec: t.Access&policy.Exec == 0, Bare: true}
+		var around *Back
+		for i := range d.Back {
+			if policy.Within(b.Path, d.Back[i].Path) {
+				around = &d.Back[i]
 			}
-			break
+		}
+		if around != nil {
+			b.ReadOnly, b.NoExec, b.Bare = b.ReadOnly && around.ReadOnly, b.NoExec && around.NoExec, false
+		}
+		switch {
+		case around == nil || around.Path != b.Path && (b.ReadOnly != around.ReadOnly || b.NoExec != around.NoExec):
+			d.Back = append(d.Back, b)
+		case around.Path == b.Path:
+			around.ReadOnly, around.NoExec = b.ReadOnly, b.NoExec
 		}
 	}
-	d.Back = append(d.Back, b)
+	for _, s := range r.Net.Unix {
+		if policy.Within(s.Path, d.Path) && !d.inBack(s.Path) {
+			d.Back = append(d.Back, Back{Path: s.Path, ID: s.ID, ReadOnly: d.Kind == bind, NoExec: d.Kind == bind, Bare: true})
+		}
+	}
+	for _, p := range slices.Concat(r.Paths, r.Net.Unix) {
+		for _, l := range p.Links {
+			has := slices.ContainsFunc(d.Links, func(o Link) bool { return o.Path == l })
+			if has || !policy.Within(l, d.Path) || d.inBack(path.Dir(l)) {
+				continue
+			}
+			if to, err := q.Host.Readlink(l); err == nil {
+				d.Links = append(d.Links, Link{l, to})
+			}
+		}
+	}
+	slices.SortFunc(d.Back, func(a, b Back) int { return landlock.ComparePaths(a.Path, b.Path) })
+}
+
+// inBack reports whether a path lies in something that is mounted there.
+func (d *PrivateDir) inBack(p string) bool {
+	return slices.ContainsFunc(d.Back, func(b Back) bool { return policy.Within(p, b.Path) })
+}
+
+// stubs are the directories that have to be made in a private one for what lies
+// in it, the outer ones first.
+func (d *PrivateDir) stubs() []string {
+	var out []string
+	add := func(p string) {
+		for p = path.Dir(p); p != d.Path && policy.Within(p, d.Path); p = path.Dir(p) {
+			out = append(out, p)
+		}
+	}
+	for _, b := range d.Back {
+		if b.Bare {
+			add(b.Path)
+		}
+	}
+	for _, dir := range d.Dirs {
+		add(dir)
+	}
+	for _, l := range d.Links {
+		add(l.Path)
+	}
+	slices.SortFunc(out, landlock.ComparePaths)
+	return slices.Compact(out)
 }
 
 // Stubs are the files and directories that are made in a private directory for what
 // is mounted there, without those: what else is in it, the command made.
 func (d *PrivateDir) Stubs() []string {
-	out := d.stubs()
+	out := append(d.stubs(), d.Dirs...)
 	for _, b := range d.Back {
 		out = append(out, b.Path)
 	}
 	for _, l := range d.Links {
 		out = append(out, l.Path)
 	}
-	return append(out, d.Dirs...)
+	return out
 }
 
 // Home is the private home directory, nil for none.
@@ -141,15 +169,23 @@ func (mp *Plan) Home() *PrivateDir {
 	if mp == nil {
 		return nil
 	}
-	for i := range mp.Private {
-		if mp.Private[i].Kind == bind {
-			return &mp.Private[i]
-		}
+	i := slices.IndexFunc(mp.Private, func(d PrivateDir) bool { return d.Kind == bind })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &mp.Private[i]
 }
 
-// inBack reports whether a path lies in something that is mounted there.
-func (d *PrivateDir) inBack(p string) bool {
-	return slices.ContainsFunc(d.Back, func(b Back) bool { return policy.Within(path.Dir(p), b.Path) })
+// PrivateIn is the private directory of files that a path lies in, "" for none: what
+// is there outside, the command does not see.
+func (mp *Plan) PrivateIn(p string) string {
+	if mp == nil {
+		return ""
+	}
+	for _, d := range mp.Private {
+		if (d.Kind == tmpfs || d.Kind == bind) && policy.Within(p, d.Path) && !d.inBack(p) {
+			return d.Path
+		}
+	}
+	return ""
 }

@@ -40,8 +40,8 @@ type Plan struct {
 	// another, at most 500. With a nil list nothing is made read-only.
 	Writable []string
 
-	// Copies are what programs refuse to read when it belongs to nobody.
-	Copies []Copy
+	// SSH are the files that take the place of those in SSHDir.
+	SSH []copied
 
 	// Mounts are made in this order: a directory before what lies in it.
 	Mounts []Mount
@@ -106,12 +106,10 @@ type Request struct {
 	ShareTerminals bool // its /dev/pts stays
 	LeaveMetadata  bool // no namespace is made for the metadata of files alone
 
-	Trees     []deny.Tree // what the policy allows less what it denies
-	Masks     []Mount     // for denials
-	Self      []Mount     // for zsbx's own files
-	Protected []Mount     // for the protected set
-	Hide      []string
-	Table     Table // of this process; nil when it was not read
+	Trees  []deny.Tree // what the policy allows less what it denies
+	Mounts []Mount     // for denials, zsbx's own files and the protected set
+	Hide   []string    // directories that the command has no reason to look into
+	Table  Table       // of this process; nil when it was not read
 }
 
 // Result is what became of a Request.
@@ -138,12 +136,12 @@ func New(q Request) Result {
 		return Result{None: "accepted, and nothing else needs a mount namespace", Home: q.NoHome, Pids: q.NoPids, Tmp: q.sharedTmp()}
 	}
 	mp := &Plan{UserNS: q.UserNS, Why: why, Writable: writable}
-	mp.Mounts = joinMounts(slices.Concat(q.Masks, q.hidden(), q.Self, q.Protected))
+	mp.Mounts = joinMounts(append(q.Mounts, q.hidden()...))
 	// What is found under two names of a second mount is there already: covered
 	// twice, the check would find the cover in place of the file.
 	mp.Mounts = joinMounts(append(mp.Mounts, aliases(q.Host, q.Table, mp.Mounts)...))
 	if mp.UserNS {
-		mp.Copies = SshCopies(q.Policy, q.Host)
+		mp.SSH = SSHCopies(q.Policy, q.Host)
 	}
 	out := Result{Plan: mp, IPC: q.private(mp)}
 	out.Home, out.Tmp, out.Pids = q.home(mp), q.tmp(mp), q.pids(mp)
@@ -157,10 +155,8 @@ func New(q Request) Result {
 // NoNamespace says that there is none.
 func NoNamespace(why string) string { return "no mount namespace: " + why }
 
-// hidden are the masks for directories that the command has no reason to look
-// into.
-func (q *Request) hidden() []Mount {
-	var out []Mount
+// hidden are the masks for what Hide has.
+func (q *Request) hidden() (out []Mount) {
 	for _, dir := range q.Hide {
 		reachable := slices.ContainsFunc(q.Policy.Paths, func(t policy.Path) bool { return policy.Within(dir, t.Path) })
 		if st, err := q.Host.Lstat(dir); err == nil && st.Mode.IsDir() && reachable {
@@ -176,13 +172,14 @@ func (q *Request) hidden() []Mount {
 // programs insist on their owner. Outside writable trees there is nothing when
 // / is one.
 func (q *Request) Reasons(outside bool) []string {
+	masks := func(m Mount) bool { return m.Kind == Mask }
 	var why []string
 	for _, r := range []struct {
 		holds bool
 		what  string
 	}{
-		{len(q.Masks) > 0, "denials inside writable trees"},
-		{len(q.Protected)+len(q.Self) > 0, "protected files in writable trees"},
+		{slices.ContainsFunc(q.Mounts, masks), "denials inside writable trees"},
+		{slices.ContainsFunc(q.Mounts, func(m Mount) bool { return !masks(m) }), "protected files in writable trees"},
 		{outside && !q.LeaveMetadata, "metadata of everything else"},
 		{!q.ShareIPC, "shared memory of other programs"},
 		{q.Policy.Private.Home.Is() && q.NoHome == "", "a home directory of its own"},

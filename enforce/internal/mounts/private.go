@@ -5,11 +5,18 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"github.com/zsbx/zsbx/enforce/internal/deny"
 	"github.com/zsbx/zsbx/enforce/internal/landlock"
 	"github.com/zsbx/zsbx/policy"
 )
+
+// Landlock's rights are inherited through mount points: what the rule of a private
+// directory allows, it allows in all that is mounted in it. So nothing is mounted there
+// but what has the same rights (the temporary directory), what can't be read (sockets),
+// and, in a private home, what may be read: what else a rule does not allow is taken
+// back by the mount.
 
 // PrivateDir is a directory in which the user's other programs keep what no rule
 // tells from the command's own. An empty file system is put onto it, which lasts
@@ -25,6 +32,20 @@ type PrivateDir struct {
 	Dirs   []string // that have to be there, empty
 }
 
+// Back is what lies in a private directory at its own name, as it does outside.
+type Back struct {
+	Path string
+	Dir  bool
+	ID   policy.FileID // what it has to be when it is mounted
+
+	ReadOnly bool // the mount takes the right to write back, and
+	NoExec   bool // that to execute
+	Bare     bool // it lies in nothing else that is mounted there, so that something has to be made for it
+}
+
+// Link is a symbolic link in a private directory that is there outside as well.
+type Link struct{ Path, To string }
+
 // The kinds of PrivateDir.
 const (
 	tmpfs  = "tmpfs"  // tmpfs(5): files in memory
@@ -33,17 +54,27 @@ const (
 	proc   = "proc"   // the processes of the PID namespace (proc(5)), read-only
 )
 
-// PtsDir is where pseudo-terminals are.
-const PtsDir = "/dev/pts"
+const (
+	// PtsDir is where pseudo-terminals are.
+	PtsDir = "/dev/pts"
+	// ShmDir is where shm_open(3) and sem_open(3) make their files.
+	ShmDir = "/dev/shm"
 
-// ShmDir is where shm_open(3) and sem_open(3) make their files.
-const ShmDir = "/dev/shm"
+	procDir = "/proc"
+)
+
+// tmpDirs are where programs that do not ask for TMPDIR make their files.
+func tmpDirs() []string { return []string{"/tmp", "/var/tmp"} }
+
+// tmpShare is the most that a private directory for temporary files holds, in
+// percent of the machine's memory (tmpfs(5), size).
+const tmpShare = 25
 
 // private plans what the command does not share with other programs. It says
 // why it shares System V IPC all the same, or "".
 func (q *Request) private(mp *Plan) (shares string) {
 	if !q.ShareTerminals {
-		q.privateDir(mp, PtsDir, devpts)
+		q.ofBaseline(mp, PtsDir, devpts)
 	}
 	if q.ShareIPC {
 		return ""
@@ -52,42 +83,69 @@ func (q *Request) private(mp *Plan) (shares string) {
 	if policy.Within(q.Policy.TempDir, ShmDir) {
 		return cmp.Or(q.NoIPC, "the temporary directory lies in "+ShmDir)
 	}
-	q.privateDir(mp, ShmDir, tmpfs)
+	q.ofBaseline(mp, ShmDir, tmpfs)
 	return q.NoIPC
 }
 
-// privateDir makes a directory private that the baseline alone allows: whoever
+// ofBaseline makes a directory private that the baseline alone allows: whoever
 // names it, or something in it, means what is there. No rule is made for it
 // then: by another mount of the same file system it would lead to what is
 // covered, and Landlock does not look at it on the way up from what covers it.
-func (q *Request) privateDir(mp *Plan, dir, kind string) {
-	r := q.Policy
-	i := baselineDir(r, dir)
-	if i < 0 || policy.Within(r.Dir, r.Paths[i].Path) {
+func (q *Request) ofBaseline(mp *Plan, dir, kind string) {
+	i := baselineDir(q.Policy, dir)
+	if i < 0 {
 		return
 	}
-	at := r.Paths[i].Path
-	around := func(t policy.Path) bool { return t.Access&policy.Write != 0 && policy.Within(at, t.Path) }
-	named := slices.ContainsFunc(r.Paths, func(t policy.Path) bool {
-		return !ofBaseline(t) && (policy.Within(t.Path, at) || around(t)) || t.Path != at && around(t)
-	})
-	left := slices.IndexFunc(q.Trees, func(t deny.Tree) bool { return t.Path == at && t.Mode.IsDir() })
-	if named || left < 0 {
-		return
-	}
+	at := q.Policy.Paths[i].Path
+	own := func(t policy.Path) bool { return ofBaseline(t) && policy.Within(t.Path, at) }
 	var access policy.Access
 	for _, t := range q.Trees {
 		if t.Path == at {
 			access |= t.Access
 		}
 	}
+	if access == 0 || q.taken(at, policy.Write, own) != "" {
+		return
+	}
 	mp.Private = append(mp.Private, PrivateDir{Path: at, Kind: kind, Rights: landlock.Rights(access, at, fs.ModeDir, q.Handled)})
 	mp.Mounts = slices.DeleteFunc(mp.Mounts, func(o Mount) bool { return policy.Within(o.Path, at) })
 	mp.Writable = slices.DeleteFunc(mp.Writable, func(p string) bool { return p == at })
 }
 
-// procDir is where processes are.
-const procDir = "/proc"
+// taken says what lies in a directory and is the user's, or "": the working directory,
+// what a rule is for that is not own, or gives such an access to what is around.
+func (q *Request) taken(dir string, around policy.Access, own func(policy.Path) bool) string {
+	if policy.Within(q.Policy.Dir, dir) {
+		return "the working directory lies there"
+	}
+	for _, t := range q.Policy.Paths {
+		if !own(t) && (policy.Within(t.Path, dir) || t.Access&around != 0 && policy.Within(dir, t.Path)) {
+			return fmt.Sprintf("%s (%s)", t.Path, t.Rule.Origin)
+		}
+	}
+	return ""
+}
+
+// openSocket says which rule for sockets is for a directory in or around another one,
+// or "": that would be open.
+func (q *Request) openSocket(dir string) string {
+	for _, s := range q.Policy.Net.Unix {
+		if s.Mode&fs.ModeSocket == 0 && (policy.Within(s.Path, dir) || policy.Within(dir, s.Path)) {
+			return fmt.Sprintf("%s (%s) is no socket, and would be open", s.Path, s.Rule.Origin)
+		}
+	}
+	return ""
+}
+
+// baselineDir is the place of the baseline's rule for a directory, or -1.
+func baselineDir(r *policy.Resolved, dir string) int {
+	return slices.IndexFunc(r.Paths, func(t policy.Path) bool { return t.Rule.Path == dir && ofBaseline(t) && t.Mode.IsDir() })
+}
+
+func ofBaseline(t policy.Path) bool { return t.Rule.Origin.Source == "baseline" }
+
+// OpensTerminals reports whether the baseline lets the command at /dev/pts.
+func OpensTerminals(r *policy.Resolved) bool { return baselineDir(r, PtsDir) >= 0 }
 
 // pids plans process ids of the command's own, and says why it has none
 // although the policy asks for them, or "". What names processes shows the own
@@ -106,18 +164,64 @@ func (q *Request) pids(mp *Plan) string {
 			return fmt.Sprintf("of %s a part is allowed (%s), or denied", procDir, t.Path)
 		}
 	}
-	rights := landlock.Rights(access, procDir, fs.ModeDir, q.Handled)
 	mp.Pids = true
-	mp.Private = append(mp.Private, PrivateDir{Path: procDir, Kind: proc, Rights: rights})
+	mp.Private = append(mp.Private, PrivateDir{Path: procDir, Kind: proc, Rights: landlock.Rights(access, procDir, fs.ModeDir, q.Handled)})
 	return ""
 }
 
-// baselineDir is the place of the baseline's rule for a directory, or -1.
-func baselineDir(r *policy.Resolved, dir string) int {
-	return slices.IndexFunc(r.Paths, func(t policy.Path) bool { return t.Rule.Path == dir && ofBaseline(t) && t.Mode.IsDir() })
+// tmp makes the directories for everybody's temporary files private, where the
+// policy has a temporary directory, and says in words what became of them. That
+// directory stays at its own name, on disk. Where a rule names more in one of them, it
+// stays as it is.
+func (q *Request) tmp(mp *Plan) string {
+	i := slices.IndexFunc(q.Trees, func(t deny.Tree) bool { return t.Path == q.Policy.TempDir && t.Mode.IsDir() })
+	if i < 0 {
+		return ""
+	}
+	var private, said []string
+	for _, name := range tmpDirs() {
+		dir, st, err := q.Host.RealPath(name)
+		if err != nil || !st.Mode.IsDir() || slices.Contains(private, dir) {
+			continue
+		}
+		if why := q.tmpTaken(mp, dir); why != "" {
+			said = append(said, fmt.Sprintf("%s as outside, closed but for what is allowed: %s", name, why))
+			continue
+		}
+		private = append(private, dir)
+		d := PrivateDir{Path: dir, Kind: tmpfs, Size: tmpShare, Rights: landlock.Rights(q.Trees[i].Access, dir, fs.ModeDir, q.Handled)}
+		temp := slices.DeleteFunc(slices.Clone(q.Trees), func(t deny.Tree) bool {
+			return t.Path != q.Policy.TempDir || t.Path == dir || !policy.Within(t.Path, dir)
+		})
+		q.keep(&d, temp)
+		mp.Private = append(mp.Private, d)
+	}
+	if len(private) > 0 {
+		said = append([]string{fmt.Sprintf("%s in memory, of the command's own, at most %d %% of it each; TMPDIR on disk", strings.Join(private, " and "), tmpShare)}, said...)
+	}
+	return strings.Join(said, "; ")
 }
 
-func ofBaseline(t policy.Path) bool { return t.Rule.Origin.Source == "baseline" }
+// tmpTaken says why a directory for temporary files can't be private, or "".
+func (q *Request) tmpTaken(mp *Plan, dir string) string {
+	for _, d := range q.Policy.Deny {
+		if d.Covers(dir) {
+			return fmt.Sprintf("it is denied as %s (%s)", d.Pattern, d.Deny.Origin)
+		}
+	}
+	for _, d := range mp.Private {
+		if policy.Within(d.Path, dir) || policy.Within(dir, d.Path) {
+			return d.Path + " is private itself"
+		}
+	}
+	own := func(t policy.Path) bool { return t.Path == q.Policy.TempDir }
+	return cmp.Or(q.taken(dir, policy.Read|policy.Write|policy.Exec, own), q.openSocket(dir))
+}
 
-// OpensTerminals reports whether the baseline lets the command at /dev/pts.
-func OpensTerminals(r *policy.Resolved) bool { return baselineDir(r, PtsDir) >= 0 }
+// sharedTmp is what tmp says where there is no namespace.
+func (q *Request) sharedTmp() string {
+	if q.Policy.TempDir == "" {
+		return ""
+	}
+	return strings.Join(tmpDirs(), " and ") + " as outside, closed but for what is allowed: no mount namespace"
+}

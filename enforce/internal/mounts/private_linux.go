@@ -26,7 +26,7 @@ func (l *stepList) private(d PrivateDir, ruleset int) {
 	trees := make([]result, len(d.Back))
 	for i, b := range d.Back {
 		fd := l.open(b.Path)
-		l.check(fd, Mount{Path: b.Path, ID: b.ID})
+		l.check(fd, b.ID, b.Path)
 		trees[i] = l.clone(fd, true)
 		l.close(fd)
 		attr := uint64(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
@@ -40,24 +40,24 @@ func (l *stepList) private(d PrivateDir, ruleset int) {
 			l.set(trees[i], true, attr)
 		}
 	}
+	first, m := len(l.steps), Mount{Path: d.Path}
 	switch {
 	case d.Kind == devpts:
-		l.fileSystem(devpts, Mount{Path: d.Path}, unix.MS_NOEXEC, devptsPrivate)
+		l.fileSystem(devpts, m, unix.MS_NOEXEC, devptsPrivate)
 	case d.Kind == bind:
 		from := l.open(d.From)
 		tree := l.clone(from, false)
 		l.close(from)
 		l.attach(tree, l.open(d.Path), d.Path)
 	case d.Kind == proc:
-		first := len(l.steps)
-		l.fileSystem(proc, Mount{Path: d.Path}, unix.MS_RDONLY|unix.MS_NODEV|unix.MS_NOEXEC, "")
+		l.fileSystem(proc, m, unix.MS_RDONLY|unix.MS_NODEV|unix.MS_NOEXEC, "")
 		for i := range l.steps[first:] {
 			l.steps[first+i].Tag = TagProc
 		}
 	case d.Size > 0:
-		l.tmpfs(d.Path, noexecOf(d.Path), tmpfsShared+",size="+strconv.Itoa(d.Size)+"%")
+		l.fileSystem(tmpfs, m, unix.MS_NODEV|noexecOf(d.Path), tmpfsShared+",size="+strconv.Itoa(d.Size)+"%")
 	default:
-		l.tmpfs(d.Path, 0, tmpfsShared)
+		l.fileSystem(tmpfs, m, unix.MS_NODEV, tmpfsShared)
 	}
 	if d.Rights == 0 {
 		return
@@ -74,26 +74,25 @@ func (l *stepList) private(d PrivateDir, ruleset int) {
 // as it is outside: trees are copies of d.Back.
 func (l *stepList) back(d PrivateDir, fd result, trees []result) {
 	below := func(p string) string { return strings.TrimPrefix(p[len(d.Path):], "/") }
-	made := func(at result) { // perhaps by an earlier start, and missed where it is needed
-		l.steps[at].MayFail = d.Kind == bind
+	made := func(p string, nr uintptr, args ...any) {
+		at := l.tagged(TagSetup, "making "+p, nr, args...)
+		l.steps[at].MayFail = d.Kind == bind // perhaps an earlier start made it; it is missed where it is needed
 	}
-	mkdir := func(p string) {
-		made(l.tagged(TagSetup, "making "+p, unix.SYS_MKDIRAT, fd, below(p), 0o700))
-	}
+	mkdir := func(p string) { made(p, unix.SYS_MKDIRAT, fd, below(p), 0o700) }
 	for _, p := range d.stubs() {
 		mkdir(p)
 	}
 	for i, b := range d.Back {
 		if !b.Bare {
 			target := l.open(b.Path)
-			l.check(target, Mount{Path: b.Path, ID: b.ID})
+			l.check(target, b.ID, b.Path)
 			l.attach(trees[i], target, b.Path)
 			continue
 		}
 		if b.Dir {
 			mkdir(b.Path)
 		} else {
-			made(l.tagged(TagSetup, "making "+b.Path, unix.SYS_MKNODAT, fd, below(b.Path), unix.S_IFREG|0o600, 0))
+			made(b.Path, unix.SYS_MKNODAT, fd, below(b.Path), unix.S_IFREG|0o600, 0)
 		}
 		l.tagged(TagSetup, "move_mount(2) onto "+b.Path, unix.SYS_MOVE_MOUNT, trees[i], "", fd, below(b.Path), unix.MOVE_MOUNT_F_EMPTY_PATH)
 		l.close(trees[i])
@@ -102,7 +101,7 @@ func (l *stepList) back(d PrivateDir, fd result, trees []result) {
 		mkdir(p)
 	}
 	for _, s := range d.Links {
-		made(l.tagged(TagSetup, "making "+s.Path, unix.SYS_SYMLINKAT, s.To, fd, below(s.Path)))
+		made(s.Path, unix.SYS_SYMLINKAT, s.To, fd, below(s.Path))
 	}
 }
 

@@ -93,20 +93,19 @@ func (mp *Plan) Steps(m *fork.Memory, uid, gid, ruleset int, own *Terminal) []fo
 		l.close(at)
 	}
 	if mp.Writable != nil {
-		l.tagged(TagSetup, "mount_setattr(2) of /", unix.SYS_MOUNT_SETATTR, atCWD, "/", unix.AT_RECURSIVE,
-			&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}, int(unsafe.Sizeof(unix.MountAttr{})))
+		l.setAttr(atCWD, "/", unix.AT_RECURSIVE, unix.MOUNT_ATTR_RDONLY)
 	}
 	for i := range clones {
 		l.attach(clones[i], l.open(mp.Writable[i]), mp.Writable[i])
 	}
-	for _, c := range mp.Copies {
-		l.copies(c)
+	if len(mp.SSH) > 0 {
+		l.copies(SSHDir, mp.SSH)
 	}
 	firstDir := ""
 	for _, m := range mp.Mounts {
 		if m.Kind == Mask && m.Dir && firstDir == "" {
 			firstDir = m.Path
-			l.hideDir(m)
+			l.fileSystem(tmpfs, m, unix.MS_RDONLY|unix.MS_NOEXEC|unix.MS_NODEV, tmpfsEmpty)
 			continue
 		}
 		l.mount(m, firstDir)
@@ -185,45 +184,38 @@ func (l *stepList) attach(tree, target result, path string) {
 	l.close(target)
 }
 
-// set changes attributes of a copy.
-func (l *stepList) set(tree result, recursive bool, attr uint64) {
+// set changes attributes of a copy, or what else fd refers to.
+func (l *stepList) set(fd result, recursive bool, attr uint64) {
 	flags := unix.AT_EMPTY_PATH
 	if recursive {
 		flags |= unix.AT_RECURSIVE
 	}
-	l.tagged(TagSetup, "mount_setattr(2)", unix.SYS_MOUNT_SETATTR, tree, "", flags,
+	l.setAttr(fd, "", flags, attr)
+}
+
+func (l *stepList) setAttr(dir any, path string, flags int, attr uint64) {
+	l.tagged(TagSetup, "mount_setattr(2) of "+path, unix.SYS_MOUNT_SETATTR, dir, path, flags,
 		&unix.MountAttr{Attr_set: attr}, int(unsafe.Sizeof(unix.MountAttr{})))
 }
 
 // copies puts a file system with copies onto a directory.
-func (l *stepList) copies(c Copy) {
-	l.tmpfs(c.Dir, unix.MS_NOEXEC, tmpfsCopies)
-	dir := l.open(c.Dir)
-	for _, f := range c.Files {
+func (l *stepList) copies(path string, files []copied) {
+	l.fileSystem(tmpfs, Mount{Path: path}, unix.MS_NOEXEC|unix.MS_NODEV, tmpfsCopies)
+	dir := l.open(path)
+	for _, f := range files {
 		fd := l.tagged(TagSetup, "copying "+f.Name, unix.SYS_OPENAT, dir, f.Name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o644)
 		l.tagged(TagSetup, "copying "+f.Name, unix.SYS_WRITE, fd, f.Text, len(f.Text))
 		l.close(fd)
 	}
-	l.tagged(TagSetup, "mount_setattr(2)", unix.SYS_MOUNT_SETATTR, dir, "", unix.AT_EMPTY_PATH,
-		&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}, int(unsafe.Sizeof(unix.MountAttr{})))
+	l.set(dir, false, unix.MOUNT_ATTR_RDONLY)
 	l.close(dir)
-}
-
-// hideDir puts the empty file system onto a directory.
-func (l *stepList) hideDir(m Mount) {
-	l.fileSystem(tmpfs, m, unix.MS_RDONLY|unix.MS_NOEXEC|unix.MS_NODEV, tmpfsEmpty)
-}
-
-// tmpfs puts a file system in memory onto a directory.
-func (l *stepList) tmpfs(path string, flags int, options string) {
-	l.fileSystem(tmpfs, Mount{Path: path}, flags|unix.MS_NODEV, options)
 }
 
 // fileSystem puts a new file system onto a directory. mount(2) takes no
 // descriptor, so the directory is entered.
 func (l *stepList) fileSystem(kind string, m Mount, flags int, options string) {
 	fd := l.open(m.Path)
-	l.check(fd, m)
+	l.check(fd, m.ID, m.Path)
 	l.tagged(TagOpen, m.Path, unix.SYS_FCHDIR, fd)
 	l.tagged(TagSetup, "mount(2) of a "+kind, unix.SYS_MOUNT, "none", ".", kind, flags|unix.MS_NOSUID, options)
 	l.close(fd)
@@ -233,37 +225,36 @@ func (l *stepList) fileSystem(kind string, m Mount, flags int, options string) {
 // Directories may have been exchanged since: the cover would lie on another file,
 // and the one that it is for be open under another name. Once it is mounted, it
 // stays with its file, wherever that is moved.
-func (l *stepList) check(fd result, m Mount) {
-	if m.ID == (policy.FileID{}) || policy.Within(m.Path, "/proc") { // which numbers some of its files anew
+func (l *stepList) check(fd result, id policy.FileID, path string) {
+	if id == (policy.FileID{}) || policy.Within(path, "/proc") { // which numbers some of its files anew
 		return
 	}
 	st := fork.Put(l.mem, unix.Stat_t{})
-	at := l.tagged(TagCheck, m.Path, unix.SYS_FSTAT, fd, uintptr(unsafe.Pointer(st)))
-	l.steps[at].Same = fork.Put(l.mem, fork.Same{Got: (*[2]uint64)(unsafe.Pointer(st)), Want: [2]uint64{m.ID.Dev, m.ID.Ino}})
+	at := l.tagged(TagCheck, path, unix.SYS_FSTAT, fd, uintptr(unsafe.Pointer(st)))
+	l.steps[at].Same = fork.Put(l.mem, fork.Same{Got: (*[2]uint64)(unsafe.Pointer(st)), Want: [2]uint64{id.Dev, id.Ino}})
 }
 
 // mount makes one of the plan's mounts. firstDir is a directory that is
 // hidden already, whose mount is used for the others.
 func (l *stepList) mount(m Mount, firstDir string) {
 	target := l.open(m.Path)
-	l.check(target, m)
+	l.check(target, m.ID, m.Path)
+	from := target
 	switch {
 	case m.Kind == Mask && m.Dir:
-		from := l.open(firstDir)
-		tree := l.clone(from, false)
-		l.close(from)
-		l.attach(tree, target, m.Path)
+		from = l.open(firstDir)
 	case m.Kind == Mask:
-		from := l.open("/dev/null")
-		tree := l.clone(from, false)
-		l.close(from)
-		l.set(tree, false, maskAttr)
-		l.attach(tree, target, m.Path)
-	case m.Kind == Protect:
-		tree := l.clone(target, true)
-		l.set(tree, true, unix.MOUNT_ATTR_RDONLY)
-		l.attach(tree, target, m.Path)
-	default:
-		l.attach(l.clone(target, true), target, m.Path)
+		from = l.open("/dev/null")
 	}
+	tree := l.clone(from, m.Kind != Mask)
+	if from != target {
+		l.close(from)
+	}
+	switch {
+	case m.Kind == Mask && !m.Dir:
+		l.set(tree, false, maskAttr)
+	case m.Kind == Protect:
+		l.set(tree, true, unix.MOUNT_ATTR_RDONLY)
+	}
+	l.attach(tree, target, m.Path)
 }
