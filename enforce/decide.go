@@ -101,11 +101,11 @@ func (p *Plan) explain(a *Act, got answer.Answer) Answer {
 			out.Hint = learn.Hint{Flag: "--rw", Value: p.Policy.Short(m.Path), Key: "fs.rw"}
 		}
 	case got.Gains != 0:
-		out.Reason = fmt.Sprintf("nothing may gain a right by being moved: %s is given in %s only", landlock.BitNames(got.Gains, landlock.FSNames()), path.Dir(a.To))
+		out.Reason = fmt.Sprintf("nothing may gain a right by being moved: %s is given in %s only", landlock.BitNames(got.Gains, landlock.FSNames[:]), path.Dir(a.To))
 	case rule.Allowed && got.Apart:
 		out.Reason = "the two places are mounts of their own, so that the rest can be read-only; programs copy instead"
 	case rule.Allowed:
-		out.Reason, out.Origin = fmt.Sprintf("a rule gives no right to %s in %s", landlock.BitNames(got.Missing, landlock.FSNames()), got.At), policy.Origin{}
+		out.Reason, out.Origin = fmt.Sprintf("a rule gives no right to %s in %s", landlock.BitNames(got.Missing, landlock.FSNames[:]), got.At), policy.Origin{}
 	}
 	if got.Verdict == Refused && (got.By != answer.Seccomp || a.Path == "") && (got.Mount == nil || out.Origin.Source != "") {
 		p.propose(&out, a, got, rule)

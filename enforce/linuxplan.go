@@ -201,12 +201,12 @@ func (p *Plan) Layers() []Layer {
 		add("seatbelt", fmt.Sprintf("a profile of %d rules: files, network, services, signals, what other programs could be asked to do", p.profileRules))
 	}
 	if rs := p.Landlock; rs != nil {
-		detail := fmt.Sprintf("ABI %d, %d rules; files: %s", rs.ABI, len(rs.Paths)+len(rs.Ports), landlock.BitNames(rs.HandledFS, landlock.FSNames()))
+		detail := fmt.Sprintf("ABI %d, %d rules; files: %s", rs.ABI, len(rs.Paths)+len(rs.Ports), landlock.BitNames(rs.HandledFS, landlock.FSNames[:]))
 		if rs.HandledNet != 0 {
-			detail += "; network: " + landlock.BitNames(rs.HandledNet, landlock.NetNames())
+			detail += "; network: " + landlock.BitNames(rs.HandledNet, landlock.NetNames[:])
 		}
 		if rs.Scoped != 0 {
-			detail += "; scopes: " + landlock.BitNames(rs.Scoped, landlock.ScopeNames())
+			detail += "; scopes: " + landlock.BitNames(rs.Scoped, landlock.ScopeNames[:])
 		}
 		if rs.HandledFS&landlock.FSRefer == 0 {
 			detail += "; files can't be renamed or linked from one directory to another on this kernel"

@@ -17,14 +17,14 @@ func (p *Plan) WriteLandlock(w io.Writer) error {
 	var b strings.Builder
 	if rs := p.Landlock; rs != nil {
 		fmt.Fprintf(&b, "landlock\tabi %d\n", rs.ABI)
-		fmt.Fprintf(&b, "handled\tfs\t%s\n", landlock.BitNames(rs.HandledFS, landlock.FSNames()))
-		fmt.Fprintf(&b, "handled\tnet\t%s\n", landlock.BitNames(rs.HandledNet, landlock.NetNames()))
-		fmt.Fprintf(&b, "scoped\t%s\n", landlock.BitNames(rs.Scoped, landlock.ScopeNames()))
+		fmt.Fprintf(&b, "handled\tfs\t%s\n", landlock.BitNames(rs.HandledFS, landlock.FSNames[:]))
+		fmt.Fprintf(&b, "handled\tnet\t%s\n", landlock.BitNames(rs.HandledNet, landlock.NetNames[:]))
+		fmt.Fprintf(&b, "scoped\t%s\n", landlock.BitNames(rs.Scoped, landlock.ScopeNames[:]))
 		for _, r := range rs.Paths {
-			fmt.Fprintf(&b, "path\t%s\t%s\t%s\n", quotePath(r.Path), landlock.BitNames(r.Rights, landlock.FSNames()), r.Origin)
+			fmt.Fprintf(&b, "path\t%s\t%s\t%s\n", quotePath(r.Path), landlock.BitNames(r.Rights, landlock.FSNames[:]), r.Origin)
 		}
 		for _, r := range rs.Ports {
-			fmt.Fprintf(&b, "port\t%d\t%s\t%s\n", r.Port, landlock.BitNames(r.Rights, landlock.NetNames()), r.Origin)
+			fmt.Fprintf(&b, "port\t%d\t%s\t%s\n", r.Port, landlock.BitNames(r.Rights, landlock.NetNames[:]), r.Origin)
 		}
 	}
 	if f := p.Seccomp; f != nil {

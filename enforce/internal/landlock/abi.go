@@ -39,23 +39,12 @@ const (
 	ScopeSignal
 )
 
-// Flags of landlock_restrict_self(2). Without RestrictLogNewExecOn the kernel logs
-// no denial of a program that was executed after it, and so none of a command's.
-const (
-	RestrictLogSameExecOff uint32 = 1 << iota
-	RestrictLogNewExecOn
-	RestrictLogSubdomainsOff
-	RestrictTSync
-	RestrictNoNewPrivs
-)
-
 // ABI is what a version of Landlock knows.
 type ABI struct {
-	Linux    string // the first kernel that has it
-	FS       uint64 // rights on files that a ruleset may handle
-	Net      uint64
-	Scoped   uint64
-	Restrict uint32 // flags of landlock_restrict_self(2)
+	Linux  string // the first kernel that has it
+	FS     uint64 // rights on files that a ruleset may handle
+	Net    uint64
+	Scoped uint64
 }
 
 // versions are what each version of Landlock adds, from 1 on.
@@ -66,11 +55,11 @@ var versions = [...]ABI{
 	{Linux: "6.7", Net: NetBindTCP | NetConnectTCP},
 	{Linux: "6.10", FS: FSIoctlDev},
 	{Linux: "6.12", Scoped: ScopeAbstractUnix | ScopeSignal},
-	{Linux: "6.15", Restrict: RestrictLogSameExecOff | RestrictLogNewExecOn | RestrictLogSubdomainsOff},
-	{Linux: "7.0", Restrict: RestrictTSync},
+	{Linux: "6.15"}, // flags of landlock_restrict_self(2), as 8 and 11
+	{Linux: "7.0"},
 	{Linux: "7.1", FS: FSResolveUnix},
 	{Linux: "7.2", Net: NetBindUDP | NetConnectSendUDP},
-	{Linux: "7.3", Restrict: RestrictNoNewPrivs},
+	{Linux: "7.3"},
 }
 
 // MaxABI is the newest version of Landlock that this package knows. A kernel
@@ -80,26 +69,20 @@ const MaxABI = len(versions)
 // Of is what a probed version knows; 0 is no Landlock.
 func Of(version int) (a ABI) {
 	for _, v := range versions[:max(0, min(version, MaxABI))] {
-		a = ABI{v.Linux, a.FS | v.FS, a.Net | v.Net, a.Scoped | v.Scoped, a.Restrict | v.Restrict}
+		a = ABI{v.Linux, a.FS | v.FS, a.Net | v.Net, a.Scoped | v.Scoped}
 	}
 	return a
 }
 
 // FSNames, NetNames and ScopeNames are the kernel's names in lower case, in
 // the order of the bits.
-func FSNames() []string {
-	return []string{"execute", "write_file", "read_file", "read_dir", "remove_dir", "remove_file",
+var (
+	FSNames = [...]string{"execute", "write_file", "read_file", "read_dir", "remove_dir", "remove_file",
 		"make_char", "make_dir", "make_reg", "make_sock", "make_fifo", "make_block", "make_sym",
 		"refer", "truncate", "ioctl_dev", "resolve_unix"}
-}
-
-func NetNames() []string {
-	return []string{"bind_tcp", "connect_tcp", "bind_udp", "connect_send_udp"}
-}
-
-func ScopeNames() []string {
-	return []string{"abstract_unix_socket", "signal"}
-}
+	NetNames   = [...]string{"bind_tcp", "connect_tcp", "bind_udp", "connect_send_udp"}
+	ScopeNames = [...]string{"abstract_unix_socket", "signal"}
+)
 
 // BitNames lists the names of the bits that are set.
 func BitNames(bits uint64, names []string) string {

@@ -20,34 +20,28 @@ func MergeRules(rules []PathRule) []PathRule {
 	slices.SortFunc(order, func(a, b int) int { return cmp.Or(ComparePaths(rules[a].Path, rules[b].Path), a-b) })
 
 	out := make([]PathRule, 0, len(rules))
-	var open []ancestor // the directories that the current path lies below
+	var open []PathRule // the directories that the current path lies below, with what is allowed there in all
 	for i := 0; i < len(order); {
 		r := rules[order[i]]
 		for i++; i < len(order) && rules[order[i]].Path == r.Path; i++ {
 			r.Rights |= rules[order[i]].Rights
 		}
-		for len(open) > 0 && !policy.Within(r.Path, open[len(open)-1].path) {
+		for len(open) > 0 && !policy.Within(r.Path, open[len(open)-1].Path) {
 			open = open[:len(open)-1]
 		}
 		var have uint64
 		if len(open) > 0 {
-			have = open[len(open)-1].rights
+			have = open[len(open)-1].Rights
 		}
 		if r.Rights&^have == 0 {
 			continue
 		}
 		out = append(out, r)
 		if r.Dir {
-			open = append(open, ancestor{r.Path, have | r.Rights})
+			open = append(open, PathRule{Path: r.Path, Rights: have | r.Rights})
 		}
 	}
 	return out
-}
-
-// ancestor is a directory and what the rules on it and above it allow.
-type ancestor struct {
-	path   string
-	rights uint64
 }
 
 // ComparePaths sorts a directory right before what lies below it: as strings,

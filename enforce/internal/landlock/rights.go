@@ -23,10 +23,18 @@ type Ruleset struct {
 	Ports []PortRule // sorted by port
 }
 
-// RestrictFlags are those for landlock_restrict_self(2), where the version has
-// them: what the command is denied is for the machine's own audit to see, if it has
-// one (auditd(8), AUDIT_LANDLOCK_ACCESS).
-func (rs *Ruleset) RestrictFlags() uint32 { return Of(rs.ABI).Restrict & RestrictLogNewExecOn }
+// RestrictFlags are those for landlock_restrict_self(2). Without LOG_NEW_EXEC_ON, which
+// ABI 7 brought, the kernel logs no denial of a program that was executed after it, and so
+// none of a command's: that is for the machine's own audit to see, if it has one
+// (auditd(8), AUDIT_LANDLOCK_ACCESS).
+func (rs *Ruleset) RestrictFlags() uint32 {
+	if rs.ABI < 7 {
+		return 0
+	}
+	return restrictLogNewExecOn
+}
+
+const restrictLogNewExecOn = 1 << 1
 
 // PathRule allows rights on one file, or on a directory and all below it.
 type PathRule struct {

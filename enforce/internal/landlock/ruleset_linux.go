@@ -14,11 +14,8 @@ const Tag fork.Tag = "Landlock"
 
 // How rules reach the kernel: Create makes an empty ruleset before the fork, AddRules
 // fills it while the child is being made, and the child restricts itself with the same
-// descriptor. Each path is opened anew and compared with what was resolved
-// (openpath_linux.go): what was exchanged meanwhile stops the start.
-
-// minRulesetFd keeps the ruleset's descriptor off those of the command.
-const minRulesetFd = 3
+// descriptor. Each path is opened anew and compared with what was resolved: what was
+// exchanged meanwhile stops the start.
 
 // rulesetAttr is struct landlock_ruleset_attr. A kernel that knows less of it takes
 // zeros for the rest.
@@ -45,16 +42,7 @@ func (rs *Ruleset) Create() (int, error) {
 	if errno != 0 {
 		return -1, fmt.Errorf("landlock_create_ruleset(2) for ABI %d: %w", rs.ABI, errno)
 	}
-	fd := int(r)
-	if fd < minRulesetFd {
-		up, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, minRulesetFd)
-		unix.Close(fd)
-		if err != nil {
-			return -1, fmt.Errorf("moving the ruleset's descriptor: %w", err)
-		}
-		fd = up
-	}
-	return fd, nil
+	return int(r), nil
 }
 
 // AddRules fills the ruleset. The processes that were forked meanwhile have the
@@ -86,14 +74,44 @@ func AddRule(fd int, kind uintptr, attr unsafe.Pointer) error {
 // adds the rule by that very descriptor: a link put in its place meanwhile is
 // either seen here or too late.
 func addPath(ruleset int, r *PathRule) error {
-	fd, err := openPath(r)
-	if err != nil {
-		return err
+	fd, err := openNoLinks(r.Path)
+	if err != nil { // the first three say that it was another thing when it was resolved
+		return &PathError{r.Path, r.Origin, err == unix.ENOENT || err == unix.ENOTDIR || err == unix.ELOOP, err}
 	}
 	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return &PathError{r.Path, r.Origin, false, err}
+	}
+	if st.Dev != r.ID.Dev || st.Ino != r.ID.Ino && !onProc(fd) {
+		return &PathError{r.Path, r.Origin, true, nil}
+	}
 	attr := PathBeneath{r.Rights, uintptr(fd)}
 	if err := AddRule(ruleset, RulePathBeneath, unsafe.Pointer(&attr)); err != nil {
 		return fmt.Errorf("landlock rule for %s (%s): %w", r.Path, r.Origin, err)
 	}
 	return nil
+}
+
+// openNoLinks opens a path as a mere reference to an inode, without following a link
+// anywhere in it. Where openat2(2) is refused, as by the filter of another zsbx, only a
+// link in the last element is noticed here; one before that leads to another inode.
+func openNoLinks(path string) (fd int, err error) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
+	fork.Retry(func() unix.Errno {
+		fd, err = unix.Openat2(unix.AT_FDCWD, path, &how)
+		errno, _ := err.(unix.Errno)
+		return errno
+	})
+	if err == unix.ENOSYS || err == unix.EPERM {
+		return unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	}
+	return fd, err
+}
+
+// onProc reports whether a file lies on procfs, which gives some of its files a
+// new inode number whenever the kernel has forgotten them.
+func onProc(fd int) bool {
+	var fs unix.Statfs_t
+	return unix.Fstatfs(fd, &fs) == nil && fs.Type == unix.PROC_SUPER_MAGIC
 }
