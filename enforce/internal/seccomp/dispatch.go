@@ -15,36 +15,22 @@ import (
 // the tree.
 type dispatch struct {
 	writer
-	points []point // the system calls that a rule is about
-	plain  []plainAnswer
+	points []point          // the system calls that a rule is about
+	plain  map[uint32]place // the plain answers
 }
 
-// point sends one system call, and segment those from a number on, to a place.
-type (
-	point struct {
-		nr uint32
-		to place
-	}
-	segment struct {
-		from uint32
-		to   place
-	}
-	plainAnswer struct {
-		action uint32
-		at     place
-	}
-)
+// point sends one system call to a place.
+type point struct {
+	nr uint32
+	to place
+}
 
 // answer is the place of a plain answer.
 func (d *dispatch) answer(action uint32) place {
-	for _, p := range d.plain {
-		if p.action == action {
-			return p.at
-		}
+	if d.plain[action] == 0 {
+		d.plain[action] = d.put(bpfReturn, action)
 	}
-	p := plainAnswer{action, d.put(bpfReturn, action)}
-	d.plain = append(d.plain, p)
-	return p.at
+	return d.plain[action]
 }
 
 // target is where the calls of a rule go.
@@ -62,52 +48,26 @@ const (
 	offsetArgs = 16 // six 64-bit words, little-endian on both machines
 )
 
-// head writes what comes before the blocks and the answers.
+// head writes what comes before the blocks and the answers. Calls which nobody has looked
+// at yet are refused, those of x32 included: they carry bit 30.
 func (d *dispatch) head(arch uint32) {
-	kill := d.answer(ActKill)
-	d.search(d.segments())
+	slices.SortFunc(d.points, func(a, b point) int { return cmp.Compare(a.nr, b.nr) })
+	kill, unknown, allow := d.answer(ActKill), d.answer(RefuseENOSYS), d.answer(ActAllow)
+	d.branch(bpfAtLeast, LastSyscall+1, unknown, d.search(d.points, allow))
 	tree := d.put(bpfLoad, offsetNr)
 	d.branch(bpfEqual, arch, tree, kill)
 	d.put(bpfLoad, offsetArch)
 }
 
-// segments cuts the numbers into runs with the same target. The last run is
-// that of the calls which nobody has looked at yet, those of x32 included:
-// they carry bit 30.
-func (d *dispatch) segments() []segment {
-	slices.SortFunc(d.points, func(a, b point) int { return cmp.Compare(a.nr, b.nr) })
-	allow := d.answer(ActAllow)
-	out := make([]segment, 1, 2*len(d.points)+2)
-	out[0] = segment{0, allow}
-	add := func(from uint32, to place) {
-		switch last := &out[len(out)-1]; {
-		case last.to == to:
-		case last.from == from:
-			last.to = to
-			if len(out) > 1 && out[len(out)-2].to == to {
-				out = out[:len(out)-1]
-			}
-		default:
-			out = append(out, segment{from, to})
-		}
+// search writes the tree over points, and gives its place.
+func (d *dispatch) search(points []point, otherwise place) place {
+	if len(points) == 1 {
+		return d.branch(bpfEqual, points[0].nr, points[0].to, otherwise)
 	}
-	for _, p := range d.points {
-		add(p.nr, p.to)
-		add(p.nr+1, allow)
-	}
-	add(LastSyscall+1, d.answer(RefuseENOSYS))
-	return out
-}
-
-// search writes the tree over segments, and gives its place.
-func (d *dispatch) search(s []segment) place {
-	if len(s) == 1 {
-		return s[0].to
-	}
-	mid := len(s) / 2
-	upper := d.search(s[mid:])
-	lower := d.search(s[:mid])
-	return d.branch(bpfAtLeast, s[mid].from, upper, lower)
+	mid := len(points) / 2
+	upper := d.search(points[mid:], otherwise)
+	lower := d.search(points[:mid], otherwise)
+	return d.branch(bpfAtLeast, points[mid].nr, upper, lower)
 }
 
 // block writes the clauses of a rule, and gives the place of the first one. What

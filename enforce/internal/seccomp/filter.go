@@ -115,7 +115,7 @@ func newFilter(arch string, rules []rule) *Filter {
 	if auditArch(arch) == 0 {
 		return nil
 	}
-	d := dispatch{writer: writer{make([]Instruction, 0, 512)}, points: make([]point, 0, len(sysnrTable))}
+	d := dispatch{writer: writer{make([]Instruction, 0, 512)}, points: make([]point, 0, len(sysnrTable)), plain: map[uint32]place{}}
 	for i := range rules {
 		at := place(0)
 		for _, c := range rules[i].calls {

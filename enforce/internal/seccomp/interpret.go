@@ -38,12 +38,10 @@ func machine(prog []Instruction, data [64]byte) (uint32, error) {
 			pc += int(in.K)
 		case bpfReturn:
 			return in.K, nil
-		case bpfEqual, bpfAtLeast:
-			yes := acc == in.K
-			if in.Code == bpfAtLeast {
-				yes = acc >= in.K
-			}
-			pc += int(pick(yes, in))
+		case bpfEqual:
+			pc += int(pick(acc == in.K, in))
+		case bpfAtLeast:
+			pc += int(pick(acc >= in.K, in))
 		default:
 			return 0, fmt.Errorf("%d: unknown code %#x", pc, in.Code)
 		}

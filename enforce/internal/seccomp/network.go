@@ -18,9 +18,6 @@ const (
 	NetlinkUevent = 15
 )
 
-// socketCalls make sockets.
-func socketCalls() []string { return []string{"socket", "socketpair"} }
-
 // allowNetlink lets the given protocols of AF_NETLINK pass, and answers the
 // others as a kernel without them would: programs that write audit records
 // give up for good on any other error.
@@ -43,7 +40,7 @@ func openNetworkRules(unixSockets []clause) []rule {
 	clauses = append(clauses, allowNetlink(NetlinkRoute, NetlinkUevent)...)
 	clauses = append(clauses, clause{answer: RefuseEAFNOSUPPORT})
 	return []rule{{
-		calls: socketCalls(), clauses: clauses,
+		calls: []string{"socket", "socketpair"}, clauses: clauses,
 		when: "the family is not AF_UNIX, AF_INET, AF_INET6, or AF_NETLINK for routes and device events",
 		why:  "seldom used families are where the kernel's mistakes are, and some reach the machine's host",
 	}}
@@ -53,17 +50,17 @@ func openNetworkRules(unixSockets []clause) []rule {
 // that the command comes by otherwise stay what they are.
 func noNetworkRules(unixSockets []clause) []rule {
 	return append([]rule{{
-		calls: socketCalls(), clauses: append(unixSockets, clause{answer: RefuseEACCES}),
+		calls: []string{"socket", "socketpair"}, clauses: append(unixSockets, clause{answer: RefuseEACCES}),
 		when: "the family is not AF_UNIX",
 		why:  "no network",
-	}}, noDetours()...)
+	}}, noDetours(nil)...)
 }
 
 // noDetours close the ways by which a TCP socket gets a peer, or becomes a
 // socket of another kind, without connect(2) and listen(2). That a connection is
 // put off until the first write (TCP_FASTOPEN_CONNECT) is none: its connect(2) is
-// checked.
-func noDetours() []rule {
+// checked. More is what else is answered of setsockopt(2).
+func noDetours(more []clause) []rule {
 	const (
 		fastOpen = 0x20000000 // MSG_FASTOPEN
 		early    = "it connects without connect(2), which is where addresses are checked"
@@ -75,7 +72,7 @@ func noDetours() []rule {
 		{calls: []string{"sendto", "sendmmsg"}, clauses: flags(3), when: "MSG_FASTOPEN", why: early},
 		{calls: []string{"sendmsg"}, clauses: flags(2), when: "MSG_FASTOPEN", why: early},
 		{calls: []string{"setsockopt"},
-			clauses: []clause{{[]test{{arg: 1, is: protoTCP}, {arg: 2, is: 31}}, RefuseENOPROTOOPT}},
+			clauses: append([]clause{{[]test{{arg: 1, is: protoTCP}, {arg: 2, is: 31}}, RefuseENOPROTOOPT}}, more...),
 			when:    "TCP_ULP", why: "it can turn a TCP socket into one that Landlock doesn't take for TCP"},
 	}
 }
@@ -97,28 +94,18 @@ func portsRules(unixSockets []clause, listen, names bool) []rule {
 	clauses := append(unixSockets, tcp(AfInet)...)
 	clauses = append(clauses, tcp(AfInet6)...)
 	clauses = append(clauses, allowNetlink(NetlinkRoute)...)
-	clauses = append(clauses, clause{answer: RefuseEACCES})
-
-	one := func(clauses []clause, calls ...string) rule {
-		return rule{
-			calls: calls, clauses: clauses,
-			when: "it is not AF_UNIX, TCP over AF_INET or AF_INET6, or AF_NETLINK for routes",
-			why:  "only TCP can be limited to ports",
-		}
-	}
-	rules := []rule{one(clauses, socketCalls()...)}
+	var pretended []clause
 	if names {
 		datagram := test{arg: 1, mask: sockTypeMask, is: sockDatagram}
-		asks := []clause{{[]test{{arg: 0, is: AfInet}, datagram}, actNotify}, {[]test{{arg: 0, is: AfInet6}, datagram}, actNotify}}
-		rules = []rule{one(append(asks, clauses...), "socket"), one(clauses, "socketpair")}
+		clauses = append(clauses, clause{[]test{{arg: 0, is: AfInet}, datagram}, actNotify}, clause{[]test{{arg: 0, is: AfInet6}, datagram}, actNotify})
+		// C libraries give up without IP_RECVERR, IPV6_RECVERR.
+		pretended = []clause{{[]test{{arg: 1}, {arg: 2, is: 11}}, pretendSuccess}, {[]test{{arg: 1, is: 41}, {arg: 2, is: 25}}, pretendSuccess}}
 	}
-	for _, r := range noDetours() {
-		if names && r.calls[0] == "setsockopt" { // C libraries give up without IP_RECVERR, IPV6_RECVERR
-			r.clauses = append(r.clauses, clause{[]test{{arg: 1}, {arg: 2, is: 11}}, pretendSuccess},
-				clause{[]test{{arg: 1, is: 41}, {arg: 2, is: 25}}, pretendSuccess})
-		}
-		rules = append(rules, r)
-	}
+	rules := append([]rule{{
+		calls: []string{"socket", "socketpair"}, clauses: append(clauses, clause{answer: RefuseEACCES}),
+		when: "it is not AF_UNIX, TCP over AF_INET or AF_INET6, or AF_NETLINK for routes",
+		why:  "only TCP can be limited to ports",
+	}}, noDetours(pretended)...)
 	if !listen {
 		rules = append(rules, refuse(RefuseEACCES,
 			"listen(2) on an unbound socket takes a port that the kernel chooses; a filter can't tell it from AF_UNIX, which is refused with it",

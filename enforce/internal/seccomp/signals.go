@@ -93,8 +93,8 @@ func ioctlRule() rule {
 	var clauses []clause
 	for _, request := range []uint32{
 		0x5412, 0x541c, 0x5423, 0x8901, 0x8902, // TIOCSTI, TIOCLINUX, TIOCSETD, FIOSETOWN, SIOCSPGRP
-		addFileKey, removeFileKey, removeFileKeyAll,
-		makeSnapshot, makeSnapshotV2, makeSubvolume, makeSubvolumeV2, removeSubvolume, removeSubvolumeV2,
+		0xc0506617, 0xc0406618, 0xc0406619, // FS_IOC_ADD_ENCRYPTION_KEY, FS_IOC_REMOVE_ENCRYPTION_KEY, and for ALL_USERS
+		0x50009401, 0x50009417, 0x5000940e, 0x50009418, 0x5000940f, 0x5000943f, // BTRFS_IOC_SNAP_CREATE, SUBVOL_CREATE, SNAP_DESTROY, each with its V2
 	} {
 		clauses = append(clauses, clause{[]test{{arg: 1, is: request}}, RefuseEPERM})
 	}
@@ -106,22 +106,3 @@ func ioctlRule() rule {
 			"or have a file signal processes outside, or take files away from the user's other programs, or show denied files under other names",
 	}
 }
-
-// Requests of ioctl(2) on directories (linux/fscrypt.h): FS_IOC_ADD_ENCRYPTION_KEY,
-// FS_IOC_REMOVE_ENCRYPTION_KEY and FS_IOC_REMOVE_ENCRYPTION_KEY_ALL_USERS.
-const (
-	addFileKey       = 0xc0506617
-	removeFileKey    = 0xc0406618
-	removeFileKeyAll = 0xc0406619
-)
-
-// Likewise (linux/btrfs.h): BTRFS_IOC_SNAP_CREATE, BTRFS_IOC_SUBVOL_CREATE,
-// BTRFS_IOC_SNAP_DESTROY and their second versions.
-const (
-	makeSnapshot      = 0x50009401
-	makeSnapshotV2    = 0x50009417
-	makeSubvolume     = 0x5000940e
-	makeSubvolumeV2   = 0x50009418
-	removeSubvolume   = 0x5000940f
-	removeSubvolumeV2 = 0x5000943f
-)
