@@ -219,8 +219,10 @@ func (p *Plan) Layers() []Layer {
 	if p.Mediation.Mediates() {
 		add("sockets", p.Mediation.String())
 	}
-	if detail := p.namesLayer(); detail != "" {
-		add("names", detail)
+	if why := p.Unnamed(); why != "" {
+		add("names", "not resolved: "+why)
+	} else if p.Mediation.Mediates() && len(p.names) > 0 {
+		add("names", fmt.Sprintf("asked of %v by UDP and TCP; no other UDP", p.names))
 	}
 	if p.holdsSignals() {
 		all = append(all, p.signalLayer())

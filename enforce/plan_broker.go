@@ -1,7 +1,6 @@
 package enforce
 
 import (
-	"fmt"
 	"path"
 	"slices"
 
@@ -47,27 +46,14 @@ const NamesHint = "--connect-tcp 53 --env RES_OPTIONS=use-vc"
 func (p *Plan) Unnamed() string {
 	byTCP := func(port policy.Port) bool { return port.Number == 53 }
 	switch {
-	case slices.ContainsFunc(p.Policy.Net.ConnectTCP, byTCP):
-		return ""
-	case p.Policy.OS != "linux" || !asksNames(p.Policy.Net) || p.Mediation.Mediates() && len(p.names) > 0:
+	case p.Policy.OS != "linux" || !asksNames(p.Policy.Net) || slices.ContainsFunc(p.Policy.Net.ConnectTCP, byTCP):
 		return ""
 	case len(p.names) == 0:
 		return "/etc/resolv.conf names no server"
+	case p.Mediation.Mediates():
+		return ""
 	}
 	return "UDP is closed, and zsbx can't ask for the command: " + orUnknown(p.Caps.SeccompNotifyReason)
-}
-
-// namesLayer is what a plan says about names, for people; "" for nothing.
-func (p *Plan) namesLayer() string {
-	switch {
-	case !asksNames(p.Policy.Net):
-		return ""
-	case p.Mediation.Mediates() && len(p.names) > 0:
-		return fmt.Sprintf("asked of %v by UDP and TCP; no other UDP", p.names)
-	case p.Unnamed() == "":
-		return ""
-	}
-	return "not resolved: " + p.Unnamed()
 }
 
 // allowsAllPaths reports whether every socket by path is allowed: --unix /.
@@ -89,11 +75,10 @@ func (p *Plan) planMediation(peers, inherited bool, signals seccomp.SignalMode) 
 	if p.Seccomp == nil || !peers && signals == seccomp.SignalsKernel && p.watched == nil && p.held == nil {
 		return
 	}
-	m := &broker.Policy{Unix: net.Unix, Net: net.Mode, Sockets: inherited, Peers: peers, Signals: signals, Capabilities: p.Caps.Capabilities &^ p.DropCapabilities}
-	if p.Mounts != nil && p.Mounts.UserNS {
-		m.Capabilities = 0
+	m := &broker.Policy{Unix: net.Unix, Net: net.Mode, Sockets: inherited, Peers: peers, Signals: signals, Names: p.names, Held: p.held}
+	if p.Mounts == nil || !p.Mounts.UserNS {
+		m.Capabilities = p.Caps.Capabilities &^ p.DropCapabilities
 	}
-	m.Names, m.Held = p.names, p.held
 	for _, port := range net.ConnectTCP {
 		m.ConnectTCP = append(m.ConnectTCP, port.Number)
 	}
@@ -138,21 +123,18 @@ func (c *Caps) SignalMode() seccomp.SignalMode {
 
 // signalLayer is what a plan says about signals, for people.
 func (p *Plan) signalLayer() Layer {
-	detail := "Landlock's scope: to the session's own processes only"
+	const scope = "Landlock's scope: to the session's own processes only"
 	mode := seccomp.SignalsKernel
 	if p.Mediation != nil {
 		mode = p.Mediation.Signals
 	}
-	switch mode {
-	case seccomp.SignalsAll:
-		detail = "sent by zsbx, to the session's own processes only; signal 0 is answered truthfully, so lock files work"
-	case seccomp.SignalsExist:
-		detail += "; zsbx answers signal 0 to processes outside, so lock files work"
-	default:
-		if p.Mounts != nil && p.Mounts.Pids {
-			return Layer{"signals", "a PID namespace: no process outside has a number; a lock file whose owner runs outside is taken for stale"}
-		}
-		detail += "; a lock file whose owner runs outside may be taken for stale"
+	switch {
+	case mode == seccomp.SignalsAll:
+		return Layer{"signals", "sent by zsbx, to the session's own processes only; signal 0 is answered truthfully, so lock files work"}
+	case mode == seccomp.SignalsExist:
+		return Layer{"signals", scope + "; zsbx answers signal 0 to processes outside, so lock files work"}
+	case p.Mounts != nil && p.Mounts.Pids:
+		return Layer{"signals", "a PID namespace: no process outside has a number; a lock file whose owner runs outside is taken for stale"}
 	}
-	return Layer{"signals", detail}
+	return Layer{"signals", scope + "; a lock file whose owner runs outside may be taken for stale"}
 }

@@ -37,7 +37,7 @@ type Broker struct {
 	workers sync.WaitGroup
 
 	mu     sync.Mutex
-	askers map[uint64]*asker // by the inode of the command's end
+	askers map[[2]uint32]int // sockets by which names are asked for, by the cookie of the command's end
 
 	begun   sync.Once     // it is served, or never will be
 	ended   sync.Once     // serving is over
@@ -65,7 +65,7 @@ func New(policy *Policy, mem *fork.Memory, filter *seccomp.Filter) (*Broker, []f
 	if err != nil {
 		return nil, nil, err
 	}
-	return &Broker{policy: policy, hand: hand, over: make(chan struct{})}, hand.steps(mem, filter), nil
+	return &Broker{policy: policy, hand: hand, over: make(chan struct{}), askers: map[[2]uint32]int{}}, hand.steps(mem, filter), nil
 }
 
 // Attach has the broker learn of the command's process. At once it serves from the

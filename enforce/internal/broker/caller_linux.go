@@ -23,35 +23,34 @@ type socket struct {
 // socket fetches the socket that is the call's first argument
 // (pidfd_getfd(2)).
 func (c *Call) socket() (socket, unix.Errno) {
-	got, errno := c.from.descriptor(int(int32(c.args[0])))
-	switch errno {
-	case 0:
-	case unix.EBADF:
-		return socket{}, unix.EBADF
-	default:
-		return socket{}, unix.EACCES
+	fd, errno := c.from.descriptor(int(int32(c.args[0])))
+	if errno != 0 {
+		return socket{}, errno
 	}
-	c.held = append(c.held, got)
-	domain, err := unix.GetsockoptInt(got, unix.SOL_SOCKET, unix.SO_DOMAIN)
-	return socket{got, domain}, asErrno(err)
+	c.held = append(c.held, fd)
+	domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
+	return socket{fd, domain}, asErrno(err)
 }
 
 // descriptor copies a descriptor of the caller, or of its process where the
 // kernel can't tell threads apart (PIDFD_THREAD came with Linux 6.9). A thread
 // with descriptors of its own is then taken for the process's first thread:
 // what is fetched is what is checked and connected, so that this fools nobody
-// but itself.
+// but itself. The error is EBADF or EACCES.
 func (c caller) descriptor(fd int) (int, unix.Errno) {
 	const pidfdThread = unix.O_EXCL
 	pidfd, err := unix.PidfdOpen(c.tid, pidfdThread)
 	if err != nil {
 		var errno unix.Errno
 		if _, pidfd, errno = openProcess(c.tid); errno != 0 {
-			return -1, errno
+			return -1, unix.EACCES
 		}
 	}
 	defer unix.Close(pidfd)
 	got, err := unix.PidfdGetfd(pidfd, fd, 0)
+	if err != nil && err != unix.EBADF {
+		err = unix.EACCES
+	}
 	return got, asErrno(err)
 }
 
@@ -95,10 +94,7 @@ func (c caller) status() (status, error) {
 
 // ProcessOf is the number of the process that has a thread, 0 if it can't be told.
 func ProcessOf(tid int) int {
-	st, err := caller{tid}.status()
-	if err != nil {
-		return 0
-	}
+	st, _ := caller{tid}.status()
 	return max(0, st.process)
 }
 

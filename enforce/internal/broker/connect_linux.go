@@ -241,7 +241,11 @@ func (w *waiter) call() unix.Errno {
 		addr = append(addr, "/proc/self/fd/"...)
 		addr = append(strconv.AppendInt(addr, int64(w.file), 10), 0)
 	}
-	_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(w.sock.fd), uintptr(unsafe.Pointer(unsafe.SliceData(addr))), uintptr(len(addr)))
+	return connect(w.sock.fd, addr)
+}
+
+func connect(fd int, addr []byte) unix.Errno {
+	_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(addr))), uintptr(len(addr)))
 	return errno
 }
 

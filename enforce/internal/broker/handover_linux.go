@@ -84,29 +84,25 @@ func (h *handover) receive() (int, error) {
 	var data [1]byte
 	control := make([]byte, unix.CmsgSpace(4))
 	var n, flags int
-	errno := unix.EINTR
-	for errno == unix.EINTR {
-		errno = patiently(func() unix.Errno {
+	errno := patiently(func() unix.Errno {
+		return fork.Retry(func() unix.Errno {
 			var err error
 			_, n, flags, _, err = unix.Recvmsg(h.parent, data[:], control, unix.MSG_CMSG_CLOEXEC)
 			return asErrno(err)
 		})
+	})
+	if errno == 0 && flags&unix.MSG_CTRUNC != 0 { // unix(7): there was no descriptor to be had
+		errno = unix.EMFILE
 	}
 	if errno != 0 {
 		return -1, fmt.Errorf("receiving the queue of socket calls: %w", errno)
 	}
-	if flags&unix.MSG_CTRUNC != 0 { // unix(7): there was no descriptor to be had
-		return -1, fmt.Errorf("receiving the queue of socket calls: %w", unix.EMFILE)
+	if msgs, _ := unix.ParseSocketControlMessage(control[:n]); len(msgs) == 1 {
+		if fds, _ := unix.ParseUnixRights(&msgs[0]); len(fds) == 1 {
+			return fds[0], nil
+		}
 	}
-	msgs, err := unix.ParseSocketControlMessage(control[:n])
-	if err != nil || len(msgs) != 1 {
-		return -1, errNoQueue
-	}
-	fds, err := unix.ParseUnixRights(&msgs[0])
-	if err != nil || len(fds) != 1 {
-		return -1, errNoQueue
-	}
-	return fds[0], nil
+	return -1, errNoQueue
 }
 
 func (h *handover) close() { unix.Close(h.parent) }

@@ -12,11 +12,6 @@ import (
 // address. Behind the other end this process has the real one, which sends nothing
 // before it was connected to a name server.
 
-// asker is one such pair.
-type asker struct {
-	mine, out int
-}
-
 const (
 	maxAskers = 256
 	maxAnswer = 8 << 10 // bytes; EDNS asks for at most 4096 by common use
@@ -31,113 +26,93 @@ func (m *Broker) udp(c *Call) answer {
 	if err != nil {
 		return refused(asErrno(err))
 	}
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	flags := int(c.args[1])
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|flags&unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		unix.Close(out)
 		return refused(asErrno(err))
 	}
 	c.held = append(c.held, pair[0])
-	a := &asker{mine: pair[1], out: out}
-	var st unix.Stat_t
-	flags := c.args[1]
-	if err = unix.SetNonblock(pair[0], flags&unix.SOCK_NONBLOCK != 0); err == nil {
-		err = unix.Fstat(pair[0], &st)
-	}
-	if err == nil {
-		err = m.hold(st.Ino, a)
-	}
-	if err != nil {
-		a.close()
+	end := cookie(pair[0])
+	m.mu.Lock()
+	m.askers[end] = out
+	full := len(m.askers) > maxAskers
+	m.mu.Unlock()
+	go func() {
+		if !full {
+			relay(pair[1], out)
+		}
+		m.mu.Lock()
+		delete(m.askers, end)
+		m.mu.Unlock()
+		unix.Close(pair[1])
+		unix.Close(out)
+	}()
+	if full {
 		return refused(unix.ENOBUFS)
 	}
-	go func() {
-		a.relay()
-		m.mu.Lock()
-		delete(m.askers, st.Ino)
-		m.mu.Unlock()
-		a.close()
-	}()
-	fd, errno := m.queue.give(c.id, pair[0], flags&unix.SOCK_CLOEXEC)
-	return answer{errno: errno, val: fd}
+	return m.queue.give(c.id, pair[0], flags&unix.SOCK_CLOEXEC)
 }
 
 // ask connects the real socket, if s is the command's end of a pair.
 func (m *Broker) ask(c *Call, s socket, addr []byte) (answer, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var st unix.Stat_t
-	if len(m.askers) == 0 || unix.Fstat(s.fd, &st) != nil {
+	if len(m.askers) == 0 {
 		return answer{}, false
 	}
-	a := m.askers[st.Ino]
+	out, ok := m.askers[cookie(s.fd)]
 	switch {
-	case a == nil:
+	case !ok:
 		return answer{}, false
 	case !m.queue.valid(c.id):
 		return refused(unix.EINTR), true
 	case !m.policy.mayAsk(addr):
 		return refused(unix.EACCES), true
 	}
-	_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(a.out), uintptr(unsafe.Pointer(unsafe.SliceData(addr))), uintptr(len(addr)))
-	return refused(errno), true
-}
-
-// hold keeps a pair by the inode of the command's end.
-func (m *Broker) hold(ino uint64, a *asker) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.askers) >= maxAskers {
-		return unix.ENOBUFS
-	}
-	if m.askers == nil {
-		m.askers = make(map[uint64]*asker)
-	}
-	m.askers[ino] = a
-	return nil
-}
-
-func (a *asker) close() {
-	unix.Close(a.mine)
-	unix.Close(a.out)
+	return refused(connect(out, addr)), true
 }
 
 // relay carries questions and answers until the command's end is closed. What can't
 // be sent is lost, as by UDP.
-func (a *asker) relay() {
+func relay(mine, out int) {
 	buf := make([]byte, maxAnswer)
 	for {
-		p := []unix.PollFd{{Fd: int32(a.mine), Events: unix.POLLIN}, {Fd: int32(a.out), Events: unix.POLLIN}}
+		p := []unix.PollFd{{Fd: int32(mine), Events: unix.POLLIN}, {Fd: int32(out), Events: unix.POLLIN}}
 		if _, err := unix.Poll(p, -1); err != nil && err != unix.EINTR {
 			return
 		}
 		if p[0].Revents != 0 {
-			n, _, err := unix.Recvfrom(a.mine, buf, unix.MSG_DONTWAIT)
+			n, _, err := unix.Recvfrom(mine, buf, unix.MSG_DONTWAIT)
 			if n > 0 {
-				_, _ = unix.Write(a.out, buf[:n])
+				_, _ = unix.Write(out, buf[:n])
 			} else if err == nil || err != unix.EAGAIN && err != unix.EINTR {
 				return
 			}
 		}
 		if p[1].Revents != 0 {
-			if n, err := unix.Read(a.out, buf); err == nil {
-				_ = unix.Send(a.mine, buf[:n], unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+			if n, err := unix.Read(out, buf); err == nil {
+				_ = unix.Send(mine, buf[:n], unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 			}
 		}
 	}
 }
 
-// give puts a descriptor into the caller's table, and says its number there
+// give puts a descriptor into the caller's table, and answers with its number there
 // (SECCOMP_IOCTL_NOTIF_ADDFD).
-func (q *queue) give(id uint64, fd int, flags uint64) (int64, unix.Errno) {
+func (q *queue) give(id uint64, fd, flags int) answer {
 	const addFD = 0x40182103
 	arg := struct {
 		id                          uint64
 		flags, source, number, with uint32
 	}{id: id, source: uint32(fd), with: uint32(flags)}
 	for {
-		r, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(q.fd), addFD, uintptr(unsafe.Pointer(&arg)))
-		if errno != unix.EINTR {
-			return int64(r), errno
+		switch r, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(q.fd), addFD, uintptr(unsafe.Pointer(&arg))); errno {
+		case unix.EINTR:
+		case 0:
+			return answer{val: int64(r)}
+		default:
+			return refused(errno)
 		}
 	}
 }

@@ -20,11 +20,11 @@ type queue struct {
 	control func(fd int, request uintptr, arg unsafe.Pointer) unix.Errno // ioctl(2)
 }
 
-func newQueue(fd int) queue { return queue{fd, ioctl} }
-
-func ioctl(fd int, request uintptr, arg unsafe.Pointer) unix.Errno {
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(arg))
-	return errno
+func newQueue(fd int) queue {
+	return queue{fd, func(fd int, request uintptr, arg unsafe.Pointer) unix.Errno {
+		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(arg))
+		return errno
+	}}
 }
 
 // notification is struct seccomp_notif, response is struct seccomp_notif_resp
@@ -49,14 +49,11 @@ type response struct {
 // killed meanwhile, or this thread was interrupted.
 func (q *queue) receive(n *notification) (got bool, _ error) {
 	*n = notification{}
-	switch errno := q.ask(unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(n)); errno {
-	case 0:
-		return true, nil
-	case unix.ENOENT, unix.EINTR:
-		return false, nil
-	default:
-		return false, errno
+	errno := q.ask(unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(n))
+	if errno == 0 || errno == unix.ENOENT || errno == unix.EINTR {
+		return errno == 0, nil
 	}
+	return false, errno
 }
 
 func (q *queue) ask(request uintptr, arg unsafe.Pointer) unix.Errno {
@@ -86,9 +83,6 @@ func patiently(call func() unix.Errno) (errno unix.Errno) {
 // the answer any more.
 func (q *queue) send(id uint64, a answer) error {
 	r := response{id: id, val: a.val, errno: -int32(a.errno)}
-	if a.errno != 0 {
-		r.val = 0
-	}
 	if a.proceed {
 		r.flags = unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE
 	}

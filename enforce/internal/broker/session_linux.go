@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"bytes"
 	"strconv"
 	"sync"
 
@@ -99,12 +98,8 @@ const noPidfd = -2
 // has been waited for. It is 0 for one in another PID namespace.
 func PidOf(process string, pidfd int) int {
 	b, _ := procfs.Read("/proc/"+process+"/fdinfo/"+strconv.Itoa(pidfd), make([]byte, 1024))
-	for line := range bytes.Lines(b) {
-		if value, ok := bytes.CutPrefix(line, []byte("Pid:")); ok {
-			pid, err := strconv.Atoi(string(bytes.TrimSpace(value)))
-			if err != nil {
-				return noPidfd
-			}
+	if f := procfs.Status(string(b))["Pid"]; len(f) == 1 {
+		if pid, err := strconv.Atoi(f[0]); err == nil {
 			return pid
 		}
 	}

@@ -96,14 +96,12 @@ func (s *signalCall) number() unix.Errno {
 func (s *signalCall) descriptor(fd int) answer {
 	pidfd, errno := s.from.descriptor(fd)
 	switch {
-	case errno == unix.EBADF || errno == 0:
-	case s.sig == 0:
-		return answer{proceed: true} // Landlock checks it
-	default:
-		errno = unix.EPERM
-	}
-	if errno != 0 {
+	case errno == unix.EBADF:
 		return refused(errno)
+	case errno != 0 && s.sig == 0:
+		return answer{proceed: true} // Landlock checks it
+	case errno != 0:
+		return refused(unix.EPERM)
 	}
 	defer unix.Close(pidfd)
 	switch pid := PidOf("self", pidfd); {
