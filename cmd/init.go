@@ -16,6 +16,7 @@ import (
 
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
+	"github.com/zsbx/zsbx/policy/learn"
 )
 
 func newInit(a *app) *cobra.Command {
@@ -93,7 +94,7 @@ var template []byte
 // save adds what was learnt to the project's policy, shows what changes, and asks
 // whether the file is trusted.
 func (l *learner) save() error {
-	file := filepath.Join(l.Resolved.Dir, policy.ProjectFile)
+	file := filepath.Join(l.base.Dir, policy.ProjectFile)
 	now, err := l.projectText()
 	if err != nil {
 		return err
@@ -101,7 +102,7 @@ func (l *learner) save() error {
 	if !bytes.Equal(now, l.old) {
 		return errors.Join(l.print(), coded(codePolicy, fmt.Errorf("%s has changed while the command ran: nothing is written, look at it first", file)))
 	}
-	text, err := policy.Amend(file, l.old, l.Policy())
+	text, err := policy.Amend(file, l.old, learn.Policy(l.accepted, l.base))
 	if err != nil {
 		return errors.Join(l.print(), coded(codePolicy, fmt.Errorf("%s: %w: add the lines by hand", file, err)))
 	}
@@ -111,7 +112,7 @@ func (l *learner) save() error {
 	if err := l.a.printText(string(diff.Diff(policy.ProjectFile, l.old, policy.ProjectFile, text))); err != nil {
 		return err
 	}
-	if err := writeProject(l.Resolved.Dir, text, l.old == nil); err != nil {
+	if err := writeProject(l.base.Dir, text, l.old == nil); err != nil {
 		return coded(codePolicy, err)
 	}
 	return l.trust(file, text)
@@ -133,7 +134,7 @@ func (l *learner) projectText() ([]byte, error) {
 // trust asks whether the policy that was just written is trusted. Where nobody can be
 // asked, what to type is said.
 func (l *learner) trust(file string, text []byte) error {
-	all, err := compose.Projects(l.Resolved.Host())
+	all, err := compose.Projects(l.base.Host())
 	if err != nil {
 		return l.composeErr(err)
 	}

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,12 +22,18 @@ import (
 // learner is one use of learn or init.
 type learner struct {
 	policyFlags
-	learn.Session
 
 	yes, write, permissive bool
 
-	a   *app
-	old []byte // the project's policy, before anything ran; nil for none
+	a    *app
+	tty  bool             // somebody is asked
+	old  []byte           // the project's policy, before anything ran; nil for none
+	base *policy.Resolved // without anything that was learnt
+
+	needs        []learn.Need     // of the runs that failed
+	asked, taken []learn.Proposal // what somebody was asked about, and what of it was accepted
+	accepted     []learn.Proposal
+	left         []learn.Left // what nothing was proposed or accepted for, each reason once
 }
 
 func newLearn(a *app) *cobra.Command {
@@ -63,9 +70,7 @@ may be among them; without either COMMAND is run once. What COMMAND prints goes 
 const mostRounds = 5
 
 func (l *learner) run(argv []string) (err error) {
-	if isTerminal(l.a.stderr) && !l.yes {
-		l.Ask = l.ask
-	}
+	l.tty = isTerminal(l.a.stderr) && !l.yes
 	if l.old, err = l.projectText(); err != nil {
 		return err
 	}
@@ -74,17 +79,15 @@ func (l *learner) run(argv []string) (err error) {
 		if err != nil {
 			return err
 		}
-		n := len(refused)
-		if !res.Failed && !l.permissive {
-			refused = nil
-		}
-		more, err := l.Propose(refused)
-		if err != nil {
-			return err
+		more := false
+		if res.Failed || l.permissive {
+			if more, err = l.propose(refused); err != nil {
+				return err
+			}
 		}
 		l.a.say.line("learn", "36", fmt.Sprintf("round %d: exit status %d; the policy refuses %s, %s so far", round, res.ExitCode(),
-			count(n, "thing", "things"), count(len(l.Accepted), "rule", "rules")))
-		if l.permissive || !more || !res.Failed || round == mostRounds || l.Ask == nil && !l.yes {
+			count(len(refused), "thing", "things"), count(len(l.accepted), "rule", "rules")))
+		if l.permissive || !more || round == mostRounds || !l.tty && !l.yes {
 			return errors.Join(l.end(argv), status(res.ExitCode()))
 		}
 	}
@@ -92,9 +95,7 @@ func (l *learner) run(argv []string) (err error) {
 
 // round runs the command with what was accepted, and returns what it was refused.
 func (l *learner) round(argv []string) (*sandbox.Result, []learn.Need, error) {
-	if l.Resolved != nil {
-		l.more = l.Policy()
-	}
+	l.more = learn.Policy(l.accepted, l.base)
 	c, err := l.compose("", argv, l.check())
 	if err != nil {
 		return nil, nil, err
@@ -113,12 +114,41 @@ func (l *learner) round(argv []string) (*sandbox.Result, []learn.Need, error) {
 	}
 	res, err := command.Wait()
 	plan := command.Plan()
-	if l.Resolved == nil {
-		l.Resolved = plan.Policy
+	if l.base == nil {
+		l.base = plan.Policy
 	}
 	got := plan.Refusals()
 	l.a.tellChanges(res.Changes)
 	return &res, why.Needs(plan, &got), err
+}
+
+// propose makes proposals for what was refused in this run that failed, and all before,
+// asks about those that are new, and reports whether any was accepted.
+func (l *learner) propose(needs []learn.Need) (more bool, err error) {
+	l.needs = append(l.needs, needs...)
+	open := slices.DeleteFunc(slices.Clone(l.needs), func(n learn.Need) bool {
+		return slices.ContainsFunc(l.asked, func(q learn.Proposal) bool { return q.Covers(&n) })
+	})
+	list, left := learn.Propose(open, l.base)
+	l.accepted, l.left = nil, left
+	for _, q := range list {
+		switch {
+		case l.tty:
+			taken, err := l.ask(q)
+			if err != nil {
+				return false, err
+			}
+			l.asked, l.taken = append(l.asked, q), append(l.taken, taken...)
+		case q.Key == "net.unix": // it may be Docker's
+			l.left = append(l.left, learn.Left{Need: q.Need, Why: "what listens there may do anything outside for the command; give the flag if that is meant"})
+		default:
+			l.accepted = append(l.accepted, q)
+		}
+	}
+	l.accepted = append(l.accepted, l.taken...)
+	slices.SortStableFunc(l.left, func(a, b learn.Left) int { return cmp.Compare(a.Why, b.Why) })
+	l.left = slices.CompactFunc(l.left, func(a, b learn.Left) bool { return a.Why == b.Why && a.Need.Key == "" })
+	return l.more.Hash() != learn.Policy(l.accepted, l.base).Hash(), nil
 }
 
 // open opens all files but the places of secrets. What is recorded is what the policy
@@ -127,7 +157,7 @@ func (l *learner) open(c *composed, opts *sandbox.Options) (err error) {
 	if opts.Model, err = sandbox.Plan(c.Policy, *opts); err != nil {
 		return err
 	}
-	l.Resolved = opts.Model.Policy
+	l.base = opts.Model.Policy
 	all := policy.Rule{Path: "/", Access: policy.Read | policy.Write | policy.Exec, Origin: policy.Origin{Source: "--permissive"}}
 	c.Policy = policy.Merge(c.Policy, &policy.Policy{FS: policy.FS{Rules: []policy.Rule{all}}})
 	plan, err := sandbox.Plan(c.Policy, *opts)
@@ -140,15 +170,15 @@ func (l *learner) open(c *composed, opts *sandbox.Options) (err error) {
 
 // end prints or writes what was learnt.
 func (l *learner) end(argv []string) error {
-	for _, x := range l.Left {
-		l.a.say.warn("no rule for %s: %s", (&learn.Proposal{Need: x.Need}).Hint(l.Resolved), x.Why)
+	for _, x := range l.left {
+		l.a.say.warn("no rule for %s: %s", (&learn.Proposal{Need: x.Need}).Hint(l.base), x.Why)
 	}
 	switch {
-	case len(l.Accepted) == 0:
-	case l.Ask == nil && !l.yes:
+	case len(l.accepted) == 0:
+	case !l.tty && !l.yes:
 		l.a.say.warn("nobody was asked, so these are proposals; --yes accepts and tries them")
 	default:
-		l.a.say.hint("zsbx run %s -- %s", learn.Flags(l.Accepted, l.Resolved, len(l.asked.FS.Rules) > 0), quoteArgs(argv))
+		l.a.say.hint("zsbx run %s -- %s", learn.Flags(l.accepted, l.base, len(l.policyFlags.asked.FS.Rules) > 0), quoteArgs(argv))
 		if l.write {
 			return l.save()
 		}
@@ -157,7 +187,7 @@ func (l *learner) end(argv []string) error {
 }
 
 func (l *learner) print() error {
-	text, err := policy.Amend(policy.ProjectFile, nil, l.Policy())
+	text, err := policy.Amend(policy.ProjectFile, nil, learn.Policy(l.accepted, l.base))
 	return errors.Join(err, l.a.printText(strings.TrimLeft(string(text), "\n")))
 }
 
@@ -170,7 +200,7 @@ func (l *learner) ask(q learn.Proposal) (taken []learn.Proposal, _ error) {
 			what += fmt.Sprintf(" and %d more", more)
 		}
 		answer, err := askTerminal(fmt.Sprintf("zsbx: learn: %s  (for %s)\n[a]llow, [n]arrower, [w]ider, ne[v]er, [q]uit? ",
-			printable(q.Hint(l.Resolved).String()), what))
+			printable(q.Hint(l.base).String()), what))
 		switch {
 		case err != nil, answer == "q", answer == "quit":
 			return nil, &failure{status: exitFailed, err: errors.New("nothing was written")}
@@ -183,7 +213,7 @@ func (l *learner) ask(q learn.Proposal) (taken []learn.Proposal, _ error) {
 				queue = append(parts, queue[1:]...)
 			}
 		case answer == "w", answer == "wider":
-			if up, ok := q.Wider(l.Resolved); ok {
+			if up, ok := q.Wider(l.base); ok {
 				queue[0] = up
 			}
 		}

@@ -2,6 +2,7 @@ package learn
 
 import (
 	"cmp"
+	"fmt"
 	"path"
 	"slices"
 
@@ -34,10 +35,10 @@ type Left struct {
 }
 
 // Propose makes proposals for what was refused under the policy r and is not harmless:
-// presets, files, sockets, ports. The same needs, in whatever order, give the same
+// presets, files, ports, sockets. The same needs, in whatever order, give the same
 // proposals in the same order.
 func Propose(needs []Need, r *policy.Resolved) ([]Proposal, []Left) {
-	return newProposer(r).propose(needs)
+	return newProposer(r, false).propose(needs)
 }
 
 // Rules are what to tell somebody who asks what would allow something: without presets,
@@ -46,9 +47,7 @@ func Rules(needs []Need, r *policy.Resolved) []Proposal {
 	if len(needs) == 0 || r.Host().Lstat == nil {
 		return nil
 	}
-	p := newProposer(r)
-	p.asked = true
-	out, _ := p.propose(needs)
+	out, _ := newProposer(r, true).propose(needs)
 	return out
 }
 
@@ -57,27 +56,39 @@ type proposer struct {
 	r      *policy.Resolved
 	asked  bool // it is Rules
 	guard  func(string, policy.Access, bool) string
-	home   string // canonical
-	shared []string
+	home   string   // canonical
+	shared []string // what many programs have their files in: no rule, though what lies there may be
 	left   []Left
 }
 
-func newProposer(r *policy.Resolved) *proposer {
-	p := &proposer{r: r, guard: r.Unwise(), home: r.Host().Follow(r.Home).Path}
-	p.shared = p.sharedDirs()
-	return p
+func newProposer(r *policy.Resolved, asked bool) *proposer {
+	h := r.Host()
+	home := h.Follow(r.Home).Path
+	shared := []string{"/tmp", "/var/tmp", "/private", "/dev", "/dev/shm"}
+	for _, d := range []string{".cache", ".config", ".local", "Library", "bin"} {
+		shared = append(shared, home+"/"+d)
+	}
+	for _, v := range []string{"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"} {
+		if d := h.Getenv(v); path.IsAbs(d) {
+			shared = append(shared, h.Follow(d).Path)
+		}
+	}
+	return &proposer{r: r, asked: asked, guard: r.Unwise(), home: home, shared: shared}
 }
 
 func (p *proposer) propose(needs []Need) (out []Proposal, _ []Left) {
+	all := slices.Clone(needs)
+	slices.SortFunc(all, func(a, b Need) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 	var files []Need
 	var others []Proposal
-	for _, n := range distinct(needs) {
+	for _, n := range slices.Compact(all) {
 		switch why := p.refuses(&n); {
 		case why != "":
 			p.left = append(p.left, Left{n, why})
+		case n.Harmless && !p.asked:
 		case n.Key != "":
 			others = append(others, Proposal{Need: n, Needs: []Need{n}})
-		case p.asked || !n.Harmless:
+		default:
 			files = append(files, n)
 		}
 	}
@@ -85,23 +96,6 @@ func (p *proposer) propose(needs []Need) (out []Proposal, _ []Left) {
 		out, files = p.presets(files)
 	}
 	return slices.Concat(out, p.rules(files), others), p.left
-}
-
-// distinct sorts needs, and puts those of one place together.
-func distinct(needs []Need) (out []Need) {
-	all := slices.Clone(needs)
-	slices.SortFunc(all, func(a, b Need) int {
-		return cmp.Or(cmp.Compare(b.Key, a.Key), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Path, b.Path))
-	})
-	for _, n := range all {
-		if i := len(out) - 1; i >= 0 && out[i].Path == n.Path && out[i].Port == n.Port && out[i].Key == n.Key {
-			n.Access, n.Dir, n.Change = n.Access|out[i].Access, n.Dir || out[i].Dir, n.Change || out[i].Change
-			n.Harmless = n.Harmless && out[i].Harmless
-			out = out[:i]
-		}
-		out = append(out, n)
-	}
-	return out
 }
 
 // unwise says why nobody but the user should think of a rule, or "". Somebody who asks

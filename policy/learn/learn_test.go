@@ -107,7 +107,7 @@ func TestPropose(t *testing.T) {
 		{"other projects' caches", []learn.Need{madeDir("/home/u/.cache/zsbx-caches"), made("/home/u/.cache/zsbx-caches/0123456789abcdef/npm/x")}, "", 2},
 		{"the system", []learn.Need{made("/usr/lib/x"), write("/etc/hosts"), write("/proc/self/oom_adj"), made("/tmp/x"), made("/var/lib/x")}, "", 5},
 		{"a preset's", []learn.Need{made("/home/u/.cargo/registry/x"), read("/home/u/.cargo/config.toml")}, "--preset rust", 0},
-		{"ports", []learn.Need{{Port: 443, Key: "net.connect_tcp"}, {Port: 80, Key: "net.bind_tcp"}, {Path: "/run/x.sock", Key: "net.unix"}}, "--unix /run/x.sock; --connect-tcp 443; --bind-tcp 80", 0},
+		{"ports", []learn.Need{{Port: 443, Key: "net.connect_tcp"}, {Port: 80, Key: "net.bind_tcp"}, {Path: "/run/x.sock", Key: "net.unix"}}, "--bind-tcp 80; --connect-tcp 443; --unix /run/x.sock", 0},
 		{"a port of the kernel's choice", []learn.Need{{Key: "net.bind_tcp"}}, "", 1},
 		{"harmless", []learn.Need{{Path: "/home/u/.gitconfig", Access: r, Harmless: true}}, "", 0},
 	} {

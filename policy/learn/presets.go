@@ -1,21 +1,14 @@
 package learn
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/zsbx/zsbx/policy"
 )
 
-// presets proposes presets for what they open, those with the most needs first, and
-// returns the needs that are left. One that opens an agent's login is none to propose.
+// presets proposes presets for what they open, and returns the needs that are left. One
+// that opens an agent's login is none to propose.
 func (p *proposer) presets(needs []Need) (out []Proposal, _ []Need) {
-	type preset struct {
-		name  string
-		paths []policy.Path
-		most  int
-	}
-	var all []preset
 	for _, info := range policy.Presets() {
 		pol, _ := policy.Preset(info.Name) // it is known
 		r, err := pol.Resolve(*p.r.Host())
@@ -26,16 +19,9 @@ func (p *proposer) presets(needs []Need) (out []Proposal, _ []Need) {
 		if slices.ContainsFunc(paths, func(x policy.Path) bool { return p.r.Secret(x.Path) != "" }) {
 			continue
 		}
-		most := len(slices.DeleteFunc(slices.Clone(needs), func(n Need) bool { return !covers(paths, &n) }))
-		all = append(all, preset{info.Name, paths, most})
-	}
-	slices.SortStableFunc(all, func(a, b preset) int {
-		return cmp.Or(cmp.Compare(b.most, a.most), cmp.Compare(len(a.paths), len(b.paths)))
-	})
-	for _, x := range all {
-		q := Proposal{Preset: x.name}
+		q := Proposal{Preset: info.Name}
 		needs = slices.DeleteFunc(needs, func(n Need) bool {
-			in := covers(x.paths, &n)
+			in := covers(paths, &n)
 			if in {
 				q.Needs = append(q.Needs, n)
 			}
