@@ -87,88 +87,80 @@ func shortage(f *failure) *failure {
 }
 
 // failures takes joined errors apart and gives each a code and a status. A failure
-// passes its own on to what it is around.
-func failures(err error, outer *failure) []*failure {
-	var all []*failure
+// passes its own, outer, on to what it is around.
+func failures(err error, outer *failure) (all []*failure) {
 	for _, e := range leaves(err) {
-		switch f, ok := e.(*failure); {
-		case ok && f.err != nil:
-			all = append(all, failures(f.err, f)...)
-		case ok:
-			all = append(all, f)
-		default:
-			all = append(all, failuresOf(e, outer)...)
+		f := &failure{code: codeFailed, status: exitFailed}
+		if outer != nil {
+			*f = *outer
 		}
+		f.err = e
+		switch e := e.(type) {
+		case *failure:
+			if e.err != nil {
+				all = append(all, failures(e.err, e)...)
+				continue
+			}
+			f = e
+		case *enforce.GapError:
+			all = append(all, failures(refuseGaps(e.Gaps), nil)...)
+			continue
+		case *policy.Error:
+			f.code, f.hint, f.origin = string(e.Code), e.Hint, e.Origin
+		case *sandbox.OutputError:
+			f.output(e)
+		default:
+			f.known(outer == nil)
+		}
+		all = append(all, f)
 	}
 	return all
 }
 
 // leaves are the errors that err joins, or err itself.
-func leaves(err error) []error {
-	j, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		if err == nil {
-			return nil
+func leaves(err error) (all []error) {
+	if j, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range j.Unwrap() {
+			all = append(all, leaves(e)...)
 		}
-		return []error{err}
-	}
-	var all []error
-	for _, e := range j.Unwrap() {
-		all = append(all, leaves(e)...)
+	} else if err != nil {
+		all = []error{err}
 	}
 	return all
 }
 
-// failuresOf is what one error of the other packages comes to.
-func failuresOf(err error, outer *failure) []*failure {
-	f := &failure{code: codeFailed, status: exitFailed, err: err}
-	switch e := err.(type) {
-	case *policy.Error:
-		f.code, f.hint, f.origin = string(e.Code), e.Hint, e.Origin
-		return []*failure{f}
-	case *enforce.GapError:
-		return failures(refuseGaps(e.Gaps), nil)
-	case *sandbox.OutputError:
-		return []*failure{outputFailure(e)}
+// known takes what package sandbox says of an error, if nobody else has.
+func (f *failure) known(bare bool) {
+	e := (*sandbox.Error)(nil)
+	if !bare || !errors.As(f.err, &e) {
+		return
 	}
-	var inner *failure
-	var known *sandbox.Error
+	f.code, f.hint = string(e.Code), e.Hint
+	if e.Code == sandbox.CodeSession && f.hint == "" {
+		f.hint = sessionHint(f.err)
+	}
 	switch {
-	case outer != nil:
-		*f = *outer
-	case errors.As(err, &inner):
-		*f = *inner
-	case errors.As(err, &known):
-		f.code, f.hint = string(known.Code), known.Hint
-		if known.Code == sandbox.CodeSession && f.hint == "" {
-			f.hint = sessionHint(err)
-		}
-		switch {
-		case errors.Is(err, sandbox.ErrLost):
-			f.status = exitLost
-		case known.Code == sandbox.CodeNotFound:
-			f.status = exitNotFound
-		case known.Code == sandbox.CodeCannotRun:
-			f.status = exitCannotRun
-		}
+	case errors.Is(f.err, sandbox.ErrLost):
+		f.status = exitLost
+	case e.Code == sandbox.CodeNotFound:
+		f.status = exitNotFound
+	case e.Code == sandbox.CodeCannotRun:
+		f.status = exitCannotRun
 	}
-	f.err = err
-	return []*failure{f}
 }
 
-// outputFailure says what became of output that did not arrive. Who writes to a
-// pipe that nobody reads ends by SIGPIPE, and without a word.
-func outputFailure(e *sandbox.OutputError) *failure {
-	f := &failure{code: codeOutput, status: exitAfter, err: e}
+// output says what became of output that did not arrive. Who writes to a pipe that
+// nobody reads ends by SIGPIPE, and without a word.
+func (f *failure) output(e *sandbox.OutputError) {
+	f.code, f.status = codeOutput, exitAfter
 	switch {
 	case errors.Is(e.Err, syscall.EPIPE):
-		return &failure{status: exitSignal + int(syscall.SIGPIPE)}
+		f.status, f.err = exitSignal+int(syscall.SIGPIPE), nil
 	case e.Late != nil:
 		f.status = exitTimeout
 	case e.Signal != 0:
 		f.endedBy(e.Signal)
 	}
-	return f
 }
 
 // endedBy takes the status of a command that a signal ended. Of SIGINT zsbx dies, too.
@@ -181,27 +173,26 @@ func (f *failure) endedBy(s syscall.Signal) {
 // afterRun is what comes of a command that has run: its own status, where that is
 // not 0, before that of what went wrong after it.
 func afterRun(res *sandbox.Result, err error) error {
-	first := error(nil)
-	var rest []error
+	all := []error{commandStatus(res.Status)}
+	if errors.Is(err, sandbox.ErrLost) {
+		all[0] = nil
+	}
 	for _, e := range leaves(err) {
-		var limit *sandbox.LimitError
-		if !errors.As(e, &limit) {
-			rest = append(rest, e)
-		} else if limit.Time > 0 { // a warning has said so
-			first = status(exitTimeout)
+		limit := (*sandbox.LimitError)(nil)
+		if errors.As(e, &limit) { // a warning has said so
+			if limit.Time > 0 {
+				all[0] = status(exitTimeout)
+			}
+			continue
+		}
+		for _, f := range failures(e, nil) {
+			if f.status == exitFailed {
+				f.status = exitAfter
+			}
+			all = append(all, f)
 		}
 	}
-	if first == nil && !errors.Is(err, sandbox.ErrLost) {
-		first = commandStatus(res.Status)
-	}
-	var errs []error
-	for _, f := range failures(errors.Join(rest...), nil) {
-		if f.status == exitFailed {
-			f.status = exitAfter
-		}
-		errs = append(errs, f)
-	}
-	return errors.Join(append([]error{first}, errs...)...)
+	return errors.Join(all...)
 }
 
 // commandStatus is the exit status for that of the command.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -148,12 +149,13 @@ const shortest = 8
 // sessionTable is the sessions for people; nothing when there is none.
 func sessionTable(all []track.Info, ended bool, now time.Time) *table {
 	t := &table{}
+	shown := slices.DeleteFunc(slices.Clone(all), func(s track.Info) bool { return s.Life == track.Ended && !ended && s.Err == nil })
+	if len(shown) == 0 {
+		return t
+	}
 	t.row("ID", "NAME", "STATE", "PROCS", "KEEPER", "AGE", "COMMAND")
-	for i := range all {
-		s := &all[i]
-		if s.Life == track.Ended && !ended && s.Err == nil {
-			continue
-		}
+	for i := range shown {
+		s := &shown[i]
 		keeper, started, what := "-", "-", "(no record)"
 		if pid := s.Record.Keeper.Pid; pid != 0 && !s.Life.Stale() {
 			keeper = strconv.Itoa(pid)
@@ -165,9 +167,6 @@ func sessionTable(all []track.Info, ended bool, now time.Time) *table {
 			what = "(unreadable)"
 		}
 		t.row(s.ID[:shortest], cmp.Or(s.Record.Name, "-"), string(s.Life), strconv.Itoa(len(s.Procs)), keeper, started, what)
-	}
-	if len(t.rows) == 1 {
-		t.rows = nil
 	}
 	return t
 }

@@ -123,7 +123,7 @@ func TestParseTarget(t *testing.T) {
 func TestReport(t *testing.T) {
 	err := errors.Join(
 		usageHint("do this", "first"),
-		fmt.Errorf("second: %w", &failure{code: codePolicy, status: exitNotFound, hint: "do this", err: errors.New("inner")}),
+		&failure{code: codePolicy, status: exitNotFound, hint: "do this", err: errors.New("second")},
 		policy.Errors{{Origin: policy.Origin{Source: "f", Line: 1, Column: 2}, Code: policy.CodeValue, Msg: "third", Hint: "do that"}},
 		errors.New("fourth\nfifth"),
 	)
@@ -132,7 +132,7 @@ func TestReport(t *testing.T) {
 	if st := v.report(err); st != exitFailed {
 		t.Errorf("status %d", st)
 	}
-	want := "zsbx: error: first\nzsbx: error: second: inner\nzsbx: error: f:1:2: third\nzsbx: error: fourth\nzsbx: error: fifth\n" +
+	want := "zsbx: error: first\nzsbx: error: second\nzsbx: error: f:1:2: third\nzsbx: error: fourth\nzsbx: error: fifth\n" +
 		"zsbx: hint: do this\nzsbx: hint: do that\n"
 	if b.String() != want {
 		t.Errorf("%s\nwant\n%s", b.String(), want)
@@ -153,10 +153,12 @@ func TestReport(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	var tab table
+	tab.section("none")
+	tab.section("one")
 	tab.row("a", "longer", "x")
 	tab.row("bbb", "é")
-	tab.row("c", strings.Repeat("w", 100), "y")
-	want := "  a    longer  x\n  bbb  é\n  c    " + strings.Repeat("w", 100) + "  y\n"
+	tab.row("c", "é\x1b", "y")
+	want := "one\n  a    longer  x\n  bbb  é\n  c    é\\u001b  y\n"
 	if got := tab.String(); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

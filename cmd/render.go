@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf8"
+	"text/tabwriter"
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/internal/object"
@@ -65,16 +65,32 @@ func writeErr(err error) error {
 // table is text in columns, in sections: one without rows is left out.
 type table struct {
 	b     strings.Builder
-	title string
-	rows  [][]string
+	title string // of the section, until it has a row
+	rows  strings.Builder
 }
 
-func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
+// row adds one to the section.
+func (t *table) row(cells ...string) {
+	for i := range cells {
+		cells[i] = printable(cells[i])
+	}
+	t.rows.WriteString("  " + strings.Join(cells, "\t") + "\n")
+}
+
+func (a *app) printTable(t *table) error { return a.printText(t.String()) }
 
 // section begins a new one.
 func (t *table) section(title string) {
 	t.flush()
 	t.title = title
+}
+
+// list is a section with a row for each text.
+func (t *table) list(title string, texts []string) {
+	t.section(title)
+	for _, text := range texts {
+		t.row(text)
+	}
 }
 
 // line writes a line that is no row.
@@ -83,59 +99,31 @@ func (t *table) line(format string, args ...any) {
 	fmt.Fprintf(&t.b, format+"\n", args...)
 }
 
-func (a *app) printTable(t *table) error { return a.printText(t.String()) }
-
 // String is all of the text.
 func (t *table) String() string {
 	t.flush()
 	return t.b.String()
 }
 
-// flush writes the rows, indented, the columns as wide as they need to be; a
-// very long cell moves only the rest of its own row.
+// flush writes the rows, the columns as wide as they need to be.
 func (t *table) flush() {
-	const widest = 60
-	if len(t.rows) > 0 && t.title != "" {
+	if t.title != "" && t.rows.Len() > 0 {
 		if t.b.Len() > 0 {
 			t.b.WriteByte('\n')
 		}
 		t.b.WriteString(t.title + "\n")
 	}
-	var width []int
-	for _, r := range t.rows {
-		for i, c := range r {
-			if i == len(width) {
-				width = append(width, 0)
-			}
-			if n := utf8.RuneCountInString(c); n <= widest {
-				width[i] = max(width[i], n)
-			}
-		}
-	}
-	for _, r := range t.rows {
-		line := " "
-		for i, c := range r {
-			c = printable(c)
-			line += " " + c
-			if i < len(r)-1 {
-				line += strings.Repeat(" ", 1+max(0, width[i]-utf8.RuneCountInString(c)))
-			}
-		}
-		t.b.WriteString(strings.TrimRight(line, " ") + "\n")
-	}
-	t.rows, t.title = nil, ""
+	w := tabwriter.NewWriter(&t.b, 0, 0, 2, ' ', 0)
+	_, _ = w.Write([]byte(t.rows.String())) // into memory
+	_ = w.Flush()
+	t.rows.Reset()
+	t.title = ""
 }
 
 // planText is the plan for people.
 func planText(plan *enforce.Plan, files []string) string {
-	t, r := &table{}, plan.Policy
-	list := func(title string, paths []string) {
-		t.section(title)
-		for _, p := range paths {
-			t.row(p)
-		}
-	}
-	list("policy files, the weakest first", files)
+	t, r, n := &table{}, plan.Policy, &plan.Policy.Net
+	t.list("policy files, the weakest first", files)
 	t.section("allowed paths")
 	for _, p := range r.Paths {
 		from := p.Rule.Origin.String()
@@ -152,34 +140,14 @@ func planText(plan *enforce.Plan, files []string) string {
 		t.row("deny", d.Pattern, d.Deny.Origin.String())
 	}
 	masked, protected := plan.Covered()
-	list("hidden from the command", masked)
-	list("protected: readable, never changed", protected)
+	t.list("hidden from the command", masked)
+	t.list("protected: readable, never changed", protected)
 	t.section("left out: nothing there on this machine")
 	for _, s := range r.Skipped {
 		t.row(accessName(s.Rule.Access), s.Rule.Path, s.Rule.Origin.String(), s.Reason)
 	}
-	t.net(&r.Net)
-	t.section("environment")
-	t.row("passed", fmt.Sprint(len(r.Env)), strings.Join(envNames(r), " "))
-	t.row("left out", fmt.Sprint(len(r.EnvDrop)), strings.Join(r.EnvDrop, " "))
-	t.limits(r)
-	t.enforced(plan)
-	return t.String()
-}
-
-// accessName names an access with the flag that gives it.
-func accessName(a policy.Access) string { return strings.ReplaceAll(a.String(), "_", "-") }
-
-func (t *table) net(n *policy.ResolvedNet) {
 	t.section("network")
-	switch from := n.From.String(); n.Mode {
-	case policy.NetOpen:
-		t.row("open", "all of it", from)
-	case policy.NetNone:
-		t.row("none", "", from)
-	case policy.NetPorts:
-		t.row("ports", "only the TCP ports below", from)
-	}
+	t.row(string(n.Mode), map[policy.NetMode]string{policy.NetOpen: "all of it", policy.NetPorts: "only the TCP ports below"}[n.Mode], n.From.String())
 	for _, p := range n.ConnectTCP {
 		t.row("connect", fmt.Sprintf("tcp %d", p.Number), p.Origin.String())
 	}
@@ -189,9 +157,9 @@ func (t *table) net(n *policy.ResolvedNet) {
 	for _, p := range n.Unix {
 		t.row("connect", p.Path, p.Rule.Origin.String())
 	}
-}
-
-func (t *table) limits(r *policy.Resolved) {
+	t.section("environment")
+	t.row("passed", fmt.Sprint(len(r.Env)), strings.Join(envNames(r), " "))
+	t.row("left out", fmt.Sprint(len(r.EnvDrop)), strings.Join(r.EnvDrop, " "))
 	t.section("limits")
 	for _, l := range r.Limits.All() {
 		if l.Said() && *l.Value > 0 {
@@ -199,13 +167,18 @@ func (t *table) limits(r *policy.Resolved) {
 			if l.Key == "max_output" || l.Key == "memory" {
 				text = units.FormatSize(*l.Value)
 			}
-			t.row(strings.TrimSuffix(strings.TrimPrefix(l.Key, "max_"), "out"), text, l.From.String())
+			t.row(l.Key, text, l.From.String())
 		}
 	}
-	for _, n := range r.Guard.Lists {
-		t.row("guard", n.Value, n.Origin.String())
+	for _, g := range r.Guard.Lists {
+		t.row("guard", g.Value, g.Origin.String())
 	}
+	t.enforced(plan)
+	return t.String()
 }
+
+// accessName names an access with the flag that gives it.
+func accessName(a policy.Access) string { return strings.ReplaceAll(a.String(), "_", "-") }
 
 // enforced tells what holds the policy, and what does not.
 func (t *table) enforced(plan *enforce.Plan) {

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -62,43 +61,30 @@ func (a *app) warning(w sandbox.Warning) {
 // shortGaps names gaps, and the flag that accepts them, in a line that has room
 // on a terminal of 80 columns. zsbx check has the rest.
 func shortGaps(gaps []enforce.Gap) string {
-	const room = 80 - len("zsbx: warning: ")
 	var names []string
 	for _, g := range gaps {
-		if !slices.Contains(names, g.Name) {
-			names = append(names, g.Name)
-		}
+		names = append(names, g.Name)
 	}
-	for n := len(names); ; n-- {
-		more := ""
-		if n < len(names) {
-			more = fmt.Sprintf(" and %d more", len(names)-n)
-		}
-		s := "gaps: " + strings.Join(names[:n], ", ") + more + " (--allow-gap " + enforce.AllHardening + ")"
-		if len(s) <= room || n == 1 {
-			return s
-		}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	said := strings.Join(names, ", ")
+	const room = 80 - len("zsbx: warning: gaps:  and 99 more (--allow-gap "+enforce.AllHardening+")")
+	for n := len(names) - 1; len(said) > room && n > 0; n-- {
+		said = fmt.Sprintf("%s and %d more", strings.Join(names[:n], ", "), len(names)-n)
 	}
+	return "gaps: " + said + " (--allow-gap " + enforce.AllHardening + ")"
 }
 
-// mostGaps is how many gaps of one kind are said one by one: thousands of
-// denials would make megabytes of messages.
-const mostGaps = 10
+// mostGaps is how many gaps are said one by one: thousands of denials would make
+// megabytes of messages.
+const mostGaps = 20
 
-// fewGaps are gaps to be said one by one. The last ones say how many more there are of
-// a kind.
+// fewGaps are gaps to be said one by one. The last one says how many more there are.
 func fewGaps(gaps []enforce.Gap) []enforce.Gap {
-	said := make(map[string]int)
-	few := slices.DeleteFunc(slices.Clone(gaps), func(g enforce.Gap) bool {
-		said[g.Name]++
-		return said[g.Name] > mostGaps
-	})
-	for _, name := range slices.Sorted(maps.Keys(said)) {
-		if rest := said[name] - mostGaps; rest > 0 {
-			few = append(few, enforce.Gap{Promise: fmt.Sprintf("%d more of the kind %s", rest, name)})
-		}
+	if more := len(gaps) - mostGaps; more > 0 {
+		gaps = append(gaps[:mostGaps:mostGaps], enforce.Gap{Promise: fmt.Sprintf("%d more: zsbx check", more)})
 	}
-	return few
+	return gaps
 }
 
 // gapText is what is not kept, and why.
@@ -166,34 +152,27 @@ func confirm(question string) (bool, error) {
 }
 
 // tellHome says in one line what was written to a private home and is gone, and
-// which flags keep it the next time: not those of places that hold secrets, of what
-// programs outside start, nor of files that are not there to be named.
+// which flags keep it the next time: those of directories, but not of places that hold
+// secrets, and of what programs outside start.
 func (a *app) tellHome(plan *enforce.Plan, home []sandbox.HomeWrite) {
 	if len(home) == 0 {
 		return
 	}
 	slices.SortStableFunc(home, func(x, y sandbox.HomeWrite) int { return cmp.Compare(y.Bytes, x.Bytes) })
 	var what, flags []string
-	made := false
 	for i, h := range home {
 		text := units.FormatSize((h.Bytes + 1023) &^ 1023)
 		if h.Dir {
 			text = count(h.Files, "file", "files") + ", " + text
 		}
 		what = append(what, fmt.Sprintf("%s (%s)", shell.Quote(h.Path), text))
-		_, err := os.Lstat(h.Path)
-		if i >= mostNamed || plan.Policy.Secret(h.Path) != "" || plan.Policy.StartedOutside(h.Path) != "" || err != nil && !h.Dir {
-			continue
+		if h.Dir && i < mostNamed && plan.Policy.Secret(h.Path) == "" && plan.Policy.StartedOutside(h.Path) == "" {
+			flags = append(flags, "--rw "+shell.Quote(strings.ReplaceAll(h.Path, "$", "$$")))
 		}
-		made = made || err != nil
-		flags = append(flags, "--rw "+shell.Quote(strings.ReplaceAll(h.Path, "$", "$$")))
 	}
 	a.say.warn("written to the private home directory, and gone: %s", few(what))
-	if made {
-		flags = append(flags, "--create-missing")
-	}
-	if len(flags) > 0 {
-		a.say.hint("%s", strings.Join(flags, " "))
+	if flags != nil {
+		a.say.hint("%s --create-missing", strings.Join(flags, " "))
 	}
 }
 
