@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,24 +27,34 @@ func main() {
 	}
 }
 
-// run writes or checks all files, below the working directory.
+// run writes or checks all files, below the working directory. One that belongs to no
+// command is an error.
 func run(check bool) error {
 	files, err := generate()
 	if err != nil {
 		return err
 	}
-	if check {
-		return stale(files)
-	}
-	for name, text := range files {
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			return err
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		have, err := os.ReadFile(name)
+		switch {
+		case err == nil && bytes.Equal(have, files[name]):
+		case check:
+			errs = append(errs, fmt.Errorf("%s is out of date: make docs", name))
+		default:
+			errs = append(errs, os.WriteFile(name, files[name], 0o644))
 		}
-		if err := os.WriteFile(name, text, 0o644); err != nil {
-			return err
+	}
+	for _, glob := range []string{"man/*", "completions/*"} {
+		have, err := filepath.Glob(glob)
+		errs = append(errs, err)
+		for _, name := range have {
+			if files[name] == nil {
+				errs = append(errs, fmt.Errorf("%s belongs to no command", name))
+			}
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // generate makes the content of every file.
@@ -66,27 +77,4 @@ func generate() (map[string][]byte, error) {
 	files["completions/_zsbx"] = zsh.Bytes()
 	files["completions/zsbx.fish"] = fish.Bytes()
 	return files, err
-}
-
-// stale says which files are not as generated, and which belong to no command.
-func stale(files map[string][]byte) error {
-	var errs []error
-	for name, text := range files {
-		if have, err := os.ReadFile(name); err != nil || !bytes.Equal(have, text) {
-			errs = append(errs, fmt.Errorf("%s is out of date: make docs", name))
-		}
-	}
-	for _, dir := range []string{"man", "completions"} {
-		have, err := filepath.Glob(dir + "/*")
-		if err != nil {
-			return err
-		}
-		for _, name := range have {
-			if files[name] == nil {
-				errs = append(errs, fmt.Errorf("%s belongs to no command", name))
-			}
-		}
-	}
-	slices.SortFunc(errs, func(a, b error) int { return bytes.Compare([]byte(a.Error()), []byte(b.Error())) })
-	return errors.Join(errs...)
 }
