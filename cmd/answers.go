@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -141,22 +142,17 @@ func (a *app) printAnswers(all []answer, plan *enforce.Plan) error {
 	var hints []string
 	for _, x := range all {
 		hints = append(hints, x.Hint)
-		word := "refused"
-		if x.Allowed {
-			word = "allowed"
-		}
+		word := map[bool]string{true: "allowed", false: "refused"}[x.Allowed]
 		t.row(word, x.Question, x.About, x.Reason)
 	}
-	if err := a.printTable(t); err != nil {
-		return err
-	}
+	err := a.printTable(t)
 	a.say.hints(hints)
 	for _, g := range plan.Gaps {
 		if g.Kind == enforce.Core {
-			a.say.warn("not held on this machine: %s: %s", g.Promise, g.Why)
+			a.say.warn("not held on this machine: %s", gapText(g))
 		}
 	}
-	return nil
+	return err
 }
 
 // machineReport is what check says about this machine.
@@ -195,33 +191,21 @@ func (o *checkFlags) machine(a *app, plan *enforce.Plan, files []string) error {
 	} else {
 		err = a.printText(m.text(plan, o.selfTest))
 	}
-	if err != nil {
-		return err
+	if err == nil && o.openGaps(plan) != nil {
+		err = status(exitNo)
 	}
-	return o.verdict(a, plan, proofs)
-}
-
-// verdict is the status of check without questions.
-func (o *checkFlags) verdict(a *app, plan *enforce.Plan, proofs []selftest.Proof) error {
-	bad := false
 	for _, p := range proofs {
 		known := slices.ContainsFunc(plan.Gaps, func(g enforce.Gap) bool { return g.Name == p.Name })
 		if !p.Held && !known {
-			bad = true
-			if !a.say.json {
-				a.say.warn("the kernel claims to enforce this, but did not: %s: %s", p.Promise, p.Detail)
-			}
+			a.say.warn("the kernel claims to enforce this, but did not: %s: %s", p.Promise, p.Detail)
+			err = cmp.Or(err, status(exitNo))
 		}
 	}
-	if bad || o.openGaps(plan) != nil {
-		return status(exitNo)
-	}
-	return nil
+	return err
 }
 
 // openGaps names the gaps that a command is not started with.
-func (o *checkFlags) openGaps(plan *enforce.Plan) []string {
-	var names []string
+func (o *checkFlags) openGaps(plan *enforce.Plan) (names []string) {
 	open, _ := enforce.Unaccepted(plan.Gaps, o.allowGaps, o.strict)
 	for _, g := range open {
 		names = append(names, g.Name)
@@ -232,8 +216,7 @@ func (o *checkFlags) openGaps(plan *enforce.Plan) []string {
 
 // bestTracker is what would track a command under the plan.
 func bestTracker(plan *enforce.Plan) jsonTracker {
-	scoped := plan.Landlock != nil && plan.Landlock.Scoped != 0
-	c, err := track.Best(scoped)
+	c, err := track.Best(plan.Landlock != nil && plan.Landlock.Scoped != 0)
 	if err != nil {
 		return jsonTracker{Why: err.Error()}
 	}
@@ -245,10 +228,7 @@ func (m *machineReport) text(plan *enforce.Plan, detail bool) string {
 	t := &table{}
 	t.section("promises, each tried with and without the restrictions")
 	for _, p := range m.Proofs {
-		row := []string{"NOT HELD", p.Name, p.Promise, p.Means}
-		if p.Held {
-			row[0] = "held"
-		}
+		row := []string{map[bool]string{true: "held", false: "NOT HELD"}[p.Held], p.Name, p.Promise, p.Means}
 		if detail {
 			row = append(row, p.Detail)
 		}
@@ -260,9 +240,6 @@ func (m *machineReport) text(plan *enforce.Plan, detail bool) string {
 		t.row("", m.Tracker.Why)
 	}
 	t.enforced(plan)
-	t.section("policies")
-	for _, f := range m.Policies {
-		t.row(f, "no mistakes")
-	}
+	t.list("policies without mistakes", m.Policies)
 	return t.String()
 }

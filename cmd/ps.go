@@ -3,20 +3,14 @@ package cmd
 import (
 	"cmp"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/zsbx/zsbx/enforce/fork"
-	"github.com/zsbx/zsbx/policy/shell"
 	"github.com/zsbx/zsbx/track"
 )
 
@@ -59,12 +53,13 @@ func (a *app) ps(ended bool) error {
 		}
 		return errors.Join(a.printJSON(list), sessionErr(err))
 	}
-	if err := a.printTable(sessionTable(all, ended, time.Now())); err != nil {
+	shown := slices.DeleteFunc(slices.Clone(all), func(s track.Info) bool { return s.Life == track.Ended && !ended && s.Err == nil })
+	if err := a.printTable(sessionTable(shown)); err != nil {
 		return err
 	}
-	for i := range all {
-		if e := all[i].Err; e != nil {
-			a.say.warn("session %s: %v", all[i].ID[:shortest], e)
+	for _, s := range shown {
+		if s.Err != nil {
+			a.say.warn("session %s: %v", s.ID[:shortest], s.Err)
 		}
 	}
 	if err == nil {
@@ -147,26 +142,24 @@ func procLine(p track.Proc) string {
 const shortest = 8
 
 // sessionTable is the sessions for people; nothing when there is none.
-func sessionTable(all []track.Info, ended bool, now time.Time) *table {
+func sessionTable(all []track.Info) *table {
 	t := &table{}
-	shown := slices.DeleteFunc(slices.Clone(all), func(s track.Info) bool { return s.Life == track.Ended && !ended && s.Err == nil })
-	if len(shown) == 0 {
-		return t
+	if len(all) > 0 {
+		t.row("ID", "NAME", "STATE", "PROCS", "KEEPER", "AGE", "COMMAND")
 	}
-	t.row("ID", "NAME", "STATE", "PROCS", "KEEPER", "AGE", "COMMAND")
-	for i := range shown {
-		s := &shown[i]
-		keeper, started, what := "-", "-", "(no record)"
+	for i := range all {
+		s := &all[i]
+		keeper, age, what := "-", "-", "(no record)"
 		if pid := s.Record.Keeper.Pid; pid != 0 && !s.Life.Stale() {
 			keeper = strconv.Itoa(pid)
 		}
 		switch {
 		case recorded(s):
-			started, what = age(now.Sub(s.Record.Started)), commandLine(s.Record.Argv)
+			age, what = time.Since(s.Record.Started).Truncate(time.Second).String(), commandLine(s.Record.Argv)
 		case s.Err != nil:
 			what = "(unreadable)"
 		}
-		t.row(s.ID[:shortest], cmp.Or(s.Record.Name, "-"), string(s.Life), strconv.Itoa(len(s.Procs)), keeper, started, what)
+		t.row(s.ID[:shortest], cmp.Or(s.Record.Name, "-"), string(s.Life), strconv.Itoa(len(s.Procs)), keeper, age, what)
 	}
 	return t
 }
@@ -174,19 +167,6 @@ func sessionTable(all []track.Info, ended bool, now time.Time) *table {
 // recorded reports whether there is a record of the session: some of its files may
 // have been removed by hand.
 func recorded(i *track.Info) bool { return !i.Record.Started.IsZero() }
-
-// age is a time span for people, in its largest unit.
-func age(d time.Duration) string {
-	switch d = max(d, 0); {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", d/time.Second)
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", d/time.Minute)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", d/time.Hour)
-	}
-	return fmt.Sprintf("%dd", d/(24*time.Hour))
-}
 
 // sessionErr gives an error of package track its code and a hint.
 func sessionErr(err error) error {
@@ -198,8 +178,7 @@ func sessionErr(err error) error {
 
 // sessionHint is what to type for an error of package track, or "".
 func sessionHint(err error) string {
-	var te *track.TrackerError
-	var pe *os.PathError
+	te := (*track.TrackerError)(nil)
 	switch {
 	case errors.As(err, &te):
 		return te.Hint
@@ -207,21 +186,6 @@ func sessionHint(err error) string {
 		return "zsbx ps"
 	case errors.Is(err, track.ErrNoPlace) && fork.ShortageOf(err) == nil:
 		return "XDG_STATE_HOME=/a/directory/of/yours zsbx run ..."
-	case errors.As(err, &pe) && pe.Op == "remove":
-		return removeHint(pe)
 	}
 	return ""
-}
-
-// removeHint is what to type where a file of the store can't be removed.
-func removeHint(e *os.PathError) string {
-	switch dir := shell.Quote(filepath.Dir(e.Path)); {
-	case errors.Is(e, syscall.ENOTEMPTY), errors.Is(e, syscall.EEXIST):
-		return "rm -r " + shell.Quote(e.Path)
-	case errors.Is(e, syscall.EACCES):
-		return "chmod 700 " + dir
-	case errors.Is(e, syscall.EPERM) && runtime.GOOS == "linux":
-		return "sudo chattr -ia " + dir + " " + shell.Quote(e.Path)
-	}
-	return "zsbx reap --stale"
 }

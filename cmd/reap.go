@@ -67,21 +67,39 @@ func (o *reapFlags) run(a *app, refs []string) error {
 	if err != nil {
 		return sessionErr(err)
 	}
-	targets, listed, listErr := o.targets(st, refs)
-	reports, errs := o.each(st, targets)
-	errs = append(errs, listErr, o.print(a, reports))
-	if o.all && listErr == nil && !a.say.json {
-		a.tellOrphans(st, listed)
-	}
-	if err := errors.Join(errs...); err != nil {
+	ids, err := o.targets(a, st, refs)
+	reports, errs := o.each(st, ids)
+	if err := errors.Join(append(errs, err, o.print(a, reports))...); err != nil {
 		return err
 	}
-	for _, r := range reports {
-		if !r.Done() && !o.dryRun {
-			return status(exitNo)
-		}
+	if !o.dryRun && slices.ContainsFunc(reports, func(r track.Report) bool { return !r.Done() }) {
+		return status(exitNo)
 	}
 	return nil
+}
+
+// targets are the ids of the sessions that are meant.
+func (o *reapFlags) targets(a *app, st *track.Store, refs []string) (ids []string, _ error) {
+	var errs []error
+	for _, ref := range refs {
+		id, err := st.Find(ref)
+		if errs = append(errs, sessionErr(err)); err == nil && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	if len(refs) > 0 {
+		return ids, errors.Join(errs...)
+	}
+	all, err := st.List()
+	for _, i := range all {
+		if o.all || i.Life.Stale() {
+			ids = append(ids, i.ID)
+		}
+	}
+	if o.all && err == nil && !a.say.json {
+		a.tellOrphans(st, all)
+	}
+	return ids, sessionErr(err)
 }
 
 // atOnce is how many sessions are ended at a time: most of that is waiting for
@@ -91,52 +109,30 @@ const atOnce = 16
 // each reaps the sessions and gives what it came to, in their order. One that
 // can't be dealt with does not stop the others, and has no report but for what
 // was done before the error.
-func (o *reapFlags) each(st *track.Store, ids []string) ([]track.Report, []error) {
+func (o *reapFlags) each(st *track.Store, ids []string) (reports []track.Report, _ []error) {
 	all, errs := make([]track.Report, len(ids)), make([]error, len(ids))
 	places := make(chan struct{}, atOnce)
 	var wg sync.WaitGroup
 	for n, id := range ids {
 		places <- struct{}{}
 		wg.Go(func() {
-			all[n], errs[n] = o.one(st, id)
+			var err error
+			all[n], err = o.one(st, id)
+			errs[n] = sessionErr(err)
 			<-places
 		})
 	}
 	wg.Wait()
-	var reports []track.Report
 	for n, r := range all {
 		if errs[n] == nil || r.How != "" || r.Unproved != "" {
 			reports = append(reports, r)
 		}
-		errs[n] = sessionErr(errs[n])
 	}
 	return reports, errs
 }
 
-// targets are the ids of the sessions that are meant. With --all and --stale a
-// session that is gone meanwhile is none; all that were looked at come along.
-func (o *reapFlags) targets(st *track.Store, refs []string) ([]string, []track.Info, error) {
-	var ids []string
-	if !o.all && !o.stale {
-		var errs []error
-		for _, ref := range refs {
-			id, err := st.Find(ref)
-			if errs = append(errs, sessionErr(err)); err == nil && !slices.Contains(ids, id) {
-				ids = append(ids, id)
-			}
-		}
-		return ids, nil, errors.Join(errs...)
-	}
-	all, err := st.List()
-	for _, i := range all {
-		if o.all || i.Life.Stale() {
-			ids = append(ids, i.ID)
-		}
-	}
-	return ids, all, sessionErr(err)
-}
-
-// one reaps a session, or with --dry-run only looks at it.
+// one reaps a session, or with --dry-run only looks at it. With --all and --stale one
+// that is gone meanwhile is none.
 func (o *reapFlags) one(st *track.Store, id string) (track.Report, error) {
 	if o.dryRun {
 		i, err := st.Get(id)
@@ -151,42 +147,32 @@ func (o *reapFlags) one(st *track.Store, id string) (track.Report, error) {
 	return r, err
 }
 
+// print prints a line for each report, and one for each process that is left.
 func (o *reapFlags) print(a *app, reports []track.Report) error {
 	if a.say.json {
 		return a.printJSON(reports)
 	}
 	t := &table{}
 	for i := range reports {
-		t.report(&reports[i], o.dryRun)
+		r := &reports[i]
+		what, word := "killed "+count(r.Killed, "process", "processes"), "left"
+		if len(r.Methods) > 0 {
+			what += " by " + strings.Join(r.Methods, " and ")
+		}
+		switch {
+		case o.dryRun:
+			what, word = "would kill "+count(len(r.Survivors), "process", "processes")+", by "+string(r.Tracker), "would kill"
+		case r.Done() && r.Killed == 0:
+			what = "nothing was left: " + r.How
+		case r.Done():
+			what += ", nothing is left: " + r.How
+		default:
+			what += "; " + r.Unproved
+		}
+		t.line("%s", strings.TrimRight(r.ID+"  "+printable(r.Name), " ")+"  "+what)
+		for _, p := range r.Survivors {
+			t.row(word, strconv.Itoa(p.Pid), procLine(p))
+		}
 	}
 	return a.printTable(t)
-}
-
-// report is a report for people: one line, and one for each process that is left.
-func (t *table) report(r *track.Report, dryRun bool) {
-	what, word := "killed "+count(r.Killed, "process", "processes"), "left"
-	if len(r.Methods) > 0 {
-		what += " by " + strings.Join(r.Methods, " and ")
-	}
-	switch {
-	case dryRun:
-		what, word = "would kill "+count(len(r.Survivors), "process", "processes"), "would kill"
-		if r.Tracker != "" {
-			what += ", by " + string(r.Tracker)
-		}
-	case r.Done() && r.Killed == 0:
-		what = "nothing was left: " + r.How
-	case r.Done():
-		what += ", nothing is left: " + r.How
-	default:
-		what += "; " + r.Unproved
-	}
-	name := ""
-	if r.Name != "" {
-		name = "  " + printable(r.Name)
-	}
-	t.line("%s%s  %s", r.ID, name, what)
-	for _, p := range r.Survivors {
-		t.row(word, strconv.Itoa(p.Pid), procLine(p))
-	}
 }

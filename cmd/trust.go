@@ -53,19 +53,34 @@ func (o *checkFlags) trustProject(a *app) error {
 			err: errors.New("there is no project policy: no " + policy.ProjectFile + " in this directory, nor above it in its repository"),
 		}
 	}
+	t, hash := &table{}, *o.trust
 	reports := make([]trustReport, 0, len(all))
-	found := *o.trust == trustShow
+	found, left := hash == trustShow, error(nil)
 	for _, p := range all {
-		if *o.trust == p.SHA256() {
+		if hash == p.SHA256() {
 			if err := p.Trust(); err != nil {
 				return err
 			}
 			found = true
 		}
 		r := trustReport{Path: p.File, SHA256: p.SHA256(), Trusted: p.Trusted()}
+		what := "trusted; it asks for"
+		switch {
+		case len(p.Asks) == 0:
+			what = "only takes away, which needs no trust"
+		case !r.Trusted:
+			what = "not trusted; it asks for"
+			a.say.hint("%s=%s", o.trustCommand(), r.SHA256)
+			if hash == trustShow {
+				left = status(exitNo)
+			}
+		}
+		t.line("%s: %s", printable(r.Path), what)
 		for _, w := range p.Asks {
 			r.Asks = append(r.Asks, trustWant{w.Key, w.Value, w.Origin.Line, w.Origin.Column})
+			t.row(fmt.Sprintf("%d:%d", w.Origin.Line, w.Origin.Column), w.Key, w.Value)
 		}
+		t.row("sha256", r.SHA256)
 		reports = append(reports, r)
 		a.warnOfWriters(p.File)
 	}
@@ -74,46 +89,9 @@ func (o *checkFlags) trustProject(a *app) error {
 			err: errors.New("no project policy here has the content with that SHA-256; it may have changed since it was shown")}
 	}
 	if a.say.json {
-		err = a.printJSON(reports)
-	} else {
-		err = a.printText(trustText(reports))
+		return errors.Join(a.printJSON(reports), left)
 	}
-	return errors.Join(err, o.leftUntrusted(a, reports))
-}
-
-// trustText is the reports for people.
-func trustText(reports []trustReport) string {
-	t := &table{}
-	for _, r := range reports {
-		what := "not trusted; it asks for"
-		switch {
-		case len(r.Asks) == 0:
-			what = "only takes away, which needs no trust"
-		case r.Trusted:
-			what = "trusted; it asks for"
-		}
-		t.line("%s: %s", printable(r.Path), what)
-		for _, w := range r.Asks {
-			t.row(fmt.Sprintf("%d:%d", w.Line, w.Column), w.Key, w.Value)
-		}
-		t.row("sha256", r.SHA256)
-	}
-	return t.String()
-}
-
-// leftUntrusted says what to type for what is not trusted yet.
-func (o *checkFlags) leftUntrusted(a *app, reports []trustReport) error {
-	left := false
-	for _, r := range reports {
-		if !r.Trusted && len(r.Asks) > 0 {
-			left = true
-			a.say.hint("%s=%s", o.trustCommand(), r.SHA256)
-		}
-	}
-	if left && *o.trust == trustShow {
-		return status(exitNo)
-	}
-	return nil
+	return errors.Join(a.printTable(t), left)
 }
 
 // warnOfWriters tells of sessions that work where a file is, and may change it
