@@ -33,14 +33,14 @@ type Command struct {
 	ctx     context.Context
 	detach  func() // the context has no say any more
 
-	status      syscall.WaitStatus
-	exited      atomic.Bool
-	timedOut    atomic.Bool
-	canceled    atomic.Bool  // with its context
-	passed      atomic.Int32 // the last signal that forward passed on
-	reaped      bool         // the session was being killed when the command ended
-	toldTooMuch bool         // that too much was written
-	emptied     bool         // the keeper said that nothing is left
+	status   syscall.WaitStatus
+	exited   atomic.Bool
+	timedOut atomic.Bool
+	tooMuch  atomic.Bool  // was written
+	canceled atomic.Bool  // with its context
+	passed   atomic.Int32 // the last signal that forward passed on
+	reaped   bool         // the session was being killed when the command ended
+	emptied  bool         // the keeper said that nothing is left
 }
 
 // binSh runs scripts that name no interpreter, as execvp(3) does.
@@ -68,11 +68,21 @@ func Start(ctx context.Context, p *policy.Policy, o Options) (*Command, error) {
 		return nil, errors.New("there is no policy")
 	}
 	o.InPlace = false
+	c, err := o.run(p)
+	if err != nil {
+		return nil, err
+	}
+	c.attach(ctx)
+	return c, nil
+}
+
+// run goes the way from a policy to the running command, or undoes what was begun.
+func (o *Options) run(p *policy.Policy) (*Command, error) {
 	pre, err := o.begin(p)
 	if err != nil {
 		return nil, err
 	}
-	c := &Command{prepared: pre}
+	c := &Command{prepared: pre, files: &stdio.Files{}}
 	if err = c.prepare(); err == nil {
 		err = c.start()
 	}
@@ -81,7 +91,6 @@ func Start(ctx context.Context, p *policy.Policy, o Options) (*Command, error) {
 		c.giveUp()
 		return nil, err
 	}
-	c.attach(ctx)
 	return c, nil
 }
 
@@ -106,16 +115,7 @@ func (c *Command) attach(ctx context.Context) {
 func Exec(p *policy.Policy, o Options) error {
 	o.InPlace = true
 	o.Stdin, o.Stdout, o.Stderr = os.Stdin, os.Stdout, os.Stderr
-	pre, err := o.begin(p)
-	if err != nil {
-		return err
-	}
-	c := &Command{prepared: pre}
-	if err = c.prepare(); err == nil {
-		err = c.start()
-	}
-	err = c.log.end(c, nil, err)
-	c.giveUp()
+	_, err := o.run(p)
 	return err
 }
 
@@ -124,10 +124,8 @@ func (c *Command) giveUp() {
 	if c.s != nil {
 		discard(c.s)
 	}
-	if c.files != nil {
-		c.files.CloseCommand()
-		c.files.Close()
-	}
+	c.files.CloseCommand()
+	c.files.Close()
 	c.relay.Close()
 	c.leaveTemp(false)
 }
@@ -175,7 +173,10 @@ func (c *Command) standardIO() (err error) {
 	case c.o.TTY:
 		c.relay, err = stdio.NewRelay(c.o.Stdin, c.o.Stdout)
 	default:
-		c.files, err = stdio.New(c.o.Stdin, c.o.Stdout, c.o.Stderr, c.limits.MaxOutput)
+		err = c.files.Open(c.o.Stdin, c.o.Stdout, c.o.Stderr, c.limits.MaxOutput, func() {
+			c.tooMuch.Store(true)
+			_ = c.s.Kill()
+		})
 	}
 	return err
 }
@@ -219,7 +220,7 @@ func (c *Command) try(cmd fork.Command) error {
 	switch {
 	case c.relay != nil:
 		c.relay.Attach(&cmd)
-	case c.files != nil && c.files.Command != [3]*os.File{os.Stdin, os.Stdout, os.Stderr}:
+	case !c.o.InPlace && c.files.Command != [3]*os.File{os.Stdin, os.Stdout, os.Stderr}:
 		cmd.Files = c.files.Command[:]
 	}
 	if c.plan != nil {
@@ -239,10 +240,8 @@ func (c *Command) begin() {
 	if c.o.Job && c.signals == nil && !c.s.Forwarding() {
 		c.signals = listen()
 	}
-	if c.files != nil {
-		c.files.CloseCommand()
-		c.files.Begin(c.o.Job)
-	}
+	c.files.CloseCommand()
+	c.files.Begin(c.o.Job)
 	c.trouble = c.relay.Begin(c.s, &c.exited)
 }
 

@@ -46,25 +46,27 @@ func (c *Command) Wait() (Result, error) {
 	c.temp.Ahead()
 	lost := c.follow()
 	c.detach()
-	err := errors.Join(c.tooMuch(), c.ended(lost), c.lastOutput(), c.tooMuch())
+	over := c.wroteTooMuch()
+	err := errors.Join(c.ended(lost), c.lastOutput())
+	if over == nil {
+		over = c.wroteTooMuch() // at the end
+	}
 	c.relay.Restore()
 	var r Result
 	if c.emptied {
 		c.clearUp(&r) // while the keeper ends, for which close waits
 	}
 	report, closeErr := c.close()
-	if c.files != nil {
-		c.files.Close()
-	}
+	c.files.Close()
 	c.relay.Close()
-	if !c.exited.Load() || c.toldTooMuch {
+	if !c.exited.Load() || over != nil {
 		c.status = syscall.WaitStatus(syscall.SIGKILL) // nobody may take it for a success
 	}
 	r.Status, r.Report, r.Failed = c.status, report, c.endedItself() && c.status.Exited() && c.status.ExitStatus() != 0
 	if !c.emptied {
 		c.clearUp(&r)
 	}
-	return r, c.log.end(c, &r, errors.Join(err, closeErr))
+	return r, c.log.end(c, &r, errors.Join(over, err, closeErr))
 }
 
 // clearUp looks at what the command changed, and removes its temporary directory.
@@ -92,67 +94,37 @@ func (c *Command) leaveTemp(kept bool) {
 // follow handles what happens until the command has ended. The error says why it is
 // not known how.
 func (c *Command) follow() (lost error) {
-	var over chan struct{}
-	if c.signals != nil || c.exceeded() != nil {
-		over = make(chan struct{})
-		go c.attend(over)
+	over := make(chan struct{})
+	if c.signals != nil {
+		go func() {
+			for {
+				select {
+				case <-over:
+					return
+				case s := <-c.signals:
+					c.forward(s.(syscall.Signal))
+				}
+			}
+		}()
 	}
 	for done := false; !done; {
 		done, lost = c.event(c.s.Next())
 	}
-	if over != nil {
-		over <- struct{}{}
-	}
+	close(over)
 	return lost
-}
-
-// exceeded is closed when the command wrote too much; nil without a limit.
-func (c *Command) exceeded() <-chan struct{} {
-	if c.files == nil {
-		return nil
-	}
-	return c.files.Exceeded()
-}
-
-// attend passes signals on and ends the command when it wrote too much. It says
-// nothing, and so never waits for a reader.
-func (c *Command) attend(over <-chan struct{}) {
-	exceeded := c.exceeded()
-	for {
-		select {
-		case <-over:
-			return
-		case s := <-c.signals:
-			c.forward(s.(syscall.Signal))
-		case <-exceeded:
-			exceeded = nil
-			_ = c.s.Kill()
-		}
-	}
 }
 
 // endedItself reports whether the command ended without this package's doing.
 func (c *Command) endedItself() bool {
-	return c.exited.Load() && !c.timedOut.Load() && !c.wroteTooMuch() && !c.canceled.Load()
+	return c.exited.Load() && !c.timedOut.Load() && !c.tooMuch.Load() && !c.canceled.Load()
 }
 
-// wroteTooMuch reports whether the command is known to have. It may have ended since,
-// by SIGPIPE or as ever.
-func (c *Command) wroteTooMuch() bool {
-	select {
-	case <-c.exceeded():
-		return true
-	default:
-		return false
-	}
-}
-
-// tooMuch tells, once, that the command wrote too much.
-func (c *Command) tooMuch() error {
-	if c.toldTooMuch || !c.wroteTooMuch() {
+// wroteTooMuch tells that the command did, if so. It may have ended since, by SIGPIPE or
+// as ever.
+func (c *Command) wroteTooMuch() error {
+	if !c.tooMuch.Load() {
 		return nil
 	}
-	c.toldTooMuch = true
 	over := &LimitError{Limit: limitOutput, Bytes: c.limits.MaxOutput, From: c.limits.MaxOutputFrom}
 	c.warn.warn(Warning{Text: over.Error()})
 	return over

@@ -17,21 +17,23 @@ const rushTime = time.Second
 // as the reader takes: until the time limit, or a signal. The error says what was
 // lost.
 func (c *Command) lastOutput() error {
-	pumps := []*stdio.Pump{}
-	if c.files != nil {
-		pumps = c.files.Pumps()
-	}
+	pumps := c.files.Pumps
 	if p := c.relay.Pump(); p != nil {
 		pumps = append(pumps, p)
 	}
 	if len(pumps) == 0 {
 		return nil
 	}
+	c.relay.Restore() // the keyboard is to end the waiting, too
+	if c.o.Job && c.signals == nil {
+		c.s.EndForward()
+		c.signals = listen()
+	}
 	defer c.deaf()
-	var late <-chan time.Time
+	late := c.late()
 	var lost []error
 	for _, p := range pumps {
-		over, err := c.arrived(p, &late)
+		over, err := c.arrived(p, late)
 		if !over {
 			return err
 		}
@@ -40,46 +42,36 @@ func (c *Command) lastOutput() error {
 	return errors.Join(lost...)
 }
 
-// arrived waits for one pump, and reports whether there is time for another one. late
-// is made when a pump takes longer than usual.
-func (c *Command) arrived(p *stdio.Pump, late *<-chan time.Time) (bool, error) {
+// arrived waits for one pump, and reports whether there is time for another one.
+func (c *Command) arrived(p *stdio.Pump, late <-chan time.Time) (bool, error) {
 	for {
-		before := p.Moved()
+		before := p.Moved.Load()
 		select {
-		case <-p.Over():
-			return true, lostOutput(p.Err())
+		case <-p.Over:
+			return true, lostOutput(p.Err)
 		case <-time.After(stdio.DrainTime):
-		case <-*late:
+		case <-late:
 			return false, c.outputLate()
 		case s := <-c.signals:
 			if err := endBy(s); err != nil {
 				return false, err
 			}
 		}
-		if !p.Writing() && p.Moved() == before {
+		if !p.Writing.Load() && p.Moved.Load() == before {
 			return true, nil
-		}
-		if *late == nil {
-			*late = c.takeTime()
 		}
 	}
 }
 
-// takeTime makes the waiting for a slow reader one that can be ended, from the
-// keyboard too, and gives the time that it may take at most.
-func (c *Command) takeTime() <-chan time.Time {
-	c.relay.Restore()
-	if c.o.Job && c.signals == nil {
-		c.s.EndForward()
-		c.signals = listen()
-	}
+// late is when a slow reader has had its time; nil for never.
+func (c *Command) late() <-chan time.Time {
 	switch {
-	case c.wasEnded() || endBy(c.passedOn()) != nil:
+	case !c.endedItself() || endBy(c.passedOn()) != nil:
 		return time.After(rushTime)
 	case c.limits.Timeout > 0:
 		return time.After(max(rushTime, time.Until(c.began.Add(c.limits.Timeout))))
 	}
-	return make(chan time.Time)
+	return nil
 }
 
 // lostOutput says what became of output that could not be carried.
@@ -97,7 +89,7 @@ func lostOutput(err error) error {
 
 // outputLate gives up what nobody takes.
 func (c *Command) outputLate() error {
-	if c.wasEnded() {
+	if !c.endedItself() {
 		return nil // the message that said so says as much
 	}
 	if err := endBy(c.passedOn()); err != nil {
@@ -105,9 +97,6 @@ func (c *Command) outputLate() error {
 	}
 	return &OutputError{Late: c.timeLimit()}
 }
-
-// wasEnded reports whether the command was ended from here, or was lost.
-func (c *Command) wasEnded() bool { return !c.endedItself() }
 
 // passedOn is the last signal of the caller's that the command was sent, or 0.
 func (c *Command) passedOn() syscall.Signal {

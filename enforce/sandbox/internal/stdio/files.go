@@ -14,28 +14,26 @@ import (
 // them and the caller's reader and writers.
 type Files struct {
 	Command [3]*os.File // for fork.Command.Files
+	Pumps   []*Pump     // what carries the output
 
 	theirs []*os.File // of Command, those that were made here
 	in     *os.File   // our end of standard input
 	from   io.Reader  // what is carried into it
 	ours   []*os.File // our ends of the output, one for each pump
-	pumps  []*Pump
-	max    int64
+	max    int64      // of what is written; 0 for no limit
 	left   atomic.Int64
-	limit  chan struct{} // closed when more than the limit was written
+	over   func() // called once when more was written
 	once   sync.Once
 }
 
-// New makes what a command needs to read from stdin, and to write to stdout and
+// Open makes what a command needs to read from stdin, and to write to stdout and
 // stderr. A file is passed on as it is; nil is /dev/null; anything else is carried.
 // max limits what the command writes to both together, in bytes, 0 for no limit; all
-// of it is carried then.
-func New(stdin io.Reader, stdout, stderr io.Writer, max int64) (*Files, error) {
-	f := &Files{max: max}
-	if max > 0 {
-		f.limit = make(chan struct{})
-		f.left.Store(max)
-	}
+// of it is carried then, and over called once when it is more. Close has to be called,
+// after an error, too.
+func (f *Files) Open(stdin io.Reader, stdout, stderr io.Writer, max int64, over func()) error {
+	f.max, f.over = max, over
+	f.left.Store(max)
 	err := f.input(stdin)
 	if err == nil {
 		err = f.output(1, stdout)
@@ -45,12 +43,7 @@ func New(stdin io.Reader, stdout, stderr io.Writer, max int64) (*Files, error) {
 	} else if err == nil {
 		err = f.output(2, stderr)
 	}
-	if err != nil {
-		f.CloseCommand()
-		f.Close()
-		return nil, err
-	}
-	return f, nil
+	return err
 }
 
 func isFile(v any) bool {
@@ -92,11 +85,11 @@ func (f *Files) null(fd, flags int) error {
 }
 
 func (f *Files) output(fd int, to io.Writer) error {
-	if file, ok := to.(*os.File); ok && f.limit == nil {
+	if file, ok := to.(*os.File); ok && f.max == 0 {
 		f.Command[fd] = file
 		return nil
 	}
-	if to == nil && f.limit == nil {
+	if to == nil && f.max == 0 {
 		return f.null(fd, os.O_WRONLY)
 	}
 	if to == nil {
@@ -111,11 +104,11 @@ func (f *Files) output(fd int, to io.Writer) error {
 		p.close()
 		return fmt.Errorf("making a pipe for the output: %w", err)
 	}
-	if f.limit != nil {
+	if f.max > 0 {
 		p.take = f.count
 	}
 	f.Command[fd] = w
-	f.theirs, f.ours, f.pumps = append(f.theirs, w), append(f.ours, r), append(f.pumps, p)
+	f.theirs, f.ours, f.Pumps = append(f.theirs, w), append(f.ours, r), append(f.Pumps, p)
 	return nil
 }
 
@@ -123,10 +116,10 @@ func (f *Files) output(fd int, to io.Writer) error {
 // is another job's does not stop this process (SIGTTOU): the command is not to
 // inherit that.
 func (f *Files) Begin(job bool) {
-	if len(f.pumps) > 0 && job {
+	if len(f.Pumps) > 0 && job {
 		signal.Ignore(syscall.SIGTTOU)
 	}
-	for i, p := range f.pumps {
+	for i, p := range f.Pumps {
 		go func() {
 			p.run(f.ours[i])
 			f.ours[i].Close() // when it can't be written the command gets SIGPIPE, as without us
@@ -142,9 +135,6 @@ func (f *Files) Begin(job bool) {
 
 // Written is how much was let pass where there is a limit, and 0 without.
 func (f *Files) Written() int64 {
-	if f == nil || f.max == 0 {
-		return 0
-	}
 	return f.max - max(f.left.Load(), 0)
 }
 
@@ -155,7 +145,7 @@ func (f *Files) count(n int) (pass int, more bool) {
 	if left >= 0 {
 		return n, true
 	}
-	f.once.Do(func() { close(f.limit) })
+	f.once.Do(f.over)
 	return max(0, n+int(left)), false
 }
 
@@ -176,13 +166,7 @@ func (f *Files) Close() {
 	if f.in != nil {
 		f.in.Close()
 	}
-	for _, p := range f.pumps {
+	for _, p := range f.Pumps {
 		p.close()
 	}
 }
-
-// Exceeded is closed when the command wrote more than its limit; nil without one.
-func (f *Files) Exceeded() <-chan struct{} { return f.limit }
-
-// Pumps are what carries the output.
-func (f *Files) Pumps() []*Pump { return f.pumps }

@@ -27,8 +27,8 @@ func start(t *testing.T, f *Files, script string) *exec.Cmd {
 
 // finish waits for the end of the command and of its output.
 func finish(f *Files, cmd *exec.Cmd) {
-	for _, p := range f.Pumps() {
-		<-p.Over()
+	for _, p := range f.Pumps {
+		<-p.Over
 	}
 	_ = cmd.Wait()
 	f.Close()
@@ -38,15 +38,16 @@ func finish(f *Files, cmd *exec.Cmd) {
 func TestFiles(t *testing.T) {
 	in := strings.Repeat("0123456789", 50_000)
 	var out, problems bytes.Buffer
-	f, err := New(strings.NewReader(in), &out, &problems, 0)
-	if err != nil {
+	f := &Files{}
+	if err := f.Open(strings.NewReader(in), &out, &problems, 0, nil); err != nil {
 		t.Fatal(err)
 	}
 	finish(f, start(t, f, "cat; echo x >&2"))
-	if out.String() != in || problems.String() != "x\n" || f.Exceeded() != nil {
+	if out.String() != in || problems.String() != "x\n" {
 		t.Errorf("%d bytes, %q", out.Len(), problems.String())
 	}
-	if f, err = New(nil, nil, &out, 0); err != nil {
+	f = &Files{}
+	if err := f.Open(nil, nil, &out, 0, nil); err != nil {
 		t.Fatal(err)
 	}
 	out.Reset()
@@ -59,12 +60,13 @@ func TestFiles(t *testing.T) {
 // TestLimit: as much passes as was allowed, of both together.
 func TestLimit(t *testing.T) {
 	var out, problems bytes.Buffer
-	f, err := New(nil, &out, &problems, 6)
-	if err != nil {
+	exceeded := make(chan struct{})
+	f := &Files{}
+	if err := f.Open(nil, &out, &problems, 6, func() { close(exceeded) }); err != nil {
 		t.Fatal(err)
 	}
 	cmd := start(t, f, "printf 1234; sleep 0.1; printf 5678 >&2; exec sleep 1000")
-	<-f.Exceeded()
+	<-exceeded
 	_ = cmd.Process.Kill()
 	finish(f, cmd)
 	if out.String()+problems.String() != "123456" {
@@ -79,14 +81,14 @@ func (broken) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
 // TestBrokenWriter: the command gets SIGPIPE, and the error is told.
 func TestBrokenWriter(t *testing.T) {
-	f, err := New(nil, broken{}, io.Discard, 0)
-	if err != nil {
+	f := &Files{}
+	if err := f.Open(nil, broken{}, io.Discard, 0, nil); err != nil {
 		t.Fatal(err)
 	}
 	cmd := start(t, f, "exec yes")
 	finish(f, cmd)
 	st := cmd.ProcessState.Sys().(syscall.WaitStatus)
-	if err := f.Pumps()[0].Err(); !errors.Is(err, syscall.ENOSPC) || !st.Signaled() || st.Signal() != syscall.SIGPIPE {
+	if err := f.Pumps[0].Err; !errors.Is(err, syscall.ENOSPC) || !st.Signaled() || st.Signal() != syscall.SIGPIPE {
 		t.Errorf("%v, %v", err, cmd.ProcessState)
 	}
 }

@@ -123,7 +123,7 @@ func (r *Relay) Close() {
 // it writes all the same is thrown away: a full terminal would block it.
 func (r *Relay) show() {
 	r.carrier.run(shown{r})
-	if r.carrier.err != nil {
+	if r.carrier.Err != nil {
 		r.s.Signal(syscall.SIGHUP)
 		r.s.Signal(syscall.SIGCONT)
 		io.Copy(io.Discard, shown{r})
