@@ -237,7 +237,6 @@ func BenchmarkReap(b *testing.B) {
 			if err := g.Remove(); err != nil {
 				b.Fatal(err)
 			}
-			g.Close()
 			b.StartTimer()
 		}
 	})

@@ -13,36 +13,32 @@ func (s *Session) replace(c fork.Command) error {
 		return err
 	}
 	if s.choice.Kind == Cgroup {
-		if err := s.moveIn(); err != nil {
-			s.moveOut()
+		home, err := s.moveIn()
+		defer func() { // it goes on: back to its own group
+			if home != "" {
+				_ = os.WriteFile(home+"/cgroup.procs", []byte("0"), 0)
+			}
+			s.dropGroup()
+		}()
+		if err != nil {
 			return s.refused(Cgroup, err)
 		}
 	}
 	s.record.Tracker, s.record.Command = s.choice.Kind, s.record.Supervisor
 	c.Commit = append(c.Commit, func(*fork.Process) error { return s.store() })
-	err := fork.Exec(&c)
-	s.moveOut()
-	return err
+	return fork.Exec(&c)
 }
 
-// moveIn makes a group for the session and moves this process there.
-func (s *Session) moveIn() error {
+// moveIn makes a group for the session and moves this process there, from home.
+func (s *Session) moveIn() (home string, err error) {
 	from, err := cgroup.Dirs()
 	if err != nil {
-		return err
+		return "", err
 	}
-	if s.held.group, err = cgroup.Make(s.caps.group, cgroup.Name(s.record.ID)); err != nil {
-		return err
+	g, err := cgroup.Make(s.caps.group, cgroup.Name(s.record.ID))
+	if err != nil {
+		return "", err
 	}
-	s.held.home, s.record.Cgroup = from[0], &s.held.group.Ref
-	return s.held.group.Write("cgroup.procs", "0")
-}
-
-// moveOut takes this process back to its own group, and removes the session's.
-func (s *Session) moveOut() {
-	if s.held.group == nil {
-		return
-	}
-	_ = os.WriteFile(s.held.home+"/cgroup.procs", []byte("0"), 0)
-	s.dropGroup()
+	s.record.Cgroup = g
+	return from[0], g.Write("cgroup.procs", "0")
 }

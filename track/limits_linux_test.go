@@ -31,7 +31,7 @@ func TestLimited(t *testing.T) {
 		if _, err := s.Wait(); err != nil {
 			t.Error(err)
 		}
-		path := s.held.group.Path
+		path := s.record.Cgroup.Path
 		r, err := s.Close(deadline(t))
 		if err != nil || !r.Done() || r.Reached.Forks == 0 {
 			t.Errorf("%s: %+v, %v", kind, r, err)

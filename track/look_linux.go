@@ -47,10 +47,8 @@ func (v *view) procs(f *found) []Proc {
 				all = append(all, v.Below(pid)...)
 			}
 		}
-		if g := f.openGroup(); g != nil {
-			pids, _ := g.Pids()
-			g.Close()
-			for _, pid := range pids {
+		if g := f.group(); g != nil {
+			for _, pid := range g.Pids() {
 				all = append(all, v.Procs[pid])
 			}
 		}

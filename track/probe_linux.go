@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -51,16 +50,10 @@ func (c *caps) probeDomain() {
 	}
 }
 
-// probes counts the groups that were made to find out: two sessions may begin at
-// once.
-var probes atomic.Int64
-
-func probeName() string { return fmt.Sprintf("zsbx-probe-%d-%d", unix.Getpid(), probes.Add(1)) }
-
 // probeGroups finds out what the tracker Cgroup needs.
 func (c *caps) probeGroups() {
 	var err error
-	if c.group, err = cgroup.Parent(probeName(), Limits{}); err != nil {
+	if c.group, err = cgroup.Parent(Limits{}); err != nil {
 		c.noGroup = err.Error()
 		c.note(err)
 	}
@@ -83,7 +76,7 @@ func (c *caps) note(err error) {
 // limitsDir finds where a group with limits is made: the nearest directory where
 // one can be bounded, or scope.
 func limitsDir(l Limits) (string, error) {
-	dir, err := cgroup.Parent(probeName(), l)
+	dir, err := cgroup.Parent(l)
 	if err == nil || errors.Is(err, cgroup.ErrNone) || fork.ShortageOf(err) != nil {
 		return dir, err
 	}

@@ -85,12 +85,9 @@ func (f *found) askKeeper(ctx context.Context, k *proc.Handle, r *Report) (over 
 		}
 		return true, err
 	}
-	if g := f.openGroup(); g != nil {
-		// A scope was made after the keeper, which therefore can't use it.
-		if g.Unit != "" && g.Kill() == nil {
-			r.addMethods("cgroup")
-		}
-		g.Close()
+	// A scope was made after the keeper, which therefore can't use it.
+	if g := f.group(); g != nil && g.Unit != "" && g.Kill() == nil {
+		r.addMethods("cgroup")
 	}
 	ended := k.Wait(ctx)
 	f.word = readState(f.file)
@@ -114,12 +111,11 @@ func (f *found) askKeeper(ctx context.Context, k *proc.Handle, r *Report) (over 
 // settleLost does what can be done without a keeper: the control group, if the
 // session has one, and then whatever can be found.
 func (f *found) settleLost(ctx context.Context, r *Report) error {
-	g := f.openGroup()
+	g := f.group()
 	if g == nil {
 		return f.walk(ctx, r)
 	}
-	defer g.Close()
-	before, _ := g.Pids()
+	before := g.Pids()
 	err := g.KillAll(ctx)
 	r.addMethods("cgroup")
 	if err != nil && errors.Is(err, ctx.Err()) {
@@ -141,33 +137,27 @@ func (f *found) settleLost(ctx context.Context, r *Report) error {
 	return err
 }
 
-// openGroup opens the session's own control group, nil if there is none.
-func (f *found) openGroup() *cgroup.Group {
-	if f.record.Cgroup == nil || !f.record.Cgroup.Of(f.record.ID) {
-		return nil
+// group is the session's own control group, nil if there is none.
+func (f *found) group() *cgroup.Group {
+	if g := f.record.Cgroup; g != nil && g.Of(f.record.ID) && g.There() {
+		return g
 	}
-	g, err := f.record.Cgroup.Open()
-	if err != nil {
-		return nil
-	}
-	return g
+	return nil
 }
 
 // cleanup removes what the session has beside its record: its control group,
 // which is empty.
 func (f *found) cleanup() error {
-	g := f.openGroup()
-	if g == nil {
-		return nil
+	if g := f.group(); g != nil {
+		return g.Remove()
 	}
-	defer g.Close()
-	return g.Remove()
+	return nil
 }
 
 // Kill begins to kill the whole session. It does not wait; Wait and Close do.
 func (s *Session) Kill() error {
 	err := s.process.Kill()
-	if g := s.held.group; g != nil && g.Unit != "" {
+	if g := s.record.Cgroup; g != nil && g.Unit != "" {
 		_ = g.Kill() // the keeper can't: the scope was made after it
 	}
 	if errors.Is(err, os.ErrProcessDone) {
@@ -210,7 +200,7 @@ func (s *Session) awaitKeeper(ctx context.Context) bool {
 // noteReached looks at the limits while the group is there: systemd removes one
 // that is empty.
 func (s *Session) noteReached() {
-	if g := s.held.group; g != nil && s.opts.Limits != (Limits{}) {
+	if g := s.record.Cgroup; g != nil && s.opts.Limits != (Limits{}) {
 		if r := g.Reached(); r != (Reached{}) && (!r.Gone || s.reached == (Reached{})) {
 			s.reached = r
 		}

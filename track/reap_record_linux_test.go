@@ -69,7 +69,7 @@ func TestReapByForgedRecord(t *testing.T) {
 		}
 	})
 	t.Run("cgroup", func(t *testing.T) {
-		st, ref := forge(t, Holder{Tracker: Cgroup, Keeper: reused, Cgroup: &cgroup.Ref{Path: "/sys/fs/cgroup"}})
+		st, ref := forge(t, Holder{Tracker: Cgroup, Keeper: reused, Cgroup: &cgroup.Group{Path: "/sys/fs/cgroup"}})
 		if i := one(t, st); i.Err == nil {
 			t.Errorf("%+v", i)
 		}

@@ -35,7 +35,7 @@ type Holder struct {
 	Tracker Kind        `json:"tracker"`          // "" as long as nothing was started
 	Keeper  ProcID      `json:"keeper"`           // the keeper, zero without one
 	Command ProcID      `json:"command"`          // the command's first process, zero below a keeper, which knows it
-	Cgroup  *cgroup.Ref `json:"cgroup,omitempty"` // the group that holds the session, or nil
+	Cgroup  *cgroup.Group `json:"cgroup,omitempty"` // the group that holds the session, or nil
 }
 
 // Record is what is stored about one session. It is data from a file: nothing

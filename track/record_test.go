@@ -41,7 +41,7 @@ func drawRecord(t *rapid.T) *Record {
 		Holder:     Holder{Tracker: Kind(text.Draw(t, "tracker")), Keeper: pid.Draw(t, "keeper"), Command: pid.Draw(t, "command")},
 	}
 	if rapid.Bool().Draw(t, "group") {
-		r.Cgroup = &cgroup.Ref{Path: "/sys/fs/cgroup/" + cgroup.Name(id), Inode: rapid.Uint64().Draw(t, "inode"), Unit: text.Draw(t, "unit")}
+		r.Cgroup = &cgroup.Group{Path: "/sys/fs/cgroup/" + cgroup.Name(id), Inode: rapid.Uint64().Draw(t, "inode"), Unit: text.Draw(t, "unit")}
 	}
 	return r
 }

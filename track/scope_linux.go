@@ -90,6 +90,6 @@ func (s *Session) moveToScope(socket *os.File, p *fork.Process, inner bool) erro
 	if err != nil {
 		return err
 	}
-	s.held.group, s.record.Cgroup = g, &g.Ref
+	s.record.Cgroup = g
 	return s.store()
 }

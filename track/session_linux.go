@@ -20,10 +20,8 @@ import (
 
 // held is what holds a session on Linux, beside its keeper.
 type held struct {
-	group *cgroup.Group // the session's own control group, or nil
-	procs *os.File      // its cgroup.procs
-	kill  *os.File      // its cgroup.kill, nil before Linux 5.14
-	home  string        // the group that this process left for it, with Exec
+	procs *os.File // cgroup.procs of the session's own control group, or nil
+	kill  *os.File // its cgroup.kill, nil before Linux 5.14
 }
 
 // randomID calls getrandom(2) itself. crypto/rand guards its first read by a timer,
@@ -49,6 +47,7 @@ func (s *Session) launch(c fork.Command) error {
 			return err
 		}
 	}
+	s.dropGroup() // of an earlier attempt
 	s.record.Holder = Holder{Tracker: s.choice.Kind}
 	c.Keeper = &fork.Keeper{Keep: s.opts.Keep, State: s.state}
 	if s.choice.Kind == Domain {
@@ -117,12 +116,11 @@ func (s *Session) recordHolder(p *fork.Process) error {
 // enterGroup makes and bounds the session's group, and the command be born in it:
 // before anything of the command runs it writes "0", for itself, into cgroup.procs.
 func (s *Session) enterGroup(c *fork.Command) error {
-	s.dropGroup() // of an attempt that failed
 	g, err := cgroup.Make(s.group, cgroup.Name(s.record.ID))
 	if err != nil {
 		return err
 	}
-	s.held.group, s.record.Cgroup = g, &g.Ref
+	s.record.Cgroup = g
 	if err := g.Limit(s.opts.Limits); err != nil {
 		return err
 	}
@@ -145,10 +143,10 @@ func enterStep(m *fork.Memory, procs *os.File) fork.Step {
 
 // removeHeld removes the session's group, which is empty.
 func (s *Session) removeHeld() error {
-	if s.held.group == nil {
+	if s.record.Cgroup == nil {
 		return nil
 	}
-	return s.held.group.Remove()
+	return s.record.Cgroup.Remove()
 }
 
 // dropGroup gives up a group that nothing was started in.
@@ -160,8 +158,5 @@ func (s *Session) dropGroup() {
 
 func (s *Session) closeHeld() {
 	_, _ = s.held.procs.Close(), s.held.kill.Close() // of nil, an error
-	if s.held.group != nil {
-		s.held.group.Close()
-	}
 	s.held = held{}
 }

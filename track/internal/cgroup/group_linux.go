@@ -5,23 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// A group is made where one can be (Dirs, Nearest), opened again by path and inode,
-// and removed. kill_linux.go ends what is in one; scope_linux.go gets one from the
+// A group is made where one can be (Dirs, Parent), known again by path and inode, and
+// removed. kill_linux.go ends what is in one; scope_linux.go gets one from the
 // user's systemd.
-
-// Group is an open control group.
-type Group struct {
-	Ref
-	fd int
-}
 
 // Dirs lists where a group could be made: below the group of this process, or
 // below an ancestor of that, nearest first. To move a process into it, the kernel
@@ -50,40 +47,27 @@ func dirs(file string) ([]string, error) {
 	return dirsOf(group, string(mounts)), err
 }
 
-// Nearest makes a group in the nearest directory where that can be done and use
-// does not fail. Only doing it tells: neither modes nor access(2) know of Landlock,
-// of read-only mounts or of limits on the number of groups.
-func Nearest(name string, use func(*Group) error) (*Group, error) {
+// Parent gives the nearest directory in which a group can be made and bounded, by
+// making one and removing it again. Only doing it tells: neither modes nor access(2)
+// know of Landlock, of read-only mounts or of limits on the number of groups.
+func Parent(l Limits) (string, error) {
 	dirs, err := Dirs()
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	var first error
 	for _, d := range dirs {
-		g, err := Make(d, name)
+		g, err := Make(d, fmt.Sprintf("zsbx-probe-%x", rand.Uint64()))
 		if err == nil {
-			if err = use(g); err == nil {
-				return g, nil
+			if err = errors.Join(g.Limit(l), g.Remove()); err == nil {
+				return d, nil
 			}
-			_ = g.Remove()
-			g.Close()
 		}
 		if first == nil || errors.Is(first, errNoController) { // which says less than a refusal above
 			first = err
 		}
 	}
-	return nil, first
-}
-
-// Parent gives the nearest directory in which a group can be made and bounded, by
-// making one and removing it again.
-func Parent(name string, l Limits) (string, error) {
-	g, err := Nearest(name, func(g *Group) error { return g.Limit(l) })
-	if err != nil {
-		return "", err
-	}
-	defer g.Close()
-	return filepath.Dir(g.Path), g.Remove()
+	return "", first
 }
 
 // Make makes the group dir/name.
@@ -95,76 +79,53 @@ func Make(dir, name string) (*Group, error) {
 	if err := unix.Mkdir(path, 0o755); err != nil {
 		return nil, &os.PathError{Op: "mkdir", Path: path, Err: err}
 	}
-	g, err := Open(path)
+	g, err := at(path)
+	// In a threaded subtree a new group can't take processes: see
+	// cgroups(7), "Thread mode".
+	if err == nil && !strings.HasPrefix(g.read("cgroup.type"), "domain\n") {
+		err = fmt.Errorf("%s: a group of type %q takes no processes", path, g.read("cgroup.type"))
+	}
 	if err != nil {
 		_ = unix.Rmdir(path)
 		return nil, err
 	}
-	// In a threaded subtree a new group can't take processes: see
-	// cgroups(7), "Thread mode".
-	if b, err := g.read("cgroup.type"); err == nil && !bytes.HasPrefix(b, []byte("domain\n")) {
-		err := fmt.Errorf("%s: a group of type %q takes no processes", path, bytes.TrimSpace(b))
-		return nil, errors.Join(err, g.Remove())
-	}
 	return g, nil
 }
 
-// Open opens the directory of a group.
-func Open(path string) (*Group, error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
-	}
+// at gives the group in a directory.
+func at(path string) (*Group, error) {
 	var sfs unix.Statfs_t
 	var st unix.Stat_t
-	err = errors.Join(unix.Fstatfs(fd, &sfs), unix.Fstat(fd, &st))
-	if err == nil && sfs.Type != unix.CGROUP2_SUPER_MAGIC {
+	err := errors.Join(unix.Statfs(path, &sfs), unix.Lstat(path, &st))
+	if err == nil && (sfs.Type != unix.CGROUP2_SUPER_MAGIC || st.Mode&unix.S_IFMT != unix.S_IFDIR) {
 		err = ErrNone
 	}
 	if err != nil {
-		unix.Close(fd)
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
-	return &Group{Ref: Ref{Path: path, Inode: st.Ino}, fd: fd}, nil
+	return &Group{Path: path, Inode: st.Ino}, nil
 }
 
-// Open opens the group that r means; fs.ErrNotExist if it is no more or if there
-// is another one in its place.
-func (r *Ref) Open() (*Group, error) {
-	g, err := Open(r.Path)
-	if err != nil {
-		return nil, err
-	}
-	if g.Inode != r.Inode {
-		g.Close()
-		return nil, &os.PathError{Op: "open", Path: r.Path, Err: fs.ErrNotExist}
-	}
-	g.Unit = r.Unit
-	return g, nil
+// There reports whether the group is still there, and no other one in its place.
+func (g *Group) There() bool {
+	now, err := at(g.Path)
+	return err == nil && now.Inode == g.Inode
 }
-
-// Close closes the descriptor, not the group.
-func (g *Group) Close() { unix.Close(g.fd) }
 
 // OpenFile opens one of the group's files.
 func (g *Group) OpenFile(name string, flags int) (*os.File, error) {
 	path := filepath.Join(g.Path, name)
-	fd, err := unix.Openat(g.fd, name, flags|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-func (g *Group) read(name string) ([]byte, error) {
-	f, err := g.OpenFile(name, unix.O_RDONLY)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b := make([]byte, 256)
-	n, err := f.Read(b)
-	return b[:max(n, 0)], err
+// read reads one of the group's files, "" if it can't be read.
+func (g *Group) read(name string) string {
+	b, _ := os.ReadFile(filepath.Join(g.Path, name))
+	return string(b)
 }
 
 // Write writes one of the group's files.
@@ -177,64 +138,46 @@ func (g *Group) Write(name, text string) error {
 	return errors.Join(err, f.Close())
 }
 
+// subgroups lists the directories of the group and of those that members made below
+// it, these last.
+func (g *Group) subgroups() (dirs []string) {
+	_ = filepath.WalkDir(g.Path, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			dirs = append(dirs, path)
+		}
+		return nil // some may go away meanwhile
+	})
+	return dirs
+}
+
 // Pids lists the members of the group and of those below it.
-func (g *Group) Pids() ([]int, error) {
-	var pids []int
-	err := filepath.WalkDir(g.Path, func(path string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil || d.Name() != "cgroup.procs" {
-			return err
-		}
-		b, err := os.ReadFile(path)
-		if err != nil {
-			return nil // the group went away, or is threaded: its processes show in the parent
-		}
+func (g *Group) Pids() (pids []int) {
+	for _, dir := range g.subgroups() {
+		b, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs")) // of a threaded one they show in the parent
 		for f := range bytes.FieldsSeq(b) {
 			// 0 is a process of another PID namespace: it has no number here.
 			if pid, err := strconv.Atoi(string(f)); err == nil && pid > 0 {
 				pids = append(pids, pid)
 			}
 		}
-		return nil
-	})
-	return pids, err
+	}
+	return pids
 }
 
-// Remove removes the group and those that members made below it. An empty
-// group can be busy for a moment while its last processes are buried.
-func (g *Group) Remove() error {
-	if g.Unit != "" {
-		return nil // systemd's to remove, and it does when the last member has ended
-	}
-	for try := 0; ; try++ {
-		err := removeAll(g.Path)
-		if err == nil || errors.Is(err, fs.ErrNotExist) {
-			return nil
+// Remove removes the group and those below it. An empty group can be busy for a moment
+// while its last processes are buried. What systemd owns it removes by itself.
+func (g *Group) Remove() (err error) {
+	for try := 0; try <= 50 && g.Unit == ""; try++ {
+		err = nil
+		for _, dir := range slices.Backward(g.subgroups()) {
+			if e := unix.Rmdir(dir); e != nil && e != unix.ENOENT {
+				err = &os.PathError{Op: "rmdir", Path: dir, Err: e}
+			}
 		}
-		if try == 50 || !errors.Is(err, unix.EBUSY) {
-			return err
+		if !errors.Is(err, unix.EBUSY) {
+			break
 		}
 		time.Sleep(time.Duration(min(try, 10)) * time.Millisecond)
 	}
-}
-
-func removeAll(path string) error {
-	err := unix.Rmdir(path)
-	if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.ENOTEMPTY) {
-		subs, _ := os.ReadDir(path)
-		for _, d := range subs {
-			if d.IsDir() {
-				if err := removeAll(filepath.Join(path, d.Name())); err != nil {
-					return err
-				}
-			}
-		}
-		err = unix.Rmdir(path)
-	}
-	if err != nil {
-		return &os.PathError{Op: "rmdir", Path: path, Err: err}
-	}
-	return nil
+	return err
 }

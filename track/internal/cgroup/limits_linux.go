@@ -33,16 +33,8 @@ func (g *Group) Limit(l Limits) error {
 // refuses it where the parent has processes of its own (cgroups(7), "no
 // internal processes").
 func (g *Group) enable(controller string) error {
-	parent, err := Open(filepath.Dir(g.Path))
-	if err != nil {
-		return err
-	}
-	defer parent.Close()
-	has, err := parent.read("cgroup.controllers")
-	if err != nil {
-		return err
-	}
-	if !slices.Contains(strings.Fields(string(has)), controller) {
+	parent := &Group{Path: filepath.Dir(g.Path)}
+	if !slices.Contains(strings.Fields(parent.read("cgroup.controllers")), controller) {
 		return fmt.Errorf("%s %w for %s", parent.Path, errNoController, controller)
 	}
 	return parent.Write("cgroup.subtree_control", "+"+controller)
@@ -51,15 +43,9 @@ func (g *Group) enable(controller string) error {
 // limited makes sure that somebody else has bounded the group.
 func (g *Group) limited(l Limits) error {
 	for _, s := range l.settings() {
-		b, err := g.read(s.file)
-		if s.optional && errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err == nil && strings.HasPrefix(string(b), "max") {
-			err = errors.New("it is not set")
-		}
-		if err != nil {
-			return fmt.Errorf("the user's service manager does not bound %s: %w", s.controller, err)
+		now := g.read(s.file)
+		if !s.optional && now == "" || strings.HasPrefix(now, "max") {
+			return fmt.Errorf("the user's service manager does not bound %s", s.controller)
 		}
 	}
 	return nil
@@ -67,11 +53,8 @@ func (g *Group) limited(l Limits) error {
 
 // Reached reads how often the group ran into its limits. What can't be read is 0.
 func (g *Group) Reached() (r Reached) {
-	_, err := g.read("cgroup.events")
-	r.Gone = err != nil
-	b, _ := g.read("memory.events")
-	r.OOMKills, _ = number(b, "oom_kill")
-	b, _ = g.read("pids.events")
-	r.Forks, _ = number(b, "max")
+	r.Gone = g.read("cgroup.events") == ""
+	r.OOMKills, _ = number(g.read("memory.events"), "oom_kill")
+	r.Forks, _ = number(g.read("pids.events"), "max")
 	return r
 }

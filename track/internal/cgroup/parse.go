@@ -13,8 +13,8 @@ import (
 // ErrNone says that there is no control group of version 2 to be found.
 var ErrNone = errors.New("no control groups of version 2")
 
-// Ref is a control group that holds a session.
-type Ref struct {
+// Group is a control group that holds a session.
+type Group struct {
 	Path  string `json:"path"`           // its directory, absolute
 	Inode uint64 `json:"inode"`          // of that directory: a later group at the same path is another one
 	Unit  string `json:"unit,omitempty"` // the systemd user unit that owns it, or ""
@@ -26,11 +26,11 @@ func Name(id string) string { return "zsbx-" + id }
 // scopeName is the name of a session's systemd unit, and of its group.
 func scopeName(id string) string { return "zsbx-" + id + ".scope" }
 
-// Of reports whether the reference can be to the group of session id. A record
+// Of reports whether this can be the group of session id. A record
 // that was tampered with could name any group of the user's.
-func (r *Ref) Of(id string) bool {
-	base := path.Base(r.Path)
-	return path.IsAbs(r.Path) && path.Clean(r.Path) == r.Path && (base == Name(id) || base == scopeName(id))
+func (g *Group) Of(id string) bool {
+	base := path.Base(g.Path)
+	return path.IsAbs(g.Path) && path.Clean(g.Path) == g.Path && (base == Name(id) || base == scopeName(id))
 }
 
 // parsePath reads /proc/PID/cgroup (cgroups(7)) and gives the path of the group
@@ -73,8 +73,8 @@ func dirsOf(group, mountinfo string) []string {
 }
 
 // number reads one line of a file such as cgroup.events.
-func number(b []byte, key string) (int, error) {
-	for line := range strings.Lines(string(b)) {
+func number(text, key string) (int, error) {
+	for line := range strings.Lines(text) {
 		if k, v, _ := strings.Cut(strings.TrimSpace(line), " "); k == key {
 			return strconv.Atoi(v)
 		}

@@ -54,12 +54,12 @@ func TestDirs(t *testing.T) {
 
 func TestNumber(t *testing.T) {
 	for in, want := range map[string]int{"populated 1\nfrozen 0\n": 1, "frozen 1\npopulated 0\n": 0} {
-		if got, err := number([]byte(in), "populated"); err != nil || got != want {
+		if got, err := number(in, "populated"); err != nil || got != want {
 			t.Errorf("%q: %v %v", in, got, err)
 		}
 	}
 	for _, in := range []string{"frozen 0\n", "", "populated\n", "populated x\n"} {
-		if _, err := number([]byte(in), "populated"); err == nil {
+		if _, err := number(in, "populated"); err == nil {
 			t.Errorf("%q: an answer without an answer was accepted", in)
 		}
 	}
@@ -77,7 +77,7 @@ func TestRefOf(t *testing.T) {
 		"/sys/fs/cgroup/zsbx-" + id[:35] + "0":      false,
 		"/sys/fs/cgroup/../x/zsbx-" + id + ".scope": false,
 	} {
-		if got := (&Ref{Path: path}).Of(id); got != want {
+		if got := (&Group{Path: path}).Of(id); got != want {
 			t.Errorf("%s: %v", path, got)
 		}
 	}

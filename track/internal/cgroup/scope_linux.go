@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,32 +29,13 @@ const (
 // program or use the network are not followed.
 func userBus(ctx context.Context) (*dbus.Conn, error) {
 	uid := strconv.Itoa(os.Geteuid())
-	addr := os.Getenv("DBUS_SESSION_BUS_ADDRESS")
-	if addr == "" {
-		dir := os.Getenv("XDG_RUNTIME_DIR")
-		if dir == "" {
-			dir = "/run/user/" + uid
-		}
-		addr = "unix:path=" + filepath.Join(dir, "bus")
-	}
+	run := cmp.Or(os.Getenv("XDG_RUNTIME_DIR"), "/run/user/"+uid)
+	addr := cmp.Or(os.Getenv("DBUS_SESSION_BUS_ADDRESS"), "unix:path="+run+"/bus")
 	if !strings.HasPrefix(addr, "unix:") {
 		return nil, fmt.Errorf("the bus address %.100q is no local socket", addr)
 	}
-	if path, ok := strings.CutPrefix(addr, "unix:path="); ok {
-		path, _, _ = strings.Cut(path, ",")
-		if _, err := os.Stat(path); err != nil { // the usual case: a short answer
-			return nil, fmt.Errorf("no message bus of the user: %w", err)
-		}
-	}
-	c, err := dbus.Dial(addr, dbus.WithContext(ctx))
+	c, err := dbus.Connect(addr, dbus.WithContext(ctx), dbus.WithAuth(dbus.AuthExternal(uid)))
 	if err != nil {
-		return nil, fmt.Errorf("connecting to the user's message bus: %w", err)
-	}
-	if err = c.Auth([]dbus.Auth{dbus.AuthExternal(uid)}); err == nil {
-		err = c.Hello()
-	}
-	if err != nil {
-		_ = c.Close()
 		return nil, fmt.Errorf("the user's message bus: %w", err)
 	}
 	return c, nil
@@ -115,11 +97,7 @@ func StartScope(id string, pid int, l Limits) (*Group, error) {
 	}
 	for wait := 100 * time.Microsecond; ; wait = min(2*wait, 5*time.Millisecond) {
 		if g := scopeOf(pid, id); g != nil {
-			if err := g.limited(l); err != nil {
-				g.Close()
-				return nil, err
-			}
-			return g, nil
+			return g, g.limited(l)
 		}
 		if ctx.Err() != nil {
 			return nil, errors.New("the user's service manager did not move the command into its scope in time")
@@ -132,11 +110,9 @@ func StartScope(id string, pid int, l Limits) (*Group, error) {
 func scopeOf(pid int, id string) *Group {
 	dirs, _ := dirs(procfs.Path(pid, "cgroup"))
 	for _, d := range dirs {
-		if filepath.Base(d) == scopeName(id) {
-			if g, err := Open(d); err == nil {
-				g.Unit = scopeName(id)
-				return g
-			}
+		if g, err := at(d); err == nil && filepath.Base(d) == scopeName(id) {
+			g.Unit = scopeName(id)
+			return g
 		}
 	}
 	return nil
