@@ -104,9 +104,9 @@ func TestDecodeFile(t *testing.T) {
 		{in("ok.json"), ""},
 		{in("json.toml"), "json.toml:1:1: "},
 		{in("large.toml"), "it has 2147483648 bytes: the most is 1048576"},
-		{in("fifo.toml"), "it is a FIFO, not a regular file"},
-		{dir, "it is a directory, not a regular file"},
-		{"/dev/zero", "it is a device, not a regular file"},
+		{in("fifo.toml"), "it is not a regular file"},
+		{dir, "it is not a regular file"},
+		{"/dev/zero", "it is not a regular file"},
 		{in("missing.toml"), "reading the policy: no such file or directory"},
 		{in("loop.toml"), "too many levels of symbolic links"},
 	} {

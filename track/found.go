@@ -22,6 +22,7 @@ type found struct {
 	word   keeperWord
 	damage error  // why the file, or what it says, can't be read, or nil
 	orphan bool   // there is no file, and all that is known is the keeper
+	own    bool   // it is that of the program that began it, which holds the lock
 	record Record // only its ID is set if there is none that can be read
 }
 
@@ -46,20 +47,20 @@ func readWord(f *os.File) keeperWord {
 	return keeperWord{state: s, known: err == nil && !failed, failed: failed}
 }
 
-// readState reads what the keeper wrote, and looks at the lock. f, which stays readable
-// when the session is removed meanwhile, must not be the file that the supervisor holds
-// the lock with: asking would give it up. For that one there is readWord.
-func readState(f *os.File) keeperWord {
-	if f == nil {
-		return keeperWord{}
+// listen reads what the keeper wrote, and looks at the lock, but not at the own one:
+// asking would give it up. The file stays readable when the session is removed meanwhile.
+func (f *found) listen() {
+	if f.file == nil {
+		return
 	}
-	w := readWord(f)
-	err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
-	w.locked = errors.Is(err, unix.EWOULDBLOCK)
+	if f.word = readWord(f.file); f.own {
+		return
+	}
+	err := unix.Flock(int(f.file.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+	f.word.locked = errors.Is(err, unix.EWOULDBLOCK)
 	if err == nil {
-		_ = unix.Flock(int(f.Fd()), unix.LOCK_UN)
+		_ = unix.Flock(int(f.file.Fd()), unix.LOCK_UN)
 	}
-	return w
 }
 
 // load reads a session. What is wrong with its file is noted. The error is
@@ -73,7 +74,7 @@ func (o opened) load(id string) (*found, error) {
 	}
 	if err == nil {
 		f.file = os.NewFile(uintptr(fd), o.path+"/"+id+sessionFile)
-		f.word = readState(f.file)
+		f.listen()
 		f.record, err = readRecord(f.file, id)
 	}
 	f.damage = err
@@ -90,7 +91,7 @@ func (f *found) close() {
 // refresh reads the session again: its keeper may have spoken, or it was not recorded
 // yet. It reports whether the session is still there.
 func (f *found) refresh() bool {
-	if f.orphan {
+	if f.orphan || f.own {
 		return true
 	}
 	now, err := f.in.load(f.record.ID)

@@ -54,6 +54,13 @@ func (s *Store) Reap(ctx context.Context, ref string) (Report, error) {
 	return r, err
 }
 
+// proveEmpty reports that the keeper said that nothing is left.
+func (f *found) proveEmpty(r *Report) {
+	r.prove(howKeeper)
+	r.Killed += int(f.word.state.Killed)
+	r.addMethods(methods(f.word.state.Method)...)
+}
+
 // forget removes the session from the store and its group from the system.
 func (f *found) forget(r *Report) error {
 	if f.orphan {

@@ -44,41 +44,39 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 			return err
 		}
 	}
+	f.listen() // it may have ended since the first look
+	if f.word.empty() {
+		f.proveEmpty(r)
+		return nil
+	}
 	supervisor, err := proc.Identify(f.record.Supervisor.Pid)
-	f.word = readState(f.file) // it may have ended since the first look
-	switch {
-	case f.word.empty():
-		r.prove(howKeeper)
-		return nil
-	case f.nothingStarted():
-		r.prove(howEmpty)
-		return nil
-	case f.word.locked && (f.record.Keeper.IsZero() || err != nil || supervisor != f.record.Supervisor):
+	if f.word.locked && (f.record.Keeper.IsZero() || err != nil || supervisor != f.record.Supervisor) {
 		return fmt.Errorf("session %s: %w", f.record.ID, ErrHeld)
 	}
-	return f.settleLost(ctx, r)
-}
-
-// nothingStarted reports whether the supervisor died before it started
-// anything. Files that were lost or damaged would look the same: then, or when a
-// process says that it is the session's, something was.
-func (f *found) nothingStarted() bool {
-	if f.word.known || f.word.locked || f.damage != nil || f.file == nil || !f.record.Keeper.IsZero() && !f.word.failed || !f.record.Command.IsZero() {
-		return false
+	err = f.settleLost(ctx, r)
+	// Files that were damaged look as if nothing was started. If a process says that
+	// it is the session's, something was.
+	if !f.word.known && f.damage == nil && f.file != nil && (f.record.Tracker == "" || f.word.failed) && r.Killed == 0 && !r.Left() && err == nil {
+		r.prove(howEmpty)
 	}
-	ps, err := f.procs()
-	return err == nil && len(ps) == 0
+	return err
 }
 
 // askKeeper tells the keeper to end its session, and waits for its word. over
 // says that nothing else is to be done.
 func (f *found) askKeeper(ctx context.Context, k *proc.Handle, r *Report) (over bool, _ error) {
-	before, _ := f.procs() // its word, which counts them, may never come
-	err := k.Signal(fork.ReapSignal)
+	var before []Proc
+	if !f.word.known {
+		before, _ = f.procs() // its word, which counts them, may never come
+	}
+	var err error
+	if !f.own { // which has told it already
+		err = k.Signal(fork.ReapSignal)
+	}
 	if err == nil {
 		err = k.Signal(unix.SIGCONT) // somebody may have stopped it
 	}
-	if err != nil && !errors.Is(err, proc.ErrGone) {
+	if err != nil && !errors.Is(err, proc.ErrGone) && !f.own {
 		err = fmt.Errorf("signalling keeper %d: %w", k.Pid, err)
 		if id := os.Getenv(SessionEnv); errors.Is(err, unix.EPERM) && id != "" {
 			err = fmt.Errorf("%w (this process runs inside session %.64s)", err, id)
@@ -90,12 +88,10 @@ func (f *found) askKeeper(ctx context.Context, k *proc.Handle, r *Report) (over 
 		r.addMethods("cgroup")
 	}
 	ended := k.Wait(ctx)
-	f.word = readState(f.file)
-	r.addMethods(methods(f.word.state.Method)...)
+	f.listen()
 	switch {
 	case f.word.empty():
-		r.prove(howKeeper)
-		r.Killed += int(f.word.state.Killed)
+		f.proveEmpty(r)
 		return true, nil
 	case !ended:
 		r.Unproved = "the keeper is still waiting for a process that the kernel does not let die"
@@ -164,37 +160,6 @@ func (s *Session) Kill() error {
 		return nil
 	}
 	return err
-}
-
-// settle finds out what is left once the keeper has spoken, or has not.
-func (s *Session) settle(ctx context.Context, r *Report) (err error) {
-	f := s.found()
-	r.Methods = methods(f.word.state.Method)
-	switch {
-	case s.news.emptied || f.word.empty():
-		r.prove(howKeeper)
-		r.Killed = max(s.news.killed, int(f.word.state.Killed))
-	case s.news.lost:
-		return f.settleLost(ctx, r)
-	default:
-		r.Unproved = "the keeper is not done yet"
-		r.Survivors, err = f.procs()
-	}
-	return err
-}
-
-// awaitKeeper waits for the end of a keeper that was told to end the session, and
-// reports whether Next can be asked without waiting long.
-func (s *Session) awaitKeeper(ctx context.Context) bool {
-	if s.record.Keeper.IsZero() {
-		return true
-	}
-	k, err := proc.Open(s.record.Keeper)
-	if err != nil {
-		return errors.Is(err, proc.ErrGone) || ctx.Done() == nil
-	}
-	defer k.Close()
-	return k.Wait(ctx)
 }
 
 // noteReached looks at the limits while the group is there: systemd removes one

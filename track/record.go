@@ -32,9 +32,9 @@ type (
 
 // Holder is what holds a session.
 type Holder struct {
-	Tracker Kind        `json:"tracker"`          // "" as long as nothing was started
-	Keeper  ProcID      `json:"keeper"`           // the keeper, zero without one
-	Command ProcID      `json:"command"`          // the command's first process, zero below a keeper, which knows it
+	Tracker Kind          `json:"tracker"`          // "" as long as nothing was started
+	Keeper  ProcID        `json:"keeper"`           // the keeper, zero without one
+	Command ProcID        `json:"command"`          // the command's first process, zero below a keeper, which knows it
 	Cgroup  *cgroup.Group `json:"cgroup,omitempty"` // the group that holds the session, or nil
 }
 

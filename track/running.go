@@ -97,39 +97,35 @@ func (s *Session) Close(ctx context.Context) (Report, error) {
 	}
 	defer s.release()
 	r := Report{ID: s.record.ID, Name: s.record.Name, Tracker: s.choice.Kind, Temp: s.record.Temp}
-	if s.process == nil {
+	f := s.found()
+	switch {
+	case s.process == nil:
 		r.prove("nothing was started")
-		return r, s.discardAll(&r)
-	}
-	over := s.news.emptied || s.news.lost
-	if s.opts.Keep && !over && !s.nothingLeft() {
+	case s.opts.Keep && !s.news.emptied && !s.news.lost && !s.nothingLeft():
 		s.noteReached()
 		r.Kept, r.Reached = true, s.reached
 		return r, s.process.Close()
+	case s.news.emptied:
+		f.proveEmpty(&r)
+		r.Killed = max(r.Killed, s.news.killed)
+	default:
+		_ = s.Kill() // a keeper that is gone shows soon
+		if err := f.reap(ctx, &r); err != nil || r.Left() {
+			return r, err
+		}
+		for err := error(nil); err == nil && r.Proof; { // the keeper is waited for
+			_, err = s.Next()
+		}
 	}
-	if !over {
-		s.drain(ctx)
-	}
-	if err := s.settle(ctx, &r); err != nil || r.Left() {
-		return r, err
-	}
-	return r, s.discardAll(&r)
-}
-
-// drain kills and waits for the keeper's word, until ctx is done. It makes no
-// goroutine: where the table of processes is full, Go could not get a thread
-// for it.
-func (s *Session) drain(ctx context.Context) {
-	_ = s.Kill() // a keeper that is gone shows in Next
-	for ok := s.awaitKeeper(ctx); ok; {
-		_, err := s.Next()
-		ok = err == nil
-	}
+	s.noteReached()
+	r.Reached = s.reached
+	r.NotRemoved = f.forget(&r)
+	return r, nil
 }
 
 // found is the session as a later process would find it.
 func (s *Session) found() *found {
-	return &found{in: s.in, record: s.record, file: s.state, word: readWord(s.state)}
+	return &found{in: s.in, record: s.record, file: s.state, word: readWord(s.state), own: true}
 }
 
 // nothingLeft asks whether a session that is to be kept has anything to keep.
@@ -144,22 +140,6 @@ func (s *Session) nothingLeft() bool {
 	}
 	return false
 }
-
-// discardAll removes the session from the system and from the store.
-func (s *Session) discardAll(r *Report) error {
-	s.noteReached()
-	r.Reached = s.reached
-	if err := s.removeHeld(); err != nil {
-		return err
-	}
-	r.NotRemoved = s.discard()
-	r.Removed = r.NotRemoved == nil
-	return nil
-}
-
-// discard removes the session from the store. What became of the command is no
-// less true if that fails, and a later Store.Reap finds the session.
-func (s *Session) discard() error { return s.in.remove(s.record.ID) }
 
 // release closes all descriptors.
 func (s *Session) release() {

@@ -138,7 +138,7 @@ func Begin(o Options) (*Session, error) {
 		}
 	}
 	if err != nil {
-		_ = s.discard()
+		_ = s.in.remove(s.record.ID)
 		s.release()
 		return nil, err
 	}

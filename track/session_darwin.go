@@ -1,7 +1,6 @@
 package track
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -140,9 +139,6 @@ func (s *Session) replace(c fork.Command) error {
 	return fork.Exec(&c)
 }
 
-// awaitKeeper: there is no keeper to wait for.
-func (s *Session) awaitKeeper(context.Context) bool { return true }
-
 // Kill begins to kill the whole session: it ends the command, Close finds the rest.
 func (s *Session) Kill() error {
 	if err := s.process.Kill(); !errors.Is(err, os.ErrProcessDone) {
@@ -150,14 +146,6 @@ func (s *Session) Kill() error {
 	}
 	return nil
 }
-
-// settle kills what is left and finds out whether that was all.
-func (s *Session) settle(ctx context.Context, r *Report) error {
-	return s.found().reap(ctx, r)
-}
-
-// removeHeld has nothing to remove: the profile ends with its processes.
-func (s *Session) removeHeld() error { return nil }
 
 // closeHeld tells the watcher that there is nothing to watch any more.
 func (s *Session) closeHeld() {

@@ -141,17 +141,11 @@ func enterStep(m *fork.Memory, procs *os.File) fork.Step {
 	}
 }
 
-// removeHeld removes the session's group, which is empty.
-func (s *Session) removeHeld() error {
-	if s.record.Cgroup == nil {
-		return nil
-	}
-	return s.record.Cgroup.Remove()
-}
-
 // dropGroup gives up a group that nothing was started in.
 func (s *Session) dropGroup() {
-	_ = s.removeHeld()
+	if s.record.Cgroup != nil {
+		_ = s.record.Cgroup.Remove()
+	}
 	s.closeHeld()
 	s.record.Cgroup = nil
 }

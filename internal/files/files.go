@@ -1,12 +1,121 @@
-// Package files looks at files with no more system calls than that takes, on Linux and
-// macOS; elsewhere it compiles, and every call fails. It follows symbolic links as the
-// kernel does, and decides nothing.
+// Package files looks at files with no more system calls than that takes. It follows
+// symbolic links as the kernel does, and decides nothing.
 package files
 
-import "io/fs"
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"syscall"
+)
 
 // Stat is what lstat(2) tells of a file, as far as it is needed here.
 type Stat struct {
 	Mode            fs.FileMode
 	Dev, Ino, Nlink uint64
+}
+
+// Lstat is os.Lstat without what a policy does not need: it looks at some hundred
+// files before the command starts.
+func Lstat(name string) (Stat, error) {
+	var st syscall.Stat_t
+	for {
+		err := syscall.Lstat(name, &st)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil {
+			return Stat{}, err
+		}
+		return Stat{Mode(uint32(st.Mode)), uint64(st.Dev), st.Ino, uint64(st.Nlink)}, nil
+	}
+}
+
+// Mode translates st_mode (inode(7)).
+func Mode(m uint32) fs.FileMode {
+	mode := fs.FileMode(m & 0o777)
+	switch m & syscall.S_IFMT {
+	case syscall.S_IFDIR:
+		mode |= fs.ModeDir
+	case syscall.S_IFLNK:
+		mode |= fs.ModeSymlink
+	case syscall.S_IFBLK:
+		mode |= fs.ModeDevice
+	case syscall.S_IFCHR:
+		mode |= fs.ModeDevice | fs.ModeCharDevice
+	case syscall.S_IFIFO:
+		mode |= fs.ModeNamedPipe
+	case syscall.S_IFSOCK:
+		mode |= fs.ModeSocket
+	case syscall.S_IFREG:
+	default:
+		mode |= fs.ModeIrregular
+	}
+	return mode
+}
+
+// Read reads a regular file of at most limit bytes, as it may be a stranger's. It does
+// not block on a FIFO and does not touch a device's state but by opening it. It is
+// os.ReadFile without what a few kilobytes don't need: a start reads some such files.
+func Read(name string, limit int64) ([]byte, error) {
+	fd, err := openRetrying(name, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY)
+	if err != nil {
+		return nil, err
+	}
+	defer syscall.Close(fd)
+	var st syscall.Stat_t
+	if err := syscall.Fstat(fd, &st); err != nil {
+		return nil, &fs.PathError{Op: "fstat", Path: name, Err: err}
+	}
+	if st.Mode&syscall.S_IFMT != syscall.S_IFREG {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: errors.New("it is not a regular file")}
+	}
+	data := make([]byte, 0, max(4096, min(st.Size, limit)+1)) // of /proc the size is 0
+	for {
+		n, err := syscall.Read(fd, data[len(data):cap(data)])
+		switch {
+		case err == syscall.EINTR:
+			continue
+		case err != nil:
+			return nil, &fs.PathError{Op: "read", Path: name, Err: err}
+		case n == 0:
+			return data, nil
+		}
+		if data = data[:len(data)+n]; int64(len(data)) > limit {
+			return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("it has %d bytes: the most is %d", max(st.Size, int64(len(data))), limit)}
+		}
+		data = slices.Grow(data, 1)
+	}
+}
+
+// openRetrying is open(2), with a descriptor that closes on exec.
+func openRetrying(name string, flags int) (int, error) {
+	for {
+		fd, err := syscall.Open(name, flags|syscall.O_CLOEXEC, 0)
+		if err == nil {
+			return fd, nil
+		}
+		if err != syscall.EINTR {
+			return -1, &fs.PathError{Op: "open", Path: name, Err: err}
+		}
+	}
+}
+
+// List lists at most n entries of a directory, those that come first in it. os.Open
+// would start the runtime's poller, which a directory has no use for.
+func List(dir string, n int) ([]fs.DirEntry, error) {
+	fd, err := openRetrying(dir, syscall.O_RDONLY|syscall.O_DIRECTORY)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), dir)
+	defer f.Close()
+	entries, err := f.ReadDir(n)
+	if err == io.EOF {
+		err = nil
+	}
+	return entries, err
 }

