@@ -83,10 +83,8 @@ func (w *whyText) report(r *why.Report) {
 	n := len(r.Entries)
 	what := count(n, "thing was", "things were") + " refused"
 	switch {
-	case n == 0 && r.Seen == 0: // macOS logs refusals only
-		what = "nothing was refused by zsbx"
 	case n == 0:
-		what = "nothing was refused by zsbx, of " + count(r.Seen, "call that was looked at", "calls that were looked at")
+		what = "nothing was refused by zsbx"
 	case r.Status == 0:
 		what += " on the way, and it went on"
 	default:

@@ -53,7 +53,11 @@ type Answer struct {
 // where nothing holds files, which is a Gap.
 func (p *Plan) Decide(a Act) Answer {
 	if p.Caps.OS == "macos" || p.Landlock == nil {
-		return p.decideByPolicy(&a)
+		got := answer.Answer{Verdict: Refused, Errno: "EPERM"}
+		if p.rule(&a, got).Allowed {
+			got = answer.Answer{Verdict: Allowed}
+		}
+		return p.explain(&a, got)
 	}
 	if own := p.Mounts.PrivateIn(a.Path); own != "" && own != a.Path && a.Op != answer.Make && a.Flags&ActCreat == 0 {
 		out := Answer{Verdict: Refused, By: string(answer.Mounts), Errno: "ENOENT", Reason: own + " is the command's own: what lies there outside is not to be seen"}
@@ -168,17 +172,6 @@ func access(a *Act, missing uint64) policy.Access {
 		return policy.Read
 	}
 	return policy.Write
-}
-
-// decideByPolicy is Decide where the kernel is given the policy itself.
-func (p *Plan) decideByPolicy(a *Act) Answer {
-	v := p.rule(a, answer.Answer{Verdict: Refused})
-	if v.Allowed {
-		return Answer{Verdict: Allowed, Reason: v.Reason, Origin: v.Origin}
-	}
-	out := Answer{Verdict: Refused, Errno: "EPERM", Reason: v.Reason, Origin: v.Origin}
-	p.propose(&out, a, answer.Answer{}, v)
-	return out
 }
 
 // Covered are the paths that the plan hides from the command, or keeps as they

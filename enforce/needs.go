@@ -20,7 +20,7 @@ func (p *Plan) Hint(a *Answer) learn.Hint {
 // needed are the files, ports and sockets that rules could be for: what is to be allowed
 // for an act that was refused.
 func (p *Plan) needed(a *Act, got answer.Answer) (out []learn.Need) {
-	n := learn.Need{Path: a.Path, Dir: a.Mode.IsDir(), Port: a.Port, Access: policy.Write}
+	n := learn.Need{Path: a.Path, Dir: a.Mode.IsDir(), Port: a.Port, Access: access(a, 0)}
 	switch a.Op {
 	case answer.Signal, answer.Trace, answer.Call:
 		return nil
@@ -45,17 +45,12 @@ func (p *Plan) needed(a *Act, got answer.Answer) (out []learn.Need) {
 			}
 		}
 		return p.outside(out)
-	case ActExec:
-		n.Access = policy.Read | policy.Exec
 	case answer.Make, answer.Remove:
 		n.Change = true
 	case answer.TempFile:
 		n.Path, n.Dir, n.Change = path.Join(a.Path, "file"), false, true
 	case ActOpen:
 		n.Change = a.Missing && a.Flags&ActCreat != 0
-		if a.Flags&^ActRead == 0 {
-			n.Access = policy.Read
-		}
 	}
 	return p.outside([]learn.Need{n})
 }

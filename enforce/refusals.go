@@ -62,7 +62,7 @@ func (p *Plan) Refusals() Refusals {
 func (p *Plan) logged(a *Act) Answer {
 	out := Answer{Verdict: Refused, Errno: "EPERM", Reason: "closed by the profile; no rule opens it"}
 	if a.Op != answer.Call && a.Op != answer.Signal {
-		if by := p.decideByPolicy(a); by.Verdict == Refused {
+		if by := p.Decide(*a); by.Verdict == Refused {
 			out = by
 		}
 	}

@@ -217,21 +217,21 @@ func (w *World) busy(p string) Answer {
 	return allowed()
 }
 
+// making are the rights to make a file of a type; the first that fits counts.
+var making = []struct {
+	mode  fs.FileMode
+	right uint64
+}{
+	{fs.ModeDir, landlock.FSMakeDir}, {fs.ModeSymlink, landlock.FSMakeSym}, {fs.ModeNamedPipe, landlock.FSMakeFifo},
+	{fs.ModeSocket, landlock.FSMakeSock}, {fs.ModeCharDevice, landlock.FSMakeChar}, {fs.ModeDevice, landlock.FSMakeBlock},
+}
+
 // makes is the right to make a file of a type, removes that to remove one.
 func makes(mode fs.FileMode) uint64 {
-	switch {
-	case mode.IsDir():
-		return landlock.FSMakeDir
-	case mode&fs.ModeSymlink != 0:
-		return landlock.FSMakeSym
-	case mode&fs.ModeNamedPipe != 0:
-		return landlock.FSMakeFifo
-	case mode&fs.ModeSocket != 0:
-		return landlock.FSMakeSock
-	case mode&fs.ModeCharDevice != 0:
-		return landlock.FSMakeChar
-	case mode&fs.ModeDevice != 0:
-		return landlock.FSMakeBlock
+	for _, x := range making {
+		if mode&x.mode != 0 {
+			return x.right
+		}
 	}
 	return landlock.FSMakeReg
 }

@@ -20,13 +20,13 @@ func (l *look) decide() answer.Answer {
 	if l.act.Op != answer.Exec {
 		return got
 	}
-	first, tid := l.act, l.call.Tid()
+	first := l.act
 	for range program.Depth {
 		if got.Verdict != answer.Allowed {
 			return got
 		}
-		next := interpreter(tid, l.act.Path)
-		t, ok := l.r.paths.find(tid, unix.AT_FDCWD, next, true)
+		next := interpreter(l.proc, l.act.Path)
+		t, ok := l.find(-1, next, true)
 		if next == "" || !ok || !t.exists {
 			break // ENOENT
 		}
@@ -39,8 +39,8 @@ func (l *look) decide() answer.Answer {
 
 // interpreter is what a program names, or "". The command may put another file, or a
 // link, in its place: what is there then is neither waited for nor followed.
-func interpreter(tid int, name string) string {
-	root, err := unix.Open(process(tid)+"/root", unix.O_PATH|unix.O_CLOEXEC, 0)
+func interpreter(proc, name string) string {
+	root, err := unix.Open(proc+"/root", unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return ""
 	}
@@ -68,7 +68,7 @@ func (l *look) outside() bool {
 	case answer.Signal, answer.Trace:
 		pid, _ := strconv.Atoi(a.Name)
 		return pid != 0 && unix.Kill(pid, 0) == unix.EPERM
-	case answer.Bind, answer.Call:
+	case answer.Bind, answer.Call, answer.Metadata: // of a file of another user EPERM says so
 		return false
 	case answer.Connect:
 		if a.Path == "" {
@@ -82,10 +82,6 @@ func (l *look) outside() bool {
 		}
 		if a.Missing {
 			at = path.Dir(at)
-		}
-	case answer.Metadata:
-		if euid := uint32(os.Geteuid()); euid == 0 || euid == l.uid {
-			return false
 		}
 	case answer.Make, answer.Remove, answer.Rename, answer.Exchange:
 		at = path.Dir(at)

@@ -20,26 +20,26 @@ import (
 type look struct {
 	call   *broker.Call
 	r      *Recorder
-	name   string
+	name   string // of the system call
+	proc   string // the thread's directory in /proc
 	thread *thread
 	made   int // calls of the thread by then
 
 	act answer.Act
-	uid uint32 // who owns what is at act.Path
 	via string // the program whose interpreter that is
 }
 
 // form says how calls name what they are about: by which arguments. -1 is none.
 type form struct {
 	op    answer.Op
-	dirfd int
-	path  int
+	fd    int // of a directory that the path counts from, or of a process
+	path  int // or address, or the number of a process
 	rest  int // flags, mode or the like
 	calls []string
 }
 
-// forms are the calls about files; those of two paths have the second right after
-// the first.
+// forms are the calls that are looked at; those of two paths have the second right
+// after the first.
 var forms = []form{
 	{answer.Open, -1, 0, 1, []string{"open"}}, {answer.Open, 0, 1, 2, []string{"openat", "openat2"}}, {answer.Open, -1, 0, -1, []string{"creat"}},
 	{answer.Exec, -1, 0, -1, []string{"execve"}}, {answer.Exec, 0, 1, -1, []string{"execveat"}},
@@ -52,26 +52,26 @@ var forms = []form{
 	{answer.Metadata, 0, 1, -1, []string{"fchmodat", "futimesat"}}, {answer.Metadata, 0, 1, 3, []string{"fchmodat2", "utimensat"}},
 	{answer.Metadata, 0, 1, 4, []string{"fchownat"}}, {answer.Metadata, 0, -1, -1, []string{"fchmod", "fchown", "fsetxattr", "fremovexattr"}},
 	{answer.Ioctl, 0, -1, -1, []string{"ioctl"}},
+	{answer.Connect, -1, 1, 2, []string{"connect"}}, {answer.Bind, -1, 1, 2, []string{"bind"}}, {answer.Bind, -1, -1, -1, []string{"listen"}},
+	{answer.Signal, -1, 0, -1, []string{"kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"}}, {answer.Signal, 0, -1, -1, []string{"pidfd_send_signal"}},
+	{answer.Trace, -1, 0, -1, []string{"process_vm_readv", "process_vm_writev"}}, {answer.Trace, -1, 1, -1, []string{"ptrace"}}, {answer.Trace, 0, -1, -1, []string{"pidfd_getfd"}},
 }
 
 // read makes an act of the call; false says that it is certain not to be refused.
 func (l *look) read() bool {
-	args := l.call.Args()
 	i := slices.IndexFunc(forms, func(f form) bool { return slices.Contains(f.calls, l.name) })
 	if i < 0 {
-		return l.readOther(args)
+		return false
 	}
 	f := &forms[i]
-	dirfd, raw, rest := unix.AT_FDCWD, "", uint64(0)
-	if f.dirfd >= 0 {
-		dirfd = int(int32(args[f.dirfd]))
+	l.act.Op = f.op
+	switch f.op {
+	case answer.Connect, answer.Bind:
+		return f.path < 0 || l.readAddress(f)
+	case answer.Signal, answer.Trace:
+		return l.readProcess(f)
 	}
-	if f.path >= 0 {
-		raw = l.call.Text(args[f.path])
-	}
-	if f.rest >= 0 {
-		rest = args[f.rest]
-	}
+	rest := l.argument(f.rest)
 	switch l.name {
 	case "creat":
 		rest = unix.O_CREAT | unix.O_WRONLY | unix.O_TRUNC
@@ -82,15 +82,22 @@ func (l *look) read() bool {
 		}
 		rest = binary.NativeEndian.Uint64(b)
 	case "rename", "renameat", "renameat2", "symlink", "symlinkat":
-		l.r.paths.forget() // links or directories may move
+		l.forget() // links or directories may move
 	}
-	t, ok := l.r.paths.find(l.call.Tid(), dirfd, raw, f.follows(l.name, rest))
+	t, ok := l.find(f.fd, l.call.Text(l.argument(f.path)), f.follows(l.name, rest))
 	if !ok {
 		return false
 	}
-	l.uid = t.uid
-	l.act = answer.Act{Op: f.op, Path: t.path, Mode: t.mode, Missing: !t.exists, Inside: strings.HasPrefix(t.path, process(l.call.Tid())+"/")}
-	return l.readFile(f, args, rest)
+	l.act = answer.Act{Op: f.op, Path: t.path, Mode: t.mode, Missing: !t.exists, Inside: strings.HasPrefix(t.path, l.proc+"/")}
+	return l.readFile(f, rest)
+}
+
+// argument is one of the call's, 0 for none.
+func (l *look) argument(i int) uint64 {
+	if i < 0 {
+		return 0
+	}
+	return l.call.Args()[i]
 }
 
 // follows says whether a link at the end of the path is followed.
@@ -107,7 +114,7 @@ func (f *form) follows(name string, rest uint64) bool {
 }
 
 // readFile takes what is done to the file at the path.
-func (l *look) readFile(f *form, args [6]uint64, rest uint64) bool {
+func (l *look) readFile(f *form, rest uint64) bool {
 	a := &l.act
 	switch f.op {
 	case answer.Open:
@@ -127,7 +134,7 @@ func (l *look) readFile(f *form, args [6]uint64, rest uint64) bool {
 		}
 		return true
 	case answer.Rename, answer.Link:
-		return l.readTo(f, args, rest)
+		return l.readTo(f, rest)
 	case answer.Ioctl:
 		return strings.HasPrefix(a.Path, "/dev/")
 	}
@@ -151,13 +158,13 @@ func (l *look) readOpen(flags uint64) bool {
 }
 
 // readTo takes the second path of a call.
-func (l *look) readTo(f *form, args [6]uint64, rest uint64) bool {
-	dirfd, at := unix.AT_FDCWD, 1
-	if f.dirfd >= 0 {
-		dirfd, at = int(int32(args[2])), 3
+func (l *look) readTo(f *form, rest uint64) bool {
+	fd, at := -1, 1
+	if f.fd >= 0 {
+		fd, at = 2, 3
 	}
-	raw := l.call.Text(args[at])
-	t, ok := l.r.paths.find(l.call.Tid(), dirfd, raw, false)
+	raw := l.call.Text(l.argument(at))
+	t, ok := l.find(fd, raw, false)
 	if !ok {
 		return false
 	}
@@ -176,42 +183,26 @@ func (l *look) readTo(f *form, args [6]uint64, rest uint64) bool {
 	return true
 }
 
-// readOther makes an act of what is about sockets and processes.
-func (l *look) readOther(args [6]uint64) bool {
-	a := &l.act
-	pid := 0
-	switch l.name {
-	case "connect", "bind":
-		a.Op = answer.Op(l.name)
-		var name string
-		if name, a.Name, a.Port = l.call.Address(args[1], args[2]); name != "" {
-			t, ok := l.r.paths.find(l.call.Tid(), unix.AT_FDCWD, name, l.name == "connect")
-			a.Path, a.Missing = t.path, !t.exists
-			return ok && t.exists == (l.name == "connect")
-		}
-		return a.Name != "" && a.Op == answer.Connect || a.Port != 0
-	case "listen":
-		a.Op = answer.Bind
-		return true
-	case "kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo":
-		a.Op, pid = answer.Signal, int(int32(args[0]))
-	case "pidfd_send_signal":
-		a.Op, pid = answer.Signal, l.pidfd(args[0])
-	case "ptrace":
-		a.Op, pid = answer.Trace, int(int32(args[1]))
-	case "process_vm_readv", "process_vm_writev":
-		a.Op, pid = answer.Trace, int(int32(args[0]))
-	case "pidfd_getfd":
-		a.Op, pid = answer.Trace, l.pidfd(args[0])
-	default:
-		return false
+// readAddress takes the address of a socket.
+func (l *look) readAddress(f *form) bool {
+	a, connect := &l.act, f.op == answer.Connect
+	var name string
+	if name, a.Name, a.Port = l.call.Address(l.argument(f.path), l.argument(f.rest)); name != "" {
+		t, ok := l.find(-1, name, connect)
+		a.Path, a.Missing = t.path, !t.exists
+		return ok && t.exists == connect
 	}
-	a.Name = strconv.Itoa(pid)
-	_, err := os.Lstat(process(pid) + "/task/" + strconv.Itoa(l.call.Tid()))
-	return err != nil // threads signal their own process all the time
+	return a.Name != "" && connect || a.Port != 0
 }
 
-// pidfd is the process that a pidfd of the caller's is for, 0 if it can't be told.
-func (l *look) pidfd(fd uint64) int {
-	return max(0, broker.PidOf(strconv.Itoa(l.call.Tid()), int(int32(fd))))
+// readProcess takes a process by its number, or a descriptor; 0 is one that can't be
+// told. Threads signal their own process all the time.
+func (l *look) readProcess(f *form) bool {
+	pid, tid := int(int32(l.argument(f.path))), strconv.Itoa(l.call.Tid())
+	if f.fd >= 0 {
+		pid = max(0, broker.PidOf(tid, int(int32(l.argument(f.fd)))))
+	}
+	l.act.Name = strconv.Itoa(pid)
+	_, err := os.Lstat(process(pid) + "/task/" + tid)
+	return err != nil
 }

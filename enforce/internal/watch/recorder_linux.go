@@ -19,9 +19,9 @@ type Recorder struct {
 	Model *answer.World
 
 	world   *answer.World
-	names   map[int32]string // of the system calls
-	paths   paths
-	looking sync.RWMutex // held for writing, nothing is being looked at
+	names   map[int32]string  // of the system calls
+	dirs    map[string]string // directories as they are written, and their canonical names; refusals.mu
+	looking sync.RWMutex      // held for writing, nothing is being looked at
 	threads map[int]*thread
 
 	refusals
@@ -29,7 +29,7 @@ type Recorder struct {
 
 // New makes the recorder for a plan, whose filter hands over what it sees.
 func New(w *answer.World) *Recorder {
-	return &Recorder{world: w, names: w.Filter.Names(), paths: paths{mounts: w.Mounts}, threads: make(map[int]*thread)}
+	return &Recorder{world: w, names: w.Filter.Names(), dirs: make(map[string]string), threads: make(map[int]*thread)}
 }
 
 // Watch answers a call, unless the broker has to.
@@ -75,7 +75,7 @@ func (r *Recorder) look(c *broker.Call, more int) *look {
 	}
 	r.seen += more
 	t.made += more
-	return &look{call: c, r: r, name: r.names[c.Nr()], thread: t, made: t.made}
+	return &look{call: c, r: r, name: r.names[c.Nr()], proc: process(c.Tid()), thread: t, made: t.made}
 }
 
 // Refused is told what the broker answered.
