@@ -3,7 +3,6 @@ package cmd
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/zsbx/zsbx/cmd/internal/quiet"
 	"github.com/zsbx/zsbx/enforce/sandbox"
-	"github.com/zsbx/zsbx/internal/nofile"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -89,10 +87,7 @@ func growStack(used bool) {
 
 func (a *app) main(args []string) sandbox.Outcome {
 	a.args, a.say = args, &voice{w: a.stderr}
-	err := enoughFiles()
-	if err != nil {
-		return sandbox.Outcome{Status: a.say.report(err)}
-	}
+	var err error
 	if a.cfg, err = loadSettings(a.env); err != nil {
 		if !withoutSettings(args) {
 			return sandbox.Outcome{Status: a.say.report(err)}
@@ -132,17 +127,4 @@ func dieBy(s syscall.Signal) {
 	signal.Reset(s)
 	_ = syscall.Kill(os.Getpid(), s)
 	time.Sleep(time.Second) // the signal may take another thread
-}
-
-// leastFiles is how many open files a start takes. With fewer it may be Go's
-// runtime that finds no room first, and it ends in a traceback.
-const leastFiles = 17
-
-// enoughFiles refuses to try with fewer, where the limit is known: on Linux.
-func enoughFiles() error {
-	_, hard, known := nofile.AtStart()
-	if !known || hard >= leastFiles {
-		return nil
-	}
-	return fmt.Errorf("only %d files may be open at once (ulimit -n), but zsbx needs %d", hard, leastFiles)
 }

@@ -46,10 +46,7 @@ const (
 	codeShortage  = "shortage"  // this machine is short of something; trying again may help
 )
 
-// usageErr is an error of the command line.
-func usageErr(format string, args ...any) error { return usageHint("", format, args...) }
-
-// usageHint is an error of the command line and what to type instead.
+// usageHint is an error of the command line, and what to type instead, or "".
 func usageHint(hint, format string, args ...any) error {
 	return &failure{code: codeUsage, status: exitFailed, hint: hint, err: fmt.Errorf(format, args...)}
 }

@@ -20,7 +20,7 @@ import (
 type mistakes struct{ errs []error }
 
 func (m *mistakes) fail(format string, args ...any) {
-	m.errs = append(m.errs, usageErr(format, args...))
+	m.errs = append(m.errs, usageHint("", format, args...))
 }
 
 // failIf is for what flags can't say together.

@@ -52,7 +52,7 @@ func (o *logFlags) run(a *app, ids []string) error {
 	if err != nil && o.since != "" {
 		span, err := units.ParseTime(o.since)
 		if err != nil {
-			return usageErr("--since %s: a time span such as 90m, or a day such as 2026-01-31, is needed", shell.Quote(o.since))
+			return usageHint("", "--since %s: a time span such as 90m, or a day such as 2026-01-31, is needed", shell.Quote(o.since))
 		}
 		since = time.Now().Add(-span)
 	}

@@ -26,11 +26,12 @@ type policyFlags struct {
 	files         []string
 	more          *policy.Policy // what learn tries
 
-	noNet, net, cleanEnv, inheritEnv, privateHome, privatePids  bool
-	noBaseline, sharedTmp, ignoreMissing, createMissing, strict bool
+	noNet, net, cleanEnv, inheritEnv, privateHome, privatePids bool
+	noBaseline, sharedTmp, ignoreMissing, createMissing        bool
 
 	chdir, fallback string
-	allowGaps       []string
+
+	opts sandbox.Options // what flags say of a run
 }
 
 func (o *policyFlags) add(a *app, fs *pflag.FlagSet) {
@@ -68,7 +69,7 @@ func (o *policyFlags) add(a *app, fs *pflag.FlagSet) {
 	o.fallback = fallbackDeny
 	o.choice(fs, &o.fallback, "fallback", []string{fallbackDeny, fallbackWarn, fallbackPrompt}, "what to `DO` when a promise can't be kept here: deny, warn or prompt")
 	fs.Var(&flagValue{kind: "stringArray", set: o.allowGap, words: gapWords}, "allow-gap", "accept the gap `NAME`, as zsbx check calls it")
-	fs.BoolVar(&o.strict, "strict", false, "refuse to run when hardening is missing, too")
+	fs.BoolVar(&o.opts.Strict, "strict", false, "refuse to run when hardening is missing, too")
 }
 
 // named is what a flag was given.
@@ -106,7 +107,7 @@ func (o *policyFlags) guard(s string) {
 }
 
 func (o *policyFlags) allowGap(s string) {
-	o.allowGaps = append(o.allowGaps, s)
+	o.opts.AllowGaps = append(o.opts.AllowGaps, s)
 	if known := gapWords(); !slices.Contains(known, s) {
 		o.fail("--allow-gap %s: no such gap; there are %s%s", shell.Quote(s), strings.Join(known, ", "), policy.DidYouMean(s, known))
 	}
@@ -221,11 +222,10 @@ func (o *policyFlags) thisHost() (policy.Host, error) {
 	return h, f
 }
 
-// options are the flags that a plan depends on, as package sandbox takes them.
+// options are what flags say of a run, and what was composed.
 func (o *policyFlags) options(c *composed) sandbox.Options {
-	return sandbox.Options{
-		Host: &c.host, Asked: c.Asked, PolicyFiles: c.Files, Repository: c.Root,
-		NoTempDir: o.sharedTmp || o.noBaseline,
-		AllowGaps: o.allowGaps, Strict: o.strict,
-	}
+	opts := o.opts
+	opts.Host, opts.Asked, opts.PolicyFiles, opts.Repository = &c.host, c.Asked, c.Files, c.Root
+	opts.NoTempDir = o.sharedTmp || o.noBaseline
+	return opts
 }

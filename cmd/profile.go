@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -98,11 +99,7 @@ func (a *app) listPresets() error {
 
 // printSBPL prints the Seatbelt profile of a plan.
 func (a *app) printSBPL(plan *enforce.Plan) error {
-	o := enforce.SeatbeltOptions{}
-	if plan.Seatbelt != nil {
-		o = *plan.Seatbelt
-	}
-	text, err := enforce.SeatbeltProfile(plan.Policy, o)
+	text, err := enforce.SeatbeltProfile(plan.Policy, *cmp.Or(plan.Seatbelt, &enforce.SeatbeltOptions{}))
 	if err != nil {
 		return coded(codePolicy, err)
 	}

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -184,8 +185,20 @@ func newVersion(a *app) *cobra.Command {
 	return c
 }
 
+// printVersion prints what the go command wrote into the binary.
 func (a *app) printVersion() error {
-	v := thisVersion()
+	v := versionInfo{Version: "(devel)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	if b, ok := debug.ReadBuildInfo(); ok {
+		v.Version = cmp.Or(b.Main.Version, v.Version)
+		for _, s := range b.Settings {
+			switch s.Key {
+			case "vcs.revision":
+				v.Revision = s.Value
+			case "vcs.modified":
+				v.Modified = s.Value == "true"
+			}
+		}
+	}
 	if a.say.json {
 		return a.printJSON(v)
 	}
@@ -194,25 +207,4 @@ func (a *app) printVersion() error {
 		rev = " (" + v.Revision[:min(12, len(v.Revision))] + ")"
 	}
 	return a.printText(fmt.Sprintf("zsbx %s%s %s/%s %s\n", v.Version, rev, v.OS, v.Arch, v.Go))
-}
-
-// thisVersion reads what the go command wrote into the binary.
-func thisVersion() versionInfo {
-	v := versionInfo{Version: "(devel)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
-	b, ok := debug.ReadBuildInfo()
-	if !ok {
-		return v
-	}
-	if b.Main.Version != "" {
-		v.Version = b.Main.Version
-	}
-	for _, s := range b.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			v.Revision = s.Value
-		case "vcs.modified":
-			v.Modified = s.Value == "true"
-		}
-	}
-	return v
 }

@@ -20,22 +20,9 @@ import (
 type runFlags struct {
 	policyFlags
 
-	killAfter time.Duration
-	track     string
-	trackOnly bool
-	keep      bool
-	name      string
-	idFile    string
-	tty       bool
-	exec      bool
-
-	sandboxExec bool
-
-	explain     bool
 	explainFile string
-
-	dryRun bool
-	say    *voice // which --json is a part of
+	dryRun      bool
+	say         *voice // which --json is a part of
 }
 
 func newRun(a *app) *cobra.Command {
@@ -60,10 +47,10 @@ When COMMAND ends, what it left running is ended as well.`,
 	}
 	fs := c.Flags()
 	o.add(a, c)
-	fs.BoolVar(&o.keep, "keep", false, "leave background processes running when COMMAND ends")
-	fs.BoolVar(&o.trackOnly, "track-only", false, "no limits at all; descendants are tracked all the same")
-	fs.BoolVar(&o.exec, "exec", false, "replace zsbx by COMMAND, with the same process id")
-	fs.BoolVar(&o.explain, "explain", false, "afterwards say what COMMAND was refused, as zsbx why does")
+	fs.BoolVar(&o.opts.Keep, "keep", false, "leave background processes running when COMMAND ends")
+	fs.BoolVar(&o.opts.TrackOnly, "track-only", false, "no limits at all; descendants are tracked all the same")
+	fs.BoolVar(&o.opts.InPlace, "exec", false, "replace zsbx by COMMAND, with the same process id")
+	fs.BoolVar(&o.opts.Explain, "explain", false, "afterwards say what COMMAND was refused, as zsbx why does")
 	fs.BoolVar(&o.dryRun, "dry-run", false, "print what would be enforced, and exit")
 	fs.Lookup("json").Usage = "with --dry-run or --explain, print JSON"
 	return c
@@ -74,13 +61,13 @@ func (o *runFlags) add(a *app, c *cobra.Command) {
 	fs := c.Flags()
 	fs.SetInterspersed(false)
 	o.policyFlags.add(a, fs)
-	o.killAfter, o.track = defaultKillAfter, cmp.Or(a.cfg["track"], "auto")
-	o.duration(fs, &o.killAfter, "kill-after", "after --timeout, wait the time `D` before SIGKILL")
-	o.choice(fs, &o.track, "track", trackers, "how descendants are tracked, by `KIND`: auto, domain, cgroup or subtree")
-	fs.StringVar(&o.name, "name", "", "give the session the name `NAME`")
-	fs.StringVar(&o.idFile, "id-file", "", "write the session's id to `FILE`")
-	fs.BoolVarP(&o.tty, "tty", "t", false, "run on a new pseudo-terminal")
-	fs.BoolVar(&o.sandboxExec, "sandbox-exec", false, "macOS: have sandbox-exec(1) put the limits on, unchecked")
+	o.opts.KillAfter, o.opts.Tracker = defaultKillAfter, track.Kind(cmp.Or(a.cfg["track"], "auto"))
+	o.duration(fs, &o.opts.KillAfter, "kill-after", "after --timeout, wait the time `D` before SIGKILL")
+	o.choice(fs, (*string)(&o.opts.Tracker), "track", trackers, "how descendants are tracked, by `KIND`: auto, domain, cgroup or subtree")
+	fs.StringVar(&o.opts.Name, "name", "", "give the session the name `NAME`")
+	fs.StringVar(&o.opts.IDFile, "id-file", "", "write the session's id to `FILE`")
+	fs.BoolVarP(&o.opts.TTY, "tty", "t", false, "run on a new pseudo-terminal")
+	fs.BoolVar(&o.opts.SandboxExec, "sandbox-exec", false, "macOS: have sandbox-exec(1) put the limits on, unchecked")
 	fs.StringVar(&o.explainFile, "explain-file", "", "write what COMMAND was refused to `FILE`, as JSON")
 	fs.BoolVar(&a.say.json, "json", false, "print JSON on standard error")
 }
@@ -98,9 +85,9 @@ func (o *runFlags) run(a *app, argv []string) error {
 	switch {
 	case o.dryRun:
 		return o.print(a, c, opts)
-	case o.exec:
+	case o.opts.InPlace:
 		return o.startErr(sandbox.Exec(c.Policy, opts))
-	case o.keep && !o.trackOnly && runtime.GOOS == "linux" && !sandbox.InBackground():
+	case o.opts.Keep && !o.opts.TrackOnly && runtime.GOOS == "linux" && !sandbox.InBackground():
 		return a.front()
 	}
 	command, err := sandbox.Start(context.Background(), c.Policy, opts)
@@ -116,7 +103,7 @@ func (o *runFlags) run(a *app, argv []string) error {
 	switch {
 	case opts.Explain:
 		err = errors.Join(err, o.tellWhy(a, command, &res))
-	case res.Failed && command.Plan() != nil && command.Plan().Caps.SeccompNotify && !o.keep:
+	case res.Failed && command.Plan() != nil && command.Plan().Caps.SeccompNotify && !o.opts.Keep:
 		o.afterFailure(a, argv)
 	}
 	return afterRun(&res, err)
@@ -139,12 +126,7 @@ func (a *app) front() error {
 func (o *runFlags) options(a *app, c *composed, argv []string) sandbox.Options {
 	opts := o.policyFlags.options(c)
 	opts.Args, opts.Stdin, opts.Stdout, opts.Stderr = argv, os.Stdin, os.Stdout, os.Stderr
-	opts.Accept, opts.Warn = o.acceptor(a), a.warning
-	opts.Name, opts.IDFile, opts.Tracker = o.name, o.idFile, track.Kind(o.track)
-	opts.Keep, opts.TTY, opts.TrackOnly, opts.SandboxExec = o.keep, o.tty, o.trackOnly, o.sandboxExec
-	opts.Begun = quiet.Begun
-	opts.Job, opts.InPlace, opts.Explain = true, o.exec, o.explain || o.explainFile != ""
-	opts.KillAfter = o.killAfter
+	opts.Accept, opts.Warn, opts.Begun, opts.Job = o.acceptor(a), a.warning, quiet.Begun, true
 	return opts
 }
 
@@ -166,7 +148,7 @@ func (o *runFlags) print(a *app, c *composed, opts sandbox.Options) error {
 func (o *runFlags) startErr(err error) error {
 	var te *track.TrackerError
 	if errors.As(err, &te) {
-		return &failure{code: codeGap, status: exitFailed, hint: te.Hint, err: fmt.Errorf("--track %s: %w", o.track, te)}
+		return &failure{code: codeGap, status: exitFailed, hint: te.Hint, err: fmt.Errorf("--track %s: %w", o.opts.Tracker, te)}
 	}
 	return err
 }
@@ -176,19 +158,19 @@ func (o *runFlags) check(argv []string) error {
 	if len(argv) == 0 && !o.dryRun {
 		o.errs = append(o.errs, usageHint("zsbx run --help", "no command given"))
 	}
-	explain := o.explain || o.explainFile != ""
-	o.apart(o.exec, o.tty, "exec tty")
-	o.apart(o.exec, o.sandboxExec, "exec sandbox-exec")
-	o.apart(o.trackOnly, o.sandboxExec, "track-only sandbox-exec")
-	o.apart(o.trackOnly, o.dryRun, "track-only dry-run")
-	o.apart(explain, o.exec, "explain exec")
-	o.apart(explain, o.keep, "explain keep")
-	o.apart(explain, o.trackOnly, "explain track-only")
+	o.opts.Explain = o.opts.Explain || o.explainFile != ""
+	explain, p := o.opts.Explain, &o.asked
+	o.apart(o.opts.InPlace, o.opts.TTY, "exec tty")
+	o.apart(o.opts.InPlace, o.opts.SandboxExec, "exec sandbox-exec")
+	o.apart(o.opts.TrackOnly, o.opts.SandboxExec, "track-only sandbox-exec")
+	o.apart(o.opts.TrackOnly, o.dryRun, "track-only dry-run")
+	o.apart(explain, o.opts.InPlace, "explain exec")
+	o.apart(explain, o.opts.Keep, "explain keep")
+	o.apart(explain, o.opts.TrackOnly, "explain track-only")
 	o.apart(explain, o.dryRun, "explain dry-run")
 	o.failIf(o.say.json && !o.dryRun && !explain, "--json can only be used with --dry-run and --explain")
-	o.failIf(o.sandboxExec && runtime.GOOS != "darwin", "--sandbox-exec can only be used on macOS")
-	p := &o.asked
+	o.failIf(o.opts.SandboxExec && runtime.GOOS != "darwin", "--sandbox-exec can only be used on macOS")
 	limits := len(p.FS.Rules)+len(p.FS.Deny)+len(p.Presets)+len(o.files)+len(p.Net.ConnectTCP)+len(p.Net.BindTCP)+len(p.Net.Unix) > 0
-	o.failIf(o.trackOnly && (limits || o.noNet || o.net || o.strict || o.noBaseline), "--track-only can't be used with flags that limit files or the network")
+	o.failIf(o.opts.TrackOnly && (limits || o.noNet || o.net || o.opts.Strict || o.noBaseline), "--track-only can't be used with flags that limit files or the network")
 	return o.policyFlags.check()
 }

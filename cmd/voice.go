@@ -94,30 +94,6 @@ func unprintable(r rune) bool {
 	return r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r))
 }
 
-// report prints err and gives the exit status that goes with it.
-func (v *voice) report(err error) int {
-	if err == nil {
-		return exitOK
-	}
-	fs := failures(err, nil)
-	for i, f := range fs {
-		fs[i] = shortage(f)
-	}
-	st := fs[0].status
-	if v.json {
-		v.reportJSON(fs)
-		return st
-	}
-	var hints []string
-	for _, f := range fs {
-		if hints = append(hints, f.hint); f.err != nil {
-			v.line("error", "31", f.err.Error())
-		}
-	}
-	v.hints(hints)
-	return st
-}
-
 // jsonError is an error as --json prints it.
 type jsonError struct {
 	Code    string `json:"code"`
@@ -127,18 +103,32 @@ type jsonError struct {
 	Origin policy.Origin `json:"origin,omitzero"` // for mistakes in policies
 }
 
-func (v *voice) reportJSON(fs []*failure) {
+// report prints err and gives the exit status that goes with it.
+func (v *voice) report(err error) int {
 	out := struct {
 		Errors []jsonError `json:"errors"`
 	}{}
-	for _, f := range fs {
-		if f.err != nil {
-			out.Errors = append(out.Errors, jsonError{f.code, f.err.Error(), f.hint, f.origin})
+	var hints []string
+	st := exitOK
+	for i, f := range failures(err, nil) {
+		if f = shortage(f); i == 0 {
+			st = f.status
+		}
+		hints = append(hints, f.hint)
+		if f.err == nil {
+			continue
+		}
+		out.Errors = append(out.Errors, jsonError{f.code, f.err.Error(), f.hint, f.origin})
+		if !v.json {
+			v.line("error", "31", f.err.Error())
 		}
 	}
-	if out.Errors != nil {
+	if !v.json {
+		v.hints(hints)
+	} else if out.Errors != nil {
 		writeJSON(v.w, out, "")
 	}
+	return st
 }
 
 // wordTime is how long zsbx tries to say one thing while the command runs or after.

@@ -187,16 +187,9 @@ func (a *app) tellOf(plan *enforce.Plan, res *sandbox.Result, argv []string) {
 	if res.Report.Kept {
 		a.say.warn("what was left running can still change files that programs outside act upon; zsbx will not report that")
 	}
-	if !res.Failed {
-		return
+	if res.Failed {
+		a.hintOwn(plan, argv)
 	}
-	// A project that begins above the working directory is closed to the command,
-	// which told of the file in its own words, but not what opens it.
-	if file := plan.Policy.ClosedProject(); file != "" {
-		a.say.warn("%s was closed to the command", file)
-		a.say.hint("--ro %s", shell.Quote(filepath.Dir(file)))
-	}
-	a.hintOwn(plan, argv)
 }
 
 // tellChanges says in one line what of the protected set, or of what is denied,

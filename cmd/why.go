@@ -21,7 +21,8 @@ import (
 )
 
 func newWhy(a *app) *cobra.Command {
-	o := &runFlags{explain: true, say: a.say}
+	o := &runFlags{say: a.say}
+	o.opts.Explain = true
 	c := &cobra.Command{
 		Use:   "why [flags] [[--] COMMAND [ARG...]]",
 		Short: "Run a command, and say what it was refused",

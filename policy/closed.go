@@ -48,24 +48,6 @@ func named(name, program string) bool {
 	return name == program || any && strings.HasPrefix(program, start)
 }
 
-// ClosedProject finds the project file, such as go.mod, that a command is going
-// to miss: the nearest one above the working directory of a preset in use, when
-// the policy does not let the command read it. It is "" when there is none.
-// Only the working directory was allowed then, and the project begins above it.
-func (r *Resolved) ClosedProject() string {
-	tops := r.host.projectDirs()
-	for _, info := range Presets() {
-		used := slices.ContainsFunc(r.Presets, func(n Named) bool { return n.Value == info.Name })
-		if !used || info.Name == "git" {
-			continue // the git directory comes along by itself
-		}
-		if file := nearest(&r.host, tops, info.Files); file != "" && path.Dir(file) != r.Dir && !r.Allowed(file, Read).Allowed {
-			return file
-		}
-	}
-	return ""
-}
-
 // Spared says in one line which places of secrets a rule did not open, or, where they
 // can't be held closed, which it did; "" for none.
 func (r *Resolved) Spared(held bool) string {

@@ -60,34 +60,6 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-func TestClosedProject(t *testing.T) {
-	h := diskHost(t)
-	h.mkdirs(t, "repo/.git", "repo/cmd/x", "repo/nested")
-	h.write(t, "repo/go.mod", "")
-	h.write(t, "repo/nested/go.mod", "")
-	for _, tt := range []struct{ dir, ro, want string }{
-		{"repo", "", ""},
-		{"repo/cmd/x", "", "repo/go.mod"},
-		{"repo/cmd/x", "~/repo", ""},
-		{"repo/nested", "", ""},
-	} {
-		h := h
-		h.Dir = filepath.Join(h.Home, tt.dir)
-		p := &Policy{Presets: Detect(h, []string{"go"}, false)}
-		p.FS.Rules = []Rule{{Path: ".", Access: Read | Write}}
-		if tt.ro != "" {
-			p.FS.Rules = append(p.FS.Rules, Rule{Path: tt.ro, Access: Read})
-		}
-		r, err := p.Resolve(h)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.TrimPrefix(r.ClosedProject(), h.Home+"/"); got != tt.want {
-			t.Errorf("in %s with %q readable: %q, want %q", tt.dir, tt.ro, got, tt.want)
-		}
-	}
-}
-
 // TestDetectTools checks that toolchains on PATH can be run by commands that
 // are not theirs, and that nothing of them is writable.
 func TestDetectTools(t *testing.T) {
