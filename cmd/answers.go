@@ -30,17 +30,25 @@ type answer struct {
 
 // question is one of --read, --write, --exec and --connect, in the order in which they
 // were given.
-type question struct{ name, about string }
+type question struct {
+	answer
+	act  enforce.Act
+	flag string // what would allow it
+	file string // "" for a port
+}
 
-// ask adds the flag that asks one question.
-func (o *checkFlags) ask(fs *pflag.FlagSet, name, usage string) {
+// ask adds the flag that asks one question. Of an address the port counts: the kernel
+// sees no names.
+func (o *checkFlags) ask(fs *pflag.FlagSet, name, flag string, act enforce.Act, usage string) {
 	fs.Var(&flagValue{kind: "stringArray", set: func(s string) {
+		q := question{answer{Question: name, About: s}, act, flag, s}
 		if name == "connect" {
-			if _, _, err := parseTarget(s); err != nil {
+			var err error
+			if q.act.Port, q.file, err = parseTarget(s); err != nil {
 				o.fail("--connect %s: %v", shell.Quote(s), err)
 			}
 		}
-		o.questions = append(o.questions, question{name, s})
+		o.questions = append(o.questions, q)
 	}}, name, usage)
 }
 
@@ -49,13 +57,13 @@ func (o *checkFlags) ask(fs *pflag.FlagSet, name, usage string) {
 func (o *checkFlags) answer(a *app, plan *enforce.Plan, argv []string, refused *policy.Error) error {
 	var all []answer
 	for _, q := range o.questions {
-		all = append(all, q.answer(plan))
+		all = append(all, q.answered(plan))
 	}
 	if len(argv) > 0 {
 		x := startAnswer(plan, argv)
 		if open := o.openGaps(plan); refused != nil {
 			x.Allowed, x.Reason, x.Hint = false, refused.Error(), refused.Hint
-		} else if x.Allowed && open != nil && o.fallback == fallbackDeny {
+		} else if x.Allowed && open != nil && o.fallback == "deny" {
 			x.Allowed, x.Reason = false, "can't be enforced here: "+strings.Join(open, ", ")
 			x.Hint = "--allow-gap " + strings.Join(open, " --allow-gap ")
 		}
@@ -70,38 +78,19 @@ func (o *checkFlags) answer(a *app, plan *enforce.Plan, argv []string, refused *
 	return nil
 }
 
-// answer asks the plan what run asks the kernel. To write to a directory is to change
-// what is in it, to what is missing to make it. Of an address the port counts: the
-// kernel sees no names.
-func (q question) answer(plan *enforce.Plan) answer {
-	x := answer{Question: q.name, About: q.about}
-	act, flag, file := enforce.Act{Op: enforce.ActOpen, Flags: enforce.ActRead, Inside: true}, "--ro ", q.about
-	switch q.name {
-	case "write":
-		act.Flags, flag = enforce.ActWrite|enforce.ActCreat, "--rw "
-	case "exec":
-		act.Op, flag = enforce.ActExec, "--rox "
-	case "connect":
-		act, flag = enforce.Act{Op: enforce.ActConnect}, "--unix "
-		act.Port, file, _ = parseTarget(q.about)
-	}
-	if file != "" || q.name != "connect" {
-		path, st, exists := plan.Policy.Look(file)
-		if path == "" && q.name != "connect" {
-			x.Reason = plan.Policy.Allowed(file, policy.Read).Reason
+// answered asks the plan what run asks the kernel. To write to a directory is to change
+// what is in it, to what is missing to make it.
+func (q question) answered(plan *enforce.Plan) answer {
+	x := q.answer
+	if q.act.Port == 0 {
+		path, st, exists := plan.Policy.Look(q.file)
+		if path == "" {
+			x.Reason = plan.Policy.Allowed(q.file, policy.Read).Reason
 			return x
 		}
-		x.Path, act.Path, act.Mode, act.Missing = path, path, st.Mode.Type(), !exists
+		x.Path, q.act.Path, q.act.Mode, q.act.Missing = path, path, st.Mode.Type(), !exists
 	}
-	x.fill(plan, plan.Decide(act))
-	if file != "" && x.Hint != "" {
-		x.Hint = flag + shell.Quote(q.about)
-	}
-	return x
-}
-
-// fill takes what the plan decides.
-func (x *answer) fill(plan *enforce.Plan, d enforce.Answer) {
+	d := plan.Decide(q.act)
 	x.Allowed, x.Reason, x.Origin, x.Hint = d.Verdict != enforce.Refused, d.Reason, d.Origin, plan.Hint(&d).String()
 	if d.Secret != "" {
 		x.Reason += "; " + d.Secret + " holds secrets: zsbx proposes no rule"
@@ -109,6 +98,10 @@ func (x *answer) fill(plan *enforce.Plan, d enforce.Answer) {
 	if !x.Allowed {
 		x.Errno = d.Errno
 	}
+	if q.file != "" && x.Hint != "" {
+		x.Hint = q.flag + " " + shell.Quote(q.About)
+	}
+	return x
 }
 
 // startAnswer answers whether a command would start: whether it is found, and

@@ -47,10 +47,12 @@ is exit status 125.`,
 	}
 	fs := c.Flags()
 	fs.SetInterspersed(false)
-	o.ask(fs, "read", "may `PATH` be read?")
-	o.ask(fs, "write", "may `PATH` be written?")
-	o.ask(fs, "exec", "may `PATH` be executed?")
-	o.ask(fs, "connect", "may `HOST:PORT`, or the Unix socket PATH, be connected to?")
+	open := enforce.Act{Op: enforce.ActOpen, Flags: enforce.ActRead, Inside: true}
+	o.ask(fs, "read", "--ro", open, "may `PATH` be read?")
+	open.Flags = enforce.ActWrite | enforce.ActCreat
+	o.ask(fs, "write", "--rw", open, "may `PATH` be written?")
+	o.ask(fs, "exec", "--rox", enforce.Act{Op: enforce.ActExec, Flags: enforce.ActRead, Inside: true}, "may `PATH` be executed?")
+	o.ask(fs, "connect", "--unix", enforce.Act{Op: enforce.ActConnect}, "may `HOST:PORT`, or the Unix socket PATH, be connected to?")
 	fs.BoolFunc("trust", "show what the project's policies ask for; --trust=SHA256 trusts the one with that content", func(s string) error {
 		s = strings.ToLower(s)
 		o.trust = &s

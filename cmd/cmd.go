@@ -14,7 +14,6 @@ import (
 
 	"github.com/zsbx/zsbx/cmd/internal/quiet"
 	"github.com/zsbx/zsbx/enforce/sandbox"
-	"github.com/zsbx/zsbx/policy"
 )
 
 // The exit statuses of zsbx itself, those of env(1) and timeout(1). A command
@@ -114,11 +113,6 @@ func Root() *cobra.Command {
 	a := &app{stdout: io.Discard, stderr: io.Discard}
 	a.say = &voice{w: a.stderr}
 	return newRoot(a, nil)
-}
-
-// lookupEnv finds name in a list of NAME=VALUE; the first one counts.
-func lookupEnv(env []string, name string) string {
-	return (&policy.Host{Env: env}).Getenv(name)
 }
 
 // dieBy ends zsbx by the signal that ended the command. A shell that runs zsbx

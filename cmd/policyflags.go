@@ -66,8 +66,8 @@ func (o *policyFlags) add(a *app, fs *pflag.FlagSet) {
 	o.put(fs, "cpu", "limits.cpu", "let the session have the time of `N` processors, such as 0.5").kind = "string"
 	o.each(fs, "guard", "refuse a command line with words of the `LIST`: catastrophic, interpreters, escapes, exfiltration, shells, or one of a policy's; off drops those that policies name", o.guard).words = guardWords
 	o.put(fs, "audit", "audit.dir", "write what ran, and how it ended, to the log in `DIR`").kind = "string"
-	o.fallback = fallbackDeny
-	o.choice(fs, &o.fallback, "fallback", []string{fallbackDeny, fallbackWarn, fallbackPrompt}, "what to `DO` when a promise can't be kept here: deny, warn or prompt")
+	o.fallback = "deny"
+	o.choice(fs, &o.fallback, "fallback", []string{"deny", "warn", "prompt"}, "what to `DO` when a promise can't be kept here: deny, warn or prompt")
 	fs.Var(&flagValue{kind: "stringArray", set: o.allowGap, words: gapWords}, "allow-gap", "accept the gap `NAME`, as zsbx check calls it")
 	fs.BoolVar(&o.opts.Strict, "strict", false, "refuse to run when hardening is missing, too")
 }

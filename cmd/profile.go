@@ -174,9 +174,21 @@ type jsonLimits struct {
 // planJSON is the plan for programs.
 func planJSON(plan *enforce.Plan, files []string) *jsonPlan {
 	r, n := plan.Policy, plan.Policy.Net
+	name := func(x policy.Named) string { return x.Value }
+	number := func(p policy.Port) uint16 { return p.Number }
 	j := &jsonPlan{
-		OS: r.OS, Dir: r.Dir, Files: files, Presets: names(r.Presets), Guard: names(r.Guard.Lists),
-		Net: jsonNet{Mode: string(n.Mode), Origin: n.From, ConnectTCP: portNumbers(n.ConnectTCP), BindTCP: portNumbers(n.BindTCP)},
+		OS: r.OS, Dir: r.Dir, Files: files, Presets: each(r.Presets, name), Guard: each(r.Guard.Lists, name),
+		Paths: each(r.Paths, func(p policy.Path) jsonPath { return jsonPath{p.Path, p.Access.String(), p.Rule.Path, p.Rule.Origin} }),
+		Deny: each(r.Deny, func(d policy.DenyPath) jsonDeny {
+			return jsonDeny{d.Pattern, d.Glob, d.Deny.Pattern, d.Deny.Origin}
+		}),
+		Skipped: each(r.Skipped, func(s policy.Skip) jsonSkip {
+			return jsonSkip{s.Rule.Path, s.Rule.Access.String(), s.Reason, s.Rule.Origin}
+		}),
+		Net: jsonNet{
+			Mode: string(n.Mode), Origin: n.From, ConnectTCP: each(n.ConnectTCP, number), BindTCP: each(n.BindTCP, number),
+			Unix: each(n.Unix, func(p policy.Path) string { return p.Path }),
+		},
 		Env: jsonEnv{Passed: envNames(r), LeftOut: r.EnvDrop},
 		Limits: jsonLimits{
 			TimeoutSeconds: r.Limits.Timeout.Seconds(), MaxOutputBytes: r.Limits.MaxOutput,
@@ -189,40 +201,18 @@ func planJSON(plan *enforce.Plan, files []string) *jsonPlan {
 	if r.Policy().EncodeJSON(&whole) == nil {
 		j.Policy = whole.Bytes()
 	}
-	for _, p := range r.Paths {
-		j.Paths = append(j.Paths, jsonPath{p.Path, p.Access.String(), p.Rule.Path, p.Rule.Origin})
-	}
-	for _, d := range r.Deny {
-		j.Deny = append(j.Deny, jsonDeny{d.Pattern, d.Glob, d.Deny.Pattern, d.Deny.Origin})
-	}
-	for _, s := range r.Skipped {
-		j.Skipped = append(j.Skipped, jsonSkip{s.Rule.Path, s.Rule.Access.String(), s.Reason, s.Rule.Origin})
-	}
-	for _, p := range n.Unix {
-		j.Net.Unix = append(j.Net.Unix, p.Path)
-	}
 	return j
 }
 
-func names(list []policy.Named) (all []string) {
-	for _, n := range list {
-		all = append(all, n.Value)
-	}
-	return all
-}
-
-func portNumbers(ports []policy.Port) (all []uint16) {
-	for _, p := range ports {
-		all = append(all, p.Number)
+// each is what f makes of every element.
+func each[T, U any](list []T, f func(T) U) (all []U) {
+	for _, x := range list {
+		all = append(all, f(x))
 	}
 	return all
 }
 
 // envNames are the names of the variables that the command gets.
-func envNames(r *policy.Resolved) (all []string) {
-	for _, kv := range r.Env {
-		name, _, _ := strings.Cut(kv, "=")
-		all = append(all, name)
-	}
-	return all
+func envNames(r *policy.Resolved) []string {
+	return each(r.Env, func(kv string) string { return strings.SplitN(kv, "=", 2)[0] })
 }

@@ -73,8 +73,9 @@ func (s settings) color(env []string, w io.Writer) bool {
 	if set := s["color"]; set == "always" || set == "never" {
 		return set == "always"
 	}
-	t := lookupEnv(env, "TERM")
-	return t != "" && t != "dumb" && lookupEnv(env, "NO_COLOR") == "" && isTerminal(w)
+	h := policy.Host{Env: env}
+	t := h.Getenv("TERM")
+	return t != "" && t != "dumb" && h.Getenv("NO_COLOR") == "" && isTerminal(w)
 }
 
 // withoutPath strips the path from an error that is printed behind it.

@@ -17,23 +17,13 @@ import (
 	"github.com/zsbx/zsbx/policy/units"
 )
 
-// The values of --fallback.
-const (
-	fallbackDeny   = "deny"
-	fallbackWarn   = "warn"
-	fallbackPrompt = "prompt"
-)
-
 // acceptor answers whether a command may start although promises can't be kept, as
 // --fallback says; nil is no.
 func (o *policyFlags) acceptor(a *app) func([]enforce.Gap) bool {
-	switch o.fallback {
-	case fallbackWarn:
-		return func(gaps []enforce.Gap) bool { a.warnGaps(gaps); return true }
-	case fallbackPrompt:
-		return askGaps
-	}
-	return nil
+	return map[string]func([]enforce.Gap) bool{
+		"warn":   func(gaps []enforce.Gap) bool { a.warnGaps(gaps); return true },
+		"prompt": askGaps,
+	}[o.fallback]
 }
 
 // warning says what package sandbox has to say. Of what this machine lacks that is
