@@ -66,8 +66,7 @@ may be among them; without either COMMAND is run once. What COMMAND prints goes 
 	return c
 }
 
-// mostRounds is how often a command is run.
-const mostRounds = 5
+const mostRounds = 5 // of a command
 
 func (l *learner) run(argv []string) (err error) {
 	l.tty = isTerminal(l.a.stderr) && !l.yes
@@ -161,11 +160,14 @@ func (l *learner) open(c *composed, opts *sandbox.Options) (err error) {
 	all := policy.Rule{Path: "/", Access: policy.Read | policy.Write | policy.Exec, Origin: policy.Origin{Source: "--permissive"}}
 	c.Policy = policy.Merge(c.Policy, &policy.Policy{FS: policy.FS{Rules: []policy.Rule{all}}})
 	plan, err := sandbox.Plan(c.Policy, *opts)
-	if err == nil && slices.ContainsFunc(plan.Gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapDeny }) {
-		err = &failure{code: codeGap, status: exitFailed, err: errors.New("--permissive: places of secrets can't be kept closed here")}
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(plan.Gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapDeny }) {
+		return &failure{code: codeGap, status: exitFailed, err: errors.New("--permissive: places of secrets can't be kept closed here")}
 	}
 	l.a.say.warn("--permissive: COMMAND may change all files of yours in this run; only places of secrets are closed")
-	return err
+	return nil
 }
 
 // end prints or writes what was learnt.

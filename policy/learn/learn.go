@@ -121,9 +121,9 @@ func (p *proposer) refuses(n *Need) string {
 		return p.unwise(n.Path, policy.Read, false)
 	case slices.ContainsFunc(p.r.Deny, func(d policy.DenyPath) bool { return d.Covers(n.Path) }):
 		return "it is denied"
-	case n.Path == "/dev", within(n.Path, "/proc", "/sys", "/dev/shm", "/dev/mqueue"),
+	case n.Path == "/dev", within(n.Path, "/proc", "/sys", "/dev/shm", "/dev/mqueue"), n.Change && slices.Contains([]string{"/tmp", "/var/tmp"}, path.Dir(n.Path)),
 		write && within(n.Path, "/usr", "/etc", "/opt", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/run", "/var/lib", "/var/run", "/Library", "/System"):
-		return "it is the system's own"
+		return "it is the system's own, or everybody's"
 	}
 	a, at := n.Access, n.Path
 	if policy.Within(n.Path, p.r.Dir) && p.sensible(p.r.Dir, policy.Read, false) {

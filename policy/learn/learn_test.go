@@ -105,7 +105,7 @@ func TestPropose(t *testing.T) {
 			write("/home/u/.zcompdump"), write("/home/u/.cargo/env"), made("/home/u/.local/share/direnv/allow/x"), write("/home/u/bin/x")}, "", 8},
 		{"what is none", []learn.Need{read("/home/u/.config/mytool/x"), read("/home/u/.mytoolrc"), write("/home/u/notes")}, "--ro '~/.config/mytool/x'; --ro '~/.mytoolrc'; --rw-noexec '~/notes'", 0},
 		{"other projects' caches", []learn.Need{madeDir("/home/u/.cache/zsbx-caches"), made("/home/u/.cache/zsbx-caches/0123456789abcdef/npm/x")}, "", 2},
-		{"the system", []learn.Need{made("/usr/lib/x"), write("/etc/hosts"), write("/proc/self/oom_adj"), made("/tmp/x"), made("/var/lib/x")}, "", 5},
+		{"the system", []learn.Need{made("/usr/lib/x"), write("/etc/hosts"), write("/proc/self/oom_adj"), made("/tmp/x"), madeDir("/tmp/y"), made("/var/lib/x")}, "", 6},
 		{"a preset's", []learn.Need{made("/home/u/.cargo/registry/x"), read("/home/u/.cargo/config.toml")}, "--preset rust", 0},
 		{"ports", []learn.Need{{Port: 443, Key: "net.connect_tcp"}, {Port: 80, Key: "net.bind_tcp"}, {Path: "/run/x.sock", Key: "net.unix"}}, "--bind-tcp 80; --connect-tcp 443; --unix /run/x.sock", 0},
 		{"a port of the kernel's choice", []learn.Need{{Key: "net.bind_tcp"}}, "", 1},

@@ -9,8 +9,7 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// everything is what a build tree needs.
-const everything = policy.Read | policy.Write | policy.Exec
+const everything = policy.Read | policy.Write | policy.Exec // as a build tree needs
 
 // sensible reports whether a directory as a whole may be a rule with an access: never
 // the home directory and what lies above it, nor a shared one, nor one near the root,
