@@ -196,21 +196,18 @@ func (k *key) insert(text string, list []*tree.Node) string {
 		}
 		return before + strings.Join(all, ", ") + ", " + rest
 	}
-	at := 0
-	for line := range strings.Lines(text) {
-		said, _, _ := strings.Cut(strings.TrimSpace(line), "#")
-		if header == "" && said != "" { // before the first table, and after what is said of the file
-			if said[0] == '[' {
-				whole += "\n"
-			}
-			return text[:at] + whole + text[at:]
+	at := strings.Index("\n"+text, "\n["+header+"]")
+	switch {
+	case header == "" && len(root.Fields) > 0: // before the first key or table, and after what is said of the file
+		at = strings.LastIndexByte(text[:root.Fields[0].Off], '\n') + 1
+		if text[at] == '[' {
+			whole += "\n"
 		}
-		at += len(line)
-		if header != "" && strings.Trim(said, " \t[]") == header && strings.Count(said, "[") == 1 {
-			return text[:at] + whole + text[at:]
-		}
-	}
-	if header != "" {
+		return text[:at] + whole + text[at:]
+	case header != "" && at >= 0:
+		at += strings.IndexByte(text[at:], '\n') + 1
+		return text[:at] + whole + text[at:]
+	case header != "":
 		whole = "[" + header + "]\n" + whole
 	}
 	if text != "" {

@@ -19,29 +19,28 @@ const ProjectFile = ".zsbx.toml"
 // the rule leads, but an error where that is a place of secrets or what programs
 // outside start.
 func (r *Resolved) EscapingLinks() (warnings Errors, err error) {
-	for _, paths := range [][]Path{r.Paths, r.Net.Unix} {
+	var all []*Path
+	for _, paths := range [][]Path{r.Paths, r.Net.Unix, r.Create} {
 		for i := range paths {
-			p := &paths[i]
-			if err := p.leavesProject(); err != nil {
-				return warnings, err
-			}
-			if p.fromProject() || p.Rule.Origin.BuiltIn() {
-				continue
-			}
-			if err := r.plantedDoor(p); err != nil {
-				return warnings, err
-			}
-			if Within(r.Home, r.Dir) {
-				continue
-			}
-			if link := p.LinkOutOf(r.Dir); link != "" {
-				warnings = append(warnings, &Error{Origin: p.Rule.Origin, Code: CodePath, Msg: fmt.Sprintf("the link %s leads to %s", link, p.Path)})
+			if len(paths[i].Links) > 0 {
+				all = append(all, &paths[i])
 			}
 		}
 	}
-	for i := range r.Create {
-		if err := r.Create[i].leavesProject(); err != nil {
-			return warnings, err
+	for _, p := range all {
+		switch from := p.Rule.Origin; {
+		case from.BuiltIn():
+		case from.Line > 0 && filepath.Base(from.Source) == ProjectFile:
+			if link := p.LinkOutOf(filepath.Dir(from.Source)); link != "" {
+				return warnings, fmt.Errorf("%s: the link %s leads out of the project, to %s; if that is meant, the policy has to name that place itself", from, link, p.Path)
+			}
+		default:
+			if err := r.plantedDoor(p); err != nil {
+				return warnings, err
+			}
+			if link := p.LinkOutOf(r.Dir); link != "" && !Within(r.Home, r.Dir) {
+				warnings = append(warnings, &Error{Origin: from, Code: CodePath, Msg: fmt.Sprintf("the link %s leads to %s", link, p.Path)})
+			}
 		}
 	}
 	return warnings, nil
@@ -62,24 +61,6 @@ func (r *Resolved) plantedDoor(p *Path) error {
 		return nil
 	}
 	return &Error{Origin: p.Rule.Origin, Code: CodePath, Msg: fmt.Sprintf("the link %s, which a command may have put there, leads to %s: %s is %s; if that is meant, name that place itself", link, p.Path, what, is)}
-}
-
-// fromProject reports whether the rule stands in a project's policy.
-func (p *Path) fromProject() bool {
-	return p.Rule.Origin.Line > 0 && filepath.Base(p.Rule.Origin.Source) == ProjectFile
-}
-
-// leavesProject is the error for a rule of a project's policy that leads out of
-// the project, or nil.
-func (p *Path) leavesProject() error {
-	if !p.fromProject() {
-		return nil
-	}
-	link := p.LinkOutOf(filepath.Dir(p.Rule.Origin.Source))
-	if link == "" {
-		return nil
-	}
-	return fmt.Errorf("%s: the link %s leads out of the project, to %s; if that is meant, the policy has to name that place itself", p.Rule.Origin, link, p.Path)
 }
 
 // LinkOutOf is the link in dir by which a path leads out of dir, "" for none.
@@ -110,10 +91,7 @@ func (r *Resolved) PlantedLink(p *Path) string {
 	}
 	for i := range r.Paths {
 		t := &r.Paths[i]
-		if t.Access&Write == 0 || t.Rule.Origin.BuiltIn() {
-			continue
-		}
-		if link := p.LinkOutOf(t.Path); link != "" {
+		if link := p.LinkOutOf(t.Path); link != "" && t.Access&Write != 0 && !t.Rule.Origin.BuiltIn() {
 			return link
 		}
 	}
