@@ -66,9 +66,8 @@ func decodeFrom(name string, r io.Reader, format *tree.Format) (*Policy, error) 
 func decode(name string, data []byte, format *tree.Format) (*Policy, error) {
 	c := &checker{source: name, places: tree.NewPlaces(data)}
 	root, mistakes := format.Read(data)
-	codes := map[tree.MistakeKind]Code{tree.Syntax: CodeSyntax, tree.Duplicate: CodeDuplicate, tree.TooDeep: CodeValue}
 	for _, m := range mistakes {
-		c.fail(c.origin(&tree.Node{}, m.Off), codes[m.Kind], "%s", m.Msg)
+		c.fail(c.origin(&tree.Node{}, m.Off), Code(m.Kind), "%s", m.Msg)
 	}
 	var p *Policy
 	if root != nil {

@@ -218,24 +218,23 @@ func Foreign(h Host) Host {
 	if h.OS == "macos" {
 		links = map[string]string{"/etc": "private/etc", "/tmp": "private/tmp", "/var": "private/var"}
 	}
+	here := h
 	known := func(path string) bool {
 		return Within(path, h.Dir) || h.Home != "" && Within(path, h.Home)
 	}
-	lstat, readlink := h.Lstat, h.Readlink
 	h.Lstat = func(path string) (Stat, error) {
-		if known(path) {
-			return lstat(path)
-		}
-		if links[path] != "" {
-			return Stat{Mode: fs.ModeSymlink | 0o777}, nil
+		switch {
+		case known(path):
+			return here.Lstat(path)
+		case links[path] != "":
+			return Stat{Mode: fs.ModeSymlink}, nil
 		}
 		return Stat{Mode: foreignMode(path)}, nil
 	}
 	// What this machine has in a directory says nothing about the other.
-	readDir, here := h.ReadDir, h
 	h.ReadDir = func(path string) ([]fs.DirEntry, error) {
 		if known(path) {
-			return readDir(path)
+			return here.ReadDir(path)
 		}
 		return nil, nil
 	}
@@ -249,7 +248,7 @@ func Foreign(h Host) Host {
 		if l := links[path]; l != "" {
 			return l, nil
 		}
-		return readlink(path)
+		return here.Readlink(path)
 	}
 	return h
 }
@@ -259,9 +258,9 @@ func foreignMode(path string) fs.FileMode {
 	switch {
 	case path == "/dev/fd" || path == "/dev/pts" || path == "/dev/shm":
 	case strings.HasPrefix(path, "/dev/"):
-		return fs.ModeDevice | fs.ModeCharDevice | 0o666
+		return fs.ModeDevice | fs.ModeCharDevice
 	case path == "/private/var/run/mDNSResponder":
-		return fs.ModeSocket | 0o666
+		return fs.ModeSocket
 	}
-	return fs.ModeDir | 0o755
+	return fs.ModeDir
 }

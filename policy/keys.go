@@ -19,7 +19,7 @@ type key struct {
 	kind     keyKind
 	at       func(*Policy) any  // where a Policy has it
 	check    func(string) error // of each string; nil for none
-	wider    func(change) bool  // whether it asks for more than a weaker policy; nil where it never does
+	wider    widens             // nil where it never asks for more
 	access   Access             // of paths
 	replaces bool               // a list that replaces a weaker policy's; an empty one is said, too
 }
@@ -40,13 +40,11 @@ const (
 	limit // a string or an integer
 )
 
-// change is what a policy says over a weaker one.
-type change struct {
-	before, after string // of a scalar; "" for not said
-	base          *Policy
-}
+// widens reports whether a value asks for more than before, which is "" for not said,
+// in a weaker policy.
+type widens func(after, before string, base *Policy) bool
 
-func always(change) bool { return true }
+func always(string, string, *Policy) bool { return true }
 
 // keys are in the order in which they are written, and named in messages.
 var keys = [...]key{
@@ -60,7 +58,7 @@ var keys = [...]key{
 	{"fs.system.executable", pathList, func(p *Policy) any { return &p.FS.System.Executable }, checkPath, always, Read | Exec, true},
 	{"fs.system.read_only", pathList, func(p *Policy) any { return &p.FS.System.ReadOnly }, checkPath, always, Read, true},
 	{"fs.system.read_write", pathList, func(p *Policy) any { return &p.FS.System.ReadWrite }, checkPath, always, Read | Write, true},
-	{"net.allow", boolean, func(p *Policy) any { return &p.Net.Allow }, nil, func(c change) bool { return c.after == "true" }, 0, false},
+	{"net.allow", boolean, func(p *Policy) any { return &p.Net.Allow }, nil, func(after, _ string, _ *Policy) bool { return after == "true" }, 0, false},
 	{"net.connect_tcp", portList, func(p *Policy) any { return &p.Net.ConnectTCP }, checkPort, always, 0, false},
 	{"net.bind_tcp", portList, func(p *Policy) any { return &p.Net.BindTCP }, checkPort, always, 0, false},
 	{"net.unix", socketList, func(p *Policy) any { return &p.Net.Unix }, checkPath, always, 0, false},
@@ -78,7 +76,7 @@ var keys = [...]key{
 	// Where the log goes and when it is removed is not for a stranger to say.
 	{"audit.dir", scalar, func(p *Policy) any { return &p.Audit.Dir }, checkPath, always, 0, false},
 	{"audit.keep", number, func(p *Policy) any { return &p.Audit.Keep }, checkDays, always, 0, false},
-	{"audit.required", boolean, func(p *Policy) any { return &p.Audit.Required }, nil, func(c change) bool { return c.after == "false" && c.before == "true" }, 0, false},
+	{"audit.required", boolean, func(p *Policy) any { return &p.Audit.Required }, nil, func(after, before string, _ *Policy) bool { return after == "false" && before == "true" }, 0, false},
 }
 
 func fsRules(p *Policy) any { return &p.FS.Rules }
@@ -194,29 +192,27 @@ func (k *key) override(sum, p *Policy, clear bool) {
 	}
 	switch to := k.at(sum).(type) {
 	case *[]Rule:
-		switch from := *k.at(p).(*[]Rule); {
-		case !k.replaces || from == nil:
-		case clear:
-			*to = nil
-		default:
-			*to = append([]Rule{}, from...)
+		if from := *k.at(p).(*[]Rule); k.replaces {
+			lay(to, slices.Clone(from), from != nil, clear)
 		}
 	case *Named:
-		switch from := k.at(p).(*Named); {
-		case from.Value == "":
-		case clear:
-			*to = Named{}
-		default:
-			*to = *from
-		}
-	case Limit:
-		switch from := k.at(p).(Limit); {
-		case !from.Said():
-		case clear:
-			*to.Value, *to.From = 0, Origin{}
-		default: // as it is: a library's caller may give what no text says
-			*to.Value, *to.From = *from.Value, *from.From
-		}
+		from := *k.at(p).(*Named)
+		lay(to, from, from.Value != "", clear)
+	case Limit: // as it is: a library's caller may give what no text says
+		from := k.at(p).(Limit)
+		lay(to.Value, *from.Value, from.Said(), clear)
+		lay(to.From, *from.From, from.Said(), clear)
+	}
+}
+
+// lay puts what is said in the place of what was, or, to clear, nothing.
+func lay[T any](to *T, from T, said, clear bool) {
+	var none T
+	switch {
+	case said && clear:
+		*to = none
+	case said:
+		*to = from
 	}
 }
 

@@ -184,17 +184,15 @@ func (p *Policy) widens(base *Policy) []Wider {
 		if k.wider == nil {
 			continue
 		}
-		c := change{base: base}
-		if before := k.values(base); before != nil && k.kind >= scalar {
-			c.before = before[0].Value
+		before := ""
+		if old := k.values(base); old != nil && k.kind >= scalar {
+			before = old[0].Value
 		}
 		for _, v := range k.values(p) {
-			c.after = v.Value
 			l, isLimit := k.at(p).(Limit)
-			if isLimit && !longer(*l.Value, *k.at(base).(Limit).Value) || !k.wider(c) {
-				continue
+			if k.wider(v.Value, before, base) && (!isLimit || longer(*l.Value, *k.at(base).(Limit).Value)) {
+				all = append(all, Wider{k.name, k.describe(v), v.Origin})
 			}
-			all = append(all, Wider{k.name, k.describe(v), v.Origin})
 		}
 	}
 	return all
@@ -216,13 +214,15 @@ func (k *key) describe(v Named) string {
 }
 
 // unshares reports whether something private becomes shared.
-func unshares(c change) bool { return c.before == wordPrivate && c.after == wordShared }
+func unshares(after, before string, _ *Policy) bool {
+	return before == wordPrivate && after == wordShared
+}
 
 // looser reports whether an environment mode lets more through: scrubbed mode would
 // hold back a loader's variables, which mode "vars" does not.
-func looser(c change) bool {
-	return slices.Index(envModes, c.after) > slices.Index(envModes, cmp.Or(c.before, EnvScrubbed)) ||
-		c.after == EnvVars && slices.ContainsFunc(c.base.Env.Allow, func(n Named) bool { return steersLoader(n.Value) })
+func looser(after, before string, base *Policy) bool {
+	return slices.Index(envModes, after) > slices.Index(envModes, cmp.Or(before, EnvScrubbed)) ||
+		after == EnvVars && slices.ContainsFunc(base.Env.Allow, func(n Named) bool { return steersLoader(n.Value) })
 }
 
 // longer compares limits, of which 0 is none.

@@ -99,20 +99,17 @@ func (f *Format) Read(data []byte) (*Node, []Mistake) {
 // Text is the file for the tree of a table.
 func (f *Format) Text(n *Node) (string, error) { return f.text(n) }
 
-// MistakeKind tells what is wrong.
-type MistakeKind uint8
-
-// The kinds of a Mistake.
+// The kinds of a Mistake, as package policy's codes are written.
 const (
-	Syntax MistakeKind = iota
-	Duplicate
-	TooDeep
+	Syntax    = "syntax"
+	Duplicate = "duplicate-key"
+	TooDeep   = "bad-value"
 )
 
 // Mistake is one thing that is wrong with a file.
 type Mistake struct {
 	Off  int // byte offset
-	Kind MistakeKind
+	Kind string
 	Msg  string
 }
 
@@ -125,7 +122,7 @@ type builder struct {
 	all  []Mistake
 }
 
-func (b *builder) fail(off int, kind MistakeKind, format string, args ...any) {
+func (b *builder) fail(off int, kind, format string, args ...any) {
 	b.all = append(b.all, Mistake{off, kind, fmt.Sprintf(format, args...)})
 }
 
