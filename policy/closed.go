@@ -13,12 +13,6 @@ import (
 // What a run is going to miss, in words for its user: settings that no preset opens,
 // the project around the working directory, places of secrets.
 
-// closedFile is a file of a Closed that is there and that the command can't read.
-type closedFile struct {
-	path     string
-	commands []string
-}
-
 // ClosedTo says in one line which settings file the program of a command line reads,
 // is there, and is not open to it, and the flag that opens it; "" for none. The
 // program would go on without it, or stop, in words that do not say why. One that is
@@ -26,10 +20,9 @@ type closedFile struct {
 func (r *Resolved) ClosedTo(argv []string) string {
 	program := path.Base(programOf(argv))
 	for _, c := range r.closed {
-		if !slices.ContainsFunc(c.commands, func(name string) bool { return named(name, program) }) {
-			continue
+		if slices.ContainsFunc(c.Commands, func(name string) bool { return named(name, program) }) {
+			return fmt.Sprintf("%s is closed to %s: --ro %[1]s", r.tilde(c.Path), program)
 		}
-		return fmt.Sprintf("%s is closed to %s: --ro %[1]s", r.tilde(c.path), program)
 	}
 	return ""
 }
@@ -133,7 +126,7 @@ func (rs *resolver) missed(file string, commands []string) (open bool) {
 	}
 	v := rs.r.Allowed(pl.path, Read)
 	if !v.Allowed && (v.Deny == nil || v.Deny.Secret) {
-		rs.r.closed = append(rs.r.closed, closedFile{file, commands})
+		rs.r.closed = append(rs.r.closed, Closed{Path: file, Commands: commands})
 	}
 	return v.Allowed
 }

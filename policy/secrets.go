@@ -28,22 +28,17 @@ func (h *Host) secretPaths() []secretPlace {
 	}
 	groups := tables.Secrets()
 	all := make([]secretPlace, 0, len(groups)+8)
-	bases := make(map[string][2]string, 8)
+	bases := make(map[string][]string, 8)
 	for i := range groups {
 		s := &groups[i]
 		if s.Name == secretTrees {
 			continue
 		}
-		b, ok := bases[s.Note]
-		if !ok {
-			// The default stays a place of secrets when a variable moves it.
-			b = [2]string{h.secretBase(&Host{Home: h.Home}, s.Note), h.secretBase(h, s.Note)}
-			bases[s.Note] = b
+		if bases[s.Note] == nil { // the default stays a place of secrets when a variable moves it
+			bases[s.Note] = slices.Compact([]string{h.secretBase(&Host{Home: h.Home}, s.Note), h.secretBase(h, s.Note)})
 		}
-		agent := s.Name == "coding agents"
-		all = append(all, secretPlace{b[0], s.Entries, agent})
-		if b[1] != b[0] {
-			all = append(all, secretPlace{b[1], s.Entries, agent})
+		for _, base := range bases[s.Note] {
+			all = append(all, secretPlace{base, s.Entries, s.Name == "coding agents"})
 		}
 	}
 	return all

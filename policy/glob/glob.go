@@ -108,32 +108,29 @@ func ParseName(s string) (Name, error) {
 	if strings.Contains(s, "**") {
 		return Name{}, fmt.Errorf("glob %q: \"**\" must stand alone between slashes, as in \"**/*.pem\"", s)
 	}
-	seg := Name{Literal: true, Parts: make([]Part, 0, len(s))}
-	var text strings.Builder
-	pattern, done := "", 0 // the pattern of what stands before done
+	n := Name{Literal: true, Parts: make([]Part, 0, len(s))}
 	for rest := s; rest != ""; {
-		t, after, err := parseToken(rest)
+		part, after, err := parsePart(rest)
 		if err != nil {
 			return Name{}, fmt.Errorf("glob %q: %w", s, err)
 		}
-		begin, end := len(s)-len(rest), len(s)-len(after)
+		written := strings.TrimPrefix(rest[:len(rest)-len(after)], `\`) // the bytes as they are: a name need not be UTF-8
 		switch {
-		case t.Class != nil:
-			seg.Literal, pattern, done = false, pattern+s[done:begin]+t.class(), end
-		case t.Star || t.Any:
-			seg.Literal = false
-		default: // the bytes as they are: a name need not be UTF-8
-			text.WriteString(strings.TrimPrefix(s[begin:end], `\`))
+		case part.Class != nil:
+			n.Literal, n.pattern = false, n.pattern+part.class()
+		case part.Star || part.Any:
+			n.Literal, n.pattern = false, n.pattern+written
+		default:
+			n.Text, n.pattern = n.Text+written, n.pattern+QuoteMeta(written)
 		}
-		rest = after
-		seg.Parts = append(seg.Parts, t)
+		n.Parts, rest = append(n.Parts, part), after
 	}
-	if seg.Literal {
-		seg.Text, seg.Parts = text.String(), nil
+	if n.Literal {
+		n.Parts = nil
 	} else {
-		seg.pattern = pattern + s[done:]
+		n.Text = ""
 	}
-	return seg, nil
+	return n, nil
 }
 
 // class is a character class as path.Match has it, which knows no "!", and no bracket
@@ -149,10 +146,9 @@ func (t *Part) class() string {
 	return s + "]"
 }
 
-// parseToken reads the first token of a pattern.
-func parseToken(s string) (t Part, rest string, err error) {
-	r, n := utf8.DecodeRuneInString(s)
-	switch r {
+// parsePart reads the first part of a pattern.
+func parsePart(s string) (p Part, rest string, err error) {
+	switch s[0] {
 	case '*':
 		return Part{Star: true}, s[1:], nil
 	case '?':
@@ -161,52 +157,42 @@ func parseToken(s string) (t Part, rest string, err error) {
 		return parseClass(s[1:])
 	case '{':
 		return Part{}, "", errors.New(`braces are not known: write one pattern for each, or "\{" for a brace`)
-	case '\\':
-		if len(s) == 1 {
-			return Part{}, "", errors.New("a lone backslash at the end")
-		}
-		r, m := utf8.DecodeRuneInString(s[1:])
-		return Part{Rune: r}, s[1+m:], nil
 	}
-	return Part{Rune: r}, s[n:], nil
+	p.Rune, rest, err = char(s)
+	return p, rest, err
 }
 
 // parseClass reads a character class after its opening bracket.
-func parseClass(s string) (t Part, rest string, err error) {
-	t.Class = []RuneRange{}
+func parseClass(s string) (p Part, rest string, err error) {
 	if s != "" && (s[0] == '!' || s[0] == '^') {
-		t.Negate, s = true, s[1:]
+		p.Negate, s = true, s[1:]
 	}
-	for first := true; ; first = false {
+	for len(p.Class) == 0 || !strings.HasPrefix(s, "]") {
 		if s == "" {
 			return Part{}, "", errors.New(`"[" without "]"`)
 		}
-		if s[0] == ']' && !first {
-			return t, s[1:], nil
-		}
 		var lo, hi rune
-		if lo, s, err = classRune(s); err != nil {
+		if lo, s, err = char(s); err != nil {
 			return Part{}, "", err
 		}
 		hi = lo
 		if len(s) > 1 && s[0] == '-' && s[1] != ']' {
-			if hi, s, err = classRune(s[1:]); err != nil {
+			if hi, s, err = char(s[1:]); err != nil {
 				return Part{}, "", err
 			}
 		}
 		if hi < lo {
 			return Part{}, "", fmt.Errorf("the range %c-%c is empty", lo, hi)
 		}
-		t.Class = append(t.Class, RuneRange{lo, hi})
+		p.Class = append(p.Class, RuneRange{lo, hi})
 	}
+	return p, s[1:], nil
 }
 
-// classRune reads one character of a class.
-func classRune(s string) (r rune, rest string, err error) {
-	if s[0] == '\\' {
-		if s = s[1:]; s == "" {
-			return 0, "", errors.New("a lone backslash at the end")
-		}
+// char reads one character, which may stand behind a backslash.
+func char(s string) (r rune, rest string, err error) {
+	if s = strings.TrimPrefix(s, `\`); s == "" {
+		return 0, "", errors.New("a lone backslash at the end")
 	}
 	r, n := utf8.DecodeRuneInString(s)
 	return r, s[n:], nil

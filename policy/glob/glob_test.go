@@ -97,7 +97,7 @@ func globRegexp(pattern string) *regexp.Regexp {
 		}
 		b.WriteString("/")
 		for rest := seg; rest != ""; {
-			tok, after, err := parseToken(rest)
+			tok, after, err := parsePart(rest)
 			if err != nil {
 				return nil
 			}
