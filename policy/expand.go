@@ -11,9 +11,6 @@ import (
 // replaced, what is relative is taken from the working directory, "." and ".." are
 // removed. Symbolic links are the walker's.
 
-// errNoHome says that "~" stands for nothing.
-var errNoHome = errors.New("the home directory is not known (HOME is not set)")
-
 // unsetError says that a path uses a variable that has no value.
 type unsetError struct{ name string }
 
@@ -58,7 +55,7 @@ func (h *Host) whole(s string, quote func(string) string) (string, error) {
 	switch first, rest, _ = strings.Cut(s, "/"); first {
 	case "~":
 		if base = h.Home; base == "" {
-			return "", fmt.Errorf("%s: %w", s, errNoHome)
+			return "", &unsetError{"HOME"}
 		}
 	case "cwd":
 		base = h.Dir

@@ -144,7 +144,7 @@ func (rs *resolver) path(rule Rule) (Path, bool) {
 	if err != nil {
 		var unset *unsetError
 		switch missing := errors.As(err, &unset); {
-		case rule.Optional && (missing || errors.Is(err, errNoHome)):
+		case missing && rule.Optional:
 			rs.skip(rule, err.Error())
 		case missing:
 			rs.unset(rule.Origin, "path", rule.Path, err)

@@ -178,7 +178,7 @@ func both(a, b func(string) (Stat, error)) func(string) (Stat, error) {
 func TestResolveNoHome(t *testing.T) {
 	h := tableHost(nil)
 	h.Home, h.Env = "", nil
-	if _, err := rules(Read, "~/x").Resolve(h); err == nil || !strings.Contains(err.Error(), "the home directory is not known (HOME is not set)") {
+	if _, err := rules(Read, "~/x").Resolve(h); err == nil || !strings.Contains(err.Error(), "$HOME is not set") {
 		t.Errorf("got %v", err)
 	}
 	p := rules(Read, "~/x")

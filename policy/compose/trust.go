@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 	"syscall"
 	"time"
 
@@ -106,20 +105,7 @@ func (e *UntrustedError) Error() string {
 	if e.Changed {
 		return fmt.Sprintf("%s: the project policy has changed since it was trusted", e.File)
 	}
-	return fmt.Sprintf("%s: the project policy is not trusted, and it allows more than it takes away, at %s", e.File, listOrigins(e.Asks))
-}
-
-// listOrigins names the first few of a list of places.
-func listOrigins(all []policy.Wider) string {
-	const most = 3
-	var l []string
-	for _, w := range all[:min(most, len(all))] {
-		l = append(l, fmt.Sprintf("%d:%d", w.Origin.Line, w.Origin.Column))
-	}
-	if len(all) > most {
-		l = append(l, "...")
-	}
-	return strings.Join(l, ", ")
+	return fmt.Sprintf("%s: the project policy is not trusted, and it allows more than it takes away", e.Asks[0].Origin)
 }
 
 // trusted reports whether file was ever trusted, and whether it was with this
