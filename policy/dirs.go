@@ -46,17 +46,11 @@ func tempVariables(os, dir string) []Named {
 // /var/folders/xy/z/T/NAME it is /var/folders/xy/z/C/NAME. Of a directory
 // elsewhere it is "".
 func PrivateCache(temp string) string {
-	const folders = "/var/folders/"
-	i := strings.Index(temp, folders)
-	if i != 0 && (i < 0 || temp[:i] != "/private") {
+	if is, err := path.Match("/var/folders/?*/?*/T/?*", strings.TrimPrefix(temp, "/private")); !is || err != nil {
 		return ""
 	}
-	parts := strings.Split(temp[i+len(folders):], "/")
-	if len(parts) != 4 || parts[2] != "T" || parts[0] == "" || parts[1] == "" || parts[3] == "" {
-		return ""
-	}
-	parts[2] = "C"
-	return temp[:i] + folders + strings.Join(parts, "/")
+	dir, name := path.Split(temp)
+	return path.Dir(path.Clean(dir)) + "/C/" + name
 }
 
 // temporary allows the private temporary directory, and the one for caches that

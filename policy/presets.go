@@ -137,14 +137,12 @@ func (p *Policy) addPreset(s *tables.Section, what string, tools bool, from Orig
 
 // accessOf is the access that a section of paths gives, 0 for no such section.
 func accessOf(kind string) Access {
-	switch kind {
-	case "ro":
-		return Read
-	case "rox":
-		return Read | Exec
-	case "rw":
-		return Read | Write | Exec
-	case "rw_noexec", "data":
+	for _, access := range [...]Access{Read, Read | Exec, Read | Write | Exec, Read | Write} {
+		if access.String() == kind {
+			return access
+		}
+	}
+	if kind == "data" {
 		return Read | Write
 	}
 	return 0
