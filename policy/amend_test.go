@@ -52,7 +52,7 @@ func TestAmendKeeps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := DecodeTOML("p.toml", bytes.NewReader(got))
+		p, err := Decode("p.toml", got)
 		if err != nil || p.Hash() != Merge(a, add).Hash() {
 			t.Fatalf("%v\n%s\nand\n%s", err, text.String(), got)
 		}

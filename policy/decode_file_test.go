@@ -14,7 +14,7 @@ import (
 
 // TestDecodeAllErrors checks that one look is enough, and that a flood is cut.
 func TestDecodeAllErrors(t *testing.T) {
-	_, err := DecodeTOML("p.toml", strings.NewReader("a = 1\n[net]\nconnect_tcp = [0, 1, 70000]\nallow = 1\n[fs]\nro = ['', 2]\n[x]\n"))
+	_, err := Decode("p.toml", []byte("a = 1\n[net]\nconnect_tcp = [0, 1, 70000]\nallow = 1\n[fs]\nro = ['', 2]\n[x]\n"))
 	var es Errors
 	if !errors.As(err, &es) || len(es) != 7 {
 		t.Errorf("got %d errors: %v", len(es), err)
@@ -24,7 +24,7 @@ func TestDecodeAllErrors(t *testing.T) {
 			t.Errorf("%v stands before %v", a, b)
 		}
 	}
-	_, err = DecodeTOML("p.toml", strings.NewReader(strings.Repeat("fs.x = 1\n", 5000)))
+	_, err = Decode("p.toml", []byte(strings.Repeat("fs.x = 1\n", 5000)))
 	if !errors.As(err, &es) || len(es) != maxErrors+1 || es[maxErrors].Code != CodeMore {
 		t.Errorf("got %d errors, the last one %v", len(es), es[len(es)-1])
 	}
@@ -41,25 +41,25 @@ func TestDecodeLimits(t *testing.T) {
 		return b.String()
 	}
 	start := time.Now()
-	p, err := DecodeTOML("p.toml", strings.NewReader(file(MaxRules)))
+	p, err := Decode("p.toml", []byte(file(MaxRules)))
 	if err != nil || len(p.FS.Rules) != MaxRules {
 		t.Errorf("%d rules: %v", MaxRules, err)
 	}
 	json := `{"fs":{"ro":` + strings.NewReplacer("'", `"`, ",]", "]", "fs.ro = ", "").Replace(file(MaxRules)) + `}}`
-	if _, err := DecodeJSON("p.json", strings.NewReader(json)); err != nil {
+	if _, err := Decode("p.json", []byte(json)); err != nil {
 		t.Errorf("%d rules in one line of JSON: %v", MaxRules, err)
 	}
 	if d := time.Since(start); d > 3*time.Second {
 		t.Errorf("decoding took %v", d)
 	}
-	if _, err := DecodeTOML("p.toml", strings.NewReader(file(MaxRules+1))); err == nil || !strings.Contains(err.Error(), "more than 10000 rules") {
+	if _, err := Decode("p.toml", []byte(file(MaxRules+1))); err == nil || !strings.Contains(err.Error(), "more than 10000 rules") {
 		t.Errorf("one rule more: %v", err)
 	}
 	pad := "# " + strings.Repeat("x", MaxFileSize-3) + "\n"
-	if _, err := DecodeTOML("p.toml", strings.NewReader(pad)); err != nil {
+	if _, err := Decode("p.toml", []byte(pad)); err != nil {
 		t.Errorf("%d bytes: %v", len(pad), err)
 	}
-	if _, err := DecodeTOML("p.toml", strings.NewReader(pad+"\n")); err == nil || !strings.Contains(err.Error(), "larger than 1048576 bytes") {
+	if _, err := Decode("p.toml", []byte(pad+"\n")); err == nil || !strings.Contains(err.Error(), "larger than 1048576 bytes") {
 		t.Errorf("%d bytes: %v", len(pad)+1, err)
 	}
 	// Many different keys must not cost the square of their number.
@@ -68,7 +68,7 @@ func TestDecodeLimits(t *testing.T) {
 		fmt.Fprintf(&b, "k%d = 1\n", i)
 	}
 	start = time.Now()
-	if _, err := DecodeTOML("p.toml", strings.NewReader(b.String())); err == nil {
+	if _, err := Decode("p.toml", []byte(b.String())); err == nil {
 		t.Error("60,000 unknown keys are no error")
 	}
 	if d := time.Since(start); d > 3*time.Second {

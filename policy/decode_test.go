@@ -91,7 +91,7 @@ func TestDecode(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
-	fromJSON, err := DecodeJSON("p.json", strings.NewReader(fullJSON))
+	fromJSON, err := Decode("p.json", []byte(fullJSON))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestDecodeErrors(t *testing.T) {
 		{"deep", "presets = " + strings.Repeat("[", 50) + strings.Repeat("]", 50), "nested too deeply"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p, err := DecodeTOML("p.toml", strings.NewReader(tt.toml))
+			p, err := Decode("p.toml", []byte(tt.toml))
 			if err == nil || p != nil {
 				t.Fatalf("got %+v, %v", p, err)
 			}
@@ -223,7 +223,7 @@ func TestDecodeJSONErrors(t *testing.T) {
 		{"several", "{\"a\": 1,\n \"net\": {\"allow\": 1, \"bind_tcp\": [0]}}", "p.json:1:2: unknown key \"a\" at the top level: there are presets, fs, net, env, limits, process, guard, audit, linux, macos\np.json:2:19: net.allow must be a boolean, not an integer\np.json:2:35: port 0"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p, err := DecodeJSON("p.json", strings.NewReader(tt.json))
+			p, err := Decode("p.json", []byte(tt.json))
 			if err == nil || p != nil {
 				t.Fatalf("got %+v, %v", p, err)
 			}

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,13 +13,13 @@ import (
 	"github.com/zsbx/zsbx/policy/internal/tree"
 )
 
-// EncodeTOML writes the policy as a file that DecodeTOML reads as the same
+// EncodeTOML writes the policy as a file that Decode reads as the same
 // meaning, in a fixed order, each rule with its origin as a comment. It fails
 // for what no policy file can say, such as a path that is not UTF-8. What only
 // presets say is left out.
 func (p *Policy) EncodeTOML(w io.Writer) error { return p.encode(w, tree.TOML) }
 
-// EncodeJSON writes the policy as a file that DecodeJSON reads as the same
+// EncodeJSON writes the policy as a file that Decode reads as the same
 // meaning. JSON has no comments: the origins are lost. It fails as EncodeTOML
 // does.
 func (p *Policy) EncodeJSON(w io.Writer) error { return p.encode(w, tree.JSON) }
@@ -138,9 +137,9 @@ var ErrAmend = errors.New("it is written in a way that nothing can be added to b
 // Amend adds presets, rules, ports and sockets to the text of a policy file in TOML,
 // and leaves all else as it is, comments included. What it gives means the same as
 // both policies merged; where that can't be had, it is ErrAmend. The error may be
-// what DecodeTOML says of the file. Name stands in it.
+// what Decode says of the file. Name stands in it.
 func Amend(name string, text []byte, add *Policy) ([]byte, error) {
-	old, err := DecodeTOML(name, bytes.NewReader(text))
+	old, err := Decode(name, text)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +160,7 @@ func Amend(name string, text []byte, add *Policy) ([]byte, error) {
 			out = k.insert(out, k.node(list).Items)
 		}
 	}
-	if p, err := DecodeTOML(name, strings.NewReader(out)); err != nil || p.Hash() != Merge(old, add).Hash() {
+	if p, err := Decode(name, []byte(out)); err != nil || p.Hash() != Merge(old, add).Hash() {
 		return nil, ErrAmend
 	}
 	return []byte(out), nil

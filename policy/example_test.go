@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 
 	"github.com/zsbx/zsbx/policy"
 )
@@ -30,7 +29,7 @@ func host() policy.Host {
 }
 
 func Example() {
-	file, err := policy.DecodeTOML("policy.toml", strings.NewReader(`
+	file, err := policy.Decode("policy.toml", []byte(`
 [fs]
 rox = ["/usr"]
 rw = ["."]
@@ -69,8 +68,8 @@ connect_tcp = [443]
 }
 
 // All errors are found at once, each with its place.
-func ExampleDecodeTOML() {
-	_, err := policy.DecodeTOML("policy.toml", strings.NewReader(`
+func ExampleDecode() {
+	_, err := policy.Decode("policy.toml", []byte(`
 [fs]
 read = ["/etc"]
 [net]

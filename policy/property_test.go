@@ -146,11 +146,11 @@ func TestEncodeRoundTrip(t *testing.T) {
 		if err := p.EncodeJSON(&json); err != nil {
 			t.Fatal(err)
 		}
-		fromTOML, err := DecodeTOML("p.toml", bytes.NewReader(toml.Bytes()))
+		fromTOML, err := Decode("p.toml", toml.Bytes())
 		if err != nil {
 			t.Fatalf("%v\n%s", err, toml.String())
 		}
-		fromJSON, err := DecodeJSON("p.json", bytes.NewReader(json.Bytes()))
+		fromJSON, err := Decode("p.json", json.Bytes())
 		if err != nil {
 			t.Fatalf("%v\n%s", err, json.String())
 		}
@@ -199,7 +199,7 @@ func TestResolvedRoundTrip(t *testing.T) {
 		if err := r.Policy().EncodeTOML(&b); err != nil {
 			t.Fatal(err)
 		}
-		p, err := DecodeTOML("p.toml", &b)
+		p, err := Decode("p.toml", b.Bytes())
 		if err != nil {
 			t.Fatal(err)
 		}

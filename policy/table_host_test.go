@@ -78,7 +78,7 @@ func mustResolve(t testing.TB, p *Policy, h Host) *Resolved {
 // mustTOML decodes a policy that has to be right.
 func mustTOML(t testing.TB, text string) *Policy {
 	t.Helper()
-	p, err := DecodeTOML("p.toml", strings.NewReader(text))
+	p, err := Decode("p.toml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package compose
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -68,7 +67,7 @@ func projects(h *policy.Host, base *policy.Policy) (all []*Project, root string,
 		data, err := policy.ReadFile(file)
 		var p *policy.Policy
 		if err == nil {
-			p, err = policy.DecodeTOML(file, bytes.NewReader(data))
+			p, err = policy.Decode(file, data)
 		}
 		if err != nil {
 			errs = append(errs, err)

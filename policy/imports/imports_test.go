@@ -42,7 +42,7 @@ func TestGolden(t *testing.T) {
 			if err := r.Policy.EncodeTOML(&b); err != nil {
 				t.Fatalf("%s: %v", file, err)
 			}
-			back, err := policy.DecodeTOML("x.toml", bytes.NewReader(b.Bytes()))
+			back, err := policy.Decode("x.toml", b.Bytes())
 			if err != nil || back.Hash() != r.Policy.Hash() {
 				t.Errorf("%s: the policy is not read back as it was: %v", file, err)
 			}
@@ -183,7 +183,7 @@ func FuzzRead(f *testing.F) {
 		}
 		var b bytes.Buffer
 		if r.Policy.EncodeTOML(&b) == nil {
-			if p, err := policy.DecodeTOML("f", &b); err != nil || p.Hash() != r.Policy.Hash() {
+			if p, err := policy.Decode("f", b.Bytes()); err != nil || p.Hash() != r.Policy.Hash() {
 				t.Errorf("not read back: %v", err)
 			}
 		}
