@@ -57,11 +57,12 @@ func TestMaskSwap(t *testing.T) {
 			t.Fatal("nothing is covered")
 		}
 		var se *fork.StepError
+		var pe *enforce.PathError
 		_, out, err := started(t, plan, &fork.Command{
 			Path: "/bin/sh", Args: []string{"sh", "-c", names}, Dir: p.in, Env: []string{"PATH=/usr/bin:/bin"},
 		})
 		switch {
-		case errors.Is(err, enforce.ErrPathChanged), errors.As(err, &se) && se.Errno == unix.ENOENT:
+		case errors.As(err, &pe) && pe.Changed, errors.As(err, &se) && se.Errno == unix.ENOENT:
 			stopped++
 		case err != nil:
 			t.Fatal(err)

@@ -28,9 +28,6 @@ type (
 // a command which has a private one. The caller makes it.
 func HomeIn(temp string) string { return mounts.HomeIn(temp) }
 
-// ErrPathChanged is what a PathError wraps when another file is there now.
-var ErrPathChanged = landlock.ErrPathChanged
-
 // SeatbeltProfile writes the Seatbelt profile for a policy.
 func SeatbeltProfile(r *policy.Resolved, o SeatbeltOptions) (string, error) {
 	return seatbelt.Profile(r, o)

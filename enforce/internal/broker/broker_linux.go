@@ -61,7 +61,7 @@ var (
 // New makes the broker of a command that is to be started, and the steps that install
 // its filter.
 func New(policy *Policy, mem *fork.Memory, filter *seccomp.Filter) (*Broker, []fork.Step, error) {
-	hand, err := newHandover(mem)
+	hand, err := newHandover()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -112,18 +112,15 @@ func (c *Call) Text(at uint64) string {
 	const page, longest = 4096, 4096
 	var out []byte
 	for len(out) < longest {
-		n := page - int((at+uint64(len(out)))%page)
-		if len(out) == 0 {
-			n = min(n, 256)
-		}
-		b, errno := c.Memory(at+uint64(len(out)), n)
+		b, errno := c.Memory(at, int(page-at%page))
 		if errno != 0 {
 			return ""
 		}
-		if i := bytes.IndexByte(b, 0); i >= 0 {
-			return string(append(out, b[:i]...))
+		text, _, ends := bytes.Cut(b, []byte{0})
+		if out = append(out, text...); ends {
+			return string(out)
 		}
-		out = append(out, b...)
+		at += uint64(len(b))
 	}
 	return ""
 }

@@ -13,46 +13,29 @@ import (
 // handover carries the descriptor of the kernel's queue from the child, which
 // gets it when it installs its filter, to the supervisor: over a pair of
 // sockets, one packet.
-type handover struct {
-	child, parent int
-	packet        *handoverPacket
-}
+type handover struct{ child, parent int }
 
-// handoverPacket is the memory that sendmsg(2) in the child reads: one byte
-// and, as ancillary data (unix(7), SCM_RIGHTS), one descriptor.
-type handoverPacket struct {
-	msg  unix.Msghdr
-	iov  unix.Iovec
-	data byte
-	head unix.Cmsghdr
-	fd   uintptr // the kernel reads the low half, which comes first on both machines
-}
-
-func newHandover(m *fork.Memory) (*handover, error) {
+func newHandover() (*handover, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("socketpair for the queue of socket calls: %w", err)
 	}
-	p := fork.Put(m, handoverPacket{})
-	p.iov.Base = &p.data
-	p.iov.SetLen(1)
-	p.msg.Iov, p.msg.Iovlen = &p.iov, 1
-	p.msg.Control = (*byte)(unsafe.Pointer(&p.head))
-	p.msg.SetControllen(unix.CmsgSpace(4))
-	p.head.Level, p.head.Type = unix.SOL_SOCKET, unix.SCM_RIGHTS
-	p.head.SetLen(unix.CmsgLen(4))
-	return &handover{child: pair[0], parent: pair[1], packet: p}, nil
+	return &handover{child: pair[0], parent: pair[1]}, nil
 }
 
 // steps install the filter and send the queue's descriptor, which closes on
-// exec in the child. The filter lets sendmsg(2) pass: what is mediated is only
-// what gives a socket a peer.
+// exec in the child: one byte and, as ancillary data (unix(7), SCM_RIGHTS), the
+// descriptor, which the first step puts there. The filter lets sendmsg(2) pass: what is
+// mediated is only what gives a socket a peer.
 func (h *handover) steps(m *fork.Memory, f *seccomp.Filter) []fork.Step {
+	control := fork.PutSlice(m, unix.UnixRights(-1))
+	iov := fork.Put(m, unix.Iovec{Base: fork.Put(m, byte(0)), Len: 1})
+	msg := fork.Put(m, unix.Msghdr{Iov: iov, Iovlen: 1, Control: &control[0], Controllen: uint64(len(control))})
 	install := f.Step(m, listenerFlags())
-	install.Out = &h.packet.fd
+	install.Out = (*uintptr)(unsafe.Pointer(&control[unix.CmsgLen(0)])) // the kernel reads the low half
 	return []fork.Step{install, {
 		Name: "sendmsg(2) of the queue of socket calls", Nr: unix.SYS_SENDMSG,
-		Args: [6]uintptr{uintptr(h.child), uintptr(unsafe.Pointer(&h.packet.msg)), unix.MSG_NOSIGNAL | unix.MSG_DONTWAIT},
+		Args: [6]uintptr{uintptr(h.child), uintptr(unsafe.Pointer(msg)), unix.MSG_NOSIGNAL | unix.MSG_DONTWAIT},
 	}}
 }
 

@@ -1,13 +1,13 @@
 package landlock
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/zsbx/zsbx/policy"
 )
 
-// PathError says that a path of the policy could not be turned into a rule.
+// PathError says that a path of the policy could not be turned into a rule. Where it
+// changed, starting again looks anew.
 type PathError struct {
 	Path    string
 	Origin  policy.Origin
@@ -29,10 +29,3 @@ func (e *PathError) Error() string {
 
 // Unwrap gives the system's error, if there is one.
 func (e *PathError) Unwrap() error { return e.Err }
-
-// Is ties a path that changed to ErrPathChanged.
-func (e *PathError) Is(target error) bool { return e.Changed && target == ErrPathChanged }
-
-// ErrPathChanged is what a PathError is when the path was replaced between
-// the resolving of the policy and the start: starting again looks anew.
-var ErrPathChanged = errors.New("a path of the policy changed while the command was being started")

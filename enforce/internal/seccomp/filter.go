@@ -137,16 +137,11 @@ func newFilter(arch string, rules []rule) *Filter {
 
 // answers are the refusals of a rule, in words.
 func (r rule) answers() string {
-	var out string
+	var out []string
 	for _, c := range r.clauses {
-		name := actionName(c.answer)
-		switch {
-		case c.answer == ActAllow || strings.Contains(out, name):
-		case out == "":
-			out = name
-		default:
-			out += "|" + name
+		if name := actionName(c.answer); c.answer != ActAllow && !slices.Contains(out, name) {
+			out = append(out, name)
 		}
 	}
-	return out
+	return strings.Join(out, "|")
 }

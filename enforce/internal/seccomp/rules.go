@@ -103,46 +103,24 @@ func namespaceRule(call string) rule {
 // broker lets the caller's own threads pass, without one they have to say 0.
 func processRules(broker bool) []rule {
 	const why = "processes outside could be starved or killed by it; a filter can't tell them from the command's own"
-	other := []clause{{[]test{{arg: 0, not: true}}, RefuseEPERM}}
 	var schedule uint32 = RefuseEPERM
 	if broker {
 		schedule = actNotify
 	}
+	unless := func(arg uint8, is uint32, answer uint32) clause {
+		return clause{[]test{{arg: arg, not: true, is: is}}, answer}
+	}
+	to := func(when string, clauses []clause, calls ...string) rule { return rule{calls, clauses, when, why} }
 	return []rule{
-		{
-			calls: []string{"prlimit64"},
-			clauses: []clause{
-				{[]test{{arg: 0, not: true}, {arg: 2, not: true}}, RefuseEPERM},
-				{[]test{{arg: 0, not: true}, {arg: 2, high: true, not: true}}, RefuseEPERM},
-			},
-			when: "it sets a limit and the process number is not 0",
-			why:  why,
-		},
-		{
-			calls:   []string{"sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr"},
-			clauses: []clause{{[]test{{arg: 0, not: true}}, schedule}},
-			when:    "the process is not given as 0", why: why,
-		},
-		{
-			calls:   []string{"move_pages", "migrate_pages"},
-			clauses: other, when: "the process is not given as 0", why: why,
-		},
-		{
-			calls: []string{"setpriority"}, // which, who: PRIO_PROCESS is 0
-			clauses: []clause{
-				{[]test{{arg: 0, not: true}}, RefuseEPERM},
-				{[]test{{arg: 1, not: true}}, schedule},
-			},
-			when: "it is not PRIO_PROCESS with process number 0", why: why,
-		},
-		{
-			calls: []string{"ioprio_set"}, // which, who: IOPRIO_WHO_PROCESS is 1
-			clauses: []clause{
-				{[]test{{arg: 0, not: true, is: 1}}, RefuseEPERM},
-				{[]test{{arg: 1, not: true}}, RefuseEPERM},
-			},
-			when: "it is not IOPRIO_WHO_PROCESS with the process 0", why: why,
-		},
+		to("it sets a limit and the process number is not 0", []clause{
+			{[]test{{arg: 0, not: true}, {arg: 2, not: true}}, RefuseEPERM},
+			{[]test{{arg: 0, not: true}, {arg: 2, high: true, not: true}}, RefuseEPERM},
+		}, "prlimit64"),
+		to("the process is not given as 0", []clause{unless(0, 0, schedule)},
+			"sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr"),
+		to("the process is not given as 0", []clause{unless(0, 0, RefuseEPERM)}, "move_pages", "migrate_pages"),
+		to("it is not PRIO_PROCESS with process number 0", []clause{unless(0, 0, RefuseEPERM), unless(1, 0, schedule)}, "setpriority"),
+		to("it is not IOPRIO_WHO_PROCESS with the process 0", []clause{unless(0, 1, RefuseEPERM), unless(1, 0, RefuseEPERM)}, "ioprio_set"),
 	}
 }
 
