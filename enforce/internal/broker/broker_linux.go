@@ -40,8 +40,7 @@ type Broker struct {
 	askers map[[2]uint32]int // sockets by which names are asked for, by the cookie of the command's end
 
 	begun   sync.Once     // it is served, or never will be
-	ended   sync.Once     // serving is over
-	over    chan struct{} // closed then
+	over    chan struct{} // closed when serving is over
 	stop    [2]int        // a pipe, whose writing end is closed then
 	failure error         // why
 }
@@ -101,11 +100,13 @@ func (m *Broker) Close() error {
 
 // finish ends serving, for the first reason that is given.
 func (m *Broker) finish(err error) {
-	m.ended.Do(func() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.isOver() {
 		m.failure = err
 		close(m.over)
 		unix.Close(m.stop[1])
-	})
+	}
 }
 
 func (m *Broker) isOver() bool {
@@ -208,17 +209,21 @@ func (m *Broker) next() *Call {
 
 // await waits until there is a call, and reports false at the end.
 func (m *Broker) await() bool {
-	for !m.isOver() {
+	for {
 		p := []unix.PollFd{{Fd: int32(m.queue.fd), Events: unix.POLLIN}, {Fd: int32(m.stop[0]), Events: unix.POLLIN}}
-		switch errno := patiently(func() unix.Errno { _, err := unix.Poll(p, -1); return asErrno(err) }); {
+		errno := patiently(func() unix.Errno { _, err := unix.Poll(p, -1); return asErrno(err) })
+		switch {
 		case errno == unix.EINTR:
 		case errno != 0:
 			m.finish(fmt.Errorf("poll: %w", errno))
+			return false
+		case p[1].Revents != 0:
+			return false
 		case p[0].Revents&unix.POLLIN != 0:
 			return true
-		case p[0].Revents != 0: // the last process with the filter is gone
+		default: // the last process with the filter is gone
 			m.finish(nil)
+			return false
 		}
 	}
-	return false
 }

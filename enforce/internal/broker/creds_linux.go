@@ -19,10 +19,6 @@ type identity struct {
 	capabilities uint64 // effective
 }
 
-// privileged reports whether a thread with this identity may more than any
-// user's.
-func (i *identity) privileged() bool { return i.uid == 0 || i.capabilities != 0 }
-
 // as runs f with the user, the groups and the capabilities of a caller: whom it
 // may connect to, and whom the other side sees, depends on them, and zsbx never
 // lends its own. What the command can't have is left out in any case. Only a
@@ -33,7 +29,8 @@ func (i *identity) privileged() bool { return i.uid == 0 || i.capabilities != 0 
 // see valid.
 func (m *Broker) as(c *Call, f func() answer) answer {
 	var who identity
-	if m.self.privileged() {
+	privileged := m.self.uid == 0 || m.self.capabilities != 0
+	if privileged {
 		st, err := c.from.status()
 		if err != nil {
 			return refused(unix.ESRCH)
@@ -43,7 +40,7 @@ func (m *Broker) as(c *Call, f func() answer) answer {
 	if !m.queue.valid(c.id) {
 		return refused(unix.EINTR) // nobody hears it
 	}
-	if !m.self.privileged() {
+	if !privileged {
 		return f()
 	}
 	who.capabilities &= m.policy.Capabilities
@@ -61,12 +58,12 @@ func (m *Broker) as(c *Call, f func() answer) answer {
 	return a
 }
 
-// take gives this thread the identity. Its permitted capabilities and the real ids stay,
-// by which it is changed back. The functions of package syscall would change all threads.
+// take gives this thread the identity, but none with other ids for files. Its permitted
+// capabilities and the real ids stay, by which it is changed back. The functions of
+// package syscall would change all threads.
 func (i *identity) take() bool {
-	return i.gid >= 0 && setCapabilities(^uint64(0)) && setGroups(i.groups) &&
-		setID(unix.SYS_GETEGID, unix.SYS_SETRESGID, i.gid) && setFileID(unix.SYS_SETFSGID, i.fsgid) &&
-		setID(unix.SYS_GETEUID, unix.SYS_SETRESUID, i.uid) && setFileID(unix.SYS_SETFSUID, i.fsuid) &&
+	return i.gid >= 0 && i.uid == i.fsuid && i.gid == i.fsgid && setCapabilities(^uint64(0)) && setGroups(i.groups) &&
+		setID(unix.SYS_GETEGID, unix.SYS_SETRESGID, i.gid) && setID(unix.SYS_GETEUID, unix.SYS_SETRESUID, i.uid) &&
 		setCapabilities(i.capabilities)
 }
 
@@ -79,14 +76,6 @@ func setID(get, set uintptr, id int) bool {
 	keep := ^uintptr(0)
 	_, _, errno := unix.RawSyscall(set, keep, uintptr(id), keep)
 	return errno == 0
-}
-
-// setFileID sets the id for files. The call has no errors; it gives the id that was there
-// before.
-func setFileID(call uintptr, id int) bool {
-	unix.RawSyscall(call, uintptr(id), 0, 0)
-	now, _, _ := unix.RawSyscall(call, ^uintptr(0), 0, 0)
-	return int(now) == id
 }
 
 func setGroups(groups []int) bool {
