@@ -19,7 +19,7 @@ import (
 // BenchmarkStore is what a session costs on disk: begun, recorded, removed.
 func BenchmarkStore(b *testing.B) {
 	st := tempStore(b)
-	o := Options{Store: st, Tracker: Subtree, caps: &caps{os: "linux", noDomain: "-", noGroup: "-", noScope: "-"}}
+	o := Options{Store: st, Tracker: Subtree, caps: &caps{os: "linux", noDomain: "-", noGroup: "-"}}
 	took, report := medians(b)
 	defer report()
 	for b.Loop() {
@@ -156,7 +156,7 @@ func BenchmarkList(b *testing.B) {
 		}
 	})
 	b.Run("begin", func(b *testing.B) {
-		o := Options{Store: st, Tracker: Subtree, caps: &caps{os: "linux", noDomain: "-", noGroup: "-", noScope: "-"}, Name: "one"}
+		o := Options{Store: st, Tracker: Subtree, caps: &caps{os: "linux", noDomain: "-", noGroup: "-"}, Name: "one"}
 		for b.Loop() {
 			s, err := Begin(o)
 			if err != nil {

@@ -1,6 +1,7 @@
 package track
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,38 +27,27 @@ type opened struct {
 
 // open opens the directory of sessions and checks that it is the user's alone.
 // With create it is made if missing; else the error is fs.ErrNotExist.
-func (p place) open(create bool) (opened, error) {
-	o, err := p.openThere()
-	if errors.Is(err, fs.ErrNotExist) && create {
-		if p.above != "" {
-			_, err = os.Stat(p.above)
-		} else {
-			err = nil
-		}
-		if err == nil {
-			err = os.MkdirAll(o.path, 0o700)
-		}
-		if err == nil {
-			return p.openThere()
-		}
-	}
-	return o, err
-}
-
-// openThere opens a directory that is there.
-func (p place) openThere() (opened, error) {
-	o := opened{path: filepath.Join(p.parent, sessionsDir)}
+func (p place) open(create bool) (o opened, err error) {
+	o.path = filepath.Join(p.parent, sessionsDir)
 	follow := 0
 	if p.nofollow {
 		follow = unix.O_NOFOLLOW
 	}
 	parent, err := opened{fd: unix.AT_FDCWD}.openPrivate(p.parent, follow, unix.S_IFDIR, 0o022)
-	if err != nil {
+	if err == nil {
+		o.fd, err = opened{fd: parent, path: p.parent}.openPrivate(sessionsDir, unix.O_NOFOLLOW, unix.S_IFDIR, 0o077)
+		unix.Close(parent)
+	}
+	if !errors.Is(err, fs.ErrNotExist) || !create {
 		return o, err
 	}
-	defer unix.Close(parent)
-	o.fd, err = opened{fd: parent, path: p.parent}.openPrivate(sessionsDir, unix.O_NOFOLLOW, unix.S_IFDIR, 0o077)
-	return o, err
+	if _, err := os.Stat(cmp.Or(p.above, "/")); err != nil {
+		return o, err
+	}
+	if err := os.MkdirAll(o.path, 0o700); err != nil {
+		return o, err
+	}
+	return p.open(false)
 }
 
 // openPrivate opens what is of one type (inode(7)), the current user's, and has none of

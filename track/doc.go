@@ -11,12 +11,7 @@
 //	report, err := store.Reap(ctx, "build")  // report.Done(): certain that nothing is left
 //
 // What holds the processes of a session is its tracker, the strongest that the
-// machine has (Best):
-//
-//	domain       Linux 6.12: an outer Landlock domain that no descendant can leave
-//	fingerprint  macOS: a sandbox profile that every descendant inherits
-//	cgroup       Linux: a control group of the session's own
-//	subtree      Linux: a keeper process that adopts every orphan
+// machine has (Best): see Kind.
 //
 // On Linux a keeper process stands between the caller and the command. It is
 // the subreaper of all that the command starts (prctl(2),
@@ -26,11 +21,8 @@
 // itself was killed, an empty control group is proof too; else Reap kills what
 // it can still recognise and says that it proved nothing.
 //
-// A command that is to be tracked and not restricted gets no Landlock domain,
-// no no_new_privs and no filter: its tracker is cgroup or subtree, which a
-// hostile command can get away from. Options.Confined and Options.Scoped say
-// that the command restricts itself; package enforce of this module does that,
-// and this package does not need it.
+// A command that is only tracked is not restricted. A hostile one can get away.
+// Options.Confined and Options.Scoped say that the command restricts itself.
 //
 // Package track knows no policies. It prints nothing, forwards no signals, and
 // handles no terminals. It trusts nothing that it reads from its store: a

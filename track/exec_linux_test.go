@@ -11,8 +11,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/zsbx/zsbx/internal/testkit"
-	"github.com/zsbx/zsbx/track/internal/cgroup"
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
@@ -86,27 +84,9 @@ func escaped(t *testing.T) (pids []int) {
 	return pids
 }
 
-// TestExecGroup: with a control group what hides is found too, and its end is
-// proved.
-func TestExecGroup(t *testing.T) {
-	if _, err := cgroup.Parent(Limits{}); err != nil {
-		testkit.Lacks(t, testkit.Cgroup, err)
-	}
-	for play, procs := range map[string]int{"sleepers": 6, "hider": 2} {
-		st := tempStore(t)
-		i := startExec(t, st, play, procs, "TRACKER=cgroup")
-		if i.Record.Tracker != Cgroup || i.Record.Cgroup == nil {
-			t.Errorf("tracked by %+v", i.Record.Holder)
-		}
-		r, err := st.Reap(deadline(t), i.ID)
-		if err != nil || !r.Done() || r.How != howCgroup || r.Killed != procs {
-			t.Fatalf("%s: %+v, %v", play, r, err)
-		}
-		if _, err := os.Stat(i.Record.Cgroup.Path); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("the group is still there: %v", err)
-		}
-	}
-	// The control: without the group what hides is not found, and outlives the session.
+// TestExecHides: what dropped the session's id from its environment is not found, and
+// that this proves nothing is said.
+func TestExecHides(t *testing.T) {
 	st := tempStore(t)
 	i := startExec(t, st, "hider", 1)
 	eventually(t, "what hides is there", func() bool { return len(escaped(t)) == 1 })
@@ -150,24 +130,10 @@ func TestExecEnded(t *testing.T) {
 
 // TestExecTrackers: a tracker that needs somebody above the command is refused.
 func TestExecTrackers(t *testing.T) {
-	for _, k := range []Kind{Domain, Subtree} {
+	for _, k := range []Kind{Domain, Cgroup, Subtree} {
 		var te *TrackerError
 		if _, err := Begin(Options{Store: tempStore(t), Exec: true, Tracker: k}); !errors.As(err, &te) || te.Kind != k || te.Hint != "--track auto" {
 			t.Errorf("%s: %v", k, err)
 		}
-	}
-	if _, err := cgroup.Parent(Limits{}); err == nil {
-		return
-	}
-	s, err := Begin(Options{Store: tempStore(t), Exec: true, Tracker: Cgroup})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var te *TrackerError
-	if err := s.Start(helper(t, "hello")); !errors.As(err, &te) || te.Kind != Cgroup {
-		t.Errorf("%v", err)
-	}
-	if r, err := s.Close(deadline(t)); err != nil || !r.Removed {
-		t.Errorf("%+v, %v", r, err)
 	}
 }

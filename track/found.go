@@ -128,11 +128,10 @@ func readRecord(f *os.File, id string) (Record, error) {
 
 // parseRecord reads the Record that b begins with, and checks it for session id. The
 // error is errNewer for one that a later version wrote in a format of its own.
-func parseRecord(b []byte, id string) (Record, error) {
-	var r Record
-	err := json.NewDecoder(bytes.NewReader(b)).Decode(&r) // goes on after a field of another type
+func parseRecord(b []byte, id string) (r Record, err error) {
+	err = json.NewDecoder(bytes.NewReader(b)).Decode(&r) // goes on after a field of another type
 	if r.Version > recordVersion {
-		return Record{}, fmt.Errorf("%w (format %d, this one reads %d)", errNewer, r.Version, recordVersion)
+		err = fmt.Errorf("%w (format %d, this one reads %d)", errNewer, r.Version, recordVersion)
 	}
 	if err == nil {
 		err = r.check(id)

@@ -121,10 +121,8 @@ func orphans(listed []Info) ([]Orphan, error) {
 		return nil, err
 	}
 	keepers, accounted := v.keepers(), make(map[ProcID]bool)
-	holder := make(map[string]ProcID, len(listed))
 	for i := range listed {
-		k := listed[i].Record.Keeper
-		accounted[k], holder[listed[i].ID] = true, k
+		accounted[listed[i].Record.Keeper] = true
 	}
 	for _, k := range keepers {
 		for _, p := range v.Below(k.Pid) {
@@ -143,9 +141,7 @@ func orphans(listed []Info) ([]Orphan, error) {
 				break
 			}
 		}
-		if other, taken := holder[o.ID]; taken && other.IsZero() {
-			continue // it may be this one, not yet recorded
-		} else if taken {
+		if slices.ContainsFunc(listed, func(i Info) bool { return i.ID == o.ID }) {
 			o.ID = "" // its processes say so, but that session has another keeper
 		}
 		one := []Proc{k}

@@ -1,7 +1,6 @@
 package track
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,10 +50,9 @@ type caps struct {
 	os       string // runtime.GOOS
 	err      error  // it was too short of something to be asked (fork.ShortageOf)
 	landlock int    // the ABI version
-	group    string // the directory of a control group below which a session's can be made and entered
+	group    string // the directory in which a session's control group can be made and entered, or scope
 
-	// Why something can't be had, "" where it can.
-	noDomain, noGroup, noScope, noSeatbelt string
+	noDomain, noGroup, noSeatbelt string // why something can't be had, "" where it can
 }
 
 // TrackerError says that a tracker cannot be had, why and what to do.
@@ -88,49 +86,31 @@ func Best(scoped bool) (Choice, error) {
 }
 
 // choose decides which tracker holds a session: the one that was asked for by name, else
-// the strongest that c offers. A command that replaces its supervisor takes no control
-// group by itself: to move a process that runs into one, the kernel waits for all
-// processors (cgroup_threadgroup_rwsem), for longer than a start takes. The error is a
-// *TrackerError.
+// the strongest that c offers. A command that replaces its supervisor has no choice.
+// The error is a *TrackerError.
 func (c caps) choose(o Options) (Choice, error) {
 	kinds, none := []Kind{Domain, Cgroup, Subtree}, "this system has no such tracker"
 	switch {
 	case c.os == "darwin":
 		kinds = []Kind{Fingerprint}
 	case o.Exec:
-		kinds, none = []Kind{Process, Cgroup}, "it needs a supervisor, which --exec does away with"
+		kinds, none = []Kind{Process}, "it needs a supervisor, which --exec does away with"
 	}
-	var why []string
+	lacks := map[Kind]string{Domain: c.noDomain, Cgroup: c.noGroup, Fingerprint: c.noSeatbelt}
+	if c.noDomain == "" && !o.Scoped {
+		lacks[Domain] = "it would restrict a command that is only to be tracked"
+	}
+	var passed []string
 	for _, k := range kinds {
-		if o.Tracker != Auto && o.Tracker != k {
-			continue
+		switch {
+		case o.Tracker != Auto && o.Tracker != k:
+		case lacks[k] == "":
+			return Choice{k, k == Cgroup && c.group == scope, strings.Join(passed, "; ")}, nil
+		case o.Tracker == k || len(kinds) == 1:
+			return Choice{}, &TrackerError{Kind: k, Why: lacks[k], Hint: "--track auto"}
+		default:
+			passed = append(passed, fmt.Sprintf("%s: %s", k, lacks[k]))
 		}
-		e := c.lacks(k, o.Scoped)
-		if e == nil {
-			return Choice{k, k == Cgroup && c.group == "", strings.Join(why, "; ")}, nil
-		}
-		if len(kinds) == 1 || o.Tracker == k {
-			return Choice{}, e
-		}
-		why = append(why, fmt.Sprintf("%s: %s", k, e.Why))
 	}
 	return Choice{}, &TrackerError{Kind: o.Tracker, Why: none, Hint: "--track auto"}
-}
-
-// lacks says what c lacks for a tracker of its system, nil if nothing.
-func (c caps) lacks(k Kind, scoped bool) *TrackerError {
-	e := &TrackerError{Kind: k, Hint: "--track auto"}
-	switch {
-	case k == Domain && c.noDomain != "":
-		e.Why = c.noDomain
-	case k == Domain && !scoped:
-		e.Why, e.Hint = "it would restrict a command that is only to be tracked", "--track cgroup"
-	case k == Fingerprint && c.noSeatbelt != "":
-		e.Why, e.Hint = c.noSeatbelt, ""
-	case k == Cgroup && c.group == "" && c.noScope != "":
-		e.Why = fmt.Sprintf("no writable control group (%s) and no user manager (%s)", cmp.Or(c.noGroup, "not looked for"), c.noScope)
-	default:
-		return nil
-	}
-	return e
 }

@@ -14,11 +14,10 @@ func TestChoose(t *testing.T) {
 		if abi < 6 {
 			c.noDomain = "this kernel is too old"
 		}
-		if group == "" {
+		if group == "" && manager {
+			c.group = scope
+		} else if group == "" {
 			c.noGroup = "not writable"
-		}
-		if !manager {
-			c.noScope = "no bus"
 		}
 		return c
 	}
@@ -89,9 +88,9 @@ func TestChooseProperties(t *testing.T) {
 		missing := rapid.SampledFrom([]string{"", "it is missing"})
 		c := caps{
 			os:         rapid.SampledFrom([]string{"linux", "darwin"}).Draw(t, "os"),
-			group:      rapid.SampledFrom([]string{"", "/g"}).Draw(t, "group"),
+			group:      rapid.SampledFrom([]string{scope, "/g"}).Draw(t, "group"),
 			noDomain:   missing.Draw(t, "domain"),
-			noScope:    missing.Draw(t, "scope"),
+			noGroup:    missing.Draw(t, "no group"),
 			noSeatbelt: missing.Draw(t, "seatbelt"),
 		}
 		scoped := rapid.Bool().Draw(t, "scoped")
@@ -119,7 +118,7 @@ func TestChooseProperties(t *testing.T) {
 			}
 		}
 		more := c
-		more.noDomain, more.noScope = "", ""
+		more.noDomain, more.noGroup = "", ""
 		if better, err := more.choose(Options{Tracker: Auto, Scoped: scoped}); err != nil || strength(better.Kind) < strength(auto.Kind) {
 			t.Fatalf("with more than %s: %s, %v", auto.Kind, better.Kind, err)
 		}

@@ -151,7 +151,7 @@ func (f *found) away(here proc.Machine) Life {
 // word. procs is how many processes of it were found.
 func (v *view) life(f *found, procs int) Life {
 	r, w := &f.record, f.word
-	keeper, supervisor := v.Has(r.Keeper), v.Has(r.Supervisor)
+	keeper, supervisor := v.Has(r.Keeper), v.Has(r.Self)
 	// Its keeper has the lock, and /proc does not show it (hidepid).
 	hidden := !r.Keeper.IsZero() && w.locked && w.known && !supervisor
 	switch unheld := r.Keeper.IsZero(); {

@@ -38,7 +38,7 @@ func (v *view) members(id string) []int {
 // descendants of these.
 func (v *view) procs(f *found) []Proc {
 	var all []Proc
-	if v.Has(f.record.Keeper) {
+	if k := f.record.Keeper; v.Has(k) && v.Procs[k.Pid].Name == keeperName { // whatever the record says
 		all = v.Below(f.record.Keeper.Pid)
 	} else {
 		for _, pid := range v.roots(f) {
@@ -70,7 +70,7 @@ func (v *view) roots(f *found) []int {
 	if _, hidden := proc.Getenv(c.Pid, SessionEnv); hidden && v.Has(c) {
 		roots = append(roots, c.Pid)
 	}
-	return slices.DeleteFunc(roots, func(pid int) bool { return v.Procs[pid].Start < f.record.Supervisor.Start })
+	return slices.DeleteFunc(roots, func(pid int) bool { return v.Procs[pid].Start < f.record.Self.Start })
 }
 
 // procs lists the session's living processes, with what they run.
@@ -112,7 +112,7 @@ func (f *found) walk(ctx context.Context, r *Report) error {
 				continue
 			}
 			r.Killed += signalAll(ps, unix.SIGKILL)
-			r.addMethods("walk")
+			r.addMethod("walk")
 			still, looks = 0, 0
 		}
 		time.Sleep(wait)

@@ -22,13 +22,19 @@ const domainABI = 6
 // probe finds out what the tracker that o asks for needs, by doing: for the usual one,
 // Domain, that is one system call.
 func probe(o Options) caps {
-	c := caps{os: runtime.GOOS, noGroup: "not looked for", noScope: "not looked for"}
-	if o.Exec && o.Tracker != Cgroup {
+	c := caps{os: runtime.GOOS, noGroup: "not looked for"}
+	if o.Exec {
 		return c
 	}
 	c.probeDomain()
 	if c.err == nil && (o.Tracker == Cgroup || o.Tracker == Auto && (c.noDomain != "" || !o.Scoped)) {
-		c.probeGroups()
+		var err error
+		if c.group, err = findGroup(Limits{}); err == nil {
+			c.noGroup = ""
+		} else {
+			c.noGroup = err.Error()
+			c.note(err)
+		}
 	}
 	return c
 }
@@ -50,20 +56,6 @@ func (c *caps) probeDomain() {
 	}
 }
 
-// probeGroups finds out what the tracker Cgroup needs.
-func (c *caps) probeGroups() {
-	var err error
-	if c.group, err = cgroup.Parent(Limits{}); err != nil {
-		c.noGroup = err.Error()
-		c.note(err)
-	}
-	c.noScope = ""
-	if err := cgroup.ProbeScope(); err != nil {
-		c.noScope = err.Error()
-		c.note(err)
-	}
-}
-
 // note keeps an error that is a shortage, the first one. EAGAIN is none: mkdir(2)
 // in cgroupfs says it where cgroup.max.descendants or cgroup.max.depth is set, and
 // connect(2) to a bus that takes no more connections.
@@ -73,11 +65,11 @@ func (c *caps) note(err error) {
 	}
 }
 
-// limitsDir finds where a group with limits is made: the nearest directory where
+// findGroup finds where a group with limits is made: the nearest directory where
 // one can be bounded, or scope.
-func limitsDir(l Limits) (string, error) {
+func findGroup(l Limits) (string, error) {
 	dir, err := cgroup.Parent(l)
-	if err == nil || errors.Is(err, cgroup.ErrNone) || fork.ShortageOf(err) != nil {
+	if err == nil || errors.Is(err, cgroup.ErrNone) || fork.ShortageOf(err) != nil && !errors.Is(err, unix.EAGAIN) {
 		return dir, err
 	}
 	if bus := cgroup.ProbeScope(); bus != nil {

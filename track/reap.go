@@ -58,7 +58,11 @@ func (s *Store) Reap(ctx context.Context, ref string) (Report, error) {
 func (f *found) proveEmpty(r *Report) {
 	r.prove(howKeeper)
 	r.Killed += int(f.word.state.Killed)
-	r.addMethods(methods(f.word.state.Method)...)
+	for i, name := range []string{"domain", "cgroup", "subtree"} { // the bits of KeeperState.Method
+		if f.word.state.Method&(1<<i) != 0 {
+			r.addMethod(name)
+		}
+	}
 }
 
 // forget removes the session from the store and its group from the system.
@@ -108,21 +112,8 @@ func (r *Report) Done() bool { return r.Proof && !r.Left() }
 
 func (r *Report) prove(how string) { r.Proof, r.How, r.Unproved = true, how, "" }
 
-// methods names the bits of KeeperState.Method.
-func methods(bits uint32) []string {
-	var m []string
-	for i, name := range []string{"domain", "cgroup", "subtree"} {
-		if bits&(1<<i) != 0 {
-			m = append(m, name)
-		}
-	}
-	return m
-}
-
-func (r *Report) addMethods(ms ...string) {
-	for _, m := range ms {
-		if !slices.Contains(r.Methods, m) {
-			r.Methods = append(r.Methods, m)
-		}
+func (r *Report) addMethod(m string) {
+	if !slices.Contains(r.Methods, m) {
+		r.Methods = append(r.Methods, m)
 	}
 }

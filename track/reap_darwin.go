@@ -19,7 +19,7 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 		Table: &kernelTable{session: f.record.ID}, Self: os.Getpid(), Command: f.record.Command,
 	}
 	if f.recorded() {
-		h.Supervisor = f.record.Supervisor
+		h.Supervisor = f.record.Self
 		h.Began = uint64(f.record.Started.UnixMicro())
 	}
 	if end, ok := ctx.Deadline(); ok {
@@ -27,7 +27,7 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 	}
 	err := h.Run(ctx)
 	r.Killed += h.Killed()
-	r.addMethods("fingerprint")
+	r.addMethod("fingerprint")
 	if err == nil {
 		r.prove(howFingerprint)
 		return nil

@@ -49,8 +49,8 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 		f.proveEmpty(r)
 		return nil
 	}
-	supervisor, err := proc.Identify(f.record.Supervisor.Pid)
-	if f.word.locked && (f.record.Keeper.IsZero() || err != nil || supervisor != f.record.Supervisor) {
+	supervisor, err := proc.Identify(f.record.Self.Pid)
+	if f.word.locked && (f.record.Keeper.IsZero() || err != nil || supervisor != f.record.Self) {
 		return fmt.Errorf("session %s: %w", f.record.ID, ErrHeld)
 	}
 	err = f.settleLost(ctx, r)
@@ -85,7 +85,7 @@ func (f *found) askKeeper(ctx context.Context, k *proc.Handle, r *Report) (over 
 	}
 	// A scope was made after the keeper, which therefore can't use it.
 	if g := f.group(); g != nil && g.Unit != "" && g.Kill() == nil {
-		r.addMethods("cgroup")
+		r.addMethod("cgroup")
 	}
 	ended := k.Wait(ctx)
 	f.listen()
@@ -113,7 +113,7 @@ func (f *found) settleLost(ctx context.Context, r *Report) error {
 	}
 	before := g.Pids()
 	err := g.KillAll(ctx)
-	r.addMethods("cgroup")
+	r.addMethod("cgroup")
 	if err != nil && errors.Is(err, ctx.Err()) {
 		r.Unproved = "the control group is not empty yet: the kernel does not let a process die"
 		r.Survivors, err = f.procs()

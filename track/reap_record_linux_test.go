@@ -82,6 +82,22 @@ func TestReapByForgedRecord(t *testing.T) {
 	}
 }
 
+// TestForgedKeeper: what is below a process that a record calls a keeper, and that is
+// none, is not the session's.
+func TestForgedKeeper(t *testing.T) {
+	table := &proc.Table{Procs: map[int]Proc{
+		1: {ID: ProcID{Pid: 1, Start: 1}, Name: "init"}, 500: {ID: ProcID{Pid: 500, Start: 5}, Parent: 1, Name: "victim"},
+		600: {ID: ProcID{Pid: 600, Start: 6}, Parent: 1, Name: keeperName}, 601: {ID: ProcID{Pid: 601, Start: 7}, Parent: 600, Name: "own"},
+	}}
+	for keeper, want := range map[ProcID]int{{Pid: 1, Start: 1}: 0, {Pid: 600, Start: 6}: 1} {
+		v := &view{Table: table, started: map[string][]int{}}
+		f := &found{record: Record{Version: 1, ID: "x", Holder: Holder{Keeper: keeper}}}
+		if got := v.procs(f); len(got) != want {
+			t.Errorf("%v: %+v", keeper, got)
+		}
+	}
+}
+
 // TestReapAfterReboot: the record is of another boot. Its pids mean nothing.
 func TestReapAfterReboot(t *testing.T) {
 	st := tempStore(t)

@@ -3,6 +3,7 @@ package track
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -44,12 +45,9 @@ type Record struct {
 	Version int    `json:"version"`        // of the format
 	ID      string `json:"id"`             // a UUID
 	Name    string `json:"name,omitempty"` // given by the user, or ""
-	Host    string `json:"host"`           // nodename of the machine, uname(2)
-	Boot    string `json:"boot"`           // /proc/sys/kernel/random/boot_id, kern.bootsessionuuid
-	PidNS   uint64 `json:"pid_ns"`         // inode of the PID namespace that the pids below belong to, 0 where there are none
 	UID     int    `json:"uid"`            // effective user of the supervisor
 
-	Supervisor ProcID `json:"supervisor"` // the process that began the session
+	proc.Machine // of the process that began the session, which is Self
 
 	Argv      []string  `json:"argv"`               // the command; may be cut
 	ArgvCut   bool      `json:"argv_cut,omitempty"` // Argv was cut
@@ -79,14 +77,10 @@ func (r *Record) check(id string) error {
 	case r.Cgroup != nil && !r.Cgroup.Of(id):
 		return fmt.Errorf("not a session record: the control group %.200q is not the session's", r.Cgroup.Path)
 	}
-	return errors.Join(checkPid(r.Supervisor, 1), checkPid(r.Keeper, 2), checkPid(r.Command, 1))
-}
-
-// checkPid refuses numbers that are no pid: negative ones are groups to kill(2). 1 is
-// init's, which the supervisor is in a container of its own, and with Exec the command.
-func checkPid(p ProcID, least int) error {
-	if !p.IsZero() && p.Pid < least || p.Pid > 1<<30 {
-		return fmt.Errorf("not a session record: bad pid %d", p.Pid)
+	for _, p := range []ProcID{r.Self, r.Keeper, r.Command} { // negative ones are groups to kill(2)
+		if p.Pid < 0 || p.Pid > 1<<30 || r.Keeper.Pid == 1 { // 1 may be the others, in a container
+			return fmt.Errorf("not a session record: bad pid %d", p.Pid)
+		}
 	}
 	return nil
 }
@@ -95,14 +89,9 @@ func checkPid(p ProcID, least int) error {
 // digits, dots, underscores and hyphens, the first a letter or digit, and not
 // the form of an id.
 func CheckName(name string) error {
-	if len(name) == 0 || len(name) > 64 {
-		return fmt.Errorf("session name %.80q: must have 1 to 64 characters", name)
-	}
-	for i, c := range []byte(name) {
-		alnum := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		if !alnum && (i == 0 || c != '.' && c != '_' && c != '-') {
-			return fmt.Errorf("session name %q: only letters, digits, '.', '_' and '-' are allowed, the first a letter or digit", name)
-		}
+	const first, marks = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", "._-"
+	if name == "" || len(name) > 64 || strings.Trim(name, first+marks) != "" || strings.Contains(marks, name[:1]) {
+		return fmt.Errorf("session name %.80q: 1 to 64 letters, digits, '.', '_' and '-' are allowed, the first a letter or digit", name)
 	}
 	if _, err := uuid.Parse(name); err == nil {
 		return fmt.Errorf("session name %q: looks like a session id", name)

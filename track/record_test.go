@@ -13,6 +13,7 @@ import (
 
 	"github.com/zsbx/zsbx/internal/object"
 	"github.com/zsbx/zsbx/track/internal/cgroup"
+	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
 // drawRecord makes any record that could be written.
@@ -23,22 +24,19 @@ func drawRecord(t *rapid.T) *Record {
 	})
 	id := uuid.Must(uuid.FromBytes(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "id"))).String()
 	r := &Record{
-		Version:    recordVersion,
-		ID:         id,
-		Name:       rapid.OneOf(rapid.Just(""), rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._-]{0,30}`)).Draw(t, "name"),
-		Host:       text.Draw(t, "host"),
-		Boot:       text.Draw(t, "boot"),
-		PidNS:      rapid.Uint64().Draw(t, "ns"),
-		UID:        rapid.IntRange(0, 1<<31).Draw(t, "uid"),
-		Supervisor: pid.Draw(t, "supervisor"),
-		Argv:       rapid.SliceOfN(text, 1, 5).Draw(t, "argv"),
-		ArgvCut:    rapid.Bool().Draw(t, "cut"),
-		Dir:        text.Draw(t, "dir"),
-		Started:    time.Unix(rapid.Int64Range(0, 1<<36).Draw(t, "started"), rapid.Int64Range(0, 999999999).Draw(t, "ns")).UTC(),
-		Keep:       rapid.Bool().Draw(t, "keep"),
-		Exec:       rapid.Bool().Draw(t, "exec"),
-		TrackOnly:  rapid.Bool().Draw(t, "track only"),
-		Holder:     Holder{Tracker: Kind(text.Draw(t, "tracker")), Keeper: pid.Draw(t, "keeper"), Command: pid.Draw(t, "command")},
+		Version:   recordVersion,
+		ID:        id,
+		Name:      rapid.OneOf(rapid.Just(""), rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._-]{0,30}`)).Draw(t, "name"),
+		UID:       rapid.IntRange(0, 1<<31).Draw(t, "uid"),
+		Machine:   proc.Machine{Host: text.Draw(t, "host"), Boot: text.Draw(t, "boot"), PidNS: rapid.Uint64().Draw(t, "ns"), Self: pid.Draw(t, "supervisor")},
+		Argv:      rapid.SliceOfN(text, 1, 5).Draw(t, "argv"),
+		ArgvCut:   rapid.Bool().Draw(t, "cut"),
+		Dir:       text.Draw(t, "dir"),
+		Started:   time.Unix(rapid.Int64Range(0, 1<<36).Draw(t, "started"), rapid.Int64Range(0, 999999999).Draw(t, "ns")).UTC(),
+		Keep:      rapid.Bool().Draw(t, "keep"),
+		Exec:      rapid.Bool().Draw(t, "exec"),
+		TrackOnly: rapid.Bool().Draw(t, "track only"),
+		Holder:    Holder{Tracker: Kind(text.Draw(t, "tracker")), Keeper: pid.Draw(t, "keeper"), Command: pid.Draw(t, "command")},
 	}
 	if rapid.Bool().Draw(t, "group") {
 		r.Cgroup = &cgroup.Group{Path: "/sys/fs/cgroup/" + cgroup.Name(id), Inode: rapid.Uint64().Draw(t, "inode"), Unit: text.Draw(t, "unit")}
@@ -123,8 +121,8 @@ func FuzzRecord(f *testing.F) {
 		if r.ID != id || r.Name != "" && CheckName(r.Name) != nil {
 			t.Fatalf("accepted: %+v", r)
 		}
-		for _, p := range []ProcID{r.Supervisor, r.Keeper, r.Command} {
-			if p.Pid < 0 || p.Pid == 1 {
+		for _, p := range []ProcID{r.Self, r.Keeper, r.Command} {
+			if p.Pid < 0 {
 				t.Fatalf("accepted: %+v", r)
 			}
 		}

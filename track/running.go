@@ -13,22 +13,30 @@ import (
 
 // news is what is known of a running session.
 type news struct {
-	timedOut bool // the command was asked to end
-	exited   bool // the command ended
-	emptied  bool // nothing is left, says the keeper
-	lost     bool // the keeper is gone without a word
-	killed   int  // processes that the keeper had to kill
+	timedOut, exited bool // the command was asked to end, and did
+	emptied          bool // nothing is left, says the keeper
+	lost             bool // the keeper is gone without a word
+	killed           int  // processes that the keeper had to kill
 }
 
 // Next waits for the next event of the command. After fork.Emptied, and without a
 // keeper after fork.Exited, it returns io.EOF. fork.ErrKeeperLost says that somebody
 // killed the keeper: Close then does what can still be done.
-func (s *Session) Next() (fork.Event, error) {
-	ev, err := s.next()
+func (s *Session) Next() (ev fork.Event, err error) {
+	if s.tail == nil {
+		if ev, err = s.process.Next(); errors.Is(err, fork.ErrKeeperLost) {
+			s.tail = s.lastWords()
+		}
+	}
+	if s.tail != nil {
+		if len(s.tail) == 0 {
+			return fork.Event{}, io.EOF
+		}
+		ev, s.tail, err = s.tail[0], s.tail[1:], nil
+	}
 	switch {
-	case errors.Is(err, fork.ErrKeeperLost):
-		s.news.lost = true
 	case err != nil:
+		s.news.lost = errors.Is(err, fork.ErrKeeperLost)
 	case ev.Kind == fork.TimedOut:
 		s.news.timedOut = true
 	case ev.Kind == fork.Exited:
@@ -43,34 +51,22 @@ func (s *Session) Next() (fork.Event, error) {
 	return ev, err
 }
 
-// next is Next of the process, and of a keeper that is gone what it wrote down: a
-// message is lost where this process was stopped for long, and where the kernel
-// had no memory for it. A keeper that could not even say that the command runs has
-// killed it, so that its status would mislead.
-func (s *Session) next() (fork.Event, error) {
-	if s.tail == nil {
-		ev, err := s.process.Next()
-		if !errors.Is(err, fork.ErrKeeperLost) {
-			return ev, err
-		}
-		w := readWord(s.state)
-		if !w.empty() || s.process.Pid == 0 {
-			return ev, err
-		}
-		if w.state.TimedOut != 0 && !s.news.timedOut {
-			s.tail = append(s.tail, fork.Event{Kind: fork.TimedOut})
-		}
-		if !s.news.exited {
-			s.tail = append(s.tail, fork.Event{Kind: fork.Exited, Status: syscall.WaitStatus(w.state.WaitStatus)})
-		}
-		s.tail = append(s.tail, fork.Event{Kind: fork.Emptied, Killed: int(w.state.Killed)})
+// lastWords are the events that a keeper which is gone wrote down, nil if it did not
+// end well: a message is lost where this process was stopped for long, and where the
+// kernel had no memory for it. A keeper that could not even say that the command runs
+// has killed it, so that its status would mislead.
+func (s *Session) lastWords() (evs []fork.Event) {
+	w := readWord(s.state)
+	if !w.empty() || s.process.Pid == 0 {
+		return nil
 	}
-	if len(s.tail) == 0 {
-		return fork.Event{}, io.EOF
+	if w.state.TimedOut != 0 && !s.news.timedOut {
+		evs = append(evs, fork.Event{Kind: fork.TimedOut})
 	}
-	ev := s.tail[0]
-	s.tail = s.tail[1:]
-	return ev, nil
+	if !s.news.exited {
+		evs = append(evs, fork.Event{Kind: fork.Exited, Status: syscall.WaitStatus(w.state.WaitStatus)})
+	}
+	return append(evs, fork.Event{Kind: fork.Emptied, Killed: int(w.state.Killed)})
 }
 
 // Wait waits for the command's end and returns its status. What the command

@@ -18,7 +18,7 @@ import (
 // of the command runs, in a namespace or not, and the error says what to type.
 func TestScopeRefused(t *testing.T) {
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/dev/null/bus")
-	offered := caps{os: "linux", noDomain: "-", noGroup: "-"}
+	offered := caps{os: "linux", noDomain: "-", group: scope}
 	for _, namespaces := range []uintptr{0, pidNamespace()} {
 		s, err := Begin(Options{Store: tempStore(t), caps: &offered})
 		if err != nil {
@@ -95,7 +95,7 @@ func playScopeHost(args []string) {
 	if err != nil {
 		panic(err)
 	}
-	s, err := Begin(Options{Store: st, Tracker: Cgroup, caps: &caps{os: "linux", noDomain: "-", noGroup: "-"}})
+	s, err := Begin(Options{Store: st, Tracker: Cgroup, caps: &caps{os: "linux", noDomain: "-", group: scope}})
 	if err != nil {
 		panic(err)
 	}

@@ -36,8 +36,7 @@ type Options struct {
 
 	// Exec has Start replace this process by the command, which keeps the pid:
 	// Start returns only when that failed. Nobody is above the command then: what
-	// it leaves behind goes on until Store.Reap. The tracker is Process, or Cgroup
-	// if that was asked for.
+	// it leaves behind goes on until Store.Reap. The tracker is Process.
 	Exec bool
 
 	// Temp is a directory that is of no use once the session is over, or "".
@@ -156,11 +155,9 @@ func (s *Session) choose() (err error) {
 	switch {
 	case err != nil:
 	case s.opts.Limits != (Limits{}):
-		if s.group, err = limitsDir(s.opts.Limits); err != nil {
+		if s.group, err = findGroup(s.opts.Limits); err != nil {
 			return fmt.Errorf("%w: %w", ErrLimits, err)
 		}
-	case s.choice.Scope:
-		s.group = scope
 	case s.choice.Kind == Cgroup:
 		s.group = s.caps.group
 	}
@@ -170,20 +167,20 @@ func (s *Session) choose() (err error) {
 // ProbeLimits finds out, by making a group and removing it again, whether a
 // session can have limits.
 func ProbeLimits(l Limits) error {
-	_, err := limitsDir(l)
+	_, err := findGroup(l)
 	return err
 }
 
 // locate adds to the record where this process is.
 func (s *Session) locate() error {
-	if !s.record.Supervisor.IsZero() {
+	if !s.record.Self.IsZero() {
 		return nil
 	}
 	here, err := proc.Here()
 	if err != nil {
 		return fmt.Errorf("describing this machine: %w", err)
 	}
-	s.record.Host, s.record.Boot, s.record.PidNS, s.record.Supervisor = here.Host, here.Boot, here.PidNS, here.Self
+	s.record.Machine = here
 	return nil
 }
 

@@ -37,8 +37,8 @@ func probe(Options) caps {
 
 func randomID() (uuid.UUID, error) { return uuid.NewRandom() }
 
-// limitsDir refuses: there are no control groups.
-func limitsDir(Limits) (string, error) {
+// findGroup refuses: there are no control groups.
+func findGroup(Limits) (string, error) {
 	return "", fmt.Errorf("control groups are Linux's: %w", errors.ErrUnsupported)
 }
 
@@ -132,7 +132,7 @@ func (s *Session) replace(c fork.Command) error {
 	if err := s.equip(&c); err != nil {
 		return err
 	}
-	s.record.Command = s.record.Supervisor
+	s.record.Command = s.record.Self
 	if err := s.store(); err != nil {
 		return err
 	}

@@ -70,6 +70,16 @@ func (s *Session) launch(c fork.Command) error {
 	return s.launched(fork.Start(&c))
 }
 
+// replace is Start with Options.Exec.
+func (s *Session) replace(c fork.Command) error {
+	if err := s.locate(); err != nil {
+		return err
+	}
+	s.record.Tracker, s.record.Command = s.choice.Kind, s.record.Self
+	c.Commit = append(c.Commit, func(*fork.Process) error { return s.store() })
+	return fork.Exec(&c)
+}
+
 // refused says that the kernel refused the tracker, or the group for the limits, that
 // had been there when it was looked for.
 func (s *Session) refused(k Kind, err error) error {
@@ -98,11 +108,7 @@ func (s *Session) launched(p *fork.Process, err error) error {
 
 // recordHolder stores the session, while its keeper gets ready. Of a scope the
 // group is not known yet: see moveToScope.
-func (s *Session) recordHolder(p *fork.Process) error {
-	err := s.locate()
-	if err != nil {
-		return fmt.Errorf("recording the session: %w", err)
-	}
+func (s *Session) recordHolder(p *fork.Process) (err error) {
 	s.record.Keeper, err = proc.Identify(p.KeeperPid)
 	switch {
 	case proc.Gone(err):

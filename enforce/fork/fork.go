@@ -128,7 +128,6 @@ type Command struct {
 	// These are macOS's; Linux says the same by Steps, and only tells Forward of
 	// Terminal.
 	Sandbox  *Sandbox // the Seatbelt profile to run under
-	Group    bool     // a process group of its own
 	Terminal bool     // a session of its own, with Files[0] as its controlling terminal
 
 	memory *Memory // see Memory

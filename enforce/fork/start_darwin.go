@@ -42,7 +42,6 @@ func (c *Command) attr(more ...*os.File) *syscall.ProcAttr {
 	for _, f := range more {
 		a.Files = append(a.Files, f.Fd())
 	}
-	a.Sys.Setpgid = c.Group
 	a.Sys.Setsid = c.Terminal
 	a.Sys.Setctty = c.Terminal
 	return a

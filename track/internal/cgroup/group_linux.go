@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -80,16 +79,10 @@ func Make(dir, name string) (*Group, error) {
 		return nil, &os.PathError{Op: "mkdir", Path: path, Err: err}
 	}
 	g, err := at(path)
-	// In a threaded subtree a new group can't take processes: see
-	// cgroups(7), "Thread mode".
-	if err == nil && !strings.HasPrefix(g.read("cgroup.type"), "domain\n") {
-		err = fmt.Errorf("%s: a group of type %q takes no processes", path, g.read("cgroup.type"))
-	}
 	if err != nil {
 		_ = unix.Rmdir(path)
-		return nil, err
 	}
-	return g, nil
+	return g, err
 }
 
 // at gives the group in a directory.

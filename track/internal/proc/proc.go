@@ -18,12 +18,13 @@ func Identify(pid int) (ID, error) {
 	return p.ID, err
 }
 
-// Machine is where a process is: what makes its identity unique.
+// Machine is where a process is: what makes its identity unique. JSON has it for a
+// session's supervisor.
 type Machine struct {
-	Host  string // nodename, uname(2)
-	Boot  string // names the run of the machine: /proc/sys/kernel/random/boot_id, kern.bootsessionuuid
-	PidNS uint64 // inode of the PID namespace, 0 where there are none
-	Self  ID     // this process
+	Host  string `json:"host"`   // nodename, uname(2)
+	Boot  string `json:"boot"`   // names the run of the machine: /proc/sys/kernel/random/boot_id, kern.bootsessionuuid
+	PidNS uint64 `json:"pid_ns"` // inode of the PID namespace, 0 where there are none
+	Self  ID     `json:"supervisor"`
 }
 
 // Process is a process, as far as it can be seen from outside.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -55,7 +54,6 @@ type Search struct {
 	scans int
 
 	Left []proc.Process // what is still there after the last scan, or may be
-	why  []string       // for each
 }
 
 // Killed counts the processes that SIGKILL was sent to.
@@ -100,17 +98,12 @@ func (h *Search) Run(ctx context.Context) error {
 
 func (h *Search) late() bool { return h.Table.Now().After(h.end) }
 
-// unproved is ErrUnproved with what is left. last is why the last scan was not
-// clean, or nil.
+// unproved is ErrUnproved. last is why the last scan was not clean, or nil.
 func (h *Search) unproved(last error) error {
-	var parts []string
-	for i, p := range h.Left {
-		parts = append(parts, fmt.Sprintf("process %d (%s)", p.Pid, h.why[i]))
+	err := fmt.Errorf("%w: %d processes do not end, can't be signalled, or give no answer", ErrUnproved, len(h.Left))
+	if len(h.Left) == 0 {
+		err = fmt.Errorf("%w: no two searches in a row found no change", ErrUnproved)
 	}
-	if len(parts) == 0 {
-		parts = []string{"no two searches in a row found no change"}
-	}
-	err := fmt.Errorf("%w: %s", ErrUnproved, strings.Join(parts, ", "))
 	if last != nil {
 		err = fmt.Errorf("%w: %w", err, last)
 	}
@@ -138,7 +131,7 @@ func (h *Search) scan() (dirty bool, _ error) {
 	slices.SortFunc(rows, func(a, b proc.Process) int {
 		return cmp.Or(cmp.Compare(b.Start, a.Start), cmp.Compare(b.Pid, a.Pid))
 	})
-	h.Left, h.why = nil, nil
+	h.Left = nil
 	var vanished []proc.Process
 	for _, r := range rows {
 		if h.late() {
@@ -148,7 +141,11 @@ func (h *Search) scan() (dirty bool, _ error) {
 		if r.Pid <= 1 || slices.Contains(spared, r.Pid) || h.known[r.ID] != Unclear {
 			continue
 		}
-		switch m := h.classify(r); {
+		m := h.classify(r)
+		if m == Member || m == Unclear {
+			h.Left = append(h.Left, r)
+		}
+		switch {
 		case m == Outside:
 			h.known[r.ID] = Outside
 		case m == Gone:
@@ -156,10 +153,7 @@ func (h *Search) scan() (dirty bool, _ error) {
 				h.known[r.ID] = Gone
 			}
 			vanished = append(vanished, r)
-		case m == Member && h.kill(r): // to look again changes nothing of what can't be signalled
-			dirty = true
-		case m == Unclear:
-			h.leave(r, "the probe gives no answer")
+		case m == Unclear || h.kill(r): // to look again changes nothing of what can't be signalled
 			dirty = true
 		}
 	}
@@ -167,11 +161,6 @@ func (h *Search) scan() (dirty bool, _ error) {
 		dirty = dirty || !h.childOfOutsider(r, byPid)
 	}
 	return dirty, err
-}
-
-// leave notes what is to be told of a process if it is still there in the end.
-func (h *Search) leave(r proc.Process, why string) {
-	h.Left, h.why = append(h.Left, r), append(h.why, why)
 }
 
 // classify asks about a process of a snapshot. A process that has ended, or whose
@@ -207,17 +196,14 @@ func (h *Search) kill(r proc.Process) bool {
 	if err == nil {
 		if h.classify(r) != Member {
 			_ = h.Table.Signal(r.Pid, syscall.SIGCONT)
-			h.leave(r, "it changed while it was looked at")
 			return true
 		}
 		if err = h.Table.Signal(r.Pid, syscall.SIGKILL); err == nil {
 			h.kills[r.ID]++
-			h.leave(r, "it does not end")
 			return true
 		}
 		_ = h.Table.Signal(r.Pid, syscall.SIGCONT)
 	}
-	h.leave(r, "it can't be signalled: "+err.Error())
 	return errors.Is(err, syscall.ESRCH)
 }
 
