@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strings"
 
@@ -209,14 +208,8 @@ func (o *runFlags) again(a *app) error {
 	}
 	var l lastRun
 	text, err := os.ReadFile(file)
-	if err == nil {
-		err = json.Unmarshal(text, &l)
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist), err == nil && (l.Dir != dir || len(l.Args) == 0):
+	if err != nil || json.Unmarshal(text, &l) != nil || l.Dir != dir || len(l.Args) == 0 {
 		return usageHint("zsbx why --help", "no run failed in %s that is remembered: COMMAND is needed", shell.Quote(dir))
-	case err != nil:
-		return err
 	}
 	line := "zsbx why " + quoteArgs(l.Args)
 	yes, err := confirm("zsbx: why: " + printable(line) + "\nzsbx: run it again?")

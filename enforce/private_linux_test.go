@@ -219,8 +219,8 @@ func TestRefused(t *testing.T) {
 		mount, ip string
 	}{
 		{&fork.StepError{Stage: "before", Tag: mounts.TagUnshare, Name: "unshare(2)", Errno: syscall.EPERM}, "unshare(2): ", ""},
-		{&fork.StepError{Stage: "before", Tag: mounts.TagIPC, Name: "unshare(2)", Errno: syscall.EINVAL}, "", "IPC namespaces are not built into this kernel"},
-		{&fork.StepError{Stage: "before", Tag: mounts.TagIPC, Name: "unshare(2)", Errno: syscall.EPERM}, "", "no IPC namespace: operation not permitted"},
+		{&fork.StepError{Stage: "before", Tag: mounts.TagIPC, Name: "unshare(2)", Errno: syscall.EINVAL}, "", "unshare(2): invalid argument; such namespaces are not built into this kernel"},
+		{&fork.StepError{Stage: "before", Tag: mounts.TagIPC, Name: "unshare(2)", Errno: syscall.EPERM}, "", "unshare(2): operation not permitted; a security module refuses it"},
 		{&fork.StepError{Stage: "exec", Name: "/bin/true", Errno: syscall.EACCES}, "", ""},
 		{nil, "", ""},
 	} {

@@ -24,51 +24,37 @@ func (p *Plan) Refused(err error) (Caps, bool) {
 	if p.Mounts == nil || !errors.As(err, &se) || isShortage(se) {
 		return caps, false
 	}
+	why := noNamespace(se)
 	switch se.Tag {
 	case mounts.TagSetup, mounts.TagUnshare:
-		caps.MountNS, caps.MountReason, caps.MountHint = false, noMounts(se), ""
+		caps.MountNS, caps.MountReason, caps.MountHint = false, why, ""
 		if p.Mounts.UserNS {
 			caps.MountHint = lateHint(err)
 		}
 	case fork.TagNamespaces, mounts.TagProc:
-		caps.PidsReason = noPids(se)
+		caps.PidsReason = why
 	case mounts.TagIPC:
-		caps.IPCReason = fmt.Sprintf("no IPC namespace: %v", se.Errno)
-		switch se.Errno {
-		case syscall.EINVAL:
-			caps.IPCReason = "IPC namespaces are not built into this kernel"
-		case syscall.ENOSPC:
-			caps.IPCReason = "IPC namespaces are switched off, or used up around this container (sysctl user.max_ipc_namespaces)"
-		}
+		caps.IPCReason = why
 	default:
 		return caps, false
 	}
 	return caps, true
 }
 
-// noMounts says why there is no mount namespace.
-func noMounts(se *fork.StepError) string {
+// noNamespace says why there is no namespace, or no file system for it.
+func noNamespace(se *fork.StepError) string {
 	why := ""
-	switch se.Errno {
-	case syscall.ENOSPC:
-		why = "; user or mount namespaces are switched off, or used up around this container (sysctl user.max_user_namespaces, user.max_mnt_namespaces)"
-	case syscall.EPERM, syscall.EACCES:
+	switch {
+	case se.Tag == mounts.TagProc && se.Errno == syscall.EPERM:
+		why = "; parts of the /proc here are covered, as in a container"
+	case se.Errno == syscall.EINVAL:
+		why = "; such namespaces are not built into this kernel"
+	case se.Errno == syscall.ENOSPC:
+		why = "; namespaces are switched off, or used up around this container (sysctl user.max_user_namespaces and the like)"
+	case se.Errno == syscall.EPERM, se.Errno == syscall.EACCES:
 		why = "; a security module refuses it (AppArmor, Landlock, SELinux), or a container's seccomp filter"
 	}
 	return fmt.Sprintf("%s: %v%s", se.Name, se.Errno, why)
-}
-
-// noPids says why there is no PID namespace.
-func noPids(se *fork.StepError) string {
-	switch {
-	case se.Tag == mounts.TagProc && se.Errno == syscall.EPERM:
-		return "a new /proc is refused: parts of the one here are covered, as in a container"
-	case se.Errno == syscall.EINVAL:
-		return "PID namespaces are not built into this kernel"
-	case se.Errno == syscall.ENOSPC:
-		return "PID namespaces are switched off, or used up around this container (sysctl user.max_pid_namespaces)"
-	}
-	return fmt.Sprintf("no PID namespace: %s: %v", se.Name, se.Errno)
 }
 
 // isShortage reports whether a step failed for what may be there again in a

@@ -16,15 +16,8 @@ import (
 // decide asks the plan, of execve(2) also about what is opened beside the program: the
 // interpreter of a script, the loader of a dynamic program.
 func (l *look) decide() answer.Answer {
-	got := l.r.world.Decide(&l.act)
-	if l.act.Op != answer.Exec {
-		return got
-	}
-	first := l.act
-	for range program.Depth {
-		if got.Verdict != answer.Allowed {
-			return got
-		}
+	got, first := l.r.world.Decide(&l.act), l.act
+	for depth := 0; first.Op == answer.Exec && got.Verdict == answer.Allowed && depth < program.Depth; depth++ {
 		next := interpreter(l.proc, l.act.Path)
 		t, ok := l.find(-1, next, true)
 		if next == "" || !ok || !t.exists {
@@ -33,7 +26,9 @@ func (l *look) decide() answer.Answer {
 		l.act.Path, l.act.Mode, l.via = t.path, t.mode, first.Path
 		got = l.r.world.Decide(&l.act)
 	}
-	l.act, l.via = first, ""
+	if got.Verdict == answer.Allowed {
+		l.act, l.via = first, ""
+	}
 	return got
 }
 
