@@ -60,27 +60,14 @@ func watch(rules []rule) []rule {
 	return out
 }
 
-// Verdict is what a filter does about a call.
-type Verdict int
-
-// The verdicts that matter to who watches.
-const (
-	Passes Verdict = iota
-	Refuses
-	HandsOver
-)
-
-// Decide is what the filter answers to a call by its number, with the error number of
-// a refusal.
-func (f *Filter) Decide(nr int32, args [6]uint64) (Verdict, int) {
+// Decide is what the filter does about a call, by its number: it hands it over, refuses
+// it with an error number, or neither.
+func (f *Filter) Decide(nr int32, args [6]uint64) (handsOver bool, errno int) {
 	got, err := machine(f.Program, seccompData(auditArch(f.Arch), uint32(nr), args[:]...))
-	switch {
-	case err == nil && got == actNotify:
-		return HandsOver, 0
-	case err == nil && got&0xffff0000 == ActErrno && got != pretendSuccess:
-		return Refuses, int(got & 0xffff)
+	if err == nil && got&0xffff0000 == ActErrno && got != pretendSuccess {
+		errno = int(got & 0xffff)
 	}
-	return Passes, 0
+	return err == nil && got == actNotify, errno
 }
 
 // Names are those of the system calls of the filter's machine that a filter may be

@@ -40,15 +40,13 @@ func (r *Recorder) Watch(c *broker.Call) bool {
 	r.looking.RLock()
 	defer r.looking.RUnlock()
 	l := r.look(c, 1)
-	switch verdict, errno := r.world.Filter.Decide(c.Nr(), c.Args()); verdict {
-	case seccomp.Refuses:
+	switch handsOver, errno := r.world.Filter.Decide(c.Nr(), c.Args()); {
+	case errno != 0:
 		l.refusedCall(unix.Errno(errno))
 		c.Refuse(unix.Errno(errno))
 		return true
-	case seccomp.HandsOver:
-		if !c.Renames() || c.MeetsMount() {
-			return false
-		}
+	case handsOver && (!c.Renames() || c.MeetsMount()):
+		return false
 	}
 	got := answer.Answer{Verdict: answer.Allowed}
 	if l.read() {
