@@ -159,14 +159,15 @@ func (p *Process) send(m message) error {
 func patiently(call func() error) error {
 	for tries := 0; ; tries++ {
 		err := call()
-		switch err {
-		case unix.EINTR, unix.EAGAIN, unix.ENOBUFS, unix.ENOMEM:
-			if tries < 1000 {
-				time.Sleep(time.Millisecond)
-				continue
-			}
+		switch {
+		case tries == 1000:
+			return err
+		case err == unix.EINTR:
+		case err == unix.EAGAIN, err == unix.ENOBUFS, err == unix.ENOMEM:
+			time.Sleep(time.Millisecond)
+		default:
+			return err
 		}
-		return err
 	}
 }
 
