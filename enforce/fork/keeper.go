@@ -1,12 +1,12 @@
 package fork
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"syscall"
+	"unsafe"
 )
 
 // ReapSignal asks a keeper, from any process outside its session, to kill the
@@ -97,16 +97,12 @@ var ErrKeeperLost = errors.New("the keeper is gone")
 // ReadKeeperState reads what a keeper last wrote into its state file. A file
 // that is too short or has no KeeperMagic is an error.
 func ReadKeeperState(f io.ReaderAt) (KeeperState, error) {
-	var buf [KeeperStateSize]byte
-	if _, err := f.ReadAt(buf[:], 0); err != nil {
+	var st KeeperState
+	if _, err := f.ReadAt(unsafe.Slice((*byte)(unsafe.Pointer(&st)), KeeperStateSize), 0); err != nil {
 		return KeeperState{}, fmt.Errorf("reading the keeper's state: %w", err)
 	}
-	word := func(i int) uint32 { return binary.NativeEndian.Uint32(buf[4*i:]) }
-	if word(0) != KeeperMagic {
+	if st.Magic != KeeperMagic {
 		return KeeperState{}, errors.New("reading the keeper's state: it is not one")
 	}
-	return KeeperState{
-		Magic: word(0), Phase: Phase(word(1)), CommandPid: int32(word(2)),
-		WaitStatus: word(3), Killed: word(4), Method: word(5), TimedOut: word(6),
-	}, nil
+	return st, nil
 }

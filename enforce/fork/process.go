@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -64,8 +65,7 @@ type Process struct {
 
 	// Without a keeper:
 	gone   bool               // the command was waited for
-	alarm  *time.Timer        // of the limit
-	late   bool               // the limit was reached
+	late   atomic.Bool        // the limit was reached
 	status syscall.WaitStatus // the command's, to be told after TimedOut
 }
 
@@ -137,41 +137,28 @@ func (p *Process) Over() bool {
 // first.
 func (p *Process) Close() error { return p.close() }
 
-// startClock begins to count the time of a command that has no keeper to do so.
+// startClock begins to count the time of a command; one that has no keeper to do so is
+// asked to end, and then killed. What has ended by then gets no signal.
 func (p *Process) startClock(c *Command) {
 	p.limit, p.began = c.Limit, time.Now()
-	if p.KeeperPid == 0 && p.limit.Time > 0 {
-		p.mu.Lock() // it may be over before it is noted
-		defer p.mu.Unlock()
-		p.alarm = time.AfterFunc(p.limit.Time, p.timeOver)
-	}
-}
-
-// timeOver asks the command to end, and the second time kills it.
-func (p *Process) timeOver() {
-	p.mu.Lock()
-	again := p.late
-	p.late = true
-	if !again && !p.gone && p.limit.Kill > 0 {
-		p.alarm = time.AfterFunc(p.limit.Kill, p.timeOver)
-	}
-	p.mu.Unlock()
-	if again {
-		_ = p.Kill()
+	if p.KeeperPid != 0 || p.limit.Time <= 0 {
 		return
 	}
-	_ = p.Signal(syscall.SIGTERM)
-	_ = p.Signal(syscall.SIGCONT)
+	time.AfterFunc(p.limit.Time, func() {
+		p.late.Store(true)
+		_ = p.Signal(syscall.SIGTERM)
+		_ = p.Signal(syscall.SIGCONT)
+		if p.limit.Kill > 0 {
+			time.AfterFunc(p.limit.Kill, func() { _ = p.Kill() })
+		}
+	})
 }
 
 // exitedOwn is the event that says that a command without a keeper has ended:
 // first that its time was over, if it was. p.mu is held.
 func (p *Process) exitedOwn(ws syscall.WaitStatus) Event {
 	p.gone, p.status = true, ws
-	if p.alarm != nil {
-		p.alarm.Stop()
-	}
-	if p.late {
+	if p.late.Load() {
 		return Event{Kind: TimedOut}
 	}
 	return p.lastOwn()

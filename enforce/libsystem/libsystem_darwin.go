@@ -1,12 +1,13 @@
 package libsystem
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"runtime"
 	"syscall"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 //go:cgo_import_dynamic libc_sandbox_init sandbox_init "/usr/lib/libSystem.B.dylib"
@@ -54,18 +55,9 @@ func SandboxInit(profile string) error {
 	if *message == nil {
 		return &InitError{Message: errno.Error()}
 	}
-	why := goString(*message)
+	why := unix.BytePtrToString(*message)
 	syscall6(sandboxFreeErrorAddr, uintptr(unsafe.Pointer(*message)), 0, 0, 0, 0, 0)
 	return &InitError{Message: why}
-}
-
-// goString copies a C string, up to a length that no message has.
-func goString(p *byte) string {
-	n := 0
-	for n < 1<<16 && *(*byte)(unsafe.Add(unsafe.Pointer(p), n)) != 0 {
-		n++
-	}
-	return string(unsafe.Slice(p, n))
 }
 
 // SandboxCheck asks whether the profile of process pid allows operation op on
@@ -107,7 +99,7 @@ func PathOf(fd int) (string, error) {
 	if int32(r) == -1 {
 		return "", errno
 	}
-	return text(buf), nil
+	return unix.ByteSliceToString(buf), nil
 }
 
 // UserTemp is the user's own directory for temporary files, with a slash at its
@@ -120,13 +112,7 @@ func UserTemp() string {
 	if r == 0 || r > maxPath {
 		return ""
 	}
-	return text(buf)
-}
-
-// text is a C string in a buffer.
-func text(buf []byte) string {
-	b, _, _ := bytes.Cut(buf, []byte{0})
-	return string(b)
+	return unix.ByteSliceToString(buf)
 }
 
 // The types of proc_listpids (sys/proc_info.h).
