@@ -7,16 +7,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The functions marked "raw", here and in keeper*_linux.go and sweep_linux.go, are
-// all the code that runs in a new process which has executed nothing yet. Such a
-// process has one thread, on a stack of its own, no Go scheduler, and no Go heap: that
-// is left out of the copy, or is the caller's, which goes on using it. The rules for
-// them:
+// The functions marked go:norace, here and in keeper*_linux.go, are all the code that
+// runs in a new process which has executed nothing yet. Such a process has one thread,
+// on a stack of its own, no Go scheduler, and no Go heap: that is left out of the copy,
+// or is the caller's, which goes on using it. The rules for them:
 //
-//   - only raw system calls, other raw functions and plain arithmetic;
+//   - only raw system calls, other such functions and plain arithmetic;
 //   - no allocation, no large frames, no recursion, no defer, no panic, no map, no string
 //     building, no interface call;
-//   - no stores of pointers (write barriers) and no race instrumentation (go:norace);
+//   - no stores of pointers (write barriers), no conversions of them (-race checks those),
+//     and no race instrumentation;
 //   - all memory that is read or written was made before the fork: a Memory, keeperMem,
 //     or a variable of the package.
 //
@@ -79,7 +79,7 @@ func forkImage(j *image) (int, error) {
 
 // asMainThread gives the calling thread the main one's scheduling policy, which what is
 // started inherits (sched(7)): the runtime's monitor may have another, and the threads
-// that it made. See package cmd/internal/quiet. Raw.
+// that it made. See package cmd/internal/quiet.
 //
 //go:norace
 func asMainThread() {
@@ -90,7 +90,7 @@ func asMainThread() {
 	}
 }
 
-// call is a system call: the result, or the negative errno as the kernel gives it. Raw.
+// call is a system call: the result, or the negative errno as the kernel gives it.
 //
 //go:nosplit
 //go:norace
@@ -102,7 +102,7 @@ func call(nr, a1, a2, a3, a4, a5, a6 uintptr) int {
 	return int(n)
 }
 
-// runChild is all that a new process does. It never returns. Raw.
+// runChild is all that a new process does. It never returns.
 //
 //go:norace
 func runChild(j *image, r role) {
@@ -112,7 +112,7 @@ func runChild(j *image, r role) {
 	runCommand(j)
 }
 
-// exit ends the process. Raw.
+// exit ends the process.
 //
 //go:norace
 func exit(status uintptr) {
@@ -121,7 +121,7 @@ func exit(status uintptr) {
 	}
 }
 
-// fail reports to the caller what failed, and is false. Raw.
+// fail reports to the caller what failed, and is false.
 //
 //go:norace
 func (j *image) fail(stage, index uint32, errno int) bool {
@@ -132,7 +132,7 @@ func (j *image) fail(stage, index uint32, errno int) bool {
 
 // dropHandlers takes this process's signal handlers back, which must not run in the
 // new one: execve(2) does so too late. What is ignored stays so. The clone3(2) that
-// does it by a flag is refused in many containers. Raw.
+// does it by a flag is refused in many containers.
 //
 //go:norace
 func dropHandlers() {
@@ -147,7 +147,6 @@ func dropHandlers() {
 }
 
 // runSteps makes the steps in order, until one fails, and reports whether none did.
-// Raw.
 //
 //go:norace
 func (j *image) runSteps(steps []Step, stage uint32) bool {
@@ -181,7 +180,7 @@ func (j *image) runSteps(steps []Step, stage uint32) bool {
 
 // runCommand turns the process into the command. One below a keeper dies with that
 // (PR_SET_PDEATHSIG(2const)): where somebody kills it before the command executes,
-// nobody could find the command by its environment. It never returns. Raw.
+// nobody could find the command by its environment. It never returns.
 //
 //go:norace
 func runCommand(j *image) {
@@ -203,7 +202,7 @@ func runCommand(j *image) {
 }
 
 // prepare does what a command needs but for its execution, and reports whether that
-// succeeded. Raw.
+// succeeded.
 //
 //go:norace
 func (j *image) prepare() bool {
@@ -227,7 +226,7 @@ func (j *image) prepare() bool {
 
 // placeFiles puts the files onto descriptors 0 to 2. Sources among these that
 // would be overwritten before their turn are moved out of the way first. It gives a
-// negative errno for what failed. Raw.
+// negative errno for what failed.
 //
 //go:norace
 func (j *image) placeFiles() int {
@@ -258,7 +257,7 @@ func (j *image) placeFiles() int {
 // closeRange closes every descriptor from first to last, or with closeRangeCloexec marks
 // them, so that none of those that zsbx's caller left open reaches the command.
 // close_range(2) knows that from Linux 5.11 on, and is refused in some containers; there
-// it is a call for each that there may be. Raw.
+// it is a call for each that there may be.
 //
 //go:norace
 func closeRange(first, last, flags, nofile uintptr) {

@@ -32,7 +32,7 @@ var forwardTo, keeperPid, forwarded, keyboardCode int32
 
 // passOn sends a signal to the keeper for the command, and wakes the keeper in case
 // somebody has stopped it. info is siginfo_t, which begins with si_signo, si_errno and
-// si_code. Raw.
+// si_code.
 //
 //go:nosplit
 //go:norace

@@ -9,7 +9,7 @@ import (
 
 // prepareKeeper makes the process a keeper, and reports whether that succeeded. All
 // signals are blocked, and come by a descriptor, without which nothing would wake the
-// keeper when its children end. Raw.
+// keeper when its children end.
 //
 //go:norace
 func (j *image) prepareKeeper() bool {
@@ -37,7 +37,7 @@ func (j *image) prepareKeeper() bool {
 //
 // It is signal 0, which delivers nothing, by rt_sigqueueinfo(2): in a session inside of
 // another, kill(2) with signal 0 is answered by that one's supervisor, for the sake of lock
-// files, whatever the domain says. Raw.
+// files, whatever the domain says.
 //
 //go:norace
 func (j *image) prove() bool {
@@ -60,7 +60,7 @@ var queueInfo = [32]int32{2: -1}
 
 // awaitGo waits until the caller is ready, and reports whether it is; else it is gone, and
 // wants no command. Signals that come meanwhile are kept for the command, those from the
-// keyboard among them: the terminal sends them to this process, where they are blocked. Raw.
+// keyboard among them: the terminal sends them to this process, where they are blocked.
 //
 //go:norace
 func (m *keeperMem) awaitGo() bool {
@@ -81,7 +81,7 @@ func (m *keeperMem) awaitGo() bool {
 }
 
 // spawn starts the command and returns its pid. The command borrows the
-// keeper's memory until it executes; the keeper sleeps until then (vfork(2)). Raw.
+// keeper's memory until it executes; the keeper sleeps until then (vfork(2)).
 //
 //go:norace
 func spawn(j *image) int {
@@ -92,7 +92,7 @@ func spawn(j *image) int {
 
 // begin is the keeper's first act once the command runs. It leaves the terminal's session,
 // and drops every descriptor that it does not need. Where no domain keeps the command from
-// tracing it, it can't be dumped. Raw.
+// tracing it, it can't be dumped.
 //
 //go:norace
 func (m *keeperMem) begin(j *image, pid int) {
@@ -123,7 +123,7 @@ func (m *keeperMem) begin(j *image, pid int) {
 
 // endInTime has the keeper end its session when it has used up half of the time
 // that it may take of a processor (RLIMIT_CPU, ulimit -t): what the command leaves behind
-// for it to collect costs some, and at the limit the kernel kills it. Raw.
+// for it to collect costs some, and at the limit the kernel kills it.
 //
 //go:norace
 func (m *keeperMem) endInTime() {
@@ -142,7 +142,7 @@ var (
 )
 
 // closeOthers closes every descriptor that is none of the keeper's. Those stay
-// where they are: moving one can fail, and the command runs by now. Raw.
+// where they are: moving one can fail, and the command runs by now.
 //
 //go:norace
 func (m *keeperMem) closeOthers(nofile uintptr) {

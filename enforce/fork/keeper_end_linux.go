@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// beginKilling has act kill the session from now on. Raw.
+// beginKilling has act kill the session from now on.
 //
 //go:norace
 func (m *keeperMem) beginKilling() {
@@ -31,7 +31,7 @@ const (
 // every process of the machine, meets all of the session at once, and none of that can
 // fork any more: it is not repeated for each child that ended meanwhile. Without a domain
 // each end may have given this process new children, but those that are there to be
-// collected come first. Raw.
+// collected come first.
 //
 //go:norace
 func (m *keeperMem) strikeAgain(now int64) int64 {
@@ -48,7 +48,7 @@ func (m *keeperMem) strikeAgain(now int64) int64 {
 	return rest
 }
 
-// strike sends SIGKILL by every means that the session has. Raw.
+// strike sends SIGKILL by every means that the session has.
 //
 //go:norace
 func (m *keeperMem) strike(now int64) {
@@ -75,7 +75,7 @@ func (m *keeperMem) strike(now int64) {
 
 // killChildren kills the direct children, if the kernel tells of them. Their children become
 // this process's own and are met at the next strike. A child's pid can't be reused
-// before this process has waited for it. Raw.
+// before this process has waited for it.
 //
 //go:norace
 func (m *keeperMem) killChildren() {
@@ -105,7 +105,7 @@ var (
 // atCWD is AT_FDCWD.
 const atCWD = -100
 
-// openAt opens a file for reading. Raw.
+// openAt opens a file for reading.
 //
 //go:norace
 func openAt(dir int, name unsafe.Pointer, flags uintptr) int {
@@ -115,7 +115,7 @@ func openAt(dir int, name unsafe.Pointer, flags uintptr) int {
 // sweep ends a session that forks faster than its parts are killed: a fork bomb
 // at its limit fills each place that a death makes. So everything below the
 // keeper is stopped first, look by look, until nothing runs any more that could
-// make more; then all of it is killed. Raw.
+// make more; then all of it is killed.
 //
 //go:norace
 func (m *keeperMem) sweep() {
@@ -130,7 +130,7 @@ func (m *keeperMem) sweep() {
 
 // signalAll sends sig to everything below the keeper that has not ended, nor is
 // stopped already if sig is SIGSTOP, and counts. A process is looked at once its
-// descriptor is open (pidfd_open(2)): the number can't become another's meanwhile. Raw.
+// descriptor is open (pidfd_open(2)): the number can't become another's meanwhile.
 //
 //go:norace
 func (m *keeperMem) signalAll(sig uintptr) (count int) {
@@ -157,7 +157,7 @@ func (m *keeperMem) signalAll(sig uintptr) (count int) {
 }
 
 // below reports whether pid descends from the keeper and sig would change something. A
-// process whose first thread has ended looks like one that has ended. Raw.
+// process whose first thread has ended looks like one that has ended.
 //
 //go:norace
 func (m *keeperMem) below(proc, pid int, sig uintptr) bool {
@@ -189,7 +189,7 @@ func (m *keeperMem) below(proc, pid int, sig uintptr) bool {
 }
 
 // readStat reads the stat file of a process (proc_pid_stat(5)), and gives what comes after
-// the name in parentheses: from the state on, which is field 3. Raw.
+// the name in parentheses: from the state on, which is field 3.
 //
 //go:norace
 func (m *keeperMem) readStat(proc, pid int) []byte {
@@ -213,7 +213,7 @@ func (m *keeperMem) readStat(proc, pid int) []byte {
 	return nil
 }
 
-// number reads the digits that b begins with. Raw.
+// number reads the digits that b begins with.
 //
 //go:norace
 func number(b []byte) (n int) {

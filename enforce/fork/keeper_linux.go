@@ -53,11 +53,11 @@ type keeperMem struct {
 	commandStack stack // of the command, below a keeper
 }
 
-// stack is that of a new process, which can't grow. Raw functions need less than two
+// stack is that of a new process, which can't grow. What runs there needs less than two
 // kilobytes of it in all. In the lower half is what Go takes for a goroutine.
 type stack [16 << 10]byte
 
-// top is where it ends: it grows downwards. Raw.
+// top is where it ends: it grows downwards.
 //
 //go:norace
 func (s *stack) top() uintptr { return (uintptr(unsafe.Pointer(s)) + unsafe.Sizeof(*s)) &^ 15 }
@@ -68,7 +68,7 @@ func (s *stack) top() uintptr { return (uintptr(unsafe.Pointer(s)) + unsafe.Size
 const grace = 300e6
 
 // runKeeper starts the command and stays until the session is empty. It never
-// returns. Raw.
+// returns.
 //
 //go:norace
 func runKeeper(j *image) {
@@ -94,7 +94,7 @@ func runKeeper(j *image) {
 }
 
 // quit ends a keeper that has started nothing, and says so. A caller that lives may try
-// again with another; where it is gone, nothing is left. Raw.
+// again with another; where it is gone, nothing is left.
 //
 //go:norace
 func (m *keeperMem) quit() {
@@ -111,7 +111,6 @@ func (m *keeperMem) quit() {
 }
 
 // act does what is due, and gives the nanoseconds until something is again; 0 is for ever.
-// Raw.
 //
 //go:norace
 func (m *keeperMem) act() int64 {
@@ -136,7 +135,6 @@ func (m *keeperMem) act() int64 {
 }
 
 // wait sleeps until there is something to do, for rest nanoseconds at most; 0 is for ever.
-// Raw.
 //
 //go:norace
 func (m *keeperMem) wait(rest int64) {
@@ -154,7 +152,7 @@ func (m *keeperMem) wait(rest int64) {
 	call(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&m.polls)), 2, ts, 0, 0, 0)
 }
 
-// now is the time by CLOCK_MONOTONIC, in nanoseconds. Raw.
+// now is the time by CLOCK_MONOTONIC, in nanoseconds.
 //
 //go:norace
 func (m *keeperMem) now() int64 {
@@ -162,14 +160,14 @@ func (m *keeperMem) now() int64 {
 	return m.ts[0]*1e9 + m.ts[1]
 }
 
-// receive takes one message of the caller. It gives 0 when that is gone. Raw.
+// receive takes one message of the caller. It gives 0 when that is gone.
 //
 //go:norace
 func (m *keeperMem) receive(flags uintptr) int {
 	return call(unix.SYS_RECVFROM, uintptr(m.conn), uintptr(unsafe.Pointer(&m.msg)), unsafe.Sizeof(m.msg), flags, 0, 0)
 }
 
-// hear does what the caller asks for, or notices that it is gone. Raw.
+// hear does what the caller asks for, or notices that it is gone.
 //
 //go:norace
 func (m *keeperMem) hear() {
@@ -194,7 +192,7 @@ func (m *keeperMem) hear() {
 
 // signal passes a signal on to the command. One that is to end it finds it stopped,
 // perhaps, and wakes it, as the kernel does when a terminal closes. The command is this
-// process's own child and not yet reaped: the pid is its, whatever happens. Raw.
+// process's own child and not yet reaped: the pid is its, whatever happens.
 //
 //go:norace
 func (m *keeperMem) signal(sig uint32) {
@@ -209,7 +207,7 @@ func (m *keeperMem) signal(sig uint32) {
 }
 
 // listenSignals empties the signalfd. Only ReapSignal means anything, and what endInTime
-// asked for; the children are looked at after every wake-up. Raw.
+// asked for; the children are looked at after every wake-up.
 //
 //go:norace
 func (m *keeperMem) listenSignals() {
@@ -230,7 +228,7 @@ const (
 )
 
 // reap collects what ended. With ECHILD the session is empty, which is the
-// proof: this process is the subreaper of all of it. Raw.
+// proof: this process is the subreaper of all of it.
 //
 //go:norace
 func (m *keeperMem) reap() {
@@ -256,7 +254,7 @@ func (m *keeperMem) reap() {
 }
 
 // reaped handles one status of one child. The encoding is wait4(2)'s: 0x7f
-// stopped, else ended. Raw.
+// stopped, else ended.
 //
 //go:norace
 func (m *keeperMem) reaped(pid int32, status uint32) {
@@ -292,7 +290,7 @@ func (m *keeperMem) reaped(pid int32, status uint32) {
 // tell sends a message to the caller, again for a tenth of a second where the
 // kernel has no memory for it; it reports whether it had in the end. A caller that
 // does not read can't block the keeper; what it has missed at the end stands in
-// the state file. Raw.
+// the state file.
 //
 //go:norace
 func (m *keeperMem) tell(kind EventKind, arg uint32) bool {
@@ -311,7 +309,7 @@ func (m *keeperMem) tell(kind EventKind, arg uint32) bool {
 	return false
 }
 
-// setPhase writes the state down. Raw.
+// setPhase writes the state down.
 //
 //go:norace
 func (m *keeperMem) setPhase(p Phase) {

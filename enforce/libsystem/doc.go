@@ -34,11 +34,3 @@ const (
 	Denied   = 1
 	NoAnswer = -1
 )
-
-// InitError is the refusal of sandbox_init(3): what the compiler says about
-// the profile, or that the process is in a sandbox already.
-type InitError struct {
-	Message string
-}
-
-func (e *InitError) Error() string { return "sandbox_init: " + e.Message }

@@ -37,9 +37,8 @@ func syscall3(fn, a1, a2, a3 uintptr) (r1, r2 uintptr, err syscall.Errno)
 func syscall6(fn, a1, a2, a3, a4, a5, a6 uintptr) (r1, r2 uintptr, err syscall.Errno)
 
 // SandboxInit puts the calling process, all its threads and all that it will
-// start under a profile in Seatbelt's language, for ever. The error is an
-// *InitError when the profile does not compile or the process is in a sandbox;
-// nothing was changed then.
+// start under a profile in Seatbelt's language, for ever. The error is what the compiler
+// says about the profile, or that the process is in a sandbox; nothing was changed then.
 func SandboxInit(profile string) error {
 	p, err := syscall.BytePtrFromString(profile)
 	if err != nil {
@@ -52,12 +51,12 @@ func SandboxInit(profile string) error {
 	if int32(r) == 0 {
 		return nil
 	}
-	if *message == nil {
-		return &InitError{Message: errno.Error()}
+	why := errno.Error()
+	if *message != nil {
+		why = unix.BytePtrToString(*message)
+		syscall6(sandboxFreeErrorAddr, uintptr(unsafe.Pointer(*message)), 0, 0, 0, 0, 0)
 	}
-	why := unix.BytePtrToString(*message)
-	syscall6(sandboxFreeErrorAddr, uintptr(unsafe.Pointer(*message)), 0, 0, 0, 0, 0)
-	return &InitError{Message: why}
+	return errors.New("sandbox_init: " + why)
 }
 
 // SandboxCheck asks whether the profile of process pid allows operation op on

@@ -1,7 +1,6 @@
 package libsystem
 
 import (
-	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -72,10 +71,8 @@ func TestUserTemp(t *testing.T) {
 // why.
 func TestBadProfile(t *testing.T) {
 	for _, profile := range []string{"(version 1)(no-such-form)", "(deny default)", "(version 1"} {
-		err := SandboxInit(profile)
-		var ie *InitError
-		if !errors.As(err, &ie) || ie.Message == "" {
-			t.Errorf("%q: %v", profile, err)
+		if err := SandboxInit(profile); err == nil {
+			t.Errorf("%q compiles", profile)
 		}
 	}
 	if _, err := os.ReadFile("/etc/hosts"); err != nil {
