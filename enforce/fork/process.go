@@ -1,6 +1,7 @@
 package fork
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -152,6 +153,34 @@ func (p *Process) startClock(c *Command) {
 			time.AfterFunc(p.limit.Kill, func() { _ = p.Kill() })
 		}
 	})
+}
+
+// nextOwn waits for a command that is this process's own child. waitid(2) with WNOWAIT, by
+// which one could look before collecting, reports a stopped process over and over on macOS:
+// so the pid is free for the moment between wait4(2) and the lock. Pids are given out one
+// after the other: this one does not come again so soon.
+func (p *Process) nextOwn() (Event, error) {
+	ws, err := wait4(p.Pid, syscall.WUNTRACED)
+	if err != nil {
+		return Event{}, fmt.Errorf("wait4: %w", err)
+	}
+	// On macOS WaitStatus.Stopped takes a stop by SIGSTOP for a continuation.
+	if ws&0x7f == 0x7f {
+		return Event{Kind: Stopped, Signal: syscall.Signal(ws >> 8)}, nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.exitedOwn(ws), nil
+}
+
+func wait4(pid, options int) (syscall.WaitStatus, error) {
+	var ws syscall.WaitStatus
+	for {
+		_, err := syscall.Wait4(pid, &ws, options, nil)
+		if err != syscall.EINTR {
+			return ws, err
+		}
+	}
 }
 
 // exitedOwn is the event that says that a command without a keeper has ended:

@@ -37,31 +37,6 @@ func (p *Process) next() (Event, error) {
 	return ev, nil
 }
 
-// nextOwn waits for a command that is this process's own child. It looks
-// first and collects under the lock, so that Signal never meets a reused pid.
-func (p *Process) nextOwn() (Event, error) {
-	for {
-		err := unix.Waitid(unix.P_PID, p.Pid, nil, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, nil)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return Event{}, fmt.Errorf("waitid: %w", err)
-		}
-		break
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var ws syscall.WaitStatus
-	if _, err := syscall.Wait4(p.Pid, &ws, syscall.WNOHANG|syscall.WUNTRACED, nil); err != nil {
-		return Event{}, fmt.Errorf("wait4: %w", err)
-	}
-	if ws.Stopped() {
-		return Event{Kind: Stopped, Signal: ws.StopSignal()}, nil
-	}
-	return p.exitedOwn(ws), nil
-}
-
 // How long after it should have a keeper may tell of the end, before it is taken
 // to be stopped, by somebody outside, and how long once it was woken.
 const (
@@ -180,20 +155,11 @@ func (p *Process) collectKeeper() {
 	}
 }
 
-// waitKeeper collects the keeper, which is about to end or did.
+// waitKeeper collects the keeper, which is about to end or did. Its end is told by a
+// signal other than SIGCHLD, so that it is a "clone child" (wait4(2)).
 func (p *Process) waitKeeper() {
 	p.spareKeeper()
-	collect(p.KeeperPid)
-}
-
-// collect waits for a process. The end of a keeper is told by a signal other than SIGCHLD,
-// so that it is a "clone child" (wait4(2)).
-func collect(pid int) {
-	for {
-		if _, err := syscall.Wait4(pid, nil, unix.WALL, nil); err != syscall.EINTR {
-			return
-		}
-	}
+	_, _ = wait4(p.KeeperPid, unix.WALL)
 }
 
 func (p *Process) close() error {

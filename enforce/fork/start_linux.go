@@ -159,10 +159,10 @@ func (p *Process) abandon() {
 	switch {
 	case p.KeeperPid == 0:
 		_ = syscall.Kill(p.Pid, syscall.SIGKILL)
-		collect(p.Pid)
+		_, _ = wait4(p.Pid, 0)
 	case !p.stuck:
 		_ = syscall.Kill(p.KeeperPid, syscall.SIGCONT)
-		collect(p.KeeperPid)
+		p.waitKeeper()
 	}
 }
 
