@@ -23,9 +23,9 @@ func (c *prepared) makeDirs() (made bool, err error) {
 		if link := cmp.Or(c.resolved.PlantedLink(p), foreignLink(p.Links)); link != "" {
 			why = fmt.Errorf("the link %s leads there", link)
 		} else if from.BuiltIn() {
-			made = safepath.MakeOwnDir(p.Path) == nil || made
+			made = safepath.MakeDir(p.Path, 0o700, true) == nil || made
 			continue
-		} else if why = safepath.MakeDirMode(p.Path, 0o777); why == nil {
+		} else if why = safepath.MakeDir(p.Path, 0o777, false); why == nil {
 			made = true
 			continue
 		}

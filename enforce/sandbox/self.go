@@ -114,7 +114,7 @@ func makeSelf(h *policy.Host, dir string) error {
 			return syscall.Access(filepath.Dir(home), 2) // W_OK: may the command make it?
 		}
 	}
-	return safepath.MakeDir(dir)
+	return safepath.MakeDir(dir, 0o700, false)
 }
 
 // inTree reports whether a path lies in a tree that may be accessed in one of some

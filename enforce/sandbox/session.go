@@ -1,14 +1,13 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"runtime"
-	"strings"
 	"time"
 
-	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/sandbox/internal/tempdir"
 	"github.com/zsbx/zsbx/track"
 )
@@ -70,44 +69,21 @@ func (c *Command) close() (track.Report, error) {
 	case err != nil:
 		return report, sessionErr(err)
 	case report.Kept:
-		c.warn.warn(Warning{Hint: "zsbx reap " + shortID(&report)})
+		c.warn.warn(Warning{Hint: "zsbx reap " + cmp.Or(report.Name, report.ID[:8])})
 	case len(report.Survivors) > 0:
-		var pids []string
-		for _, p := range report.Survivors {
-			pids = append(pids, fmt.Sprint(p.Pid))
-		}
-		return report, &Error{
-			Code: CodeSession, Hint: "zsbx reap " + report.ID,
-			Err: fmt.Errorf("these processes of the command are still there: %s", strings.Join(pids, ", ")),
-		}
+		err = fmt.Errorf("processes of the command that are still there: %d", len(report.Survivors))
+		return report, &Error{Code: CodeSession, Hint: "zsbx reap " + report.ID, Err: err}
 	case report.NotRemoved != nil:
-		c.warn.warn(Warning{
-			Text: fmt.Sprintf("nothing of the command is left, but its session is still listed: %v", report.NotRemoved),
-			Hint: "zsbx reap " + report.ID,
-		})
+		text := fmt.Sprintf("nothing of the command is left, but its session is still listed: %v", report.NotRemoved)
+		c.warn.warn(Warning{Text: text, Hint: "zsbx reap " + report.ID})
 	case !report.Proof:
 		c.warn.warn(Warning{Text: "it is not certain that nothing of the command is left: " + report.Unproved})
 	}
 	return report, nil
 }
 
-// shortID names a session in as few letters as one cares to type.
-func shortID(r *track.Report) string {
-	if r.Name != "" {
-		return r.Name
-	}
-	return r.ID[:8]
-}
-
-// confine puts the plan on cmd, and keeps the broker of its sockets, which
-// serves once the command runs: before, the command makes no call, and the start
-// is not to wait for the threads that serving takes.
-func (c *Command) confine(cmd *fork.Command) (err error) {
-	c.broker, err = c.plan.ConfineMediated(cmd)
-	return err
-}
-
-// serve starts to answer, or gives up where the command was not started.
+// serve starts to answer, or gives up where the command was not started: before it runs
+// it makes no call, and the start is not to wait for the threads that serving takes.
 func (c *Command) serve(started bool) {
 	switch {
 	case c.broker == nil:

@@ -225,7 +225,8 @@ func (c *Command) try(cmd fork.Command) error {
 	}
 	if c.plan != nil {
 		c.plan.ForSession(c.s.ID())
-		if err := c.confine(&cmd); err != nil {
+		var err error
+		if c.broker, err = c.plan.ConfineMediated(&cmd); err != nil {
 			return fmt.Errorf("preparing the restrictions: %w", err)
 		}
 	}

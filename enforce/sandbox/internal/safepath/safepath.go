@@ -12,26 +12,38 @@ import (
 // ErrNotOwner says that a directory belongs to somebody else.
 var ErrNotOwner = errors.New("the directory above belongs to another user")
 
-// MakeDir makes a directory and those above that are missing, all with the mode
-// 0700. A link in the path is an error, one that has just been put there too.
-func MakeDir(dir string) error { return makeDir(dir, false, 0o700) }
-
-// MakeDirMode is MakeDir with another mode, of which the umask is taken off (mkdir(2)).
-func MakeDirMode(dir string, mode uint32) error { return makeDir(dir, false, mode) }
-
-// MakeOwnDir is MakeDir below a directory of the user's: the nearest one that
-// exists must belong to the user of this process. Under sudo with the user's HOME,
-// root would leave directories that the user can't write.
-func MakeOwnDir(dir string) error { return makeDir(dir, true, 0o700) }
-
-// Upwards lists a path and the directories above it, the root last.
-func Upwards(path string) []string {
-	out := []string{path}
-	for path != filepath.Dir(path) {
-		path = filepath.Dir(path)
-		out = append(out, path)
+// MakeDir makes a directory and those above that are missing, of whose mode the umask is
+// taken off (mkdir(2)). A link in the path is an error, and whoever exchanges directories
+// meanwhile, what is made is made in one that is held open. With own, the nearest one that
+// exists must belong to the user of this process: under sudo with the user's HOME, root
+// would leave directories that the user can't write.
+func MakeDir(dir string, mode uint32, own bool) error {
+	fd, err := makeDir(filepath.Clean(dir), mode, own)
+	if err != nil {
+		return &os.PathError{Op: "mkdir", Path: dir, Err: err}
 	}
-	return out
+	return unix.Close(fd)
+}
+
+// makeDir opens a directory, which it makes where it is missing.
+func makeDir(dir string, mode uint32, own bool) (int, error) {
+	fd, err := openDir(dir)
+	if err != unix.ENOENT || dir == filepath.Dir(dir) {
+		return fd, err
+	}
+	above, err := makeDir(filepath.Dir(dir), mode, own)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(above)
+	var st unix.Stat_t
+	if own && (unix.Fstat(above, &st) != nil || int(st.Uid) != os.Geteuid()) {
+		return -1, ErrNotOwner
+	}
+	if err = unix.Mkdirat(above, filepath.Base(dir), mode); err != nil && err != unix.EEXIST {
+		return -1, err
+	}
+	return unix.Openat(above, filepath.Base(dir), searchOnly|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 }
 
 // OpenRoot opens a directory as an os.Root; a link in its path is an error.
@@ -52,42 +64,6 @@ func OpenRoot(dir string) (*os.Root, error) {
 		return nil, fs.ErrNotExist // exchanged in between
 	}
 	return root, nil
-}
-
-// makeDir makes a directory and those above that are missing. No link is followed,
-// whoever exchanges directories meanwhile: what is made is made in a directory that
-// is held open. With own, the nearest one that exists has to be the user's.
-func makeDir(dir string, own bool, mode uint32) error {
-	all := Upwards(filepath.Clean(dir))
-	at, err := -1, error(unix.ENOENT)
-	missing := 0
-	for ; missing < len(all); missing++ {
-		if at, err = openDir(all[missing]); err != unix.ENOENT {
-			break
-		}
-	}
-	if err != nil {
-		return &os.PathError{Op: "mkdir", Path: all[min(missing, len(all)-1)], Err: err}
-	}
-	var st unix.Stat_t
-	if own && missing > 0 && (unix.Fstat(at, &st) != nil || int(st.Uid) != os.Geteuid()) {
-		unix.Close(at)
-		return ErrNotOwner
-	}
-	for missing--; missing >= 0 && err == nil; missing-- {
-		name, above := filepath.Base(all[missing]), at
-		if err = unix.Mkdirat(above, name, mode); err == nil || err == unix.EEXIST {
-			at, err = unix.Openat(above, name, searchOnly|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-		}
-		if err != nil {
-			err = &os.PathError{Op: "mkdir", Path: all[missing], Err: err}
-			at = above
-			break
-		}
-		unix.Close(above)
-	}
-	unix.Close(at)
-	return err
 }
 
 // OpenFile is os.OpenFile for a canonical path: a link in it is an error,

@@ -12,7 +12,7 @@ import (
 func TestMakeOwnDir(t *testing.T) {
 	own := t.TempDir()
 	dir := filepath.Join(own, "a/b/c")
-	if err := MakeOwnDir(dir); err != nil {
+	if err := MakeDir(dir, 0o700, true); err != nil {
 		t.Fatal(err)
 	}
 	for d := dir; d != own; d = filepath.Dir(d) {
@@ -20,7 +20,7 @@ func TestMakeOwnDir(t *testing.T) {
 			t.Errorf("%s: %v, %v", d, st, err)
 		}
 	}
-	if err := MakeOwnDir(filepath.Join(own, "a/b")); err != nil {
+	if err := MakeDir(filepath.Join(own, "a/b"), 0o700, true); err != nil {
 		t.Errorf("a directory that is there: %v", err)
 	}
 
@@ -31,7 +31,7 @@ func TestMakeOwnDir(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := MakeOwnDir(filepath.Join(foreign, "x/y")); !errors.Is(err, ErrNotOwner) {
+	if err := MakeDir(filepath.Join(foreign, "x/y"), 0o700, true); !errors.Is(err, ErrNotOwner) {
 		t.Errorf("below another user's directory: %v", err)
 	}
 	if _, err := os.Lstat(filepath.Join(foreign, "x")); err == nil {
