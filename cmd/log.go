@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -110,8 +109,6 @@ func sessionRow(s *sandbox.AuditSession) []string {
 		switch how = strconv.Itoa(e.Status); {
 		case e.TimedOut:
 			how = "timed out"
-		case e.Signal != 0:
-			how = syscall.Signal(e.Signal).String()
 		case e.Error != "":
 			how += ", " + e.Error
 		}

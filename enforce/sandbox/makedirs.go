@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -19,14 +18,15 @@ func (c *prepared) makeDirs() (made bool, err error) {
 	for i := range c.resolved.Create {
 		p := &c.resolved.Create[i]
 		from := p.Rule.Origin
-		var why error
-		if link := cmp.Or(c.resolved.PlantedLink(p), foreignLink(p.Links)); link != "" {
-			why = fmt.Errorf("the link %s leads there", link)
-		} else if from.BuiltIn() {
-			made = safepath.MakeDir(p.Path, 0o700, true) == nil || made
-			continue
-		} else if why = safepath.MakeDir(p.Path, 0o777, false); why == nil {
-			made = true
+		mode := uint32(0o777)
+		if from.BuiltIn() {
+			mode = 0o700
+		}
+		why := c.planted(p)
+		if why == nil {
+			why = safepath.MakeDir(p.Path, mode, from.BuiltIn())
+		}
+		if made = made || why == nil; why == nil || from.BuiltIn() {
 			continue
 		}
 		if strings.HasPrefix(from.Source, "--") {

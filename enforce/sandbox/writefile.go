@@ -79,14 +79,19 @@ func (c *prepared) pathOf(flag, name string) (string, error) {
 	return to, nil
 }
 
-// planted refuses a path with a link in it that a command may have put there.
+// planted refuses a path with a link in it that a command may have put there, or another
+// user.
 func (c *prepared) planted(p *policy.Path) error {
-	r := c.resolved
+	r, who := c.resolved, "a command may have"
 	if r == nil {
 		r = &policy.Resolved{Dir: c.host.Dir, Home: c.host.Home}
 	}
-	if link := r.PlantedLink(p); link != "" {
-		return fmt.Errorf("the link %s leads to %s, and a command may have put it there", link, p.Path)
+	link := r.PlantedLink(p)
+	if link == "" {
+		link, who = foreignLink(p.Links), "another user has"
+	}
+	if link != "" {
+		return fmt.Errorf("the link %s leads to %s, and %s put it there", link, p.Path, who)
 	}
 	return nil
 }

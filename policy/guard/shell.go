@@ -22,7 +22,7 @@ func (c *checker) line(text, shell string) error {
 	if err != nil {
 		return refuse("the guard can't read the shell line: %v", err)
 	}
-	home := func(name string) string { return map[string]string{"HOME": c.home}[name] }
+	home := map[string]string{"HOME": c.home}
 	check := func(words ...string) { err = cmp.Or(err, c.command(words)) }
 	var function *syntax.FuncDecl // the last one
 	var forked uint               // where in the text what runs beside the rest ends
@@ -59,7 +59,7 @@ func (c *checker) line(text, shell string) error {
 
 // Text is the value of a word, as far as its parts say it themselves and vars knows the
 // variables in it, with a NUL for what is not known.
-func Text(parts []syntax.WordPart, vars func(name string) string) string {
+func Text(parts []syntax.WordPart, vars map[string]string) string {
 	var b strings.Builder
 	for _, part := range parts {
 		text := unknown
@@ -74,7 +74,7 @@ func Text(parts []syntax.WordPart, vars func(name string) string) string {
 			text = Text(p.Parts, vars)
 		case *syntax.ParamExp: // $x or ${x}, not ${x:-y}
 			if p.Param != nil && int(p.End().Offset()-p.Pos().Offset()) <= len("${}")+len(p.Param.Value) {
-				text = cmp.Or(vars(p.Param.Value), unknown)
+				text = cmp.Or(vars[p.Param.Value], unknown)
 			}
 		}
 		b.WriteString(text)

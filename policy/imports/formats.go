@@ -93,18 +93,21 @@ func (r *reader) landrun(data []byte) (all []setting, err error) {
 		}
 		flags.Func(key, "", func(v string) error {
 			s := setting{key, "--" + key, strings.Split(v, ",")}
-			if strings.ContainsRune(v, 0) {
-				r.fail(s.place, "what it expands to is not known")
-			} else if key == "env" {
+			if key == "env" {
 				s.values = []string{v}
 			}
-			all = append(all, s)
+			if strings.ContainsRune(v, 0) {
+				r.left(s.place, "what it expands to is not known")
+			} else {
+				all = append(all, s)
+			}
 			return nil
 		})
 	}
 	var args []string
+	known := map[string]string{"HOME": "~", "PWD": "."}
 	for _, w := range words {
-		args = append(args, guard.Text(w.Parts, func(name string) string { return ofCaller + "{" + name + "}" }))
+		args = append(args, guard.Text(w.Parts, known))
 	}
 	err = flags.Parse(args)
 	flags.Visit(func(f *flag.Flag) {

@@ -51,11 +51,8 @@ type reader struct {
 type setting struct {
 	key    string   // as in keys.txt
 	place  string   // as people find it
-	values []string // variables as ofCaller writes them; "" for what is no string
+	values []string // "" for what is no string
 }
-
-// ofCaller stands before {NAME} for a variable of the caller's in a value.
-const ofCaller = "\x01"
 
 // Read makes a policy of a file in one of the formats; "" has the file's name tell it. The
 // errors name the place, and are all that is wrong with what is taken over.
@@ -191,14 +188,8 @@ func within(path, dir string) bool {
 
 // put adds a value to a key of policies.
 func (r *reader) put(s setting, key, v string) {
-	environ := strings.HasPrefix(key, "env.")
-	if name, value, _ := strings.Cut(v, "="); environ && strings.Contains(value, ofCaller) {
-		r.left(s.place+" "+name, "a policy's values are not expanded: pass it with --env")
-		return
-	}
-	v = strings.ReplaceAll(v, ofCaller, "$")
-	origin := policy.Origin{Source: r.name + ": " + s.place}
-	if err := r.to.Put(key, policy.Named{Value: v, Optional: !environ, Origin: origin}); err != nil {
+	value := policy.Named{Value: v, Optional: !strings.HasPrefix(key, "env."), Origin: policy.Origin{Source: r.name + ": " + s.place}}
+	if err := r.to.Put(key, value); err != nil {
 		r.fail(s.place, "%q: %v", v, err)
 	}
 }
