@@ -39,22 +39,16 @@ func (c *prepared) bounds() track.Limits {
 
 // tellReached says which limits the session ran into.
 func (c *Command) tellReached(n track.Reached) {
-	times := func(n int, one, many string) string {
-		if n == 1 {
-			return "1 " + one
-		}
-		return fmt.Sprintf("%d %s", n, many)
-	}
 	if n.Gone && c.limits.Memory > 0 && c.status.Signaled() && c.status.Signal() == syscall.SIGKILL && c.endedItself() {
 		c.warn.warn(Warning{Text: fmt.Sprintf("the command was killed, perhaps for the limit of memory, %s (%s): its control group was gone before it could be asked",
 			units.FormatSize(c.limits.Memory), c.limits.MemoryFrom)})
 	}
 	if n.OOMKills > 0 {
-		c.warn.warn(Warning{Text: fmt.Sprintf("the session had all of its memory, %s (%s): the kernel ended %s",
-			units.FormatSize(c.limits.Memory), c.limits.MemoryFrom, times(n.OOMKills, "process", "processes"))})
+		c.warn.warn(Warning{Text: fmt.Sprintf("the session had all of its memory, %s (%s): the kernel ended %d of its processes",
+			units.FormatSize(c.limits.Memory), c.limits.MemoryFrom, n.OOMKills)})
 	}
 	if n.Forks > 0 {
-		c.warn.warn(Warning{Text: fmt.Sprintf("the session had all of its %d processes and threads (%s): making another failed %s",
-			c.limits.Pids, c.limits.PidsFrom, times(n.Forks, "time", "times"))})
+		c.warn.warn(Warning{Text: fmt.Sprintf("the session had all of its %d processes and threads (%s): %d more could not be made",
+			c.limits.Pids, c.limits.PidsFrom, n.Forks)})
 	}
 }

@@ -94,8 +94,9 @@ func (c *Command) leaveTemp(kept bool) {
 // follow handles what happens until the command has ended. The error says why it is
 // not known how.
 func (c *Command) follow() (lost error) {
-	over := make(chan struct{})
 	if c.signals != nil {
+		over := make(chan struct{})
+		defer func() { over <- struct{}{} }() // from here on no signal is taken from who waits
 		go func() {
 			for {
 				select {
@@ -110,7 +111,6 @@ func (c *Command) follow() (lost error) {
 	for done := false; !done; {
 		done, lost = c.event(c.s.Next())
 	}
-	close(over)
 	return lost
 }
 
