@@ -115,8 +115,5 @@ func (l *auditor) end(c *Command, r *Result, ended error) error {
 			e.Signal = int(r.Status.Signal())
 		}
 	}
-	if err := l.append(c, AuditLine{Event: "end", AuditEnd: e}); err != nil {
-		return errors.Join(ended, err)
-	}
-	return ended
+	return errors.Join(ended, l.append(c, AuditLine{Event: "end", AuditEnd: e}))
 }
