@@ -42,11 +42,6 @@ func (p *Plan) Start(c *fork.Command) (*fork.Process, error) {
 	return proc, ExplainStart(err)
 }
 
-// ExplainStart says in words why a command could not be confined, when err is
-// a *fork.StepError about a step of Confine's; any other error, and nil, it
-// returns as it is. The result wraps err.
-func ExplainStart(err error) error { return explainStart(err) }
-
 // SandboxArg is the argument by which a program that starts confined commands
 // is told to be their helper on macOS.
 const SandboxArg = fork.SandboxArg

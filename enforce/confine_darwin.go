@@ -69,6 +69,8 @@ func terminalName(f *os.File) string {
 	return path
 }
 
-func explainStart(err error) error { return err }
+// ExplainStart gives an error back as it is: there are no steps.
+func ExplainStart(err error) error { return err }
 
-func inheritsSockets([]*os.File) bool { return false }
+// InheritsSockets can't tell here, and says no.
+func InheritsSockets([]*os.File) bool { return false }

@@ -28,26 +28,13 @@ import (
 
 // confine has the broker serve at once, or leaves that to the caller.
 func (p *Plan) confine(c *fork.Command, atOnce bool) (*broker.Broker, error) {
-	if p.Caps.Err != nil {
-		return nil, p.Caps.Err
-	}
-	dir, err := p.checkMounts(c)
-	if err == nil {
-		err = p.refuseSockets(c)
-	}
+	dir, err := p.checkFiles(c)
 	if err != nil {
 		return nil, err
 	}
 	fd := -1
 	var own *mounts.Terminal
-	if p.Landlock != nil {
-		if fd, err = p.Landlock.Create(); err != nil {
-			return nil, err
-		}
-		own = p.Mounts.Terminal(c.Files, fd)
-	}
 	steps := p.capabilitySteps(c.Memory())
-	cleanup := c.Cleanup
 	if p.Landlock != nil || p.Seccomp != nil {
 		steps = append(steps, fork.Step{
 			Name: "prctl(PR_SET_NO_NEW_PRIVS)", Nr: unix.SYS_PRCTL,
@@ -55,7 +42,10 @@ func (p *Plan) confine(c *fork.Command, atOnce bool) (*broker.Broker, error) {
 		})
 	}
 	if p.Landlock != nil {
-		cleanup = append(cleanup, func() { unix.Close(fd) })
+		if fd, err = p.Landlock.Create(); err != nil {
+			return nil, err
+		}
+		own = p.Mounts.Terminal(c.Files, fd)
 		steps = append(steps, fork.Step{
 			Tag: landlock.Tag, Name: "landlock_restrict_self(2)", Nr: unix.SYS_LANDLOCK_RESTRICT_SELF,
 			Args: [6]uintptr{uintptr(fd), uintptr(p.Landlock.RestrictFlags())},
@@ -66,9 +56,7 @@ func (p *Plan) confine(c *fork.Command, atOnce bool) (*broker.Broker, error) {
 	case p.Mediation != nil:
 		var more []fork.Step
 		if m, more, err = broker.New(p.Mediation, c.Memory(), cmp.Or(p.watched, p.Seccomp)); err != nil {
-			for _, f := range cleanup[len(c.Cleanup):] {
-				f()
-			}
+			unix.Close(fd)
 			return nil, err
 		}
 		if p.watched != nil {
@@ -82,15 +70,41 @@ func (p *Plan) confine(c *fork.Command, atOnce bool) (*broker.Broker, error) {
 	case p.Seccomp != nil:
 		steps = append(steps, p.Seccomp.Step(c.Memory(), seccomp.FilterSpecAllow))
 	}
-	p.addMounts(c, dir, fd, own)
-	c.Steps, c.Cleanup = append(c.Steps, steps...), cleanup
+	if p.Mounts != nil {
+		// The working directory is entered afterwards: as it was before, it leads
+		// around all mounts.
+		c.Dir = dir
+		c.Namespaces |= p.Mounts.Clone()
+		c.Before = append(c.Before, p.Mounts.Steps(c.Memory(), os.Geteuid(), os.Getegid(), fd, own)...)
+	}
+	c.Steps = append(c.Steps, steps...)
+	if p.Landlock != nil {
+		c.Cleanup = append(c.Cleanup, func() { unix.Close(fd) })
+		c.Prepare = append(c.Prepare, func() error { return p.Landlock.AddRules(fd) })
+	}
 	if m != nil {
 		m.Attach(c, atOnce)
 	}
-	if p.Landlock != nil {
-		c.Prepare = append(c.Prepare, func() error { return p.Landlock.AddRules(fd) })
-	}
 	return m, nil
+}
+
+// checkFiles refuses what would lead the command around the plan, and gives its
+// working directory.
+func (p *Plan) checkFiles(c *fork.Command) (dir string, err error) {
+	if p.Caps.Err != nil {
+		return "", p.Caps.Err
+	}
+	if dir = c.Dir; p.Mounts != nil {
+		if err := refuseCovered(p.Mounts, c.Files); err != nil {
+			return "", err
+		}
+		if dir == "" {
+			if dir, err = os.Getwd(); err != nil {
+				return "", fmt.Errorf("the working directory: %w", err)
+			}
+		}
+	}
+	return dir, p.refuseSockets(c)
 }
 
 // capabilitySteps take capabilities away for good: from the ambient set, from
@@ -131,36 +145,10 @@ func (p *Plan) capabilitySteps(m *fork.Memory) []fork.Step {
 	})
 }
 
-// checkMounts finds what would lead the command around the mounts, and gives
-// its working directory.
-func (p *Plan) checkMounts(c *fork.Command) (dir string, err error) {
-	if p.Mounts == nil {
-		return c.Dir, nil
-	}
-	if err := refuseCovered(p.Mounts, c.Files); err != nil {
-		return "", err
-	}
-	if dir = c.Dir; dir == "" {
-		if dir, err = os.Getwd(); err != nil {
-			return "", fmt.Errorf("the working directory: %w", err)
-		}
-	}
-	return dir, nil
-}
-
-// addMounts puts the namespace in front of all other steps. The working
-// directory is entered afterwards: as it was before, it leads around all
-// mounts.
-func (p *Plan) addMounts(c *fork.Command, dir string, ruleset int, own *mounts.Terminal) {
-	if p.Mounts == nil {
-		return
-	}
-	c.Dir = dir
-	c.Namespaces |= p.Mounts.Clone()
-	c.Before = append(c.Before, p.Mounts.Steps(c.Memory(), os.Geteuid(), os.Getegid(), ruleset, own)...)
-}
-
-func explainStart(err error) error {
+// ExplainStart says in words why a command could not be confined, when err is
+// a *fork.StepError about a step of Confine's; any other error, and nil, it
+// returns as it is. The result wraps err.
+func ExplainStart(err error) error {
 	var se *fork.StepError
 	if !errors.As(err, &se) || se.Stage == fork.StageExec {
 		return err

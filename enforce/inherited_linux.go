@@ -48,8 +48,9 @@ func (p *Plan) refuseSockets(c *fork.Command) error {
 	return nil
 }
 
-// inheritsSockets looks for sockets of the internet.
-func inheritsSockets(files []*os.File) bool {
+// InheritsSockets reports whether one of the files that a command gets as its
+// descriptors 0 to 2 (fork.Command.Files) is a socket of the internet.
+func InheritsSockets(files []*os.File) bool {
 	for i := range 3 {
 		fd := fork.StandardFile(files, i)
 		domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)

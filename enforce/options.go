@@ -1,10 +1,6 @@
 package enforce
 
-import (
-	"os"
-
-	"github.com/zsbx/zsbx/enforce/internal/protect"
-)
+import "github.com/zsbx/zsbx/enforce/internal/protect"
 
 // Options are choices of the caller that no policy makes.
 type Options struct {
@@ -60,11 +56,6 @@ type Options struct {
 	// of descriptors 0 to 2: see InheritsSockets.
 	Sockets bool
 }
-
-// InheritsSockets reports whether one of the files that a command gets as its
-// descriptors 0 to 2 (fork.Command.Files) is a socket of the internet. Where it
-// can't tell, as on macOS, it says no.
-func InheritsSockets(files []*os.File) bool { return inheritsSockets(files) }
 
 // protectRequest is what the caller wants protected.
 func (o *Options) protectRequest() protect.Request {

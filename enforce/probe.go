@@ -1,14 +1,5 @@
 package enforce
 
-// Probe asks the kernel what it can enforce. It takes a few microseconds and
-// changes nothing: that a promise really holds is proved by SelfTest, and by
-// the start of a command, which fails when the kernel refuses a layer.
-// Where this machine is too short of something to be asked, Caps.Err says so.
-//
-// That a mount namespace can be had is assumed where nothing speaks against
-// it; see ProbeNamespaces.
-func Probe() Caps { return probe() }
-
 // Assume is what a machine with another system, "linux" or "macos", can usually
 // enforce, for saying what a policy would be there.
 func Assume(os string) Caps {
@@ -17,11 +8,6 @@ func Assume(os string) Caps {
 	}
 	return Caps{OS: os, Landlock: 11, Seccomp: true, SeccompNotify: true, Arch: "amd64"}
 }
-
-// ProbeNamespaces finds out by doing whether a private mount namespace can be
-// had, and sets MountNS and MountReason accordingly. It takes a process: about
-// as long as starting a command.
-func ProbeNamespaces(caps *Caps) { probeNamespaces(caps) }
 
 // InPlace is what can be enforced on a command that replaces the calling program
 // (fork.Exec): nobody is left to answer its calls or to end what it leaves

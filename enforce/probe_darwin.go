@@ -7,10 +7,10 @@ import (
 	"github.com/zsbx/zsbx/enforce/libsystem"
 )
 
-// probe asks whether this process is in a sandbox: if it is, no other can be
+// Probe asks whether this process is in a sandbox: if it is, no other can be
 // put on. That a profile holds is proved at every start, by the process that
 // puts it on.
-func probe() Caps {
+func Probe() Caps {
 	c := Caps{OS: "macos", Arch: runtime.GOARCH}
 	switch libsystem.SandboxCheck(os.Getpid(), "", libsystem.FilterNone, "") {
 	case libsystem.Allowed:
@@ -25,7 +25,8 @@ func probe() Caps {
 
 // What follows is about namespaces and procfs, which only Linux has.
 
-func probeNamespaces(*Caps) {}
+// ProbeNamespaces does nothing.
+func ProbeNamespaces(*Caps) {}
 
 func lateHint(error) string { return "" }
 

@@ -18,7 +18,14 @@ import (
 // container. A refusal becomes a reason in Caps; a shortage is no answer and becomes
 // Caps.Err. Namespaces and supervisors have files of their own.
 
-func probe() Caps {
+// Probe asks the kernel what it can enforce. It takes a few microseconds and
+// changes nothing: that a promise really holds is proved by SelfTest, and by
+// the start of a command, which fails when the kernel refuses a layer.
+// Where this machine is too short of something to be asked, Caps.Err says so.
+//
+// That a mount namespace can be had is assumed where nothing speaks against
+// it; see ProbeNamespaces.
+func Probe() Caps {
 	c := Caps{OS: "linux", Arch: runtime.GOARCH, UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
 	a := &asker{}
 	c.Landlock, c.LandlockReason = a.landlock()
@@ -71,35 +78,35 @@ func (a *asker) note(doing string, err error) {
 	}
 }
 
+// refusal says what the error of a system call means that a kernel may lack.
+func refusal(errno unix.Errno) string {
+	switch errno {
+	case 0:
+		return ""
+	case unix.ENOSYS, unix.EINVAL:
+		return "it is not built into this kernel, or hidden by a seccomp filter"
+	case unix.EOPNOTSUPP:
+		return "it is built into this kernel, but not in the lsm= list that it was booted with"
+	case unix.EPERM, unix.EACCES:
+		return "a seccomp filter of the container refuses it"
+	}
+	return errno.Error()
+}
+
 // landlock asks for the version of Landlock. The answer is the kernel's
 // own; /sys/kernel/security/lsm is missing in many containers.
 func (a *asker) landlock() (version int, reason string) {
 	v, errno := a.ask("landlock_create_ruleset(2)", unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
-	switch errno {
-	case 0:
-		return int(v), ""
-	case unix.ENOSYS:
-		return 0, "it is not built into this kernel, or hidden by a seccomp filter"
-	case unix.EOPNOTSUPP:
-		return 0, "it is built into this kernel, but not in the lsm= list that it was booted with"
-	case unix.EPERM, unix.EACCES:
-		return 0, "a seccomp filter of the container refuses it"
+	if errno != 0 {
+		v = 0
 	}
-	return 0, errno.Error()
+	return int(v), refusal(errno)
 }
 
 // action asks whether a filter may give an answer.
 func (a *asker) action(action uint32) (bool, string) {
 	_, errno := a.ask("seccomp(2)", unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
-	switch errno {
-	case 0:
-		return true, ""
-	case unix.ENOSYS, unix.EINVAL:
-		return false, "filters are not built into this kernel"
-	case unix.EPERM, unix.EACCES:
-		return false, "a seccomp filter of the container refuses another one"
-	}
-	return false, errno.Error()
+	return errno == 0, refusal(errno)
 }
 
 // permitted is the calling thread's permitted capability set. Without an answer
@@ -121,14 +128,10 @@ func (a *asker) notify(yama byte, capabilities uint64) (bool, string) {
 		return false, why
 	}
 	// No descriptor -1 can be fetched: EBADF, unless the call is not there.
-	switch _, errno := a.ask("pidfd_getfd(2)", unix.SYS_PIDFD_GETFD, ^uintptr(0), 0, 0); errno {
-	case unix.EBADF:
-	case unix.ENOSYS:
-		return false, "pidfd_getfd(2) (Linux 5.6) is not built into this kernel"
-	case unix.EPERM, unix.EACCES:
+	if _, errno := a.ask("pidfd_getfd(2)", unix.SYS_PIDFD_GETFD, ^uintptr(0), 0, 0); errno == unix.EPERM || errno == unix.EACCES {
 		return false, "a seccomp filter of the container refuses pidfd_getfd(2), as Docker's does without --cap-add SYS_PTRACE"
-	default:
-		return false, "pidfd_getfd(2): " + errno.Error()
+	} else if errno != unix.EBADF {
+		return false, "pidfd_getfd(2) (Linux 5.6): " + refusal(errno)
 	}
 	if why := seccomp.YamaRefuses(yama, capabilities); why != "" {
 		return false, why
@@ -141,15 +144,10 @@ func (a *asker) notify(yama byte, capabilities uint64) (bool, string) {
 	}
 	errno = fork.Retry(installListener)
 	a.note("seccomp(2)", errno)
-	switch errno {
-	case 0:
-		return true, ""
-	case unix.EBUSY:
+	if errno == unix.EBUSY {
 		return false, "this process has a supervisor already, and there can be one only: an outer zsbx, which still guards its own session, or a container's"
-	case unix.EPERM, unix.EACCES:
-		return false, "a seccomp filter of the container refuses another one with a supervisor"
 	}
-	return false, "a filter with a supervisor: " + errno.Error()
+	return errno == 0, refusal(errno)
 }
 
 // yamaScope is kernel.yama.ptrace_scope, as a digit; 0 without Yama.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
+	"github.com/zsbx/zsbx/internal/procfs"
 )
 
 // refusesUserNS says why an ordinary user gets no user namespace with a say over
@@ -65,28 +66,16 @@ func readSmall(file string) string { return (&asker{}).read(file) }
 
 // read is readSmall, which notes a shortage.
 func (a *asker) read(file string) string {
-	var buf [64]byte
-	n := 0
-	errno := fork.Retry(func() unix.Errno {
-		fd, err := unix.Open(file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		if err == nil {
-			n, err = unix.Read(fd, buf[:])
-			unix.Close(fd)
-		}
-		errno, _ := err.(unix.Errno)
-		return errno
-	})
-	a.note(file, errno)
-	if errno != 0 {
-		return ""
-	}
-	line, _, _ := strings.Cut(string(buf[:n]), "\n")
+	text, err := procfs.Read(file, make([]byte, 64))
+	a.note(file, err)
+	line, _, _ := strings.Cut(string(text), "\n")
 	return line
 }
 
-// probeNamespaces makes the namespace in a process that then executes what
-// can't be executed: it goes as far as the start of a command would.
-func probeNamespaces(caps *Caps) {
+// ProbeNamespaces finds out by doing whether a private mount namespace can be
+// had, and sets MountNS and MountReason accordingly: it makes one in a process that then
+// executes what can't be executed. That takes about as long as starting a command.
+func ProbeNamespaces(caps *Caps) {
 	if !caps.MountNS || caps.Err != nil {
 		return
 	}
@@ -99,13 +88,13 @@ func probeNamespaces(caps *Caps) {
 		return
 	}
 	without, refused := p.Refused(err)
-	if !refused && fork.ShortageOf(err) != nil {
+	switch {
+	case refused:
+		*caps = without
+		ProbeNamespaces(caps)
+	case fork.ShortageOf(err) != nil:
 		caps.Err = fmt.Errorf("trying a mount namespace: %w", err)
-		return
+	default:
+		caps.MountNS, caps.MountReason = false, "a process to try it in could not be started"
 	}
-	if !refused {
-		without.MountNS, without.MountReason = false, "a process to try it in could not be started"
-	}
-	*caps = without
-	probeNamespaces(caps)
 }
