@@ -57,10 +57,7 @@ const SandboxArg = fork.SandboxArg
 // returns 125.
 func SandboxMain(args []string) int {
 	if len(args) > 0 {
-		return helperMisused
+		return 125 // nobody called it as a helper
 	}
 	return fork.SandboxMain()
 }
-
-// helperMisused is the exit status of a helper that nobody called as one.
-const helperMisused = 125

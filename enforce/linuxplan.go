@@ -20,7 +20,10 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 	rep := &report{p: p, opts: opts, set: protect.Find(p.Policy, host, opts.protectRequest())}
 	if p.Caps.Landlock > 0 {
 		none := p.noNamespace(host)
-		q := deny.Request{Trees: treesOf(p.Policy), Deny: p.Policy.Deny, Host: host, NoMasks: none, Private: privateHome(p.Policy, host, none)}
+		q := deny.Request{Trees: treesOf(p.Policy), Deny: p.Policy.Deny, Host: host, NoMasks: none}
+		if p.Policy.Private.Home.Is() && none == "" {
+			q.Private, _ = mounts.PrivateHome(p.Policy, host)
+		}
 		if len(q.Deny) > 0 && host != nil && host.ReadFile != nil {
 			if rep.set.Table == nil {
 				rep.set.Table = mounts.ReadTable(host)
@@ -82,16 +85,6 @@ func (p *Plan) noNamespace(host *policy.Host) string {
 		return "no host to look at files with"
 	}
 	return ""
-}
-
-// privateHome is the directory that a private home takes the place of, "" for
-// none.
-func privateHome(r *policy.Resolved, host *policy.Host, none string) string {
-	if !r.Private.Home.Is() || none != "" {
-		return ""
-	}
-	home, _ := mounts.PrivateHome(r, host)
-	return home
 }
 
 // treesOf are the paths that the policy allows.

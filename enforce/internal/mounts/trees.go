@@ -24,11 +24,10 @@ func WritableTrees(paths []policy.Path) []string {
 	slices.SortFunc(out, landlock.ComparePaths)
 	outer := ""
 	return slices.DeleteFunc(out, func(p string) bool {
-		if outer != "" && policy.Within(p, outer) {
-			return true
+		if outer == "" || !policy.Within(p, outer) {
+			outer = p
 		}
-		outer = p
-		return false
+		return p != outer
 	})
 }
 
