@@ -15,8 +15,8 @@ import (
 )
 
 // mistakes are what is wrong with a command line. What flags are given is checked
-// while pflag reads them and noted here: pflag would stop at the first mistake. It does
-// at a flag that there is not, and at one without its value.
+// while pflag reads them and noted here: pflag would stop at the first mistake, and
+// all are said at once.
 type mistakes struct{ errs []error }
 
 func (m *mistakes) fail(format string, args ...any) {
@@ -87,19 +87,38 @@ func (m *mistakes) duration(fs *pflag.FlagSet, d *time.Duration, name, usage str
 	}}, name, usage)
 }
 
-// trackers are the trackers that can be asked for, those of other systems, too.
-var trackers = []string{"auto", "domain", "fingerprint", "cgroup", "subtree", "group"}
+// trackers are the trackers that can be asked for, that of macOS, too.
+var trackers = []string{"auto", "domain", "fingerprint", "cgroup", "subtree"}
 
-// flagError says what pflag stopped at, and all that was wrong before it.
+// flagError says all that is wrong with the flags. pflag stops at one that there is
+// not: the others are read without it. What follows it may be its value, so only "--"
+// ends them then; without that, the first word does.
 func (a *app) flagError(c *cobra.Command, err error) error {
 	if errors.Is(err, pflag.ErrHelp) {
 		return err
 	}
-	meant := ""
-	if none := (*pflag.NotExistError)(nil); errors.As(err, &none) {
-		var names []string
-		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		meant = policy.DidYouMean(none.GetSpecifiedName(), names)
+	fs, hint := c.Flags(), c.CommandPath()+" --help"
+	args := slices.Clone(a.args[slices.Index(a.args, c.Name())+1:]) // all of the root's, which is not named
+	if slices.Contains(args, "--") {
+		fs.SetInterspersed(true)
 	}
-	return errors.Join(append(a.errs, usageHint(c.CommandPath()+" --help", "%w%s", err, meant))...)
+	var names []string
+	fs.VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+	var unknown []error
+	for none := (*pflag.NotExistError)(nil); errors.As(err, &none); err = fs.Parse(args) {
+		long, letters := "--"+none.GetSpecifiedName(), none.GetSpecifiedShortnames()
+		i := slices.IndexFunc(args, func(arg string) bool {
+			if letters != "" {
+				return strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "--") && strings.HasSuffix(arg, letters)
+			}
+			return arg == long || strings.HasPrefix(arg, long+"=")
+		})
+		name, _, _ := strings.Cut(args[i], "=")
+		unknown = append(unknown, usageHint(hint, "unknown flag %s%s", name, policy.DidYouMean("--"+strings.TrimLeft(name, "-"), names)))
+		args, a.errs = slices.Delete(args, i, i+1), nil // those are found again
+	}
+	if err != nil {
+		err = usageHint(hint, "%w", err)
+	}
+	return errors.Join(slices.Concat(unknown, a.errs, []error{err})...)
 }
