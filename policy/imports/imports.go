@@ -1,6 +1,7 @@
 package imports
 
 import (
+	"bytes"
 	"cmp"
 	_ "embed"
 	"fmt"
@@ -26,12 +27,14 @@ type Result struct {
 // Formats are the names of the formats, in the order in which they are tried.
 func Formats() []string { return []string{"codex", "firejail", "zed", "srt", "landrun"} }
 
-// detect tells the format of a file by its name, and Zed's JSON from srt's by its
-// content. "" is for unknown.
+// detect tells the format of a file by its name, and of JSON by what is in it, too. ""
+// is for unknown.
 func detect(name string, data []byte) string {
 	for _, format := range Formats() {
-		ext, sign, _ := strings.Cut(keys("?")[format], " ")
-		if path.Ext(name) == ext && strings.Contains(string(data), sign) {
+		ext, list, _ := strings.Cut(keys("?")[format], " ")
+		signs := strings.Fields(list)
+		found := func(sign string) bool { return bytes.Contains(data, []byte(sign)) }
+		if path.Ext(name) == ext && (len(signs) == 0 || slices.ContainsFunc(signs, found)) {
 			return format
 		}
 	}
@@ -59,7 +62,7 @@ type setting struct {
 func Read(format, name string, data []byte) (*Result, error) {
 	if format = cmp.Or(format, detect(name, data)); format == "" {
 		return nil, policy.Errors{{Code: policy.CodeValue, Hint: "--format srt",
-			Msg: fmt.Sprintf("%s: what it is can't be told by its name: one of %s", name, strings.Join(Formats(), ", "))}}
+			Msg: fmt.Sprintf("%s: what it is can't be told: one of %s", name, strings.Join(Formats(), ", "))}}
 	} else if !slices.Contains(Formats(), format) {
 		return nil, fmt.Errorf("unknown format %q: --format takes %s", format, strings.Join(Formats(), ", "))
 	}

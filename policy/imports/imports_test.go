@@ -60,7 +60,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestDetect: a word in the content does not outweigh the name.
+// TestDetect: a word in the content does not outweigh the name, and settings of other
+// programs are not taken for a sandbox's.
 func TestDetect(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"s.json", `{"filesystem":{"denyRead":["~/.config/firejail","sandbox_mode"]}}`, "srt"},
@@ -70,6 +71,7 @@ func TestDetect(t *testing.T) {
 		{"x.profile", "blacklist /sandbox_mode", "firejail"},
 		{"x.toml", "x = 'firejail'", "codex"},
 		{"x", "exec landrun ls", ""},
+		{"settings.json", `{"permissions": {"allow": ["Read(x)"]}}`, ""},
 	} {
 		r, err := imports.Read("", tt.name, []byte(tt.text))
 		if (err != nil) != (tt.want == "") || err == nil && r.Format != tt.want {
@@ -158,7 +160,7 @@ func TestBad(t *testing.T) {
 		{"landrun", "landrun --connect-tcp 70000 ls", `--connect-tcp: "70000": a port is a number from 1 to 65535`},
 		{"landrun", "landrun --ro /x{a,b} ${y:-z} ls", ""},
 		{"firejail", "whitelist\n", "1: whitelist: strings are needed"},
-		{"", "", "f: what it is can't be told by its name: one of codex, firejail, zed, srt, landrun"},
+		{"", "", "f: what it is can't be told: one of codex, firejail, zed, srt, landrun"},
 		{"what", "", `unknown format "what"`},
 	} {
 		r, err := imports.Read(tt.format, "f", []byte(tt.text))
