@@ -27,15 +27,19 @@ func TestGuaranteeWithoutLimits(t *testing.T) {
 	}
 }
 
-// TestManyGaps: thousands of one kind are a few lines.
+// TestManyGaps: thousands of one kind are a few lines, and hide no other kind.
 func TestManyGaps(t *testing.T) {
 	var gaps []enforce.Gap
 	for i := range 10_000 {
 		gaps = append(gaps, enforce.Gap{Name: "deny", Promise: fmt.Sprint("no access to d", i), Why: "w"})
 	}
+	gaps = append(gaps, enforce.Gap{Name: "limits", Promise: "no more memory", Why: "w"})
 	errs := failures(refuseGaps(gaps), nil)
-	if last := errs[len(errs)-1].Error(); len(errs) != mostGaps+1 || last != "can't be enforced here: 9980 more: zsbx check" {
+	if last := errs[len(errs)-1].Error(); len(errs) != mostGaps+2 || last != "can't be enforced here: 9990 more: zsbx check" {
 		t.Errorf("%d errors, the last one: %s", len(errs), last)
+	}
+	if limits := errs[len(errs)-2]; limits.hint != "--allow-gap limits" {
+		t.Errorf("%v, hint %q", limits, limits.hint)
 	}
 }
 
@@ -50,6 +54,10 @@ func TestShortGaps(t *testing.T) {
 		}
 	}
 	if got := shortGaps([]enforce.Gap{{Name: "ipc"}, {Name: "ipc"}, {Name: "metadata"}}); got != "gaps: ipc, metadata (--allow-gap hardening)" {
+		t.Error(got)
+	}
+	if got := shortGaps([]enforce.Gap{{Name: "terminals"}, {Name: "ipc"}, {Name: "metadata"}, {Name: "orphans"}, {Name: "own-files"}}); got !=
+		"gaps: ipc, metadata, orphans and 2 more (--allow-gap hardening)" {
 		t.Error(got)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // settingsFile holds the user's preferences, below $XDG_CONFIG_HOME. Nothing
@@ -59,7 +60,7 @@ func (s settings) read(file string) error {
 		case words == nil:
 			return fmt.Errorf("unknown setting %q: there are color and track", name)
 		case !slices.Contains(words, text):
-			return fmt.Errorf("%s %v: must be %s", name, all[name], oneOf(words))
+			return fmt.Errorf("%s %s: must be %s", name, shell.Quote(fmt.Sprint(all[name])), oneOf(words))
 		default:
 			s[name] = text
 		}

@@ -58,23 +58,30 @@ func shortGaps(gaps []enforce.Gap) string {
 	slices.Sort(names)
 	names = slices.Compact(names)
 	said := strings.Join(names, ", ")
-	const room = 80 - len("zsbx: warning: gaps:  and 99 more (--allow-gap "+enforce.AllHardening+")")
+	const room = 80 - len("zsbx: warning: gaps:  (--allow-gap "+enforce.AllHardening+")")
 	for n := len(names) - 1; len(said) > room && n > 0; n-- {
 		said = fmt.Sprintf("%s and %d more", strings.Join(names[:n], ", "), len(names)-n)
 	}
 	return "gaps: " + said + " (--allow-gap " + enforce.AllHardening + ")"
 }
 
-// mostGaps is how many gaps are said one by one: thousands of denials would make
-// megabytes of messages.
-const mostGaps = 20
+// mostGaps is how many gaps of a kind are said one by one: thousands of denials would
+// make megabytes of messages.
+const mostGaps = 10
 
-// fewGaps are gaps to be said one by one. The last one says how many more there are.
-func fewGaps(gaps []enforce.Gap) []enforce.Gap {
-	if more := len(gaps) - mostGaps; more > 0 {
-		gaps = append(gaps[:mostGaps:mostGaps], enforce.Gap{Promise: fmt.Sprintf("%d more: zsbx check", more)})
+// fewGaps are gaps to be said one by one, some of every kind. The last one says how many
+// more there are.
+func fewGaps(gaps []enforce.Gap) (few []enforce.Gap) {
+	said := make(map[string]int)
+	for _, g := range gaps {
+		if said[g.Name]++; said[g.Name] <= mostGaps {
+			few = append(few, g)
+		}
 	}
-	return gaps
+	if more := len(gaps) - len(few); more > 0 {
+		few = append(few, enforce.Gap{Promise: fmt.Sprintf("%d more: zsbx check", more)})
+	}
+	return few
 }
 
 // gapText is what is not kept, and why.
