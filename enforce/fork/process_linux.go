@@ -96,15 +96,16 @@ func (p *Process) polled(events int16, d time.Duration) bool {
 // hungUp reports whether the keeper is gone. p.mu is held.
 func (p *Process) hungUp() bool { return p.polled(0, 0) }
 
-// receive reads one message. A closed connection is ErrKeeperLost. When the
-// keeper ends with one of our requests unread, ECONNRESET comes once, and before
-// the last messages that it sent (unix_release_sock in the kernel).
+// receive reads one message. A closed connection is ErrKeeperLost. After any other error
+// the message is still there. When the keeper ends with one of our requests unread,
+// ECONNRESET comes once, and before the last messages that it sent (unix_release_sock in
+// the kernel).
 func (p *Process) receive() (m message, err error) {
 	buf := unsafe.Slice((*byte)(unsafe.Pointer(&m)), unsafe.Sizeof(m))
 	n := 0
 	err = patiently(func() (err error) {
-		if n, err = syscall.Read(p.conn, buf); err == syscall.ECONNRESET {
-			err = syscall.EINTR
+		if n, err = syscall.Read(p.conn, buf); err != nil && err != syscall.EBADF {
+			err = syscall.EAGAIN
 		}
 		return err
 	})
