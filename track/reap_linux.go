@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -15,8 +16,8 @@ import (
 
 // How a session is ended. By a later process: askKeeper has the keeper do it, whose
 // word is the proof; settleLost does without one, by the control group, or by what
-// names the session in its environment (look_linux.go), and then proves nothing. By
-// Close: Kill and settle, which hears the keeper itself.
+// names the session in its environment (look_linux.go), and then proves nothing. Close
+// does the same, after Kill.
 
 const (
 	howCgroup = "the session's control group, which the command could not leave, is empty"
@@ -87,7 +88,7 @@ func (f *found) askKeeper(ctx context.Context, k *proc.Handle, r *Report) (over 
 	if g := f.group(); g != nil && g.Unit != "" && g.Kill() == nil {
 		r.addMethod("cgroup")
 	}
-	ended := k.Wait(ctx)
+	ended := f.awaitEnd(ctx, k)
 	f.listen()
 	switch {
 	case f.word.empty():
@@ -102,6 +103,23 @@ func (f *found) askKeeper(ctx context.Context, k *proc.Handle, r *Report) (over 
 		r.Unproved = unprovedWord
 	}
 	return false, nil
+}
+
+// helpTime is how long a keeper that was told to end its session is left alone.
+const helpTime = 5 * time.Second
+
+// awaitEnd waits for the end of a keeper that was told to end its session, and reports
+// whether it came. One without a domain looks for processes in /proc: what it could not
+// open, for want of memory or descriptors, is killed from here, and counted by the keeper,
+// which has the last word all the same.
+func (f *found) awaitEnd(ctx context.Context, k *proc.Handle) bool {
+	soon, cancel := context.WithTimeout(ctx, helpTime)
+	defer cancel()
+	if k.Wait(soon) {
+		return true
+	}
+	_ = f.walk(ctx, &Report{})
+	return k.Wait(ctx)
 }
 
 // settleLost does what can be done without a keeper: the control group, if the
