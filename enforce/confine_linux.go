@@ -60,10 +60,7 @@ func (p *Plan) confine(c *fork.Command, atOnce bool) (*broker.Broker, error) {
 			return nil, err
 		}
 		if p.watched != nil {
-			w := watch.New(p.world())
-			if p.model != nil {
-				w.Model = p.model.world()
-			}
+			w := watch.New(cmp.Or(p.model, p).world(), p.model != nil)
 			p.recorder, m.Watcher = w, w
 		}
 		steps = append(steps, more...)

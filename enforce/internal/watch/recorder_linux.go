@@ -15,10 +15,8 @@ import (
 
 // Recorder is the broker's Watcher. Its calls come from several goroutines.
 type Recorder struct {
-	// Model is a plan whose refusals are recorded as well, unproved; or nil.
-	Model *answer.World
-
 	world   *answer.World
+	imagine bool              // nothing of the world holds: what it would refuse is recorded
 	names   map[int32]string  // of the system calls
 	dirs    map[string]string // directories as they are written, and their canonical names; refusals.mu
 	looking sync.RWMutex      // held for writing, nothing is being looked at
@@ -27,9 +25,11 @@ type Recorder struct {
 	refusals
 }
 
-// New makes the recorder for a plan, whose filter hands over what it sees.
-func New(w *answer.World) *Recorder {
-	return &Recorder{world: w, names: w.Filter.Names(), dirs: make(map[string]string), threads: make(map[int]*thread)}
+// New makes the recorder for a plan, whose filter hands over what it sees. With imagine
+// another plan with that filter holds the command, and what this one would refuse is
+// recorded, unproved.
+func New(w *answer.World, imagine bool) *Recorder {
+	return &Recorder{world: w, imagine: imagine, names: w.Filter.Names(), dirs: make(map[string]string), threads: make(map[int]*thread)}
 }
 
 // Watch answers a call, unless the broker has to.
@@ -50,15 +50,16 @@ func (r *Recorder) Watch(c *broker.Call) bool {
 	}
 	got := answer.Answer{Verdict: answer.Allowed}
 	if l.read() {
-		if got = l.decide(); got.Verdict == answer.Allowed {
-			l.imagine()
-		}
+		got = l.decide()
 	}
-	if got.Verdict == answer.Allowed {
-		c.Continue()
-	} else {
+	switch a := &l.act; {
+	case got.Verdict != answer.Allowed && !r.imagine:
 		l.confirm(got)
+		return true
+	case got.Verdict == answer.Refused && (!a.Missing || a.Op == answer.Make || a.Flags&answer.Creat != 0): // else ENOENT
+		l.add(l.refusal(got))
 	}
+	c.Continue()
 	return true
 }
 
@@ -93,16 +94,6 @@ func (r *Recorder) Refused(c *broker.Call, errno unix.Errno) {
 			x.Proved, x.Ordinary = true, l.outside()
 			l.add(x)
 		}
-	}
-}
-
-// imagine records what the model would refuse of what is there, or would be made.
-func (l *look) imagine() {
-	if l.r.Model == nil || l.act.Missing && l.act.Op != answer.Make && l.act.Flags&answer.Creat == 0 {
-		return
-	}
-	if got := l.r.Model.Decide(&l.act); got.Verdict == answer.Refused {
-		l.add(l.refusal(got))
 	}
 }
 
