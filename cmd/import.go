@@ -24,7 +24,7 @@ of firejail.`,
   zsbx import --format firejail /etc/firejail/wget.profile`,
 	}
 	var format string
-	c.Flags().Var(&flagValue{kind: "string", words: imports.Formats, set: func(s string) { format = s }}, "format", "what FILE is, by `NAME`: srt, zed, codex, landrun or firejail; by default it is guessed")
+	c.Flags().Var(&flagValue{kind: "string", words: imports.Formats, set: func(s string) { format = s }}, "format", "what FILE is, by `NAME`: srt, zed, codex, landrun or firejail; by default its name and JSON in it tell")
 	c.RunE = func(_ *cobra.Command, args []string) error { return a.importFile(args, format) }
 	return c
 }
