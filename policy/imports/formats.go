@@ -24,19 +24,18 @@ import (
 func (r *reader) tree(data []byte) ([]setting, error) {
 	t, err := map[string]any{}, error(nil)
 	if r.Format == "codex" {
+		t["sandbox_mode"] = "read-only"
 		err = toml.Unmarshal(data, &t)
 	} else if data, err = hujson.Standardize(data); err == nil {
 		err = json.Unmarshal(data, &t)
 	}
-	switch mode, _ := t["sandbox_mode"].(string); {
+	switch {
 	case err != nil:
 	case t == nil:
 		err = errors.New("an object is needed")
 	case r.Format == "zed" && !bytes.Contains(data, []byte(`"sandbox"`)):
 		err = errors.New("there is no terminal.sandbox in it")
-	case r.Format == "codex" && !r.begin("codex/"+mode):
-		r.fail("sandbox_mode", "unknown mode %q", mode)
-	case r.Format == "codex" && mode != "workspace-write":
+	case t["sandbox_mode"] != "workspace-write":
 		delete(t, "sandbox_workspace_write")
 	}
 	return flatten("", t), err
@@ -96,11 +95,7 @@ func (r *reader) landrun(data []byte) (all []setting, err error) {
 			if key == "env" {
 				s.values = []string{v}
 			}
-			if strings.ContainsRune(v, 0) {
-				r.left(s.place, "what it expands to is not known")
-			} else {
-				all = append(all, s)
-			}
+			all = append(all, s)
 			return nil
 		})
 	}
@@ -122,7 +117,7 @@ func (r *reader) landrun(data []byte) (all []setting, err error) {
 // directory writable, unless it has whitelists. They come first, wherever they stand.
 func (r *reader) firejail(data []byte) (all []setting, err error) {
 	var first []setting
-	home, macros := true, strings.NewReplacer(strings.Fields(keys("$")["firejail"])...)
+	home, macros := true, strings.NewReplacer(append(strings.Fields(keys("$")["firejail"]), "${", "\x00")...)
 	for i, text := range strings.Split(string(data), "\n") {
 		if text = strings.TrimSpace(text); text == "" || text[0] == '#' {
 			continue
@@ -130,23 +125,16 @@ func (r *reader) firejail(data []byte) (all []setting, err error) {
 		key, value, _ := strings.Cut(text, " ")
 		value = macros.Replace(strings.TrimSpace(value))
 		s := setting{key, fmt.Sprintf("%d: %s", i+1, text), []string{value}}
-		switch {
-		case key != "env" && strings.Contains(value, "${"):
-			r.left(s.place, "zsbx does not know what the variable in it stands for")
-			continue
-		case key == "private", (key == "whitelist" || key == "allow") && strings.HasPrefix(value, "~"):
-			home = false
-		case key == "protocol" && strings.Contains(value, "inet"):
-			continue
-		}
-		if strings.HasPrefix(key, "whitelist") || key == "allow" {
+		whitelist := strings.HasPrefix(key, "whitelist") || key == "allow"
+		if whitelist {
 			first = append(first, s)
 		} else {
 			all = append(all, s)
 		}
+		home = home && key != "private" && !(whitelist && strings.HasPrefix(value, "~"))
 	}
 	if home {
-		r.begin("firejail/home")
+		first = append(first, setting{"(home)", "(default)", []string{"~"}})
 	}
 	return append(first, all...), nil
 }

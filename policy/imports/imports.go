@@ -6,7 +6,6 @@ import (
 	_ "embed"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/zsbx/zsbx/policy"
@@ -24,22 +23,8 @@ type Result struct {
 	Left   []string // what was not taken over as it is: a key, or a line with its number, and why
 }
 
-// Formats are the names of the formats, in the order in which they are tried.
+// Formats are the names of the formats.
 func Formats() []string { return []string{"codex", "firejail", "zed", "srt", "landrun"} }
-
-// detect tells the format of a file by its name, and of JSON by what is in it, too. ""
-// is for unknown.
-func detect(name string, data []byte) string {
-	for _, format := range Formats() {
-		ext, list, _ := strings.Cut(keys("?")[format], " ")
-		signs := strings.Fields(list)
-		found := func(sign string) bool { return bytes.Contains(data, []byte(sign)) }
-		if path.Ext(name) == ext && (len(signs) == 0 || slices.ContainsFunc(signs, found)) {
-			return format
-		}
-	}
-	return ""
-}
 
 // reader fills a Result.
 type reader struct {
@@ -57,19 +42,30 @@ type setting struct {
 	values []string // "" for what is no string
 }
 
-// Read makes a policy of a file in one of the formats; "" has the file's name tell it. The
-// errors name the place, and are all that is wrong with what is taken over.
+// Read makes a policy of a file in one of the formats; "" has the file's name tell it, and
+// what JSON has in it. The errors name the place, and are all that is wrong
+// with what is taken over.
 func Read(format, name string, data []byte) (*Result, error) {
-	if format = cmp.Or(format, detect(name, data)); format == "" {
-		return nil, policy.Errors{{Code: policy.CodeValue, Hint: "--format srt",
-			Msg: fmt.Sprintf("%s: what it is can't be told: one of %s", name, strings.Join(Formats(), ", "))}}
-	} else if !slices.Contains(Formats(), format) {
-		return nil, fmt.Errorf("unknown format %q: --format takes %s", format, strings.Join(Formats(), ", "))
+	if format == "" {
+		format = keys("?")[path.Ext(name)]
+		has := func(key string) bool { return bytes.Contains(data, []byte(key)) }
+		switch {
+		case format == "srt" && has(`"terminal"`):
+			format = "zed"
+		case format == "srt" && !has(`"filesystem"`) && !has(`"network"`): // another program's
+			format = ""
+		}
 	}
 	p := &policy.Policy{Linux: &policy.Policy{}, MacOS: &policy.Policy{}}
 	r := &reader{name: name, Result: Result{Format: format, Policy: p}, to: p, keys: keys(format)}
-	r.begin(format)
 	readers := map[string]func([]byte) ([]setting, error){"landrun": r.landrun, "firejail": r.firejail, "codex": r.tree, "zed": r.tree, "srt": r.tree}
+	if readers[format] == nil {
+		return nil, policy.Errors{{Code: policy.CodeValue, Hint: "--format srt",
+			Msg: fmt.Sprintf("%s: its format is not known: it is one of %s", name, strings.Join(Formats(), ", "))}}
+	}
+	for f := strings.Fields(keys("+")[format]); len(f) > 1; f = f[2:] {
+		r.do(setting{place: f[0]}, f[1])
+	}
 	settings, err := readers[format](data)
 	if err != nil {
 		return nil, policy.Errors{{Origin: policy.Origin{Source: name}, Code: policy.CodeSyntax, Msg: "as " + format, Err: err}}
@@ -102,18 +98,14 @@ func keys(format string) map[string]string {
 	return all
 }
 
-// begin does what a format says by itself, and reports whether there is such a one.
-func (r *reader) begin(format string) bool {
-	rest := keys("+")[format]
-	for f := strings.Fields(rest); len(f) > 1; f = f[2:] {
-		r.do(setting{place: f[0]}, f[1])
-	}
-	return rest != ""
-}
-
 // apply does what keys.txt says of a setting, and tells why that is not all.
 func (r *reader) apply(s setting) {
-	rest := cmp.Or(r.keys[s.key+"="+strings.Join(s.values, ",")], r.keys[s.key])
+	text := strings.Join(s.values, ",")
+	if strings.Contains(text, "\x00") {
+		r.left(s.place, "what it expands to is not known")
+		return
+	}
+	rest := cmp.Or(r.keys[s.key+"="+text], r.keys[s.key])
 	for key := s.key; rest == "" && key != ""; {
 		key = key[:max(strings.LastIndexByte(key, '.'), 0)]
 		if rest = r.keys[key]; strings.HasPrefix(rest, "fs.") || strings.HasPrefix(rest, "net.") {
@@ -121,18 +113,22 @@ func (r *reader) apply(s setting) {
 		}
 	}
 	actions, why, _ := strings.Cut(cmp.Or(rest, r.keys["*"], "- zsbx does not know it"), " ")
+	if access := narrowing[actions]; access != 0 && s.values[0] != "" && r.narrow(written(s.values[0]), access) {
+		return
+	}
 	for action := range strings.SplitSeq(actions, ",") {
-		if all := r.do(s, action); all {
-			return
-		}
+		r.do(s, action)
 	}
 	if why != "" && len(s.values) > 0 && s.values[0] != "false" {
 		r.left(s.place, why)
 	}
 }
 
-// do does one action, and reports whether nothing is left to be done.
-func (r *reader) do(s setting, action string) (all bool) {
+// narrowing are the actions that take an access away.
+var narrowing = map[string]policy.Access{"-write,fs.deny": policy.Write, "-exec": policy.Exec}
+
+// do does one action.
+func (r *reader) do(s setting, action string) {
 	key, value, fixed := strings.Cut(action, "=")
 	if fixed {
 		s.values = []string{value}
@@ -141,15 +137,12 @@ func (r *reader) do(s setting, action string) (all bool) {
 		_ = r.to.Put(key) // an empty list says something, too
 	}
 	for _, v := range s.values {
-		p := strings.ReplaceAll(cmp.Or(strings.TrimRight(v, "/"), "/"), "$", "$$")
 		switch isPath := strings.HasPrefix(key, "fs.") || key == "net.unix"; {
-		case key == "", key == "-":
+		case key == "" || key[0] == '-': // zsbx does it by itself, or says why not
 		case v == "" && key != "set":
 			r.fail(s.place, "strings are needed, none of them empty")
-		case key == "-write":
-			all = r.narrow(p, policy.Write)
-		case key == "-exec":
-			all = r.narrow(p, policy.Exec)
+		case key == "unknown":
+			r.fail(s.place, "unknown value %q", v)
 		case key == "set":
 			r.put(s, "env.set", s.key[strings.LastIndexByte(s.key, '.')+1:]+"="+v)
 		case key == "env" && strings.Contains(v, "="):
@@ -162,12 +155,16 @@ func (r *reader) do(s setting, action string) (all bool) {
 			r.to.Net.ConnectTCP, r.to.Net.BindTCP = nil, nil
 			r.put(s, key, v)
 		case isPath:
-			r.put(s, key, p)
+			r.put(s, key, written(v))
 		default:
 			r.put(s, key, v)
 		}
 	}
-	return all
+}
+
+// written is a path as policies have it, where "$" begins a variable.
+func written(p string) string {
+	return strings.ReplaceAll(cmp.Or(strings.TrimRight(p, "/"), "/"), "$", "$$")
 }
 
 // narrow takes an access from the rules so far for a path and for what lies in it, and

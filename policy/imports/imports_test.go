@@ -149,7 +149,7 @@ func TestBad(t *testing.T) {
 		{"srt", `{/*`, "f: as srt: "},
 		{"srt", `{"a": "\`, "f: as srt: "},
 		{"zed", `{"theme": "x"}`, "no terminal.sandbox"},
-		{"codex", "sandbox_mode = 'wide'", `unknown mode "wide"`},
+		{"codex", "sandbox_mode = 'wide'", `sandbox_mode: unknown value "wide"`},
 		{"codex", "[shell_environment_policy]\ninherit = 'all - the'\n'exclude no' = 'x'", ""},
 		{"codex", "= 1", "f: as codex: "},
 		{"landrun", "ls", "no landrun command"},
@@ -160,8 +160,8 @@ func TestBad(t *testing.T) {
 		{"landrun", "landrun --connect-tcp 70000 ls", `--connect-tcp: "70000": a port is a number from 1 to 65535`},
 		{"landrun", "landrun --ro /x{a,b} ${y:-z} ls", ""},
 		{"firejail", "whitelist\n", "1: whitelist: strings are needed"},
-		{"", "", "f: what it is can't be told: one of codex, firejail, zed, srt, landrun"},
-		{"what", "", `unknown format "what"`},
+		{"", "", "f: its format is not known: it is one of codex, firejail, zed, srt, landrun"},
+		{"what", "", "its format is not known"},
 	} {
 		r, err := imports.Read(tt.format, "f", []byte(tt.text))
 		if (r == nil) == (err == nil) || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
