@@ -25,26 +25,20 @@ func Check(policies *policy.Policy, h *policy.Host, argv []string) error {
 	if len(p.Lists) == 0 {
 		return nil
 	}
-	lists := map[string][]string{}
+	c := checker{lists: map[string][]string{}, on: p.Lists, home: h.Home, cwd: h.Dir, left: maxWords}
 	for _, s := range tables.Guard() {
 		if list, ok := strings.CutPrefix(s.Name, "list "); ok {
-			lists[list] = slices.Clip(s.Entries)
+			c.lists[list] = slices.Clip(s.Entries)
 		}
 	}
 	for _, w := range p.Words {
-		lists[w.Name] = append(lists[w.Name], w.Value)
+		c.lists[w.Name] = append(c.lists[w.Name], w.Value)
 	}
-	c := checker{home: h.Home, cwd: h.Dir, left: maxWork}
 	var errs policy.Errors
 	for _, n := range p.Lists {
-		if lists[n.Value] == nil {
+		if c.lists[n.Value] == nil {
 			errs = append(errs, &policy.Error{Origin: n.Origin, Code: policy.CodeValue,
-				Msg: fmt.Sprintf("unknown guard list %q: there are %s", n.Value, strings.Join(slices.Sorted(maps.Keys(lists)), ", "))})
-		}
-		for _, e := range lists[n.Value] {
-			if words := strings.Fields(e); len(words) > 0 {
-				c.entries = append(c.entries, entry{n.Value, words})
-			}
+				Msg: fmt.Sprintf("unknown guard list %q: there are %s", n.Value, strings.Join(slices.Sorted(maps.Keys(c.lists)), ", "))})
 		}
 	}
 	if errs != nil {
@@ -53,43 +47,35 @@ func Check(policies *policy.Policy, h *policy.Host, argv []string) error {
 	return c.command(argv)
 }
 
-// entry is a command's name and arguments, as a list has them.
-type entry struct {
-	list  string
-	words []string
-}
-
 // unknown stands for what only the shell will know: no command line has a NUL.
 const unknown = "\x00"
 
 // checker is one look at a command line.
 type checker struct {
-	entries []entry // of the lists that are on
-	home    string
-	cwd     string // as far as cd(1) was followed
-	left    int    // of maxWork
+	lists map[string][]string // of entries: a command's name and arguments
+	on    []policy.Named      // the lists that are looked at
+	home  string
+	cwd   string // as far as cd(1) was followed
+	left  int    // of maxWords
 }
 
-// Who writes a line may have it say far more than it is long.
-const (
-	maxWork = 8 << 20 // bytes of the words of all commands in it, and perWord for each
-	perWord = 8
-)
+// maxWords is how many words all commands in a line may have: who writes it may have it
+// say far more than it is long.
+const maxWords = 1 << 20
 
 // command checks a command with its arguments, and the ones that it runs.
 func (c *checker) command(words []string) error {
-	for _, w := range words {
-		c.left -= len(w) + perWord
-	}
-	if c.left < 0 {
+	if c.left -= len(words); c.left < 0 {
 		return refuse("the guard can't read the shell line: it says too much")
 	}
 	if len(words) == 0 || strings.Contains(words[0], unknown) {
 		return nil
 	}
-	for _, e := range c.entries {
-		if err := c.match(words, e); err != nil {
-			return err
+	for _, list := range c.on {
+		for _, entry := range c.lists[list.Value] {
+			if err := c.match(words, list.Value, strings.Fields(entry)); err != nil {
+				return err
+			}
 		}
 	}
 	switch name, args := path.Base(words[0]), words[1:]; name {
@@ -140,13 +126,13 @@ func (c *checker) runs(name string, args []string) error {
 // match refuses a command that has the words of an entry, in their order. An option that
 // comes first in the entry stands before the first operand: what comes later is a
 // script's.
-func (c *checker) match(words []string, e entry) error {
+func (c *checker) match(words []string, list string, entry []string) error {
 	what, args := path.Base(words[0]), words[1:]
-	if !glob(e.words[0], what) {
+	if len(entry) == 0 || !glob(entry[0], what) {
 		return nil
 	}
 	operand := false
-	for _, want := range e.words[1:] {
+	for _, want := range entry[1:] {
 		i := slices.IndexFunc(args, func(a string) bool { return c.fits(want, a) })
 		option := isOption(want)
 		if i < 0 || option && !operand && slices.ContainsFunc(args[:i], func(a string) bool { return !isOption(a) }) {
@@ -158,7 +144,7 @@ func (c *checker) match(words []string, e entry) error {
 		what += " " + want
 		args, operand = args[i+1:], operand || !option
 	}
-	return refuse("%q is on the guard's list %s", what, e.list)
+	return refuse("%q is on the guard's list %s", what, list)
 }
 
 // fits compares a word with one of an entry. -c is found in -ec, too.
