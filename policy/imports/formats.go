@@ -63,23 +63,27 @@ func flatten(key string, v any) (all []setting) {
 	return []setting{s}
 }
 
-// landrun reads the first command line of landrun in a shell script. Of a switch that
-// is given twice the last one counts.
+// landrun reads the first command line of landrun in a shell script.
 func (r *reader) landrun(data []byte) (all []setting, err error) {
 	file, err := syntax.NewParser().Parse(bytes.NewReader(data), "")
 	if err != nil {
 		return nil, err
 	}
-	var words []*syntax.Word
+	var args []string
+	found, known := false, map[string]string{"HOME": "~", "PWD": "."}
 	syntax.Walk(file, func(n syntax.Node) bool {
-		if c, ok := n.(*syntax.CallExpr); ok && words == nil {
-			if i := slices.IndexFunc(c.Args, func(w *syntax.Word) bool { return path.Base(w.Lit()) == "landrun" }); i >= 0 {
-				words = c.Args[i+1:]
+		if c, ok := n.(*syntax.CallExpr); ok && !found {
+			for _, w := range c.Args {
+				text := guard.Text(w.Parts, known)
+				if found {
+					args = append(args, text)
+				}
+				found = found || path.Base(text) == "landrun"
 			}
 		}
-		return words == nil
+		return !found
 	})
-	if words == nil {
+	if !found {
 		return nil, errors.New("there is no landrun command in it")
 	}
 	r.left("(no baseline)", "landrun opens nothing by itself: run with --no-baseline to have no presets, no files of shells and no private temporary directory either")
@@ -99,11 +103,6 @@ func (r *reader) landrun(data []byte) (all []setting, err error) {
 			return nil
 		})
 	}
-	var args []string
-	known := map[string]string{"HOME": "~", "PWD": "."}
-	for _, w := range words {
-		args = append(args, guard.Text(w.Parts, known))
-	}
 	err = flags.Parse(args)
 	flags.Visit(func(f *flag.Flag) {
 		if f.Value.String() == "true" {
@@ -114,9 +113,8 @@ func (r *reader) landrun(data []byte) (all []setting, err error) {
 }
 
 // firejail reads a profile. What it does not name is readable, and the home
-// directory writable, unless it has whitelists. They come first, wherever they stand.
+// directory writable, unless it has whitelists.
 func (r *reader) firejail(data []byte) (all []setting, err error) {
-	var first []setting
 	home, macros := true, strings.NewReplacer(append(strings.Fields(keys("$")["firejail"]), "${", "\x00")...)
 	for i, text := range strings.Split(string(data), "\n") {
 		if text = strings.TrimSpace(text); text == "" || text[0] == '#' {
@@ -124,17 +122,13 @@ func (r *reader) firejail(data []byte) (all []setting, err error) {
 		}
 		key, value, _ := strings.Cut(text, " ")
 		value = macros.Replace(strings.TrimSpace(value))
-		s := setting{key, fmt.Sprintf("%d: %s", i+1, text), []string{value}}
-		whitelist := strings.HasPrefix(key, "whitelist") || key == "allow"
-		if whitelist {
-			first = append(first, s)
-		} else {
-			all = append(all, s)
+		all = append(all, setting{key, fmt.Sprintf("%d: %s", i+1, text), []string{value}})
+		if key == "private" || (key == "whitelist" || key == "allow") && strings.HasPrefix(value, "~") {
+			home = false
 		}
-		home = home && key != "private" && !(whitelist && strings.HasPrefix(value, "~"))
 	}
 	if home {
-		first = append(first, setting{"(home)", "(default)", []string{"~"}})
+		all = append(all, setting{"(home)", "(default)", []string{"~"}})
 	}
-	return append(first, all...), nil
+	return all, nil
 }

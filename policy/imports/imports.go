@@ -70,13 +70,11 @@ func Read(format, name string, data []byte) (*Result, error) {
 	if err != nil {
 		return nil, policy.Errors{{Origin: policy.Origin{Source: name}, Code: policy.CodeSyntax, Msg: "as " + format, Err: err}}
 	}
+	parts := map[string]*policy.Policy{"linux": p.Linux, "macos": p.MacOS}
 	for _, s := range settings {
 		r.to = p
-		switch system, key, _ := strings.Cut(s.key, "."); system { // Zed's settings for one of them
-		case "linux":
-			s.key, r.to = key, p.Linux
-		case "macos":
-			s.key, r.to = key, p.MacOS
+		if system, key, _ := strings.Cut(s.key, "."); parts[system] != nil { // Zed's settings for one of them
+			s.key, r.to = key, parts[system]
 		}
 		r.apply(s)
 	}
@@ -113,9 +111,6 @@ func (r *reader) apply(s setting) {
 		}
 	}
 	actions, why, _ := strings.Cut(cmp.Or(rest, r.keys["*"], "- zsbx does not know it"), " ")
-	if access := narrowing[actions]; access != 0 && s.values[0] != "" && r.narrow(written(s.values[0]), access) {
-		return
-	}
 	for action := range strings.SplitSeq(actions, ",") {
 		r.do(s, action)
 	}
@@ -123,9 +118,6 @@ func (r *reader) apply(s setting) {
 		r.left(s.place, why)
 	}
 }
-
-// narrowing are the actions that take an access away.
-var narrowing = map[string]policy.Access{"-write,fs.deny": policy.Write, "-exec": policy.Exec}
 
 // do does one action.
 func (r *reader) do(s setting, action string) {
@@ -138,7 +130,7 @@ func (r *reader) do(s setting, action string) {
 	}
 	for _, v := range s.values {
 		switch isPath := strings.HasPrefix(key, "fs.") || key == "net.unix"; {
-		case key == "" || key[0] == '-': // zsbx does it by itself, or says why not
+		case key == "", key == "-": // zsbx does it by itself, or says why not
 		case v == "" && key != "set":
 			r.fail(s.place, "strings are needed, none of them empty")
 		case key == "unknown":
@@ -155,35 +147,12 @@ func (r *reader) do(s setting, action string) {
 			r.to.Net.ConnectTCP, r.to.Net.BindTCP = nil, nil
 			r.put(s, key, v)
 		case isPath:
-			r.put(s, key, written(v))
+			p := cmp.Or(strings.TrimRight(v, "/"), "/")
+			r.put(s, key, strings.ReplaceAll(p, "$", "$$"))
 		default:
 			r.put(s, key, v)
 		}
 	}
-}
-
-// written is a path as policies have it, where "$" begins a variable.
-func written(p string) string {
-	return strings.ReplaceAll(cmp.Or(strings.TrimRight(p, "/"), "/"), "$", "$$")
-}
-
-// narrow takes an access from the rules so far for a path and for what lies in it, and
-// reports whether no other rule gives it.
-func (r *reader) narrow(path string, access policy.Access) (all bool) {
-	all = true
-	for i := range r.to.FS.Rules {
-		rule := &r.to.FS.Rules[i]
-		if within(rule.Path, path) {
-			rule.Access &^= access
-		}
-		all = all && (rule.Access&access == 0 || !within(path, rule.Path))
-	}
-	return all
-}
-
-// within is policy.Within, for which the home directory lies in "/", too.
-func within(path, dir string) bool {
-	return policy.Within(path, dir) || dir == "/" && strings.HasPrefix(path, "~")
 }
 
 // put adds a value to a key of policies.
