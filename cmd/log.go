@@ -78,12 +78,8 @@ func (o *logFlags) run(a *app, ids []string) error {
 	dir, _ := filepath.Abs(o.dir) // there is a working directory: HostIn was there
 	dir = h.Follow(dir).Path
 	all = slices.DeleteFunc(all, func(s *sandbox.AuditSession) bool {
-		last, began := cmp.Or(s.End, s.Start), &sandbox.AuditStart{}
-		if s.Start != nil {
-			began = s.Start.AuditStart
-		}
-		return last.Time.Before(since) || o.dir != "" && !policy.Within(began.Dir, dir) ||
-			len(ids) > 0 && !slices.ContainsFunc(ids, func(id string) bool { return id != "" && (id == began.Name || strings.HasPrefix(s.Session, id)) })
+		return cmp.Or(s.End, s.Start).Time.Before(since) || o.dir != "" && !policy.Within(s.Start.Dir, dir) ||
+			len(ids) > 0 && !slices.ContainsFunc(ids, func(id string) bool { return id != "" && (id == s.Start.Name || strings.HasPrefix(s.Session, id)) })
 	})
 	if a.say.json {
 		return errors.Join(a.printJSON(all), coded(codeAudit, err))
@@ -97,12 +93,9 @@ func (o *logFlags) run(a *app, ids []string) error {
 
 // sessionRow is a session for people.
 func sessionRow(s *sandbox.AuditSession) []string {
-	when, dir, command, how, took := "?", "?", "?", "no end", ""
-	if b := s.Start; b != nil {
-		when, dir, command = b.Time.Local().Format(time.DateTime), b.Dir, commandLine(b.Command)
-		if b.InPlace {
-			how = "in place"
-		}
+	b, how, took := s.Start, "no end", ""
+	if b.InPlace {
+		how = "in place"
 	}
 	if e := s.End; e != nil {
 		took = (time.Duration(e.DurationMS) * time.Millisecond).String()
@@ -113,5 +106,6 @@ func sessionRow(s *sandbox.AuditSession) []string {
 			how += ", " + e.Error
 		}
 	}
-	return []string{when, s.Session[:min(shortest, len(s.Session))], took, dir, command, how}
+	when, id := b.Time.Local().Format(time.DateTime), s.Session[:min(shortest, len(s.Session))]
+	return []string{when, id, took, b.Dir, commandLine(b.Command), how}
 }

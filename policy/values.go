@@ -167,9 +167,14 @@ func checkEnvValue(s string) error {
 
 // checkPort says what is wrong with a TCP port. Base 0 is what TOML has: 0x, 0o, 0b and
 // underscores. A leading zero, which would mean octal here, is no TOML and no JSON.
-func checkPort(s string) error {
-	if number, err := strconv.ParseInt(s, 0, 64); err != nil || number < 1 || number > 65535 {
-		return fmt.Errorf("port %s is not between 1 and 65535", s)
+func checkPort(s string) error { return checkNumber("port", s, 1, 65535) }
+
+// checkDays is for audit.keep, where 0 is for ever.
+func checkDays(s string) error { return checkNumber("audit.keep", s, 0, 36500) }
+
+func checkNumber(what, s string, low, high int64) error {
+	if number, err := strconv.ParseInt(s, 0, 64); err != nil || number < low || number > high {
+		return fmt.Errorf("%s %s is not between %d and %d", what, s, low, high)
 	}
 	return nil
 }
@@ -188,13 +193,6 @@ func checkGuardWords(s string) error {
 	_, err := path.Match(s, "")
 	if err != nil || hasControl(s) || len(words) == 0 || strings.Trim(words[0], "*?") == "" || strings.Contains(words[0], "/") {
 		return fmt.Errorf("bad entry %q of a guard list: a command's name is needed, without a directory, then arguments, all as patterns", s)
-	}
-	return nil
-}
-
-func checkDays(s string) error {
-	if days, err := strconv.ParseUint(s, 10, 32); err != nil || days > 36500 {
-		return errors.New("audit.keep: a number of days from 0, which is for ever, to 36500 is needed")
 	}
 	return nil
 }

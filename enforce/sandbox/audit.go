@@ -53,11 +53,11 @@ func (l *auditor) failed(c *prepared, err error) error {
 // append writes a line.
 func (l *auditor) append(c *Command, line AuditLine) error {
 	line.Time, line.Session = time.Now(), c.s.ID()
-	keep, _ := strconv.Atoi(l.Keep.Value)
-	err := appendLine(l.dir, keep, &line)
+	keep, _ := strconv.ParseInt(l.Keep.Value, 0, 32)
+	err := appendLine(l.dir, int(keep), &line)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = makeSelf(&c.host, l.dir); err == nil {
-			err = appendLine(l.dir, keep, &line)
+			err = appendLine(l.dir, int(keep), &line)
 		}
 	}
 	if err != nil {

@@ -107,10 +107,10 @@ func days(dir string) []string {
 	return names
 }
 
-// AuditSession is a session in the log. Either line may be missing.
+// AuditSession is a session in the log. The end may be missing.
 type AuditSession struct {
 	Session string     `json:"session"`
-	Start   *AuditLine `json:"start,omitempty"`
+	Start   *AuditLine `json:"start"`
 	End     *AuditLine `json:"end,omitempty"`
 }
 
@@ -138,18 +138,16 @@ func ReadAudit(dir string) (all []*AuditSession, damaged int, err error) {
 		err = errors.Join(err, e)
 		for text := range bytes.FieldsFuncSeq(data, func(r rune) bool { return r == '\n' }) {
 			l := &AuditLine{}
-			if json.Unmarshal(text, l) != nil || l.Session == "" || l.AuditStart == nil && l.AuditEnd == nil {
+			bad := json.Unmarshal(text, l) != nil
+			switch s := known[l.Session]; {
+			case bad, s == nil && l.AuditStart == nil, l.AuditEnd == nil && l.AuditStart == nil:
 				damaged++
-				continue
-			}
-			s := known[l.Session]
-			if s == nil {
-				s = &AuditSession{Session: l.Session}
+			case s == nil:
+				s = &AuditSession{Session: l.Session, Start: l}
 				known[l.Session], all = s, append(all, s)
-			}
-			if l.AuditStart != nil {
+			case l.AuditStart != nil:
 				s.Start = l
-			} else {
+			default:
 				s.End = l
 			}
 		}

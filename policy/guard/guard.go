@@ -102,12 +102,11 @@ func (c *checker) runs(name string, args []string) error {
 	}
 	line, behind := false, false // -c is given; the word before is an option
 	for i, a := range args {
-		if isOption(a) || shell && len(a) > 1 && a[0] == '+' {
+		err, number := error(nil), a != "" && a[0] >= '0' && a[0] <= '9'
+		switch {
+		case isOption(a) || shell && len(a) > 1 && a[0] == '+':
 			line, behind = line || isShort(a) && strings.Contains(a, "c"), true
 			continue
-		}
-		err := error(nil)
-		switch number := a != "" && a[0] >= '0' && a[0] <= '9'; {
 		case shell && line:
 			err = c.line(a, name)
 		case !shell && (a == "--" || number || strings.Contains(a, "=") && !strings.Contains(a, "/")):
