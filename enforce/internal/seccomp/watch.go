@@ -8,21 +8,16 @@ import (
 // watched are the calls that Landlock, mounts or the broker may refuse, beside those
 // that the filter decides about, and which of their arguments are certain to be
 // allowed. What no means refuses is not in it: stat(2), access(2), readlink(2),
-// chdir(2), and what is opened as a path only.
+// chdir(2).
 func watched() map[string][]clause {
-	const openPath = 0x200000 // O_PATH
-	path := func(flags uint8) []clause {
-		return []clause{{[]test{{arg: flags, mask: openPath, is: openPath}}, ActAllow}}
-	}
 	var terminal []clause // TCGETS TIOCGPGRP TIOCGWINSZ FIONREAD FIONBIO FIONCLEX FIOCLEX
 	for _, request := range []uint32{0x5401, 0x540f, 0x5413, 0x541b, 0x5421, 0x5450, 0x5451} {
 		terminal = append(terminal, clause{[]test{{arg: 1, is: request}}, ActAllow})
 	}
 	var other []clause // of ptrace(2), all but PTRACE_ATTACH and PTRACE_SEIZE is about processes that are attached to
 	other = append(other, clause{[]test{{arg: 0, not: true, is: 16}, {arg: 0, not: true, is: 0x4206}}, ActAllow})
-	calls := map[string][]clause{"open": path(1), "openat": path(2), "ioctl": terminal, "ptrace": other,
-		"kill": {{[]test{{arg: 0}}, ActAllow}}} // its own group
-	for _, name := range []string{"openat2", "creat", "execve", "execveat", "mkdir", "mkdirat", "mknod", "mknodat", "unlink", "unlinkat", "rmdir",
+	calls := map[string][]clause{"ioctl": terminal, "ptrace": other, "kill": {{[]test{{arg: 0}}, ActAllow}}} // its own group
+	for _, name := range []string{"open", "openat", "openat2", "creat", "execve", "execveat", "mkdir", "mkdirat", "mknod", "mknodat", "unlink", "unlinkat", "rmdir",
 		"rename", "renameat", "renameat2", "link", "linkat", "symlink", "symlinkat", "truncate", "chmod", "fchmod", "fchmodat", "fchmodat2",
 		"chown", "fchown", "lchown", "fchownat", "utime", "utimes", "futimesat", "utimensat", "setxattr", "lsetxattr", "fsetxattr",
 		"removexattr", "lremovexattr", "fremovexattr", "bind", "connect", "tkill", "tgkill", "pidfd_send_signal",
