@@ -42,8 +42,8 @@ type scene struct {
 
 // newScene makes what is named as "ls -F" shows it: "x/" is a directory, "x*" a program,
 // "x=" a socket that somebody listens on, and anything else a file.
-func newScene(names ...string) (s *scene, err error) {
-	s = &scene{}
+func newScene(names ...string) (_ *scene, err error) {
+	s := &scene{}
 	defer func() {
 		if err != nil {
 			s.end()

@@ -81,7 +81,8 @@ func makeIn(parent, store string) (*Dir, error) {
 	return d, nil
 }
 
-// tempParents are the directories in which a private one is tried to be made. Its name is short: paths of Unix sockets below it must fit into 108 bytes
+// tempParents are the directories in which a private one is tried to be made. Its
+// name is short: paths of Unix sockets below it must fit into 108 bytes
 // (unix(7)), on macOS into 104 (unix(4)), so a long TMPDIR is used only where
 // nothing can be made in /tmp, as inside of another zsbx run. On macOS it is the
 // user's own directory, whatever TMPDIR says: most programs there never ask
