@@ -60,7 +60,9 @@ func (p *Plan) confine(c *fork.Command, atOnce bool) (*broker.Broker, error) {
 			return nil, err
 		}
 		if p.watched != nil {
-			w := watch.New(cmp.Or(p.model, p).world(), p.model != nil)
+			asked := cmp.Or(p.model, p).world()
+			asked.Filter, asked.Broker = p.Seccomp, p.Mediation // the answers of those that hold
+			w := watch.New(asked, p.model != nil)
 			p.recorder, m.Watcher = w, w
 		}
 		steps = append(steps, more...)

@@ -25,8 +25,8 @@ type Recorder struct {
 }
 
 // New makes the recorder for a plan, whose filter hands over what it sees. With imagine
-// another plan with that filter holds the command, and what this one would refuse is
-// recorded, unproved.
+// the files of another plan hold the command, and what this one would refuse is recorded,
+// unproved; filter and broker are those that hold it.
 func New(w *answer.World, imagine bool) *Recorder {
 	return &Recorder{world: w, imagine: imagine, names: w.Filter.Names(), threads: make(map[int]*thread)}
 }
