@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/zsbx/zsbx/policy"
 )
@@ -32,9 +33,13 @@ func (d *denials) split(t Tree, hits []hit) ([]Tree, error) {
 		list.ListOnly = true
 		out = append(out, list)
 	}
+	in := make(map[string][]hit) // by the entry that they lie in
+	for _, h := range hits {
+		name, _, _ := strings.Cut(strings.TrimPrefix(h.Path[len(t.Path):], "/"), "/")
+		in[name] = append(in[name], h)
+	}
 	for _, e := range entries {
-		p := path.Join(t.Path, e.Name())
-		inner := slices.DeleteFunc(slices.Clone(hits), func(h hit) bool { return !policy.Within(h.Path, p) })
+		p, inner := path.Join(t.Path, e.Name()), in[e.Name()]
 		if e.Type()&fs.ModeSymlink != 0 || slices.ContainsFunc(inner, func(h hit) bool { return h.Path == p }) {
 			continue // Landlock looks at a link's target, not at the link
 		}

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -124,6 +125,42 @@ func TestDenialsTooMany(t *testing.T) {
 	c := Subtract(Request{Trees: readable("/d"), Deny: []policy.DenyPath{lit(files[0])}, Host: fakeHost(files...)})
 	if len(c.Trees) != 1 || len(c.Unheld) != 1 {
 		t.Errorf("%d trees, unheld %v", len(c.Trees), c.Unheld)
+	}
+}
+
+// TestDenialsMany: what a glob names is found in time in a directory of any size.
+func TestDenialsMany(t *testing.T) {
+	var files []string
+	for i := range 20_000 {
+		files = append(files, "/d/"+strconv.Itoa(i)+".o")
+	}
+	host := fakeHost(append(files, "/d/c")...)
+	for access, unheld := range map[policy.Access]int{policy.Read: 0, policy.Read | policy.Write: 1} {
+		begin := time.Now()
+		c := Subtract(Request{Trees: []Tree{{Path: "/d", Access: access, Mode: fs.ModeDir}}, Deny: []policy.DenyPath{wild("/**/*.o")}, Host: host})
+		if took := time.Since(begin); took > 4*time.Second || len(c.Unheld) != unheld {
+			t.Errorf("%v: %v, %d unheld", access, took, len(c.Unheld))
+		}
+	}
+}
+
+// TestDenialsTwice: two denials that name one directory, by two names, are for something
+// that is there: no new one can be made under either.
+func TestDenialsTwice(t *testing.T) {
+	host := fakeHost("/d/a/f", "/d/b/f")
+	other := map[string]string{"/d/a": "/d/b", "/d/b": "/d/a"}
+	c := Subtract(Request{
+		Trees: []Tree{{Path: "/d", Access: policy.Read | policy.Write, Mode: fs.ModeDir}}, Host: host,
+		Deny: []policy.DenyPath{lit("/d/a"), lit("/d/b")}, Twice: []string{"/d/a", "/d/b"},
+		Same: func(p string) []string {
+			if o := other[p]; o != "" {
+				return []string{o}
+			}
+			return nil
+		},
+	})
+	if len(c.Later) > 0 || len(c.Unheld) > 0 {
+		t.Errorf("later %v, unheld %v", c.Later, c.Unheld)
 	}
 }
 

@@ -53,6 +53,7 @@ func (d *denials) hits(tree string, places []place, deny []barred) (out []hit, _
 	if d.Host == nil || d.Host.ReadDir == nil || d.Host.Lstat == nil {
 		return nil, errors.New("no host to list it with")
 	}
+	seen := make(map[hit]bool)
 	for _, v := range places {
 		found, err := d.find(v, deny)
 		if err != nil {
@@ -64,12 +65,12 @@ func (d *denials) hits(tree string, places []place, deny []barred) (out []hit, _
 				names = append(names, path.Join(v.at, h.Path[len(v.name):]))
 			}
 			for _, h.Path = range names {
-				same := func(o hit) bool { return o.Path == h.Path }
 				if h.link {
 					if err := d.follow(h); err != nil {
 						return nil, err
 					}
-				} else if (h.Path != tree || h.closed) && policy.Within(h.Path, tree) && !slices.ContainsFunc(out, same) {
+				} else if (h.Path != tree || h.closed) && policy.Within(h.Path, tree) && !seen[h] {
+					seen[h] = true
 					out = append(out, h)
 				}
 			}
