@@ -33,15 +33,15 @@ func (c *prepared) openLog() error {
 	}
 	to := c.host.Follow(log.Dir.Value)
 	c.log = &auditor{Audit: *log, dir: to.Path}
-	if err := c.planted(&to); err != nil {
-		return c.log.failed(c, err)
-	}
-	return nil
+	return c.log.failed(c, c.planted(&to))
 }
 
-// failed is a warning, after which nothing more is written, or a refusal where
-// the log is required.
+// failed is for an error a warning, after which nothing more is written, or a refusal
+// where the log is required.
 func (l *auditor) failed(c *prepared, err error) error {
+	if err == nil {
+		return nil
+	}
 	err = fmt.Errorf("the audit log in %s can't be written: %w", shell.Quote(l.Dir.Value), err)
 	if c.log = nil; l.Required.Value == "true" {
 		return &Error{Code: CodeAudit, Err: err}
@@ -60,10 +60,7 @@ func (l *auditor) append(c *Command, line AuditLine) error {
 			err = appendLine(l.dir, int(keep), &line)
 		}
 	}
-	if err != nil {
-		return l.failed(c.prepared, err)
-	}
-	return nil
+	return l.failed(c.prepared, err)
 }
 
 // start tells that the command is about to run, what enforces its policy, and
@@ -95,14 +92,13 @@ func (l *auditor) start(c *Command) error {
 	return l.append(c, AuditLine{Event: "start", AuditStart: b})
 }
 
-// end tells how the session ended; r is nil for a command that did not start. The
+// end tells how the session ended; r is nil for a command that did not start, status 125. The
 // error is ended, and what went wrong here.
 func (l *auditor) end(c *Command, r *Result, ended error) error {
 	if l == nil || l.began.IsZero() {
 		return ended
 	}
-	const notStarted = 125 // zsbx's status then
-	e := &AuditEnd{Status: notStarted, DurationMS: time.Since(l.began).Milliseconds(), TimedOut: c.timedOut.Load(), OutputBytes: c.files.Written()}
+	e := &AuditEnd{Status: 125, DurationMS: time.Since(l.began).Milliseconds(), TimedOut: c.timedOut.Load(), OutputBytes: c.files.Written()}
 	if limit := (*LimitError)(nil); ended != nil && !errors.As(ended, &limit) {
 		e.Error = ended.Error()
 	}

@@ -114,11 +114,8 @@ type AuditSession struct {
 	End     *AuditLine `json:"end,omitempty"`
 }
 
-// maxDay is how much of a day is read, in bytes.
-const maxDay = 1 << 30
-
 // ReadAudit gives the sessions of a log, in the order in which they began, and how many
-// lines could not be read. Links lead to the directory, not out of it. One that does not
+// lines could not be read; a day may have 1 GiB. Links lead to the directory, not out of it. One that does not
 // exist has no sessions.
 func ReadAudit(dir string) (all []*AuditSession, damaged int, err error) {
 	if dir, err = filepath.EvalSymlinks(dir); err == nil {
@@ -133,7 +130,7 @@ func ReadAudit(dir string) (all []*AuditSession, damaged int, err error) {
 	for _, name := range days(dir) {
 		data, e := []byte(nil), onlyMine(filepath.Join(dir, name))
 		if e == nil {
-			data, e = files.Read(filepath.Join(dir, name), maxDay)
+			data, e = files.Read(filepath.Join(dir, name), 1<<30)
 		}
 		err = errors.Join(err, e)
 		for text := range bytes.FieldsFuncSeq(data, func(r rune) bool { return r == '\n' }) {

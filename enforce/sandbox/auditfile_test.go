@@ -170,7 +170,7 @@ func TestAuditRedact(t *testing.T) {
 		{[]string{"x", "", "\xff"}, []string{"x", "", "\xff"}},
 		{[]string{"x", `{"a":1,"password": "hunter2"}`}, []string{"x", `{"a":1,"password":***`}},
 		{[]string{"x", "a.jar:lib/TOKEN=abc:b", "a=b=c:secret=d"}, []string{"x", "a.jar:lib/TOKEN=***", "a=b=c:secret=***"}},
-		{[]string{"x", "--password", "a/b", "--password=", "y"}, []string{"x", "--password", "***", "--password=", "y"}},
+		{[]string{"x", "--password", "a/b", "--password=", "y"}, []string{"x", "--password", "***", "--password=***", "y"}},
 		{[]string{"cmake", "-DBUILD_TYPE=Release", "--key-file", "/x/y"}, []string{"cmake", "-DBUILD_TYPE=Release", "--key-file", "/***"}},
 		{[]string{"x", "postgres://u:p@h/d", "http://token@h/"}, []string{"x", "postgres://***", "http://***"}},
 		{[]string{"x", "postgres://u:p/w@h", "postgres://u:p?w@h", "postgres://u:p#w@h", "postgres://u:p,w@h"}, []string{"x", "postgres://***", "postgres://***", "postgres://***", "postgres://***"}},

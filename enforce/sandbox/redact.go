@@ -30,22 +30,19 @@ func redact(argv []string) (out []string, cut bool) {
 			arg, cut = arg[:left], true
 		}
 		left -= len(arg) + 1
-		at, last := secretAt(arg, before)
-		if before = last; at < len(arg) {
-			arg = arg[:at] + "***"
-		}
+		arg, before = hide(arg, before)
 		out = append(out, arg)
 	}
 	return out, cut
 }
 
-// secretAt is where in an argument a secret begins, its end for nowhere: a token, the
-// value of a variable, or of what has a name such as password, a password in a URL or
-// behind "-u USER:". It is given the word before the argument, and gives its last.
-func secretAt(arg, before string) (at int, last string) {
+// hide puts *** where in an argument a secret begins: a token, the value of a variable,
+// or of what has a name such as password, a password in a URL or behind "-u USER:". It is
+// given the word before the argument, and gives its last.
+func hide(arg, before string) (hidden, last string) {
 	for start := 0; start < len(arg); {
 		if i := strings.IndexAny(arg[start:], ": \t\r\n"); i >= 0 && arg[start+i] == ':' && slices.Contains(users, before) {
-			return start + i + 1, "" // USER may be an address
+			return arg[:start+i+1] + "***", "" // USER may be an address
 		}
 		word, rest := arg[start:], ""
 		if i := strings.IndexAny(word, " \t\r\n;|&()<>`\"'$\\{},/?@=:"); i >= 0 {
@@ -55,17 +52,17 @@ func secretAt(arg, before string) (at int, last string) {
 		switch {
 		case strings.HasPrefix(before, "-") && word != "" && !option && policy.SecretName(before),
 			len(word) >= 16 && slices.ContainsFunc(tokens, func(t string) bool { return strings.HasPrefix(word, t) }):
-			return start, ""
+			return arg[:start] + "***", ""
 		case strings.HasPrefix(rest, "://"):
 			url := rest[:strings.IndexAny(rest+" ", " \t\r\n")] // a password may have what ends one: / ? # ,
 			if user := url[len("://"):max(strings.LastIndexByte(url, '@'), len("://"))]; strings.Contains(user, ":") || policy.HasURLPassword(arg[start:]) {
-				return end + len("://"), ""
+				return arg[:end] + "://***", ""
 			}
 		case strings.HasPrefix(rest, "=") && name != "" && !strings.HasPrefix(name, "-") && name == strings.ToUpper(name),
 			rest != "" && strings.Contains("=:", rest[:1]) && (policy.SecretName(name) || strings.EqualFold(name, "pwd")):
-			return end + 1, ""
+			return arg[:end+1] + "***", ""
 		}
 		start, before = end+1, name
 	}
-	return len(arg), before
+	return arg, before
 }

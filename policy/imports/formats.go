@@ -95,11 +95,7 @@ func (r *reader) landrun(data []byte) (all []setting, err error) {
 			continue
 		}
 		flags.Func(key, "", func(v string) error {
-			s := setting{key, "--" + key, strings.Split(v, ",")}
-			if key == "env" {
-				s.values = []string{v}
-			}
-			all = append(all, s)
+			all = append(all, setting{key, "--" + key, strings.Split(v, ",")})
 			return nil
 		})
 	}
