@@ -48,12 +48,10 @@ The log is that of the user's policy, or the one of --audit.`,
 
 func (o *logFlags) run(a *app, ids []string) error {
 	since, err := time.ParseInLocation(time.DateOnly, o.since, time.Local)
-	if err != nil && o.since != "" {
-		span, err := units.ParseTime(o.since)
-		if err != nil {
-			return usageHint("", "--since %s: a time span such as 90m, or a day such as 2026-01-31, is needed", shell.Quote(o.since))
-		}
+	if span, notSpan := units.ParseTime(o.since); notSpan == nil {
 		since = time.Now().Add(-span)
+	} else if err != nil && o.since != "" {
+		return usageHint("", "--since %s: a time span such as 90m, or a day such as 2026-01-31, is needed", shell.Quote(o.since))
 	}
 	h, err := policy.HostIn("")
 	if err != nil {

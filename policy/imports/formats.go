@@ -31,10 +31,8 @@ func (r *reader) tree(data []byte) ([]setting, error) {
 	}
 	switch {
 	case err != nil:
-	case t == nil:
-		err = errors.New("an object is needed")
-	case r.Format == "zed" && !bytes.Contains(data, []byte(`"sandbox"`)):
-		err = errors.New("there is no terminal.sandbox in it")
+	case t == nil, r.Format == "zed" && !bytes.Contains(data, []byte(`"sandbox"`)):
+		err = errors.New("there are no settings of a sandbox in it")
 	case t["sandbox_mode"] != "workspace-write":
 		delete(t, "sandbox_workspace_write")
 	}

@@ -141,11 +141,11 @@ func TestBad(t *testing.T) {
 	for _, tt := range []struct{ format, text, want string }{
 		{"srt", `{"filesystem": {`, "f: as srt: hujson: line 1, column 17"},
 		{"srt", `[]`, "f: as srt: "},
-		{"srt", `null`, "an object is needed"},
+		{"srt", `null`, "no settings of a sandbox"},
 		{"srt", `{"filesystem": {"allowWrite": [1, ""]}}`, "filesystem.allowWrite: strings are needed"},
 		{"srt", `{/*`, "f: as srt: "},
 		{"srt", `{"a": "\`, "f: as srt: "},
-		{"zed", `{"theme": "x"}`, "no terminal.sandbox"},
+		{"zed", `{"theme": "x"}`, "no settings of a sandbox"},
 		{"codex", "sandbox_mode = 'wide'", `sandbox_mode: unknown value "wide"`},
 		{"codex", "[shell_environment_policy]\ninherit = 'all - the'\n'exclude no' = 'x'", ""},
 		{"codex", "= 1", "f: as codex: "},
