@@ -15,7 +15,7 @@ import (
 // repository in its index, which git status would look into. git does with it what it
 // does anywhere, so there is nothing to tell.
 func plain(host *policy.Host, dir, tree string, left *int) bool {
-	for _, name := range []string{"commondir", "config.worktree", "modules", "worktrees", "rebase-merge", "sequencer", "remotes"} {
+	for _, name := range []string{"commondir", "config.worktree", "modules", "worktrees", "rebase-merge", "sequencer", "remotes", "lazygit.yml"} {
 		if _, err := host.Lstat(path.Join(dir, name)); err == nil {
 			return false
 		}
