@@ -165,7 +165,7 @@ func (h *harness) after(s *scene, r *result) error {
 	_, err := os.Stat(s.work() + "/ran")
 	r.ran = err == nil
 	if len(r.left) == 0 && !r.hung {
-		r.reap = s.reap(h.zsbx)
+		r.reap = s.reap(h.zsbx, "--all")
 	}
 	open, _ := r.open()
 	if len(open) == 0 && len(r.left) == 0 && r.reap == "" {

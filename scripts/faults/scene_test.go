@@ -210,23 +210,23 @@ func (s *scene) records() []string {
 	return out
 }
 
-// reap has zsbx clear up what there is of sessions, and says what is wrong
-// when something is left.
-func (s *scene) reap(zsbx string) string {
-	if len(s.records()) == 0 {
+// reap has zsbx clear up a session, or --all where there are records, and says what is
+// wrong when something is left.
+func (s *scene) reap(zsbx, what string) string {
+	if what == "--all" && len(s.records()) == 0 {
 		return ""
 	}
-	c := exec.Command(zsbx, "reap", "--all")
+	c := exec.Command(zsbx, "reap", what)
 	c.Env, c.Stdout, c.Stderr = s.env(), io.Discard, io.Discard
 	var text strings.Builder
 	c.Stderr = &text
 	timer := time.AfterFunc(60*time.Second, func() { c.Process.Kill() })
 	defer timer.Stop()
 	if err := c.Run(); err != nil && c.ProcessState.ExitCode() != 1 { // 1: all is ended, and nothing proves it
-		return "reap --all: " + err.Error() + ": " + text.String()
+		return "reap " + what + ": " + err.Error() + ": " + text.String()
 	}
 	if r := s.records(); len(r) > 0 {
-		return "reap --all leaves " + strings.Join(r, " ")
+		return "reap leaves " + strings.Join(r, " ")
 	}
 	return ""
 }
