@@ -55,6 +55,7 @@ func (o *checkFlags) trustProject(a *app) error {
 	}
 	t, hash := &table{}, *o.trust
 	reports := make([]trustReport, 0, len(all))
+	var hints []string
 	found, left := hash == trustShow, error(nil)
 	for _, p := range all {
 		if hash == p.SHA256() {
@@ -70,7 +71,7 @@ func (o *checkFlags) trustProject(a *app) error {
 			what = "only takes away, which needs no trust"
 		case !r.Trusted:
 			what = "not trusted; it asks for"
-			a.say.hint("%s=%s", o.trustCommand(), r.SHA256)
+			hints = append(hints, o.trustCommand()+"="+r.SHA256)
 			if hash == trustShow {
 				left = status(exitNo)
 			}
@@ -89,9 +90,12 @@ func (o *checkFlags) trustProject(a *app) error {
 			err: errors.New("no project policy here has the content with that SHA-256; it may have changed since it was shown")}
 	}
 	if a.say.json {
-		return errors.Join(a.printJSON(reports), left)
+		err = a.printJSON(reports)
+	} else {
+		err = a.printTable(t)
 	}
-	return errors.Join(a.printTable(t), left)
+	a.say.hints(hints) // never for what was not shown
+	return errors.Join(err, left)
 }
 
 // warnOfWriters tells of sessions that work where a file is, and may change it
