@@ -318,3 +318,19 @@ func TestForeignPlace(t *testing.T) {
 		t.Errorf("a session was begun there: %v", err)
 	}
 }
+
+// TestKeeperStoppedAtStart: keeper and command were stopped before the command was
+// executed, and the supervisor was killed. A reaping wakes them to end them.
+func TestKeeperStoppedAtStart(t *testing.T) {
+	kinds(t, func(t *testing.T, o Options) {
+		cmd, in, below := startSlowly(t, o, "/bin/sh")
+		for _, p := range below {
+			_ = syscall.Kill(p.Pid, syscall.SIGSTOP)
+		}
+		_, _, _ = cmd.Process.Kill(), cmd.Wait(), in.Close()
+		if r, err := o.Store.Reap(deadline(t), one(t, o.Store).ID); err != nil || !r.Done() {
+			t.Errorf("%+v, %v", r, err)
+		}
+		allGone(t, below)
+	})
+}

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
@@ -34,7 +36,13 @@ func isKeeper(p Proc) bool {
 	if p.Name != keeperName || p.Dead() || p.Session != p.Pid || p.Group != p.Pid {
 		return false
 	}
-	st := proc.Status(p.Pid)
+	return blocksAll(p.Pid)
+}
+
+// blocksAll reports whether a process is the user's, has one thread, and blocks every
+// signal, as a keeper does from its first act on.
+func blocksAll(pid int) bool {
+	st := proc.Status(pid)
 	uids, pids := st["Uid"], st["NSpid"]
 	return len(uids) == 4 && uids[1] == strconv.Itoa(os.Geteuid()) &&
 		slices.Equal(st["Threads"], []string{"1"}) && slices.Equal(st["SigBlk"], []string{allBlocked}) &&
@@ -42,7 +50,7 @@ func isKeeper(p Proc) bool {
 }
 
 // errNoKeeper says that a process does not look like a keeper.
-var errNoKeeper = errors.New("is recorded as the session's keeper but is not one, or was stopped as it began: not touched")
+var errNoKeeper = errors.New("is recorded as the session's keeper but is not one: not touched")
 
 // openKeeper opens the keeper's process. proc.ErrGone says that it is no more. A session
 // that is just starting has no record yet, or that of a keeper that does not look like
@@ -82,6 +90,11 @@ func (f *found) tryKeeper() (*proc.Handle, error) {
 	case err != nil || p.Start != h.Start || p.Dead():
 		err = proc.ErrGone
 	case !isKeeper(p):
+		if v, err := newView(); err == nil && blocksAll(p.Pid) {
+			// Somebody has stopped it as it began, or the command, for which it
+			// sleeps until that executes (vfork(2)).
+			signalAll(append(v.Below(p.Pid), p), unix.SIGCONT)
+		}
 		err = fmt.Errorf("process %d %w", h.Pid, errNoKeeper)
 	default:
 		return h, nil
