@@ -161,7 +161,10 @@ func (o *reapFlags) print(a *app, reports []track.Report) error {
 		}
 		switch {
 		case o.dryRun:
-			what, word = "would kill "+count(len(r.Survivors), "process", "processes")+", by "+string(r.Tracker), "would kill"
+			what, word = "would kill "+count(len(r.Survivors), "process", "processes"), "would kill"
+			if r.Tracker != "" { // a damaged record has none
+				what += ", by " + string(r.Tracker)
+			}
 		case r.Done() && r.Killed == 0:
 			what = "nothing was left: " + r.How
 		case r.Done():
