@@ -42,7 +42,6 @@ const (
 	codeGap       = "gap"       // this machine can't keep a promise
 	codeSession   = "session"   // no such session, or it can't be ended
 	codeOutput    = "output"    // the command's output could not be written
-	codeAudit     = "audit"     // the audit log is required, or asked for, and not to be had
 	codeShortage  = "shortage"  // this machine is short of something; trying again may help
 )
 

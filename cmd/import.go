@@ -25,36 +25,31 @@ of firejail.`,
 	}
 	var format string
 	c.Flags().Var(&flagValue{kind: "string", words: imports.Formats, set: func(s string) { format = s }}, "format", "what FILE is, by `NAME`: srt, zed, codex, landrun or firejail; by default its name and JSON in it tell")
-	c.RunE = func(_ *cobra.Command, args []string) error { return a.importFile(args, format) }
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usageHint("zsbx import --help", "one FILE is needed")
+		}
+		data, err := policy.ReadFile(args[0])
+		if err != nil {
+			return coded(codePolicy, err)
+		}
+		r, err := imports.Read(format, args[0], data)
+		if err != nil {
+			return coded(codePolicy, err)
+		}
+		var b bytes.Buffer
+		fmt.Fprintf(&b, "# Made from %s (%s).\n", shell.Quote(args[0]), r.Format)
+		for _, l := range r.Left {
+			fmt.Fprintf(&b, "# Not taken over: %s.\n", printable(strings.ReplaceAll(l, "\t", " ")))
+		}
+		b.WriteString("\n")
+		if err := r.Policy.EncodeTOML(&b); err != nil {
+			return coded(codePolicy, err)
+		}
+		if len(r.Left) > 0 {
+			a.say.warn("%s not taken over: see the comments in the policy", count(len(r.Left), "setting is", "settings are"))
+		}
+		return a.printText(b.String())
+	}
 	return c
-}
-
-func (a *app) importFile(args []string, format string) error {
-	if len(args) != 1 {
-		return usageHint("zsbx import --help", "one FILE is needed")
-	}
-	data, err := policy.ReadFile(args[0])
-	if err != nil {
-		return coded(codePolicy, err)
-	}
-	r, err := imports.Read(format, args[0], data)
-	if err != nil {
-		return coded(codePolicy, err)
-	}
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "# Made from %s (%s).\n", shell.Quote(args[0]), r.Format)
-	for _, l := range r.Left {
-		fmt.Fprintf(&b, "# Not taken over: %s.\n", printable(strings.ReplaceAll(l, "\t", " ")))
-	}
-	b.WriteString("\n")
-	if err := r.Policy.EncodeTOML(&b); err != nil {
-		return coded(codePolicy, err)
-	}
-	if err := a.printText(b.String()); err != nil {
-		return err
-	}
-	if len(r.Left) > 0 {
-		a.say.warn("%s not taken over: see the comments in the policy", count(len(r.Left), "setting is", "settings are"))
-	}
-	return nil
 }

@@ -19,13 +19,8 @@ import (
 	"github.com/zsbx/zsbx/policy/units"
 )
 
-// logFlags are the flags of log.
-type logFlags struct {
-	audit, dir, since string
-}
-
 func newLog(a *app) *cobra.Command {
-	o := &logFlags{}
+	var audit, dir, since string
 	c := &cobra.Command{
 		Use:   "log [flags] [ID|NAME|PREFIX...]",
 		Short: "Read the audit log",
@@ -36,22 +31,22 @@ names or beginnings of ids, list those sessions.
 The log is that of the user's policy, or the one of --audit.`,
 		Example: `  zsbx log --since 2h
   zsbx log --dir . --since 2026-01-31 --json`,
-		RunE: func(_ *cobra.Command, args []string) error { return o.run(a, args) },
+		RunE: func(_ *cobra.Command, args []string) error { return a.log(args, audit, dir, since) },
 	}
 	f := c.Flags()
-	f.StringVar(&o.audit, "audit", "", "read the log in `DIR`")
-	f.StringVar(&o.since, "since", "", "leave out what ended before `TIME`: 90m ago, or a day such as 2026-01-31")
-	f.StringVar(&o.dir, "dir", "", "only what ran in `DIR`, or below")
+	f.StringVar(&audit, "audit", "", "read the log in `DIR`")
+	f.StringVar(&since, "since", "", "leave out what ended before `TIME`: 90m ago, or a day such as 2026-01-31")
+	f.StringVar(&dir, "dir", "", "only what ran in `DIR`, or below")
 	f.BoolVar(&a.say.json, "json", false, "print JSON")
 	return c
 }
 
-func (o *logFlags) run(a *app, ids []string) error {
-	since, err := time.ParseInLocation(time.DateOnly, o.since, time.Local)
-	if span, notSpan := units.ParseTime(o.since); notSpan == nil {
-		since = time.Now().Add(-span)
-	} else if err != nil && o.since != "" {
-		return usageHint("", "--since %s: a time span such as 90m, or a day such as 2026-01-31, is needed", shell.Quote(o.since))
+func (a *app) log(ids []string, audit, dir, since string) error {
+	from, err := time.ParseInLocation(time.DateOnly, since, time.Local)
+	if span, notSpan := units.ParseTime(since); notSpan == nil {
+		from = time.Now().Add(-span)
+	} else if err != nil && since != "" {
+		return usageHint("", "--since %s: a time span such as 90m, or a day such as 2026-01-31, is needed", shell.Quote(since))
 	}
 	h, err := policy.HostIn("")
 	if err != nil {
@@ -62,7 +57,7 @@ func (o *logFlags) run(a *app, ids []string) error {
 		return coded(codePolicy, err)
 	}
 	// There is a log, at the usual place, if nobody says another.
-	p := policy.Merge(&policy.Policy{Audit: policy.Audit{Keep: policy.Named{Value: "0"}}}, user, &policy.Policy{Audit: policy.Audit{Dir: policy.Named{Value: o.audit}}})
+	p := policy.Merge(&policy.Policy{Audit: policy.Audit{Keep: policy.Named{Value: "0"}}}, user, &policy.Policy{Audit: policy.Audit{Dir: policy.Named{Value: audit}}})
 	log, err := p.AuditLog(h)
 	if err != nil {
 		return coded(codePolicy, err)
@@ -71,22 +66,22 @@ func (o *logFlags) run(a *app, ids []string) error {
 	if damaged > 0 {
 		a.say.warn("%s of the audit log can't be read", count(damaged, "line", "lines"))
 	} else if all == nil && err == nil {
-		return &failure{code: codeAudit, status: exitFailed, hint: "zsbx run --audit " + shell.Quote(log.Dir.Value) + " ...", err: fmt.Errorf("no audit log can be read in %s", log.Dir.Value)}
+		return &failure{code: string(sandbox.CodeAudit), status: exitFailed, hint: "zsbx run --audit " + shell.Quote(log.Dir.Value) + " ...", err: fmt.Errorf("no audit log can be read in %s", log.Dir.Value)}
 	}
-	dir, _ := filepath.Abs(o.dir) // there is a working directory: HostIn was there
-	dir = h.Follow(dir).Path
+	below, _ := filepath.Abs(dir) // there is a working directory: HostIn was there
+	below = h.Follow(below).Path
 	all = slices.DeleteFunc(all, func(s *sandbox.AuditSession) bool {
-		return cmp.Or(s.End, s.Start).Time.Before(since) || o.dir != "" && !policy.Within(s.Start.Dir, dir) ||
+		return cmp.Or(s.End, s.Start).Time.Before(from) || dir != "" && !policy.Within(s.Start.Dir, below) ||
 			len(ids) > 0 && !slices.ContainsFunc(ids, func(id string) bool { return id != "" && (id == s.Start.Name || strings.HasPrefix(s.Session, id)) })
 	})
 	if a.say.json {
-		return errors.Join(a.printJSON(all), coded(codeAudit, err))
+		return errors.Join(a.printJSON(all), coded(string(sandbox.CodeAudit), err))
 	}
 	t := &table{}
 	for _, s := range all {
 		t.row(sessionRow(s)...)
 	}
-	return errors.Join(a.printTable(t), coded(codeAudit, err))
+	return errors.Join(a.printTable(t), coded(string(sandbox.CodeAudit), err))
 }
 
 // sessionRow is a session for people.

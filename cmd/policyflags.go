@@ -64,7 +64,8 @@ func (o *policyFlags) add(a *app, fs *pflag.FlagSet) {
 	o.put(fs, "memory", "limits.memory", "let the session have `N` bytes of memory, such as 2GiB").kind = "string"
 	o.put(fs, "pids", "limits.pids", "let the session have `N` processes and threads").kind = "string"
 	o.put(fs, "cpu", "limits.cpu", "let the session have the time of `N` processors, such as 0.5").kind = "string"
-	o.each(fs, "guard", "refuse a command line with words of the `LIST`: catastrophic, interpreters, escapes, exfiltration, shells, or one of a policy's; off drops those that policies name", o.guard).words = guardWords
+	lists := []string{"catastrophic", "interpreters", "escapes", "exfiltration", "shells"}
+	o.each(fs, "guard", "refuse a command line with words of the `LIST`: "+strings.Join(lists, ", ")+", or one of a policy's; off drops those that policies name", o.guard).words = func() []string { return append(lists, "off") }
 	o.put(fs, "audit", "audit.dir", "write what ran, and how it ended, to the log in `DIR`").kind = "string"
 	o.fallback = "deny"
 	o.choice(fs, &o.fallback, "fallback", []string{"deny", "warn", "prompt"}, "what to `DO` when a promise can't be kept here: deny, warn or prompt")
@@ -114,10 +115,6 @@ func (o *policyFlags) allowGap(s string) {
 }
 
 func gapWords() []string { return append(enforce.GapNames(), enforce.AllHardening) }
-
-func guardWords() []string {
-	return []string{"catastrophic", "interpreters", "escapes", "exfiltration", "shells", "off"}
-}
 
 func presetWords() (words []string) {
 	for _, p := range policy.Presets() {

@@ -24,8 +24,7 @@ type auditor struct {
 
 // openLog finds the log that the policy asks for, if it does. It is given up where
 // another user's link leads there, or one that a command may have put there: it would
-// have zsbx write where that can't itself. Nothing is written yet, but the directory
-// may be made from here on.
+// have zsbx write where that can't itself. Nothing is written yet.
 func (c *prepared) openLog() error {
 	log, err := c.policy.AuditLog(c.host)
 	if err != nil || log == nil {

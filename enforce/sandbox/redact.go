@@ -8,20 +8,16 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// mostCommand is how much of a command line is written down, in bytes.
-const mostCommand = 16 << 10
-
 // tokens are what tokens of well-known services begin with.
 var tokens = []string{"ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "sk-", "sk_live_", "xox", "AKIA", "ASIA", "eyJ", "npm_", "pypi-", "AIza", "hf_"}
 
 // users are the options that a user stands behind, with a password.
 var users = []string{"-u", "-U", "--user", "--proxy-user"}
 
-// redact copies a command line, as far as it may be long, without what looks like a
-// secret: an argument ends with *** where one begins. It looks into strings for shells,
-// and it can't know every secret.
+// redact copies the first 16 KiB of a command line without what looks like a secret: an
+// argument ends with *** where one begins. It can't know every secret.
 func redact(argv []string) (out []string, cut bool) {
-	left, before := mostCommand, ""
+	left, before := 16<<10, ""
 	for _, arg := range argv {
 		if left <= 0 {
 			return out, true

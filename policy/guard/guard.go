@@ -16,16 +16,15 @@ func refuse(format string, args ...any) error {
 	return &policy.Error{Code: policy.CodeGuard, Hint: "--guard off", Msg: fmt.Sprintf(format, args...)}
 }
 
-// Check says whether a list that a policy switches on refuses a command line: the error
-// is a *policy.Error then, which names the word and the list, and a policy.Errors, with the
-// places, for lists that are not known. The host says what "~" and relative paths mean to
-// the command.
+// Check says whether a list that a policy switches on refuses a command line: the error is
+// a *policy.Error then, which names the word and the list. Lists that are not known are
+// policy.Errors. The host says what "~" and relative paths mean to the command.
 func Check(policies *policy.Policy, h *policy.Host, argv []string) error {
 	p := policies.GuardOn(h.OS)
 	if len(p.Lists) == 0 {
 		return nil
 	}
-	c := checker{lists: map[string][]string{}, on: p.Lists, home: h.Home, cwd: h.Dir, left: maxWords}
+	c := checker{lists: map[string][]string{}, on: p.Lists, home: h.Home, cwd: h.Dir, left: 1 << 20}
 	for _, s := range tables.Guard() {
 		if list, ok := strings.CutPrefix(s.Name, "list "); ok {
 			c.lists[list] = slices.Clip(s.Entries)
@@ -56,12 +55,8 @@ type checker struct {
 	on    []policy.Named      // the lists that are looked at
 	home  string
 	cwd   string // as far as cd(1) was followed
-	left  int    // of maxWords
+	left  int    // words that all commands may still have: a line can say far more than it is long
 }
-
-// maxWords is how many words all commands in a line may have: who writes it may have it
-// say far more than it is long.
-const maxWords = 1 << 20
 
 // command checks a command with its arguments, and the ones that it runs.
 func (c *checker) command(words []string) error {

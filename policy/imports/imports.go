@@ -43,8 +43,7 @@ type setting struct {
 }
 
 // Read makes a policy of a file in one of the formats; "" has the file's name tell it, and
-// what JSON has in it. The errors name the place, and are all that is wrong
-// with what is taken over.
+// what JSON has in it. The errors name the place, and are all that is wrong.
 func Read(format, name string, data []byte) (*Result, error) {
 	if format == "" {
 		format = keys("?")[path.Ext(name)]
