@@ -33,7 +33,7 @@ func TestJSONDocs(t *testing.T) {
 			}
 		}
 	}
-	codes := []string{codeFailed, codeUsage, codePolicy, codeUntrusted, codeGap, codeSession, codeAudit, codeShortage,
+	codes := []string{codeFailed, codeUsage, codePolicy, codeUntrusted, codeGap, codeSession, string(sandbox.CodeAudit), codeShortage,
 		string(sandbox.CodeNotFound), string(sandbox.CodeCannotRun), string(string(policy.CodeGuard))}
 	for _, c := range []policy.Code{
 		policy.CodeSyntax, policy.CodeUnknownKey, policy.CodeDuplicate, policy.CodeType, policy.CodeValue, policy.CodeLimit, policy.CodeFile,
