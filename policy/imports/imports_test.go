@@ -117,6 +117,7 @@ func TestNarrow(t *testing.T) {
 		{"codex", "[shell_environment_policy.set]\nA = 'a$b'\nB = '${A}'", `A = "a$b"`, ""},
 		{"codex", "[[profiles]]\nports = [1]", "allow = false", ""},
 		{"firejail", "protocol unix,inet\n", "rox", "allow ="},
+		{"firejail", "protocol unix,bluetooth\n", "allow = false", ""},
 	} {
 		r, err := imports.Read(tt.format, "f", []byte(tt.text))
 		if err != nil {
