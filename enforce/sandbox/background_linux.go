@@ -81,7 +81,6 @@ func Leave(o Outcome) error {
 	lead := os.NewFile(leadFile, "front")
 	defer lead.Close()
 	_ = os.WriteFile("/proc/self/comm", []byte(track.BrokerName), 0)
-	signal.Ignore(syscall.SIGHUP)
 	_, _ = unix.Setsid() // it is no leader of a group
 	if err := os.Chdir("/"); err != nil {
 		return err
@@ -97,5 +96,7 @@ func Leave(o Outcome) error {
 		}
 	}
 	_ = binary.Write(lead, binary.NativeEndian, [2]int32{int32(o.Status), int32(o.Signal)}) // it may have been killed
+	reset()
+	signal.Ignore(syscall.SIGHUP)
 	return nil
 }

@@ -37,11 +37,16 @@ func listen() <-chan os.Signal {
 }
 
 // deaf ends that: a signal that comes now is for this process, which has little left
-// to do.
+// to do. In the background that waits for Leave: the front passes signals on that
+// both have got, and one may come late.
 func (c *Command) deaf() {
-	if c.signals == nil {
-		return
+	if c.signals != nil && !InBackground() {
+		reset()
 	}
+}
+
+// reset has the signals that were passed on do what they do by default.
+func reset() {
 	for _, s := range forwarded() {
 		signal.Reset(s)
 	}

@@ -153,7 +153,7 @@ func (c *Command) start() error {
 	if err := c.standardIO(); err != nil {
 		return err
 	}
-	if c.o.Job && !c.o.InPlace && !fork.CanForward {
+	if c.o.Job && !c.o.InPlace && (!fork.CanForward || InBackground()) {
 		c.signals = listen()
 	}
 	cmd := &fork.Command{Path: file, Args: c.o.Args, Env: env, Dir: dir, Begun: c.o.Begun}
