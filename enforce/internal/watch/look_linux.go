@@ -81,6 +81,8 @@ func (l *look) read() bool {
 			return false
 		}
 		rest = binary.NativeEndian.Uint64(b)
+	case "rename", "renameat", "renameat2", "symlink", "symlinkat":
+		l.forget() // links or directories may move
 	}
 	t, ok := l.find(f.fd, l.call.Text(l.argument(f.path)), f.follows(l.name, rest))
 	if !ok {

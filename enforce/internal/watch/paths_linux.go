@@ -35,20 +35,32 @@ func (l *look) find(fd int, raw string, follow bool) (t target, ok bool) {
 	for links := 0; ok && links < 9; links++ {
 		short := strings.TrimRight(name, "/")
 		follow = follow || short != name
-		if t, there := l.open(name, follow); there {
-			return t, true
-		}
 		dir, base := path.Split(short)
-		in, there := l.open(dir, true)
-		if !there || !in.mode.IsDir() {
+		if base == "" || base == "." || base == ".." {
+			return l.open(name)
+		}
+		in, there := l.dir("/" + strings.Trim(dir, "/"))
+		if !there {
 			return target{}, false
 		}
-		t = target{path: path.Join(in.path, base)}
-		if name, _ = os.Readlink(l.root(t.path) + t.path); name == "" { // else it leads to what is missing
+		t = target{path: strings.TrimSuffix(in, "/") + "/" + base}
+		at := l.root(t.path) + t.path
+		var st unix.Stat_t
+		if unix.Lstat(at, &st) != nil {
+			return t, true
+		}
+		if !follow || st.Mode&unix.S_IFMT != unix.S_IFLNK {
+			t.mode, t.exists = files.Mode(st.Mode).Type(), true
+			return t, true
+		}
+		if end, there := l.open(t.path); there {
+			return end, true
+		}
+		if name, _ = os.Readlink(at); name == "" { // it leads to what is missing
 			return t, true
 		}
 		if name[0] != '/' {
-			name = in.path + "/" + name
+			name = in + "/" + name
 		}
 	}
 	return t, ok
@@ -76,13 +88,40 @@ func (l *look) absolute(fd int, raw string) (string, bool) {
 	return raw, true
 }
 
-// open follows a path, or does so but for a link at its end.
-func (l *look) open(name string, follow bool) (target, bool) {
-	flags := unix.O_PATH | unix.O_CLOEXEC
-	if !follow {
-		flags |= unix.O_NOFOLLOW
+// dir is the canonical name of a directory.
+func (l *look) dir(name string) (string, bool) {
+	l.r.mu.Lock()
+	real, ok := l.r.dirs[name]
+	l.r.mu.Unlock()
+	if ok {
+		return real, true
 	}
-	fd, err := unix.Open(l.root(name)+name, flags, 0)
+	t, ok := l.open(name)
+	if !ok || !t.mode.IsDir() {
+		return "", false
+	}
+	if !strings.HasPrefix(name, "/proc/") && l.root(t.path) == "" {
+		const most = 8192
+		l.r.mu.Lock()
+		defer l.r.mu.Unlock()
+		if len(l.r.dirs) >= most {
+			clear(l.r.dirs)
+		}
+		l.r.dirs[name] = t.path
+	}
+	return t.path, true
+}
+
+// forget has directories looked at again.
+func (l *look) forget() {
+	l.r.mu.Lock()
+	clear(l.r.dirs)
+	l.r.mu.Unlock()
+}
+
+// open follows a path to the end.
+func (l *look) open(name string) (target, bool) {
+	fd, err := unix.Open(l.root(name)+name, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return target{}, false
 	}

@@ -16,9 +16,10 @@ import (
 // Recorder is the broker's Watcher. Its calls come from several goroutines.
 type Recorder struct {
 	world   *answer.World
-	imagine bool             // nothing of the world holds: what it would refuse is recorded
-	names   map[int32]string // of the system calls
-	looking sync.RWMutex     // held for writing, nothing is being looked at
+	imagine bool              // nothing of the world holds: what it would refuse is recorded
+	names   map[int32]string  // of the system calls
+	dirs    map[string]string // directories as they are written, and their canonical names; refusals.mu
+	looking sync.RWMutex      // held for writing, nothing is being looked at
 	threads map[int]*thread
 
 	refusals
@@ -28,7 +29,7 @@ type Recorder struct {
 // the files of another plan hold the command, and what this one would refuse is recorded,
 // unproved; filter and broker are those that hold it.
 func New(w *answer.World, imagine bool) *Recorder {
-	return &Recorder{world: w, imagine: imagine, names: w.Filter.Names(), threads: make(map[int]*thread)}
+	return &Recorder{world: w, imagine: imagine, names: w.Filter.Names(), dirs: make(map[string]string), threads: make(map[int]*thread)}
 }
 
 // Watch answers a call, unless the broker has to.
