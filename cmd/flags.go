@@ -98,7 +98,10 @@ func (a *app) flagError(c *cobra.Command, err error) error {
 		return err
 	}
 	fs, hint := c.Flags(), c.CommandPath()+" --help"
-	args := slices.Clone(a.args[slices.Index(a.args, c.Name())+1:]) // all of the root's, which is not named
+	args := slices.Clone(a.args)
+	if i := slices.Index(args, c.Name()); c.HasParent() && i >= 0 { // as cobra takes it out
+		args = slices.Delete(args, i, i+1)
+	}
 	if slices.Contains(args, "--") {
 		fs.SetInterspersed(true)
 	}
@@ -113,6 +116,9 @@ func (a *app) flagError(c *cobra.Command, err error) error {
 			}
 			return arg == long || strings.HasPrefix(arg, long+"=")
 		})
+		if i < 0 {
+			break // pflag was given other words
+		}
 		name, _, _ := strings.Cut(args[i], "=")
 		unknown = append(unknown, usageHint(hint, "unknown flag %s%s", name, policy.DidYouMean("--"+strings.TrimLeft(name, "-"), names)))
 		args, a.errs = slices.Delete(args, i, i+1), nil // those are found again
