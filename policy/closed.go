@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zsbx/zsbx/internal/gitconfig"
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
@@ -72,61 +71,25 @@ func (r *Resolved) Spared(held bool) string {
 
 // closed finds out which of the files are there and closed.
 func (rs *resolver) closed(flat *Policy) {
-	for i := range flat.Closed {
-		c := &flat.Closed[i]
-		for _, file := range rs.candidates(c.Path) {
-			if rs.missed(file, c.Commands) && c.Includes {
-				rs.included(file, c.Commands)
-			}
+	for _, c := range flat.Closed {
+		name, above := strings.CutPrefix(c.Path, "../")
+		if file := rs.presets.place(c.Path); !above && file != "" {
+			rs.missed(file, c.Commands)
 		}
-	}
-}
-
-// candidates are the files that a Closed.Path may be.
-func (rs *resolver) candidates(written string) []string {
-	var all []string
-	name, above := strings.CutPrefix(written, "../")
-	if file := rs.presets.place(written); !above && file != "" {
-		all = append(all, file)
-	}
-	for dir := rs.host.Dir; above && dir != "/"; {
-		dir = path.Dir(dir)
-		all = append(all, path.Join(dir, name))
-	}
-	return all
-}
-
-// included looks for the files that a configuration of git includes
-// (git-config(1), Includes). Git stops at one that it may not read.
-func (rs *resolver) included(config string, commands []string) {
-	if rs.host.ReadFile == nil {
-		return
-	}
-	text, _ := rs.host.ReadFile(config)
-	settings, _ := gitconfig.Read(string(text))
-	for _, s := range settings {
-		rest, below := strings.CutPrefix(s.Value, "~/")
-		switch {
-		case !s.Includes():
-		case below:
-			rs.missed(path.Join(rs.host.Home, rest), commands)
-		case path.IsAbs(s.Value):
-			rs.missed(path.Clean(s.Value), commands)
-		default:
-			rs.missed(path.Join(path.Dir(config), s.Value), commands)
+		for dir := rs.host.Dir; above && dir != "/"; {
+			dir = path.Dir(dir)
+			rs.missed(path.Join(dir, name), c.Commands)
 		}
 	}
 }
 
 // missed notes a file that is there and closed.
-func (rs *resolver) missed(file string, commands []string) (open bool) {
+func (rs *resolver) missed(file string, commands []string) {
 	pl, err := rs.w.walk(file)
 	if err != nil || pl.gone != "" {
-		return false
+		return
 	}
-	v := rs.r.Allowed(pl.path, Read)
-	if !v.Allowed && (v.Deny == nil || v.Deny.Secret) {
+	if v := rs.r.Allowed(pl.path, Read); !v.Allowed && (v.Deny == nil || v.Deny.Secret) {
 		rs.r.closed = append(rs.r.closed, Closed{Path: file, Commands: commands})
 	}
-	return v.Allowed
 }

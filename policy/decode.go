@@ -29,15 +29,11 @@ const (
 // Decoding looks at nothing but the text: whether the paths exist and what
 // they lead to is for Resolve to find out.
 func Decode(name string, data []byte) (*Policy, error) {
-	format := tree.TOML
-	if strings.HasSuffix(name, ".json") {
-		format = tree.JSON
-	}
 	c := &checker{source: name, places: tree.NewPlaces(data)}
 	if len(data) > MaxFileSize {
 		return nil, Errors{{Origin: Origin{Source: name}, Code: CodeLimit, Msg: fmt.Sprintf("larger than %d bytes", MaxFileSize)}}
 	}
-	root, mistakes := format.Read(data)
+	root, mistakes := tree.Read(strings.HasSuffix(name, ".json"), data)
 	for _, m := range mistakes {
 		c.fail(c.origin(&tree.Node{}, m.Off), Code(m.Kind), "%s", m.Msg)
 	}

@@ -30,19 +30,34 @@ import (
 // its files which presets apply, so each preset must be safe for everybody.
 func Detect(h Host, argv []string, writes bool) []Named {
 	var found []Named
-	program := programOf(argv)
-	search := h.searchPath()
-	dir := h.programDir(program, search)
-	tops := h.projectDirs()
+	program, search, tops := programOf(argv), h.searchPath(), h.projectDirs()
+	base, dir := path.Base(program), h.programDir(program, search)
 	onPATH := func(program string) bool { return writes && h.programDir(program, search) != "" }
 	for _, p := range Presets() {
-		if why, on := p.applies(&h, program, dir, search, tops); why != "" {
-			found = append(found, Named{Value: p.Name, Origin: Origin{Source: why}})
-		} else if on != "" {
-			found = append(found, Named{Value: p.Name + toolsOnly, Origin: Origin{Source: "detected by " + on + " on PATH"}})
-		} else if at := slices.IndexFunc(p.Programs, onPATH); at >= 0 {
-			found = append(found, Named{Value: p.Name, Origin: Origin{Source: "detected by " + p.Programs[at] + " on PATH"}})
+		places := make([]string, 0, 8)
+		for _, d := range p.Dirs {
+			places = append(places, h.place(d))
 		}
+		holds := func(dir string) bool {
+			return slices.ContainsFunc(places, func(d string) bool { return d != "" && Within(dir, d) })
+		}
+		name, by, file, at := p.Name, "", nearest(&h, tops, p.Files), slices.IndexFunc(search, holds)
+		switch {
+		case slices.ContainsFunc(p.Commands, func(c string) bool { return named(c, base) }):
+			by = "command " + base
+		case dir != "" && holds(dir):
+			by = "program in " + dir
+		case file != "":
+			by = file
+		case at >= 0:
+			name, by = p.Name+toolsOnly, search[at]+" on PATH"
+		default:
+			if at = slices.IndexFunc(p.Programs, onPATH); at < 0 {
+				continue
+			}
+			by = p.Programs[at] + " on PATH"
+		}
+		found = append(found, Named{Value: name, Origin: Origin{Source: "detected by " + by}})
 	}
 	return found
 }
@@ -59,44 +74,16 @@ func nearest(h *Host, dirs []*Listing, files []string) string {
 	return ""
 }
 
-// applies says by what a preset was detected, or "", and which directory of the search
-// path holds programs of it, or "".
-func (p *PresetInfo) applies(h *Host, program, dir string, search []string, tops []*Listing) (why, on string) {
-	base := path.Base(program)
-	if slices.ContainsFunc(p.Commands, func(c string) bool { return named(c, base) }) {
-		return "detected by command " + base, ""
-	}
-	for _, d := range p.Dirs {
-		d = h.place(d)
-		holds := func(dir string) bool { return d != "" && Within(dir, d) }
-		if dir != "" && holds(dir) {
-			return "detected by program in " + dir, ""
-		}
-		if at := slices.IndexFunc(search, holds); at >= 0 && on == "" {
-			on = search[at]
-		}
-	}
-	if file := nearest(h, tops, p.Files); file != "" {
-		return "detected by " + file, ""
-	}
-	return "", on
-}
-
 // programOf is the program that argv starts: argv[0], but for env(1) without
 // options the first word that is no assignment.
 func programOf(argv []string) string {
 	if len(argv) == 0 {
 		return ""
 	}
-	if path.Base(argv[0]) != "env" {
-		return argv[0]
-	}
-	for _, a := range argv[1:] {
-		if strings.HasPrefix(a, "-") {
-			break
-		}
-		if !strings.Contains(a, "=") {
-			return a
+	if path.Base(argv[0]) == "env" {
+		word := slices.IndexFunc(argv[1:], func(a string) bool { return !strings.Contains(a, "=") }) + 1
+		if word > 0 && !slices.ContainsFunc(argv[1:word+1], func(a string) bool { return strings.HasPrefix(a, "-") }) {
+			return argv[word]
 		}
 	}
 	return argv[0]
@@ -139,14 +126,16 @@ func (h *Host) projectDirs() []*Listing {
 	if h.Dir == "" {
 		return nil
 	}
-	bottom := path.Clean(h.Dir)
-	top := bottom
-	for ; top != "/" && !h.exists(path.Join(top, ".git")); top = path.Dir(top) {
-	}
-	all := []*Listing{List(h, bottom)}
-	for dir := bottom; dir != top && top != "/"; {
-		dir = path.Dir(dir)
-		all = append(all, List(h, dir))
+	all := []*Listing{List(h, h.Dir)}
+	for top := h.Dir; top != "/"; top = path.Dir(top) {
+		if !h.exists(path.Join(top, ".git")) {
+			continue
+		}
+		for dir := h.Dir; dir != top; {
+			dir = path.Dir(dir)
+			all = append(all, List(h, dir))
+		}
+		break
 	}
 	return all
 }

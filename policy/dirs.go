@@ -195,13 +195,12 @@ func javaTemp(dir string) string {
 // caller says in the variable.
 func (r *Resolved) NameJavaTemp(needed bool) {
 	option := javaOptions + "=" + javaTemp(r.TempDir)
-	at := slices.Index(r.Env, option)
-	switch {
-	case !needed && at >= 0:
-		r.Env, r.javaTemp = slices.Delete(slices.Clone(r.Env), at, at+1), true
-	case needed && r.javaTemp:
-		at, _ := slices.BinarySearchFunc(r.Env, option, compareEnv)
-		r.Env, r.javaTemp = slices.Insert(slices.Clone(r.Env), at, option), false
+	if r.envOfJava == nil {
+		r.envOfJava = r.Env
+	}
+	r.Env = r.envOfJava
+	if !needed {
+		r.Env = slices.DeleteFunc(slices.Clone(r.Env), func(v string) bool { return v == option })
 	}
 }
 

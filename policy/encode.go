@@ -17,25 +17,22 @@ import (
 // meaning, in a fixed order, each rule with its origin as a comment. It fails
 // for what no policy file can say, such as a path that is not UTF-8. What only
 // presets say is left out.
-func (p *Policy) EncodeTOML(w io.Writer) error { return p.encode(w, tree.TOML) }
+func (p *Policy) EncodeTOML(w io.Writer) error { return p.encode(w, (*tree.Node).TOML) }
 
 // EncodeJSON writes the policy as a file that Decode reads as the same
 // meaning. JSON has no comments: the origins are lost. It fails as EncodeTOML
 // does.
-func (p *Policy) EncodeJSON(w io.Writer) error { return p.encode(w, tree.JSON) }
+func (p *Policy) EncodeJSON(w io.Writer) error { return p.encode(w, (*tree.Node).JSON) }
 
 // QuoteTOML writes a string as TOML's basic strings are
 // (https://toml.io/en/v1.0.0#string), so that no character steers a terminal.
 func QuoteTOML(s string) string { return tree.QuoteTOML(s) }
 
-func (p *Policy) encode(w io.Writer, format *tree.Format) error {
+func (p *Policy) encode(w io.Writer, text func(*tree.Node) string) error {
 	root := p.tree()
-	if err := p.encodable(root); err != nil {
-		return err
-	}
-	text, err := format.Text(root)
+	err := p.encodable(root)
 	if err == nil {
-		_, err = io.WriteString(w, text)
+		_, err = io.WriteString(w, text(root))
 	}
 	return err
 }
@@ -174,7 +171,7 @@ func (k *key) insert(text string, list []*tree.Node) string {
 		all = append(all, e.Inline())
 	}
 	name, header := k.name, ""
-	root, _ := tree.TOML.Read([]byte(text))
+	root, _ := tree.Read(false, []byte(text))
 	if dot := strings.LastIndexByte(name, '.'); dot >= 0 {
 		root, header, name = cmp.Or(root.Get(name[:dot]), &tree.Node{}), name[:dot], name[dot+1:]
 	}

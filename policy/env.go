@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -33,15 +34,16 @@ func (rs *resolver) environment(env *Env, presets []Named) {
 		}
 	}
 	f.agent = rs.allowedAgent()
-	for _, e := range rs.host.Env {
-		f.caller(e)
+	for _, e := range rs.host.Env { // of two with one name the first counts, as for getenv(3)
+		name, value, ok := strings.Cut(e, "=")
+		if _, seen := f.vars[name]; ok && name != "" && !seen && strings.IndexByte(e, 0) < 0 {
+			f.vars[name] = envVar{value, f.passes(name, value)}
+		}
 	}
 	f.private(rs.host)
 	f.java(rs.host, presets)
 	for _, v := range env.Set {
-		if err := checkEnvName(v.Name); err != nil {
-			rs.fail(v.Origin, CodeValue, "", err)
-		} else if err := checkEnvValue(v.Value); err != nil {
+		if err := cmp.Or(checkEnvName(v.Name), checkEnvValue(v.Value)); err != nil {
 			rs.fail(v.Origin, CodeValue, "", err)
 		}
 		f.vars[v.Name] = envVar{v.Value, true}
@@ -57,33 +59,18 @@ func (rs *resolver) environment(env *Env, presets []Named) {
 	rs.r.Warnings = append(rs.r.Warnings, f.warnings...)
 }
 
-// compareEnv orders NAME=VALUE by name.
-func compareEnv(a, b string) int {
-	an, _, _ := strings.Cut(a, "=")
-	bn, _, _ := strings.Cut(b, "=")
-	return strings.Compare(an, bn)
-}
-
 // allowedAgent is the caller's SSH_AUTH_SOCK if the policy lets the command
 // connect to it.
 func (rs *resolver) allowedAgent() string {
 	if len(rs.r.Net.Unix) == 0 {
 		return ""
 	}
-	sock, err := rs.host.lookup("SSH_AUTH_SOCK")
-	if err != nil || !strings.HasPrefix(sock, "/") {
+	sock := rs.host.Getenv("SSH_AUTH_SOCK")
+	at, _, err := rs.host.RealPath(sock)
+	if err != nil || !path.IsAbs(sock) || !slices.ContainsFunc(rs.r.Net.Unix, func(p Path) bool { return Within(at, p.Path) }) {
 		return ""
 	}
-	pl, err := rs.w.walk(sock)
-	if err != nil || pl.gone != "" {
-		return ""
-	}
-	for i := range rs.r.Net.Unix {
-		if Within(pl.path, rs.r.Net.Unix[i].Path) {
-			return sock
-		}
-	}
-	return ""
+	return sock
 }
 
 // envFilter decides about one variable after the other.
@@ -102,18 +89,6 @@ type envVar struct {
 	keep  bool
 }
 
-// caller decides about an entry of the caller's environment. Of two with one
-// name the first counts, as for getenv(3); what is not NAME=VALUE is dropped.
-func (f *envFilter) caller(entry string) {
-	name, value, ok := strings.Cut(entry, "=")
-	if !ok || name == "" || strings.IndexByte(entry, 0) >= 0 {
-		return
-	}
-	if _, seen := f.vars[name]; !seen {
-		f.vars[name] = envVar{value, f.passes(name, value)}
-	}
-}
-
 // passes decides whether a variable of the caller's reaches the command. What
 // steers a loader or looks like a secret is not meant by a glob: it has to be
 // named in full.
@@ -121,8 +96,7 @@ func (f *envFilter) passes(name, value string) bool {
 	if f.mode == EnvInherit {
 		return true
 	}
-	named, matched := f.allowed(name)
-	loader := steersLoader(name)
+	named, loader := f.names[name], steersLoader(name)
 	if loader && f.mode == EnvScrubbed {
 		if named != nil {
 			f.warnings = append(f.warnings, &Error{
@@ -133,24 +107,14 @@ func (f *envFilter) passes(name, value string) bool {
 		}
 		return false
 	}
-	if named != nil {
+	if named != nil || name == "SSH_AUTH_SOCK" && f.agent == value && value != "" && f.mode != EnvVars {
 		return true
 	}
-	if name == "SSH_AUTH_SOCK" && f.agent == value && value != "" && f.mode != EnvVars {
-		return true
-	}
+	matched := slices.ContainsFunc(f.globs, func(g string) bool { return glob.MatchName(g, name) })
 	if !matched && f.mode != EnvSanitized && !(f.mode == EnvScrubbed && name != "XDG_RUNTIME_DIR" && in("kept", name)) {
 		return false
 	}
 	return !loader && !SecretName(name) && !HasURLPassword(value)
-}
-
-// allowed finds a variable in Env.Allow: by its full name, or by a glob.
-func (f *envFilter) allowed(name string) (named *Named, matched bool) {
-	if named := f.names[name]; named != nil {
-		return named, true
-	}
-	return nil, slices.ContainsFunc(f.globs, func(g string) bool { return glob.MatchName(g, name) })
 }
 
 // private points the variables for temporary files into the private
@@ -158,7 +122,7 @@ func (f *envFilter) allowed(name string) (named *Named, matched bool) {
 // is left as it is.
 func (f *envFilter) private(h *Host) {
 	set := func(name, value string) {
-		if named, _ := f.allowed(name); named == nil {
+		if f.names[name] == nil {
 			f.vars[name] = envVar{value, true}
 		}
 	}

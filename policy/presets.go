@@ -127,7 +127,7 @@ func (p *Policy) addPreset(s *tables.Section, what string, tools bool, from Orig
 		}
 	case kind == "closed":
 		for _, k := range s.Keys {
-			p.Closed = append(p.Closed, Closed{Path: k.Name, Commands: k.Entries, Includes: more == "includes"})
+			p.Closed = append(p.Closed, Closed{Path: k.Name, Commands: k.Entries})
 		}
 	default:
 		return errors.New("no preset has that")

@@ -72,8 +72,8 @@ type Resolved struct {
 	// Warnings are what was asked for without effect. They have no Err.
 	Warnings Errors
 
-	closed   []Closed // what programs are going to miss, each with its absolute path
-	javaTemp bool     // NameJavaTemp has taken Java's option out of Env
+	closed    []Closed // what programs are going to miss, each with its absolute path
+	envOfJava []string // Env with Java's option; nil before NameJavaTemp
 
 	env   Env   // as merged, for Policy
 	audit Audit // likewise

@@ -1,26 +1,17 @@
 package tree
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
+
+	"github.com/tailscale/hujson"
 )
 
-// jsonBuilder makes a tree of a JSON document. encoding/json would take the
-// last of two equal keys without a word and has no positions, so the tokens
-// are walked.
-type jsonBuilder struct {
-	*builder
-	dec *json.Decoder
-}
-
-// json gives the tree of a document, nil where it is none.
-func (doc *builder) json() *Node {
-	b := &jsonBuilder{builder: doc}
-	// The whole document is checked first, what follows it included; then
-	// the walk meets no syntax error.
+// json gives the tree of a document, nil where it is none. encoding/json says what is
+// wrong; its values have no places, and of two equal keys it takes the last one without
+// a word, so the tree is made of hujson's.
+func (b *builder) json() *Node {
 	var raw json.RawMessage
 	if err := json.Unmarshal(b.data, &raw); err != nil {
 		off := len(b.data)
@@ -31,61 +22,45 @@ func (doc *builder) json() *Node {
 		b.fail(off, Syntax, "%s", strings.TrimPrefix(err.Error(), "json: "))
 		return nil
 	}
-	b.dec = json.NewDecoder(bytes.NewReader(b.data))
-	b.dec.UseNumber()
-	return b.value(0)
+	root, _ := hujson.Parse(b.data) // which takes all that JSON is
+	return b.jsonValue(&root, 0)
 }
 
-// next reads a token and tells where it starts.
-func (b *jsonBuilder) next() (tok json.Token, off int) {
-	off = int(b.dec.InputOffset())
-	for off < len(b.data) && strings.IndexByte(" \t\r\n,:", b.data[off]) >= 0 {
-		off++
+// jsonValue makes a node of a value.
+func (b *builder) jsonValue(v *hujson.Value, depth int) *Node {
+	n := &Node{Off: v.StartOffset}
+	if depth > maxDepth {
+		b.fail(n.Off, TooDeep, "nested too deeply")
+		return n
 	}
-	tok, _ = b.dec.Token() // the check of the whole document has found what is wrong
-	return tok, off
-}
-
-// value reads one value.
-func (b *jsonBuilder) value(depth int) *Node {
-	tok, off := b.next()
-	n := &Node{Off: off}
-	switch t := tok.(type) {
-	case string:
-		n.Kind, n.Text = String, t
-	case bool:
-		n.Kind, n.Text = Bool, fmt.Sprint(t)
-	case json.Number:
-		if !strings.ContainsAny(t.String(), ".eE") {
-			n.Kind, n.Text = Integer, t.String()
-		}
-	case json.Delim:
-		if depth == maxDepth+1 { // what is below is read like the rest: json bounds it, too
-			b.fail(off, TooDeep, "nested too deeply")
-		}
-		if t == '[' {
-			n.Kind = Array
-			for b.dec.More() {
-				n.Items = append(n.Items, b.value(depth+1))
+	switch t := v.Value.(type) {
+	case hujson.Literal:
+		switch text := t.String(); t.Kind() {
+		case '"':
+			n.Kind, n.Text = String, text
+		case 't', 'f':
+			n.Kind, n.Text = Bool, text
+		case '0':
+			if !strings.ContainsAny(text, ".eE") {
+				n.Kind, n.Text = Integer, text
 			}
-		} else {
-			n.Kind = Table
-			b.members(n, depth)
 		}
-		b.next() // the closing bracket
+	case *hujson.Array:
+		n.Kind = Array
+		for i := range t.Elements {
+			n.Items = append(n.Items, b.jsonValue(&t.Elements[i], depth+1))
+		}
+	case *hujson.Object:
+		n.Kind = Table
+		for i := range t.Members {
+			m := &t.Members[i]
+			key, val := m.Name.Value.(hujson.Literal).String(), b.jsonValue(&m.Value, depth+1)
+			if n.Get(key) != nil {
+				b.twice(m.Name.StartOffset, key)
+			} else {
+				n.Add(key, m.Name.StartOffset, val)
+			}
+		}
 	}
 	return n
-}
-
-// members reads the keys of an object.
-func (b *jsonBuilder) members(n *Node, depth int) {
-	for b.dec.More() {
-		tok, off := b.next()
-		key, val := fmt.Sprint(tok), b.value(depth+1)
-		if n.Get(key) != nil {
-			b.twice(off, key)
-		} else {
-			n.Add(key, off, val)
-		}
-	}
 }

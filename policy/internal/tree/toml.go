@@ -6,28 +6,20 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// tomlBuilder makes a tree of a TOML document. The parser knows the syntax;
-// which tables may be defined or added to where is decided here, as
-// https://toml.io/en/v1.0.0#table says.
-type tomlBuilder struct {
-	*builder
-	root    *Node
-	current *Node // the table that keys go to; nil after a wrong header: they would only repeat that
-}
-
-// toml gives the tree of a document.
-func (doc *builder) toml() *Node {
-	b := &tomlBuilder{builder: doc, root: &Node{Kind: Table, form: headerTable}}
-	b.current = b.root
+// toml gives the tree of a document. The parser knows the syntax; which tables may be
+// defined or added to where is decided here, as https://toml.io/en/v1.0.0#table says.
+func (b *builder) toml() *Node {
+	root := &Node{Kind: Table, form: headerTable}
+	current := root // the table that keys go to; nil after a wrong header: they would only repeat that
 	var p unstable.Parser
 	p.Reset(b.data)
 	for p.NextExpression() {
 		e := p.Expression()
 		switch e.Kind {
 		case unstable.Table, unstable.ArrayTable:
-			b.header(e)
+			current = b.header(root, e)
 		case unstable.KeyValue:
-			b.keyValue(b.current, e, 0)
+			b.keyValue(current, e, 0)
 		}
 	}
 	if err := p.Error(); err != nil {
@@ -38,14 +30,14 @@ func (doc *builder) toml() *Node {
 		}
 		b.fail(off, Syntax, "%s", err.Error())
 	}
-	return b.root
+	return root
 }
 
-// header handles [a.b] and [[a.b]].
-func (b *tomlBuilder) header(e *unstable.Node) {
-	t, key, off := b.above(b.root, e, implicitTable)
-	if b.current = nil; t == nil {
-		return
+// header handles [a.b] and [[a.b]], and gives the table, nil for a wrong one.
+func (b *builder) header(root *Node, e *unstable.Node) *Node {
+	t, key, off := b.above(root, e, implicitTable)
+	if t == nil {
+		return nil
 	}
 	old, table, list := t.Get(key), &Node{Kind: Table, form: headerTable, Off: off}, e.Kind == unstable.ArrayTable
 	switch {
@@ -58,15 +50,14 @@ func (b *tomlBuilder) header(e *unstable.Node) {
 	case !list && old.Kind == Table && old.form == implicitTable:
 		old.form, table = headerTable, old
 	default:
-		b.twice(off, key)
-		return
+		return b.twice(off, key)
 	}
-	b.current = table
+	return table
 }
 
 // above gives the table that a dotted name leads to from t, nil for none, and the last
 // part of the name. Tables that are not there are made with the given form.
-func (b *tomlBuilder) above(t *Node, e *unstable.Node, form tableForm) (table *Node, key string, off int) {
+func (b *builder) above(t *Node, e *unstable.Node, form tableForm) (table *Node, key string, off int) {
 	for k := e.Key(); t != nil && k.Next(); {
 		key, off = string(k.Node().Data), int(k.Node().Raw.Offset)
 		if k.IsLast() {
@@ -80,29 +71,27 @@ func (b *tomlBuilder) above(t *Node, e *unstable.Node, form tableForm) (table *N
 		case old.Kind == Array && old.form == headerTable && form == implicitTable:
 			t = old.Items[len(old.Items)-1]
 		default:
-			b.twice(off, key)
-			t = nil
+			t = b.twice(off, key)
 		}
 	}
 	return t, key, off
 }
 
 // keyValue handles key = value and a.b = value within a table.
-func (b *tomlBuilder) keyValue(t *Node, e *unstable.Node, depth int) {
+func (b *builder) keyValue(t *Node, e *unstable.Node, depth int) {
 	t, key, off := b.above(t, e, dottedTable)
-	if t == nil {
-		return
-	}
-	if t.Get(key) != nil {
+	switch {
+	case t == nil:
+	case t.Get(key) != nil:
 		b.twice(off, key)
-		return
+	default:
+		t.Add(key, off, b.value(e.Value(), off, depth))
 	}
-	t.Add(key, off, b.value(e.Value(), off, depth))
 }
 
 // value makes a node of a value; off is where it stands unless the parser
 // knows better.
-func (b *tomlBuilder) value(v *unstable.Node, off, depth int) *Node {
+func (b *builder) value(v *unstable.Node, off, depth int) *Node {
 	if v.Raw.Length > 0 {
 		off = int(v.Raw.Offset)
 	}

@@ -75,29 +75,17 @@ func (n *Node) Within(key string, kind Kind) *Node {
 	return n.Add(key, 0, &Node{Kind: kind})
 }
 
-// Format is a way in which a tree is written down.
-type Format struct {
-	parse func(*builder) *Node
-	text  func(*Node) (string, error)
-}
-
-// The formats.
-var (
-	TOML = &Format{(*builder).toml, textTOML}
-	JSON = &Format{(*builder).json, textJSON}
-)
-
-// Read gives the tree of a file, nil for none, or what is wrong with it.
-func (f *Format) Read(data []byte) (*Node, []Mistake) {
+// Read gives the tree of a file in JSON or TOML, nil for none, or what is wrong with it.
+func Read(isJSON bool, data []byte) (*Node, []Mistake) {
 	if m := checkText(data); m != nil {
 		return nil, []Mistake{*m}
 	}
 	b := &builder{data: data}
-	return f.parse(b), b.all
+	if isJSON {
+		return b.json(), b.all
+	}
+	return b.toml(), b.all
 }
-
-// Text is the file for the tree of a table.
-func (f *Format) Text(n *Node) (string, error) { return f.text(n) }
 
 // The kinds of a Mistake, as package policy's codes are written.
 const (
@@ -126,4 +114,8 @@ func (b *builder) fail(off int, kind, format string, args ...any) {
 	b.all = append(b.all, Mistake{off, kind, fmt.Sprintf(format, args...)})
 }
 
-func (b *builder) twice(off int, key string) { b.fail(off, Duplicate, "%s is given twice", key) }
+// twice gives nil.
+func (b *builder) twice(off int, key string) *Node {
+	b.fail(off, Duplicate, "%s is given twice", key)
+	return nil
+}

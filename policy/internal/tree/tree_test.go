@@ -35,20 +35,17 @@ none = []
   }
 }
 `
-	for format, text := range map[*Format]string{TOML: toml, JSON: json} {
-		for other, want := range map[*Format]string{TOML: toml, JSON: json} {
-			n, mistakes := format.Read([]byte(text))
-			got, err := other.Text(n)
-			if err != nil || mistakes != nil || got != want {
-				t.Errorf("%v, %v:\n%s", err, mistakes, got)
-			}
+	for _, text := range []string{toml, json} {
+		n, mistakes := Read(text == json, []byte(text))
+		if mistakes != nil || n.TOML() != toml || n.JSON() != json {
+			t.Errorf("%v:\n%s%s", mistakes, n.TOML(), n.JSON())
 		}
 	}
 }
 
 // TestMistakes finds all of a file at once, each at its place.
 func TestMistakes(t *testing.T) {
-	_, all := TOML.Read([]byte("a = 1\na = 2\n[b]\n[b]\nc = "))
+	_, all := Read(false, []byte("a = 1\na = 2\n[b]\n[b]\nc = "))
 	want := []Mistake{{6, Duplicate, "a is given twice"}, {17, Duplicate, "b is given twice"}}
 	if len(all) != 3 || !reflect.DeepEqual(all[:2], want) || all[2].Kind != Syntax {
 		t.Errorf("%+v", all)

@@ -9,16 +9,16 @@ import (
 	"unicode/utf8"
 )
 
-// textTOML writes lists with one element a line, and what a value has in From as
-// a comment.
-func textTOML(n *Node) (string, error) {
+// TOML is the file for the tree of a table: lists have one element a line, and what a
+// value has in From is a comment.
+func (n *Node) TOML() string {
 	var b strings.Builder
-	tablesTOML(&b, n, "")
-	return b.String(), nil
+	n.tables(&b, "")
+	return b.String()
 }
 
-// tablesTOML writes a table's keys, and then the tables in it.
-func tablesTOML(b *strings.Builder, n *Node, name string) {
+// tables writes a table's keys, and then the tables in it.
+func (n *Node) tables(b *strings.Builder, name string) {
 	header := name
 	for _, f := range n.Fields {
 		if f.Val.Kind == Table {
@@ -43,7 +43,7 @@ func tablesTOML(b *strings.Builder, n *Node, name string) {
 	}
 	for _, f := range n.Fields {
 		if f.Val.Kind == Table {
-			tablesTOML(b, f.Val, strings.TrimPrefix(name+"."+keyTOML(f.Key), "."))
+			f.Val.tables(b, strings.TrimPrefix(name+"."+keyTOML(f.Key), "."))
 		}
 	}
 }
@@ -121,11 +121,11 @@ func keyTOML(s string) string {
 	return s
 }
 
-// textJSON writes a value without what stands in From: JSON has no comments.
-func textJSON(n *Node) (string, error) {
+// JSON is the file without what stands in From: JSON has no comments.
+func (n *Node) JSON() string {
 	var b bytes.Buffer
-	err := json.Indent(&b, []byte(n.inline(quoteJSON, quoteJSON, ":")), "", "  ")
-	return b.String() + "\n", err
+	_ = json.Indent(&b, []byte(n.inline(quoteJSON, quoteJSON, ":")), "", "  ") // no error: it is JSON
+	return b.String() + "\n"
 }
 
 // quoteJSON writes a string as RFC 8259 has it.
