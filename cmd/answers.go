@@ -40,16 +40,14 @@ type question struct {
 // ask adds the flag that asks one question. Of an address the port counts: the kernel
 // sees no names.
 func (o *checkFlags) ask(fs *pflag.FlagSet, name, flag string, act enforce.Act, usage string) {
-	fs.Var(&flagValue{kind: "stringArray", set: func(s string) {
+	o.each(fs, name, usage, func(s string) (err error) {
 		q := question{answer{Question: name, About: s}, act, flag, s}
 		if name == "connect" {
-			var err error
-			if q.act.Port, q.file, err = parseTarget(s); err != nil {
-				o.fail("--connect %s: %v", shell.Quote(s), err)
-			}
+			q.act.Port, q.file, err = parseTarget(s)
 		}
 		o.questions = append(o.questions, q)
-	}}, name, usage)
+		return err
+	})
 }
 
 // answer prints whether what was asked for is allowed. The status is 1 when

@@ -18,12 +18,12 @@ type checkFlags struct {
 	policyFlags
 
 	questions []question
-	trust     *string // of --trust: trustShow, or the hash of what is to be trusted
+	trust     string // of --trust: trustShow, or the hash of what is to be trusted
 	selfTest  bool
 }
 
 func newCheck(a *app) *cobra.Command {
-	o := &checkFlags{}
+	o := &checkFlags{policyFlags: policyFlags{mistakes: &a.mistakes}}
 	c := &cobra.Command{
 		Use:   "check [flags] [[--] COMMAND [ARG...]]",
 		Short: "Say what this machine enforces, and what a policy allows",
@@ -53,32 +53,33 @@ is exit status 125.`,
 	o.ask(fs, "write", "--rw", open, "may `PATH` be written?")
 	o.ask(fs, "exec", "--rox", enforce.Act{Op: enforce.ActExec, Flags: enforce.ActRead, Inside: true}, "may `PATH` be executed?")
 	o.ask(fs, "connect", "--unix", enforce.Act{Op: enforce.ActConnect}, "may `HOST:PORT`, or the Unix socket PATH, be connected to?")
-	fs.BoolFunc("trust", "show what the project's policies ask for; --trust=SHA256 trusts the one with that content", func(s string) error {
-		s = strings.ToLower(s)
-		o.trust = &s
-		return nil
-	})
+	o.flag(fs, "trust", "boolfunc", "", "show what the project's policies ask for; --trust=SHA256 trusts the one with that content", o.trustValue)
+	fs.Lookup("trust").NoOptDefVal = trustShow
 	fs.BoolVar(&o.selfTest, "self-test", false, "attack a sandboxed process, harmlessly, and print what was refused")
 	fs.BoolVar(&a.say.json, "json", false, "print JSON")
 	o.policyFlags.add(a, fs)
 	return c
 }
 
+// trustValue takes the value of --trust.
+func (o *checkFlags) trustValue(s string) error {
+	o.trust = strings.ToLower(s)
+	if o.trust != trustShow && (len(s) != 64 || strings.Trim(o.trust, "0123456789abcdef") != "") {
+		return errors.New("must be the SHA-256 of a project policy, as zsbx check --trust shows it")
+	}
+	return nil
+}
+
 // check finds what is wrong with the flags.
 func (o *checkFlags) check(argv []string) error {
-	if o.trust != nil && len(argv) > 0 {
-		o.fail("--trust can't be used with a command; it takes its value with =: --trust=SHA256")
-	}
-	o.failIf(o.trust != nil && len(o.questions) > 0, "--trust can't be used with a question")
-	if o.trust != nil && *o.trust != trustShow && !isHash(*o.trust) {
-		o.fail("--trust=%s: must be the SHA-256 of a project policy, as zsbx check --trust shows it", *o.trust)
-	}
+	o.failIf(o.trust != "" && len(argv) > 0, "--trust can't be used with a command; it takes its value with =: --trust=SHA256")
+	o.apart(o.fs, "trust", "read", "write", "exec", "connect")
 	return o.policyFlags.check()
 }
 
 func (o *checkFlags) run(a *app, argv []string) error {
 	flagErr := o.check(argv)
-	if o.trust != nil && flagErr == nil {
+	if o.trust != "" && flagErr == nil {
 		return o.trustProject(a)
 	}
 	c, err := o.compose("", argv, flagErr)

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -19,80 +20,80 @@ import (
 // all are said at once.
 type mistakes struct{ errs []error }
 
-func (m *mistakes) fail(format string, args ...any) {
-	m.errs = append(m.errs, usageHint("", format, args...))
-}
-
 // failIf is for what flags can't say together.
 func (m *mistakes) failIf(wrong bool, format string, args ...any) {
 	if wrong {
-		m.fail(format, args...)
+		m.errs = append(m.errs, usageHint("", format, args...))
 	}
 }
 
-// apart is failIf for two flags that exclude each other.
-func (m *mistakes) apart(one, other bool, names string) {
-	m.failIf(one && other, "--%s can't be used together", strings.Replace(names, " ", " and --", 1))
+// apart refuses a flag together with each of the others.
+func (m *mistakes) apart(fs *pflag.FlagSet, flag string, others ...string) {
+	for _, other := range others {
+		m.failIf(fs.Changed(flag) && fs.Changed(other), "--%s and --%s can't be used together", flag, other)
+	}
 }
 
-// flagValue is the value of a flag: whatever it is given goes to set. pflag's own
-// stringArray formats its empty default value with encoding/csv, which made up most of
-// the time that all flags took; and it splits nothing at commas.
+// flagValue is the value of a flag. pflag's own stringArray formats its empty default
+// value with encoding/csv, which made up most of the time that all flags took; and it
+// splits nothing at commas.
 type flagValue struct {
-	set   func(string)
-	text  string          // the default
-	kind  string          // cobra's completion knows what may be repeated by "stringArray"
-	words func() []string // for completion; may be nil
+	set   func(string) error // of a text that is not empty; its error is noted
+	text  string             // the default
+	kind  string             // cobra's completion knows what may be repeated by "stringArray"
+	words func() []string    // for completion; may be nil
 }
 
-func (v *flagValue) Set(s string) error { v.set(s); return nil }
+func (v *flagValue) Set(s string) error { return v.set(s) }
 func (v *flagValue) String() string     { return v.text }
 func (v *flagValue) Type() string       { return v.kind }
 
-// each adds a flag that may be given more than once, but not the empty string.
-func (m *mistakes) each(fs *pflag.FlagSet, name, usage string, set func(string)) *flagValue {
-	v := &flagValue{kind: "stringArray", set: func(s string) {
-		if s == "" {
-			m.fail("--%s: the value is empty", name)
-		} else {
-			set(s)
+// flag adds a flag of a kind with a default value.
+func (m *mistakes) flag(fs *pflag.FlagSet, name, kind, value, usage string, set func(string) error) *flagValue {
+	v := &flagValue{kind: kind, text: value, set: func(s string) error {
+		err := errors.New("the value is empty")
+		if s != "" {
+			err = set(s)
 		}
+		m.failIf(err != nil, "--%s %s: %v", name, shell.Quote(s), err)
+		return nil
 	}}
 	fs.Var(v, name, usage)
 	return v
 }
 
-// choice adds a flag that is one of words, *p by default.
-func (m *mistakes) choice(fs *pflag.FlagSet, p *string, name string, words []string, usage string) {
-	list := func() []string { return words }
-	fs.Var(&flagValue{kind: "string", text: *p, words: list, set: func(s string) {
-		*p = s
-		m.failIf(!slices.Contains(words, s), "--%s %s: must be %s", name, shell.Quote(s), oneOf(words))
-	}}, name, usage)
+// each adds a flag that may be given more than once.
+func (m *mistakes) each(fs *pflag.FlagSet, name, usage string, set func(string) error) *flagValue {
+	return m.flag(fs, name, "stringArray", "", usage, set)
 }
 
-// oneOf is "a, b or c".
-func oneOf(words []string) string {
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " or " + words[last]
+// choice adds a flag that is one of words, *p by default.
+func (m *mistakes) choice(fs *pflag.FlagSet, p *string, name string, words []string, usage string) {
+	m.flag(fs, name, "string", *p, usage, func(s string) error {
+		*p = s
+		return oneOf(s, words)
+	}).words = func() []string { return words }
+}
+
+// oneOf is the error for a word that is none of those that there are.
+func oneOf(word string, words []string) error {
+	if slices.Contains(words, word) {
+		return nil
+	}
+	return fmt.Errorf("must be one of %s%s", strings.Join(words, ", "), policy.DidYouMean(word, words))
 }
 
 // duration adds a flag that is a time span, *d by default.
 func (m *mistakes) duration(fs *pflag.FlagSet, d *time.Duration, name, usage string) {
-	fs.Var(&flagValue{kind: "string", text: d.String(), set: func(s string) {
-		var err error
-		if *d, err = units.ParseTime(s); err != nil {
-			m.fail("--%s %s: %v", name, shell.Quote(s), err)
-		}
-	}}, name, usage)
+	m.flag(fs, name, "string", d.String(), usage, func(s string) (err error) {
+		*d, err = units.ParseTime(s)
+		return err
+	})
 }
 
-// trackers are the trackers that can be asked for, that of macOS, too.
-var trackers = []string{"auto", "domain", "fingerprint", "cgroup", "subtree"}
-
 // flagError says all that is wrong with the flags. pflag stops at one that there is
-// not: the others are read without it. What follows it may be its value, so only "--"
-// ends them then; without that, the first word does.
+// not: it is added, and all are read again. What follows it may be its value, so only
+// "--" ends the flags then; without that, the first word does.
 func (a *app) flagError(c *cobra.Command, err error) error {
 	if errors.Is(err, pflag.ErrHelp) {
 		return err
@@ -109,19 +110,21 @@ func (a *app) flagError(c *cobra.Command, err error) error {
 	fs.VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 	var unknown []error
 	for none := (*pflag.NotExistError)(nil); errors.As(err, &none); err = fs.Parse(args) {
-		long, letters := "--"+none.GetSpecifiedName(), none.GetSpecifiedShortnames()
-		i := slices.IndexFunc(args, func(arg string) bool {
-			if letters != "" {
-				return strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "--") && strings.HasSuffix(arg, letters)
+		name, letters := none.GetSpecifiedName(), none.GetSpecifiedShortnames()
+		f := &pflag.Flag{Name: name, NoOptDefVal: "true", Value: &flagValue{set: func(string) error { return nil }}}
+		typed := "--" + name
+		if letters != "" {
+			if typed = "-" + letters; len(name) > 1 { // no ASCII letter
+				break
 			}
-			return arg == long || strings.HasPrefix(arg, long+"=")
-		})
-		if i < 0 {
-			break // pflag was given other words
+			f.Name, f.Shorthand = "-"+name, name
+			if len(letters) > 1 { // the other letters are its value
+				f.NoOptDefVal = ""
+			}
 		}
-		name, _, _ := strings.Cut(args[i], "=")
-		unknown = append(unknown, usageHint(hint, "unknown flag %s%s", name, policy.DidYouMean("--"+strings.TrimLeft(name, "-"), names)))
-		args, a.errs = slices.Delete(args, i, i+1), nil // those are found again
+		fs.AddFlag(f)
+		unknown = append(unknown, usageHint(hint, "unknown flag %s%s", typed, policy.DidYouMean("--"+strings.TrimLeft(typed, "-"), names)))
+		a.errs = nil // those are found again
 	}
 	if err != nil {
 		err = usageHint(hint, "%w", err)

@@ -24,7 +24,8 @@ of firejail.`,
   zsbx import --format firejail /etc/firejail/wget.profile`,
 	}
 	var format string
-	c.Flags().Var(&flagValue{kind: "string", words: imports.Formats, set: func(s string) { format = s }}, "format", "what FILE is, by `NAME`: srt, zed, codex, landrun or firejail; by default its name and JSON in it tell")
+	c.Flags().StringVar(&format, "format", "", "what FILE is, by `NAME`: srt, zed, codex, landrun or firejail; by default its name and JSON in it tell")
+	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(imports.Formats(), cobra.ShellCompDirectiveNoFileComp))
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
 			return usageHint("zsbx import --help", "one FILE is needed")

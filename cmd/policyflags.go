@@ -3,7 +3,7 @@ package cmd
 import (
 	"errors"
 	"fmt"
-	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -19,15 +19,13 @@ import (
 // policyFlags are the flags that make a policy.
 type policyFlags struct {
 	*mistakes
+	fs *pflag.FlagSet
 
-	asked policy.Policy // what flags say while they are read; policy has all of it
+	asked policy.Policy  // what the flags say
+	more  *policy.Policy // what learn tries
+	files []string
 
-	noAutoPresets bool
-	files         []string
-	more          *policy.Policy // what learn tries
-
-	noNet, net, cleanEnv, inheritEnv, privateHome, privatePids bool
-	noBaseline, sharedTmp, ignoreMissing, createMissing        bool
+	noAutoPresets, noBaseline, sharedTmp, ignoreMissing, createMissing bool
 
 	chdir, fallback string
 
@@ -35,41 +33,42 @@ type policyFlags struct {
 }
 
 func (o *policyFlags) add(a *app, fs *pflag.FlagSet) {
-	o.mistakes = &a.mistakes
-	o.put(fs, "ro", "fs.ro", "allow reading `PATH` and what is below it")
-	o.put(fs, "rox", "fs.rox", "allow reading and executing `PATH`")
-	o.put(fs, "rw", "fs.rw", "allow reading, writing and executing `PATH`, as a build tree needs")
-	o.put(fs, "rw-noexec", "fs.rw_noexec", "allow reading and writing `PATH`, not executing")
-	o.put(fs, "deny", "fs.deny", "refuse all access to `PATH`, a path or a glob such as '**/.env', wherever it lies")
-	o.put(fs, "preset", "presets", "add the preset `NAME` (see zsbx profile --list)").words = presetWords
+	o.mistakes, o.fs = &a.mistakes, fs
+	o.put("ro", "fs.ro", "allow reading `PATH` and what is below it")
+	o.put("rox", "fs.rox", "allow reading and executing `PATH`")
+	o.put("rw", "fs.rw", "allow reading, writing and executing `PATH`, as a build tree needs")
+	o.put("rw-noexec", "fs.rw_noexec", "allow reading and writing `PATH`, not executing")
+	o.put("deny", "fs.deny", "refuse all access to `PATH`, a path or a glob such as '**/.env', wherever it lies")
+	o.put("preset", "presets", "add the preset `NAME` (see zsbx profile --list)").words = presetWords
 	fs.BoolVar(&o.noAutoPresets, "no-auto-presets", false, "do not detect presets from the command and the working directory")
-	fs.VarP(&flagValue{kind: "stringArray", set: func(s string) { o.files = append(o.files, s) }}, "policy", "p", "add the policy `FILE`, TOML or JSON")
-	fs.BoolVar(&o.noNet, "no-net", false, "no network")
-	fs.BoolVar(&o.net, "net", false, "all of the network, whatever policy files say")
-	o.put(fs, "connect-tcp", "net.connect_tcp", "allow connections to the TCP `PORT`, and no other network")
-	o.put(fs, "bind-tcp", "net.bind_tcp", "allow listening on the TCP `PORT`, and no other network")
-	o.put(fs, "unix", "net.unix", "allow connecting to the Unix socket `PATH`")
-	fs.Var(&flagValue{kind: "stringArray", set: o.variable}, "env", "pass the variable `NAME` on, or set NAME=VALUE")
-	fs.BoolVar(&o.cleanEnv, "clean-env", false, "pass no variable on but those of --env")
-	fs.BoolVar(&o.inheritEnv, "inherit-env", false, "pass all variables on")
+	file := func(s string) error { o.files = append(o.files, s); return nil }
+	fs.VarP(&flagValue{kind: "stringArray", set: file}, "policy", "p", "add the policy `FILE`, TOML or JSON")
+	o.turn("no-net", "net.allow", "false", "no network")
+	o.turn("net", "net.allow", "true", "all of the network, whatever policy files say")
+	o.put("connect-tcp", "net.connect_tcp", "allow connections to the TCP `PORT`, and no other network")
+	o.put("bind-tcp", "net.bind_tcp", "allow listening on the TCP `PORT`, and no other network")
+	o.put("unix", "net.unix", "allow connecting to the Unix socket `PATH`")
+	o.each(fs, "env", "pass the variable `NAME` on, or set NAME=VALUE", o.variable)
+	o.turn("clean-env", "env.mode", "vars", "pass no variable on but those of --env")
+	o.turn("inherit-env", "env.mode", "inherit", "pass all variables on")
 	fs.BoolVar(&o.noBaseline, "no-baseline", false, "start from nothing: no system paths, no presets, no private temporary directory")
 	fs.BoolVar(&o.sharedTmp, "shared-tmp", false, "allow /tmp and /var/tmp as they are, instead of private ones")
 	fs.BoolVar(&o.createMissing, "create-missing", false, "make directories of --rw and --rw-noexec that do not exist")
-	fs.BoolVar(&o.privateHome, "private-home", false, "give the command an empty home directory that is thrown away, but for what is allowed of the own one")
-	fs.BoolVar(&o.privatePids, "private-pids", false, "let the command see no processes but the session's own")
+	o.turn("private-home", "fs.home", "private", "give the command an empty home directory that is thrown away, but for what is allowed of the own one")
+	o.turn("private-pids", "process.pids", "private", "let the command see no processes but the session's own")
 	fs.BoolVar(&o.ignoreMissing, "ignore-missing", false, "skip paths of the other flags that do not exist")
 	fs.StringVarP(&o.chdir, "chdir", "C", "", "run in the directory `DIR`")
-	o.put(fs, "timeout", "limits.timeout", "end the command after the time `D`, such as 10m or 90s, a bare number being seconds; exit status 124").kind = "string"
-	o.put(fs, "max-output", "limits.max_output", "end the command when it has written more than `N` bytes, such as 10MiB, to stdout and stderr together").kind = "string"
-	o.put(fs, "memory", "limits.memory", "let the session have `N` bytes of memory, such as 2GiB").kind = "string"
-	o.put(fs, "pids", "limits.pids", "let the session have `N` processes and threads").kind = "string"
-	o.put(fs, "cpu", "limits.cpu", "let the session have the time of `N` processors, such as 0.5").kind = "string"
+	o.put("timeout", "limits.timeout", "end the command after the time `D`, such as 10m or 90s, a bare number being seconds; exit status 124").kind = "string"
+	o.put("max-output", "limits.max_output", "end the command when it has written more than `N` bytes, such as 10MiB, to stdout and stderr together").kind = "string"
+	o.put("memory", "limits.memory", "let the session have `N` bytes of memory, such as 2GiB").kind = "string"
+	o.put("pids", "limits.pids", "let the session have `N` processes and threads").kind = "string"
+	o.put("cpu", "limits.cpu", "let the session have the time of `N` processors, such as 0.5").kind = "string"
 	lists := []string{"catastrophic", "interpreters", "escapes", "exfiltration", "shells"}
 	o.each(fs, "guard", "refuse a command line with words of the `LIST`: "+strings.Join(lists, ", ")+", or one of a policy's; off drops those that policies name", o.guard).words = func() []string { return append(lists, "off") }
-	o.put(fs, "audit", "audit.dir", "write what ran, and how it ended, to the log in `DIR`").kind = "string"
+	o.put("audit", "audit.dir", "write what ran, and how it ended, to the log in `DIR`").kind = "string"
 	o.fallback = "deny"
 	o.choice(fs, &o.fallback, "fallback", []string{"deny", "warn", "prompt"}, "what to `DO` when a promise can't be kept here: deny, warn or prompt")
-	fs.Var(&flagValue{kind: "stringArray", set: o.allowGap, words: gapWords}, "allow-gap", "accept the gap `NAME`, as zsbx check calls it")
+	o.each(fs, "allow-gap", "accept the gap `NAME`, as zsbx check calls it", o.allowGap).words = gapWords
 	fs.BoolVar(&o.opts.Strict, "strict", false, "refuse to run when hardening is missing, too")
 }
 
@@ -79,39 +78,43 @@ func named(flag, value string) policy.Named {
 }
 
 // put adds a flag that says what a key of policy files does.
-func (o *policyFlags) put(fs *pflag.FlagSet, flag, key, usage string) *flagValue {
-	return o.each(fs, flag, usage, func(s string) {
-		if err := o.asked.Put(key, named(flag, s)); err != nil {
-			o.fail("--%s %s: %v", flag, shell.Quote(s), err)
+func (o *policyFlags) put(flag, key, usage string) *flagValue {
+	return o.each(o.fs, flag, usage, func(s string) error { return o.asked.Put(key, named(flag, s)) })
+}
+
+// turn adds a switch for one value of a key of policy files.
+func (o *policyFlags) turn(flag, key, value, usage string) {
+	o.fs.BoolFunc(flag, usage, func(s string) error {
+		on, err := strconv.ParseBool(s)
+		if on {
+			err = o.asked.Put(key, named(flag, value))
 		}
+		return err
 	})
 }
 
-func (o *policyFlags) variable(s string) {
+func (o *policyFlags) variable(s string) error {
 	key := "env.allow"
 	if strings.Contains(s, "=") {
 		key = "env.set"
 	}
-	if s == "" || s[0] == '=' || strings.ContainsRune(s, 0) {
-		o.fail("--env %s: must be NAME or NAME=VALUE", shell.Quote(s))
-		return
+	if s[0] == '=' || strings.ContainsRune(s, 0) {
+		return errors.New("must be NAME or NAME=VALUE")
 	}
-	_ = o.asked.Put(key, named("env", s)) // there is no port in it
+	return o.asked.Put(key, named("env", s))
 }
 
-func (o *policyFlags) guard(s string) {
+func (o *policyFlags) guard(s string) error {
 	if s == "off" {
 		o.asked.Guard = policy.Guard{Off: true}
-	} else {
-		o.asked.Guard.Lists = append(o.asked.Guard.Lists, named("guard", s))
+		return nil
 	}
+	return o.asked.Put("guard.lists", named("guard", s))
 }
 
-func (o *policyFlags) allowGap(s string) {
+func (o *policyFlags) allowGap(s string) error {
 	o.opts.AllowGaps = append(o.opts.AllowGaps, s)
-	if known := gapWords(); !slices.Contains(known, s) {
-		o.fail("--allow-gap %s: no such gap; there are %s%s", shell.Quote(s), strings.Join(known, ", "), policy.DidYouMean(s, known))
-	}
+	return oneOf(s, gapWords())
 }
 
 func gapWords() []string { return append(enforce.GapNames(), enforce.AllHardening) }
@@ -125,35 +128,10 @@ func presetWords() (words []string) {
 
 // check finds what is wrong with the flags.
 func (o *policyFlags) check() error {
-	n := &o.asked.Net
-	ports := n.ConnectTCP != nil || n.BindTCP != nil
-	o.apart(o.net, o.noNet, "net no-net")
-	o.failIf((o.net || o.noNet) && ports, "--net and --no-net can't be used with --connect-tcp and --bind-tcp, which close all other network")
-	o.apart(o.cleanEnv, o.inheritEnv, "clean-env inherit-env")
+	o.apart(o.fs, "net", "no-net", "connect-tcp", "bind-tcp")
+	o.apart(o.fs, "no-net", "connect-tcp", "bind-tcp")
+	o.apart(o.fs, "clean-env", "inherit-env")
 	return errors.Join(o.errs...)
-}
-
-// policy is what the flags ask for.
-func (o *policyFlags) policy() *policy.Policy {
-	p := o.asked
-	p.FS.Rules = slices.Clone(p.FS.Rules)
-	for i := range p.FS.Rules {
-		r := &p.FS.Rules[i]
-		r.Optional, r.Create = o.ignoreMissing, o.createMissing && r.Access&policy.Write != 0
-	}
-	for _, f := range []struct {
-		given            bool
-		flag, key, value string
-	}{
-		{o.privateHome, "private-home", "fs.home", "private"}, {o.privatePids, "private-pids", "process.pids", "private"},
-		{o.net, "net", "net.allow", "true"}, {o.noNet, "no-net", "net.allow", "false"},
-		{o.cleanEnv, "clean-env", "env.mode", "vars"}, {o.inheritEnv, "inherit-env", "env.mode", "inherit"},
-	} {
-		if f.given {
-			_ = p.Put(f.key, named(f.flag, f.value)) // there is no port in it
-		}
-	}
-	return &p
 }
 
 // composed is the policy that flags and files make, and the machine that it is for.
@@ -173,8 +151,12 @@ func (o *policyFlags) compose(os string, argv []string, flagErr error) (*compose
 	if os != "" {
 		host.OS = os
 	}
+	for i := range o.asked.FS.Rules {
+		r := &o.asked.FS.Rules[i]
+		r.Optional, r.Create = o.ignoreMissing, o.createMissing && r.Access&policy.Write != 0
+	}
 	c, err := compose.Compose(&host, &compose.Sources{
-		Asked: o.policy(), Files: o.files, More: o.more, Args: argv,
+		Asked: &o.asked, Files: o.files, More: o.more, Args: argv,
 		NoBaseline: o.noBaseline, NoAutoPresets: o.noAutoPresets, SharedTmp: o.sharedTmp, UserTemp: libsystem.UserTemp(),
 	})
 	if err := errors.Join(flagErr, o.composeErr(err)); err != nil {

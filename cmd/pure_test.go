@@ -76,7 +76,7 @@ func TestFlagPolicy(t *testing.T) {
 	if err := o.check(); err != nil {
 		t.Fatal(err)
 	}
-	p := o.policy()
+	p := &o.asked
 	var rules []string
 	for _, r := range p.FS.Rules {
 		rules = append(rules, fmt.Sprintf("%s %s %s", r.Origin, r.Access, r.Path))

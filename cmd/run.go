@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"runtime"
 	"time"
@@ -72,6 +71,9 @@ func (o *runFlags) add(a *app, c *cobra.Command) {
 	fs.BoolVar(&a.say.json, "json", false, "print JSON on standard error")
 }
 
+// trackers are the trackers that can be asked for, that of macOS, too.
+var trackers = []string{"auto", "domain", "fingerprint", "cgroup", "subtree"}
+
 // defaultKillAfter is how long a command may take to end after SIGTERM.
 const defaultKillAfter = 5 * time.Second
 
@@ -86,13 +88,13 @@ func (o *runFlags) run(a *app, argv []string) error {
 	case o.dryRun:
 		return o.print(a, c, opts)
 	case o.opts.InPlace:
-		return o.startErr(sandbox.Exec(c.Policy, opts))
+		return sandbox.Exec(c.Policy, opts)
 	case o.opts.Keep && !o.opts.TrackOnly && runtime.GOOS == "linux" && !sandbox.InBackground():
 		return a.front()
 	}
 	command, err := sandbox.Start(context.Background(), c.Policy, opts)
 	if err != nil {
-		return o.startErr(err)
+		return err
 	}
 	a.say.w = &patient{w: a.say.w}
 	res, err := command.Wait()
@@ -134,7 +136,7 @@ func (o *runFlags) options(a *app, c *composed, argv []string) sandbox.Options {
 func (o *runFlags) print(a *app, c *composed, opts sandbox.Options) error {
 	plan, err := sandbox.Plan(c.Policy, opts)
 	if err != nil {
-		return o.startErr(err)
+		return err
 	}
 	format := "text"
 	if a.say.json {
@@ -143,34 +145,20 @@ func (o *runFlags) print(a *app, c *composed, opts sandbox.Options) error {
 	return a.printPlan(c, plan, format)
 }
 
-// startErr is why a command was not started: among others, that the tracker that was
-// asked for can't be had.
-func (o *runFlags) startErr(err error) error {
-	var te *track.TrackerError
-	if errors.As(err, &te) {
-		return &failure{code: codeGap, status: exitFailed, hint: te.Hint, err: fmt.Errorf("--track %s: %w", o.opts.Tracker, te)}
-	}
-	return err
-}
-
 // check finds what is wrong with the flags and with their combination.
 func (o *runFlags) check(argv []string) error {
 	if len(argv) == 0 && !o.dryRun {
 		o.errs = append(o.errs, usageHint("zsbx run --help", "no command given"))
 	}
 	o.opts.Explain = o.opts.Explain || o.explainFile != ""
-	explain, p := o.opts.Explain, &o.asked
-	o.apart(o.opts.InPlace, o.opts.TTY, "exec tty")
-	o.apart(o.opts.InPlace, o.opts.SandboxExec, "exec sandbox-exec")
-	o.apart(o.opts.TrackOnly, o.opts.SandboxExec, "track-only sandbox-exec")
-	o.apart(o.opts.TrackOnly, o.dryRun, "track-only dry-run")
-	o.apart(explain, o.opts.InPlace, "explain exec")
-	o.apart(explain, o.opts.Keep, "explain keep")
-	o.apart(explain, o.opts.TrackOnly, "explain track-only")
-	o.apart(explain, o.dryRun, "explain dry-run")
-	o.failIf(o.say.json && !o.dryRun && !explain, "--json can only be used with --dry-run and --explain")
+	fs := o.fs
+	o.apart(fs, "exec", "tty", "sandbox-exec")
+	for _, explain := range []string{"explain", "explain-file"} {
+		o.apart(fs, explain, "exec", "keep", "track-only", "dry-run")
+	}
+	o.apart(fs, "track-only", "sandbox-exec", "dry-run", "ro", "rox", "rw", "rw-noexec", "deny", "preset", "policy",
+		"net", "no-net", "connect-tcp", "bind-tcp", "unix", "no-baseline", "strict")
+	o.failIf(o.say.json && !o.dryRun && !o.opts.Explain, "--json can only be used with --dry-run and --explain")
 	o.failIf(o.opts.SandboxExec && runtime.GOOS != "darwin", "--sandbox-exec can only be used on macOS")
-	limits := len(p.FS.Rules)+len(p.FS.Deny)+len(p.Presets)+len(o.files)+len(p.Net.ConnectTCP)+len(p.Net.BindTCP)+len(p.Net.Unix) > 0
-	o.failIf(o.opts.TrackOnly && (limits || o.noNet || o.net || o.opts.Strict || o.noBaseline), "--track-only can't be used with flags that limit files or the network")
 	return o.policyFlags.check()
 }

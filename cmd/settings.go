@@ -55,15 +55,14 @@ func (s settings) read(file string) error {
 	all, err := readSettings(file)
 	known := map[string][]string{"color": {"auto", "always", "never"}, "track": trackers}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		words := known[name]
-		switch text, _ := all[name].(string); {
-		case words == nil:
+		if known[name] == nil {
 			return fmt.Errorf("unknown setting %q: there are color and track", name)
-		case !slices.Contains(words, text):
-			return fmt.Errorf("%s %s: must be %s", name, shell.Quote(fmt.Sprint(all[name])), oneOf(words))
-		default:
-			s[name] = text
 		}
+		text := fmt.Sprint(all[name])
+		if bad := oneOf(text, known[name]); bad != nil {
+			return fmt.Errorf("%s %s: %w", name, shell.Quote(text), bad)
+		}
+		s[name] = text
 	}
 	return err
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
@@ -13,10 +12,6 @@ import (
 
 // trustShow is the value of --trust without one: it looks like a switch.
 const trustShow = "true"
-
-func isHash(s string) bool {
-	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
-}
 
 // trustReport is what check --trust says of one project policy.
 type trustReport struct {
@@ -53,7 +48,7 @@ func (o *checkFlags) trustProject(a *app) error {
 			err: errors.New("there is no project policy: no " + policy.ProjectFile + " in this directory, nor above it in its repository"),
 		}
 	}
-	t, hash := &table{}, *o.trust
+	t, hash := &table{}, o.trust
 	reports := make([]trustReport, 0, len(all))
 	var hints []string
 	found, left := hash == trustShow, error(nil)
