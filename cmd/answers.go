@@ -123,25 +123,15 @@ func startAnswer(plan *enforce.Plan, argv []string) answer {
 // printAnswers prints the answers, and what of them does not hold on this
 // machine.
 func (a *app) printAnswers(all []answer, plan *enforce.Plan) error {
-	if a.say.json {
-		return a.printJSON(struct {
-			Answers []answer      `json:"answers"`
-			Gaps    []enforce.Gap `json:"gaps"`
-		}{all, plan.Gaps})
-	}
 	t := &table{}
-	var hints []string
 	for _, x := range all {
-		hints = append(hints, x.Hint)
 		word := map[bool]string{true: "allowed", false: "refused"}[x.Allowed]
 		t.row(word, x.Question, x.About, x.Reason)
 	}
-	err := a.printTable(t)
-	a.say.hints(hints)
-	for _, g := range plan.Gaps {
-		if g.Kind == enforce.Core {
-			a.say.warn("not held on this machine: %s", gapText(g))
-		}
+	err := a.show(map[string]any{"answers": all, "gaps": plan.Gaps}, t)
+	if !a.say.json {
+		a.say.hints(each(all, func(x answer) string { return x.Hint }))
+		a.warnGaps(slices.DeleteFunc(slices.Clone(plan.Gaps), func(g enforce.Gap) bool { return g.Kind != enforce.Core }))
 	}
 	return err
 }
@@ -177,11 +167,7 @@ func (o *checkFlags) machine(a *app, plan *enforce.Plan, files []string) error {
 		OS: plan.Caps.OS, Arch: plan.Caps.Arch, Policies: files, Proofs: proofs,
 		Layers: plan.Layers(), Gaps: plan.Gaps, Tracker: bestTracker(plan),
 	}
-	if a.say.json {
-		err = a.printJSON(m)
-	} else {
-		err = a.printText(m.text(plan, o.selfTest))
-	}
+	err = a.show(m, m.table(plan, o.selfTest))
 	if err == nil && o.openGaps(plan) != nil {
 		err = status(exitNo)
 	}
@@ -214,8 +200,8 @@ func bestTracker(plan *enforce.Plan) jsonTracker {
 	return jsonTracker{Name: c.Kind, Guarantee: c.Kind.Guarantee(plan.Confines()), Why: c.Why}
 }
 
-// text is the report for people; detail adds what was tried.
-func (m *machineReport) text(plan *enforce.Plan, detail bool) string {
+// table is the report for people; detail adds what was tried.
+func (m *machineReport) table(plan *enforce.Plan, detail bool) *table {
 	t := &table{}
 	t.section("promises, each tried with and without the restrictions")
 	for _, p := range m.Proofs {
@@ -232,5 +218,5 @@ func (m *machineReport) text(plan *enforce.Plan, detail bool) string {
 	}
 	t.enforced(plan)
 	t.list("policies without mistakes", m.Policies)
-	return t.String()
+	return t
 }

@@ -1,14 +1,17 @@
 package cmd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"syscall"
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/track"
 )
 
 // failure is an error with what the user needs beside the message. Commands
@@ -47,16 +50,24 @@ const (
 
 // usageHint is an error of the command line, and what to type instead, or "".
 func usageHint(hint, format string, args ...any) error {
-	return &failure{code: codeUsage, status: exitFailed, hint: hint, err: fmt.Errorf(format, args...)}
+	return refusal(codeUsage, hint, format, args...)
 }
 
-// coded gives err a code, unless it has one.
+// refusal is an error with a code, and what to type, or "".
+func refusal(code, hint, format string, args ...any) error {
+	return &failure{code: code, status: exitFailed, hint: hint, err: fmt.Errorf(format, args...)}
+}
+
+// coded gives a code to those of the errors that err joins that have none.
 func coded(code string, err error) error {
-	var f *failure
-	if err == nil || errors.As(err, &f) {
-		return err
+	var all []error
+	for _, f := range failures(err) {
+		if f.code == codeFailed {
+			f.code = code
+		}
+		all = append(all, f)
 	}
-	return &failure{code: code, status: exitFailed, err: err}
+	return errors.Join(all...)
 }
 
 // status is an exit status without a message.
@@ -67,46 +78,22 @@ func status(n int) error {
 	return &failure{status: n}
 }
 
-// shortage names the resource, when zsbx failed since something ran out, and
-// what to type.
-func shortage(f *failure) *failure {
-	s := fork.ShortageOf(f.err)
-	if s == nil || f.status != exitFailed || f.code == codeOutput { // the command ran
-		return f
-	}
-	g := *f
-	g.code, g.err = codeShortage, fmt.Errorf("%w (%s); try again", f.err, s.What)
-	if s.Hint != "" {
-		g.hint = s.Hint
-	}
-	return &g
-}
-
-// failures takes joined errors apart and gives each a code and a status. A failure
-// passes its own, outer, on to what it is around.
-func failures(err error, outer *failure) (all []*failure) {
+// failures takes joined errors apart and gives each a code, a hint and a status.
+func failures(err error) (all []*failure) {
 	for _, e := range leaves(err) {
-		f := &failure{code: codeFailed, status: exitFailed}
-		if outer != nil {
-			*f = *outer
-		}
-		f.err = e
+		f := &failure{code: codeFailed, status: exitFailed, err: e, hint: sessionHint(e)}
 		switch e := e.(type) {
 		case *failure:
-			if e.err != nil {
-				all = append(all, failures(e.err, e)...)
-				continue
-			}
 			f = e
 		case *enforce.GapError:
-			all = append(all, failures(refuseGaps(e.Gaps), nil)...)
+			all = append(all, failures(refuseGaps(e.Gaps))...)
 			continue
 		case *policy.Error:
 			f.code, f.hint, f.origin = string(e.Code), e.Hint, e.Origin
 		case *sandbox.OutputError:
 			f.output(e)
 		default:
-			f.known(outer == nil)
+			f.sandbox()
 		}
 		all = append(all, f)
 	}
@@ -125,23 +112,43 @@ func leaves(err error) (all []error) {
 	return all
 }
 
-// known takes what package sandbox says of an error, if nobody else has.
-func (f *failure) known(bare bool) {
+// sandbox takes what package sandbox says of an error.
+func (f *failure) sandbox() {
 	e := (*sandbox.Error)(nil)
-	if !bare || !errors.As(f.err, &e) {
+	if !errors.As(f.err, &e) {
 		return
 	}
-	f.code, f.hint = string(e.Code), e.Hint
-	if e.Code == sandbox.CodeSession && f.hint == "" {
-		f.hint = sessionHint(f.err)
-	}
+	f.code, f.hint = string(e.Code), cmp.Or(e.Hint, f.hint)
 	switch {
-	case errors.Is(f.err, sandbox.ErrLost):
+	case errors.Is(e, sandbox.ErrLost):
 		f.status = exitLost
 	case e.Code == sandbox.CodeNotFound:
 		f.status = exitNotFound
 	case e.Code == sandbox.CodeCannotRun:
 		f.status = exitCannotRun
+	}
+}
+
+// sessionHint is what to type for an error of package track, or "".
+func sessionHint(err error) string {
+	te := (*track.TrackerError)(nil)
+	switch {
+	case errors.As(err, &te):
+		return te.Hint
+	case errors.Is(err, track.ErrNotFound), errors.Is(err, track.ErrHeld):
+		return "zsbx ps"
+	case errors.Is(err, track.ErrNoPlace) && fork.ShortageOf(err) == nil:
+		return "XDG_STATE_HOME=/a/directory/of/yours zsbx run ..."
+	}
+	return ""
+}
+
+// shortage names the resource, when zsbx failed since something ran out, and
+// what to type.
+func (f *failure) shortage() {
+	s := fork.ShortageOf(f.err)
+	if s != nil && f.status == exitFailed && f.code != codeOutput { // else the command ran
+		f.code, f.err, f.hint = codeShortage, fmt.Errorf("%w (%s); try again", f.err, s.What), cmp.Or(s.Hint, f.hint)
 	}
 }
 
@@ -169,34 +176,28 @@ func (f *failure) endedBy(s syscall.Signal) {
 // afterRun is what comes of a command that has run: its own status, where that is
 // not 0, before that of what went wrong after it.
 func afterRun(res *sandbox.Result, err error) error {
-	all := []error{commandStatus(res.Status)}
-	if errors.Is(err, sandbox.ErrLost) {
-		all[0] = nil
+	own := &failure{status: res.Status.ExitStatus()}
+	if res.Status.Signaled() {
+		own.endedBy(res.Status.Signal())
 	}
-	for _, e := range leaves(err) {
+	var all []error
+	for _, f := range failures(err) {
 		limit := (*sandbox.LimitError)(nil)
-		if errors.As(e, &limit) { // a warning has said so
+		switch {
+		case errors.As(f.err, &limit): // a warning has said so
 			if limit.Time > 0 {
-				all[0] = status(exitTimeout)
+				own = &failure{status: exitTimeout}
 			}
 			continue
+		case f.status == exitLost:
+			own.status = exitOK
+		case f.status == exitFailed:
+			f.status = exitAfter
 		}
-		for _, f := range failures(e, nil) {
-			if f.status == exitFailed {
-				f.status = exitAfter
-			}
-			all = append(all, f)
-		}
+		all = append(all, f)
+	}
+	if own.status != exitOK {
+		all = slices.Insert(all, 0, error(own))
 	}
 	return errors.Join(all...)
-}
-
-// commandStatus is the exit status for that of the command.
-func commandStatus(s syscall.WaitStatus) error {
-	if !s.Signaled() {
-		return status(s.ExitStatus())
-	}
-	f := &failure{}
-	f.endedBy(s.Signal())
-	return f
 }

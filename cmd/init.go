@@ -49,7 +49,7 @@ func (l *learner) init(argv []string) error {
 	}
 	file := filepath.Join(h.Dir, policy.ProjectFile)
 	if _, err := os.Lstat(file); err == nil {
-		return &failure{code: codePolicy, status: exitFailed, hint: "zsbx learn --help", err: fmt.Errorf("%s is there already: zsbx learn --write adds to it", file)}
+		return refusal(codePolicy, "zsbx learn --help", "%s is there already: zsbx learn --write adds to it", file)
 	}
 	if len(argv) == 0 {
 		argv = usualCommand(h.Dir)

@@ -3,7 +3,6 @@ package cmd
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -66,7 +65,7 @@ func (a *app) log(ids []string, audit, dir, since string) error {
 	if damaged > 0 {
 		a.say.warn("%s of the audit log can't be read", count(damaged, "line", "lines"))
 	} else if all == nil && err == nil {
-		return &failure{code: string(sandbox.CodeAudit), status: exitFailed, hint: "zsbx run --audit " + shell.Quote(log.Dir.Value) + " ...", err: fmt.Errorf("no audit log can be read in %s", log.Dir.Value)}
+		return refusal(string(sandbox.CodeAudit), "zsbx run --audit "+shell.Quote(log.Dir.Value)+" ...", "no audit log can be read in %s", log.Dir.Value)
 	}
 	below, _ := filepath.Abs(dir) // there is a working directory: HostIn was there
 	below = h.Follow(below).Path
@@ -74,14 +73,11 @@ func (a *app) log(ids []string, audit, dir, since string) error {
 		return cmp.Or(s.End, s.Start).Time.Before(from) || dir != "" && !policy.Within(s.Start.Dir, below) ||
 			len(ids) > 0 && !slices.ContainsFunc(ids, func(id string) bool { return id != "" && (id == s.Start.Name || strings.HasPrefix(s.Session, id)) })
 	})
-	if a.say.json {
-		return errors.Join(a.printJSON(all), coded(string(sandbox.CodeAudit), err))
-	}
 	t := &table{}
 	for _, s := range all {
 		t.row(sessionRow(s)...)
 	}
-	return errors.Join(a.printTable(t), coded(string(sandbox.CodeAudit), err))
+	return errors.Join(a.show(all, t), coded(string(sandbox.CodeAudit), err))
 }
 
 // sessionRow is a session for people.

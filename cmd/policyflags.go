@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -170,7 +169,7 @@ func (o *policyFlags) composeErr(err error) error {
 	var errs []error
 	for _, e := range leaves(err) {
 		if untrusted := (*compose.UntrustedError)(nil); errors.As(e, &untrusted) {
-			e = &failure{code: codeUntrusted, status: exitFailed, hint: o.trustCommand(), err: e}
+			e = refusal(codeUntrusted, o.trustCommand(), "%w", e)
 		}
 		errs = append(errs, coded(codePolicy, e))
 	}
@@ -189,16 +188,13 @@ func (o *policyFlags) trustCommand() string {
 // that the command will have.
 func (o *policyFlags) thisHost() (policy.Host, error) {
 	h, err := policy.HostIn(o.chdir)
-	if err == nil {
+	switch {
+	case err == nil:
 		return h, nil
+	case o.chdir == "":
+		return h, usageHint(`cd "$HOME"`, "%w", err)
 	}
-	f := &failure{code: codeUsage, status: exitFailed, err: err}
-	if o.chdir == "" {
-		f.hint = `cd "$HOME"`
-	} else {
-		f.err = fmt.Errorf("--chdir %s: %w", shell.Quote(o.chdir), err)
-	}
-	return h, f
+	return h, usageHint("", "--chdir %s: %w", shell.Quote(o.chdir), err)
 }
 
 // options are what flags say of a run, and what was composed.

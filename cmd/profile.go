@@ -87,14 +87,11 @@ func (o *profileFlags) run(a *app, argv []string) error {
 
 // listPresets prints the built-in presets.
 func (a *app) listPresets() error {
-	if a.say.json {
-		return a.printJSON(policy.Presets())
-	}
 	t := &table{}
 	for _, p := range policy.Presets() {
 		t.row(p.Name, p.Description)
 	}
-	return a.printTable(t)
+	return a.show(policy.Presets(), t)
 }
 
 // printSBPL prints the Seatbelt profile of a plan.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/track"
 )
 
@@ -43,19 +42,13 @@ without a session, whose record was removed or lies elsewhere.`,
 func (a *app) ps(ended bool) error {
 	st, err := track.OpenStore()
 	if err != nil {
-		return sessionErr(err)
+		return coded(codeSession, err)
 	}
 	all, err := st.List()
-	if a.say.json {
-		var list []jsonSession
-		for i := range all {
-			list = append(list, sessionJSON(&all[i]))
-		}
-		return errors.Join(a.printJSON(list), sessionErr(err))
-	}
 	shown := slices.DeleteFunc(slices.Clone(all), func(s track.Info) bool { return s.Life == track.Ended && !ended && s.Err == nil })
-	if err := a.printTable(sessionTable(shown)); err != nil {
-		return err
+	failed := errors.Join(a.show(each(all, sessionJSON), sessionTable(shown)), coded(codeSession, err))
+	if a.say.json {
+		return failed
 	}
 	for _, s := range shown {
 		if s.Err != nil {
@@ -65,7 +58,7 @@ func (a *app) ps(ended bool) error {
 	if err == nil {
 		a.tellOrphans(st, all)
 	}
-	return sessionErr(err)
+	return failed
 }
 
 // tellOrphans warns of keepers that no session accounts for. They are not
@@ -103,12 +96,12 @@ type jsonSession struct {
 	Error     string       `json:"error,omitempty"`
 }
 
-func sessionJSON(i *track.Info) jsonSession {
+func sessionJSON(i track.Info) jsonSession {
 	j := jsonSession{
 		ID: i.ID, Name: i.Record.Name, State: i.Life,
 		Tracker: i.Record.Tracker, Guarantee: i.Guarantee(),
 		Command: i.Record.Argv, Dir: i.Record.Dir, Started: i.Record.Started,
-		Keep: i.Record.Keep, Confined: recorded(i) && !i.Record.TrackOnly,
+		Keep: i.Record.Keep, Confined: recorded(&i) && !i.Record.TrackOnly,
 		Keeper: i.Record.Keeper.Pid, Processes: i.Procs,
 	}
 	if i.Err != nil {
@@ -167,25 +160,3 @@ func sessionTable(all []track.Info) *table {
 // recorded reports whether there is a record of the session: some of its files may
 // have been removed by hand.
 func recorded(i *track.Info) bool { return !i.Record.Started.IsZero() }
-
-// sessionErr gives an error of package track its code and a hint.
-func sessionErr(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &failure{code: codeSession, status: exitFailed, err: err, hint: sessionHint(err)}
-}
-
-// sessionHint is what to type for an error of package track, or "".
-func sessionHint(err error) string {
-	te := (*track.TrackerError)(nil)
-	switch {
-	case errors.As(err, &te):
-		return te.Hint
-	case errors.Is(err, track.ErrNotFound), errors.Is(err, track.ErrHeld):
-		return "zsbx ps"
-	case errors.Is(err, track.ErrNoPlace) && fork.ShortageOf(err) == nil:
-		return "XDG_STATE_HOME=/a/directory/of/yours zsbx run ..."
-	}
-	return ""
-}

@@ -65,7 +65,7 @@ func (o *reapFlags) run(a *app, refs []string) error {
 	}
 	st, err := track.OpenStore()
 	if err != nil {
-		return sessionErr(err)
+		return coded(codeSession, err)
 	}
 	ids, err := o.targets(a, st, refs)
 	reports, errs := o.each(st, ids)
@@ -83,7 +83,7 @@ func (o *reapFlags) targets(a *app, st *track.Store, refs []string) (ids []strin
 	var errs []error
 	for _, ref := range refs {
 		id, err := st.Find(ref)
-		if errs = append(errs, sessionErr(err)); err == nil && !slices.Contains(ids, id) {
+		if errs = append(errs, coded(codeSession, err)); err == nil && !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
 	}
@@ -99,7 +99,7 @@ func (o *reapFlags) targets(a *app, st *track.Store, refs []string) (ids []strin
 	if o.all && err == nil && !a.say.json {
 		a.tellOrphans(st, all)
 	}
-	return ids, sessionErr(err)
+	return ids, coded(codeSession, err)
 }
 
 // atOnce is how many sessions are ended at a time: most of that is waiting for
@@ -118,7 +118,7 @@ func (o *reapFlags) each(st *track.Store, ids []string) (reports []track.Report,
 		wg.Go(func() {
 			var err error
 			all[n], err = o.one(st, id)
-			errs[n] = sessionErr(err)
+			errs[n] = coded(codeSession, err)
 			<-places
 		})
 	}
@@ -149,9 +149,6 @@ func (o *reapFlags) one(st *track.Store, id string) (track.Report, error) {
 
 // print prints a line for each report, and one for each process that is left.
 func (o *reapFlags) print(a *app, reports []track.Report) error {
-	if a.say.json {
-		return a.printJSON(reports)
-	}
 	t := &table{}
 	for i := range reports {
 		r := &reports[i]
@@ -177,5 +174,5 @@ func (o *reapFlags) print(a *app, reports []track.Report) error {
 			t.row(word, strconv.Itoa(p.Pid), procLine(p))
 		}
 	}
-	return a.printTable(t)
+	return a.show(reports, t)
 }

@@ -77,7 +77,13 @@ func (t *table) row(cells ...string) {
 	t.rows.WriteString("  " + strings.Join(cells, "\t") + "\n")
 }
 
-func (a *app) printTable(t *table) error { return a.printText(t.String()) }
+// show prints the table, or v where JSON is asked for.
+func (a *app) show(v any, t *table) error {
+	if a.say.json {
+		return a.printJSON(v)
+	}
+	return a.printText(t.String())
+}
 
 // section begins a new one.
 func (t *table) section(title string) {

@@ -43,10 +43,7 @@ func (o *checkFlags) trustProject(a *app) error {
 		return o.composeErr(err)
 	}
 	if len(all) == 0 {
-		return &failure{
-			code: codePolicy, status: exitFailed,
-			err: errors.New("there is no project policy: no " + policy.ProjectFile + " in this directory, nor above it in its repository"),
-		}
+		return refusal(codePolicy, "", "there is no project policy: no %s in this directory, nor above it in its repository", policy.ProjectFile)
 	}
 	t, hash := &table{}, o.trust
 	reports := make([]trustReport, 0, len(all))
@@ -81,14 +78,9 @@ func (o *checkFlags) trustProject(a *app) error {
 		a.warnOfWriters(p.File)
 	}
 	if !found {
-		return &failure{code: codeUntrusted, status: exitFailed, hint: o.trustCommand(),
-			err: errors.New("no project policy here has the content with that SHA-256; it may have changed since it was shown")}
+		return refusal(codeUntrusted, o.trustCommand(), "no project policy here has the content with that SHA-256; it may have changed since it was shown")
 	}
-	if a.say.json {
-		err = a.printJSON(reports)
-	} else {
-		err = a.printTable(t)
-	}
+	err = a.show(reports, t)
 	a.say.hints(hints) // never for what was not shown
 	return errors.Join(err, left)
 }

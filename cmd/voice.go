@@ -110,8 +110,8 @@ func (v *voice) report(err error) int {
 	}{}
 	var hints []string
 	st := exitOK
-	for i, f := range failures(err, nil) {
-		if f = shortage(f); i == 0 {
+	for i, f := range failures(err) {
+		if f.shortage(); i == 0 {
 			st = f.status
 		}
 		hints = append(hints, f.hint)

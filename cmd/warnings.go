@@ -106,15 +106,13 @@ func (a *app) warnGaps(gaps []enforce.Gap) {
 func refuseGaps(gaps []enforce.Gap) error {
 	var errs []error
 	for _, g := range fewGaps(gaps) {
-		f := &failure{code: codeGap, status: exitFailed, hint: g.Hint}
 		if g.Name != "" {
-			f.hint = cmp.Or(g.Hint, "--allow-gap "+g.Name)
+			g.Hint = cmp.Or(g.Hint, "--allow-gap "+g.Name)
 		}
 		if g.Origin.Source != "" {
 			g.Promise += " (" + g.Origin.String() + ")"
 		}
-		f.err = errors.New("can't be enforced here: " + gapText(g))
-		errs = append(errs, f)
+		errs = append(errs, refusal(codeGap, g.Hint, "can't be enforced here: %s", gapText(g)))
 	}
 	return errors.Join(errs...)
 }
