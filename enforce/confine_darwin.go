@@ -33,11 +33,11 @@ func (p *Plan) confine(c *fork.Command, _ bool) (*broker.Broker, error) {
 		return nil, err
 	}
 	if o.Log {
-		s, err := watch.StartStream("/usr/bin/log", watch.NewLog(o.Session, seatbelt.Tag(o.Session)))
-		if err != nil {
+		l := watch.NewLog(o.Session, seatbelt.Tag(o.Session))
+		if err := l.Start("/usr/bin/log"); err != nil {
 			return nil, fmt.Errorf("what the command is refused can't be seen: %w", err)
 		}
-		p.recorder = s
+		p.recorder = l
 	}
 	c.Sandbox = &fork.Sandbox{Profile: text, Session: o.Session, External: o.External}
 	return nil, nil

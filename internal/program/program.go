@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -52,11 +53,11 @@ func loaderOf(f io.ReaderAt, head []byte) (name string, found bool) {
 		table, count, entry, offset, size = 28, 44, 32, 4, 16
 		word = func(b []byte) int64 { return int64(binary.NativeEndian.Uint32(b)) }
 	}
-	p := make([]byte, entry)
-	for i := range int64(binary.NativeEndian.Uint16(head[count:])) {
-		if _, err := f.ReadAt(p, word(head[table:])+i*int64(entry)); err != nil {
-			break
-		}
+	headers := make([]byte, int(binary.NativeEndian.Uint16(head[count:]))*entry)
+	if _, err := f.ReadAt(headers, word(head[table:])); err != nil {
+		return "", false
+	}
+	for p := range slices.Chunk(headers, entry) {
 		if n := word(p[size:]); binary.NativeEndian.Uint32(p) == typeInterp && 0 < n && n < longestPath {
 			b := make([]byte, n)
 			_, err := f.ReadAt(b, word(p[offset:]))

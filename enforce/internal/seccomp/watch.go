@@ -1,57 +1,50 @@
 package seccomp
 
-import (
-	"slices"
-	"strings"
-)
-
 // watched are the calls that Landlock, mounts or the broker may refuse, beside those
 // that the filter decides about, and which of their arguments are certain to be
 // allowed. What no means refuses is not in it: stat(2), access(2), readlink(2),
 // chdir(2).
 func watched() map[string][]clause {
-	var terminal []clause // TCGETS TIOCGPGRP TIOCGWINSZ FIONREAD FIONBIO FIONCLEX FIOCLEX
-	for _, request := range []uint32{0x5401, 0x540f, 0x5413, 0x541b, 0x5421, 0x5450, 0x5451} {
-		terminal = append(terminal, clause{[]test{{arg: 1, is: request}}, ActAllow})
-	}
-	var other []clause // of ptrace(2), all but PTRACE_ATTACH and PTRACE_SEIZE is about processes that are attached to
-	other = append(other, clause{[]test{{arg: 0, not: true, is: 16}, {arg: 0, not: true, is: 0x4206}}, ActAllow})
-	calls := map[string][]clause{"ioctl": terminal, "ptrace": other, "kill": {{[]test{{arg: 0}}, ActAllow}}} // its own group
+	all := make(map[string][]clause)
 	for _, name := range []string{"open", "openat", "openat2", "creat", "execve", "execveat", "mkdir", "mkdirat", "mknod", "mknodat", "unlink", "unlinkat", "rmdir",
 		"rename", "renameat", "renameat2", "link", "linkat", "symlink", "symlinkat", "truncate", "chmod", "fchmod", "fchmodat", "fchmodat2",
 		"chown", "fchown", "lchown", "fchownat", "utime", "utimes", "futimesat", "utimensat", "setxattr", "lsetxattr", "fsetxattr",
 		"removexattr", "lremovexattr", "fremovexattr", "bind", "connect", "tkill", "tgkill", "pidfd_send_signal",
 		"rt_sigqueueinfo", "rt_tgsigqueueinfo", "process_vm_readv", "process_vm_writev", "pidfd_getfd"} {
-		calls[name] = nil
+		all[name] = nil
 	}
-	return calls
+	for _, request := range []uint32{0x5401, 0x540f, 0x5413, 0x541b, 0x5421, 0x5450, 0x5451} { // TCGETS TIOCGPGRP TIOCGWINSZ FIONREAD FIONBIO FIONCLEX FIOCLEX
+		all["ioctl"] = append(all["ioctl"], clause{[]test{{arg: 1, is: request}}, ActAllow})
+	}
+	// All but PTRACE_ATTACH and PTRACE_SEIZE is about processes that are attached to.
+	all["ptrace"] = []clause{{[]test{{arg: 0, not: true, is: 16}, {arg: 0, not: true, is: 0x4206}}, ActAllow}}
+	all["kill"] = []clause{{[]test{{arg: 0}}, ActAllow}} // its own group
+	return all
 }
 
 // watch has the supervisor see each call that may be refused. It gives the answers
 // of the rules itself, but for those after which programs fall back without a word
 // (ENOSYS), and lets go on what the rules allow.
-func watch(rules []rule) []rule {
-	all := watched()
-	var out []rule
+func watch(rules []rule) (out []rule) {
+	clauses := make(map[string][]clause) // by call
 	for _, r := range rules {
 		for _, name := range r.calls {
-			one := rule{calls: []string{name}, clauses: slices.Clone(r.clauses), when: r.when, why: r.why}
-			for i, c := range one.clauses {
+			for _, c := range r.clauses {
 				if c.answer&0xffff0000 == ActErrno && c.answer != pretendSuccess && c.answer != RefuseENOSYS {
-					one.clauses[i].answer = actNotify
+					c.answer = actNotify
 				}
+				clauses[name] = append(clauses[name], c)
 			}
-			if more, ok := all[name]; ok {
-				one.clauses = append(append(one.clauses, more...), clause{answer: actNotify})
-				delete(all, name)
-			}
-			out = append(out, one)
 		}
 	}
-	for name, more := range all {
-		out = append(out, rule{calls: []string{name}, clauses: append(more, clause{answer: actNotify})})
+	for name, certain := range watched() {
+		clauses[name] = append(append(clauses[name], certain...), clause{answer: actNotify})
 	}
-	slices.SortFunc(out, func(a, b rule) int { return strings.Compare(a.calls[0], b.calls[0]) })
+	for _, s := range sysnrTable {
+		if c := clauses[s.name]; c != nil {
+			out = append(out, rule{calls: []string{s.name}, clauses: c})
+		}
+	}
 	return out
 }
 

@@ -25,7 +25,10 @@ func TestInterpreter(t *testing.T) {
 	got := make(chan [2]string)
 	go func() {
 		for _, name := range []string{"script", "dir/script", "link", "way/script", "fifo", "dir", "missing"} {
-			got <- [2]string{name, interpreter("/proc/self", at(name))}
+			l := look{proc: "/proc/self"}
+			l.Act.Path = at(name)
+			next, _ := l.interpreter()
+			got <- [2]string{name, next}
 		}
 		close(got)
 	}()

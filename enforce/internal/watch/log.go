@@ -1,18 +1,24 @@
 package watch
 
 import (
+	"bufio"
 	"cmp"
 	"encoding/json"
+	"errors"
+	"io"
 	"math"
+	"os/exec"
 	"path"
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/zsbx/zsbx/enforce/internal/answer"
 )
 
-// Log is what macOS's log says of one session: a refusal is a message of the kernel,
+// Log is what macOS' log says of one session: a refusal is a message of the kernel,
 // on whose last line stands the message of the rule.
 //
 //	Sandbox: cat(4615) deny(1) file-read-data /private/etc/hosts
@@ -23,48 +29,98 @@ type Log struct {
 	session string
 	tag     string // the message of its rules
 	message *regexp.Regexp
+	stop    io.Closer // of log(1), while it runs
 
 	refusals
 }
 
+// message is a refusal. What stands for the program and behind the operation is the
+// command's own choice.
+const message = `(?s)^(?:([1-9]\d{0,8}) duplicate reports? for )?Sandbox: (.*?)\((\d{1,9})\) deny\(\d+\) (\S+) ?(.*)\n`
+
 // NewLog is for a session of a profile with Options.Log.
 func NewLog(session, tag string) *Log {
-	return &Log{session: session, tag: tag, message: regexp.MustCompile(message)}
+	return &Log{session: session, tag: tag, message: regexp.MustCompile(message + regexp.QuoteMeta(tag) + "$")}
+}
+
+// Bounds of waiting for log(1): to begin, and for its last lines once the command has
+// ended.
+const (
+	logBegins = 3 * time.Second
+	logEnds   = 500 * time.Millisecond
+)
+
+// stdinEnds runs a program until nobody holds the other end of standard input any more:
+// also one that was killed leaves nothing behind.
+const stdinEnds = `"$@" </dev/null & exec >&-; read -r _; kill $! 2>/dev/null`
+
+// Start starts "log stream", and waits until it has begun; what is refused before that is
+// not in it. Program is log(1).
+func (l *Log) Start(program string) error {
+	from := `processID == 0 AND eventMessage ENDSWITH "` + l.tag + `"` // no program can log as process 0
+	cmd := exec.Command("/bin/sh", "-c", stdinEnds, "sh", program, "stream", "--style", "ndjson", "--predicate", from)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is the command's
+	cmd.Env = []string{"PATH=/usr/bin:/bin"}
+	stop, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		stop.Close()
+		return err
+	}
+	in, late := bufio.NewReader(out), time.AfterFunc(logBegins, func() { stop.Close() })
+	if _, err := in.ReadBytes('\n'); err != nil || !late.Stop() { // it first says what it filters by
+		stop.Close()
+		return errors.New("log stream did not begin")
+	}
+	l.stop = stop
+	go func() {
+		for line, err := in.ReadBytes('\n'); err == nil; line, err = in.ReadBytes('\n') {
+			l.Line(line)
+		}
+		_ = cmd.Wait()
+	}()
+	return nil
+}
+
+// Report waits for what the log has still to say of a command that has ended, ends it,
+// and tells what was refused.
+func (l *Log) Report() Report {
+	if l.stop != nil {
+		time.Sleep(logEnds)
+		l.stop.Close()
+		l.stop = nil
+	}
+	return l.refusals.Report()
 }
 
 // Line takes a line of "log stream --style ndjson". What is none of the session's is
 // passed over.
 func (l *Log) Line(line []byte) {
-	if r, ok := l.parse(line); ok {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.seen += r.Count
-		l.add(r)
-	}
-}
-
-// message is a refusal without the message of the rule. What stands for the program and
-// behind the operation is the command's own choice.
-const message = `(?s)^(?:([1-9]\d{0,8}) duplicate reports? for )?Sandbox: (.*?)\((\d{1,9})\) deny\(\d+\) (\S+) ?(.*)$`
-
-func (l *Log) parse(line []byte) (r Refusal, ok bool) {
-	var e struct {
+	e := struct {
 		Message string `json:"eventMessage"`
-		Process *int   `json:"processID"`
+		Process int    `json:"processID"`
+	}{Process: -1}
+	if json.Unmarshal(line, &e) != nil || e.Process != 0 {
+		return
 	}
-	if json.Unmarshal(line, &e) != nil || e.Process == nil || *e.Process != 0 {
-		return r, false
+	m := l.message.FindStringSubmatch(e.Message)
+	if m == nil || strings.Contains(m[5], l.session) { // zsbx itself asks for the marks of the session
+		return
 	}
-	text, ok := strings.CutSuffix(e.Message, "\n"+l.tag)
-	m := l.message.FindStringSubmatch(text)
-	if !ok || m == nil || strings.Contains(m[5], l.session) { // zsbx itself asks for the marks of the session
-		return r, false
-	}
-	r = Refusal{Answer: answer.Answer{Verdict: answer.Refused}, Errno: "EPERM", Proved: true, Left: math.MaxInt32,
+	r := Refusal{Answer: answer.Answer{Verdict: answer.Refused}, Errno: "EPERM", Proved: true, Left: math.MaxInt32,
 		Program: m[2], Call: m[4], Act: logged(m[4], m[5])}
 	r.Count, _ = strconv.Atoi(cmp.Or(m[1], "1"))
 	r.Pid, _ = strconv.Atoi(m[3])
-	return r, true
+	l.mu.Lock()
+	l.all.Seen += r.Count
+	l.mu.Unlock()
+	l.add(r)
 }
 
 // operations are those of Seatbelt that a policy has rules for, or all that match

@@ -44,9 +44,16 @@ func TestLogLines(t *testing.T) {
 		"Sandbox: kill(9) deny(1) signal target:others":                                     {Program: "kill", Pid: 9, Count: 1, Act: answer.Act{Op: answer.Signal, Name: "others"}},
 		`Sandbox: x(9) deny(1) file-ioctl path:/dev/dtracehelper ioctl-command:(_IO "h" 4)`: {Program: "x", Pid: 9, Count: 1, Act: answer.Act{Op: answer.Call, Name: `file-ioctl path:/dev/dtracehelper ioctl-command:(_IO "h" 4)`}},
 	} {
-		r, ok := newTestLog().parse([]byte(logLine(text + "\n" + testTag)))
-		if !ok || r.Program != want.Program || r.Pid != want.Pid || r.Count != want.Count || r.Errno != "EPERM" || !r.Proved || r.Unknown() {
-			t.Errorf("%s: %+v, %v", text, r, ok)
+		l := newTestLog()
+		l.Line([]byte(logLine(text + "\n" + testTag)))
+		got := l.Report()
+		if len(got.Refusals) != 1 {
+			t.Errorf("%s: %+v", text, got)
+			continue
+		}
+		r := got.Refusals[0]
+		if r.Program != want.Program || r.Pid != want.Pid || r.Count != want.Count || r.Errno != "EPERM" || !r.Proved || r.Unknown() {
+			t.Errorf("%s: %+v", text, r)
 		}
 		if g, w := r.Act, want.Act; g.Op != w.Op || g.Flags != w.Flags || g.Path != w.Path || g.Name != w.Name || g.Port != w.Port || g.Missing != w.Missing {
 			t.Errorf("%s: %+v, want %+v", text, g, w)

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"bytes"
 	"encoding/binary"
 	"io/fs"
 	"os"
@@ -14,82 +15,80 @@ import (
 	"github.com/zsbx/zsbx/enforce/internal/answer"
 	"github.com/zsbx/zsbx/enforce/internal/broker"
 	"github.com/zsbx/zsbx/internal/files"
+	"github.com/zsbx/zsbx/internal/program"
 )
 
-// look is one call that is looked at.
+// look is one call that is looked at, and what is told of it if it is refused.
 type look struct {
-	call   *broker.Call
-	r      *Recorder
-	name   string // of the system call
-	proc   string // the thread's directory in /proc
-	thread *thread
-	made   int // calls of the thread by then
-
-	act answer.Act
-	via string // the program whose interpreter that is
+	Refusal
+	call    *broker.Call
+	r       *Recorder
+	proc    string // the thread's directory in /proc
+	process int    // that the thread belongs to; of what may be refused
 }
 
 // form says how calls name what they are about: by which arguments. -1 is none.
 type form struct {
 	op    answer.Op
-	fd    int // of a directory that the path counts from, or of a process
-	path  int // or address, or the number of a process
-	rest  int // flags, mode or the like
+	fd    int    // of a directory that the path counts from, or of a process
+	path  int    // or address, or the number of a process
+	rest  int    // flags, mode or the like
+	with  uint64 // what the call itself says of these
 	calls []string
 }
 
 // forms are the calls that are looked at; those of two paths have the second right
 // after the first.
 var forms = []form{
-	{answer.Open, -1, 0, 1, []string{"open"}}, {answer.Open, 0, 1, 2, []string{"openat", "openat2"}}, {answer.Open, -1, 0, -1, []string{"creat"}},
-	{answer.Exec, -1, 0, -1, []string{"execve"}}, {answer.Exec, 0, 1, -1, []string{"execveat"}},
-	{answer.Make, -1, 0, 1, []string{"mkdir", "mknod"}}, {answer.Make, 0, 1, 2, []string{"mkdirat", "mknodat"}},
-	{answer.Make, -1, 1, -1, []string{"symlink"}}, {answer.Make, 1, 2, -1, []string{"symlinkat"}},
-	{answer.Remove, -1, 0, -1, []string{"unlink", "rmdir"}}, {answer.Remove, 0, 1, 2, []string{"unlinkat"}},
-	{answer.Rename, -1, 0, -1, []string{"rename"}}, {answer.Rename, 0, 1, -1, []string{"renameat"}}, {answer.Rename, 0, 1, 4, []string{"renameat2"}},
-	{answer.Link, -1, 0, -1, []string{"link"}}, {answer.Link, 0, 1, 4, []string{"linkat"}}, {answer.Truncate, -1, 0, -1, []string{"truncate"}},
-	{answer.Metadata, -1, 0, -1, []string{"chmod", "chown", "lchown", "utime", "utimes", "setxattr", "lsetxattr", "removexattr", "lremovexattr"}},
-	{answer.Metadata, 0, 1, -1, []string{"fchmodat", "futimesat"}}, {answer.Metadata, 0, 1, 3, []string{"fchmodat2", "utimensat"}},
-	{answer.Metadata, 0, 1, 4, []string{"fchownat"}}, {answer.Metadata, 0, -1, -1, []string{"fchmod", "fchown", "fsetxattr", "fremovexattr"}},
-	{answer.Ioctl, 0, -1, -1, []string{"ioctl"}},
-	{answer.Connect, -1, 1, 2, []string{"connect"}}, {answer.Bind, -1, 1, 2, []string{"bind"}}, {answer.Bind, -1, -1, -1, []string{"listen"}},
-	{answer.Signal, -1, 0, -1, []string{"kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"}}, {answer.Signal, 0, -1, -1, []string{"pidfd_send_signal"}},
-	{answer.Trace, -1, 0, -1, []string{"process_vm_readv", "process_vm_writev"}}, {answer.Trace, -1, 1, -1, []string{"ptrace"}}, {answer.Trace, 0, -1, -1, []string{"pidfd_getfd"}},
+	{answer.Open, -1, 0, 1, 0, []string{"open"}}, {answer.Open, 0, 1, 2, 0, []string{"openat", "openat2"}},
+	{answer.Open, -1, 0, -1, unix.O_CREAT | unix.O_WRONLY | unix.O_TRUNC, []string{"creat"}},
+	{answer.Exec, -1, 0, -1, 0, []string{"execve"}}, {answer.Exec, 0, 1, 4, 0, []string{"execveat"}},
+	{answer.Make, -1, 0, 1, 0, []string{"mknod"}}, {answer.Make, 0, 1, 2, 0, []string{"mknodat"}},
+	{answer.Make, -1, 0, -1, unix.S_IFDIR, []string{"mkdir"}}, {answer.Make, 0, 1, -1, unix.S_IFDIR, []string{"mkdirat"}},
+	{answer.Make, -1, 1, -1, unix.S_IFLNK, []string{"symlink"}}, {answer.Make, 1, 2, -1, unix.S_IFLNK, []string{"symlinkat"}},
+	{answer.Remove, -1, 0, -1, 0, []string{"unlink"}}, {answer.Remove, 0, 1, 2, 0, []string{"unlinkat"}},
+	{answer.Remove, -1, 0, -1, unix.AT_REMOVEDIR, []string{"rmdir"}},
+	{answer.Rename, -1, 0, -1, 0, []string{"rename"}}, {answer.Rename, 0, 1, -1, 0, []string{"renameat"}}, {answer.Rename, 0, 1, 4, 0, []string{"renameat2"}},
+	{answer.Link, -1, 0, -1, 0, []string{"link"}}, {answer.Link, 0, 1, 4, 0, []string{"linkat"}}, {answer.Truncate, -1, 0, -1, 0, []string{"truncate"}},
+	{answer.Metadata, -1, 0, -1, 0, []string{"chmod", "chown", "utime", "utimes", "setxattr", "removexattr"}},
+	{answer.Metadata, -1, 0, -1, unix.AT_SYMLINK_NOFOLLOW, []string{"lchown", "lsetxattr", "lremovexattr"}},
+	{answer.Metadata, 0, 1, -1, 0, []string{"fchmodat", "futimesat"}}, {answer.Metadata, 0, 1, 3, 0, []string{"fchmodat2", "utimensat"}},
+	{answer.Metadata, 0, 1, 4, 0, []string{"fchownat"}}, {answer.Metadata, 0, -1, -1, 0, []string{"fchmod", "fchown", "fsetxattr", "fremovexattr"}},
+	{answer.Ioctl, 0, -1, -1, 0, []string{"ioctl"}},
+	{answer.Connect, -1, 1, 2, 0, []string{"connect"}}, {answer.Bind, -1, 1, 2, 0, []string{"bind"}}, {answer.Bind, -1, -1, -1, 0, []string{"listen"}},
+	{answer.Signal, -1, 0, -1, 0, []string{"kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"}}, {answer.Signal, 0, -1, -1, 0, []string{"pidfd_send_signal"}},
+	{answer.Trace, -1, 0, -1, 0, []string{"process_vm_readv", "process_vm_writev"}}, {answer.Trace, -1, 1, -1, 0, []string{"ptrace"}}, {answer.Trace, 0, -1, -1, 0, []string{"pidfd_getfd"}},
 }
 
-// read makes an act of the call; false says that it is certain not to be refused.
+// read makes an act of the call; false says that it is certain not to be refused. What
+// has no form has no operation then.
 func (l *look) read() bool {
-	i := slices.IndexFunc(forms, func(f form) bool { return slices.Contains(f.calls, l.name) })
+	i := slices.IndexFunc(forms, func(f form) bool { return slices.Contains(f.calls, l.Call) })
 	if i < 0 {
 		return false
 	}
 	f := &forms[i]
-	l.act.Op = f.op
+	l.Act.Op = f.op
 	switch f.op {
 	case answer.Connect, answer.Bind:
 		return f.path < 0 || l.readAddress(f)
 	case answer.Signal, answer.Trace:
 		return l.readProcess(f)
 	}
-	rest := l.argument(f.rest)
-	switch l.name {
-	case "creat":
-		rest = unix.O_CREAT | unix.O_WRONLY | unix.O_TRUNC
-	case "openat2": // its flags lie in memory
+	rest := l.argument(f.rest) | f.with
+	if l.Call == "openat2" { // its flags lie in memory
 		b, errno := l.call.Memory(rest, 8)
 		if errno != 0 {
 			return false
 		}
 		rest = binary.NativeEndian.Uint64(b)
-	case "rename", "renameat", "renameat2", "symlink", "symlinkat":
-		l.forget() // links or directories may move
 	}
-	t, ok := l.find(f.fd, l.call.Text(l.argument(f.path)), f.follows(l.name, rest))
-	if !ok {
+	if f.op == answer.Open && rest&unix.O_PATH != 0 {
 		return false
 	}
-	l.act = answer.Act{Op: f.op, Path: t.path, Mode: t.mode, Missing: !t.exists, Inside: strings.HasPrefix(t.path, l.proc+"/")}
-	return l.readFile(f, rest)
+	t, ok := l.find(f.fd, l.call.Text(l.argument(f.path)), f.follows(rest))
+	l.Act = answer.Act{Op: f.op, Path: t.path, Mode: t.mode, Missing: !t.exists, Inside: strings.HasPrefix(t.path, l.proc+"/")}
+	return ok && l.readFile(f, rest)
 }
 
 // argument is one of the call's, 0 for none.
@@ -101,35 +100,41 @@ func (l *look) argument(i int) uint64 {
 }
 
 // follows says whether a link at the end of the path is followed.
-func (f *form) follows(name string, rest uint64) bool {
+func (f *form) follows(rest uint64) bool {
 	switch f.op {
 	case answer.Open:
 		return rest&unix.O_NOFOLLOW == 0 && rest&(unix.O_CREAT|unix.O_EXCL) != unix.O_CREAT|unix.O_EXCL
 	case answer.Link:
 		return rest&unix.AT_SYMLINK_FOLLOW != 0
-	case answer.Metadata:
-		return name[0] != 'l' && rest&unix.AT_SYMLINK_NOFOLLOW == 0
+	case answer.Exec, answer.Truncate, answer.Metadata:
+		return rest&unix.AT_SYMLINK_NOFOLLOW == 0
 	}
-	return f.op == answer.Exec || f.op == answer.Truncate
+	return false
 }
 
 // readFile takes what is done to the file at the path.
 func (l *look) readFile(f *form, rest uint64) bool {
-	a := &l.act
+	a := &l.Act
 	switch f.op {
 	case answer.Open:
-		return l.readOpen(rest)
+		a.Flags = [4]answer.Flags{answer.Read, answer.Write, answer.Read | answer.Write}[rest&unix.O_ACCMODE]
+		if rest&unix.O_TRUNC != 0 {
+			a.Flags |= answer.Trunc
+		}
+		if rest&unix.O_CREAT != 0 {
+			a.Flags |= answer.Creat
+		}
+		if rest&unix.O_TMPFILE == unix.O_TMPFILE {
+			a.Op = answer.TempFile
+		}
+		return !a.Missing || rest&unix.O_CREAT != 0
 	case answer.Make:
-		a.Mode = files.Mode(uint32(rest)).Type()
-		if strings.HasPrefix(l.name, "mkdir") {
-			a.Mode = fs.ModeDir
-		} else if strings.HasPrefix(l.name, "symlink") {
-			a.Mode = fs.ModeSymlink
+		if a.Mode = files.Mode(uint32(rest)).Type(); a.Mode == fs.ModeSymlink {
+			l.r.dirs.Clear() // it may lead where a directory was
 		}
 		return a.Missing
 	case answer.Remove:
-		a.Mode = 0
-		if l.name == "rmdir" || rest&unix.AT_REMOVEDIR != 0 {
+		if a.Mode = 0; rest&unix.AT_REMOVEDIR != 0 {
 			a.Mode = fs.ModeDir
 		}
 		return true
@@ -141,22 +146,6 @@ func (l *look) readFile(f *form, rest uint64) bool {
 	return !a.Missing
 }
 
-// readOpen takes what is opened for what.
-func (l *look) readOpen(flags uint64) bool {
-	a := &l.act
-	a.Flags = [4]answer.Flags{answer.Read, answer.Write, answer.Read | answer.Write}[flags&unix.O_ACCMODE]
-	if flags&unix.O_TRUNC != 0 {
-		a.Flags |= answer.Trunc
-	}
-	if flags&unix.O_CREAT != 0 {
-		a.Flags |= answer.Creat
-	}
-	if flags&unix.O_TMPFILE == unix.O_TMPFILE {
-		a.Op = answer.TempFile
-	}
-	return flags&unix.O_PATH == 0 && (!a.Missing || flags&unix.O_CREAT != 0)
-}
-
 // readTo takes the second path of a call.
 func (l *look) readTo(f *form, rest uint64) bool {
 	fd, at := -1, 1
@@ -165,13 +154,10 @@ func (l *look) readTo(f *form, rest uint64) bool {
 	}
 	raw := l.call.Text(l.argument(at))
 	t, ok := l.find(fd, raw, false)
-	if !ok {
-		return false
-	}
 	if raw == "." || strings.HasSuffix(raw, "/.") {
 		t.path += "/." // the kernel takes it for a name in the directory itself
 	}
-	a := &l.act
+	a := &l.Act
 	a.To, a.ToMode, a.ToExists = t.path, t.mode, t.exists
 	const exchange = 2 // RENAME_EXCHANGE
 	if f.op == answer.Rename && rest&exchange != 0 {
@@ -180,12 +166,15 @@ func (l *look) readTo(f *form, rest uint64) bool {
 	if from, to := path.Dir(a.Path), path.Dir(a.To+"x"); from != to {
 		a.Apart = broker.MountOf(from) != broker.MountOf(to)
 	}
-	return true
+	if f.op == answer.Rename {
+		l.r.dirs.Clear() // directories may move
+	}
+	return ok
 }
 
 // readAddress takes the address of a socket.
 func (l *look) readAddress(f *form) bool {
-	a, connect := &l.act, f.op == answer.Connect
+	a, connect := &l.Act, f.op == answer.Connect
 	var name string
 	if name, a.Name, a.Port = l.call.Address(l.argument(f.path), l.argument(f.rest)); name != "" {
 		t, ok := l.find(-1, name, connect)
@@ -198,11 +187,73 @@ func (l *look) readAddress(f *form) bool {
 // readProcess takes a process by its number, or a descriptor; 0 is one that can't be
 // told. Threads signal their own process all the time.
 func (l *look) readProcess(f *form) bool {
-	pid, tid := int(int32(l.argument(f.path))), strconv.Itoa(l.call.Tid())
+	pid, tid := int(int32(l.argument(f.path))), strconv.Itoa(l.Pid)
 	if f.fd >= 0 {
 		pid = max(0, broker.PidOf(tid, int(int32(l.argument(f.fd)))))
 	}
-	l.act.Name = strconv.Itoa(pid)
+	l.Act.Name = strconv.Itoa(pid)
 	_, err := os.Lstat(process(pid) + "/task/" + tid)
 	return err != nil
+}
+
+// decide asks the plan, of execve(2) also about what is opened beside the program: the
+// interpreter of a script, the loader of a dynamic program. It reports whether the call
+// may be refused.
+func (l *look) decide() bool {
+	first, got := l.Act, l.r.world.Decide(&l.Act)
+	loader := first.Op != answer.Exec
+	for depth := 0; got.Verdict == answer.Allowed && !loader && depth < program.Depth; depth++ {
+		var next string
+		if next, loader = l.interpreter(); next == "" {
+			break
+		}
+		t, ok := l.find(-1, next, true)
+		if !ok || !t.exists {
+			break // ENOENT
+		}
+		l.Act.Path, l.Act.Mode, l.Via = t.path, t.mode, first.Path
+		got = l.r.world.Decide(&l.Act)
+	}
+	if got.Verdict == answer.Allowed {
+		l.Act, l.Via = first, ""
+		return false
+	}
+	l.refusedBy(got)
+	l.Ordinary = l.outside()
+	return true
+}
+
+// outside reports whether the same would be refused to the same user without a plan: by
+// the modes of files, by who runs a process. This process is who the command is (access(2)).
+func (l *look) outside() bool {
+	a, mode := &l.Act, uint32(unix.W_OK)
+	at, inside := a.Path, a.Missing || a.To != "" || a.Op == answer.Remove // it is the directory that changes
+	switch a.Op {
+	case answer.Signal, answer.Trace:
+		pid, _ := strconv.Atoi(a.Name)
+		return pid != 0 && unix.Kill(pid, 0) == unix.EPERM
+	case answer.Bind, answer.Call, answer.Metadata: // of a file of another user EPERM says so
+		return false
+	case answer.Connect:
+		if a.Name != "" { // it is ordinary where nobody listens (proc_net(5), unix)
+			b, err := os.ReadFile("/proc/net/unix")
+			return err == nil && !bytes.Contains(b, []byte(" @"+strings.ReplaceAll(a.Name, "\x00", "@")+"\n"))
+		}
+	case answer.Exec:
+		mode = unix.X_OK
+	case answer.Link:
+		at = a.To
+	case answer.Open, answer.TempFile, answer.Ioctl:
+		if a.Flags&(answer.Write|answer.Trunc) == 0 {
+			mode = unix.R_OK
+		}
+	}
+	if inside {
+		at = path.Dir(at)
+	}
+	refused := func(at string) bool {
+		err := unix.Faccessat(unix.AT_FDCWD, at, mode, unix.AT_EACCESS)
+		return err == unix.EACCES || err == unix.EPERM || err == unix.EROFS
+	}
+	return refused(at) || a.To != "" && refused(path.Dir(a.To))
 }

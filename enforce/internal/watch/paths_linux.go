@@ -12,6 +12,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/internal/files"
+	"github.com/zsbx/zsbx/internal/program"
 )
 
 // The command's paths are looked up in this process's mount namespace: the command's
@@ -90,33 +91,14 @@ func (l *look) absolute(fd int, raw string) (string, bool) {
 
 // dir is the canonical name of a directory.
 func (l *look) dir(name string) (string, bool) {
-	l.r.mu.Lock()
-	real, ok := l.r.dirs[name]
-	l.r.mu.Unlock()
-	if ok {
-		return real, true
+	if real, ok := l.r.dirs.Load(name); ok {
+		return real.(string), true
 	}
 	t, ok := l.open(name)
-	if !ok || !t.mode.IsDir() {
-		return "", false
+	if ok && t.mode.IsDir() && !strings.HasPrefix(name, "/proc/") && l.root(t.path) == "" {
+		l.r.dirs.Store(name, t.path)
 	}
-	if !strings.HasPrefix(name, "/proc/") && l.root(t.path) == "" {
-		const most = 8192
-		l.r.mu.Lock()
-		defer l.r.mu.Unlock()
-		if len(l.r.dirs) >= most {
-			clear(l.r.dirs)
-		}
-		l.r.dirs[name] = t.path
-	}
-	return t.path, true
-}
-
-// forget has directories looked at again.
-func (l *look) forget() {
-	l.r.mu.Lock()
-	clear(l.r.dirs)
-	l.r.mu.Unlock()
+	return t.path, ok && t.mode.IsDir()
 }
 
 // open follows a path to the end.
@@ -138,3 +120,30 @@ func (l *look) root(name string) string {
 	}
 	return l.proc + "/root"
 }
+
+// interpreter is what the program names, or "", and whether that is a loader, which names
+// none. The command may put another file, or a link, in its place: what is there then is
+// neither waited for nor followed.
+func (l *look) interpreter() (next string, loader bool) {
+	root, err := unix.Open(l.proc+"/root", unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", false
+	}
+	defer unix.Close(root)
+	how := unix.OpenHow{Flags: unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS}
+	fd, err := unix.Openat2(root, l.Act.Path, &how)
+	if err != nil {
+		return "", false
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return "", false
+	}
+	return program.Interpreter(file(fd))
+}
+
+// file is an open one. An os.File would ask whether it can be waited for.
+type file int
+
+func (f file) ReadAt(b []byte, at int64) (int, error) { return unix.Pread(int(f), b, at) }

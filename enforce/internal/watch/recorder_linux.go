@@ -1,10 +1,11 @@
 package watch
 
 import (
-	"cmp"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -16,10 +17,9 @@ import (
 // Recorder is the broker's Watcher. Its calls come from several goroutines.
 type Recorder struct {
 	world   *answer.World
-	imagine bool              // nothing of the world holds: what it would refuse is recorded
-	names   map[int32]string  // of the system calls
-	dirs    map[string]string // directories as they are written, and their canonical names; refusals.mu
-	looking sync.RWMutex      // held for writing, nothing is being looked at
+	imagine bool             // nothing of the world holds: what it would refuse is recorded
+	names   map[int32]string // of the system calls
+	dirs    sync.Map         // directories as they are written, and their canonical names
 	threads map[int]*thread
 
 	refusals
@@ -29,39 +29,33 @@ type Recorder struct {
 // the files of another plan hold the command, and what this one would refuse is recorded,
 // unproved; filter and broker are those that hold it.
 func New(w *answer.World, imagine bool) *Recorder {
-	return &Recorder{world: w, imagine: imagine, names: w.Filter.Names(), dirs: make(map[string]string), threads: make(map[int]*thread)}
+	return &Recorder{world: w, imagine: imagine, names: w.Filter.Names(), threads: make(map[int]*thread)}
 }
 
 // Watch answers a call, unless the broker has to.
 func (r *Recorder) Watch(c *broker.Call) bool {
-	if c.Tid() == 0 {
-		return false
-	}
-	r.looking.RLock()
-	defer r.looking.RUnlock()
 	l := r.look(c, 1)
-	switch handsOver, errno := r.world.Filter.Decide(c.Nr(), c.Args()); {
+	handsOver, errno := r.world.Filter.Decide(c.Nr(), c.Args())
+	switch {
+	case c.Tid() == 0 || handsOver && (!c.Renames() || c.MeetsMount()):
+		return false
 	case errno != 0:
 		l.refusedCall(unix.Errno(errno))
 		c.Refuse(unix.Errno(errno))
-		return true
-	case handsOver && (!c.Renames() || c.MeetsMount()):
-		return false
+	case l.read() && l.decide() && !r.imagine:
+		l.confirm()
+	default:
+		if a := &l.Act; l.Answer.Verdict == answer.Refused && (!a.Missing || a.Op == answer.Make || a.Flags&answer.Creat != 0) { // else ENOENT
+			r.add(l.Refusal)
+		}
+		c.Continue()
 	}
-	got := answer.Answer{Verdict: answer.Allowed}
-	if l.read() {
-		got = l.decide()
-	}
-	switch a := &l.act; {
-	case got.Verdict != answer.Allowed && !r.imagine:
-		l.confirm(got)
-		return true
-	case got.Verdict == answer.Refused && (!a.Missing || a.Op == answer.Make || a.Flags&answer.Creat != 0): // else ENOENT
-		l.add(l.refusal(got))
-	}
-	c.Continue()
 	return true
 }
+
+// most is how many calls are looked at before the names of directories are looked up
+// anew, which bounds the memory they take.
+const most = 8192
 
 // look is a call that is going to be looked at, and counts as so many more.
 func (r *Recorder) look(c *broker.Call, more int) *look {
@@ -72,37 +66,41 @@ func (r *Recorder) look(c *broker.Call, more int) *look {
 		t = &thread{}
 		r.threads[c.Tid()] = t
 	}
-	r.seen += more
+	if r.all.Seen += more; r.all.Seen%most == 0 {
+		r.dirs.Clear()
+	}
 	t.made += more
-	return &look{call: c, r: r, name: r.names[c.Nr()], proc: process(c.Tid()), thread: t, made: t.made}
+	return &look{call: c, r: r, proc: process(c.Tid()), Refusal: Refusal{Call: r.names[c.Nr()], Pid: c.Tid(), Count: 1, thread: t, made: t.made}}
 }
 
 // Refused is told what the broker answered.
 func (r *Recorder) Refused(c *broker.Call, errno unix.Errno) {
-	r.looking.RLock()
-	defer r.looking.RUnlock()
 	l := r.look(c, 0)
-	switch {
-	case strings.HasPrefix(l.name, "sched_set") || l.name == "setpriority": // of another's threads
+	switch asks := l.read(); {
+	case l.Act.Op == "" && errno == unix.EPERM: // of another's threads
 		l.refusedCall(errno)
-	case !l.read():
-	case l.act.Op == answer.Signal && r.world.Broker.Signals != seccomp.SignalsAll:
+	case l.Act.Op == answer.Signal && r.world.Broker.Signals != seccomp.SignalsAll:
 		// signal 0: the broker told the truth
-	default:
-		if got := l.decide(); got.Verdict == answer.Refused && got.Errno == unix.ErrnoName(errno) {
-			x := l.refusal(got)
-			x.Proved, x.Ordinary = true, l.outside()
-			l.add(x)
-		}
+	case asks && l.decide() && l.Errno == unix.ErrnoName(errno):
+		l.Proved = true
+		r.add(l.Refusal)
 	}
 }
 
 // refusedCall records what a rule of the filter refuses, by whoever's answer.
 func (l *look) refusedCall(errno unix.Errno) {
-	l.act = answer.Act{Op: answer.Call, Name: l.name, Args: l.call.Args()}
-	x := l.refusal(l.r.world.RefusedCall(l.name, unix.ErrnoName(errno)))
-	x.Proved = true
-	l.add(x)
+	l.Act = answer.Act{Op: answer.Call, Name: l.Call, Args: l.call.Args()}
+	l.refusedBy(l.r.world.RefusedCall(l.Call, unix.ErrnoName(errno)))
+	l.Proved = true
+	l.r.add(l.Refusal)
+}
+
+// refusedBy takes what the plan says, and which program that meets: it may be another one
+// when the call is over.
+func (l *look) refusedBy(got answer.Answer) {
+	l.Answer, l.Errno, l.process = got, got.Errno, broker.ProcessOf(l.Pid)
+	comm, _ := os.ReadFile(process(l.process) + "/comm")
+	l.Program = strings.TrimSuffix(string(comm), "\n")
 }
 
 // maxTries is how often a call is looked at that is made again whenever it is
@@ -110,69 +108,98 @@ func (l *look) refusedCall(errno unix.Errno) {
 // answered is what the plan says.
 const maxTries = 8
 
-// confirm has the kernel say what it answers, and records a refusal. A program that is
-// not executed by the first thread of its process goes on by another number.
-func (l *look) confirm(got answer.Answer) {
-	x := l.refusal(got)
-	x.Ordinary = l.outside()
-	var errno unix.Errno
-	wanders := l.act.Op == answer.Exec && broker.ProcessOf(x.Pid) != x.Pid
-	if l.thread.tries.Add(1) > maxTries || wanders {
+// confirm lets a call go on, and records what the kernel refuses before the thread goes
+// on: the command may end by it. The thread is attached to while it waits for its answer,
+// so that it stops right when the call returns. One that executes a program goes on by
+// another number, if it is not the first of its process.
+func (l *look) confirm() {
+	runtime.LockOSThread() // who attaches has to detach
+	defer runtime.UnlockOSThread()
+	wanders := l.Act.Op == answer.Exec && l.process != l.Pid
+	if l.thread.tries.Add(1) > maxTries || wanders || unix.PtraceSeize(l.Pid) != nil { // traced already, not dumpable, or Yama
+		l.thread.tries.Store(0)
+		if l.Answer.Verdict == answer.Refused && !l.Ordinary {
+			l.r.add(l.Refusal)
+		}
 		l.call.Continue()
-	} else if errno, x.Proved = ask(l.call); errno >= restarted {
 		return
 	}
-	l.thread.tries.Store(0)
-	if x.Proved && x.isRefusal(l.r.world, errno) || !x.Proved && got.Verdict == answer.Refused && !x.Ordinary {
-		l.add(x)
+	_ = unix.PtraceInterrupt(l.Pid)
+	l.call.Continue()
+	ws, stopped := await(l.Pid)
+	if !stopped {
+		return
+	}
+	const restarted = 512 // ERESTARTSYS, the first of those after which a call comes again (linux/errno.h)
+	if errno := returned(l.Pid); errno < restarted {
+		l.thread.tries.Store(0)
+		if l.Proved = true; l.isRefusal(errno) {
+			l.r.add(l.Refusal)
+		}
+	}
+	detach(l.Pid, ws)
+}
+
+// await waits until a thread stops that is attached to, or says that it is gone.
+func await(tid int) (ws unix.WaitStatus, stopped bool) {
+	for {
+		_, err := unix.Wait4(tid, &ws, unix.WALL, nil)
+		if err != unix.EINTR {
+			return ws, err == nil && ws.Stopped()
+		}
+	}
+}
+
+// returned is the error of a stopped thread's call, which is in one of its general
+// registers (ptrace(2), PTRACE_GETREGSET), on the machines that package seccomp knows.
+func returned(tid int) unix.Errno {
+	const general, most = 1, 4095                                 // NT_PRSTATUS, MAX_ERRNO
+	at := map[string]int{"amd64": 10, "arm64": 0}[runtime.GOARCH] // rax, x0
+	var regs [64]int64
+	v := unix.Iovec{Base: (*byte)(unsafe.Pointer(&regs)), Len: uint64(unsafe.Sizeof(regs))}
+	_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_GETREGSET, uintptr(tid), general, uintptr(unsafe.Pointer(&v)), 0, 0)
+	if result := regs[at]; errno == 0 && -most <= result && result < 0 {
+		return unix.Errno(-result)
+	}
+	return 0 // or it was killed
+}
+
+// detach has a stopped thread go on, with the signal that it may have stopped for.
+func detach(tid int, ws unix.WaitStatus) {
+	signal := uintptr(0)
+	if event := uint32(ws) >> 16; event == 0 {
+		signal = uintptr(ws.StopSignal())
+	}
+	_, _, gone := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_DETACH, uintptr(tid), 0, signal, 0, 0)
+	for stopped := gone != 0; stopped; {
+		// It was killed while it was stopped. Until its tracer reaps it, its process
+		// does not end.
+		_, stopped = await(tid)
 	}
 }
 
 // isRefusal reports whether an error is one that something refused with, and finds out
 // whether that was the plan.
-func (x *Refusal) isRefusal(w *answer.World, errno unix.Errno) bool {
-	x.Errno = unix.ErrnoName(errno)
-	if x.Answer.Verdict == answer.Undecided { // a file of another process
-		own := x.Act
+func (l *look) isRefusal(errno unix.Errno) bool {
+	l.Errno = unix.ErrnoName(errno)
+	if l.Answer.Verdict == answer.Undecided { // a file of another process
+		own := l.Act
 		own.Inside = true
-		if x.Answer = w.Decide(&own); x.Answer.Errno != x.Errno {
-			x.Act.Op = answer.Trace
-			x.Answer = answer.Answer{Verdict: answer.Refused, By: answer.Landlock, Errno: x.Errno}
+		if l.Answer = l.r.world.Decide(&own); l.Answer.Errno != l.Errno {
+			l.Act.Op = answer.Trace
+			l.Answer = answer.Answer{Verdict: answer.Refused, By: answer.Landlock, Errno: l.Errno}
 		}
 	}
-	same := x.Answer.Errno == x.Errno
+	same := l.Answer.Errno == l.Errno
 	switch errno {
 	case unix.EPERM:
-		x.Ordinary = x.Ordinary || !same
+		l.Ordinary = l.Ordinary || !same
 	case unix.EACCES, unix.EROFS, unix.EXDEV:
 	default: // EBUSY, and that nothing is there: what the plan says alone
-		return errno != 0 && same && !x.Ordinary
+		return errno != 0 && same && !l.Ordinary
 	}
-	if !same && !x.Ordinary {
-		x.Answer = answer.Answer{Verdict: answer.Undecided, Errno: x.Errno}
+	if !same && !l.Ordinary {
+		l.Answer = answer.Answer{Verdict: answer.Undecided, Errno: l.Errno}
 	}
 	return true
-}
-
-// refusal is what the call is refused, and by which program: that may be another one
-// when the call is over.
-func (l *look) refusal(got answer.Answer) Refusal {
-	tid := l.call.Tid()
-	comm, _ := os.ReadFile(process(cmp.Or(broker.ProcessOf(tid), tid)) + "/comm")
-	return Refusal{Act: l.act, Answer: got, Call: l.name, Errno: got.Errno, Via: l.via, Pid: tid, Count: 1,
-		Program: strings.TrimSuffix(string(comm), "\n"), thread: l.thread, made: l.made}
-}
-
-func (l *look) add(x Refusal) {
-	l.r.mu.Lock()
-	defer l.r.mu.Unlock()
-	l.r.add(x)
-}
-
-// Report is what was recorded so far. A thread goes on before its refusal is noted: the
-// command may have ended by the last one.
-func (r *Recorder) Report() Report {
-	r.looking.Lock()
-	defer r.looking.Unlock()
-	return r.refusals.Report()
 }

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -53,47 +54,47 @@ const maxRefusals = 5000
 // refusals are those that were met so far, one of each kind.
 type refusals struct {
 	mu    sync.Mutex
-	seen  int // calls, or messages
-	list  []Refusal
+	all   Report
 	index map[Refusal]int // by what is not counted
-	more  bool
 }
 
-// add takes what was met just now. r.mu is held.
+// add takes what was met just now.
 func (r *refusals) add(x Refusal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	kind := x
 	kind.Proved, kind.Pid, kind.Count, kind.thread, kind.made = false, 0, 0, nil, 0
 	i, known := r.index[kind]
 	switch {
 	case known:
-		r.list[i].Count += x.Count
-	case len(r.list) >= maxRefusals:
-		r.more = true
+		e := &r.all.Refusals[i]
+		x.Count, x.Proved, x.Pid = x.Count+e.Count, x.Proved && e.Proved, e.Pid
+	case len(r.index) == maxRefusals:
+		r.all.More = true
 		return
 	default:
 		if r.index == nil {
 			r.index = make(map[Refusal]int)
 		}
-		i = len(r.list)
-		r.index[kind], r.list = i, append(r.list, x)
+		i = len(r.index)
+		r.index[kind], r.all.Refusals = i, append(r.all.Refusals, x)
 	}
-	e := &r.list[i]
-	e.Proved = e.Proved && x.Proved
-	e.thread, e.made, e.When = x.thread, x.made, float64(r.seen)
+	x.When = float64(r.all.Seen)
+	r.all.Refusals[i] = x
 }
 
 // Report tells what was met so far.
 func (r *refusals) Report() Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := Report{Seen: r.seen, Proved: true, More: r.more}
-	for _, x := range r.list {
-		x.When /= float64(max(r.seen, 1))
-		if x.thread != nil {
+	out := r.all
+	out.Refusals, out.Proved = slices.Clone(out.Refusals), true
+	for i := range out.Refusals {
+		x := &out.Refusals[i]
+		if x.When /= float64(max(out.Seen, 1)); x.thread != nil {
 			x.Left = x.thread.made - x.made
 		}
 		out.Proved = out.Proved && x.Proved
-		out.Refusals = append(out.Refusals, x)
 	}
 	return out
 }

@@ -26,7 +26,8 @@ func TestStream(t *testing.T) {
 	if err := os.WriteFile(line, []byte(logLine("Sandbox: cat(1) deny(1) file-read-data /x\n"+testTag)+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := StartStream(fakeLog(t, `echo "$*" >`+dir+`/args; echo $$ >`+dir+`/pid; echo Filtering the log data; sleep 0.1; cat `+line+`; exec sleep 100`), newTestLog())
+	s := newTestLog()
+	err := s.Start(fakeLog(t, `echo "$*" >`+dir+`/args; echo $$ >`+dir+`/pid; echo Filtering the log data; sleep 0.1; cat `+line+`; exec sleep 100`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,7 @@ func TestStream(t *testing.T) {
 	if len(got.Refusals) != 1 || got.Refusals[0].Act.Path != "/x" {
 		t.Errorf("%+v", got)
 	}
-	if took := time.Since(begun); took > streamEnds+time.Second {
+	if took := time.Since(begun); took > logEnds+time.Second {
 		t.Errorf("took %v", took)
 	}
 	if again := s.Report(); len(again.Refusals) != 1 {
@@ -62,16 +63,16 @@ func TestStream(t *testing.T) {
 func TestStreamFails(t *testing.T) {
 	for _, program := range []string{"/nonexistent/log", fakeLog(t, "exit 64")} {
 		begun := time.Now()
-		if s, err := StartStream(program, newTestLog()); err == nil || s != nil || time.Since(begun) > streamBegins {
+		if err := newTestLog().Start(program); err == nil || time.Since(begun) > logBegins {
 			t.Errorf("%s: %v after %v", program, err, time.Since(begun))
 		}
 	}
-	s, err := StartStream(fakeLog(t, "while sleep 0.01; do echo x; done"), newTestLog())
-	if err != nil {
+	s := newTestLog()
+	if err := s.Start(fakeLog(t, "while sleep 0.01; do echo x; done")); err != nil {
 		t.Fatal(err)
 	}
 	begun := time.Now()
-	if got := s.Report(); len(got.Refusals) != 0 || time.Since(begun) > streamEnds+time.Second {
+	if got := s.Report(); len(got.Refusals) != 0 || time.Since(begun) > logEnds+time.Second {
 		t.Errorf("%+v after %v", got, time.Since(begun))
 	}
 }
