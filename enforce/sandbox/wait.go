@@ -9,6 +9,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/sandbox/internal/job"
@@ -217,9 +219,12 @@ func (c *Command) stop() {
 	if !c.o.Job || !job.IsStopped(c.s.Pid()) || !job.HasTerminal() {
 		return
 	}
-	// A shell inside has put itself into a group of its own: it gets the
-	// terminal back when this process does.
+	// A shell inside has put itself into a group of its own: it gets the terminal back
+	// when this process does. The caller's shell may have taken it by now.
 	pgrp := job.Foreground()
+	if own, err := unix.Getpgid(c.s.Pid()); err != nil || pgrp != own {
+		pgrp = 0
+	}
 	c.relay.Restore()
 	stopped := job.StopSelf(func() bool {
 		// The terminal stopped this process, too, perhaps just now: its shell has
