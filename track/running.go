@@ -51,6 +51,15 @@ func (s *Session) Next() (ev fork.Event, err error) {
 	return ev, err
 }
 
+// Beside has Next watch something else: see fork.Process.Beside. It reports whether
+// Next can.
+func (s *Session) Beside(fd int, ready func(readable bool)) bool {
+	if s.process.KeeperPid != 0 {
+		s.process.Beside(fd, ready)
+	}
+	return s.process.KeeperPid != 0
+}
+
 // lastWords are the events that a keeper which is gone wrote down, nil if it did not
 // end well: a message is lost where this process was stopped for long, and where the
 // kernel had no memory for it. A keeper that could not even say that the command runs

@@ -61,6 +61,9 @@ type Process struct {
 
 	forwarding bool // the caller's signals go to the command
 
+	beside int          // what Next watches beside the keeper
+	ready  func(r bool) // nil for none
+
 	mu   sync.Mutex // guards what follows
 	conn int        // the caller's end of the keeper's connection, or -1
 
@@ -87,6 +90,12 @@ func (p *Process) Next() (Event, error) {
 		return p.lastOwn(), nil
 	}
 	return p.nextOwn()
+}
+
+// Beside has Next call ready once fd can be read, or with false once it never will be.
+// It saves a thread that would wait for that. Only a process with a keeper can.
+func (p *Process) Beside(fd int, ready func(readable bool)) {
+	p.beside, p.ready = fd, ready
 }
 
 // Signal sends sig to the command, and never to another process: after the

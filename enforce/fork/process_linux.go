@@ -57,7 +57,7 @@ func (p *Process) heard() bool {
 			return true
 		}
 	default:
-		return true // to read waits as well
+		return p.ready == nil || p.polled(unix.POLLIN, -1) // to read waits as well
 	}
 	p.EndForward()
 	return false
@@ -73,7 +73,7 @@ func (p *Process) wakes(events int16, d time.Duration) bool {
 }
 
 // polled reports whether there are events on the connection, or its end has come, within d;
-// below 0 that is for ever.
+// below 0 that is for ever. Who waits for something to read there watches Beside's, too.
 func (p *Process) polled(events int16, d time.Duration) bool {
 	end := time.Now().Add(d)
 	for p.conn >= 0 {
@@ -82,8 +82,18 @@ func (p *Process) polled(events int16, d time.Duration) bool {
 			left := max(time.Until(end), 0) + time.Millisecond - 1
 			ms = int(min(left/time.Millisecond, math.MaxInt32))
 		}
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.conn), Events: events}}, ms)
+		fds := []unix.PollFd{{Fd: int32(p.conn), Events: events}, {Fd: -1, Events: unix.POLLIN}}
+		if events != 0 && p.ready != nil {
+			fds[1].Fd = int32(p.beside)
+		}
+		n, err := unix.Poll(fds, ms)
+		if got := fds[1].Revents; got != 0 {
+			ready := p.ready
+			p.ready = nil
+			ready(got&unix.POLLIN != 0)
+		}
 		switch {
+		case n > 0 && fds[0].Revents == 0:
 		case n > 0 || err != nil && err != unix.EINTR: // what comes next waits as well
 			return true
 		case d >= 0 && time.Until(end) <= 0:

@@ -82,12 +82,31 @@ func (c *Command) close() (track.Report, error) {
 	return report, nil
 }
 
-// serve starts to answer, or gives up where the command was not started: before it runs
-// it makes no call, and the start is not to wait for the threads that serving takes.
+// serve answers from the first call on that there is: most short commands make none, and
+// are not to share the processor with a thread that waits for it. Where the command was
+// not started it gives up.
 func (c *Command) serve(started bool) {
 	switch {
 	case c.broker == nil:
-	case started:
+	case !started:
+		c.broker.Close()
+		c.broker = nil
+	default:
+		queue := c.broker.Queue()
+		if queue < 0 || !c.s.Beside(queue, c.answer) {
+			c.answer(true)
+		}
+	}
+}
+
+// answer begins to answer what the kernel can't decide, if there is anything.
+func (c *Command) answer(asked bool) {
+	switch {
+	case c.served != nil:
+	case !asked:
+		c.broker.Close()
+		c.broker = nil
+	default:
 		c.served = make(chan struct{})
 		go func() {
 			defer close(c.served)
@@ -95,16 +114,14 @@ func (c *Command) serve(started bool) {
 				c.warn.warn(Warning{Text: fmt.Sprintf("the command can't connect to anything any more: %v", err)})
 			}
 		}()
-	default:
-		c.broker.Close()
-		c.broker = nil
 	}
 }
 
 // Served waits until no process of the command is left that could need an answer of
 // this one: see Options.Keep.
 func (c *Command) Served() {
-	if c.served != nil {
+	if c.broker != nil {
+		c.answer(true)
 		<-c.served
 	}
 }

@@ -39,7 +39,8 @@ type Broker struct {
 	mu     sync.Mutex
 	askers map[[2]uint32]int // sockets by which names are asked for, by the cookie of the command's end
 
-	begun   sync.Once     // it is served, or never will be
+	received, begun sync.Once // the queue came, and is served; or never will
+
 	over    chan struct{} // closed when serving is over
 	stop    [2]int        // a pipe, whose writing end is closed then
 	failure error         // why
@@ -85,16 +86,31 @@ func (m *Broker) Attach(c *fork.Command, atOnce bool) {
 	c.Cleanup = append(c.Cleanup, forked)
 }
 
+// Queue receives the queue of a command that was started, and gives its descriptor: as
+// long as that can't be read there is nothing to Serve. It is -1 where there is none, or
+// it is served already.
+func (m *Broker) Queue() int {
+	fd := -1
+	m.received.Do(func() {
+		if fd, m.failure = m.hand.receive(); m.failure == nil {
+			m.queue = newQueue(fd)
+		}
+	})
+	return fd
+}
+
 // Serve answers until the last process of the session has ended. Called again, it waits
 // for that.
 func (m *Broker) Serve() error {
+	m.Queue()
 	m.begun.Do(m.serve)
 	return m.failure
 }
 
-// Close gives up the queue of a command that was not started.
+// Close gives up what nobody serves: no command was started, or all have ended.
 func (m *Broker) Close() error {
-	m.begun.Do(m.hand.close)
+	m.received.Do(m.hand.close)
+	m.begun.Do(m.queue.close)
 	return nil
 }
 
@@ -118,29 +134,13 @@ func (m *Broker) isOver() bool {
 	}
 }
 
-// serve receives the queue and serves it.
+// serve serves the queue, if there is one.
 func (m *Broker) serve() {
-	fd, err := m.hand.receive()
-	if err == errNoQueue {
+	if m.queue.control == nil {
 		return
 	}
-	if err == nil {
-		err = unix.Pipe2(m.stop[:], unix.O_CLOEXEC)
-	}
-	if err != nil {
-		unix.Close(fd)
-		m.failure = err
-		return
-	}
-	m.queue = newQueue(fd)
-	release := func() {
-		m.workers.Wait()
-		unix.Close(fd)
-		unix.Close(m.stop[0])
-		m.session.close()
-	}
-	if !m.await() { // most short commands make no call
-		release()
+	if m.failure = unix.Pipe2(m.stop[:], unix.O_CLOEXEC); m.failure != nil {
+		m.queue.close()
 		return
 	}
 	if st, err := (caller{unix.Gettid()}).status(); err != nil {
@@ -153,8 +153,13 @@ func (m *Broker) serve() {
 	<-m.over
 	// The queue is given up, its number stays taken while a goroutine that is stuck may
 	// come to use it.
-	_ = unix.Dup3(m.stop[0], fd, unix.O_CLOEXEC)
-	go release()
+	_ = unix.Dup3(m.stop[0], m.queue.fd, unix.O_CLOEXEC)
+	go func() {
+		m.workers.Wait()
+		m.queue.close()
+		unix.Close(m.stop[0])
+		m.session.close()
+	}()
 }
 
 // lead starts a goroutine that leads.

@@ -10,5 +10,8 @@ type Broker struct{}
 // Serve is not supported.
 func (m *Broker) Serve() error { return errors.ErrUnsupported }
 
+// Queue gives none.
+func (m *Broker) Queue() int { return -1 }
+
 // Close does nothing.
 func (m *Broker) Close() error { return nil }

@@ -27,6 +27,12 @@ func newQueue(fd int) queue {
 	}}
 }
 
+func (q *queue) close() {
+	if q.control != nil {
+		unix.Close(q.fd)
+	}
+}
+
 // notification is struct seccomp_notif, response is struct seccomp_notif_resp
 // (linux/seccomp.h).
 type notification struct {
