@@ -106,8 +106,11 @@ func call(nr, a1, a2, a3, a4, a5, a6 uintptr) int {
 //
 //go:norace
 func runChild(j *image, r role) {
-	if r == roleKeeper {
+	switch r {
+	case roleKeeper:
 		runKeeper(j)
+	case roleRest:
+		j.holdRest()
 	}
 	runCommand(j)
 }

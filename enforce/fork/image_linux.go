@@ -33,6 +33,7 @@ type image struct {
 	mem         *keeperMem
 
 	shared    bool         // the keeper has the caller's memory, not a copy
+	rest      bool         // it leaves what remains to roleRest
 	run       uintptr      // runChild
 	sigmask   [1]uint64    // the caller's signal mask, for the command
 	fileLimit *unix.Rlimit // of open files, as this process was started with; nil where that has not changed
@@ -45,6 +46,7 @@ type role uintptr
 const (
 	roleCommand role = iota // becomes the command
 	roleKeeper              // starts the command and keeps it
+	roleRest                // outlives the caller: see leaveRest
 )
 
 // newImage makes the image of c, and the memory that all processes of a start have in
@@ -102,6 +104,7 @@ const forEver = 1 << 61
 
 func (j *image) setKeeper(c *Command, k *Keeper) {
 	j.role, j.shared, j.domain = roleKeeper, mayShare(c), k.Domain
+	j.rest = j.shared && collectsOrphans()
 	j.mem.keep, j.mem.inner = k.Keep, c.Namespaces&unix.CLONE_NEWPID != 0
 	j.mem.limit, j.mem.killAfter = min(int64(c.Limit.Time), forEver), min(int64(c.Limit.Kill), forEver)
 	if k.State != nil {
@@ -123,6 +126,14 @@ func (j *image) setKeeper(c *Command, k *Keeper) {
 func mayShare(c *Command) bool {
 	return c.Share && c.Keeper.Domain && !c.Keeper.Keep && c.Namespaces == 0 &&
 		call(unix.SYS_PRCTL, unix.PR_GET_DUMPABLE, 0, 0, 0, 0, 0) == 1
+}
+
+// collectsOrphans reports whether there is an init that collects whatever nobody waits for:
+// there need be none in a container. Of PID namespaces only the machine's own has a number
+// that the kernel fixes (PROC_PID_INIT_INO).
+func collectsOrphans() bool {
+	name, err := os.Readlink("/proc/self/ns/pid")
+	return err == nil && name == "pid:[4026531836]"
 }
 
 // release gives back the memory of all, which only a keeper that has this process's

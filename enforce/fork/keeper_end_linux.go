@@ -222,3 +222,29 @@ func number(b []byte) (n int) {
 	}
 	return n
 }
+
+// leaveRest leaves what takes long to be taken down, the mount namespace and the memory
+// that the keeper shares with the caller, to a process for which nobody waits: it goes when
+// the caller has gone, by a second at most. Both would hold up the caller's end: 5 % of a
+// start. Without it all is as ever, but slower.
+//
+//go:norace
+func (j *image) leaveRest() {
+	if j.rest {
+		closeRange(0, 1<<32-1, 0, j.nofile) // the end of the connection is the keeper's
+		rawClone(unix.CLONE_VM|unix.CLONE_SETTLS|uintptr(unix.SIGCHLD), j.mem.commandStack.top(), j.run, j, roleRest)
+	}
+}
+
+// holdRest is all that this process does.
+//
+//go:norace
+func (j *image) holdRest() {
+	m := j.mem
+	if fd := call(unix.SYS_PIDFD_OPEN, j.self, 0, 0, 0, 0, 0); fd >= 0 {
+		m.polls[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
+		m.ts[0], m.ts[1] = 1, 0
+		call(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&m.polls)), 1, uintptr(unsafe.Pointer(&m.ts)), 0, 0, 0)
+	}
+	exit(0)
+}

@@ -89,7 +89,7 @@ func runKeeper(j *image) {
 		m.wait(m.act())
 		m.hear()
 		m.listenSignals()
-		m.reap()
+		m.reap(j)
 	}
 }
 
@@ -231,7 +231,7 @@ const (
 // proof: this process is the subreaper of all of it.
 //
 //go:norace
-func (m *keeperMem) reap() {
+func (m *keeperMem) reap(j *image) {
 	var status uint32
 	for range reapsAtOnce {
 		const all = unix.WNOHANG | unix.WUNTRACED | unix.WALL
@@ -240,6 +240,7 @@ func (m *keeperMem) reap() {
 		case pid == -int(unix.ECHILD):
 			m.setPhase(PhaseEmpty)
 			m.tell(Emptied, m.state.Killed)
+			j.leaveRest()
 			exit(0)
 		case pid == 0:
 			return

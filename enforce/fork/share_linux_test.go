@@ -2,6 +2,8 @@ package fork
 
 import (
 	"os"
+	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 
@@ -18,8 +20,8 @@ func sharesMemory(t *testing.T, pid int) bool {
 	switch errno {
 	case 0:
 		return r == 0
-	case unix.EPERM:
-		return false // it can't be dumped, and this process can
+	case unix.EPERM, unix.ESRCH:
+		return false // it can't be dumped, and this process can; or it has ended
 	}
 	t.Fatal("kcmp:", errno)
 	return false
@@ -85,4 +87,39 @@ func TestShareFails(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestRest: what is left to be taken down holds up nobody, is there only where somebody
+// collects it, and goes by itself.
+func TestRest(t *testing.T) {
+	outer, inner := domainSteps(t)
+	left := func() (pids []int) {
+		all, err := filepath.Glob("/proc/[0-9]*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, dir := range all {
+			comm, _ := os.ReadFile(filepath.Join(dir, "comm"))
+			pid, _ := strconv.Atoi(filepath.Base(dir))
+			if string(comm) == "zsbx-keeper\n" && sharesMemory(t, pid) {
+				pids = append(pids, pid)
+			}
+		}
+		return pids
+	}
+	testkit.Eventually(t, "other tests have left nothing", func() bool { return len(left()) == 0 })
+	p, err := Start(&Command{Path: "/bin/true", Args: []string{"true"}, Steps: inner, Share: true, Keeper: &Keeper{Domain: true, Steps: outer}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	finish(t, p)
+	_ = p.Close()
+	want := 0
+	if collectsOrphans() {
+		want = 1
+	}
+	if pids := left(); len(pids) != want {
+		t.Errorf("%d processes have this one's memory, want %d", len(pids), want)
+	}
+	testkit.Eventually(t, "nothing is left", func() bool { return len(left()) == 0 })
 }
