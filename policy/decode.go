@@ -16,8 +16,7 @@ const (
 	// MaxFileSize is the most that a policy file may hold, in bytes: room
 	// for MaxRules rules of a hundred characters each.
 	MaxFileSize = 1 << 20
-	// MaxRules is how many rules one policy file, and all that was asked
-	// for by hand together, may have.
+	// MaxRules is how many rules all that was asked for, by hand and in files, may have.
 	MaxRules = 10_000
 )
 
@@ -67,7 +66,6 @@ type checker struct {
 	source string
 	places *tree.Places // nil for a tree that is to be written, whose values have their origins
 	errs   Errors
-	rules  int
 }
 
 func (c *checker) fail(o Origin, code Code, format string, args ...any) {
@@ -89,13 +87,6 @@ func (c *checker) origin(n *tree.Node, off int) Origin {
 	}
 	line, column := c.places.At(off)
 	return Origin{Source: c.source, Line: line, Column: column}
-}
-
-// count adds a rule and complains about the first one too many.
-func (c *checker) count(at Origin) {
-	if c.rules++; c.rules == MaxRules+1 && c.places != nil {
-		c.fail(at, CodeLimit, "more than %d rules", MaxRules)
-	}
 }
 
 // is checks a value's type.
@@ -206,7 +197,6 @@ func (c *checker) named(k *key, f *tree.Field, what string) (list []Named) {
 	if k.kind == listTable {
 		list = c.list(k, f.Val, what)
 	} else {
-		c.count(from)
 		if v, ok := c.value(k, f.Val, what); ok {
 			list = []Named{{Value: v.Value, Origin: from}}
 		}
@@ -224,7 +214,6 @@ func (c *checker) list(k *key, n *tree.Node, what string) []Named {
 	}
 	list, entry := make([]Named, 0, len(n.Items)), "an entry of "+what
 	for _, item := range n.Items {
-		c.count(c.at(item))
 		read, name := c.value, entry
 		if item.Kind == tree.Table && (k.kind == pathList || k.kind == socketList) {
 			read, name = c.path, what

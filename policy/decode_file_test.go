@@ -52,7 +52,10 @@ func TestDecodeLimits(t *testing.T) {
 	if d := time.Since(start); d > 3*time.Second {
 		t.Errorf("decoding took %v", d)
 	}
-	if _, err := Decode("p.toml", []byte(file(MaxRules+1))); err == nil || !strings.Contains(err.Error(), "more than 10000 rules") {
+	if p, err = Decode("p.toml", []byte(file(MaxRules+1))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Resolve(tableHost(nil)); err == nil || !strings.Contains(err.Error(), "10001 rules") {
 		t.Errorf("one rule more: %v", err)
 	}
 	pad := "# " + strings.Repeat("x", MaxFileSize-3) + "\n"

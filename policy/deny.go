@@ -69,14 +69,9 @@ func (p *Policy) AnchorDenials(dir string) {
 func (rs *resolver) denials(deny []Deny) {
 	rs.r.Deny = slices.Grow(rs.r.Deny, len(deny))
 	for _, d := range deny {
-		dp, err := rs.deny(d)
-		var unset *unsetError
-		switch {
-		case errors.As(err, &unset):
-			rs.unset(d.Origin, "denial", d.Pattern, err)
-		case err != nil:
-			rs.fail(d.Origin, CodeValue, "", err)
-		default:
+		if dp, err := rs.deny(d); err != nil {
+			rs.fail(d.Origin, expandCode(err), "", err.Error())
+		} else {
 			rs.r.Deny = append(rs.r.Deny, dp)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 func (rs *resolver) environment(env *Env, presets []Named) {
 	mode := cmp.Or(env.Mode.Value, EnvScrubbed)
 	if err := checkEnvMode(mode); err != nil {
-		rs.fail(env.Mode.Origin, CodeValue, "", err)
+		rs.fail(env.Mode.Origin, CodeValue, "", err.Error())
 		return
 	}
 	f := envFilter{
@@ -25,7 +25,7 @@ func (rs *resolver) environment(env *Env, presets []Named) {
 	for i := range env.Allow {
 		n := &env.Allow[i]
 		if err := checkEnvGlob(n.Value); err != nil {
-			rs.fail(n.Origin, CodeValue, "", err)
+			rs.fail(n.Origin, CodeValue, "", err.Error())
 		}
 		if glob.HasMeta(n.Value) {
 			f.globs = append(f.globs, n.Value)
@@ -44,7 +44,7 @@ func (rs *resolver) environment(env *Env, presets []Named) {
 	f.java(rs.host, presets)
 	for _, v := range env.Set {
 		if err := cmp.Or(checkEnvName(v.Name), checkEnvValue(v.Value)); err != nil {
-			rs.fail(v.Origin, CodeValue, "", err)
+			rs.fail(v.Origin, CodeValue, "", err.Error())
 		}
 		f.vars[v.Name] = envVar{v.Value, true}
 	}

@@ -2,9 +2,9 @@ package policy
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // Code names a kind of error. Codes are stable: they stand in JSON output.
@@ -58,11 +58,7 @@ type Errors []*Error
 
 // Error has one line for each.
 func (es Errors) Error() string {
-	lines := make([]string, len(es))
-	for i, e := range es {
-		lines[i] = e.Error()
-	}
-	return strings.Join(lines, "\n")
+	return errors.Join(es.Unwrap()...).Error()
 }
 
 // Unwrap lets errors.As find each of them.

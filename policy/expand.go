@@ -15,7 +15,7 @@ import (
 type unsetError struct{ name string }
 
 func (e *unsetError) Error() string {
-	return fmt.Sprintf("$%s is not set, or empty", e.name)
+	return fmt.Sprintf("$%s is not set, or empty (a dollar sign is written $$)", e.name)
 }
 
 // absolute expands a path as written in a rule.

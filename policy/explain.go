@@ -45,7 +45,7 @@ func (r *Resolved) Allowed(name string, a Access) Verdict {
 			continue
 		}
 		got |= p.Access & a
-		if v.Rule == nil || better(p, v.Rule, a) {
+		if v.Rule == nil || decides(p, v.Rule, a) {
 			v.Rule, v.Origin = p, p.Rule.Origin
 		}
 	}
@@ -53,20 +53,20 @@ func (r *Resolved) Allowed(name string, a Access) Verdict {
 		v.Reason = fmt.Sprintf("no rule allows %s %s", accessWords(a), v.Path)
 		return v
 	}
+	v.Allowed = got == a
 	rule := fmt.Sprintf("%q (%s)", v.Rule.Access.String()+" "+v.Rule.Rule.Path, v.Origin)
-	if v.Allowed = got == a && a != 0; v.Allowed {
-		v.Reason = fmt.Sprintf("%s is allowed by %s", v.Path, rule)
-	} else {
+	v.Reason = fmt.Sprintf("%s is allowed by %s", v.Path, rule)
+	if !v.Allowed {
 		v.Reason = fmt.Sprintf("%s allows %s %s, not %s", rule, accessWords(got), v.Path, strings.TrimSuffix(accessWords(a&^got), " to"))
 	}
 	return v
 }
 
-// better reports whether rule p decides rather than q: it gives more of what
+// decides reports whether rule p decides rather than q: it gives more of what
 // is asked for, or lies nearer.
-func better(p, q *Path, a Access) bool {
-	if pAll, qAll := p.Access&a == a, q.Access&a == a; pAll != qAll {
-		return pAll
+func decides(p, q *Path, a Access) bool {
+	if all := p.Access&a == a; all != (q.Access&a == a) {
+		return all
 	}
 	return len(p.Path) > len(q.Path)
 }
@@ -131,15 +131,15 @@ func (r *Resolved) Connect(port uint16) Verdict { return r.Net.port(port, r.Net.
 func (r *Resolved) Bind(port uint16) Verdict { return r.Net.port(port, r.Net.BindTCP, "listen") }
 
 func (n *ResolvedNet) port(port uint16, list []Port, verb string) Verdict {
-	switch n.Mode {
-	case NetOpen:
+	at := slices.IndexFunc(list, func(p Port) bool { return p.Number == port })
+	switch {
+	case n.Mode == NetOpen:
 		return Verdict{Allowed: true, Origin: n.From, Reason: fmt.Sprintf("the network is open (%s)", n.From)}
-	case NetNone:
+	case n.Mode == NetNone:
 		return Verdict{Origin: n.From, Reason: fmt.Sprintf("there is no network (%s)", n.From)}
+	case at < 0:
+		return Verdict{Origin: n.From, Reason: fmt.Sprintf("only listed TCP ports may be used to %s (%s), not %d", verb, n.From, port)}
 	}
-	if i := slices.IndexFunc(list, func(p Port) bool { return p.Number == port }); i >= 0 {
-		from := list[i].Origin
-		return Verdict{Allowed: true, Origin: from, Reason: fmt.Sprintf("%s: TCP port %d may be used to %s", from, port, verb)}
-	}
-	return Verdict{Origin: n.From, Reason: fmt.Sprintf("only listed TCP ports may be used to %s (%s), not %d", verb, n.From, port)}
+	from := list[at].Origin
+	return Verdict{Allowed: true, Origin: from, Reason: fmt.Sprintf("%s: TCP port %d may be used to %s", from, port, verb)}
 }

@@ -46,24 +46,20 @@ func (rs *resolver) git(presets []Named) {
 // working tree, as gitrepository-layout(5) describes it; everything else is
 // skipped. Alternate object stores are never followed: the file that names
 // them proves nothing.
-func (h *Host) gitRules(allowed func(p string) Access) ([]Rule, []Skip) {
-	from := Origin{Source: "preset git"}
+func (h *Host) gitRules(allowed func(p string) Access) (rules []Rule, skipped []Skip) {
+	rule := Rule{Optional: true, Origin: Origin{Source: "preset git"}}
 	r, err := h.findRepository(path.Clean(h.Dir))
-	if errors.Is(err, errNoRepository) {
+	switch {
+	case errors.Is(err, errNoRepository):
 		return nil, nil
+	case err != nil:
+		rule.Path, rule.Access = r.gitDir, Read
+		return nil, []Skip{{Rule: rule, Reason: err.Error()}}
 	}
-	if err != nil {
-		return nil, []Skip{{Rule: Rule{Path: r.gitDir, Access: Read, Optional: true, Origin: from}, Reason: err.Error()}}
-	}
-	access := Read | allowed(r.tree)
-	dirs := []string{r.common}
-	if !Within(r.gitDir, r.common) {
-		dirs = append(dirs, r.gitDir)
-	}
-	var rules []Rule
-	for _, dir := range dirs {
-		if access&^allowed(dir) != 0 { // not open already
-			rules = append(rules, optional(from, access, dir)...)
+	rule.Access = Read | allowed(r.tree)
+	for _, rule.Path = range []string{r.common, r.gitDir} {
+		if rule.Access&^allowed(rule.Path) != 0 && !(rules != nil && Within(r.gitDir, r.common)) { // not open already
+			rules = append(rules, rule)
 		}
 	}
 	return rules, nil
@@ -72,34 +68,25 @@ func (h *Host) gitRules(allowed func(p string) Access) ([]Rule, []Skip) {
 // findRepository looks for .git in dir and above. Where the error is not
 // errNoRepository, gitDir is what the refused .git names.
 func (h *Host) findRepository(dir string) (repository, error) {
-	for ; ; dir = path.Dir(dir) {
-		st, err := h.Lstat(path.Join(dir, ".git"))
-		if err != nil {
-			if dir == "/" {
-				return repository{}, errNoRepository
-			}
-			continue
-		}
+	for {
 		dot := path.Join(dir, ".git")
-		switch {
-		case st.Mode.IsDir():
+		switch st, err := h.Lstat(dot); {
+		case err == nil && st.Mode.IsDir():
 			return repository{tree: dir, gitDir: dot, common: dot}, nil
-		case st.Mode.IsRegular():
-			return h.linkedRepository(dir)
-		default:
-			return repository{tree: dir, gitDir: dot}, fmt.Errorf("%s is neither a directory nor a file", dot)
+		case err == nil:
+			return h.linkedRepository(dir, dot)
+		case dir == "/":
+			return repository{}, errNoRepository
 		}
+		dir = path.Dir(dir)
 	}
 }
 
 // linkedRepository follows the file tree/.git of a linked worktree or of a
 // submodule, and checks the proof.
-func (h *Host) linkedRepository(tree string) (repository, error) {
-	r, dot := repository{tree: tree}, path.Join(tree, ".git")
+func (h *Host) linkedRepository(tree, dot string) (repository, error) {
+	r := repository{tree: tree, gitDir: dot}
 	named, err := h.gitPointer(dot, "gitdir: ")
-	if err == nil && strings.Contains(named, "\n") {
-		err = fmt.Errorf("%s does not name one path", dot)
-	}
 	if err != nil {
 		return r, err
 	}
@@ -180,7 +167,7 @@ func (h *Host) gitPointer(file, prefix string) (string, error) {
 		return "", err
 	}
 	named, ok := strings.CutPrefix(strings.TrimRight(data, "\r\n"), prefix)
-	if !ok || named == "" || len(named) > 4096 {
+	if !ok || named == "" {
 		return "", fmt.Errorf("%s does not name one path", file)
 	}
 	if !path.IsAbs(named) {
@@ -196,14 +183,11 @@ func (h *Host) readRegular(file string) (string, error) {
 	if err == nil && !st.Mode.IsRegular() {
 		err = errors.New("not a regular file")
 	}
-	var data []byte
-	if err == nil {
-		data, err = h.ReadFile(file)
-	}
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", file, err)
 	}
-	return string(data), nil
+	data, err := h.ReadFile(file)
+	return string(data), err
 }
 
 // realDir is realPath for what must be a directory.

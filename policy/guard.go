@@ -10,7 +10,16 @@ import (
 	"github.com/zsbx/zsbx/policy/internal/tables"
 )
 
-// guard puts what presets opened, and what they want made, through the guard.
+// guard is the last word on what presets opened, and want made, after every link is
+// followed: variables such as GOCACHE move a preset's rules anywhere, and the
+// promises that presets make hold all the same. A preset's rule is dropped
+// when it would open the home directory, a directory above it or a known
+// place of secrets, when it would make the working directory writable, and
+// when it leads through a link that a command could have put there; it loses
+// its write access when something on PATH could be changed through it, or
+// what shells, editors, git or the system act upon. The
+// baseline's rules for the home directory are guarded in the same way. What
+// was written by a user, in flags or in a policy, is none of its business.
 func (rs *resolver) guard() {
 	isGuarded := func(p Path) bool { return guarded(&p.Rule) }
 	if len(rs.r.Create) == 0 && !slices.ContainsFunc(rs.r.Paths, isGuarded) {
@@ -19,7 +28,20 @@ func (rs *resolver) guard() {
 	g := rs.presets.newGuard(rs.r.Paths)
 	rs.secrets = g.secrets
 	rs.r.Create = slices.DeleteFunc(rs.r.Create, func(p Path) bool { return isGuarded(p) && g.refuse(&p) != "" })
-	g.presets(rs.r)
+	rs.r.Paths = slices.DeleteFunc(rs.r.Paths, func(p Path) bool { return isGuarded(p) && rs.skipped(p.Rule, g.refuse(&p)) })
+	for i := range rs.r.Paths {
+		if p := &rs.r.Paths[i]; isGuarded(*p) && rs.skipped(p.Rule, g.readOnly(p)) {
+			p.Access &^= Write
+		}
+	}
+}
+
+// skipped notes why a rule, or its write access, was left out, if there is a reason.
+func (rs *resolver) skipped(rule Rule, why string) bool {
+	if why != "" {
+		rs.r.Skipped = append(rs.r.Skipped, Skip{Rule: rule, Reason: why})
+	}
+	return why != ""
 }
 
 // refuse says which rules would break what zsbx relies on.
@@ -43,34 +65,6 @@ func (rs *resolver) refuse(p *Path) error {
 	return nil
 }
 
-// presets is the last word on what presets opened, after every link is
-// followed: variables such as GOCACHE move a preset's rules anywhere, and the
-// promises that presets make hold all the same. A preset's rule is dropped
-// when it would open the home directory, a directory above it or a known
-// place of secrets, when it would make the working directory writable, and
-// when it leads through a link that a command could have put there; it loses
-// its write access when something on PATH could be changed through it, or
-// what shells, editors, git or the system act upon. The
-// baseline's rules for the home directory are guarded in the same way. What
-// was written by a user, in flags or in a policy, is none of its business.
-func (g *guard) presets(r *Resolved) {
-	kept := r.Paths[:0]
-	for _, p := range r.Paths {
-		if guarded(&p.Rule) {
-			if why := g.refuse(&p); why != "" {
-				r.Skipped = append(r.Skipped, Skip{Rule: p.Rule, Reason: why})
-				continue
-			}
-			if why := g.readOnly(&p); why != "" {
-				r.Skipped = append(r.Skipped, Skip{Rule: p.Rule, Reason: "read only, not writable: " + why})
-				p.Access &^= Write
-			}
-		}
-		kept = append(kept, p)
-	}
-	r.Paths = kept
-}
-
 // readOnly says why a preset must not write to a path, or "".
 func (g *guard) readOnly(p *Path) string {
 	if p.Access&Write == 0 {
@@ -80,10 +74,10 @@ func (g *guard) readOnly(p *Path) string {
 		g.search = g.host.realSearchPath()
 	}
 	if dir := g.onPATH(p); dir != "" {
-		return dir + " is on PATH"
+		return "read only, not writable: " + dir + " is on PATH"
 	}
 	if place := g.actedUpon(p); place != "" && p.Rule.Origin.Source != "preset git" {
-		return "programs outside act upon " + place
+		return "read only, not writable: programs outside act upon " + place
 	}
 	return ""
 }

@@ -66,7 +66,7 @@ func TestGuardPresets(t *testing.T) {
 // guardOne puts one path through the guard.
 func guardOne(h Host, p Path) ([]Path, []Skip) {
 	r := &Resolved{Paths: []Path{p}}
-	h.newGuard(r.Paths).presets(r)
+	(&resolver{r: r, host: &h, presets: h}).guard()
 	return r.Paths, r.Skipped
 }
 

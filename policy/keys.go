@@ -184,35 +184,22 @@ func (k *key) put(p *Policy, list []Named) error {
 	return nil
 }
 
-// override lays what p says for a key that is not added up over what sum says; clear
-// takes that away instead.
-func (k *key) override(sum, p *Policy, clear bool) {
+// override lays what p says for a key that is not added up over what sum says.
+func (k *key) override(sum, p *Policy) {
 	if k.kind == limit && p.Limits == (Limits{}) { // most say nothing of limits, and to ask costs
 		return
 	}
 	switch to := k.at(sum).(type) {
 	case *[]Rule:
-		if from := *k.at(p).(*[]Rule); k.replaces {
-			lay(to, slices.Clone(from), from != nil, clear)
+		if from := *k.at(p).(*[]Rule); k.replaces && from != nil {
+			*to = slices.Clone(from)
 		}
 	case *Named:
-		from := *k.at(p).(*Named)
-		lay(to, from, from.Value != "", clear)
+		*to = cmp.Or(*k.at(p).(*Named), *to)
 	case Limit: // as it is: a library's caller may give what no text says
-		from := k.at(p).(Limit)
-		lay(to.Value, *from.Value, from.Said(), clear)
-		lay(to.From, *from.From, from.Said(), clear)
-	}
-}
-
-// lay puts what is said in the place of what was, or, to clear, nothing.
-func lay[T any](to *T, from T, said, clear bool) {
-	var none T
-	switch {
-	case said && clear:
-		*to = none
-	case said:
-		*to = from
+		if from := k.at(p).(Limit); from.Said() {
+			*to.Value, *to.From = *from.Value, *from.From
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 )
 
 // A command that may write somewhere may leave a symbolic link there. The next
@@ -19,27 +20,22 @@ const ProjectFile = ".zsbx.toml"
 // the rule leads, but an error where that is a place of secrets or what programs
 // outside start.
 func (r *Resolved) EscapingLinks() (warnings Errors, err error) {
-	var all []*Path
 	for _, paths := range [][]Path{r.Paths, r.Net.Unix, r.Create} {
 		for i := range paths {
-			if len(paths[i].Links) > 0 {
-				all = append(all, &paths[i])
-			}
-		}
-	}
-	for _, p := range all {
-		switch from := p.Rule.Origin; {
-		case from.BuiltIn():
-		case from.Line > 0 && filepath.Base(from.Source) == ProjectFile:
-			if link := p.LinkOutOf(filepath.Dir(from.Source)); link != "" {
-				return warnings, fmt.Errorf("%s: the link %s leads out of the project, to %s; if that is meant, the policy has to name that place itself", from, link, p.Path)
-			}
-		default:
-			if err := r.plantedDoor(p); err != nil {
-				return warnings, err
-			}
-			if link := p.LinkOutOf(r.Dir); link != "" && !Within(r.Home, r.Dir) {
-				warnings = append(warnings, &Error{Origin: from, Code: CodePath, Msg: fmt.Sprintf("the link %s leads to %s", link, p.Path)})
+			p := &paths[i]
+			switch from := p.Rule.Origin; {
+			case len(p.Links) == 0 || from.BuiltIn():
+			case from.Line > 0 && filepath.Base(from.Source) == ProjectFile:
+				if link := p.LinkOutOf(filepath.Dir(from.Source)); link != "" {
+					return warnings, fmt.Errorf("%s: the link %s leads out of the project, to %s; if that is meant, the policy has to name that place itself", from, link, p.Path)
+				}
+			default:
+				if err := r.plantedDoor(p); err != nil {
+					return warnings, err
+				}
+				if link := p.LinkOutOf(r.Dir); link != "" && !Within(r.Home, r.Dir) {
+					warnings = append(warnings, &Error{Origin: from, Code: CodePath, Msg: fmt.Sprintf("the link %s leads to %s", link, p.Path)})
+				}
 			}
 		}
 	}
@@ -65,15 +61,11 @@ func (r *Resolved) plantedDoor(p *Path) error {
 
 // LinkOutOf is the link in dir by which a path leads out of dir, "" for none.
 func (p *Path) LinkOutOf(dir string) string {
-	if Within(p.Path, dir) {
+	at := slices.IndexFunc(p.Links, func(link string) bool { return Within(link, dir) })
+	if at < 0 || Within(p.Path, dir) {
 		return ""
 	}
-	for _, link := range p.Links {
-		if Within(link, dir) {
-			return link
-		}
-	}
-	return ""
+	return p.Links[at]
 }
 
 // PlantedLink is the link by which a path leads out of a directory where a
@@ -81,13 +73,8 @@ func (p *Path) LinkOutOf(dir string) string {
 // unless that holds the home directory, or out of a tree that a user made
 // writable.
 func (r *Resolved) PlantedLink(p *Path) string {
-	if len(p.Links) == 0 {
-		return ""
-	}
-	if !Within(r.Home, r.Dir) {
-		if link := p.LinkOutOf(r.Dir); link != "" {
-			return link
-		}
+	if link := p.LinkOutOf(r.Dir); link != "" && !Within(r.Home, r.Dir) {
+		return link
 	}
 	for i := range r.Paths {
 		t := &r.Paths[i]

@@ -36,25 +36,21 @@ func Merge(ps ...*Policy) *Policy {
 	return sum
 }
 
-// mergeSystem adds one system's overrides to the sum of those before, of
-// which the scalars give way to what p says for all systems.
+// mergeSystem adds one system's overrides to the sum of those before, which give way to
+// what p says for all systems.
 func mergeSystem(at **Policy, p, system *Policy) {
-	if *at == nil && system == nil {
-		return
-	}
-	sum := cmp.Or(*at, &Policy{})
-	*at = sum
-	for i := range keys {
-		keys[i].override(sum, p, true)
-	}
-	sum.Env.Set = slices.DeleteFunc(sum.Env.Set, func(v Named) bool {
-		return slices.ContainsFunc(p.Env.Set, func(w Named) bool { return v.Name == w.Name })
-	})
-	if p.Guard.Off {
-		sum.Guard.Lists = nil
+	if sum := *at; sum != nil {
+		for i := range keys {
+			keys[i].override(sum, p)
+		}
+		sum.Env.Set = append(sum.Env.Set, p.Env.Set...)
+		if p.Guard.Off {
+			sum.Guard.Lists = nil
+		}
 	}
 	if system != nil {
-		sum.add(system)
+		*at = cmp.Or(*at, &Policy{})
+		(*at).add(system)
 	}
 }
 
@@ -76,7 +72,7 @@ func (sum *Policy) add(p *Policy) {
 	sum.Guard.Lists = append(sum.Guard.Lists, p.Guard.Lists...)
 	sum.Guard.Words = append(sum.Guard.Words, p.Guard.Words...)
 	for i := range keys {
-		keys[i].override(sum, p, false)
+		keys[i].override(sum, p)
 	}
 }
 

@@ -32,12 +32,9 @@ func Presets() []PresetInfo { return presetTable() }
 
 var presetTable = sync.OnceValue(func() []PresetInfo {
 	table := tables.Presets()
-	all := make([]PresetInfo, 0, len(table))
-	for _, s := range table {
-		all = append(all, PresetInfo{
-			Name: s.Name, Description: s.Note, Commands: s.Key("commands"), Files: s.Key("files"),
-			Dirs: s.Key("dirs"), Programs: s.Key("programs"), agent: s.Key("agent") != nil,
-		})
+	all := make([]PresetInfo, len(table))
+	for i, s := range table {
+		all[i] = PresetInfo{s.Name, s.Note, s.Key("commands"), s.Key("files"), s.Key("dirs"), s.Key("programs"), s.Key("agent") != nil}
 	}
 	return all
 })
@@ -45,10 +42,8 @@ var presetTable = sync.OnceValue(func() []PresetInfo {
 // presetInfo finds a built-in preset, nil for none.
 func presetInfo(name string) *PresetInfo {
 	all := Presets()
-	for i := range all {
-		if all[i].Name == name {
-			return &all[i]
-		}
+	if at := slices.IndexFunc(all, func(p PresetInfo) bool { return p.Name == name }); at >= 0 {
+		return &all[at]
 	}
 	return nil
 }
@@ -102,12 +97,7 @@ func (p *Policy) addPreset(s *tables.Section, what string, tools bool, from Orig
 	kind, more, _ := strings.Cut(what, " ")
 	if access := accessOf(kind); access != 0 {
 		if !tools || access&Write == 0 {
-			p.FS.Rules = slices.Grow(p.FS.Rules, len(s.Entries))
-			for _, e := range s.Entries {
-				p.FS.Rules = append(p.FS.Rules, Rule{
-					Path: e, Access: access, Optional: true, Create: more == "create", Data: kind == "data", Origin: from,
-				})
-			}
+			p.FS.Rules = addOptional(p.FS.Rules, Rule{Access: access, Create: more == "create", Data: kind == "data", Origin: from}, s.Entries)
 		}
 		return nil
 	}
@@ -137,12 +127,14 @@ func (p *Policy) addPreset(s *tables.Section, what string, tools bool, from Orig
 
 // accessOf is the access that a section of paths gives, 0 for no such section.
 func accessOf(kind string) Access {
-	for _, access := range [...]Access{Read, Read | Exec, Read | Write | Exec, Read | Write} {
-		if access.String() == kind {
-			return access
-		}
-	}
-	if kind == "data" {
+	switch kind {
+	case "ro":
+		return Read
+	case "rox":
+		return Read | Exec
+	case "rw":
+		return Read | Write | Exec
+	case "rw_noexec", "data":
 		return Read | Write
 	}
 	return 0
@@ -172,9 +164,9 @@ func Baseline(os string) *Policy {
 	}
 	from, table := Origin{Source: "baseline"}, tables.Baseline()
 	for _, c := range p.FS.System.categories() {
-		*c.rules = optional(from, c.access, tables.Find(table, os+" "+c.key)...)
+		*c.rules = addOptional(nil, Rule{Access: c.access, Origin: from}, tables.Find(table, os+" "+c.key))
 	}
-	p.FS.Rules = optional(from, Read, tables.Find(table, "dotfiles")...)
+	p.FS.Rules = addOptional(nil, Rule{Access: Read, Origin: from}, tables.Find(table, "dotfiles"))
 	return p
 }
 
@@ -193,11 +185,11 @@ func (rs *resolver) wholeApp(p *Path) {
 	}
 }
 
-// optional makes one rule for each path, all with the same access.
-func optional(from Origin, access Access, paths ...string) []Rule {
-	rules := make([]Rule, len(paths))
-	for i, p := range paths {
-		rules[i] = Rule{Path: p, Access: access, Optional: true, Origin: from}
+// addOptional adds a rule like this one for each path.
+func addOptional(rules []Rule, like Rule, paths []string) []Rule {
+	rules, like.Optional = slices.Grow(rules, len(paths)), true
+	for _, like.Path = range paths {
+		rules = append(rules, like)
 	}
 	return rules
 }

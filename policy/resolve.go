@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"syscall"
 )
 
 // sourceTemp is the origin of the rule for Host.TempDir.
@@ -110,14 +109,14 @@ type resolver struct {
 	errs    Errors
 }
 
-func (rs *resolver) fail(o Origin, code Code, hint string, err error) {
-	rs.errs = append(rs.errs, &Error{Origin: o, Code: code, Msg: err.Error(), Hint: hint})
+func (rs *resolver) fail(o Origin, code Code, hint, msg string) {
+	rs.errs = append(rs.errs, &Error{Origin: o, Code: code, Msg: msg, Hint: hint})
 }
 
 // rule resolves one rule.
 func (rs *resolver) rule(rule Rule) {
-	if rule.Access&(Read|Write|Exec) == 0 || rule.Access&^(Read|Write|Exec) != 0 {
-		rs.fail(rule.Origin, CodeValue, "", fmt.Errorf("path %q has no access that is known", rule.Path))
+	if rule.Access == 0 || rule.Access&^(Read|Write|Exec) != 0 {
+		rs.fail(rule.Origin, CodeValue, "", fmt.Sprintf("path %q has no access that is known", rule.Path))
 		return
 	}
 	p, ok := rs.path(rule)
@@ -125,13 +124,23 @@ func (rs *resolver) rule(rule Rule) {
 		return
 	}
 	if err := rs.refuse(&p); err != nil {
-		rs.reject(rule, CodeRefused, err)
+		rs.leave(rule, rule.Origin.BuiltIn(), CodeRefused, "", err.Error())
 		return
 	}
 	if rs.host.OS == "macos" && rule.Origin.Source == "baseline" {
 		rs.wholeApp(&p)
 	}
 	rs.r.Paths = append(rs.r.Paths, p)
+}
+
+// leave leaves a rule out: it is skipped, or else that is an error. A built-in rule whose
+// path the environment may have moved is always skipped.
+func (rs *resolver) leave(rule Rule, skip bool, code Code, hint, why string) {
+	if skip {
+		rs.r.Skipped = append(rs.r.Skipped, Skip{Rule: rule, Reason: why})
+	} else {
+		rs.fail(rule.Origin, code, hint, why)
+	}
 }
 
 // path finds what a rule names, or reports why it cannot.
@@ -142,15 +151,8 @@ func (rs *resolver) path(rule Rule) (Path, bool) {
 	}
 	written, err := host.absolute(rule.Path)
 	if err != nil {
-		var unset *unsetError
-		switch missing := errors.As(err, &unset); {
-		case missing && rule.Optional:
-			rs.skip(rule, err.Error())
-		case missing:
-			rs.unset(rule.Origin, "path", rule.Path, err)
-		default:
-			rs.reject(rule, CodeValue, err)
-		}
+		code := expandCode(err)
+		rs.leave(rule, rule.Origin.BuiltIn() || rule.Optional && code == CodeVariable, code, "", err.Error())
 		return Path{}, false
 	}
 	rs.w.exact = rs.host.OS == "macos" && !rule.Origin.BuiltIn() // built-in paths are spelled right
@@ -159,43 +161,32 @@ func (rs *resolver) path(rule Rule) (Path, bool) {
 		Path: pl.path, Access: rule.Access, Mode: pl.stat.Mode.Type(), ID: pl.stat.ID,
 		Rule: rule, Written: written, Links: pl.links,
 	}
-	reason, code, hint := "", CodePath, ""
 	switch {
-	case errors.Is(err, syscall.ELOOP):
-		reason = fmt.Sprintf("%s: too many symbolic links, or a loop of them", written)
 	case err != nil:
-		reason = fmt.Sprintf("%s: %v", written, err)
+		rs.leave(rule, rule.Optional, CodePath, "", written+": "+err.Error())
 	case pl.gone != "":
-		reason, code, hint = pl.whyGone(written), CodeMissing, missingHint(&rule, written)
+		create := rule.Create && !rs.homeless(pl.path)
+		if create {
+			p.Mode = fs.ModeDir
+			rs.r.Create = append(rs.r.Create, p)
+		}
+		hint := ""
+		if !rule.Optional && !create {
+			hint = missingHint(&rule, written)
+		}
+		rs.leave(rule, rule.Optional || create, CodeMissing, hint, pl.whyGone(written))
 	default:
 		return p, true
-	}
-	create := rule.Create && code == CodeMissing && !rs.homeless(pl.path)
-	if create {
-		p.Mode = fs.ModeDir
-		rs.r.Create = append(rs.r.Create, p)
-	}
-	if rule.Optional || create {
-		rs.skip(rule, reason)
-	} else {
-		rs.fail(rule.Origin, code, hint, errors.New(reason))
 	}
 	return Path{}, false
 }
 
-// unset reports a variable that is not set.
-func (rs *resolver) unset(from Origin, what, written string, err error) {
-	rs.fail(from, CodeVariable, "", fmt.Errorf("%s %q: %w (a dollar sign is written $$)", what, written, err))
-}
-
-// reject refuses a rule. One that is built in, whose path the environment may
-// have moved, is left out.
-func (rs *resolver) reject(rule Rule, code Code, err error) {
-	if rule.Origin.BuiltIn() {
-		rs.skip(rule, err.Error())
-	} else {
-		rs.fail(rule.Origin, code, "", err)
+// expandCode is the code of an error of Host.absolute or Host.pattern.
+func expandCode(err error) Code {
+	if errors.As(err, new(*unsetError)) {
+		return CodeVariable
 	}
+	return CodeValue
 }
 
 // userAccess is what the rules that are no built-in ones allow on a canonical
@@ -218,10 +209,6 @@ func (o Origin) BuiltIn() bool {
 // flag reports whether something was said on the command line.
 func (o Origin) flag() bool { return strings.HasPrefix(o.Source, "--") }
 
-func (rs *resolver) skip(rule Rule, reason string) {
-	rs.r.Skipped = append(rs.r.Skipped, Skip{Rule: rule, Reason: reason})
-}
-
 // net settles how much of the network is open. A list of ports, empty or not,
 // limits the network to it whether allow is false or not said.
 func (rs *resolver) net(n *Net) {
@@ -229,10 +216,11 @@ func (rs *resolver) net(n *Net) {
 	byFlag := slices.ContainsFunc(ports, func(p Port) bool { return p.Origin.flag() })
 	for _, p := range ports {
 		if p.Number == 0 {
-			rs.fail(p.Origin, CodeValue, "", fmt.Errorf("port 0 is not between 1 and 65535"))
+			rs.fail(p.Origin, CodeValue, "", "port 0 is not between 1 and 65535")
 		}
 	}
-	switch allow := n.Allow; {
+	allow := n.Allow
+	switch {
 	case n.ConnectTCP == nil && n.BindTCP == nil, allow.Origin.flag() && !byFlag: // --net and --no-net mean what they say, whatever files do
 		out.Mode, out.From = NetOpen, cmp.Or(allow.Origin, Origin{Source: "default"})
 		if allow.Value == "false" {
@@ -247,16 +235,11 @@ func (rs *resolver) net(n *Net) {
 	// In one file "allow = true" beside a list is the list in other words.
 	// Said in two files, one of the two is not what somebody meant. A flag
 	// outranks what files allow.
-	other := slices.IndexFunc(ports, func(p Port) bool { return p.Origin.Source != n.Allow.Origin.Source })
-	if n.Allow.Value != "true" || byFlag && !n.Allow.Origin.flag() || other < 0 {
-		return
+	other := slices.IndexFunc(ports, func(p Port) bool { return p.Origin.Source != allow.Origin.Source })
+	if allow.Value == "true" && byFlag == allow.Origin.flag() && other >= 0 {
+		rs.fail(allow.Origin, CodeContradiction, fmt.Sprintf("--connect-tcp %d", ports[other].Number),
+			fmt.Sprintf("the whole network is allowed here, but %s limits it to port %d", ports[other].Origin, ports[other].Number))
 	}
-	hint := ""
-	if !n.Allow.Origin.flag() {
-		hint = fmt.Sprintf("--connect-tcp %d", ports[other].Number)
-	}
-	rs.fail(n.Allow.Origin, CodeContradiction, hint,
-		fmt.Errorf("the whole network is allowed here, but %s limits it to port %d", ports[other].Origin, ports[other].Number))
 }
 
 // sockets resolves the Unix sockets that may be connected to: a socket, or a
@@ -267,7 +250,7 @@ func (rs *resolver) sockets(names []Named) {
 		switch {
 		case !ok:
 		case p.Mode&(fs.ModeSocket|fs.ModeDir) == 0:
-			rs.fail(n.Origin, CodeValue, "", fmt.Errorf("%s is neither a socket nor a directory", p.Written))
+			rs.fail(n.Origin, CodeValue, "", fmt.Sprintf("%s is neither a socket nor a directory", p.Written))
 		default:
 			rs.r.Net.Unix = append(rs.r.Net.Unix, p)
 		}

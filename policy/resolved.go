@@ -2,6 +2,7 @@ package policy
 
 import (
 	"io/fs"
+	"strconv"
 
 	"github.com/zsbx/zsbx/policy/glob"
 )
@@ -158,17 +159,11 @@ func (r *Resolved) Policy() *Policy {
 		}
 		p.FS.Deny = append(p.FS.Deny, Deny{Pattern: literal(pattern), Origin: d.Deny.Origin})
 	}
-	switch r.Net.Mode {
-	case NetPorts:
-		p.Net.ConnectTCP = append([]Port{}, r.Net.ConnectTCP...)
-		p.Net.BindTCP = append([]Port{}, r.Net.BindTCP...)
-		fallthrough
-	case NetNone:
-		p.Net.Allow = Named{Value: "false", Origin: r.Net.From}
-	case NetOpen:
-		if r.Net.From.Source != "default" {
-			p.Net.Allow = Named{Value: "true", Origin: r.Net.From}
-		}
+	if r.Net.Mode == NetPorts {
+		p.Net.ConnectTCP, p.Net.BindTCP = append([]Port{}, r.Net.ConnectTCP...), append([]Port{}, r.Net.BindTCP...)
+	}
+	if r.Net.From.Source != "default" {
+		p.Net.Allow = Named{Value: strconv.FormatBool(r.Net.Mode == NetOpen), Origin: r.Net.From}
 	}
 	for i := range r.Net.Unix {
 		p.Net.Unix = append(p.Net.Unix, Named{Value: literal(r.Net.Unix[i].Path), Origin: r.Net.Unix[i].Rule.Origin})

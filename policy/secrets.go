@@ -238,7 +238,7 @@ func (r *Resolved) Unwise() func(p string, a Access, dir bool) string {
 		}
 	}
 	return func(p string, a Access, dir bool) string {
-		asked := &Policy{FS: FS{Rules: optional(Origin{}, Read, literal(p))}}
+		asked := &Policy{FS: FS{Rules: []Rule{{Path: literal(p), Access: Read}}}}
 		if err := asked.encodable(asked.tree()); err != nil {
 			return err.Error()
 		}

@@ -76,16 +76,11 @@ func hasControl(s string) bool {
 	return false
 }
 
-// maxPath is PATH_MAX less the final NUL, in bytes.
-const maxPath = 4095
-
 // checkPath says what is wrong with a path as it is written in a rule.
 func checkPath(s string) error {
 	switch {
 	case s == "":
 		return errors.New("an empty path")
-	case len(s) > maxPath:
-		return fmt.Errorf("a path of %d bytes: the longest that can exist has %d", len(s), maxPath)
 	case hasControl(s):
 		return fmt.Errorf("path %q has a control character", s)
 	case strings.Contains(s, "\uFFFD"):

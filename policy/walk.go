@@ -37,12 +37,12 @@ type walker struct {
 	// exact asks for names as the file system spells them. macOS finds
 	// ".SSH" where ".ssh" lies, but a rule for the former matches nothing.
 	exact bool
-	names map[string][]string // of directories, for exact
+	names map[string][]fs.DirEntry // of directories, for exact
 }
 
 func newWalker(h *Host, size int) *walker {
 	root := place{path: "/", stat: Stat{Mode: fs.ModeDir}}
-	return &walker{host: h, root: root, seen: make(map[string]*place, size), slab: make([]place, 0, size)}
+	return &walker{host: h, root: root, seen: make(map[string]*place, size), slab: make([]place, 0, size), names: map[string][]fs.DirEntry{}}
 }
 
 // keep remembers where a path leads.
@@ -196,32 +196,25 @@ func (w *walker) look(dir, full string, depth int) (place, error) {
 // spelling is the path of a file with its last name as the directory has it.
 // Where the directory cannot be read, it stays as it is.
 func (w *walker) spelling(dir, full string, st Stat) string {
-	names, ok := w.names[dir]
+	entries, ok := w.names[dir]
 	if !ok && w.host.ReadDir != nil {
-		entries, _ := w.host.ReadDir(dir)
-		for _, e := range entries {
-			names = append(names, e.Name())
-		}
-		if w.names == nil {
-			w.names = map[string][]string{}
-		}
-		w.names[dir] = names
+		entries, _ = w.host.ReadDir(dir)
+		w.names[dir] = entries
 	}
 	name := path.Base(full)
-	at := slices.Index(names, name)
-	if at < 0 {
-		at = slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
-	}
-	if at < 0 { // the same letters may be composed differently (TN1150, APFS)
-		at = slices.IndexFunc(names, func(n string) bool {
+	for _, same := range []func(string) bool{
+		func(n string) bool { return n == name },
+		func(n string) bool { return strings.EqualFold(n, name) },
+		func(n string) bool { // the same letters may be composed differently (TN1150, APFS)
 			other, err := w.host.Lstat(path.Join(dir, n))
 			return err == nil && other.ID == st.ID
-		})
+		},
+	} {
+		if at := slices.IndexFunc(entries, func(e fs.DirEntry) bool { return same(e.Name()) }); at >= 0 {
+			return path.Join(dir, entries[at].Name())
+		}
 	}
-	if at < 0 {
-		return full
-	}
-	return path.Join(dir, names[at])
+	return full
 }
 
 // missingHint is what to type where a path is missing: what is to be written can

@@ -30,31 +30,18 @@ func ParseTime(s string) (time.Duration, error) {
 // without: k, M, G, T are powers of 1000, Ki, Mi, Gi, Ti powers of 1024, in
 // either case, and "B" may follow ("65536", "100kB", "10MiB"). "0" is no limit.
 func ParseSize(s string) (int64, error) {
-	bad := errors.New("a size is a number of bytes, such as 65536, 100kB or 10MiB")
 	digits := strings.TrimRight(s, "BbIiKkMmGgTt")
 	n, err := strconv.ParseUint(digits, 10, 63)
-	if err != nil {
-		return 0, bad
+	factor := map[string]uint64{
+		"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40,
+	}[strings.TrimSuffix(strings.ToLower(s[len(digits):]), "b")]
+	switch {
+	case err != nil || factor == 0:
+		return 0, errors.New("a size is a number of bytes, such as 65536, 100kB or 10MiB")
+	case n > math.MaxInt64/factor:
+		return 0, errors.New("the size is too large")
 	}
-	unit := strings.TrimSuffix(strings.ToLower(s[len(digits):]), "b")
-	base := uint64(1000)
-	if strings.HasSuffix(unit, "i") {
-		base, unit = 1024, strings.TrimSuffix(unit, "i")
-	}
-	exp := strings.Index("kmgt", unit)
-	if len(unit) > 1 || exp < 0 || unit == "" && base == 1024 {
-		return 0, bad
-	}
-	if unit == "" {
-		return int64(n), nil
-	}
-	for range exp + 1 {
-		if n > math.MaxInt64/base {
-			return 0, errors.New("the size is too large")
-		}
-		n *= base
-	}
-	return int64(n), nil
+	return int64(n * factor), nil
 }
 
 // FormatSize writes a number of bytes as people do, in powers of 1024.
