@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zsbx/zsbx/internal/gitconfig"
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
@@ -73,8 +74,8 @@ func (r *Resolved) Spared(held bool) string {
 func (rs *resolver) closed(flat *Policy) {
 	for _, c := range flat.Closed {
 		name, above := strings.CutPrefix(c.Path, "../")
-		if file := rs.presets.place(c.Path); !above && file != "" {
-			rs.missed(file, c.Commands)
+		if file := rs.presets.place(c.Path); !above && file != "" && rs.missed(file, c.Commands) && c.Includes {
+			rs.included(file, c.Commands)
 		}
 		for dir := rs.host.Dir; above && dir != "/"; {
 			dir = path.Dir(dir)
@@ -83,13 +84,34 @@ func (rs *resolver) closed(flat *Policy) {
 	}
 }
 
-// missed notes a file that is there and closed.
-func (rs *resolver) missed(file string, commands []string) {
+// included looks for the files that a configuration of git includes (git-config(1),
+// Includes). Git stops at one that it may not read.
+func (rs *resolver) included(config string, commands []string) {
+	text, _ := rs.host.ReadFile(config)
+	settings, _ := gitconfig.Read(string(text))
+	for _, s := range settings {
+		file, below := strings.CutPrefix(s.Value, "~/")
+		switch {
+		case !s.Includes():
+			continue
+		case below:
+			file = path.Join(rs.host.Home, file)
+		case !path.IsAbs(file):
+			file = path.Join(path.Dir(config), file)
+		}
+		rs.missed(path.Clean(file), commands)
+	}
+}
+
+// missed notes a file that is there and closed, and reports whether it is open.
+func (rs *resolver) missed(file string, commands []string) (open bool) {
 	pl, err := rs.w.walk(file)
 	if err != nil || pl.gone != "" {
-		return
+		return false
 	}
-	if v := rs.r.Allowed(pl.path, Read); !v.Allowed && (v.Deny == nil || v.Deny.Secret) {
+	v := rs.r.Allowed(pl.path, Read)
+	if !v.Allowed && (v.Deny == nil || v.Deny.Secret) {
 		rs.r.closed = append(rs.r.closed, Closed{Path: file, Commands: commands})
 	}
+	return v.Allowed
 }

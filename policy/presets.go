@@ -117,7 +117,7 @@ func (p *Policy) addPreset(s *tables.Section, what string, tools bool, from Orig
 		}
 	case kind == "closed":
 		for _, k := range s.Keys {
-			p.Closed = append(p.Closed, Closed{Path: k.Name, Commands: k.Entries})
+			p.Closed = append(p.Closed, Closed{Path: k.Name, Commands: k.Entries, Includes: more == "includes"})
 		}
 	default:
 		return errors.New("no preset has that")
