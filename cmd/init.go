@@ -16,7 +16,6 @@ import (
 
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
-	"github.com/zsbx/zsbx/policy/learn"
 )
 
 func newInit(a *app) *cobra.Command {
@@ -102,7 +101,7 @@ func (l *learner) save() error {
 	if !bytes.Equal(now, l.old) {
 		return errors.Join(l.print(), coded(codePolicy, fmt.Errorf("%s has changed while the command ran: nothing is written, look at it first", file)))
 	}
-	text, err := policy.Amend(file, l.old, learn.Policy(l.accepted, l.base))
+	text, err := policy.Amend(file, l.old, l.more)
 	if err != nil {
 		return errors.Join(l.print(), coded(codePolicy, fmt.Errorf("%s: %w: add the lines by hand", file, err)))
 	}

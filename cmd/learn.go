@@ -30,10 +30,10 @@ type learner struct {
 	old  []byte           // the project's policy, before anything ran; nil for none
 	base *policy.Resolved // without anything that was learnt
 
-	needs        []learn.Need     // of the runs that failed
-	asked, taken []learn.Proposal // what somebody was asked about, and what of it was accepted
-	accepted     []learn.Proposal
-	left         []learn.Left // what nothing was proposed or accepted for, each reason once
+	needs []learn.Need // of the runs that failed
+	asked []learn.Need // what of them somebody was asked about
+	rules int          // how many were accepted: policyFlags.more
+	left  []learn.Need // what nothing was proposed or accepted for, each reason once
 }
 
 func newLearn(a *app) *cobra.Command {
@@ -43,19 +43,14 @@ func newLearn(a *app) *cobra.Command {
 		Short: "Find the policy that a command needs",
 		Long: `Run COMMAND under its policy, propose rules for what it was refused, and run it
 again with those that are accepted, until it succeeds: at most five times. No run
-has more than what was accepted. Then print the rules, as a policy and as flags.
+has more than what was accepted. Then print the rules as a policy.
 
 On a terminal each proposal is asked about. --yes accepts all but sockets, as Docker's
 may be among them; without either COMMAND is run once. What COMMAND prints goes to standard error.`,
 		Example: `  zsbx learn -- make
   zsbx learn --yes --write -- cargo build
   zsbx learn --yes -- npm ci > policy.toml`,
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usageHint("zsbx learn --help", "no command given")
-			}
-			return l.run(args)
-		},
+		RunE: func(_ *cobra.Command, args []string) error { return l.run(args) },
 	}
 	fs := c.Flags()
 	fs.SetInterspersed(false)
@@ -66,35 +61,34 @@ may be among them; without either COMMAND is run once. What COMMAND prints goes 
 	return c
 }
 
-const mostRounds = 5 // of a command
-
 func (l *learner) run(argv []string) (err error) {
-	l.tty = isTerminal(l.a.stderr) && !l.yes
+	if len(argv) == 0 {
+		return usageHint("zsbx learn --help", "no command given")
+	}
+	l.tty, l.more = isTerminal(l.a.stderr) && !l.yes, &policy.Policy{}
 	if l.old, err = l.projectText(); err != nil {
 		return err
 	}
+	const most = 5
 	for round := 1; ; round++ {
+		had := l.more.Hash()
 		res, refused, err := l.round(argv)
+		if err == nil && (res.Failed || l.permissive) {
+			err = l.propose(refused)
+		}
 		if err != nil {
 			return err
 		}
-		more := false
-		if res.Failed || l.permissive {
-			if more, err = l.propose(refused); err != nil {
-				return err
-			}
-		}
 		l.a.say.line("learn", "36", fmt.Sprintf("round %d: exit status %d; the policy refuses %s, %s so far", round, res.ExitCode(),
-			count(len(refused), "thing", "things"), count(len(l.accepted), "rule", "rules")))
-		if l.permissive || !more || round == mostRounds || !l.tty && !l.yes {
-			return errors.Join(l.end(argv), status(res.ExitCode()))
+			count(len(refused), "thing", "things"), count(l.rules, "rule", "rules")))
+		if l.permissive || l.more.Hash() == had || round == most || !l.tty && !l.yes {
+			return errors.Join(l.end(), status(res.ExitCode()))
 		}
 	}
 }
 
 // round runs the command with what was accepted, and returns what it was refused.
 func (l *learner) round(argv []string) (*sandbox.Result, []learn.Need, error) {
-	l.more = learn.Policy(l.accepted, l.base)
 	c, err := l.compose("", argv, l.check())
 	if err != nil {
 		return nil, nil, err
@@ -118,36 +112,41 @@ func (l *learner) round(argv []string) (*sandbox.Result, []learn.Need, error) {
 	}
 	got := plan.Refusals()
 	l.a.tellChanges(res.Changes)
-	return &res, why.Needs(plan, &got), err
+	return &res, why.New(plan, &got, res.ExitCode()).Needs, err
 }
 
 // propose makes proposals for what was refused in this run that failed, and all before,
-// asks about those that are new, and reports whether any was accepted.
-func (l *learner) propose(needs []learn.Need) (more bool, err error) {
+// and asks about those that are new.
+func (l *learner) propose(needs []learn.Need) error {
 	l.needs = append(l.needs, needs...)
-	open := slices.DeleteFunc(slices.Clone(l.needs), func(n learn.Need) bool {
-		return slices.ContainsFunc(l.asked, func(q learn.Proposal) bool { return q.Covers(&n) })
-	})
+	open := slices.DeleteFunc(slices.Clone(l.needs), func(n learn.Need) bool { return slices.Contains(l.asked, n) })
 	list, left := learn.Propose(open, l.base)
-	l.accepted, l.left = nil, left
+	if !l.tty {
+		l.more, l.rules = &policy.Policy{}, 0
+	}
 	for _, q := range list {
 		switch {
 		case l.tty:
-			taken, err := l.ask(q)
-			if err != nil {
-				return false, err
+			if err := l.ask(q); err != nil {
+				return err
 			}
-			l.asked, l.taken = append(l.asked, q), append(l.taken, taken...)
+			l.asked = append(l.asked, q.Needs...)
 		case q.Key == "net.unix": // it may be Docker's
-			l.left = append(l.left, learn.Left{Need: q.Need, Why: "what listens there may do anything outside for the command; give the flag if that is meant"})
+			q.Why = "what listens there may do anything outside for the command; give the flag if that is meant"
+			left = append(left, q.Need)
 		default:
-			l.accepted = append(l.accepted, q)
+			l.accept(&q)
 		}
 	}
-	l.accepted = append(l.accepted, l.taken...)
-	slices.SortStableFunc(l.left, func(a, b learn.Left) int { return cmp.Compare(a.Why, b.Why) })
-	l.left = slices.CompactFunc(l.left, func(a, b learn.Left) bool { return a.Why == b.Why && a.Need.Key == "" })
-	return l.more.Hash() != learn.Policy(l.accepted, l.base).Hash(), nil
+	slices.SortStableFunc(left, func(a, b learn.Need) int { return cmp.Compare(a.Why, b.Why) })
+	l.left = slices.CompactFunc(left, func(a, b learn.Need) bool { return a.Why == b.Why && a.Key == "" })
+	return nil
+}
+
+// accept has the next round run with a proposal.
+func (l *learner) accept(q *learn.Proposal) {
+	q.Hint(l.base).Put(l.more)
+	l.rules++
 }
 
 // open opens all files but the places of secrets. What is recorded is what the policy
@@ -157,8 +156,9 @@ func (l *learner) open(c *composed, opts *sandbox.Options) (err error) {
 		return err
 	}
 	l.base = opts.Model.Policy
-	all := policy.Rule{Path: "/", Access: policy.Read | policy.Write | policy.Exec, Origin: policy.Origin{Source: "--permissive"}}
-	c.Policy = policy.Merge(c.Policy, &policy.Policy{FS: policy.FS{Rules: []policy.Rule{all}}})
+	all := &policy.Policy{}
+	_ = all.Put("fs.rw", named("permissive", "/")) // it is no port
+	c.Policy = policy.Merge(c.Policy, all)
 	plan, err := sandbox.Plan(c.Policy, *opts)
 	if err != nil {
 		return err
@@ -171,31 +171,27 @@ func (l *learner) open(c *composed, opts *sandbox.Options) (err error) {
 }
 
 // end prints or writes what was learnt.
-func (l *learner) end(argv []string) error {
+func (l *learner) end() error {
 	for _, x := range l.left {
-		l.a.say.warn("no rule for %s: %s", (&learn.Proposal{Need: x.Need}).Hint(l.base), x.Why)
+		l.a.say.warn("no rule for %s: %s", (&learn.Proposal{Need: x}).Hint(l.base), x.Why)
 	}
-	switch {
-	case len(l.accepted) == 0:
-	case !l.tty && !l.yes:
+	switch asked := l.tty || l.yes; {
+	case l.rules > 0 && !asked:
 		l.a.say.warn("nobody was asked, so these are proposals; --yes accepts and tries them")
-	default:
-		l.a.say.hint("zsbx run %s -- %s", learn.Flags(l.accepted, l.base, len(l.policyFlags.asked.FS.Rules) > 0), quoteArgs(argv))
-		if l.write {
-			return l.save()
-		}
+	case l.rules > 0 && l.write:
+		return l.save()
 	}
 	return l.print()
 }
 
 func (l *learner) print() error {
-	text, err := policy.Amend(policy.ProjectFile, nil, learn.Policy(l.accepted, l.base))
+	text, err := policy.Amend(policy.ProjectFile, nil, l.more)
 	return errors.Join(err, l.a.printText(strings.TrimLeft(string(text), "\n")))
 }
 
 // ask asks about a proposal, and about what it is made of where that is wanted. It asks
 // again where there is nothing narrower, or nothing wider may be proposed.
-func (l *learner) ask(q learn.Proposal) (taken []learn.Proposal, _ error) {
+func (l *learner) ask(q learn.Proposal) error {
 	for queue := []learn.Proposal{q}; len(queue) > 0; {
 		q, what := queue[0], shell.Quote(queue[0].Needs[0].Path)
 		if more := len(q.Needs) - 1; more > 0 {
@@ -204,21 +200,18 @@ func (l *learner) ask(q learn.Proposal) (taken []learn.Proposal, _ error) {
 		answer, err := askTerminal(fmt.Sprintf("zsbx: learn: %s  (for %s)\n[a]llow, [n]arrower, [w]ider, ne[v]er, [q]uit? ",
 			printable(q.Hint(l.base).String()), what))
 		switch {
-		case err != nil, answer == "q", answer == "quit":
-			return nil, &failure{status: exitFailed, err: errors.New("nothing was written")}
-		case answer == "a", answer == "allow":
-			taken, queue = append(taken, q), queue[1:]
-		case answer == "v", answer == "never":
+		case err != nil, answer == "q":
+			return &failure{status: exitFailed, err: errors.New("nothing was written")}
+		case answer == "a":
+			l.accept(&q)
 			queue = queue[1:]
-		case answer == "n", answer == "narrower":
-			if parts := q.Narrower(); parts != nil {
-				queue = append(parts, queue[1:]...)
-			}
-		case answer == "w", answer == "wider":
-			if up, ok := q.Wider(l.base); ok {
-				queue[0] = up
-			}
+		case answer == "v":
+			queue = queue[1:]
+		case answer == "n":
+			queue = append(q.Narrower(), queue[1:]...)
+		case answer == "w":
+			queue[0] = q.Wider(l.base)
 		}
 	}
-	return taken, nil
+	return nil
 }

@@ -5,17 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/enforce/why"
+	"github.com/zsbx/zsbx/internal/object"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
-	"github.com/zsbx/zsbx/policy/learn"
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
@@ -45,79 +46,57 @@ again when that is confirmed.`,
 	return c
 }
 
-// shownRefusals is how many entries are shown: what comes after is no cause.
-const shownRefusals = 6
-
 // tellWhy reports what a command was refused.
 func (o *runFlags) tellWhy(a *app, command *sandbox.Command, res *sandbox.Result) error {
 	plan := command.Plan()
 	got := plan.Refusals()
 	r := why.New(plan, &got, res.ExitCode())
-	var err error
-	if o.explainFile != "" {
-		var b strings.Builder
-		if err = writeJSON(&b, r, "  "); err == nil {
-			err = command.WriteFile("--explain-file", o.explainFile, b.String())
-		}
+	var b strings.Builder
+	err := writeJSON(&b, r, "  ")
+	if err == nil && o.explainFile != "" {
+		err = command.WriteFile("--explain-file", o.explainFile, b.String())
 	}
 	if a.say.json {
 		return errors.Join(err, writeJSON(a.say.w, r, ""))
 	}
-	w := whyText{say: a.say, plan: plan}
-	w.report(r)
+	a.say.refusals(r, plan.Policy.Short)
 	return err
 }
 
-// whyText writes a report for people.
-type whyText struct {
-	say  *voice
-	plan *enforce.Plan
-	b    strings.Builder
-}
-
-func (w *whyText) line(format string, args ...any) {
-	w.b.WriteString(strings.TrimRight(printable(fmt.Sprintf(format, args...)), " ") + "\n")
-}
-
-func (w *whyText) report(r *why.Report) {
+// refusals says what is in a report; short writes a path as people do.
+func (v *voice) refusals(r *why.Report, short func(string) string) {
+	const shown = 6 // what comes after is no cause
 	n := len(r.Entries)
-	what := count(n, "thing was", "things were") + " refused"
-	switch {
-	case n == 0:
-		what = "nothing was refused by zsbx"
-	case r.Status == 0:
-		what += " on the way, and it went on"
-	default:
-		what += ", " + count(r.Causes(), "looks", "look") + " like the cause"
+	what := "nothing was refused by zsbx"
+	if n > 0 {
+		what = count(n, "thing was", "things were") + " refused, " + count(r.Causes, "looks", "look") + " like the cause"
 	}
-	w.say.line("why", "36", fmt.Sprintf("exit status %d; %s", r.Status, what))
-	for i := range r.Entries[:min(n, shownRefusals)] {
-		w.entry(&r.Entries[i])
+	v.line("why", "36", fmt.Sprintf("exit status %d; %s", r.Status, what))
+	var b strings.Builder
+	line := func(format string, args ...any) { b.WriteString(printable(fmt.Sprintf(format, args...)) + "\n") }
+	for i := range r.Entries[:min(n, shown)] {
+		tellEntry(line, &r.Entries[i], short)
 	}
-	if more := n - shownRefusals; more > 0 {
-		w.line("  %s less likely: --json or --explain-file has all", count(more, "more is", "more are"))
-	}
-	if r.More {
-		w.line("  there were more than zsbx remembers")
+	if more := n - shown; more > 0 {
+		line("  %s less likely: --json or --explain-file has all", count(more, "more is", "more are"))
 	}
 	if r.Ordinary > 0 {
-		w.line("  %s refused by file permissions, as without zsbx", count(r.Ordinary, "more call was", "more calls were"))
+		line("  %s refused by file permissions, as without zsbx", count(r.Ordinary, "more call was", "more calls were"))
 	}
 	if len(r.Environment) > 0 {
-		w.line("  left out of the environment: %s (--env NAME passes one)", strings.Join(r.Environment, ", "))
+		line("  left out of the environment: %s (--env NAME passes one)", strings.Join(r.Environment, ", "))
 	}
-	_, _ = w.say.w.Write([]byte(w.b.String()))
+	_, _ = io.WriteString(v.w, b.String())
 }
 
-// entry writes one thing that was refused, in two to four lines.
-func (w *whyText) entry(e *why.Entry) {
-	mark := " "
+// tellEntry says in two to four lines one thing that was refused.
+func tellEntry(line func(string, ...any), e *why.Entry, short func(string) string) {
+	mark, what := " ", short(e.Path)
 	if e.Cause {
 		mark = "*"
 	}
-	what := w.short(e.Path)
 	if e.To != "" {
-		what += " -> " + w.short(e.To)
+		what += " -> " + short(e.To)
 	}
 	told := []string{e.Errno, e.Program}
 	if e.Paths > 1 {
@@ -129,41 +108,25 @@ func (w *whyText) entry(e *why.Entry) {
 	if !e.Proved {
 		told = append(told, "not proved")
 	}
-	w.line("%s %-8s %-30s %s", mark, e.Verb, what, strings.Join(told, ", "))
-	if e.Via != "" {
-		w.line("           %s; it is the interpreter of %s", e.Reason, w.short(e.Via))
-	} else {
-		w.line("           %s", e.Reason)
-	}
+	line("%s %-8s %-30s %s", mark, e.Verb, what, strings.Join(told, ", "))
+	line("           %s", e.Reason)
 	switch {
 	case e.Secret:
-		w.line("           a place of secrets: zsbx proposes no rule for it")
-	case e.Hint != (learn.Hint{}) && e.Harmless == "":
-		w.line("           %s", e.Hint)
+		line("           a place of secrets: zsbx proposes no rule for it")
+	case e.Harmless != "":
+		line("           %s", e.Harmless)
+	case e.Flag != "":
+		line("           %s", e.Flag)
 		if toml := e.Hint.TOML(); toml != "" {
-			w.line("           .zsbx.toml: %s", toml)
+			line("           .zsbx.toml: %s", toml)
 		}
 	}
-	if e.Harmless != "" {
-		w.line("           %s", e.Harmless)
-	}
 }
 
-// short is a path as people write it.
-func (w *whyText) short(p string) string {
-	return strings.ReplaceAll(w.plan.Policy.Short(p), "$$", "$")
-}
-
-// lastRun is the run that failed last in a directory, as why offers it again: the
-// words behind "zsbx run", without the values of variables.
-type lastRun struct {
-	Dir  string   `json:"dir"`
-	Args []string `json:"args"`
-}
-
-// lastRunFile is where it is kept, for this user alone: no command can look into
-// zsbx's own directory. There are 256, so that two directories may have the same: the
-// older run is forgotten.
+// lastRunFile is where the run is kept that failed last in this directory: as a list of
+// the directory and the words behind "zsbx run", without the values of variables. It is
+// for this user alone: no command can look into zsbx's own directory. There are 256, so
+// that two directories may have the same: the older run is forgotten.
 func lastRunFile() (file, dir string, err error) {
 	h, err := policy.ThisHost()
 	if err == nil {
@@ -176,10 +139,9 @@ func lastRunFile() (file, dir string, err error) {
 // afterFailure keeps the run that failed, and on a terminal says how to find out why.
 func (o *runFlags) afterFailure(a *app, argv []string) {
 	n := len(a.args) - len(argv)
-	args := append(withoutValues(a.args[1:n]), a.args[n:]...)
+	args := append(withoutValues(a.args[1:n]), argv...)
 	if file, dir, err := lastRunFile(); err == nil {
-		text, _ := json.Marshal(&lastRun{dir, args})
-		_ = compose.WriteState(file, text) // without it why needs a command
+		_ = compose.WriteState(file, object.Of(append([]string{dir}, args...))) // without it why needs a command
 	}
 	if isTerminal(a.stderr) {
 		a.say.hint("zsbx why %s", quoteArgs(args))
@@ -188,13 +150,13 @@ func (o *runFlags) afterFailure(a *app, argv []string) {
 
 // withoutValues leaves the values of variables out of run's flags.
 func withoutValues(flags []string) []string {
-	out := append([]string{}, flags...)
+	out := slices.Clone(flags)
 	for i, word := range out {
+		name, _, _ := strings.Cut(strings.TrimPrefix(word, "--env="), "=")
 		if i > 0 && out[i-1] == "--env" {
-			out[i], _, _ = strings.Cut(word, "=")
-		} else if value, ok := strings.CutPrefix(word, "--env="); ok {
-			value, _, _ = strings.Cut(value, "=")
-			out[i] = "--env=" + value
+			out[i] = name
+		} else if strings.HasPrefix(word, "--env=") {
+			out[i] = "--env=" + name
 		}
 	}
 	return out
@@ -206,20 +168,20 @@ func (o *runFlags) again(a *app) error {
 	if err != nil {
 		return err
 	}
-	var l lastRun
+	var kept []string
 	text, err := os.ReadFile(file)
-	if err != nil || json.Unmarshal(text, &l) != nil || l.Dir != dir || len(l.Args) == 0 {
+	if err != nil || json.Unmarshal(text, &kept) != nil || len(kept) < 2 || kept[0] != dir {
 		return usageHint("zsbx why --help", "no run failed in %s that is remembered: COMMAND is needed", shell.Quote(dir))
 	}
-	line := "zsbx why " + quoteArgs(l.Args)
+	line := "zsbx why " + quoteArgs(kept[1:])
 	yes, err := confirm("zsbx: why: " + printable(line) + "\nzsbx: run it again?")
-	if err != nil {
+	switch {
+	case err != nil:
 		return usageHint(line, "nobody can be asked whether the last failed run is to be run again: there is no terminal")
-	}
-	if !yes {
+	case !yes:
 		return status(exitFailed)
 	}
-	a.args = append([]string{"why"}, l.Args...)
+	a.args = append([]string{"why"}, kept[1:]...)
 	root := newRoot(a, a.args)
 	root.SetArgs(a.args)
 	return root.Execute()

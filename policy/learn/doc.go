@@ -5,10 +5,7 @@
 // It never proposes the home directory or what holds it, a directory that programs
 // share, such as ~/.cache, /tmp or /usr, a place of secrets, or a directory that has
 // one in it; nor, to write, what programs outside act upon and what may be their
-// settings. What it proposes nothing for is told with the reason. Somebody who asks
-// what would allow one thing (Rules) is told of a shared directory, too, to read it, and
-// of one below the root.
+// settings. What it proposes nothing for is told with the reason.
 //
 // It is pure, works on every system, and looks at the machine through policy.Host.
-// It runs nothing and writes no files.
 package learn

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -26,7 +25,7 @@ func (q *Proposal) Hint(r *policy.Resolved) Hint {
 	if q.Preset != "" {
 		return Hint{Flag: "--preset", Value: q.Preset, Key: "presets"}
 	}
-	h := Hint{Key: cmp.Or(q.Key, "fs."+(q.Access|policy.Read).String()), Value: strconv.Itoa(int(q.Port)), Create: q.creates()}
+	h := Hint{Key: cmp.Or(q.Key, "fs."+(q.Access|policy.Read).String()), Value: strconv.Itoa(int(q.Port)), Create: q.Dir && q.Change}
 	if q.Path != "" {
 		h.Value = r.Short(q.Path)
 	}
@@ -37,21 +36,20 @@ func (q *Proposal) Hint(r *policy.Resolved) Hint {
 
 // String is the flag as a shell takes it, or "".
 func (h Hint) String() string {
-	if h.Create {
-		h.Create = false
-		return "--create-missing " + h.String()
-	}
-	if h.Value == "" {
-		return h.Flag
-	}
+	words := h.Flag
 	if rest, ok := strings.CutPrefix(h.Value, "~/"); ok && shell.Quote(rest) == rest { // the shell may expand it as well
-		return h.Flag + " " + h.Value
+		words += " " + h.Value
+	} else if h.Value != "" {
+		words += " " + shell.Quote(h.Value)
 	}
-	return h.Flag + " " + shell.Quote(h.Value)
+	if h.Create {
+		words = "--create-missing " + words
+	}
+	return words
 }
 
-// put adds it to a policy.
-func (h Hint) put(p *policy.Policy) *policy.Policy {
+// Put adds it to a policy, and returns that.
+func (h Hint) Put(p *policy.Policy) *policy.Policy {
 	if h.Key != "" {
 		_ = p.Put(h.Key, policy.Named{Value: h.Value}) // a port is one
 	}
@@ -63,38 +61,15 @@ func (h Hint) put(p *policy.Policy) *policy.Policy {
 
 // TOML is the line of a policy file, behind its table, or "".
 func (h Hint) TOML() string {
-	text, _ := policy.Amend(policy.ProjectFile, nil, h.put(&policy.Policy{})) // nothing on an error
+	text, _ := policy.Amend(policy.ProjectFile, nil, h.Put(&policy.Policy{})) // nothing on an error
 	return strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", " ")
 }
 
 // JSON is a policy that says it, nil for none.
 func (h Hint) JSON() json.RawMessage {
 	var b, line bytes.Buffer
-	if h.Key == "" || h.put(&policy.Policy{}).EncodeJSON(&b) != nil || json.Compact(&line, b.Bytes()) != nil {
+	if h.Key == "" || h.Put(&policy.Policy{}).EncodeJSON(&b) != nil || json.Compact(&line, b.Bytes()) != nil {
 		return nil
 	}
 	return line.Bytes()
-}
-
-// Policy is what proposals ask for. Paths are written from the working directory and the
-// home directory of r.
-func Policy(list []Proposal, r *policy.Resolved) *policy.Policy {
-	p := &policy.Policy{}
-	for i := range list {
-		list[i].Hint(r).put(p)
-	}
-	return p
-}
-
-// Flags are proposals as flags of run. asked says that there are rules among the flags
-// already: without any the working directory can be read, which the first one ends.
-func Flags(list []Proposal, r *policy.Resolved, asked bool) string {
-	var all []string
-	if !asked && !slices.ContainsFunc(list, func(q Proposal) bool { return q.Path == r.Dir && q.Access == everything }) {
-		all = append(all, "--rox .")
-	}
-	for i := range list {
-		all = append(all, list[i].Hint(r).String())
-	}
-	return strings.Join(all, " ")
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/zsbx/zsbx/policy"
 )
@@ -16,9 +17,10 @@ type Need struct {
 	Dir    bool          // a directory is there, or would be made
 	Change bool          // it would be made or removed: its directory changes
 
-	Key      string // "net.unix", "net.connect_tcp" or "net.bind_tcp"; "" for a file
-	Port     uint16 // TCP
-	Harmless bool   // programs go on without it
+	Key  string // "net.unix", "net.connect_tcp" or "net.bind_tcp"; "" for a file
+	Port uint16 // TCP
+
+	Why string // programs go on without it; of what is left, nothing is proposed for it
 }
 
 // Proposal is a preset, or one rule: for what the Need has.
@@ -28,27 +30,20 @@ type Proposal struct {
 	Needs  []Need // what it would allow
 }
 
-// Left is what nothing is proposed for.
-type Left struct {
-	Need Need
-	Why  string
-}
-
-// Propose makes proposals for what was refused under the policy r and is not harmless:
-// presets, files, ports, sockets. The same needs, in whatever order, give the same
-// proposals in the same order.
-func Propose(needs []Need, r *policy.Resolved) ([]Proposal, []Left) {
+// Propose makes proposals for what was refused under the policy r: presets, files,
+// ports, sockets. Left is what nothing is proposed for. The same needs, in whatever
+// order, give the same proposals in the same order.
+func Propose(needs []Need, r *policy.Resolved) (all []Proposal, left []Need) {
 	return newProposer(r, false).propose(needs)
 }
 
 // Rules are what to tell somebody who asks what would allow something: without presets,
 // and also for a directory that holds more than one thing, where that is what was refused.
-func Rules(needs []Need, r *policy.Resolved) []Proposal {
-	if len(needs) == 0 || r.Host().Lstat == nil {
-		return nil
+func Rules(needs []Need, r *policy.Resolved) (all []Proposal) {
+	if len(needs) > 0 && r.Host().Lstat != nil {
+		all, _ = newProposer(r, true).propose(needs)
 	}
-	out, _ := newProposer(r, true).propose(needs)
-	return out
+	return all
 }
 
 // proposer is one use of Propose or Rules.
@@ -58,16 +53,14 @@ type proposer struct {
 	guard  func(string, policy.Access, bool) string
 	home   string   // canonical
 	shared []string // what many programs have their files in: no rule, though what lies there may be
-	left   []Left
+	left   []Need
 }
 
 func newProposer(r *policy.Resolved, asked bool) *proposer {
 	h := r.Host()
 	home := h.Follow(r.Home).Path
-	shared := []string{"/tmp", "/var/tmp", "/private", "/dev", "/dev/shm"}
-	for _, d := range []string{".cache", ".config", ".local", "Library", "bin"} {
-		shared = append(shared, home+"/"+d)
-	}
+	shared := []string{"/tmp", "/var/tmp", "/private", "/dev", "/dev/shm",
+		home + "/.cache", home + "/.config", home + "/.local", home + "/Library", home + "/bin"}
 	for _, v := range []string{"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"} {
 		if d := h.Getenv(v); path.IsAbs(d) {
 			shared = append(shared, h.Follow(d).Path)
@@ -76,16 +69,16 @@ func newProposer(r *policy.Resolved, asked bool) *proposer {
 	return &proposer{r: r, asked: asked, guard: r.Unwise(), home: home, shared: shared}
 }
 
-func (p *proposer) propose(needs []Need) (out []Proposal, _ []Left) {
-	all := slices.Clone(needs)
-	slices.SortFunc(all, func(a, b Need) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+func (p *proposer) propose(needs []Need) (out []Proposal, left []Need) {
+	needs = slices.SortedFunc(slices.Values(needs), func(a, b Need) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 	var files []Need
 	var others []Proposal
-	for _, n := range slices.Compact(all) {
+	for _, n := range slices.Compact(needs) {
 		switch why := p.refuses(&n); {
 		case why != "":
-			p.left = append(p.left, Left{n, why})
-		case n.Harmless && !p.asked:
+			n.Why = why
+			p.left = append(p.left, n)
+		case n.Why != "" && !p.asked:
 		case n.Key != "":
 			others = append(others, Proposal{Need: n, Needs: []Need{n}})
 		default:
@@ -96,6 +89,36 @@ func (p *proposer) propose(needs []Need) (out []Proposal, _ []Left) {
 		out, files = p.presets(files)
 	}
 	return slices.Concat(out, p.rules(files), others), p.left
+}
+
+// presets proposes presets for what they open, and returns the needs that are left. One
+// that opens an agent's login is none to propose.
+func (p *proposer) presets(needs []Need) (out []Proposal, _ []Need) {
+	for _, info := range policy.Presets() {
+		pol, _ := policy.Preset(info.Name) // it is known
+		r, err := pol.Resolve(*p.r.Host())
+		if err != nil || slices.ContainsFunc(p.r.Presets, func(n policy.Named) bool { return n.Value == info.Name }) {
+			continue
+		}
+		paths := slices.Concat(r.Paths, r.Create)
+		if slices.ContainsFunc(paths, func(x policy.Path) bool { return p.r.Secret(x.Path) != "" }) {
+			continue
+		}
+		q := Proposal{Preset: info.Name}
+		needs = slices.DeleteFunc(needs, func(n Need) bool {
+			in := slices.ContainsFunc(paths, func(x policy.Path) bool {
+				return x.Covers(n.Path) && n.Access&^x.Access == 0 && (!n.Change || x.Path != n.Path || x.Rule.Create)
+			})
+			if in {
+				q.Needs = append(q.Needs, n)
+			}
+			return in
+		})
+		if q.Needs != nil {
+			out = append(out, q)
+		}
+	}
+	return out, needs
 }
 
 // unwise says why nobody but the user should think of a rule, or "". Somebody who asks
@@ -148,26 +171,11 @@ func (p *proposer) refuses(n *Need) string {
 // which programs run others, nor what shells keep there and execute.
 func (p *proposer) settings(n *Need) bool {
 	h, dir := p.r.Host(), path.Dir(n.Path)
-	if config := h.ConfigHome(); config != "" && policy.Within(n.Path, h.Follow(config).Path) {
-		return true
-	}
-	return !n.Dir && (slices.Contains(p.shared, dir) || dir == p.home && path.Base(n.Path)[0] == '.')
+	config := h.ConfigHome()
+	return config != "" && within(n.Path, h.Follow(config).Path) ||
+		!n.Dir && (slices.Contains(p.shared, dir) || dir == p.home && path.Base(n.Path)[0] == '.')
 }
 
 func within(p string, dirs ...string) bool {
 	return slices.ContainsFunc(dirs, func(d string) bool { return policy.Within(p, d) })
-}
-
-// Covers reports whether a rule would allow a need. Of a preset it is known by the
-// needs that it was proposed for alone.
-func (q *Proposal) Covers(n *Need) bool {
-	switch {
-	case q.Preset != "":
-		return slices.ContainsFunc(q.Needs, func(m Need) bool { return m.Path == n.Path && m.Key == n.Key && n.Access&^m.Access == 0 })
-	case q.Key != n.Key, n.Access&^q.Access != 0:
-		return false
-	case q.Path == n.Path:
-		return q.Port == n.Port && (!n.Change || q.creates())
-	}
-	return q.Dir && policy.Within(n.Path, q.Path)
 }

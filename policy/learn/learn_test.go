@@ -108,8 +108,8 @@ func TestPropose(t *testing.T) {
 		{"the system", []learn.Need{made("/usr/lib/x"), write("/etc/hosts"), write("/proc/self/oom_adj"), made("/tmp/x"), madeDir("/tmp/y"), made("/var/lib/x")}, "", 6},
 		{"a preset's", []learn.Need{made("/home/u/.cargo/registry/x"), read("/home/u/.cargo/config.toml")}, "--preset rust", 0},
 		{"ports", []learn.Need{{Port: 443, Key: "net.connect_tcp"}, {Port: 80, Key: "net.bind_tcp"}, {Path: "/run/x.sock", Key: "net.unix"}}, "--bind-tcp 80; --connect-tcp 443; --unix /run/x.sock", 0},
+		{"harmless", []learn.Need{{Path: "/home/u/.gitconfig", Access: r, Why: "git goes on without"}}, "", 0},
 		{"a port of the kernel's choice", []learn.Need{{Key: "net.bind_tcp"}}, "", 1},
-		{"harmless", []learn.Need{{Path: "/home/u/.gitconfig", Access: r, Harmless: true}}, "", 0},
 	} {
 		h := host("/home/u/other/log", "/home/u/.cargo/registry/", "/home/u/.cargo/config.toml", "/home/u/.m2/a", "/home/u/tools/", "/tmp/")
 		now := present(t, h)
@@ -184,9 +184,7 @@ func TestSafe(t *testing.T) {
 		got, _ := learn.Propose(needs, now)
 		for _, q := range slices.Clone(got) {
 			got = append(got, q.Narrower()...)
-			if up, ok := q.Wider(now); ok {
-				got = append(got, up)
-			}
+			got = append(got, q.Wider(now))
 		}
 		for _, q := range got {
 			if q.Path == "" {
@@ -259,7 +257,10 @@ func TestSuffices(t *testing.T) {
 			}
 		}
 		h := host(append(names, "/home/u/.cargo/registry/")...)
-		more := []*policy.Policy{learn.Policy(got, now)}
+		more := []*policy.Policy{{}}
+		for _, q := range got {
+			q.Hint(now).Put(more[0])
+		}
 		for _, n := range more[0].Presets {
 			p, err := policy.Preset(n.Value)
 			if err != nil {
@@ -269,7 +270,7 @@ func TestSuffices(t *testing.T) {
 		}
 		then := present(t, h, more...)
 		for _, n := range needs {
-			if slices.ContainsFunc(left, func(l learn.Left) bool { return l.Need.Path == n.Path }) {
+			if slices.ContainsFunc(left, func(l learn.Need) bool { return l.Path == n.Path }) {
 				continue
 			}
 			if v := then.Allowed(n.Path, n.Access); !v.Allowed {

@@ -1,7 +1,6 @@
 package learn
 
 import (
-	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -18,14 +17,12 @@ const everything = policy.Read | policy.Write | policy.Exec // as a build tree n
 func (p *proposer) sensible(dir string, a policy.Access, itself bool) bool {
 	holds := func(d string) bool { return policy.Within(d, dir) }
 	parent, asked := path.Dir(dir), p.asked && itself
+	crowded := []string{"/usr", "/var", "/home", "/Users", "/private", "/private/var", "/run/user", p.home + "/.local", p.home + "/Library"}
 	switch {
-	case dir == "/", p.r.Home != "" && (holds(p.home) || holds(p.r.Home)):
-		return false
-	case slices.ContainsFunc(p.shared, holds) && (!asked || a&policy.Write != 0):
-		return false
-	case dir != p.r.Dir && (parent == "/" || holds(p.r.Dir)) && !asked:
-		return false
-	case slices.Contains([]string{"/usr", "/var", "/home", "/Users", "/private", "/private/var", "/run/user", p.home + "/.local", p.home + "/Library"}, parent) && !asked:
+	case dir == "/", p.r.Home != "" && (holds(p.home) || holds(p.r.Home)),
+		slices.ContainsFunc(p.shared, holds) && (!asked || a&policy.Write != 0),
+		!asked && dir != p.r.Dir && (parent == "/" || holds(p.r.Dir)),
+		!asked && slices.Contains(crowded, parent):
 		return false
 	}
 	return p.unwise(dir, a, true) == ""
@@ -38,17 +35,18 @@ func (p *proposer) rules(needs []Need) (rules []Proposal) {
 	project := p.sensible(p.r.Dir, policy.Read, false)
 	var dirs []string
 	for _, n := range needs {
-		q, up := Proposal{Need: Need{Path: n.Path, Dir: n.Dir, Access: n.Access | policy.Read}, Needs: []Need{n}}, path.Dir(n.Path)
+		q, up := rule(n, n.Path, n.Dir), path.Dir(n.Path)
 		switch {
 		case project && policy.Within(n.Path, p.r.Dir):
-			q.Path, q.Dir = p.r.Dir, true
+			q = rule(n, p.r.Dir, true)
 			if n.Access&policy.Write != 0 {
 				q.Access = everything // what is built is run
 			}
 		case n.Change && p.sensible(up, n.Access, !n.Dir):
-			q.Path, q.Dir = up, true
+			q = rule(n, up, true)
 		case n.Change && !n.Dir, n.Dir && !p.sensible(n.Path, n.Access, true):
-			p.left = append(p.left, Left{n, "its directory is too much for a rule: make it first, then it can be allowed"})
+			n.Why = "its directory is too much for a rule: make it first, then it can be allowed"
+			p.left = append(p.left, n)
 			continue
 		}
 		rules = with(rules, q)
@@ -56,12 +54,18 @@ func (p *proposer) rules(needs []Need) (rules []Proposal) {
 			dirs = append(dirs, dir)
 		}
 	}
-	slices.SortFunc(dirs, func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) })
-	for _, dir := range slices.Compact(dirs) {
+	slices.Sort(dirs)
+	for _, dir := range slices.Backward(slices.Compact(dirs)) {
 		rules = p.lift(rules, dir)
 	}
-	slices.SortFunc(rules, func(a, b Proposal) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(rules, func(a, b Proposal) int { return strings.Compare(a.Path, b.Path) })
 	return rules
+}
+
+// rule is one for a need: for its path, or for a directory that holds it. A directory
+// that is missing is to be made.
+func rule(n Need, at string, dir bool) Proposal {
+	return Proposal{Need: Need{Path: at, Access: n.Access | policy.Read, Dir: dir, Change: n.Change && n.Dir && n.Path == at}, Needs: []Need{n}}
 }
 
 // with adds a rule to others: those for one path are one.
@@ -76,12 +80,8 @@ func with(rules []Proposal, q Proposal) []Proposal {
 
 // add has a rule allow what another one does.
 func (q *Proposal) add(o Proposal) {
+	q.Change = q.Change || o.Change && o.Path == q.Path
 	q.Access, q.Dir, q.Needs = q.Access|o.Access, q.Dir || o.Dir, append(q.Needs, o.Needs...)
-}
-
-// creates reports whether the rule is for a directory that is missing.
-func (q *Proposal) creates() bool {
-	return slices.ContainsFunc(q.Needs, func(n Need) bool { return n.Change && n.Dir && n.Path == q.Path })
 }
 
 // lift makes a rule of a directory where at least two entries are written, or three
@@ -118,24 +118,27 @@ func (p *proposer) lift(rules []Proposal, dir string) []Proposal {
 	return append(rules, q)
 }
 
-// Narrower gives what a proposal for a directory is made of, one level down; nil
-// where there is nothing narrower.
+// Narrower gives what a proposal for a directory is made of, one level down; itself where
+// there is nothing narrower.
 func (q *Proposal) Narrower() (all []Proposal) {
 	for _, n := range q.Needs {
 		name, deep, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(n.Path, q.Path), "/"), "/")
 		dir := n.Dir || deep != ""
 		if !q.Dir || name == "" || n.Change && !dir {
-			return nil // the directory itself is what was used
+			return []Proposal{*q} // the directory itself is what was used
 		}
-		all = with(all, Proposal{Need: Need{Path: path.Join(q.Path, name), Access: n.Access | policy.Read, Dir: dir}, Needs: []Need{n}})
+		all = with(all, rule(n, path.Join(q.Path, name), dir))
 	}
 	return all
 }
 
-// Wider gives the same rule for the directory above, and reports whether that may be
+// Wider gives the same rule for the directory above, itself where that may not be
 // proposed.
-func (q *Proposal) Wider(r *policy.Resolved) (Proposal, bool) {
+func (q *Proposal) Wider(r *policy.Resolved) Proposal {
 	up := *q
-	up.Path, up.Dir = path.Dir(q.Path), true
-	return up, q.Key == "" && q.Preset == "" && q.Path != r.Dir && newProposer(r, false).sensible(up.Path, q.Access, false)
+	up.Path, up.Dir, up.Change = path.Dir(q.Path), true, false
+	if q.Key != "" || q.Preset != "" || q.Path == r.Dir || !newProposer(r, false).sensible(up.Path, q.Access, false) {
+		return *q
+	}
+	return up
 }

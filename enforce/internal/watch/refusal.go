@@ -8,24 +8,24 @@ import (
 	"github.com/zsbx/zsbx/enforce/internal/answer"
 )
 
-// Refusal is what a command was refused.
+// Refusal is what a command was refused. The names are those of zsbx why --json.
 type Refusal struct {
-	Act     answer.Act
-	Answer  answer.Answer
-	Call    string // the system call
-	Errno   string // its name, as the kernel gave it
-	Proved  bool   // it was seen; else it is what the plan says
-	Program string // the name of the process (proc_pid_comm(5))
-	Pid     int    // of the first that met it
-	Via     string // the program whose interpreter Act.Path is; or ""
+	Act     answer.Act    `json:"-"`
+	Answer  answer.Answer `json:"-"`
+	Call    string        `json:"-"`                        // the system call
+	Errno   string        `json:"errno"`                    // its name, as the kernel gave it
+	Proved  bool          `json:"proved"`                   // it was seen; else it is what the plan says
+	Program string        `json:"program"`                  // the name of the process (proc_pid_comm(5))
+	Pid     int           `json:"pid"`                      // of the first that met it
+	Via     string        `json:"interpreter_of,omitempty"` // the program whose interpreter Act.Path is; or ""
 
 	// Ordinary is what would be refused without a plan too, by the modes of files or
 	// to another user's processes.
-	Ordinary bool
+	Ordinary bool `json:"-"`
 
-	Count int
-	Left  int     // the fewest calls that its thread made after it
-	When  float64 // of the last time, between 0 and 1 of all calls
+	Count int     `json:"count"`
+	Left  int     `json:"-"` // the fewest calls that its thread made after it
+	When  float64 `json:"-"` // of the last time, between 0 and 1 of all calls
 
 	thread *thread // that met it last
 	made   int     // how many calls that had made by then

@@ -1,0 +1,81 @@
+package why
+
+import (
+	"cmp"
+	_ "embed"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/internal/answer"
+	"github.com/zsbx/zsbx/policy/glob"
+)
+
+// knownFile is what is known of paths and variables.
+//
+//go:embed known.txt
+var knownFile string
+
+// weight is how much an operation's being refused tells of a failure.
+func weight(verb string) float64 {
+	switch verb {
+	case "exec":
+		return 60
+	case "connect", "bind":
+		return 50
+	case "create", "write", "remove", "rename", "link":
+		return 40
+	case "read", "list":
+		return 30
+	}
+	return 20
+}
+
+// subject is what an act is about, in a word; of calls that make sockets, with the family.
+func subject(x *enforce.Refusal) string {
+	a := &x.Act
+	switch {
+	case a.Op == answer.Signal || a.Op == answer.Trace && a.Path == "":
+		return "process " + a.Name
+	case a.Op == answer.Call && (a.Name == "socket" || a.Name == "socketpair"):
+		families := map[uint32]string{1: "AF_UNIX", 2: "AF_INET", 10: "AF_INET6", 16: "AF_NETLINK", 17: "AF_PACKET", 38: "AF_ALG", 40: "AF_VSOCK"}
+		return fmt.Sprintf("%s(%s)", a.Name, cmp.Or(families[uint32(a.Args[0])], fmt.Sprint(uint32(a.Args[0]))))
+	case a.Op == answer.Call:
+		return a.Name
+	case a.Path != "":
+		return a.Path
+	case a.Name != "":
+		return "@" + a.Name
+	}
+	return fmt.Sprintf("port %d (tcp)", a.Port)
+}
+
+// harmless says why programs go on without what was refused, or "".
+func harmless(home, verb, about string) string {
+	for line := range strings.Lines(knownFile) {
+		f := strings.SplitN(strings.TrimSpace(line), " ", 3)
+		if len(f) < 3 || f[0] == "read" && verb != "read" && verb != "list" {
+			continue
+		}
+		g, err := glob.Parse(strings.Replace(f[1], "~", glob.QuoteMeta(home), 1))
+		if err == nil && g.Match(path.Join("/", about)) {
+			return "usually harmless: " + f[2]
+		}
+	}
+	return ""
+}
+
+// wanted are the variables that a failed command may have wanted: agents, displays,
+// tokens, and what has programs load things.
+func wanted(dropped []string) (all []string) {
+	for _, name := range dropped {
+		for line := range strings.Lines(knownFile) {
+			if is, _ := path.Match(strings.TrimSpace(line), "$"+name); is {
+				all = append(all, name)
+				break
+			}
+		}
+	}
+	return all
+}
