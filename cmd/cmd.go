@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zsbx/zsbx/cmd/internal/quiet"
 	"github.com/zsbx/zsbx/enforce/sandbox"
 )
 
@@ -50,7 +49,6 @@ type app struct {
 // status: the command's own for run, 0 or 1 for what the other commands
 // answer, and otherwise one of those that exec(1p) and timeout(1) use.
 func Main(args []string) int {
-	quiet.Started()
 	growStack(false)
 	sandbox.Init()
 	a := &app{stdout: os.Stdout, stderr: os.Stderr, env: os.Environ()}

@@ -25,8 +25,9 @@ var _ = plain()
 
 // plain gives the signals back to the system, and calms the monitor.
 func plain() bool {
-	giveBack(sigquit)
-	giveBack(sigabrt)
+	var none action
+	call(sysSigaction, sigquit, uintptr(unsafe.Pointer(&none)), 0, 8)
+	call(sysSigaction, sigabrt, uintptr(unsafe.Pointer(&none)), 0, 8)
 	calm()
 	return true
 }
@@ -40,11 +41,4 @@ func calm() {
 	if call(sysSchedGetscheduler, 0, 0, 0, 0) == schedOther && call(sysTgkill, pid, pid+1, 0, 0) == 0 {
 		call(sysSchedSetscheduler, pid+1, schedBatch, uintptr(unsafe.Pointer(&priority)), 0)
 	}
-}
-
-//go:nosplit
-//go:norace
-func giveBack(signal uintptr) {
-	var none action
-	call(sysSigaction, signal, uintptr(unsafe.Pointer(&none)), 0, 8)
 }

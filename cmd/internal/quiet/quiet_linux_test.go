@@ -7,11 +7,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // policies gives the scheduling policies of this process's first and second thread
@@ -61,47 +58,5 @@ func TestCalm(t *testing.T) {
 	}
 	if !calmed {
 		t.Error("the monitor was never made to give way")
-	}
-}
-
-// Who ends by a signal does nothing after it, whichever thread takes the signal.
-func TestEnd(t *testing.T) {
-	if os.Getenv("ZSBX_TEST_END") != "" {
-		go func() { // somebody who takes it
-			for {
-				unix.Getppid()
-			}
-		}()
-		time.Sleep(time.Millisecond)
-		runtime.LockOSThread()
-		set := unix.Sigset_t{Val: [16]uint64{1 << (sigquit - 1)}}
-		if err := unix.PthreadSigmask(unix.SIG_BLOCK, &set, nil); err != nil { // as in its handler
-			fmt.Println(err)
-		}
-		end(sigquit)
-		say("went on\n")
-		os.Exit(1)
-	}
-	for range 100 {
-		c := exec.Command("/proc/self/exe", "-test.run=^TestEnd$")
-		c.Env = append(os.Environ(), "ZSBX_TEST_END=1")
-		if out, err := c.CombinedOutput(); len(out) > 0 || err == nil || err.Error() != "signal: quit" {
-			t.Fatalf("%v: %s", err, out)
-		}
-	}
-}
-
-// As init of a PID namespace, which its own signals don't end, it ends as well.
-func TestEndInit(t *testing.T) {
-	c := exec.Command("/proc/self/exe", "-test.run=^TestEnd$")
-	c.Env = append(os.Environ(), "ZSBX_TEST_END=1")
-	c.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWPID}
-	if err := c.Start(); err != nil {
-		testkit.Lacks(t, testkit.UserNS, err)
-	}
-	late := time.AfterFunc(10*time.Second, func() { _ = c.Process.Kill() })
-	defer late.Stop()
-	if _ = c.Wait(); c.ProcessState.ExitCode() != 128+sigquit {
-		t.Error(c.ProcessState)
 	}
 }

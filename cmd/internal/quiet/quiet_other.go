@@ -2,8 +2,5 @@
 
 package quiet
 
-// Started does nothing here.
-func Started() {}
-
 // Begun does nothing here.
 func Begun(*uint32) {}

@@ -13,14 +13,10 @@ import "unsafe"
 var overrideWrite = write
 
 var (
-	started bool      // main runs
-	begun   *uint32   // leads to another value than 0 once a command may run
-	line    [200]byte // what the runtime said so far
-	used    int
+	begun *uint32   // leads to another value than 0 once a command may run
+	line  [200]byte // what the runtime said so far
+	used  int
 )
-
-// Started says that main runs: from now on the runtime may speak of zsbx's bugs.
-func Started() { started = true }
 
 // Begun says where to look whether a command runs, which is killed when zsbx ends;
 // nil says that none does.
@@ -46,9 +42,9 @@ func write(fd uintptr, p unsafe.Pointer, n int32) int32 {
 	case line[used-1] != '\n' && used < len(line):
 		return n
 	case starts("SIGQUIT"):
-		end(sigquit)
+		call(sysExitGroup, 128+sigquit, 0, 0, 0)
 	case starts("SIGABRT"):
-		end(sigabrt)
+		call(sysExitGroup, 128+sigabrt, 0, 0, 0)
 	}
 	say("zsbx: error: ")
 	call(sysWrite, 2, uintptr(unsafe.Pointer(&line)), uintptr(used), 0)
@@ -61,29 +57,20 @@ func write(fd uintptr, p unsafe.Pointer, n int32) int32 {
 	return n
 }
 
-// shortages are how the runtime begins to say what it could not get.
-var shortages = [...]string{
-	"runtime: failed to create new OS thread",
-	"runtime: out of memory", "fatal error: out of memory", "fatal error: runtime: out of memory",
-	"fatal error: runtime: cannot allocate memory", "runtime: mmap: ",
-	"runtime: epollcreate failed", "runtime: eventfd failed", "runtime: epollctl failed", "runtime: netpollBreak write failed",
-}
+// last is how the last words begin that are not for a bug of zsbx: what the runtime
+// could not get, and signals before they are given back. Others are tracebacks, and
+// what GODEBUG asks for.
+var last = [...]string{"runtime: ", "fatal error: runtime: ", "fatal error: out of memory", "fatal error: failed to ", "SIGQUIT", "SIGABRT"}
 
-// lastWord reports whether the line is one before the runtime's end, and not for a
-// bug of zsbx. Others are those that GODEBUG asks for, and tracebacks.
-//
 //go:nosplit
 //go:norace
 func lastWord() bool {
-	if started {
-		for i := range shortages {
-			if starts(shortages[i]) {
-				return true
-			}
+	for i := range last {
+		if starts(last[i]) {
+			return true
 		}
-		return false
 	}
-	return starts("runtime: ") || starts("fatal error: ") || starts("SIGQUIT") || starts("SIGABRT")
+	return false
 }
 
 // starts reports whether the line begins with the text, as far as there is a line.
@@ -103,21 +90,4 @@ func starts(text string) bool {
 //go:norace
 func say(text string) {
 	call(sysWrite, 2, uintptr(unsafe.Pointer(unsafe.StringData(text))), uintptr(len(text)), 0)
-}
-
-// end ends zsbx by the signal, which its handler has blocked.
-//
-//go:nosplit
-//go:norace
-func end(signal uintptr) {
-	giveBack(signal)
-	set := uint64(1) << (signal - 1)
-	const unblock = 1
-	if call(sysGetpid, 0, 0, 0, 0) == 1 { // its own signals don't end init (pid_namespaces(7))
-		call(sysExitGroup, 128+signal, 0, 0, 0)
-	}
-	for { // where another thread takes the signal this one has time to go on
-		call(sysKill, call(sysGetpid, 0, 0, 0, 0), signal, 0, 0)
-		call(sysSigprocmask, unblock, uintptr(unsafe.Pointer(&set)), 0, 8)
-	}
 }
