@@ -184,9 +184,7 @@ func (o *checkFlags) machine(a *app, plan *enforce.Plan, files []string) error {
 // openGaps names the gaps that a command is not started with.
 func (o *checkFlags) openGaps(plan *enforce.Plan) (names []string) {
 	open, _ := enforce.Unaccepted(plan.Gaps, o.opts.AllowGaps, o.opts.Strict)
-	for _, g := range open {
-		names = append(names, g.Name)
-	}
+	names = each(open, func(g enforce.Gap) string { return g.Name })
 	slices.Sort(names)
 	return slices.Compact(names)
 }

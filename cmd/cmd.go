@@ -93,7 +93,6 @@ func (a *app) main(args []string) sandbox.Outcome {
 	}
 	a.say.color = a.cfg.color(a.env, a.stderr)
 	root := newRoot(a, args)
-	root.SetArgs(args)
 	if err = root.Execute(); a.help.Len() > 0 {
 		err = errors.Join(err, a.printText(a.help.String()))
 	}

@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"bytes"
 	"io"
 	"os"
 	"path/filepath"
@@ -15,11 +14,6 @@ import (
 )
 
 func newCompletion(a *app) *cobra.Command {
-	scripts := map[string]func(*cobra.Command, io.Writer) error{
-		"bash": BashCompletion,
-		"zsh":  (*cobra.Command).GenZshCompletion,
-		"fish": func(root *cobra.Command, w io.Writer) error { return root.GenFishCompletion(w, true) },
-	}
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish",
 		Short: "Print a completion script for a shell",
@@ -28,18 +22,25 @@ func newCompletion(a *app) *cobra.Command {
   zsbx completion zsh > ~/.zfunc/_zsbx
   zsbx completion fish > ~/.config/fish/completions/zsbx.fish`,
 		ValidArgs: []string{"bash", "zsh", "fish"},
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 || scripts[args[0]] == nil {
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) != 1 || !slices.Contains(c.ValidArgs, args[0]) {
 				return usageHint("zsbx completion bash", "name one shell: bash, zsh or fish")
 			}
-			return writeErr(scripts[args[0]](newRoot(a, nil), a.stdout))
+			return writeErr(Completion(newRoot(a, nil), args[0], a.stdout))
 		},
 	}
 }
 
-// BashCompletion writes the script for bash. Cobra's needs the package bash-completion,
-// of which it uses one function; where that is not there the words are what blanks part.
-func BashCompletion(root *cobra.Command, w io.Writer) error {
+// Completion writes the completion script for bash, zsh or fish. Cobra's for bash needs
+// the package bash-completion, of which it uses one function; where that is not there
+// the words are what blanks part.
+func Completion(root *cobra.Command, shell string, w io.Writer) error {
+	switch shell {
+	case "zsh":
+		return root.GenZshCompletion(w)
+	case "fish":
+		return root.GenFishCompletion(w, true)
+	}
 	const needs = "    _get_comp_words_by_ref \"$@\" cur prev words cword\n"
 	const instead = `    if declare -F _get_comp_words_by_ref >/dev/null; then
         _get_comp_words_by_ref "$@" cur prev words cword
@@ -50,11 +51,11 @@ func BashCompletion(root *cobra.Command, w io.Writer) error {
     [[ $line == *[[:space:]] ]] && words+=("")
     cword=$((${#words[@]} - 1)) cur=${words[${#words[@]} - 1]} prev=${words[${#words[@]} - 2]}
 `
-	var b bytes.Buffer
-	if err := root.GenBashCompletionV2(&b, true); err != nil {
-		return err
+	var b strings.Builder
+	err := root.GenBashCompletionV2(&b, true)
+	if err == nil {
+		_, err = io.WriteString(w, strings.Replace(b.String(), needs, instead, 1))
 	}
-	_, err := io.WriteString(w, strings.Replace(b.String(), needs, instead, 1))
 	return err
 }
 

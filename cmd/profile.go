@@ -2,14 +2,12 @@ package cmd
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/zsbx/zsbx/enforce"
-	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/units"
 )
@@ -18,15 +16,13 @@ import (
 type profileFlags struct {
 	policyFlags
 
-	print  bool
 	format string
 	os     string
 	list   bool
-	say    *voice
 }
 
 func newProfile(a *app) *cobra.Command {
-	o := &profileFlags{say: a.say}
+	o := &profileFlags{}
 	c := &cobra.Command{
 		Use:   "profile [flags] [--] [COMMAND [ARG...]]",
 		Short: "Show what would be enforced",
@@ -44,7 +40,7 @@ of a run is left out: it has a new name each time.`,
 	}
 	fs := c.Flags()
 	fs.SetInterspersed(false)
-	fs.BoolVar(&o.print, "print", false, "print a table for people (the default)")
+	fs.Bool("print", false, "print a table for people (the default)")
 	o.format = "text"
 	a.choice(fs, &o.format, "format", []string{"text", "toml", "json", "landlock", "sbpl"}, "the `FORMAT`: text, toml, json, landlock or sbpl")
 	a.choice(fs, &o.os, "os", []string{"linux", "macos"}, "print for the system `OS`: linux or macos")
@@ -55,22 +51,25 @@ of a run is left out: it has a new name each time.`,
 }
 
 // check finds what is wrong with the flags.
-func (o *profileFlags) check() error {
-	if o.say.json {
-		o.format = "json"
-	}
+func (o *profileFlags) check(a *app) error {
+	o.apart(o.fs, "print", "format", "json")
+	o.apart(o.fs, "format", "json")
+	a.say.json = a.say.json || o.format == "json"
 	if o.os == "" {
 		o.os = map[string]string{"sbpl": "macos", "landlock": "linux"}[o.format]
 	}
 	o.failIf(o.format == "sbpl" && o.os != "macos" || o.format == "landlock" && o.os != "linux", "--format %s and --os %s can't be used together", o.format, o.os)
-	o.failIf(o.print && o.format != "text", "--print and --format %s can't be used together", o.format)
 	return o.policyFlags.check()
 }
 
 func (o *profileFlags) run(a *app, argv []string) error {
-	flagErr := o.check()
+	flagErr := o.check(a)
 	if o.list && flagErr == nil {
-		return a.listPresets()
+		t := &table{}
+		for _, p := range policy.Presets() {
+			t.row(p.Name, p.Description)
+		}
+		return a.show(policy.Presets(), t)
 	}
 	c, err := o.compose(o.os, argv, flagErr)
 	if err != nil {
@@ -78,29 +77,7 @@ func (o *profileFlags) run(a *app, argv []string) error {
 	}
 	opts := o.options(c)
 	opts.NoTempDir = true // it has a new name each time
-	plan, err := sandbox.Plan(c.Policy, opts)
-	if err != nil {
-		return err
-	}
-	return a.printPlan(c, plan, o.format)
-}
-
-// listPresets prints the built-in presets.
-func (a *app) listPresets() error {
-	t := &table{}
-	for _, p := range policy.Presets() {
-		t.row(p.Name, p.Description)
-	}
-	return a.show(policy.Presets(), t)
-}
-
-// printSBPL prints the Seatbelt profile of a plan.
-func (a *app) printSBPL(plan *enforce.Plan) error {
-	text, err := enforce.SeatbeltProfile(plan.Policy, *cmp.Or(plan.Seatbelt, &enforce.SeatbeltOptions{}))
-	if err != nil {
-		return coded(codePolicy, err)
-	}
-	return a.printText(text)
+	return a.printPlan(c, opts, o.format)
 }
 
 // The types here are zsbx's JSON for a plan; docs/json.md describes it. Fields

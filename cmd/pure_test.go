@@ -167,15 +167,15 @@ func TestTable(t *testing.T) {
 // TestRootCommand: the tree for one command is the whole one's part.
 func TestRootCommand(t *testing.T) {
 	whole := Root()
-	for _, c := range commands() {
+	for name := range commands() {
 		a := &app{stdout: io.Discard, stderr: io.Discard, say: &voice{w: io.Discard}}
-		one := newRoot(a, []string{c.name})
-		if len(one.Commands()) != 1 || one.Commands()[0].Name() != c.name {
-			t.Errorf("%s: %d commands", c.name, len(one.Commands()))
+		one := newRoot(a, []string{name})
+		if len(one.Commands()) != 1 || one.Commands()[0].Name() != name {
+			t.Errorf("%s: %d commands", name, len(one.Commands()))
 		}
-		full, _, err := whole.Find([]string{c.name})
-		if err != nil || full.Name() != c.name || full.Long == "" || full.Example == "" {
-			t.Errorf("%s: %v, or no text", c.name, err)
+		full, _, err := whole.Find([]string{name})
+		if err != nil || full.Name() != name || full.Long == "" || full.Example == "" {
+			t.Errorf("%s: %v, or no text", name, err)
 		}
 	}
 }

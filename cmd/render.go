@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/internal/object"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/units"
@@ -16,18 +18,24 @@ import (
 
 // printPlan prints what will be enforced in one of the formats, and of which
 // files it comes.
-func (a *app) printPlan(c *composed, plan *enforce.Plan, format string) error {
+func (a *app) printPlan(c *composed, opts sandbox.Options, format string) error {
+	plan, err := sandbox.Plan(c.Policy, opts)
+	if err != nil {
+		return err
+	}
 	switch format {
-	case "json":
-		return a.printJSON(planJSON(plan, c.Files))
 	case "toml":
 		return writeErr(plan.Policy.Policy().EncodeTOML(a.stdout))
 	case "landlock":
 		return writeErr(plan.WriteLandlock(a.stdout))
 	case "sbpl":
-		return a.printSBPL(plan)
+		text, err := enforce.SeatbeltProfile(plan.Policy, *cmp.Or(plan.Seatbelt, &enforce.SeatbeltOptions{}))
+		if err != nil {
+			return coded(codePolicy, err)
+		}
+		return a.printText(text)
 	}
-	return a.printText(planText(plan, c.Files))
+	return a.show(planJSON(plan, c.Files), planTable(plan, c.Files))
 }
 
 func (a *app) printText(s string) error {
@@ -126,8 +134,8 @@ func (t *table) flush() {
 	t.title = ""
 }
 
-// planText is the plan for people.
-func planText(plan *enforce.Plan, files []string) string {
+// planTable is the plan for people.
+func planTable(plan *enforce.Plan, files []string) *table {
 	t, r, n := &table{}, plan.Policy, &plan.Policy.Net
 	t.list("policy files, the weakest first", files)
 	t.section("allowed paths")
@@ -180,7 +188,7 @@ func planText(plan *enforce.Plan, files []string) string {
 		t.row("guard", g.Value, g.Origin.String())
 	}
 	t.enforced(plan)
-	return t.String()
+	return t
 }
 
 // accessName names an access with the flag that gives it.

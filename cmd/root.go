@@ -3,6 +3,7 @@ package cmd
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -15,27 +16,11 @@ import (
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
-// maker makes the command of a name.
-type maker struct {
-	name string
-	make func(*app) *cobra.Command
-}
-
-// commands are zsbx's commands, in the order of the help text.
-func commands() []maker {
-	return []maker{
-		{"run", newRun},
-		{"why", newWhy},
-		{"profile", newProfile},
-		{"check", newCheck},
-		{"ps", newPs},
-		{"reap", newReap},
-		{"log", newLog},
-		{"learn", newLearn},
-		{"init", newInit},
-		{"import", newImport},
-		{"completion", newCompletion},
-		{"version", newVersion},
+// commands are zsbx's commands.
+func commands() map[string]func(*app) *cobra.Command {
+	return map[string]func(*app) *cobra.Command{
+		"run": newRun, "why": newWhy, "profile": newProfile, "check": newCheck, "ps": newPs, "reap": newReap, "log": newLog,
+		"learn": newLearn, "init": newInit, "import": newImport, "completion": newCompletion, "version": newVersion,
 	}
 }
 
@@ -59,6 +44,10 @@ daemon and no image.`,
 		Args:              cobra.ArbitraryArgs,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
+	if len(args) > 1 && args[0] == "help" {
+		args = append([]string{args[1], "--help"}, args[2:]...)
+	}
+	root.SetArgs(args)
 	root.SetOut(&a.help)
 	root.SetErr(a.stderr)
 	root.RunE = func(c *cobra.Command, args []string) error {
@@ -74,11 +63,11 @@ daemon and no image.`,
 	root.Flags().SetInterspersed(false)
 	root.SetFlagErrorFunc(a.flagError)
 	all := commands()
-	if i := slices.IndexFunc(all, func(m maker) bool { return len(args) > 0 && m.name == args[0] }); i >= 0 {
-		all = all[i : i+1]
+	if len(args) > 0 && all[args[0]] != nil {
+		all = map[string]func(*app) *cobra.Command{args[0]: all[args[0]]}
 	}
-	for _, m := range all {
-		c := m.make(a)
+	for _, newCommand := range all {
+		c := newCommand(a)
 		c.DisableFlagsInUseLine = true
 		if c.Args == nil {
 			c.Args = cobra.ArbitraryArgs
@@ -86,31 +75,8 @@ daemon and no image.`,
 		c.Flags().SortFlags = false
 		root.AddCommand(c)
 	}
-	root.SetHelpCommand(newHelp())
 	completeFlags(root)
 	return root
-}
-
-// newHelp is cobra's own help command, but that a name which is none is a mistake.
-func newHelp() *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [COMMAND]",
-		Short: "Help about any command",
-		ValidArgsFunction: func(c *cobra.Command, _ []string, _ string) (names []string, _ cobra.ShellCompDirective) {
-			for _, known := range c.Root().Commands() {
-				names = append(names, known.Name()+"\t"+known.Short)
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: func(c *cobra.Command, args []string) error {
-			found, _, err := c.Root().Find(args)
-			if err != nil || found == c.Root() && len(args) > 0 {
-				return unknownCommand(args)
-			}
-			found.InitDefaultHelpFlag()
-			return found.Help()
-		},
-	}
 }
 
 // unknownCommand says that there is no such command and what may be meant.
@@ -119,10 +85,7 @@ func unknownCommand(args []string) error {
 	if _, err := sandbox.LookPath(args[0], nil, ""); err == nil {
 		hint = "zsbx run -- " + quoteArgs(args)
 	}
-	var names []string
-	for _, m := range commands() {
-		names = append(names, m.name)
-	}
+	names := slices.Sorted(maps.Keys(commands()))
 	return usageHint(hint, "unknown command %s%s", shell.Quote(args[0]), policy.DidYouMean(args[0], names))
 }
 

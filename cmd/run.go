@@ -86,7 +86,7 @@ func (o *runFlags) run(a *app, argv []string) error {
 	opts := o.options(a, c, argv)
 	switch {
 	case o.dryRun:
-		return o.print(a, c, opts)
+		return a.printPlan(c, opts, "text")
 	case o.opts.InPlace:
 		return sandbox.Exec(c.Policy, opts)
 	case o.opts.Keep && !o.opts.TrackOnly && runtime.GOOS == "linux" && !sandbox.InBackground():
@@ -130,19 +130,6 @@ func (o *runFlags) options(a *app, c *composed, argv []string) sandbox.Options {
 	opts.Args, opts.Stdin, opts.Stdout, opts.Stderr = argv, os.Stdin, os.Stdout, os.Stderr
 	opts.Accept, opts.Warn, opts.Begun, opts.Job = o.acceptor(a), a.warning, quiet.Begun, true
 	return opts
-}
-
-// print is what --dry-run prints.
-func (o *runFlags) print(a *app, c *composed, opts sandbox.Options) error {
-	plan, err := sandbox.Plan(c.Policy, opts)
-	if err != nil {
-		return err
-	}
-	format := "text"
-	if a.say.json {
-		format = "json"
-	}
-	return a.printPlan(c, plan, format)
 }
 
 // check finds what is wrong with the flags and with their combination.

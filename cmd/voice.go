@@ -105,9 +105,7 @@ type jsonError struct {
 
 // report prints err and gives the exit status that goes with it.
 func (v *voice) report(err error) int {
-	out := struct {
-		Errors []jsonError `json:"errors"`
-	}{}
+	var errs []jsonError
 	var hints []string
 	st := exitOK
 	for i, f := range failures(err) {
@@ -118,15 +116,15 @@ func (v *voice) report(err error) int {
 		if f.err == nil {
 			continue
 		}
-		out.Errors = append(out.Errors, jsonError{f.code, f.err.Error(), f.hint, f.origin})
+		errs = append(errs, jsonError{f.code, f.err.Error(), f.hint, f.origin})
 		if !v.json {
 			v.line("error", "31", f.err.Error())
 		}
 	}
 	if !v.json {
 		v.hints(hints)
-	} else if out.Errors != nil {
-		writeJSON(v.w, out, "")
+	} else if errs != nil {
+		writeJSON(v.w, map[string]any{"errors": errs}, "")
 	}
 	return st
 }

@@ -51,10 +51,7 @@ func (a *app) warning(w sandbox.Warning) {
 // shortGaps names gaps, and the flag that accepts them, in a line that has room
 // on a terminal of 80 columns. zsbx check has the rest.
 func shortGaps(gaps []enforce.Gap) string {
-	var names []string
-	for _, g := range gaps {
-		names = append(names, g.Name)
-	}
+	names := each(gaps, func(g enforce.Gap) string { return g.Name })
 	slices.Sort(names)
 	names = slices.Compact(names)
 	said := strings.Join(names, ", ")
@@ -69,61 +66,47 @@ func shortGaps(gaps []enforce.Gap) string {
 // make megabytes of messages.
 const mostGaps = 10
 
-// fewGaps are gaps to be said one by one, some of every kind. The last one says how many
-// more there are.
-func fewGaps(gaps []enforce.Gap) (few []enforce.Gap) {
-	said := make(map[string]int)
+// gapLines are what is not kept, with the name that --allow-gap takes, who asked, and
+// why, some of every kind. For each there is something to type, or "".
+func gapLines(gaps []enforce.Gap) (lines, hints []string) {
+	said, more := make(map[string]int), 0
 	for _, g := range gaps {
-		if said[g.Name]++; said[g.Name] <= mostGaps {
-			few = append(few, g)
+		if said[g.Name]++; said[g.Name] > mostGaps {
+			more++
+			continue
 		}
+		about := strings.TrimSuffix(g.Name+", "+g.Origin.String(), ", ")
+		lines = append(lines, fmt.Sprintf("%s (%s): %s", g.Promise, about, g.Why))
+		hints = append(hints, cmp.Or(g.Hint, "--allow-gap "+g.Name))
 	}
-	if more := len(gaps) - len(few); more > 0 {
-		few = append(few, enforce.Gap{Promise: fmt.Sprintf("%d more: zsbx check", more)})
+	if more > 0 {
+		lines, hints = append(lines, fmt.Sprintf("%d more: zsbx check", more)), append(hints, "")
 	}
-	return few
+	return lines, hints
 }
 
-// gapText is what is not kept, and why.
-func gapText(g enforce.Gap) string {
-	if g.Why == "" {
-		return g.Promise
-	}
-	return g.Promise + ": " + g.Why
-}
-
-// warnGaps says each gap, and its name, which --allow-gap takes.
 func (a *app) warnGaps(gaps []enforce.Gap) {
-	for _, g := range fewGaps(gaps) {
-		if g.Name != "" {
-			g.Promise += " (" + g.Name + ")"
-		}
-		a.say.warn("not enforced here: %s", gapText(g))
+	lines, _ := gapLines(gaps)
+	for _, line := range lines {
+		a.say.warn("not enforced here: %s", line)
 	}
 }
 
 // refuseGaps is the error for gaps that are not accepted.
 func refuseGaps(gaps []enforce.Gap) error {
 	var errs []error
-	for _, g := range fewGaps(gaps) {
-		if g.Name != "" {
-			g.Hint = cmp.Or(g.Hint, "--allow-gap "+g.Name)
-		}
-		if g.Origin.Source != "" {
-			g.Promise += " (" + g.Origin.String() + ")"
-		}
-		errs = append(errs, refusal(codeGap, g.Hint, "can't be enforced here: %s", gapText(g)))
+	lines, hints := gapLines(gaps)
+	for i, line := range lines {
+		errs = append(errs, refusal(codeGap, hints[i], "can't be enforced here: %s", line))
 	}
 	return errors.Join(errs...)
 }
 
 // askGaps asks whether to go on with less. Without a terminal the answer is no.
 func askGaps(gaps []enforce.Gap) bool {
-	question := ""
-	for _, g := range fewGaps(gaps) {
-		question += "zsbx: not enforced here: " + printable(gapText(g)) + "\n"
-	}
-	yes, _ := confirm(question + "zsbx: run the command all the same?")
+	lines, _ := gapLines(gaps)
+	question := "zsbx: not enforced here: " + strings.Join(each(lines, printable), "\nzsbx: not enforced here: ")
+	yes, _ := confirm(question + "\nzsbx: run the command all the same?")
 	return yes
 }
 

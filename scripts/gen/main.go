@@ -10,10 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
-
-	"github.com/spf13/cobra"
 
 	"github.com/zsbx/zsbx/cmd"
 )
@@ -27,8 +24,7 @@ func main() {
 	}
 }
 
-// run writes or checks all files, below the working directory. One that belongs to no
-// command is an error.
+// run writes or checks all files, below the working directory.
 func run(check bool) error {
 	files, err := generate()
 	if err != nil {
@@ -45,15 +41,6 @@ func run(check bool) error {
 			errs = append(errs, os.WriteFile(name, files[name], 0o644))
 		}
 	}
-	for _, glob := range []string{"man/*", "completions/*"} {
-		have, err := filepath.Glob(glob)
-		errs = append(errs, err)
-		for _, name := range have {
-			if files[name] == nil {
-				errs = append(errs, fmt.Errorf("%s belongs to no command", name))
-			}
-		}
-	}
 	return errors.Join(errs...)
 }
 
@@ -61,20 +48,19 @@ func run(check bool) error {
 func generate() (map[string][]byte, error) {
 	root := cmd.Root()
 	files := map[string][]byte{}
-	for _, c := range append([]*cobra.Command{root}, root.Commands()...) {
-		if c.Hidden || c.Name() == "help" {
-			continue
-		}
-		p, err := manPage(c)
+	for _, c := range append(root.Commands(), root) {
+		page, err := manPage(c)
 		if err != nil {
 			return nil, err
 		}
-		files[filepath.Join("man", pageName(c)+".1")] = p
+		files["man/"+pageName(c)+".1"] = page
 	}
-	var bash, zsh, fish bytes.Buffer
-	err := errors.Join(cmd.BashCompletion(root, &bash), root.GenZshCompletion(&zsh), root.GenFishCompletion(&fish, true))
-	files["completions/zsbx.bash"] = bash.Bytes()
-	files["completions/_zsbx"] = zsh.Bytes()
-	files["completions/zsbx.fish"] = fish.Bytes()
-	return files, err
+	for shell, name := range map[string]string{"bash": "zsbx.bash", "zsh": "_zsbx", "fish": "zsbx.fish"} {
+		var b bytes.Buffer
+		if err := cmd.Completion(root, shell, &b); err != nil {
+			return nil, err
+		}
+		files["completions/"+name] = b.Bytes()
+	}
+	return files, nil
 }
