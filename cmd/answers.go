@@ -52,28 +52,24 @@ func (o *checkFlags) ask(fs *pflag.FlagSet, name, flag string, act enforce.Act, 
 
 // answer prints whether what was asked for is allowed. The status is 1 when
 // any of it is not.
-func (o *checkFlags) answer(a *app, plan *enforce.Plan, argv []string, refused *policy.Error) error {
-	var all []answer
-	for _, q := range o.questions {
-		all = append(all, q.answered(plan))
-	}
+func (o *checkFlags) answer(a *app, plan *enforce.Plan, argv []string, guard error) error {
+	all := each(o.questions, func(q question) answer { return q.answered(plan) })
 	if len(argv) > 0 {
-		x := startAnswer(plan, argv)
-		if open := o.openGaps(plan); refused != nil {
-			x.Allowed, x.Reason, x.Hint = false, refused.Error(), refused.Hint
-		} else if x.Allowed && open != nil && o.fallback == "deny" {
-			x.Allowed, x.Reason = false, "can't be enforced here: "+strings.Join(open, ", ")
-			x.Hint = "--allow-gap " + strings.Join(open, " --allow-gap ")
-		}
-		all = append(all, x)
+		all = append(all, o.startAnswer(plan, argv, guard))
 	}
-	if err := a.printAnswers(all, plan); err != nil {
-		return err
+	t := &table{}
+	for _, x := range all {
+		t.row(map[bool]string{true: "allowed", false: "refused"}[x.Allowed], x.Question, x.About, x.Reason)
+	}
+	err := a.show(map[string]any{"answers": all, "gaps": plan.Gaps}, t)
+	if !a.say.json {
+		a.say.hints(each(all, func(x answer) string { return x.Hint }))
+		a.warnGaps(slices.DeleteFunc(slices.Clone(plan.Gaps), func(g enforce.Gap) bool { return g.Kind != enforce.Core }))
 	}
 	if slices.ContainsFunc(all, func(x answer) bool { return !x.Allowed }) {
-		return status(exitNo)
+		err = cmp.Or(err, status(exitNo))
 	}
-	return nil
+	return err
 }
 
 // answered asks the plan what run asks the kernel. To write to a directory is to change
@@ -102,38 +98,22 @@ func (q question) answered(plan *enforce.Plan) answer {
 	return x
 }
 
-// startAnswer answers whether a command would start: whether it is found, and
-// whether all that execve(2) opens for it may be executed.
-func startAnswer(plan *enforce.Plan, argv []string) answer {
-	x := answer{Question: "start", About: quoteArgs(argv)}
+// startAnswer answers whether a command would start: whether it is found, whether
+// all that execve(2) opens for it may be executed, what can't be enforced, and
+// what guard says.
+func (o *checkFlags) startAnswer(plan *enforce.Plan, argv []string, guard error) answer {
 	file, v, err := sandbox.CheckExec(plan, argv)
-	x.Path, x.Origin = file, v.Origin
-	if err == nil {
-		x.Allowed, x.Reason = true, v.Reason
-		return x
+	if open := o.openGaps(plan); err == nil && open != nil && o.fallback == "deny" {
+		err = refusal(codeGap, "--allow-gap "+strings.Join(open, " --allow-gap "), "can't be enforced here: %s", strings.Join(open, ", "))
 	}
-	x.Reason = err.Error()
-	var e *sandbox.Error
-	if errors.As(err, &e) {
-		x.Hint = e.Hint
+	if guard != nil {
+		err = guard
+	}
+	x := answer{Question: "start", About: quoteArgs(argv), Path: file, Origin: v.Origin, Reason: v.Reason, Allowed: err == nil}
+	for _, f := range failures(err) {
+		x.Reason, x.Hint = f.Error(), f.hint
 	}
 	return x
-}
-
-// printAnswers prints the answers, and what of them does not hold on this
-// machine.
-func (a *app) printAnswers(all []answer, plan *enforce.Plan) error {
-	t := &table{}
-	for _, x := range all {
-		word := map[bool]string{true: "allowed", false: "refused"}[x.Allowed]
-		t.row(word, x.Question, x.About, x.Reason)
-	}
-	err := a.show(map[string]any{"answers": all, "gaps": plan.Gaps}, t)
-	if !a.say.json {
-		a.say.hints(each(all, func(x answer) string { return x.Hint }))
-		a.warnGaps(slices.DeleteFunc(slices.Clone(plan.Gaps), func(g enforce.Gap) bool { return g.Kind != enforce.Core }))
-	}
-	return err
 }
 
 // machineReport is what check says about this machine.
@@ -167,7 +147,23 @@ func (o *checkFlags) machine(a *app, plan *enforce.Plan, files []string) error {
 		OS: plan.Caps.OS, Arch: plan.Caps.Arch, Policies: files, Proofs: proofs,
 		Layers: plan.Layers(), Gaps: plan.Gaps, Tracker: bestTracker(plan),
 	}
-	err = a.show(m, m.table(plan, o.selfTest))
+	t := &table{}
+	t.section("promises, each tried with and without the restrictions")
+	for _, p := range proofs {
+		row := []string{map[bool]string{true: "held", false: "NOT HELD"}[p.Held], p.Name, p.Promise, p.Means}
+		if o.selfTest {
+			row = append(row, p.Detail)
+		}
+		t.row(row...)
+	}
+	t.section("tracked by")
+	t.row(string(m.Tracker.Name), m.Tracker.Guarantee)
+	if m.Tracker.Why != "" {
+		t.row("", m.Tracker.Why)
+	}
+	t.enforced(plan)
+	t.list("policies without mistakes", files)
+	err = a.show(m, t)
 	if err == nil && o.openGaps(plan) != nil {
 		err = status(exitNo)
 	}
@@ -196,25 +192,4 @@ func bestTracker(plan *enforce.Plan) jsonTracker {
 		return jsonTracker{Why: err.Error()}
 	}
 	return jsonTracker{Name: c.Kind, Guarantee: c.Kind.Guarantee(plan.Confines()), Why: c.Why}
-}
-
-// table is the report for people; detail adds what was tried.
-func (m *machineReport) table(plan *enforce.Plan, detail bool) *table {
-	t := &table{}
-	t.section("promises, each tried with and without the restrictions")
-	for _, p := range m.Proofs {
-		row := []string{map[bool]string{true: "held", false: "NOT HELD"}[p.Held], p.Name, p.Promise, p.Means}
-		if detail {
-			row = append(row, p.Detail)
-		}
-		t.row(row...)
-	}
-	t.section("tracked by")
-	t.row(string(m.Tracker.Name), m.Tracker.Guarantee)
-	if m.Tracker.Why != "" {
-		t.row("", m.Tracker.Why)
-	}
-	t.enforced(plan)
-	t.list("policies without mistakes", m.Policies)
-	return t
 }

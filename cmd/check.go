@@ -8,7 +8,6 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox"
-	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/guard"
 	"github.com/zsbx/zsbx/policy/units"
 )
@@ -94,13 +93,12 @@ func (o *checkFlags) run(a *app, argv []string) error {
 	if err != nil {
 		return err
 	}
-	refused, _ := guard.Check(c.Policy, &c.host, argv).(*policy.Error)
 	if why := plan.Unnamed(); why != "" && !a.say.json {
 		a.say.warn("names can't be resolved: %s", why)
 		a.say.hint("%s", enforce.NamesHint)
 	}
 	if len(o.questions) > 0 || len(argv) > 0 {
-		return o.answer(a, plan, argv, refused)
+		return o.answer(a, plan, argv, guard.Check(c.Policy, &c.host, argv))
 	}
 	return o.machine(a, plan, c.Files)
 }

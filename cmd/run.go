@@ -90,7 +90,11 @@ func (o *runFlags) run(a *app, argv []string) error {
 	case o.opts.InPlace:
 		return sandbox.Exec(c.Policy, opts)
 	case o.opts.Keep && !o.opts.TrackOnly && runtime.GOOS == "linux" && !sandbox.InBackground():
-		return a.front()
+		out, err := sandbox.Front(a.args) // it can stay with what is kept
+		if err != nil {
+			return err
+		}
+		return &failure{status: out.Status, signal: out.Signal}
 	}
 	command, err := sandbox.Start(context.Background(), c.Policy, opts)
 	if err != nil {
@@ -109,19 +113,6 @@ func (o *runFlags) run(a *app, argv []string) error {
 		o.afterFailure(a, argv)
 	}
 	return afterRun(&res, err)
-}
-
-// front has a process in the background run the command, which can stay with what
-// is kept.
-func (a *app) front() error {
-	out, err := sandbox.Front(a.args)
-	switch {
-	case errors.Is(err, sandbox.ErrLost):
-		return afterRun(&sandbox.Result{}, err)
-	case err != nil || out == sandbox.Outcome{}:
-		return err
-	}
-	return &failure{status: out.Status, signal: out.Signal}
 }
 
 // options are the flags as package sandbox takes them.
