@@ -116,17 +116,6 @@ func (o *checkFlags) startAnswer(plan *enforce.Plan, argv []string, guard error)
 	return x
 }
 
-// machineReport is what check says about this machine.
-type machineReport struct {
-	OS       string           `json:"os"`
-	Arch     string           `json:"arch"`
-	Policies []string         `json:"policies"` // files in use
-	Proofs   []selftest.Proof `json:"proofs"`
-	Layers   []enforce.Layer  `json:"layers"`
-	Gaps     []enforce.Gap    `json:"gaps"`
-	Tracker  jsonTracker      `json:"tracker"`
-}
-
 // jsonTracker is what would track a command here.
 type jsonTracker struct {
 	Name      track.Kind `json:"name"`
@@ -143,10 +132,7 @@ func (o *checkFlags) machine(a *app, plan *enforce.Plan, files []string) error {
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
-	m := &machineReport{
-		OS: plan.Caps.OS, Arch: plan.Caps.Arch, Policies: files, Proofs: proofs,
-		Layers: plan.Layers(), Gaps: plan.Gaps, Tracker: bestTracker(plan),
-	}
+	tracker := bestTracker(plan)
 	t := &table{}
 	t.section("promises, each tried with and without the restrictions")
 	for _, p := range proofs {
@@ -157,13 +143,16 @@ func (o *checkFlags) machine(a *app, plan *enforce.Plan, files []string) error {
 		t.row(row...)
 	}
 	t.section("tracked by")
-	t.row(string(m.Tracker.Name), m.Tracker.Guarantee)
-	if m.Tracker.Why != "" {
-		t.row("", m.Tracker.Why)
+	t.row(string(tracker.Name), tracker.Guarantee)
+	if tracker.Why != "" {
+		t.row("", tracker.Why)
 	}
 	t.enforced(plan)
 	t.list("policies without mistakes", files)
-	err = a.show(m, t)
+	err = a.show(map[string]any{
+		"os": plan.Caps.OS, "arch": plan.Caps.Arch, "policies": files, "proofs": proofs,
+		"layers": plan.Layers(), "gaps": plan.Gaps, "tracker": tracker,
+	}, t)
 	if err == nil && o.openGaps(plan) != nil {
 		err = status(exitNo)
 	}

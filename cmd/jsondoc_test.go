@@ -1,6 +1,8 @@
 package cmd
 
 import (
+	"bytes"
+	"encoding/json"
 	"os"
 	"reflect"
 	"strings"
@@ -22,7 +24,7 @@ func TestJSONDocs(t *testing.T) {
 	}
 	doc := string(b)
 	for _, v := range []any{
-		jsonPlan{}, policy.PresetInfo{}, answer{}, machineReport{}, trustReport{}, jsonSession{}, track.Report{}, versionInfo{}, jsonError{}, sandbox.AuditSession{}, why.Report{},
+		policy.PresetInfo{}, answer{}, jsonTracker{}, jsonLimits{}, jsonSession{}, track.Report{}, versionInfo{}, jsonError{}, sandbox.AuditSession{}, why.Report{},
 	} {
 		for name := range jsonFields(reflect.TypeOf(v), map[string]bool{}) {
 			if name == "-" { // not printed
@@ -31,6 +33,36 @@ func TestJSONDocs(t *testing.T) {
 			if !strings.Contains(doc, "`"+name+"`") && !strings.Contains(doc, `"`+name+`":`) {
 				t.Errorf("docs/json.md does not name %s of %T", name, v)
 			}
+		}
+	}
+	t.Chdir(t.TempDir())
+	t.Setenv("HOME", t.TempDir())
+	if err := os.WriteFile(policy.ProjectFile, []byte("[fs]\nrw = [\".\"]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"check", "--trust", "--json"}, {"check", "--json", "--self-test"},
+		{"profile", "--json", "--rw", ".", "--deny", "x", "--ro", "none", "--ignore-missing", "--connect-tcp", "443", "--memory", "1G"},
+	} {
+		var out bytes.Buffer
+		a := &app{stdout: &out, stderr: os.Stderr, env: os.Environ()}
+		a.main(args)
+		var all any
+		if err := json.Unmarshal(out.Bytes(), &all); err != nil {
+			t.Fatalf("%q: %v", args, err)
+		}
+		names := map[string]bool{}
+		jsonKeys(all, names)
+		if len(names) < 7 {
+			t.Errorf("%q: %v", args, names)
+		}
+		for name := range names {
+			if !strings.Contains(doc, "`"+name+"`") && !strings.Contains(doc, `"`+name+`":`) {
+				t.Errorf("docs/json.md does not name %s of %q", name, args)
+			}
+		}
+		if args[1] == "--trust" {
+			_ = os.Remove(policy.ProjectFile)
 		}
 	}
 	codes := []string{codeFailed, codeUsage, codePolicy, codeUntrusted, codeGap, codeSession, string(sandbox.CodeAudit), codeShortage,
@@ -44,6 +76,22 @@ func TestJSONDocs(t *testing.T) {
 	for _, c := range codes {
 		if !strings.Contains(doc, "`"+c+"`") {
 			t.Errorf("docs/json.md does not name the code %s", c)
+		}
+	}
+}
+
+// jsonKeys collects the names in a value, but those of the policy file in it.
+func jsonKeys(v any, names map[string]bool) {
+	switch v := v.(type) {
+	case []any:
+		for _, x := range v {
+			jsonKeys(x, names)
+		}
+	case map[string]any:
+		for name, x := range v {
+			if names[name] = true; name != "policy" {
+				jsonKeys(x, names)
+			}
 		}
 	}
 }

@@ -80,61 +80,42 @@ func (o *profileFlags) run(a *app, argv []string) error {
 	return a.printPlan(c, opts, o.format)
 }
 
-// The types here are zsbx's JSON for a plan; docs/json.md describes it. Fields
-// are only ever added.
-
-type jsonPlan struct {
-	OS      string          `json:"os"`
-	Dir     string          `json:"dir"`
-	Files   []string        `json:"policies"` // files in use, the weakest first
-	Presets []string        `json:"presets"`
-	Paths   []jsonPath      `json:"paths"`
-	Deny    []jsonDeny      `json:"deny"`
-	Skipped []jsonSkip      `json:"skipped"`
-	Masked  []string        `json:"masked"`    // what is hidden from the command
-	Covered []string        `json:"protected"` // what it can't change, whatever paths say
-	Net     jsonNet         `json:"net"`
-	Env     jsonEnv         `json:"env"`
-	Limits  jsonLimits      `json:"limits"`
-	Guard   []string        `json:"guard"`
-	Layers  []enforce.Layer `json:"layers"`
-	Gaps    []enforce.Gap   `json:"gaps"`
-
-	Policy json.RawMessage `json:"policy,omitempty"` // all of it, as run -p reads it
-}
-
-type jsonPath struct {
-	Path    string        `json:"path"`
-	Access  string        `json:"access"`
-	Written string        `json:"written"`
-	Origin  policy.Origin `json:"origin"`
-}
-
-type jsonDeny struct {
-	Pattern string        `json:"pattern"`
-	Glob    bool          `json:"glob"`
-	Written string        `json:"written"`
-	Origin  policy.Origin `json:"origin"`
-}
-
-type jsonSkip struct {
-	Written string        `json:"written"`
-	Access  string        `json:"access"`
-	Reason  string        `json:"reason"`
-	Origin  policy.Origin `json:"origin"`
-}
-
-type jsonNet struct {
-	Mode       string        `json:"mode"`
-	Origin     policy.Origin `json:"origin"`
-	ConnectTCP []uint16      `json:"connect_tcp"`
-	BindTCP    []uint16      `json:"bind_tcp"`
-	Unix       []string      `json:"unix"`
-}
-
-type jsonEnv struct {
-	Passed  []string `json:"passed"` // names: values may be secrets
-	LeftOut []string `json:"left_out"`
+// planJSON is the plan for programs; docs/json.md describes it. Fields are only ever
+// added. Of variables the names are told: values may be secrets.
+func planJSON(plan *enforce.Plan, files []string) map[string]any {
+	r, n := plan.Policy, plan.Policy.Net
+	name := func(x policy.Named) string { return x.Value }
+	number := func(p policy.Port) uint16 { return p.Number }
+	masked, protected := plan.Covered()
+	all := map[string]any{
+		"os": r.OS, "dir": r.Dir, "policies": files, "presets": each(r.Presets, name),
+		"paths": each(r.Paths, func(p policy.Path) any {
+			return map[string]any{"path": p.Path, "access": p.Access.String(), "written": p.Rule.Path, "origin": p.Rule.Origin}
+		}),
+		"deny": each(r.Deny, func(d policy.DenyPath) any {
+			return map[string]any{"pattern": d.Pattern, "glob": d.Glob, "written": d.Deny.Pattern, "origin": d.Deny.Origin}
+		}),
+		"skipped": each(r.Skipped, func(s policy.Skip) any {
+			return map[string]any{"written": s.Rule.Path, "access": s.Rule.Access.String(), "reason": s.Reason, "origin": s.Rule.Origin}
+		}),
+		"masked":    masked,
+		"protected": protected,
+		"net": map[string]any{
+			"mode": n.Mode, "origin": n.From, "connect_tcp": each(n.ConnectTCP, number), "bind_tcp": each(n.BindTCP, number),
+			"unix": each(n.Unix, func(p policy.Path) string { return p.Path }),
+		},
+		"env": map[string]any{"passed": envNames(r), "left_out": r.EnvDrop},
+		"limits": jsonLimits{
+			TimeoutSeconds: r.Limits.Timeout.Seconds(), MaxOutputBytes: r.Limits.MaxOutput,
+			MemoryBytes: r.Limits.Memory, Pids: r.Limits.Pids, CPU: float64(r.Limits.CPU) / units.Processor,
+		},
+		"guard": each(r.Guard.Lists, name), "layers": plan.Layers(), "gaps": plan.Gaps,
+	}
+	var whole bytes.Buffer // as run -p reads it
+	if r.Policy().EncodeJSON(&whole) == nil {
+		all["policy"] = json.RawMessage(whole.Bytes())
+	}
+	return all
 }
 
 type jsonLimits struct {
@@ -143,39 +124,6 @@ type jsonLimits struct {
 	MemoryBytes    int64   `json:"memory_bytes,omitempty"`
 	Pids           int64   `json:"pids,omitempty"`
 	CPU            float64 `json:"cpu,omitempty"` // processors
-}
-
-// planJSON is the plan for programs.
-func planJSON(plan *enforce.Plan, files []string) *jsonPlan {
-	r, n := plan.Policy, plan.Policy.Net
-	name := func(x policy.Named) string { return x.Value }
-	number := func(p policy.Port) uint16 { return p.Number }
-	j := &jsonPlan{
-		OS: r.OS, Dir: r.Dir, Files: files, Presets: each(r.Presets, name), Guard: each(r.Guard.Lists, name),
-		Paths: each(r.Paths, func(p policy.Path) jsonPath { return jsonPath{p.Path, p.Access.String(), p.Rule.Path, p.Rule.Origin} }),
-		Deny: each(r.Deny, func(d policy.DenyPath) jsonDeny {
-			return jsonDeny{d.Pattern, d.Glob, d.Deny.Pattern, d.Deny.Origin}
-		}),
-		Skipped: each(r.Skipped, func(s policy.Skip) jsonSkip {
-			return jsonSkip{s.Rule.Path, s.Rule.Access.String(), s.Reason, s.Rule.Origin}
-		}),
-		Net: jsonNet{
-			Mode: string(n.Mode), Origin: n.From, ConnectTCP: each(n.ConnectTCP, number), BindTCP: each(n.BindTCP, number),
-			Unix: each(n.Unix, func(p policy.Path) string { return p.Path }),
-		},
-		Env: jsonEnv{Passed: envNames(r), LeftOut: r.EnvDrop},
-		Limits: jsonLimits{
-			TimeoutSeconds: r.Limits.Timeout.Seconds(), MaxOutputBytes: r.Limits.MaxOutput,
-			MemoryBytes: r.Limits.Memory, Pids: r.Limits.Pids, CPU: float64(r.Limits.CPU) / units.Processor,
-		},
-		Layers: plan.Layers(), Gaps: plan.Gaps,
-	}
-	j.Masked, j.Covered = plan.Covered()
-	var whole bytes.Buffer
-	if r.Policy().EncodeJSON(&whole) == nil {
-		j.Policy = whole.Bytes()
-	}
-	return j
 }
 
 // each is what f makes of every element.

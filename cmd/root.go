@@ -99,11 +99,7 @@ func noArgs(c *cobra.Command, args []string) error {
 
 // quoteArgs writes a command line as a POSIX shell would have to be given it.
 func quoteArgs(args []string) string {
-	q := make([]string, len(args))
-	for i, a := range args {
-		q[i] = shell.Quote(a)
-	}
-	return strings.Join(q, " ")
+	return strings.Join(each(args, shell.Quote), " ")
 }
 
 // count is "1 process", "2 processes".

@@ -13,22 +13,6 @@ import (
 // trustShow is the value of --trust without one: it looks like a switch.
 const trustShow = "true"
 
-// trustReport is what check --trust says of one project policy.
-type trustReport struct {
-	Path    string      `json:"path"`
-	SHA256  string      `json:"sha256"` // of the content that asks for this, hexadecimal
-	Trusted bool        `json:"trusted"`
-	Asks    []trustWant `json:"asks"` // beyond what comes before it; of a file that only takes away, nothing
-}
-
-// trustWant is one thing that a project policy asks for.
-type trustWant struct {
-	Key    string `json:"key"`
-	Value  string `json:"value"`
-	Line   int    `json:"line"`
-	Column int    `json:"column"`
-}
-
 // trustProject shows what the project's policies ask for, and records that one
 // of them may be used, if its content has the hash that was given. What is
 // shown, hashed and recorded are the same bytes. Without a hash the status is 1
@@ -46,7 +30,7 @@ func (o *checkFlags) trustProject(a *app) error {
 		return refusal(codePolicy, "", "there is no project policy: no %s in this directory, nor above it in its repository", policy.ProjectFile)
 	}
 	t, hash := &table{}, o.trust
-	reports := make([]trustReport, 0, len(all))
+	var reports []any
 	var hints []string
 	found, left := hash == trustShow, error(nil)
 	for _, p := range all {
@@ -56,25 +40,25 @@ func (o *checkFlags) trustProject(a *app) error {
 			}
 			found = true
 		}
-		r := trustReport{Path: p.File, SHA256: p.SHA256(), Trusted: p.Trusted()}
-		what := "trusted; it asks for"
+		trusted, what := p.Trusted(), "trusted; it asks for"
 		switch {
 		case len(p.Asks) == 0:
 			what = "only takes away, which needs no trust"
-		case !r.Trusted:
+		case !trusted:
 			what = "not trusted; it asks for"
-			hints = append(hints, o.trustCommand()+"="+r.SHA256)
+			hints = append(hints, o.trustCommand()+"="+p.SHA256())
 			if hash == trustShow {
 				left = status(exitNo)
 			}
 		}
-		t.line("%s: %s", printable(r.Path), what)
+		t.line("%s: %s", printable(p.File), what)
+		var asks []any
 		for _, w := range p.Asks {
-			r.Asks = append(r.Asks, trustWant{w.Key, w.Value, w.Origin.Line, w.Origin.Column})
+			asks = append(asks, map[string]any{"key": w.Key, "value": w.Value, "line": w.Origin.Line, "column": w.Origin.Column})
 			t.row(fmt.Sprintf("%d:%d", w.Origin.Line, w.Origin.Column), w.Key, w.Value)
 		}
-		t.row("sha256", r.SHA256)
-		reports = append(reports, r)
+		t.row("sha256", p.SHA256())
+		reports = append(reports, map[string]any{"path": p.File, "sha256": p.SHA256(), "trusted": trusted, "asks": asks})
 		a.warnOfWriters(p.File)
 	}
 	if !found {
