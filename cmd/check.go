@@ -45,7 +45,6 @@ is exit status 125.`,
 		RunE:              func(_ *cobra.Command, args []string) error { return o.run(a, args) },
 	}
 	fs := c.Flags()
-	fs.SetInterspersed(false)
 	open := enforce.Act{Op: enforce.ActOpen, Flags: enforce.ActRead, Inside: true}
 	o.ask(fs, "read", "--ro", open, "may `PATH` be read?")
 	open.Flags = enforce.ActWrite | enforce.ActCreat

@@ -87,7 +87,7 @@ func (a *app) main(args []string) sandbox.Outcome {
 	var err error
 	if a.cfg, err = loadSettings(a.env); err != nil {
 		if !withoutSettings(args) {
-			return sandbox.Outcome{Status: a.say.report(err)}
+			return a.say.report(err)
 		}
 		a.say.warn("%v", err)
 	}
@@ -96,12 +96,7 @@ func (a *app) main(args []string) sandbox.Outcome {
 	if err = root.Execute(); a.help.Len() > 0 {
 		err = errors.Join(err, a.printText(a.help.String()))
 	}
-	out := sandbox.Outcome{Status: a.say.report(err)}
-	var f *failure
-	if errors.As(err, &f) {
-		out.Signal = f.signal
-	}
-	return out
+	return a.say.report(err)
 }
 
 // Root builds all of zsbx's commands, for programs that write documentation

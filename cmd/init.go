@@ -35,7 +35,6 @@ a template is written, all in comments.`,
 		RunE: func(_ *cobra.Command, args []string) error { return l.init(args) },
 	}
 	fs := c.Flags()
-	fs.SetInterspersed(false)
 	fs.BoolVarP(&l.yes, "yes", "y", false, "accept all proposals but sockets")
 	l.policyFlags.add(a, fs)
 	return c

@@ -33,6 +33,7 @@ type policyFlags struct {
 
 func (o *policyFlags) add(a *app, fs *pflag.FlagSet) {
 	o.mistakes, o.fs = &a.mistakes, fs
+	fs.SetInterspersed(false)
 	o.put("ro", "fs.ro", "allow reading `PATH` and what is below it")
 	o.put("rox", "fs.rox", "allow reading and executing `PATH`")
 	o.put("rw", "fs.rw", "allow reading, writing and executing `PATH`, as a build tree needs")

@@ -39,7 +39,6 @@ of a run is left out: it has a new name each time.`,
 		RunE:              func(_ *cobra.Command, args []string) error { return o.run(a, args) },
 	}
 	fs := c.Flags()
-	fs.SetInterspersed(false)
 	fs.Bool("print", false, "print a table for people (the default)")
 	o.format = "text"
 	a.choice(fs, &o.format, "format", []string{"text", "toml", "json", "landlock", "sbpl"}, "the `FORMAT`: text, toml, json, landlock or sbpl")

@@ -101,7 +101,7 @@ func sessionJSON(i track.Info) jsonSession {
 		ID: i.ID, Name: i.Record.Name, State: i.Life,
 		Tracker: i.Record.Tracker, Guarantee: i.Guarantee(),
 		Command: i.Record.Argv, Dir: i.Record.Dir, Started: i.Record.Started,
-		Keep: i.Record.Keep, Confined: recorded(&i) && !i.Record.TrackOnly,
+		Keep: i.Record.Keep, Confined: !i.Record.Started.IsZero() && !i.Record.TrackOnly,
 		Keeper: i.Record.Keeper.Pid, Processes: i.Procs,
 	}
 	if i.Err != nil {
@@ -146,17 +146,10 @@ func sessionTable(all []track.Info) *table {
 		if pid := s.Record.Keeper.Pid; pid != 0 && !s.Life.Stale() {
 			keeper = strconv.Itoa(pid)
 		}
-		switch {
-		case recorded(s):
+		if !s.Record.Started.IsZero() {
 			age, what = time.Since(s.Record.Started).Truncate(time.Second).String(), commandLine(s.Record.Argv)
-		case s.Err != nil:
-			what = "(unreadable)"
 		}
 		t.row(s.ID[:shortest], cmp.Or(s.Record.Name, "-"), string(s.Life), strconv.Itoa(len(s.Procs)), keeper, age, what)
 	}
 	return t
 }
-
-// recorded reports whether there is a record of the session: some of its files may
-// have been removed by hand.
-func recorded(i *track.Info) bool { return !i.Record.Started.IsZero() }

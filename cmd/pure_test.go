@@ -129,8 +129,8 @@ func TestReport(t *testing.T) {
 	)
 	var b bytes.Buffer
 	v := &voice{w: &b}
-	if st := v.report(err); st != exitFailed {
-		t.Errorf("status %d", st)
+	if out := v.report(err); out.Status != exitFailed {
+		t.Errorf("status %d", out.Status)
 	}
 	want := "zsbx: error: first\nzsbx: error: second\nzsbx: error: f:1:2: third\nzsbx: error: fourth\nzsbx: error: fifth\n" +
 		"zsbx: hint: do this\nzsbx: hint: do that\n"
@@ -146,8 +146,8 @@ func TestReport(t *testing.T) {
 		}
 	}
 	b.Reset()
-	if st := v.report(status(42)); st != 42 || b.Len() != 0 {
-		t.Errorf("status %d, said %q", st, b.String())
+	if out := v.report(status(42)); out.Status != 42 || b.Len() != 0 {
+		t.Errorf("status %d, said %q", out.Status, b.String())
 	}
 }
 

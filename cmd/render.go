@@ -43,11 +43,6 @@ func (a *app) printText(s string) error {
 	return writeErr(err)
 }
 
-// printJSON prints v as indented JSON.
-func (a *app) printJSON(v any) error {
-	return writeErr(writeJSON(a.stdout, v, "  "))
-}
-
 // writeJSON writes v as JSON, on one line without an indent.
 func writeJSON(w io.Writer, v any, indent string) error {
 	text := object.Of(v)
@@ -74,29 +69,17 @@ func writeErr(err error) error {
 type table struct {
 	b     strings.Builder
 	title string // of the section, until it has a row
-	rows  strings.Builder
-}
-
-// row adds one to the section.
-func (t *table) row(cells ...string) {
-	for i := range cells {
-		cells[i] = printable(cells[i])
-	}
-	t.rows.WriteString("  " + strings.Join(cells, "\t") + "\n")
-}
-
-// show prints the table, or v where JSON is asked for.
-func (a *app) show(v any, t *table) error {
-	if a.say.json {
-		return a.printJSON(v)
-	}
-	return a.printText(t.String())
 }
 
 // section begins a new one.
-func (t *table) section(title string) {
-	t.flush()
-	t.title = title
+func (t *table) section(title string) { t.title = title }
+
+// row adds one to the section.
+func (t *table) row(cells ...string) {
+	if t.title != "" {
+		t.line("%s", strings.Repeat("\n", min(t.b.Len(), 1))+t.title)
+	}
+	t.line("  %s", strings.Join(each(cells, printable), "\t"))
 }
 
 // list is a section with a row for each text.
@@ -109,29 +92,25 @@ func (t *table) list(title string, texts []string) {
 
 // line writes a line that is no row.
 func (t *table) line(format string, args ...any) {
-	t.flush()
+	t.title = ""
 	fmt.Fprintf(&t.b, format+"\n", args...)
 }
 
-// String is all of the text.
+// String is all of the text, the columns as wide as they need to be.
 func (t *table) String() string {
-	t.flush()
-	return t.b.String()
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	_, _ = io.WriteString(w, t.b.String()) // into memory
+	_ = w.Flush()
+	return b.String()
 }
 
-// flush writes the rows, the columns as wide as they need to be.
-func (t *table) flush() {
-	if t.title != "" && t.rows.Len() > 0 {
-		if t.b.Len() > 0 {
-			t.b.WriteByte('\n')
-		}
-		t.b.WriteString(t.title + "\n")
+// show prints the table, or v where JSON is asked for.
+func (a *app) show(v any, t *table) error {
+	if a.say.json {
+		return writeErr(writeJSON(a.stdout, v, "  "))
 	}
-	w := tabwriter.NewWriter(&t.b, 0, 0, 2, ' ', 0)
-	_, _ = w.Write([]byte(t.rows.String())) // into memory
-	_ = w.Flush()
-	t.rows.Reset()
-	t.title = ""
+	return a.printText(t.String())
 }
 
 // planTable is the plan for people.
@@ -144,7 +123,7 @@ func planTable(plan *enforce.Plan, files []string) *table {
 		if p.Rule.Path != p.Path {
 			from += "  " + p.Rule.Path
 		}
-		t.row(accessName(p.Access), p.Path, from)
+		t.row(p.Access.String(), p.Path, from)
 	}
 	if len(r.Paths) == 0 {
 		t.row("none")
@@ -158,7 +137,7 @@ func planTable(plan *enforce.Plan, files []string) *table {
 	t.list("protected: readable, never changed", protected)
 	t.section("left out: nothing there on this machine")
 	for _, s := range r.Skipped {
-		t.row(accessName(s.Rule.Access), s.Rule.Path, s.Rule.Origin.String(), s.Reason)
+		t.row(s.Rule.Access.String(), s.Rule.Path, s.Rule.Origin.String(), s.Reason)
 	}
 	t.section("network")
 	t.row(string(n.Mode), map[policy.NetMode]string{policy.NetOpen: "all of it", policy.NetPorts: "only the TCP ports below"}[n.Mode], n.From.String())
@@ -190,9 +169,6 @@ func planTable(plan *enforce.Plan, files []string) *table {
 	t.enforced(plan)
 	return t
 }
-
-// accessName names an access with the flag that gives it.
-func accessName(a policy.Access) string { return strings.ReplaceAll(a.String(), "_", "-") }
 
 // enforced tells what holds the policy, and what does not.
 func (t *table) enforced(plan *enforce.Plan) {

@@ -158,12 +158,7 @@ func (a *app) printVersion() error {
 			}
 		}
 	}
-	if a.say.json {
-		return a.printJSON(v)
-	}
-	rev := ""
-	if v.Revision != "" {
-		rev = " (" + v.Revision[:min(12, len(v.Revision))] + ")"
-	}
-	return a.printText(fmt.Sprintf("zsbx %s%s %s/%s %s\n", v.Version, rev, v.OS, v.Arch, v.Go))
+	t := &table{}
+	t.line("zsbx %s %s/%s %s", v.Version, v.OS, v.Arch, v.Go)
+	return a.show(v, t)
 }

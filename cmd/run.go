@@ -58,7 +58,6 @@ When COMMAND ends, what it left running is ended as well.`,
 // add adds the flags that why has as well.
 func (o *runFlags) add(a *app, c *cobra.Command) {
 	fs := c.Flags()
-	fs.SetInterspersed(false)
 	o.policyFlags.add(a, fs)
 	o.opts.KillAfter, o.opts.Tracker = defaultKillAfter, track.Kind(cmp.Or(a.cfg["track"], "auto"))
 	o.duration(fs, &o.opts.KillAfter, "kill-after", "after --timeout, wait the time `D` before SIGKILL")

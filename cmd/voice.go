@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -71,9 +72,6 @@ func isTerminal(w io.Writer) bool {
 // printable escapes what could steer a terminal: names come from files and
 // directories that somebody else made.
 func printable(s string) string {
-	if utf8.ValidString(s) && strings.IndexFunc(s, unprintable) < 0 {
-		return s
-	}
 	var b strings.Builder
 	for i, r := range s {
 		switch {
@@ -103,30 +101,26 @@ type jsonError struct {
 	Origin policy.Origin `json:"origin,omitzero"` // for mistakes in policies
 }
 
-// report prints err and gives the exit status that goes with it.
-func (v *voice) report(err error) int {
+// report prints err and gives what zsbx ends with.
+func (v *voice) report(err error) (out sandbox.Outcome) {
 	var errs []jsonError
-	var hints []string
-	st := exitOK
 	for i, f := range failures(err) {
 		if f.shortage(); i == 0 {
-			st = f.status
+			out = sandbox.Outcome{Status: f.status, Signal: f.signal}
 		}
-		hints = append(hints, f.hint)
-		if f.err == nil {
-			continue
-		}
-		errs = append(errs, jsonError{f.code, f.err.Error(), f.hint, f.origin})
-		if !v.json {
-			v.line("error", "31", f.err.Error())
+		if f.err != nil {
+			errs = append(errs, jsonError{f.code, f.err.Error(), f.hint, f.origin})
 		}
 	}
-	if !v.json {
-		v.hints(hints)
-	} else if errs != nil {
+	if v.json && errs != nil {
 		writeJSON(v.w, map[string]any{"errors": errs}, "")
+	} else {
+		for _, e := range errs {
+			v.line("error", "31", e.Message)
+		}
+		v.hints(each(errs, func(e jsonError) string { return e.Hint }))
 	}
-	return st
+	return out
 }
 
 // wordTime is how long zsbx tries to say one thing while the command runs or after.
