@@ -116,7 +116,6 @@ func (o *checkFlags) startAnswer(plan *enforce.Plan, argv []string, guard error)
 	return x
 }
 
-// jsonTracker is what would track a command here.
 type jsonTracker struct {
 	Name      track.Kind `json:"name"`
 	Guarantee string     `json:"guarantee"`

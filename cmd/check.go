@@ -12,7 +12,6 @@ import (
 	"github.com/zsbx/zsbx/policy/units"
 )
 
-// checkFlags are the flags of check.
 type checkFlags struct {
 	policyFlags
 
@@ -59,7 +58,6 @@ is exit status 125.`,
 	return c
 }
 
-// trustValue takes the value of --trust.
 func (o *checkFlags) trustValue(s string) error {
 	o.trust = strings.ToLower(s)
 	if o.trust != trustShow && (len(s) != 64 || strings.Trim(o.trust, "0123456789abcdef") != "") {
@@ -68,7 +66,6 @@ func (o *checkFlags) trustValue(s string) error {
 	return nil
 }
 
-// check finds what is wrong with the flags.
 func (o *checkFlags) check(argv []string) error {
 	o.failIf(o.trust != "" && len(argv) > 0, "--trust can't be used with a command; it takes its value with =: --trust=SHA256")
 	o.apart(o.fs, "trust", "read", "write", "exec", "connect")

@@ -86,7 +86,10 @@ func failures(err error) (all []*failure) {
 		case *failure:
 			f = e
 		case *enforce.GapError:
-			all = append(all, failures(refuseGaps(e.Gaps))...)
+			lines, hints := gapLines(e.Gaps)
+			for i, line := range lines {
+				all = append(all, failures(refusal(codeGap, hints[i], "can't be enforced here: %s", line))...)
+			}
 			continue
 		case *policy.Error:
 			f.code, f.hint, f.origin = string(e.Code), e.Hint, e.Origin

@@ -34,7 +34,7 @@ func TestManyGaps(t *testing.T) {
 		gaps = append(gaps, enforce.Gap{Name: "deny", Promise: fmt.Sprint("no access to d", i), Why: "w"})
 	}
 	gaps = append(gaps, enforce.Gap{Name: "limits", Promise: "no more memory", Why: "w"})
-	errs := failures(refuseGaps(gaps))
+	errs := failures(&enforce.GapError{Gaps: gaps})
 	if last := errs[len(errs)-1].Error(); len(errs) != mostGaps+2 || last != "can't be enforced here: 9990 more: zsbx check" {
 		t.Errorf("%d errors, the last one: %s", len(errs), last)
 	}

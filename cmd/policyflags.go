@@ -119,14 +119,10 @@ func (o *policyFlags) allowGap(s string) error {
 
 func gapWords() []string { return append(enforce.GapNames(), enforce.AllHardening) }
 
-func presetWords() (words []string) {
-	for _, p := range policy.Presets() {
-		words = append(words, p.Name+"\t"+p.Description)
-	}
-	return words
+func presetWords() []string {
+	return each(policy.Presets(), func(p policy.PresetInfo) string { return p.Name + "\t" + p.Description })
 }
 
-// check finds what is wrong with the flags.
 func (o *policyFlags) check() error {
 	o.apart(o.fs, "net", "no-net", "connect-tcp", "bind-tcp")
 	o.apart(o.fs, "no-net", "connect-tcp", "bind-tcp")

@@ -12,7 +12,6 @@ import (
 	"github.com/zsbx/zsbx/policy/units"
 )
 
-// profileFlags are the flags of profile.
 type profileFlags struct {
 	policyFlags
 
@@ -49,7 +48,6 @@ of a run is left out: it has a new name each time.`,
 	return c
 }
 
-// check finds what is wrong with the flags.
 func (o *profileFlags) check(a *app) error {
 	o.apart(o.fs, "print", "format", "json")
 	o.apart(o.fs, "format", "json")

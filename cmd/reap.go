@@ -15,7 +15,6 @@ import (
 	"github.com/zsbx/zsbx/track"
 )
 
-// reapFlags are the flags of reap.
 type reapFlags struct {
 	*mistakes
 
@@ -102,16 +101,12 @@ func (o *reapFlags) targets(a *app, st *track.Store, refs []string) (ids []strin
 	return ids, coded(codeSession, err)
 }
 
-// atOnce is how many sessions are ended at a time: most of that is waiting for
-// their keepers.
-const atOnce = 16
-
 // each reaps the sessions and gives what it came to, in their order. One that
 // can't be dealt with does not stop the others, and has no report but for what
 // was done before the error.
 func (o *reapFlags) each(st *track.Store, ids []string) (reports []track.Report, _ []error) {
 	all, errs := make([]track.Report, len(ids)), make([]error, len(ids))
-	places := make(chan struct{}, atOnce)
+	places := make(chan struct{}, 16) // most of it is waiting for keepers
 	var wg sync.WaitGroup
 	for n, id := range ids {
 		places <- struct{}{}
@@ -159,9 +154,6 @@ func (o *reapFlags) print(a *app, reports []track.Report) error {
 		switch {
 		case o.dryRun:
 			what, word = "would kill "+count(len(r.Survivors), "process", "processes"), "would kill"
-			if r.Tracker != "" { // a damaged record has none
-				what += ", by " + string(r.Tracker)
-			}
 		case r.Done() && r.Killed == 0:
 			what = "nothing was left: " + r.How
 		case r.Done():

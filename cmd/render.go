@@ -71,7 +71,6 @@ type table struct {
 	title string // of the section, until it has a row
 }
 
-// section begins a new one.
 func (t *table) section(title string) { t.title = title }
 
 // row adds one to the section.
@@ -113,7 +112,6 @@ func (a *app) show(v any, t *table) error {
 	return a.printText(t.String())
 }
 
-// planTable is the plan for people.
 func planTable(plan *enforce.Plan, files []string) *table {
 	t, r, n := &table{}, plan.Policy, &plan.Policy.Net
 	t.list("policy files, the weakest first", files)

@@ -75,7 +75,9 @@ daemon and no image.`,
 		c.Flags().SortFlags = false
 		root.AddCommand(c)
 	}
-	completeFlags(root)
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		completeFlags(root)
+	}
 	return root
 }
 
@@ -89,7 +91,6 @@ func unknownCommand(args []string) error {
 	return usageHint(hint, "unknown command %s%s", shell.Quote(args[0]), policy.DidYouMean(args[0], names))
 }
 
-// noArgs refuses arguments.
 func noArgs(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usageHint(c.CommandPath()+" --help", "%s takes no arguments, and got %s", c.CommandPath(), shell.Quote(args[0]))
@@ -121,7 +122,6 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// versionInfo is what version prints.
 type versionInfo struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`

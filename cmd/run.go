@@ -15,7 +15,6 @@ import (
 	"github.com/zsbx/zsbx/track"
 )
 
-// runFlags are the flags of run.
 type runFlags struct {
 	policyFlags
 
@@ -114,7 +113,6 @@ func (o *runFlags) run(a *app, argv []string) error {
 	return afterRun(&res, err)
 }
 
-// options are the flags as package sandbox takes them.
 func (o *runFlags) options(a *app, c *composed, argv []string) sandbox.Options {
 	opts := o.policyFlags.options(c)
 	opts.Args, opts.Stdin, opts.Stdout, opts.Stderr = argv, os.Stdin, os.Stdout, os.Stderr
@@ -122,7 +120,6 @@ func (o *runFlags) options(a *app, c *composed, argv []string) sandbox.Options {
 	return opts
 }
 
-// check finds what is wrong with the flags and with their combination.
 func (o *runFlags) check(argv []string) error {
 	if len(argv) == 0 && !o.dryRun {
 		o.errs = append(o.errs, usageHint("zsbx run --help", "no command given"))

@@ -22,12 +22,6 @@ const settingsFile = "zsbx/settings.toml"
 // noviper.
 type settings map[string]string
 
-// withoutSettings tells the commands that go on when the preferences can't be
-// read: those that look, and the one that ends what is left running.
-func withoutSettings(args []string) bool {
-	return len(args) > 0 && slices.Contains([]string{"reap", "ps", "check", "version"}, args[0])
-}
-
 // loadSettings reads the preferences. Usually there is no file, and nothing is
 // built to read it.
 func loadSettings(env []string) (settings, error) {

@@ -2,21 +2,13 @@
 
 package cmd
 
-import (
-	"errors"
-
-	"github.com/spf13/viper"
-)
+import "github.com/spf13/viper"
 
 // readSettings reads a file: one Viper of our own, one absolute file, no search path, no
 // environment. Viper's Unmarshal is not used: it has errors of several lines.
 func readSettings(file string) (map[string]any, error) {
 	v := viper.New()
 	v.SetConfigFile(file)
-	v.SetConfigType("toml")
 	err := v.ReadInConfig()
-	if parse := (viper.ConfigParseError{}); errors.As(err, &parse) {
-		err = parse.Unwrap()
-	}
 	return v.AllSettings(), err
 }

@@ -32,7 +32,7 @@ func (o *checkFlags) trustProject(a *app) error {
 	t, hash := &table{}, o.trust
 	var reports []any
 	var hints []string
-	found, left := hash == trustShow, error(nil)
+	found := hash == trustShow
 	for _, p := range all {
 		if hash == p.SHA256() {
 			if err := p.Trust(); err != nil {
@@ -47,9 +47,6 @@ func (o *checkFlags) trustProject(a *app) error {
 		case !trusted:
 			what = "not trusted; it asks for"
 			hints = append(hints, o.trustCommand()+"="+p.SHA256())
-			if hash == trustShow {
-				left = status(exitNo)
-			}
 		}
 		t.line("%s: %s", printable(p.File), what)
 		var asks []any
@@ -66,7 +63,10 @@ func (o *checkFlags) trustProject(a *app) error {
 	}
 	err = a.show(reports, t)
 	a.say.hints(hints) // never for what was not shown
-	return errors.Join(err, left)
+	if hash == trustShow && hints != nil {
+		err = errors.Join(err, status(exitNo))
+	}
+	return err
 }
 
 // warnOfWriters tells of sessions that work where a file is, and may change it

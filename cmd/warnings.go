@@ -3,7 +3,6 @@ package cmd
 import (
 	"bufio"
 	"cmp"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -90,16 +89,6 @@ func (a *app) warnGaps(gaps []enforce.Gap) {
 	for _, line := range lines {
 		a.say.warn("not enforced here: %s", line)
 	}
-}
-
-// refuseGaps is the error for gaps that are not accepted.
-func refuseGaps(gaps []enforce.Gap) error {
-	var errs []error
-	lines, hints := gapLines(gaps)
-	for i, line := range lines {
-		errs = append(errs, refusal(codeGap, hints[i], "can't be enforced here: %s", line))
-	}
-	return errors.Join(errs...)
 }
 
 // askGaps asks whether to go on with less. Without a terminal the answer is no.
