@@ -49,9 +49,11 @@ of a run is left out: it has a new name each time.`,
 }
 
 func (o *profileFlags) check(a *app) error {
-	o.apart(o.fs, "print", "format", "json")
-	o.apart(o.fs, "format", "json")
-	a.say.json = a.say.json || o.format == "json"
+	if a.say.json {
+		o.format = "json"
+	}
+	a.say.json = o.format == "json"
+	o.failIf(o.fs.Changed("print") && o.format != "text", "--print and --format %s can't be used together", o.format)
 	if o.os == "" {
 		o.os = map[string]string{"sbpl": "macos", "landlock": "linux"}[o.format]
 	}
