@@ -85,7 +85,7 @@ func (q question) answered(plan *enforce.Plan) answer {
 		x.Path, q.act.Path, q.act.Mode, q.act.Missing = path, path, st.Mode.Type(), !exists
 	}
 	d := plan.Decide(q.act)
-	x.Allowed, x.Reason, x.Origin, x.Hint = d.Verdict != enforce.Refused, d.Reason, d.Origin, plan.Hint(&d).String()
+	x.Allowed, x.Reason, x.Origin, x.Hint = d.Verdict != enforce.Refused, d.Reason, d.Origin, plan.Hint(&d).Flags
 	if d.Secret != "" {
 		x.Reason += "; " + d.Secret + " holds secrets: zsbx proposes no rule"
 	}

@@ -27,9 +27,6 @@ func TestJSONDocs(t *testing.T) {
 		policy.PresetInfo{}, answer{}, jsonTracker{}, jsonLimits{}, jsonSession{}, track.Report{}, versionInfo{}, jsonError{}, sandbox.AuditSession{}, why.Report{},
 	} {
 		for name := range jsonFields(reflect.TypeOf(v), map[string]bool{}) {
-			if name == "-" { // not printed
-				continue
-			}
 			if !strings.Contains(doc, "`"+name+"`") && !strings.Contains(doc, `"`+name+`":`) {
 				t.Errorf("docs/json.md does not name %s of %T", name, v)
 			}
@@ -110,10 +107,11 @@ func jsonFields(typ reflect.Type, all map[string]bool) map[string]bool {
 	}
 	for i := range typ.NumField() {
 		f := typ.Field(i)
-		if !f.IsExported() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.IsExported() || name == "-" { // not printed
 			continue
 		}
-		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+		if name != "" {
 			all[name] = true
 		}
 		jsonFields(f.Type, all)

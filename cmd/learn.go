@@ -110,9 +110,8 @@ func (l *learner) round(argv []string) (*sandbox.Result, []learn.Need, error) {
 	if l.base == nil {
 		l.base = plan.Policy
 	}
-	got := plan.Refusals()
 	l.a.tellChanges(res.Changes)
-	return &res, why.New(plan, &got, res.ExitCode()).Needs, err
+	return &res, why.New(plan, plan.Refusals(), res.ExitCode()).Needs, err
 }
 
 // propose makes proposals for what was refused in this run that failed, and all before,
@@ -145,8 +144,7 @@ func (l *learner) propose(needs []learn.Need) error {
 
 // accept has the next round run with a proposal.
 func (l *learner) accept(q *learn.Proposal) {
-	q.Hint(l.base).Put(l.more)
-	l.rules++
+	l.more, l.rules = policy.Merge(l.more, q.Hint(l.base).Policy), l.rules+1
 }
 
 // open opens all files but the places of secrets. What is recorded is what the policy
@@ -173,7 +171,7 @@ func (l *learner) open(c *composed, opts *sandbox.Options) (err error) {
 // end prints or writes what was learnt.
 func (l *learner) end() error {
 	for _, x := range l.left {
-		l.a.say.warn("no rule for %s: %s", (&learn.Proposal{Need: x}).Hint(l.base), x.Why)
+		l.a.say.warn("no rule for %s: %s", (&learn.Proposal{Need: x}).Hint(l.base).Flags, x.Why)
 	}
 	switch asked := l.tty || l.yes; {
 	case l.rules > 0 && !asked:
@@ -198,7 +196,7 @@ func (l *learner) ask(q learn.Proposal) error {
 			what += fmt.Sprintf(" and %d more", more)
 		}
 		answer, err := askTerminal(fmt.Sprintf("zsbx: learn: %s  (for %s)\n[a]llow, [n]arrower, [w]ider, ne[v]er, [q]uit? ",
-			printable(q.Hint(l.base).String()), what))
+			printable(q.Hint(l.base).Flags), what))
 		switch {
 		case err != nil, answer == "q":
 			return &failure{status: exitFailed, err: errors.New("nothing was written")}

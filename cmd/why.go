@@ -49,8 +49,7 @@ again when that is confirmed.`,
 // tellWhy reports what a command was refused.
 func (o *runFlags) tellWhy(a *app, command *sandbox.Command, res *sandbox.Result) error {
 	plan := command.Plan()
-	got := plan.Refusals()
-	r := why.New(plan, &got, res.ExitCode())
+	r := why.New(plan, plan.Refusals(), res.ExitCode())
 	var b strings.Builder
 	err := writeJSON(&b, r, "  ")
 	if err == nil && o.explainFile != "" {
@@ -115,10 +114,10 @@ func tellEntry(line func(string, ...any), e *why.Entry, short func(string) strin
 		line("           a place of secrets: zsbx proposes no rule for it")
 	case e.Harmless != "":
 		line("           %s", e.Harmless)
-	case e.Flag != "":
-		line("           %s", e.Flag)
-		if toml := e.Hint.TOML(); toml != "" {
-			line("           .zsbx.toml: %s", toml)
+	case e.Flags != "":
+		line("           %s", e.Flags)
+		if e.Hint.Policy != nil {
+			line("           .zsbx.toml: %s", e.Hint.TOML())
 		}
 	}
 }

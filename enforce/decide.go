@@ -95,14 +95,14 @@ func (p *Plan) explain(a *Act, got answer.Answer) Answer {
 		if p.Policy.Net.Mode == policy.NetNone && strings.HasPrefix(a.Name, "socket") {
 			rule := p.Policy.Connect(0)
 			if out.Reason, out.Origin = rule.Reason, rule.Origin; rule.Origin.Source != "--no-net" {
-				out.Hint = learn.Hint{Flag: "--net"}
+				out.Hint = learn.Hint{Flags: "--net"}
 			}
 		}
 	case got.Mount != nil:
 		m := got.Mount
 		out.Reason, out.Origin = m.Path+" is protected: programs outside act upon it, or zsbx does (docs/security.md)", m.Origin
 		if m.Kind == mounts.Protect && !m.Dir && strings.Contains(m.Path, "/.git/") {
-			out.Hint = learn.Hint{Flag: "--rw", Value: p.Policy.Short(m.Path), Key: "fs.rw"}
+			out.Hint = learn.NewHint("fs.rw", p.Policy.Short(m.Path), false)
 		}
 	case got.Gains != 0:
 		out.Reason = fmt.Sprintf("nothing may gain a right by being moved: %s is given in %s only", landlock.BitNames(got.Gains, landlock.FSNames[:]), path.Dir(a.To))
@@ -131,7 +131,7 @@ func (p *Plan) propose(out *Answer, a *Act, got answer.Answer, rule policy.Verdi
 	out.Secret = r.Secret(a.Path)
 	tmp := (policy.Within(a.Path, "/tmp") || policy.Within(a.Path, "/var/tmp")) && !(r.Home != "" && policy.Within(a.Path, r.Home))
 	if tmp && out.Secret == "" && access(a, got.Missing)&policy.Write != 0 && p.Mounts.PrivateIn(a.Path) == "" {
-		out.Hint = learn.Hint{Flag: "--shared-tmp"}
+		out.Hint = learn.Hint{Flags: "--shared-tmp"}
 	}
 }
 

@@ -38,14 +38,14 @@ type Entry struct {
 	Reason   string          `json:"reason"`
 	Origin   policy.Origin   `json:"origin,omitzero"`
 	Hint     learn.Hint      `json:"-"`
-	Flag     string          `json:"hint,omitempty"`     // Hint, as flags
-	TOML     json.RawMessage `json:"toml,omitempty"`     // Hint, as a policy
+	Flags    string          `json:"hint,omitempty"`     // of Hint
+	TOML     json.RawMessage `json:"toml,omitempty"`     // the policy of Hint
 	Harmless string          `json:"harmless,omitempty"` // why programs go on without it, or ""
 	Secret   bool            `json:"secret"`             // that is why there is no hint
 }
 
 // New makes the report of a command that ended with a status.
-func New(plan *enforce.Plan, got *enforce.Refusals, status int) *Report {
+func New(plan *enforce.Plan, got enforce.Refusals, status int) *Report {
 	r := &Report{Status: status, Proved: got.Proved, Seen: got.Seen, More: got.More}
 	var list []*enforce.Refusal
 	for i := range got.List {
@@ -97,7 +97,7 @@ func entry(r *policy.Resolved, group []*enforce.Refusal, q *learn.Proposal) Entr
 	if q != nil {
 		e.Hint = q.Hint(r)
 	}
-	e.Flag, e.TOML = e.Hint.String(), e.Hint.JSON()
+	e.Flags, e.TOML = e.Hint.Flags, e.Hint.JSON()
 	if e.Harmless = harmless(r.Home, e.Verb, e.Path); apart(x) {
 		e.Harmless = "programs copy where they can't rename"
 	}

@@ -46,7 +46,7 @@ func TestReport(t *testing.T) {
 			Answer:  enforce.Answer{Verdict: enforce.Refused, By: "landlock", Reason: "no rule", Needs: []learn.Need{{Path: path, Access: acc, Change: flags&answer.Creat != 0}}},
 		}
 	}
-	got := &enforce.Refusals{Report: watch.Report{Seen: 100, Proved: true}, List: []enforce.Refusal{
+	got := enforce.Refusals{Report: watch.Report{Seen: 100, Proved: true}, List: []enforce.Refusal{
 		one("/home/u/.gitconfig", answer.Read, 2, false),
 		one("/home/u/.cache/b/1", answer.Read, 50, false),
 		one("/home/u/.cache/b/2", answer.Write|answer.Creat, 40, false),
@@ -57,7 +57,7 @@ func TestReport(t *testing.T) {
 	r := New(plan, got, 2)
 	var order []string
 	for _, e := range r.Entries {
-		order = append(order, e.Hint.String())
+		order = append(order, e.Flags)
 	}
 	want := []string{"--rw .", "--rw-noexec ~/.cache/b", "--ro ~/.gitconfig"}
 	if len(order) != 3 || order[0] != want[0] || order[1] != want[1] || order[2] != want[2] {
@@ -85,11 +85,11 @@ func TestCopied(t *testing.T) {
 			Answer:  enforce.Answer{Verdict: enforce.Refused, By: by, Reason: "no rule", Needs: []learn.Need{need}},
 		}
 	}
-	r := New(plan, &enforce.Refusals{Report: watch.Report{Proved: true}, List: []enforce.Refusal{
+	r := New(plan, enforce.Refusals{Report: watch.Report{Proved: true}, List: []enforce.Refusal{
 		one(answer.Act{Op: answer.Rename, Path: file, To: "/home/u/p/g"}, "EXDEV", "mounts", learn.Need{Path: file, Access: policy.Write, Change: true}),
 		one(answer.Act{Op: answer.Open, Flags: answer.Read, Path: file}, "EACCES", "landlock", learn.Need{Path: file, Access: policy.Read}),
 	}}, 1)
-	if len(r.Entries) != 2 || r.Causes != 1 || r.Entries[0].Verb != "read" || r.Entries[0].Harmless != "" || r.Entries[0].Hint.Flag == "" || r.Entries[1].Harmless == "" {
+	if len(r.Entries) != 2 || r.Causes != 1 || r.Entries[0].Verb != "read" || r.Entries[0].Harmless != "" || r.Entries[0].Flags == "" || r.Entries[1].Harmless == "" {
 		t.Errorf("%+v", r.Entries)
 	}
 }

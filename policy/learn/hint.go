@@ -11,64 +11,52 @@ import (
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
-// Hint is what would allow something: as a flag of run, and as a key of a policy file
-// with a value. The zero value is none.
+// Hint is what would allow something. The zero value is none.
 type Hint struct {
-	Flag, Value string // "--rw", "."; Value may be ""
-	Key         string // "fs.rw"; "" where no policy file can say it
-	Create      bool   // the directory is missing, and is to be made
+	Flags  string         // of run, as a shell takes them
+	Policy *policy.Policy // nil where no policy file can say it
 }
 
 // Hint is the proposal in words to type. Paths are written from the working directory
 // and the home directory of r.
 func (q *Proposal) Hint(r *policy.Resolved) Hint {
-	if q.Preset != "" {
-		return Hint{Flag: "--preset", Value: q.Preset, Key: "presets"}
+	switch {
+	case q.Preset != "":
+		return NewHint("presets", q.Preset, false)
+	case q.Path == "":
+		return NewHint(q.Key, strconv.Itoa(int(q.Port)), false)
 	}
-	h := Hint{Key: cmp.Or(q.Key, "fs."+(q.Access|policy.Read).String()), Value: strconv.Itoa(int(q.Port)), Create: q.Dir && q.Change}
-	if q.Path != "" {
-		h.Value = r.Short(q.Path)
+	return NewHint(cmp.Or(q.Key, "fs."+(q.Access|policy.Read).String()), r.Short(q.Path), q.Dir && q.Change)
+}
+
+// NewHint is for a value of a key of policy files, such as "fs.rw". With create it is a
+// directory that is missing, and is to be made.
+func NewHint(key, value string, create bool) Hint {
+	h := Hint{Policy: &policy.Policy{}}
+	_ = h.Policy.Put(key, policy.Named{Value: value, Create: create}) // a port is one
+	_, name, _ := strings.Cut(key, ".")
+	h.Flags = "--" + cmp.Or(strings.ReplaceAll(name, "_", "-"), "preset") + " "
+	if rest, ok := strings.CutPrefix(value, "~/"); ok && shell.Quote(rest) == rest { // the shell may expand it as well
+		h.Flags += value
+	} else {
+		h.Flags += shell.Quote(value)
 	}
-	_, name, _ := strings.Cut(h.Key, ".")
-	h.Flag = "--" + strings.ReplaceAll(name, "_", "-")
+	if create {
+		h.Flags = "--create-missing " + h.Flags
+	}
 	return h
 }
 
-// String is the flag as a shell takes it, or "".
-func (h Hint) String() string {
-	words := h.Flag
-	if rest, ok := strings.CutPrefix(h.Value, "~/"); ok && shell.Quote(rest) == rest { // the shell may expand it as well
-		words += " " + h.Value
-	} else if h.Value != "" {
-		words += " " + shell.Quote(h.Value)
-	}
-	if h.Create {
-		words = "--create-missing " + words
-	}
-	return words
-}
-
-// Put adds it to a policy, and returns that.
-func (h Hint) Put(p *policy.Policy) *policy.Policy {
-	if h.Key != "" {
-		_ = p.Put(h.Key, policy.Named{Value: h.Value}) // a port is one
-	}
-	if h.Create {
-		p.FS.Rules[len(p.FS.Rules)-1].Create = true
-	}
-	return p
-}
-
-// TOML is the line of a policy file, behind its table, or "".
+// TOML is the policy as one line, each table's name before its keys.
 func (h Hint) TOML() string {
-	text, _ := policy.Amend(policy.ProjectFile, nil, h.Put(&policy.Policy{})) // nothing on an error
+	text, _ := policy.Amend(policy.ProjectFile, nil, h.Policy) // nothing on an error
 	return strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", " ")
 }
 
-// JSON is a policy that says it, nil for none.
+// JSON is the policy on one line, nil for none.
 func (h Hint) JSON() json.RawMessage {
 	var b, line bytes.Buffer
-	if h.Key == "" || h.Put(&policy.Policy{}).EncodeJSON(&b) != nil || json.Compact(&line, b.Bytes()) != nil {
+	if h.Policy == nil || h.Policy.EncodeJSON(&b) != nil || json.Compact(&line, b.Bytes()) != nil {
 		return nil
 	}
 	return line.Bytes()

@@ -116,7 +116,7 @@ func TestPropose(t *testing.T) {
 		got, left := learn.Propose(c.needs, now)
 		var all []string
 		for i := range got {
-			f := got[i].Hint(now).String()
+			f := got[i].Hint(now).Flags
 			all = append(all, f)
 		}
 		if s := strings.Join(all, "; "); strings.ReplaceAll(s, "'", "") != strings.ReplaceAll(c.want, "'", "") || len(left) != c.left {
@@ -128,7 +128,7 @@ func TestPropose(t *testing.T) {
 // TestHintOfWriting: what is only written is named by a flag that there is.
 func TestHintOfWriting(t *testing.T) {
 	h := host()
-	if got := (&learn.Proposal{Need: made("/home/u/.bashrc")}).Hint(present(t, h)).String(); got != "--rw-noexec ~/.bashrc" {
+	if got := (&learn.Proposal{Need: made("/home/u/.bashrc")}).Hint(present(t, h)).Flags; got != "--rw-noexec ~/.bashrc" {
 		t.Error(got)
 	}
 }
@@ -149,13 +149,12 @@ func TestHints(t *testing.T) {
 		{learn.Proposal{Preset: "rust"}, [3]string{"--preset rust", `presets = ["rust"]`, `{"presets":["rust"]}`}},
 	} {
 		h := c.q.Hint(now)
-		if got := [3]string{h.String(), h.TOML(), string(h.JSON())}; got != c.want {
+		if got := [3]string{h.Flags, h.TOML(), string(h.JSON())}; got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
-	none := learn.Hint{Flag: "--shared-tmp"}
-	if none.String() != "--shared-tmp" || none.TOML() != "" || none.JSON() != nil {
-		t.Errorf("%q %q", none.TOML(), none.JSON())
+	if none := (learn.Hint{Flags: "--shared-tmp"}); none.JSON() != nil {
+		t.Errorf("%q", none.JSON())
 	}
 }
 
@@ -223,7 +222,7 @@ func TestRules(t *testing.T) {
 	} {
 		got := ""
 		for _, q := range learn.Rules([]learn.Need{c.need}, now) {
-			got += q.Hint(now).String()
+			got += q.Hint(now).Flags
 		}
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", c.need.Path, got, c.want)
@@ -257,11 +256,11 @@ func TestSuffices(t *testing.T) {
 			}
 		}
 		h := host(append(names, "/home/u/.cargo/registry/")...)
-		more := []*policy.Policy{{}}
+		var more []*policy.Policy
 		for _, q := range got {
-			q.Hint(now).Put(more[0])
+			more = append(more, q.Hint(now).Policy)
 		}
-		for _, n := range more[0].Presets {
+		for _, n := range policy.Merge(more...).Presets {
 			p, err := policy.Preset(n.Value)
 			if err != nil {
 				t.Fatal(err)
