@@ -109,10 +109,10 @@ func (c *Call) Memory(at uint64, n int) ([]byte, unix.Errno) { return c.from.mem
 
 // Text reads a string of the caller's memory, "" if it can't be.
 func (c *Call) Text(at uint64) string {
-	const page, longest = 4096, 4096
+	const piece, longest = 512, 4096 // most are short
 	var out []byte
 	for len(out) < longest {
-		b, errno := c.Memory(at, int(page-at%page))
+		b, errno := c.Memory(at, int(piece-at%piece))
 		if errno != 0 {
 			return ""
 		}

@@ -61,16 +61,12 @@ func (l *Log) Start(program string) error {
 	cmd := exec.Command("/bin/sh", "-c", stdinEnds, "sh", program, "stream", "--style", "ndjson", "--predicate", from)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is the command's
 	cmd.Env = []string{"PATH=/usr/bin:/bin"}
-	stop, err := cmd.StdinPipe()
-	if err != nil {
-		return err
-	}
+	stop, failed := cmd.StdinPipe()
 	out, err := cmd.StdoutPipe()
-	if err == nil {
+	if err = cmp.Or(failed, err); err == nil {
 		err = cmd.Start()
 	}
 	if err != nil {
-		stop.Close()
 		return err
 	}
 	in, late := bufio.NewReader(out), time.AfterFunc(logBegins, func() { stop.Close() })
@@ -117,10 +113,7 @@ func (l *Log) Line(line []byte) {
 		Program: m[2], Call: m[4], Act: logged(m[4], m[5])}
 	r.Count, _ = strconv.Atoi(cmp.Or(m[1], "1"))
 	r.Pid, _ = strconv.Atoi(m[3])
-	l.mu.Lock()
-	l.all.Seen += r.Count
-	l.mu.Unlock()
-	l.add(r)
+	l.add(r, r.Count)
 }
 
 // operations are those of Seatbelt that a policy has rules for, or all that match

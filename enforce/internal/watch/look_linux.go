@@ -3,7 +3,6 @@ package watch
 import (
 	"bytes"
 	"encoding/binary"
-	"io/fs"
 	"os"
 	"path"
 	"slices"
@@ -23,11 +22,12 @@ type look struct {
 	Refusal
 	call    *broker.Call
 	r       *Recorder
-	proc    string // the thread's directory in /proc
-	process int    // that the thread belongs to; of what may be refused
+	args    [7]uint64 // and none
+	proc    string    // the thread's directory in /proc
+	process int       // that the thread belongs to; of what may be refused
 }
 
-// form says how calls name what they are about: by which arguments. -1 is none.
+// form says how calls name what they are about: by which arguments.
 type form struct {
 	op    answer.Op
 	fd    int    // of a directory that the path counts from, or of a process
@@ -37,27 +37,29 @@ type form struct {
 	calls []string
 }
 
+// Instead of an argument, a form has nothing, or the working directory.
+const none, cwd = 6, 7
+
 // forms are the calls that are looked at; those of two paths have the second right
 // after the first.
 var forms = []form{
-	{answer.Open, -1, 0, 1, 0, []string{"open"}}, {answer.Open, 0, 1, 2, 0, []string{"openat", "openat2"}},
-	{answer.Open, -1, 0, -1, unix.O_CREAT | unix.O_WRONLY | unix.O_TRUNC, []string{"creat"}},
-	{answer.Exec, -1, 0, -1, 0, []string{"execve"}}, {answer.Exec, 0, 1, 4, 0, []string{"execveat"}},
-	{answer.Make, -1, 0, 1, 0, []string{"mknod"}}, {answer.Make, 0, 1, 2, 0, []string{"mknodat"}},
-	{answer.Make, -1, 0, -1, unix.S_IFDIR, []string{"mkdir"}}, {answer.Make, 0, 1, -1, unix.S_IFDIR, []string{"mkdirat"}},
-	{answer.Make, -1, 1, -1, unix.S_IFLNK, []string{"symlink"}}, {answer.Make, 1, 2, -1, unix.S_IFLNK, []string{"symlinkat"}},
-	{answer.Remove, -1, 0, -1, 0, []string{"unlink"}}, {answer.Remove, 0, 1, 2, 0, []string{"unlinkat"}},
-	{answer.Remove, -1, 0, -1, unix.AT_REMOVEDIR, []string{"rmdir"}},
-	{answer.Rename, -1, 0, -1, 0, []string{"rename"}}, {answer.Rename, 0, 1, -1, 0, []string{"renameat"}}, {answer.Rename, 0, 1, 4, 0, []string{"renameat2"}},
-	{answer.Link, -1, 0, -1, 0, []string{"link"}}, {answer.Link, 0, 1, 4, 0, []string{"linkat"}}, {answer.Truncate, -1, 0, -1, 0, []string{"truncate"}},
-	{answer.Metadata, -1, 0, -1, 0, []string{"chmod", "chown", "utime", "utimes", "setxattr", "removexattr"}},
-	{answer.Metadata, -1, 0, -1, unix.AT_SYMLINK_NOFOLLOW, []string{"lchown", "lsetxattr", "lremovexattr"}},
-	{answer.Metadata, 0, 1, -1, 0, []string{"fchmodat", "futimesat"}}, {answer.Metadata, 0, 1, 3, 0, []string{"fchmodat2", "utimensat"}},
-	{answer.Metadata, 0, 1, 4, 0, []string{"fchownat"}}, {answer.Metadata, 0, -1, -1, 0, []string{"fchmod", "fchown", "fsetxattr", "fremovexattr"}},
-	{answer.Ioctl, 0, -1, -1, 0, []string{"ioctl"}},
-	{answer.Connect, -1, 1, 2, 0, []string{"connect"}}, {answer.Bind, -1, 1, 2, 0, []string{"bind"}}, {answer.Bind, -1, -1, -1, 0, []string{"listen"}},
-	{answer.Signal, -1, 0, -1, 0, []string{"kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"}}, {answer.Signal, 0, -1, -1, 0, []string{"pidfd_send_signal"}},
-	{answer.Trace, -1, 0, -1, 0, []string{"process_vm_readv", "process_vm_writev"}}, {answer.Trace, -1, 1, -1, 0, []string{"ptrace"}}, {answer.Trace, 0, -1, -1, 0, []string{"pidfd_getfd"}},
+	{answer.Open, cwd, 0, 1, 0, []string{"open"}}, {answer.Open, 0, 1, 2, 0, []string{"openat", "openat2"}},
+	{answer.Open, cwd, 0, none, unix.O_CREAT | unix.O_WRONLY | unix.O_TRUNC, []string{"creat"}},
+	{answer.Exec, cwd, 0, none, 0, []string{"execve"}}, {answer.Exec, 0, 1, 4, 0, []string{"execveat"}},
+	{answer.Make, cwd, 0, 1, 0, []string{"mknod"}}, {answer.Make, 0, 1, 2, 0, []string{"mknodat"}},
+	{answer.Make, cwd, 0, none, unix.S_IFDIR, []string{"mkdir"}}, {answer.Make, 0, 1, none, unix.S_IFDIR, []string{"mkdirat"}},
+	{answer.Make, cwd, 1, none, unix.S_IFLNK, []string{"symlink"}}, {answer.Make, 1, 2, none, unix.S_IFLNK, []string{"symlinkat"}},
+	{answer.Remove, cwd, 0, none, 0, []string{"unlink", "rmdir"}}, {answer.Remove, 0, 1, none, 0, []string{"unlinkat"}},
+	{answer.Rename, cwd, 0, none, 0, []string{"rename"}}, {answer.Rename, 0, 1, none, 0, []string{"renameat"}}, {answer.Rename, 0, 1, 4, 0, []string{"renameat2"}},
+	{answer.Link, cwd, 0, none, 0, []string{"link"}}, {answer.Link, 0, 1, 4, 0, []string{"linkat"}}, {answer.Truncate, cwd, 0, none, 0, []string{"truncate"}},
+	{answer.Metadata, cwd, 0, none, 0, []string{"chmod", "chown", "utime", "utimes", "setxattr", "removexattr"}},
+	{answer.Metadata, cwd, 0, none, unix.AT_SYMLINK_NOFOLLOW, []string{"lchown", "lsetxattr", "lremovexattr"}},
+	{answer.Metadata, 0, 1, none, 0, []string{"fchmodat", "futimesat"}}, {answer.Metadata, 0, 1, 3, 0, []string{"fchmodat2", "utimensat"}},
+	{answer.Metadata, 0, 1, 4, 0, []string{"fchownat"}}, {answer.Metadata, 0, none, none, 0, []string{"fchmod", "fchown", "fsetxattr", "fremovexattr"}},
+	{answer.Ioctl, 0, none, none, 0, []string{"ioctl"}},
+	{answer.Connect, cwd, 1, 2, 0, []string{"connect"}}, {answer.Bind, cwd, 1, 2, 0, []string{"bind"}}, {answer.Bind, cwd, none, none, 0, []string{"listen"}},
+	{answer.Signal, cwd, 0, none, 0, []string{"kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"}}, {answer.Signal, 0, none, none, 0, []string{"pidfd_send_signal"}},
+	{answer.Trace, cwd, 0, none, 0, []string{"process_vm_readv", "process_vm_writev"}}, {answer.Trace, cwd, 1, none, 0, []string{"ptrace"}}, {answer.Trace, 0, none, none, 0, []string{"pidfd_getfd"}},
 }
 
 // read makes an act of the call; false says that it is certain not to be refused. What
@@ -71,11 +73,11 @@ func (l *look) read() bool {
 	l.Act.Op = f.op
 	switch f.op {
 	case answer.Connect, answer.Bind:
-		return f.path < 0 || l.readAddress(f)
+		return f.path == none || l.readAddress(f)
 	case answer.Signal, answer.Trace:
 		return l.readProcess(f)
 	}
-	rest := l.argument(f.rest) | f.with
+	rest := l.args[f.rest] | f.with
 	if l.Call == "openat2" { // its flags lie in memory
 		b, errno := l.call.Memory(rest, 8)
 		if errno != 0 {
@@ -86,30 +88,21 @@ func (l *look) read() bool {
 	if f.op == answer.Open && rest&unix.O_PATH != 0 {
 		return false
 	}
-	t, ok := l.find(f.fd, l.call.Text(l.argument(f.path)), f.follows(rest))
-	l.Act = answer.Act{Op: f.op, Path: t.path, Mode: t.mode, Missing: !t.exists, Inside: strings.HasPrefix(t.path, l.proc+"/")}
-	return ok && l.readFile(f, rest)
-}
-
-// argument is one of the call's, 0 for none.
-func (l *look) argument(i int) uint64 {
-	if i < 0 {
-		return 0
+	if f.op == answer.Rename || f.with == unix.S_IFLNK {
+		l.r.dirs.Clear() // links or directories may move
 	}
-	return l.call.Args()[i]
-}
-
-// follows says whether a link at the end of the path is followed.
-func (f *form) follows(rest uint64) bool {
+	follow := false // a link at the end of the path
 	switch f.op {
 	case answer.Open:
-		return rest&unix.O_NOFOLLOW == 0 && rest&(unix.O_CREAT|unix.O_EXCL) != unix.O_CREAT|unix.O_EXCL
+		follow = rest&(unix.O_NOFOLLOW|unix.O_EXCL) == 0
 	case answer.Link:
-		return rest&unix.AT_SYMLINK_FOLLOW != 0
+		follow = rest&unix.AT_SYMLINK_FOLLOW != 0
 	case answer.Exec, answer.Truncate, answer.Metadata:
-		return rest&unix.AT_SYMLINK_NOFOLLOW == 0
+		follow = rest&unix.AT_SYMLINK_NOFOLLOW == 0
 	}
-	return false
+	t, ok := l.find(f.fd, l.call.Text(l.args[f.path]), follow)
+	l.Act = answer.Act{Op: f.op, Path: t.path, Mode: t.mode, Missing: !t.exists, Inside: strings.HasPrefix(t.path, l.proc+"/")}
+	return ok && l.readFile(f, rest)
 }
 
 // readFile takes what is done to the file at the path.
@@ -129,14 +122,9 @@ func (l *look) readFile(f *form, rest uint64) bool {
 		}
 		return !a.Missing || rest&unix.O_CREAT != 0
 	case answer.Make:
-		if a.Mode = files.Mode(uint32(rest)).Type(); a.Mode == fs.ModeSymlink {
-			l.r.dirs.Clear() // it may lead where a directory was
-		}
+		a.Mode = files.Mode(uint32(rest)).Type()
 		return a.Missing
 	case answer.Remove:
-		if a.Mode = 0; rest&unix.AT_REMOVEDIR != 0 {
-			a.Mode = fs.ModeDir
-		}
 		return true
 	case answer.Rename, answer.Link:
 		return l.readTo(f, rest)
@@ -148,26 +136,22 @@ func (l *look) readFile(f *form, rest uint64) bool {
 
 // readTo takes the second path of a call.
 func (l *look) readTo(f *form, rest uint64) bool {
-	fd, at := -1, 1
-	if f.fd >= 0 {
+	fd, at := cwd, 1
+	if f.fd != cwd {
 		fd, at = 2, 3
 	}
-	raw := l.call.Text(l.argument(at))
+	raw := l.call.Text(l.args[at])
 	t, ok := l.find(fd, raw, false)
 	if raw == "." || strings.HasSuffix(raw, "/.") {
 		t.path += "/." // the kernel takes it for a name in the directory itself
 	}
 	a := &l.Act
 	a.To, a.ToMode, a.ToExists = t.path, t.mode, t.exists
-	const exchange = 2 // RENAME_EXCHANGE
-	if f.op == answer.Rename && rest&exchange != 0 {
+	if f.op == answer.Rename && rest&unix.RENAME_EXCHANGE != 0 {
 		a.Op = answer.Exchange
 	}
 	if from, to := path.Dir(a.Path), path.Dir(a.To+"x"); from != to {
 		a.Apart = broker.MountOf(from) != broker.MountOf(to)
-	}
-	if f.op == answer.Rename {
-		l.r.dirs.Clear() // directories may move
 	}
 	return ok
 }
@@ -176,8 +160,8 @@ func (l *look) readTo(f *form, rest uint64) bool {
 func (l *look) readAddress(f *form) bool {
 	a, connect := &l.Act, f.op == answer.Connect
 	var name string
-	if name, a.Name, a.Port = l.call.Address(l.argument(f.path), l.argument(f.rest)); name != "" {
-		t, ok := l.find(-1, name, connect)
+	if name, a.Name, a.Port = l.call.Address(l.args[f.path], l.args[f.rest]); name != "" {
+		t, ok := l.find(cwd, name, connect)
 		a.Path, a.Missing = t.path, !t.exists
 		return ok && t.exists == connect
 	}
@@ -187,9 +171,9 @@ func (l *look) readAddress(f *form) bool {
 // readProcess takes a process by its number, or a descriptor; 0 is one that can't be
 // told. Threads signal their own process all the time.
 func (l *look) readProcess(f *form) bool {
-	pid, tid := int(int32(l.argument(f.path))), strconv.Itoa(l.Pid)
-	if f.fd >= 0 {
-		pid = max(0, broker.PidOf(tid, int(int32(l.argument(f.fd)))))
+	pid, tid := int(int32(l.args[f.path])), strconv.Itoa(l.Pid)
+	if f.fd != cwd {
+		pid = max(0, broker.PidOf(tid, int(int32(l.args[f.fd]))))
 	}
 	l.Act.Name = strconv.Itoa(pid)
 	_, err := os.Lstat(process(pid) + "/task/" + tid)
@@ -207,7 +191,7 @@ func (l *look) decide() bool {
 		if next, loader = l.interpreter(); next == "" {
 			break
 		}
-		t, ok := l.find(-1, next, true)
+		t, ok := l.find(cwd, next, true)
 		if !ok || !t.exists {
 			break // ENOENT
 		}

@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"cmp"
 	"io/fs"
 	"os"
 	"path"
@@ -28,89 +27,71 @@ type target struct {
 
 func process(tid int) string { return "/proc/" + strconv.Itoa(tid) }
 
-// find follows a path of the thread's from the directory that an argument is, or -1;
-// ok is false where there is nothing to check: not even its directory is there, or it
-// is no path at all.
-func (l *look) find(fd int, raw string, follow bool) (t target, ok bool) {
-	name, ok := l.absolute(fd, raw)
-	for links := 0; ok && links < 9; links++ {
+// find follows a path of the thread's from the directory that an argument is; ok is
+// false where there is nothing to check: not even its directory is there, or it is no
+// path at all.
+func (l *look) find(fd int, name string, follow bool) (t target, ok bool) {
+	in, own := "/", [...][2]string{{"/proc/self/", "/"}, {"/proc/thread-self/", "/"}, {"/dev/fd/", "/fd/"}}
+	if !strings.HasPrefix(name, "/") {
+		base := "/cwd"
+		if fd != cwd && int32(l.args[fd]) != unix.AT_FDCWD {
+			base = "/fd/" + strconv.Itoa(int(int32(l.args[fd])))
+		}
+		if in, _ = os.Readlink(l.proc + base); !strings.HasPrefix(in, "/") {
+			return t, false
+		}
+	}
+	for range 40 { // links
+		for _, x := range own {
+			if rest, cut := strings.CutPrefix(name, x[0]); cut {
+				name = l.proc + x[1] + rest
+			}
+		}
+		if !strings.HasPrefix(name, "/") {
+			name = in + "/" + name
+		}
 		short := strings.TrimRight(name, "/")
 		follow = follow || short != name
 		dir, base := path.Split(short)
 		if base == "" || base == "." || base == ".." {
-			return l.open(name)
+			t = target{l.dir(name), fs.ModeDir, true}
+			return t, t.path != ""
 		}
-		in, there := l.dir("/" + strings.Trim(dir, "/"))
-		if !there {
-			return target{}, false
+		if in = l.dir("/" + strings.Trim(dir, "/")); in == "" {
+			return t, false
 		}
 		t = target{path: strings.TrimSuffix(in, "/") + "/" + base}
 		at := l.root(t.path) + t.path
 		var st unix.Stat_t
 		if unix.Lstat(at, &st) != nil {
-			return t, true
+			break
 		}
-		if !follow || st.Mode&unix.S_IFMT != unix.S_IFLNK {
-			t.mode, t.exists = files.Mode(st.Mode).Type(), true
-			return t, true
+		if t.mode = files.Mode(st.Mode).Type(); !follow || t.mode != fs.ModeSymlink {
+			t.exists = true
+			break
 		}
-		if end, there := l.open(t.path); there {
-			return end, true
-		}
-		if name, _ = os.Readlink(at); name == "" { // it leads to what is missing
-			return t, true
-		}
-		if name[0] != '/' {
-			name = in + "/" + name
+		if name, _ = os.Readlink(at); name == "" {
+			break
 		}
 	}
-	return t, ok
+	return t, true
 }
 
-// absolute writes a path as this process has to.
-func (l *look) absolute(fd int, raw string) (string, bool) {
-	if !strings.HasPrefix(raw, "/") {
-		base := "/cwd"
-		if n := int32(l.argument(fd)); fd >= 0 && n != unix.AT_FDCWD {
-			base = "/fd/" + strconv.Itoa(int(n))
-		}
-		dir, err := os.Readlink(l.proc + base)
-		if raw != "" {
-			raw = "/" + raw
-		}
-		return cmp.Or(strings.TrimSuffix(dir, "/")+raw, "/"), err == nil && strings.HasPrefix(dir, "/")
-	}
-	for _, x := range [...][2]string{{"/proc/self/", "/"}, {"/proc/thread-self/", "/"}, {"/dev/fd/", "/fd/"},
-		{"/dev/stdin", "/fd/0"}, {"/dev/stdout", "/fd/1"}, {"/dev/stderr", "/fd/2"}} {
-		if rest, cut := strings.CutPrefix(raw, x[0]); cut {
-			return l.proc + x[1] + rest, true
-		}
-	}
-	return raw, true
-}
-
-// dir is the canonical name of a directory.
-func (l *look) dir(name string) (string, bool) {
+// dir is the canonical name of a directory, "" for what is none.
+func (l *look) dir(name string) string {
 	if real, ok := l.r.dirs.Load(name); ok {
-		return real.(string), true
+		return real.(string)
 	}
-	t, ok := l.open(name)
-	if ok && t.mode.IsDir() && !strings.HasPrefix(name, "/proc/") && l.root(t.path) == "" {
-		l.r.dirs.Store(name, t.path)
-	}
-	return t.path, ok && t.mode.IsDir()
-}
-
-// open follows a path to the end.
-func (l *look) open(name string) (target, bool) {
-	fd, err := unix.Open(l.root(name)+name, unix.O_PATH|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(l.root(name)+name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return target{}, false
+		return ""
 	}
 	defer unix.Close(fd)
-	var st unix.Stat_t
-	err = unix.Fstat(fd, &st)
-	return target{fork.PathOf(fd), files.Mode(st.Mode).Type(), err == nil}, err == nil
+	real := fork.PathOf(fd)
+	if !strings.HasPrefix(name, "/proc/") && l.root(real) == "" {
+		l.r.dirs.Store(name, real)
+	}
+	return real
 }
 
 // root is where an absolute path is looked up.
@@ -122,16 +103,9 @@ func (l *look) root(name string) string {
 }
 
 // interpreter is what the program names, or "", and whether that is a loader, which names
-// none. The command may put another file, or a link, in its place: what is there then is
-// neither waited for nor followed.
+// none. The command may put another file in its place: only a regular one is read.
 func (l *look) interpreter() (next string, loader bool) {
-	root, err := unix.Open(l.proc+"/root", unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return "", false
-	}
-	defer unix.Close(root)
-	how := unix.OpenHow{Flags: unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS}
-	fd, err := unix.Openat2(root, l.Act.Path, &how)
+	fd, err := unix.Open(l.root(l.Act.Path)+l.Act.Path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return "", false
 	}
@@ -140,10 +114,10 @@ func (l *look) interpreter() (next string, loader bool) {
 	if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return "", false
 	}
-	return program.Interpreter(file(fd))
+	f, err := os.Open("/proc/self/fd/" + strconv.Itoa(fd))
+	if err != nil {
+		return "", false
+	}
+	defer f.Close()
+	return program.Interpreter(f)
 }
-
-// file is an open one. An os.File would ask whether it can be waited for.
-type file int
-
-func (f file) ReadAt(b []byte, at int64) (int, error) { return unix.Pread(int(f), b, at) }

@@ -3,6 +3,7 @@ package watch
 import (
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"unsafe"
@@ -11,7 +12,6 @@ import (
 
 	"github.com/zsbx/zsbx/enforce/internal/answer"
 	"github.com/zsbx/zsbx/enforce/internal/broker"
-	"github.com/zsbx/zsbx/enforce/internal/seccomp"
 )
 
 // Recorder is the broker's Watcher. Its calls come from several goroutines.
@@ -42,20 +42,13 @@ func (r *Recorder) Watch(c *broker.Call) bool {
 	case errno != 0:
 		l.refusedCall(unix.Errno(errno))
 		c.Refuse(unix.Errno(errno))
-	case l.read() && l.decide() && !r.imagine:
+	case l.read() && l.decide():
 		l.confirm()
 	default:
-		if a := &l.Act; l.Answer.Verdict == answer.Refused && (!a.Missing || a.Op == answer.Make || a.Flags&answer.Creat != 0) { // else ENOENT
-			r.add(l.Refusal)
-		}
 		c.Continue()
 	}
 	return true
 }
-
-// most is how many calls are looked at before the names of directories are looked up
-// anew, which bounds the memory they take.
-const most = 8192
 
 // look is a call that is going to be looked at, and counts as so many more.
 func (r *Recorder) look(c *broker.Call, more int) *look {
@@ -66,11 +59,15 @@ func (r *Recorder) look(c *broker.Call, more int) *look {
 		t = &thread{}
 		r.threads[c.Tid()] = t
 	}
-	if r.all.Seen += more; r.all.Seen%most == 0 {
-		r.dirs.Clear()
+	const many = 8192
+	if r.all.Seen += more; r.all.Seen%many == 0 {
+		r.dirs.Clear() // they take memory
 	}
 	t.made += more
-	return &look{call: c, r: r, proc: process(c.Tid()), Refusal: Refusal{Call: r.names[c.Nr()], Pid: c.Tid(), Count: 1, thread: t, made: t.made}}
+	l := &look{call: c, r: r, proc: process(c.Tid()), Refusal: Refusal{Call: r.names[c.Nr()], Pid: c.Tid(), Count: 1, thread: t, made: t.made}}
+	args := c.Args()
+	copy(l.args[:], args[:])
+	return l
 }
 
 // Refused is told what the broker answered.
@@ -79,11 +76,9 @@ func (r *Recorder) Refused(c *broker.Call, errno unix.Errno) {
 	switch asks := l.read(); {
 	case l.Act.Op == "" && errno == unix.EPERM: // of another's threads
 		l.refusedCall(errno)
-	case l.Act.Op == answer.Signal && r.world.Broker.Signals != seccomp.SignalsAll:
-		// signal 0: the broker told the truth
 	case asks && l.decide() && l.Errno == unix.ErrnoName(errno):
 		l.Proved = true
-		r.add(l.Refusal)
+		r.add(l.Refusal, 0)
 	}
 }
 
@@ -92,7 +87,7 @@ func (l *look) refusedCall(errno unix.Errno) {
 	l.Act = answer.Act{Op: answer.Call, Name: l.Call, Args: l.call.Args()}
 	l.refusedBy(l.r.world.RefusedCall(l.Call, unix.ErrnoName(errno)))
 	l.Proved = true
-	l.r.add(l.Refusal)
+	l.r.add(l.Refusal, 0)
 }
 
 // refusedBy takes what the plan says, and which program that meets: it may be another one
@@ -103,23 +98,23 @@ func (l *look) refusedBy(got answer.Answer) {
 	l.Program = strings.TrimSuffix(string(comm), "\n")
 }
 
-// maxTries is how often a call is looked at that is made again whenever it is
-// looked at, as it may be before Linux 5.19. Then it goes on, and what it would be
-// answered is what the plan says.
-const maxTries = 8
-
 // confirm lets a call go on, and records what the kernel refuses before the thread goes
 // on: the command may end by it. The thread is attached to while it waits for its answer,
 // so that it stops right when the call returns. One that executes a program goes on by
-// another number, if it is not the first of its process.
+// another number, if it is not the first of its process; what can't be seen is told as the
+// plan has it.
 func (l *look) confirm() {
+	const most = 8         // looks at a call that comes again by being looked at, as before Linux 5.19 it may
+	const restarted = 512  // ERESTARTSYS, the first of the errors by which it does (linux/errno.h)
 	runtime.LockOSThread() // who attaches has to detach
 	defer runtime.UnlockOSThread()
 	wanders := l.Act.Op == answer.Exec && l.process != l.Pid
-	if l.thread.tries.Add(1) > maxTries || wanders || unix.PtraceSeize(l.Pid) != nil { // traced already, not dumpable, or Yama
+	if l.r.imagine || l.thread.tries.Add(1) > most || wanders || unix.PtraceSeize(l.Pid) != nil { // traced already, not dumpable, or Yama
 		l.thread.tries.Store(0)
-		if l.Answer.Verdict == answer.Refused && !l.Ordinary {
-			l.r.add(l.Refusal)
+		a := &l.Act
+		there := !a.Missing || a.Op == answer.Make || a.Op == answer.Bind || a.Flags&answer.Creat != 0 // else ENOENT
+		if there && l.Answer.Verdict == answer.Refused && !l.Ordinary {
+			l.r.add(l.Refusal, 0)
 		}
 		l.call.Continue()
 		return
@@ -130,11 +125,10 @@ func (l *look) confirm() {
 	if !stopped {
 		return
 	}
-	const restarted = 512 // ERESTARTSYS, the first of those after which a call comes again (linux/errno.h)
 	if errno := returned(l.Pid); errno < restarted {
 		l.thread.tries.Store(0)
 		if l.Proved = true; l.isRefusal(errno) {
-			l.r.add(l.Refusal)
+			l.r.add(l.Refusal, 0)
 		}
 	}
 	detach(l.Pid, ws)
@@ -164,17 +158,17 @@ func returned(tid int) unix.Errno {
 	return 0 // or it was killed
 }
 
-// detach has a stopped thread go on, with the signal that it may have stopped for.
+// detach has a stopped thread go on, with the signal that it may have stopped for. One
+// that was killed meanwhile has to be reaped, or its process does not end.
 func detach(tid int, ws unix.WaitStatus) {
-	signal := uintptr(0)
-	if event := uint32(ws) >> 16; event == 0 {
-		signal = uintptr(ws.StopSignal())
-	}
-	_, _, gone := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_DETACH, uintptr(tid), 0, signal, 0, 0)
-	for stopped := gone != 0; stopped; {
-		// It was killed while it was stopped. Until its tracer reaps it, its process
-		// does not end.
-		_, stopped = await(tid)
+	for stopped := true; stopped; ws, stopped = await(tid) {
+		signal := uintptr(0)
+		if event := uint32(ws) >> 16; event == 0 {
+			signal = uintptr(ws.StopSignal())
+		}
+		if _, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_DETACH, uintptr(tid), 0, signal, 0, 0); errno == 0 {
+			return
+		}
 	}
 }
 
@@ -191,13 +185,10 @@ func (l *look) isRefusal(errno unix.Errno) bool {
 		}
 	}
 	same := l.Answer.Errno == l.Errno
-	switch errno {
-	case unix.EPERM:
-		l.Ordinary = l.Ordinary || !same
-	case unix.EACCES, unix.EROFS, unix.EXDEV:
-	default: // EBUSY, and that nothing is there: what the plan says alone
-		return errno != 0 && same && !l.Ordinary
+	if !slices.Contains([]unix.Errno{unix.EPERM, unix.EACCES, unix.EROFS, unix.EXDEV}, errno) {
+		return errno != 0 && same && !l.Ordinary // EBUSY, and that nothing is there: what the plan says alone
 	}
+	l.Ordinary = l.Ordinary || errno == unix.EPERM && !same
 	if !same && !l.Ordinary {
 		l.Answer = answer.Answer{Verdict: answer.Undecided, Errno: l.Errno}
 	}

@@ -58,10 +58,11 @@ type refusals struct {
 	index map[Refusal]int // by what is not counted
 }
 
-// add takes what was met just now.
-func (r *refusals) add(x Refusal) {
+// add takes what was met just now, by so many calls that were not counted yet.
+func (r *refusals) add(x Refusal, more int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.all.Seen += more
 	kind := x
 	kind.Proved, kind.Pid, kind.Count, kind.thread, kind.made = false, 0, 0, nil, 0
 	i, known := r.index[kind]

@@ -14,7 +14,7 @@ func TestRefusals(t *testing.T) {
 	modes, unseen, other := x, x, x
 	modes.Ordinary, unseen.Proved, other.Act.Path = true, false, "/y"
 	for _, y := range []Refusal{modes, x, unseen, other} {
-		r.add(y)
+		r.add(y, 1)
 	}
 	got := r.Report()
 	if len(got.Refusals) != 3 || got.Proved {

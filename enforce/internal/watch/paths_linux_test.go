@@ -7,10 +7,13 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/internal/answer"
+	"github.com/zsbx/zsbx/enforce/internal/seccomp"
 )
 
 // TestInterpreter: a command may exchange its program while it is looked at. What is
-// there then is neither waited for nor, by a link, another file.
+// there then is not waited for, and no link is followed but on the way.
 func TestInterpreter(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -25,14 +28,14 @@ func TestInterpreter(t *testing.T) {
 	got := make(chan [2]string)
 	go func() {
 		for _, name := range []string{"script", "dir/script", "link", "way/script", "fifo", "dir", "missing"} {
-			l := look{proc: "/proc/self"}
+			l := look{r: New(&answer.World{Filter: &seccomp.Filter{}}, false)}
 			l.Act.Path = at(name)
 			next, _ := l.interpreter()
 			got <- [2]string{name, next}
 		}
 		close(got)
 	}()
-	want := map[string]string{"script": "/bin/interp", "dir/script": "/bin/other"}
+	want := map[string]string{"script": "/bin/interp", "dir/script": "/bin/other", "way/script": "/bin/other"}
 	for {
 		select {
 		case g, ok := <-got:
