@@ -104,7 +104,7 @@ func (l *learner) save() error {
 	if err != nil {
 		return errors.Join(l.print(), coded(codePolicy, fmt.Errorf("%s: %w: add the lines by hand", file, err)))
 	}
-	if bytes.Equal(l.old, text) {
+	if bytes.Equal(bytes.TrimSpace(l.old), bytes.TrimSpace(text)) {
 		return nil
 	}
 	if err := l.a.printText(string(diff.Diff(policy.ProjectFile, l.old, policy.ProjectFile, text))); err != nil {

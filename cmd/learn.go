@@ -19,7 +19,7 @@ import (
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
-// learner is one use of learn or init.
+// learner is one use of learn or init. What was accepted is policyFlags.more.
 type learner struct {
 	policyFlags
 
@@ -32,7 +32,6 @@ type learner struct {
 
 	needs []learn.Need // of the runs that failed
 	asked []learn.Need // what of them somebody was asked about
-	rules int          // how many were accepted: policyFlags.more
 	left  []learn.Need // what nothing was proposed or accepted for, each reason once
 }
 
@@ -69,7 +68,6 @@ func (l *learner) run(argv []string) (err error) {
 	if l.old, err = l.projectText(); err != nil {
 		return err
 	}
-	const most = 5
 	for round := 1; ; round++ {
 		had := l.more.Hash()
 		res, refused, err := l.round(argv)
@@ -79,9 +77,8 @@ func (l *learner) run(argv []string) (err error) {
 		if err != nil {
 			return err
 		}
-		l.a.say.line("learn", "36", fmt.Sprintf("round %d: exit status %d; the policy refuses %s, %s so far", round, res.ExitCode(),
-			count(len(refused), "thing", "things"), count(l.rules, "rule", "rules")))
-		if l.permissive || l.more.Hash() == had || round == most || !l.tty && !l.yes {
+		l.a.say.line("learn", "36", fmt.Sprintf("round %d: exit status %d; the policy refuses %s", round, res.ExitCode(), count(len(refused), "thing", "things")))
+		if l.permissive || l.more.Hash() == had || round == 5 || !l.tty && !l.yes {
 			return errors.Join(l.end(), status(res.ExitCode()))
 		}
 	}
@@ -121,7 +118,7 @@ func (l *learner) propose(needs []learn.Need) error {
 	open := slices.DeleteFunc(slices.Clone(l.needs), func(n learn.Need) bool { return slices.Contains(l.asked, n) })
 	list, left := learn.Propose(open, l.base)
 	if !l.tty {
-		l.more, l.rules = &policy.Policy{}, 0
+		l.more = &policy.Policy{}
 	}
 	for _, q := range list {
 		switch {
@@ -134,17 +131,12 @@ func (l *learner) propose(needs []learn.Need) error {
 			q.Why = "what listens there may do anything outside for the command; give the flag if that is meant"
 			left = append(left, q.Need)
 		default:
-			l.accept(&q)
+			l.more = policy.Merge(l.more, q.Hint(l.base).Policy)
 		}
 	}
 	slices.SortStableFunc(left, func(a, b learn.Need) int { return cmp.Compare(a.Why, b.Why) })
 	l.left = slices.CompactFunc(left, func(a, b learn.Need) bool { return a.Why == b.Why && a.Key == "" })
 	return nil
-}
-
-// accept has the next round run with a proposal.
-func (l *learner) accept(q *learn.Proposal) {
-	l.more, l.rules = policy.Merge(l.more, q.Hint(l.base).Policy), l.rules+1
 }
 
 // open opens all files but the places of secrets. What is recorded is what the policy
@@ -173,10 +165,10 @@ func (l *learner) end() error {
 	for _, x := range l.left {
 		l.a.say.warn("no rule for %s: %s", (&learn.Proposal{Need: x}).Hint(l.base).Flags, x.Why)
 	}
-	switch asked := l.tty || l.yes; {
-	case l.rules > 0 && !asked:
-		l.a.say.warn("nobody was asked, so these are proposals; --yes accepts and tries them")
-	case l.rules > 0 && l.write:
+	switch {
+	case !l.tty && !l.yes:
+		l.a.say.warn("nobody was asked, so rules are proposals; --yes accepts and tries them")
+	case l.write:
 		return l.save()
 	}
 	return l.print()
@@ -201,8 +193,7 @@ func (l *learner) ask(q learn.Proposal) error {
 		case err != nil, answer == "q":
 			return &failure{status: exitFailed, err: errors.New("nothing was written")}
 		case answer == "a":
-			l.accept(&q)
-			queue = queue[1:]
+			l.more, queue = policy.Merge(l.more, q.Hint(l.base).Policy), queue[1:]
 		case answer == "v":
 			queue = queue[1:]
 		case answer == "n":
