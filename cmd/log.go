@@ -51,7 +51,7 @@ func (a *app) log(ids []string, audit, dir, since string) error {
 	if err != nil {
 		return coded(codePolicy, err)
 	}
-	user, err := compose.UserPolicy(&h)
+	_, user, err := compose.UserPolicy(&h)
 	if err != nil {
 		return coded(codePolicy, err)
 	}

@@ -75,9 +75,6 @@ func (c *checker) fail(o Origin, code Code, format string, args ...any) {
 // at is where a value stands.
 func (c *checker) at(n *tree.Node) Origin { return c.origin(n, n.Off) }
 
-// keyAt is where a field's key stands.
-func (c *checker) keyAt(f *tree.Field) Origin { return c.origin(f.Val, f.Off) }
-
 func (c *checker) origin(n *tree.Node, off int) Origin {
 	if o, ok := n.From.(Origin); ok {
 		return o
@@ -104,7 +101,7 @@ func (c *checker) unknown(f *tree.Field, table string, known []string) {
 	if table != "" {
 		where = "in [" + table + "]"
 	}
-	c.fail(c.keyAt(f), CodeUnknownKey, "unknown key %s %s: there are %s%s", strconv.Quote(f.Key), where, strings.Join(known, ", "), DidYouMean(f.Key, known))
+	c.fail(c.origin(f.Val, f.Off), CodeUnknownKey, "unknown key %s %s: there are %s%s", strconv.Quote(f.Key), where, strings.Join(known, ", "), DidYouMean(f.Key, known))
 }
 
 // namesIn are those in a table, which ends with a dot: of keys, and of tables.
@@ -168,16 +165,11 @@ func (c *checker) key(k *key, n *tree.Node, p *Policy, what string) {
 			return
 		}
 		list = []Named{v}
-	case k.kind == textTable, k.kind == listTable:
-		if !c.is(n, tree.Table, what) {
-			return
-		}
+	case k.kind != textTable && k.kind != listTable:
+		list = c.list(k, n, what)
+	case c.is(n, tree.Table, what):
 		for i := range n.Fields {
 			list = append(list, c.named(k, &n.Fields[i], what+"."+n.Fields[i].Key)...)
-		}
-	default:
-		if list = c.list(k, n, what); list == nil {
-			return
 		}
 	}
 	if err := k.put(p, list); err != nil {
@@ -187,7 +179,7 @@ func (c *checker) key(k *key, n *tree.Node, p *Policy, what string) {
 
 // named checks a field of a table in which each name is somebody's own.
 func (c *checker) named(k *key, f *tree.Field, what string) (list []Named) {
-	check, from := checkEnvName, c.keyAt(f)
+	check, from := checkEnvName, c.origin(f.Val, f.Off)
 	if k.kind == listTable {
 		check = checkListName
 	}
@@ -207,7 +199,7 @@ func (c *checker) named(k *key, f *tree.Field, what string) (list []Named) {
 	return list
 }
 
-// list checks a list; it is nil for what is none.
+// list checks a list.
 func (c *checker) list(k *key, n *tree.Node, what string) []Named {
 	if !c.is(n, tree.Array, what) {
 		return nil

@@ -26,19 +26,14 @@ func checkDeny(s string) error {
 	if s[0] == '!' {
 		return fmt.Errorf("denial %q: denials cannot be taken back (a file of that name is %q)", s, `\`+s)
 	}
-	wild := false
 	plain, err := replaceVariables(s, func(v variable) (string, error) { return "$" + v.name, nil }) // ${NAME} has braces
 	if err != nil {
 		return err
 	}
 	for name := range strings.SplitSeq(plain, "/") {
-		if wild && name == ".." {
-			return fmt.Errorf(`denial %q can never match: no path has ".." after its directories are known`, s)
-		}
 		if _, err := glob.ParseName(name); err != nil {
 			return fmt.Errorf("denial %w", err)
 		}
-		wild = wild || glob.HasMeta(name)
 	}
 	return nil
 }
@@ -82,13 +77,16 @@ func (rs *resolver) deny(d Deny) (DenyPath, error) {
 	if err := checkDeny(d.Pattern); err != nil {
 		return DenyPath{}, err
 	}
-	whole, err := rs.host.pattern(d.Pattern)
+	whole, err := rs.host.whole(d.Pattern, glob.QuoteMeta) // what "~" and variables stand for is taken literally
 	if err != nil {
 		return DenyPath{}, err
 	}
+	if !strings.HasPrefix(whole, "/") {
+		whole = glob.QuoteMeta(rs.host.Dir) + "/" + whole
+	}
 	fixed, rest := glob.Split(whole)
 	if strings.Contains(rest+"/", "/../") {
-		return DenyPath{}, fmt.Errorf("denial %q can never match", d.Pattern)
+		return DenyPath{}, fmt.Errorf(`denial %q can never match: no path has ".." after its directories are known`, d.Pattern)
 	}
 	abs := path.Clean(fixed)
 	rs.w.exact = rs.host.OS == "macos"
@@ -100,28 +98,13 @@ func (rs *resolver) deny(d Deny) (DenyPath, error) {
 	if err != nil {
 		return DenyPath{}, fmt.Errorf("%s: %w", d.Pattern, err)
 	}
-	if rest == "" {
-		if pl.path == "/" {
-			return DenyPath{}, errors.New("denying / leaves nothing to run")
-		}
-		return DenyPath{Pattern: pl.path, Deny: d}, nil
+	out := DenyPath{Pattern: pl.path, Deny: d, Glob: rest != ""}
+	if out.Glob {
+		out.Pattern = path.Join(glob.QuoteMeta(pl.path), rest)
+		_, err = glob.Parse(out.Pattern)
 	}
-	pattern := path.Join(glob.QuoteMeta(pl.path), rest)
-	if pattern == "/**" || pattern == "/*" {
-		return DenyPath{}, fmt.Errorf("denying %s leaves nothing to run", pattern)
+	if slices.Contains([]string{"/", "/*", "/**"}, out.Pattern) {
+		return DenyPath{}, fmt.Errorf("denying %s leaves nothing to run", out.Pattern)
 	}
-	if _, err := glob.Parse(pattern); err != nil {
-		return DenyPath{}, err
-	}
-	return DenyPath{Pattern: pattern, Glob: true, Deny: d}, nil
-}
-
-// pattern expands a denial to an absolute pattern. What "~" and variables
-// stand for is taken literally, wildcards included.
-func (h *Host) pattern(s string) (string, error) {
-	whole, err := h.whole(s, glob.QuoteMeta)
-	if err == nil && !strings.HasPrefix(whole, "/") {
-		whole = glob.QuoteMeta(h.Dir) + "/" + whole
-	}
-	return whole, err
+	return out, err
 }

@@ -144,8 +144,7 @@ func (rs *resolver) projectCache(flat *Policy) {
 		rs.w.exact = false
 		if pl, err := rs.w.walk(dir); err == nil {
 			dir = pl.path
-			usable = rs.userAccess(dir)&Write != 0 ||
-				slices.ContainsFunc(rs.r.Paths, func(p Path) bool { return p.Path == dir && p.Access&Write != 0 }) ||
+			usable = slices.ContainsFunc(rs.r.Paths, func(p Path) bool { return p.Access&Write != 0 && p.Covers(dir) }) ||
 				slices.ContainsFunc(rs.r.Create, func(p Path) bool { return p.Path == dir })
 		}
 	}

@@ -11,12 +11,8 @@ import (
 // replaced, what is relative is taken from the working directory, "." and ".." are
 // removed. Symbolic links are the walker's.
 
-// unsetError says that a path uses a variable that has no value.
-type unsetError struct{ name string }
-
-func (e *unsetError) Error() string {
-	return fmt.Sprintf("$%s is not set, or empty (a dollar sign is written $$)", e.name)
-}
+// errUnset says that a path uses a variable that has no value.
+var errUnset = errors.New("is not set, or empty (a dollar sign is written $$)")
 
 // absolute expands a path as written in a rule.
 func (h *Host) absolute(s string) (string, error) {
@@ -55,7 +51,7 @@ func (h *Host) whole(s string, quote func(string) string) (string, error) {
 	switch first, rest, _ = strings.Cut(s, "/"); first {
 	case "~":
 		if base = h.Home; base == "" {
-			return "", &unsetError{"HOME"}
+			return "", fmt.Errorf("$HOME %w", errUnset)
 		}
 	case "cwd":
 		base = h.Dir
@@ -175,23 +171,19 @@ func literal(p string) string { return strings.ReplaceAll(p, "$", "$$") }
 // "$CACHE/x" must never become "/x". PWD is the command's working directory,
 // whatever the caller's says.
 func (h *Host) lookup(name string) (string, error) {
-	switch name {
-	case "$":
-		return "$", nil
-	case "PWD":
-		return h.Dir, nil
-	case cacheVariable:
-		if dir := h.projectCache(); dir != "" {
-			return dir, nil
-		}
-		return "", &unsetError{name}
-	}
 	value := h.Getenv(name)
-	if value == "" && name == "HOME" {
+	switch {
+	case name == "$":
+		return "$", nil
+	case name == "PWD":
+		value = h.Dir
+	case name == cacheVariable:
+		value = h.projectCache()
+	case name == "HOME" && value == "":
 		value = h.Home
 	}
 	if value == "" {
-		return "", &unsetError{name}
+		return "", fmt.Errorf("$%s %w", name, errUnset)
 	}
 	if hasControl(value) {
 		return "", fmt.Errorf("$%s has a control character", name)

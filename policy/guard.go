@@ -128,7 +128,8 @@ func (g *guard) refuse(p *Path) string {
 	if p.Path == "/" || g.home != "." && Within(g.home, p.Path) {
 		return "a preset never opens the home directory or what holds it"
 	}
-	if s := g.secret(p.Path, isAgent(&p.Rule)); s != "" && !g.tool(p.Path) {
+	tool := func(name string) bool { return Within(p.Path, g.home+"/Library/Application Support/"+name) }
+	if s := g.secret(p.Path, isAgent(&p.Rule)); s != "" && !slices.ContainsFunc([]string{"go/env", "fnm", "pipx", "pypoetry/venv"}, tool) { // toolchains, and no secrets
 		return "a preset never opens " + s
 	}
 	for _, link := range p.Links {
@@ -141,14 +142,6 @@ func (g *guard) refuse(p *Path) string {
 		return "a preset never makes the working directory writable"
 	}
 	return ""
-}
-
-// tool reports whether a path is one of the few in ~/Library/Application Support
-// that hold a toolchain and no secret.
-func (g *guard) tool(p string) bool {
-	return slices.ContainsFunc([]string{"go/env", "fnm", "pipx", "pypoetry/venv"}, func(name string) bool {
-		return Within(p, g.home+"/Library/Application Support/"+name)
-	})
 }
 
 // changeable reports whether a command may have put a link there, this one or one

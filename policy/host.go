@@ -1,12 +1,14 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -58,17 +60,13 @@ func HostIn(dir string) (Host, error) {
 
 // check says what is wrong with a Host.
 func (h *Host) check() error {
-	switch {
-	case h.OS != "linux" && h.OS != "macos":
-		return fmt.Errorf("OS is %q, not linux or macos", h.OS)
-	case !path.IsAbs(h.Dir) || path.Clean(h.Dir) != h.Dir:
-		return fmt.Errorf("the working directory %q is not an absolute path", h.Dir)
-	case h.Home != "" && !path.IsAbs(h.Home):
-		return fmt.Errorf("the home directory %q is not an absolute path", h.Home)
-	case h.TempDir != "" && !path.IsAbs(h.TempDir):
-		return fmt.Errorf("the temporary directory %q is not an absolute path", h.TempDir)
-	case h.Lstat == nil || h.Readlink == nil:
-		return errors.New("it cannot look at files")
+	for _, p := range []string{h.Dir, cmp.Or(h.Home, "/"), cmp.Or(h.TempDir, "/")} {
+		if !path.IsAbs(p) {
+			return fmt.Errorf("the directory %q is not an absolute path", p)
+		}
+	}
+	if !slices.Contains(systems, h.OS) || path.Clean(h.Dir) != h.Dir || h.Lstat == nil || h.Readlink == nil {
+		return fmt.Errorf("OS %q, in %q: linux or macos, a clean path, Lstat and Readlink are needed", h.OS, h.Dir)
 	}
 	return nil
 }
@@ -221,8 +219,12 @@ func Foreign(h Host) Host {
 			return here.Lstat(path)
 		case links[path] != "":
 			return Stat{Mode: fs.ModeSymlink}, nil
+		case path == "/private/var/run/mDNSResponder":
+			return Stat{Mode: fs.ModeSocket}, nil
+		case strings.HasPrefix(path, "/dev/") && !slices.Contains([]string{"/dev/fd", "/dev/pts", "/dev/shm"}, path):
+			return Stat{Mode: fs.ModeDevice | fs.ModeCharDevice}, nil
 		}
-		return Stat{Mode: foreignMode(path)}, nil
+		return Stat{Mode: fs.ModeDir}, nil
 	}
 	// What this machine has in a directory says nothing about the other.
 	h.ReadDir = func(path string) ([]fs.DirEntry, error) {
@@ -239,16 +241,4 @@ func Foreign(h Host) Host {
 		return here.Readlink(path)
 	}
 	return h
-}
-
-// foreignMode is what a path most likely is.
-func foreignMode(path string) fs.FileMode {
-	switch {
-	case path == "/dev/fd" || path == "/dev/pts" || path == "/dev/shm":
-	case strings.HasPrefix(path, "/dev/"):
-		return fs.ModeDevice | fs.ModeCharDevice
-	case path == "/private/var/run/mDNSResponder":
-		return fs.ModeSocket
-	}
-	return fs.ModeDir
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // Merge adds policies up, the first one the weakest: lists add up, scalars of
@@ -185,8 +184,12 @@ func (p *Policy) widens(base *Policy) []Wider {
 			before = old[0].Value
 		}
 		for _, v := range k.values(p) {
-			l, isLimit := k.at(p).(Limit)
-			if k.wider(v.Value, before, base) && (!isLimit || longer(*l.Value, *k.at(base).(Limit).Value)) {
+			wider := k.wider(v.Value, before, base)
+			if l, is := k.at(p).(Limit); is { // of which 0 is none
+				than := *k.at(base).(Limit).Value
+				wider = than != 0 && (*l.Value == 0 || *l.Value > than)
+			}
+			if wider {
 				all = append(all, Wider{k.name, k.describe(v), v.Origin})
 			}
 		}
@@ -199,10 +202,6 @@ func (k *key) describe(v Named) string {
 	switch {
 	case k.kind == textTable:
 		return v.Name + "=" + strconv.Quote(v.Value)
-	case v.Create:
-		return strconv.Quote(v.Value) + ", made when it is missing"
-	case k.kind == limit && strings.Trim(v.Value, "0s") == "":
-		return "none"
 	case k.kind >= scalar, k.kind == portList:
 		return v.Value
 	}
@@ -219,9 +218,4 @@ func unshares(after, before string, _ *Policy) bool {
 func looser(after, before string, base *Policy) bool {
 	return slices.Index(envModes, after) > slices.Index(envModes, cmp.Or(before, EnvScrubbed)) ||
 		after == EnvVars && slices.ContainsFunc(base.Env.Allow, func(n Named) bool { return steersLoader(n.Value) })
-}
-
-// longer compares limits, of which 0 is none.
-func longer(limit, than int64) bool {
-	return than != 0 && (limit == 0 || limit > than)
 }

@@ -236,8 +236,9 @@ type Limit struct {
 // All lists the limits; they can be changed through it.
 func (l *Limits) All() []Limit {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	span := func(s string) (int64, error) { d, err := units.ParseTime(s); return int64(d), err }
 	return []Limit{
-		{"timeout", (*int64)(&l.Timeout), &l.TimeoutFrom, parseTime, func(n int64) string { return time.Duration(n).String() }, "time"},
+		{"timeout", (*int64)(&l.Timeout), &l.TimeoutFrom, span, func(n int64) string { return time.Duration(n).String() }, "time"},
 		{"max_output", &l.MaxOutput, &l.MaxOutputFrom, units.ParseSize, number, "size"},
 		{"memory", &l.Memory, &l.MemoryFrom, units.ParseSize, number, "size"},
 		{"pids", &l.Pids, &l.PidsFrom, parseCount, number, "number"},
@@ -262,11 +263,6 @@ func (l *Limit) Parse(text string, from Origin) error {
 		*l.Value, *l.From = n, from
 	}
 	return err
-}
-
-func parseTime(s string) (int64, error) {
-	d, err := units.ParseTime(s)
-	return int64(d), err
 }
 
 func parseCount(s string) (int64, error) {

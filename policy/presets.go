@@ -48,27 +48,19 @@ func presetInfo(name string) *PresetInfo {
 	return nil
 }
 
-// unknownPreset says that a preset is not built in, and which are.
-func unknownPreset(name string) error {
-	var names []string
-	for _, p := range Presets() {
-		names = append(names, p.Name)
-	}
-	return fmt.Errorf("unknown preset %q (known: %s)%s", name, strings.Join(names, " "), DidYouMean(name, names))
-}
-
 // Preset returns the rules of a built-in preset as they are written: with
 // "~" and with "${NAME:-default}" for the variables that move a tool's
 // directories. All rules are Optional. "NAME:tools" is the preset without all
 // that is writable. The error says which there are.
 func Preset(name string) (*Policy, error) {
 	base, tools := strings.CutSuffix(name, toolsOnly)
-	if presetInfo(base) == nil {
-		return nil, unknownPreset(name)
-	}
 	text, err := presetFiles.ReadFile("presets/" + base + ".txt")
 	if err != nil {
-		return nil, fmt.Errorf("preset %s: %w", name, err)
+		var names []string
+		for _, p := range Presets() {
+			names = append(names, p.Name)
+		}
+		return nil, fmt.Errorf("unknown preset %q (known: %s)%s", name, strings.Join(names, " "), DidYouMean(name, names))
 	}
 	p := &Policy{}
 	for _, s := range tables.Read(string(text)) {

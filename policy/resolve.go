@@ -181,9 +181,9 @@ func (rs *resolver) path(rule Rule) (Path, bool) {
 	return Path{}, false
 }
 
-// expandCode is the code of an error of Host.absolute or Host.pattern.
+// expandCode is the code of an error of Host.absolute or Host.whole.
 func expandCode(err error) Code {
-	if errors.As(err, new(*unsetError)) {
+	if errors.Is(err, errUnset) {
 		return CodeVariable
 	}
 	return CodeValue

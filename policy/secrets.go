@@ -101,12 +101,16 @@ func (rs *resolver) denySecrets() {
 	for _, pattern := range tables.Find(tables.Secrets(), secretTrees) {
 		for _, f := range rs.presets.tokenFiles(pattern, opened) {
 			pl, err := rs.w.walk(f)
-			if err != nil || pl.gone != "" || pl.stat.Mode&fs.ModeDir != 0 || rs.userAccess(pl.path) != 0 {
-				continue
+			if err == nil && pl.gone == "" && !pl.stat.Mode.IsDir() && rs.userAccess(pl.path) == 0 {
+				rs.denyPath(pl.path, f, from, false)
 			}
-			rs.r.Deny = append(rs.r.Deny, DenyPath{Pattern: pl.path, Deny: Deny{Pattern: glob.QuoteMeta(literal(f)), Origin: from}})
 		}
 	}
+}
+
+// denyPath denies one path.
+func (rs *resolver) denyPath(p, written string, from Origin, secret bool) {
+	rs.r.Deny = append(rs.r.Deny, DenyPath{Pattern: p, Deny: Deny{Pattern: glob.QuoteMeta(literal(written)), Origin: from}, Secret: secret})
 }
 
 // tokenFiles are the files that a pattern of secretTrees names on this machine, of
@@ -117,13 +121,11 @@ func (h *Host) tokenFiles(pattern string, wanted func(dir string) bool) (all []s
 	if !wild {
 		dir = path.Dir(whole)
 	}
-	switch {
-	case whole == "" || !wanted(dir): // "" where it is not known
+	if whole == "" || !wanted(dir) || wild && h.ReadDir == nil { // "" where it is not known
 		return nil
-	case !wild:
+	}
+	if !wild {
 		return []string{whole}
-	case h.ReadDir == nil:
-		return nil
 	}
 	entries, _ := h.ReadDir(dir)
 	for _, e := range entries {
@@ -157,13 +159,13 @@ func (rs *resolver) spareSecrets() {
 			continue
 		}
 		for _, name := range set.names {
-			rs.spare(&rs.r.Paths[at].Rule, home, set.base+"/"+name)
+			rs.spare(rs.r.Paths[at].Rule.Origin, home, set.base+"/"+name)
 		}
 	}
 }
 
 // spare denies one place, or what of it no rule names.
-func (rs *resolver) spare(by *Rule, home, place string) {
+func (rs *resolver) spare(by Origin, home, place string) {
 	pl, err := rs.w.walk(place)
 	if err != nil || pl.gone != "" || !rs.r.Allowed(pl.path, Read).Allowed {
 		return
@@ -188,9 +190,7 @@ func (rs *resolver) spare(by *Rule, home, place string) {
 			return
 		}
 	}
-	rs.r.Deny = append(rs.r.Deny, DenyPath{
-		Pattern: pl.path, Deny: Deny{Pattern: glob.QuoteMeta(literal(pl.path)), Origin: by.Origin}, Secret: true,
-	})
+	rs.denyPath(pl.path, pl.path, by, true)
 }
 
 // Lent are the paths that a coding agent's preset opens for reading only, and that a
@@ -200,10 +200,10 @@ func (r *Resolved) Lent(home string) []string {
 	wide := false
 	var asked, lent []string
 	for i := range r.Paths {
-		switch p := &r.Paths[i]; {
-		case isAgent(&p.Rule) && p.Access&Write == 0:
+		switch p, writes := &r.Paths[i], r.Paths[i].Access&Write != 0; {
+		case !writes && isAgent(&p.Rule) && Within(p.Path, home):
 			lent = append(lent, p.Path)
-		case p.Rule.Origin.BuiltIn() || p.Access&Write == 0:
+		case !writes || p.Rule.Origin.BuiltIn():
 		case Within(home, p.Path):
 			wide = true
 		default:
@@ -214,7 +214,7 @@ func (r *Resolved) Lent(home string) []string {
 		return nil
 	}
 	return slices.DeleteFunc(lent, func(p string) bool {
-		return !Within(p, home) || slices.ContainsFunc(asked, func(a string) bool { return Within(p, a) })
+		return slices.ContainsFunc(asked, func(a string) bool { return Within(p, a) })
 	})
 }
 

@@ -128,3 +128,6 @@ func TestTightensTable(t *testing.T) {
 		t.Errorf("%v, %v", ok, wider)
 	}
 }
+
+// longer compares limits, of which 0 is none.
+func longer(limit, than int64) bool { return than != 0 && (limit == 0 || limit > than) }

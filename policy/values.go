@@ -16,11 +16,11 @@ import (
 // value checks a value that stands alone, or an element of a list.
 func (c *checker) value(k *key, n *tree.Node, what string) (Named, bool) {
 	kind := k.leafKind(n.Text)
-	switch {
-	case k.kind == limit && n.Kind == tree.Integer:
-		kind = tree.Integer
-	case k.kind == limit:
+	if k.kind == limit {
 		kind = tree.String
+		if n.Kind == tree.Integer {
+			kind = tree.Integer
+		}
 	}
 	ok := c.is(n, kind, what) && (k.check == nil || c.says(n, k.check))
 	return Named{Value: n.Text, Origin: c.at(n)}, ok
@@ -91,17 +91,14 @@ func checkPath(s string) error {
 	return checkVariables(s)
 }
 
+const wordLetters = "abcdefghijklmnopqrstuvwxyz0123456789-_"
+
 // checkPresetName says what is wrong with the name of a preset. Whether there
 // is such a preset is not known here.
 func checkPresetName(s string) error {
 	name, _ := strings.CutSuffix(s, toolsOnly)
-	if name == "" || len(s) > 64 {
+	if name == "" || len(s) > 64 || strings.Trim(name, wordLetters+":") != "" {
 		return fmt.Errorf("bad preset name %q", s)
-	}
-	for _, r := range name {
-		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != ':' {
-			return fmt.Errorf("bad preset name %q", s)
-		}
 	}
 	return nil
 }
@@ -176,7 +173,7 @@ func checkNumber(what, s string, low, high int64) error {
 
 // checkListName says what is wrong with the name of a list.
 func checkListName(s string) error {
-	if s == "" || s == "off" || len(s) > 64 || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+	if s == "" || s == "off" || len(s) > 64 || strings.Trim(s, wordLetters) != "" {
 		return fmt.Errorf("bad name of a guard list %q: use a to z, digits, - and _, and not off", s)
 	}
 	return nil

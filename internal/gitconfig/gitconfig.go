@@ -21,12 +21,12 @@ func (s *Setting) Includes() bool {
 // git does not understand, 0 for none. Where git gives up, it goes on with the next
 // line.
 func Read(text string) ([]Setting, int) {
-	r := &reader{text: strings.TrimPrefix(text, "\uFEFF")}
+	r := &reader{text: strings.ReplaceAll(strings.TrimPrefix(text, "\uFEFF"), "\r\n", "\n")}
 	for r.at < len(r.text) {
 		line := r.at
 		if !r.item() {
 			if r.bad == 0 {
-				r.bad = 1 + strings.Count(r.text[:min(line, len(r.text))], "\n")
+				r.bad = 1 + strings.Count(r.text[:line], "\n")
 			}
 			r.skipLine()
 		}
@@ -45,19 +45,12 @@ type reader struct {
 	bad  int // the first line that can't be read, 0 for none
 }
 
-// next is the next character, a newline at the end, and in place of CR LF.
+// next is the next character, a newline at the end.
 func (r *reader) next() byte {
-	if r.at >= len(r.text) {
-		r.at++
+	if r.at++; r.at > len(r.text) {
 		return '\n'
 	}
-	ch := r.text[r.at]
-	r.at++
-	if ch == '\r' && r.at < len(r.text) && r.text[r.at] == '\n' {
-		r.at++
-		return '\n'
-	}
-	return ch
+	return r.text[r.at-1]
 }
 
 // skipLine goes to the end of the line, unless the last character ended it.
@@ -73,17 +66,16 @@ func (r *reader) skipLine() {
 // false for what git does not understand.
 func (r *reader) item() bool {
 	switch ch := r.next(); {
-	case isSpace(ch):
-		return true
-	case ch == '#' || ch == ';':
-		r.skipLine()
-		return true
 	case ch == '[':
 		return r.section()
 	case isKey(ch) && ch > '9':
 		return r.variable()
+	case ch == '#' || ch == ';':
+		r.skipLine()
+	default:
+		return isSpace(ch)
 	}
-	return false
+	return true
 }
 
 func isSpace(ch byte) bool { return strings.IndexByte(" \t\n\r", ch) >= 0 }
@@ -126,7 +118,7 @@ func (r *reader) variable() bool {
 		ch = r.next()
 	}
 	s := r.in
-	s.Key = strings.TrimRight(strings.ToLower(r.text[start:min(r.at-1, len(r.text))]), "\r")
+	s.Key = strings.ToLower(r.text[start : r.at-1])
 	for ch == ' ' || ch == '\t' {
 		ch = r.next()
 	}

@@ -77,14 +77,19 @@ func (s *Sources) builtIn(h *policy.Host, asked *policy.Policy) ([]*policy.Polic
 			names = append(names, policy.Detect(*h, s.Args, writes(asked))...)
 		}
 	}
-	parts := map[string]*policy.Policy{"linux": asked.Linux, "macos": asked.MacOS}
-	if part := parts[h.OS]; part != nil {
-		names = append(names, part.Presets...)
+	for os, part := range map[string]*policy.Policy{"linux": asked.Linux, "macos": asked.MacOS} {
+		if part == nil {
+			continue
+		}
+		if os == h.OS {
+			names = append(names, part.Presets...)
+		}
+		part.Presets = nil
 	}
 	var errs []error
-	used := &policy.Policy{}
+	asked.Presets = nil
 	for _, n := range names {
-		if slices.ContainsFunc(used.Presets, func(u policy.Named) bool { return u.Value == n.Value }) {
+		if slices.ContainsFunc(asked.Presets, func(u policy.Named) bool { return u.Value == n.Value }) {
 			continue
 		}
 		p, err := policy.Preset(n.Value)
@@ -92,14 +97,8 @@ func (s *Sources) builtIn(h *policy.Host, asked *policy.Policy) ([]*policy.Polic
 			errs = append(errs, &policy.Error{Origin: n.Origin, Code: policy.CodeValue, Msg: err.Error(), Hint: "zsbx profile --list"})
 			continue
 		}
-		used.Presets = append(used.Presets, n)
+		asked.Presets = append(asked.Presets, n)
 		layers = append(layers, p)
-	}
-	asked.Presets = used.Presets
-	for _, part := range parts {
-		if part != nil {
-			part.Presets = nil
-		}
 	}
 	return layers, errors.Join(errs...)
 }
@@ -118,8 +117,8 @@ func (c *Composed) files(h *policy.Host, s *Sources) ([]*policy.Policy, error) {
 		}
 	}
 	if !s.NoBaseline {
-		base, err := UserPolicy(h)
-		use(userPolicyFile(h), base, err)
+		file, base, err := UserPolicy(h)
+		use(file, base, err)
 		all, root, err := projects(h, base)
 		c.Root = root
 		errs = append(errs, err)
@@ -144,32 +143,23 @@ func (c *Composed) files(h *policy.Host, s *Sources) ([]*policy.Policy, error) {
 	return layers, errors.Join(errs...)
 }
 
-// userPolicyFile is where the user's policy is looked for, "" without a home
-// directory.
-func userPolicyFile(h *policy.Host) string {
+// UserPolicy reads the user's policy, nil for none, and gives its file, "" without a home
+// directory. Of a home directory that this user can't enter it is another's.
+func UserPolicy(h *policy.Host) (file string, p *policy.Policy, err error) {
 	if h.ConfigHome() == "" {
-		return ""
+		return "", nil, nil
 	}
-	return filepath.Join(h.ConfigHome(), "zsbx/policy.toml")
-}
-
-// UserPolicy reads the user's policy, nil for none: of a home directory that this
-// user can't enter it is another's.
-func UserPolicy(h *policy.Host) (*policy.Policy, error) {
-	file := userPolicyFile(h)
-	if file == "" {
-		return nil, nil
-	}
-	p, err := policy.DecodeFile(file)
+	file = filepath.Join(h.ConfigHome(), "zsbx/policy.toml")
+	p, err = policy.DecodeFile(file)
+	missing := errors.Is(err, fs.ErrNotExist)
 	if errors.Is(err, fs.ErrPermission) {
-		if _, e := os.Lstat(file); e != nil {
-			return nil, nil
-		}
+		_, gone := os.Lstat(file)
+		missing = gone != nil
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	if missing {
+		err = nil
 	}
-	return p, err
+	return file, p, err
 }
 
 // defaults are the rules that depend on what was asked for: without any file rule
@@ -181,12 +171,8 @@ func (s *Sources) defaults() *policy.Policy {
 			Path: ".", Access: policy.Read | policy.Exec, Origin: policy.Origin{Source: "default"},
 		})
 	}
-	if s.SharedTmp {
-		dirs := []string{"/tmp", "/var/tmp"}
-		if s.UserTemp != "" { // macOS: most programs never ask for another
-			dirs = append(dirs, s.UserTemp)
-		}
-		for _, dir := range dirs {
+	for _, dir := range []string{"/tmp", "/var/tmp", s.UserTemp} { // macOS: most programs never ask for another than the last
+		if s.SharedTmp && dir != "" {
 			p.FS.Rules = append(p.FS.Rules, policy.Rule{
 				Path: dir, Access: policy.Read | policy.Write | policy.Exec, Optional: true, Origin: policy.Origin{Source: "--shared-tmp"},
 			})

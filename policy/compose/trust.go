@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"syscall"
 	"time"
@@ -50,7 +49,7 @@ func Projects(h *policy.Host) ([]*Project, error) {
 	if err := CheckVariables(h); err != nil {
 		return nil, err
 	}
-	base, err := UserPolicy(h)
+	_, base, err := UserPolicy(h)
 	if err != nil {
 		return nil, err
 	}
@@ -116,15 +115,14 @@ func trusted(h *policy.Host, file, hash string) (known, same bool) {
 		return false, false
 	}
 	st, err := os.Lstat(name)
-	if err != nil || !st.Mode().IsRegular() || !ownedByMe(st) {
+	if err != nil || !st.Mode().IsRegular() {
 		return false, false
 	}
 	b, err := os.ReadFile(name)
 	var r trustRecord
-	if err != nil || json.Unmarshal(b, &r) != nil || r.Path != file {
-		return false, false
-	}
-	return true, r.SHA256 == hash
+	owner, ok := st.Sys().(*syscall.Stat_t)
+	known = ok && int(owner.Uid) == os.Geteuid() && err == nil && json.Unmarshal(b, &r) == nil && r.Path == file
+	return known, known && r.SHA256 == hash
 }
 
 // Trust records that the policy may be used with the content that was read.
@@ -141,10 +139,4 @@ func (p *Project) Trust() error {
 		err = fmt.Errorf("making the trust store: %w", err)
 	}
 	return err
-}
-
-// ownedByMe reports whether the file belongs to the user that zsbx runs as.
-func ownedByMe(st fs.FileInfo) bool {
-	sys, ok := st.Sys().(*syscall.Stat_t)
-	return ok && int(sys.Uid) == os.Geteuid()
 }
