@@ -97,10 +97,10 @@ func (l *learner) save() error {
 	if err != nil {
 		return err
 	}
-	if !bytes.Equal(now, l.old) {
-		return errors.Join(l.print(), coded(codePolicy, fmt.Errorf("%s has changed while the command ran: nothing is written, look at it first", file)))
-	}
 	text, err := policy.Amend(file, l.old, l.more)
+	if !bytes.Equal(now, l.old) {
+		err = errors.New("it has changed while the command ran; nothing is written, look at it first")
+	}
 	if err != nil {
 		return errors.Join(l.print(), coded(codePolicy, fmt.Errorf("%s: %w: add the lines by hand", file, err)))
 	}

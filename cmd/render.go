@@ -76,7 +76,11 @@ func (t *table) section(title string) { t.title = title }
 // row adds one to the section.
 func (t *table) row(cells ...string) {
 	if t.title != "" {
-		t.line("%s", strings.Repeat("\n", min(t.b.Len(), 1))+t.title)
+		if t.b.Len() > 0 {
+			t.line("")
+		}
+		t.line("%s", t.title)
+		t.title = ""
 	}
 	t.line("  %s", strings.Join(each(cells, printable), "\t"))
 }
@@ -91,7 +95,6 @@ func (t *table) list(title string, texts []string) {
 
 // line writes a line that is no row.
 func (t *table) line(format string, args ...any) {
-	t.title = ""
 	fmt.Fprintf(&t.b, format+"\n", args...)
 }
 
