@@ -68,7 +68,7 @@ func (o *checkFlags) trustValue(s string) error {
 
 func (o *checkFlags) check(argv []string) error {
 	o.failIf(o.trust != "" && len(argv) > 0, "--trust can't be used with a command; it takes its value with =: --trust=SHA256")
-	o.apart(o.fs, "trust", "read", "write", "exec", "connect")
+	o.apart("trust", "read", "write", "exec", "connect")
 	return o.policyFlags.check()
 }
 

@@ -27,13 +27,6 @@ func (m *mistakes) failIf(wrong bool, format string, args ...any) {
 	}
 }
 
-// apart refuses a flag together with each of the others.
-func (m *mistakes) apart(fs *pflag.FlagSet, flag string, others ...string) {
-	for _, other := range others {
-		m.failIf(fs.Changed(flag) && fs.Changed(other), "--%s and --%s can't be used together", flag, other)
-	}
-}
-
 // flagValue is the value of a flag. pflag's own stringArray formats its empty default
 // value with encoding/csv, which made up most of the time that all flags took; and it
 // splits nothing at commas.

@@ -123,10 +123,18 @@ func presetWords() []string {
 	return each(policy.Presets(), func(p policy.PresetInfo) string { return p.Name + "\t" + p.Description })
 }
 
+// apart refuses a flag together with each of the others.
+func (o *policyFlags) apart(flag string, others ...string) {
+	for _, other := range others {
+		o.failIf(o.fs.Changed(flag) && o.fs.Changed(other), "--%s and --%s can't be used together", flag, other)
+	}
+}
+
+// check finds what is wrong with the flags.
 func (o *policyFlags) check() error {
-	o.apart(o.fs, "net", "no-net", "connect-tcp", "bind-tcp")
-	o.apart(o.fs, "no-net", "connect-tcp", "bind-tcp")
-	o.apart(o.fs, "clean-env", "inherit-env")
+	o.apart("net", "no-net", "connect-tcp", "bind-tcp")
+	o.apart("no-net", "connect-tcp", "bind-tcp")
+	o.apart("clean-env", "inherit-env")
 	return errors.Join(o.errs...)
 }
 

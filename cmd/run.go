@@ -81,7 +81,9 @@ func (o *runFlags) run(a *app, argv []string) error {
 	if err != nil {
 		return err
 	}
-	opts := o.options(a, c, argv)
+	opts := o.options(c)
+	opts.Args, opts.Stdin, opts.Stdout, opts.Stderr = argv, os.Stdin, os.Stdout, os.Stderr
+	opts.Accept, opts.Warn, opts.Begun, opts.Job = o.acceptor(a), a.warning, quiet.Begun, true
 	switch {
 	case o.dryRun:
 		return a.printPlan(c, opts, "text")
@@ -113,24 +115,16 @@ func (o *runFlags) run(a *app, argv []string) error {
 	return afterRun(&res, err)
 }
 
-func (o *runFlags) options(a *app, c *composed, argv []string) sandbox.Options {
-	opts := o.policyFlags.options(c)
-	opts.Args, opts.Stdin, opts.Stdout, opts.Stderr = argv, os.Stdin, os.Stdout, os.Stderr
-	opts.Accept, opts.Warn, opts.Begun, opts.Job = o.acceptor(a), a.warning, quiet.Begun, true
-	return opts
-}
-
 func (o *runFlags) check(argv []string) error {
 	if len(argv) == 0 && !o.dryRun {
 		o.errs = append(o.errs, usageHint("zsbx run --help", "no command given"))
 	}
 	o.opts.Explain = o.opts.Explain || o.explainFile != ""
-	fs := o.fs
-	o.apart(fs, "exec", "tty", "sandbox-exec")
+	o.apart("exec", "tty", "sandbox-exec")
 	for _, explain := range []string{"explain", "explain-file"} {
-		o.apart(fs, explain, "exec", "keep", "track-only", "dry-run")
+		o.apart(explain, "exec", "keep", "track-only", "dry-run")
 	}
-	o.apart(fs, "track-only", "sandbox-exec", "dry-run", "ro", "rox", "rw", "rw-noexec", "deny", "preset", "policy",
+	o.apart("track-only", "sandbox-exec", "dry-run", "ro", "rox", "rw", "rw-noexec", "deny", "preset", "policy",
 		"net", "no-net", "connect-tcp", "bind-tcp", "unix", "no-baseline", "strict")
 	o.failIf(o.say.json && !o.dryRun && !o.opts.Explain, "--json can only be used with --dry-run and --explain")
 	o.failIf(o.opts.SandboxExec && runtime.GOOS != "darwin", "--sandbox-exec can only be used on macOS")
