@@ -63,7 +63,7 @@ func (p *Plan) confine(c *fork.Command, atOnce bool) (*broker.Broker, error) {
 			asked := cmp.Or(p.model, p).world()
 			asked.Filter, asked.Broker = p.Seccomp, p.Mediation // the answers of those that hold
 			w := watch.New(asked, p.model != nil)
-			p.recorder, m.Watcher = w, w
+			p.recorder, m.Watch = w, w.Watch
 		}
 		steps = append(steps, more...)
 	case p.Seccomp != nil:

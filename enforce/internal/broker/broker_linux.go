@@ -24,10 +24,13 @@ import (
 // a call that waits, or that the command keeps from ending, keeps nobody but its caller
 // waiting.
 type Broker struct {
-	policy  *Policy
-	hand    *handover // brings the queue
-	queue   queue
-	Watcher Watcher // or nil
+	policy *Policy
+	hand   *handover // brings the queue
+	queue  queue
+
+	// Watch, unless it is nil, sees each call before it is answered. It answers it, or
+	// leaves it to the broker and gives what is told of a refusal.
+	Watch func(c *Call) (refused func(unix.Errno))
 
 	self    identity // what this process's threads are
 	session session  // whose processes may be signalled

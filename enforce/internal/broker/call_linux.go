@@ -34,9 +34,12 @@ const restart = unix.Errno(512)
 // answer decides a call and gives it its answer.
 func (c *Call) answer() {
 	m := c.broker
-	if m.Watcher != nil && m.Watcher.Watch(c) {
-		c.close()
-		return
+	var watcher func(unix.Errno)
+	if m.Watch != nil {
+		if watcher = m.Watch(c); watcher == nil {
+			c.close()
+			return
+		}
 	}
 	a := refused(unix.EAGAIN)
 	if m.busy.Add(1) <= maxBusy {
@@ -44,8 +47,8 @@ func (c *Call) answer() {
 	} else if c.Renames() {
 		a = answer{proceed: true}
 	}
-	if m.Watcher != nil && a.errno != 0 {
-		m.Watcher.Refused(c, a.errno)
+	if watcher != nil && a.errno != 0 {
+		watcher(a.errno)
 	}
 	c.respond(a)
 	c.close()
@@ -84,14 +87,6 @@ func (m *Broker) decide(c *Call) answer {
 		return m.listen(c)
 	}
 	return m.signal(c)
-}
-
-// Watcher sees the calls of a command before they are answered.
-type Watcher interface {
-	// Watch answers a call, or leaves it to the broker.
-	Watch(c *Call) (answered bool)
-	// Refused is told what the broker answered that was left to it.
-	Refused(c *Call, errno unix.Errno)
 }
 
 // Tid is the thread that made it, Nr and Args are what it asks for.

@@ -59,13 +59,11 @@ func (f *Filter) Decide(nr int32, args [6]uint64) (handsOver bool, errno int) {
 }
 
 // Names are those of the system calls of the filter's machine that a filter may be
-// about, by their numbers.
+// about, by their numbers, and at -1 one that it lacks.
 func (f *Filter) Names() map[int32]string {
 	names := make(map[int32]string)
 	for _, s := range sysnrTable {
-		if nr, ok := sysnrOf(f.Arch, s.name); ok {
-			names[int32(nr)] = s.name
-		}
+		names[Number(f.Arch, s.name)] = s.name
 	}
 	return names
 }

@@ -34,12 +34,10 @@ type Log struct {
 	refusals
 }
 
-// message is a refusal. What stands for the program and behind the operation is the
-// command's own choice.
-const message = `(?s)^(?:([1-9]\d{0,8}) duplicate reports? for )?Sandbox: (.*?)\((\d{1,9})\) deny\(\d+\) (\S+) ?(.*)\n`
-
-// NewLog is for a session of a profile with Options.Log.
+// NewLog is for a session of a profile with Options.Log. What stands for the program and
+// behind the operation is the command's own choice.
 func NewLog(session, tag string) *Log {
+	const message = `(?s)^(?:([1-9]\d{0,8}) duplicate reports? for )?Sandbox: (.*?)\((\d{1,9})\) deny\(\d+\) (\S+) ?(.*)\n`
 	return &Log{session: session, tag: tag, message: regexp.MustCompile(message + regexp.QuoteMeta(tag) + "$")}
 }
 
@@ -134,7 +132,6 @@ var operations = []struct {
 	{"process-exec*", answer.Act{Op: answer.Exec}},
 	{"network-outbound", answer.Act{Op: answer.Connect}},
 	{"network-*", answer.Act{Op: answer.Bind}},
-	{"signal", answer.Act{Op: answer.Signal}},
 }
 
 // logged is the act of an operation. What no policy has rules for is a call.
@@ -146,8 +143,6 @@ func logged(op, target string) answer.Act {
 		a := known.act
 		port, err := strconv.ParseUint(target[strings.LastIndexByte(target, ':')+1:], 10, 16)
 		switch {
-		case a.Op == answer.Signal:
-			a.Name = strings.TrimPrefix(target, "target:")
 		case strings.HasPrefix(target, "/"):
 			a.Path = target
 		case err == nil && (a.Op == answer.Connect || a.Op == answer.Bind):

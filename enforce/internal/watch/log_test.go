@@ -41,7 +41,7 @@ func TestLogLines(t *testing.T) {
 		"Sandbox: nc(4002) deny(1) network-bind local:*:8080":                               {Program: "nc", Pid: 4002, Count: 1, Act: answer.Act{Op: answer.Bind, Port: 8080}},
 		"Sandbox: nc(4002) deny(1) network-outbound /private/var/run/mDNSResponder":         {Program: "nc", Pid: 4002, Count: 1, Act: answer.Act{Op: answer.Connect, Path: "/private/var/run/mDNSResponder"}},
 		"Sandbox: foo(9) deny(2) process-fork":                                              {Program: "foo", Pid: 9, Count: 1, Act: answer.Act{Op: answer.Call, Name: "process-fork"}},
-		"Sandbox: kill(9) deny(1) signal target:others":                                     {Program: "kill", Pid: 9, Count: 1, Act: answer.Act{Op: answer.Signal, Name: "others"}},
+		"Sandbox: kill(9) deny(1) signal target:others":                                     {Program: "kill", Pid: 9, Count: 1, Act: answer.Act{Op: answer.Call, Name: "signal target:others"}},
 		`Sandbox: x(9) deny(1) file-ioctl path:/dev/dtracehelper ioctl-command:(_IO "h" 4)`: {Program: "x", Pid: 9, Count: 1, Act: answer.Act{Op: answer.Call, Name: `file-ioctl path:/dev/dtracehelper ioctl-command:(_IO "h" 4)`}},
 	} {
 		l := newTestLog()

@@ -85,9 +85,6 @@ func (l *look) read() bool {
 		}
 		rest = binary.NativeEndian.Uint64(b)
 	}
-	if f.op == answer.Open && rest&unix.O_PATH != 0 {
-		return false
-	}
 	if f.op == answer.Rename || f.with == unix.S_IFLNK {
 		l.r.dirs.Clear() // links or directories may move
 	}
@@ -120,7 +117,7 @@ func (l *look) readFile(f *form, rest uint64) bool {
 		if rest&unix.O_TMPFILE == unix.O_TMPFILE {
 			a.Op = answer.TempFile
 		}
-		return !a.Missing || rest&unix.O_CREAT != 0
+		return rest&unix.O_PATH == 0 && (!a.Missing || rest&unix.O_CREAT != 0)
 	case answer.Make:
 		a.Mode = files.Mode(uint32(rest)).Type()
 		return a.Missing
@@ -225,8 +222,6 @@ func (l *look) outside() bool {
 		}
 	case answer.Exec:
 		mode = unix.X_OK
-	case answer.Link:
-		at = a.To
 	case answer.Open, answer.TempFile, answer.Ioctl:
 		if a.Flags&(answer.Write|answer.Trunc) == 0 {
 			mode = unix.R_OK

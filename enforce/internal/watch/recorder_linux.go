@@ -14,13 +14,13 @@ import (
 	"github.com/zsbx/zsbx/enforce/internal/broker"
 )
 
-// Recorder is the broker's Watcher. Its calls come from several goroutines.
+// Recorder has a broker's calls watched, which come from several goroutines.
 type Recorder struct {
 	world   *answer.World
 	imagine bool             // nothing of the world holds: what it would refuse is recorded
 	names   map[int32]string // of the system calls
 	dirs    sync.Map         // directories as they are written, and their canonical names
-	threads map[int]*thread
+	threads sync.Map         // *thread, by number
 
 	refusals
 }
@@ -29,16 +29,16 @@ type Recorder struct {
 // the files of another plan hold the command, and what this one would refuse is recorded,
 // unproved; filter and broker are those that hold it.
 func New(w *answer.World, imagine bool) *Recorder {
-	return &Recorder{world: w, imagine: imagine, names: w.Filter.Names(), threads: make(map[int]*thread)}
+	return &Recorder{world: w, imagine: imagine, names: w.Filter.Names()}
 }
 
-// Watch answers a call, unless the broker has to.
-func (r *Recorder) Watch(c *broker.Call) bool {
-	l := r.look(c, 1)
+// Watch answers a call, unless the broker has to: that tells what it refuses.
+func (r *Recorder) Watch(c *broker.Call) (refused func(unix.Errno)) {
+	l := r.look(c)
 	handsOver, errno := r.world.Filter.Decide(c.Nr(), c.Args())
 	switch {
-	case c.Tid() == 0 || handsOver && (!c.Renames() || c.MeetsMount()):
-		return false
+	case l.Pid == 0 || handsOver && (!c.Renames() || c.MeetsMount()):
+		return l.refused
 	case errno != 0:
 		l.refusedCall(unix.Errno(errno))
 		c.Refuse(unix.Errno(errno))
@@ -47,38 +47,33 @@ func (r *Recorder) Watch(c *broker.Call) bool {
 	default:
 		c.Continue()
 	}
-	return true
+	return nil
 }
 
-// look is a call that is going to be looked at, and counts as so many more.
-func (r *Recorder) look(c *broker.Call, more int) *look {
+// look is a call that is going to be looked at.
+func (r *Recorder) look(c *broker.Call) *look {
+	old, _ := r.threads.LoadOrStore(c.Tid(), new(thread))
+	t, args := old.(*thread), c.Args()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t := r.threads[c.Tid()]
-	if t == nil {
-		t = &thread{}
-		r.threads[c.Tid()] = t
-	}
 	const many = 8192
-	if r.all.Seen += more; r.all.Seen%many == 0 {
+	if r.all.Seen++; r.all.Seen%many == 0 {
 		r.dirs.Clear() // they take memory
 	}
-	t.made += more
+	t.made++
 	l := &look{call: c, r: r, proc: process(c.Tid()), Refusal: Refusal{Call: r.names[c.Nr()], Pid: c.Tid(), Count: 1, thread: t, made: t.made}}
-	args := c.Args()
 	copy(l.args[:], args[:])
 	return l
 }
 
-// Refused is told what the broker answered.
-func (r *Recorder) Refused(c *broker.Call, errno unix.Errno) {
-	l := r.look(c, 0)
+// refused is told what the broker answered.
+func (l *look) refused(errno unix.Errno) {
 	switch asks := l.read(); {
 	case l.Act.Op == "" && errno == unix.EPERM: // of another's threads
 		l.refusedCall(errno)
 	case asks && l.decide() && l.Errno == unix.ErrnoName(errno):
 		l.Proved = true
-		r.add(l.Refusal, 0)
+		l.r.add(l.Refusal, 0)
 	}
 }
 
@@ -121,17 +116,22 @@ func (l *look) confirm() {
 	}
 	_ = unix.PtraceInterrupt(l.Pid)
 	l.call.Continue()
-	ws, stopped := await(l.Pid)
-	if !stopped {
-		return
-	}
-	if errno := returned(l.Pid); errno < restarted {
-		l.thread.tries.Store(0)
-		if l.Proved = true; l.isRefusal(errno) {
-			l.r.add(l.Refusal, 0)
+	// One that is killed meanwhile has to be reaped, or its process never ends.
+	for ws, stopped := await(l.Pid); stopped; ws, stopped = await(l.Pid) {
+		if errno := returned(l.Pid); errno < restarted && !l.Proved {
+			l.thread.tries.Store(0)
+			if l.Proved = true; l.isRefusal(errno) {
+				l.r.add(l.Refusal, 0)
+			}
+		}
+		signal := uintptr(0)
+		if event := uint32(ws) >> 16; event == 0 { // it stopped to be given a signal
+			signal = uintptr(ws.StopSignal())
+		}
+		if _, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_DETACH, uintptr(l.Pid), 0, signal, 0, 0); errno == 0 {
+			return
 		}
 	}
-	detach(l.Pid, ws)
 }
 
 // await waits until a thread stops that is attached to, or says that it is gone.
@@ -156,20 +156,6 @@ func returned(tid int) unix.Errno {
 		return unix.Errno(-result)
 	}
 	return 0 // or it was killed
-}
-
-// detach has a stopped thread go on, with the signal that it may have stopped for. One
-// that was killed meanwhile has to be reaped, or its process does not end.
-func detach(tid int, ws unix.WaitStatus) {
-	for stopped := true; stopped; ws, stopped = await(tid) {
-		signal := uintptr(0)
-		if event := uint32(ws) >> 16; event == 0 {
-			signal = uintptr(ws.StopSignal())
-		}
-		if _, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_DETACH, uintptr(tid), 0, signal, 0, 0); errno == 0 {
-			return
-		}
-	}
 }
 
 // isRefusal reports whether an error is one that something refused with, and finds out

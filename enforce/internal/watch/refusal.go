@@ -48,8 +48,7 @@ type Report struct {
 	More     bool // there were more refusals than are remembered
 }
 
-// maxRefusals is how many different refusals are remembered.
-const maxRefusals = 5000
+const maxRefusals = 5000 // different ones that are remembered
 
 // refusals are those that were met so far, one of each kind.
 type refusals struct {
