@@ -3,7 +3,6 @@ package enforce
 import (
 	"github.com/zsbx/zsbx/enforce/internal/broker"
 	"github.com/zsbx/zsbx/enforce/internal/landlock"
-	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/enforce/internal/protect"
 	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
 	"github.com/zsbx/zsbx/policy"
@@ -23,10 +22,6 @@ type (
 	// SeatbeltOptions are what a Seatbelt profile depends on beside the policy.
 	SeatbeltOptions = seatbelt.Options
 )
-
-// HomeIn is the directory below a temporary one that becomes the home directory of
-// a command which has a private one. The caller makes it.
-func HomeIn(temp string) string { return mounts.HomeIn(temp) }
 
 // SeatbeltProfile writes the Seatbelt profile for a policy.
 func SeatbeltProfile(r *policy.Resolved, o SeatbeltOptions) (string, error) {

@@ -217,9 +217,6 @@ func drawClosed(t *testing.T, r *rand.Rand, private policy.Private) *closed {
 	t.Cleanup(func() { os.RemoveAll(h.TempDir) })
 	if h.Home = "/nonexistent"; private.Home.Is() {
 		h.Home = filepath.Dir(d.dirs[len(d.dirs)-1])
-		if err := os.Mkdir(enforce.HomeIn(h.TempDir), 0o700); err != nil {
-			t.Fatal(err)
-		}
 	}
 	asks := &policy.Policy{Private: private}
 	for range 1 + r.IntN(3) {

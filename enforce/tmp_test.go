@@ -45,7 +45,7 @@ func TestPrivateTmp(t *testing.T) {
 		{name: "what is around the other", rules: "ro /var", want: "/tmp[/tmp/zsbx-1]"},
 		{name: "the working directory", dir: "/tmp/proj", want: "/var/tmp[]", why: "the working directory"},
 		{name: "the working directory itself", dir: "/tmp", want: "/var/tmp[]"},
-		{name: "a socket", socket: "/tmp/s/sock", want: "/tmp[/tmp/s/sock /tmp/zsbx-1] /var/tmp[]"},
+		{name: "a socket", socket: "/tmp/s/sock", want: "/tmp[/tmp/zsbx-1 /tmp/s/sock] /var/tmp[]"},
 		{name: "a directory of sockets", socket: "/tmp/s", want: "/var/tmp[]"},
 		{name: "a link", rules: "rw /tmp/s/deep", want: "/tmp[/tmp/zsbx-1 /tmp/s/deep->/w] /var/tmp[]"},
 		{name: "one leads to the other", host: linked, want: "/tmp[/tmp/zsbx-1]"},
@@ -129,8 +129,10 @@ func tmpText(p *Plan) string {
 		for _, b := range d.Back {
 			in = append(in, b.Path)
 		}
-		for _, l := range d.Links {
-			in = append(in, l.Path+"->"+l.To)
+		for _, s := range d.Stubs {
+			if s.To != "" {
+				in = append(in, s.Path+"->"+s.To)
+			}
 		}
 		out = append(out, fmt.Sprintf("%s%v", d.Path, in))
 	}

@@ -23,27 +23,23 @@ const maxHome = 100_000
 
 // homeWrites lists what is in a private home that was not put there for the command.
 // It follows no links, nor one that the command has put in the directory's place.
-func homeWrites(plan *enforce.Plan) []HomeWrite {
+func homeWrites(plan *enforce.Plan) (out []HomeWrite) {
 	if plan == nil || plan.Mounts.Home() == nil {
 		return nil
 	}
-	d := plan.Mounts.Home()
-	stubs := map[string]bool{}
-	for _, s := range d.Stubs() {
-		stubs[s] = true
-	}
-	var out []HomeWrite
-	seen := 0
+	d, seen := plan.Mounts.Home(), 0
 	_ = filepath.WalkDir(d.From, func(p string, e fs.DirEntry, err error) error {
+		rel, below := strings.CutPrefix(p, d.From+"/")
 		if seen++; seen > maxHome {
 			return filepath.SkipAll
 		}
-		rel := strings.TrimPrefix(p, d.From)
-		if err != nil || e.IsDir() || rel == "" || stubs[d.Path+rel] {
+		if err != nil || e.IsDir() || !below || d.Makes(d.Path+"/"+rel) {
 			return nil // what can't be looked into has been told by what lies around it
 		}
-		top, dir := homeTop(strings.TrimPrefix(rel, "/"))
-		w := HomeWrite{Path: d.Path + "/" + top, Dir: dir}
+		// A directory at the top is one program's, and in these places one further down.
+		parts := strings.Split(rel, "/")
+		deep := max(1, map[string]int{".cache": 2, ".config": 2, ".local": 3}[parts[0]])
+		w := HomeWrite{Path: d.Path + "/" + strings.Join(parts[:min(deep, len(parts))], "/"), Dir: len(parts) > deep}
 		i := slices.IndexFunc(out, func(o HomeWrite) bool { return o.Path == w.Path })
 		if i < 0 {
 			i, out = len(out), append(out, w)
@@ -55,23 +51,4 @@ func homeWrites(plan *enforce.Plan) []HomeWrite {
 		return nil
 	})
 	return out
-}
-
-// homeTop is the part of a path below a home directory that belongs to one program,
-// and whether it is a directory.
-func homeTop(rel string) (top string, dir bool) {
-	deep := 1
-	switch first, rest, _ := strings.Cut(rel, "/"); first {
-	case ".cache", ".config":
-		deep = 2
-	case ".local":
-		if deep = 3; strings.HasPrefix(rest, "bin/") {
-			deep = 2
-		}
-	}
-	parts := strings.Split(rel, "/")
-	if len(parts) <= deep {
-		return rel, false
-	}
-	return strings.Join(parts[:deep], "/"), true
 }

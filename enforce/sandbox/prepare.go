@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -172,11 +170,6 @@ func (c *prepared) resolve() error {
 		return coded(err)
 	}
 	c.resolved, c.limits = r, r.Limits
-	if home := enforce.HomeIn(c.temp.Path()); r.Private.Home.Is() && c.temp.Path() != "" {
-		if err := os.Mkdir(home, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-	}
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/zsbx/zsbx/enforce/internal/landlock"
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/enforce/internal/seccomp"
+	"github.com/zsbx/zsbx/policy"
 )
 
 // Op is what an act does.
@@ -176,7 +177,7 @@ func (w *World) Index() *World {
 			x.private, x.rights = true, x.rights|d.Rights
 			for _, b := range d.Back {
 				y := point(b.Path)
-				y.back, y.readOnly, y.noExec = true, y.readOnly || b.ReadOnly, b.NoExec
+				y.back, y.readOnly, y.noExec = true, y.readOnly || b.Access&policy.Write == 0, b.Access&policy.Exec == 0
 			}
 		}
 	}

@@ -12,9 +12,6 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// HomeIn is the directory below a temporary one that becomes a private home.
-func HomeIn(temp string) string { return temp + "/.home" }
-
 // maxBack bounds what is mounted in a private home: each path takes a descriptor
 // while that is made.
 const maxBack = 300
@@ -34,10 +31,7 @@ func (q *Request) home(mp *Plan) string {
 		return why
 	}
 	const all = policy.Read | policy.Write | policy.Exec
-	d := PrivateDir{Path: home, Kind: bind, From: HomeIn(r.TempDir), Rights: landlock.Rights(all, home, fs.ModeDir, q.Handled)}
-	if st, err := q.Host.Lstat(d.From); err != nil || !st.Mode.IsDir() {
-		return d.From + " is no directory that could take its place"
-	}
+	d := PrivateDir{Path: home, Kind: bind, From: r.TempDir + "/.home", Rights: landlock.Rights(all, home, fs.ModeDir, q.Handled)}
 	var inside []deny.Tree
 	for _, t := range q.Trees {
 		within := policy.Within(t.Path, home)
@@ -53,9 +47,6 @@ func (q *Request) home(mp *Plan) string {
 	q.keep(&d, inside)
 	if len(d.Back) > maxBack {
 		return fmt.Sprintf("%d paths in it are allowed, more than %d", len(d.Back), maxBack)
-	}
-	if policy.Within(r.Dir, home) && !d.inBack(r.Dir) {
-		d.Dirs = append(d.Dirs, r.Dir)
 	}
 	mp.Private = append(mp.Private, d)
 	return ""
@@ -80,88 +71,68 @@ func PrivateHome(r *policy.Resolved, host *policy.Host) (home, why string) {
 }
 
 // keep finds what stays in a private directory: trees, unless one around has as many
-// rights, which it has, too; the sockets that may be connected to, and the links by
-// which rules were named.
+// rights, which it has, too; the sockets that may be connected to, the links by which
+// rules were named, and the working directory.
 func (q *Request) keep(d *PrivateDir, trees []deny.Tree) {
 	r := q.Policy
 	slices.SortStableFunc(trees, func(a, b deny.Tree) int { return landlock.ComparePaths(a.Path, b.Path) })
 	for _, t := range trees {
-		b := Back{Path: t.Path, Dir: t.Mode.IsDir(), ID: t.ID, ReadOnly: t.Access&policy.Write == 0, NoExec: t.Access&policy.Exec == 0, Bare: true}
-		var around *Back
-		for i := range d.Back {
-			if policy.Within(b.Path, d.Back[i].Path) {
-				around = &d.Back[i]
-			}
-		}
-		if around != nil {
-			b.ReadOnly, b.NoExec, b.Bare = b.ReadOnly && around.ReadOnly, b.NoExec && around.NoExec, false
-		}
+		around := d.around(t.Path)
 		switch {
-		case around == nil || around.Path != b.Path && (b.ReadOnly != around.ReadOnly || b.NoExec != around.NoExec):
-			d.Back = append(d.Back, b)
-		case around.Path == b.Path:
-			around.ReadOnly, around.NoExec = b.ReadOnly, b.NoExec
+		case around == nil:
+			d.need(t.Path, t.Mode, "")
+		case around.Path == t.Path:
+			around.Access |= t.Access
+			continue
+		case t.Access&^around.Access == 0:
+			continue
+		default:
+			t.Access |= around.Access
 		}
+		d.Back = append(d.Back, Back{t.Path, t.ID, t.Access})
 	}
 	for _, s := range r.Net.Unix {
-		if policy.Within(s.Path, d.Path) && !d.inBack(s.Path) {
-			d.Back = append(d.Back, Back{Path: s.Path, ID: s.ID, ReadOnly: d.Kind == bind, NoExec: d.Kind == bind, Bare: true})
+		if policy.Within(s.Path, d.Path) && d.around(s.Path) == nil {
+			d.need(s.Path, s.Mode, "")
+			d.Back = append(d.Back, Back{s.Path, s.ID, 0})
 		}
 	}
 	for _, p := range slices.Concat(r.Paths, r.Net.Unix) {
 		for _, l := range p.Links {
-			has := slices.ContainsFunc(d.Links, func(o Link) bool { return o.Path == l })
-			if has || !policy.Within(l, d.Path) || d.inBack(path.Dir(l)) {
+			if !policy.Within(l, d.Path) {
 				continue
 			}
 			if to, err := q.Host.Readlink(l); err == nil {
-				d.Links = append(d.Links, Link{l, to})
+				d.need(l, fs.ModeSymlink, to)
 			}
 		}
 	}
-	slices.SortFunc(d.Back, func(a, b Back) int { return landlock.ComparePaths(a.Path, b.Path) })
+	d.need(r.Dir, fs.ModeDir, "")
+	slices.SortFunc(d.Stubs, func(a, b Stub) int { return landlock.ComparePaths(a.Path, b.Path) })
 }
 
-// inBack reports whether a path lies in something that is mounted there.
-func (d *PrivateDir) inBack(p string) bool {
-	return slices.ContainsFunc(d.Back, func(b Back) bool { return policy.Within(p, b.Path) })
-}
-
-// stubs are the directories that have to be made in a private one for what lies
-// in it, the outer ones first.
-func (d *PrivateDir) stubs() []string {
-	var out []string
-	add := func(p string) {
-		for p = path.Dir(p); p != d.Path && policy.Within(p, d.Path); p = path.Dir(p) {
-			out = append(out, p)
+// need has something made in the directory, and those above it.
+func (d *PrivateDir) need(p string, mode fs.FileMode, to string) {
+	for ; p != d.Path && policy.Within(p, d.Path) && d.around(p) == nil; p, mode, to = path.Dir(p), fs.ModeDir, "" {
+		if !d.Makes(p) {
+			d.Stubs = append(d.Stubs, Stub{p, mode, to})
 		}
 	}
-	for _, b := range d.Back {
-		if b.Bare {
-			add(b.Path)
-		}
-	}
-	for _, dir := range d.Dirs {
-		add(dir)
-	}
-	for _, l := range d.Links {
-		add(l.Path)
-	}
-	slices.SortFunc(out, landlock.ComparePaths)
-	return slices.Compact(out)
 }
 
-// Stubs are the files and directories that are made in a private directory for what
-// is mounted there, without those: what else is in it, the command made.
-func (d *PrivateDir) Stubs() []string {
-	out := append(d.stubs(), d.Dirs...)
-	for _, b := range d.Back {
-		out = append(out, b.Path)
+// Makes reports whether a path is one of the Stubs.
+func (d *PrivateDir) Makes(p string) bool {
+	return slices.ContainsFunc(d.Stubs, func(s Stub) bool { return s.Path == p })
+}
+
+// around is the innermost of what is mounted there that a path lies in, nil for none.
+func (d *PrivateDir) around(p string) *Back {
+	for i := range slices.Backward(d.Back) {
+		if policy.Within(p, d.Back[i].Path) {
+			return &d.Back[i]
+		}
 	}
-	for _, l := range d.Links {
-		out = append(out, l.Path)
-	}
-	return out
+	return nil
 }
 
 // Home is the private home directory, nil for none.
@@ -169,11 +140,12 @@ func (mp *Plan) Home() *PrivateDir {
 	if mp == nil {
 		return nil
 	}
-	i := slices.IndexFunc(mp.Private, func(d PrivateDir) bool { return d.Kind == bind })
-	if i < 0 {
-		return nil
+	for i := range mp.Private {
+		if mp.Private[i].Kind == bind {
+			return &mp.Private[i]
+		}
 	}
-	return &mp.Private[i]
+	return nil
 }
 
 // PrivateIn is the private directory of files that a path lies in, "" for none: what
@@ -183,7 +155,7 @@ func (mp *Plan) PrivateIn(p string) string {
 		return ""
 	}
 	for _, d := range mp.Private {
-		if (d.Kind == tmpfs || d.Kind == bind) && policy.Within(p, d.Path) && !d.inBack(p) {
+		if (d.Kind == tmpfs || d.Kind == bind) && policy.Within(p, d.Path) && d.around(p) == nil {
 			return d.Path
 		}
 	}

@@ -26,25 +26,25 @@ type PrivateDir struct {
 	Kind   string // of the file system: tmpfs or devpts
 	Rights uint64 // what Landlock allows in it, and in all that is mounted there
 	Size   int    // the most that a tmpfs holds, in percent of the memory; 0 for its default, 50
-	From   string // the directory that is put there, in the place of a file system
-	Back   []Back // the outer ones first
-	Links  []Link
-	Dirs   []string // that have to be there, empty
+	From   string // the directory that is made and put there, in the place of a file system
+	Stubs  []Stub // the outer ones first
+	Back   []Back // likewise
+}
+
+// Stub is made in a private directory: a link that is there outside, or what something
+// is mounted on. What else is in the directory, the command made.
+type Stub struct {
+	Path string
+	Mode fs.FileMode // its type
+	To   string      // of a link
 }
 
 // Back is what lies in a private directory at its own name, as it does outside.
 type Back struct {
-	Path string
-	Dir  bool
-	ID   policy.FileID // what it has to be when it is mounted
-
-	ReadOnly bool // the mount takes the right to write back, and
-	NoExec   bool // that to execute
-	Bare     bool // it lies in nothing else that is mounted there, so that something has to be made for it
+	Path   string
+	ID     policy.FileID // what it has to be when it is mounted
+	Access policy.Access // the mount takes back what else the directory's rights allow, but for reading
 }
-
-// Link is a symbolic link in a private directory that is there outside as well.
-type Link struct{ Path, To string }
 
 // The kinds of PrivateDir.
 const (
@@ -190,9 +190,10 @@ func (q *Request) tmp(mp *Plan) string {
 		}
 		private = append(private, dir)
 		d := PrivateDir{Path: dir, Kind: tmpfs, Size: tmpShare, Rights: landlock.Rights(q.Trees[i].Access, dir, fs.ModeDir, q.Handled)}
-		temp := slices.DeleteFunc(slices.Clone(q.Trees), func(t deny.Tree) bool {
-			return t.Path != q.Policy.TempDir || t.Path == dir || !policy.Within(t.Path, dir)
-		})
+		var temp []deny.Tree
+		if at := q.Policy.TempDir; at != dir && policy.Within(at, dir) {
+			temp = q.Trees[i : i+1]
+		}
 		q.keep(&d, temp)
 		mp.Private = append(mp.Private, d)
 	}

@@ -1,16 +1,17 @@
 package mounts
 
 import (
+	"io/fs"
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/internal/landlock"
+	"github.com/zsbx/zsbx/policy"
 )
 
 // The options of private file systems. POSIX shared memory is for every user;
@@ -29,31 +30,31 @@ func (l *stepList) private(d PrivateDir, ruleset int) {
 		l.check(fd, b.ID, b.Path)
 		trees[i] = l.clone(fd, true)
 		l.close(fd)
+		if d.Kind != bind {
+			continue
+		}
 		attr := uint64(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
-		if b.ReadOnly {
+		if b.Access&policy.Write == 0 {
 			attr |= unix.MOUNT_ATTR_RDONLY
 		}
-		if b.NoExec {
+		if b.Access&policy.Exec == 0 {
 			attr |= unix.MOUNT_ATTR_NOEXEC
 		}
-		if d.Kind == bind {
-			l.set(trees[i], true, attr)
-		}
+		l.set(trees[i], true, attr)
 	}
-	first, m := len(l.steps), Mount{Path: d.Path}
+	m := Mount{Path: d.Path}
 	switch {
 	case d.Kind == devpts:
 		l.fileSystem(devpts, m, unix.MS_NOEXEC, devptsPrivate)
 	case d.Kind == bind:
+		l.mayFail(l.call("making "+d.From, unix.SYS_MKDIRAT, atCWD, d.From, 0o700)) // an earlier start may have made it
 		from := l.open(d.From)
 		tree := l.clone(from, false)
 		l.close(from)
 		l.attach(tree, l.open(d.Path), d.Path)
 	case d.Kind == proc:
-		l.fileSystem(proc, m, unix.MS_RDONLY|unix.MS_NODEV|unix.MS_NOEXEC, "")
-		for i := range l.steps[first:] {
-			l.steps[first+i].Tag = TagProc
-		}
+		at := l.fileSystem(proc, m, unix.MS_RDONLY|unix.MS_NODEV|unix.MS_NOEXEC, "")
+		l.steps[at].Tag = TagProc
 	case d.Size > 0:
 		l.fileSystem(tmpfs, m, unix.MS_NODEV|noexecOf(d.Path), tmpfsShared+",size="+strconv.Itoa(d.Size)+"%")
 	default:
@@ -73,35 +74,21 @@ func (l *stepList) private(d PrivateDir, ruleset int) {
 // back fills a new private directory, which fd refers to, with what stays there
 // as it is outside: trees are copies of d.Back.
 func (l *stepList) back(d PrivateDir, fd result, trees []result) {
-	below := func(p string) string { return strings.TrimPrefix(p[len(d.Path):], "/") }
-	made := func(p string, nr uintptr, args ...any) {
-		at := l.tagged(TagSetup, "making "+p, nr, args...)
-		l.steps[at].MayFail = d.Kind == bind // perhaps an earlier start made it; it is missed where it is needed
+	first := result(len(l.steps))
+	for _, s := range d.Stubs {
+		doing, below := "making "+s.Path, s.Path[len(d.Path)+1:]
+		switch {
+		case s.Mode.IsDir():
+			l.call(doing, unix.SYS_MKDIRAT, fd, below, 0o700)
+		case s.Mode == fs.ModeSymlink:
+			l.call(doing, unix.SYS_SYMLINKAT, s.To, fd, below)
+		default:
+			l.call(doing, unix.SYS_MKNODAT, fd, below, unix.S_IFREG|0o600, 0)
+		}
 	}
-	mkdir := func(p string) { made(p, unix.SYS_MKDIRAT, fd, below(p), 0o700) }
-	for _, p := range d.stubs() {
-		mkdir(p)
-	}
+	l.mayFail(first) // an earlier start may have made them; what is missing, the next steps miss
 	for i, b := range d.Back {
-		if !b.Bare {
-			target := l.open(b.Path)
-			l.check(target, b.ID, b.Path)
-			l.attach(trees[i], target, b.Path)
-			continue
-		}
-		if b.Dir {
-			mkdir(b.Path)
-		} else {
-			made(b.Path, unix.SYS_MKNODAT, fd, below(b.Path), unix.S_IFREG|0o600, 0)
-		}
-		l.tagged(TagSetup, "move_mount(2) onto "+b.Path, unix.SYS_MOVE_MOUNT, trees[i], "", fd, below(b.Path), unix.MOVE_MOUNT_F_EMPTY_PATH)
-		l.close(trees[i])
-	}
-	for _, p := range d.Dirs {
-		mkdir(p)
-	}
-	for _, s := range d.Links {
-		made(s.Path, unix.SYS_SYMLINKAT, s.To, fd, below(s.Path))
+		l.attach(trees[i], l.open(b.Path), b.Path)
 	}
 }
 
@@ -169,7 +156,7 @@ func (l *stepList) hold(t *Terminal) {
 	if t == nil {
 		return
 	}
-	first := len(l.steps)
+	first := result(len(l.steps))
 	fd := l.open(t.path())
 	t.tree = l.clone(fd, false)
 	l.close(fd)
@@ -184,7 +171,7 @@ func (l *stepList) name(t *Terminal) {
 	if t == nil {
 		return
 	}
-	first := len(l.steps)
+	first := result(len(l.steps))
 	var masters []result
 	for range t.number + 1 {
 		masters = append(masters, l.call("opening ptmx", unix.SYS_OPENAT, atCWD, t.dir+"/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC))
@@ -198,8 +185,8 @@ func (l *stepList) name(t *Terminal) {
 }
 
 // mayFail lets the steps from a place on fail.
-func (l *stepList) mayFail(from int) {
+func (l *stepList) mayFail(from result) {
 	for i := range l.steps[from:] {
-		l.steps[from+i].MayFail = true
+		l.steps[int(from)+i].MayFail = true
 	}
 }

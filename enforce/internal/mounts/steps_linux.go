@@ -212,13 +212,14 @@ func (l *stepList) copies(path string, files []copied) {
 }
 
 // fileSystem puts a new file system onto a directory. mount(2) takes no
-// descriptor, so the directory is entered.
-func (l *stepList) fileSystem(kind string, m Mount, flags int, options string) {
+// descriptor, so the directory is entered. The result is that of mount(2).
+func (l *stepList) fileSystem(kind string, m Mount, flags int, options string) result {
 	fd := l.open(m.Path)
 	l.check(fd, m.ID, m.Path)
 	l.tagged(TagOpen, m.Path, unix.SYS_FCHDIR, fd)
-	l.tagged(TagSetup, "mount(2) of a "+kind, unix.SYS_MOUNT, "none", ".", kind, flags|unix.MS_NOSUID, options)
+	mounted := l.tagged(TagSetup, "mount(2) of a "+kind, unix.SYS_MOUNT, "none", ".", kind, flags|unix.MS_NOSUID, options)
 	l.close(fd)
+	return mounted
 }
 
 // check makes sure that a path leads where it did when the mounts were planned.
