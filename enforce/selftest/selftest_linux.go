@@ -1,7 +1,9 @@
 package selftest
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -73,21 +75,20 @@ func (t *trial) try() (Proof, error) {
 	p := Proof{Name: t.name, Promise: t.promise,
 		Detail: fmt.Sprintf("%s: %s, without restrictions %s", t.steps[len(t.steps)-1].Name, answerText(confined), answerText(free))}
 	switch {
-	case confined < 0 && confined != free:
+	case confined != 0 && confined != free:
 		p.Held, p.Means = true, t.means
-	case t.name == enforce.GapKernel && (confined == -int(unix.EPERM) || confined == -int(unix.ENOSYS)):
+	case t.name == enforce.GapKernel && (confined == unix.EPERM || confined == unix.ENOSYS):
 		p.Held, p.Means = true, "the kernel's settings, without zsbx too"
 	}
 	return p, err
 }
 
 // inChild makes the steps in a process of its own, confined by plan unless that is nil,
-// and returns the last one's answer: a result, or a negative errno. The others have to
-// succeed; the result of the one before the last, if there is one, becomes the last one's
-// first argument.
-func (t *trial) inChild(plan *enforce.Plan) (int, error) {
+// and returns the errno of the last one, or 0. The others have to succeed; the result of
+// the one before the last, if there is one, becomes the last one's first argument.
+func (t *trial) inChild(plan *enforce.Plan) (unix.Errno, error) {
 	// The keeper waits for the steps, not this process, which may have to
-	// answer some of them (Plan.Mediation).
+	// answer some of them (Plan.Mediation). A directory can't be executed.
 	c := &fork.Command{Path: "/", Args: []string{"/"}, Keeper: &fork.Keeper{}}
 	if t.listener {
 		f, err := listener()
@@ -102,40 +103,25 @@ func (t *trial) inChild(plan *enforce.Plan) (int, error) {
 			return 0, err
 		}
 	}
-	// The process shares this memory, and its system call writes what it was answered.
-	mem, err := unix.Mmap(-1, 0, 8, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
-	if err != nil {
-		return 0, fmt.Errorf("shared memory: %w", err)
-	}
-	defer unix.Munmap(mem)
-	answer := addressIn(mem)
-	*answer = notReached
-	c.Steps = append(append(c.Steps, t.steps...), call("exit_group(2)", unix.SYS_EXIT_GROUP, notTried))
-	tried := &c.Steps[len(c.Steps)-2]
-	if tried.MayFail, tried.Out = true, answer; len(t.steps) > 1 {
-		tried.Back[0] = 1
+	c.Steps = append(c.Steps, t.steps...)
+	last := &c.Steps[len(c.Steps)-1]
+	if len(t.steps) > 1 {
+		last.Back[0] = 1
 	}
 	proc, err := fork.Start(c)
-	if err != nil {
-		return 0, err
+	if err == nil { // the last step executed another program
+		return 0, proc.Close()
 	}
-	defer proc.Close()
-	status, err := ending(proc)
+	var step *fork.StepError
 	switch {
-	case err != nil:
-		return 0, err
-	case *answer != notReached:
-		return int(*answer), nil
-	case status == 0: // it executed another program
+	case !errors.As(err, &step):
+	case step.Stage == fork.StageExec:
 		return 0, nil
+	case step.Stage == fork.StageCommand && step.Name == last.Name:
+		return step.Errno, nil
 	}
-	return 0, fmt.Errorf("%s: the process ended before it", tried.Name)
+	return 0, err
 }
-
-const (
-	notReached = ^uintptr(0) >> 1 // no answer of any system call's
-	notTried   = 1                // the exit status of a process that executed nothing
-)
 
 // listener is a listening socket.
 func listener() (*os.File, error) {
@@ -150,12 +136,9 @@ func listener() (*os.File, error) {
 }
 
 // answerText is an answer for people.
-func answerText(r int) string {
-	if r >= 0 {
+func answerText(e unix.Errno) string {
+	if e == 0 {
 		return "done"
 	}
-	if name := unix.ErrnoName(unix.Errno(-r)); name != "" {
-		return name
-	}
-	return fmt.Sprintf("errno %d", -r)
+	return cmp.Or(unix.ErrnoName(e), fmt.Sprintf("errno %d", e))
 }

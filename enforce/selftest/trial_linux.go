@@ -21,9 +21,6 @@ func put[T any](v T) uintptr { return uintptr(unsafe.Pointer(fork.Put(&memory, v
 // text puts a string there.
 func text(s string) uintptr { return uintptr(unsafe.Pointer(memory.Text(s))) }
 
-// addressIn is the beginning of b as a number that a step writes.
-func addressIn(b []byte) *uintptr { return (*uintptr)(unsafe.Pointer(&b[0])) }
-
 // call is a system call as a step.
 func call(name string, nr uintptr, args ...uintptr) fork.Step {
 	s := fork.Step{Name: name, Nr: nr}
