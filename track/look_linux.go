@@ -84,21 +84,32 @@ func (f *found) procs() ([]Proc, error) {
 	return ps, nil
 }
 
-// walk kills what can be found until two looks in a row find nothing, or ctx is done.
-// That is no proof. It stops all first, look by look, until none that it finds runs any
-// more: a fork bomb that meets its limit is quicker than any killer who gives it room by
-// killing, but what is stopped takes up room and makes no more.
+// walk kills what can be found until two looks in a row find nothing, or ctx is done. That
+// is proof only of a control group that the command could not leave. It stops all first,
+// look by look, until none that it finds runs any more: a fork bomb that meets its limit is
+// quicker than any killer who gives it room by killing, but what is stopped takes up room
+// and makes no more.
 func (f *found) walk(ctx context.Context, r *Report) error {
 	const patience = 100 // looks, after which what was found is killed all the same
-	wait := time.Millisecond
-	for empty, still, looks := 0, 0, 0; empty < 2; {
+	g, seen := f.group(), make(map[ProcID]bool)
+	empty, still, looks, wait := 0, 0, 0, time.Millisecond
+	for empty < 2 {
 		v, err := newView()
 		if err != nil {
 			return err
 		}
-		ps := v.procs(f)
+		ps, populated := v.procs(f), false
+		for _, p := range ps {
+			seen[p.ID] = true
+		}
+		if g != nil {
+			r.addMethod("cgroup")
+			if populated, err = g.Kill(); err != nil {
+				return err
+			}
+		}
 		looks++
-		if empty++; len(ps) > 0 {
+		if empty++; len(ps) > 0 || populated {
 			empty = 0
 			if ctx.Err() != nil {
 				proc.Fill(ps)
@@ -111,14 +122,19 @@ func (f *found) walk(ctx context.Context, r *Report) error {
 			if still < 2 && looks < patience {
 				continue
 			}
-			r.Killed += signalAll(ps, unix.SIGKILL)
-			r.addMethod("walk")
+			if signalAll(ps, unix.SIGKILL) > 0 {
+				r.addMethod("walk")
+			}
 			still, looks = 0, 0
 		}
 		time.Sleep(wait)
 		wait = min(2*wait, 50*time.Millisecond)
 	}
-	if r.Unproved == "" {
+	r.Killed += len(seen) - len(r.Survivors)
+	switch {
+	case empty == 2 && g != nil && f.recorded() && !f.record.TrackOnly:
+		r.prove(howCgroup)
+	case r.Unproved == "":
 		r.Unproved = "neither a keeper nor a control group is left: a process that changed its group, parent and environment can't be told from others"
 	}
 	return nil

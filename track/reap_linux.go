@@ -15,9 +15,8 @@ import (
 )
 
 // How a session is ended. By a later process: askKeeper has the keeper do it, whose
-// word is the proof; settleLost does without one, by the control group, or by what
-// names the session in its environment (look_linux.go), and then proves nothing. Close
-// does the same, after Kill.
+// word is the proof; walk (look_linux.go) does without one, by the control group and by
+// what names the session in its environment. Close does the same, after Kill.
 
 const (
 	howCgroup = "the session's control group, which the command could not leave, is empty"
@@ -54,7 +53,7 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 	if f.word.locked && (f.record.Keeper.IsZero() || err != nil || supervisor != f.record.Self) {
 		return fmt.Errorf("session %s: %w", f.record.ID, ErrHeld)
 	}
-	err = f.settleLost(ctx, r)
+	err = f.walk(ctx, r)
 	// Files that were damaged look as if nothing was started. If a process says that
 	// it is the session's, something was.
 	if !f.word.known && f.damage == nil && f.file != nil && (f.record.Tracker == "" || f.word.failed) && r.Killed == 0 && !r.Left() && err == nil {
@@ -62,6 +61,9 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 	}
 	return err
 }
+
+// helpTime is how long a keeper that was told to end its session is left alone.
+const helpTime = 5 * time.Second
 
 // askKeeper tells the keeper to end its session, and waits for its word. over
 // says that nothing else is to be done.
@@ -85,10 +87,19 @@ func (f *found) askKeeper(ctx context.Context, k *proc.Handle, r *Report) (over 
 		return true, err
 	}
 	// A scope was made after the keeper, which therefore can't use it.
-	if g := f.group(); g != nil && g.Unit != "" && g.Kill() == nil {
+	if g := f.group(); g != nil && g.Unit != "" {
+		_, _ = g.Kill()
 		r.addMethod("cgroup")
 	}
-	ended := f.awaitEnd(ctx, k)
+	// A keeper without a domain looks for processes in /proc. What it could not open, for
+	// want of memory or descriptors, is killed from here; it counts them all the same.
+	soon, cancel := context.WithTimeout(ctx, helpTime)
+	defer cancel()
+	ended := k.Wait(soon)
+	if !ended {
+		_ = f.walk(ctx, &Report{})
+		ended = k.Wait(ctx)
+	}
 	f.listen()
 	switch {
 	case f.word.empty():
@@ -103,52 +114,6 @@ func (f *found) askKeeper(ctx context.Context, k *proc.Handle, r *Report) (over 
 		r.Unproved = unprovedWord
 	}
 	return false, nil
-}
-
-// helpTime is how long a keeper that was told to end its session is left alone.
-const helpTime = 5 * time.Second
-
-// awaitEnd waits for the end of a keeper that was told to end its session, and reports
-// whether it came. One without a domain looks for processes in /proc: what it could not
-// open, for want of memory or descriptors, is killed from here, and counted by the keeper,
-// which has the last word all the same.
-func (f *found) awaitEnd(ctx context.Context, k *proc.Handle) bool {
-	soon, cancel := context.WithTimeout(ctx, helpTime)
-	defer cancel()
-	if k.Wait(soon) {
-		return true
-	}
-	_ = f.walk(ctx, &Report{})
-	return k.Wait(ctx)
-}
-
-// settleLost does what can be done without a keeper: the control group, if the
-// session has one, and then whatever can be found.
-func (f *found) settleLost(ctx context.Context, r *Report) error {
-	g := f.group()
-	if g == nil {
-		return f.walk(ctx, r)
-	}
-	before := g.Pids()
-	err := g.KillAll(ctx)
-	r.addMethod("cgroup")
-	if err != nil && errors.Is(err, ctx.Err()) {
-		r.Unproved = "the control group is not empty yet: the kernel does not let a process die"
-		r.Survivors, err = f.procs()
-		return err
-	}
-	r.Killed += len(before)
-	if err == nil {
-		err = g.Remove()
-	}
-	switch {
-	case err != nil:
-	case f.recorded() && !f.record.TrackOnly:
-		r.prove(howCgroup)
-	default:
-		err = f.walk(ctx, r)
-	}
-	return err
 }
 
 // group is the session's own control group, nil if there is none.
@@ -172,7 +137,7 @@ func (f *found) cleanup() error {
 func (s *Session) Kill() error {
 	err := s.process.Kill()
 	if g := s.record.Cgroup; g != nil && g.Unit != "" {
-		_ = g.Kill() // the keeper can't: the scope was made after it
+		_, _ = g.Kill() // the keeper can't: the scope was made after it
 	}
 	if errors.Is(err, os.ErrProcessDone) {
 		return nil
