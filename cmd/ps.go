@@ -70,11 +70,11 @@ func (a *app) tellOrphans(st *track.Store, listed []track.Info) {
 	}
 	for _, s := range orphans {
 		a.say.warn("keeper %d of %s holds %s, but no session here has it: the record was removed or lies elsewhere",
-			s.Keeper.Pid, procLine(s.Keeper), count(len(s.Procs), "process", "processes"))
+			s.Record.Keeper.Pid, commandLine(s.Record.Argv), count(len(s.Procs), "process", "processes"))
 		if s.ID != "" {
 			a.say.hint("zsbx reap %s", s.ID)
 		} else {
-			a.say.hint("kill %d", s.Keeper.Pid)
+			a.say.hint("kill %d", s.Record.Keeper.Pid)
 		}
 	}
 }

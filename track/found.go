@@ -17,7 +17,7 @@ import (
 
 // found is a session in the store.
 type found struct {
-	in     opened
+	in     place
 	file   *os.File // nil if it can't be read
 	word   keeperWord
 	damage error  // why the file, or what it says, can't be read, or nil
@@ -66,16 +66,14 @@ func (f *found) listen() {
 // load reads a session. What is wrong with its file is noted. The error is
 // fs.ErrNotExist for a session that is no more, or says that this process lacks what
 // it takes to look.
-func (o opened) load(id string) (*found, error) {
-	f := &found{in: o, record: Record{ID: id}}
-	fd, err := o.openPrivate(id+sessionFile, unix.O_NOFOLLOW, unix.S_IFREG, 0o022)
-	if errors.Is(err, fs.ErrNotExist) || fork.ShortageOf(err) != nil {
-		return nil, err
-	}
-	if err == nil {
-		f.file = os.NewFile(uintptr(fd), o.path+"/"+id+sessionFile)
+func (p place) load(id string) (*found, error) {
+	f := &found{in: p, record: Record{ID: id}}
+	var err error
+	if f.file, err = p.open(id); err == nil {
 		f.listen()
 		f.record, err = readRecord(f.file, id)
+	} else if errors.Is(err, fs.ErrNotExist) || fork.ShortageOf(err) != nil {
+		return nil, err
 	}
 	f.damage = err
 	return f, nil

@@ -82,25 +82,16 @@ func (f *found) tryKeeper() (*proc.Handle, error) {
 		v.findKeeper(f)
 	}
 	h, err := proc.Open(f.record.Keeper)
-	if err != nil {
-		return nil, err
+	if err != nil || isKeeper(h.Process) {
+		return h, err
 	}
-	p, err := proc.Look(h.Pid)
-	switch {
-	case err != nil || p.Start != h.Start || p.Dead():
-		err = proc.ErrGone
-	case !isKeeper(p):
-		if v, err := newView(); err == nil && blocksAll(p.Pid) {
-			// Somebody has stopped it as it began, or the command, for which it
-			// sleeps until that executes (vfork(2)).
-			signalAll(append(v.Below(p.Pid), p), unix.SIGCONT)
-		}
-		err = fmt.Errorf("process %d %w", h.Pid, errNoKeeper)
-	default:
-		return h, nil
+	defer h.Close()
+	if v, err := newView(); err == nil && blocksAll(h.Pid) {
+		// Somebody has stopped it as it began, or the command, for which it
+		// sleeps until that executes (vfork(2)).
+		signalAll(append(v.Below(h.Pid), h.Process), unix.SIGCONT)
 	}
-	h.Close()
-	return nil, err
+	return nil, fmt.Errorf("process %d %w", h.Pid, errNoKeeper)
 }
 
 // keepers lists the keepers of this user in a snapshot.
@@ -126,9 +117,10 @@ func (v *view) findKeeper(f *found) {
 	}
 }
 
-// orphans picks the orphans from a snapshot. What a keeper is below answers for it, and
-// so does the program that forked it.
-func orphans(listed []Info) ([]Orphan, error) {
+// orphans picks the keepers from a snapshot that Store.Orphans tells of. What a keeper is
+// below answers for it, and so does the program that forked it: a keeper has its parent's
+// arguments, for it executes nothing.
+func orphans(listed []Info) (found []Info, _ error) {
 	v, err := newView()
 	if err != nil {
 		return nil, err
@@ -142,12 +134,17 @@ func orphans(listed []Info) ([]Orphan, error) {
 			accounted[p.ID] = true
 		}
 	}
-	var found []Orphan
 	for _, k := range keepers {
-		o := Orphan{Procs: slices.DeleteFunc(v.Below(k.Pid), Proc.Dead)}
-		if accounted[k.ID] || len(o.Procs) == 0 || v.Procs[k.Parent].Name != BrokerName && hasSupervisor(k) {
+		below := slices.DeleteFunc(v.Below(k.Pid), Proc.Dead)
+		both := []Proc{k, v.Procs[k.Parent]}
+		proc.Fill(both)
+		argv := both[0].Argv
+		forked := both[1].Name != BrokerName && len(argv) > 0 && slices.Equal(argv, both[1].Argv)
+		if accounted[k.ID] || len(below) == 0 || forked {
 			continue
 		}
+		proc.Fill(below)
+		o := Info{Procs: below, Record: Record{Argv: argv, Holder: Holder{Keeper: k.ID}}}
 		for _, c := range v.Children(k.Pid) {
 			if id := sessionOf(c); isID(id) {
 				o.ID = id
@@ -157,21 +154,9 @@ func orphans(listed []Info) ([]Orphan, error) {
 		if slices.ContainsFunc(listed, func(i Info) bool { return i.ID == o.ID }) {
 			o.ID = "" // its processes say so, but that session has another keeper
 		}
-		one := []Proc{k}
-		proc.Fill(one)
-		proc.Fill(o.Procs)
-		o.Keeper = one[0]
+		o.Record.ID = o.ID
 		found = append(found, o)
 	}
-	slices.SortFunc(found, func(a, b Orphan) int { return a.Keeper.Pid - b.Keeper.Pid })
+	slices.SortFunc(found, func(a, b Info) int { return a.Record.Keeper.Pid - b.Record.Keeper.Pid })
 	return found, nil
-}
-
-// hasSupervisor reports whether p's parent is the program that forked it, which
-// still answers for its session: a keeper has its parent's arguments, for it
-// executes nothing.
-func hasSupervisor(p Proc) bool {
-	both := []Proc{p, {ID: ProcID{Pid: p.Parent}}}
-	proc.Fill(both)
-	return len(both[0].Argv) > 0 && slices.Equal(both[0].Argv, both[1].Argv)
 }

@@ -47,11 +47,10 @@ func (i *Info) Guarantee() string { return i.Record.Tracker.Guarantee(!i.Record.
 // found elsewhere is returned all the same.
 func (s *Store) List() ([]Info, error) {
 	var all []Info
-	err := s.each(func(o opened) error {
-		ids, err := o.ids()
+	err := s.each(func(p place, ids []string) (err error) {
 		var fs []*found
 		for _, id := range ids {
-			f, lerr := o.load(id)
+			f, lerr := p.load(id)
 			switch {
 			case lerr == nil:
 				f.close() // or a long list would take more descriptors than there are
@@ -71,19 +70,17 @@ func (s *Store) List() ([]Info, error) {
 }
 
 // Get gives one session with its processes.
-func (s *Store) Get(ref string) (i Info, err error) {
-	id, err := s.Find(ref)
+func (s *Store) Get(ref string) (Info, error) {
+	f, err := s.find(ref)
 	if err != nil {
-		return i, err
+		return Info{}, err
 	}
-	err = s.with(id, func(f *found) error {
-		infos, err := look([]*found{f})
-		if i.ID = id; len(infos) > 0 {
-			i = infos[0]
-		}
-		return err
-	})
-	return i, err
+	defer f.close()
+	infos, err := look([]*found{f})
+	if len(infos) == 0 {
+		return Info{ID: f.record.ID}, err
+	}
+	return infos[0], err
 }
 
 // look finds out what lives of the sessions, with one snapshot for all. Those that
@@ -194,22 +191,16 @@ func isNotExist(err error) bool {
 // session which it has let go of: its keeper has only the record.
 const BrokerName = "zsbx-broker"
 
-// Orphan is a keeper that no session of a store accounts for: its record was
-// removed by hand, or lies in another store.
-type Orphan struct {
-	ID     string // the session, as the environment of its processes names it; "" if none does
-	Keeper Proc   // Argv is that of the program that began the session
-	Procs  []Proc // the living processes below it
-}
-
-// Orphans looks for keepers of this user, in this PID namespace, that outlived
-// the program that forked them and that no session of the store accounts for.
-// listed is what List gave. Reap takes an orphan's ID; fork.ReapSignal to its
-// keeper does the same.
+// Orphans looks for keepers of this user, in this PID namespace, that outlived the program
+// that forked them, and that no session of the store accounts for: the record was removed
+// by hand, or lies in another store. listed is what List gave. Of each there is the session
+// as the environment of its processes names it, "" if none does, the arguments of the
+// program that began it, the keeper, and the living processes below that. Reap takes the
+// ID; fork.ReapSignal to the keeper does the same.
 //
 // Within a session the answer is always none: a command can't read its user's
 // store. So it is on macOS, which has no keepers.
-func (s *Store) Orphans(listed []Info) ([]Orphan, error) {
+func (s *Store) Orphans(listed []Info) ([]Info, error) {
 	if os.Getenv(SessionEnv) != "" {
 		return nil, nil
 	}
@@ -221,15 +212,7 @@ func (s *Store) Orphans(listed []Info) ([]Orphan, error) {
 		return nil, err // what can't be read may account for them
 	}
 	again, err := orphans(listed) // some may have begun, or ended, before the list was made
-	return slices.DeleteFunc(again, func(o Orphan) bool {
-		return !slices.ContainsFunc(first, func(before Orphan) bool { return before.Keeper.ID == o.Keeper.ID })
+	return slices.DeleteFunc(again, func(o Info) bool {
+		return !slices.ContainsFunc(first, func(before Info) bool { return before.Record.Keeper == o.Record.Keeper })
 	}), err
-}
-
-func (s *Store) allOrphans() ([]Orphan, error) {
-	listed, err := s.List()
-	if err != nil {
-		return nil, err
-	}
-	return s.Orphans(listed)
 }

@@ -30,12 +30,11 @@ func TestManySessions(t *testing.T) {
 	st := tempStore(t)
 	const many = 300
 	for n := range many {
-		d, f, err := st.create(fmt.Sprintf("%08x-7dec-41d0-a765-00a0c91e6bf6", n))
+		_, f, err := st.create(fmt.Sprintf("%08x-7dec-41d0-a765-00a0c91e6bf6", n))
 		if err != nil {
 			t.Fatal(err)
 		}
 		f.Close()
-		d.close()
 	}
 	var was unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {

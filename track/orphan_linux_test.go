@@ -16,7 +16,7 @@ import (
 )
 
 // orphanOf looks for orphans that this test made, by the program and the session.
-func orphanOf(t *testing.T, st *Store, id string) []Orphan {
+func orphanOf(t *testing.T, st *Store, id string) []Info {
 	t.Helper()
 	listed, err := st.List()
 	if err != nil {
@@ -27,8 +27,8 @@ func orphanOf(t *testing.T, st *Store, id string) []Orphan {
 		t.Fatal(err)
 	}
 	self, _ := os.Executable()
-	return slices.DeleteFunc(all, func(s Orphan) bool {
-		return len(s.Keeper.Argv) == 0 || s.Keeper.Argv[0] != self || id != "" && s.ID != id
+	return slices.DeleteFunc(all, func(s Info) bool {
+		return len(s.Record.Argv) == 0 || s.Record.Argv[0] != self || id != "" && s.ID != id
 	})
 }
 
@@ -53,7 +53,7 @@ func TestOrphan(t *testing.T) {
 		}
 		forgetAll(t, o.Store)
 		got := orphanOf(t, o.Store, s.id)
-		if len(got) != 1 || got[0].Keeper.Pid != s.keeper || len(got[0].Procs) != 6 {
+		if len(got) != 1 || got[0].Record.Keeper.Pid != s.keeper || len(got[0].Procs) != 6 {
 			t.Fatalf("%+v", got)
 		}
 		i, err := o.Store.Get(s.id[:13])

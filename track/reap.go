@@ -25,32 +25,29 @@ const (
 //
 // Two that reap the same session both succeed.
 func (s *Store) Reap(ctx context.Context, ref string) (Report, error) {
-	id, err := s.Find(ref)
+	f, err := s.find(ref)
 	if err != nil {
 		return Report{}, err
 	}
-	r := Report{ID: id}
-	err = s.with(id, func(f *found) error {
-		r.Name, r.Tracker, r.Temp = f.record.Name, f.record.Tracker, f.record.Temp
-		here, err := proc.Here()
-		if err != nil {
-			return err
+	defer f.close()
+	r := Report{ID: f.record.ID, Name: f.record.Name, Tracker: f.record.Tracker, Temp: f.record.Temp}
+	here, err := proc.Here()
+	if err != nil {
+		return r, err
+	}
+	switch f.away(here) {
+	case "":
+		err = f.reap(ctx, &r)
+	case Elsewhere:
+		err = fmt.Errorf("session %s: %w: on the machine %.64q, or in another PID namespace (a container?)", r.ID, ErrElsewhere, f.record.Host)
+	default:
+		if r.prove(howKeeper); !f.word.empty() {
+			r.prove(howReboot)
 		}
-		switch f.away(here) {
-		case "":
-			err = f.reap(ctx, &r)
-		case Elsewhere:
-			err = fmt.Errorf("session %s: %w: on the machine %.64q, or in another PID namespace (a container?)", id, ErrElsewhere, f.record.Host)
-		default:
-			if r.prove(howKeeper); !f.word.empty() {
-				r.prove(howReboot)
-			}
-		}
-		if err != nil || r.Left() {
-			return err
-		}
-		return f.forget(&r)
-	})
+	}
+	if err == nil && !r.Left() {
+		err = f.forget(&r)
+	}
 	return r, err
 }
 

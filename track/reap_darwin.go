@@ -47,7 +47,7 @@ func (f *found) cleanup() error { return nil }
 // findKeeper has none to find, and there are no orphans without one.
 func (v *view) findKeeper(*found) {}
 
-func orphans([]Info) ([]Orphan, error) { return nil, nil }
+func orphans([]Info) ([]Info, error) { return nil, nil }
 
 // procs lists the session's living processes.
 func (v *view) procs(f *found) (out []Proc) {

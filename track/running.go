@@ -153,7 +153,6 @@ func (s *Session) release() {
 	}
 	s.closeHeld()
 	_ = s.state.Close()
-	s.in.close()
 	s.state = nil
 }
 

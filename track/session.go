@@ -83,7 +83,7 @@ type Session struct {
 	caps   caps
 	choice Choice
 
-	in     opened   // where the session is stored
+	in     place    // where the session is stored
 	state  *os.File // its file, locked
 	record Record
 	held   held // what the system has to hold the session by

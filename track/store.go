@@ -1,7 +1,6 @@
 package track
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -50,15 +49,6 @@ type Store struct {
 	places []place
 }
 
-// place is one directory of sessions.
-type place struct {
-	parent   string // the directory that "sessions" is in
-	above    string // a directory above parent that is never made, or ""
-	nofollow bool   // others can write where parent lies
-}
-
-const sessionsDir = "sessions"
-
 // OpenStore gives the store of the current user: $XDG_STATE_HOME/zsbx
 // (~/.local/state/zsbx), or, where that cannot be written, zsbx-UID in the
 // directory for temporary files. The second is what a session within a session
@@ -106,40 +96,42 @@ func homeDir() string {
 func (s *Store) Dirs() []string {
 	d := make([]string, 0, len(s.places))
 	for _, p := range s.places {
-		d = append(d, filepath.Join(p.parent, sessionsDir))
+		d = append(d, p.dir())
 	}
 	return d
 }
 
 // create makes the file of a new session in the first place that can be written, and
 // gives that.
-func (s *Store) create(id string) (opened, *os.File, error) {
+func (s *Store) create(id string) (place, *os.File, error) {
 	var errs []error
 	for _, p := range s.places {
-		o, err := p.open(true)
+		err := p.check(true)
 		if err == nil {
 			var f *os.File
-			if f, err = o.create(id); err == nil {
-				return o, f, nil
+			if f, err = p.create(id); err == nil {
+				return p, f, nil
 			}
-			o.close()
 		}
 		errs = append(errs, err)
 	}
-	return opened{}, nil, fmt.Errorf("%w: %w", ErrNoPlace, errors.Join(errs...))
+	return place{}, nil, fmt.Errorf("%w: %w", ErrNoPlace, errors.Join(errs...))
 }
 
-// each opens all places that exist. Places that can't be used are errors of
-// their own: one of them may hold what somebody looks for.
-func (s *Store) each(do func(o opened) error) error {
+// each calls do for all places that exist, with the sessions there. Places that can't be
+// used are errors of their own: one of them may hold what somebody looks for.
+func (s *Store) each(do func(p place, ids []string) error) error {
 	var errs []error
 	inside := os.Getenv(SessionEnv) != ""
 	for _, p := range s.places {
-		o, err := p.open(false)
+		var ids []string
+		err := p.check(false)
+		if err == nil {
+			ids, err = p.ids()
+		}
 		switch {
 		case err == nil:
-			errs = append(errs, do(o))
-			o.close()
+			errs = append(errs, do(p, ids))
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR), p.foreign():
 		case errors.Is(err, fs.ErrPermission) && inside && len(s.places) > 1: // a command may not look into its user's store
 		default:
@@ -153,95 +145,64 @@ func (s *Store) each(do func(o opened) error) error {
 // beginning of an id that no other has. Of a name the last session counts. The error is
 // ErrNotFound if there is none.
 func (s *Store) Find(ref string) (string, error) {
-	var ids []string
-	var named Record
-	err := s.each(func(o opened) error {
-		all, err := o.ids()
-		ids = append(ids, all...)
-		for _, id := range all {
-			if CheckName(ref) != nil {
-				break // no name: no record need be read
+	f, err := s.find(ref)
+	if err != nil {
+		return "", err
+	}
+	f.close()
+	return f.record.ID, nil
+}
+
+// find is Find, and opens the session.
+func (s *Store) find(ref string) (*found, error) {
+	var hits []*found
+	var named *found
+	begins := func(id string) bool { return ref != "" && strings.HasPrefix(id, strings.ToLower(ref)) }
+	err := s.each(func(p place, ids []string) error {
+		for _, id := range ids {
+			if begins(id) {
+				hits = append(hits, &found{in: p, record: Record{ID: id}})
 			}
-			if f, lerr := o.load(id); lerr == nil {
+			if CheckName(ref) != nil {
+				continue // no record need be read
+			}
+			if f, lerr := p.load(id); lerr == nil {
 				f.close()
-				if r := f.record; r.Name == ref && r.Started.After(named.Started) {
-					named = r
+				if r := &f.record; r.Name == ref && (named == nil || r.Started.After(named.record.Started)) {
+					named = f
 				}
 			}
 		}
-		return err
+		return nil
 	})
-	if named.ID != "" {
-		return named.ID, nil
+	if named != nil {
+		hits = []*found{named}
 	}
-	id, merr := matchRef(ref, ids)
-	if !errors.Is(merr, ErrNotFound) {
-		return id, merr
-	}
-	ids = nil
-	orphans, _ := s.allOrphans()
-	for _, o := range orphans {
-		ids = append(ids, o.ID)
-	}
-	if id, oerr := matchRef(ref, ids); !errors.Is(oerr, ErrNotFound) {
-		return id, oerr
-	}
-	return "", errors.Join(merr, err)
-}
-
-// matchRef picks the id that ref means among ids: itself, or the only one that
-// begins with it. Names were looked up before.
-func matchRef(ref string, ids []string) (string, error) {
-	var hits []string
-	for _, id := range ids {
-		if ref == "" || !strings.HasPrefix(id, strings.ToLower(ref)) {
-			continue
+	if len(hits) == 0 {
+		listed, _ := s.List()
+		orphans, _ := s.Orphans(listed)
+		for _, o := range orphans {
+			if begins(o.ID) {
+				hits = append(hits, &found{record: o.Record, orphan: true})
+			}
 		}
-		if id == ref {
-			return id, nil
-		}
-		hits = append(hits, id)
 	}
 	switch len(hits) {
 	case 0:
-		return "", fmt.Errorf("session %.80q: %w", ref, ErrNotFound)
+		return nil, errors.Join(fmt.Errorf("session %.80q: %w", ref, ErrNotFound), err)
 	case 1:
-		return hits[0], nil
-	}
-	return "", fmt.Errorf("session %.80q: %d %w: %s", ref, len(hits), errAmbiguous, strings.Join(hits, ", "))
-}
-
-// with finds a session and calls do while it is open. The error is ErrNotFound
-// if there is none.
-func (s *Store) with(id string, do func(f *found) error) error {
-	seen := false
-	var answer error
-	err := s.each(func(o opened) error {
-		if seen {
-			return nil
+		if hits[0].orphan {
+			return hits[0], nil
 		}
-		f, err := o.load(id)
+		f, err := hits[0].in.load(hits[0].record.ID)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil
+			err = fmt.Errorf("session %.80q: %w", ref, ErrNotFound)
 		}
-		seen = true
-		if answer = err; err == nil {
-			answer = do(f)
-			f.close()
-		}
-		return nil
-	})
-	switch {
-	case seen:
-		return answer // whatever other places are like
-	case err != nil:
-		return err
+		return f, err
 	}
-	all, err := s.allOrphans()
-	for _, o := range all {
-		if o.ID == id {
-			return do(&found{record: Record{ID: id, Holder: Holder{Keeper: o.Keeper.ID}}, orphan: true})
-		}
+	var ids []string
+	for _, f := range hits {
+		ids = append(ids, f.record.ID)
 	}
-	return cmp.Or(err, fmt.Errorf("session %q: %w", id, ErrNotFound))
+	return nil, fmt.Errorf("session %.80q: %d %w: %s", ref, len(hits), errAmbiguous, strings.Join(ids, ", "))
 }

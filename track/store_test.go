@@ -80,10 +80,10 @@ func TestStoreWithUnusablePlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := s.with(id, func(f *found) error { return nil }); err != nil {
+	if _, err := s.Find(id); err != nil {
 		t.Errorf("a session in the good place: %v", err)
 	}
-	if err := s.with("aaaa4fae-7dec-41d0-a765-00a0c91e6bf6", func(f *found) error { return nil }); !errors.Is(err, errForeign) {
+	if _, err := s.Find("aaaa4fae-7dec-41d0-a765-00a0c91e6bf6"); !errors.Is(err, errForeign) {
 		t.Errorf("a session in neither place: %v", err)
 	}
 }
@@ -290,10 +290,9 @@ func TestNoHomeIsMade(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.Close()
-		if _, err := os.Stat(filepath.Join(home, ".local")); (err == nil) != there || strings.HasPrefix(d.path, home) != there {
-			t.Errorf("a home that is there %v: %v, session at %s", there, err, d.path)
+		if _, err := os.Stat(filepath.Join(home, ".local")); (err == nil) != there || strings.HasPrefix(d.dir(), home) != there {
+			t.Errorf("a home that is there %v: %v, session at %s", there, err, d.dir())
 		}
-		d.close()
 	}
 	t.Setenv("HOME", filepath.Join(base, "none"))
 	t.Setenv("TMPDIR", filepath.Join(base, "home", "no-such-file", "x"))

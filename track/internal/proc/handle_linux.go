@@ -12,8 +12,8 @@ import (
 // Handle is a descriptor of one process, which no reuse of the number can
 // change: see pidfd_open(2). It needs Linux 5.3.
 type Handle struct {
-	ID
-	fd int
+	Process // as it was when it was opened
+	fd      int
 }
 
 // ErrGone says that the process is no more, or is another one by now.
@@ -36,9 +36,9 @@ func Open(id ID) (*Handle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pidfd_open(%d): %w", id.Pid, err)
 	}
-	h := &Handle{ID: id, fd: fd}
-	p, err := Look(id.Pid)
-	if Gone(err) || err == nil && (p.Start != id.Start || h.ended(0)) {
+	h := &Handle{fd: fd}
+	h.Process, err = Look(id.Pid)
+	if Gone(err) || err == nil && (h.Start != id.Start || h.ended(0)) {
 		err = ErrGone
 	}
 	if err != nil {
