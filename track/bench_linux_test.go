@@ -28,9 +28,7 @@ func BenchmarkStore(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if err := s.prepare(&fork.Command{Args: []string{"true"}, Dir: "/"}); err != nil {
-			b.Fatal(err)
-		}
+		s.record.Argv, s.record.Dir = []string{"true"}, "/"
 		s.record.Holder = Holder{Tracker: Subtree, Keeper: ProcID{Pid: 4711, Start: 1234567}}
 		if err := s.store(); err != nil {
 			b.Fatal(err)

@@ -177,5 +177,5 @@ func (p place) claim(f *os.File, r *Record) error {
 func (f *found) alive() bool {
 	c := f.record.Command
 	now, err := proc.Identify(c.Pid)
-	return f.word.locked || f.record.Keeper.IsZero() && err == nil && now == c && !c.IsZero()
+	return f.locked || f.record.Keeper.IsZero() && err == nil && now == c && !c.IsZero()
 }

@@ -18,34 +18,23 @@ import (
 // found is a session in the store.
 type found struct {
 	in     place
-	file   *os.File // nil if it can't be read
-	word   keeperWord
-	damage error  // why the file, or what it says, can't be read, or nil
-	orphan bool   // there is no file, and all that is known is the keeper
-	own    bool   // it is that of the program that began it, which holds the lock
-	record Record // only its ID is set if there is none that can be read
+	file   *os.File         // nil if it can't be read
+	word   fork.KeeperState // what the keeper wrote, without a Phase if nothing
+	locked bool             // the supervisor or the keeper lives
+	damage error            // why the file, or what it says, can't be read, or nil
+	orphan bool             // there is no file, and all that is known is the keeper
+	own    bool             // it is that of the program that began it, which holds the lock
+	record Record           // only its ID is set if there is none that can be read
 }
 
 // recorded reports whether there is a record that can be read.
 func (f *found) recorded() bool { return f.record.Version != 0 }
 
-// keeperWord is what the keeper wrote.
-type keeperWord struct {
-	state  fork.KeeperState
-	known  bool // by a keeper that started something
-	failed bool // by one that did not
-	locked bool // the supervisor or the keeper lives
-}
+// spoke reports whether a keeper that started something wrote so.
+func (f *found) spoke() bool { return f.word.Phase > fork.PhaseFailed }
 
 // empty reports whether the keeper said that nothing is left.
-func (w keeperWord) empty() bool { return w.known && w.state.Phase == fork.PhaseEmpty }
-
-// readWord reads what the keeper wrote and leaves the lock alone.
-func readWord(f *os.File) keeperWord {
-	s, err := fork.ReadKeeperState(f)
-	failed := s.Phase == fork.PhaseFailed
-	return keeperWord{state: s, known: err == nil && !failed, failed: failed}
-}
+func (f *found) empty() bool { return f.word.Phase == fork.PhaseEmpty }
 
 // listen reads what the keeper wrote, and looks at the lock, but not at the own one:
 // asking would give it up. The file stays readable when the session is removed meanwhile.
@@ -53,11 +42,11 @@ func (f *found) listen() {
 	if f.file == nil {
 		return
 	}
-	if f.word = readWord(f.file); f.own {
+	if f.word, _ = fork.ReadKeeperState(f.file); f.own {
 		return
 	}
 	err := unix.Flock(int(f.file.Fd()), unix.LOCK_SH|unix.LOCK_NB)
-	f.word.locked = errors.Is(err, unix.EWOULDBLOCK)
+	f.locked = errors.Is(err, unix.EWOULDBLOCK)
 	if err == nil {
 		_ = unix.Flock(int(f.file.Fd()), unix.LOCK_UN)
 	}

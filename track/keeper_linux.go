@@ -70,7 +70,7 @@ func (f *found) openKeeper(ctx context.Context) (h *proc.Handle, err error) {
 
 // starting reports whether a supervisor lives that may still make the session's keeper.
 func (f *found) starting() bool {
-	return f.damage == nil && f.word.locked && !f.word.known && (f.record.Tracker == "" || !f.record.Keeper.IsZero())
+	return f.damage == nil && f.locked && !f.spoke() && (f.record.Tracker == "" || !f.record.Keeper.IsZero())
 }
 
 func (f *found) tryKeeper() (*proc.Handle, error) {

@@ -132,7 +132,7 @@ func newView() (*view, error) {
 // not of this PID namespace; "" that it belongs here.
 func (f *found) away(here proc.Machine) Life {
 	switch r := f.record; {
-	case f.word.empty():
+	case f.empty():
 		return Ended
 	case !f.recorded():
 		return ""
@@ -147,39 +147,32 @@ func (f *found) away(here proc.Machine) Life {
 // life decides how far a session is that belongs here and has not ended by the keeper's
 // word. procs is how many processes of it were found.
 func (v *view) life(f *found, procs int) Life {
-	r, w := &f.record, f.word
-	keeper, supervisor := v.Has(r.Keeper), v.Has(r.Self)
+	r := &f.record
+	keeper, supervisor, unheld := v.Has(r.Keeper), v.Has(r.Self), r.Keeper.IsZero()
 	// Its keeper has the lock, and /proc does not show it (hidepid).
-	hidden := !r.Keeper.IsZero() && w.locked && w.known && !supervisor
-	switch unheld := r.Keeper.IsZero(); {
-	case keeper && v.Procs[r.Keeper.Pid].Stopped() && f.recorded() && !supervisor && !r.Keep && w.state.Phase != fork.PhaseKept:
+	hidden := !unheld && f.locked && f.spoke() && !supervisor
+	switch {
+	case keeper && v.Procs[r.Keeper.Pid].Stopped() && f.recorded() && !supervisor && !r.Keep && f.word.Phase != fork.PhaseKept:
 		return Lost // it was about to end the session
+	case (keeper || hidden) && f.word.Phase == fork.PhaseKilling:
+		return Ending
+	case (keeper || hidden) && f.word.Phase == fork.PhaseKept:
+		return Kept
 	case keeper || hidden:
-		return w.life()
+		return Running
 	case unheld && r.Tracker != "" && procs > 0: // by a tracker without keeper
-		if r.Keep && !r.Exec && !w.locked {
+		if r.Keep && !r.Exec && !f.locked {
 			return Kept
 		}
 		return Running
-	case w.locked && !w.known:
+	case f.locked && !f.spoke():
 		return Starting
-	case unheld && w.locked: // by a keeper that was not found
+	case unheld && f.locked: // by a keeper that was not found
 		return Running
-	case (unheld || !w.known) && procs == 0:
+	case (unheld || !f.spoke()) && procs == 0:
 		return Ended
 	}
 	return Lost
-}
-
-// life is how far a session with a keeper is, by its word.
-func (w keeperWord) life() Life {
-	switch w.state.Phase {
-	case fork.PhaseKilling:
-		return Ending
-	case fork.PhaseKept:
-		return Kept
-	}
-	return Running
 }
 
 // isNotExist reports whether a session is no more.

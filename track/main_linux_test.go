@@ -97,10 +97,7 @@ func confine(t testing.TB, c *fork.Command) {
 }
 
 // domainCaps is what the machine has of the tracker Domain.
-func domainCaps() (c caps) {
-	c.probeDomain()
-	return c
-}
+func domainCaps() caps { return probe(Options{Tracker: Domain}) }
 
 // requireDomain goes on where the kernel has the tracker.
 func requireDomain(t testing.TB) {

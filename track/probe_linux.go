@@ -26,50 +26,35 @@ func probe(o Options) caps {
 	if o.Exec {
 		return c
 	}
-	c.probeDomain()
-	if c.err == nil && (o.Tracker == Cgroup || o.Tracker == Auto && (c.noDomain != "" || !o.Scoped)) {
+	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	switch {
+	case errno != 0: // ENOSYS: not built; EOPNOTSUPP: switched off
+		c.noDomain = "no Landlock: " + errno.Error()
+	case v < domainABI:
+		c.noDomain = fmt.Sprintf("Landlock ABI %d (Linux 6.12) is needed for signal scopes, this kernel has %d", domainABI, v)
+	}
+	c.landlock = int(v)
+	if o.Tracker == Cgroup || o.Tracker == Auto && (c.noDomain != "" || !o.Scoped) {
 		var err error
 		if c.group, err = findGroup(Limits{}); err == nil {
 			c.noGroup = ""
-		} else {
-			c.noGroup = err.Error()
-			c.note(err)
+		} else if c.noGroup = err.Error(); short(err) {
+			c.err = fmt.Errorf("finding out how to track the command: %w", err)
 		}
 	}
 	return c
 }
 
-// probeDomain finds out what the tracker Domain needs.
-func (c *caps) probeDomain() {
-	errno := fork.Retry(func() (errno unix.Errno) {
-		v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
-		c.landlock = int(v)
-		return errno
-	})
-	switch {
-	case errno == 0 && c.landlock < domainABI:
-		c.noDomain = fmt.Sprintf("Landlock ABI %d (Linux 6.12) is needed for signal scopes, this kernel has %d", domainABI, c.landlock)
-	case errno != 0:
-		c.noDomain = "no Landlock: " + errno.Error() // ENOSYS: not built; EOPNOTSUPP: switched off
-		c.landlock = 0
-		c.note(errno)
-	}
-}
-
-// note keeps an error that is a shortage, the first one. EAGAIN is none: mkdir(2)
-// in cgroupfs says it where cgroup.max.descendants or cgroup.max.depth is set, and
-// connect(2) to a bus that takes no more connections.
-func (c *caps) note(err error) {
-	if c.err == nil && !errors.Is(err, unix.EAGAIN) && fork.ShortageOf(err) != nil {
-		c.err = fmt.Errorf("finding out how to track the command: %w", err)
-	}
-}
+// short reports whether an error is a shortage. EAGAIN is none: mkdir(2) in cgroupfs
+// says it where cgroup.max.descendants or cgroup.max.depth is set, and connect(2) to a
+// bus that takes no more connections.
+func short(err error) bool { return !errors.Is(err, unix.EAGAIN) && fork.ShortageOf(err) != nil }
 
 // findGroup finds where a group with limits is made: the nearest directory where
 // one can be bounded, or scope.
 func findGroup(l Limits) (string, error) {
 	dir, err := cgroup.Parent(l)
-	if err == nil || errors.Is(err, cgroup.ErrNone) || fork.ShortageOf(err) != nil && !errors.Is(err, unix.EAGAIN) {
+	if err == nil || errors.Is(err, cgroup.ErrNone) || short(err) {
 		return dir, err
 	}
 	if bus := cgroup.ProbeScope(); bus != nil {

@@ -41,7 +41,7 @@ func (s *Store) Reap(ctx context.Context, ref string) (Report, error) {
 	case Elsewhere:
 		err = fmt.Errorf("session %s: %w: on the machine %.64q, or in another PID namespace (a container?)", r.ID, ErrElsewhere, f.record.Host)
 	default:
-		if r.prove(howKeeper); !f.word.empty() {
+		if r.prove(howKeeper); !f.empty() {
 			r.prove(howReboot)
 		}
 	}
@@ -54,9 +54,9 @@ func (s *Store) Reap(ctx context.Context, ref string) (Report, error) {
 // proveEmpty reports that the keeper said that nothing is left.
 func (f *found) proveEmpty(r *Report) {
 	r.prove(howKeeper)
-	r.Killed += int(f.word.state.Killed)
+	r.Killed += int(f.word.Killed)
 	for i, name := range []string{"domain", "cgroup", "subtree"} { // the bits of KeeperState.Method
-		if f.word.state.Method&(1<<i) != 0 {
+		if f.word.Method&(1<<i) != 0 {
 			r.addMethod(name)
 		}
 	}

@@ -45,18 +45,18 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 		}
 	}
 	f.listen() // it may have ended since the first look
-	if f.word.empty() {
+	if f.empty() {
 		f.proveEmpty(r)
 		return nil
 	}
 	supervisor, err := proc.Identify(f.record.Self.Pid)
-	if f.word.locked && (f.record.Keeper.IsZero() || err != nil || supervisor != f.record.Self) {
+	if f.locked && (f.record.Keeper.IsZero() || err != nil || supervisor != f.record.Self) {
 		return fmt.Errorf("session %s: %w", f.record.ID, ErrHeld)
 	}
 	err = f.walk(ctx, r)
 	// Files that were damaged look as if nothing was started. If a process says that
 	// it is the session's, something was.
-	if !f.word.known && f.damage == nil && f.file != nil && (f.record.Tracker == "" || f.word.failed) && r.Killed == 0 && !r.Left() && err == nil {
+	if !f.spoke() && f.damage == nil && f.file != nil && (f.record.Tracker == "" || f.word.Phase == fork.PhaseFailed) && r.Killed == 0 && !r.Left() && err == nil {
 		r.prove(howEmpty)
 	}
 	return err
@@ -69,7 +69,7 @@ const helpTime = 5 * time.Second
 // says that nothing else is to be done.
 func (f *found) askKeeper(ctx context.Context, k *proc.Handle, r *Report) (over bool, _ error) {
 	var before []Proc
-	if !f.word.known {
+	if !f.spoke() {
 		before, _ = f.procs() // its word, which counts them, may never come
 	}
 	var err error
@@ -102,14 +102,14 @@ func (f *found) askKeeper(ctx context.Context, k *proc.Handle, r *Report) (over 
 	}
 	f.listen()
 	switch {
-	case f.word.empty():
+	case f.empty():
 		f.proveEmpty(r)
 		return true, nil
 	case !ended:
 		r.Unproved = "the keeper is still waiting for a process that the kernel does not let die"
 		r.Survivors, err = f.procs()
 		return true, err
-	case !f.word.known:
+	case !f.spoke():
 		r.Killed += len(before)
 		r.Unproved = unprovedWord
 	}

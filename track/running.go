@@ -65,17 +65,17 @@ func (s *Session) Beside(fd int, ready func(readable bool)) bool {
 // kernel had no memory for it. A keeper that could not even say that the command runs
 // has killed it, so that its status would mislead.
 func (s *Session) lastWords() (evs []fork.Event) {
-	w := readWord(s.state)
-	if !w.empty() || s.process.Pid == 0 {
+	w, _ := fork.ReadKeeperState(s.state)
+	if w.Phase != fork.PhaseEmpty || s.process.Pid == 0 {
 		return nil
 	}
-	if w.state.TimedOut != 0 && !s.news.timedOut {
+	if w.TimedOut != 0 && !s.news.timedOut {
 		evs = append(evs, fork.Event{Kind: fork.TimedOut})
 	}
 	if !s.news.exited {
-		evs = append(evs, fork.Event{Kind: fork.Exited, Status: syscall.WaitStatus(w.state.WaitStatus)})
+		evs = append(evs, fork.Event{Kind: fork.Exited, Status: syscall.WaitStatus(w.WaitStatus)})
 	}
-	return append(evs, fork.Event{Kind: fork.Emptied, Killed: int(w.state.Killed)})
+	return append(evs, fork.Event{Kind: fork.Emptied, Killed: int(w.Killed)})
 }
 
 // Wait waits for the command's end and returns its status. What the command
@@ -130,15 +130,17 @@ func (s *Session) Close(ctx context.Context) (Report, error) {
 
 // found is the session as a later process would find it.
 func (s *Session) found() *found {
-	return &found{in: s.in, record: s.record, file: s.state, word: readWord(s.state), own: true}
+	f := &found{in: s.in, record: s.record, file: s.state, own: true}
+	f.listen()
+	return f
 }
 
 // nothingLeft asks whether a session that is to be kept has anything to keep.
 // The keeper writes it down right after the command's end.
 func (s *Session) nothingLeft() bool {
 	for try := 0; s.news.exited && try < 2; try++ {
-		if w := readWord(s.state); w.empty() {
-			s.news.emptied, s.news.killed = true, int(w.state.Killed)
+		if f := s.found(); f.empty() {
+			s.news.emptied, s.news.killed = true, int(f.word.Killed)
 			return true
 		}
 		time.Sleep(300 * time.Microsecond)
@@ -151,7 +153,10 @@ func (s *Session) release() {
 	if s.process != nil {
 		_ = s.process.Close()
 	}
-	s.closeHeld()
+	if s.watch != nil { // there is nothing to watch any more
+		_, _ = s.watch.Write([]byte{scan.WordOver})
+		_ = s.watch.Close()
+	}
 	_ = s.state.Close()
 	s.state = nil
 }

@@ -13,14 +13,9 @@ import (
 	"github.com/zsbx/zsbx/track/internal/cgroup"
 )
 
-// goAhead and giveUp are numbers of bytes: what the waiting command reads is
-// the first argument of its next call, prctl(2). goAhead is PR_GET_DUMPABLE,
-// which never fails; there is no option giveUp, nor 0 for a supervisor that is
-// gone.
-const (
-	goAhead = unix.PR_GET_DUMPABLE
-	giveUp  = 100
-)
+// goAhead are the words that the waiting command has to read. It reads none of a
+// supervisor that is gone, or has given up.
+var goAhead = [2]uint64{1, 1}
 
 // launchInScope starts c so that it waits, before anything of it runs, until
 // it is in the scope: it tells its pid through a socket, and waits for an answer.
@@ -32,57 +27,45 @@ func (s *Session) launchInScope(c fork.Command) error {
 	ours, theirs := os.NewFile(uintptr(pair[0]), "socket"), os.NewFile(uintptr(pair[1]), "socket")
 	defer ours.Close()
 	defer theirs.Close()
-	pid := fork.Put(c.Memory(), uintptr(0))
-	buf := fork.Put(c.Memory(), [giveUp]byte{})
-	step := func(nr, a, b, c uintptr) fork.Step {
-		return fork.Step{Tag: tagGroup, Name: "waiting for the session's scope", Nr: nr, Args: [6]uintptr{a, b, c}}
+	pid, answer := fork.Put(c.Memory(), uintptr(0)), fork.Put(c.Memory(), [2]uint64{})
+	step := func(nr uintptr, to unsafe.Pointer, size uintptr) fork.Step {
+		return fork.Step{Tag: tagGroup, Name: "waiting for the session's scope", Nr: nr, Args: [6]uintptr{uintptr(pair[1]), uintptr(to), size}}
 	}
-	tell := step(unix.SYS_WRITE, uintptr(pair[1]), uintptr(unsafe.Pointer(pid)), unsafe.Sizeof(*pid))
-	wait := step(unix.SYS_READ, uintptr(pair[1]), uintptr(unsafe.Pointer(buf)), giveUp)
-	obey := step(unix.SYS_PRCTL, 0, 0, 0)
-	obey.Back = [6]uint16{1}
+	tell := step(unix.SYS_WRITE, unsafe.Pointer(pid), unsafe.Sizeof(*pid))
+	wait := step(unix.SYS_READ, unsafe.Pointer(answer), unsafe.Sizeof(*answer))
+	wait.Same = fork.Put(c.Memory(), fork.Same{Got: answer, Want: goAhead})
 	// The keeper sleeps while the command waits. Neither has our end, or the command
 	// would not see this process die.
 	c.Keeper.Steps = append(c.Keeper.Steps, fork.Step{Name: "close(2)", Nr: unix.SYS_CLOSE, Args: [6]uintptr{uintptr(pair[0])}})
-	c.Steps = append([]fork.Step{{Name: "getpid(2)", Nr: unix.SYS_GETPID, Out: pid}, tell, wait, obey}, c.Steps...)
-	started := make(chan *fork.Process, 1)
+	c.Steps = append([]fork.Step{{Name: "getpid(2)", Nr: unix.SYS_GETPID, Out: pid}, tell, wait}, c.Steps...)
+	var moved chan error
 	c.Commit = append(c.Commit, func(p *fork.Process) error {
 		theirs.Close()
-		started <- p
+		moved = make(chan error, 1)
+		go func() { // beside fork.Start, which waits for the command
+			moved <- s.moveToScope(ours, p.KeeperPid, c.Namespaces != 0)
+			ours.Close()
+		}()
 		return nil
 	})
-	moved := make(chan error, 1)
-	go func() { // beside fork.Start, which waits for the command
-		p, ok := <-started
-		if !ok {
-			moved <- nil
-			return
-		}
-		n, err := goAhead, s.moveToScope(ours, p, c.Namespaces != 0)
-		if err != nil {
-			n = giveUp
-		}
-		_, _ = ours.Write(make([]byte, n))
-		moved <- err
-	}()
 	p, err := fork.Start(&c)
-	close(started)
-	theirs.Close()
-	if failed := <-moved; err != nil && failed != nil {
-		return s.refused(Cgroup, failed)
+	if moved != nil {
+		if failed := <-moved; err != nil && failed != nil {
+			return s.refused(Cgroup, failed)
+		}
 	}
 	return s.launched(p, err)
 }
 
-// moveToScope learns the command's pid, has it moved, and stores where to.
-func (s *Session) moveToScope(socket *os.File, p *fork.Process, inner bool) error {
+// moveToScope learns the command's pid, has it moved, stores where to, and has it go on.
+func (s *Session) moveToScope(socket *os.File, keeper int, inner bool) error {
 	var b [8]byte
 	if n, err := socket.Read(b[:]); err != nil || n != len(b) {
 		return fmt.Errorf("the command did not tell its pid: %w", err)
 	}
 	pid := int(binary.NativeEndian.Uint64(b[:]))
 	if inner {
-		if pid = fork.OuterPid(p.KeeperPid, pid); pid == 0 { // which would be this process
+		if pid = fork.OuterPid(keeper, pid); pid == 0 { // which would be this process
 			return errors.New("the command is gone")
 		}
 	}
@@ -91,5 +74,8 @@ func (s *Session) moveToScope(socket *os.File, p *fork.Process, inner bool) erro
 		return err
 	}
 	s.record.Cgroup = g
-	return s.store()
+	if err := s.store(); err != nil {
+		return err
+	}
+	return binary.Write(socket, binary.NativeEndian, goAhead)
 }

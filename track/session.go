@@ -86,7 +86,7 @@ type Session struct {
 	in     place    // where the session is stored
 	state  *os.File // its file, locked
 	record Record
-	held   held // what the system has to hold the session by
+	watch  *os.File // the pipe to the watcher on macOS, or nil
 
 	group   string // the directory in which the session's control group is made, scope, or "" for none
 	reached Reached
@@ -207,17 +207,6 @@ func (s *Session) Start(c *fork.Command) error {
 			f()
 		}
 	}()
-	if err := s.prepare(&own); err != nil {
-		return err
-	}
-	if s.opts.Exec {
-		return s.replace(own)
-	}
-	return s.launch(own)
-}
-
-// prepare puts together what is known of c before anything runs.
-func (s *Session) prepare(c *fork.Command) error {
 	if s.process != nil {
 		return errors.New("the session has a command already")
 	}
@@ -225,8 +214,11 @@ func (s *Session) prepare(c *fork.Command) error {
 	if s.record.Dir = c.Dir[:min(len(c.Dir), 4096)]; s.record.Dir == "" {
 		s.record.Dir, _ = os.Getwd()
 	}
-	c.Env = setEnv(c.Env, SessionEnv, s.record.ID)
-	return nil
+	own.Env = setEnv(c.Env, SessionEnv, s.record.ID)
+	if s.opts.Exec {
+		return s.replace(own)
+	}
+	return s.launch(own)
 }
 
 // store writes down what the session is, and what holds it. No command runs without

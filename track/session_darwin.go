@@ -14,13 +14,7 @@ import (
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/libsystem"
 	"github.com/zsbx/zsbx/track/internal/proc"
-	"github.com/zsbx/zsbx/track/internal/scan"
 )
-
-// held is what holds a session on macOS, beside the profile.
-type held struct {
-	watch *os.File // the pipe to the watcher, nil without one
-}
 
 // probe finds out whether the fingerprint can be used.
 func probe(Options) caps {
@@ -85,7 +79,7 @@ func (s *Session) launch(c fork.Command) error {
 		return err
 	}
 	held := *c.Sandbox
-	held.Hold = s.held.watch
+	held.Hold = s.watch
 	c.Sandbox = &held
 	c.Commit = append(c.Commit, func(p *fork.Process) (err error) {
 		if s.record.Command, err = proc.Identify(p.Pid); err != nil {
@@ -104,7 +98,7 @@ func (s *Session) launch(c fork.Command) error {
 // that is pressed for the command reaches it.
 func (s *Session) startWatcher() error {
 	argv := s.opts.Watch
-	if len(argv) == 0 || s.opts.Keep || s.held.watch != nil {
+	if len(argv) == 0 || s.opts.Keep || s.watch != nil {
 		return nil
 	}
 	r, w, err := os.Pipe()
@@ -120,20 +114,20 @@ func (s *Session) startWatcher() error {
 		return fmt.Errorf("starting the session's watcher: %w", err)
 	}
 	go func() { _, _ = p.Wait() }()
-	s.held.watch = w
+	s.watch = w
 	return nil
 }
 
 // replace is Start with Options.Exec.
 func (s *Session) replace(c fork.Command) error {
-	if err := s.locate(); err != nil {
-		return err
-	}
 	if err := s.equip(&c); err != nil {
 		return err
 	}
-	s.record.Command = s.record.Self
-	if err := s.store(); err != nil {
+	err := s.locate()
+	if s.record.Command = s.record.Self; err == nil {
+		err = s.store()
+	}
+	if err != nil {
 		return err
 	}
 	return fork.Exec(&c)
@@ -145,13 +139,4 @@ func (s *Session) Kill() error {
 		return err
 	}
 	return nil
-}
-
-// closeHeld tells the watcher that there is nothing to watch any more.
-func (s *Session) closeHeld() {
-	if s.held.watch != nil {
-		_, _ = s.held.watch.Write([]byte{scan.WordOver})
-		_ = s.held.watch.Close()
-		s.held.watch = nil
-	}
 }

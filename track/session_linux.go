@@ -18,12 +18,6 @@ import (
 // How a session starts on Linux: launch starts the command below a keeper with what the
 // tracker needs, recordHolder writes down who holds the session before the command runs.
 
-// held is what holds a session on Linux, beside its keeper.
-type held struct {
-	procs *os.File // cgroup.procs of the session's own control group, or nil
-	kill  *os.File // its cgroup.kill, nil before Linux 5.14
-}
-
 // randomID calls getrandom(2) itself. crypto/rand guards its first read by a timer,
 // which costs a start two descriptors and a thread, and x/sys sets up the vDSO's
 // generator first.
@@ -47,7 +41,9 @@ func (s *Session) launch(c fork.Command) error {
 			return err
 		}
 	}
-	s.dropGroup() // of an earlier attempt
+	if g := s.record.Cgroup; g != nil { // of an earlier attempt, in which nothing was started
+		_ = g.Remove()
+	}
 	s.record.Holder = Holder{Tracker: s.choice.Kind}
 	c.Keeper = &fork.Keeper{Keep: s.opts.Keep, State: s.state}
 	if s.choice.Kind == Domain {
@@ -130,12 +126,14 @@ func (s *Session) enterGroup(c *fork.Command) error {
 	if err := g.Limit(s.opts.Limits); err != nil {
 		return err
 	}
-	if s.held.procs, err = g.OpenFile("cgroup.procs", unix.O_WRONLY); err != nil {
+	procs, err := g.OpenFile("cgroup.procs", unix.O_WRONLY)
+	if err != nil {
 		return err
 	}
-	c.Keeper.CgroupKill, _ = g.OpenFile("cgroup.kill", unix.O_WRONLY)
-	s.held.kill = c.Keeper.CgroupKill
-	c.Steps = append([]fork.Step{enterStep(c.Memory(), s.held.procs)}, c.Steps...)
+	kill, _ := g.OpenFile("cgroup.kill", unix.O_WRONLY) // nil before Linux 5.14
+	c.Keeper.CgroupKill = kill
+	c.Cleanup = append(c.Cleanup, func() { _, _ = procs.Close(), kill.Close() })
+	c.Steps = append([]fork.Step{enterStep(c.Memory(), procs)}, c.Steps...)
 	return nil
 }
 
@@ -145,18 +143,4 @@ func enterStep(m *fork.Memory, procs *os.File) fork.Step {
 		Tag: tagGroup, Name: "entering the session's", Nr: unix.SYS_WRITE,
 		Args: [6]uintptr{procs.Fd(), uintptr(unsafe.Pointer(m.Text("0"))), 1},
 	}
-}
-
-// dropGroup gives up a group that nothing was started in.
-func (s *Session) dropGroup() {
-	if s.record.Cgroup != nil {
-		_ = s.record.Cgroup.Remove()
-	}
-	s.closeHeld()
-	s.record.Cgroup = nil
-}
-
-func (s *Session) closeHeld() {
-	_, _ = s.held.procs.Close(), s.held.kill.Close() // of nil, an error
-	s.held = held{}
 }

@@ -13,7 +13,11 @@ import (
 // reports whether one still lives: then it is to be called again. Nothing is left of a
 // group that is gone, as systemd removes a scope that nothing lives in.
 func (g *Group) Kill() (populated bool, err error) {
-	if err := g.Write("cgroup.kill", "1"); err != nil && !gone(err) {
+	err = g.Write("cgroup.kill", "1")
+	if errors.Is(err, fs.ErrNotExist) {
+		err = g.Write("cgroup.freeze", "0") // what is frozen does not die of a signal there
+	}
+	if err != nil && !gone(err) {
 		return true, err
 	}
 	b, err := os.ReadFile(filepath.Join(g.Path, "cgroup.events"))
