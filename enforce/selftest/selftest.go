@@ -6,10 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/zsbx/zsbx/enforce"
-	"github.com/zsbx/zsbx/enforce/fork"
 )
 
 // Proof is what SelfTest found out about one promise.
@@ -31,7 +29,14 @@ type Proof struct {
 // temporary directory's and on the calling process, whose limits are set to
 // what they are. SelfTest takes some tens of milliseconds, on macOS more. The
 // error says that the tests could not be made.
-func Run(caps enforce.Caps) ([]Proof, error) { return selfTest(caps) }
+func Run(caps enforce.Caps) ([]Proof, error) {
+	s, err := newScene()
+	defer s.end()
+	if err != nil {
+		return nil, fmt.Errorf("setting up the self-test: %w", err)
+	}
+	return s.attack(caps)
+}
 
 // scene is what the attacks are made on.
 type scene struct {
@@ -40,25 +45,19 @@ type scene struct {
 	close         []func()
 }
 
-// newScene makes what is named as "ls -F" shows it: "x/" is a directory, "x*" a program,
-// "x=" a socket that somebody listens on, and anything else a file.
-func newScene(names ...string) (_ *scene, err error) {
+// newScene makes files, named as "ls -F" shows them: "x/" is a directory, "x*" a program,
+// "x=" a socket that somebody listens on.
+func newScene() (*scene, error) {
 	s := &scene{}
-	defer func() {
-		if err != nil {
-			s.end()
-			err = fmt.Errorf("setting up the self-test: %w", err)
-		}
-	}()
-	if s.dir, err = os.MkdirTemp("", "zsbx-check-"); err != nil {
-		return nil, err
+	made, err := os.MkdirTemp("", "zsbx-check-")
+	if err != nil {
+		return s, err
 	}
-	made := s.dir
 	s.close = append(s.close, func() { os.RemoveAll(made) })
-	if s.dir, err = filepath.EvalSymlinks(s.dir); err != nil {
-		return nil, err
+	if s.dir, err = filepath.EvalSymlinks(made); err != nil {
+		return s, err
 	}
-	for _, name := range names {
+	for _, name := range strings.Fields("file prog* socket= empty/ in/ in/file in/prog* in/socket= in/denied in/own in/.git/ in/.git/config") {
 		path := s.dir + "/" + strings.TrimRight(name, "/*=")
 		switch name[len(name)-1] {
 		case '/':
@@ -71,44 +70,26 @@ func newScene(names ...string) (_ *scene, err error) {
 			err = os.WriteFile(path, []byte("x"), 0o600)
 		}
 		if err != nil {
-			return nil, err
+			return s, err
 		}
 	}
 	for _, port := range []*int{&s.allowed, &s.port} {
 		a, err := s.listen("tcp4", "127.0.0.1:0")
 		if err != nil {
-			return nil, err
+			return s, err
 		}
 		*port = a.(*net.TCPAddr).Port
 	}
 	return s, nil
 }
 
-// ending waits for the end of a process.
-func ending(p *fork.Process) (syscall.WaitStatus, error) {
-	for {
-		if ev, err := p.Next(); err != nil || ev.Kind == fork.Exited {
-			return ev.Status, err
-		}
-	}
-}
-
-// listen closes every connection that is made.
+// listen has the kernel take connections, which nobody answers.
 func (s *scene) listen(network, address string) (net.Addr, error) {
 	l, err := net.Listen(network, address)
 	if err != nil {
 		return nil, err
 	}
 	s.close = append(s.close, func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			c.Close()
-		}
-	}()
 	return l.Addr(), nil
 }
 

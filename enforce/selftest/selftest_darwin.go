@@ -8,11 +8,11 @@ import (
 	"github.com/zsbx/zsbx/enforce/libsystem"
 )
 
-func selfTest(caps enforce.Caps) ([]Proof, error) {
+func (s *scene) attack(caps enforce.Caps) ([]Proof, error) {
 	if !caps.Seatbelt {
 		return nil, nil
 	}
-	return macSelfTest(caps, askEscapes)
+	return s.attackMac(caps, askEscapes)
 }
 
 // askEscapes asks the kernel about a confined process and about this one what can't

@@ -31,13 +31,8 @@ type linuxScene struct {
 	trials []trial
 }
 
-func selfTest(caps enforce.Caps) ([]Proof, error) {
+func (made *scene) attack(caps enforce.Caps) ([]Proof, error) {
 	enforce.ProbeNamespaces(&caps)
-	made, err := newScene("in/", "in/.git/", "empty/", "file", "in/denied", "in/.git/config", "in/own", "prog*", "socket=")
-	if err != nil {
-		return nil, err
-	}
-	defer made.end()
 	s := &linuxScene{scene: made, caps: caps}
 	if err := s.addTrials(); err != nil {
 		return nil, fmt.Errorf("setting up the self-test: %w", err)

@@ -53,32 +53,22 @@ const (
 	macUnix = `perl -MIO::Socket::UNIX -e 'exit !IO::Socket::UNIX->new(Peer => $ARGV[0])' `
 )
 
-// macScene is a scene and the machine around it.
-type macScene struct {
-	*scene
-	host policy.Host
-}
-
-// macSelfTest makes all acts, and asks about a confined process.
-func macSelfTest(caps enforce.Caps, ask func(pid int) []Proof) ([]Proof, error) {
-	made, err := newScene("in/", "file", "in/file", "in/denied", "in/own", "prog*", "in/prog*", "socket=", "in/socket=")
+// attackMac makes all acts, and asks about a confined process.
+func (s *scene) attackMac(caps enforce.Caps, ask func(pid int) []Proof) ([]Proof, error) {
+	host, err := policy.HostIn(s.dir + "/in")
 	if err != nil {
-		return nil, err
-	}
-	defer made.end()
-	s := &macScene{scene: made}
-	if s.host, err = policy.HostIn(s.dir + "/in"); err != nil {
 		return nil, fmt.Errorf("setting up the self-test: %w", err)
 	}
+	m := &macScene{s, caps, &host}
 	for _, mode := range []policy.NetMode{policy.NetOpen, policy.NetPorts} {
-		if n, err := s.act(caps, mode, macWorks); err != nil || n != 0 {
+		if n, err := m.act(mode, macWorks); err != nil || n != 0 {
 			return nil, errors.Join(fmt.Errorf("self-test: what is allowed does not work under the restrictions: sh -c '%s': status %d", macWorks, n), err)
 		}
 	}
 	var out []Proof
 	for _, t := range macTrials() {
-		confined, err := s.act(caps, t.net, t.script)
-		free, freeErr := s.act(caps, "", t.script)
+		confined, err := m.act(t.net, t.script)
+		free, freeErr := m.act("", t.script)
 		if err = errors.Join(err, freeErr); err != nil {
 			return out, fmt.Errorf("self-test of %s: %w", t.name, err)
 		}
@@ -89,21 +79,49 @@ func macSelfTest(caps enforce.Caps, ask func(pid int) []Proof) ([]Proof, error) 
 		}
 		out = append(out, p)
 	}
-	in, end, err := os.Pipe()
-	if err != nil {
-		return out, err
-	}
-	defer in.Close()
-	defer end.Close() // cat ends
-	p, err := s.start(caps, policy.NetOpen, "exec cat", in)
+	p, err := m.start(policy.NetOpen, "exec sleep 60")
 	if err != nil {
 		return out, fmt.Errorf("self-test of the ways to act outside: %w", err)
 	}
-	return append(out, ask(p.Pid)...), nil
+	defer p.Close()
+	out = append(out, ask(p.Pid)...)
+	return out, p.Kill()
 }
 
-// policy is the baseline and what the acts need.
-func (s *macScene) policy(mode policy.NetMode) *policy.Policy {
+// macScene is a scene, and the machine around it.
+type macScene struct {
+	*scene
+	caps enforce.Caps
+	host *policy.Host
+}
+
+// act has a shell run a script, under the restrictions unless mode is "", and
+// gives its exit status, -1 if a signal ended it.
+func (s *macScene) act(mode policy.NetMode, script string) (int, error) {
+	proc, err := s.start(mode, script)
+	if err != nil {
+		return 0, err
+	}
+	defer proc.Close()
+	for {
+		if ev, err := proc.Next(); err != nil || ev.Kind == fork.Exited {
+			return ev.Status.ExitStatus(), err
+		}
+	}
+}
+
+// start starts a shell whose input is empty and whose output goes nowhere, under the
+// baseline and what the acts need unless mode is "".
+func (s *macScene) start(mode policy.NetMode, script string) (*fork.Process, error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	c := &fork.Command{
+		Path: "/bin/sh", Dir: s.host.Dir, Files: []*os.File{null, null, null}, Env: []string{"PATH=/usr/bin:/bin"},
+		Args: []string{"sh", "-c", script, "sh", s.dir, strconv.Itoa(s.allowed), strconv.Itoa(s.port), strconv.Itoa(os.Getpid())},
+	}
 	from := policy.Origin{Source: "self-test"}
 	p := &policy.Policy{FS: policy.FS{
 		Rules: []policy.Rule{{Path: s.dir + "/in", Access: policy.Read | policy.Write | policy.Exec, Origin: from}},
@@ -115,44 +133,12 @@ func (s *macScene) policy(mode policy.NetMode) *policy.Policy {
 	case policy.NetPorts:
 		p.Net.ConnectTCP = []policy.Port{{Number: uint16(s.allowed), Origin: from}}
 	}
-	return policy.Merge(policy.Baseline(s.host.OS), p)
-}
-
-// act has a shell run a script, under the restrictions unless mode is "", and
-// gives its exit status.
-func (s *macScene) act(caps enforce.Caps, mode policy.NetMode, script string) (int, error) {
-	proc, err := s.start(caps, mode, script, nil)
-	if err != nil {
-		return 0, err
-	}
-	defer proc.Close()
-	status, err := ending(proc)
-	if status.Signaled() {
-		return 128 + int(status.Signal()), err
-	}
-	return status.ExitStatus(), err
-}
-
-// start starts a shell whose input is in, or empty, and whose output goes nowhere.
-func (s *macScene) start(caps enforce.Caps, mode policy.NetMode, script string, in *os.File) (*fork.Process, error) {
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer null.Close()
-	if in == nil {
-		in = null
-	}
-	c := &fork.Command{
-		Path: "/bin/sh", Dir: s.host.Dir, Files: []*os.File{in, null, null}, Env: []string{"PATH=/usr/bin:/bin"},
-		Args: []string{"sh", "-c", script, "sh", s.dir, strconv.Itoa(s.allowed), strconv.Itoa(s.port), strconv.Itoa(os.Getpid())},
-	}
 	if mode != "" {
-		r, err := s.policy(mode).Resolve(s.host)
+		r, err := policy.Merge(policy.Baseline(s.host.OS), p).Resolve(*s.host)
 		if err != nil {
 			return nil, err
 		}
-		plan := enforce.NewPlanWith(r, caps, &s.host, enforce.Options{Protect: []string{s.dir + "/in/own"}})
+		plan := enforce.NewPlanWith(r, s.caps, s.host, enforce.Options{Protect: []string{s.dir + "/in/own"}})
 		if err := plan.Confine(c); err != nil {
 			return nil, err
 		}

@@ -21,7 +21,12 @@ func TestMacSelfTestActs(t *testing.T) {
 		}
 	}
 	asked := 0
-	proofs, err := macSelfTest(caps, func(pid int) []Proof { asked = pid; return nil })
+	made, err := newScene()
+	defer made.end()
+	if err != nil {
+		t.Fatal(err)
+	}
+	proofs, err := made.attackMac(caps, func(pid int) []Proof { asked = pid; return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
