@@ -42,11 +42,10 @@ func (s *Session) Next() (ev fork.Event, err error) {
 	case ev.Kind == fork.Exited:
 		s.news.exited = true
 		s.noteReached()
+	case ev.Kind == fork.Emptied && s.process.KeeperPid == 0:
+		return fork.Event{}, io.EOF // the command has ended; nobody can say so of the session
 	case ev.Kind == fork.Emptied:
 		s.news.emptied, s.news.killed = true, ev.Killed
-		if s.process.KeeperPid == 0 {
-			return fork.Event{}, io.EOF // nobody can say so
-		}
 	}
 	return ev, err
 }

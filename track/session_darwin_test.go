@@ -2,6 +2,7 @@ package track
 
 import (
 	"context"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -95,6 +96,9 @@ func TestMacReap(t *testing.T) {
 			id := s.ID()
 			if _, err := s.Wait(); err != nil {
 				t.Fatal(err)
+			}
+			if ev, err := s.Next(); err != io.EOF { // no word of the session's end
+				t.Errorf("%+v, %v", ev, err)
 			}
 			if act != "hopper" {
 				time.Sleep(300 * time.Millisecond)
