@@ -8,5 +8,5 @@
 // initialised in the order of their import paths as far as their imports allow
 // (https://go.dev/ref/spec#Package_initialization).
 //
-// It changes nothing.
+// It changes nothing, and knows Linux only.
 package nofile

@@ -1,6 +1,13 @@
-//go:build amd64 || arm64
-
 package nofile
+
+// atStart is the limit, soft and hard; 0 and 0 when it is not known.
+var atStart = read()
+
+// AtStart gives the soft and the hard limit that the process was started with;
+// known is false where the kernel did not tell.
+func AtStart() (soft, hard uint64, known bool) {
+	return atStart[0], atStart[1], atStart != [2]uint64{}
+}
 
 // getrlimit calls getrlimit(2) for RLIMIT_NOFILE and gives its result.
 //

@@ -15,42 +15,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A group is made where one can be (Dirs, Parent), known again by path and inode, and
+// A group is made where one can be (Parent), known again by path and inode, and
 // removed. kill_linux.go ends what is in one; scope_linux.go gets one from the
 // user's systemd.
 
-// Dirs lists where a group could be made: below the group of this process, or
+// dirs lists where a group could be made: below the group that a file of proc(5) names, or
 // below an ancestor of that, nearest first. To move a process into it, the kernel
 // wants write access to cgroup.procs of the nearest common ancestor, which is that
 // very directory.
-func Dirs() ([]string, error) {
-	dirs, err := dirs("/proc/self/cgroup")
-	if err == nil && len(dirs) == 0 {
-		err = ErrNone
-	}
-	return dirs, err
-}
-
-// dirs lists the directories of the group that a file of proc(5) names, and of its
-// ancestors.
 func dirs(file string) ([]string, error) {
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	group, err := parsePath(string(b))
+	group, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	return dirsOf(group, string(mounts)), err
+	if err != nil {
+		return nil, err
+	}
+	return dirsOf(string(group), string(mounts))
 }
 
 // Parent gives the nearest directory in which a group can be made and bounded, by
 // making one and removing it again. Only doing it tells: neither modes nor access(2)
 // know of Landlock, of read-only mounts or of limits on the number of groups.
 func Parent(l Limits) (string, error) {
-	dirs, err := Dirs()
+	dirs, err := dirs("/proc/self/cgroup")
 	if err != nil {
 		return "", err
 	}

@@ -33,28 +33,16 @@ func (g *Group) Of(id string) bool {
 	return path.IsAbs(g.Path) && path.Clean(g.Path) == g.Path && (base == Name(id) || base == scopeName(id))
 }
 
-// parsePath reads /proc/PID/cgroup (cgroups(7)) and gives the path of the group
-// in the version 2 hierarchy: the line "0::PATH".
-func parsePath(text string) (string, error) {
-	for line := range strings.Lines(text) {
-		if p, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::"); ok {
-			p = strings.TrimSuffix(p, " (deleted)")
-			if !strings.HasPrefix(p, "/") {
-				return "", fmt.Errorf("control group path %q is not absolute", p)
-			}
-			return p, nil
-		}
+// dirsOf gives the directories of a group of version 2 and of its ancestors that are
+// visible below a cgroup2 mount, nearest first: they are not always at /sys/fs/cgroup.
+// The group is that of the line "0::PATH" in a process's file (cgroups(7)).
+func dirsOf(file, mountinfo string) (dirs []string, _ error) {
+	_, group, _ := strings.Cut("\n"+file, "\n0::")
+	group, _, _ = strings.Cut(group, "\n")
+	group = strings.TrimSuffix(group, " (deleted)")
+	if !path.IsAbs(group) || strings.Contains(group+"/", "/../") { // outside our cgroup namespace: cgroup_namespaces(7)
+		return nil, ErrNone
 	}
-	return "", ErrNone
-}
-
-// dirsOf gives the directories of a group and of its ancestors that are visible
-// below a cgroup2 mount, nearest first. They are not always at /sys/fs/cgroup.
-func dirsOf(group, mountinfo string) []string {
-	if strings.Contains(group, "/../") || strings.HasSuffix(group, "/..") {
-		return nil // outside our cgroup namespace: see cgroup_namespaces(7)
-	}
-	var dirs []string
 	mounts := procfs.Mounts(mountinfo)
 	for i := len(mounts) - 1; i >= 0; i-- { // a later mount lies on top
 		m := mounts[i]
@@ -69,7 +57,10 @@ func dirsOf(group, mountinfo string) []string {
 			}
 		}
 	}
-	return dirs
+	if len(dirs) == 0 {
+		return nil, ErrNone
+	}
+	return dirs, nil
 }
 
 // number reads one line of a file such as cgroup.events.

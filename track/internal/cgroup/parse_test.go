@@ -5,25 +5,6 @@ import (
 	"testing"
 )
 
-func TestParsePath(t *testing.T) {
-	for _, tt := range []struct{ in, want string }{
-		{"0::/user.slice/user-1000.slice/session-1.scope\n", "/user.slice/user-1000.slice/session-1.scope"},
-		{"9:name=systemd:/\n4:memory:/x\n0::/\n", "/"},
-		{"0::/a b/c:d\n", "/a b/c:d"},
-		{"0::/gone (deleted)\n", "/gone"},
-		{"0::/../x\n", "/../x"},
-	} {
-		if got, err := parsePath(tt.in); err != nil || got != tt.want {
-			t.Errorf("%q: %q, %v", tt.in, got, err)
-		}
-	}
-	for _, bad := range []string{"", "1:cpu:/\n", "0::\n"} {
-		if got, err := parsePath(bad); err == nil {
-			t.Errorf("%q: %q", bad, got)
-		}
-	}
-}
-
 // TestDirs: a later mount lies on top of an earlier one; they are not always at
 // /sys/fs/cgroup, and not always of the hierarchy's root.
 func TestDirs(t *testing.T) {
@@ -45,9 +26,18 @@ func TestDirs(t *testing.T) {
 		{"/a", mount("/", "/old") + mount("/", "/new"), []string{"/new/a", "/new", "/old/a", "/old"}},
 		{"/docker/x", mount("/docker/x", "/mnt/a\\040b\\134"), []string{"/mnt/a b\\"}},
 		{"/a", "", nil},
+		{"/a b/c:d", root, []string{"/cg/a b/c:d", "/cg/a b", "/cg"}},
+		{"/gone (deleted)", root, []string{"/cg/gone", "/cg"}},
+		{"", root, nil},
 	} {
-		if got := dirsOf(tt.group, others+tt.mounts); !reflect.DeepEqual(got, tt.want) {
-			t.Errorf("%s in %v: %v, want %v", tt.group, tt.mounts, got, tt.want)
+		file := "9:name=systemd:/y\n4:memory:/x\n0::" + tt.group + "\n"
+		if got, err := dirsOf(file, others+tt.mounts); !reflect.DeepEqual(got, tt.want) || (err == ErrNone) != (tt.want == nil) {
+			t.Errorf("%s in %v: %v, %v, want %v", tt.group, tt.mounts, got, err, tt.want)
+		}
+	}
+	for _, file := range []string{"", "1:cpu:/\n"} {
+		if got, err := dirsOf(file, root); err != ErrNone {
+			t.Errorf("%q: %v, %v", file, got, err)
 		}
 	}
 }
