@@ -45,14 +45,12 @@ type Record struct {
 	Version int    `json:"version"`        // of the format
 	ID      string `json:"id"`             // a UUID
 	Name    string `json:"name,omitempty"` // given by the user, or ""
-	UID     int    `json:"uid"`            // effective user of the supervisor
 
 	proc.Machine // of the process that began the session, which is Self
 
-	Argv      []string  `json:"argv"`               // the command; may be cut
-	ArgvCut   bool      `json:"argv_cut,omitempty"` // Argv was cut
-	Dir       string    `json:"dir,omitempty"`      // the command's working directory
-	Temp      string    `json:"temp,omitempty"`     // Options.Temp
+	Argv      []string  `json:"argv"`           // the command; may be cut
+	Dir       string    `json:"dir,omitempty"`  // the command's working directory
+	Temp      string    `json:"temp,omitempty"` // Options.Temp
 	Started   time.Time `json:"started"`
 	Keep      bool      `json:"keep,omitempty"`       // what the command leaves behind is to go on running
 	Exec      bool      `json:"exec,omitempty"`       // the supervisor became the command

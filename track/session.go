@@ -125,7 +125,7 @@ func Begin(o Options) (*Session, error) {
 		return nil, err
 	}
 	s.record = Record{
-		Version: recordVersion, ID: id.String(), Name: o.Name, UID: os.Geteuid(), Temp: o.Temp,
+		Version: recordVersion, ID: id.String(), Name: o.Name, Temp: o.Temp,
 		Started: time.Now().UTC(), Keep: o.Keep, Exec: o.Exec, TrackOnly: !o.Confined,
 	}
 	if s.in, s.state, err = s.opts.Store.create(s.record.ID); err != nil {
@@ -210,7 +210,7 @@ func (s *Session) Start(c *fork.Command) error {
 	if s.process != nil {
 		return errors.New("the session has a command already")
 	}
-	s.record.Argv, s.record.ArgvCut = proc.CutArgs(c.Args)
+	s.record.Argv = proc.CutArgs(c.Args)
 	if s.record.Dir = c.Dir[:min(len(c.Dir), 4096)]; s.record.Dir == "" {
 		s.record.Dir, _ = os.Getwd()
 	}

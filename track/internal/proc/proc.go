@@ -49,14 +49,14 @@ func (p Process) Stopped() bool { return p.State == "T" || p.State == "t" || p.D
 const MaxBytes = 4 << 10
 
 // CutArgs gives the arguments up to MaxBytes, a byte for the end of each included.
-func CutArgs(argv []string) (kept []string, cut bool) {
+func CutArgs(argv []string) []string {
 	left := MaxBytes
 	for i, a := range argv {
 		if left -= len(a) + 1; left < 0 {
-			return append(argv[:i:i], a[:max(0, len(a)+1+left)]), true
+			return append(argv[:i:i], a[:max(0, len(a)+1+left)])
 		}
 	}
-	return argv, false
+	return argv
 }
 
 // Table is a snapshot of the processes. It is not of one moment.

@@ -20,18 +20,13 @@ func Look(pid int) (Process, error) {
 
 // Snapshot lists all processes that /proc shows.
 func Snapshot() (*Table, error) {
-	d, err := os.Open("/proc")
+	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, err
 	}
-	defer d.Close()
-	names, err := d.Readdirnames(-1)
-	if err != nil {
-		return nil, err
-	}
-	t := &Table{Procs: make(map[int]Process, len(names))}
-	for _, n := range names {
-		if pid, err := strconv.Atoi(n); err == nil {
+	t := &Table{Procs: make(map[int]Process, len(entries))}
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
 			if p, err := Look(pid); err == nil {
 				t.Procs[pid] = p
 			}
@@ -46,7 +41,7 @@ func Fill(ps []Process) {
 	for i := range ps {
 		if b, err := procfs.Read(procfs.Path(ps[i].Pid, "cmdline"), buf); err == nil {
 			if args := strings.TrimRight(string(b), "\x00"); args != "" {
-				ps[i].Argv, _ = CutArgs(strings.Split(args, "\x00"))
+				ps[i].Argv = CutArgs(strings.Split(args, "\x00"))
 			}
 		}
 	}

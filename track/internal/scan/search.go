@@ -75,8 +75,8 @@ var (
 func (h *Search) Run(ctx context.Context) error {
 	h.known, h.kills, h.scans = map[proc.ID]Match{}, map[proc.ID]int{}, 0
 	h.end = h.Table.Now().Add(cmp.Or(h.Limit, 10*time.Second))
-	var last error
-	for clean := 0; clean < 2; {
+	var last error // why the last scan was not clean, or nil
+	for clean := 0; clean < 2; h.Table.Sleep(5 * time.Millisecond) {
 		if last = cmp.Or(ctx.Err(), last); ctx.Err() != nil || h.scans > 0 && h.late() {
 			return h.unproved(last)
 		}
@@ -88,7 +88,6 @@ func (h *Search) Run(ctx context.Context) error {
 		if clean, last = clean+1, err; dirty || err != nil {
 			clean = 0
 		}
-		h.Table.Sleep(5 * time.Millisecond)
 	}
 	if len(h.Left) > 0 {
 		return h.unproved(nil)
@@ -98,12 +97,8 @@ func (h *Search) Run(ctx context.Context) error {
 
 func (h *Search) late() bool { return h.Table.Now().After(h.end) }
 
-// unproved is ErrUnproved. last is why the last scan was not clean, or nil.
 func (h *Search) unproved(last error) error {
 	err := fmt.Errorf("%w: %d processes do not end, can't be signalled, or give no answer", ErrUnproved, len(h.Left))
-	if len(h.Left) == 0 {
-		err = fmt.Errorf("%w: no two searches in a row found no change", ErrUnproved)
-	}
 	if last != nil {
 		err = fmt.Errorf("%w: %w", err, last)
 	}
@@ -111,7 +106,9 @@ func (h *Search) unproved(last error) error {
 }
 
 // scan searches once. The newest processes are asked first: they are the ones
-// that go away soonest. A dirty one proves nothing.
+// that go away soonest. A dirty one proves nothing. This process and its ancestors can't
+// be members. If one matches, either this process was started by the session, or the probe
+// is not to be believed; both end the search before it does harm.
 func (h *Search) scan() (dirty bool, _ error) {
 	rows, err := h.Table.Snapshot()
 	if err != nil {
@@ -122,11 +119,15 @@ func (h *Search) scan() (dirty bool, _ error) {
 		byPid[r.Pid] = r
 	}
 	spared := h.ancestors(byPid)
-	if err := h.references(spared); err != nil {
-		return true, err
-	}
-	if h.ask(h.Self) == Unclear {
-		err, dirty = errors.New("the probe gives no answer about this very process"), true
+	for _, pid := range append(spared, 1) {
+		switch m := h.ask(pid); {
+		case m == Member && pid == h.Self:
+			return true, ErrInside
+		case m == Member:
+			return true, fmt.Errorf("%w: process %d", ErrReference, pid)
+		case m == Unclear && pid == h.Self:
+			err, dirty = errors.New("the probe gives no answer about this very process"), true
+		}
 	}
 	slices.SortFunc(rows, func(a, b proc.Process) int {
 		return cmp.Or(cmp.Compare(b.Start, a.Start), cmp.Compare(b.Pid, a.Pid))
@@ -214,21 +215,6 @@ func (h *Search) ancestors(byPid map[int]proc.Process) []int {
 		as = append(as, r.Parent)
 	}
 	return as
-}
-
-// references asks about processes that cannot be members: this one and its
-// ancestors. If one matches, either this process was started by the session,
-// or the probe is not to be believed; both end the search before it does harm.
-func (h *Search) references(spared []int) error {
-	if h.ask(h.Self) == Member {
-		return ErrInside
-	}
-	for _, pid := range append([]int{1}, spared[1:]...) {
-		if h.ask(pid) == Member {
-			return fmt.Errorf("%w: process %d", ErrReference, pid)
-		}
-	}
-	return nil
 }
 
 // ask asks the kernel about a process.
