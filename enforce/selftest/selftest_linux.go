@@ -2,11 +2,8 @@ package selftest
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"net"
-	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -15,42 +12,22 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// trial is one attack and what it proves.
-type trial struct {
-	name, promise, means string
-	plan                 *enforce.Plan // that is attacked
-	listener             bool          // the process has a listening socket as standard input
-	steps                []fork.Step   // the last is the attack
-}
-
-// linuxScene is a scene, the policy whose plans are attacked, and the attacks.
+// linuxScene is a scene, the policy whose plans are attacked, and what came of it.
 type linuxScene struct {
 	*scene
 	caps   enforce.Caps
 	policy policy.Resolved
-	trials []trial
+	proofs []Proof
+	err    error // that of the first attack that could not be made
 }
 
 func (made *scene) attack(caps enforce.Caps) ([]Proof, error) {
 	enforce.ProbeNamespaces(&caps)
 	s := &linuxScene{scene: made, caps: caps}
-	if err := s.addTrials(); err != nil {
+	if err := s.tryAll(); err != nil {
 		return nil, fmt.Errorf("setting up the self-test: %w", err)
 	}
-	var out []Proof
-	for _, t := range s.trials {
-		p, err := t.try()
-		if err != nil {
-			return out, fmt.Errorf("self-test of %s: %w", t.name, err)
-		}
-		out = append(out, p)
-	}
-	return out, nil
-}
-
-// add adds a trial.
-func (s *linuxScene) add(name, promise, means string, plan *enforce.Plan, steps ...fork.Step) {
-	s.trials = append(s.trials, trial{name: name, promise: promise, means: means, plan: plan, steps: steps})
+	return s.proofs, s.err
 }
 
 // plan is that for the policy with a network.
@@ -60,47 +37,44 @@ func (s *linuxScene) plan(n policy.ResolvedNet) *enforce.Plan {
 	return enforce.NewPlan(&r, s.caps, nil)
 }
 
-// try makes the attack with and without restrictions.
-func (t *trial) try() (Proof, error) {
-	confined, err := t.inChild(t.plan)
-	if err != nil {
-		return Proof{}, err
+// try makes an attack, the last of the steps, under the restrictions of plan and without.
+// name is the gap's that its promise has.
+func (s *linuxScene) try(name, promise, means string, plan *enforce.Plan, steps ...fork.Step) {
+	if s.err != nil {
+		return
 	}
-	free, err := t.inChild(nil)
-	p := Proof{Name: t.name, Promise: t.promise,
-		Detail: fmt.Sprintf("%s: %s, without restrictions %s", t.steps[len(t.steps)-1].Name, answerText(confined), answerText(free))}
+	confined, err := inChild(plan, steps)
+	free, freeErr := inChild(nil, steps)
+	if err = errors.Join(err, freeErr); err != nil {
+		s.err = fmt.Errorf("self-test of %s: %w", name, err)
+		return
+	}
+	p := Proof{Name: name, Promise: promise,
+		Detail: fmt.Sprintf("%s: %s, without restrictions %s", steps[len(steps)-1].Name, answerText(confined), answerText(free))}
 	switch {
 	case confined != 0 && confined != free:
-		p.Held, p.Means = true, t.means
-	case t.name == enforce.GapKernel && (confined == unix.EPERM || confined == unix.ENOSYS):
+		p.Held, p.Means = true, means
+	case name == enforce.GapKernel && (confined == unix.EPERM || confined == unix.ENOSYS):
 		p.Held, p.Means = true, "the kernel's settings, without zsbx too"
 	}
-	return p, err
+	s.proofs = append(s.proofs, p)
 }
 
 // inChild makes the steps in a process of its own, confined by plan unless that is nil,
 // and returns the errno of the last one, or 0. The others have to succeed; the result of
 // the one before the last, if there is one, becomes the last one's first argument.
-func (t *trial) inChild(plan *enforce.Plan) (unix.Errno, error) {
+func inChild(plan *enforce.Plan, steps []fork.Step) (unix.Errno, error) {
 	// The keeper waits for the steps, not this process, which may have to
 	// answer some of them (Plan.Mediation). A directory can't be executed.
 	c := &fork.Command{Path: "/", Args: []string{"/"}, Keeper: &fork.Keeper{}}
-	if t.listener {
-		f, err := listener()
-		if err != nil {
-			return 0, err
-		}
-		defer f.Close()
-		c.Files = []*os.File{f}
-	}
 	if plan != nil {
 		if err := plan.Confine(c); err != nil {
 			return 0, err
 		}
 	}
-	c.Steps = append(c.Steps, t.steps...)
+	c.Steps = append(c.Steps, steps...)
 	last := &c.Steps[len(c.Steps)-1]
-	if len(t.steps) > 1 {
+	if len(steps) > 1 {
 		last.Back[0] = 1
 	}
 	proc, err := fork.Start(c)
@@ -116,18 +90,6 @@ func (t *trial) inChild(plan *enforce.Plan) (unix.Errno, error) {
 		return step.Errno, nil
 	}
 	return 0, err
-}
-
-// listener is a listening socket.
-func listener() (*os.File, error) {
-	var plain net.ListenConfig
-	plain.SetMultipathTCP(false) // it has no fast open before Linux 6.2
-	l, err := plain.Listen(context.Background(), "tcp4", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	defer l.Close()
-	return l.(*net.TCPListener).File()
 }
 
 // answerText is an answer for people.

@@ -13,8 +13,8 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// addTrials adds the attacks of the self-test, in the order of the promises.
-func (s *linuxScene) addTrials() error {
+// tryAll makes the attacks of the self-test, in the order of the promises.
+func (s *linuxScene) tryAll() error {
 	var st unix.Stat_t
 	in := s.dir + "/in"
 	if err := unix.Stat(in, &st); err != nil {
@@ -25,79 +25,66 @@ func (s *linuxScene) addTrials() error {
 		Paths: []policy.Path{{Path: in, Access: access, Mode: os.ModeDir, ID: policy.FileID{Dev: st.Dev, Ino: st.Ino},
 			Rule: policy.Rule{Path: in, Access: access, Origin: policy.Origin{Source: "self-test"}}}}}
 	open := enforce.NewPlan(&s.policy, s.caps, nil)
-	s.addFiles(open)
-	s.addNetwork()
-	if err := s.addSockets(open); err != nil {
+	s.tryFiles(open)
+	s.tryNetwork()
+	if err := s.trySockets(open); err != nil {
 		return err
 	}
-	s.addSignals(open)
-	s.addOther(open)
-	return s.addMounts()
+	s.trySignals(open)
+	s.tryOther(open)
+	return s.tryMounts()
 }
 
-func (s *linuxScene) addFiles(open *enforce.Plan) {
+func (s *linuxScene) tryFiles(open *enforce.Plan) {
 	file, prog, truncateBy := s.dir+"/file", s.dir+"/prog", "Landlock"
 	if s.caps.Landlock < 3 {
 		truncateBy = "seccomp"
 	}
-	s.add(enforce.GapFiles, "files are read only where allowed", "Landlock", open, opening(file, unix.O_RDONLY))
-	s.add(enforce.GapFiles, "files are written only where allowed", "Landlock", open, opening(file, unix.O_WRONLY))
-	s.add(enforce.GapFiles, "directories are listed only where allowed", "Landlock", open, opening(s.dir+"/empty", unix.O_RDONLY|unix.O_DIRECTORY))
-	s.add(enforce.GapFiles, "files are executed only where allowed", "Landlock", open,
+	s.try(enforce.GapFiles, "files are read only where allowed", "Landlock", open, opening(file, unix.O_RDONLY))
+	s.try(enforce.GapFiles, "files are written only where allowed", "Landlock", open, opening(file, unix.O_WRONLY))
+	s.try(enforce.GapFiles, "directories are listed only where allowed", "Landlock", open, opening(s.dir+"/empty", unix.O_RDONLY|unix.O_DIRECTORY))
+	s.try(enforce.GapFiles, "files are executed only where allowed", "Landlock", open,
 		call("execve(2) prog", unix.SYS_EXECVE, text(prog), put([2]uintptr{text(prog)})))
-	s.add(enforce.GapTruncate, "files are emptied only where they may be written: truncate(2)", truncateBy, open,
+	s.try(enforce.GapTruncate, "files are emptied only where they may be written: truncate(2)", truncateBy, open,
 		call("truncate(2) file", unix.SYS_TRUNCATE, text(file), 1))
 }
 
-func (s *linuxScene) addNetwork() {
+func (s *linuxScene) tryNetwork() {
 	none := s.plan(policy.ResolvedNet{Mode: policy.NetNone})
-	s.add(enforce.GapNetwork, "no network: TCP", "seccomp", none, socket("socket(2) TCP", unix.AF_INET, unix.SOCK_STREAM))
-	s.add(enforce.GapNetwork, "no network: UDP", "seccomp", none, socket("socket(2) UDP", unix.AF_INET, unix.SOCK_DGRAM))
-	s.add(enforce.GapNetwork, "no network: IPv6", "seccomp", none, socket("socket(2) IPv6", unix.AF_INET6, unix.SOCK_STREAM))
+	s.try(enforce.GapNetwork, "no network: TCP", "seccomp", none, socket("socket(2) TCP", unix.AF_INET, unix.SOCK_STREAM))
+	s.try(enforce.GapNetwork, "no network: UDP", "seccomp", none, socket("socket(2) UDP", unix.AF_INET, unix.SOCK_DGRAM))
+	s.try(enforce.GapNetwork, "no network: IPv6", "seccomp", none, socket("socket(2) IPv6", unix.AF_INET6, unix.SOCK_STREAM))
 	const promise = "only the TCP ports that are listed"
 	ports := s.plan(policy.ResolvedNet{Mode: policy.NetPorts, ConnectTCP: []policy.Port{{Number: uint16(s.allowed)}}})
 	tcp, to := socket("socket(2)", unix.AF_INET, unix.SOCK_STREAM), loopback(s.port)
-	s.add(enforce.GapTCPPorts, promise, s.caps.SocketsBy(), ports,
+	s.try(enforce.GapTCPPorts, promise, s.caps.SocketsBy(), ports,
 		tcp, call("connect(2) to a TCP port", unix.SYS_CONNECT, 0, to, unix.SizeofSockaddrInet4))
-	s.add(enforce.GapTCPPorts, promise+": fast open", "seccomp", ports, tcp, fastOpen(to))
-	s.add(enforce.GapTCPPorts, promise+": UDP", "seccomp", ports, socket("socket(2) UDP", unix.AF_INET, unix.SOCK_DGRAM))
+	s.try(enforce.GapTCPPorts, promise+": fast open", "seccomp", ports, tcp, fastOpen(to))
+	s.try(enforce.GapTCPPorts, promise+": UDP", "seccomp", ports, socket("socket(2) UDP", unix.AF_INET, unix.SOCK_DGRAM))
 }
 
-// addSockets connects to sockets outside, and has sockets that a process inherits reach
-// elsewhere. Where no supervisor can be had, a command is not started with such sockets.
-func (s *linuxScene) addSockets(open *enforce.Plan) error {
+// trySockets connects to sockets outside.
+func (s *linuxScene) trySockets(open *enforce.Plan) error {
 	abstract := "@zsbx-check-" + filepath.Base(s.dir)
 	if _, err := s.listen("unix", abstract); err != nil {
 		return err
 	}
-	const promise, inherited = "no connection to sockets of programs outside, by ", "no network: an inherited socket, "
+	const promise = "no connection to sockets of programs outside, by "
 	by := s.caps.SocketsBy()
-	s.add(enforce.GapUnixSockets, promise+"path", by, open, connectUnix("a path", s.dir+"/socket")...)
-	s.add(enforce.GapAbstractSockets, promise+"abstract name", by, open, connectUnix("an abstract name", abstract)...)
-	if !s.caps.Seccomp || !s.caps.SeccompNotify {
-		return nil
-	}
-	r := s.policy
-	r.Net = policy.ResolvedNet{Mode: policy.NetNone}
-	plan := enforce.NewPlanWith(&r, s.caps, nil, enforce.Options{Sockets: true})
-	idle, first := call("shutdown(2)", unix.SYS_SHUTDOWN, 0, unix.SHUT_RD), len(s.trials)
-	s.add(enforce.GapNetwork, inherited+"listening anew", "zsbx", plan, idle, call("listen(2)", unix.SYS_LISTEN, 0, 1))
-	s.add(enforce.GapNetwork, inherited+"fast open", "seccomp", plan, idle, fastOpen(loopback(s.port)))
-	for i := range s.trials[first:] {
-		s.trials[first+i].listener = true
-	}
+	s.try(enforce.GapUnixSockets, promise+"path", by, open, connectUnix("a path", s.dir+"/socket")...)
+	s.try(enforce.GapAbstractSockets, promise+"abstract name", by, open, connectUnix("an abstract name", abstract)...)
 	return nil
 }
 
-// addSignals signals this very process, which takes no notice of it, or would
+// trySignals signals this very process, which takes no notice of it, or would
 // have a file that is not open signal a group: of that the kernel says another error than the filter.
-func (s *linuxScene) addSignals(open *enforce.Plan) {
+func (s *linuxScene) trySignals(open *enforce.Plan) {
 	const (
 		urgent = uintptr(unix.SIGURG)
 		noFile = ^uintptr(0)
 	)
 	signal := func(means string, steps ...fork.Step) {
-		s.add(enforce.GapSignals, "no signals to processes outside: "+steps[len(steps)-1].Name, means, open, steps...)
+		s.try(enforce.GapSignals, "no signals to processes outside: "+steps[len(steps)-1].Name, means, open, steps...)
 	}
 	by := "Landlock"
 	if s.caps.SignalMode() == seccomp.SignalsAll {
@@ -118,14 +105,14 @@ func (s *linuxScene) addSignals(open *enforce.Plan) {
 	signal("seccomp", call("ioctl(2) SIOCSPGRP", unix.SYS_IOCTL, noFile, 0x8902))
 }
 
-// addOther acts on this very process, and changes nothing about it; the others would fail
+// tryOther acts on this very process, and changes nothing about it; the others would fail
 // in any case, by another error.
-func (s *linuxScene) addOther(open *enforce.Plan) {
+func (s *linuxScene) tryOther(open *enforce.Plan) {
 	var limit unix.Rlimit
 	_ = unix.Prlimit(0, unix.RLIMIT_CORE, nil, &limit)
-	s.add(enforce.GapPriorities, "no change of limits and priorities of processes outside", "seccomp", open,
+	s.try(enforce.GapPriorities, "no change of limits and priorities of processes outside", "seccomp", open,
 		call("prlimit64(2)", unix.SYS_PRLIMIT64, uintptr(os.Getpid()), unix.RLIMIT_CORE, put(limit)))
-	s.add(enforce.GapTerminal, "no typing into the caller's terminal", "seccomp", open,
+	s.try(enforce.GapTerminal, "no typing into the caller's terminal", "seccomp", open,
 		call("ioctl(2) TIOCSTI", unix.SYS_IOCTL, ^uintptr(0), unix.TIOCSTI))
 	for _, c := range []fork.Step{
 		call("io_uring_setup(2)", unix.SYS_IO_URING_SETUP),
@@ -133,21 +120,21 @@ func (s *linuxScene) addOther(open *enforce.Plan) {
 		call("keyctl(2)", unix.SYS_KEYCTL),
 		call("unshare(2) CLONE_NEWUSER", unix.SYS_UNSHARE, unix.CLONE_NEWUSER),
 	} {
-		s.add(enforce.GapKernel, "system calls that builds don't need are closed: "+c.Name, "seccomp", open, c)
+		s.try(enforce.GapKernel, "system calls that builds don't need are closed: "+c.Name, "seccomp", open, c)
 	}
 	if s.caps.Capabilities&(1<<unix.CAP_SYS_ADMIN) != 0 {
 		var u unix.Utsname
 		_ = unix.Uname(&u)
 		name := unix.ByteSliceToString(u.Nodename[:]) // which it has already
-		s.add("capabilities", "root without the capabilities that builds don't need", "capset", open,
+		s.try("capabilities", "root without the capabilities that builds don't need", "capset", open,
 			call("sethostname(2)", unix.SYS_SETHOSTNAME, text(name), uintptr(len(name))))
 	}
 }
 
-// addMounts attacks what a mount namespace holds, and a file of zsbx's own in a
+// tryMounts attacks what a mount namespace holds, and a file of zsbx's own in a
 // writable tree, which is held with mounts and without. Where there is none, there
 // is nothing else to prove: the plan has the gaps.
-func (s *linuxScene) addMounts() error {
+func (s *linuxScene) tryMounts() error {
 	host, err := policy.ThisHost()
 	if err != nil {
 		return err
@@ -157,7 +144,7 @@ func (s *linuxScene) addMounts() error {
 	if plan.Mounts == nil {
 		by = "Landlock"
 	}
-	s.add(enforce.GapOwnFiles, "no change of zsbx's own files", by, plan, opening(own, unix.O_WRONLY))
+	s.try(enforce.GapOwnFiles, "no change of zsbx's own files", by, plan, opening(own, unix.O_WRONLY))
 	r := s.policy
 	r.Deny = []policy.DenyPath{{Pattern: s.dir + "/in/denied"}}
 	if plan = enforce.NewPlanWith(&r, s.caps, &host, enforce.Options{}); plan.Mounts == nil {
@@ -165,12 +152,12 @@ func (s *linuxScene) addMounts() error {
 	}
 	if id, err := unix.SysvShmGet(unix.IPC_PRIVATE, 1, unix.IPC_CREAT|0o600); plan.Mounts.IPC && err == nil {
 		s.close = append(s.close, func() { _, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil) })
-		s.add(enforce.GapIPC, "no shared memory, semaphores and message queues of programs outside: System V", by, plan,
+		s.try(enforce.GapIPC, "no shared memory, semaphores and message queues of programs outside: System V", by, plan,
 			call("shmat(2)", unix.SYS_SHMAT, uintptr(id), 0, unix.SHM_RDONLY))
 	}
-	s.add(enforce.GapDeny, "no access to what is denied inside a writable tree", by, plan, opening(s.dir+"/in/denied", unix.O_RDONLY))
-	s.add(enforce.GapProtect, "no change of git's configuration and hooks and the like", by, plan, opening(s.dir+"/in/.git/config", unix.O_WRONLY))
-	s.add(enforce.GapMetadata, "no change of mode, owner, times, attributes and flags of files outside", by, plan,
+	s.try(enforce.GapDeny, "no access to what is denied inside a writable tree", by, plan, opening(s.dir+"/in/denied", unix.O_RDONLY))
+	s.try(enforce.GapProtect, "no change of git's configuration and hooks and the like", by, plan, opening(s.dir+"/in/.git/config", unix.O_WRONLY))
+	s.try(enforce.GapMetadata, "no change of mode, owner, times, attributes and flags of files outside", by, plan,
 		call("fchmodat(2)", unix.SYS_FCHMODAT, at, text(s.dir+"/file"), 0o600))
 	return nil
 }
