@@ -83,7 +83,7 @@ func (f *found) refresh() bool {
 	}
 	now, err := f.in.load(f.record.ID)
 	if err != nil {
-		return !isNotExist(err)
+		return !errors.Is(err, fs.ErrNotExist)
 	}
 	f.close()
 	*f = *now

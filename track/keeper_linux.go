@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zsbx/zsbx/internal/procfs"
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
@@ -33,16 +34,15 @@ const (
 // does no harm to anything else that looks like that. No process can make another one
 // look so; one that does it to itself asks for the signal.
 func isKeeper(p Proc) bool {
-	if p.Name != keeperName || p.Dead() || p.Session != p.Pid || p.Group != p.Pid {
-		return false
-	}
-	return blocksAll(p.Pid)
+	return p.Name == keeperName && !p.Dead() && p.Session == p.Pid && p.Group == p.Pid && blocksAll(p.Pid)
 }
 
 // blocksAll reports whether a process is the user's, has one thread, and blocks every
-// signal, as a keeper does from its first act on.
+// signal, as a keeper does from its first act on. For the uid the owner of /proc/PID is no
+// answer: files below it are root's for a process that is not dumpable.
 func blocksAll(pid int) bool {
-	st := proc.Status(pid)
+	b, _ := procfs.Read(procfs.Path(pid, "status"), make([]byte, 4096))
+	st := procfs.Status(string(b))
 	uids, pids := st["Uid"], st["NSpid"]
 	return len(uids) == 4 && uids[1] == strconv.Itoa(os.Geteuid()) &&
 		slices.Equal(st["Threads"], []string{"1"}) && slices.Equal(st["SigBlk"], []string{allBlocked}) &&
@@ -59,7 +59,8 @@ var errNoKeeper = errors.New("is recorded as the session's keeper but is not one
 func (f *found) openKeeper(ctx context.Context) (h *proc.Handle, err error) {
 	for range 100 {
 		h, err = f.tryKeeper()
-		if !errors.Is(err, errNoKeeper) && !(errors.Is(err, proc.ErrGone) && f.starting()) || ctx.Err() != nil {
+		starting := f.damage == nil && f.locked && !f.spoke() && (f.record.Tracker == "" || !f.record.Keeper.IsZero())
+		if !errors.Is(err, errNoKeeper) && !(errors.Is(err, proc.ErrGone) && starting) || ctx.Err() != nil {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -68,11 +69,9 @@ func (f *found) openKeeper(ctx context.Context) (h *proc.Handle, err error) {
 	return h, err
 }
 
-// starting reports whether a supervisor lives that may still make the session's keeper.
-func (f *found) starting() bool {
-	return f.damage == nil && f.locked && !f.spoke() && (f.record.Tracker == "" || !f.record.Keeper.IsZero())
-}
-
+// tryKeeper opens the process that is the keeper now. One that does not look so may have
+// been stopped as it began, or the command, for which it sleeps until that executes
+// (vfork(2)): they are woken.
 func (f *found) tryKeeper() (*proc.Handle, error) {
 	if !f.recorded() && !f.orphan {
 		v, err := newView()
@@ -87,8 +86,6 @@ func (f *found) tryKeeper() (*proc.Handle, error) {
 	}
 	defer h.Close()
 	if v, err := newView(); err == nil && blocksAll(h.Pid) {
-		// Somebody has stopped it as it began, or the command, for which it
-		// sleeps until that executes (vfork(2)).
 		signalAll(append(v.Below(h.Pid), h.Process), unix.SIGCONT)
 	}
 	return nil, fmt.Errorf("process %d %w", h.Pid, errNoKeeper)

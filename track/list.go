@@ -48,18 +48,18 @@ func (i *Info) Guarantee() string { return i.Record.Tracker.Guarantee(!i.Record.
 func (s *Store) List() ([]Info, error) {
 	var all []Info
 	err := s.each(func(p place, ids []string) (err error) {
-		var fs []*found
+		var loaded []*found
 		for _, id := range ids {
 			f, lerr := p.load(id)
 			switch {
 			case lerr == nil:
 				f.close() // or a long list would take more descriptors than there are
-				fs = append(fs, f)
-			case !isNotExist(lerr):
+				loaded = append(loaded, f)
+			case !errors.Is(lerr, fs.ErrNotExist):
 				err = errors.Join(err, fmt.Errorf("session %s: %w", id, lerr))
 			}
 		}
-		infos, lerr := look(fs)
+		infos, lerr := look(loaded)
 		all = append(all, infos...)
 		return errors.Join(err, lerr)
 	})
@@ -173,11 +173,6 @@ func (v *view) life(f *found, procs int) Life {
 		return Ended
 	}
 	return Lost
-}
-
-// isNotExist reports whether a session is no more.
-func isNotExist(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrNotFound)
 }
 
 // BrokerName is what the kernel calls a program that goes on to answer for a

@@ -18,7 +18,7 @@ func (s *Store) Prune(ctx context.Context) ([]Report, error) {
 		}
 		r, err := s.Reap(ctx, i.ID)
 		switch {
-		case isNotExist(err): // somebody else was faster
+		case errors.Is(err, ErrNotFound): // somebody else was faster
 		case err != nil:
 			errs = append(errs, fmt.Errorf("session %s: %w", i.ID, err))
 		default:

@@ -61,24 +61,16 @@ type Record struct {
 
 // check refuses what this package would never have written.
 func (r *Record) check(id string) error {
-	switch y := r.Started.UTC().Year(); {
-	case r.Version < 1:
-		return errors.New("not a session record: no version")
-	case r.ID != id:
-		return fmt.Errorf("the record is of session %.80q", r.ID)
-	case y < 0 || y > 9999:
-		return fmt.Errorf("not a session record: begun in the year %d", y)
-	case r.Name != "" && CheckName(r.Name) != nil:
-		return CheckName(r.Name)
-	case r.Tracker != "" && r.Keeper.IsZero() && r.Command.Start == 0:
-		return errors.New("not a session record: it names nothing that holds the session")
-	case r.Cgroup != nil && !r.Cgroup.Of(id):
-		return fmt.Errorf("not a session record: the control group %.200q is not the session's", r.Cgroup.Path)
+	year := r.Started.UTC().Year()
+	bad := r.Version < 1 || r.ID != id || year < 0 || year > 9999 || r.Name != "" && CheckName(r.Name) != nil
+	bad = bad || r.Tracker != "" && r.Keeper.IsZero() && r.Command.Start == 0 // nothing holds the session
+	bad = bad || r.Cgroup != nil && !r.Cgroup.Of(id)
+	bad = bad || r.Keeper.Pid == 1 // which may be the others', in a container
+	for _, p := range []ProcID{r.Self, r.Keeper, r.Command} {
+		bad = bad || p.Pid < 0 || p.Pid > 1<<30 // negative ones are groups to kill(2)
 	}
-	for _, p := range []ProcID{r.Self, r.Keeper, r.Command} { // negative ones are groups to kill(2)
-		if p.Pid < 0 || p.Pid > 1<<30 || r.Keeper.Pid == 1 { // 1 may be the others, in a container
-			return fmt.Errorf("not a session record: bad pid %d", p.Pid)
-		}
+	if bad {
+		return fmt.Errorf("not a record of session %s", id)
 	}
 	return nil
 }

@@ -47,16 +47,6 @@ func Fill(ps []Process) {
 	}
 }
 
-// Status gives the fields of each line of proc_pid_status(5), which anybody may
-// read of any process; none if there is no such process. For the uid the owner of
-// /proc/PID is no answer: files below it are root's for a process that is not
-// dumpable.
-func Status(pid int) map[string][]string {
-	var buf [4096]byte
-	b, _ := procfs.Read(procfs.Path(pid, "status"), buf[:])
-	return procfs.Status(string(b))
-}
-
 // Getenv gives a variable of the environment that a process was started with, or
 // "". A process can hide that, but it can't make it so for a process that it does
 // not start. hidden says that nobody of its user may read it, as ssh-agent(1) has
