@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"path"
@@ -22,17 +23,15 @@ type place struct {
 	gone  string   // "does not exist" or the like; "" when there is something
 	at    string   // the part of the path that gone is said of
 	links []string // the symbolic links that were followed, canonical but for themselves
-	exact bool     // the last name is spelled as the file system spells it
 }
 
 // walker resolves symbolic links through a Host, as path_resolution(7) says. It
-// caches lookups, so that ten thousand paths below one directory cost one look at
-// that directory: use one for each Resolve.
+// looks at each name once, so that ten thousand paths below one directory cost one look
+// at that directory: use one for each Resolve.
 type walker struct {
 	host *Host
-	root place
-	seen map[string]*place // by path, of which links, "." and ".." are parts
-	slab []place           // one allocation for many
+	seen map[string]seen // by path, of which the directory is canonical
+	dir  string          // the last one that had no links, and a slash: many paths lie in one
 
 	// exact asks for names as the file system spells them. macOS finds
 	// ".SSH" where ".ssh" lies, but a rule for the former matches nothing.
@@ -40,20 +39,16 @@ type walker struct {
 	names map[string][]fs.DirEntry // of directories, for exact
 }
 
-func newWalker(h *Host, size int) *walker {
-	root := place{path: "/", stat: Stat{Mode: fs.ModeDir}}
-	return &walker{host: h, root: root, seen: make(map[string]*place, size), slab: make([]place, 0, size), names: map[string][]fs.DirEntry{}}
+// seen is what was found at a path.
+type seen struct {
+	stat   Stat
+	gone   bool
+	target string // of a symbolic link
+	exact  string // the path as the file system spells it; "" where nobody asked
 }
 
-// keep remembers where a path leads.
-func (w *walker) keep(p string, pl place) *place {
-	if len(w.slab) == cap(w.slab) {
-		w.slab = make([]place, 0, 64)
-	}
-	w.slab = append(w.slab, pl)
-	kept := &w.slab[len(w.slab)-1]
-	w.seen[p] = kept
-	return kept
+func newWalker(h *Host, size int) *walker {
+	return &walker{host: h, seen: make(map[string]seen, size), names: map[string][]fs.DirEntry{}}
 }
 
 // walk resolves an absolute path. Where it does not exist, the longest
@@ -64,15 +59,86 @@ func (w *walker) walk(p string) (place, error) {
 	if !path.IsAbs(p) {
 		p = "/" + p
 	}
-	pl, err := w.find(p, 0)
-	if err != nil {
-		return place{}, err
+	at, plain := place{path: "/", stat: Stat{Mode: fs.ModeDir}}, true // plain: what was walked is canonical as it stands
+	rest := p[1:]
+	if !w.exact && len(w.dir) > 1 && strings.HasPrefix(p, w.dir) {
+		at.path, rest = w.dir[:len(w.dir)-1], p[len(w.dir):]
 	}
-	found := *pl
-	if found.path == "/" && found.gone == "" && w.host.Lstat != nil {
-		found.stat, err = w.host.Lstat("/")
+	for rest != "" {
+		var name string
+		name, rest, _ = strings.Cut(rest, "/")
+		full := strings.TrimSuffix(p[:max(len(p)-len(rest), 1)], "/")
+		if plain = plain && name != "" && name != "." && name != ".."; !plain {
+			full = path.Join(at.path, name)
+		}
+		switch {
+		case name == "" || name == ".":
+			continue
+		case at.gone != "": // ".." can only be taken as it is written
+			at.path = full
+			continue
+		case !at.stat.Mode.IsDir():
+			at.gone, at.at, at.path = "is not a directory", at.path, full
+			continue
+		}
+		s, err := w.look(at.path, full)
+		if err != nil {
+			return place{}, err
+		}
+		if plain && rest == "" && !w.exact {
+			w.dir = full[:len(full)-len(name)]
+		}
+		at.path, at.stat = full, s.stat
+		if w.exact && s.exact != "" {
+			at.path, plain = s.exact, plain && s.exact == full
+		}
+		switch link := at.path; {
+		case s.gone:
+			at.gone, at.at = "does not exist", full
+		case s.stat.Mode&fs.ModeSymlink == 0:
+		case s.target == "":
+			at.gone, at.at = "does not exist", link
+		case len(at.links) == maxLinks:
+			return place{}, syscall.ELOOP
+		default:
+			at.links, plain = append(at.links, link), false
+			rest = s.target + "/" + rest
+			if at.path = path.Dir(link); path.IsAbs(s.target) {
+				at.path = "/"
+			}
+			at.stat = Stat{Mode: fs.ModeDir}
+		}
 	}
-	return found, err
+	var err error
+	if at.gone == "" && w.host.Lstat != nil && at.stat.ID == (FileID{}) { // a directory above the last name
+		at.stat, err = w.host.Lstat(at.path)
+	}
+	return at, err
+}
+
+// look looks at one name in a canonical directory; full is the path of it.
+func (w *walker) look(dir, full string) (seen, error) {
+	s, known := w.seen[full]
+	if !known {
+		err := fs.ErrNotExist // a Resolved made by hand has no Lstat
+		if w.host.Lstat != nil {
+			s.stat, err = w.host.Lstat(full)
+		}
+		if s.gone = errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR); err != nil && !s.gone {
+			return s, err
+		}
+	}
+	if w.exact && s.exact == "" && !s.gone {
+		s.exact, known = w.spelling(dir, full, s.stat), false
+	}
+	var err error
+	if !known && !s.gone && s.stat.Mode&fs.ModeSymlink != 0 {
+		s.target, err = w.host.Readlink(cmp.Or(s.exact, full))
+	}
+	if !known && err == nil {
+		w.seen[full] = s
+	}
+	return s, err
 }
 
 // Remembering is a copy of the Host whose RealPath and Trail look at each name
@@ -104,93 +170,6 @@ func (h *Host) Trail(p string) (real string, links []string, st Stat, err error)
 		err = &fs.PathError{Op: "lstat", Path: pl.at, Err: fs.ErrNotExist}
 	}
 	return pl.path, pl.links, pl.stat, err
-}
-
-// find is walk, depth links deep. The result is shared: it must not be changed.
-func (w *walker) find(p string, depth int) (*place, error) {
-	if p == "" || p == "/" {
-		return &w.root, nil
-	}
-	if pl := w.seen[p]; pl != nil && (pl.exact || !w.exact) {
-		return pl, nil
-	}
-	if depth > maxLinks {
-		return nil, syscall.ELOOP
-	}
-	slash := strings.LastIndexByte(p, '/')
-	name := p[slash+1:]
-	dir, err := w.find(p[:slash], depth)
-	if err != nil || name == "" || name == "." {
-		return dir, err
-	}
-	full := p // no copy while the path is canonical as it stands
-	if name == ".." || slash > 0 && p[:slash] != dir.path || slash > 0 && dir.path == "/" {
-		full = path.Join(dir.path, name)
-	}
-	var pl place
-	switch {
-	case dir.gone != "": // ".." can only be taken as it is written
-		pl = *dir
-		pl.path = full
-	case !dir.stat.Mode.IsDir():
-		pl = place{path: full, gone: "is not a directory", at: dir.path, links: dir.links}
-	case full != p:
-		to, err := w.find(full, depth)
-		if err != nil {
-			return nil, err
-		}
-		pl = *to
-		pl.links = slices.Concat(dir.links, to.links)
-	default:
-		if pl, err = w.look(dir.path, full, depth); err != nil {
-			return nil, err
-		}
-	}
-	if len(pl.links) > maxLinks {
-		return nil, syscall.ELOOP
-	}
-	pl.exact = w.exact
-	return w.keep(p, pl), nil
-}
-
-// look looks at one name in a canonical directory; full is the path of it.
-func (w *walker) look(dir, full string, depth int) (place, error) {
-	if w.host.Lstat == nil { // a Resolved made by hand
-		return place{path: full, at: full, gone: "does not exist"}, nil
-	}
-	st, err := w.host.Lstat(full)
-	pl := place{path: full, at: full, stat: st}
-	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		pl.gone = "does not exist"
-		return pl, nil
-	case err != nil:
-		return pl, err
-	case w.exact:
-		pl.path = w.spelling(dir, full, st)
-	}
-	if st.Mode&fs.ModeSymlink == 0 {
-		return pl, nil
-	}
-	link := pl.path
-	target, err := w.host.Readlink(link)
-	if err != nil {
-		return pl, err
-	}
-	whole := target
-	if !path.IsAbs(target) {
-		whole = dir + "/" + target
-	}
-	to, err := w.find(whole, depth+1)
-	if err != nil {
-		return pl, err
-	}
-	pl = *to
-	pl.links = append([]string{link}, to.links...)
-	if target == "" {
-		pl.gone, pl.at = "does not exist", link
-	}
-	return pl, nil
 }
 
 // spelling is the path of a file with its last name as the directory has it.
