@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/shell"
-	"github.com/zsbx/zsbx/policy/units"
 )
 
 // acceptor answers whether a command may start although promises can't be kept, as
@@ -121,31 +119,26 @@ func confirm(question string) (bool, error) {
 // tellHome says in one line what was written to a private home and is gone, and
 // which flags keep it the next time: those of directories, but not of places that hold
 // secrets, and of what programs outside start.
-func (a *app) tellHome(plan *enforce.Plan, home []sandbox.HomeWrite) {
-	if len(home) == 0 {
+func (a *app) tellHome(plan *enforce.Plan, home []string) {
+	if home == nil {
 		return
 	}
-	slices.SortStableFunc(home, func(x, y sandbox.HomeWrite) int { return cmp.Compare(y.Bytes, x.Bytes) })
-	var what, flags []string
-	for i, h := range home {
-		text := units.FormatSize((h.Bytes + 1023) &^ 1023)
-		if h.Dir {
-			text = count(h.Files, "file", "files") + ", " + text
-		}
-		what = append(what, fmt.Sprintf("%s (%s)", shell.Quote(h.Path), text))
-		if h.Dir && i < mostNamed && plan.Policy.Secret(h.Path) == "" && plan.Policy.StartedOutside(h.Path) == "" {
-			flags = append(flags, "--rw "+shell.Quote(strings.ReplaceAll(h.Path, "$", "$$")))
+	flags := ""
+	for _, p := range home[:min(len(home), mostNamed)] {
+		dir, isDir := strings.CutSuffix(p, "/")
+		if isDir && plan.Policy.Secret(dir) == "" && plan.Policy.StartedOutside(dir) == "" {
+			flags += "--rw " + shell.Quote(strings.ReplaceAll(dir, "$", "$$")) + " "
 		}
 	}
-	a.say.warn("written to the private home directory, and gone: %s", few(what))
-	if flags != nil {
-		a.say.hint("%s --create-missing", strings.Join(flags, " "))
+	a.say.warn("written to the private home directory, and gone: %s", few(each(home, shell.Quote)))
+	if flags != "" {
+		a.say.hint("%s--create-missing", flags)
 	}
 }
 
 // tellOf says what a command did beside what it was to do. The plan is nil for one
 // that was only tracked.
-func (a *app) tellOf(plan *enforce.Plan, res *sandbox.Result, argv []string) {
+func (a *app) tellOf(plan *enforce.Plan, res *sandbox.Result) {
 	a.tellChanges(res.Changes)
 	if plan == nil {
 		return
@@ -153,9 +146,6 @@ func (a *app) tellOf(plan *enforce.Plan, res *sandbox.Result, argv []string) {
 	a.tellHome(plan, res.Home)
 	if res.Report.Kept {
 		a.say.warn("what was left running can still change files that programs outside act upon; zsbx will not report that")
-	}
-	if res.Failed {
-		a.hintOwn(plan, argv)
 	}
 }
 
@@ -174,21 +164,4 @@ func (a *app) tellChanges(changes []enforce.Change) {
 		names = append(names, shell.Quote(c.Path)+" ("+what+")")
 	}
 	a.say.warn("look at what came while the command ran, is denied to it or acted upon outside: %s", few(names))
-}
-
-// hintOwn tells of a file on the command line that the command did not see, after
-// it has failed: "no such file" is all that it could say.
-func (a *app) hintOwn(plan *enforce.Plan, argv []string) {
-	for _, arg := range argv[1:] {
-		if !filepath.IsAbs(arg) {
-			continue
-		}
-		own := plan.Mounts.PrivateIn(filepath.Clean(arg))
-		if _, err := os.Lstat(arg); own == "" || err != nil {
-			continue
-		}
-		a.say.warn("%s was the command's own: %s was not there", own, shell.Quote(arg))
-		a.say.hint("--ro %s", shell.Quote(arg))
-		return
-	}
 }

@@ -44,30 +44,21 @@ func named(name, program string) bool {
 // Spared says in one line which places of secrets a rule did not open, or, where they
 // can't be held closed, which it did; "" for none.
 func (r *Resolved) Spared(held bool) string {
-	var first *DenyPath
-	more := -1
-	for i := range r.Deny {
-		if d := &r.Deny[i]; d.Secret {
-			if more++; first == nil {
-				first = d
-			}
-		}
-	}
-	if first == nil || first.Deny.Origin.Source == "default" || first.Deny.Origin.BuiltIn() { // nobody asked for them
+	spared := slices.DeleteFunc(slices.Clone(r.Deny), func(d DenyPath) bool { return !d.Secret })
+	if len(spared) == 0 {
 		return ""
 	}
-	name, flag := r.tilde(first.Pattern), "--ro"
-	if r.Allowed(path.Dir(first.Pattern), Write).Allowed {
-		flag = "--rw"
+	from, name, more := spared[0].Deny.Origin, r.tilde(spared[0].Pattern), ""
+	if n := len(spared) - 1; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
 	}
-	what := name
-	if more > 0 {
-		what += fmt.Sprintf(" and %d more", more)
+	switch {
+	case from.Source == "default" || from.BuiltIn(): // nobody asked for them
+		return ""
+	case !held:
+		return fmt.Sprintf("%s: %s%s: open, since nothing can be hidden here", from, name, more)
 	}
-	if !held {
-		return fmt.Sprintf("%s: %s: open, since nothing can be hidden here", first.Deny.Origin, what)
-	}
-	return fmt.Sprintf("%s: %s: closed; %s %s opens it", first.Deny.Origin, what, flag, name)
+	return fmt.Sprintf("%s: %s%s: closed; --ro %s opens it", from, name, more, name)
 }
 
 // closed finds out which of the files are there and closed.

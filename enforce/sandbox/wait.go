@@ -22,7 +22,7 @@ type Result struct {
 	Status  syscall.WaitStatus // how the command ended; SIGKILL where that is not known, or for the limit of output
 	Report  track.Report       // what was ended with it, what is left, and whether that is certain
 	Changes []enforce.Change   // files that appeared or changed meanwhile and are denied, or acted upon by programs outside
-	Home    []HomeWrite        // what was written into a private home, unless that is kept
+	Home    []string           // directories, which end in "/", and files that were written into a private home, unless that is kept
 	Failed  bool               // the command ended by itself, and not with 0
 }
 

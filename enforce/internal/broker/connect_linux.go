@@ -44,7 +44,7 @@ func (m *Broker) connect(c *Call) answer {
 	if w.addr, errno = c.from.memory(c.args[1], length); errno != 0 {
 		return refused(errno)
 	}
-	if a, ok := m.ask(c, s, w.addr); ok {
+	if a, ok := m.ask(s, w.addr); ok {
 		return a
 	}
 	if path, _ := unixAddress(w.addr); path != "" && s.domain == unix.AF_UNIX {

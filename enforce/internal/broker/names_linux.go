@@ -54,8 +54,9 @@ func (m *Broker) udp(c *Call) answer {
 	return m.queue.give(c.id, pair[0], flags&unix.SOCK_CLOEXEC)
 }
 
-// ask connects the real socket, if s is the command's end of a pair.
-func (m *Broker) ask(c *Call, s socket, addr []byte) (answer, bool) {
+// ask connects the real socket, if s is the command's end of a pair. Whose that is does
+// not matter: it is of the session.
+func (m *Broker) ask(s socket, addr []byte) (answer, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.askers) == 0 {
@@ -65,8 +66,6 @@ func (m *Broker) ask(c *Call, s socket, addr []byte) (answer, bool) {
 	switch {
 	case !ok:
 		return answer{}, false
-	case !m.queue.valid(c.id):
-		return refused(unix.EINTR), true
 	case !m.policy.mayAsk(addr):
 		return refused(unix.EACCES), true
 	}
@@ -83,12 +82,11 @@ func relay(mine, out int) {
 			return
 		}
 		if p[0].Revents != 0 {
-			n, _, err := unix.Recvfrom(mine, buf, unix.MSG_DONTWAIT)
-			if n > 0 {
-				_, _ = unix.Write(out, buf[:n])
-			} else if err == nil || err != unix.EAGAIN && err != unix.EINTR {
+			n, _ := unix.Read(mine, buf)
+			if n <= 0 {
 				return
 			}
+			_, _ = unix.Write(out, buf[:n])
 		}
 		if p[1].Revents != 0 {
 			if n, err := unix.Read(out, buf); err == nil {
