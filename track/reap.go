@@ -95,8 +95,6 @@ type Report struct {
 	Removed   bool   `json:"removed"`             // it is gone from the store
 	Temp      string `json:"temp,omitempty"`      // Options.Temp: for the caller to remove once Removed
 
-	Reached Reached `json:"-"` // by Session.Close; of what was kept, so far
-
 	NotRemoved error `json:"-"` // why Session.Close could not take the session from the store
 }
 

@@ -144,13 +144,3 @@ func (s *Session) Kill() error {
 	}
 	return err
 }
-
-// noteReached looks at the limits while the group is there: systemd removes one
-// that is empty.
-func (s *Session) noteReached() {
-	if g := s.record.Cgroup; g != nil && s.opts.Limits != (Limits{}) {
-		if r := g.Reached(); r != (Reached{}) && (!r.Gone || s.reached == (Reached{})) {
-			s.reached = r
-		}
-	}
-}

@@ -41,7 +41,6 @@ func (s *Session) Next() (ev fork.Event, err error) {
 		s.news.timedOut = true
 	case ev.Kind == fork.Exited:
 		s.news.exited = true
-		s.noteReached()
 	case ev.Kind == fork.Emptied && s.process.KeeperPid == 0:
 		return fork.Event{}, io.EOF // the command has ended; nobody can say so of the session
 	case ev.Kind == fork.Emptied:
@@ -106,8 +105,7 @@ func (s *Session) Close(ctx context.Context) (Report, error) {
 	case s.process == nil:
 		r.prove("nothing was started")
 	case s.opts.Keep && !s.news.emptied && !s.news.lost && !s.nothingLeft():
-		s.noteReached()
-		r.Kept, r.Reached = true, s.reached
+		r.Kept = true
 		return r, s.process.Close()
 	case s.news.emptied:
 		f.proveEmpty(&r)
@@ -121,8 +119,6 @@ func (s *Session) Close(ctx context.Context) (Report, error) {
 			_, err = s.Next()
 		}
 	}
-	s.noteReached()
-	r.Reached = s.reached
 	r.NotRemoved = f.forget(&r)
 	return r, nil
 }

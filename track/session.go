@@ -58,11 +58,8 @@ type Options struct {
 }
 
 // Limits bound what all processes of a session have together, but for the keeper,
-// whatever tracks it; and Reached is how often it ran into them.
-type (
-	Limits  = cgroup.Limits
-	Reached = cgroup.Reached
-)
+// whatever tracks it.
+type Limits = cgroup.Limits
 
 // ErrLimits says that limits can't be set for a session here.
 var ErrLimits = errors.New("limits can't be set here")
@@ -88,8 +85,7 @@ type Session struct {
 	record Record
 	watch  *os.File // the pipe to the watcher on macOS, or nil
 
-	group   string // the directory in which the session's control group is made, scope, or "" for none
-	reached Reached
+	group string // the directory in which the session's control group is made, scope, or "" for none
 
 	tail []fork.Event // what a keeper that is gone wrote down
 	news news

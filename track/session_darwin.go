@@ -36,8 +36,6 @@ func findGroup(Limits) (string, error) {
 	return "", fmt.Errorf("control groups are Linux's: %w", errors.ErrUnsupported)
 }
 
-func (s *Session) noteReached() {}
-
 // equip gives the command what its tracker needs.
 func (s *Session) equip(c *fork.Command) error {
 	c.Keeper = nil

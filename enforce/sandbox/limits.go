@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"slices"
 	"syscall"
 
 	"github.com/zsbx/zsbx/enforce"
@@ -29,26 +30,17 @@ func noLimits(l policy.Limits) string {
 
 // bounds are the limits of the session, without those that are accepted as gaps.
 func (c *prepared) bounds() track.Limits {
-	for _, g := range c.plan.Gaps {
-		if g.Name == enforce.GapLimits {
-			return track.Limits{}
-		}
+	if slices.ContainsFunc(c.plan.Gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapLimits }) {
+		return track.Limits{}
 	}
 	return groupLimits(c.limits)
 }
 
-// tellReached says which limits the session ran into.
-func (c *Command) tellReached(n track.Reached) {
-	if n.Gone && c.limits.Memory > 0 && c.status.Signaled() && c.status.Signal() == syscall.SIGKILL && c.endedItself() {
-		c.warn.warn(Warning{Text: fmt.Sprintf("the command was killed, perhaps for the limit of memory, %s (%s): its control group was gone before it could be asked",
+// tellMemory says what may have killed the command.
+func (c *Command) tellMemory() {
+	killed := c.status.Signaled() && c.status.Signal() == syscall.SIGKILL && c.endedItself()
+	if killed && c.limits.Memory > 0 && c.bounds().Memory > 0 {
+		c.warn.warn(Warning{Text: fmt.Sprintf("the command was killed, perhaps for the limit of memory, %s (%s)",
 			units.FormatSize(c.limits.Memory), c.limits.MemoryFrom)})
-	}
-	if n.OOMKills > 0 {
-		c.warn.warn(Warning{Text: fmt.Sprintf("the session had all of its memory, %s (%s): the kernel ended %d of its processes",
-			units.FormatSize(c.limits.Memory), c.limits.MemoryFrom, n.OOMKills)})
-	}
-	if n.Forks > 0 {
-		c.warn.warn(Warning{Text: fmt.Sprintf("the session had all of its %d processes and threads (%s): %d more could not be made",
-			c.limits.Pids, c.limits.PidsFrom, n.Forks)})
 	}
 }

@@ -64,7 +64,7 @@ func (c *Command) close() (track.Report, error) {
 	if runtime.GOOS == "darwin" { // elsewhere the keeper has said so
 		c.tellEnded(report.Killed)
 	}
-	c.tellReached(report.Reached)
+	c.tellMemory()
 	switch {
 	case err != nil:
 		return report, sessionErr(err)

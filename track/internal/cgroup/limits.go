@@ -12,13 +12,6 @@ type Limits struct {
 	CPU    int64 // thousandths of one processor's time
 }
 
-// Reached is how often a session ran into its limits.
-type Reached struct {
-	OOMKills int  // processes that the kernel killed at the limit of memory
-	Gone     bool // the group was gone before it could be asked, as a scope is soon after its last process
-	Forks    int  // processes and threads that were not made at that of their number
-}
-
 // cpuPeriod is the time in which a limit of processors is kept, in microseconds:
 // the kernel's default.
 const cpuPeriod = 100_000

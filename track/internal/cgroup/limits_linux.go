@@ -50,11 +50,3 @@ func (g *Group) limited(l Limits) error {
 	}
 	return nil
 }
-
-// Reached reads how often the group ran into its limits. What can't be read is 0.
-func (g *Group) Reached() (r Reached) {
-	r.Gone = g.read("cgroup.events") == ""
-	r.OOMKills, _ = number(g.read("memory.events"), "oom_kill")
-	r.Forks, _ = number(g.read("pids.events"), "max")
-	return r
-}

@@ -45,15 +45,3 @@ func TestLimitFiles(t *testing.T) {
 		t.Error("no error without pids.max")
 	}
 }
-
-func TestReached(t *testing.T) {
-	g := fakeGroup(t, map[string]string{
-		"cgroup.events": "populated 0\n", "memory.events": "low 0\nhigh 0\nmax 9\noom 2\noom_kill 2\noom_group_kill 0\n", "pids.events": "max 3\n",
-	})
-	if got := g.Reached(); got != (Reached{OOMKills: 2, Forks: 3}) {
-		t.Errorf("%+v", got)
-	}
-	if got := fakeGroup(t, nil).Reached(); got != (Reached{Gone: true}) {
-		t.Errorf("%+v", got)
-	}
-}
