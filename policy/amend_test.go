@@ -14,7 +14,7 @@ func TestAmend(t *testing.T) {
 	for _, c := range []struct{ old, want string }{
 		{"", "presets = [\"rust\"]\n\n[fs]\nrw = [\".\"]\nro = [\n  \"~/x\",\n  \"~/y\",\n]\n\n[net]\nunix = [\"/s\"]\n"},
 		{"# mine\n[fs] # files\nro = [\"a\"] # why\nrw = [ # and\n  \"b\", # so\n]\n[net]\nallow = false\n",
-			"# mine\npresets = [\"rust\"]\n\n[fs] # files\nro = [\"~/x\", \"~/y\", \"a\"] # why\nrw = [ # and\n  \".\",\n  \"b\", # so\n]\n[net]\nunix = [\"/s\"]\nallow = false\n"},
+			"presets = [\"rust\"]\n\n# mine\n[fs] # files\nro = [\"~/x\", \"~/y\", \"a\"] # why\nrw = [ # and\n  \".\",\n  \"b\", # so\n]\n[net]\nunix = [\"/s\"]\nallow = false\n"},
 		{"presets = []\n[fs]\nrw = [\".\"]\n[linux.fs]\nro = [\"z\"]\n",
 			"presets = [\"rust\"]\n[fs]\nro = [\n  \"~/x\",\n  \"~/y\",\n]\nrw = [\".\"]\n[linux.fs]\nro = [\"z\"]\n\n[net]\nunix = [\"/s\"]\n"},
 	} {

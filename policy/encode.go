@@ -194,12 +194,8 @@ func (k *key) insert(text string, list []*tree.Node) string {
 	}
 	at := strings.Index("\n"+text, "\n["+header+"]")
 	switch {
-	case header == "" && len(root.Fields) > 0: // before the first key or table, and after what is said of the file
-		at = strings.LastIndexByte(text[:root.Fields[0].Off], '\n') + 1
-		if text[at] == '[' {
-			whole += "\n"
-		}
-		return text[:at] + whole + text[at:]
+	case header == "" && text != "": // before all tables
+		return whole + "\n" + text
 	case header != "" && at >= 0:
 		at += strings.IndexByte(text[at:], '\n') + 1
 		return text[:at] + whole + text[at:]

@@ -63,8 +63,9 @@ func (h *Host) whole(s string, quote func(string) string) (string, error) {
 			value, err := h.lookup(v.name)
 			return quote(value), err
 		}
-		if value := firstAbsolute(h.Getenv(v.name)); value != "" {
-			return quote(value), nil
+		// GOPATH is a list; go writes to its first element only.
+		if value, _, _ := strings.Cut(h.Getenv(v.name), ":"); strings.HasPrefix(value, "/") {
+			return quote(strings.TrimRight(value, "/")), nil
 		}
 		return h.whole(v.word, quote)
 	})
@@ -151,17 +152,6 @@ func closingBrace(s string) int {
 		}
 	}
 	return -1
-}
-
-// firstAbsolute is the first element of a colon-separated list when it is an
-// absolute path, otherwise "". GOPATH is such a list; go writes to its first
-// element only.
-func firstAbsolute(list string) string {
-	first, _, _ := strings.Cut(list, ":")
-	if !strings.HasPrefix(first, "/") {
-		return ""
-	}
-	return strings.TrimRight(first, "/")
 }
 
 // literal writes an absolute path so that expanding it gives it back.

@@ -91,9 +91,7 @@ func (r *Resolved) Look(name string) (p string, st Stat, exists bool) {
 	if !path.IsAbs(name) {
 		name = r.Dir + "/" + name
 	}
-	w := newWalker(&r.host, 8)
-	w.exact = r.OS == "macos"
-	pl, err := w.walk(name)
+	pl, err := r.host.spelled(name)
 	if err != nil {
 		return "", Stat{}, false
 	}

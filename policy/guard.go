@@ -194,25 +194,18 @@ func (g *guard) actedUpon(p *Path) string {
 		}
 	}
 	if rel, ok := strings.CutPrefix(p.Path, g.home+"/"); ok && g.home != "." {
-		return startedBy(rel, p.Mode&fs.ModeDir != 0)
+		return placeOf(rel, p.Mode.IsDir(), "startup", "programs")
 	}
-	return placeOf(p.Path, p.Mode&fs.ModeDir != 0, places("system"))
+	return placeOf(p.Path, p.Mode.IsDir(), "system")
 }
 
-// startedBy is the place below the home directory that programs outside start, or
-// read when they start, and that writing to a path below it could change, or "".
-func startedBy(rel string, dir bool) string {
-	if place := placeOf(rel, dir, StartupFiles()); place != "" {
-		return place
-	}
-	return placeOf(rel, dir, places("programs"))
-}
-
-// placeOf is the first of some places that a path lies in, or that lies in it.
-func placeOf(p string, dir bool, places []string) string {
-	for _, place := range places {
-		if Within(p, place) || dir && Within(place, p) {
-			return place
+// placeOf is the first place of some sections that a path lies in, or that lies in it.
+func placeOf(p string, dir bool, sections ...string) string {
+	for _, section := range sections {
+		for _, place := range places(section) {
+			if Within(p, place) || dir && Within(place, p) {
+				return place
+			}
 		}
 	}
 	return ""
@@ -225,7 +218,7 @@ func placeOf(p string, dir bool, places []string) string {
 func (r *Resolved) StartedOutside(p string) string {
 	g := r.host.newGuard(nil)
 	if rel, ok := strings.CutPrefix(p, g.home+"/"); ok && g.home != "." {
-		if place := startedBy(rel, true); place != "" {
+		if place := placeOf(rel, true, "startup", "programs"); place != "" {
 			return "~/" + place
 		}
 	}

@@ -43,9 +43,7 @@ func HostIn(dir string) (Host, error) {
 		}
 		dir = wd + "/" + dir
 	}
-	w := newWalker(&h, 8)
-	w.exact = h.OS == "macos"
-	pl, err := w.walk(dir)
+	pl, err := h.spelled(dir)
 	switch {
 	case err != nil:
 		return Host{}, fmt.Errorf("working directory %s: %w", dir, err)
@@ -99,17 +97,11 @@ func ReadFile(name string) ([]byte, error) {
 	return files.Read(name, MaxFileSize)
 }
 
-// home finds the home directory in the kernel's spelling.
-func (rs *resolver) home() {
-	if rs.host.OS != "macos" || rs.host.Home == "" {
-		return
-	}
-	rs.r.RealHome = rs.host.Home
-	rs.w.exact = true
-	if pl, err := rs.w.walk(rs.host.Home); err == nil {
-		rs.r.RealHome = pl.path
-	}
-	rs.w.exact = false
+// spelled is where a path leads, in the kernel's spelling.
+func (h *Host) spelled(p string) (place, error) {
+	w := newWalker(h, 8)
+	w.exact = h.OS == "macos"
+	return w.walk(p)
 }
 
 // PasswdHome is the home directory that /etc/passwd has for the real user of this

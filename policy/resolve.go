@@ -39,7 +39,12 @@ func (p *Policy) Resolve(h Host) (*Resolved, error) {
 	}
 	h.walker = rs.w // a copy of the caller's Host, and not the one in rs.r
 	rs.presets = h.forPresets(flat.Env.Set)
-	rs.home()
+	if h.OS == "macos" && h.Home != "" {
+		rs.r.RealHome = h.Home
+		if pl, err := h.spelled(h.Home); err == nil {
+			rs.r.RealHome = pl.path
+		}
+	}
 	if asked > MaxRules {
 		return nil, Errors{{Code: CodeLimit, Msg: fmt.Sprintf("%d rules: the most is %d", asked, MaxRules)}}
 	}
