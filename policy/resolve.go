@@ -31,7 +31,12 @@ func (p *Policy) Resolve(h Host) (*Resolved, error) {
 		return nil, Errors{{Code: CodeValue, Msg: "host", Err: err}}
 	}
 	flat := p.on(h.OS)
-	paths, asked := flat.count()
+	paths, asked := 0, len(flat.FS.Deny)+len(flat.Net.ConnectTCP)+len(flat.Net.BindTCP)+len(flat.Net.Unix)+len(flat.Env.Allow)+len(flat.Env.Set)
+	for rule := range flat.paths {
+		if paths++; !rule.Optional { // not the baseline's or a preset's
+			asked++
+		}
+	}
 	h.agents = cacheOfAgents(flat.FS.Rules)
 	rs := &resolver{
 		r:    &Resolved{OS: h.OS, Dir: h.Dir, Home: h.Home, TempDir: h.TempDir, host: h},
@@ -88,19 +93,6 @@ func (p *Policy) paths(yield func(Rule) bool) {
 			return
 		}
 	}
-}
-
-// count gives the number of rules for paths, and that of all rules that are not the
-// baseline's or a preset's.
-func (p *Policy) count() (paths, asked int) {
-	asked = len(p.FS.Deny) + len(p.Net.ConnectTCP) + len(p.Net.BindTCP) + len(p.Net.Unix) + len(p.Env.Allow) + len(p.Env.Set)
-	for r := range p.paths {
-		paths++
-		if !r.Optional {
-			asked++
-		}
-	}
-	return paths, asked
 }
 
 // resolver is one run of Resolve.

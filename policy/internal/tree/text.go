@@ -34,15 +34,9 @@ func (l *Places) At(off int) (int, int) {
 }
 
 // checkText looks at a whole file for what neither format allows: text that
-// is not UTF-8, a byte order mark, NUL, and characters that hide something from whoever reads the
-// file, in comments too. The result is nil when it is fine.
+// is not UTF-8, and characters that hide something from whoever reads the
+// file, in comments too, a byte order mark among them. The result is nil when it is fine.
 func checkText(data []byte) *Mistake {
-	if i := bytes.IndexByte(data, 0); i >= 0 {
-		return &Mistake{i, Syntax, "a NUL byte: this is not a text file"}
-	}
-	if bytes.HasPrefix(data, []byte("\uFEFF")) {
-		return &Mistake{0, Syntax, "the file begins with a byte order mark, which an editor put there: save it as UTF-8 without one"}
-	}
 	for i := 0; i < len(data); {
 		if data[i] < utf8.RuneSelf {
 			i++
