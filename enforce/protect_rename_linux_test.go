@@ -39,7 +39,7 @@ func TestProtectedRename(t *testing.T) {
 	write(t, p.in+"/.git/new", "new")
 	write(t, p.in+"/sub/config", "its own")
 	write(t, p.in+"/sub/new", "new")
-	for link, to := range map[string]string{"git": ".git", "self": "/proc/self/cwd"} {
+	for link, to := range map[string]string{"git": ".git"} {
 		if err := os.Symlink(to, p.in+"/"+link); err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,6 @@ func TestProtectedRename(t *testing.T) {
 			{"rename", []string{".git/new", ".git/config"}, c.want},
 			{"rename", []string{".git/hooks/", ".git/h"}, c.want},
 			{"rename", []string{"git/new", "git/../.git/config"}, c.want},
-			{"rename", []string{"self/.git/new", "/proc/self/cwd/.git/config"}, c.want},
 			{"renameat", []string{".git", "new", "config"}, c.want},
 			{"renameat", []string{".git", "../.git/new", p.in + "/.git/config"}, c.want},
 			{"exchange", []string{".git/new", ".git/config"}, c.want},

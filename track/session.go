@@ -161,9 +161,11 @@ func (s *Session) choose() (err error) {
 }
 
 // ProbeLimits finds out, by making a group and removing it again, whether a
-// session can have limits.
-func ProbeLimits(l Limits) error {
-	_, err := findGroup(l)
+// session can have limits, if there are any.
+func ProbeLimits(l Limits) (err error) {
+	if l != (Limits{}) {
+		_, err = findGroup(l)
+	}
 	return err
 }
 

@@ -18,11 +18,7 @@ func groupLimits(l policy.Limits) track.Limits {
 
 // noLimits says why this machine can't keep them, or "".
 func noLimits(l policy.Limits) string {
-	want := groupLimits(l)
-	if want == (track.Limits{}) {
-		return ""
-	}
-	if err := track.ProbeLimits(want); err != nil {
+	if err := track.ProbeLimits(groupLimits(l)); err != nil {
 		return "a control group (version 2) is needed: " + err.Error()
 	}
 	return ""

@@ -3,11 +3,13 @@ package broker
 import (
 	"path"
 	"runtime"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/internal/seccomp"
+	"github.com/zsbx/zsbx/internal/procfs"
 )
 
 // A mount point can be neither renamed nor replaced, and rename(2) says EBUSY of it, as
@@ -40,21 +42,17 @@ func (c *Call) MeetsMount() bool {
 }
 
 // mountPoint reports whether something is mounted on a path of the caller's. It says no
-// where a path that is relative goes through an absolute link, which leads out of the
-// caller's mount namespace here.
+// where that goes through an absolute link, which leads out of the caller's mount
+// namespace here.
 func (c *Call) mountPoint(dirfd int, name string) bool {
-	dir, base := path.Split(name)
-	r, errno := c.route(dirfd, dir)
-	if errno != 0 {
-		return false
+	from := "cwd"
+	switch {
+	case path.IsAbs(name):
+		from = "root"
+	case dirfd != unix.AT_FDCWD:
+		from = "fd/" + strconv.Itoa(dirfd)
 	}
 	var st unix.Statx_t
-	a := c.broker.as(c, func() answer {
-		fd, errno := c.walk(r)
-		if errno != 0 {
-			return refused(errno)
-		}
-		return refused(asErrno(unix.Statx(fd, base, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, 0, &st)))
-	})
-	return a.errno == 0 && st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
+	err := unix.Statx(unix.AT_FDCWD, procfs.Path(c.from.tid, from)+"/"+name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, 0, &st)
+	return err == nil && st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
 }

@@ -131,9 +131,9 @@ func New(q Request) Result {
 	switch {
 	case q.None != "":
 		why := NoNamespace(q.None)
-		return Result{None: why, Home: why, Pids: why, Tmp: q.sharedTmp()}
+		return Result{None: why, Home: why, Pids: why, Tmp: q.tmp(nil)}
 	case len(why) == 0:
-		return Result{None: "accepted, and nothing else needs a mount namespace", Home: q.NoHome, Pids: q.NoPids, Tmp: q.sharedTmp()}
+		return Result{None: "accepted, and nothing else needs a mount namespace", Home: q.NoHome, Pids: q.NoPids, Tmp: q.tmp(nil)}
 	}
 	mp := &Plan{UserNS: q.UserNS, Why: why, Writable: writable}
 	mp.Mounts = joinMounts(append(q.Mounts, q.hidden()...))

@@ -172,23 +172,22 @@ func (q *Request) pids(mp *Plan) string {
 // tmp makes the directories for everybody's temporary files private, where the
 // policy has a temporary directory, and says in words what became of them. That
 // directory stays at its own name, on disk. Where a rule names more in one of them, it
-// stays as it is.
+// stays as it is, and so do all without a namespace.
 func (q *Request) tmp(mp *Plan) string {
 	i := slices.IndexFunc(q.Trees, func(t deny.Tree) bool { return t.Path == q.Policy.TempDir && t.Mode.IsDir() })
-	if i < 0 {
+	if i < 0 || q.Host == nil {
 		return ""
 	}
-	var private, said []string
+	var said []string
 	for _, name := range tmpDirs() {
 		dir, st, err := q.Host.RealPath(name)
-		if err != nil || !st.Mode.IsDir() || slices.Contains(private, dir) {
+		if err != nil || !st.Mode.IsDir() || mp.PrivateIn(dir) == dir {
 			continue
 		}
 		if why := q.tmpTaken(mp, dir); why != "" {
-			said = append(said, fmt.Sprintf("%s as outside, closed but for what is allowed: %s", name, why))
+			said = append(said, name+" as outside, closed but for what is allowed: "+why)
 			continue
 		}
-		private = append(private, dir)
 		d := PrivateDir{Path: dir, Kind: tmpfs, Size: tmpShare, Rights: landlock.Rights(q.Trees[i].Access, dir, fs.ModeDir, q.Handled)}
 		var temp []deny.Tree
 		if at := q.Policy.TempDir; at != dir && policy.Within(at, dir) {
@@ -196,15 +195,16 @@ func (q *Request) tmp(mp *Plan) string {
 		}
 		q.keep(&d, temp)
 		mp.Private = append(mp.Private, d)
-	}
-	if len(private) > 0 {
-		said = append([]string{fmt.Sprintf("%s in memory, of the command's own, at most %d %% of it each; TMPDIR on disk", strings.Join(private, " and "), tmpShare)}, said...)
+		said = append(said, fmt.Sprintf("%s of the command's own, in memory, at most %d %% of it", dir, tmpShare))
 	}
 	return strings.Join(said, "; ")
 }
 
 // tmpTaken says why a directory for temporary files can't be private, or "".
 func (q *Request) tmpTaken(mp *Plan, dir string) string {
+	if mp == nil {
+		return "no mount namespace"
+	}
 	for _, d := range q.Policy.Deny {
 		if d.Covers(dir) {
 			return fmt.Sprintf("it is denied as %s (%s)", d.Pattern, d.Deny.Origin)
@@ -217,12 +217,4 @@ func (q *Request) tmpTaken(mp *Plan, dir string) string {
 	}
 	own := func(t policy.Path) bool { return t.Path == q.Policy.TempDir }
 	return cmp.Or(q.taken(dir, policy.Read|policy.Write|policy.Exec, own), q.openSocket(dir))
-}
-
-// sharedTmp is what tmp says where there is no namespace.
-func (q *Request) sharedTmp() string {
-	if q.Policy.TempDir == "" {
-		return ""
-	}
-	return strings.Join(tmpDirs(), " and ") + " as outside, closed but for what is allowed: no mount namespace"
 }
