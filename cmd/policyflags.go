@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"errors"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -21,6 +20,7 @@ type policyFlags struct {
 	fs *pflag.FlagSet
 
 	asked policy.Policy  // what the flags say
+	turns []func()       // add to asked what switches say
 	more  *policy.Policy // what learn tries
 	files []string
 
@@ -84,12 +84,11 @@ func (o *policyFlags) put(flag, key, usage string) *flagValue {
 
 // turn adds a switch for one value of a key of policy files.
 func (o *policyFlags) turn(flag, key, value, usage string) {
-	o.fs.BoolFunc(flag, usage, func(s string) error {
-		on, err := strconv.ParseBool(s)
-		if on {
-			err = o.asked.Put(key, named(flag, value))
+	on := o.fs.Bool(flag, false, usage)
+	o.turns = append(o.turns, func() {
+		if *on {
+			_ = o.asked.Put(key, named(flag, value)) // it is no port
 		}
-		return err
 	})
 }
 
@@ -123,15 +122,24 @@ func presetWords() []string {
 	return each(policy.Presets(), func(p policy.PresetInfo) string { return p.Name + "\t" + p.Description })
 }
 
+// given reports whether a flag was given, and not as a switch that is off.
+func (o *policyFlags) given(flag string) bool {
+	f := o.fs.Lookup(flag)
+	return f.Changed && f.Value.String() != "false"
+}
+
 // apart refuses a flag together with each of the others.
 func (o *policyFlags) apart(flag string, others ...string) {
 	for _, other := range others {
-		o.failIf(o.fs.Changed(flag) && o.fs.Changed(other), "--%s and --%s can't be used together", flag, other)
+		o.failIf(o.given(flag) && o.given(other), "--%s and --%s can't be used together", flag, other)
 	}
 }
 
-// check finds what is wrong with the flags.
+// check finds what is wrong with the flags, all of which are read now.
 func (o *policyFlags) check() error {
+	for _, turn := range o.turns {
+		turn()
+	}
 	o.apart("net", "no-net", "connect-tcp", "bind-tcp")
 	o.apart("no-net", "connect-tcp", "bind-tcp")
 	o.apart("clean-env", "inherit-env")

@@ -53,7 +53,7 @@ func (o *profileFlags) check(a *app) error {
 		o.format = "json"
 	}
 	a.say.json = o.format == "json"
-	o.failIf(o.fs.Changed("print") && o.format != "text", "--print and --format %s can't be used together", o.format)
+	o.failIf(o.given("print") && o.format != "text", "--print and --format %s can't be used together", o.format)
 	if o.os == "" {
 		o.os = map[string]string{"sbpl": "macos", "landlock": "linux"}[o.format]
 	}
