@@ -103,17 +103,16 @@ func (c *Call) Refuse(errno unix.Errno) { c.respond(refused(errno)) }
 func (c *Call) Memory(at uint64, n int) ([]byte, unix.Errno) { return c.from.memory(at, n) }
 
 // Text reads a string of the caller's memory, "" if it can't be.
-func (c *Call) Text(at uint64) string {
+func (c *Call) Text(at uint64) (out string) {
 	const piece, longest = 512, 4096 // most are short
-	var out []byte
 	for len(out) < longest {
 		b, errno := c.Memory(at, int(piece-at%piece))
 		if errno != 0 {
 			return ""
 		}
 		text, _, ends := bytes.Cut(b, []byte{0})
-		if out = append(out, text...); ends {
-			return string(out)
+		if out += string(text); ends {
+			return out
 		}
 		at += uint64(len(b))
 	}

@@ -25,6 +25,7 @@ type look struct {
 	args    [7]uint64 // and none
 	proc    string    // the thread's directory in /proc
 	process int       // that the thread belongs to; of what may be refused
+	steps   int       // that its paths took
 }
 
 // form says how calls name what they are about: by which arguments.
@@ -86,7 +87,7 @@ func (l *look) read() bool {
 		rest = binary.NativeEndian.Uint64(b)
 	}
 	if f.op == answer.Rename || f.with == unix.S_IFLNK {
-		l.r.dirs.Clear() // links or directories may move
+		l.r.found.Clear() // links or directories may move
 	}
 	follow := false // a link at the end of the path
 	switch f.op {

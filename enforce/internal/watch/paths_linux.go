@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/program"
 )
@@ -23,6 +22,7 @@ type target struct {
 	path   string // canonical; of what is missing, its name in its directory
 	mode   fs.FileMode
 	exists bool
+	own    bool // it may be another one for another process
 }
 
 func process(tid int) string { return "/proc/" + strconv.Itoa(tid) }
@@ -31,67 +31,66 @@ func process(tid int) string { return "/proc/" + strconv.Itoa(tid) }
 // false where there is nothing to check: not even its directory is there, or it is no
 // path at all.
 func (l *look) find(fd int, name string, follow bool) (t target, ok bool) {
-	in, own := "/", [...][2]string{{"/proc/self/", "/"}, {"/proc/thread-self/", "/"}, {"/dev/fd/", "/fd/"}}
 	if !strings.HasPrefix(name, "/") {
 		base := "/cwd"
 		if fd != cwd && int32(l.args[fd]) != unix.AT_FDCWD {
 			base = "/fd/" + strconv.Itoa(int(int32(l.args[fd])))
 		}
-		if in, _ = os.Readlink(l.proc + base); !strings.HasPrefix(in, "/") {
+		in, _ := os.Readlink(l.proc + base)
+		if !strings.HasPrefix(in, "/") {
 			return t, false
 		}
+		name = in + "/" + name
 	}
-	for range 40 { // links
-		for _, x := range own {
-			if rest, cut := strings.CutPrefix(name, x[0]); cut {
-				name = l.proc + x[1] + rest
-			}
-		}
-		if !strings.HasPrefix(name, "/") {
-			name = in + "/" + name
-		}
-		short := strings.TrimRight(name, "/")
-		follow = follow || short != name
-		dir, base := path.Split(short)
-		if base == "" || base == "." || base == ".." {
-			t = target{l.dir(name), fs.ModeDir, true}
-			return t, t.path != ""
-		}
-		if in = l.dir("/" + strings.Trim(dir, "/")); in == "" {
-			return t, false
-		}
-		t = target{path: strings.TrimSuffix(in, "/") + "/" + base}
-		at := l.root(t.path) + t.path
-		var st unix.Stat_t
-		if unix.Lstat(at, &st) != nil {
-			break
-		}
-		if t.mode = files.Mode(st.Mode).Type(); !follow || t.mode != fs.ModeSymlink {
-			t.exists = true
-			break
-		}
-		if name, _ = os.Readlink(at); name == "" {
-			break
-		}
-	}
-	return t, true
+	return l.resolve(name, follow)
 }
 
-// dir is the canonical name of a directory, "" for what is none.
-func (l *look) dir(name string) string {
-	if real, ok := l.r.dirs.Load(name); ok {
-		return real.(string)
+// resolve follows an absolute path name by name. What is there is remembered.
+func (l *look) resolve(name string, follow bool) (t target, ok bool) {
+	short := strings.TrimRight(name, "/")
+	follow = follow || short != name
+	if known, ok := l.r.found.Load(short); ok && follow {
+		return known.(target), true
 	}
-	fd, err := unix.Open(l.root(name)+name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return ""
+	dir, base := path.Split(short)
+	if base == "" {
+		return target{path: "/", mode: fs.ModeDir, exists: true}, true
 	}
-	defer unix.Close(fd)
-	real := fork.PathOf(fd)
-	if !strings.HasPrefix(name, "/proc/") && l.root(real) == "" {
-		l.r.dirs.Store(name, real)
+	const most = 200 // names and links: this process takes longer for them than the command
+	if l.steps++; l.steps > most {
+		return t, false
 	}
-	return real
+	in, _ := l.resolve(dir, true)
+	if !in.mode.IsDir() {
+		return t, false
+	}
+	if t.path = path.Join(in.path, base); t.path == "/proc/self" || t.path == "/proc/thread-self" {
+		t.path = l.proc
+	}
+	root := l.root(t.path)
+	t.own = in.own || root != "" || strings.HasPrefix(t.path, "/proc/")
+	var st unix.Stat_t
+	if unix.Lstat(root+t.path, &st) != nil {
+		return t, true
+	}
+	t.mode, t.exists = files.Mode(st.Mode).Type(), true
+	if follow && t.mode == fs.ModeSymlink {
+		to, _ := os.Readlink(root + t.path)
+		if !strings.HasPrefix(to, "/") {
+			to = in.path + "/" + to
+		}
+		end, ok := l.resolve(to, true)
+		end.own = end.own || t.own
+		return end, ok
+	}
+	if !t.own && t.mode != fs.ModeSymlink {
+		const many = 8192
+		if l.r.stored.Add(1)%many == 0 {
+			l.r.found.Clear() // it takes memory
+		}
+		l.r.found.Store(short, t)
+	}
+	return t, true
 }
 
 // root is where an absolute path is looked up.

@@ -3,6 +3,7 @@ package watch
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,6 +48,55 @@ func TestInterpreter(t *testing.T) {
 			}
 		case <-time.After(10 * time.Second):
 			t.Fatal("opening the FIFO waits")
+		}
+	}
+}
+
+// TestResolve: a path is followed as the kernel follows it, and what belongs to one
+// process is not remembered for another.
+func TestResolve(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(name string) string { return dir + "/" + name }
+	os.MkdirAll(at("d/e"), 0o755)
+	os.WriteFile(at("d/f"), nil, 0o644)
+	for to, from := range map[string]string{"d": "l", "l/../d/f": "f", "missing": "dangling", "loop": "loop", "/proc/self/cwd": "here", "d/e/": "slash"} {
+		if err := os.Symlink(to, at(from)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(at("d/e"))
+	r := New(&answer.World{Filter: &seccomp.Filter{}}, false)
+	for range 2 {
+		for name, want := range map[string]string{
+			"/": "/", "/.": "/", "/..": "/", at("d/f"): at("d/f"), at("d//f"): at("d/f"), at("d/e/../f"): at("d/f"), at("l/e/.."): at("d"), at("l/"): at("d"),
+			at("f"): at("d/f"), at("dangling"): at("missing") + "?", at("no"): at("no") + "?", at("no/x"): "", at("d/f/x"): "", at("loop"): "", at("here/.."): at("d"),
+			"../f": at("d/f"), "": at("d/e"), "/proc/self/cwd": at("d/e"), "/dev/fd/../cwd": at("d/e"), at("slash"): at("d/e"),
+			at(strings.Repeat("d/../", 300)): "",
+		} {
+			l := look{r: r, proc: process(os.Getpid())}
+			got, ok := l.find(cwd, name, true)
+			if !got.exists {
+				got.path += "?"
+			}
+			if ok && got.path != want || !ok && want != "" {
+				t.Errorf("%s: %+v, %v, want %q", name, got, ok, want)
+			}
+			l = look{r: r, proc: "/proc/1"}
+			if other, ok := l.find(cwd, "/proc/self/comm", true); !ok || other.path != "/proc/1/comm" {
+				t.Errorf("another's: %+v", other)
+			}
+		}
+		l := look{r: r, proc: process(os.Getpid())}
+		if got, ok := l.find(cwd, at("l"), false); !ok || got.path != at("l") || got.mode != os.ModeSymlink {
+			t.Errorf("not followed: %+v, %v", got, ok)
+		}
+	}
+	for _, own := range []string{at("here"), "/proc/self/cwd", "/dev/fd", "/proc/self"} {
+		if got, known := r.found.Load(own); known {
+			t.Errorf("%s is remembered: %+v", own, got)
 		}
 	}
 }

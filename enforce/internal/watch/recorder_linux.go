@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -19,7 +20,8 @@ type Recorder struct {
 	world   *answer.World
 	imagine bool             // nothing of the world holds: what it would refuse is recorded
 	names   map[int32]string // of the system calls
-	dirs    sync.Map         // directories as they are written, and their canonical names
+	found   sync.Map         // targets, by their paths as they are written
+	stored  atomic.Int32     // how often something was stored there
 	threads sync.Map         // *thread, by number
 
 	refusals
@@ -56,10 +58,7 @@ func (r *Recorder) look(c *broker.Call) *look {
 	t, args := old.(*thread), c.Args()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	const many = 8192
-	if r.all.Seen++; r.all.Seen%many == 0 {
-		r.dirs.Clear() // they take memory
-	}
+	r.all.Seen++
 	t.made++
 	l := &look{call: c, r: r, proc: process(c.Tid()), Refusal: Refusal{Call: r.names[c.Nr()], Pid: c.Tid(), Count: 1, thread: t, made: t.made}}
 	copy(l.args[:], args[:])
