@@ -17,7 +17,8 @@ func newCompletion(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish",
 		Short: "Print a completion script for a shell",
-		Long:  "Print a script that teaches a shell to complete zsbx's commands and flags.",
+		Long: `Print a script that teaches a shell to complete zsbx's commands and flags. That for
+bash needs the package bash-completion.`,
 		Example: `  zsbx completion bash > ~/.local/share/bash-completion/completions/zsbx
   zsbx completion zsh > ~/.zfunc/_zsbx
   zsbx completion fish > ~/.config/fish/completions/zsbx.fish`,
@@ -31,9 +32,7 @@ func newCompletion(a *app) *cobra.Command {
 	}
 }
 
-// Completion writes the completion script for bash, zsh or fish. Cobra's for bash needs
-// the package bash-completion, of which it uses one function; where that is not there
-// the words are what blanks part.
+// Completion writes the completion script for bash, zsh or fish.
 func Completion(root *cobra.Command, shell string, w io.Writer) error {
 	switch shell {
 	case "zsh":
@@ -41,22 +40,7 @@ func Completion(root *cobra.Command, shell string, w io.Writer) error {
 	case "fish":
 		return root.GenFishCompletion(w, true)
 	}
-	const needs = "    _get_comp_words_by_ref \"$@\" cur prev words cword\n"
-	const instead = `    if declare -F _get_comp_words_by_ref >/dev/null; then
-        _get_comp_words_by_ref "$@" cur prev words cword
-        return
-    fi
-    local line=${COMP_LINE:0:COMP_POINT}
-    IFS=$' \t' read -r -a words <<<"$line"
-    [[ $line == *[[:space:]] ]] && words+=("")
-    cword=$((${#words[@]} - 1)) cur=${words[${#words[@]} - 1]} prev=${words[${#words[@]} - 2]}
-`
-	var b strings.Builder
-	err := root.GenBashCompletionV2(&b, true)
-	if err == nil {
-		_, err = io.WriteString(w, strings.Replace(b.String(), needs, instead, 1))
-	}
-	return err
+	return root.GenBashCompletionV2(w, true)
 }
 
 // completeFlags teaches shells the values of flags and the names of commands.

@@ -12,14 +12,7 @@ __zsbx_debug()
 __zsbx_init_completion()
 {
     COMPREPLY=()
-    if declare -F _get_comp_words_by_ref >/dev/null; then
-        _get_comp_words_by_ref "$@" cur prev words cword
-        return
-    fi
-    local line=${COMP_LINE:0:COMP_POINT}
-    IFS=$' \t' read -r -a words <<<"$line"
-    [[ $line == *[[:space:]] ]] && words+=("")
-    cword=$((${#words[@]} - 1)) cur=${words[${#words[@]} - 1]} prev=${words[${#words[@]} - 2]}
+    _get_comp_words_by_ref "$@" cur prev words cword
 }
 
 # This function calls the zsbx program to obtain the completion
