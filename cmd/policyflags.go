@@ -125,7 +125,7 @@ func presetWords() []string {
 // given reports whether a flag was given, and not as a switch that is off.
 func (o *policyFlags) given(flag string) bool {
 	f := o.fs.Lookup(flag)
-	return f.Changed && f.Value.String() != "false"
+	return f != nil && f.Changed && f.Value.String() != "false"
 }
 
 // apart refuses a flag together with each of the others.
