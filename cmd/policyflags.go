@@ -122,7 +122,7 @@ func presetWords() []string {
 	return each(policy.Presets(), func(p policy.PresetInfo) string { return p.Name + "\t" + p.Description })
 }
 
-// given reports whether a flag was given, and not as a switch that is off.
+// given reports whether a flag was given that the command has, and not as a switch that is off.
 func (o *policyFlags) given(flag string) bool {
 	f := o.fs.Lookup(flag)
 	return f != nil && f.Changed && f.Value.String() != "false"
