@@ -20,9 +20,12 @@ import (
 const tempSuffix = "DIRHELPER_USER_DIR_SUFFIX"
 
 // tempVariables are all variables that send temporary files into dir, the
-// private directory of a run on the system os.
+// private directory of a run on the system os, "" for none.
 func tempVariables(os, dir string) []Named {
-	if os == "macos" {
+	switch {
+	case dir == "":
+		return nil
+	case os == "macos":
 		dir = shortened(dir)
 	}
 	var vars []Named

@@ -13,14 +13,7 @@
 //
 // # Files
 //
-// A policy file is TOML, or JSON with the same keys; docs/policy.md has them all:
-//
-//	presets = ["rust"]
-//	[fs]
-//	rw = [".", { path = "~/x", optional = true }]
-//	deny = ["**/.env", ".git/hooks"]
-//	[linux.net]                       # the same tables again, for one system
-//	allow = false
+// A policy file is TOML, or JSON with the same keys; docs/policy.md has them all.
 //
 // Decoding is strict: everything that is not known is an error, and all
 // errors are found at once, each with line and column.

@@ -10,27 +10,6 @@ import (
 	"github.com/zsbx/zsbx/policy/internal/tables"
 )
 
-// TestDocFile checks that the file in the package's documentation is one.
-func TestDocFile(t *testing.T) {
-	doc, err := os.ReadFile("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var file strings.Builder
-	in := false
-	for line := range strings.Lines(string(doc)) {
-		text, indented := strings.CutPrefix(line, "//\t")
-		in = in && indented || strings.HasPrefix(text, "presets =")
-		if in {
-			file.WriteString(text)
-		}
-	}
-	p := mustTOML(t, file.String())
-	if len(p.FS.Rules) != 2 || len(p.FS.Deny) != 2 || p.Linux == nil {
-		t.Errorf("read %+v of\n%s", p, file.String())
-	}
-}
-
 // TestPolicyDocs checks docs/policy.md: the files in it are policies, and its
 // list of variables is that of the code.
 func TestPolicyDocs(t *testing.T) {

@@ -83,7 +83,7 @@ func drawPolicy(t *rapid.T, deep bool) *Policy {
 	}
 	for _, l := range p.Limits.All()[2:] {
 		if rapid.Bool().Draw(t, l.Key) {
-			*l.Value, *l.From = rapid.Int64Range(0, 1<<20).Draw(t, l.Key+" value"), Origin{Source: l.Flag()}
+			*l.Value, *l.From = rapid.Int64Range(0, 1<<20).Draw(t, l.Key+" value"), Origin{Source: "--" + l.Key}
 			if l.Key == "cpu" && *l.Value < units.Processor/100 {
 				*l.Value = 0
 			}

@@ -40,7 +40,20 @@ func (rs *resolver) environment(env *Env, presets []Named) {
 			f.vars[name] = envVar{value, f.passes(name, value)}
 		}
 	}
-	f.private(rs.host)
+	set := func(name, value string) { // what the policy names in full is left as it is
+		if f.names[name] == nil {
+			f.vars[name] = envVar{value, true}
+		}
+	}
+	for _, v := range tempVariables(rs.host.OS, rs.host.TempDir) {
+		if old := f.vars[v.Name]; v.Name == javaOptions && old.keep && old.value != "" {
+			v.Value = old.value + " " + v.Value
+		}
+		set(v.Name, v.Value)
+	}
+	if mode != EnvVars {
+		set("PWD", rs.host.Dir)
+	}
 	f.java(rs.host, presets)
 	for _, v := range env.Set {
 		if err := cmp.Or(checkEnvName(v.Name), checkEnvValue(v.Value)); err != nil {
@@ -115,28 +128,6 @@ func (f *envFilter) passes(name, value string) bool {
 		return false
 	}
 	return !loader && !SecretName(name) && !HasURLPassword(value)
-}
-
-// private points the variables for temporary files into the private
-// directory, and PWD to the working directory. What the policy names in full
-// is left as it is.
-func (f *envFilter) private(h *Host) {
-	set := func(name, value string) {
-		if f.names[name] == nil {
-			f.vars[name] = envVar{value, true}
-		}
-	}
-	if h.TempDir != "" {
-		for _, v := range tempVariables(h.OS, h.TempDir) {
-			if old := f.vars[v.Name]; v.Name == javaOptions && old.keep && old.value != "" {
-				v.Value = old.value + " " + v.Value
-			}
-			set(v.Name, v.Value)
-		}
-	}
-	if f.mode != EnvVars {
-		set("PWD", h.Dir)
-	}
 }
 
 // in reports whether a section of the table of names has a name.

@@ -9,11 +9,11 @@ func TestLimitsAll(t *testing.T) {
 		if one.Said() {
 			t.Errorf("%s is given", one.Key)
 		}
-		if err := one.Parse("3", Origin{Source: one.Flag()}); err != nil || !one.Said() {
+		if err := one.Parse("3", Origin{Source: "--" + one.Key}); err != nil || !one.Said() {
 			t.Errorf("%s: %v", one.Key, err)
 		}
 	}
-	if l.Timeout == 0 || l.MaxOutput != 3 || l.Memory != 3 || l.Pids != 3 || l.CPU != 3000 || l.CPUFrom.Source != "--cpu" || l.MaxOutputFrom.Source != "--max-output" {
+	if l.Timeout == 0 || l.MaxOutput != 3 || l.Memory != 3 || l.Pids != 3 || l.CPU != 3000 || l.CPUFrom.Source != "--cpu" || l.MaxOutputFrom.Source != "--max_output" {
 		t.Errorf("%+v", l)
 	}
 	lifted := l

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/zsbx/zsbx/policy/units"
@@ -245,9 +244,6 @@ func (l *Limits) All() []Limit {
 		{"cpu", &l.CPU, &l.CPUFrom, units.ParseCPU, units.FormatCPU, "number"},
 	}
 }
-
-// Flag is the flag that sets the limit.
-func (l *Limit) Flag() string { return "--" + strings.ReplaceAll(l.Key, "_", "-") }
 
 // Text is the limit as Parse reads it.
 func (l *Limit) Text() string { return l.text(*l.Value) }

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox/internal/tempdir"
@@ -207,9 +206,8 @@ func (o *Options) checkLimits(l policy.Limits) error {
 	refuse(o.Keep && l.MaxOutput > 0, "keep", limitOutput, l.MaxOutputFrom)
 	refuse(o.TTY && l.MaxOutput > 0, "tty", limitOutput, l.MaxOutputFrom)
 	for _, limit := range l.All()[2:] { // those that take a control group
-		name := strings.TrimPrefix(limit.Flag(), "--")
-		refuse(o.InPlace && *limit.Value > 0, "exec", name, *limit.From)
-		refuse(o.TrackOnly && *limit.Value > 0, "track-only", name, *limit.From)
+		refuse(o.InPlace && *limit.Value > 0, "exec", limit.Key, *limit.From)
+		refuse(o.TrackOnly && *limit.Value > 0, "track-only", limit.Key, *limit.From)
 	}
 	return errors.Join(all...)
 }

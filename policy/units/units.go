@@ -70,8 +70,7 @@ func ParseCPU(s string) (int64, error) {
 
 // FormatCPU is what ParseCPU reads.
 func FormatCPU(milli int64) string {
-	text := fmt.Sprintf("%d.%03d", milli/Processor, milli%Processor)
-	return strings.TrimRight(strings.TrimRight(text, "0"), ".")
+	return strconv.FormatFloat(float64(milli)/Processor, 'f', -1, 64)
 }
 
 // ParsePort reads a TCP port. A conversion to uint16 would turn 70000 into 4464.
