@@ -55,16 +55,22 @@ func (f *found) listen() {
 // load reads a session. What is wrong with its file is noted. The error is
 // fs.ErrNotExist for a session that is no more, or says that this process lacks what
 // it takes to look.
-func (p place) load(id string) (*found, error) {
-	f := &found{in: p, record: Record{ID: id}}
-	var err error
+func (p place) load(id string) (_ *found, err error) {
+	f := &found{in: p}
 	if f.file, err = p.open(id); err == nil {
 		f.listen()
-		f.record, err = readRecord(f.file, id)
+		var b []byte
+		b, err = io.ReadAll(io.NewSectionReader(f.file, fork.KeeperStateSize, maxRecord))
+		if err == nil && len(b) > 0 { // else it was not stored yet
+			f.record, err = parseRecord(b, id)
+		}
+		if err != nil {
+			err = fmt.Errorf("%s: %w", p.file(id), err)
+		}
 	} else if errors.Is(err, fs.ErrNotExist) || fork.ShortageOf(err) != nil {
 		return nil, err
 	}
-	f.damage = err
+	f.record.ID, f.damage = id, err
 	return f, nil
 }
 
@@ -99,28 +105,14 @@ func writeRecord(f *os.File, r *Record) error {
 	return err
 }
 
-// readRecord reads what a session is, no more than its id if it was not stored yet.
-func readRecord(f *os.File, id string) (Record, error) {
-	none := Record{ID: id}
-	b, err := io.ReadAll(io.NewSectionReader(f, fork.KeeperStateSize, maxRecord))
-	if err != nil || len(b) == 0 {
-		return none, err
-	}
-	r, err := parseRecord(b, id)
-	if err != nil {
-		return none, fmt.Errorf("%s: %w", f.Name(), err)
-	}
-	return r, nil
-}
-
 // parseRecord reads the Record that b begins with, and checks it for session id. The
 // error is errNewer for one that a later version wrote in a format of its own.
 func parseRecord(b []byte, id string) (r Record, err error) {
 	err = json.NewDecoder(bytes.NewReader(b)).Decode(&r) // goes on after a field of another type
-	if r.Version > recordVersion {
+	switch {
+	case r.Version > recordVersion:
 		err = fmt.Errorf("%w (format %d, this one reads %d)", errNewer, r.Version, recordVersion)
-	}
-	if err == nil {
+	case err == nil:
 		err = r.check(id)
 	}
 	if err != nil {

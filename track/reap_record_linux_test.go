@@ -44,8 +44,8 @@ func TestReapByForgedRecord(t *testing.T) {
 		}
 		s.opts.Keep = true // leave the files
 		s.record.Holder = h
-		_ = s.state.Truncate(0)
-		_ = writeRecord(s.state, &s.record)
+		_ = s.file.Truncate(0)
+		_ = writeRecord(s.file, &s.record)
 		s.release()
 		return o.Store, s.ID()
 	}
@@ -105,7 +105,7 @@ func TestReapAfterReboot(t *testing.T) {
 	_, _ = s.Wait()
 	keeper := s.record.Keeper
 	s.record.Boot = "00000000-0000-0000-0000-000000000000"
-	if err := writeRecord(s.state, &s.record); err != nil {
+	if err := writeRecord(s.file, &s.record); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = syscall.Kill(keeper.Pid, fork.ReapSignal) }()
@@ -132,7 +132,7 @@ func TestReapElsewhere(t *testing.T) {
 		s := begin(t, Options{Store: st, Tracker: Subtree}, runShell(t, "sleep 1000"))
 		was := s.record
 		change(&s.record)
-		_ = writeRecord(s.state, &s.record)
+		_ = writeRecord(s.file, &s.record)
 		if _, err := st.Reap(deadline(t), s.ID()); !errors.Is(err, ErrElsewhere) {
 			t.Errorf("%v", err)
 		}
@@ -140,7 +140,7 @@ func TestReapElsewhere(t *testing.T) {
 			t.Errorf("%+v", i)
 		}
 		s.record = was
-		_ = writeRecord(s.state, &was)
+		_ = writeRecord(s.file, &was)
 		if r, err := s.Close(deadline(t)); err != nil || !r.Done() {
 			t.Errorf("%+v, %v", r, err)
 		}

@@ -63,10 +63,11 @@ func (s *Session) Beside(fd int, ready func(readable bool)) bool {
 // kernel had no memory for it. A keeper that could not even say that the command runs
 // has killed it, so that its status would mislead.
 func (s *Session) lastWords() (evs []fork.Event) {
-	w, _ := fork.ReadKeeperState(s.state)
-	if w.Phase != fork.PhaseEmpty || s.process.Pid == 0 {
+	s.listen()
+	if !s.empty() || s.process.Pid == 0 {
 		return nil
 	}
+	w := s.word
 	if w.TimedOut != 0 && !s.news.timedOut {
 		evs = append(evs, fork.Event{Kind: fork.TimedOut})
 	}
@@ -95,12 +96,12 @@ func (s *Session) Wait() (syscall.WaitStatus, error) {
 // is done before, the report names the survivors, and the session stays in the
 // store for a later Reap.
 func (s *Session) Close(ctx context.Context) (Report, error) {
-	if s.state == nil {
+	if s.file == nil {
 		return Report{}, errors.New("the session is closed")
 	}
 	defer s.release()
 	r := Report{ID: s.record.ID, Name: s.record.Name, Tracker: s.choice.Kind, Temp: s.record.Temp}
-	f := s.found()
+	s.listen()
 	switch {
 	case s.process == nil:
 		r.prove("nothing was started")
@@ -108,34 +109,27 @@ func (s *Session) Close(ctx context.Context) (Report, error) {
 		r.Kept = true
 		return r, s.process.Close()
 	case s.news.emptied:
-		f.proveEmpty(&r)
+		s.proveEmpty(&r)
 		r.Killed = max(r.Killed, s.news.killed)
 	default:
 		_ = s.Kill() // a keeper that is gone shows soon
-		if err := f.reap(ctx, &r); err != nil || r.Left() {
+		if err := s.reap(ctx, &r); err != nil || r.Left() {
 			return r, err
 		}
 		for err := error(nil); err == nil && r.Proof; { // the keeper is waited for
 			_, err = s.Next()
 		}
 	}
-	r.NotRemoved = f.forget(&r)
+	r.NotRemoved = s.forget(&r)
 	return r, nil
-}
-
-// found is the session as a later process would find it.
-func (s *Session) found() *found {
-	f := &found{in: s.in, record: s.record, file: s.state, own: true}
-	f.listen()
-	return f
 }
 
 // nothingLeft asks whether a session that is to be kept has anything to keep.
 // The keeper writes it down right after the command's end.
 func (s *Session) nothingLeft() bool {
 	for try := 0; s.news.exited && try < 2; try++ {
-		if f := s.found(); f.empty() {
-			s.news.emptied, s.news.killed = true, int(f.word.Killed)
+		if s.listen(); s.empty() {
+			s.news.emptied, s.news.killed = true, int(s.word.Killed)
 			return true
 		}
 		time.Sleep(300 * time.Microsecond)
@@ -152,14 +146,12 @@ func (s *Session) release() {
 		_, _ = s.watch.Write([]byte{scan.WordOver})
 		_ = s.watch.Close()
 	}
-	_ = s.state.Close()
-	s.state = nil
+	s.close()
 }
 
-// Watch is the keeper of a session on macOS, where no process can adopt others:
-// it waits beside the session, and ends it if its supervisor disappears. words is
-// the pipe whose other end the supervisor has, and nobody else but the process
-// that is about to become the command, until it carries the session's profile. So
-// the pipe ends when all that the session is can be found. Unless the supervisor
-// has said that it is over, end is called then, until it reports that it is done.
+// Watch is the keeper of a session on macOS, where no process can adopt others: it waits
+// beside the session, and calls end, until that reports that it is done, if the supervisor
+// disappears without having said that the session is over. words is the pipe whose other
+// end only the supervisor has, and the process that is about to become the command, until
+// it carries the session's profile: so it ends when all that the session is can be found.
 func Watch(words io.Reader, end func() bool) { scan.Watch(words, end, time.Sleep) }

@@ -80,12 +80,10 @@ type Session struct {
 	caps   caps
 	choice Choice
 
-	in     place    // where the session is stored
-	state  *os.File // its file, locked
-	record Record
-	watch  *os.File // the pipe to the watcher on macOS, or nil
+	found          // as a later process will find it
+	watch *os.File // the pipe to the watcher on macOS, or nil
 
-	group string // the directory in which the session's control group is made, scope, or "" for none
+	parent string // the directory in which the session's control group is made, scope, or "" for none
 
 	tail []fork.Event // what a keeper that is gone wrote down
 	news news
@@ -98,7 +96,7 @@ const scope = "scope"
 // is a *TrackerError if the tracker asked for is not available, ErrNameTaken if a live
 // session has the name, ErrLimits if there can be none.
 func Begin(o Options) (*Session, error) {
-	s := &Session{opts: o}
+	s := &Session{opts: o, found: found{own: true}}
 	if o.Tracker == "" {
 		s.opts.Tracker = Auto
 	}
@@ -124,12 +122,12 @@ func Begin(o Options) (*Session, error) {
 		Version: recordVersion, ID: id.String(), Name: o.Name, Temp: o.Temp,
 		Started: time.Now().UTC(), Keep: o.Keep, Exec: o.Exec, TrackOnly: !o.Confined,
 	}
-	if s.in, s.state, err = s.opts.Store.create(s.record.ID); err != nil {
+	if s.in, s.file, err = s.opts.Store.create(s.record.ID); err != nil {
 		return nil, fmt.Errorf("making a place for the session: %w", err)
 	}
 	if o.Name != "" {
 		if err = s.locate(); err == nil {
-			err = s.in.claim(s.state, &s.record)
+			err = s.in.claim(s.file, &s.record)
 		}
 	}
 	if err != nil {
@@ -151,11 +149,11 @@ func (s *Session) choose() (err error) {
 	switch {
 	case err != nil:
 	case s.opts.Limits != (Limits{}):
-		if s.group, err = findGroup(s.opts.Limits); err != nil {
+		if s.parent, err = findGroup(s.opts.Limits); err != nil {
 			return fmt.Errorf("%w: %w", ErrLimits, err)
 		}
 	case s.choice.Kind == Cgroup:
-		s.group = s.caps.group
+		s.parent = s.caps.group
 	}
 	return err
 }
@@ -224,7 +222,7 @@ func (s *Session) Start(c *fork.Command) error {
 func (s *Session) store() error {
 	err := s.locate()
 	if err == nil {
-		err = writeRecord(s.state, &s.record)
+		err = writeRecord(s.file, &s.record)
 	}
 	if err != nil {
 		return fmt.Errorf("recording the session: %w", err)

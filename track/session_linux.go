@@ -37,7 +37,7 @@ const tagGroup fork.Tag = "control group"
 func (s *Session) launch(c fork.Command) error {
 	// The keeper of an earlier attempt has said that it failed.
 	if s.record.Tracker != "" {
-		if _, err := s.state.WriteAt(make([]byte, fork.KeeperStateSize), 0); err != nil {
+		if _, err := s.file.WriteAt(make([]byte, fork.KeeperStateSize), 0); err != nil {
 			return err
 		}
 	}
@@ -45,7 +45,7 @@ func (s *Session) launch(c fork.Command) error {
 		_ = g.Remove()
 	}
 	s.record.Holder = Holder{Tracker: s.choice.Kind}
-	c.Keeper = &fork.Keeper{Keep: s.opts.Keep, State: s.state}
+	c.Keeper = &fork.Keeper{Keep: s.opts.Keep, State: s.file}
 	if s.choice.Kind == Domain {
 		steps, done, err := domainSteps(s.caps.landlock)
 		if err != nil {
@@ -55,10 +55,10 @@ func (s *Session) launch(c fork.Command) error {
 		c.Keeper.Steps, c.Keeper.Domain = steps, true
 	}
 	c.Commit = append(c.Commit, s.recordHolder)
-	if s.group == scope {
+	if s.parent == scope {
 		return s.launchInScope(c)
 	}
-	if s.group != "" {
+	if s.parent != "" {
 		if err := s.enterGroup(&c); err != nil {
 			return s.refused(Cgroup, err)
 		}
@@ -118,7 +118,7 @@ func (s *Session) recordHolder(p *fork.Process) (err error) {
 // enterGroup makes and bounds the session's group, and the command be born in it:
 // before anything of the command runs it writes "0", for itself, into cgroup.procs.
 func (s *Session) enterGroup(c *fork.Command) error {
-	g, err := cgroup.Make(s.group, cgroup.Name(s.record.ID))
+	g, err := cgroup.Make(s.parent, cgroup.Name(s.record.ID))
 	if err != nil {
 		return err
 	}

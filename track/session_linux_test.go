@@ -219,7 +219,7 @@ func TestUnrecorded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.state, state = state, s.state
+		s.file, state = state, s.file
 		if err := s.Start(runShell(t, ": >"+marker)); err == nil || !strings.HasPrefix(err.Error(), "recording the session") {
 			t.Errorf("Start: %v", err)
 		}

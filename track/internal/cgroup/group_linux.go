@@ -2,6 +2,7 @@ package cgroup
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -51,9 +52,7 @@ func Parent(l Limits) (string, error) {
 				return d, nil
 			}
 		}
-		if first == nil || errors.Is(first, errNoController) { // which says less than a refusal above
-			first = err
-		}
+		first = cmp.Or(first, err)
 	}
 	return "", first
 }

@@ -9,9 +9,6 @@ import (
 	"strings"
 )
 
-// errNoController says that a group lacks the files for a limit.
-var errNoController = errors.New("has no controller")
-
 // Limit bounds the group. What its parent has no controller for is switched on
 // there, which changes nothing for the groups beside it: they have no limits.
 func (g *Group) Limit(l Limits) error {
@@ -35,7 +32,7 @@ func (g *Group) Limit(l Limits) error {
 func (g *Group) enable(controller string) error {
 	parent := &Group{Path: filepath.Dir(g.Path)}
 	if !slices.Contains(strings.Fields(parent.read("cgroup.controllers")), controller) {
-		return fmt.Errorf("%s %w for %s", parent.Path, errNoController, controller)
+		return fmt.Errorf("%s has no controller for %s", parent.Path, controller)
 	}
 	return parent.Write("cgroup.subtree_control", "+"+controller)
 }
