@@ -68,22 +68,15 @@ func directory(path string, stat func(string, *unix.Stat_t) error, not uint32) e
 }
 
 // private refuses what is not the current user's, or has one of the permissions in not,
-// by errForeign.
+// by errForeign, and the first by errOthers, too.
 func private(path string, st *unix.Stat_t, not uint32) error {
 	switch mode := uint32(st.Mode); {
 	case int(st.Uid) != os.Geteuid():
-		return fmt.Errorf("%s: %w: it belongs to uid %d, you are uid %d", path, errForeign, st.Uid, os.Geteuid())
+		return fmt.Errorf("%s: %w: %w, uid %d, and you are uid %d", path, errForeign, errOthers, st.Uid, os.Geteuid())
 	case mode&not != 0:
 		return fmt.Errorf("%s: %w: mode %04o lets others in (chmod go-rwx)", path, errForeign, mode&0o7777)
 	}
 	return nil
-}
-
-// foreign reports whether the place is somebody else's, who came first where
-// everybody can write. No session of this user was ever stored there.
-func (p place) foreign() bool {
-	var st unix.Stat_t
-	return p.nofollow && unix.Lstat(p.parent, &st) == nil && int(st.Uid) != os.Geteuid()
 }
 
 // create makes the file of a new session, which is locked for as long as it stays
@@ -123,17 +116,6 @@ func (p place) open(id string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// remove removes the file of a session. It is no error if somebody else did so already,
-// or does so at the same time.
-func (p place) remove(id string) error {
-	err := os.Remove(p.file(id))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
-
-// ids lists the sessions, in order.
 func (p place) ids() (ids []string, err error) {
 	entries, err := os.ReadDir(p.dir())
 	for _, e := range entries {
@@ -161,21 +143,17 @@ func (p place) claim(f *os.File, r *Record) error {
 	}
 	for _, id := range ids {
 		other, err := p.load(id)
-		if err != nil {
+		if err == nil {
+			other.close()
+		}
+		if err != nil || id == r.ID || other.record.Name != r.Name {
 			continue
 		}
-		other.close()
-		if id != r.ID && other.record.Name == r.Name && other.alive() {
+		c := other.record.Command // of one that replaced supervisor and keeper
+		now, err := proc.Identify(c.Pid)
+		if other.locked || other.record.Keeper.IsZero() && err == nil && now == c && !c.IsZero() {
 			return fmt.Errorf("session name %q: %w %s", r.Name, ErrNameTaken, id)
 		}
 	}
 	return writeRecord(f, r)
-}
-
-// alive reports whether the session still has a supervisor or keeper, or is a
-// command that replaced both.
-func (f *found) alive() bool {
-	c := f.record.Command
-	now, err := proc.Identify(c.Pid)
-	return f.locked || f.record.Keeper.IsZero() && err == nil && now == c && !c.IsZero()
 }

@@ -91,7 +91,6 @@ func (f *found) tryKeeper() (*proc.Handle, error) {
 	return nil, fmt.Errorf("process %d %w", h.Pid, errNoKeeper)
 }
 
-// keepers lists the keepers of this user in a snapshot.
 func (v *view) keepers() (ks []Proc) {
 	for _, p := range v.Procs {
 		if isKeeper(p) {
@@ -142,16 +141,12 @@ func orphans(listed []Info) (found []Info, _ error) {
 		}
 		proc.Fill(below)
 		o := Info{Procs: below, Record: Record{Argv: argv, Holder: Holder{Keeper: k.ID}}}
-		for _, c := range v.Children(k.Pid) {
-			if id := sessionOf(c); isID(id) {
-				o.ID = id
-				break
+		for _, c := range v.Children(k.Pid) { // another keeper may have the session that it names
+			id := sessionOf(c)
+			if isID(id) && !slices.ContainsFunc(listed, func(i Info) bool { return i.ID == id }) {
+				o.ID, o.Record.ID = id, id
 			}
 		}
-		if slices.ContainsFunc(listed, func(i Info) bool { return i.ID == o.ID }) {
-			o.ID = "" // its processes say so, but that session has another keeper
-		}
-		o.Record.ID = o.ID
 		found = append(found, o)
 	}
 	slices.SortFunc(found, func(a, b Info) int { return a.Record.Keeper.Pid - b.Record.Keeper.Pid })

@@ -2,7 +2,10 @@ package track
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 
 	"github.com/zsbx/zsbx/track/internal/proc"
@@ -62,14 +65,17 @@ func (f *found) proveEmpty(r *Report) {
 	}
 }
 
-// forget removes the session from the store and its group from the system.
+// forget removes the session from the store and its group from the system. It is no
+// error if somebody else did so already, or does so at the same time.
 func (f *found) forget(r *Report) error {
 	if f.orphan {
 		return nil
 	}
 	err := f.cleanup()
 	if err == nil {
-		err = f.in.remove(f.record.ID)
+		if err = os.Remove(f.in.file(f.record.ID)); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
 	}
 	r.Removed = err == nil
 	return err

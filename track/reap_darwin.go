@@ -41,7 +41,6 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 	return nil
 }
 
-// cleanup has nothing to remove beside the record.
 func (f *found) cleanup() error { return nil }
 
 // findKeeper has none to find, and there are no orphans without one.
@@ -49,7 +48,6 @@ func (v *view) findKeeper(*found) {}
 
 func orphans([]Info) ([]Info, error) { return nil, nil }
 
-// procs lists the session's living processes.
 func (v *view) procs(f *found) (out []Proc) {
 	t := &kernelTable{session: f.record.ID}
 	for _, p := range v.Procs {

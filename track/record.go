@@ -89,5 +89,4 @@ func CheckName(name string) error {
 	return nil
 }
 
-// isID reports whether name is a session id in its only spelling.
 func isID(name string) bool { return fingerprint.Valid(name) }

@@ -137,7 +137,6 @@ func (s *Session) nothingLeft() bool {
 	return false
 }
 
-// release closes all descriptors.
 func (s *Session) release() {
 	if s.process != nil {
 		_ = s.process.Close()

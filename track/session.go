@@ -131,14 +131,13 @@ func Begin(o Options) (*Session, error) {
 		}
 	}
 	if err != nil {
-		_ = s.in.remove(s.record.ID)
+		_ = os.Remove(s.in.file(s.record.ID))
 		s.release()
 		return nil, err
 	}
 	return s, nil
 }
 
-// choose picks the tracker, and where its control group is made.
 func (s *Session) choose() (err error) {
 	if s.opts.caps != nil {
 		s.caps = *s.opts.caps
@@ -167,7 +166,6 @@ func ProbeLimits(l Limits) (err error) {
 	return err
 }
 
-// locate adds to the record where this process is.
 func (s *Session) locate() error {
 	if !s.record.Self.IsZero() {
 		return nil
@@ -230,7 +228,6 @@ func (s *Session) store() error {
 	return nil
 }
 
-// setEnv gives a copy of env with one variable set.
 func setEnv(env []string, name, value string) []string {
 	out := slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, name+"=") })
 	return append(out, name+"="+value)

@@ -16,7 +16,6 @@ import (
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
-// probe finds out whether the fingerprint can be used.
 func probe(Options) caps {
 	c := caps{os: runtime.GOOS}
 	switch libsystem.SandboxCheck(os.Getpid(), "", libsystem.FilterNone, "") {
@@ -31,12 +30,10 @@ func probe(Options) caps {
 
 func randomID() (uuid.UUID, error) { return uuid.NewRandom() }
 
-// findGroup refuses: there are no control groups.
 func findGroup(Limits) (string, error) {
 	return "", fmt.Errorf("control groups are Linux's: %w", errors.ErrUnsupported)
 }
 
-// equip gives the command what its tracker needs.
 func (s *Session) equip(c *fork.Command) error {
 	c.Keeper = nil
 	s.record.Holder = Holder{Tracker: s.choice.Kind}
@@ -67,13 +64,8 @@ func homes() []string {
 	return names
 }
 
-// launch makes one attempt to start c with the chosen tracker.
 func (s *Session) launch(c fork.Command) error {
-	err := s.startWatcher()
-	if err == nil {
-		err = s.equip(&c)
-	}
-	if err != nil {
+	if err := errors.Join(s.startWatcher(), s.equip(&c)); err != nil {
 		return err
 	}
 	held := *c.Sandbox
@@ -118,14 +110,11 @@ func (s *Session) startWatcher() error {
 
 // replace is Start with Options.Exec.
 func (s *Session) replace(c fork.Command) error {
-	if err := s.equip(&c); err != nil {
+	if err := errors.Join(s.equip(&c), s.locate()); err != nil {
 		return err
 	}
-	err := s.locate()
-	if s.record.Command = s.record.Self; err == nil {
-		err = s.store()
-	}
-	if err != nil {
+	s.record.Command = s.record.Self
+	if err := s.store(); err != nil {
 		return err
 	}
 	return fork.Exec(&c)

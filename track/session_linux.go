@@ -33,7 +33,6 @@ func randomID() (uuid.UUID, error) {
 // until systemd has put it into its scope.
 const tagGroup fork.Tag = "control group"
 
-// launch makes one attempt to start c with the chosen tracker.
 func (s *Session) launch(c fork.Command) error {
 	// The keeper of an earlier attempt has said that it failed.
 	if s.record.Tracker != "" {
@@ -106,10 +105,10 @@ func (s *Session) launched(p *fork.Process, err error) error {
 // group is not known yet: see moveToScope.
 func (s *Session) recordHolder(p *fork.Process) (err error) {
 	s.record.Keeper, err = proc.Identify(p.KeeperPid)
-	switch {
-	case proc.Gone(err):
+	if proc.Gone(err) {
 		return nil // it ended already, which the caller learns in its own way
-	case err != nil:
+	}
+	if err != nil {
 		return fmt.Errorf("recording the session: looking at its keeper: %w", err)
 	}
 	return s.store()

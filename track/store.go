@@ -36,6 +36,7 @@ var (
 
 	errAmbiguous = errors.New("sessions match")
 	errForeign   = errors.New("not yours alone") // somebody else's, or others can change it
+	errOthers    = errors.New("another user's")
 )
 
 // Store is where the sessions of one user are kept: a directory of mode 0700 with a
@@ -132,7 +133,8 @@ func (s *Store) each(do func(p place, ids []string) error) error {
 		switch {
 		case err == nil:
 			errs = append(errs, do(p, ids))
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR), p.foreign():
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR):
+		case p.nofollow && errors.Is(err, errOthers): // who came first where everybody can write
 		case errors.Is(err, fs.ErrPermission) && inside && len(s.places) > 1: // a command may not look into its user's store
 		default:
 			errs = append(errs, err)

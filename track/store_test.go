@@ -57,7 +57,7 @@ func TestStoreFallsBack(t *testing.T) {
 	if got, err := s.Find("f81d"); err != nil || got != id {
 		t.Errorf("%q, %v", got, err)
 	}
-	if err := d.remove(id); err != nil {
+	if err := os.Remove(d.file(id)); err != nil {
 		t.Error(err)
 	}
 }
@@ -151,7 +151,7 @@ func TestStrangeFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			f.Close()
-			if err := errors.Join(d.remove(id), put(filepath.Join(s.Dirs()[0], id+sessionFile))); err != nil {
+			if err := errors.Join(os.Remove(d.file(id)), put(filepath.Join(s.Dirs()[0], id+sessionFile))); err != nil {
 				t.Fatal(err)
 			}
 			if f, err := d.load(id); err != nil || f.damage == nil || f.recorded() {

@@ -46,7 +46,6 @@ func Quote(s string) (string, error) {
 	return "(string-append " + strings.Join(parts, " ") + ")", nil
 }
 
-// literal is Quote for a short text that needs no check.
 func literal(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }

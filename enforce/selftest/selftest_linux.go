@@ -92,7 +92,6 @@ func inChild(plan *enforce.Plan, steps []fork.Step) (unix.Errno, error) {
 	return 0, err
 }
 
-// answerText is an answer for people.
 func answerText(e unix.Errno) string {
 	if e == 0 {
 		return "done"

@@ -53,7 +53,6 @@ const (
 	macUnix = `perl -MIO::Socket::UNIX -e 'exit !IO::Socket::UNIX->new(Peer => $ARGV[0])' `
 )
 
-// attackMac makes all acts, and asks about a confined process.
 func (s *scene) attackMac(caps enforce.Caps, ask func(pid int) []Proof) ([]Proof, error) {
 	host, err := policy.HostIn(s.dir + "/in")
 	if err != nil {

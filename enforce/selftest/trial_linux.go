@@ -31,24 +31,12 @@ func call(name string, nr uintptr, args ...uintptr) fork.Step {
 // at is AT_FDCWD as an argument.
 const at = ^uintptr(99)
 
-// opening opens a file.
 func opening(file string, flags uintptr) fork.Step {
 	return call("openat(2) "+path.Base(file), unix.SYS_OPENAT, at, text(file), flags)
 }
 
-// socket makes one.
 func socket(name string, family, kind uintptr) fork.Step {
 	return call(name, unix.SYS_SOCKET, family, kind)
-}
-
-// loopback is a port of this machine's own.
-func loopback(port int) uintptr {
-	return put(unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: [4]byte{127, 0, 0, 1}, Port: uint16(port>>8 | port<<8)})
-}
-
-// fastOpen connects while it sends (tcp(7)).
-func fastOpen(to uintptr) fork.Step {
-	return call("sendto(2) MSG_FASTOPEN", unix.SYS_SENDTO, 0, to, 1, unix.MSG_FASTOPEN, to, unix.SizeofSockaddrInet4)
 }
 
 // connectUnix connects a new socket to a path, or to an abstract name after an "@".

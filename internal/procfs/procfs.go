@@ -2,6 +2,7 @@ package procfs
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -72,19 +73,17 @@ func ParseStat(b []byte) (Stat, error) {
 	if len(f) < 20 {
 		return Stat{}, fmt.Errorf("%d fields after the name, 20 are needed", len(f))
 	}
-	s := Stat{Name: string(b[open+1 : end]), State: string(f[0])}
 	var err error
-	for _, n := range []struct {
-		to   *int
-		text []byte
-	}{{&s.Pid, bytes.TrimSpace(b[:open])}, {&s.Parent, f[1]}, {&s.Group, f[2]}, {&s.Session, f[3]}, {&s.Threads, f[17]}} {
-		var e error
-		*n.to, e = strconv.Atoi(string(n.text))
-		err = errors.Join(err, e)
+	num := func(text []byte) int {
+		n, e := strconv.Atoi(string(text))
+		err = cmp.Or(err, e)
+		return n
 	}
-	start, e := strconv.ParseUint(string(f[19]), 10, 64)
-	s.Start = start
-	return s, errors.Join(err, e)
+	s := Stat{
+		Pid: num(bytes.TrimSpace(b[:open])), Name: string(b[open+1 : end]), State: string(f[0]),
+		Parent: num(f[1]), Group: num(f[2]), Session: num(f[3]), Threads: num(f[17]), Start: uint64(num(f[19])),
+	}
+	return s, err
 }
 
 // Status reads proc_pid_status(5): the fields of each line by its key.

@@ -60,7 +60,6 @@ func ProbeScope() error {
 	return nil
 }
 
-// property is one of a systemd unit, as D-Bus has it.
 type property struct {
 	Name  string
 	Value dbus.Variant

@@ -217,7 +217,6 @@ func (h *Search) ancestors(byPid map[int]proc.Process) []int {
 	return as
 }
 
-// ask asks the kernel about a process.
 func (h *Search) ask(pid int) Match { return h.Table.Probe(pid).Match() }
 
 // childOfOutsider reports whether a vanished process needs no second look: its
