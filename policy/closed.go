@@ -20,11 +20,52 @@ import (
 func (r *Resolved) ClosedTo(argv []string) string {
 	program := path.Base(programOf(argv))
 	for _, c := range r.closed {
-		if slices.ContainsFunc(c.Commands, func(name string) bool { return named(name, program) }) {
-			return fmt.Sprintf("%s is closed to %s: --ro %[1]s", r.tilde(c.Path), program)
+		if !slices.ContainsFunc(c.Commands, func(name string) bool { return named(name, program) }) {
+			continue
+		}
+		for _, file := range r.settings(&c) {
+			_, _, exists := r.Look(file)
+			if v := r.Allowed(file, Read); exists && !v.Allowed && (v.Deny == nil || v.Deny.Secret) {
+				return fmt.Sprintf("%s is closed to %s: --ro %[1]s", r.tilde(file), program)
+			}
 		}
 	}
 	return ""
+}
+
+// settings are the files that a Closed is about. With one that git reads go those that
+// it includes (git-config(1), Includes): git stops at one that it may not read.
+func (r *Resolved) settings(c *Closed) (files []string) {
+	if name, above := strings.CutPrefix(c.Path, "../"); above {
+		for dir := r.Dir; dir != "/"; {
+			dir = path.Dir(dir)
+			files = append(files, path.Join(dir, name))
+		}
+		return files
+	}
+	host := r.host.forPresets(r.env.Set)
+	config := host.place(c.Path)
+	switch {
+	case config == "":
+		return nil
+	case !c.Includes || !r.Allowed(config, Read).Allowed:
+		return []string{config}
+	}
+	text, _ := host.ReadFile(config)
+	settings, _ := gitconfig.Read(string(text))
+	for _, s := range settings {
+		file, below := strings.CutPrefix(s.Value, "~/")
+		switch {
+		case !s.Includes():
+			continue
+		case below:
+			file = path.Join(host.Home, file)
+		case !path.IsAbs(file):
+			file = path.Join(path.Dir(config), file)
+		}
+		files = append(files, path.Clean(file))
+	}
+	return files
 }
 
 // tilde writes a path for a shell, from the home directory on where it lies there.
@@ -59,50 +100,4 @@ func (r *Resolved) Spared(held bool) string {
 		return fmt.Sprintf("%s: %s%s: open, since nothing can be hidden here", from, name, more)
 	}
 	return fmt.Sprintf("%s: %s%s: closed; --ro %s opens it", from, name, more, name)
-}
-
-// closed finds out which of the files are there and closed.
-func (rs *resolver) closed(flat *Policy) {
-	for _, c := range flat.Closed {
-		name, above := strings.CutPrefix(c.Path, "../")
-		if file := rs.presets.place(c.Path); !above && file != "" && rs.missed(file, c.Commands) && c.Includes {
-			rs.included(file, c.Commands)
-		}
-		for dir := rs.host.Dir; above && dir != "/"; {
-			dir = path.Dir(dir)
-			rs.missed(path.Join(dir, name), c.Commands)
-		}
-	}
-}
-
-// included looks for the files that a configuration of git includes (git-config(1),
-// Includes). Git stops at one that it may not read.
-func (rs *resolver) included(config string, commands []string) {
-	text, _ := rs.host.ReadFile(config)
-	settings, _ := gitconfig.Read(string(text))
-	for _, s := range settings {
-		file, below := strings.CutPrefix(s.Value, "~/")
-		switch {
-		case !s.Includes():
-			continue
-		case below:
-			file = path.Join(rs.host.Home, file)
-		case !path.IsAbs(file):
-			file = path.Join(path.Dir(config), file)
-		}
-		rs.missed(path.Clean(file), commands)
-	}
-}
-
-// missed notes a file that is there and closed, and reports whether it is open.
-func (rs *resolver) missed(file string, commands []string) (open bool) {
-	pl, err := rs.w.walk(file)
-	if err != nil || pl.gone != "" {
-		return false
-	}
-	v := rs.r.Allowed(pl.path, Read)
-	if !v.Allowed && (v.Deny == nil || v.Deny.Secret) {
-		rs.r.closed = append(rs.r.closed, Closed{Path: file, Commands: commands})
-	}
-	return v.Allowed
 }

@@ -73,7 +73,7 @@ type Resolved struct {
 	// Warnings are what was asked for without effect. They have no Err.
 	Warnings Errors
 
-	closed    []Closed // what programs are going to miss, each with its absolute path
+	closed    []Closed // what programs may miss
 	envOfJava []string // Env with Java's option; nil before NameJavaTemp
 
 	env   Env   // as merged, for Policy
