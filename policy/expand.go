@@ -63,9 +63,9 @@ func (h *Host) whole(s string, quote func(string) string) (string, error) {
 			value, err := h.lookup(v.name)
 			return quote(value), err
 		}
-		// GOPATH is a list; go writes to its first element only.
-		if value, _, _ := strings.Cut(h.Getenv(v.name), ":"); strings.HasPrefix(value, "/") {
-			return quote(strings.TrimRight(value, "/")), nil
+		value, _, _ := strings.Cut(h.Getenv(v.name), ":") // GOPATH is a list; go writes to its first element only
+		if value = strings.TrimRight(value, "/"); strings.HasPrefix(value, "/") {
+			return quote(value), nil
 		}
 		return h.whole(v.word, quote)
 	})

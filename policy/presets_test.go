@@ -168,7 +168,7 @@ func TestUnknownPreset(t *testing.T) {
 }
 
 func TestDefaults(t *testing.T) {
-	h := &Host{Home: "/h", Dir: "/w", Env: []string{"CARGO_HOME=/data/cargo/", "GOPATH=/a/go:/b/go", "GOCACHE=off", "EMPTY=", "REL=x/y", "D=$D~"}}
+	h := &Host{Home: "/h", Dir: "/w", Env: []string{"CARGO_HOME=/data/cargo/", "GOPATH=/a/go:/b/go", "GOCACHE=off", "EMPTY=", "REL=x/y", "ROOT=//", "D=$D~"}}
 	for in, want := range map[string]string{
 		"${CARGO_HOME:-~/.cargo}/bin":            "/data/cargo/bin",
 		"${RUSTUP_HOME:-~/.rustup}/toolchains":   "/h/.rustup/toolchains",
@@ -176,6 +176,7 @@ func TestDefaults(t *testing.T) {
 		"${GOCACHE:-${X:-~/.cache}/go-build}":    "/h/.cache/go-build",
 		"${EMPTY:-~}/x":                          "/h/x",
 		"${REL:-/d}":                             "/d",
+		"${ROOT:-/d}":                            "/d",
 		"~/.m2":                                  "/h/.m2",
 		"$HOME/x":                                "/h/x",
 		"${HOME}/x":                              "/h/x",
