@@ -27,6 +27,8 @@ func weight(verb string) float64 {
 		return 40
 	case "read", "list":
 		return 30
+	case "call": // programs try the next best thing
+		return 10
 	}
 	return 20
 }

@@ -74,6 +74,14 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// TestFallback: dmesg calls syslog(2) where it can't read /dev/kmsg, for which there is a rule.
+func TestFallback(t *testing.T) {
+	r := &Report{Entries: []Entry{{Verb: "call", Refusal: watch.Refusal{Left: 1}}, {Verb: "read", Refusal: watch.Refusal{Left: 3}}}}
+	if r.rank(true); r.Entries[0].Verb != "read" {
+		t.Errorf("%+v", r.Entries)
+	}
+}
+
 // TestCopied: where programs copy since they can't rename, what keeps them from copying
 // is the cause.
 func TestCopied(t *testing.T) {
