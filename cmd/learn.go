@@ -32,6 +32,7 @@ type learner struct {
 
 	needs []learn.Need // of the runs that failed
 	asked []learn.Need // what of them somebody was asked about
+	flags []string     // that somebody was asked about
 	left  []learn.Need // what nothing was proposed or accepted for, each reason once
 }
 
@@ -121,17 +122,19 @@ func (l *learner) propose(needs []learn.Need) error {
 		l.more = &policy.Policy{}
 	}
 	for _, q := range list {
+		hint := q.Hint(l.base)
 		switch {
+		case slices.Contains(l.flags, hint.Flags): // names may differ from run to run
 		case l.tty:
 			if err := l.ask(q); err != nil {
 				return err
 			}
-			l.asked = append(l.asked, q.Needs...)
+			l.asked, l.flags = append(l.asked, q.Needs...), append(l.flags, hint.Flags)
 		case q.Key == "net.unix": // it may be Docker's
 			q.Why = "what listens there may do anything outside for the command; give the flag if that is meant"
 			left = append(left, q.Need)
 		default:
-			l.more = policy.Merge(l.more, q.Hint(l.base).Policy)
+			l.more = policy.Merge(l.more, hint.Policy)
 		}
 	}
 	slices.SortStableFunc(left, func(a, b learn.Need) int { return cmp.Compare(a.Why, b.Why) })
@@ -165,10 +168,7 @@ func (l *learner) end() error {
 	for _, x := range l.left {
 		l.a.say.warn("no rule for %s: %s", (&learn.Proposal{Need: x}).Hint(l.base).Flags, x.Why)
 	}
-	switch {
-	case !l.tty && !l.yes:
-		l.a.say.warn("nobody was asked, so rules are proposals; --yes accepts and tries them")
-	case l.write:
+	if l.write && (l.tty || l.yes) {
 		return l.save()
 	}
 	return l.print()
@@ -176,6 +176,9 @@ func (l *learner) end() error {
 
 func (l *learner) print() error {
 	text, err := policy.Amend(policy.ProjectFile, nil, l.more)
+	if len(text) > 0 && !l.tty && !l.yes {
+		l.a.say.warn("nobody was asked, so these are proposals; --yes accepts and tries them")
+	}
 	return errors.Join(err, l.a.printText(strings.TrimLeft(string(text), "\n")))
 }
 
