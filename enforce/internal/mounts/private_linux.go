@@ -88,7 +88,11 @@ func (l *stepList) back(d PrivateDir, fd result, trees []result) {
 	}
 	l.mayFail(first) // an earlier start may have made them; what is missing, the next steps miss
 	for i, b := range d.Back {
-		l.attach(trees[i], l.open(b.Path), b.Path)
+		target := l.open(b.Path)
+		if !d.Makes(b.Path) { // it lies in another one
+			l.check(target, b.ID, b.Path)
+		}
+		l.attach(trees[i], target, b.Path)
 	}
 }
 
