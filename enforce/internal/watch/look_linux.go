@@ -86,7 +86,7 @@ func (l *look) read() bool {
 		}
 		rest = binary.NativeEndian.Uint64(b)
 	}
-	if f.op == answer.Rename || f.with == unix.S_IFLNK {
+	if f.op == answer.Rename || f.op == answer.Link || f.with == unix.S_IFLNK {
 		l.r.found.Clear() // links or directories may move
 	}
 	follow := false // a link at the end of the path

@@ -45,7 +45,8 @@ func (l *look) find(fd int, name string, follow bool) (t target, ok bool) {
 	return l.resolve(name, follow)
 }
 
-// resolve follows an absolute path name by name. What is there is remembered.
+// resolve follows an absolute path name by name. Directories on the way are remembered;
+// the last name may be about to become a link.
 func (l *look) resolve(name string, follow bool) (t target, ok bool) {
 	short := strings.TrimRight(name, "/")
 	follow = follow || short != name
@@ -83,7 +84,7 @@ func (l *look) resolve(name string, follow bool) (t target, ok bool) {
 		end.own = end.own || t.own
 		return end, ok
 	}
-	if !t.own && t.mode != fs.ModeSymlink {
+	if follow && !t.own && t.mode.IsDir() {
 		const many = 8192
 		if l.r.stored.Add(1)%many == 0 {
 			l.r.found.Clear() // it takes memory

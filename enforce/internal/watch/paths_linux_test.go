@@ -94,6 +94,15 @@ func TestResolve(t *testing.T) {
 			t.Errorf("not followed: %+v, %v", got, ok)
 		}
 	}
+	os.WriteFile(at("current"), nil, 0o644)
+	os.Symlink("d/f", at("next"))
+	for _, want := range []string{at("current"), at("d/f")} { // a link takes the place of a file: ln -sf, mv
+		l := look{r: r, proc: process(os.Getpid())}
+		if got, ok := l.find(cwd, at("current"), true); !ok || got.path != want {
+			t.Errorf("current: %+v, want %s", got, want)
+		}
+		os.Rename(at("next"), at("current"))
+	}
 	for _, own := range []string{at("here"), "/proc/self/cwd", "/dev/fd", "/proc/self"} {
 		if got, known := r.found.Load(own); known {
 			t.Errorf("%s is remembered: %+v", own, got)
