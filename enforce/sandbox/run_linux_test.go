@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -305,6 +306,46 @@ func TestTempInUse(t *testing.T) {
 	if _, err := os.Lstat(dir); dir == "" || !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%q is still there", dir)
 	}
+}
+
+// TestKeepAnswers: what is left running is answered, also where it asks for the first time
+// after the command's end and nobody waits for Served.
+func TestKeepAnswers(t *testing.T) {
+	dir, p := place(t)
+	if !enforce.Probe().SeccompNotify {
+		t.Skip("the kernel hands no calls over")
+	}
+	if _, err := exec.LookPath("perl"); err != nil {
+		t.Skip(err)
+	}
+	o := shell(`(while ! test -e go; do sleep 0.05; done; ` +
+		`perl -MIO::Socket::INET -e 'IO::Socket::INET->new("127.0.0.1:9")'; touch answered) >/dev/null 2>&1 &`)
+	o.Keep = true
+	r, err := sandbox.Run(context.Background(), p, o)
+	if err != nil || !r.Report.Kept {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "the call is answered", func() bool {
+		_, err := os.Stat(filepath.Join(dir, "answered"))
+		return err == nil
+	})
+	st, err := track.OpenStore()
+	if err == nil {
+		_, err = sandbox.Reap(context.Background(), st, r.Report.ID)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	testkit.Eventually(t, "the queue is closed", func() bool {
+		fds, err := filepath.Glob("/proc/self/fd/*")
+		return err == nil && !slices.ContainsFunc(fds, func(fd string) bool {
+			to, _ := os.Readlink(fd)
+			return strings.Contains(to, "seccomp")
+		})
+	})
 }
 
 // TestLimits: the command is ended, and the error says for which limit.

@@ -102,7 +102,7 @@ func (c *Command) serve(started bool) {
 // answer begins to answer what the kernel can't decide, if there is anything.
 func (c *Command) answer(asked bool) {
 	switch {
-	case c.served != nil:
+	case c.broker == nil, c.served != nil:
 	case !asked:
 		c.broker.Close()
 		c.broker = nil
@@ -120,8 +120,7 @@ func (c *Command) answer(asked bool) {
 // Served waits until no process of the command is left that could need an answer of
 // this one: see Options.Keep.
 func (c *Command) Served() {
-	if c.broker != nil {
-		c.answer(true)
+	if c.served != nil {
 		<-c.served
 	}
 }

@@ -47,6 +47,9 @@ func (c *Command) Wait() (Result, error) {
 	}
 	c.temp.Ahead()
 	lost := c.follow()
+	if c.o.Keep {
+		c.answer(true) // Next is not there any more to say when
+	}
 	c.detach()
 	over := c.wroteTooMuch()
 	err := errors.Join(c.ended(lost), c.lastOutput())
@@ -59,6 +62,7 @@ func (c *Command) Wait() (Result, error) {
 		c.clearUp(&r) // while the keeper ends, for which close waits
 	}
 	report, closeErr := c.close()
+	c.answer(false)
 	c.files.Close()
 	c.relay.Close()
 	if !c.exited.Load() || over != nil {
