@@ -116,7 +116,7 @@ type Plan struct {
 	profileRules int    // of the Seatbelt profile
 
 	names []netip.Addr  // the machine's name servers, where the command has to find out addresses
-	held  []string      // the names of what mounts protect, where a broker answers for these
+	held  []string      // what mounts protect, where a broker answers for the renames of it
 	audit protect.Audit // what Snapshot looks at
 
 	model    *Plan           // Options.Model

@@ -48,7 +48,9 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 	if asksNames(p.Policy.Net) {
 		p.names = broker.NameServers(host)
 	}
-	p.held = p.heldNames()
+	if p.Caps.Seccomp && p.Caps.SeccompNotify {
+		_, p.held = p.Covered()
+	}
 	peers := p.Caps.Mediates(p.Policy.Net, opts.Sockets) || len(p.names) > 0 && p.Caps.Seccomp && p.Caps.SeccompNotify
 	if p.Caps.Seccomp {
 		if p.Seccomp = seccomp.Compile(p.filterOptions(peers, signals)); p.Seccomp == nil {

@@ -1,12 +1,10 @@
 package enforce
 
 import (
-	"path"
 	"slices"
 
 	"github.com/zsbx/zsbx/enforce/internal/broker"
 	"github.com/zsbx/zsbx/enforce/internal/landlock"
-	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/enforce/internal/seccomp"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -86,20 +84,6 @@ func (p *Plan) planMediation(peers, inherited bool, signals seccomp.SignalMode) 
 		m.ListenTCP = append(m.ListenTCP, port.Number)
 	}
 	p.Mediation = m
-}
-
-// heldNames are the names of what mounts protect, where a supervisor can say what it
-// is to rename that.
-func (p *Plan) heldNames() (out []string) {
-	if p.Mounts == nil || !p.Caps.Seccomp || !p.Caps.SeccompNotify {
-		return nil
-	}
-	for _, m := range p.Mounts.Mounts {
-		if name := path.Base(m.Path); m.Kind == mounts.Protect && !slices.Contains(out, name) {
-			out = append(out, name)
-		}
-	}
-	return out
 }
 
 // orSupervisor says why zsbx can't take the place of Landlock for sockets.

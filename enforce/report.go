@@ -84,11 +84,9 @@ func (r *report) limits() {
 	if why == "" && r.p.Landlock == nil && r.p.Caps.OS != "macos" {
 		why = "without Landlock the command could lift them"
 	}
-	for _, l := range r.p.Policy.Limits.All() {
-		if promise, ok := map[string]string{
-			"memory": "no more memory than %s bytes", "pids": "no more than %s processes and threads", "cpu": "no more processor time than that of %s",
-		}[l.Key]; ok && *l.Value > 0 && why != "" {
-			r.core(GapLimits, fmt.Sprintf(promise, l.Text()), why, *l.From)
+	for _, l := range r.p.Policy.Limits.All()[2:] {
+		if *l.Value > 0 && why != "" {
+			r.core(GapLimits, l.Key+": at most "+l.Text(), why, *l.From)
 		}
 	}
 }

@@ -161,7 +161,8 @@ func (rs *resolver) path(rule Rule) (Path, bool) {
 	case err != nil:
 		rs.leave(rule, rule.Optional, CodePath, "", written+": "+err.Error())
 	case pl.gone != "":
-		create := rule.Create && !rs.homeless(pl.path)
+		homeless := Within(pl.path, rs.r.Home) && Within(rs.r.Home, pl.at) // no home directory is ever made
+		create := rule.Create && !homeless
 		if create {
 			p.Mode = fs.ModeDir
 			rs.r.Create = append(rs.r.Create, p)

@@ -217,13 +217,3 @@ func (pl *place) whyGone(written string) string {
 	}
 	return written + ": " + pl.at + " " + pl.gone
 }
-
-// homeless reports whether a path lies in a home directory that there is not: none
-// is ever made.
-func (rs *resolver) homeless(p string) bool {
-	if rs.r.Home == "" || !Within(p, rs.r.Home) {
-		return false
-	}
-	_, err := rs.host.Lstat(rs.r.Home)
-	return errors.Is(err, fs.ErrNotExist)
-}

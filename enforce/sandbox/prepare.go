@@ -13,6 +13,7 @@ import (
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
 	"github.com/zsbx/zsbx/policy/guard"
+	"github.com/zsbx/zsbx/track"
 )
 
 // prepared is a command before its session begins: what the policy means here, and
@@ -27,7 +28,8 @@ type prepared struct {
 	resolved *policy.Resolved // nil for a command that is only tracked
 	plan     *enforce.Plan    // likewise
 	limits   policy.Limits
-	log      *auditor // nil where the policy asks for no audit log
+	bounds   track.Limits // of them, those that a control group keeps
+	log      *auditor     // nil where the policy asks for no audit log
 }
 
 // Plan says what would be enforced, without running anything. Gaps are in it,
@@ -226,7 +228,7 @@ func (c *prepared) replan(caps enforce.Caps) error {
 		Hide:           self.hidden,
 		Repository:     c.o.Repository,
 		NoOwn:          accepted(enforce.GapOwnFiles),
-		NoLimits:       noLimits(c.limits),
+		NoLimits:       c.bound(),
 		Explain:        c.o.Explain,
 		Model:          c.o.Model,
 		Sockets:        enforce.InheritsSockets(c.o.standardFiles()),

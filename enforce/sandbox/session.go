@@ -17,11 +17,10 @@ const endTime = 30 * time.Second
 
 // beginSession makes the session that the command will run in.
 func (c *Command) beginSession() error {
-	opts := track.Options{Name: c.o.Name, Tracker: c.o.Tracker, Keep: c.o.Keep, Exec: c.o.InPlace, Temp: c.temp.Path(), Watch: watcher()}
+	opts := track.Options{Name: c.o.Name, Tracker: c.o.Tracker, Keep: c.o.Keep, Exec: c.o.InPlace, Temp: c.temp.Path(), Watch: watcher(), Limits: c.bounds}
 	if c.plan != nil {
 		opts.Confined = c.plan.Confines()
 		opts.Scoped = c.plan.ScopesSignals()
-		opts.Limits = c.bounds()
 	}
 	var err error
 	if c.s, err = track.Begin(opts); err != nil {

@@ -187,7 +187,7 @@ func (c *Command) standardIO() (err error) {
 func (c *Command) launch(cmd *fork.Command) error {
 	// In a group with limits the kernel may run out of memory while the command is
 	// executed, and end all that share it.
-	cmd.Share = c.o.Job && (c.plan == nil || c.bounds() == track.Limits{})
+	cmd.Share = c.o.Job && c.bounds == track.Limits{}
 	script := *cmd
 	script.Path, script.Args = binSh, append([]string{binSh, cmd.Path}, cmd.Args[1:]...)
 	for {

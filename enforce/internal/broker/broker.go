@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"path"
 	"slices"
 
 	"github.com/zsbx/zsbx/enforce/internal/seccomp"
@@ -29,8 +30,8 @@ type Policy struct {
 	Peers   bool               // connect(2) and listen(2) are answered
 	Signals seccomp.SignalMode //
 
-	// Held are the names of files that are protected by mounts, wherever they lie:
-	// rename(2) is answered for these.
+	// Held are the paths that are protected by mounts: rename(2) is answered for
+	// whatever has a name of theirs.
 	Held []string
 
 	// Capabilities are those that the command may have, of capabilities(7):
@@ -42,7 +43,9 @@ type Policy struct {
 func (m *Policy) Mediates() bool { return m != nil && m.Peers }
 
 // Holds reports whether something that has this name is protected by a mount.
-func (m *Policy) Holds(name string) bool { return m != nil && slices.Contains(m.Held, name) }
+func (m *Policy) Holds(name string) bool {
+	return m != nil && slices.ContainsFunc(m.Held, func(p string) bool { return path.Base(p) == name })
+}
 
 // unixAddress says what an AF_UNIX address names, as the kernel reads it (unix(7)): a
 // path ends at the first NUL byte or with the address, an abstract name is all of the

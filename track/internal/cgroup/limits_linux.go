@@ -5,36 +5,28 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
-// Limit bounds the group. What its parent has no controller for is switched on
-// there, which changes nothing for the groups beside it: they have no limits.
+// Limit bounds the group. A controller that its parent has not given it is switched on
+// there, which changes nothing for the groups beside it: they have no limits. The
+// kernel refuses it where the parent has processes of its own (cgroups(7), "no
+// internal processes"), or has none itself.
 func (g *Group) Limit(l Limits) error {
+	parent := &Group{Path: filepath.Dir(g.Path)}
 	for _, s := range l.settings() {
 		err := g.Write(s.file, s.text)
-		if errors.Is(err, fs.ErrNotExist) && !s.optional {
-			if err = g.enable(s.controller); err == nil {
+		missing := errors.Is(err, fs.ErrNotExist)
+		if missing && !s.optional {
+			if err = parent.Write("cgroup.subtree_control", "+"+s.controller); err == nil {
 				err = g.Write(s.file, s.text)
 			}
 		}
-		if err != nil && !(s.optional && errors.Is(err, fs.ErrNotExist)) {
-			return err
+		if err != nil && !(s.optional && missing) {
+			return fmt.Errorf("the controller for %s: %w", s.controller, err)
 		}
 	}
 	return nil
-}
-
-// enable switches a controller on for the groups beside this one. The kernel
-// refuses it where the parent has processes of its own (cgroups(7), "no
-// internal processes").
-func (g *Group) enable(controller string) error {
-	parent := &Group{Path: filepath.Dir(g.Path)}
-	if !slices.Contains(strings.Fields(parent.read("cgroup.controllers")), controller) {
-		return fmt.Errorf("%s has no controller for %s", parent.Path, controller)
-	}
-	return parent.Write("cgroup.subtree_control", "+"+controller)
 }
 
 // limited makes sure that somebody else has bounded the group.
