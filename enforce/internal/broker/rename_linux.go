@@ -3,13 +3,11 @@ package broker
 import (
 	"path"
 	"runtime"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/internal/seccomp"
-	"github.com/zsbx/zsbx/internal/procfs"
 )
 
 // A mount point can be neither renamed nor replaced, and rename(2) says EBUSY of it, as
@@ -45,14 +43,9 @@ func (c *Call) MeetsMount() bool {
 // where that goes through an absolute link, which leads out of the caller's mount
 // namespace here.
 func (c *Call) mountPoint(dirfd int, name string) bool {
-	from := "cwd"
-	switch {
-	case path.IsAbs(name):
-		from = "root"
-	case dirfd != unix.AT_FDCWD:
-		from = "fd/" + strconv.Itoa(dirfd)
-	}
+	r, errno := c.route(dirfd, name)
 	var st unix.Statx_t
-	err := unix.Statx(unix.AT_FDCWD, procfs.Path(c.from.tid, from)+"/"+name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, 0, &st)
-	return err == nil && st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
+	return errno == 0 &&
+		unix.Statx(r.from, strings.TrimLeft(r.path, "/"), unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, 0, &st) == nil &&
+		st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
 }
