@@ -97,11 +97,11 @@ func TestNoHome(t *testing.T) {
 		with func(p *place, home string)
 		why  string
 	}{
-		{"it is allowed", func(p *place, home string) { p.allow(t, policy.Read, home) }, "all of it is allowed"},
-		{"what is around is", func(p *place, home string) { p.allow(t, policy.Read, filepath.Dir(home)) }, "all of it is allowed"},
+		{"it is allowed", func(p *place, home string) { p.allow(t, policy.Read, home) }, "is around it"},
+		{"what is around is", func(p *place, home string) { p.allow(t, policy.Read, filepath.Dir(home)) }, "is around it"},
 		{"it is the root directory", func(p *place, home string) { p.policy.Home = "/" }, "no home directory"},
 		{"it is /tmp", func(p *place, home string) { p.policy.Home = "/tmp" }, "no home directory"},
-		{"it is a file", func(p *place, home string) { p.policy.Home = home + "/.netrc" }, "no directory"},
+		{"it is a file", func(p *place, home string) { p.policy.Home = home + "/.netrc" }, "no home directory"},
 		{"it is not there", func(p *place, home string) { p.policy.Home = home + "/none" }, "not exist"},
 		{"it is not known", func(p *place, home string) { p.policy.Home = "" }, "no home directory"},
 		{"no temporary directory", func(p *place, home string) { p.policy.TempDir = "" }, "no temporary one"},

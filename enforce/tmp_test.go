@@ -33,7 +33,7 @@ func TestPrivateTmp(t *testing.T) {
 		{name: "by default", want: both, why: "in memory"},
 		{name: "a denial elsewhere", deny: "/w/.env", want: both},
 		{name: "a denial below", deny: "/tmp/proj/.env", want: both},
-		{name: "it is denied", deny: "/tmp", temp: "/deep/tmp/zsbx-1", want: "/var/tmp[]", why: "it is denied as /tmp"},
+		{name: "it is denied", deny: "/tmp", temp: "/deep/tmp/zsbx-1", want: "/var/tmp[]", why: "it is denied"},
 		{name: "it is denied by a glob", deny: "/t*", temp: "/deep/tmp/zsbx-1", want: "/var/tmp[]"},
 		{name: "the temporary directory is denied", deny: "/tmp/zsbx-*", want: ""},
 		{name: "no temporary directory: --shared-tmp, --no-baseline", temp: "-", want: ""},

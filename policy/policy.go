@@ -235,13 +235,14 @@ type Limit struct {
 // All lists the limits; they can be changed through it.
 func (l *Limits) All() []Limit {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	processors := func(n int64) string { return fmt.Sprint(float64(n) / units.Processor) }
 	span := func(s string) (int64, error) { d, err := units.ParseTime(s); return int64(d), err }
 	return []Limit{
 		{"timeout", (*int64)(&l.Timeout), &l.TimeoutFrom, span, func(n int64) string { return time.Duration(n).String() }, "time"},
 		{"max_output", &l.MaxOutput, &l.MaxOutputFrom, units.ParseSize, number, "size"},
 		{"memory", &l.Memory, &l.MemoryFrom, units.ParseSize, number, "size"},
 		{"pids", &l.Pids, &l.PidsFrom, parseCount, number, "number"},
-		{"cpu", &l.CPU, &l.CPUFrom, units.ParseCPU, units.FormatCPU, "number"},
+		{"cpu", &l.CPU, &l.CPUFrom, units.ParseCPU, processors, "number"},
 	}
 }
 

@@ -196,26 +196,18 @@ func (rs *resolver) spare(by Origin, home, place string) {
 // Lent are the paths that a coding agent's preset opens for reading only, and that a
 // rule for the home directory (without links) or above would have written: the agent
 // outside acts upon them. A rule for one, or for a directory on the way, opens it.
-func (r *Resolved) Lent(home string) []string {
-	wide := false
-	var asked, lent []string
+func (r *Resolved) Lent(home string) (lent []string) {
+	asked := func(p string) bool {
+		return slices.ContainsFunc(r.Paths, func(a Path) bool {
+			return a.Access&Write != 0 && !a.Rule.Origin.BuiltIn() && Within(p, a.Path) && !Within(home, a.Path)
+		})
+	}
 	for i := range r.Paths {
-		switch p, writes := &r.Paths[i], r.Paths[i].Access&Write != 0; {
-		case !writes && isAgent(&p.Rule) && Within(p.Path, home):
+		if p := &r.Paths[i]; p.Access&Write == 0 && isAgent(&p.Rule) && Within(p.Path, home) && !asked(p.Path) {
 			lent = append(lent, p.Path)
-		case !writes || p.Rule.Origin.BuiltIn():
-		case Within(home, p.Path):
-			wide = true
-		default:
-			asked = append(asked, p.Path)
 		}
 	}
-	if !wide {
-		return nil
-	}
-	return slices.DeleteFunc(lent, func(p string) bool {
-		return slices.ContainsFunc(asked, func(a string) bool { return Within(p, a) })
-	})
+	return lent
 }
 
 // Unwise gives a function that says why nobody but the user should think of a rule

@@ -68,11 +68,6 @@ func ParseCPU(s string) (int64, error) {
 	return milli, nil
 }
 
-// FormatCPU is what ParseCPU reads.
-func FormatCPU(milli int64) string {
-	return strconv.FormatFloat(float64(milli)/Processor, 'f', -1, 64)
-}
-
 // ParsePort reads a TCP port. A conversion to uint16 would turn 70000 into 4464.
 func ParsePort(s string) (uint16, error) {
 	n, err := strconv.ParseUint(s, 10, 16)

@@ -54,8 +54,5 @@ func TestParseCPU(t *testing.T) {
 		if got != want {
 			t.Errorf("%q: %d, %v; want %d", in, got, err, want)
 		}
-		if again, err := ParseCPU(FormatCPU(max(got, 0))); err != nil || again != max(got, 0) {
-			t.Errorf("%q: %q is read as %d, %v", in, FormatCPU(got), again, err)
-		}
 	}
 }

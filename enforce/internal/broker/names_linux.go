@@ -19,6 +19,11 @@ const (
 
 // udp makes what the command takes for a UDP socket.
 func (m *Broker) udp(c *Call) answer {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.askers) >= maxAskers {
+		return refused(unix.ENOBUFS)
+	}
 	if p := int32(c.args[2]); p != 0 && p != unix.IPPROTO_UDP {
 		return refused(unix.EACCES)
 	}
@@ -34,23 +39,15 @@ func (m *Broker) udp(c *Call) answer {
 	}
 	c.held = append(c.held, pair[0])
 	end := cookie(pair[0])
-	m.mu.Lock()
 	m.askers[end] = out
-	full := len(m.askers) > maxAskers
-	m.mu.Unlock()
 	go func() {
-		if !full {
-			relay(pair[1], out)
-		}
+		relay(pair[1], out)
 		m.mu.Lock()
 		delete(m.askers, end)
 		m.mu.Unlock()
 		unix.Close(pair[1])
 		unix.Close(out)
 	}()
-	if full {
-		return refused(unix.ENOBUFS)
-	}
 	return m.queue.give(c.id, pair[0], flags&unix.SOCK_CLOEXEC)
 }
 

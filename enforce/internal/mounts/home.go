@@ -35,12 +35,10 @@ func (q *Request) home(mp *Plan) string {
 	var inside []deny.Tree
 	for _, t := range q.Trees {
 		within := policy.Within(t.Path, home)
-		switch {
-		case policy.Within(home, t.Path):
-			return fmt.Sprintf("all of it is allowed by %s (%s)", t.Path, t.Origin)
-		case within && t.Access&policy.Read == 0:
-			return fmt.Sprintf("%s (%s) is not to be read", t.Path, t.Origin)
-		case within:
+		if policy.Within(home, t.Path) || within && t.Access&policy.Read == 0 {
+			return fmt.Sprintf("%s (%s) is around it, or not to be read", t.Path, t.Origin)
+		}
+		if within {
 			inside = append(inside, t)
 		}
 	}
@@ -62,9 +60,7 @@ func PrivateHome(r *policy.Resolved, host *policy.Host) (home, why string) {
 	switch {
 	case err != nil:
 		return "", err.Error()
-	case !st.Mode.IsDir():
-		return "", home + " is no directory"
-	case home == "/" || slices.Contains(tmpDirs(), home):
+	case !st.Mode.IsDir() || home == "/" || slices.Contains(tmpDirs(), home):
 		return "", home + " is no home directory"
 	}
 	return home, ""

@@ -205,15 +205,10 @@ func (q *Request) tmpTaken(mp *Plan, dir string) string {
 	if mp == nil {
 		return "no mount namespace"
 	}
-	for _, d := range q.Policy.Deny {
-		if d.Covers(dir) {
-			return fmt.Sprintf("it is denied as %s (%s)", d.Pattern, d.Deny.Origin)
-		}
-	}
-	for _, d := range mp.Private {
-		if policy.Within(d.Path, dir) || policy.Within(dir, d.Path) {
-			return d.Path + " is private itself"
-		}
+	denied := func(d policy.DenyPath) bool { return d.Covers(dir) }
+	other := func(d PrivateDir) bool { return policy.Within(d.Path, dir) || policy.Within(dir, d.Path) }
+	if slices.ContainsFunc(q.Policy.Deny, denied) || slices.ContainsFunc(mp.Private, other) {
+		return "it is denied, or shares a place with another private directory"
 	}
 	own := func(t policy.Path) bool { return t.Path == q.Policy.TempDir }
 	return cmp.Or(q.taken(dir, policy.Read|policy.Write|policy.Exec, own), q.openSocket(dir))
