@@ -105,7 +105,7 @@ func (o *runFlags) run(a *app, argv []string) error {
 	if res.Report.Kept {
 		a.left = command
 	}
-	a.tellOf(command.Plan(), &res)
+	a.tellOf(command.Plan(), &res, argv)
 	switch {
 	case opts.Explain:
 		err = errors.Join(err, o.tellWhy(a, command, &res))

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -138,7 +139,7 @@ func (a *app) tellHome(plan *enforce.Plan, home []string) {
 
 // tellOf says what a command did beside what it was to do. The plan is nil for one
 // that was only tracked.
-func (a *app) tellOf(plan *enforce.Plan, res *sandbox.Result) {
+func (a *app) tellOf(plan *enforce.Plan, res *sandbox.Result, argv []string) {
 	a.tellChanges(res.Changes)
 	if plan == nil {
 		return
@@ -146,6 +147,9 @@ func (a *app) tellOf(plan *enforce.Plan, res *sandbox.Result) {
 	a.tellHome(plan, res.Home)
 	if res.Report.Kept {
 		a.say.warn("what was left running can still change files that programs outside act upon; zsbx will not report that")
+	}
+	if res.Failed {
+		a.tellOwn(plan, argv)
 	}
 }
 
@@ -164,4 +168,17 @@ func (a *app) tellChanges(changes []enforce.Change) {
 		names = append(names, shell.Quote(c.Path)+" ("+what+")")
 	}
 	a.say.warn("look at what came while the command ran, is denied to it or acted upon outside: %s", few(names))
+}
+
+// tellOwn tells of a file on the command line that the command did not see, after it
+// has failed: "no such file" is all that it could say, and nothing was refused.
+func (a *app) tellOwn(plan *enforce.Plan, argv []string) {
+	for _, arg := range argv[1:] {
+		own := plan.Mounts.PrivateIn(filepath.Clean(arg))
+		if _, err := os.Lstat(arg); err == nil && own != "" {
+			a.say.warn("%s was the command's own: %s was not there", own, shell.Quote(arg))
+			a.say.hint("--ro %s", shell.Quote(arg))
+			return
+		}
+	}
 }
