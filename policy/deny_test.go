@@ -73,9 +73,9 @@ func TestResolveDeny(t *testing.T) {
 // TestResolveCase checks that on macOS a path is spelled as the file system
 // spells it, whatever case it was written in, and that Linux is left alone.
 func TestResolveCase(t *testing.T) {
-	h := tableHost(map[string]string{"/Users/me/.ssh/id": "file", "/Users/me/Src": "-> .ssh", "/Users/me/u\u0308": "dir"})
+	h := tableHost(map[string]string{"/Users/me/.ssh/id": "file", "/Users/me/.ssh/me": "file", "/Users/me/Src": "-> .ssh", "/Users/me/up": "-> .ssh/../.ssh/id", "/Users/me/u\u0308": "dir"})
 	exact := h.Lstat
-	names := map[string][]string{"/": {"Users", "w"}, "/Users": {"me"}, "/Users/me": {".ssh", "Src", "u\u0308"}, "/Users/me/.ssh": {"id"}}
+	names := map[string][]string{"/": {"Users", "w"}, "/Users": {"me"}, "/Users/me": {".ssh", "Src", "up", "u\u0308"}, "/Users/me/.ssh": {"id", "me"}}
 	reads := 0
 	h.ReadDir = func(dir string) ([]fs.DirEntry, error) {
 		reads++
@@ -99,7 +99,7 @@ func TestResolveCase(t *testing.T) {
 	h.OS, h.Home = "macos", "/Users/me"
 	for in, want := range map[string]string{
 		"/users/ME/.SSH": "/Users/me/.ssh", "~/.ssh/ID": "/Users/me/.ssh/id", "~/src/id": "/Users/me/.ssh/id",
-		"~/Ü": "/Users/me/u\u0308", "/users/me/.Ssh": "/Users/me/.ssh",
+		"~/Ü": "/Users/me/u\u0308", "/users/me/.Ssh": "/Users/me/.ssh", "/users/ME/up": "/Users/me/.ssh/id",
 	} {
 		p := rules(Read, in)
 		p.FS.Deny = []Deny{{Pattern: in}, {Pattern: in + "/*"}}

@@ -175,6 +175,9 @@ func (h *Host) Trail(p string) (real string, links []string, st Stat, err error)
 // spelling is the path of a file with its last name as the directory has it.
 // Where the directory cannot be read, it stays as it is.
 func (w *walker) spelling(dir, full string, st Stat) string {
+	if len(full) < len(dir) { // ".."
+		return full
+	}
 	entries, ok := w.names[dir]
 	if !ok && w.host.ReadDir != nil {
 		entries, _ = w.host.ReadDir(dir)
