@@ -48,7 +48,7 @@ func (r *Resolved) settings(c *Closed) (files []string) {
 	switch {
 	case config == "":
 		return nil
-	case !c.Includes || !r.Allowed(config, Read).Allowed:
+	case !c.Includes || host.ReadFile == nil || !r.Allowed(config, Read).Allowed:
 		return []string{config}
 	}
 	text, _ := host.ReadFile(config)

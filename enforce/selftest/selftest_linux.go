@@ -2,8 +2,11 @@ package selftest
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -18,7 +21,9 @@ type linuxScene struct {
 	caps   enforce.Caps
 	policy policy.Resolved
 	proofs []Proof
-	err    error // that of the first attack that could not be made
+
+	listener bool  // the attackers have a listening socket as standard input
+	err      error // that of the first attack that could not be made
 }
 
 func (made *scene) attack(caps enforce.Caps) ([]Proof, error) {
@@ -43,8 +48,8 @@ func (s *linuxScene) try(name, promise, means string, plan *enforce.Plan, steps 
 	if s.err != nil {
 		return
 	}
-	confined, err := inChild(plan, steps)
-	free, freeErr := inChild(nil, steps)
+	confined, err := s.inChild(plan, steps)
+	free, freeErr := s.inChild(nil, steps)
 	if err = errors.Join(err, freeErr); err != nil {
 		s.err = fmt.Errorf("self-test of %s: %w", name, err)
 		return
@@ -63,10 +68,18 @@ func (s *linuxScene) try(name, promise, means string, plan *enforce.Plan, steps 
 // inChild makes the steps in a process of its own, confined by plan unless that is nil,
 // and returns the errno of the last one, or 0. The others have to succeed; the result of
 // the one before the last, if there is one, becomes the last one's first argument.
-func inChild(plan *enforce.Plan, steps []fork.Step) (unix.Errno, error) {
+func (s *linuxScene) inChild(plan *enforce.Plan, steps []fork.Step) (unix.Errno, error) {
 	// The keeper waits for the steps, not this process, which may have to
 	// answer some of them (Plan.Mediation). A directory can't be executed.
 	c := &fork.Command{Path: "/", Args: []string{"/"}, Keeper: &fork.Keeper{}}
+	if s.listener {
+		f, err := listener()
+		if err != nil {
+			return 0, err
+		}
+		defer f.Close()
+		c.Files = []*os.File{f}
+	}
 	if plan != nil {
 		if err := plan.Confine(c); err != nil {
 			return 0, err
@@ -90,6 +103,18 @@ func inChild(plan *enforce.Plan, steps []fork.Step) (unix.Errno, error) {
 		return step.Errno, nil
 	}
 	return 0, err
+}
+
+// listener is a listening socket.
+func listener() (*os.File, error) {
+	var plain net.ListenConfig
+	plain.SetMultipathTCP(false) // it has no fast open before Linux 6.2
+	l, err := plain.Listen(context.Background(), "tcp4", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	return l.(*net.TCPListener).File()
 }
 
 func answerText(e unix.Errno) string {

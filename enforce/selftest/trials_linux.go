@@ -58,11 +58,20 @@ func (s *linuxScene) tryNetwork() {
 	ports := s.plan(policy.ResolvedNet{Mode: policy.NetPorts, ConnectTCP: []policy.Port{{Number: uint16(s.allowed)}}})
 	tcp := socket("socket(2)", unix.AF_INET, unix.SOCK_STREAM)
 	to := put(unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: [4]byte{127, 0, 0, 1}, Port: uint16(s.port>>8 | s.port<<8)})
+	fastOpen := call("sendto(2) MSG_FASTOPEN", unix.SYS_SENDTO, 0, to, 1, unix.MSG_FASTOPEN, to, unix.SizeofSockaddrInet4)
 	s.try(enforce.GapTCPPorts, promise, s.caps.SocketsBy(), ports,
 		tcp, call("connect(2) to a TCP port", unix.SYS_CONNECT, 0, to, unix.SizeofSockaddrInet4))
-	s.try(enforce.GapTCPPorts, promise+": fast open", "seccomp", ports, tcp,
-		call("sendto(2) MSG_FASTOPEN", unix.SYS_SENDTO, 0, to, 1, unix.MSG_FASTOPEN, to, unix.SizeofSockaddrInet4))
+	s.try(enforce.GapTCPPorts, promise+": fast open", "seccomp", ports, tcp, fastOpen)
 	s.try(enforce.GapTCPPorts, promise+": UDP", "seccomp", ports, socket("socket(2) UDP", unix.AF_INET, unix.SOCK_DGRAM))
+	if s.caps.Seccomp && s.caps.SeccompNotify { // else a command is not started with such a socket
+		r := s.policy
+		r.Net = policy.ResolvedNet{Mode: policy.NetNone}
+		plan, idle := enforce.NewPlanWith(&r, s.caps, nil, enforce.Options{Sockets: true}), call("shutdown(2)", unix.SYS_SHUTDOWN, 0, unix.SHUT_RD)
+		s.listener = true
+		s.try(enforce.GapNetwork, "no network: an inherited socket, listening anew", "zsbx", plan, idle, call("listen(2)", unix.SYS_LISTEN, 0, 1))
+		s.try(enforce.GapNetwork, "no network: an inherited socket, fast open", "seccomp", plan, idle, fastOpen)
+		s.listener = false
+	}
 }
 
 func (s *linuxScene) trySockets(open *enforce.Plan) error {
