@@ -87,14 +87,15 @@ func (p *Process) polled(events int16, d time.Duration) bool {
 			fds[1].Fd = int32(p.beside)
 		}
 		n, err := unix.Poll(fds, ms)
-		if got := fds[1].Revents; got != 0 {
+		failed := err != nil && err != unix.EINTR
+		if got := fds[1].Revents; fds[1].Fd >= 0 && (got != 0 || failed) {
 			ready := p.ready
 			p.ready = nil
-			ready(got&unix.POLLIN != 0)
+			ready(got&unix.POLLIN != 0 || failed) // who can't watch has to ask
 		}
 		switch {
 		case n > 0 && fds[0].Revents == 0:
-		case n > 0 || err != nil && err != unix.EINTR: // what comes next waits as well
+		case n > 0 || failed: // what comes next waits as well
 			return true
 		case d >= 0 && time.Until(end) <= 0:
 			return false
