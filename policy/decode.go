@@ -34,7 +34,7 @@ func Decode(name string, data []byte) (*Policy, error) {
 	}
 	root, mistakes := tree.Read(strings.HasSuffix(name, ".json"), data)
 	for _, m := range mistakes {
-		c.fail(c.origin(&tree.Node{}, m.Off), Code(m.Kind), "%s", m.Msg)
+		c.fail(c.at(m.Off), Code(m.Kind), "%s", m.Msg)
 	}
 	var p *Policy
 	if root != nil {
@@ -64,7 +64,7 @@ func DecodeFile(path string) (*Policy, error) {
 // of them are seen at once.
 type checker struct {
 	source string
-	places *tree.Places // nil for a tree that is to be written, whose values have their origins
+	places *tree.Places
 	errs   Errors
 }
 
@@ -72,16 +72,8 @@ func (c *checker) fail(o Origin, code Code, format string, args ...any) {
 	c.errs = append(c.errs, &Error{Origin: o, Code: code, Msg: fmt.Sprintf(format, args...)})
 }
 
-// at is where a value stands.
-func (c *checker) at(n *tree.Node) Origin { return c.origin(n, n.Off) }
-
-func (c *checker) origin(n *tree.Node, off int) Origin {
-	if o, ok := n.From.(Origin); ok {
-		return o
-	}
-	if c.places == nil {
-		return Origin{}
-	}
+// at is a place in the file.
+func (c *checker) at(off int) Origin {
 	line, column := c.places.At(off)
 	return Origin{Source: c.source, Line: line, Column: column}
 }
@@ -91,7 +83,7 @@ func (c *checker) is(n *tree.Node, kind tree.Kind, what string) bool {
 	if n.Kind == kind {
 		return true
 	}
-	c.fail(c.at(n), CodeType, "%s must be %s, not %s", what, kind, n.Kind)
+	c.fail(c.at(n.Off), CodeType, "%s must be %s, not %s", what, kind, n.Kind)
 	return false
 }
 
@@ -101,7 +93,7 @@ func (c *checker) unknown(f *tree.Field, table string, known []string) {
 	if table != "" {
 		where = "in [" + table + "]"
 	}
-	c.fail(c.origin(f.Val, f.Off), CodeUnknownKey, "unknown key %s %s: there are %s%s", strconv.Quote(f.Key), where, strings.Join(known, ", "), DidYouMean(f.Key, known))
+	c.fail(c.at(f.Off), CodeUnknownKey, "unknown key %s %s: there are %s%s", strconv.Quote(f.Key), where, strings.Join(known, ", "), DidYouMean(f.Key, known))
 }
 
 // namesIn are those in a table, which ends with a dot: of keys, and of tables.
@@ -173,13 +165,13 @@ func (c *checker) key(k *key, n *tree.Node, p *Policy, what string) {
 		}
 	}
 	if err := k.put(p, list); err != nil {
-		c.fail(c.at(n), CodeValue, "%v", err)
+		c.fail(c.at(n.Off), CodeValue, "%v", err)
 	}
 }
 
 // named checks a field of a table in which each name is somebody's own.
 func (c *checker) named(k *key, f *tree.Field, what string) (list []Named) {
-	check, from := checkEnvName, c.origin(f.Val, f.Off)
+	check, from := checkEnvName, c.at(f.Off)
 	if k.kind == listTable {
 		check = checkListName
 	}

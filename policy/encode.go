@@ -1,15 +1,21 @@
 package policy
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/zsbx/zsbx/internal/object"
 	"github.com/zsbx/zsbx/policy/internal/tree"
 )
 
@@ -17,104 +23,144 @@ import (
 // meaning, in a fixed order, each rule with its origin as a comment. It fails
 // for what no policy file can say, such as a path that is not UTF-8. What only
 // presets say is left out.
-func (p *Policy) EncodeTOML(w io.Writer) error { return p.encode(w, (*tree.Node).TOML) }
-
-// EncodeJSON writes the policy as a file that Decode reads as the same
-// meaning. JSON has no comments: the origins are lost. It fails as EncodeTOML
-// does.
-func (p *Policy) EncodeJSON(w io.Writer) error { return p.encode(w, (*tree.Node).JSON) }
-
-// QuoteTOML writes a string as TOML's basic strings are
-// (https://toml.io/en/v1.0.0#string), so that no character steers a terminal.
-func QuoteTOML(s string) string { return tree.QuoteTOML(s) }
-
-func (p *Policy) encode(w io.Writer, text func(*tree.Node) string) error {
-	root := p.tree()
-	err := p.encodable(root)
+func (p *Policy) EncodeTOML(w io.Writer) error {
+	text, err := p.toml()
 	if err == nil {
-		_, err = io.WriteString(w, text(root))
+		_, err = io.WriteString(w, text)
 	}
 	return err
 }
 
-// encodable says what of a policy cannot be written into a file: what the
-// decoder refuses, and rules that belong to no key.
-func (p *Policy) encodable(root *tree.Node) error {
-	c := &checker{}
-	c.policy(root)
-	for _, part := range p.parts() {
-		for _, r := range part.FS.Rules {
-			if r.Access&Read == 0 || r.Access&^(Read|Write|Exec) != 0 {
-				c.fail(r.Origin, CodeValue, "no key means %s", r.Access)
-			}
-		}
+// EncodeJSON writes the policy as a file that Decode reads as the same
+// meaning. JSON has no comments: the origins are lost. It fails as EncodeTOML
+// does.
+func (p *Policy) EncodeJSON(w io.Writer) error {
+	text, err := p.toml()
+	var all map[string]any
+	if err = cmp.Or(err, toml.Unmarshal([]byte(text), &all)); err != nil {
+		return err
 	}
-	for _, e := range c.errs {
-		e.Code, e.Msg, e.Err = CodeValue, "cannot be written into a policy file", errors.New(e.Msg)
-	}
-	return c.errs.err()
+	var b bytes.Buffer
+	_ = json.Indent(&b, object.Of(all), "", "  ") // no error: it is JSON
+	_, err = fmt.Fprintln(w, b.String())
+	return err
 }
 
-// tree is the policy as a file has it.
-func (p *Policy) tree() *tree.Node {
-	root := &tree.Node{Kind: tree.Table}
+// toml is the text of a file, or else the error says what cannot be written into one:
+// what the decoder refuses, and rules that belong to no key.
+func (p *Policy) toml() (string, error) {
+	e := &encoder{}
+	e.write(p, "")
+	for _, bad := range e.errs {
+		bad.Code, bad.Msg, bad.Err = CodeValue, "cannot be written into a policy file", errors.New(bad.Msg)
+	}
+	return e.b.String(), e.errs.err()
+}
+
+// encoder writes a file, and checks what it writes.
+type encoder struct {
+	checker
+	b     strings.Builder
+	table string // that the last key was in
+}
+
+// write writes a policy, and then its overrides for single systems, with the prefix
+// "linux." or "macos.".
+func (e *encoder) write(p *Policy, prefix string) {
 	for i := range keys {
-		k := &keys[i]
+		k, whole := &keys[i], prefix+keys[i].name
+		table, name := "", whole
+		if dot := strings.LastIndexByte(whole, '.'); dot >= 0 {
+			table, name = whole[:dot], whole[dot+1:]
+		}
 		list := k.values(p)
-		if list == nil {
-			continue
+		for _, v := range list {
+			e.says(v.Origin, v.Value, k.check)
 		}
-		at, names := root, strings.Split(k.name, ".")
-		for _, name := range names[:len(names)-1] {
-			at = at.Within(name, tree.Table)
+		switch {
+		case list == nil:
+		case k.kind == textTable:
+			for _, v := range list {
+				e.says(v.Origin, v.Name, checkEnvName)
+				e.line(whole, v.Name, k.inline(v), v.Origin)
+			}
+		case k.kind == listTable:
+			for _, l := range lastOfEach(list) {
+				e.says(l.Origin, l.Name, checkListName)
+				e.list(k, whole, l.Name, slices.DeleteFunc(slices.Clone(list), func(v Named) bool { return v.Name != l.Name }))
+			}
+		case k.kind >= scalar:
+			e.line(table, name, k.inline(list[0]), list[0].Origin)
+		default:
+			e.list(k, table, name, list)
 		}
-		at.Add(names[len(names)-1], 0, k.node(list))
+	}
+	for _, r := range p.FS.Rules {
+		if r.Access&Read == 0 || r.Access&^(Read|Write|Exec) != 0 {
+			e.fail(r.Origin, CodeValue, "no key means %s", r.Access)
+		}
 	}
 	for _, os := range systems {
 		if part := *p.part(os); part != nil {
-			root.Add(os, 0, part.tree())
+			e.write(part, os+".")
 		}
 	}
-	return root
 }
 
-// node is the value of a key in a file.
-func (k *key) node(list []Named) *tree.Node {
-	n := &tree.Node{Kind: tree.Array}
-	if k.kind == textTable || k.kind == listTable {
-		n.Kind = tree.Table
+// list writes a list, one element a line.
+func (e *encoder) list(k *key, table, name string, list []Named) {
+	if len(list) == 0 {
+		e.line(table, name, "[]", Origin{})
+		return
 	}
+	e.line(table, name, "[", Origin{})
 	for _, v := range list {
-		leaf := k.leaf(v)
-		switch {
-		case k.kind >= scalar:
-			return leaf
-		case k.kind == textTable:
-			n.Add(v.Name, 0, leaf)
-		case k.kind == listTable:
-			at := n.Within(v.Name, tree.Array)
-			at.Items = append(at.Items, leaf)
-		default:
-			n.Items = append(n.Items, leaf)
-		}
+		fmt.Fprintf(&e.b, "  %s,%s\n", k.inline(v), comment(v.Origin))
 	}
-	return n
+	e.b.WriteString("]\n")
 }
 
-// leaf is one value in a file.
-func (k *key) leaf(v Named) *tree.Node {
-	n := &tree.Node{Kind: k.leafKind(v.Value), Text: v.Value, From: v.Origin}
-	if !v.Create && !v.Optional {
-		return n
+// line writes a key with its value, or the beginning of that, in a table.
+func (e *encoder) line(table, name, value string, from Origin) {
+	if table != e.table {
+		if e.b.Len() > 0 {
+			e.b.WriteString("\n")
+		}
+		fmt.Fprintf(&e.b, "[%s]\n", table)
+		e.table = table
 	}
-	word := "optional"
-	if v.Create {
-		word = "create"
+	if strings.Trim(name, wordLetters+"ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+		name = tree.QuoteTOML(name)
 	}
-	entry := &tree.Node{Kind: tree.Table, From: v.Origin}
-	entry.Add("path", 0, n)
-	entry.Add(word, 0, &tree.Node{Kind: tree.Bool, Text: "true"})
-	return entry
+	fmt.Fprintf(&e.b, "%s = %s%s\n", name, value, comment(from))
+}
+
+// comment is where a value comes from.
+func comment(from Origin) string {
+	if from == (Origin{}) {
+		return ""
+	}
+	return "  # " + strings.Map(func(r rune) rune {
+		if object.Hidden(r) || r == utf8.RuneError {
+			return '?'
+		}
+		return r
+	}, from.String())
+}
+
+// inline is a value in one line.
+func (k *key) inline(v Named) string {
+	text := v.Value
+	if k.leafKind(text) == tree.String {
+		text = tree.QuoteTOML(text)
+	}
+	switch {
+	case v.Create:
+		return "{ path = " + text + ", create = true }"
+	case v.Optional:
+		return "{ path = " + text + ", optional = true }"
+	}
+	return text
 }
 
 // leafKind is what a value is in a file.
@@ -154,7 +200,7 @@ func Amend(name string, text []byte, add *Policy) ([]byte, error) {
 			return slices.ContainsFunc(have, func(o Named) bool { o.Origin = v.Origin; return o == v })
 		})
 		if len(list) > 0 {
-			out = k.insert(out, k.node(list).Items)
+			out = k.insert(out, list)
 		}
 	}
 	if p, err := Decode(name, []byte(out)); err != nil || p.Hash() != Merge(old, add).Hash() {
@@ -165,10 +211,10 @@ func Amend(name string, text []byte, add *Policy) ([]byte, error) {
 
 // insert puts elements into a key's list in the text of a file: before its first one,
 // into its table, or into a new table.
-func (k *key) insert(text string, list []*tree.Node) string {
+func (k *key) insert(text string, list []Named) string {
 	var all []string
-	for _, e := range list {
-		all = append(all, e.Inline())
+	for _, v := range list {
+		all = append(all, k.inline(v))
 	}
 	name, header := k.name, ""
 	root, _ := tree.Read(false, []byte(text))

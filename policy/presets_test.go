@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -73,7 +74,7 @@ func TestPresetCreate(t *testing.T) {
 				}
 			}
 		}
-		if err := p.encodable(p.tree()); err != nil {
+		if err := p.EncodeTOML(io.Discard); err != nil {
 			t.Error(err)
 		}
 		for _, s := range p.statements("") {

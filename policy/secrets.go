@@ -231,7 +231,7 @@ func (r *Resolved) Unwise() func(p string, a Access, dir bool) string {
 	}
 	return func(p string, a Access, dir bool) string {
 		asked := &Policy{FS: FS{Rules: []Rule{{Path: literal(p), Access: Read}}}}
-		if err := asked.encodable(asked.tree()); err != nil {
+		if _, err := asked.toml(); err != nil {
 			return err.Error()
 		}
 		if s := g.secret(p, false); s != "" {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/zsbx/zsbx/policy/glob"
@@ -22,18 +23,21 @@ func (c *checker) value(k *key, n *tree.Node, what string) (Named, bool) {
 			kind = tree.Integer
 		}
 	}
-	ok := c.is(n, kind, what) && (k.check == nil || c.says(n, k.check))
-	return Named{Value: n.Text, Origin: c.at(n)}, ok
+	v := Named{Value: n.Text, Origin: c.at(n.Off)}
+	return v, c.is(n, kind, what) && c.says(v.Origin, v.Value, k.check)
 }
 
 // says checks what a value says.
-func (c *checker) says(n *tree.Node, check func(string) error) bool {
-	err := check(n.Text)
-	if err == nil && !utf8.ValidString(n.Text) {
-		err = fmt.Errorf("%q is not UTF-8", n.Text)
+func (c *checker) says(at Origin, text string, check func(string) error) bool {
+	var err error
+	if check != nil {
+		err = check(text)
+	}
+	if err == nil && !utf8.ValidString(text) {
+		err = fmt.Errorf("%q is not UTF-8", text)
 	}
 	if err != nil {
-		c.fail(c.at(n), CodeValue, "%v", err)
+		c.fail(at, CodeValue, "%v", err)
 	}
 	return err == nil
 }
@@ -45,14 +49,14 @@ func (c *checker) path(k *key, n *tree.Node, what string) (v Named, ok bool) {
 	if k.kind == socketList {
 		known = known[:2]
 	}
-	v.Origin = c.at(n)
+	v.Origin = c.at(n.Off)
 	for i := range n.Fields {
 		f := &n.Fields[i]
 		switch {
 		case !slices.Contains(known, f.Key):
 			c.unknown(f, what, known)
 		case f.Key == "path":
-			v.Value, ok = f.Val.Text, c.is(f.Val, tree.String, "path") && c.says(f.Val, checkPath)
+			v.Value, ok = f.Val.Text, c.is(f.Val, tree.String, "path") && c.says(c.at(f.Val.Off), f.Val.Text, checkPath)
 		case !c.is(f.Val, tree.Bool, f.Key):
 		case f.Key == "create":
 			v.Create = f.Val.Text == "true"
@@ -70,7 +74,7 @@ func (c *checker) path(k *key, n *tree.Node, what string) (v Named, ok bool) {
 func hasControl(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c < 0x20 || c >= 0x7f {
-			return strings.IndexFunc(s[i:], tree.IsControl) >= 0
+			return strings.ContainsFunc(s[i:], unicode.IsControl)
 		}
 	}
 	return false

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/zsbx/zsbx/policy/internal/tree"
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
@@ -206,7 +207,7 @@ func missingHint(rule *Rule, written string) string {
 	case rule.Access&Write == 0 && rule.Origin.flag():
 		return "--ignore-missing"
 	case rule.Access&Write == 0:
-		return "{ path = " + QuoteTOML(rule.Path) + ", optional = true }"
+		return "{ path = " + tree.QuoteTOML(rule.Path) + ", optional = true }"
 	case rule.Origin.flag():
 		return "mkdir -p " + shell.Quote(written) + "\n--create-missing"
 	}

@@ -101,7 +101,7 @@ func quote(b []byte, s string) []byte {
 			b = append(b, `\n`...)
 		case r == '\t':
 			b = append(b, `\t`...)
-		case unicode.IsControl(r) || unicode.Is(unicode.Cf, r):
+		case Hidden(r):
 			for _, unit := range utf16.AppendRune(nil, r) {
 				b = fmt.Appendf(b, `\u%04x`, unit)
 			}
@@ -110,4 +110,19 @@ func quote(b []byte, s string) []byte {
 		}
 	}
 	return append(b, '"')
+}
+
+// Hidden reports control characters, and those by which a text is not what it looks
+// like: those that steer the direction of writing, end a line for some programs only,
+// or have no width (Unicode's Default_Ignorable_Code_Point, and the separators of
+// lines and paragraphs), and the pattern of Braille without a dot, which is a space to
+// the eye. The two that choose between the looks of an emoji hide nothing.
+func Hidden(r rune) bool {
+	switch {
+	case r <= unicode.MaxASCII:
+		return unicode.IsControl(r)
+	case r == '\uFE0E' || r == '\uFE0F':
+		return false
+	}
+	return r == '\u2800' || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }

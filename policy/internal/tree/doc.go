@@ -1,8 +1,8 @@
-// Package tree reads policy files into trees, and writes trees as files: in TOML
-// and in JSON, with the same result, so that the two cannot mean different things.
-// Every value knows where it stands. It is the same on every system.
+// Package tree reads policy files into trees, from TOML and from JSON, with the same
+// result, so that the two cannot mean different things. Every value knows where it
+// stands. It is the same on every system.
 //
-// All mistakes of a file are found at once: what is no TOML or no JSON, what is
-// given twice, and characters that hide something from whoever reads the file. What
-// keys there are, and what they mean, is package policy's business.
+// It finds what is no TOML or no JSON, what is given twice, and characters that hide
+// something from whoever reads the file. What keys there are, and what they mean, is
+// package policy's business.
 package tree

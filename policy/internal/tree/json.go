@@ -56,7 +56,7 @@ func (b *builder) jsonValue(v *hujson.Value, depth int) *Node {
 			m := &t.Members[i]
 			key, val := m.Name.Value.(hujson.Literal).String(), b.jsonValue(&m.Value, depth+1)
 			if n.Get(key) != nil {
-				b.twice(m.Name.StartOffset, key)
+				b.fail(m.Name.StartOffset, Duplicate, "key %s is already defined", key)
 			} else {
 				n.Add(key, m.Name.StartOffset, val)
 			}

@@ -3,8 +3,10 @@ package tree
 import (
 	"bytes"
 	"fmt"
-	"unicode"
+	"strings"
 	"unicode/utf8"
+
+	"github.com/zsbx/zsbx/internal/object"
 )
 
 // Places turns byte offsets into lines and columns. Offsets come nearly in
@@ -46,7 +48,7 @@ func checkText(data []byte) *Mistake {
 		switch {
 		case r == utf8.RuneError && n == 1:
 			return &Mistake{i, Syntax, "invalid UTF-8"}
-		case isHidden(r):
+		case object.Hidden(r):
 			return &Mistake{i, Syntax, fmt.Sprintf("the character U+%04X, which can't be seen, or changes how the text around it is shown", r)}
 		}
 		i += n
@@ -54,25 +56,19 @@ func checkText(data []byte) *Mistake {
 	return nil
 }
 
-// isHidden reports characters by which a file is not what it looks like: those
-// that steer the direction of writing, end a line for some programs only, or
-// have no width (Unicode's Default_Ignorable_Code_Point, and the separators of
-// lines and paragraphs), the pattern of Braille without a dot, which is a space to
-// the eye, and the controls from U+0080 on, by which terminals are steered as by
-// escape sequences. The two that choose between the looks of an emoji hide
-// nothing.
-func isHidden(r rune) bool {
-	if r == '\uFE0E' || r == '\uFE0F' {
-		return false
+// QuoteTOML writes a string as TOML's basic strings are
+// (https://toml.io/en/v1.0.0#string), so that no character steers a terminal.
+func QuoteTOML(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteString(`\` + string(r))
+		case object.Hidden(r):
+			fmt.Fprintf(&b, `\U%08X`, r)
+		default:
+			b.WriteRune(r)
+		}
 	}
-	if r == '\u2800' || '\u0080' <= r && r <= '\u009F' {
-		return true
-	}
-	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
-}
-
-// IsControl reports characters that have no business in a path or a name:
-// they would end a line of output early, or hide what follows.
-func IsControl(r rune) bool {
-	return r < 0x20 || 0x7f <= r && r < 0xa0
+	return `"` + b.String() + `"`
 }

@@ -1,92 +1,87 @@
 package tree
 
 import (
+	"bytes"
 	"errors"
+	"strings"
 
+	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// toml gives the tree of a document. The parser knows the syntax; which tables may be
-// defined or added to where is decided here, as https://toml.io/en/v1.0.0#table says.
+// toml gives the tree of a document. go-toml says what is wrong with it, but only the
+// first mistake; its values have no places, so the tree is made of its parser's.
 func (b *builder) toml() *Node {
-	root := &Node{Kind: Table, form: headerTable}
-	current := root // the table that keys go to; nil after a wrong header: they would only repeat that
+	root := &Node{Kind: Table}
+	current := root
 	var p unstable.Parser
 	p.Reset(b.data)
 	for p.NextExpression() {
-		e := p.Expression()
-		switch e.Kind {
-		case unstable.Table, unstable.ArrayTable:
-			current = b.header(root, e)
+		switch e := p.Expression(); e.Kind {
+		case unstable.Table:
+			current = b.named(root, e)
+		case unstable.ArrayTable:
+			list := b.named(root, e)
+			current = &Node{Kind: Table, Off: list.Off}
+			list.Kind, list.Items = Array, append(list.Items, current)
 		case unstable.KeyValue:
 			b.keyValue(current, e, 0)
 		}
 	}
-	if err := p.Error(); err != nil {
-		off := len(b.data)
-		var pe *unstable.ParserError
-		if errors.As(err, &pe) && pe.Highlight != nil {
-			off = cap(b.data) - cap(pe.Highlight)
-		}
-		b.fail(off, Syntax, "%s", err.Error())
+	switch {
+	case b.names > maxNames:
+		b.fail(0, TooLarge, "more than %d keys", maxNames)
+	case b.all == nil: // else it is nested too deeply
+		b.check()
 	}
 	return root
 }
 
-// header handles [a.b] and [[a.b]], and gives the table, nil for a wrong one.
-func (b *builder) header(root *Node, e *unstable.Node) *Node {
-	t, key, off := b.above(root, e, implicitTable)
-	if t == nil {
-		return nil
+// maxNames bounds the names of keys and tables: to find one that is given twice,
+// go-toml compares each with all others.
+const maxNames = 20_000
+
+// check notes the first mistake.
+func (b *builder) check() {
+	var all map[string]any
+	err := toml.Unmarshal(b.data, &all)
+	if err == nil {
+		return
 	}
-	old, table, list := t.Get(key), &Node{Kind: Table, form: headerTable, Off: off}, e.Kind == unstable.ArrayTable
-	switch {
-	case old == nil && list:
-		t.Add(key, off, &Node{Kind: Array, form: headerTable, Off: off, Items: []*Node{table}})
-	case old == nil:
-		t.Add(key, off, table)
-	case list && old.Kind == Array && old.form == headerTable:
-		old.Items = append(old.Items, table)
-	case !list && old.Kind == Table && old.form == implicitTable:
-		old.form, table = headerTable, old
-	default:
-		return b.twice(off, key)
+	off, kind := 0, Syntax
+	if de := (*toml.DecodeError)(nil); errors.As(err, &de) {
+		row, column := de.Position()
+		for range row - 1 {
+			off += bytes.IndexByte(b.data[off:], '\n') + 1
+		}
+		off += column - 1
+		if len(de.Key()) > 0 {
+			kind = Duplicate
+		}
 	}
-	return table
+	b.fail(off, kind, "%s", strings.TrimPrefix(err.Error(), "toml: "))
 }
 
-// above gives the table that a dotted name leads to from t, nil for none, and the last
-// part of the name. Tables that are not there are made with the given form.
-func (b *builder) above(t *Node, e *unstable.Node, form tableForm) (table *Node, key string, off int) {
-	for k := e.Key(); t != nil && k.Next(); {
-		key, off = string(k.Node().Data), int(k.Node().Raw.Offset)
-		if k.IsLast() {
-			break
+// named is what the name of an expression stands for in a table: in the last table of
+// a list. What is missing is made.
+func (b *builder) named(n *Node, e *unstable.Node) *Node {
+	for k := e.Key(); k.Next(); b.names++ {
+		if n.Kind == Array && len(n.Items) > 0 {
+			n = n.Items[len(n.Items)-1]
 		}
-		switch old := t.Get(key); {
-		case old == nil:
-			t = t.Add(key, off, &Node{Kind: Table, form: form, Off: off})
-		case old.Kind == Table && old.form != closedTable && (form == implicitTable || old.form == form):
-			t = old
-		case old.Kind == Array && old.form == headerTable && form == implicitTable:
-			t = old.Items[len(old.Items)-1]
-		default:
-			t = b.twice(off, key)
+		name, off := string(k.Node().Data), int(k.Node().Raw.Offset)
+		if n.Get(name) == nil {
+			n.Add(name, off, &Node{Kind: Table, Off: off})
 		}
+		n = n.Get(name)
 	}
-	return t, key, off
+	return n
 }
 
 // keyValue handles key = value and a.b = value within a table.
 func (b *builder) keyValue(t *Node, e *unstable.Node, depth int) {
-	t, key, off := b.above(t, e, dottedTable)
-	switch {
-	case t == nil:
-	case t.Get(key) != nil:
-		b.twice(off, key)
-	default:
-		t.Add(key, off, b.value(e.Value(), off, depth))
-	}
+	n := b.named(t, e)
+	*n = *b.value(e.Value(), n.Off, depth)
 }
 
 // value makes a node of a value; off is where it stands unless the parser
@@ -95,7 +90,7 @@ func (b *builder) value(v *unstable.Node, off, depth int) *Node {
 	if v.Raw.Length > 0 {
 		off = int(v.Raw.Offset)
 	}
-	n := &Node{Off: off, form: closedTable}
+	n := &Node{Off: off}
 	if depth > maxDepth {
 		b.fail(off, TooDeep, "nested too deeply")
 		return n
@@ -113,11 +108,10 @@ func (b *builder) value(v *unstable.Node, off, depth int) *Node {
 			n.Items = append(n.Items, b.value(it.Node(), off, depth+1))
 		}
 	case unstable.InlineTable:
-		n.Kind, n.form = Table, dottedTable
+		n.Kind = Table
 		for it := v.Children(); it.Next(); {
 			b.keyValue(n, it.Node(), depth+1)
 		}
-		n.form = closedTable
 	}
 	return n
 }

@@ -21,30 +21,14 @@ func (k Kind) String() string {
 	return [...]string{"a fraction, a date or null", "a string", "an integer", "a boolean", "a list", "a table"}[k]
 }
 
-// tableForm says how TOML defined a table, which decides whether it may be
-// added to later on.
-type tableForm uint8
-
-const (
-	implicitTable tableForm = iota // by [a.b], for a
-	headerTable                    // by [a]
-	dottedTable                    // by a.b = 1, for a
-	closedTable                    // by { }: complete
-)
-
 // Node is one value.
 type Node struct {
 	Kind   Kind
-	form   tableForm
 	Off    int // byte offset in the file
 	Text   string
 	Items  []*Node
 	Fields []Field // a table's, in the order they were written
 	index  map[string]*Node
-
-	// From says where a value comes from in a tree that is to be written, in which
-	// it becomes a comment; nil in one that was read.
-	From fmt.Stringer
 }
 
 // Field is a key of a table.
@@ -55,25 +39,16 @@ type Field struct {
 }
 
 // Add appends a key that the table does not have.
-func (n *Node) Add(key string, off int, val *Node) *Node {
+func (n *Node) Add(key string, off int, val *Node) {
 	if n.index == nil {
 		n.index = make(map[string]*Node)
 	}
 	n.index[key] = val
 	n.Fields = append(n.Fields, Field{key, off, val})
-	return val
 }
 
 // Get finds a key.
 func (n *Node) Get(key string) *Node { return n.index[key] }
-
-// Within is the value of a key, which is made when it is missing.
-func (n *Node) Within(key string, kind Kind) *Node {
-	if old := n.Get(key); old != nil {
-		return old
-	}
-	return n.Add(key, 0, &Node{Kind: kind})
-}
 
 // Read gives the tree of a file in JSON or TOML, nil for none, or what is wrong with it.
 func Read(isJSON bool, data []byte) (*Node, []Mistake) {
@@ -92,6 +67,7 @@ const (
 	Syntax    = "syntax"
 	Duplicate = "duplicate-key"
 	TooDeep   = "bad-value"
+	TooLarge  = "too-large"
 )
 
 // Mistake is one thing that is wrong with a file.
@@ -106,16 +82,11 @@ const maxDepth = 16
 
 // builder makes a tree of a document.
 type builder struct {
-	data []byte
-	all  []Mistake
+	data  []byte
+	all   []Mistake
+	names int // of keys and tables
 }
 
 func (b *builder) fail(off int, kind, format string, args ...any) {
 	b.all = append(b.all, Mistake{off, kind, fmt.Sprintf(format, args...)})
-}
-
-// twice gives nil.
-func (b *builder) twice(off int, key string) *Node {
-	b.fail(off, Duplicate, "%s is given twice", key)
-	return nil
 }
