@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"bytes"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -19,5 +20,8 @@ func TestMain(m *testing.M) {
 	}
 	testscript.Main(m, map[string]func(){
 		"zsbx": func() { os.Exit(Main(os.Args[1:])) },
+		// What a script's terminal still holds when the last program has ended is lost
+		// (testscript closes it while it reads): shown writes more than it can hold.
+		"shown": func() { os.WriteFile("/dev/tty", bytes.Repeat([]byte(" "), 1<<16), 0) },
 	})
 }
