@@ -175,19 +175,17 @@ func (m *Broker) lead() {
 	m.workers.Add(1)
 	go func() {
 		defer m.workers.Done()
-		var relief *time.Timer // none before the first call: Go's runtime ends a program that gets no poller for it
-		for relief == nil || relief.Stop() {
-			c := m.next()
-			if c == nil {
+		c := &Call{broker: m}
+		for m.next(c) {
+			if c.relief == nil { // none before the first call: Go's runtime ends a program that gets no poller for it
+				c.relief = time.AfterFunc(patience, m.lead)
+			} else {
+				c.relief.Reset(patience)
+			}
+			c.answer()
+			if !c.relief.Stop() {
 				return
 			}
-			if relief == nil {
-				relief = time.AfterFunc(patience, m.lead)
-			} else {
-				relief.Reset(patience)
-			}
-			c.relief = relief
-			c.answer()
 		}
 	}()
 }
@@ -199,20 +197,19 @@ func (c *Call) relieve() {
 	}
 }
 
-// next takes the next call; nil is the end.
-func (m *Broker) next() *Call {
+// next takes the next call, and reports false at the end.
+func (m *Broker) next(c *Call) bool {
 	for m.await() {
-		c := &Call{broker: m}
 		got, err := m.queue.receive(&c.notification)
 		if err != nil {
 			m.finish(fmt.Errorf("receiving a socket call: %w", err))
 		}
 		if got {
-			c.from = caller{int(c.pid)}
-			return c
+			c.from, c.held = caller{int(c.pid)}, c.held[:0]
+			return true
 		}
 	}
-	return nil
+	return false
 }
 
 // await waits until there is a call, and reports false at the end.

@@ -8,13 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Call is a call of the command's that waits for its answer.
+// Call is a call of the command's that waits for its answer. Who leads has one for all.
 type Call struct {
 	notification
 	broker *Broker
 	from   caller
 	held   []int // descriptors to close when it has its answer
 	relief *time.Timer
+	text   [512]byte // most paths are short
 }
 
 // answer is what the caller gets.
@@ -104,10 +105,10 @@ func (c *Call) Memory(at uint64, n int) ([]byte, unix.Errno) { return c.from.mem
 
 // Text reads a string of the caller's memory, "" if it can't be.
 func (c *Call) Text(at uint64) (out string) {
-	const piece, longest = 512, 4096 // most are short
+	const piece, longest = uint64(len(c.text)), 4096
 	for len(out) < longest {
-		b, errno := c.Memory(at, int(piece-at%piece))
-		if errno != 0 {
+		b := c.text[:piece-at%piece]
+		if errno := c.from.read(at, b); errno != 0 {
 			return ""
 		}
 		text, _, ends := bytes.Cut(b, []byte{0})

@@ -57,19 +57,23 @@ func (c caller) descriptor(fd int) (int, unix.Errno) {
 // memory reads n bytes of the caller's memory, once.
 func (c caller) memory(at uint64, n int) ([]byte, unix.Errno) {
 	buf := make([]byte, n)
-	if n == 0 {
-		return buf, 0
+	return buf, c.read(at, buf)
+}
+
+func (c caller) read(at uint64, buf []byte) unix.Errno {
+	if len(buf) == 0 {
+		return 0
 	}
 	local := unix.Iovec{Base: &buf[0]}
-	local.SetLen(n)
-	got, err := unix.ProcessVMReadv(c.tid, []unix.Iovec{local}, []unix.RemoteIovec{{Base: uintptr(at), Len: n}}, 0)
+	local.SetLen(len(buf))
+	n, err := unix.ProcessVMReadv(c.tid, []unix.Iovec{local}, []unix.RemoteIovec{{Base: uintptr(at), Len: len(buf)}}, 0)
 	switch {
-	case err == unix.EFAULT || err == nil && got != n:
-		return nil, unix.EFAULT
+	case err == unix.EFAULT || err == nil && n != len(buf):
+		return unix.EFAULT
 	case err != nil:
-		return nil, unix.EACCES
+		return unix.EACCES
 	}
-	return buf, 0
+	return 0
 }
 
 // status is what proc_pid_status(5) tells of a process or thread.

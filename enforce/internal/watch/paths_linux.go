@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zsbx/zsbx/enforce/internal/answer"
 	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/program"
 )
@@ -23,6 +24,10 @@ type target struct {
 	mode   fs.FileMode
 	exists bool
 	own    bool // it may be another one for another process
+
+	looked bool   // at what it names, if it is a program
+	next   string // its interpreter
+	loader bool   // which is one of a dynamic program
 }
 
 func process(tid int) string { return "/proc/" + strconv.Itoa(tid) }
@@ -45,8 +50,8 @@ func (l *look) find(fd int, name string, follow bool) (t target, ok bool) {
 	return l.resolve(name, follow)
 }
 
-// resolve follows an absolute path name by name. Directories on the way are remembered;
-// the last name may be about to become a link.
+// resolve follows an absolute path name by name. Remembered are directories on the way,
+// and what is where the command can't change it: another name may be about to become a link.
 func (l *look) resolve(name string, follow bool) (t target, ok bool) {
 	short := strings.TrimRight(name, "/")
 	follow = follow || short != name
@@ -71,10 +76,9 @@ func (l *look) resolve(name string, follow bool) (t target, ok bool) {
 	root := l.root(t.path)
 	t.own = in.own || root != "" || strings.HasPrefix(t.path, "/proc/")
 	var st unix.Stat_t
-	if unix.Lstat(root+t.path, &st) != nil {
-		return t, true
+	if unix.Lstat(root+t.path, &st) == nil {
+		t.mode, t.exists = files.Mode(st.Mode).Type(), true
 	}
-	t.mode, t.exists = files.Mode(st.Mode).Type(), true
 	if follow && t.mode == fs.ModeSymlink {
 		to, _ := os.Readlink(root + t.path)
 		if !strings.HasPrefix(to, "/") {
@@ -84,7 +88,7 @@ func (l *look) resolve(name string, follow bool) (t target, ok bool) {
 		end.own = end.own || t.own
 		return end, ok
 	}
-	if follow && !t.own && t.mode.IsDir() {
+	if follow && !t.own && (t.mode.IsDir() || l.r.fixed(in.path, fs.ModeDir)) {
 		const many = 8192
 		if l.r.stored.Add(1)%many == 0 {
 			l.r.found.Clear() // it takes memory
@@ -92,6 +96,12 @@ func (l *look) resolve(name string, follow bool) (t target, ok bool) {
 		l.r.found.Store(short, t)
 	}
 	return t, true
+}
+
+// fixed reports whether the command can't change a file, or which files a directory has.
+func (r *Recorder) fixed(name string, mode fs.FileMode) bool {
+	change := answer.Act{Op: answer.Open, Flags: answer.Write, Path: name, Mode: mode}
+	return !r.imagine && r.world.Decide(&change).Verdict == answer.Refused
 }
 
 // root is where an absolute path is looked up.
@@ -103,9 +113,23 @@ func (l *look) root(name string) string {
 }
 
 // interpreter is what the program names, or "", and whether that is a loader, which names
-// none. The command may put another file in its place: only a regular one is read.
+// none.
 func (l *look) interpreter() (next string, loader bool) {
-	fd, err := unix.Open(l.root(l.Act.Path)+l.Act.Path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	known, _ := l.r.found.Load(l.Act.Path)
+	t, remembered := known.(target)
+	if !t.looked {
+		t.looked = l.r.fixed(l.Act.Path, 0)
+		if t.next, t.loader = interpreter(l.root(l.Act.Path) + l.Act.Path); remembered && t.looked {
+			l.r.found.Store(l.Act.Path, t)
+		}
+	}
+	return t.next, t.loader
+}
+
+// interpreter reads a program. The command may put another file in its place: only a
+// regular one is read.
+func interpreter(name string) (next string, loader bool) {
+	fd, err := unix.Open(name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return "", false
 	}

@@ -54,7 +54,10 @@ func (r *Recorder) Watch(c *broker.Call) (refused func(unix.Errno)) {
 
 // look is a call that is going to be looked at.
 func (r *Recorder) look(c *broker.Call) *look {
-	old, _ := r.threads.LoadOrStore(c.Tid(), new(thread))
+	old, known := r.threads.Load(c.Tid())
+	if !known {
+		old, _ = r.threads.LoadOrStore(c.Tid(), new(thread))
+	}
 	t, args := old.(*thread), c.Args()
 	r.mu.Lock()
 	defer r.mu.Unlock()
