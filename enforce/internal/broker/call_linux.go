@@ -16,6 +16,8 @@ type Call struct {
 	held   []int // descriptors to close when it has its answer
 	relief *time.Timer
 	text   [512]byte // most paths are short
+
+	Notes any // the watcher's, which stay from call to call
 }
 
 // answer is what the caller gets.

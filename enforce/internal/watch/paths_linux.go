@@ -113,23 +113,14 @@ func (l *look) root(name string) string {
 }
 
 // interpreter is what the program names, or "", and whether that is a loader, which names
-// none.
+// none. The command may put another file in its place: only a regular one is read.
 func (l *look) interpreter() (next string, loader bool) {
 	known, _ := l.r.found.Load(l.Act.Path)
 	t, remembered := known.(target)
-	if !t.looked {
-		t.looked = l.r.fixed(l.Act.Path, 0)
-		if t.next, t.loader = interpreter(l.root(l.Act.Path) + l.Act.Path); remembered && t.looked {
-			l.r.found.Store(l.Act.Path, t)
-		}
+	if t.looked {
+		return t.next, t.loader
 	}
-	return t.next, t.loader
-}
-
-// interpreter reads a program. The command may put another file in its place: only a
-// regular one is read.
-func interpreter(name string) (next string, loader bool) {
-	fd, err := unix.Open(name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(l.root(l.Act.Path)+l.Act.Path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return "", false
 	}
@@ -143,5 +134,9 @@ func interpreter(name string) (next string, loader bool) {
 		return "", false
 	}
 	defer f.Close()
-	return program.Interpreter(f)
+	t.next, t.loader = program.Interpreter(f)
+	if t.looked = l.r.fixed(l.Act.Path, 0); t.looked && remembered {
+		l.r.found.Store(l.Act.Path, t)
+	}
+	return t.next, t.loader
 }

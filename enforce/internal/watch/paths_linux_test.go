@@ -52,6 +52,21 @@ func TestInterpreter(t *testing.T) {
 	}
 }
 
+// TestChangedProgram: what the command can change is looked at each time.
+func TestChangedProgram(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "script")
+	r := New(&answer.World{Filter: &seccomp.Filter{}}, false)
+	for _, want := range []string{"/bin/one", "/bin/two"} {
+		os.WriteFile(name, []byte("#!"+want+"\n"), 0o755)
+		l := look{r: r, proc: process(os.Getpid())}
+		at, _ := l.find(cwd, name, true)
+		l.Act.Path = at.path
+		if next, _ := l.interpreter(); next != want {
+			t.Errorf("%q, want %q", next, want)
+		}
+	}
+}
+
 // TestResolve: a path is followed as the kernel follows it, and what belongs to one
 // process is not remembered for another.
 func TestResolve(t *testing.T) {

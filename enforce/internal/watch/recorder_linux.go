@@ -54,16 +54,17 @@ func (r *Recorder) Watch(c *broker.Call) (refused func(unix.Errno)) {
 
 // look is a call that is going to be looked at.
 func (r *Recorder) look(c *broker.Call) *look {
-	old, known := r.threads.Load(c.Tid())
-	if !known {
-		old, _ = r.threads.LoadOrStore(c.Tid(), new(thread))
-	}
+	old, _ := r.threads.LoadOrStore(c.Tid(), new(thread))
 	t, args := old.(*thread), c.Args()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all.Seen++
 	t.made++
-	l := &look{call: c, r: r, proc: process(c.Tid()), Refusal: Refusal{Call: r.names[c.Nr()], Pid: c.Tid(), Count: 1, thread: t, made: t.made}}
+	if c.Notes == nil {
+		c.Notes = new(look)
+	}
+	l := c.Notes.(*look)
+	*l = look{call: c, r: r, proc: process(c.Tid()), Refusal: Refusal{Call: r.names[c.Nr()], Pid: c.Tid(), Count: 1, thread: t, made: t.made}}
 	copy(l.args[:], args[:])
 	return l
 }
