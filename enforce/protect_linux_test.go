@@ -38,6 +38,10 @@ func repository(t *testing.T) *place {
 	write(t, p.in+"/.envrc", "echo\n")
 	write(t, p.in+"/.vscode/tasks.json", "{}\n")
 	write(t, p.in+"/.vscode/other.json", "{}\n")
+	write(t, p.in+"/lint", "#!/bin/sh\n")
+	if err := os.Symlink("../../lint", p.in+"/.git/hooks/post-commit"); err != nil {
+		t.Fatal(err)
+	}
 	return p
 }
 
@@ -50,6 +54,8 @@ func TestProtected(t *testing.T) {
 		{"the hooks' directory", `rm -rf .git/hooks && mkdir .git/hooks && echo x >.git/hooks/pre-commit`},
 		{"the hooks' directory renamed", `mv .git/hooks .git/h && mkdir .git/hooks`},
 		{"another directory in its place", `mkdir h; rm -f .git/hooks/*; mv -T h .git/hooks`},
+		{"a hook kept in the tree", `echo x >>lint`},
+		{"a hook kept in the tree, by rename", `echo x >l && mv l lint`},
 		{"hooks' mode", `chmod 777 .git/hooks/pre-commit.sample`},
 		{"the configuration", `echo x >>.git/config`},
 		{"the configuration as git writes it", `cp .git/config .git/config.lock && mv .git/config.lock .git/config`},

@@ -240,8 +240,26 @@ func (c *protector) add(p, pinFrom string) bool {
 	if exists {
 		c.out.Mounts = append(c.out.Mounts, mounts.Mount{Path: p, Kind: mounts.Protect, Dir: st.Mode.IsDir(), ID: st.ID})
 		c.pin(path.Dir(p), pinFrom)
+		if st.Mode.IsDir() && !c.itself {
+			c.linked(p)
+		}
 	}
 	return exists
+}
+
+// linked protects the files that links in a protected directory lead to: a hook that is
+// kept in the working tree.
+func (c *protector) linked(dir string) {
+	entries, _ := policy.ReadSome(c.host, dir, maxWatchedEntries)
+	for _, e := range entries {
+		if e.Type()&fs.ModeSymlink == 0 {
+			continue
+		}
+		link := path.Join(dir, e.Name())
+		if _, st, err := c.host.RealPath(link); err == nil && st.Mode.IsRegular() {
+			c.add(link, "")
+		}
+	}
 }
 
 // watch has a change told when the command has ended.
