@@ -220,7 +220,7 @@ func overseer(a []string) error {
 	}
 	c := &fork.Command{Path: exe, Args: append([]string{exe}, a[3:]...), Dir: a[0], Keeper: &fork.Keeper{},
 		Env: []string{"ZSBX_TEST_ACT=" + a[2], "GOMAXPROCS=4"}}
-	m, err := plan.ConfineMediated(c)
+	m, err := plan.Confine(c)
 	if err != nil {
 		return err
 	}

@@ -25,10 +25,10 @@ func nested(a []string) error {
 			ID: policy.FileID{Dev: st.Dev, Ino: st.Ino}})
 	}
 	plan := enforce.NewPlan(r, enforce.Probe(), nil)
-	if err := plan.Err(nil); err != nil {
+	if err := plan.Err(nil, false); err != nil {
 		return err
 	}
-	p, err := plan.Start(&fork.Command{Path: "/usr/bin/head", Args: []string{"head", "-c1", a[1]}, Files: []*os.File{nil, os.Stderr}})
+	p, err := startUnder(plan, &fork.Command{Path: "/usr/bin/head", Args: []string{"head", "-c1", a[1]}, Files: []*os.File{nil, os.Stderr}})
 	if err != nil {
 		return fmt.Errorf("start: %w", err)
 	}

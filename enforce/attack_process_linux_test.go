@@ -241,11 +241,7 @@ func onTerminal(t *testing.T, plan *enforce.Plan, exe, act string, tty *os.File)
 			{Name: "ioctl(TIOCSCTTY)", Nr: unix.SYS_IOCTL, Args: [6]uintptr{0, unix.TIOCSCTTY, 1}},
 		},
 	}
-	start := fork.Start
-	if plan != nil {
-		start = plan.Start
-	}
-	proc, err := start(c)
+	proc, err := startUnder(plan, c)
 	if err != nil {
 		t.Fatal(err)
 	}

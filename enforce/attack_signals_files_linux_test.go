@@ -117,11 +117,7 @@ func onTerminalOf(t *testing.T, plan *enforce.Plan, p *place, tty *os.File) sysc
 	t.Helper()
 	exe := self(t)
 	c := &fork.Command{Path: exe, Args: []string{exe}, Dir: p.in, Files: []*os.File{tty}, Env: []string{"ZSBX_TEST_ACT=tty-async"}, Keeper: &fork.Keeper{}}
-	start := fork.Start
-	if plan != nil {
-		start = plan.Start
-	}
-	proc, err := start(c)
+	proc, err := startUnder(plan, c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func TestSocketStdin(t *testing.T) {
 func runFiles(t *testing.T, plan *enforce.Plan, c *fork.Command) int {
 	t.Helper()
 	if plan != nil {
-		if err := plan.Confine(c); err != nil {
+		if err := confine(plan, c); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -27,7 +27,7 @@ func BenchmarkConfine(b *testing.B) {
 	plan := enforce.NewPlan(benchPolicy(b), enforce.Probe(), nil)
 	for b.Loop() {
 		c := &fork.Command{}
-		if err := plan.Confine(c); err != nil {
+		if err := confine(plan, c); err != nil {
 			b.Fatal(err)
 		}
 		for _, f := range c.Cleanup {
@@ -55,11 +55,7 @@ func BenchmarkStart(b *testing.B) {
 		b.Run(bb.name, func(b *testing.B) {
 			for b.Loop() {
 				c := &fork.Command{Path: "/bin/true", Args: []string{"true"}}
-				start := fork.Start
-				if bb.plan != nil {
-					start = bb.plan.Start
-				}
-				p, err := start(c)
+				p, err := startUnder(bb.plan, c)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -89,7 +85,7 @@ func BenchmarkManyPaths(b *testing.B) {
 	caps := enforce.Probe()
 	for b.Loop() {
 		c := &fork.Command{}
-		if err := enforce.NewPlan(p.policy, caps, nil).Confine(c); err != nil {
+		if _, err := enforce.NewPlan(p.policy, caps, nil).Confine(c); err != nil {
 			b.Fatal(err)
 		}
 		for _, f := range c.Cleanup {

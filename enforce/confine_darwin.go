@@ -17,7 +17,7 @@ import (
 
 // confine writes the profile for the command's terminal and session. It needs no
 // mediator: the profile checks sockets itself.
-func (p *Plan) confine(c *fork.Command, _ bool) (*broker.Broker, error) {
+func (p *Plan) confine(c *fork.Command) (*broker.Broker, error) {
 	if p.Seatbelt == nil {
 		return nil, fmt.Errorf("confining the command: %w", errors.ErrUnsupported)
 	}

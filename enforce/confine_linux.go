@@ -17,7 +17,6 @@ import (
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/enforce/internal/seccomp"
 	"github.com/zsbx/zsbx/enforce/internal/watch"
-	"github.com/zsbx/zsbx/policy"
 )
 
 // How a plan is put on a command: confine turns it into the Steps that the child
@@ -26,8 +25,7 @@ import (
 // directory in it, the capabilities, no_new_privs, Landlock, and last the filter,
 // since it checks what follows it. Nothing here restricts zsbx itself.
 
-// confine has the broker serve at once, or leaves that to the caller.
-func (p *Plan) confine(c *fork.Command, atOnce bool) (*broker.Broker, error) {
+func (p *Plan) confine(c *fork.Command) (*broker.Broker, error) {
 	dir, err := p.checkFiles(c)
 	if err != nil {
 		return nil, err
@@ -82,7 +80,7 @@ func (p *Plan) confine(c *fork.Command, atOnce bool) (*broker.Broker, error) {
 		c.Prepare = append(c.Prepare, func() error { return p.Landlock.AddRules(fd) })
 	}
 	if m != nil {
-		m.Attach(c, atOnce)
+		m.Attach(c, p.watched != nil)
 	}
 	return m, nil
 }
@@ -154,7 +152,7 @@ func ExplainStart(err error) error {
 	}
 	switch {
 	case se.Tag == mounts.TagCheck && se.Errno == syscall.ESTALE:
-		return &landlock.PathError{Path: se.Name, Origin: policy.Origin{Source: "denied or protected"}, Changed: true}
+		return fmt.Errorf("%s (denied or protected) %w", se.Name, landlock.ErrChanged)
 	case se.Tag == landlock.Tag && se.Errno == syscall.E2BIG:
 		return fmt.Errorf("16 Landlock domains are nested here already, more are not possible: %w", err)
 	case se.Tag == landlock.Tag && se.Errno == syscall.EPERM,

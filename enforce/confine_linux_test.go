@@ -12,13 +12,14 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/internal/landlock"
 )
 
 func TestStartConfined(t *testing.T) {
 	needLandlock(t, 1)
 	p := newPlace(t)
 	plan := p.plan()
-	if err := plan.Err(nil); err != nil {
+	if err := plan.Err(nil, false); err != nil {
 		t.Fatal(err)
 	}
 	if status, out := p.sh(t, nil, `cat "$OUT/file"`); status != 0 {
@@ -53,9 +54,8 @@ func TestPathChanged(t *testing.T) {
 				t.Fatal(err)
 			}
 			marker := filepath.Join(t.TempDir(), "ran")
-			_, err := plan.Start(&fork.Command{Path: "/bin/touch", Args: []string{"touch", marker}})
-			var pe *enforce.PathError
-			if !errors.As(err, &pe) || !pe.Changed || pe.Path != p.in {
+			_, err := startUnder(plan, &fork.Command{Path: "/bin/touch", Args: []string{"touch", marker}})
+			if !errors.Is(err, landlock.ErrChanged) || !strings.HasPrefix(err.Error(), p.in+" ") {
 				t.Errorf("got %v, want a change of %s", err, p.in)
 			}
 			if _, err := os.Stat(marker); err == nil {
@@ -75,7 +75,7 @@ func TestNestedTooDeep(t *testing.T) {
 	var steps []fork.Step
 	for range 17 {
 		inner := &fork.Command{}
-		if err := plan.Confine(inner); err != nil {
+		if _, err := plan.Confine(inner); err != nil {
 			t.Fatal(err)
 		}
 		for _, s := range inner.Steps {

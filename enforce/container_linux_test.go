@@ -78,10 +78,10 @@ func inContainer(a []string) error {
 	named := slices.ContainsFunc(plan.Gaps, func(g enforce.Gap) bool {
 		return g.Name == enforce.GapUnixSockets && strings.Contains(g.Why, "pidfd_getfd(2)")
 	})
-	if !named || plan.Err(nil) != nil || plan.StrictErr(nil) == nil {
+	if !named || plan.Err(nil, false) != nil || plan.Err(nil, true) == nil {
 		return unix.EBADE
 	}
-	p, err := plan.Start(&fork.Command{Path: exe, Args: a[1:], Dir: a[0], Env: []string{"ZSBX_TEST_ACT=" + a[1]}})
+	p, err := startUnder(plan, &fork.Command{Path: exe, Args: a[1:], Dir: a[0], Env: []string{"ZSBX_TEST_ACT=" + a[1]}})
 	if err != nil {
 		return err
 	}

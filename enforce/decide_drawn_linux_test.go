@@ -60,7 +60,7 @@ func TestDecideDrawn(t *testing.T) {
 		}
 		plans := decidePlans(t, p)
 		plan := plans[rapid.SampledFrom([]string{"mounts", "rules"}).Draw(rt, "plan")]
-		if plan == nil || plan.Err(nil) != nil {
+		if plan == nil || plan.Err(nil, false) != nil {
 			return
 		}
 		batch := []attempt{}

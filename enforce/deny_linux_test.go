@@ -53,7 +53,7 @@ func TestDenyShut(t *testing.T) {
 				caps := enforce.Probe()
 				caps.MountNS = caps.MountNS && name == "rw"
 				plan := enforce.NewPlan(p.policy, caps, shut(p.in+"/shut", p.in+"/shut/deep"))
-				if err := plan.Err(nil); err != nil {
+				if err := plan.Err(nil, false); err != nil {
 					t.Fatal(err)
 				}
 				for _, script := range []string{`cat shut/deep/.env`, `chmod 700 shut 2>/dev/null; cat shut/deep/.env`} {

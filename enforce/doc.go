@@ -3,7 +3,6 @@
 //	Probe() -> Caps                        what this machine can enforce
 //	NewPlan(Resolved, Caps, Host) -> Plan  what will be enforced, and the Gaps; pure
 //	Plan.Confine(*fork.Command)            the system calls that the command makes before exec
-//	Plan.Start(*fork.Command)              Confine and start, for programs that need no session
 //
 // On Linux a Plan is one Landlock ruleset and one seccomp filter, put on in
 // the forked child, never on the calling process. On macOS it is a Seatbelt

@@ -12,7 +12,7 @@ import (
 
 // A program that needs no session confines and starts a command by itself.
 // Usually policy.Resolve makes the Resolved; here it is written down.
-func ExamplePlan_Start() {
+func ExamplePlan_Confine() {
 	r := &policy.Resolved{OS: "linux", Dir: "/", Net: policy.ResolvedNet{Mode: policy.NetNone}}
 	for _, dir := range []string{"/usr", "/etc"} {
 		var st syscall.Stat_t
@@ -27,14 +27,23 @@ func ExamplePlan_Start() {
 	}
 
 	plan := enforce.NewPlan(r, enforce.Probe(), nil)
-	if err := plan.Err(nil); err != nil {
+	if err := plan.Err(nil, false); err != nil {
 		fmt.Println(err) // names what this machine can't hold
 		return
 	}
-	p, err := plan.Start(&fork.Command{
+	c := &fork.Command{
 		Path: "/usr/bin/head", Args: []string{"head", "-c", "4", "/proc/version"},
 		Files: []*os.File{nil, os.Stdout, nil},
-	})
+	}
+	m, err := plan.Confine(c)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if m != nil { // somebody has to answer the command
+		go m.Serve()
+	}
+	p, err := fork.Start(c)
 	if err != nil {
 		fmt.Println(err)
 		return

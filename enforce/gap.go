@@ -50,20 +50,12 @@ func Unaccepted(gaps []Gap, accepted []string, strict bool) (open, hardening []G
 	return open, hardening
 }
 
-// Err is a *GapError with the core gaps whose names accepted does not list,
-// and nil when there is none. A caller that wants hardening to be just as
-// binding (--strict) asks StrictErr.
-func (p *Plan) Err(accepted []string) error { return p.gapError(accepted, false) }
-
-// StrictErr is Err with the hardening gaps counted as well.
-func (p *Plan) StrictErr(accepted []string) error { return p.gapError(accepted, true) }
-
-func (p *Plan) gapError(accepted []string, strict bool) error {
-	open, _ := Unaccepted(p.Gaps, accepted, strict)
-	if len(open) == 0 {
-		return nil
+// Err is a *GapError with the gaps that Unaccepted calls open, or nil.
+func (p *Plan) Err(accepted []string, strict bool) error {
+	if open, _ := Unaccepted(p.Gaps, accepted, strict); len(open) > 0 {
+		return &GapError{Gaps: open}
 	}
-	return &GapError{Gaps: open}
+	return nil
 }
 
 // The names of the gaps, which --allow-gap takes. They are stable.

@@ -142,12 +142,7 @@ func started(t testing.TB, plan *enforce.Plan, c *fork.Command) (syscall.WaitSta
 	if plan != nil && plan.Mounts != nil && plan.Mounts.Pids {
 		c.Keeper = &fork.Keeper{}
 	}
-	var proc *fork.Process
-	if plan == nil {
-		proc, err = fork.Start(c)
-	} else {
-		proc, err = plan.Start(c)
-	}
+	proc, err := startUnder(plan, c)
 	w.Close()
 	if err != nil {
 		return 0, "", err
@@ -220,7 +215,7 @@ func startAct(plan *enforce.Plan, p *place, name string, args ...string) (func(*
 	if err != nil {
 		return nil, err
 	}
-	proc, err := plan.Start(&fork.Command{
+	proc, err := startUnder(plan, &fork.Command{
 		Path: exe, Args: append([]string{exe}, args...), Dir: p.dir,
 		Env: []string{"ZSBX_TEST_ACT=" + name, "GOMAXPROCS=1"},
 	})

@@ -43,7 +43,7 @@ func TestDatagramStdin(t *testing.T) {
 	if got := runFiles(t, nil, start()); got != 0 {
 		t.Fatalf("without zsbx: errno %d", got)
 	}
-	if err := p.plan().Confine(start()); err == nil || !strings.Contains(err.Error(), "descriptor 0") {
+	if _, err := p.plan().Confine(start()); err == nil || !strings.Contains(err.Error(), "descriptor 0") {
 		t.Errorf("got %v, want a refusal", err)
 	}
 }
@@ -68,7 +68,7 @@ func TestInternetStdin(t *testing.T) {
 		p.policy.Net.Mode = mode
 		for _, kind := range []int{unix.SOCK_DGRAM, unix.SOCK_STREAM} {
 			c := stdinSocket(t, p, unix.AF_INET, kind, "stdin-udp", port)
-			if err := p.plan().Confine(c); err == nil || !strings.Contains(err.Error(), "descriptor 0") {
+			if _, err := p.plan().Confine(c); err == nil || !strings.Contains(err.Error(), "descriptor 0") {
 				t.Errorf("%v, kind %d: got %v, want a refusal", mode, kind, err)
 			}
 		}
@@ -145,7 +145,7 @@ func TestCoveredStdin(t *testing.T) {
 				}
 				return
 			}
-			if err := p.mountPlan().Confine(c); err == nil || !strings.Contains(err.Error(), a.want) {
+			if _, err := p.mountPlan().Confine(c); err == nil || !strings.Contains(err.Error(), a.want) {
 				t.Errorf("got %v, want a refusal", err)
 			}
 		})

@@ -34,7 +34,7 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 		rep.cut = deny.Subtract(q)
 		trees := rep.cut.Trees
 		if none != "" && len(rep.set.Self) > 0 {
-			trees, rep.apart = rep.set.TakeApart(trees, host, mounts.NoNamespace(none), opts.NoOwn)
+			trees, rep.apart = rep.set.TakeApart(trees, host, mounts.NoNamespace(none), opts.accepts(GapOwnFiles))
 		}
 		rep.mounts = mounts.New(p.mountRequest(host, opts, none, rep))
 		p.Mounts = rep.mounts.Plan
@@ -103,7 +103,7 @@ func (p *Plan) mountRequest(host *policy.Host, opts Options, none string, rep *r
 	q := mounts.Request{
 		Policy: p.Policy, Host: host, UserNS: !p.Caps.Privileged, None: none, NoIPC: p.Caps.IPCReason, NoPids: p.Caps.PidsReason, NoHome: p.Caps.HomeReason,
 		Handled: landlock.Of(p.Caps.Landlock).FS, Trees: rep.cut.Trees,
-		ShareIPC: opts.ShareIPC, ShareTerminals: opts.ShareTerminals, LeaveMetadata: opts.LeaveMetadata,
+		ShareIPC: opts.accepts(GapIPC), ShareTerminals: opts.accepts(GapTerminals), LeaveMetadata: opts.accepts(GapMetadata),
 		Mounts: slices.Concat(rep.set.SelfMounts, rep.set.Mounts), Table: rep.set.Table,
 	}
 	for _, m := range rep.cut.Masks {

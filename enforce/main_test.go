@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/fork"
 )
 
 // The exit statuses of an act that did not get as far as the kernel.
@@ -18,15 +19,15 @@ const (
 // with an act named in the environment it does that act and exits with the
 // error number that the kernel gave, 0 for success.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == enforce.SandboxArg {
-		os.Exit(enforce.SandboxMain(nil))
+	if len(os.Args) == 2 && os.Args[1] == fork.SandboxArg {
+		os.Exit(fork.SandboxMain())
 	}
 	if name := os.Getenv("ZSBX_TEST_ACT"); name != "" {
 		os.Exit(act(name, os.Args[1:]))
 	}
 	if c := enforce.Probe(); c.OS == "linux" && c.Landlock == 0 {
 		// Its command is not started before Linux 5.13, and an example can't skip.
-		flag.Set("test.skip", "^ExamplePlan_Start$")
+		flag.Set("test.skip", "^ExamplePlan_Confine$")
 	}
 	os.Exit(m.Run())
 }

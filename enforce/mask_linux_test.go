@@ -75,7 +75,7 @@ func breachAll(t *testing.T, make func(t *testing.T) *place, attacks []breach, r
 			}
 			p := make(t)
 			plan := p.mountPlan()
-			if err := plan.Err(nil); err != nil {
+			if err := plan.Err(nil, false); err != nil {
 				t.Fatal(err)
 			}
 			if plan.Mounts == nil {
@@ -187,7 +187,7 @@ func TestFileCapabilities(t *testing.T) {
 	p := newPlace(t)
 	p.allow(t, policy.Read|policy.Exec, "/usr")
 	c := &fork.Command{Path: ping, Args: []string{"ping", "-c", "3", "127.0.0.1"}, Dir: p.in}
-	proc, err := p.mountPlan().Start(c)
+	proc, err := startUnder(p.mountPlan(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +265,7 @@ func TestDirectoryAsDescriptor(t *testing.T) {
 	defer dir.Close()
 	c := command(p, "true")
 	c.Files = []*os.File{dir}
-	if _, err := p.mountPlan().Start(c); err == nil || !strings.Contains(err.Error(), "is a directory") {
+	if _, err := startUnder(p.mountPlan(), c); err == nil || !strings.Contains(err.Error(), "is a directory") {
 		t.Errorf("got %v, want a refusal", err)
 	}
 }

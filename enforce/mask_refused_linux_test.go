@@ -74,7 +74,7 @@ func TestSwapped(t *testing.T) {
 			if err := swap(p); err != nil {
 				t.Fatal(err)
 			}
-			_, err := plan.Start(command(p, "true"))
+			_, err := startUnder(plan, command(p, "true"))
 			var se *fork.StepError
 			if !errors.As(err, &se) || se.Tag != mounts.TagOpen {
 				t.Errorf("got %v, want a refusal", err)

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/internal/landlock"
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
 )
 
@@ -57,12 +57,11 @@ func TestMaskSwap(t *testing.T) {
 			t.Fatal("nothing is covered")
 		}
 		var se *fork.StepError
-		var pe *enforce.PathError
 		_, out, err := started(t, plan, &fork.Command{
 			Path: "/bin/sh", Args: []string{"sh", "-c", names}, Dir: p.in, Env: []string{"PATH=/usr/bin:/bin"},
 		})
 		switch {
-		case errors.As(err, &pe) && pe.Changed, errors.As(err, &se) && se.Errno == unix.ENOENT:
+		case errors.Is(err, landlock.ErrChanged), errors.As(err, &se) && se.Errno == unix.ENOENT:
 			stopped++
 		case err != nil:
 			t.Fatal(err)

@@ -161,7 +161,7 @@ func TestPlanMounts(t *testing.T) {
 		"/links/HEAD": "", "/links/objects": "->/bare/objects", "/links/refs": "->/bare/refs", "/links/config": "",
 		"/other/": "",
 	})
-	accepted := Options{LeaveMetadata: true, ShareIPC: true, ShareTerminals: true}
+	accepted := Options{Accepted: []string{GapMetadata, GapIPC, GapTerminals}}
 	for _, c := range []struct {
 		name     string
 		writable []string
@@ -185,8 +185,8 @@ func TestPlanMounts(t *testing.T) {
 			want: "pin /g/.git\nprotect /g/.git/config\nprotect /g/.git/hooks\npin /g/.git/modules\npin /g/.git/modules/a\npin /g/.git/modules/a/b\nprotect /g/.git/modules/a/b/config\npin /g/one/two/.git\nprotect /g/one/two/.git/config"},
 		{name: "a bare repository", writable: []string{"/bare"}, want: "protect /bare/config"},
 		{name: "a bare repository of links", writable: []string{"/links"}, want: "protect /links/config"},
-		{name: "opted out", writable: []string{"/g"}, opts: Options{NoProtect: true}, want: ""},
-		{name: "the caller's own", writable: []string{"/home/u"}, opts: Options{NoProtect: true, Protect: []string{"/home/u/.config/git", "/elsewhere"}},
+		{name: "opted out", writable: []string{"/g"}, opts: Options{Accepted: []string{GapProtect}}, want: ""},
+		{name: "the caller's own", writable: []string{"/home/u"}, opts: Options{Accepted: []string{GapProtect}, Protect: []string{"/home/u/.config/git", "/elsewhere"}},
 			want: "pin /home/u/.config\nprotect /home/u/.config/git"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -217,9 +217,9 @@ func TestMountGaps(t *testing.T) {
 		{name: "held", caps: func(*Caps) {}, deny: "/w/.env", want: ""},
 		{name: "to come", caps: func(*Caps) {}, deny: "/w/**/.env", want: "deny-missing(hardening)"},
 		{name: "no namespace", caps: func(c *Caps) { c.MountNS = false }, deny: "/w/.env", want: "deny(core) protect(hardening) metadata(hardening)"},
-		{name: "opted out", caps: func(*Caps) {}, opts: Options{NoProtect: true}, want: ""},
-		{name: "all accepted", caps: func(*Caps) {}, opts: Options{NoProtect: true, LeaveMetadata: true, ShareIPC: true, ShareTerminals: true}, want: "metadata(hardening)"},
-		{name: "/ is writable", caps: func(c *Caps) { c.MountNS = false }, opts: Options{NoProtect: true}, rw: "/", want: ""},
+		{name: "opted out", caps: func(*Caps) {}, opts: Options{Accepted: []string{GapProtect}}, want: ""},
+		{name: "all accepted", caps: func(*Caps) {}, opts: Options{Accepted: []string{GapProtect, GapMetadata, GapIPC, GapTerminals}}, want: "metadata(hardening)"},
+		{name: "/ is writable", caps: func(c *Caps) { c.MountNS = false }, opts: Options{Accepted: []string{GapProtect}}, rw: "/", want: ""},
 		{name: "in place", caps: inPlace, want: "protect(hardening) metadata(hardening) orphans(hardening)"},
 		{name: "in place as root", caps: func(c *Caps) { c.Privileged = true; inPlace(c) }, want: "orphans(hardening)"},
 		{name: "in place, kept", caps: func(c *Caps) { *c = c.InPlace(true) }, want: "protect(hardening) metadata(hardening)"},

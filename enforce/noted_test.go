@@ -37,7 +37,7 @@ func TestPlanUnderShortage(t *testing.T) {
 		if (p.Caps.Err != nil) != test.short || test.short && !errors.Is(p.Caps.Err, test.answer) {
 			t.Errorf("%v: the plan's error is %v", test.answer, p.Caps.Err)
 		}
-		if err := p.Confine(&fork.Command{Path: "/", Args: []string{"/"}}); test.short && !errors.Is(err, test.answer) {
+		if _, err := p.Confine(&fork.Command{Path: "/", Args: []string{"/"}}); test.short && !errors.Is(err, test.answer) {
 			t.Errorf("%v: it confines a command all the same: %v", test.answer, err)
 		}
 	}

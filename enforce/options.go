@@ -1,21 +1,17 @@
 package enforce
 
-import "github.com/zsbx/zsbx/enforce/internal/protect"
+import (
+	"slices"
+
+	"github.com/zsbx/zsbx/enforce/internal/protect"
+)
 
 // Options are choices of the caller that no policy makes.
 type Options struct {
-	// NoProtect leaves the protected set as writable as the policy has it.
-	NoProtect bool
-
-	// ShareIPC leaves the command the caller's System V IPC and /dev/shm.
-	ShareIPC bool
-
-	// ShareTerminals leaves the command the caller's /dev/pts.
-	ShareTerminals bool
-
-	// LeaveMetadata has no mount namespace made for the metadata of files
-	// outside alone. Where there is one, they are held all the same.
-	LeaveMetadata bool
+	// Accepted are gaps by name, of which these are left open where they could be
+	// closed: GapProtect, GapIPC, GapTerminals; GapMetadata if it alone would take a
+	// mount namespace, GapOwnFiles if a writable tree would be taken apart for it.
+	Accepted []string
 
 	// Protect are files and directories of the caller that the command must
 	// never change, absolute and clean: the policy's own files, the trust
@@ -37,10 +33,6 @@ type Options struct {
 	// or something in it; elsewhere they can be read as the policy has it.
 	Hide []string
 
-	// NoOwn has a writable tree stay whole where only taking it apart would
-	// keep Protect from being changed. With mounts it changes nothing.
-	NoOwn bool
-
 	// Explain has what the command is refused recorded: see Plan.Refusals. The
 	// command has to have a keeper, and whoever starts it answers its calls.
 	Explain bool
@@ -57,7 +49,9 @@ type Options struct {
 	Sockets bool
 }
 
+func (o *Options) accepts(gap string) bool { return slices.Contains(o.Accepted, gap) }
+
 // protectRequest is what the caller wants protected.
 func (o *Options) protectRequest() protect.Request {
-	return protect.Request{Self: o.Protect, Watch: o.Watch, Users: !o.NoProtect, Repository: o.Repository}
+	return protect.Request{Self: o.Protect, Watch: o.Watch, Users: !o.accepts(GapProtect), Repository: o.Repository}
 }

@@ -39,10 +39,10 @@ func (p *place) ownPlan(t *testing.T, mounts bool) *enforce.Plan {
 	if caps.MountNS = caps.MountNS && mounts; !mounts {
 		caps.MountReason = "not in this test"
 	}
-	plan := enforce.NewPlanWith(p.policy, caps, host(), enforce.Options{NoProtect: true, Protect: []string{
+	plan := enforce.NewPlanWith(p.policy, caps, host(), enforce.Options{Accepted: []string{enforce.GapProtect}, Protect: []string{
 		p.in + "/.config/zsbx", p.in + "/.local/state/zsbx", p.in + "/project/.zsbx.toml",
 	}})
-	if err := plan.Err(nil); err != nil {
+	if err := plan.Err(nil, false); err != nil {
 		t.Fatal(err)
 	}
 	if (plan.Mounts != nil) != mounts {
@@ -176,7 +176,7 @@ func TestOwnFilesHardLink(t *testing.T) {
 			t.Errorf("the hint: exit status %d: %s", status, out)
 		}
 		plan = enforce.NewPlanWith(p.policy, enforce.Probe(), host(), enforce.Options{Protect: []string{file}})
-		if err := plan.Err(nil); err != nil {
+		if err := plan.Err(nil, false); err != nil {
 			t.Errorf("after the hint: %v", err)
 		}
 	}
@@ -243,8 +243,8 @@ func (p *place) ownPlanAll(t *testing.T, mounts bool) *enforce.Plan {
 	t.Helper()
 	caps := enforce.Probe()
 	caps.MountNS = mounts
-	plan := enforce.NewPlanWith(p.policy, caps, host(), enforce.Options{NoProtect: true})
-	if err := plan.Err(nil); err != nil {
+	plan := enforce.NewPlanWith(p.policy, caps, host(), enforce.Options{Accepted: []string{enforce.GapProtect}})
+	if err := plan.Err(nil, false); err != nil {
 		t.Fatal(err)
 	}
 	return plan

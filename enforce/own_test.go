@@ -24,7 +24,7 @@ func TestOwnApart(t *testing.T) {
 		return readDir(p)
 	}
 	r := asked(h, "/home/u", []string{"/home/u", "/w"})
-	opts := Options{NoProtect: true, Protect: []string{"/home/u/.config/zsbx", "/home/u/shut/zsbx", "/elsewhere"}}
+	opts := Options{Accepted: []string{GapProtect}, Protect: []string{"/home/u/.config/zsbx", "/home/u/shut/zsbx", "/elsewhere"}}
 	caps := canMount()
 	caps.MountNS = false
 	writable := func(p *Plan) string {
@@ -40,7 +40,7 @@ func TestOwnApart(t *testing.T) {
 	if got, want := writable(p), "/home/u/.config/other /home/u/file /w"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if err := p.Err(nil); err != nil {
+	if err := p.Err(nil, false); err != nil {
 		t.Error(err)
 	}
 	if !slices.ContainsFunc(p.Gaps, func(g Gap) bool {
@@ -48,15 +48,15 @@ func TestOwnApart(t *testing.T) {
 	}) {
 		t.Errorf("the directories that are closed to new names are not told: %v", p.Gaps)
 	}
-	opts.NoOwn = true
+	opts.Accepted = append(opts.Accepted, GapOwnFiles)
 	p = NewPlanWith(r, caps, h, opts)
 	if got, want := writable(p), "/home/u /w"; got != want {
 		t.Errorf("accepted: got %q, want %q", got, want)
 	}
-	if p.Err(nil) == nil || p.Err([]string{GapOwnFiles}) != nil {
+	if p.Err(nil, false) == nil || p.Err([]string{GapOwnFiles}, false) != nil {
 		t.Errorf("accepted: %v", p.Gaps)
 	}
-	opts.NoOwn, caps.MountNS = false, true
+	opts.Accepted, caps.MountNS = opts.Accepted[:1], true
 	want := "protect /home/u/.config/zsbx"
 	if p = NewPlanWith(asked(h, "/home/u", []string{"/home/u/.config"}), caps, h, opts); mountList(p) != want {
 		t.Errorf("mounts: got %q, want %q", mountList(p), want)

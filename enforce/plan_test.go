@@ -92,9 +92,9 @@ func TestPlanFailsClosed(t *testing.T) {
 				r := samplePolicy(mode)
 				r.Deny = []policy.DenyPath{{Pattern: "/home/u/data/secret"}}
 				p := NewPlan(r, caps, treeHost(nil))
-				err := p.Err(nil)
+				err := p.Err(nil, false)
 				has := func(name string) bool {
-					return p.Err(slices.DeleteFunc(GapNames(), func(n string) bool { return n == name })) != nil
+					return p.Err(slices.DeleteFunc(GapNames(), func(n string) bool { return n == name }), false) != nil
 				}
 				if !errors.Is(err, errors.ErrUnsupported) || !has(GapDeny) {
 					t.Errorf("%+v %s: %v: the denial in a writable tree is no gap", caps, mode, err)
@@ -119,16 +119,16 @@ func TestPlanFailsClosed(t *testing.T) {
 func TestPlanErr(t *testing.T) {
 	p := NewPlan(samplePolicy(policy.NetNone), Caps{OS: "linux", LandlockReason: "not built"}, nil)
 	var ge *GapError
-	if err := p.Err(nil); !errors.As(err, &ge) || !strings.Contains(err.Error(), "not built") {
+	if err := p.Err(nil, false); !errors.As(err, &ge) || !strings.Contains(err.Error(), "not built") {
 		t.Errorf("got %v", err)
 	}
-	if err := p.Err([]string{GapFiles, GapNetwork}); err != nil {
+	if err := p.Err([]string{GapFiles, GapNetwork}, false); err != nil {
 		t.Errorf("accepted, and yet %v", err)
 	}
-	if err := p.StrictErr([]string{GapFiles, GapNetwork}); err == nil {
+	if err := p.Err([]string{GapFiles, GapNetwork}, true); err == nil {
 		t.Error("hardening is missing, and strict is content")
 	}
-	if err := p.StrictErr(GapNames()); err != nil {
+	if err := p.Err(GapNames(), true); err != nil {
 		t.Errorf("all accepted, and yet %v", err)
 	}
 }

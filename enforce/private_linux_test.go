@@ -96,7 +96,7 @@ func TestIPCAttacks(t *testing.T) {
 				t.Errorf("got %v, want %v", got, a.want)
 			}
 			if a.act == "shm-key" { // --allow-gap ipc
-				if got := p.try(t, p.mountsPlan(t, enforce.Options{ShareIPC: true}), a.act, arg); got != 0 {
+				if got := p.try(t, p.mountsPlan(t, enforce.Options{Accepted: []string{enforce.GapIPC}}), a.act, arg); got != 0 {
 					t.Errorf("shared: got %v", got)
 				}
 			}
@@ -175,7 +175,7 @@ func TestPrivateShm(t *testing.T) {
 	if _, err := os.Stat("/dev/shm/a"); err == nil {
 		t.Error("it was made outside")
 	}
-	if status, out := p.sh(t, p.mountsPlan(t, enforce.Options{ShareIPC: true}), "cat "+file); status != 0 {
+	if status, out := p.sh(t, p.mountsPlan(t, enforce.Options{Accepted: []string{enforce.GapIPC}}), "cat "+file); status != 0 {
 		t.Errorf("shared: exit status %d: %s", status, out)
 	}
 	// Whoever names it means what is there.
@@ -237,7 +237,7 @@ func TestRefused(t *testing.T) {
 	caps := plan.Caps
 	caps.IPCReason = "tried"
 	plan = enforce.NewPlanWith(p.policy, caps, host(), enforce.Options{})
-	if plan.Mounts == nil || plan.Mounts.IPC || plan.StrictErr(nil) == nil || plan.StrictErr([]string{enforce.GapIPC, enforce.GapUnixSockets, enforce.GapSignals, enforce.GapAbstractSockets}) != nil {
+	if plan.Mounts == nil || plan.Mounts.IPC || plan.Err(nil, true) == nil || plan.Err([]string{enforce.GapIPC, enforce.GapUnixSockets, enforce.GapSignals, enforce.GapAbstractSockets}, true) != nil {
 		t.Errorf("%+v, gaps %v", plan.Mounts, plan.Gaps)
 	}
 }

@@ -27,8 +27,8 @@ func TestPrivate(t *testing.T) {
 	}{
 		{name: "by default", deny: "/w/.env", want: both},
 		{name: "nothing to cover", want: both},
-		{name: "accepted", opts: Options{LeaveMetadata: true, ShareIPC: true, ShareTerminals: true}, want: "none; ipc(hardening) terminals(hardening)"},
-		{name: "two of three accepted", opts: Options{LeaveMetadata: true, ShareIPC: true}, want: "/dev/pts:devpts"},
+		{name: "accepted", opts: Options{Accepted: []string{GapMetadata, GapIPC, GapTerminals}}, want: "none; ipc(hardening) terminals(hardening)"},
+		{name: "two of three accepted", opts: Options{Accepted: []string{GapMetadata, GapIPC}}, want: "/dev/pts:devpts"},
 		{name: "no namespace", rw: []string{"/g"}, caps: func(c *Caps) { c.MountNS = false }, want: "none; ipc(hardening) terminals(hardening)"},
 		{name: "no IPC namespace", deny: "/w/.env", caps: func(c *Caps) { c.IPCReason = "tried" }, want: "/dev/pts:devpts /dev/shm:tmpfs; ipc(hardening)"},
 		{name: "named", rw: []string{"/dev/shm"}, deny: "/w/.env", want: "ipc /dev/pts:devpts"},
@@ -38,8 +38,8 @@ func TestPrivate(t *testing.T) {
 		{name: "the working directory", dir: "/dev/shm/a", deny: "/w/.env", want: "ipc /dev/pts:devpts"},
 		{name: "the temporary directory", temp: "/dev/shm/a", deny: "/w/.env", want: "ipc /dev/pts:devpts; ipc(hardening)"},
 		{name: "a denial in it", deny: "/dev/shm/a/x", want: both},
-		{name: "shared", opts: Options{ShareIPC: true}, deny: "/w/.env", want: "/dev/pts:devpts"},
-		{name: "shared terminals", opts: Options{ShareTerminals: true}, deny: "/w/.env", want: "ipc /dev/shm:tmpfs"},
+		{name: "shared", opts: Options{Accepted: []string{GapIPC}}, deny: "/w/.env", want: "/dev/pts:devpts"},
+		{name: "shared terminals", opts: Options{Accepted: []string{GapTerminals}}, deny: "/w/.env", want: "ipc /dev/shm:tmpfs"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var deny []string
@@ -128,7 +128,7 @@ func TestPrivateAccepted(t *testing.T) {
 	r.Private.Home.Value, r.Private.Pids.Value = "private", "private"
 	caps := canMount()
 	caps.Privileged = true
-	accepted := Options{NoProtect: true, LeaveMetadata: true, ShareIPC: true, ShareTerminals: true}
+	accepted := Options{Accepted: []string{GapProtect, GapMetadata, GapIPC, GapTerminals}}
 	for _, c := range []struct {
 		caps Caps
 		want []string

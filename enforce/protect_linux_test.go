@@ -149,7 +149,7 @@ func TestWatched(t *testing.T) {
 	p := newPlace(t)
 	caps := enforce.Probe()
 	caps.MountNS = false
-	plan := enforce.NewPlanWith(p.policy, caps, host(), enforce.Options{NoProtect: true, Watch: []string{p.in + "/zsbx-1"}})
+	plan := enforce.NewPlanWith(p.policy, caps, host(), enforce.Options{Accepted: []string{enforce.GapProtect}, Watch: []string{p.in + "/zsbx-1"}})
 	before := plan.Snapshot(host())
 	if status, out := p.sh(t, plan, `mkdir -p zsbx-1/sessions`); status != 0 {
 		t.Fatalf("exit status %d: %s", status, out)
@@ -226,7 +226,7 @@ func BenchmarkProtect(b *testing.B) {
 		caps := caps
 		caps.MountNS = false
 		for b.Loop() {
-			enforce.NewPlanWith(p.policy, caps, h, enforce.Options{NoProtect: true})
+			enforce.NewPlanWith(p.policy, caps, h, enforce.Options{Accepted: []string{enforce.GapProtect}})
 		}
 	})
 	plan := enforce.NewPlanWith(p.policy, caps, h, enforce.Options{})

@@ -2,7 +2,6 @@ package enforce
 
 import (
 	"github.com/zsbx/zsbx/enforce/internal/broker"
-	"github.com/zsbx/zsbx/enforce/internal/landlock"
 	"github.com/zsbx/zsbx/enforce/internal/protect"
 	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
 	"github.com/zsbx/zsbx/policy"
@@ -11,8 +10,6 @@ import (
 // What a Plan is made of, by the names that callers outside use. Each has its
 // room below internal.
 type (
-	// PathError is a path of a policy that is no longer what was resolved.
-	PathError = landlock.PathError
 	// Mediator answers the calls that a Mediation is about.
 	Mediator = broker.Broker
 	// Snapshot is how the protected set was at one time.

@@ -46,7 +46,7 @@ func macPlan(t *testing.T, dir string, p policy.Policy) *Plan {
 		t.Fatal(err)
 	}
 	plan := NewPlan(r, Probe(), &h)
-	if err := plan.Err(nil); err != nil {
+	if err := plan.Err(nil, false); err != nil {
 		t.Fatal(err)
 	}
 	return plan
@@ -92,7 +92,8 @@ func shTracked(t *testing.T, script string, args ...string) (int, string) {
 func tryCommand(plan *Plan, argv []string) (status int, out string, err error) {
 	return tryConfined(argv, func(c *fork.Command) error {
 		c.Dir = plan.Policy.Dir
-		return plan.Confine(c)
+		_, err := plan.Confine(c)
+		return err
 	})
 }
 
@@ -251,7 +252,7 @@ func TestMacNestedInside(t *testing.T) {
 		t.Fatal("the sandbox around this test goes unseen")
 	}
 	_, err := fork.Start(&fork.Command{Path: "/usr/bin/true", Args: []string{"true"}, Sandbox: &fork.Sandbox{Profile: "(version 1)(allow default)"}})
-	if !errors.Is(err, fork.ErrSandboxed) {
+	if err == nil || !strings.Contains(err.Error(), "already running in a sandbox") {
 		t.Fatal(err)
 	}
 	t.Log("refused as it should be")
@@ -276,8 +277,7 @@ func TestMacErrors(t *testing.T) {
 		}
 	}
 	_, err := fork.Start(&fork.Command{Path: "/usr/bin/true", Args: []string{"true"}, Sandbox: &fork.Sandbox{Profile: "(version 1)(no-such-form)"}})
-	var be *fork.SandboxError
-	if !errors.As(err, &be) || be.Stage != "profile" {
+	if err == nil || !strings.Contains(err.Error(), "macOS refused the profile") {
 		t.Errorf("%v", err)
 	}
 }

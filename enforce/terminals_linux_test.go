@@ -56,7 +56,7 @@ func TestOtherTerminals(t *testing.T) {
 			t.Errorf("%s: it worked: %s", script, out)
 		}
 	}
-	if status, out := p.sh(t, p.mountsPlan(t, enforce.Options{ShareTerminals: true}), "echo x >"+tty.Name()); status != 0 {
+	if status, out := p.sh(t, p.mountsPlan(t, enforce.Options{Accepted: []string{enforce.GapTerminals}}), "echo x >"+tty.Name()); status != 0 {
 		t.Errorf("shared: exit status %d: %s", status, out)
 	}
 	p.allow(t, policy.Read|policy.Write, "/dev/pts")
@@ -130,7 +130,7 @@ func TestOwnTerminal(t *testing.T) {
 			},
 		}
 		if plan != nil {
-			if err := plan.Confine(c); err != nil {
+			if err := confine(plan, c); err != nil {
 				t.Fatal(err)
 			}
 		}

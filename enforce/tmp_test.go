@@ -50,7 +50,7 @@ func TestPrivateTmp(t *testing.T) {
 		{name: "a link", rules: "rw /tmp/s/deep", want: "/tmp[/tmp/zsbx-1 /tmp/s/deep->/w] /var/tmp[]"},
 		{name: "one leads to the other", host: linked, want: "/tmp[/tmp/zsbx-1]"},
 		{name: "no namespace", caps: func(c *Caps) { c.MountNS = false }, want: "", why: "no mount namespace"},
-		{name: "none wanted", opts: Options{LeaveMetadata: true, ShareIPC: true, ShareTerminals: true}, want: "", why: "no mount namespace"},
+		{name: "none wanted", opts: Options{Accepted: []string{GapMetadata, GapIPC, GapTerminals}}, want: "", why: "no mount namespace"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := h

@@ -199,8 +199,7 @@ func (e *StepError) Unwrap() error { return e.Errno }
 
 // Start starts c and returns once the command was executed. When a Step or
 // the execution failed, the error is a *StepError and nothing was executed.
-// On macOS Steps and a Keeper are errors.ErrUnsupported, and a Sandbox that
-// can't be put on is a *SandboxError; on other systems all is unsupported.
+// On macOS Steps and a Keeper are errors.ErrUnsupported; on other systems all is.
 func Start(c *Command) (*Process, error) {
 	defer func() {
 		for _, f := range c.Cleanup {

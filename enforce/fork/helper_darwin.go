@@ -39,21 +39,16 @@ func sandboxMain() int {
 		err = closeOthers()
 	}
 	if err != nil {
-		say(report{Stage: helperSetup, Message: err.Error()})
-		return helperFailed
+		err = fmt.Errorf("preparing the sandbox: %w", err)
+	} else if err = confine(o); err == nil {
+		say(report{})
+		var errno syscall.Errno
+		if err = syscall.Exec(string(o.Path), stringsOf(o.Args), stringsOf(o.Env)); errors.As(err, &errno) {
+			say(report{Errno: errno})
+			return helperFailed
+		}
 	}
-	if r := confine(o); r.Stage != "" {
-		say(r)
-		return helperFailed
-	}
-	say(report{})
-	var errno syscall.Errno
-	err = syscall.Exec(string(o.Path), stringsOf(o.Args), stringsOf(o.Env))
-	if !errors.As(err, &errno) {
-		say(report{Stage: helperSetup, Message: fmt.Sprintf("executing %s: %v", o.Path, err)})
-		return helperFailed
-	}
-	say(report{Stage: helperExec, Errno: errno})
+	say(report{Message: err.Error()})
 	return helperFailed
 }
 
@@ -91,16 +86,16 @@ func closeOthers() error {
 // confine puts the profile on and proves that it is on. Two kinds of mistake
 // would otherwise go unseen until a session is to be reaped: a profile that
 // means something else, and a call that puts its arguments in the wrong place.
-func confine(o *order) report {
+func confine(o *order) error {
 	if o.Profile == "" {
-		return report{}
+		return nil
 	}
 	me := os.Getpid()
 	if libsystem.SandboxCheck(me, "", libsystem.FilterNone, "") == libsystem.Denied {
-		return report{Stage: helperSandboxed}
+		return errors.New("already running in a sandbox: macOS can't nest them")
 	}
 	if err := libsystem.SandboxInit(o.Profile); err != nil {
-		return report{Stage: helperProfile, Message: err.Error()}
+		return fmt.Errorf("macOS refused the profile: %w", err)
 	}
 	n := fingerprint.Name(o.Session)
 	names := [2]int{
@@ -109,7 +104,7 @@ func confine(o *order) report {
 	}
 	sandboxed := libsystem.SandboxCheck(me, "", libsystem.FilterNone, "")
 	if err := checkFingerprint(sandboxed, names); err != nil {
-		return report{Stage: helperCheck, Message: err.Error()}
+		return fmt.Errorf("the profile does not do what it says: %w", err)
 	}
-	return report{}
+	return nil
 }

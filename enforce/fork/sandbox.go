@@ -38,43 +38,6 @@ type Sandbox struct {
 // SandboxArg is the argument by which a program is told to be the helper.
 const SandboxArg = "__sandbox-exec"
 
-// ErrSandboxed says that the process that was to put a sandbox on is in one
-// already: Seatbelt's can't be nested.
-var ErrSandboxed = errors.New("already running in a sandbox: macOS can't nest them")
-
-// SandboxError says that the helper could not put the profile on; the command
-// was not run. It unwraps to ErrSandboxed where that is the reason.
-type SandboxError struct {
-	Stage   string // "setup", "sandboxed", "profile", "check"
-	Message string
-}
-
-func (e *SandboxError) Error() string {
-	switch e.Stage {
-	case helperSandboxed:
-		return ErrSandboxed.Error()
-	case helperProfile:
-		return "macOS refused the profile: " + e.Message
-	case helperCheck:
-		return "the profile does not do what it says: " + e.Message
-	}
-	return "preparing the sandbox: " + e.Message
-}
-
-// Is ties the stage to its error.
-func (e *SandboxError) Is(target error) bool {
-	return target == ErrSandboxed && e.Stage == helperSandboxed
-}
-
-// What the helper was about to do.
-const (
-	helperSetup     = "setup"
-	helperSandboxed = "sandboxed"
-	helperProfile   = "profile"
-	helperCheck     = "check"
-	helperExec      = "exec"
-)
-
 // order is what the helper is to do, as JSON on its descriptor 3. What the
 // command gets is bytes: names of files and values of variables need not be
 // UTF-8, and JSON's strings are.
@@ -123,28 +86,25 @@ func stringsOf(list [][]byte) []string {
 	return out
 }
 
-// report is what the helper says on its descriptor 4: one when all is ready,
-// right before it executes the command, with Stage "", and one more only if
-// something failed.
+// report is what the helper says on its descriptor 4: an empty one when all is ready,
+// right before it executes the command, and another only if something failed.
 type report struct {
-	Stage   string        `json:"stage,omitempty"`
-	Message string        `json:"message,omitempty"`
-	Errno   syscall.Errno `json:"errno,omitempty"`
+	Message string        `json:"message,omitempty"` // why the command was not executed
+	Errno   syscall.Errno `json:"errno,omitempty"`   // or what execve(2) of it gave
 }
 
 // outcome turns the helper's reports into the error of Start.
 func outcome(path string, reports []report) error {
 	if len(reports) == 0 {
-		return &SandboxError{Stage: helperSetup, Message: "the helper ended without reporting"}
+		return errors.New("preparing the sandbox: the helper ended without reporting")
 	}
-	switch last := reports[len(reports)-1]; last.Stage {
-	case "":
-		return nil
-	case helperExec:
+	switch last := reports[len(reports)-1]; {
+	case last.Errno != 0:
 		return &StepError{Stage: StageExec, Name: path, Errno: last.Errno}
-	default:
-		return &SandboxError{Stage: last.Stage, Message: last.Message}
+	case last.Message != "":
+		return errors.New(last.Message)
 	}
+	return nil
 }
 
 // checkFingerprint judges what sandbox_check answered about the process

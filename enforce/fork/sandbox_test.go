@@ -9,35 +9,25 @@ import (
 )
 
 func TestOutcome(t *testing.T) {
-	ready := report{}
 	for _, c := range []struct {
 		reports []report
-		stage   string // of the *StepError or *SandboxError
-		is      error
+		want    string // of the error; "" for none
+		errno   error  // of the *StepError
 	}{
-		{[]report{ready}, "", nil},
-		{nil, helperSetup, nil},
-		{[]report{{Stage: helperSandboxed}}, helperSandboxed, ErrSandboxed},
-		{[]report{{Stage: helperProfile, Message: "unbound variable"}}, helperProfile, nil},
-		{[]report{{Stage: helperCheck, Message: "-1"}}, helperCheck, nil},
-		{[]report{ready, {Stage: helperExec, Errno: syscall.ENOENT}}, helperExec, syscall.ENOENT},
-		{[]report{ready, {Stage: helperExec, Errno: syscall.EPERM}}, helperExec, syscall.EPERM},
+		{[]report{{}}, "", nil},
+		{nil, "preparing the sandbox: the helper ended without reporting", nil},
+		{[]report{{Message: "macOS refused the profile: unbound variable"}}, "macOS refused the profile: unbound variable", nil},
+		{[]report{{}, {Message: "no bytes"}}, "no bytes", nil},
+		{[]report{{}, {Errno: syscall.ENOENT}}, "exec: /bin/x: no such file or directory", syscall.ENOENT},
+		{[]report{{}, {Errno: syscall.EPERM}}, "exec: /bin/x: operation not permitted", syscall.EPERM},
 	} {
 		err := outcome("/bin/x", c.reports)
-		stage := ""
-		var se *StepError
-		var be *SandboxError
-		switch {
-		case errors.As(err, &se):
-			stage = string(se.Stage)
-		case errors.As(err, &be):
-			stage = be.Stage
-		}
-		if stage != c.stage || c.is != nil && !errors.Is(err, c.is) || (err == nil) != (c.stage == "") {
+		if c.want == "" && err != nil || c.want != "" && (err == nil || err.Error() != c.want) {
 			t.Errorf("%+v: %v", c.reports, err)
 		}
-		if c.is != ErrSandboxed && errors.Is(err, ErrSandboxed) {
-			t.Errorf("%+v is taken for a nested sandbox", c.reports)
+		var se *StepError
+		if errors.As(err, &se) != (c.errno != nil) || c.errno != nil && (se.Stage != StageExec || se.Errno != c.errno) {
+			t.Errorf("%+v: %v, want a step that failed by %v", c.reports, err, c.errno)
 		}
 	}
 }

@@ -168,8 +168,8 @@ func execSelf(c *Command) error {
 	if err := closeOthers(); err != nil {
 		return err
 	}
-	if r := confine(newOrder(c)); r.Stage != "" {
-		return outcome(c.Path, []report{r})
+	if err := confine(newOrder(c)); err != nil {
+		return err
 	}
 	return stepError(StageExec, c.Path, syscall.Exec(c.Path, c.Args, c.Env))
 }

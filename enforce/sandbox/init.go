@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"syscall"
 
-	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/track"
 )
 
@@ -25,12 +25,11 @@ func Init() {
 	if len(os.Args) < 2 {
 		return
 	}
-	args := os.Args[2:]
 	switch os.Args[1] {
-	case enforce.SandboxArg:
-		os.Exit(enforce.SandboxMain(args))
+	case fork.SandboxArg:
+		os.Exit(fork.SandboxMain())
 	case watchArg:
-		os.Exit(watchSession(args))
+		os.Exit(watchSession(os.Args[2:]))
 	}
 }
 

@@ -216,22 +216,17 @@ func (o *Options) checkLimits(l policy.Limits) error {
 
 // replan decides what is enforced on a machine that can do as much as caps say.
 func (c *prepared) replan(caps enforce.Caps) error {
-	accepted := func(gap string) bool { return slices.Contains(c.o.AllowGaps, gap) }
 	self := c.selfFiles(caps.MountNS)
 	c.plan = enforce.NewPlanWith(c.resolved, caps, &c.host, enforce.Options{
-		NoProtect:      accepted(enforce.GapProtect),
-		ShareTerminals: accepted(enforce.GapTerminals),
-		ShareIPC:       accepted(enforce.GapIPC),
-		LeaveMetadata:  accepted(enforce.GapMetadata),
-		Protect:        self.readOnly,
-		Watch:          self.watched,
-		Hide:           self.hidden,
-		Repository:     c.o.Repository,
-		NoOwn:          accepted(enforce.GapOwnFiles),
-		NoLimits:       c.bound(),
-		Explain:        c.o.Explain,
-		Model:          c.o.Model,
-		Sockets:        enforce.InheritsSockets(c.o.standardFiles()),
+		Accepted:   c.o.AllowGaps,
+		Protect:    self.readOnly,
+		Watch:      self.watched,
+		Hide:       self.hidden,
+		Repository: c.o.Repository,
+		NoLimits:   c.bound(),
+		Explain:    c.o.Explain,
+		Model:      c.o.Model,
+		Sockets:    enforce.InheritsSockets(c.o.standardFiles()),
 	})
 	c.resolved.NameJavaTemp(c.plan.Mounts.PrivateIn("/tmp") == "")
 	if c.plan.Seatbelt != nil {

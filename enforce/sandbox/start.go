@@ -226,7 +226,7 @@ func (c *Command) try(cmd fork.Command) error {
 	if c.plan != nil {
 		c.plan.ForSession(c.s.ID())
 		var err error
-		if c.broker, err = c.plan.ConfineMediated(&cmd); err != nil {
+		if c.broker, err = c.plan.Confine(&cmd); err != nil {
 			return fmt.Errorf("preparing the restrictions: %w", err)
 		}
 	}

@@ -81,8 +81,12 @@ func (s *linuxScene) inChild(plan *enforce.Plan, steps []fork.Step) (unix.Errno,
 		c.Files = []*os.File{f}
 	}
 	if plan != nil {
-		if err := plan.Confine(c); err != nil {
+		m, err := plan.Confine(c)
+		if err != nil {
 			return 0, err
+		}
+		if m != nil {
+			go func() { _ = m.Serve() }() // which ends with the command
 		}
 	}
 	c.Steps = append(c.Steps, steps...)

@@ -1,6 +1,7 @@
 package landlock
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -8,6 +9,10 @@ import (
 
 	"github.com/zsbx/zsbx/enforce/fork"
 )
+
+// ErrChanged says that a path of the policy is not what it was when the policy was
+// resolved. Starting again looks anew.
+var ErrChanged = errors.New("changed while the command was being started")
 
 // Tag is that of the step that puts a ruleset on.
 const Tag fork.Tag = "Landlock"
@@ -74,17 +79,19 @@ func AddRule(fd int, kind uintptr, attr unsafe.Pointer) error {
 // adds the rule by that very descriptor: a link put in its place meanwhile is
 // either seen here or too late.
 func addPath(ruleset int, r *PathRule) error {
-	fd, err := openNoLinks(r.Path)
-	if err != nil { // the first three say that it was another thing when it was resolved
-		return &PathError{r.Path, r.Origin, err == unix.ENOENT || err == unix.ENOTDIR || err == unix.ELOOP, err}
-	}
-	defer unix.Close(fd)
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return &PathError{r.Path, r.Origin, false, err}
+	fd, err := openNoLinks(r.Path)
+	if err == nil {
+		defer unix.Close(fd)
+		err = unix.Fstat(fd, &st)
 	}
-	if st.Dev != r.ID.Dev || st.Ino != r.ID.Ino && !onProc(fd) {
-		return &PathError{r.Path, r.Origin, true, nil}
+	switch {
+	case err == unix.ENOENT || err == unix.ENOTDIR || err == unix.ELOOP:
+		return fmt.Errorf("%s (%s) %w: %w", r.Path, r.Origin, ErrChanged, err)
+	case err != nil:
+		return fmt.Errorf("opening %s (%s): %w", r.Path, r.Origin, err)
+	case st.Dev != r.ID.Dev || st.Ino != r.ID.Ino && !onProc(fd):
+		return fmt.Errorf("%s (%s) %w", r.Path, r.Origin, ErrChanged)
 	}
 	attr := PathBeneath{r.Rights, uintptr(fd)}
 	if err := AddRule(ruleset, RulePathBeneath, unsafe.Pointer(&attr)); err != nil {

@@ -24,7 +24,7 @@ func TestMeaningOfRulesets(t *testing.T) {
 	for s, rows := range meanings() {
 		pl := places()[1]
 		plan := enforce.NewPlan(s.resolve(pl), caps, s.host(pl))
-		if err := plan.Err(nil); err != nil {
+		if err := plan.Err(nil, false); err != nil {
 			t.Errorf("%s: %v", s.name, err)
 			continue
 		}

@@ -20,11 +20,11 @@ func TestPlanMacOS(t *testing.T) {
 	if p.Seatbelt.Session != testSession {
 		t.Error("the session is not in the plan")
 	}
-	if p := enforce.NewPlan(r, enforce.Caps{OS: "macos", SeatbeltReason: "nested"}, nil); p.Err(nil) == nil || p.Confines() {
+	if p := enforce.NewPlan(r, enforce.Caps{OS: "macos", SeatbeltReason: "nested"}, nil); p.Err(nil, false) == nil || p.Confines() {
 		t.Error("a machine without Seatbelt keeps promises")
 	}
 	r = macPolicy(flag("/Users/u/a\nb", allAccess, fs.ModeDir))
-	if p := enforce.NewPlan(r, caps, nil); p.Err(nil) == nil || p.Gaps[0].Origin.Source != "--rw" {
+	if p := enforce.NewPlan(r, caps, nil); p.Err(nil, false) == nil || p.Gaps[0].Origin.Source != "--rw" {
 		t.Errorf("a path that can't be written down passes: %+v", p.Gaps)
 	}
 }
