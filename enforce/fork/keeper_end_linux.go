@@ -11,20 +11,14 @@ import (
 //go:norace
 func (m *keeperMem) beginKilling() {
 	if !m.killing {
-		m.killing, m.deadline, m.began = true, 0, m.now()
+		m.killing, m.deadline = true, 0
 		m.setPhase(PhaseKilling)
 	}
 }
 
-const (
-	// collectFirst is how long a strike that is due waits for children that ended to be
-	// collected, in nanoseconds.
-	collectFirst = 200e6
-
-	// patience is how long a keeper without a domain kills only its own children,
-	// in nanoseconds, before it sweeps.
-	patience = 20e6
-)
+// collectFirst is how long a strike that is due waits for children that ended to be
+// collected, in nanoseconds.
+const collectFirst = 200e6
 
 // strikeAgain strikes when that is due, and gives the nanoseconds until it is due
 // the next time: 1 to 64 ms, in a domain 16 at least. The strike there asks about
@@ -38,7 +32,7 @@ func (m *keeperMem) strikeAgain(now int64) int64 {
 	if m.again == thereIsMore && now < m.deadline+collectFirst || m.domain && now < m.deadline {
 		return max(m.deadline-now, 1)
 	}
-	m.strike(now)
+	m.strike()
 	rest := int64(1e6) << min(m.strikes, 6)
 	if m.domain {
 		rest = max(rest, 16e6)
@@ -51,7 +45,7 @@ func (m *keeperMem) strikeAgain(now int64) int64 {
 // strike sends SIGKILL by every means that the session has.
 //
 //go:norace
-func (m *keeperMem) strike(now int64) {
+func (m *keeperMem) strike() {
 	if m.cgroupKill >= 0 {
 		m.text[0] = '1'
 		call(unix.SYS_PWRITE64, uintptr(m.cgroupKill), uintptr(unsafe.Pointer(&m.text)), 1, 0, 0, 0)
@@ -67,40 +61,11 @@ func (m *keeperMem) strike(now int64) {
 		return
 	}
 	m.state.Method |= MethodSubtree
-	m.killChildren()
-	if now-m.began > patience {
-		m.sweep()
-	}
+	m.sweep()
 }
 
-// killChildren kills the direct children, if the kernel tells of them. Their children become
-// this process's own and are met at the next strike. A child's pid can't be reused
-// before this process has waited for it.
-//
-//go:norace
-func (m *keeperMem) killChildren() {
-	fd := openAt(atCWD, unsafe.Pointer(&childrenFile), 0)
-	pid, n := 0, 1
-	for n > 0 {
-		n = call(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&m.text)), unsafe.Sizeof(m.text), 0, 0, 0)
-		for i := 0; i < n && i < len(m.text); i++ {
-			if c := m.text[i]; c >= '0' && c <= '9' {
-				pid = pid*10 + int(c-'0')
-				continue
-			}
-			if pid > 1 {
-				call(unix.SYS_KILL, uintptr(pid), uintptr(unix.SIGKILL), 0, 0, 0, 0)
-			}
-			pid = 0
-		}
-	}
-	call(unix.SYS_CLOSE, uintptr(fd), 0, 0, 0, 0, 0)
-}
-
-var (
-	childrenFile = [...]byte{'/', 'p', 'r', 'o', 'c', '/', 't', 'h', 'r', 'e', 'a', 'd', '-', 's', 'e', 'l', 'f', '/', 'c', 'h', 'i', 'l', 'd', 'r', 'e', 'n', 0}
-	procDir      = [...]byte{'/', 'p', 'r', 'o', 'c', 0}
-)
+// procDir is where the kernel tells of processes (proc(5)).
+var procDir = [...]byte{'/', 'p', 'r', 'o', 'c', 0}
 
 // atCWD is AT_FDCWD.
 const atCWD = -100
@@ -112,14 +77,14 @@ func openAt(dir int, name unsafe.Pointer, flags uintptr) int {
 	return call(unix.SYS_OPENAT, uintptr(dir), uintptr(name), flags|unix.O_RDONLY|unix.O_CLOEXEC, 0, 0, 0)
 }
 
-// sweep ends a session that forks faster than its parts are killed: a fork bomb
-// at its limit fills each place that a death makes. So everything below the
-// keeper is stopped first, look by look, until nothing runs any more that could
-// make more; then all of it is killed.
+// sweep kills everything below the keeper. Some sessions fork faster than their parts
+// are killed: a fork bomb at its limit fills each place that a death makes. So what the
+// first sweep leaves is stopped first, look by look, until nothing runs any more that
+// could make more.
 //
 //go:norace
 func (m *keeperMem) sweep() {
-	for clean, look := 0, 0; clean < 2 && look < 100; look++ {
+	for clean, look := 0, 0; m.strikes > 0 && clean < 2 && look < 100; look++ {
 		clean++
 		if m.signalAll(uintptr(unix.SIGSTOP)) > 0 {
 			clean = 0

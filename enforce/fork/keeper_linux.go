@@ -36,7 +36,6 @@ type keeperMem struct {
 	keep    bool
 	killing bool
 	strikes uint
-	began   int64  // when the killing did
 	early   uint64 // a bit for each signal to the command that came before it was there
 
 	state KeeperState

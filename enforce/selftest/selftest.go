@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/fork"
 )
 
 // Proof is what SelfTest found out about one promise.
@@ -36,6 +37,15 @@ func Run(caps enforce.Caps) ([]Proof, error) {
 		return nil, fmt.Errorf("setting up the self-test: %w", err)
 	}
 	return s.attack(caps)
+}
+
+// confine puts a plan on a command, and has answered what the kernel hands over.
+func confine(plan *enforce.Plan, c *fork.Command) error {
+	m, err := plan.Confine(c)
+	if m != nil {
+		go func() { _ = m.Serve() }() // which ends with the command
+	}
+	return err
 }
 
 // scene is what the attacks are made on.

@@ -81,12 +81,8 @@ func (s *linuxScene) inChild(plan *enforce.Plan, steps []fork.Step) (unix.Errno,
 		c.Files = []*os.File{f}
 	}
 	if plan != nil {
-		m, err := plan.Confine(c)
-		if err != nil {
+		if err := confine(plan, c); err != nil {
 			return 0, err
-		}
-		if m != nil {
-			go func() { _ = m.Serve() }() // which ends with the command
 		}
 	}
 	c.Steps = append(c.Steps, steps...)

@@ -138,7 +138,7 @@ func (s *macScene) start(mode policy.NetMode, script string) (*fork.Process, err
 			return nil, err
 		}
 		plan := enforce.NewPlanWith(r, s.caps, s.host, enforce.Options{Protect: []string{s.dir + "/in/own"}})
-		if _, err := plan.Confine(c); err != nil {
+		if err := confine(plan, c); err != nil {
 			return nil, err
 		}
 	}
