@@ -32,8 +32,8 @@ func HostIn(dir string) (Host, error) {
 	if h.Home = path.Clean(os.Getenv("HOME")); !path.IsAbs(h.Home) {
 		h.Home = PasswdHome()
 	}
+	wd, err := workingDirectory()
 	if !path.IsAbs(dir) {
-		wd, err := workingDirectory()
 		if err != nil {
 			return Host{}, err
 		}
@@ -51,6 +51,11 @@ func HostIn(dir string) (Host, error) {
 		return Host{}, fmt.Errorf("working directory: %s", pl.whyGone(dir))
 	case !pl.stat.Mode.IsDir():
 		return Host{}, fmt.Errorf("working directory: %s is not a directory", dir)
+	}
+	if h.Dir = wd; wd != "" {
+		if link := h.PlantedLink(&Path{Path: pl.path, Links: pl.links}); link != "" {
+			return Host{}, fmt.Errorf("the link %s, which a command may have put there, leads to %s; if that is meant, name that place itself", link, pl.path)
+		}
 	}
 	h.Dir = pl.path
 	return h, nil

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"path"
 	"path/filepath"
 	"slices"
 )
@@ -33,7 +34,7 @@ func (r *Resolved) EscapingLinks() (warnings Errors, err error) {
 				if err := r.plantedDoor(p); err != nil {
 					return warnings, err
 				}
-				if link := p.LinkOutOf(r.Dir); link != "" && !Within(r.Home, r.Dir) {
+				if link := r.host.PlantedLink(p); link != "" {
 					warnings = append(warnings, &Error{Origin: from, Code: CodePath, Msg: fmt.Sprintf("the link %s leads to %s", link, p.Path)})
 				}
 			}
@@ -68,12 +69,35 @@ func (p *Path) LinkOutOf(dir string) string {
 	return p.Links[at]
 }
 
+// Project is where commands work: the root of the outermost repository around the working
+// directory, short of the home directory, or without one the working directory.
+func (h *Host) Project() string {
+	root := h.Dir
+	for dir := h.Dir; h.Lstat != nil && !Within(h.Home, dir); dir = path.Dir(dir) {
+		if _, err := h.Lstat(path.Join(dir, ".git")); err == nil {
+			root = dir
+		}
+		if dir == "/" {
+			break
+		}
+	}
+	return root
+}
+
+// PlantedLink is the link in the project by which a path leads out of it, "" for none, and
+// for any where the working directory holds the home directory.
+func (h *Host) PlantedLink(p *Path) string {
+	if len(p.Links) == 0 || Within(h.Home, h.Dir) {
+		return ""
+	}
+	return p.LinkOutOf(h.Project())
+}
+
 // PlantedLink is the link by which a path leads out of a directory where a
-// command may have put that link, "" for none: out of the working directory,
-// unless that holds the home directory, or out of a tree that a user made
-// writable.
+// command may have put that link, "" for none: out of the project, or out of a tree
+// that a user made writable.
 func (r *Resolved) PlantedLink(p *Path) string {
-	if link := p.LinkOutOf(r.Dir); link != "" && !Within(r.Home, r.Dir) {
+	if link := r.host.PlantedLink(p); link != "" {
 		return link
 	}
 	for i := range r.Paths {

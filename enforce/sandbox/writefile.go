@@ -82,11 +82,10 @@ func (c *prepared) pathOf(flag, name string) (string, error) {
 // planted refuses a path with a link in it that a command may have put there, or another
 // user.
 func (c *prepared) planted(p *policy.Path) error {
-	r, who := c.resolved, "a command may have"
-	if r == nil {
-		r = &policy.Resolved{Dir: c.host.Dir, Home: c.host.Home}
+	link, who := c.host.PlantedLink(p), "a command may have"
+	if link == "" && c.resolved != nil {
+		link = c.resolved.PlantedLink(p)
 	}
-	link := r.PlantedLink(p)
 	if link == "" {
 		link, who = foreignLink(p.Links), "another user has"
 	}

@@ -50,22 +50,18 @@ func SharedDirs() []string {
 }
 
 // CheckVariables refuses variables that have zsbx make its own files through a
-// link which leads out of the working directory: a command may have put it
-// there.
+// link which leads out of the project: a command may have put it there.
 func CheckVariables(h *policy.Host) error {
-	if policy.Within(h.Home, h.Dir) {
-		return nil
-	}
 	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_STATE_HOME", "TMPDIR"} {
 		v := h.Getenv(name)
 		if !filepath.IsAbs(v) {
 			continue
 		}
 		p := h.Follow(v)
-		if link := p.LinkOutOf(h.Dir); link != "" {
+		if link := h.PlantedLink(&p); link != "" {
 			return &policy.Error{
 				Code: policy.CodePath, Hint: "export " + name + "=" + shell.Quote(p.Path),
-				Msg: fmt.Sprintf("%s: the link %s leads out of the working directory, to %s", name, link, p.Path),
+				Msg: fmt.Sprintf("%s: the link %s leads out of the project, to %s", name, link, p.Path),
 			}
 		}
 	}
