@@ -44,7 +44,7 @@ func (a *app) ps(ended bool) error {
 	if err != nil {
 		return coded(codeSession, err)
 	}
-	all, err := st.List()
+	all, orphans, err := st.Survey()
 	shown := slices.DeleteFunc(slices.Clone(all), func(s track.Info) bool { return s.Life == track.Ended && !ended && s.Err == nil })
 	failed := errors.Join(a.show(each(all, sessionJSON), sessionTable(shown)), coded(codeSession, err))
 	if a.say.json {
@@ -55,19 +55,13 @@ func (a *app) ps(ended bool) error {
 			a.say.warn("session %s: %v", s.ID[:shortest], s.Err)
 		}
 	}
-	if err == nil {
-		a.tellOrphans(st, all)
-	}
+	a.tellOrphans(orphans)
 	return failed
 }
 
 // tellOrphans warns of keepers that no session accounts for. They are not
 // sessions of this store: an editor may keep its own elsewhere.
-func (a *app) tellOrphans(st *track.Store, listed []track.Info) {
-	orphans, err := st.Orphans(listed)
-	if err != nil {
-		a.say.warn("looking for keepers without a session: %v", err)
-	}
+func (a *app) tellOrphans(orphans []track.Info) {
 	for _, s := range orphans {
 		a.say.warn("keeper %d of %s holds %s, but no session here has it: the record was removed or lies elsewhere",
 			s.Record.Keeper.Pid, commandLine(s.Record.Argv), count(len(s.Procs), "process", "processes"))

@@ -89,14 +89,14 @@ func (o *reapFlags) targets(a *app, st *track.Store, refs []string) (ids []strin
 	if len(refs) > 0 {
 		return ids, errors.Join(errs...)
 	}
-	all, err := st.List()
+	all, orphans, err := st.Survey()
 	for _, i := range all {
 		if o.all || i.Life.Stale() {
 			ids = append(ids, i.ID)
 		}
 	}
-	if o.all && err == nil && !a.say.json {
-		a.tellOrphans(st, all)
+	if o.all && !a.say.json {
+		a.tellOrphans(orphans)
 	}
 	return ids, coded(codeSession, err)
 }

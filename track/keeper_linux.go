@@ -91,39 +91,32 @@ func (f *found) tryKeeper() (*proc.Handle, error) {
 	return nil, fmt.Errorf("process %d %w", h.Pid, errNoKeeper)
 }
 
-func (v *view) keepers() (ks []Proc) {
-	for _, p := range v.Procs {
-		if isKeeper(p) {
-			ks = append(ks, p)
-		}
-	}
-	return ks
-}
-
 // findKeeper looks for the keeper of a session of which no record tells. A process can
 // make that of its own session look so, and no other.
 func (v *view) findKeeper(f *found) {
 	if f.recorded() || f.orphan {
 		return
 	}
-	for _, k := range v.keepers() {
-		if slices.ContainsFunc(v.Children(k.Pid), func(c int) bool { return sessionOf(c) == f.record.ID }) {
-			f.record.Keeper = k.ID
+	for _, p := range v.Procs {
+		if isKeeper(p) && slices.ContainsFunc(v.Children(p.Pid), func(c int) bool { return sessionOf(c) == f.record.ID }) {
+			f.record.Keeper = p.ID
 		}
 	}
 }
 
-// orphans picks the keepers from a snapshot that Store.Orphans tells of. What a keeper is
+// orphans picks the keepers from a snapshot that Store.Survey tells of. What a keeper is
 // below answers for it, and so does the program that forked it: a keeper has its parent's
 // arguments, for it executes nothing.
-func orphans(listed []Info) (found []Info, _ error) {
-	v, err := newView()
-	if err != nil {
-		return nil, err
-	}
-	keepers, accounted := v.keepers(), make(map[ProcID]bool)
+func (v *view) orphans(listed []Info) (found []Info) {
+	accounted := make(map[ProcID]bool)
 	for i := range listed {
 		accounted[listed[i].Record.Keeper] = true
+	}
+	var keepers []Proc
+	for _, p := range v.Procs {
+		if p.Name == keeperName && (accounted[p.ID] || isKeeper(p)) { // to look closer costs a file
+			keepers = append(keepers, p)
+		}
 	}
 	for _, k := range keepers {
 		for _, p := range v.Below(k.Pid) {
@@ -132,12 +125,14 @@ func orphans(listed []Info) (found []Info, _ error) {
 	}
 	for _, k := range keepers {
 		below := slices.DeleteFunc(v.Below(k.Pid), Proc.Dead)
+		if accounted[k.ID] || len(below) == 0 {
+			continue
+		}
 		both := []Proc{k, v.Procs[k.Parent]}
 		proc.Fill(both)
 		argv := both[0].Argv
-		forked := both[1].Name != BrokerName && len(argv) > 0 && slices.Equal(argv, both[1].Argv)
-		if accounted[k.ID] || len(below) == 0 || forked {
-			continue
+		if both[1].Name != BrokerName && len(argv) > 0 && slices.Equal(argv, both[1].Argv) {
+			continue // its parent forked it
 		}
 		proc.Fill(below)
 		o := Info{Procs: below, Record: Record{Argv: argv, Holder: Holder{Keeper: k.ID}}}
@@ -150,5 +145,5 @@ func orphans(listed []Info) (found []Info, _ error) {
 		found = append(found, o)
 	}
 	slices.SortFunc(found, func(a, b Info) int { return a.Record.Keeper.Pid - b.Record.Keeper.Pid })
-	return found, nil
+	return found
 }

@@ -46,9 +46,14 @@ func (i *Info) Guarantee() string { return i.Record.Tracker.Guarantee(!i.Record.
 // otherwise. The error is about a place that could not be looked into; what was
 // found elsewhere is returned all the same.
 func (s *Store) List() ([]Info, error) {
-	var all []Info
+	all, _, err := s.list()
+	return all, err
+}
+
+// list is List, and gives the snapshot in which the sessions were found.
+func (s *Store) list() ([]Info, *view, error) {
+	var loaded []*found
 	err := s.each(func(p place, ids []string) (err error) {
-		var loaded []*found
 		for _, id := range ids {
 			f, lerr := p.load(id)
 			switch {
@@ -59,14 +64,13 @@ func (s *Store) List() ([]Info, error) {
 				err = errors.Join(err, fmt.Errorf("session %s: %w", id, lerr))
 			}
 		}
-		infos, lerr := look(loaded)
-		all = append(all, infos...)
-		return errors.Join(err, lerr)
+		return err
 	})
+	all, v, lerr := look(loaded)
 	slices.SortFunc(all, func(a, b Info) int {
 		return cmp.Or(a.Record.Started.Compare(b.Record.Started), cmp.Compare(a.ID, b.ID))
 	})
-	return all, err
+	return all, v, errors.Join(err, lerr)
 }
 
 // Get gives one session with its processes.
@@ -76,7 +80,7 @@ func (s *Store) Get(ref string) (Info, error) {
 		return Info{}, err
 	}
 	defer f.close()
-	infos, err := look([]*found{f})
+	infos, _, err := look([]*found{f})
 	if len(infos) == 0 {
 		return Info{ID: f.record.ID}, err
 	}
@@ -85,19 +89,15 @@ func (s *Store) Get(ref string) (Info, error) {
 
 // look finds out what lives of the sessions, with one snapshot for all. Those that
 // went away meanwhile are left out.
-func look(fs []*found) ([]Info, error) {
-	if len(fs) == 0 {
-		return nil, nil
+func look(fs []*found) (infos []Info, _ *view, _ error) {
+	v, err := newView()
+	if err != nil || len(fs) == 0 {
+		return nil, v, err
 	}
 	here, err := proc.Here()
 	if err != nil {
-		return nil, err
+		return nil, v, err
 	}
-	v, err := newView()
-	if err != nil {
-		return nil, err
-	}
-	var infos []Info
 	for _, f := range fs {
 		// The keeper's last word may have come after the first look.
 		if !v.Has(f.record.Keeper) && !f.refresh() {
@@ -114,7 +114,7 @@ func look(fs []*found) ([]Info, error) {
 		f.close()
 		infos = append(infos, i)
 	}
-	return infos, nil
+	return infos, v, nil
 }
 
 // view is a snapshot in which sessions are found. That of one system has more.
@@ -179,28 +179,28 @@ func (v *view) life(f *found, procs int) Life {
 // session which it has let go of: its keeper has only the record.
 const BrokerName = "zsbx-broker"
 
-// Orphans looks for keepers of this user, in this PID namespace, that outlived the program
-// that forked them, and that no session of the store accounts for: the record was removed
-// by hand, or lies in another store. listed is what List gave. Of each there is the session
-// as the environment of its processes names it, "" if none does, the arguments of the
-// program that began it, the keeper, and the living processes below that. Reap takes the
-// ID; fork.ReapSignal to the keeper does the same.
+// Survey is List, and looks for orphans: keepers of this user, in this PID namespace,
+// that outlived the program that forked them, and that no session of the store accounts
+// for. The record was removed by hand, or lies in another store. Of each there is the
+// session as the environment of its processes names it, "" if none does, the arguments
+// of the program that began it, the keeper, and the living processes below that. Reap
+// takes the ID; fork.ReapSignal to the keeper does the same.
 //
-// Within a session the answer is always none: a command can't read its user's
-// store. So it is on macOS, which has no keepers.
-func (s *Store) Orphans(listed []Info) ([]Info, error) {
-	if os.Getenv(SessionEnv) != "" {
-		return nil, nil
+// Within a session there are never any: a command can't read its user's store. So it is
+// on macOS, which has no keepers.
+func (s *Store) Survey() (all, orphans []Info, err error) {
+	all, v, err := s.list()
+	if err != nil || os.Getenv(SessionEnv) != "" {
+		return all, nil, err // what can't be read may account for them
 	}
-	first, err := orphans(listed)
-	if err != nil || len(first) == 0 {
-		return nil, err
+	if orphans = v.orphans(all); len(orphans) == 0 {
+		return all, nil, nil
 	}
-	if listed, err = s.List(); err != nil {
-		return nil, err // what can't be read may account for them
+	now, v, err := s.list() // some may have begun, or ended, before the list was made
+	if err != nil {
+		return all, nil, err
 	}
-	again, err := orphans(listed) // some may have begun, or ended, before the list was made
-	return slices.DeleteFunc(again, func(o Info) bool {
-		return !slices.ContainsFunc(first, func(before Info) bool { return before.Record.Keeper == o.Record.Keeper })
-	}), err
+	return now, slices.DeleteFunc(v.orphans(now), func(o Info) bool {
+		return !slices.ContainsFunc(orphans, func(before Info) bool { return before.Record.Keeper == o.Record.Keeper })
+	}), nil
 }

@@ -18,11 +18,7 @@ import (
 // orphanOf looks for orphans that this test made, by the program and the session.
 func orphanOf(t *testing.T, st *Store, id string) []Info {
 	t.Helper()
-	listed, err := st.List()
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := st.Orphans(listed)
+	_, all, err := st.Survey()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ const (
 // survivors; without a deadline Reap may wait for ever.
 //
 // A session whose files were removed, but whose keeper lives, is found by its
-// keeper (see Orphans) and ended without proof.
+// keeper (see Survey) and ended without proof.
 //
 // Two that reap the same session both succeed.
 func (s *Store) Reap(ctx context.Context, ref string) (Report, error) {

@@ -46,7 +46,7 @@ func (f *found) cleanup() error { return nil }
 // findKeeper has none to find, and there are no orphans without one.
 func (v *view) findKeeper(*found) {}
 
-func orphans([]Info) ([]Info, error) { return nil, nil }
+func (v *view) orphans([]Info) []Info { return nil }
 
 func (v *view) procs(f *found) (out []Proc) {
 	t := &kernelTable{session: f.record.ID}

@@ -181,8 +181,7 @@ func (s *Store) find(ref string) (*found, error) {
 		hits = []*found{named}
 	}
 	if len(hits) == 0 {
-		listed, _ := s.List()
-		orphans, _ := s.Orphans(listed)
+		_, orphans, _ := s.Survey()
 		for _, o := range orphans {
 			if begins(o.ID) {
 				hits = append(hits, &found{record: o.Record, orphan: true})
