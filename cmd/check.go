@@ -22,27 +22,7 @@ type checkFlags struct {
 
 func newCheck(a *app) *cobra.Command {
 	o := &checkFlags{policyFlags: policyFlags{mistakes: &a.mistakes}}
-	c := &cobra.Command{
-		Use:   "check [flags] [[--] COMMAND [ARG...]]",
-		Short: "Say what this machine enforces, and what a policy allows",
-		Long: `Without --read, --write, --exec, --connect and COMMAND: print what this machine
-enforces, each line proved by a test in a throw-away process. The exit status is
-1 when a promise of the policy can't be kept here.
-
-With them: print whether the policy allows it, and by which rule. The exit status
-is 1 when it does not. For COMMAND: print whether it would start.
-
-The policy is what run would use with the same flags. A mistake in a policy file
-is exit status 125.`,
-		Example: `  zsbx check
-  zsbx check --policy policy.toml
-  zsbx check --rw . --write ~/.bashrc --connect example.org:443
-  zsbx check --rw . -- cargo build
-  zsbx check --trust
-  zsbx check --trust=SHA256`,
-		ValidArgsFunction: completeCommand,
-		RunE:              func(_ *cobra.Command, args []string) error { return o.run(a, args) },
-	}
+	c := command("check", func(args []string) error { return o.run(a, args) })
 	fs := c.Flags()
 	open := enforce.Act{Op: enforce.ActOpen, Flags: enforce.ActRead, Inside: true}
 	o.ask(fs, "read", "--ro", open, "may `PATH` be read?")

@@ -14,22 +14,15 @@ import (
 )
 
 func newCompletion(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "completion bash|zsh|fish",
-		Short: "Print a completion script for a shell",
-		Long: `Print a script that teaches a shell to complete zsbx's commands and flags. That for
-bash needs the package bash-completion.`,
-		Example: `  zsbx completion bash > ~/.local/share/bash-completion/completions/zsbx
-  zsbx completion zsh > ~/.zfunc/_zsbx
-  zsbx completion fish > ~/.config/fish/completions/zsbx.fish`,
-		ValidArgs: []string{"bash", "zsh", "fish"},
-		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) != 1 || !slices.Contains(c.ValidArgs, args[0]) {
-				return usageHint("zsbx completion bash", "name one shell: bash, zsh or fish")
-			}
-			return writeErr(Completion(newRoot(a, nil), args[0], a.stdout))
-		},
-	}
+	shells := []string{"bash", "zsh", "fish"}
+	c := command("completion", func(args []string) error {
+		if len(args) != 1 || !slices.Contains(shells, args[0]) {
+			return usageHint("zsbx completion bash", "name one shell: bash, zsh or fish")
+		}
+		return writeErr(Completion(newRoot(a, nil), args[0], a.stdout))
+	})
+	c.ValidArgs = shells
+	return c
 }
 
 // Completion writes the completion script for bash, zsh or fish.

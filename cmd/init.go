@@ -20,20 +20,7 @@ import (
 
 func newInit(a *app) *cobra.Command {
 	l := &learner{a: a, write: true}
-	c := &cobra.Command{
-		Use:   "init [flags] [[--] COMMAND [ARG...]]",
-		Short: "Write a policy for the project",
-		Long: `Find the policy that the project's usual command needs, as zsbx learn does, and
-write it to ` + policy.ProjectFile + ` in the working directory. A file that is there is never replaced.
-
-The command is that of the first file that is there: cargo build for Cargo.toml,
-go build for go.mod, npm for package.json, uv, poetry or a virtual environment
-for Python, make for a Makefile. Without any, or when the command needs nothing,
-a template is written, all in comments.`,
-		Example: `  zsbx init
-  zsbx init --yes -- make test`,
-		RunE: func(_ *cobra.Command, args []string) error { return l.init(args) },
-	}
+	c := command("init", l.init)
 	fs := c.Flags()
 	fs.BoolVarP(&l.yes, "yes", "y", false, "accept all proposals but sockets")
 	l.policyFlags.add(a, fs)

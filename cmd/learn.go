@@ -38,20 +38,7 @@ type learner struct {
 
 func newLearn(a *app) *cobra.Command {
 	l := &learner{a: a}
-	c := &cobra.Command{
-		Use:   "learn [flags] [--] COMMAND [ARG...]",
-		Short: "Find the policy that a command needs",
-		Long: `Run COMMAND under its policy, propose rules for what it was refused, and run it
-again with those that are accepted, until it succeeds: at most five times. No run
-has more than what was accepted. Then print the rules as a policy.
-
-On a terminal each proposal is asked about. --yes accepts all but sockets, as Docker's
-may be among them; without either COMMAND is run once. What COMMAND prints goes to standard error.`,
-		Example: `  zsbx learn -- make
-  zsbx learn --yes --write -- cargo build
-  zsbx learn --yes -- npm ci > policy.toml`,
-		RunE: func(_ *cobra.Command, args []string) error { return l.run(args) },
-	}
+	c := command("learn", l.run)
 	fs := c.Flags()
 	fs.SetInterspersed(false)
 	fs.BoolVarP(&l.yes, "yes", "y", false, "accept all proposals but sockets")

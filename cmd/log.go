@@ -20,18 +20,7 @@ import (
 
 func newLog(a *app) *cobra.Command {
 	var audit, dir, since string
-	c := &cobra.Command{
-		Use:   "log [flags] [ID|NAME|PREFIX...]",
-		Short: "Read the audit log",
-		Long: `List what was run, as the audit log has it, in the order in which it began: when,
-the session, how long it took, where, the command, and how it ended. With ids,
-names or beginnings of ids, list those sessions.
-
-The log is that of the user's policy, or the one of --audit.`,
-		Example: `  zsbx log --since 2h
-  zsbx log --dir . --since 2026-01-31 --json`,
-		RunE: func(_ *cobra.Command, args []string) error { return a.log(args, audit, dir, since) },
-	}
+	c := command("log", func(args []string) error { return a.log(args, audit, dir, since) })
 	f := c.Flags()
 	f.StringVar(&audit, "audit", "", "read the log in `DIR`")
 	f.StringVar(&since, "since", "", "leave out what ended before `TIME`: 90m ago, or a day such as 2026-01-31")

@@ -22,21 +22,7 @@ type profileFlags struct {
 
 func newProfile(a *app) *cobra.Command {
 	o := &profileFlags{}
-	c := &cobra.Command{
-		Use:   "profile [flags] [--] [COMMAND [ARG...]]",
-		Short: "Show what would be enforced",
-		Long: `Show what run would enforce with the same flags: every path with the flag, the
-file and line, the preset or the baseline that it comes from, the network, the
-environment, the limits, what the kernel is told, and what is not enforced here.
-COMMAND is not run: presets are detected from it. The private temporary directory
-of a run is left out: it has a new name each time.`,
-		Example: `  zsbx profile --print --rw . -- cargo build
-  zsbx profile --format toml --rw . > policy.toml
-  zsbx profile --format sbpl --os macos
-  zsbx profile --list`,
-		ValidArgsFunction: completeCommand,
-		RunE:              func(_ *cobra.Command, args []string) error { return o.run(a, args) },
-	}
+	c := command("profile", func(args []string) error { return o.run(a, args) })
 	fs := c.Flags()
 	fs.Bool("print", false, "print a table for people (the default)")
 	o.format = "text"

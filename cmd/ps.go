@@ -14,28 +14,11 @@ import (
 )
 
 func newPs(a *app) *cobra.Command {
-	c := &cobra.Command{
-		Use:   "ps [--all] [--json]",
-		Short: "List sessions",
-		Long: `List this user's sessions, oldest first, one a line: the beginning of the id,
-which reap takes, the name, the state, how many processes there are, the keeper's
-PID, the age, and the command. reap --dry-run lists the processes. JSON has all of
-every session, the tracker and what it guarantees included.
-
-A session is running, kept (its command ended, and --keep left the rest), ending
-(it is being killed), lost (its keeper was killed, or stopped while zsbx was:
-something may be left), elsewhere (it belongs to another machine or another PID
-namespace), or ended (only its record is left). Those that ended are listed with
---all and --json only; reap --stale removes their records.
-
-There is a warning for each session whose files can't be read, and for each keeper
-without a session, whose record was removed or lies elsewhere.`,
-		Example: "  zsbx ps --json",
-		Args:    noArgs,
-	}
-	all := c.Flags().Bool("all", false, "list sessions that ended, too")
+	all := false
+	c := command("ps", func([]string) error { return a.ps(all) })
+	c.Args = noArgs
+	c.Flags().BoolVar(&all, "all", false, "list sessions that ended, too")
 	c.Flags().BoolVar(&a.say.json, "json", false, "print JSON")
-	c.RunE = func(*cobra.Command, []string) error { return a.ps(*all) }
 	return c
 }
 

@@ -24,27 +24,8 @@ type reapFlags struct {
 
 func newReap(a *app) *cobra.Command {
 	o := &reapFlags{mistakes: &a.mistakes, wait: 10 * time.Second}
-	c := &cobra.Command{
-		Use:   "reap [flags] ID|NAME|PREFIX... | --all | --stale",
-		Short: "Kill what a session left running",
-		Long: `Kill every process of the sessions, however it detached itself, and say how many
-were killed and by which method. A session is named by its id, by the beginning
-of its id, or by its name.
-
-The exit status is 0 only when it is certain that nothing is left.
-
---all means the sessions that are recorded, readable or not. Keepers without a
-record get a warning; they may be another program's.
-
-Where no process can be made any more, zsbx does not start either. The kill
-command that is built into a shell works then: kill PID, with the keeper's PID
-from ps.`,
-		Example: `  zsbx reap 3f2a
-  zsbx reap server --dry-run
-  zsbx reap --all`,
-		ValidArgsFunction: completeSessions,
-		RunE:              func(_ *cobra.Command, args []string) error { return o.run(a, args) },
-	}
+	c := command("reap", func(args []string) error { return o.run(a, args) })
+	c.ValidArgsFunction = completeSessions
 	fs := c.Flags()
 	fs.BoolVar(&o.all, "all", false, "all sessions of this user")
 	fs.BoolVar(&o.stale, "stale", false, "all sessions that ended or lost their keeper")

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
 	"maps"
 	"runtime"
@@ -29,37 +30,24 @@ func commands() map[string]func(*app) *cobra.Command {
 // the name of a command only that one is built. Help, completion and mistakes
 // get the whole tree.
 func newRoot(a *app, args []string) *cobra.Command {
-	root := &cobra.Command{
-		Use:   "zsbx",
-		Short: "Run commands under limits that the kernel enforces",
-		Long: `zsbx runs any command under limits that the kernel enforces, and can always
-find and kill every process that the command left running. It needs no root, no
-daemon and no image.`,
-		Example: `  zsbx run --rw . -- cargo build
-  zsbx profile --print
-  zsbx check
-  zsbx reap --all`,
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		Args:              cobra.ArbitraryArgs,
-		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-	}
+	root := command("zsbx", nil)
+	root.SilenceErrors, root.SilenceUsage, root.CompletionOptions.DisableDefaultCmd = true, true, true
 	if len(args) > 1 && args[0] == "help" {
 		args = append([]string{args[1], "--help"}, args[2:]...)
 	}
 	root.SetArgs(args)
 	root.SetOut(&a.help)
 	root.SetErr(a.stderr)
+	version := root.Flags().BoolP("version", "V", false, "print the version")
 	root.RunE = func(c *cobra.Command, args []string) error {
-		if v, _ := c.Flags().GetBool("version"); v {
+		switch {
+		case *version:
 			return a.printVersion()
-		}
-		if len(args) == 0 {
+		case len(args) == 0:
 			return c.Help()
 		}
 		return unknownCommand(args)
 	}
-	root.Flags().BoolP("version", "V", false, "print the version")
 	root.Flags().SetInterspersed(false)
 	root.SetFlagErrorFunc(a.flagError)
 	all := commands()
@@ -69,9 +57,6 @@ daemon and no image.`,
 	for _, newCommand := range all {
 		c := newCommand(a)
 		c.DisableFlagsInUseLine = true
-		if c.Args == nil {
-			c.Args = cobra.ArbitraryArgs
-		}
 		c.Flags().SortFlags = false
 		root.AddCommand(c)
 	}
@@ -79,6 +64,29 @@ daemon and no image.`,
 		completeFlags(root)
 	}
 	return root
+}
+
+// helpText is what is said of each command: "= " and how it is used, a line on what it
+// does, more on that, and examples.
+//
+//go:embed help.txt
+var helpText string
+
+// command makes one, with its help.
+func command(name string, run func(args []string) error) *cobra.Command {
+	_, text, _ := strings.Cut(helpText, "= "+name)
+	text, _, _ = strings.Cut(text, "\n\n= ")
+	use, text, _ := strings.Cut(text, "\n")
+	short, text, _ := strings.Cut(text, "\n\n")
+	long, examples, _ := strings.Cut(text, "\n\nExamples:\n")
+	c := &cobra.Command{
+		Use: name + use, Short: short, Long: long, Example: strings.TrimRight(examples, "\n"), Args: cobra.ArbitraryArgs,
+		RunE: func(_ *cobra.Command, args []string) error { return run(args) },
+	}
+	if strings.Contains(use, "COMMAND") {
+		c.ValidArgsFunction = completeCommand
+	}
+	return c
 }
 
 // unknownCommand says that there is no such command and what may be meant.
@@ -132,15 +140,9 @@ type versionInfo struct {
 }
 
 func newVersion(a *app) *cobra.Command {
-	c := &cobra.Command{
-		Use:     "version [--json]",
-		Short:   "Print the version",
-		Long:    "Print the version, and the commit and the Go release that zsbx was built from.",
-		Example: "  zsbx version --json",
-		Args:    noArgs,
-	}
+	c := command("version", func([]string) error { return a.printVersion() })
+	c.Args = noArgs
 	c.Flags().BoolVar(&a.say.json, "json", false, "print JSON")
-	c.RunE = func(*cobra.Command, []string) error { return a.printVersion() }
 	return c
 }
 

@@ -25,24 +25,7 @@ type runFlags struct {
 
 func newRun(a *app) *cobra.Command {
 	o := &runFlags{say: a.say}
-	c := &cobra.Command{
-		Use:   "run [flags] [--] COMMAND [ARG...]",
-		Short: "Run a command under a policy",
-		Long: `Run COMMAND under the limits that the flags and the policy files ask for. When
-this machine can't keep one of them, the command is not started, and the message
-says why and what to type.
-
-Flags stand before COMMAND: the first word that is no flag, or --, ends them.
-Without any of --ro, --rox, --rw and --rw-noexec the working directory can be
-read and executed, and only a private temporary directory can be written.
-When COMMAND ends, what it left running is ended as well.`,
-		Example: `  zsbx run --rw . -- cargo build
-  zsbx run --rw . --no-net -- make test
-  zsbx run --ro ~/data --connect-tcp 443 -- ./fetch.py
-  zsbx run --rw . --deny '**/.env' --timeout 10m -- npm install`,
-		ValidArgsFunction: completeCommand,
-		RunE:              func(_ *cobra.Command, args []string) error { return o.run(a, args) },
-	}
+	c := command("run", func(args []string) error { return o.run(a, args) })
 	fs := c.Flags()
 	o.add(a, c)
 	fs.BoolVar(&o.opts.Keep, "keep", false, "leave background processes running when COMMAND ends")

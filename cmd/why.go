@@ -23,25 +23,12 @@ import (
 func newWhy(a *app) *cobra.Command {
 	o := &runFlags{say: a.say}
 	o.opts.Explain = true
-	c := &cobra.Command{
-		Use:   "why [flags] [[--] COMMAND [ARG...]]",
-		Short: "Run a command, and say what it was refused",
-		Long: `Run COMMAND as zsbx run does, and afterwards say what it was refused: the likely
-cause first, with the rule or that there is none, and what to type. It is run
---explain. Each error is the one that the kernel gave.
-
-Without COMMAND: show the run that failed last in this directory, and run it
-again when that is confirmed.`,
-		Example: `  zsbx why --rw . -- cargo build
-  zsbx why
-  zsbx why --json --rw . -- make test`,
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return o.again(a)
-			}
-			return o.run(a, args)
-		},
-	}
+	c := command("why", func(args []string) error {
+		if len(args) == 0 {
+			return o.again(a)
+		}
+		return o.run(a, args)
+	})
 	o.add(a, c)
 	return c
 }
