@@ -142,7 +142,7 @@ func TestHints(t *testing.T) {
 	}{
 		{learn.Proposal{Need: read("/home/u/a b$")}, [3]string{`--ro '~/a b$$'`, `[fs] ro = ["~/a b$$"]`, `{"fs":{"ro":["~/a b$$"]}}`}},
 		{learn.Proposal{Need: madeDir("/home/u/x"), Needs: []learn.Need{madeDir("/home/u/x")}}, [3]string{"--create-missing --rw-noexec ~/x", `[fs] rw_noexec = [{ path = "~/x", create = true }]`,
-			`{"fs":{"rw_noexec":[{"path":"~/x","create":true}]}}`}},
+			`{"fs":{"rw_noexec":[{"create":true,"path":"~/x"}]}}`}},
 		{learn.Proposal{Need: learn.Need{Port: 443, Key: "net.connect_tcp"}}, [3]string{"--connect-tcp 443", "[net] connect_tcp = [443]", `{"net":{"connect_tcp":[443]}}`}},
 		{learn.Proposal{Need: learn.Need{Port: 80, Key: "net.bind_tcp"}}, [3]string{"--bind-tcp 80", "[net] bind_tcp = [80]", `{"net":{"bind_tcp":[80]}}`}},
 		{learn.Proposal{Need: learn.Need{Path: "/run/s", Key: "net.unix"}}, [3]string{"--unix /run/s", `[net] unix = ["/run/s"]`, `{"net":{"unix":["/run/s"]}}`}},
