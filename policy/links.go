@@ -51,7 +51,11 @@ func (r *Resolved) plantedDoor(p *Path) error {
 		return nil
 	}
 	what, is := r.Secret(p.Path), "a place of secrets"
-	if what == "" && p.Access&Write != 0 {
+	switch {
+	case what != "":
+	case p.Access == 0:
+		what, is = p.Path, "no socket of the project's"
+	case p.Access&Write != 0:
 		what, is = r.StartedOutside(p.Path), "what programs outside start or read first"
 	}
 	if what == "" {
