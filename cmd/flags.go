@@ -96,6 +96,9 @@ func (a *app) flagError(c *cobra.Command, err error) error {
 	if i := slices.Index(args, c.Name()); c.HasParent() && i >= 0 { // as cobra takes it out
 		args = slices.Delete(args, i, i+1)
 	}
+	if !c.HasParent() && newRun(&app{say: &voice{}}).ParseFlags(args) == nil && !slices.ContainsFunc(args, isCommand) { // "run" was left out
+		hint = "zsbx run " + quoteArgs(args)
+	}
 	if slices.Contains(args, "--") {
 		fs.SetInterspersed(true)
 	}
@@ -107,11 +110,10 @@ func (a *app) flagError(c *cobra.Command, err error) error {
 		f := &pflag.Flag{Name: name, NoOptDefVal: "true", Value: &flagValue{set: func(string) error { return nil }}}
 		typed := "--" + name
 		if letters != "" {
-			if typed = "-" + letters; len(name) > 1 { // no ASCII letter
-				break
-			}
-			f.Name, f.Shorthand = "-"+name, name
-			if len(letters) > 1 { // the other letters are its value
+			typed = "-" + letters
+			f.Name, f.Shorthand = "-"+letters[:1], letters[:1] // for pflag a letter is a byte
+			if len(letters) > 1 {
+				// The other letters are its value.
 				f.NoOptDefVal = ""
 			}
 		}

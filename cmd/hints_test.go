@@ -78,7 +78,7 @@ func TestHintsAreTyped(t *testing.T) {
 	for dir, lines := range map[string][][]string{
 		dir: {{"run", "--", "true"}, {"run", "-p", "net.toml", "-p", "port.toml", "--", "true"}, {"run", "--no-baseline", "-p", "key.toml"}},
 		home + "/plain": {
-			{"run"}, {"rum"}, {"ls"}, {"run", "--nonsense"}, {"version", "x"}, {"reap"}, {"reap", "nobody"}, {"completion"}, {"completion", "tcsh"},
+			{"run"}, {"rum"}, {"ls"}, {"--rw", ".", "ls"}, {"run", "--nonsense"}, {"run", "true", "--rw", "."}, {"run", "cd", "/"}, {"version", "x"}, {"reap"}, {"reap", "nobody"}, {"completion"}, {"completion", "tcsh"},
 			{"run", "--preset", "no-such", "--", "true"}, {"run", "--ro", "missing", "--", "true"}, {"run", "--ro", "$NO_SUCH/x", "--", "true"},
 			{"run", "--env", "NODE_OPTIONS", "--", "no-such-command"}, {"run", "--exec", "--track", "subtree", "--", "true"},
 			{"run", "--track-only", "--track", "domain", "--", "true"}, {"run", "--strict", "--rw", ".", "--deny", "secret", "--", "true"},

@@ -25,6 +25,8 @@ func commands() map[string]func(*app) *cobra.Command {
 	}
 }
 
+func isCommand(word string) bool { return commands()[word] != nil }
+
 // newRoot builds the command tree. Building all commands and their flags costs
 // more than all else that run does before it forks, so when args starts with
 // the name of a command only that one is built. Help, completion and mistakes

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/zsbx/zsbx/cmd/internal/quiet"
 	"github.com/zsbx/zsbx/enforce/sandbox"
+	"github.com/zsbx/zsbx/policy/shell"
 	"github.com/zsbx/zsbx/track"
 )
 
@@ -71,7 +74,8 @@ func (o *runFlags) run(a *app, argv []string) error {
 	case o.dryRun:
 		return a.printPlan(c, opts, "text")
 	case o.opts.InPlace:
-		return sandbox.Exec(c.Policy, opts)
+		o.warnOfLate(a, argv)
+		return a.forShell(sandbox.Exec(c.Policy, opts), argv)
 	case o.opts.Keep && !o.opts.TrackOnly && runtime.GOOS == "linux" && !sandbox.InBackground():
 		out, err := sandbox.Front(a.args) // it can stay with what is kept
 		if err != nil {
@@ -79,9 +83,10 @@ func (o *runFlags) run(a *app, argv []string) error {
 		}
 		return &failure{status: out.Status, signal: out.Signal}
 	}
+	o.warnOfLate(a, argv)
 	command, err := sandbox.Start(context.Background(), c.Policy, opts)
 	if err != nil {
-		return err
+		return a.forShell(err, argv)
 	}
 	a.say.w = &patient{w: a.say.w}
 	res, err := command.Wait()
@@ -112,4 +117,43 @@ func (o *runFlags) check(argv []string) error {
 	o.failIf(o.say.json && !o.dryRun && !o.opts.Explain, "--json can only be used with --dry-run and --explain")
 	o.failIf(o.opts.SandboxExec && runtime.GOOS != "darwin", "--sandbox-exec can only be used on macOS")
 	return o.policyFlags.check()
+}
+
+// limiting are flags that other programs hardly have.
+var limiting = []string{"--ro", "--rox", "--rw", "--rw-noexec", "--deny", "--no-net", "--connect-tcp", "--bind-tcp", "--private-home", "--private-pids"}
+
+// warnOfLate tells of flags that stand after the command and so are the command's. A
+// "--" says that this is meant.
+func (o *runFlags) warnOfLate(a *app, argv []string) {
+	i := slices.IndexFunc(argv, func(arg string) bool {
+		name, _, _ := strings.Cut(arg, "=")
+		return arg == "--" || slices.Contains(limiting, name)
+	})
+	if i < 1 || argv[i] == "--" || o.fs.ArgsLenAtDash() == 0 {
+		return
+	}
+	a.say.warn("%s is passed to %s: flags of zsbx stand before the command", argv[i], shell.Quote(argv[0]))
+	if late := newRun(&app{say: &voice{}}); late.ParseFlags(argv[i:]) == nil && late.Flags().NArg() == 0 {
+		a.say.hint("%s", a.retyped(argv, argv[i:], quoteArgs(argv[:i])))
+	}
+}
+
+// retyped is the command line with more flags and another command than argv.
+func (a *app) retyped(argv, more []string, command string) string {
+	flags := slices.Clone(a.args[:len(a.args)-len(argv)])
+	if flags[len(flags)-1] == "--" {
+		flags = flags[:len(flags)-1]
+	}
+	return "zsbx " + quoteArgs(append(flags, more...)) + " -- " + command
+}
+
+// forShell adds a hint to the error for a command that is none, but a shell's line.
+func (a *app) forShell(err error, argv []string) error {
+	builtins := []string{"cd", "export", "source", "alias", "ulimit", "umask", "set", "unset", "eval", "exec", "if", "for", "while", "time", "!"}
+	e := (*sandbox.Error)(nil)
+	if errors.As(err, &e) && e.Code == sandbox.CodeNotFound && (strings.ContainsAny(argv[0], " =;&|<>") || slices.Contains(builtins, argv[0])) {
+		line := strings.TrimSpace(argv[0] + " " + quoteArgs(argv[1:]))
+		e.Hint = a.retyped(argv, nil, "sh -c "+shell.Quote(line))
+	}
+	return err
 }

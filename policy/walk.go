@@ -204,6 +204,8 @@ func (w *walker) spelling(dir, full string, st Stat) string {
 // be made, by hand or by zsbx.
 func missingHint(rule *Rule, written string) string {
 	switch {
+	case isPattern(written):
+		return ""
 	case rule.Access&Write == 0 && rule.Origin.flag():
 		return "--ignore-missing"
 	case rule.Access&Write == 0:
@@ -216,8 +218,15 @@ func missingHint(rule *Rule, written string) string {
 
 // whyGone tells why there is nothing at the path that was written.
 func (pl *place) whyGone(written string) string {
-	if written == pl.at {
-		return pl.at + " " + pl.gone
+	why := pl.at + " " + pl.gone
+	if written != pl.at {
+		why = written + ": " + why
 	}
-	return written + ": " + pl.at + " " + pl.gone
+	if isPattern(written) {
+		why += " (only denials may be patterns)"
+	}
+	return why
 }
+
+// isPattern reports whether what does not exist looks like a pattern.
+func isPattern(p string) bool { return strings.ContainsAny(p, "*?") }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // defaultPath is where a command is searched when its environment has no
@@ -54,7 +56,7 @@ func LookPath(name string, env []string, dir string) (string, error) {
 	if refused != nil {
 		return "", refused
 	}
-	return "", &Error{Code: CodeNotFound, Err: fmt.Errorf("%s: not found in PATH", name)}
+	return "", &Error{Code: CodeNotFound, Err: fmt.Errorf("%s: not found in PATH", shell.Quote(name))}
 }
 
 // searchPath is the PATH of an environment; the first one counts.
