@@ -22,27 +22,19 @@ func (p *Plan) refuseSockets(c *fork.Command) error {
 		if fork.ShortageOf(err) != nil {
 			return fmt.Errorf("what descriptor %d is: %w", i, err)
 		}
-		if err != nil {
-			continue // no socket, or closed
-		}
-		kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
-		if err != nil {
-			return fmt.Errorf("the kind of socket at descriptor %d: %w", i, err)
-		}
-		closed := p.Policy.Net.Mode != policy.NetOpen
+		net, mediated := p.Policy.Net.Mode, p.Mediation.Mediates()
 		switch {
+		case err != nil: // no socket, or closed
 		case domain == unix.AF_UNIX:
-			if kind == unix.SOCK_DGRAM && p.Mediation.Mediates() {
+			kind, _ := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
+			if kind != unix.SOCK_STREAM && kind != unix.SOCK_SEQPACKET && mediated {
 				return fmt.Errorf("descriptor %d is a Unix datagram socket, which could send to programs outside", i)
 			}
-		case closed && !settled(fd, domain, p.Mediation.Mediates()):
+		case net != policy.NetOpen && !settled(fd, domain, mediated):
 			return fmt.Errorf("descriptor %d is a socket that could send anywhere, and the network is closed to the command", i)
-		case p.Policy.Net.Mode == policy.NetNone && p.Seccomp != nil && (p.Mediation == nil || !p.Mediation.Sockets):
-			why := p.Caps.SeccompNotifyReason
-			if p.Caps.SeccompNotify {
-				why = "the plan was made without Options.Sockets"
-			}
-			return fmt.Errorf("descriptor %d is a TCP socket, which the command could connect or have listen anew, and the network is closed to it: %s; a pipe can take its place", i, orUnknown(why))
+		case net == policy.NetNone && p.Seccomp != nil && (p.Mediation == nil || !p.Mediation.Sockets):
+			return fmt.Errorf("descriptor %d is a TCP socket, which the command could connect or have listen anew, and the network is closed to it: %s; a pipe can take its place",
+				i, orUnknown(p.Caps.SeccompNotifyReason))
 		}
 	}
 	return nil

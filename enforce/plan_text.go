@@ -36,7 +36,7 @@ func (p *Plan) WriteLandlock(w io.Writer) error {
 		}
 	}
 	if p.Mediation.Mediates() {
-		fmt.Fprintf(&b, "mediated\t%s\n", Layer{"sockets", p.Mediation.String()}.Detail)
+		fmt.Fprintf(&b, "mediated\t%s\n", p.Mediation)
 	}
 	if p.holdsSignals() {
 		fmt.Fprintf(&b, "signals\t%s\n", p.signalLayer().Detail)

@@ -3,6 +3,7 @@ package enforce
 import (
 	"os"
 	"runtime"
+	"syscall"
 
 	"github.com/zsbx/zsbx/enforce/libsystem"
 )
@@ -28,6 +29,6 @@ func Probe() Caps {
 // ProbeNamespaces does nothing.
 func ProbeNamespaces(*Caps) {}
 
-func lateHint(error) string { return "" }
+func lateHint(syscall.Errno) string { return "" }
 
 func readSmall(string) string { return "" }

@@ -29,7 +29,7 @@ func (p *Plan) Refused(err error) (Caps, bool) {
 	case mounts.TagSetup, mounts.TagUnshare:
 		caps.MountNS, caps.MountReason, caps.MountHint = false, why, ""
 		if p.Mounts.UserNS {
-			caps.MountHint = lateHint(err)
+			caps.MountHint = lateHint(se.Errno)
 		}
 	case fork.TagNamespaces, mounts.TagProc:
 		caps.PidsReason = why

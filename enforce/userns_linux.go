@@ -53,9 +53,8 @@ func apparmorRestricts(read func(file string) string) bool {
 }
 
 // lateHint is what to type when it was the start that was refused.
-func lateHint(err error) string {
-	var se *fork.StepError
-	if errors.As(err, &se) && (se.Errno == unix.EPERM || se.Errno == unix.EACCES) && apparmorRestricts(readSmall) {
+func lateHint(errno unix.Errno) string {
+	if (errno == unix.EPERM || errno == unix.EACCES) && apparmorRestricts(readSmall) {
 		return apparmorHint
 	}
 	return ""

@@ -2,10 +2,9 @@ package fork
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/internal/procfs"
 )
@@ -27,10 +26,6 @@ func OuterPid(keeper, pid int) int {
 // PathOf is the path of an open file of this process as the kernel knows it
 // (proc_pid_fd(5)), "" if it is not known.
 func PathOf(fd int) string {
-	buf := make([]byte, unix.PathMax)
-	n, err := unix.Readlink("/proc/self/fd/"+strconv.Itoa(fd), buf)
-	if err != nil {
-		return ""
-	}
-	return string(buf[:n])
+	path, _ := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
+	return path
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -59,7 +58,7 @@ type AuditEnd struct {
 // file is made where it is missing, for the user alone. The first line of a day removes
 // the files that are older than keep days; 0 keeps all.
 func appendLine(dir string, keep int, l *AuditLine) error {
-	if err := onlyMine(dir); err != nil {
+	if err := safepath.OnlyMine(dir); err != nil {
 		return err
 	}
 	day := l.Time.UTC()
@@ -69,7 +68,7 @@ func appendLine(dir string, keep int, l *AuditLine) error {
 	}
 	defer f.Close()
 	st, err := f.Stat()
-	if err == nil && (!st.Mode().IsRegular() || !ownedByMe(st) || st.Sys().(*syscall.Stat_t).Nlink != 1) {
+	if err == nil && (!st.Mode().IsRegular() || !safepath.OwnedBy(st, os.Geteuid()) || st.Sys().(*syscall.Stat_t).Nlink != 1) {
 		err = errors.New("the day's file is not a regular file of this user with one name")
 	}
 	if err != nil {
@@ -92,15 +91,6 @@ func appendLine(dir string, keep int, l *AuditLine) error {
 	return err
 }
 
-// onlyMine refuses a log, or a file in it, that others can change.
-func onlyMine(name string) error {
-	st, err := os.Lstat(name)
-	if err == nil && (!ownedByMe(st) && !ownedBy(st, 0) || st.Mode()&(fs.ModeSymlink|0o022) != 0) {
-		err = fmt.Errorf("%s can be changed by others, or is a link", name)
-	}
-	return err
-}
-
 // days are the names of a log's files, in their order.
 func days(dir string) []string {
 	names, _ := fs.Glob(os.DirFS(dir), "[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9].jsonl")
@@ -119,7 +109,7 @@ type AuditSession struct {
 // exist has no sessions.
 func ReadAudit(dir string) (all []*AuditSession, damaged int, err error) {
 	if dir, err = filepath.EvalSymlinks(dir); err == nil {
-		err = onlyMine(dir)
+		err = safepath.OnlyMine(dir)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, nil
@@ -128,7 +118,7 @@ func ReadAudit(dir string) (all []*AuditSession, damaged int, err error) {
 	}
 	known := map[string]*AuditSession{}
 	for _, name := range days(dir) {
-		data, e := []byte(nil), onlyMine(filepath.Join(dir, name))
+		data, e := []byte(nil), safepath.OnlyMine(filepath.Join(dir, name))
 		if e == nil {
 			data, e = files.Read(filepath.Join(dir, name), 1<<30)
 		}

@@ -46,7 +46,7 @@ func foreignLink(links []string) string {
 		if err != nil {
 			return link
 		}
-		if !ownedBy(st, 0) && !ownedByMe(st) {
+		if !safepath.OwnedBy(st, 0) && !safepath.OwnedBy(st, os.Geteuid()) {
 			return link
 		}
 	}

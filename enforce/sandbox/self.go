@@ -103,7 +103,7 @@ func (c *prepared) selfFiles(mounts bool) selfFiles {
 // everybody may: it would have zsbx hold what it leads to.
 func isForeignLink(p string) bool {
 	st, err := os.Lstat(p)
-	return err == nil && st.Mode()&fs.ModeSymlink != 0 && !ownedByMe(st)
+	return err == nil && st.Mode()&fs.ModeSymlink != 0 && !safepath.OwnedBy(st, os.Geteuid())
 }
 
 // makeSelf makes one of zsbx's own directories, but none below a home directory
@@ -123,12 +123,4 @@ func inTree(r *policy.Resolved, p string, access policy.Access) bool {
 	return slices.ContainsFunc(r.Paths, func(t policy.Path) bool {
 		return t.Access&access != 0 && policy.Within(p, t.Path)
 	})
-}
-
-// ownedByMe reports whether the file belongs to the user of this process.
-func ownedByMe(st fs.FileInfo) bool { return ownedBy(st, os.Geteuid()) }
-
-func ownedBy(st fs.FileInfo, uid int) bool {
-	sys, ok := st.Sys().(*syscall.Stat_t)
-	return ok && int(sys.Uid) == uid
 }

@@ -2,9 +2,11 @@ package safepath
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -45,6 +47,19 @@ func makeDir(dir string, mode uint32, own bool) (int, error) {
 	}
 	return unix.Openat(above, filepath.Base(dir), searchOnly|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 }
+
+// OnlyMine refuses a file or directory that others than this user and root can change,
+// and a link.
+func OnlyMine(name string) error {
+	st, err := os.Lstat(name)
+	if err == nil && (!OwnedBy(st, os.Geteuid()) && !OwnedBy(st, 0) || st.Mode()&(fs.ModeSymlink|0o022) != 0) {
+		err = fmt.Errorf("%s can be changed by others, or is a link", name)
+	}
+	return err
+}
+
+// OwnedBy reports whether a file belongs to a user.
+func OwnedBy(st fs.FileInfo, uid int) bool { return int(st.Sys().(*syscall.Stat_t).Uid) == uid }
 
 // OpenRoot opens a directory as an os.Root; a link in its path is an error.
 func OpenRoot(dir string) (*os.Root, error) {

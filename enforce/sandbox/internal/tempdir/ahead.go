@@ -31,14 +31,6 @@ func takeNext(parent, store string) (string, error) {
 	return dir, os.Rename(made, dir) // which replaces no directory
 }
 
-// isStore reports whether nobody else may change what is in a directory, nor lead
-// elsewhere by its name: root may have the home directory of another user.
-func isStore(name string) bool {
-	var st unix.Stat_t
-	err := unix.Lstat(name, &st)
-	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && st.Mode&0o022 == 0 && int(st.Uid) == os.Geteuid()
-}
-
 // Ahead makes the directory of the next run, and removes what LayAside left of the
 // last one. Without them the next run takes longer.
 func (d *Dir) Ahead() {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/libsystem"
+	"github.com/zsbx/zsbx/enforce/sandbox/internal/safepath"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -42,7 +43,7 @@ func (d *Dir) Remove() error {
 // are 0700. tmpdir is the caller's TMPDIR. In store, which no command may write, is
 // what Ahead makes.
 func Make(tmpdir, store string) (*Dir, error) {
-	if !filepath.IsAbs(store) || !isStore(store) { // there is no home directory, or it is another user's
+	if !filepath.IsAbs(store) || safepath.OnlyMine(store) != nil { // there is no home directory, or it is another user's
 		store = os.DevNull
 	}
 	var d *Dir
