@@ -212,49 +212,8 @@ func (j *image) prepare() bool {
 	if j.role == roleCommand && !j.runSteps(j.before, stageBefore) {
 		return false
 	}
-	if j.dir != nil {
-		if r := call(unix.SYS_CHDIR, uintptr(unsafe.Pointer(j.dir)), 0, 0, 0, 0, 0); r < 0 {
-			return j.fail(stageDir, 0, r)
-		}
-	}
-	if r := j.placeFiles(); r < 0 {
-		return j.fail(setupFiles, 0, r)
-	}
 	closeRange(3, 1<<32-1, closeRangeCloexec, j.nofile)
-	if j.fileLimit != nil {
-		call(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NOFILE, uintptr(unsafe.Pointer(j.fileLimit)), 0, 0, 0)
-	}
 	return j.runSteps(j.steps, stageCommand)
-}
-
-// placeFiles puts the files onto descriptors 0 to 2. Sources among these that
-// would be overwritten before their turn are moved out of the way first. It gives a
-// negative errno for what failed.
-//
-//go:norace
-func (j *image) placeFiles() int {
-	for i := range j.files {
-		if f := j.files[i]; f >= 0 && f < int32(i) {
-			r := call(unix.SYS_FCNTL, uintptr(f), unix.F_DUPFD_CLOEXEC, 10, 0, 0, 0)
-			if r < 0 {
-				return r
-			}
-			j.files[i] = int32(r)
-		}
-	}
-	for i := range j.files {
-		r := 0
-		switch f := j.files[i]; {
-		case f == int32(i):
-			r = call(unix.SYS_FCNTL, uintptr(f), unix.F_SETFD, 0, 0, 0, 0)
-		case f >= 0:
-			r = call(unix.SYS_DUP3, uintptr(f), uintptr(i), 0, 0, 0, 0)
-		}
-		if r < 0 {
-			return r
-		}
-	}
-	return 0
 }
 
 // closeRange closes every descriptor from first to last, or with closeRangeCloexec marks

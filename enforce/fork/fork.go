@@ -131,6 +131,10 @@ type Command struct {
 	Terminal bool     // a session of its own, with Files[0] as its controlling terminal
 
 	memory *Memory // see Memory
+
+	// What is made in all, on Linux: Before with the keeper's, and Steps with what
+	// places files and directory.
+	before, steps []Step
 }
 
 // Limit is a time limit, by the clock on the wall: time in which the command or
@@ -179,7 +183,7 @@ type Stage string
 
 // The stages.
 const (
-	StageSetup   Stage = "setup"   // what the new processes do by themselves
+	StageSetup   Stage = "setup"   // the fork of the command
 	StageBefore  Stage = "before"  // Command.Before
 	StageKeeper  Stage = "keeper"  // Keeper.Steps
 	StageCommand Stage = "command" // Command.Steps

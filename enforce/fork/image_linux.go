@@ -18,26 +18,23 @@ import (
 // and in the command's Memory with all that it points to. What the processes write,
 // and what a keeper needs later on, is in mem.
 type image struct {
-	path, dir  *byte
+	path       *byte
 	argv, envp **byte
-	files      [3]int32 // sources of descriptors 0, 1, 2; -1 leaves one as it is
-	before     []Step   // Command.Before
-	steps      []Step
+	before     []Step // Command.before
+	steps      []Step // Command.steps
 
-	role        role
-	peer        int32   // the caller's end of the connection
-	domain      bool    // Keeper.Domain
-	keeperSteps []Step  // Keeper.Steps
-	namespaces  uintptr // Command.Namespaces
-	self        uintptr // the caller's pid, which a keeper in its domain must not be able to signal
-	mem         *keeperMem
+	role       role
+	peer       int32   // the caller's end of the connection
+	domain     bool    // Keeper.Domain
+	namespaces uintptr // Command.Namespaces
+	self       uintptr // the caller's pid, which a keeper in its domain must not be able to signal
+	mem        *keeperMem
 
-	shared    bool         // the keeper has the caller's memory, not a copy
-	rest      bool         // it leaves what remains to roleRest
-	run       uintptr      // runChild
-	sigmask   [1]uint64    // the caller's signal mask, for the command
-	fileLimit *unix.Rlimit // of open files, as this process was started with; nil where that has not changed
-	nofile    uintptr      // RLIMIT_NOFILE, the highest number that a descriptor can have
+	shared  bool      // the keeper has the caller's memory, not a copy
+	rest    bool      // it leaves what remains to roleRest
+	run     uintptr   // runChild
+	sigmask [1]uint64 // the caller's signal mask, for the command
+	nofile  uintptr   // RLIMIT_NOFILE, the highest number that a descriptor can have
 }
 
 // role says what a new process is.
@@ -66,43 +63,66 @@ func newImage(c *Command) (*image, error) {
 	m := c.Memory()
 	j := Put(m, image{
 		path: m.Text(c.Path), argv: m.texts(c.Args), envp: m.texts(c.Env),
-		before: PutSlice(m, c.Before), steps: PutSlice(m, c.Steps), namespaces: c.Namespaces,
-		files: [3]int32{-1, -1, -1}, self: uintptr(os.Getpid()), run: reflect.ValueOf(runChild).Pointer(),
+		namespaces: c.Namespaces, self: uintptr(os.Getpid()), run: reflect.ValueOf(runChild).Pointer(),
 	})
-	if c.Dir != "" {
-		j.dir = m.Text(c.Dir)
-	}
-	for i, f := range c.Files {
-		if f != nil {
-			j.files[i] = int32(f.Fd())
-		}
-	}
-	if soft, hard, known := nofile.AtStart(); known && soft != hard { // the runtime has raised it
-		j.fileLimit = Put(m, unix.Rlimit{Cur: soft, Max: hard})
-	}
 	var lim unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &lim) == nil {
 		j.nofile = uintptr(min(lim.Cur, 1<<20))
 	}
-	if c.Keeper != nil {
-		j.keeperSteps = PutSlice(m, c.Keeper.Steps)
-	}
 	mem, err := unix.Mmap(-1, 0, int(unsafe.Sizeof(keeperMem{})), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
-	if err != nil || m.err != nil {
-		return nil, fmt.Errorf("memory for the new processes: %w", errors.Join(err, m.err))
+	if err != nil {
+		return nil, fmt.Errorf("memory for the new processes: %w", err)
 	}
 	j.mem = (*keeperMem)(unsafe.Pointer(&mem[0]))
 	j.mem.conn, j.mem.held, j.mem.stateFile, j.mem.cgroupKill = -1, -1, -1, -1
+	c.before, c.steps = c.Before, slices.Concat(c.setupSteps(), c.Steps)
 	if c.Keeper != nil {
 		j.setKeeper(c, c.Keeper)
 	}
-	return j, nil
+	j.before, j.steps = PutSlice(m, c.before), PutSlice(m, c.steps)
+	return j, m.err
+}
+
+// setupSteps give the command its working directory, its files, and the limit of open
+// files that this process was started with, where Go's runtime has raised it. Sources of
+// files among the descriptors that would be overwritten before their turn are moved out
+// of the way first.
+func (c *Command) setupSteps() (steps []Step) {
+	m := c.Memory()
+	if c.Dir != "" {
+		steps = append(steps, Step{Name: "chdir to " + c.Dir, Nr: unix.SYS_CHDIR, Args: [6]uintptr{uintptr(unsafe.Pointer(m.Text(c.Dir)))}})
+	}
+	moved := make(map[int]int) // where in steps
+	for i, f := range c.Files {
+		if f != nil && int(f.Fd()) < i {
+			moved[i] = len(steps)
+			steps = append(steps, Step{Name: "fcntl(F_DUPFD_CLOEXEC)", Nr: unix.SYS_FCNTL, Args: [6]uintptr{f.Fd(), unix.F_DUPFD_CLOEXEC, 10}})
+		}
+	}
+	for i, f := range c.Files {
+		if f == nil {
+			continue
+		}
+		s := Step{Name: "dup3(2)", Nr: unix.SYS_DUP3, Args: [6]uintptr{f.Fd(), uintptr(i)}}
+		if at, is := moved[i]; is {
+			s.Back[0] = uint16(len(steps) - at)
+		} else if int(f.Fd()) == i {
+			s = Step{Name: "fcntl(F_SETFD)", Nr: unix.SYS_FCNTL, Args: [6]uintptr{f.Fd(), unix.F_SETFD, 0}}
+		}
+		steps = append(steps, s)
+	}
+	if soft, hard, known := nofile.AtStart(); known && soft != hard {
+		limit := Put(m, unix.Rlimit{Cur: soft, Max: hard})
+		steps = append(steps, Step{Name: "prlimit(2)", Nr: unix.SYS_PRLIMIT64, MayFail: true, Args: [6]uintptr{0, unix.RLIMIT_NOFILE, uintptr(unsafe.Pointer(limit))}})
+	}
+	return steps
 }
 
 // forEver is a time in nanoseconds that can be added to another one.
 const forEver = 1 << 61
 
 func (j *image) setKeeper(c *Command, k *Keeper) {
+	c.before = slices.Concat(j.mem.setupSteps(), c.Before, k.Steps)
 	j.role, j.shared, j.domain = roleKeeper, mayShare(c), k.Domain
 	j.rest = j.shared && collectsOrphans()
 	j.mem.keep, j.mem.inner = k.Keep, c.Namespaces&unix.CLONE_NEWPID != 0
@@ -112,6 +132,18 @@ func (j *image) setKeeper(c *Command, k *Keeper) {
 	}
 	if k.CgroupKill != nil {
 		j.mem.cgroupKill = int32(k.CgroupKill.Fd())
+	}
+}
+
+// setupSteps make a process the keeper. All signals are blocked, and come by a descriptor,
+// without which nothing would wake it when its children end.
+func (m *keeperMem) setupSteps() []Step {
+	m.mask = ^uint64(0)
+	mask := uintptr(unsafe.Pointer(&m.mask))
+	return []Step{
+		{Name: "rt_sigprocmask(2)", Nr: unix.SYS_RT_SIGPROCMASK, Args: [6]uintptr{unix.SIG_SETMASK, mask, 0, 8}},
+		{Name: "signalfd4(2)", Nr: unix.SYS_SIGNALFD4, Args: [6]uintptr{^uintptr(0), mask, 8, unix.SFD_NONBLOCK | unix.SFD_CLOEXEC}, Out: &m.signals},
+		{Name: "prctl(PR_SET_CHILD_SUBREAPER)", Nr: unix.SYS_PRCTL, Args: [6]uintptr{unix.PR_SET_CHILD_SUBREAPER, 1}},
 	}
 }
 

@@ -7,29 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prepareKeeper makes the process a keeper, and reports whether that succeeded. All
-// signals are blocked, and come by a descriptor, without which nothing would wake the
-// keeper when its children end.
-//
-//go:norace
-func (j *image) prepareKeeper() bool {
-	m := j.mem
-	m.mask = ^uint64(0)
-	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&m.mask)), 0, 8, 0, 0)
-	r := call(unix.SYS_SIGNALFD4, ^uintptr(0), uintptr(unsafe.Pointer(&m.mask)), 8, unix.SFD_NONBLOCK|unix.SFD_CLOEXEC, 0, 0)
-	if m.signals = int32(r); r < 0 {
-		return j.fail(setupSignals, 0, r)
-	}
-	if r := call(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0); r < 0 {
-		return j.fail(setupSubreaper, 0, r)
-	}
-	if !j.runSteps(j.before, stageBefore) || !j.runSteps(j.keeperSteps, stageKeeper) {
-		return false
-	}
-	dropHandlers()
-	return j.prove()
-}
-
 // prove makes sure that kill(-1) reaches the session and nothing else, where it is to be
 // used: else that would reach all that the user runs. The init of a PID namespace reaches
 // only that. In a Landlock domain a signal to the caller, which is outside and has the same
@@ -150,7 +127,7 @@ func (m *keeperMem) closeOthers(nofile uintptr) {
 	const end = 1 << 32
 	for from := uintptr(0); from < end; {
 		own := uintptr(end) // the next of the keeper's
-		for _, fd := range [...]int32{m.conn, m.signals, m.held, m.stateFile, m.cgroupKill} {
+		for _, fd := range [...]int32{m.conn, int32(m.signals), m.held, m.stateFile, m.cgroupKill} {
 			if fd >= 0 && uintptr(fd) >= from {
 				own = min(own, uintptr(fd))
 			}

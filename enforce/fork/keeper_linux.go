@@ -20,11 +20,11 @@ type keeperMem struct {
 	command int32 // the command's pid; 0 once it was reaped
 
 	// The descriptors of a running keeper, and no others; -1 for none.
-	conn       int32 // to the caller; -1 once that is gone
-	signals    int32 // by which it hears signals
-	held       int32 // that of the step with Hold
-	stateFile  int32 // Keeper.State
-	cgroupKill int32 // Keeper.CgroupKill
+	conn       int32   // to the caller; -1 once that is gone
+	signals    uintptr // by which it hears signals
+	held       int32   // that of the step with Hold
+	stateFile  int32   // Keeper.State
+	cgroupKill int32   // Keeper.CgroupKill
 
 	limit     int64 // Command.Limit, in nanoseconds
 	killAfter int64
@@ -73,12 +73,16 @@ const grace = 300e6
 func runKeeper(j *image) {
 	m := j.mem
 	call(unix.SYS_CLOSE, uintptr(j.peer), 0, 0, 0, 0, 0) // or the caller's end would never be closed
-	if !j.prepareKeeper() || !m.awaitGo() {
+	if !j.runSteps(j.before, stageBefore) {
+		m.quit()
+	}
+	dropHandlers()
+	if !j.prove() || !m.awaitGo() {
 		m.quit()
 	}
 	pid := spawn(j)
 	if pid < 0 {
-		j.fail(setupFork, 0, pid)
+		j.fail(stageFork, 0, pid)
 	}
 	if m.report.stage != stageNone {
 		m.quit()
@@ -137,7 +141,7 @@ func (m *keeperMem) act() int64 {
 //
 //go:norace
 func (m *keeperMem) wait(rest int64) {
-	m.polls[0] = unix.PollFd{Fd: m.signals, Events: unix.POLLIN}
+	m.polls[0] = unix.PollFd{Fd: int32(m.signals), Events: unix.POLLIN}
 	m.polls[1] = unix.PollFd{Fd: m.conn, Events: unix.POLLIN}
 	if m.again > 0 && (rest == 0 || rest > m.again) {
 		rest = m.again
@@ -210,7 +214,7 @@ func (m *keeperMem) signal(sig uint32) {
 //
 //go:norace
 func (m *keeperMem) listenSignals() {
-	for call(unix.SYS_READ, uintptr(m.signals), uintptr(unsafe.Pointer(&m.info)), unsafe.Sizeof(m.info), 0, 0, 0) == int(unsafe.Sizeof(m.info)) {
+	for call(unix.SYS_READ, m.signals, uintptr(unsafe.Pointer(&m.info)), unsafe.Sizeof(m.info), 0, 0, 0) == int(unsafe.Sizeof(m.info)) {
 		if sig := m.info.Signo; sig == uint32(ReapSignal) || sig == uint32(unix.SIGPROF) {
 			m.beginKilling()
 		}

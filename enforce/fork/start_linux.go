@@ -193,44 +193,33 @@ type stepReport struct{ stage, index, errno, begun uint32 }
 // What a child was at when something failed.
 const (
 	stageNone    = iota // all went well
-	stageBefore         // index into Command.Before
-	stageKeeper         // index into Keeper.Steps
-	stageCommand        // index into Command.Steps
+	stageBefore         // index into Command.before
+	stageCommand        // index into Command.steps
 	stageExec           // the command
 	stageDomain         // the keeper's domain was not proved
-	stageDir            // Command.Dir
-
-	// What a child sets up by itself.
-	setupFork
-	setupFiles
-	setupSubreaper
-	setupSignals
+	stageFork           // of the command
 )
 
-var setupNames = [...]string{
-	setupFork: "clone(2)", setupFiles: "dup3(2)", setupSubreaper: "prctl(PR_SET_CHILD_SUBREAPER)", setupSignals: "signalfd4(2)",
-}
-
 func (r *stepReport) err(c *Command) error {
-	failed := func(stage Stage, tag Tag, name string) error {
-		return &StepError{stage, tag, name, syscall.Errno(r.errno)}
-	}
-	step := func(stage Stage, steps []Step) error { return failed(stage, steps[r.index].Tag, steps[r.index].Name) }
+	e := &StepError{Errno: syscall.Errno(r.errno)}
 	switch r.stage {
 	case stageNone:
 		return nil
 	case stageDomain:
 		return fmt.Errorf("%w (kill of the caller: errno %d)", ErrNoDomain, r.errno)
 	case stageBefore:
-		return step(StageBefore, c.Before)
-	case stageKeeper:
-		return step(StageKeeper, c.Keeper.Steps)
+		s := &c.before[r.index]
+		e.Stage, e.Tag, e.Name = StageBefore, s.Tag, s.Name
+		if c.Keeper != nil && int(r.index) >= len(c.before)-len(c.Keeper.Steps) {
+			e.Stage = StageKeeper
+		}
 	case stageCommand:
-		return step(StageCommand, c.Steps)
+		s := &c.steps[r.index]
+		e.Stage, e.Tag, e.Name = StageCommand, s.Tag, s.Name
 	case stageExec:
-		return failed(StageExec, "", c.Path)
-	case stageDir:
-		return failed(StageCommand, "", "chdir to "+c.Dir)
+		e.Stage, e.Name = StageExec, c.Path
+	case stageFork:
+		e.Stage, e.Name = StageSetup, "clone(2)"
 	}
-	return failed(StageSetup, "", setupNames[r.stage])
+	return e
 }
