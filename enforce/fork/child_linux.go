@@ -40,7 +40,7 @@ const keeperExit = syscall.SIGCONT
 // on 64-bit Linux, stacks of goroutines included.
 const heapArena = 64 << 20
 
-// forkImage makes the keeper of j, or without one the command, on a stack of its own.
+// forkImage makes the keeper of j, on a stack of its own.
 // Where it does not share memory, its copy has not the part of the Go heap around here
 // (madvise(2), MADV_DONTFORK). Of a fork's time the copy of the heap's page table is
 // the smaller part: afterwards each page that this process writes to would have to be
@@ -49,10 +49,7 @@ const heapArena = 64 << 20
 //go:noinline
 //go:norace
 func forkImage(j *image) (int, error) {
-	flags := j.namespaces | unix.CLONE_SETTLS | uintptr(syscall.SIGCHLD)
-	if j.role == roleKeeper {
-		flags += uintptr(keeperExit - syscall.SIGCHLD)
-	}
+	flags := j.namespaces | unix.CLONE_SETTLS | uintptr(keeperExit)
 	if j.shared {
 		flags |= unix.CLONE_VM
 	}
@@ -65,7 +62,7 @@ func forkImage(j *image) (int, error) {
 	}
 	asMainThread()
 	beforeFork()
-	r := rawClone(flags, j.mem.stack.top(), j.run, j, j.role)
+	r := rawClone(flags, j.mem.stack.top(), j.run, j, roleKeeper)
 	afterFork()
 	if !j.shared {
 		call(unix.SYS_MADVISE, heap, heapArena, unix.MADV_DOFORK, 0, 0, 0)
@@ -181,19 +178,15 @@ func (j *image) runSteps(steps []Step, stage uint32) bool {
 	return true
 }
 
-// runCommand turns the process into the command. One below a keeper dies with that
-// (PR_SET_PDEATHSIG(2const)): where somebody kills it before the command executes,
+// runCommand turns the process into the command. It dies with the keeper
+// (PR_SET_PDEATHSIG(2const)): where somebody kills that before the command executes,
 // nobody could find the command by its environment. It never returns.
 //
 //go:norace
 func runCommand(j *image) {
-	if j.role == roleCommand {
-		dropHandlers()
-	} else {
-		call(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0, 0)
-		if call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0) != j.mem.keeper {
-			exit(125)
-		}
+	call(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0, 0)
+	if call(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0) != j.mem.keeper {
+		exit(125)
 	}
 	if j.prepare() {
 		call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&j.sigmask)), 0, 8, 0, 0)
@@ -209,9 +202,6 @@ func runCommand(j *image) {
 //
 //go:norace
 func (j *image) prepare() bool {
-	if j.role == roleCommand && !j.runSteps(j.before, stageBefore) {
-		return false
-	}
 	closeRange(3, 1<<32-1, closeRangeCloexec, j.nofile)
 	return j.runSteps(j.steps, stageCommand)
 }

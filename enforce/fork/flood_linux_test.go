@@ -70,7 +70,7 @@ func floodUntil(end string) {
 	const flags = unix.CLONE_PARENT | unix.CLONE_VFORK | unix.CLONE_VM
 	var m Memory
 	mem := Put(&m, keeperMem{})
-	j := Put(&m, image{role: roleKeeper, mem: mem}) // who is not the keeper's child ends
+	j := Put(&m, image{mem: mem}) // who is not the keeper's child ends
 	for time.Now().UnixNano() < n {
 		rawClone(flags|uintptr(unix.SIGCHLD), mem.stack.top(), reflect.ValueOf(runChild).Pointer(), j, roleCommand)
 	}

@@ -68,10 +68,10 @@ type Command struct {
 	// caller's own descriptor on.
 	Files []*os.File
 
-	// Before are made first of all, by the keeper if there is one, so that
-	// it shares their effect with the command: namespaces and mounts, which
-	// a Landlock domain would refuse. With Exec that is a thread among others,
-	// which the kernel lets into no user namespace.
+	// Before are made first of all, by the keeper, so that it shares their
+	// effect with the command: namespaces and mounts, which a Landlock domain
+	// would refuse. With Exec that is a thread among others, which the kernel
+	// lets into no user namespace.
 	Before []Step
 
 	// Steps are made in order by the command's own process, after its
@@ -79,14 +79,14 @@ type Command struct {
 	Steps []Step
 
 	// Prepare runs in the caller before the command can be executed: while the
-	// keeper gets ready, if there is one, and else before the fork. Where one
-	// fails, nothing is executed and its error is Start's.
+	// keeper gets ready, and on macOS before the fork. Where one fails, nothing
+	// is executed and its error is Start's.
 	Prepare []func() error
 
-	// Commit runs in the caller after the fork. With a Keeper the command is
-	// executed only if all succeed: what they store is there before the command
-	// runs. Where one fails nothing is left running, and its error is Start's. Of
-	// the Process only KeeperPid (without a keeper, Pid) is known then.
+	// Commit runs in the caller after the fork. On Linux the command is executed
+	// only if all succeed: what they store is there before the command runs.
+	// Where one fails nothing is left running, and its error is Start's. Of the
+	// Process only KeeperPid (on macOS, Pid) is known then.
 	Commit []func(*Process) error
 
 	// Begun, when set, is given a word that is 0 until execve(2) of the command is
@@ -101,10 +101,10 @@ type Command struct {
 	// Namespaces are flags of clone(2) by which the keeper is made: CLONE_NEWPID,
 	// with CLONE_NEWUSER for who lacks CAP_SYS_ADMIN. It then is the init of its
 	// PID namespace (pid_namespaces(7)): nothing below it can leave that, and all
-	// of it ends when the keeper does. Linux only, and with a Keeper.
+	// of it ends when the keeper does. Linux only, and not with Exec.
 	Namespaces uintptr
 
-	Keeper *Keeper // nil: the command is the caller's own child
+	Keeper *Keeper // Linux only; nil for one that has nothing to do but its duty
 
 	// Share has the keeper use this process's memory rather than a copy, where that
 	// can be: a faster start. It is for a process that runs this one command and
@@ -112,9 +112,9 @@ type Command struct {
 	// process because memory has run out, it kills the keeper as well.
 	Share bool
 
-	// Limit is how long the command may run. A Keeper sees to it by its own
-	// clock, whatever the caller does meanwhile, stopped or blocked; without
-	// one a goroutine of the caller's does. Exec leaves it alone.
+	// Limit is how long the command may run. The keeper sees to it by its own
+	// clock, whatever the caller does meanwhile, stopped or blocked; on macOS a
+	// goroutine of the caller's does. Exec leaves it alone.
 	Limit Limit
 
 	// Forward are signals that this process, once the command starts and until
@@ -122,7 +122,7 @@ type Command struct {
 	// those that it ignores stay ignored. SIGINT and SIGQUIT from the keyboard
 	// are not passed on: the terminal has sent them to the command already,
 	// unless that has one of its own (Terminal). Only one command at a time can
-	// have them, it needs a Keeper, and CanForward; see Process.Forwarding.
+	// have them, it needs CanForward; see Process.Forwarding.
 	Forward []syscall.Signal
 
 	// These are macOS's; Linux says the same by Steps, and only tells Forward of

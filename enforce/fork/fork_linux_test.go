@@ -26,11 +26,14 @@ func shell(t *testing.T, k *Keeper, script string, steps ...Step) (*Process, fun
 		t.Fatal(err)
 	}
 	defer out.Close()
-	p, err := Start(&Command{
+	c := &Command{
 		Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: os.Environ(),
-		Files: []*os.File{nil, out, nil}, Keeper: k, Steps: steps,
-	})
-	if err != nil {
+		Files: []*os.File{os.Stdin, out, os.Stderr}, Keeper: k, Steps: steps,
+	}
+	var p *Process
+	if k == nil {
+		p = own(t, c)
+	} else if p, err = Start(c); err != nil {
 		t.Fatal(err)
 	}
 	return p, func() string {
@@ -40,6 +43,18 @@ func shell(t *testing.T, k *Keeper, script string, steps ...Step) (*Process, fun
 		}
 		return string(b)
 	}
+}
+
+// own starts a command as on macOS: a child of this process's own, without a keeper.
+func own(t *testing.T, c *Command) *Process {
+	t.Helper()
+	proc, err := os.StartProcess(c.Path, c.Args, &os.ProcAttr{Env: c.Env, Files: c.Files})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Process{Pid: proc.Pid, conn: -1}
+	p.startClock(c)
+	return p
 }
 
 // finish reads events to the end.
@@ -123,13 +138,11 @@ func TestInheritedDescriptors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, k := range []*Keeper{nil, {}} {
-		p, out := shell(t, k, script)
-		finish(t, p)
-		// 0, 1, 2 and the one with which ls reads the directory.
-		if got := strings.TrimSpace(out()); got != "4" {
-			t.Errorf("the command has %s descriptors, want 4 (%s without)", got, strings.TrimSpace(string(control)))
-		}
+	p, out := shell(t, &Keeper{}, script)
+	finish(t, p)
+	// 0, 1, 2 and the one with which ls reads the directory.
+	if got := strings.TrimSpace(out()); got != "4" {
+		t.Errorf("the command has %s descriptors, want 4 (%s without)", got, strings.TrimSpace(string(control)))
 	}
 }
 
@@ -155,22 +168,20 @@ func TestManyStarts(t *testing.T) {
 }
 
 func BenchmarkStart(b *testing.B) {
-	for name, k := range map[string]*Keeper{"plain": nil, "keeper": {}} {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				p, err := Start(&Command{Path: "/bin/true", Args: []string{"true"}, Keeper: k})
-				if err != nil {
-					b.Fatal(err)
-				}
-				for {
-					if _, err := p.Next(); err != nil {
-						break
-					}
-				}
-				p.Close()
+	b.Run("keeper", func(b *testing.B) {
+		for b.Loop() {
+			p, err := Start(&Command{Path: "/bin/true", Args: []string{"true"}})
+			if err != nil {
+				b.Fatal(err)
 			}
-		})
-	}
+			for {
+				if _, err := p.Next(); err != nil {
+					break
+				}
+			}
+			p.Close()
+		}
+	})
 	b.Run("os-exec", func(b *testing.B) {
 		for b.Loop() {
 			if err := exec.Command("/bin/true").Run(); err != nil {
@@ -210,33 +221,31 @@ func TestSchedulingPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := fmt.Sprintf("%d\n%[1]d\n", main.Policy) // 0, unless the test runs below chrt(1)
-	for _, k := range []*Keeper{nil, {}} {
-		done := make(chan string)
-		var start func()
-		start = func() {
-			runtime.LockOSThread()
-			if unix.Gettid() == unix.Getpid() {
-				go start() // on another thread, since this one is taken
-				time.Sleep(10 * time.Millisecond)
-				runtime.UnlockOSThread()
-				return
-			}
-			// No unlocking: the thread is another from now on.
-			attr, err := unix.SchedGetAttr(0, 0) // with the niceness, which only root lowers
-			if err == nil {
-				attr.Policy = unix.SCHED_BATCH
-				err = unix.SchedSetAttr(0, attr, 0)
-			}
-			if err != nil {
-				t.Error(err)
-			}
-			p, out := shell(t, k, "cut -d' ' -f41 /proc/self/stat; cut -d' ' -f41 /proc/$PPID/stat")
-			finish(t, p)
-			done <- out()
+	done := make(chan string)
+	var start func()
+	start = func() {
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			go start() // on another thread, since this one is taken
+			time.Sleep(10 * time.Millisecond)
+			runtime.UnlockOSThread()
+			return
 		}
-		go start()
-		if got := <-done; got != want {
-			t.Errorf("keeper %v: the command and its parent have the policies %q", k != nil, got)
+		// No unlocking: the thread is another from now on.
+		attr, err := unix.SchedGetAttr(0, 0) // with the niceness, which only root lowers
+		if err == nil {
+			attr.Policy = unix.SCHED_BATCH
+			err = unix.SchedSetAttr(0, attr, 0)
 		}
+		if err != nil {
+			t.Error(err)
+		}
+		p, out := shell(t, &Keeper{}, "cut -d' ' -f41 /proc/self/stat; cut -d' ' -f41 /proc/$PPID/stat")
+		finish(t, p)
+		done <- out()
+	}
+	go start()
+	if got := <-done; got != want {
+		t.Errorf("the command and its parent have the policies %q", got)
 	}
 }

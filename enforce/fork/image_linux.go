@@ -23,7 +23,6 @@ type image struct {
 	before     []Step // Command.before
 	steps      []Step // Command.steps
 
-	role       role
 	peer       int32   // the caller's end of the connection
 	domain     bool    // Keeper.Domain
 	namespaces uintptr // Command.Namespaces
@@ -123,7 +122,7 @@ const forEver = 1 << 61
 
 func (j *image) setKeeper(c *Command, k *Keeper) {
 	c.before = slices.Concat(j.mem.setupSteps(), c.Before, k.Steps)
-	j.role, j.shared, j.domain = roleKeeper, mayShare(c), k.Domain
+	j.shared, j.domain = mayShare(c), k.Domain
 	j.rest = j.shared && collectsOrphans()
 	j.mem.keep, j.mem.inner = k.Keep, c.Namespaces&unix.CLONE_NEWPID != 0
 	j.mem.limit, j.mem.killAfter = min(int64(c.Limit.Time), forEver), min(int64(c.Limit.Kill), forEver)

@@ -49,7 +49,7 @@ type Event struct {
 // Process is a started command.
 type Process struct {
 	Pid       int // of the command
-	KeeperPid int // of the keeper, 0 without one
+	KeeperPid int // of the keeper, 0 on macOS
 
 	ended  bool // the last event was delivered
 	exited bool // so was the command's end
@@ -67,14 +67,14 @@ type Process struct {
 	mu   sync.Mutex // guards what follows
 	conn int        // the caller's end of the keeper's connection, or -1
 
-	// Without a keeper:
+	// On macOS:
 	gone   bool               // the command was waited for
 	late   atomic.Bool        // the limit was reached
 	status syscall.WaitStatus // the command's, to be told after TimedOut
 }
 
-// Next waits for the next event. After Emptied it returns io.EOF. Without a
-// keeper, Emptied follows Exited at once and only means the command itself.
+// Next waits for the next event. After Emptied it returns io.EOF. On
+// macOS Emptied follows Exited at once and only means the command itself.
 // A keeper that vanished is ErrKeeperLost. os.ErrDeadlineExceeded says that the
 // keeper should long have told of the end, by its Limit or after the command's,
 // and has not: it is stopped, or something can't be killed. Signals are not

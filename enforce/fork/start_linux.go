@@ -11,13 +11,16 @@ import (
 )
 
 // How a start goes: newImage lays out what the new processes need (image_linux.go);
-// forkImage makes the keeper, or without one the command (child_linux.go); release
+// forkImage makes the keeper (child_linux.go); release
 // tells the keeper to go on; confirm waits until execve(2) succeeded or a step failed.
 // What failed stands in a report in shared memory.
 
 // start forks and waits until the command was executed or something on the
 // way to that failed.
 func start(c *Command) (p *Process, err error) {
+	if c.Keeper == nil {
+		c.Keeper = &Keeper{}
+	}
 	j, err := newImage(c)
 	if err != nil {
 		return nil, err
@@ -33,21 +36,13 @@ func start(c *Command) (p *Process, err error) {
 			c.Begun(ran)
 		}()
 	}
-	if c.Keeper == nil {
-		if err := c.prepare(); err != nil {
-			return nil, err
-		}
-	}
 	if p, err = j.fork(c); err != nil {
 		return nil, err
 	}
-	if c.Keeper != nil {
-		err = c.prepare()
-	}
-	if err == nil {
+	if err = c.prepare(); err == nil {
 		err = c.commit(p)
 	}
-	if err == nil && c.Keeper != nil {
+	if err == nil {
 		err = p.release(c)
 	}
 	if err == nil {
@@ -62,8 +57,7 @@ func start(c *Command) (p *Process, err error) {
 	return p, nil
 }
 
-// fork makes the first new process, and the connection to it: with a keeper messages go
-// over it; that of a command closes when it executes or ends.
+// fork makes the keeper, and the connection to it.
 func (j *image) fork(c *Command) (*Process, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -82,13 +76,7 @@ func (j *image) fork(c *Command) (*Process, error) {
 		}
 		return nil, fmt.Errorf("fork: %w", err)
 	}
-	p := &Process{conn: pair[1], limit: c.Limit}
-	if c.Keeper == nil {
-		p.Pid = pid
-	} else {
-		p.KeeperPid, p.keep = pid, c.Keeper.Keep
-	}
-	return p, nil
+	return &Process{conn: pair[1], limit: c.Limit, KeeperPid: pid, keep: c.Keeper.Keep}, nil
 }
 
 // startTime is how long a start may take before a signal to this process is no
@@ -125,17 +113,12 @@ func (p *Process) release(c *Command) error {
 	return p.forward(c.Forward, c.Terminal)
 }
 
-// confirm learns whether the command was executed: a keeper says so, and
-// without one the connection is closed. What failed stands in the report, which the
-// new processes share with this one. A keeper that is gone without a word may have
+// confirm learns whether the command was executed: the keeper says so. What failed stands
+// in the report, which the new processes share with this one. A keeper that is gone without a word may have
 // started the command, if that had only execve(2) left to do: that is no failed
 // start, but the first thing that Next says, and Pid is 0.
 func (p *Process) confirm(j *image, c *Command) error {
 	m, err := p.receive()
-	if p.KeeperPid == 0 {
-		p.close()
-		return j.mem.report.err(c)
-	}
 	switch {
 	case err == nil && m.kind == msgStarted:
 		if p.Pid = int(m.arg); c.Namespaces != 0 {
@@ -156,11 +139,7 @@ func (p *Process) confirm(j *image, c *Command) error {
 // stuck, when it can.
 func (p *Process) abandon() {
 	p.close()
-	switch {
-	case p.KeeperPid == 0:
-		_ = syscall.Kill(p.Pid, syscall.SIGKILL)
-		_, _ = wait4(p.Pid, 0)
-	case !p.stuck:
+	if !p.stuck {
 		_ = syscall.Kill(p.KeeperPid, syscall.SIGCONT)
 		p.waitKeeper()
 	}
@@ -176,7 +155,7 @@ func execSelf(c *Command) error {
 	}
 	defer j.release()
 	asMainThread()
-	if j.prepare() {
+	if j.runSteps(j.before, stageBefore) && j.prepare() {
 		errno, _ := syscall.Exec(c.Path, c.Args, c.Env).(syscall.Errno)
 		j.fail(stageExec, 0, -int(errno))
 	}

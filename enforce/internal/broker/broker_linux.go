@@ -80,9 +80,7 @@ func (m *Broker) Attach(c *fork.Command, atOnce bool) {
 		}
 	}
 	c.Commit = append(c.Commit, func(p *fork.Process) error {
-		if m.session.top = p.Pid; p.KeeperPid != 0 {
-			m.session.top, m.session.keeper = p.KeeperPid, true
-		}
+		m.session.top = p.KeeperPid
 		forked()
 		return nil
 	})

@@ -10,10 +10,9 @@ import (
 )
 
 // session is whose processes a command may signal: all below top, which is the
-// keeper, or without one the command itself.
+// keeper, and none of them.
 type session struct {
-	top    int  // its number; 0 before it was forked
-	keeper bool // it is a keeper, and no part of the session
+	top int // its number; 0 before it was forked
 
 	once  sync.Once
 	pidfd int // of top, whose number is its own until it has been waited for; -1 if there is none
@@ -41,7 +40,7 @@ func (s *session) close() {
 // parents just then, it is looked at again.
 func (s *session) member(pid int) bool {
 	top := s.open()
-	if top < 0 || pid == s.top && s.keeper {
+	if top < 0 || pid == s.top {
 		return false
 	}
 	parent := func(pid int) (int, bool) { st, err := procfs.Look(pid); return st.Parent, err == nil }
