@@ -68,9 +68,9 @@ type Process struct {
 	conn int        // the caller's end of the keeper's connection, or -1
 
 	// On macOS:
-	gone   bool               // the command was waited for
-	late   atomic.Bool        // the limit was reached
-	status syscall.WaitStatus // the command's, to be told after TimedOut
+	gone bool        // the command was waited for
+	late atomic.Bool // the limit was reached
+	last []Event     // what is to be told yet, once it is gone
 }
 
 // Next waits for the next event. After Emptied it returns io.EOF. On
@@ -86,10 +86,15 @@ func (p *Process) Next() (Event, error) {
 		return Event{}, io.EOF
 	case p.KeeperPid != 0:
 		return p.next()
-	case p.gone:
-		return p.lastOwn(), nil
+	case !p.gone:
+		if ev, err := p.nextOwn(); err != nil || ev.Kind == Stopped {
+			return ev, err
+		}
 	}
-	return p.nextOwn()
+	ev := p.last[0]
+	p.last = p.last[1:]
+	p.ended = len(p.last) == 0
+	return ev, nil
 }
 
 // Beside has Next call ready once fd can be read, or with false once it never will be.
@@ -164,7 +169,7 @@ func (p *Process) startClock(c *Command) {
 	})
 }
 
-// nextOwn waits for a command that is this process's own child. waitid(2) with WNOWAIT, by
+// nextOwn waits until a command that is this process's own child stops or ends. waitid(2) with WNOWAIT, by
 // which one could look before collecting, reports a stopped process over and over on macOS:
 // so the pid is free for the moment between wait4(2) and the lock. Pids are given out one
 // after the other: this one does not come again so soon.
@@ -179,7 +184,12 @@ func (p *Process) nextOwn() (Event, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.exitedOwn(ws), nil
+	p.gone = true
+	if p.late.Load() {
+		p.last = append(p.last, Event{Kind: TimedOut})
+	}
+	p.last = append(p.last, Event{Kind: Exited, Status: ws}, Event{Kind: Emptied})
+	return Event{}, nil
 }
 
 func wait4(pid, options int) (syscall.WaitStatus, error) {
@@ -190,24 +200,4 @@ func wait4(pid, options int) (syscall.WaitStatus, error) {
 			return ws, err
 		}
 	}
-}
-
-// exitedOwn is the event that says that a command without a keeper has ended:
-// first that its time was over, if it was. p.mu is held.
-func (p *Process) exitedOwn(ws syscall.WaitStatus) Event {
-	p.gone, p.status = true, ws
-	if p.late.Load() {
-		return Event{Kind: TimedOut}
-	}
-	return p.lastOwn()
-}
-
-// lastOwn is the event after TimedOut, and the one after that.
-func (p *Process) lastOwn() Event {
-	if p.exited {
-		p.ended = true
-		return Event{Kind: Emptied}
-	}
-	p.exited = true
-	return Event{Kind: Exited, Status: p.status}
 }
