@@ -2,6 +2,7 @@ package enforce_test
 
 import (
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"syscall"
@@ -119,22 +120,29 @@ func TestProtectedMissing(t *testing.T) {
 	p := repository(t)
 	p.deny(p.in + "/secret")
 	p.deny(p.in + "/**/*.pem")
+	write(t, p.in+"/exrc", "\n")
+	for link, to := range map[string]string{".nvim.lua": "scripts/nvim", ".git/hooks/pre-push": "../../check", ".exrc": "link", "link": "exrc"} {
+		if err := os.Symlink(to, p.in+"/"+link); err != nil {
+			t.Fatal(err)
+		}
+	}
 	plan := p.mountPlan()
 	before := plan.Snapshot(host())
 	if c := before.Changes(); len(c) != 0 {
 		t.Errorf("before the command: %v", c)
 	}
-	if status, out := p.sh(t, plan, `echo evil >.mcp.json && echo ../evil >.git/commondir && echo x >secret && echo x >sub/a.pem && echo x >other`); status != 0 {
+	if status, out := p.sh(t, plan, `echo evil >.mcp.json && echo ../evil >.git/commondir && echo x >secret && echo x >sub/a.pem && echo x >other &&
+		mkdir scripts && echo evil >.nvim.lua && echo evil >check && rm link && echo evil >link`); status != 0 {
 		t.Fatalf("exit status %d: %s", status, out)
 	}
 	var got []string
 	for _, c := range before.Changes() {
 		got = append(got, strings.TrimPrefix(c.Path, p.in+"/"))
-		if !c.New {
-			t.Errorf("%s is not new", c.Path)
+		if c.New == (path.Base(c.Path) == "link") {
+			t.Errorf("%s: new %v", c.Path, c.New)
 		}
 	}
-	want := []string{".git/commondir", ".mcp.json", "secret", "sub/a.pem"}
+	want := []string{".git/commondir", ".mcp.json", "check", "link", "scripts/nvim", "secret", "sub/a.pem"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

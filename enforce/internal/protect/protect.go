@@ -217,12 +217,20 @@ func (c *protector) add(p, pinFrom string) bool {
 	c.seen[p] = true
 	st, err := c.host.Lstat(p)
 	if err == nil {
-		real, _, err := c.host.RealPath(p)
+		real, links, _, err := c.host.Trail(p)
 		link := st.Mode&fs.ModeSymlink != 0
 		if link || err == nil && real != p {
 			c.out.Watch = append(c.out.Watch, Watched{Path: p})
+			for _, l := range links {
+				if c.writable(l) {
+					c.watch(Watched{Path: l})
+				}
+			}
 			if link && pinFrom != "" {
 				c.pinLink(p, pinFrom)
+			}
+			if errors.Is(err, fs.ErrNotExist) && c.writable(real) { // it may come
+				c.watch(Watched{Path: real, missing: true})
 			}
 			if err != nil || !c.writable(real) {
 				return err == nil
@@ -256,7 +264,7 @@ func (c *protector) linked(dir string) {
 			continue
 		}
 		link := path.Join(dir, e.Name())
-		if _, st, err := c.host.RealPath(link); err == nil && st.Mode.IsRegular() {
+		if _, st, err := c.host.RealPath(link); err != nil || st.Mode.IsRegular() {
 			c.add(link, "")
 		}
 	}
