@@ -20,7 +20,8 @@ func (c *protector) searchPath() {
 		if !path.IsAbs(dir) {
 			dir = path.Join(c.host.Dir, dir)
 		}
-		if dir = c.host.Follow(dir).Path; c.writable(dir) && !c.seen["PATH "+dir] {
+		to := c.host.Follow(dir) // watched as it is written: the links in it may be replaced
+		if slices.ContainsFunc(append(to.Links, to.Path), c.writable) && !c.seen["PATH "+dir] {
 			c.seen["PATH "+dir] = true
 			c.out.Watch = append(c.out.Watch, Watched{Path: dir, hides: all[i+1:], had: programs(c.host, dir)})
 		}
@@ -42,13 +43,14 @@ func (s *Snapshot) hidden(w *Watched) (out []Change) {
 	if len(names) >= maxPrograms && len(w.had) < maxPrograms {
 		return []Change{{Path: w.Path}} // some are out of sight
 	}
+	own := s.host.Follow(w.Path).Path
 	for _, name := range names {
 		if _, old := slices.BinarySearch(w.had, name); old {
 			continue
 		}
 		is := func(dir string) bool {
 			_, err := s.host.Lstat(path.Join(dir, name))
-			return err == nil && path.IsAbs(dir) && path.Clean(dir) != w.Path
+			return err == nil && path.IsAbs(dir) && s.host.Follow(dir).Path != own
 		}
 		if slices.ContainsFunc(w.hides, is) {
 			out = append(out, Change{Path: path.Join(w.Path, name), New: true})
