@@ -46,23 +46,20 @@ func (p *Plan) confine(c *fork.Command) (*broker.Broker, error) {
 // terminalOf is the terminal that the command has as one of its standard
 // files, "" for none.
 func terminalOf(c *fork.Command) string {
-	for i, f := range []*os.File{os.Stdin, os.Stdout, os.Stderr} {
-		if i < len(c.Files) && c.Files[i] != nil {
-			f = c.Files[i]
-		}
-		if t := terminalName(f); seatbelt.IsTerminal(t) {
+	for i := range 3 {
+		if t := terminalName(fork.StandardFile(c.Files, i)); seatbelt.IsTerminal(t) {
 			return t
 		}
 	}
 	return ""
 }
 
-// terminalName is the path of a terminal, "" if f is none.
-func terminalName(f *os.File) string {
-	if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TIOCGETA); err != nil {
+// terminalName is the path of a terminal, "" if fd is none.
+func terminalName(fd int) string {
+	if _, err := unix.IoctlGetTermios(fd, unix.TIOCGETA); err != nil {
 		return ""
 	}
-	path, err := libsystem.PathOf(int(f.Fd()))
+	path, err := libsystem.PathOf(fd)
 	if err != nil {
 		return ""
 	}

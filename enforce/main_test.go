@@ -19,7 +19,7 @@ const (
 // with an act named in the environment it does that act and exits with the
 // error number that the kernel gave, 0 for success.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == fork.SandboxArg {
+	if len(os.Args) > 1 && os.Args[1] == fork.SandboxArg {
 		os.Exit(fork.SandboxMain())
 	}
 	if name := os.Getenv("ZSBX_TEST_ACT"); name != "" {

@@ -14,7 +14,7 @@ import (
 // TestMain lets the test binary stand in for the helper, and for commands that
 // try to get away.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == fork.SandboxArg {
+	if len(os.Args) > 1 && os.Args[1] == fork.SandboxArg {
 		os.Exit(fork.SandboxMain())
 	}
 	if act := os.Getenv("ZSBX_TEST_ACT"); act != "" {

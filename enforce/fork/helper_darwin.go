@@ -34,16 +34,16 @@ func sandboxMain() int {
 		}
 	}
 	syscall.CloseOnExec(reportFile)
-	o, err := readOrder()
+	b, env, err := readOrders()
 	if err == nil {
 		err = closeOthers()
 	}
 	if err != nil {
 		err = fmt.Errorf("preparing the sandbox: %w", err)
-	} else if err = confine(o); err == nil {
+	} else if err = confine(&b); err == nil {
 		say(report{})
 		var errno syscall.Errno
-		if err = syscall.Exec(string(o.Path), stringsOf(o.Args), stringsOf(o.Env)); errors.As(err, &errno) {
+		if err = syscall.Exec(os.Args[2], os.Args[3:], env); errors.As(err, &errno) {
 			say(report{Errno: errno})
 			return helperFailed
 		}
@@ -52,15 +52,18 @@ func sandboxMain() int {
 	return helperFailed
 }
 
-// readOrder reads what is to be done.
-func readOrder() (*order, error) {
+// readOrders reads what is to be done.
+func readOrders() (Sandbox, []string, error) {
 	f := os.NewFile(orderFile, "orders")
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxOrder))
+	text, err := io.ReadAll(io.LimitReader(f, maxOrder))
 	if err != nil {
-		return nil, fmt.Errorf("reading the orders: %w", err)
+		return Sandbox{}, nil, fmt.Errorf("reading the orders: %w", err)
 	}
-	return parseOrder(b)
+	if len(os.Args) < 4 {
+		return Sandbox{}, nil, errors.New("no command was given")
+	}
+	return parseOrders(string(text))
 }
 
 // closeOthers marks all descriptors above 2: what is open is not looked at by
@@ -86,18 +89,18 @@ func closeOthers() error {
 // confine puts the profile on and proves that it is on. Two kinds of mistake
 // would otherwise go unseen until a session is to be reaped: a profile that
 // means something else, and a call that puts its arguments in the wrong place.
-func confine(o *order) error {
-	if o.Profile == "" {
+func confine(b *Sandbox) error {
+	if b.Profile == "" {
 		return nil
 	}
 	me := os.Getpid()
 	if libsystem.SandboxCheck(me, "", libsystem.FilterNone, "") == libsystem.Denied {
 		return errors.New("already running in a sandbox: macOS can't nest them")
 	}
-	if err := libsystem.SandboxInit(o.Profile); err != nil {
+	if err := libsystem.SandboxInit(b.Profile); err != nil {
 		return fmt.Errorf("macOS refused the profile: %w", err)
 	}
-	n := fingerprint.Name(o.Session)
+	n := fingerprint.Name(b.Session)
 	names := [2]int{
 		libsystem.SandboxCheck(me, "mach-lookup", libsystem.FilterGlobalName, n+".allow"),
 		libsystem.SandboxCheck(me, "mach-lookup", libsystem.FilterGlobalName, n+".deny"),

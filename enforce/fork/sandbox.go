@@ -1,10 +1,11 @@
 package fork
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/zsbx/zsbx/enforce/fingerprint"
@@ -13,8 +14,8 @@ import (
 // Sandbox is a Seatbelt profile for a command to run under; macOS only. A
 // process can put one on only by itself, and Go has no place for that between
 // fork and exec. So the new process executes a helper first: this very program
-// with SandboxArg as its only argument, which has to call SandboxMain before
-// anything else. The helper gets its orders through a pipe, closes all other
+// with SandboxArg as its first argument and the command after it, which has to call
+// SandboxMain before anything else. The helper gets its orders through a pipe, closes all other
 // descriptors, puts the profile on, makes sure that it holds, and executes the
 // command.
 type Sandbox struct {
@@ -35,55 +36,31 @@ type Sandbox struct {
 	External bool
 }
 
-// SandboxArg is the argument by which a program is told to be the helper.
+// SandboxArg is the argument by which a program is told to be the helper. The file to
+// execute and its arguments, argv[0] first, come after it.
 const SandboxArg = "__sandbox-exec"
 
-// order is what the helper is to do, as JSON on its descriptor 3. What the
-// command gets is bytes: names of files and values of variables need not be
-// UTF-8, and JSON's strings are.
-type order struct {
-	Profile string   `json:"profile"` // "" for none
-	Session string   `json:"session,omitempty"`
-	Path    []byte   `json:"path"`
-	Args    [][]byte `json:"args"`
-	Env     [][]byte `json:"env"`
+// orders are what the helper reads on its descriptor 3, each ended by a NUL: the profile,
+// the session, and the command's environment. The command itself is in its arguments.
+func (c *Command) orders() (string, error) {
+	o := slices.Concat([]string{c.Sandbox.Profile, c.Sandbox.Session}, c.Env, []string{ordersEnd})
+	text := strings.Join(o, "\x00")
+	if strings.Count(text, "\x00") >= len(o) {
+		return "", errors.New("the environment contains a NUL byte")
+	}
+	return text, nil
 }
 
-// newOrder is the order for a command.
-func newOrder(c *Command) *order {
-	o := &order{Path: []byte(c.Path), Args: bytesOf(c.Args), Env: bytesOf(c.Env)}
-	if b := c.Sandbox; b != nil {
-		o.Profile, o.Session = b.Profile, b.Session
-	}
-	return o
-}
+// ordersEnd tells that the orders are whole. No variable begins so.
+const ordersEnd = "="
 
-// parseOrder reads an order and makes sure that it is whole.
-func parseOrder(b []byte) (*order, error) {
-	o := new(order)
-	if err := json.Unmarshal(b, o); err != nil {
-		return nil, fmt.Errorf("reading the orders: %w", err)
+// parseOrders reads orders and makes sure that they are whole.
+func parseOrders(text string) (b Sandbox, env []string, err error) {
+	o := strings.Split(text, "\x00")
+	if last := len(o) - 1; last < 2 || o[last] != ordersEnd || o[1] != "" && !fingerprint.Valid(o[1]) {
+		return b, nil, errors.New("the orders are incomplete")
 	}
-	if len(o.Path) == 0 || len(o.Args) == 0 || o.Session != "" && !fingerprint.Valid(o.Session) {
-		return nil, errors.New("the orders are incomplete")
-	}
-	return o, nil
-}
-
-func bytesOf(list []string) [][]byte {
-	out := make([][]byte, len(list))
-	for i, s := range list {
-		out[i] = []byte(s)
-	}
-	return out
-}
-
-func stringsOf(list [][]byte) []string {
-	out := make([]string, len(list))
-	for i, b := range list {
-		out[i] = string(b)
-	}
-	return out
+	return Sandbox{Profile: o[0], Session: o[1]}, o[2 : len(o)-1], nil
 }
 
 // report is what the helper says on its descriptor 4: an empty one when all is ready,
@@ -121,10 +98,10 @@ func checkFingerprint(sandboxed int, names [2]int) error {
 }
 
 // SandboxMain is the helper of Sandbox. A program that starts commands with a
-// Sandbox calls it when its only argument is SandboxArg, before anything else,
+// Sandbox calls it when its first argument is SandboxArg, before anything else,
 // and exits with what it returns:
 //
-//	if len(os.Args) == 2 && os.Args[1] == fork.SandboxArg {
+//	if len(os.Args) > 1 && os.Args[1] == fork.SandboxArg {
 //		os.Exit(fork.SandboxMain())
 //	}
 //

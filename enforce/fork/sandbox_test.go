@@ -1,7 +1,6 @@
 package fork
 
 import (
-	"encoding/json"
 	"errors"
 	"slices"
 	"syscall"
@@ -49,30 +48,32 @@ func TestCheckFingerprint(t *testing.T) {
 	}
 }
 
-// TestOrderKeepsBytes: arguments, names and values that are no UTF-8 reach the
-// command as they are.
-func TestOrderKeepsBytes(t *testing.T) {
+// TestOrders: names and values that are no UTF-8 reach the command as they are, and
+// orders that were cut are refused.
+func TestOrders(t *testing.T) {
 	c := &Command{
-		Path: "/bin/caf\xe9", Args: []string{"caf\xe9.txt", "", "a\nb", "\u2028", "\xff\xfe"}, Env: []string{"A=\x80", "B=ü", "C="},
+		Env:     []string{"A=\x80", "B=ü", "C=", "D=a\nb\u2028", ""},
 		Sandbox: &Sandbox{Profile: "(version 1)", Session: "0f9a3c1e-5b7d-4e2a-9c11-223344556677"},
 	}
-	b, err := json.Marshal(newOrder(c))
+	text, err := c.orders()
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := parseOrder(b)
-	if err != nil {
-		t.Fatal(err)
+	b, env, err := parseOrders(text)
+	if err != nil || b != *c.Sandbox || !slices.Equal(env, c.Env) {
+		t.Errorf("%+v, %q, %v", b, env, err)
 	}
-	if string(o.Path) != c.Path || !slices.Equal(stringsOf(o.Args), c.Args) || !slices.Equal(stringsOf(o.Env), c.Env) {
-		t.Errorf("%q %q %q", o.Path, o.Args, o.Env)
+	bad := []string{"(version 1)\x00x\x00" + ordersEnd}
+	for n := range text {
+		bad = append(bad, text[:n])
 	}
-	if o.Profile != c.Sandbox.Profile || o.Session != c.Sandbox.Session {
-		t.Errorf("%+v", o)
-	}
-	for _, bad := range []string{"", "{", "{}", string(b[:len(b)/2]), `{"path":"L3g=","args":[]}`, `{"path":"L3g=","args":["eA=="],"session":"x"}`} {
-		if _, err := parseOrder([]byte(bad)); err == nil {
-			t.Errorf("%q passes for an order", bad)
+	for _, bad := range bad {
+		if _, _, err := parseOrders(bad); err == nil {
+			t.Errorf("%q passes for orders", bad)
 		}
+	}
+	c.Env[0] = "A=x\x00DYLD_INSERT_LIBRARIES=/tmp/x"
+	if text, err := c.orders(); err == nil {
+		t.Errorf("two variables in one: %q", text)
 	}
 }

@@ -87,9 +87,9 @@ func (c *Command) startHelped() (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
-	orders, err := json.Marshal(newOrder(c))
+	orders, err := c.orders()
 	if err != nil {
-		return nil, fmt.Errorf("writing the helper's orders: %w", err)
+		return nil, err
 	}
 	orderR, orderW, err := os.Pipe()
 	if err != nil {
@@ -108,7 +108,7 @@ func (c *Command) startHelped() (*Process, error) {
 	}
 	a := c.attr(files...)
 	a.Env = []string{}
-	pid, err := syscall.ForkExec(exe, []string{exe, SandboxArg}, a)
+	pid, err := syscall.ForkExec(exe, append([]string{exe, SandboxArg, c.Path}, c.Args...), a)
 	orderR.Close()
 	reportW.Close()
 	if err != nil {
@@ -119,7 +119,7 @@ func (c *Command) startHelped() (*Process, error) {
 		return nil, err
 	}
 	go func() {
-		_, _ = orderW.Write(orders) // a helper that ended says so below
+		_, _ = orderW.WriteString(orders) // a helper that ended says so below
 		orderW.Close()
 	}()
 	if err := outcome(c.Path, readReports(reportR)); err != nil {
@@ -168,7 +168,7 @@ func execSelf(c *Command) error {
 	if err := closeOthers(); err != nil {
 		return err
 	}
-	if err := confine(newOrder(c)); err != nil {
+	if err := confine(c.Sandbox); err != nil {
 		return err
 	}
 	return stepError(StageExec, c.Path, syscall.Exec(c.Path, c.Args, c.Env))
