@@ -45,7 +45,7 @@ func (l *auditor) failed(c *prepared, err error) error {
 	if c.log = nil; l.Required.Value == "true" {
 		return &Error{Code: CodeAudit, Err: err}
 	}
-	c.warn.warn(Warning{Text: err.Error()})
+	c.warn(Warning{Text: err.Error()})
 	return nil
 }
 

@@ -23,7 +23,7 @@ func (c *prepared) bound() string {
 func (c *Command) tellMemory() {
 	killed := c.status.Signaled() && c.status.Signal() == syscall.SIGKILL && c.endedItself()
 	if killed && c.bounds.Memory > 0 {
-		c.warn.warn(Warning{Text: fmt.Sprintf("the command was killed, perhaps for the limit of memory, %s (%s)",
+		c.warn(Warning{Text: fmt.Sprintf("the command was killed, perhaps for the limit of memory, %s (%s)",
 			units.FormatSize(c.bounds.Memory), c.limits.MemoryFrom)})
 	}
 }

@@ -33,7 +33,7 @@ func (c *prepared) makeDirs() (made bool, err error) {
 			err = errors.Join(err, &Error{Code: CodePolicy, Err: fmt.Errorf("%s: %s was not made: %w", from, p.Path, why)})
 			continue
 		}
-		c.warn.warn(Warning{Text: fmt.Sprintf("%s: %s was not made: %v", from, p.Path, why)})
+		c.warn(Warning{Text: fmt.Sprintf("%s: %s was not made: %v", from, p.Path, why)})
 	}
 	return made, err
 }

@@ -121,29 +121,26 @@ type Warning struct {
 }
 
 // warner calls Options.Warn from one goroutine at a time.
-type warner struct {
-	mu sync.Mutex
-	to func(Warning)
-}
-
-func (w *warner) warn(x Warning) {
-	if w.to == nil {
-		return
+func (o *Options) warner() func(Warning) {
+	var mu sync.Mutex
+	return func(w Warning) {
+		if o.Warn != nil {
+			mu.Lock()
+			defer mu.Unlock()
+			o.Warn(w)
+		}
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.to(x)
 }
 
 // acceptGaps decides whether a command may start although some promises can't be
 // kept. Missing hardening is a warning, but for what is told when the command ends.
-func (o *Options) acceptGaps(w *warner, gaps []enforce.Gap) error {
+func (o *Options) acceptGaps(warn func(Warning), gaps []enforce.Gap) error {
 	open, hardening := enforce.Unaccepted(gaps, o.AllowGaps, o.Strict)
 	if !o.InPlace { // Result.Changes
 		hardening = slices.DeleteFunc(hardening, func(g enforce.Gap) bool { return g.Name == enforce.GapDenyMissing })
 	}
 	if len(hardening) > 0 {
-		w.warn(Warning{Gaps: hardening})
+		warn(Warning{Gaps: hardening})
 	}
 	if len(open) == 0 || o.Accept != nil && o.Accept(open) {
 		return nil

@@ -20,7 +20,7 @@ import (
 // the plan.
 type prepared struct {
 	o      *Options
-	warn   *warner
+	warn   func(Warning)
 	policy *policy.Policy
 	host   policy.Host
 	temp   *tempdir.Dir
@@ -73,7 +73,7 @@ func (o *Options) begin(p *policy.Policy) (*prepared, error) {
 	if o.Explain && (o.Keep || o.TrackOnly || o.InPlace) {
 		return nil, errors.New("what a command is refused can't be recorded when it replaces this process, is only tracked, or leaves something running")
 	}
-	c := &prepared{o: o, policy: cmp.Or(p, &policy.Policy{}), warn: &warner{to: o.Warn}}
+	c := &prepared{o: o, policy: cmp.Or(p, &policy.Policy{}), warn: o.warner()}
 	if o.Host != nil {
 		c.host = *o.Host
 	} else {
@@ -144,17 +144,17 @@ func (c *prepared) prepare() error {
 	}
 	if err == nil {
 		for _, w := range c.resolved.Warnings {
-			c.warn.warn(Warning{Text: w.Error(), Hint: w.Hint})
+			c.warn(Warning{Text: w.Error(), Hint: w.Hint})
 		}
 		if why := c.plan.Unnamed(); why != "" {
-			c.warn.warn(Warning{Text: "names can't be resolved: " + why, Hint: enforce.NamesHint})
+			c.warn(Warning{Text: "names can't be resolved: " + why, Hint: enforce.NamesHint})
 		}
 		open := slices.ContainsFunc(c.plan.Gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapDeny && g.Kind == enforce.Hardening })
 		if spared := c.resolved.Spared(!open); spared != "" {
-			c.warn.warn(Warning{Text: spared})
+			c.warn(Warning{Text: spared})
 		}
 		if closed := c.resolved.ClosedTo(c.o.Args); closed != "" {
-			c.warn.warn(Warning{Text: closed})
+			c.warn(Warning{Text: closed})
 		}
 	}
 	return err
@@ -179,7 +179,7 @@ func (c *prepared) resolve() error {
 func (c *prepared) checkLinks() error {
 	warnings, err := c.resolved.EscapingLinks()
 	for _, w := range warnings {
-		c.warn.warn(Warning{Text: w.Error()})
+		c.warn(Warning{Text: w.Error()})
 	}
 	if err != nil {
 		return coded(err)

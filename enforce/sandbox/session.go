@@ -68,15 +68,15 @@ func (c *Command) close() (track.Report, error) {
 	case err != nil:
 		return report, sessionErr(err)
 	case report.Kept:
-		c.warn.warn(Warning{Hint: "zsbx reap " + cmp.Or(report.Name, report.ID[:8])})
+		c.warn(Warning{Hint: "zsbx reap " + cmp.Or(report.Name, report.ID[:8])})
 	case len(report.Survivors) > 0:
 		err = fmt.Errorf("processes of the command that are still there: %d", len(report.Survivors))
 		return report, &Error{Code: CodeSession, Hint: "zsbx reap " + report.ID, Err: err}
 	case report.NotRemoved != nil:
 		text := fmt.Sprintf("nothing of the command is left, but its session is still listed: %v", report.NotRemoved)
-		c.warn.warn(Warning{Text: text, Hint: "zsbx reap " + report.ID})
+		c.warn(Warning{Text: text, Hint: "zsbx reap " + report.ID})
 	case !report.Proof:
-		c.warn.warn(Warning{Text: "it is not certain that nothing of the command is left: " + report.Unproved})
+		c.warn(Warning{Text: "it is not certain that nothing of the command is left: " + report.Unproved})
 	}
 	return report, nil
 }
@@ -110,7 +110,7 @@ func (c *Command) answer(asked bool) {
 		go func() {
 			defer close(c.served)
 			if err := c.broker.Serve(); err != nil {
-				c.warn.warn(Warning{Text: fmt.Sprintf("the command can't connect to anything any more: %v", err)})
+				c.warn(Warning{Text: fmt.Sprintf("the command can't connect to anything any more: %v", err)})
 			}
 		}()
 	}

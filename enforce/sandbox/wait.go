@@ -43,7 +43,7 @@ func (r *Result) ExitCode() int {
 // each. The time limit is the keeper's care: see fork.Limit.
 func (c *Command) Wait() (Result, error) {
 	if c.trouble != nil {
-		c.warn.warn(Warning{Text: c.trouble.Error()})
+		c.warn(Warning{Text: c.trouble.Error()})
 	}
 	c.temp.Ahead()
 	lost := c.follow()
@@ -93,7 +93,7 @@ func (c *Command) leaveTemp(kept bool) {
 		return
 	}
 	if err := c.temp.Remove(); err != nil {
-		c.warn.warn(Warning{Text: fmt.Sprintf("removing the private temporary directory: %v", err)})
+		c.warn(Warning{Text: fmt.Sprintf("removing the private temporary directory: %v", err)})
 	}
 }
 
@@ -132,7 +132,7 @@ func (c *Command) wroteTooMuch() error {
 		return nil
 	}
 	over := &LimitError{Limit: limitOutput, Bytes: c.limits.MaxOutput, From: c.limits.MaxOutputFrom}
-	c.warn.warn(Warning{Text: over.Error()})
+	c.warn(Warning{Text: over.Error()})
 	return over
 }
 
@@ -180,21 +180,21 @@ func (c *Command) event(ev fork.Event, err error) (done bool, _ error) {
 func (c *Command) tellEnded(n int) {
 	if n > 0 && c.endedItself() {
 		if c.reaped {
-			c.warn.warn(Warning{Text: "the session was ended from outside, as zsbx reap does, or at half of a limit of processor time (ulimit -t)"})
+			c.warn(Warning{Text: "the session was ended from outside, as zsbx reap does, or at half of a limit of processor time (ulimit -t)"})
 			return
 		}
 		what := "1 process"
 		if n > 1 {
 			what = fmt.Sprintf("%d processes", n)
 		}
-		c.warn.warn(Warning{Text: "ended " + what + " that the command left running; --keep leaves them"})
+		c.warn(Warning{Text: "ended " + what + " that the command left running; --keep leaves them"})
 	}
 }
 
 // timeOver tells that the keeper ends the command for its time.
 func (c *Command) timeOver() {
 	if !c.timedOut.Swap(true) {
-		c.warn.warn(Warning{Text: "the command took longer than " + c.timeLimit().what() + ", and is ended"})
+		c.warn(Warning{Text: "the command took longer than " + c.timeLimit().what() + ", and is ended"})
 	}
 }
 

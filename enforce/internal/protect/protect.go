@@ -165,7 +165,6 @@ func (c *protector) tree(dir string) {
 			c.add(p, "")
 		}
 	}
-	c.envrc(top)
 	switch git := c.repository(dir); {
 	case git != "" && (!top.Lacks(".gitmodules") || c.isDir(path.Join(dir, ".git/modules"))):
 		left := nestedModules
