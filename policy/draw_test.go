@@ -43,6 +43,23 @@ func drawPorts(t *rapid.T, label string) []Port {
 	return nil
 }
 
+// category is one of the lists of System.
+type category struct {
+	key    string
+	access Access
+	rules  *[]Rule
+}
+
+// categories lists System's lists with their names in a file and the access
+// that all rules in them have.
+func (s *System) categories() [3]category {
+	return [3]category{
+		{"executable", Read | Exec, &s.Executable},
+		{"read_only", Read, &s.ReadOnly},
+		{"read_write", Read | Write, &s.ReadWrite},
+	}
+}
+
 // drawPolicy draws a policy; deep says that it may have overrides.
 func drawPolicy(t *rapid.T, deep bool) *Policy {
 	p := &Policy{Presets: drawNamed(t, "presets", "rust", "python:tools")}

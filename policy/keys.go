@@ -81,6 +81,20 @@ var keys = [...]key{
 
 func fsRules(p *Policy) any { return &p.FS.Rules }
 
+// keyNamed finds a key that there is.
+func keyNamed(name string) *key {
+	return &keys[slices.IndexFunc(keys[:], func(k key) bool { return k.name == name })]
+}
+
+// system are the lists of FS.System.
+func (p *Policy) system(yield func(*key, *[]Rule) bool) {
+	for i := range keys {
+		if k := &keys[i]; k.replaces && !yield(k, k.at(p).(*[]Rule)) {
+			return
+		}
+	}
+}
+
 // values gives what a policy has for a key, nil where it says nothing.
 func (k *key) values(p *Policy) (list []Named) {
 	switch at := k.at(p).(type) {
@@ -127,7 +141,7 @@ func (k *key) values(p *Policy) (list []Named) {
 // says it; of variables they are NAME=VALUE. The error is that of a port or a limit, which
 // is left out: what is wrong with others is told when the policy is resolved, or written.
 func (p *Policy) Put(name string, values ...Named) (err error) {
-	k := &keys[slices.IndexFunc(keys[:], func(k key) bool { return k.name == name })]
+	k := keyNamed(name)
 	list := make([]Named, 0, len(values))
 	for _, v := range values {
 		var bad error
@@ -157,6 +171,7 @@ func (k *key) put(p *Policy, list []Named) error {
 		if k.replaces && *at == nil {
 			*at = []Rule{}
 		}
+		*at = slices.Grow(*at, len(list))
 		for _, v := range list {
 			*at = append(*at, Rule{Path: v.Value, Access: k.access, Optional: v.Optional || v.Create, Create: v.Create, Origin: v.Origin})
 		}

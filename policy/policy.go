@@ -136,23 +136,6 @@ type System struct {
 	ReadWrite  []Rule // read and write: devices
 }
 
-// category is one of the lists of System.
-type category struct {
-	key    string
-	access Access
-	rules  *[]Rule
-}
-
-// categories lists System's lists with their names in a file and the access
-// that all rules in them have.
-func (s *System) categories() [3]category {
-	return [3]category{
-		{"executable", Read | Exec, &s.Executable},
-		{"read_only", Read, &s.ReadOnly},
-		{"read_write", Read | Write, &s.ReadWrite},
-	}
-}
-
 // What a Named of Private may say.
 const (
 	wordPrivate = "private"

@@ -87,18 +87,22 @@ const toolsOnly = ":tools"
 // command may change its own; and settings that are closed to all but some commands.
 func (p *Policy) addPreset(s *tables.Section, what string, tools bool, from Origin) error {
 	kind, more, _ := strings.Cut(what, " ")
-	if access := accessOf(kind); access != 0 {
-		if !tools || access&Write == 0 {
-			p.FS.Rules = addOptional(p.FS.Rules, Rule{Access: access, Create: more == "create", Data: kind == "data", Origin: from}, s.Entries)
-		}
-		return nil
-	}
 	switch {
 	case what == "env":
-		p.Env.Allow = allNamed(s.Entries, from)
+		p.fill("env.allow", Named{Origin: from}, s.Entries)
 	case what == "guard":
-		p.Guard.Lists = allNamed(s.Entries, from)
+		p.fill("guard.lists", Named{Origin: from}, s.Entries)
+	case kind == "ro", kind == "rox":
+		p.fill("fs."+kind, Named{Optional: true, Origin: from}, s.Entries)
 	case tools:
+	case kind == "rw", kind == "rw_noexec":
+		p.fill("fs."+kind, Named{Optional: true, Create: more == "create", Origin: from}, s.Entries)
+	case kind == "data":
+		before := len(p.FS.Rules)
+		p.fill("fs.rw_noexec", Named{Optional: true, Create: more == "create", Origin: from}, s.Entries)
+		for i := range p.FS.Rules[before:] {
+			p.FS.Rules[before+i].Data = true
+		}
 	case what == "set":
 		for _, k := range s.Keys {
 			p.Env.Set = append(p.Env.Set, Named{Name: k.Name, Value: k.Entries[0], Origin: from})
@@ -117,27 +121,14 @@ func (p *Policy) addPreset(s *tables.Section, what string, tools bool, from Orig
 	return nil
 }
 
-// accessOf is the access that a section of paths gives, 0 for no such section.
-func accessOf(kind string) Access {
-	switch kind {
-	case "ro":
-		return Read
-	case "rox":
-		return Read | Exec
-	case "rw":
-		return Read | Write | Exec
-	case "rw_noexec", "data":
-		return Read | Write
+// fill adds what a table has for a key.
+func (p *Policy) fill(key string, like Named, values []string) {
+	list := make([]Named, len(values))
+	for i, v := range values {
+		list[i] = like
+		list[i].Value = v
 	}
-	return 0
-}
-
-func allNamed(names []string, from Origin) []Named {
-	all := make([]Named, len(names))
-	for i, n := range names {
-		all[i] = Named{Value: n, Origin: from}
-	}
-	return all
+	_ = keyNamed(key).put(p, list) // only a limit may be bad
 }
 
 // Baseline returns the built-in rules of an operating system, "linux" or
@@ -154,11 +145,13 @@ func Baseline(os string) *Policy {
 	if !slices.Contains(systems, os) {
 		return p
 	}
-	from, table := Origin{Source: "baseline"}, tables.Baseline()
-	for _, c := range p.FS.System.categories() {
-		*c.rules = addOptional(nil, Rule{Access: c.access, Origin: from}, tables.Find(table, os+" "+c.key))
+	like := Named{Optional: true, Origin: Origin{Source: "baseline"}}
+	for _, s := range tables.Baseline() {
+		if key, ok := strings.CutPrefix(s.Name, os+" "); ok {
+			p.fill("fs.system."+key, like, s.Entries)
+		}
 	}
-	p.FS.Rules = addOptional(nil, Rule{Access: Read, Origin: from}, tables.Find(table, "dotfiles"))
+	p.fill("fs.ro", like, tables.Find(tables.Baseline(), "dotfiles"))
 	return p
 }
 
@@ -175,13 +168,4 @@ func (rs *resolver) wholeApp(p *Path) {
 	if pl, err := rs.w.walk(app + "/Contents"); err == nil && pl.gone == "" && pl.path == app+"/Contents" {
 		p.Path, p.Mode, p.ID = pl.path, pl.stat.Mode.Type(), pl.stat.ID
 	}
-}
-
-// addOptional adds a rule like this one for each path.
-func addOptional(rules []Rule, like Rule, paths []string) []Rule {
-	rules, like.Optional = slices.Grow(rules, len(paths)), true
-	for _, like.Path = range paths {
-		rules = append(rules, like)
-	}
-	return rules
 }

@@ -79,9 +79,9 @@ func (p *Policy) Resolve(h Host) (*Resolved, error) {
 // paths are all rules for paths, the system's categories first, each with the
 // access of its category.
 func (p *Policy) paths(yield func(Rule) bool) {
-	for _, c := range p.FS.System.categories() {
-		for _, r := range *c.rules {
-			r.Access = c.access
+	for k, rules := range p.system {
+		for _, r := range *rules {
+			r.Access = k.access
 			if !yield(r) {
 				return
 			}

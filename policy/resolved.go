@@ -144,8 +144,8 @@ func (r *Resolved) Host() *Host { return &r.host }
 // no file can say: in a preset's caches of data, links can be made then.
 func (r *Resolved) Policy() *Policy {
 	p := &Policy{Env: r.env, Limits: r.Limits, Private: r.Private, Guard: r.Guard, Audit: r.audit}
-	for _, c := range p.FS.System.categories() {
-		*c.rules = []Rule{}
+	for _, rules := range p.system {
+		*rules = []Rule{}
 	}
 	for i := range r.Paths {
 		if from := r.Paths[i].Rule.Origin; from.Source != sourceTemp {
