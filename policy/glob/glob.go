@@ -32,24 +32,9 @@ func (g Glob) Names() []Name { return g.names }
 type Name struct {
 	Deep    bool   // "**": any number of directories
 	Literal bool   // no wildcards: only Text is matched
-	Text    string // unescaped
-	Parts   []Part // when neither Deep nor Literal
-
-	pattern string // of these, as path.Match has it
+	Text    string // unescaped; "" where there are wildcards
+	Pattern string // as path.Match has it, each class as ranges of escaped characters: [^\a-\z\_-\_]
 }
-
-// Part matches one character, Rune unless another field is set, or any
-// number of them.
-type Part struct {
-	Star   bool        // any number of characters
-	Any    bool        // one, whichever
-	Class  []RuneRange // one of these, when it is not nil
-	Negate bool        // or one that is none of them
-	Rune   rune
-}
-
-// RuneRange is the characters from Lo to Hi, both included.
-type RuneRange struct{ Lo, Hi rune }
 
 // Parse reads a pattern. It must be absolute and without ".", ".." or
 // empty names; DenyPath.Pattern always is.
@@ -108,85 +93,60 @@ func ParseName(s string) (Name, error) {
 	if strings.Contains(s, "**") {
 		return Name{}, fmt.Errorf("glob %q: \"**\" must stand alone between slashes, as in \"**/*.pem\"", s)
 	}
-	n := Name{Literal: true, Parts: make([]Part, 0, len(s))}
+	n := Name{Literal: true}
 	for rest := s; rest != ""; {
-		part, after, err := parsePart(rest)
+		var err error
+		switch at := rest; rest[0] {
+		case '*', '?':
+			n.Literal, n.Pattern, rest = false, n.Pattern+rest[:1], rest[1:]
+		case '[':
+			var class string
+			class, rest, err = parseClass(rest[1:])
+			n.Literal, n.Pattern = false, n.Pattern+class
+		case '{':
+			err = errors.New(`braces are not known: write one pattern for each, or "\{" for a brace`)
+		default:
+			_, rest, err = char(rest)
+			written := strings.TrimPrefix(at[:len(at)-len(rest)], `\`) // the bytes as they are: a name need not be UTF-8
+			n.Text, n.Pattern = n.Text+written, n.Pattern+QuoteMeta(written)
+		}
 		if err != nil {
 			return Name{}, fmt.Errorf("glob %q: %w", s, err)
 		}
-		written := strings.TrimPrefix(rest[:len(rest)-len(after)], `\`) // the bytes as they are: a name need not be UTF-8
-		switch {
-		case part.Class != nil:
-			n.Literal, n.pattern = false, n.pattern+part.class()
-		case part.Star || part.Any:
-			n.Literal, n.pattern = false, n.pattern+written
-		default:
-			n.Text, n.pattern = n.Text+written, n.pattern+QuoteMeta(written)
-		}
-		n.Parts, rest = append(n.Parts, part), after
 	}
-	if n.Literal {
-		n.Parts = nil
-	} else {
+	if !n.Literal {
 		n.Text = ""
 	}
 	return n, nil
 }
 
-// class is a character class as path.Match has it, which knows no "!", and no bracket
-// or hyphen that stands for itself.
-func (t *Part) class() string {
-	s := "["
-	if t.Negate {
-		s += "^"
-	}
-	for _, c := range t.Class {
-		s += `\` + string(c.Lo) + `-\` + string(c.Hi)
-	}
-	return s + "]"
-}
-
-// parsePart reads the first part of a pattern.
-func parsePart(s string) (p Part, rest string, err error) {
-	switch s[0] {
-	case '*':
-		return Part{Star: true}, s[1:], nil
-	case '?':
-		return Part{Any: true}, s[1:], nil
-	case '[':
-		return parseClass(s[1:])
-	case '{':
-		return Part{}, "", errors.New(`braces are not known: write one pattern for each, or "\{" for a brace`)
-	}
-	p.Rune, rest, err = char(s)
-	return p, rest, err
-}
-
-// parseClass reads a character class after its opening bracket.
-func parseClass(s string) (p Part, rest string, err error) {
+// parseClass reads a character class after its opening bracket. path.Match knows no
+// "!", and no bracket or hyphen that stands for itself.
+func parseClass(s string) (class, rest string, err error) {
+	class = "["
 	if s != "" && (s[0] == '!' || s[0] == '^') {
-		p.Negate, s = true, s[1:]
+		class, s = "[^", s[1:]
 	}
-	for len(p.Class) == 0 || !strings.HasPrefix(s, "]") {
+	for first := true; first || !strings.HasPrefix(s, "]"); first = false {
 		if s == "" {
-			return Part{}, "", errors.New(`"[" without "]"`)
+			return "", "", errors.New(`"[" without "]"`)
 		}
 		var lo, hi rune
 		if lo, s, err = char(s); err != nil {
-			return Part{}, "", err
+			return "", "", err
 		}
 		hi = lo
 		if len(s) > 1 && s[0] == '-' && s[1] != ']' {
 			if hi, s, err = char(s[1:]); err != nil {
-				return Part{}, "", err
+				return "", "", err
 			}
 		}
 		if hi < lo {
-			return Part{}, "", fmt.Errorf("the range %c-%c is empty", lo, hi)
+			return "", "", fmt.Errorf("the range %c-%c is empty", lo, hi)
 		}
-		p.Class = append(p.Class, RuneRange{lo, hi})
+		class += `\` + string(lo) + `-\` + string(hi)
 	}
-	return p, s[1:], nil
+	return class + "]", s[1:], nil
 }
 
 // char reads one character, which may stand behind a backslash.

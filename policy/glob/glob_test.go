@@ -97,30 +97,30 @@ func globRegexp(pattern string) *regexp.Regexp {
 		}
 		b.WriteString("/")
 		for rest := seg; rest != ""; {
-			tok, after, err := parsePart(rest)
+			tok, after, err := nextPart(rest)
 			if err != nil {
 				return nil
 			}
 			switch {
-			case tok.Star:
+			case tok.star:
 				b.WriteString("[^/]*")
-			case tok.Any:
+			case tok.any:
 				b.WriteString("[^/]")
-			case tok.Class != nil:
+			case tok.class != nil:
 				b.WriteString("[")
-				if tok.Negate {
+				if tok.negate {
 					b.WriteString("^/")
 				}
-				for _, c := range tok.Class {
-					if c.Lo < '/' && '/' < c.Hi { // no name has a slash
-						b.WriteString(quoteRune(c.Lo) + "-.0-" + quoteRune(max(c.Hi, '0')))
+				for _, c := range tok.class {
+					if c[0] < '/' && '/' < c[1] { // no name has a slash
+						b.WriteString(quoteRune(c[0]) + "-.0-" + quoteRune(max(c[1], '0')))
 						continue
 					}
-					b.WriteString(quoteRune(c.Lo) + "-" + quoteRune(c.Hi))
+					b.WriteString(quoteRune(c[0]) + "-" + quoteRune(c[1]))
 				}
 				b.WriteString("]")
 			default:
-				b.WriteString(quoteRune(tok.Rune))
+				b.WriteString(quoteRune(tok.r))
 			}
 			rest = after
 		}
@@ -131,6 +131,40 @@ func globRegexp(pattern string) *regexp.Regexp {
 		return nil
 	}
 	return re
+}
+
+// part matches one character, r unless another field is set, or any number of them.
+type part struct {
+	star, any, negate bool
+	class             [][2]rune
+	r                 rune
+}
+
+// nextPart reads the first part of a name's pattern.
+func nextPart(s string) (p part, rest string, err error) {
+	switch s[0] {
+	case '*':
+		return part{star: true}, s[1:], nil
+	case '?':
+		return part{any: true}, s[1:], nil
+	case '[':
+		s = s[1:]
+	default:
+		p.r, rest, err = char(s)
+		return p, rest, err
+	}
+	if p.negate = s[0] == '!' || s[0] == '^'; p.negate {
+		s = s[1:]
+	}
+	for len(p.class) == 0 || s[0] != ']' {
+		var lo, hi rune
+		lo, s, _ = char(s)
+		if hi = lo; s[0] == '-' && s[1] != ']' {
+			hi, s, _ = char(s[1:])
+		}
+		p.class = append(p.class, [2]rune{lo, hi})
+	}
+	return p, s[1:], nil
 }
 
 func quoteRune(r rune) string {

@@ -24,7 +24,7 @@ func (seg *Name) match(name string) bool {
 	if seg.Literal {
 		return seg.Text == name
 	}
-	ok, err := path.Match(seg.pattern, name)
+	ok, err := path.Match(seg.Pattern, name)
 	return ok && err == nil
 }
 

@@ -52,7 +52,7 @@ func (n *node) child(name *Name) *node {
 		return n.names[name.Text]
 	}
 	for _, e := range n.parts {
-		if e.name.pattern == name.pattern {
+		if e.name.Pattern == name.Pattern {
 			return e.to
 		}
 	}

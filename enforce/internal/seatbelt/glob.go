@@ -45,8 +45,8 @@ func GlobRegex(base string, names []glob.Name) (string, error) {
 			continue
 		}
 		b.WriteString(regexp.QuoteMeta(n.Text))
-		for _, part := range n.Parts {
-			re, err := partRegex(part)
+		if !n.Literal {
+			re, err := nameRegex([]rune(n.Pattern))
 			if err != nil {
 				return "", err
 			}
@@ -60,47 +60,63 @@ func GlobRegex(base string, names []glob.Name) (string, error) {
 	return b.String(), nil
 }
 
-// partRegex translates one part of a name.
-func partRegex(p glob.Part) (string, error) {
-	switch {
-	case p.Star:
-		return "[^/]*", nil
-	case p.Any:
-		return "[^/]" + followers, nil
-	case p.Class != nil:
-		return classRegex(p)
+// nameRegex translates what glob.Name has as its Pattern.
+func nameRegex(p []rune) (string, error) {
+	var b strings.Builder
+	for len(p) > 0 {
+		switch p[0] {
+		case '*':
+			b.WriteString("[^/]*")
+		case '?':
+			b.WriteString("[^/]" + followers)
+		case '[':
+			end := 1
+			if p[end] == '^' {
+				end++
+			}
+			for p[end] != ']' {
+				end += len(`\a-\z`)
+			}
+			re, err := classRegex(p[1:end])
+			if err != nil {
+				return "", err
+			}
+			b.WriteString(re)
+			p = p[end:]
+		case '\\':
+			p = p[1:]
+			fallthrough
+		default:
+			b.WriteString(regexp.QuoteMeta(string(p[0])))
+		}
+		p = p[1:]
 	}
-	return regexp.QuoteMeta(string(p.Rune)), nil
+	return b.String(), nil
 }
 
 // classRegex translates a class. It may have letters, digits, and what stands for itself in
 // a class of every dialect; a hyphen does at its end.
-func classRegex(p glob.Part) (string, error) {
+func classRegex(ranges []rune) (string, error) {
 	var class strings.Builder
-	hyphen := ""
-	for _, r := range p.Class {
-		switch {
-		case alphanumeric(r):
-			fmt.Fprintf(&class, "%c-%c", r.Lo, r.Hi)
-		case r == glob.RuneRange{Lo: '-', Hi: '-'}:
-			hyphen = "-"
-		case r.Lo == r.Hi && strings.ContainsRune(" !#$%&'()*+,.:;<=>@_{|}~", r.Lo):
-			class.WriteRune(r.Lo)
+	open, end := "[", "]"
+	if ranges[0] == '^' {
+		open, end, ranges = "[^/", "]"+followers, ranges[1:]
+	}
+	for ; len(ranges) > 0; ranges = ranges[len(`\a-\z`):] {
+		switch lo, hi := ranges[1], ranges[4]; {
+		case alphanumeric(lo, hi):
+			fmt.Fprintf(&class, "%c-%c", lo, hi)
+		case lo == '-' && hi == '-':
+			end = "-" + strings.TrimPrefix(end, "-")
+		case lo == hi && strings.ContainsRune(" !#$%&'()*+,.:;<=>@_{|}~", lo):
+			class.WriteRune(lo)
 		default:
-			return "", fmt.Errorf("%w: the class with %q to %q", errGlobSyntax, r.Lo, r.Hi)
+			return "", fmt.Errorf("%w: the class with %q to %q", errGlobSyntax, lo, hi)
 		}
 	}
-	if p.Negate {
-		return "[^/" + class.String() + hyphen + "]" + followers, nil
-	}
-	return "[" + class.String() + hyphen + "]", nil
+	return open + class.String() + end, nil
 }
 
-func alphanumeric(r glob.RuneRange) bool {
-	for _, in := range []glob.RuneRange{{Lo: 'a', Hi: 'z'}, {Lo: 'A', Hi: 'Z'}, {Lo: '0', Hi: '9'}} {
-		if in.Lo <= r.Lo && r.Hi <= in.Hi {
-			return true
-		}
-	}
-	return false
+func alphanumeric(lo, hi rune) bool {
+	return 'a' <= lo && hi <= 'z' || 'A' <= lo && hi <= 'Z' || '0' <= lo && hi <= '9'
 }
