@@ -26,32 +26,26 @@ func (b *builder) json() *Node {
 	return b.jsonValue(&root, 0)
 }
 
+// kinds are those of values as hujson has them; null is none of ours.
+var kinds = [256]Kind{'"': String, '0': Integer, 't': Bool, 'f': Bool, '[': Array, '{': Table}
+
 // jsonValue makes a node of a value.
 func (b *builder) jsonValue(v *hujson.Value, depth int) *Node {
-	n := &Node{Off: v.StartOffset}
+	n := &Node{Off: v.StartOffset, Kind: kinds[v.Value.Kind()]}
 	if depth > maxDepth {
 		b.fail(n.Off, TooDeep, "nested too deeply")
 		return n
 	}
 	switch t := v.Value.(type) {
 	case hujson.Literal:
-		switch text := t.String(); t.Kind() {
-		case '"':
-			n.Kind, n.Text = String, text
-		case 't', 'f':
-			n.Kind, n.Text = Bool, text
-		case '0':
-			if !strings.ContainsAny(text, ".eE") {
-				n.Kind, n.Text = Integer, text
-			}
+		if n.Text = t.String(); n.Kind == Integer && strings.ContainsAny(n.Text, ".eE") {
+			n.Kind = Other
 		}
 	case *hujson.Array:
-		n.Kind = Array
 		for i := range t.Elements {
 			n.Items = append(n.Items, b.jsonValue(&t.Elements[i], depth+1))
 		}
 	case *hujson.Object:
-		n.Kind = Table
 		for i := range t.Members {
 			m := &t.Members[i]
 			key, val := m.Name.Value.(hujson.Literal).String(), b.jsonValue(&m.Value, depth+1)
