@@ -74,7 +74,7 @@ func (o *checkFlags) run(a *app, argv []string) error {
 		a.say.hint("%s", enforce.NamesHint)
 	}
 	if len(o.questions) > 0 || len(argv) > 0 {
-		return o.answer(a, plan, argv, guard.Check(c.Policy, &c.host, argv))
+		return o.answer(a, plan, argv, guard.Check(c.Policy, c.Host, argv))
 	}
 	return o.machine(a, plan, c.Files)
 }

@@ -84,7 +84,7 @@ func (l *learner) save() error {
 	if err != nil {
 		return err
 	}
-	text, err := policy.Amend(file, l.old, l.more)
+	text, err := policy.Amend(file, l.old, l.from.More)
 	if !bytes.Equal(now, l.old) {
 		err = errors.New("it has changed while the command ran; nothing is written, look at it first")
 	}

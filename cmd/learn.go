@@ -15,11 +15,12 @@ import (
 	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/enforce/why"
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/compose"
 	"github.com/zsbx/zsbx/policy/learn"
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
-// learner is one use of learn or init. What was accepted is policyFlags.more.
+// learner is one use of learn or init. What was accepted is from.More.
 type learner struct {
 	policyFlags
 
@@ -52,12 +53,12 @@ func (l *learner) run(argv []string) (err error) {
 	if len(argv) == 0 {
 		return usageHint("zsbx learn --help", "no command given")
 	}
-	l.tty, l.more = isTerminal(l.a.stderr) && !l.yes, &policy.Policy{}
+	l.tty, l.from.More = isTerminal(l.a.stderr) && !l.yes, &policy.Policy{}
 	if l.old, err = l.projectText(); err != nil {
 		return err
 	}
 	for round := 1; ; round++ {
-		had := l.more.Hash()
+		had := l.from.More.Hash()
 		res, refused, err := l.round(argv)
 		if err == nil && (res.Failed || l.permissive) {
 			err = l.propose(refused)
@@ -66,7 +67,7 @@ func (l *learner) run(argv []string) (err error) {
 			return err
 		}
 		l.a.say.line("learn", "36", fmt.Sprintf("round %d: exit status %d; the policy refuses %s", round, res.ExitCode(), count(len(refused), "thing", "things")))
-		if l.permissive || l.more.Hash() == had || round == 5 || !l.tty && !l.yes {
+		if l.permissive || l.from.More.Hash() == had || round == 5 || !l.tty && !l.yes {
 			return errors.Join(l.end(), status(res.ExitCode()))
 		}
 	}
@@ -106,7 +107,7 @@ func (l *learner) propose(needs []learn.Need) error {
 	open := slices.DeleteFunc(slices.Clone(l.needs), func(n learn.Need) bool { return slices.Contains(l.asked, n) })
 	list, left := learn.Propose(open, l.base)
 	if !l.tty {
-		l.more = &policy.Policy{}
+		l.from.More = &policy.Policy{}
 	}
 	for _, q := range list {
 		hint := q.Hint(l.base)
@@ -121,7 +122,7 @@ func (l *learner) propose(needs []learn.Need) error {
 			q.Why = "what listens there may do anything outside for the command; give the flag if that is meant"
 			left = append(left, q.Need)
 		default:
-			l.more = policy.Merge(l.more, hint.Policy)
+			l.from.More = policy.Merge(l.from.More, hint.Policy)
 		}
 	}
 	slices.SortStableFunc(left, func(a, b learn.Need) int { return cmp.Compare(a.Why, b.Why) })
@@ -131,7 +132,7 @@ func (l *learner) propose(needs []learn.Need) error {
 
 // open opens all files but the places of secrets. What is recorded is what the policy
 // as it was would refuse.
-func (l *learner) open(c *composed, opts *sandbox.Options) (err error) {
+func (l *learner) open(c *compose.Composed, opts *sandbox.Options) (err error) {
 	if opts.Model, err = sandbox.Plan(c.Policy, *opts); err != nil {
 		return err
 	}
@@ -162,7 +163,7 @@ func (l *learner) end() error {
 }
 
 func (l *learner) print() error {
-	text, err := policy.Amend(policy.ProjectFile, nil, l.more)
+	text, err := policy.Amend(policy.ProjectFile, nil, l.from.More)
 	if len(text) > 0 && !l.tty && !l.yes {
 		l.a.say.warn("nobody was asked, so these are proposals; --yes accepts and tries them")
 	}
@@ -183,7 +184,7 @@ func (l *learner) ask(q learn.Proposal) error {
 		case err != nil, answer == "q":
 			return &failure{status: exitFailed, err: errors.New("nothing was written")}
 		case answer == "a":
-			l.more, queue = policy.Merge(l.more, q.Hint(l.base).Policy), queue[1:]
+			l.from.More, queue = policy.Merge(l.from.More, q.Hint(l.base).Policy), queue[1:]
 		case answer == "v":
 			queue = queue[1:]
 		case answer == "n":

@@ -19,14 +19,14 @@ type policyFlags struct {
 	*mistakes
 	fs *pflag.FlagSet
 
-	asked policy.Policy  // what the flags say
-	turns []func()       // add to asked what switches say
-	more  *policy.Policy // what learn tries
-	files []string
+	asked policy.Policy // what the flags say
+	turns []func()      // add to asked what switches say
 
-	noAutoPresets, noBaseline, sharedTmp, ignoreMissing, createMissing bool
+	ignoreMissing, createMissing bool
 
 	chdir, fallback string
+
+	from compose.Sources // the files, and what else is to count; More is what learn tries
 
 	opts sandbox.Options // what flags say of a run
 }
@@ -40,8 +40,8 @@ func (o *policyFlags) add(a *app, fs *pflag.FlagSet) {
 	o.put("rw-noexec", "fs.rw_noexec", "allow reading and writing `PATH`, not executing")
 	o.put("deny", "fs.deny", "refuse all access to `PATH`, a path or a glob such as '**/.env', wherever it lies")
 	o.put("preset", "presets", "add the preset `NAME` (see zsbx profile --list)").words = presetWords
-	fs.BoolVar(&o.noAutoPresets, "no-auto-presets", false, "do not detect presets from the command and the working directory")
-	file := func(s string) error { o.files = append(o.files, s); return nil }
+	fs.BoolVar(&o.from.NoAutoPresets, "no-auto-presets", false, "do not detect presets from the command and the working directory")
+	file := func(s string) error { o.from.Files = append(o.from.Files, s); return nil }
 	fs.VarP(&flagValue{kind: "stringArray", set: file}, "policy", "p", "add the policy `FILE`, TOML or JSON")
 	o.turn("no-net", "net.allow", "false", "no network")
 	o.turn("net", "net.allow", "true", "all of the network, whatever policy files say")
@@ -51,8 +51,8 @@ func (o *policyFlags) add(a *app, fs *pflag.FlagSet) {
 	o.each(fs, "env", "pass the variable `NAME` on, or set NAME=VALUE", o.variable)
 	o.turn("clean-env", "env.mode", "vars", "pass no variable on but those of --env")
 	o.turn("inherit-env", "env.mode", "inherit", "pass all variables on")
-	fs.BoolVar(&o.noBaseline, "no-baseline", false, "start from nothing: no system paths, no presets, no private temporary directory")
-	fs.BoolVar(&o.sharedTmp, "shared-tmp", false, "allow /tmp and /var/tmp as they are, instead of private ones")
+	fs.BoolVar(&o.from.NoBaseline, "no-baseline", false, "start from nothing: no system paths, no presets, no private temporary directory")
+	fs.BoolVar(&o.from.SharedTmp, "shared-tmp", false, "allow /tmp and /var/tmp as they are, instead of private ones")
 	fs.BoolVar(&o.createMissing, "create-missing", false, "make directories of --rw and --rw-noexec that do not exist")
 	o.turn("private-home", "fs.home", "private", "give the command an empty home directory that is thrown away, but for what is allowed of the own one")
 	o.turn("private-pids", "process.pids", "private", "let the command see no processes but the session's own")
@@ -146,16 +146,10 @@ func (o *policyFlags) check() error {
 	return errors.Join(o.errs...)
 }
 
-// composed is the policy that flags and files make, and the machine that it is for.
-type composed struct {
-	*compose.Composed
-	host policy.Host
-}
-
 // compose adds up what flags and files ask for, for a system; "" is this one. argv is
 // the command, as far as presets are detected from it. The error joins all that is
 // wrong with the files, and flagErr.
-func (o *policyFlags) compose(os string, argv []string, flagErr error) (*composed, error) {
+func (o *policyFlags) compose(os string, argv []string, flagErr error) (*compose.Composed, error) {
 	host, err := o.thisHost()
 	if err != nil {
 		return nil, errors.Join(flagErr, err)
@@ -167,14 +161,9 @@ func (o *policyFlags) compose(os string, argv []string, flagErr error) (*compose
 		r := &o.asked.FS.Rules[i]
 		r.Optional, r.Create = o.ignoreMissing, o.createMissing && r.Access&policy.Write != 0
 	}
-	c, err := compose.Compose(&host, &compose.Sources{
-		Asked: &o.asked, Files: o.files, More: o.more, Args: argv,
-		NoBaseline: o.noBaseline, NoAutoPresets: o.noAutoPresets, SharedTmp: o.sharedTmp, UserTemp: libsystem.UserTemp(),
-	})
-	if err := errors.Join(flagErr, o.composeErr(err)); err != nil {
-		return nil, err
-	}
-	return &composed{c, host}, nil
+	o.from.Asked, o.from.Args, o.from.UserTemp = &o.asked, argv, libsystem.UserTemp()
+	c, err := compose.Compose(&host, &o.from)
+	return c, errors.Join(flagErr, o.composeErr(err))
 }
 
 // composeErr gives what is wrong with policies a code and a hint, each part of it.
@@ -211,9 +200,9 @@ func (o *policyFlags) thisHost() (policy.Host, error) {
 }
 
 // options are what flags say of a run, and what was composed.
-func (o *policyFlags) options(c *composed) sandbox.Options {
+func (o *policyFlags) options(c *compose.Composed) sandbox.Options {
 	opts := o.opts
-	opts.Host, opts.Asked, opts.PolicyFiles, opts.Repository = &c.host, c.Asked, c.Files, c.Root
-	opts.NoTempDir = o.sharedTmp || o.noBaseline
+	opts.Host, opts.Asked, opts.PolicyFiles, opts.Repository = c.Host, c.Asked, c.Files, c.Root
+	opts.NoTempDir = o.from.SharedTmp || o.from.NoBaseline
 	return opts
 }

@@ -13,12 +13,13 @@ import (
 	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/internal/object"
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/compose"
 	"github.com/zsbx/zsbx/policy/units"
 )
 
 // printPlan prints what will be enforced in one of the formats, and of which
 // files it comes.
-func (a *app) printPlan(c *composed, opts sandbox.Options, format string) error {
+func (a *app) printPlan(c *compose.Composed, opts sandbox.Options, format string) error {
 	plan, err := sandbox.Plan(c.Policy, opts)
 	if err != nil {
 		return err

@@ -100,10 +100,10 @@ func (es Errors) err() error {
 // Two letters that changed places count as one.
 func DidYouMean(typed string, names []string) string {
 	best, at := "", max(len(typed)/3, 1)+1
-	if len(typed) < 2 {
-		return ""
-	}
 	for _, name := range names {
+		if len(typed) < 2 || max(len(typed), len(name)) >= min(len(typed), len(name))+at {
+			continue
+		}
 		if d := distance(typed, name); d < at {
 			best, at = "; did you mean "+name+"?", d
 		}
@@ -114,24 +114,22 @@ func DidYouMean(typed string, names []string) string {
 // distance is the number of bytes to insert, delete, substitute or swap with the
 // next one that makes b of a.
 func distance(a, b string) int {
-	before, row, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		next[0] = i + 1
-		for j := range len(b) {
-			next[j+1] = min(row[j+1], next[j]) + 1
-			if a[i] == b[j] {
-				next[j+1] = row[j]
-			} else {
-				next[j+1] = min(next[j+1], row[j]+1)
+	of := make([][]int, len(a)+1) // the first bytes of a and of b
+	for i := range of {
+		of[i] = make([]int, len(b)+1)
+		for j := range of[i] {
+			switch {
+			case i == 0 || j == 0:
+				of[i][j] = i + j
+			case a[i-1] == b[j-1]:
+				of[i][j] = of[i-1][j-1]
+			default:
+				of[i][j] = 1 + min(of[i-1][j], of[i][j-1], of[i-1][j-1])
 			}
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				next[j+1] = min(next[j+1], before[j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				of[i][j] = min(of[i][j], 1+of[i-2][j-2])
 			}
 		}
-		before, row, next = row, next, before
 	}
-	return row[len(b)]
+	return of[len(a)][len(b)]
 }

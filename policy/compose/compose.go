@@ -33,6 +33,7 @@ type Sources struct {
 // Composed is the policy of one run before it is resolved, and where it came
 // from.
 type Composed struct {
+	Host   *policy.Host
 	Policy *policy.Policy
 	Asked  *policy.Policy // Policy without what is built in; the presets are in it by name
 	Files  []string       // the policy files in use, absolute, the weakest first
@@ -45,7 +46,7 @@ func Compose(h *policy.Host, s *Sources) (*Composed, error) {
 	if err := CheckVariables(h); err != nil {
 		return nil, err
 	}
-	c := &Composed{}
+	c := &Composed{Host: h}
 	layers, err := c.files(h, s)
 	if err != nil {
 		return nil, err
