@@ -122,13 +122,17 @@ func (p *Policy) addPreset(s *tables.Section, what string, tools bool, from Orig
 }
 
 // fill adds what a table has for a key.
-func (p *Policy) fill(key string, like Named, values []string) {
-	list := make([]Named, len(values))
-	for i, v := range values {
-		list[i] = like
-		list[i].Value = v
+func (p *Policy) fill(name string, like Named, values []string) {
+	k := keyNamed(name)
+	switch at := k.at(p).(type) {
+	case *[]Rule:
+		*at = slices.Grow(*at, len(values))
+	case *[]Named:
+		*at = slices.Grow(*at, len(values))
 	}
-	_ = keyNamed(key).put(p, list) // only a limit may be bad
+	for _, like.Value = range values {
+		_ = k.put(p, []Named{like}) // only a limit may be bad
+	}
 }
 
 // Baseline returns the built-in rules of an operating system, "linux" or

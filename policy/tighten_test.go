@@ -76,7 +76,7 @@ func TestTightens(t *testing.T) {
 			t.Fatalf("the audit log is %+v, %v and then %+v, %v", log, err, then, err2)
 		}
 	})
-	if tight == 0 {
+	if tight == 0 && !testing.Short() { // of few policies none may tighten
 		t.Error("no policy that tightens was drawn")
 	}
 }
