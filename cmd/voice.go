@@ -10,12 +10,12 @@ import (
 	"sync"
 	"syscall"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/term"
 
 	"github.com/zsbx/zsbx/enforce/sandbox"
+	"github.com/zsbx/zsbx/internal/object"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -77,19 +77,13 @@ func printable(s string) string {
 		switch {
 		case r == utf8.RuneError && s[i] != "\uFFFD"[0]:
 			fmt.Fprintf(&b, `\x%02x`, s[i]) // not UTF-8: 0x9b alone begins a sequence, too
-		case unprintable(r):
+		case r != '\t' && object.Hidden(r):
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
 			b.WriteRune(r)
 		}
 	}
 	return b.String()
-}
-
-// unprintable tells control and format characters, such as those that turn
-// the direction of writing.
-func unprintable(r rune) bool {
-	return r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r))
 }
 
 // jsonError is an error as --json prints it.

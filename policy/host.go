@@ -63,13 +63,10 @@ func HostIn(dir string) (Host, error) {
 
 // check says what is wrong with a Host.
 func (h *Host) check() error {
-	for _, p := range []string{h.Dir, cmp.Or(h.Home, "/"), cmp.Or(h.TempDir, "/")} {
-		if !path.IsAbs(p) {
-			return fmt.Errorf("the directory %q is not an absolute path", p)
-		}
-	}
-	if !slices.Contains(systems, h.OS) || path.Clean(h.Dir) != h.Dir || h.Lstat == nil || h.Readlink == nil {
-		return fmt.Errorf("OS %q, in %q: linux or macos, a clean path, Lstat and Readlink are needed", h.OS, h.Dir)
+	whole := path.IsAbs(h.Dir) && path.Clean(h.Dir) == h.Dir && path.IsAbs(cmp.Or(h.Home, "/")) && path.IsAbs(cmp.Or(h.TempDir, "/"))
+	if !whole || !slices.Contains(systems, h.OS) || h.Lstat == nil || h.Readlink == nil {
+		return fmt.Errorf("OS %q, in %q, with the home directory %q and %q: linux or macos, absolute paths, the first one clean, Lstat and Readlink are needed",
+			h.OS, h.Dir, h.Home, h.TempDir)
 	}
 	return nil
 }
