@@ -95,16 +95,19 @@ func (es Errors) err() error {
 	return es
 }
 
+// longest is the most that a name may have to be compared with others, in bytes.
+const longest = 31
+
 // DidYouMean asks whether a name was meant by one that there is not, or is "": the
 // nearest, of which at most a third of the letters are wrong, or one of a short name's.
 // Two letters that changed places count as one.
 func DidYouMean(typed string, names []string) string {
 	best, at := "", max(len(typed)/3, 1)+1
+	if len(typed) < 2 || len(typed) > longest {
+		return ""
+	}
 	for _, name := range names {
-		if len(typed) < 2 || max(len(typed), len(name)) >= min(len(typed), len(name))+at {
-			continue
-		}
-		if d := distance(typed, name); d < at {
+		if d := distance(typed, name[:min(len(name), longest)]); d < at {
 			best, at = "; did you mean "+name+"?", d
 		}
 	}
@@ -114,10 +117,9 @@ func DidYouMean(typed string, names []string) string {
 // distance is the number of bytes to insert, delete, substitute or swap with the
 // next one that makes b of a.
 func distance(a, b string) int {
-	of := make([][]int, len(a)+1) // the first bytes of a and of b
-	for i := range of {
-		of[i] = make([]int, len(b)+1)
-		for j := range of[i] {
+	var of [longest + 1][longest + 1]int // the first bytes of a and of b
+	for i := range len(a) + 1 {
+		for j := range len(b) + 1 {
 			switch {
 			case i == 0 || j == 0:
 				of[i][j] = i + j
