@@ -193,6 +193,33 @@ func TestKeeperKilledEarly(t *testing.T) {
 	}
 }
 
+// TestKilledEarly: zsbx is killed when it is about to be asked for the command's first call,
+// execve(2). Nothing waits for the answer for ever.
+func TestKilledEarly(t *testing.T) {
+	zsbx := asZsbx(t)
+	for i := range 30 {
+		mark := fmt.Sprintf("8%d%04d", os.Getpid(), i)
+		p := exec.Command(zsbx, "why", "--", "sleep", mark)
+		p.Dir = t.TempDir()
+		if err := p.Start(); err != nil {
+			t.Fatal(err)
+		}
+		over := make(chan int, 1)
+		go func() { over <- ended(p, testkit.Patience) }()
+		for running := true; running; {
+			if keeper := firstChild(p.Process.Pid); keeper != 0 && firstChild(keeper) != 0 {
+				p.Process.Kill()
+			}
+			select {
+			case <-over:
+				running = false
+			default:
+			}
+		}
+		testkit.Eventually(t, "the command ends", func() bool { return !isAlive(mark) })
+	}
+}
+
 // firstChild is the pid of a child of the process, or 0.
 func firstChild(pid int) int {
 	for _, f := range childrenOf(pid) {

@@ -85,6 +85,7 @@ func (m *Broker) Attach(c *fork.Command, atOnce bool) {
 		return nil
 	})
 	c.Cleanup = append(c.Cleanup, forked)
+	c.Before = append(c.Before, m.hand.leave())
 }
 
 // Queue receives the queue of a command that was started, and gives its descriptor: as

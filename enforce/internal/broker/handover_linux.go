@@ -27,6 +27,10 @@ func newHandover() (*handover, error) {
 // exec in the child: one byte and, as ancillary data (unix(7), SCM_RIGHTS), the
 // descriptor, which the first step puts there. The filter lets sendmsg(2) pass: what is
 // mediated is only what gives a socket a peer.
+//
+// Then the child gives its own descriptor up, and lacks the other end as the keeper does:
+// should this process die first, nobody holds the queue, and what waits for an answer by
+// then, execve(2) itself where all is watched, fails with ENOSYS.
 func (h *handover) steps(m *fork.Memory, f *seccomp.Filter) []fork.Step {
 	control := fork.PutSlice(m, unix.UnixRights(-1))
 	iov := fork.Put(m, unix.Iovec{Base: fork.Put(m, byte(0)), Len: 1})
@@ -36,7 +40,12 @@ func (h *handover) steps(m *fork.Memory, f *seccomp.Filter) []fork.Step {
 	return []fork.Step{install, {
 		Name: "sendmsg(2) of the queue of socket calls", Nr: unix.SYS_SENDMSG,
 		Args: [6]uintptr{uintptr(h.child), uintptr(unsafe.Pointer(msg)), unix.MSG_NOSIGNAL | unix.MSG_DONTWAIT},
-	}}
+	}, {Name: "close(2) of the queue of socket calls", Nr: unix.SYS_CLOSE, Back: [6]uint16{2}}}
+}
+
+// leave is the keeper's step: only this process receives.
+func (h *handover) leave() fork.Step {
+	return fork.Step{Name: "close(2) of the end for the queue of socket calls", Nr: unix.SYS_CLOSE, Args: [6]uintptr{uintptr(h.parent)}}
 }
 
 // listenerFlags are those of seccomp(2). With WAIT_KILLABLE_RECV (Linux 5.19)
