@@ -18,6 +18,6 @@ import "github.com/zsbx/zsbx/enforce/fork"
 // fork.SandboxMain.
 //
 // Confine does not look at the gaps: ask Err first. On Linux the ruleset is
-// filled by c.Prepare; the command is not started when a path of the policy is no
+// filled by c.Commit; the command is not started when a path of the policy is no
 // longer what was resolved.
 func (p *Plan) Confine(c *fork.Command) (*Mediator, error) { return p.confine(c) }

@@ -77,7 +77,7 @@ func (p *Plan) confine(c *fork.Command) (*broker.Broker, error) {
 	c.Steps = append(c.Steps, steps...)
 	if p.Landlock != nil {
 		c.Cleanup = append(c.Cleanup, func() { unix.Close(fd) })
-		c.Prepare = append(c.Prepare, func() error { return p.Landlock.AddRules(fd) })
+		c.Commit = append(c.Commit, func(*fork.Process) error { return p.Landlock.AddRules(fd) })
 	}
 	if m != nil {
 		m.Attach(c, p.watched != nil)

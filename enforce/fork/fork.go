@@ -78,13 +78,9 @@ type Command struct {
 	// working directory and descriptors are in place, right before exec.
 	Steps []Step
 
-	// Prepare runs in the caller before the command can be executed: while the
-	// keeper gets ready, and on macOS before the fork. Where one fails, nothing
-	// is executed and its error is Start's.
-	Prepare []func() error
-
-	// Commit runs in the caller after the fork. On Linux the command is executed
-	// only if all succeed: what they store is there before the command runs.
+	// Commit runs in the caller after the fork, on Linux while the keeper gets
+	// ready. There the command is executed only if all succeed: what they store
+	// is there before the command runs.
 	// Where one fails nothing is left running, and its error is Start's. Of the
 	// Process only KeeperPid (on macOS, Pid) is known then.
 	Commit []func(*Process) error
@@ -149,16 +145,6 @@ type Limit struct {
 	Kill time.Duration
 }
 
-// prepare runs c.Prepare.
-func (c *Command) prepare() error {
-	for _, f := range c.Prepare {
-		if err := f(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // commit runs c.Commit.
 func (c *Command) commit(p *Process) error {
 	for _, f := range c.Commit {
@@ -183,7 +169,6 @@ type Stage string
 
 // The stages.
 const (
-	StageSetup   Stage = "setup"   // the fork of the command
 	StageBefore  Stage = "before"  // Command.Before
 	StageKeeper  Stage = "keeper"  // Keeper.Steps
 	StageCommand Stage = "command" // Command.Steps
@@ -224,9 +209,6 @@ func Start(c *Command) (*Process, error) {
 func Exec(c *Command) error {
 	if c.Keeper != nil {
 		return errors.New("replacing the process: it can't have a keeper")
-	}
-	if err := c.prepare(); err != nil {
-		return err
 	}
 	if err := c.commit(nil); err != nil {
 		return err

@@ -229,25 +229,6 @@ func TestCallerGone(t *testing.T) {
 	}
 }
 
-// TestPrepareFails: what can't be prepared keeps the command from running, with
-// a keeper and without.
-func TestPrepareFails(t *testing.T) {
-	failure := errors.New("not today")
-	for _, k := range []*Keeper{nil, {}} {
-		marker := filepath.Join(t.TempDir(), "ran")
-		p, err := Start(&Command{
-			Path: "/usr/bin/touch", Args: []string{"touch", marker}, Keeper: k,
-			Prepare: []func() error{func() error { return nil }, func() error { return failure }},
-		})
-		if p != nil || !errors.Is(err, failure) {
-			t.Errorf("got %v, %v", p, err)
-		}
-		if _, err := os.Stat(marker); err == nil {
-			t.Error("the command ran all the same")
-		}
-	}
-}
-
 // TestStoppedAfterItsLastWord: a keeper that somebody stops before it ends is
 // woken, and one that never ends is not waited for.
 func TestStoppedAfterItsLastWord(t *testing.T) {

@@ -14,9 +14,6 @@ const sandboxExec = "/usr/bin/sandbox-exec"
 // start starts a command as a child of the calling process: macOS has no
 // subreaper, so there is no keeper.
 func start(c *Command) (*Process, error) {
-	if err := c.prepare(); err != nil {
-		return nil, err
-	}
 	switch {
 	case c.Keeper != nil:
 		return nil, fmt.Errorf("starting below a keeper: %w", errors.ErrUnsupported)

@@ -39,10 +39,7 @@ func start(c *Command) (p *Process, err error) {
 	if p, err = j.fork(c); err != nil {
 		return nil, err
 	}
-	if err = c.prepare(); err == nil {
-		err = c.commit(p)
-	}
-	if err == nil {
+	if err = c.commit(p); err == nil {
 		err = p.release(c)
 	}
 	if err == nil {
@@ -198,7 +195,7 @@ func (r *stepReport) err(c *Command) error {
 	case stageExec:
 		e.Stage, e.Name = StageExec, c.Path
 	case stageFork:
-		e.Stage, e.Name = StageSetup, "clone(2)"
+		return fmt.Errorf("fork of the command: %w", e.Errno)
 	}
 	return e
 }

@@ -71,7 +71,7 @@ func (s *linuxScene) try(name, promise, means string, plan *enforce.Plan, steps 
 func (s *linuxScene) inChild(plan *enforce.Plan, steps []fork.Step) (unix.Errno, error) {
 	// The keeper waits for the steps, not this process, which may have to
 	// answer some of them (Plan.Mediation). A directory can't be executed.
-	c := &fork.Command{Path: "/", Args: []string{"/"}, Keeper: &fork.Keeper{}}
+	c := &fork.Command{Path: "/", Args: []string{"/"}}
 	if s.listener {
 		f, err := listener()
 		if err != nil {

@@ -38,17 +38,12 @@ func (f *Files) Open(stdin io.Reader, stdout, stderr io.Writer, max int64, over 
 	if err == nil {
 		err = f.output(1, stdout)
 	}
-	if err == nil && !isFile(stderr) && stderr != nil && same(stdout, stderr) {
+	if _, file := stderr.(*os.File); err == nil && !file && stderr != nil && same(stdout, stderr) {
 		f.Command[2] = f.Command[1] // one writer is not written to from two sides
 	} else if err == nil {
 		err = f.output(2, stderr)
 	}
 	return err
-}
-
-func isFile(v any) bool {
-	_, ok := v.(*os.File)
-	return ok
 }
 
 // same reports whether two writers are one; those that can't be compared are not.
