@@ -10,7 +10,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
-	"github.com/zsbx/zsbx/internal/procfs"
+	"github.com/zsbx/zsbx/internal/files"
 )
 
 // refusesUserNS says why an ordinary user gets no user namespace with a say over
@@ -65,7 +65,7 @@ func readSmall(file string) string { return (&asker{}).read(file) }
 
 // read is readSmall, which notes a shortage.
 func (a *asker) read(file string) string {
-	text, err := procfs.Read(file, make([]byte, 64))
+	text, err := files.ReadInto(file, make([]byte, 64))
 	a.note(file, err)
 	line, _, _ := strings.Cut(string(text), "\n")
 	return line

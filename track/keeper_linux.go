@@ -41,8 +41,7 @@ func isKeeper(p Proc) bool {
 // signal, as a keeper does from its first act on. For the uid the owner of /proc/PID is no
 // answer: files below it are root's for a process that is not dumpable.
 func blocksAll(pid int) bool {
-	b, _ := procfs.Read(procfs.Path(pid, "status"), make([]byte, 4096))
-	st := procfs.Status(string(b))
+	st, _ := procfs.StatusOf(procfs.Path(pid, "status"))
 	uids, pids := st["Uid"], st["NSpid"]
 	return len(uids) == 4 && uids[1] == strconv.Itoa(os.Geteuid()) &&
 		slices.Equal(st["Threads"], []string{"1"}) && slices.Equal(st["SigBlk"], []string{allBlocked}) &&

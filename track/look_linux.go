@@ -111,13 +111,13 @@ func (f *found) walk(ctx context.Context, r *Report) error {
 		looks++
 		if empty++; len(ps) > 0 || populated {
 			empty = 0
-			if ctx.Err() != nil {
+			if still++; signalAll(ps, unix.SIGSTOP) > 0 {
+				still = 0
+			}
+			if ctx.Err() != nil { // the next reaping finds these stopped
 				proc.Fill(ps)
 				r.Survivors = ps
 				break
-			}
-			if still++; signalAll(ps, unix.SIGSTOP) > 0 {
-				still = 0
 			}
 			if still < 2 && looks < patience {
 				continue

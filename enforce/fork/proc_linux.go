@@ -6,16 +6,17 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/procfs"
 )
 
 // OuterPid is the number by which this process knows a child of the keeper's
 // that has the number pid in the keeper's own PID namespace; 0 if it has ended.
 func OuterPid(keeper, pid int) int {
-	b, _ := procfs.Read(fmt.Sprintf("/proc/%d/task/%d/children", keeper, keeper), make([]byte, 4096))
+	b, _ := files.ReadInto(fmt.Sprintf("/proc/%d/task/%d/children", keeper, keeper), make([]byte, 4096))
 	for child := range strings.FieldsSeq(string(b)) {
-		status, _ := procfs.Read("/proc/"+child+"/status", make([]byte, 4096))
-		if ids := procfs.Status(string(status))["NSpid"]; len(ids) > 0 && ids[len(ids)-1] == strconv.Itoa(pid) {
+		status, _ := procfs.StatusOf("/proc/" + child + "/status")
+		if ids := status["NSpid"]; len(ids) > 0 && ids[len(ids)-1] == strconv.Itoa(pid) {
 			outer, _ := strconv.Atoi(child)
 			return outer
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"slices"
 	"syscall"
@@ -61,7 +62,7 @@ func Mode(m uint32) fs.FileMode {
 // not block on a FIFO and does not touch a device's state but by opening it. It is
 // os.ReadFile without what a few kilobytes don't need: a start reads some such files.
 func Read(name string, limit int64) ([]byte, error) {
-	fd, err := openRetrying(name, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY)
+	fd, err := open(name, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY)
 	if err != nil {
 		return nil, err
 	}
@@ -73,26 +74,45 @@ func Read(name string, limit int64) ([]byte, error) {
 	if st.Mode&syscall.S_IFMT != syscall.S_IFREG {
 		return nil, &fs.PathError{Op: "read", Path: name, Err: errors.New("it is not a regular file")}
 	}
-	data := make([]byte, 0, max(4096, min(st.Size, limit)+1)) // of /proc the size is 0
+	data, err := readAll(fd, name, make([]byte, 0, max(4096, min(st.Size, limit)+1)), limit) // of /proc the size is 0
+	if err == nil && int64(len(data)) > limit {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("it has %d bytes: the most is %d", max(st.Size, int64(len(data))), limit)}
+	}
+	return data, err
+}
+
+// ReadInto reads a file of whatever kind into b, or into more room where that is too
+// small. It makes three system calls for most.
+func ReadInto(name string, b []byte) ([]byte, error) {
+	fd, err := open(name, syscall.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer syscall.Close(fd)
+	return readAll(fd, name, b[:0], math.MaxInt64)
+}
+
+// readAll appends to b what is in a file, up to its end or to more than limit bytes.
+func readAll(fd int, name string, b []byte, limit int64) ([]byte, error) {
 	for {
-		n, err := syscall.Read(fd, data[len(data):cap(data)])
+		n, err := syscall.Read(fd, b[len(b):cap(b)])
 		switch {
 		case err == syscall.EINTR:
 			continue
 		case err != nil:
 			return nil, &fs.PathError{Op: "read", Path: name, Err: err}
 		case n == 0:
-			return data, nil
+			return b, nil
 		}
-		if data = data[:len(data)+n]; int64(len(data)) > limit {
-			return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("it has %d bytes: the most is %d", max(st.Size, int64(len(data))), limit)}
+		if b = b[:len(b)+n]; int64(len(b)) > limit {
+			return b, nil
 		}
-		data = slices.Grow(data, 1)
+		b = slices.Grow(b, 1)
 	}
 }
 
-// openRetrying is open(2), with a descriptor that closes on exec.
-func openRetrying(name string, flags int) (int, error) {
+// open is open(2), with a descriptor that closes on exec.
+func open(name string, flags int) (int, error) {
 	for {
 		fd, err := syscall.Open(name, flags|syscall.O_CLOEXEC, 0)
 		if err == nil {
@@ -107,7 +127,7 @@ func openRetrying(name string, flags int) (int, error) {
 // List lists at most n entries of a directory, those that come first in it. os.Open
 // would start the runtime's poller, which a directory has no use for.
 func List(dir string, n int) ([]fs.DirEntry, error) {
-	fd, err := openRetrying(dir, syscall.O_RDONLY|syscall.O_DIRECTORY)
+	fd, err := open(dir, syscall.O_RDONLY|syscall.O_DIRECTORY)
 	if err != nil {
 		return nil, err
 	}

@@ -5,35 +5,17 @@ import (
 	"os"
 	"strconv"
 
-	"golang.org/x/sys/unix"
+	"github.com/zsbx/zsbx/internal/files"
 )
 
 // Path is that of one of a process's files.
 func Path(pid int, file string) string { return "/proc/" + strconv.Itoa(pid) + "/" + file }
 
-// Read reads a file of /proc into b, or into more room where that is too small. It
-// makes three system calls for most, and no entry in Go's poller. The error is an
-// *os.PathError.
-func Read(path string, b []byte) ([]byte, error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
-	}
-	defer unix.Close(fd)
-	for n := 0; ; {
-		m, err := unix.Read(fd, b[n:])
-		switch {
-		case err == unix.EINTR:
-			continue
-		case err != nil:
-			return nil, &os.PathError{Op: "read", Path: path, Err: err}
-		case m == 0:
-			return b[:n], nil
-		}
-		if n += m; n == len(b) {
-			b = append(b, make([]byte, n)...)
-		}
-	}
+// StatusOf reads a file with lines as proc_pid_status(5) has them, of at most some
+// kilobytes: what Status gives.
+func StatusOf(path string) (map[string][]string, error) {
+	b, err := files.ReadInto(path, make([]byte, 4096))
+	return Status(string(b)), err
 }
 
 // Look reads what /proc/PID/stat says of a process. The state of one whose first thread
@@ -52,7 +34,7 @@ func Look(pid int) (Stat, error) {
 // LookAt reads the stat file in a directory of /proc, that of a process or a thread.
 func LookAt(dir string) (Stat, error) {
 	var buf [1024]byte // room for the longest line
-	b, err := Read(dir+"/stat", buf[:])
+	b, err := files.ReadInto(dir+"/stat", buf[:])
 	if err != nil {
 		return Stat{}, err
 	}

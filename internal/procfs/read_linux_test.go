@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"os"
 	"testing"
+
+	"github.com/zsbx/zsbx/internal/files"
 )
 
 // TestRead: a file is read whole, however little room there is.
@@ -13,7 +15,7 @@ func TestRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, room := range []int{1, 64, len(want), 2 * len(want)} {
-		if got, err := Read("/proc/self/mountinfo", make([]byte, room)); err != nil || !bytes.Equal(got, want) {
+		if got, err := files.ReadInto("/proc/self/mountinfo", make([]byte, room)); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("into %d bytes: %d of %d, %v", room, len(got), len(want), err)
 		}
 	}

@@ -103,7 +103,10 @@ func (c *Call) Continue()               { c.respond(answer{proceed: true}) }
 func (c *Call) Refuse(errno unix.Errno) { c.respond(refused(errno)) }
 
 // Memory reads n bytes of the caller's memory, once.
-func (c *Call) Memory(at uint64, n int) ([]byte, unix.Errno) { return c.from.memory(at, n) }
+func (c *Call) Memory(at uint64, n int) ([]byte, unix.Errno) {
+	buf := make([]byte, n)
+	return buf, c.from.read(at, buf)
+}
 
 // Text reads a string of the caller's memory, "" if it can't be.
 func (c *Call) Text(at uint64) (out string) {

@@ -54,12 +54,7 @@ func (c caller) descriptor(fd int) (int, unix.Errno) {
 	return got, asErrno(err)
 }
 
-// memory reads n bytes of the caller's memory, once.
-func (c caller) memory(at uint64, n int) ([]byte, unix.Errno) {
-	buf := make([]byte, n)
-	return buf, c.read(at, buf)
-}
-
+// read reads the caller's memory, once.
 func (c caller) read(at uint64, buf []byte) unix.Errno {
 	if len(buf) == 0 {
 		return 0
@@ -85,11 +80,11 @@ type status struct {
 }
 
 func (c caller) status() (status, error) {
-	b, err := procfs.Read(procfs.Path(c.tid, "status"), make([]byte, 4096)) // every connection waits for it where zsbx runs as root
+	fields, err := procfs.StatusOf(procfs.Path(c.tid, "status")) // every connection waits for it where zsbx runs as root
 	if err != nil {
 		return status{}, err
 	}
-	s, ok := parseStatus(string(b))
+	s, ok := parseStatus(fields)
 	if !ok {
 		return status{}, unix.ESRCH
 	}
@@ -103,8 +98,7 @@ func ProcessOf(tid int) int {
 }
 
 // parseStatus is ok if it says who the process is. What is missing is -1.
-func parseStatus(text string) (s status, ok bool) {
-	fields := procfs.Status(text)
+func parseStatus(fields map[string][]string) (s status, ok bool) {
 	number := func(key string, i int) int {
 		if f := fields[key]; i < len(f) {
 			if n, err := strconv.Atoi(f[i]); err == nil {

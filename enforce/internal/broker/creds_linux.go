@@ -4,7 +4,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -79,15 +78,8 @@ func setID(get, set uintptr, id int) bool {
 }
 
 func setGroups(groups []int) bool {
-	if now, err := os.Getgroups(); err == nil && slices.Equal(now, groups) {
-		return true
-	}
-	list := make([]uint32, len(groups)+1)
-	for i, g := range groups {
-		list[i] = uint32(g)
-	}
-	_, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(groups)), uintptr(unsafe.Pointer(&list[0])), 0)
-	return errno == 0
+	now, err := os.Getgroups()
+	return err == nil && slices.Equal(now, groups) || unix.Setgroups(groups) == nil // of this thread, as x/sys has it
 }
 
 // setCapabilities sets the effective ones of this thread, as far as they are permitted.

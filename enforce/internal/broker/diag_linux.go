@@ -38,10 +38,9 @@ type diagRequest struct {
 }
 
 const (
-	diagKind    = 20 // SOCK_DIAG_BY_FAMILY
-	established = 1  // TCP_ESTABLISHED: whoever has a peer has the address of the listener that made it
-	attrName    = 0  // UNIX_DIAG_NAME
-	attrFile    = 1  // UNIX_DIAG_VFS
+	established = 1 // TCP_ESTABLISHED: whoever has a peer has the address of the listener that made it
+	attrName    = 0 // UNIX_DIAG_NAME
+	attrFile    = 1 // UNIX_DIAG_VFS
 )
 
 // boundSockets has a function see each Unix socket without a peer in the network
@@ -58,7 +57,7 @@ func boundSockets(of int, see func(*boundSocket)) error {
 	// The answer is there when the request was sent; the limit is for
 	// kernels that are different.
 	unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1})
-	r := diagRequest{kind: diagKind, flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP, family: unix.AF_UNIX,
+	r := diagRequest{kind: unix.SOCK_DIAG_BY_FAMILY, flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP, family: unix.AF_UNIX,
 		states: ^uint32(1 << established), show: 1<<attrName | 1<<attrFile}
 	r.length = uint32(unsafe.Sizeof(r))
 	if err := unix.Sendto(fd, unsafe.Slice((*byte)(unsafe.Pointer(&r)), r.length), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
@@ -90,7 +89,7 @@ func parseDiag(b []byte, see func(*boundSocket)) (done bool, _ error) {
 			return true, nil
 		case kind == unix.NLMSG_ERROR && len(data) >= 4:
 			return true, unix.Errno(-int32(binary.NativeEndian.Uint32(data)))
-		case kind == diagKind && len(data) >= 16:
+		case kind == unix.SOCK_DIAG_BY_FAMILY && len(data) >= 16:
 			s.parse(data)
 			see(&s)
 		}
@@ -121,8 +120,7 @@ func (s *boundSocket) parse(b []byte) {
 
 // netns is the cookie of a socket's network namespace, 0 before Linux 5.14.
 func netns(fd int) uint64 {
-	const soNetnsCookie = 71
-	n, _ := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, soNetnsCookie)
+	n, _ := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
 	return n
 }
 

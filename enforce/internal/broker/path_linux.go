@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/procfs"
 )
 
@@ -26,7 +27,7 @@ func (c caller) fileSystem(fd int) (device [2]uint32, _ error) {
 	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st); err != nil {
 		return device, err
 	}
-	mounts, err := procfs.Read(procfs.Path(c.tid, "mountinfo"), make([]byte, 4096))
+	mounts, err := files.ReadInto(procfs.Path(c.tid, "mountinfo"), make([]byte, 4096))
 	if err != nil {
 		return device, err
 	}

@@ -96,8 +96,8 @@ const noPidfd = -2
 // PidOf is the number of what a pidfd of a process means (proc_pid_fdinfo(5)): -1 once it
 // has been waited for. It is 0 for one in another PID namespace.
 func PidOf(process string, pidfd int) int {
-	b, _ := procfs.Read("/proc/"+process+"/fdinfo/"+strconv.Itoa(pidfd), make([]byte, 1024))
-	if f := procfs.Status(string(b))["Pid"]; len(f) == 1 {
+	info, _ := procfs.StatusOf("/proc/" + process + "/fdinfo/" + strconv.Itoa(pidfd))
+	if f := info["Pid"]; len(f) == 1 {
 		if pid, err := strconv.Atoi(f[0]); err == nil {
 			return pid
 		}

@@ -139,7 +139,7 @@ func (s *signalCall) ifSameProcess(pid int, sibling bool) answer {
 func (s *signalCall) describe() unix.Errno {
 	put := func(at int, n int) { binary.NativeEndian.PutUint32(s.info[at:], uint32(int32(n))) }
 	if s.told != 0 {
-		b, errno := s.from.memory(s.told, len(s.info))
+		b, errno := s.Memory(s.told, len(s.info))
 		if errno != 0 {
 			return unix.EFAULT
 		}

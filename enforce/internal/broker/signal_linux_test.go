@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/procfs"
 )
 
 // TestDescends: a process outside never passes for one of the session, whenever
@@ -45,12 +47,12 @@ func TestDescends(t *testing.T) {
 }
 
 func TestMaySignal(t *testing.T) {
-	id, ok := parseStatus("Name:\tx\nUid:\t1\t2\t3\t4\nCapEff:\t0000000000000020\n")
+	id, ok := parseStatus(procfs.Status("Name:\tx\nUid:\t1\t2\t3\t4\nCapEff:\t0000000000000020\n"))
 	if !ok || id.uid != 1 || id.identity.uid != 2 || id.suid != 3 || id.identity.fsuid != 4 || id.identity.capabilities != 1<<unix.CAP_KILL {
 		t.Errorf("%+v %v", id, ok)
 	}
 	for _, bad := range []string{"", "Uid:\t1\t2\t3\n", "Uid:\t1\t2\tx\t4\n"} {
-		if _, ok := parseStatus(bad); ok {
+		if _, ok := parseStatus(procfs.Status(bad)); ok {
 			t.Errorf("%q is somebody", bad)
 		}
 	}

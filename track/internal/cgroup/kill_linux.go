@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,8 +25,7 @@ func (g *Group) Kill() (populated bool, err error) {
 	if gone(err) {
 		return false, nil
 	}
-	left, noLine := number(string(b), "populated")
-	return left != 0, errors.Join(err, noLine)
+	return !strings.Contains(string(b), "populated 0\n"), err
 }
 
 func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) }

@@ -2,9 +2,7 @@ package cgroup
 
 import (
 	"errors"
-	"fmt"
 	"path"
-	"strconv"
 	"strings"
 
 	"github.com/zsbx/zsbx/internal/procfs"
@@ -61,14 +59,4 @@ func dirsOf(file, mountinfo string) (dirs []string, _ error) {
 		return nil, ErrNone
 	}
 	return dirs, nil
-}
-
-// number reads one line of a file such as cgroup.events.
-func number(text, key string) (int, error) {
-	for line := range strings.Lines(text) {
-		if k, v, _ := strings.Cut(strings.TrimSpace(line), " "); k == key {
-			return strconv.Atoi(v)
-		}
-	}
-	return 0, fmt.Errorf("no line %q", key)
 }

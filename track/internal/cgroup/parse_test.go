@@ -42,19 +42,6 @@ func TestDirs(t *testing.T) {
 	}
 }
 
-func TestNumber(t *testing.T) {
-	for in, want := range map[string]int{"populated 1\nfrozen 0\n": 1, "frozen 1\npopulated 0\n": 0} {
-		if got, err := number(in, "populated"); err != nil || got != want {
-			t.Errorf("%q: %v %v", in, got, err)
-		}
-	}
-	for _, in := range []string{"frozen 0\n", "", "populated\n", "populated x\n"} {
-		if _, err := number(in, "populated"); err == nil {
-			t.Errorf("%q: an answer without an answer was accepted", in)
-		}
-	}
-}
-
 func TestRefOf(t *testing.T) {
 	const id = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"
 	for path, want := range map[string]bool{

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/procfs"
 )
 
@@ -39,7 +40,7 @@ func Snapshot() (*Table, error) {
 func Fill(ps []Process) {
 	buf := make([]byte, MaxBytes)
 	for i := range ps {
-		if b, err := procfs.Read(procfs.Path(ps[i].Pid, "cmdline"), buf); err == nil {
+		if b, err := files.ReadInto(procfs.Path(ps[i].Pid, "cmdline"), buf); err == nil {
 			if args := strings.TrimRight(string(b), "\x00"); args != "" {
 				ps[i].Argv = CutArgs(strings.Split(args, "\x00"))
 			}
@@ -52,10 +53,10 @@ func Fill(ps []Process) {
 // not start. hidden says that nobody of its user may read it, as ssh-agent(1) has
 // it (PR_SET_DUMPABLE).
 func Getenv(pid int, name string) (value string, hidden bool) {
-	b, err := procfs.Read(procfs.Path(pid, "environ"), make([]byte, 4096))
+	b, err := files.ReadInto(procfs.Path(pid, "environ"), make([]byte, 4096))
 	if len(b) == 0 && !errors.Is(err, os.ErrPermission) { // its first thread has ended, perhaps
 		if t, ok := procfs.OtherThread(pid); ok {
-			b, err = procfs.Read(procfs.Path(pid, "task/"+strconv.Itoa(t.Pid)+"/environ"), make([]byte, 4096))
+			b, err = files.ReadInto(procfs.Path(pid, "task/"+strconv.Itoa(t.Pid)+"/environ"), make([]byte, 4096))
 		}
 	}
 	for v := range strings.SplitSeq(string(b), "\x00") {
@@ -74,7 +75,7 @@ func Here() (Machine, error) {
 		return Machine{}, fmt.Errorf("uname: %w", err)
 	}
 	var buf [64]byte
-	b, err := procfs.Read("/proc/sys/kernel/random/boot_id", buf[:])
+	b, err := files.ReadInto("/proc/sys/kernel/random/boot_id", buf[:])
 	if err != nil {
 		return Machine{}, err
 	}
