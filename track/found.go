@@ -105,13 +105,13 @@ func writeRecord(f *os.File, r *Record) error {
 	return err
 }
 
-// parseRecord reads the Record that b begins with, and checks it for session id. The
-// error is errNewer for one that a later version wrote in a format of its own.
+// parseRecord reads the Record that b begins with, and checks it for session id. One that a
+// later version wrote in a format of its own would be misread.
 func parseRecord(b []byte, id string) (r Record, err error) {
 	err = json.NewDecoder(bytes.NewReader(b)).Decode(&r) // goes on after a field of another type
 	switch {
 	case r.Version > recordVersion:
-		err = fmt.Errorf("%w (format %d, this one reads %d)", errNewer, r.Version, recordVersion)
+		err = fmt.Errorf("the session was recorded by a newer version of zsbx (format %d, this one reads %d)", r.Version, recordVersion)
 	case err == nil:
 		err = r.check(id)
 	}

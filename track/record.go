@@ -1,7 +1,6 @@
 package track
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -19,10 +18,6 @@ import (
 const recordVersion = 1
 
 const maxRecord = 64 << 10 // bytes; a longer file was not written by us
-
-// errNewer says that a record was written by a later version of this package
-// in a format that this one would misread.
-var errNewer = errors.New("the session was recorded by a newer version of zsbx")
 
 // ProcID identifies one process for as long as its machine is not restarted, and
 // Proc is what can be seen of it from outside.

@@ -16,7 +16,6 @@ type news struct {
 	timedOut, exited bool // the command was asked to end, and did
 	emptied          bool // nothing is left, says the keeper
 	lost             bool // the keeper is gone without a word
-	killed           int  // processes that the keeper had to kill
 }
 
 // Next waits for the next event of the command. After fork.Emptied, and without a
@@ -44,7 +43,7 @@ func (s *Session) Next() (ev fork.Event, err error) {
 	case ev.Kind == fork.Emptied && s.process.KeeperPid == 0:
 		return fork.Event{}, io.EOF // the command has ended; nobody can say so of the session
 	case ev.Kind == fork.Emptied:
-		s.news.emptied, s.news.killed = true, ev.Killed
+		s.news.emptied = true
 	}
 	return ev, err
 }
@@ -110,7 +109,6 @@ func (s *Session) Close(ctx context.Context) (Report, error) {
 		return r, s.process.Close()
 	case s.news.emptied:
 		s.proveEmpty(&r)
-		r.Killed = max(r.Killed, s.news.killed)
 	default:
 		_ = s.Kill() // a keeper that is gone shows soon
 		if err := s.reap(ctx, &r); err != nil || r.Left() {
@@ -129,7 +127,7 @@ func (s *Session) Close(ctx context.Context) (Report, error) {
 func (s *Session) nothingLeft() bool {
 	for try := 0; s.news.exited && try < 2; try++ {
 		if s.listen(); s.empty() {
-			s.news.emptied, s.news.killed = true, int(s.word.Killed)
+			s.news.emptied = true
 			return true
 		}
 		time.Sleep(300 * time.Microsecond)

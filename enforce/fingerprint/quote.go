@@ -7,12 +7,6 @@ import (
 	"unicode/utf8"
 )
 
-// Why a text can't be written into a profile.
-var (
-	ErrNotUTF8 = errors.New("it is not valid UTF-8")
-	ErrControl = errors.New("it has a control character")
-)
-
 // literalLimit is the longest string literal, in bytes, that a profile has.
 // The reader of the TinyScheme interpreter that Seatbelt's compiler descends
 // from keeps a literal in 256 bytes; longer texts are joined from parts.
@@ -21,14 +15,14 @@ const literalLimit = 200
 // Quote writes s as a string of the profile language. Only the double quote and
 // the backslash are special inside one; every other byte stands for itself. Go's
 // %q and JSON write escapes that the language does not know, and the rule would
-// then name another path without any error. It is ErrNotUTF8 or ErrControl for
-// what can't be written.
+// then name another path without any error. What is not UTF-8, or has a control
+// character, can't be written.
 func Quote(s string) (string, error) {
 	if !utf8.ValidString(s) {
-		return "", ErrNotUTF8
+		return "", errors.New("it is not valid UTF-8")
 	}
 	if strings.ContainsFunc(s, unicode.IsControl) {
-		return "", ErrControl
+		return "", errors.New("it has a control character")
 	}
 	if len(s) <= literalLimit {
 		return literal(s), nil

@@ -3,7 +3,6 @@ package testkit
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -49,16 +48,6 @@ func NeedLandlock(t testing.TB, have, want int, why string) {
 	default:
 		t.Skipf("the kernel is too old: version %d of Landlock is needed, it has %d", want, have)
 	}
-}
-
-// NeedProgram gives the path of a program that is a feature.
-func NeedProgram(t testing.TB, f Feature) string {
-	t.Helper()
-	path, err := exec.LookPath(string(f))
-	if err != nil {
-		Lacks(t, f, err)
-	}
-	return path
 }
 
 // Condition answers a script that asks for a feature: has, or an error where the

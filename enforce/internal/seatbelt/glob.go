@@ -111,7 +111,7 @@ func classRegex(ranges []rune) (string, error) {
 		case lo == hi && strings.ContainsRune(" !#$%&'()*+,.:;<=>@_{|}~", lo):
 			class.WriteRune(lo)
 		default:
-			return "", fmt.Errorf("%w: the class with %q to %q", errGlobSyntax, lo, hi)
+			return "", fmt.Errorf("the glob cannot be written as a regular expression: the class with %q to %q", lo, hi)
 		}
 	}
 	return open + class.String() + end, nil

@@ -1,6 +1,7 @@
 package seatbelt
 
 import (
+	"errors"
 	"path"
 	"strings"
 
@@ -37,13 +38,13 @@ var rootLinks = map[string]string{
 // resolved on a Mac.
 func Path(p string) (string, error) {
 	if !strings.HasPrefix(p, "/") {
-		return "", ErrNotAbs
+		return "", errors.New("it is not an absolute path")
 	}
 	if len(p) > 1 {
 		p = strings.TrimSuffix(p, "/")
 	}
 	if path.Clean(p) != p {
-		return "", ErrNotClean
+		return "", errors.New(`it has an empty, "." or ".." element`)
 	}
 	if rest, ok := strings.CutPrefix(p, dataVolume); ok && strings.HasPrefix(rest, "/") {
 		for _, f := range firmlinks {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zsbx/zsbx/enforce/fingerprint"
 	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -30,20 +29,19 @@ func macPolicy(paths ...policy.Path) *policy.Resolved {
 
 func TestSeatbeltProfileRefuses(t *testing.T) {
 	for _, c := range []struct {
-		path string
-		want error
+		path, want string
 	}{
-		{"/Users/u/a\nb", fingerprint.ErrControl},
-		{"/Users/u/a\x00b", fingerprint.ErrControl},
-		{"/Users/u/a\u0085b", fingerprint.ErrControl},
-		{"/Users/u/\xff", fingerprint.ErrNotUTF8},
-		{"proj", seatbelt.ErrNotAbs},
-		{"/Users/u/../v", seatbelt.ErrNotClean},
-		{"/Users//u", seatbelt.ErrNotClean},
+		{"/Users/u/a\nb", "control character"},
+		{"/Users/u/a\x00b", "control character"},
+		{"/Users/u/a\u0085b", "control character"},
+		{"/Users/u/\xff", "UTF-8"},
+		{"proj", "not an absolute path"},
+		{"/Users/u/../v", `".." element`},
+		{"/Users//u", `".." element`},
 	} {
 		_, err := seatbelt.Profile(macPolicy(flag(c.path, policy.Read, fs.ModeDir)), seatbelt.Options{})
 		var pe *seatbelt.ProfileError
-		if !errors.Is(err, c.want) || !errors.As(err, &pe) || pe.Origin.Source != "--ro" {
+		if !errors.As(err, &pe) || !strings.Contains(err.Error(), c.want) || pe.Origin.Source != "--ro" {
 			t.Errorf("%q: %v, want %v with its origin", c.path, err, c.want)
 		}
 	}

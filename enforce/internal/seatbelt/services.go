@@ -2,6 +2,7 @@ package seatbelt
 
 import (
 	_ "embed"
+	"errors"
 	"strconv"
 
 	"github.com/zsbx/zsbx/enforce/fingerprint"
@@ -48,7 +49,7 @@ func (w *sbpl) network(r *policy.Resolved) {
 	case policy.NetNone:
 		w.section("network: none")
 	default:
-		w.fail(string(r.Net.Mode), r.Net.From, errNetMode)
+		w.fail(string(r.Net.Mode), r.Net.From, errors.New("the network mode is unknown"))
 	}
 }
 

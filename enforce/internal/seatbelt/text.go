@@ -1,7 +1,6 @@
 package seatbelt
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,14 +24,6 @@ func (e *ProfileError) Error() string {
 
 // Unwrap gives the reason.
 func (e *ProfileError) Unwrap() error { return e.Err }
-
-// The reasons why a text is refused, beside those of fingerprint.Quote.
-var (
-	ErrNotAbs     = errors.New("it is not an absolute path")
-	ErrNotClean   = errors.New(`it has an empty, "." or ".." element`)
-	errGlobSyntax = errors.New("the glob cannot be written as a regular expression")
-	errNetMode    = errors.New("the network mode is unknown")
-)
 
 // comment makes s fit for a comment that ends with the line: nothing in a path or in the
 // name of a policy file can end the comment and begin a rule.
