@@ -138,7 +138,7 @@ func (v *view) orphans(listed []Info) (found []Info) {
 		for _, c := range v.Children(k.Pid) { // another keeper may have the session that it names
 			id := sessionOf(c)
 			if isID(id) && !slices.ContainsFunc(listed, func(i Info) bool { return i.ID == id }) {
-				o.ID, o.Record.ID = id, id
+				o.ID = id
 			}
 		}
 		found = append(found, o)

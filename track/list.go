@@ -31,9 +31,8 @@ func (l Life) Stale() bool { return l == Ended || l == Lost }
 
 // Info is a session in the store and what is alive of it.
 type Info struct {
-	ID     string
+	Record       // of one that can't be read as far as it is known
 	Err    error // why some of its files can't be read; what is known is set all the same
-	Record Record
 	Life   Life
 	Procs  []Proc // the living processes, without keeper and supervisor
 }
@@ -82,7 +81,7 @@ func (s *Store) Get(ref string) (Info, error) {
 	defer f.close()
 	infos, _, err := look([]*found{f})
 	if len(infos) == 0 {
-		return Info{ID: f.record.ID}, err
+		return Info{Record: f.record}, err
 	}
 	return infos[0], err
 }
@@ -103,7 +102,7 @@ func look(fs []*found) (infos []Info, _ *view, _ error) {
 		if !v.Has(f.record.Keeper) && !f.refresh() {
 			continue
 		}
-		i := Info{ID: f.record.ID, Err: f.damage, Life: f.away(here)}
+		i := Info{Err: f.damage, Life: f.away(here)}
 		if i.Life == "" {
 			v.findKeeper(f)
 			i.Procs = v.procs(f)

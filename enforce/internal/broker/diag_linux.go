@@ -2,6 +2,7 @@ package broker
 
 import (
 	"encoding/binary"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -76,26 +77,20 @@ func boundSockets(of int, see func(*boundSocket)) error {
 
 // parseDiag reads the messages of one packet, and reports whether they are the last.
 func parseDiag(b []byte, see func(*boundSocket)) (done bool, _ error) {
-	const header = 16 // struct nlmsghdr: length, type, flags and the rest
 	var s boundSocket
-	for len(b) >= header {
-		length := int(binary.NativeEndian.Uint32(b))
-		if length < header || length > len(b) {
-			return true, unix.EBADMSG
-		}
-		data := b[header:length]
-		switch kind := binary.NativeEndian.Uint16(b[4:]); {
+	messages, err := syscall.ParseNetlinkMessage(b)
+	for _, m := range messages {
+		switch kind := m.Header.Type; {
 		case kind == unix.NLMSG_DONE:
 			return true, nil
-		case kind == unix.NLMSG_ERROR && len(data) >= 4:
-			return true, unix.Errno(-int32(binary.NativeEndian.Uint32(data)))
-		case kind == unix.SOCK_DIAG_BY_FAMILY && len(data) >= 16:
-			s.parse(data)
+		case kind == unix.NLMSG_ERROR && len(m.Data) >= 4:
+			return true, unix.Errno(-int32(binary.NativeEndian.Uint32(m.Data)))
+		case kind == unix.SOCK_DIAG_BY_FAMILY && len(m.Data) >= 16:
+			s.parse(m.Data)
 			see(&s)
 		}
-		b = b[min(len(b), (length+3)&^3):]
 	}
-	return false, nil
+	return false, err
 }
 
 // parse reads struct unix_diag_msg and the attributes behind it.
