@@ -286,3 +286,30 @@ func TestReapInTime(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
+
+// TestReapLate: a reaping that has no time at all, as one among a fork bomb's processes,
+// has stopped what it saw, so that the next one has less to do.
+func TestReapLate(t *testing.T) {
+	o := Options{Tracker: Subtree, Store: tempStore(t)}
+	s := supervise(t, o, "keep", "sleepers")
+	eventually(t, "all processes run", func() bool { return len(marked(t, s.id)) == 6 })
+	if err := unix.Kill(s.keeper, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait()
+	eventually(t, "the command is dead, the others live", func() bool { return len(one(t, o.Store).Procs) == 5 })
+	late, cancel := context.WithCancel(context.Background())
+	cancel()
+	r, err := o.Store.Reap(late, s.id)
+	if err != nil || r.Removed || len(r.Survivors) != 5 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	for _, p := range r.Survivors {
+		eventually(t, "it is stopped", func() bool { now, err := proc.Look(p.Pid); return err != nil || now.Stopped() })
+	}
+	r, err = o.Store.Reap(deadline(t), s.id)
+	if err != nil || r.Left() || r.Killed != 5 || len(marked(t, s.id)) > 0 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+}
