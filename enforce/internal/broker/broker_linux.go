@@ -150,6 +150,10 @@ func (m *Broker) serve() {
 	} else {
 		m.self = st.identity
 	}
+	var err error
+	if m.session.pidfd, err = unix.PidfdOpen(m.session.top, 0); err != nil { // then nobody is the session's
+		m.session.pidfd = -1
+	}
 	m.queue.wakeFast()
 	m.lead()
 	<-m.over
@@ -160,7 +164,7 @@ func (m *Broker) serve() {
 		m.workers.Wait()
 		m.queue.close()
 		unix.Close(m.stop[0])
-		m.session.close()
+		unix.Close(m.session.pidfd)
 	}()
 }
 

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"strconv"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -12,41 +11,21 @@ import (
 // session is whose processes a command may signal: all below top, which is the
 // keeper, and none of them.
 type session struct {
-	top int // its number; 0 before it was forked
-
-	once  sync.Once
+	top   int // its number
 	pidfd int // of top, whose number is its own until it has been waited for; -1 if there is none
-}
-
-// open gives the pidfd of the session's top.
-func (s *session) open() int {
-	s.once.Do(func() {
-		var err error
-		if s.pidfd, err = unix.PidfdOpen(s.top, 0); err != nil {
-			s.pidfd = -1
-		}
-	})
-	return s.pidfd
-}
-
-func (s *session) close() {
-	if s.pidfd > 0 {
-		unix.Close(s.pidfd)
-	}
 }
 
 // member reports whether a process is the session's, if its number is kept from being used
 // again by a pidfd that is still good afterwards. Where it changes
 // parents just then, it is looked at again.
 func (s *session) member(pid int) bool {
-	top := s.open()
-	if top < 0 || pid == s.top {
+	if s.pidfd < 0 || pid == s.top {
 		return false
 	}
 	parent := func(pid int) (int, bool) { st, err := procfs.Look(pid); return st.Parent, err == nil }
 	for range 4 {
 		if descends(pid, s.top, parent) {
-			return unix.PidfdSendSignal(top, 0, nil, 0) != unix.ESRCH
+			return unix.PidfdSendSignal(s.pidfd, 0, nil, 0) != unix.ESRCH
 		}
 	}
 	return false
