@@ -264,31 +264,3 @@ func TestUnheard(t *testing.T) {
 		}
 	})
 }
-
-// TestNoKeeperNoWord: without a keeper, as on macOS, the command's end is no word of the
-// session's, which Close has to search for what is left.
-func TestNoKeeperNoWord(t *testing.T) {
-	o := Options{Store: tempStore(t), Tracker: Subtree}
-	s, err := Begin(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := runShell(t, "setsid sleep 1000 <&- >&- 2>&- & exit 0")
-	c.Env = setEnv(c.Env, SessionEnv, s.ID())
-	if s.process, err = fork.Start(c); err != nil {
-		t.Fatal(err)
-	}
-	for err == nil {
-		_, err = s.Next()
-	}
-	if err != io.EOF {
-		t.Error(err)
-	}
-	r, err := s.Close(deadline(t))
-	if err != nil || r.Proof || r.Killed != 1 {
-		t.Errorf("%+v, %v", r, err)
-	}
-	if left := marked(t, s.ID()); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
-}
