@@ -1,11 +1,9 @@
 package policy
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -31,18 +29,16 @@ func (p *Policy) EncodeTOML(w io.Writer) error {
 	return err
 }
 
-// EncodeJSON writes the policy as a file that Decode reads as the same
-// meaning. JSON has no comments: the origins are lost. It fails as EncodeTOML
-// does.
+// EncodeJSON writes the policy as a file of one line that Decode reads as the
+// same meaning. JSON has no comments: the origins are lost. It fails as
+// EncodeTOML does.
 func (p *Policy) EncodeJSON(w io.Writer) error {
 	text, err := p.toml()
 	var all map[string]any
 	if err = cmp.Or(err, toml.Unmarshal([]byte(text), &all)); err != nil {
 		return err
 	}
-	var b bytes.Buffer
-	_ = json.Indent(&b, object.Of(all), "", "  ") // no error: it is JSON
-	_, err = fmt.Fprintln(w, b.String())
+	_, err = w.Write(object.Of(all))
 	return err
 }
 

@@ -55,9 +55,9 @@ func (h Hint) TOML() string {
 
 // JSON is the policy on one line, nil for none.
 func (h Hint) JSON() json.RawMessage {
-	var b, line bytes.Buffer
-	if h.Policy == nil || h.Policy.EncodeJSON(&b) != nil || json.Compact(&line, b.Bytes()) != nil {
+	var b bytes.Buffer
+	if h.Policy == nil || h.Policy.EncodeJSON(&b) != nil {
 		return nil
 	}
-	return line.Bytes()
+	return b.Bytes()
 }
