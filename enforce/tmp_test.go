@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -38,14 +39,14 @@ func TestPrivateTmp(t *testing.T) {
 		{name: "the temporary directory is denied", deny: "/tmp/zsbx-*", want: ""},
 		{name: "no temporary directory: --shared-tmp, --no-baseline", temp: "-", want: ""},
 		{name: "it is elsewhere", temp: "/deep/tmp/zsbx-1", want: "/tmp[] /var/tmp[]"},
-		{name: "read below", rules: "ro /tmp/proj", want: "/var/tmp[]", why: "/tmp as outside, closed but for what is allowed: /tmp/proj (--ro)"},
+		{name: "read below", rules: "ro /tmp/proj", want: "/var/tmp[]", why: "/tmp as outside, closed but for what is allowed: /tmp/proj is allowed (--ro)"},
 		{name: "written below", rules: "rw /tmp/proj", want: "/var/tmp[]"},
 		{name: "itself", rules: "rw /tmp", want: "/var/tmp[]"},
 		{name: "what is around", rules: "ro /", want: ""},
 		{name: "what is around the other", rules: "ro /var", want: "/tmp[/tmp/zsbx-1]"},
 		{name: "the working directory", dir: "/tmp/proj", want: "/var/tmp[]", why: "the working directory"},
 		{name: "the working directory itself", dir: "/tmp", want: "/var/tmp[]"},
-		{name: "a socket", socket: "/tmp/s/sock", want: "/tmp[/tmp/zsbx-1 /tmp/s/sock] /var/tmp[]"},
+		{name: "a socket", socket: "/tmp/s/sock", want: "/tmp[/tmp/s/sock /tmp/zsbx-1] /var/tmp[]"},
 		{name: "a directory of sockets", socket: "/tmp/s", want: "/var/tmp[]"},
 		{name: "a link", rules: "rw /tmp/s/deep", want: "/tmp[/tmp/zsbx-1 /tmp/s/deep->/w] /var/tmp[]"},
 		{name: "one leads to the other", host: linked, want: "/tmp[/tmp/zsbx-1]"},
@@ -122,16 +123,16 @@ func tmpText(p *Plan) string {
 	}
 	var out []string
 	for _, d := range p.Mounts.Private {
-		if d.Size == 0 {
+		if d.Kind != "tmpfs" || d.Path == mounts.ShmDir {
 			continue
 		}
 		var in []string
 		for _, b := range d.Back {
 			in = append(in, b.Path)
 		}
-		for _, s := range d.Stubs {
-			if s.To != "" {
-				in = append(in, s.Path+"->"+s.To)
+		for _, b := range d.Made {
+			if b.To != "" {
+				in = append(in, b.Path+"->"+b.To)
 			}
 		}
 		out = append(out, fmt.Sprintf("%s%v", d.Path, in))

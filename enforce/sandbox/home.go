@@ -3,6 +3,7 @@ package sandbox
 import (
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/zsbx/zsbx/enforce"
@@ -12,22 +13,30 @@ import (
 // command: directories, which end in "/", and files at the top. It follows no links, nor
 // one that the command has put in the directory's place.
 func homeWrites(plan *enforce.Plan) (out []string) {
-	if plan == nil || plan.Mounts.Home() == nil {
+	if plan == nil || plan.Mounts == nil {
 		return nil
 	}
-	d := plan.Mounts.Home()
-	_ = filepath.WalkDir(d.From, func(p string, e fs.DirEntry, err error) error {
-		rel, below := strings.CutPrefix(p, d.From+"/")
-		if err != nil || e.IsDir() || !below || d.Makes(d.Path+"/"+rel) {
-			return nil // what can't be looked into has been told by what lies around it
+	for _, d := range plan.Mounts.Private {
+		if d.From == "" {
+			continue
 		}
-		// A directory at the top is one program's, and in these places one further down.
-		parts := strings.SplitAfter(rel, "/")
-		deep := max(1, map[string]int{".cache/": 2, ".config/": 2, ".local/": 3}[parts[0]])
-		if in := d.Path + "/" + strings.Join(parts[:min(deep, len(parts))], ""); len(out) == 0 || out[len(out)-1] != in {
-			out = append(out, in)
+		kept := make(map[string]bool)
+		for _, b := range slices.Concat(d.Made, d.Back) {
+			kept[b.Path] = true
 		}
-		return nil
-	})
+		_ = filepath.WalkDir(d.From, func(p string, e fs.DirEntry, err error) error {
+			rel, below := strings.CutPrefix(p, d.From+"/")
+			if err != nil || e.IsDir() || !below || kept[d.Path+"/"+rel] {
+				return nil // what can't be looked into has been told by what lies around it
+			}
+			// A directory at the top is one program's, and in these places one further down.
+			parts := strings.SplitAfter(rel, "/")
+			deep := max(1, map[string]int{".cache/": 2, ".config/": 2, ".local/": 3}[parts[0]])
+			if in := d.Path + "/" + strings.Join(parts[:min(deep, len(parts))], ""); len(out) == 0 || out[len(out)-1] != in {
+				out = append(out, in)
+			}
+			return nil
+		})
+	}
 	return out
 }

@@ -177,7 +177,7 @@ func (w *World) Index() *World {
 			x.private, x.rights = true, x.rights|d.Rights
 			for _, b := range d.Back {
 				y := point(b.Path)
-				y.back, y.readOnly, y.noExec = true, y.readOnly || b.Access&policy.Write == 0, b.Access&policy.Exec == 0
+				y.back, y.readOnly, y.noExec = true, b.Access&policy.Write == 0, b.Access&policy.Exec == 0
 			}
 		}
 	}

@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"io/fs"
-	"path"
 	"slices"
 
-	"github.com/zsbx/zsbx/enforce/internal/deny"
 	"github.com/zsbx/zsbx/enforce/internal/landlock"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -27,22 +25,15 @@ func (q *Request) home(mp *Plan) string {
 		return q.NoHome
 	}
 	home, why := PrivateHome(r, q.Host)
-	if why = cmp.Or(why, q.openSocket(home)); why != "" {
+	stays := func(t policy.Path) bool {
+		return t.Path != home && policy.Within(t.Path, home) && (t.Access&policy.Read != 0 || t.Mode&fs.ModeSocket != 0)
+	}
+	if why = cmp.Or(why, q.taken(home, stays)); why != "" {
 		return why
 	}
 	const all = policy.Read | policy.Write | policy.Exec
-	d := PrivateDir{Path: home, Kind: bind, From: r.TempDir + "/.home", Rights: landlock.Rights(all, home, fs.ModeDir, q.Handled)}
-	var inside []deny.Tree
-	for _, t := range q.Trees {
-		within := policy.Within(t.Path, home)
-		if policy.Within(home, t.Path) || within && t.Access&policy.Read == 0 {
-			return fmt.Sprintf("%s (%s) is around it, or not to be read", t.Path, t.Origin)
-		}
-		if within {
-			inside = append(inside, t)
-		}
-	}
-	q.keep(&d, inside)
+	d := PrivateDir{Path: home, From: r.TempDir + "/.home", Rights: landlock.Rights(all, home, fs.ModeDir, q.Handled)}
+	q.keep(&d)
 	if len(d.Back) > maxBack {
 		return fmt.Sprintf("%d paths in it are allowed, more than %d", len(d.Back), maxBack)
 	}
@@ -66,59 +57,43 @@ func PrivateHome(r *policy.Resolved, host *policy.Host) (home, why string) {
 	return home, ""
 }
 
-// keep finds what stays in a private directory: trees, unless one around has as many
-// rights, which it has, too; the sockets that may be connected to, the links by which
-// rules were named, and the working directory.
-func (q *Request) keep(d *PrivateDir, trees []deny.Tree) {
-	r := q.Policy
-	slices.SortStableFunc(trees, func(a, b deny.Tree) int { return landlock.ComparePaths(a.Path, b.Path) })
-	for _, t := range trees {
-		around := d.around(t.Path)
-		switch {
-		case around == nil:
-			d.need(t.Path, t.Mode, "")
-		case around.Path == t.Path:
-			around.Access |= t.Access
-			continue
-		case t.Access&^around.Access == 0:
-			continue
-		default:
-			t.Access |= around.Access
-		}
-		d.Back = append(d.Back, Back{t.Path, t.ID, t.Access})
-	}
-	for _, s := range r.Net.Unix {
-		if policy.Within(s.Path, d.Path) && d.around(s.Path) == nil {
-			d.need(s.Path, s.Mode, "")
-			d.Back = append(d.Back, Back{s.Path, s.ID, 0})
+// keep finds what stays in a private directory: what is allowed there, unless what is
+// around has as many rights, which it has, too; the sockets that may be connected to, the
+// links by which rules were named, and the working directory.
+func (q *Request) keep(d *PrivateDir) {
+	var all []Back
+	add := func(b Back) {
+		if b.Path != d.Path && policy.Within(b.Path, d.Path) {
+			all = append(all, b)
 		}
 	}
-	for _, p := range slices.Concat(r.Paths, r.Net.Unix) {
+	for _, t := range q.Trees {
+		add(Back{Path: t.Path, Mode: t.Mode, ID: t.ID, Access: t.Access})
+	}
+	for _, s := range q.Policy.Net.Unix {
+		add(Back{Path: s.Path, Mode: s.Mode, ID: s.ID})
+	}
+	for _, p := range slices.Concat(q.Policy.Paths, q.Policy.Net.Unix) {
 		for _, l := range p.Links {
-			if !policy.Within(l, d.Path) {
-				continue
-			}
-			if to, err := q.Host.Readlink(l); err == nil {
-				d.need(l, fs.ModeSymlink, to)
-			}
+			add(Back{Path: l, Mode: fs.ModeSymlink})
 		}
 	}
-	d.need(r.Dir, fs.ModeDir, "")
-	slices.SortFunc(d.Stubs, func(a, b Stub) int { return landlock.ComparePaths(a.Path, b.Path) })
-}
-
-// need has something made in the directory, and those above it.
-func (d *PrivateDir) need(p string, mode fs.FileMode, to string) {
-	for ; p != d.Path && policy.Within(p, d.Path) && d.around(p) == nil; p, mode, to = path.Dir(p), fs.ModeDir, "" {
-		if !d.Makes(p) {
-			d.Stubs = append(d.Stubs, Stub{p, mode, to})
+	add(Back{Path: q.Policy.Dir, Mode: fs.ModeDir})
+	slices.SortStableFunc(all, func(a, b Back) int { return landlock.ComparePaths(a.Path, b.Path) })
+	for _, b := range slices.Compact(all) {
+		around := d.around(b.Path)
+		if around != nil {
+			b.Access |= around.Access
+		}
+		switch {
+		case around != nil && b.Access == around.Access:
+		case b.ID != policy.FileID{}:
+			d.Back = append(d.Back, b)
+		default:
+			b.To, _ = q.Host.Readlink(b.Path) // of a directory it is ""
+			d.Made = append(d.Made, b)
 		}
 	}
-}
-
-// Makes reports whether a path is one of the Stubs.
-func (d *PrivateDir) Makes(p string) bool {
-	return slices.ContainsFunc(d.Stubs, func(s Stub) bool { return s.Path == p })
 }
 
 // around is the innermost of what is mounted there that a path lies in, nil for none.
@@ -131,19 +106,6 @@ func (d *PrivateDir) around(p string) *Back {
 	return nil
 }
 
-// Home is the private home directory, nil for none.
-func (mp *Plan) Home() *PrivateDir {
-	if mp == nil {
-		return nil
-	}
-	for i := range mp.Private {
-		if mp.Private[i].Kind == bind {
-			return &mp.Private[i]
-		}
-	}
-	return nil
-}
-
 // PrivateIn is the private directory of files that a path lies in, "" for none: what
 // is there outside, the command does not see.
 func (mp *Plan) PrivateIn(p string) string {
@@ -151,7 +113,7 @@ func (mp *Plan) PrivateIn(p string) string {
 		return ""
 	}
 	for _, d := range mp.Private {
-		if (d.Kind == tmpfs || d.Kind == bind) && policy.Within(p, d.Path) && d.around(p) == nil {
+		if (d.Kind == tmpfs || d.From != "") && policy.Within(p, d.Path) && d.around(p) == nil {
 			return d.Path
 		}
 	}

@@ -211,9 +211,6 @@ func (mp *Plan) String() string {
 		detail += "; its own process ids"
 	}
 	for _, d := range mp.Private {
-		if d.Size > 0 {
-			continue // Result.Tmp tells
-		}
 		detail += "; " + d.Path + " of its own"
 	}
 	if mp.Writable != nil {

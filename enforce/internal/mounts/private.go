@@ -23,25 +23,20 @@ import (
 // as long as the command's processes.
 type PrivateDir struct {
 	Path   string
-	Kind   string // of the file system: tmpfs or devpts
+	Kind   string // of the file system: tmpfs, devpts or proc; "" with From
 	Rights uint64 // what Landlock allows in it, and in all that is mounted there
-	Size   int    // the most that a tmpfs holds, in percent of the memory; 0 for its default, 50
+	Size   int    // the most that a tmpfs holds, in percent of the memory
 	From   string // the directory that is made and put there, in the place of a file system
-	Stubs  []Stub // the outer ones first
-	Back   []Back // likewise
+	Made   []Back // what is only made in it: links that are there outside, the working directory
+	Back   []Back // what is mounted in it, the outer ones first
 }
 
-// Stub is made in a private directory: a link that is there outside, or what something
-// is mounted on. What else is in the directory, the command made.
-type Stub struct {
-	Path string
-	Mode fs.FileMode // its type
-	To   string      // of a link
-}
-
-// Back is what lies in a private directory at its own name, as it does outside.
+// Back is what lies in a private directory at its own name, as it does outside. What
+// else is in the directory, the command made.
 type Back struct {
 	Path   string
+	Mode   fs.FileMode   // its type
+	To     string        // of a link
 	ID     policy.FileID // what it has to be when it is mounted
 	Access policy.Access // the mount takes back what else the directory's rights allow, but for reading
 }
@@ -50,7 +45,6 @@ type Back struct {
 const (
 	tmpfs  = "tmpfs"  // tmpfs(5): files in memory
 	devpts = "devpts" // pseudo-terminals (pts(4)), a set of its own
-	bind   = "bind"   // no file system of its own, but a directory of another one
 	proc   = "proc"   // the processes of the PID namespace (proc(5)), read-only
 )
 
@@ -66,15 +60,18 @@ const (
 // tmpDirs are where programs that do not ask for TMPDIR make their files.
 func tmpDirs() []string { return []string{"/tmp", "/var/tmp"} }
 
-// tmpShare is the most that a private directory for temporary files holds, in
-// percent of the machine's memory (tmpfs(5), size).
-const tmpShare = 25
+// The most that a private directory for temporary files, or for shared memory, holds,
+// in percent of the machine's memory (tmpfs(5), size).
+const (
+	tmpShare = 25
+	shmShare = 50
+)
 
 // private plans what the command does not share with other programs. It says
 // why it shares System V IPC all the same, or "".
 func (q *Request) private(mp *Plan) (shares string) {
 	if !q.ShareTerminals {
-		q.ofBaseline(mp, PtsDir, devpts)
+		q.ofBaseline(mp, PrivateDir{Path: PtsDir, Kind: devpts})
 	}
 	if q.ShareIPC {
 		return ""
@@ -83,7 +80,7 @@ func (q *Request) private(mp *Plan) (shares string) {
 	if policy.Within(q.Policy.TempDir, ShmDir) {
 		return cmp.Or(q.NoIPC, "the temporary directory lies in "+ShmDir)
 	}
-	q.ofBaseline(mp, ShmDir, tmpfs)
+	q.ofBaseline(mp, PrivateDir{Path: ShmDir, Kind: tmpfs, Size: shmShare})
 	return q.NoIPC
 }
 
@@ -91,47 +88,37 @@ func (q *Request) private(mp *Plan) (shares string) {
 // names it, or something in it, means what is there. No rule is made for it
 // then: by another mount of the same file system it would lead to what is
 // covered, and Landlock does not look at it on the way up from what covers it.
-func (q *Request) ofBaseline(mp *Plan, dir, kind string) {
-	i := baselineDir(q.Policy, dir)
+func (q *Request) ofBaseline(mp *Plan, d PrivateDir) {
+	i := baselineDir(q.Policy, d.Path)
 	if i < 0 {
 		return
 	}
 	at := q.Policy.Paths[i].Path
-	own := func(t policy.Path) bool { return ofBaseline(t) && policy.Within(t.Path, at) }
+	own := func(t policy.Path) bool {
+		within := policy.Within(t.Path, at)
+		return within && ofBaseline(t) || !within && t.Access&policy.Write == 0
+	}
 	var access policy.Access
 	for _, t := range q.Trees {
 		if t.Path == at {
 			access |= t.Access
 		}
 	}
-	if access == 0 || q.taken(at, policy.Write, own) != "" {
+	if access == 0 || policy.Within(q.Policy.Dir, at) || q.taken(at, own) != "" {
 		return
 	}
-	mp.Private = append(mp.Private, PrivateDir{Path: at, Kind: kind, Rights: landlock.Rights(access, at, fs.ModeDir, q.Handled)})
+	d.Path, d.Rights = at, landlock.Rights(access, at, fs.ModeDir, q.Handled)
+	mp.Private = append(mp.Private, d)
 	mp.Mounts = slices.DeleteFunc(mp.Mounts, func(o Mount) bool { return policy.Within(o.Path, at) })
 	mp.Writable = slices.DeleteFunc(mp.Writable, func(p string) bool { return p == at })
 }
 
-// taken says what lies in a directory and is the user's, or "": the working directory,
-// what a rule is for that is not own, or gives such an access to what is around.
-func (q *Request) taken(dir string, around policy.Access, own func(policy.Path) bool) string {
-	if policy.Within(q.Policy.Dir, dir) {
-		return "the working directory lies there"
-	}
-	for _, t := range q.Policy.Paths {
-		if !own(t) && (policy.Within(t.Path, dir) || t.Access&around != 0 && policy.Within(dir, t.Path)) {
-			return fmt.Sprintf("%s (%s)", t.Path, t.Rule.Origin)
-		}
-	}
-	return ""
-}
-
-// openSocket says which rule for sockets is for a directory in or around another one,
-// or "": that would be open.
-func (q *Request) openSocket(dir string) string {
-	for _, s := range q.Policy.Net.Unix {
-		if s.Mode&fs.ModeSocket == 0 && (policy.Within(s.Path, dir) || policy.Within(dir, s.Path)) {
-			return fmt.Sprintf("%s (%s) is no socket, and would be open", s.Path, s.Rule.Origin)
+// taken says which rule is for a directory, something in it, or what is around, and does
+// not keep the directory from being private, as own has it, or "".
+func (q *Request) taken(dir string, own func(policy.Path) bool) string {
+	for _, t := range slices.Concat(q.Policy.Paths, q.Policy.Net.Unix) {
+		if (policy.Within(t.Path, dir) || policy.Within(dir, t.Path)) && !own(t) {
+			return fmt.Sprintf("%s is allowed (%s)", t.Path, t.Rule.Origin)
 		}
 	}
 	return ""
@@ -174,42 +161,38 @@ func (q *Request) pids(mp *Plan) string {
 // directory stays at its own name, on disk. Where a rule names more in one of them, it
 // stays as it is, and so do all without a namespace.
 func (q *Request) tmp(mp *Plan) string {
-	i := slices.IndexFunc(q.Trees, func(t deny.Tree) bool { return t.Path == q.Policy.TempDir && t.Mode.IsDir() })
+	r := q.Policy
+	i := slices.IndexFunc(q.Trees, func(t deny.Tree) bool { return t.Path == r.TempDir && t.Mode.IsDir() })
 	if i < 0 || q.Host == nil {
 		return ""
 	}
+	stays := func(t policy.Path) bool { return t.Path == r.TempDir || t.Mode&fs.ModeSocket != 0 }
 	var said []string
 	for _, name := range tmpDirs() {
 		dir, st, err := q.Host.RealPath(name)
-		if err != nil || !st.Mode.IsDir() || mp.PrivateIn(dir) == dir {
+		why := ""
+		switch {
+		case err != nil || !st.Mode.IsDir() || mp.PrivateIn(dir) == dir:
 			continue
+		case mp == nil:
+			why = "no mount namespace"
+		case slices.ContainsFunc(r.Deny, func(d policy.DenyPath) bool { return d.Covers(dir) }):
+			why = "it is denied"
+		case slices.ContainsFunc(mp.Private, func(d PrivateDir) bool { return policy.Within(d.Path, dir) || policy.Within(dir, d.Path) }):
+			why = "it shares a place with another private directory"
+		case policy.Within(r.Dir, dir):
+			why = "the working directory lies there"
+		default:
+			why = q.taken(dir, stays)
 		}
-		if why := q.tmpTaken(mp, dir); why != "" {
+		if why != "" {
 			said = append(said, name+" as outside, closed but for what is allowed: "+why)
 			continue
 		}
 		d := PrivateDir{Path: dir, Kind: tmpfs, Size: tmpShare, Rights: landlock.Rights(q.Trees[i].Access, dir, fs.ModeDir, q.Handled)}
-		var temp []deny.Tree
-		if at := q.Policy.TempDir; at != dir && policy.Within(at, dir) {
-			temp = q.Trees[i : i+1]
-		}
-		q.keep(&d, temp)
+		q.keep(&d)
 		mp.Private = append(mp.Private, d)
 		said = append(said, fmt.Sprintf("%s of the command's own, in memory, at most %d %% of it", dir, tmpShare))
 	}
 	return strings.Join(said, "; ")
-}
-
-// tmpTaken says why a directory for temporary files can't be private, or "".
-func (q *Request) tmpTaken(mp *Plan, dir string) string {
-	if mp == nil {
-		return "no mount namespace"
-	}
-	denied := func(d policy.DenyPath) bool { return d.Covers(dir) }
-	other := func(d PrivateDir) bool { return policy.Within(d.Path, dir) || policy.Within(dir, d.Path) }
-	if slices.ContainsFunc(q.Policy.Deny, denied) || slices.ContainsFunc(mp.Private, other) {
-		return "it is denied, or shares a place with another private directory"
-	}
-	own := func(t policy.Path) bool { return t.Path == q.Policy.TempDir }
-	return cmp.Or(q.taken(dir, policy.Read|policy.Write|policy.Exec, own), q.openSocket(dir))
 }

@@ -30,7 +30,7 @@ func (l *stepList) private(d PrivateDir, ruleset int) {
 		l.check(fd, b.ID, b.Path)
 		trees[i] = l.clone(fd, true)
 		l.close(fd)
-		if d.Kind != bind {
+		if d.From == "" {
 			continue
 		}
 		attr := uint64(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
@@ -43,22 +43,20 @@ func (l *stepList) private(d PrivateDir, ruleset int) {
 		l.set(trees[i], true, attr)
 	}
 	m := Mount{Path: d.Path}
-	switch {
-	case d.Kind == devpts:
+	switch d.Kind {
+	case devpts:
 		l.fileSystem(devpts, m, unix.MS_NOEXEC, devptsPrivate)
-	case d.Kind == bind:
+	case proc:
+		at := l.fileSystem(proc, m, unix.MS_RDONLY|unix.MS_NODEV|unix.MS_NOEXEC, "")
+		l.steps[at].Tag = TagProc
+	case tmpfs:
+		l.fileSystem(tmpfs, m, unix.MS_NODEV|noexecOf(d.Path), tmpfsShared+",size="+strconv.Itoa(d.Size)+"%")
+	default:
 		l.mayFail(l.call("making "+d.From, unix.SYS_MKDIRAT, atCWD, d.From, 0o700)) // an earlier start may have made it
 		from := l.open(d.From)
 		tree := l.clone(from, false)
 		l.close(from)
 		l.attach(tree, l.open(d.Path), d.Path)
-	case d.Kind == proc:
-		at := l.fileSystem(proc, m, unix.MS_RDONLY|unix.MS_NODEV|unix.MS_NOEXEC, "")
-		l.steps[at].Tag = TagProc
-	case d.Size > 0:
-		l.fileSystem(tmpfs, m, unix.MS_NODEV|noexecOf(d.Path), tmpfsShared+",size="+strconv.Itoa(d.Size)+"%")
-	default:
-		l.fileSystem(tmpfs, m, unix.MS_NODEV, tmpfsShared)
 	}
 	if d.Rights == 0 {
 		return
@@ -72,27 +70,29 @@ func (l *stepList) private(d PrivateDir, ruleset int) {
 }
 
 // back fills a new private directory, which fd refers to, with what stays there
-// as it is outside: trees are copies of d.Back.
+// as it is outside: trees are copies of d.Back. What is mounted in something else that
+// is, has its place there.
 func (l *stepList) back(d PrivateDir, fd result, trees []result) {
 	first := result(len(l.steps))
-	for _, s := range d.Stubs {
-		doing, below := "making "+s.Path, s.Path[len(d.Path)+1:]
+	for _, b := range slices.Concat(d.Made, d.Back) {
+		doing, below := "making "+b.Path, b.Path[len(d.Path)+1:]
+		for i, c := range below {
+			if c == '/' {
+				l.call(doing, unix.SYS_MKDIRAT, fd, below[:i], 0o700)
+			}
+		}
 		switch {
-		case s.Mode.IsDir():
+		case b.Mode.IsDir():
 			l.call(doing, unix.SYS_MKDIRAT, fd, below, 0o700)
-		case s.Mode == fs.ModeSymlink:
-			l.call(doing, unix.SYS_SYMLINKAT, s.To, fd, below)
+		case b.Mode == fs.ModeSymlink:
+			l.call(doing, unix.SYS_SYMLINKAT, b.To, fd, below)
 		default:
 			l.call(doing, unix.SYS_MKNODAT, fd, below, unix.S_IFREG|0o600, 0)
 		}
 	}
-	l.mayFail(first) // an earlier start may have made them; what is missing, the next steps miss
+	l.mayFail(first) // some are there, as from an earlier start; what is missing, the next steps miss
 	for i, b := range d.Back {
-		target := l.open(b.Path)
-		if !d.Makes(b.Path) { // it lies in another one
-			l.check(target, b.ID, b.Path)
-		}
-		l.attach(trees[i], target, b.Path)
+		l.attach(trees[i], l.open(b.Path), b.Path)
 	}
 }
 
