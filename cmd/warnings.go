@@ -118,17 +118,16 @@ func confirm(question string) (bool, error) {
 }
 
 // tellHome says in one line what was written to a private home and is gone, and
-// which flags keep it the next time: those of directories, but not of places that hold
-// secrets, and of what programs outside start.
+// which flags keep it the next time: those of directories, where a rule is not unwise.
 func (a *app) tellHome(plan *enforce.Plan, home []string) {
 	if home == nil {
 		return
 	}
-	flags := ""
+	flags, unwise := "", plan.Policy.Unwise()
 	for _, p := range home[:min(len(home), mostNamed)] {
 		dir, isDir := strings.CutSuffix(p, "/")
-		if isDir && plan.Policy.Secret(dir) == "" && plan.Policy.StartedOutside(dir) == "" {
-			flags += "--rw " + shell.Quote(strings.ReplaceAll(dir, "$", "$$")) + " "
+		if isDir && unwise(dir, policy.Write, true) == "" {
+			flags += "--rw " + shell.QuotePath(plan.Policy.Short(dir)) + " "
 		}
 	}
 	a.say.warn("written to the private home directory, and gone: %s", few(each(home, shell.Quote)))

@@ -26,7 +26,7 @@ func (r *Resolved) ClosedTo(argv []string) string {
 		for _, file := range r.settings(&c) {
 			_, _, exists := r.Look(file)
 			if v := r.Allowed(file, Read); exists && !v.Allowed && (v.Deny == nil || v.Deny.Secret) {
-				return fmt.Sprintf("%s is closed to %s: --ro %[1]s", r.tilde(file), program)
+				return fmt.Sprintf("%s is closed to %s: --ro %[1]s", shell.QuotePath(r.Short(file)), program)
 			}
 		}
 	}
@@ -53,27 +53,13 @@ func (r *Resolved) settings(c *Closed) (files []string) {
 	}
 	text, _ := host.ReadFile(config)
 	settings, _ := gitconfig.Read(string(text))
+	host.Dir = path.Dir(config) // which what is relative counts from
 	for _, s := range settings {
-		file, below := strings.CutPrefix(s.Value, "~/")
-		switch {
-		case !s.Includes():
-			continue
-		case below:
-			file = path.Join(host.Home, file)
-		case !path.IsAbs(file):
-			file = path.Join(path.Dir(config), file)
+		if file := host.place(literal(s.Value)); s.Includes() && file != "" {
+			files = append(files, file)
 		}
-		files = append(files, path.Clean(file))
 	}
 	return files
-}
-
-// tilde writes a path for a shell, from the home directory on where it lies there.
-func (r *Resolved) tilde(p string) string {
-	if rest, ok := strings.CutPrefix(p, r.Home+"/"); ok {
-		return "~/" + shell.Quote(rest)
-	}
-	return shell.Quote(p)
 }
 
 // named says whether a program has a name, of which a final "*" stands for any ending.
@@ -89,7 +75,7 @@ func (r *Resolved) Spared(held bool) string {
 	if len(spared) == 0 {
 		return ""
 	}
-	from, name, more := spared[0].Deny.Origin, r.tilde(spared[0].Pattern), ""
+	from, name, more := spared[0].Deny.Origin, shell.QuotePath(r.Short(spared[0].Pattern)), ""
 	if n := len(spared) - 1; n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}

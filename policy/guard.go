@@ -210,19 +210,3 @@ func placeOf(p string, dir bool, sections ...string) string {
 	}
 	return ""
 }
-
-// StartedOutside is what the user's next shell, login or program would start or
-// read when it starts, if a command could write to a canonical path: a directory on
-// PATH, or a place in the home directory. It is "" for none. The path need not
-// exist.
-func (r *Resolved) StartedOutside(p string) string {
-	g := r.host.newGuard(nil)
-	if rel, ok := strings.CutPrefix(p, g.home+"/"); ok && g.home != "." {
-		if place := placeOf(rel, true, "startup", "programs"); place != "" {
-			return "~/" + place
-		}
-	}
-	g.search = r.host.realSearchPath()
-	_, st, _ := r.Look(p)
-	return g.onPATH(&Path{Path: p, Mode: st.Mode})
-}

@@ -18,8 +18,7 @@ const ProjectFile = ".zsbx.toml"
 // EscapingLinks looks at rules that lead out of the project by a symbolic link in
 // it. In a project's policy such a rule is an error: the content that was trusted
 // says nothing of where the link leads. Elsewhere it is a warning, which says where
-// the rule leads, but an error where that is a place of secrets or what programs
-// outside start.
+// the rule leads, but an error where nobody else should think of a rule (Unwise).
 func (r *Resolved) EscapingLinks() (warnings Errors, err error) {
 	for _, paths := range [][]Path{r.Paths, r.Net.Unix, r.Create} {
 		for i := range paths {
@@ -50,18 +49,14 @@ func (r *Resolved) plantedDoor(p *Path) error {
 	if link == "" {
 		return nil
 	}
-	what, is := r.Secret(p.Path), "a place of secrets"
-	switch {
-	case what != "":
-	case p.Access == 0:
-		what, is = p.Path, "no socket of the project's"
-	case p.Access&Write != 0:
-		what, is = r.StartedOutside(p.Path), "what programs outside start or read first"
+	why := r.Unwise()(p.Path, p.Access, p.Mode.IsDir())
+	if why == "" && p.Access == 0 {
+		why = p.Path + " is no socket of the project's"
 	}
-	if what == "" {
+	if why == "" {
 		return nil
 	}
-	return &Error{Origin: p.Rule.Origin, Code: CodePath, Msg: fmt.Sprintf("the link %s, which a command may have put there, leads to %s: %s is %s; if that is meant, name that place itself", link, p.Path, what, is)}
+	return &Error{Origin: p.Rule.Origin, Code: CodePath, Msg: fmt.Sprintf("the link %s, which a command may have put there, leads to %s: %s; if that is meant, name that place itself", link, p.Path, why)}
 }
 
 // LinkOutOf is the link in dir by which a path leads out of dir, "" for none.

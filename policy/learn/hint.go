@@ -35,12 +35,7 @@ func NewHint(key, value string, create bool) Hint {
 	h := Hint{Policy: &policy.Policy{}}
 	_ = h.Policy.Put(key, policy.Named{Value: value, Create: create}) // a port is one
 	_, name, _ := strings.Cut(key, ".")
-	h.Flags = "--" + cmp.Or(strings.ReplaceAll(name, "_", "-"), "preset") + " "
-	if rest, ok := strings.CutPrefix(value, "~/"); ok && shell.Quote(rest) == rest { // the shell may expand it as well
-		h.Flags += value
-	} else {
-		h.Flags += shell.Quote(value)
-	}
+	h.Flags = "--" + cmp.Or(strings.ReplaceAll(name, "_", "-"), "preset") + " " + shell.QuotePath(value)
 	if create {
 		h.Flags = "--create-missing " + h.Flags
 	}

@@ -5,6 +5,14 @@ import (
 	"strings"
 )
 
+// QuotePath is Quote for a path as policies write it: zsbx expands "~" as a shell does.
+func QuotePath(p string) string {
+	if rest, ok := strings.CutPrefix(p, "~/"); ok && Quote(rest) == rest {
+		return p
+	}
+	return Quote(p)
+}
+
 // Quote writes one word as a Bourne shell reads it, quoted where that is needed.
 // Control characters and bytes that are no UTF-8 are escaped as $'...' does, which
 // bash, zsh and ksh know: what a file or a process calls itself can't write to a
