@@ -1,6 +1,9 @@
 package cgroup
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Limits bound what all processes of a session have together, by a control
 // group (cgroups(7), version 2) of the session's own, whatever tracks it. The
@@ -12,10 +15,6 @@ type Limits struct {
 	CPU    int64 // thousandths of one processor's time
 }
 
-// cpuPeriod is the time in which a limit of processors is kept, in microseconds:
-// the kernel's default.
-const cpuPeriod = 100_000
-
 // setting is a file of a control group and what bounds it.
 type setting struct {
 	file, text string
@@ -25,18 +24,14 @@ type setting struct {
 	optional   bool // the file is missing where there is nothing to bound
 }
 
-// settings are what the limits are to the kernel.
+// settings are what the limits are to the kernel. The period in which that of processors
+// is kept is the kernel's default, 0.1 s.
 func (l Limits) settings() []setting {
-	var out []setting
-	if l.Memory > 0 {
-		out = append(out, setting{"memory.max", fmt.Sprint(l.Memory), "memory", "MemoryMax", uint64(l.Memory), false},
-			setting{"memory.swap.max", "0", "memory", "MemorySwapMax", 0, true}) // no swap in this kernel, or not accounted
-	}
-	if l.Pids > 0 {
-		out = append(out, setting{"pids.max", fmt.Sprint(l.Pids), "pids", "TasksMax", uint64(l.Pids), false})
-	}
-	if l.CPU > 0 {
-		out = append(out, setting{"cpu.max", fmt.Sprint(l.CPU*cpuPeriod/1000, cpuPeriod), "cpu", "CPUQuotaPerSecUSec", uint64(l.CPU) * 1000, false})
-	}
-	return out
+	limited := map[string]bool{"memory": l.Memory > 0, "pids": l.Pids > 0, "cpu": l.CPU > 0}
+	return slices.DeleteFunc([]setting{
+		{"memory.max", fmt.Sprint(l.Memory), "memory", "MemoryMax", uint64(l.Memory), false},
+		{"memory.swap.max", "0", "memory", "MemorySwapMax", 0, true}, // no swap in this kernel, or not accounted
+		{"pids.max", fmt.Sprint(l.Pids), "pids", "TasksMax", uint64(l.Pids), false},
+		{"cpu.max", fmt.Sprint(l.CPU * 100), "cpu", "CPUQuotaPerSecUSec", uint64(l.CPU) * 1000, false},
+	}, func(s setting) bool { return !limited[s.controller] })
 }
