@@ -4,6 +4,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/fork"
 )
 
 // Names are asked for by UDP. A real UDP socket sends to whatever address stands in
@@ -21,23 +23,23 @@ const (
 func (m *Broker) udp(c *Call) answer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.askers) >= maxAskers {
-		return refused(unix.ENOBUFS)
-	}
 	if p := int32(c.args[2]); p != 0 && p != unix.IPPROTO_UDP {
 		return refused(unix.EACCES)
 	}
-	out, err := unix.Socket(int(int32(c.args[0])), unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		return refused(asErrno(err))
+	if len(m.askers) >= maxAskers {
+		return refused(unix.ENOBUFS)
 	}
 	flags := int(c.args[1])
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|flags&unix.SOCK_NONBLOCK, 0)
 	if err != nil {
-		unix.Close(out)
 		return refused(asErrno(err))
 	}
 	c.held = append(c.held, pair[0])
+	out, err := unix.Socket(int(int32(c.args[0])), unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		unix.Close(pair[1])
+		return refused(asErrno(err))
+	}
 	end := cookie(pair[0])
 	m.askers[end] = out
 	go func() {
@@ -53,20 +55,20 @@ func (m *Broker) udp(c *Call) answer {
 
 // ask connects the real socket, if s is the command's end of a pair. Whose that is does
 // not matter: it is of the session.
-func (m *Broker) ask(s socket, addr []byte) (answer, bool) {
+func (m *Broker) ask(s socket, addr []byte) (a answer, is bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.askers) == 0 {
-		return answer{}, false
+		return a, false
 	}
-	out, ok := m.askers[cookie(s.fd)]
+	out, is := m.askers[cookie(s.fd)]
 	switch {
-	case !ok:
-		return answer{}, false
-	case !m.policy.mayAsk(addr):
-		return refused(unix.EACCES), true
+	case is && m.policy.mayAsk(addr):
+		a = refused(connect(out, addr))
+	case is:
+		a = refused(unix.EACCES)
 	}
-	return refused(connect(out, addr)), true
+	return a, is
 }
 
 // relay carries questions and answers until the command's end is closed. What can't
@@ -95,19 +97,15 @@ func relay(mine, out int) {
 
 // give puts a descriptor into the caller's table, and answers with its number there
 // (SECCOMP_IOCTL_NOTIF_ADDFD).
-func (q *queue) give(id uint64, fd, flags int) answer {
-	const addFD = 0x40182103
+func (q *queue) give(id uint64, fd, flags int) (a answer) {
 	arg := struct {
 		id                          uint64
 		flags, source, number, with uint32
 	}{id: id, source: uint32(fd), with: uint32(flags)}
-	for {
-		switch r, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(q.fd), addFD, uintptr(unsafe.Pointer(&arg))); errno {
-		case unix.EINTR:
-		case 0:
-			return answer{val: int64(r)}
-		default:
-			return refused(errno)
-		}
-	}
+	a.errno = fork.Retry(func() unix.Errno {
+		r, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(q.fd), unix.SECCOMP_IOCTL_NOTIF_ADDFD, uintptr(unsafe.Pointer(&arg)))
+		a.val = int64(r)
+		return errno
+	})
+	return a
 }
