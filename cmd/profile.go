@@ -71,7 +71,7 @@ func planJSON(plan *enforce.Plan, files []string) map[string]any {
 	r, n := plan.Policy, plan.Policy.Net
 	name := func(x policy.Named) string { return x.Value }
 	number := func(p policy.Port) uint16 { return p.Number }
-	masked, protected := plan.Covered()
+	covered := plan.Covered()
 	all := map[string]any{
 		"os": r.OS, "dir": r.Dir, "policies": files, "presets": each(r.Presets, name),
 		"paths": each(r.Paths, func(p policy.Path) any {
@@ -83,8 +83,8 @@ func planJSON(plan *enforce.Plan, files []string) map[string]any {
 		"skipped": each(r.Skipped, func(s policy.Skip) any {
 			return map[string]any{"written": s.Rule.Path, "access": s.Rule.Access.String(), "reason": s.Reason, "origin": s.Rule.Origin}
 		}),
-		"masked":    masked,
-		"protected": protected,
+		"masked":    covered["mask"],
+		"protected": covered["protect"],
 		"net": map[string]any{
 			"mode": n.Mode, "origin": n.From, "connect_tcp": each(n.ConnectTCP, number), "bind_tcp": each(n.BindTCP, number),
 			"unix": each(n.Unix, func(p policy.Path) string { return p.Path }),

@@ -134,9 +134,9 @@ func planTable(plan *enforce.Plan, files []string) *table {
 	for _, d := range r.Deny {
 		t.row("deny", d.Pattern, d.Deny.Origin.String())
 	}
-	masked, protected := plan.Covered()
-	t.list("hidden from the command", masked)
-	t.list("protected: readable, never changed", protected)
+	covered := plan.Covered()
+	t.list("hidden from the command", covered["mask"])
+	t.list("protected: readable, never changed", covered["protect"])
 	t.section("left out: nothing there on this machine")
 	for _, s := range r.Skipped {
 		t.row(s.Rule.Access.String(), s.Rule.Path, s.Rule.Origin.String(), s.Reason)

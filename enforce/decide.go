@@ -174,19 +174,14 @@ func access(a *Act, missing uint64) policy.Access {
 	return policy.Write
 }
 
-// Covered are the paths that the plan hides from the command, or keeps as they
-// are whatever the policy lets it write, sorted.
-func (p *Plan) Covered() (masked, protected []string) {
-	if p.Mounts == nil {
-		return nil, nil
-	}
-	for _, m := range p.Mounts.Mounts {
-		switch m.Kind {
-		case mounts.Mask:
-			masked = append(masked, m.Path)
-		case mounts.Protect:
-			protected = append(protected, m.Path)
+// Covered are the paths that the plan hides from the command ("mask"), or keeps as they
+// are whatever the policy lets it write ("protect"), sorted.
+func (p *Plan) Covered() map[mounts.Kind][]string {
+	by := make(map[mounts.Kind][]string)
+	if p.Mounts != nil {
+		for _, m := range p.Mounts.Mounts {
+			by[m.Kind] = append(by[m.Kind], m.Path)
 		}
 	}
-	return masked, protected
+	return by
 }

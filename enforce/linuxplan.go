@@ -17,7 +17,7 @@ import (
 // planLinux fills in the plan for Linux, step by step: none changes what
 // another one found.
 func (p *Plan) planLinux(host *policy.Host, opts Options) {
-	rep := &report{p: p, opts: opts, set: protect.Find(p.Policy, host, opts.protectRequest())}
+	rep := &report{p: p, opts: opts, set: protect.Find(p.Policy, host, opts.protectRequest()), mounts: mounts.Result{None: noLandlock, Home: noLandlock, Pids: noLandlock}}
 	if p.Caps.Landlock > 0 {
 		none := p.noNamespace(host)
 		q := deny.Request{Trees: treesOf(p.Policy), Deny: p.Policy.Deny, Host: host, NoMasks: none}
@@ -49,7 +49,7 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 		p.names = broker.NameServers(host)
 	}
 	if p.Caps.Seccomp && p.Caps.SeccompNotify {
-		_, p.held = p.Covered()
+		p.held = p.Covered()[mounts.Protect]
 	}
 	peers := p.Caps.Mediates(p.Policy.Net, opts.Sockets) || len(p.names) > 0 && p.Caps.Seccomp && p.Caps.SeccompNotify
 	if p.Caps.Seccomp {

@@ -13,7 +13,8 @@ import (
 
 // planMacOS fills in the plan for macOS. Seatbelt holds all promises or none.
 func (p *Plan) planMacOS(host *policy.Host, opts Options) {
-	rep := &report{p: p, opts: opts}
+	const none = "it takes a namespace, which is Linux's"
+	rep := &report{p: p, opts: opts, mounts: mounts.Result{Home: none, Pids: none}}
 	rep.everywhere()
 	if !p.Caps.Seatbelt {
 		rep.core(GapFiles, onlyAllowed, "Seatbelt is needed: "+orUnknown(p.Caps.SeatbeltReason), policy.Origin{})

@@ -93,19 +93,12 @@ func (r *report) limits() {
 
 // private is what the command shares though the policy says otherwise.
 func (r *report) private() {
-	why, whyHome := r.mounts.Pids, r.mounts.Home
-	switch {
-	case r.p.Caps.OS == "macos":
-		why = "it takes a namespace, which is Linux's"
-		whyHome = why
-	case r.p.Landlock == nil:
-		why, whyHome = noLandlock, noLandlock
+	own := r.p.Policy.Private
+	if own.Home.Is() && r.mounts.Home != "" {
+		r.core(GapHome, "a home directory of the command's own", r.mounts.Home, own.Home.Origin)
 	}
-	if home := r.p.Policy.Private.Home; home.Is() && whyHome != "" {
-		r.core(GapHome, "a home directory of the command's own", whyHome, home.Origin)
-	}
-	if pids := r.p.Policy.Private.Pids; pids.Is() && why != "" {
-		r.core(GapPids, "no sight of processes outside", why, pids.Origin)
+	if own.Pids.Is() && r.mounts.Pids != "" {
+		r.core(GapPids, "no sight of processes outside", r.mounts.Pids, own.Pids.Origin)
 	}
 }
 
@@ -127,11 +120,10 @@ const noLandlock = "without Landlock no mount namespace is made"
 // metadata, shared memory, terminals, denials in writable trees.
 func (r *report) namespace() {
 	p, why, hint := r.p, r.mounts.None, ""
-	if p.Landlock == nil {
-		if why = noLandlock; len(r.opts.Protect) > 0 {
-			r.hardening(GapOwnFiles, "no change of zsbx's own files", why, "")
-		}
-	} else if !p.Caps.MountNS {
+	if p.Landlock == nil && len(r.opts.Protect) > 0 {
+		r.hardening(GapOwnFiles, "no change of zsbx's own files", why, "")
+	}
+	if p.Landlock != nil && !p.Caps.MountNS {
 		hint = p.Caps.MountHint
 	}
 	if p.Mounts == nil && len(r.set.Mounts) > 0 {

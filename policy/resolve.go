@@ -162,16 +162,15 @@ func (rs *resolver) path(rule Rule) (Path, bool) {
 		rs.leave(rule, rule.Optional, CodePath, "", written+": "+err.Error())
 	case pl.gone != "":
 		homeless := Within(pl.path, rs.r.Home) && Within(rs.r.Home, pl.at) // no home directory is ever made
-		create := rule.Create && !homeless
-		if create {
-			p.Mode = fs.ModeDir
+		if rule.Create && !homeless {
+			p.Mode, rule.Optional = fs.ModeDir, true
 			rs.r.Create = append(rs.r.Create, p)
 		}
 		hint := ""
-		if !rule.Optional && !create {
+		if !rule.Optional {
 			hint = missingHint(&rule, written)
 		}
-		rs.leave(rule, rule.Optional || create, CodeMissing, hint, pl.whyGone(written))
+		rs.leave(rule, rule.Optional, CodeMissing, hint, pl.whyGone(written))
 	default:
 		return p, true
 	}

@@ -10,10 +10,6 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// maxBack bounds what is mounted in a private home: each path takes a descriptor
-// while that is made.
-const maxBack = 300
-
 // home makes the home directory private: a directory below the temporary one is
 // put onto it, and onto that what the policy allows there. It says why it can't
 // although the policy asks for it, or "". The command has all rights but those for
@@ -34,8 +30,8 @@ func (q *Request) home(mp *Plan) string {
 	const all = policy.Read | policy.Write | policy.Exec
 	d := PrivateDir{Path: home, From: r.TempDir + "/.home", Rights: landlock.Rights(all, home, fs.ModeDir, q.Handled)}
 	q.keep(&d)
-	if len(d.Back) > maxBack {
-		return fmt.Sprintf("%d paths in it are allowed, more than %d", len(d.Back), maxBack)
+	if len(d.Back) > maxWritable {
+		return fmt.Sprintf("%d paths in it are allowed, more than %d", len(d.Back), maxWritable)
 	}
 	mp.Private = append(mp.Private, d)
 	return ""

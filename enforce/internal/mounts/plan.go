@@ -75,7 +75,7 @@ const (
 	Pin Kind = "pin"
 )
 
-// maxWritable bounds Plan.Writable: each path takes a descriptor while
+// maxWritable bounds Plan.Writable, and what is mounted in a private home: each path takes a descriptor while
 // the namespace is made, of the 1024 that a process may have by default.
 const maxWritable = 500
 

@@ -119,14 +119,13 @@ func (mp *Plan) Steps(m *fork.Memory, uid, gid, ruleset int, own *Terminal) []fo
 
 // Clone are the flags of fork.Command.Namespaces: a process can't enter a PID
 // namespace by itself.
-func (mp *Plan) Clone() uintptr {
-	switch {
-	case mp == nil || !mp.Pids:
-		return 0
-	case mp.UserNS:
-		return unix.CLONE_NEWUSER | unix.CLONE_NEWPID
+func (mp *Plan) Clone() (flags uintptr) {
+	if mp != nil && mp.Pids {
+		if flags = unix.CLONE_NEWPID; mp.UserNS {
+			flags |= unix.CLONE_NEWUSER
+		}
 	}
-	return unix.CLONE_NEWPID
+	return flags
 }
 
 // enter makes the namespaces. A user namespace is needed by whoever lacks
