@@ -95,43 +95,30 @@ func (es Errors) err() error {
 	return es
 }
 
-// longest is the most that a name may have to be compared with others, in bytes.
-const longest = 31
-
 // DidYouMean asks whether a name was meant by one that there is not, or is "": the
-// nearest, of which at most a third of the letters are wrong, or one of a short name's.
-// Two letters that changed places count as one.
+// nearest, of which at most a third of the letters are wrong, and four, or one of a short
+// name's.
 func DidYouMean(typed string, names []string) string {
-	best, at := "", max(len(typed)/3, 1)+1
-	if len(typed) < 2 || len(typed) > longest {
-		return ""
-	}
-	for _, name := range names {
-		if d := distance(typed, name[:min(len(name), longest)]); d < at {
-			best, at = "; did you mean "+name+"?", d
+	for wrong := 0; wrong <= max(min(len(typed)/3, 4), 1) && len(typed) > 1; wrong++ {
+		for _, name := range names {
+			if near(typed, name, wrong) {
+				return "; did you mean " + name + "?"
+			}
 		}
 	}
-	return best
+	return ""
 }
 
-// distance is the number of bytes to insert, delete, substitute or swap with the
-// next one that makes b of a.
-func distance(a, b string) int {
-	var of [longest + 1][longest + 1]int // the first bytes of a and of b
-	for i := range len(a) + 1 {
-		for j := range len(b) + 1 {
-			switch {
-			case i == 0 || j == 0:
-				of[i][j] = i + j
-			case a[i-1] == b[j-1]:
-				of[i][j] = of[i-1][j-1]
-			default:
-				of[i][j] = 1 + min(of[i-1][j], of[i][j-1], of[i-1][j-1])
-			}
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				of[i][j] = min(of[i][j], 1+of[i-2][j-2])
-			}
-		}
+// near reports whether b comes of a when at most so many bytes are inserted, deleted,
+// substituted or swapped with the next one.
+func near(a, b string, wrong int) bool {
+	for a != "" && b != "" && a[0] == b[0] {
+		a, b = a[1:], b[1:]
 	}
-	return of[len(a)][len(b)]
+	apart := max(len(a)-len(b), len(b)-len(a))
+	if a == "" || b == "" || wrong == 0 || apart > wrong {
+		return len(a)+len(b) <= wrong
+	}
+	swapped := len(a) > 1 && len(b) > 1 && a[0] == b[1] && a[1] == b[0]
+	return near(a[1:], b[1:], wrong-1) || near(a[1:], b, wrong-1) || near(a, b[1:], wrong-1) || swapped && near(a[2:], b[2:], wrong-1)
 }

@@ -1,6 +1,10 @@
 package policy
 
-import "testing"
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
 
 func TestDidYouMean(t *testing.T) {
 	for _, c := range []struct{ typed, want string }{
@@ -16,7 +20,7 @@ func TestDidYouMean(t *testing.T) {
 	}
 }
 
-func TestDistance(t *testing.T) {
+func TestNear(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want int
@@ -24,11 +28,42 @@ func TestDistance(t *testing.T) {
 		{"", "", 0}, {"rw", "rw", 0}, {"rww", "rw", 1}, {"ro", "rw", 1}, {"conect", "connect", 1}, {"abc", "", 3}, {"kitten", "sitting", 3},
 		{"ab", "ba", 1}, {"abc", "acb", 1},
 	} {
-		if got := distance(c.a, c.b); got != c.want {
-			t.Errorf("distance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
-		}
-		if got := distance(c.b, c.a); got != c.want {
-			t.Errorf("distance(%q, %q) = %d, want %d", c.b, c.a, got, c.want)
+		for wrong := range 5 {
+			if near(c.a, c.b, wrong) != (wrong >= c.want) || near(c.b, c.a, wrong) != (wrong >= c.want) {
+				t.Errorf("%q, %q: %d is not how near they are", c.a, c.b, c.want)
+			}
 		}
 	}
+}
+
+// TestNearDrawn compares with the distance by a table, of which each row comes of the two
+// before it.
+func TestNearDrawn(t *testing.T) {
+	distance := func(a, b string) int {
+		d := make([][]int, len(a)+1)
+		for i := range d {
+			d[i] = make([]int, len(b)+1)
+			for j := range d[i] {
+				switch {
+				case i == 0 || j == 0:
+					d[i][j] = i + j
+				case a[i-1] == b[j-1]:
+					d[i][j] = d[i-1][j-1]
+				default:
+					d[i][j] = 1 + min(d[i-1][j-1], d[i-1][j], d[i][j-1])
+				}
+				if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+					d[i][j] = min(d[i][j], d[i-2][j-2]+1)
+				}
+			}
+		}
+		return d[len(a)][len(b)]
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		word := rapid.StringMatching("[ab-d]{0,9}")
+		a, b, wrong := word.Draw(t, "a"), word.Draw(t, "b"), rapid.IntRange(0, 4).Draw(t, "wrong")
+		if got := near(a, b, wrong); got != (distance(a, b) <= wrong) {
+			t.Fatalf("near(%q, %q, %d) = %t, the distance is %d", a, b, wrong, got, distance(a, b))
+		}
+	})
 }
