@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,15 +16,9 @@ import (
 func (g *Group) Limit(l Limits) error {
 	parent := &Group{Path: filepath.Dir(g.Path)}
 	for _, s := range l.settings() {
-		err := g.Write(s.file, s.text)
-		missing := errors.Is(err, fs.ErrNotExist)
-		if missing && !s.optional {
-			if err = parent.Write("cgroup.subtree_control", "+"+s.controller); err == nil {
-				err = g.Write(s.file, s.text)
-			}
-		}
-		if err != nil && !(s.optional && missing) {
-			return fmt.Errorf("the controller for %s: %w", s.controller, err)
+		off := parent.Write("cgroup.subtree_control", "+"+s.controller) // who may not switch it may find it on
+		if err := g.Write(s.file, s.text); err != nil && !(s.optional && errors.Is(err, fs.ErrNotExist)) {
+			return fmt.Errorf("the controller for %s: %w", s.controller, cmp.Or(off, err))
 		}
 	}
 	return nil
