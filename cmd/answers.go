@@ -166,11 +166,9 @@ func (o *checkFlags) machine(a *app, plan *enforce.Plan, files []string) error {
 }
 
 // openGaps names the gaps that a command is not started with.
-func (o *checkFlags) openGaps(plan *enforce.Plan) (names []string) {
+func (o *checkFlags) openGaps(plan *enforce.Plan) []string {
 	open, _ := enforce.Unaccepted(plan.Gaps, o.opts.AllowGaps, o.opts.Strict)
-	names = each(open, func(g enforce.Gap) string { return g.Name })
-	slices.Sort(names)
-	return slices.Compact(names)
+	return gapNames(open)
 }
 
 // bestTracker is what would track a command under the plan.

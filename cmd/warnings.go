@@ -49,15 +49,18 @@ func (a *app) warning(w sandbox.Warning) {
 // shortGaps names gaps, and the flag that accepts them, in a line that has room
 // on a terminal of 80 columns. zsbx check has the rest.
 func shortGaps(gaps []enforce.Gap) string {
-	names := each(gaps, func(g enforce.Gap) string { return g.Name })
-	slices.Sort(names)
-	names = slices.Compact(names)
+	names := gapNames(gaps)
 	said := strings.Join(names, ", ")
 	const room = 80 - len("zsbx: warning: gaps:  (--allow-gap "+enforce.AllHardening+")")
 	for n := len(names) - 1; len(said) > room && n > 0; n-- {
 		said = fmt.Sprintf("%s and %d more", strings.Join(names[:n], ", "), len(names)-n)
 	}
 	return "gaps: " + said + " (--allow-gap " + enforce.AllHardening + ")"
+}
+
+// gapNames are the names of gaps, each once.
+func gapNames(gaps []enforce.Gap) []string {
+	return slices.Compact(slices.Sorted(slices.Values(each(gaps, func(g enforce.Gap) string { return g.Name }))))
 }
 
 // mostGaps is how many gaps of a kind are said one by one: thousands of denials would

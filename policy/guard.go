@@ -92,11 +92,7 @@ func guarded(r *Rule) bool {
 // agents keep: their own logins. No other preset does.
 func isAgent(r *Rule) bool {
 	name, ok := strings.CutPrefix(r.Origin.Source, "preset ")
-	if !ok {
-		return false
-	}
-	info := presetInfo(name)
-	return info != nil && info.agent
+	return ok && slices.ContainsFunc(Presets(), func(p PresetInfo) bool { return p.agent && p.Name == name })
 }
 
 // newGuard finds out what there is to guard. What users made writable is in paths.

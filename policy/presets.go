@@ -39,15 +39,6 @@ var presetTable = sync.OnceValue(func() []PresetInfo {
 	return all
 })
 
-// presetInfo finds a built-in preset, nil for none.
-func presetInfo(name string) *PresetInfo {
-	all := Presets()
-	if at := slices.IndexFunc(all, func(p PresetInfo) bool { return p.Name == name }); at >= 0 {
-		return &all[at]
-	}
-	return nil
-}
-
 // Preset returns the rules of a built-in preset as they are written: with
 // "~" and with "${NAME:-default}" for the variables that move a tool's
 // directories. All rules are Optional. "NAME:tools" is the preset without all

@@ -120,11 +120,11 @@ type Warning struct {
 	Gaps []enforce.Gap // hardening that is not enforced here, told before the start
 }
 
-// warner calls Options.Warn from one goroutine at a time.
+// warner calls Options.Warn from one goroutine at a time, if there is something to say.
 func (o *Options) warner() func(Warning) {
 	var mu sync.Mutex
 	return func(w Warning) {
-		if o.Warn != nil {
+		if o.Warn != nil && (w.Text+w.Hint != "" || w.Gaps != nil) {
 			mu.Lock()
 			defer mu.Unlock()
 			o.Warn(w)

@@ -150,12 +150,8 @@ func (c *prepared) prepare() error {
 			c.warn(Warning{Text: "names can't be resolved: " + why, Hint: enforce.NamesHint})
 		}
 		open := slices.ContainsFunc(c.plan.Gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapDeny && g.Kind == enforce.Hardening })
-		if spared := c.resolved.Spared(!open); spared != "" {
-			c.warn(Warning{Text: spared})
-		}
-		if closed := c.resolved.ClosedTo(c.o.Args); closed != "" {
-			c.warn(Warning{Text: closed})
-		}
+		c.warn(Warning{Text: c.resolved.Spared(!open)})
+		c.warn(Warning{Text: c.resolved.ClosedTo(c.o.Args)})
 	}
 	return err
 }

@@ -60,12 +60,9 @@ const (
 // tmpDirs are where programs that do not ask for TMPDIR make their files.
 func tmpDirs() []string { return []string{"/tmp", "/var/tmp"} }
 
-// The most that a private directory for temporary files, or for shared memory, holds,
-// in percent of the machine's memory (tmpfs(5), size).
-const (
-	tmpShare = 25
-	shmShare = 50
-)
+// tmpShare is the most that a private directory for temporary files holds, in
+// percent of the machine's memory (tmpfs(5), size).
+const tmpShare = 25
 
 // private plans what the command does not share with other programs. It says
 // why it shares System V IPC all the same, or "".
@@ -80,7 +77,7 @@ func (q *Request) private(mp *Plan) (shares string) {
 	if policy.Within(q.Policy.TempDir, ShmDir) {
 		return cmp.Or(q.NoIPC, "the temporary directory lies in "+ShmDir)
 	}
-	q.ofBaseline(mp, PrivateDir{Path: ShmDir, Kind: tmpfs, Size: shmShare})
+	q.ofBaseline(mp, PrivateDir{Path: ShmDir, Kind: tmpfs, Size: 50})
 	return q.NoIPC
 }
 

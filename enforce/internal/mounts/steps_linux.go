@@ -141,10 +141,7 @@ func (mp *Plan) enter(l *stepList, uid, gid int) {
 	// The files below belong to root while the process is not dumpable
 	// (proc_pid(5)). What becomes of this process sets that anew.
 	l.tagged(TagSetup, "prctl(PR_SET_DUMPABLE)", unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1)
-	flags := unix.CLONE_NEWUSER | unix.CLONE_NEWNS
-	if mp.Pids { // the user namespace is there: see Clone
-		flags = unix.CLONE_NEWNS
-	}
+	flags := (unix.CLONE_NEWUSER | unix.CLONE_NEWNS) &^ mp.Clone() // with that the user namespace is there
 	l.tagged(TagUnshare, "unshare(2)", unix.SYS_UNSHARE, flags)
 	for _, f := range []struct{ name, text string }{
 		{"/proc/self/setgroups", "deny"},

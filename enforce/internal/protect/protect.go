@@ -128,9 +128,7 @@ func (c *protector) users(r *policy.Resolved) {
 func (c *protector) openedBy(r *policy.Resolved) map[string]bool {
 	names := make(map[string]bool)
 	for _, t := range r.Paths {
-		src := t.Rule.Origin.Source
-		if t.Access&policy.Write != 0 && t.Mode.IsRegular() && src != "baseline" && !strings.HasPrefix(src, "preset ") &&
-			!slices.ContainsFunc(t.Links, c.writable) {
+		if t.Access&policy.Write != 0 && t.Mode.IsRegular() && !t.Rule.Origin.BuiltIn() && !slices.ContainsFunc(t.Links, c.writable) {
 			names[t.Path] = true
 		}
 	}
