@@ -201,17 +201,9 @@ func (w *World) change(p string, rights uint64) Answer {
 	return ans
 }
 
-// mounted is what is mounted on a path itself, nil for nothing.
-func (w *World) mounted(p string) *place {
-	if x := w.places[p]; x != nil && x.point {
-		return x
-	}
-	return nil
-}
-
 // busy answers for removing or renaming what something is mounted on.
 func (w *World) busy(p string) Answer {
-	if x := w.mounted(p); x != nil {
+	if x := w.places[p]; x != nil && x.point {
 		return Answer{Verdict: Refused, By: Mounts, Errno: "EBUSY", At: p, Mount: x.mount}
 	}
 	return allowed()

@@ -12,8 +12,9 @@ import (
 func (w *World) move(a *Act) Answer {
 	link := a.Op == Link
 	for _, p := range []string{a.Path, a.To} { // the broker looks before the kernel does
-		if x := w.mounted(p); x != nil && !link && w.Broker.Holds(path.Base(p)) {
-			return Answer{Verdict: Refused, By: Mounts, Errno: "EROFS", At: p, Mount: x.mount}
+		if ans := w.busy(p); ans.Verdict == Refused && !link && w.Broker.Holds(path.Base(p)) {
+			ans.Errno = "EROFS"
+			return ans
 		}
 	}
 	for _, p := range []string{a.Path, a.To} {

@@ -207,9 +207,6 @@ func (mp *Plan) String() string {
 	if mp.IPC {
 		detail += "; its own System V IPC"
 	}
-	if mp.Pids {
-		detail += "; its own process ids"
-	}
 	for _, d := range mp.Private {
 		detail += "; " + d.Path + " of its own"
 	}
