@@ -50,7 +50,9 @@ func (l *stepList) private(d PrivateDir, ruleset int) {
 		at := l.fileSystem(proc, m, unix.MS_RDONLY|unix.MS_NODEV|unix.MS_NOEXEC, "")
 		l.steps[at].Tag = TagProc
 	case tmpfs:
-		l.fileSystem(tmpfs, m, unix.MS_NODEV|noexecOf(d.Path), tmpfsShared+",size="+strconv.Itoa(d.Size)+"%")
+		var outside unix.Statfs_t
+		_ = unix.Statfs(d.Path, &outside) // what is not executable there is not in this one
+		l.fileSystem(tmpfs, m, unix.MS_NODEV|int(outside.Flags)&unix.ST_NOEXEC, tmpfsShared+",size="+strconv.Itoa(d.Size)+"%")
 	default:
 		l.mayFail(l.call("making "+d.From, unix.SYS_MKDIRAT, atCWD, d.From, 0o700)) // an earlier start may have made it
 		from := l.open(d.From)
@@ -94,16 +96,6 @@ func (l *stepList) back(d PrivateDir, fd result, trees []result) {
 	for i, b := range d.Back {
 		l.attach(trees[i], l.open(b.Path), b.Path)
 	}
-}
-
-// noexecOf is the flag for mount(2) that keeps files on a directory's file system
-// from being executed, where that is mounted so; 0 where it is not known.
-func noexecOf(dir string) int {
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		return 0
-	}
-	return int(st.Flags) & unix.ST_NOEXEC
 }
 
 // maxTerminal is the highest number of a terminal that keeps its name. Each
