@@ -117,6 +117,9 @@ func (p *Policy) GuardOn(os string) *Guard {
 	return &p.on(os).Guard
 }
 
+// LimitsOn are the policy's limits on one system.
+func (p *Policy) LimitsOn(os string) Limits { return p.on(os).Limits }
+
 // Audit asks for a log of what ran: package sandbox writes it. There is one when
 // anything is said about it. A Value of "" is not said.
 type Audit struct {

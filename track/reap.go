@@ -87,7 +87,7 @@ type Report struct {
 	Name    string `json:"name,omitempty"`
 	Tracker Kind   `json:"tracker"`
 
-	Killed  int      `json:"killed"`            // processes that ended after the killing began, where that was counted
+	Killed  int      `json:"killed"`            // processes that had to be killed, where that was counted
 	Methods []string `json:"methods,omitempty"` // what was used: "domain", "cgroup", "subtree", "walk", "group"
 
 	// Proof says that nothing of the session is left, How why that is

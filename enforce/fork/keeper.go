@@ -67,7 +67,7 @@ type KeeperState struct {
 	Phase      Phase
 	CommandPid int32  // 0 once the command ended, and always in a PID namespace of its own
 	WaitStatus uint32 // the command's, as wait4(2) gives it, from PhaseKept on
-	Killed     uint32 // processes reaped after the killing began
+	Killed     uint32 // processes that ended by SIGKILL after the killing began
 	Method     uint32 // how: MethodDomain, MethodCgroup, MethodSubtree
 	TimedOut   uint32 // 1 if the command was asked to end, by Command.Limit
 	_          uint32

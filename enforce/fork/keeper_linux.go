@@ -268,7 +268,7 @@ func (m *keeperMem) reaped(pid int32, status uint32) {
 		}
 		return
 	}
-	if m.killing {
+	if m.killing && status&0x7f == uint32(unix.SIGKILL) { // a zombie's end was its own
 		m.state.Killed++
 	}
 	if pid != m.command {

@@ -110,7 +110,7 @@ func thisSystem() string {
 // prepare goes the way from the policy to a plan that may be put on the command.
 func (c *prepared) prepare() error {
 	if c.o.TrackOnly {
-		c.limits = c.policy.Limits
+		c.limits = c.policy.LimitsOn(c.host.OS)
 		if err := c.openLog(); err != nil {
 			return err
 		}
