@@ -35,6 +35,8 @@ type learner struct {
 	asked []learn.Need // what of them somebody was asked about
 	flags []string     // that somebody was asked about
 	left  []learn.Need // what nothing was proposed or accepted for, each reason once
+
+	closed []string // why the last run failed where no rule is ever proposed
 }
 
 func newLearn(a *app) *cobra.Command {
@@ -66,7 +68,7 @@ func (l *learner) run(argv []string) (err error) {
 		if err != nil {
 			return err
 		}
-		l.a.say.line("learn", "36", fmt.Sprintf("round %d: exit status %d; the policy refuses %s", round, res.ExitCode(), count(len(refused), "thing", "things")))
+		l.a.say.line("learn", "36", fmt.Sprintf("round %d: exit status %d; the policy refuses %s", round, res.ExitCode(), count(len(refused)+len(l.closed), "thing", "things")))
 		if l.permissive || l.from.More.Hash() == had || round == 5 || !l.tty && !l.yes {
 			return errors.Join(l.end(), status(res.ExitCode()))
 		}
@@ -97,7 +99,14 @@ func (l *learner) round(argv []string) (*sandbox.Result, []learn.Need, error) {
 		l.base = plan.Policy
 	}
 	l.a.tellChanges(res.Changes)
-	return &res, why.New(plan, plan.Refusals(), res.ExitCode()).Needs, err
+	r := why.New(plan, plan.Refusals(), res.ExitCode())
+	l.closed = nil
+	for i := range r.Entries {
+		if e := &r.Entries[i]; e.Cause && len(r.Needs) == 0 && !slices.Contains(l.closed, e.Reason) {
+			l.closed = append(l.closed, e.Reason)
+		}
+	}
+	return &res, r.Needs, err
 }
 
 // propose makes proposals for what was refused in this run that failed, and all before,
@@ -155,6 +164,9 @@ func (l *learner) open(c *compose.Composed, opts *sandbox.Options) (err error) {
 func (l *learner) end() error {
 	for _, x := range l.left {
 		l.a.say.warn("no rule for %s: %s", (&learn.Proposal{Need: x}).Hint(l.base).Flags, x.Why)
+	}
+	for _, reason := range l.closed {
+		l.a.say.warn("no rule is proposed: %s", reason)
 	}
 	if l.write && (l.tty || l.yes) {
 		return l.save()

@@ -161,6 +161,9 @@ func (o *policyFlags) compose(os string, argv []string, flagErr error) (*compose
 		r := &o.asked.FS.Rules[i]
 		r.Optional, r.Create = o.ignoreMissing, o.createMissing && r.Access&policy.Write != 0
 	}
+	for i := range o.asked.Net.Unix {
+		o.asked.Net.Unix[i].Optional = o.ignoreMissing
+	}
 	o.from.Asked, o.from.Args, o.from.UserTemp = &o.asked, argv, libsystem.UserTemp()
 	c, err := compose.Compose(&host, &o.from)
 	return c, errors.Join(flagErr, o.composeErr(err))
