@@ -121,7 +121,9 @@ func (a *app) flagError(c *cobra.Command, err error) error {
 		unknown = append(unknown, usageHint(hint, "unknown flag %s%s", typed, policy.DidYouMean("--"+strings.TrimLeft(typed, "-"), names)))
 		a.errs = nil // those are found again
 	}
-	if err != nil {
+	if bad := (*pflag.InvalidValueError)(nil); errors.As(err, &bad) { // others note what is wrong
+		err = usageHint(hint, "--%s is a switch: it takes no value %s", bad.GetFlag().Name, shell.Quote(bad.GetValue()))
+	} else if err != nil {
 		err = usageHint(hint, "%w", err)
 	}
 	return errors.Join(slices.Concat(unknown, a.errs, []error{err})...)

@@ -134,8 +134,8 @@ func checkEnvName(s string) error {
 	if '0' <= s[0] && s[0] <= '9' {
 		return fmt.Errorf("variable name %q starts with a digit", s)
 	}
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; c <= ' ' || c >= 0x7f || c == '=' || c == '$' {
+	for _, c := range s {
+		if c <= ' ' || c >= 0x7f || c == '=' || c == '$' {
 			return fmt.Errorf("variable name %q has %q", s, c)
 		}
 	}
