@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -217,6 +218,29 @@ func TestKilledEarly(t *testing.T) {
 			}
 		}
 		testkit.Eventually(t, "the command ends", func() bool { return !isAlive(mark) })
+	}
+}
+
+// TestPollerIsThere: what zsbx needs of epoll(7) it has before the command may take all
+// that the user has of it.
+func TestPollerIsThere(t *testing.T) {
+	p := exec.Command(asZsbx(t), "run", "--", "sleep", "60")
+	p.Dir = t.TempDir()
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer ended(p, testkit.Patience)
+	defer p.Process.Signal(syscall.SIGTERM)
+	testkit.Eventually(t, "the command runs", func() bool {
+		keeper := firstChild(p.Process.Pid)
+		return keeper != 0 && firstChild(keeper) != 0
+	})
+	all, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", p.Process.Pid))
+	if !slices.ContainsFunc(all, func(fd string) bool {
+		to, _ := os.Readlink(fd)
+		return to == "anon_inode:[eventpoll]"
+	}) {
+		t.Error("zsbx has no poller")
 	}
 }
 

@@ -156,6 +156,7 @@ func (c *Command) start() error {
 	if c.o.Job && !c.o.InPlace && (!fork.CanForward || InBackground()) {
 		c.signals = listen()
 	}
+	startPoller()
 	cmd := &fork.Command{Path: file, Args: c.o.Args, Env: env, Dir: dir, Begun: c.o.Begun}
 	cmd.Limit = fork.Limit{Time: c.limits.Timeout, Kill: c.o.KillAfter}
 	if err = c.launch(cmd); err != nil {
@@ -163,6 +164,16 @@ func (c *Command) start() error {
 	}
 	c.begin()
 	return nil
+}
+
+// startPoller has Go's runtime start its poller, before the command may have taken all that
+// the user has of it (epoll(7), max_user_watches): the runtime ends a program that gets
+// none, and what the command changed would not be told.
+func startPoller() {
+	if r, w, err := os.Pipe(); err == nil {
+		r.Close()
+		w.Close()
+	}
 }
 
 // standardIO opens what the command reads and writes. A command that replaces this
