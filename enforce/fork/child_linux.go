@@ -40,11 +40,11 @@ const keeperExit = syscall.SIGCONT
 // on 64-bit Linux, stacks of goroutines included.
 const heapArena = 64 << 20
 
-// forkImage makes the keeper of j, on a stack of its own.
-// Where it does not share memory, its copy has not the part of the Go heap around here
-// (madvise(2), MADV_DONTFORK). Of a fork's time the copy of the heap's page table is
-// the smaller part: afterwards each page that this process writes to would have to be
-// copied, at some microseconds each: 6 % of a start.
+// forkImage makes the keeper of j, on a stack of its own. Where it does not share memory,
+// its copy has not the part of the Go heap around here (madvise(2), MADV_DONTFORK). Of a
+// fork's time the copy of the heap's page table is the smaller part: afterwards each page
+// that this process writes to would have to be copied, at some microseconds each: 6 % of
+// a start.
 //
 //go:noinline
 //go:norace

@@ -100,7 +100,7 @@ type Command struct {
 	// of it ends when the keeper does. Linux only, and not with Exec.
 	Namespaces uintptr
 
-	Keeper *Keeper // Linux only; nil for one that has nothing to do but its duty
+	Keeper *Keeper // Linux only, and not with Exec; nil is &Keeper{}
 
 	// Share has the keeper use this process's memory rather than a copy, where that
 	// can be: a faster start. It is for a process that runs this one command and

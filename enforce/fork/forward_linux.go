@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CanForward says that Command.Forward works with a keeper here.
+// CanForward says whether Command.Forward works here.
 const CanForward = true
 
 // What handles a signal in the place of Go's own handler must not touch Go's world,

@@ -13,9 +13,9 @@ import (
 // session and to end once nothing is left of it.
 const ReapSignal = syscall.SIGTERM
 
-// Keeper asks for a keeper process between the caller and the command: a fork
-// of the caller that never executes anything, holds no descriptor but its own
-// few, ignores the terminal, and lives until the session is empty.
+// Keeper says what the keeper does, the process between the caller and the
+// command: a fork of the caller that never executes anything, holds no descriptor
+// but its own few, ignores the terminal, and lives until the session is empty.
 type Keeper struct {
 	// Steps are made by the keeper before it starts the command: its own,
 	// outer, Landlock domain.

@@ -98,7 +98,7 @@ func (p *Process) Next() (Event, error) {
 }
 
 // Beside has Next call ready once fd can be read, or with false once it never will be.
-// It saves a thread that would wait for that. Only a process with a keeper can.
+// It saves a thread that would wait for that. Linux only.
 func (p *Process) Beside(fd int, ready func(readable bool)) {
 	p.beside, p.ready = fd, ready
 }

@@ -14,7 +14,7 @@ func (p *Process) close() error         { return nil }
 // Memory is for the Steps of Linux.
 type Memory struct{}
 
-// CanForward says that Command.Forward works with a keeper here.
+// CanForward says whether Command.Forward works here.
 const CanForward = false
 
 func (p *Process) endForward() {}

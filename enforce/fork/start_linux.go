@@ -11,9 +11,9 @@ import (
 )
 
 // How a start goes: newImage lays out what the new processes need (image_linux.go);
-// forkImage makes the keeper (child_linux.go); release
-// tells the keeper to go on; confirm waits until execve(2) succeeded or a step failed.
-// What failed stands in a report in shared memory.
+// forkImage makes the keeper (child_linux.go); release tells the keeper to go on; confirm
+// waits until execve(2) succeeded or a step failed. What failed stands in a report in
+// shared memory.
 
 // start forks and waits until the command was executed or something on the
 // way to that failed.
