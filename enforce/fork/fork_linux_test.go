@@ -52,7 +52,7 @@ func own(t *testing.T, c *Command) *Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Process{Pid: proc.Pid, conn: -1}
+	p := &Process{Pid: proc.Pid}
 	p.startClock(c)
 	return p
 }

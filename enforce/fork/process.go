@@ -150,7 +150,12 @@ func (p *Process) Over() bool {
 // Close drops the connection. A keeper without Keep then kills what is left
 // of the session; to know when that is done, call Kill and wait for Emptied
 // first.
-func (p *Process) Close() error { return p.close() }
+func (p *Process) Close() error {
+	if p.KeeperPid == 0 {
+		return nil
+	}
+	return p.close()
+}
 
 // startClock begins to count the time of a command; one that has no keeper to do so is
 // asked to end, and then killed. What has ended by then gets no signal.
