@@ -38,7 +38,7 @@ func (o *policyFlags) add(a *app, fs *pflag.FlagSet) {
 	o.put("rox", "fs.rox", "allow reading and executing `PATH`")
 	o.put("rw", "fs.rw", "allow reading, writing and executing `PATH`, as a build tree needs")
 	o.put("rw-noexec", "fs.rw_noexec", "allow reading and writing `PATH`, not executing")
-	o.put("deny", "fs.deny", "refuse all access to `PATH`, a path or a glob such as '**/.env', wherever it lies")
+	o.put("deny", "fs.deny", "refuse all access to `PATH`, a path or a glob such as '**/.env', which is looked for below the working directory")
 	o.put("preset", "presets", "add the preset `NAME` (see zsbx profile --list)").words = presetWords
 	fs.BoolVar(&o.from.NoAutoPresets, "no-auto-presets", false, "do not detect presets from the command and the working directory")
 	file := func(s string) error { o.from.Files = append(o.from.Files, s); return nil }

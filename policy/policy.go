@@ -61,7 +61,7 @@ type Rule struct {
 	Origin   Origin
 }
 
-// Deny takes every access away from what Pattern names, wherever it lies.
+// Deny takes every access away from what Pattern names, whatever else allows it.
 // Denials outrank every Rule.
 type Deny struct {
 	Pattern string // a path, or a glob in which "**" crosses directories
