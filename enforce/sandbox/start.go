@@ -170,10 +170,7 @@ func (c *Command) start() error {
 // the user has of it (epoll(7), max_user_watches): the runtime ends a program that gets
 // none, and what the command changed would not be told.
 func startPoller() {
-	if r, w, err := os.Pipe(); err == nil {
-		r.Close()
-		w.Close()
-	}
+	time.AfterFunc(time.Hour, func() {}).Stop() // a timer needs it, too
 }
 
 // standardIO opens what the command reads and writes. A command that replaces this
