@@ -30,7 +30,7 @@ func newReap(a *app) *cobra.Command {
 	fs.BoolVar(&o.all, "all", false, "all sessions of this user")
 	fs.BoolVar(&o.stale, "stale", false, "all sessions that ended or lost their keeper")
 	fs.BoolVar(&o.dryRun, "dry-run", false, "only say what would be killed")
-	o.duration(fs, &o.wait, "wait", "how long to wait for each session's end, at most `D`")
+	o.duration(fs, &o.wait, "wait", "how long to wait for each session's end, at most `D`; what is left may be stopped then")
 	fs.BoolVar(&a.say.json, "json", false, "print JSON")
 	return c
 }
