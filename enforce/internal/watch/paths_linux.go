@@ -24,6 +24,7 @@ type target struct {
 	mode   fs.FileMode
 	exists bool
 	own    bool // it may be another one for another process
+	steady bool // the command can't have its name lead elsewhere
 
 	looked bool   // at what it names, if it is a program
 	next   string // its interpreter
@@ -51,7 +52,8 @@ func (l *look) find(fd int, name string, follow bool) (t target, ok bool) {
 }
 
 // resolve follows an absolute path name by name. Remembered are directories on the way,
-// and what is where the command can't change it: another name may be about to become a link.
+// and files whose names the command can't have lead elsewhere: another name may be about
+// to become a link, and what is missing somebody outside may make.
 func (l *look) resolve(name string, follow bool) (t target, ok bool) {
 	short := strings.TrimRight(name, "/")
 	follow = follow || short != name
@@ -60,7 +62,7 @@ func (l *look) resolve(name string, follow bool) (t target, ok bool) {
 	}
 	dir, base := path.Split(short)
 	if base == "" {
-		return target{path: "/", mode: fs.ModeDir, exists: true}, true
+		return target{path: "/", mode: fs.ModeDir, exists: true, steady: true}, true
 	}
 	const most = 200 // names and links: this process takes longer for them than the command
 	if l.steps++; l.steps > most {
@@ -76,19 +78,20 @@ func (l *look) resolve(name string, follow bool) (t target, ok bool) {
 	root := l.root(t.path)
 	t.own = in.own || root != "" || strings.HasPrefix(t.path, "/proc/")
 	var st unix.Stat_t
-	if unix.Lstat(root+t.path, &st) == nil {
-		t.mode, t.exists = files.Mode(st.Mode).Type(), true
+	if unix.Lstat(root+t.path, &st) != nil {
+		return t, true
 	}
+	t.mode, t.exists, t.steady = files.Mode(st.Mode).Type(), true, in.steady && l.r.fixed(in.path, fs.ModeDir)
 	if follow && t.mode == fs.ModeSymlink {
 		to, _ := os.Readlink(root + t.path)
 		if !strings.HasPrefix(to, "/") {
 			to = in.path + "/" + to
 		}
 		end, ok := l.resolve(to, true)
-		end.own = end.own || t.own
+		end.own, end.steady = end.own || t.own, end.steady && t.steady
 		return end, ok
 	}
-	if follow && !t.own && (t.mode.IsDir() || l.r.fixed(in.path, fs.ModeDir)) {
+	if follow && !t.own && (t.steady || t.mode.IsDir() && t.path == short) {
 		const many = 8192
 		if l.r.stored.Add(1)%many == 0 {
 			l.r.found.Clear() // it takes memory

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/internal/answer"
+	"github.com/zsbx/zsbx/enforce/internal/landlock"
 	"github.com/zsbx/zsbx/enforce/internal/seccomp"
 )
 
@@ -65,6 +66,47 @@ func TestChangedProgram(t *testing.T) {
 			t.Errorf("%q, want %q", next, want)
 		}
 	}
+}
+
+// TestRemembered: a file that the command can't write is remembered by a name that it can't
+// have lead elsewhere, and only while it is there.
+func TestRemembered(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(name string) string { return dir + "/" + name }
+	os.MkdirAll(at("fixed/d"), 0o755)
+	os.MkdirAll(at("free"), 0o755)
+	os.WriteFile(at("fixed/f"), nil, 0o644)
+	os.WriteFile(at("fixed/d/f"), nil, 0o644)
+	os.Symlink(at("fixed"), at("free/link"))
+	const all = 1<<13 - 1
+	rules := &landlock.Ruleset{HandledFS: all, Paths: []landlock.PathRule{{Path: at("free"), Rights: all}}}
+	r := New((&answer.World{Filter: &seccomp.Filter{}, Landlock: rules}).Index(), false)
+	leads := func(name, want string, exists bool) {
+		t.Helper()
+		l := look{r: r, proc: process(os.Getpid())}
+		if got, _ := l.find(cwd, at(name), true); got.path != at(want) || got.exists != exists {
+			t.Errorf("%s: %+v, want %s, %v", name, got, at(want), exists)
+		}
+	}
+	leads("fixed/f", "fixed/f", true)
+	if _, known := r.found.Load(at("fixed/f")); !known {
+		t.Error("what the command can't change is not remembered")
+	}
+	leads("free/link/f", "fixed/f", true)
+	leads("free/link/d/f", "fixed/d/f", true)
+	leads("fixed/late", "fixed/late", false)
+
+	os.Remove(at("free/link"))
+	os.MkdirAll(at("free/link/d"), 0o755)
+	os.WriteFile(at("free/link/f"), nil, 0o644)
+	os.WriteFile(at("free/link/d/f"), nil, 0o644)
+	os.WriteFile(at("fixed/late"), nil, 0o644) // by somebody outside
+	leads("free/link/f", "free/link/f", true)
+	leads("free/link/d/f", "free/link/d/f", true)
+	leads("fixed/late", "fixed/late", true)
 }
 
 // TestResolve: a path is followed as the kernel follows it, and what belongs to one
