@@ -77,7 +77,7 @@ func (c *protector) gitlinks(tree, git string, left *int) {
 		if *left--; *left < 0 {
 			return
 		}
-		if !policy.Within(sub, tree) {
+		if !below(sub, tree) {
 			continue
 		}
 		dir := c.repository(sub)

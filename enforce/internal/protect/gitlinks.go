@@ -36,12 +36,16 @@ func (s *Snapshot) newGitlinks(index, tree string) (out []Change) {
 			dir, err = s.host.GitDir(dot, "gitdir: ")
 			known = true
 		}
-		if err == nil && policy.Within(dot, tree) && !(known && slices.Contains(s.audit.Repos, dir)) && !plain(s.host, dir, path.Join(tree, p), &s.left) {
+		if err == nil && below(path.Dir(dot), tree) && !(known && slices.Contains(s.audit.Repos, dir)) && !plain(s.host, dir, path.Join(tree, p), &s.left) {
 			out = append(out, Change{Path: dot, New: true})
 		}
 	}
 	return out
 }
+
+// below reports whether a gitlink leads into the working tree. One to the tree itself is
+// none that git has made; it can be what object names of another length are read as.
+func below(sub, tree string) bool { return sub != tree && policy.Within(sub, tree) }
 
 // noteLinks remembers the gitlinks of a working tree, if a repository in it is protected.
 func (s *Snapshot) noteLinks(index, tree string) {

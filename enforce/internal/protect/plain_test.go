@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/zsbx/zsbx/policy"
@@ -105,5 +106,38 @@ func TestIndexBound(t *testing.T) {
 		if got := len(readIndex(index, &left)); got != want {
 			t.Errorf("%d bytes were read, want %d", got, want)
 		}
+	}
+}
+
+// TestOwnGitlink: an index with SHA-1's names can be read with those of SHA-256, too, and
+// then has a gitlink without a name. It is no news that the repository is not plain, and
+// its submodules are looked for once.
+func TestOwnGitlink(t *testing.T) {
+	host, err := policy.ThisHost()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := t.TempDir()
+	text := append(index("vendor/lib1/"), make([]byte, 100)...)
+	if links, _, _ := parseIndex(text, 32, false); !slices.Contains(links, "") {
+		t.Fatalf("with the other length there are %q", links)
+	}
+	for name, text := range map[string]string{".git/index": string(text), ".git/modules/x": "", ".gitmodules": "", "vendor/lib1/.git/commondir": ""} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(tree, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(tree, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &Snapshot{host: &host, audit: &Audit{}, left: maxIndexes}
+	want := []Change{{Path: tree + "/vendor/lib1/.git", New: true}}
+	if told := s.newGitlinks(tree+"/.git/index", tree); !slices.Equal(told, want) {
+		t.Errorf("told %v, want %v", told, want)
+	}
+	c := &protector{host: &host, seen: make(map[string]bool), bytes: maxIndexes}
+	left := nestedModules
+	if c.gitlinks(tree, tree+"/.git", &left); left != nestedModules-2 {
+		t.Errorf("%d of %d gitlinks are left to be looked at", left, nestedModules)
 	}
 }
