@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -83,18 +84,20 @@ func (h *Host) Project() string {
 	return root
 }
 
-// PlantedLink is the link in the project by which a path leads out of it, "" for none, and
-// for any where the working directory holds the home directory.
+// PlantedLink is the link by which a path leads out of the working directory or out of the
+// project, "" for none, and for any where the working directory holds the home directory. A
+// command that could only write to the working directory may have put a link there that
+// leads to the rest of the project.
 func (h *Host) PlantedLink(p *Path) string {
 	if len(p.Links) == 0 || Within(h.Home, h.Dir) {
 		return ""
 	}
-	return p.LinkOutOf(h.Project())
+	return cmp.Or(p.LinkOutOf(h.Dir), p.LinkOutOf(h.Project()))
 }
 
 // PlantedLink is the link by which a path leads out of a directory where a
-// command may have put that link, "" for none: out of the project, or out of a tree
-// that a user made writable.
+// command may have put that link, "" for none: as Host.PlantedLink has it, or out of a
+// tree that a user made writable.
 func (r *Resolved) PlantedLink(p *Path) string {
 	if link := r.host.PlantedLink(p); link != "" {
 		return link

@@ -49,8 +49,8 @@ func SharedDirs() []string {
 	return []string{"/tmp", "/var/tmp", "/dev/shm", "/private/tmp", "/private/var/tmp"}
 }
 
-// CheckVariables refuses variables that have zsbx make its own files through a
-// link which leads out of the project: a command may have put it there.
+// CheckVariables refuses variables that have zsbx make its own files through a link
+// that a command may have put there.
 func CheckVariables(h *policy.Host) error {
 	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_STATE_HOME", "TMPDIR"} {
 		v := h.Getenv(name)
@@ -61,7 +61,7 @@ func CheckVariables(h *policy.Host) error {
 		if link := h.PlantedLink(&p); link != "" {
 			return &policy.Error{
 				Code: policy.CodePath, Hint: "export " + name + "=" + shell.Quote(p.Path),
-				Msg: fmt.Sprintf("%s: the link %s leads out of the project, to %s", name, link, p.Path),
+				Msg: fmt.Sprintf("%s: the link %s, which a command may have put there, leads to %s", name, link, p.Path),
 			}
 		}
 	}
