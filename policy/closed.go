@@ -69,9 +69,10 @@ func named(name, program string) bool {
 }
 
 // Spared says in one line which places of secrets a rule did not open, or, where they
-// can't be held closed, which it did; "" for none.
+// can't be held closed, which it did; "" for none. zsbx's own is none that a user opens.
 func (r *Resolved) Spared(held bool) string {
-	spared := slices.DeleteFunc(slices.Clone(r.Deny), func(d DenyPath) bool { return !d.Secret })
+	own := path.Join(r.host.StateHome(), "zsbx")
+	spared := slices.DeleteFunc(slices.Clone(r.Deny), func(d DenyPath) bool { return !d.Secret || d.Pattern == own })
 	if len(spared) == 0 {
 		return ""
 	}

@@ -245,6 +245,20 @@ func TestBaselineSecrets(t *testing.T) {
 	}
 }
 
+// TestSparedOwn: a rule for the home directory leaves zsbx's own state closed without a
+// word, and proposes to open no more than the user's places.
+func TestSparedOwn(t *testing.T) {
+	files := map[string]string{"/home/u/.local/state/zsbx/last": "file"}
+	for want, more := range map[string]string{"": "/home/u/notes", "test:1:1: ~/.ssh: closed; --ro ~/.ssh opens it": "/home/u/.ssh/id"} {
+		files[more] = "file"
+		r := mustResolve(t, rules(Read|Write, "/home/u"), tableHost(files))
+		if got := r.Spared(true); got != want || r.Allowed("/home/u/.local/state/zsbx/last", Read).Allowed {
+			t.Errorf("with %s: %q, want %q", more, got, want)
+		}
+		delete(files, more)
+	}
+}
+
 // TestUnwiseHomeless: without a home directory nothing is known of tokens there, and
 // no rule is unwise for them. The control: with one the place of a token is.
 func TestUnwiseHomeless(t *testing.T) {
