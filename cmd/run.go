@@ -144,7 +144,7 @@ func (a *app) retyped(argv, more []string, command string) string {
 	if flags[len(flags)-1] == "--" {
 		flags = flags[:len(flags)-1]
 	}
-	return "zsbx " + quoteArgs(append(flags, more...)) + " -- " + command
+	return "zsbx " + quoteArgs(withoutValues(append(flags, more...))) + " -- " + command
 }
 
 // forShell adds a hint to the error for a command that is none, but a shell's line.

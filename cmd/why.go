@@ -134,7 +134,8 @@ func (o *runFlags) afterFailure(a *app, argv []string) {
 	}
 }
 
-// withoutValues leaves the values of variables out of run's flags.
+// withoutValues leaves the values of variables out of run's flags: what is said ends in
+// logs that others read.
 func withoutValues(flags []string) []string {
 	out := slices.Clone(flags)
 	for i, word := range out {
