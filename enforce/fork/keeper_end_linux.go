@@ -62,10 +62,39 @@ func (m *keeperMem) strike() {
 	}
 	m.state.Method |= MethodSubtree
 	m.sweep()
+	m.killChildren()
 }
 
-// procDir is where the kernel tells of processes (proc(5)).
-var procDir = [...]byte{'/', 'p', 'r', 'o', 'c', 0}
+// killChildren kills the direct children, if the kernel tells of them, of which their
+// parent always learns: a sweep sees none that proc(5) is mounted to hide (hidepid), and
+// is without effect where pidfd_open(2) is refused, as in some containers. What a child
+// leaves behind becomes this process's own, and is met at the next strike. A child's
+// number can't be reused before this process has waited for it.
+//
+//go:norace
+func (m *keeperMem) killChildren() {
+	fd := openAt(atCWD, unsafe.Pointer(&childrenFile), 0)
+	pid, n := 0, 1
+	for n > 0 {
+		n = call(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&m.text)), unsafe.Sizeof(m.text), 0, 0, 0)
+		for i := 0; i < n && i < len(m.text); i++ {
+			if c := m.text[i]; c >= '0' && c <= '9' {
+				pid = pid*10 + int(c-'0')
+				continue
+			}
+			if pid > 1 {
+				call(unix.SYS_KILL, uintptr(pid), uintptr(unix.SIGKILL), 0, 0, 0, 0)
+			}
+			pid = 0
+		}
+	}
+	call(unix.SYS_CLOSE, uintptr(fd), 0, 0, 0, 0, 0)
+}
+
+var (
+	childrenFile = [...]byte{'/', 'p', 'r', 'o', 'c', '/', 't', 'h', 'r', 'e', 'a', 'd', '-', 's', 'e', 'l', 'f', '/', 'c', 'h', 'i', 'l', 'd', 'r', 'e', 'n', 0}
+	procDir      = [...]byte{'/', 'p', 'r', 'o', 'c', 0}
+)
 
 // atCWD is AT_FDCWD.
 const atCWD = -100

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	llsys "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
@@ -68,9 +69,25 @@ sh -c 'trap "" HUP TERM INT; kill -STOP $$' & echo $!
 sh -c 'true & exec sleep 1000' & echo $!
 exit 3`
 
+// noPidfds has pidfd_open(2) refused, as the filters of some containers do.
+func noPidfds(t *testing.T) []Step {
+	m := memory(t)
+	filter := PutSlice(m, []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_PIDFD_OPEN, Jf: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	})
+	prog := Put(m, unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]})
+	return []Step{
+		{Name: "prctl(PR_SET_NO_NEW_PRIVS)", Nr: unix.SYS_PRCTL, Args: [6]uintptr{unix.PR_SET_NO_NEW_PRIVS, 1}},
+		{Name: "seccomp(2)", Nr: unix.SYS_SECCOMP, Args: [6]uintptr{unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(prog))}},
+	}
+}
+
 func TestNothingIsLeft(t *testing.T) {
 	outer, inner := domainSteps(t)
-	for name, k := range map[string]*Keeper{"subtree": {}, "domain": {Domain: true, Steps: outer}} {
+	for name, k := range map[string]*Keeper{"subtree": {}, "no pidfds": {Steps: noPidfds(t)}, "domain": {Domain: true, Steps: outer}} {
 		t.Run(name, func(t *testing.T) {
 			var steps []Step
 			if k.Domain {
