@@ -91,6 +91,36 @@ func TestProtected(t *testing.T) {
 		"the supervisor's namespace", "process 1's namespace")
 }
 
+// TestProtectedAround: of the repository around a writable directory, a linked worktree's too,
+// what git reads or runs in that directory is held. The controls: other files there are
+// not, nor is any without the repository.
+func TestProtectedAround(t *testing.T) {
+	needMounts(t)
+	for _, tree := range []string{"", "wt/"} {
+		p := repository(t)
+		root, sub := path.Join(p.in, tree), path.Join(p.in, tree, "sub")
+		write(t, p.in+"/.git/config", "[include]\n\tpath = ../"+tree+"sub/config\n")
+		for _, name := range []string{"config", "hook", "other"} {
+			write(t, sub+"/"+name, "\n")
+		}
+		if err := os.Symlink("../../"+tree+"sub/hook", p.in+"/.git/hooks/pre-push"); err != nil {
+			t.Fatal(err)
+		}
+		p.policy.Paths = slices.DeleteFunc(p.policy.Paths, func(a policy.Path) bool { return a.Path == p.in })
+		p.allow(t, policy.Read|policy.Exec, p.in)
+		p.allow(t, policy.Read|policy.Write, sub)
+		for _, around := range []string{root, ""} {
+			plan := p.mountsPlan(t, enforce.Options{Repository: around})
+			for _, name := range []string{"config", "hook", "other"} {
+				status, out := p.sh(t, plan, "echo x >>"+sub+"/"+name)
+				if held := around != "" && name != "other"; (status != 0) != held {
+					t.Errorf("around %q: %s/%s: exit status %d: %s", around, sub, name, status, out)
+				}
+			}
+		}
+	}
+}
+
 func TestProtectedWorksBeside(t *testing.T) {
 	needMounts(t)
 	p := repository(t)

@@ -69,6 +69,21 @@ func (c *protector) repository(tree string) string {
 	return dir
 }
 
+// around protects what lies in writable directories of a repository that is not writable
+// itself, and is read or run by git there: what its configuration includes, and hooks
+// that are kept in the working tree.
+func (c *protector) around(tree string) {
+	dir := path.Join(tree, ".git")
+	if !c.isDir(dir) { // a linked worktree or a submodule
+		dir, _ = c.host.GitDir(dir, "gitdir: ")
+		if common, err := c.host.GitDir(path.Join(dir, "commondir"), ""); err == nil {
+			dir = common
+		}
+	}
+	c.includes(path.Join(dir, "config"))
+	c.linked(path.Join(dir, "hooks"))
+}
+
 // gitlinks protects the repositories that git status looks into from a working tree with
 // submodules, at whatever depth, and those that it would if they were there.
 func (c *protector) gitlinks(tree, git string, left *int) {

@@ -84,8 +84,12 @@ func Find(r *policy.Resolved, host *policy.Host, q Request) Set {
 	}
 	if q.Users {
 		c.opened = c.openedBy(r)
-		if c.repo = q.Repository; c.repo != "" && c.writable(c.repo) {
+		switch c.repo = q.Repository; {
+		case c.repo == "":
+		case c.writable(c.repo):
 			c.repository(c.repo)
+		case slices.ContainsFunc(c.trees, func(t string) bool { return policy.Within(t, c.repo) }):
+			c.around(c.repo)
 		}
 		c.searchPath()
 		c.users(r)
