@@ -55,7 +55,10 @@ func (r *Resolved) settings(c *Closed) (files []string) {
 	settings, _ := gitconfig.Read(string(text))
 	host.Dir = path.Dir(config) // which what is relative counts from
 	for _, s := range settings {
-		if file := host.place(literal(s.Value)); s.Includes() && file != "" {
+		if !s.Includes() {
+			continue // many a setting is empty, which is no path
+		}
+		if file := host.place(literal(s.Value)); file != "" {
 			files = append(files, file)
 		}
 	}
