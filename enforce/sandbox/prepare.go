@@ -149,8 +149,7 @@ func (c *prepared) prepare() error {
 		if why := c.plan.Unnamed(); why != "" {
 			c.warn(Warning{Text: "names can't be resolved: " + why, Hint: enforce.NamesHint})
 		}
-		open := slices.ContainsFunc(c.plan.Gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapDeny && g.Kind == enforce.Hardening })
-		c.warn(Warning{Text: c.resolved.Spared(!open)})
+		c.warn(Warning{Text: c.resolved.Spared(!leavesOpen(c.plan.Gaps))})
 		c.warn(Warning{Text: c.resolved.ClosedTo(c.o.Args)})
 	}
 	return err
@@ -242,5 +241,14 @@ func (c *prepared) without(caps enforce.Caps) error {
 		return err
 	}
 	more := slices.DeleteFunc(slices.Clone(c.plan.Gaps), func(g enforce.Gap) bool { return slices.Contains(before, g) })
-	return c.o.acceptGaps(c.warn, more)
+	err := c.o.acceptGaps(c.warn, more)
+	if err == nil && leavesOpen(more) { // it was said to be closed
+		c.warn(Warning{Text: c.resolved.Spared(false)})
+	}
+	return err
+}
+
+// leavesOpen reports whether places of secrets can't be held closed.
+func leavesOpen(gaps []enforce.Gap) bool {
+	return slices.ContainsFunc(gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapDeny && g.Kind == enforce.Hardening })
 }
