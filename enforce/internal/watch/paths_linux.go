@@ -138,7 +138,8 @@ func (l *look) interpreter() (next string, loader bool) {
 	}
 	defer f.Close()
 	t.next, t.loader = program.Interpreter(f)
-	if t.looked = l.r.fixed(l.Act.Path, 0); t.looked && remembered {
+	t.looked = st.Nlink == 1 && l.r.fixed(l.Act.Path, 0) // by another name the command may write to it
+	if t.looked && remembered {
 		l.r.found.Store(l.Act.Path, t)
 	}
 	return t.next, t.loader

@@ -107,6 +107,18 @@ func TestRemembered(t *testing.T) {
 	leads("free/link/f", "free/link/f", true)
 	leads("free/link/d/f", "free/link/d/f", true)
 	leads("fixed/late", "fixed/late", true)
+
+	os.WriteFile(at("fixed/script"), []byte("#!/bin/one\n"), 0o755)
+	os.Link(at("fixed/script"), at("free/script"))
+	for _, want := range []string{"/bin/one", "/bin/two"} {
+		os.WriteFile(at("free/script"), []byte("#!"+want+"\n"), 0o755)
+		leads("fixed/script", "fixed/script", true)
+		l := look{r: r}
+		l.Act.Path = at("fixed/script")
+		if next, _ := l.interpreter(); next != want {
+			t.Errorf("by another name: %q, want %q", next, want)
+		}
+	}
 }
 
 // TestResolve: a path is followed as the kernel follows it, and what belongs to one
