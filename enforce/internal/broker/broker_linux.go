@@ -3,6 +3,8 @@ package broker
 import (
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,6 +49,8 @@ type Broker struct {
 	over    chan struct{} // closed when serving is over
 	stop    [2]int        // a pipe, whose writing end is closed then
 	failure error         // why
+
+	receiving atomic.Int32 // who waits for a call, or is about to: one at most
 }
 
 // Bounds of the calls that are being answered.
@@ -156,7 +160,7 @@ func (m *Broker) serve() {
 	}
 	m.queue.wakeFast()
 	m.lead()
-	<-m.over
+	m.await()
 	// The queue is given up, its number stays taken while a goroutine that is stuck may
 	// come to use it.
 	_ = unix.Dup3(m.stop[0], m.queue.fd, unix.O_CLOEXEC)
@@ -200,9 +204,11 @@ func (c *Call) relieve() {
 	}
 }
 
-// next takes the next call, and reports false at the end.
+// next waits for the next call, and reports false at the end.
 func (m *Broker) next(c *Call) bool {
-	for m.await() {
+	m.receiving.Add(1)
+	defer m.receiving.Add(-1)
+	for !m.isOver() {
 		got, err := m.queue.receive(&c.notification)
 		if err != nil {
 			m.finish(fmt.Errorf("receiving a socket call: %w", err))
@@ -215,23 +221,26 @@ func (m *Broker) next(c *Call) bool {
 	return false
 }
 
-// await waits until there is a call, and reports false at the end.
-func (m *Broker) await() bool {
-	for {
-		p := []unix.PollFd{{Fd: int32(m.queue.fd), Events: unix.POLLIN}, {Fd: int32(m.stop[0]), Events: unix.POLLIN}}
-		errno := patiently(func() unix.Errno { _, err := unix.Poll(p, -1); return asErrno(err) })
-		switch {
-		case errno == unix.EINTR:
-		case errno != 0:
-			m.finish(fmt.Errorf("poll: %w", errno))
-			return false
-		case p[1].Revents != 0:
-			return false
-		case p[0].Revents&unix.POLLIN != 0:
-			return true
-		default: // the last process with the filter is gone
-			m.finish(nil)
-			return false
+// await waits until the last process with the filter is gone, or serving is over for
+// another reason. Then nobody waits for a call any more: before Linux 6.11 the kernel does
+// not say that none will come, and a signal has to. It is the one by which Go's runtime
+// interrupts its threads at any time.
+func (m *Broker) await() {
+	p := []unix.PollFd{{Fd: int32(m.queue.fd)}, {Fd: int32(m.stop[0]), Events: unix.POLLIN}}
+	errno := unix.EINTR
+	for errno == unix.EINTR {
+		errno = patiently(func() unix.Errno { _, err := unix.Poll(p, -1); return asErrno(err) })
+	}
+	if errno != 0 {
+		m.finish(fmt.Errorf("poll: %w", errno))
+	}
+	m.finish(nil)
+	for i := 0; i < attempts && m.receiving.Load() > 0; i++ {
+		threads, _ := os.ReadDir("/proc/self/task")
+		for _, t := range threads {
+			tid, _ := strconv.Atoi(t.Name())
+			_ = unix.Tgkill(unix.Getpid(), tid, unix.SIGURG)
 		}
+		_, _ = unix.Poll(nil, 1) // a millisecond, without a timer of Go's
 	}
 }
