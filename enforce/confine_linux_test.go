@@ -58,6 +58,9 @@ func TestPathChanged(t *testing.T) {
 			if !errors.Is(err, landlock.ErrChanged) || !strings.HasPrefix(err.Error(), p.in+" ") {
 				t.Errorf("got %v, want a change of %s", err, p.in)
 			}
+			if _, several := err.(interface{ Unwrap() []error }); several {
+				t.Error("it is told as several mistakes")
+			}
 			if _, err := os.Stat(marker); err == nil {
 				t.Error("the command ran")
 			}

@@ -87,7 +87,7 @@ func addPath(ruleset int, r *PathRule) error {
 	}
 	switch {
 	case err == unix.ENOENT || err == unix.ENOTDIR || err == unix.ELOOP:
-		return fmt.Errorf("%s (%s) %w: %w", r.Path, r.Origin, ErrChanged, err)
+		return fmt.Errorf("%s (%s) %w: %v", r.Path, r.Origin, ErrChanged, err)
 	case err != nil:
 		return fmt.Errorf("opening %s (%s): %w", r.Path, r.Origin, err)
 	case st.Dev != r.ID.Dev || st.Ino != r.ID.Ino && !onProc(fd):
