@@ -84,7 +84,9 @@ func (m *Broker) Attach(c *fork.Command, atOnce bool) {
 		}
 	}
 	c.Commit = append(c.Commit, func(p *fork.Process) error {
+		m.mu.Lock()
 		m.session.top = p.KeeperPid
+		m.mu.Unlock()
 		forked()
 		return nil
 	})
@@ -154,8 +156,11 @@ func (m *Broker) serve() {
 	} else {
 		m.self = st.identity
 	}
+	m.mu.Lock()
+	top := m.session.top
+	m.mu.Unlock()
 	var err error
-	if m.session.pidfd, err = unix.PidfdOpen(m.session.top, 0); err != nil { // then nobody is the session's
+	if m.session.pidfd, err = unix.PidfdOpen(top, 0); err != nil { // then nobody is the session's
 		m.session.pidfd = -1
 	}
 	m.queue.wakeFast()
