@@ -103,13 +103,20 @@ func failures(err error) (all []*failure) {
 	return all
 }
 
-// leaves are the errors that err joins, or err itself.
+// leaves are the errors that err joins, or err itself. One that only wraps several has
+// words of its own.
 func leaves(err error) (all []error) {
-	if j, ok := err.(interface{ Unwrap() []error }); ok {
+	j, several := err.(interface{ Unwrap() []error })
+	if several {
+		joined := errors.Join(j.Unwrap()...)
+		several = joined != nil && joined.Error() == err.Error()
+	}
+	switch {
+	case several:
 		for _, e := range j.Unwrap() {
 			all = append(all, leaves(e)...)
 		}
-	} else if err != nil {
+	case err != nil:
 		all = []error{err}
 	}
 	return all

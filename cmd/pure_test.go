@@ -248,3 +248,24 @@ func TestJSONBytes(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", b.String(), want)
 	}
 }
+
+// A joined error is several, one that wraps several with words of its own is one.
+func TestLeaves(t *testing.T) {
+	a, b := errors.New("a"), errors.New("b")
+	for _, c := range []struct {
+		err  error
+		want int
+	}{
+		{nil, 0},
+		{a, 1},
+		{errors.Join(a, b), 2},
+		{errors.Join(errors.Join(a, b), b), 3},
+		{policy.Errors{{Err: a}, {Err: b}}, 2},
+		{fmt.Errorf("while reading: %w: %w", a, b), 1},
+		{errors.Join(fmt.Errorf("%w: %w", a, b), b), 2},
+	} {
+		if got := leaves(c.err); len(got) != c.want {
+			t.Errorf("%q: %d errors, want %d", c.err, len(got), c.want)
+		}
+	}
+}

@@ -174,10 +174,10 @@ func (p *Process) startClock(c *Command) {
 	})
 }
 
-// nextOwn waits until a command that is this process's own child stops or ends. waitid(2) with WNOWAIT, by
-// which one could look before collecting, reports a stopped process over and over on macOS:
-// so the pid is free for the moment between wait4(2) and the lock. Pids are given out one
-// after the other: this one does not come again so soon.
+// nextOwn waits until a command that is this process's own child stops or ends.
+// waitid(2) with WNOWAIT, by which one could look before collecting, reports a stopped
+// process over and over on macOS: so the pid is free for the moment between wait4(2) and
+// the lock. Pids are given out one after the other: this one does not come again so soon.
 func (p *Process) nextOwn() (Event, error) {
 	ws, err := wait4(p.Pid, syscall.WUNTRACED)
 	if err != nil {

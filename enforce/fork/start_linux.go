@@ -110,10 +110,10 @@ func (p *Process) release(c *Command) error {
 	return p.forward(c.Forward, c.Terminal)
 }
 
-// confirm learns whether the command was executed: the keeper says so. What failed stands
-// in the report, which the new processes share with this one. A keeper that is gone without a word may have
-// started the command, if that had only execve(2) left to do: that is no failed
-// start, but the first thing that Next says, and Pid is 0.
+// confirm learns whether the command was executed: the keeper says so. What failed
+// stands in the report, which the new processes share with this one. A keeper that is
+// gone without a word may have started the command, if that had only execve(2) left to
+// do: that is no failed start, but the first thing that Next says, and Pid is 0.
 func (p *Process) confirm(j *image, c *Command) error {
 	m, err := p.receive()
 	switch {

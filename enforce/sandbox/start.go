@@ -190,8 +190,9 @@ func (c *Command) standardIO() (err error) {
 }
 
 // launch starts cmd, and again where the kernel refused something that can be done
-// without (the steps are made anew: a child has the broker's socket only once), or where the command is a script that names no interpreter:
-// that is given to the shell, as execvp(3) does.
+// without (the steps are made anew: a child has the broker's socket only once), or where
+// the command is a script that names no interpreter: that is given to the shell, as
+// execvp(3) does.
 func (c *Command) launch(cmd *fork.Command) error {
 	// In a group with limits the kernel may run out of memory while the command is
 	// executed, and end all that share it.
