@@ -3,6 +3,7 @@ package broker
 import (
 	"slices"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -68,4 +69,39 @@ func TestQueueFaults(t *testing.T) {
 			t.Errorf("received after %d times ENOMEM: %v, %v", times, got, err)
 		}
 	}
+}
+
+// TestInterrupt: at the end nobody waits for a call any more, though the kernel says
+// nothing to who does, as before Linux 6.11.
+func TestInterrupt(t *testing.T) {
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	waits := make(chan struct{})
+	m := &Broker{over: make(chan struct{})}
+	m.session.top = unix.Getpid()
+	m.queue = queue{p[0], func(int, uintptr, unsafe.Pointer) unix.Errno {
+		select {
+		case <-waits:
+		default:
+			close(waits)
+		}
+		_, err := unix.Poll(nil, -1) // no handler of a signal restarts it
+		return asErrno(err)
+	}}
+	m.received.Do(func() {})
+	served := make(chan error)
+	go func() { served <- m.Serve() }()
+	<-waits
+	unix.Close(p[1])
+	select {
+	case err := <-served:
+		if n := m.receiving.Load(); err != nil || n != 0 {
+			t.Fatalf("%v, %d still wait", err, n)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("it waits for ever")
+	}
+	m.workers.Wait()
 }
