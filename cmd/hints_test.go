@@ -113,7 +113,7 @@ func TestGapHintsAreTyped(t *testing.T) {
 		for _, abi := range []int{0, 1, 7} {
 			r := &policy.Resolved{OS: "linux", Dir: "/", Net: net, Deny: []policy.DenyPath{{Pattern: "/tmp/x"}}}
 			r.Paths = []policy.Path{{Path: "/tmp", Mode: os.ModeDir, Access: policy.Read | policy.Write}}
-			plan := enforce.NewPlanWith(r, enforce.Caps{OS: "linux", Landlock: abi}, &h, enforce.Options{Protect: []string{"/tmp/no/such"}})
+			plan := enforce.NewPlan(r, enforce.Caps{OS: "linux", Landlock: abi}, &h, enforce.Options{Protect: []string{"/tmp/no/such"}})
 			for _, g := range plan.Gaps {
 				if why := typable(t, "--allow-gap "+g.Name); why != "" {
 					t.Errorf("%s: %s", g.Name, why)

@@ -24,7 +24,7 @@ func nested(a []string) error {
 		r.Paths = append(r.Paths, policy.Path{Path: dir, Access: policy.Read | policy.Exec, Mode: os.ModeDir,
 			ID: policy.FileID{Dev: st.Dev, Ino: st.Ino}})
 	}
-	plan := enforce.NewPlan(r, enforce.Probe(), nil)
+	plan := enforce.NewPlan(r, enforce.Probe(), nil, enforce.Options{})
 	if err := plan.Err(nil, false); err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func tcpStdin(t *testing.T, connected, multipath bool) *os.File {
 func (p *place) stdinPlan() *enforce.Plan {
 	caps := enforce.Probe()
 	caps.MountNS, caps.MountReason = false, "left out by the test"
-	return enforce.NewPlanWith(p.policy, caps, host(), enforce.Options{Sockets: true})
+	return enforce.NewPlan(p.policy, caps, host(), enforce.Options{Sockets: true})
 }
 
 // TestInheritedSockets: a TCP socket that the command inherits while it may use

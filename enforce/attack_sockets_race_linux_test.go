@@ -124,7 +124,7 @@ func TestSocketMountNamespace(t *testing.T) {
 	}
 	p := newPlace(t)
 	p.deny(p.in + "/file")
-	plan := enforce.NewPlan(p.policy, caps, host())
+	plan := enforce.NewPlan(p.policy, caps, host(), enforce.Options{})
 	d := listenOutside(t, "unix", p.out+"/sock")
 	for _, how := range []string{"plain", "relative", "link", "proc-dir", "proc-fd", "dev-fd"} {
 		os.Remove(p.in + "/link")

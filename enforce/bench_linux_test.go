@@ -24,7 +24,7 @@ func benchPolicy(b *testing.B) *policy.Resolved {
 
 // BenchmarkConfine is what the calling process does for the restrictions.
 func BenchmarkConfine(b *testing.B) {
-	plan := enforce.NewPlan(benchPolicy(b), enforce.Probe(), nil)
+	plan := enforce.NewPlan(benchPolicy(b), enforce.Probe(), nil, enforce.Options{})
 	for b.Loop() {
 		c := &fork.Command{}
 		if err := confine(plan, c); err != nil {
@@ -48,9 +48,9 @@ func BenchmarkStart(b *testing.B) {
 		plan *enforce.Plan
 	}{
 		{"bare", nil},
-		{"landlock", enforce.NewPlan(r, noSeccomp, nil)},
-		{"seccomp", enforce.NewPlan(r, noLandlock, nil)},
-		{"all", enforce.NewPlan(r, all, nil)},
+		{"landlock", enforce.NewPlan(r, noSeccomp, nil, enforce.Options{})},
+		{"seccomp", enforce.NewPlan(r, noLandlock, nil, enforce.Options{})},
+		{"all", enforce.NewPlan(r, all, nil, enforce.Options{})},
 	} {
 		b.Run(bb.name, func(b *testing.B) {
 			for b.Loop() {
@@ -85,7 +85,7 @@ func BenchmarkManyPaths(b *testing.B) {
 	caps := enforce.Probe()
 	for b.Loop() {
 		c := &fork.Command{}
-		if _, err := enforce.NewPlan(p.policy, caps, nil).Confine(c); err != nil {
+		if _, err := enforce.NewPlan(p.policy, caps, nil, enforce.Options{}).Confine(c); err != nil {
 			b.Fatal(err)
 		}
 		for _, f := range c.Cleanup {

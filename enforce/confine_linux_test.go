@@ -108,7 +108,7 @@ func TestNested(t *testing.T) {
 		p := newPlace(t)
 		caps := enforce.Probe()
 		caps.Landlock = min(abi, caps.Landlock)
-		plan := enforce.NewPlan(p.policy, caps, nil)
+		plan := enforce.NewPlan(p.policy, caps, nil, enforce.Options{})
 		for _, tt := range []struct {
 			allow, read string
 			want        syscall.Errno

@@ -62,7 +62,7 @@ func planIn(dir string, opts enforce.Options, sockets ...string) (exe string, _ 
 	}
 	caps := enforce.Probe()
 	caps.MountNS = false
-	return exe, enforce.NewPlanWith(r, caps, host(), opts), nil
+	return exe, enforce.NewPlan(r, caps, host(), opts), nil
 }
 
 // inContainer makes an act in a confined process where sockets can't be

@@ -207,10 +207,10 @@ func decidePlans(t testing.TB, p *place) map[string]*enforce.Plan {
 	caps := enforce.Probe()
 	all := map[string]*enforce.Plan{}
 	if enforce.ProbeNamespaces(&caps); caps.MountNS {
-		all["mounts"] = enforce.NewPlan(p.policy, caps, host())
+		all["mounts"] = enforce.NewPlan(p.policy, caps, host(), enforce.Options{})
 	}
 	caps.MountNS, caps.MountReason = false, "left out by the test"
-	all["rules"] = enforce.NewPlan(p.policy, caps, host())
+	all["rules"] = enforce.NewPlan(p.policy, caps, host(), enforce.Options{})
 	return all
 }
 

@@ -52,7 +52,7 @@ func TestDenyShut(t *testing.T) {
 				p.deny(p.in + pattern)
 				caps := enforce.Probe()
 				caps.MountNS = caps.MountNS && name == "rw"
-				plan := enforce.NewPlan(p.policy, caps, shut(p.in+"/shut", p.in+"/shut/deep"))
+				plan := enforce.NewPlan(p.policy, caps, shut(p.in+"/shut", p.in+"/shut/deep"), enforce.Options{})
 				if err := plan.Err(nil, false); err != nil {
 					t.Fatal(err)
 				}

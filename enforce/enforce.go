@@ -131,17 +131,11 @@ type Plan struct {
 func (p *Plan) Snapshot(host *policy.Host) *protect.Snapshot { return p.audit.Snapshot(host) }
 
 // NewPlan decides what will be enforced for r on a machine that can enforce
-// caps. It is pure but for one thing: to keep a denial inside a read-only tree
-// on Linux it lists directories, through host. A nil host turns such a denial
-// into a Gap.
-func NewPlan(r *policy.Resolved, caps Caps, host *policy.Host) *Plan {
-	return NewPlanWith(r, caps, host, Options{})
-}
-
-// NewPlanWith is NewPlan with choices of the caller. On Linux it also looks
-// for what is denied or protected inside the writable trees. Where this machine
-// is too short of something to look, Plan.Caps.Err says so (see Noted).
-func NewPlanWith(r *policy.Resolved, caps Caps, host *policy.Host, opts Options) *Plan {
+// caps. It is pure but for what it looks at through host: on Linux what is denied or
+// protected inside the writable trees, and directories, to keep a denial inside a
+// read-only one. A nil host turns such a denial into a Gap. Where this machine is too
+// short of something to look, Plan.Caps.Err says so (see Noted).
+func NewPlan(r *policy.Resolved, caps Caps, host *policy.Host, opts Options) *Plan {
 	p := &Plan{Policy: r, Caps: caps}
 	host, short := Noted(host)
 	if host != nil {

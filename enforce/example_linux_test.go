@@ -26,7 +26,7 @@ func ExamplePlan_Confine() {
 		})
 	}
 
-	plan := enforce.NewPlan(r, enforce.Probe(), nil)
+	plan := enforce.NewPlan(r, enforce.Probe(), nil, enforce.Options{})
 	if err := plan.Err(nil, false); err != nil {
 		fmt.Println(err) // names what this machine can't hold
 		return

@@ -13,7 +13,7 @@ func ExampleNewPlan() {
 		Mode: policy.NetPorts, ConnectTCP: []policy.Port{{Number: 443}},
 	}}
 	debian12 := enforce.Caps{OS: "linux", Arch: "amd64", Landlock: 2, Seccomp: true}
-	plan := enforce.NewPlan(r, debian12, nil)
+	plan := enforce.NewPlan(r, debian12, nil, enforce.Options{})
 	for _, g := range plan.Gaps {
 		if g.Kind == enforce.Core {
 			fmt.Println(g)

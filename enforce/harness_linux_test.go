@@ -111,7 +111,7 @@ func host() *policy.Host {
 func (p *place) plan() *enforce.Plan {
 	caps := enforce.Probe()
 	caps.MountNS, caps.MountReason = false, "left out by the test"
-	return enforce.NewPlan(p.policy, caps, host())
+	return enforce.NewPlan(p.policy, caps, host(), enforce.Options{})
 }
 
 // run starts a program, confined when plan is not nil, and returns its exit

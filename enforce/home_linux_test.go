@@ -128,7 +128,7 @@ func TestNoHome(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p, home := homePlace(t)
 			c.with(p, home)
-			plan := enforce.NewPlanWith(p.policy, enforce.Probe(), host(), enforce.Options{})
+			plan := enforce.NewPlan(p.policy, enforce.Probe(), host(), enforce.Options{})
 			i := slices.IndexFunc(plan.Gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapHome })
 			if i < 0 || homeOf(plan) != nil || plan.Gaps[i].Kind != enforce.Core || !strings.Contains(plan.Gaps[i].Why, c.why) {
 				t.Errorf("%v", plan.Gaps)

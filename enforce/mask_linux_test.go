@@ -48,7 +48,7 @@ func needMounts(t *testing.T) {
 
 // mountPlan is the place's policy with all that this machine has.
 func (p *place) mountPlan() *enforce.Plan {
-	return enforce.NewPlan(p.policy, enforce.Probe(), host())
+	return enforce.NewPlan(p.policy, enforce.Probe(), host(), enforce.Options{})
 }
 
 // breach is a shell line in the writable tree that has to work without the

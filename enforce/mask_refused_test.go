@@ -13,7 +13,7 @@ func TestWithoutLandlock(t *testing.T) {
 	r := &policy.Resolved{OS: "linux", Dir: "/tmp", Paths: []policy.Path{{Path: "/tmp", Mode: os.ModeDir, Access: policy.Read | policy.Write}}}
 	want := map[string]Kind{GapFiles: Core, GapOwnFiles: Hardening, GapMetadata: Hardening, GapIPC: Hardening}
 	for _, ns := range []bool{false, true} {
-		p := NewPlanWith(r, Caps{OS: "linux", Arch: "amd64", Seccomp: true, MountNS: ns, Privileged: ns}, nil, Options{Protect: []string{"/tmp/own"}})
+		p := NewPlan(r, Caps{OS: "linux", Arch: "amd64", Seccomp: true, MountNS: ns, Privileged: ns}, nil, Options{Protect: []string{"/tmp/own"}})
 		got := map[string]Kind{}
 		for _, g := range p.Gaps {
 			got[g.Name] = g.Kind

@@ -190,7 +190,7 @@ func TestPlanMounts(t *testing.T) {
 			want: "pin /home/u/.config\nprotect /home/u/.config/git"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := NewPlanWith(asked(h, c.home, c.writable, c.deny...), canMount(), h, c.opts)
+			p := NewPlan(asked(h, c.home, c.writable, c.deny...), canMount(), h, c.opts)
 			if got := mountList(p); got != c.want {
 				t.Errorf("got\n%s\nwant\n%s", got, c.want)
 			}
@@ -232,7 +232,7 @@ func TestMountGaps(t *testing.T) {
 				deny = []string{c.deny}
 			}
 			var got []string
-			for _, g := range NewPlanWith(asked(h, "", []string{cmp.Or(c.rw, "/w")}, deny...), caps, h, c.opts).Gaps {
+			for _, g := range NewPlan(asked(h, "", []string{cmp.Or(c.rw, "/w")}, deny...), caps, h, c.opts).Gaps {
 				switch g.Name {
 				case GapDeny, GapDenyMissing, GapProtect, GapMetadata, GapOrphans:
 					got = append(got, g.Name+"("+string(g.Kind)+")")

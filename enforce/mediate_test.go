@@ -17,7 +17,7 @@ func TestPlanInheritedSockets(t *testing.T) {
 		for _, mode := range []policy.NetMode{policy.NetOpen, policy.NetNone, policy.NetPorts} {
 			for _, notify := range []bool{false, true} {
 				caps := Caps{OS: "linux", Arch: "amd64", Landlock: abi, Seccomp: true, SeccompNotify: notify, Capabilities: 1<<41 - 1}
-				p := NewPlanWith(samplePolicy(mode), caps, nil, Options{Sockets: true})
+				p := NewPlan(samplePolicy(mode), caps, nil, Options{Sockets: true})
 				want := notify && (abi < 9 || mode == policy.NetNone)
 				if got := p.Mediation.Mediates(); got != want {
 					t.Errorf("abi %d, %v, supervisor %v: mediated %v", abi, mode, notify, got)

@@ -33,7 +33,7 @@ func TestPlanUnderShortage(t *testing.T) {
 			ReadFile: func(string) ([]byte, error) { return nil, fs.ErrNotExist },
 			Readlink: func(string) (string, error) { return "", syscall.EINVAL },
 		}
-		p := NewPlanWith(r, caps, host, Options{})
+		p := NewPlan(r, caps, host, Options{})
 		if (p.Caps.Err != nil) != test.short || test.short && !errors.Is(p.Caps.Err, test.answer) {
 			t.Errorf("%v: the plan's error is %v", test.answer, p.Caps.Err)
 		}

@@ -39,7 +39,7 @@ func (p *place) ownPlan(t *testing.T, mounts bool) *enforce.Plan {
 	if caps.MountNS = caps.MountNS && mounts; !mounts {
 		caps.MountReason = "not in this test"
 	}
-	plan := enforce.NewPlanWith(p.policy, caps, host(), enforce.Options{Accepted: []string{enforce.GapProtect}, Protect: []string{
+	plan := enforce.NewPlan(p.policy, caps, host(), enforce.Options{Accepted: []string{enforce.GapProtect}, Protect: []string{
 		p.in + "/.config/zsbx", p.in + "/.local/state/zsbx", p.in + "/project/.zsbx.toml",
 	}})
 	if err := plan.Err(nil, false); err != nil {
@@ -164,7 +164,7 @@ func TestOwnFilesHardLink(t *testing.T) {
 		if err := os.Chmod(file, mode); err != nil {
 			t.Fatal(err)
 		}
-		plan := enforce.NewPlanWith(p.policy, enforce.Probe(), host(), enforce.Options{Protect: []string{file}})
+		plan := enforce.NewPlan(p.policy, enforce.Probe(), host(), enforce.Options{Protect: []string{file}})
 		i := slices.IndexFunc(plan.Gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapOwnFiles && g.Kind == enforce.Core })
 		if (i >= 0) != want {
 			t.Errorf("%v: %v", mode, plan.Gaps)
@@ -175,7 +175,7 @@ func TestOwnFilesHardLink(t *testing.T) {
 		if status, out := p.sh(t, nil, plan.Gaps[i].Hint); status != 0 {
 			t.Errorf("the hint: exit status %d: %s", status, out)
 		}
-		plan = enforce.NewPlanWith(p.policy, enforce.Probe(), host(), enforce.Options{Protect: []string{file}})
+		plan = enforce.NewPlan(p.policy, enforce.Probe(), host(), enforce.Options{Protect: []string{file}})
 		if err := plan.Err(nil, false); err != nil {
 			t.Errorf("after the hint: %v", err)
 		}
@@ -204,7 +204,7 @@ func TestOwnFilesElsewhere(t *testing.T) {
 			p.allow(t, policy.Read|policy.Write, p.in+tree)
 			plan := func(caps enforce.Caps) *enforce.Plan {
 				caps.MountNS = mounts
-				return enforce.NewPlanWith(p.policy, caps, host(), enforce.Options{Protect: []string{p.out + "/state/zsbx"}})
+				return enforce.NewPlan(p.policy, caps, host(), enforce.Options{Protect: []string{p.out + "/state/zsbx"}})
 			}(enforce.Probe())
 			const script = `echo y >>mnt/state/zsbx/record`
 			if status, out := p.sh(t, nil, script); status != 0 {
@@ -243,7 +243,7 @@ func (p *place) ownPlanAll(t *testing.T, mounts bool) *enforce.Plan {
 	t.Helper()
 	caps := enforce.Probe()
 	caps.MountNS = mounts
-	plan := enforce.NewPlanWith(p.policy, caps, host(), enforce.Options{Accepted: []string{enforce.GapProtect}})
+	plan := enforce.NewPlan(p.policy, caps, host(), enforce.Options{Accepted: []string{enforce.GapProtect}})
 	if err := plan.Err(nil, false); err != nil {
 		t.Fatal(err)
 	}

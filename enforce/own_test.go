@@ -36,7 +36,7 @@ func TestOwnApart(t *testing.T) {
 		}
 		return strings.Join(out, " ")
 	}
-	p := NewPlanWith(r, caps, h, opts)
+	p := NewPlan(r, caps, h, opts)
 	if got, want := writable(p), "/home/u/.config/other /home/u/file /w"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -49,7 +49,7 @@ func TestOwnApart(t *testing.T) {
 		t.Errorf("the directories that are closed to new names are not told: %v", p.Gaps)
 	}
 	opts.Accepted = append(opts.Accepted, GapOwnFiles)
-	p = NewPlanWith(r, caps, h, opts)
+	p = NewPlan(r, caps, h, opts)
 	if got, want := writable(p), "/home/u /w"; got != want {
 		t.Errorf("accepted: got %q, want %q", got, want)
 	}
@@ -58,7 +58,7 @@ func TestOwnApart(t *testing.T) {
 	}
 	opts.Accepted, caps.MountNS = opts.Accepted[:1], true
 	want := "protect /home/u/.config/zsbx"
-	if p = NewPlanWith(asked(h, "/home/u", []string{"/home/u/.config"}), caps, h, opts); mountList(p) != want {
+	if p = NewPlan(asked(h, "/home/u", []string{"/home/u/.config"}), caps, h, opts); mountList(p) != want {
 		t.Errorf("mounts: got %q, want %q", mountList(p), want)
 	}
 }

@@ -45,7 +45,8 @@ func samplePolicy(mode policy.NetMode) *policy.Resolved {
 func TestPlanText(t *testing.T) {
 	for abi := range landlock.MaxABI + 1 {
 		p := NewPlan(samplePolicy(policy.NetPorts), Caps{OS: "linux", Arch: "amd64", Landlock: abi,
-			LandlockReason: "it is not built into this kernel", Seccomp: true, Capabilities: 1<<41 - 1}, nil)
+			LandlockReason: "it is not built into this kernel", Seccomp: true, Capabilities: 1<<41 - 1}, nil, Options{})
+
 		var b strings.Builder
 		if err := p.WriteLandlock(&b); err != nil {
 			t.Fatal(err)
@@ -60,7 +61,7 @@ func TestPlanGaps(t *testing.T) {
 	for _, mode := range []policy.NetMode{policy.NetOpen, policy.NetNone, policy.NetPorts} {
 		for _, seccomp := range []bool{true, false} {
 			for abi := range landlock.MaxABI + 1 {
-				p := NewPlan(samplePolicy(mode), Caps{OS: "linux", Arch: "amd64", Landlock: abi, Seccomp: seccomp}, nil)
+				p := NewPlan(samplePolicy(mode), Caps{OS: "linux", Arch: "amd64", Landlock: abi, Seccomp: seccomp}, nil, Options{})
 				var names []string
 				for _, g := range p.Gaps {
 					if !slices.Contains(GapNames(), g.Name) {
@@ -91,7 +92,7 @@ func TestPlanFailsClosed(t *testing.T) {
 			for _, mode := range []policy.NetMode{policy.NetNone, policy.NetPorts} {
 				r := samplePolicy(mode)
 				r.Deny = []policy.DenyPath{{Pattern: "/home/u/data/secret"}}
-				p := NewPlan(r, caps, treeHost(nil))
+				p := NewPlan(r, caps, treeHost(nil), Options{})
 				err := p.Err(nil, false)
 				has := func(name string) bool {
 					return p.Err(slices.DeleteFunc(GapNames(), func(n string) bool { return n == name }), false) != nil
@@ -117,7 +118,7 @@ func TestPlanFailsClosed(t *testing.T) {
 }
 
 func TestPlanErr(t *testing.T) {
-	p := NewPlan(samplePolicy(policy.NetNone), Caps{OS: "linux", LandlockReason: "not built"}, nil)
+	p := NewPlan(samplePolicy(policy.NetNone), Caps{OS: "linux", LandlockReason: "not built"}, nil, Options{})
 	var ge *GapError
 	if err := p.Err(nil, false); !errors.As(err, &ge) || !strings.Contains(err.Error(), "not built") {
 		t.Errorf("got %v", err)
@@ -135,7 +136,7 @@ func TestPlanErr(t *testing.T) {
 
 func TestPlanCapabilities(t *testing.T) {
 	root := Caps{OS: "linux", Arch: "amd64", Landlock: 7, Seccomp: true, Capabilities: 1<<41 - 1}
-	p := NewPlan(samplePolicy(policy.NetOpen), root, nil)
+	p := NewPlan(samplePolicy(policy.NetOpen), root, nil, Options{})
 	kept := root.Capabilities &^ p.DropCapabilities
 	if got, want := landlock.BitNames(kept, capabilityNames()), "chown dac_override fowner fsetid kill setgid setuid net_bind_service setfcap"; got != want {
 		t.Errorf("kept %s, want %s", got, want)
@@ -146,10 +147,10 @@ func TestPlanCapabilities(t *testing.T) {
 		}
 	}
 	root.Landlock = 5
-	if p := NewPlan(samplePolicy(policy.NetOpen), root, nil); p.DropCapabilities&(1<<capKill) == 0 {
+	if p := NewPlan(samplePolicy(policy.NetOpen), root, nil, Options{}); p.DropCapabilities&(1<<capKill) == 0 {
 		t.Error("kill is kept where signals can leave")
 	}
-	user := NewPlan(samplePolicy(policy.NetOpen), Caps{OS: "linux", Arch: "amd64", Landlock: 7, Seccomp: true}, nil)
+	user := NewPlan(samplePolicy(policy.NetOpen), Caps{OS: "linux", Arch: "amd64", Landlock: 7, Seccomp: true}, nil, Options{})
 	if user.DropCapabilities != 0 {
 		t.Error("an ordinary user has nothing to drop")
 	}
@@ -159,8 +160,8 @@ func TestPlanCapabilities(t *testing.T) {
 func TestPlanDoesNotTouchThePolicy(t *testing.T) {
 	r := samplePolicy(policy.NetPorts)
 	before := fmt.Sprintf("%+v", r)
-	a := NewPlan(r, Caps{OS: "linux", Arch: "arm64", Landlock: 9, Seccomp: true}, nil)
-	b := NewPlan(r, Caps{OS: "linux", Arch: "arm64", Landlock: 9, Seccomp: true}, nil)
+	a := NewPlan(r, Caps{OS: "linux", Arch: "arm64", Landlock: 9, Seccomp: true}, nil, Options{})
+	b := NewPlan(r, Caps{OS: "linux", Arch: "arm64", Landlock: 9, Seccomp: true}, nil, Options{})
 	if fmt.Sprintf("%+v", r) != before {
 		t.Error("the policy changed")
 	}
@@ -179,6 +180,6 @@ func BenchmarkNewPlan(b *testing.B) {
 		r.Paths = append(r.Paths, samplePath(fmt.Sprintf("/opt/%d/lib", i), policy.Read, fs.ModeDir))
 	}
 	for b.Loop() {
-		NewPlan(r, Caps{OS: "linux", Arch: "amd64", Landlock: 7, Seccomp: true}, nil)
+		NewPlan(r, Caps{OS: "linux", Arch: "amd64", Landlock: 7, Seccomp: true}, nil, Options{})
 	}
 }

@@ -28,7 +28,7 @@ func (p *place) baseline(t testing.TB, path string) {
 // mountsPlan has a mount namespace, though nothing is denied or protected.
 func (p *place) mountsPlan(t *testing.T, opts enforce.Options) *enforce.Plan {
 	t.Helper()
-	plan := enforce.NewPlanWith(p.policy, enforce.Probe(), host(), opts)
+	plan := enforce.NewPlan(p.policy, enforce.Probe(), host(), opts)
 	if plan.Mounts == nil {
 		t.Fatal("no mounts are planned")
 	}
@@ -236,7 +236,7 @@ func TestRefused(t *testing.T) {
 	}
 	caps := plan.Caps
 	caps.IPCReason = "tried"
-	plan = enforce.NewPlanWith(p.policy, caps, host(), enforce.Options{})
+	plan = enforce.NewPlan(p.policy, caps, host(), enforce.Options{})
 	if plan.Mounts == nil || plan.Mounts.IPC || plan.Err(nil, true) == nil || plan.Err([]string{enforce.GapIPC, enforce.GapUnixSockets, enforce.GapSignals, enforce.GapAbstractSockets}, true) != nil {
 		t.Errorf("%+v, gaps %v", plan.Mounts, plan.Gaps)
 	}

@@ -69,7 +69,7 @@ func TestPrivate(t *testing.T) {
 			if c.caps != nil {
 				c.caps(&caps)
 			}
-			p := NewPlanWith(r, caps, h, c.opts)
+			p := NewPlan(r, caps, h, c.opts)
 			if got := privateText(p); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -133,7 +133,7 @@ func TestPrivateAccepted(t *testing.T) {
 		caps Caps
 		want []string
 	}{{caps, nil}, {caps.InPlace(false), []string{GapHome, GapPids}}} {
-		p := NewPlanWith(r, c.caps, h, accepted)
+		p := NewPlan(r, c.caps, h, accepted)
 		for _, name := range []string{GapHome, GapPids} {
 			told := slices.ContainsFunc(p.Gaps, func(g Gap) bool { return g.Name == name && g.Kind == Core })
 			if told != slices.Contains(c.want, name) || p.Mounts == nil && c.want == nil {

@@ -187,7 +187,7 @@ func TestWatched(t *testing.T) {
 	p := newPlace(t)
 	caps := enforce.Probe()
 	caps.MountNS = false
-	plan := enforce.NewPlanWith(p.policy, caps, host(), enforce.Options{Accepted: []string{enforce.GapProtect}, Watch: []string{p.in + "/zsbx-1"}})
+	plan := enforce.NewPlan(p.policy, caps, host(), enforce.Options{Accepted: []string{enforce.GapProtect}, Watch: []string{p.in + "/zsbx-1"}})
 	before := plan.Snapshot(host())
 	if status, out := p.sh(t, plan, `mkdir -p zsbx-1/sessions`); status != 0 {
 		t.Fatalf("exit status %d: %s", status, out)
@@ -264,13 +264,13 @@ func BenchmarkProtect(b *testing.B) {
 		caps := caps
 		caps.MountNS = false
 		for b.Loop() {
-			enforce.NewPlanWith(p.policy, caps, h, enforce.Options{Accepted: []string{enforce.GapProtect}})
+			enforce.NewPlan(p.policy, caps, h, enforce.Options{Accepted: []string{enforce.GapProtect}})
 		}
 	})
-	plan := enforce.NewPlanWith(p.policy, caps, h, enforce.Options{})
+	plan := enforce.NewPlan(p.policy, caps, h, enforce.Options{})
 	b.Run("with", func(b *testing.B) {
 		for b.Loop() {
-			enforce.NewPlanWith(p.policy, caps, h, enforce.Options{})
+			enforce.NewPlan(p.policy, caps, h, enforce.Options{})
 		}
 	})
 	b.Run("snapshot", func(b *testing.B) {

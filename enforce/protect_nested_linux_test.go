@@ -225,10 +225,10 @@ func BenchmarkChanges(b *testing.B) {
 			id, mode := fileID(b, dir)
 			r := &policy.Resolved{OS: "linux", Dir: dir, Paths: []policy.Path{{Path: dir, Mode: mode, ID: id,
 				Access: policy.Read | policy.Write, Rule: policy.Rule{Path: dir, Origin: policy.Origin{Source: "--rw"}}}}}
-			plan := enforce.NewPlan(r, enforce.Probe(), &h)
+			plan := enforce.NewPlan(r, enforce.Probe(), &h, enforce.Options{})
 			b.Run("plan", func(b *testing.B) {
 				for b.Loop() {
-					plan = enforce.NewPlan(r, enforce.Probe(), &h)
+					plan = enforce.NewPlan(r, enforce.Probe(), &h, enforce.Options{})
 				}
 			})
 			before := plan.Snapshot(&h)

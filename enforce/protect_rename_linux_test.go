@@ -48,7 +48,7 @@ func TestProtectedRename(t *testing.T) {
 		caps enforce.Caps
 		want unix.Errno
 	}{{caps, unix.EROFS}, {without, unix.EBUSY}} {
-		plan := enforce.NewPlan(p.policy, c.caps, host())
+		plan := enforce.NewPlan(p.policy, c.caps, host(), enforce.Options{})
 		for _, x := range []struct {
 			act  string
 			args []string

@@ -32,7 +32,7 @@ func TestRefusalsMacOS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := NewPlanWith(r, Caps{OS: "macos", Seatbelt: true}, nil, Options{Explain: true})
+	p := NewPlan(r, Caps{OS: "macos", Seatbelt: true}, nil, Options{Explain: true})
 	if why := p.Explains(); why != "" || !p.Seatbelt.Log {
 		t.Fatalf("not recorded: %q", why)
 	}
@@ -49,7 +49,7 @@ func TestRefusalsMacOS(t *testing.T) {
 			t.Errorf("%+v: %+v", x.Act, x.Answer)
 		}
 	}
-	if why := NewPlanWith(r, Caps{OS: "macos", SeatbeltReason: "nested"}, nil, Options{Explain: true}).Explains(); why == "" {
+	if why := NewPlan(r, Caps{OS: "macos", SeatbeltReason: "nested"}, nil, Options{Explain: true}).Explains(); why == "" {
 		t.Error("recorded without Seatbelt")
 	}
 }

@@ -45,7 +45,7 @@ func macPlan(t *testing.T, dir string, p policy.Policy) *Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan := NewPlan(r, Probe(), &h)
+	plan := NewPlan(r, Probe(), &h, Options{})
 	if err := plan.Err(nil, false); err != nil {
 		t.Fatal(err)
 	}

@@ -159,7 +159,7 @@ func nothingOpens(t *testing.T, rounds, stream uint64, own policy.Private, look 
 	for seed := range rounds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			d := drawClosed(t, rand.New(rand.NewPCG(seed, stream)), own)
-			plan := enforce.NewPlanWith(d.policy, enforce.Probe(), host(), enforce.Options{})
+			plan := enforce.NewPlan(d.policy, enforce.Probe(), host(), enforce.Options{})
 			look(t, plan)
 			d.check(t, plan)
 		})

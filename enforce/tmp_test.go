@@ -98,7 +98,7 @@ func TestPrivateTmp(t *testing.T) {
 			if c.caps != nil {
 				c.caps(&caps)
 			}
-			p := NewPlanWith(r, caps, h, c.opts)
+			p := NewPlan(r, caps, h, c.opts)
 			if got := tmpText(p); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}

@@ -22,7 +22,7 @@ import (
 func watched(t testing.TB, p *place, env []string, argv ...string) (int, string, enforce.Refusals) {
 	t.Helper()
 	caps := enforce.Probe()
-	plan := enforce.NewPlanWith(p.policy, caps, host(), enforce.Options{Explain: true})
+	plan := enforce.NewPlan(p.policy, caps, host(), enforce.Options{Explain: true})
 	if why := plan.Explains(); why != "" {
 		testkit.Lacks(t, testkit.Seccomp, why)
 	}
@@ -116,7 +116,7 @@ func stormActs() map[string]func(args []string) error {
 func TestWatchFilter(t *testing.T) {
 	p := newPlace(t)
 	caps := enforce.Probe()
-	plain, asked := enforce.NewPlanWith(p.policy, caps, host(), enforce.Options{}), enforce.NewPlanWith(p.policy, caps, host(), enforce.Options{Explain: true})
+	plain, asked := enforce.NewPlan(p.policy, caps, host(), enforce.Options{}), enforce.NewPlan(p.policy, caps, host(), enforce.Options{Explain: true})
 	if !slices.Equal(plain.Seccomp.Program, asked.Seccomp.Program) {
 		t.Error("asking for refusals changes what is refused")
 	}

@@ -212,7 +212,7 @@ func (o *Options) checkLimits(l policy.Limits) error {
 // replan decides what is enforced on a machine that can do as much as caps say.
 func (c *prepared) replan(caps enforce.Caps) error {
 	self := c.selfFiles(caps.MountNS)
-	c.plan = enforce.NewPlanWith(c.resolved, caps, &c.host, enforce.Options{
+	c.plan = enforce.NewPlan(c.resolved, caps, &c.host, enforce.Options{
 		Accepted:   c.o.AllowGaps,
 		Protect:    self.readOnly,
 		Watch:      self.watched,

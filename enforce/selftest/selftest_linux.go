@@ -39,7 +39,7 @@ func (made *scene) attack(caps enforce.Caps) ([]Proof, error) {
 func (s *linuxScene) plan(n policy.ResolvedNet) *enforce.Plan {
 	r := s.policy
 	r.Net = n
-	return enforce.NewPlan(&r, s.caps, nil)
+	return enforce.NewPlan(&r, s.caps, nil, enforce.Options{})
 }
 
 // try makes an attack, the last of the steps, under the restrictions of plan and without.

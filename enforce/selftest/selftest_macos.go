@@ -137,7 +137,7 @@ func (s *macScene) start(mode policy.NetMode, script string) (*fork.Process, err
 		if err != nil {
 			return nil, err
 		}
-		plan := enforce.NewPlanWith(r, s.caps, s.host, enforce.Options{Protect: []string{s.dir + "/in/own"}})
+		plan := enforce.NewPlan(r, s.caps, s.host, enforce.Options{Protect: []string{s.dir + "/in/own"}})
 		if err := confine(plan, c); err != nil {
 			return nil, err
 		}

@@ -24,7 +24,7 @@ func (s *linuxScene) tryAll() error {
 	s.policy = policy.Resolved{OS: "linux", Dir: in, Net: policy.ResolvedNet{Mode: policy.NetOpen},
 		Paths: []policy.Path{{Path: in, Access: access, Mode: os.ModeDir, ID: policy.FileID{Dev: st.Dev, Ino: st.Ino},
 			Rule: policy.Rule{Path: in, Access: access, Origin: policy.Origin{Source: "self-test"}}}}}
-	open := enforce.NewPlan(&s.policy, s.caps, nil)
+	open := enforce.NewPlan(&s.policy, s.caps, nil, enforce.Options{})
 	s.tryFiles(open)
 	s.tryNetwork()
 	if err := s.trySockets(open); err != nil {
@@ -66,7 +66,7 @@ func (s *linuxScene) tryNetwork() {
 	if s.caps.Seccomp && s.caps.SeccompNotify { // else a command is not started with such a socket
 		r := s.policy
 		r.Net = policy.ResolvedNet{Mode: policy.NetNone}
-		plan, idle := enforce.NewPlanWith(&r, s.caps, nil, enforce.Options{Sockets: true}), call("shutdown(2)", unix.SYS_SHUTDOWN, 0, unix.SHUT_RD)
+		plan, idle := enforce.NewPlan(&r, s.caps, nil, enforce.Options{Sockets: true}), call("shutdown(2)", unix.SYS_SHUTDOWN, 0, unix.SHUT_RD)
 		s.listener = true
 		s.try(enforce.GapNetwork, "no network: an inherited socket, listening anew", "zsbx", plan, idle, call("listen(2)", unix.SYS_LISTEN, 0, 1))
 		s.try(enforce.GapNetwork, "no network: an inherited socket, fast open", "seccomp", plan, idle, fastOpen)
@@ -150,14 +150,14 @@ func (s *linuxScene) tryMounts() error {
 		return err
 	}
 	own, by := s.dir+"/in/own", "mounts"
-	plan := enforce.NewPlanWith(&s.policy, s.caps, &host, enforce.Options{Protect: []string{own}})
+	plan := enforce.NewPlan(&s.policy, s.caps, &host, enforce.Options{Protect: []string{own}})
 	if plan.Mounts == nil {
 		by = "Landlock"
 	}
 	s.try(enforce.GapOwnFiles, "no change of zsbx's own files", by, plan, opening(own, unix.O_WRONLY))
 	r := s.policy
 	r.Deny = []policy.DenyPath{{Pattern: s.dir + "/in/denied"}}
-	if plan = enforce.NewPlanWith(&r, s.caps, &host, enforce.Options{}); plan.Mounts == nil {
+	if plan = enforce.NewPlan(&r, s.caps, &host, enforce.Options{}); plan.Mounts == nil {
 		return nil
 	}
 	if id, err := unix.SysvShmGet(unix.IPC_PRIVATE, 1, unix.IPC_CREAT|0o600); plan.Mounts.IPC && err == nil {

@@ -23,7 +23,7 @@ func TestMeaningOfRulesets(t *testing.T) {
 	caps := enforce.Caps{OS: "linux", Arch: "amd64", Landlock: landlock.MaxABI, Seccomp: true, SeccompNotify: true, MountNS: true}
 	for s, rows := range meanings() {
 		pl := places()[1]
-		plan := enforce.NewPlan(s.resolve(pl), caps, s.host(pl))
+		plan := enforce.NewPlan(s.resolve(pl), caps, s.host(pl), enforce.Options{})
 		if err := plan.Err(nil, false); err != nil {
 			t.Errorf("%s: %v", s.name, err)
 			continue
@@ -144,7 +144,7 @@ func allowedPort(rs *landlock.Ruleset, port int, right uint64) bool {
 func TestRulesetOfDenials(t *testing.T) {
 	s := scenario{rules: []policy.Rule{given(policy.Read|policy.Write|policy.Exec, "PROJ")}, deny: []string{"PROJ/.git/hooks"},
 		net: policy.ResolvedNet{Mode: policy.NetOpen}}
-	plan := enforce.NewPlan(s.resolve(places()[1]), enforce.Caps{OS: "linux", Arch: "amd64", Landlock: landlock.MaxABI, Seccomp: true}, nil)
+	plan := enforce.NewPlan(s.resolve(places()[1]), enforce.Caps{OS: "linux", Arch: "amd64", Landlock: landlock.MaxABI, Seccomp: true}, nil, enforce.Options{})
 	masked := false
 	for _, g := range plan.Gaps {
 		masked = masked || g.Name == enforce.GapDeny

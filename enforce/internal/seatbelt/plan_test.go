@@ -12,7 +12,7 @@ import (
 func TestPlanMacOS(t *testing.T) {
 	r := macPolicy(flag("/Users/u/proj", allAccess, fs.ModeDir))
 	caps := enforce.Caps{OS: "macos", Seatbelt: true}
-	p := enforce.NewPlan(r, caps, nil)
+	p := enforce.NewPlan(r, caps, nil, enforce.Options{})
 	if p.Seatbelt == nil || len(p.Gaps) > 0 || len(p.Layers()) != 1 || !p.Confines() {
 		t.Fatalf("%+v", p)
 	}
@@ -20,11 +20,11 @@ func TestPlanMacOS(t *testing.T) {
 	if p.Seatbelt.Session != testSession {
 		t.Error("the session is not in the plan")
 	}
-	if p := enforce.NewPlan(r, enforce.Caps{OS: "macos", SeatbeltReason: "nested"}, nil); p.Err(nil, false) == nil || p.Confines() {
+	if p := enforce.NewPlan(r, enforce.Caps{OS: "macos", SeatbeltReason: "nested"}, nil, enforce.Options{}); p.Err(nil, false) == nil || p.Confines() {
 		t.Error("a machine without Seatbelt keeps promises")
 	}
 	r = macPolicy(flag("/Users/u/a\nb", allAccess, fs.ModeDir))
-	if p := enforce.NewPlan(r, caps, nil); p.Err(nil, false) == nil || p.Gaps[0].Origin.Source != "--rw" {
+	if p := enforce.NewPlan(r, caps, nil, enforce.Options{}); p.Err(nil, false) == nil || p.Gaps[0].Origin.Source != "--rw" {
 		t.Errorf("a path that can't be written down passes: %+v", p.Gaps)
 	}
 }
@@ -52,7 +52,7 @@ func TestProtectOnMacOS(t *testing.T) {
 		ReadFile: func(string) ([]byte, error) { return nil, fs.ErrNotExist },
 	}
 	r := macPolicy(flag("/Users/u/proj", allAccess, fs.ModeDir))
-	p := enforce.NewPlanWith(r, enforce.Caps{OS: "macos", Seatbelt: true}, host, enforce.Options{
+	p := enforce.NewPlan(r, enforce.Caps{OS: "macos", Seatbelt: true}, host, enforce.Options{
 		Protect: []string{"/Users/u/proj/state"}, Hide: []string{"/Users/u/proj/state", "/Users/u/proj"},
 	})
 	for _, want := range []string{"/Users/u/proj/.git/config", "/Users/u/proj/.git/hooks", "/Users/u/proj/.envrc", "/Users/u/proj/state"} {
