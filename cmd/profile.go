@@ -78,7 +78,7 @@ func planJSON(plan *enforce.Plan, files []string) map[string]any {
 			return map[string]any{"path": p.Path, "access": p.Access.String(), "written": p.Rule.Path, "origin": p.Rule.Origin}
 		}),
 		"deny": each(r.Deny, func(d policy.DenyPath) any {
-			return map[string]any{"pattern": d.Pattern, "glob": d.Glob, "written": d.Deny.Pattern, "origin": d.Deny.Origin}
+			return map[string]any{"pattern": d.Pattern, "glob": d.Glob, "written": d.Deny.Value, "origin": d.Deny.Origin}
 		}),
 		"skipped": each(r.Skipped, func(s policy.Skip) any {
 			return map[string]any{"written": s.Rule.Path, "access": s.Rule.Access.String(), "reason": s.Reason, "origin": s.Rule.Origin}

@@ -20,7 +20,7 @@ import (
 func (p *place) deny(pattern string) {
 	p.policy.Deny = append(p.policy.Deny, policy.DenyPath{
 		Pattern: pattern, Glob: strings.ContainsAny(pattern, "*?["),
-		Deny: policy.Deny{Pattern: pattern, Origin: policy.Origin{Source: "test"}},
+		Deny: policy.Named{Value: pattern, Origin: policy.Origin{Source: "test"}},
 	})
 }
 

@@ -36,7 +36,7 @@ func TestMacFiles(t *testing.T) {
 		}
 		plan := macPlan(t, dir, policy.Policy{FS: policy.FS{
 			Rules: []policy.Rule{{Path: dir, Access: policy.Read | policy.Write | policy.Exec, Origin: policy.Origin{Source: "--rw"}}},
-			Deny:  []policy.Deny{{Pattern: "**/.env", Origin: policy.Origin{Source: "--deny"}}},
+			Deny:  []policy.Named{{Value: "**/.env", Origin: policy.Origin{Source: "--deny"}}},
 		}})
 		for _, a := range []macAct{
 			{"read inside", `cat file`, true},

@@ -224,7 +224,7 @@ func drawClosed(t *testing.T, r *rand.Rand, private policy.Private) *closed {
 		asks.FS.Rules = append(asks.FS.Rules, policy.Rule{Path: pick(allowed), Access: access, Origin: policy.Origin{Source: "--test"}})
 	}
 	for range r.IntN(3) {
-		asks.FS.Deny = append(asks.FS.Deny, policy.Deny{Pattern: pick(append([]string{"**/.env"}, d.files...)), Origin: policy.Origin{Source: "--deny"}})
+		asks.FS.Deny = append(asks.FS.Deny, policy.Named{Value: pick(append([]string{"**/.env"}, d.files...)), Origin: policy.Origin{Source: "--deny"}})
 	}
 	if d.policy, err = policy.Merge(policy.Baseline("linux"), asks).Resolve(h); err != nil {
 		t.Fatal(err)

@@ -65,7 +65,7 @@ func TestDecode(t *testing.T) {
 				{Path: "~/cache", Access: Read | Write | Exec, Optional: true, Origin: at(5, 12)},
 				{Path: "~/data", Access: Read | Write, Origin: at(6, 14)},
 			},
-			Deny: []Deny{{"**/.env", at(7, 9)}, {".git/hooks", at(7, 20)}},
+			Deny: []Named{{Value: "**/.env", Origin: at(7, 9)}, {Value: ".git/hooks", Origin: at(7, 20)}},
 			System: System{
 				Executable: []Rule{{Path: "/usr", Access: Read | Exec, Origin: at(9, 15)}, {Path: "/bin", Access: Read | Exec, Origin: at(9, 23)}},
 				ReadOnly:   []Rule{},

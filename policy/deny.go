@@ -45,12 +45,12 @@ func checkDeny(s string) error {
 func (p *Policy) AnchorDenials(dir string) {
 	for _, p := range p.parts() {
 		for i, d := range p.FS.Deny {
-			first, _, _ := strings.Cut(d.Pattern, "/")
+			first, _, _ := strings.Cut(d.Value, "/")
 			named := strings.HasPrefix(first, "$") && !strings.HasPrefix(first, "$$")
 			if first == "" || first == "~" || first == "cwd" || named {
 				continue
 			}
-			d.Pattern = strings.TrimSuffix(glob.QuoteMeta(literal(dir)), "/") + "/" + d.Pattern
+			d.Value = strings.TrimSuffix(glob.QuoteMeta(literal(dir)), "/") + "/" + d.Value
 			if first == "**" { // says as much of what is below
 				p.FS.Deny[i] = d
 			} else {
@@ -61,7 +61,7 @@ func (p *Policy) AnchorDenials(dir string) {
 }
 
 // denials resolves what is denied.
-func (rs *resolver) denials(deny []Deny) {
+func (rs *resolver) denials(deny []Named) {
 	rs.r.Deny = slices.Grow(rs.r.Deny, len(deny))
 	for _, d := range deny {
 		if dp, err := rs.deny(d); err != nil {
@@ -73,11 +73,11 @@ func (rs *resolver) denials(deny []Deny) {
 }
 
 // deny resolves one denial.
-func (rs *resolver) deny(d Deny) (DenyPath, error) {
-	if err := checkDeny(d.Pattern); err != nil {
+func (rs *resolver) deny(d Named) (DenyPath, error) {
+	if err := checkDeny(d.Value); err != nil {
 		return DenyPath{}, err
 	}
-	whole, err := rs.host.whole(d.Pattern, glob.QuoteMeta) // what "~" and variables stand for is taken literally
+	whole, err := rs.host.whole(d.Value, glob.QuoteMeta) // what "~" and variables stand for is taken literally
 	if err != nil {
 		return DenyPath{}, err
 	}
@@ -86,7 +86,7 @@ func (rs *resolver) deny(d Deny) (DenyPath, error) {
 	}
 	fixed, rest := glob.Split(whole)
 	if strings.Contains(rest+"/", "/../") {
-		return DenyPath{}, fmt.Errorf(`denial %q can never match: no path has ".." after its directories are known`, d.Pattern)
+		return DenyPath{}, fmt.Errorf(`denial %q can never match: no path has ".." after its directories are known`, d.Value)
 	}
 	abs := path.Clean(fixed)
 	rs.w.exact = rs.host.OS == "macos"
@@ -96,7 +96,7 @@ func (rs *resolver) deny(d Deny) (DenyPath, error) {
 		pl, err = place{path: abs}, nil
 	}
 	if err != nil {
-		return DenyPath{}, fmt.Errorf("%s: %w", d.Pattern, err)
+		return DenyPath{}, fmt.Errorf("%s: %w", d.Value, err)
 	}
 	out := DenyPath{Pattern: pl.path, Deny: d, Glob: rest != ""}
 	if out.Glob {

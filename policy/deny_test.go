@@ -40,7 +40,7 @@ func TestResolveDeny(t *testing.T) {
 		{"a//*/./b/", "glob /w/a/*/b"},
 		{"${NOPE:-~/.ssh}/id_*", "glob /home/u/.ssh/id_*"},
 	} {
-		p := &Policy{FS: FS{Deny: []Deny{{tt.pattern, Origin{}}}}}
+		p := &Policy{FS: FS{Deny: []Named{{Value: tt.pattern}}}}
 		r, err := p.Resolve(h)
 		if err != nil {
 			t.Errorf("%q: %v", tt.pattern, err)
@@ -56,14 +56,14 @@ func TestResolveDeny(t *testing.T) {
 	}
 	odd := tableHost(map[string]string{"/home/[u]*": "dir", "/w?": "dir"})
 	odd.Home, odd.Dir = "/home/[u]*", "/w?"
-	r := mustResolve(t, &Policy{FS: FS{Deny: []Deny{{Pattern: "~/x"}, {Pattern: "y"}, {Pattern: "~/*"}, {Pattern: "*"}}}}, odd)
+	r := mustResolve(t, &Policy{FS: FS{Deny: []Named{{Value: "~/x"}, {Value: "y"}, {Value: "~/*"}, {Value: "*"}}}}, odd)
 	for i, want := range []string{"/home/[u]*/x", "/w?/y", `/home/\[u\]\*/*`, `/w\?/*`} {
 		if r.Deny[i].Pattern != want {
-			t.Errorf("in odd directories %q is %q, want %q", r.Deny[i].Deny.Pattern, r.Deny[i].Pattern, want)
+			t.Errorf("in odd directories %q is %q, want %q", r.Deny[i].Deny.Value, r.Deny[i].Pattern, want)
 		}
 	}
 	for _, bad := range []string{"", "/", "/..", "..", "../..", "/*", "/**", "../**", "*/../x", "[", "a**", "{a,b}", "!x", "$NOPE/x", "a\x00", `a\`} {
-		p := &Policy{FS: FS{Deny: []Deny{{bad, Origin{}}}}}
+		p := &Policy{FS: FS{Deny: []Named{{Value: bad}}}}
 		if r, err := p.Resolve(h); err == nil {
 			t.Errorf("%q is %+v", bad, r.Deny)
 		}
@@ -102,7 +102,7 @@ func TestResolveCase(t *testing.T) {
 		"~/Ü": "/Users/me/u\u0308", "/users/me/.Ssh": "/Users/me/.ssh", "/users/ME/up": "/Users/me/.ssh/id",
 	} {
 		p := rules(Read, in)
-		p.FS.Deny = []Deny{{Pattern: in}, {Pattern: in + "/*"}}
+		p.FS.Deny = []Named{{Value: in}, {Value: in + "/*"}}
 		r := mustResolve(t, p, h)
 		if r.Paths[0].Path != want || r.Deny[0].Pattern != want || r.Deny[1].Pattern != want+"/*" {
 			t.Errorf("%s is %s, denied as %s and %s, want %s", in, r.Paths[0].Path, r.Deny[0].Pattern, r.Deny[1].Pattern, want)
@@ -111,7 +111,7 @@ func TestResolveCase(t *testing.T) {
 			t.Errorf("asked for %s, got %+v", strings.ToUpper(want), v)
 		}
 	}
-	if r := mustResolve(t, &Policy{FS: FS{Deny: []Deny{{Pattern: "~/Src/key"}}}}, h); r.Deny[0].Pattern != "/Users/me/.ssh/key" {
+	if r := mustResolve(t, &Policy{FS: FS{Deny: []Named{{Value: "~/Src/key"}}}}, h); r.Deny[0].Pattern != "/Users/me/.ssh/key" {
 		t.Errorf("%+v", r.Deny)
 	}
 	mixed := Merge(rules(Read, "/users/me"), rules(Read, "/users/me"))

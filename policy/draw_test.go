@@ -65,7 +65,7 @@ func drawPolicy(t *rapid.T, deep bool) *Policy {
 	p := &Policy{Presets: drawNamed(t, "presets", "rust", "python:tools")}
 	p.FS.Rules = drawRules(t, "rules", Read, Read|Exec, Read|Write, Read|Write|Exec)
 	for _, n := range drawNamed(t, "deny", "**/.env", ".git/hooks", "/etc/[a-z]?", `\[x`, "~/.ssh") {
-		p.FS.Deny = append(p.FS.Deny, Deny{n.Value, n.Origin})
+		p.FS.Deny = append(p.FS.Deny, Named{Value: n.Value, Origin: n.Origin})
 	}
 	for _, c := range p.FS.System.categories() {
 		if rapid.Bool().Draw(t, c.key) {

@@ -35,7 +35,7 @@ func (r *Resolved) Allowed(name string, a Access) Verdict {
 	}
 	if i := slices.IndexFunc(r.Deny, func(d DenyPath) bool { return d.Covers(v.Path) }); i >= 0 {
 		v.Deny, v.Origin = &r.Deny[i], r.Deny[i].Deny.Origin
-		v.Reason = fmt.Sprintf("%s is denied by %q (%s)", v.Path, v.Deny.Deny.Pattern, v.Origin)
+		v.Reason = fmt.Sprintf("%s is denied by %q (%s)", v.Path, v.Deny.Deny.Value, v.Origin)
 		return v
 	}
 	var got Access

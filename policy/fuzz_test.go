@@ -139,7 +139,7 @@ func FuzzResolve(f *testing.F) {
 		h.Env = append(h.Env, "A="+other)
 		p := rules(Read, written, other)
 		p.FS.Rules[1].Optional = true
-		p.FS.Deny = []Deny{{Pattern: other}}
+		p.FS.Deny = []Named{{Value: other}}
 		r, err := p.Resolve(h)
 		if (r == nil) != (err != nil) {
 			t.Fatalf("resolved %v, error %v", r, err)

@@ -53,7 +53,7 @@ ro = [
 		t.Errorf("got\n%s\nwithout\n%s", b.String(), want)
 	}
 	for _, bad := range []*Policy{
-		rules(Read, "/a\xff"), rules(Read, ""), rules(Write, "/a"), {FS: FS{Deny: []Deny{{Pattern: "["}}}}, {Env: Env{Set: []Named{{Name: "A", Value: "\xff"}}}},
+		rules(Read, "/a\xff"), rules(Read, ""), rules(Write, "/a"), {FS: FS{Deny: []Named{{Value: "["}}}}, {Env: Env{Set: []Named{{Name: "A", Value: "\xff"}}}},
 		{Linux: rules(Read, "")}, {Env: Env{Mode: Named{Value: "x"}}}, {Presets: []Named{{Value: "X"}}}, {Net: Net{Unix: []Named{{}}}},
 	} {
 		if err := bad.EncodeTOML(&b); err == nil {

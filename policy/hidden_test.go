@@ -38,7 +38,7 @@ func TestAnchorDenials(t *testing.T) {
 	p.AnchorDenials("/p[1]/$x")
 	var got []string
 	for _, d := range append(p.FS.Deny, p.Linux.FS.Deny...) {
-		got = append(got, d.Pattern)
+		got = append(got, d.Value)
 	}
 	want := `a /p\[1\]/$$x/**/b ./c /d ~/e cwd/f $HOME/g $$h ` +
 		`/p\[1\]/$$x/a /p\[1\]/$$x/./c /p\[1\]/$$x/$$h ../i /p\[1\]/$$x/../i`

@@ -114,10 +114,6 @@ func (k *key) values(p *Policy) (list []Named) {
 		if len(list) == 0 {
 			return nil
 		}
-	case *[]Deny:
-		for _, d := range *at {
-			list = append(list, Named{Value: d.Pattern, Origin: d.Origin})
-		}
 	case *[]Port:
 		if *at != nil {
 			list = []Named{}
@@ -176,10 +172,6 @@ func (k *key) put(p *Policy, list []Named) error {
 		}
 	case *[]Named:
 		*at = append(*at, list...)
-	case *[]Deny:
-		for _, v := range list {
-			*at = append(*at, Deny{Pattern: v.Value, Origin: v.Origin})
-		}
 	case *[]Port:
 		if *at == nil {
 			*at = []Port{}

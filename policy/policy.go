@@ -61,15 +61,8 @@ type Rule struct {
 	Origin   Origin
 }
 
-// Deny takes every access away from what Pattern names, whatever else allows it.
-// Denials outrank every Rule.
-type Deny struct {
-	Pattern string // a path, or a glob in which "**" crosses directories
-	Origin  Origin
-}
-
 // Named is a string that remembers where it was written: a preset's name, a variable,
-// the path of a Unix socket. A Value of "" is not said where there can be only one.
+// the path of a Unix socket, a denial. A Value of "" is not said where there can be only one.
 type Named struct {
 	Name     string // of a variable that is set, or a list of words; "" elsewhere
 	Value    string
@@ -106,8 +99,12 @@ type Policy struct {
 
 // FS holds the file-system rules.
 type FS struct {
-	Rules  []Rule // ro, rox, rw and rw_noexec, in the order they were written
-	Deny   []Deny
+	Rules []Rule // ro, rox, rw and rw_noexec, in the order they were written
+
+	// Deny takes every access away from what a path names, or a glob in which "**"
+	// crosses directories, whatever else allows it: denials outrank every Rule.
+	Deny []Named
+
 	Cache  []CacheEntry // presets only
 	System System
 }

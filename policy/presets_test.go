@@ -135,7 +135,7 @@ func TestOwnFlags(t *testing.T) {
 		value = strings.ReplaceAll(strings.Trim(value, `"`), "$PWD", h.Dir)
 		user.Env.Set = []Named{{Name: name, Value: value, Origin: Origin{Source: "--env"}}}
 		if deny != "" {
-			user.FS.Deny = []Deny{{Pattern: deny, Origin: Origin{Source: "--deny"}}}
+			user.FS.Deny = []Named{{Value: deny, Origin: Origin{Source: "--deny"}}}
 		}
 		r, err := Merge(all, user).Resolve(h)
 		if err != nil {

@@ -102,8 +102,8 @@ type Path struct {
 type DenyPath struct {
 	Pattern string
 	Glob    bool
-	Deny    Deny // as written
-	Secret  bool // nobody asked for it: a place of secrets in a tree that a rule opens as a whole
+	Deny    Named // as written
+	Secret  bool  // nobody asked for it: a place of secrets in a tree that a rule opens as a whole
 }
 
 // Skip is an optional rule that was left out, and why. An optional socket is
@@ -157,7 +157,7 @@ func (r *Resolved) Policy() *Policy {
 		if !d.Glob {
 			pattern = glob.QuoteMeta(pattern)
 		}
-		p.FS.Deny = append(p.FS.Deny, Deny{Pattern: literal(pattern), Origin: d.Deny.Origin})
+		p.FS.Deny = append(p.FS.Deny, Named{Value: literal(pattern), Origin: d.Deny.Origin})
 	}
 	if r.Net.Mode == NetPorts {
 		p.Net.ConnectTCP, p.Net.BindTCP = append([]Port{}, r.Net.ConnectTCP...), append([]Port{}, r.Net.BindTCP...)

@@ -110,7 +110,7 @@ func (rs *resolver) denySecrets() {
 
 // denyPath denies one path.
 func (rs *resolver) denyPath(p, written string, from Origin, secret bool) {
-	rs.r.Deny = append(rs.r.Deny, DenyPath{Pattern: p, Deny: Deny{Pattern: glob.QuoteMeta(literal(written)), Origin: from}, Secret: secret})
+	rs.r.Deny = append(rs.r.Deny, DenyPath{Pattern: p, Deny: Named{Value: glob.QuoteMeta(literal(written)), Origin: from}, Secret: secret})
 }
 
 // tokenFiles are the files that a pattern of secretTrees names on this machine, of

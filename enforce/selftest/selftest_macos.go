@@ -124,7 +124,7 @@ func (s *macScene) start(mode policy.NetMode, script string) (*fork.Process, err
 	from := policy.Origin{Source: "self-test"}
 	p := &policy.Policy{FS: policy.FS{
 		Rules: []policy.Rule{{Path: s.dir + "/in", Access: policy.Read | policy.Write | policy.Exec, Origin: from}},
-		Deny:  []policy.Deny{{Pattern: s.dir + "/in/denied", Origin: from}},
+		Deny:  []policy.Named{{Value: s.dir + "/in/denied", Origin: from}},
 	}}
 	switch mode {
 	case policy.NetNone:

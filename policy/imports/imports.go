@@ -156,7 +156,8 @@ func (r *reader) do(s setting, action string) {
 
 // put adds a value to a key of policies.
 func (r *reader) put(s setting, key, v string) {
-	value := policy.Named{Value: v, Optional: !strings.HasPrefix(key, "env."), Origin: policy.Origin{Source: r.name + ": " + s.place}}
+	mayMiss := key == "net.unix" || strings.HasPrefix(key, "fs.") && key != "fs.deny"
+	value := policy.Named{Value: v, Optional: mayMiss, Origin: policy.Origin{Source: r.name + ": " + s.place}}
 	if err := r.to.Put(key, value); err != nil {
 		r.fail(s.place, "%q: %v", v, err)
 	}

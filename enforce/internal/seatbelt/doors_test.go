@@ -48,7 +48,7 @@ const allAccess = policy.Read | policy.Write | policy.Exec
 
 func denial(p string) policy.DenyPath {
 	return policy.DenyPath{Pattern: p, Glob: strings.ContainsAny(p, "*?["),
-		Deny: policy.Deny{Pattern: p, Origin: policy.Origin{Source: "--deny"}}}
+		Deny: policy.Named{Value: p, Origin: policy.Origin{Source: "--deny"}}}
 }
 
 func service(name string) Target { return Target{Name: name} }

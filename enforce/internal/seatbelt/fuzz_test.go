@@ -93,8 +93,8 @@ func hostile(name, origin string) *policy.Resolved {
 	}, flag("/Users/u/p", policy.Read|policy.Write, fs.ModeDir))
 	r.Dir, r.TempDir, r.Home = p+"/d", p+"/t", "/Users/"+strings.ReplaceAll(name, "/", "_")
 	r.Deny = []policy.DenyPath{
-		{Pattern: p + "/deny", Deny: policy.Deny{Pattern: origin, Origin: from}},
-		{Pattern: glob.QuoteMeta(p) + "/**/*.pem", Glob: true, Deny: policy.Deny{Pattern: origin, Origin: from}},
+		{Pattern: p + "/deny", Deny: policy.Named{Value: origin, Origin: from}},
+		{Pattern: glob.QuoteMeta(p) + "/**/*.pem", Glob: true, Deny: policy.Named{Value: origin, Origin: from}},
 	}
 	r.Net = policy.ResolvedNet{Mode: policy.NetOpen, From: from, Unix: []policy.Path{{Path: p + "/s", Rule: policy.Rule{Path: origin, Origin: from}}}}
 	return r

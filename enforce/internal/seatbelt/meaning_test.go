@@ -102,7 +102,7 @@ func (s scenario) resolve(pl place) *policy.Resolved {
 	}
 	for _, d := range s.deny {
 		r.Deny = append(r.Deny, policy.DenyPath{Pattern: pl.in(d), Glob: strings.ContainsAny(d, "*?["),
-			Deny: policy.Deny{Pattern: d, Origin: policy.Origin{Source: "--deny"}}})
+			Deny: policy.Named{Value: d, Origin: policy.Origin{Source: "--deny"}}})
 	}
 	return r
 }

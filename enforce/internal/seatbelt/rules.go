@@ -149,7 +149,7 @@ func (w *sbpl) denials(r *policy.Resolved) {
 // rule would not match any more.
 func (w *sbpl) denyPath(ops []string, d policy.DenyPath) {
 	from := d.Deny.Origin
-	why := origin(from, d.Deny.Pattern)
+	why := origin(from, d.Deny.Value)
 	if !d.Glob {
 		c := w.path(d.Pattern, from)
 		w.deny(ops, why, w.filter("literal", c, from), w.filter("subpath", c, from))

@@ -111,7 +111,7 @@ func (w *sbpl) ownPaths(section, why string, ops []string, paths []string) {
 	}
 	w.section(section)
 	for _, p := range paths {
-		w.denyPath(ops, policy.DenyPath{Pattern: p, Deny: policy.Deny{Pattern: p, Origin: own(why)}})
+		w.denyPath(ops, policy.DenyPath{Pattern: p, Deny: policy.Named{Value: p, Origin: own(why)}})
 	}
 }
 
