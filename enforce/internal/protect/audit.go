@@ -46,14 +46,15 @@ type Snapshot struct {
 	audit  *Audit
 	before []state         // of Audit.Watch
 	named  map[string]bool // what Audit.Later named already
-	left   int             // bytes of indexes that are read yet
+	left   int             // bytes of indexes that are read, and of paths that are looked at, yet
 	links  map[string]bool // gitlinks there were, where a repository that was looked at may be one
 }
 
 // Snapshot remembers how it is now.
 func (a *Audit) Snapshot(host *policy.Host) *Snapshot {
-	s := &Snapshot{host: host, audit: a, before: make([]state, len(a.Watch)), left: maxIndexes,
+	s := &Snapshot{audit: a, before: make([]state, len(a.Watch)), left: maxIndexes,
 		links: make(map[string]bool), named: make(map[string]bool)}
+	s.host = charged(host, &s.left)
 	for i, w := range a.Watch {
 		if !w.missing {
 			s.before[i] = s.state(&w)

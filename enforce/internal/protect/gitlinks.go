@@ -24,11 +24,10 @@ import (
 // was protected if it was there. An index that is not read to its end, since what may be
 // read is used up, is told itself.
 func (s *Snapshot) newGitlinks(index, tree string) (out []Change) {
-	links := indexed(index, &s.left)
-	if s.left <= 0 {
-		out = append(out, Change{Path: index})
-	}
-	for _, p := range links {
+	for _, p := range indexed(index, &s.left) {
+		if s.left <= 0 {
+			break
+		}
 		dot := path.Join(tree, p, ".git")
 		dir, st, err := s.host.RealPath(dot)
 		known := s.links[path.Join(tree, p)]
@@ -40,7 +39,21 @@ func (s *Snapshot) newGitlinks(index, tree string) (out []Change) {
 			out = append(out, Change{Path: dot, New: true})
 		}
 	}
+	if s.left <= 0 {
+		out = append(out, Change{Path: index})
+	}
 	return out
+}
+
+// charged is a host that takes the length of each path that is looked at off what is left.
+// The kernel takes as long for a path, and a few bytes of an index name many long ones.
+func charged(host *policy.Host, left *int) *policy.Host {
+	c := *host
+	c.Lstat = func(p string) (policy.Stat, error) {
+		*left -= len(p)
+		return host.Lstat(p)
+	}
+	return &c
 }
 
 // below reports whether a gitlink leads into the working tree. One to the tree itself is
@@ -59,8 +72,13 @@ func (s *Snapshot) noteLinks(index, tree string) {
 }
 
 // maxIndexes bounds how much of all indexes is read at once, in bytes: some million files.
-// Who made them may have sparse ones without number.
-const maxIndexes = 128 << 20
+// Who made them may have sparse ones without number. It bounds what their gitlinks take,
+// too, as an index of version 4 has a long name again in a few bytes: each counts for
+// linkSize bytes and its name.
+const (
+	maxIndexes = 128 << 20
+	linkSize   = 1 << 10
+)
 
 // readIndex reads a file that may be anything by now. Of one that has more bytes than
 // are left to be read nothing is, and of those that follow neither.
@@ -77,22 +95,22 @@ func readIndex(name string, left *int) []byte {
 func indexed(file string, left *int) (out []string) {
 	text := readIndex(file, left)
 	for _, hash := range []int{20, 32} { // SHA-1, SHA-256
-		links, shared, ok := parseIndex(text, hash, false)
+		links, shared, ok := parseIndex(text, hash, false, left)
 		if out = append(out, links...); !ok || shared == "" {
 			continue
 		}
 		// A gitlink without a name takes the place of any entry there.
 		base := readIndex(path.Join(path.Dir(file), "sharedindex."+shared), left)
-		links, _, _ = parseIndex(base, hash, slices.Contains(links, ""))
+		links, _, _ = parseIndex(base, hash, slices.Contains(links, ""), left)
 		out = append(out, links...)
 	}
 	return out
 }
 
 // parseIndex reads an index of version 2 to 4 (gitformat-index(5)), whose object names
-// have some bytes: its gitlinks, and the name of the index that it shares, or "". With
-// all, every entry is taken for a gitlink.
-func parseIndex(b []byte, hash int, all bool) (links []string, shared string, ok bool) {
+// have some bytes: its gitlinks, as far as they may take what is left, and the name of the
+// index that it shares, or "". With all, every entry is taken for a gitlink.
+func parseIndex(b []byte, hash int, all bool, left *int) (links []string, shared string, ok bool) {
 	const gitlink, kind, extended = 0o160000, 0o170000, 0x4000
 	word := binary.BigEndian.Uint32
 	if len(b) < 12+hash || string(b[:4]) != "DIRC" {
@@ -126,6 +144,9 @@ func parseIndex(b []byte, hash int, all bool) (links []string, shared string, ok
 			at = start + (at-1-start+8)&^7
 		}
 		if all || word(b[start+24:])&kind == gitlink {
+			if *left -= linkSize + len(name); *left <= 0 {
+				return links, "", false
+			}
 			links = append(links, string(name))
 		}
 	}

@@ -2,9 +2,14 @@ package protect
 
 import (
 	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/zsbx/zsbx/policy"
 )
 
 // index is an index of version 2 as git writes it; names that end in "/" are gitlinks.
@@ -26,24 +31,67 @@ func index(names ...string) []byte {
 }
 
 func TestParseIndex(t *testing.T) {
+	left := 1 << 30
 	b := index("a", "sub/", "twelve bytes", "dir/sub2/")
-	links, shared, ok := parseIndex(b, 20, false)
+	links, shared, ok := parseIndex(b, 20, false, &left)
 	if want := []string{"sub", "dir/sub2"}; !ok || !slices.Equal(links, want) || shared != "" {
 		t.Errorf("%q, %q, %t", links, shared, ok)
 	}
-	if all, _, _ := parseIndex(b, 20, true); len(all) != 4 {
+	if all, _, _ := parseIndex(b, 20, true, &left); len(all) != 4 {
 		t.Errorf("all: %q", all)
 	}
-	if links, _, _ := parseIndex(index("/"), 20, false); !slices.Contains(links, "") {
+	if links, _, _ := parseIndex(index("/"), 20, false, &left); !slices.Contains(links, "") {
 		t.Error("a gitlink without a name is not seen")
 	}
 	for n := range b { // what is cut off or changed is no reason to fail
-		parseIndex(b[:n], 20, false)
+		parseIndex(b[:n], 20, false, &left)
 		for _, v := range []byte{0, 4, 0x80, 0xff} {
 			c := slices.Clone(b)
 			c[n] = v
-			parseIndex(c, 20, true)
-			parseIndex(c, 32, false)
+			parseIndex(c, 20, true, &left)
+			parseIndex(c, 32, false, &left)
+		}
+	}
+}
+
+// again is an index of version 4 that has one gitlink many times, in 64 bytes each.
+func again(name string, times int) []byte {
+	b := append([]byte("DIRC"), 0, 0, 0, 4)
+	b = binary.BigEndian.AppendUint32(b, uint32(times))
+	for range times {
+		e := make([]byte, 63)
+		binary.BigEndian.PutUint32(e[24:], 0o160000)
+		b, name = append(append(append(b, e...), name...), 0), "" // after the first as the one before
+	}
+	return append(b, make([]byte, 20)...)
+}
+
+// TestIndexAgain: gitlinks with long names, which take a few bytes of an index each, are
+// read and looked for only as far as the bound allows. Then the index is told. The
+// control: with more left all are, and nothing is told.
+func TestIndexAgain(t *testing.T) {
+	const times = 500
+	long := strings.Repeat("a", 100_000)
+	for left, want := range map[int]int{1 << 20: 10, 1 << 30: times} {
+		links, _, ok := parseIndex(again(long, times), 20, false, &left)
+		if len(links) != want || ok != (want == times) || want == times && links[times-1] != long {
+			t.Errorf("%d gitlinks, %t, want %d", len(links), ok, want)
+		}
+	}
+	host, err := policy.ThisHost()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := t.TempDir()
+	deep := strings.Repeat("a/", 200)
+	if err := errors.Join(os.MkdirAll(filepath.Join(tree, deep), 0o755), os.WriteFile(tree+"/index", again(deep, times), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	for left, want := range map[int]int{1 << 20: 1, maxIndexes: 0} {
+		s := (&Audit{}).Snapshot(&host)
+		s.left = left
+		if told := s.newGitlinks(tree+"/index", tree); len(told) != want {
+			t.Errorf("with %d bytes left it told %v", left, told)
 		}
 	}
 }
@@ -53,8 +101,8 @@ func BenchmarkParseIndex(b *testing.B) {
 	for i := range names {
 		names[i] = "some/directory/of/a/project/file.go"
 	}
-	text := index(names...)
+	text, left := index(names...), maxIndexes
 	for b.Loop() {
-		parseIndex(text, 20, false)
+		parseIndex(text, 20, false, &left)
 	}
 }

@@ -118,8 +118,8 @@ func TestOwnGitlink(t *testing.T) {
 		t.Fatal(err)
 	}
 	tree := t.TempDir()
-	text := append(index("vendor/lib1/"), make([]byte, 100)...)
-	if links, _, _ := parseIndex(text, 32, false); !slices.Contains(links, "") {
+	text, left := append(index("vendor/lib1/"), make([]byte, 100)...), maxIndexes
+	if links, _, _ := parseIndex(text, 32, false, &left); !slices.Contains(links, "") {
 		t.Fatalf("with the other length there are %q", links)
 	}
 	for name, text := range map[string]string{".git/index": string(text), ".git/modules/x": "", ".gitmodules": "", "vendor/lib1/.git/commondir": ""} {
@@ -136,7 +136,7 @@ func TestOwnGitlink(t *testing.T) {
 		t.Errorf("told %v, want %v", told, want)
 	}
 	c := &protector{host: &host, seen: make(map[string]bool), bytes: maxIndexes}
-	left := nestedModules
+	left = nestedModules
 	if c.gitlinks(tree, tree+"/.git", &left); left != nestedModules-2 {
 		t.Errorf("%d of %d gitlinks are left to be looked at", left, nestedModules)
 	}
