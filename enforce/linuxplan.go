@@ -107,7 +107,7 @@ func (p *Plan) mountRequest(host *policy.Host, opts Options, none string, rep *r
 		Mounts: slices.Concat(rep.set.SelfMounts, rep.set.Mounts), Table: rep.set.Table,
 	}
 	for _, m := range rep.cut.Masks {
-		q.Mounts = append(q.Mounts, mounts.Mount{Path: m.Path, Kind: mounts.Mask, Dir: m.Dir, ID: m.ID, Origin: m.Origin})
+		q.Mounts = append(q.Mounts, mounts.Mount{Path: m.Path, Kind: mounts.Mask, Dir: m.Mode.IsDir(), ID: m.ID, Origin: m.Origin})
 	}
 	if none == "" {
 		q.Hide = protect.Hideable(p.Policy, host, opts.Hide)

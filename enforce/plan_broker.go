@@ -42,9 +42,8 @@ const NamesHint = "--connect-tcp 53 --env RES_OPTIONS=use-vc"
 // Unnamed says why the command can't ask name servers though it may connect to ports,
 // or "". Who allows port 53 has seen to it.
 func (p *Plan) Unnamed() string {
-	byTCP := func(port policy.Port) bool { return port.Number == 53 }
 	switch {
-	case p.Policy.OS != "linux" || !asksNames(p.Policy.Net) || slices.ContainsFunc(p.Policy.Net.ConnectTCP, byTCP):
+	case p.Policy.OS != "linux" || !asksNames(p.Policy.Net) || policy.Lists(p.Policy.Net.ConnectTCP, 53):
 		return ""
 	case len(p.names) == 0:
 		return "/etc/resolv.conf names no server"
@@ -69,19 +68,12 @@ func (c *Caps) SocketsBy() string {
 
 // planMediation says what the supervisor will answer.
 func (p *Plan) planMediation(peers, inherited bool, signals seccomp.SignalMode) {
-	net := p.Policy.Net
 	if p.Seccomp == nil || !peers && signals == seccomp.SignalsKernel && p.watched == nil && p.held == nil {
 		return
 	}
-	m := &broker.Policy{Unix: net.Unix, Net: net.Mode, Sockets: inherited, Peers: peers, Signals: signals, Names: p.names, Held: p.held}
+	m := &broker.Policy{Net: p.Policy.Net, Sockets: inherited, Peers: peers, Signals: signals, Names: p.names, Held: p.held}
 	if p.Mounts == nil || !p.Mounts.UserNS {
 		m.Capabilities = p.Caps.Capabilities &^ p.DropCapabilities
-	}
-	for _, port := range net.ConnectTCP {
-		m.ConnectTCP = append(m.ConnectTCP, port.Number)
-	}
-	for _, port := range net.BindTCP {
-		m.ListenTCP = append(m.ListenTCP, port.Number)
 	}
 	p.Mediation = m
 }

@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -75,6 +76,11 @@ type Named struct {
 type Port struct {
 	Number uint16
 	Origin Origin
+}
+
+// Lists reports whether a port is among some.
+func Lists(ports []Port, number uint16) bool {
+	return slices.ContainsFunc(ports, func(p Port) bool { return p.Number == number })
 }
 
 // Policy is what somebody asked for: the content of a policy file, of a

@@ -20,8 +20,8 @@ func (w *World) connect(a *Act) Answer {
 		if !mediates {
 			return w.need(a.Path, landlock.FSResolveUnix)
 		}
-		for i := range w.Broker.Unix {
-			if w.Broker.Unix[i].Covers(a.Path) {
+		for i := range w.Broker.Net.Unix {
+			if w.Broker.Net.Unix[i].Covers(a.Path) {
 				return allowed()
 			}
 		}
@@ -34,7 +34,7 @@ func (w *World) connect(a *Act) Answer {
 		return allowed()
 	}
 	ans := w.port(a.Port, landlock.NetConnectTCP)
-	if ans.By != Seccomp && mediates && w.Broker.Net == policy.NetPorts && !slices.Contains(w.Broker.ConnectTCP, a.Port) {
+	if ans.By != Seccomp && mediates && w.Broker.Net.Mode == policy.NetPorts && !policy.Lists(w.Broker.Net.ConnectTCP, a.Port) {
 		return refused(Broker, "EACCES", "")
 	}
 	return ans

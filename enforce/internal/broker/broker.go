@@ -20,12 +20,9 @@ import (
 // which makes the call on the command's own socket with an address that was
 // read once. docs/linux.md says how and why.
 type Policy struct {
-	Unix       []policy.Path  // sockets outside of the session, and directories of such
-	Net        policy.NetMode //
-	ConnectTCP []uint16       // with policy.NetPorts, the ports that may be connected to
-	ListenTCP  []uint16       // likewise, those that may be listened on
-	Names      []netip.Addr   // likewise, the name servers that may be asked, by UDP and TCP
-	Sockets    bool           // the command has sockets of the internet that it did not make
+	Net     policy.ResolvedNet
+	Names   []netip.Addr // with policy.NetPorts, the name servers that may be asked, by UDP and TCP
+	Sockets bool         // the command has sockets of the internet that it did not make
 
 	Peers   bool               // connect(2) and listen(2) are answered
 	Signals seccomp.SignalMode //
@@ -82,19 +79,19 @@ func internetAddress(b []byte) (to netip.AddrPort, ok bool) {
 // address. A connection to no address (AF_UNSPEC) is the end of one.
 func (m *Policy) mayConnect(b []byte) bool {
 	ends := len(b) < 2 || binary.NativeEndian.Uint16(b) == 0
-	return m.Net == policy.NetPorts && ends || m.mayUse(b, m.ConnectTCP) || m.mayAsk(b)
+	return m.Net.Mode == policy.NetPorts && ends || m.mayUse(b, m.Net.ConnectTCP) || m.mayAsk(b)
 }
 
 // mayListen reports whether a socket of the internet may listen that is bound to
 // an address. One that is bound to none would get a port of the kernel's
 // choice.
-func (m *Policy) mayListen(b []byte) bool { return m.mayUse(b, m.ListenTCP) }
+func (m *Policy) mayListen(b []byte) bool { return m.mayUse(b, m.Net.BindTCP) }
 
 // mayUse reports whether the network mode allows an address, whose port is to be one of
 // those that are listed.
-func (m *Policy) mayUse(b []byte, listed []uint16) bool {
+func (m *Policy) mayUse(b []byte, listed []policy.Port) bool {
 	to, ok := internetAddress(b)
-	return m.Net == policy.NetOpen || m.Net == policy.NetPorts && ok && slices.Contains(listed, to.Port())
+	return m.Net.Mode == policy.NetOpen || m.Net.Mode == policy.NetPorts && ok && policy.Lists(listed, to.Port())
 }
 
 // mayAsk reports whether an address is that of a name server.
@@ -106,7 +103,7 @@ func (m *Policy) mayAsk(b []byte) bool {
 
 // listensItself reports whether listen(2) is not left to the kernel: there the
 // socket that was checked could be replaced by one of the internet.
-func (m *Policy) listensItself() bool { return m.Net == policy.NetPorts || m.Sockets }
+func (m *Policy) listensItself() bool { return m.Net.Mode == policy.NetPorts || m.Sockets }
 
 // toKernel reports whether a connection to an address of netlink(7) reaches
 // nobody but the kernel. What is no such address the kernel refuses, or it ends
@@ -120,7 +117,7 @@ func toKernel(b []byte) bool {
 // String is what a plan says about the mediation, for people.
 func (m *Policy) String() string {
 	allowed := "none outside"
-	if n := len(m.Unix); n > 0 {
+	if n := len(m.Net.Unix); n > 0 {
 		allowed = fmt.Sprintf("%d outside allowed", n)
 	}
 	return "connect(2) and listen(2) are answered by zsbx: Unix sockets of the session's own processes, " +

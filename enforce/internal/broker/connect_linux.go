@@ -127,7 +127,7 @@ func (w *waiter) authorize() unix.Errno {
 		if !m.policy.mayConnect(w.addr) {
 			return unix.EACCES
 		}
-		if m.policy.Net == policy.NetPorts {
+		if m.policy.Net.Mode == policy.NetPorts {
 			if p, err := unix.GetsockoptInt(w.sock.fd, unix.SOL_SOCKET, unix.SO_PROTOCOL); err != nil || p != unix.IPPROTO_TCP {
 				return unix.EACCES
 			}
@@ -180,8 +180,8 @@ func (w *waiter) authorizePath() unix.Errno {
 // allowed directory.
 func (m *Policy) allows(fd int, id policy.FileID) bool {
 	var path string
-	for i := range m.Unix {
-		p := &m.Unix[i]
+	for i := range m.Net.Unix {
+		p := &m.Net.Unix[i]
 		if p.Mode.IsDir() && path == "" {
 			path = fork.PathOf(fd)
 		}

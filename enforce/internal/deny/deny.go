@@ -41,17 +41,9 @@ type Tree struct {
 // takes a mount that masks it.
 type Cut struct {
 	Trees  []Tree            // what is left
-	Masks  []masked          // what has to be masked in them
+	Masks  []Tree            // what has to be masked in them
 	Later  []policy.DenyPath // denials behind masks that name what may still be made
 	Unheld []unheld
-}
-
-// masked is a denied file or directory in a writable tree.
-type masked struct {
-	Path   string
-	Dir    bool
-	ID     policy.FileID
-	Origin policy.Origin
 }
 
 // unheld is a denial that can't be enforced.
@@ -210,7 +202,7 @@ func (d *denials) mask(t Tree, places []place, inside []barred) string {
 		case len(d.out.Masks) >= maxMasks:
 			return fmt.Sprintf("it names more than %d files", maxMasks)
 		}
-		d.out.Masks = append(d.out.Masks, masked{Path: h.Path, Dir: st.Mode.IsDir(), ID: st.ID, Origin: h.by.Deny.Origin})
+		d.out.Masks = append(d.out.Masks, Tree{Path: h.Path, Mode: st.Mode.Type(), ID: st.ID, Origin: h.by.Deny.Origin})
 		there[h.by.Pattern] = there[h.by.Pattern] || !h.closed
 	}
 	for _, b := range inside {
