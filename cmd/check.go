@@ -68,6 +68,7 @@ func (o *checkFlags) run(a *app, argv []string) error {
 		a.say.warn("names can't be resolved: %s", why)
 		a.say.hint("%s", enforce.NamesHint)
 	}
+	a.tellStillWritable(plan)
 	if len(o.questions) > 0 || len(argv) > 0 {
 		return o.answer(a, plan, argv, guard.Check(c.Policy, c.Host, argv))
 	}

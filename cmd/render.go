@@ -24,6 +24,7 @@ func (a *app) printPlan(c *compose.Composed, opts sandbox.Options, format string
 	if err != nil {
 		return err
 	}
+	a.tellStillWritable(plan)
 	switch format {
 	case "toml":
 		return writeErr(plan.Policy.Policy().EncodeTOML(a.stdout))

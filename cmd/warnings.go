@@ -120,6 +120,13 @@ func confirm(question string) (bool, error) {
 	return err == nil && (answer == "y" || answer == "yes"), err
 }
 
+// tellStillWritable says before a run what run says: that a rule is for nothing.
+func (a *app) tellStillWritable(plan *enforce.Plan) {
+	if why := plan.StillWritable(); why != "" && !a.say.json {
+		a.say.warn("%s", why)
+	}
+}
+
 // tellHome says in one line what was written to a private home and is gone, and
 // which flags keep it the next time: those of directories, where a rule is not unwise.
 func (a *app) tellHome(plan *enforce.Plan, home []string) {

@@ -10,7 +10,9 @@ import (
 	"github.com/zsbx/zsbx/enforce/internal/landlock"
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/glob"
 	"github.com/zsbx/zsbx/policy/learn"
+	"github.com/zsbx/zsbx/policy/shell"
 )
 
 // Act is something that a command would do; see the fields for what has to be
@@ -65,6 +67,52 @@ func (p *Plan) Decide(a Act) Answer {
 		return out
 	}
 	return p.explain(&a, p.world().Decide(&a))
+}
+
+// StillWritable says in one line which rules are for nothing: they give no right to
+// write, but a wider one does, and rules add up. "" is for none.
+func (p *Plan) StillWritable() string {
+	var first, wide *policy.Path
+	count := 0
+	for i := range p.Policy.Paths {
+		if w := p.wider(&p.Policy.Paths[i]); w != nil {
+			if count++; count == 1 {
+				first, wide = &p.Policy.Paths[i], w
+			}
+		}
+	}
+	if count == 0 {
+		return ""
+	}
+	name, more := p.Policy.Short(first.Path), ""
+	if count > 1 {
+		more = fmt.Sprintf(" and %d more", count-1)
+	}
+	return fmt.Sprintf("%s: %s%s: writable by %q (%s), as rules add up; --deny %s closes it altogether", first.Rule.Origin,
+		shell.QuotePath(name), more, wide.Access.String()+" "+wide.Rule.Path, wide.Rule.Origin, shell.QuotePath(glob.QuoteMeta(name)))
+}
+
+// wider is the user's rule by which the command may write where r, a narrower one, was
+// meant to keep it from that; nil for none. It was meant where a flag or the same file
+// has r. A project's policy is somebody else's.
+func (p *Plan) wider(r *policy.Path) *policy.Path {
+	from := r.Rule.Origin
+	flag := strings.HasPrefix(from.Source, "--")
+	if r.Access&policy.Write != 0 || !flag && (from.Line == 0 || path.Base(from.Source) == policy.ProjectFile) {
+		return nil
+	}
+	for i := range p.Policy.Paths {
+		w := &p.Policy.Paths[i]
+		same := flag || w.Rule.Origin.Source == from.Source
+		if same && w.Access&policy.Write != 0 && !w.Rule.Origin.BuiltIn() && w.Path != r.Path && w.Covers(r.Path) {
+			act := Act{Op: ActOpen, Path: r.Path, Mode: r.Mode, Flags: ActWrite | ActCreat, Inside: true}
+			if p.Decide(act).Verdict == Refused { // denied or protected
+				return nil
+			}
+			return w
+		}
+	}
+	return nil
 }
 
 // world is the plan as package answer takes it.

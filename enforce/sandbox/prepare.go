@@ -149,6 +149,7 @@ func (c *prepared) prepare() error {
 		if why := c.plan.Unnamed(); why != "" {
 			c.warn(Warning{Text: "names can't be resolved: " + why, Hint: enforce.NamesHint})
 		}
+		c.warn(Warning{Text: c.plan.StillWritable()})
 		c.warn(Warning{Text: c.resolved.Spared(!leavesOpen(c.plan.Gaps))})
 		c.warn(Warning{Text: c.resolved.ClosedTo(c.o.Args)})
 	}
