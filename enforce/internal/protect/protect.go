@@ -115,15 +115,31 @@ func (c *protector) users(r *policy.Resolved) {
 	if r.Home == "" || err != nil {
 		return
 	}
-	paths := r.Lent(home)
+	paths, there, host := r.Lent(home), policy.List(c.host, home), c.host.Remembering()
 	for _, name := range policy.StartupFiles() {
-		paths = append(paths, home+"/"+name)
+		if p := home + "/" + name; c.writable(p) {
+			paths = append(paths, p)
+		} else if !there.Lacks(name) {
+			paths = append(paths, c.dotfile(host, p))
+		}
 	}
 	for _, p := range paths {
 		if tree := c.within(p); tree != "" && tree != p {
 			c.add(p, tree)
 		}
 	}
+}
+
+// dotfile is what a file of the user's leads to, which may lie in a writable repository
+// of such files. The links there are watched.
+func (c *protector) dotfile(host *policy.Host, p string) string {
+	to := host.Follow(p)
+	for _, link := range to.Links {
+		if c.writable(link) {
+			c.watch(Watched{Path: link})
+		}
+	}
+	return to.Path
 }
 
 // openedBy are the files that somebody asked to be writable by their own names: --rw
