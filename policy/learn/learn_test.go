@@ -101,7 +101,7 @@ func TestPropose(t *testing.T) {
 		{"on PATH", []learn.Need{made("/home/u/tools/x"), madeDir("/home/u/tools/y"), made("/home/u/.bashrc")}, "", 3},
 		{"a device", []learn.Need{write("/dev/kvm"), {Path: "/dev", Access: r, Dir: true}}, "", 2},
 		{"what programs outside start", []learn.Need{made("/home/u/.bashrc.d/x"), madeDir("/home/u/.bashrc.d"), made("/home/u/.config/kitty/kitty.conf"), madeDir("/home/u/.config/plasma-workspace"),
-			made("/home/u/.tmux/plugins/x"), write("/home/u/.cargo/config.toml")}, "", 6},
+			made("/home/u/.tmux/plugins/x"), write("/home/u/.cargo/config.toml"), made("/home/u/miniconda3/bin/x"), made("/home/u/.local/opt/tool/bin/x"), made("/home/u/.cache/nvim/luac/x")}, "", 9},
 		{"what may be settings", []learn.Need{made("/home/u/.config/mytool/x"), madeDir("/home/u/.config/mytool"), write("/home/u/.mytoolrc"), write("/home/u/.cache/p10k-instant-prompt-u.zsh"),
 			write("/home/u/.zcompdump"), write("/home/u/.cargo/env"), made("/home/u/.local/share/direnv/allow/x"), write("/home/u/bin/x")}, "", 8},
 		{"what is none", []learn.Need{read("/home/u/.config/mytool/x"), read("/home/u/.mytoolrc"), write("/home/u/notes")}, "--ro '~/.config/mytool/x'; --ro '~/.mytoolrc'; --rw-noexec '~/notes'", 0},
