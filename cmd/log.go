@@ -40,6 +40,9 @@ func (a *app) log(ids []string, audit, dir, since string) error {
 	if err != nil {
 		return coded(codePolicy, err)
 	}
+	if err = compose.CheckVariables(&h); err != nil {
+		return coded(codePolicy, err)
+	}
 	_, user, err := compose.UserPolicy(&h)
 	if err != nil {
 		return coded(codePolicy, err)
@@ -54,7 +57,7 @@ func (a *app) log(ids []string, audit, dir, since string) error {
 	if damaged > 0 {
 		a.say.warn("%s of the audit log can't be read", count(damaged, "line", "lines"))
 	} else if all == nil && err == nil {
-		return refusal(string(sandbox.CodeAudit), "zsbx run --audit "+shell.Quote(log.Dir.Value)+" ...", "no audit log can be read in %s", log.Dir.Value)
+		return refusal(string(sandbox.CodeAudit), "zsbx run --audit "+shell.Quote(log.Dir.Value)+" -- true", "no audit log can be read in %s", log.Dir.Value)
 	}
 	below, _ := filepath.Abs(dir) // there is a working directory: HostIn was there
 	below = h.Follow(below).Path

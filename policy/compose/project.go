@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/shell"
@@ -50,12 +51,16 @@ func SharedDirs() []string {
 }
 
 // CheckVariables refuses variables that have zsbx make its own files through a link
-// that a command may have put there.
+// that a command may have put there, or below what is no directory. For temporary files
+// there is another place then.
 func CheckVariables(h *policy.Host) error {
 	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_STATE_HOME", "TMPDIR"} {
 		v := h.Getenv(name)
 		if !filepath.IsAbs(v) {
 			continue
+		}
+		if _, err := os.Stat(v + "/."); errors.Is(err, syscall.ENOTDIR) && name != "TMPDIR" {
+			return &policy.Error{Code: policy.CodePath, Hint: "unset " + name, Msg: fmt.Sprintf("%s: %s is not a directory", name, v)}
 		}
 		p := h.Follow(v)
 		if link := h.PlantedLink(&p); link != "" {
