@@ -10,7 +10,7 @@ type projectGroup struct {
 	names []string
 }
 
-// projectGroups is the table, as of 2026-11-22. What only advises an agent
+// projectGroups is the table, as of 2026-11-23. What only advises an agent
 // (AGENTS.md, CLAUDE.md, rules) is not in it, nor what the user's own build runs.
 var projectGroups = []projectGroup{
 	{"zsbx", "a policy for the next session", []string{".zsbx.toml"}},
@@ -54,8 +54,8 @@ var projectGroups = []projectGroup{
 	{"OpenCode, Kilo", "servers, permissions; plugins and tools are loaded at the start", []string{
 		"opencode.json", "opencode.jsonc", ".opencode", "kilo.json", "kilo.jsonc", ".kilo", ".kilocode/mcp.json",
 	}},
-	{"other agents", "servers, hooks, permissions, commands for checks", []string{
-		".roo/mcp.json", ".kiro/settings", ".kiro/hooks", ".kiro/agents", ".clinerules/hooks", ".windsurf/hooks.json", ".windsurf/mcp_config.json",
+	{"other agents", "servers, hooks, permissions, commands for checks; skills that several share, and that may bring servers; extensions", []string{
+		".agents/skills", ".pi/settings.json", ".pi/extensions", ".openhands/setup.sh", ".openhands/hooks.json", ".roo/mcp.json", ".kiro/settings", ".kiro/hooks", ".kiro/agents", ".clinerules/hooks", ".windsurf/hooks.json", ".windsurf/mcp_config.json",
 		".amp/settings.json", ".factory/settings.json", ".factory/mcp.json", ".factory/hooks", ".continue", ".aider.conf.yml", ".crush.json", "crush.json",
 		".junie/mcp", ".trae/mcp.json", ".augment/settings.json", ".github/hooks", ".copilot/mcp-config.json",
 	}},
