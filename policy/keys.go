@@ -167,6 +167,7 @@ func (k *key) put(p *Policy, list []Named) error {
 		if k.replaces && *at == nil {
 			*at = []Rule{}
 		}
+		*at = slices.Grow(*at, len(list))
 		for _, v := range list {
 			*at = append(*at, Rule{Path: v.Value, Access: k.access, Optional: v.Optional || v.Create, Create: v.Create, Origin: v.Origin})
 		}

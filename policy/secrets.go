@@ -88,13 +88,12 @@ func (g *guard) secret(p string, agent bool) string {
 // one in a directory that these make executable only.
 func (rs *resolver) denySecrets() {
 	rs.w.exact = false
+	builtIn := rs.r.builtIn()
 	var from Origin
 	opened := func(dir string) bool {
-		at := slices.IndexFunc(rs.r.Paths, func(p Path) bool {
-			return p.Rule.Origin.BuiltIn() && (Within(dir, p.Written) || Within(dir, p.Path))
-		})
+		at := slices.IndexFunc(builtIn, func(p *Path) bool { return Within(dir, p.Written) || Within(dir, p.Path) })
 		if at >= 0 {
-			from = rs.r.Paths[at].Rule.Origin
+			from = builtIn[at].Rule.Origin
 		}
 		return at >= 0
 	}
@@ -106,6 +105,16 @@ func (rs *resolver) denySecrets() {
 			}
 		}
 	}
+}
+
+// builtIn are the paths of built-in rules: few, where the user has many.
+func (r *Resolved) builtIn() (all []*Path) {
+	for i := range r.Paths {
+		if p := &r.Paths[i]; p.Rule.Origin.BuiltIn() {
+			all = append(all, p)
+		}
+	}
+	return all
 }
 
 // denyPath denies one path.
@@ -144,22 +153,28 @@ func (rs *resolver) spareSecrets() {
 	if err != nil || rs.host.Home == "" {
 		return
 	}
-	wide := slices.IndexFunc(rs.r.Paths, func(p Path) bool { return !p.Rule.Origin.BuiltIn() && Within(home, p.Path) })
+	var wide *Origin // of a rule for all of home
+	for i := range rs.r.Paths {
+		if p := &rs.r.Paths[i]; wide == nil && !p.Rule.Origin.BuiltIn() && Within(home, p.Path) {
+			wide = &p.Rule.Origin
+		}
+	}
 	rs.w.exact = false
-	secrets := rs.secrets
-	if secrets == nil || wide >= 0 || len(rs.presets.Env) != len(rs.host.Env) {
+	builtIn, secrets := rs.r.builtIn(), rs.secrets
+	if secrets == nil || wide != nil || len(rs.presets.Env) != len(rs.host.Env) {
 		secrets = rs.host.secretPaths()
 	}
 	for i := range secrets {
-		set, at := &secrets[i], wide
-		if at < 0 {
-			at = slices.IndexFunc(rs.r.Paths, func(p Path) bool { return p.Rule.Origin.Source == "baseline" && Within(set.base, p.Path) })
-		}
-		if at < 0 {
-			continue
+		set, by := &secrets[i], wide
+		if by == nil {
+			at := slices.IndexFunc(builtIn, func(p *Path) bool { return p.Rule.Origin.Source == "baseline" && Within(set.base, p.Path) })
+			if at < 0 {
+				continue
+			}
+			by = &builtIn[at].Rule.Origin
 		}
 		for _, name := range set.names {
-			rs.spare(rs.r.Paths[at].Rule.Origin, home, set.base+"/"+name)
+			rs.spare(*by, home, set.base+"/"+name)
 		}
 	}
 }

@@ -96,7 +96,7 @@ func Subtract(q Request) Cut {
 	d := newDenials(q)
 	unread := d.out.Unheld
 	for again := true; again; {
-		d.out, d.visited, d.added = Cut{Unheld: unread}, 0, 0
+		d.out, d.visited, d.added = Cut{Trees: make([]Tree, 0, len(q.Trees)), Unheld: unread}, 0, 0
 		for _, t := range q.Trees {
 			d.out.Trees = append(d.out.Trees, d.apply(t)...)
 		}

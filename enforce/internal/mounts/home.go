@@ -21,7 +21,7 @@ func (q *Request) home(mp *Plan) string {
 		return q.NoHome
 	}
 	home, why := PrivateHome(r, q.Host)
-	stays := func(t policy.Path) bool {
+	stays := func(t *policy.Path) bool {
 		return t.Path != home && policy.Within(t.Path, home) && (t.Access&policy.Read != 0 || t.Mode&fs.ModeSocket != 0)
 	}
 	if why = cmp.Or(why, q.taken(home, stays)); why != "" {
@@ -69,9 +69,11 @@ func (q *Request) keep(d *PrivateDir) {
 	for _, s := range q.Policy.Net.Unix {
 		add(Back{Path: s.Path, Mode: s.Mode, ID: s.ID})
 	}
-	for _, p := range slices.Concat(q.Policy.Paths, q.Policy.Net.Unix) {
-		for _, l := range p.Links {
-			add(Back{Path: l, Mode: fs.ModeSymlink})
+	for _, paths := range [][]policy.Path{q.Policy.Paths, q.Policy.Net.Unix} {
+		for i := range paths {
+			for _, l := range paths[i].Links {
+				add(Back{Path: l, Mode: fs.ModeSymlink})
+			}
 		}
 	}
 	add(Back{Path: q.Policy.Dir, Mode: fs.ModeDir})

@@ -91,7 +91,7 @@ func (q *Request) ofBaseline(mp *Plan, d PrivateDir) {
 		return
 	}
 	at := q.Policy.Paths[i].Path
-	own := func(t policy.Path) bool {
+	own := func(t *policy.Path) bool {
 		within := policy.Within(t.Path, at)
 		return within && ofBaseline(t) || !within && t.Access&policy.Write == 0
 	}
@@ -112,10 +112,13 @@ func (q *Request) ofBaseline(mp *Plan, d PrivateDir) {
 
 // taken says which rule is for a directory, something in it, or what is around, and does
 // not keep the directory from being private, as own has it, or "".
-func (q *Request) taken(dir string, own func(policy.Path) bool) string {
-	for _, t := range slices.Concat(q.Policy.Paths, q.Policy.Net.Unix) {
-		if (policy.Within(t.Path, dir) || policy.Within(dir, t.Path)) && !own(t) {
-			return fmt.Sprintf("%s is allowed (%s)", t.Path, t.Rule.Origin)
+func (q *Request) taken(dir string, own func(*policy.Path) bool) string {
+	for _, paths := range [][]policy.Path{q.Policy.Paths, q.Policy.Net.Unix} {
+		for i := range paths {
+			t := &paths[i]
+			if (policy.Within(t.Path, dir) || policy.Within(dir, t.Path)) && !own(t) {
+				return fmt.Sprintf("%s is allowed (%s)", t.Path, t.Rule.Origin)
+			}
 		}
 	}
 	return ""
@@ -123,10 +126,10 @@ func (q *Request) taken(dir string, own func(policy.Path) bool) string {
 
 // baselineDir is the place of the baseline's rule for a directory, or -1.
 func baselineDir(r *policy.Resolved, dir string) int {
-	return slices.IndexFunc(r.Paths, func(t policy.Path) bool { return t.Rule.Path == dir && ofBaseline(t) && t.Mode.IsDir() })
+	return slices.IndexFunc(r.Paths, func(t policy.Path) bool { return t.Rule.Path == dir && ofBaseline(&t) && t.Mode.IsDir() })
 }
 
-func ofBaseline(t policy.Path) bool { return t.Rule.Origin.Source == "baseline" }
+func ofBaseline(t *policy.Path) bool { return t.Rule.Origin.Source == "baseline" }
 
 // OpensTerminals reports whether the baseline lets the command at /dev/pts.
 func OpensTerminals(r *policy.Resolved) bool { return baselineDir(r, PtsDir) >= 0 }
@@ -163,7 +166,7 @@ func (q *Request) tmp(mp *Plan) string {
 	if i < 0 || q.Host == nil {
 		return ""
 	}
-	stays := func(t policy.Path) bool { return t.Path == r.TempDir || t.Mode&fs.ModeSocket != 0 }
+	stays := func(t *policy.Path) bool { return t.Path == r.TempDir || t.Mode&fs.ModeSocket != 0 }
 	var said []string
 	for _, name := range tmpDirs() {
 		dir, st, err := q.Host.RealPath(name)

@@ -80,7 +80,7 @@ func (l *stepList) tagged(tag fork.Tag, name string, nr uintptr, args ...any) re
 // process into it. They are written for uid and gid, and add the rules for
 // what they make to the ruleset.
 func (mp *Plan) Steps(m *fork.Memory, uid, gid, ruleset int, own *Terminal) []fork.Step {
-	l := &stepList{mem: m}
+	l := &stepList{mem: m, steps: make([]fork.Step, 0, 96)}
 	mp.enter(l, uid, gid)
 	if mp.IPC {
 		l.tagged(TagIPC, "unshare(2)", unix.SYS_UNSHARE, unix.CLONE_NEWIPC)
