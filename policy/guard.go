@@ -70,14 +70,22 @@ func (g *guard) readOnly(p *Path) string {
 	if p.Access&Write == 0 {
 		return ""
 	}
+	if why := g.unwritable(p); why != "" {
+		return "read only, not writable: " + why
+	}
+	return ""
+}
+
+// unwritable says why nobody but the user should have a path written, or "".
+func (g *guard) unwritable(p *Path) string {
 	if g.search == nil {
 		g.search = g.host.realSearchPath()
 	}
 	if dir := g.onPATH(p); dir != "" {
-		return "read only, not writable: " + dir + " is on PATH"
+		return dir + " is on PATH"
 	}
 	if place := g.actedUpon(p); place != "" && p.Rule.Origin.Source != "preset git" {
-		return "read only, not writable: programs outside act upon " + place
+		return "programs outside act upon " + place
 	}
 	return ""
 }

@@ -267,12 +267,6 @@ func (r *Resolved) Unwise() func(p string, a Access, dir bool) string {
 		if dir {
 			at.Mode = fs.ModeDir
 		}
-		if on := g.onPATH(&at); on != "" {
-			return on + " is on PATH"
-		}
-		if place := g.actedUpon(&at); place != "" {
-			return "programs outside act upon " + place
-		}
-		return ""
+		return g.unwritable(&at)
 	}
 }
