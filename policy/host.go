@@ -25,7 +25,7 @@ func ThisHost() (Host, error) { return HostIn("") }
 // directory does not exist.
 func HostIn(dir string) (Host, error) {
 	h := Host{Env: os.Environ(), ReadDir: os.ReadDir, ReadSome: files.List, ReadFile: ReadFile}
-	h.Lstat, h.Readlink = lstat, os.Readlink
+	h.Lstat, h.Readlink = files.Lstat, os.Readlink
 	if h.OS = runtime.GOOS; h.OS == "darwin" {
 		h.OS = "macos"
 	}
@@ -82,12 +82,6 @@ func workingDirectory() (string, error) {
 		return "", fmt.Errorf("working directory: %w", err)
 	}
 	return dir, nil
-}
-
-// lstat is Host.Lstat for the running system.
-func lstat(name string) (Stat, error) {
-	st, err := files.Lstat(name)
-	return Stat{Mode: st.Mode, ID: FileID{st.Dev, st.Ino}, Nlink: st.Nlink}, err
 }
 
 // ReadFile is Host.ReadFile for the running system, and what DecodeFile reads with:

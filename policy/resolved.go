@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"strconv"
 
+	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/policy/glob"
 )
 
@@ -29,16 +30,11 @@ type Host struct {
 	agents string  // what coding agents add to the name of the project's own cache
 }
 
-// Stat is what Host.Lstat tells of a file.
-type Stat struct {
-	Mode  fs.FileMode
-	ID    FileID
-	Nlink uint64 // names that the inode has (st_nlink, inode(7)); 0 when that is not known
-}
-
-// FileID identifies an inode while the machine runs, so that what was
-// resolved can be recognised when it is opened.
-type FileID struct{ Dev, Ino uint64 }
+// Stat is what Host.Lstat tells of a file, and FileID which inode that is.
+type (
+	Stat   = files.Stat
+	FileID = files.ID
+)
 
 // Resolved is a policy as one machine understands it: what the caller is
 // shown, and what package enforce turns into kernel rules.

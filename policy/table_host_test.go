@@ -40,11 +40,11 @@ func tableHost(files map[string]string) Host {
 			case kind == "locked":
 				return Stat{}, syscall.EACCES
 			case strings.HasPrefix(kind, "-> "):
-				return Stat{Mode: fs.ModeSymlink | 0o777, ID: FileID{1, inode(p)}}, nil
+				return Stat{Mode: fs.ModeSymlink | 0o777, ID: FileID{Dev: 1, Ino: inode(p)}}, nil
 			case kind == "":
 				return Stat{}, syscall.ENOENT
 			}
-			return Stat{Mode: modes[kind], ID: FileID{1, inode(p)}}, nil
+			return Stat{Mode: modes[kind], ID: FileID{Dev: 1, Ino: inode(p)}}, nil
 		},
 		Readlink: func(p string) (string, error) {
 			target, ok := strings.CutPrefix(all[p], "-> ")

@@ -72,21 +72,3 @@ func TestHomeFromPasswd(t *testing.T) {
 		}
 	}
 }
-
-// TestLstat compares the own lstat with the standard library's.
-func TestLstat(t *testing.T) {
-	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink("x", link); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"/", "/dev/null", "/etc/passwd", link} {
-		st, err := lstat(name)
-		fi, oserr := os.Lstat(name)
-		if err != nil || oserr != nil || st.Mode.Type() != fi.Mode().Type() || st.Mode.Perm() != fi.Mode().Perm() || st.ID == (FileID{}) {
-			t.Errorf("%s: %v %v, %v %v", name, st, err, fi.Mode(), oserr)
-		}
-	}
-	if _, err := lstat("/no/such/file"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("got %v", err)
-	}
-}

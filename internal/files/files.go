@@ -15,9 +15,14 @@ import (
 
 // Stat is what lstat(2) tells of a file, as far as it is needed here.
 type Stat struct {
-	Mode            fs.FileMode
-	Dev, Ino, Nlink uint64
+	Mode  fs.FileMode
+	ID    ID
+	Nlink uint64 // names that the inode has (st_nlink, inode(7)); 0 when that is not known
 }
+
+// ID identifies an inode while the machine runs, so that what was resolved can be
+// recognised when it is opened.
+type ID struct{ Dev, Ino uint64 }
 
 // Lstat is os.Lstat without what a policy does not need: it looks at some hundred
 // files before the command starts.
@@ -31,7 +36,7 @@ func Lstat(name string) (Stat, error) {
 		if err != nil {
 			return Stat{}, err
 		}
-		return Stat{Mode(uint32(st.Mode)), uint64(st.Dev), st.Ino, uint64(st.Nlink)}, nil
+		return Stat{Mode(uint32(st.Mode)), ID{uint64(st.Dev), st.Ino}, uint64(st.Nlink)}, nil
 	}
 }
 

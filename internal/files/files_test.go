@@ -84,7 +84,7 @@ func TestLstat(t *testing.T) {
 			t.Fatal(err, werr)
 		}
 		st := want.Sys().(*syscall.Stat_t)
-		if kinds := fs.ModeType | fs.ModePerm; got.Mode != want.Mode()&kinds || got.Ino != st.Ino || got.Dev != uint64(st.Dev) || got.Nlink != uint64(st.Nlink) {
+		if kinds := fs.ModeType | fs.ModePerm; got.Mode != want.Mode()&kinds || got.ID != (ID{uint64(st.Dev), st.Ino}) || got.Nlink != uint64(st.Nlink) {
 			t.Errorf("%s: %+v, not %v", name, got, want)
 		}
 	}
