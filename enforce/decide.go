@@ -73,9 +73,15 @@ func (p *Plan) Decide(a Act) Answer {
 // write, but a wider one does, and rules add up. "" is for none.
 func (p *Plan) StillWritable() string {
 	var first, wide *policy.Path
+	var writable []*policy.Path // by the user's own rules: few, where others are many
+	for i := range p.Policy.Paths {
+		if t := &p.Policy.Paths[i]; t.Access&policy.Write != 0 && !t.Rule.Origin.BuiltIn() {
+			writable = append(writable, t)
+		}
+	}
 	count := 0
 	for i := range p.Policy.Paths {
-		if w := p.wider(&p.Policy.Paths[i]); w != nil {
+		if w := p.wider(&p.Policy.Paths[i], writable); w != nil {
 			if count++; count == 1 {
 				first, wide = &p.Policy.Paths[i], w
 			}
@@ -92,19 +98,18 @@ func (p *Plan) StillWritable() string {
 		shell.QuotePath(name), more, wide.Access.String()+" "+wide.Rule.Path, wide.Rule.Origin, shell.QuotePath(glob.QuoteMeta(name)))
 }
 
-// wider is the user's rule by which the command may write where r, a narrower one, was
-// meant to keep it from that; nil for none. It was meant where a flag or the same file
-// has r. A project's policy is somebody else's.
-func (p *Plan) wider(r *policy.Path) *policy.Path {
+// wider is the first of the user's writable rules by which the command may write where
+// r, a narrower one, was meant to keep it from that; nil for none. It was meant where a
+// flag or the same file has r. A project's policy is somebody else's.
+func (p *Plan) wider(r *policy.Path, writable []*policy.Path) *policy.Path {
 	from := r.Rule.Origin
 	flag := strings.HasPrefix(from.Source, "--")
 	if r.Access&policy.Write != 0 || !flag && (from.Line == 0 || path.Base(from.Source) == policy.ProjectFile) {
 		return nil
 	}
-	for i := range p.Policy.Paths {
-		w := &p.Policy.Paths[i]
+	for _, w := range writable {
 		same := flag || w.Rule.Origin.Source == from.Source
-		if same && w.Access&policy.Write != 0 && !w.Rule.Origin.BuiltIn() && w.Path != r.Path && w.Covers(r.Path) {
+		if same && w.Path != r.Path && w.Covers(r.Path) {
 			act := Act{Op: ActOpen, Path: r.Path, Mode: r.Mode, Flags: ActWrite | ActCreat, Inside: true}
 			if p.Decide(act).Verdict == Refused { // denied or protected
 				return nil
