@@ -44,8 +44,13 @@ func (v *flagValue) Type() string       { return v.kind }
 // flag adds a flag of a kind with a default value.
 func (m *mistakes) flag(fs *pflag.FlagSet, name, kind, value, usage string, set func(string) error) *flagValue {
 	v := &flagValue{kind: kind, text: value, set: func(s string) error {
-		err := errors.New("the value is empty")
-		if s != "" {
+		var err error
+		switch {
+		case s == "":
+			err = errors.New("the value is empty")
+		case strings.HasPrefix(s, "--"): // pflag takes the flag that follows; a file of that name is ./--
+			err = errors.New("the value is missing")
+		default:
 			err = set(s)
 		}
 		m.failIf(err != nil, "--%s %s: %v", name, shell.Quote(s), err)

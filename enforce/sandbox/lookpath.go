@@ -27,7 +27,7 @@ func LookPath(name string, env []string, dir string) (string, error) {
 	if name == "" {
 		return "", &Error{Code: CodeNotFound, Err: errors.New("the command's name is empty")}
 	}
-	if strings.Contains(name, "/") {
+	if strings.Contains(name, "/") || name == "." || name == ".." { // these two are directories on PATH, too
 		file := name
 		if !filepath.IsAbs(file) {
 			file = filepath.Join(dir, file)
