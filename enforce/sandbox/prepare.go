@@ -40,9 +40,6 @@ func Plan(p *policy.Policy, o Options) (*enforce.Plan, error) {
 		return nil, err
 	}
 	if err = c.resolve(); err == nil {
-		err = o.checkLimits(c.limits)
-	}
-	if err == nil {
 		err = c.checkLinks()
 	}
 	if err == nil {
@@ -122,9 +119,6 @@ func (c *prepared) prepare() error {
 	if err := c.resolve(); err != nil {
 		return err
 	}
-	if err := c.o.checkLimits(c.limits); err != nil {
-		return err
-	}
 	if _, err := c.resolved.EscapingLinks(); err != nil {
 		return coded(err)
 	}
@@ -156,7 +150,7 @@ func (c *prepared) prepare() error {
 	return err
 }
 
-// resolve finds out what the policy means on this machine.
+// resolve finds out what the policy means on this machine, and checks its limits.
 func (c *prepared) resolve() error {
 	host, short := enforce.Noted(&c.host)
 	r, err := c.policy.Resolve(*host)
@@ -167,7 +161,7 @@ func (c *prepared) resolve() error {
 		return coded(err)
 	}
 	c.resolved, c.limits = r, r.Limits
-	return nil
+	return c.o.checkLimits(c.limits)
 }
 
 // checkLinks refuses links that lead out of the project, and warns of others. It looks
@@ -212,18 +206,10 @@ func (o *Options) checkLimits(l policy.Limits) error {
 
 // replan decides what is enforced on a machine that can do as much as caps say.
 func (c *prepared) replan(caps enforce.Caps) error {
-	self := c.selfFiles(caps.MountNS)
-	c.plan = enforce.NewPlan(c.resolved, caps, &c.host, enforce.Options{
-		Accepted:   c.o.AllowGaps,
-		Protect:    self.readOnly,
-		Watch:      self.watched,
-		Hide:       self.hidden,
-		Repository: c.o.Repository,
-		NoLimits:   c.bound(),
-		Explain:    c.o.Explain,
-		Model:      c.o.Model,
-		Sockets:    enforce.InheritsSockets(c.o.standardFiles()),
-	})
+	opts := c.selfFiles(caps.MountNS)
+	opts.Accepted, opts.Repository, opts.Explain, opts.Model = c.o.AllowGaps, c.o.Repository, c.o.Explain, c.o.Model
+	opts.NoLimits, opts.Sockets = c.bound(), enforce.InheritsSockets(c.o.standardFiles())
+	c.plan = enforce.NewPlan(c.resolved, caps, &c.host, opts)
 	c.resolved.NameJavaTemp(c.plan.Mounts.PrivateIn("/tmp") == "")
 	if c.plan.Seatbelt != nil {
 		c.plan.Seatbelt.External = c.o.SandboxExec

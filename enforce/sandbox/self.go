@@ -9,14 +9,11 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox/internal/safepath"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/track"
 )
-
-// selfFiles are zsbx's own files and directories: what no command may change,
-// what none needs to look into, and what can only be watched.
-type selfFiles struct{ readOnly, hidden, watched []string }
 
 // selfDir is a directory of zsbx's own.
 type selfDir struct {
@@ -51,7 +48,7 @@ func selfDirs(h *policy.Host) []selfDir {
 // homes are the home directories that this user may have.
 func homes(h *policy.Host) []string { return []string{h.Getenv("HOME"), policy.PasswdHome()} }
 
-// selfFiles are zsbx's own files: the directories of the user's policy, of the
+// selfFiles has a plan hold zsbx's own files: the directories of the user's policy, of the
 // trust store and of the sessions, and the policies in use. The directories are
 // made where they are missing and the command could make them, or look into
 // them once they are there: what does not exist can't be protected, and the
@@ -61,8 +58,7 @@ func homes(h *policy.Host) []string { return []string{h.Getenv("HOME"), policy.P
 // The place for sessions when the first one can't be written lies in the
 // directory for temporary files: it is held only with mounts, as otherwise
 // nothing new could be made there. Without, it is told of.
-func (c *prepared) selfFiles(mounts bool) selfFiles {
-	var self selfFiles
+func (c *prepared) selfFiles(mounts bool) (self enforce.Options) {
 	r := c.resolved
 	host := c.host.Remembering()
 	dirs := selfDirs(&c.host)
@@ -75,7 +71,7 @@ func (c *prepared) selfFiles(mounts bool) selfFiles {
 		}
 		if d.temp && !mounts {
 			if c.host.Getenv(track.SessionEnv) == "" && inTree(r, d.path, policy.Write) { // in a session it is this zsbx that writes there
-				self.watched = append(self.watched, d.path)
+				self.Watch = append(self.Watch, d.path)
 			}
 			continue
 		}
@@ -90,12 +86,12 @@ func (c *prepared) selfFiles(mounts bool) selfFiles {
 				continue
 			}
 		}
-		self.readOnly = append(self.readOnly, d.path)
+		self.Protect = append(self.Protect, d.path)
 		if d.hidden {
-			self.hidden = append(self.hidden, d.path)
+			self.Hide = append(self.Hide, d.path)
 		}
 	}
-	self.readOnly = append(self.readOnly, c.o.PolicyFiles...)
+	self.Protect = append(self.Protect, c.o.PolicyFiles...)
 	return self
 }
 
