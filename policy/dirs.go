@@ -30,7 +30,7 @@ func tempVariables(os, dir string) []Named {
 	}
 	var vars []Named
 	for _, section := range []string{"temporary", "temporary " + os} {
-		for _, v := range tables.Find(tables.Env(), section) {
+		for _, v := range tables.Find(tables.Env, section) {
 			name, below, _ := strings.Cut(v, "=")
 			vars = append(vars, Named{Name: name, Value: dir + below})
 		}

@@ -132,7 +132,7 @@ func (f *envFilter) passes(name, value string) bool {
 
 // in reports whether a section of the table of names has a name.
 func in(section, name string) bool {
-	return slices.ContainsFunc(tables.Find(tables.Env(), section), func(entry string) bool {
+	return slices.ContainsFunc(tables.Find(tables.Env, section), func(entry string) bool {
 		return strings.HasPrefix(name, entry[:1]) && named(entry, name)
 	})
 }
@@ -149,7 +149,7 @@ func SecretName(name string) bool {
 	hasPart := func(part string) bool { return strings.Contains(name, part) }
 	isSecret := func(word string) bool { return in("secret word", word) || strings.HasSuffix(word, "TOKEN") }
 	words := strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("_-.:/", r) })
-	return in("secret", name) || slices.ContainsFunc(tables.Find(tables.Env(), "secret part"), hasPart) ||
+	return in("secret", name) || slices.ContainsFunc(tables.Find(tables.Env, "secret part"), hasPart) ||
 		name != "PWD" && slices.ContainsFunc(words, isSecret)
 }
 

@@ -182,7 +182,7 @@ func (h *Host) realSearchPath() []string {
 }
 
 // places are those of a section of the table.
-func places(section string) []string { return tables.Find(tables.Places(), section) }
+func places(section string) []string { return tables.Find(tables.Places, section) }
 
 // StartupFiles are files and directories below the home directory that the
 // user's next shell, login, git or editor reads and executes. They are not to be

@@ -31,7 +31,7 @@ type PresetInfo struct {
 func Presets() []PresetInfo { return presetTable() }
 
 var presetTable = sync.OnceValue(func() []PresetInfo {
-	table := tables.Presets()
+	table := tables.Presets
 	all := make([]PresetInfo, len(table))
 	for i, s := range table {
 		all[i] = PresetInfo{s.Name, s.Note, s.Key("commands"), s.Key("files"), s.Key("dirs"), s.Key("programs"), s.Key("agent") != nil}
@@ -141,12 +141,12 @@ func Baseline(os string) *Policy {
 		return p
 	}
 	like := Named{Optional: true, Origin: Origin{Source: "baseline"}}
-	for _, s := range tables.Baseline() {
+	for _, s := range tables.Baseline {
 		if key, ok := strings.CutPrefix(s.Name, os+" "); ok {
 			p.fill("fs.system."+key, like, s.Entries)
 		}
 	}
-	p.fill("fs.ro", like, tables.Find(tables.Baseline(), "dotfiles"))
+	p.fill("fs.ro", like, tables.Find(tables.Baseline, "dotfiles"))
 	return p
 }
 

@@ -26,7 +26,7 @@ func (h *Host) secretPaths() []secretPlace {
 	if h.Home == "" {
 		return nil
 	}
-	groups := tables.Secrets()
+	groups := tables.Secrets
 	all := make([]secretPlace, 0, len(groups)+8)
 	bases := make(map[string][]string, 8)
 	for i := range groups {
@@ -97,7 +97,7 @@ func (rs *resolver) denySecrets() {
 		}
 		return at >= 0
 	}
-	for _, pattern := range tables.Find(tables.Secrets(), secretTrees) {
+	for _, pattern := range tables.Find(tables.Secrets, secretTrees) {
 		for _, f := range rs.presets.tokenFiles(pattern, opened) {
 			pl, err := rs.w.walk(f)
 			if err == nil && pl.gone == "" && !pl.stat.Mode.IsDir() && rs.userAccess(pl.path) == 0 {
@@ -237,7 +237,7 @@ func (r *Resolved) Unwise() func(p string, a Access, dir bool) string {
 	g := h.newGuard(nil)
 	g.search = g.host.realSearchPath()
 	var tokens []string
-	for _, pattern := range tables.Find(tables.Secrets(), secretTrees) {
+	for _, pattern := range tables.Find(tables.Secrets, secretTrees) {
 		for _, f := range h.tokenFiles(pattern, func(string) bool { return true }) {
 			if real, _, err := h.RealPath(f); err == nil {
 				tokens = append(tokens, real)

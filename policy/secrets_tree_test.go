@@ -143,7 +143,7 @@ func TestSecretsHitNoPreset(t *testing.T) {
 // the look-up finds what lies in, at and above each.
 func TestSecretTable(t *testing.T) {
 	seen := make(map[string]bool)
-	for _, g := range tables.Secrets() {
+	for _, g := range tables.Secrets {
 		if g.Name == secretTrees {
 			continue
 		}

@@ -25,7 +25,7 @@ func Check(policies *policy.Policy, h *policy.Host, argv []string) error {
 		return nil
 	}
 	c := checker{lists: map[string][]string{}, on: p.Lists, home: h.Home, cwd: h.Dir, left: 1 << 20}
-	for _, s := range tables.Guard() {
+	for _, s := range tables.Guard {
 		if list, ok := strings.CutPrefix(s.Name, "list "); ok {
 			c.lists[list] = slices.Clip(s.Entries)
 		}
@@ -91,8 +91,8 @@ func (c *checker) runs(name string, args []string) error {
 	if name == "find" && exec >= 0 {
 		return c.command(args[exec+1:])
 	}
-	shell := slices.Contains(tables.Find(tables.Guard(), "shells"), name)
-	if !shell && !slices.Contains(tables.Find(tables.Guard(), "runs"), name) {
+	shell := slices.Contains(tables.Find(tables.Guard, "shells"), name)
+	if !shell && !slices.Contains(tables.Find(tables.Guard, "runs"), name) {
 		return nil
 	}
 	line, behind := false, false // -c is given; the word before is an option
@@ -174,7 +174,7 @@ func (c *checker) among(text, section string) bool {
 		p = path.Dir(p)
 	}
 	return text != "" && (section == "vital" && policy.Within(c.home, p) ||
-		slices.ContainsFunc(tables.Find(tables.Guard(), section), func(e string) bool { return e == p || section == "device" && glob(e, p) }))
+		slices.ContainsFunc(tables.Find(tables.Guard, section), func(e string) bool { return e == p || section == "device" && glob(e, p) }))
 }
 
 func glob(pattern, s string) bool { ok, _ := path.Match(pattern, s); return ok }

@@ -1,36 +1,6 @@
 package tables
 
-import (
-	_ "embed"
-	"strings"
-	"sync"
-)
-
-var (
-	//go:embed baseline.txt
-	baseline string
-	//go:embed env.txt
-	env string
-	//go:embed guard.txt
-	guard string
-	//go:embed places.txt
-	places string
-	//go:embed presets.txt
-	presets string
-	//go:embed secrets.txt
-	secrets string
-)
-
-// The tables. Each is read once, by whoever asks for it first, and is not to be
-// changed.
-var (
-	Baseline = sync.OnceValue(func() []Section { return Read(baseline) })
-	Env      = sync.OnceValue(func() []Section { return Read(env) })
-	Guard    = sync.OnceValue(func() []Section { return Read(guard) })
-	Places   = sync.OnceValue(func() []Section { return Read(places) })
-	Presets  = sync.OnceValue(func() []Section { return Read(presets) })
-	Secrets  = sync.OnceValue(func() []Section { return Read(secrets) })
-)
+import "strings"
 
 // Section is a part of a table: a line "[Name] Note", and below it entries that
 // commas or ends of lines separate. A line "KEY: ..." has the entries of that key.
