@@ -11,6 +11,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox"
+	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/object"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
@@ -64,7 +65,7 @@ func writeErr(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("writing to stdout: %w", withoutPath(err))
+	return fmt.Errorf("writing to stdout: %w", files.Plain(err))
 }
 
 // table is text in columns, in sections: one without rows is left out.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/shell"
 )
@@ -39,7 +40,7 @@ func loadSettings(env []string) (settings, error) {
 		err = s.read(file)
 	}
 	if err != nil {
-		return nil, coded(codeUsage, fmt.Errorf("%s: %w", file, withoutPath(err)))
+		return nil, coded(codeUsage, fmt.Errorf("%s: %w", file, files.Plain(err)))
 	}
 	return s, nil
 }
@@ -70,12 +71,4 @@ func (s settings) color(env []string, w io.Writer) bool {
 	h := policy.Host{Env: env}
 	t := h.Getenv("TERM")
 	return t != "" && t != "dumb" && h.Getenv("NO_COLOR") == "" && isTerminal(w)
-}
-
-// withoutPath strips the path from an error that is printed behind it.
-func withoutPath(err error) error {
-	if pe := (*os.PathError)(nil); errors.As(err, &pe) {
-		return pe.Err
-	}
-	return err
 }

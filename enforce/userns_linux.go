@@ -82,8 +82,7 @@ func ProbeNamespaces(caps *Caps) {
 	c := &fork.Command{Path: "/", Args: []string{"/"}, Dir: "/"}
 	c.Steps = p.Mounts.Steps(c.Memory(), os.Geteuid(), os.Getegid(), -1, nil)
 	_, err := fork.Start(c)
-	var se *fork.StepError
-	if errors.As(err, &se) && se.Stage == fork.StageExec {
+	if se, ok := errors.AsType[*fork.StepError](err); ok && se.Stage == fork.StageExec {
 		return
 	}
 	without, refused := p.Refused(err)

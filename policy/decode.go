@@ -2,13 +2,12 @@ package policy
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/policy/internal/tree"
 )
 
@@ -51,11 +50,7 @@ func Decode(name string, data []byte) (*Policy, error) {
 func DecodeFile(path string) (*Policy, error) {
 	data, err := ReadFile(path)
 	if err != nil {
-		var pe *fs.PathError
-		if errors.As(err, &pe) {
-			err = pe.Err // the origin has the path already
-		}
-		return nil, Errors{{Origin: Origin{Source: path}, Code: CodeFile, Msg: "reading the policy", Err: err}}
+		return nil, Errors{{Origin: Origin{Source: path}, Code: CodeFile, Msg: "reading the policy", Err: files.Plain(err)}}
 	}
 	return Decode(path, data)
 }

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -102,14 +101,6 @@ func explainExec(plan *enforce.Plan, file string, errno syscall.Errno) *Error {
 		return &Error{Code: CodeCannotRun, Err: fmt.Errorf("%s: not a program for this machine: %w", file, errno)}
 	}
 	return notRunnable(file, errno)
-}
-
-// plainErr strips the path from an error that is printed behind it.
-func plainErr(err error) error {
-	if pe := (*os.PathError)(nil); errors.As(err, &pe) {
-		return pe.Err
-	}
-	return err
 }
 
 // isScriptWithoutInterpreter reports whether execvp(3) would hand file to /bin/sh.

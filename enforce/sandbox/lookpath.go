@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
@@ -97,7 +98,7 @@ func missing(err error) bool {
 
 // notRunnable says why name was not started.
 func notRunnable(name string, err error) *Error {
-	e := &Error{Code: CodeCannotRun, Err: fmt.Errorf("%s: %w", name, plainErr(err))}
+	e := &Error{Code: CodeCannotRun, Err: fmt.Errorf("%s: %w", name, files.Plain(err))}
 	if missing(err) {
 		e.Code = CodeNotFound
 	}

@@ -25,8 +25,7 @@ func (c *Command) beginSession() error {
 	var err error
 	if c.s, err = track.Begin(opts); err != nil {
 		c.s = nil
-		var te *track.TrackerError
-		if errors.As(err, &te) {
+		if te, ok := errors.AsType[*track.TrackerError](err); ok {
 			return trackerErr(te)
 		}
 		return sessionErr(err)

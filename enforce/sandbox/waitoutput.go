@@ -80,8 +80,7 @@ func lostOutput(err error) error {
 		return nil
 	}
 	out := &OutputError{Err: err}
-	var pe *os.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*os.PathError](err); ok {
 		out.Err, out.Read = pe.Err, pe.Op == "read"
 	}
 	return out

@@ -24,6 +24,14 @@ type Stat struct {
 // recognised when it is opened.
 type ID struct{ Dev, Ino uint64 }
 
+// Plain strips the path from an error that is printed behind it.
+func Plain(err error) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return pe.Err
+	}
+	return err
+}
+
 // Lstat is os.Lstat without what a policy does not need: it looks at some hundred
 // files before the command starts.
 func Lstat(name string) (Stat, error) {

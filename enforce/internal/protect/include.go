@@ -62,8 +62,7 @@ func (c *protector) include(config, name string) {
 		return // a directory
 	}
 	dir, _, _, err := c.host.Trail(name[:i])
-	var missing *fs.PathError
-	if errors.As(err, &missing) && errors.Is(err, fs.ErrNotExist) {
+	if missing, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, fs.ErrNotExist) {
 		if c.writable(missing.Path) { // it may become a directory, or a link to one
 			c.watch(Watched{Path: missing.Path})
 		}

@@ -15,8 +15,7 @@ func (b *builder) json() *Node {
 	var raw json.RawMessage
 	if err := json.Unmarshal(b.data, &raw); err != nil {
 		off := len(b.data)
-		var se *json.SyntaxError
-		if errors.As(err, &se) && se.Offset > 0 {
+		if se, ok := errors.AsType[*json.SyntaxError](err); ok && se.Offset > 0 {
 			off = int(se.Offset) - 1
 		}
 		b.fail(off, Syntax, "%s", strings.TrimPrefix(err.Error(), "json: "))
