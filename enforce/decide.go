@@ -143,6 +143,8 @@ func (p *Plan) explain(a *Act, got answer.Answer) Answer {
 	case a.Op == ActConnect && a.Path == "" && a.Name != "":
 		out.Reason = "an abstract socket of a program outside; no rule can allow it"
 	case a.Op == ActConnect || a.Op == answer.Bind && a.Path == "":
+	case got.By == answer.Seccomp && got.Errno == "ESOCKTNOSUPPORT": // with a network or without
+		out.Reason = "a filter can't see where a Unix datagram goes, which may be outside"
 	case got.By == answer.Seccomp:
 		out.Reason = got.Why
 		if p.Policy.Net.Mode == policy.NetNone && strings.HasPrefix(a.Name, "socket") {

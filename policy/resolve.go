@@ -168,7 +168,7 @@ func (rs *resolver) path(rule Rule) (Path, bool) {
 		}
 		hint := ""
 		if !rule.Optional {
-			hint = missingHint(&rule, written)
+			hint = missingHint(&rule, written, &pl)
 		}
 		rs.leave(rule, rule.Optional, CodeMissing, hint, pl.whyGone(written))
 	default:

@@ -79,7 +79,7 @@ func (w *walker) walk(p string) (place, error) {
 			at.path = full
 			continue
 		case !at.stat.Mode.IsDir():
-			at.gone, at.at, at.path = "is not a directory", at.path, full
+			at.gone, at.at, at.path = notDir, at.path, full
 			continue
 		}
 		s, err := w.look(at.path, full)
@@ -200,20 +200,23 @@ func (w *walker) spelling(dir, full string, st Stat) string {
 	return full
 }
 
+// notDir is why there is nothing below a file.
+const notDir = "is not a directory"
+
 // missingHint is what to type where a path is missing: what is to be written can
-// be made, by hand or by zsbx.
-func missingHint(rule *Rule, written string) string {
+// be made, by hand or by zsbx, where its links lead and no file is in the way.
+func missingHint(rule *Rule, written string, pl *place) string {
 	switch {
-	case isPattern(written):
+	case isPattern(written), rule.Access&Write != 0 && pl.gone == notDir:
 		return ""
 	case rule.Access&Write == 0 && rule.Origin.flag():
 		return "--ignore-missing"
 	case rule.Access&Write == 0:
 		return "{ path = " + tree.QuoteTOML(rule.Path) + ", optional = true }"
 	case rule.Origin.flag():
-		return "mkdir -p " + shell.Quote(written) + "\n--create-missing"
+		return "mkdir -p " + shell.Quote(pl.path) + "\n--create-missing"
 	}
-	return "mkdir -p " + shell.Quote(written)
+	return "mkdir -p " + shell.Quote(pl.path)
 }
 
 // whyGone tells why there is nothing at the path that was written.

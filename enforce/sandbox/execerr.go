@@ -10,6 +10,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/internal/program"
+	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
 	"github.com/zsbx/zsbx/policy/shell"
 )
@@ -86,12 +87,12 @@ func explainExec(plan *enforce.Plan, file string, errno syscall.Errno) *Error {
 		case err != nil:
 			return notRunnable(file+": "+p.String(), err)
 		case plan != nil && decideExec(plan, real).Verdict == enforce.Refused:
-			open := filepath.Dir(real)
-			if slices.Contains(compose.SharedDirs(), open) {
-				open = real
-			}
-			return &Error{Code: CodeCannotRun, Hint: "--rox " + shell.Quote(open), refused: real,
+			e := &Error{Code: CodeCannotRun, Hint: "--rox " + shell.Quote(toOpen(plan.Policy, real)), refused: real,
 				Err: fmt.Errorf("%s: the policy does not allow executing %s", file, p)}
+			if v := plan.Policy.Allowed(real, policy.Exec); v.Deny != nil { // no rule helps
+				e.Hint, e.Err = "", fmt.Errorf("%w: %s", e.Err, v.Reason)
+			}
+			return e
 		}
 	}
 	switch errno {
@@ -101,6 +102,18 @@ func explainExec(plan *enforce.Plan, file string, errno syscall.Errno) *Error {
 		return &Error{Code: CodeCannotRun, Err: fmt.Errorf("%s: not a program for this machine: %w", file, errno)}
 	}
 	return notRunnable(file, errno)
+}
+
+// toOpen is what a rule has to allow for a program to be executed: its directory, where
+// what else the program needs often lies, but no home directory, place of secrets or
+// directory of all users.
+func toOpen(r *policy.Resolved, program string) string {
+	dir := filepath.Dir(program)
+	home := r.Home != "" && policy.Within(r.Home, dir)
+	if home || slices.Contains(compose.SharedDirs(), dir) || r.Unwise()(dir, policy.Read|policy.Exec, true) != "" {
+		return program
+	}
+	return dir
 }
 
 // isScriptWithoutInterpreter reports whether execvp(3) would hand file to /bin/sh.
