@@ -72,7 +72,7 @@ func (p *Plan) confine(c *fork.Command) (*broker.Broker, error) {
 		// around all mounts.
 		c.Dir = dir
 		c.Namespaces |= p.Mounts.Clone()
-		c.Before = append(c.Before, p.Mounts.Steps(c.Memory(), os.Geteuid(), os.Getegid(), fd, own)...)
+		c.Before = p.Mounts.Steps(c.Before, c.Memory(), os.Geteuid(), os.Getegid(), fd, own)
 	}
 	c.Steps = append(c.Steps, steps...)
 	if p.Landlock != nil {

@@ -80,7 +80,7 @@ func ProbeNamespaces(caps *Caps) {
 	}
 	p := &Plan{Caps: *caps, Mounts: &mounts.Plan{UserNS: !caps.Privileged, IPC: caps.IPCReason == "", Writable: []string{}}}
 	c := &fork.Command{Path: "/", Args: []string{"/"}, Dir: "/"}
-	c.Steps = p.Mounts.Steps(c.Memory(), os.Geteuid(), os.Getegid(), -1, nil)
+	c.Steps = p.Mounts.Steps(nil, c.Memory(), os.Geteuid(), os.Getegid(), -1, nil)
 	_, err := fork.Start(c)
 	if se, ok := errors.AsType[*fork.StepError](err); ok && se.Stage == fork.StageExec {
 		return

@@ -114,9 +114,13 @@ func PasswdHome() string {
 // file. Users who are not in it, as those of a directory service, have none
 // here: asking the C library would need cgo.
 func homeFromPasswd(passwd string, uid int) string {
+	user := strconv.Itoa(uid)
 	for line := range strings.Lines(passwd) {
+		if !strings.Contains(line, ":"+user+":") {
+			continue
+		}
 		f := strings.Split(strings.TrimSuffix(line, "\n"), ":")
-		if len(f) == 7 && f[2] == strconv.Itoa(uid) && path.IsAbs(f[5]) {
+		if len(f) == 7 && f[2] == user && path.IsAbs(f[5]) {
 			return path.Clean(f[5])
 		}
 	}

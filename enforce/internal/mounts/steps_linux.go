@@ -2,6 +2,7 @@ package mounts
 
 import (
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -76,11 +77,11 @@ func (l *stepList) tagged(tag fork.Tag, name string, nr uintptr, args ...any) re
 	return at
 }
 
-// Steps are the system calls that make the namespace and move the calling
+// Steps adds to steps the system calls that make the namespace and move the calling
 // process into it. They are written for uid and gid, and add the rules for
 // what they make to the ruleset.
-func (mp *Plan) Steps(m *fork.Memory, uid, gid, ruleset int, own *Terminal) []fork.Step {
-	l := &stepList{mem: m, steps: make([]fork.Step, 0, 96)}
+func (mp *Plan) Steps(steps []fork.Step, m *fork.Memory, uid, gid, ruleset int, own *Terminal) []fork.Step {
+	l := &stepList{mem: m, steps: slices.Grow(steps, 96)}
 	mp.enter(l, uid, gid)
 	if mp.IPC {
 		l.tagged(TagIPC, "unshare(2)", unix.SYS_UNSHARE, unix.CLONE_NEWIPC)

@@ -27,12 +27,12 @@ func (c *protector) users(r *policy.Resolved) {
 	if r.Home == "" || err != nil {
 		return
 	}
-	paths, there, host := r.Lent(home), policy.List(c.host, home), c.host.Remembering()
+	paths, there := r.Lent(home), policy.List(c.host, home)
 	for _, name := range policy.StartupFiles() {
 		if p := home + "/" + name; c.writable(p) {
 			paths = append(paths, p)
 		} else if !there.Lacks(name) {
-			c.dotfile(host, p, true)
+			c.dotfile(p, true)
 		}
 	}
 	for _, p := range paths {
@@ -44,8 +44,8 @@ func (c *protector) users(r *policy.Resolved) {
 
 // dotfile protects what a file of the user's leads to, or a link directly in a directory
 // of theirs: a repository of such files may be writable. The links there are watched.
-func (c *protector) dotfile(host *policy.Host, p string, look bool) {
-	real, links, st, _ := host.Trail(p)
+func (c *protector) dotfile(p string, look bool) {
+	real, links, st, _ := c.host.Trail(p)
 	for _, link := range links {
 		if c.writable(link) {
 			c.watch(Watched{Path: link})
@@ -58,7 +58,7 @@ func (c *protector) dotfile(host *policy.Host, p string, look bool) {
 		entries, _ := policy.ReadSome(c.host, real, maxWatchedEntries)
 		for _, e := range entries {
 			if e.Type()&fs.ModeSymlink != 0 {
-				c.dotfile(host, path.Join(real, e.Name()), false)
+				c.dotfile(path.Join(real, e.Name()), false)
 			}
 		}
 	}
