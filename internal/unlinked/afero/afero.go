@@ -7,54 +7,34 @@
 package afero
 
 import (
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 )
 
-// File is an open file.
-type File interface {
-	io.ReadWriteCloser
-	io.StringWriter
-	Sync() error
-}
+// Fs is the real file system.
+type Fs struct{}
 
-// Fs is a file system.
-type Fs interface {
-	Stat(name string) (fs.FileInfo, error)
-	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
-}
+// NewOsFs gives it.
+func NewOsFs() Fs { return Fs{} }
 
-type osFs struct{}
+func (Fs) Stat(name string) (fs.FileInfo, error) { return os.Stat(name) }
 
-// NewOsFs is the real file system.
-func NewOsFs() Fs { return osFs{} }
-
-func (osFs) Stat(name string) (fs.FileInfo, error) { return os.Stat(name) }
-
-func (osFs) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
+func (Fs) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	return os.OpenFile(name, flag, perm)
 }
 
 // ReadFile gives what is in a file.
-func ReadFile(fsys Fs, name string) ([]byte, error) {
-	f, err := fsys.OpenFile(name, os.O_RDONLY, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(f)
-}
+func ReadFile(_ Fs, name string) ([]byte, error) { return os.ReadFile(name) }
 
 // Exists reports whether there is something of that name.
-func Exists(fsys Fs, name string) (bool, error) {
-	_, err := fsys.Stat(name)
+func Exists(_ Fs, name string) (bool, error) {
+	_, err := os.Stat(name)
 	if os.IsNotExist(err) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// Walk is filepath.Walk: every Fs here is the real one.
+// Walk is filepath.Walk.
 func Walk(_ Fs, root string, f filepath.WalkFunc) error { return filepath.Walk(root, f) }
