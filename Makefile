@@ -30,7 +30,8 @@ lint: # formatting and vet, for both systems
 cross: # everything compiles for every system and machine, tests included
 	./scripts/cross.sh
 
-docs: # man/ and completions/
+docs: # man/ and completions/, and what of the tables is linked
+	$(GO) generate ./policy/internal/tables
 	$(GO) run ./scripts/gen
 
 demo: build # a real build inside, and two attacks that fail
