@@ -31,6 +31,7 @@ type Caps struct {
 
 	SeccompNotify       bool   // a filter can hand system calls to this process, and this process can take part in them
 	SeccompNotifyReason string // why SeccompNotify is false
+	Answered            bool   // an outer supervisor makes connect(2) in the command's place, whatever Landlock says here
 
 	// MountNS says that a private mount namespace can be made, with
 	// CAP_SYS_ADMIN or through a user namespace. Probe assumes it where

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/internal/landlock"
 	"github.com/zsbx/zsbx/enforce/internal/seccomp"
 )
 
@@ -33,6 +34,7 @@ func Probe() Caps {
 	c.Capabilities = a.permitted()
 	if c.Seccomp {
 		c.SeccompNotify, c.SeccompNotifyReason = a.notify(a.yamaScope(), c.Capabilities)
+		c.Answered = a.supervised && c.Landlock >= 4 && !connectHeld()
 	}
 	a.privileges(&c)
 	c.Err = a.err
@@ -57,7 +59,10 @@ func (a *asker) privileges(c *Caps) {
 
 // asker asks the kernel. What it was too short of something to answer is no
 // answer: err is the first such error.
-type asker struct{ err error }
+type asker struct {
+	err        error
+	supervised bool // by another program
+}
 
 // ask makes a system call.
 func (a *asker) ask(name string, nr uintptr, args ...uintptr) (r uintptr, errno unix.Errno) {
@@ -145,9 +150,34 @@ func (a *asker) notify(yama byte, capabilities uint64) (bool, string) {
 	errno = fork.Retry(installListener)
 	a.note("seccomp(2)", errno)
 	if errno == unix.EBUSY {
+		a.supervised = true
 		return false, "this process has a supervisor already, and there can be one only: an outer zsbx, which still guards its own session, or a container's"
 	}
 	return errno == 0, refusal(errno)
+}
+
+// connectHeld tries whether Landlock refuses a connect(2) that is made without it, on a
+// thread that ends afterwards: a supervisor that makes the call is in no domain of it.
+func connectHeld() bool {
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return true // there is no network to be held
+	}
+	defer unix.Close(s)
+	connect := func() error { return unix.Connect(s, &unix.SockaddrInet4{Port: 1, Addr: [4]byte{127, 0, 0, 1}}) }
+	done := make(chan bool)
+	go func() {
+		runtime.LockOSThread() // and no unlocking: the thread is not used again
+		without := connect()
+		fd, err := (&landlock.Ruleset{HandledNet: landlock.NetConnectTCP}).Create()
+		if err == nil {
+			unix.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0)
+			unix.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(fd), 0, 0)
+			unix.Close(fd)
+		}
+		done <- without != unix.EACCES && connect() == unix.EACCES
+	}()
+	return <-done
 }
 
 // yamaScope is kernel.yama.ptrace_scope, as a digit; 0 without Yama.

@@ -174,9 +174,9 @@ func (r *report) network() {
 	if net.Mode != policy.NetPorts || p.Mediation.Mediates() {
 		return
 	}
-	if p.Landlock == nil || p.Landlock.HandledNet&landlock.NetConnectTCP == 0 {
+	if p.Caps.Answered || p.Landlock == nil || p.Landlock.HandledNet&landlock.NetConnectTCP == 0 {
 		r.add(Gap{Name: GapTCPPorts, Kind: Core, Promise: "only these TCP ports: " + portList(net), Hint: "--no-net", Origin: net.From,
-			Why: p.needs(4) + p.orSupervisor()})
+			Why: p.socketsNeed(4)})
 	}
 	if len(net.BindTCP) > 0 {
 		r.add(Gap{Name: GapTCPAutobind, Kind: Hardening, Promise: "no listening on a TCP port that the kernel chooses", Origin: net.BindTCP[0].Origin,
@@ -190,11 +190,11 @@ func (r *report) socket() {
 	if p.Mediation.Mediates() {
 		return
 	}
-	if (p.Landlock == nil || p.Landlock.HandledFS&landlock.FSResolveUnix == 0) && !allowsAllPaths(p.Policy.Net) {
-		r.hardening(GapUnixSockets, "no connection to sockets of programs outside, by path", p.needs(9)+p.orSupervisor(), "")
+	if (p.Caps.Answered || p.Landlock == nil || p.Landlock.HandledFS&landlock.FSResolveUnix == 0) && !allowsAllPaths(p.Policy.Net) {
+		r.hardening(GapUnixSockets, "no connection to sockets of programs outside, by path", p.socketsNeed(9), "")
 	}
-	if p.Landlock == nil || p.Landlock.Scoped&landlock.ScopeAbstractUnix == 0 {
-		r.hardening(GapAbstractSockets, "no connection to sockets of programs outside, by abstract name", p.needs(6)+p.orSupervisor(), "")
+	if p.Caps.Answered || p.Landlock == nil || p.Landlock.Scoped&landlock.ScopeAbstractUnix == 0 {
+		r.hardening(GapAbstractSockets, "no connection to sockets of programs outside, by abstract name", p.socketsNeed(6), "")
 	}
 }
 
@@ -212,6 +212,14 @@ func (r *report) process() {
 	r.hardening(GapPriorities, "no change of limits and priorities of processes outside", why, "")
 	r.hardening(GapTerminal, "no typing into the caller's terminal", why, "")
 	r.hardening(GapKernel, "no system calls that builds don't need: io_uring, bpf, perf, keyrings, mounts, user namespaces", why, "")
+}
+
+// socketsNeed says what is missing for Landlock, or zsbx in its place, to hold connections.
+func (p *Plan) socketsNeed(version int) string {
+	if p.Caps.Answered {
+		return "a supervisor outside, as of an outer zsbx, connects in the command's place, and Landlock does not hold it"
+	}
+	return p.needs(version) + p.orSupervisor()
 }
 
 // needs says which Landlock is missing.
