@@ -14,6 +14,7 @@ import (
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/enforce/why"
+	"github.com/zsbx/zsbx/internal/terminal"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
 	"github.com/zsbx/zsbx/policy/learn"
@@ -190,7 +191,7 @@ func (l *learner) ask(q learn.Proposal) error {
 		if more := len(q.Needs) - 1; more > 0 {
 			what += fmt.Sprintf(" and %d more", more)
 		}
-		answer, err := askTerminal(fmt.Sprintf("zsbx: learn: %s  (for %s)\n[a]llow, [n]arrower, [w]ider, ne[v]er, [q]uit? ",
+		answer, err := terminal.Ask(fmt.Sprintf("zsbx: learn: %s  (for %s)\n[a]llow, [n]arrower, [w]ider, ne[v]er, [q]uit? ",
 			printable(q.Hint(l.base).Flags), what))
 		switch {
 		case err != nil, answer == "q":

@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"bytes"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -19,9 +18,7 @@ func TestMain(m *testing.M) {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 	testscript.Main(m, map[string]func(){
-		"zsbx": func() { os.Exit(Main(os.Args[1:])) },
-		// What a script's terminal still holds when the last program has ended is lost
-		// (testscript closes it while it reads): shown writes more than it can hold.
-		"shown": func() { os.WriteFile("/dev/tty", bytes.Repeat([]byte(" "), 1<<16), 0) },
+		"zsbx":   func() { os.Exit(Main(os.Args[1:])) },
+		"typing": typing,
 	})
 }

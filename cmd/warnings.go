@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
 	"os"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox"
+	"github.com/zsbx/zsbx/internal/terminal"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/shell"
 )
@@ -101,22 +101,9 @@ func askGaps(gaps []enforce.Gap) bool {
 	return yes
 }
 
-// askTerminal asks on the terminal, never on stdin: that belongs to the command, and a
-// script's input is no answer. The error says that nobody answered.
-func askTerminal(question string) (string, error) {
-	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
-	if err != nil {
-		return "", err
-	}
-	defer tty.Close()
-	fmt.Fprint(tty, question)
-	answer, err := bufio.NewReader(tty).ReadString('\n')
-	return strings.ToLower(strings.TrimSpace(answer)), err
-}
-
 // confirm asks on the terminal for yes or no.
 func confirm(question string) (bool, error) {
-	answer, err := askTerminal(question + " [y/N] ")
+	answer, err := terminal.Ask(question + " [y/N] ")
 	return err == nil && (answer == "y" || answer == "yes"), err
 }
 

@@ -1,0 +1,51 @@
+package cmd
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+
+	"github.com/creack/pty"
+)
+
+// typing runs a command on a terminal of its own, but for its output, and types the next
+// line of a file at each question: what is typed before is lost. What the terminal shows
+// goes to stderr.
+func typing() {
+	keys, err := os.ReadFile(os.Args[1])
+	if err != nil {
+		panic(err)
+	}
+	lines := strings.SplitAfter(string(keys), "\n")
+	master, tty, err := pty.Open()
+	if err != nil {
+		panic(err)
+	}
+	c := exec.Command(os.Args[2], os.Args[3:]...)
+	c.Stdin, c.Stdout, c.Stderr = tty, os.Stdout, tty
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := c.Start(); err != nil {
+		panic(err)
+	}
+	tty.Close()
+	var shown []byte
+	for b := make([]byte, 1); ; {
+		if _, err := master.Read(b); err != nil {
+			break // all that had the terminal have ended
+		}
+		os.Stderr.Write(b)
+		shown = append(shown, b...)
+		if len(lines) > 0 && (bytes.HasSuffix(shown, []byte("uit? ")) || bytes.HasSuffix(shown, []byte("[y/N] "))) {
+			fmt.Fprint(master, lines[0])
+			lines = lines[1:]
+		}
+	}
+	var exit *exec.ExitError
+	if errors.As(c.Wait(), &exit) {
+		os.Exit(max(exit.ExitCode(), 1))
+	}
+}

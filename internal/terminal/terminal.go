@@ -1,0 +1,52 @@
+package terminal
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Ask asks on the terminal, never on stdin: that belongs to the command, and a script's
+// input is no answer. The answer is in lower case, without space around it. The error says
+// that nobody answered.
+func Ask(question string) (string, error) {
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return "", err
+	}
+	defer tty.Close()
+	defer settle(int(tty.Fd()))()
+	fmt.Fprint(tty, question)
+	answer, err := bufio.NewReader(tty).ReadString('\n')
+	return strings.ToLower(strings.TrimSpace(answer)), err
+}
+
+// settle drops what was typed before the question, and has the terminal read lines whose
+// keys for editing are no printable characters and not escape. A command can have the
+// terminal answer to its output (DECRQM: "ESC [ ? 25 ; 1 $ y"), and with $ as the key that
+// erases the line nothing but "y" would be left, for the next return to send. Back gives
+// the terminal its settings again.
+func settle(fd int) (back func()) {
+	was, err := unix.IoctlGetTermios(fd, getSettings)
+	if err != nil {
+		return func() {}
+	}
+	now := *was
+	now.Iflag |= unix.ICRNL
+	now.Iflag &^= unix.INLCR | unix.IGNCR
+	now.Lflag |= unix.ICANON | unix.ECHO | unix.ISIG
+	now.Lflag &^= unix.EXTPROC
+	for i, key := range now.Cc {
+		const escape, del = 0x1b, 0x7f
+		if key >= ' ' && key != del || key == escape {
+			now.Cc[i] = noKey
+		}
+	}
+	if unix.IoctlSetTermios(fd, setAndFlush, &now) != nil {
+		return func() {}
+	}
+	return func() { _ = unix.IoctlSetTermios(fd, setSettings, was) }
+}
