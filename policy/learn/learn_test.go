@@ -112,7 +112,8 @@ func TestPropose(t *testing.T) {
 		{"harmless", []learn.Need{{Path: "/home/u/.gitconfig", Access: r, Why: "git goes on without"}}, "", 0},
 		{"a port of the kernel's choice", []learn.Need{{Key: "net.bind_tcp"}}, "", 1},
 	} {
-		h := host("/home/u/other/log", "/home/u/.cargo/registry/", "/home/u/.cargo/config.toml", "/home/u/.m2/a", "/home/u/tools/", "/tmp/")
+		h := host("/home/u/other/log", "/home/u/.cargo/registry/", "/home/u/.cargo/config.toml", "/home/u/.m2/a", "/home/u/tools/", "/tmp/",
+			"/home/u/miniconda3/bin/", "/home/u/.local/opt/tool/bin/", "/home/u/.cache/nvim/luac/")
 		now := present(t, h)
 		got, left := learn.Propose(c.needs, now)
 		var all []string
