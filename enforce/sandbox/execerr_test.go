@@ -42,8 +42,17 @@ func TestExecParts(t *testing.T) {
 			t.Errorf("%s: %q, want %q", filepath.Base(file), got, want)
 		}
 	}
-	all := &policy.Resolved{OS: "linux", Dir: "/", Paths: []policy.Path{{Path: one, Access: policy.Read | policy.Exec}}}
-	f := explainExec(&enforce.Plan{Policy: all}, one, syscall.EACCES)
+	host, err := policy.ThisHost()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &policy.Policy{}
+	p.FS.Rules = []policy.Rule{{Path: one, Access: policy.Read | policy.Exec}}
+	r, err := p.Resolve(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := explainExec(&enforce.Plan{Policy: r}, one, syscall.EACCES)
 	if f.Code != CodeCannotRun || !strings.Contains(f.Error(), "its interpreter "+sh) || f.Hint != "--rox "+dir {
 		t.Errorf("%v, hint %q, code %s", f, f.Hint, f.Code)
 	}
