@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/zsbx/zsbx/enforce/internal/answer"
 	"github.com/zsbx/zsbx/enforce/internal/landlock"
@@ -79,9 +81,18 @@ func (p *Plan) StillWritable() string {
 			writable = append(writable, t)
 		}
 	}
+	world := sync.OnceValue(p.world)      // for many rules, too
+	closed := func(r *policy.Path) bool { // denied or protected
+		act := Act{Op: ActOpen, Path: r.Path, Mode: r.Mode, Flags: ActWrite | ActCreat, Inside: true}
+		if p.Landlock != nil {
+			return world().Decide(&act).Verdict == Refused
+		}
+		in := func(dir string) bool { return policy.Within(r.Path, dir) }
+		return p.Decide(act).Verdict == Refused || p.Seatbelt != nil && slices.ContainsFunc(p.Seatbelt.Protect, in)
+	}
 	count := 0
 	for i := range p.Policy.Paths {
-		if w := p.wider(&p.Policy.Paths[i], writable); w != nil {
+		if w := wider(&p.Policy.Paths[i], writable); w != nil && !closed(&p.Policy.Paths[i]) {
 			if count++; count == 1 {
 				first, wide = &p.Policy.Paths[i], w
 			}
@@ -98,10 +109,10 @@ func (p *Plan) StillWritable() string {
 		shell.QuotePath(name), more, wide.Access.String()+" "+wide.Rule.Path, wide.Rule.Origin, shell.QuotePath(glob.QuoteMeta(name)))
 }
 
-// wider is the first of the user's writable rules by which the command may write where
-// r, a narrower one, was meant to keep it from that; nil for none. It was meant where a
-// flag or the same file has r. A project's policy is somebody else's.
-func (p *Plan) wider(r *policy.Path, writable []*policy.Path) *policy.Path {
+// wider is the first of the user's writable rules that covers what r, a narrower one, was
+// meant to keep from being written; nil for none. It was meant where a flag or the same
+// file has r. A project's policy is somebody else's.
+func wider(r *policy.Path, writable []*policy.Path) *policy.Path {
 	from := r.Rule.Origin
 	flag := strings.HasPrefix(from.Source, "--")
 	if r.Access&policy.Write != 0 || !flag && (from.Line == 0 || path.Base(from.Source) == policy.ProjectFile) {
@@ -110,10 +121,6 @@ func (p *Plan) wider(r *policy.Path, writable []*policy.Path) *policy.Path {
 	for _, w := range writable {
 		same := flag || w.Rule.Origin.Source == from.Source
 		if same && w.Path != r.Path && w.Covers(r.Path) {
-			act := Act{Op: ActOpen, Path: r.Path, Mode: r.Mode, Flags: ActWrite | ActCreat, Inside: true}
-			if p.Decide(act).Verdict == Refused { // denied or protected
-				return nil
-			}
 			return w
 		}
 	}

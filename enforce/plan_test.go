@@ -174,6 +174,44 @@ func TestPlanDoesNotTouchThePolicy(t *testing.T) {
 	}
 }
 
+// TestStillWritableOnce looks at many rules that are for nothing: what the plan decides is
+// put in order once, not once a rule.
+func TestStillWritableOnce(t *testing.T) {
+	allocs := func(rules int) float64 {
+		r := samplePolicy(policy.NetOpen)
+		for i := range rules {
+			r.Paths = append(r.Paths, samplePath(fmt.Sprintf("/home/u/data/%d", i), policy.Read, fs.ModeDir))
+		}
+		p := NewPlan(r, Caps{OS: "linux", Arch: "amd64", Landlock: landlock.MaxABI, Seccomp: true}, nil, Options{})
+		if said := p.StillWritable(); !strings.Contains(said, fmt.Sprintf(" and %d more: writable by ", rules-1)) {
+			t.Errorf("%d rules: %q", rules, said)
+		}
+		return testing.AllocsPerRun(10, func() { p.StillWritable() })
+	}
+	const more = 500
+	if few, many := allocs(2), allocs(2+more); many > few+more {
+		t.Errorf("%v allocations for two rules, and %v for %d more", few, many, more)
+	}
+}
+
+// TestStillWritableProtected does not tell of files that are protected, on either system.
+func TestStillWritableProtected(t *testing.T) {
+	h := treeHost(map[string]string{"/w/.vscode/tasks.json": "{}", "/w/.vscode/other.json": "{}"})
+	macOS := Caps{OS: "macos", Arch: "arm64", Seatbelt: true}
+	for _, caps := range []Caps{canMount(), macOS} {
+		for name, told := range map[string]bool{"tasks.json": false, "other.json": true} {
+			r := asked(h, "", []string{"/w"})
+			r.OS = caps.OS
+			p := samplePath("/w/.vscode/"+name, policy.Read, 0)
+			p.Rule.Origin = policy.Origin{Source: "--ro"}
+			r.Paths = append(r.Paths, p)
+			if said := NewPlan(r, caps, h, Options{}).StillWritable(); (said != "") != told {
+				t.Errorf("%s: %s: %q", caps.OS, name, said)
+			}
+		}
+	}
+}
+
 func BenchmarkNewPlan(b *testing.B) {
 	r := samplePolicy(policy.NetOpen)
 	for i := range 50 {
