@@ -209,16 +209,26 @@ func (rs *resolver) spare(by Origin, home, place string) {
 }
 
 // Lent are the paths that a coding agent's preset opens for reading only, and that a
-// rule for the home directory (without links) or above would have written: the agent
-// outside acts upon them. A rule for one, or for a directory on the way, opens it.
+// rule for the home directory (without links) or above, or for where links in it lead,
+// would have written: the agent outside acts upon them. A rule for one, or for a directory
+// on the way that the agent takes, opens it.
 func (r *Resolved) Lent(home string) (lent []string) {
-	asked := func(p string) bool {
+	inHome := func(p string) bool { return Within(p, home) }
+	asked := func(p *Path) bool {
 		return slices.ContainsFunc(r.Paths, func(a Path) bool {
-			return a.Access&Write != 0 && !a.Rule.Origin.BuiltIn() && Within(p, a.Path) && !Within(home, a.Path)
+			if a.Access&Write == 0 || a.Rule.Origin.BuiltIn() || !Within(p.Path, a.Path) || Within(home, a.Path) {
+				return false
+			}
+			elsewhere := func(link string) bool {
+				return inHome(link) && !Within(link, a.Path) && !slices.Contains(a.Links, link)
+			}
+			return a.Path == p.Path || !slices.ContainsFunc(p.Links, elsewhere)
 		})
 	}
 	for i := range r.Paths {
-		if p := &r.Paths[i]; p.Access&Write == 0 && isAgent(&p.Rule) && Within(p.Path, home) && !asked(p.Path) {
+		p := &r.Paths[i]
+		named := inHome(p.Path) || slices.ContainsFunc(p.Links, inHome)
+		if named && p.Access&Write == 0 && isAgent(&p.Rule) && !asked(p) {
 			lent = append(lent, p.Path)
 		}
 	}
