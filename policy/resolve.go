@@ -40,7 +40,7 @@ func (p *Policy) Resolve(h Host) (*Resolved, error) {
 	h.agents = cacheOfAgents(flat.FS.Rules)
 	rs := &resolver{
 		r:    &Resolved{OS: h.OS, Dir: h.Dir, Home: h.Home, TempDir: h.TempDir, host: h},
-		host: &h, w: newWalker(&h, paths+32),
+		host: &h, w: newWalker(&h, paths+32), // and the directories above
 	}
 	h.walker = rs.w // a copy of the caller's Host, and not the one in rs.r
 	rs.presets = h.forPresets(flat.Env.Set)

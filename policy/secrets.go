@@ -227,8 +227,10 @@ func (r *Resolved) Lent(home string) (lent []string) {
 	}
 	for i := range r.Paths {
 		p := &r.Paths[i]
-		named := inHome(p.Path) || slices.ContainsFunc(p.Links, inHome)
-		if named && p.Access&Write == 0 && isAgent(&p.Rule) && !asked(p) {
+		if p.Access&Write != 0 || !isAgent(&p.Rule) {
+			continue
+		}
+		if (inHome(p.Path) || slices.ContainsFunc(p.Links, inHome)) && !asked(p) {
 			lent = append(lent, p.Path)
 		}
 	}

@@ -81,7 +81,7 @@ func (l *stepList) tagged(tag fork.Tag, name string, nr uintptr, args ...any) re
 // process into it. They are written for uid and gid, and add the rules for
 // what they make to the ruleset.
 func (mp *Plan) Steps(steps []fork.Step, m *fork.Memory, uid, gid, ruleset int, own *Terminal) []fork.Step {
-	l := &stepList{mem: m, steps: slices.Grow(steps, 96)}
+	l := &stepList{mem: m, steps: slices.Grow(steps, 96)} // some 70 by default
 	mp.enter(l, uid, gid)
 	if mp.IPC {
 		l.tagged(TagIPC, "unshare(2)", unix.SYS_UNSHARE, unix.CLONE_NEWIPC)

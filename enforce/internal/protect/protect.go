@@ -112,7 +112,7 @@ func (c *protector) writable(p string) bool { return c.within(p) != "" }
 // tree protects what is in one writable directory.
 func (c *protector) tree(dir string) {
 	top := policy.List(c.host, dir)
-	names := append(make([]string, 0, 192), toldNames...)
+	names := append(make([]string, 0, 160), toldNames...) // room for all
 	for _, g := range projectGroups {
 		names = append(names, g.names...)
 	}
