@@ -73,7 +73,7 @@ func attack(t *testing.T, o Options, name, end string) {
 	if err != nil || !rep.Done() {
 		t.Fatalf("%s: %+v, %v", end, rep, err)
 	}
-	_ = r.SetReadDeadline(time.Now().Add(2 * time.Second))
+	_ = r.SetReadDeadline(time.Now().Add(testkit.Patience))
 	if n, err := r.Read(make([]byte, 64)); !errors.Is(err, io.EOF) {
 		t.Fatalf("%s: something of the session still holds the pipe: %d, %v", end, n, err)
 	}
@@ -81,7 +81,7 @@ func attack(t *testing.T, o Options, name, end string) {
 
 func readFull(t *testing.T, r *os.File, b []byte) string {
 	t.Helper()
-	_ = r.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = r.SetReadDeadline(time.Now().Add(testkit.Patience))
 	if _, err := io.ReadFull(r, b); err != nil {
 		t.Fatalf("the attacker did not get ready: %v", err)
 	}
@@ -104,7 +104,7 @@ func TestSiege(t *testing.T) {
 		c.Files = []*os.File{c.Files[0], w, c.Files[0]}
 		s := begin(t, o, c)
 		w.Close()
-		_ = r.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = r.SetReadDeadline(time.Now().Add(testkit.Patience))
 		var got []string
 		for sc := bufio.NewScanner(r); sc.Scan() && sc.Text() != "done"; {
 			got = append(got, sc.Text())
@@ -186,7 +186,7 @@ func TestAttackersSurviveWithout(t *testing.T) {
 			self, _ := os.Executable()
 			c := exec.Command(self)
 			mark := "ZSBX_TEST_CONTROL=" + strconv.Itoa(os.Getpid()) + name
-			c.Env = append(os.Environ(), helperEnv+"="+name, mark)
+			c.Env = append(os.Environ(), helperEnv+"="+name, "GOMAXPROCS=2", mark) // "zombie" loses a thread
 			c.Stdout = w
 			c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 			if err := c.Start(); err != nil {

@@ -39,7 +39,7 @@ func helpers() map[string]func(args []string) {
 		"secret": func([]string) {
 			_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 			say("ready")
-			time.Sleep(2 * time.Minute)
+			time.Sleep(2 * testkit.Patience)
 		},
 		"fakekeeper": func([]string) { playFakeKeeper() },
 	}

@@ -61,7 +61,7 @@ func inNamespace(t *testing.T, name string, args ...string) (string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer time.AfterFunc(2*time.Minute, func() { _ = c.Process.Kill() }).Stop()
+	defer time.AfterFunc(2*testkit.Patience, func() { _ = c.Process.Kill() }).Stop()
 	err = c.Wait()
 	return out.String(), err
 }

@@ -108,7 +108,7 @@ func kept(t *testing.T, o Options) *Session {
 	if r, err := s.Close(deadline(t)); err != nil || !r.Kept {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	eventually(t, "both run", func() bool { return len(marked(t, s.ID())) == 2 })
+	eventually(t, "both run", func() bool { return sleeping(t, s.ID(), 2) })
 	return s
 }
 
@@ -160,7 +160,7 @@ func TestKeeperStoppedAlone(t *testing.T) {
 	for _, mode := range []string{"", "keep"} {
 		st := tempStore(t)
 		s := supervise(t, Options{Store: st, Tracker: Subtree}, mode, "sleepers")
-		eventually(t, "all run", func() bool { return len(marked(t, s.id)) == 6 })
+		eventually(t, "all run", func() bool { return sleeping(t, s.id, 5) })
 		_ = syscall.Kill(s.keeper, syscall.SIGSTOP)
 		eventually(t, "the keeper is stopped", func() bool { p, _ := proc.Look(s.keeper); return p.State == "T" })
 		_ = s.cmd.Process.Kill()

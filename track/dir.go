@@ -113,6 +113,7 @@ func (p place) open(id string) (*os.File, error) {
 		unix.Close(fd)
 		return nil, err
 	}
+	_ = unix.SetNonblock(fd, false) // or the runtime asks for a place in epoll(7), which may be used up
 	return os.NewFile(uintptr(fd), path), nil
 }
 

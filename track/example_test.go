@@ -60,7 +60,7 @@ func Example() {
 	fmt.Println("the shell's exit status:", status.ExitStatus())
 
 	// The user closes the terminal.
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	report, err := s.Close(ctx)
 	if err != nil {
@@ -86,7 +86,7 @@ func ExampleStore_Reap() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	sessions, err := store.List()
 	if err != nil {

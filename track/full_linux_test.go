@@ -96,7 +96,7 @@ func playFullHost(args []string) {
 		if out := rescuer(); !strings.HasSuffix(out, "done\n") {
 			check(fmt.Errorf("the shell says %q", out))
 		}
-		_ = r.SetReadDeadline(time.Now().Add(30 * time.Second))
+		_ = r.SetReadDeadline(time.Now().Add(testkit.Patience))
 		if _, err := r.Read(make([]byte, 64)); !errors.Is(err, io.EOF) {
 			check(fmt.Errorf("something still holds the pipe: %w", err))
 		}
@@ -105,7 +105,7 @@ func playFullHost(args []string) {
 		for err = nil; err == nil; { // the keeper's last word
 			_, err = s.Next()
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 		rep, err := s.Close(ctx)
 		cancel()
 		check(err)

@@ -69,7 +69,7 @@ func playSupervisor(args []string) {
 	if strings.Contains(args[2], "wait") {
 		_, _ = s.Wait()
 	}
-	time.Sleep(2 * time.Minute) // not select {}: without cgo that is a deadlock to Go
+	time.Sleep(2 * testkit.Patience) // not select {}: without cgo that is a deadlock to Go
 }
 
 // playSlowStart starts a session whose command executes when this program's standard
@@ -94,7 +94,7 @@ func playSlowStart(args []string) {
 	if err := s.Start(c); err == nil || args[2] != "/missing" {
 		panic(err)
 	}
-	time.Sleep(2 * time.Minute)
+	time.Sleep(2 * testkit.Patience)
 }
 
 // playExec becomes a command in a session: the store's directory is in the
@@ -131,7 +131,7 @@ func playNested(args []string) {
 	_, _ = s.Wait()
 	_, _ = s.Close(context.Background())
 	say("inner ended")
-	time.Sleep(2 * time.Minute)
+	time.Sleep(2 * testkit.Patience)
 }
 
 // attackCommand is a confined command that plays the named program, for
@@ -153,7 +153,8 @@ func attackCommand(name string) *fork.Command {
 		c.Path, c.Args = "/bin/sh", []string{"sh", "-c", "(env -i setsid sleep $HIDDEN &); exec sleep 1000"}
 	}
 	if name == "sleepers" {
-		c.Path, c.Args = "/bin/sh", []string{"sh", "-c", "sleep 1000 & setsid sleep 1000 & (setsid sh -c 'sleep 1000 & sleep 1000' &); exec sleep 1000"}
+		// Six processes, and never more: who comes and goes does so first.
+		c.Path, c.Args = "/bin/sh", []string{"sh", "-c", "(setsid sh -c 'sleep 1000 & sleep 1000' &); sleep 1000 & setsid sleep 1000 & exec sleep 1000"}
 	}
 	if abi := domainCaps().landlock; abi >= domainABI {
 		steps, done, err := domainSteps(abi)
@@ -266,7 +267,7 @@ func playBombHost(args []string) {
 			t, err := proc.Snapshot()
 			return err == nil && len(t.Procs) > 90
 		})
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 		t0 := time.Now()
 		rep, err := s.Close(ctx)
 		fmt.Println("all ended after", time.Since(t0).Round(time.Millisecond))
@@ -275,7 +276,7 @@ func playBombHost(args []string) {
 		if !rep.Done() {
 			check(fmt.Errorf("not done: %d survivors, %v, %s", len(rep.Survivors), rep.Methods, rep.Unproved))
 		}
-		_ = r.SetReadDeadline(time.Now().Add(2 * time.Second))
+		_ = r.SetReadDeadline(time.Now().Add(testkit.Patience))
 		if _, err := r.Read(make([]byte, 64)); !errors.Is(err, io.EOF) {
 			check(fmt.Errorf("something still holds the pipe: %w", err))
 		}

@@ -9,12 +9,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/internal/procfs"
 	"github.com/zsbx/zsbx/internal/testkit"
+	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
 // TestInit: init of a PID namespace, as in a container, begins sessions. With the /proc
@@ -105,7 +105,7 @@ func playInitReaper(args []string) {
 		ls, err := st.List()
 		return err == nil && len(ls) == 1 && ls[0].Life == Running && len(ls[0].Procs) == 2 // and what it sleeps by
 	}
-	if !testkit.Within(10*time.Second, running) {
+	if !testkit.Within(testkit.Patience, running) {
 		ls, err := st.List()
 		fmt.Printf("not running: %+v, %v\n", ls, err)
 	}
@@ -153,7 +153,7 @@ func playHidden(args []string) {
 			fmt.Printf("the hidden keeper: %+v, %v\n", r, err)
 		}
 		_ = unix.Kill(ls[0].Record.Keeper.Pid, unix.SIGTERM)
-		testkit.Within(10*time.Second, func() bool { ls, _ := st.List(); return len(ls) == 1 && ls[0].Life == Ended })
+		testkit.Within(testkit.Patience, func() bool { ls, _ := st.List(); return len(ls) == 1 && ls[0].Life == Ended })
 		r, err = st.Reap(context.Background(), ls[0].ID)
 	}
 	if err != nil || !r.Done() || !r.Removed {
@@ -189,6 +189,9 @@ func TestFirstThreadEnded(t *testing.T) {
 		s, err := procfs.LookAt(procfs.Path(pid, ""))
 		return err == nil && s.State == "Z"
 	})
+	if id, hidden := proc.Getenv(pid, SessionEnv); id != i.ID || hidden { // by which descendants are found
+		t.Errorf("it says that it is of %q, hidden: %v", id, hidden)
+	}
 	if ls, err := st.List(); err != nil || len(ls) != 1 || ls[0].Life != Running || len(ls[0].Procs) != 1 {
 		t.Errorf("%+v, %v", ls, err)
 	}

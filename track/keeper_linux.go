@@ -62,7 +62,7 @@ func (f *found) openKeeper(ctx context.Context) (h *proc.Handle, err error) {
 		if !errors.Is(err, errNoKeeper) && !(errors.Is(err, proc.ErrGone) && starting) || ctx.Err() != nil {
 			break
 		}
-		time.Sleep(10 * time.Millisecond)
+		proc.Pause(10 * time.Millisecond)
 		f.refresh()
 	}
 	return h, err

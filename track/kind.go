@@ -2,7 +2,6 @@ package track
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -18,11 +17,6 @@ const (
 	Subtree     Kind = "subtree"     // a keeper that adopts every orphan
 	Process     Kind = "process"     // the command's own process, of one that replaced its supervisor; never asked for
 )
-
-// Valid reports whether k can be asked for; "" is Auto.
-func (k Kind) Valid() bool {
-	return slices.Contains([]Kind{"", Auto, Domain, Fingerprint, Cgroup, Subtree}, k)
-}
 
 // Guarantee says in one line what the tracker promises. confined says that the
 // command is confined so that it can neither write to cgroupfs nor talk to

@@ -124,11 +124,3 @@ func TestChooseProperties(t *testing.T) {
 		}
 	})
 }
-
-func TestValid(t *testing.T) {
-	for k, want := range map[Kind]bool{"": true, Auto: true, Domain: true, Cgroup: true, Subtree: true, Fingerprint: true, Process: false, "group": false, "pidns": false} {
-		if k.Valid() != want {
-			t.Errorf("%q: %v", k, !want)
-		}
-	}
-}

@@ -127,7 +127,7 @@ func (f *found) walk(ctx context.Context, r *Report) error {
 			}
 			still, looks = 0, 0
 		}
-		time.Sleep(wait)
+		proc.Pause(wait)
 		wait = min(2*wait, 50*time.Millisecond)
 	}
 	r.Killed += len(seen) - len(r.Survivors)

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -108,7 +107,7 @@ func requireDomain(t testing.TB) {
 
 // deadline is how long anything may take before a test says that it hangs.
 func deadline(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -173,6 +172,18 @@ func marked(t testing.TB, mark string) []int {
 		}
 	}
 	return pids
+}
+
+// sleeping reports whether so many processes of a session have become sleep(1). Until then
+// there may be one more, and for a moment a process has no environment.
+func sleeping(t testing.TB, mark string, n int) bool {
+	t.Helper()
+	for _, pid := range marked(t, mark) {
+		if p, err := proc.Look(pid); err == nil && p.Name == "sleep" {
+			n--
+		}
+	}
+	return n == 0
 }
 
 // canary is a process outside of every session. check fails the test if it is

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
@@ -28,7 +29,7 @@ func TestNested(t *testing.T) {
 			s := begin(t, o, c)
 			w.Close()
 			b := bufio.NewReader(r)
-			_ = r.SetReadDeadline(time.Now().Add(10 * time.Second))
+			_ = r.SetReadDeadline(time.Now().Add(testkit.Patience))
 			line, err := b.ReadString('\n')
 			f := strings.Fields(line)
 			if err != nil || len(f) < 2 || f[0] != "inner" {

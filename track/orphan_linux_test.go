@@ -41,7 +41,7 @@ func forgetAll(t *testing.T, st *Store) {
 func TestOrphan(t *testing.T) {
 	kinds(t, func(t *testing.T, o Options) {
 		s := supervise(t, o, "keep", "sleepers")
-		eventually(t, "all processes run", func() bool { return len(marked(t, s.id)) == 6 })
+		eventually(t, "all processes run", func() bool { return sleeping(t, s.id, 5) })
 		_ = s.cmd.Process.Kill()
 		_ = s.cmd.Wait()
 		if got := orphanOf(t, o.Store, ""); len(got) > 0 {
@@ -73,7 +73,7 @@ func TestOrphan(t *testing.T) {
 func TestOrphanSupervised(t *testing.T) {
 	o := Options{Tracker: Subtree, Store: tempStore(t)}
 	s := supervise(t, o, "keep", "sleepers")
-	eventually(t, "all processes run", func() bool { return len(marked(t, s.id)) == 6 })
+	eventually(t, "all processes run", func() bool { return sleeping(t, s.id, 5) })
 	forgetAll(t, o.Store)
 	if got := orphanOf(t, o.Store, ""); len(got) > 0 {
 		t.Fatalf("%+v", got)

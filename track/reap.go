@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
@@ -52,6 +53,27 @@ func (s *Store) Reap(ctx context.Context, ref string) (Report, error) {
 		err = f.forget(&r)
 	}
 	return r, err
+}
+
+// Within is a context for Reap that is over after some time, as Err says; nothing waits
+// for its Done. The timer of another takes a place in epoll(7), without which Go's runtime
+// ends the program: a session can use up all that its user has.
+func Within(ctx context.Context, d time.Duration) context.Context {
+	return &within{ctx, time.Now().Add(d)}
+}
+
+type within struct {
+	context.Context
+	end time.Time
+}
+
+func (w *within) Deadline() (time.Time, bool) { return w.end, true }
+
+func (w *within) Err() error {
+	if time.Now().After(w.end) {
+		return context.DeadlineExceeded
+	}
+	return w.Context.Err()
 }
 
 // proveEmpty reports that the keeper said that nothing is left.

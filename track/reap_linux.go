@@ -93,9 +93,7 @@ func (f *found) askKeeper(ctx context.Context, k *proc.Handle, r *Report) (over 
 	}
 	// A keeper without a domain looks for processes in /proc. What it could not open, for
 	// want of memory or descriptors, is killed from here; it counts them all the same.
-	soon, cancel := context.WithTimeout(ctx, helpTime)
-	defer cancel()
-	ended := k.Wait(soon)
+	ended := k.Wait(Within(ctx, helpTime))
 	if !ended {
 		_ = f.walk(ctx, &Report{})
 		ended = k.Wait(ctx)

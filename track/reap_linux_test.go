@@ -96,7 +96,7 @@ func TestSupervisorKilled(t *testing.T) {
 	kinds(t, func(t *testing.T, o Options) {
 		for range rounds(t) {
 			s := supervise(t, o, "-", "sleepers")
-			eventually(t, "all processes run", func() bool { return len(marked(t, s.id)) == 6 })
+			eventually(t, "all processes run", func() bool { return sleeping(t, s.id, 5) })
 			if i := one(t, o.Store); i.Life != Running || len(i.Procs) != 6 {
 				t.Fatalf("%+v", i)
 			}
@@ -115,7 +115,7 @@ func TestSupervisorKilled(t *testing.T) {
 func TestSupervisorKilledKeep(t *testing.T) {
 	kinds(t, func(t *testing.T, o Options) {
 		s := supervise(t, o, "keep", "sleepers")
-		eventually(t, "all processes run", func() bool { return len(marked(t, s.id)) == 6 })
+		eventually(t, "all processes run", func() bool { return sleeping(t, s.id, 5) })
 		_ = s.cmd.Process.Kill()
 		_ = s.cmd.Wait()
 		testkit.Stays(t, "the session goes on", func() bool {
@@ -137,7 +137,7 @@ func TestSupervisorKilledKeep(t *testing.T) {
 func TestKeeperKilled(t *testing.T) {
 	kinds(t, func(t *testing.T, o Options) {
 		s := supervise(t, o, "keep", "sleepers")
-		eventually(t, "all processes run", func() bool { return len(marked(t, s.id)) == 6 })
+		eventually(t, "all processes run", func() bool { return sleeping(t, s.id, 5) })
 		if err := syscall.Kill(s.keeper, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +168,7 @@ func TestKeeperKilledUnderSupervisor(t *testing.T) {
 		if err := s.Start(c); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "all processes run", func() bool { return len(marked(t, s.ID())) == 6 })
+		eventually(t, "all processes run", func() bool { return sleeping(t, s.ID(), 5) })
 		_ = syscall.Kill(s.record.Keeper.Pid, syscall.SIGKILL)
 		if _, err := s.Wait(); !errors.Is(err, fork.ErrKeeperLost) {
 			t.Fatal(err)
@@ -293,7 +293,7 @@ func TestReapInTime(t *testing.T) {
 func TestReapLate(t *testing.T) {
 	o := Options{Tracker: Subtree, Store: tempStore(t)}
 	s := supervise(t, o, "keep", "sleepers")
-	eventually(t, "all processes run", func() bool { return len(marked(t, s.id)) == 6 })
+	eventually(t, "all processes run", func() bool { return sleeping(t, s.id, 5) })
 	if err := unix.Kill(s.keeper, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

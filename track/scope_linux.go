@@ -58,10 +58,11 @@ func (s *Session) launchInScope(c fork.Command) error {
 }
 
 // moveToScope learns the command's pid, has it moved, stores where to, and has it go on.
+// Where no pid comes the start has failed, whose own error says why.
 func (s *Session) moveToScope(socket *os.File, keeper int, inner bool) error {
 	var b [8]byte
 	if n, err := socket.Read(b[:]); err != nil || n != len(b) {
-		return fmt.Errorf("the command did not tell its pid: %w", err)
+		return nil
 	}
 	pid := int(binary.NativeEndian.Uint64(b[:]))
 	if inner {

@@ -36,6 +36,25 @@ func TestScopeRefused(t *testing.T) {
 	}
 }
 
+// TestScopeStartFails: a start that fails before the command waits for its scope is no
+// fault of the scope, or it would not be tried again without what was refused.
+func TestScopeStartFails(t *testing.T) {
+	offered := caps{os: "linux", noDomain: "-", group: scope}
+	s, err := Begin(Options{Store: tempStore(t), caps: &offered})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := runShell(t, "exit 1")
+	c.Before = []fork.Step{{Tag: "test", Name: "close(2)", Nr: unix.SYS_CLOSE, Args: [6]uintptr{^uintptr(0)}}}
+	var step *fork.StepError
+	if err := s.Start(c); !errors.As(err, &step) || step.Tag != "test" {
+		t.Errorf("%v", err)
+	}
+	if _, err := s.Close(deadline(t)); err != nil {
+		t.Error(err)
+	}
+}
+
 // pidNamespace are the flags of clone(2) by which this process gets one.
 func pidNamespace() uintptr {
 	if os.Geteuid() == 0 {

@@ -11,13 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/internal/procfs"
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // playFakeKeeper leaves a daemon that does all that makes a keeper look like one.
 func playFakeKeeper() {
 	rawChild(rawFakeKeeper)
 	say("ready")
-	time.Sleep(2 * time.Minute)
+	time.Sleep(2 * testkit.Patience)
 }
 
 //go:norace

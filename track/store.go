@@ -92,16 +92,6 @@ func homeDir() string {
 	return ""
 }
 
-// Dirs are the directories in which sessions are looked for, in order. No
-// command may be allowed to write to them.
-func (s *Store) Dirs() []string {
-	d := make([]string, 0, len(s.places))
-	for _, p := range s.places {
-		d = append(d, p.dir())
-	}
-	return d
-}
-
 // create makes the file of a new session in the first place that can be written, and
 // gives that.
 func (s *Store) create(id string) (place, *os.File, error) {

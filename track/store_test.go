@@ -14,6 +14,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Dirs are the directories in which sessions are looked for, in order.
+func (s *Store) Dirs() []string {
+	d := make([]string, 0, len(s.places))
+	for _, p := range s.places {
+		d = append(d, p.dir())
+	}
+	return d
+}
+
 func storeAt(t *testing.T, dir string) *Store {
 	t.Helper()
 	s, err := OpenStoreAt(dir)

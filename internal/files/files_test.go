@@ -1,6 +1,7 @@
 package files
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -90,5 +91,36 @@ func TestLstat(t *testing.T) {
 	}
 	if _, err := Lstat(dir + "/nothing"); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
+	}
+}
+
+// TestMayHave: what is looked for is found wherever it lies, also where one piece ends,
+// within the bound of what is read.
+func TestMayHave(t *testing.T) {
+	const want, size, piece = "want", 40 << 10, 16 << 10
+	name := filepath.Join(t.TempDir(), "file")
+	found := func(b []byte) bool { return bytes.Contains(b, []byte(want)) }
+	for at := range size {
+		if near := at % piece; near > 16 && near < piece-16 && at != size-len(want) {
+			continue
+		}
+		text := append(append(make([]byte, at), want...), make([]byte, size)...)[:size]
+		if err := os.WriteFile(name, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		left := size
+		if got := MayHave(name, &left, len(want)-1, found); got != (at <= size-len(want)) {
+			t.Errorf("at %d: %v", at, got)
+		}
+	}
+	none := func([]byte) bool { return false }
+	for left, want := range map[int]bool{size: false, size - 1: true, -1: true} {
+		if got := MayHave(name, &left, 0, none); got != want {
+			t.Errorf("with %d bytes left: %v", left, got)
+		}
+	}
+	left := size
+	if !MayHave(name+".none", &left, 0, none) || !MayHave(filepath.Dir(name), &left, 0, none) {
+		t.Error("what can't be read has nothing")
 	}
 }

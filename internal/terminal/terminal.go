@@ -30,7 +30,7 @@ func Ask(question string) (string, error) {
 // erases the line nothing but "y" would be left, for the next return to send. Back gives
 // the terminal its settings again.
 func settle(fd int) (back func()) {
-	was, err := unix.IoctlGetTermios(fd, getSettings)
+	was, err := unix.IoctlGetTermios(fd, GetSettings)
 	if err != nil {
 		return func() {}
 	}

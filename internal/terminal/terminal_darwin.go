@@ -3,7 +3,10 @@ package terminal
 import "golang.org/x/sys/unix"
 
 const (
-	getSettings, setSettings, setAndFlush = unix.TIOCGETA, unix.TIOCSETA, unix.TIOCSETAF
+	// GetSettings is the request that reads a terminal's settings.
+	GetSettings = unix.TIOCGETA
+
+	setSettings, setAndFlush = unix.TIOCSETA, unix.TIOCSETAF
 
 	noKey = 0xff // _POSIX_VDISABLE
 )

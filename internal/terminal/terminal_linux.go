@@ -3,7 +3,10 @@ package terminal
 import "golang.org/x/sys/unix"
 
 const (
-	getSettings, setSettings, setAndFlush = unix.TCGETS, unix.TCSETS, unix.TCSETSF
+	// GetSettings is the request that reads a terminal's settings.
+	GetSettings = unix.TCGETS
+
+	setSettings, setAndFlush = unix.TCSETS, unix.TCSETSF
 
 	noKey = 0 // _POSIX_VDISABLE
 )

@@ -12,6 +12,8 @@ import (
 
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // TestAsk: what the terminal answered to a command, before the question or after it, is
@@ -35,7 +37,7 @@ func TestAsk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		watchdog := time.AfterFunc(20*time.Second, func() { _ = p.Process.Kill() })
+		watchdog := time.AfterFunc(testkit.Patience, func() { _ = p.Process.Kill() })
 		in, out := bufio.NewReader(master), ""
 		until := func(word string) {
 			for b, err := in.ReadByte(); err == nil; b, err = in.ReadByte() {
@@ -46,7 +48,9 @@ func TestAsk(t *testing.T) {
 		}
 		until("ready")
 		fmt.Fprint(master, c.early)
-		time.Sleep(50 * time.Millisecond) // it is in the terminal's buffer by then
+		if n := len(c.early); n > 0 {
+			until(c.early[n-1:]) // what is echoed is in the terminal's buffer
+		}
 		_ = p.Process.Signal(unix.SIGUSR1)
 		until("sure? ")
 		fmt.Fprint(master, c.late)
@@ -67,7 +71,7 @@ func ask(how string) {
 		panic(err)
 	}
 	fd := int(tty.Fd())
-	s, _ := unix.IoctlGetTermios(fd, getSettings)
+	s, _ := unix.IoctlGetTermios(fd, GetSettings)
 	s.Cc[unix.VKILL] = '$'
 	_ = unix.IoctlSetTermios(fd, setSettings, s)
 	begin := make(chan os.Signal, 1)
@@ -82,6 +86,6 @@ func ask(how string) {
 		answer, _ = bufio.NewReader(tty).ReadString('\n')
 		answer = strings.TrimSpace(answer)
 	}
-	s, _ = unix.IoctlGetTermios(fd, getSettings)
+	s, _ = unix.IoctlGetTermios(fd, GetSettings)
 	fmt.Printf("answer %q kill %q end", answer, s.Cc[unix.VKILL])
 }

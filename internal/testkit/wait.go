@@ -7,7 +7,7 @@ import (
 
 // Patience is how long a test waits for what has to happen. It is far more than
 // anything takes on a busy machine: only a test that fails waits as long.
-const Patience = 30 * time.Second
+const Patience = 2 * time.Minute
 
 // pause is the time between two looks.
 const pause = 2 * time.Millisecond

@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/files"
+	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
 // A group is made where one can be (Parent), known again by path and inode, and
@@ -105,7 +108,7 @@ func (g *Group) OpenFile(name string, flags int) (*os.File, error) {
 
 // read reads one of the group's files, "" if it can't be read.
 func (g *Group) read(name string) string {
-	b, _ := os.ReadFile(filepath.Join(g.Path, name))
+	b, _ := files.ReadInto(filepath.Join(g.Path, name), make([]byte, 4096))
 	return string(b)
 }
 
@@ -134,7 +137,7 @@ func (g *Group) subgroups() (dirs []string) {
 // Pids lists the members of the group and of those below it.
 func (g *Group) Pids() (pids []int) {
 	for _, dir := range g.subgroups() {
-		b, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs")) // of a threaded one they show in the parent
+		b, _ := files.ReadInto(filepath.Join(dir, "cgroup.procs"), make([]byte, 4096)) // of a threaded one they show in the parent
 		for f := range bytes.FieldsSeq(b) {
 			// 0 is a process of another PID namespace: it has no number here.
 			if pid, err := strconv.Atoi(string(f)); err == nil && pid > 0 {
@@ -158,7 +161,7 @@ func (g *Group) Remove() (err error) {
 		if !errors.Is(err, unix.EBUSY) {
 			break
 		}
-		time.Sleep(time.Duration(min(try, 10)) * time.Millisecond)
+		proc.Pause(time.Duration(min(try, 10)) * time.Millisecond)
 	}
 	return err
 }

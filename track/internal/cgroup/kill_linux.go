@@ -3,11 +3,12 @@ package cgroup
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/files"
 )
 
 // Kill sends SIGKILL to all members, where the kernel can (cgroup.kill, Linux 5.14), and
@@ -21,7 +22,7 @@ func (g *Group) Kill() (populated bool, err error) {
 	if err != nil && !gone(err) {
 		return true, err
 	}
-	b, err := os.ReadFile(filepath.Join(g.Path, "cgroup.events"))
+	b, err := files.ReadInto(filepath.Join(g.Path, "cgroup.events"), make([]byte, 4096))
 	if gone(err) {
 		return false, nil
 	}

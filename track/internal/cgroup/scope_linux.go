@@ -26,7 +26,9 @@ const (
 )
 
 // userBus connects to the user's message bus. Addresses that would start a
-// program or use the network are not followed.
+// program or use the network are not followed. One outside of this PID namespace has
+// other numbers for processes: the manager would take another one of the user's for the
+// command.
 func userBus(ctx context.Context) (*dbus.Conn, error) {
 	uid := strconv.Itoa(os.Geteuid())
 	run := cmp.Or(os.Getenv("XDG_RUNTIME_DIR"), "/run/user/"+uid)
@@ -36,6 +38,15 @@ func userBus(ctx context.Context) (*dbus.Conn, error) {
 	}
 	c, err := dbus.Connect(addr, dbus.WithContext(ctx), dbus.WithAuth(dbus.AuthExternal(uid)))
 	if err != nil {
+		return nil, fmt.Errorf("the user's message bus: %w", err)
+	}
+	var pid uint32
+	err = c.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.GetConnectionUnixProcessID", 0, c.Names()[0]).Store(&pid)
+	if err == nil && int(pid) != os.Getpid() {
+		err = errors.New("it is outside of this PID namespace")
+	}
+	if err != nil {
+		c.Close()
 		return nil, fmt.Errorf("the user's message bus: %w", err)
 	}
 	return c, nil

@@ -56,9 +56,15 @@ func (h *Handle) Close() { unix.Close(h.fd) }
 func (h *Handle) ended(wait int) bool {
 	n, err := unix.Poll([]unix.PollFd{{Fd: int32(h.fd), Events: unix.POLLIN}}, wait)
 	if err != nil && !errors.Is(err, unix.EINTR) {
-		time.Sleep(time.Duration(wait) * time.Millisecond)
+		Pause(time.Duration(wait) * time.Millisecond)
 	}
 	return n > 0
+}
+
+// Pause is time.Sleep without a timer of Go's runtime: see track.Within.
+func Pause(d time.Duration) {
+	left := unix.NsecToTimespec(d.Nanoseconds())
+	_ = unix.Nanosleep(&left, nil)
 }
 
 // Wait waits until the process has ended or ctx is done, and reports the first.

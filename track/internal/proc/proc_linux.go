@@ -54,9 +54,12 @@ func Fill(ps []Process) {
 // it (PR_SET_DUMPABLE).
 func Getenv(pid int, name string) (value string, hidden bool) {
 	b, err := files.ReadInto(procfs.Path(pid, "environ"), make([]byte, 4096))
-	if len(b) == 0 && !errors.Is(err, os.ErrPermission) { // its first thread has ended, perhaps
-		if t, ok := procfs.OtherThread(pid); ok {
-			b, err = files.ReadInto(procfs.Path(pid, "task/"+strconv.Itoa(t.Pid)+"/environ"), make([]byte, 4096))
+	if len(b) == 0 {
+		// Where its first thread has ended, the process's own files are root's.
+		if s, _ := procfs.LookAt(procfs.Path(pid, "")); s.State == "Z" && s.Threads > 1 {
+			if t, ok := procfs.OtherThread(pid); ok {
+				b, err = files.ReadInto(procfs.Path(pid, "task/"+strconv.Itoa(t.Pid)+"/environ"), make([]byte, 4096))
+			}
 		}
 	}
 	for v := range strings.SplitSeq(string(b), "\x00") {
