@@ -92,7 +92,10 @@ func (q question) answered(plan *enforce.Plan) answer {
 	if !x.Allowed {
 		x.Errno = d.Errno
 	}
-	if q.file != "" && x.Hint != "" {
+	switch {
+	case q.act.Missing: // a rule for it would be an error
+		x.Hint = ""
+	case q.file != "" && x.Hint != "":
 		x.Hint = q.flag + " " + shell.Quote(q.About)
 	}
 	return x
@@ -157,7 +160,7 @@ func (o *checkFlags) machine(a *app, plan *enforce.Plan, files []string) error {
 	}
 	for _, p := range proofs {
 		known := slices.ContainsFunc(plan.Gaps, func(g enforce.Gap) bool { return g.Name == p.Name })
-		if !p.Held && !known {
+		if !p.Held && !p.Gap && !known {
 			a.say.warn("the kernel claims to enforce this, but did not: %s: %s", p.Promise, p.Detail)
 			err = cmp.Or(err, status(exitNo))
 		}

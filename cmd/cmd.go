@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
 	"slices"
 	"syscall"
 	"time"
@@ -50,7 +49,6 @@ type app struct {
 // status: the command's own for run, 0 or 1 for what the other commands
 // answer, and otherwise one of those that exec(1p) and timeout(1) use.
 func Main(args []string) int {
-	growStack(false)
 	sandbox.Init()
 	a := &app{stdout: os.Stdout, stderr: os.Stderr, env: os.Environ()}
 	if !sandbox.InBackground() {
@@ -70,19 +68,6 @@ func Main(args []string) int {
 	return out.Status
 }
 
-// growStack makes the stack at once as large as a start needs. Else it doubles
-// three times on the way down, and each time all frames on it are moved, by
-// tables that nothing else has to read. What counts is the size of the frame;
-// used is false, so that none of it is touched.
-//
-//go:noinline
-func growStack(used bool) {
-	if used {
-		var room [26 << 10]byte
-		runtime.KeepAlive(&room)
-	}
-}
-
 func (a *app) main(args []string) sandbox.Outcome {
 	a.args, a.say = args, &voice{w: a.stderr}
 	var err error
@@ -91,7 +76,9 @@ func (a *app) main(args []string) sandbox.Outcome {
 		if len(args) == 0 || !slices.Contains([]string{"reap", "ps", "check", "version"}, args[0]) {
 			return a.say.report(err)
 		}
-		a.say.warn("%v", err)
+		for _, e := range leaves(err) {
+			a.say.warn("%v", e)
+		}
 	}
 	a.say.color = a.cfg.color(a.env, a.stderr)
 	root := newRoot(a, args)

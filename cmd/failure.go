@@ -17,9 +17,9 @@ import (
 // failure is an error with what the user needs beside the message. Commands
 // return it; voice.report prints it.
 type failure struct {
-	code   string // stable, for --json
-	status int    // exit status
-	hint   string // something to type; may be ""
+	code   policy.Code // stable, for --json
+	status int         // exit status
+	hint   string      // something to type; may be ""
 	origin policy.Origin
 	err    error // nil: all is said, only the status counts
 
@@ -54,12 +54,12 @@ func usageHint(hint, format string, args ...any) error {
 }
 
 // refusal is an error with a code, and what to type, or "".
-func refusal(code, hint, format string, args ...any) error {
-	return &failure{code: code, status: exitFailed, hint: hint, err: fmt.Errorf(format, args...)}
+func refusal(code policy.Code, hint, format string, args ...any) error {
+	return &policy.Error{Code: code, Hint: hint, Err: fmt.Errorf(format, args...)}
 }
 
 // coded gives a code to those of the errors that err joins that have none.
-func coded(code string, err error) error {
+func coded(code policy.Code, err error) error {
 	var all []error
 	for _, f := range failures(err) {
 		if f.code == codeFailed {
@@ -91,12 +91,10 @@ func failures(err error) (all []*failure) {
 				all = append(all, failures(refusal(codeGap, hints[i], "can't be enforced here: %s", line))...)
 			}
 			continue
-		case *policy.Error:
-			f.code, f.hint, f.origin = string(e.Code), e.Hint, e.Origin
 		case *sandbox.OutputError:
 			f.output(e)
 		default:
-			f.sandbox()
+			f.known()
 		}
 		all = append(all, f)
 	}
@@ -122,13 +120,13 @@ func leaves(err error) (all []error) {
 	return all
 }
 
-// sandbox takes what package sandbox says of an error.
-func (f *failure) sandbox() {
-	e := (*sandbox.Error)(nil)
-	if !errors.As(f.err, &e) {
+// known takes what other packages say of an error.
+func (f *failure) known() {
+	e, ok := errors.AsType[*policy.Error](f.err)
+	if !ok {
 		return
 	}
-	f.code, f.hint = string(e.Code), cmp.Or(e.Hint, f.hint)
+	f.code, f.hint, f.origin = e.Code, cmp.Or(e.Hint, f.hint), e.Origin
 	switch {
 	case errors.Is(e, sandbox.ErrLost):
 		f.status = exitLost
@@ -148,7 +146,7 @@ func sessionHint(err error) string {
 	case errors.Is(err, track.ErrNotFound), errors.Is(err, track.ErrHeld):
 		return "zsbx ps"
 	case errors.Is(err, track.ErrNoPlace) && fork.ShortageOf(err) == nil:
-		return "XDG_STATE_HOME=/a/directory/of/yours zsbx run ..."
+		return "export XDG_STATE_HOME=$(mktemp -d /var/tmp/zsbx.XXXXXX)"
 	}
 	return ""
 }

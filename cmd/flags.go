@@ -65,6 +65,14 @@ func (m *mistakes) each(fs *pflag.FlagSet, name, usage string, set func(string) 
 	return m.flag(fs, name, "stringArray", "", usage, set)
 }
 
+// text adds a flag that takes any word.
+func (m *mistakes) text(fs *pflag.FlagSet, p *string, name, usage string) {
+	m.flag(fs, name, "string", "", usage, func(s string) error {
+		*p = s
+		return nil
+	})
+}
+
 // choice adds a flag that is one of words, *p by default.
 func (m *mistakes) choice(fs *pflag.FlagSet, p *string, name string, words []string, usage string) {
 	m.flag(fs, name, "string", *p, usage, func(s string) error {

@@ -128,7 +128,6 @@ func (l *learner) trust(file string, text []byte) error {
 		if p.File != file || p.SHA256() != hash || p.Trusted() || len(p.Asks) == 0 {
 			continue
 		}
-		l.a.warnOfWriters(file)
 		if isTerminal(l.a.stderr) {
 			if yes, _ := confirm("zsbx: trust " + printable(file) + " as it is now?"); yes {
 				return p.Trust()

@@ -54,11 +54,11 @@ func newLearn(a *app) *cobra.Command {
 
 func (l *learner) run(argv []string) (err error) {
 	if len(argv) == 0 {
-		return usageHint("zsbx learn --help", "no command given")
+		l.errs = append(l.errs, usageHint("zsbx learn --help", "no command given"))
 	}
 	l.tty, l.from.More = isTerminal(l.a.stderr) && !l.yes, &policy.Policy{}
 	if l.old, err = l.projectText(); err != nil {
-		return err
+		return errors.Join(l.check(), err)
 	}
 	for round := 1; ; round++ {
 		had := l.from.More.Hash()
@@ -155,7 +155,7 @@ func (l *learner) open(c *compose.Composed, opts *sandbox.Options) (err error) {
 		return err
 	}
 	if slices.ContainsFunc(plan.Gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapDeny }) {
-		return &failure{code: codeGap, status: exitFailed, err: errors.New("--permissive: places of secrets can't be kept closed here")}
+		return refusal(codeGap, "", "--permissive: places of secrets can't be kept closed here")
 	}
 	l.a.say.warn("--permissive: COMMAND may change all files of yours in this run; only places of secrets are closed")
 	return nil
@@ -195,7 +195,7 @@ func (l *learner) ask(q learn.Proposal) error {
 			printable(q.Hint(l.base).Flags), what))
 		switch {
 		case err != nil, answer == "q":
-			return &failure{status: exitFailed, err: errors.New("nothing was written")}
+			return errors.New("nothing was written")
 		case answer == "a":
 			l.from.More, queue = policy.Merge(l.from.More, q.Hint(l.base).Policy), queue[1:]
 		case answer == "v":

@@ -46,7 +46,7 @@ func TestStoppedFromOutside(t *testing.T) {
 				p.Process.Signal(syscall.SIGTERM)
 				want = 143
 			}
-			if st := ended(p, limitTime+soon+3*time.Second); st != want {
+			if st := ended(p, soon); st != want {
 				t.Errorf("status %d, want %d", st, want)
 			}
 			if !h.stopsWithin(0) {
@@ -96,7 +96,7 @@ func TestKeeperKilled(t *testing.T) {
 	if st := ended(p, testkit.Patience); st != exitLost || !strings.Contains(said.String(), "zsbx: error: how the command ended is not known") {
 		t.Errorf("status %d, %q", st, &said)
 	}
-	if !h.stopsWithin(0) {
+	if !h.stopsWithin(soon) { // without a keeper who collects it, what was killed may still close its files
 		t.Error("the command lives")
 	}
 }
@@ -135,8 +135,9 @@ func TestEarlySignals(t *testing.T) {
 	t.Parallel()
 	zsbx := asZsbx(t)
 	for _, sig := range []syscall.Signal{syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGINT} {
-		early := 0
-		for range 40 {
+		// On a busy machine the moment is often over before it can be looked at.
+		until, early := time.Now().Add(testkit.Patience), 0
+		for i := 0; i < 40 || early == 0 && time.Now().Before(until); i++ {
 			p := exec.Command(zsbx, "run", "--", "sleep", "60")
 			p.Dir = t.TempDir()
 			var said bytes.Buffer

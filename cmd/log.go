@@ -3,10 +3,11 @@ package cmd
 import (
 	"cmp"
 	"errors"
-	"path/filepath"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,6 +31,9 @@ func newLog(a *app) *cobra.Command {
 }
 
 func (a *app) log(ids []string, audit, dir, since string) error {
+	if i := slices.IndexFunc(ids, func(id string) bool { return id == "." || id == ".." || strings.Contains(id, "/") }); i >= 0 {
+		return usageHint("zsbx log --help", "%s is no session: --dir lists what ran there, --audit reads the log that lies there", shell.Quote(ids[i]))
+	}
 	from, err := time.ParseInLocation(time.DateOnly, since, time.Local)
 	if span, notSpan := units.ParseTime(since); notSpan == nil {
 		from = time.Now().Add(-span)
@@ -57,19 +61,32 @@ func (a *app) log(ids []string, audit, dir, since string) error {
 	if damaged > 0 {
 		a.say.warn("%s of the audit log can't be read", count(damaged, "line", "lines"))
 	} else if all == nil && err == nil {
-		return refusal(string(sandbox.CodeAudit), "zsbx run --audit "+shell.Quote(log.Dir.Value)+" -- true", "no audit log can be read in %s", log.Dir.Value)
+		hint := "zsbx run --audit " + shell.Quote(log.Dir.Value) + " -- true"
+		if _, err := os.Stat(log.Dir.Value + "/."); errors.Is(err, syscall.ENOTDIR) {
+			hint = ""
+		}
+		return refusal(sandbox.CodeAudit, hint, "no audit log can be read in %s", log.Dir.Value)
 	}
-	below, _ := filepath.Abs(dir) // there is a working directory: HostIn was there
+	is := func(s *sandbox.AuditSession, id string) bool {
+		return id != "" && (id == s.Start.Name || strings.HasPrefix(s.Session, id))
+	}
+	errs := []error{coded(sandbox.CodeAudit, err)}
+	for _, id := range ids {
+		if err == nil && !slices.ContainsFunc(all, func(s *sandbox.AuditSession) bool { return is(s, id) }) {
+			errs = append(errs, refusal(codeSession, "zsbx log --audit "+shell.Quote(log.Dir.Value), "session %.80q: there is none in the audit log in %s", id, log.Dir.Value))
+		}
+	}
+	below, _ := policy.Absolute(dir) // there is a working directory: HostIn was there
 	below = h.Follow(below).Path
 	all = slices.DeleteFunc(all, func(s *sandbox.AuditSession) bool {
 		return cmp.Or(s.End, s.Start).Time.Before(from) || dir != "" && !policy.Within(s.Start.Dir, below) ||
-			len(ids) > 0 && !slices.ContainsFunc(ids, func(id string) bool { return id != "" && (id == s.Start.Name || strings.HasPrefix(s.Session, id)) })
+			len(ids) > 0 && !slices.ContainsFunc(ids, func(id string) bool { return is(s, id) })
 	})
 	t := &table{}
 	for _, s := range all {
 		t.row(sessionRow(s)...)
 	}
-	return errors.Join(a.show(all, t), coded(string(sandbox.CodeAudit), err))
+	return errors.Join(append(errs, a.show(all, t))...)
 }
 
 // sessionRow is a session for people.

@@ -148,7 +148,7 @@ func (o *policyFlags) check() error {
 
 // compose adds up what flags and files ask for, for a system; "" is this one. argv is
 // the command, as far as presets are detected from it. The error joins all that is
-// wrong with the files, and flagErr.
+// wrong with the files, flagErr, and then what is wrong with the rest.
 func (o *policyFlags) compose(os string, argv []string, flagErr error) (*compose.Composed, error) {
 	host, err := o.thisHost()
 	if err != nil {
@@ -166,7 +166,11 @@ func (o *policyFlags) compose(os string, argv []string, flagErr error) (*compose
 	}
 	o.from.Asked, o.from.Args, o.from.UserTemp = &o.asked, argv, libsystem.UserTemp()
 	c, err := compose.Compose(&host, &o.from)
-	return c, errors.Join(flagErr, o.composeErr(err))
+	if err = errors.Join(flagErr, o.composeErr(err)); err != nil && c != nil && !o.opts.TrackOnly && host.OS == policy.ThisSystem() {
+		_, more := c.Policy.Resolve(host)
+		err = errors.Join(err, coded(codePolicy, more))
+	}
+	return c, err
 }
 
 // composeErr gives what is wrong with policies a code and a hint, each part of it.

@@ -3,6 +3,7 @@ package cmd
 import (
 	"cmp"
 	"errors"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,8 +23,17 @@ func newPs(a *app) *cobra.Command {
 	return c
 }
 
+// openStore opens the store for who lists and ends sessions, also where one of them has
+// used up all that the user has of epoll(7): see track.Within. Go's runtime gives memory
+// back by a timer, after the first collection of garbage: there is none in 64 MiB.
+func openStore() (*track.Store, error) {
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(64 << 20)
+	return track.OpenStore()
+}
+
 func (a *app) ps(ended bool) error {
-	st, err := track.OpenStore()
+	st, err := openStore()
 	if err != nil {
 		return coded(codeSession, err)
 	}

@@ -43,7 +43,7 @@ func (o *reapFlags) run(a *app, refs []string) error {
 	if o.errs != nil {
 		return errors.Join(o.errs...)
 	}
-	st, err := track.OpenStore()
+	st, err := openStore()
 	if err != nil {
 		return coded(codeSession, err)
 	}
@@ -114,9 +114,7 @@ func (o *reapFlags) one(st *track.Store, id string) (track.Report, error) {
 		i, err := st.Get(id)
 		return track.Report{ID: id, Name: i.Record.Name, Tracker: i.Record.Tracker, Survivors: i.Procs}, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), o.wait)
-	defer cancel()
-	r, err := sandbox.Reap(ctx, st, id)
+	r, err := sandbox.Reap(track.Within(context.Background(), o.wait), st, id)
 	if errors.Is(err, track.ErrNotFound) && (o.all || o.stale) {
 		return track.Report{ID: id, Proof: true, How: "it is gone already", Removed: true}, nil
 	}

@@ -94,6 +94,9 @@ func command(name string, run func(args []string) error) *cobra.Command {
 // unknownCommand says that there is no such command and what may be meant.
 func unknownCommand(args []string) error {
 	hint := "zsbx --help"
+	if name, _, more := strings.Cut(args[0], " "); more && isCommand(name) {
+		return usageHint("", "%s is one word, as all that follows the interpreter in a #! line; this one splits it: #!/usr/bin/env -S zsbx %s", shell.Quote(args[0]), args[0])
+	}
 	if _, err := sandbox.LookPath(args[0], nil, ""); err == nil {
 		hint = "zsbx run -- " + quoteArgs(args)
 	}

@@ -46,12 +46,12 @@ func (o *runFlags) add(a *app, c *cobra.Command) {
 	o.policyFlags.add(a, fs)
 	o.opts.KillAfter, o.opts.Tracker = defaultKillAfter, track.Kind(cmp.Or(a.cfg["track"], "auto"))
 	o.duration(fs, &o.opts.KillAfter, "kill-after", "after --timeout, wait the time `D` before SIGKILL")
-	o.choice(fs, (*string)(&o.opts.Tracker), "track", trackers, "how descendants are tracked, by `KIND`: auto, domain, cgroup or subtree")
-	fs.StringVar(&o.opts.Name, "name", "", "give the session the name `NAME`")
-	fs.StringVar(&o.opts.IDFile, "id-file", "", "write the session's id to `FILE`")
+	o.choice(fs, (*string)(&o.opts.Tracker), "track", trackers, "how descendants are tracked, by `KIND`: auto, domain, cgroup or subtree; on macOS auto or fingerprint")
+	o.text(fs, &o.opts.Name, "name", "give the session the name `NAME`")
+	o.text(fs, &o.opts.IDFile, "id-file", "write the session's id to `FILE`")
 	fs.BoolVarP(&o.opts.TTY, "tty", "t", false, "run on a new pseudo-terminal")
 	fs.BoolVar(&o.opts.SandboxExec, "sandbox-exec", false, "macOS: have sandbox-exec(1) put the limits on, unchecked")
-	fs.StringVar(&o.explainFile, "explain-file", "", "write what COMMAND was refused to `FILE`, as JSON")
+	o.text(fs, &o.explainFile, "explain-file", "write what COMMAND was refused to `FILE`, as JSON")
 	fs.BoolVar(&a.say.json, "json", false, "print JSON on standard error")
 }
 
@@ -105,9 +105,13 @@ func (o *runFlags) run(a *app, argv []string) error {
 
 func (o *runFlags) check(argv []string) error {
 	if len(argv) == 0 && !o.dryRun {
-		o.errs = append(o.errs, usageHint("zsbx run --help", "no command given"))
+		o.errs = append(o.errs, usageHint("zsbx "+o.fs.Name()+" --help", "no command given"))
 	}
 	o.opts.Explain = o.opts.Explain || o.explainFile != ""
+	if o.opts.Name != "" {
+		err := track.CheckName(o.opts.Name)
+		o.failIf(err != nil, "--name: %v", err)
+	}
 	o.apart("exec", "tty", "sandbox-exec")
 	for _, explain := range []string{"explain", "explain-file"} {
 		o.apart(explain, "exec", "keep", "track-only", "dry-run")
@@ -152,7 +156,7 @@ func (a *app) retyped(argv, more []string, command string) string {
 func (a *app) forShell(err error, argv []string) error {
 	builtins := []string{"cd", "export", "source", "alias", "ulimit", "umask", "set", "unset", "eval", "exec", "if", "for", "while", "time", "!"}
 	e := (*sandbox.Error)(nil)
-	if len(argv) > 2 && argv[0] == "." && argv[1] == "--" && errors.As(err, &e) { // the flag was left out
+	if len(argv) > 2 && argv[0] == "." && argv[1] == "--" && errors.As(err, &e) && e.Code == sandbox.CodeCannotRun { // the flag was left out
 		e.Hint = a.retyped(argv, []string{"--rw", "."}, quoteArgs(argv[2:]))
 	}
 	if errors.As(err, &e) && e.Code == sandbox.CodeNotFound && (strings.ContainsAny(argv[0], " =;&|<>") || slices.Contains(builtins, argv[0])) {

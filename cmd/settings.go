@@ -35,31 +35,38 @@ func loadSettings(env []string) (settings, error) {
 	if err != nil || h.ConfigHome() == "" {
 		return nil, nil
 	}
-	s := settings{}
-	if err = errors.New("is not a regular file"); st.Mode().IsRegular() {
-		err = s.read(file)
+	s, wrong := settings{}, []error{errors.New("is not a regular file")}
+	if st.Mode().IsRegular() {
+		wrong = s.read(file)
 	}
-	if err != nil {
-		return nil, coded(codeUsage, fmt.Errorf("%s: %w", file, files.Plain(err)))
+	for i, err := range wrong {
+		wrong[i] = fmt.Errorf("%s: %w", file, files.Plain(err))
+	}
+	if wrong != nil {
+		return nil, coded(codeUsage, errors.Join(wrong...))
 	}
 	return s, nil
 }
 
-// read takes what a file says, strictly: no unknown keys, no conversions of types.
-func (s settings) read(file string) error {
+// read takes what a file says, strictly: no unknown keys, no conversions of types. It
+// returns all that is wrong.
+func (s settings) read(file string) (wrong []error) {
 	all, err := readSettings(file)
+	if err != nil {
+		return []error{err}
+	}
 	known := map[string][]string{"color": {"auto", "always", "never"}, "track": trackers}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if known[name] == nil {
-			return fmt.Errorf("unknown setting %q: there are color and track", name)
+			wrong = append(wrong, fmt.Errorf("unknown setting %q: there are color and track", name))
+			continue
 		}
-		text := fmt.Sprint(all[name])
-		if bad := oneOf(text, known[name]); bad != nil {
-			return fmt.Errorf("%s %s: %w", name, shell.Quote(text), bad)
+		s[name] = fmt.Sprint(all[name])
+		if bad := oneOf(s[name], known[name]); bad != nil {
+			wrong = append(wrong, fmt.Errorf("%s %s: %w", name, shell.Quote(s[name]), bad))
 		}
-		s[name] = text
 	}
-	return err
+	return wrong
 }
 
 // color reports whether w is to be coloured. NO_COLOR and TERM=dumb switch the

@@ -197,10 +197,13 @@ func hold(t *testing.T, shell, prefix string, turns []turn) {
 	if !ok {
 		t.Fatal("no prompt")
 	}
-	group := foregroundOf(master)
+	group, settles := foregroundOf(master), testkit.Patience
+	if strings.Contains(prefix, " -t ") {
+		settles = settleTime
+	}
 	for _, turn := range turns {
 		if turn.keys == "" && turn.shows == "" {
-			testkit.Within(settleTime, func() bool { return foregroundOf(master) != group })
+			testkit.Within(settles, func() bool { return foregroundOf(master) != group })
 			continue
 		}
 		group = foregroundOf(master)
@@ -221,9 +224,8 @@ func hold(t *testing.T, shell, prefix string, turns []turn) {
 
 const prompt = "outer$ "
 
-// settleTime is how long a shell may take to hand the terminal over, of which it
-// does not tell. On a terminal of the command's own that can't be seen, and this
-// is waited for.
+// settleTime is how long a shell may take to hand the terminal over where that can't be
+// seen, on a terminal of the command's own. It does not tell.
 const settleTime = time.Second
 
 // foregroundOf is the group that has a terminal (tcgetpgrp(3)).

@@ -3,11 +3,9 @@ package cmd
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
-	"github.com/zsbx/zsbx/track"
 )
 
 // trustShow is the value of --trust without one: it looks like a switch.
@@ -56,7 +54,6 @@ func (o *checkFlags) trustProject(a *app) error {
 		}
 		t.row("sha256", p.SHA256())
 		reports = append(reports, map[string]any{"path": p.File, "sha256": p.SHA256(), "trusted": trusted, "asks": asks})
-		a.warnOfWriters(p.File)
 	}
 	if !found {
 		return refusal(codeUntrusted, o.trustCommand(), "no project policy here has the content with that SHA-256; it may have changed since it was shown")
@@ -67,22 +64,4 @@ func (o *checkFlags) trustProject(a *app) error {
 		err = errors.Join(err, status(exitNo))
 	}
 	return err
-}
-
-// warnOfWriters tells of sessions that work where a file is, and may change it
-// while it is read: it may have been made since they began, and so be theirs to
-// write.
-func (a *app) warnOfWriters(file string) {
-	st, err := track.OpenStore()
-	if err != nil {
-		return
-	}
-	all, _ := st.List()
-	for i := range all {
-		s := &all[i]
-		if dir := s.Record.Dir; s.Life != track.Ended && filepath.IsAbs(dir) && (policy.Within(file, dir) || policy.Within(dir, filepath.Dir(file))) {
-			a.say.warn("session %s runs in %s, and may be able to write to %s", s.ID[:8], dir, file)
-			a.say.hint("zsbx ps")
-		}
-	}
 }

@@ -88,9 +88,9 @@ func printable(s string) string {
 
 // jsonError is an error as --json prints it.
 type jsonError struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-	Hint    string `json:"hint,omitempty"`
+	Code    policy.Code `json:"code"`
+	Message string      `json:"message"`
+	Hint    string      `json:"hint,omitempty"`
 
 	Origin policy.Origin `json:"origin,omitzero"` // for mistakes in policies
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/internal/terminal"
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/learn"
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
@@ -173,7 +174,7 @@ func (a *app) tellOwn(plan *enforce.Plan, argv []string) {
 		own := plan.Mounts.PrivateIn(filepath.Clean(arg))
 		if _, err := os.Lstat(arg); err == nil && own != "" {
 			a.say.warn("%s was the command's own: %s was not there", own, shell.Quote(arg))
-			a.say.hint("--ro %s", shell.Quote(arg))
+			a.say.hint("%s", learn.NewHint("fs.ro", arg, false).Typed(plan.Policy))
 			return
 		}
 	}

@@ -1,12 +1,10 @@
 package cmd
 
 import (
-	"crypto/sha256"
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -14,21 +12,12 @@ import (
 
 	"github.com/zsbx/zsbx/enforce/sandbox"
 	"github.com/zsbx/zsbx/enforce/why"
-	"github.com/zsbx/zsbx/internal/object"
-	"github.com/zsbx/zsbx/policy"
-	"github.com/zsbx/zsbx/policy/compose"
-	"github.com/zsbx/zsbx/policy/shell"
 )
 
 func newWhy(a *app) *cobra.Command {
 	o := &runFlags{say: a.say}
 	o.opts.Explain = true
-	c := command("why", func(args []string) error {
-		if len(args) == 0 {
-			return o.again(a)
-		}
-		return o.run(a, args)
-	})
+	c := command("why", func(args []string) error { return o.run(a, args) })
 	o.add(a, c)
 	return c
 }
@@ -53,7 +42,7 @@ func (o *runFlags) tellWhy(a *app, command *sandbox.Command, res *sandbox.Result
 func (v *voice) refusals(r *why.Report, short func(string) string) {
 	const shown = 6 // what comes after is no cause
 	n := len(r.Entries)
-	what := "nothing was refused by zsbx"
+	what := "no refusal by zsbx was seen"
 	if n > 0 {
 		what = count(n, "thing was", "things were") + " refused, " + count(r.Causes, "looks", "look") + " like the cause"
 	}
@@ -67,10 +56,21 @@ func (v *voice) refusals(r *why.Report, short func(string) string) {
 		line("  %s less likely: --json or --explain-file has all", count(more, "more is", "more are"))
 	}
 	if r.Ordinary > 0 {
-		line("  %s refused by file permissions, as without zsbx", count(r.Ordinary, "more call was", "more calls were"))
+		more := ""
+		if n > 0 {
+			more = "more "
+		}
+		line("  %s refused, and would be without zsbx", count(r.Ordinary, more+"call was", more+"calls were"))
 	}
-	if len(r.Environment) > 0 {
-		line("  left out of the environment: %s (--env NAME passes one)", strings.Join(r.Environment, ", "))
+	if r.More {
+		line("  more was refused than zsbx remembers: what came after these is not known")
+	}
+	if names := r.Environment; len(names) > 0 {
+		more := ""
+		if n := len(names) - shown; n > 0 {
+			names, more = names[:shown], fmt.Sprintf(" and %d more, which zsbx profile names", n)
+		}
+		line("  left out of the environment: %s%s (--env NAME passes one)", strings.Join(names, ", "), more)
 	}
 	_, _ = io.WriteString(v.w, b.String())
 }
@@ -84,7 +84,7 @@ func tellEntry(line func(string, ...any), e *why.Entry, short func(string) strin
 	if e.To != "" {
 		what += " -> " + short(e.To)
 	}
-	told := []string{e.Errno, e.Program}
+	told := []string{cmp.Or(e.Errno, "no error"), e.Program}
 	if e.Paths > 1 {
 		told = append(told, fmt.Sprintf("and %d more there", e.Paths-1))
 	}
@@ -109,28 +109,11 @@ func tellEntry(line func(string, ...any), e *why.Entry, short func(string) strin
 	}
 }
 
-// lastRunFile is where the run is kept that failed last in this directory: as a list of
-// the directory and the words behind "zsbx run", without the values of variables. It is
-// for this user alone: no command can look into zsbx's own directory. There are 256, so
-// that two directories may have the same: the older run is forgotten.
-func lastRunFile() (file, dir string, err error) {
-	h, err := policy.ThisHost()
-	if err == nil {
-		sum := sha256.Sum256([]byte(h.Dir))
-		file, err = compose.StateFile(&h, "last", string(sum[:1]))
-	}
-	return file, h.Dir, err
-}
-
-// afterFailure keeps the run that failed, and on a terminal says how to find out why.
+// afterFailure says on a terminal how to find out why the command failed.
 func (o *runFlags) afterFailure(a *app, argv []string) {
-	n := len(a.args) - len(argv)
-	args := append(withoutValues(a.args[1:n]), argv...)
-	if file, dir, err := lastRunFile(); err == nil {
-		_ = compose.WriteState(file, object.Of(append([]string{dir}, args...))) // without it why needs a command
-	}
 	if isTerminal(a.stderr) {
-		a.say.hint("zsbx why %s", quoteArgs(args))
+		n := len(a.args) - len(argv)
+		a.say.hint("zsbx why %s", quoteArgs(append(withoutValues(a.args[1:n]), argv...)))
 	}
 }
 
@@ -147,29 +130,4 @@ func withoutValues(flags []string) []string {
 		}
 	}
 	return out
-}
-
-// again offers the run that failed last in this directory.
-func (o *runFlags) again(a *app) error {
-	file, dir, err := lastRunFile()
-	if err != nil {
-		return err
-	}
-	var kept []string
-	text, err := os.ReadFile(file)
-	if err != nil || json.Unmarshal(text, &kept) != nil || len(kept) < 2 || kept[0] != dir {
-		return usageHint("zsbx why --help", "no run failed in %s that is remembered: COMMAND is needed", shell.Quote(dir))
-	}
-	line := "zsbx why " + quoteArgs(kept[1:])
-	yes, err := confirm("zsbx: why: " + printable(line) + "\nzsbx: run it again?")
-	switch {
-	case err != nil:
-		return usageHint(line, "nobody can be asked whether the last failed run is to be run again: there is no terminal")
-	case !yes:
-		return status(exitFailed)
-	}
-	a.args = append([]string{"why"}, kept[1:]...)
-	root := newRoot(a, a.args)
-	root.SetArgs(a.args)
-	return root.Execute()
 }

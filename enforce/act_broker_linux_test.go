@@ -1,6 +1,7 @@
 package enforce_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // brokerActs try to make the process that answers socket calls do more for the
@@ -26,6 +28,7 @@ func brokerActs() map[string]func(args []string) error {
 		"overseer":      overseer,
 		"knock":         func(a []string) error { return knock(a[0], a[1]) },
 		"stdin-anew":    func(a []string) error { return stdinAnew(a[0], num(a[1])) },
+		"through-link":  func(a []string) error { return throughLink(a[0], a[1]) },
 	}
 }
 
@@ -117,7 +120,7 @@ func dropCapabilities() error {
 // stall makes calls last that somebody else makes for it. Meanwhile other calls
 // have to be answered.
 func stall(how, own string) error {
-	time.AfterFunc(30*time.Second, func() { os.Exit(int(unix.ETIMEDOUT)) })
+	time.AfterFunc(testkit.Patience, func() { os.Exit(int(unix.ETIMEDOUT)) })
 	l, err := serveOwn(own)
 	if err != nil {
 		return err
@@ -257,4 +260,28 @@ func knock(target, log string) error {
 		fmt.Fprintf(f, "%d\n", errno)
 		time.Sleep(10 * time.Millisecond)
 	}
+}
+
+// throughLink connects to a path by a link to it in the working directory; with "own" to
+// a socket of its own there, with "direct" by no link.
+func throughLink(whose, path string) error {
+	if whose == "own" {
+		fd, err := bindOwn(path)
+		if err != nil || unix.Listen(fd, 1) != nil {
+			return errors.Join(err, unix.EINVAL)
+		}
+	}
+	link := "through"
+	_ = os.Remove(link)
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if whose == "direct" {
+		link = path
+	} else if err := os.Symlink(path, link); err != nil {
+		return err
+	}
+	return unix.Connect(fd, &unix.SockaddrUnix{Name: link})
 }

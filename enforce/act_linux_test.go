@@ -24,7 +24,6 @@ func acts() map[string]func(args []string) error {
 	maps.Copy(all, socketActs())
 	maps.Copy(all, brokerActs())
 	maps.Copy(all, decideActs())
-	maps.Copy(all, renameActs())
 	maps.Copy(all, stormActs())
 	return all
 }

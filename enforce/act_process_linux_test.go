@@ -23,7 +23,8 @@ func processActs() map[string]func(args []string) error {
 		},
 		"tgsigqueue": tgsigqueue,
 		"sigqueue":   sigqueue,
-		"pidfd":      pidfdSignal,
+		"pidfd":      func(a []string) error { return pidfdSignal(a, nil) },
+		"pidfd-info": func(a []string) error { return pidfdSignal(a, &unix.Siginfo{Signo: int32(signalOf(a)), Code: -1}) },
 		"ptrace":     ptrace,
 		"vm-read":    vmRead,
 		"mem":        func(a []string) error { return open("/proc/"+a[0]+"/mem", unix.O_RDONLY) },
@@ -70,13 +71,13 @@ func signalOf(a []string) unix.Signal {
 	return unix.SIGURG
 }
 
-func pidfdSignal(a []string) error {
+func pidfdSignal(a []string, info *unix.Siginfo) error {
 	fd, err := unix.PidfdOpen(num(a[0]), 0)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	return unix.PidfdSendSignal(fd, signalOf(a), nil, 0)
+	return unix.PidfdSendSignal(fd, signalOf(a), info, 0)
 }
 
 func ptrace(a []string) error {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // twinInode makes a socket of the session's own, on another file system, with
@@ -67,13 +69,10 @@ func turn(mine, yours string) error {
 	if err := os.WriteFile(mine, nil, 0o666); err != nil {
 		return err
 	}
-	for range 1000 {
-		if _, err := os.Stat(yours); err == nil {
-			return nil
-		}
-		time.Sleep(5 * time.Millisecond)
+	if !testkit.Within(testkit.Patience, func() bool { _, err := os.Stat(yours); return err == nil }) {
+		return syscall.ETIMEDOUT
 	}
-	return syscall.ETIMEDOUT
+	return nil
 }
 
 // raceTime is how long a race goes on.

@@ -94,7 +94,7 @@ func TestSocketAuthority(t *testing.T) {
 // startOverseer runs an act below a process of its own that answers its calls.
 func startOverseer(t *testing.T, p *place, processors string, d time.Duration, act ...string) (*exec.Cmd, func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), d+20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), d+testkit.Patience)
 	t.Cleanup(cancel)
 	c := exec.CommandContext(ctx, self(t), append([]string{p.in, fmt.Sprint(d.Milliseconds())}, act...)...)
 	c.Env = []string{"ZSBX_TEST_ACT=overseer", "GOMAXPROCS=" + processors}
@@ -134,7 +134,7 @@ func TestSocketStallTime(t *testing.T) {
 		if err := wait(); err != nil {
 			t.Errorf("with %s: %v", processors, err)
 		}
-		if d := time.Since(begin); d > limit+10*time.Second {
+		if d := time.Since(begin); d > limit+testkit.Patience/2 {
 			t.Errorf("with %s it ended after %v instead of %v", processors, d, limit)
 		}
 	}

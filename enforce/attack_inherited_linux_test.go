@@ -57,11 +57,11 @@ func tcpStdin(t *testing.T, connected, multipath bool) *os.File {
 func (p *place) stdinPlan() *enforce.Plan {
 	caps := enforce.Probe()
 	caps.MountNS, caps.MountReason = false, "left out by the test"
-	return enforce.NewPlan(p.policy, caps, host(), enforce.Options{Sockets: true})
+	return enforce.NewPlan(p.policy, caps, host(), enforce.Options{})
 }
 
 // TestInheritedSockets: a TCP socket that the command inherits while it may use
-// no network keeps the peer that it has.
+// listed ports only keeps the peer that it has, or gets one of these.
 func TestInheritedSockets(t *testing.T) {
 	needLandlock(t, 1)
 	if c := enforce.Probe(); !c.SeccompNotify {
@@ -84,14 +84,14 @@ func TestInheritedSockets(t *testing.T) {
 	for how, want := range map[string]unixErrno{
 		"fast-to": unix.EOPNOTSUPP, "fast-msg": unix.EOPNOTSUPP, "fast-mmsg": unix.EOPNOTSUPP, "connect": unix.EACCES,
 		"put-off": unix.EACCES, "listen": unix.EACCES, "leave-connect": unix.EACCES, "leave-listen": unix.EACCES,
-		"leave-fast": unix.EACCES, "ulp": unix.ENOPROTOOPT, "write": 0, "accept": 0,
+		"leave-fast": unix.EOPNOTSUPP, "ulp": unix.ENOPROTOOPT, "write": 0, "accept": 0,
 	} {
 		t.Run(how, func(t *testing.T) {
 			p := newPlace(t)
 			if got := start(t, p, nil, how, false); got != 0 {
 				t.Fatalf("control: errno %d", got)
 			}
-			p.policy.Net.Mode = policy.NetNone
+			p.policy.Net = policy.ResolvedNet{Mode: policy.NetPorts, ConnectTCP: []policy.Port{{Number: 1}}}
 			if got := start(t, p, p.stdinPlan(), how, false); got != int(want) {
 				t.Errorf("errno %d, want %d", got, want)
 			}
@@ -116,10 +116,9 @@ func listenAddress(t *testing.T, f *os.File) string {
 	return fmt.Sprintf("127.0.0.1:%d", sa.(*unix.SockaddrInet4).Port)
 }
 
-// TestInheritedSocketsUnchecked: where nobody checks listen(2), the command is not
-// started with a socket that it could listen on anew; nor with one of another
-// protocol.
-func TestInheritedSocketsUnchecked(t *testing.T) {
+// TestInheritedSocketsRefused: with no network, the command is not started with a
+// socket that it could connect or listen on anew; nor with one of another protocol.
+func TestInheritedSocketsRefused(t *testing.T) {
 	p := newPlace(t)
 	p.policy.Net.Mode = policy.NetNone
 	refused := func(plan *enforce.Plan, f *os.File, want string) {
@@ -130,8 +129,8 @@ func TestInheritedSocketsUnchecked(t *testing.T) {
 			t.Errorf("got %v, want a refusal", err)
 		}
 	}
-	refused(p.withoutMediation(), tcpStdin(t, true, false), "descriptor 0 is a TCP socket")
-	refused(p.withoutMediation(), tcpStdin(t, false, false), "descriptor 0 is a TCP socket")
+	refused(p.plan(), tcpStdin(t, true, false), "descriptor 0 is a TCP socket")
+	refused(p.plan(), tcpStdin(t, false, false), "descriptor 0 is a TCP socket")
 	for _, protocol := range []int{unix.IPPROTO_MPTCP, unix.IPPROTO_SCTP} {
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, protocol)
 		if err != nil {

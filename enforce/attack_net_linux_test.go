@@ -176,20 +176,20 @@ func TestNetworkAttacks(t *testing.T) {
 // filterAnswers checks what the filter says of a call, whatever this kernel would.
 func filterAnswers(t *testing.T, plan *enforce.Plan, call string, args []string, want unixErrno) {
 	t.Helper()
-	var numbers []uint64
-	for _, a := range args {
+	var numbers [6]uint64
+	for i, a := range args {
 		n, err := strconv.ParseUint(a, 0, 64)
 		if err != nil {
 			t.Fatal(err)
 		}
-		numbers = append(numbers, n)
+		numbers[i] = n
 	}
 	answer := unix.ErrnoName(want)
 	if want == ok {
 		answer = "allowed"
 	}
-	if got, err := plan.Seccomp.Answer(call, numbers...); err != nil || got != answer {
-		t.Errorf("the filter answers %s to %s %v, %v; want %s", got, call, args, err, answer)
+	if got := plan.Seccomp.Answer(call, numbers); got != answer {
+		t.Errorf("the filter answers %s to %s %v; want %s", got, call, args, answer)
 	}
 }
 

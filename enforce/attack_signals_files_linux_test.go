@@ -55,7 +55,7 @@ func TestGroupSignalledByFile(t *testing.T) {
 			}
 		}
 		victim := outsider(t)
-		if got := p.kept(t, nil, "sigio", victim, how); got != 0 || !ended(victim, 5*time.Second) {
+		if got := p.kept(t, nil, "sigio", victim, how); got != 0 || !ended(victim, testkit.Patience) {
 			t.Errorf("control: %s: %v, and the process outside got no signal", how, got)
 		}
 	}

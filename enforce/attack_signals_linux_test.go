@@ -56,7 +56,7 @@ func (p *place) kept(t *testing.T, plan *enforce.Plan, name string, args ...stri
 
 // signalCalls name a process, and the signal after it.
 func signalCalls() []string {
-	return []string{"kill", "kill-high", "kill-group", "tkill", "tgkill", "sigqueue", "tgsigqueue", "pidfd"}
+	return []string{"kill", "kill-high", "kill-group", "tkill", "tgkill", "sigqueue", "tgsigqueue", "pidfd", "pidfd-info"}
 }
 
 func TestSignalAttacks(t *testing.T) {

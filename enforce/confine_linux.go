@@ -43,7 +43,8 @@ func (p *Plan) confine(c *fork.Command) (*broker.Broker, error) {
 		if fd, err = p.Landlock.Create(); err != nil {
 			return nil, err
 		}
-		own = p.Mounts.Terminal(c.Files, fd)
+		p.reopened = p.reopen(c.Files, fd)
+		own = p.Mounts.Terminal(c.Files)
 		steps = append(steps, fork.Step{
 			Tag: landlock.Tag, Name: "landlock_restrict_self(2)", Nr: unix.SYS_LANDLOCK_RESTRICT_SELF,
 			Args: [6]uintptr{uintptr(fd), uintptr(p.Landlock.RestrictFlags())},
@@ -58,9 +59,11 @@ func (p *Plan) confine(c *fork.Command) (*broker.Broker, error) {
 			return nil, err
 		}
 		if p.watched != nil {
-			asked := cmp.Or(p.model, p).world()
-			asked.Filter, asked.Broker = p.Seccomp, p.Mediation // the answers of those that hold
-			w := watch.New(asked, p.model != nil)
+			asked := *cmp.Or(p.model, p)
+			asked.reopened = p.reopened
+			world := asked.world()
+			world.Filter, world.Broker = p.Seccomp, p.Mediation // the answers of those that hold
+			w := watch.New(world, p.model != nil)
 			p.recorder, m.Watch = w, w.Watch
 		}
 		steps = append(steps, more...)
@@ -152,7 +155,7 @@ func ExplainStart(err error) error {
 	}
 	switch {
 	case se.Tag == mounts.TagCheck && se.Errno == syscall.ESTALE:
-		return fmt.Errorf("%s (denied or protected) %w", se.Name, landlock.ErrChanged)
+		return fmt.Errorf("%s (denied or protected) %w: %w", se.Name, landlock.ErrChanged, err)
 	case se.Tag == landlock.Tag && se.Errno == syscall.E2BIG:
 		return fmt.Errorf("16 Landlock domains are nested here already, more are not possible: %w", err)
 	case se.Tag == landlock.Tag && se.Errno == syscall.EPERM,

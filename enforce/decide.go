@@ -39,7 +39,7 @@ const (
 // Answer is what a plan decides about an act, and why.
 type Answer struct {
 	Verdict answer.Verdict
-	By      string // landlock, mounts, seccomp or sockets; "" where nothing refuses
+	By      string // landlock, mounts, seccomp, sockets or no_new_privs; "" where nothing refuses
 	Errno   string // what the kernel says: "EACCES"
 	Reason  string // in words
 	Origin  policy.Origin
@@ -120,7 +120,7 @@ func wider(r *policy.Path, writable []*policy.Path) *policy.Path {
 	}
 	for _, w := range writable {
 		same := flag || w.Rule.Origin.Source == from.Source
-		if same && w.Path != r.Path && w.Covers(r.Path) {
+		if same && w.Path != r.Path && w.Covers(r.Path) && r.Access&^w.Access == 0 { // else it adds a right
 			return w
 		}
 	}
@@ -130,7 +130,7 @@ func wider(r *policy.Path, writable []*policy.Path) *policy.Path {
 // world is the plan as package answer takes it.
 func (p *Plan) world() *answer.World {
 	const dacOverride = 1
-	w := &answer.World{Landlock: p.Landlock, Mounts: p.Mounts, Filter: p.Seccomp, Broker: p.Mediation,
+	w := &answer.World{Landlock: p.Landlock, Mounts: p.Mounts, Filter: p.Seccomp, Broker: p.Mediation, Reopened: p.reopened,
 		Override: (p.Caps.Capabilities&^p.DropCapabilities)&(1<<dacOverride) != 0 && (p.Mounts == nil || !p.Mounts.UserNS)}
 	return w.Index()
 }
@@ -145,6 +145,9 @@ func (p *Plan) explain(a *Act, got answer.Answer) Answer {
 	case got.Verdict != Refused && own != "":
 		out.Reason, out.Origin = own+" is the command's own, and ends with it", policy.Origin{}
 	case got.Verdict != Refused, rule.Deny != nil:
+	case got.By == answer.NoNewPrivs:
+		out.Reason, out.Origin = "its set-user-ID bit or capabilities (getcap(8)) give nothing here, and no rule changes that", policy.Origin{}
+		return out
 	case a.Op == answer.Signal || a.Op == answer.Trace:
 		out.Reason = "processes outside of the session get no signals, and can't be traced"
 	case a.Op == ActConnect && a.Path == "" && a.Name != "":
@@ -170,6 +173,8 @@ func (p *Plan) explain(a *Act, got answer.Answer) Answer {
 		out.Reason = fmt.Sprintf("nothing may gain a right by being moved: %s is given in %s only", landlock.BitNames(got.Gains, landlock.FSNames[:]), path.Dir(a.To))
 	case rule.Allowed && got.Apart:
 		out.Reason = "the two places are mounts of their own, so that the rest can be read-only; programs copy instead"
+	case rule.Allowed && got.Missing == landlock.FSReadDir:
+		out.Reason, out.Origin = got.At+" holds something that is denied, so it can't be listed", policy.Origin{}
 	case rule.Allowed:
 		out.Reason, out.Origin = fmt.Sprintf("a rule gives no right to %s in %s", landlock.BitNames(got.Missing, landlock.FSNames[:]), got.At), policy.Origin{}
 	}

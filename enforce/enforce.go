@@ -31,7 +31,7 @@ type Caps struct {
 
 	SeccompNotify       bool   // a filter can hand system calls to this process, and this process can take part in them
 	SeccompNotifyReason string // why SeccompNotify is false
-	Answered            bool   // an outer supervisor makes connect(2) in the command's place, whatever Landlock says here
+	Answered            bool   // an outer supervisor may make connect(2) in the command's place, whatever Landlock says here
 
 	// MountNS says that a private mount namespace can be made, with
 	// CAP_SYS_ADMIN or through a user namespace. Probe assumes it where
@@ -76,7 +76,7 @@ const (
 type Gap struct {
 	Name    string        `json:"name"` // stable, for --allow-gap: "tcp-ports", "truncate", "deny"
 	Kind    Kind          `json:"kind"`
-	Promise string        `json:"promise"`         // what was asked for: "only these TCP ports"
+	Promise string        `json:"promise"`         // what was asked for: "only the TCP ports that are listed"
 	Why     string        `json:"why"`             // what is missing: "Landlock ABI 4 (Linux 6.7) is needed, this kernel has 2"
 	Hint    string        `json:"hint,omitempty"`  // what to type instead; may be ""
 	Origin  policy.Origin `json:"origin,omitzero"` // who asked; zero for the defaults
@@ -117,12 +117,12 @@ type Plan struct {
 	profileRules int    // of the Seatbelt profile
 
 	names []netip.Addr  // the machine's name servers, where the command has to find out addresses
-	held  []string      // what mounts protect, where a broker answers for the renames of it
 	audit protect.Audit // what Snapshot looks at
 
-	model    *Plan           // Options.Model
-	watched  *seccomp.Filter // with Options.Explain, what is installed in place of Seccomp
-	recorder recorder        // of the command that was confined last; nil without
+	model    *Plan               // Options.Model
+	reopened []landlock.PathRule // of the command that was confined last: what its descriptors 0 to 2 may be opened anew for
+	watched  *seccomp.Filter     // with Options.Explain, what is installed in place of Seccomp
+	recorder recorder            // of the command that was confined last; nil without
 }
 
 // Snapshot remembers the files of the protected set that lie in writable

@@ -20,5 +20,5 @@ func ExampleNewPlan() {
 		}
 	}
 	// Output:
-	// only these TCP ports: connect to 443: Landlock ABI 4 (Linux 6.7) is needed, this kernel has 2 [tcp-ports]
+	// only the TCP ports that are listed: Landlock ABI 4 (Linux 6.7) is needed, this kernel has 2 [tcp-ports]
 }

@@ -152,16 +152,19 @@ func started(t testing.TB, plan *enforce.Plan, c *fork.Command) (syscall.WaitSta
 	return await(t, proc), string(out), nil
 }
 
-// await waits for the end of a command.
-func await(t testing.TB, proc *fork.Process) syscall.WaitStatus {
+// await waits for the end of a command, and ends what it left: its keeper would stay a
+// zombie as long as the tests run, and with thousands of them all that looks at /proc is slow.
+func await(t testing.TB, proc *fork.Process) (status syscall.WaitStatus) {
 	t.Helper()
-	for {
-		ev, err := proc.Next()
-		if err != nil {
+	for ended := false; ; {
+		switch ev, err := proc.Next(); {
+		case ended && err == io.EOF:
+			return status
+		case err != nil:
 			t.Fatalf("wait for the command: %v", err)
-		}
-		if ev.Kind == fork.Exited {
-			return ev.Status
+		case ev.Kind == fork.Exited:
+			status, ended = ev.Status, true
+			_ = proc.Kill()
 		}
 	}
 }

@@ -3,10 +3,13 @@ package enforce
 import (
 	"fmt"
 	"os"
+	"slices"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/internal/landlock"
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -32,25 +35,11 @@ func (p *Plan) refuseSockets(c *fork.Command) error {
 			}
 		case net != policy.NetOpen && !settled(fd, domain, mediated):
 			return fmt.Errorf("descriptor %d is a socket that could send anywhere, and the network is closed to the command", i)
-		case net == policy.NetNone && p.Seccomp != nil && (p.Mediation == nil || !p.Mediation.Sockets):
-			return fmt.Errorf("descriptor %d is a TCP socket, which the command could connect or have listen anew, and the network is closed to it: %s; a pipe can take its place",
-				i, orUnknown(p.Caps.SeccompNotifyReason))
+		case net == policy.NetNone && p.Seccomp != nil:
+			return fmt.Errorf("descriptor %d is a TCP socket, which the command could connect or have listen anew, and the network is closed to it; a pipe can take its place", i)
 		}
 	}
 	return nil
-}
-
-// InheritsSockets reports whether one of the files that a command gets as its
-// descriptors 0 to 2 (fork.Command.Files) is a socket of the internet.
-func InheritsSockets(files []*os.File) bool {
-	for i := range 3 {
-		fd := fork.StandardFile(files, i)
-		domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
-		if err == nil && (domain == unix.AF_INET || domain == unix.AF_INET6) {
-			return true
-		}
-	}
-	return false
 }
 
 // refuseCovered refuses to pass the command a directory, which would lead around
@@ -91,6 +80,59 @@ func refuseCovered(mp *mounts.Plan, files []*os.File) error {
 		}
 	}
 	return nil
+}
+
+// reopen lets the command open its descriptors 0 to 2 anew, through /dev/stderr and the
+// like, for what they are open for, where they are files, FIFOs or pseudo-terminals, and
+// returns the rules. That is no more than it has: fcntl(2) lifts O_APPEND, and
+// ftruncate(2) works. What is denied stays closed.
+func (p *Plan) reopen(files []*os.File, ruleset int) (rules []landlock.PathRule) {
+	for i := range 3 {
+		fd := fork.StandardFile(files, i)
+		rights := reopens(fd)
+		if rights == 0 {
+			continue
+		}
+		r := landlock.PathRule{Path: fork.PathOf(fd), Rights: rights & p.Landlock.HandledFS}
+		rule := landlock.PathBeneath{Rights: r.Rights, Fd: uintptr(fd)}
+		if slices.ContainsFunc(p.Policy.Deny, func(d policy.DenyPath) bool { return d.Covers(r.Path) }) {
+			r.Rights = 0
+		} else if landlock.AddRule(ruleset, landlock.RulePathBeneath, unsafe.Pointer(&rule)) != nil {
+			continue // the descriptor itself works; pipes have no rules, and need none
+		}
+		rules = append(rules, r)
+	}
+	return rules
+}
+
+// reopens are the rights for what a descriptor is open for; 0 for one that leads further,
+// as a directory or a reference, and for one of another device, which may be a new one
+// when it is opened: a console is the next user's after a logout (vhangup(2)).
+func reopens(fd int) (rights uint64) {
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil {
+		return 0 // closed
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG, unix.S_IFIFO:
+	case unix.S_IFCHR:
+		if !mounts.IsPseudoTerminal(&st) {
+			return 0
+		}
+		rights = landlock.FSIoctlDev
+	default:
+		return 0
+	}
+	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+	switch mode := flags & unix.O_ACCMODE; {
+	case err != nil, flags&unix.O_PATH != 0, mode == unix.O_ACCMODE:
+		return 0
+	case mode == unix.O_RDONLY:
+		return rights | landlock.FSReadFile
+	case mode == unix.O_WRONLY:
+		return rights | landlock.FSWriteFile | landlock.FSTruncate
+	}
+	return rights | landlock.FSReadFile | landlock.FSWriteFile | landlock.FSTruncate
 }
 
 // settled reports whether a socket has one peer and keeps it, or waits for peers.

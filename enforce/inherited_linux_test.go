@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -75,10 +76,11 @@ func TestInternetStdin(t *testing.T) {
 	}
 }
 
-// TestConnectedStdin: a connection that the caller made is the caller's to pass.
+// TestConnectedStdin: a connection that the caller made is the caller's to pass, where
+// there is a network.
 func TestConnectedStdin(t *testing.T) {
 	p := newPlace(t)
-	p.policy.Net.Mode = policy.NetNone
+	p.policy.Net = policy.ResolvedNet{Mode: policy.NetPorts, ConnectTCP: []policy.Port{{Number: 1}}}
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -149,5 +151,74 @@ func TestCoveredStdin(t *testing.T) {
 				t.Errorf("got %v, want a refusal", err)
 			}
 		})
+	}
+}
+
+// TestReopen: descriptors can be opened anew, through /dev/stdin and the like, for what
+// they are open for, and their files are not changed in any other way.
+func TestReopen(t *testing.T) {
+	needLandlock(t, 1)
+	const own = "/proc/self/fd/0"
+	for _, a := range []struct {
+		name, script string
+		flags        int
+		works        bool
+	}{
+		{"read", "cat " + own, unix.O_RDONLY, true},
+		{"read what is only written", "cat " + own, unix.O_WRONLY, false},
+		{"read by a reference", "cat " + own, unix.O_PATH, false},
+		{"write", "echo x >>" + own, unix.O_WRONLY, true},
+		{"empty", "echo x >" + own, unix.O_WRONLY | unix.O_APPEND, true},
+		{"write what is only read", "echo x >>" + own, unix.O_RDONLY, false},
+		{"read and write", "cat " + own + " && echo x >>" + own, unix.O_RDWR, true},
+		{"execute", own, unix.O_RDONLY, false},
+		{"execute by its name", "$OUT/file", unix.O_RDONLY, false},
+		{"link", "ln -L " + own + " link", unix.O_RDWR, false},
+		{"link its name", "ln $OUT/file link", unix.O_RDWR, false},
+		{"rename", "mv $OUT/file $OUT/new", unix.O_RDWR, false},
+		{"remove", "rm $OUT/file", unix.O_RDWR, false},
+		{"make another", "echo x >$OUT/new", unix.O_RDWR, false},
+		{"read what is denied", "cat " + own, unix.O_RDWR, false},
+		{"a FIFO", "echo x >" + own, unix.O_RDWR, true},
+		{"a terminal that is a new one each time", "exec 3<>" + own, unix.O_RDWR, false},
+	} {
+		for name, plan := range map[string]func(*place) *enforce.Plan{"free": nil, "Landlock": (*place).plan, "mounts": (*place).mountPlan} {
+			t.Run(a.name+"/"+name, func(t *testing.T) {
+				if name == "mounts" {
+					needMounts(t)
+				}
+				p := newPlace(t)
+				file := p.out + "/file"
+				write(t, file, "#!/bin/true\n")
+				if err := os.Chmod(file, 0o755); err != nil {
+					t.Fatal(err)
+				}
+				switch a.name {
+				case "read what is denied":
+					p.deny(p.out)
+				case "a FIFO":
+					if file = p.out + "/fifo"; unix.Mkfifo(file, 0o600) != nil {
+						t.Fatal("mkfifo")
+					}
+				case "a terminal that is a new one each time":
+					file = "/dev/ptmx"
+				}
+				f, err := os.OpenFile(file, a.flags, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer f.Close()
+				c := command(p, "exec >/dev/null 2>&1; "+a.script)
+				c.Env = append(c.Env, "OUT="+p.out)
+				c.Files = []*os.File{f}
+				if plan == nil {
+					if got := runFiles(t, nil, c); got != 0 {
+						t.Errorf("control: exit status %d", got)
+					}
+				} else if got := runFiles(t, plan(p), c); (got == 0) != a.works {
+					t.Errorf("exit status %d, works: %v", got, a.works)
+				}
+			})
+		}
 	}
 }

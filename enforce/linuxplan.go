@@ -41,6 +41,9 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 		p.Landlock = planRuleset(p.Policy, trees, p.Mounts, landlock.Of(p.Caps.Landlock), p.Caps.Landlock)
 	}
 	p.audit = protect.Audit{Trees: mounts.WritableTrees(p.Policy.Paths), Watch: rep.set.Watch, Repos: rep.set.Repos, Later: rep.cut.Later, Mounted: p.Mounts != nil}
+	for _, m := range rep.cut.Masks { // a directory above may be renamed, and made anew
+		p.audit.Watch = append(p.audit.Watch, protect.Watched{Path: m.Path, Denied: true})
+	}
 	signals := p.Caps.SignalMode()
 	if p.Mounts != nil && p.Mounts.Pids {
 		signals = seccomp.SignalsKernel // the numbers of processes outside mean nothing inside
@@ -48,10 +51,7 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 	if asksNames(p.Policy.Net) {
 		p.names = broker.NameServers(host)
 	}
-	if p.Caps.Seccomp && p.Caps.SeccompNotify {
-		p.held = p.Covered()[mounts.Protect]
-	}
-	peers := p.Caps.Mediates(p.Policy.Net, opts.Sockets) || len(p.names) > 0 && p.Caps.Seccomp && p.Caps.SeccompNotify
+	peers := p.Caps.Mediates(p.Policy.Net) || len(p.names) > 0 && p.Caps.Seccomp && p.Caps.SeccompNotify
 	if p.Caps.Seccomp {
 		if p.Seccomp = seccomp.Compile(p.filterOptions(peers, signals)); p.Seccomp == nil {
 			p.Caps.SeccompReason = "the system calls of " + p.Caps.Arch + " are not known to this program"
@@ -63,7 +63,7 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 	}
 	held := p.ScopesSignals() || p.Mounts != nil && p.Mounts.Pids || p.Seccomp != nil && signals == seccomp.SignalsAll
 	p.DropCapabilities = p.Caps.Capabilities &^ keptCapabilities(held)
-	p.planMediation(peers, opts.Sockets, signals)
+	p.planMediation(peers, signals)
 	rep.linux()
 	p.tmp = rep.mounts.Tmp
 }
@@ -72,7 +72,7 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 func (p *Plan) filterOptions(peers bool, signals seccomp.SignalMode) seccomp.Options {
 	return seccomp.Options{
 		Arch: p.Caps.Arch, UID: p.Caps.UID, GID: p.Caps.GID, Capabilities: p.Caps.Capabilities,
-		Net: p.Policy.Net, Peers: peers, Names: peers && len(p.names) > 0, Signals: signals, Renames: len(p.held) > 0,
+		Net: p.Policy.Net, Peers: peers, Names: peers && len(p.names) > 0, Signals: signals,
 		Truncate: landlock.Of(p.Caps.Landlock).FS&landlock.FSTruncate != 0,
 		UserNS:   p.Mounts != nil && p.Mounts.UserNS,
 	}

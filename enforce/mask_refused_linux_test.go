@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/policy"
@@ -22,6 +23,13 @@ func TestMountsRefused(t *testing.T) {
 		want string
 	}{
 		{&fork.StepError{Stage: "keeper", Tag: mounts.TagUnshare, Name: "unshare(2)", Errno: syscall.EPERM}, "unshare(2): operation not permitted; "},
+		{&fork.StepError{Stage: "keeper", Tag: mounts.TagSetup, Name: "open_tree(2)", Errno: syscall.EACCES}, "open_tree(2): permission denied; "},
+		{&fork.StepError{Stage: "keeper", Tag: mounts.TagSetup, Name: "mount(2) of / as a slave", Errno: syscall.EINVAL}, "mount(2) of / as a slave: invalid argument"}, // in a chroot
+		{&fork.StepError{Stage: "keeper", Tag: mounts.TagUnshare, Name: "unshare(2)", Errno: syscall.EINVAL}, "unshare(2): invalid argument; such namespaces are not built into this kernel"},
+		{&fork.StepError{Stage: "keeper", Tag: mounts.TagSetup, Name: "opening /proc/self/setgroups", Errno: syscall.EROFS}, "opening /proc/self/setgroups: read-only file system"},
+		{&fork.StepError{Stage: "keeper", Tag: mounts.TagCover, Name: "move_mount(2) onto /x", Errno: syscall.EPERM}, "move_mount(2) onto /x: operation not permitted; "},
+		{&fork.StepError{Stage: "keeper", Tag: mounts.TagCover, Name: "move_mount(2) onto /x", Errno: syscall.ENOENT}, ""}, // removed meanwhile
+		{&fork.StepError{Stage: "keeper", Tag: mounts.TagCover, Name: "move_mount(2) onto /x", Errno: syscall.EINVAL}, ""}, // replaced by a directory
 		{&fork.StepError{Stage: "command", Tag: mounts.TagOpen, Name: "/x", Errno: syscall.ENOENT}, ""},
 		{&fork.StepError{Stage: "keeper", Tag: mounts.TagOpen, Name: "/x", Errno: syscall.EMFILE}, ""}, // a shortage
 		{&fork.StepError{Stage: "exec", Name: "/bin/true", Errno: syscall.EACCES}, ""},
@@ -31,6 +39,12 @@ func TestMountsRefused(t *testing.T) {
 		caps, refused := plan.Refused(c.err)
 		if got := caps.MountReason; !strings.HasPrefix(got, c.want) || refused != (c.want != "") {
 			t.Errorf("%v: got %q, want %q", c.err, got, c.want)
+		}
+		if se := (*fork.StepError)(nil); errors.As(c.err, &se) && enforce.Overtaken(c.err) != (se.Errno == syscall.ENOENT || se.Errno == syscall.EINVAL && se.Tag == mounts.TagCover) {
+			t.Errorf("%v: whether it was overtaken is wrong", c.err)
+		}
+		if strings.Contains(caps.MountReason, "built into") != strings.Contains(c.want, "built into") {
+			t.Errorf("%v: the reason is %q", c.err, caps.MountReason)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package enforce
 
 import (
+	"io/fs"
 	"path"
 	"slices"
 
@@ -15,6 +16,23 @@ func (p *Plan) Hint(a *Answer) learn.Hint {
 		return rules[0].Hint(p.Policy)
 	}
 	return a.Hint
+}
+
+// With is the plan with rules that are proposed, to ask Decide whether they would help: what
+// is protected stays as it is in a tree that they make writable. It is nil where they make
+// none so.
+func (p *Plan) With(rules ...*learn.Proposal) *Plan {
+	r := *p.Policy
+	r.Paths = slices.Clip(r.Paths)
+	for _, q := range rules {
+		if q != nil && q.Dir && q.Access&policy.Write != 0 {
+			r.Paths = append(r.Paths, policy.Path{Path: q.Path, Access: q.Access, Mode: fs.ModeDir, Rule: policy.Rule{Origin: policy.Origin{Source: "--rw"}}})
+		}
+	}
+	if p.Landlock == nil || len(r.Paths) == len(p.Policy.Paths) {
+		return nil
+	}
+	return NewPlan(&r, p.Caps, r.Host(), Options{})
 }
 
 // needed are the files, ports and sockets that rules could be for: what is to be allowed

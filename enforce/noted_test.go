@@ -47,7 +47,7 @@ func TestPlanUnderShortage(t *testing.T) {
 // machine refuses one.
 func TestShortageIsNoRefusal(t *testing.T) {
 	p := &Plan{Mounts: &mounts.Plan{}}
-	steps := []fork.Tag{mounts.TagUnshare, mounts.TagSetup, mounts.TagOpen, mounts.TagIPC}
+	steps := []fork.Tag{mounts.TagUnshare, mounts.TagSetup, mounts.TagOpen, mounts.TagIPC, mounts.TagCover}
 	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN, syscall.EINTR} {
 		for _, step := range steps {
 			err := &fork.StepError{Stage: "before", Tag: step, Errno: errno}
@@ -56,7 +56,7 @@ func TestShortageIsNoRefusal(t *testing.T) {
 			}
 		}
 	}
-	for _, step := range []fork.Tag{steps[0], steps[1], steps[3]} {
+	for _, step := range []fork.Tag{steps[0], steps[1], steps[3], steps[4]} {
 		if _, refused := p.Refused(&fork.StepError{Stage: "before", Tag: step, Errno: syscall.EPERM}); !refused {
 			t.Errorf("%s: EPERM is not taken for a refusal", step)
 		}

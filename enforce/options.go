@@ -43,10 +43,6 @@ type Options struct {
 	// NoLimits says why the memory, processes and processors of the policy's
 	// limits can't be bounded, or "": package track finds out.
 	NoLimits string
-
-	// Sockets says that the command inherits a socket of the internet as one
-	// of descriptors 0 to 2: see InheritsSockets.
-	Sockets bool
 }
 
 func (o *Options) accepts(gap string) bool { return slices.Contains(o.Accepted, gap) }

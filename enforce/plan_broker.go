@@ -18,14 +18,7 @@ func (c *Caps) mediatesSockets() bool {
 // Mediates reports whether a policy leaves a supervisor anything to decide. Where
 // every socket by path is allowed and Landlock checks the abstract names and
 // the ports, nothing; then datagram sockets can be had as well.
-//
-// Sockets of the internet that the command inherits while it may use no network
-// always do: Landlock does not check listen(2), and a filter can't tell them
-// from Unix sockets.
-func (c *Caps) Mediates(net policy.ResolvedNet, inherited bool) bool {
-	if inherited && net.Mode == policy.NetNone {
-		return c.Seccomp && c.SeccompNotify
-	}
+func (c *Caps) Mediates(net policy.ResolvedNet) bool {
 	open := allowsAllPaths(net) && net.Mode != policy.NetPorts && landlock.Of(c.Landlock).Scoped&landlock.ScopeAbstractUnix != 0
 	return c.mediatesSockets() && !open
 }
@@ -67,11 +60,11 @@ func (c *Caps) SocketsBy() string {
 }
 
 // planMediation says what the supervisor will answer.
-func (p *Plan) planMediation(peers, inherited bool, signals seccomp.SignalMode) {
-	if p.Seccomp == nil || !peers && signals == seccomp.SignalsKernel && p.watched == nil && p.held == nil {
+func (p *Plan) planMediation(peers bool, signals seccomp.SignalMode) {
+	if p.Seccomp == nil || !peers && signals == seccomp.SignalsKernel && p.watched == nil {
 		return
 	}
-	m := &broker.Policy{Net: p.Policy.Net, Sockets: inherited, Peers: peers, Signals: signals, Names: p.names, Held: p.held}
+	m := &broker.Policy{Net: p.Policy.Net, Peers: peers, Signals: signals, Names: p.names}
 	if p.Mounts == nil || !p.Mounts.UserNS {
 		m.Capabilities = p.Caps.Capabilities &^ p.DropCapabilities
 	}

@@ -1,6 +1,7 @@
 package enforce_test
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -89,12 +90,53 @@ func TestUnreadConfig(t *testing.T) {
 		"[core]\n\tbare = false\n":                          false,
 		"[core]\n\tx = \"y\n[include]\n\tpath = ../a.cfg\n": true,
 		"[include]\n\tpath = ~root/x\n":                     true,
+		includes(10):                                        false,
+		includes(10_000):                                    true,
 	} {
 		p := repository(t)
 		write(t, p.in+"/.git/config", config)
 		got := slices.ContainsFunc(p.mountPlan().Gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapProtect })
 		if got != want {
-			t.Errorf("%q: told: %v", config, got)
+			t.Errorf("%.100q: told: %v", config, got)
+		}
+	}
+}
+
+// includes is a configuration that includes so many files.
+func includes(n int) string {
+	var b strings.Builder
+	b.WriteString("[include]\n")
+	for i := range n {
+		fmt.Fprintf(&b, "\tpath = ../n%d\n", i)
+	}
+	return b.String()
+}
+
+// TestProtectedBound: what a command leaves in a tree costs the next start no more than a
+// bound, and takes nothing from what is protected beside it.
+func TestProtectedBound(t *testing.T) {
+	needMounts(t)
+	for name, leave := range map[string]func(p *place, i int){
+		"includes":  func(p *place, i int) { write(t, fmt.Sprintf("%s/nested/n%d", p.in, i), "") },
+		"any names": func(p *place, i int) { write(t, fmt.Sprintf("%s/n%d.code-workspace", p.in, i), "") },
+	} {
+		p := repository(t)
+		write(t, p.in+"/nested/.git/config", includes(6000))
+		write(t, p.in+"/.envrc", "")
+		for i := range 6000 {
+			leave(p, i)
+		}
+		plan := p.mountPlan()
+		if n := len(plan.Mounts.Mounts); n > 5000 {
+			t.Errorf("%s: %d mounts", name, n)
+		}
+		for _, file := range []string{".git/config", ".git/hooks/new", ".envrc"} {
+			if status, out := p.sh(t, plan, "echo x >>"+file); status == 0 {
+				t.Errorf("%s: %s was written: %s", name, file, out)
+			}
+			if status, out := p.sh(t, nil, "echo x >>"+file); status != 0 {
+				t.Errorf("%s: control: exit status %d: %s", name, status, out)
+			}
 		}
 	}
 }

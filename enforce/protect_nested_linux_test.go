@@ -242,3 +242,53 @@ func BenchmarkChanges(b *testing.B) {
 		})
 	}
 }
+
+// TestGitlinkLater: a repository that came into the index as a plain one is protected from
+// the next command, wherever it lies, and without .gitmodules.
+func TestGitlinkLater(t *testing.T) {
+	needMounts(t)
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not installed")
+	}
+	const made = `export HOME=/nonexistent
+		add() { git -C $1 update-index --add --cacheinfo 160000,$(git -C $1/$2 rev-parse HEAD),$2; }
+		init() { git init -q $1 && git -C $1 -c user.email=a -c user.name=b commit -q --allow-empty -m x; }
+		init . && init a/b/c/d && init a/b/c/d/e/f/g && init sub && init sub/e/f/g && add . a/b/c/d && add a/b/c/d e/f/g && add sub e/f/g`
+	for _, in := range []string{"a/b/c/d", "a/b/c/d/e/f/g", "sub/e/f/g"} {
+		for _, confined := range []bool{true, false} {
+			p := newPlace(t)
+			if status, out := p.sh(t, nil, made); status != 0 {
+				t.Skipf("git: %s", out)
+			}
+			var plan *enforce.Plan
+			if confined {
+				plan = p.mountPlan()
+			}
+			evil := `printf '[core]\nfsmonitor = "touch '$PWD'/ran; false"\n' >>` + in + `/.git/config`
+			if status, out := p.sh(t, plan, evil); (status != 0) != confined {
+				t.Errorf("%s, confined %t: exit status %d: %s", in, confined, status, out)
+			}
+			p.sh(t, nil, "export HOME=/nonexistent; git status; git -C sub status")
+			if _, err := os.Lstat(p.in + "/ran"); (err == nil) == confined {
+				t.Errorf("%s, confined %t: git status ran what the repository says: %t", in, confined, err == nil)
+			}
+		}
+	}
+}
+
+// TestGitlinkLink: where a link lies in the place of a gitlink's repository, as developers
+// put one to a repository elsewhere, commands start, and what takes its place is told.
+func TestGitlinkLink(t *testing.T) {
+	needMounts(t)
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not installed")
+	}
+	p := newPlace(t)
+	if status, out := p.sh(t, nil, `export HOME=/nonexistent; git init -q . && git init -q a && git -C a -c user.email=a -c user.name=b commit -q --allow-empty -m x &&
+		git add a 2>/dev/null && mv a b && ln -s b a`); status != 0 {
+		t.Skipf("git: %s", out)
+	}
+	if got, want := told(t, p, p.mountPlan(), "cp -r b c && rm a && mv c a"), "a/.git changed"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -1,6 +1,7 @@
 package enforce_test
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -87,4 +88,58 @@ func TestLinkedWorktree(t *testing.T) {
 		{"the configuration", `echo x >>../main/.git/config`},
 		{"a hook", `echo x >../main/.git/hooks/pre-commit`},
 	})
+}
+
+// throughLinks is a place whose repositories are found through links in the tree: by
+// where a link leads, "..", and a directory that the link names.
+func throughLinks(t *testing.T) *place {
+	p := newPlace(t)
+	for link, to := range map[string]string{"far": "deep/er", "git": "deep", "team": "settings"} {
+		if err := os.Symlink(to, p.in+"/"+link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gitDir(t, p.in+"/deep/dir")
+	gitDir(t, p.in+"/deep/common")
+	write(t, p.in+"/deep/er/x", "")
+	write(t, p.in+"/settings/x.cfg", "")
+	write(t, p.in+"/deep/common/config", "[include]\n\tpath = ../../team/x.cfg\n")
+	write(t, p.in+"/deep/dir/commondir", "../../git/common\n")
+	write(t, p.in+"/.git", "gitdir: far/../dir\n")
+	write(t, p.in+"/sub/.git/commondir", "../../git/common\n")
+	write(t, p.in+"/sub/.git/HEAD", "ref: refs/heads/x\n")
+	return p
+}
+
+// TestPointersThroughLinks: git follows links to a repository and to what it includes, and
+// a ".." behind one as the file system does.
+func TestPointersThroughLinks(t *testing.T) {
+	needMounts(t)
+	held := []breach{
+		{"its pointer", `echo x >>deep/dir/commondir`},
+		{"the shared configuration", `echo x >>deep/common/config`},
+		{"what that includes", `echo x >>settings/x.cfg`},
+	}
+	breachAll(t, throughLinks, held)
+	breachAll(t, func(t *testing.T) *place { // a directory .git may have a commondir, too
+		p := throughLinks(t)
+		if err := os.Remove(p.in + "/.git"); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}, held[1:])
+	p := throughLinks(t)
+	write(t, p.in+"/nested/.git", "gitdir: ../gone/dir\n")
+	plan := p.mountPlan()
+	before := plan.Snapshot(host())
+	if status, out := p.sh(t, plan, `mkdir -p gone/dir && for l in far git team; do rm $l && mkdir $l || exit; done`); status != 0 {
+		t.Fatalf("exit status %d: %s", status, out)
+	}
+	var got []string
+	for _, c := range before.Changes() {
+		got = append(got, strings.TrimPrefix(c.Path, p.in+"/"))
+	}
+	if want := []string{"far", "git", "gone", "team"}; !slices.Equal(got, want) {
+		t.Errorf("told of %q, want %q", got, want)
+	}
 }

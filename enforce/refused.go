@@ -25,20 +25,37 @@ func (p *Plan) Refused(err error) (Caps, bool) {
 		return caps, false
 	}
 	why := noNamespace(se)
-	switch se.Tag {
-	case mounts.TagSetup, mounts.TagUnshare:
+	switch {
+	case se.Tag == mounts.TagUnshare, se.Tag == mounts.TagSetup, se.Tag == mounts.TagCover && forbidden(se.Errno):
 		caps.MountNS, caps.MountReason, caps.MountHint = false, why, ""
 		if p.Mounts.UserNS {
 			caps.MountHint = lateHint(se.Errno)
 		}
-	case fork.TagNamespaces, mounts.TagProc:
+	case se.Tag == fork.TagNamespaces, se.Tag == mounts.TagProc:
 		caps.PidsReason = why
-	case mounts.TagIPC:
+	case se.Tag == mounts.TagIPC:
 		caps.IPCReason = why
 	default:
 		return caps, false
 	}
 	return caps, true
+}
+
+// Overtaken reports whether a command could not be started since a file that is denied or
+// protected was removed or replaced after the plan was made, as by another command in the
+// same tree. A plan that is made anew does not name it.
+func Overtaken(err error) bool {
+	var se *fork.StepError
+	if !errors.As(err, &se) || se.Tag != mounts.TagOpen && se.Tag != mounts.TagCover && se.Tag != mounts.TagCheck {
+		return false
+	}
+	return slices.Contains([]syscall.Errno{syscall.ENOENT, syscall.ENOTDIR, syscall.ELOOP, syscall.EINVAL, syscall.ESTALE}, se.Errno)
+}
+
+// forbidden tells what forbids a call from what another command can bring about (see
+// Overtaken): it must not take the namespace away.
+func forbidden(errno syscall.Errno) bool {
+	return errno == syscall.EPERM || errno == syscall.EACCES || errno == syscall.ENOSYS
 }
 
 // noNamespace says why there is no namespace, or no file system for it.
@@ -47,7 +64,7 @@ func noNamespace(se *fork.StepError) string {
 	switch {
 	case se.Tag == mounts.TagProc && se.Errno == syscall.EPERM:
 		why = "; parts of the /proc here are covered, as in a container"
-	case se.Errno == syscall.EINVAL:
+	case se.Errno == syscall.EINVAL && se.Tag != mounts.TagSetup: // in a chroot / is no mount
 		why = "; such namespaces are not built into this kernel"
 	case se.Errno == syscall.ENOSPC:
 		why = "; namespaces are switched off, or used up around this container (sysctl user.max_user_namespaces and the like)"

@@ -32,9 +32,14 @@ func (r *report) add(g Gap) {
 	}
 }
 
-// core records a missing promise that somebody asked for.
+// core records a missing promise that somebody asked for. Where the machine's owner
+// can have it kept, that is the hint, rather than to go without.
 func (r *report) core(name, promise, why string, from policy.Origin) {
-	r.add(Gap{Name: name, Kind: Core, Promise: promise, Why: why, Origin: from})
+	g := Gap{Name: name, Kind: Core, Promise: promise, Why: why, Origin: from}
+	if c := &r.p.Caps; c.MountHint != "" && strings.HasSuffix(why, c.MountReason) {
+		g.Hint = c.MountHint
+	}
+	r.add(g)
 }
 
 // hardening records a missing one that nobody asked for.
@@ -51,8 +56,8 @@ func (r *report) linux() {
 		r.self(append(r.set.SelfFacts, r.apart...))
 	}
 	r.namespace()
-	for _, u := range r.set.Unread {
-		r.hardening(GapProtect, "no change of what "+u.Config+" includes", u.Why, "")
+	for _, f := range r.set.Facts {
+		r.hardening(GapProtect, f.Promise, f.Why, "")
 	}
 	r.files()
 	r.network()
@@ -175,7 +180,7 @@ func (r *report) network() {
 		return
 	}
 	if p.Caps.Answered || p.Landlock == nil || p.Landlock.HandledNet&landlock.NetConnectTCP == 0 {
-		r.add(Gap{Name: GapTCPPorts, Kind: Core, Promise: "only these TCP ports: " + portList(net), Hint: "--no-net", Origin: net.From,
+		r.add(Gap{Name: GapTCPPorts, Kind: Core, Promise: "only the TCP ports that are listed", Hint: "--no-net", Origin: net.From,
 			Why: p.socketsNeed(4)})
 	}
 	if len(net.BindTCP) > 0 {
@@ -217,7 +222,7 @@ func (r *report) process() {
 // socketsNeed says what is missing for Landlock, or zsbx in its place, to hold connections.
 func (p *Plan) socketsNeed(version int) string {
 	if p.Caps.Answered {
-		return "a supervisor outside, as of an outer zsbx, connects in the command's place, and Landlock does not hold it"
+		return "a supervisor outside, as of an outer zsbx, may connect in the command's place, and Landlock does not hold it"
 	}
 	return p.needs(version) + p.orSupervisor()
 }
@@ -232,20 +237,3 @@ func (p *Plan) needs(version int) string {
 }
 
 func orUnknown(reason string) string { return cmp.Or(reason, "not available here") }
-
-// portList is what a policy allows of TCP, for people.
-func portList(net policy.ResolvedNet) string {
-	var parts []string
-	list := func(verb string, ports []policy.Port) {
-		var n []string
-		for _, port := range ports {
-			n = append(n, fmt.Sprint(port.Number))
-		}
-		if n != nil {
-			parts = append(parts, verb+" "+strings.Join(n, ", "))
-		}
-	}
-	list("connect to", net.ConnectTCP)
-	list("listen on", net.BindTCP)
-	return cmp.Or(strings.Join(parts, "; "), "none")
-}

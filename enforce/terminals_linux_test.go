@@ -11,6 +11,7 @@ import (
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -85,8 +86,8 @@ func TestNewPrivateTerminals(t *testing.T) {
 	}
 }
 
-// shows reads what is shown on a terminal, up to some text and no longer than
-// ten seconds, and leaves out carriage returns.
+// shows reads what is shown on a terminal, up to some text, and leaves out
+// carriage returns.
 func shows(master *os.File, upTo string) func() string {
 	done := make(chan string, 1)
 	go func() {
@@ -104,7 +105,7 @@ func shows(master *os.File, upTo string) func() string {
 		select {
 		case all := <-done:
 			return all
-		case <-time.After(10 * time.Second):
+		case <-time.After(testkit.Patience):
 			return "nothing in time"
 		}
 	}

@@ -100,6 +100,44 @@ func TestTmp(t *testing.T) {
 	}
 }
 
+// TestTmpLinks: a link in another directory leads to the command's own /tmp, where
+// zsbx connects to a socket for it, too, and tells nothing of what lies there outside.
+func TestTmpLinks(t *testing.T) {
+	needMounts(t)
+	p := tmpPlace(t)
+	dir, err := os.MkdirTemp("/tmp", "zsbx-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	exe, plan := p.in+"/act", p.mountsPlan(t, enforce.Options{})
+	if status, out := p.sh(t, nil, "cp "+self(t)+" act"); status != 0 { // that may lie in /tmp
+		t.Fatal(out)
+	}
+	try := func(plan *enforce.Plan, args ...string) syscall.Errno {
+		ws, _ := run(t, plan, actCommand(exe, p.in, "through-link", args))
+		return syscall.Errno(ws.ExitStatus())
+	}
+	for _, c := range []struct {
+		whose, path   string
+		outside, want syscall.Errno
+	}{
+		{"other", dir, syscall.ECONNREFUSED, syscall.ENOENT},
+		{"other", dir + "/none", syscall.ENOENT, syscall.ENOENT},
+		{"direct", "/proc/self/../.." + dir, syscall.ECONNREFUSED, syscall.ENOENT},
+		{"direct", "/dev/fd/../../.." + dir, syscall.ECONNREFUSED, syscall.ENOENT},
+		{"own", "/tmp/zsbx-test-own", 0, 0},
+	} {
+		if got := try(nil, c.whose, c.path); got != c.outside {
+			t.Errorf("control: %s: %v, want %v", c.path, got, c.outside)
+		}
+		_ = os.Remove("/tmp/zsbx-test-own")
+		if got := try(plan, c.whose, c.path); got != c.want {
+			t.Errorf("%s: %v, want %v", c.path, got, c.want)
+		}
+	}
+}
+
 // TestTmpDirStays: the temporary directory is where and what it is outside.
 func TestTmpDirStays(t *testing.T) {
 	needMounts(t)

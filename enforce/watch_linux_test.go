@@ -78,7 +78,7 @@ func TestWatchStorm(t *testing.T) {
 	}()
 	select {
 	case <-over:
-	case <-time.After(time.Minute + time.Duration(*stormRounds)*200*time.Millisecond):
+	case <-time.After(testkit.Patience + time.Duration(*stormRounds)*200*time.Millisecond):
 		t.Fatal("it hangs")
 	}
 }
@@ -109,6 +109,41 @@ func stormActs() map[string]func(args []string) error {
 			os.Exit(0)
 			return nil
 		},
+	}
+}
+
+// TestWatchGains: a program whose file would give rights does without them, and that is told.
+func TestWatchGains(t *testing.T) {
+	needLandlock(t, 1)
+	p := newPlace(t)
+	prog := "/usr/bin/su"
+	if os.Geteuid() == 0 {
+		// struct vfs_cap_data: CAP_NET_RAW is permitted.
+		capability := []byte{3: 2, 5: 1 << 5, 19: 0}
+		b, err := os.ReadFile("/bin/true")
+		if err != nil {
+			t.Fatal(err)
+		}
+		prog = p.in + "/prog"
+		if os.WriteFile(prog, b, 0o755) != nil || unix.Setxattr(prog, "security.capability", capability, 0) != nil {
+			t.Skip("no file capabilities here")
+		}
+		dumb := p.in + "/dumb" // with the effective bit: the kernel does not start it without
+		capability[0] = 1
+		if os.WriteFile(dumb, b, 0o755) != nil || unix.Setxattr(dumb, "security.capability", capability, 0) != nil {
+			t.Fatal("no effective bit")
+		}
+		if _, out, r := watched(t, p, shellEnv(p), "/bin/sh", "-c", dumb); len(r.List) != 1 || r.List[0].Errno != "EPERM" || r.List[0].Answer.By != "no_new_privs" || r.List[0].Ordinary {
+			t.Errorf("%s: %q", out, said(r))
+		}
+	} else if st, err := os.Stat(prog); err != nil || st.Mode()&os.ModeSetuid == 0 {
+		t.Skip("no set-user-ID program here")
+	}
+	for program, want := range map[string]int{"/bin/true": 0, prog: 1} {
+		status, out, r := watched(t, p, shellEnv(p), program, "--version")
+		if status != 0 || len(r.List) != want || want == 1 && (r.List[0].Answer.By != "no_new_privs" || r.List[0].Act.Path != prog) {
+			t.Errorf("%s: status %d: %s: %q", program, status, out, said(r))
+		}
 	}
 }
 

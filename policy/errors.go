@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Code names a kind of error. Codes are stable: they stand in JSON output.
@@ -28,25 +29,23 @@ const (
 	CodeMore          Code = "more"          // how many errors were left out
 )
 
-// Error is one thing that is wrong with a policy, and where it was written.
+// Error is one thing that is wrong with a policy, and where it was written. Package
+// sandbox has it with codes of its own for all else that a user needs a hint for.
 type Error struct {
 	Origin Origin
 	Code   Code
-	Msg    string // lower-case, no full stop
+	Msg    string // lower-case, no full stop; "" where Err says all
 	Hint   string // what to type instead; may be ""
 	Err    error  // the cause, or nil
 }
 
-// Error is "origin: message".
+// Error is "origin: message: cause", as far as there are these.
 func (e *Error) Error() string {
-	msg := e.Msg
+	parts := []string{e.Origin.String(), e.Msg}
 	if e.Err != nil {
-		msg += ": " + e.Err.Error()
+		parts = append(parts, e.Err.Error())
 	}
-	if o := e.Origin.String(); o != "" {
-		return o + ": " + msg
-	}
-	return msg
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), ": ")
 }
 
 // Unwrap gives the cause.

@@ -35,8 +35,9 @@ func (rs *resolver) git(presets []Named) {
 }
 
 // gitRules returns the rules that the git preset needs for the repository of
-// the working directory: its git directory and its common directory, when
-// they lie outside the working tree or above the working directory. They get
+// the working directory: its git directory, its common directory and the file
+// that names them, when they lie outside the working tree or above the working
+// directory. They get
 // the access that the working tree has: allowed says what the user's rules
 // allow on a canonical path. Where only the working directory is writable and
 // not the tree's top, the repository is readable.
@@ -57,8 +58,9 @@ func (h *Host) gitRules(allowed func(p string) Access) (rules []Rule, skipped []
 		return nil, []Skip{{Rule: rule, Reason: err.Error()}}
 	}
 	rule.Access = Read | allowed(r.tree)
-	for _, rule.Path = range []string{r.common, r.gitDir} {
-		if rule.Access&^allowed(rule.Path) != 0 && !(rules != nil && Within(r.gitDir, r.common)) { // not open already
+	for _, rule.Path = range []string{r.common, r.gitDir, path.Join(r.tree, ".git")} {
+		opens := func(had Rule) bool { return Within(rule.Path, had.Path) }
+		if rule.Access&^allowed(rule.Path) != 0 && !slices.ContainsFunc(rules, opens) {
 			rules = append(rules, rule)
 		}
 	}
@@ -113,7 +115,7 @@ func (h *Host) isWorktree(r repository) bool {
 		return false
 	}
 	back, _, err = h.RealPath(back)
-	common, bad := h.GitDir(path.Join(r.gitDir, "commondir"), "")
+	common, _, bad := h.GitDir(path.Join(r.gitDir, "commondir"), "")
 	return err == nil && bad == nil && back == path.Join(r.tree, ".git") && common == r.common
 }
 
@@ -150,17 +152,18 @@ func (h *Host) IsGitDir(dir string) bool {
 }
 
 // GitDir is the directory that a file of one line names after prefix, canonical:
-// .git of a linked worktree or a submodule, or commondir.
-func (h *Host) GitDir(file, prefix string) (string, error) {
+// .git of a linked worktree or a submodule, or commondir. Links are those that lead there.
+func (h *Host) GitDir(file, prefix string) (dir string, links []string, _ error) {
 	named, err := h.gitPointer(file, prefix)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	return h.realDir(named)
+	dir, links, st, err := h.Trail(named)
+	return dir, links, isDir(named, st, err)
 }
 
 // gitPointer reads a file of one line that names a path after prefix. A
-// relative path counts from the file's directory.
+// relative path counts from the file's directory. Its ".." are the file system's, behind links.
 func (h *Host) gitPointer(file, prefix string) (string, error) {
 	data, err := h.readRegular(file)
 	if err != nil {
@@ -171,7 +174,7 @@ func (h *Host) gitPointer(file, prefix string) (string, error) {
 		return "", fmt.Errorf("%s does not name one path", file)
 	}
 	if !path.IsAbs(named) {
-		named = path.Join(path.Dir(file), named)
+		named = path.Dir(file) + "/" + named
 	}
 	return named, nil
 }
@@ -193,8 +196,13 @@ func (h *Host) readRegular(file string) (string, error) {
 // realDir is realPath for what must be a directory.
 func (h *Host) realDir(p string) (string, error) {
 	real, st, err := h.RealPath(p)
+	return real, isDir(p, st, err)
+}
+
+// isDir is err, or that what is at p is no directory.
+func isDir(p string, st Stat, err error) error {
 	if err == nil && !st.Mode.IsDir() {
 		err = &fs.PathError{Op: "open", Path: p, Err: errors.New("not a directory")}
 	}
-	return real, err
+	return err
 }

@@ -66,8 +66,8 @@ func TestGitRules(t *testing.T) {
 		{"main", "main", ""},
 		{"main/sub", "main/sub", "ro:main/.git"},
 		{"wt", "wt", "rw:main/.git"},
-		{"wt/deep", "wt/deep", "ro:main/.git"},
-		{"wt", "", "ro:main/.git"},
+		{"wt/deep", "wt/deep", "ro:main/.git ro:wt/.git"},
+		{"wt", "", "ro:main/.git ro:wt/.git"},
 		{"main/lib", "main/lib", "rw:main/.git/modules/lib"},
 		{"main/lib", "main", ""},
 	} {

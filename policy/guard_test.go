@@ -152,3 +152,18 @@ func TestSecretPathsFollowVariables(t *testing.T) {
 		}
 	}
 }
+
+// TestSecretsMoved: what a variable names is a place of secrets, in the home directory.
+func TestSecretsMoved(t *testing.T) {
+	h := diskHost(t)
+	h.Env = append(h.Env, "GNUPGHOME="+h.Home+"/keys", "KUBECONFIG="+h.Home+"/k/one:/etc/kube:"+h.Home+"/k/two:rel", "HISTFILE=/dev/null", "NETRC="+h.Home)
+	g := h.newGuard(nil)
+	for p, want := range map[string]string{
+		h.Home + "/keys/private": h.Home + "/keys", h.Home + "/k/one": h.Home + "/k/one", h.Home + "/k/two": h.Home + "/k/two",
+		h.Home + "/k/three": "", "/etc/kube": "", "/dev/null": "", h.Home + "/work": "",
+	} {
+		if got := g.secret(p, false); got != want {
+			t.Errorf("%s: %q, want %q", p, got, want)
+		}
+	}
+}

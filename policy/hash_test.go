@@ -18,7 +18,7 @@ func TestHash(t *testing.T) {
 		"fs.ro = [{path = '/a', create = true}]", "linux.fs.ro = ['/a']", "macos.fs.ro = ['/a']", "fs.system.executable = []", "fs.system.executable = ['/a']",
 		"fs.system.read_only = ['/a']", "net.allow = true", "net.allow = false", "net.connect_tcp = []", "net.bind_tcp = []", "net.connect_tcp = [1]", "net.bind_tcp = [1]",
 		"net.unix = ['/a']", "env.mode = 'vars'", "env.allow = ['A']", "env.set.A = ''", "env.set.A = '1'", "limits.timeout = '0'", "limits.timeout = '1s'",
-		"limits.max_output = 0", "presets = ['a']", "fs.ro = ['/a\"', '/b']", "fs.ro = ['/a\" ro \"/b']",
+		"limits.max_output = 0", "presets = ['go']", "fs.ro = ['/a\"', '/b']", "fs.ro = ['/a\" ro \"/b']",
 	} {
 		h := mustTOML(t, toml).Hash()
 		if old, ok := seen[h]; ok {

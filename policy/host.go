@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"path"
 	"runtime"
 	"slices"
@@ -26,9 +27,7 @@ func ThisHost() (Host, error) { return HostIn("") }
 func HostIn(dir string) (Host, error) {
 	h := Host{Env: os.Environ(), ReadDir: os.ReadDir, ReadSome: files.List, ReadFile: ReadFile}
 	h.Lstat, h.Readlink = files.Lstat, os.Readlink
-	if h.OS = runtime.GOOS; h.OS == "darwin" {
-		h.OS = "macos"
-	}
+	h.OS = ThisSystem()
 	if h.Home = path.Clean(os.Getenv("HOME")); !path.IsAbs(h.Home) {
 		h.Home = PasswdHome()
 	}
@@ -59,6 +58,14 @@ func HostIn(dir string) (Host, error) {
 	}
 	h.Dir = pl.path
 	return h, nil
+}
+
+// ThisSystem is this system as policies call it.
+func ThisSystem() string {
+	if runtime.GOOS == "darwin" {
+		return "macos"
+	}
+	return runtime.GOOS
 }
 
 // check says what is wrong with a Host.
@@ -100,31 +107,14 @@ func (h *Host) spelled(p string) (place, error) {
 	return w.walk(p)
 }
 
-// PasswdHome is the home directory that /etc/passwd has for the real user of this
-// process, whatever HOME says, and "" if it has none.
+// PasswdHome is the home directory that the user database has for the real user of this
+// process, whatever HOME says. For who is not in it, it is what HOME says, or "".
 func PasswdHome() string {
-	passwd, err := ReadFile("/etc/passwd")
-	if err != nil {
+	u, err := user.LookupId(strconv.Itoa(os.Getuid()))
+	if err != nil || !path.IsAbs(u.HomeDir) {
 		return ""
 	}
-	return homeFromPasswd(string(passwd), os.Getuid())
-}
-
-// homeFromPasswd finds a user's home directory in the text of a passwd(5)
-// file. Users who are not in it, as those of a directory service, have none
-// here: asking the C library would need cgo.
-func homeFromPasswd(passwd string, uid int) string {
-	user := strconv.Itoa(uid)
-	for line := range strings.Lines(passwd) {
-		if !strings.Contains(line, ":"+user+":") {
-			continue
-		}
-		f := strings.Split(strings.TrimSuffix(line, "\n"), ":")
-		if len(f) == 7 && f[2] == user && path.IsAbs(f[5]) {
-			return path.Clean(f[5])
-		}
-	}
-	return ""
+	return path.Clean(u.HomeDir)
 }
 
 // Getenv is the value of a variable in the caller's environment, or "". Of
@@ -138,10 +128,20 @@ func (h *Host) Getenv(name string) string {
 	return ""
 }
 
+// Absolute is the absolute path of a file that the caller names. A ".." in it stays: it
+// is the file system's, behind links, and PWD, which may have some, is not asked.
+func Absolute(file string) (string, error) {
+	if path.IsAbs(file) {
+		return file, nil
+	}
+	wd, err := workingDirectory()
+	return wd + "/" + file, err
+}
+
 // Follow gives where an absolute path leads, which need not exist, and the links on
-// the way there.
+// the way there. A ".." is the file system's.
 func (h *Host) Follow(p string) Path {
-	real, links, _, _ := h.Trail(path.Clean(p))
+	real, links, _, _ := h.Trail(p)
 	return Path{Path: real, Links: links}
 }
 

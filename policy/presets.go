@@ -44,14 +44,13 @@ var presetTable = sync.OnceValue(func() []PresetInfo {
 // directories. All rules are Optional. "NAME:tools" is the preset without all
 // that is writable. The error says which there are.
 func Preset(name string) (*Policy, error) {
+	if err := checkPresetName(name); err != nil {
+		return nil, err
+	}
 	base, tools := strings.CutSuffix(name, toolsOnly)
 	text, err := presetFiles.ReadFile("presets/" + base + ".txt")
 	if err != nil {
-		var names []string
-		for _, p := range Presets() {
-			names = append(names, p.Name)
-		}
-		return nil, fmt.Errorf("unknown preset %q (known: %s)%s", name, strings.Join(names, " "), DidYouMean(name, names))
+		return nil, err
 	}
 	p := &Policy{}
 	for _, s := range tables.Read(string(text)) {

@@ -106,7 +106,10 @@ type resolver struct {
 }
 
 func (rs *resolver) fail(o Origin, code Code, hint, msg string) {
-	rs.errs = append(rs.errs, &Error{Origin: o, Code: code, Msg: msg, Hint: hint})
+	e := Error{Origin: o, Code: code, Msg: msg, Hint: hint}
+	if !slices.ContainsFunc(rs.errs, func(said *Error) bool { return *said == e }) { // Merge has some values twice, for all systems and over those for one
+		rs.errs = append(rs.errs, &e)
+	}
 }
 
 // rule resolves one rule.

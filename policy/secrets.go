@@ -21,6 +21,9 @@ type secretPlace struct {
 // as a whole.
 const secretTrees = "trees"
 
+// secretVariables is the section of variables that move a place of secrets.
+const secretVariables = "variables"
+
 // secretPaths are the places of the table on this machine.
 func (h *Host) secretPaths() []secretPlace {
 	if h.Home == "" {
@@ -31,7 +34,13 @@ func (h *Host) secretPaths() []secretPlace {
 	bases := make(map[string][]string, 8)
 	for i := range groups {
 		s := &groups[i]
-		if s.Name == secretTrees {
+		switch s.Name {
+		case secretTrees:
+			continue
+		case secretVariables:
+			if moved := h.movedSecrets(s.Entries); len(moved.names) > 0 {
+				all = append(all, moved)
+			}
 			continue
 		}
 		if bases[s.Note] == nil { // the default stays a place of secrets when a variable moves it
@@ -42,6 +51,25 @@ func (h *Host) secretPaths() []secretPlace {
 		}
 	}
 	return all
+}
+
+// movedSecrets are what variables name in the home directory: a rule for all of it has
+// that in mind no more than the places that the tools have by themselves.
+func (h *Host) movedSecrets(variables []string) secretPlace {
+	home, _, err := h.RealPath(h.Home)
+	set := secretPlace{base: home}
+	for _, name := range variables {
+		for p := range strings.SplitSeq(h.Getenv(name), ":") {
+			if err != nil || home == "/" || !path.IsAbs(p) {
+				continue
+			}
+			if real := h.Follow(p).Path; real != home && Within(real, home) {
+				set.names = append(set.names, real[len(home)+1:])
+			}
+		}
+	}
+	slices.Sort(set.names)
+	return set
 }
 
 // secretBase is a directory of the table, canonical if it exists, with the

@@ -63,12 +63,3 @@ func TestHostDeleted(t *testing.T) {
 		t.Errorf("%q, %v", h.Dir, err)
 	}
 }
-
-func TestHomeFromPasswd(t *testing.T) {
-	const passwd = "root:x:0:0:root:/root:/bin/bash\n# comment\nnobody:x:65534:65534::relative:/bin/false\nu:x:1000:1000:U,,,:/home/u/:/bin/sh"
-	for uid, want := range map[int]string{0: "/root", 1000: "/home/u", 65534: "", 7: ""} {
-		if got := homeFromPasswd(passwd, uid); got != want {
-			t.Errorf("uid %d: %q, want %q", uid, got, want)
-		}
-	}
-}

@@ -97,14 +97,17 @@ func checkPath(s string) error {
 
 const wordLetters = "abcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// checkPresetName says what is wrong with the name of a preset. Whether there
-// is such a preset is not known here.
+// checkPresetName says what is wrong with the name of a preset.
 func checkPresetName(s string) error {
-	name, _ := strings.CutSuffix(s, toolsOnly)
-	if name == "" || len(s) > 64 || strings.Trim(name, wordLetters+":") != "" {
-		return fmt.Errorf("bad preset name %q", s)
+	base, _ := strings.CutSuffix(s, toolsOnly)
+	if slices.ContainsFunc(Presets(), func(p PresetInfo) bool { return p.Name == base }) {
+		return nil
 	}
-	return nil
+	var names []string
+	for _, p := range Presets() {
+		names = append(names, p.Name)
+	}
+	return fmt.Errorf("unknown preset %q (known: %s)%s", s, strings.Join(names, " "), DidYouMean(s, names))
 }
 
 // envModes are in their order, from the one that lets the fewest variables through.

@@ -41,10 +41,8 @@ const keeperExit = syscall.SIGCONT
 const heapArena = 64 << 20
 
 // forkImage makes the keeper of j, on a stack of its own. Where it does not share memory,
-// its copy has not the part of the Go heap around here (madvise(2), MADV_DONTFORK). Of a
-// fork's time the copy of the heap's page table is the smaller part: afterwards each page
-// that this process writes to would have to be copied, at some microseconds each: 6 % of
-// a start.
+// its copy has not the part of the Go heap around here (madvise(2), MADV_DONTFORK): a
+// keeper may stay for days, and would hold that memory. It does not make a start faster.
 //
 //go:noinline
 //go:norace
@@ -137,11 +135,10 @@ func (j *image) fail(stage, index uint32, errno int) bool {
 //go:norace
 func dropHandlers() {
 	for sig := uintptr(1); sig <= 64; sig++ {
-		var a kernelAction
-		call(unix.SYS_RT_SIGACTION, sig, 0, uintptr(unsafe.Pointer(&a)), 8, 0, 0)
-		if a.handler > sigIgnore {
-			a = kernelAction{}
-			call(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&a)), 0, 8, 0, 0)
+		var none, was kernelAction
+		call(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&none)), uintptr(unsafe.Pointer(&was)), 8, 0, 0)
+		if was.handler == sigIgnore { // meanwhile all are blocked
+			call(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&was)), 0, 8, 0, 0)
 		}
 	}
 }

@@ -121,16 +121,18 @@ type Command struct {
 	// have them, it needs CanForward; see Process.Forwarding.
 	Forward []syscall.Signal
 
-	// These are macOS's; Linux says the same by Steps, and only tells Forward of
-	// Terminal.
-	Sandbox  *Sandbox // the Seatbelt profile to run under
-	Terminal bool     // a session of its own, with Files[0] as its controlling terminal
+	// Terminal gives the command a session of its own, with Files[0] as its controlling
+	// terminal.
+	Terminal bool
+
+	// Sandbox is the Seatbelt profile to run under, on macOS; Linux says it by Steps.
+	Sandbox *Sandbox
 
 	memory *Memory // see Memory
 
-	// What is made in all, on Linux: Before with the keeper's, and Steps with what
-	// places files and directory.
-	before, steps []Step
+	// All steps on Linux, in their order. before has what makes the keeper, then Before,
+	// then Keeper.Steps. steps has what places files and directory, then Steps.
+	before, steps [][]Step
 }
 
 // Limit is a time limit, by the clock on the wall: time in which the command or

@@ -202,7 +202,11 @@ func TestEarlySignals(t *testing.T) {
 		"two":      {func(p *Process) error { return errors.Join(p.Signal(syscall.SIGTERM), p.Signal(syscall.SIGCONT)) }, syscall.SIGTERM},
 		"keyboard": {func(p *Process) error { return syscall.Kill(p.KeeperPid, syscall.SIGINT) }, syscall.SIGINT},
 	} {
-		p, err := Start(&Command{Path: "/bin/sleep", Args: []string{"sleep", "0.5"}, Keeper: &Keeper{}, Commit: []func(*Process) error{c.early}})
+		seconds := "0.5"
+		if c.want != 0 {
+			seconds = "1000"
+		}
+		p, err := Start(&Command{Path: "/bin/sleep", Args: []string{"sleep", seconds}, Keeper: &Keeper{}, Commit: []func(*Process) error{c.early}})
 		if err != nil {
 			t.Fatal(err)
 		}

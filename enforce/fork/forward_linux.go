@@ -96,17 +96,18 @@ func (p *Process) forward(signals []syscall.Signal, ownTerminal bool) error {
 	return nil
 }
 
-// endForward puts the caller's handlers back.
-func (p *Process) endForward() {
+// endForward puts the caller's handlers back. A signal that has come and that no thread
+// has taken yet can be dropped, as it was for the command: to ignore it takes it away
+// (sigaction(2)). The caller's handler gets it else, and without one it ends the program.
+func (p *Process) endForward(drop bool) {
 	if !p.forwarding {
 		return
 	}
-	// A signal that has come and that no thread has taken yet was for the
-	// command: to ignore it takes it away (sigaction(2)). The caller's handler
-	// would get it else, and Go's ends the program at SIGQUIT.
 	ignore := kernelAction{handler: sigIgnore}
 	for s, old := range replaced {
-		_ = sigaction(s, &ignore, nil)
+		if drop {
+			_ = sigaction(s, &ignore, nil)
+		}
 		_ = sigaction(s, &old, nil)
 	}
 	atomic.StoreInt32(&forwardTo, -1)

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/internal/testkit"
@@ -133,9 +134,15 @@ func TestForwardLate(t *testing.T) {
 func TestForwardKeyboard(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	for _, terminal := range []bool{false, true} {
+	master, slave, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer master.Close()
+	defer slave.Close()
+	for terminal, seconds := range map[bool]string{false: "0.3", true: "1000"} {
 		p, err := Start(&Command{
-			Path: "/bin/sleep", Args: []string{"sleep", "0.3"}, Keeper: &Keeper{},
+			Path: "/bin/sleep", Args: []string{"sleep", seconds}, Keeper: &Keeper{}, Files: []*os.File{slave},
 			Forward: []syscall.Signal{syscall.SIGINT}, Terminal: terminal,
 		})
 		if err != nil {

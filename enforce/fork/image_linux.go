@@ -74,18 +74,18 @@ func newImage(c *Command) (*image, error) {
 	}
 	j.mem = (*keeperMem)(unsafe.Pointer(&mem[0]))
 	j.mem.conn, j.mem.held, j.mem.stateFile, j.mem.cgroupKill = -1, -1, -1, -1
-	c.before, c.steps = c.Before, slices.Concat(c.setupSteps(), c.Steps)
+	c.before, c.steps = [][]Step{c.Before}, [][]Step{c.setupSteps(), c.Steps}
 	if c.Keeper != nil {
 		j.setKeeper(c, c.Keeper)
 	}
-	j.before, j.steps = PutSlice(m, c.before), PutSlice(m, c.steps)
+	j.before, j.steps = PutSlice(m, c.before...), PutSlice(m, c.steps...)
 	return j, m.err
 }
 
-// setupSteps give the command its working directory, its files, and the limit of open
-// files that this process was started with, where Go's runtime has raised it. Sources of
-// files among the descriptors that would be overwritten before their turn are moved out
-// of the way first.
+// setupSteps give the command its working directory, its files, the limit of open files
+// that this process was started with, where Go's runtime has raised it, and its terminal
+// (ioctl_tty(2), TIOCSCTTY). Sources of files among the descriptors that would be
+// overwritten before their turn are moved out of the way first.
 func (c *Command) setupSteps() (steps []Step) {
 	m := c.Memory()
 	if c.Dir != "" {
@@ -114,6 +114,10 @@ func (c *Command) setupSteps() (steps []Step) {
 		limit := Put(m, unix.Rlimit{Cur: soft, Max: hard})
 		steps = append(steps, Step{Name: "prlimit(2)", Nr: unix.SYS_PRLIMIT64, MayFail: true, Args: [6]uintptr{0, unix.RLIMIT_NOFILE, uintptr(unsafe.Pointer(limit))}})
 	}
+	if c.Terminal {
+		steps = append(steps, Step{Name: "setsid(2)", Nr: unix.SYS_SETSID},
+			Step{Name: "ioctl(TIOCSCTTY)", Nr: unix.SYS_IOCTL, Args: [6]uintptr{0, unix.TIOCSCTTY, 0}})
+	}
 	return steps
 }
 
@@ -121,7 +125,7 @@ func (c *Command) setupSteps() (steps []Step) {
 const forEver = 1 << 61
 
 func (j *image) setKeeper(c *Command, k *Keeper) {
-	c.before = slices.Concat(j.mem.setupSteps(), c.Before, k.Steps)
+	c.before = [][]Step{j.mem.setupSteps(), c.Before, k.Steps}
 	j.shared, j.domain = mayShare(c), k.Domain
 	j.rest = j.shared && collectsOrphans()
 	j.mem.keep, j.mem.inner = k.Keep, c.Namespaces&unix.CLONE_NEWPID != 0

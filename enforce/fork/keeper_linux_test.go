@@ -240,7 +240,7 @@ func TestCallerGone(t *testing.T) {
 		if err == nil {
 			t.Error("started")
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(testkit.Patience):
 		t.Fatal("the keeper waits for ever")
 	}
 	if _, err := os.Stat(marker); err == nil {
@@ -268,7 +268,7 @@ func TestStoppedAfterItsLastWord(t *testing.T) {
 		go func() { p.Close(); close(done) }()
 		select {
 		case <-done:
-		case <-time.After(20 * time.Second):
+		case <-time.After(testkit.Patience):
 			t.Errorf("%s: it waits for ever", script)
 		}
 		_ = syscall.Kill(c.Process.Pid, syscall.SIGKILL)

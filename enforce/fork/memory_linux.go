@@ -42,14 +42,20 @@ func (m *Memory) Text(s string) *byte {
 	return p
 }
 
-// PutSlice puts a copy of s into m.
-func PutSlice[T any](m *Memory, s []T) []T {
-	if len(s) == 0 {
-		return nil
+// PutSlice puts a copy of parts into m, one after the other.
+func PutSlice[T any](m *Memory, parts ...[]T) []T {
+	n := 0
+	for _, p := range parts {
+		n += len(p)
 	}
-	t := unsafe.Slice((*T)(m.room(uintptr(len(s))*unsafe.Sizeof(s[0]))), len(s))
-	copy(t, s)
-	return t
+	var all []T
+	if n > 0 {
+		all = unsafe.Slice((*T)(m.room(uintptr(n)*unsafe.Sizeof(all[0]))), n)[:0]
+	}
+	for _, p := range parts {
+		all = append(all, p...)
+	}
+	return all
 }
 
 // room gives zeroed memory, aligned for whatever goes there.

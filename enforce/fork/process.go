@@ -129,11 +129,12 @@ func (p *Process) Kill() error {
 // Forwarding reports whether the signals of Command.Forward are passed on.
 func (p *Process) Forwarding() bool { return p.forwarding }
 
-// EndForward has the caller handle itself what Command.Forward names.
+// EndForward has the caller handle itself what Command.Forward names, and what has come
+// of it and was not passed on.
 func (p *Process) EndForward() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.endForward()
+	p.endForward(false)
 }
 
 // Over reports whether the keeper is gone, or without one the command: whoever

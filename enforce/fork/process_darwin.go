@@ -17,7 +17,7 @@ type Memory struct{}
 // CanForward says whether Command.Forward works here.
 const CanForward = false
 
-func (p *Process) endForward() {}
+func (p *Process) endForward(bool) {}
 
 // Forwarded is 0 here.
 func (p *Process) Forwarded() syscall.Signal { return 0 }

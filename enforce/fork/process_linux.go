@@ -59,7 +59,9 @@ func (p *Process) heard() bool {
 	default:
 		return p.ready == nil || p.polled(unix.POLLIN, -1) // to read waits as well
 	}
-	p.EndForward()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.endForward(true)
 	return false
 }
 
@@ -180,7 +182,7 @@ func (p *Process) close() error {
 	if p.conn < 0 {
 		return nil
 	}
-	p.endForward()
+	p.endForward(true)
 	if p.ended {
 		p.collectKeeper() // init does not collect it everywhere: in a container there may be none
 	}

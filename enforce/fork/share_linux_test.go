@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -108,18 +109,24 @@ func TestRest(t *testing.T) {
 		return pids
 	}
 	testkit.Eventually(t, "other tests have left nothing", func() bool { return len(left()) == 0 })
-	p, err := Start(&Command{Path: "/bin/true", Args: []string{"true"}, Steps: inner, Share: true, Keeper: &Keeper{Domain: true, Steps: outer}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	finish(t, p)
-	_ = p.Close()
 	want := 0
 	if collectsOrphans() {
 		want = 1
 	}
-	if pids := left(); len(pids) != want {
-		t.Errorf("%d processes have this one's memory, want %d", len(pids), want)
+	const stays = time.Second
+	for missed := true; missed; {
+		began := time.Now()
+		p, err := Start(&Command{Path: "/bin/true", Args: []string{"true"}, Steps: inner, Share: true, Keeper: &Keeper{Domain: true, Steps: outer}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		finish(t, p)
+		_ = p.Close()
+		pids := left()
+		missed = len(pids) != want
+		if missed && time.Since(began) < stays { // else it may have gone on a busy machine
+			t.Fatalf("%d processes have this one's memory, want %d", len(pids), want)
+		}
 	}
 	testkit.Eventually(t, "nothing is left", func() bool { return len(left()) == 0 })
 }

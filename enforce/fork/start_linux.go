@@ -98,7 +98,7 @@ func (p *Process) release(c *Command) error {
 	}
 	// The file system that the command is on stands still, or the keeper does.
 	_ = syscall.Kill(p.KeeperPid, syscall.SIGCONT)
-	p.endForward()
+	p.endForward(true)
 	wait := time.Duration(-1)
 	if c.Limit.Time > 0 {
 		wait = c.Limit.Time
@@ -184,13 +184,13 @@ func (r *stepReport) err(c *Command) error {
 	case stageDomain:
 		return fmt.Errorf("%w (kill of the caller: errno %d)", ErrNoDomain, r.errno)
 	case stageBefore:
-		s := &c.before[r.index]
+		s, part := stepAt(c.before, r.index)
 		e.Stage, e.Tag, e.Name = StageBefore, s.Tag, s.Name
-		if c.Keeper != nil && int(r.index) >= len(c.before)-len(c.Keeper.Steps) {
+		if part == 2 { // Keeper.Steps
 			e.Stage = StageKeeper
 		}
 	case stageCommand:
-		s := &c.steps[r.index]
+		s, _ := stepAt(c.steps, r.index)
 		e.Stage, e.Tag, e.Name = StageCommand, s.Tag, s.Name
 	case stageExec:
 		e.Stage, e.Name = StageExec, c.Path
@@ -198,4 +198,14 @@ func (r *stepReport) err(c *Command) error {
 		return fmt.Errorf("fork of the command: %w", e.Errno)
 	}
 	return e
+}
+
+// stepAt is the step with this index of all in parts, and the part that it is in.
+func stepAt(parts [][]Step, index uint32) (s *Step, part int) {
+	i := int(index)
+	for i >= len(parts[part]) {
+		i -= len(parts[part])
+		part++
+	}
+	return &parts[part][i], part
 }

@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // TestOutResult has a step write what another one gave.
@@ -126,11 +128,11 @@ func fifoStep(t *testing.T, hold bool) (int, Step) {
 	return r, Step{Name: "openat", Nr: unix.SYS_OPENAT, Args: [6]uintptr{^uintptr(99), name, unix.O_WRONLY | unix.O_CLOEXEC}, Hold: hold}
 }
 
-// waitForEOF fails the test if some process still has the FIFO's other end open after ten seconds.
+// waitForEOF fails the test if some process still has the FIFO's other end open in the end.
 func waitForEOF(t *testing.T, fd int, when string) {
 	t.Helper()
 	var b [1]byte
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(testkit.Patience); ; time.Sleep(time.Millisecond) {
 		n, err := unix.Read(fd, b[:])
 		if n == 0 && err == nil {
 			return

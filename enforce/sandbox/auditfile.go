@@ -111,7 +111,7 @@ func ReadAudit(dir string) (all []*AuditSession, damaged int, err error) {
 	if dir, err = filepath.EvalSymlinks(dir); err == nil {
 		err = safepath.OnlyMine(dir)
 	}
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil, 0, nil
 	} else if err != nil {
 		return nil, 0, err

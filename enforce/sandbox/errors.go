@@ -10,42 +10,27 @@ import (
 	"github.com/zsbx/zsbx/policy/units"
 )
 
-// Code names a kind of error. Codes are stable.
-type Code string
-
-// The codes of an Error.
+// The codes of an Error that package policy does not give. They are stable.
 const (
-	CodeFailed    Code = "failed"     // anything without a code of its own
-	CodeUsage     Code = "usage"      // options, or an option and a limit, exclude each other
-	CodePolicy    Code = "policy"     // a rule is wrong, or leads where it must not
-	CodeTracker   Code = "gap"        // the tracker that was asked for can't be had
-	CodeNotFound  Code = "not-found"  // the command was not found
-	CodeCannotRun Code = "cannot-run" // the command can't be executed
-	CodeAudit     Code = "audit"      // the audit log is required, and can't be written
-	CodeSession   Code = "session"    // the session can't be recorded, or not be ended
+	CodeFailed    policy.Code = "failed"     // anything without a code of its own
+	CodeUsage     policy.Code = "usage"      // options, or an option and a limit, exclude each other
+	CodePolicy    policy.Code = "policy"     // a rule is wrong, or leads where it must not
+	CodeTracker   policy.Code = "gap"        // the tracker that was asked for can't be had
+	CodeNotFound  policy.Code = "not-found"  // the command was not found
+	CodeCannotRun policy.Code = "cannot-run" // the command can't be executed
+	CodeAudit     policy.Code = "audit"      // the audit log is required, and can't be written
+	CodeSession   policy.Code = "session"    // the session can't be recorded, or not be ended
 )
 
-// Error is an error with what a user needs beside the message. Others are
-// *enforce.GapError, policy.Errors, *LimitError and *OutputError.
-type Error struct {
-	Code Code
-	Hint string // what to type: flags of zsbx run, or a command line; may be ""
-	Err  error
-
-	refused string // what the policy does not let execute
-}
-
-func (e *Error) Error() string { return e.Err.Error() }
-
-// Unwrap gives the error without code and hint.
-func (e *Error) Unwrap() error { return e.Err }
+// Error is an error with what a user needs beside the message. The hint is flags of zsbx
+// run, or a command line. Others are *enforce.GapError, policy.Errors, *LimitError and
+// *OutputError.
+type Error = policy.Error
 
 // coded gives an error of resolving a policy its code, unless it has one.
 func coded(err error) error {
 	var e *Error
-	var p *policy.Error
-	switch {
-	case err == nil, errors.As(err, &e), errors.As(err, &p):
+	if err == nil || errors.As(err, &e) {
 		return err
 	}
 	return &Error{Code: CodePolicy, Err: err}

@@ -2,17 +2,20 @@ package sandbox
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/internal/program"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
-	"github.com/zsbx/zsbx/policy/shell"
+	"github.com/zsbx/zsbx/policy/learn"
 )
 
 // decideExec asks the plan about executing a file.
@@ -29,8 +32,8 @@ func CheckExec(plan *enforce.Plan, args []string) (file string, answer enforce.A
 	if err != nil {
 		return "", enforce.Answer{}, err
 	}
-	if e := explainExec(plan, file, 0); e != nil {
-		return file, decideExec(plan, cmp.Or(e.refused, file)), e
+	if refused, e := explainExec(plan, file, 0); e != nil {
+		return file, decideExec(plan, cmp.Or(refused, file)), e
 	}
 	return file, decideExec(plan, file), nil
 }
@@ -74,8 +77,8 @@ func execParts(file string) []part {
 
 // explainExec turns the errno of execve(2) for file into what the user should know:
 // which file is missing or can't be executed, or which one the policy does not let
-// execute. Without an errno it is nil where nothing is wrong.
-func explainExec(plan *enforce.Plan, file string, errno syscall.Errno) *Error {
+// execute, and gives that one. Without an errno it is nil where nothing is wrong.
+func explainExec(plan *enforce.Plan, file string, errno syscall.Errno) (refused string, _ *Error) {
 	for _, p := range execParts(file) {
 		real, err := filepath.EvalSymlinks(p.file)
 		if err == nil {
@@ -83,25 +86,45 @@ func explainExec(plan *enforce.Plan, file string, errno syscall.Errno) *Error {
 		}
 		switch {
 		case err != nil && p.role == "":
-			return notRunnable(file, err)
+			return "", notRunnable(file, err)
 		case err != nil:
-			return notRunnable(file+": "+p.String(), err)
+			return "", notRunnable(file+": "+p.String(), err)
 		case plan != nil && decideExec(plan, real).Verdict == enforce.Refused:
-			e := &Error{Code: CodeCannotRun, Hint: "--rox " + shell.Quote(toOpen(plan.Policy, real)), refused: real,
+			e := &Error{Code: CodeCannotRun, Hint: learn.NewHint("fs.rox", toOpen(plan.Policy, real), false).Typed(plan.Policy),
 				Err: fmt.Errorf("%s: the policy does not allow executing %s", file, p)}
 			if v := plan.Policy.Allowed(real, policy.Exec); v.Deny != nil { // no rule helps
 				e.Hint, e.Err = "", fmt.Errorf("%w: %s", e.Err, v.Reason)
 			}
-			return e
+			return real, e
 		}
+	}
+	if errno == 0 && plan != nil && wants(file, plan.DropCapabilities) {
+		errno = syscall.EPERM
 	}
 	switch errno {
 	case 0:
-		return nil
+		return "", nil
+	case syscall.EPERM:
+		if _, err := unix.Getxattr(file, "security.capability", nil); err == nil && plan != nil {
+			return "", &Error{Code: CodeCannotRun, Err: fmt.Errorf("%s: the capabilities of its file (getcap(8)) are not given here: %w", file, errno)}
+		}
 	case syscall.ENOEXEC:
-		return &Error{Code: CodeCannotRun, Err: fmt.Errorf("%s: not a program for this machine: %w", file, errno)}
+		return "", &Error{Code: CodeCannotRun, Err: fmt.Errorf("%s: not a program for this machine: %w", file, errno)}
 	}
-	return notRunnable(file, errno)
+	return "", notRunnable(file, errno)
+}
+
+// wants reports whether a program's file says that it has to have one of these
+// capabilities: the kernel does not execute it without.
+func wants(file string, capabilities uint64) bool {
+	const effective = 1 // of struct vfs_cap_data: that flag, then the lower half of what is permitted, of what is inherited, the upper halves
+	var b [24]byte
+	n, err := unix.Getxattr(file, "security.capability", b[:])
+	if err != nil || n < 12 || b[0]&effective == 0 {
+		return false
+	}
+	permitted := uint64(binary.LittleEndian.Uint32(b[4:])) | uint64(binary.LittleEndian.Uint32(b[12:]))<<32
+	return permitted&capabilities != 0
 }
 
 // toOpen is what a rule has to allow for a program to be executed: its directory, where

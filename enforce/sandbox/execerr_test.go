@@ -3,12 +3,17 @@ package sandbox
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/fork"
+	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -42,18 +47,69 @@ func TestExecParts(t *testing.T) {
 			t.Errorf("%s: %q, want %q", filepath.Base(file), got, want)
 		}
 	}
+	_, f := explainExec(planFor(t, one), one, syscall.EACCES)
+	if f.Code != CodeCannotRun || !strings.Contains(f.Error(), "its interpreter "+sh) || f.Hint != "--rox "+dir {
+		t.Errorf("%v, hint %q, code %s", f, f.Hint, f.Code)
+	}
+}
+
+// planFor is a plan that lets one file be read and executed.
+func planFor(t *testing.T, file string) *enforce.Plan {
 	host, err := policy.ThisHost()
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := &policy.Policy{}
-	p.FS.Rules = []policy.Rule{{Path: one, Access: policy.Read | policy.Exec}}
+	p.FS.Rules = []policy.Rule{{Path: file, Access: policy.Read | policy.Exec}}
 	r, err := p.Resolve(host)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := explainExec(&enforce.Plan{Policy: r}, one, syscall.EACCES)
-	if f.Code != CodeCannotRun || !strings.Contains(f.Error(), "its interpreter "+sh) || f.Hint != "--rox "+dir {
-		t.Errorf("%v, hint %q, code %s", f, f.Hint, f.Code)
+	return &enforce.Plan{Policy: r}
+}
+
+// TestExplainOvertaken: who else removed something is a guess, and what the kernel said
+// stands before it.
+func TestExplainOvertaken(t *testing.T) {
+	se := &fork.StepError{Stage: fork.StageBefore, Tag: mounts.TagCover, Name: "move_mount(2) onto /x", Errno: syscall.EINVAL}
+	err := (&Command{}).explainStart(se, "/bin/sh")
+	if got := err.Error(); !strings.HasPrefix(got, "starting /bin/sh: "+se.Error()) || !strings.Contains(got, "another command may be ") {
+		t.Error(got)
+	}
+}
+
+// TestExplainCapabilities: where the kernel refuses a program since its file has
+// capabilities, that is said, and of no other program.
+func TestExplainCapabilities(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "prog")
+	if err := os.WriteFile(file, []byte("plain"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	plan := planFor(t, file)
+	if _, e := explainExec(plan, file, syscall.EPERM); strings.Contains(e.Error(), "getcap") {
+		t.Errorf("without: %v", e)
+	}
+	capability := []byte{3: 2, 5: 1 << 5, 19: 0} // struct vfs_cap_data: CAP_NET_RAW is permitted
+	if runtime.GOOS != "linux" || unix.Setxattr(file, "security.capability", capability, 0) != nil {
+		t.Skip("no file capabilities here")
+	}
+	if _, e := explainExec(plan, file, syscall.EPERM); !strings.Contains(e.Error(), "getcap") {
+		t.Errorf("with: %v", e)
+	}
+	// check says it beforehand, where the program would not start
+	plan.DropCapabilities = 1 << 13
+	if _, e := explainExec(plan, file, 0); e != nil {
+		t.Errorf("of one that starts without: %v", e)
+	}
+	capability[0] = 1 // effective
+	if err := unix.Setxattr(file, "security.capability", capability, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, e := explainExec(plan, file, 0); e == nil || !strings.Contains(e.Error(), "getcap") {
+		t.Errorf("of one that does not: %v", e)
+	}
+	plan.DropCapabilities = 1 << 7
+	if _, e := explainExec(plan, file, 0); e != nil {
+		t.Error("it has what it wants")
 	}
 }

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"io"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -36,8 +35,8 @@ type Options struct {
 	// NoTempDir makes no private temporary directory.
 	NoTempDir bool
 
-	// PolicyFiles are files that the policy came from, absolute and clean. The
-	// command can't change them.
+	// PolicyFiles are files that the policy came from, absolute. The command can't
+	// change them.
 	PolicyFiles []string
 
 	// Asked is the part of the policy that somebody asked for, of which the
@@ -146,14 +145,4 @@ func (o *Options) acceptGaps(warn func(Warning), gaps []enforce.Gap) error {
 		return nil
 	}
 	return &enforce.GapError{Gaps: open}
-}
-
-// standardFiles are Stdin, Stdout and Stderr where they are files. For what is none,
-// this process's own descriptor is asked about, which only closes more.
-func (o *Options) standardFiles() []*os.File {
-	files := make([]*os.File, 3)
-	files[0], _ = o.Stdin.(*os.File)
-	files[1], _ = o.Stdout.(*os.File)
-	files[2], _ = o.Stderr.(*os.File)
-	return files
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"slices"
 
 	"github.com/zsbx/zsbx/enforce"
@@ -79,29 +78,27 @@ func (o *Options) begin(p *policy.Policy) (*prepared, error) {
 			return nil, err
 		}
 	}
-	if err := cmp.Or(compose.CheckVariables(&c.host), guard.Check(c.policy, &c.host, o.Args)); err != nil {
+	if err := compose.CheckVariables(&c.host); err != nil {
 		return nil, err
 	}
-	if c.host.OS != thisSystem() {
+	if c.host.OS != policy.ThisSystem() {
 		c.host = policy.Foreign(c.host)
+	}
+	if err := guard.Check(c.policy, &c.host, o.Args); err != nil {
+		if !o.TrackOnly {
+			err = errors.Join(err, c.resolve())
+		}
+		return nil, err
 	}
 	if o.NoTempDir || o.TrackOnly {
 		return c, nil
 	}
 	var err error
 	if c.temp, err = tempdir.Make(c.host.Getenv("TMPDIR"), filepath.Join(c.host.StateHome(), "zsbx")); err != nil {
-		return nil, &Error{Code: CodeFailed, Hint: "--shared-tmp", Err: err}
+		return nil, &Error{Code: CodeFailed, Hint: "export TMPDIR=$(mktemp -d /var/tmp/zsbx.XXXXXX)\n--shared-tmp", Err: err}
 	}
 	c.host.TempDir = c.temp.Path()
 	return c, nil
-}
-
-// thisSystem is the system as policies call it.
-func thisSystem() string {
-	if runtime.GOOS == "darwin" {
-		return "macos"
-	}
-	return runtime.GOOS
 }
 
 // prepare goes the way from the policy to a plan that may be put on the command.
@@ -157,11 +154,8 @@ func (c *prepared) resolve() error {
 	if unknown := short(); unknown != nil {
 		return unknown
 	}
-	if err != nil {
-		return coded(err)
-	}
-	c.resolved, c.limits = r, r.Limits
-	return c.o.checkLimits(c.limits)
+	c.resolved, c.limits = r, c.policy.LimitsOn(c.host.OS)
+	return errors.Join(coded(err), c.o.checkLimits(c.limits))
 }
 
 // checkLinks refuses links that lead out of the project, and warns of others. It looks
@@ -208,7 +202,7 @@ func (o *Options) checkLimits(l policy.Limits) error {
 func (c *prepared) replan(caps enforce.Caps) error {
 	opts := c.selfFiles(caps.MountNS)
 	opts.Accepted, opts.Repository, opts.Explain, opts.Model = c.o.AllowGaps, c.o.Repository, c.o.Explain, c.o.Model
-	opts.NoLimits, opts.Sockets = c.bound(), enforce.InheritsSockets(c.o.standardFiles())
+	opts.NoLimits = c.bound()
 	c.plan = enforce.NewPlan(c.resolved, caps, &c.host, opts)
 	c.resolved.NameJavaTemp(c.plan.Mounts.PrivateIn("/tmp") == "")
 	if c.plan.Seatbelt != nil {
@@ -220,9 +214,9 @@ func (c *prepared) replan(caps enforce.Caps) error {
 	return c.plan.Caps.Err
 }
 
-// without plans again after the kernel refused a part, and decides whether the
-// command may start with the gaps that this leaves.
-func (c *prepared) without(caps enforce.Caps) error {
+// planAgain plans with what the machine turned out to be able to do, and decides whether
+// the command may start with the gaps that are new.
+func (c *prepared) planAgain(caps enforce.Caps) error {
 	before := c.plan.Gaps
 	if err := c.replan(caps); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +30,9 @@ func TestMain(m *testing.M) {
 	sandbox.Init()
 	if os.Getenv(noGroupsEnv) == "refuse" {
 		refuseGroups()
+	}
+	if len(os.Args) == 2 && os.Args[1] == writeLateArg {
+		writeLate()
 	}
 	os.Exit(m.Run())
 }
@@ -54,6 +58,8 @@ func refuseGroups() {
 		{Code: unix.BPF_RET | unix.BPF_K, K: 0x7fff0000},                    // SECCOMP_RET_ALLOW
 	}
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	runtime.LockOSThread() // which no_new_privs is for
+	defer runtime.UnlockOSThread()
 	_ = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 	const tsync = 1 // SECCOMP_FILTER_FLAG_TSYNC
 	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, tsync, uintptr(unsafe.Pointer(&prog))); errno != 0 {
@@ -210,7 +216,7 @@ func TestNotStarted(t *testing.T) {
 	}
 	limited := policy.Merge(p, &policy.Policy{Limits: policy.Limits{MaxOutput: 10}})
 	touch := []string{"touch", filepath.Join(dir, "started")}
-	code := func(want sandbox.Code) func(error) bool {
+	code := func(want policy.Code) func(error) bool {
 		return func(err error) bool { var e *sandbox.Error; return errors.As(err, &e) && e.Code == want }
 	}
 	nothing := &enforce.Caps{OS: "linux", Arch: "amd64"}
@@ -396,6 +402,107 @@ func TestAtOnce(t *testing.T) {
 		if r := <-results; r != "" {
 			t.Error(r)
 		}
+	}
+	noSessions(t)
+}
+
+// TestChangesLate: what the kernel still writes for a process that is ending (io_submit(2))
+// is told, too.
+func TestChangesLate(t *testing.T) {
+	dir, p := place(t)
+	self, err := os.ReadFile("/proc/self/exe")
+	if err := errors.Join(err, os.WriteFile("late", self, 0o755), os.Mkdir("made", 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	r, err := sandbox.Run(context.Background(), p, sandbox.Options{Args: []string{"./late", writeLateArg}})
+	if r.ExitCode() == cannotWriteLate {
+		t.Skip("this file system has no O_DIRECT")
+	}
+	if config, err := os.ReadFile("made/.git/config"); err != nil || !strings.Contains(string(config), "fsmonitor") {
+		t.Fatalf("control: %q, %v", config, err)
+	}
+	want := []enforce.Change{{Path: dir + "/made/.git", New: true}}
+	if err != nil || r.ExitCode() != 0 || !slices.Equal(r.Changes, want) {
+		t.Errorf("exit status %d, %v; told %v, want %v", r.ExitCode(), err, r.Changes, want)
+	}
+}
+
+const (
+	writeLateArg    = "write-late"
+	cannotWriteLate = 77
+)
+
+// writeLate makes a repository that is plain, and ends while the kernel, behind much else,
+// is to write there what git would run.
+func writeLate() {
+	const page, piece, pieces = 4096, 1 << 20, 128
+	config := func(more string) []byte {
+		text := "[core]\n\trepositoryformatversion = 0\n\tbare = false\n" + more
+		return []byte(text + strings.Repeat("\n", page-len(text)))
+	}
+	err := errors.Join(os.MkdirAll("made/.git/objects", 0o755), os.MkdirAll("made/.git/refs", 0o755),
+		os.WriteFile("made/.git/HEAD", []byte("ref: refs/heads/main\n"), 0o644), os.WriteFile("made/.git/config", config(""), 0o644),
+		os.WriteFile("much", nil, 0o644))
+	if err != nil {
+		panic(err)
+	}
+	last, err := unix.Open("made/.git/config", unix.O_WRONLY|unix.O_DIRECT, 0)
+	much, err2 := unix.Open("much", unix.O_WRONLY|unix.O_DIRECT, 0)
+	if errors.Join(err, err2, unix.Fallocate(much, 0, 0, pieces*piece), unix.Fsync(last)) != nil {
+		os.Exit(cannotWriteLate)
+	}
+	room, err := unix.Mmap(-1, 0, piece, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		panic(err)
+	}
+	copy(room, config("\tfsmonitor = false\n"))
+	type iocb struct { // struct iocb of linux/aio_abi.h
+		_            uint64 // its data
+		_, _         uint32 // a key, and flags
+		opcode, _    uint16 // and the priority
+		fd           uint32
+		buffer       unsafe.Pointer
+		size, offset uint64
+		_            uint64
+		_, _         uint32 // more flags, and an event to tell by
+	}
+	const pwrite = 1 // IOCB_CMD_PWRITE
+	var all [pieces + 1]*iocb
+	for i := range all {
+		all[i] = &iocb{opcode: pwrite, fd: uint32(much), buffer: unsafe.Pointer(&room[0]), size: piece, offset: uint64(i) * piece}
+	}
+	all[pieces].fd, all[pieces].size, all[pieces].offset = uint32(last), page, 0
+	var queue uintptr
+	if _, _, errno := unix.Syscall(unix.SYS_IO_SETUP, uintptr(len(all)), uintptr(unsafe.Pointer(&queue)), 0); errno != 0 {
+		os.Exit(cannotWriteLate)
+	}
+	n, _, _ := unix.Syscall(unix.SYS_IO_SUBMIT, queue, uintptr(len(all)), uintptr(unsafe.Pointer(&all)))
+	if int(n) != len(all) {
+		os.Exit(cannotWriteLate)
+	}
+	os.Exit(0)
+}
+
+// TestOvertaken: a protected file that is removed between the plan and the start is no
+// reason not to start.
+func TestOvertaken(t *testing.T) {
+	dir, p := place(t)
+	for _, name := range []string{".envrc", "plain"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	narrow := policy.Rule{Path: "plain", Access: policy.Read, Origin: policy.Origin{Source: "--ro"}} // for a warning, once there is a plan
+	p.FS.Rules = append(p.FS.Rules, narrow)
+	o, told := shell("exit 0"), 0
+	o.Warn = func(w sandbox.Warning) {
+		if strings.Contains(w.Text, "rules add up") {
+			told++
+			_ = os.Remove(filepath.Join(dir, ".envrc"))
+		}
+	}
+	if res, err := sandbox.Run(t.Context(), p, o); err != nil || res.ExitCode() != 0 || told != 1 {
+		t.Errorf("status %d, %v; %d warnings", res.ExitCode(), err, told)
 	}
 	noSessions(t)
 }

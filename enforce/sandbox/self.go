@@ -46,7 +46,10 @@ func selfDirs(h *policy.Host) []selfDir {
 }
 
 // homes are the home directories that this user may have.
-func homes(h *policy.Host) []string { return []string{h.Getenv("HOME"), policy.PasswdHome()} }
+func homes(h *policy.Host) []string {
+	both := []string{h.Getenv("HOME"), policy.PasswdHome()}
+	return slices.DeleteFunc(both, func(d string) bool { return !filepath.IsAbs(d) })
+}
 
 // selfFiles has a plan hold zsbx's own files: the directories of the user's policy, of the
 // trust store and of the sessions, and the policies in use. The directories are

@@ -1,11 +1,32 @@
 package sandbox
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/zsbx/zsbx/policy"
 )
+
+// TestMakeSelf: without HOME zsbx's own directories are made as with it, so that they can
+// be protected.
+func TestMakeSelf(t *testing.T) {
+	for _, env := range []string{"HOME=" + t.TempDir(), "NOHOME=", "HOME=relative"} {
+		dir := filepath.Join(t.TempDir(), ".config/zsbx")
+		if err := makeSelf(&policy.Host{Env: []string{env}}, dir); err != nil {
+			t.Errorf("%s: %v", env, err)
+		}
+		if _, err := os.Stat(dir); err != nil {
+			t.Errorf("%s: %v", env, err)
+		}
+	}
+	gone := filepath.Join(t.TempDir(), "gone")
+	_ = makeSelf(&policy.Host{Env: []string{"HOME=" + gone}}, gone+"/.config/zsbx")
+	if _, err := os.Stat(gone); err == nil {
+		t.Error("a home directory was made")
+	}
+}
 
 // TestSelfDirs: the places of this environment and those without its variables,
 // in the home directory of the user database too.

@@ -189,25 +189,32 @@ func (c *Command) standardIO() (err error) {
 	return err
 }
 
+// attempts are how often a start is tried that other commands in the same tree overtake.
+const attempts = 5
+
 // launch starts cmd, and again where the kernel refused something that can be done
-// without (the steps are made anew: a child has the broker's socket only once), or where
-// the command is a script that names no interpreter: that is given to the shell, as
-// execvp(3) does.
+// without (the steps are made anew: a child has the broker's socket only once), where
+// files of the plan are not there any more, or where the command is a script that names
+// no interpreter: that is given to the shell, as execvp(3) does.
 func (c *Command) launch(cmd *fork.Command) error {
 	// In a group with limits the kernel may run out of memory while the command is
 	// executed, and end all that share it.
 	cmd.Share = c.o.Job && c.bounds == track.Limits{}
 	script := *cmd
 	script.Path, script.Args = binSh, append([]string{binSh, cmd.Path}, cmd.Args[1:]...)
-	for {
+	for overtaken := 0; ; {
 		if err := c.log.start(c); err != nil {
 			return err
 		}
 		err := c.try(*cmd)
-		caps, refused := c.plan.Refused(err)
+		caps, again := c.plan.Refused(err)
+		if enforce.Overtaken(err) {
+			overtaken++
+			again = overtaken < attempts
+		}
 		switch {
-		case refused:
-			if err := c.without(caps); err != nil {
+		case again:
+			if err := c.planAgain(caps); err != nil {
 				return err
 			}
 		case cmd != &script && isExecError(err, syscall.ENOEXEC) && isScriptWithoutInterpreter(cmd.Path):
@@ -272,7 +279,10 @@ func (c *Command) explainStart(err error, file string) error {
 		return err
 	case fork.ShortageOf(err) != nil: // execve(2) of the command may be what failed
 	case se.Stage == fork.StageExec:
-		return explainExec(c.plan, file, se.Errno)
+		_, e := explainExec(c.plan, file, se.Errno)
+		return e
+	case enforce.Overtaken(err):
+		return fmt.Errorf("starting %s: %w; another command may be removing or replacing what is denied or protected here: try again", file, err)
 	}
 	return fmt.Errorf("starting %s: %w", file, err)
 }

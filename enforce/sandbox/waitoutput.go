@@ -26,8 +26,8 @@ func (c *Command) lastOutput() error {
 	}
 	c.relay.Restore() // the keyboard is to end the waiting, too
 	if c.o.Job && c.signals == nil {
+		c.signals = listen() // first, or a signal that comes between ends this process
 		c.s.EndForward()
-		c.signals = listen()
 	}
 	defer c.deaf()
 	late := c.late()

@@ -36,12 +36,12 @@ func (c *prepared) writeFile(flag, given, text string, mode fs.FileMode) error {
 }
 
 func (c *prepared) write(flag, given, text string, mode fs.FileMode) error {
-	name, err := filepath.Abs(given)
+	name, err := policy.Absolute(given)
 	if err != nil {
 		return err
 	}
 	open := os.OpenFile
-	if !strings.HasPrefix(name, "/dev/") && !strings.HasPrefix(name, "/proc/") {
+	if system := strings.HasPrefix(name, "/dev/") || strings.HasPrefix(name, "/proc/"); !system || strings.Contains(name, "/../") {
 		open = safepath.OpenFile
 		if name, err = c.pathOf(flag, name); err != nil {
 			return err
@@ -71,8 +71,9 @@ const fileTime = 100 * time.Millisecond
 
 // pathOf is where an absolute path leads, but for its last name.
 func (c *prepared) pathOf(flag, name string) (string, error) {
-	dir := c.host.Follow(filepath.Dir(name))
-	to := filepath.Join(dir.Path, filepath.Base(name))
+	above, base := filepath.Split(name)
+	dir := c.host.Follow(above)
+	to := filepath.Join(dir.Path, base)
 	if err := c.planted(&dir); err != nil {
 		return "", &Error{Code: CodePolicy, Hint: flag + " " + shell.Quote(to), Err: err}
 	}

@@ -18,12 +18,14 @@ type Proof struct {
 	Held    bool   `json:"held"`    // a confined process was refused, where an unconfined one was not
 	Means   string `json:"means"`   // "Landlock", "seccomp"
 	Detail  string `json:"detail"`  // what was tried and what was answered
+	Gap     bool   `json:"-"`       // the plan said that it would not be held
 }
 
 // Run proves what this machine holds by attacking it: for each promise a
 // throw-away process puts on the restrictions of a plan for caps and tries
 // what they forbid, and another one tries the same without them. A promise is
-// held only if the first was refused and the second was not. On macOS, what
+// held only if the first was refused and the second was not, or both were because
+// they may not (EPERM, EACCES). On macOS, what
 // can't be tried without harm is asked of the kernel instead (sandbox_check).
 //
 // The attacks are harmless: they are made on files, sockets and ports of a

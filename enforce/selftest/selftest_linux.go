@@ -2,11 +2,9 @@ package selftest
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"net"
-	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -21,9 +19,7 @@ type linuxScene struct {
 	caps   enforce.Caps
 	policy policy.Resolved
 	proofs []Proof
-
-	listener bool  // the attackers have a listening socket as standard input
-	err      error // that of the first attack that could not be made
+	err    error // that of the first attack that could not be made
 }
 
 func (made *scene) attack(caps enforce.Caps) ([]Proof, error) {
@@ -59,9 +55,10 @@ func (s *linuxScene) try(name, promise, means string, plan *enforce.Plan, steps 
 	switch {
 	case confined != 0 && confined != free:
 		p.Held, p.Means = true, means
-	case name == enforce.GapKernel && (confined == unix.EPERM || confined == unix.ENOSYS):
-		p.Held, p.Means = true, "the kernel's settings, without zsbx too"
+	case confined == unix.EPERM, confined == unix.EACCES, confined == unix.ENOSYS && name == enforce.GapKernel:
+		p.Held, p.Means = true, "refused to zsbx, too" // its settings, or a sandbox around this process
 	}
+	p.Gap = slices.ContainsFunc(plan.Gaps, func(g enforce.Gap) bool { return g.Name == name })
 	s.proofs = append(s.proofs, p)
 }
 
@@ -72,14 +69,6 @@ func (s *linuxScene) inChild(plan *enforce.Plan, steps []fork.Step) (unix.Errno,
 	// The keeper waits for the steps, not this process, which may have to
 	// answer some of them (Plan.Mediation). A directory can't be executed.
 	c := &fork.Command{Path: "/", Args: []string{"/"}}
-	if s.listener {
-		f, err := listener()
-		if err != nil {
-			return 0, err
-		}
-		defer f.Close()
-		c.Files = []*os.File{f}
-	}
 	if plan != nil {
 		if err := confine(plan, c); err != nil {
 			return 0, err
@@ -103,18 +92,6 @@ func (s *linuxScene) inChild(plan *enforce.Plan, steps []fork.Step) (unix.Errno,
 		return step.Errno, nil
 	}
 	return 0, err
-}
-
-// listener is a listening socket.
-func listener() (*os.File, error) {
-	var plain net.ListenConfig
-	plain.SetMultipathTCP(false) // it has no fast open before Linux 6.2
-	l, err := plain.Listen(context.Background(), "tcp4", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	defer l.Close()
-	return l.(*net.TCPListener).File()
 }
 
 func answerText(e unix.Errno) string {

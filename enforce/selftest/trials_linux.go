@@ -63,15 +63,6 @@ func (s *linuxScene) tryNetwork() {
 		tcp, call("connect(2) to a TCP port", unix.SYS_CONNECT, 0, to, unix.SizeofSockaddrInet4))
 	s.try(enforce.GapTCPPorts, promise+": fast open", "seccomp", ports, tcp, fastOpen)
 	s.try(enforce.GapTCPPorts, promise+": UDP", "seccomp", ports, socket("socket(2) UDP", unix.AF_INET, unix.SOCK_DGRAM))
-	if s.caps.Seccomp && s.caps.SeccompNotify { // else a command is not started with such a socket
-		r := s.policy
-		r.Net = policy.ResolvedNet{Mode: policy.NetNone}
-		plan, idle := enforce.NewPlan(&r, s.caps, nil, enforce.Options{Sockets: true}), call("shutdown(2)", unix.SYS_SHUTDOWN, 0, unix.SHUT_RD)
-		s.listener = true
-		s.try(enforce.GapNetwork, "no network: an inherited socket, listening anew", "zsbx", plan, idle, call("listen(2)", unix.SYS_LISTEN, 0, 1))
-		s.try(enforce.GapNetwork, "no network: an inherited socket, fast open", "seccomp", plan, idle, fastOpen)
-		s.listener = false
-	}
 }
 
 func (s *linuxScene) trySockets(open *enforce.Plan) error {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/internal/answer"
 	"github.com/zsbx/zsbx/enforce/internal/watch"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/learn"
@@ -33,7 +34,7 @@ type Entry struct {
 	Path  string `json:"path"`         // or a port, a socket, a process, a system call
 	To    string `json:"to,omitempty"` // of a rename or link
 	watch.Refusal
-	By       string          `json:"by"`    // landlock, mounts, seccomp, sockets, seatbelt, or unknown
+	By       string          `json:"by"`    // landlock, mounts, seccomp, sockets, no_new_privs, seatbelt, or unknown
 	Paths    int             `json:"paths"` // how many different ones it stands for
 	Reason   string          `json:"reason"`
 	Origin   policy.Origin   `json:"origin,omitzero"`
@@ -60,18 +61,36 @@ func New(plan *enforce.Plan, got enforce.Refusals, status int) *Report {
 		}
 		list, r.Needs = append(list, x), append(r.Needs, x.Answer.Needs...)
 	}
-	rules := make(map[learn.Need]*learn.Proposal)
+	rules, with := make(map[learn.Need]*learn.Proposal), make(map[pair]*enforce.Plan)
+	var all []*learn.Proposal
 	for _, q := range learn.Rules(r.Needs, plan.Policy) {
 		for _, n := range q.Needs {
 			rules[n] = &q
 		}
+		all = append(all, &q)
 	}
+	withAll := plan.With(all...)               // a plan takes time: only a rule that is in doubt gets one of its own
 	groups := make(map[any][]*enforce.Refusal) // what one rule would allow is one entry
 	var order []any
 	for _, x := range list {
-		key := any([...]string{x.Act.Verb(), subject(x), x.Act.To, x.Answer.By, x.Errno, x.Via})
-		if len(x.Answer.Needs) > 0 && !apart(x) && rules[x.Answer.Needs[0]] != nil { // apart hides, as harmless, the copying that follows
-			key = rules[x.Answer.Needs[0]]
+		q := pair{}
+		if !apart(x) { // apart hides, as harmless, the copying that follows
+			q = pairOf(x.Answer.Needs, rules)
+		}
+		if q[0] != nil && hopeless(withAll, x.Act) != nil {
+			if with[q] == nil {
+				with[q] = plan.With(q[:]...)
+			}
+			if ans := hopeless(with[q], x.Act); ans != nil { // q alone would not help
+				if ans.Hint.Flags != "" && x.Answer.Needs[0].Change {
+					ans.Hint = q.hint(plan.Policy).And(ans.Hint)
+				}
+				q, x.Answer = pair{}, *ans
+			}
+		}
+		key := any(q)
+		if q[0] == nil {
+			key = [...]string{x.Act.Verb(), subject(x), x.Act.To, x.Answer.By, x.Errno, x.Via}
 		}
 		if groups[key] == nil {
 			order = append(order, key)
@@ -79,25 +98,75 @@ func New(plan *enforce.Plan, got enforce.Refusals, status int) *Report {
 		groups[key] = append(groups[key], x)
 	}
 	for _, key := range order {
-		q, _ := key.(*learn.Proposal)
+		q, _ := key.(pair)
 		r.Entries = append(r.Entries, entry(plan.Policy, groups[key], q))
 	}
 	r.rank(status != 0)
 	if status != 0 {
 		r.Environment = wanted(plan.Policy.EnvDrop)
 	}
+	if status != 0 && r.Causes == 0 { // it may have wanted any but what shells set themselves
+		own := []string{"OLDPWD", "SHLVL", "_"}
+		for _, name := range plan.Policy.EnvDrop {
+			if !slices.Contains(r.Environment, name) && !slices.Contains(own, name) {
+				r.Environment = append(r.Environment, name)
+			}
+		}
+	}
 	return r
 }
 
-// entry tells of refusals that the rule q would end, nil for none.
-func entry(r *policy.Resolved, group []*enforce.Refusal, q *learn.Proposal) Entry {
+// pair are the rules that an act needs: a rename may need two.
+type pair [2]*learn.Proposal
+
+// pairOf is none where one of the rules may not be proposed: the other alone would not help.
+func pairOf(needs []learn.Need, rules map[learn.Need]*learn.Proposal) (q pair) {
+	for i, n := range needs {
+		if rules[n] == nil {
+			return pair{}
+		}
+		if rules[n] != q[0] {
+			q[i] = rules[n]
+		}
+	}
+	return q
+}
+
+func (q pair) hint(r *policy.Resolved) learn.Hint {
+	h := q[0].Hint(r)
+	if q[1] != nil {
+		h = h.And(q[1].Hint(r))
+	}
+	return h
+}
+
+// hopeless is what a plan answers to an act that it refuses and no rule would allow, or nil.
+func hopeless(plan *enforce.Plan, act enforce.Act) *enforce.Answer {
+	if plan == nil {
+		return nil
+	}
+	ans := plan.Decide(act)
+	if ans.Errno == "EXDEV" { // programs copy instead, and remove the first
+		ans = plan.Decide(enforce.Act{Op: enforce.ActOpen, Flags: enforce.ActWrite | enforce.ActCreat, Path: act.To, Missing: !act.ToExists})
+		if ans.Verdict != enforce.Refused && act.Op == answer.Rename {
+			ans = plan.Decide(enforce.Act{Op: answer.Remove, Path: act.Path, Mode: act.Mode})
+		}
+	}
+	if ans.Verdict == enforce.Refused && ans.Needs == nil {
+		return &ans
+	}
+	return nil
+}
+
+// entry tells of refusals that the rules q would end.
+func entry(r *policy.Resolved, group []*enforce.Refusal, q pair) Entry {
 	x := slices.MaxFunc(group, func(a, b *enforce.Refusal) int { return cmp.Compare(weight(a.Act.Verb()), weight(b.Act.Verb())) })
 	e := Entry{Verb: x.Act.Verb(), Path: subject(x), To: x.Act.To, Refusal: x.Refusal, By: x.Answer.By, Reason: x.Answer.Reason, Origin: x.Answer.Origin,
-		Hint: x.Answer.Hint, Secret: q == nil && x.Answer.Secret != ""}
-	if q != nil {
-		e.Hint = q.Hint(r)
+		Hint: x.Answer.Hint, Secret: q[0] == nil && x.Answer.Secret != ""}
+	if q[0] != nil {
+		e.Hint = q.hint(r)
 	}
-	e.Flags, e.TOML = e.Hint.Flags, e.Hint.JSON()
+	e.Flags, e.TOML = e.Hint.Typed(r), e.Hint.JSON()
 	if e.Harmless = harmless(r.Home, e.Verb, e.Path); apart(x) {
 		e.Harmless = "programs copy where they can't rename"
 	}
@@ -128,11 +197,17 @@ const soon = 8
 // thread ended right after.
 func (r *Report) rank(failed bool) {
 	slices.SortStableFunc(r.Entries, func(a, b Entry) int { return cmp.Compare(b.score(), a.score()) })
+	found := false // a cause that is more than a call
 	for i := range r.Entries {
 		e := &r.Entries[i]
 		e.Rank = i + 1
-		if e.Cause = failed && e.Harmless == "" && (r.Causes == 0 || e.Left <= soon); e.Cause {
+		also := e.Left <= soon
+		if e.ran() {
+			also = !found
+		}
+		if e.Cause = failed && e.Harmless == "" && (r.Causes == 0 || also); e.Cause {
 			r.Causes++
+			found = found || e.Verb != "call"
 		}
 	}
 }
@@ -141,7 +216,9 @@ func (r *Report) rank(failed bool) {
 // how late it was.
 func (e *Entry) score() float64 {
 	score := weight(e.Verb) + 20*e.When
-	if e.Left <= soon {
+	if e.ran() {
+		score -= 50
+	} else if e.Left <= soon {
 		score += 60 - 5*float64(e.Left)
 	}
 	if e.Harmless != "" {
@@ -149,3 +226,7 @@ func (e *Entry) score() float64 {
 	}
 	return score
 }
+
+// ran reports whether this is a program that ran without the rights that its file gives,
+// and may have needed none.
+func (e *Entry) ran() bool { return e.By == string(answer.NoNewPrivs) && e.Errno == "" }

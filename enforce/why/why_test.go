@@ -1,7 +1,10 @@
 package why
 
 import (
+	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
@@ -82,6 +85,28 @@ func TestFallback(t *testing.T) {
 	}
 }
 
+// TestGains: a program that ran without the rights of its file tells less than a refusal.
+func TestGains(t *testing.T) {
+	gains := Entry{Verb: "exec", By: string(answer.NoNewPrivs), Refusal: watch.Refusal{Left: 1, When: 0.9}}
+	r := &Report{Entries: []Entry{gains, {Verb: "create", By: "mounts", Refusal: watch.Refusal{Left: 20, When: 0.1}}}}
+	if r.rank(true); r.Entries[0].Verb != "create" || !r.Entries[0].Cause || r.Entries[1].Cause {
+		t.Errorf("%+v", r.Entries)
+	}
+	r = &Report{Entries: []Entry{gains}}
+	if r.rank(true); !r.Entries[0].Cause {
+		t.Errorf("alone: %+v", r.Entries)
+	}
+	r = &Report{Entries: []Entry{gains, gains, {Verb: "call", Refusal: watch.Refusal{Left: 1}}}} // su(1) writes to the log that it could not
+	if r.rank(true); r.Entries[0].Verb != "call" || !r.Entries[1].Cause || r.Causes != 2 {
+		t.Errorf("beside a call: %+v", r.Entries)
+	}
+	gains.Errno = "EPERM"
+	r = &Report{Entries: []Entry{{Verb: "create", By: "mounts", Refusal: watch.Refusal{Left: 1}}, gains}}
+	if r.rank(true); r.Entries[0].Verb != "exec" || r.Causes != 2 {
+		t.Errorf("did not start: %+v", r.Entries)
+	}
+}
+
 // TestCopied: where programs copy since they can't rename, what keeps them from copying
 // is the cause.
 func TestCopied(t *testing.T) {
@@ -99,5 +124,55 @@ func TestCopied(t *testing.T) {
 	}}, 1)
 	if len(r.Entries) != 2 || r.Causes != 1 || r.Entries[0].Verb != "read" || r.Entries[0].Harmless != "" || r.Entries[0].Flags == "" || r.Entries[1].Harmless == "" {
 		t.Errorf("%+v", r.Entries)
+	}
+}
+
+// TestMany: what is refused in many directories takes no plan for each of them.
+func TestMany(t *testing.T) {
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", top)
+	var got enforce.Refusals
+	for i := range 100 {
+		act := answer.Act{Op: answer.Open, Flags: answer.Write | answer.Creat, Path: fmt.Sprintf("%s/d/%d/e/made", top, i), Missing: true}
+		got.List = append(got.List, enforce.Refusal{
+			Refusal: watch.Refusal{Act: act, Answer: answer.Answer{Verdict: answer.Refused}, Errno: "EROFS", Proved: true, Count: 1, Left: 1},
+			Answer:  enforce.Answer{Verdict: enforce.Refused, By: "mounts", Reason: "no rule", Needs: []learn.Need{{Path: act.Path, Access: policy.Write, Change: true}}},
+		})
+		if err := os.MkdirAll(filepath.Dir(act.Path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tree := filepath.Join(top, "tree")
+	if err := os.MkdirAll(filepath.Join(tree, ".git/hooks"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	h, err := policy.HostIn(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	looks, lstat := 0, h.Lstat
+	h.OS, h.Lstat = "linux", func(p string) (policy.Stat, error) {
+		if p == filepath.Join(tree, ".git") {
+			looks++
+		}
+		return lstat(p)
+	}
+	rw := policy.Rule{Path: tree, Access: policy.Read | policy.Write}
+	r, err := (&policy.Policy{FS: policy.FS{Rules: []policy.Rule{rw}}}).Resolve(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	caps := enforce.Caps{OS: "linux", Arch: "amd64", Landlock: 7, Seccomp: true, MountNS: true}
+	looks = 0
+	plan := enforce.NewPlan(r, caps, r.Host(), enforce.Options{})
+	one := looks
+	if report := New(plan, got, 1); len(report.Entries) != 100 || report.Entries[0].Flags == "" {
+		t.Errorf("%d entries, %+v", len(report.Entries), report.Entries[0])
+	}
+	if one == 0 || looks > 5*one {
+		t.Errorf("a plan looks %d times, all with the report %d times", one, looks)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/zsbx/zsbx/policy"
 )
@@ -41,16 +42,15 @@ type Composed struct {
 }
 
 // Compose adds up the policy of a run on h. The error joins all that is wrong with
-// policy files: *policy.Error, *UntrustedError and those of package os.
+// policy files: *policy.Error, *UntrustedError and those of package os. What is right
+// is composed all the same, so that more can be found wrong; there is nothing, where
+// zsbx's own files can't be told.
 func Compose(h *policy.Host, s *Sources) (*Composed, error) {
 	if err := CheckVariables(h); err != nil {
 		return nil, err
 	}
 	c := &Composed{Host: h}
 	layers, err := c.files(h, s)
-	if err != nil {
-		return nil, err
-	}
 	if !s.NoBaseline {
 		layers = append(layers, s.defaults())
 	}
@@ -58,12 +58,9 @@ func Compose(h *policy.Host, s *Sources) (*Composed, error) {
 		layers = append(layers, s.Asked)
 	}
 	asked := policy.Merge(layers...)
-	builtIn, err := s.builtIn(h, asked)
-	if err != nil {
-		return nil, err
-	}
+	builtIn, wrong := s.builtIn(h, asked)
 	c.Policy, c.Asked = policy.Merge(append(builtIn, asked)...), asked
-	return c, nil
+	return c, errors.Join(err, wrong)
 }
 
 // builtIn gives the policies that are part of zsbx: the baseline, and the
@@ -131,7 +128,7 @@ func (c *Composed) files(h *policy.Host, s *Sources) ([]*policy.Policy, error) {
 		}
 	}
 	for _, f := range s.Files {
-		file, err := filepath.Abs(f)
+		file, err := policy.Absolute(f)
 		var p *policy.Policy
 		if err == nil {
 			p, err = policy.DecodeFile(f)
@@ -152,7 +149,7 @@ func UserPolicy(h *policy.Host) (file string, p *policy.Policy, err error) {
 	}
 	file = filepath.Join(h.ConfigHome(), "zsbx/policy.toml")
 	p, err = policy.DecodeFile(file)
-	missing := errors.Is(err, fs.ErrNotExist)
+	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) // HOME=/dev/null of daemons
 	if errors.Is(err, fs.ErrPermission) {
 		_, gone := os.Lstat(file)
 		missing = gone != nil

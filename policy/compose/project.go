@@ -28,7 +28,7 @@ func findProject(dir string) (files []string, root string, err error) {
 			case err == nil:
 				files = append(files, file)
 			case !errors.Is(err, fs.ErrNotExist):
-				return nil, "", fmt.Errorf("looking for a project policy: %w", err)
+				return nil, "", &policy.Error{Code: policy.CodePath, Msg: "looking for a project policy", Err: err, Hint: "-C /tmp"}
 			}
 			if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil {
 				root, count = d, len(files)
@@ -62,7 +62,7 @@ func CheckVariables(h *policy.Host) error {
 		if _, err := os.Stat(v + "/."); errors.Is(err, syscall.ENOTDIR) && name != "TMPDIR" {
 			return &policy.Error{Code: policy.CodePath, Hint: "unset " + name, Msg: fmt.Sprintf("%s: %s is not a directory", name, v)}
 		}
-		p := h.Follow(v)
+		p := h.Follow(filepath.Clean(v))
 		if link := h.PlantedLink(&p); link != "" {
 			return &policy.Error{
 				Code: policy.CodePath, Hint: "export " + name + "=" + shell.Quote(p.Path),

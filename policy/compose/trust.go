@@ -1,12 +1,14 @@
 package compose
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -106,11 +108,27 @@ func (e *UntrustedError) Error() string {
 	return fmt.Sprintf("%s: the project policy is not trusted, and it allows more than it takes away", e.Asks[0].Origin)
 }
 
+// trustFile is where the trust in a policy is recorded. A home directory that does not
+// exist, as that of an account of the system, is an error: it is not to be made.
+func trustFile(h *policy.Host, file string) (string, error) {
+	state := h.StateHome()
+	if state == "" {
+		return "", errors.New("neither HOME nor the XDG base directory is set")
+	}
+	if !filepath.IsAbs(h.Getenv("XDG_STATE_HOME")) {
+		if _, err := os.Stat(h.Home); err != nil {
+			return "", err
+		}
+	}
+	sum := sha256.Sum256([]byte(file))
+	return filepath.Join(state, "zsbx/trust", hex.EncodeToString(sum[:16])+".json"), nil
+}
+
 // trusted reports whether file was ever trusted, and whether it was with this
 // content. Records that can't be read or belong to another user count as
 // missing.
 func trusted(h *policy.Host, file, hash string) (known, same bool) {
-	name, err := StateFile(h, "trust", file)
+	name, err := trustFile(h, file)
 	if err != nil {
 		return false, false
 	}
@@ -125,9 +143,10 @@ func trusted(h *policy.Host, file, hash string) (known, same bool) {
 	return known, known && r.SHA256 == hash
 }
 
-// Trust records that the policy may be used with the content that was read.
+// Trust records that the policy may be used with the content that was read, for the user
+// alone to see.
 func (p *Project) Trust() error {
-	name, err := StateFile(p.host, "trust", p.File)
+	name, err := trustFile(p.host, p.File)
 	if err != nil {
 		return err
 	}
@@ -135,8 +154,16 @@ func (p *Project) Trust() error {
 	if err != nil {
 		return err
 	}
-	if err = WriteState(name, append(b, '\n')); err != nil {
-		err = fmt.Errorf("making the trust store: %w", err)
+	var root *os.Root
+	if err = os.MkdirAll(filepath.Dir(name), 0o700); err == nil {
+		root, err = os.OpenRoot(filepath.Dir(name))
 	}
-	return err
+	if err == nil {
+		defer root.Close()
+		err = Replace(root, filepath.Base(name), bytes.NewReader(append(b, '\n')), 0o600, false)
+	}
+	if err != nil {
+		return fmt.Errorf("making the trust store: %w", err)
+	}
+	return nil
 }

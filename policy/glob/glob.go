@@ -131,6 +131,9 @@ func parseClass(s string) (class, rest string, err error) {
 		if s == "" {
 			return "", "", errors.New(`"[" without "]"`)
 		}
+		if kind, in := strings.CutPrefix(s, "[:"); in && strings.Contains(kind, ":]") {
+			return "", "", errors.New(`classes such as "[:alpha:]" are not known: write a range, or "\[" for a bracket`)
+		}
 		var lo, hi rune
 		if lo, s, err = char(s); err != nil {
 			return "", "", err

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/guard"
 )
@@ -294,8 +295,8 @@ func TestWork(t *testing.T) {
 				if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 512<<20 {
 					t.Errorf("%d MiB were allocated", (after.TotalAlloc-before.TotalAlloc)>>20)
 				}
-			case <-time.After(20 * time.Second):
-				t.Fatal("no answer after 20 s")
+			case <-time.After(testkit.Patience):
+				t.Fatal("no answer")
 			}
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -42,10 +43,25 @@ func NewHint(key, value string, create bool) Hint {
 	return h
 }
 
+// And is both of two hints that have a policy.
+func (h Hint) And(o Hint) Hint {
+	return Hint{Flags: h.Flags + " " + o.Flags, Policy: policy.Merge(h.Policy, o.Policy)}
+}
+
+// Typed is the flags for a run that had those of r: the first flag for a file takes away
+// that the working directory can be read and executed.
+func (h Hint) Typed(r *policy.Resolved) string {
+	first := slices.ContainsFunc(r.Paths, func(p policy.Path) bool { return p.Rule.Origin.Source == "default" })
+	if !first || h.Policy == nil || len(h.Policy.FS.Rules) == 0 || h.Policy.FS.Rules[0].Path == "." {
+		return h.Flags
+	}
+	return "--rox . " + h.Flags
+}
+
 // TOML is the policy as one line, each table's name before its keys.
 func (h Hint) TOML() string {
 	text, _ := policy.Amend(policy.ProjectFile, nil, h.Policy) // nothing on an error
-	return strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", " ")
+	return strings.NewReplacer("[\n  ", "[", ",\n]", "]", "\n  ", " ", "\n", " ").Replace(strings.TrimSpace(string(text)))
 }
 
 // JSON is the policy on one line, nil for none.

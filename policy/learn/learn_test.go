@@ -96,7 +96,7 @@ func TestPropose(t *testing.T) {
 		{"executed", []learn.Need{{Path: "/home/u/other/prog", Access: r | x}}, "--rox '~/other/prog'", 0},
 		{"listed, and one written below", []learn.Need{{Path: "/home/u/other", Access: r, Dir: true}, write("/home/u/other/log")}, "--ro '~/other'; --rw-noexec '~/other/log'", 0},
 		{"secrets", []learn.Need{read("/home/u/.ssh/id_rsa"), made("/home/u/.aws/x"), read("/home/u/.npmrc"), {Path: "/home/u", Access: r, Dir: true}}, "", 4},
-		{"zsbx's own", []learn.Need{read("/home/u/.local/state/zsbx/trust"), {Path: "/home/u/.local/state/zsbx/sessions", Access: r, Dir: true}}, "", 2},
+		{"zsbx's own", []learn.Need{read("/home/u/.local/state/zsbx/trust"), madeDir("/home/u/.zsbx.toml"), made("/home/u/p2/.zsbx.toml"), {Path: "/home/u/.local/state/zsbx/sessions", Access: r, Dir: true}}, "", 4},
 		{"around secrets", []learn.Need{read("/home/u/.m2/a"), read("/home/u/.m2/b"), read("/home/u/.m2/c")}, "--ro '~/.m2/a'; --ro '~/.m2/b'; --ro '~/.m2/c'", 0},
 		{"on PATH", []learn.Need{made("/home/u/tools/x"), madeDir("/home/u/tools/y"), made("/home/u/.bashrc")}, "", 3},
 		{"a device", []learn.Need{write("/dev/kvm"), {Path: "/dev", Access: r, Dir: true}}, "", 2},

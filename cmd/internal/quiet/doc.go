@@ -10,10 +10,11 @@
 //   - The runtime's monitor, a thread that wakes some ten thousand times a second, lets
 //     the others run on: a twentieth of a start. Package fork starts nothing with the
 //     monitor's scheduling.
+//   - The main goroutine's stack is as large as a run needs, from the beginning.
 //
 // It does not hide a bug of zsbx: a panic prints its traceback.
 //
-// The first and the last must be done before other packages are initialised, which takes
+// All but the second must be done before other packages are initialised, which takes
 // half of zsbx's start. So they are no functions to call: Go initialises packages in the
 // order of their import paths, those first that import nothing. The second needs no
 // initialisation at all.

@@ -61,6 +61,7 @@ type Act struct {
 	Name   string // an abstract socket without its NUL byte; a system call
 	Args   [6]uint64
 	Inside bool // the process that Path leads into belongs to the session
+	Reopen bool // it was reached by a descriptor's name in /proc: see World.Reopens
 }
 
 // Verb is the operation in a word, for people and JSON.
@@ -99,6 +100,8 @@ const (
 	Mounts   Means = "mounts"
 	Seccomp  Means = "seccomp"
 	Broker   Means = "sockets"
+
+	NoNewPrivs Means = "no_new_privs" // refuses no call, but what a program's file would give
 )
 
 // Answer is what the plan says to an act.
@@ -121,7 +124,8 @@ type World struct {
 	Mounts   *mounts.Plan
 	Filter   *seccomp.Filter
 	Broker   *broker.Policy
-	Override bool // the command has CAP_DAC_OVERRIDE
+	Reopened []landlock.PathRule // what the command's descriptors 0 to 2 may be opened anew for
+	Override bool                // the command has CAP_DAC_OVERRIDE
 
 	handled uint64 // what Landlock decides about files
 	places  map[string]*place
@@ -138,6 +142,7 @@ type place struct {
 	readOnly bool // copies
 	back     bool // it is there as outside, in a directory of the command's own
 	noExec   bool
+	reopened bool
 }
 
 // Index prepares a world to be asked.
@@ -157,6 +162,10 @@ func (w *World) Index() *World {
 		for _, r := range rs.Ports {
 			w.ports[r.Port] |= r.Rights
 		}
+	}
+	for _, r := range w.Reopened {
+		x := at(r.Path)
+		x.rights, x.reopened = x.rights|r.Rights, true
 	}
 	point := func(p string) *place {
 		at(p).point = true
@@ -200,6 +209,9 @@ func (w *World) Decide(a *Act) Answer {
 	}
 	return w.file(a)
 }
+
+// Reopens reports whether a descriptor of the command's leads to a path beside all mounts.
+func (w *World) Reopens(p string) bool { return w.places[p] != nil && w.places[p].reopened }
 
 func refused(by Means, errno, at string) Answer {
 	return Answer{Verdict: Refused, By: by, Errno: errno, At: at}

@@ -24,7 +24,9 @@ func (w *World) look(p string) view {
 	writable, private, back, noExec := false, false, false, false
 	for at := p; ; at = above(at) {
 		if x := w.places[at]; x != nil {
-			v.rights |= x.rights
+			if !x.private || w.Mounts != nil {
+				v.rights |= x.rights
+			}
 			if x.point && v.point == "" {
 				v.point = at
 			}
@@ -72,6 +74,11 @@ func (w *World) file(a *Act) Answer {
 	}
 	if ans, hidden := w.hidden(a, a.Path); hidden {
 		return ans
+	}
+	if a.Reopen {
+		outside := *w
+		outside.Mounts = nil // which the descriptor leads around
+		w = &outside
 	}
 	switch a.Op {
 	case Open:

@@ -1,22 +1,12 @@
 package answer
 
-import (
-	"path"
-
-	"github.com/zsbx/zsbx/enforce/internal/landlock"
-)
+import "github.com/zsbx/zsbx/enforce/internal/landlock"
 
 // move answers for rename(2), its exchange and link(2). Before Landlock is asked,
 // both ends have to lie on one mount; what moves to another directory may not
 // gain rights there (LANDLOCK_ACCESS_FS_REFER).
 func (w *World) move(a *Act) Answer {
 	link := a.Op == Link
-	for _, p := range []string{a.Path, a.To} { // the broker looks before the kernel does
-		if ans := w.busy(p); ans.Verdict == Refused && !link && w.Broker.Holds(path.Base(p)) {
-			ans.Errno = "EROFS"
-			return ans
-		}
-	}
 	for _, p := range []string{a.Path, a.To} {
 		if ans, hidden := w.hidden(a, p); hidden {
 			return ans

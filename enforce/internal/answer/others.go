@@ -80,14 +80,14 @@ func (w *World) call(a *Act) Answer {
 	if w.Filter == nil {
 		return allowed()
 	}
-	got, err := w.Filter.Answer(a.Name, a.Args[:]...)
-	switch {
-	case err != nil, got == "allowed", got == "success, without effect":
-		return allowed() // no rule is about it
-	case got == "decided by the supervisor":
+	switch got := w.Filter.Answer(a.Name, a.Args); got {
+	case "allowed", "success, without effect":
+		return allowed()
+	case "decided by the supervisor":
 		return Answer{Verdict: Undecided, By: Broker}
+	default:
+		return w.RefusedCall(a.Name, got)
 	}
-	return w.RefusedCall(a.Name, got)
 }
 
 // RefusedCall is the answer to a system call that a rule of the filter is about,

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
-	"path"
 	"slices"
 
 	"github.com/zsbx/zsbx/enforce/internal/seccomp"
@@ -20,16 +19,11 @@ import (
 // which makes the call on the command's own socket with an address that was
 // read once. docs/linux.md says how and why.
 type Policy struct {
-	Net     policy.ResolvedNet
-	Names   []netip.Addr // with policy.NetPorts, the name servers that may be asked, by UDP and TCP
-	Sockets bool         // the command has sockets of the internet that it did not make
+	Net   policy.ResolvedNet
+	Names []netip.Addr // with policy.NetPorts, the name servers that may be asked, by UDP and TCP
 
 	Peers   bool               // connect(2) and listen(2) are answered
 	Signals seccomp.SignalMode //
-
-	// Held are the paths that are protected by mounts: rename(2) is answered for
-	// whatever has a name of theirs.
-	Held []string
 
 	// Capabilities are those that the command may have, of capabilities(7):
 	// whatever is done for it is done without any other.
@@ -38,11 +32,6 @@ type Policy struct {
 
 // Mediates reports whether a mediation is about the peers of sockets.
 func (m *Policy) Mediates() bool { return m != nil && m.Peers }
-
-// Holds reports whether something that has this name is protected by a mount.
-func (m *Policy) Holds(name string) bool {
-	return m != nil && slices.ContainsFunc(m.Held, func(p string) bool { return path.Base(p) == name })
-}
 
 // unixAddress says what an AF_UNIX address names, as the kernel reads it (unix(7)): a
 // path ends at the first NUL byte or with the address, an abstract name is all of the
@@ -99,19 +88,6 @@ func (m *Policy) mayAsk(b []byte) bool {
 	const domain = 53
 	to, ok := internetAddress(b)
 	return ok && to.Port() == domain && slices.Contains(m.Names, to.Addr())
-}
-
-// listensItself reports whether listen(2) is not left to the kernel: there the
-// socket that was checked could be replaced by one of the internet.
-func (m *Policy) listensItself() bool { return m.Net.Mode == policy.NetPorts || m.Sockets }
-
-// toKernel reports whether a connection to an address of netlink(7) reaches
-// nobody but the kernel. What is no such address the kernel refuses, or it ends
-// the connection (AF_UNSPEC).
-func toKernel(b []byte) bool {
-	const size = 12 // struct sockaddr_nl: family, padding, port, groups
-	word := binary.NativeEndian.Uint32
-	return len(b) < size || binary.NativeEndian.Uint16(b) != seccomp.AfNetlink || word(b[4:]) == 0 && word(b[8:]) == 0
 }
 
 // String is what a plan says about the mediation, for people.

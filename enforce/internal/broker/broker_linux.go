@@ -222,13 +222,16 @@ func (m *Broker) next(c *Call) bool {
 			c.from, c.held = caller{int(c.pid)}, c.held[:0]
 			return true
 		}
+		if m.queue.over() {
+			m.finish(nil)
+		}
 	}
 	return false
 }
 
 // await waits until the last process with the filter is gone, or serving is over for
-// another reason. Then nobody waits for a call any more: before Linux 6.11 the kernel does
-// not say that none will come, and a signal has to. It is the one by which Go's runtime
+// another reason. Then nobody waits for a call any more: before Linux 6.11 who waits is
+// not told that none will come, and a signal has to. It is the one by which Go's runtime
 // interrupts its threads at any time.
 func (m *Broker) await() {
 	p := []unix.PollFd{{Fd: int32(m.queue.fd)}, {Fd: int32(m.stop[0]), Events: unix.POLLIN}}

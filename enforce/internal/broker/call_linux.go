@@ -47,8 +47,6 @@ func (c *Call) answer() {
 	a := refused(unix.EAGAIN)
 	if m.busy.Add(1) <= maxBusy {
 		a = m.decide(c)
-	} else if c.Renames() {
-		a = answer{proceed: true}
 	}
 	if watcher != nil && a.errno != 0 {
 		watcher(a.errno)
@@ -75,11 +73,6 @@ func (c *Call) respond(a answer) {
 // decide answers one call. Calls are decided at the same time as others.
 func (m *Broker) decide(c *Call) answer {
 	switch {
-	case c.Renames():
-		if c.MeetsMount() {
-			return refused(unix.EROFS)
-		}
-		return answer{proceed: true}
 	case c.pid == 0:
 		return refused(unix.EACCES)
 	case c.nr == unix.SYS_CONNECT:

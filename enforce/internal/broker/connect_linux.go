@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"encoding/binary"
 	"errors"
 	"strconv"
 	"time"
@@ -48,7 +49,7 @@ func (m *Broker) connect(c *Call) answer {
 		return a
 	}
 	if path, _ := unixAddress(w.addr); path != "" && s.domain == unix.AF_UNIX {
-		r, errno := c.route(unix.AT_FDCWD, path)
+		r, errno := c.route(path)
 		if errno != 0 {
 			return refused(errno)
 		}
@@ -134,8 +135,9 @@ func (w *waiter) authorize() unix.Errno {
 		}
 		return 0
 	case unix.AF_NETLINK:
-		if !toKernel(w.addr) {
-			return unix.EPERM // as the kernel says to whoever lacks CAP_NET_ADMIN
+		// struct sockaddr_nl: family, padding, port, groups; port 0 is the kernel
+		if len(w.addr) < unix.SizeofSockaddrNetlink || binary.NativeEndian.Uint64(w.addr[4:]) != 0 {
+			return unix.EPERM // as the kernel says of other programs to whoever lacks CAP_NET_ADMIN
 		}
 		return 0
 	}

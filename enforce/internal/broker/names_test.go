@@ -58,24 +58,3 @@ func TestMayAsk(t *testing.T) {
 		}
 	}
 }
-
-// TestToKernel: what a netlink address reaches.
-func TestToKernel(t *testing.T) {
-	address := func(port, groups uint32) []byte {
-		b := make([]byte, 12)
-		binary.NativeEndian.PutUint16(b, seccomp.AfNetlink)
-		binary.NativeEndian.PutUint32(b[4:], port)
-		binary.NativeEndian.PutUint32(b[8:], groups)
-		return b
-	}
-	for _, b := range [][]byte{nil, {0}, make([]byte, 12), address(0, 0), address(0, 0)[:8], address(7, 0)[:8], append(address(0, 0), 1, 2, 3, 4)} {
-		if !toKernel(b) {
-			t.Errorf("%v does not reach the kernel alone", b)
-		}
-	}
-	for _, b := range [][]byte{address(1, 0), address(0, 2), address(1<<31, 0), address(0, 1<<31), append(address(5, 0), 0)} {
-		if toKernel(b) {
-			t.Errorf("%v reaches the kernel alone", b)
-		}
-	}
-}

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/internal/files"
 	"github.com/zsbx/zsbx/internal/procfs"
 )
@@ -41,52 +42,51 @@ func (c caller) fileSystem(fd int) (device [2]uint32, _ error) {
 	return device, unix.ENOENT
 }
 
-// route is a path of the caller's and where it begins.
+// route is a path of the caller's and the directory that it begins at, which is opened by
+// the rights of this process.
 type route struct {
-	from    int    // a file that is open to the caller already
-	path    string // "" for from itself
-	resolve uint64 // how it goes on (openat2(2))
+	from int
+	path string
+	root int // the caller's root directory, which may be from
 }
 
-// route finds where a path of the caller's begins, which counts from dirfd: at a file
-// that this process has to have the right to look at. What begins with something of the
-// caller's own in /proc is led to that here, since others have to write it otherwise.
-func (c *Call) route(dirfd int, path string) (route, unix.Errno) {
-	from, r := "cwd", route{path: path}
-	if dirfd != unix.AT_FDCWD {
-		from = "fd/" + strconv.Itoa(dirfd)
+// route finds where a path of the caller's begins.
+func (c *Call) route(path string) (r route, errno unix.Errno) {
+	r.path = path
+	if r.root, errno = c.open(unix.AT_FDCWD, procfs.Path(c.from.tid, "root"), 0); errno != 0 || strings.HasPrefix(path, "/") {
+		r.from = r.root
+		return r, errno
 	}
-	if strings.HasPrefix(path, "/") {
-		from, r.resolve = "root", unix.RESOLVE_IN_ROOT
-	}
-	for prefix, below := range map[string]string{"/proc/self/": "", "/proc/thread-self/": "", procfs.Path(c.from.tid, ""): "", "/dev/fd/": "fd/"} {
-		if rest, ok := strings.CutPrefix(path, prefix); ok {
-			from, r.path, _ = strings.Cut(below+rest, "/")
-			if from == "fd" {
-				from, r.path, _ = strings.Cut(r.path, "/")
-				from = "fd/" + from
-			}
-			r.path, r.resolve = strings.TrimLeft(r.path, "/"), 0
-		}
-	}
-	var err error
-	if r.from, err = unix.Open(procfs.Path(c.from.tid, from), unix.O_PATH|unix.O_CLOEXEC, 0); err == nil {
-		c.held = append(c.held, r.from)
-	}
-	return r, asErrno(err)
+	r.from, errno = c.open(unix.AT_FDCWD, procfs.Path(c.from.tid, "cwd"), 0)
+	return r, errno
 }
 
 // walk opens what a route leads to, as a reference to an inode, with the rights of whoever
 // asks. What it finds is checked by its inode, so that a path that is read otherwise than
-// the kernel would (links in a root directory of the command's own, the magic ones of
-// /proc) can lead to a refusal and not around one.
-func (c *Call) walk(r route) (fd int, _ unix.Errno) {
-	if r.path == "" {
-		return r.from, 0
+// the kernel would (links in a root directory of the command's own) can lead to a refusal
+// and not around one.
+//
+// No link leads out of the caller's root directory, where others may have files whose
+// names are none of the caller's business, and none of /proc is followed (openat2(2),
+// RESOLVE_IN_ROOT): /proc/self is this process there.
+func (c *Call) walk(r route) (fd int, errno unix.Errno) {
+	if r.from != r.root {
+		if fd, errno = c.open(r.from, r.path, unix.RESOLVE_NO_SYMLINKS); errno != unix.ELOOP {
+			return fd, errno
+		}
+		r.path = fork.PathOf(r.from) + "/" + r.path
 	}
+	if fd, errno = c.open(r.root, r.path, unix.RESOLVE_IN_ROOT); errno == unix.EXDEV {
+		errno = unix.EACCES
+	}
+	return fd, errno
+}
+
+// open opens a path as a reference to an inode, for as long as the call takes.
+func (c *Call) open(dir int, path string, resolve uint64) (fd int, _ unix.Errno) {
 	errno := patiently(func() unix.Errno { // EAGAIN where something is renamed meanwhile
 		var err error
-		fd, err = unix.Openat2(r.from, r.path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: r.resolve})
+		fd, err = unix.Openat2(dir, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve})
 		return asErrno(err)
 	})
 	if errno == 0 {

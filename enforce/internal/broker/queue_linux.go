@@ -62,6 +62,14 @@ func (q *queue) receive(n *notification) (got bool, _ error) {
 	return false, errno
 }
 
+// over reports whether no process has the filter any more. From then on receive does not
+// wait, since Linux 6.11.
+func (q *queue) over() bool {
+	p := []unix.PollFd{{Fd: int32(q.fd)}}
+	n, _ := unix.Poll(p, 0)
+	return n > 0 && p[0].Revents&unix.POLLHUP != 0
+}
+
 func (q *queue) ask(request uintptr, arg unsafe.Pointer) unix.Errno {
 	return patiently(func() unix.Errno { return q.control(q.fd, request, arg) })
 }

@@ -7,6 +7,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // faultyQueue gives the errors one after the other, and then success.
@@ -100,8 +102,33 @@ func TestInterrupt(t *testing.T) {
 		if n := m.receiving.Load(); err != nil || n != 0 {
 			t.Fatalf("%v, %d still wait", err, n)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(testkit.Patience):
 		t.Fatal("it waits for ever")
 	}
 	m.workers.Wait()
+}
+
+// TestOver: who waits for a call ends by itself where the kernel says that none will come,
+// as since Linux 6.11, rather than ask again until somebody else tells.
+func TestOver(t *testing.T) {
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(p[0])
+	m := &Broker{over: make(chan struct{}), stop: [2]int{-1, -1}}
+	asked := 0
+	m.queue = queue{p[0], func(int, uintptr, unsafe.Pointer) unix.Errno {
+		switch asked++; asked {
+		case 3: // until then it may be that a call was killed
+			unix.Close(p[1])
+		case 4:
+			t.Error("it asks again")
+			m.finish(nil)
+		}
+		return unix.ENOENT
+	}}
+	if m.next(&Call{broker: m}) || asked < 3 || !m.isOver() {
+		t.Errorf("asked %d times", asked)
+	}
 }

@@ -20,7 +20,6 @@ type signalCall struct {
 	process int // as the call names it; 0 if it names none
 	thread  int // likewise
 	sig     int
-	told    uint64 // where the caller has what the receiver is to be told, or 0
 	flags   uint64 // of pidfd_send_signal(2)
 	info    Siginfo
 }
@@ -28,10 +27,7 @@ type signalCall struct {
 // Siginfo is siginfo_t as sigaction(2) has it.
 type Siginfo [128]byte
 
-const (
-	siQueue = -1 // SI_QUEUE: what one process may say to another of how a signal was sent
-	siTkill = -6 // SI_TKILL: what it may not
-)
+const siQueue = -1 // SI_QUEUE: what one process may say to another of how a signal was sent
 
 // signal answers a call that signals processes, or has the kernel do so, or changes
 // how one runs.
@@ -40,16 +36,16 @@ func (m *Broker) signal(c *Call) answer {
 	s := &signalCall{Call: c, process: arg(0), sig: arg(1)}
 	switch c.nr {
 	case unix.SYS_KILL:
-	case unix.SYS_RT_SIGQUEUEINFO:
-		s.told = c.args[2]
+	case unix.SYS_RT_SIGQUEUEINFO, unix.SYS_RT_TGSIGQUEUEINFO: // they tell the receiver what they like
+		return s.ifSameProcess(arg(0), false)
 	case unix.SYS_TKILL:
 		s.process, s.thread = 0, arg(0)
 	case unix.SYS_TGKILL:
 		s.thread, s.sig = arg(1), arg(2)
-	case unix.SYS_RT_TGSIGQUEUEINFO:
-		s.thread, s.sig, s.told = arg(1), arg(2), c.args[3]
 	case unix.SYS_PIDFD_SEND_SIGNAL:
-		s.told, s.flags = c.args[2], c.args[3]
+		if s.flags = c.args[3]; c.args[2] != 0 && s.sig != 0 { // likewise
+			return refused(unix.EPERM)
+		}
 	case unix.SYS_FCNTL: // F_SETOWN
 		return s.ifSameProcess(arg(2), false)
 	case unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR:
@@ -134,29 +130,16 @@ func (s *signalCall) ifSameProcess(pid int, sibling bool) answer {
 	return refused(unix.EPERM)
 }
 
-// describe makes what the receiver is told: that of the caller's memory, or who
-// the caller is. kill(2)'s own SI_USER nobody may claim to another.
+// describe makes what the receiver is told: who the caller is. kill(2)'s own SI_USER
+// nobody may claim to another.
 func (s *signalCall) describe() unix.Errno {
-	put := func(at int, n int) { binary.NativeEndian.PutUint32(s.info[at:], uint32(int32(n))) }
-	if s.told != 0 {
-		b, errno := s.Memory(s.told, len(s.info))
-		if errno != 0 {
-			return unix.EFAULT
-		}
-		copy(s.info[:], b)
-		if code := int32(binary.NativeEndian.Uint32(b[8:])); code >= 0 || code == siTkill {
-			return unix.EPERM
-		}
-	} else {
-		who, err := s.from.status()
-		if err != nil || who.process <= 0 {
-			return unix.ESRCH
-		}
-		put(8, siQueue)
-		put(16, who.process)
-		put(20, who.uid)
+	who, err := s.from.status()
+	if err != nil || who.process <= 0 {
+		return unix.ESRCH
 	}
-	put(0, s.sig)
+	for at, n := range map[int]int{0: s.sig, 8: siQueue, 16: who.process, 20: who.uid} {
+		binary.NativeEndian.PutUint32(s.info[at:], uint32(int32(n)))
+	}
 	return 0
 }
 

@@ -5,6 +5,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/policy"
 )
 
 // sessionSockets are the Unix sockets of the session that listen, by their cookies. An
@@ -73,7 +75,7 @@ func (m *Broker) listen(c *Call) answer {
 	case !m.policy.mayListen(socketName(s.fd)):
 		return refused(unix.EACCES)
 	}
-	if !m.policy.listensItself() {
+	if m.policy.Net.Mode != policy.NetPorts {
 		return answer{proceed: true}
 	}
 	return m.as(c, func() answer { return refused(asErrno(unix.Listen(s.fd, int(int32(c.args[1]))))) })

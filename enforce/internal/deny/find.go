@@ -133,7 +133,11 @@ func (d *denials) find(v place, deny []barred) (out []hit, _ error) {
 	if st, err := d.Host.Lstat(v.name); err == nil && !st.Mode.IsDir() {
 		return out, nil // a file that something is mounted on
 	}
-	found, err := d.walk(v.name, glob.NewSet(globs).At(v.name))
+	set := glob.NewSet(globs)
+	found, err := d.walk(v.name, set.At(v.name))
+	for tries := 1; errors.Is(err, fs.ErrNotExist) && tries < attempts; tries++ {
+		found, err = d.walk(v.name, set.At(v.name))
+	}
 	for _, h := range found {
 		i := slices.IndexFunc(deny, func(b barred) bool { return b.Glob && (b.covers(h.Path) || h.closed && b.reaches(h.Path)) })
 		h.by = &deny[max(0, i)]
@@ -141,6 +145,10 @@ func (d *denials) find(v place, deny []barred) (out []hit, _ error) {
 	}
 	return out, err
 }
+
+// attempts are how often a tree is searched in which another command removes directories
+// meanwhile. One that was moved may be where nobody has looked, so none is passed over.
+const attempts = 5
 
 // walk goes through dir for what the globs name, without following links.
 func (d *denials) walk(dir string, globs glob.State) ([]hit, error) {

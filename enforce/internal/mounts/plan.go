@@ -80,11 +80,13 @@ const (
 const maxWritable = 500
 
 // The tags of the steps that make a mount namespace. TagSetup and TagUnshare fail
-// where there can be none. Those of TagOpen and TagCheck have a path as their name,
-// and TagCheck fails with ESTALE where another file is there.
+// where there can be none; TagCover may, too, where what is covered was removed or
+// replaced meanwhile (ENOENT, EINVAL). Those of TagOpen and TagCheck have a path as
+// their name, and TagCheck fails with ESTALE where another file is there.
 const (
 	TagUnshare fork.Tag = "namespaces"
 	TagSetup   fork.Tag = "mount namespace"
+	TagCover   fork.Tag = "mount namespace, covering"
 	TagOpen    fork.Tag = "mount namespace, opening"
 	TagCheck   fork.Tag = "checking"
 	TagIPC     fork.Tag = "IPC namespace"

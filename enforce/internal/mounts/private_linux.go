@@ -5,7 +5,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -112,9 +111,8 @@ type Terminal struct {
 func (t *Terminal) path() string { return t.dir + "/" + strconv.Itoa(t.number) }
 
 // Terminal finds the first of the command's terminals that has a name, nil if
-// none has, and lets the command open all of them anew through /dev/stderr and
-// the like: there is no rule any more for the directory where they are.
-func (mp *Plan) Terminal(files []*os.File, ruleset int) *Terminal {
+// none has.
+func (mp *Plan) Terminal(files []*os.File) *Terminal {
 	if mp == nil {
 		return nil
 	}
@@ -122,27 +120,22 @@ func (mp *Plan) Terminal(files []*os.File, ruleset int) *Terminal {
 	if i < 0 {
 		return nil
 	}
-	var own *Terminal
 	for n := range 3 {
 		var st, named unix.Stat_t
-		fd := fork.StandardFile(files, n)
-		if unix.Fstat(fd, &st) != nil || !isPseudoTerminal(&st) {
+		if unix.Fstat(fork.StandardFile(files, n), &st) != nil || !IsPseudoTerminal(&st) {
 			continue
 		}
-		rule := landlock.PathBeneath{Rights: mp.Private[i].Rights & landlock.FileRights, Fd: uintptr(fd)}
-		_ = landlock.AddRule(ruleset, landlock.RulePathBeneath, unsafe.Pointer(&rule)) // without it the descriptor itself works
 		t := &Terminal{dir: mp.Private[i].Path, number: int(unix.Minor(st.Rdev))}
-		if own == nil && t.number <= maxTerminal && unix.Lstat(t.path(), &named) == nil &&
-			named.Dev == st.Dev && named.Ino == st.Ino {
-			own = t
+		if t.number <= maxTerminal && unix.Lstat(t.path(), &named) == nil && named.Dev == st.Dev && named.Ino == st.Ino {
+			return t
 		}
 	}
-	return own
+	return nil
 }
 
-// isPseudoTerminal reports whether a file is the end of one that programs run on
+// IsPseudoTerminal reports whether a file is the end of one that programs run on
 // (UNIX98_PTY_SLAVE_MAJOR).
-func isPseudoTerminal(st *unix.Stat_t) bool {
+func IsPseudoTerminal(st *unix.Stat_t) bool {
 	return st.Mode&unix.S_IFMT == unix.S_IFCHR && unix.Major(st.Rdev) == 136
 }
 

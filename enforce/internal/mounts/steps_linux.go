@@ -175,7 +175,7 @@ func (l *stepList) clone(fd result, recursive bool) result {
 
 // attach puts a copy onto what target refers to, and closes both.
 func (l *stepList) attach(tree, target result, path string) {
-	l.tagged(TagSetup, "move_mount(2) onto "+path, unix.SYS_MOVE_MOUNT, tree, "", target, "",
+	l.tagged(TagCover, "move_mount(2) onto "+path, unix.SYS_MOVE_MOUNT, tree, "", target, "",
 		unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 	l.close(tree)
 	l.close(target)
@@ -214,7 +214,7 @@ func (l *stepList) fileSystem(kind string, m Mount, flags int, options string) r
 	fd := l.open(m.Path)
 	l.check(fd, m.ID, m.Path)
 	l.tagged(TagOpen, m.Path, unix.SYS_FCHDIR, fd)
-	mounted := l.tagged(TagSetup, "mount(2) of a "+kind, unix.SYS_MOUNT, "none", ".", kind, flags|unix.MS_NOSUID, options)
+	mounted := l.tagged(TagCover, "mount(2) of a "+kind, unix.SYS_MOUNT, "none", ".", kind, flags|unix.MS_NOSUID, options)
 	l.close(fd)
 	return mounted
 }

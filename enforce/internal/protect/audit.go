@@ -17,6 +17,7 @@ type Watched struct {
 	Path    string
 	Mounted bool     // it is read-only for the command; only a replacement can be seen
 	ByGit   bool     // git itself writes it: it is told, and nothing more
+	Denied  bool     // those outside may write it; only another one in its place is told
 	missing bool     // it did not exist when the plan was made
 	tree    string   // Path is the index of this working tree, whose gitlinks matter
 	names   []string // Path is a directory, of which new files of these names matter
@@ -120,6 +121,9 @@ func (s *Snapshot) state(w *Watched) state {
 		return state{} // of which Watched.had remembers
 	}
 	now, isDir := stateOf(w.Path)
+	if w.Denied {
+		return state{id: now.id}
+	}
 	if !isDir || w.Mounted && s.audit.Mounted {
 		return now
 	}

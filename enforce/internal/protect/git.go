@@ -29,6 +29,9 @@ func (c *protector) repository(tree string) string {
 	case st.Mode.IsDir():
 		c.index(dot, tree)
 		c.gitDir(dot)
+		if common, err := c.named(path.Join(dot, "commondir"), ""); err == nil && c.writable(common) {
+			c.gitDir(common)
+		}
 		return dot
 	case !st.Mode.IsRegular():
 		c.add(dot, top)
@@ -40,7 +43,7 @@ func (c *protector) repository(tree string) string {
 	} else {
 		c.watch(Watched{Path: dot})
 	}
-	dir, err := c.host.GitDir(dot, "gitdir: ")
+	dir, err := c.named(dot, "gitdir: ")
 	if err != nil {
 		return dot
 	}
@@ -48,7 +51,7 @@ func (c *protector) repository(tree string) string {
 		return dir
 	}
 	c.index(dir, tree)
-	common, err := c.host.GitDir(path.Join(dir, "commondir"), "")
+	common, err := c.named(path.Join(dir, "commondir"), "")
 	if err != nil {
 		c.gitDir(dir)
 		return dir
@@ -69,14 +72,21 @@ func (c *protector) repository(tree string) string {
 	return dir
 }
 
+// named is the directory that a file of a repository names.
+func (c *protector) named(file, prefix string) (string, error) {
+	dir, links, err := c.host.GitDir(file, prefix)
+	c.watchWay(links, err)
+	return dir, err
+}
+
 // around protects what lies in writable directories of a repository that is not writable
 // itself, and is read or run by git there: what its configuration includes, and hooks
 // that are kept in the working tree.
 func (c *protector) around(tree string) {
 	dir := path.Join(tree, ".git")
 	if !c.isDir(dir) { // a linked worktree or a submodule
-		dir, _ = c.host.GitDir(dir, "gitdir: ")
-		if common, err := c.host.GitDir(path.Join(dir, "commondir"), ""); err == nil {
+		dir, _ = c.named(dir, "gitdir: ")
+		if common, err := c.named(path.Join(dir, "commondir"), ""); err == nil {
 			dir = common
 		}
 	}
@@ -84,9 +94,13 @@ func (c *protector) around(tree string) {
 	c.linked(path.Join(dir, "hooks"))
 }
 
-// gitlinks protects the repositories that git status looks into from a working tree with
-// submodules, at whatever depth, and those that it would if they were there.
+// gitlinks protects the repositories that git status looks into from a working tree, at
+// whatever depth, and those that it would if they were there. They need not be submodules:
+// .gitmodules is the command's to write.
 func (c *protector) gitlinks(tree, git string, left *int) {
+	if git == "" {
+		return
+	}
 	for _, p := range indexed(path.Join(git, "index"), &c.bytes) {
 		sub := path.Join(tree, p)
 		if *left--; *left < 0 {
@@ -95,10 +109,11 @@ func (c *protector) gitlinks(tree, git string, left *int) {
 		if !below(sub, tree) {
 			continue
 		}
-		dir := c.repository(sub)
-		if _, err := c.host.Lstat(path.Join(sub, ".gitmodules")); err == nil && dir != "" {
-			c.gitlinks(sub, dir, left)
+		if real, _, err := c.host.RealPath(sub); err == nil && real != sub { // git looks through no link
+			c.watch(Watched{Path: path.Join(sub, ".git")})
+			continue
 		}
+		c.gitlinks(sub, c.repository(sub), left)
 	}
 }
 
@@ -217,7 +232,7 @@ func (c *protector) nested(top *policy.Listing) {
 	look := func(in *policy.Listing) (out []string) {
 		for _, sub := range subdirs(in, &left) {
 			if name := path.Base(sub); name != ".git" && name != "node_modules" {
-				c.repository(sub)
+				c.gitlinks(sub, c.repository(sub), new(nestedModules))
 				c.add(sub+"/.zsbx.toml", "")
 				out = append(out, sub)
 			}

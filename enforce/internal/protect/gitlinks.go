@@ -32,7 +32,7 @@ func (s *Snapshot) newGitlinks(index, tree string) (out []Change) {
 		dir, st, err := s.host.RealPath(dot)
 		known := s.links[path.Join(tree, p)]
 		if err == nil && !st.Mode.IsDir() {
-			dir, err = s.host.GitDir(dot, "gitdir: ")
+			dir, _, err = s.host.GitDir(dot, "gitdir: ")
 			known = true
 		}
 		if err == nil && below(path.Dir(dot), tree) && !(known && slices.Contains(s.audit.Repos, dir)) && !plain(s.host, dir, path.Join(tree, p), &s.left) {
@@ -71,10 +71,10 @@ func (s *Snapshot) noteLinks(index, tree string) {
 	}
 }
 
-// maxIndexes bounds how much of all indexes is read at once, in bytes: some million files.
-// Who made them may have sparse ones without number. It bounds what their gitlinks take,
-// too, as an index of version 4 has a long name again in a few bytes: each counts for
-// linkSize bytes and its name.
+// maxIndexes bounds how much of all indexes of a writable tree is read at once, in bytes:
+// some million files. Who made them may have sparse ones without number. It bounds what
+// their gitlinks take, too, as an index of version 4 has a long name again in a few bytes:
+// each counts for linkSize bytes and its name.
 const (
 	maxIndexes = 128 << 20
 	linkSize   = 1 << 10
@@ -93,6 +93,9 @@ func readIndex(name string, left *int) []byte {
 
 // indexed are the gitlinks of an index, with those of the index that it shares.
 func indexed(file string, left *int) (out []string) {
+	if !files.MayHave(file, left, len(gitlinkMode)-1, mayLink) {
+		return nil
+	}
 	text := readIndex(file, left)
 	for _, hash := range []int{20, 32} { // SHA-1, SHA-256
 		links, shared, ok := parseIndex(text, hash, false, left)
@@ -105,6 +108,24 @@ func indexed(file string, left *int) (out []string) {
 		out = append(out, links...)
 	}
 	return out
+}
+
+// gitlinkMode is the mode of a gitlink in an index, sharedIndex what begins the part that
+// names another one.
+const gitlinkMode, sharedIndex = "\x00\x00\xe0\x00", "link"
+
+// mayLink reports whether a piece of an index has either. Few bytes are as the third one
+// of a gitlink's mode.
+func mayLink(b []byte) bool {
+	for i := 0; ; i++ {
+		n := bytes.IndexByte(b[i:], gitlinkMode[2])
+		if n < 0 {
+			return bytes.Contains(b, []byte(sharedIndex))
+		}
+		if i += n; i >= 2 && bytes.HasPrefix(b[i-2:], []byte(gitlinkMode)) {
+			return true
+		}
+	}
 }
 
 // parseIndex reads an index of version 2 to 4 (gitformat-index(5)), whose object names
@@ -151,7 +172,7 @@ func parseIndex(b []byte, hash int, all bool, left *int) (links []string, shared
 		}
 	}
 	for at+8+hash <= end {
-		if string(b[at:at+4]) == "link" {
+		if string(b[at:at+4]) == sharedIndex {
 			if shared = hex.EncodeToString(b[at+8 : at+8+hash]); strings.Trim(shared, "0") == "" {
 				shared = ""
 			}

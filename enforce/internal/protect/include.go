@@ -16,7 +16,7 @@ import (
 // taken from the directory of the configuration as it is named, through links.
 func (c *protector) includes(config string) {
 	read := "include " + config // no path
-	if c.seen[read] {
+	if c.seen[read] || c.full(config) {
 		return
 	}
 	c.seen[read] = true
@@ -34,6 +34,9 @@ func (c *protector) includes(config string) {
 	}
 	names, bad := includedPaths(string(data))
 	for _, name := range names {
+		if c.full(name) {
+			return
+		}
 		c.include(config, name)
 	}
 	if bad > 0 {
@@ -61,12 +64,8 @@ func (c *protector) include(config, name string) {
 	if base == "" || base == "." || base == ".." {
 		return // a directory
 	}
-	dir, _, _, err := c.host.Trail(name[:i])
-	if missing, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, fs.ErrNotExist) {
-		if c.writable(missing.Path) { // it may become a directory, or a link to one
-			c.watch(Watched{Path: missing.Path})
-		}
-	} else if err != nil {
+	dir, links, _, err := c.host.Trail(name[:i])
+	if c.watchWay(links, err); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return // git passes it over, too
 	}
 	if name = path.Join(dir, base); c.writable(name) {
@@ -78,11 +77,9 @@ func (c *protector) include(config, name string) {
 	}
 }
 
-// unread is a configuration whose includes are not all known.
-type unread struct{ Config, Why string }
-
+// unread is told of a configuration whose includes are not all known.
 func (c *protector) unread(config, why string) {
-	c.out.Unread = append(c.out.Unread, unread{config, why})
+	c.out.Facts = append(c.out.Facts, Fact{Promise: "no change of what " + config + " includes", Why: why})
 }
 
 // includedPaths are the values of include.path and includeIf.*.path, and the

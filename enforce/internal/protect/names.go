@@ -14,10 +14,10 @@ type projectGroup struct {
 // (AGENTS.md, CLAUDE.md, rules) is not in it, nor what the user's own build runs.
 var projectGroups = []projectGroup{
 	{"zsbx", "a policy for the next session", []string{".zsbx.toml"}},
-	{"shells", "direnv and mise run what is in them at a prompt; asdf's and proto's shims take programs from where they say", []string{
+	{"shells", "direnv, mise and Shadowenv run what is in them at a prompt; asdf's and proto's shims take programs from where they say", []string{
 		".envrc", ".direnv/*.rc", "mise.*toml", ".mise.*toml", ".mise/config.*toml", "mise/config.*toml", ".config/mise.*toml",
 		".config/mise/config.*toml", ".config/mise/mise.*toml", ".mise/conf.d", "mise/conf.d", ".config/mise/conf.d", ".rtx.*toml",
-		".tool-versions", ".prototools",
+		".tool-versions", ".prototools", ".shadowenv.d",
 	}},
 	{"version control beside Git", "settings that name programs and hooks, and where there are more, as in repositories within; Git's own store within Jujutsu's", []string{
 		".hg/hgrc", ".hg/hgrc-not-shared", ".hg/requires", ".hg/sharedpath", ".sl/config", ".sl/requires", ".sl/sharedpath", ".jj/repo/config.toml", ".jj/workspace-config.toml", ".jj/repo/store/git/config", ".jj/repo/store/git/hooks", ".jj/repo/store/git_target",
@@ -26,7 +26,7 @@ var projectGroups = []projectGroup{
 	{"commit hooks", "what a commit runs, in projects where it runs nothing else of the project", []string{
 		".pre-commit-config.y*ml", "prek.toml", "lefthook.*ml", ".lefthook.*ml", "lefthook.json*", ".lefthook.json*",
 		"lefthook-local.*ml", ".lefthook-local.*ml", "lefthook-local.json*", ".lefthook-local.json*", ".config/lefthook*",
-		"captainhook.json", "grumphp.yml",
+		"captainhook.json", "grumphp.yml", "hk*.pkl", ".config/hk*.pkl", ".gitlint",
 	}},
 	{"VS Code", "tasks that run on opening, programs for settings, servers for agents; recommended extensions", []string{
 		".vscode/tasks.json", ".vscode/launch.json", ".vscode/settings.json", ".vscode/mcp.json", ".vscode/extensions.json", ".vscode/extensions", ".vscode/c_cpp_properties.json", "*.code-workspace",
@@ -36,28 +36,31 @@ var projectGroups = []projectGroup{
 	}},
 	{"other editors", "tasks, language servers, commands on opening", []string{
 		".zed/tasks.json", ".zed/settings.json", ".zed/debug.json", ".helix/config.toml", ".helix/languages.toml", ".exrc", ".nvim.lua",
-		".nvimrc", ".vimrc", ".vim/coc-settings.json",
+		".nvimrc", ".vimrc", ".vim/coc-settings.json", "*.sublime-project",
 	}},
 	{"development containers", "commands on the machine that starts the container", []string{".devcontainer.json", ".devcontainer"}},
 	{"agents' servers", "programs that any agent starts", []string{".mcp.json"}},
 	{"Claude Code", "permissions, hooks, programs; commands, agents and skills may bring theirs", []string{
-		".claude/settings.json", ".claude/settings.local.json", ".claude/hooks", ".claude/commands", ".claude/agents", ".claude/skills", ".claude/plugins",
+		".claude/settings.json", ".claude/settings.local.json", ".claude/hooks", ".claude/commands", ".claude/agents", ".claude/skills", ".claude/plugins", ".claude/launch.json",
 	}},
 	{"Cursor", "hooks, servers, permissions", []string{
 		".cursor/mcp.json", ".cursor/hooks.json", ".cursor/hooks", ".cursor/cli.json", ".cursor/environment.json", ".cursor/worktrees.json",
 	}},
-	{"Codex", "servers, permissions, hooks", []string{".codex/config.toml", ".codex/hooks.json", ".codex/rules", ".codex/environments"}},
+	{"Codex", "servers, permissions, hooks", []string{".codex/config.toml", ".codex/hooks.json", ".codex/rules", ".codex/environments", ".codex/agents"}},
 	{"Gemini CLI, Qwen Code", "servers, hooks, commands with a shell, variables", []string{
 		".gemini/settings.json", ".gemini/.env", ".gemini/hooks", ".gemini/commands", ".gemini/extensions", ".gemini/policies",
-		".qwen/settings.json", ".qwen/.env", ".qwen/commands", ".qwen/extensions",
+		".qwen/settings.json", ".qwen/.env", ".qwen/hooks", ".qwen/commands", ".qwen/extensions",
 	}},
 	{"OpenCode, Kilo", "servers, permissions; plugins and tools are loaded at the start", []string{
 		"opencode.json", "opencode.jsonc", ".opencode", "kilo.json", "kilo.jsonc", ".kilo", ".kilocode/mcp.json",
 	}},
+	{"Copilot", "hooks, servers, settings that name both; extensions are loaded at the start; agents and skills may bring servers", []string{
+		".github/copilot", ".github/hooks", ".github/mcp.json", ".github/lsp.json", ".github/extensions", ".github/agents", ".github/skills", ".copilot/mcp-config.json",
+	}},
 	{"other agents", "servers, hooks, permissions, commands for checks; skills that several share, and that may bring servers; extensions", []string{
 		".agents/skills", ".pi/settings.json", ".pi/extensions", ".openhands/setup.sh", ".openhands/hooks.json", ".roo/mcp.json", ".kiro/settings", ".kiro/hooks", ".kiro/agents", ".clinerules/hooks", ".windsurf/hooks.json", ".windsurf/mcp_config.json",
-		".amp/settings.json", ".factory/settings.json", ".factory/mcp.json", ".factory/hooks", ".continue", ".aider.conf.yml", ".crush.json", "crush.json",
-		".junie/mcp", ".trae/mcp.json", ".augment/settings.json", ".github/hooks", ".copilot/mcp-config.json",
+		".amp/settings.json", ".amp/plugins", ".factory/settings.json", ".factory/mcp.json", ".factory/hooks", ".factory/commands", ".continue", ".aider.conf.yml", ".crush.json", "crush.json",
+		".junie/mcp", ".trae/mcp.json", ".augment/settings.json",
 	}},
 }
 

@@ -1,12 +1,15 @@
 package protect
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
 
+	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/policy"
 )
 
@@ -106,6 +109,36 @@ func TestIndexBound(t *testing.T) {
 		if got := len(readIndex(index, &left)); got != want {
 			t.Errorf("%d bytes were read, want %d", got, want)
 		}
+	}
+}
+
+// TestIndexBoundTrees: what is in one writable tree takes nothing from what is protected
+// in another.
+func TestIndexBoundTrees(t *testing.T) {
+	host, err := policy.ThisHost()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := t.TempDir(), t.TempDir()
+	link := second + "/a/b/c/link"
+	for name, text := range map[string]string{
+		first + "/made/.git/index": "", second + "/.git/index": string(index("a/b/c/link/")), link + "/.git/config": "",
+	} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Truncate(first+"/made/.git/index", maxIndexes+1); err != nil {
+		t.Fatal(err)
+	}
+	flag := policy.Rule{Origin: policy.Origin{Source: "--rw"}}
+	tree := func(dir string) policy.Path {
+		return policy.Path{Path: dir, Mode: fs.ModeDir, Access: policy.Read | policy.Write, Rule: flag}
+	}
+	r := &policy.Resolved{Paths: []policy.Path{tree(first), tree(second)}}
+	set := Find(r, &host, Request{Users: true})
+	if !slices.ContainsFunc(set.Mounts, func(m mounts.Mount) bool { return m.Path == link+"/.git/config" }) {
+		t.Errorf("protected are %v", set.Mounts)
 	}
 }
 

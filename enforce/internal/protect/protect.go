@@ -24,7 +24,7 @@ type Set struct {
 	SelfMounts []mounts.Mount // for these
 	SelfFacts  []Fact         // what no means holds of these
 
-	Unread []unread // configurations whose includes are not all known
+	Facts []Fact // what no means holds of the rest
 
 	Table mounts.Table // nil when it was not read
 }
@@ -56,6 +56,7 @@ type protector struct {
 
 	itself bool // what is added is zsbx's own
 	bytes  int  // of indexes that are read yet
+	left   int  // paths that are protected yet
 	out    Set
 }
 
@@ -73,7 +74,7 @@ func Find(r *policy.Resolved, host *policy.Host, q Request) Set {
 	if host == nil || host.Lstat == nil || host.ReadDir == nil || host.ReadFile == nil || host.Readlink == nil {
 		return Set{}
 	}
-	c := &protector{host: host, seen: make(map[string]bool), bytes: maxIndexes, home: r.Home, trees: mounts.WritableTrees(r.Paths)}
+	c := &protector{host: host, seen: make(map[string]bool), bytes: maxIndexes, left: maxProtected, home: r.Home, trees: mounts.WritableTrees(r.Paths)}
 	c.out.Watch = make([]Watched, 0, 32)
 	if c.trees == nil {
 		c.trees = []string{"/"}
@@ -109,15 +110,53 @@ func (c *protector) within(p string) string {
 
 func (c *protector) writable(p string) bool { return c.within(p) != "" }
 
-// tree protects what is in one writable directory.
+// maxProtected bounds how many paths are looked at for one repository, for the names of a
+// project, and for the repositories within: a command can leave any number of hooks,
+// includes and the like, and each is mounted.
+const maxProtected = 4096
+
+// full reports whether there is no room for another path, and says so once.
+func (c *protector) full(p string) bool {
+	if c.itself {
+		return false
+	}
+	if c.left--; c.left == 0 {
+		c.out.Facts = append(c.out.Facts, Fact{Promise: "no change of " + p + " and more that programs outside act upon",
+			Why: fmt.Sprintf("of a writable tree, %d paths are protected", maxProtected)})
+	}
+	return c.left <= 0
+}
+
+// tree protects what is in one writable directory. What a command can make more of has
+// its room apart, so that it takes none from the rest.
 func (c *protector) tree(dir string) {
 	top := policy.List(c.host, dir)
+	git := c.repository(dir)
+	c.left = maxProtected
+	c.project(top)
+	c.left = maxProtected
+	c.gitlinks(dir, git, new(nestedModules))
+	if git == "" && !top.Lacks("HEAD") && c.isBare(dir) {
+		c.gitDir(dir)
+	}
+	c.nested(top)
+}
+
+// project protects the files of a project by their names, those last of which there can
+// be any number.
+func (c *protector) project(top *policy.Listing) {
 	names := append(make([]string, 0, 160), toldNames...) // room for all
-	for _, g := range projectGroups {
-		names = append(names, g.names...)
+	for _, many := range []bool{false, true} {
+		for _, g := range projectGroups {
+			for _, n := range g.names {
+				if strings.Contains(n, "*") == many {
+					names = append(names, n)
+				}
+			}
+		}
 	}
 	had := present(c.host, top, names)
-	c.out.Watch = append(c.out.Watch, Watched{Path: dir, names: names, had: had})
+	c.out.Watch = append(c.out.Watch, Watched{Path: top.Dir, names: names, had: had})
 	for _, p := range had {
 		if slices.Contains(toldNames, path.Base(p)) {
 			c.watch(Watched{Path: p})
@@ -125,14 +164,6 @@ func (c *protector) tree(dir string) {
 			c.add(p, "")
 		}
 	}
-	switch git := c.repository(dir); {
-	case git != "" && (!top.Lacks(".gitmodules") || c.isDir(path.Join(dir, ".git/modules"))):
-		left := nestedModules
-		c.gitlinks(dir, git, &left)
-	case git == "" && !top.Lacks("HEAD") && c.isBare(dir):
-		c.gitDir(dir)
-	}
-	c.nested(top)
 }
 
 // present are the files of some names that are there, in a directory that was listed
@@ -154,12 +185,14 @@ func present(host *policy.Host, top *policy.Listing, names []string) (out []stri
 		if sub != "" {
 			in = policy.List(host, path.Join(top.Dir, sub))
 		}
+		first := len(out)
 		for _, e := range in.All(host) {
 			n := e.Name()
 			if i := len(n) - len(after); i >= len(before) && strings.EqualFold(n[:len(before)], before) && strings.EqualFold(n[i:], after) {
 				out = append(out, path.Join(in.Dir, n))
 			}
 		}
+		slices.Sort(out[first:])
 	}
 	return out
 }
@@ -173,6 +206,9 @@ func (c *protector) add(p, pinFrom string) bool {
 	if c.seen[p] || !c.itself && c.opened[p] {
 		return true
 	}
+	if c.full(p) {
+		return false
+	}
 	c.seen[p] = true
 	st, err := c.host.Lstat(p)
 	if err == nil {
@@ -180,11 +216,7 @@ func (c *protector) add(p, pinFrom string) bool {
 		link := st.Mode&fs.ModeSymlink != 0
 		if link || err == nil && real != p {
 			c.out.Watch = append(c.out.Watch, Watched{Path: p})
-			for _, l := range links {
-				if c.writable(l) {
-					c.watch(Watched{Path: l})
-				}
-			}
+			c.watchLinks(links)
 			if link && pinFrom != "" {
 				c.pinLink(p, pinFrom)
 			}
@@ -229,11 +261,30 @@ func (c *protector) linked(dir string) {
 	}
 }
 
-// watch has a change told when the command has ended.
+// watch has a change told when the command has ended. What is watched may be protected
+// later, for another reason.
 func (c *protector) watch(w Watched) {
-	if !c.seen[w.Path] {
-		c.seen[w.Path] = true
+	if key := "watch " + w.Path; !c.seen[w.Path] && !c.seen[key] && !c.full(w.Path) {
+		c.seen[key] = true
 		c.out.Watch = append(c.out.Watch, w)
+	}
+}
+
+// watchLinks watches the links that lead to what is protected, as far as they can be replaced.
+func (c *protector) watchLinks(links []string) {
+	for _, l := range links {
+		if c.writable(l) {
+			c.watch(Watched{Path: l})
+		}
+	}
+}
+
+// watchWay watches the way to a directory: links, and the first name that is missing, which
+// may become a directory, or a link to one.
+func (c *protector) watchWay(links []string, err error) {
+	c.watchLinks(links)
+	if missing, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, fs.ErrNotExist) && c.writable(missing.Path) {
+		c.watch(Watched{Path: missing.Path})
 	}
 }
 

@@ -18,7 +18,7 @@ func (c *protector) searchPath() {
 	all := strings.Split(c.host.Getenv("PATH"), ":")
 	for i, dir := range all {
 		if !path.IsAbs(dir) {
-			dir = path.Join(c.host.Dir, dir)
+			dir = c.host.Dir + "/" + dir // its ".." are the file system's, behind links
 		}
 		to := c.host.Follow(dir) // watched as it is written: the links in it may be replaced
 		if slices.ContainsFunc(append(to.Links, to.Path), c.writable) && !c.seen["PATH "+dir] {
@@ -53,7 +53,7 @@ func (s *Snapshot) hidden(w *Watched) (out []Change) {
 			return err == nil && path.IsAbs(dir) && s.host.Follow(dir).Path != own
 		}
 		if slices.ContainsFunc(w.hides, is) {
-			out = append(out, Change{Path: path.Join(w.Path, name), New: true})
+			out = append(out, Change{Path: path.Join(own, name), New: true})
 		}
 	}
 	return out

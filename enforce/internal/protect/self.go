@@ -75,7 +75,11 @@ func (c *protector) selfFile(r *policy.Resolved, file string) {
 		c.out.Self = append(c.out.Self, real)
 		return
 	case err != nil:
-		c.out.SelfFacts = append(c.out.SelfFacts, openFact(real, "it can't be protected: "+err.Error(), ""))
+		why := err.Error()
+		if missing { // or a directory above is none
+			why = "it does not exist"
+		}
+		c.out.SelfFacts = append(c.out.SelfFacts, openFact(real, "it can't be protected: "+why, ""))
 		return
 	}
 	c.selfPath(r, real)

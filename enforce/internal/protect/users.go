@@ -16,6 +16,7 @@ func (c *protector) users(r *policy.Resolved) {
 		if t.Access&policy.Write == 0 || !t.Mode.IsDir() || t.Path == r.TempDir {
 			continue
 		}
+		c.left, c.bytes = maxProtected, maxIndexes
 		switch src := t.Rule.Origin.Source; {
 		case src == "preset git":
 			c.gitDir(t.Path)
@@ -23,18 +24,47 @@ func (c *protector) users(r *policy.Resolved) {
 			c.tree(t.Path)
 		}
 	}
-	home, _, err := c.host.RealPath(r.Home)
-	if r.Home == "" || err != nil {
-		return
+	c.left = maxProtected
+	if home := c.startup(r.Home, "", ""); home != "" {
+		c.held(r.Lent(home))
 	}
-	paths, there := r.Lent(home), policy.List(c.host, home)
+	c.startup(c.host.Getenv("XDG_CONFIG_HOME"), ".config/", ".config/")
+	c.startup(c.host.Getenv("ZDOTDIR"), ".z", "")
+	if p := c.host.Getenv("GIT_CONFIG_GLOBAL"); path.IsAbs(p) {
+		to := c.host.Follow(p)
+		c.watchLinks(to.Links)
+		c.held([]string{to.Path})
+	}
+}
+
+// startup protects what the user's shells, git, editors and the like read when they
+// start: of that, the names that begin with which, in dir, where they lack the part cut. It
+// gives the canonical path of dir, "" for none.
+func (c *protector) startup(dir, which, cut string) string {
+	if !path.IsAbs(dir) {
+		return ""
+	}
+	real, links, _, err := c.host.Trail(dir)
+	if c.watchLinks(links); err != nil {
+		return ""
+	}
+	there := policy.List(c.host, real)
 	for _, name := range policy.StartupFiles() {
-		if p := home + "/" + name; c.writable(p) {
-			paths = append(paths, p)
+		if !strings.HasPrefix(name, which) {
+			continue
+		}
+		name = strings.TrimPrefix(name, cut)
+		if p := path.Join(real, name); c.writable(p) {
+			c.held([]string{p})
 		} else if !there.Lacks(name) {
 			c.dotfile(p, true)
 		}
 	}
+	return real
+}
+
+// held protects what lies in writable trees, and is none itself.
+func (c *protector) held(paths []string) {
 	for _, p := range paths {
 		if tree := c.within(p); tree != "" && tree != p {
 			c.add(p, tree)
@@ -46,11 +76,7 @@ func (c *protector) users(r *policy.Resolved) {
 // of theirs: a repository of such files may be writable. The links there are watched.
 func (c *protector) dotfile(p string, look bool) {
 	real, links, st, _ := c.host.Trail(p)
-	for _, link := range links {
-		if c.writable(link) {
-			c.watch(Watched{Path: link})
-		}
-	}
+	c.watchLinks(links)
 	switch tree := c.within(real); {
 	case tree != "" && tree != real:
 		c.add(real, tree)

@@ -24,11 +24,11 @@ var firmlinks = []string{
 
 // rootLinks are symbolic links of the root directory. A rule that names one
 // matches nothing: the kernel asks with the path it found in the end.
-var rootLinks = map[string]string{
-	"/tmp":  "/private/tmp",
-	"/var":  "/private/var",
-	"/etc":  "/private/etc",
-	"/home": dataVolume + "/home",
+var rootLinks = [...][2]string{
+	{"/tmp", "/private/tmp"},
+	{"/var", "/private/var"},
+	{"/etc", "/private/etc"},
+	{"/home", dataVolume + "/home"},
 }
 
 // Path is the spelling under which Seatbelt knows a path: absolute,
@@ -54,9 +54,9 @@ func Path(p string) (string, error) {
 			}
 		}
 	}
-	for link, target := range rootLinks {
-		if policy.Within(p, link) {
-			return target + strings.TrimPrefix(p, link), nil
+	for _, l := range rootLinks {
+		if policy.Within(p, l[0]) {
+			return l[1] + strings.TrimPrefix(p, l[0]), nil
 		}
 	}
 	return p, nil

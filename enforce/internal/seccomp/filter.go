@@ -15,6 +15,26 @@ type Filter struct {
 	rules []rule
 }
 
+// Answer is what the filter answers to a system call, by name, with these arguments:
+// "allowed", an error as "EPERM", or "decided by the supervisor".
+func (f *Filter) Answer(call string, args [6]uint64) string { return actionName(f.decide(call, args)) }
+
+// decide is the answer of the rules, which the program gives too.
+func (f *Filter) decide(call string, args [6]uint64) uint32 {
+	fails := func(t test) bool { return !t.holds(args) }
+	for _, r := range f.rules {
+		if !slices.Contains(r.calls, call) {
+			continue
+		}
+		for _, c := range r.clauses {
+			if !slices.ContainsFunc(c.when, fails) {
+				return c.answer
+			}
+		}
+	}
+	return ActAllow
+}
+
 // Decision is what a filter does about some system calls.
 type Decision struct {
 	Calls  []string // by name; those that the machine lacks are left out
@@ -89,6 +109,17 @@ type test struct {
 	is   uint32
 }
 
+func (t test) holds(args [6]uint64) bool {
+	got := uint32(args[t.arg])
+	if t.high {
+		got = uint32(args[t.arg] >> 32)
+	}
+	if t.mask != 0 {
+		got &= t.mask
+	}
+	return (got == t.is) != t.not
+}
+
 // clause is an answer and what has to hold for it, all of it.
 type clause struct {
 	when   []test
@@ -115,7 +146,8 @@ func newFilter(arch string, rules []rule) *Filter {
 	if auditArch(arch) == 0 {
 		return nil
 	}
-	d := dispatch{writer: writer{make([]Instruction, 0, 512)}, points: make([]point, 0, len(sysnrTable)), plain: map[uint32]place{}}
+	d := dispatch{writer: writer{make([]Instruction, 0, 256)}, answers: map[uint32]place{}}
+	decided := 0
 	for i := range rules {
 		at := place(0)
 		for _, c := range rules[i].calls {
@@ -123,7 +155,8 @@ func newFilter(arch string, rules []rule) *Filter {
 				if at == 0 {
 					at = d.target(&rules[i])
 				}
-				d.points = append(d.points, point{nr, at})
+				d.to[nr] = at
+				decided++
 			}
 		}
 	}
@@ -132,7 +165,7 @@ func newFilter(arch string, rules []rule) *Filter {
 		return nil // the tests assemble every combination there is
 	}
 	slices.Reverse(d.out)
-	return &Filter{Arch: arch, Program: d.out, Decided: len(d.points), rules: rules}
+	return &Filter{Arch: arch, Program: d.out, Decided: decided, rules: rules}
 }
 
 // answers are the refusals of a rule, in words.

@@ -11,7 +11,6 @@ type Options struct {
 	Net      policy.ResolvedNet
 	Peers    bool       // the broker answers connect(2) and listen(2)
 	Names    bool       // and asks name servers for the command
-	Renames  bool       // and sees what is renamed
 	Signals  SignalMode // and what of signals
 	Truncate bool       // Landlock handles truncate(2)
 	UserNS   bool       // the command lives in a user namespace
@@ -39,9 +38,6 @@ func Compile(q Options) *Filter {
 	if q.Peers {
 		rules = append(rules, mediateRules(q.Capabilities)...)
 		unixSockets = append(noDatagrams(), unixSockets...)
-	}
-	if q.Renames {
-		rules = append(rules, refuse(actNotify, "for what is protected it is EROFS, where the kernel says EBUSY", "rename", "renameat", "renameat2"))
 	}
 	switch q.Net.Mode {
 	case policy.NetNone:

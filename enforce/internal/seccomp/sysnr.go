@@ -69,14 +69,6 @@ func sysnrOf(arch, name string) (uint32, bool) {
 	return uint32(n), n >= 0
 }
 
-// Number is that of a system call on a machine, -1 where it has none.
-func Number(arch, name string) int32 {
-	if nr, ok := sysnrOf(arch, name); ok {
-		return int32(nr)
-	}
-	return -1
-}
-
 // auditArch is the machine as a filter sees it (AUDIT_ARCH_* of
 // linux/audit.h); 0 when it is not known.
 func auditArch(arch string) uint32 {

@@ -48,22 +48,24 @@ func watch(rules []rule) (out []rule) {
 	return out
 }
 
-// Decide is what the filter does about a call, by its number: it hands it over, refuses
-// it with an error number, or neither.
-func (f *Filter) Decide(nr int32, args [6]uint64) (handsOver bool, errno int) {
-	got, err := machine(f.Program, seccompData(auditArch(f.Arch), uint32(nr), args[:]...))
-	if err == nil && got&0xffff0000 == ActErrno && got != pretendSuccess {
+// Decide is what the filter does about a call: it hands it over, refuses it with an error
+// number, or neither.
+func (f *Filter) Decide(call string, args [6]uint64) (handsOver bool, errno int) {
+	got := f.decide(call, args)
+	if got&0xffff0000 == ActErrno && got != pretendSuccess {
 		errno = int(got & 0xffff)
 	}
-	return err == nil && got == actNotify, errno
+	return got == actNotify, errno
 }
 
 // Names are those of the system calls of the filter's machine that a filter may be
-// about, by their numbers, and at -1 one that it lacks.
+// about, by their numbers.
 func (f *Filter) Names() map[int32]string {
 	names := make(map[int32]string)
 	for _, s := range sysnrTable {
-		names[Number(f.Arch, s.name)] = s.name
+		if nr, ok := sysnrOf(f.Arch, s.name); ok {
+			names[int32(nr)] = s.name
+		}
 	}
 	return names
 }

@@ -99,7 +99,7 @@ func (l *look) read() bool {
 		follow = rest&unix.AT_SYMLINK_NOFOLLOW == 0
 	}
 	t, ok := l.find(f.fd, l.call.Text(l.args[f.path]), follow)
-	l.Act = answer.Act{Op: f.op, Path: t.path, Mode: t.mode, Missing: !t.exists, Inside: strings.HasPrefix(t.path, l.proc+"/")}
+	l.Act = answer.Act{Op: f.op, Path: t.path, Mode: t.mode, Missing: !t.exists, Inside: strings.HasPrefix(t.path, l.proc+"/"), Reopen: t.reopen}
 	return ok && l.readFile(f, rest)
 }
 
@@ -163,7 +163,8 @@ func (l *look) readAddress(f *form) bool {
 		a.Path, a.Missing = t.path, !t.exists
 		return ok && t.exists == connect
 	}
-	return a.Name != "" && connect || a.Port != 0
+	// Port 0 is any to bind(2): that takes a rule, too. To connect to it there is nothing.
+	return a.Port != 0 || connect == (a.Name != "")
 }
 
 // readProcess takes a process by its number, or a descriptor; 0 is one that can't be
@@ -198,11 +199,27 @@ func (l *look) decide() bool {
 	}
 	if got.Verdict == answer.Allowed {
 		l.Act, l.Via = first, ""
+		if first.Op == answer.Exec && l.gains() {
+			l.refusedBy(answer.Answer{Verdict: answer.Refused, By: answer.NoNewPrivs, At: l.Act.Path})
+			return true
+		}
 		return false
 	}
 	l.refusedBy(got)
 	l.Ordinary = l.outside()
 	return true
+}
+
+// gains reports whether a program would have the rights of another user, or capabilities,
+// by its file (execve(2), capabilities(7)).
+func (l *look) gains() bool {
+	var st unix.Stat_t
+	file := l.root(l.Act.Path) + l.Act.Path
+	if unix.Stat(file, &st) != nil || st.Mode&0o111 == 0 {
+		return false
+	}
+	_, err := unix.Getxattr(file, "security.capability", nil)
+	return err == nil || st.Mode&unix.S_ISUID != 0 && int(st.Uid) != unix.Geteuid()
 }
 
 // outside reports whether the same would be refused to the same user without a plan: by
@@ -232,7 +249,7 @@ func (l *look) outside() bool {
 		at = path.Dir(at)
 	}
 	refused := func(at string) bool {
-		err := unix.Faccessat(unix.AT_FDCWD, at, mode, unix.AT_EACCESS)
+		err := unix.Faccessat(unix.AT_FDCWD, l.root(at)+at, mode, unix.AT_EACCESS)
 		return err == unix.EACCES || err == unix.EPERM || err == unix.EROFS
 	}
 	return refused(at) || a.To != "" && refused(path.Dir(a.To))

@@ -24,6 +24,7 @@ type target struct {
 	mode   fs.FileMode
 	exists bool
 	own    bool // it may be another one for another process
+	reopen bool // by a descriptor's name
 	steady bool // the command can't have its name lead elsewhere
 
 	looked bool   // at what it names, if it is a program
@@ -84,6 +85,9 @@ func (l *look) resolve(name string, follow bool) (t target, ok bool) {
 	t.mode, t.exists, t.steady = files.Mode(st.Mode).Type(), true, in.steady && l.r.fixed(in.path, fs.ModeDir)
 	if follow && t.mode == fs.ModeSymlink {
 		to, _ := os.Readlink(root + t.path)
+		if path.Base(in.path) == "fd" && strings.HasPrefix(in.path, "/proc/") && l.r.world.Reopens(to) && unix.Stat(root+t.path, &st) == nil {
+			return target{path: to, mode: files.Mode(st.Mode).Type(), exists: true, own: true, reopen: true}, true // whatever has that path now
+		}
 		if !strings.HasPrefix(to, "/") {
 			to = in.path + "/" + to
 		}

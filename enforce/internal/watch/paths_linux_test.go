@@ -12,6 +12,7 @@ import (
 	"github.com/zsbx/zsbx/enforce/internal/answer"
 	"github.com/zsbx/zsbx/enforce/internal/landlock"
 	"github.com/zsbx/zsbx/enforce/internal/seccomp"
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // TestInterpreter: a command may exchange its program while it is looked at. What is
@@ -47,7 +48,7 @@ func TestInterpreter(t *testing.T) {
 			if g[1] != want[g[0]] {
 				t.Errorf("%s: %q, want %q", g[0], g[1], want[g[0]])
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(testkit.Patience):
 			t.Fatal("opening the FIFO waits")
 		}
 	}

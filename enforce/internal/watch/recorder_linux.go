@@ -37,9 +37,9 @@ func New(w *answer.World, imagine bool) *Recorder {
 // Watch answers a call, unless the broker has to: that tells what it refuses.
 func (r *Recorder) Watch(c *broker.Call) (refused func(unix.Errno)) {
 	l := r.look(c)
-	handsOver, errno := r.world.Filter.Decide(c.Nr(), c.Args())
+	handsOver, errno := r.world.Filter.Decide(l.Call, c.Args())
 	switch {
-	case l.Pid == 0 || handsOver && (!c.Renames() || c.MeetsMount()):
+	case l.Pid == 0 || handsOver:
 		return l.refused
 	case errno != 0:
 		l.refusedCall(unix.Errno(errno))
@@ -165,6 +165,9 @@ func returned(tid int) unix.Errno {
 // whether that was the plan.
 func (l *look) isRefusal(errno unix.Errno) bool {
 	l.Errno = unix.ErrnoName(errno)
+	if l.Answer.By == answer.NoNewPrivs { // it starts without, but for one that can't tell: capabilities(7)
+		return errno == 0 || errno == unix.EPERM
+	}
 	if l.Answer.Verdict == answer.Undecided { // a file of another process
 		own := l.Act
 		own.Inside = true

@@ -64,6 +64,9 @@ func (r *refusals) add(x Refusal, more int) {
 	r.all.Seen += more
 	kind := x
 	kind.Proved, kind.Pid, kind.Count, kind.thread, kind.made = false, 0, 0, nil, 0
+	if x.Ordinary {
+		kind = Refusal{Ordinary: true, Call: x.Call, Errno: x.Errno} // they take no room from others
+	}
 	i, known := r.index[kind]
 	switch {
 	case known:

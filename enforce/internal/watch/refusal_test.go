@@ -1,6 +1,8 @@
 package watch
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce/internal/answer"
@@ -22,5 +24,23 @@ func TestRefusals(t *testing.T) {
 	}
 	if a, b, c := &got.Refusals[0], &got.Refusals[1], &got.Refusals[2]; !a.Ordinary || b.Ordinary || b.Count != 2 || b.Proved || !c.Proved {
 		t.Errorf("%+v", got.Refusals)
+	}
+}
+
+// TestRefusalsBound: what file modes refuse, as without a plan, leaves room for what the
+// plan refuses; more of that than is remembered is said.
+func TestRefusalsBound(t *testing.T) {
+	for _, ordinary := range []bool{true, false} {
+		var r refusals
+		for i := range maxRefusals {
+			r.add(Refusal{Act: answer.Act{Op: answer.Open, Path: fmt.Sprint("/", i)}, Errno: "EACCES", Ordinary: ordinary, Count: 1}, 1)
+		}
+		last := Refusal{Act: answer.Act{Op: answer.Open, Path: "/x"}, Errno: "EROFS", Count: 1}
+		r.add(last, 1)
+		got := r.Report()
+		has := slices.ContainsFunc(got.Refusals, func(x Refusal) bool { return x.Act.Path == "/x" })
+		if has != ordinary || got.More == ordinary || ordinary && got.Refusals[0].Count != maxRefusals {
+			t.Errorf("ordinary %t: there is more: %t, the last one is there: %t", ordinary, got.More, has)
+		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // fakeLog is a program in log(1)'s place.
@@ -23,20 +25,25 @@ func fakeLog(t *testing.T, script string) string {
 func TestStream(t *testing.T) {
 	dir := t.TempDir()
 	line := filepath.Join(dir, "line")
-	if err := os.WriteFile(line, []byte(logLine("Sandbox: cat(1) deny(1) file-read-data /x\n"+testTag)+"\n"), 0o600); err != nil {
+	if err := syscall.Mkfifo(line, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s := newTestLog()
-	err := s.Start(fakeLog(t, `echo "$*" >`+dir+`/args; echo $$ >`+dir+`/pid; echo Filtering the log data; sleep 0.1; cat `+line+`; exec sleep 100`))
+	err := s.Start(fakeLog(t, `echo "$*" >`+dir+`/args; echo $$ >`+dir+`/pid; echo Filtering the log data; `+
+		`read -r late <`+line+`; printf '%s\n' "$late"; exec sleep 100`))
 	if err != nil {
 		t.Fatal(err)
 	}
+	go func() {
+		time.Sleep(logEnds / 5)
+		_ = os.WriteFile(line, []byte(logLine("Sandbox: cat(1) deny(1) file-read-data /x\n"+testTag)+"\n"), 0o600)
+	}()
 	begun := time.Now()
 	got := s.Report()
 	if len(got.Refusals) != 1 || got.Refusals[0].Act.Path != "/x" {
 		t.Errorf("%+v", got)
 	}
-	if took := time.Since(begun); took > logEnds+time.Second {
+	if took := time.Since(begun); took > testkit.Patience {
 		t.Errorf("took %v", took)
 	}
 	if again := s.Report(); len(again.Refusals) != 1 {
@@ -72,7 +79,7 @@ func TestStreamFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	begun := time.Now()
-	if got := s.Report(); len(got.Refusals) != 0 || time.Since(begun) > logEnds+time.Second {
+	if got := s.Report(); len(got.Refusals) != 0 || time.Since(begun) > testkit.Patience {
 		t.Errorf("%+v after %v", got, time.Since(begun))
 	}
 }

@@ -2,7 +2,6 @@ package tree
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"strings"
 
@@ -15,21 +14,17 @@ import (
 func (b *builder) toml() *Node {
 	root := &Node{Kind: Table}
 	current := root
-	b.again = map[int]int{}
 	var p unstable.Parser
 	p.Reset(b.data)
 	for p.NextExpression() {
 		switch e := p.Expression(); e.Kind {
 		case unstable.Table:
-			current, _ = b.named(root, e)
+			current = b.named(root, e)
 		case unstable.ArrayTable:
-			list, _ := b.named(root, e)
+			list := b.named(root, e)
 			current = &Node{Kind: Table, Off: list.Off}
 			list.Kind, list.Items = Array, append(list.Items, current)
 		case unstable.KeyValue:
-			k := e.Key()
-			k.Next()
-			b.begin = int(k.Node().Raw.Offset)
 			b.keyValue(current, e, 0)
 		}
 	}
@@ -61,40 +56,32 @@ func (b *builder) check() {
 		}
 		off += column - 1
 		if len(de.Key()) > 0 {
-			kind, off = Duplicate, cmp.Or(b.again[off], off)
+			kind = Duplicate
 		}
 	}
 	b.fail(off, kind, "%s", strings.TrimPrefix(err.Error(), "toml: "))
 }
 
 // named is what the name of an expression stands for in a table: in the last table of
-// a list. What is missing is made; again is where the name's last part stands if it was
-// there, else 0.
-func (b *builder) named(n *Node, e *unstable.Node) (_ *Node, again int) {
+// a list. What is missing is made.
+func (b *builder) named(n *Node, e *unstable.Node) *Node {
 	for k := e.Key(); k.Next(); b.names++ {
 		if n.Kind == Array && len(n.Items) > 0 {
 			n = n.Items[len(n.Items)-1]
 		}
 		name, off := string(k.Node().Data), int(k.Node().Raw.Offset)
-		if again = off; n.Get(name) == nil {
-			again = 0
+		if n.Get(name) == nil {
 			n.Add(name, off, &Node{Kind: Table, Off: off})
 		}
 		n = n.Get(name)
 	}
-	return n, again
+	return n
 }
 
 // keyValue handles key = value and a.b = value within a table.
 func (b *builder) keyValue(t *Node, e *unstable.Node, depth int) {
-	n, again := b.named(t, e)
-	v := b.value(e.Value(), n.Off, depth)
-	switch {
-	case again == 0:
-		*n = *v
-	case b.again[b.begin] == 0:
-		b.again[b.begin] = again
-	}
+	n := b.named(t, e)
+	*n = *b.value(e.Value(), n.Off, depth)
 }
 
 // value makes a node of a value; off is where it stands unless the parser

@@ -85,11 +85,6 @@ type builder struct {
 	data  []byte
 	all   []Mistake
 	names int // of keys and tables
-
-	// Where go-toml says that a key is given twice, which is where its line begins, and
-	// where the key stands: in an inline table it may be lines below.
-	begin int
-	again map[int]int
 }
 
 func (b *builder) fail(off int, kind, format string, args ...any) {

@@ -54,9 +54,6 @@ func TestMistakes(t *testing.T) {
 		"a = 1\n[b]\n[b]\nc = ":  {11, Duplicate, "table b already exists"},
 		"a = 1\n[b]\nc = [":      {14, Syntax, "array is incomplete"},
 		"a = { b = 1 }\na.c = 2": {14, Duplicate, "key a is already defined"},
-
-		"a = 1\n b.c = {\n  d = 1,\n  e = 2,\n  d = 3,\n}":   {35, Duplicate, "key d is already defined"},
-		"a = [\n  { b = 1 },\n  { c = 1, c = 2, c = 3 },\n]": {30, Duplicate, "key c is already defined"},
 	} {
 		if _, all := Read(false, []byte(text)); !reflect.DeepEqual(all, []Mistake{want}) {
 			t.Errorf("%q: %+v", text, all)

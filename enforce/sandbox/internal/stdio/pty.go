@@ -15,7 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
+	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/sandbox/internal/job"
+	"github.com/zsbx/zsbx/internal/terminal"
 )
 
 // session is what a relay has to know of the command.
@@ -75,6 +77,12 @@ func NewRelay(stdin io.Reader, stdout io.Writer) (*Relay, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// Attach makes the new process a session leader with the pseudo-terminal as its
+// controlling terminal.
+func (r *Relay) Attach(c *fork.Command) {
+	c.Files, c.Terminal = []*os.File{r.slave, r.slave, r.slave}, true
 }
 
 // Begin starts copying, once the command runs. This process stops by itself where
@@ -166,7 +174,7 @@ func (r *Relay) typed() {
 			break
 		}
 	}
-	if t, err := unix.IoctlGetTermios(int(r.master.Fd()), getTermios); err == nil && t.Lflag&unix.ICANON != 0 {
+	if t, err := unix.IoctlGetTermios(int(r.master.Fd()), terminal.GetSettings); err == nil && t.Lflag&unix.ICANON != 0 {
 		r.master.Write(t.Cc[unix.VEOF : unix.VEOF+1])
 	}
 }

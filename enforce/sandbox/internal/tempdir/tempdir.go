@@ -72,7 +72,7 @@ func makeIn(parent, store string) (*Dir, error) {
 	if err == nil {
 		d.path, err = filepath.EvalSymlinks(made)
 	}
-	if cache := privateCache(d.path); err == nil && cache != "" {
+	if cache := policy.PrivateCache(d.path); err == nil && cache != "" {
 		err = os.MkdirAll(cache, 0o700) // the user's own may be missing, too
 	}
 	if err != nil {
@@ -89,6 +89,9 @@ func makeIn(parent, store string) (*Dir, error) {
 // user's own directory, whatever TMPDIR says: most programs there never ask
 // TMPDIR, and only this one can be moved for them; see policy.PrivateCache.
 func tempParents(goos, tmpdir, user string) []string {
+	if tmpdir != "" {
+		tmpdir = filepath.Clean(tmpdir) // a link before ".." may be a command's
+	}
 	socketPath := 108
 	if goos == "darwin" {
 		socketPath = 104
@@ -104,19 +107,10 @@ func tempParents(goos, tmpdir, user string) []string {
 	return []string{"/tmp", tmpdir}
 }
 
-// privateCache is the directory for caches that belongs to a private temporary
-// one, "" for none.
-func privateCache(dir string) string {
-	if runtime.GOOS != "darwin" {
-		return ""
-	}
-	return policy.PrivateCache(dir)
-}
-
 // remove removes all that Make made.
 func remove(dir string) error {
 	err := removeTree(dir)
-	if cache := privateCache(dir); cache != "" {
+	if cache := policy.PrivateCache(dir); cache != "" {
 		err = errors.Join(err, removeTree(cache))
 	}
 	return err

@@ -3,22 +3,9 @@ package seccomp
 import (
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
+	"testing"
 )
-
-// Answer is what the filter answers to a system call, by name, with these
-// arguments: "allowed", "killed", an error as "EPERM", or "decided by the
-// supervisor".
-func (f *Filter) Answer(call string, args ...uint64) (string, error) {
-	nr, ok := sysnrOf(f.Arch, call)
-	if !ok {
-		return "", fmt.Errorf("%s has no %s", f.Arch, call)
-	}
-	got, err := machine(f.Program, seccompData(auditArch(f.Arch), nr, args...))
-	if err != nil {
-		return "", err
-	}
-	return actionName(got), nil
-}
 
 // machine runs a filter as the kernel does. It stands in for the kernel's
 // interpreter: it runs on every system, and for every machine.
@@ -64,4 +51,34 @@ func pick(yes bool, in Instruction) uint8 {
 		return in.Jt
 	}
 	return in.Jf
+}
+
+// TestProgramIsRules: what the kernel runs answers as the rules say, which are asked in its
+// place, to every call and to arguments near those that they name.
+func TestProgramIsRules(t *testing.T) {
+	for _, arch := range arches() {
+		for name, f := range filters(t, arch) {
+			values := []uint64{0, 1, 1 << 32, ^uint64(0)}
+			for _, r := range f.rules {
+				for _, c := range r.clauses {
+					for _, x := range c.when {
+						values = append(values, uint64(x.is), uint64(x.is)+1, uint64(x.is)<<32|1)
+					}
+				}
+			}
+			for _, s := range sysnrTable {
+				nr, ok := sysnrOf(arch, s.name)
+				for range 50 {
+					var args [6]uint64
+					for i := range args {
+						args[i] = values[rand.IntN(len(values))]
+					}
+					got, err := machine(f.Program, seccompData(auditArch(arch), nr, args[:]...))
+					if want := f.decide(s.name, args); ok && (err != nil || got != want) {
+						t.Fatalf("%s %s: %s%x: %s, %v; the rules say %s", arch, name, s.name, args, actionName(got), err, actionName(want))
+					}
+				}
+			}
+		}
+	}
 }
