@@ -37,7 +37,7 @@ fi
 cd "$(dirname "$0")/.."
 user=$1
 shift
-[ $# -gt 0 ] || set -- -parallel 6 ./...
+[ $# -gt 0 ] || set -- -timeout 30m -parallel 6 ./...
 id "$user" >/dev/null 2>&1 || useradd -m -s /bin/bash "$user"
 home=$(getent passwd "$user" | cut -d: -f6)
 rm -rf "$home/src"

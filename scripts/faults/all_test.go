@@ -36,7 +36,7 @@ func TestEverything(t *testing.T) {
 		t.Skip("make faults runs it")
 	}
 	h := newHarness(t)
-	h.limit, h.rounds, h.seed, h.only, h.verbose = 20*time.Second, *rounds, *seed, *only, testing.Verbose()
+	h.rounds, h.seed, h.only, h.verbose = *rounds, *seed, *only, testing.Verbose()
 	for _, part := range []func() error{h.calls, h.signals, h.resources, h.spoil} {
 		if err := part(); err != nil {
 			t.Fatal(err)

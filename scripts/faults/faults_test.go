@@ -10,9 +10,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/zsbx/zsbx/cmd"
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // TestMain makes the test binary zsbx, too, and the command that zsbx runs.
@@ -41,7 +41,7 @@ func TestTracerOfThreads(t *testing.T) {
 	for range 200 {
 		done := make(chan error)
 		tracer := &tracer{}
-		go func() { done <- tracer.run([]string{self, "threads"}, &os.ProcAttr{}, 10*time.Second) }()
+		go func() { done <- tracer.run([]string{self, "threads"}, &os.ProcAttr{}, testkit.Patience) }()
 		if err := <-done; err != nil || tracer.hung || tracer.end != 0 {
 			t.Fatal(err, tracer.hung, tracer.end)
 		}
@@ -150,7 +150,7 @@ func newHarness(t *testing.T) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &harness{zsbx: zsbx, self: self, limit: 10 * time.Second, workers: 2, seed: 1, table: &table{}}
+	h := &harness{zsbx: zsbx, self: self, limit: testkit.Patience, workers: 2, seed: 1, table: &table{}}
 	if err := h.control(); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // round is one round of signals.
@@ -219,7 +221,7 @@ func (h *harness) spoil() error {
 		if r.reap = s.reap(h.zsbx, what); psErr != nil {
 			r.reap += "; ps: " + psErr.Error()
 		}
-		r.left, r.ran = s.left(10*time.Second), true
+		r.left, r.ran = s.left(testkit.Patience), true
 		c, why := judge(r)
 		h.say("records", fmt.Sprintf("%s, %s, dead %v", filepath.Ext(files[0]), o.name, o.dead), c, why, r)
 		return nil

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // scenario is a way to use zsbx.
@@ -29,7 +31,7 @@ func scenarios() []scenario {
 		{"plain", nil},
 		{"max-output", []string{"--max-output", "10MiB"}},
 		{"tty", []string{"--tty"}},
-		{"subtree", []string{"--track", "subtree", "--timeout", "60s"}},
+		{"subtree", []string{"--track", "subtree", "--timeout", "10m"}},
 	}
 }
 
@@ -58,7 +60,7 @@ func (h *harness) callsOf(sc scenario) error {
 	var known []string
 	for range 2 { // the first makes directories, which the others find
 		var r result
-		if r, seen, _, err = h.traced(s, sc, nil, h.limit); err != nil {
+		if r, seen, _, err = h.traced(s, sc, nil, 3*h.limit); err != nil {
 			return err
 		}
 		if c, why := judge(r); c != confined && c != gapSaid {
@@ -161,7 +163,7 @@ func (h *harness) after(s *scene, r *result) error {
 	if r.hung {
 		s.kill()
 	}
-	r.left = s.left(10 * time.Second)
+	r.left = s.left(testkit.Patience)
 	_, err := os.Stat(s.work() + "/ran")
 	r.ran = err == nil
 	if len(r.left) == 0 && !r.hung {

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/internal/testkit"
 )
 
 // scene is what a command could do harm to.
@@ -197,7 +199,7 @@ func (s *scene) kill() {
 	for _, pid := range s.pids() {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	s.left(5 * time.Second)
+	s.left(testkit.Patience)
 }
 
 // records are the files of sessions that are there.
@@ -220,7 +222,7 @@ func (s *scene) reap(zsbx, what string) string {
 	c.Env, c.Stdout, c.Stderr = s.env(), io.Discard, io.Discard
 	var text strings.Builder
 	c.Stderr = &text
-	timer := time.AfterFunc(60*time.Second, func() { c.Process.Kill() })
+	timer := time.AfterFunc(testkit.Patience, func() { c.Process.Kill() })
 	defer timer.Stop()
 	if err := c.Run(); err != nil && c.ProcessState.ExitCode() != 1 { // 1: all is ended, and nothing proves it
 		return "reap " + what + ": " + err.Error() + ": " + text.String()

@@ -64,7 +64,10 @@ func option(f *pflag.Flag) string {
 	} else {
 		value = ""
 	}
-	usage = strings.ToUpper(usage[:1]) + usage[1:] + "."
+	if !strings.HasPrefix(usage, "macOS") {
+		usage = strings.ToUpper(usage[:1]) + usage[1:]
+	}
+	usage += "."
 	if f.Value.Type() == "stringArray" {
 		usage += " May be given more than once."
 	} else if f.DefValue != "" && f.DefValue != "false" {
