@@ -199,6 +199,32 @@ func TestSocketAttacks(t *testing.T) {
 	}
 }
 
+// TestSocketMovedToAllowed: a socket outside that lies where the command may write is
+// not allowed by being moved into an allowed directory, nor by that being made anew.
+func TestSocketMovedToAllowed(t *testing.T) {
+	needGuard(t)
+	needMounts(t)
+	p := newPlace(t)
+	id, mode := fileID(t, p.in+"/sub")
+	p.policy.Net.Unix = []policy.Path{{Path: p.in + "/sub", ID: id, Mode: mode}}
+	d := listenOutside(t, "unix", p.in+"/theirs")
+	plan := p.mountPlan()
+	if got := p.try(t, plan, "move-socket", p.in+"/theirs", p.in+"/sub/own"); got != unix.EXDEV || d.reached.Load() != 0 {
+		t.Errorf("got %v, %d connections", got, d.reached.Load())
+	}
+	const anew = "mv sub old && mkdir sub"
+	if _, out := p.sh(t, plan, anew); !strings.Contains(out, "busy") {
+		t.Errorf("%s: %q", anew, out)
+	}
+	os.Remove(p.in + "/sub/own")
+	if got := p.try(t, nil, "move-socket", p.in+"/theirs", p.in+"/sub/own"); got != 0 || d.reached.Load() == 0 {
+		t.Errorf("control: %v", got)
+	}
+	if _, out := p.sh(t, nil, anew); out != "" {
+		t.Errorf("control: %q", out)
+	}
+}
+
 func checkAttack(t *testing.T, p *place, d *daemon, want []unixErrno, act string, args ...string) {
 	t.Helper()
 	got, inside, control := attackDaemon(t, p, d, act, args...)

@@ -83,6 +83,11 @@ func Find(r *policy.Resolved, host *policy.Host, q Request) Set {
 	for _, p := range q.Watch {
 		c.watch(Watched{Path: p})
 	}
+	for _, s := range r.Net.Unix { // a socket that is moved into an allowed directory would be allowed
+		if s.Mode.IsDir() {
+			c.pin(s.Path, c.within(s.Path))
+		}
+	}
 	if q.Users {
 		c.opened = c.openedBy(r)
 		switch c.repo = q.Repository; {
