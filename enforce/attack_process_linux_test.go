@@ -32,6 +32,36 @@ func outsider(t *testing.T) string {
 	return fmt.Sprint(c.Process.Pid)
 }
 
+// TestForeignNamespace: in a user namespace its owner has all capabilities. The command does
+// not enter one of the user's containers, however it came by its descriptor: Linux 6.16
+// gives it by ioctl_nsfs(2), NS_MNT_GET_NEXT.
+func TestForeignNamespace(t *testing.T) {
+	needLandlock(t, 1)
+	needSeccomp(t)
+	c := exec.Command("/bin/sleep", "600")
+	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER, Pdeathsig: syscall.SIGKILL}
+	if err := c.Start(); err != nil {
+		testkit.Lacks(t, testkit.UserNS, err.Error())
+	}
+	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	ns, err := os.Open(fmt.Sprintf("/proc/%d/ns/user", c.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ns.Close() })
+	p := newPlace(t)
+	enter := func(plan *enforce.Plan) int {
+		return runFiles(t, plan, &fork.Command{Path: "/usr/bin/nsenter", Args: []string{"nsenter", "--preserve-credentials", "--user=/proc/self/fd/0", "true"},
+			Dir: p.in, Env: []string{"PATH=/usr/bin:/bin"}, Files: []*os.File{ns, os.Stdout, nil}})
+	}
+	if enter(nil) != 0 {
+		t.Error("control: it could not be entered without zsbx")
+	}
+	if enter(p.plan()) == 0 {
+		t.Error("it was entered")
+	}
+}
+
 func TestProcessAttacks(t *testing.T) {
 	needLandlock(t, 1)
 	needSeccomp(t)

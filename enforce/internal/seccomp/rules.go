@@ -69,6 +69,8 @@ func commonRules() []rule {
 		refuse(RefuseEPERM, "mounts change what paths mean; Landlock refuses them too",
 			"mount", "umount2", "pivot_root", "open_tree", "open_tree_attr", "move_mount",
 			"fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr"),
+		refuse(RefuseEPERM, "in a container's user namespace its owner has all capabilities, and its mounts lack what zsbx covers",
+			"setns"),
 		refuse(RefuseEPERM, "files opened by handle have no path to be checked by; watching whole file systems",
 			"open_by_handle_at", "fanotify_init"),
 		refuse(RefuseEPERM, "administration of the machine",

@@ -45,7 +45,7 @@ var sysnrTable = [...]sysnr{
 	{"rmdir", 84, -1}, {"rt_sigqueueinfo", 129, 138}, {"rt_tgsigqueueinfo", 297, 240},
 	{"sched_setaffinity", 203, 122}, {"sched_setattr", 314, 274}, {"sched_setparam", 142, 118},
 	{"sched_setscheduler", 144, 119}, {"sendmmsg", 307, 269}, {"sendmsg", 46, 211}, {"sendto", 44, 206},
-	{"setpriority", 141, 140}, {"setsockopt", 54, 208}, {"settimeofday", 164, 170}, {"setxattr", 188, 5},
+	{"setns", 308, 268}, {"setpriority", 141, 140}, {"setsockopt", 54, 208}, {"settimeofday", 164, 170}, {"setxattr", 188, 5},
 	{"socket", 41, 198}, {"socketpair", 53, 199}, {"swapoff", 168, 225}, {"swapon", 167, 224}, {"symlink", 88, -1},
 	{"symlinkat", 266, 36}, {"syslog", 103, 116}, {"tgkill", 234, 131}, {"tkill", 200, 130}, {"truncate", 76, 45},
 	{"umount2", 166, 39}, {"unlink", 87, -1}, {"unlinkat", 263, 35}, {"unshare", 272, 97},

@@ -109,6 +109,7 @@ func TestSyscallNumbers(t *testing.T) {
 		"sendmmsg":           unix.SYS_SENDMMSG,
 		"sendmsg":            unix.SYS_SENDMSG,
 		"sendto":             unix.SYS_SENDTO,
+		"setns":              unix.SYS_SETNS,
 		"setpriority":        unix.SYS_SETPRIORITY,
 		"setsockopt":         unix.SYS_SETSOCKOPT,
 		"settimeofday":       unix.SYS_SETTIMEOFDAY,
