@@ -70,8 +70,8 @@ func TestResolveDeny(t *testing.T) {
 	}
 }
 
-// TestResolveCase checks that on macOS a path is spelled as the file system
-// spells it, whatever case it was written in, and that Linux is left alone.
+// TestResolveCase checks that where case does not count, as on macOS, a path is spelled
+// as the file system spells it, whatever case it was written in.
 func TestResolveCase(t *testing.T) {
 	h := tableHost(map[string]string{"/Users/me/.ssh/id": "file", "/Users/me/.ssh/me": "file", "/Users/me/Src": "-> .ssh", "/Users/me/up": "-> .ssh/../.ssh/id", "/Users/me/u\u0308": "dir"})
 	exact := h.Lstat
@@ -125,9 +125,20 @@ func TestResolveCase(t *testing.T) {
 		builtIn.FS.Rules[i].Origin.Source = "baseline"
 	}
 	mustResolve(t, builtIn, h)
-	h.OS = "linux"
-	mustResolve(t, rules(Read, "/Users/me/.ssh"), h)
 	if reads != 2 { // for the spelling of the home directory
+		t.Errorf("%d directories were read for paths that are spelled right", reads)
+	}
+	h.OS = "linux"
+	for _, in := range []string{"/users/ME/.SSH", "~/src"} {
+		p := rules(Read, in)
+		p.FS.Deny = []Named{{Value: in + "/ID"}}
+		if r := mustResolve(t, p, h); r.Paths[0].Path != "/Users/me/.ssh" || r.Deny[0].Pattern != "/Users/me/.ssh/id" {
+			t.Errorf("on such a volume of Linux %s is %s, denied as %s", in, r.Paths[0].Path, r.Deny[0].Pattern)
+		}
+	}
+	reads, h.Lstat = 0, exact
+	mustResolve(t, rules(Read, "/Users/me/.ssh"), h)
+	if reads != 0 {
 		t.Errorf("%d directories were read for paths that are spelled right", reads)
 	}
 }

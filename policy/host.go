@@ -103,7 +103,7 @@ func ReadFile(name string) ([]byte, error) {
 // spelled is where a path leads, in the kernel's spelling.
 func (h *Host) spelled(p string) (place, error) {
 	w := newWalker(h, 8)
-	w.exact = h.OS == "macos"
+	w.spell(p)
 	return w.walk(p)
 }
 

@@ -154,7 +154,9 @@ func (rs *resolver) path(rule Rule) (Path, bool) {
 		rs.leave(rule, rule.Origin.BuiltIn() || rule.Optional && code == CodeVariable, code, "", err.Error())
 		return Path{}, false
 	}
-	rs.w.exact = rs.host.OS == "macos" && !rule.Origin.BuiltIn() // built-in paths are spelled right
+	if rs.w.exact = false; !rule.Origin.BuiltIn() { // built-in paths are spelled right
+		rs.w.spell(written)
+	}
 	pl, err := rs.w.walk(written)
 	p := Path{
 		Path: pl.path, Access: rule.Access, Mode: pl.stat.Mode.Type(), ID: pl.stat.ID,

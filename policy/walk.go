@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"unicode"
 
 	"github.com/zsbx/zsbx/policy/internal/tree"
 	"github.com/zsbx/zsbx/policy/shell"
@@ -38,6 +39,7 @@ type walker struct {
 	// ".SSH" where ".ssh" lies, but a rule for the former matches nothing.
 	exact bool
 	names map[string][]fs.DirEntry // of directories, for exact
+	folds map[string]bool          // the directories where the case of names does not count, and others
 }
 
 // seen is what was found at a path.
@@ -49,7 +51,7 @@ type seen struct {
 }
 
 func newWalker(h *Host, size int) *walker {
-	return &walker{host: h, seen: make(map[string]seen, size), names: map[string][]fs.DirEntry{}}
+	return &walker{host: h, seen: make(map[string]seen, size), names: map[string][]fs.DirEntry{}, folds: map[string]bool{}}
 }
 
 // walk resolves an absolute path. Where it does not exist, the longest
@@ -198,6 +200,29 @@ func (w *walker) spelling(dir, full string, st Stat) string {
 		}
 	}
 	return full
+}
+
+// spell has walk ask for the spelling of a path that may be written otherwise: on macOS
+// of any, elsewhere where some name in it is found in the other case, too (ext4(5),
+// casefold; vfat).
+func (w *walker) spell(p string) {
+	w.exact = w.host.OS == "macos"
+	for ; !w.exact && w.host.Lstat != nil && len(p) > 1; p = path.Dir(p) {
+		dir, name := path.Split(p)
+		other := strings.Map(func(r rune) rune {
+			if unicode.IsUpper(r) {
+				return unicode.ToLower(r)
+			}
+			return unicode.ToUpper(r)
+		}, name)
+		if _, known := w.folds[dir]; !known && other != name {
+			if st, err := w.host.Lstat(p); err == nil {
+				same, err := w.host.Lstat(dir + other)
+				w.folds[dir] = err == nil && same.ID == st.ID
+			}
+		}
+		w.exact = w.folds[dir]
+	}
 }
 
 // notDir is why there is nothing below a file.
