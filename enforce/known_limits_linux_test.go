@@ -2,10 +2,13 @@ package enforce_test
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/enforce/fork"
 )
 
 // TestKnownLimits holds what docs/security.md says Landlock does not
@@ -39,6 +42,23 @@ func TestKnownLimits(t *testing.T) {
 				t.Errorf("got %v: the document has to be changed", got)
 			}
 		})
+	}
+}
+
+// TestKnownLimitPipe: who reads from a pipe writes to it, and another reader gets that.
+func TestKnownLimitPipe(t *testing.T) {
+	needLandlock(t, 1)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	p := newPlace(t)
+	runFiles(t, p.plan(), &fork.Command{Path: "/bin/sh", Args: []string{"sh", "-c", "echo x >/proc/self/fd/0"}, Dir: p.in, Files: []*os.File{r, nil, nil}})
+	w.Close()
+	if got, err := io.ReadAll(r); string(got) != "x\n" {
+		t.Errorf("got %q, %v: the document has to be changed", got, err)
 	}
 }
 
