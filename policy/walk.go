@@ -204,25 +204,29 @@ func (w *walker) spelling(dir, full string, st Stat) string {
 
 // spell has walk ask for the spelling of a path that may be written otherwise: on macOS
 // of any, elsewhere where some name in it is found in the other case, too (ext4(5),
-// casefold; vfat).
+// casefold; vfat). A mount point is left alone: what automount(8) is asked for takes long.
 func (w *walker) spell(p string) {
 	w.exact = w.host.OS == "macos"
-	for ; !w.exact && w.host.Lstat != nil && len(p) > 1; p = path.Dir(p) {
-		dir, name := path.Split(p)
-		other := strings.Map(func(r rune) rune {
-			if unicode.IsUpper(r) {
-				return unicode.ToLower(r)
-			}
-			return unicode.ToUpper(r)
-		}, name)
-		if _, known := w.folds[dir]; !known && other != name {
-			if st, err := w.host.Lstat(p); err == nil {
-				same, err := w.host.Lstat(dir + other)
+	for dir := ""; !w.exact && w.host.Lstat != nil && len(p) > 1; p = dir {
+		dir = path.Dir(p)
+		other := path.Join(dir, strings.Map(otherCase, path.Base(p)))
+		if _, known := w.folds[dir]; !known && other != p {
+			in, err1 := w.host.Lstat(dir)
+			st, err2 := w.host.Lstat(p)
+			if err1 == nil && err2 == nil && in.ID.Dev == st.ID.Dev {
+				same, err := w.host.Lstat(other)
 				w.folds[dir] = err == nil && same.ID == st.ID
 			}
 		}
 		w.exact = w.folds[dir]
 	}
+}
+
+func otherCase(r rune) rune {
+	if unicode.IsUpper(r) {
+		return unicode.ToLower(r)
+	}
+	return unicode.ToUpper(r)
 }
 
 // notDir is why there is nothing below a file.
