@@ -25,6 +25,9 @@ const (
 	FilterGlobalName Filter = 2 // the name of a service
 )
 
+// noReport keeps a check out of the system's log.
+const noReport Filter = 0x40000000
+
 // Answers of SandboxCheck.
 const (
 	Allowed  = 0

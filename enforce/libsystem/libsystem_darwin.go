@@ -59,9 +59,6 @@ func SandboxInit(profile string) error {
 	return errors.New("sandbox_init: " + why)
 }
 
-// noReport keeps a check out of the system's log.
-const noReport Filter = 0x40000000
-
 // SandboxCheck asks whether the profile of process pid allows operation op on
 // arg: Allowed, Denied, or NoAnswer for anything else. With op "" and
 // FilterNone it asks whether the process is in a sandbox at all: Denied if so.
