@@ -279,11 +279,13 @@ func (m *keeperMem) reaped(pid int32, status uint32) {
 		m.tell(Exited, status|killedToo)
 		return
 	}
+	if m.keep {
+		m.setPhase(PhaseKept) // whoever hears of the end may ask at once
+	}
 	told := m.tell(Exited, status)
 	switch {
 	case m.keep && told:
 		m.deadline = 0
-		m.setPhase(PhaseKept)
 	case m.keep || m.state.TimedOut != 0: // the caller would wait for what goes on; or it has had its time
 		m.beginKilling()
 	default:

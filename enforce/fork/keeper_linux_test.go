@@ -146,10 +146,9 @@ func TestKeepAndReapSignal(t *testing.T) {
 	if err != nil || ev.Kind != Exited {
 		t.Fatalf("%+v, %v", ev, err)
 	}
-	testkit.Eventually(t, "the keeper keeps the session", func() bool {
-		st, err := ReadKeeperState(state)
-		return err == nil && st.Phase == PhaseKept
-	})
+	if st, err := ReadKeeperState(state); err != nil || st.Phase != PhaseKept {
+		t.Errorf("the keeper told of the end, and its state is %+v, %v", st, err)
+	}
 	pid := strings.TrimSpace(out())
 	if !alive(t, pid) {
 		t.Fatal("the kept process is gone")
