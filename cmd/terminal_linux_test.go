@@ -7,14 +7,13 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/creack/pty"
-	"golang.org/x/sys/unix"
 
 	"github.com/zsbx/zsbx/internal/testkit"
 )
@@ -197,16 +196,13 @@ func hold(t *testing.T, shell, prefix string, turns []turn) {
 	if !ok {
 		t.Fatal("no prompt")
 	}
-	group, settles := foregroundOf(master), testkit.Patience
-	if strings.Contains(prefix, " -t ") {
-		settles = settleTime
-	}
+	group := foregroundBelow(c.Process.Pid)
 	for _, turn := range turns {
 		if turn.keys == "" && turn.shows == "" {
-			testkit.Within(settles, func() bool { return foregroundOf(master) != group })
+			testkit.Within(testkit.Patience, func() bool { return foregroundBelow(c.Process.Pid) != group })
 			continue
 		}
-		group = foregroundOf(master)
+		group = foregroundBelow(c.Process.Pid)
 		fmt.Fprint(master, strings.ReplaceAll(turn.keys, "@ ", prefix))
 		shows, thenPrompt := strings.CutSuffix(turn.shows, "$")
 		for line := range strings.SplitSeq(shows, "\r\n") { // zsbx may have said something between
@@ -224,13 +220,19 @@ func hold(t *testing.T, shell, prefix string, turns []turn) {
 
 const prompt = "outer$ "
 
-// settleTime is how long a shell may take to hand the terminal over where that can't be
-// seen, on a terminal of the command's own. It does not tell.
-const settleTime = time.Second
-
-// foregroundOf is the group that has a terminal (tcgetpgrp(3)).
-func foregroundOf(master *os.File) int {
-	group, _ := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPGRP)
+// foregroundBelow is the group that has the terminal of a process, or the one that a
+// process below it has instead of that (proc_pid_stat(5), tty_nr and tpgid).
+func foregroundBelow(pid int) string {
+	terminal, group := "", ""
+	for below := []string{fmt.Sprint(pid)}; len(below) > 0; below = below[1:] {
+		stat, _ := os.ReadFile("/proc/" + below[0] + "/stat")
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		if f := strings.Fields(rest); len(f) > 5 && f[4] != "0" && f[4] != terminal {
+			terminal, group = f[4], f[5]
+		}
+		n, _ := strconv.Atoi(below[0])
+		below = append(below, childrenOf(n)...)
+	}
 	return group
 }
 

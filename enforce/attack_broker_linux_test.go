@@ -148,7 +148,7 @@ func TestSupervisorStopped(t *testing.T) {
 	p := newPlace(t)
 	d := listenOutside(t, "unix", p.out+"/sock")
 	log := p.in + "/log"
-	c, wait := startOverseer(t, p, "2", time.Minute, "knock", p.out+"/sock", log)
+	c, wait := startOverseer(t, p, "2", time.Hour, "knock", p.out+"/sock", log)
 	lines := func() []string {
 		b, _ := os.ReadFile(log)
 		return strings.Fields(string(b))

@@ -205,12 +205,15 @@ func needSeccomp(t *testing.T) {
 // bound, and Unix sockets can listen.
 func TestBindPorts(t *testing.T) {
 	needLandlock(t, 4)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	l.Close()
+	port := 20000 + os.Getpid()%10000 // none that the kernel gives to somebody else meanwhile
+	testkit.Eventually(t, "a port is free", func() bool {
+		port++
+		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port))
+		if err == nil {
+			l.Close()
+		}
+		return err == nil
+	})
 	p := newPlace(t)
 	p.policy.Net = policy.ResolvedNet{Mode: policy.NetPorts, BindTCP: []policy.Port{{Number: uint16(port)}}}
 	plan := p.plan()

@@ -86,6 +86,7 @@ func TestForegroundSignalledByTerminal(t *testing.T) {
 		var answer syscall.Errno
 		testkit.Eventually(t, "the act ends", func() bool { // it waits for what is typed
 			master.Write([]byte("x\n"))
+			time.Sleep(50 * time.Millisecond) // or the terminal is full before the act looks
 			select {
 			case answer = <-answered:
 				return true

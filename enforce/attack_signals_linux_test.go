@@ -97,11 +97,14 @@ func TestProcessExists(t *testing.T) {
 		testkit.Lacks(t, testkit.Seccomp, c.SeccompNotifyReason)
 	}
 	p := newPlace(t)
-	gone := exec.Command("/bin/true")
+	// It has left its group a process, so that nobody else gets its number.
+	gone := exec.Command("/bin/sh", "-c", "sleep 600 >/dev/null 2>&1 &")
+	gone.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := gone.Run(); err != nil {
 		t.Fatal(err)
 	}
-	for what, pid := range map[string]string{"outside": outsider(t), "init": "1", "gone": fmt.Sprint(gone.Process.Pid), "caller": fmt.Sprint(os.Getpid())} {
+	t.Cleanup(func() { _ = unix.Kill(-gone.Process.Pid, unix.SIGKILL) })
+	for what, pid := range map[string]string{"outside": outsider(t), "init": "1", "gone": fmt.Sprint(gone.Process.Pid), "never": fmt.Sprint(1<<22 + 1), "caller": fmt.Sprint(os.Getpid())} {
 		for _, act := range signalCalls() {
 			if strings.Contains(act, "sigqueue") || act == "kill-group" && what == "init" {
 				continue

@@ -211,7 +211,6 @@ func attackZombieLeader() {
 }
 
 func playZombieLeader() {
-	runtime.LockOSThread()
 	if unix.Gettid() != unix.Getpid() {
 		panic("not the first thread")
 	}

@@ -89,7 +89,9 @@ func escaped(t *testing.T) (pids []int) {
 func TestExecHides(t *testing.T) {
 	st := tempStore(t)
 	i := startExec(t, st, "hider", 1)
-	eventually(t, "what hides is there", func() bool { return len(escaped(t)) == 1 })
+	eventually(t, "what hides is there, and who started it is gone", func() bool {
+		return len(escaped(t)) == 1 && sleeping(t, i.ID, 1) && len(one(t, st).Procs) == 1
+	})
 	if r, err := st.Reap(deadline(t), i.ID); err != nil || r.Killed != 1 || r.Proof {
 		t.Errorf("%+v, %v", r, err)
 	}

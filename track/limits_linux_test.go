@@ -27,7 +27,7 @@ func TestLimited(t *testing.T) {
 	}
 	for _, kind := range []Kind{Auto, Cgroup, Subtree} {
 		s := begin(t, Options{Store: tempStore(t), Limits: all, Tracker: kind, Confined: true},
-			runShell(t, `for i in 1 2 3 4 5 6 7 8 9; do sleep 1 & done`))
+			runShell(t, `for i in 1 2 3 4 5 6 7 8 9; do sleep 60 & done`))
 		if status, err := s.Wait(); err != nil || status.ExitStatus() == 0 {
 			t.Errorf("%s: more processes than it may have: %v, %v", kind, status, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,6 +19,13 @@ import (
 
 // helperEnv makes the test binary play a program: the value is its name.
 const helperEnv = "ZSBX_TRACK_HELPER"
+
+// init keeps the program that ends its first thread on that.
+func init() {
+	if os.Getenv(helperEnv) == "zombieleader" {
+		runtime.LockOSThread()
+	}
+}
 
 func TestMain(m *testing.M) {
 	_ = unix.Umask(0o022) // a store that others can write to is refused

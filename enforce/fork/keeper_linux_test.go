@@ -59,14 +59,15 @@ func TestDomainIsProved(t *testing.T) {
 }
 
 // daemons leaves processes behind in every usual way and prints their pids. The last
-// one has a child that ended by itself, and that nobody waits for.
+// one has a child that has ended by itself, and that nobody waits for.
 const daemons = `
 sleep 1000 & echo $!
 setsid sleep 1000 & echo $!
 (setsid sh -c 'sleep 1000 & echo $!; sleep 1000 & echo $!') &
 wait %3
 sh -c 'trap "" HUP TERM INT; kill -STOP $$' & echo $!
-sh -c 'true & exec sleep 1000' & echo $!
+set -- $(sh -c '(until grep sleep /proc/$$/comm; do :; done) >/dev/null & echo $$ $!; exec sleep 1000 >&-' &); echo $1
+until grep -q '^State:.Z' /proc/$2/status; do sleep 0.01; done
 exit 3`
 
 // noPidfds has pidfd_open(2) refused, as the filters of some containers do.

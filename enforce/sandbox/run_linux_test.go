@@ -106,15 +106,9 @@ func noSessions(t *testing.T) {
 	}
 }
 
-// isGone reports whether there is no such process, within some seconds.
+// isGone reports whether there is no such process, soon.
 func isGone(pid int) bool {
-	for range 500 {
-		if syscall.Kill(pid, 0) == syscall.ESRCH {
-			return true
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	return false
+	return testkit.Within(testkit.Patience, func() bool { return syscall.Kill(pid, 0) == syscall.ESRCH })
 }
 
 // TestStandardIO: readers and writers that are no files.

@@ -200,7 +200,7 @@ func (h *harness) watch(s *scene, do func(*os.ProcAttr) error) (result, error) {
 	err = do(attr)
 	for i, r := range ends { // who still holds the other end is of no interest
 		attr.Files[1+i].Close()
-		r.SetReadDeadline(time.Now().Add(2 * time.Second))
+		r.SetReadDeadline(time.Now().Add(5 * time.Second))
 	}
 	wg.Wait()
 	return result{out: strings.ReplaceAll(bufs[0].String(), "\r", ""), err: bufs[1].String()}, err
