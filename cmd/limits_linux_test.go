@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -270,9 +269,6 @@ func TestLimitsWithoutReader(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if c.sig != 0 && signal.Ignored(c.sig) {
-				return // as under nohup(1): zsbx leaves it so
-			}
 			inTime(t, func(limit int) bool {
 				dir, h := place(t)
 				flags, start := limited(c.flags, limit)

@@ -13,9 +13,11 @@ import (
 // TestMain lets the test binary stand in for zsbx in scripts.
 func TestMain(m *testing.M) {
 	// What is ignored stays ignored over exec; what is caught does not. The tests
-	// of hang-ups have to pass under nohup(1), too.
-	if filepath.Base(os.Args[0]) != "zsbx" && signal.Ignored(syscall.SIGHUP) {
-		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	// of signals have to pass under nohup(1) and in the background of a script, too.
+	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if filepath.Base(os.Args[0]) != "zsbx" && signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
 	}
 	testscript.Main(m, map[string]func(){
 		"zsbx":   func() { os.Exit(Main(os.Args[1:])) },

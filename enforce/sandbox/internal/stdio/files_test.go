@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -57,15 +59,27 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// marker makes a file once something was written.
+type marker struct {
+	bytes.Buffer
+	file string
+}
+
+func (m *marker) Write(b []byte) (int, error) {
+	_ = os.WriteFile(m.file, nil, 0o600)
+	return m.Buffer.Write(b)
+}
+
 // TestLimit: as much passes as was allowed, of both together.
 func TestLimit(t *testing.T) {
-	var out, problems bytes.Buffer
+	var problems bytes.Buffer
+	out := marker{file: filepath.Join(t.TempDir(), "written")}
 	exceeded := make(chan struct{})
 	f := &Files{}
 	if err := f.Open(nil, &out, &problems, 6, func() { close(exceeded) }); err != nil {
 		t.Fatal(err)
 	}
-	cmd := start(t, f, "printf 1234; sleep 0.1; printf 5678 >&2; exec sleep 1000")
+	cmd := start(t, f, "printf 1234; until [ -e "+out.file+" ]; do sleep 0.01; done; printf 5678 >&2; exec sleep 1000")
 	<-exceeded
 	_ = cmd.Process.Kill()
 	finish(f, cmd)
