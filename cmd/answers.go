@@ -89,6 +89,12 @@ func (q question) answered(plan *enforce.Plan) answer {
 	if d.Secret != "" {
 		x.Reason += "; " + d.Secret + " holds secrets: zsbx proposes no rule"
 	}
+	if x.Allowed && q.act.Op == enforce.ActExec {
+		for _, f := range failures(sandbox.CheckParts(plan, x.Path)) {
+			x.Allowed, x.Errno, x.Reason, x.Origin, x.Hint = false, "EACCES", f.Error(), policy.Origin{}, f.hint
+			return x
+		}
+	}
 	if !x.Allowed {
 		x.Errno = d.Errno
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/internal/landlock"
+	"github.com/zsbx/zsbx/policy"
 )
 
 func TestStartConfined(t *testing.T) {
@@ -65,6 +66,29 @@ func TestPathChanged(t *testing.T) {
 				t.Error("the command ran")
 			}
 		})
+	}
+}
+
+// TestEntryGone: what only lies beside a denied file may be removed during the start, as
+// processes in /proc are all the time.
+func TestEntryGone(t *testing.T) {
+	needLandlock(t, 1)
+	p := newPlace(t)
+	for _, name := range []string{"denied", "kept", "gone"} {
+		write(t, p.in+"/"+name, name+"\n")
+	}
+	p.policy.Paths = p.policy.Paths[:len(p.policy.Paths)-1] // in
+	p.allow(t, policy.Read, p.in)
+	p.deny(p.in + "/denied")
+	plan := p.plan()
+	if err := os.Remove(p.in + "/gone"); err != nil {
+		t.Fatal(err)
+	}
+	if status, out := p.sh(t, plan, `cat kept`); status != 0 || out != "kept" {
+		t.Errorf("exit status %d: %s", status, out)
+	}
+	if status, out := p.sh(t, plan, `cat denied`); status == 0 {
+		t.Errorf("what is denied was read: %s", out)
 	}
 }
 

@@ -63,7 +63,7 @@ func (p *Plan) Decide(a Act) Answer {
 		}
 		return p.explain(&a, got)
 	}
-	if own := p.Mounts.PrivateIn(a.Path); own != "" && own != a.Path && a.Op != answer.Make && a.Flags&ActCreat == 0 {
+	if own := p.Mounts.PrivateIn(a.Path); own != "" && own != a.Path && a.Op != answer.Make && a.Flags&ActCreat == 0 && !p.Mounts.Leads(a.Path) {
 		out := Answer{Verdict: Refused, By: string(answer.Mounts), Errno: "ENOENT", Reason: own + " is the command's own: what lies there outside is not to be seen"}
 		p.propose(&out, &a, answer.Answer{}, p.rule(&a, answer.Answer{}))
 		return out

@@ -146,7 +146,7 @@ func pathRules(trees []deny.Tree, mp *mounts.Plan, sockets []policy.Path, handle
 		case t.Data:
 			r &^= landlock.FSMakeSym
 		}
-		out = append(out, landlock.PathRule{Path: t.Path, Rights: r, ID: t.ID, Dir: t.Mode.IsDir(), Origin: t.Origin})
+		out = append(out, landlock.PathRule{Path: t.Path, Rights: r, ID: t.ID, Dir: t.Mode.IsDir(), Part: t.Part, Origin: t.Origin})
 	}
 	if handled&landlock.FSResolveUnix != 0 {
 		for _, s := range sockets {

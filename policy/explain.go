@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -94,6 +95,9 @@ func (r *Resolved) Look(name string) (p string, st Stat, exists bool) {
 	pl, err := r.host.spelled(name)
 	if err != nil {
 		return "", Stat{}, false
+	}
+	if pl.gone != "" && slices.ContainsFunc(r.Paths, func(q Path) bool { return Within(q.Path, pl.path) }) {
+		return pl.path, Stat{Mode: fs.ModeDir}, true // see AssumeMade
 	}
 	return pl.path, pl.stat, pl.gone == ""
 }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"io/fs"
+	"slices"
 	"strconv"
 
 	"github.com/zsbx/zsbx/internal/files"
@@ -77,6 +78,17 @@ type Resolved struct {
 	host  Host  // where it was resolved; its functions are nil in one made by hand
 }
 
+// AssumeMade takes those directories of Create that will be made for what is there, where
+// nothing is run.
+func (r *Resolved) AssumeMade(will func(*Path) bool) {
+	for i := range r.Create {
+		if p := &r.Create[i]; will(p) {
+			r.Paths = append(r.Paths, *p)
+			r.Skipped = slices.DeleteFunc(r.Skipped, func(s Skip) bool { return s.Rule.Path == p.Rule.Path && s.Rule.Origin == p.Rule.Origin })
+		}
+	}
+}
+
 // Path allows Access on one inode and, when it is a directory, on all below.
 type Path struct {
 	Path   string // absolute, without symbolic links, "." or ".."
@@ -145,7 +157,8 @@ func (r *Resolved) Policy() *Policy {
 	}
 	for i := range r.Paths {
 		if from := r.Paths[i].Rule.Origin; from.Source != sourceTemp {
-			p.FS.Rules = append(p.FS.Rules, Rule{Path: literal(r.Paths[i].Path), Access: r.Paths[i].Access, Origin: from})
+			create := r.Paths[i].Rule.Create
+			p.FS.Rules = append(p.FS.Rules, Rule{Path: literal(r.Paths[i].Path), Access: r.Paths[i].Access, Optional: create, Create: create, Origin: from})
 		}
 	}
 	for _, d := range r.Deny {

@@ -38,6 +38,15 @@ func CheckExec(plan *enforce.Plan, args []string) (file string, answer enforce.A
 	return file, decideExec(plan, file), nil
 }
 
+// CheckParts says which of the other files that execve(2) opens for a program, as its
+// interpreter, the plan does not let it execute.
+func CheckParts(plan *enforce.Plan, file string) error {
+	if refused, err := explainExec(plan, file, 0); refused != "" {
+		return err
+	}
+	return nil
+}
+
 // part is one of the files that execve(2) has to open before a command runs.
 type part struct {
 	file string

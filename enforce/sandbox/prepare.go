@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/zsbx/zsbx/enforce"
+	"github.com/zsbx/zsbx/enforce/sandbox/internal/safepath"
 	"github.com/zsbx/zsbx/enforce/sandbox/internal/tempdir"
 	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/compose"
@@ -42,6 +43,9 @@ func Plan(p *policy.Policy, o Options) (*enforce.Plan, error) {
 		err = c.checkLinks()
 	}
 	if err == nil {
+		c.resolved.AssumeMade(func(p *policy.Path) bool {
+			return c.planted(p) == nil && safepath.MayMakeDir(p.Path, p.Rule.Origin.BuiltIn())
+		})
 		err = c.replan(o.caps(c.host.OS))
 	}
 	if e := c.temp.Remove(); err == nil {

@@ -140,10 +140,10 @@ func (p *proposer) refuses(n *Need) string {
 		return ""
 	case !path.IsAbs(n.Path) || n.Path != path.Clean(n.Path):
 		return "it has no path or port that a rule could name"
-	case n.Key != "":
-		return p.unwise(n.Path, policy.Read, false)
 	case slices.ContainsFunc(p.r.Deny, func(d policy.DenyPath) bool { return d.Covers(n.Path) }):
 		return "it is denied"
+	case n.Key != "":
+		return p.unwise(n.Path, policy.Read, false)
 	case n.Path == "/dev", within(n.Path, "/proc", "/sys", "/dev/shm", "/dev/mqueue"), n.Change && slices.Contains([]string{"/tmp", "/var/tmp"}, path.Dir(n.Path)),
 		write && within(n.Path, "/usr", "/etc", "/opt", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/run", "/var/lib", "/var/run", "/Library", "/System"):
 		return "it is the system's own, or everybody's"

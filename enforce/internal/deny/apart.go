@@ -50,7 +50,7 @@ func (d *denials) split(t Tree, hits []hit) ([]Tree, error) {
 		if err != nil {
 			return nil, err
 		}
-		more := []Tree{{Path: p, Access: t.Access, Mode: st.Mode.Type(), ID: st.ID, Origin: t.Origin, Data: t.Data}}
+		more := []Tree{{Path: p, Access: t.Access, Mode: st.Mode.Type(), ID: st.ID, Origin: t.Origin, Data: t.Data, Part: true}}
 		if len(inner) == 0 {
 			if d.added++; d.added > maxSiblings {
 				return nil, errTooLarge

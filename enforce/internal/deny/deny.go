@@ -31,6 +31,9 @@ type Tree struct {
 	// ListOnly marks a directory that was taken apart: it may be listed,
 	// nothing below it is allowed by this rule.
 	ListOnly bool
+
+	// Part marks what was found in a tree that was taken apart.
+	Part bool
 }
 
 // Cut is what a policy allows less what it denies. Landlock has no denial: what

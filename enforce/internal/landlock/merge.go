@@ -25,6 +25,7 @@ func MergeRules(rules []PathRule) []PathRule {
 		r := rules[order[i]]
 		for i++; i < len(order) && rules[order[i]].Path == r.Path; i++ {
 			r.Rights |= rules[order[i]].Rights
+			r.Part = r.Part && rules[order[i]].Part
 		}
 		for len(open) > 0 && !policy.Within(r.Path, open[len(open)-1].Path) {
 			open = open[:len(open)-1]

@@ -42,6 +42,7 @@ type PathRule struct {
 	Rights uint64
 	ID     policy.FileID // the inode that the path has to be when it is opened
 	Dir    bool
+	Part   bool // no rule names it, and it may be gone: files and processes come and go
 	Origin policy.Origin
 }
 

@@ -86,6 +86,8 @@ func addPath(ruleset int, r *PathRule) error {
 		err = unix.Fstat(fd, &st)
 	}
 	switch {
+	case err == unix.ENOENT && r.Part:
+		return nil
 	case err == unix.ENOENT || err == unix.ENOTDIR || err == unix.ELOOP:
 		return fmt.Errorf("%s (%s) %w: %v", r.Path, r.Origin, ErrChanged, err)
 	case err != nil:

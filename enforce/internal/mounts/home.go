@@ -104,6 +104,13 @@ func (d *PrivateDir) around(p string) *Back {
 	return nil
 }
 
+// Leads reports whether a path is a directory on the way to what is mounted in a private one.
+func (mp *Plan) Leads(p string) bool {
+	return slices.ContainsFunc(mp.Private, func(d PrivateDir) bool {
+		return slices.ContainsFunc(d.Back, func(b Back) bool { return policy.Within(b.Path, p) })
+	})
+}
+
 // PrivateIn is the private directory of files that a path lies in, "" for none: what
 // is there outside, the command does not see.
 func (mp *Plan) PrivateIn(p string) string {

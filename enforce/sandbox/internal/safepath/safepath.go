@@ -48,6 +48,17 @@ func makeDir(dir string, mode uint32, own bool) (int, error) {
 	return unix.Openat(above, filepath.Base(dir), searchOnly|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 }
 
+// MayMakeDir reports whether MakeDir would make a missing directory.
+func MayMakeDir(dir string, own bool) bool {
+	above := filepath.Dir(dir)
+	st, err := os.Lstat(above)
+	for os.IsNotExist(err) && above != "/" {
+		above = filepath.Dir(above)
+		st, err = os.Lstat(above)
+	}
+	return err == nil && st.IsDir() && (!own || OwnedBy(st, os.Geteuid())) && unix.Access(above, unix.W_OK|unix.X_OK) == nil
+}
+
 // OnlyMine refuses a file or directory that others than this user and root can change,
 // and a link.
 func OnlyMine(name string) error {
