@@ -118,7 +118,7 @@ func (l *look) readFile(f *form, rest uint64) bool {
 		if rest&unix.O_TMPFILE == unix.O_TMPFILE {
 			a.Op = answer.TempFile
 		}
-		return rest&unix.O_PATH == 0 && (!a.Missing || rest&unix.O_CREAT != 0)
+		return rest&unix.O_PATH == 0 && (!a.Missing || rest&unix.O_CREAT != 0 || l.unseen())
 	case answer.Make:
 		a.Mode = files.Mode(uint32(rest)).Type()
 		return a.Missing
@@ -129,7 +129,7 @@ func (l *look) readFile(f *form, rest uint64) bool {
 	case answer.Ioctl:
 		return strings.HasPrefix(a.Path, "/dev/")
 	}
-	return !a.Missing
+	return !a.Missing || f.op == answer.Exec && l.unseen()
 }
 
 // readTo takes the second path of a call.
@@ -183,6 +183,10 @@ func (l *look) readProcess(f *form) bool {
 // interpreter of a script, the loader of a dynamic program. It reports whether the call
 // may be refused.
 func (l *look) decide() bool {
+	if a := &l.Act; a.Missing && (a.Op == answer.Open && a.Flags&answer.Creat == 0 || a.Op == answer.Exec) { // see unseen
+		l.refusedBy(answer.Answer{Verdict: answer.Refused, By: answer.Mounts, Errno: "ENOENT", At: a.Path})
+		return true
+	}
 	first, got := l.Act, l.r.world.Decide(&l.Act)
 	loader := first.Op != answer.Exec
 	for depth := 0; got.Verdict == answer.Allowed && !loader && depth < program.Depth; depth++ {

@@ -71,7 +71,8 @@ func (l *look) resolve(name string, follow bool) (t target, ok bool) {
 	}
 	in, _ := l.resolve(dir, true)
 	if !in.mode.IsDir() {
-		return t, false
+		t.path = path.Join(in.path, base)
+		return t, !in.exists && l.root(t.path) != "" // see unseen
 	}
 	if t.path = path.Join(in.path, base); t.path == "/proc/self" || t.path == "/proc/thread-self" {
 		t.path = l.proc
@@ -117,6 +118,17 @@ func (l *look) root(name string) string {
 		return ""
 	}
 	return l.proc + "/root"
+}
+
+// unseen reports whether something is outside where the command has nothing, in a
+// directory of its own.
+func (l *look) unseen() bool {
+	var st unix.Stat_t
+	if l.root(l.Act.Path) == "" || unix.Stat(l.Act.Path, &st) != nil {
+		return false
+	}
+	l.Act.Mode = files.Mode(st.Mode).Type()
+	return true
 }
 
 // interpreter is what the program names, or "", and whether that is a loader, which names
