@@ -40,7 +40,7 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 		p.Mounts = rep.mounts.Plan
 		p.Landlock = planRuleset(p.Policy, trees, p.Mounts, landlock.Of(p.Caps.Landlock), p.Caps.Landlock)
 	}
-	p.audit = protect.Audit{Trees: mounts.WritableTrees(p.Policy.Paths), Watch: rep.set.Watch, Repos: rep.set.Repos, Later: rep.cut.Later, Mounted: p.Mounts != nil}
+	p.audit = protect.Audit{Trees: mounts.WritableTrees(p.Policy.Paths), Watch: rep.set.Watch, Near: rep.set.Near, Repos: rep.set.Repos, Later: rep.cut.Later, Mounted: p.Mounts != nil}
 	for _, m := range rep.cut.Masks { // a directory above may be renamed, and made anew
 		p.audit.Watch = append(p.audit.Watch, protect.Watched{Path: m.Path, Denied: true})
 	}

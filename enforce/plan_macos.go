@@ -23,7 +23,7 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 	p.Seatbelt = &seatbelt.Options{Log: opts.Explain}
 	prot := protect.Find(p.Policy, host, opts.protectRequest())
 	rep.self(prot.SelfFacts)
-	p.audit = protect.Audit{Trees: mounts.WritableTrees(p.Policy.Paths), Repos: prot.Repos}
+	p.audit = protect.Audit{Trees: mounts.WritableTrees(p.Policy.Paths), Near: prot.Near, Repos: prot.Repos}
 	p.Seatbelt.Protect = slices.Clone(prot.Self)
 	if host != nil && host.Lstat != nil {
 		p.Seatbelt.Hide = protect.Hideable(p.Policy, host, opts.Hide)

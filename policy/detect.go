@@ -145,28 +145,37 @@ func (h *Host) projectDirs() []*Listing {
 type Listing struct {
 	Dir     string
 	Entries []fs.DirEntry // sorted by name; of a big directory those that come first in it
+	All     []fs.DirEntry // of a big one in no order; ListAll gives them
 
 	names map[string]bool // in lower case; nil where some may be missing in it
-	all   []fs.DirEntry   // as All gives them; nil where nobody asked
 }
 
-// MaxListed is how many entries of a directory are read at most: to look for some
-// fifty names one by one takes as long as to read a few hundred.
+// MaxListed is how many entries of a directory are looked at one by one: to look for some
+// fifty names takes as long as to read a few hundred.
 const MaxListed = 256
 
 // List reads a directory. Of one that can't be read nothing is known.
-func List(host *Host, dir string) *Listing {
+func List(host *Host, dir string) *Listing { return list(host, dir, MaxListed+1) }
+
+// ListAll is List with all entries of a big directory.
+func ListAll(host *Host, dir string) *Listing { return list(host, dir, -1) }
+
+func list(host *Host, dir string, n int) *Listing {
 	l := &Listing{Dir: dir}
-	entries, err := ReadSome(host, dir, MaxListed+1)
+	all, err := readSome(host, dir, n)
 	if err != nil {
 		return l
 	}
-	l.Entries = entries
-	if len(entries) > MaxListed {
+	l.Entries, l.All = all, all
+	if len(all) > MaxListed+1 {
+		l.Entries = slices.Clone(all[:MaxListed+1])
+	}
+	sortEntries(l.Entries)
+	if len(l.Entries) > MaxListed {
 		return l
 	}
-	l.names = make(map[string]bool, len(entries))
-	for _, e := range entries {
+	l.names = make(map[string]bool, len(l.Entries))
+	for _, e := range l.Entries {
 		if strings.ContainsFunc(e.Name(), func(r rune) bool { return r >= utf8.RuneSelf }) {
 			l.names = nil
 			break
@@ -174,20 +183,6 @@ func List(host *Host, dir string) *Listing {
 		l.names[strings.ToLower(e.Name())] = true
 	}
 	return l
-}
-
-// All are the entries, where there are more than Entries has: in no order, since that
-// takes a third of the time.
-func (l *Listing) All(host *Host) []fs.DirEntry {
-	if l.all == nil {
-		l.all = l.Entries
-		if len(l.all) > MaxListed && host.ReadSome != nil {
-			if all, err := host.ReadSome(l.Dir, -1); err == nil {
-				l.all = all
-			}
-		}
-	}
-	return l.all
 }
 
 // Lacks reports whether a path below the directory, in ASCII, is certain not to
@@ -199,16 +194,23 @@ func (l *Listing) Lacks(below string) bool {
 	return l.names != nil && !l.names[strings.ToLower(first)]
 }
 
-// ReadSome lists at most n entries of a directory.
+// ReadSome lists at most n entries of a directory, sorted.
 func ReadSome(host *Host, dir string, n int) ([]fs.DirEntry, error) {
+	entries, err := readSome(host, dir, n)
+	sortEntries(entries)
+	return entries, err
+}
+
+func readSome(host *Host, dir string, n int) ([]fs.DirEntry, error) {
 	switch {
 	case host.ReadSome != nil:
+		return host.ReadSome(dir, n)
 	case host.ReadDir != nil:
 		return host.ReadDir(dir)
-	default:
-		return nil, errors.ErrUnsupported
 	}
-	entries, err := host.ReadSome(dir, n)
+	return nil, errors.ErrUnsupported
+}
+
+func sortEntries(entries []fs.DirEntry) {
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	return entries, err
 }

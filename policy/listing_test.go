@@ -2,9 +2,13 @@ package policy
 
 import (
 	"io/fs"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/zsbx/zsbx/internal/files"
 )
 
 // TestListingLacks: what a file system may find by another spelling is not said to
@@ -47,6 +51,23 @@ func TestListingLacks(t *testing.T) {
 		}}
 		if got := List(host, "/d").Lacks(tt.asked); got != tt.want {
 			t.Errorf("%s: lacks is %v", tt.name, got)
+		}
+	}
+}
+
+// TestListAll: of a big directory, those that come first in it are looked at, and all are
+// there for patterns.
+func TestListAll(t *testing.T) {
+	host := diskHost(t)
+	host.ReadSome = files.List
+	const size = 2 * MaxListed
+	for i := range size {
+		host.write(t, strconv.Itoa(i), "")
+	}
+	for n, l := range map[int]*Listing{MaxListed + 1: List(&host, host.Dir), size: ListAll(&host, host.Dir)} {
+		sorted := slices.IsSortedFunc(l.Entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+		if len(l.All) != n || len(l.Entries) != MaxListed+1 || !sorted || l.Lacks("x") {
+			t.Errorf("%d of %d entries, %d of them to be looked at, sorted: %v, x is said to be missing: %v", len(l.All), size, len(l.Entries), sorted, l.Lacks("x"))
 		}
 	}
 }

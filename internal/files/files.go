@@ -5,10 +5,8 @@ package files
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
-	"os"
 	"slices"
 	"syscall"
 )
@@ -170,20 +168,4 @@ func open(name string, flags int) (int, error) {
 			return -1, &fs.PathError{Op: "open", Path: name, Err: err}
 		}
 	}
-}
-
-// List lists at most n entries of a directory, those that come first in it. os.Open
-// would start the runtime's poller, which a directory has no use for.
-func List(dir string, n int) ([]fs.DirEntry, error) {
-	fd, err := open(dir, syscall.O_RDONLY|syscall.O_DIRECTORY)
-	if err != nil {
-		return nil, err
-	}
-	f := os.NewFile(uintptr(fd), dir)
-	defer f.Close()
-	entries, err := f.ReadDir(n)
-	if err == io.EOF {
-		err = nil
-	}
-	return entries, err
 }

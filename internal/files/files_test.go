@@ -3,9 +3,11 @@ package files
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -69,6 +71,29 @@ func TestList(t *testing.T) {
 	}
 	if _, err := List(dir+"/nothing", 1); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
+	}
+}
+
+// TestListKinds compares List with the standard library's, in a directory of some buffers.
+func TestListKinds(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 100 {
+		name := fmt.Sprintf("%s/%0*d", dir, 1+i%90, i)
+		if err := errors.Join(os.Mkdir(name+"d", 0o700), os.Symlink("x", name+"l"), syscall.Mkfifo(name+"p", 0o600), os.WriteFile(name, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := List(dir, -1)
+	want, werr := os.ReadDir(dir)
+	if err != nil || werr != nil || len(got) != len(want) {
+		t.Fatal(len(got), err, len(want), werr)
+	}
+	slices.SortFunc(got, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	for i, e := range got {
+		info, err := e.Info()
+		if w := want[i]; e.Name() != w.Name() || e.Type() != w.Type() || e.IsDir() != w.IsDir() || err != nil || info.Mode().Type() != w.Type() {
+			t.Errorf("%s, %v, %v: want %v", e.Name(), e.Type(), err, w)
+		}
 	}
 }
 

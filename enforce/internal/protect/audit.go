@@ -36,6 +36,7 @@ type Change struct {
 type Audit struct {
 	Trees   []string // writable
 	Watch   []Watched
+	Near    []string          // directories in which neither repository nor policy was
 	Repos   []string          // git directories that are watched or held
 	Later   []policy.DenyPath // denials of what is not there yet
 	Mounted bool              // what Watched.Mounted says is so
@@ -76,12 +77,17 @@ func (s *Snapshot) Changes() []Change {
 	s.left = maxIndexes
 	var out []Change
 	appeared := func(p string) { out = append(out, Change{Path: p, New: true}) }
+	made := func(p string) {
+		if path.Base(p) != ".git" || !plain(s.host, p, path.Dir(p), &s.left) {
+			appeared(p)
+		}
+	}
 	for i, w := range s.audit.Watch {
 		switch now := s.state(&w); {
 		case w.hides != nil:
 			out = append(out, s.hidden(&w)...)
 		case w.names != nil:
-			for _, p := range present(s.host, policy.List(s.host, w.Path), w.names) {
+			for _, p := range present(s.host, policy.ListAll(s.host, w.Path), w.names) {
 				if !slices.Contains(w.had, p) {
 					appeared(p)
 				}
@@ -91,8 +97,15 @@ func (s *Snapshot) Changes() []Change {
 			out = append(out, s.newGitlinks(w.Path, w.tree)...)
 		case s.before[i] != state{}:
 			out = append(out, Change{Path: w.Path})
-		case path.Base(w.Path) != ".git" || !plain(s.host, w.Path, path.Dir(w.Path), &s.left):
-			appeared(w.Path)
+		default:
+			made(w.Path)
+		}
+	}
+	for _, dir := range s.audit.Near {
+		for _, p := range []string{dir + dotGit, dir + projectFile} {
+			if now, _ := stateOf(p); now != (state{}) {
+				made(p)
+			}
 		}
 	}
 	for _, p := range deny.Existing(s.host, s.audit.Trees, s.audit.Later) {

@@ -225,17 +225,24 @@ const (
 	nestedModules = 256              // submodules and linked worktrees, for each repository
 )
 
+// What is looked for in a directory near the top.
+const dotGit, projectFile = "/.git", "/" + policy.ProjectFile
+
 // nested looks for repositories and projects' policies in the directories near the top
 // of a writable tree, two levels deep, the nearest first.
 func (c *protector) nested(top *policy.Listing) {
 	left := nestedEntries
 	look := func(in *policy.Listing) (out []string) {
 		for _, sub := range subdirs(in, &left) {
-			if name := path.Base(sub); name != ".git" && name != "node_modules" {
-				c.gitlinks(sub, c.repository(sub), new(nestedModules))
-				c.add(sub+"/.zsbx.toml", "")
-				out = append(out, sub)
+			if name := path.Base(sub); name == ".git" || name == "node_modules" {
+				continue
 			}
+			if out = append(out, sub); c.lacks(sub+dotGit) && c.lacks(sub+projectFile) {
+				c.out.Near = append(c.out.Near, sub)
+				continue
+			}
+			c.gitlinks(sub, c.repository(sub), new(nestedModules))
+			c.add(sub+projectFile, "")
 		}
 		return out
 	}
@@ -244,6 +251,12 @@ func (c *protector) nested(top *policy.Listing) {
 			look(policy.List(c.host, dir))
 		}
 	}
+}
+
+// lacks reports whether it is certain that a path does not exist.
+func (c *protector) lacks(p string) bool {
+	_, err := c.host.Lstat(p)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // subdirs lists directories, as long as some entries are left to be looked at;

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
@@ -172,5 +173,54 @@ func TestOwnGitlink(t *testing.T) {
 	left = nestedModules
 	if c.gitlinks(tree, tree+"/.git", &left); left != nestedModules-2 {
 		t.Errorf("%d of %d gitlinks are left to be looked at", left, nestedModules)
+	}
+}
+
+// TestNear: what is made in a directory near the top is told, whatever of a repository and
+// a policy was there before, and a plain repository is not.
+func TestNear(t *testing.T) {
+	host, err := policy.ThisHost()
+	if err != nil {
+		t.Fatal(err)
+	}
+	create := map[string]func(p string) error{
+		"":           func(string) error { return nil },
+		".git":       func(p string) error { return errors.Join(os.Mkdir(p, 0o700), os.Mkdir(p+"/modules", 0o700)) },
+		".zsbx.toml": func(p string) error { return os.WriteFile(p, nil, 0o600) },
+	}
+	dir := t.TempDir()
+	var want []Change
+	for _, at := range []string{dir, dir + "/below"} {
+		for before := range create {
+			sub := at + "/with" + before
+			if err := errors.Join(os.MkdirAll(sub, 0o700), create[before](sub+"/"+before)); err != nil {
+				t.Fatal(err)
+			}
+			for name := range create {
+				if name != "" && name != before {
+					want = append(want, Change{Path: sub + "/" + name, New: true})
+				}
+			}
+		}
+	}
+	want = append(want, Change{Path: dir + "/below/.zsbx.toml", New: true})
+	slices.SortFunc(want, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
+	r := &policy.Resolved{OS: "linux", Paths: []policy.Path{{Path: dir, Access: policy.Read | policy.Write, Mode: fs.ModeDir}}}
+	set := Find(r, &host, Request{Users: true})
+	a := Audit{Trees: []string{dir}, Watch: set.Watch, Near: set.Near, Repos: set.Repos}
+	s := a.Snapshot(&host)
+	if got := s.Changes(); len(got) > 0 {
+		t.Errorf("nothing was made: %v", got)
+	}
+	for _, c := range want {
+		if err := create[filepath.Base(c.Path)](c.Path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := exec.Command("git", "init", "-q", dir+"/below").CombinedOutput(); err != nil {
+		t.Logf("git: %v: %s", err, out)
+	}
+	if got := s.Changes(); !slices.Equal(got, want) {
+		t.Errorf("told: %v\nmade: %v", got, want)
 	}
 }

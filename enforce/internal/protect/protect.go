@@ -18,6 +18,7 @@ import (
 type Set struct {
 	Mounts []mounts.Mount // what is there
 	Watch  []Watched      // that, and what is not there and would take effect
+	Near   []string       // directories near the top of a tree, without a repository or a policy
 	Repos  []string       // git directories of which the configuration is among these
 
 	Self       []string       // zsbx's own files, and the links that lead to them
@@ -135,7 +136,7 @@ func (c *protector) full(p string) bool {
 // tree protects what is in one writable directory. What a command can make more of has
 // its room apart, so that it takes none from the rest.
 func (c *protector) tree(dir string) {
-	top := policy.List(c.host, dir)
+	top := policy.ListAll(c.host, dir)
 	git := c.repository(dir)
 	c.left = maxProtected
 	c.project(top)
@@ -188,10 +189,10 @@ func present(host *policy.Host, top *policy.Listing, names []string) (out []stri
 		}
 		in := top
 		if sub != "" {
-			in = policy.List(host, path.Join(top.Dir, sub))
+			in = policy.ListAll(host, path.Join(top.Dir, sub))
 		}
 		first := len(out)
-		for _, e := range in.All(host) {
+		for _, e := range in.All {
 			n := e.Name()
 			if i := len(n) - len(after); i >= len(before) && strings.EqualFold(n[:len(before)], before) && strings.EqualFold(n[i:], after) {
 				out = append(out, path.Join(in.Dir, n))

@@ -1,0 +1,83 @@
+package files
+
+import (
+	"encoding/binary"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// List lists at most n entries of a directory, those that come first in it; all of them
+// with -1. It is os.File.ReadDir without allocations for each.
+func List(dir string, n int) (out []fs.DirEntry, err error) {
+	fd, err := open(dir, syscall.O_RDONLY|syscall.O_DIRECTORY)
+	if err != nil {
+		return nil, err
+	}
+	defer syscall.Close(fd)
+	var b [2048]byte
+	for n < 0 || len(out) < n {
+		got, err := syscall.ReadDirent(fd, b[:])
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil {
+			return out, &fs.PathError{Op: "readdirent", Path: dir, Err: err}
+		}
+		if got == 0 {
+			return out, nil
+		}
+		found, err := parseDirents(&dir, string(b[:got]))
+		if err != nil {
+			return out, err
+		}
+		out = slices.Grow(out, len(found))
+		for i := range found {
+			out = append(out, &found[i])
+		}
+	}
+	return out[:n], nil
+}
+
+// parseDirents reads what getdents64(2) gave.
+func parseDirents(dir *string, dirents string) ([]entry, error) {
+	const lengthAt, kindAt, nameAt, least = 16, 18, 19, 24
+	out := make([]entry, 0, len(dirents)/least)
+	for len(dirents) >= least {
+		length := int(binary.NativeEndian.Uint16([]byte(dirents[lengthAt:kindAt])))
+		name, _, _ := strings.Cut(dirents[nameAt:length], "\x00")
+		kind := uint32(dirents[kindAt]) << 12 // S_IFMT's bits, as DTTOIF of <dirent.h> has it
+		dirents = dirents[length:]
+		if name == "." || name == ".." {
+			continue
+		}
+		e := entry{dir, name, Mode(kind)}
+		if kind == syscall.DT_UNKNOWN {
+			info, err := e.Info()
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			e.kind = info.Mode().Type()
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+// entry is one of a directory.
+type entry struct {
+	dir  *string
+	name string
+	kind fs.FileMode
+}
+
+func (e *entry) Name() string               { return e.name }
+func (e *entry) IsDir() bool                { return e.kind.IsDir() }
+func (e *entry) Type() fs.FileMode          { return e.kind }
+func (e *entry) Info() (fs.FileInfo, error) { return os.Lstat(*e.dir + "/" + e.name) }
