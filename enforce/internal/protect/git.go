@@ -97,11 +97,8 @@ func (c *protector) around(tree string) {
 // gitlinks protects the repositories that git status looks into from a working tree, at
 // whatever depth, and those that it would if they were there. They need not be submodules:
 // .gitmodules is the command's to write.
-func (c *protector) gitlinks(tree, git string, left *int) {
-	if git == "" {
-		return
-	}
-	for _, p := range indexed(path.Join(git, "index"), &c.bytes) {
+func (c *protector) gitlinks(tree string, links []string, left *int) {
+	for _, p := range links {
 		sub := path.Join(tree, p)
 		if *left--; *left < 0 {
 			return
@@ -113,8 +110,28 @@ func (c *protector) gitlinks(tree, git string, left *int) {
 			c.watch(Watched{Path: path.Join(sub, ".git")})
 			continue
 		}
-		c.gitlinks(sub, c.repository(sub), left)
+		c.gitlinks(sub, c.links(c.repository(sub)), left)
 	}
+}
+
+// links are the gitlinks in the index of a git directory, or of none, "".
+func (c *protector) links(git string) []string {
+	if git == "" {
+		return nil
+	}
+	return indexed(path.Join(git, "index"), &c.bytes)
+}
+
+// linksAhead reads a big index while its caller looks at other things than indexes: 100,000
+// files take a millisecond, and to wake a thread a tenth of that.
+func (c *protector) linksAhead(git string) func() []string {
+	const big = 1 << 20
+	if s, _ := stateOf(path.Join(git, "index")); s.size < big {
+		return func() []string { return c.links(git) }
+	}
+	read := make(chan []string, 1)
+	go func() { read <- c.links(git) }()
+	return func() []string { return <-read }
 }
 
 // index watches which repositories git looks into from a working tree.
@@ -228,9 +245,9 @@ const (
 // What is looked for in a directory near the top.
 const dotGit, projectFile = "/.git", "/" + policy.ProjectFile
 
-// nested looks for repositories and projects' policies in the directories near the top
-// of a writable tree, two levels deep, the nearest first.
-func (c *protector) nested(top *policy.Listing) {
+// near looks for repositories and projects' policies in the directories near the top of a
+// writable tree, two levels deep, the nearest first, and gives those that may have one.
+func (c *protector) near(top *policy.Listing) (some []string) {
 	left := nestedEntries
 	look := func(in *policy.Listing) (out []string) {
 		for _, sub := range subdirs(in, &left) {
@@ -241,8 +258,7 @@ func (c *protector) nested(top *policy.Listing) {
 				c.out.Near = append(c.out.Near, sub)
 				continue
 			}
-			c.gitlinks(sub, c.repository(sub), new(nestedModules))
-			c.add(sub+projectFile, "")
+			some = append(some, sub)
 		}
 		return out
 	}
@@ -251,6 +267,7 @@ func (c *protector) nested(top *policy.Listing) {
 			look(policy.List(c.host, dir))
 		}
 	}
+	return some
 }
 
 // lacks reports whether it is certain that a path does not exist.

@@ -114,8 +114,14 @@ func TestIndexBound(t *testing.T) {
 }
 
 // TestIndexBoundTrees: what is in one writable tree takes nothing from what is protected
-// in another.
+// in another. A big index is read as a small one is.
 func TestIndexBoundTrees(t *testing.T) {
+	for _, more := range []int{0, 2 << 20} {
+		testIndexBoundTrees(t, more)
+	}
+}
+
+func testIndexBoundTrees(t *testing.T, more int) {
 	host, err := policy.ThisHost()
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +129,7 @@ func TestIndexBoundTrees(t *testing.T) {
 	first, second := t.TempDir(), t.TempDir()
 	link := second + "/a/b/c/link"
 	for name, text := range map[string]string{
-		first + "/made/.git/index": "", second + "/.git/index": string(index("a/b/c/link/")), link + "/.git/config": "",
+		first + "/made/.git/index": "", second + "/.git/index": string(index("a/b/c/link/")) + strings.Repeat("\x00", more), link + "/.git/config": "",
 	} {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)); err != nil {
 			t.Fatal(err)
@@ -139,7 +145,7 @@ func TestIndexBoundTrees(t *testing.T) {
 	r := &policy.Resolved{Paths: []policy.Path{tree(first), tree(second)}}
 	set := Find(r, &host, Request{Users: true})
 	if !slices.ContainsFunc(set.Mounts, func(m mounts.Mount) bool { return m.Path == link+"/.git/config" }) {
-		t.Errorf("protected are %v", set.Mounts)
+		t.Errorf("with %d bytes more protected are %v", more, set.Mounts)
 	}
 }
 
@@ -171,7 +177,7 @@ func TestOwnGitlink(t *testing.T) {
 	}
 	c := &protector{host: &host, seen: make(map[string]bool), bytes: maxIndexes}
 	left = nestedModules
-	if c.gitlinks(tree, tree+"/.git", &left); left != nestedModules-2 {
+	if c.gitlinks(tree, c.links(tree+"/.git"), &left); left != nestedModules-2 {
 		t.Errorf("%d of %d gitlinks are left to be looked at", left, nestedModules)
 	}
 }

@@ -138,14 +138,19 @@ func (c *protector) full(p string) bool {
 func (c *protector) tree(dir string) {
 	top := policy.ListAll(c.host, dir)
 	git := c.repository(dir)
+	links := c.linksAhead(git)
 	c.left = maxProtected
 	c.project(top)
+	near := c.near(top)
 	c.left = maxProtected
-	c.gitlinks(dir, git, new(nestedModules))
+	c.gitlinks(dir, links(), new(nestedModules))
 	if git == "" && !top.Lacks("HEAD") && c.isBare(dir) {
 		c.gitDir(dir)
 	}
-	c.nested(top)
+	for _, sub := range near {
+		c.gitlinks(sub, c.links(c.repository(sub)), new(nestedModules))
+		c.add(sub+projectFile, "")
+	}
 }
 
 // project protects the files of a project by their names, those last of which there can
