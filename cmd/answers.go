@@ -90,8 +90,9 @@ func (q question) answered(plan *enforce.Plan) answer {
 		x.Reason += "; " + d.Secret + " holds secrets: zsbx proposes no rule"
 	}
 	if x.Allowed && q.act.Op == enforce.ActExec {
-		for _, f := range failures(sandbox.CheckParts(plan, x.Path)) {
-			x.Allowed, x.Errno, x.Reason, x.Origin, x.Hint = false, "EACCES", f.Error(), policy.Origin{}, f.hint
+		if part, err := sandbox.CheckParts(plan, x.Path); err != nil {
+			f := failures(err)[0]
+			x.Allowed, x.Errno, x.Reason, x.Origin, x.Hint = false, part.Errno, f.Error(), policy.Origin{}, f.hint
 			return x
 		}
 	}

@@ -89,8 +89,7 @@ func (rs *resolver) deny(d Named) (DenyPath, error) {
 		return DenyPath{}, fmt.Errorf(`denial %q can never match: no path has ".." after its directories are known`, d.Value)
 	}
 	abs := path.Clean(fixed)
-	rs.w.spell(abs)
-	pl, err := rs.w.walk(abs)
+	pl, err := rs.w.spelled(abs)
 	if errors.Is(err, fs.ErrPermission) {
 		// The command cannot look there either. It is denied as written.
 		pl, err = place{path: abs}, nil

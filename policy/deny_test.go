@@ -73,7 +73,7 @@ func TestResolveDeny(t *testing.T) {
 // TestResolveCase checks that where case does not count, as on macOS, a path is spelled
 // as the file system spells it, whatever case it was written in.
 func TestResolveCase(t *testing.T) {
-	h := tableHost(map[string]string{"/Users/me/.ssh/id": "file", "/Users/me/.ssh/me": "file", "/Users/me/Src": "-> .ssh", "/Users/me/up": "-> .ssh/../.ssh/id", "/Users/me/u\u0308": "dir"})
+	h := tableHost(map[string]string{"/Users/me/.ssh/id": "file", "/Users/me/.ssh/me": "file", "/Users/me/Src": "-> .ssh", "/Users/me/up": "-> .ssh/../.ssh/id", "/w/link": "-> /Users/me/.SSH", "/Users/me/u\u0308": "dir"})
 	exact := h.Lstat
 	names := map[string][]string{"/": {"Users", "w"}, "/Users": {"me"}, "/Users/me": {".ssh", "Src", "up", "u\u0308"}, "/Users/me/.ssh": {"id", "me"}}
 	reads := 0
@@ -135,6 +135,12 @@ func TestResolveCase(t *testing.T) {
 		if r := mustResolve(t, p, h); r.Paths[0].Path != "/Users/me/.ssh" || r.Deny[0].Pattern != "/Users/me/.ssh/id" {
 			t.Errorf("on such a volume of Linux %s is %s, denied as %s", in, r.Paths[0].Path, r.Deny[0].Pattern)
 		}
+	}
+	h.OS = "linux"
+	link := rules(Read, "/w/link")
+	link.FS.Deny = []Named{{Value: "/w/link/ID"}}
+	if r := mustResolve(t, link, h); r.Paths[0].Path != "/Users/me/.ssh" || r.Deny[0].Pattern != "/Users/me/.ssh/id" {
+		t.Errorf("by a link it is %s, denied as %s", r.Paths[0].Path, r.Deny[0].Pattern)
 	}
 	reads, h.Lstat = 0, exact
 	mustResolve(t, rules(Read, "/Users/me/.ssh"), h)

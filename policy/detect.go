@@ -145,7 +145,7 @@ func (h *Host) projectDirs() []*Listing {
 type Listing struct {
 	Dir     string
 	Entries []fs.DirEntry // sorted by name; of a big directory those that come first in it
-	All     []fs.DirEntry // of a big one in no order; ListAll gives them
+	All     []fs.DirEntry // nil unless ListAll made it; those of a big directory are in no order
 
 	names map[string]bool // in lower case; nil where some may be missing in it
 }
@@ -155,7 +155,11 @@ type Listing struct {
 const MaxListed = 256
 
 // List reads a directory. Of one that can't be read nothing is known.
-func List(host *Host, dir string) *Listing { return list(host, dir, MaxListed+1) }
+func List(host *Host, dir string) *Listing {
+	l := list(host, dir, MaxListed+1)
+	l.All = nil
+	return l
+}
 
 // ListAll is List with all entries of a big directory.
 func ListAll(host *Host, dir string) *Listing { return list(host, dir, -1) }

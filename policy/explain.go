@@ -96,7 +96,7 @@ func (r *Resolved) Look(name string) (p string, st Stat, exists bool) {
 	if err != nil {
 		return "", Stat{}, false
 	}
-	if pl.gone != "" && slices.ContainsFunc(r.Paths, func(q Path) bool { return Within(q.Path, pl.path) }) {
+	if pl.gone != "" && slices.ContainsFunc(r.Paths, func(q Path) bool { return q.ID == FileID{} && Within(q.Path, pl.path) }) {
 		return pl.path, Stat{Mode: fs.ModeDir}, true // see AssumeMade
 	}
 	return pl.path, pl.stat, pl.gone == ""

@@ -102,9 +102,7 @@ func ReadFile(name string) ([]byte, error) {
 
 // spelled is where a path leads, in the kernel's spelling.
 func (h *Host) spelled(p string) (place, error) {
-	w := newWalker(h, 8)
-	w.spell(p)
-	return w.walk(p)
+	return newWalker(h, 8).spelled(p)
 }
 
 // PasswdHome is the home directory that the user database has for the real user of this

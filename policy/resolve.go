@@ -154,10 +154,11 @@ func (rs *resolver) path(rule Rule) (Path, bool) {
 		rs.leave(rule, rule.Origin.BuiltIn() || rule.Optional && code == CodeVariable, code, "", err.Error())
 		return Path{}, false
 	}
-	if rs.w.exact = false; !rule.Origin.BuiltIn() { // built-in paths are spelled right
-		rs.w.spell(written)
+	walk := rs.w.spelled
+	if rule.Origin.BuiltIn() { // spelled right
+		rs.w.exact, walk = false, rs.w.walk
 	}
-	pl, err := rs.w.walk(written)
+	pl, err := walk(written)
 	p := Path{
 		Path: pl.path, Access: rule.Access, Mode: pl.stat.Mode.Type(), ID: pl.stat.ID,
 		Rule: rule, Written: written, Links: pl.links,
@@ -168,6 +169,10 @@ func (rs *resolver) path(rule Rule) (Path, bool) {
 	case pl.gone != "":
 		homeless := Within(pl.path, rs.r.Home) && Within(rs.r.Home, pl.at) // no home directory is ever made
 		if rule.Create && !homeless {
+			if err := rs.refuse(&p); err != nil {
+				rs.leave(rule, rule.Origin.BuiltIn(), CodeRefused, "", err.Error())
+				return Path{}, false
+			}
 			p.Mode, rule.Optional = fs.ModeDir, true
 			rs.r.Create = append(rs.r.Create, p)
 		}

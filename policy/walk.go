@@ -202,6 +202,18 @@ func (w *walker) spelling(dir, full string, st Stat) string {
 	return full
 }
 
+// spelled is walk with each name as its directory has it, and so is what links lead to.
+func (w *walker) spelled(p string) (place, error) {
+	w.spell(p)
+	pl, err := w.walk(p)
+	if !w.exact && err == nil && len(pl.links) > 0 {
+		if w.spell(pl.path); w.exact {
+			return w.walk(p)
+		}
+	}
+	return pl, err
+}
+
 // spell has walk ask for the spelling of a path that may be written otherwise: on macOS
 // of any, elsewhere where some name in it is found in the other case, too (ext4(5),
 // casefold; vfat). A mount point is left alone: what automount(8) is asked for takes long.

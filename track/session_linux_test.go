@@ -46,6 +46,7 @@ func TestSession(t *testing.T) {
 // TestGrace: what only had to write what it was given does so after the
 // command's end; what goes on is killed a moment later.
 func TestGrace(t *testing.T) {
+	const grace = 300 * time.Millisecond // what the command left has as long
 	kinds(t, func(t *testing.T, o Options) {
 		for script, killed := range map[string]int{"(sleep 0.03; echo late) &": 0, "echo late; setsid sleep 1000 &": 1} {
 			var ev fork.Event
@@ -59,6 +60,7 @@ func TestGrace(t *testing.T) {
 				defer r.Close()
 				c := runShell(t, script)
 				c.Files[1] = w
+				begun := time.Now()
 				s := begin(t, o, c)
 				w.Close()
 				for ev = (fork.Event{}); err == nil && ev.Kind != fork.Emptied; {
@@ -66,6 +68,9 @@ func TestGrace(t *testing.T) {
 				}
 				if err != nil {
 					t.Fatalf("%s: %v", script, err)
+				}
+				if took := time.Since(begun); killed == 0 && ev.Killed > 0 && took < grace {
+					t.Errorf("%s: killed after %v", script, took)
 				}
 				if said, err = io.ReadAll(r); err != nil {
 					t.Fatalf("%s: %v", script, err)

@@ -38,13 +38,14 @@ func CheckExec(plan *enforce.Plan, args []string) (file string, answer enforce.A
 	return file, decideExec(plan, file), nil
 }
 
-// CheckParts says which of the other files that execve(2) opens for a program, as its
-// interpreter, the plan does not let it execute.
-func CheckParts(plan *enforce.Plan, file string) error {
-	if refused, err := explainExec(plan, file, 0); refused != "" {
-		return err
+// CheckParts says which of the files that execve(2) opens for a program, as its
+// interpreter, the plan does not let it execute, with the answer for that one.
+func CheckParts(plan *enforce.Plan, file string) (enforce.Answer, error) {
+	refused, err := explainExec(plan, file, 0)
+	if refused == "" {
+		return enforce.Answer{}, nil
 	}
-	return nil
+	return decideExec(plan, refused), err
 }
 
 // part is one of the files that execve(2) has to open before a command runs.

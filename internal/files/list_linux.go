@@ -30,7 +30,7 @@ func List(dir string, n int) (out []fs.DirEntry, err error) {
 		if got == 0 {
 			return out, nil
 		}
-		found, err := parseDirents(&dir, string(b[:got]))
+		found, err := parseDirents(&dir, b[:got])
 		if err != nil {
 			return out, err
 		}
@@ -39,18 +39,17 @@ func List(dir string, n int) (out []fs.DirEntry, err error) {
 			out = append(out, &found[i])
 		}
 	}
-	return out[:n], nil
+	return out[:n], nil // n is not negative here
 }
 
-// parseDirents reads what getdents64(2) gave.
-func parseDirents(dir *string, dirents string) ([]entry, error) {
+// parseDirents reads what getdents64(2) gave. All names share one string.
+func parseDirents(dir *string, dirents []byte) ([]entry, error) {
 	const lengthAt, kindAt, nameAt, least = 16, 18, 19, 24
-	out := make([]entry, 0, len(dirents)/least)
-	for len(dirents) >= least {
-		length := int(binary.NativeEndian.Uint16([]byte(dirents[lengthAt:kindAt])))
-		name, _, _ := strings.Cut(dirents[nameAt:length], "\x00")
-		kind := uint32(dirents[kindAt]) << 12 // S_IFMT's bits, as DTTOIF of <dirent.h> has it
-		dirents = dirents[length:]
+	out, names := make([]entry, 0, len(dirents)/least), string(dirents)
+	for at, next := 0, 0; at+least <= len(dirents); at = next {
+		next = at + int(binary.NativeEndian.Uint16(dirents[at+lengthAt:]))
+		name, _, _ := strings.Cut(names[at+nameAt:next], "\x00")
+		kind := uint32(dirents[at+kindAt]) << 12 // S_IFMT's bits, as DTTOIF of <dirent.h> has it
 		if name == "." || name == ".." {
 			continue
 		}

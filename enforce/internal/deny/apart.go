@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/zsbx/zsbx/policy"
 )
@@ -44,8 +45,8 @@ func (d *denials) split(t Tree, hits []hit) ([]Tree, error) {
 			continue // Landlock looks at a link's target, not at the link
 		}
 		st, err := d.Host.Lstat(p)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-			continue // not there any more, or nothing can be learned of it
+		if skip(err) {
+			continue
 		}
 		if err != nil {
 			return nil, err
@@ -55,10 +56,16 @@ func (d *denials) split(t Tree, hits []hit) ([]Tree, error) {
 			if d.added++; d.added > maxSiblings {
 				return nil, errTooLarge
 			}
-		} else if more, err = d.split(more[0], inner); err != nil && !errors.Is(err, fs.ErrPermission) {
-			return nil, err // of what can't be looked into nothing is allowed
+		} else if more, err = d.split(more[0], inner); err != nil && !skip(err) {
+			return nil, err
 		}
 		out = append(out, more...)
 	}
 	return out, nil
+}
+
+// skip reports whether something is left out for an error: it is not there any more, as a
+// process that ended, or nothing can be learned of it. Nothing in it is allowed then.
+func skip(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) || errors.Is(err, fs.ErrPermission)
 }

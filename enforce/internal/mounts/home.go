@@ -104,10 +104,11 @@ func (d *PrivateDir) around(p string) *Back {
 	return nil
 }
 
-// Leads reports whether a path is a directory on the way to what is mounted in a private one.
+// Leads reports whether a path is a directory on the way to what is mounted or made in a
+// private one.
 func (mp *Plan) Leads(p string) bool {
 	return slices.ContainsFunc(mp.Private, func(d PrivateDir) bool {
-		return slices.ContainsFunc(d.Back, func(b Back) bool { return policy.Within(b.Path, p) })
+		return slices.ContainsFunc(slices.Concat(d.Back, d.Made), func(b Back) bool { return policy.Within(b.Path, p) })
 	})
 }
 

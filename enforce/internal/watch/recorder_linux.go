@@ -110,7 +110,7 @@ func (l *look) confirm() {
 	if l.r.imagine || l.thread.tries.Add(1) > most || wanders || unix.PtraceSeize(l.Pid) != nil { // traced already, not dumpable, or Yama
 		l.thread.tries.Store(0)
 		a := &l.Act
-		there := !a.Missing || a.Op == answer.Make || a.Op == answer.Bind || a.Flags&answer.Creat != 0 // else ENOENT
+		there := !a.Missing || a.Op == answer.Make || a.Op == answer.Bind || a.Flags&answer.Creat != 0 || l.Answer.By == answer.Mounts // else ENOENT
 		if there && l.Answer.Verdict == answer.Refused && !l.Ordinary {
 			l.r.add(l.Refusal, 0)
 		}

@@ -52,7 +52,7 @@ func makeDir(dir string, mode uint32, own bool) (int, error) {
 func MayMakeDir(dir string, own bool) bool {
 	above := filepath.Dir(dir)
 	st, err := os.Lstat(above)
-	for os.IsNotExist(err) && above != "/" {
+	for errors.Is(err, fs.ErrNotExist) && above != "/" {
 		above = filepath.Dir(above)
 		st, err = os.Lstat(above)
 	}
