@@ -1,15 +1,22 @@
 package cmd
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/enforce/sandbox"
+	"github.com/zsbx/zsbx/enforce/selftest"
+	"github.com/zsbx/zsbx/policy"
 	"github.com/zsbx/zsbx/policy/guard"
+	"github.com/zsbx/zsbx/policy/shell"
 	"github.com/zsbx/zsbx/policy/units"
+	"github.com/zsbx/zsbx/track"
 )
 
 type checkFlags struct {
@@ -87,4 +94,178 @@ func parseTarget(s string) (port uint16, path string, err error) {
 	}
 	port, err = units.ParsePort(s[i+1:])
 	return port, "", err
+}
+
+// answer is what check says to one question.
+type answer struct {
+	Question string        `json:"question"` // read, write, exec, connect or start
+	About    string        `json:"about"`    // the path, address or command as it was asked
+	Path     string        `json:"path,omitempty"`
+	Allowed  bool          `json:"allowed"`
+	Errno    string        `json:"errno,omitempty"` // what the command would be told
+	Reason   string        `json:"reason"`
+	Origin   policy.Origin `json:"origin,omitzero"`
+	Hint     string        `json:"hint,omitempty"`
+}
+
+// question is one of --read, --write, --exec and --connect, in the order in which they
+// were given.
+type question struct {
+	answer
+	act  enforce.Act
+	flag string // what would allow it
+	file string // "" for a port
+}
+
+// ask adds the flag that asks one question. Of an address the port counts: the kernel
+// sees no names.
+func (o *checkFlags) ask(fs *pflag.FlagSet, name, flag string, act enforce.Act, usage string) {
+	o.each(fs, name, usage, func(s string) (err error) {
+		q := question{answer{Question: name, About: s}, act, flag, s}
+		if name == "connect" {
+			q.act.Port, q.file, err = parseTarget(s)
+		}
+		o.questions = append(o.questions, q)
+		return err
+	})
+}
+
+// answer prints whether what was asked for is allowed. The status is 1 when
+// any of it is not.
+func (o *checkFlags) answer(a *app, plan *enforce.Plan, argv []string, guard error) error {
+	all := each(o.questions, func(q question) answer { return q.answered(plan) })
+	if len(argv) > 0 {
+		all = append(all, o.startAnswer(plan, argv, guard))
+	}
+	t := &table{}
+	for _, x := range all {
+		t.row(map[bool]string{true: "allowed", false: "refused"}[x.Allowed], x.Question, x.About, x.Reason)
+	}
+	err := a.show(map[string]any{"answers": all, "gaps": plan.Gaps}, t)
+	if !a.say.json {
+		a.say.hints(each(all, func(x answer) string { return x.Hint }))
+		a.warnGaps(slices.DeleteFunc(slices.Clone(plan.Gaps), func(g enforce.Gap) bool { return g.Kind != enforce.Core }))
+	}
+	if slices.ContainsFunc(all, func(x answer) bool { return !x.Allowed }) {
+		err = cmp.Or(err, status(exitNo))
+	}
+	return err
+}
+
+// answered asks the plan what run asks the kernel. To write to a directory is to change
+// what is in it, to what is missing to make it.
+func (q question) answered(plan *enforce.Plan) answer {
+	x := q.answer
+	if q.act.Port == 0 {
+		path, st, exists := plan.Policy.Look(q.file)
+		if path == "" {
+			x.Reason = plan.Policy.Allowed(q.file, policy.Read).Reason
+			return x
+		}
+		x.Path, q.act.Path, q.act.Mode, q.act.Missing = path, path, st.Mode.Type(), !exists
+	}
+	d := plan.Decide(q.act)
+	x.Allowed, x.Reason, x.Origin, x.Hint = d.Verdict != enforce.Refused, d.Reason, d.Origin, plan.Hint(&d).Flags
+	if d.Secret != "" {
+		x.Reason += "; " + d.Secret + " holds secrets: zsbx proposes no rule"
+	}
+	if x.Allowed && q.act.Op == enforce.ActExec {
+		if part, err := sandbox.CheckParts(plan, x.Path); err != nil {
+			f := failures(err)[0]
+			x.Allowed, x.Errno, x.Reason, x.Origin, x.Hint = false, part.Errno, f.Error(), policy.Origin{}, f.hint
+			return x
+		}
+	}
+	if !x.Allowed {
+		x.Errno = d.Errno
+	}
+	switch {
+	case q.act.Missing: // a rule for it would be an error
+		x.Hint = ""
+	case q.file != "" && x.Hint != "":
+		x.Hint = q.flag + " " + shell.Quote(q.About)
+	}
+	return x
+}
+
+// startAnswer answers whether a command would start: whether it is found, whether
+// all that execve(2) opens for it may be executed, what can't be enforced, and
+// what guard says.
+func (o *checkFlags) startAnswer(plan *enforce.Plan, argv []string, guard error) answer {
+	file, v, err := sandbox.CheckExec(plan, argv)
+	if open := o.openGaps(plan); err == nil && open != nil && o.fallback == "deny" {
+		err = refusal(codeGap, "--allow-gap "+strings.Join(open, " --allow-gap "), "can't be enforced here: %s", strings.Join(open, ", "))
+	}
+	if guard != nil {
+		err = guard
+	}
+	x := answer{Question: "start", About: quoteArgs(argv), Path: file, Origin: v.Origin, Reason: v.Reason, Allowed: err == nil}
+	for _, f := range failures(err) {
+		x.Reason, x.Hint = f.Error(), f.hint
+	}
+	return x
+}
+
+type jsonTracker struct {
+	Name      track.Kind `json:"name"`
+	Guarantee string     `json:"guarantee"`
+	Why       string     `json:"why,omitempty"` // nothing stronger does
+}
+
+// machine says what this machine enforces of the policy, each promise tried in
+// throw-away processes. The status is 1 when a promise of the policy can't be
+// kept, and also when one that should be held by what the kernel says of
+// itself was not.
+func (o *checkFlags) machine(a *app, plan *enforce.Plan, files []string) error {
+	proofs, err := selftest.Run(plan.Caps)
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	tracker := bestTracker(plan)
+	t := &table{}
+	t.section("promises, each tried with and without the restrictions")
+	for _, p := range proofs {
+		row := []string{map[bool]string{true: "held", false: "NOT HELD"}[p.Held], p.Name, p.Promise, p.Means}
+		if o.selfTest {
+			row = append(row, p.Detail)
+		}
+		t.row(row...)
+	}
+	t.section("tracked by")
+	t.row(string(tracker.Name), tracker.Guarantee)
+	if tracker.Why != "" {
+		t.row("", tracker.Why)
+	}
+	t.enforced(plan)
+	t.list("policies without mistakes", files)
+	err = a.show(map[string]any{
+		"os": plan.Caps.OS, "arch": plan.Caps.Arch, "policies": files, "proofs": proofs,
+		"layers": plan.Layers(), "gaps": plan.Gaps, "tracker": tracker,
+	}, t)
+	if err == nil && o.openGaps(plan) != nil {
+		err = status(exitNo)
+	}
+	for _, p := range proofs {
+		known := slices.ContainsFunc(plan.Gaps, func(g enforce.Gap) bool { return g.Name == p.Name })
+		if !p.Held && !p.Gap && !known {
+			a.say.warn("the kernel claims to enforce this, but did not: %s: %s", p.Promise, p.Detail)
+			err = cmp.Or(err, status(exitNo))
+		}
+	}
+	return err
+}
+
+// openGaps names the gaps that a command is not started with.
+func (o *checkFlags) openGaps(plan *enforce.Plan) []string {
+	open, _ := enforce.Unaccepted(plan.Gaps, o.opts.AllowGaps, o.opts.Strict)
+	return gapNames(open)
+}
+
+// bestTracker is what would track a command under the plan.
+func bestTracker(plan *enforce.Plan) jsonTracker {
+	c, err := track.Best(plan.Landlock != nil && plan.Landlock.Scoped != 0)
+	if err != nil {
+		return jsonTracker{Why: err.Error()}
+	}
+	return jsonTracker{Name: c.Kind, Guarantee: c.Kind.Guarantee(plan.Confines()), Why: c.Why}
 }

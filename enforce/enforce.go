@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/netip"
 
+	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/enforce/internal/broker"
 	"github.com/zsbx/zsbx/enforce/internal/landlock"
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
@@ -151,3 +152,41 @@ func NewPlan(r *policy.Resolved, caps Caps, host *policy.Host, opts Options) *Pl
 	p.Caps.Err = cmp.Or(p.Caps.Err, short())
 	return p
 }
+
+// What a Plan is made of, by the names that callers outside use. Each has its
+// room below internal.
+type (
+	// Mediator answers the calls that a Mediation is about.
+	Mediator = broker.Broker
+	// Snapshot is how the protected set was at one time.
+	Snapshot = protect.Snapshot
+	// Change is a file that is not as it was.
+	Change = protect.Change
+	// SeatbeltOptions are what a Seatbelt profile depends on beside the policy.
+	SeatbeltOptions = seatbelt.Options
+)
+
+// SeatbeltProfile writes the Seatbelt profile for a policy.
+func SeatbeltProfile(r *policy.Resolved, o SeatbeltOptions) (string, error) {
+	return seatbelt.Profile(r, o)
+}
+
+// Confine makes the command start under the plan. On Linux it opens the
+// Landlock ruleset and appends the system calls that put the restrictions on
+// to c.Steps, to be made in the child between fork and exec; what was opened
+// is closed by c.Cleanup. The order of the steps is: capabilities,
+// no_new_privs, landlock_restrict_self(2), seccomp(2). Steps that the caller
+// wants to make unrestricted have to be in c.Steps before.
+//
+// The Mediator is nil unless the plan has a Mediation. The caller lets its Serve
+// run in a goroutine of its own, before or after the command is started, and
+// Closes it if the command is not started.
+//
+// On macOS it writes the profile for the command's terminal and the session of
+// ForSession into c.Sandbox; programs that start such commands have to call
+// fork.SandboxMain.
+//
+// Confine does not look at the gaps: ask Err first. On Linux the ruleset is
+// filled by c.Commit; the command is not started when a path of the policy is no
+// longer what was resolved.
+func (p *Plan) Confine(c *fork.Command) (*Mediator, error) { return p.confine(c) }

@@ -2,9 +2,14 @@ package enforce
 
 import (
 	"cmp"
+	"io/fs"
+	"path"
+	"slices"
 
 	"github.com/zsbx/zsbx/enforce/internal/answer"
 	"github.com/zsbx/zsbx/enforce/internal/watch"
+	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/learn"
 )
 
 // Refusal is what a command was refused, and what the plan says of it.
@@ -57,4 +62,75 @@ func (p *Plan) logged(a *Act) Answer {
 	}
 	out.By = "seatbelt"
 	return out
+}
+
+// Hint is the rule that would allow what was refused, as package learn proposes it.
+func (p *Plan) Hint(a *Answer) learn.Hint {
+	if rules := learn.Rules(a.Needs, p.Policy); len(rules) > 0 {
+		return rules[0].Hint(p.Policy)
+	}
+	return a.Hint
+}
+
+// With is the plan with rules that are proposed, to ask Decide whether they would help: what
+// is protected stays as it is in a tree that they make writable. It is nil where they make
+// none so.
+func (p *Plan) With(rules ...*learn.Proposal) *Plan {
+	r := *p.Policy
+	r.Paths = slices.Clip(r.Paths)
+	for _, q := range rules {
+		if q != nil && q.Dir && q.Access&policy.Write != 0 {
+			r.Paths = append(r.Paths, policy.Path{Path: q.Path, Access: q.Access, Mode: fs.ModeDir, Rule: policy.Rule{Origin: policy.Origin{Source: "--rw"}}})
+		}
+	}
+	if p.Landlock == nil || len(r.Paths) == len(p.Policy.Paths) {
+		return nil
+	}
+	return NewPlan(&r, p.Caps, r.Host(), Options{})
+}
+
+// needed are the files, ports and sockets that rules could be for: what is to be allowed
+// for an act that was refused.
+func (p *Plan) needed(a *Act, got answer.Answer) (out []learn.Need) {
+	n := learn.Need{Path: a.Path, Dir: a.Mode.IsDir(), Port: a.Port, Access: access(a, 0)}
+	switch a.Op {
+	case answer.Signal, answer.Trace, answer.Call:
+		return nil
+	case ActConnect:
+		n.Access, n.Key = 0, "net.connect_tcp"
+		if a.Path != "" {
+			n.Key = "net.unix"
+		} else if a.Port == 0 {
+			return nil // an abstract socket
+		}
+	case answer.Bind:
+		if n.Change = a.Path != ""; !n.Change {
+			n.Access, n.Key = 0, "net.bind_tcp"
+		}
+	case answer.Rename, answer.Exchange, answer.Link:
+		if got.Gains != 0 {
+			return []learn.Need{{Path: path.Dir(a.Path), Dir: true, Access: policy.Read | policy.Write | policy.Exec}}
+		}
+		for _, name := range []string{a.Path, a.To} {
+			if !p.Policy.Allowed(path.Dir(name), policy.Write).Allowed && (a.Op != answer.Link || name == a.To) {
+				out = append(out, learn.Need{Path: name, Dir: n.Dir, Access: policy.Write, Change: true})
+			}
+		}
+		return p.outside(out)
+	case answer.Make, answer.Remove:
+		n.Change = true
+	case answer.TempFile:
+		n.Path, n.Dir, n.Change = path.Join(a.Path, "file"), false, true
+	case ActOpen:
+		n.Change = a.Missing && a.Flags&ActCreat != 0
+	}
+	return p.outside([]learn.Need{n})
+}
+
+// outside leaves out what has no path, as a pipe or a file that was removed, and the
+// command's own temporary directory.
+func (p *Plan) outside(needs []learn.Need) []learn.Need {
+	return slices.DeleteFunc(needs, func(n learn.Need) bool {
+		return n.Path != "" && (n.Path[0] != '/' || p.Policy.TempDir != "" && policy.Within(n.Path, p.Policy.TempDir))
+	})
 }

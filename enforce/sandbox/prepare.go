@@ -218,6 +218,17 @@ func (c *prepared) replan(caps enforce.Caps) error {
 	return c.plan.Caps.Err
 }
 
+// bound notes the limits that take a control group, and says why this machine can't
+// keep them, or "". Where that is accepted there are none.
+func (c *prepared) bound() string {
+	c.bounds = track.Limits{Memory: c.limits.Memory, Pids: c.limits.Pids, CPU: c.limits.CPU}
+	if err := track.ProbeLimits(c.bounds); err != nil {
+		c.bounds = track.Limits{}
+		return "a control group (version 2) is needed: " + err.Error()
+	}
+	return ""
+}
+
 // planAgain plans with what the machine turned out to be able to do, and decides whether
 // the command may start with the gaps that are new.
 func (c *prepared) planAgain(caps enforce.Caps) error {

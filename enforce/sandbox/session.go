@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"syscall"
 	"time"
 
 	"github.com/zsbx/zsbx/enforce/sandbox/internal/tempdir"
+	"github.com/zsbx/zsbx/policy/units"
 	"github.com/zsbx/zsbx/track"
 )
 
@@ -131,4 +133,13 @@ func Reap(ctx context.Context, st *track.Store, id string) (track.Report, error)
 		err = tempdir.RemoveOf(r.Temp)
 	}
 	return r, err
+}
+
+// tellMemory says what may have killed the command.
+func (c *Command) tellMemory() {
+	killed := c.status.Signaled() && c.status.Signal() == syscall.SIGKILL && c.endedItself()
+	if killed && c.bounds.Memory > 0 {
+		c.warn(Warning{Text: fmt.Sprintf("the command was killed, perhaps for the limit of memory, %s (%s)",
+			units.FormatSize(c.bounds.Memory), c.limits.MemoryFrom)})
+	}
 }

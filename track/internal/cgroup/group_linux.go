@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,7 +21,7 @@ import (
 )
 
 // A group is made where one can be (Parent), known again by path and inode, and
-// removed. kill_linux.go ends what is in one; scope_linux.go gets one from the
+// removed; Kill ends what is in one. scope_linux.go gets one from the
 // user's systemd.
 
 // dirs lists where a group could be made: below the group that a file of proc(5) names, or
@@ -165,3 +166,49 @@ func (g *Group) Remove() (err error) {
 	}
 	return err
 }
+
+// Limit bounds the group. A controller that its parent has not given it is switched on
+// there, which changes nothing for the groups beside it: they have no limits. The
+// kernel refuses it where the parent has processes of its own (cgroups(7), "no
+// internal processes"), or has none itself.
+func (g *Group) Limit(l Limits) error {
+	parent := &Group{Path: filepath.Dir(g.Path)}
+	for _, s := range l.settings() {
+		off := parent.Write("cgroup.subtree_control", "+"+s.controller) // who may not switch it may find it on
+		if err := g.Write(s.file, s.text); err != nil && !(s.optional && errors.Is(err, fs.ErrNotExist)) {
+			return fmt.Errorf("the controller for %s: %w", s.controller, cmp.Or(off, err))
+		}
+	}
+	return nil
+}
+
+// limited makes sure that somebody else has bounded the group.
+func (g *Group) limited(l Limits) error {
+	for _, s := range l.settings() {
+		now := g.read(s.file)
+		if !s.optional && now == "" || strings.HasPrefix(now, "max") {
+			return fmt.Errorf("the user's service manager does not bound %s", s.controller)
+		}
+	}
+	return nil
+}
+
+// Kill sends SIGKILL to all members, where the kernel can (cgroup.kill, Linux 5.14), and
+// reports whether one still lives: then it is to be called again. Nothing is left of a
+// group that is gone, as systemd removes a scope that nothing lives in.
+func (g *Group) Kill() (populated bool, err error) {
+	err = g.Write("cgroup.kill", "1")
+	if errors.Is(err, fs.ErrNotExist) {
+		err = g.Write("cgroup.freeze", "0") // what is frozen does not die of a signal there
+	}
+	if err != nil && !gone(err) {
+		return true, err
+	}
+	b, err := files.ReadInto(filepath.Join(g.Path, "cgroup.events"), make([]byte, 4096))
+	if gone(err) {
+		return false, nil
+	}
+	return !strings.Contains(string(b), "populated 0\n"), err
+}
+
+func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) }

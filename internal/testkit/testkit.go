@@ -1,11 +1,14 @@
 package testkit
 
 import (
+	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A Feature is something that a machine may lack, as ZSBX_TEST_REQUIRE names it.
@@ -69,4 +72,65 @@ func required(f Feature) bool {
 		}
 	}
 	return slices.Contains(words, string(f))
+}
+
+// Patience is how long a test waits for what has to happen. It is far more than
+// anything takes on a busy machine: only a test that fails waits as long.
+const Patience = 2 * time.Minute
+
+// pause is the time between two looks.
+const pause = 2 * time.Millisecond
+
+// Eventually waits until happened reports true. After Patience the test fails:
+// what says what did not happen.
+func Eventually(t testing.TB, what string, happened func() bool) {
+	t.Helper()
+	if !Within(Patience, happened) {
+		t.Fatalf("after %v still not so: %s", Patience, what)
+	}
+}
+
+// Within waits until happened reports true, for d at most, and reports whether
+// it did.
+func Within(d time.Duration, happened func() bool) bool {
+	for end := time.Now().Add(d); ; time.Sleep(pause) {
+		if happened() {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
+	}
+}
+
+// Stays watches for a moment that holds reports true, and fails the test when it
+// does not. What must not happen can't be awaited: a busy machine makes such a
+// test miss something, but never fail without cause.
+func Stays(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	const moment = 50 * time.Millisecond
+	if Within(moment, func() bool { return !holds() }) {
+		t.Fatalf("no longer so: %s", what)
+	}
+}
+
+// Update is the flag -update, which writes a package's golden files anew.
+var Update = flag.Bool("update", false, "write the golden files of this package anew")
+
+// Golden compares text with a file of the package's testdata.
+func Golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *Update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s is not what it was; go test -update writes it anew\ngot:\n%s", file, got)
+	}
 }
