@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zsbx/zsbx/enforce/fork"
 	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -182,6 +183,33 @@ func TestSupervisorStopped(t *testing.T) {
 		t.Errorf("%d connections", n)
 	}
 	if got := p.try(t, nil, "reach", "plain", p.out+"/sock"); got != 0 {
+		t.Errorf("control: %v", got)
+	}
+}
+
+// TestSupervisorReplaced: when the supervisor has ended, the command can't take its place.
+func TestSupervisorReplaced(t *testing.T) {
+	t.Parallel()
+	needMediation(t)
+	p := newPlace(t)
+	d := listenOutside(t, "unix", p.out+"/sock")
+	c := actCommand(self(t), p.in, "own-overseer", []string{d.path})
+	m, err := p.plan().Confine(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proc, err := fork.Start(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer proc.Close()
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+	if got := unix.Errno(await(t, proc).ExitStatus()); got != unix.EBUSY || d.reached.Load() != 0 {
+		t.Errorf("%v, %d connections", got, d.reached.Load())
+	}
+	if got := p.try(t, nil, "own-overseer", d.path); got != 0 {
 		t.Errorf("control: %v", got)
 	}
 }

@@ -114,6 +114,10 @@ func otherAnswers() []said {
 		{"open/11", "ioctl", []uint64{3, 0x50009401 | high, ptr}, "EPERM"},
 		{"open/11", "ioctl", []uint64{3, 0x5000943f, ptr}, "EPERM"},
 		{"open/11", "ioctl", []uint64{3, 0x40049409, ptr}, "allowed"}, // FICLONE
+		{"open/11", "seccomp", []uint64{1, 8, ptr}, "allowed"},
+		{"open/7", "seccomp", []uint64{1 | high, 0x2c | high, ptr}, "EBUSY"},
+		{"open/7", "seccomp", []uint64{1, 4, ptr}, "allowed"},
+		{"open/7", "seccomp", []uint64{2, 8, ptr}, "allowed"},
 		{"open/11", "kill", []uint64{pid, 0}, "allowed"},
 		{"open/7", "kill", []uint64{pid, 0}, "decided by the supervisor"},
 		{"open/7", "kill", []uint64{pid | high, high}, "decided by the supervisor"},

@@ -39,6 +39,19 @@ func mediateRules(capabilities uint64) []rule {
 	return rules
 }
 
+// listenerRule lets the command have no supervisor of its own making. The kernel does not,
+// as long as there is another. Once that has ended, the newer filter would decide what this
+// one hands over.
+func listenerRule() rule {
+	const setFilter, newListener = 1, 1 << 3 // SECCOMP_SET_MODE_FILTER
+	return rule{
+		calls:   []string{"seccomp"},
+		clauses: []clause{{[]test{{arg: 0, is: setFilter}, {arg: 1, mask: newListener, is: newListener}}, refuseEBUSY}},
+		when:    "SECCOMP_FILTER_FLAG_NEW_LISTENER",
+		why:     "a supervisor of the command's own would let pass what this one refuses, when this one has ended",
+	}
+}
+
 // noDatagrams are the clauses, ahead of those that allow AF_UNIX, which refuse
 // Unix datagram sockets: sendmsg(2) has the receiver's address in memory, where
 // a filter can't look, and mediating it would cost every program that sends by

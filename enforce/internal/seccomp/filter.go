@@ -70,6 +70,7 @@ const (
 
 	RefuseEPERM           = ActErrno | 1
 	RefuseEACCES          = ActErrno | 13
+	refuseEBUSY           = ActErrno | 16
 	RefuseENOSYS          = ActErrno | 38
 	RefuseENOPROTOOPT     = ActErrno | 92
 	RefuseEPROTONOSUPPORT = ActErrno | 93
@@ -90,7 +91,7 @@ func actionName(action uint32) string {
 	case pretendSuccess:
 		return "success, without effect"
 	}
-	names := [...]string{1: "EPERM", 13: "EACCES", 38: "ENOSYS", 92: "ENOPROTOOPT", 93: "EPROTONOSUPPORT", 94: "ESOCKTNOSUPPORT",
+	names := [...]string{1: "EPERM", 13: "EACCES", 16: "EBUSY", 38: "ENOSYS", 92: "ENOPROTOOPT", 93: "EPROTONOSUPPORT", 94: "ESOCKTNOSUPPORT",
 		95: "EOPNOTSUPP", 97: "EAFNOSUPPORT"}
 	if errno := action &^ ActErrno; errno < uint32(len(names)) {
 		return names[errno]

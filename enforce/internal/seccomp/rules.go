@@ -47,6 +47,9 @@ func Compile(q Options) *Filter {
 	default:
 		rules = append(rules, openNetworkRules(unixSockets)...)
 	}
+	if q.Peers || q.Signals != SignalsKernel || q.Watch {
+		rules = append(rules, listenerRule())
+	}
 	if q.Watch {
 		rules = watch(rules)
 	}

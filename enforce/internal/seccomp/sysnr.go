@@ -44,7 +44,7 @@ var sysnrTable = [...]sysnr{
 	{"rename", 82, -1}, {"renameat", 264, 38}, {"renameat2", 316, 276}, {"request_key", 249, 218},
 	{"rmdir", 84, -1}, {"rt_sigqueueinfo", 129, 138}, {"rt_tgsigqueueinfo", 297, 240},
 	{"sched_setaffinity", 203, 122}, {"sched_setattr", 314, 274}, {"sched_setparam", 142, 118},
-	{"sched_setscheduler", 144, 119}, {"sendmmsg", 307, 269}, {"sendmsg", 46, 211}, {"sendto", 44, 206},
+	{"sched_setscheduler", 144, 119}, {"seccomp", 317, 277}, {"sendmmsg", 307, 269}, {"sendmsg", 46, 211}, {"sendto", 44, 206},
 	{"setns", 308, 268}, {"setpriority", 141, 140}, {"setsockopt", 54, 208}, {"settimeofday", 164, 170}, {"setxattr", 188, 5},
 	{"socket", 41, 198}, {"socketpair", 53, 199}, {"swapoff", 168, 225}, {"swapon", 167, 224}, {"symlink", 88, -1},
 	{"symlinkat", 266, 36}, {"syslog", 103, 116}, {"tgkill", 234, 131}, {"tkill", 200, 130}, {"truncate", 76, 45},

@@ -106,6 +106,7 @@ func TestSyscallNumbers(t *testing.T) {
 		"sched_setattr":      unix.SYS_SCHED_SETATTR,
 		"sched_setparam":     unix.SYS_SCHED_SETPARAM,
 		"sched_setscheduler": unix.SYS_SCHED_SETSCHEDULER,
+		"seccomp":            unix.SYS_SECCOMP,
 		"sendmmsg":           unix.SYS_SENDMMSG,
 		"sendmsg":            unix.SYS_SENDMSG,
 		"sendto":             unix.SYS_SENDTO,
