@@ -138,6 +138,9 @@ func TestClosedByDefault(t *testing.T) {
 		{"mach-lookup", service("com.apple.pasteboard.1"), false}, {"mach-lookup", service("com.apple.windowserver.active"), false},
 		{"mach-lookup", service("com.apple.trustd.agent"), true}, {"mach-lookup", service("com.apple.unknown"), false},
 		{"mach-register", service("x"), false},
+		{"mach-lookup", Target{XPC: "dev.example.helper"}, false}, {"mach-lookup", service("com.apple.diagnosticd"), false},
+		{"mach-lookup", service("com.apple.TrustEvaluationAgent"), true}, {"mach-lookup", service("com.apple.SystemConfiguration.configd"), true},
+		{"system-fcntl", Target{Command: 80}, false}, {"system-fcntl", Target{Command: 110}, false}, {"system-fcntl", Target{Command: 50}, true},
 		{"nvram-get", Target{}, false}, {"iokit-open", Target{}, false}, {"iokit-get-properties", Target{}, false},
 		{"fs-snapshot-mount", file("/x"), false}, {"fs-snapshot-create", file("/x"), false}, {"file-graft", file("/x"), false},
 		{"file-mount", file("/Users/u/proj"), false}, {"file-chroot", file("/Users/u/proj"), false}, {"file-mknod", file("/Users/u/proj/d"), false},
@@ -165,6 +168,21 @@ func TestClosedByDefault(t *testing.T) {
 	} {
 		if d := p.Decide(c.op, c.target); d.Allowed != c.want {
 			t.Errorf("%s on %+v: %+v, want %v", c.op, c.target, d, c.want)
+		}
+	}
+}
+
+// TestServicesWithoutNetwork: the network's settings can be asked for, certificates can't.
+func TestServicesWithoutNetwork(t *testing.T) {
+	r := macPolicy()
+	r.Net = policy.ResolvedNet{Mode: policy.NetNone}
+	p := compile(t, r, seatbelt.Options{})
+	for name, want := range map[string]bool{
+		"com.apple.SystemConfiguration.configd": true, "com.apple.trustd.agent": false,
+		"com.apple.TrustEvaluationAgent": false, "com.apple.dnssd.service": false,
+	} {
+		if d := p.Decide("mach-lookup", service(name)); d.Allowed != want {
+			t.Errorf("%s: %+v, want %v", name, d, want)
 		}
 	}
 }

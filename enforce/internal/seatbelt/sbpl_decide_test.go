@@ -15,6 +15,9 @@ func (p *Profile) Decide(op string, t Target) Decision {
 				return Decision{rs[i].allow, op, rs[i].line}
 			}
 		}
+		if t.XPC != "" {
+			return Decision{true, op, 0} // whether "(deny default)" means these, too, is not known
+		}
 		if end, ok := p.ends[op]; ok {
 			return Decision{end.allow, op, end.line}
 		}

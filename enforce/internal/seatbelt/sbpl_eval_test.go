@@ -53,6 +53,7 @@ type value struct {
 	text     string
 	isString bool
 	symbol   string
+	number   int
 	filter   *filter
 	modifier string // of (with ...)
 	truth    bool
@@ -205,7 +206,7 @@ func (p *Profile) eval(n node) (value, error) {
 	case symbolNode:
 		return value{symbol: n.text, truth: true}, nil
 	case numberNode:
-		return value{truth: true}, nil
+		return value{number: n.num, truth: true}, nil
 	}
 	head := n.head()
 	if head == "" {
@@ -249,7 +250,8 @@ func (p *Profile) apply(head string, args []value) (value, error) {
 		v, ok := p.params[s]
 		return value{text: v, isString: ok, truth: ok}, err
 	case "defined?":
-		return value{truth: len(args) == 1 && p.bound(args[0].symbol)}, nil
+		_, isFilter := makers[args[0].symbol]
+		return value{truth: isFilter || p.bound(args[0].symbol)}, nil
 	case "require-any", "require-all", "require-not":
 		return combine(head, args)
 	case "remote", "local":

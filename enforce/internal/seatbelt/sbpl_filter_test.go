@@ -20,6 +20,8 @@ type Target struct {
 	Port       int      // the remote port when connecting, the local one when listening
 	Host       string   // "localhost" or anything else
 	Local      bool     // the address is the process's own: binding, accepting
+	XPC        string   // a service of the program's own bundle, or of a framework
+	Command    int      // of fcntl(2)
 }
 
 // filter is a compiled filter.
@@ -40,25 +42,29 @@ const pathClasses = onFile | onNetwork
 
 // makers are the filters that the model knows.
 var makers = map[string]maker{
-	"literal":              {pathClasses, literal},
-	"path":                 {pathClasses, literal},
-	"path-literal":         {pathClasses, literal},
-	"subpath":              {pathClasses, subpath},
-	"prefix":               {pathClasses, prefix},
-	"path-prefix":          {pathClasses, prefix},
-	"regex":                {pathClasses, pathRegex},
-	"path-regex":           {pathClasses, pathRegex},
-	"path-ancestors":       {pathClasses, pathAncestors},
-	"extension":            {onFile | onMach, extension},
-	"global-name":          {onMach, name},
-	"global-name-regex":    {onMach, nameRegex},
-	"local-name":           {onMach, name},
+	"literal":           {pathClasses, literal},
+	"path":              {pathClasses, literal},
+	"path-literal":      {pathClasses, literal},
+	"subpath":           {pathClasses, subpath},
+	"prefix":            {pathClasses, prefix},
+	"path-prefix":       {pathClasses, prefix},
+	"regex":             {pathClasses, pathRegex},
+	"path-regex":        {pathClasses, pathRegex},
+	"path-ancestors":    {pathClasses, pathAncestors},
+	"extension":         {onFile | onMach, extension},
+	"global-name":       {onMach, name},
+	"global-name-regex": {onMach, nameRegex},
+	"local-name":        {onMach, name},
+
+	"xpc-service-name-prefix": {onMach, xpcPrefix},
+
 	"ipc-posix-name":       {onIPC, name},
 	"ipc-posix-name-regex": {onIPC, nameRegex},
 	"sysctl-name":          {onSysctl, name},
 	"sysctl-name-prefix":   {onSysctl, namePrefix},
 	"target":               {onProcess, process},
 	"socket-domain":        {onSocket, socketDomain},
+	"fcntl-command":        {onFcntl, fcntlCommand},
 }
 
 func literal(args []value) (func(Target) bool, error) {
@@ -118,6 +124,20 @@ func name(args []value) (func(Target) bool, error) {
 func namePrefix(args []value) (func(Target) bool, error) {
 	s, err := oneString(args)
 	return func(t Target) bool { return strings.HasPrefix(t.Name, s) }, err
+}
+
+func xpcPrefix(args []value) (func(Target) bool, error) {
+	s, err := oneString(args)
+	return func(t Target) bool { return t.XPC != "" && strings.HasPrefix(t.XPC, s) }, err
+}
+
+func fcntlCommand(args []value) (func(Target) bool, error) {
+	if len(args) == 0 || slices.ContainsFunc(args, func(v value) bool { return v.number == 0 }) {
+		return nil, fmt.Errorf("fcntl-command takes numbers")
+	}
+	return func(t Target) bool {
+		return slices.ContainsFunc(args, func(v value) bool { return v.number == t.Command })
+	}, nil
 }
 
 func extension(args []value) (func(Target) bool, error) {

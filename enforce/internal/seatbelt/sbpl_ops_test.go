@@ -30,6 +30,7 @@ const (
 	onProcess
 	onIOKit
 	onSocket
+	onFcntl
 	onNothing
 )
 
@@ -91,6 +92,7 @@ var operations = map[string]operation{
 	"system*":          child("default", onNothing),
 	"system-socket":    child("system*", onSocket),
 	"socket-ioctl":     open(onSocket),
+	"system-fcntl":     open(onFcntl),
 
 	"mach*":                    child("default", onMach),
 	"mach-lookup":              child("mach*", onMach),

@@ -65,7 +65,7 @@ func tinyStrings(t *testing.T, bin, text string) []string {
 	b.WriteString("(define (version n) n)\n(define (allow . x) 'done)\n(define (deny . x) 'done)\n")
 	b.WriteString(`(define (show x) (if (string? x) (begin (display x) (newline))))` + "\n")
 	for _, f := range []string{
-		"literal", "subpath", "regex", "extension", "global-name", "ipc-posix-name", "ipc-posix-name-regex", "sysctl-name",
+		"literal", "subpath", "regex", "extension", "global-name", "xpc-service-name-prefix", "fcntl-command", "ipc-posix-name", "ipc-posix-name-regex", "sysctl-name",
 		"target", "remote", "local", "socket-domain", "require-all", "with",
 	} {
 		fmt.Fprintf(&b, "(define (%s . x) (for-each show x) 'filter)\n", f)
