@@ -2,6 +2,7 @@ package enforce
 
 import (
 	"errors"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -25,17 +26,24 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 	rep.self(prot.SelfFacts)
 	p.audit = protect.Audit{Trees: mounts.WritableTrees(p.Policy.Paths), Near: prot.Near, Repos: prot.Repos}
 	p.Seatbelt.Protect = slices.Clone(prot.Self)
-	if host != nil && host.Lstat != nil {
-		p.Seatbelt.Hide = protect.Hideable(p.Policy, host, opts.Hide)
-	}
 	for _, w := range prot.Watch {
 		if slices.Contains(p.Seatbelt.Protect, w.Path) {
 			continue
 		}
-		if w.Mounted || !w.ByGit && p.protectUnmade(w.Path) {
+		held := w.Mounted || !w.ByGit && p.protectUnmade(w.Path)
+		if held {
 			p.Seatbelt.Protect = append(p.Seatbelt.Protect, w.Path)
-		} else {
+		}
+		if !held || !w.Mounted { // it may come with a directory that is moved there
 			p.audit.Watch = append(p.audit.Watch, w)
+		}
+	}
+	if host != nil && host.Lstat != nil {
+		p.Seatbelt.Hide = protect.Hideable(p.Policy, host, opts.Hide)
+		for _, path := range p.Seatbelt.Protect {
+			if _, err := host.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+				p.Seatbelt.Unmade = append(p.Seatbelt.Unmade, path)
+			}
 		}
 	}
 	text, err := seatbelt.Profile(p.Policy, *p.Seatbelt)

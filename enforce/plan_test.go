@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -219,5 +221,36 @@ func BenchmarkNewPlan(b *testing.B) {
 	}
 	for b.Loop() {
 		NewPlan(r, Caps{OS: "linux", Arch: "amd64", Landlock: 7, Seccomp: true}, nil, Options{})
+	}
+}
+
+// TestMacToldOf: a start-up file that does not exist can't be made, but come with a directory
+// that is moved to where none is: that is told. One that can't come so is no news.
+func TestMacToldOf(t *testing.T) {
+	home := t.TempDir()
+	h, err := policy.HostIn(home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.OS, h.Home, h.Env = "macos", home, []string{"HOME=" + home}
+	rw := policy.Policy{FS: policy.FS{Rules: []policy.Rule{{Path: home, Access: policy.Read | policy.Write, Origin: policy.Origin{Source: "--rw"}}}}}
+	r, err := rw.Resolve(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := NewPlan(r, Caps{OS: "macos", Seatbelt: true}, &h, Options{})
+	keys := filepath.Join(home, ".ssh/authorized_keys")
+	if !slices.Contains(p.Seatbelt.Unmade, keys) {
+		t.Errorf("not held: %q", p.Seatbelt.Unmade)
+	}
+	before := p.Snapshot(&h)
+	if got := before.Changes(); len(got) > 0 {
+		t.Errorf("the control: %v", got)
+	}
+	if err := errors.Join(os.Mkdir(filepath.Join(home, "x"), 0o700), os.WriteFile(filepath.Join(home, "x/authorized_keys"), nil, 0o600), os.Rename(filepath.Join(home, "x"), filepath.Dir(keys))); err != nil {
+		t.Fatal(err)
+	}
+	if got := before.Changes(); len(got) != 1 || got[0].Path != keys {
+		t.Errorf("told: %v", got)
 	}
 }

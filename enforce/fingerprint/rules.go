@@ -19,7 +19,7 @@ type Rule struct {
 // directory; the error is that of Quote.
 func Escapes(homes ...string) ([]Rule, error) {
 	agents := []string{
-		`(regex "^/Users/[^/]+/Library/LaunchAgents(/.*)?$")`,
+		`(regex "^/Users/[^/]+` + strings.TrimPrefix(Fold("/Library/LaunchAgents"), "^") + `")`,
 		`(subpath "/Library/LaunchAgents")`,
 		`(subpath "/Library/LaunchDaemons")`,
 	}
@@ -35,11 +35,11 @@ func Escapes(homes ...string) ([]Rule, error) {
 			}
 			above = append(above, "(literal "+q+")")
 		}
-		q, err := Quote(path.Join(home, "Library/LaunchAgents"))
+		q, err := Quote(Fold(path.Join(home, "Library/LaunchAgents")))
 		if err != nil {
 			return nil, err
 		}
-		agents = append(agents, "(subpath "+q+")")
+		agents = append(agents, "(regex "+q+")")
 	}
 	rules := []Rule{
 		{Ops: []string{"lsopen"}, Why: "open(1) starts programs outside"},

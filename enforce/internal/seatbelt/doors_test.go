@@ -96,6 +96,8 @@ func TestDoors(t *testing.T) {
 			{"file-write-create", file(agent + "/x.plist")},
 			{"file-write-data", file(agent + "/x.plist")},
 			{"file-write-unlink", file(agent)},
+			{"file-write-create", file("/Users/u/Library/launchagents")}, {"file-write-create", file("/Users/u/Library/LaunchAgent\u017f/x.plist")},
+			{"file-write-create", file("/Volumes/homes/u/Library/LAUNCHAGENTS/x.plist")},
 			{"file-write-create", file("/Volumes/homes/u/Library/LaunchAgents/x.plist")},
 			{"file-write-unlink", file("/Volumes/homes/u/Library")},
 			{"file-write-create", file("/Volumes/D/real/Library/LaunchAgents/x.plist")},

@@ -71,6 +71,16 @@ func TestProtectOnMacOS(t *testing.T) {
 	if prof.Allowed("file-read-data", file("/Users/u/proj/state/record")) || !prof.Allowed("file-read-data", file("/Users/u/proj/src")) {
 		t.Error("what is hidden can be read, or what the policy names can't")
 	}
+	for _, spelling := range []string{"commondir", "Commondir", "COMMONDIR", "conﬁg.worktree", "Config.Worktree", "Hooks/pre-commit", "hoo\u212as", "hook\u017f/pre-commit"} {
+		if prof.Allowed("file-write-create", file("/Users/u/proj/.git/"+spelling)) {
+			t.Errorf(".git/%s can be made", spelling)
+		}
+	}
+	for _, other := range []string{"commondirs", "Commondi", "xhooks", "\u017f", "日本", "config.worktree.lock"} {
+		if !prof.Allowed("file-write-create", file("/Users/u/proj/.git/"+other)) {
+			t.Errorf(".git/%s can't be made", other)
+		}
+	}
 	if prof.Allowed("file-write-create", file("/Users/u/proj/.git/hooks/pre-commit")) || !prof.Allowed("file-write-create", file("/Users/u/proj/.git/index.lock")) {
 		t.Error("git's hooks can be written, or git can't work")
 	}

@@ -34,6 +34,9 @@ type Options struct {
 	// readable where the policy says so.
 	Protect []string
 
+	// Unmade are those of Protect that do not exist. They can't be made, in no spelling.
+	Unmade []string
+
 	// Hide are absolute paths that the command may not read either.
 	Hide []string
 

@@ -102,6 +102,10 @@ func (w *sbpl) sockets(r *policy.Resolved) {
 // makes readable.
 func (w *sbpl) protected(o Options) {
 	w.ownPaths("never writable", "protected", fingerprint.WriteOps(), o.Protect)
+	for _, p := range o.Unmade {
+		from := own("protected")
+		w.deny(fingerprint.WriteOps(), origin(from, p), w.filter("regex", fingerprint.Fold(w.path(p, from)), from))
+	}
 	w.ownPaths("zsbx's own records", "hidden", AccessOps(), o.Hide)
 }
 

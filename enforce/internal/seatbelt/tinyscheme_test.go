@@ -33,7 +33,7 @@ func TestTinyScheme(t *testing.T) {
 	}
 	r := macPolicy(paths...)
 	r.Deny = []policy.DenyPath{denial("/Users/u/**/.env"), denial("/Users/u/proj/k[0-9]/?.pem"), denial(`/Users/u/a "b" \`)}
-	full, err := seatbelt.Profile(r, seatbelt.Options{Session: testSession, Terminal: "/dev/ttys001"})
+	full, err := seatbelt.Profile(r, seatbelt.Options{Session: testSession, Terminal: "/dev/ttys001", Unmade: []string{`/Users/ü/a "b" \.git/hooks`}})
 	if err != nil {
 		t.Fatal(err)
 	}
