@@ -39,7 +39,7 @@ const (
 // Answer is what a plan decides about an act, and why.
 type Answer struct {
 	Verdict answer.Verdict
-	By      string // landlock, mounts, seccomp, sockets or no_new_privs; "" where nothing refuses
+	By      string // landlock, mounts, seccomp, sockets, no_new_privs or seatbelt; "" where nothing refuses
 	Errno   string // what the kernel says: "EACCES"
 	Reason  string // in words
 	Origin  policy.Origin
@@ -53,13 +53,18 @@ type Answer struct {
 
 // Decide answers what the plan decides about an act: the one place where that is
 // asked. On Linux it goes by what the kernel is given, and names the error that
-// the kernel gives; on macOS by the policy, which the profile is made of, and so
-// where nothing holds files, which is a Gap.
+// the kernel gives; on macOS by the policy, which the profile is made of, and what
+// the profile closes all the same. Where nothing holds files, which is a Gap, it goes by the
+// policy, too.
 func (p *Plan) Decide(a Act) Answer {
 	if p.Caps.OS == "macos" || p.Landlock == nil {
 		got := answer.Answer{Verdict: Refused, Errno: "EPERM"}
 		if p.rule(&a, got).Allowed {
-			got = answer.Answer{Verdict: Allowed}
+			if at := p.closed(&a); at != "" {
+				got.By, got.Mount = answer.Seatbelt, &mounts.Mount{Path: at, Kind: mounts.Protect, Dir: at != a.Path || a.Mode.IsDir()}
+			} else {
+				got = answer.Answer{Verdict: Allowed}
+			}
 		}
 		return p.explain(&a, got)
 	}
@@ -69,6 +74,14 @@ func (p *Plan) Decide(a Act) Answer {
 		return out
 	}
 	return p.explain(&a, p.world().Decide(&a))
+}
+
+// closed is what the profile closes to an act on a file, "" for nothing.
+func (p *Plan) closed(a *Act) string {
+	if p.Seatbelt == nil || a.Path == "" || a.Op == ActConnect {
+		return ""
+	}
+	return p.Seatbelt.Closed(p.Policy, a.Path, access(a, 0))
 }
 
 // StillWritable says in one line which rules are for nothing: they give no right to
@@ -87,8 +100,7 @@ func (p *Plan) StillWritable() string {
 		if p.Landlock != nil {
 			return world().Decide(&act).Verdict == Refused
 		}
-		in := func(dir string) bool { return policy.Within(r.Path, dir) }
-		return p.Decide(act).Verdict == Refused || p.Seatbelt != nil && slices.ContainsFunc(p.Seatbelt.Protect, in)
+		return p.Decide(act).Verdict == Refused
 	}
 	count := 0
 	for i := range p.Policy.Paths {
@@ -249,6 +261,9 @@ func (p *Plan) Covered() map[mounts.Kind][]string {
 		for _, m := range p.Mounts.Mounts {
 			by[m.Kind] = append(by[m.Kind], m.Path)
 		}
+	}
+	if p.Seatbelt != nil {
+		by[mounts.Protect] = slices.Sorted(slices.Values(p.Seatbelt.Protect))
 	}
 	return by
 }

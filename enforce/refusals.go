@@ -60,7 +60,7 @@ func (p *Plan) logged(a *Act) Answer {
 	if by := p.Decide(*a); by.Verdict == Refused && a.Op != answer.Call {
 		out = by
 	}
-	out.By = "seatbelt"
+	out.By = string(answer.Seatbelt)
 	return out
 }
 

@@ -18,11 +18,6 @@ type Rule struct {
 // what is started so carries the profile. homes are the names of the user's home
 // directory; the error is that of Quote.
 func Escapes(homes ...string) ([]Rule, error) {
-	agents := []string{
-		`(regex "^/Users/[^/]+` + strings.TrimPrefix(Fold("/Library/LaunchAgents"), "^") + `")`,
-		`(subpath "/Library/LaunchAgents")`,
-		`(subpath "/Library/LaunchDaemons")`,
-	}
 	var above []string // the directories of the user's agents, which could be moved
 	for i, home := range homes {
 		if !path.IsAbs(home) || home == "/" || i > 0 && home == homes[i-1] {
@@ -35,7 +30,10 @@ func Escapes(homes ...string) ([]Rule, error) {
 			}
 			above = append(above, "(literal "+q+")")
 		}
-		q, err := Quote(Fold(path.Join(home, "Library/LaunchAgents")))
+	}
+	var agents []string
+	for _, re := range Agents(homes...) {
+		q, err := Quote(re)
 		if err != nil {
 			return nil, err
 		}
@@ -53,6 +51,18 @@ func Escapes(homes ...string) ([]Rule, error) {
 		rules = append(rules, Rule{Ops: []string{"file-write-unlink"}, Filters: above, Why: "launch agents"})
 	}
 	return rules, nil
+}
+
+// Agents are regular expressions for what launchd starts programs from.
+func Agents(homes ...string) []string {
+	const below = "/Library/LaunchAgents"
+	all := []string{Fold(below), Fold("/Library/LaunchDaemons"), "^/Users/[^/]+" + strings.TrimPrefix(Fold(below), "^")}
+	for i, home := range homes {
+		if path.IsAbs(home) && (i == 0 || home != homes[i-1]) {
+			all = append(all, Fold(path.Join(home, below)))
+		}
+	}
+	return all
 }
 
 // launchNames are the services that start programs for others.

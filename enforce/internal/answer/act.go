@@ -100,6 +100,7 @@ const (
 	Mounts   Means = "mounts"
 	Seccomp  Means = "seccomp"
 	Broker   Means = "sockets"
+	Seatbelt Means = "seatbelt"
 
 	NoNewPrivs Means = "no_new_privs" // refuses no call, but what a program's file would give
 )

@@ -3,6 +3,7 @@ package seatbelt_test
 import (
 	"io/fs"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce"
@@ -52,6 +53,7 @@ func TestProtectOnMacOS(t *testing.T) {
 		ReadFile: func(string) ([]byte, error) { return nil, fs.ErrNotExist },
 	}
 	r := macPolicy(flag("/Users/u/proj", allAccess, fs.ModeDir))
+	r.Home = "/Users/u/proj"
 	p := enforce.NewPlan(r, enforce.Caps{OS: "macos", Seatbelt: true}, host, enforce.Options{
 		Protect: []string{"/Users/u/proj/state"}, Hide: []string{"/Users/u/proj/state", "/Users/u/proj"},
 	})
@@ -83,5 +85,26 @@ func TestProtectOnMacOS(t *testing.T) {
 	}
 	if prof.Allowed("file-write-create", file("/Users/u/proj/.git/hooks/pre-commit")) || !prof.Allowed("file-write-create", file("/Users/u/proj/.git/index.lock")) {
 		t.Error("git's hooks can be written, or git can't work")
+	}
+	// What check says is what the kernel does.
+	for _, path := range []string{
+		"/Users/u/proj/src", "/Users/u/proj/.git/config", "/Users/u/proj/.git/Commondir", "/Users/u/proj/.git/hooks/pre-commit", "/Users/u/proj/.git/index",
+		"/Users/u/proj/.envrc", "/Users/u/proj/.vscode/tasks.json", "/Users/u/proj/state/record", "/Users/u/other", "/Users/u/proj/Library/launchagents/x.plist",
+	} {
+		for op, act := range map[string]enforce.Act{
+			"file-read-data":  {Op: enforce.ActOpen, Flags: enforce.ActRead, Path: path},
+			"file-write-data": {Op: enforce.ActOpen, Flags: enforce.ActWrite, Path: path},
+		} {
+			said := p.Decide(act)
+			if is := prof.Allowed(op, file(path)); is != (said.Verdict == enforce.Allowed) {
+				t.Errorf("%s: %s is allowed: %v, and check says %+v", path, op, is, said)
+			}
+			if strings.HasSuffix(path, "/config") && op == "file-write-data" && p.Hint(&said).Flags != "--rw ./.git/config" {
+				t.Errorf("%s: %+v", path, p.Hint(&said))
+			}
+		}
+	}
+	if got := p.Covered()["protect"]; !slices.Contains(got, "/Users/u/proj/.envrc") {
+		t.Errorf("profile shows %q", got)
 	}
 }

@@ -3,6 +3,8 @@ package seatbelt
 import (
 	_ "embed"
 	"errors"
+	"regexp"
+	"slices"
 	"strconv"
 
 	"github.com/zsbx/zsbx/enforce/fingerprint"
@@ -107,6 +109,31 @@ func (w *sbpl) protected(o Options) {
 		w.deny(fingerprint.WriteOps(), origin(from, p), w.filter("regex", fingerprint.Fold(w.path(p, from)), from))
 	}
 	w.ownPaths("zsbx's own records", "hidden", AccessOps(), o.Hide)
+}
+
+// Closed is the path of what the profile closes to an access at p, whatever the policy
+// allows there; "" for none.
+func (o *Options) Closed(r *policy.Resolved, p string, a policy.Access) string {
+	in := func(dir string) bool { return policy.Within(p, dir) }
+	if i := slices.IndexFunc(o.Hide, in); i >= 0 {
+		return o.Hide[i]
+	}
+	if a&policy.Write == 0 {
+		return ""
+	}
+	if i := slices.IndexFunc(o.Protect, in); i >= 0 {
+		return o.Protect[i]
+	}
+	spelled := fingerprint.Agents(r.Home, r.RealHome)
+	for _, unmade := range o.Unmade {
+		spelled = append(spelled, fingerprint.Fold(unmade))
+	}
+	for _, re := range spelled {
+		if is, _ := regexp.MatchString(re, p); is {
+			return p
+		}
+	}
+	return ""
 }
 
 func (w *sbpl) ownPaths(section, why string, ops []string, paths []string) {
