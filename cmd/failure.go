@@ -139,9 +139,9 @@ func (f *failure) known() {
 
 // sessionHint is what to type for an error of package track, or "".
 func sessionHint(err error) string {
-	te := (*track.TrackerError)(nil)
+	te, ok := errors.AsType[*track.TrackerError](err)
 	switch {
-	case errors.As(err, &te):
+	case ok:
 		return te.Hint
 	case errors.Is(err, track.ErrNotFound), errors.Is(err, track.ErrHeld):
 		return "zsbx ps"

@@ -149,8 +149,8 @@ func (p *Plan) capabilitySteps(m *fork.Memory) []fork.Step {
 // a *fork.StepError about a step of Confine's; any other error, and nil, it
 // returns as it is. The result wraps err.
 func ExplainStart(err error) error {
-	var se *fork.StepError
-	if !errors.As(err, &se) || se.Stage == fork.StageExec {
+	se, ok := errors.AsType[*fork.StepError](err)
+	if !ok || se.Stage == fork.StageExec {
 		return err
 	}
 	switch {

@@ -19,9 +19,9 @@ func (p *Plan) Refused(err error) (Caps, bool) {
 	if p == nil {
 		return Caps{}, false
 	}
-	var se *fork.StepError
+	se, ok := errors.AsType[*fork.StepError](err)
 	caps := p.Caps
-	if p.Mounts == nil || !errors.As(err, &se) || isShortage(se) {
+	if p.Mounts == nil || !ok || isShortage(se) {
 		return caps, false
 	}
 	why := noNamespace(se)
@@ -45,8 +45,8 @@ func (p *Plan) Refused(err error) (Caps, bool) {
 // protected was removed or replaced after the plan was made, as by another command in the
 // same tree. A plan that is made anew does not name it.
 func Overtaken(err error) bool {
-	var se *fork.StepError
-	if !errors.As(err, &se) || se.Tag != mounts.TagOpen && se.Tag != mounts.TagCover && se.Tag != mounts.TagCheck {
+	se, ok := errors.AsType[*fork.StepError](err)
+	if !ok || se.Tag != mounts.TagOpen && se.Tag != mounts.TagCover && se.Tag != mounts.TagCheck {
 		return false
 	}
 	return slices.Contains([]syscall.Errno{syscall.ENOENT, syscall.ENOTDIR, syscall.ELOOP, syscall.EINVAL, syscall.ESTALE}, se.Errno)

@@ -29,8 +29,7 @@ type Error = policy.Error
 
 // coded gives an error of resolving a policy its code, unless it has one.
 func coded(err error) error {
-	var e *Error
-	if err == nil || errors.As(err, &e) {
+	if _, has := errors.AsType[*Error](err); has || err == nil {
 		return err
 	}
 	return &Error{Code: CodePolicy, Err: err}

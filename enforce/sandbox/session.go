@@ -38,13 +38,6 @@ func (c *Command) beginSession() error {
 	return nil
 }
 
-// discard ends a session in which nothing was started.
-func discard(s *track.Session) {
-	ctx, cancel := context.WithTimeout(context.Background(), endTime)
-	defer cancel()
-	_, _ = s.Close(ctx)
-}
-
 // trackerErr is the refusal of a tracker.
 func trackerErr(e *track.TrackerError) error {
 	return &Error{Code: CodeTracker, Hint: e.Hint, Err: e}

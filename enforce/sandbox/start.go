@@ -122,7 +122,9 @@ func Exec(p *policy.Policy, o Options) error {
 // giveUp undoes what was begun for a command that was not started.
 func (c *Command) giveUp() {
 	if c.s != nil {
-		discard(c.s)
+		ctx, cancel := context.WithTimeout(context.Background(), endTime)
+		defer cancel()
+		_, _ = c.s.Close(ctx)
 	}
 	c.files.CloseCommand()
 	c.files.Close()
@@ -156,7 +158,10 @@ func (c *Command) start() error {
 	if c.o.Job && !c.o.InPlace && (!fork.CanForward || InBackground()) {
 		c.signals = listen()
 	}
-	startPoller()
+	// Go's runtime has to start its poller before the command may have taken all that the user
+	// has of it (epoll(7), max_user_watches): the runtime ends a program that gets none, and
+	// what the command changed would not be told. A timer needs it, too.
+	time.AfterFunc(time.Hour, func() {}).Stop()
 	cmd := &fork.Command{Path: file, Args: c.o.Args, Env: env, Dir: dir, Begun: c.o.Begun}
 	cmd.Limit = fork.Limit{Time: c.limits.Timeout, Kill: c.o.KillAfter}
 	if err = c.launch(cmd); err != nil {
@@ -164,13 +169,6 @@ func (c *Command) start() error {
 	}
 	c.begin()
 	return nil
-}
-
-// startPoller has Go's runtime start its poller, before the command may have taken all that
-// the user has of it (epoll(7), max_user_watches): the runtime ends a program that gets
-// none, and what the command changed would not be told.
-func startPoller() {
-	time.AfterFunc(time.Hour, func() {}).Stop() // a timer needs it, too
 }
 
 // standardIO opens what the command reads and writes. A command that replaces this
@@ -264,8 +262,8 @@ func (c *Command) begin() {
 
 // isExecError reports whether execve(2) of the command failed with errno.
 func isExecError(err error, errno syscall.Errno) bool {
-	var se *fork.StepError
-	return errors.As(err, &se) && se.Stage == fork.StageExec && se.Errno == errno
+	se, ok := errors.AsType[*fork.StepError](err)
+	return ok && se.Stage == fork.StageExec && se.Errno == errno
 }
 
 // explainStart says why a command was not started.

@@ -200,7 +200,10 @@ func (w *World) Decide(a *Act) Answer {
 	case Connect:
 		return w.connect(a)
 	case Bind:
-		return w.bind(a)
+		if a.Path != "" {
+			return w.change(above(a.Path), landlock.FSMakeSock)
+		}
+		return w.port(a.Port, landlock.NetBindTCP)
 	case Signal, Trace:
 		return w.process(a)
 	case Call:

@@ -52,14 +52,6 @@ func (w *World) port(port uint16, right uint64) Answer {
 	return allowed()
 }
 
-// bind answers for bind(2) to a TCP port, or to a path.
-func (w *World) bind(a *Act) Answer {
-	if a.Path != "" {
-		return w.change(above(a.Path), landlock.FSMakeSock)
-	}
-	return w.port(a.Port, landlock.NetBindTCP)
-}
-
 // process answers for signals and ptrace(2).
 func (w *World) process(a *Act) Answer {
 	switch {

@@ -72,11 +72,6 @@ func (m *Policy) mayConnect(b []byte) bool {
 	return m.Net.Mode == policy.NetPorts && ends || m.mayUse(b, m.Net.ConnectTCP) || m.mayAsk(b)
 }
 
-// mayListen reports whether a socket of the internet may listen that is bound to
-// an address. One that is bound to none would get a port of the kernel's
-// choice.
-func (m *Policy) mayListen(b []byte) bool { return m.mayUse(b, m.Net.BindTCP) }
-
 // mayUse reports whether the network mode allows an address, whose port is to be one of
 // those that are listed.
 func (m *Policy) mayUse(b []byte, listed []policy.Port) bool {

@@ -91,7 +91,8 @@ func (m *Broker) Attach(c *fork.Command, atOnce bool) {
 		return nil
 	})
 	c.Cleanup = append(c.Cleanup, forked)
-	c.Before = append(c.Before, m.hand.leave())
+	// The keeper gives its copy up: only this process receives.
+	c.Before = append(c.Before, fork.Step{Name: "close(2) of the end for the queue of socket calls", Nr: unix.SYS_CLOSE, Args: [6]uintptr{uintptr(m.hand.parent)}})
 }
 
 // Queue receives the queue of a command that was started, and gives its descriptor: as
@@ -184,9 +185,7 @@ func (m *Broker) lead() {
 	if m.isOver() {
 		return
 	}
-	m.workers.Add(1)
-	go func() {
-		defer m.workers.Done()
+	m.workers.Go(func() {
 		c := &Call{broker: m}
 		for m.next(c) {
 			if c.relief == nil { // none before the first call: Go's runtime ends a program that gets no poller for it
@@ -199,7 +198,7 @@ func (m *Broker) lead() {
 				return
 			}
 		}
-	}()
+	})
 }
 
 // relieve has another goroutine lead at once, if the one that answers the call does.

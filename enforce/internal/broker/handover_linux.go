@@ -43,11 +43,6 @@ func (h *handover) steps(m *fork.Memory, f *seccomp.Filter) []fork.Step {
 	}, {Name: "close(2) of the queue of socket calls", Nr: unix.SYS_CLOSE, Back: [6]uint16{2}}}
 }
 
-// leave is the keeper's step: only this process receives.
-func (h *handover) leave() fork.Step {
-	return fork.Step{Name: "close(2) of the end for the queue of socket calls", Nr: unix.SYS_CLOSE, Args: [6]uintptr{uintptr(h.parent)}}
-}
-
 // listenerFlags are those of seccomp(2). With WAIT_KILLABLE_RECV (Linux 5.19)
 // a signal doesn't make the command's call again while it is being answered.
 // A kernel that does not know it says EINVAL; one that does gets as far as the

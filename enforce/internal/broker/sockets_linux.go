@@ -72,7 +72,7 @@ func (m *Broker) listen(c *Call) answer {
 	switch {
 	case s.domain == unix.AF_UNIX:
 		m.sockets.note(s.fd)
-	case !m.policy.mayListen(socketName(s.fd)):
+	case !m.policy.mayUse(socketName(s.fd), m.policy.Net.BindTCP): // bound to none, it would get a port of the kernel's choice
 		return refused(unix.EACCES)
 	}
 	if m.policy.Net.Mode != policy.NetPorts {

@@ -84,7 +84,7 @@ func (c *protector) named(file, prefix string) (string, error) {
 // that are kept in the working tree.
 func (c *protector) around(tree string) {
 	dir := path.Join(tree, ".git")
-	if !c.isDir(dir) { // a linked worktree or a submodule
+	if st, err := c.host.Lstat(dir); err != nil || !st.Mode.IsDir() { // a linked worktree or a submodule
 		dir, _ = c.named(dir, "gitdir: ")
 		if common, err := c.named(path.Join(dir, "commondir"), ""); err == nil {
 			dir = common
@@ -145,11 +145,6 @@ func (c *protector) gitTop(dir string) string {
 		return dir
 	}
 	return path.Dir(dir)
-}
-
-func (c *protector) isDir(p string) bool {
-	st, err := c.host.Lstat(p)
-	return err == nil && st.Mode.IsDir()
 }
 
 // gitDir protects a git directory, the submodules' and the linked worktrees'
