@@ -33,7 +33,6 @@ func (f *failure) Error() string {
 	return f.err.Error()
 }
 
-// Unwrap gives the error without hint and status.
 func (f *failure) Unwrap() error { return f.err }
 
 // The codes of errors that are not given by other packages.

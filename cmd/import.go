@@ -20,7 +20,6 @@ func newImport(a *app) *cobra.Command {
 	return c
 }
 
-// importFile prints the policy of a file.
 func (a *app) importFile(format string, args []string) error {
 	if len(args) != 1 {
 		return usageHint("zsbx import --help", "one FILE is needed")

@@ -89,7 +89,6 @@ func (a *app) log(ids []string, audit, dir, since string) error {
 	return errors.Join(append(errs, a.show(all, t))...)
 }
 
-// sessionRow is a session for people.
 func sessionRow(s *sandbox.AuditSession) []string {
 	b, how, took := s.Start, "no end", ""
 	if b.InPlace {

@@ -66,7 +66,6 @@ func (a *app) tellOrphans(orphans []track.Info) {
 	}
 }
 
-// jsonSession is a session in the output of ps --json.
 type jsonSession struct {
 	ID        string       `json:"id"`
 	Name      string       `json:"name,omitempty"`

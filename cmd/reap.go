@@ -58,7 +58,6 @@ func (o *reapFlags) run(a *app, refs []string) error {
 	return nil
 }
 
-// targets are the ids of the sessions that are meant.
 func (o *reapFlags) targets(a *app, st *track.Store, refs []string) (ids []string, _ error) {
 	var errs []error
 	for _, ref := range refs {

@@ -60,7 +60,6 @@ func writeJSON(w io.Writer, v any, indent string) error {
 	return err
 }
 
-// writeErr says where writing failed.
 func writeErr(err error) error {
 	if err == nil {
 		return nil
@@ -76,7 +75,6 @@ type table struct {
 
 func (t *table) section(title string) { t.title = title }
 
-// row adds one to the section.
 func (t *table) row(cells ...string) {
 	if t.title != "" {
 		if t.b.Len() > 0 {

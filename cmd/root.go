@@ -17,7 +17,6 @@ import (
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
-// commands are zsbx's commands.
 func commands() map[string]func(*app) *cobra.Command {
 	return map[string]func(*app) *cobra.Command{
 		"run": newRun, "why": newWhy, "profile": newProfile, "check": newCheck, "ps": newPs, "reap": newReap, "log": newLog,

@@ -8,7 +8,6 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// readSettings reads a file.
 func readSettings(file string) (all map[string]any, err error) {
 	text, err := os.ReadFile(file)
 	if err == nil {

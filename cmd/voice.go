@@ -86,7 +86,6 @@ func printable(s string) string {
 	return b.String()
 }
 
-// jsonError is an error as --json prints it.
 type jsonError struct {
 	Code    policy.Code `json:"code"`
 	Message string      `json:"message"`

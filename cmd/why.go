@@ -22,7 +22,6 @@ func newWhy(a *app) *cobra.Command {
 	return c
 }
 
-// tellWhy reports what a command was refused.
 func (o *runFlags) tellWhy(a *app, command *sandbox.Command, res *sandbox.Result) error {
 	plan := command.Plan()
 	r := why.New(plan, plan.Refusals(), res.ExitCode())

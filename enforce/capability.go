@@ -2,7 +2,6 @@ package enforce
 
 import "github.com/zsbx/zsbx/enforce/internal/landlock"
 
-// capKill is the bit of CAP_KILL.
 const capKill = 5
 
 // capabilityNames are the names of what root keeps, by their bits (capabilities(7)):
@@ -35,7 +34,6 @@ func keptCapabilities(signalsHeld bool) uint64 {
 	return keep
 }
 
-// keptText lists the kept ones by name.
 func (p *Plan) keptText() string {
 	return landlock.BitNames(p.Caps.Capabilities&^p.DropCapabilities, capabilityNames())
 }

@@ -147,7 +147,6 @@ func (p *Plan) world() *answer.World {
 	return w.Index()
 }
 
-// explain puts an answer into words.
 func (p *Plan) explain(a *Act, got answer.Answer) Answer {
 	out := Answer{Verdict: got.Verdict, By: string(got.By), Errno: got.Errno}
 	rule := p.rule(a, got)

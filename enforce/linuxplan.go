@@ -68,7 +68,6 @@ func (p *Plan) planLinux(host *policy.Host, opts Options) {
 	p.tmp = rep.mounts.Tmp
 }
 
-// Options are what the filter depends on.
 func (p *Plan) filterOptions(peers bool, signals seccomp.SignalMode) seccomp.Options {
 	return seccomp.Options{
 		Arch: p.Caps.Arch, UID: p.Caps.UID, GID: p.Caps.GID, Capabilities: p.Caps.Capabilities,

@@ -64,7 +64,6 @@ type asker struct {
 	supervised bool // by another program
 }
 
-// ask makes a system call.
 func (a *asker) ask(name string, nr uintptr, args ...uintptr) (r uintptr, errno unix.Errno) {
 	var all [3]uintptr
 	copy(all[:], args)

@@ -25,7 +25,6 @@ type report struct {
 	mounts mounts.Result
 }
 
-// add records a gap once.
 func (r *report) add(g Gap) {
 	if !slices.Contains(r.p.Gaps, g) {
 		r.p.Gaps = append(r.p.Gaps, g)
@@ -227,7 +226,6 @@ func (p *Plan) socketsNeed(version int) string {
 	return p.needs(version) + p.orSupervisor()
 }
 
-// needs says which Landlock is missing.
 func (p *Plan) needs(version int) string {
 	need := fmt.Sprintf("Landlock ABI %d (Linux %s) is needed", version, landlock.Of(version).Linux)
 	if p.Landlock == nil {

@@ -73,7 +73,6 @@ func (c *checker) at(off int) Origin {
 	return Origin{Source: c.source, Line: line, Column: column}
 }
 
-// is checks a value's type.
 func (c *checker) is(n *tree.Node, kind tree.Kind, what string) bool {
 	if n.Kind == kind {
 		return true
@@ -102,7 +101,6 @@ func namesIn(table string) (all []string) {
 	return slices.Compact(all)
 }
 
-// policy checks the whole file.
 func (c *checker) policy(n *tree.Node) *Policy {
 	if n.Get("paths") != nil && n.Get("layers") != nil { // zsbx profile --format json, which has a policy in it
 		n = cmp.Or(n.Get("policy"), n)
@@ -142,7 +140,6 @@ func (c *checker) table(n *tree.Node, p *Policy, prefix, table string) {
 	}
 }
 
-// key checks the value of a key.
 func (c *checker) key(k *key, n *tree.Node, p *Policy, what string) {
 	var list []Named
 	switch {
@@ -186,7 +183,6 @@ func (c *checker) named(k *key, f *tree.Field, what string) (list []Named) {
 	return list
 }
 
-// list checks a list.
 func (c *checker) list(k *key, n *tree.Node, what string) []Named {
 	if !c.is(n, tree.Array, what) {
 		return nil

@@ -60,7 +60,6 @@ func (p *Policy) AnchorDenials(dir string) {
 	}
 }
 
-// denials resolves what is denied.
 func (rs *resolver) denials(deny []Named) {
 	rs.r.Deny = slices.Grow(rs.r.Deny, len(deny))
 	for _, d := range deny {
@@ -72,7 +71,6 @@ func (rs *resolver) denials(deny []Named) {
 	}
 }
 
-// deny resolves one denial.
 func (rs *resolver) deny(d Named) (DenyPath, error) {
 	if err := checkDeny(d.Value); err != nil {
 		return DenyPath{}, err

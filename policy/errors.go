@@ -11,7 +11,6 @@ import (
 // Code names a kind of error. Codes are stable: they stand in JSON output.
 type Code string
 
-// The codes of an Error.
 const (
 	CodeSyntax        Code = "syntax"        // not TOML or not JSON
 	CodeUnknownKey    Code = "unknown-key"   // a key that the format does not have
@@ -48,14 +47,12 @@ func (e *Error) Error() string {
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), ": ")
 }
 
-// Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Errors are all that is wrong with a policy, sorted by place. It is never
 // empty when it is returned as an error.
 type Errors []*Error
 
-// Error has one line for each.
 func (es Errors) Error() string {
 	return errors.Join(es.Unwrap()...).Error()
 }

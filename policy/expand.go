@@ -11,7 +11,6 @@ import (
 // replaced, what is relative is taken from the working directory, "." and ".." are
 // removed. Symbolic links are the walker's.
 
-// errUnset says that a path uses a variable that has no value.
 var errUnset = errors.New("is not set, or empty (a dollar sign is written $$)")
 
 // absolute expands a path as written in a rule.

@@ -18,7 +18,6 @@ type repository struct {
 	common string // the directory that a linked worktree shares; otherwise gitDir
 }
 
-// errNoRepository says that no directory above holds .git.
 var errNoRepository = errors.New("no git repository")
 
 // git adds the repository of the working directory when the git preset is in

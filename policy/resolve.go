@@ -112,7 +112,6 @@ func (rs *resolver) fail(o Origin, code Code, hint, msg string) {
 	}
 }
 
-// rule resolves one rule.
 func (rs *resolver) rule(rule Rule) {
 	if rule.Access == 0 || rule.Access&^(Read|Write|Exec) != 0 {
 		rs.fail(rule.Origin, CodeValue, "", fmt.Sprintf("path %q has no access that is known", rule.Path))

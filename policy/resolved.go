@@ -135,7 +135,6 @@ type ResolvedNet struct {
 // NetMode says how much of the network is open.
 type NetMode string
 
-// The network modes.
 const (
 	NetOpen  NetMode = "open"
 	NetPorts NetMode = "ports"

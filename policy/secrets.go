@@ -145,7 +145,6 @@ func (r *Resolved) builtIn() (all []*Path) {
 	return all
 }
 
-// denyPath denies one path.
 func (rs *resolver) denyPath(p, written string, from Origin, secret bool) {
 	rs.r.Deny = append(rs.r.Deny, DenyPath{Pattern: p, Deny: Named{Value: glob.QuoteMeta(literal(written)), Origin: from}, Secret: secret})
 }

@@ -27,7 +27,6 @@ func (c *checker) value(k *key, n *tree.Node, what string) (Named, bool) {
 	return v, c.is(n, kind, what) && c.says(v.Origin, v.Value, k.check)
 }
 
-// says checks what a value says.
 func (c *checker) says(at Origin, text string, check func(string) error) bool {
 	var err error
 	if check != nil {
@@ -70,7 +69,6 @@ func (c *checker) path(k *key, n *tree.Node, what string) (v Named, ok bool) {
 	return v, ok
 }
 
-// hasControl reports whether s has a control character.
 func hasControl(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c < 0x20 || c >= 0x7f {

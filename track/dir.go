@@ -15,7 +15,6 @@ import (
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
-// place is one directory of sessions.
 type place struct {
 	parent   string // the directory that "sessions" is in
 	above    string // a directory above parent that is never made, or ""

@@ -61,7 +61,6 @@ func (e *TrackerError) Error() string {
 	return fmt.Sprintf("tracker %s is not available here: %s", e.Kind, e.Why)
 }
 
-// Unwrap gives the system's error, if there is one.
 func (e *TrackerError) Unwrap() error { return e.Err }
 
 // Choice is the tracker of a session.

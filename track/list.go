@@ -15,7 +15,6 @@ import (
 // Life says how far a session is.
 type Life string
 
-// The lives of a session.
 const (
 	Starting  Life = "starting"  // its supervisor has just begun it
 	Running   Life = "running"   // the command runs

@@ -61,7 +61,6 @@ type Options struct {
 // whatever tracks it.
 type Limits = cgroup.Limits
 
-// ErrLimits says that limits can't be set for a session here.
 var ErrLimits = errors.New("limits can't be set here")
 
 // process is the command, once it was started. A session has its methods, but for

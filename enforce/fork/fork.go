@@ -147,7 +147,6 @@ type Limit struct {
 	Kill time.Duration
 }
 
-// commit runs c.Commit.
 func (c *Command) commit(p *Process) error {
 	for _, f := range c.Commit {
 		if err := f(p); err != nil {
@@ -169,7 +168,6 @@ type StepError struct {
 // Stage says where on the way to the command a start failed.
 type Stage string
 
-// The stages.
 const (
 	StageBefore  Stage = "before"  // Command.Before
 	StageKeeper  Stage = "keeper"  // Keeper.Steps
@@ -185,7 +183,6 @@ func (e *StepError) Error() string {
 	return fmt.Sprintf("%s: %s: %s: %v", e.Stage, e.Tag, e.Name, e.Errno)
 }
 
-// Unwrap gives the errno.
 func (e *StepError) Unwrap() error { return e.Errno }
 
 // Start starts c and returns once the command was executed. When a Step or

@@ -96,7 +96,6 @@ var (
 	procDir      = [...]byte{'/', 'p', 'r', 'o', 'c', 0}
 )
 
-// atCWD is AT_FDCWD.
 const atCWD = -100
 
 // openAt opens a file for reading.

@@ -74,7 +74,6 @@ func (m *Memory) room(size uintptr) unsafe.Pointer {
 	return p
 }
 
-// free gives it back.
 func (m *Memory) free() {
 	for _, piece := range m.pieces {
 		_ = unix.Munmap(piece)

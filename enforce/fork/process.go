@@ -13,7 +13,6 @@ import (
 // EventKind tells events apart.
 type EventKind uint32
 
-// The events of a process.
 const (
 	Stopped  EventKind = iota + 1 // the command was stopped by Event.Signal
 	Exited                        // the command ended with Event.Status

@@ -56,7 +56,6 @@ func (l *auditor) failed(c *prepared, err error) error {
 	return nil
 }
 
-// append writes a line.
 func (l *auditor) append(c *Command, line AuditLine) error {
 	line.Time, line.Session = time.Now(), c.s.ID()
 	keep, _ := strconv.ParseInt(l.Keep.Value, 0, 32)
@@ -131,7 +130,6 @@ type AuditLine struct {
 	*AuditEnd
 }
 
-// AuditStart is what the line of a start tells.
 type AuditStart struct {
 	Name       string   `json:"name,omitempty"`
 	Dir        string   `json:"dir"`
@@ -145,7 +143,6 @@ type AuditStart struct {
 	Gaps       []string `json:"gaps"`                 // accepted promises that can't be kept: "name (by whom)"
 }
 
-// AuditEnd is what the line of an end tells.
 type AuditEnd struct {
 	Status      int    `json:"status"`           // zsbx's exit status
 	Error       string `json:"error,omitempty"`  // why the command did not run, or what failed after it

@@ -92,5 +92,4 @@ func (e *OutputError) Error() string {
 	return fmt.Sprintf("writing the command's output: %v", e.Err)
 }
 
-// Unwrap gives the error of writing or reading.
 func (e *OutputError) Unwrap() error { return e.Err }

@@ -38,7 +38,6 @@ func (c *Command) beginSession() error {
 	return nil
 }
 
-// trackerErr is the refusal of a tracker.
 func trackerErr(e *track.TrackerError) error {
 	return &Error{Code: CodeTracker, Hint: e.Hint, Err: e}
 }

@@ -260,13 +260,11 @@ func (c *Command) begin() {
 	c.trouble = c.relay.Begin(c.s, &c.exited)
 }
 
-// isExecError reports whether execve(2) of the command failed with errno.
 func isExecError(err error, errno syscall.Errno) bool {
 	se, ok := errors.AsType[*fork.StepError](err)
 	return ok && se.Stage == fork.StageExec && se.Errno == errno
 }
 
-// explainStart says why a command was not started.
 func (c *Command) explainStart(err error, file string) error {
 	var se *fork.StepError
 	var te *track.TrackerError

@@ -69,7 +69,6 @@ func parseDirents(dir *string, dirents []byte) ([]entry, error) {
 	return out, nil
 }
 
-// entry is one of a directory.
 type entry struct {
 	dir  *string
 	name string

@@ -20,7 +20,6 @@ func Of(v any) []byte {
 	return value(make([]byte, 0, 1024), reflect.ValueOf(v))
 }
 
-// value appends a value.
 func value(b []byte, v reflect.Value) []byte {
 	switch kind := v.Kind(); {
 	case v.CanInt():
@@ -88,7 +87,6 @@ func fields(b []byte, v reflect.Value) []byte {
 	return b
 }
 
-// quote appends s as a JSON string.
 func quote(b []byte, s string) []byte {
 	b = append(b, '"')
 	for i, r := range s {

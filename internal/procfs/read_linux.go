@@ -8,7 +8,6 @@ import (
 	"github.com/zsbx/zsbx/internal/files"
 )
 
-// Path is that of one of a process's files.
 func Path(pid int, file string) string { return "/proc/" + strconv.Itoa(pid) + "/" + file }
 
 // StatusOf reads a file with lines as proc_pid_status(5) has them, of at most some

@@ -78,7 +78,6 @@ func required(f Feature) bool {
 // anything takes on a busy machine: only a test that fails waits as long.
 const Patience = 2 * time.Minute
 
-// pause is the time between two looks.
 const pause = 2 * time.Millisecond
 
 // Eventually waits until happened reports true. After Patience the test fails:

@@ -26,7 +26,6 @@ type Result struct {
 // Formats are the names of the formats.
 func Formats() []string { return []string{"codex", "firejail", "zed", "srt", "landrun"} }
 
-// reader fills a Result.
 type reader struct {
 	Result
 	to   *policy.Policy    // the part that is filled: all, or that for one system
@@ -35,7 +34,6 @@ type reader struct {
 	errs policy.Errors
 }
 
-// setting is one key of a file.
 type setting struct {
 	key    string   // as in keys.txt
 	place  string   // as people find it
@@ -118,7 +116,6 @@ func (r *reader) apply(s setting) {
 	}
 }
 
-// do does one action.
 func (r *reader) do(s setting, action string) {
 	key, value, fixed := strings.Cut(action, "=")
 	if fixed {
@@ -154,7 +151,6 @@ func (r *reader) do(s setting, action string) {
 	}
 }
 
-// put adds a value to a key of policies.
 func (r *reader) put(s setting, key, v string) {
 	mayMiss := key == "net.unix" || strings.HasPrefix(key, "fs.") && key != "fs.deny"
 	value := policy.Named{Value: v, Optional: mayMiss, Origin: policy.Origin{Source: r.name + ": " + s.place}}

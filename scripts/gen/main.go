@@ -44,7 +44,6 @@ func run(check bool) error {
 	return errors.Join(errs...)
 }
 
-// generate makes the content of every file.
 func generate() (map[string][]byte, error) {
 	root := cmd.Root()
 	files := map[string][]byte{}

@@ -17,7 +17,6 @@ import (
 //go:embed sections.man
 var sectionsMan string
 
-// pageName is the name of a command's page.
 func pageName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 
 // manPage writes the page of one command: the template "page", in which the one of the
@@ -52,7 +51,6 @@ func manPage(c *cobra.Command) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// option writes a flag.
 func option(f *pflag.Flag) string {
 	value, usage := pflag.UnquoteUsage(f)
 	short := ""

@@ -10,7 +10,6 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// Op is what an act does.
 type Op string
 
 // The operations. Open is told apart by Act.Flags; see Act.Verb.
@@ -36,7 +35,6 @@ const (
 // Flags are the access modes of an Open or TempFile.
 type Flags uint8
 
-// The flags of open(2).
 const (
 	Read Flags = 1 << iota
 	Write
@@ -94,7 +92,6 @@ const (
 // Means is what refuses.
 type Means string
 
-// The means of a plan.
 const (
 	Landlock Means = "landlock"
 	Mounts   Means = "mounts"
@@ -194,7 +191,6 @@ func (w *World) Index() *World {
 	return w
 }
 
-// Decide answers an act.
 func (w *World) Decide(a *Act) Answer {
 	switch a.Op {
 	case Connect:

@@ -143,7 +143,6 @@ func (m *Broker) isOver() bool {
 	}
 }
 
-// serve serves the queue, if there is one.
 func (m *Broker) serve() {
 	if m.queue.control == nil {
 		return

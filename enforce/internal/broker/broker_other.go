@@ -7,7 +7,6 @@ import "errors"
 // Broker answers calls on Linux only.
 type Broker struct{}
 
-// Serve is not supported.
 func (m *Broker) Serve() error { return errors.ErrUnsupported }
 
 // Queue gives none.

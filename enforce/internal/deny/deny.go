@@ -49,7 +49,6 @@ type Cut struct {
 	Unheld []unheld
 }
 
-// unheld is a denial that can't be enforced.
 type unheld struct {
 	Deny policy.DenyPath
 	Why  string

@@ -25,7 +25,6 @@ const (
 	FSResolveUnix
 )
 
-// The Landlock rights on the network.
 const (
 	NetBindTCP uint64 = 1 << iota
 	NetConnectTCP
@@ -33,7 +32,6 @@ const (
 	NetConnectSendUDP
 )
 
-// The Landlock scopes.
 const (
 	ScopeAbstractUnix uint64 = 1 << iota
 	ScopeSignal

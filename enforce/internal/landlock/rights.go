@@ -48,7 +48,6 @@ type PathRule struct {
 	Origin policy.Origin
 }
 
-// PortRule allows rights on one port.
 type PortRule struct {
 	Port   uint16
 	Rights uint64

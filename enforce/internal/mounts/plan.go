@@ -62,7 +62,6 @@ type Mount struct {
 // Kind says what a Mount does.
 type Kind string
 
-// The kinds of mounts.
 const (
 	// Mask hides a file or directory: it can't be opened, by root neither.
 	// A file becomes a device that no driver may be reached through, a
@@ -154,7 +153,6 @@ func New(q Request) Result {
 	return out
 }
 
-// NoNamespace says that there is none.
 func NoNamespace(why string) string { return "no mount namespace: " + why }
 
 // hidden are the masks for what Hide has.

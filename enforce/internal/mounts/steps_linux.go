@@ -70,7 +70,6 @@ func (l *stepList) call(name string, nr uintptr, args ...any) result {
 // result is the place of a step in its list, for use as an argument.
 type result int
 
-// tagged adds a step with a tag.
 func (l *stepList) tagged(tag fork.Tag, name string, nr uintptr, args ...any) result {
 	at := l.call(name, nr, args...)
 	l.steps[at].Tag = tag

@@ -179,7 +179,6 @@ func (c *protector) gitFiles(dir, top string, left *int) {
 	c.modules(path.Join(dir, "modules"), top, left)
 }
 
-// worktree protects what a linked worktree has of its own.
 func (c *protector) worktree(dir, top string) {
 	c.watch(Watched{Path: path.Join(dir, "commondir")})
 	c.ownFiles(dir, top)

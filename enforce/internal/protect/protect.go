@@ -30,7 +30,6 @@ type Set struct {
 	Table mounts.Table // nil when it was not read
 }
 
-// Summary names it in a few words.
 func (prot Set) Summary() string {
 	var names []string
 	for _, m := range prot.Mounts {
@@ -61,7 +60,6 @@ type protector struct {
 	out    Set
 }
 
-// Request is what is to be protected.
 type Request struct {
 	Self       []string // zsbx's own files
 	Watch      []string // what can only be watched

@@ -19,7 +19,6 @@ type dispatch struct {
 	answers map[uint32]place
 }
 
-// answer is the place of an answer.
 func (d *dispatch) answer(action uint32) place {
 	if d.answers[action] == 0 {
 		d.answers[action] = d.put(bpfReturn, action)

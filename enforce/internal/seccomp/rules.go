@@ -2,7 +2,6 @@ package seccomp
 
 import "github.com/zsbx/zsbx/policy"
 
-// Options are what a filter depends on.
 type Options struct {
 	Arch         string // of the machine, as Go spells it
 	UID, GID     uint32 // of the command

@@ -12,10 +12,8 @@ import (
 	"path/filepath"
 )
 
-// Fs is the real file system.
 type Fs struct{}
 
-// NewOsFs gives it.
 func NewOsFs() Fs { return Fs{} }
 
 func (Fs) Stat(name string) (fs.FileInfo, error) { return os.Stat(name) }
@@ -24,10 +22,8 @@ func (Fs) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	return os.OpenFile(name, flag, perm)
 }
 
-// ReadFile gives what is in a file.
 func ReadFile(_ Fs, name string) ([]byte, error) { return os.ReadFile(name) }
 
-// Exists reports whether there is something of that name.
 func Exists(_ Fs, name string) (bool, error) {
 	_, err := os.Stat(name)
 	if os.IsNotExist(err) {
@@ -36,5 +32,4 @@ func Exists(_ Fs, name string) (bool, error) {
 	return err == nil, err
 }
 
-// Walk is filepath.Walk.
 func Walk(_ Fs, root string, f filepath.WalkFunc) error { return filepath.Walk(root, f) }

@@ -11,10 +11,8 @@ import (
 	"io"
 )
 
-// Env are variables by name.
 type Env map[string]string
 
-// StrictParse refuses everything.
 func StrictParse(io.Reader) (Env, error) {
 	return nil, errors.New("this program reads no .env files")
 }

@@ -10,7 +10,6 @@ type Section struct {
 	Keys       []Key    // the others, in the order of their lines
 }
 
-// Key is a line with a key.
 type Key struct {
 	Name    string
 	Entries []string

@@ -16,7 +16,6 @@ const (
 	Table
 )
 
-// String names the kind in messages.
 func (k Kind) String() string {
 	return [...]string{"a fraction, a date or null", "a string", "an integer", "a boolean", "a list", "a table"}[k]
 }
@@ -47,7 +46,6 @@ func (n *Node) Add(key string, off int, val *Node) {
 	n.Fields = append(n.Fields, Field{key, off, val})
 }
 
-// Get finds a key.
 func (n *Node) Get(key string) *Node { return n.index[key] }
 
 // Read gives the tree of a file in JSON or TOML, nil for none, or what is wrong with it.

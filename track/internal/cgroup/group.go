@@ -10,7 +10,6 @@ import (
 	"github.com/zsbx/zsbx/internal/procfs"
 )
 
-// ErrNone says that there is no control group of version 2 to be found.
 var ErrNone = errors.New("no control groups of version 2")
 
 // Group is a control group that holds a session.

@@ -61,7 +61,6 @@ func Parent(l Limits) (string, error) {
 	return "", first
 }
 
-// Make makes the group dir/name.
 func Make(dir, name string) (*Group, error) {
 	procs, path := filepath.Join(dir, "cgroup.procs"), filepath.Join(dir, name)
 	if err := unix.Faccessat(unix.AT_FDCWD, procs, unix.W_OK, unix.AT_EACCESS); err != nil {
@@ -77,7 +76,6 @@ func Make(dir, name string) (*Group, error) {
 	return g, err
 }
 
-// at gives the group in a directory.
 func at(path string) (*Group, error) {
 	var sfs unix.Statfs_t
 	var st unix.Stat_t
@@ -97,7 +95,6 @@ func (g *Group) There() bool {
 	return err == nil && now.Inode == g.Inode
 }
 
-// OpenFile opens one of the group's files.
 func (g *Group) OpenFile(name string, flags int) (*os.File, error) {
 	path := filepath.Join(g.Path, name)
 	fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0)
@@ -113,7 +110,6 @@ func (g *Group) read(name string) string {
 	return string(b)
 }
 
-// Write writes one of the group's files.
 func (g *Group) Write(name, text string) error {
 	f, err := g.OpenFile(name, unix.O_WRONLY)
 	if err != nil {

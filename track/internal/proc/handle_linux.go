@@ -48,7 +48,6 @@ func Open(id ID) (*Handle, error) {
 	return h, nil
 }
 
-// Close closes the descriptor.
 func (h *Handle) Close() { unix.Close(h.fd) }
 
 // ended reports whether the process has exited, within some milliseconds. A

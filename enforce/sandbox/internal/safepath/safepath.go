@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNotOwner says that a directory belongs to somebody else.
 var ErrNotOwner = errors.New("the directory above belongs to another user")
 
 // MakeDir makes a directory and those above that are missing, of whose mode the umask is
@@ -69,7 +68,6 @@ func OnlyMine(name string) error {
 	return err
 }
 
-// OwnedBy reports whether a file belongs to a user.
 func OwnedBy(st fs.FileInfo, uid int) bool { return int(st.Sys().(*syscall.Stat_t).Uid) == uid }
 
 // OpenRoot opens a directory as an os.Root; a link in its path is an error.
