@@ -138,7 +138,7 @@ func (c *Command) WriteFile(flag, name, text string) error {
 // writeFile writes a file for the user. A symbolic link is not followed: a command may
 // have put it there, to have a file of the user's overwritten that it could not write
 // itself. Nor is one among the directories above that leads out of where a command may
-// write. The links of /dev and /proc, as /dev/stdout, are the system's. A FIFO that
+// write. The links of /dev and to descriptors, as /dev/stdout, are the system's. A FIFO that
 // nobody reads is an error and nothing to wait for. Errors begin with the flag.
 func (c *prepared) writeFile(flag, given, text string, mode fs.FileMode) error {
 	if err := c.write(flag, given, text, mode); err != nil {
@@ -152,8 +152,9 @@ func (c *prepared) write(flag, given, text string, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	open := os.OpenFile
-	if system := strings.HasPrefix(name, "/dev/") || strings.HasPrefix(name, "/proc/"); !system || strings.Contains(name, "/../") {
+	open, dir := os.OpenFile, filepath.Dir(name)
+	descriptor, _ := filepath.Match("/proc/*/fd", dir)
+	if system := descriptor || dir == "/dev" || dir == "/dev/fd"; !system || strings.Contains(name, "/../") {
 		open = safepath.OpenFile
 		if name, err = c.pathOf(flag, name); err != nil {
 			return err

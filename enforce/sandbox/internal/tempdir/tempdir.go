@@ -129,14 +129,22 @@ func removeTree(dir string) error {
 	if !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
-	unlockTop(dir)
-	root, err := os.OpenRoot(dir)
-	if err != nil {
+	if err := unlock(dir); err != nil {
 		return err
 	}
-	unlockDirs(root)
-	root.Close()
 	return os.RemoveAll(dir)
+}
+
+// unlock gives the owner all rights on a directory and all below. Another command may have
+// put a link in its place.
+func unlock(dir string) error {
+	unlockTop(dir)
+	root, err := safepath.OpenRoot(dir)
+	if err == nil {
+		unlockDirs(root)
+		root.Close()
+	}
+	return err
 }
 
 // RemoveOf removes the temporary directory of a session that was ended

@@ -112,3 +112,26 @@ func TestRemoveOf(t *testing.T) {
 		}
 	}
 }
+
+// TestUnlockLink: who puts a link in the place of a directory that is being removed has
+// nothing changed where it leads.
+func TestUnlockLink(t *testing.T) {
+	parent, _ := filepath.EvalSymlinks(shortDir(t)) // macOS has one
+	locked := filepath.Join(parent, "dir/locked")
+	if err := errors.Join(os.MkdirAll(locked, 0o700), os.Chmod(locked, 0), os.Symlink("dir", filepath.Join(parent, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	mode := func() os.FileMode {
+		st, err := os.Stat(locked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st.Mode().Perm()
+	}
+	if err := unlock(filepath.Join(parent, "link")); err == nil || mode() != 0 {
+		t.Errorf("%v, mode %v", err, mode())
+	}
+	if err := unlock(filepath.Join(parent, "dir")); err != nil || mode() != 0o700 {
+		t.Errorf("control: %v, mode %v", err, mode())
+	}
+}
