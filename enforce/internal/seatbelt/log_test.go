@@ -31,7 +31,7 @@ func TestLogged(t *testing.T) {
 	if err != nil || !strings.Contains(text, "\n(deny default "+message+")\n") {
 		t.Errorf("the last rule has no message: %v", err)
 	}
-	for _, name := range []string{`/.env"`, `.zsbx.toml"`, "pem"} {
+	for _, name := range []string{`/.env"`, `.zsbx.toml"`, "pem", "xpc"} {
 		for part := range strings.SplitSeq(text, "\n(") {
 			if strings.HasPrefix(part, "deny") && strings.Contains(part, name) && !strings.Contains(part, message) {
 				t.Errorf("no message in (%s", part)

@@ -74,7 +74,8 @@ func Profile(r *policy.Resolved, o Options) (string, error) {
 	w := &sbpl{roots: writableRoots(r), pinned: map[string]bool{}}
 	if o.Log && o.Session != "" {
 		w.message = `(with message "` + Tag(o.Session) + `")`
-		w.b.WriteString(strings.Replace(base, "(deny default)", "(deny default "+w.message+")", 1))
+		xpc := `(xpc-service-name-prefix "")`
+		w.b.WriteString(strings.NewReplacer("(deny default)", "(deny default "+w.message+")", xpc, xpc+" "+w.message).Replace(base))
 	} else {
 		w.b.WriteString(base)
 	}

@@ -15,7 +15,8 @@ func TestMacTools(t *testing.T) {
 	const xcode, temp = "/Applications/Xcode_16.4.app/Contents", "/private/var/folders/ab/cd/T/zsbx-7"
 	links := map[string]string{
 		"/private/var/db/xcode_select_link": xcode + "/Developer", "/Users/me": "/Volumes/D/me",
-		"/tmp": "/private/tmp", "/var": "/private/var", "/etc": "/private/etc",
+		"/tmp": "/private/tmp", "/var": "/private/var", "/etc": "/private/etc", "/run": "/private/var/run",
+		"/private/var/run/current-system": "/nix/store/1-darwin-system", "/nix/store/1-darwin-system/sw": "/nix/store/2-system-path",
 	}
 	h := policy.Host{
 		OS: "macos", Dir: "/Volumes/D/me/proj", Home: "/Users/me", TempDir: temp, Env: []string{"PATH=/usr/bin:/bin"},
@@ -75,6 +76,10 @@ func TestMacTools(t *testing.T) {
 		{"file-read-data", "/Volumes/D/me/Library/Application Support/Google/Chrome/Default/Cookies", false},
 		{"file-read-data", "/Volumes/D/me/Library/Keychains/login.keychain-db", false},
 		{"file-read-data", "/dev/autofs_nowait", true},
+		{"file-read-metadata", "/run", true},
+		{"file-read-metadata", "/private/var/run/current-system", true},
+		{"process-exec", "/nix/store/2-system-path/bin/git", true},
+		{"file-read-data", "/private/var/run/utmpx", false},
 	} {
 		if d := narrow.Decide(c.op, file(c.path)); d.Allowed != c.want {
 			t.Errorf("%s on %s: %+v, want %v", c.op, c.path, d, c.want)

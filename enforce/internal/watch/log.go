@@ -2,6 +2,7 @@ package watch
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -60,6 +61,8 @@ func (l *Log) Start(program string) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is the command's
 	cmd.Env = []string{"PATH=/usr/bin:/bin"}
 	stop, failed := cmd.StdinPipe()
+	var said bytes.Buffer // that only administrators may, for one
+	cmd.Stderr, cmd.WaitDelay = &said, logEnds
 	out, err := cmd.StdoutPipe()
 	if err = cmp.Or(failed, err); err == nil {
 		err = cmd.Start()
@@ -70,7 +73,8 @@ func (l *Log) Start(program string) error {
 	in, late := bufio.NewReader(out), time.AfterFunc(logBegins, func() { stop.Close() })
 	if _, err := in.ReadBytes('\n'); err != nil || !late.Stop() { // it first says what it filters by
 		stop.Close()
-		return errors.New("log stream did not begin")
+		_ = cmd.Wait()
+		return errors.New(strings.TrimSpace("log stream did not begin: " + said.String()))
 	}
 	l.stop = stop
 	go func() {
