@@ -113,6 +113,9 @@ func otherAnswers() []said {
 		{"open/11", "ioctl", []uint64{3, 0xc040661a, ptr}, "allowed"}, // FS_IOC_GET_ENCRYPTION_KEY_STATUS
 		{"open/11", "ioctl", []uint64{3, 0x50009401 | high, ptr}, "EPERM"},
 		{"open/11", "ioctl", []uint64{3, 0x5000943f, ptr}, "EPERM"},
+		{"open/11", "ioctl", []uint64{3, 0x4020bc10 | high, ptr}, "EPERM"},
+		{"open/11", "ioctl", []uint64{3, 0x4030bc1e, ptr}, "EPERM"},
+		{"open/11", "ioctl", []uint64{3, 0x40186f04, ptr}, "EPERM"},
 		{"open/11", "ioctl", []uint64{3, 0x40049409, ptr}, "allowed"}, // FICLONE
 		{"open/11", "seccomp", []uint64{1, 8, ptr}, "allowed"},
 		{"open/7", "seccomp", []uint64{1 | high, 0x2c | high, ptr}, "EBUSY"},

@@ -87,21 +87,24 @@ func fcntlRule(mode SignalMode) rule {
 //
 // Keys of encrypted files (fscrypt) are the file system's, for all programs of the
 // user. To add one or to take it away needs a directory that is open to read. So does a
-// subvolume of btrfs(5), about which neither Landlock nor a mount is asked: a snapshot
-// shows what is denied under another name, and in any directory of the user's.
+// subvolume of btrfs(5) or bcachefs, about which neither Landlock nor a mount is asked: a snapshot
+// shows what is denied under another name, and in any directory of the user's. OCFS2 copies
+// a file by its path.
 func ioctlRule() rule {
 	var clauses []clause
 	for _, request := range []uint32{
 		0x5412, 0x541c, 0x5423, 0x8901, 0x8902, // TIOCSTI, TIOCLINUX, TIOCSETD, FIOSETOWN, SIOCSPGRP
 		0xc0506617, 0xc0406618, 0xc0406619, // FS_IOC_ADD_ENCRYPTION_KEY, FS_IOC_REMOVE_ENCRYPTION_KEY, and for ALL_USERS
 		0x50009401, 0x50009417, 0x5000940e, 0x50009418, 0x5000940f, 0x5000943f, // BTRFS_IOC_SNAP_CREATE, SUBVOL_CREATE, SNAP_DESTROY, each with its V2
+		0x4020bc10, 0x4030bc1d, 0x4020bc11, 0x4030bc1e, // BCH_IOCTL_SUBVOLUME_CREATE, SUBVOLUME_DESTROY, each with its v2
+		0x40186f04, // OCFS2_IOC_REFLINK
 	} {
 		clauses = append(clauses, clause{[]test{{arg: 1, is: request}}, RefuseEPERM})
 	}
 	clauses = append(clauses, clause{[]test{{arg: 1, is: 0x5452}}, pretendSuccess}) // FIOASYNC
 	return rule{
 		calls: []string{"ioctl"}, clauses: clauses,
-		when: "the request is TIOCSTI, TIOCLINUX, TIOCSETD, FIOSETOWN, SIOCSPGRP or FIOASYNC, or adds or removes keys of encrypted files, or subvolumes and snapshots of btrfs",
+		when: "the request is TIOCSTI, TIOCLINUX, TIOCSETD, FIOSETOWN, SIOCSPGRP or FIOASYNC, or adds or removes keys of encrypted files, or subvolumes and snapshots, or is OCFS2_IOC_REFLINK",
 		why: "they type into the caller's terminal, or put another line discipline between it and its user, " +
 			"or have a file signal processes outside, or take files away from the user's other programs, or show denied files under other names",
 	}
