@@ -24,12 +24,12 @@ func TestMacFiles(t *testing.T) {
 	for _, name := range []string{"plain", "with space", `quote " and \`, "(paren) ; x", "u\u0308ni", "\u00fcni", "\u202e"} {
 		top := tempDir(t)
 		dir, out := filepath.Join(top, name), filepath.Join(top, "outside")
-		for _, d := range []string{filepath.Join(dir, "sub"), out} {
+		for _, d := range []string{filepath.Join(dir, "sub"), filepath.Join(dir, ".git/objects"), filepath.Join(dir, ".git/refs"), out} {
 			if err := os.MkdirAll(d, 0o700); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for _, f := range []string{dir + "/.env", dir + "/file", out + "/secret"} {
+		for _, f := range []string{dir + "/.env", dir + "/file", dir + "/.git/HEAD", dir + "/.git/config", out + "/secret"} {
 			if err := os.WriteFile(f, []byte("x"), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -45,6 +45,10 @@ func TestMacFiles(t *testing.T) {
 			{"where", `pwd -P`, true},
 			{"read a denied file", `cat .env`, false},
 			{"move a denied file", `mv .env sub/env; e=$?; mv sub/env .env; exit $e`, false},
+			{"git's own files", `echo y >.git/index.lock && rm .git/index.lock`, true},
+			{"git's configuration", `echo y >>.git/config`, false},
+			{"git's configuration, spelled otherwise", `echo y >>.git/Config`, false},
+			{"git's pointer, spelled otherwise", `echo y >.git/Commondir; e=$?; rm -f .git/Commondir; exit $e`, false},
 			{"read outside", `cat ../outside/secret`, false},
 			{"write outside", `echo y >../outside/new`, false},
 			{"link into", `rm -f l; ln ../outside/secret l && cat l`, false},

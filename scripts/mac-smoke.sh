@@ -2,6 +2,7 @@
 # What the owner of a Mac runs first, in a checkout, and pastes back. It changes
 # nothing outside of a temporary directory, and takes about two minutes.
 cd "$(dirname "$0")/.." && z=$PWD/zsbx && go build -o "$z" . || exit 1
+export ZSBX_TEST_REQUIRE=seatbelt
 sw_vers; uname -m; xcode-select -p; ls -d /Library/Developer/CommandLineTools
 go test -count=1 -v ./enforce/libsystem | grep -v '^==='
 go test -count=1 -v -run '^TestMac(SelfCheck|AnswersOutside|Operations|LongLiterals|Nested|Errors)$' ./enforce | grep -v '^==='
@@ -10,6 +11,7 @@ go test -count=1 -v -run '^TestMac(SelfCheck|AnswersOutside|Operations|LongLiter
 here
 X'; echo "sh: $?"; "$z" run -- /bin/zsh -fc 'cat <<<zsh'; echo "zsh: $?"
 for t in 'git --version' 'cc --version' 'make --version' 'python3 -V'; do "$z" run --rw . -- /usr/bin/${t%% *} ${t#* }; echo "$t: $?"; done
+"$z" run -- /usr/bin/curl -sSo /dev/null https://example.com; echo "curl: $?"
 if "$z" run --rw . -- cat ~/.zsh_history; then echo LEAK; fi; if "$z" run --track-only -- /usr/bin/open -g -a Calculator; then echo DOOR; fi
 "$z" run --keep --track-only -- /usr/bin/perl -MPOSIX -e 'fork && exit; setsid; fork && exit; sleep 307'; "$z" ps; "$z" reap --all; pgrep -fl 'sleep 307' && echo SURVIVOR
 go test -count=1 -v -run '^TestMac' ./track ./enforce | grep -E '^ *(---|FAIL|ok)'; log show --last 15m --style compact --predicate 'sender == "Sandbox"' | grep -o 'deny([0-9]*) .*' | sort | uniq -c | sort -rn | head -40

@@ -78,6 +78,34 @@ func TestExplainOvertaken(t *testing.T) {
 	}
 }
 
+// TestExplainSetuid: on macOS no sandbox lets a set-user-ID program be executed, which
+// check says beforehand.
+func TestExplainSetuid(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "prog")
+	if err := os.WriteFile(file, []byte("plain"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	plan := planFor(t, file)
+	plan.Caps.OS = "macos"
+	if _, e := explainExec(plan, file, 0); e != nil {
+		t.Errorf("without: %v", e)
+	}
+	if err := os.Chmod(file, 0o755|os.ModeSetuid); err != nil {
+		t.Fatal(err)
+	}
+	for _, errno := range []syscall.Errno{0, syscall.EPERM} {
+		if _, e := explainExec(plan, file, errno); e == nil || !strings.Contains(e.Error(), "set-user-ID") {
+			t.Errorf("with: %v", e)
+		}
+	}
+	if plan.Caps.OS = "linux"; runtime.GOOS != "linux" {
+		return
+	}
+	if _, e := explainExec(plan, file, 0); e != nil {
+		t.Errorf("on Linux: %v", e)
+	}
+}
+
 // TestExplainCapabilities: where the kernel refuses a program since its file has
 // capabilities, that is said, and of no other program.
 func TestExplainCapabilities(t *testing.T) {
