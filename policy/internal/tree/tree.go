@@ -1,6 +1,13 @@
 package tree
 
-import "fmt"
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/zsbx/zsbx/internal/object"
+)
 
 // Kind is the type of a value in a policy file.
 type Kind uint8
@@ -87,4 +94,68 @@ type builder struct {
 
 func (b *builder) fail(off int, kind, format string, args ...any) {
 	b.all = append(b.all, Mistake{off, kind, fmt.Sprintf(format, args...)})
+}
+
+// Places turns byte offsets into lines and columns. Offsets come nearly in
+// order, so it goes on from the last one where it can: a file of one line
+// with ten thousand rules must not be counted ten thousand times.
+type Places struct {
+	data              []byte
+	off, line, column int // the last place asked for
+}
+
+// NewPlaces are those of a file.
+func NewPlaces(data []byte) *Places { return &Places{data, 0, 1, 1} }
+
+// At gives the line of a byte offset and its column, in characters, both from 1 on.
+func (l *Places) At(off int) (int, int) {
+	off = min(max(off, 0), len(l.data))
+	if off < l.off {
+		*l = *NewPlaces(l.data)
+	}
+	between := l.data[l.off:off]
+	if end := bytes.LastIndexByte(between, '\n'); end >= 0 {
+		l.line, l.column = l.line+bytes.Count(between, []byte{'\n'}), 1
+		between = between[end+1:]
+	}
+	l.off, l.column = off, l.column+utf8.RuneCount(between)
+	return l.line, l.column
+}
+
+// checkText looks at a whole file for what neither format allows: text that
+// is not UTF-8, and characters that hide something from whoever reads the
+// file, in comments too, a byte order mark among them. The result is nil when it is fine.
+func checkText(data []byte) *Mistake {
+	for i := 0; i < len(data); {
+		if data[i] < utf8.RuneSelf {
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(data[i:])
+		switch {
+		case r == utf8.RuneError && n == 1:
+			return &Mistake{i, Syntax, "invalid UTF-8"}
+		case object.Hidden(r):
+			return &Mistake{i, Syntax, fmt.Sprintf("the character U+%04X, which can't be seen, or changes how the text around it is shown", r)}
+		}
+		i += n
+	}
+	return nil
+}
+
+// QuoteTOML writes a string as TOML's basic strings are
+// (https://toml.io/en/v1.0.0#string), so that no character steers a terminal.
+func QuoteTOML(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteString(`\` + string(r))
+		case object.Hidden(r):
+			fmt.Fprintf(&b, `\U%08X`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return `"` + b.String() + `"`
 }
