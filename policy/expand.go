@@ -7,13 +7,9 @@ import (
 	"strings"
 )
 
-// A path as written becomes an absolute one lexically: "~", "cwd" and variables are
-// replaced, what is relative is taken from the working directory, "." and ".." are
-// removed. Symbolic links are the walker's.
-
 var errUnset = errors.New("is not set, or empty (a dollar sign is written $$)")
 
-// absolute expands a path as written in a rule.
+// absolute expands a path as written in a rule, without following links.
 func (h *Host) absolute(s string) (string, error) {
 	if err := checkPath(s); err != nil {
 		return "", err

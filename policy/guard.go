@@ -30,7 +30,12 @@ func (rs *resolver) guard() {
 	rs.r.Create = slices.DeleteFunc(rs.r.Create, func(p Path) bool { return isGuarded(p) && g.refuse(&p) != "" })
 	rs.r.Paths = slices.DeleteFunc(rs.r.Paths, func(p Path) bool { return isGuarded(p) && rs.skipped(p.Rule, g.refuse(&p)) })
 	for i := range rs.r.Paths {
-		if p := &rs.r.Paths[i]; isGuarded(*p) && rs.skipped(p.Rule, g.readOnly(p)) {
+		p := &rs.r.Paths[i]
+		if p.Access&Write == 0 || !isGuarded(*p) {
+			continue
+		}
+		if why := g.unwritable(p); why != "" {
+			rs.skipped(p.Rule, "read only, not writable: "+why)
 			p.Access &^= Write
 		}
 	}
@@ -63,17 +68,6 @@ func (rs *resolver) refuse(p *Path) error {
 		}
 	}
 	return nil
-}
-
-// readOnly says why a preset must not write to a path, or "".
-func (g *guard) readOnly(p *Path) string {
-	if p.Access&Write == 0 {
-		return ""
-	}
-	if why := g.unwritable(p); why != "" {
-		return "read only, not writable: " + why
-	}
-	return ""
 }
 
 // unwritable says why nobody but the user should have a path written, or "".

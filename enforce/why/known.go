@@ -18,19 +18,13 @@ var knownFile string
 
 // weight is how much an operation's being refused tells of a failure.
 func weight(verb string) float64 {
-	switch verb {
-	case "exec":
-		return 60
-	case "connect", "bind":
-		return 50
-	case "create", "write", "remove", "rename", "link":
-		return 40
-	case "read", "list":
-		return 30
-	case "call": // programs try the next best thing
-		return 10
-	}
-	return 20
+	return cmp.Or(map[string]float64{
+		"exec":    60,
+		"connect": 50, "bind": 50,
+		"create": 40, "write": 40, "remove": 40, "rename": 40, "link": 40,
+		"read": 30, "list": 30,
+		"call": 10, // programs try the next best thing
+	}[verb], 20)
 }
 
 // subject is what an act is about, in a word; of calls that make sockets, with the family.

@@ -11,15 +11,10 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// Plan is the private mount namespace that a command gets for what
-// Landlock does not hold: what is denied inside a writable tree is covered,
-// what is protected there is read-only, and so is all that the policy does not
-// let the command write, which refuses chmod(2), chown(2), utimensat(2),
-// setxattr(2) and file flags.
-//
-// It is data. The system calls are made by the keeper, or by the command's own
-// process where there is none, before any Landlock domain: a process in one
-// can't mount.
+// Plan is the private mount namespace of a command. It holds what Landlock does not:
+// denials in writable trees, and chmod(2), chown(2), utimensat(2), setxattr(2) and file
+// flags outside of them. Its system calls are made by the keeper, or by the command's own
+// process where there is none, before any Landlock domain: a process in one can't mount.
 type Plan struct {
 	// UserNS says that the namespace is had through a user namespace, as an
 	// ordinary user must. Files of other owners then belong to nobody(65534)

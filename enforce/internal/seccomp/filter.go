@@ -1,6 +1,7 @@
 package seccomp
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -81,22 +82,11 @@ const (
 
 // actionName is an answer as programs see it.
 func actionName(action uint32) string {
-	switch action {
-	case ActAllow:
-		return "allowed"
-	case ActKill:
-		return "killed"
-	case actNotify:
-		return "decided by the supervisor"
-	case pretendSuccess:
-		return "success, without effect"
-	}
-	names := [...]string{1: "EPERM", 13: "EACCES", 16: "EBUSY", 38: "ENOSYS", 92: "ENOPROTOOPT", 93: "EPROTONOSUPPORT", 94: "ESOCKTNOSUPPORT",
-		95: "EOPNOTSUPP", 97: "EAFNOSUPPORT"}
-	if errno := action &^ ActErrno; errno < uint32(len(names)) {
-		return names[errno]
-	}
-	return "?"
+	return cmp.Or(map[uint32]string{
+		ActAllow: "allowed", ActKill: "killed", actNotify: "decided by the supervisor", pretendSuccess: "success, without effect",
+		RefuseEPERM: "EPERM", RefuseEACCES: "EACCES", refuseEBUSY: "EBUSY", RefuseENOSYS: "ENOSYS", RefuseENOPROTOOPT: "ENOPROTOOPT",
+		RefuseEPROTONOSUPPORT: "EPROTONOSUPPORT", refuseESOCKTNOSUPPORT: "ESOCKTNOSUPPORT", RefuseEOPNOTSUPP: "EOPNOTSUPP", RefuseEAFNOSUPPORT: "EAFNOSUPPORT",
+	}[action], "?")
 }
 
 // test compares half an argument of a system call with a number. Arguments
