@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zsbx/zsbx/enforce/internal/deny"
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
 	"github.com/zsbx/zsbx/enforce/internal/protect"
 	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
@@ -46,6 +47,7 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 			}
 		}
 	}
+	p.holdGlobs(rep, host)
 	text, err := seatbelt.Profile(p.Policy, *p.Seatbelt)
 	if err != nil {
 		p.Seatbelt = nil
@@ -55,6 +57,30 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 		return
 	}
 	p.profileRules = strings.Count(text, "\n(")
+}
+
+// holdGlobs finds what the denials with wildcards name in writable trees.
+func (p *Plan) holdGlobs(rep *report, host *policy.Host) {
+	globs := slices.DeleteFunc(slices.Clone(p.Policy.Deny), func(d policy.DenyPath) bool { return !d.Glob })
+	if len(globs) == 0 || host == nil || host.ReadDir == nil {
+		return
+	}
+	writable := func(t deny.Tree) bool { return t.Access&policy.Write != 0 && t.Mode.IsDir() }
+	trees := slices.DeleteFunc(treesOf(p.Policy), func(t deny.Tree) bool { return !writable(t) })
+	named, err := deny.Named(host, trees, globs)
+	for _, m := range named {
+		if p.Policy.Allowed(m.Path, policy.Read).Deny != nil {
+			p.Seatbelt.Held = append(p.Seatbelt.Held, m.Path)
+		} else { // what a link leads to, or may hold something that is denied
+			d := policy.DenyPath{Pattern: m.Path, Deny: policy.Named{Value: m.Path, Origin: m.Origin}}
+			p.Seatbelt.Deny = append(p.Seatbelt.Deny, d)
+		}
+	}
+	for _, d := range globs {
+		if err != nil {
+			rep.denied(d, "it could be moved with the directory that it lies in, and what it names can't be found: "+err.Error())
+		}
+	}
 }
 
 // protectUnmade reports whether a protected file may not even be made. A profile

@@ -8,9 +8,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/zsbx/zsbx/enforce/internal/landlock"
+	"github.com/zsbx/zsbx/enforce/internal/seatbelt"
 	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -252,5 +254,57 @@ func TestMacToldOf(t *testing.T) {
 	}
 	if got := before.Changes(); len(got) != 1 || got[0].Path != keys {
 		t.Errorf("told: %v", got)
+	}
+}
+
+// TestMacGlobs: what a glob names is not moved from under it with the directory that it lies
+// in, and a link that it names is closed with what it leads to.
+func TestMacGlobs(t *testing.T) {
+	dir := t.TempDir()
+	for _, d := range []string{"a/b", "free"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "a/b/.env"), nil, 0o600), os.WriteFile(filepath.Join(dir, "real"), nil, 0o600),
+		os.Symlink("../real", filepath.Join(dir, "free/.env"))); err != nil {
+		t.Fatal(err)
+	}
+	h, err := policy.HostIn(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.OS, h.Home, h.Env = "macos", "/Users/u", nil
+	rw := policy.Policy{FS: policy.FS{
+		Rules: []policy.Rule{{Path: dir, Access: policy.Read | policy.Write, Origin: policy.Origin{Source: "--rw"}}},
+		Deny:  []policy.Named{{Value: "**/.env", Origin: policy.Origin{Source: "--deny"}}},
+	}}
+	r, err := rw.Resolve(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := NewPlan(r, Caps{OS: "macos", Seatbelt: true}, &h, Options{})
+	text, err := seatbelt.Profile(r, *p.Seatbelt)
+	if err != nil || len(p.Gaps) > 0 {
+		t.Fatal(err, p.Gaps)
+	}
+	kernels, err := seatbelt.Path(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for sub, pinned := range map[string]bool{"a": true, "a/b": true, "free": false} {
+		rule := `(deny file-write-unlink (literal "` + filepath.Join(kernels, sub) + `"))`
+		if strings.Contains(text, rule) != pinned {
+			t.Errorf("%s can be moved: %v", sub, pinned)
+		}
+	}
+	real := Act{Op: ActOpen, Flags: ActRead, Path: filepath.Join(dir, "real")}
+	if p.Decide(real).Verdict != Refused || !strings.Contains(text, `(subpath "`+filepath.Join(kernels, "real")+`")`) {
+		t.Error("what a denied link leads to can be read")
+	}
+	unlistable := h
+	unlistable.ReadDir = func(string) ([]fs.DirEntry, error) { return nil, syscall.EIO }
+	if p := NewPlan(r, Caps{OS: "macos", Seatbelt: true}, &unlistable, Options{}); p.Err(nil, false) == nil {
+		t.Error("what can't be found is taken for held")
 	}
 }

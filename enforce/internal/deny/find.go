@@ -203,6 +203,23 @@ func Existing(host *policy.Host, trees []string, deny []policy.DenyPath) (out []
 	return out
 }
 
+// Named are the paths in some directories that denials name, and what links that they name
+// lead to. The error is that these can't be searched to their end.
+func Named(host *policy.Host, trees []Tree, deny []policy.DenyPath) ([]Tree, error) {
+	d := newDenials(Request{Host: host, Trees: trees, Deny: deny})
+	for again := true; again; {
+		d.out, d.visited = Cut{}, 0
+		for _, t := range trees {
+			if why := d.mask(t, d.places(t.Path), d.deny); why != "" {
+				return nil, errors.New(why)
+			}
+		}
+		again = len(d.linked) > 0
+		d.deny, d.linked = append(d.deny, d.linked...), nil
+	}
+	return d.out.Masks, nil
+}
+
 // Split allows the entries of a tree that lead to none of some paths as they are, and
 // takes the others apart.
 func Split(host *policy.Host, t Tree, without []string) ([]Tree, error) {

@@ -37,6 +37,13 @@ type Options struct {
 	// Unmade are those of Protect that do not exist. They can't be made, in no spelling.
 	Unmade []string
 
+	// Held are paths that the policy's globs name. Moved with the directory that it lies
+	// in, a file would have another name than the glob's.
+	Held []string
+
+	// Deny are denied beside what the policy denies.
+	Deny []policy.DenyPath
+
 	// Hide are absolute paths that the command may not read either.
 	Hide []string
 
@@ -85,7 +92,7 @@ func Profile(r *policy.Resolved, o Options) (string, error) {
 	w.network(r)
 	w.escapes(r)
 	w.sockets(r)
-	w.denials(r)
+	w.denials(r, o)
 	w.protected(o)
 	w.fingerprint(o.Session)
 	if w.err != nil {

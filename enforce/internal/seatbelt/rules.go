@@ -134,13 +134,16 @@ func origin(o policy.Origin, text string) string {
 }
 
 // denials writes what the policy denies, after all that it allows.
-func (w *sbpl) denials(r *policy.Resolved) {
+func (w *sbpl) denials(r *policy.Resolved, o Options) {
 	if len(r.Deny) == 0 {
 		return
 	}
 	w.section("files: what the policy denies")
-	for _, d := range r.Deny {
+	for _, d := range slices.Concat(r.Deny, o.Deny) {
 		w.denyPath(AccessOps(), d)
+	}
+	for _, p := range o.Held {
+		w.pinAncestors(w.path(p, own("denied")), p)
 	}
 }
 

@@ -118,6 +118,9 @@ func (o *Options) Closed(r *policy.Resolved, p string, a policy.Access) string {
 	if i := slices.IndexFunc(o.Hide, in); i >= 0 {
 		return o.Hide[i]
 	}
+	if i := slices.IndexFunc(o.Deny, func(d policy.DenyPath) bool { return in(d.Pattern) }); i >= 0 {
+		return o.Deny[i].Pattern
+	}
 	if a&policy.Write == 0 {
 		return ""
 	}
