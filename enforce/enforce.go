@@ -175,9 +175,8 @@ func SeatbeltProfile(r *policy.Resolved, o SeatbeltOptions) (string, error) {
 // Confine makes the command start under the plan. On Linux it opens the
 // Landlock ruleset and appends the system calls that put the restrictions on
 // to c.Steps, to be made in the child between fork and exec; what was opened
-// is closed by c.Cleanup. The order of the steps is: capabilities,
-// no_new_privs, landlock_restrict_self(2), seccomp(2). Steps that the caller
-// wants to make unrestricted have to be in c.Steps before.
+// is closed by c.Cleanup. Steps that the caller wants to make unrestricted have
+// to be in c.Steps before.
 //
 // The Mediator is nil unless the plan has a Mediation. The caller lets its Serve
 // run in a goroutine of its own, before or after the command is started, and

@@ -33,13 +33,12 @@ func (rs *resolver) git(presets []Named) {
 	rs.r.Skipped = append(rs.r.Skipped, skipped...)
 }
 
-// gitRules returns the rules that the git preset needs for the repository of
-// the working directory: its git directory, its common directory and the file
-// that names them, when they lie outside the working tree or above the working
-// directory. They get
-// the access that the working tree has: allowed says what the user's rules
-// allow on a canonical path. Where only the working directory is writable and
-// not the tree's top, the repository is readable.
+// gitRules returns the rules that the git preset needs for the repository of the working
+// directory: its git directory, its common directory and the file that names them, when
+// they lie outside the working tree or above the working directory. They get the access
+// that the working tree has: allowed says what the user's rules allow on a canonical path.
+// Where only the working directory is writable and not the tree's top, the repository is
+// readable.
 //
 // A file named .git is part of the project, which may be hostile. What it
 // names is used only when that directory proves that it belongs to this

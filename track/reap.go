@@ -25,9 +25,7 @@ const (
 // survivors; without a deadline Reap may wait for ever.
 //
 // A session whose files were removed, but whose keeper lives, is found by its
-// keeper (see Survey) and ended without proof.
-//
-// Two that reap the same session both succeed.
+// keeper (see Survey) and ended without proof. Two that reap the same session both succeed.
 func (s *Store) Reap(ctx context.Context, ref string) (Report, error) {
 	f, err := s.find(ref)
 	if err != nil {

@@ -24,9 +24,9 @@ type Proof struct {
 // Run proves what this machine holds by attacking it: for each promise a
 // throw-away process puts on the restrictions of a plan for caps and tries
 // what they forbid, and another one tries the same without them. A promise is
-// held only if the first was refused and the second was not, or both were because
-// they may not (EPERM, EACCES). On macOS, what
-// can't be tried without harm is asked of the kernel instead (sandbox_check).
+// held only if the first was refused and the second was not, or both were because they
+// may not (EPERM, EACCES). On macOS, what can't be tried without harm is asked of the
+// kernel instead (sandbox_check).
 //
 // The attacks are harmless: they are made on files, sockets and ports of a
 // temporary directory's and on the calling process, whose limits are set to

@@ -63,9 +63,8 @@ func Compose(h *policy.Host, s *Sources) (*Composed, error) {
 	return c, errors.Join(err, wrong)
 }
 
-// builtIn gives the policies that are part of zsbx: the baseline, and the
-// presets that were asked for or that fit the command. They come first, so
-// that whatever anybody wrote overrides them.
+// builtIn gives the policies that are part of zsbx. They come first, so that whatever
+// anybody wrote overrides them.
 func (s *Sources) builtIn(h *policy.Host, asked *policy.Policy) ([]*policy.Policy, error) {
 	var layers []*policy.Policy
 	names := slices.Clone(asked.Presets)

@@ -12,13 +12,8 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// Policy says what is answered for a command where the kernel can't decide.
-//
-// It says which sockets a command may connect to, for kernels whose
-// Landlock does not check Unix sockets by path (before ABI 9). The filter then
-// hands connect(2) and listen(2) to the calling program (seccomp_unotify(2)),
-// which makes the call on the command's own socket with an address that was
-// read once. docs/linux.md says how and why.
+// Policy says what is answered for a command where the kernel can't decide. docs/linux.md
+// says how and why.
 type Policy struct {
 	Net   policy.ResolvedNet
 	Names []netip.Addr // with policy.NetPorts, the name servers that may be asked, by UDP and TCP

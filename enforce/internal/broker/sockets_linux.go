@@ -1,7 +1,9 @@
 package broker
 
 import (
+	"encoding/binary"
 	"sync"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -90,4 +92,121 @@ func socketName(fd int) []byte {
 		return nil
 	}
 	return buf[:n]
+}
+
+// What the kernel says about Unix sockets (sock_diag(7)).
+
+// boundSocket is what the kernel says of one that something may be connected to.
+type boundSocket struct {
+	cookie [2]uint32 // one socket for as long as the machine runs
+	kind   uint8     // SOCK_*
+	name   []byte    // what it is bound to, as in its address
+	file   kernelFile
+}
+
+// kernelFile is what the kernel says of the file that a socket is bound to.
+type kernelFile struct {
+	inode  uint32    // its low half
+	device [2]uint32 // major, minor
+}
+
+// diagRequest is struct nlmsghdr followed by struct unix_diag_req
+// (linux/netlink.h, linux/unix_diag.h).
+type diagRequest struct {
+	length      uint32
+	kind, flags uint16
+	seq, pid    uint32
+
+	family, protocol uint8
+	_                uint16
+	states, ino      uint32
+	show             uint32
+	cookie           [2]uint32
+}
+
+const (
+	established = 1 // TCP_ESTABLISHED: whoever has a peer has the address of the listener that made it
+	attrName    = 0 // UNIX_DIAG_NAME
+	attrFile    = 1 // UNIX_DIAG_VFS
+)
+
+// boundSockets has a function see each Unix socket without a peer in the network
+// namespace of another socket, which has to be this process's own.
+func boundSockets(of int, see func(*boundSocket)) error {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if netns(fd) != netns(of) {
+		return unix.EXDEV
+	}
+	// The answer is there when the request was sent; the limit is for
+	// kernels that are different.
+	unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1})
+	r := diagRequest{kind: unix.SOCK_DIAG_BY_FAMILY, flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP, family: unix.AF_UNIX,
+		states: ^uint32(1 << established), show: 1<<attrName | 1<<attrFile}
+	r.length = uint32(unsafe.Sizeof(r))
+	if err := unix.Sendto(fd, unsafe.Slice((*byte)(unsafe.Pointer(&r)), r.length), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return err
+	}
+	for buf := make([]byte, 8<<10); ; {
+		n, _, err := unix.Recvfrom(fd, buf, 0)
+		if err != nil {
+			return err
+		}
+		if done, err := parseDiag(buf[:n], see); done || err != nil {
+			return err
+		}
+	}
+}
+
+// parseDiag reads the messages of one packet, and reports whether they are the last.
+func parseDiag(b []byte, see func(*boundSocket)) (done bool, _ error) {
+	var s boundSocket
+	messages, err := syscall.ParseNetlinkMessage(b)
+	for _, m := range messages {
+		switch kind := m.Header.Type; {
+		case kind == unix.NLMSG_DONE:
+			return true, nil
+		case kind == unix.NLMSG_ERROR && len(m.Data) >= 4:
+			return true, unix.Errno(-int32(binary.NativeEndian.Uint32(m.Data)))
+		case kind == unix.SOCK_DIAG_BY_FAMILY && len(m.Data) >= 16:
+			s.parse(m.Data)
+			see(&s)
+		}
+	}
+	return false, err
+}
+
+// parse reads struct unix_diag_msg and the attributes behind it.
+func (s *boundSocket) parse(b []byte) {
+	word := binary.NativeEndian.Uint32
+	*s = boundSocket{kind: b[1], cookie: [2]uint32{word(b[8:]), word(b[12:])}}
+	for b = b[16:]; len(b) >= 4; {
+		n := int(binary.NativeEndian.Uint16(b))
+		if n < 4 || n > len(b) {
+			return
+		}
+		switch attr := binary.NativeEndian.Uint16(b[2:]); {
+		case attr == attrName:
+			s.name = b[4:n]
+		case attr == attrFile && n >= 12:
+			dev := word(b[8:]) // the kernel's own form: 12 bits major, 20 bits minor
+			s.file = kernelFile{word(b[4:]), [2]uint32{dev >> 20, dev & 0xfffff}}
+		}
+		b = b[min(len(b), (n+3)&^3):]
+	}
+}
+
+// netns is the cookie of a socket's network namespace, 0 before Linux 5.14.
+func netns(fd int) uint64 {
+	n, _ := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+	return n
+}
+
+// cookie is a socket's own, as boundSockets has it.
+func cookie(fd int) [2]uint32 {
+	n, _ := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE)
+	return [2]uint32{uint32(n), uint32(n >> 32)}
 }

@@ -92,8 +92,7 @@ type barred struct {
 
 var errTooLarge = errors.New("the tree is too large to be taken apart")
 
-// Subtract takes the denials out of the trees. It is pure but for looking at
-// files through the host.
+// Subtract takes the denials out of the trees.
 func Subtract(q Request) Cut {
 	d := newDenials(q)
 	unread := d.out.Unheld

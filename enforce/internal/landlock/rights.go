@@ -12,8 +12,6 @@ import (
 // Ruleset is the Landlock ruleset of a Plan: one for files, network and
 // scopes together. Two would not do: a layer that handles no rights on files
 // takes the right to rename between directories away from the others.
-//
-// The bits are those of linux/landlock.h.
 type Ruleset struct {
 	ABI int // the version that the ruleset is made for
 
@@ -104,9 +102,8 @@ func device(path string, mode fs.FileMode) bool {
 
 // MergeRules sorts rules by path, joins those on the same path and leaves out
 // those that lie below others which allow as much: Landlock adds up what the
-// rules on all ancestors allow, and each rule costs two system calls.
-//
-// The origin of a joined rule is that of the first.
+// rules on all ancestors allow, and each rule costs two system calls. The origin of a
+// joined rule is that of the first.
 func MergeRules(rules []PathRule) []PathRule {
 	order := make([]int, len(rules)) // a rule is big to be moved
 	for i := range order {

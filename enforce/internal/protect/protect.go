@@ -12,9 +12,7 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// Set is what of the protected set lies in writable trees: files by
-// which a later program, run outside and by another's hand, would do what the
-// command wrote.
+// Set is what of the protected set lies in writable trees.
 type Set struct {
 	Mounts []mounts.Mount // what is there
 	Watch  []Watched      // that, and what is not there and would take effect

@@ -2,8 +2,6 @@
 // files. That package links net/http, crypto/tls and regexp, and what these
 // initialise counts for every start of zsbx, although preferences are one file of
 // the real file system. Only what viper and locafero call is here.
-//
-// go.mod puts it in the place of the other one.
 package afero
 
 import (

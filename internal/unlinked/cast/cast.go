@@ -2,8 +2,6 @@
 // settings. That package links html/template and fills tables when it is initialised,
 // which is a fifteenth of the start of zsbx, whose settings have the type they are read
 // with. Only what viper calls is here.
-//
-// go.mod puts it in the place of the other one.
 package cast
 
 import "time"

@@ -2,8 +2,6 @@
 // .env files. That package compiles regular expressions when it is initialised,
 // which is a tenth of a millisecond of every start of zsbx, whose preferences are
 // TOML.
-//
-// go.mod puts it in the place of the other one.
 package gotenv
 
 import (

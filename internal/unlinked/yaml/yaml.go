@@ -1,8 +1,6 @@
 // Package yaml stands in for go.yaml.in/yaml/v3, by which viper reads YAML. That
 // package compiles regular expressions and fills tables when it is initialised,
 // which counts for every start of zsbx, whose preferences are TOML.
-//
-// go.mod puts it in the place of the other one.
 package yaml
 
 import "errors"
