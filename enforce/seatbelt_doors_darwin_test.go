@@ -45,6 +45,7 @@ func TestMacFiles(t *testing.T) {
 			{"where", `pwd -P`, true},
 			{"read a denied file", `cat .env`, false},
 			{"move a denied file", `mv .env sub/env; e=$?; mv sub/env .env; exit $e`, false},
+			{"clone a directory that may hold one", `perl -e 'exit(syscall(462, -2, my $s = "sub", -2, my $d = "sub2", 0) != 0)'; e=$?; rm -rf sub2; exit $e`, false}, // clonefileat(2)
 			{"git's own files", `echo y >.git/index.lock && rm .git/index.lock`, true},
 			{"git's configuration", `echo y >>.git/config`, false},
 			{"git's configuration, spelled otherwise", `echo y >>.git/Config`, false},

@@ -208,8 +208,9 @@ func TestDenialsOutrank(t *testing.T) {
 		flag("/Users/u/proj/sub/deep/.env", policy.Read, 0),
 		flag("/dev/null", policy.Read|policy.Write, fs.ModeDevice),
 		flag("/Users/u/hidden/way/to/this", policy.Read, 0),
+		flag("/Users/u/ro", policy.Read, fs.ModeDir),
 	)
-	r.Deny = []policy.DenyPath{denial("/Users/u/hidden/way"), denial("/Users/u/proj/**/.env"), denial("/Users/u/proj/.git/hooks"), denial("/Users/u/proj/k/*.pem"), denial("/dev/null")}
+	r.Deny = []policy.DenyPath{denial("/Users/u/hidden/way"), denial("/Users/u/proj/**/.env"), denial("/Users/u/proj/.git/hooks"), denial("/Users/u/proj/k/*.pem"), denial("/dev/null"), denial("/Users/u/ro/in/secret")}
 	r.Net.Unix = []policy.Path{{Path: "/Users/u/proj/.git/hooks/sock"}}
 	o := seatbelt.Options{Session: testSession, Protect: []string{"/Users/u/proj/.zsbx.toml", "/Users/u/proj/state/sessions"}}
 	p := compile(t, r, o)
@@ -241,6 +242,16 @@ func TestDenialsOutrank(t *testing.T) {
 		if d := p.Decide("file-write-unlink", file(above)); d.Allowed {
 			t.Errorf("%s can be moved: %+v", above, d)
 		}
+	}
+	// So would cloning one.
+	clone := func(path string) bool { return p.Allowed("file-clone", Target{Path: path, Dir: true}) }
+	for _, above := range []string{"/Users/u/proj", "/Users/u/proj/.git", "/Users/u/proj/sub", "/Users/u/proj/k/deep", "/Users/u", "/Users/u/ro", "/Users/u/ro/in"} {
+		if clone(above) {
+			t.Errorf("%s can be cloned with what is denied in it", above)
+		}
+	}
+	if !clone("/Users/u/ro/other") || !p.Allowed("file-clone", file("/Users/u/proj/sub/file")) {
+		t.Error("a directory without anything denied, or a file, can't be cloned")
 	}
 	for _, beside := range []string{"/Users/u/proj/.envrc", "/Users/u/proj/.git/config", "/Users/u/proj/k/a.pem2", "/Users/u/proj/k/x/a.pem", "/Users/u/proj/sub"} {
 		for _, op := range []string{"file-read-data", "file-write-data", "file-write-unlink"} {

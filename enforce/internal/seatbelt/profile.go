@@ -78,7 +78,7 @@ func Profile(r *policy.Resolved, o Options) (string, error) {
 	if err := o.check(r); err != nil {
 		return "", err
 	}
-	w := &sbpl{roots: writableRoots(r), pinned: map[string]bool{}}
+	w := &sbpl{roots: writableRoots(r), pinned: map[string]bool{}, whole: map[string]bool{}}
 	if o.Log && o.Session != "" {
 		w.message = `(with message "` + Tag(o.Session) + `")`
 		xpc := `(xpc-service-name-prefix "")`

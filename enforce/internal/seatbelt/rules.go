@@ -157,6 +157,7 @@ func (w *sbpl) denyPath(ops []string, d policy.DenyPath) {
 		c := w.path(d.Pattern, from)
 		w.deny(ops, why, w.filter("literal", c, from), w.filter("subpath", c, from))
 		w.pinAncestors(c, why)
+		w.keepWhole(ops, c, why)
 		return
 	}
 	g, err := glob.Parse(d.Pattern)
@@ -173,6 +174,24 @@ func (w *sbpl) denyPath(ops []string, d policy.DenyPath) {
 	}
 	w.deny(ops, why, w.filter("regex", re, from))
 	w.pinAncestors(strings.TrimSuffix(base, "/")+"/x", why)
+	w.keepWhole(ops, base, why, "(require-all (vnode-type DIRECTORY) "+w.filter("subpath", base, from)+")")
+}
+
+// keepWhole denies cloning the directories above p, and what more names: a clone of one
+// holds all that is in it, and the kernel asks about the directory alone (clonefile(2)).
+func (w *sbpl) keepWhole(ops []string, p, why string, more ...string) {
+	if !slices.Contains(ops, "file-clone") {
+		return
+	}
+	for _, a := range ancestors(p) {
+		if a != "/" && !w.whole[a] {
+			w.whole[a] = true
+			more = append(more, w.filter("literal", a, own("above a denied path")))
+		}
+	}
+	if len(more) > 0 {
+		w.deny([]string{"file-clone"}, "above "+why, more...)
+	}
 }
 
 // pinAncestors denies removing and renaming the directories between a

@@ -20,6 +20,7 @@ type Target struct {
 	Port       int      // the remote port when connecting, the local one when listening
 	Host       string   // "localhost" or anything else
 	Local      bool     // the address is the process's own: binding, accepting
+	Dir        bool     // the path is a directory
 	XPC        string   // a service of the program's own bundle, or of a framework
 	Command    int      // of fcntl(2)
 }
@@ -52,6 +53,7 @@ var makers = map[string]maker{
 	"path-regex":        {pathClasses, pathRegex},
 	"path-ancestors":    {pathClasses, pathAncestors},
 	"extension":         {onFile | onMach, extension},
+	"vnode-type":        {onFile, vnodeType},
 	"global-name":       {onMach, name},
 	"global-name-regex": {onMach, nameRegex},
 	"local-name":        {onMach, name},
@@ -124,6 +126,14 @@ func name(args []value) (func(Target) bool, error) {
 func namePrefix(args []value) (func(Target) bool, error) {
 	s, err := oneString(args)
 	return func(t Target) bool { return strings.HasPrefix(t.Name, s) }, err
+}
+
+// vnodeType takes targets for regular files that say nothing else.
+func vnodeType(args []value) (func(Target) bool, error) {
+	if len(args) != 1 || !slices.Contains([]string{"DIRECTORY", "REGULAR-FILE"}, strings.ToUpper(args[0].symbol)) {
+		return nil, fmt.Errorf("vnode-type takes one type")
+	}
+	return func(t Target) bool { return t.Dir == strings.EqualFold(args[0].symbol, "DIRECTORY") }, nil
 }
 
 func xpcPrefix(args []value) (func(Target) bool, error) {

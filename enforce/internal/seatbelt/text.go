@@ -43,6 +43,7 @@ type sbpl struct {
 
 	roots   map[string]bool // directories that the policy makes writable
 	pinned  map[string]bool // directories that may not be moved
+	whole   map[string]bool // directories that may not be cloned
 	message string          // the modifier of denials, or ""
 }
 
