@@ -2,6 +2,7 @@ package seatbelt_test
 
 import (
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -186,6 +187,22 @@ func TestServicesWithoutNetwork(t *testing.T) {
 		if d := p.Decide("mach-lookup", service(name)); d.Allowed != want {
 			t.Errorf("%s: %+v, want %v", name, d, want)
 		}
+	}
+}
+
+// TestWorkingDirectory: the working directory can be opened, or programs find out no more
+// where they are, but nothing in it, nor where it is denied.
+func TestWorkingDirectory(t *testing.T) {
+	r := macPolicy()
+	dir := r.Dir
+	for p, want := range map[string]bool{dir: true, dir + "/x": false, path.Dir(dir): false} {
+		if d := compile(t, r, seatbelt.Options{}).Decide("file-read-data", Target{Path: p, Dir: true}); d.Allowed != want {
+			t.Errorf("%s: %+v, want %v", p, d, want)
+		}
+	}
+	r.Deny = []policy.DenyPath{denial(dir)}
+	if compile(t, r, seatbelt.Options{}).Allowed("file-read-data", file(dir)) {
+		t.Error("a denied one can be listed")
 	}
 }
 

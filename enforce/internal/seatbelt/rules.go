@@ -43,6 +43,9 @@ func (w *sbpl) lookups(r *policy.Resolved) {
 	for _, p := range slices.Sorted(maps.Keys(seen)) {
 		w.allow([]string{"file-read-metadata"}, seen[p].String(), w.filter("literal", p, seen[p]))
 	}
+	if from := own("getcwd(3) opens it"); r.Dir != "" {
+		w.allow([]string{"file-read-data"}, from.Source, w.filter("literal", w.path(r.Dir, from), from))
+	}
 }
 
 // path is the kernel's spelling of p, "" after an error.
