@@ -222,6 +222,16 @@ func TestMacOperations(t *testing.T) {
 			t.Errorf("%s: %s", op, out)
 		}
 	}
+	for _, rule := range []string{
+		`(deny mach-lookup (xpc-service-name-prefix ""))`,
+		`(deny file-clone (require-all (vnode-type DIRECTORY) (subpath "/nobody")))`,
+		`(if (defined? 'fcntl-command) (deny system-fcntl (fcntl-command 80 110)))`,
+		`(deny file-write-create (regex "^/nobody/[cC]([sS]|[^ -~]+)(/.*)?$"))`,
+	} {
+		if out, ok := accepts("(version 1)(allow default)" + rule); !ok {
+			t.Errorf("%s: %s", rule, out)
+		}
+	}
 	if out, ok := accepts("(version 1)(allow default)(if (defined? 'no-such-operation) (deny no-such-operation))"); !ok {
 		t.Errorf("a guarded unknown name is refused: %s", out)
 	}
