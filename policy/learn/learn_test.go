@@ -108,12 +108,16 @@ func TestPropose(t *testing.T) {
 		{"other projects' caches", []learn.Need{madeDir("/home/u/.cache/zsbx-caches"), made("/home/u/.cache/zsbx-caches/0123456789abcdef/npm/x")}, "", 2},
 		{"the system", []learn.Need{made("/usr/lib/x"), write("/etc/hosts"), write("/proc/self/oom_adj"), made("/tmp/x"), madeDir("/tmp/y"), made("/var/lib/x")}, "", 6},
 		{"a preset's", []learn.Need{made("/home/u/.cargo/registry/x"), read("/home/u/.cargo/config.toml")}, "--preset rust", 0},
+		{"a repository", []learn.Need{read("/home/u/lib/.git/config")}, "--ro '~/lib/.git'", 0},
+		{"a bare one, written", []learn.Need{read("/srv/x.git/HEAD"), madeDir("/home/u/bare.git/objects/incoming"), made("/home/u/bare.git/refs/heads/x.lock")}, "--rw-noexec '~/bare.git'; --ro /srv/x.git", 0},
+		{"none by that name", []learn.Need{read("/home/u/not.git/config")}, "--ro '~/not.git/config'", 0},
 		{"ports", []learn.Need{{Port: 443, Key: "net.connect_tcp"}, {Port: 80, Key: "net.bind_tcp"}, {Path: "/run/x.sock", Key: "net.unix"}}, "--bind-tcp 80; --connect-tcp 443; --unix /run/x.sock", 0},
 		{"harmless", []learn.Need{{Path: "/home/u/.gitconfig", Access: r, Why: "git goes on without"}}, "", 0},
 		{"a port of the kernel's choice", []learn.Need{{Key: "net.bind_tcp"}}, "", 1},
 	} {
 		h := host("/home/u/other/log", "/home/u/.cargo/registry/", "/home/u/.cargo/config.toml", "/home/u/.m2/a", "/home/u/tools/", "/tmp/",
-			"/home/u/miniconda3/bin/", "/home/u/.local/opt/tool/bin/", "/home/u/.cache/nvim/luac/")
+			"/home/u/miniconda3/bin/", "/home/u/.local/opt/tool/bin/", "/home/u/.cache/nvim/luac/",
+			"/home/u/lib/.git/HEAD", "/home/u/bare.git/HEAD", "/srv/x.git/HEAD")
 		now := present(t, h)
 		got, left := learn.Propose(c.needs, now)
 		var all []string

@@ -35,13 +35,15 @@ func (p *proposer) rules(needs []Need) (rules []Proposal) {
 	project := p.sensible(p.r.Dir, policy.Read, false)
 	var dirs []string
 	for _, n := range needs {
-		q, up := rule(n, n.Path, n.Dir), path.Dir(n.Path)
+		q, up, repo := rule(n, n.Path, n.Dir), path.Dir(n.Path), p.repository(n)
 		switch {
 		case project && policy.Within(n.Path, p.r.Dir):
 			q = rule(n, p.r.Dir, true)
 			if n.Access&policy.Write != 0 {
 				q.Access = everything // what is built is run
 			}
+		case repo != "":
+			q = rule(n, repo, true)
 		case n.Change && p.sensible(up, n.Access, !n.Dir):
 			q = rule(n, up, true)
 		case n.Change && !n.Dir, n.Dir && !p.sensible(n.Path, n.Access, true):
@@ -60,6 +62,19 @@ func (p *proposer) rules(needs []Need) (rules []Proposal) {
 	}
 	slices.SortFunc(rules, func(a, b Proposal) int { return strings.Compare(a.Path, b.Path) })
 	return rules
+}
+
+// repository is the git directory that a need lies in, or "": git gives up at the first file
+// of it that is refused, and needs them all.
+func (p *proposer) repository(n Need) (repo string) {
+	for dir := path.Dir(n.Path); dir != "/"; dir = path.Dir(dir) {
+		if strings.HasSuffix(dir, ".git") && p.sensible(dir, n.Access, true) {
+			if _, err := p.r.Host().Lstat(dir + "/HEAD"); err == nil {
+				repo = dir
+			}
+		}
+	}
+	return repo
 }
 
 // rule is one for a need: for its path, or for a directory that holds it. A directory
