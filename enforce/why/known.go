@@ -48,7 +48,7 @@ func subject(x *enforce.Refusal) string {
 
 // harmless says why programs go on without what was refused, or "". Nobody does without
 // a program.
-func harmless(home, verb, about string) string {
+func harmless(home, verb, about, program string) string {
 	if verb == "exec" {
 		return ""
 	}
@@ -58,7 +58,11 @@ func harmless(home, verb, about string) string {
 			continue
 		}
 		at := strings.Replace(f[1], "~", home, 1)
-		if strings.Contains("/"+about+"/", "/"+at+"/") { // a whole path begins with two slashes here
+		in := strings.Contains("/"+about+"/", "/"+at+"/") // a whole path begins with two slashes here
+		if who, _, _ := strings.Cut(f[2], " "); f[0] == "list" {
+			in = verb == "list" && program == who && strings.HasPrefix(about, at)
+		}
+		if in {
 			return "usually harmless: " + f[2]
 		}
 	}

@@ -57,7 +57,7 @@ func New(plan *enforce.Plan, got enforce.Refusals, status int) *Report {
 		}
 		for j := range x.Answer.Needs {
 			n := &x.Answer.Needs[j]
-			n.Why = harmless(plan.Policy.Home, x.Act.Verb(), n.Path)
+			n.Why = harmless(plan.Policy.Home, x.Act.Verb(), n.Path, x.Program)
 		}
 		list, r.Needs = append(list, x), append(r.Needs, x.Answer.Needs...)
 	}
@@ -167,7 +167,7 @@ func entry(r *policy.Resolved, group []*enforce.Refusal, q pair) Entry {
 		e.Hint = q.hint(r)
 	}
 	e.Flags, e.TOML = e.Hint.Typed(r), e.Hint.JSON()
-	if e.Harmless = harmless(r.Home, e.Verb, e.Path); apart(x) {
+	if e.Harmless = harmless(r.Home, e.Verb, e.Path, e.Program); apart(x) {
 		e.Harmless = "programs copy where they can't rename"
 	}
 	if x.Unknown() {

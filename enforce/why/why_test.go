@@ -77,6 +77,26 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// TestHarmless: cmake looks for packages beside each directory on PATH, and the Java machine
+// for those of others in /tmp. What else they fail to list may be the cause.
+func TestHarmless(t *testing.T) {
+	for _, c := range []struct {
+		verb, path, program string
+		want                bool
+	}{
+		{"list", "/home/u/.cargo", "cmake", true},
+		{"list", "/home/u/.cargo", "cargo", false},
+		{"read", "/home/u/.cargo/registry/x", "cmake", false},
+		{"list", "/tmp/hsperfdata_u", "java", true},
+		{"list", "/tmp/data", "java", false},
+		{"create", "/tmp/hsperfdata_u", "java", false},
+	} {
+		if got := harmless("/home/u", c.verb, c.path, c.program) != ""; got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
 // TestFallback: dmesg calls syslog(2) where it can't read /dev/kmsg, for which there is a rule.
 func TestFallback(t *testing.T) {
 	r := &Report{Entries: []Entry{{Verb: "call", Refusal: watch.Refusal{Left: 1}}, {Verb: "read", Refusal: watch.Refusal{Left: 3}}}}
