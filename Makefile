@@ -3,7 +3,7 @@
 GO ?= go
 PREFIX ?= /usr/local
 DESTDIR ?=
-# Go 1.26's new collector keeps its marks at the end of each span: 20 page faults and 1 % of
+# Go 1.26's new collector keeps its marks at the end of each span: 20 page faults and 2 % of
 # a start more than the one before, which Go 1.27 has no more.
 GC = $(if $(findstring go1.26,$(shell $(GO) env GOVERSION)),nogreenteagc)
 # Without XDG_DATA_DIRS, as on servers, fish does not look below /usr/local.
