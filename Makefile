@@ -6,6 +6,9 @@ DESTDIR ?=
 # Go 1.26's new collector keeps its marks at the end of each span: 20 page faults and 2 % of
 # a start more than the one before, which Go 1.27 has no more.
 GC = $(if $(findstring go1.26,$(shell $(GO) env GOVERSION)),nogreenteagc)
+# What one write(2) wrote lies in large pages of the page cache, as long as it is there: 50 page
+# faults and 2 to 8 % of a start less.
+write = dd if=$(1) of=$(2).new bs=67108864 2>/dev/null && chmod 755 $(2).new && mv -f $(2).new $(2)
 # Without XDG_DATA_DIRS, as on servers, fish does not look below /usr/local.
 FISH ?= $(if $(filter /usr/local,$(PREFIX)),/etc/fish/completions,$(PREFIX)/share/fish/vendor_completions.d)
 
@@ -13,6 +16,7 @@ FISH ?= $(if $(filter /usr/local,$(PREFIX)),/etc/fish/completions,$(PREFIX)/shar
 
 build: # ./zsbx
 	CGO_ENABLED=0 GOEXPERIMENT=$(GC) $(GO) build -trimpath -ldflags='-s -w' -o zsbx .
+	$(call write,zsbx,zsbx)
 
 test: # every test that this machine can run; many of them wait, so more run at once than there are processors
 	$(GO) test -timeout 30m -parallel 6 ./...
@@ -44,7 +48,8 @@ bench: build # docs/performance.md says what is measured
 	./scripts/bench.sh
 
 install: build
-	install -D -m 755 zsbx $(DESTDIR)$(PREFIX)/bin/zsbx
+	install -d $(DESTDIR)$(PREFIX)/bin
+	$(call write,zsbx,$(DESTDIR)$(PREFIX)/bin/zsbx)
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
 	install -D -m 644 completions/zsbx.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/zsbx
@@ -52,4 +57,4 @@ install: build
 	install -D -m 644 completions/zsbx.fish $(DESTDIR)$(FISH)/zsbx.fish
 
 clean:
-	rm -f zsbx
+	rm -f zsbx zsbx.new
