@@ -221,14 +221,20 @@ func (w *walker) spell(p string) {
 	w.exact = w.host.OS == "macos"
 	for dir := ""; !w.exact && w.host.Lstat != nil && len(p) > 1; p = dir {
 		dir = path.Dir(p)
-		other := path.Join(dir, strings.Map(otherCase, path.Base(p)))
-		if _, known := w.folds[dir]; !known && other != p {
-			in, err1 := w.host.Lstat(dir)
-			st, err2 := w.host.Lstat(p)
-			if err1 == nil && err2 == nil && in.ID.Dev == st.ID.Dev {
-				same, err := w.host.Lstat(other)
-				w.folds[dir] = err == nil && same.ID == st.ID
-			}
+		if folds, known := w.folds[dir]; known { // and so is what is above it
+			w.exact = folds
+			return
+		}
+		name := path.Base(p)
+		other := strings.Map(otherCase, name)
+		if other == name {
+			continue
+		}
+		in, err1 := w.host.Lstat(dir)
+		st, err2 := w.host.Lstat(p)
+		if err1 == nil && err2 == nil && in.ID.Dev == st.ID.Dev {
+			same, err := w.host.Lstat(path.Join(dir, other))
+			w.folds[dir] = err == nil && same.ID == st.ID
 		}
 		w.exact = w.folds[dir]
 	}
