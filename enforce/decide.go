@@ -39,7 +39,7 @@ const (
 // Answer is what a plan decides about an act, and why.
 type Answer struct {
 	Verdict answer.Verdict
-	By      string // landlock, mounts, seccomp, sockets, no_new_privs or seatbelt; "" where nothing refuses
+	By      string // landlock, mounts, seccomp, sockets, no_new_privs or seatbelt; "" for none of these
 	Errno   string // what the kernel says: "EACCES"
 	Reason  string // in words
 	Origin  policy.Origin
@@ -54,8 +54,7 @@ type Answer struct {
 // Decide answers what the plan decides about an act: the one place where that is
 // asked. On Linux it goes by what the kernel is given, and names the error that
 // the kernel gives; on macOS by the policy, which the profile is made of, and what
-// the profile closes all the same. Where nothing holds files, which is a Gap, it goes by the
-// policy, too.
+// the profile closes all the same; where nothing holds files, which is a Gap, by the policy.
 func (p *Plan) Decide(a Act) Answer {
 	if p.Caps.OS == "macos" || p.Landlock == nil {
 		got := answer.Answer{Verdict: Refused, Errno: "EPERM"}

@@ -31,11 +31,10 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 		if slices.Contains(p.Seatbelt.Protect, w.Path) {
 			continue
 		}
-		held := w.Mounted || !w.ByGit && p.protectUnmade(w.Path)
-		if held {
+		if w.Mounted || !w.ByGit && p.protectUnmade(w.Path) {
 			p.Seatbelt.Protect = append(p.Seatbelt.Protect, w.Path)
 		}
-		if !held || !w.Mounted { // it may come with a directory that is moved there
+		if !w.Mounted { // a missing file may come with a directory that is moved there
 			p.audit.Watch = append(p.audit.Watch, w)
 		}
 	}

@@ -142,6 +142,18 @@ func TestResolveCase(t *testing.T) {
 	if r := mustResolve(t, link, h); r.Paths[0].Path != "/Users/me/.ssh" || r.Deny[0].Pattern != "/Users/me/.ssh/id" {
 		t.Errorf("by a link it is %s, denied as %s", r.Paths[0].Path, r.Deny[0].Pattern)
 	}
+	// Case counts in a directory of a volume that does not mind it otherwise.
+	h.Lstat = func(p string) (Stat, error) {
+		if strings.EqualFold(p, "/users") || strings.HasPrefix(strings.ToLower(p), "/users/") {
+			p = "/Users" + p[len("/users"):]
+		}
+		return exact(p)
+	}
+	two := rules(Read, "/users/me/.ssh")
+	two.FS.Deny = []Named{{Value: "/users/me/.ssh/id"}, {Value: "/users/me/.ssh/me"}}
+	if r := mustResolve(t, two, h); r.Deny[0].Pattern != "/Users/me/.ssh/id" || r.Deny[1].Pattern != "/Users/me/.ssh/me" {
+		t.Errorf("in a directory where case counts: %+v", r.Deny)
+	}
 	reads, h.Lstat = 0, exact
 	mustResolve(t, rules(Read, "/Users/me/.ssh"), h)
 	if reads != 0 {

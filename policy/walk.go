@@ -39,7 +39,7 @@ type walker struct {
 	// ".SSH" where ".ssh" lies, but a rule for the former matches nothing.
 	exact bool
 	names map[string][]fs.DirEntry // of directories, for exact
-	folds map[string]bool          // the directories where the case of names does not count, and others
+	folds map[string]bool          // directories that were asked whether the case of names counts in them and all above, or not
 }
 
 // seen is what was found at a path.
@@ -219,11 +219,11 @@ func (w *walker) spelled(p string) (place, error) {
 // casefold; vfat). A mount point is left alone: what automount(8) is asked for takes long.
 func (w *walker) spell(p string) {
 	w.exact = w.host.OS == "macos"
-	for dir := ""; !w.exact && w.host.Lstat != nil && len(p) > 1; p = dir {
+	var asked []string
+	for dir, known := "", false; !w.exact && !known && w.host.Lstat != nil && len(p) > 1; p = dir {
 		dir = path.Dir(p)
-		if folds, known := w.folds[dir]; known { // and so is what is above it
-			w.exact = folds
-			return
+		if w.exact, known = w.folds[dir]; known {
+			continue
 		}
 		name := path.Base(p)
 		other := strings.Map(otherCase, name)
@@ -234,9 +234,12 @@ func (w *walker) spell(p string) {
 		st, err2 := w.host.Lstat(p)
 		if err1 == nil && err2 == nil && in.ID.Dev == st.ID.Dev {
 			same, err := w.host.Lstat(path.Join(dir, other))
-			w.folds[dir] = err == nil && same.ID == st.ID
+			w.exact = err == nil && same.ID == st.ID
+			asked = append(asked, dir)
 		}
-		w.exact = w.folds[dir]
+	}
+	for _, dir := range asked {
+		w.folds[dir] = w.exact
 	}
 }
 

@@ -114,7 +114,7 @@ func explainExec(plan *enforce.Plan, file string, errno syscall.Errno) (refused 
 		}
 	}
 	if st, err := os.Stat(file); err == nil && st.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 && plan != nil && plan.Caps.OS == "macos" {
-		return "", &Error{Code: CodeCannotRun, Err: fmt.Errorf("%s: macOS executes no set-user-ID program in a sandbox", file)}
+		return "", &Error{Code: CodeCannotRun, Err: fmt.Errorf("%s: macOS executes no set-user-ID or set-group-ID program in a sandbox", file)}
 	}
 	if errno == 0 && plan != nil && wants(file, plan.DropCapabilities) {
 		errno = syscall.EPERM

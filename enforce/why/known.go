@@ -60,7 +60,8 @@ func harmless(home, verb, about, program string) string {
 		at := strings.Replace(f[1], "~", home, 1)
 		in := strings.Contains("/"+about+"/", "/"+at+"/") // a whole path begins with two slashes here
 		if who, _, _ := strings.Cut(f[2], " "); f[0] == "list" {
-			in = verb == "list" && program == who && strings.HasPrefix(about, at)
+			named, _ := path.Match(at, about)
+			in = named && verb == "list" && program == who
 		}
 		if in {
 			return "usually harmless: " + f[2]

@@ -85,6 +85,9 @@ func TestHarmless(t *testing.T) {
 		want                bool
 	}{
 		{"list", "/home/u/.cargo", "cmake", true},
+		{"list", "/home/u", "cmake", true},
+		{"list", "/home/u/sdk", "cmake", false},
+		{"list", "/opt/sdk", "cmake", false},
 		{"list", "/home/u/.cargo", "cargo", false},
 		{"read", "/home/u/.cargo/registry/x", "cmake", false},
 		{"list", "/tmp/hsperfdata_u", "java", true},

@@ -39,9 +39,8 @@ func mediateRules(capabilities uint64) []rule {
 	return rules
 }
 
-// listenerRule lets the command have no supervisor of its own making. The kernel does not,
-// as long as there is another. Once that has ended, the newer filter would decide what this
-// one hands over.
+// listenerRule keeps the command from installing a supervisor. The kernel refuses that only
+// while another one lives. Afterwards the newer filter would decide what this one hands over.
 func listenerRule() rule {
 	const setFilter, newListener = 1, 1 << 3 // SECCOMP_SET_MODE_FILTER
 	return rule{

@@ -61,7 +61,7 @@ func (l *Log) Start(program string) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is the command's
 	cmd.Env = []string{"PATH=/usr/bin:/bin"}
 	stop, failed := cmd.StdinPipe()
-	var said bytes.Buffer // that only administrators may, for one
+	var said bytes.Buffer // for instance that only administrators may look
 	cmd.Stderr, cmd.WaitDelay = &said, logEnds
 	out, err := cmd.StdoutPipe()
 	if err = cmp.Or(failed, err); err == nil {
