@@ -12,27 +12,27 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// Policy says what is answered for a command where the kernel can't decide. docs/linux.md
-// says how and why.
+// Policy says how the broker answers a command's calls where the kernel can't decide. See
+// docs/linux.md.
 type Policy struct {
 	Net   policy.ResolvedNet
-	Names []netip.Addr // with policy.NetPorts, the name servers that may be asked, by UDP and TCP
+	Names []netip.Addr // the name servers that may be asked by UDP and TCP; for policy.NetPorts
 
-	Peers   bool               // connect(2) and listen(2) are answered
+	Peers   bool               // the broker answers connect(2) and listen(2)
 	Signals seccomp.SignalMode //
 
-	// Capabilities are those that the command may have, of capabilities(7):
-	// whatever is done for it is done without any other.
+	// Capabilities are those that the command may have (capabilities(7)). The broker uses no
+	// others when it acts for the command.
 	Capabilities uint64
 }
 
-// Mediates reports whether a mediation is about the peers of sockets.
+// Mediates reports whether the broker decides about the peers of sockets.
 func (m *Policy) Mediates() bool { return m != nil && m.Peers }
 
-// unixAddress says what an AF_UNIX address names, as the kernel reads it (unix(7)): a
-// path ends at the first NUL byte or with the address, an abstract name is all of the
-// address, with the NUL byte that it begins with. Of others, and one that names nothing,
-// both are "".
+// unixAddress returns the path or the abstract name in an AF_UNIX address, as the kernel reads
+// it (unix(7)). A path ends at the first NUL byte or at the end of the address. An abstract
+// name is all of the address, including its leading NUL byte. Both results are "" for other
+// families and for an address without a name.
 func unixAddress(b []byte) (path, abstract string) {
 	switch {
 	case len(b) < 3 || binary.NativeEndian.Uint16(b) != seccomp.AfUnix:
@@ -44,7 +44,8 @@ func unixAddress(b []byte) (path, abstract string) {
 	return string(name), ""
 }
 
-// internetAddress is an AF_INET or AF_INET6 address. One with a scope has a zone.
+// internetAddress parses an AF_INET or AF_INET6 address. If the address has a scope, the result
+// has a zone.
 func internetAddress(b []byte) (to netip.AddrPort, ok bool) {
 	var a netip.Addr
 	switch {
@@ -60,28 +61,28 @@ func internetAddress(b []byte) (to netip.AddrPort, ok bool) {
 	return netip.AddrPortFrom(a.Unmap(), binary.BigEndian.Uint16(b[2:])), ok
 }
 
-// mayConnect reports whether a socket of the internet may be connected to an
-// address. A connection to no address (AF_UNSPEC) is the end of one.
+// mayConnect reports whether an internet socket may be connected to an address. AF_UNSPEC ends
+// a connection.
 func (m *Policy) mayConnect(b []byte) bool {
 	ends := len(b) < 2 || binary.NativeEndian.Uint16(b) == 0
 	return m.Net.Mode == policy.NetPorts && ends || m.mayUse(b, m.Net.ConnectTCP) || m.mayAsk(b)
 }
 
-// mayUse reports whether the network mode allows an address, whose port is to be one of
-// those that are listed.
+// mayUse reports whether the network mode allows an address. With policy.NetPorts its port must
+// be listed.
 func (m *Policy) mayUse(b []byte, listed []policy.Port) bool {
 	to, ok := internetAddress(b)
 	return m.Net.Mode == policy.NetOpen || m.Net.Mode == policy.NetPorts && ok && policy.Lists(listed, to.Port())
 }
 
-// mayAsk reports whether an address is that of a name server.
+// mayAsk reports whether an address belongs to a name server that may be asked.
 func (m *Policy) mayAsk(b []byte) bool {
 	const domain = 53
 	to, ok := internetAddress(b)
 	return ok && to.Port() == domain && slices.Contains(m.Names, to.Addr())
 }
 
-// String is what a plan says about the mediation, for people.
+// String describes the mediation in a plan, for people.
 func (m *Policy) String() string {
 	allowed := "none outside"
 	if n := len(m.Net.Unix); n > 0 {
@@ -91,8 +92,8 @@ func (m *Policy) String() string {
 		allowed + "; no Unix datagram sockets"
 }
 
-// NameServers are those that the machine's resolver asks (resolv.conf(5)): as many of
-// them as glibc does. One with a scope is left out.
+// NameServers returns the servers in resolv.conf(5) that glibc asks, which are the first three.
+// It leaves out addresses with a scope.
 func NameServers(host *policy.Host) []netip.Addr {
 	if host == nil || host.ReadFile == nil {
 		return nil

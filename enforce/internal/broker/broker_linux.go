@@ -15,48 +15,47 @@ import (
 	"github.com/zsbx/zsbx/enforce/internal/seccomp"
 )
 
-// Broker answers the calls that the filter of one command hands over, and of all that
-// it starts. It is a handle of the kernel's queue of such calls.
+// Broker answers the calls that a filter hands over for one command and all its descendants. It
+// owns the kernel's queue of these calls.
 //
-// Calls made while nobody serves them wait. Once the broker is closed, or its process
-// has ended, they fail with ENOSYS.
+// Calls wait until the broker serves them. They fail with ENOSYS once it is closed or its
+// process has ended.
 //
-// One goroutine leads: it takes calls from the queue and answers them. When a call takes
-// longer than patience, another one takes the lead, and the first ends with its call. So
-// a call that waits, or that the command keeps from ending, keeps nobody but its caller
-// waiting.
+// One goroutine leads: it takes calls from the queue and answers them. When a call takes longer
+// than patience, another goroutine takes the lead, and the first one ends with its call. So a
+// slow call, or one that the command keeps from ending, delays only its caller.
 type Broker struct {
 	policy *Policy
-	hand   *handover // brings the queue
+	hand   *handover // receives the queue
 	queue  queue
 
-	// Watch, unless it is nil, sees each call before it is answered. It answers it, or
-	// leaves it to the broker and gives what is told of a refusal.
+	// Watch, if set, sees each call first. It either answers the call and returns nil, or
+	// leaves the call to the broker and returns a function that the broker calls if it refuses.
 	Watch func(c *Call) (refused func(unix.Errno))
 
-	self    identity // what this process's threads are
-	session session  // whose processes may be signalled
+	self    identity // of this process's threads
+	session session  // the processes that may be signalled
 	sockets sessionSockets
 
 	busy    atomic.Int32 // calls that are being answered
 	workers sync.WaitGroup
 
 	mu     sync.Mutex
-	askers map[[2]uint32]int // sockets by which names are asked for, by the cookie of the command's end
+	askers map[[2]uint32]int // sockets to name servers, by the cookie of the command's end
 
-	received, begun sync.Once // the queue came, and is served; or never will
+	received, begun sync.Once // the queue was received, or given up; serving began, or never will
 
 	over    chan struct{} // closed when serving is over
-	stop    [2]int        // a pipe, whose writing end is closed then
-	failure error         // why
+	stop    [2]int        // a pipe; its writing end is closed when serving is over
+	failure error         // why serving ended
 
-	receiving atomic.Int32 // who waits for a call, or is about to: one at most
+	receiving atomic.Int32 // how many goroutines wait for a call or are about to: at most one
 }
 
-// Bounds of the calls that are being answered.
+// Limits for calls that are being answered.
 const (
-	patience = 5 * time.Millisecond // for how long one may hold up others
-	maxBusy  = 256                  // how many there may be, since each holds descriptors
+	patience = 5 * time.Millisecond // how long one may delay others
+	maxBusy  = 256                  // how many at a time, since each has open descriptors
 )
 
 var (
@@ -65,8 +64,8 @@ var (
 	errIdentity = errors.New("a thread did not get its own credentials back")
 )
 
-// New makes the broker of a command that is to be started, and the steps that install
-// its filter.
+// New returns the broker for a command that will be started, and the steps that install its
+// filter.
 func New(policy *Policy, mem *fork.Memory, filter *seccomp.Filter) (*Broker, []fork.Step, error) {
 	hand, err := newHandover()
 	if err != nil {
@@ -75,12 +74,12 @@ func New(policy *Policy, mem *fork.Memory, filter *seccomp.Filter) (*Broker, []f
 	return &Broker{policy: policy, hand: hand, over: make(chan struct{}), askers: map[[2]uint32]int{}}, hand.steps(mem, filter), nil
 }
 
-// Attach has the broker learn of the command's process. At once it serves from the
-// command's first call on, which is its execve(2); else that is left to Serve.
+// Attach tells the broker when the command's process exists. With atOnce the broker serves from
+// the command's first call on, which is its execve(2). Otherwise the caller calls Serve.
 func (m *Broker) Attach(c *fork.Command, atOnce bool) {
 	forked := func() {
 		if m.hand.forked(); atOnce {
-			go func() { _ = m.Serve() }() // which ends where there is no command
+			go func() { _ = m.Serve() }() // returns if no command was started
 		}
 	}
 	c.Commit = append(c.Commit, func(p *fork.Process) error {
@@ -91,13 +90,13 @@ func (m *Broker) Attach(c *fork.Command, atOnce bool) {
 		return nil
 	})
 	c.Cleanup = append(c.Cleanup, forked)
-	// The keeper gives its copy up: only this process receives.
+	// The keeper closes its copy, since only this process receives the queue.
 	c.Before = append(c.Before, fork.Step{Name: "close(2) of the end for the queue of socket calls", Nr: unix.SYS_CLOSE, Args: [6]uintptr{uintptr(m.hand.parent)}})
 }
 
-// Queue receives the queue of a command that was started, and gives its descriptor: as
-// long as that can't be read there is nothing to Serve. It is -1 where there is none, or
-// it is served already.
+// Queue receives the queue of a command that was started and returns its descriptor. While that
+// is not readable there is nothing to serve. Queue returns -1 if there is no queue or it was
+// received before.
 func (m *Broker) Queue() int {
 	fd := -1
 	m.received.Do(func() {
@@ -108,22 +107,22 @@ func (m *Broker) Queue() int {
 	return fd
 }
 
-// Serve answers until the last process of the session has ended. Called again, it waits
-// for that.
+// Serve answers calls until the last process of the session has ended. A second call waits for
+// the first.
 func (m *Broker) Serve() error {
 	m.Queue()
 	m.begun.Do(m.serve)
 	return m.failure
 }
 
-// Close gives up what nobody serves: no command was started, or all have ended.
+// Close releases a queue that nobody serves, because no command was started or all have ended.
 func (m *Broker) Close() error {
 	m.received.Do(m.hand.close)
 	m.begun.Do(m.queue.close)
 	return nil
 }
 
-// finish ends serving, for the first reason that is given.
+// finish ends serving. Only the first call's reason counts.
 func (m *Broker) finish(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -160,14 +159,14 @@ func (m *Broker) serve() {
 	top := m.session.top
 	m.mu.Unlock()
 	var err error
-	if m.session.pidfd, err = unix.PidfdOpen(top, 0); err != nil { // then nobody is the session's
+	if m.session.pidfd, err = unix.PidfdOpen(top, 0); err != nil { // then no process counts as the session's
 		m.session.pidfd = -1
 	}
 	m.queue.wakeFast()
 	m.lead()
 	m.await()
-	// The queue is given up, its number stays taken while a goroutine that is stuck may
-	// come to use it.
+	// Dup3 closes the queue but keeps its descriptor number in use, since a stuck goroutine may
+	// still use the number.
 	_ = unix.Dup3(m.stop[0], m.queue.fd, unix.O_CLOEXEC)
 	go func() {
 		m.workers.Wait()
@@ -177,7 +176,7 @@ func (m *Broker) serve() {
 	}()
 }
 
-// lead starts a goroutine that leads.
+// lead starts a goroutine that takes the lead.
 func (m *Broker) lead() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -187,7 +186,7 @@ func (m *Broker) lead() {
 	m.workers.Go(func() {
 		c := &Call{broker: m}
 		for m.next(c) {
-			if c.relief == nil { // none before the first call: Go's runtime ends a program that gets no poller for it
+			if c.relief == nil { // not before the first call: Go's runtime exits if it gets no poller for a timer
 				c.relief = time.AfterFunc(patience, m.lead)
 			} else {
 				c.relief.Reset(patience)
@@ -200,14 +199,14 @@ func (m *Broker) lead() {
 	})
 }
 
-// relieve has another goroutine lead at once, if the one that answers the call does.
+// relieve lets another goroutine lead at once, if the one that answers this call is leading.
 func (c *Call) relieve() {
 	if c.relief.Stop() {
 		c.broker.lead()
 	}
 }
 
-// next waits for the next call, and reports false at the end.
+// next waits for the next call. It returns false when serving is over.
 func (m *Broker) next(c *Call) bool {
 	m.receiving.Add(1)
 	defer m.receiving.Add(-1)
@@ -227,10 +226,10 @@ func (m *Broker) next(c *Call) bool {
 	return false
 }
 
-// await waits until the last process with the filter is gone, or serving is over for
-// another reason. Then nobody waits for a call any more: before Linux 6.11 who waits is
-// not told that none will come, and a signal has to. It is the one by which Go's runtime
-// interrupts its threads at any time.
+// await waits until the last process with the filter is gone, or serving is over for another
+// reason. Then it wakes the goroutine that waits for a call. Before Linux 6.11 the kernel does
+// not report that no call will come, so a signal must. SIGURG is harmless: Go's runtime
+// interrupts its threads with it all the time.
 func (m *Broker) await() {
 	p := []unix.PollFd{{Fd: int32(m.queue.fd)}, {Fd: int32(m.stop[0]), Events: unix.POLLIN}}
 	errno := unix.EINTR
@@ -247,6 +246,6 @@ func (m *Broker) await() {
 			tid, _ := strconv.Atoi(t.Name())
 			_ = unix.Tgkill(unix.Getpid(), tid, unix.SIGURG)
 		}
-		_, _ = unix.Poll(nil, 1) // a millisecond, without a timer of Go's
+		_, _ = unix.Poll(nil, 1) // a millisecond, without a Go timer
 	}
 }

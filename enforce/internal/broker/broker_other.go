@@ -9,7 +9,7 @@ type Broker struct{}
 
 func (m *Broker) Serve() error { return errors.ErrUnsupported }
 
-// Queue gives none.
+// Queue returns -1: there is none.
 func (m *Broker) Queue() int { return -1 }
 
 // Close does nothing.

@@ -8,33 +8,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Call is a call of the command's that waits for its answer. Who leads has one for all.
+// Call is a system call of the command that waits for its answer. A leading goroutine reuses
+// one Call for all.
 type Call struct {
 	notification
 	broker *Broker
 	from   caller
-	held   []int // descriptors to close when it has its answer
+	held   []int // descriptors to close after the answer
 	relief *time.Timer
 	text   [512]byte // most paths are short
 
-	Notes any // the watcher's, which stay from call to call
+	Notes any // the watcher's own; they are kept from call to call
 }
 
-// answer is what the caller gets.
 type answer struct {
 	errno    unix.Errno // 0 for success
-	val      int64      // what the call returns then
-	proceed  bool       // the kernel makes the call as if it had not been stopped
-	deferred bool       // not yet: the call waits
+	val      int64      // the call's return value on success
+	proceed  bool       // the kernel continues the call as if it had not been stopped
+	deferred bool       // no answer yet: the call waits
 }
 
 func refused(errno unix.Errno) answer { return answer{errno: errno} }
 
-// restart makes the call again or fail with EINTR, as the signal that is
-// pending wants it (ERESTARTSYS of the kernel's linux/errno.h).
+// restart makes the kernel repeat the call or fail with EINTR, depending on the pending
+// signal's handler (ERESTARTSYS in the kernel's linux/errno.h).
 const restart = unix.Errno(512)
 
-// answer decides a call and gives it its answer.
+// answer decides a call and sends the answer.
 func (c *Call) answer() {
 	m := c.broker
 	var watcher func(unix.Errno)
@@ -56,8 +56,8 @@ func (c *Call) answer() {
 	m.busy.Add(-1)
 }
 
-// close may take as long as the command likes, where it closed its own copy of a socket
-// with SO_LINGER before.
+// close can block as long as the command likes, if the command set SO_LINGER and has closed its
+// own copy of a socket.
 func (c *Call) close() {
 	for _, fd := range c.held {
 		unix.Close(fd)
@@ -70,7 +70,7 @@ func (c *Call) respond(a answer) {
 	}
 }
 
-// decide answers one call. Calls are decided at the same time as others.
+// decide decides one call. Several goroutines may do so at the same time.
 func (m *Broker) decide(c *Call) answer {
 	switch {
 	case c.pid == 0:
@@ -85,13 +85,12 @@ func (m *Broker) decide(c *Call) answer {
 	return m.signal(c)
 }
 
-// Tid is the thread that made it, Nr and Args are what it asks for.
+// Tid is the calling thread. Nr and Args are the system call's number and arguments.
 func (c *Call) Tid() int        { return c.from.tid }
 func (c *Call) Nr() int32       { return c.nr }
 func (c *Call) Args() [6]uint64 { return c.args }
 
-// Continue has the kernel make the call as if nobody had looked, Refuse gives it an
-// error instead.
+// Continue lets the kernel make the call as if it had not been stopped. Refuse makes it fail.
 func (c *Call) Continue()               { c.respond(answer{proceed: true}) }
 func (c *Call) Refuse(errno unix.Errno) { c.respond(refused(errno)) }
 
@@ -101,7 +100,7 @@ func (c *Call) Memory(at uint64, n int) ([]byte, unix.Errno) {
 	return buf, c.from.read(at, buf)
 }
 
-// Text reads a string of the caller's memory, "" if it can't be.
+// Text reads a string from the caller's memory. It returns "" if that fails.
 func (c *Call) Text(at uint64) (out string) {
 	const piece, longest = uint64(len(c.text)), 4096
 	for len(out) < longest {
@@ -118,8 +117,8 @@ func (c *Call) Text(at uint64) (out string) {
 	return ""
 }
 
-// Address is what a socket address of the caller's names: a path, an abstract name
-// without its NUL byte, or a port. None of them is for what is no such address.
+// Address reads a socket address from the caller's memory. It returns the path, the abstract
+// name without its leading NUL byte, or the port in it. All are zero for other addresses.
 func (c *Call) Address(at, length uint64) (path, name string, port uint16) {
 	b, errno := c.Memory(at, int(min(length, maxAddress)))
 	if errno != 0 {

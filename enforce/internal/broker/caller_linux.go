@@ -11,13 +11,12 @@ import (
 	"github.com/zsbx/zsbx/internal/procfs"
 )
 
-// caller is the thread that made a mediated call. What is looked up by its
-// number may be about another thread that got the number later, until
-// queue.valid says otherwise.
+// caller is the thread that made a mediated call. What was looked up by its number may be about
+// a later thread with the same number, unless queue.valid returns true afterwards.
 type caller struct{ tid int }
 
-// socket is a socket of the command: a copy of its descriptor, which means the
-// same socket whatever the command does to its own.
+// socket is a copy of a socket descriptor of the command. It stays the same socket whatever the
+// command does to its own descriptor.
 type socket struct {
 	fd     int
 	domain int // AF_*
@@ -35,11 +34,10 @@ func (c *Call) socket() (socket, unix.Errno) {
 	return socket{fd, domain}, asErrno(err)
 }
 
-// descriptor copies a descriptor of the caller, or of its process where the
-// kernel can't tell threads apart (PIDFD_THREAD came with Linux 6.9). A thread
-// with descriptors of its own is then taken for the process's first thread:
-// what is fetched is what is checked and connected, so that this fools nobody
-// but itself. The error is EBADF or EACCES.
+// descriptor copies a descriptor of the caller. Before Linux 6.9 there is no PIDFD_THREAD, and
+// it copies from the process's first thread. A thread with a descriptor table of its own can
+// only fool itself by that, since the broker checks and connects the very copy that it fetched.
+// The error is EBADF or EACCES.
 func (c caller) descriptor(fd int) (int, unix.Errno) {
 	const pidfdThread = unix.O_EXCL
 	pidfd, err := unix.PidfdOpen(c.tid, pidfdThread)
@@ -74,16 +72,16 @@ func (c caller) read(at uint64, buf []byte) unix.Errno {
 	return 0
 }
 
-// status is what proc_pid_status(5) tells of a process or thread.
+// status has fields of proc_pid_status(5) for a process or thread.
 type status struct {
 	process                   int // the thread group
-	uid, suid                 int // real, saved; identity has the effective one
+	uid, suid                 int // real and saved; the effective one is in identity
 	identity                  identity
 	pending, blocked, ignored uint64 // signals
 }
 
 func (c caller) status() (status, error) {
-	fields, err := procfs.StatusOf(procfs.Path(c.tid, "status")) // every connection waits for it where zsbx runs as root
+	fields, err := procfs.StatusOf(procfs.Path(c.tid, "status")) // must be fast: as root every connection waits for it
 	if err != nil {
 		return status{}, err
 	}
@@ -94,13 +92,13 @@ func (c caller) status() (status, error) {
 	return s, nil
 }
 
-// ProcessOf is the number of the process that has a thread, 0 if it can't be told.
+// ProcessOf returns the number of a thread's process, or 0 if that is unknown.
 func ProcessOf(tid int) int {
 	st, _ := caller{tid}.status()
 	return max(0, st.process)
 }
 
-// parseStatus is ok if it says who the process is. What is missing is -1.
+// parseStatus returns ok if the user ids are there. Missing numbers are -1.
 func parseStatus(fields map[string][]string) (s status, ok bool) {
 	number := func(key string, i int) int {
 		if f := fields[key]; i < len(f) {
@@ -127,22 +125,20 @@ func parseStatus(fields map[string][]string) (s status, ok bool) {
 	return s, min(s.uid, who.uid, s.suid, who.fsuid) >= 0
 }
 
-// signalled reports whether a signal waits for the caller, which would have
-// interrupted its call.
+// signalled reports whether a pending signal would have interrupted the caller's call.
 func (c caller) signalled() bool {
 	s, err := c.status()
 	return err == nil && s.pending&^s.blocked&^s.ignored != 0
 }
 
-// maySignal is the kernel's rule (kill(2)), but for SIGCONT within one session of terminals.
+// maySignal is the kernel's rule in kill(2), except for SIGCONT within one terminal session.
 func (s *status) maySignal(to *status) bool {
 	who := s.identity.uid
 	return s.identity.capabilities&(1<<unix.CAP_KILL) != 0 || who == to.suid || who == to.uid || s.uid == to.suid || s.uid == to.uid
 }
 
-// identity is what the kernel's checks see of a thread, and what the other side
-// of a connection is told (SO_PEERCRED, SO_PEERGROUPS): credentials(7),
-// capabilities(7).
+// identity is what the kernel checks of a thread, and what the peer of a connection can learn
+// (SO_PEERCRED, SO_PEERGROUPS). See credentials(7) and capabilities(7).
 type identity struct {
 	uid, gid     int // effective
 	fsuid, fsgid int // for files
@@ -150,14 +146,12 @@ type identity struct {
 	capabilities uint64 // effective
 }
 
-// as runs f with the user, the groups and the capabilities of a caller: whom it
-// may connect to, and whom the other side sees, depends on them, and zsbx never
-// lends its own. What the command can't have is left out in any case. Only a
-// zsbx with privileges has to change for that; the command of any other can't
-// have become another user. f must do nothing but make system calls.
+// as runs f with the caller's user, groups and capabilities. They decide which peers it may
+// connect to and what those see of it, and zsbx never lends its own. Capabilities outside the
+// policy are dropped in any case. Without privileges there is nothing to change, since the
+// command can't have become another user. f must only make system calls.
 //
-// Before, it makes sure that all that was learned of the caller is the caller's:
-// see valid.
+// It first checks that the caller still waits: see valid.
 func (m *Broker) as(c *Call, f func() answer) answer {
 	var who identity
 	privileged := m.self.uid == 0 || m.self.capabilities != 0
@@ -189,17 +183,17 @@ func (m *Broker) as(c *Call, f func() answer) answer {
 	return a
 }
 
-// take gives this thread the identity, but none with other ids for files. Its permitted
-// capabilities and the real ids stay, by which it is changed back. The functions of
-// package syscall would change all threads.
+// take gives this thread the identity. It refuses one with different ids for files. The
+// permitted capabilities and real ids stay, so that the change can be undone. Package syscall's
+// functions would change all threads.
 func (i *identity) take() bool {
 	return i.gid >= 0 && i.uid == i.fsuid && i.gid == i.fsgid && setCapabilities(^uint64(0)) && setGroups(i.groups) &&
 		setID(unix.SYS_GETEGID, unix.SYS_SETRESGID, i.gid) && setID(unix.SYS_GETEUID, unix.SYS_SETRESUID, i.uid) &&
 		setCapabilities(i.capabilities)
 }
 
-// setID sets the effective id of this thread, and with it the one for files. One that it
-// has is left: not every id can be set.
+// setID sets this thread's effective id, and with it the one for files. It does nothing if the
+// thread has the id, since not every id can be set.
 func setID(get, set uintptr, id int) bool {
 	if now, _, _ := unix.RawSyscall(get, 0, 0, 0); int(now) == id {
 		return true
@@ -211,10 +205,10 @@ func setID(get, set uintptr, id int) bool {
 
 func setGroups(groups []int) bool {
 	now, err := os.Getgroups()
-	return err == nil && slices.Equal(now, groups) || unix.Setgroups(groups) == nil // of this thread, as x/sys has it
+	return err == nil && slices.Equal(now, groups) || unix.Setgroups(groups) == nil // in x/sys only for this thread
 }
 
-// setCapabilities sets the effective ones of this thread, as far as they are permitted.
+// setCapabilities sets this thread's effective capabilities, limited to the permitted ones.
 func setCapabilities(effective uint64) bool {
 	head, data := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, [2]unix.CapUserData{}
 	if unix.Capget(&head, &data[0]) != nil {

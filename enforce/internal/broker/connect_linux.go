@@ -13,25 +13,24 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// waiter is a call of connect(2), until it is answered.
+// waiter is a connect(2) call that has no answer yet.
 type waiter struct {
 	*Call
 	sock socket
 	addr []byte // as the caller gave it, read once
-	path *route // where the address is a path
-	file int    // the inode that it led to, or -1
+	path *route // if the address is a path
+	file int    // a descriptor of the inode that the path led to, or -1
 }
 
-// maxAddress is sizeof(struct sockaddr_storage), maxUnixAddress that of
-// struct sockaddr_un.
+// maxAddress is sizeof(struct sockaddr_storage). maxUnixAddress is sizeof(struct sockaddr_un).
 const (
 	maxAddress     = 128
 	maxUnixAddress = 110
 )
 
-// connect makes a connect(2) on the caller's socket for it. The call is never
-// left to the kernel: until it would run, another thread could have put
-// another address into the memory, or another socket onto the descriptor.
+// connect connects the caller's socket for the caller. It never lets the kernel continue the
+// call, because another thread could first change the address in memory or the socket behind
+// the descriptor.
 func (m *Broker) connect(c *Call) answer {
 	s, errno := c.socket()
 	if errno != 0 {
@@ -63,9 +62,9 @@ func (m *Broker) connect(c *Call) answer {
 	return a
 }
 
-// wait tries a call again until it has an answer: after minPause, then twice that and so
-// on up to maxPause; sockets of the internet say themselves when they are ready. A
-// pending signal is noticed after maxPause at the latest.
+// wait retries a call until it has an answer. For Unix sockets the pause doubles from minPause
+// to maxPause. Internet sockets are polled. A pending signal is noticed after maxPause at the
+// latest.
 func (w *waiter) wait() answer {
 	const minPause, maxPause = time.Millisecond, 20 * time.Millisecond
 	late := unix.EINPROGRESS
@@ -98,8 +97,8 @@ func (w *waiter) wait() answer {
 	}
 }
 
-// attempt checks and connects, as the caller. A path is checked once, as it is
-// the inode that is connected to; an abstract name may be another's by now.
+// attempt checks and connects with the caller's identity. A path is checked only once, since
+// the connection goes to the inode. An abstract name may have a new owner each time.
 func (w *waiter) attempt() answer {
 	return w.broker.as(w.Call, func() answer {
 		if w.file < 0 {
@@ -111,8 +110,8 @@ func (w *waiter) attempt() answer {
 	})
 }
 
-// authorize reports whether the socket may be connected to the address, by what the
-// socket is, and not by what the address says of it.
+// authorize returns 0 if the socket may be connected to the address. It goes by the socket's
+// own family, not by the one in the address.
 func (w *waiter) authorize() unix.Errno {
 	m := w.broker
 	switch w.sock.domain {
@@ -123,7 +122,7 @@ func (w *waiter) authorize() unix.Errno {
 		if _, name := unixAddress(w.addr); name != "" {
 			return w.authorizeAbstract(name)
 		}
-		return 0 // the kernel refuses it or, for AF_UNSPEC, disconnects
+		return 0 // the kernel refuses, or disconnects for AF_UNSPEC
 	case unix.AF_INET, unix.AF_INET6:
 		if !m.policy.mayConnect(w.addr) {
 			return unix.EACCES
@@ -137,15 +136,15 @@ func (w *waiter) authorize() unix.Errno {
 	case unix.AF_NETLINK:
 		// struct sockaddr_nl: family, padding, port, groups; port 0 is the kernel
 		if len(w.addr) < unix.SizeofSockaddrNetlink || binary.NativeEndian.Uint64(w.addr[4:]) != 0 {
-			return unix.EPERM // as the kernel says of other programs to whoever lacks CAP_NET_ADMIN
+			return unix.EPERM // the kernel's error for other programs without CAP_NET_ADMIN
 		}
 		return 0
 	}
 	return unix.EACCES
 }
 
-// authorizePath decides by the inode that the path leads to now. The connection is
-// made to that very inode, whatever the path leads to by then.
+// authorizePath decides by the inode that the path leads to now. The connection then goes to
+// that inode, even if the path has changed.
 func (w *waiter) authorizePath() unix.Errno {
 	fd, errno := w.walk(*w.path)
 	if errno != 0 {
@@ -162,7 +161,7 @@ func (w *waiter) authorizePath() unix.Errno {
 		file := kernelFile{uint32(st.Ino), [2]uint32{unix.Major(st.Dev), unix.Minor(st.Dev)}}
 		here := func(s *boundSocket) bool { return s.file == file }
 		any, own := w.broker.sockets.bound(w.sock.fd, here)
-		// Some files show another device than their file system has (btrfs, overlayfs).
+		// On btrfs and overlayfs a file's device can differ from its file system's.
 		if device, err := w.from.fileSystem(fd); !any && err == nil && device != file.device {
 			file.device = device
 			any, own = w.broker.sockets.bound(w.sock.fd, here)
@@ -178,8 +177,7 @@ func (w *waiter) authorizePath() unix.Errno {
 	return 0
 }
 
-// allows reports whether a socket outside is among the allowed ones, or below an
-// allowed directory.
+// allows reports whether a socket outside is allowed, itself or through a directory above it.
 func (m *Policy) allows(fd int, id policy.FileID) bool {
 	var path string
 	for i := range m.Net.Unix {
@@ -194,13 +192,12 @@ func (m *Policy) allows(fd int, id policy.FileID) bool {
 	return false
 }
 
-// authorizeAbstract looks for the name among those of the session, for the kind of the
-// socket that is to be connected: each kind has names of its own. Between this and
-// the connection a program outside would have to take over the very name.
+// authorizeAbstract checks that the name belongs to the session. Each kind of socket has its
+// own names. A program outside would have to take over the name between this check and the
+// connection.
 //
-// Others get the answer that they would get if nobody had the name, as in a
-// network namespace of the session's own: X clients try the display's abstract
-// name first, and its path, which may be allowed, after this answer only.
+// For other names the error is the one for a name that nobody has. X clients try the display's
+// abstract name first, and only after this error its path, which may be allowed.
 func (w *waiter) authorizeAbstract(name string) unix.Errno {
 	kind, err := unix.GetsockoptInt(w.sock.fd, unix.SOL_SOCKET, unix.SO_TYPE)
 	_, own := w.broker.sockets.bound(w.sock.fd, func(s *boundSocket) bool { return string(s.name) == name && int(s.kind) == kind })
@@ -210,9 +207,8 @@ func (w *waiter) authorizeAbstract(name string) unix.Errno {
 	return 0
 }
 
-// try connects, and means not to wait. The command can have it wait all the
-// same: the flag that says otherwise belongs to the socket, which is the
-// command's, and another thread can take it off.
+// try connects with O_NONBLOCK. It can block all the same: the command shares the socket, and
+// another of its threads can clear the flag.
 func (w *waiter) try() answer {
 	flags, err := unix.FcntlInt(uintptr(w.sock.fd), unix.F_GETFL, 0)
 	if err != nil {
@@ -221,13 +217,12 @@ func (w *waiter) try() answer {
 	if flags&unix.O_NONBLOCK != 0 {
 		return refused(w.call())
 	}
-	// The command has the flag for as long as the call takes, in which no
-	// data can be on its way.
+	// The command sees the flag during this call. No data can be transferred meanwhile.
 	unix.FcntlInt(uintptr(w.sock.fd), unix.F_SETFL, flags|unix.O_NONBLOCK)
 	defer unix.FcntlInt(uintptr(w.sock.fd), unix.F_SETFL, flags)
 	errno := w.call()
 	if errno == unix.EINPROGRESS {
-		errno = w.call() // on the same machine it is there by now
+		errno = w.call() // on the same machine it is connected by now
 	}
 	if w.sock.domain == unix.AF_UNIX {
 		return answer{errno: errno, deferred: errno == unix.EAGAIN} // the queue of the other side is full
@@ -235,7 +230,7 @@ func (w *waiter) try() answer {
 	return answer{errno: errno, deferred: errno == unix.EINPROGRESS || errno == unix.EALREADY}
 }
 
-// call is one connect(2). A path is replaced by the inode that it led to.
+// call makes one connect(2). It replaces a path by the inode that the path led to.
 func (w *waiter) call() unix.Errno {
 	addr := w.addr
 	if w.file >= 0 {
@@ -251,7 +246,7 @@ func connect(fd int, addr []byte) unix.Errno {
 	return errno
 }
 
-// asErrno is the number of an error, 0 for none.
+// asErrno returns an error's number: 0 for nil, EACCES if the error has none.
 func asErrno(err error) unix.Errno {
 	if err == nil {
 		return 0

@@ -1,10 +1,9 @@
 // Package broker answers the system calls that a command's filter hands over
-// (seccomp_unotify(2), Linux 5.6 and later for pidfd_getfd(2)): which sockets may
-// be connected to and listened on where Landlock does not check them, which
-// processes may be signalled where it has no scope, and whether a process outside
-// exists.
+// (seccomp_unotify(2)). It decides which sockets may be connected to and listened on where
+// Landlock does not check them, which processes may be signalled where Landlock has no scope
+// for signals, and whether a process outside exists. It needs pidfd_getfd(2), which came with
+// Linux 5.6.
 //
-// It acts with no more than the caller's own rights, on a copy of what was asked,
-// and waits for nobody: a call that takes long keeps only its caller waiting. It
-// does not decide what a filter or Landlock can.
+// It acts with the caller's own rights at most, and on a copy of the arguments. A slow call
+// delays only its caller. It does not decide what a filter or Landlock can decide.
 package broker

@@ -8,18 +8,17 @@ import (
 	"github.com/zsbx/zsbx/enforce/fork"
 )
 
-// Names are asked for by UDP. A real UDP socket sends to whatever address stands in
-// memory (sendmsg(2)), where no filter looks. So the command gets none: what it takes
-// for one is an end of a pair of SOCK_SEQPACKET, on which the kernel looks at no
-// address. Behind the other end this process has the real one, which sends nothing
-// before it was connected to a name server.
+// Name servers are asked by UDP. A real UDP socket sends to the address that sendmsg(2) finds
+// in memory, where no filter can look. So the command gets one end of a SOCK_SEQPACKET pair
+// instead, on which the kernel ignores addresses. This process has the other end and the real
+// UDP socket, which sends nothing until it is connected to a name server.
 
 const (
 	maxAskers = 256
-	maxAnswer = 8 << 10 // bytes; EDNS asks for at most 4096 by common use
+	maxAnswer = 8 << 10 // bytes; EDNS commonly asks for at most 4096
 )
 
-// udp makes what the command takes for a UDP socket.
+// udp makes the pair whose end the command uses as its UDP socket.
 func (m *Broker) udp(c *Call) answer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -53,8 +52,8 @@ func (m *Broker) udp(c *Call) answer {
 	return m.queue.give(c.id, pair[0], flags&unix.SOCK_CLOEXEC)
 }
 
-// ask connects the real socket, if s is the command's end of a pair. Whose that is does
-// not matter: it is of the session.
+// ask connects the real socket if s is the command's end of a pair. Any process of the session
+// may use any pair.
 func (m *Broker) ask(s socket, addr []byte) (a answer, is bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -71,8 +70,8 @@ func (m *Broker) ask(s socket, addr []byte) (a answer, is bool) {
 	return a, is
 }
 
-// relay carries questions and answers until the command's end is closed. What can't
-// be sent is lost, as by UDP.
+// relay passes questions and answers on until the command's end is closed. It drops what can't
+// be sent, as UDP does.
 func relay(mine, out int) {
 	buf := make([]byte, maxAnswer)
 	for {
@@ -95,8 +94,8 @@ func relay(mine, out int) {
 	}
 }
 
-// give puts a descriptor into the caller's table, and answers with its number there
-// (SECCOMP_IOCTL_NOTIF_ADDFD).
+// give puts a descriptor into the caller's table (SECCOMP_IOCTL_NOTIF_ADDFD). The answer has
+// its number there.
 func (q *queue) give(id uint64, fd, flags int) (a answer) {
 	arg := struct {
 		id                          uint64

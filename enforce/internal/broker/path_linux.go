@@ -12,7 +12,7 @@ import (
 	"github.com/zsbx/zsbx/internal/procfs"
 )
 
-// MountOf is the mount that a path leads to, 0 if it can't be told.
+// MountOf returns the id of the mount that a path is on, or 0 if that is unknown.
 func MountOf(path string) uint64 {
 	var st unix.Statx_t
 	if unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_MNT_ID, &st) != nil {
@@ -21,8 +21,8 @@ func MountOf(path string) uint64 {
 	return st.Mnt_id
 }
 
-// fileSystem is the device of the file system that an open file of the caller
-// is on, by its mount (proc_pid_mountinfo(5)).
+// fileSystem returns the device of an open file's file system. It finds that by the file's
+// mount, in the caller's proc_pid_mountinfo(5).
 func (c caller) fileSystem(fd int) (device [2]uint32, _ error) {
 	var st unix.Statx_t
 	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st); err != nil {
@@ -42,15 +42,15 @@ func (c caller) fileSystem(fd int) (device [2]uint32, _ error) {
 	return device, unix.ENOENT
 }
 
-// route is a path of the caller's and the directory that it begins at, which is opened by
-// the rights of this process.
+// route is a path of the caller and the directory that it starts from. The directory is opened
+// with this process's rights.
 type route struct {
 	from int
 	path string
 	root int // the caller's root directory, which may be from
 }
 
-// route finds where a path of the caller's begins.
+// route opens the directory that a path of the caller starts from.
 func (c *Call) route(path string) (r route, errno unix.Errno) {
 	r.path = path
 	if r.root, errno = c.open(unix.AT_FDCWD, procfs.Path(c.from.tid, "root"), 0); errno != 0 || strings.HasPrefix(path, "/") {
@@ -61,14 +61,13 @@ func (c *Call) route(path string) (r route, errno unix.Errno) {
 	return r, errno
 }
 
-// walk opens what a route leads to, as a reference to an inode, with the rights of whoever
-// asks. What it finds is checked by its inode, so that a path that is read otherwise than
-// the kernel would (links in a root directory of the command's own) can lead to a refusal
-// and not around one.
+// walk opens a route's target with O_PATH and this thread's rights. The inode that it finds is
+// checked. So if walk resolves a path differently from the kernel (links in a root directory
+// that the command set), that can cause a refusal but never avoid one.
 //
-// No link leads out of the caller's root directory, where others may have files whose
-// names are none of the caller's business, and none of /proc is followed (openat2(2),
-// RESOLVE_IN_ROOT): /proc/self is this process there.
+// RESOLVE_IN_ROOT (openat2(2)) keeps links inside the caller's root directory, so that the
+// caller learns nothing of names outside it. It also follows no magic links of /proc, where
+// /proc/self would be this process.
 func (c *Call) walk(r route) (fd int, errno unix.Errno) {
 	if r.from != r.root {
 		if fd, errno = c.open(r.from, r.path, unix.RESOLVE_NO_SYMLINKS); errno != unix.ELOOP {
@@ -82,9 +81,9 @@ func (c *Call) walk(r route) (fd int, errno unix.Errno) {
 	return fd, errno
 }
 
-// open opens a path as a reference to an inode, for as long as the call takes.
+// open opens a path with O_PATH until the call is answered.
 func (c *Call) open(dir int, path string, resolve uint64) (fd int, _ unix.Errno) {
-	errno := patiently(func() unix.Errno { // EAGAIN where something is renamed meanwhile
+	errno := patiently(func() unix.Errno { // EAGAIN if something was renamed meanwhile
 		var err error
 		fd, err = unix.Openat2(dir, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve})
 		return asErrno(err)

@@ -11,14 +11,12 @@ import (
 	"github.com/zsbx/zsbx/enforce/internal/seccomp"
 )
 
-// The lowest layer of the broker: the kernel's queue, one call in, one answer out.
-// broker_linux.go shares it among goroutines, call_linux.go says who decides,
-// caller_linux.go looks at who called and acts with the caller's rights.
-// Whatever was learned of a caller counts only if valid says afterwards that it still
-// waits.
+// This file is the lowest layer of the broker: the kernel's queue, one call in, one answer out.
+// broker_linux.go shares it among goroutines, call_linux.go decides, caller_linux.go examines
+// the caller and acts with its rights. What was learned about a caller counts only if valid
+// returns true afterwards.
 
-// queue is the kernel's queue of the calls that a filter hands over
-// (seccomp_unotify(2)).
+// queue is the kernel's queue of calls that a filter hands over (seccomp_unotify(2)).
 type queue struct {
 	fd      int
 	control func(fd int, request uintptr, arg unsafe.Pointer) unix.Errno // ioctl(2)
@@ -41,7 +39,7 @@ func (q *queue) close() {
 // (linux/seccomp.h).
 type notification struct {
 	id         uint64
-	pid, flags uint32 // pid is the thread's, as this process sees it; 0 if it can't
+	pid, flags uint32 // pid is the thread's number in this process's PID namespace, or 0
 	nr         int32
 	arch       uint32
 	ip         uint64
@@ -55,8 +53,8 @@ type response struct {
 	flags uint32
 }
 
-// receive takes one call from the queue. There may be none after all: it was
-// killed meanwhile, or this thread was interrupted.
+// receive takes one call from the queue. It gets none if the caller was killed meanwhile or
+// this thread was interrupted.
 func (q *queue) receive(n *notification) (got bool, _ error) {
 	*n = notification{}
 	errno := q.ask(unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(n))
@@ -66,8 +64,8 @@ func (q *queue) receive(n *notification) (got bool, _ error) {
 	return false, errno
 }
 
-// over reports whether no process has the filter any more. From then on receive does not
-// wait, since Linux 6.11.
+// over reports whether no process has the filter any more. From then on receive does not block,
+// since Linux 6.11.
 func (q *queue) over() bool {
 	p := []unix.PollFd{{Fd: int32(q.fd)}}
 	n, _ := unix.Poll(p, 0)
@@ -78,12 +76,10 @@ func (q *queue) ask(request uintptr, arg unsafe.Pointer) unix.Errno {
 	return patiently(func() unix.Errno { return q.control(q.fd, request, arg) })
 }
 
-// attempts is how often what fails for want of memory is tried again, a
-// millisecond apart.
+// attempts is how often a call that fails for lack of memory is made, a millisecond apart.
 const attempts = 1000
 
-// patiently makes a call again that failed for want of something that others may
-// give back.
+// patiently repeats a call that fails for lack of a resource that others may free.
 func patiently(call func() unix.Errno) (errno unix.Errno) {
 	for range attempts {
 		switch errno = call(); errno {
@@ -96,9 +92,8 @@ func patiently(call func() unix.Errno) (errno unix.Errno) {
 	return errno
 }
 
-// send gives a call its answer. One that can't be given becomes a refusal; the
-// error says that not even that could be had. It is none when nobody waits for
-// the answer any more.
+// send answers a call. If that fails it sends a refusal, and it returns an error only if that
+// fails too. It is no error if nobody waits for the answer any more.
 func (q *queue) send(id uint64, a answer) error {
 	r := response{id: id, val: a.val, errno: -int32(a.errno)}
 	if a.proceed {
@@ -113,14 +108,13 @@ func (q *queue) send(id uint64, a answer) error {
 	return errNoAnswer
 }
 
-// valid reports whether the thread that made a call still waits for the answer.
-// If so, whatever was looked up by its number until now was about it, and not
-// about a later thread with the same number.
+// valid reports whether the thread that made a call still waits for the answer. If so, what was
+// looked up by its number until now is not about a later thread with the same number.
 func (q *queue) valid(id uint64) bool {
 	return q.repeated(unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&id)) == 0
 }
 
-// repeated asks again, too, where a signal came in between.
+// repeated is ask, repeated when a signal interrupts it.
 func (q *queue) repeated(request uintptr, arg unsafe.Pointer) unix.Errno {
 	for {
 		if errno := q.ask(request, arg); errno != unix.EINTR {
@@ -129,15 +123,14 @@ func (q *queue) repeated(request uintptr, arg unsafe.Pointer) unix.Errno {
 	}
 }
 
-// wakeFast asks for what Linux 6.6 can do: the thread that asks gives up the
-// processor to the one that answers. Older kernels say EINVAL.
+// wakeFast makes the calling thread hand its processor to the answering one, since Linux 6.6.
+// Older kernels return EINVAL.
 func (q *queue) wakeFast() {
 	unix.Syscall(unix.SYS_IOCTL, uintptr(q.fd), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
 }
 
-// handover carries the descriptor of the kernel's queue from the child, which
-// gets it when it installs its filter, to the supervisor: over a pair of
-// sockets, one packet.
+// handover passes the queue's descriptor from the child to this process, in one packet over a
+// socket pair. The child gets the descriptor when it installs its filter.
 type handover struct{ child, parent int }
 
 func newHandover() (*handover, error) {
@@ -148,14 +141,13 @@ func newHandover() (*handover, error) {
 	return &handover{child: pair[0], parent: pair[1]}, nil
 }
 
-// steps install the filter and send the queue's descriptor, which closes on
-// exec in the child: one byte and, as ancillary data (unix(7), SCM_RIGHTS), the
-// descriptor, which the first step puts there. The filter lets sendmsg(2) pass: what is
-// mediated is only what gives a socket a peer.
+// steps install the filter and send the queue's descriptor, as SCM_RIGHTS data (unix(7)) with
+// one byte. The first step stores the descriptor in the message. The filter allows sendmsg(2)
+// here, since it hands over only calls that give a socket a peer.
 //
-// Then the child gives its own descriptor up, and lacks the other end as the keeper does:
-// should this process die first, nobody holds the queue, and what waits for an answer by
-// then, execve(2) itself where all is watched, fails with ENOSYS.
+// Then the child closes its descriptor. Neither it nor the keeper has the other end. So if this
+// process dies, the queue is gone, and calls that wait for an answer fail with ENOSYS, even
+// execve(2) where all is watched.
 func (h *handover) steps(m *fork.Memory, f *seccomp.Filter) []fork.Step {
 	control := fork.PutSlice(m, unix.UnixRights(-1))
 	iov := fork.Put(m, unix.Iovec{Base: fork.Put(m, byte(0)), Len: 1})
@@ -168,10 +160,10 @@ func (h *handover) steps(m *fork.Memory, f *seccomp.Filter) []fork.Step {
 	}, {Name: "close(2) of the queue of socket calls", Nr: unix.SYS_CLOSE, Back: [6]uint16{2}}}
 }
 
-// listenerFlags are those of seccomp(2). With WAIT_KILLABLE_RECV (Linux 5.19)
-// a signal doesn't make the command's call again while it is being answered.
-// A kernel that does not know it says EINVAL; one that does gets as far as the
-// missing program. Whatever else goes wrong here does so with the filter, too.
+// listenerFlags returns the flags for seccomp(2). With WAIT_KILLABLE_RECV (Linux 5.19) a signal
+// does not restart a call while it is being answered. A kernel that lacks the flag returns
+// EINVAL; one that has it fails on the missing program. Any other failure here will also happen
+// with the real filter.
 func listenerFlags() uintptr {
 	flags := uintptr(seccomp.FilterSpecAllow | unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)
 	const wait = unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
@@ -181,8 +173,8 @@ func listenerFlags() uintptr {
 	return flags
 }
 
-// forked gives up the child's end, which the child has by then: when it ends
-// without having sent anything, receive sees that.
+// forked closes this process's copy of the child's end. So receive notices if the child ends
+// without sending.
 func (h *handover) forked() {
 	if h.child >= 0 {
 		unix.Close(h.child)
@@ -190,7 +182,8 @@ func (h *handover) forked() {
 	h.child = -1
 }
 
-// receive waits for the descriptor. errNoQueue says that the child ended before.
+// receive waits for the descriptor. It returns errNoQueue if the child ended without sending
+// it.
 func (h *handover) receive() (int, error) {
 	defer h.close()
 	var data [1]byte
@@ -203,7 +196,7 @@ func (h *handover) receive() (int, error) {
 			return asErrno(err)
 		})
 	})
-	if errno == 0 && flags&unix.MSG_CTRUNC != 0 { // unix(7): there was no descriptor to be had
+	if errno == 0 && flags&unix.MSG_CTRUNC != 0 { // no free descriptor number: unix(7)
 		errno = unix.EMFILE
 	}
 	if errno != 0 {

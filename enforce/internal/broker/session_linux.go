@@ -8,16 +8,15 @@ import (
 	"github.com/zsbx/zsbx/internal/procfs"
 )
 
-// session is whose processes a command may signal: all below top, which is the
-// keeper, and none of them.
+// session has the processes that a command may signal: all below top, the keeper, but not the
+// keeper itself.
 type session struct {
-	top   int // its number
-	pidfd int // of top, whose number is its own until it has been waited for; -1 if there is none
+	top   int // the keeper's number
+	pidfd int // of top, whose number is not used again until it has been waited for; -1 if there is none
 }
 
-// member reports whether a process is the session's, if its number is kept from being used
-// again by a pidfd that is still good afterwards. Where it changes
-// parents just then, it is looked at again.
+// member reports whether a process is the session's. The caller must pin its number by a pidfd,
+// and the pidfd must still be good afterwards. member looks again if parents change meanwhile.
 func (s *session) member(pid int) bool {
 	if s.pidfd < 0 || pid == s.top {
 		return false
@@ -31,16 +30,14 @@ func (s *session) member(pid int) bool {
 	return false
 }
 
-// maxDepth is how many generations below the session's top a process may be to
-// be signalled.
+// maxDepth is how many generations below top a process may be to be signalled.
 const maxDepth = 1 << 12
 
-// descends reports whether a process is below top, by the numbers of parents that
-// parent gives. What it gives may be about another process that got the number
-// meanwhile, but for top's and pid's own: so each is asked twice, in opposite
-// order. A parent that is the same both times lived all the while between
-// (it would have been replaced by a subreaper else), and so what was said by its number in between
-// was said of it.
+// descends reports whether a process is below top, by the parents that parent returns. Only the
+// numbers of pid and top are pinned; any other may get a new process meanwhile. So descends
+// asks for each parent twice, in opposite order. If both answers agree, that parent lived all
+// the time between, or a subreaper would have replaced it. So all that was read by its number
+// in between was about it.
 func descends(pid, top int, parent func(int) (int, bool)) bool {
 	chain := []int{pid}
 	for at := pid; at != top; {
@@ -58,10 +55,10 @@ func descends(pid, top int, parent func(int) (int, bool)) bool {
 	return true
 }
 
-// openProcess gives a pidfd of the process that has a thread.
+// openProcess returns the number and a pidfd of a thread's process.
 func openProcess(tid int) (pid, pidfd int, _ unix.Errno) {
 	fd, err := unix.PidfdOpen(tid, 0)
-	if err == unix.EINVAL || err == unix.ENOENT { // not a process's first thread
+	if err == unix.EINVAL || err == unix.ENOENT { // not the first thread of its process
 		if tid = ProcessOf(tid); tid <= 0 {
 			return 0, -1, unix.ESRCH
 		}
@@ -72,8 +69,9 @@ func openProcess(tid int) (pid, pidfd int, _ unix.Errno) {
 
 const noPidfd = -2
 
-// PidOf is the number of what a pidfd of a process means (proc_pid_fdinfo(5)): -1 once it
-// has been waited for. It is 0 for one in another PID namespace.
+// PidOf returns the number of the process that a pidfd refers to (proc_pid_fdinfo(5)). It is -1
+// once that has been waited for, 0 for a process in another PID namespace, and noPidfd for
+// other descriptors.
 func PidOf(process string, pidfd int) int {
 	info, _ := procfs.StatusOf("/proc/" + process + "/fdinfo/" + strconv.Itoa(pidfd))
 	if f := info["Pid"]; len(f) == 1 {

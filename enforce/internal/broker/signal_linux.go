@@ -13,40 +13,40 @@ import (
 	"github.com/zsbx/zsbx/internal/procfs"
 )
 
-// How signals are sent for a command: Broker.signal reads the call, member asks whether
-// the receiver is the session's, by its parents, while a pidfd pins its number, and
-// deliver signals by that pidfd. Signal 0 alone goes outside: it delivers nothing.
+// This file sends signals for a command. Broker.signal reads the call. member checks by the
+// receiver's parents that it is the session's, while a pidfd pins its number. deliver signals
+// it through that pidfd. Only signal 0, which delivers nothing, may go outside.
 
-// signalCall is a call by which a process is to be signalled.
+// signalCall is a call that signals a process.
 type signalCall struct {
 	*Call
-	process int // as the call names it; 0 if it names none
-	thread  int // likewise
+	process int // as the call has it; 0 for none
+	thread  int // as the call has it; 0 for none
 	sig     int
-	flags   uint64 // of pidfd_send_signal(2)
+	flags   uint64 // for pidfd_send_signal(2)
 	info    Siginfo
 }
 
-// Siginfo is siginfo_t as sigaction(2) has it.
+// Siginfo is siginfo_t (sigaction(2)).
 type Siginfo [128]byte
 
-const siQueue = -1 // SI_QUEUE: what one process may say to another of how a signal was sent
+const siQueue = -1 // SI_QUEUE: the si_code that one process may send to another
 
-// signal answers a call that signals processes, or has the kernel do so, or changes
-// how one runs.
+// signal answers a call that signals processes, makes the kernel do so, or changes how one is
+// scheduled.
 func (m *Broker) signal(c *Call) answer {
 	arg := func(i int) int { return int(int32(c.args[i])) }
 	s := &signalCall{Call: c, process: arg(0), sig: arg(1)}
 	switch c.nr {
 	case unix.SYS_KILL:
-	case unix.SYS_RT_SIGQUEUEINFO, unix.SYS_RT_TGSIGQUEUEINFO: // they tell the receiver what they like
+	case unix.SYS_RT_SIGQUEUEINFO, unix.SYS_RT_TGSIGQUEUEINFO: // the caller chooses what the receiver sees
 		return s.ifSameProcess(arg(0), false)
 	case unix.SYS_TKILL:
 		s.process, s.thread = 0, arg(0)
 	case unix.SYS_TGKILL:
 		s.thread, s.sig = arg(1), arg(2)
 	case unix.SYS_PIDFD_SEND_SIGNAL:
-		if s.flags = c.args[3]; c.args[2] != 0 && s.sig != 0 { // likewise
+		if s.flags = c.args[3]; c.args[2] != 0 && s.sig != 0 { // the caller chooses the siginfo_t
 			return refused(unix.EPERM)
 		}
 	case unix.SYS_FCNTL: // F_SETOWN
@@ -74,7 +74,7 @@ func (m *Broker) signal(c *Call) answer {
 	return refused(s.number())
 }
 
-// number signals the process or thread with the number that the call names.
+// number signals the process or thread whose number is in the call.
 func (s *signalCall) number() unix.Errno {
 	n := s.process
 	if s.thread != 0 {
@@ -91,7 +91,7 @@ func (s *signalCall) number() unix.Errno {
 	return s.send(process, fd)
 }
 
-// descriptor answers pidfd_send_signal(2), by a copy of the caller's descriptor.
+// descriptor answers pidfd_send_signal(2), with a copy of the caller's descriptor.
 func (s *signalCall) descriptor(fd int) answer {
 	pidfd, errno := s.from.descriptor(fd)
 	switch {
@@ -108,23 +108,23 @@ func (s *signalCall) descriptor(fd int) answer {
 		return refused(unix.EBADF)
 	case pid < 0:
 		return refused(unix.ESRCH)
-	case s.flags != 0 && s.sig != 0: // to its group, Linux 6.9; a thread's there is none of yet
+	case s.flags != 0 && s.sig != 0: // flags can ask for its process group since Linux 6.9
 		return refused(unix.EINVAL)
 	default:
 		return refused(s.send(pid, pidfd))
 	}
 }
 
-// sameProcess reports whether a number is the calling thread's or its process's. Both stay
-// theirs until the kernel goes on with the call, since the thread waits for the answer. That
-// of a sibling does not, although the kernel takes it for the process: the sibling can end,
-// and the caller see to it that it gets no processor before somebody outside has the number.
+// sameProcess reports whether a number is the calling thread's or its process's. The thread
+// waits for the answer, so both numbers stay theirs until the kernel continues the call. A
+// sibling thread's number does not count, although the kernel accepts it for the process. The
+// sibling can end, and the caller can delay itself until a process outside has that number.
 func (s *signalCall) sameProcess(pid int) bool {
 	return pid > 0 && (pid == s.from.tid || pid == ProcessOf(s.from.tid) && s.broker.queue.valid(s.id))
 }
 
-// ifSameProcess lets a call go on that names the caller's own process, or with sibling another
-// thread of it.
+// ifSameProcess continues a call about the caller's own process, or with sibling about another
+// of its threads.
 func (s *signalCall) ifSameProcess(pid int, sibling bool) answer {
 	task := fmt.Sprintf("/proc/%d/task/%d", pid, s.from.tid)
 	if s.sameProcess(pid) || sibling && unix.Faccessat(unix.AT_FDCWD, task, unix.F_OK, 0) == nil && s.broker.queue.valid(s.id) {
@@ -133,8 +133,8 @@ func (s *signalCall) ifSameProcess(pid int, sibling bool) answer {
 	return refused(unix.EPERM)
 }
 
-// describe makes what the receiver is told: who the caller is. kill(2)'s own SI_USER
-// nobody may claim to another.
+// describe fills in the siginfo_t with the caller's ids. Its code is SI_QUEUE, since the kernel
+// lets nobody send kill(2)'s SI_USER to another process.
 func (s *signalCall) describe() unix.Errno {
 	who, err := s.from.status()
 	if err != nil || who.process <= 0 {
@@ -146,8 +146,8 @@ func (s *signalCall) describe() unix.Errno {
 	return 0
 }
 
-// send signals the process that a pidfd means, or its thread, if the process is the
-// session's and the caller's user may signal it.
+// send signals a pidfd's process or a thread of it, if the process is the session's and the
+// caller's user may signal it.
 func (s *signalCall) send(pid, pidfd int) unix.Errno {
 	if errno := s.describe(); errno != 0 {
 		return errno
@@ -161,9 +161,9 @@ func (s *signalCall) send(pid, pidfd int) unix.Errno {
 	return s.deliver(pid, pidfd)
 }
 
-// allowed reports whether the caller's user may signal a process. Only root has
-// to be asked that for another: what anybody else's command may not do, this
-// process may not do either.
+// allowed reports whether the caller's user may signal a process. It checks only where this
+// process is root. Otherwise the command has the same user, and the kernel's check of this
+// process is enough.
 func (s *signalCall) allowed(pid int) bool {
 	if os.Geteuid() != 0 {
 		return true
@@ -176,8 +176,8 @@ func (s *signalCall) allowed(pid int) bool {
 	return err == nil && who.maySignal(&whom)
 }
 
-// deliver signals by a pidfd. There is none of a thread before Linux 6.9: that goes by its
-// numbers, which are looked at last of all.
+// deliver signals through a pidfd. Before Linux 6.9 threads have no pidfds, so a thread is
+// signalled by its numbers, right after a check that its process still exists.
 func (s *signalCall) deliver(pid, pidfd int) unix.Errno {
 	if s.sig == 0 || s.thread != 0 {
 		if err := unix.PidfdSendSignal(pidfd, 0, nil, int(s.flags)); err != nil || s.sig == 0 {
@@ -192,9 +192,9 @@ func (s *signalCall) deliver(pid, pidfd int) unix.Errno {
 	return errno
 }
 
-// group answers kill(2) of 0 (the caller's process group), -1 (everybody) and
-// other negative numbers (that process group): those of them that are the session's get
-// the signal, the caller's own process last.
+// group answers kill(2) for 0 (the caller's process group), -1 (all processes) and other
+// negative numbers (that process group). Those that are the session's get the signal, the
+// caller's own process last.
 func (s *signalCall) group(to int) answer {
 	if s.sig == 0 {
 		return refused(asErrno(unix.Kill(to, 0)))
@@ -222,8 +222,8 @@ func (s *signalCall) group(to int) answer {
 	if !s.broker.queue.valid(s.id) {
 		return refused(unix.EINTR)
 	}
-	// Before Linux 5.19 the signal would interrupt the very call, which would then be made
-	// again: so it has its answer first.
+	// Before Linux 5.19 the signal would interrupt this very call and restart it. So the call
+	// is answered first.
 	if listenerFlags()&unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV == 0 && s.broker.queue.send(s.id, answer{}) != nil {
 		return refused(unix.EINTR)
 	}
@@ -231,8 +231,8 @@ func (s *signalCall) group(to int) answer {
 	return answer{}
 }
 
-// each signals all of a process group, or everybody for 0, but self. Whoever is made or
-// changes parents meanwhile is met by another look, until two find nobody new.
+// each signals all processes of a group, or all for 0, except self. Processes can appear or
+// change parents meanwhile, so it looks again until two looks find nobody new.
 func (s *signalCall) each(group, self int) unix.Errno {
 	type process struct {
 		pid   int
@@ -241,7 +241,7 @@ func (s *signalCall) each(group, self int) unix.Errno {
 	seen := map[process]bool{}
 	result := unix.ESRCH
 	if group != 0 && unix.Kill(-group, 0) != unix.ESRCH {
-		result = unix.EPERM // there is one, outside
+		result = unix.EPERM // the group exists, outside
 	}
 	for look, quiet := 0, 0; look < 100 && quiet < 2; look++ {
 		quiet++

@@ -11,18 +11,18 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// sessionSockets are the Unix sockets of the session that listen, by their cookies. An
-// address is the session's exactly while all that the kernel has bound to it is among
-// them: a socket keeps its name and the inode of its file for as long as it lives.
+// sessionSockets are the session's listening Unix sockets, by their cookies. An address is the
+// session's while all sockets that are bound to it are among them. A socket keeps its name and
+// its file's inode as long as it lives.
 type sessionSockets struct {
 	mu    sync.Mutex
 	all   map[[2]uint32]bool
-	sweep int // when there are more than that, the dead are taken out
+	sweep int // the size at which closed sockets are taken out
 }
 
 const firstSweep = 1024
 
-// note adds a socket. When there are many, those that are gone are taken out.
+// note adds a socket. When there are many, it first removes those that were closed.
 func (o *sessionSockets) note(fd int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -44,9 +44,9 @@ func (o *sessionSockets) note(fd int) {
 	o.all[cookie(fd)] = true
 }
 
-// bound reports whether any socket is bound to an address that a socket is to be
-// connected to, and whether all that are so are the session's. When the kernel can't be
-// asked, some are and they are not.
+// bound reports whether any socket is bound to an address, and whether all of these are the
+// session's. here recognizes the address. If the kernel can't be asked, bound returns true and
+// false.
 func (o *sessionSockets) bound(fd int, here func(*boundSocket) bool) (any, own bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -59,22 +59,22 @@ func (o *sessionSockets) bound(fd int, here func(*boundSocket) bool) (any, own b
 	return any || err != nil, any && own && err == nil
 }
 
-// listen notes a Unix socket that is about to listen. The call itself is left to the
-// kernel, so that the programs that connect see the right process id: a thread that puts
-// another socket onto the descriptor meanwhile has one that nobody noted.
-// Where ports are limited, that would be too much trust.
+// listen notes a Unix socket that is about to listen. The kernel then continues the call, so
+// that clients see the right process id. If another thread replaces the socket meanwhile, the
+// new one is not noted. Where ports are limited, a replaced socket could take a port, so the
+// broker itself makes the call.
 func (m *Broker) listen(c *Call) answer {
 	s, errno := c.socket()
 	if errno != 0 {
 		return refused(errno)
 	}
 	if !m.queue.valid(c.id) {
-		return refused(unix.EINTR) // the socket may be that of another process
+		return refused(unix.EINTR) // the socket may be another process's
 	}
 	switch {
 	case s.domain == unix.AF_UNIX:
 		m.sockets.note(s.fd)
-	case !m.policy.mayUse(socketName(s.fd), m.policy.Net.BindTCP): // bound to none, it would get a port of the kernel's choice
+	case !m.policy.mayUse(socketName(s.fd), m.policy.Net.BindTCP): // an unbound socket would get a port that the kernel chooses
 		return refused(unix.EACCES)
 	}
 	if m.policy.Net.Mode != policy.NetPorts {
@@ -83,7 +83,7 @@ func (m *Broker) listen(c *Call) answer {
 	return m.as(c, func() answer { return refused(asErrno(unix.Listen(s.fd, int(int32(c.args[1]))))) })
 }
 
-// socketName is a socket's own address.
+// socketName returns a socket's own address, nil if unknown.
 func socketName(fd int) []byte {
 	buf := make([]byte, maxAddress)
 	n := uint32(len(buf))
@@ -96,15 +96,15 @@ func socketName(fd int) []byte {
 
 // What the kernel says about Unix sockets (sock_diag(7)).
 
-// boundSocket is what the kernel says of one that something may be connected to.
+// boundSocket is what the kernel reports of a socket that can be connected to.
 type boundSocket struct {
-	cookie [2]uint32 // one socket for as long as the machine runs
+	cookie [2]uint32 // unique until the machine restarts
 	kind   uint8     // SOCK_*
-	name   []byte    // what it is bound to, as in its address
+	name   []byte    // the name in its address
 	file   kernelFile
 }
 
-// kernelFile is what the kernel says of the file that a socket is bound to.
+// kernelFile is what the kernel reports of the file that a socket is bound to.
 type kernelFile struct {
 	inode  uint32    // its low half
 	device [2]uint32 // major, minor
@@ -125,13 +125,13 @@ type diagRequest struct {
 }
 
 const (
-	established = 1 // TCP_ESTABLISHED: whoever has a peer has the address of the listener that made it
+	established = 1 // TCP_ESTABLISHED: an accepted socket has its listener's address
 	attrName    = 0 // UNIX_DIAG_NAME
 	attrFile    = 1 // UNIX_DIAG_VFS
 )
 
-// boundSockets has a function see each Unix socket without a peer in the network
-// namespace of another socket, which has to be this process's own.
+// boundSockets calls a function with each Unix socket that has no peer. They are in this
+// process's network namespace; if the given socket is in another, the error is EXDEV.
 func boundSockets(of int, see func(*boundSocket)) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -141,8 +141,8 @@ func boundSockets(of int, see func(*boundSocket)) error {
 	if netns(fd) != netns(of) {
 		return unix.EXDEV
 	}
-	// The answer is there when the request was sent; the limit is for
-	// kernels that are different.
+	// The answer is there once the request was sent. The time limit is in case a kernel
+	// differs.
 	unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1})
 	r := diagRequest{kind: unix.SOCK_DIAG_BY_FAMILY, flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP, family: unix.AF_UNIX,
 		states: ^uint32(1 << established), show: 1<<attrName | 1<<attrFile}
@@ -161,7 +161,7 @@ func boundSockets(of int, see func(*boundSocket)) error {
 	}
 }
 
-// parseDiag reads the messages of one packet, and reports whether they are the last.
+// parseDiag reads the messages in one packet and reports whether they are the last.
 func parseDiag(b []byte, see func(*boundSocket)) (done bool, _ error) {
 	var s boundSocket
 	messages, err := syscall.ParseNetlinkMessage(b)
@@ -199,13 +199,13 @@ func (s *boundSocket) parse(b []byte) {
 	}
 }
 
-// netns is the cookie of a socket's network namespace, 0 before Linux 5.14.
+// netns returns the cookie of a socket's network namespace, or 0 before Linux 5.14.
 func netns(fd int) uint64 {
 	n, _ := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
 	return n
 }
 
-// cookie is a socket's own, as boundSockets has it.
+// cookie returns a socket's cookie, as boundSockets has it.
 func cookie(fd int) [2]uint32 {
 	n, _ := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE)
 	return [2]uint32{uint32(n), uint32(n >> 32)}
