@@ -2,13 +2,13 @@ package seccomp
 
 import "fmt"
 
-// CapSysPtrace lets the supervisor look into processes that do not want to be
-// looked into (CAP_SYS_PTRACE).
+// CapSysPtrace is CAP_SYS_PTRACE. With it the broker can look into processes that are not
+// dumpable.
 const CapSysPtrace = 19
 
-// YamaRefuses says why the Yama security module lets a supervisor fetch no
-// socket of its own command (proc_sys_kernel(5), ptrace_scope), or "". At 1
-// ancestors may, which the supervisor is.
+// YamaRefuses returns why the Yama security module keeps a broker from fetching its command's
+// sockets, or "" if it does not (proc_sys_kernel(5), ptrace_scope). The broker is an ancestor,
+// so scope 1 allows it.
 func YamaRefuses(scope byte, capabilities uint64) string {
 	const what = "the Yama security module lets %s fetch the sockets of another process (kernel.yama.ptrace_scope is %c)"
 	switch {
@@ -20,12 +20,11 @@ func YamaRefuses(scope byte, capabilities uint64) string {
 	return ""
 }
 
-// mediateRules hand the calls by which a socket gets a peer or becomes one to
-// the supervisor.
+// mediateRules hand the calls that connect a socket or make it listen to the broker.
 func mediateRules(capabilities uint64) []rule {
 	rules := []rule{
-		refuse(actNotify, "a Unix socket may only be connected to those of the session and to the allowed ones", "connect"),
-		refuse(actNotify, "a Unix socket that listens is one of the session's from then on", "listen"),
+		refuse(actNotify, "Unix sockets may connect only to sockets of the session and to allowed ones", "connect"),
+		refuse(actNotify, "a Unix socket that listens counts as the session's from then on", "listen"),
 	}
 	if capabilities&(1<<CapSysPtrace) == 0 {
 		const setDumpable = 4 // PR_SET_DUMPABLE
@@ -33,28 +32,29 @@ func mediateRules(capabilities uint64) []rule {
 			calls:   []string{"prctl"},
 			clauses: []clause{{[]test{{arg: 0, is: setDumpable}, {arg: 1}, {arg: 1, high: true}}, pretendSuccess}},
 			when:    "PR_SET_DUMPABLE to 0",
-			why:     "the supervisor could no longer see the process's sockets, and ssh-agent(1) does this",
+			why:     "the broker could no longer see the process's sockets; ssh-agent(1) does this",
 		})
 	}
 	return rules
 }
 
-// listenerRule keeps the command from installing a supervisor. The kernel refuses that only
-// while another one lives. Afterwards the newer filter would decide what this one hands over.
+// listenerRule keeps the command from installing a supervisor of its own. The kernel refuses
+// that only while the broker lives. After the broker has ended, the newer filter would decide
+// the calls that this one hands over.
 func listenerRule() rule {
 	const setFilter, newListener = 1, 1 << 3 // SECCOMP_SET_MODE_FILTER
 	return rule{
 		calls:   []string{"seccomp"},
 		clauses: []clause{{[]test{{arg: 0, is: setFilter}, {arg: 1, mask: newListener, is: newListener}}, refuseEBUSY}},
 		when:    "SECCOMP_FILTER_FLAG_NEW_LISTENER",
-		why:     "a supervisor of the command's own would let pass what this one refuses, when this one has ended",
+		why:     "once the broker has ended, a supervisor of the command's own would allow what the broker refuses",
 	}
 }
 
-// noDatagrams are the clauses, ahead of those that allow AF_UNIX, which refuse
-// Unix datagram sockets: sendmsg(2) has the receiver's address in memory, where
-// a filter can't look, and mediating it would cost every program that sends by
-// it. The kernel takes SOCK_RAW for SOCK_DGRAM there.
+// noDatagrams returns clauses that refuse Unix datagram sockets. They must come before those
+// that allow AF_UNIX. sendmsg(2) has the receiver's address in memory, where a filter can't
+// look. Mediating it would slow down every program that uses it. For AF_UNIX the kernel treats
+// SOCK_RAW as SOCK_DGRAM.
 func noDatagrams() []clause {
 	const datagram, raw = 2, 3
 	var out []clause

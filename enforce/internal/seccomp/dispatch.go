@@ -5,14 +5,12 @@ import (
 	"slices"
 )
 
-// dispatch writes the program: a search for the system call's number in a
-// balanced tree, and behind it one block for each rule that looks at
-// arguments and one for each answer.
+// dispatch writes the program: a balanced search tree over the system call's number, then one
+// block for each rule that looks at arguments, and one for each answer.
 //
-// The kernel translates the program when it is installed, and runs it once for
-// each number: that is 2 % of a start, and grows with the program. The numbers that
-// are allowed without a look at the arguments it remembers (since Linux 5.11): these
-// calls cost nothing more afterwards.
+// When the program is installed, the kernel translates it and runs it once for each number.
+// That takes 2 % of a start and grows with the program. Since Linux 5.11 the kernel remembers
+// the numbers that are allowed whatever the arguments: these calls then cost nothing.
 type dispatch struct {
 	writer
 	to      [LastSyscall + 1]place // where a rule sends each system call; 0 for none
@@ -26,7 +24,7 @@ func (d *dispatch) answer(action uint32) place {
 	return d.answers[action]
 }
 
-// target is where the calls of a rule go.
+// target returns the place where the calls of a rule go.
 func (d *dispatch) target(r *rule) place {
 	if len(r.clauses) > 0 && len(r.clauses[0].when) == 0 {
 		return d.answer(r.clauses[0].answer)
@@ -41,14 +39,14 @@ const (
 	offsetArgs = 16 // six 64-bit words, little-endian on both machines
 )
 
-// span is a place for the system calls from a number on, up to the next span.
+// span sends the system calls from a number up to the next span to a place.
 type span struct {
 	from uint32
 	to   place
 }
 
-// head writes what comes before the blocks and the answers. Calls which nobody has looked
-// at yet are refused, those of x32 included: they carry bit 30.
+// head writes what comes before the blocks and the answers. It refuses unknown, newer calls and
+// those of x32, which have bit 30 set.
 func (d *dispatch) head(arch uint32) {
 	kill, unknown, allow := d.answer(ActKill), d.answer(RefuseENOSYS), d.answer(ActAllow)
 	spans := make([]span, 0, 128)
@@ -63,7 +61,7 @@ func (d *dispatch) head(arch uint32) {
 	d.put(bpfLoad, offsetArch)
 }
 
-// search writes the tree over spans, and gives its place.
+// search writes the tree over spans and returns its place.
 func (d *dispatch) search(spans []span) place {
 	if len(spans) == 1 {
 		return spans[0].to
@@ -74,8 +72,8 @@ func (d *dispatch) search(spans []span) place {
 	return d.branch(bpfAtLeast, spans[mid].from, upper, lower)
 }
 
-// block writes the clauses of a rule, and gives the place of the first one. What
-// follows a clause that always holds can't be reached.
+// block writes the clauses of a rule and returns the place of the first one. It skips clauses
+// after one that always holds.
 func (d *dispatch) block(clauses []clause) place {
 	var otherwise uint32 = ActAllow
 	if i := slices.IndexFunc(clauses, func(c clause) bool { return len(c.when) == 0 }); i >= 0 {
@@ -106,12 +104,12 @@ func (d *dispatch) block(clauses []clause) place {
 	return at
 }
 
-// loaded reports whether each of the tests before t has loaded what t looks at.
+// loaded reports whether the word that t needs is loaded after any of the tests before t.
 func loaded(before []test, t test) bool {
 	return len(before) > 0 && !slices.ContainsFunc(before, func(b test) bool { return b.mask != 0 || offset(b) != offset(t) })
 }
 
-// offset is where a test finds what it looks at.
+// offset returns the offset of the word that a test looks at.
 func offset(t test) uint32 {
 	off := offsetArgs + 8*uint32(t.arg)
 	if t.high {

@@ -1,9 +1,9 @@
-// Package seccomp writes the filter that refuses the system calls which no build
-// needs, closes what Landlock does not look at, and hands some to the broker
-// (seccomp(2), seccomp_unotify(2)). It has its own assembler, and tells what a
-// filter answers, on every system; the kernel is met in one file, and any since 3.5
-// will do, since 5.0 for what is handed over.
+// Package seccomp writes the filter (seccomp(2)). The filter refuses system calls that no build
+// needs, closes what Landlock does not check, and hands some calls to the broker
+// (seccomp_unotify(2)). The package has its own assembler and can say what a filter answers, on
+// every system. Only filter_linux.go calls the kernel. Filters need Linux 3.5, handing calls
+// over needs 5.0.
 //
-// It decides by numbers and arguments: what lies in memory, such as paths and
-// addresses, no filter can see. It does not know what the policy allows of files.
+// A filter decides by numbers and arguments. It can't see memory, such as paths and addresses.
+// It does not know which files the policy allows.
 package seccomp

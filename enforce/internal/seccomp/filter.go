@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// Filter is the seccomp filter of a Plan: a program for the kernel, and what
-// it decides in words.
+// Filter is the seccomp filter of a Plan: a program for the kernel, and a description of its
+// decisions.
 type Filter struct {
 	Arch    string // the machine it is for
 	Program []Instruction
-	Decided int // system calls that it decides about
+	Decided int // how many system calls it decides about
 
 	rules []rule
 }
 
-// Answer is what the filter answers to a system call, by name, with these arguments:
-// "allowed", an error as "EPERM", or "decided by the supervisor".
+// Answer returns what the filter answers to a system call with these arguments: "allowed", an
+// error such as "EPERM", or "decided by the supervisor".
 func (f *Filter) Answer(call string, args [6]uint64) string { return actionName(f.decide(call, args)) }
 
-// decide is the answer of the rules, which the program gives too.
+// decide returns the answer by the rules. The program gives the same.
 func (f *Filter) decide(call string, args [6]uint64) uint32 {
 	fails := func(t test) bool { return !t.holds(args) }
 	for _, r := range f.rules {
@@ -38,13 +38,13 @@ func (f *Filter) decide(call string, args [6]uint64) uint32 {
 
 // Decision is what a filter does about some system calls.
 type Decision struct {
-	Calls  []string // by name; those that the machine lacks are left out
-	When   string   // about the arguments; "" for every call
-	Answer string   // what the caller of a refused call sees: "EPERM", or several with "|" between
+	Calls  []string // by name, without those that the machine lacks
+	When   string   // a condition on the arguments; "" for every call
+	Answer string   // what the caller sees: an error such as "EPERM", or several separated by "|"
 	Why    string
 }
 
-// Decisions are all of them. No call stands in two.
+// Decisions returns all decisions. No call is in two of them.
 func (f *Filter) Decisions() []Decision {
 	var out []Decision
 	for _, r := range f.rules {
@@ -80,7 +80,7 @@ const (
 	RefuseEAFNOSUPPORT    = ActErrno | 97
 )
 
-// actionName is an answer as programs see it.
+// actionName returns an answer as programs see it.
 func actionName(action uint32) string {
 	return cmp.Or(map[uint32]string{
 		ActAllow: "allowed", ActKill: "killed", actNotify: "decided by the supervisor", pretendSuccess: "success, without effect",
@@ -89,13 +89,13 @@ func actionName(action uint32) string {
 	}[action], "?")
 }
 
-// test compares half an argument of a system call with a number. Arguments
-// that the kernel takes as int are looked at by their low half alone: it
-// ignores the high one, and so would let a program hide a value behind it.
+// test compares one half of an argument with a number. For arguments that the kernel takes as
+// int, rules test only the low half. The kernel ignores the high half, so a program could evade
+// a test by setting it.
 type test struct {
 	arg  uint8
 	high bool   // the upper 32 bits
-	mask uint32 // looked at; 0 for all
+	mask uint32 // the bits to compare; 0 for all
 	not  bool
 	is   uint32
 }
@@ -111,14 +111,14 @@ func (t test) holds(args [6]uint64) bool {
 	return (got == t.is) != t.not
 }
 
-// clause is an answer and what has to hold for it, all of it.
+// clause gives its answer if all of its tests hold.
 type clause struct {
 	when   []test
 	answer uint32
 }
 
-// rule decides about some system calls: the first clause that holds answers;
-// when none does, the call is allowed. Two rules never name the same call.
+// rule decides about some system calls. The first clause that holds answers. If none holds, the
+// call is allowed. No two rules name the same call.
 type rule struct {
 	calls   []string
 	clauses []clause
@@ -126,13 +126,13 @@ type rule struct {
 	why     string
 }
 
-// refuse is a rule that answers every one of the calls alike.
+// refuse returns a rule that gives the same answer to all of the calls.
 func refuse(answer uint32, why string, calls ...string) rule {
 	return rule{calls: calls, clauses: []clause{{answer: answer}}, why: why}
 }
 
-// newFilter turns rules into a program for a machine, nil if the machine is
-// not known, or the program too long for the kernel.
+// newFilter compiles rules for a machine. It returns nil if the machine is unknown or the
+// program is too long for the kernel.
 func newFilter(arch string, rules []rule) *Filter {
 	if auditArch(arch) == 0 {
 		return nil
@@ -153,13 +153,13 @@ func newFilter(arch string, rules []rule) *Filter {
 	}
 	d.head(auditArch(arch))
 	if len(d.out) > maxInstructions {
-		return nil // the tests assemble every combination there is
+		return nil // tests compile every combination
 	}
 	slices.Reverse(d.out)
 	return &Filter{Arch: arch, Program: d.out, Decided: decided, rules: rules}
 }
 
-// answers are the refusals of a rule, in words.
+// answers returns a rule's refusals as text.
 func (r rule) answers() string {
 	var out []string
 	for _, c := range r.clauses {

@@ -8,12 +8,12 @@ import (
 	"github.com/zsbx/zsbx/enforce/fork"
 )
 
-// FilterSpecAllow is SECCOMP_FILTER_FLAG_SPEC_ALLOW: without it, kernels before
-// 5.16 slow the whole command down by a mitigation that it would not have
-// without zsbx either.
+// FilterSpecAllow is SECCOMP_FILTER_FLAG_SPEC_ALLOW. Without it, kernels before 5.16 turn on a
+// mitigation (Speculative Store Bypass) for filtered processes, which slows the whole command
+// down.
 const FilterSpecAllow = 1 << 2
 
-// Tag is that of the step that installs a filter.
+// Tag marks the step that installs a filter.
 const Tag fork.Tag = "seccomp"
 
 // sockFprog is struct sock_fprog of linux/filter.h.
@@ -22,7 +22,7 @@ type sockFprog struct {
 	filter *Instruction
 }
 
-// Step installs the filter. What follows it is checked by it.
+// Step returns the step that installs the filter. The filter checks all later steps.
 func (f *Filter) Step(m *fork.Memory, flags uintptr) fork.Step {
 	prog := fork.Put(m, sockFprog{uint16(len(f.Program)), &fork.PutSlice(m, f.Program)[0]})
 	return fork.Step{
@@ -31,9 +31,8 @@ func (f *Filter) Step(m *fork.Memory, flags uintptr) fork.Step {
 	}
 }
 
-// TryListener installs a filter that allows everything and has a listener
-// (SECCOMP_FILTER_FLAG_NEW_LISTENER) on the calling thread, which can't get rid
-// of it, and closes the listener.
+// TryListener tries SECCOMP_FILTER_FLAG_NEW_LISTENER on the calling thread, with a filter that
+// allows everything, and closes the listener. The filter stays on the thread.
 func TryListener() unix.Errno {
 	prog := sockFprog{1, &Instruction{Code: bpfReturn, K: ActAllow}}
 	unix.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0)

@@ -18,9 +18,8 @@ const (
 	NetlinkUevent = 15
 )
 
-// allowNetlink lets the given protocols of AF_NETLINK pass, and answers the
-// others as a kernel without them would: programs that write audit records
-// give up for good on any other error.
+// allowNetlink allows the given protocols of AF_NETLINK. The others fail as on a kernel without
+// them, since programs that write audit records treat any other error as fatal.
 func allowNetlink(protocols ...uint32) []clause {
 	var out []clause
 	for _, p := range protocols {
@@ -29,9 +28,8 @@ func allowNetlink(protocols ...uint32) []clause {
 	return append(out, clause{[]test{{arg: 0, is: AfNetlink}}, RefuseEPROTONOSUPPORT})
 }
 
-// openNetworkRules leave the internet alone and close the families by which
-// nothing but the machine itself is reached: vsock, packet, Bluetooth, the
-// kernel's cryptography and the like.
+// openNetworkRules allow the internet and refuse all other families except AF_UNIX: vsock,
+// packet, Bluetooth, the kernel's cryptography and so on.
 func openNetworkRules(unixSockets []clause) []rule {
 	clauses := append(unixSockets,
 		clause{[]test{{arg: 0, is: AfInet}}, ActAllow},
@@ -42,12 +40,12 @@ func openNetworkRules(unixSockets []clause) []rule {
 	return []rule{{
 		calls: []string{"socket", "socketpair"}, clauses: clauses,
 		when: "the family is not AF_UNIX, AF_INET, AF_INET6, or AF_NETLINK for routes and device events",
-		why:  "seldom used families are where the kernel's mistakes are, and some reach the machine's host",
+		why:  "rarely used families have many of the kernel's bugs, and some reach a virtual machine's host",
 	}}
 }
 
-// noNetworkRules leave nothing but AF_UNIX, and have sockets of the internet
-// that the command comes by otherwise stay what they are.
+// noNetworkRules allow only AF_UNIX. They also keep inherited or received internet sockets from
+// getting another peer or kind.
 func noNetworkRules(unixSockets []clause) []rule {
 	return append([]rule{{
 		calls: []string{"socket", "socketpair"}, clauses: append(unixSockets, clause{answer: RefuseEACCES}),
@@ -56,10 +54,10 @@ func noNetworkRules(unixSockets []clause) []rule {
 	}}, noDetours(nil)...)
 }
 
-// noDetours close the ways by which a TCP socket gets a peer, or becomes a
-// socket of another kind, without connect(2) and listen(2). That a connection is
-// put off until the first write (TCP_FASTOPEN_CONNECT) is none: its connect(2) is
-// checked. More is what else is answered of setsockopt(2).
+// noDetours close the ways for a TCP socket to get a peer, or to become another kind of socket,
+// without connect(2) and listen(2). TCP_FASTOPEN_CONNECT is harmless: it delays the connection
+// until the first write, but its connect(2) is checked. More has further clauses for
+// setsockopt(2).
 func noDetours(more []clause) []rule {
 	const (
 		fastOpen = 0x20000000 // MSG_FASTOPEN
@@ -73,15 +71,14 @@ func noDetours(more []clause) []rule {
 		{calls: []string{"sendmsg"}, clauses: flags(2), when: "MSG_FASTOPEN", why: early},
 		{calls: []string{"setsockopt"},
 			clauses: append([]clause{{[]test{{arg: 1, is: protoTCP}, {arg: 2, is: 31}}, RefuseENOPROTOOPT}}, more...),
-			when:    "TCP_ULP", why: "it can turn a TCP socket into one that Landlock doesn't take for TCP"},
+			when:    "TCP_ULP", why: "it can turn a TCP socket into one that Landlock does not recognize as TCP"},
 	}
 }
 
-// portsRules leave AF_UNIX, and of the internet the TCP that Landlock checks
-// by port: not MPTCP, not SCTP, not what would send data before connect(2).
-// Routes can be read through AF_NETLINK: that sends nothing, and programs that
-// list the machine's addresses stop when they can't. With listen, somebody
-// else decides which sockets may listen.
+// portsRules allow AF_UNIX and TCP, whose ports Landlock checks. They refuse MPTCP, SCTP and
+// anything that sends data before connect(2). AF_NETLINK may read routes: that sends nothing,
+// and programs that list the machine's addresses fail without it. With listen, Landlock or the
+// broker decides which sockets may listen.
 func portsRules(unixSockets []clause, listen, names bool) []rule {
 	tcp := func(family uint32) []clause {
 		stream := test{arg: 1, mask: sockTypeMask, is: SockStream}
@@ -98,7 +95,7 @@ func portsRules(unixSockets []clause, listen, names bool) []rule {
 	if names {
 		datagram := test{arg: 1, mask: sockTypeMask, is: sockDatagram}
 		clauses = append(clauses, clause{[]test{{arg: 0, is: AfInet}, datagram}, actNotify}, clause{[]test{{arg: 0, is: AfInet6}, datagram}, actNotify})
-		// C libraries give up without IP_RECVERR, IPV6_RECVERR.
+		// C libraries give up if IP_RECVERR or IPV6_RECVERR fails.
 		pretended = []clause{{[]test{{arg: 1}, {arg: 2, is: 11}}, pretendSuccess}, {[]test{{arg: 1, is: 41}, {arg: 2, is: 25}}, pretendSuccess}}
 	}
 	rules := append([]rule{{
@@ -108,7 +105,7 @@ func portsRules(unixSockets []clause, listen, names bool) []rule {
 	}}, noDetours(pretended)...)
 	if !listen {
 		rules = append(rules, refuse(RefuseEACCES,
-			"listen(2) on an unbound socket takes a port that the kernel chooses; a filter can't tell it from AF_UNIX, which is refused with it",
+			"listen(2) on an unbound socket takes a port that the kernel chooses; a filter can't tell such a socket from a Unix one, so both are refused",
 			"listen"))
 	}
 	return rules

@@ -9,19 +9,17 @@ type Options struct {
 
 	Net      policy.ResolvedNet
 	Peers    bool       // the broker answers connect(2) and listen(2)
-	Names    bool       // and asks name servers for the command
-	Signals  SignalMode // and what of signals
+	Names    bool       // the broker asks name servers for the command
+	Signals  SignalMode // which signals the broker answers
 	Truncate bool       // Landlock handles truncate(2)
 	UserNS   bool       // the command lives in a user namespace
-	Watch    bool       // the broker sees what may be refused, and answers it
+	Watch    bool       // the broker sees all calls that may be refused, and answers them
 }
 
-// Compile makes the filter; nil when the machine's system calls are not
-// known.
+// Compile returns the filter, or nil if the machine's system calls are unknown.
 //
-// It refuses with an error, never by killing: programs try things and fall
-// back. The exception is a system call of another architecture, which is
-// killed, since its number means something else there.
+// The filter refuses with an error, so that programs can fall back. Only a system call of
+// another architecture kills the process, since its number means something else there.
 func Compile(q Options) *Filter {
 	rules := append(make([]rule, 0, 48), commonRules()...)
 	rules = append(rules, ioctlRule(), fcntlRule(q.Signals))
@@ -55,25 +53,25 @@ func Compile(q Options) *Filter {
 	return newFilter(q.Arch, rules)
 }
 
-// commonRules refuse what no build needs and what would undo the rest.
+// commonRules refuse calls that no build needs or that would undo other rules.
 func commonRules() []rule {
 	return []rule{
 		refuse(RefuseENOSYS, "io_uring makes system calls that no filter sees",
 			"io_uring_setup", "io_uring_enter", "io_uring_register"),
 		refuse(RefuseENOSYS, "clone3(2) can start a process in another cgroup; C libraries fall back to clone(2)",
 			"clone3"),
-		refuse(RefuseEPERM, "programs in the kernel, its performance counters, page faults handled by the program",
+		refuse(RefuseEPERM, "they run programs in the kernel, use its performance counters, or let a program handle page faults",
 			"bpf", "perf_event_open", "userfaultfd"),
 		refuse(RefuseEPERM, "keyrings are shared with the user's other programs",
 			"add_key", "keyctl", "request_key"),
-		refuse(RefuseEACCES, "POSIX message queues are opened by name, which Landlock refuses; it does not look at their removal",
+		refuse(RefuseEACCES, "Landlock refuses to open POSIX message queues, but does not check their removal",
 			"mq_unlink"),
 		refuse(RefuseEPERM, "mounts change what paths mean; Landlock refuses them too",
 			"mount", "umount2", "pivot_root", "open_tree", "open_tree_attr", "move_mount",
 			"fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr"),
-		refuse(RefuseEPERM, "in a container's user namespace its owner has all capabilities, and its mounts lack what zsbx covers",
+		refuse(RefuseEPERM, "the owner of a container's user namespace has all capabilities in it, and zsbx's mounts are missing there",
 			"setns"),
-		refuse(RefuseEPERM, "files opened by handle have no path to be checked by; watching whole file systems",
+		refuse(RefuseEPERM, "files opened by handle have no path to check; fanotify watches whole file systems",
 			"open_by_handle_at", "fanotify_init"),
 		refuse(RefuseEPERM, "administration of the machine",
 			"kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module",
@@ -83,26 +81,25 @@ func commonRules() []rule {
 	}
 }
 
-// namespaceRule refuses new user namespaces. In one, a process is root before
-// the parts of the kernel where its mistakes are. A container needs mounts
-// besides, which Landlock refuses in any case, and writes to /proc/self/uid_map.
+// namespaceRule refuses new user namespaces. In one, a process has root's access to parts of
+// the kernel where many bugs are. Containers lose nothing: they also need mounts, which
+// Landlock refuses anyway, and writes to /proc/self/uid_map.
 func namespaceRule(call string) rule {
 	const newUser = 0x10000000 // CLONE_NEWUSER
 	return rule{
 		calls:   []string{call},
 		clauses: []clause{{[]test{{arg: 0, mask: newUser, is: newUser}}, RefuseEPERM}},
 		when:    "CLONE_NEWUSER",
-		why:     "a user namespace opens parts of the kernel that are closed to a user",
+		why:     "a user namespace opens parts of the kernel that only root can use otherwise",
 	}
 }
 
-// processRules keep the limits and priorities of other processes as they are:
-// no Landlock right is about them, and a CPU limit of a second kills. Since a
-// filter can't tell a child from a stranger, every process but the calling one
-// is refused. pthread_setaffinity_np(3) and its kind name a thread by number: a
-// broker lets the caller's own threads pass, without one they have to say 0.
+// processRules protect the limits and priorities of other processes, which no Landlock right
+// covers. A CPU limit of one second kills. A filter can't tell a child from a stranger, so only
+// the calling process is allowed. pthread_setaffinity_np(3) and similar functions name a thread
+// by number. A broker allows the caller's own threads; without one the number must be 0.
 func processRules(broker bool) []rule {
-	const why = "processes outside could be starved or killed by it; a filter can't tell them from the command's own"
+	const why = "it could starve or kill processes outside; a filter can't tell them from the command's own"
 	var schedule uint32 = RefuseEPERM
 	if broker {
 		schedule = actNotify
@@ -116,17 +113,17 @@ func processRules(broker bool) []rule {
 			{[]test{{arg: 0, not: true}, {arg: 2, not: true}}, RefuseEPERM},
 			{[]test{{arg: 0, not: true}, {arg: 2, high: true, not: true}}, RefuseEPERM},
 		}, "prlimit64"),
-		to("the process is not given as 0", []clause{unless(0, 0, schedule)},
+		to("the process number is not 0", []clause{unless(0, 0, schedule)},
 			"sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr"),
-		to("the process is not given as 0", []clause{unless(0, 0, RefuseEPERM)}, "move_pages", "migrate_pages"),
+		to("the process number is not 0", []clause{unless(0, 0, RefuseEPERM)}, "move_pages", "migrate_pages"),
 		to("it is not PRIO_PROCESS with process number 0", []clause{unless(0, 0, RefuseEPERM), unless(1, 0, schedule)}, "setpriority"),
-		to("it is not IOPRIO_WHO_PROCESS with the process 0", []clause{unless(0, 1, RefuseEPERM), unless(1, 0, RefuseEPERM)}, "ioprio_set"),
+		to("it is not IOPRIO_WHO_PROCESS with process number 0", []clause{unless(0, 1, RefuseEPERM), unless(1, 0, RefuseEPERM)}, "ioprio_set"),
 	}
 }
 
-// ownerRules answer chown(2) in a user namespace as the kernel does outside.
-// Inside it says EINVAL of all users and groups but the caller's own; fakeroot and
-// others go on after EPERM only.
+// ownerRules make chown(2) in a user namespace fail as outside, with EPERM. The kernel would
+// return EINVAL for other users and groups, and programs such as fakeroot continue only after
+// EPERM.
 func ownerRules(uid, gid uint32) []rule {
 	const keep = 0xffffffff
 	to := func(user uint8, calls ...string) rule {
@@ -137,17 +134,16 @@ func ownerRules(uid, gid uint32) []rule {
 				{[]test{{arg: user + 1, not: true, is: gid}, {arg: user + 1, not: true, is: keep}}, RefuseEPERM},
 			},
 			when: "to another user or group",
-			why:  "in a user namespace the kernel would say EINVAL, which programs take for a mistake of theirs",
+			why:  "in a user namespace the kernel would return EINVAL, which programs take for a mistake in the call",
 		}
 	}
 	return []rule{to(1, "chown", "lchown", "fchown"), to(2, "fchownat")}
 }
 
-// truncateRules take the place of the right to truncate, which Landlock has
-// from ABI 3 on. ftruncate(2) needs a descriptor open for writing, so that the
-// open was checked. What empties a file without one is truncate(2), and O_TRUNC
-// with an access mode that the kernel doesn't take for writing: O_RDONLY, and 3,
-// which asks for neither reading nor writing.
+// truncateRules replace Landlock's right to truncate, which came with ABI 3. ftruncate(2) needs
+// a descriptor that is open for writing, and that open was checked. Two other ways empty a
+// file: truncate(2), and O_TRUNC with an access mode that does not count as writing. Those
+// modes are O_RDONLY and 3, which asks for neither reading nor writing.
 func truncateRules() []rule {
 	const (
 		trunc     = 0o1000 // O_TRUNC
@@ -165,7 +161,7 @@ func truncateRules() []rule {
 	}
 	return []rule{
 		refuse(RefuseEACCES, why, "truncate"),
-		refuse(RefuseENOSYS, "its flags lie in memory, where a filter can't look; programs fall back to openat(2)", "openat2"),
+		refuse(RefuseENOSYS, "its flags are in memory, where a filter can't look; programs fall back to openat(2)", "openat2"),
 		{calls: []string{"open"}, clauses: open(1), when: when, why: why},
 		{calls: []string{"openat"}, clauses: open(2), when: when, why: why},
 	}

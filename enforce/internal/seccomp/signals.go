@@ -1,28 +1,26 @@
 package seccomp
 
-// SignalMode says what of the signals of a command its supervisor answers.
+// SignalMode says which signals of a command the broker answers.
 type SignalMode int
 
 const (
-	// SignalsKernel: the kernel decides alone.
+	// SignalsKernel leaves all signals to the kernel.
 	SignalsKernel SignalMode = iota
-	// SignalsExist: Landlock keeps signals inside, and signal 0 with them,
-	// which delivers nothing and by which lock files ask whether their owner
-	// lives. The supervisor answers that as the kernel does outside.
+	// SignalsExist is for a Landlock that keeps signals inside. It also stops signal 0, which
+	// delivers nothing and which programs send to learn whether a lock file's owner lives. The
+	// broker answers signal 0 as the kernel does outside.
 	SignalsExist
-	// SignalsAll: this kernel's Landlock has no scope for signals. The
-	// supervisor sends them, and only to the session's own processes. Signal 0
-	// the kernel answers truly by itself.
+	// SignalsAll is for a Landlock without a scope for signals. The broker sends them, and only
+	// to the session's own processes. The kernel answers signal 0 itself, correctly.
 	SignalsAll
 )
 
-// signalRules hand calls by which a process is signalled to the supervisor. The
-// kernel takes the signal and the numbers of processes as int. Without the sigqueue calls:
-// no lock file asks by them, and the keepers of sessions inside of this one
-// do, whether their own domain holds.
+// signalRules hand calls that signal a process to the broker. The kernel takes signals and
+// process numbers as int. SignalsExist leaves out the sigqueue calls: they are not used for
+// lock files, but keepers of nested sessions use them to test their own domain.
 func signalRules(mode SignalMode) []rule {
 	const (
-		exists = "lock files name their owner by number: whether it lives has to be answered the same inside as outside"
+		exists = "programs ask by signal 0 whether a lock file's owner lives; the answer must be the same as outside"
 		all    = "this kernel's Landlock has no scope for signals; they may only reach the session's own processes"
 	)
 	zero := func(call string, sig uint8, more ...test) rule {
@@ -33,11 +31,11 @@ func signalRules(mode SignalMode) []rule {
 	}
 	switch mode {
 	case SignalsExist:
-		const everybody = 0xffffffff // -1: there is always somebody
+		const everybody = 0xffffffff // -1: there is always some process
 		return []rule{
 			zero("kill", 1, test{arg: 0, not: true}, test{arg: 0, not: true, is: everybody}),
 			zero("tkill", 1), zero("tgkill", 2),
-			zero("pidfd_send_signal", 1, test{arg: 0, mask: 1 << 31}), // a negative one is the caller's own: PIDFD_SELF
+			zero("pidfd_send_signal", 1, test{arg: 0, mask: 1 << 31}), // a negative one, PIDFD_SELF, is the caller itself
 		}
 	case SignalsAll:
 		return []rule{
@@ -48,15 +46,13 @@ func signalRules(mode SignalMode) []rule {
 	return nil
 }
 
-// fcntlRule refuses what makes an open file send signals to others than the
-// caller, and leases.
+// fcntlRule refuses leases, and what makes an open file signal other processes than the caller.
 //
-// A file signals its owner when there is something to read (O_ASYNC). On a terminal
-// that is its foreground group, unless there is an owner already; F_SETSIG
-// says which signal, SIGKILL included. Landlock asks about groups by their
-// first process only (CVE-2026-72183: before Linux 6.12.101, 6.18.40 and
-// 7.1.5), and in no way before its ABI 6. F_SETOWN_EX names the owner in memory,
-// where a filter can't look.
+// With O_ASYNC a file signals its owner when there is something to read. A terminal without an
+// owner signals its foreground group. F_SETSIG chooses the signal, even SIGKILL. For a group,
+// Landlock checks only the first process (CVE-2026-72183: before Linux 6.12.101, 6.18.40 and
+// 7.1.5), and before ABI 6 it checks nothing. F_SETOWN_EX has the owner in memory, where a
+// filter can't look.
 func fcntlRule(mode SignalMode) rule {
 	const (
 		setOwn, setFlags, setSig, setOwnEx = 8, 4, 10, 15
@@ -64,7 +60,7 @@ func fcntlRule(mode SignalMode) rule {
 	)
 	clauses := []clause{
 		{[]test{{arg: 1, is: 1024}}, RefuseEACCES}, // F_SETLEASE
-		{[]test{{arg: 1, is: 1040}}, RefuseEACCES}, // F_SETDELEG, from Linux 6.19 on
+		{[]test{{arg: 1, is: 1040}}, RefuseEACCES}, // F_SETDELEG, since Linux 6.19
 		{[]test{{arg: 1, is: setOwn}, {arg: 2, mask: negative, is: negative}}, RefuseEPERM},
 		{[]test{{arg: 1, is: setOwnEx}}, RefuseEPERM},
 		{[]test{{arg: 1, is: setSig}, {arg: 2, not: true}}, RefuseEPERM},
@@ -76,20 +72,21 @@ func fcntlRule(mode SignalMode) rule {
 	return rule{
 		calls: []string{"fcntl"}, clauses: clauses,
 		when: "F_SETLEASE, F_SETDELEG, F_SETOWN to a group, F_SETOWN_EX, F_SETSIG or O_ASYNC",
-		why: "whoever opens a leased file, or changes a directory that is, waits for the holder, up to 45 seconds each time; to read it is enough. " +
-			"The others have a file signal processes outside",
+		why: "opening a leased file, or changing a leased directory, can block for 45 seconds each time, and a lease needs only read access. " +
+			"The others make a file signal processes outside",
 	}
 }
 
-// ioctlRule keeps the caller's terminal from being typed into, and files from
-// signalling others, as fcntlRule does: the arguments lie in memory. nginx turns O_ASYNC on
-// (FIOASYNC) and gives up where it can't, but does without the signals.
+// ioctlRule keeps the command from typing into the caller's terminal and, like fcntlRule, from
+// making files signal others. It goes by the request alone, since the arguments are in memory.
+// FIOASYNC, which turns O_ASYNC on, pretends to succeed: nginx gives up if it fails, but does
+// not need the signals.
 //
-// Keys of encrypted files (fscrypt) are the file system's, for all programs of the
-// user. To add one or to take it away needs a directory that is open to read. So does a
-// subvolume of btrfs(5) or bcachefs, about which neither Landlock nor a mount is asked: a snapshot
-// shows what is denied under another name, and in any directory of the user's. OCFS2 copies
-// a file by its path.
+// Keys of encrypted files (fscrypt) belong to the file system and serve all programs of the
+// user. Adding or removing one needs only a directory open for reading. So do subvolumes and
+// snapshots of btrfs(5) or bcachefs, which neither Landlock nor a read-only mount stops. A
+// snapshot shows denied files under another name, in any directory of the user. OCFS2 copies a
+// file by its path.
 func ioctlRule() rule {
 	var clauses []clause
 	for _, request := range []uint32{
@@ -105,7 +102,7 @@ func ioctlRule() rule {
 	return rule{
 		calls: []string{"ioctl"}, clauses: clauses,
 		when: "the request is TIOCSTI, TIOCLINUX, TIOCSETD, FIOSETOWN, SIOCSPGRP or FIOASYNC, or adds or removes keys of encrypted files, or subvolumes and snapshots, or is OCFS2_IOC_REFLINK",
-		why: "they type into the caller's terminal, or put another line discipline between it and its user, " +
-			"or have a file signal processes outside, or take files away from the user's other programs, or show denied files under other names",
+		why: "they type into the caller's terminal, replace its line discipline, " +
+			"make a file signal processes outside, lock the user's other programs out of files, or show denied files under other names",
 	}
 }

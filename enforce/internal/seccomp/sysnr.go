@@ -5,23 +5,20 @@ import (
 	"strings"
 )
 
-// sysnr is a system call by name and its number on each machine, -1 where
-// that machine lacks it. The numbers are part of the kernel's stable
-// interface; tests compare them with golang.org/x/sys/unix, which knows them
-// on Linux only, while a plan is made and tested on every system.
+// sysnr has a system call's name and its number on each machine, or -1 if the machine lacks it.
+// The numbers are part of the kernel's stable interface. Tests compare them with
+// golang.org/x/sys/unix, which has them only on Linux, while plans are made and tested on every
+// system.
 type sysnr struct {
 	name         string
 	amd64, arm64 int
 }
 
-// LastSyscall is the last system call that this table was made with:
-// rseq_slice_yield, on both machines. What comes after it is answered with
-// ENOSYS, as an older kernel would, since nobody has looked yet at what it
-// could undo.
+// LastSyscall is the last system call that was reviewed for the rules: rseq_slice_yield, on
+// both machines. Later ones fail with ENOSYS, as on an older kernel.
 const LastSyscall = 471
 
-// sysnrTable holds the system calls that a filter decides about, sorted by
-// name.
+// sysnrTable has the system calls that a filter decides about, sorted by name.
 var sysnrTable = [...]sysnr{
 	{"acct", 163, 89}, {"add_key", 248, 217}, {"bind", 49, 200}, {"bpf", 321, 280}, {"chmod", 90, -1},
 	{"chown", 92, -1}, {"clock_settime", 227, 112}, {"clone", 56, 220}, {"clone3", 435, 435}, {"connect", 42, 203},
@@ -53,7 +50,7 @@ var sysnrTable = [...]sysnr{
 	{"vhangup", 153, 58},
 }
 
-// sysnrOf is the number of a system call on a machine, and whether it has one.
+// sysnrOf returns the number of a system call on a machine, if it has one.
 func sysnrOf(arch, name string) (uint32, bool) {
 	i, ok := slices.BinarySearchFunc(sysnrTable[:], name, func(s sysnr, name string) int { return strings.Compare(s.name, name) })
 	if !ok {
@@ -69,8 +66,8 @@ func sysnrOf(arch, name string) (uint32, bool) {
 	return uint32(n), n >= 0
 }
 
-// auditArch is the machine as a filter sees it (AUDIT_ARCH_* of
-// linux/audit.h); 0 when it is not known.
+// auditArch returns a machine's AUDIT_ARCH_* number (linux/audit.h), which filters see, or 0 if
+// the machine is unknown.
 func auditArch(arch string) uint32 {
 	switch arch {
 	case "amd64":

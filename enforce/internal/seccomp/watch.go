@@ -1,9 +1,8 @@
 package seccomp
 
-// watched are the calls that Landlock, mounts or the broker may refuse, beside those
-// that the filter decides about, and which of their arguments are certain to be
-// allowed. What no means refuses is not in it: stat(2), access(2), readlink(2),
-// chdir(2).
+// watched returns the calls that Landlock, mounts or the broker may refuse, besides those that
+// the filter decides about. Its clauses are for arguments that are always allowed. Calls that
+// nothing refuses are left out: stat(2), access(2), readlink(2), chdir(2).
 func watched() map[string][]clause {
 	all := make(map[string][]clause)
 	for _, name := range []string{"open", "openat", "openat2", "creat", "execve", "execveat", "mkdir", "mkdirat", "mknod", "mknodat", "unlink", "unlinkat", "rmdir",
@@ -16,15 +15,16 @@ func watched() map[string][]clause {
 	for _, request := range []uint32{0x5401, 0x540f, 0x5413, 0x541b, 0x5421, 0x5450, 0x5451} { // TCGETS TIOCGPGRP TIOCGWINSZ FIONREAD FIONBIO FIONCLEX FIOCLEX
 		all["ioctl"] = append(all["ioctl"], clause{[]test{{arg: 1, is: request}}, ActAllow})
 	}
-	// All but PTRACE_ATTACH and PTRACE_SEIZE is about processes that are attached to.
+	// All requests except PTRACE_ATTACH and PTRACE_SEIZE need a process that is already
+	// attached.
 	all["ptrace"] = []clause{{[]test{{arg: 0, not: true, is: 16}, {arg: 0, not: true, is: 0x4206}}, ActAllow}}
-	all["kill"] = []clause{{[]test{{arg: 0}}, ActAllow}} // its own group
+	all["kill"] = []clause{{[]test{{arg: 0}}, ActAllow}} // the caller's own group
 	return all
 }
 
-// watch has the supervisor see each call that may be refused. It gives the answers
-// of the rules itself, but for those after which programs fall back without a word
-// (ENOSYS), and lets go on what the rules allow.
+// watch returns rules that hand each call that may be refused to the broker. The broker then
+// gives the rules' answers itself. Refusals with ENOSYS stay in the filter, since programs
+// silently fall back after these.
 func watch(rules []rule) (out []rule) {
 	clauses := make(map[string][]clause) // by call
 	for _, r := range rules {
@@ -48,8 +48,8 @@ func watch(rules []rule) (out []rule) {
 	return out
 }
 
-// Decide is what the filter does about a call: it hands it over, refuses it with an error
-// number, or neither.
+// Decide reports whether the filter hands a call over, or else the error number with which it
+// refuses it. Both are zero if it allows the call.
 func (f *Filter) Decide(call string, args [6]uint64) (handsOver bool, errno int) {
 	got := f.decide(call, args)
 	if got&0xffff0000 == ActErrno && got != pretendSuccess {
@@ -58,8 +58,8 @@ func (f *Filter) Decide(call string, args [6]uint64) (handsOver bool, errno int)
 	return got == actNotify, errno
 }
 
-// Names are those of the system calls of the filter's machine that a filter may be
-// about, by their numbers.
+// Names returns the names of all system calls in the table that the filter's machine has, by
+// number.
 func (f *Filter) Names() map[int32]string {
 	names := make(map[int32]string)
 	for _, s := range sysnrTable {
