@@ -12,21 +12,20 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// Watched is a path that is looked at before and after the command.
+// Watched is a path that is compared before and after the command.
 type Watched struct {
 	Path    string
-	Mounted bool     // it is read-only for the command; only a replacement can be seen
-	ByGit   bool     // git itself writes it: it is told, and nothing more
-	Denied  bool     // those outside may write it; only another one in its place is told
+	Mounted bool     // it is read-only for the command; only a replacement matters
+	ByGit   bool     // git itself writes it: a change is reported, not prevented
+	Denied  bool     // programs outside may write it; only a replacement is reported
 	missing bool     // it did not exist when the plan was made
-	tree    string   // Path is the index of this working tree, whose gitlinks matter
-	names   []string // Path is a directory, of which new files of these names matter
-	hides   []string // Path is a directory on PATH: those after it
-	had     []string // of the last two, what was there
+	tree    string   // Path is the index of this working tree; new gitlinks matter
+	names   []string // Path is a directory; new files with these names matter
+	hides   []string // Path is a directory on PATH; these come after it
+	had     []string // for names and hides: what was there
 }
 
-// Change is a file of the protected set, or a denied one, that is not as it
-// was.
+// Change is a protected or denied file that changed.
 type Change struct {
 	Path string
 	New  bool // it was not there before
@@ -34,25 +33,25 @@ type Change struct {
 
 // Audit is what is compared before and after the command.
 type Audit struct {
-	Trees   []string // writable
+	Trees   []string // writable trees
 	Watch   []Watched
-	Near    []string          // directories in which neither repository nor policy was
-	Repos   []string          // git directories that are watched or held
-	Later   []policy.DenyPath // denials of what is not there yet
-	Mounted bool              // what Watched.Mounted says is so
+	Near    []string          // directories that had neither a repository nor a policy
+	Repos   []string          // git directories that are watched or protected
+	Later   []policy.DenyPath // denials of what does not exist yet
+	Mounted bool              // the mounts of Watched.Mounted are in effect
 }
 
-// Snapshot is how the protected set was at one time.
+// Snapshot is the state of the protected set at one time.
 type Snapshot struct {
 	host   *policy.Host
 	audit  *Audit
 	before []state         // of Audit.Watch
-	named  map[string]bool // what Audit.Later named already
-	left   int             // bytes of indexes that are read, and of paths that are looked at, yet
-	links  map[string]bool // gitlinks there were, where a repository that was looked at may be one
+	named  map[string]bool // what existed already and matched Audit.Later
+	left   int             // how many bytes of indexes and of paths may still be read and looked up
+	links  map[string]bool // earlier gitlinks of working trees that have a protected repository in them
 }
 
-// Snapshot remembers how it is now.
+// Snapshot records the state now.
 func (a *Audit) Snapshot(host *policy.Host) *Snapshot {
 	s := &Snapshot{audit: a, before: make([]state, len(a.Watch)), left: maxIndexes,
 		links: make(map[string]bool), named: make(map[string]bool)}
@@ -71,8 +70,8 @@ func (a *Audit) Snapshot(host *policy.Host) *Snapshot {
 	return s
 }
 
-// Changes says what is different now, sorted by path; of new repositories, those
-// only that are not plain.
+// Changes returns what changed since the snapshot, sorted by path. It leaves out new
+// repositories that are plain.
 func (s *Snapshot) Changes() []Change {
 	s.left = maxIndexes
 	var out []Change
@@ -117,21 +116,21 @@ func (s *Snapshot) Changes() []Change {
 	return slices.Compact(out)
 }
 
-// state is what is remembered of a file; the zero value is none. The status change
-// time can't be set back by whoever changed the file.
+// state is what a snapshot has of a file. The zero value is for a missing file. It has the
+// status change time, which the command can't set back.
 type state struct {
 	id      policy.FileID
-	changed [2]int64 // in seconds and nanoseconds
+	changed [2]int64 // status change time, in seconds and nanoseconds
 	size    int64
-	entries string // of a directory, which can be written
+	entries string // of a writable directory
 }
 
-// maxWatchedEntries bounds what is looked at of one directory.
+// maxWatchedEntries is how many entries of a directory are compared.
 const maxWatchedEntries = 100
 
 func (s *Snapshot) state(w *Watched) state {
 	if w.names != nil || w.hides != nil {
-		return state{} // of which Watched.had remembers
+		return state{} // Watched.had has what was there
 	}
 	now, isDir := stateOf(w.Path)
 	if w.Denied {
@@ -148,7 +147,7 @@ func (s *Snapshot) state(w *Watched) state {
 	return now
 }
 
-// stateOf looks at one path (lstat(2)).
+// stateOf returns the state of one path (lstat(2)).
 func stateOf(p string) (s state, isDir bool) {
 	var st unix.Stat_t
 	if unix.Lstat(p, &st) != nil {
@@ -161,19 +160,19 @@ func stateOf(p string) (s state, isDir bool) {
 	}, st.Mode&unix.S_IFMT == unix.S_IFDIR
 }
 
-// maxPrograms is how many entries of a directory on PATH are looked at.
+// maxPrograms is how many entries of a directory on PATH are compared.
 const maxPrograms = 4096
 
-// searchPath watches the caller's directories of programs that lie in writable trees, as
-// an activated virtual environment's does: what appears there under another program's name
-// is what the user starts next. The other's directories come after it on PATH.
+// searchPath watches directories on the caller's PATH that are in writable trees, such as that
+// of an active virtual environment. If a new program there has the name of one in a later
+// directory, the user will start the new one.
 func (c *protector) searchPath() {
 	all := strings.Split(c.host.Getenv("PATH"), ":")
 	for i, dir := range all {
 		if !path.IsAbs(dir) {
-			dir = c.host.Dir + "/" + dir // its ".." are the file system's, behind links
+			dir = c.host.Dir + "/" + dir // not path.Join: ".." must be resolved after links
 		}
-		to := c.host.Follow(dir) // watched as it is written: the links in it may be replaced
+		to := c.host.Follow(dir) // the path stays as written, since links in it may be replaced
 		if slices.ContainsFunc(append(to.Links, to.Path), c.writable) && !c.seen["PATH "+dir] {
 			c.seen["PATH "+dir] = true
 			c.out.Watch = append(c.out.Watch, Watched{Path: dir, hides: all[i+1:], had: programs(c.host, dir)})
@@ -181,7 +180,7 @@ func (c *protector) searchPath() {
 	}
 }
 
-// programs are the names in a directory on PATH, sorted.
+// programs returns the sorted names in a directory on PATH.
 func programs(host *policy.Host, dir string) (names []string) {
 	entries, _ := policy.ReadSome(host, dir, maxPrograms)
 	for _, e := range entries {
@@ -190,11 +189,11 @@ func programs(host *policy.Host, dir string) (names []string) {
 	return names
 }
 
-// hidden tells of programs that hide others by now and were not there.
+// hidden returns new programs that hide others.
 func (s *Snapshot) hidden(w *Watched) (out []Change) {
 	names := programs(s.host, w.Path)
 	if len(names) >= maxPrograms && len(w.had) < maxPrograms {
-		return []Change{{Path: w.Path}} // some are out of sight
+		return []Change{{Path: w.Path}} // there are more than were read
 	}
 	own := s.host.Follow(w.Path).Path
 	for _, name := range names {

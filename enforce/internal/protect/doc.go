@@ -1,8 +1,7 @@
-// Package protect finds the files by which a later program, run outside and by
-// another's hand, would do what the command wrote: zsbx's own files, what git,
-// editors, agents and shells act upon. It compares them before and after the
-// command where nothing can be put over them.
+// Package protect finds files through which the command could make a later program outside run
+// its code: zsbx's own files, and those that git, editors, agents and shells act upon. Where
+// they can't be covered by a mount, it compares them before and after the command.
 //
-// It finds and compares; package mounts holds. It looks at a bounded number of
-// directories, and not at what builds run: that is the user's to run.
+// Package mounts makes them read-only. Package protect looks at a limited number of
+// directories. It leaves out what builds run, since the user decides to run a build.
 package protect

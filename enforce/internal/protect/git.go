@@ -8,14 +8,14 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// Git runs programs that its configuration and its hooks name, whenever it is
-// used in the working tree: by a prompt, by an editor, by the user. These
-// files are protected as gitrepository-layout(5) lays them out.
+// Git runs programs from its configuration and its hooks whenever a prompt, an editor or the
+// user calls it in the working tree. This file finds these files as in gitrepository-layout(5).
 
-// repository protects the repository of a working tree, and gives its git directory; ""
-// for none. What only points to that is held in the top of a tree, and in the
-// repository that the command works in, whose root decides which project policies
-// count: elsewhere git worktree remove and git submodule deinit would fail half-way.
+// repository protects the repository of a working tree and returns its git directory, or "" if
+// there is none. It protects a .git file, which only points to the git directory, at the top of
+// a tree and in the repository that the command works in, whose root decides which project
+// policies count. Elsewhere that would make git worktree remove and git submodule deinit fail
+// half-way.
 func (c *protector) repository(tree string) string {
 	dot, top := path.Join(tree, ".git"), ""
 	if within := c.within(tree); tree == within || tree == c.repo {
@@ -37,7 +37,7 @@ func (c *protector) repository(tree string) string {
 		c.add(dot, top)
 		return dot
 	}
-	// A linked worktree or a submodule: the file names the directory.
+	// In a linked worktree or a submodule .git is a file that names the directory.
 	if top != "" {
 		c.add(dot, top)
 	} else {
@@ -72,16 +72,15 @@ func (c *protector) repository(tree string) string {
 	return dir
 }
 
-// named is the directory that a file of a repository names.
+// named returns the directory that a file of a repository names.
 func (c *protector) named(file, prefix string) (string, error) {
 	dir, links, err := c.host.GitDir(file, prefix)
 	c.watchWay(links, err)
 	return dir, err
 }
 
-// around protects what lies in writable directories of a repository that is not writable
-// itself, and is read or run by git there: what its configuration includes, and hooks
-// that are kept in the working tree.
+// around protects what git reads or runs in writable directories of a repository that is not
+// writable itself: files that its configuration includes, and hooks in the working tree.
 func (c *protector) around(tree string) {
 	dir := path.Join(tree, ".git")
 	if st, err := c.host.Lstat(dir); err != nil || !st.Mode.IsDir() { // a linked worktree or a submodule
@@ -94,9 +93,9 @@ func (c *protector) around(tree string) {
 	c.linked(path.Join(dir, "hooks"))
 }
 
-// gitlinks protects the repositories that git status looks into from a working tree, at
-// whatever depth, and those that it would if they were there. They need not be submodules:
-// .gitmodules is the command's to write.
+// gitlinks protects the repositories that git status looks into from a working tree, at any
+// depth, whether they exist yet or not. They need not be submodules, since the command can
+// write .gitmodules.
 func (c *protector) gitlinks(tree string, links []string, left *int) {
 	for _, p := range links {
 		sub := path.Join(tree, p)
@@ -106,7 +105,7 @@ func (c *protector) gitlinks(tree string, links []string, left *int) {
 		if !below(sub, tree) {
 			continue
 		}
-		if real, _, err := c.host.RealPath(sub); err == nil && real != sub { // git looks through no link
+		if real, _, err := c.host.RealPath(sub); err == nil && real != sub { // git does not follow links
 			c.watch(Watched{Path: path.Join(sub, ".git")})
 			continue
 		}
@@ -114,7 +113,7 @@ func (c *protector) gitlinks(tree string, links []string, left *int) {
 	}
 }
 
-// links are the gitlinks in the index of a git directory, or of none, "".
+// links returns the gitlinks in the index of a git directory, none for "".
 func (c *protector) links(git string) []string {
 	if git == "" {
 		return nil
@@ -122,8 +121,9 @@ func (c *protector) links(git string) []string {
 	return indexed(path.Join(git, "index"), &c.bytes)
 }
 
-// linksAhead reads a big index while its caller looks at other things than indexes: 100,000
-// files take a millisecond, and to wake a thread a tenth of that.
+// linksAhead reads a big index in the background. An index of 100,000 files takes a
+// millisecond; waking a thread takes a tenth of that. Until it has called the result, the
+// caller may not read other indexes.
 func (c *protector) linksAhead(git string) func() []string {
 	const big = 1 << 20
 	if s, _ := stateOf(path.Join(git, "index")); s.size < big {
@@ -134,12 +134,12 @@ func (c *protector) linksAhead(git string) func() []string {
 	return func() []string { return <-read }
 }
 
-// index watches which repositories git looks into from a working tree.
+// index watches an index, since its gitlinks are the repositories that git looks into.
 func (c *protector) index(dir, tree string) {
 	c.watch(Watched{Path: path.Join(dir, "index"), tree: tree, ByGit: true})
 }
 
-// gitTop is the directory from which on a git directory is held.
+// gitTop returns the directory below which the way to a git directory is pinned.
 func (c *protector) gitTop(dir string) string {
 	if c.within(dir) == dir {
 		return dir
@@ -147,8 +147,7 @@ func (c *protector) gitTop(dir string) string {
 	return path.Dir(dir)
 }
 
-// gitDir protects a git directory, the submodules' and the linked worktrees'
-// directories in it included.
+// gitDir protects a git directory, and those of submodules and linked worktrees in it.
 func (c *protector) gitDir(dir string) {
 	if c.seen[dir] {
 		return
@@ -159,9 +158,9 @@ func (c *protector) gitDir(dir string) {
 	c.gitFiles(dir, top, &left)
 }
 
-// gitFiles protects the files of one git directory by which git can be made to run
-// programs, and those of what lies in it. The file commondir would have it read another
-// directory's configuration; lazygit.yml is lazygit's.
+// gitFiles protects files with which git can be made to run programs, in one git directory and
+// in those below it. A file commondir would make git read another directory's configuration.
+// lazygit.yml belongs to lazygit.
 func (c *protector) gitFiles(dir, top string, left *int) {
 	config := path.Join(dir, "config")
 	if c.add(config, top) {
@@ -171,7 +170,7 @@ func (c *protector) gitFiles(dir, top string, left *int) {
 		c.add(path.Join(dir, name), top)
 	}
 	c.includes(config)
-	c.byGit(dir, "remotes", "branches") // where git push looks for what the configuration lacks
+	c.byGit(dir, "remotes", "branches") // git push looks there for remotes that the configuration lacks
 	c.ownFiles(dir, top)
 	for _, sub := range c.subdirs(path.Join(dir, "worktrees"), left) {
 		c.worktree(sub, top)
@@ -184,9 +183,9 @@ func (c *protector) worktree(dir, top string) {
 	c.ownFiles(dir, top)
 }
 
-// ownFiles protects what each working tree has of its own, and watches what git itself
-// writes: git rebase --continue executes what it finds there, and so does git cherry-pick
-// --continue, a strategy of merging being a program.
+// ownFiles protects the files that each working tree has for itself, and watches those that git
+// itself writes. git rebase --continue executes commands from there. git cherry-pick --continue
+// can, too, since a merge strategy is a program.
 func (c *protector) ownFiles(dir, top string) {
 	if own := path.Join(dir, "config.worktree"); c.add(own, top) {
 		c.includes(own)
@@ -194,15 +193,15 @@ func (c *protector) ownFiles(dir, top string) {
 	c.byGit(dir, "rebase-merge", "sequencer/opts")
 }
 
-// byGit watches what git itself may write in a git directory.
+// byGit watches files that git itself may write in a git directory.
 func (c *protector) byGit(dir string, names ...string) {
 	for _, name := range names {
 		c.watch(Watched{Path: path.Join(dir, name), ByGit: true})
 	}
 }
 
-// isBare tells a repository without a working tree by as little as may be one, links
-// included (git-new-workdir): where refs is missing, a command may have moved it away.
+// isBare reports whether a directory may be a bare repository. It does not look for refs, which
+// a command may have moved away. The parts may be links (git-new-workdir).
 func (c *protector) isBare(dir string) bool {
 	head, err := c.host.Lstat(path.Join(dir, "HEAD"))
 	if err != nil || head.Mode.IsDir() {
@@ -212,9 +211,9 @@ func (c *protector) isBare(dir string) bool {
 	return err == nil && objects.Mode.IsDir()
 }
 
-// modules protects the git directories of submodules. A submodule's name may
-// have slashes: what is no git directory may hold some. Which one is goes by the
-// configuration, too: a command can't take that away, as it can the rest until the next.
+// modules protects the git directories of submodules. A submodule's name may have slashes, so a
+// directory that is no git directory may contain some. A directory with a file config counts as
+// one: config is protected, while a command can remove the other files before the next session.
 func (c *protector) modules(dir, top string, left *int) {
 	for _, sub := range c.subdirs(dir, left) {
 		if st, err := c.host.Lstat(path.Join(sub, "config")); (err != nil || st.Mode.IsDir()) && !c.host.IsGitDir(sub) {
@@ -225,22 +224,21 @@ func (c *protector) modules(dir, top string, left *int) {
 	}
 }
 
-// Git looks for a repository from the working directory upwards, so that each
-// directory of a writable tree can become one. Those near the top are looked
-// at before the command, to protect the repositories that are there, and to tell
-// afterwards of those that were made in them.
+// Git looks for a repository from the working directory upwards, so any directory of a writable
+// tree can become one. Directories near the top are searched before the command: to protect
+// repositories that exist, and to report new ones afterwards.
 
-// The bounds of the search, so that it costs the same in a tree of any size.
+// These limits keep the search cheap in a tree of any size.
 const (
-	nestedEntries = policy.MaxListed // directory entries looked at, for each tree
+	nestedEntries = policy.MaxListed // directory entries, for each tree
 	nestedModules = 256              // submodules and linked worktrees, for each repository
 )
 
-// What is looked for in a directory near the top.
+// The names that are looked for in a directory near the top.
 const dotGit, projectFile = "/.git", "/" + policy.ProjectFile
 
-// near looks for repositories and projects' policies in the directories near the top of a
-// writable tree, two levels deep, the nearest first, and gives those that may have one.
+// near looks for repositories and project policies near the top of a writable tree, two levels
+// deep, the upper level first. It returns the directories that may have one.
 func (c *protector) near(top *policy.Listing) (some []string) {
 	left := nestedEntries
 	look := func(in *policy.Listing) (out []string) {
@@ -270,8 +268,8 @@ func (c *protector) lacks(p string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// subdirs lists directories, as long as some entries are left to be looked at;
-// left becomes negative when there were more.
+// subdirs lists directories. It decreases left for each entry, and stops when left becomes
+// negative.
 func (c *protector) subdirs(dir string, left *int) []string {
 	if *left < 0 {
 		return nil

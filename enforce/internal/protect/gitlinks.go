@@ -15,15 +15,14 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// A repository in a new directory has git run nothing until somebody works there, but
-// for one whose directory is in the index of the repository around it: git status
-// looks into each such gitlink, with the settings found there.
+// Git runs nothing from a repository in a new directory until somebody works there, with one
+// exception. If the directory is in the index of the repository around it (a gitlink), git
+// status looks into it and uses the settings there.
 
-// newGitlinks tells of gitlinks in an index that has changed: those whose repository is
-// not plain. One in its own working tree, which an earlier command may have made in a new
-// directory, is none of them only if it was in the index before; one among the submodules'
-// was protected if it was there. An index that is not read to its end, since what may be
-// read is used up, is told itself.
+// newGitlinks returns the gitlinks in a changed index whose repositories are not plain. It
+// leaves out protected repositories. One with its git directory in its own working tree must
+// also have been in the index before, since an earlier command may have made it in a new
+// directory. If the limit stops it from reading all of the index, it returns the index itself.
 func (s *Snapshot) newGitlinks(index, tree string) (out []Change) {
 	for _, p := range indexed(index, &s.left) {
 		if s.left <= 0 {
@@ -46,8 +45,8 @@ func (s *Snapshot) newGitlinks(index, tree string) (out []Change) {
 	return out
 }
 
-// charged is a host that takes the length of each path that is looked at off what is left.
-// The kernel takes as long for a path, and a few bytes of an index name many long ones.
+// charged returns a host whose Lstat subtracts the path's length from left. The kernel's time
+// grows with the length, and a few bytes of an index can name many long paths.
 func charged(host *policy.Host, left *int) *policy.Host {
 	c := *host
 	c.Lstat = func(p string) (policy.Stat, error) {
@@ -57,11 +56,11 @@ func charged(host *policy.Host, left *int) *policy.Host {
 	return &c
 }
 
-// below reports whether a gitlink leads into the working tree. One to the tree itself is
-// none that git has made; it can be what object names of another length are read as.
+// below reports whether a gitlink is inside the working tree. Git makes none for the tree
+// itself; one can result from reading an index with the wrong hash length.
 func below(sub, tree string) bool { return sub != tree && policy.Within(sub, tree) }
 
-// noteLinks remembers the gitlinks of a working tree, if a repository in it is protected.
+// noteLinks records the gitlinks of a working tree, if a repository in it is protected.
 func (s *Snapshot) noteLinks(index, tree string) {
 	inner := func(dir string) bool { return policy.Within(dir, tree) && path.Dir(dir) != tree }
 	if !slices.ContainsFunc(s.audit.Repos, inner) {
@@ -72,17 +71,17 @@ func (s *Snapshot) noteLinks(index, tree string) {
 	}
 }
 
-// maxIndexes bounds how much of all indexes of a writable tree is read at once, in bytes:
-// some million files. Who made them may have sparse ones without number. It bounds what
-// their gitlinks take, too, as an index of version 4 has a long name again in a few bytes:
-// each counts for linkSize bytes and its name.
+// maxIndexes is how many bytes of all indexes of a writable tree are read, enough for some
+// million files. A command may leave many sparse ones. The limit also covers the memory for
+// gitlinks, since an index of version 4 repeats a long name in a few bytes: each gitlink counts
+// as linkSize bytes plus its name.
 const (
 	maxIndexes = 128 << 20
 	linkSize   = 1 << 10
 )
 
-// readIndex reads a file that may be anything by now. Of one that has more bytes than
-// are left to be read nothing is, and of those that follow neither.
+// readIndex reads an index, which may be any kind of file by now. If it has more than left
+// bytes, readIndex returns nothing and sets left to 0, so that no other index is read either.
 func readIndex(name string, left *int) []byte {
 	b, err := files.Read(name, int64(max(0, *left)))
 	var errno syscall.Errno
@@ -92,7 +91,7 @@ func readIndex(name string, left *int) []byte {
 	return b
 }
 
-// indexed are the gitlinks of an index, with those of the index that it shares.
+// indexed returns the gitlinks of an index, with those of its shared index.
 func indexed(file string, left *int) (out []string) {
 	if !files.MayHave(file, left, len(gitlinkMode)-1, mayLink) {
 		return nil
@@ -111,12 +110,12 @@ func indexed(file string, left *int) (out []string) {
 	return out
 }
 
-// gitlinkMode is the mode of a gitlink in an index, sharedIndex what begins the part that
-// names another one.
+// gitlinkMode is a gitlink's mode in an index. sharedIndex begins the extension that names the
+// shared index.
 const gitlinkMode, sharedIndex = "\x00\x00\xe0\x00", "link"
 
-// mayLink reports whether a piece of an index has either. Few bytes are as the third one
-// of a gitlink's mode.
+// mayLink reports whether a piece of an index has either of them. It searches for the third
+// byte of gitlinkMode, which is rare.
 func mayLink(b []byte) bool {
 	for i := 0; ; i++ {
 		n := bytes.IndexByte(b[i:], gitlinkMode[2])
@@ -129,9 +128,9 @@ func mayLink(b []byte) bool {
 	}
 }
 
-// parseIndex reads an index of version 2 to 4 (gitformat-index(5)), whose object names
-// have some bytes: its gitlinks, as far as they may take what is left, and the name of the
-// index that it shares, or "". With all, every entry is taken for a gitlink.
+// parseIndex parses an index of version 2 to 4 (gitformat-index(5)) with object names of hash
+// bytes. It returns the gitlinks, until left is used up, and the name of the shared index, or
+// "". With all, every entry counts as a gitlink.
 func parseIndex(b []byte, hash int, all bool, left *int) (links []string, shared string, ok bool) {
 	const gitlink, kind, extended = 0o160000, 0o170000, 0x4000
 	word := binary.BigEndian.Uint32
@@ -183,7 +182,8 @@ func parseIndex(b []byte, hash int, all bool, left *int) (links []string, shared
 	return links, shared, true
 }
 
-// offset reads a number as git's packs have it, and says how long it is; 0 for none.
+// offset decodes a number in the encoding of git's pack offsets. It returns the length too, 0
+// if there is no number.
 func offset(b []byte) (value, n int) {
 	for i, c := range b[:min(len(b), 8)] {
 		value = value<<7 | int(c&0x7f)
@@ -195,11 +195,10 @@ func offset(b []byte) (value, n int) {
 	return 0, 0
 }
 
-// plain reports whether the git directory of a working tree is as git-init(1),
-// git-clone(1) and programs that call them make it: no hook but samples, nobody else's
-// configuration, in its own none but settings that name no program, and no other
-// repository in its index, which git status would look into. git does with it what it
-// does anywhere, so there is nothing to tell.
+// plain reports whether a git directory is as git-init(1) and git-clone(1) make it, so that git
+// runs nothing from it and there is nothing to report. It has no hooks except samples, no other
+// configuration files, no settings that name a program, and no other repository in its index,
+// which git status would look into.
 func plain(host *policy.Host, dir, tree string, left *int) bool {
 	for _, name := range []string{"commondir", "config.worktree", "modules", "worktrees", "rebase-merge", "sequencer", "remotes", "lazygit.yml"} {
 		if _, err := host.Lstat(path.Join(dir, name)); err == nil {
@@ -226,7 +225,7 @@ func plain(host *policy.Host, dir, tree string, left *int) bool {
 		}
 	}
 	if *left <= 0 {
-		return false // nobody has looked
+		return false // not all was read
 	}
 	st, err := host.Lstat(path.Join(dir, "config"))
 	if err != nil || !st.Mode.IsRegular() || len(hooks) == maxWatchedEntries {
@@ -236,8 +235,8 @@ func plain(host *policy.Host, dir, tree string, left *int) bool {
 	return err == nil && plainConfig(string(config))
 }
 
-// plainConfig reports whether git understands all of a configuration, and none of its
-// settings has it run anything.
+// plainConfig reports whether a configuration is valid and has only settings that make git run
+// nothing.
 func plainConfig(text string) bool {
 	harmless := map[string][]string{
 		"core":   {"repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode", "symlinks"},
@@ -246,7 +245,7 @@ func plainConfig(text string) bool {
 	}
 	settings, bad := gitconfig.Read(text)
 	return bad == 0 && !slices.ContainsFunc(settings, func(s gitconfig.Setting) bool {
-		transport := s.Key == "url" && strings.Contains(s.Value, "::") // which runs a program
+		transport := s.Key == "url" && strings.Contains(s.Value, "::") // git runs a program for it
 		return transport || !slices.Contains(harmless[s.Section], s.Key)
 	})
 }

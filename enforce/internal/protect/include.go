@@ -10,12 +10,12 @@ import (
 	"github.com/zsbx/zsbx/internal/gitconfig"
 )
 
-// includes protects what a git configuration includes (git-config(1),
-// "Includes"), in writable trees: git takes it for part of the configuration,
-// whether the condition of an includeIf holds now or later. A relative path is
-// taken from the directory of the configuration as it is named, through links.
+// includes protects files in writable trees that a git configuration includes (git-config(1),
+// "Includes"). The condition of an includeIf does not matter, since it may hold later. A
+// relative path starts at the directory of the configuration as named, before links are
+// followed.
 func (c *protector) includes(config string) {
-	read := "include " + config // no path
+	read := "include " + config // a key that is no path
 	if c.seen[read] || c.full(config) {
 		return
 	}
@@ -44,8 +44,7 @@ func (c *protector) includes(config string) {
 	}
 }
 
-// include protects one file that a configuration names. Its ".." are the file
-// system's, behind links.
+// include protects one file that a configuration names. ".." in it is resolved after links.
 func (c *protector) include(config, name string) {
 	if rest, ok := strings.CutPrefix(name, "~/"); ok && c.home != "" {
 		name = c.home + "/" + rest
@@ -55,7 +54,7 @@ func (c *protector) include(config, name string) {
 		c.unread(config, fmt.Sprintf("it includes %q in another user's home, which was not looked up", name))
 		return
 	case strings.HasPrefix(name, "%(prefix)/"):
-		return // where git is installed
+		return // git's own installation
 	case !path.IsAbs(name):
 		name = path.Dir(config) + "/" + name
 	}
@@ -66,24 +65,24 @@ func (c *protector) include(config, name string) {
 	}
 	dir, links, _, err := c.host.Trail(name[:i])
 	if c.watchWay(links, err); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return // git passes it over, too
+		return // git ignores it, too
 	}
 	if name = path.Join(dir, base); c.writable(name) {
 		c.add(name, c.within(name))
 	}
 	if real, _, err := c.host.RealPath(name); err == nil {
 		c.includes(name)
-		c.includes(real) // as other programs than git may see it
+		c.includes(real) // other programs than git may resolve the path first
 	}
 }
 
-// unread is told of a configuration whose includes are not all known.
+// unread records that not all includes of a configuration are known.
 func (c *protector) unread(config, why string) {
 	c.out.Facts = append(c.out.Facts, Fact{Promise: "no change of what " + config + " includes", Why: why})
 }
 
-// includedPaths are the values of include.path and includeIf.*.path, and the
-// number of the first line that can't be read, 0 for none.
+// includedPaths returns the values of include.path and includeIf.*.path, and the number of the
+// first invalid line, or 0.
 func includedPaths(config string) (paths []string, bad int) {
 	settings, bad := gitconfig.Read(config)
 	for _, s := range settings {

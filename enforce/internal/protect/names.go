@@ -1,29 +1,29 @@
 package protect
 
-// projectGroup are names in a project that one kind of program acts upon when
-// the directory is entered or opened, an agent is started in it or something
-// committed, without being asked to run the project. A directory is protected with all
-// that is in it. One "*" in the last part of a name stands for any characters.
+// projectGroup has names in a project that one kind of program acts upon without being asked to
+// run the project: when somebody enters or opens the directory, starts an agent in it, or
+// commits. A directory is protected with all that is in it. The last part of a name may have
+// one "*", which stands for any characters.
 type projectGroup struct {
-	what  string // as docs/security.md has it
+	what  string // as in docs/security.md
 	why   string
 	names []string
 }
 
-// projectGroups is the table, as of 2026-11-23. What only advises an agent
-// (AGENTS.md, CLAUDE.md, rules) is not in it, nor what the user's own build runs.
+// projectGroups is the table, as of 2026-11-23. It leaves out what only advises an agent
+// (AGENTS.md, CLAUDE.md, rules) and what the user's own build runs.
 var projectGroups = []projectGroup{
 	{"zsbx", "a policy for the next session", []string{".zsbx.toml"}},
-	{"shells", "direnv, mise and Shadowenv run what is in them at a prompt; asdf's and proto's shims take programs from where they say", []string{
+	{"shells", "direnv, mise and Shadowenv run what is in them at a prompt; asdf's and proto's shims find programs through them", []string{
 		".envrc", ".direnv/*.rc", "mise.*toml", ".mise.*toml", ".mise/config.*toml", "mise/config.*toml", ".config/mise.*toml",
 		".config/mise/config.*toml", ".config/mise/mise.*toml", ".mise/conf.d", "mise/conf.d", ".config/mise/conf.d", ".rtx.*toml",
 		".tool-versions", ".prototools", ".shadowenv.d",
 	}},
-	{"version control beside Git", "settings that name programs and hooks, and where there are more, as in repositories within; Git's own store within Jujutsu's", []string{
+	{"version control beside Git", "settings that name programs and hooks, and where more settings are, such as nested repositories; Git's own store inside Jujutsu's", []string{
 		".hg/hgrc", ".hg/hgrc-not-shared", ".hg/requires", ".hg/sharedpath", ".sl/config", ".sl/requires", ".sl/sharedpath", ".jj/repo/config.toml", ".jj/workspace-config.toml", ".jj/repo/store/git/config", ".jj/repo/store/git/hooks", ".jj/repo/store/git_target",
 		"_darcs/prefs/defaults", ".pijul/config", ".lazygit.yml",
 	}},
-	{"commit hooks", "what a commit runs, in projects where it runs nothing else of the project", []string{
+	{"commit hooks", "what a commit runs, although it runs nothing else of the project", []string{
 		".pre-commit-config.y*ml", "prek.toml", "lefthook.*ml", ".lefthook.*ml", "lefthook.json*", ".lefthook.json*",
 		"lefthook-local.*ml", ".lefthook-local.*ml", "lefthook-local.json*", ".lefthook-local.json*", ".config/lefthook*",
 		"captainhook.json", "grumphp.yml", "hk*.pkl", ".config/hk*.pkl", ".gitlint",
@@ -64,7 +64,7 @@ var projectGroups = []projectGroup{
 	}},
 }
 
-// toldNames are told when they change, and are not held: version control puts those of
-// another revision in their place. rustup's shims take programs from where the first two
-// say, and a new one of Mercurial's names repositories within.
+// toldNames are files whose changes are only reported, since version control replaces them when
+// it changes revisions. The first two tell rustup's shims where programs are. Mercurial's
+// .hgsub names nested repositories.
 var toldNames = []string{"rust-toolchain", "rust-toolchain.toml", ".hgsub"}

@@ -12,20 +12,20 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// Set is what of the protected set lies in writable trees.
+// Set is the part of the protected set that is in writable trees.
 type Set struct {
-	Mounts []mounts.Mount // what is there
-	Watch  []Watched      // that, and what is not there and would take effect
-	Near   []string       // directories near the top of a tree, without a repository or a policy
-	Repos  []string       // git directories of which the configuration is among these
+	Mounts []mounts.Mount // for what exists
+	Watch  []Watched      // the same, and what would take effect if it were made
+	Near   []string       // directories near the top of a tree that have no repository and no policy
+	Repos  []string       // git directories whose configuration is in the set
 
-	Self       []string       // zsbx's own files, and the links that lead to them
-	SelfMounts []mounts.Mount // for these
-	SelfFacts  []Fact         // what no means holds of these
+	Self       []string       // zsbx's own files, and links to them
+	SelfMounts []mounts.Mount // for zsbx's own files
+	SelfFacts  []Fact         // about zsbx's own files
 
-	Facts []Fact // what no means holds of the rest
+	Facts []Fact // what of the rest can't be protected
 
-	Table mounts.Table // nil when it was not read
+	Table mounts.Table // nil if it was not read
 }
 
 func (prot Set) Summary() string {
@@ -45,28 +45,28 @@ func (prot Set) Summary() string {
 // protector collects the protected set.
 type protector struct {
 	host  *policy.Host
-	trees []string // writable directories, the outermost
+	trees []string // the outermost writable directories
 	seen  map[string]bool
-	home  string // the user's, as they have it
+	home  string // the user's, as in the environment
 	repo  string // the root of the repository around the working directory, or ""
 
-	opened map[string]bool // files that a rule of the user's names, which are theirs to open
+	opened map[string]bool // files that a rule of the user names, and so makes writable
 
-	itself bool // what is added is zsbx's own
-	bytes  int  // of indexes that are read yet
-	left   int  // paths that are protected yet
+	itself bool // zsbx's own files are being added
+	bytes  int  // of indexes that may still be read
+	left   int  // paths that may still be protected
 	out    Set
 }
 
 type Request struct {
 	Self       []string // zsbx's own files
-	Watch      []string // what can only be watched
-	Users      bool     // the files of the user
-	Repository string   // the root of the one around the working directory, or ""
+	Watch      []string // what is only watched
+	Users      bool     // find the user's files, too
+	Repository string   // the root of the repository around the working directory, or ""
 }
 
-// Find finds what is protected in the writable trees of r: zsbx's own
-// files and, if asked for, those of the user.
+// Find finds what to protect in the writable trees of r: zsbx's own files and, if asked for,
+// the user's.
 func Find(r *policy.Resolved, host *policy.Host, q Request) Set {
 	if host == nil || host.Lstat == nil || host.ReadDir == nil || host.ReadFile == nil || host.Readlink == nil {
 		return Set{}
@@ -80,7 +80,7 @@ func Find(r *policy.Resolved, host *policy.Host, q Request) Set {
 	for _, p := range q.Watch {
 		c.watch(Watched{Path: p})
 	}
-	for _, s := range r.Net.Unix { // a socket that is moved into an allowed directory would be allowed
+	for _, s := range r.Net.Unix { // else a socket could be moved into an allowed directory
 		if s.Mode.IsDir() {
 			c.pin(s.Path, c.within(s.Path))
 		}
@@ -100,7 +100,7 @@ func Find(r *policy.Resolved, host *policy.Host, q Request) Set {
 	return c.out
 }
 
-// within is the writable tree that a path lies in, "" for none.
+// within returns the writable tree that a path is in, or "".
 func (c *protector) within(p string) string {
 	for _, t := range c.trees {
 		if p != "" && policy.Within(p, t) {
@@ -112,25 +112,25 @@ func (c *protector) within(p string) string {
 
 func (c *protector) writable(p string) bool { return c.within(p) != "" }
 
-// maxProtected bounds how many paths are looked at for one repository, for the names of a
-// project, and for the repositories within: a command can leave any number of hooks,
-// includes and the like, and each is mounted.
+// maxProtected limits the paths for one repository, for the names of a project, and for nested
+// repositories. A command can leave any number of hooks, includes and so on, and each one is
+// mounted.
 const maxProtected = 4096
 
-// full reports whether there is no room for another path, and says so once.
+// full reports whether the limit is reached. The first time it adds a fact.
 func (c *protector) full(p string) bool {
 	if c.itself {
 		return false
 	}
 	if c.left--; c.left == 0 {
 		c.out.Facts = append(c.out.Facts, Fact{Promise: "no change of " + p + " and more that programs outside act upon",
-			Why: fmt.Sprintf("of a writable tree, %d paths are protected", maxProtected)})
+			Why: fmt.Sprintf("only %d paths of a writable tree are protected", maxProtected)})
 	}
 	return c.left <= 0
 }
 
-// tree protects what is in one writable directory. What a command can make more of has
-// its room apart, so that it takes none from the rest.
+// tree protects what is in one writable directory. Each part has a limit of its own, so that
+// files that a command made in one part can't use up the limit of the others.
 func (c *protector) tree(dir string) {
 	top := policy.ListAll(c.host, dir)
 	git := c.repository(dir)
@@ -149,10 +149,10 @@ func (c *protector) tree(dir string) {
 	}
 }
 
-// project protects the files of a project by their names, those last of which there can
-// be any number.
+// project protects the files of a project by name. Patterns come last, since they can match any
+// number of files.
 func (c *protector) project(top *policy.Listing) {
-	names := append(make([]string, 0, 160), toldNames...) // room for all
+	names := append(make([]string, 0, 160), toldNames...) // enough for all
 	for _, many := range []bool{false, true} {
 		for _, g := range projectGroups {
 			for _, n := range g.names {
@@ -173,8 +173,8 @@ func (c *protector) project(top *policy.Listing) {
 	}
 }
 
-// present are the files of some names that are there, in a directory that was listed
-// or below it. A "*" in the last part of a name stands for any characters.
+// present returns those of some names that exist in a listed directory or below it. A "*" in
+// the last part of a name stands for any characters.
 func present(host *policy.Host, top *policy.Listing, names []string) (out []string) {
 	for _, name := range names {
 		sub, last := path.Split(name)
@@ -204,11 +204,10 @@ func present(host *policy.Host, top *policy.Listing, names []string) (out []stri
 	return out
 }
 
-// add protects one file or directory, if it is in a writable tree, and pins
-// the directories between it and pinFrom; with "" none is pinned. What does
-// not exist is watched only. Of a link, or what lies behind one, that is what it leads
-// to; the link itself is held if the directories above it are pinned: else it can be
-// replaced, which is seen when the command ends.
+// add protects one file or directory, if it is in a writable tree, and pins the directories
+// between it and pinFrom, or none for "". It only watches what does not exist. If links lead to
+// the file, add protects their target. It also pins a link that is the last part of the path,
+// if pinFrom is set. Other links can be replaced, which is noticed when the command ends.
 func (c *protector) add(p, pinFrom string) bool {
 	if c.seen[p] || !c.itself && c.opened[p] {
 		return true
@@ -227,7 +226,7 @@ func (c *protector) add(p, pinFrom string) bool {
 			if link && pinFrom != "" {
 				c.pinLink(p, pinFrom)
 			}
-			if errors.Is(err, fs.ErrNotExist) && c.writable(real) { // it may come
+			if errors.Is(err, fs.ErrNotExist) && c.writable(real) { // it may be made
 				c.watch(Watched{Path: real, missing: true})
 			}
 			if err != nil || !c.writable(real) {
@@ -240,7 +239,7 @@ func (c *protector) add(p, pinFrom string) bool {
 		}
 	}
 	exists := err == nil && (st.Mode.IsRegular() || st.Mode.IsDir())
-	if !c.itself || !st.Mode.IsDir() { // zsbx itself writes to its directories
+	if !c.itself || !st.Mode.IsDir() { // zsbx itself writes to its own directories
 		c.out.Watch = append(c.out.Watch, Watched{Path: p, Mounted: exists, missing: errors.Is(err, fs.ErrNotExist)})
 	}
 	if exists {
@@ -253,8 +252,8 @@ func (c *protector) add(p, pinFrom string) bool {
 	return exists
 }
 
-// linked protects the files that links in a protected directory lead to: a hook that is
-// kept in the working tree.
+// linked protects the files that links in a protected directory lead to, such as a hook in the
+// working tree.
 func (c *protector) linked(dir string) {
 	entries, _ := policy.ReadSome(c.host, dir, maxWatchedEntries)
 	for _, e := range entries {
@@ -268,8 +267,8 @@ func (c *protector) linked(dir string) {
 	}
 }
 
-// watch has a change told when the command has ended. What is watched may be protected
-// later, for another reason.
+// watch makes a change be reported when the command has ended. A watched file can still be
+// protected later for another reason.
 func (c *protector) watch(w Watched) {
 	if key := "watch " + w.Path; !c.seen[w.Path] && !c.seen[key] && !c.full(w.Path) {
 		c.seen[key] = true
@@ -277,7 +276,7 @@ func (c *protector) watch(w Watched) {
 	}
 }
 
-// watchLinks watches the links that lead to what is protected, as far as they can be replaced.
+// watchLinks watches those links to protected files that can be replaced.
 func (c *protector) watchLinks(links []string) {
 	for _, l := range links {
 		if c.writable(l) {
@@ -286,8 +285,8 @@ func (c *protector) watchLinks(links []string) {
 	}
 }
 
-// watchWay watches the way to a directory: links, and the first name that is missing, which
-// may become a directory, or a link to one.
+// watchWay watches the way to a directory: links, and the first missing name, which may become
+// a directory or a link to one.
 func (c *protector) watchWay(links []string, err error) {
 	c.watchLinks(links)
 	if missing, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, fs.ErrNotExist) && c.writable(missing.Path) {
@@ -295,8 +294,8 @@ func (c *protector) watchWay(links []string, err error) {
 	}
 }
 
-// pin keeps a directory and those above it from being renamed, up to but not
-// including top; none with "".
+// pin keeps a directory and those above it, below top, from being renamed. With "" it does
+// nothing.
 func (c *protector) pin(dir, top string) {
 	for ; top != "" && dir != top && policy.Within(dir, top) && !c.seen[dir+"/"]; dir = path.Dir(dir) {
 		c.seen[dir+"/"] = true

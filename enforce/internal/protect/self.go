@@ -12,30 +12,28 @@ import (
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
-// zsbx's own files are the policies, the trust store and the records of
-// sessions: by changing them a command would decide what the next one may do.
-// No rule of a policy makes them writable, nor what tracking relies on. In a
-// mount namespace they are read-only. Without one, a writable tree that holds
-// them is taken apart as for a denial, with one difference: the directories
-// between the tree and such a file stay readable, and nothing can be made in
-// them or removed. What can't be held in either way is a core Gap.
+// zsbx's own files are the policies, the trust store and the records of sessions. By changing
+// them a command could decide what the next one may do. No rule makes them writable, nor what
+// tracking relies on. In a mount namespace they are read-only. Without one, a writable tree
+// that contains them is split as for a denial, but the directories between the tree and such a
+// file stay readable, and nothing can be made or removed in them. What can't be protected
+// either way is a core Gap.
 
-// Fact is what of zsbx's own files the command may change, or what it may not do for
-// their sake.
+// Fact is something that can't be protected, or something that the command may not do because a
+// file is protected.
 type Fact struct {
 	Promise, Why, Hint string
-	Closed             bool // nothing is open: the command may do less than it asked for
+	Closed             bool // nothing is open: the command may do less than the policy says
 	Origin             policy.Origin
 }
 
-// openFact says that one of zsbx's own files can be changed.
+// openFact is the fact that one of zsbx's own files can be changed.
 func openFact(p, why, hint string) Fact {
 	return Fact{Promise: "no change of " + p + ", which zsbx relies on", Why: why, Hint: hint}
 }
 
-// self finds which of the files lie in writable trees: under their own names,
-// through links that the command could replace, and on a second mount of their
-// file system.
+// self finds which of the files are in writable trees: by their own names, through links that
+// the command could replace, or on a second mount of their file system.
 func (c *protector) self(r *policy.Resolved, files []string) {
 	if len(c.trees) == 0 || len(c.trees) == 1 && c.trees[0] == r.TempDir {
 		return
@@ -54,7 +52,7 @@ func (c *protector) self(r *policy.Resolved, files []string) {
 	c.out.SelfMounts, c.out.Mounts = c.out.Mounts, nil
 }
 
-// selfFile holds one file or directory by all its names.
+// selfFile protects one file or directory under all its names.
 func (c *protector) selfFile(r *policy.Resolved, file string) {
 	real, links, st, err := c.host.Trail(file)
 	missing := errors.Is(err, fs.ErrNotExist)
@@ -71,12 +69,12 @@ func (c *protector) selfFile(r *policy.Resolved, file string) {
 	switch {
 	case err != nil && !c.writable(real):
 		return
-	case missing && r.OS == "macos": // a profile can deny what is not there
+	case missing && r.OS == "macos": // a profile can deny what does not exist
 		c.out.Self = append(c.out.Self, real)
 		return
 	case err != nil:
 		why := err.Error()
-		if missing { // or a directory above is none
+		if missing { // also if a directory above is missing
 			why = "it does not exist"
 		}
 		c.out.SelfFacts = append(c.out.SelfFacts, openFact(real, "it can't be protected: "+why, ""))
@@ -85,7 +83,7 @@ func (c *protector) selfFile(r *policy.Resolved, file string) {
 	c.selfPath(r, real)
 	if st.Mode.IsRegular() && st.Nlink > 1 && st.Mode.Perm()&0o222 != 0 && c.linkable(r, st.ID) {
 		c.out.SelfFacts = append(c.out.SelfFacts, openFact(real,
-			fmt.Sprintf("it has %d names (hard links), and another one may lie in a writable tree", st.Nlink),
+			fmt.Sprintf("it has %d names (hard links), and another one may be in a writable tree", st.Nlink),
 			fmt.Sprintf("cp -p %s %[1]s.new && mv %[1]s.new %[1]s", shell.Quote(real))))
 	}
 	for _, other := range c.out.Table.Same(c.host, real) {
@@ -93,8 +91,7 @@ func (c *protector) selfFile(r *policy.Resolved, file string) {
 	}
 }
 
-// selfPath holds one path if it lies in a writable tree, or else the writable
-// trees that lie in it.
+// selfPath protects one path if it is in a writable tree, or else the writable trees below it.
 func (c *protector) selfPath(r *policy.Resolved, p string) {
 	if slices.ContainsFunc(c.out.Self, func(h string) bool { return policy.Within(p, h) }) {
 		return
@@ -119,16 +116,16 @@ func (c *protector) selfPath(r *policy.Resolved, p string) {
 	}
 }
 
-// linkable reports whether a writable tree is on the file system of a file, so
-// that it may hold another name of it. The private temporary directory is new.
+// linkable reports whether a writable tree is on a file's file system, so that it may contain a
+// hard link to the file. The private temporary directory is new and has none.
 func (c *protector) linkable(r *policy.Resolved, id policy.FileID) bool {
 	return slices.ContainsFunc(r.Paths, func(t policy.Path) bool {
 		return t.Access&policy.Write != 0 && t.ID.Dev == id.Dev && t.Path != r.TempDir && (t.Mode.IsDir() || t.Mode.IsRegular())
 	})
 }
 
-// Hideable are those of some directories, there or not, that the policy does not
-// name: they, or something in them, were asked for.
+// Hideable returns those of some directories that can be hidden: no rule of the policy names
+// them or anything in them. They need not exist.
 func Hideable(r *policy.Resolved, host *policy.Host, dirs []string) []string {
 	var out []string
 	for _, dir := range dirs {
@@ -143,8 +140,8 @@ func Hideable(r *policy.Resolved, host *policy.Host, dirs []string) []string {
 	return out
 }
 
-// TakeApart takes zsbx's own files out of the trees where no mount can hold them,
-// which why says. Where that is accepted, the trees stay whole.
+// TakeApart takes zsbx's own files out of the trees if mounts can't protect them; why is the
+// reason. If the gap is accepted, the trees stay whole.
 func (prot *Set) TakeApart(trees []deny.Tree, host *policy.Host, why string, accepted bool) (out []deny.Tree, facts []Fact) {
 	open := func(more string) {
 		for _, h := range prot.Self {
@@ -173,7 +170,7 @@ func (prot *Set) TakeApart(trees []deny.Tree, host *policy.Host, why string, acc
 			out = append(out, t)
 			continue
 		}
-		facts = append(facts, Fact{Promise: "making and removing what lies directly in " + t.Path + ", or on the way from there to zsbx's own files",
+		facts = append(facts, Fact{Promise: "making and removing files directly in " + t.Path + ", or on the way from there to zsbx's own files",
 			Why:  why + "; to protect these, the other entries are allowed one by one",
 			Hint: "--allow-gap own-files", Closed: true, Origin: t.Origin})
 		out = append(append(out, read), rest...)

@@ -9,8 +9,7 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// users protects what is the user's, in every writable tree that somebody
-// asked for.
+// users protects the user's files in every writable tree that a rule of the user asks for.
 func (c *protector) users(r *policy.Resolved) {
 	for _, t := range r.Paths {
 		if t.Access&policy.Write == 0 || !t.Mode.IsDir() || t.Path == r.TempDir {
@@ -37,9 +36,9 @@ func (c *protector) users(r *policy.Resolved) {
 	}
 }
 
-// startup protects what the user's shells, git, editors and the like read when they
-// start: of that, the names that begin with which, in dir, where they lack the part cut. It
-// gives the canonical path of dir, "" for none.
+// startup protects files in dir that the user's shells, git, editors and so on read when they
+// start. It uses the names that begin with which, without the prefix cut. It returns the
+// canonical path of dir, or "".
 func (c *protector) startup(dir, which, cut string) string {
 	if !path.IsAbs(dir) {
 		return ""
@@ -63,7 +62,7 @@ func (c *protector) startup(dir, which, cut string) string {
 	return real
 }
 
-// held protects what lies in writable trees, and is none itself.
+// held protects paths that are in a writable tree, except the tree itself.
 func (c *protector) held(paths []string) {
 	for _, p := range paths {
 		if tree := c.within(p); tree != "" && tree != p {
@@ -72,8 +71,8 @@ func (c *protector) held(paths []string) {
 	}
 }
 
-// dotfile protects what a file of the user's leads to, or a link directly in a directory
-// of theirs: a repository of such files may be writable. The links there are watched.
+// dotfile protects the target of a user's file, or of a link directly in a user's directory,
+// since these may lead to a writable repository of dotfiles. It watches the links themselves.
 func (c *protector) dotfile(p string, look bool) {
 	real, links, st, _ := c.host.Trail(p)
 	c.watchLinks(links)
@@ -90,9 +89,9 @@ func (c *protector) dotfile(p string, look bool) {
 	}
 }
 
-// openedBy are the files that somebody asked to be writable by their own names: --rw
-// .git/config. A directory is not opened so: whoever names one may not know what
-// is in it. Nor by a link that a command may have put in the place of another file.
+// openedBy returns the files that a rule of the user makes writable by name, such as --rw
+// .git/config. A directory does not count, since the user may not know what is in it. A path
+// through a link that a command can write does not count either.
 func (c *protector) openedBy(r *policy.Resolved) map[string]bool {
 	names := make(map[string]bool)
 	for _, t := range r.Paths {
