@@ -12,10 +12,10 @@ import (
 
 type Op string
 
-// The operations. Open is told apart by Act.Flags; see Act.Verb.
+// The operations. Act.Flags distinguishes kinds of Open; see Act.Verb.
 const (
 	Open     Op = "open"
-	Make     Op = "make" // mkdir(2), mknod(2), symlink(2): what Act.Mode says
+	Make     Op = "make" // mkdir(2), mknod(2), symlink(2): Act.Mode has the type
 	TempFile Op = "tempfile"
 	Remove   Op = "remove"
 	Rename   Op = "rename"
@@ -24,7 +24,7 @@ const (
 	Truncate Op = "truncate"
 	Exec     Op = "exec"
 	Metadata Op = "metadata" // mode, owner, times, attributes
-	Ioctl    Op = "ioctl"    // on what was opened inside at Act.Path
+	Ioctl    Op = "ioctl"    // on a file that was opened inside at Act.Path
 	Connect  Op = "connect"  // to Act.Port, Act.Path or Act.Name
 	Bind     Op = "bind"
 	Signal   Op = "signal"
@@ -42,27 +42,27 @@ const (
 	Creat
 )
 
-// Act is something that a command would do.
+// Act is something that a command may do.
 type Act struct {
 	Op    Op
 	Flags Flags
 
-	// Path is absolute and canonical, as the machine has it outside of the
-	// command's mount namespace; of what does not exist, the name in its
-	// directory. To is the second path of Rename, Exchange and Link.
+	// Path is absolute and canonical outside the command's mount namespace. For a missing file
+	// it is the directory's path and the name. To is the second path of Rename, Exchange and
+	// Link.
 	Path, To          string
-	Mode, ToMode      fs.FileMode // type bits: of what is there, or would be made
+	Mode, ToMode      fs.FileMode // type bits of the file that exists or would be made
 	Missing, ToExists bool        // nothing is at Path; something is at To
-	Apart             bool        // Path and To lie on different mounts outside as well
+	Apart             bool        // Path and To are on different mounts outside, too
 
 	Port   uint16
-	Name   string // an abstract socket without its NUL byte; a system call
+	Name   string // an abstract socket's name without the NUL byte, or a system call
 	Args   [6]uint64
-	Inside bool // the process that Path leads into belongs to the session
-	Reopen bool // it was reached by a descriptor's name in /proc: see World.Reopens
+	Inside bool // Path is in the /proc directory of a process of the session
+	Reopen bool // it was reached through a descriptor's name in /proc: see World.Reopens
 }
 
-// Verb is the operation in a word, for people and JSON.
+// Verb returns the operation as a word, for people and JSON.
 func (a *Act) Verb() string {
 	switch {
 	case a.Op == Open && a.Missing && a.Flags&Creat != 0, a.Op == Make, a.Op == TempFile:
@@ -82,14 +82,14 @@ func (a *Act) Verb() string {
 // Verdict is the answer to an act.
 type Verdict string
 
-// The verdicts. Undecided is what the plan can't know: it rests with others.
+// The verdicts. Undecided means that the plan can't know.
 const (
 	Allowed   Verdict = "allowed"
 	Refused   Verdict = "refused"
 	Undecided Verdict = "undecided"
 )
 
-// Means is what refuses.
+// Means is the mechanism that refuses.
 type Means string
 
 const (
@@ -99,51 +99,51 @@ const (
 	Broker   Means = "sockets"
 	Seatbelt Means = "seatbelt"
 
-	NoNewPrivs Means = "no_new_privs" // refuses no call, but what a program's file would give
+	NoNewPrivs Means = "no_new_privs" // refuses no call, only the privileges that a program's file would give
 )
 
-// Answer is what the plan says to an act.
+// Answer is the plan's answer to an act.
 type Answer struct {
 	Verdict Verdict
 	By      Means
-	Errno   string // its name; "" for an act that goes well and has no effect
-	At      string // the path that lacks a right, or that the mount is for
+	Errno   string // the error's name; "" if the act succeeds without effect
+	At      string // the path that lacks a right, or that is mounted over
 
-	Missing uint64        // rights of Landlock that At lacks
-	Gains   uint64        // rights that a file would gain by being moved
-	Mount   *mounts.Mount // the mask or protection; nil for what is read-only because no rule has it written
-	Apart   bool          // the paths lie on different mounts of the command's
-	Why     string        // of the filter's rule
+	Missing uint64        // Landlock rights that At lacks
+	Gains   uint64        // rights that the move would give a file
+	Mount   *mounts.Mount // the mask or protection; nil if it is read-only because no rule allows writing
+	Apart   bool          // the paths are on different mounts in the command's namespace
+	Why     string        // the filter rule's reason
 }
 
-// World is the plan that is asked.
+// World is a plan in a form that can be asked.
 type World struct {
 	Landlock *landlock.Ruleset
 	Mounts   *mounts.Plan
 	Filter   *seccomp.Filter
 	Broker   *broker.Policy
-	Reopened []landlock.PathRule // what the command's descriptors 0 to 2 may be opened anew for
+	Reopened []landlock.PathRule // rights for reopening the command's descriptors 0 to 2
 	Override bool                // the command has CAP_DAC_OVERRIDE
 
-	handled uint64 // what Landlock decides about files
+	handled uint64 // the file rights that Landlock handles
 	places  map[string]*place
 	ports   map[uint16]uint64
 }
 
-// place is what the plan has about one path.
+// place has what the plan says about one path.
 type place struct {
 	rights   uint64
 	mount    *mounts.Mount // mask, protection or pin
 	point    bool          // something is mounted on it
-	writable bool          // a tree that stays writable
+	writable bool          // it is a tree that stays writable
 	private  bool
-	readOnly bool // copies
-	back     bool // it is there as outside, in a directory of the command's own
+	readOnly bool // a copy, or back without write access
+	back     bool // it is the outside's, inside a private directory
 	noExec   bool
 	reopened bool
 }
 
-// Index prepares a world to be asked.
+// Index prepares a world for Decide.
 func (w *World) Index() *World {
 	w.places, w.ports = make(map[string]*place), make(map[uint16]uint64)
 	at := func(p string) *place {
@@ -210,7 +210,8 @@ func (w *World) Decide(a *Act) Answer {
 	return w.file(a)
 }
 
-// Reopens reports whether a descriptor of the command's leads to a path beside all mounts.
+// Reopens reports whether a descriptor of the command leads to a path and so bypasses all
+// mounts.
 func (w *World) Reopens(p string) bool { return w.places[p] != nil && w.places[p].reopened }
 
 func refused(by Means, errno, at string) Answer {

@@ -1,13 +1,12 @@
-// Package answer says what a plan for Linux decides about an act: whether it is
-// refused, by what, and with which error. It is the one place that is asked.
+// Package answer says what a plan for Linux decides about an act: whether it is refused, by
+// what, and with which error. Nothing else answers this question.
 //
-// It is pure, compiles on every system, and goes by the plan as data: Landlock
-// rules, mounts, the seccomp filter, the broker's rules. What the plan does not
-// decide (the modes of files, whether there is one) it leaves to the caller. On
-// whatever kernel the plan is for, the errors are those of Linux 6.18 and the
-// order in which they come there; tests do each act and compare.
+// It is pure and compiles on every system. It uses only the plan's data: Landlock rules,
+// mounts, the seccomp filter, the broker's rules. The caller has to know what the plan does not
+// decide, such as a file's mode and whether it exists. The errors and their precedence are
+// those of Linux 6.18, whatever kernel the plan is for. Tests do each act and compare.
 //
-// It is exact where it refuses by path. An inode with several names may be
-// allowed by another one, which only the kernel can tell; a process of the
-// session is not told from one outside unless the act says so.
+// It is exact in refusing by path, with two limits. Another name of the same inode may allow
+// it, which only the kernel knows. A process of the session counts as one outside unless the
+// act says otherwise.
 package answer

@@ -8,17 +8,17 @@ import (
 	"github.com/zsbx/zsbx/enforce/internal/mounts"
 )
 
-// view is what the command has at a path.
+// view is what the command finds at a path.
 type view struct {
 	rights   uint64
-	point    string        // the mount that the path lies on
-	mask     *mounts.Mount // that hides it
+	point    string        // the mount that the path is on
+	mask     *mounts.Mount // that hides the path
 	readOnly bool
-	why      *mounts.Mount // it is read-only; nil for want of a rule
+	why      *mounts.Mount // the mount that makes it read-only; nil if no rule allows writing
 }
 
-// look goes up from a path. It makes no garbage: it is asked about every call
-// of a command that is watched.
+// look collects the view of a path from the path upwards. It allocates nothing, since it is
+// called for every call of a watched command.
 func (w *World) look(p string) view {
 	v := view{}
 	writable, private, back, noExec := false, false, false, false
@@ -59,7 +59,7 @@ func (w *World) look(p string) view {
 	return v
 }
 
-// above is the directory of a clean absolute path.
+// above returns the directory of a clean absolute path.
 func above(p string) string {
 	if i := strings.LastIndexByte(p, '/'); i > 0 {
 		return p[:i]
@@ -77,7 +77,7 @@ func (w *World) file(a *Act) Answer {
 	}
 	if a.Reopen {
 		outside := *w
-		outside.Mounts = nil // which the descriptor leads around
+		outside.Mounts = nil // the descriptor bypasses them
 		w = &outside
 	}
 	switch a.Op {
@@ -117,16 +117,16 @@ func (w *World) file(a *Act) Answer {
 	return allowed()
 }
 
-// foreignProcess reports whether a path leads into another process, where the
-// kernel asks as it does for ptrace(2).
+// foreignProcess reports whether a path is in another process's /proc directory, where the
+// kernel checks as for ptrace(2).
 func (w *World) foreignProcess(a *Act) bool {
 	rest, ok := strings.CutPrefix(a.Path, "/proc/")
 	return ok && !a.Inside && rest != "" && rest[0] >= '0' && rest[0] <= '9' && strings.IndexByte(rest, '/') > 0
 }
 
-// hidden answers for what a mask is over. There is no telling what is there: a
-// directory is empty, a file a device that can't be opened. Nobody gets further down
-// without the right to search it, and there is nothing.
+// hidden answers for a path at or below a mask. A masked directory is empty, and a masked file
+// is a device that can't be opened. Without CAP_DAC_OVERRIDE the command can't search the
+// directory. With it, it finds nothing there.
 func (w *World) hidden(a *Act, p string) (Answer, bool) {
 	v := w.look(p)
 	if v.mask == nil {
@@ -136,7 +136,7 @@ func (w *World) hidden(a *Act, p string) (Answer, bool) {
 	errno := "EACCES"
 	switch {
 	case is && (two || a.Op == Remove), two && in && w.Override && (a.Op != Link || p == a.To):
-		return Answer{}, false // it is the directory above that counts
+		return Answer{}, false // the directory above counts
 	case is && a.Op == Make:
 		return allowed(), true // EEXIST
 	case is && (a.Op == Metadata || a.Op == TempFile), in && w.Override && (a.Op == Make || a.Op == Remove || a.Flags&Creat != 0):
@@ -149,8 +149,8 @@ func (w *World) hidden(a *Act, p string) (Answer, bool) {
 	return Answer{Verdict: Refused, By: Mounts, Errno: errno, At: p, Mount: v.mask}, true
 }
 
-// open follows open(2): a new file is made by the rights of its directory, one
-// that is there is opened by its own.
+// open answers for open(2). A new file needs rights at its directory, an existing one at its
+// own path.
 func (w *World) open(a *Act) Answer {
 	need, regular := opens(a), a.Mode.IsRegular()
 	switch {
@@ -158,7 +158,7 @@ func (w *World) open(a *Act) Answer {
 		if ans := w.change(above(a.Path), landlock.FSMakeReg); ans.Verdict == Refused {
 			return ans
 		}
-	case a.Mode.IsDir() && a.Flags&Write != 0: // EISDIR: it stands for changing what is in it
+	case a.Mode.IsDir() && a.Flags&Write != 0: // it would be EISDIR: the question means changing what is in it
 		return w.change(a.Path, landlock.FSMakeReg|landlock.FSRemoveFile)
 	case a.Flags&(Trunc|Write) == Trunc && w.filterTruncates():
 		return refused(Seccomp, "EACCES", a.Path)
@@ -170,13 +170,13 @@ func (w *World) open(a *Act) Answer {
 	return w.need(a.Path, need)
 }
 
-// filterTruncates reports whether the filter refuses to truncate, which Landlock of
-// before Linux 6.2 does not.
+// filterTruncates reports whether the filter refuses to truncate, since Landlock can't before
+// Linux 6.2.
 func (w *World) filterTruncates() bool {
 	return w.Landlock != nil && w.handled&landlock.FSTruncate == 0 && w.Filter != nil
 }
 
-// opens are the rights that an access mode takes.
+// opens returns the rights that an access mode needs.
 func opens(a *Act) (need uint64) {
 	switch {
 	case a.Mode.IsDir() && a.Op == Open:
@@ -199,7 +199,7 @@ func (w *World) need(p string, rights uint64) Answer {
 	return ans
 }
 
-// change answers for what a mount's being read-only refuses first.
+// change answers for a change at a path. A read-only mount refuses before Landlock does.
 func (w *World) change(p string, rights uint64) Answer {
 	ans := w.need(p, rights)
 	if v := w.look(p); v.readOnly {
@@ -208,7 +208,7 @@ func (w *World) change(p string, rights uint64) Answer {
 	return ans
 }
 
-// busy answers for removing or renaming what something is mounted on.
+// busy answers for removing or renaming a path, which fails if something is mounted on it.
 func (w *World) busy(p string) Answer {
 	if x := w.places[p]; x != nil && x.point {
 		return Answer{Verdict: Refused, By: Mounts, Errno: "EBUSY", At: p, Mount: x.mount}
@@ -216,7 +216,7 @@ func (w *World) busy(p string) Answer {
 	return allowed()
 }
 
-// making are the rights to make a file of a type; the first that fits counts.
+// making has the right to make each type of file. The first match counts.
 var making = []struct {
 	mode  fs.FileMode
 	right uint64
@@ -225,7 +225,7 @@ var making = []struct {
 	{fs.ModeSocket, landlock.FSMakeSock}, {fs.ModeCharDevice, landlock.FSMakeChar}, {fs.ModeDevice, landlock.FSMakeBlock},
 }
 
-// makes is the right to make a file of a type, removes that to remove one.
+// makes returns the right to make a file of a type. removes returns the right to remove one.
 func makes(mode fs.FileMode) uint64 {
 	for _, x := range making {
 		if mode&x.mode != 0 {

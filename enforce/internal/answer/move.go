@@ -2,9 +2,9 @@ package answer
 
 import "github.com/zsbx/zsbx/enforce/internal/landlock"
 
-// move answers for rename(2), its exchange and link(2). Before Landlock is asked,
-// both ends have to lie on one mount; what moves to another directory may not
-// gain rights there (LANDLOCK_ACCESS_FS_REFER).
+// move answers for rename(2), with or without RENAME_EXCHANGE, and link(2). The kernel first
+// checks that both ends are on one mount. Then Landlock checks that a file gains no rights in
+// another directory (LANDLOCK_ACCESS_FS_REFER).
 func (w *World) move(a *Act) Answer {
 	link := a.Op == Link
 	for _, p := range []string{a.Path, a.To} {
@@ -19,7 +19,7 @@ func (w *World) move(a *Act) Answer {
 		on = vp.point
 	}
 	switch {
-	case link && a.ToExists && vt.mask == nil: // behind a mask it is not there
+	case link && a.ToExists && vt.mask == nil: // behind a mask it does not exist
 		return allowed() // EEXIST
 	case vt.readOnly && (link || !a.Apart && on == vt.point):
 		return w.change(to, makes(a.Mode))
@@ -46,7 +46,7 @@ func (w *World) move(a *Act) Answer {
 	return ans
 }
 
-// refer is Landlock's decision.
+// refer answers as Landlock does.
 func (w *World) refer(a *Act, from, to string, vf, vt view) Answer {
 	needFrom, needTo := removes(a.Mode), makes(a.Mode)
 	switch {
@@ -83,7 +83,7 @@ func (w *World) refer(a *Act, from, to string, vf, vt view) Answer {
 	return ans
 }
 
-// gains are the rights at a new place that a file or directory does not have at p.
+// gains returns the rights at a new place that a file or directory lacks at p.
 func (w *World) gains(p string, there view, dir bool) uint64 {
 	gained := w.handled & there.rights &^ w.look(p).rights
 	if !dir {

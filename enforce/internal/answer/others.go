@@ -8,8 +8,8 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// connect answers for connect(2) to a Unix socket by path, an abstract one of another
-// session, or a TCP port. Sockets of the session are not told from others by their path.
+// connect answers for connect(2) to a Unix socket by path, to an abstract one of another
+// session, or to a TCP port. By path it can't distinguish the session's sockets from others.
 func (w *World) connect(a *Act) Answer {
 	mediates := w.Broker.Mediates()
 	switch {
@@ -40,7 +40,7 @@ func (w *World) connect(a *Act) Answer {
 	return ans
 }
 
-// port answers for a TCP port; there has to be a socket first.
+// port answers for a TCP port. The filter must first allow the socket.
 func (w *World) port(port uint16, right uint64) Answer {
 	ans := w.call(&Act{Op: Call, Name: "socket", Args: [6]uint64{seccomp.AfInet, seccomp.SockStream, 0}})
 	switch {
@@ -67,7 +67,7 @@ func (w *World) scoped(scope uint64) bool {
 	return w.Landlock != nil && w.Landlock.Scoped&scope != 0
 }
 
-// call answers for a system call as the filter sees it.
+// call answers for a system call as the filter does.
 func (w *World) call(a *Act) Answer {
 	if w.Filter == nil {
 		return allowed()
@@ -82,8 +82,8 @@ func (w *World) call(a *Act) Answer {
 	}
 }
 
-// RefusedCall is the answer to a system call that a rule of the filter is about,
-// and that the filter, or the broker in its place, refuses with errno.
+// RefusedCall returns the answer for a system call that a rule of the filter refuses with
+// errno. The filter or the broker may give that answer.
 func (w *World) RefusedCall(name, errno string) Answer {
 	ans := refused(Seccomp, errno, "")
 	for _, d := range w.Filter.Decisions() {

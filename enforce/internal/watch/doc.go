@@ -1,14 +1,14 @@
-// Package watch records what a command is refused, as its broker sees it, with the
-// error that the kernel gave.
+// Package watch records what a command is refused, with the kernel's error. The broker sees the
+// command's calls and passes them to it.
 //
-// The filter hands over the calls that something may refuse (package seccomp). Most
-// are certainly allowed, which the plan (package answer) says of the canonical path.
-// Of the others the truth is had from the kernel: the thread is attached to (ptrace(2),
-// PTRACE_SEIZE) while its call waits, and the result is read from its registers when the
-// call returns. gdb, strace and job control are what they are without it.
+// The filter hands over the calls that something may refuse (package seccomp). For most of them
+// the plan (package answer) says by the canonical path that they are allowed. For the others
+// package watch gets the truth from the kernel. It attaches to the thread (ptrace(2),
+// PTRACE_SEIZE) while its call waits, and reads the result from its registers when the call
+// returns. gdb, strace and job control work as usual.
 //
-// It is for Linux 5.6 and later, and for macOS, where log(1) says what the kernel refused;
-// that never ran on a Mac. It only looks: nothing that is enforced rests on it, but for
-// the refusals of the filter itself, which are given by the arguments in registers. A path
-// that another thread changes meanwhile may be told wrong.
+// It needs Linux 5.6, or macOS, where it reads the kernel's refusals from log(1); that never
+// ran on a Mac. Enforcement does not depend on it, with one exception: it gives the filter's
+// own refusals, by the arguments in registers. A path that another thread changes meanwhile may
+// be reported wrong.
 package watch

@@ -19,49 +19,48 @@ import (
 	"github.com/zsbx/zsbx/enforce/internal/answer"
 )
 
-// Log is what macOS' log says of one session: a refusal is a message of the kernel,
-// on whose last line stands the message of the rule.
+// Log collects the refusals of one session from macOS' log. A refusal is a message of the
+// kernel. Its last line is the message of the rule.
 //
 //	Sandbox: cat(4615) deny(1) file-read-data /private/etc/hosts
 //	zsbx-4f1a0c52-...
 //
-// The same refusal again is summed up: "4 duplicate reports for Sandbox: cat(4615) ...".
+// The kernel sums up repeated refusals: "4 duplicate reports for Sandbox: cat(4615) ...".
 type Log struct {
 	session string
-	tag     string // the message of its rules
+	tag     string // the message of the session's rules
 	message *regexp.Regexp
 	stop    io.Closer // of log(1), while it runs
 
 	refusals
 }
 
-// NewLog is for a session of a profile with Options.Log. What stands for the program and
-// behind the operation is the command's own choice.
+// NewLog returns a Log for a session whose profile has Options.Log. The command chooses its
+// program's name and the text after the operation, so neither can be trusted.
 func NewLog(session, tag string) *Log {
 	const message = `(?s)^(?:([1-9]\d{0,8}) duplicate reports? for )?Sandbox: (.*?)\((\d{1,9})\) deny\(\d+\) (\S+) ?(.*)\n`
 	return &Log{session: session, tag: tag, message: regexp.MustCompile(message + regexp.QuoteMeta(tag) + "$")}
 }
 
-// Bounds of waiting for log(1): to begin, and for its last lines once the command has
-// ended.
+// How long to wait for log(1): to begin, and for its last lines after the command has ended.
 const (
 	logBegins = 3 * time.Second
 	logEnds   = 500 * time.Millisecond
 )
 
-// stdinEnds runs a program until nobody holds the other end of standard input any more:
-// also one that was killed leaves nothing behind.
+// stdinEnds runs a program until the other end of standard input is closed. So the program ends
+// even if zsbx is killed.
 const stdinEnds = `"$@" </dev/null & exec >&-; read -r _; kill $! 2>/dev/null`
 
-// Start starts "log stream", and waits until it has begun; what is refused before that is
-// not in it. Program is log(1).
+// Start starts "log stream" and waits until it has begun. Earlier refusals are missing. Program
+// is the path of log(1).
 func (l *Log) Start(program string) error {
-	from := `processID == 0 AND eventMessage ENDSWITH "` + l.tag + `"` // no program can log as process 0
+	from := `processID == 0 AND eventMessage ENDSWITH "` + l.tag + `"` // no program can log as process 0, the kernel
 	cmd := exec.Command("/bin/sh", "-c", stdinEnds, "sh", program, "stream", "--style", "ndjson", "--predicate", from)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is the command's
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the command
 	cmd.Env = []string{"PATH=/usr/bin:/bin"}
 	stop, failed := cmd.StdinPipe()
-	var said bytes.Buffer // for instance that only administrators may look
+	var said bytes.Buffer // for instance that only administrators may read the log
 	cmd.Stderr, cmd.WaitDelay = &said, logEnds
 	out, err := cmd.StdoutPipe()
 	if err = cmp.Or(failed, err); err == nil {
@@ -71,7 +70,7 @@ func (l *Log) Start(program string) error {
 		return err
 	}
 	in, late := bufio.NewReader(out), time.AfterFunc(logBegins, func() { stop.Close() })
-	if _, err := in.ReadBytes('\n'); err != nil || !late.Stop() { // it first says what it filters by
+	if _, err := in.ReadBytes('\n'); err != nil || !late.Stop() { // the first line is the predicate
 		stop.Close()
 		_ = cmd.Wait()
 		return errors.New(strings.TrimSpace("log stream did not begin: " + said.String()))
@@ -86,8 +85,8 @@ func (l *Log) Start(program string) error {
 	return nil
 }
 
-// Report waits for what the log has still to say of a command that has ended, ends it,
-// and tells what was refused.
+// Report waits for the log's last lines about a command that has ended, stops log(1), and
+// returns what was refused.
 func (l *Log) Report() Report {
 	if l.stop != nil {
 		time.Sleep(logEnds)
@@ -97,8 +96,7 @@ func (l *Log) Report() Report {
 	return l.refusals.Report()
 }
 
-// Line takes a line of "log stream --style ndjson". What is none of the session's is
-// passed over.
+// Line parses a line of "log stream --style ndjson". It ignores lines about other sessions.
 func (l *Log) Line(line []byte) {
 	e := struct {
 		Message string `json:"eventMessage"`
@@ -108,7 +106,7 @@ func (l *Log) Line(line []byte) {
 		return
 	}
 	m := l.message.FindStringSubmatch(e.Message)
-	if m == nil || strings.Contains(m[5], l.session) { // zsbx itself asks for the marks of the session
+	if m == nil || strings.Contains(m[5], l.session) { // zsbx itself looks for the session's marks
 		return
 	}
 	r := Refusal{Answer: answer.Answer{Verdict: answer.Refused}, Errno: "EPERM", Proved: true, Left: math.MaxInt32,
@@ -118,8 +116,8 @@ func (l *Log) Line(line []byte) {
 	l.add(r, r.Count)
 }
 
-// operations are those of Seatbelt that a policy has rules for, or all that match
-// (path.Match), and their acts; the first counts.
+// operations maps Seatbelt's operations, or patterns of them (path.Match), to acts that a
+// policy has rules for. The first match counts.
 var operations = []struct {
 	op  string
 	act answer.Act
@@ -138,7 +136,7 @@ var operations = []struct {
 	{"network-*", answer.Act{Op: answer.Bind}},
 }
 
-// logged is the act of an operation. What no policy has rules for is a call.
+// logged returns the act of an operation. It is a Call if no policy has rules for it.
 func logged(op, target string) answer.Act {
 	for _, known := range operations {
 		if is, _ := path.Match(known.op, op); !is {

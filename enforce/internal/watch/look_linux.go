@@ -17,32 +17,31 @@ import (
 	"github.com/zsbx/zsbx/internal/program"
 )
 
-// look is one call that is looked at, and what is told of it if it is refused.
+// look is one watched call, and the report if it is refused.
 type look struct {
 	Refusal
 	call    *broker.Call
 	r       *Recorder
-	args    [7]uint64 // and none
+	args    [7]uint64 // the last one is for none
 	proc    string    // the thread's directory in /proc
-	process int       // that the thread belongs to; of what may be refused
-	steps   int       // that its paths took
+	process int       // that the thread belongs to; set if the call may be refused
+	steps   int       // steps of path resolution so far
 }
 
-// form says how calls name what they are about: by which arguments.
+// form says which arguments of some calls have what.
 type form struct {
 	op    answer.Op
-	fd    int    // of a directory that the path counts from, or of a process
-	path  int    // or address, or the number of a process
-	rest  int    // flags, mode or the like
-	with  uint64 // what the call itself says of these
+	fd    int    // the directory that the path starts from, or a process
+	path  int    // or an address, or a process number
+	rest  int    // flags, mode and so on
+	with  uint64 // flags or mode that the call implies
 	calls []string
 }
 
-// Instead of an argument, a form has nothing, or the working directory.
+// In place of an argument a form can have nothing, or the working directory.
 const none, cwd = 6, 7
 
-// forms are the calls that are looked at; those of two paths have the second right
-// after the first.
+// forms has the watched calls. In calls with two paths the second comes right after the first.
 var forms = []form{
 	{answer.Open, cwd, 0, 1, 0, []string{"open"}}, {answer.Open, 0, 1, 2, 0, []string{"openat", "openat2"}},
 	{answer.Open, cwd, 0, none, unix.O_CREAT | unix.O_WRONLY | unix.O_TRUNC, []string{"creat"}},
@@ -63,8 +62,8 @@ var forms = []form{
 	{answer.Trace, cwd, 0, none, 0, []string{"process_vm_readv", "process_vm_writev"}}, {answer.Trace, cwd, 1, none, 0, []string{"ptrace"}}, {answer.Trace, 0, none, none, 0, []string{"pidfd_getfd"}},
 }
 
-// read makes an act of the call; false says that it is certain not to be refused. What
-// has no form has no operation then.
+// read sets the call's act. It returns false if the call certainly won't be refused. A call
+// without a form gets no operation.
 func (l *look) read() bool {
 	i := slices.IndexFunc(forms, func(f form) bool { return slices.Contains(f.calls, l.Call) })
 	if i < 0 {
@@ -79,7 +78,7 @@ func (l *look) read() bool {
 		return l.readProcess(f)
 	}
 	rest := l.args[f.rest] | f.with
-	if l.Call == "openat2" { // its flags lie in memory
+	if l.Call == "openat2" { // its flags are in memory
 		b, errno := l.call.Memory(rest, 8)
 		if errno != 0 {
 			return false
@@ -87,9 +86,9 @@ func (l *look) read() bool {
 		rest = binary.NativeEndian.Uint64(b)
 	}
 	if f.op == answer.Rename || f.op == answer.Link || f.with == unix.S_IFLNK {
-		l.r.found.Clear() // links or directories may move
+		l.r.found.Clear() // links or directories may change
 	}
-	follow := false // a link at the end of the path
+	follow := false // whether to follow a link at the end of the path
 	switch f.op {
 	case answer.Open:
 		follow = rest&(unix.O_NOFOLLOW|unix.O_EXCL) == 0
@@ -103,7 +102,7 @@ func (l *look) read() bool {
 	return ok && l.readFile(f, rest)
 }
 
-// readFile takes what is done to the file at the path.
+// readFile sets what the call does to the file at the path.
 func (l *look) readFile(f *form, rest uint64) bool {
 	a := &l.Act
 	switch f.op {
@@ -132,7 +131,7 @@ func (l *look) readFile(f *form, rest uint64) bool {
 	return !a.Missing || f.op == answer.Exec && l.unseen()
 }
 
-// readTo takes the second path of a call.
+// readTo sets the second path of a call.
 func (l *look) readTo(f *form, rest uint64) bool {
 	fd, at := cwd, 1
 	if f.fd != cwd {
@@ -141,7 +140,7 @@ func (l *look) readTo(f *form, rest uint64) bool {
 	raw := l.call.Text(l.args[at])
 	t, ok := l.find(fd, raw, false)
 	if raw == "." || strings.HasSuffix(raw, "/.") {
-		t.path += "/." // the kernel takes it for a name in the directory itself
+		t.path += "/." // the kernel treats the dot as a name in that directory
 	}
 	a := &l.Act
 	a.To, a.ToMode, a.ToExists = t.path, t.mode, t.exists
@@ -154,7 +153,7 @@ func (l *look) readTo(f *form, rest uint64) bool {
 	return ok
 }
 
-// readAddress takes the address of a socket.
+// readAddress sets the address of a socket.
 func (l *look) readAddress(f *form) bool {
 	a, connect := &l.Act, f.op == answer.Connect
 	var name string
@@ -163,12 +162,13 @@ func (l *look) readAddress(f *form) bool {
 		a.Path, a.Missing = t.path, !t.exists
 		return ok && t.exists == connect
 	}
-	// Port 0 is any to bind(2): that takes a rule, too. To connect to it there is nothing.
+	// For bind(2), port 0 means any port, and that needs a rule, too. Nothing listens on port
+	// 0.
 	return a.Port != 0 || connect == (a.Name != "")
 }
 
-// readProcess takes a process by its number, or a descriptor; 0 is one that can't be
-// told. Threads signal their own process all the time.
+// readProcess sets the process by number or descriptor, or 0 if it is unknown. It returns false
+// for the thread's own process, since threads signal that all the time.
 func (l *look) readProcess(f *form) bool {
 	pid, tid := int(int32(l.args[f.path])), strconv.Itoa(l.Pid)
 	if f.fd != cwd {
@@ -179,9 +179,9 @@ func (l *look) readProcess(f *form) bool {
 	return err != nil
 }
 
-// decide asks the plan, of execve(2) also about what is opened beside the program: the
-// interpreter of a script, the loader of a dynamic program. It reports whether the call
-// may be refused.
+// decide asks the plan and reports whether the call may be refused. For execve(2) it also asks
+// about what the kernel opens beside the program: a script's interpreter, a dynamic program's
+// loader.
 func (l *look) decide() bool {
 	if a := &l.Act; a.Missing && (a.Op == answer.Open && a.Flags&answer.Creat == 0 || a.Op == answer.Exec) { // see unseen
 		l.refusedBy(answer.Answer{Verdict: answer.Refused, By: answer.Mounts, Errno: "ENOENT", At: a.Path})
@@ -214,8 +214,8 @@ func (l *look) decide() bool {
 	return true
 }
 
-// gains reports whether a program would have the rights of another user, or capabilities,
-// by its file (execve(2), capabilities(7)).
+// gains reports whether a program's file would give it another user's rights or capabilities
+// (execve(2), capabilities(7)).
 func (l *look) gains() bool {
 	var st unix.Stat_t
 	file := l.root(l.Act.Path) + l.Act.Path
@@ -226,19 +226,19 @@ func (l *look) gains() bool {
 	return err == nil || st.Mode&unix.S_ISUID != 0 && int(st.Uid) != unix.Geteuid()
 }
 
-// outside reports whether the same would be refused to the same user without a plan: by
-// the modes of files, by who runs a process. This process is who the command is (access(2)).
+// outside reports whether the act would also be refused without a plan, by the modes of files
+// or the owner of a process. This process has the command's user, so access(2) tells.
 func (l *look) outside() bool {
 	a, mode := &l.Act, uint32(unix.W_OK)
-	at, inside := a.Path, a.Missing || a.To != "" || a.Op == answer.Remove // it is the directory that changes
+	at, inside := a.Path, a.Missing || a.To != "" || a.Op == answer.Remove // the directory changes
 	switch a.Op {
 	case answer.Signal, answer.Trace:
 		pid, _ := strconv.Atoi(a.Name)
 		return pid != 0 && unix.Kill(pid, 0) == unix.EPERM
-	case answer.Bind, answer.Call, answer.Metadata: // of a file of another user EPERM says so
+	case answer.Bind, answer.Call, answer.Metadata: // EPERM says so for another user's file
 		return false
 	case answer.Connect:
-		if a.Name != "" { // it is ordinary where nobody listens (proc_net(5), unix)
+		if a.Name != "" { // ordinary if nobody listens (/proc/net/unix, proc_net(5))
 			b, err := os.ReadFile("/proc/net/unix")
 			return err == nil && !bytes.Contains(b, []byte(" @"+strings.ReplaceAll(a.Name, "\x00", "@")+"\n"))
 		}

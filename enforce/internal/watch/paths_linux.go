@@ -14,29 +14,28 @@ import (
 	"github.com/zsbx/zsbx/internal/program"
 )
 
-// The command's paths are looked up in this process's mount namespace: the command's
-// differs in what is covered, which the plan knows, and in its private directories,
-// which are looked at through the command's own root.
+// The command's paths are looked up in this process's mount namespace. The command's differs in
+// two ways. The plan knows which paths are covered there. Private directories are looked up
+// through the command's own root.
 
-// target is what a path leads to.
+// target is the file that a path leads to.
 type target struct {
-	path   string // canonical; of what is missing, its name in its directory
+	path   string // canonical; for a missing file, its directory's path and its name
 	mode   fs.FileMode
 	exists bool
-	own    bool // it may be another one for another process
-	reopen bool // by a descriptor's name
-	steady bool // the command can't have its name lead elsewhere
+	own    bool // other processes may find another file there
+	reopen bool // it was reached through a descriptor's name in /proc
+	steady bool // the command can't make its name lead elsewhere
 
-	looked bool   // at what it names, if it is a program
+	looked bool   // interpreter has read it, as a program
 	next   string // its interpreter
-	loader bool   // which is one of a dynamic program
+	loader bool   // next is the loader of a dynamic program
 }
 
 func process(tid int) string { return "/proc/" + strconv.Itoa(tid) }
 
-// find follows a path of the thread's from the directory that an argument is; ok is
-// false where there is nothing to check: not even its directory is there, or it is no
-// path at all.
+// find follows a path of the thread from the directory in an argument. ok is false if there is
+// nothing to check: the directory is missing, or the name is no path.
 func (l *look) find(fd int, name string, follow bool) (t target, ok bool) {
 	if !strings.HasPrefix(name, "/") {
 		base := "/cwd"
@@ -52,9 +51,9 @@ func (l *look) find(fd int, name string, follow bool) (t target, ok bool) {
 	return l.resolve(name, follow)
 }
 
-// resolve follows an absolute path name by name. Remembered are directories on the way,
-// and files whose names the command can't have lead elsewhere: another name may be about
-// to become a link, and what is missing somebody outside may make.
+// resolve follows an absolute path name by name. It remembers directories on the way, and files
+// whose names the command can't make lead elsewhere. Other names may become links, and programs
+// outside may make missing files.
 func (l *look) resolve(name string, follow bool) (t target, ok bool) {
 	short := strings.TrimRight(name, "/")
 	follow = follow || short != name
@@ -65,7 +64,7 @@ func (l *look) resolve(name string, follow bool) (t target, ok bool) {
 	if base == "" {
 		return target{path: "/", mode: fs.ModeDir, exists: true, steady: true}, true
 	}
-	const most = 200 // names and links: this process takes longer for them than the command
+	const most = 200 // names and links, which take this process longer than the command
 	if l.steps++; l.steps > most {
 		return t, false
 	}
@@ -87,7 +86,7 @@ func (l *look) resolve(name string, follow bool) (t target, ok bool) {
 	if follow && t.mode == fs.ModeSymlink {
 		to, _ := os.Readlink(root + t.path)
 		if path.Base(in.path) == "fd" && strings.HasPrefix(in.path, "/proc/") && l.r.world.Reopens(to) && unix.Stat(root+t.path, &st) == nil {
-			return target{path: to, mode: files.Mode(st.Mode).Type(), exists: true, own: true, reopen: true}, true // whatever has that path now
+			return target{path: to, mode: files.Mode(st.Mode).Type(), exists: true, own: true, reopen: true}, true // even if that path now has another file
 		}
 		if !strings.HasPrefix(to, "/") {
 			to = in.path + "/" + to
@@ -99,20 +98,20 @@ func (l *look) resolve(name string, follow bool) (t target, ok bool) {
 	if follow && !t.own && (t.steady || t.mode.IsDir() && t.path == short) {
 		const many = 8192
 		if l.r.stored.Add(1)%many == 0 {
-			l.r.found.Clear() // it takes memory
+			l.r.found.Clear() // limits the memory for it
 		}
 		l.r.found.Store(short, t)
 	}
 	return t, true
 }
 
-// fixed reports whether the command can't change a file, or which files a directory has.
+// fixed reports whether the command can't change a file, or a directory's entries.
 func (r *Recorder) fixed(name string, mode fs.FileMode) bool {
 	change := answer.Act{Op: answer.Open, Flags: answer.Write, Path: name, Mode: mode}
 	return !r.imagine && r.world.Decide(&change).Verdict == answer.Refused
 }
 
-// root is where an absolute path is looked up.
+// root returns the root directory in which to look up an absolute path, "" for this process's.
 func (l *look) root(name string) string {
 	if l.r.world.Mounts.PrivateIn(name) == "" {
 		return ""
@@ -120,8 +119,8 @@ func (l *look) root(name string) string {
 	return l.proc + "/root"
 }
 
-// unseen reports whether something is outside where the command has nothing, in a
-// directory of its own.
+// unseen reports whether the path exists outside, while it is missing in a private directory of
+// the command.
 func (l *look) unseen() bool {
 	var st unix.Stat_t
 	if l.root(l.Act.Path) == "" || unix.Stat(l.Act.Path, &st) != nil {
@@ -131,8 +130,9 @@ func (l *look) unseen() bool {
 	return true
 }
 
-// interpreter is what the program names, or "", and whether that is a loader, which names
-// none. The command may put another file in its place: only a regular one is read.
+// interpreter returns the interpreter that the program names, or "", and whether that is a
+// loader, which names none itself. It reads only a regular file, since the command may have
+// replaced it.
 func (l *look) interpreter() (next string, loader bool) {
 	known, _ := l.r.found.Load(l.Act.Path)
 	t, remembered := known.(target)
@@ -154,7 +154,7 @@ func (l *look) interpreter() (next string, loader bool) {
 	}
 	defer f.Close()
 	t.next, t.loader = program.Interpreter(f)
-	t.looked = st.Nlink == 1 && l.r.fixed(l.Act.Path, 0) // by another name the command may write to it
+	t.looked = st.Nlink == 1 && l.r.fixed(l.Act.Path, 0) // a hard link might be writable
 	if t.looked && remembered {
 		l.r.found.Store(l.Act.Path, t)
 	}

@@ -15,26 +15,27 @@ import (
 	"github.com/zsbx/zsbx/enforce/internal/broker"
 )
 
-// Recorder has a broker's calls watched, which come from several goroutines.
+// Recorder watches a broker's calls, which come from several goroutines.
 type Recorder struct {
 	world   *answer.World
-	imagine bool             // nothing of the world holds: what it would refuse is recorded
+	imagine bool             // world's rules for files are not enforced; record what they would refuse
 	names   map[int32]string // of the system calls
-	found   sync.Map         // targets, by their paths as they are written
-	stored  atomic.Int32     // how often something was stored there
+	found   sync.Map         // targets, by path as written
+	stored  atomic.Int32     // how often something was stored in found
 	threads sync.Map         // *thread, by number
 
 	refusals
 }
 
-// New makes the recorder for a plan, whose filter hands over what it sees. With imagine
-// the files of another plan hold the command, and what this one would refuse is recorded,
-// unproved; filter and broker are those that hold it.
+// New returns the recorder for a plan whose filter hands calls over. With imagine, another plan
+// confines the command's use of files, and the recorder records what this one would refuse,
+// unproved. The filter and the broker are in effect either way.
 func New(w *answer.World, imagine bool) *Recorder {
 	return &Recorder{world: w, imagine: imagine, names: w.Filter.Names()}
 }
 
-// Watch answers a call, unless the broker has to: that tells what it refuses.
+// Watch answers a call and returns nil, unless the broker has to answer. Then it returns the
+// function that the broker calls if it refuses.
 func (r *Recorder) Watch(c *broker.Call) (refused func(unix.Errno)) {
 	l := r.look(c)
 	handsOver, errno := r.world.Filter.Decide(l.Call, c.Args())
@@ -52,7 +53,7 @@ func (r *Recorder) Watch(c *broker.Call) (refused func(unix.Errno)) {
 	return nil
 }
 
-// look is a call that is going to be looked at.
+// look prepares to look at a call.
 func (r *Recorder) look(c *broker.Call) *look {
 	old, _ := r.threads.LoadOrStore(c.Tid(), new(thread))
 	t, args := old.(*thread), c.Args()
@@ -69,10 +70,10 @@ func (r *Recorder) look(c *broker.Call) *look {
 	return l
 }
 
-// refused is told what the broker answered.
+// refused records a refusal by the broker.
 func (l *look) refused(errno unix.Errno) {
 	switch asks := l.read(); {
-	case l.Act.Op == "" && errno == unix.EPERM: // of another's threads
+	case l.Act.Op == "" && errno == unix.EPERM: // a call about another process's threads
 		l.refusedCall(errno)
 	case asks && l.decide() && l.Errno == unix.ErrnoName(errno):
 		l.Proved = true
@@ -80,7 +81,7 @@ func (l *look) refused(errno unix.Errno) {
 	}
 }
 
-// refusedCall records what a rule of the filter refuses, by whoever's answer.
+// refusedCall records a refusal by a rule of the filter, whoever gave the answer.
 func (l *look) refusedCall(errno unix.Errno) {
 	l.Act = answer.Act{Op: answer.Call, Name: l.Call, Args: l.call.Args()}
 	l.refusedBy(l.r.world.RefusedCall(l.Call, unix.ErrnoName(errno)))
@@ -88,26 +89,26 @@ func (l *look) refusedCall(errno unix.Errno) {
 	l.r.add(l.Refusal, 0)
 }
 
-// refusedBy takes what the plan says, and which program that meets: it may be another one
-// when the call is over.
+// refusedBy sets the plan's answer and the program that is refused. After the call the process
+// may run another program.
 func (l *look) refusedBy(got answer.Answer) {
 	l.Answer, l.Errno, l.process = got, got.Errno, broker.ProcessOf(l.Pid)
 	comm, _ := os.ReadFile(process(l.process) + "/comm")
 	l.Program = strings.TrimSuffix(string(comm), "\n")
 }
 
-// confirm lets a call go on, and records what the kernel refuses before the thread goes
-// on: the command may end by it. The thread is attached to while it waits for its answer,
-// so that it stops right when the call returns. One that executes a program goes on by
-// another number, if it is not the first of its process; what can't be seen is told as the
-// plan has it.
+// confirm continues a call and records if the kernel refuses it. It does so before the thread
+// goes on, since the command may end after a refusal. It attaches to the thread while that
+// waits for its answer, so that the thread stops right when the call returns. A thread that is
+// not the first of its process changes its number in execve(2). What can't be watched is
+// recorded as the plan has it, unproved.
 func (l *look) confirm() {
-	const most = 8         // looks at a call that comes again by being looked at, as before Linux 5.19 it may
-	const restarted = 512  // ERESTARTSYS, the first of the errors by which it does (linux/errno.h)
-	runtime.LockOSThread() // who attaches has to detach
+	const most = 8         // attempts at a call that attaching restarts, which happens before Linux 5.19
+	const restarted = 512  // ERESTARTSYS, the lowest of the errors that restart a call (linux/errno.h)
+	runtime.LockOSThread() // the thread that attached must detach
 	defer runtime.UnlockOSThread()
 	wanders := l.Act.Op == answer.Exec && l.process != l.Pid
-	if l.r.imagine || l.thread.tries.Add(1) > most || wanders || unix.PtraceSeize(l.Pid) != nil { // traced already, not dumpable, or Yama
+	if l.r.imagine || l.thread.tries.Add(1) > most || wanders || unix.PtraceSeize(l.Pid) != nil { // it is traced already, not dumpable, or Yama refuses
 		l.thread.tries.Store(0)
 		a := &l.Act
 		there := !a.Missing || a.Op == answer.Make || a.Op == answer.Bind || a.Flags&answer.Creat != 0 || l.Answer.By == answer.Mounts // else ENOENT
@@ -119,7 +120,7 @@ func (l *look) confirm() {
 	}
 	_ = unix.PtraceInterrupt(l.Pid)
 	l.call.Continue()
-	// One that is killed meanwhile has to be reaped, or its process never ends.
+	// A thread that is killed meanwhile must be reaped, or its process never ends.
 	for ws, stopped := await(l.Pid); stopped; ws, stopped = await(l.Pid) {
 		if errno := returned(l.Pid); errno < restarted && !l.Proved {
 			l.thread.tries.Store(0)
@@ -128,7 +129,7 @@ func (l *look) confirm() {
 			}
 		}
 		signal := uintptr(0)
-		if event := uint32(ws) >> 16; event == 0 { // it stopped to be given a signal
+		if event := uint32(ws) >> 16; event == 0 { // a signal is about to be delivered
 			signal = uintptr(ws.StopSignal())
 		}
 		if _, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_DETACH, uintptr(l.Pid), 0, signal, 0, 0); errno == 0 {
@@ -137,7 +138,7 @@ func (l *look) confirm() {
 	}
 }
 
-// await waits until a thread stops that is attached to, or says that it is gone.
+// await waits until an attached thread stops. It returns false if the thread is gone.
 func await(tid int) (ws unix.WaitStatus, stopped bool) {
 	for {
 		_, err := unix.Wait4(tid, &ws, unix.WALL, nil)
@@ -147,8 +148,8 @@ func await(tid int) (ws unix.WaitStatus, stopped bool) {
 	}
 }
 
-// returned is the error of a stopped thread's call, which is in one of its general
-// registers (ptrace(2), PTRACE_GETREGSET), on the machines that package seccomp knows.
+// returned returns the error of a stopped thread's call, from one of its general registers
+// (ptrace(2), PTRACE_GETREGSET). It knows the same machines as package seccomp.
 func returned(tid int) unix.Errno {
 	const general, most = 1, 4095                                 // NT_PRSTATUS, MAX_ERRNO
 	at := map[string]int{"amd64": 10, "arm64": 0}[runtime.GOARCH] // rax, x0
@@ -158,14 +159,14 @@ func returned(tid int) unix.Errno {
 	if result := regs[at]; errno == 0 && -most <= result && result < 0 {
 		return unix.Errno(-result)
 	}
-	return 0 // or it was killed
+	return 0 // success, or the thread was killed
 }
 
-// isRefusal reports whether an error is one that something refused with, and finds out
-// whether that was the plan.
+// isRefusal reports whether an error is a refusal, and finds out whether it comes from the
+// plan.
 func (l *look) isRefusal(errno unix.Errno) bool {
 	l.Errno = unix.ErrnoName(errno)
-	if l.Answer.By == answer.NoNewPrivs { // it starts without, but for one that can't tell: capabilities(7)
+	if l.Answer.By == answer.NoNewPrivs { // it starts without privileges, or fails with EPERM if it is capability-dumb: capabilities(7)
 		return errno == 0 || errno == unix.EPERM
 	}
 	if l.Answer.Verdict == answer.Undecided { // a file of another process
@@ -178,7 +179,7 @@ func (l *look) isRefusal(errno unix.Errno) bool {
 	}
 	same := l.Answer.Errno == l.Errno
 	if !slices.Contains([]unix.Errno{unix.EPERM, unix.EACCES, unix.EROFS, unix.EXDEV}, errno) {
-		return errno != 0 && same && !l.Ordinary // EBUSY, and that nothing is there: what the plan says alone
+		return errno != 0 && same && !l.Ordinary // such as EBUSY or ENOENT: a refusal only if the plan says so
 	}
 	l.Ordinary = l.Ordinary || errno == unix.EPERM && !same
 	if !same && !l.Ordinary {

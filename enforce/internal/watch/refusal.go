@@ -8,56 +8,56 @@ import (
 	"github.com/zsbx/zsbx/enforce/internal/answer"
 )
 
-// Refusal is what a command was refused. The names are those of zsbx why --json.
+// Refusal is something that a command was refused. zsbx why --json uses the names in the tags.
 type Refusal struct {
 	Act     answer.Act    `json:"-"`
 	Answer  answer.Answer `json:"-"`
 	Call    string        `json:"-"`                        // the system call
 	Errno   string        `json:"errno"`                    // its name, as the kernel gave it
-	Proved  bool          `json:"proved"`                   // it was seen; else it is what the plan says
+	Proved  bool          `json:"proved"`                   // it was seen; else only the plan says so
 	Program string        `json:"program"`                  // the name of the process (proc_pid_comm(5))
-	Pid     int           `json:"pid"`                      // of the first that met it
+	Pid     int           `json:"pid"`                      // the first process that was refused this
 	Via     string        `json:"interpreter_of,omitempty"` // the program whose interpreter Act.Path is; or ""
 
-	// Ordinary is what would be refused without a plan too, by the modes of files or
-	// to another user's processes.
+	// Ordinary says that the act would be refused without a plan, too, by the modes of files or
+	// because a process is another user's.
 	Ordinary bool `json:"-"`
 
 	Count int     `json:"count"`
-	Left  int     `json:"-"` // the fewest calls that its thread made after it
-	When  float64 `json:"-"` // of the last time, between 0 and 1 of all calls
+	Left  int     `json:"-"` // how many calls its thread made after the last one
+	When  float64 `json:"-"` // the last one's position among all calls, between 0 and 1
 
-	thread *thread // that met it last
-	made   int     // how many calls that had made by then
+	thread *thread // that was refused last
+	made   int     // how many calls that thread had made by then
 }
 
-// thread is one of the command's.
+// thread is a thread of the command.
 type thread struct {
 	made  int          // calls
-	tries atomic.Int32 // of the one that it makes now
+	tries atomic.Int32 // at its current call
 }
 
-// Unknown reports that neither the plan nor file modes explain it.
+// Unknown reports whether neither the plan nor file modes explain the refusal.
 func (r *Refusal) Unknown() bool { return !r.Ordinary && r.Answer.Verdict != answer.Refused }
 
-// Report is all that was seen.
+// Report has all that was seen.
 type Report struct {
 	Refusals []Refusal
 	Seen     int  // calls that were looked at
-	Proved   bool // each refusal was
+	Proved   bool // each refusal was proved
 	More     bool // there were more refusals than are remembered
 }
 
-const maxRefusals = 5000 // different ones that are remembered
+const maxRefusals = 5000 // how many different ones are remembered
 
-// refusals are those that were met so far, one of each kind.
+// refusals has the refusals so far, one of each kind.
 type refusals struct {
 	mu    sync.Mutex
 	all   Report
-	index map[Refusal]int // by what is not counted
+	index map[Refusal]int // by everything except counts
 }
 
-// add takes what was met just now, by so many calls that were not counted yet.
+// add adds a refusal. more is how many calls were not counted in Seen yet.
 func (r *refusals) add(x Refusal, more int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,7 +65,7 @@ func (r *refusals) add(x Refusal, more int) {
 	kind := x
 	kind.Proved, kind.Pid, kind.Count, kind.thread, kind.made = false, 0, 0, nil, 0
 	if x.Ordinary {
-		kind = Refusal{Ordinary: true, Call: x.Call, Errno: x.Errno} // they take no room from others
+		kind = Refusal{Ordinary: true, Call: x.Call, Errno: x.Errno} // one entry for all, so that they use up no space
 	}
 	i, known := r.index[kind]
 	switch {
@@ -86,7 +86,7 @@ func (r *refusals) add(x Refusal, more int) {
 	r.all.Refusals[i] = x
 }
 
-// Report tells what was met so far.
+// Report returns the refusals so far.
 func (r *refusals) Report() Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
