@@ -93,7 +93,7 @@ func readIndex(name string, left *int) []byte {
 
 // indexed returns the gitlinks of an index, with those of its shared index.
 func indexed(file string, left *int) (out []string) {
-	if !files.MayHave(file, left, len(gitlinkMode)-1, mayLink) {
+	if !files.MayHave(file, left, len(sharedIndex), mayLink) {
 		return nil
 	}
 	text := readIndex(file, left)
@@ -114,13 +114,19 @@ func indexed(file string, left *int) (out []string) {
 // shared index.
 const gitlinkMode, sharedIndex = "\x00\x00\xe0\x00", "link"
 
-// mayLink reports whether a piece of an index has either of them. It searches for the third
-// byte of gitlinkMode, which is rare.
+// mayLink reports whether a piece of an index has either of them. Many files are named
+// "link" or the like, but after sharedIndex comes its size: a byte that no usual name has.
+// Of gitlinkMode the third byte is the rarest.
 func mayLink(b []byte) bool {
+	for rest, found := b, true; found; {
+		if _, rest, found = bytes.Cut(rest, []byte(sharedIndex)); len(rest) > 0 && rest[0] < ' ' {
+			return true
+		}
+	}
 	for i := 0; ; i++ {
 		n := bytes.IndexByte(b[i:], gitlinkMode[2])
 		if n < 0 {
-			return bytes.Contains(b, []byte(sharedIndex))
+			return false
 		}
 		if i += n; i >= 2 && bytes.HasPrefix(b[i-2:], []byte(gitlinkMode)) {
 			return true

@@ -106,3 +106,19 @@ func BenchmarkParseIndex(b *testing.B) {
 		parseIndex(text, 20, false, &left)
 	}
 }
+
+// TestMayLink: an index that names a shared one, or has a gitlink, is read whole, and one
+// in which only files are called so is not.
+func TestMayLink(t *testing.T) {
+	for text, want := range map[string]bool{
+		"policy/links.go\x00symlink.h": false,
+		"link":                         false, // at the end of a piece: the next one begins with it
+		"a link, link\x00\x00\x00\x14": true,
+		"x\x00\x00\xe0\x00y":           true,
+		"\xe0\xe0\x00\xe0\x00":         false,
+	} {
+		if got := mayLink([]byte(text)); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
