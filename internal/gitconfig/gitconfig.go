@@ -8,7 +8,6 @@ type Setting struct {
 	Sub     string // what follows the section's name, as it is written; "" for nothing
 	Key     string // in lower case
 	Value   string // "" for none
-	Older   string // the value as older versions of git read it: all white space in it is blanks
 }
 
 // Includes reports whether git takes the file that the value names for a part of the
@@ -124,7 +123,7 @@ func (r *reader) variable() bool {
 	}
 	ok := ch == '\n' // no value
 	if ch == '=' {
-		s.Value, s.Older, ok = r.value()
+		s.Value, ok = r.value()
 	}
 	if ok {
 		r.out = append(r.out, s)
@@ -133,24 +132,23 @@ func (r *reader) variable() bool {
 }
 
 // value reads a value with its quotes, escapes, comment and the lines on which
-// it goes on. For older versions of git all white space in it is blanks.
-func (r *reader) value() (value, older string, ok bool) {
-	var b, blanks strings.Builder
+// it goes on.
+func (r *reader) value() (value string, ok bool) {
+	var b strings.Builder
 	quoted, end := false, 0
 	for {
 		ch := r.next()
 		switch {
 		case ch == '\n':
-			return b.String()[:end], blanks.String()[:end], !quoted
+			return b.String()[:end], !quoted
 		case isSpace(ch) && !quoted:
 			if b.Len() > 0 {
 				b.WriteByte(ch)
-				blanks.WriteByte(' ')
 			}
 			continue
 		case (ch == '#' || ch == ';') && !quoted:
 			r.skipLine()
-			return b.String()[:end], blanks.String()[:end], true
+			return b.String()[:end], true
 		case ch == '"':
 			quoted, end = !quoted, b.Len()
 			continue
@@ -161,12 +159,11 @@ func (r *reader) value() (value, older string, ok bool) {
 			}
 			i := strings.IndexByte(`tbn\"`, ch)
 			if i < 0 {
-				return "", "", false
+				return "", false
 			}
 			ch = "\t\b\n\\\""[i]
 		}
 		b.WriteByte(ch)
-		blanks.WriteByte(ch)
 		end = b.Len()
 	}
 }

@@ -21,8 +21,7 @@ type Watched struct {
 	missing bool     // it did not exist when the plan was made
 	tree    string   // Path is the index of this working tree; new gitlinks matter
 	names   []string // Path is a directory; new files with these names matter
-	hides   []string // Path is a directory on PATH; these come after it
-	had     []string // for names and hides: what was there
+	had     []string // of those, what was there
 }
 
 // Change is a protected or denied file that changed.
@@ -83,8 +82,6 @@ func (s *Snapshot) Changes() []Change {
 	}
 	for i, w := range s.audit.Watch {
 		switch now := s.state(&w); {
-		case w.hides != nil:
-			out = append(out, s.hidden(&w)...)
 		case w.names != nil:
 			for _, p := range present(s.host, policy.ListAll(s.host, w.Path), w.names) {
 				if !slices.Contains(w.had, p) {
@@ -129,7 +126,7 @@ type state struct {
 const maxWatchedEntries = 100
 
 func (s *Snapshot) state(w *Watched) state {
-	if w.names != nil || w.hides != nil {
+	if w.names != nil {
 		return state{} // Watched.had has what was there
 	}
 	now, isDir := stateOf(w.Path)
@@ -158,55 +155,4 @@ func stateOf(p string) (s state, isDir bool) {
 		changed: [2]int64{int64(st.Ctim.Sec), int64(st.Ctim.Nsec)},
 		size:    st.Size,
 	}, st.Mode&unix.S_IFMT == unix.S_IFDIR
-}
-
-// maxPrograms is how many entries of a directory on PATH are compared.
-const maxPrograms = 4096
-
-// searchPath watches directories on the caller's PATH that are in writable trees, such as that
-// of an active virtual environment. If a new program there has the name of one in a later
-// directory, the user will start the new one.
-func (c *protector) searchPath() {
-	all := strings.Split(c.host.Getenv("PATH"), ":")
-	for i, dir := range all {
-		if !path.IsAbs(dir) {
-			dir = c.host.Dir + "/" + dir // not path.Join: ".." must be resolved after links
-		}
-		to := c.host.Follow(dir) // the path stays as written, since links in it may be replaced
-		if slices.ContainsFunc(append(to.Links, to.Path), c.writable) && !c.seen["PATH "+dir] {
-			c.seen["PATH "+dir] = true
-			c.out.Watch = append(c.out.Watch, Watched{Path: dir, hides: all[i+1:], had: programs(c.host, dir)})
-		}
-	}
-}
-
-// programs returns the sorted names in a directory on PATH.
-func programs(host *policy.Host, dir string) (names []string) {
-	entries, _ := policy.ReadSome(host, dir, maxPrograms)
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
-	return names
-}
-
-// hidden returns new programs that hide others.
-func (s *Snapshot) hidden(w *Watched) (out []Change) {
-	names := programs(s.host, w.Path)
-	if len(names) >= maxPrograms && len(w.had) < maxPrograms {
-		return []Change{{Path: w.Path}} // there are more than were read
-	}
-	own := s.host.Follow(w.Path).Path
-	for _, name := range names {
-		if _, old := slices.BinarySearch(w.had, name); old {
-			continue
-		}
-		is := func(dir string) bool {
-			_, err := s.host.Lstat(path.Join(dir, name))
-			return err == nil && path.IsAbs(dir) && s.host.Follow(dir).Path != own
-		}
-		if slices.ContainsFunc(w.hides, is) {
-			out = append(out, Change{Path: path.Join(own, name), New: true})
-		}
-	}
-	return out
 }

@@ -88,9 +88,6 @@ func includedPaths(config string) (paths []string, bad int) {
 	for _, s := range settings {
 		if s.Includes() {
 			paths = append(paths, s.Value)
-			if s.Older != s.Value {
-				paths = append(paths, s.Older)
-			}
 		}
 	}
 	return paths, bad

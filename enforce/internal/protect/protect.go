@@ -94,7 +94,6 @@ func Find(r *policy.Resolved, host *policy.Host, q Request) Set {
 		case slices.ContainsFunc(c.trees, func(t string) bool { return policy.Within(t, c.repo) }):
 			c.around(c.repo)
 		}
-		c.searchPath()
 		c.users(r)
 	}
 	return c.out
