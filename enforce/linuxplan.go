@@ -14,59 +14,82 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// planLinux fills in the plan for Linux, step by step: none changes what
-// another one found.
+// planLinux fills in the plan for Linux. Each step uses what the steps before it found, and
+// changes none of it.
 func (p *Plan) planLinux(host *policy.Host, opts Options) {
-	rep := &report{p: p, opts: opts, set: protect.Find(p.Policy, host, opts.protectRequest()), mounts: mounts.Result{None: noLandlock, Home: noLandlock, Pids: noLandlock}}
+	rep := &report{p: p, opts: opts, set: protect.Find(p.Policy, host, opts.protectRequest())}
 	if p.Caps.Landlock > 0 {
 		none := p.noNamespace(host)
-		q := deny.Request{Trees: treesOf(p.Policy), Deny: p.Policy.Deny, Host: host, NoMasks: none}
-		if p.Policy.Private.Home.Is() && none == "" {
-			q.Private, _ = mounts.PrivateHome(p.Policy, host)
-		}
-		if len(q.Deny) > 0 && host != nil && host.ReadFile != nil {
-			if rep.set.Table == nil {
-				rep.set.Table = mounts.ReadTable(host)
-			}
-			q.Twice = rep.set.Table.Twice()
-			q.Same = func(p string) []string { return rep.set.Table.Same(host, p) }
-		}
-		rep.cut = deny.Subtract(q)
+		rep.cut = deny.Subtract(p.denyRequest(host, none, &rep.set))
 		trees := rep.cut.Trees
 		if none != "" && len(rep.set.Self) > 0 {
 			trees, rep.apart = rep.set.TakeApart(trees, host, mounts.NoNamespace(none), opts.accepts(GapOwnFiles))
 		}
 		rep.mounts = mounts.New(p.mountRequest(host, opts, none, rep))
-		p.Mounts = rep.mounts.Plan
+		p.Mounts, p.tmp = rep.mounts.Plan, rep.mounts.Tmp
 		p.Landlock = planRuleset(p.Policy, trees, p.Mounts, landlock.Of(p.Caps.Landlock), p.Caps.Landlock)
+	} else {
+		rep.mounts = mounts.Result{None: noLandlock, Home: noLandlock, Pids: noLandlock}
 	}
-	p.audit = protect.Audit{Trees: mounts.WritableTrees(p.Policy.Paths), Watch: rep.set.Watch, Near: rep.set.Near, Repos: rep.set.Repos, Later: rep.cut.Later, Mounted: p.Mounts != nil}
+	p.planAudit(rep)
+	peers, signals := p.planFilter(host, opts)
+	p.DropCapabilities = p.Caps.Capabilities &^ keptCapabilities(p.ScopesSignals() || p.privatePids() || p.Seccomp != nil && signals == seccomp.SignalsAll)
+	p.planMediation(peers, signals)
+	rep.linux()
+}
+
+// denyRequest is what the denials are subtracted from.
+func (p *Plan) denyRequest(host *policy.Host, none string, set *protect.Set) deny.Request {
+	q := deny.Request{Trees: treesOf(p.Policy), Deny: p.Policy.Deny, Host: host, NoMasks: none}
+	if p.Policy.Private.Home.Is() && none == "" {
+		q.Private, _ = mounts.PrivateHome(p.Policy, host)
+	}
+	if len(q.Deny) > 0 && host != nil && host.ReadFile != nil {
+		if set.Table == nil {
+			set.Table = mounts.ReadTable(host)
+		}
+		q.Twice = set.Table.Twice()
+		q.Same = func(p string) []string { return set.Table.Same(host, p) }
+	}
+	return q
+}
+
+// planAudit decides what is looked at again when the command has ended.
+func (p *Plan) planAudit(rep *report) {
+	p.audit = protect.Audit{
+		Trees: mounts.WritableTrees(p.Policy.Paths), Mounted: p.Mounts != nil,
+		Watch: rep.set.Watch, Near: rep.set.Near, Repos: rep.set.Repos, Later: rep.cut.Later,
+	}
 	for _, m := range rep.cut.Masks { // a directory above may be renamed, and made anew
 		p.audit.Watch = append(p.audit.Watch, protect.Watched{Path: m.Path, Denied: true})
 	}
-	signals := p.Caps.SignalMode()
-	if p.Mounts != nil && p.Mounts.Pids {
+}
+
+// planFilter compiles the filter. It returns whether the broker decides about sockets, and
+// about which signals.
+func (p *Plan) planFilter(host *policy.Host, opts Options) (peers bool, signals seccomp.SignalMode) {
+	if signals = p.Caps.SignalMode(); p.privatePids() {
 		signals = seccomp.SignalsKernel // the numbers of processes outside mean nothing inside
 	}
 	if asksNames(p.Policy.Net) {
 		p.names = broker.NameServers(host)
 	}
-	peers := p.Caps.Mediates(p.Policy.Net) || len(p.names) > 0 && p.Caps.Seccomp && p.Caps.SeccompNotify
-	if p.Caps.Seccomp {
-		if p.Seccomp = seccomp.Compile(p.filterOptions(peers, signals)); p.Seccomp == nil {
-			p.Caps.SeccompReason = "the system calls of " + p.Caps.Arch + " are not known to this program"
-		} else if opts.Explain && p.Caps.SeccompNotify {
-			q := p.filterOptions(peers, signals)
-			q.Watch = true
-			p.watched, p.model = seccomp.Compile(q), opts.Model
-		}
+	peers = p.Caps.Mediates(p.Policy.Net) || len(p.names) > 0 && p.Caps.Seccomp && p.Caps.SeccompNotify
+	if !p.Caps.Seccomp {
+		return peers, signals
 	}
-	held := p.ScopesSignals() || p.Mounts != nil && p.Mounts.Pids || p.Seccomp != nil && signals == seccomp.SignalsAll
-	p.DropCapabilities = p.Caps.Capabilities &^ keptCapabilities(held)
-	p.planMediation(peers, signals)
-	rep.linux()
-	p.tmp = rep.mounts.Tmp
+	q := p.filterOptions(peers, signals)
+	if p.Seccomp = seccomp.Compile(q); p.Seccomp == nil {
+		p.Caps.SeccompReason = "the system calls of " + p.Caps.Arch + " are not known to this program"
+	} else if opts.Explain && p.Caps.SeccompNotify {
+		q.Watch = true
+		p.watched, p.model = seccomp.Compile(q), opts.Model
+	}
+	return peers, signals
 }
+
+// privatePids reports whether the command has a PID namespace of its own.
+func (p *Plan) privatePids() bool { return p.Mounts != nil && p.Mounts.Pids }
 
 func (p *Plan) filterOptions(peers bool, signals seccomp.SignalMode) seccomp.Options {
 	return seccomp.Options{
@@ -97,7 +120,7 @@ func treesOf(r *policy.Resolved) []deny.Tree {
 	return out
 }
 
-// Request is what the steps before found for a mount namespace.
+// mountRequest is what the steps before found for a mount namespace.
 func (p *Plan) mountRequest(host *policy.Host, opts Options, none string, rep *report) mounts.Request {
 	q := mounts.Request{
 		Policy: p.Policy, Host: host, UserNS: !p.Caps.Privileged, None: none, NoIPC: p.Caps.IPCReason, NoPids: p.Caps.PidsReason, NoHome: p.Caps.HomeReason,
@@ -184,7 +207,7 @@ func (p *Plan) ScopesSignals() bool {
 
 // holdsSignals reports whether the command's signals stay inside, by whatever means.
 func (p *Plan) holdsSignals() bool {
-	return p.ScopesSignals() || p.Mounts != nil && p.Mounts.Pids || p.Mediation != nil && p.Mediation.Signals == seccomp.SignalsAll
+	return p.ScopesSignals() || p.privatePids() || p.Mediation != nil && p.Mediation.Signals == seccomp.SignalsAll
 }
 
 // Layers lists the means in use, for people.

@@ -102,7 +102,7 @@ func (p *Plan) signalLayer() Layer {
 		return Layer{"signals", "sent by zsbx, to the session's own processes only; signal 0 is answered truthfully, so lock files work"}
 	case mode == seccomp.SignalsExist:
 		return Layer{"signals", scope + "; zsbx answers signal 0 to processes outside, so lock files work"}
-	case p.Mounts != nil && p.Mounts.Pids:
+	case p.privatePids():
 		return Layer{"signals", "a PID namespace: no process outside has a number; a lock file whose owner runs outside is taken for stale"}
 	}
 	return Layer{"signals", scope + "; a lock file whose owner runs outside may be taken for stale"}
