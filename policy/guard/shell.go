@@ -22,6 +22,7 @@ func (c *checker) line(text, shell string) error {
 	if err != nil {
 		return refuse("the guard can't read the shell line: %v", err)
 	}
+	home := map[string]string{"HOME": c.home}
 	check := func(words ...string) { err = cmp.Or(err, c.command(words)) }
 	var function *syntax.FuncDecl // the last one
 	var forked uint               // where in the text what runs beside the rest ends
@@ -34,7 +35,7 @@ func (c *checker) line(text, shell string) error {
 				forked = max(forked, n.End().Offset())
 			}
 			for _, r := range n.Redirs {
-				check(r.Op.String(), c.word(r.Word.Parts))
+				check(r.Op.String(), Text(r.Word.Parts, home))
 			}
 		case *syntax.BinaryCmd:
 			if n.Op == syntax.Pipe || n.Op == syntax.PipeAll {
@@ -43,7 +44,7 @@ func (c *checker) line(text, shell string) error {
 		case *syntax.CallExpr:
 			var words []string
 			for _, a := range n.Args {
-				words = append(words, c.word(a.Parts))
+				words = append(words, Text(a.Parts, home))
 			}
 			check(words...)
 			f, at := function, n.Pos().Offset()
@@ -56,9 +57,9 @@ func (c *checker) line(text, shell string) error {
 	return err
 }
 
-// word is the value of a word, as far as its parts say it themselves or name the home
-// directory, with a NUL for what is not known.
-func (c *checker) word(parts []syntax.WordPart) string {
+// Text is the value of a word, as far as its parts say it themselves and vars knows the
+// variables in it, with a NUL for what is not known.
+func Text(parts []syntax.WordPart, vars map[string]string) string {
 	var b strings.Builder
 	for _, part := range parts {
 		text := unknown
@@ -70,10 +71,10 @@ func (c *checker) word(parts []syntax.WordPart) string {
 				text = p.Value
 			}
 		case *syntax.DblQuoted:
-			text = c.word(p.Parts)
+			text = Text(p.Parts, vars)
 		case *syntax.ParamExp: // $x or ${x}, not ${x:-y}
-			if p.Param != nil && p.Param.Value == "HOME" && c.home != "" && p.End().Offset()-p.Pos().Offset() <= uint(len("${HOME}")) {
-				text = c.home
+			if p.Param != nil && int(p.End().Offset()-p.Pos().Offset()) <= len("${}")+len(p.Param.Value) {
+				text = cmp.Or(vars[p.Param.Value], unknown)
 			}
 		}
 		b.WriteString(text)

@@ -6,7 +6,9 @@ import (
 	_ "embed"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
+	"io"
 	"maps"
 	"path"
 	"slices"
@@ -14,8 +16,10 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/tailscale/hujson"
+	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/zsbx/zsbx/policy"
+	"github.com/zsbx/zsbx/policy/guard"
 )
 
 // keyFile says what becomes of each key.
@@ -27,16 +31,15 @@ var keyFile string
 type Result struct {
 	Format string
 	Policy *policy.Policy
-	Left   []string // what was not taken over as it is: a key, and why
+	Left   []string // what was not taken over as it is: a key, or a line with its number, and why
 }
 
 // Formats are the names of the formats.
-func Formats() []string { return []string{"codex", "zed", "srt"} }
+func Formats() []string { return []string{"codex", "firejail", "zed", "srt", "landrun"} }
 
 type reader struct {
 	Result
 	to   *policy.Policy    // the part that is filled: all, or that for one system
-	part string            // what begins the keys of one: "linux."
 	keys map[string]string // what becomes of the format's keys
 	name string
 	errs policy.Errors
@@ -44,6 +47,7 @@ type reader struct {
 
 type setting struct {
 	key    string   // as in keys.txt
+	place  string   // as people find it
 	values []string // "" for what is no string
 }
 
@@ -62,22 +66,23 @@ func Read(format, name string, data []byte) (*Result, error) {
 	}
 	p := &policy.Policy{Linux: &policy.Policy{}, MacOS: &policy.Policy{}}
 	r := &reader{name: name, Result: Result{Format: format, Policy: p}, to: p, keys: keys(format)}
-	if !slices.Contains(Formats(), format) {
+	readers := map[string]func([]byte) ([]setting, error){"landrun": r.landrun, "firejail": r.firejail, "codex": r.tree, "zed": r.tree, "srt": r.tree}
+	if readers[format] == nil {
 		return nil, policy.Errors{{Code: policy.CodeValue, Hint: "--format srt",
 			Msg: fmt.Sprintf("%s: its format is not known: it is one of %s", name, strings.Join(Formats(), ", "))}}
 	}
 	for f := strings.Fields(keys("+")[format]); len(f) > 1; f = f[2:] {
-		r.do(setting{key: f[0]}, f[1])
+		r.do(setting{place: f[0]}, f[1])
 	}
-	settings, err := r.tree(data)
+	settings, err := readers[format](data)
 	if err != nil {
 		return nil, policy.Errors{{Origin: policy.Origin{Source: name}, Code: policy.CodeSyntax, Msg: "as " + format, Err: err}}
 	}
 	parts := map[string]*policy.Policy{"linux": p.Linux, "macos": p.MacOS}
 	for _, s := range settings {
-		r.to, r.part = p, ""
+		r.to = p
 		if system, key, _ := strings.Cut(s.key, "."); parts[system] != nil { // Zed's settings for one of them
-			s.key, r.to, r.part = key, parts[system], system+"."
+			s.key, r.to = key, parts[system]
 		}
 		r.apply(s)
 	}
@@ -101,7 +106,12 @@ func keys(format string) map[string]string {
 
 // apply does what keys.txt says of a setting, and tells why that is not all.
 func (r *reader) apply(s setting) {
-	rest := cmp.Or(r.keys[s.key+"="+strings.Join(s.values, ",")], r.keys[s.key])
+	text := strings.Join(s.values, ",")
+	if strings.Contains(text, "\x00") {
+		r.left(s.place, "what it expands to is not known")
+		return
+	}
+	rest := cmp.Or(r.keys[s.key+"="+text], r.keys[s.key])
 	for key := s.key; rest == "" && key != ""; {
 		key = key[:max(strings.LastIndexByte(key, '.'), 0)]
 		if rest = r.keys[key]; strings.HasPrefix(rest, "fs.") || strings.HasPrefix(rest, "net.") {
@@ -113,7 +123,7 @@ func (r *reader) apply(s setting) {
 		r.do(s, action)
 	}
 	if why != "" && len(s.values) > 0 && s.values[0] != "false" {
-		r.left(s.key, why)
+		r.left(s.place, why)
 	}
 }
 
@@ -122,22 +132,27 @@ func (r *reader) do(s setting, action string) {
 	if fixed {
 		s.values = []string{value}
 	}
-	if strings.HasPrefix(key, "fs.") {
+	if strings.HasPrefix(key, "fs.") || strings.HasSuffix(key, "_tcp") {
 		_ = r.to.Put(key) // an empty list says something, too
 	}
 	for _, v := range s.values {
 		switch isPath := strings.HasPrefix(key, "fs.") || key == "net.unix"; {
 		case key == "", key == "-": // zsbx does it by itself, or says why not
 		case v == "" && key != "set":
-			r.fail(s.key, "strings are needed, none of them empty")
+			r.fail(s.place, "strings are needed, none of them empty")
 		case key == "unknown":
-			r.fail(s.key, "unknown value %q", v)
+			r.fail(s.place, "unknown value %q", v)
 		case key == "set":
 			r.put(s, "env.set", s.key[strings.LastIndexByte(s.key, '.')+1:]+"="+v)
+		case key == "env" && strings.Contains(v, "="):
+			r.put(s, "env.set", v)
 		case key == "env":
 			r.put(s, "env.allow", v)
 		case isPath && key != "fs.deny" && strings.ContainsAny(v, "*?["):
-			r.left(s.key+" "+v, "rules take no patterns, only denials do")
+			r.left(s.place+" "+v, "rules take no patterns, only denials do")
+		case action == "net.allow=true":
+			r.to.Net.ConnectTCP, r.to.Net.BindTCP = nil, nil
+			r.put(s, key, v)
 		case isPath:
 			p := cmp.Or(strings.TrimRight(v, "/"), "/")
 			r.put(s, key, strings.ReplaceAll(p, "$", "$$"))
@@ -149,16 +164,16 @@ func (r *reader) do(s setting, action string) {
 
 func (r *reader) put(s setting, key, v string) {
 	mayMiss := key == "net.unix" || strings.HasPrefix(key, "fs.") && key != "fs.deny"
-	value := policy.Named{Value: v, Optional: mayMiss, Origin: policy.Origin{Source: r.name + ": " + r.part + s.key}}
+	value := policy.Named{Value: v, Optional: mayMiss, Origin: policy.Origin{Source: r.name + ": " + s.place}}
 	if err := r.to.Put(key, value); err != nil {
-		r.fail(s.key, "%q: %v", v, err)
+		r.fail(s.place, "%q: %v", v, err)
 	}
 }
 
-func (r *reader) left(key, why string) { r.Left = append(r.Left, r.part+key+": "+why) }
+func (r *reader) left(place, why string) { r.Left = append(r.Left, place+": "+why) }
 
-func (r *reader) fail(key, format string, args ...any) {
-	r.errs = append(r.errs, &policy.Error{Origin: policy.Origin{Source: r.name}, Code: policy.CodeValue, Msg: r.part + key + ": " + fmt.Sprintf(format, args...)})
+func (r *reader) fail(place, format string, args ...any) {
+	r.errs = append(r.errs, &policy.Error{Origin: policy.Origin{Source: r.name}, Code: policy.CodeValue, Msg: place + ": " + fmt.Sprintf(format, args...)})
 }
 
 // tree reads JSON with comments and commas before closing brackets, or TOML: srt's
@@ -183,7 +198,7 @@ func (r *reader) tree(data []byte) ([]setting, error) {
 
 // flatten gives all settings below a value, sorted by their keys.
 func flatten(key string, v any) (all []setting) {
-	s := setting{key: key}
+	s := setting{key: key, place: key}
 	switch v := v.(type) {
 	case nil:
 		return nil
@@ -201,4 +216,70 @@ func flatten(key string, v any) (all []setting) {
 		s.values = []string{fmt.Sprint(v)}
 	}
 	return []setting{s}
+}
+
+// landrun reads the first command line of landrun in a shell script.
+func (r *reader) landrun(data []byte) (all []setting, err error) {
+	file, err := syntax.NewParser().Parse(bytes.NewReader(data), "")
+	if err != nil {
+		return nil, err
+	}
+	var args []string
+	found, known := false, map[string]string{"HOME": "~", "PWD": "."}
+	syntax.Walk(file, func(n syntax.Node) bool {
+		if c, ok := n.(*syntax.CallExpr); ok && !found {
+			for _, w := range c.Args {
+				text := guard.Text(w.Parts, known)
+				if found {
+					args = append(args, text)
+				}
+				found = found || path.Base(text) == "landrun"
+			}
+		}
+		return !found
+	})
+	if !found {
+		return nil, errors.New("there is no landrun command in it")
+	}
+	r.left("(no baseline)", "landrun opens nothing by itself: run with --no-baseline to have no presets, no files of shells and no private temporary directory either")
+	flags := flag.NewFlagSet("landrun", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	for key, actions := range r.keys {
+		if strings.ContainsAny(actions, "-=") && key != "log-level" {
+			flags.Bool(key, false, "")
+			continue
+		}
+		flags.Func(key, "", func(v string) error {
+			all = append(all, setting{key, "--" + key, strings.Split(v, ",")})
+			return nil
+		})
+	}
+	err = flags.Parse(args)
+	flags.Visit(func(f *flag.Flag) {
+		if f.Value.String() == "true" {
+			all = append(all, setting{f.Name, "--" + f.Name, []string{"true"}})
+		}
+	})
+	return all, err
+}
+
+// firejail reads a profile. What it does not name is readable, and the home
+// directory writable, unless it has whitelists.
+func (r *reader) firejail(data []byte) (all []setting, err error) {
+	home, macros := true, strings.NewReplacer(append(strings.Fields(keys("$")["firejail"]), "${", "\x00")...)
+	for i, text := range strings.Split(string(data), "\n") {
+		if text = strings.TrimSpace(text); text == "" || text[0] == '#' {
+			continue
+		}
+		key, value, _ := strings.Cut(text, " ")
+		value = macros.Replace(strings.TrimSpace(value))
+		all = append(all, setting{key, fmt.Sprintf("%d: %s", i+1, text), []string{value}})
+		if key == "private" || (key == "whitelist" || key == "allow") && strings.HasPrefix(value, "~") {
+			home = false
+		}
+	}
+	if home {
+		all = append(all, setting{"(home)", "(default)", []string{"~"}})
+	}
+	return all, nil
 }

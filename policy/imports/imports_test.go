@@ -20,6 +20,9 @@ var update = flag.Bool("update", false, "write the golden files")
 func TestGolden(t *testing.T) {
 	for _, format := range imports.Formats() {
 		files, err := filepath.Glob("testdata/" + format + ".*[a-z]")
+		if format == "firejail" {
+			files, err = []string{"testdata/player.profile"}, nil
+		}
 		for _, file := range files {
 			if strings.HasSuffix(file, ".golden") {
 				continue
@@ -64,8 +67,10 @@ func TestDetect(t *testing.T) {
 		{"s.json", `{"filesystem":{"denyRead":["~/.config/firejail","sandbox_mode"]}}`, "srt"},
 		{"s.json", ` {"network":{},"x":"landrun"}`, "srt"},
 		{"s.json", "// no firejail\n{\"terminal\":{\"sandbox\":{}}}", "zed"},
+		{"x.sh", "landrun --ro /etc/firejail ls", "landrun"},
+		{"x.profile", "blacklist /sandbox_mode", "firejail"},
 		{"x.toml", "x = 'firejail'", "codex"},
-		{"x.profile", "blacklist /sandbox_mode", ""},
+		{"x", "exec landrun ls", ""},
 		{"settings.json", `{"permissions": {"allow": ["Read(x)"]}}`, ""},
 	} {
 		r, err := imports.Read("", tt.name, []byte(tt.text))
@@ -89,9 +94,30 @@ func TestNarrow(t *testing.T) {
 		{"codex", "[shell_environment_policy]\ninherit = 'all'\nexclude = ['X']", `mode = "scrubbed"`, "sanitized"},
 		{"codex", "default_permissions = 'wide'\n[permissions.wide.filesystem]\n'/' = 'write'", "permission profiles are not read", "rw ="},
 		{"zed", `{"terminal":{"sandbox":{"system_paths":{"executable":[]}}}}`, "executable = []", "read_only"},
+		{"landrun", "landrun --rox /usr ls", "connect_tcp = []", "allow = true"},
+		{"landrun", "landrun --unrestricted-network --rox /usr ls", "allow = true", "_tcp"},
+		{"landrun", "landrun --unrestricted-filesystem=false --unrestricted-network=0 --rox /usr ls", "connect_tcp = []", "allow = true"},
+		{"landrun", "landrun --unrestricted-filesystem=false --rox /usr ls", "/usr", "rw = "},
+		{"landrun", "landrun --unrestricted-network --unrestricted-network=false --rox /usr ls", "connect_tcp = []", "allow = true"},
+		{"landrun", "landrun --unrestricted-network=true --ldd=false --add-exec ls", "--add-exec: the command's own file", "_tcp"},
+		{"landrun", "sudo landrun --rw /a\\ b -- ls --rw /c", `"/a b"`, `"/c"`},
+		{"landrun", "landrun --env \"A=$B\" ls", "what it expands to is not known", `A = `},
+		{"landrun", "landrun --ro \"$(id)\" --rox $HOME/x ls", `"~/x"`, "ro = "},
+		{"firejail", "net none\nread-only ${HOME}\n", `"~",  #`, ""},
+		{"firejail", "read-write /srv\nread-only /srv/sub/\n", `"/srv/sub",  #`, ""},
+		{"firejail", "read-write /srv\nread-only /srv/sub\n", "2: read-only /srv/sub: zsbx can't take writing alone away", ""},
+		{"firejail", "read-only /srv/sub\nwhitelist /srv\n", `"/srv/sub",  #`, ""},
+		{"firejail", "read-write /srv\nread-only /srv\n", `deny = [`, ""},
+		{"firejail", "noexec /tmp\n", "1: noexec /tmp: files can be executed", ""},
+		{"firejail", "read-only ${PATH}/x\n", "1: read-only ${PATH}/x: what it expands to is not known", ""},
+		{"firejail", "private\n", "rox", `"~"`},
+		{"firejail", "blacklist ${HOME}/.ssh\n", `"~/.ssh"`, ""},
+		{"firejail", "noblacklist ${HOME}/.ssh\nblacklist ${HOME}/.ssh\n", "denials always win", `path = "~/.ssh"`},
 		{"codex", "[shell_environment_policy]\ninherit = 'all'\ninclude_only = ['PATH']", `mode = "vars"`, "sanitized"},
 		{"codex", "[shell_environment_policy.set]\nA = 'a$b'\nB = '${A}'", `A = "a$b"`, ""},
 		{"codex", "[[profiles]]\nports = [1]", "allow = false", ""},
+		{"firejail", "protocol unix,inet\n", "rox", "allow ="},
+		{"firejail", "protocol unix,bluetooth\n", "allow = false", ""},
 	} {
 		r, err := imports.Read(tt.format, "f", []byte(tt.text))
 		if err != nil {
@@ -124,7 +150,15 @@ func TestBad(t *testing.T) {
 		{"codex", "sandbox_mode = 'wide'", `sandbox_mode: unknown value "wide"`},
 		{"codex", "[shell_environment_policy]\ninherit = 'all - the'\n'exclude no' = 'x'", ""},
 		{"codex", "= 1", "f: as codex: "},
-		{"", "", "f: its format is not known: it is one of codex, zed, srt"},
+		{"landrun", "ls", "no landrun command"},
+		{"landrun", "landrun --ro", "flag needs an argument: -ro"},
+		{"landrun", "landrun --unrestricted-network=no ls", `invalid boolean value "no" for -unrestricted-network`},
+		{"landrun", "landrun --other x ls", "flag provided but not defined: -other"},
+		{"landrun", "landrun --ro '", "without closing quote"},
+		{"landrun", "landrun --connect-tcp 70000 ls", `--connect-tcp: "70000": a port is a number from 1 to 65535`},
+		{"landrun", "landrun --ro /x{a,b} ${y:-z} ls", ""},
+		{"firejail", "whitelist\n", "1: whitelist: strings are needed"},
+		{"", "", "f: its format is not known: it is one of codex, firejail, zed, srt, landrun"},
 		{"what", "", "its format is not known"},
 	} {
 		r, err := imports.Read(tt.format, "f", []byte(tt.text))
@@ -143,7 +177,7 @@ func FuzzRead(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, i int, data []byte) {
-		r, err := imports.Read(imports.Formats()[uint(i)%3], "f", data)
+		r, err := imports.Read(imports.Formats()[uint(i)%5], "f", data)
 		if err != nil {
 			return
 		}
