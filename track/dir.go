@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
 type place struct {
@@ -122,4 +124,36 @@ func (p place) ids() (ids []string, err error) {
 		}
 	}
 	return ids, err
+}
+
+// claim stores the record of a session that begins, with its name, unless a live
+// session has that: the error is ErrNameTaken. Two that claim one take turns.
+func (p place) claim(f *os.File, r *Record) error {
+	fd, err := unix.Open(p.dir(), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		defer unix.Close(fd)
+		err = unix.Flock(fd, unix.LOCK_EX)
+	}
+	if err != nil {
+		return &os.PathError{Op: "flock", Path: p.dir(), Err: err}
+	}
+	ids, err := p.ids()
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		other, err := p.load(id)
+		if err == nil {
+			other.close()
+		}
+		if err != nil || id == r.ID || other.record.Name != r.Name {
+			continue
+		}
+		c := other.record.Command // of one that replaced supervisor and keeper
+		now, err := proc.Identify(c.Pid)
+		if other.locked || other.record.Keeper.IsZero() && err == nil && now == c && !c.IsZero() {
+			return fmt.Errorf("session name %q: %w %s", r.Name, ErrNameTaken, id)
+		}
+	}
+	return writeRecord(f, r)
 }

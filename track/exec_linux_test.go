@@ -116,6 +116,9 @@ func TestExecEnded(t *testing.T) {
 	if i.Record.Name != "secret" {
 		t.Errorf("the name is %q", i.Record.Name)
 	}
+	if _, err := Begin(Options{Store: st, Name: "secret"}); !errors.Is(err, ErrNameTaken) {
+		t.Errorf("the name of a session that runs was given away: %v", err)
+	}
 	p, err := os.FindProcess(i.Record.Command.Pid)
 	if err != nil {
 		t.Fatal(err)

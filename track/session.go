@@ -92,8 +92,8 @@ type Session struct {
 const scope = "scope"
 
 // Begin makes a session on disk, with its tracker, and runs nothing. The error
-// is a *TrackerError if the tracker asked for is not available, ErrLimits if there can
-// be no limits.
+// is a *TrackerError if the tracker asked for is not available, ErrNameTaken if a live
+// session has the name, ErrLimits if there can be none.
 func Begin(o Options) (*Session, error) {
 	s := &Session{opts: o, found: found{own: true}}
 	if o.Tracker == "" {
@@ -123,6 +123,16 @@ func Begin(o Options) (*Session, error) {
 	}
 	if s.in, s.file, err = s.opts.Store.create(s.record.ID); err != nil {
 		return nil, fmt.Errorf("making a place for the session: %w", err)
+	}
+	if o.Name != "" {
+		if err = s.locate(); err == nil {
+			err = s.in.claim(s.file, &s.record)
+		}
+	}
+	if err != nil {
+		_ = os.Remove(s.in.file(s.record.ID))
+		s.release()
+		return nil, err
 	}
 	return s, nil
 }

@@ -98,6 +98,9 @@ func TestKeepAndReap(t *testing.T) {
 		if err != nil || !r.Kept || r.Done() {
 			t.Fatalf("%+v, %v", r, err)
 		}
+		if _, err := Begin(o); !errors.Is(err, ErrNameTaken) {
+			t.Fatalf("a name was given twice: %v", err)
+		}
 		eventually(t, "five processes are listed", func() bool { return len(one(t, o.Store).Procs) == 5 })
 		if i := one(t, o.Store); i.Life != Kept {
 			t.Fatalf("%+v", i)

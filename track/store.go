@@ -31,6 +31,8 @@ var (
 	ErrInit = errors.New("its command is process 1, which no process in the same container can kill: stop the container")
 	// ErrNoPlace says that no directory of a store can hold a new session.
 	ErrNoPlace = errors.New("no directory can hold it")
+	// ErrNameTaken says that a live session has that name already.
+	ErrNameTaken = errors.New("taken by the running session")
 
 	errAmbiguous = errors.New("sessions match")
 	errForeign   = errors.New("not yours alone") // somebody else's, or others can change it

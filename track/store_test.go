@@ -2,9 +2,12 @@ package track
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -191,13 +194,13 @@ func TestFind(t *testing.T) {
 	s := storeAt(t, t.TempDir())
 	ids := []string{"aaaa4fae-7dec-41d0-a765-00a0c91e6bf6", "aabb4fae-7dec-41d0-a765-00a0c91e6bf6", "bbbb4fae-7dec-41d0-a765-00a0c91e6bf6"}
 	for _, id := range ids {
-		_, f, err := s.create(id)
+		d, f, err := s.create(id)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer f.Close()
 		if id == ids[2] {
-			if err := writeRecord(f, named(id, "aaaa", 0)); err != nil { // a name goes before a prefix
+			if err := d.claim(f, named(id, "aaaa", 0)); err != nil { // a name goes before a prefix
 				t.Fatal(err)
 			}
 		}
@@ -217,22 +220,59 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestNames: of several sessions with one name it means the last.
+// TestNames: one live session at a time; a dead one gives its name up, and the name
+// means the last that had it.
 func TestNames(t *testing.T) {
 	s := storeAt(t, t.TempDir())
 	const first, second = "aaaa4fae-7dec-41d0-a765-00a0c91e6bf6", "bbbb4fae-7dec-41d0-a765-00a0c91e6bf6"
-	for id, age := range map[string]time.Duration{first: time.Minute, second: 0} {
-		_, f, err := s.create(id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		if err := writeRecord(f, named(id, "x", age)); err != nil {
-			t.Fatal(err)
-		}
+	a, af, err := s.create(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, bf, err := s.create(second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bf.Close()
+	if err := a.claim(af, named(first, "x", time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.claim(bf, named(second, "x", 0)); !errors.Is(err, ErrNameTaken) || !strings.Contains(err.Error(), first) {
+		t.Fatal(err)
+	}
+	af.Close() // the lock of a supervisor that was killed goes this way too
+	if err := b.claim(bf, named(second, "x", 0)); err != nil {
+		t.Fatal(err)
 	}
 	if got, err := s.Find("x"); err != nil || got != second {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// TestNamesAtOnce: of many that claim a name at once one gets it.
+func TestNamesAtOnce(t *testing.T) {
+	s := storeAt(t, t.TempDir())
+	var got atomic.Int32
+	var all sync.WaitGroup
+	for n := range 16 {
+		all.Go(func() {
+			id := fmt.Sprintf("%08x-7dec-41d0-a765-00a0c91e6bf6", n)
+			d, f, err := s.create(id)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			t.Cleanup(func() { f.Close() })
+			switch err := d.claim(f, named(id, "x", 0)); {
+			case err == nil:
+				got.Add(1)
+			case !errors.Is(err, ErrNameTaken):
+				t.Error(err)
+			}
+		})
+	}
+	if all.Wait(); got.Load() != 1 {
+		t.Errorf("%d have the name", got.Load())
 	}
 }
 
