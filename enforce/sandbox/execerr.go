@@ -73,7 +73,7 @@ func (p part) String() string {
 func execParts(file string) []part {
 	parts := []part{{file: file}}
 	for range program.Depth {
-		f, err := os.Open(parts[len(parts)-1].file)
+		f, err := openProgram(parts[len(parts)-1].file)
 		if err != nil {
 			break
 		}
@@ -159,12 +159,21 @@ func toOpen(r *policy.Resolved, program string) string {
 
 // isScriptWithoutInterpreter reports whether execvp(3) would hand file to /bin/sh.
 func isScriptWithoutInterpreter(file string) bool {
-	f, err := os.Open(file)
+	f, err := openProgram(file)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
 	return program.IsText(f)
+}
+
+// openProgram opens what can be executed, to read it. A script may name a FIFO, which
+// nobody waits for.
+func openProgram(file string) (*os.File, error) {
+	if err := executable(file); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(file, syscall.O_NONBLOCK, 0)
 }
 
 // defaultPath is where a command is searched when its environment has no

@@ -17,7 +17,7 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// TestExecParts reads chains of interpreters and stops at loops.
+// TestExecParts reads chains of interpreters, and stops at loops and at a FIFO.
 func TestExecParts(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -33,8 +33,13 @@ func TestExecParts(t *testing.T) {
 	loop := write("loop", "#!"+filepath.Join(dir, "loop")+"\n")
 	bare := write("bare", "#!\n")
 	long := write("long", "#!/"+strings.Repeat("a", 500))
+	pipe := filepath.Join(dir, "pipe")
+	if err := unix.Mkfifo(pipe, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	waits := write("waits", "#!"+pipe+"\n")
 	for file, want := range map[string][]string{
-		sh: {sh}, one: {one, sh}, two: {two, one, sh}, bare: {bare},
+		sh: {sh}, one: {one, sh}, two: {two, one, sh}, bare: {bare}, waits: {waits, pipe},
 		long:                     {long, "/" + strings.Repeat("a", 256-3)},
 		loop:                     {loop, loop, loop, loop, loop, loop},
 		filepath.Join(dir, "no"): {filepath.Join(dir, "no")},
