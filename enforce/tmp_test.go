@@ -39,7 +39,7 @@ func TestPrivateTmp(t *testing.T) {
 		{name: "the temporary directory is denied", deny: "/tmp/zsbx-*", want: ""},
 		{name: "no temporary directory: --shared-tmp, --no-baseline", temp: "-", want: ""},
 		{name: "it is elsewhere", temp: "/deep/tmp/zsbx-1", want: "/tmp[] /var/tmp[]"},
-		{name: "read below", rules: "ro /tmp/proj", want: "/var/tmp[]", why: "/tmp as outside, closed but for what is allowed: /tmp/proj is allowed (--ro)"},
+		{name: "read below", rules: "ro /tmp/proj", want: "/var/tmp[]", why: "/tmp as outside, closed except for what is allowed: /tmp/proj is allowed (--ro)"},
 		{name: "written below", rules: "rw /tmp/proj", want: "/var/tmp[]"},
 		{name: "itself", rules: "rw /tmp", want: "/var/tmp[]"},
 		{name: "what is around", rules: "ro /", want: ""},

@@ -10,11 +10,11 @@ import (
 	"github.com/zsbx/zsbx/policy/glob"
 )
 
-// The bounds of what is spent on denials.
+// The limits for denials.
 const (
-	maxSiblings = 10_000  // rules that take the place of a read-only tree's one
-	maxVisited  = 100_000 // directory entries looked at
-	maxMasks    = 4000    // more than that is not held
+	maxSiblings = 10_000  // rules that replace the one of a read-only tree
+	maxVisited  = 100_000 // directory entries read
+	maxMasks    = 4000    // masked files
 )
 
 // Tree is a rule of the policy on its way into the ruleset.
@@ -25,27 +25,26 @@ type Tree struct {
 	ID     policy.FileID
 	Origin policy.Origin
 
-	// Data says that no symbolic link can be made (policy.Rule).
+	// Data says that no symbolic links can be made (policy.Rule).
 	Data bool
 
-	// ListOnly marks a directory that was taken apart: it may be listed,
-	// nothing below it is allowed by this rule.
+	// ListOnly marks a directory that was split. It may be listed, but the rule allows nothing
+	// below it.
 	ListOnly bool
 
-	// Part marks what was found in a tree that was taken apart.
+	// Part marks an entry of a tree that was split.
 	Part bool
 }
 
-// Cut is what a policy allows less what it denies. Landlock has no denial: what
-// a rule on a directory allows holds for all below. A denial that covers a
-// rule's own path takes the rule out. One inside a read-only tree is held by
-// allowing the tree's other entries one by one. One inside a writable tree can't
-// be held that way, since what is made there later would not be allowed: it
-// takes a mount that masks it.
+// Cut is what a policy allows, minus what it denies. Landlock has no denials: a rule on a
+// directory holds for all below it. A denial of a rule's own path removes the rule. For a
+// denial inside a read-only tree, the tree's other entries are allowed one by one. That does
+// not work in a writable tree, since new files there would not be allowed. There the denial
+// needs a mount that masks the file.
 type Cut struct {
 	Trees  []Tree            // what is left
-	Masks  []Tree            // what has to be masked in them
-	Later  []policy.DenyPath // denials behind masks that name what may still be made
+	Masks  []Tree            // what must be masked in them
+	Later  []policy.DenyPath // denials enforced by masks; they may also match files that are made later
 	Unheld []unheld
 }
 
@@ -60,31 +59,30 @@ type Request struct {
 	Deny  []policy.DenyPath
 	Host  *policy.Host
 
-	NoMasks string // why nothing can be masked here, or ""
+	NoMasks string // why nothing can be masked, or ""
 
-	// Twice are the mount points whose content has other names as well, which Same
-	// gives for a path. Landlock's rules are bound to inodes: one for either name
-	// opens both.
+	// Twice are the mount points whose files have other names, too. Same returns a path's other
+	// names. Landlock's rules are bound to inodes, so a rule for one name opens both.
 	Twice []string
 	Same  func(p string) []string
 
-	// Private is a directory below which trees are masked, not taken apart, or
-	// "": where the command has its own, Landlock's rights hold in all of them.
+	// Private is a directory below which trees are masked, not split, or "". The command has a
+	// private directory there, and Landlock's rights hold for all in it.
 	Private string
 }
 
-// denials takes denials out of trees.
+// denials subtracts denials from trees.
 type denials struct {
 	Request
 	deny    []barred
-	linked  []barred // what links lead to that a glob names
+	linked  []barred // targets of links that match a glob
 	visited int
 	added   int
-	files   map[policy.FileID]bool // what is denied and no directory
+	files   map[policy.FileID]bool // denied files that are no directories
 	out     Cut
 }
 
-// barred is a DenyPath with its pattern read.
+// barred is a DenyPath with its parsed pattern.
 type barred struct {
 	policy.DenyPath
 	glob glob.Glob
@@ -92,7 +90,7 @@ type barred struct {
 
 var errTooLarge = errors.New("the tree is too large to be taken apart")
 
-// Subtract takes the denials out of the trees.
+// Subtract subtracts the denials from the trees.
 func Subtract(q Request) Cut {
 	d := newDenials(q)
 	unread := d.out.Unheld
@@ -108,7 +106,7 @@ func Subtract(q Request) Cut {
 	return d.out
 }
 
-// newDenials reads the patterns. One that can't be read denies nothing.
+// newDenials parses the patterns. An invalid one denies nothing and is unheld.
 func newDenials(q Request) *denials {
 	d := &denials{Request: q, files: make(map[policy.FileID]bool)}
 	for _, p := range q.Deny {
@@ -131,16 +129,16 @@ func (d *denials) fail(why string, all ...barred) {
 	}
 }
 
-// apply takes the denials out of one tree. When that can't be done the tree
-// stays whole, and the denials are unheld.
+// apply subtracts the denials from one tree. If that is impossible, the tree stays whole and
+// the denials are unheld.
 func (d *denials) apply(t Tree) []Tree {
 	if len(d.deny) == 0 {
 		return []Tree{t}
 	}
 	own := d.names(t.Path)
 	places := d.places(t.Path)
-	// Nobody asked for secrets to be denied. They are masked or open: a home directory
-	// taken apart could not be listed.
+	// The user did not ask to deny the secrets. So they are masked or stay open: a home
+	// directory that is split could not be listed.
 	var secrets, asked []barred
 	for _, b := range d.deny {
 		switch {
@@ -179,8 +177,8 @@ func (d *denials) apply(t Tree) []Tree {
 	return []Tree{t}
 }
 
-// mask has what the denials name in a writable tree masked. It says why that
-// can't be, or "".
+// mask adds masks for what the denials match in a writable tree. It returns why that is
+// impossible, or "".
 func (d *denials) mask(t Tree, places []place, inside []barred) string {
 	if len(inside) == 0 {
 		return ""
@@ -214,17 +212,17 @@ func (d *denials) mask(t Tree, places []place, inside []barred) string {
 	return ""
 }
 
-// note remembers which file a denied path is.
+// note records the inode of a denied path.
 func (d *denials) note(p string) {
 	if st, err := d.Host.Lstat(p); err == nil && !st.Mode.IsDir() {
 		d.files[st.ID] = true
 	}
 }
 
-// withoutLinks leaves out the rules for denied files by other names (hard
-// links): a rule on a file is one on its inode, and would open the denied name.
-// The other name in a directory that is allowed whole stays open: Landlock has
-// no means against that, and the kernel does not tell where it is.
+// withoutLinks removes rules for other names (hard links) of denied files, since a rule on a
+// file is a rule on its inode and would open the denied name. Another name in a directory that
+// is allowed whole stays open. Landlock can't prevent that, and the kernel does not report
+// where the name is.
 func (d *denials) withoutLinks() {
 	for _, b := range d.deny {
 		if !b.Glob && !b.Secret && d.Host != nil && d.Host.Lstat != nil {
@@ -234,7 +232,7 @@ func (d *denials) withoutLinks() {
 	d.out.Trees = slices.DeleteFunc(d.out.Trees, func(t Tree) bool { return !t.Mode.IsDir() && d.files[t.ID] })
 }
 
-// covers reports whether a denial takes away path itself.
+// covers reports whether a denial matches the path or a directory above it.
 func (d *barred) covers(p string) bool {
 	if d.Glob {
 		return d.glob.Match(p)
@@ -242,8 +240,7 @@ func (d *barred) covers(p string) bool {
 	return policy.Within(p, d.Pattern)
 }
 
-// reaches reports whether a denial that doesn't cover dir may name something
-// below it.
+// reaches reports whether a denial that does not cover dir may match something below it.
 func (d *barred) reaches(dir string) bool {
 	if d.Glob {
 		return d.glob.MayMatchBelow(dir)

@@ -17,15 +17,14 @@ type hit struct {
 	Path string
 	by   *barred
 	dir  bool
-	link bool // a symbolic one
+	link bool // a symbolic link
 
-	// closed marks a directory that zsbx can't look into. What is denied
-	// may lie in it, and its owner can open it by chmod(2): it is denied
-	// whole.
+	// closed marks a directory that zsbx can't read. Denied files may be in it, and its owner
+	// can open it by chmod(2), so all of it is denied.
 	closed bool
 }
 
-// names are those of a path: its own, and those that mounts give it.
+// names returns a path and its other names through mounts.
 func (d *denials) names(p string) []string {
 	if len(d.Twice) == 0 {
 		return []string{p}
@@ -33,10 +32,11 @@ func (d *denials) names(p string) []string {
 	return append([]string{p}, d.Same(p)...)
 }
 
-// place is where the content of a tree may be denied: a path in it by one of its names.
+// place is a path in a tree (at) with one of its names (name). Denials are compared with the
+// name.
 type place struct{ at, name string }
 
-// places are those of a tree, and of what is mounted in it.
+// places returns those of a tree and of what is mounted in it.
 func (d *denials) places(tree string) (out []place) {
 	for _, at := range append([]string{tree}, d.Twice...) {
 		if policy.Within(at, tree) {
@@ -48,8 +48,8 @@ func (d *denials) places(tree string) (out []place) {
 	return out
 }
 
-// hits finds what the denials name in a tree. What does not exist needs
-// nothing: the command can't create it in a tree that it can't write.
+// hits finds what the denials match in a tree. Missing files need nothing, since the command
+// can't make them in a tree that it can't write.
 func (d *denials) hits(tree string, places []place, deny []barred) (out []hit, _ error) {
 	if d.Host == nil || d.Host.ReadDir == nil || d.Host.Lstat == nil {
 		return nil, errors.New("no host to list it with")
@@ -62,7 +62,7 @@ func (d *denials) hits(tree string, places []place, deny []barred) (out []hit, _
 		}
 		for _, h := range found {
 			names := d.names(h.Path)
-			if h.closed { // perhaps to lstat(2), too
+			if h.closed { // lstat(2) may not see it either
 				names = append(names, path.Join(v.at, h.Path[len(v.name):]))
 			}
 			for _, h.Path = range names {
@@ -80,14 +80,14 @@ func (d *denials) hits(tree string, places []place, deny []barred) (out []hit, _
 	return out, nil
 }
 
-// follow has what a denied link leads to denied, in whatever tree that lies: neither
-// Landlock nor a mount can close a link itself. In a plain path links were followed when
-// it was resolved.
+// follow denies the target of a denied link, in whatever tree it is, since neither Landlock nor
+// a mount can close a link itself. It is needed for globs; links in plain paths were followed
+// when the policy was resolved.
 func (d *denials) follow(h hit) error {
 	real, _, err := d.Host.RealPath(h.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP):
-		return nil // it leads to nothing
+		return nil // a dangling link
 	case err != nil:
 		return err
 	}
@@ -99,14 +99,14 @@ func (d *denials) follow(h hit) error {
 	return nil
 }
 
-// find looks for what is denied in a place, under the name that it has there.
+// find looks for denied files in a place, by the place's name.
 func (d *denials) find(v place, deny []barred) (out []hit, _ error) {
 	var globs []glob.Glob
 	for i := range deny {
 		b := &deny[i]
 		p := b.Pattern
 		switch {
-		case b.covers(v.name): // what is mounted there
+		case b.covers(v.name): // it denies the mount itself
 			p = v.at
 		case !b.reaches(v.name):
 			continue
@@ -132,7 +132,7 @@ func (d *denials) find(v place, deny []barred) (out []hit, _ error) {
 		return out, nil
 	}
 	if st, err := d.Host.Lstat(v.name); err == nil && !st.Mode.IsDir() {
-		return out, nil // a file that something is mounted on
+		return out, nil // a file with a mount on it
 	}
 	set := glob.NewSet(globs)
 	found, err := d.walk(v.name, set.At(v.name))
@@ -147,11 +147,11 @@ func (d *denials) find(v place, deny []barred) (out []hit, _ error) {
 	return out, err
 }
 
-// attempts are how often a tree is searched in which another command removes directories
-// meanwhile. One that was moved may be where nobody has looked, so none is passed over.
+// attempts is how often a tree is searched if directories vanish meanwhile. A vanished
+// directory can't be ignored, since it may have moved to a part that was already searched.
 const attempts = 5
 
-// walk goes through dir for what the globs name, without following links.
+// walk searches dir for what the globs match, without following links.
 func (d *denials) walk(dir string, globs glob.State) ([]hit, error) {
 	entries, err := d.Host.ReadDir(dir)
 	if errors.Is(err, fs.ErrPermission) {
@@ -180,8 +180,8 @@ func (d *denials) walk(dir string, globs glob.State) ([]hit, error) {
 	return out, nil
 }
 
-// Existing are the paths in some trees that denials name by now, links included. A tree
-// that can't be searched to its end is passed over.
+// Existing returns the paths in some trees that denials match now, including links. It ignores
+// trees that can't be searched completely.
 func Existing(host *policy.Host, trees []string, deny []policy.DenyPath) (out []string) {
 	if len(deny) == 0 {
 		return nil
@@ -203,8 +203,8 @@ func Existing(host *policy.Host, trees []string, deny []policy.DenyPath) (out []
 	return out
 }
 
-// Named are the paths in some directories that denials name, and what links that they name
-// lead to. The error is that these can't be searched to their end.
+// Named returns the paths in some trees that denials match, and the targets of links among
+// them. It returns an error if the trees can't be searched completely.
 func Named(host *policy.Host, trees []Tree, deny []policy.DenyPath) ([]Tree, error) {
 	d := newDenials(Request{Host: host, Trees: trees, Deny: deny})
 	for again := true; again; {
@@ -220,8 +220,8 @@ func Named(host *policy.Host, trees []Tree, deny []policy.DenyPath) ([]Tree, err
 	return d.out.Masks, nil
 }
 
-// Split allows the entries of a tree that lead to none of some paths as they are, and
-// takes the others apart.
+// Split replaces a tree by its entries without some paths. It splits entries that contain such
+// a path.
 func Split(host *policy.Host, t Tree, without []string) ([]Tree, error) {
 	hits := make([]hit, len(without))
 	for i, p := range without {
@@ -237,13 +237,13 @@ func (d *denials) split(t Tree, hits []hit) ([]Tree, error) {
 	}
 	var out []Tree
 	if !slices.ContainsFunc(hits, func(h hit) bool { return h.dir }) {
-		// Listing is harmless when only files are denied below. A denied
-		// directory could be listed by it, so then t can't be listed.
+		// Listing is harmless if only files are denied below. The right would also list a
+		// denied directory, so then t can't be listed.
 		list := t
 		list.ListOnly = true
 		out = append(out, list)
 	}
-	in := make(map[string][]hit) // by the entry that they lie in
+	in := make(map[string][]hit) // by the entry that they are in
 	for _, h := range hits {
 		name, _, _ := strings.Cut(strings.TrimPrefix(h.Path[len(t.Path):], "/"), "/")
 		in[name] = append(in[name], h)
@@ -251,7 +251,7 @@ func (d *denials) split(t Tree, hits []hit) ([]Tree, error) {
 	for _, e := range entries {
 		p, inner := path.Join(t.Path, e.Name()), in[e.Name()]
 		if e.Type()&fs.ModeSymlink != 0 || slices.ContainsFunc(inner, func(h hit) bool { return h.Path == p }) {
-			continue // Landlock looks at a link's target, not at the link
+			continue // Landlock checks a link's target, not the link
 		}
 		st, err := d.Host.Lstat(p)
 		if skip(err) {
@@ -273,8 +273,8 @@ func (d *denials) split(t Tree, hits []hit) ([]Tree, error) {
 	return out, nil
 }
 
-// skip reports whether something is left out for an error: it is not there any more, as a
-// process that ended, or nothing can be learned of it. Nothing in it is allowed then.
+// skip reports whether an entry is left out because of an error: it is gone, such as a process
+// that ended, or can't be read. Nothing in it is allowed then.
 func skip(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) || errors.Is(err, fs.ErrPermission)
 }

@@ -3,8 +3,8 @@ package landlock
 import "strings"
 
 // The Landlock rights on files, as in linux/landlock.h (see the kernel's
-// Documentation/userspace-api/landlock.rst). They are repeated here so that a
-// plan for Linux can be made and tested on every system.
+// Documentation/userspace-api/landlock.rst). They are repeated here so that plans for Linux can
+// be made and tested on every system.
 const (
 	FSExecute uint64 = 1 << iota
 	FSWriteFile
@@ -37,7 +37,7 @@ const (
 	ScopeSignal
 )
 
-// ABI is what a version of Landlock knows.
+// ABI has what a version of Landlock supports.
 type ABI struct {
 	Linux  string // the first kernel that has it
 	FS     uint64 // rights on files that a ruleset may handle
@@ -45,7 +45,7 @@ type ABI struct {
 	Scoped uint64
 }
 
-// versions are what each version of Landlock adds, from 1 on.
+// versions has what each version of Landlock adds, starting with 1.
 var versions = [...]ABI{
 	{Linux: "5.13", FS: FSMakeSym<<1 - 1},
 	{Linux: "5.19", FS: FSRefer},
@@ -53,18 +53,18 @@ var versions = [...]ABI{
 	{Linux: "6.7", Net: NetBindTCP | NetConnectTCP},
 	{Linux: "6.10", FS: FSIoctlDev},
 	{Linux: "6.12", Scoped: ScopeAbstractUnix | ScopeSignal},
-	{Linux: "6.15"}, // flags of landlock_restrict_self(2), as 8 and 11
+	{Linux: "6.15"}, // flags of landlock_restrict_self(2); so do 8 and 11
 	{Linux: "7.0"},
 	{Linux: "7.1", FS: FSResolveUnix},
 	{Linux: "7.2", Net: NetBindUDP | NetConnectSendUDP},
 	{Linux: "7.3"},
 }
 
-// MaxABI is the newest version of Landlock that this package knows. A kernel
-// with a newer one is used as if it had this.
+// MaxABI is the newest version of Landlock that this package knows. A newer one is used like
+// this one.
 const MaxABI = len(versions)
 
-// Of is what a probed version knows; 0 is no Landlock.
+// Of returns what a probed version supports. Version 0 is no Landlock.
 func Of(version int) (a ABI) {
 	for _, v := range versions[:max(0, min(version, MaxABI))] {
 		a = ABI{v.Linux, a.FS | v.FS, a.Net | v.Net, a.Scoped | v.Scoped}
@@ -72,8 +72,8 @@ func Of(version int) (a ABI) {
 	return a
 }
 
-// FSNames, NetNames and ScopeNames are the kernel's names in lower case, in
-// the order of the bits.
+// FSNames, NetNames and ScopeNames have the kernel's names in lower case, in the order of the
+// bits.
 var (
 	FSNames = [...]string{"execute", "write_file", "read_file", "read_dir", "remove_dir", "remove_file",
 		"make_char", "make_dir", "make_reg", "make_sock", "make_fifo", "make_block", "make_sym",
@@ -82,7 +82,7 @@ var (
 	ScopeNames = [...]string{"abstract_unix_socket", "signal"}
 )
 
-// BitNames lists the names of the bits that are set.
+// BitNames returns the names of the bits that are set.
 func BitNames(bits uint64, names []string) string {
 	var out []string
 	for i, n := range names {

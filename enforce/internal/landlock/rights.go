@@ -9,13 +9,13 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// Ruleset is the Landlock ruleset of a Plan: one for files, network and
-// scopes together. Two would not do: a layer that handles no rights on files
-// takes the right to rename between directories away from the others.
+// Ruleset is the Landlock ruleset of a Plan, for files, network and scopes together. Two
+// rulesets would not work: a layer that handles no file rights forbids renaming between
+// directories.
 type Ruleset struct {
-	ABI int // the version that the ruleset is made for
+	ABI int // the version that the ruleset is for
 
-	HandledFS  uint64 // what is denied unless a rule allows it
+	HandledFS  uint64 // denied unless a rule allows it
 	HandledNet uint64
 	Scoped     uint64
 
@@ -23,10 +23,9 @@ type Ruleset struct {
 	Ports []PortRule // sorted by port
 }
 
-// RestrictFlags are those for landlock_restrict_self(2). Without LOG_NEW_EXEC_ON, which
-// ABI 7 brought, the kernel logs no denial of a program that was executed after it, and so
-// none of a command's: that is for the machine's own audit to see, if it has one
-// (auditd(8), AUDIT_LANDLOCK_ACCESS).
+// RestrictFlags returns the flags for landlock_restrict_self(2). Without LOG_NEW_EXEC_ON (ABI
+// 7) the kernel logs no denials of programs that are executed later, so none of the command's.
+// With it the machine's audit system can see them (auditd(8), AUDIT_LANDLOCK_ACCESS).
 func (rs *Ruleset) RestrictFlags() uint32 {
 	if rs.ABI < 7 {
 		return 0
@@ -40,9 +39,9 @@ const restrictLogNewExecOn = 1 << 1
 type PathRule struct {
 	Path   string
 	Rights uint64
-	ID     policy.FileID // the inode that the path has to be when it is opened
+	ID     policy.FileID // the inode that the path must be when opened
 	Dir    bool
-	Part   bool // no rule names it, and it may be gone: files and processes come and go
+	Part   bool // no rule names it; it may be gone, since files and processes come and go
 	Origin policy.Origin
 }
 
@@ -52,25 +51,24 @@ type PortRule struct {
 	Origin policy.Origin
 }
 
-// The rights that stand for an access of a policy.
+// The rights for each access of a policy.
 //
-// Write stands for all that changes a tree, truncating included: O_TRUNC
-// needs nothing but the right to truncate, so giving one without the other
-// would be giving both. make_char and make_block are never given: making a
-// device node needs CAP_MKNOD, and whoever has that could reach every disk
-// through a node of its own.
+// Write has all rights that change a tree, including truncate: O_TRUNC needs only the right to
+// truncate, which amounts to writing. make_char and make_block are never given. With CAP_MKNOD
+// they would open every disk through a new device node.
 const (
 	readRights  = FSReadFile | FSReadDir
 	execRights  = FSExecute
 	writeRights = FSWriteFile | FSTruncate | FSRemoveDir | FSRemoveFile |
 		FSMakeDir | FSMakeReg | FSMakeSock | FSMakeFifo | FSMakeSym | FSRefer
 
-	// FileRights are those that a rule on something else than a
-	// directory may hold; the kernel refuses others with EINVAL.
+	// FileRights are the rights that a rule on anything but a directory may have. The kernel
+	// refuses others with EINVAL.
 	FileRights = FSExecute | FSWriteFile | FSReadFile | FSTruncate | FSIoctlDev | FSResolveUnix
 )
 
-// Rights turns an access to a path into Landlock rights that a kernel knows.
+// Rights returns the Landlock rights for an access to a path, limited to those that the kernel
+// handles.
 func Rights(access policy.Access, path string, mode fs.FileMode, handled uint64) uint64 {
 	var r uint64
 	if access&policy.Read != 0 {
@@ -91,28 +89,26 @@ func Rights(access policy.Access, path string, mode fs.FileMode, handled uint64)
 	return r & handled
 }
 
-// device reports whether a writable rule is about devices by name, and so gets
-// the right to ioctl(2): a device file itself (a terminal is of no use without
-// tcsetattr(3), nor is /dev/kvm), or a directory of them (/dev/pts). A wider
-// tree that happens to hold a device does not get it.
+// device reports whether a writable rule names a device file or a directory of them (/dev/pts),
+// and so gets the right to ioctl(2). Terminals and /dev/kvm are useless without it. A wider
+// tree that happens to contain a device does not get it.
 func device(path string, mode fs.FileMode) bool {
 	return mode&fs.ModeDevice != 0 ||
 		mode.IsDir() && (path == "/dev" || strings.HasPrefix(path, "/dev/"))
 }
 
-// MergeRules sorts rules by path, joins those on the same path and leaves out
-// those that lie below others which allow as much: Landlock adds up what the
-// rules on all ancestors allow, and each rule costs two system calls. The origin of a
-// joined rule is that of the first.
+// MergeRules sorts rules by path and joins those on the same path, with the first one's origin.
+// It removes rules that add nothing to those above them: Landlock adds up the rights of the
+// rules on all ancestors, and each rule costs two system calls.
 func MergeRules(rules []PathRule) []PathRule {
-	order := make([]int, len(rules)) // a rule is big to be moved
+	order := make([]int, len(rules)) // cheaper than moving rules
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Or(ComparePaths(rules[a].Path, rules[b].Path), a-b) })
 
 	out := make([]PathRule, 0, len(rules))
-	var open []PathRule // the directories that the current path lies below, with what is allowed there in all
+	var open []PathRule // the directories above the current path, with the sum of rights there
 	for i := 0; i < len(order); {
 		r := rules[order[i]]
 		for i++; i < len(order) && rules[order[i]].Path == r.Path; i++ {
@@ -137,8 +133,8 @@ func MergeRules(rules []PathRule) []PathRule {
 	return out
 }
 
-// ComparePaths sorts a directory right before what lies below it: as strings,
-// with "/" before every other byte.
+// ComparePaths sorts a directory right before what is below it. It compares bytes, with "/"
+// before all others.
 func ComparePaths(a, b string) int {
 	for i := 0; i < len(a) && i < len(b); i++ {
 		if a[i] == b[i] {

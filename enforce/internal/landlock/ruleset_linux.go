@@ -10,27 +10,26 @@ import (
 	"github.com/zsbx/zsbx/enforce/fork"
 )
 
-// ErrChanged says that a path of the policy is not what it was when the policy was
-// resolved. Starting again looks anew.
+// ErrChanged says that a path has changed since the policy was resolved. A new start resolves
+// it again.
 var ErrChanged = errors.New("changed while the command was being started")
 
-// Tag is that of the step that puts a ruleset on.
+// Tag marks the step that enforces a ruleset.
 const Tag fork.Tag = "Landlock"
 
-// How rules reach the kernel: Create makes an empty ruleset before the fork, AddRules
-// fills it while the child is being made, and the child restricts itself with the same
-// descriptor. Each path is opened anew and compared with what was resolved: what was
-// exchanged meanwhile stops the start.
+// Create makes an empty ruleset before the fork. AddRules fills it while the child is being
+// made. The child then restricts itself with the same descriptor. Each path is opened again and
+// compared with what was resolved. If it was replaced meanwhile, the start fails.
 
-// rulesetAttr is struct landlock_ruleset_attr. A kernel that knows less of it takes
-// zeros for the rest.
+// rulesetAttr is struct landlock_ruleset_attr. An older kernel, which knows fewer fields,
+// accepts zeros in the others.
 type rulesetAttr struct {
 	fs, net, scoped uint64
 	quiet           [3]uint64
 }
 
-// PathBeneath is struct landlock_path_beneath_attr, which is packed: of fd the
-// kernel reads the low half.
+// PathBeneath is struct landlock_path_beneath_attr. That is packed, and the kernel reads only
+// the low half of Fd.
 type PathBeneath struct {
 	Rights uint64
 	Fd     uintptr
@@ -38,8 +37,7 @@ type PathBeneath struct {
 
 const RulePathBeneath = 1 // LANDLOCK_RULE_PATH_BENEATH
 
-// Create makes the kernel's ruleset, without rules, and returns its descriptor,
-// which closes on exec.
+// Create makes the kernel's ruleset without rules. It returns its close-on-exec descriptor.
 func (rs *Ruleset) Create() (int, error) {
 	attr := rulesetAttr{fs: rs.HandledFS, net: rs.HandledNet, scoped: rs.Scoped}
 	r, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET,
@@ -50,8 +48,7 @@ func (rs *Ruleset) Create() (int, error) {
 	return int(r), nil
 }
 
-// AddRules fills the ruleset. The processes that were forked meanwhile have the
-// same one.
+// AddRules fills the ruleset. Processes that were already forked share it.
 func (rs *Ruleset) AddRules(fd int) error {
 	for i := range rs.Paths {
 		if err := addPath(fd, &rs.Paths[i]); err != nil {
@@ -75,9 +72,8 @@ func AddRule(fd int, kind uintptr, attr unsafe.Pointer) error {
 	return nil
 }
 
-// addPath opens a path, makes sure that it is still what was resolved, and
-// adds the rule by that very descriptor: a link put in its place meanwhile is
-// either seen here or too late.
+// addPath opens a path, checks that it is still what was resolved, and adds the rule with that
+// descriptor. A replacement is noticed here, or comes too late to matter.
 func addPath(ruleset int, r *PathRule) error {
 	var st unix.Stat_t
 	fd, err := openNoLinks(r.Path)
@@ -102,9 +98,9 @@ func addPath(ruleset int, r *PathRule) error {
 	return nil
 }
 
-// openNoLinks opens a path as a mere reference to an inode, without following a link
-// anywhere in it. Where openat2(2) is refused, as by the filter of another zsbx, only a
-// link in the last element is noticed here; one before that leads to another inode.
+// openNoLinks opens a path with O_PATH without following any link in it. Where openat2(2) is
+// refused, for example by an outer zsbx's filter, it notices only a link in the last element.
+// The comparison of inodes finds the others.
 func openNoLinks(path string) (fd int, err error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
 	fork.Retry(func() unix.Errno {
@@ -118,8 +114,8 @@ func openNoLinks(path string) (fd int, err error) {
 	return fd, err
 }
 
-// onProc reports whether a file lies on procfs, which gives some of its files a
-// new inode number whenever the kernel has forgotten them.
+// onProc reports whether a file is on procfs. Some files there get a new inode number whenever
+// the kernel has dropped the old one.
 func onProc(fd int) bool {
 	var fs unix.Statfs_t
 	return unix.Fstatfs(fd, &fs) == nil && fs.Type == unix.PROC_SUPER_MAGIC

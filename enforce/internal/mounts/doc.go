@@ -1,10 +1,9 @@
-// Package mounts plans and writes the steps of the private mount namespace
-// (mount_namespaces(7)) that a command gets: masks over what is denied, read-only
-// what is protected and all that the policy does not let be written, and
-// directories of its own: for shared memory, terminals, temporary files, processes
-// and the user's home. It takes CAP_SYS_ADMIN or a user namespace
-// (user_namespaces(7)), and Linux 5.12 for mount_setattr(2).
+// Package mounts plans a command's private mount namespace (mount_namespaces(7)) and writes the
+// steps that make it. The namespace has masks over denied files. Protected files and all that
+// the policy does not make writable are read-only. Directories for shared memory, terminals,
+// temporary files, processes and the user's home can be private. This needs CAP_SYS_ADMIN or a
+// user namespace (user_namespaces(7)), and Linux 5.12 for mount_setattr(2).
 //
-// It makes no root of its own, as containers have: what is mounted while the
-// command runs comes into it. The plan decides whether there is a namespace.
+// The namespace has no new root as a container has, so file systems that are mounted outside
+// later appear in it. The plan decides whether there is a namespace.
 package mounts

@@ -11,11 +11,10 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// home makes the home directory private: a directory below the temporary one is
-// put onto it, and onto that what the policy allows there. It says why it can't
-// although the policy asks for it, or "". The command has all rights but those for
-// devices in it; what is denied in what is mounted there has been masked (see
-// deny.Request.Private).
+// home makes the home directory private. It plans a directory below the temporary one to be
+// mounted on it, and what the policy allows in the home on top. If the policy asks for this but
+// it can't be done, home returns why. In a private home the command has all rights except those
+// for devices; denied files in what is mounted there are masked (see deny.Request.Private).
 func (q *Request) home(mp *Plan) string {
 	r := q.Policy
 	if !r.Private.Home.Is() || q.NoHome != "" {
@@ -38,8 +37,8 @@ func (q *Request) home(mp *Plan) string {
 	return ""
 }
 
-// PrivateHome is the directory that a private home would take the place of, or
-// why there is none.
+// PrivateHome returns the directory that a private home would replace, or why there can be
+// none.
 func PrivateHome(r *policy.Resolved, host *policy.Host) (home, why string) {
 	if r.Home == "" || r.TempDir == "" {
 		return "", "there is no home directory, or no temporary one that could take its place"
@@ -54,9 +53,9 @@ func PrivateHome(r *policy.Resolved, host *policy.Host) (home, why string) {
 	return home, ""
 }
 
-// keep finds what stays in a private directory: what is allowed there, unless what is
-// around has as many rights, which it has, too; the sockets that may be connected to, the
-// links by which rules were named, and the working directory.
+// keep finds what stays in a private directory: allowed paths, sockets that may be connected
+// to, links in rules' paths, and the working directory. It leaves out what has no more rights
+// than something kept around it.
 func (q *Request) keep(d *PrivateDir) {
 	var all []Back
 	add := func(b Back) {
@@ -89,13 +88,13 @@ func (q *Request) keep(d *PrivateDir) {
 		case b.ID != policy.FileID{}:
 			d.Back = append(d.Back, b)
 		default:
-			b.To, _ = q.Host.Readlink(b.Path) // of a directory it is ""
+			b.To, _ = q.Host.Readlink(b.Path) // "" for a directory
 			d.Made = append(d.Made, b)
 		}
 	}
 }
 
-// around is the innermost of what is mounted there that a path lies in, nil for none.
+// around returns the innermost of the mounts in Back that a path is in, or nil.
 func (d *PrivateDir) around(p string) *Back {
 	for i := range slices.Backward(d.Back) {
 		if policy.Within(p, d.Back[i].Path) {
@@ -105,16 +104,16 @@ func (d *PrivateDir) around(p string) *Back {
 	return nil
 }
 
-// Leads reports whether a path is a directory on the way to what is mounted or made in a
-// private one.
+// Leads reports whether a path leads to something that is mounted or made in a private
+// directory.
 func (mp *Plan) Leads(p string) bool {
 	return slices.ContainsFunc(mp.Private, func(d PrivateDir) bool {
 		return slices.ContainsFunc(slices.Concat(d.Back, d.Made), func(b Back) bool { return policy.Within(b.Path, p) })
 	})
 }
 
-// PrivateIn is the private directory of files that a path lies in, "" for none: what
-// is there outside, the command does not see.
+// PrivateIn returns the private directory of files that a path is in, or "". The command does
+// not see the outside's files there.
 func (mp *Plan) PrivateIn(p string) string {
 	if mp == nil {
 		return ""
@@ -127,21 +126,21 @@ func (mp *Plan) PrivateIn(p string) string {
 	return ""
 }
 
-// SSHDir is what distributions configure ssh(1) by.
+// SSHDir is where distributions configure ssh(1).
 const SSHDir = "/etc/ssh/ssh_config.d"
 
-// copied is the copy of a file, which belongs to the command's user.
+// copied is a copy of a file. It belongs to the command's user.
 type copied struct{ Name, Text string }
 
-// The bounds of what is copied.
+// The limits for copies.
 const (
 	maxSSHFiles = 32
 	maxSSHSize  = 64 << 10 // bytes of one file
 )
 
-// SSHCopies are the files of SSHDir, for use in a user namespace: there they seem to
-// belong to nobody, and ssh(1) refuses to start over included files that belong to
-// neither root nor its user. What they include in turn is left out for the same reason.
+// SSHCopies returns copies of the files in SSHDir, for use in a user namespace. There the files
+// themselves seem to belong to nobody, and ssh(1) refuses included files that belong to neither
+// root nor its user. For the same reason the copies lack include lines.
 func SSHCopies(r *policy.Resolved, host *policy.Host) (out []copied) {
 	inPolicy := slices.ContainsFunc(r.Paths, func(t policy.Path) bool {
 		return t.Access&policy.Read != 0 && policy.Within(SSHDir, t.Path)

@@ -9,9 +9,8 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// aliases repeats mounts wherever the same file system is mounted a second
-// time: Landlock rules are bound to inodes, and would let the command at the
-// same files by the other path.
+// aliases returns copies of mounts for places where the same files are mounted a second time.
+// Landlock rules are bound to inodes, so the command could reach the files by the other path.
 func aliases(host *policy.Host, table Table, ms []Mount) (out []Mount) {
 	if table == nil && len(ms) > 0 {
 		table = ReadTable(host)
@@ -27,10 +26,10 @@ func aliases(host *policy.Host, table Table, ms []Mount) (out []Mount) {
 	return out
 }
 
-// Table are the mounts that a process sees.
+// Table has the mounts that a process sees.
 type Table []procfs.Mount
 
-// ReadTable is the table of this process, empty where there is none to read.
+// ReadTable returns the table of this process. It is empty if it can't be read.
 func ReadTable(host *policy.Host) Table {
 	data, err := host.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -39,8 +38,8 @@ func ReadTable(host *policy.Host) Table {
 	return procfs.Mounts(string(data))
 }
 
-// of is the mount that a path lies on: the deepest one, and of those on the
-// same point the last.
+// of returns the index of the mount that a path is on: the deepest one, and the last of those
+// on the same point.
 func (t Table) of(p string) int {
 	best := -1
 	for i, m := range t {
@@ -51,7 +50,7 @@ func (t Table) of(p string) int {
 	return best
 }
 
-// Aliases are the other paths of what is at p.
+// Aliases returns the other paths of the file at p.
 func (t Table) Aliases(p string) []string {
 	on := t.of(p)
 	if on < 0 {
@@ -71,7 +70,7 @@ func (t Table) Aliases(p string) []string {
 	return out
 }
 
-// Same are the Aliases that lead to the same file: another mount may lie over one.
+// Same returns the Aliases that lead to the same file. Another mount may cover one.
 func (t Table) Same(host *policy.Host, p string) []string {
 	return slices.DeleteFunc(t.Aliases(p), func(q string) bool {
 		here, err1 := host.Lstat(p)
@@ -80,10 +79,10 @@ func (t Table) Same(host *policy.Host, p string) []string {
 	})
 }
 
-// Twice are the places where what is mounted is seen a second time, by both names.
+// Twice returns the paths of mounts that are visible at several places, by all their names.
 func (t Table) Twice() (out []string) {
 	for i, m := range t {
-		if t.of(m.Point) == i { // no other mount lies on it
+		if t.of(m.Point) == i { // no other mount covers it
 			if names := t.Aliases(m.Point); len(names) > 0 {
 				out = append(append(out, m.Point), names...)
 			}
@@ -93,8 +92,8 @@ func (t Table) Twice() (out []string) {
 	return slices.Compact(out)
 }
 
-// Relied are mounts of the kernel's by which a command could get away from being
-// tracked, wherever they are.
+// Relied returns the mount points of kernel file systems with which a command could escape
+// tracking.
 func (t Table) Relied() []string {
 	var out []string
 	for _, m := range t {

@@ -11,35 +11,33 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// Plan is the private mount namespace of a command. It holds what Landlock does not:
-// denials in writable trees, and chmod(2), chown(2), utimensat(2), setxattr(2) and file
-// flags outside of them. Its system calls are made by the keeper, or by the command's own
-// process where there is none, before any Landlock domain: a process in one can't mount.
+// Plan is the private mount namespace of a command. It enforces what Landlock can't: denials in
+// writable trees, and no chmod(2), chown(2), utimensat(2), setxattr(2) or file flags outside
+// them. The keeper makes its system calls, or the command's own process if there is no keeper.
+// That happens before any Landlock domain, since a process in one can't mount.
 type Plan struct {
-	// UserNS says that the namespace is had through a user namespace, as an
-	// ordinary user must. Files of other owners then belong to nobody(65534)
-	// as the command sees them.
+	// UserNS says that the namespace is made in a user namespace, as an ordinary user must do.
+	// The command then sees files of other owners as those of nobody (65534).
 	UserNS bool
 
-	Why []string // what needs the namespace, for people
+	Why []string // what the namespace is for, for people
 
-	// IPC says that the command also gets System V shared memory,
-	// semaphores and queues, and POSIX queues, of its own
-	// (ipc_namespaces(7)).
+	// IPC says that the command also gets its own System V shared memory, semaphores and
+	// queues, and POSIX queues (ipc_namespaces(7)).
 	IPC bool
 
-	// Pids says that the command gets a PID namespace of its own, with its own
-	// /proc (pid_namespaces(7)): see fork.Command.Namespaces.
+	// Pids says that the command gets its own PID namespace with its own /proc
+	// (pid_namespaces(7)). See fork.Command.Namespaces.
 	Pids bool
 
-	// Writable are the trees and files that stay writable, none within
-	// another, at most 500. With a nil list nothing is made read-only.
+	// Writable are the trees and files that stay writable, at most maxWritable and none inside
+	// another. If it is nil, nothing is made read-only.
 	Writable []string
 
-	// SSH are the files that take the place of those in SSHDir.
+	// SSH are the files that replace those in SSHDir.
 	SSH []copied
 
-	// Mounts are made in this order: a directory before what lies in it.
+	// Mounts are made in this order: a directory before what is in it.
 	Mounts []Mount
 
 	// Private are made after them.
@@ -51,33 +49,32 @@ type Mount struct {
 	Path   string
 	Kind   Kind
 	Dir    bool
-	ID     policy.FileID // what it has to be when it is mounted; zero for whatever it is
-	Origin policy.Origin // who asked; zero for the protected set
+	ID     policy.FileID // the inode that it must be when mounted; zero for any
+	Origin policy.Origin // the rule that asked; zero for the protected set
 }
 
 // Kind says what a Mount does.
 type Kind string
 
 const (
-	// Mask hides a file or directory: it can't be opened, by root neither.
-	// A file becomes a device that no driver may be reached through, a
-	// directory an empty one.
+	// Mask hides a file or directory, so that not even root can open it. A file becomes a
+	// device that can't be opened, a directory becomes empty.
 	Mask Kind = "mask"
 	// Protect makes a file or a tree read-only.
 	Protect Kind = "protect"
-	// Pin changes nothing but that the directory can't be renamed or
-	// removed: that would put what is mounted below out of the way.
+	// Pin only keeps a directory from being renamed or removed, which would move the mounts
+	// below it away.
 	Pin Kind = "pin"
 )
 
-// maxWritable bounds Plan.Writable, and what is mounted in a private home: each path takes a descriptor while
-// the namespace is made, of the 1024 that a process may have by default.
+// maxWritable limits Plan.Writable and the mounts in a private home. Each path takes a
+// descriptor while the namespace is made, and a process may have 1024 by default.
 const maxWritable = 500
 
-// The tags of the steps that make a mount namespace. TagSetup and TagUnshare fail
-// where there can be none; TagCover may, too, where what is covered was removed or
-// replaced meanwhile (ENOENT, EINVAL). Those of TagOpen and TagCheck have a path as
-// their name, and TagCheck fails with ESTALE where another file is there.
+// The tags of the steps that make a mount namespace. TagUnshare and TagSetup fail where there
+// can be no namespace. TagCover can also fail because the path was removed or replaced
+// meanwhile (ENOENT, EINVAL). The steps of TagOpen and TagCheck have a path as their name.
+// TagCheck fails with ESTALE if another file is there.
 const (
 	TagUnshare fork.Tag = "namespaces"
 	TagSetup   fork.Tag = "mount namespace"
@@ -88,40 +85,40 @@ const (
 	TagProc    fork.Tag = "PID namespace, its /proc"
 )
 
-// Request is what a namespace is wanted for.
+// Request says what a namespace is wanted for.
 type Request struct {
 	Policy  *policy.Resolved
 	Host    *policy.Host
 	UserNS  bool   // a user namespace is needed for it
-	None    string // why there is none here, or ""
-	NoIPC   string // why there is no IPC namespace beside it, or ""
-	NoPids  string // likewise a PID namespace
-	NoHome  string // and a private home
+	None    string // why there can be no namespace, or ""
+	NoIPC   string // why there can be no IPC namespace, or ""
+	NoPids  string // why there can be no PID namespace, or ""
+	NoHome  string // why there can be no private home, or ""
 	Handled uint64 // the rights that Landlock handles
 
-	ShareIPC       bool // the caller's System V IPC and /dev/shm stay
-	ShareTerminals bool // its /dev/pts stays
-	LeaveMetadata  bool // no namespace is made for the metadata of files alone
+	ShareIPC       bool // keep the caller's System V IPC and /dev/shm
+	ShareTerminals bool // keep the caller's /dev/pts
+	LeaveMetadata  bool // make no namespace only for the metadata of files
 
-	Trees  []deny.Tree // what the policy allows less what it denies
+	Trees  []deny.Tree // what the policy allows, minus what it denies
 	Mounts []Mount     // for denials, zsbx's own files and the protected set
-	Hide   []string    // directories that the command has no reason to look into
-	Table  Table       // of this process; nil when it was not read
+	Hide   []string    // directories that the command has no reason to read
+	Table  Table       // of this process; nil if it was not read
 }
 
-// Result is what became of a Request.
+// Result is the answer to a Request.
 type Result struct {
-	Plan *Plan  // nil: none
-	None string // why there is none
+	Plan *Plan  // nil for no namespace
+	None string // why there is no namespace
 
-	Metadata string // why the metadata of files outside stay open beside the plan, or ""
-	IPC      string // likewise System V IPC and /dev/shm
-	Home     string // why the policy's private home is not, or ""
-	Pids     string // why the policy's private process ids are not, or ""
-	Tmp      string // what /tmp and /var/tmp are to the command; "" where it has no temporary directory of its own
+	Metadata string // why the metadata of files outside stay open despite the plan, or ""
+	IPC      string // why System V IPC and /dev/shm are shared, or ""
+	Home     string // why there is no private home although the policy asks for it, or ""
+	Pids     string // why there are no private process ids although the policy asks for them, or ""
+	Tmp      string // what /tmp and /var/tmp are for the command; "" if it has no private temporary directory
 }
 
-// New decides whether there is a namespace, and what it holds.
+// New decides whether there is a namespace and what it does.
 func New(q Request) Result {
 	writable := WritableTrees(q.Policy.Paths)
 	why := q.Reasons(writable != nil)
@@ -134,8 +131,8 @@ func New(q Request) Result {
 	}
 	mp := &Plan{UserNS: q.UserNS, Why: why, Writable: writable}
 	mp.Mounts = joinMounts(append(q.Mounts, q.hidden()...))
-	// What is found under two names of a second mount is there already: covered
-	// twice, the check would find the cover in place of the file.
+	// An alias may already be in the list. If it were covered twice, the second check would
+	// find the first cover instead of the file.
 	mp.Mounts = joinMounts(append(mp.Mounts, aliases(q.Host, q.Table, mp.Mounts)...))
 	if mp.UserNS {
 		mp.SSH = SSHCopies(q.Policy, q.Host)
@@ -151,7 +148,7 @@ func New(q Request) Result {
 
 func NoNamespace(why string) string { return "no mount namespace: " + why }
 
-// hidden are the masks for what Hide has.
+// hidden returns the masks for Hide.
 func (q *Request) hidden() (out []Mount) {
 	for _, dir := range q.Hide {
 		reachable := slices.ContainsFunc(q.Policy.Paths, func(t policy.Path) bool { return policy.Within(dir, t.Path) })
@@ -162,11 +159,9 @@ func (q *Request) hidden() (out []Mount) {
 	return out
 }
 
-// Reasons says what the namespace is for. There is always something, but
-// for a caller who accepts the gaps by name: in a user namespace, which an
-// ordinary user needs, the files of others seem to belong to nobody, and some
-// programs insist on their owner. Outside writable trees there is nothing when
-// / is one.
+// Reasons returns what the namespace is for. It is empty only if the caller accepts the gaps by
+// name. Callers may want that since in a user namespace the files of others seem to belong to
+// nobody, and some programs check owners. outside is false if / is a writable tree.
 func (q *Request) Reasons(outside bool) []string {
 	masks := func(m Mount) bool { return m.Kind == Mask }
 	var why []string
@@ -207,14 +202,14 @@ func (mp *Plan) String() string {
 		detail += "; " + d.Path + " of its own"
 	}
 	if mp.Writable != nil {
-		detail += fmt.Sprintf("; read-only but for %d paths", len(mp.Writable))
+		detail += fmt.Sprintf("; read-only except for %d paths", len(mp.Writable))
 	}
 	return detail
 }
 
-// WritableTrees are the outermost paths that the policy lets the command
-// write, without devices, sockets and pipes: a read-only mount does not keep
-// these from being written. The result is nil when / is one of them.
+// WritableTrees returns the outermost paths that the policy makes writable, or nil if / is one
+// of them. It leaves out devices, sockets and pipes, which can be written on a read-only mount,
+// too.
 func WritableTrees(paths []policy.Path) []string {
 	out := []string{}
 	for _, t := range paths {
@@ -236,9 +231,8 @@ func WritableTrees(paths []policy.Path) []string {
 	})
 }
 
-// joinMounts sorts mounts so that a directory comes before what lies in it,
-// and leaves out what lies in something masked or is mounted twice. A mask
-// outranks all else.
+// joinMounts sorts mounts so that a directory comes before what is in it. It removes duplicates
+// and what is inside a masked directory. A mask outranks the other kinds.
 func joinMounts(ms []Mount) []Mount {
 	rank := map[Kind]int{Mask: 0, Protect: 1, Pin: 2}
 	slices.SortStableFunc(ms, func(a, b Mount) int {
@@ -248,7 +242,7 @@ func joinMounts(ms []Mount) []Mount {
 		return rank[a.Kind] - rank[b.Kind]
 	})
 	var out []Mount
-	hidden := "" // the last directory of which nothing below needs a mount
+	hidden := "" // the last masked directory: nothing below needs a mount
 	for _, m := range ms {
 		switch {
 		case len(out) > 0 && out[len(out)-1].Path == m.Path:

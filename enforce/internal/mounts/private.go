@@ -12,44 +12,43 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// Landlock's rights are inherited through mount points: what the rule of a private
-// directory allows, it allows in all that is mounted in it. So nothing is mounted there
-// but what has the same rights (the temporary directory), what can't be read (sockets),
-// and, in a private home, what may be read: what else a rule does not allow is taken
-// back by the mount.
+// Landlock's rights are inherited through mount points. A rule on a private directory also
+// holds for all that is mounted in it. So only three things are mounted there: the temporary
+// directory, which has the same rights; sockets, which can't be read; and, in a private home,
+// what may be read. Other rights that a rule lacks are taken back by the mount's attributes.
 
-// PrivateDir is a directory in which the user's other programs keep what no rule
-// tells from the command's own. An empty file system is put onto it, which lasts
-// as long as the command's processes.
+// PrivateDir is a directory in which no rule can distinguish other programs' files from the
+// command's. An empty file system is mounted on it, which lasts as long as the command's
+// processes.
 type PrivateDir struct {
 	Path   string
 	Kind   string // of the file system: tmpfs, devpts or proc; "" with From
-	Rights uint64 // what Landlock allows in it, and in all that is mounted there
-	Size   int    // the most that a tmpfs holds, in percent of the memory
-	From   string // the directory that is made and put there, in the place of a file system
-	Made   []Back // what is only made in it: links that are there outside, the working directory
-	Back   []Back // what is mounted in it, the outer ones first
+	Rights uint64 // what Landlock allows in it and in all that is mounted there
+	Size   int    // maximum size of a tmpfs, in percent of the memory
+	From   string // a directory that is made and mounted there instead of a file system
+	Made   []Back // what is only made in it: links that exist outside, the working directory
+	Back   []Back // what is mounted in it, outer ones first
 }
 
-// Back is what lies in a private directory at its own name, as it does outside. What
-// else is in the directory, the command made.
+// Back is something of the outside that keeps its name in a private directory. All else in the
+// directory is made by the command.
 type Back struct {
 	Path   string
 	Mode   fs.FileMode   // its type
-	To     string        // of a link
-	ID     policy.FileID // what it has to be when it is mounted
-	Access policy.Access // the mount takes back what else the directory's rights allow, but for reading
+	To     string        // a link's target
+	ID     policy.FileID // the inode that it must be when mounted
+	Access policy.Access // the mount takes back the directory's other rights, except reading
 }
 
 // The kinds of PrivateDir.
 const (
 	tmpfs  = "tmpfs"  // tmpfs(5): files in memory
-	devpts = "devpts" // pseudo-terminals (pts(4)), a set of its own
+	devpts = "devpts" // a separate set of pseudo-terminals (pts(4))
 	proc   = "proc"   // the processes of the PID namespace (proc(5)), read-only
 )
 
 const (
-	// PtsDir is where pseudo-terminals are.
+	// PtsDir has the pseudo-terminals.
 	PtsDir = "/dev/pts"
 	// ShmDir is where shm_open(3) and sem_open(3) make their files.
 	ShmDir = "/dev/shm"
@@ -57,15 +56,15 @@ const (
 	procDir = "/proc"
 )
 
-// tmpDirs are where programs that do not ask for TMPDIR make their files.
+// tmpDirs returns the directories where programs that ignore TMPDIR make files.
 func tmpDirs() []string { return []string{"/tmp", "/var/tmp"} }
 
-// tmpShare is the most that a private directory for temporary files holds, in
-// percent of the machine's memory (tmpfs(5), size).
+// tmpShare is the maximum size of a private directory for temporary files, in percent of the
+// machine's memory (tmpfs(5), size).
 const tmpShare = 25
 
-// private plans what the command does not share with other programs. It says
-// why it shares System V IPC all the same, or "".
+// private plans private terminals, shared memory and System V IPC. It returns why System V IPC
+// is shared nevertheless, or "".
 func (q *Request) private(mp *Plan) (shares string) {
 	if !q.ShareTerminals {
 		q.ofBaseline(mp, PrivateDir{Path: PtsDir, Kind: devpts})
@@ -81,10 +80,10 @@ func (q *Request) private(mp *Plan) (shares string) {
 	return q.NoIPC
 }
 
-// ofBaseline makes a directory private that the baseline alone allows: whoever
-// names it, or something in it, means what is there. No rule is made for it
-// then: by another mount of the same file system it would lead to what is
-// covered, and Landlock does not look at it on the way up from what covers it.
+// ofBaseline makes a directory private if only the baseline allows it. A user's rule for it, or
+// for something in it, means the real one. The private directory gets no rule by path: that
+// rule would open the covered directory by another mount of its file system, and Landlock would
+// not find it on the way up from the new file system.
 func (q *Request) ofBaseline(mp *Plan, d PrivateDir) {
 	i := baselineDir(q.Policy, d.Path)
 	if i < 0 {
@@ -110,8 +109,8 @@ func (q *Request) ofBaseline(mp *Plan, d PrivateDir) {
 	mp.Writable = slices.DeleteFunc(mp.Writable, func(p string) bool { return p == at })
 }
 
-// taken says which rule is for a directory, something in it, or what is around, and does
-// not keep the directory from being private, as own has it, or "".
+// taken returns a rule for a directory, for something in it or for something around it, unless
+// own says that the directory can be private despite the rule. It returns "" if there is none.
 func (q *Request) taken(dir string, own func(*policy.Path) bool) string {
 	for _, paths := range [][]policy.Path{q.Policy.Paths, q.Policy.Net.Unix} {
 		for i := range paths {
@@ -124,20 +123,19 @@ func (q *Request) taken(dir string, own func(*policy.Path) bool) string {
 	return ""
 }
 
-// baselineDir is the place of the baseline's rule for a directory, or -1.
+// baselineDir returns the index of the baseline's rule for a directory, or -1.
 func baselineDir(r *policy.Resolved, dir string) int {
 	return slices.IndexFunc(r.Paths, func(t policy.Path) bool { return t.Rule.Path == dir && ofBaseline(&t) && t.Mode.IsDir() })
 }
 
 func ofBaseline(t *policy.Path) bool { return t.Rule.Origin.Source == "baseline" }
 
-// OpensTerminals reports whether the baseline lets the command at /dev/pts.
+// OpensTerminals reports whether the baseline allows /dev/pts.
 func OpensTerminals(r *policy.Resolved) bool { return baselineDir(r, PtsDir) >= 0 }
 
-// pids plans process ids of the command's own, and says why it has none
-// although the policy asks for them, or "". What names processes shows the own
-// ones only when /proc is the namespace's: who may look into that must be able to
-// look into this, all of it or none.
+// pids plans private process ids. If the policy asks for them but they can't be had, it returns
+// why. The namespace needs its own /proc, or /proc would show other processes. That has one
+// rule for all of it, so the policy must allow all of /proc or nothing in it.
 func (q *Request) pids(mp *Plan) string {
 	if !q.Policy.Private.Pids.Is() || q.NoPids != "" {
 		return q.NoPids
@@ -156,10 +154,9 @@ func (q *Request) pids(mp *Plan) string {
 	return ""
 }
 
-// tmp makes the directories for everybody's temporary files private, where the
-// policy has a temporary directory, and says in words what became of them. That
-// directory stays at its own name, on disk. Where a rule names more in one of them, it
-// stays as it is, and so do all without a namespace.
+// tmp makes /tmp and /var/tmp private if the policy has a temporary directory, and returns a
+// description of the result. The temporary directory keeps its name, on disk. A directory stays
+// shared if a rule names something else in it, or if there is no namespace.
 func (q *Request) tmp(mp *Plan) string {
 	r := q.Policy
 	i := slices.IndexFunc(q.Trees, func(t deny.Tree) bool { return t.Path == r.TempDir && t.Mode.IsDir() })
@@ -186,7 +183,7 @@ func (q *Request) tmp(mp *Plan) string {
 			why = q.taken(dir, stays)
 		}
 		if why != "" {
-			said = append(said, name+" as outside, closed but for what is allowed: "+why)
+			said = append(said, name+" as outside, closed except for what is allowed: "+why)
 			continue
 		}
 		d := PrivateDir{Path: dir, Kind: tmpfs, Size: tmpShare, Rights: landlock.Rights(q.Trees[i].Access, dir, fs.ModeDir, q.Handled)}

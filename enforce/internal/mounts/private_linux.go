@@ -13,15 +13,15 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// The options of private file systems. POSIX shared memory is for every user;
-// new pseudo-terminals are made by whoever opens ptmx.
+// The options of private file systems. Every user may make POSIX shared memory. Opening ptmx
+// makes a new pseudo-terminal.
 const (
 	tmpfsShared   = "mode=1777"
 	devptsPrivate = "newinstance,ptmxmode=0666,mode=620"
 )
 
-// private puts an empty file system onto a directory, and lets the command use
-// it. No rule can be made beforehand for what is not there yet.
+// private mounts an empty file system on a directory and adds a Landlock rule for it. The rule
+// can't be made before the file system exists.
 func (l *stepList) private(d PrivateDir, ruleset int) {
 	trees := make([]result, len(d.Back))
 	for i, b := range d.Back {
@@ -50,10 +50,10 @@ func (l *stepList) private(d PrivateDir, ruleset int) {
 		l.steps[at].Tag = TagProc
 	case tmpfs:
 		var outside unix.Statfs_t
-		_ = unix.Statfs(d.Path, &outside) // what is not executable there is not in this one
+		_ = unix.Statfs(d.Path, &outside) // the new one is noexec if the old one is
 		l.fileSystem(tmpfs, m, unix.MS_NODEV|int(outside.Flags)&unix.ST_NOEXEC, tmpfsShared+",size="+strconv.Itoa(d.Size)+"%")
 	default:
-		l.mayFail(l.call("making "+d.From, unix.SYS_MKDIRAT, atCWD, d.From, 0o700)) // an earlier start may have made it
+		l.mayFail(l.call("making "+d.From, unix.SYS_MKDIRAT, atCWD, d.From, 0o700)) // an earlier attempt to start may have made it
 		from := l.open(d.From)
 		tree := l.clone(from, false)
 		l.close(from)
@@ -70,9 +70,8 @@ func (l *stepList) private(d PrivateDir, ruleset int) {
 	l.close(fd)
 }
 
-// back fills a new private directory, which fd refers to, with what stays there
-// as it is outside: trees are copies of d.Back. What is mounted in something else that
-// is, has its place there.
+// back fills a new private directory, to which fd refers, with Made and Back. trees are the
+// cloned mounts of d.Back. A mount point inside another mount of Back exists already.
 func (l *stepList) back(d PrivateDir, fd result, trees []result) {
 	first := result(len(l.steps))
 	for _, b := range slices.Concat(d.Made, d.Back) {
@@ -91,27 +90,26 @@ func (l *stepList) back(d PrivateDir, fd result, trees []result) {
 			l.call(doing, unix.SYS_MKNODAT, fd, below, unix.S_IFREG|0o600, 0)
 		}
 	}
-	l.mayFail(first) // some are there, as from an earlier start; what is missing, the next steps miss
+	l.mayFail(first) // some exist, for example from an earlier attempt; if one is missing, the next steps fail
 	for i, b := range d.Back {
 		l.attach(trees[i], l.open(b.Path), b.Path)
 	}
 }
 
-// maxTerminal is the highest number of a terminal that keeps its name. Each
-// number below it costs some 15 µs.
+// maxTerminal is the highest number of a terminal that keeps its name. Each lower number costs
+// about 15 µs.
 const maxTerminal = 255
 
 // Terminal is the pseudo-terminal that the command has as descriptor 0, 1 or 2.
 type Terminal struct {
 	dir    string // /dev/pts
 	number int
-	tree   result // the mount that shows it
+	tree   result // a cloned mount of it
 }
 
 func (t *Terminal) path() string { return t.dir + "/" + strconv.Itoa(t.number) }
 
-// Terminal finds the first of the command's terminals that has a name, nil if
-// none has.
+// Terminal returns the first of the command's terminals that has a name, or nil.
 func (mp *Plan) Terminal(files []*os.File) *Terminal {
 	if mp == nil {
 		return nil
@@ -133,14 +131,14 @@ func (mp *Plan) Terminal(files []*os.File) *Terminal {
 	return nil
 }
 
-// IsPseudoTerminal reports whether a file is the end of one that programs run on
+// IsPseudoTerminal reports whether a file is the slave end of a pseudo-terminal
 // (UNIX98_PTY_SLAVE_MAJOR).
 func IsPseudoTerminal(st *unix.Stat_t) bool {
 	return st.Mode&unix.S_IFMT == unix.S_IFCHR && unix.Major(st.Rdev) == 136
 }
 
-// hold takes hold of a terminal before its directory is covered. It may fail,
-// and so may name: ttyname(3) then finds no name, and nothing else is lost.
+// hold clones a terminal's mount before its directory is covered. hold and name may fail: then
+// only ttyname(3) finds no name.
 func (l *stepList) hold(t *Terminal) {
 	if t == nil {
 		return
@@ -152,10 +150,9 @@ func (l *stepList) hold(t *Terminal) {
 	l.mayFail(first)
 }
 
-// name makes a terminal show under its number among the new ones: that is what
-// ttyname(3) and variables like SSH_TTY say. A file to mount it on can't be made
-// there, but by new pseudo-terminals until one gets that number. The keeper
-// holds it.
+// name makes a terminal appear under its number in the new /dev/pts, where ttyname(3) and
+// variables such as SSH_TTY expect it. The only way to make a file there to mount it on is to
+// open new pseudo-terminals until one gets that number. The keeper keeps that one open.
 func (l *stepList) name(t *Terminal) {
 	if t == nil {
 		return
@@ -173,7 +170,7 @@ func (l *stepList) name(t *Terminal) {
 	l.mayFail(first)
 }
 
-// mayFail lets the steps from a place on fail.
+// mayFail allows the steps from a place on to fail.
 func (l *stepList) mayFail(from result) {
 	for i := range l.steps[from:] {
 		l.steps[int(from)+i].MayFail = true

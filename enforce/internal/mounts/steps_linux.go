@@ -12,37 +12,35 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// How the namespace is made: Steps writes the whole list of system calls before the
-// fork, as data; the keeper makes them before any Landlock domain. The order: enter
-// the namespaces, make all mounts read-only, mount the writable paths onto
-// themselves, cover what is denied, protect what is protected, make what is private
-// (private_linux.go). A step may use the result of an earlier one, such as a
-// descriptor, by its distance. Where a setup step fails, there is no namespace here
-// (Plan.Refused), and the start is planned again without.
+// This file makes the namespace. Steps writes the whole list of system calls as data before the
+// fork, and the keeper makes the calls before any Landlock domain. The order is: enter the
+// namespaces, make all mounts read-only, mount the writable paths on themselves, cover denied
+// and protected paths, make private directories (private_linux.go). A step can use the result
+// of an earlier one, such as a descriptor, by its distance. If a setup step fails, the machine
+// allows no namespace (Plan.Refused), and the start is planned again without one.
 
 // atCWD is AT_FDCWD as an argument of a system call.
 const atCWD = ^uintptr(99)
 
-// tmpfsEmpty are the options of the file system that hides directories: mode
-// 0, and no room for anything.
+// tmpfsEmpty has the options of the file system that hides directories: mode 0 and no space.
 const tmpfsEmpty = "mode=000,size=4k,nr_inodes=1"
 
-// tmpfsCopies are those of the file system that holds copies.
+// tmpfsCopies has the options of the file system for copies.
 const tmpfsCopies = "mode=755,size=4m,nr_inodes=64"
 
-// maskAttr makes a mount unusable: a device on it can't be opened, by
-// whomever (MOUNT_ATTR_NODEV), nothing changed, nothing executed.
+// maskAttr makes a mount unusable: nobody can open a device on it (MOUNT_ATTR_NODEV), and
+// nothing can be changed or executed.
 const maskAttr = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC
 
-// stepList builds the system calls that make a namespace. Results are used
-// by the distance between steps, so that the list can be copied.
+// stepList builds the system calls that make a namespace. Steps refer to results by distance,
+// so that the list can be copied.
 type stepList struct {
 	mem   *fork.Memory
 	steps []fork.Step
 }
 
-// call adds a step and returns its place. Of args, numbers and pointers are
-// taken as they are; a result is the place of the step that gave it.
+// call adds a step and returns its place. In args, numbers and pointers are used as they are. A
+// result stands for what that step returned.
 func (l *stepList) call(name string, nr uintptr, args ...any) result {
 	s := fork.Step{Name: name, Nr: nr}
 	for i, a := range args {
@@ -57,7 +55,7 @@ func (l *stepList) call(name string, nr uintptr, args ...any) result {
 			s.Args[i] = uintptr(unsafe.Pointer(l.mem.Text(a)))
 		case *unix.MountAttr:
 			s.Args[i] = uintptr(unsafe.Pointer(fork.Put(l.mem, *a)))
-		case *landlock.PathBeneath: // in the memory for steps already
+		case *landlock.PathBeneath: // it is already in the steps' memory
 			s.Args[i] = uintptr(unsafe.Pointer(a))
 		case *unix.OpenHow:
 			s.Args[i] = uintptr(unsafe.Pointer(fork.Put(l.mem, *a)))
@@ -67,7 +65,7 @@ func (l *stepList) call(name string, nr uintptr, args ...any) result {
 	return result(len(l.steps) - 1)
 }
 
-// result is the place of a step in its list, for use as an argument.
+// result is the place of a step in the list, for use as an argument.
 type result int
 
 func (l *stepList) tagged(tag fork.Tag, name string, nr uintptr, args ...any) result {
@@ -76,11 +74,10 @@ func (l *stepList) tagged(tag fork.Tag, name string, nr uintptr, args ...any) re
 	return at
 }
 
-// Steps adds to steps the system calls that make the namespace and move the calling
-// process into it. They are written for uid and gid, and add the rules for
-// what they make to the ruleset.
+// Steps adds the system calls that make the namespace for uid and gid and move the calling
+// process into it. They also add rules for private directories to the ruleset.
 func (mp *Plan) Steps(steps []fork.Step, m *fork.Memory, uid, gid, ruleset int, own *Terminal) []fork.Step {
-	l := &stepList{mem: m, steps: slices.Grow(steps, 96)} // some 70 by default
+	l := &stepList{mem: m, steps: slices.Grow(steps, 96)} // about 70 by default
 	mp.enter(l, uid, gid)
 	if mp.IPC {
 		l.tagged(TagIPC, "unshare(2)", unix.SYS_UNSHARE, unix.CLONE_NEWIPC)
@@ -117,8 +114,8 @@ func (mp *Plan) Steps(steps []fork.Step, m *fork.Memory, uid, gid, ruleset int, 
 	return l.steps
 }
 
-// Clone are the flags of fork.Command.Namespaces: a process can't enter a PID
-// namespace by itself.
+// Clone returns the flags for fork.Command.Namespaces. A process can't move itself into a PID
+// namespace.
 func (mp *Plan) Clone() (flags uintptr) {
 	if mp != nil && mp.Pids {
 		if flags = unix.CLONE_NEWPID; mp.UserNS {
@@ -128,20 +125,19 @@ func (mp *Plan) Clone() (flags uintptr) {
 	return flags
 }
 
-// enter makes the namespaces. A user namespace is needed by whoever lacks
-// CAP_SYS_ADMIN; in it the user is who they were before (user_namespaces(7)).
-// Its mount namespace gets no say over that of the caller by itself; root's
-// has to be told not to pass its mounts on.
+// enter makes the namespaces. Without CAP_SYS_ADMIN a user namespace is needed, in which the
+// user keeps their ids (user_namespaces(7)). Its mount namespace does not propagate mounts to
+// the caller's. Root's does, unless / is made a slave.
 func (mp *Plan) enter(l *stepList, uid, gid int) {
 	if !mp.UserNS {
 		l.tagged(TagUnshare, "unshare(2)", unix.SYS_UNSHARE, unix.CLONE_NEWNS)
 		l.tagged(TagSetup, "mount(2) of / as a slave", unix.SYS_MOUNT, 0, "/", 0, unix.MS_REC|unix.MS_SLAVE, 0)
 		return
 	}
-	// The files below belong to root while the process is not dumpable
-	// (proc_pid(5)). What becomes of this process sets that anew.
+	// The files below belong to root while the process is not dumpable (proc_pid(5)). The
+	// keeper and execve(2) set this again later.
 	l.tagged(TagSetup, "prctl(PR_SET_DUMPABLE)", unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1)
-	flags := (unix.CLONE_NEWUSER | unix.CLONE_NEWNS) &^ mp.Clone() // with that the user namespace is there
+	flags := (unix.CLONE_NEWUSER | unix.CLONE_NEWNS) &^ mp.Clone() // these flags of clone(2) already made the user namespace
 	l.tagged(TagUnshare, "unshare(2)", unix.SYS_UNSHARE, flags)
 	for _, f := range []struct{ name, text string }{
 		{"/proc/self/setgroups", "deny"},
@@ -156,14 +152,14 @@ func (mp *Plan) enter(l *stepList, uid, gid int) {
 
 func (l *stepList) close(fd result) { l.call("close(2)", unix.SYS_CLOSE, fd) }
 
-// open refers to a path without following any link in it.
+// open opens a path with O_PATH without following any link in it.
 func (l *stepList) open(path string) result {
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
 	return l.tagged(TagOpen, path, unix.SYS_OPENAT2, atCWD, path, how, int(unsafe.Sizeof(*how)))
 }
 
-// clone makes a copy of the mount that shows what fd refers to, not attached
-// anywhere yet, with those below it if recursive.
+// clone makes a detached mount of the file that fd refers to, with the mounts below it if
+// recursive.
 func (l *stepList) clone(fd result, recursive bool) result {
 	flags := unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_EMPTY_PATH
 	if recursive {
@@ -172,7 +168,7 @@ func (l *stepList) clone(fd result, recursive bool) result {
 	return l.tagged(TagSetup, "open_tree(2)", unix.SYS_OPEN_TREE, fd, "", flags)
 }
 
-// attach puts a copy onto what target refers to, and closes both.
+// attach mounts a clone on the file that target refers to, and closes both.
 func (l *stepList) attach(tree, target result, path string) {
 	l.tagged(TagCover, "move_mount(2) onto "+path, unix.SYS_MOVE_MOUNT, tree, "", target, "",
 		unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
@@ -180,7 +176,7 @@ func (l *stepList) attach(tree, target result, path string) {
 	l.close(target)
 }
 
-// set changes attributes of a copy, or what else fd refers to.
+// set changes the attributes of a clone or of another mount that fd refers to.
 func (l *stepList) set(fd result, recursive bool, attr uint64) {
 	flags := unix.AT_EMPTY_PATH
 	if recursive {
@@ -194,7 +190,7 @@ func (l *stepList) setAttr(dir any, path string, flags int, attr uint64) {
 		&unix.MountAttr{Attr_set: attr}, int(unsafe.Sizeof(unix.MountAttr{})))
 }
 
-// copies puts a file system with copies onto a directory.
+// copies mounts a file system with copies on a directory.
 func (l *stepList) copies(path string, files []copied) {
 	l.fileSystem(tmpfs, Mount{Path: path}, unix.MS_NOEXEC|unix.MS_NODEV, tmpfsCopies)
 	dir := l.open(path)
@@ -207,8 +203,8 @@ func (l *stepList) copies(path string, files []copied) {
 	l.close(dir)
 }
 
-// fileSystem puts a new file system onto a directory. mount(2) takes no
-// descriptor, so the directory is entered. The result is that of mount(2).
+// fileSystem mounts a new file system on a directory. mount(2) takes no descriptor, so the
+// process enters the directory first. It returns the place of mount(2).
 func (l *stepList) fileSystem(kind string, m Mount, flags int, options string) result {
 	fd := l.open(m.Path)
 	l.check(fd, m.ID, m.Path)
@@ -218,12 +214,12 @@ func (l *stepList) fileSystem(kind string, m Mount, flags int, options string) r
 	return mounted
 }
 
-// check makes sure that a path leads where it did when the mounts were planned.
-// Directories may have been exchanged since: the cover would lie on another file,
-// and the one that it is for be open under another name. Once it is mounted, it
-// stays with its file, wherever that is moved.
+// check makes the start fail if a path does not lead where it did when the mounts were planned.
+// If directories were exchanged since, the cover would be on another file, and the intended one
+// would be open under another name. Once mounted, a cover stays with its file even if that is
+// moved.
 func (l *stepList) check(fd result, id policy.FileID, path string) {
-	if id == (policy.FileID{}) || policy.Within(path, "/proc") { // which numbers some of its files anew
+	if id == (policy.FileID{}) || policy.Within(path, "/proc") { // procfs changes the inode numbers of some files
 		return
 	}
 	st := fork.Put(l.mem, unix.Stat_t{})
@@ -231,8 +227,8 @@ func (l *stepList) check(fd result, id policy.FileID, path string) {
 	l.steps[at].Same = fork.Put(l.mem, fork.Same{Got: (*[2]uint64)(unsafe.Pointer(st)), Want: [2]uint64{id.Dev, id.Ino}})
 }
 
-// mount makes one of the plan's mounts. firstDir is a directory that is
-// hidden already, whose mount is used for the others.
+// mount makes one of the plan's mounts. firstDir is a directory that is already masked; its
+// mount is cloned for others.
 func (l *stepList) mount(m Mount, firstDir string) {
 	target := l.open(m.Path)
 	l.check(target, m.ID, m.Path)

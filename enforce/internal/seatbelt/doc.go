@@ -1,7 +1,6 @@
-// Package seatbelt writes the profile for macOS's sandbox: everything denied, and
-// then what the policy allows, with the services closed through which a command
-// could act from outside.
+// Package seatbelt writes the profile for macOS's sandbox. A profile denies everything, then
+// allows what the policy allows. It closes services through which a command could act outside.
 //
-// It is text from data, without a build tag, and is evaluated by tests on every
-// system. It applies nothing: enforce/fork and enforce/libsystem do.
+// The package turns data into text. It has no build tag, and tests evaluate profiles on every
+// system. enforce/fork and enforce/libsystem apply them.
 package seatbelt

@@ -8,8 +8,8 @@ import (
 	"github.com/zsbx/zsbx/policy/glob"
 )
 
-// SplitGlob splits a glob into the path that its first names spell out and
-// the names from the first wildcard on.
+// SplitGlob splits a glob into the path that its literal first names make, and the names from
+// the first wildcard on.
 func SplitGlob(g glob.Glob) (fixed string, rest []glob.Name) {
 	rest = g.Names()
 	for len(rest) > 0 && rest[0].Literal {
@@ -22,15 +22,14 @@ func SplitGlob(g glob.Glob) (fixed string, rest []glob.Name) {
 	return fixed, rest
 }
 
-// followers are bytes outside ASCII. Whether Seatbelt's matcher counts bytes
-// or characters is not known, so what stands for one character takes those that
-// follow along: a denial may match more than was written, but not less.
+// followers matches bytes outside ASCII. It is unknown whether Seatbelt's matcher counts bytes
+// or characters. So a wildcard for one character also matches following bytes of that kind. A
+// denial may match more than was written, but not less.
 const followers = "[^ -~]*"
 
-// GlobRegex writes the names of a glob below base as a regular expression that
-// matches what they name and all that lies below. The expression has nothing
-// but anchors, the dot, classes, "*", "+", "?", groups and "|": what profiles
-// in the field use too.
+// GlobRegex turns a glob's names below base into a regular expression that matches what they
+// name and all below that. It uses only anchors, the dot, classes, "*", "+", "?", groups and
+// "|", as profiles in the field do.
 func GlobRegex(base string, names []glob.Name) (string, error) {
 	var b strings.Builder
 	b.WriteString("^" + regexp.QuoteMeta(strings.TrimSuffix(base, "/")) + "/")
@@ -60,7 +59,7 @@ func GlobRegex(base string, names []glob.Name) (string, error) {
 	return b.String(), nil
 }
 
-// nameRegex translates what glob.Name has as its Pattern.
+// nameRegex translates a glob.Name's Pattern.
 func nameRegex(p []rune) (string, error) {
 	var b strings.Builder
 	for len(p) > 0 {
@@ -94,8 +93,8 @@ func nameRegex(p []rune) (string, error) {
 	return b.String(), nil
 }
 
-// classRegex translates a class. It may have letters, digits, and what stands for itself in
-// a class of every dialect; a hyphen does at its end.
+// classRegex translates a class. It accepts letters, digits, and characters without a special
+// meaning in a class of any dialect. It puts a hyphen at the end.
 func classRegex(ranges []rune) (string, error) {
 	var class strings.Builder
 	open, end := "[", "]"

@@ -8,12 +8,12 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// dataVolume is where the writable volume is mounted. Most of what lies there
-// is reached, and named by the kernel, through firmlinks.
+// dataVolume is where the writable volume is mounted. Most of its files are reached through
+// firmlinks, and the kernel names them by these.
 const dataVolume = "/System/Volumes/Data"
 
-// firmlinks are the directories of the data volume that appear in the root
-// under their own name (/usr/share/firmlinks).
+// firmlinks are the directories of the data volume that appear under the same name in the root
+// (/usr/share/firmlinks).
 var firmlinks = []string{
 	"/AppleInternal", "/Applications", "/Library", "/Users", "/Volumes", "/cores", "/opt", "/private",
 	"/System/Library/Assets", "/System/Library/AssetsV2", "/System/Library/Caches",
@@ -22,8 +22,8 @@ var firmlinks = []string{
 	"/usr/libexec/cups", "/usr/local", "/usr/share/snmp",
 }
 
-// rootLinks are symbolic links of the root directory. A rule that names one
-// matches nothing: the kernel asks with the path it found in the end.
+// rootLinks are symbolic links in the root directory. A rule for one matches nothing, since the
+// kernel checks the path after following links.
 var rootLinks = [...][2]string{
 	{"/tmp", "/private/tmp"},
 	{"/var", "/private/var"},
@@ -31,11 +31,9 @@ var rootLinks = [...][2]string{
 	{"/home", dataVolume + "/home"},
 }
 
-// Path is the spelling under which Seatbelt knows a path: absolute,
-// without trailing slash, /tmp and its kind by their real names and the data
-// volume by its firmlinks. It looks at no file: symbolic links of the user's
-// own were resolved before, and so were the fixed ones when the policy was
-// resolved on a Mac.
+// Path returns the spelling by which Seatbelt knows a path: absolute, without a trailing slash,
+// with root links resolved and the data volume replaced by its firmlinks. It reads no files.
+// Other symbolic links were resolved before; on a Mac the root links were, too.
 func Path(p string) (string, error) {
 	if !strings.HasPrefix(p, "/") {
 		return "", errors.New("it is not an absolute path")
@@ -62,8 +60,7 @@ func Path(p string) (string, error) {
 	return p, nil
 }
 
-// ancestors are the directories above p, "/" first; p itself is not among
-// them.
+// ancestors returns the directories above p, "/" first, without p itself.
 func ancestors(p string) []string {
 	if p == "/" || p == "" {
 		return nil

@@ -10,70 +10,64 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// base is how every profile begins: processes among themselves, services, terminals,
-// and what the loader and the shell read before main runs. It does not depend on the
-// policy.
+// base begins every profile, whatever the policy: rules for processes, services and terminals,
+// and for what the loader and the shell read before main runs.
 //
 //go:embed base.sb
 var base string
 
-// Options are what a Seatbelt profile needs beside the policy.
+// Options has what a Seatbelt profile needs besides the policy.
 type Options struct {
-	// Session is the session's UUID in lower case. The profile carries it
-	// as a fingerprint, by which every process under the profile can be
-	// told from all others. "" leaves the fingerprint out, for reading;
-	// Plan.Confine then makes one up, to prove the profile by.
+	// Session is the session's UUID in lower case. The profile has it as a fingerprint, by
+	// which processes under the profile can be recognized. "" leaves the fingerprint out, for a
+	// profile that is only read. Plan.Confine then makes one up to test the profile with.
 	Session string
 
-	// Terminal is the terminal of the command, "/dev/ttys003"; "" for
-	// none. No other terminal device can be opened.
+	// Terminal is the command's terminal, such as "/dev/ttys003", or "". No other terminal
+	// device can be opened.
 	Terminal string
 
-	// Protect are absolute paths that the command may never write,
-	// whatever the policy says: policy files, session records. They stay
-	// readable where the policy says so.
+	// Protect are absolute paths that the command may never write, whatever the policy says,
+	// such as policy files and session records. The policy decides whether they can be read.
 	Protect []string
 
-	// Unmade are those of Protect that do not exist. They can't be made, in no spelling.
+	// Unmade are those of Protect that do not exist. They can't be made, in any spelling.
 	Unmade []string
 
-	// Held are paths that the policy's globs name. Moved with the directory that it lies
-	// in, a file would have another name than the glob's.
+	// Held are paths that match the policy's globs. The directories above them can't be moved,
+	// or the globs would no longer match.
 	Held []string
 
-	// Deny are denied beside what the policy denies.
+	// Deny are denials in addition to the policy's.
 	Deny []policy.DenyPath
 
 	// Hide are absolute paths that the command may not read either.
 	Hide []string
 
-	// Log has the kernel put Tag(Session) into what it logs of a refusal. It takes
-	// a session.
+	// Log makes the kernel put Tag(Session) into its log of a refusal. It needs a session.
 	Log bool
 
-	// External has macOS's own sandbox-exec(1) put the profile on, instead
-	// of this program executed again; see fork.Sandbox.
+	// External makes macOS's sandbox-exec(1) apply the profile, instead of this program
+	// executed again; see fork.Sandbox.
 	External bool
 }
 
-// IsTerminal reports whether a path is a terminal as macOS names them: /dev/ttys
-// and up to six digits.
+// IsTerminal reports whether a path is a terminal's on macOS: /dev/ttys and up to six digits.
 func IsTerminal(name string) bool {
 	digits, ok := strings.CutPrefix(name, "/dev/ttys")
 	return ok && digits != "" && len(digits) <= 6 && strings.Trim(digits, "0123456789") == ""
 }
 
-// Profile writes the policy as a profile of Seatbelt, macOS's sandbox:
-// the text that sandbox_init(3) and sandbox-exec(1) take. It is the same on
-// every system and looks at no file; r must have been resolved for "macos".
-// Every rule carries its origin as a comment. A rule that cannot be written
-// down is a *ProfileError.
+// Profile returns the policy as a profile for Seatbelt, macOS's sandbox: text for
+// sandbox_init(3) and sandbox-exec(1). It is the same on every system and reads no files. r
+// must be resolved for "macos". Every rule has its origin as a comment. A rule that can't be
+// written causes a *ProfileError.
 //
-// Which rule decides is not simply the last one. The compiler asks the
-// filtered rules of the very operation, the newest first; then the operation's
-// rule without filter; and only then the wildcard above it, in the same way. So
-// "(deny file-read* X)" at the end of a profile does not hold against an earlier
-// "(allow file-read-data X)", and each denial here names all leaves.
+// The last matching rule does not always decide. Seatbelt first asks the filtered rules for
+// exactly this operation, the newest first, then the operation's rule without a filter. Only
+// then it asks the wildcard above, in the same way. So "(deny file-read* X)" at the end does
+// not override an earlier "(allow file-read-data X)". Therefore each denial here names all
+// leaves.
 func Profile(r *policy.Resolved, o Options) (string, error) {
 	if err := o.check(r); err != nil {
 		return "", err
@@ -101,10 +95,10 @@ func Profile(r *policy.Resolved, o Options) (string, error) {
 	return w.b.String(), nil
 }
 
-// Tag is the message of a session's rules, with Options.Log.
+// Tag returns the message of a session's rules, for Options.Log.
 func Tag(session string) string { return "zsbx-" + session }
 
-// check refuses options that would end up in the profile unseen.
+// check refuses invalid options, which would go into the profile unquoted.
 func (o Options) check(r *policy.Resolved) error {
 	switch {
 	case r == nil:
@@ -119,7 +113,7 @@ func (o Options) check(r *policy.Resolved) error {
 	return nil
 }
 
-// devices: the command's own terminal.
+// devices allows the command's own terminal.
 func (w *sbpl) devices(o Options) {
 	if o.Terminal != "" {
 		w.section("the command's terminal")

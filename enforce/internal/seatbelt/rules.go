@@ -12,12 +12,11 @@ import (
 	"github.com/zsbx/zsbx/policy/glob"
 )
 
-// own is the origin of rules that no policy asked for.
+// own returns the origin of rules that no policy asked for.
 func own(what string) policy.Origin { return policy.Origin{Source: "zsbx: " + what} }
 
-// lookups makes paths walkable: a program that cannot stat the directories
-// above what it may read gives up, and a symbolic link can only be followed by
-// who may read its metadata.
+// lookups makes allowed paths reachable. Programs give up if they can't stat the directories
+// above a file, and following a symbolic link needs the right to read its metadata.
 func (w *sbpl) lookups(r *policy.Resolved) {
 	seen := make(map[string]policy.Origin)
 	add := func(from policy.Origin, names ...string) {
@@ -48,7 +47,7 @@ func (w *sbpl) lookups(r *policy.Resolved) {
 	}
 }
 
-// path is the kernel's spelling of p, "" after an error.
+// path returns the kernel's spelling of p, or "" after an error.
 func (w *sbpl) path(p string, from policy.Origin) string {
 	c, err := Path(p)
 	if err != nil {
@@ -58,7 +57,7 @@ func (w *sbpl) path(p string, from policy.Origin) string {
 	return c
 }
 
-// optionalPath is path, for one that may be absent.
+// optionalPath is path for a p that may be "".
 func (w *sbpl) optionalPath(p string, from policy.Origin) string {
 	if p == "" {
 		return ""
@@ -66,8 +65,8 @@ func (w *sbpl) optionalPath(p string, from policy.Origin) string {
 	return w.path(p, from)
 }
 
-// paths writes the file rules: one for each path, in the policy's order.
-// Rights add up, as they do for Landlock, so order does not matter here.
+// paths writes one rule for each path. Rights add up, as they do for Landlock, so the order
+// does not matter.
 func (w *sbpl) paths(r *policy.Resolved) {
 	w.section("files: what the policy allows")
 	for _, p := range r.Paths {
@@ -76,7 +75,7 @@ func (w *sbpl) paths(r *policy.Resolved) {
 	w.tempDir(r, pathOps(policy.Read|policy.Write|policy.Exec, fs.ModeDir))
 }
 
-// place is the filter of a path: a directory with all that is in it, or one file.
+// place returns the filter for a path: a directory with all that is in it, or one file.
 func (w *sbpl) place(p policy.Path) string {
 	name := "literal"
 	if p.Mode.IsDir() {
@@ -93,9 +92,9 @@ func (w *sbpl) tempDir(r *policy.Resolved, ops []string) {
 	}
 }
 
-// pathOps are the operations of an access. Nothing is allowed here that
-// AccessOps does not deny, wildcard and leaves, so denials outrank it. A device
-// can be written and driven, but not removed or given away.
+// pathOps returns the operations of an access. AccessOps must deny all of them, wildcards and
+// leaves, so that denials override them. A device can be written and controlled, but not
+// removed or given away.
 func pathOps(a policy.Access, mode fs.FileMode) []string {
 	var ops []string
 	device := mode&fs.ModeDevice != 0
@@ -110,7 +109,7 @@ func pathOps(a policy.Access, mode fs.FileMode) []string {
 			ops = append(ops, "file-write-data", "file-ioctl")
 		} else {
 			ops = append(ops, "file-write*", "file-link")
-			if mode.IsDir() { // a socket is made as a file is
+			if mode.IsDir() { // making a socket is like making a file
 				ops = append(ops, "network-bind", "network-inbound")
 			}
 		}
@@ -121,14 +120,14 @@ func pathOps(a policy.Access, mode fs.FileMode) []string {
 	return ops
 }
 
-// AccessOps are all operations on a path that a policy can allow. A denial names all of
+// AccessOps returns all operations on a path that a policy can allow. A denial names all of
 // them, wildcards and leaves: see Profile.
 func AccessOps() []string {
 	return slices.Concat(fingerprint.ReadOps(), fingerprint.WriteOps(),
 		[]string{"process-exec*", "process-exec", "file-map-executable", "file-clone", "file-ioctl", "network-outbound"})
 }
 
-// origin is the comment of a rule: who wrote it and how.
+// origin returns the comment of a rule: who wrote it and how.
 func origin(o policy.Origin, text string) string {
 	if text == "" {
 		return o.String()
@@ -150,9 +149,8 @@ func (w *sbpl) denials(r *policy.Resolved, o Options) {
 	}
 }
 
-// denyPath denies operations on what d names and all below, and moving away
-// the directories above it inside what is writable: under another name the
-// rule would not match any more.
+// denyPath denies operations on what d matches and all below it. It also denies moving the
+// writable directories above it, since the rule would not match another name.
 func (w *sbpl) denyPath(ops []string, d policy.DenyPath) {
 	from := d.Deny.Origin
 	why := origin(from, d.Deny.Value)
@@ -180,8 +178,9 @@ func (w *sbpl) denyPath(ops []string, d policy.DenyPath) {
 	w.keepWhole(ops, base, why, "(require-all (vnode-type DIRECTORY) "+w.filter("subpath", base, from)+")")
 }
 
-// keepWhole denies cloning the directories above p, and what more names: a clone of one
-// holds all that is in it, and the kernel asks about the directory alone (clonefile(2)).
+// keepWhole denies cloning the directories above p, and what more matches. A clone of a
+// directory has all that is in it, and the kernel checks only the directory itself
+// (clonefile(2)).
 func (w *sbpl) keepWhole(ops []string, p, why string, more ...string) {
 	if !slices.Contains(ops, "file-clone") {
 		return
@@ -222,7 +221,7 @@ func (w *sbpl) writable(p string) bool {
 	return false
 }
 
-// writableRoots are the directories in which the command may write.
+// writableRoots returns the directories in which the command may write.
 func writableRoots(r *policy.Resolved) map[string]bool {
 	dirs := []string{r.TempDir}
 	for _, p := range r.Paths {

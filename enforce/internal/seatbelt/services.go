@@ -11,17 +11,16 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// resolverSocket is where name lookups go.
+// resolverSocket is the socket for name lookups.
 const resolverSocket = "/private/var/run/mDNSResponder"
 
-// network is what whoever has a network asks of the system.
+// network allows the system services that programs with a network use.
 //
 //go:embed network.sb
 var network string
 
-// network writes what the network mode opens. Sockets in the file system are
-// never opened by it: "(remote ip)" leaves them closed, where the bare
-// operation would not.
+// network writes what the network mode opens. It never opens sockets in the file system:
+// "(remote ip)" leaves them closed, which the operation without a filter would not.
 func (w *sbpl) network(r *policy.Resolved) {
 	from := "zsbx"
 	if r.Net.From != (policy.Origin{}) {
@@ -59,8 +58,8 @@ func tcpFilter(side string, port uint16) string {
 	return "(" + side + ` tcp "*:` + strconv.Itoa(int(port)) + `")`
 }
 
-// escapes shuts the ways by which a process has others act outside for it, as in
-// sessions that are only tracked.
+// escapes closes the ways to make programs outside act for the command, as in sessions that are
+// only tracked.
 func (w *sbpl) escapes(r *policy.Resolved) {
 	w.section("nothing may act outside on the command's behalf")
 	from := own("home directory")
@@ -71,7 +70,7 @@ func (w *sbpl) escapes(r *policy.Resolved) {
 	w.rules(rules, "zsbx: ")
 }
 
-// rules writes rules that were made elsewhere.
+// rules writes rules of package fingerprint.
 func (w *sbpl) rules(rules []fingerprint.Rule, from string) {
 	for _, r := range rules {
 		if r.Allow {
@@ -82,13 +81,12 @@ func (w *sbpl) rules(rules []fingerprint.Rule, from string) {
 	}
 }
 
-// sockets opens the sockets that the policy names, and those in the session's
-// private temporary directories, where nobody else listens. It comes after the
-// escapes: what was asked for by name is asked for.
+// sockets opens the sockets that the policy names, and those in the session's private temporary
+// directory, where nobody else listens. It comes after escapes, so that the policy can override
+// these.
 //
-// In what is writable a socket can be made, which is a part of writing, but not
-// connected to: by its path nobody tells one of the session's own from one that a
-// program outside listens on, and a rule for the whole tree would open both.
+// In a writable tree sockets can be made, which is a part of writing, but not connected to. A
+// rule for the whole tree would also open sockets on which programs outside listen.
 func (w *sbpl) sockets(r *policy.Resolved) {
 	w.section("sockets in the file system")
 	w.allow([]string{"system-socket"}, "zsbx: what is connected is another question", "(socket-domain AF_UNIX)")
@@ -100,8 +98,8 @@ func (w *sbpl) sockets(r *policy.Resolved) {
 	}
 }
 
-// protected writes the paths that nothing makes writable, and those that nothing
-// makes readable.
+// protected writes the paths that no rule makes writable, and those that no rule makes
+// readable.
 func (w *sbpl) protected(o Options) {
 	w.ownPaths("never writable", "protected", fingerprint.WriteOps(), o.Protect)
 	for _, p := range o.Unmade {
@@ -111,8 +109,8 @@ func (w *sbpl) protected(o Options) {
 	w.ownPaths("zsbx's own records", "hidden", AccessOps(), o.Hide)
 }
 
-// Closed is the path of what the profile closes to an access at p, whatever the policy
-// allows there; "" for none.
+// Closed returns the path that the profile closes to an access at p, whatever the policy
+// allows, or "".
 func (o *Options) Closed(r *policy.Resolved, p string, a policy.Access) string {
 	in := func(dir string) bool { return policy.Within(p, dir) }
 	if i := slices.IndexFunc(o.Hide, in); i >= 0 {
@@ -149,8 +147,7 @@ func (w *sbpl) ownPaths(section, why string, ops []string, paths []string) {
 	}
 }
 
-// fingerprint writes the two marks by which a process of this session is
-// known from outside.
+// fingerprint writes the two marks by which zsbx recognizes a process of this session.
 func (w *sbpl) fingerprint(session string) {
 	if session == "" {
 		w.section("no fingerprint: this profile belongs to no session")

@@ -10,10 +10,9 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// A ProfileError says which rule of a policy cannot be written down as a
-// Seatbelt profile.
+// A ProfileError says which rule of a policy can't be written into a Seatbelt profile.
 type ProfileError struct {
-	Text   string        // the path, glob or name, as it stands in the policy
+	Text   string        // the path, glob or name, as in the policy
 	Origin policy.Origin // who wrote it
 	Err    error
 }
@@ -22,11 +21,11 @@ func (e *ProfileError) Error() string {
 	return fmt.Sprintf("%s: writing %q into a seatbelt profile: %v", e.Origin, e.Text, e.Err)
 }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *ProfileError) Unwrap() error { return e.Err }
 
-// comment makes s fit for a comment that ends with the line: nothing in a path or in the
-// name of a policy file can end the comment and begin a rule.
+// comment makes s safe in a comment, which ends with the line: a path or the name of a policy
+// file must not end the comment and begin a rule.
 func comment(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -36,7 +35,7 @@ func comment(s string) string {
 	}, s[:min(len(s), 300)])
 }
 
-// sbpl collects the text of a profile. The first error stays.
+// sbpl collects the text of a profile, and keeps the first error.
 type sbpl struct {
 	b   strings.Builder
 	err error
@@ -44,10 +43,10 @@ type sbpl struct {
 	roots   map[string]bool // directories that the policy makes writable
 	pinned  map[string]bool // directories that may not be moved
 	whole   map[string]bool // directories that may not be cloned
-	message string          // the modifier of denials, or ""
+	message string          // a modifier for denials, or ""
 }
 
-// fail keeps the first error, with the rule it came from.
+// fail keeps the first error, with the rule that caused it.
 func (w *sbpl) fail(text string, from policy.Origin, err error) {
 	if w.err == nil {
 		w.err = &ProfileError{Text: text, Origin: from, Err: err}
@@ -70,9 +69,8 @@ func (w *sbpl) deny(ops []string, from string, filters ...string) {
 	w.rule("deny", ops, from, filters)
 }
 
-// rule writes one rule on one line when it fits, on several otherwise, with its origin
-// as a comment on the last. Every release knows the operations: those that do not stand
-// in base.sb.
+// rule writes one rule, on several lines if it is long, with its origin as a comment on the
+// last. Every release knows the operations; base.sb has those that some releases lack.
 func (w *sbpl) rule(action string, ops []string, from string, filters []string) {
 	fmt.Fprintf(&w.b, "(%s %s) ; %s\n", action, wrapped(ops, filters), comment(from))
 }
@@ -89,7 +87,7 @@ func wrapped(ops, filters []string) string {
 	return strings.Join(append([]string{strings.Join(lines, "\n       ")}, filters...), "\n    ")
 }
 
-// filter is "(name "text")". After an error it does not matter what it is: there will
+// filter returns "(name "text")". After an error the result does not matter, since there will
 // be no profile.
 func (w *sbpl) filter(name, text string, from policy.Origin) string {
 	q, err := fingerprint.Quote(text)
