@@ -97,48 +97,30 @@ func (m *mistakes) duration(fs *pflag.FlagSet, d *time.Duration, name, usage str
 	})
 }
 
-// flagError says all that is wrong with the flags. pflag stops at one that there is
-// not: it is added, and all are read again. What follows it may be its value, so only
-// "--" ends the flags then; without that, the first word does.
+// flagError says what is wrong with the flags, of those that there are not the first:
+// pflag stops there.
 func (a *app) flagError(c *cobra.Command, err error) error {
 	if errors.Is(err, pflag.ErrHelp) {
 		return err
 	}
-	fs, hint := c.Flags(), c.CommandPath()+" --help"
-	args := slices.Clone(a.args)
-	if i := slices.Index(args, c.Name()); c.HasParent() && i >= 0 { // as cobra takes it out
-		args = slices.Delete(args, i, i+1)
+	hint := c.CommandPath() + " --help"
+	if run := newRun(&app{say: &voice{}}); !c.HasParent() && run.ParseFlags(a.args) == nil && !slices.ContainsFunc(a.args, isCommand) { // "run" was left out
+		flags := len(a.args) - run.Flags().NArg()
+		hint = "zsbx run " + quoteArgs(append(withoutValues(a.args[:flags]), a.args[flags:]...))
 	}
-	if run := newRun(&app{say: &voice{}}); !c.HasParent() && run.ParseFlags(args) == nil && !slices.ContainsFunc(args, isCommand) { // "run" was left out
-		flags := len(args) - run.Flags().NArg()
-		hint = "zsbx run " + quoteArgs(append(withoutValues(args[:flags]), args[flags:]...))
-	}
-	if slices.Contains(args, "--") {
-		fs.SetInterspersed(true)
-	}
-	var names []string
-	fs.VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-	var unknown []error
-	for none := (*pflag.NotExistError)(nil); errors.As(err, &none); err = fs.Parse(args) {
-		name, letters := none.GetSpecifiedName(), none.GetSpecifiedShortnames()
-		f := &pflag.Flag{Name: name, NoOptDefVal: "true", Value: &flagValue{set: func(string) error { return nil }}}
-		typed := "--" + name
-		if letters != "" {
+	switch e := err.(type) {
+	case *pflag.NotExistError:
+		var names []string
+		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+		typed := "--" + e.GetSpecifiedName()
+		if letters := e.GetSpecifiedShortnames(); letters != "" {
 			typed = "-" + letters
-			f.Name, f.Shorthand = "-"+letters[:1], letters[:1] // for pflag a letter is a byte
-			if len(letters) > 1 {
-				// The other letters are its value.
-				f.NoOptDefVal = ""
-			}
 		}
-		fs.AddFlag(f)
-		unknown = append(unknown, usageHint(hint, "unknown flag %s%s", typed, policy.DidYouMean("--"+strings.TrimLeft(typed, "-"), names)))
-		a.errs = nil // those are found again
-	}
-	if bad := (*pflag.InvalidValueError)(nil); errors.As(err, &bad) { // others note what is wrong
-		err = usageHint(hint, "--%s is a switch: it takes no value %s", bad.GetFlag().Name, shell.Quote(bad.GetValue()))
-	} else if err != nil {
+		err = usageHint(hint, "unknown flag %s%s", typed, policy.DidYouMean("--"+strings.TrimLeft(typed, "-"), names))
+	case *pflag.InvalidValueError: // others note what is wrong
+		err = usageHint(hint, "--%s is a switch: it takes no value %s", e.GetFlag().Name, shell.Quote(e.GetValue()))
+	default:
 		err = usageHint(hint, "%w", err)
 	}
-	return errors.Join(slices.Concat(unknown, a.errs, []error{err})...)
+	return errors.Join(append(a.errs, err)...)
 }
