@@ -101,9 +101,9 @@ func (p *Policy) addPreset(s *tables.Section, what string, tools bool, from Orig
 		for _, k := range s.Keys {
 			p.FS.Cache = append(p.FS.Cache, CacheEntry{Name: k.Name, To: k.Entries[0], Copy: what == "copies"})
 		}
-	case kind == "closed":
+	case what == "closed":
 		for _, k := range s.Keys {
-			p.Closed = append(p.Closed, Closed{Path: k.Name, Commands: k.Entries, Includes: more == "includes"})
+			p.Closed = append(p.Closed, Closed{Path: k.Name, Commands: k.Entries})
 		}
 	default:
 		return errors.New("no preset has that")
