@@ -23,7 +23,7 @@ type checkFlags struct {
 	policyFlags
 
 	questions []question
-	trust     string // of --trust: trustShow, or the hash of what is to be trusted
+	trust     string // --trust: trustShow, or the hash of the policy to trust
 	selfTest  bool
 }
 
@@ -82,7 +82,7 @@ func (o *checkFlags) run(a *app, argv []string) error {
 	return o.machine(a, plan, c.Files)
 }
 
-// parseTarget reads what --connect asks about: HOST:PORT, [HOST]:PORT, of which the
+// parseTarget reads the value of --connect: HOST:PORT or [HOST]:PORT, of which only the
 // port counts, or the path of a socket.
 func parseTarget(s string) (port uint16, path string, err error) {
 	if strings.HasPrefix(s, "/") || strings.HasPrefix(s, "~") || strings.HasPrefix(s, ".") {
@@ -96,13 +96,13 @@ func parseTarget(s string) (port uint16, path string, err error) {
 	return port, "", err
 }
 
-// answer is what check says to one question.
+// answer is check's answer to one question.
 type answer struct {
 	Question string        `json:"question"` // read, write, exec, connect or start
 	About    string        `json:"about"`    // the path, address or command as it was asked
 	Path     string        `json:"path,omitempty"`
 	Allowed  bool          `json:"allowed"`
-	Errno    string        `json:"errno,omitempty"` // what the command would be told
+	Errno    string        `json:"errno,omitempty"` // the error that the command would get
 	Reason   string        `json:"reason"`
 	Origin   policy.Origin `json:"origin,omitzero"`
 	Hint     string        `json:"hint,omitempty"`
@@ -117,8 +117,8 @@ type question struct {
 	file string // "" for a port
 }
 
-// ask adds the flag that asks one question. Of an address the port counts: the kernel
-// sees no names.
+// ask adds the flag that asks one question. Of an address only the port counts, because
+// the kernel sees no names.
 func (o *checkFlags) ask(fs *pflag.FlagSet, name, flag string, act enforce.Act, usage string) {
 	o.each(fs, name, usage, func(s string) (err error) {
 		q := question{answer{Question: name, About: s}, act, flag, s}
@@ -130,8 +130,7 @@ func (o *checkFlags) ask(fs *pflag.FlagSet, name, flag string, act enforce.Act, 
 	})
 }
 
-// answer prints whether what was asked for is allowed. The status is 1 when
-// any of it is not.
+// answer prints an answer to each question. The status is 1 if any answer is no.
 func (o *checkFlags) answer(a *app, plan *enforce.Plan, argv []string, guard error) error {
 	all := each(o.questions, func(q question) answer { return q.answered(plan) })
 	if len(argv) > 0 {
@@ -152,8 +151,8 @@ func (o *checkFlags) answer(a *app, plan *enforce.Plan, argv []string, guard err
 	return err
 }
 
-// answered asks the plan what run asks the kernel. To write to a directory is to change
-// what is in it, to what is missing to make it.
+// answered asks the plan what run would ask the kernel. Writing to a directory means
+// changing its entries. Writing to a path that is missing means making it.
 func (q question) answered(plan *enforce.Plan) answer {
 	x := q.answer
 	if q.act.Port == 0 {
@@ -180,7 +179,7 @@ func (q question) answered(plan *enforce.Plan) answer {
 		x.Errno = d.Errno
 	}
 	switch {
-	case q.act.Missing: // a rule for it would be an error
+	case q.act.Missing: // a rule for a missing path would be an error
 		x.Hint = ""
 	case q.file != "" && x.Hint != "":
 		x.Hint = q.flag + " " + shell.Quote(q.About)
@@ -188,9 +187,9 @@ func (q question) answered(plan *enforce.Plan) answer {
 	return x
 }
 
-// startAnswer answers whether a command would start: whether it is found, whether
-// all that execve(2) opens for it may be executed, what can't be enforced, and
-// what guard says.
+// startAnswer answers whether a command would start: it must be found, all that
+// execve(2) opens for it must be executable, every promise must be kept or its gap
+// accepted, and guard must be nil.
 func (o *checkFlags) startAnswer(plan *enforce.Plan, argv []string, guard error) answer {
 	file, v, err := sandbox.CheckExec(plan, argv)
 	if open := o.openGaps(plan); err == nil && open != nil && o.fallback == "deny" {
@@ -209,13 +208,12 @@ func (o *checkFlags) startAnswer(plan *enforce.Plan, argv []string, guard error)
 type jsonTracker struct {
 	Name      track.Kind `json:"name"`
 	Guarantee string     `json:"guarantee"`
-	Why       string     `json:"why,omitempty"` // nothing stronger does
+	Why       string     `json:"why,omitempty"` // why it is nothing stronger
 }
 
-// machine says what this machine enforces of the policy, each promise tried in
-// throw-away processes. The status is 1 when a promise of the policy can't be
-// kept, and also when one that should be held by what the kernel says of
-// itself was not.
+// machine prints what this machine enforces of the policy. Each promise is tried in
+// throw-away processes. The status is 1 if a promise of the policy can't be kept, or if
+// a trial fails although the kernel claims to enforce the promise.
 func (o *checkFlags) machine(a *app, plan *enforce.Plan, files []string) error {
 	proofs, err := selftest.Run(plan.Caps)
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
@@ -255,13 +253,13 @@ func (o *checkFlags) machine(a *app, plan *enforce.Plan, files []string) error {
 	return err
 }
 
-// openGaps names the gaps that a command is not started with.
+// openGaps names the gaps that keep a command from being started.
 func (o *checkFlags) openGaps(plan *enforce.Plan) []string {
 	open, _ := enforce.Unaccepted(plan.Gaps, o.opts.AllowGaps, o.opts.Strict)
 	return gapNames(open)
 }
 
-// bestTracker is what would track a command under the plan.
+// bestTracker returns the tracker of a command under the plan.
 func bestTracker(plan *enforce.Plan) jsonTracker {
 	c, err := track.Best(plan.Landlock != nil && plan.Landlock.Scoped != 0)
 	if err != nil {

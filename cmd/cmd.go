@@ -24,8 +24,8 @@ import (
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
-// The exit statuses of zsbx itself, those of env(1) and timeout(1). A command
-// that was started gives its own.
+// The exit statuses of zsbx itself, as env(1) and timeout(1) have them. Otherwise the
+// status is the command's own.
 const (
 	exitOK        = 0
 	exitNo        = 1   // check, ps, reap: the answer is no
@@ -35,7 +35,7 @@ const (
 	exitCannotRun = 126 // the command was found and can't be executed
 	exitNotFound  = 127 // the command was not found
 	exitSignal    = 128 // plus the number of the signal that ended the command
-	exitLost      = 137 // the command was started, and killed without telling how it ended
+	exitLost      = 137 // the command was started and killed, and how it ended is not known
 )
 
 // app is the process that zsbx runs in.
@@ -49,8 +49,8 @@ type app struct {
 	args   []string     // without the program's name
 	mistakes
 
-	// left is the command of a process in the background that has ended and may
-	// have left something running.
+	// left is a command that has ended and whose processes --keep leaves running. The
+	// process in the background goes on serving them.
 	left *sandbox.Command
 }
 
@@ -81,7 +81,7 @@ func (a *app) main(args []string) sandbox.Outcome {
 	a.args, a.say = args, &voice{w: a.stderr}
 	var err error
 	if a.cfg, err = loadSettings(a.env); err != nil {
-		// Who looks, or ends what is left running, goes on.
+		// Commands that only look, or that end what is left running, go on.
 		if len(args) == 0 || !slices.Contains([]string{"reap", "ps", "check", "version"}, args[0]) {
 			return a.say.report(err)
 		}
@@ -98,7 +98,7 @@ func (a *app) main(args []string) sandbox.Outcome {
 }
 
 // Root builds all of zsbx's commands, for programs that write documentation
-// from them. Running them is Main's work.
+// from them. Main runs them.
 func Root() *cobra.Command {
 	a := &app{stdout: io.Discard, stderr: io.Discard}
 	a.say = &voice{w: a.stderr}
@@ -110,7 +110,7 @@ func Root() *cobra.Command {
 func dieBy(s syscall.Signal) {
 	signal.Reset(s)
 	_ = syscall.Kill(os.Getpid(), s)
-	time.Sleep(time.Second) // the signal may take another thread
+	time.Sleep(time.Second) // another thread may get the signal
 }
 
 func commands() map[string]func(*app) *cobra.Command {
@@ -163,13 +163,13 @@ func newRoot(a *app, args []string) *cobra.Command {
 	return root
 }
 
-// helpText is what is said of each command: "= " and how it is used, a line on what it
-// does, more on that, and examples.
+// helpText has for each command "= " and its usage, one line that says what it does, a
+// description, and examples.
 //
 //go:embed help.txt
 var helpText string
 
-// command makes one, with its help.
+// command makes a command, with its help from help.txt.
 func command(name string, run func(args []string) error) *cobra.Command {
 	_, text, _ := strings.Cut(helpText, "= "+name)
 	text, _, _ = strings.Cut(text, "\n\n= ")
@@ -186,11 +186,11 @@ func command(name string, run func(args []string) error) *cobra.Command {
 	return c
 }
 
-// unknownCommand says that there is no such command and what may be meant.
+// unknownCommand returns the error for an unknown command, with what may be meant.
 func unknownCommand(args []string) error {
 	hint := "zsbx --help"
 	if name, _, more := strings.Cut(args[0], " "); more && isCommand(name) {
-		return usageHint("", "%s is one word, as all that follows the interpreter in a #! line; this one splits it: #!/usr/bin/env -S zsbx %s", shell.Quote(args[0]), args[0])
+		return usageHint("", "%s is a single word, like everything after the interpreter in a #! line; this line splits it: #!/usr/bin/env -S zsbx %s", shell.Quote(args[0]), args[0])
 	}
 	if _, err := sandbox.LookPath(args[0], nil, ""); err == nil {
 		hint = "zsbx run -- " + quoteArgs(args)
@@ -201,17 +201,17 @@ func unknownCommand(args []string) error {
 
 func noArgs(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usageHint(c.CommandPath()+" --help", "%s takes no arguments, and got %s", c.CommandPath(), shell.Quote(args[0]))
+		return usageHint(c.CommandPath()+" --help", "%s takes no arguments, but got %s", c.CommandPath(), shell.Quote(args[0]))
 	}
 	return nil
 }
 
-// quoteArgs writes a command line as a POSIX shell would have to be given it.
+// quoteArgs quotes a command line for a POSIX shell.
 func quoteArgs(args []string) string {
 	return strings.Join(each(args, shell.Quote), " ")
 }
 
-// count is "1 process", "2 processes".
+// count returns "1 process" or "2 processes".
 func count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -219,10 +219,10 @@ func count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// mostNamed is how much of one kind a warning names.
+// mostNamed is how many things of one kind a warning names.
 const mostNamed = 5
 
-// few names the first of many, and how many more there are.
+// few joins the first mostNamed names and says how many more there are.
 func few(names []string) string {
 	if more := len(names) - mostNamed; more > 0 {
 		names = append(names[:mostNamed:mostNamed], fmt.Sprintf("%d more", more))

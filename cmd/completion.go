@@ -36,7 +36,7 @@ func Completion(root *cobra.Command, shell string, w io.Writer) error {
 	return root.GenBashCompletionV2(w, true)
 }
 
-// completeFlags teaches shells the values of flags and the names of commands.
+// completeFlags registers the values of flags for completion.
 func completeFlags(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
@@ -48,8 +48,8 @@ func completeFlags(root *cobra.Command) {
 	}
 }
 
-// completeCommand completes the first word of a command line with what PATH
-// has, the others with files.
+// completeCommand completes the first word of a command line with the programs on
+// PATH, and the others with files.
 func completeCommand(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 || word == "" || strings.Contains(word, "/") {
 		return nil, cobra.ShellCompDirectiveDefault
@@ -67,7 +67,7 @@ func completeCommand(_ *cobra.Command, args []string, word string) ([]string, co
 	return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeSessions completes with the names and ids of sessions, and what they run.
+// completeSessions completes with the names and ids of sessions, each with its command.
 func completeSessions(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	var refs []string
 	if st, err := track.OpenStore(); err == nil {

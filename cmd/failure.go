@@ -21,9 +21,9 @@ type failure struct {
 	status int         // exit status
 	hint   string      // something to type; may be ""
 	origin policy.Origin
-	err    error // nil: all is said, only the status counts
+	err    error // nil if there is nothing left to say and only the status counts
 
-	signal syscall.Signal // zsbx dies by it, when all is done; 0 for none
+	signal syscall.Signal // zsbx ends itself with it when all is done; 0 for none
 }
 
 func (f *failure) Error() string {
@@ -35,7 +35,7 @@ func (f *failure) Error() string {
 
 func (f *failure) Unwrap() error { return f.err }
 
-// The codes of errors that are not given by other packages.
+// The codes of errors that other packages do not define.
 const (
 	codeFailed    = "failed"    // anything without a code of its own
 	codeUsage     = "usage"     // the command line is wrong
@@ -47,17 +47,17 @@ const (
 	codeShortage  = "shortage"  // this machine is short of something; trying again may help
 )
 
-// usageHint is an error of the command line, and what to type instead, or "".
+// usageHint returns an error about the command line. hint is what to type instead, or "".
 func usageHint(hint, format string, args ...any) error {
 	return refusal(codeUsage, hint, format, args...)
 }
 
-// refusal is an error with a code, and what to type, or "".
+// refusal returns an error with a code. hint is what to type, or "".
 func refusal(code policy.Code, hint, format string, args ...any) error {
 	return &policy.Error{Code: code, Hint: hint, Err: fmt.Errorf(format, args...)}
 }
 
-// coded gives a code to those of the errors that err joins that have none.
+// coded gives the code to each of the errors that err joins that has none.
 func coded(code policy.Code, err error) error {
 	var all []error
 	for _, f := range failures(err) {
@@ -69,7 +69,7 @@ func coded(code policy.Code, err error) error {
 	return errors.Join(all...)
 }
 
-// status is an exit status without a message.
+// status returns an exit status without a message, as an error; nil for 0.
 func status(n int) error {
 	if n == exitOK {
 		return nil
@@ -100,8 +100,8 @@ func failures(err error) (all []*failure) {
 	return all
 }
 
-// leaves are the errors that err joins, or err itself. One that only wraps several has
-// words of its own.
+// leaves returns the errors that err joins, or err itself. An error that wraps several,
+// but has a text of its own, is not taken apart.
 func leaves(err error) (all []error) {
 	j, several := err.(interface{ Unwrap() []error })
 	if several {
@@ -119,7 +119,7 @@ func leaves(err error) (all []error) {
 	return all
 }
 
-// known takes what other packages say of an error.
+// known takes over the code, the hint and the origin that another package gave an error.
 func (f *failure) known() {
 	e, ok := errors.AsType[*policy.Error](f.err)
 	if !ok {
@@ -136,7 +136,7 @@ func (f *failure) known() {
 	}
 }
 
-// sessionHint is what to type for an error of package track, or "".
+// sessionHint returns what to type for an error of package track, or "".
 func sessionHint(err error) string {
 	te, ok := errors.AsType[*track.TrackerError](err)
 	switch {
@@ -150,17 +150,16 @@ func sessionHint(err error) string {
 	return ""
 }
 
-// shortage names the resource, when zsbx failed since something ran out, and
-// what to type.
+// shortage adds which resource ran out, if that is why zsbx failed, and what to type.
 func (f *failure) shortage() {
 	s := fork.ShortageOf(f.err)
-	if s != nil && f.status == exitFailed && f.code != codeOutput { // else the command ran
+	if s != nil && f.status == exitFailed && f.code != codeOutput { // otherwise the command ran
 		f.code, f.err, f.hint = codeShortage, fmt.Errorf("%w (%s); try again", f.err, s.What), cmp.Or(s.Hint, f.hint)
 	}
 }
 
-// output says what became of output that did not arrive. Who writes to a pipe that
-// nobody reads ends by SIGPIPE, and without a word.
+// output sets the status for output that was lost. When nobody reads the pipe, zsbx ends
+// as a program that SIGPIPE kills: with that status, and without a message.
 func (f *failure) output(e *sandbox.OutputError) {
 	f.code, f.status = codeOutput, exitAfter
 	switch {
@@ -173,15 +172,15 @@ func (f *failure) output(e *sandbox.OutputError) {
 	}
 }
 
-// endedBy takes the status of a command that a signal ended. Of SIGINT zsbx dies, too.
+// endedBy sets the status for a command that a signal ended. SIGINT ends zsbx as well.
 func (f *failure) endedBy(s syscall.Signal) {
 	if f.status = exitSignal + int(s); s == syscall.SIGINT {
 		f.signal = s
 	}
 }
 
-// afterRun is what comes of a command that has run: its own status, where that is
-// not 0, before that of what went wrong after it.
+// afterRun returns the outcome of a command that has run. Its own status, unless that
+// is 0, comes before the errors that followed.
 func afterRun(res *sandbox.Result, err error) error {
 	own := &failure{status: res.Status.ExitStatus()}
 	if res.Status.Signaled() {
@@ -191,7 +190,7 @@ func afterRun(res *sandbox.Result, err error) error {
 	for _, f := range failures(err) {
 		limit := (*sandbox.LimitError)(nil)
 		switch {
-		case errors.As(f.err, &limit): // a warning has said so
+		case errors.As(f.err, &limit): // a warning has already said so
 			if limit.Time > 0 {
 				own = &failure{status: exitTimeout}
 			}

@@ -15,12 +15,12 @@ import (
 	"github.com/zsbx/zsbx/policy/units"
 )
 
-// mistakes are what is wrong with a command line. What flags are given is checked
-// while pflag reads them and noted here: pflag would stop at the first mistake, and
-// all are said at once.
+// mistakes collects what is wrong with a command line. The values of flags are checked
+// while pflag reads them. Mistakes are noted here, so that all can be reported at once:
+// pflag would stop at the first.
 type mistakes struct{ errs []error }
 
-// failIf is for what flags can't say together.
+// failIf notes a mistake if wrong is true.
 func (m *mistakes) failIf(wrong bool, format string, args ...any) {
 	if wrong {
 		m.errs = append(m.errs, usageHint("", format, args...))
@@ -28,12 +28,11 @@ func (m *mistakes) failIf(wrong bool, format string, args ...any) {
 }
 
 // flagValue is the value of a flag. pflag's own stringArray formats its empty default
-// value with encoding/csv, which made up most of the time that all flags took; and it
-// splits nothing at commas.
+// value with encoding/csv, which took most of the time that all flags took.
 type flagValue struct {
-	set   func(string) error // of a text that is not empty; its error is noted
+	set   func(string) error // takes a text that is not empty; its error is noted
 	text  string             // the default
-	kind  string             // cobra's completion knows what may be repeated by "stringArray"
+	kind  string             // "stringArray" tells cobra's completion that the flag may be repeated
 	words func() []string    // for completion; may be nil
 }
 
@@ -48,7 +47,7 @@ func (m *mistakes) flag(fs *pflag.FlagSet, name, kind, value, usage string, set 
 		switch {
 		case s == "":
 			err = errors.New("the value is empty")
-		case strings.HasPrefix(s, "--"): // pflag takes the flag that follows; a file of that name is ./--
+		case strings.HasPrefix(s, "--"): // pflag took the next flag as the value; a file of that name is ./--
 			err = errors.New("the value is missing")
 		default:
 			err = set(s)
@@ -81,7 +80,7 @@ func (m *mistakes) choice(fs *pflag.FlagSet, p *string, name string, words []str
 	}).words = func() []string { return words }
 }
 
-// oneOf is the error for a word that is none of those that there are.
+// oneOf returns an error if word is not one of words.
 func oneOf(word string, words []string) error {
 	if slices.Contains(words, word) {
 		return nil
@@ -97,8 +96,7 @@ func (m *mistakes) duration(fs *pflag.FlagSet, d *time.Duration, name, usage str
 	})
 }
 
-// flagError says what is wrong with the flags, of those that there are not the first:
-// pflag stops there.
+// flagError returns what is wrong with the flags. pflag stops at the first unknown one.
 func (a *app) flagError(c *cobra.Command, err error) error {
 	if errors.Is(err, pflag.ErrHelp) {
 		return err
@@ -117,7 +115,7 @@ func (a *app) flagError(c *cobra.Command, err error) error {
 			typed = "-" + letters
 		}
 		err = usageHint(hint, "unknown flag %s%s", typed, policy.DidYouMean("--"+strings.TrimLeft(typed, "-"), names))
-	case *pflag.InvalidValueError: // others note what is wrong
+	case *pflag.InvalidValueError: // other flags note their mistakes
 		err = usageHint(hint, "--%s is a switch: it takes no value %s", e.GetFlag().Name, shell.Quote(e.GetValue()))
 	default:
 		err = usageHint(hint, "%w", err)

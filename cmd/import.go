@@ -15,7 +15,7 @@ import (
 func newImport(a *app) *cobra.Command {
 	var format string
 	c := command("import", func(args []string) error { return a.importFile(format, args) })
-	c.Flags().StringVar(&format, "format", "", "what FILE is, by `NAME`: srt, zed, codex, landrun or firejail; by default its name and JSON in it tell")
+	c.Flags().StringVar(&format, "format", "", "the format of FILE, by `NAME`: srt, zed, codex, landrun or firejail; by default its name and JSON in it decide")
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(imports.Formats(), cobra.ShellCompDirectiveNoFileComp))
 	return c
 }

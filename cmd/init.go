@@ -22,7 +22,7 @@ func newInit(a *app) *cobra.Command {
 	l := &learner{a: a, write: true}
 	c := command("init", l.init)
 	fs := c.Flags()
-	fs.BoolVarP(&l.yes, "yes", "y", false, "accept all proposals but sockets")
+	fs.BoolVarP(&l.yes, "yes", "y", false, "accept all proposals except sockets")
 	l.policyFlags.add(a, fs)
 	return c
 }
@@ -34,7 +34,7 @@ func (l *learner) init(argv []string) error {
 	}
 	file := filepath.Join(h.Dir, policy.ProjectFile)
 	if _, err := os.Lstat(file); err == nil {
-		return refusal(codePolicy, "zsbx learn --help", "%s is there already: zsbx learn --write adds to it", file)
+		return refusal(codePolicy, "zsbx learn --help", "%s exists already: zsbx learn --write adds to it", file)
 	}
 	if len(argv) == 0 {
 		argv = usualCommand(h.Dir)
@@ -54,8 +54,7 @@ func (l *learner) init(argv []string) error {
 	return l.a.printText(file + "\n")
 }
 
-// usualCommand is what builds the project in a directory, nil where that is not
-// known.
+// usualCommand returns the command that builds the project in dir, or nil.
 func usualCommand(dir string) []string {
 	for _, c := range []struct{ file, command string }{
 		{"Cargo.toml", "cargo build"}, {"go.mod", "go build ./..."},
@@ -77,7 +76,7 @@ func usualCommand(dir string) []string {
 var template []byte
 
 // save adds what was learnt to the project's policy, shows what changes, and asks
-// whether the file is trusted.
+// whether to trust the file.
 func (l *learner) save() error {
 	file := filepath.Join(l.base.Dir, policy.ProjectFile)
 	now, err := l.projectText()
@@ -86,7 +85,7 @@ func (l *learner) save() error {
 	}
 	text, err := policy.Amend(file, l.old, l.from.More)
 	if !bytes.Equal(now, l.old) {
-		err = errors.New("it has changed while the command ran; nothing is written, look at it first")
+		err = errors.New("it has changed while the command ran; nothing was written, look at it first")
 	}
 	if err != nil {
 		return errors.Join(l.print(), coded(codePolicy, fmt.Errorf("%s: %w: add the lines by hand", file, err)))
@@ -103,7 +102,7 @@ func (l *learner) save() error {
 	return l.trust(file, text)
 }
 
-// projectText is the project's policy in the working directory, nil for none.
+// projectText returns the project's policy in the working directory, or nil.
 func (l *learner) projectText() ([]byte, error) {
 	h, err := l.thisHost()
 	if err != nil {
@@ -116,8 +115,8 @@ func (l *learner) projectText() ([]byte, error) {
 	return text, coded(codePolicy, err)
 }
 
-// trust asks whether the policy that was just written is trusted. Where nobody can be
-// asked, what to type is said.
+// trust asks whether to trust the policy that was just written. Unless the user says yes,
+// it prints what to type.
 func (l *learner) trust(file string, text []byte) error {
 	all, err := compose.Projects(l.base.Host())
 	if err != nil {
@@ -149,7 +148,7 @@ func writeProject(dir string, text []byte, fresh bool) error {
 	mode := fs.FileMode(0o666) // less the umask
 	if st, err := root.Lstat(policy.ProjectFile); err == nil {
 		if mode = st.Mode().Perm(); !st.Mode().IsRegular() {
-			return fmt.Errorf("%s is no regular file: nothing is written", filepath.Join(dir, policy.ProjectFile))
+			return fmt.Errorf("%s is not a regular file: nothing was written", filepath.Join(dir, policy.ProjectFile))
 		}
 	}
 	return compose.Replace(root, policy.ProjectFile, bytes.NewReader(text), mode, fresh)

@@ -21,23 +21,23 @@ import (
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
-// learner is one use of learn or init. What was accepted is from.More.
+// learner is one use of learn or init. from.More is what was accepted.
 type learner struct {
 	policyFlags
 
 	yes, write, permissive bool
 
 	a    *app
-	tty  bool             // somebody is asked
+	tty  bool             // the user is asked
 	old  []byte           // the project's policy, before anything ran; nil for none
 	base *policy.Resolved // without anything that was learnt
 
 	needs []learn.Need // of the runs that failed
-	asked []learn.Need // what of them somebody was asked about
-	flags []string     // that somebody was asked about
-	left  []learn.Need // what nothing was proposed or accepted for, each reason once
+	asked []learn.Need // those that the user was asked about
+	flags []string     // the flags that the user was asked about
+	left  []learn.Need // those without a proposal, and sockets; each reason once
 
-	closed []string // why the last run failed where no rule is ever proposed
+	closed []string // causes of the last failure for which no rule is ever proposed
 }
 
 func newLearn(a *app) *cobra.Command {
@@ -45,9 +45,9 @@ func newLearn(a *app) *cobra.Command {
 	c := command("learn", l.run)
 	fs := c.Flags()
 	fs.SetInterspersed(false)
-	fs.BoolVarP(&l.yes, "yes", "y", false, "accept all proposals but sockets")
+	fs.BoolVarP(&l.yes, "yes", "y", false, "accept all proposals except sockets")
 	fs.BoolVarP(&l.write, "write", "w", false, "add the rules to "+policy.ProjectFile+" in the working directory")
-	fs.BoolVar(&l.permissive, "permissive", false, "run COMMAND once, with all files open but the places of secrets")
+	fs.BoolVar(&l.permissive, "permissive", false, "run COMMAND once, with all files open except places of secrets")
 	l.policyFlags.add(a, fs)
 	return c
 }
@@ -110,8 +110,8 @@ func (l *learner) round(argv []string) (*sandbox.Result, []learn.Need, error) {
 	return &res, r.Needs, err
 }
 
-// propose makes proposals for what was refused in this run that failed, and all before,
-// and asks about those that are new.
+// propose makes proposals for what was refused in this failed run and in those before it,
+// and asks about the new ones.
 func (l *learner) propose(needs []learn.Need) error {
 	l.needs = append(l.needs, needs...)
 	open := slices.DeleteFunc(slices.Clone(l.needs), func(n learn.Need) bool { return slices.Contains(l.asked, n) })
@@ -128,8 +128,8 @@ func (l *learner) propose(needs []learn.Need) error {
 				return err
 			}
 			l.asked, l.flags = append(l.asked, q.Needs...), append(l.flags, hint.Flags)
-		case q.Key == "net.unix": // it may be Docker's
-			q.Why = "what listens there may do anything outside for the command; give the flag if that is meant"
+		case q.Key == "net.unix": // the socket may be Docker's
+			q.Why = "whatever listens there may do anything outside for the command; give the flag if you mean that"
 			left = append(left, q.Need)
 		default:
 			l.from.More = policy.Merge(l.from.More, hint.Policy)
@@ -140,15 +140,15 @@ func (l *learner) propose(needs []learn.Need) error {
 	return nil
 }
 
-// open opens all files but the places of secrets. What is recorded is what the policy
-// as it was would refuse.
+// open opens all files except places of secrets. Recorded is what the policy would have
+// refused before.
 func (l *learner) open(c *compose.Composed, opts *sandbox.Options) (err error) {
 	if opts.Model, err = sandbox.Plan(c.Policy, *opts); err != nil {
 		return err
 	}
 	l.base = opts.Model.Policy
 	all := &policy.Policy{}
-	_ = all.Put("fs.rw", named("permissive", "/")) // it is no port
+	_ = all.Put("fs.rw", named("permissive", "/")) // only ports can be wrong
 	c.Policy = policy.Merge(c.Policy, all)
 	plan, err := sandbox.Plan(c.Policy, *opts)
 	if err != nil {
@@ -157,7 +157,7 @@ func (l *learner) open(c *compose.Composed, opts *sandbox.Options) (err error) {
 	if slices.ContainsFunc(plan.Gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapDeny }) {
 		return refusal(codeGap, "", "--permissive: places of secrets can't be kept closed here")
 	}
-	l.a.say.warn("--permissive: COMMAND may change all files of yours in this run; only places of secrets are closed")
+	l.a.say.warn("--permissive: COMMAND may change all your files in this run; only places of secrets are closed")
 	return nil
 }
 
@@ -183,8 +183,8 @@ func (l *learner) print() error {
 	return errors.Join(err, l.a.printText(strings.TrimLeft(string(text), "\n")))
 }
 
-// ask asks about a proposal, and about what it is made of where that is wanted. It asks
-// again where there is nothing narrower, or nothing wider may be proposed.
+// ask asks about a proposal, and about its parts if the user wants that. It asks again if
+// there is nothing narrower, or if nothing wider may be proposed.
 func (l *learner) ask(q learn.Proposal) error {
 	for queue := []learn.Proposal{q}; len(queue) > 0; {
 		q, what := queue[0], shell.Quote(queue[0].Needs[0].Path)

@@ -24,21 +24,21 @@ func newLog(a *app) *cobra.Command {
 	c := command("log", func(args []string) error { return a.log(args, audit, dir, since) })
 	f := c.Flags()
 	f.StringVar(&audit, "audit", "", "read the log in `DIR`")
-	f.StringVar(&since, "since", "", "leave out what ended before `TIME`: 90m ago, or a day such as 2026-01-31")
-	f.StringVar(&dir, "dir", "", "only what ran in `DIR`, or below")
+	f.StringVar(&since, "since", "", "leave out what ended before `TIME`: a time span before now such as 90m, or a day such as 2026-01-31")
+	f.StringVar(&dir, "dir", "", "list only what ran in `DIR`, or below")
 	f.BoolVar(&a.say.json, "json", false, "print JSON")
 	return c
 }
 
 func (a *app) log(ids []string, audit, dir, since string) error {
 	if i := slices.IndexFunc(ids, func(id string) bool { return id == "." || id == ".." || strings.Contains(id, "/") }); i >= 0 {
-		return usageHint("zsbx log --help", "%s is no session: --dir lists what ran there, --audit reads the log that lies there", shell.Quote(ids[i]))
+		return usageHint("zsbx log --help", "%s is not a session: --dir lists what ran there, --audit reads the log there", shell.Quote(ids[i]))
 	}
 	from, err := time.ParseInLocation(time.DateOnly, since, time.Local)
 	if span, notSpan := units.ParseTime(since); notSpan == nil {
 		from = time.Now().Add(-span)
 	} else if err != nil && since != "" {
-		return usageHint("", "--since %s: a time span such as 90m, or a day such as 2026-01-31, is needed", shell.Quote(since))
+		return usageHint("", "--since %s: must be a time span such as 90m, or a day such as 2026-01-31", shell.Quote(since))
 	}
 	h, err := policy.HostIn("")
 	if err != nil {
@@ -51,7 +51,7 @@ func (a *app) log(ids []string, audit, dir, since string) error {
 	if err != nil {
 		return coded(codePolicy, err)
 	}
-	// There is a log, at the usual place, if nobody says another.
+	// The log is in its usual place, unless the user's policy or --audit names another.
 	p := policy.Merge(&policy.Policy{Audit: policy.Audit{Keep: policy.Named{Value: "0"}}}, user, &policy.Policy{Audit: policy.Audit{Dir: policy.Named{Value: audit}}})
 	log, err := p.AuditLog(h)
 	if err != nil {
@@ -73,10 +73,10 @@ func (a *app) log(ids []string, audit, dir, since string) error {
 	errs := []error{coded(sandbox.CodeAudit, err)}
 	for _, id := range ids {
 		if err == nil && !slices.ContainsFunc(all, func(s *sandbox.AuditSession) bool { return is(s, id) }) {
-			errs = append(errs, refusal(codeSession, "zsbx log --audit "+shell.Quote(log.Dir.Value), "session %.80q: there is none in the audit log in %s", id, log.Dir.Value))
+			errs = append(errs, refusal(codeSession, "zsbx log --audit "+shell.Quote(log.Dir.Value), "session %.80q is not in the audit log in %s", id, log.Dir.Value))
 		}
 	}
-	below, _ := policy.Absolute(dir) // there is a working directory: HostIn was there
+	below, _ := policy.Absolute(dir) // there is a working directory: HostIn found it
 	below = h.Follow(below).Path
 	all = slices.DeleteFunc(all, func(s *sandbox.AuditSession) bool {
 		return cmp.Or(s.End, s.Start).Time.Before(from) || dir != "" && !policy.Within(s.Start.Dir, below) ||

@@ -20,15 +20,15 @@ type policyFlags struct {
 	fs *pflag.FlagSet
 
 	asked policy.Policy // what the flags say
-	turns []func()      // add to asked what switches say
+	turns []func()      // each adds what a switch says to asked
 
 	ignoreMissing, createMissing bool
 
 	chdir, fallback string
 
-	from compose.Sources // the files, and what else is to count; More is what learn tries
+	from compose.Sources // the files and the other sources; More is what learn tries
 
-	opts sandbox.Options // what flags say of a run
+	opts sandbox.Options // what the flags say about the run
 }
 
 func (o *policyFlags) add(a *app, fs *pflag.FlagSet) {
@@ -37,47 +37,47 @@ func (o *policyFlags) add(a *app, fs *pflag.FlagSet) {
 	o.put("ro", "fs.ro", "allow reading `PATH` and what is below it")
 	o.put("rox", "fs.rox", "allow reading and executing `PATH`")
 	o.put("rw", "fs.rw", "allow reading, writing and executing `PATH`, as a build tree needs")
-	o.put("rw-noexec", "fs.rw_noexec", "allow reading and writing `PATH`, not executing")
-	o.put("deny", "fs.deny", "refuse all access to `PATH`, a path or a glob such as '**/.env', which is looked for below the working directory")
+	o.put("rw-noexec", "fs.rw_noexec", "allow reading and writing `PATH`, but not executing it")
+	o.put("deny", "fs.deny", "refuse all access to `PATH`: a path, or a glob such as '**/.env', which is searched for below the working directory")
 	o.put("preset", "presets", "add the preset `NAME` (see zsbx profile --list)").words = presetWords
 	fs.BoolVar(&o.from.NoAutoPresets, "no-auto-presets", false, "do not detect presets from the command and the working directory")
 	file := func(s string) error { o.from.Files = append(o.from.Files, s); return nil }
 	fs.VarP(&flagValue{kind: "stringArray", set: file}, "policy", "p", "add the policy `FILE`, TOML or JSON")
 	o.turn("no-net", "net.allow", "false", "no network")
-	o.turn("net", "net.allow", "true", "all of the network, whatever policy files say")
+	o.turn("net", "net.allow", "true", "open all of the network, whatever policy files say")
 	o.put("connect-tcp", "net.connect_tcp", "allow connections to the TCP `PORT`, and no other network")
 	o.put("bind-tcp", "net.bind_tcp", "allow listening on the TCP `PORT`, and no other network")
 	o.put("unix", "net.unix", "allow connecting to the Unix socket `PATH`")
-	o.each(fs, "env", "pass the variable `NAME` on, or set NAME=VALUE", o.variable)
-	o.turn("clean-env", "env.mode", "vars", "pass no variable on but those of --env")
-	o.turn("inherit-env", "env.mode", "inherit", "pass all variables on")
+	o.each(fs, "env", "pass on the variable `NAME`, or set NAME=VALUE", o.variable)
+	o.turn("clean-env", "env.mode", "vars", "pass on no variables except those of --env")
+	o.turn("inherit-env", "env.mode", "inherit", "pass on all variables")
 	fs.BoolVar(&o.from.NoBaseline, "no-baseline", false, "start from nothing: no system paths, no presets, no private temporary directory")
 	fs.BoolVar(&o.from.SharedTmp, "shared-tmp", false, "allow /tmp and /var/tmp as they are, instead of private ones")
-	fs.BoolVar(&o.createMissing, "create-missing", false, "make directories of --rw and --rw-noexec that do not exist")
-	o.turn("private-home", "fs.home", "private", "give the command an empty home directory that is thrown away, but for what is allowed of the own one")
-	o.turn("private-pids", "process.pids", "private", "let the command see no processes but the session's own")
+	fs.BoolVar(&o.createMissing, "create-missing", false, "make the directories of --rw and --rw-noexec that do not exist")
+	o.turn("private-home", "fs.home", "private", "give the command a temporary home directory that is empty except for what is allowed of the real one")
+	o.turn("private-pids", "process.pids", "private", "let the command see only the processes of its session")
 	fs.BoolVar(&o.ignoreMissing, "ignore-missing", false, "skip paths of the other flags that do not exist")
 	fs.StringVarP(&o.chdir, "chdir", "C", "", "run in the directory `DIR`")
-	o.put("timeout", "limits.timeout", "end the command after the time `D`, such as 10m or 90s, a bare number being seconds; exit status 124").kind = "string"
+	o.put("timeout", "limits.timeout", "end the command after the time `D`, such as 10m or 90s (a bare number means seconds), with exit status 124").kind = "string"
 	o.put("max-output", "limits.max_output", "end the command when it has written more than `N` bytes, such as 10MiB, to stdout and stderr together").kind = "string"
-	o.put("memory", "limits.memory", "let the session have `N` bytes of memory, such as 2GiB").kind = "string"
-	o.put("pids", "limits.pids", "let the session have `N` processes and threads").kind = "string"
-	o.put("cpu", "limits.cpu", "let the session have the time of `N` processors, such as 0.5").kind = "string"
+	o.put("memory", "limits.memory", "limit the session to `N` bytes of memory, such as 2GiB").kind = "string"
+	o.put("pids", "limits.pids", "limit the session to `N` processes and threads").kind = "string"
+	o.put("cpu", "limits.cpu", "limit the session to the time of `N` processors, such as 0.5").kind = "string"
 	lists := []string{"catastrophic", "interpreters", "escapes", "exfiltration", "shells"}
-	o.each(fs, "guard", "refuse a command line with words of the `LIST`: "+strings.Join(lists, ", ")+", or one of a policy's; off drops those that policies name", o.guard).words = func() []string { return append(lists, "off") }
-	o.put("audit", "audit.dir", "write what ran, and how it ended, to the log in `DIR`").kind = "string"
+	o.each(fs, "guard", "refuse a command line with words of the `LIST`: "+strings.Join(lists, ", ")+", or a list of a policy; off drops the lists that policies name", o.guard).words = func() []string { return append(lists, "off") }
+	o.put("audit", "audit.dir", "record what ran and how it ended in the log in `DIR`").kind = "string"
 	o.fallback = "deny"
 	o.choice(fs, &o.fallback, "fallback", []string{"deny", "warn", "prompt"}, "what to `DO` when a promise can't be kept here: deny, warn or prompt")
 	o.each(fs, "allow-gap", "accept the gap `NAME`, as zsbx check calls it", o.allowGap).words = gapWords
-	fs.BoolVar(&o.opts.Strict, "strict", false, "refuse to run when hardening is missing, too")
+	fs.BoolVar(&o.opts.Strict, "strict", false, "refuse to run even if only hardening is missing")
 }
 
-// named is what a flag was given.
+// named returns the value of a flag, with the flag as its origin.
 func named(flag, value string) policy.Named {
 	return policy.Named{Value: value, Origin: policy.Origin{Source: "--" + flag}}
 }
 
-// put adds a flag that says what a key of policy files does.
+// put adds a flag that does the same as a key of policy files.
 func (o *policyFlags) put(flag, key, usage string) *flagValue {
 	return o.each(o.fs, flag, usage, func(s string) error { return o.asked.Put(key, named(flag, s)) })
 }
@@ -87,7 +87,7 @@ func (o *policyFlags) turn(flag, key, value, usage string) {
 	on := o.fs.Bool(flag, false, usage)
 	o.turns = append(o.turns, func() {
 		if *on {
-			_ = o.asked.Put(key, named(flag, value)) // it is no port
+			_ = o.asked.Put(key, named(flag, value)) // only ports can be wrong
 		}
 	})
 }
@@ -122,7 +122,7 @@ func presetWords() []string {
 	return each(policy.Presets(), func(p policy.PresetInfo) string { return p.Name + "\t" + p.Description })
 }
 
-// given reports whether a flag was given that the command has, and not as a switch that is off.
+// given reports whether a flag was given. One that the command lacks, or a switch set to false, was not.
 func (o *policyFlags) given(flag string) bool {
 	f := o.fs.Lookup(flag)
 	return f != nil && f.Changed && f.Value.String() != "false"
@@ -135,7 +135,7 @@ func (o *policyFlags) apart(flag string, others ...string) {
 	}
 }
 
-// check finds what is wrong with the flags, all of which are read now.
+// check returns what is wrong with the flags. All of them must have been read.
 func (o *policyFlags) check() error {
 	for _, turn := range o.turns {
 		turn()
@@ -146,9 +146,9 @@ func (o *policyFlags) check() error {
 	return errors.Join(o.errs...)
 }
 
-// compose adds up what flags and files ask for, for a system; "" is this one. argv is
-// the command, as far as presets are detected from it. The error joins all that is
-// wrong with the files, flagErr, and then what is wrong with the rest.
+// compose adds up what flags and files ask for on the system os; "" is this one. Presets
+// are detected from argv, the command. The error joins flagErr, what is wrong with the
+// files, and then what is wrong with the policy that they make.
 func (o *policyFlags) compose(os string, argv []string, flagErr error) (*compose.Composed, error) {
 	host, err := o.thisHost()
 	if err != nil {
@@ -173,7 +173,7 @@ func (o *policyFlags) compose(os string, argv []string, flagErr error) (*compose
 	return c, err
 }
 
-// composeErr gives what is wrong with policies a code and a hint, each part of it.
+// composeErr gives each error that err joins a code, and a hint if there is one.
 func (o *policyFlags) composeErr(err error) error {
 	var errs []error
 	for _, e := range leaves(err) {
@@ -206,7 +206,7 @@ func (o *policyFlags) thisHost() (policy.Host, error) {
 	return h, usageHint("", "--chdir %s: %w", shell.Quote(o.chdir), err)
 }
 
-// options are what flags say of a run, and what was composed.
+// options returns the options of a run, from the flags and from what was composed.
 func (o *policyFlags) options(c *compose.Composed) sandbox.Options {
 	opts := o.opts
 	opts.Host, opts.Asked, opts.PolicyFiles, opts.Repository = c.Host, c.Asked, c.Files, c.Root

@@ -26,7 +26,7 @@ func newProfile(a *app) *cobra.Command {
 	fs := c.Flags()
 	fs.Bool("print", false, "print a table for people (the default)")
 	o.format = "text"
-	a.choice(fs, &o.format, "format", []string{"text", "toml", "json", "landlock", "sbpl"}, "the `FORMAT`: text, toml, json, landlock or sbpl")
+	a.choice(fs, &o.format, "format", []string{"text", "toml", "json", "landlock", "sbpl"}, "print as `FORMAT`: text, toml, json, landlock or sbpl")
 	a.choice(fs, &o.os, "os", []string{"linux", "macos"}, "print for the system `OS`: linux or macos")
 	fs.BoolVar(&o.list, "list", false, "list the presets")
 	fs.BoolVar(&a.say.json, "json", false, "the same as --format json")
@@ -61,12 +61,12 @@ func (o *profileFlags) run(a *app, argv []string) error {
 		return err
 	}
 	opts := o.options(c)
-	opts.NoTempDir = true // it has a new name each time
+	opts.NoTempDir = true // the directory has a new name each time
 	return a.printPlan(c, opts, o.format)
 }
 
-// planJSON is the plan for programs; docs/json.md describes it. Fields are only ever
-// added. Of variables the names are told: values may be secrets.
+// planJSON returns the plan for programs; docs/json.md describes it. Fields may be added,
+// never removed. Of variables it has only the names: values may be secrets.
 func planJSON(plan *enforce.Plan, files []string) map[string]any {
 	r, n := plan.Policy, plan.Policy.Net
 	name := func(x policy.Named) string { return x.Value }
@@ -111,7 +111,7 @@ type jsonLimits struct {
 	CPU            float64 `json:"cpu,omitempty"` // processors
 }
 
-// each is what f makes of every element.
+// each returns f of every element.
 func each[T, U any](list []T, f func(T) U) (all []U) {
 	for _, x := range list {
 		all = append(all, f(x))
@@ -119,7 +119,7 @@ func each[T, U any](list []T, f func(T) U) (all []U) {
 	return all
 }
 
-// envNames are the names of the variables that the command gets.
+// envNames returns the names of the variables that the command gets.
 func envNames(r *policy.Resolved) []string {
 	return each(r.Env, func(kv string) string { return strings.SplitN(kv, "=", 2)[0] })
 }

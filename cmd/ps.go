@@ -18,14 +18,15 @@ func newPs(a *app) *cobra.Command {
 	all := false
 	c := command("ps", func([]string) error { return a.ps(all) })
 	c.Args = noArgs
-	c.Flags().BoolVar(&all, "all", false, "list sessions that ended, too")
+	c.Flags().BoolVar(&all, "all", false, "list ended sessions, too")
 	c.Flags().BoolVar(&a.say.json, "json", false, "print JSON")
 	return c
 }
 
-// openStore opens the store for who lists and ends sessions, also where one of them has
-// used up all that the user has of epoll(7): see track.Within. Go's runtime gives memory
-// back by a timer, after the first collection of garbage: there is none in 64 MiB.
+// openStore opens the store for commands that list and end sessions. They must work even
+// if a session has used up the user's share of epoll(7), which Go's timers need: see
+// track.Within. Go's runtime returns memory by a timer from the first garbage collection
+// on, so there is none below 64 MiB.
 func openStore() (*track.Store, error) {
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(64 << 20)
@@ -52,11 +53,11 @@ func (a *app) ps(ended bool) error {
 	return failed
 }
 
-// tellOrphans warns of keepers that no session accounts for. They are not
-// sessions of this store: an editor may keep its own elsewhere.
+// tellOrphans warns about keepers that belong to no session of this store. An editor, for
+// example, may have a store of its own.
 func (a *app) tellOrphans(orphans []track.Info) {
 	for _, s := range orphans {
-		a.say.warn("keeper %d of %s holds %s, but no session here has it: the record was removed or lies elsewhere",
+		a.say.warn("keeper %d of %s holds %s, but belongs to no session here: its record was removed or is elsewhere",
 			s.Record.Keeper.Pid, commandLine(s.Record.Argv), count(len(s.Procs), "process", "processes"))
 		if s.ID != "" {
 			a.say.hint("zsbx reap %s", s.ID)
@@ -99,8 +100,8 @@ func sessionJSON(i track.Info) jsonSession {
 // widestCommand is how much of a command line ps shows, in bytes.
 const widestCommand = 70
 
-// commandLine writes a command for people, on one line of at most widestCommand
-// bytes. What a process calls itself can't write to a terminal.
+// commandLine writes a command for people, on one line of at most widestCommand bytes.
+// It is quoted: a process chooses its own name, which must not control the terminal.
 func commandLine(argv []string) string {
 	line := quoteArgs(argv)
 	if len(line) <= widestCommand {
@@ -109,7 +110,7 @@ func commandLine(argv []string) string {
 	return strings.ToValidUTF8(line[:widestCommand-len("...")], "") + "..."
 }
 
-// procLine is what a process says that it runs, or the kernel's name for it.
+// procLine returns the command line of a process, or else the kernel's name for it.
 func procLine(p track.Proc) string {
 	if len(p.Argv) == 0 {
 		return "[" + commandLine([]string{p.Name}) + "]"
@@ -117,10 +118,10 @@ func procLine(p track.Proc) string {
 	return commandLine(p.Argv)
 }
 
-// shortest is how much of an id ps shows: one that is ambiguous is no accident.
+// shortest is how many characters of an id ps shows. Two ids do not share them by chance.
 const shortest = 8
 
-// sessionTable is the sessions for people; nothing when there is none.
+// sessionTable returns a table of the sessions, which is empty if there are none.
 func sessionTable(all []track.Info) *table {
 	t := &table{}
 	if len(all) > 0 {

@@ -26,10 +26,10 @@ func newReap(a *app) *cobra.Command {
 	c := command("reap", func(args []string) error { return o.run(a, args) })
 	c.ValidArgsFunction = completeSessions
 	fs := c.Flags()
-	fs.BoolVar(&o.all, "all", false, "all sessions of this user")
-	fs.BoolVar(&o.stale, "stale", false, "all sessions that ended or lost their keeper")
+	fs.BoolVar(&o.all, "all", false, "reap all sessions of this user")
+	fs.BoolVar(&o.stale, "stale", false, "reap all sessions that ended or lost their keeper")
 	fs.BoolVar(&o.dryRun, "dry-run", false, "only say what would be killed")
-	o.duration(fs, &o.wait, "wait", "how long to wait for each session's end, at most `D`; what is left may be stopped then")
+	o.duration(fs, &o.wait, "wait", "wait at most the time `D` for each session to end; processes that are left then may be stopped")
 	fs.BoolVar(&a.say.json, "json", false, "print JSON")
 	return c
 }
@@ -80,8 +80,8 @@ func (o *reapFlags) targets(a *app, st *track.Store, refs []string) (ids []strin
 	return ids, coded(codeSession, err)
 }
 
-// each reaps the sessions and gives what it came to. One that can't be dealt with does
-// not stop the others, and has no report but for what was done before the error.
+// each reaps the sessions and returns their reports. An error with one does not stop the
+// others. A session with an error has a report only if something was done.
 func (o *reapFlags) each(st *track.Store, ids []string) (reports []track.Report, errs []error) {
 	for _, id := range ids {
 		r, err := o.one(st, id)
@@ -93,8 +93,8 @@ func (o *reapFlags) each(st *track.Store, ids []string) (reports []track.Report,
 	return reports, errs
 }
 
-// one reaps a session, or with --dry-run only looks at it. With --all and --stale one
-// that is gone meanwhile is none.
+// one reaps a session, or with --dry-run only looks at it. With --all and --stale it is
+// no error that a session is already gone.
 func (o *reapFlags) one(st *track.Store, id string) (track.Report, error) {
 	if o.dryRun {
 		i, err := st.Get(id)

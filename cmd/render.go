@@ -18,8 +18,8 @@ import (
 	"github.com/zsbx/zsbx/policy/units"
 )
 
-// printPlan prints what will be enforced in one of the formats, and of which
-// files it comes.
+// printPlan prints what will be enforced in one of the formats, and the policy files
+// behind it.
 func (a *app) printPlan(c *compose.Composed, opts sandbox.Options, format string) error {
 	plan, err := sandbox.Plan(c.Policy, opts)
 	if err != nil {
@@ -46,7 +46,7 @@ func (a *app) printText(s string) error {
 	return writeErr(err)
 }
 
-// writeJSON writes v as JSON, on one line without an indent.
+// writeJSON writes v as JSON, on one line if indent is empty.
 func writeJSON(w io.Writer, v any, indent string) error {
 	text := object.Of(v)
 	if indent != "" {
@@ -67,7 +67,7 @@ func writeErr(err error) error {
 	return fmt.Errorf("writing to stdout: %w", files.Plain(err))
 }
 
-// table is text in columns, in sections: one without rows is left out.
+// table is text in columns and sections. A section without rows is left out.
 type table struct {
 	b     strings.Builder
 	title string // of the section, until it has a row
@@ -99,16 +99,16 @@ func (t *table) line(format string, args ...any) {
 	fmt.Fprintf(&t.b, format+"\n", args...)
 }
 
-// String is all of the text, the columns as wide as they need to be.
+// String returns the text, with columns as wide as they need to be.
 func (t *table) String() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	_, _ = io.WriteString(w, t.b.String()) // into memory
+	_, _ = io.WriteString(w, t.b.String()) // memory can't fail
 	_ = w.Flush()
 	return b.String()
 }
 
-// show prints the table, or v where JSON is asked for.
+// show prints the table, or v as JSON if that is asked for.
 func (a *app) show(v any, t *table) error {
 	if a.say.json {
 		return writeErr(writeJSON(a.stdout, v, "  "))
@@ -130,7 +130,7 @@ func planTable(plan *enforce.Plan, files []string) *table {
 	if len(r.Paths) == 0 {
 		t.row("none")
 	}
-	t.section("denied, wherever they lie")
+	t.section("denied, wherever they are")
 	for _, d := range r.Deny {
 		t.row("deny", d.Pattern, d.Deny.Origin.String())
 	}
@@ -172,7 +172,7 @@ func planTable(plan *enforce.Plan, files []string) *table {
 	return t
 }
 
-// enforced tells what holds the policy, and what does not.
+// enforced adds what enforces the policy, and what is not enforced.
 func (t *table) enforced(plan *enforce.Plan) {
 	t.section("enforced by")
 	for _, l := range plan.Layers() {

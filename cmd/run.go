@@ -23,7 +23,7 @@ type runFlags struct {
 
 	explainFile string
 	dryRun      bool
-	say         *voice // which --json is a part of
+	say         *voice // --json sets its json
 }
 
 func newRun(a *app) *cobra.Command {
@@ -32,36 +32,36 @@ func newRun(a *app) *cobra.Command {
 	fs := c.Flags()
 	o.add(a, c)
 	fs.BoolVar(&o.opts.Keep, "keep", false, "leave background processes running when COMMAND ends")
-	fs.BoolVar(&o.opts.TrackOnly, "track-only", false, "no limits at all; descendants are tracked all the same")
-	fs.BoolVar(&o.opts.InPlace, "exec", false, "replace zsbx by COMMAND, with the same process id")
-	fs.BoolVar(&o.opts.Explain, "explain", false, "afterwards say what COMMAND was refused, as zsbx why does")
+	fs.BoolVar(&o.opts.TrackOnly, "track-only", false, "enforce no limits, only track descendants")
+	fs.BoolVar(&o.opts.InPlace, "exec", false, "replace zsbx with COMMAND, which keeps the process id")
+	fs.BoolVar(&o.opts.Explain, "explain", false, "afterwards report what COMMAND was refused, as zsbx why does")
 	fs.BoolVar(&o.dryRun, "dry-run", false, "print what would be enforced, and exit")
 	fs.Lookup("json").Usage = "with --dry-run or --explain, print JSON"
 	return c
 }
 
-// add adds the flags that why has as well.
+// add adds the flags that run and why share.
 func (o *runFlags) add(a *app, c *cobra.Command) {
 	fs := c.Flags()
 	o.policyFlags.add(a, fs)
 	o.opts.KillAfter, o.opts.Tracker = defaultKillAfter, track.Kind(cmp.Or(a.cfg["track"], "auto"))
 	o.duration(fs, &o.opts.KillAfter, "kill-after", "after --timeout, wait the time `D` before SIGKILL")
-	o.choice(fs, (*string)(&o.opts.Tracker), "track", trackers, "how descendants are tracked, by `KIND`: auto, domain, cgroup or subtree; on macOS auto or fingerprint")
+	o.choice(fs, (*string)(&o.opts.Tracker), "track", trackers, "track descendants by `KIND`: auto, domain, cgroup or subtree; on macOS auto or fingerprint")
 	o.text(fs, &o.opts.Name, "name", "give the session the name `NAME`")
 	o.text(fs, &o.opts.IDFile, "id-file", "write the session's id to `FILE`")
 	fs.BoolVarP(&o.opts.TTY, "tty", "t", false, "run on a new pseudo-terminal")
-	fs.BoolVar(&o.opts.SandboxExec, "sandbox-exec", false, "macOS: have sandbox-exec(1) put the limits on, unchecked")
+	fs.BoolVar(&o.opts.SandboxExec, "sandbox-exec", false, "macOS: have sandbox-exec(1) apply the limits, without a check that it did")
 	o.text(fs, &o.explainFile, "explain-file", "write what COMMAND was refused to `FILE`, as JSON")
 	fs.BoolVar(&a.say.json, "json", false, "print JSON on standard error")
 }
 
-// trackers are the trackers that can be asked for, that of macOS, too.
+// trackers are the values of --track, on Linux and macOS.
 var trackers = []string{"auto", "domain", "fingerprint", "cgroup", "subtree"}
 
 // defaultKillAfter is how long a command may take to end after SIGTERM.
 const defaultKillAfter = 5 * time.Second
 
-// run reads the flags, has the command run, and says what came of it.
+// run reads the flags, runs the command, and reports how that went.
 func (o *runFlags) run(a *app, argv []string) error {
 	c, err := o.compose("", argv, o.check(argv))
 	if err != nil {
@@ -77,7 +77,7 @@ func (o *runFlags) run(a *app, argv []string) error {
 		o.warnOfLate(a, argv)
 		return a.forShell(sandbox.Exec(c.Policy, opts), argv)
 	case o.opts.Keep && !o.opts.TrackOnly && runtime.GOOS == "linux" && !sandbox.InBackground():
-		out, err := sandbox.Front(a.args) // it can stay with what is kept
+		out, err := sandbox.Front(a.args) // the process behind it stays with what is kept
 		if err != nil {
 			return err
 		}
@@ -123,11 +123,11 @@ func (o *runFlags) check(argv []string) error {
 	return o.policyFlags.check()
 }
 
-// limiting are flags that other programs hardly have.
+// limiting are flags that few other programs have.
 var limiting = []string{"--ro", "--rox", "--rw", "--rw-noexec", "--deny", "--no-net", "--connect-tcp", "--bind-tcp", "--private-home", "--private-pids"}
 
-// warnOfLate tells of flags that stand after the command and so are the command's. A
-// "--" says that this is meant.
+// warnOfLate warns about flags of zsbx that come after the command, and so go to the
+// command. A "--" shows that the user means it.
 func (o *runFlags) warnOfLate(a *app, argv []string) {
 	i := slices.IndexFunc(argv, func(arg string) bool {
 		name, _, _ := strings.Cut(arg, "=")
@@ -136,13 +136,13 @@ func (o *runFlags) warnOfLate(a *app, argv []string) {
 	if i < 1 || argv[i] == "--" || o.fs.ArgsLenAtDash() == 0 {
 		return
 	}
-	a.say.warn("%s is passed to %s: flags of zsbx stand before the command", argv[i], shell.Quote(argv[0]))
+	a.say.warn("%s is passed to %s: flags of zsbx go before the command", argv[i], shell.Quote(argv[0]))
 	if late := newRun(&app{say: &voice{}}); late.ParseFlags(argv[i:]) == nil && late.Flags().NArg() == 0 {
 		a.say.hint("%s", a.retyped(argv, argv[i:], quoteArgs(argv[:i])))
 	}
 }
 
-// retyped is the command line with more flags and another command than argv.
+// retyped returns the command line with more flags, and with command in place of argv.
 func (a *app) retyped(argv, more []string, command string) string {
 	flags := slices.Clone(a.args[:len(a.args)-len(argv)])
 	if flags[len(flags)-1] == "--" {
@@ -151,12 +151,12 @@ func (a *app) retyped(argv, more []string, command string) string {
 	return "zsbx " + quoteArgs(withoutValues(append(flags, more...))) + " -- " + command
 }
 
-// forShell adds a hint to the error for a command that is none, but a shell's line or
-// a flag's value.
+// forShell adds a hint to err if the command is a line for a shell, or the value of a
+// flag that was left out.
 func (a *app) forShell(err error, argv []string) error {
 	builtins := []string{"cd", "export", "source", "alias", "ulimit", "umask", "set", "unset", "eval", "exec", "if", "for", "while", "time", "!"}
 	e := (*sandbox.Error)(nil)
-	if len(argv) > 2 && argv[0] == "." && argv[1] == "--" && errors.As(err, &e) && e.Code == sandbox.CodeCannotRun { // the flag was left out
+	if len(argv) > 2 && argv[0] == "." && argv[1] == "--" && errors.As(err, &e) && e.Code == sandbox.CodeCannotRun { // --rw was left out
 		e.Hint = a.retyped(argv, []string{"--rw", "."}, quoteArgs(argv[2:]))
 	}
 	if errors.As(err, &e) && e.Code == sandbox.CodeNotFound && (strings.ContainsAny(argv[0], " =;&|<>") || slices.Contains(builtins, argv[0])) {

@@ -19,8 +19,7 @@ import (
 const settingsFile = "zsbx/settings.toml"
 
 // settings are the user's preferences that are set: color, and track, the default of
-// run --track. Their file is read by viper, or by go-toml alone in a build with the tag
-// noviper.
+// run --track. viper reads their file; in a build with the tag noviper, go-toml does.
 type settings map[string]string
 
 // loadSettings reads the preferences. Usually there is no file, and nothing is
@@ -48,8 +47,8 @@ func loadSettings(env []string) (settings, error) {
 	return s, nil
 }
 
-// read takes what a file says, strictly: no unknown keys, no conversions of types. It
-// returns all that is wrong.
+// read reads a file strictly: no unknown keys, no conversions of types. It returns all
+// that is wrong.
 func (s settings) read(file string) (wrong []error) {
 	all, err := readSettings(file)
 	if err != nil {
@@ -58,7 +57,7 @@ func (s settings) read(file string) (wrong []error) {
 	known := map[string][]string{"color": {"auto", "always", "never"}, "track": trackers}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if known[name] == nil {
-			wrong = append(wrong, fmt.Errorf("unknown setting %q: there are color and track", name))
+			wrong = append(wrong, fmt.Errorf("unknown setting %q: the settings are color and track", name))
 			continue
 		}
 		s[name] = fmt.Sprint(all[name])
@@ -69,8 +68,8 @@ func (s settings) read(file string) (wrong []error) {
 	return wrong
 }
 
-// color reports whether w is to be coloured. NO_COLOR and TERM=dumb switch the
-// automatic off, see no-color.org.
+// color reports whether to colour what is written to w. By default a terminal is
+// coloured, unless NO_COLOR (see no-color.org) or TERM=dumb is set.
 func (s settings) color(env []string, w io.Writer) bool {
 	if set := s["color"]; set == "always" || set == "never" {
 		return set == "always"

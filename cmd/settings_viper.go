@@ -4,8 +4,8 @@ package cmd
 
 import "github.com/spf13/viper"
 
-// readSettings reads a file: one Viper of our own, one absolute file, no search path, no
-// environment. Viper's Unmarshal is not used: it has errors of several lines.
+// readSettings reads one absolute file with a Viper of its own: no search path, no
+// environment. Viper's Unmarshal is not used, because its errors have several lines.
 func readSettings(file string) (map[string]any, error) {
 	v := viper.New()
 	v.SetConfigFile(file)

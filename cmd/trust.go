@@ -8,13 +8,13 @@ import (
 	"github.com/zsbx/zsbx/policy/compose"
 )
 
-// trustShow is the value of --trust without one: it looks like a switch.
+// trustShow is the value of --trust when it is given as a switch.
 const trustShow = "true"
 
 // trustProject shows what the project's policies ask for, and records that one
 // of them may be used, if its content has the hash that was given. What is
-// shown, hashed and recorded are the same bytes. Without a hash the status is 1
-// when there is one that needs trust and has none.
+// shown, hashed and recorded are the same bytes. Without a hash the status is 1 if a
+// policy needs trust and does not have it.
 func (o *checkFlags) trustProject(a *app) error {
 	h, err := o.thisHost()
 	if err != nil {
@@ -25,7 +25,7 @@ func (o *checkFlags) trustProject(a *app) error {
 		return o.composeErr(err)
 	}
 	if len(all) == 0 {
-		return refusal(codePolicy, "", "there is no project policy: no %s in this directory, nor above it in its repository", policy.ProjectFile)
+		return refusal(codePolicy, "", "there is no project policy: no %s in this directory, or above it in its repository", policy.ProjectFile)
 	}
 	t, hash := &table{}, o.trust
 	var reports []any
@@ -56,7 +56,7 @@ func (o *checkFlags) trustProject(a *app) error {
 		reports = append(reports, map[string]any{"path": p.File, "sha256": p.SHA256(), "trusted": trusted, "asks": asks})
 	}
 	if !found {
-		return refusal(codeUntrusted, o.trustCommand(), "no project policy here has the content with that SHA-256; it may have changed since it was shown")
+		return refusal(codeUntrusted, o.trustCommand(), "no project policy here has that SHA-256; it may have changed since it was shown")
 	}
 	err = a.show(reports, t)
 	a.say.hints(hints) // never for what was not shown

@@ -23,7 +23,7 @@ import (
 // a command was asked for. All else goes to stderr as
 //
 //	zsbx: error: what could not be done, and to what
-//	zsbx: warning: what is not as one may think
+//	zsbx: warning: what may not be as the user expects
 //	zsbx: hint: something to type as it stands: a command line, or flags
 //
 // in lower case and without a full stop. With --json errors are one JSON
@@ -44,7 +44,7 @@ func (v *voice) hint(format string, args ...any) {
 	v.line("hint", "36", fmt.Sprintf(format, args...))
 }
 
-// hints writes several, but none that was the last one, too.
+// hints writes several hints, each once if it comes several times in a row.
 func (v *voice) hints(all []string) {
 	for _, h := range slices.Compact(slices.DeleteFunc(all, func(h string) bool { return h == "" })) {
 		v.hint("%s", h)
@@ -63,13 +63,13 @@ func (v *voice) line(kind, color, msg string) {
 	io.WriteString(v.w, b.String())
 }
 
-// isTerminal reports whether what is written there is read on a terminal.
+// isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// printable escapes what could steer a terminal: names come from files and
+// printable escapes what could control a terminal: names come from files and
 // directories that somebody else made.
 func printable(s string) string {
 	var b strings.Builder
@@ -94,7 +94,7 @@ type jsonError struct {
 	Origin policy.Origin `json:"origin,omitzero"` // for mistakes in policies
 }
 
-// report prints err and gives what zsbx ends with.
+// report prints err and returns the outcome that zsbx ends with.
 func (v *voice) report(err error) (out sandbox.Outcome) {
 	var errs []jsonError
 	for i, f := range failures(err) {
@@ -116,12 +116,12 @@ func (v *voice) report(err error) (out sandbox.Outcome) {
 	return out
 }
 
-// wordTime is how long zsbx tries to say one thing while the command runs or after.
+// wordTime is how long zsbx tries to write one message once the command was started.
 const wordTime = time.Second
 
-// patient writes for a limited time only: the terminal may be stopped, and nobody may
-// read the pipe. What can't be said then is left out, and all that follows. A
-// terminal that is another job's does not stop zsbx for what it says (SIGTTOU).
+// patient gives up a write after wordTime, and all that follow: the terminal may be
+// stopped, or nobody may read the pipe. It ignores SIGTTOU, so that zsbx is not stopped
+// for writing while another job has the terminal.
 type patient struct {
 	w     io.Writer
 	mu    sync.Mutex

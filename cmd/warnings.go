@@ -16,8 +16,8 @@ import (
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
-// acceptor answers whether a command may start although promises can't be kept, as
-// --fallback says; nil is no.
+// acceptor returns what decides whether a command may start although promises can't be
+// kept, as --fallback says. nil means no.
 func (o *policyFlags) acceptor(a *app) func([]enforce.Gap) bool {
 	return map[string]func([]enforce.Gap) bool{
 		"warn":   func(gaps []enforce.Gap) bool { a.warnGaps(gaps); return true },
@@ -25,8 +25,8 @@ func (o *policyFlags) acceptor(a *app) func([]enforce.Gap) bool {
 	}[o.fallback]
 }
 
-// warning says what package sandbox has to say. Of what this machine lacks that is
-// one short line, whatever the policy; what a rule ran into is told in full.
+// warning prints a warning of package sandbox. What this machine lacks gets one short
+// line, whatever the policy. A gap that a rule ran into is printed in full.
 func (a *app) warning(w sandbox.Warning) {
 	var lacks, asked []enforce.Gap
 	var hints []string
@@ -47,8 +47,8 @@ func (a *app) warning(w sandbox.Warning) {
 	a.say.hints(append(hints, w.Hint))
 }
 
-// shortGaps names gaps, and the flag that accepts them, in a line that has room
-// on a terminal of 80 columns. zsbx check has the rest.
+// shortGaps names gaps, and the flag that accepts them, in a line that fits on a terminal
+// of 80 columns. zsbx check prints the rest.
 func shortGaps(gaps []enforce.Gap) string {
 	names := gapNames(gaps)
 	said := strings.Join(names, ", ")
@@ -59,17 +59,17 @@ func shortGaps(gaps []enforce.Gap) string {
 	return "gaps: " + said + " (--allow-gap " + enforce.AllHardening + ")"
 }
 
-// gapNames are the names of gaps, each once.
+// gapNames returns the names of gaps, each once.
 func gapNames(gaps []enforce.Gap) []string {
 	return slices.Compact(slices.Sorted(slices.Values(each(gaps, func(g enforce.Gap) string { return g.Name }))))
 }
 
-// mostGaps is how many gaps of a kind are said one by one: thousands of denials would
+// mostGaps is how many gaps of a kind are printed one by one. Thousands of denials would
 // make megabytes of messages.
 const mostGaps = 10
 
-// gapLines are what is not kept, with the name that --allow-gap takes, who asked, and
-// why, some of every kind. For each there is something to type, or "".
+// gapLines returns a line for each gap, up to mostGaps of a kind: the promise, the name
+// that --allow-gap takes, who asked, and why. hints has what to type for each line, or "".
 func gapLines(gaps []enforce.Gap) (lines, hints []string) {
 	said, more := make(map[string]int), 0
 	for _, g := range gaps {
@@ -98,7 +98,7 @@ func (a *app) warnGaps(gaps []enforce.Gap) {
 func askGaps(gaps []enforce.Gap) bool {
 	lines, _ := gapLines(gaps)
 	question := "zsbx: not enforced here: " + strings.Join(each(lines, printable), "\nzsbx: not enforced here: ")
-	yes, _ := confirm(question + "\nzsbx: run the command all the same?")
+	yes, _ := confirm(question + "\nzsbx: run the command anyway?")
 	return yes
 }
 
@@ -108,15 +108,15 @@ func confirm(question string) (bool, error) {
 	return err == nil && (answer == "y" || answer == "yes"), err
 }
 
-// tellStillWritable says before a run what run says: that a rule is for nothing.
+// tellStillWritable warns, as run does, that a rule has no effect.
 func (a *app) tellStillWritable(plan *enforce.Plan) {
 	if why := plan.StillWritable(); why != "" && !a.say.json {
 		a.say.warn("%s", why)
 	}
 }
 
-// tellHome says in one line what was written to a private home and is gone, and
-// which flags keep it the next time: those of directories, where a rule is not unwise.
+// tellHome prints in one line what was written to a private home and is gone. A hint
+// has the flags that keep directories the next time, unless such a rule is unwise.
 func (a *app) tellHome(plan *enforce.Plan, home []string) {
 	if home == nil {
 		return
@@ -134,8 +134,8 @@ func (a *app) tellHome(plan *enforce.Plan, home []string) {
 	}
 }
 
-// tellOf says what a command did beside what it was to do. The plan is nil for one
-// that was only tracked.
+// tellOf warns about what a command changed, left, or did not see. The plan is nil if the
+// command was only tracked.
 func (a *app) tellOf(plan *enforce.Plan, res *sandbox.Result, argv []string) {
 	a.tellChanges(res.Changes)
 	if plan == nil {
@@ -150,8 +150,8 @@ func (a *app) tellOf(plan *enforce.Plan, res *sandbox.Result, argv []string) {
 	}
 }
 
-// tellChanges says in one line what of the protected set, or of what is denied,
-// is not as it was before the command, and to look at it.
+// tellChanges prints in one line what is protected or denied, and is new or changed since
+// the command was started.
 func (a *app) tellChanges(changes []enforce.Change) {
 	if len(changes) == 0 {
 		return
@@ -164,16 +164,17 @@ func (a *app) tellChanges(changes []enforce.Change) {
 		}
 		names = append(names, shell.Quote(c.Path)+" ("+what+")")
 	}
-	a.say.warn("look at what came while the command ran, is denied to it or acted upon outside: %s", few(names))
+	a.say.warn("look at what is new or changed since the command was started, and denied or acted upon outside: %s", few(names))
 }
 
-// tellOwn tells of a file on the command line that the command did not see, after it
-// has failed: "no such file" is all that it could say, and nothing was refused.
+// tellOwn warns about a file on the command line that a failed command did not see,
+// because its directory was a private one. The command could only say "no such file", and
+// nothing was refused.
 func (a *app) tellOwn(plan *enforce.Plan, argv []string) {
 	for _, arg := range argv[1:] {
 		own := plan.Mounts.PrivateIn(filepath.Clean(arg))
 		if _, err := os.Lstat(arg); err == nil && own != "" {
-			a.say.warn("%s was the command's own: %s was not there", own, shell.Quote(arg))
+			a.say.warn("the command had a %s of its own: %s was not in it", own, shell.Quote(arg))
 			a.say.hint("%s", learn.NewHint("fs.ro", arg, false).Typed(plan.Policy))
 			return
 		}

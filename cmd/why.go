@@ -37,9 +37,9 @@ func (o *runFlags) tellWhy(a *app, command *sandbox.Command, res *sandbox.Result
 	return err
 }
 
-// refusals says what is in a report; short writes a path as people do.
+// refusals prints a report. short writes a path as people do.
 func (v *voice) refusals(r *why.Report, short func(string) string) {
-	const shown = 6 // what comes after is no cause
+	const shown = 6 // likely causes come first
 	n := len(r.Entries)
 	what := "no refusal by zsbx was seen"
 	if n > 0 {
@@ -59,10 +59,10 @@ func (v *voice) refusals(r *why.Report, short func(string) string) {
 		if n > 0 {
 			more = "more "
 		}
-		line("  %s refused, and would be without zsbx", count(r.Ordinary, more+"call was", more+"calls were"))
+		line("  %s refused, and would also be without zsbx", count(r.Ordinary, more+"call was", more+"calls were"))
 	}
 	if r.More {
-		line("  more was refused than zsbx remembers: what came after these is not known")
+		line("  more was refused than zsbx records: what came later is not known")
 	}
 	if names := r.Environment; len(names) > 0 {
 		more := ""
@@ -74,7 +74,7 @@ func (v *voice) refusals(r *why.Report, short func(string) string) {
 	_, _ = io.WriteString(v.w, b.String())
 }
 
-// tellEntry says in two to four lines one thing that was refused.
+// tellEntry prints one refusal in two to four lines.
 func tellEntry(line func(string, ...any), e *why.Entry, short func(string) string) {
 	mark, what := " ", short(e.Path)
 	if e.Cause {
@@ -116,8 +116,8 @@ func (o *runFlags) afterFailure(a *app, argv []string) {
 	}
 }
 
-// withoutValues leaves the values of variables out of run's flags: what is said ends in
-// logs that others read.
+// withoutValues removes the values of variables from run's flags: messages end up in logs
+// that others read.
 func withoutValues(flags []string) []string {
 	out := slices.Clone(flags)
 	for i, word := range out {

@@ -78,8 +78,8 @@ var sectionsMan string
 
 func pageName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 
-// manPage writes the page of one command: the template "page", in which the one of the
-// command's name has what the command does not say of itself.
+// manPage writes the page of one command from the template "page". The template with the
+// command's name adds what the command's own texts do not say.
 func manPage(c *cobra.Command) ([]byte, error) {
 	t := template.New("")
 	t.Funcs(template.FuncMap{

@@ -4,7 +4,7 @@ package quiet
 
 import "unsafe"
 
-// call makes a system call, and gives what the kernel returns.
+// call makes a system call, and returns what the kernel returns.
 //
 //go:noescape
 func call(nr, a, b, c, d uintptr) uintptr
@@ -23,7 +23,7 @@ const (
 
 var _ = plain()
 
-// plain gives the signals back to the system, and calms the monitor.
+// plain resets the signals to their default action, and calms the monitor.
 func plain() bool {
 	var none action
 	call(sysSigaction, sigquit, uintptr(unsafe.Pointer(&none)), 0, 8)
@@ -32,13 +32,13 @@ func plain() bool {
 	return roomy(-1) == 0
 }
 
-// roomy has the main goroutine's stack grow to what a run needs. The runtime would
-// double it step by step, and with each step make room for other stacks of that size:
-// one in a hundred of a start.
+// roomy grows the main goroutine's stack to what a run needs. The runtime would double it
+// step by step, and with each step make room for other stacks of that size. That takes
+// one percent of a start.
 //
 //go:noinline
 func roomy(at int) byte {
-	if at < 0 { // nobody gives another: the room is needed, not its bytes
+	if at < 0 { // always: only the room is needed, not its bytes
 		return 0
 	}
 	var room [26 << 10]byte
@@ -46,9 +46,9 @@ func roomy(at int) byte {
 	return room[at/2]
 }
 
-// calm makes the runtime's monitor a thread that takes the processor from nobody when
-// it wakes (sched(7), SCHED_BATCH). It is the first thread that the runtime makes, and
-// has the next number unless another process was faster: then it stays as it is.
+// calm gives the runtime's monitor a scheduling policy with which it preempts no thread
+// when it wakes (sched(7), SCHED_BATCH). The monitor is the first thread that the runtime
+// makes. If another process took the next number, it is not found and stays as it is.
 func calm() {
 	var priority int32
 	pid := call(sysGetpid, 0, 0, 0, 0)

@@ -4,26 +4,26 @@ package quiet
 
 import "unsafe"
 
-// The runtime writes its last words with overrideWrite, if that is set. It has a
-// value here before the first instruction of the program: the linker puts it there.
-// write runs on any stack, in a signal handler, with the heap in any state. So it
-// and what it calls are nosplit, and touch nothing but this file's variables.
+// The runtime writes its messages with overrideWrite, if that is set. The linker sets it
+// to write, before the first instruction of the program. write may run on any stack, in
+// a signal handler, with the heap in any state. So it and what it calls are nosplit, and
+// touch only this file's variables.
 
 //go:linkname overrideWrite runtime.overrideWrite
 var overrideWrite = write
 
 var (
-	begun *uint32   // leads to another value than 0 once a command may run
+	begun *uint32   // points to a value other than 0 once a command may run
 	line  [200]byte // what the runtime said so far
 	used  int
 )
 
-// Begun says where to look whether a command runs, which is killed when zsbx ends;
-// nil says that none does.
+// Begun sets the word that is not 0 while a command runs, which is killed when zsbx ends.
+// nil means that none runs.
 func Begun(word *uint32) { begun = word }
 
-// write has the arguments and the result of write(2). The runtime calls it for each
-// piece of a line.
+// write has the arguments and the result of write(2). The runtime calls it for each piece
+// of a line.
 //
 //go:nosplit
 //go:norace
@@ -57,8 +57,8 @@ func write(fd uintptr, p unsafe.Pointer, n int32) int32 {
 	return n
 }
 
-// last is how the last words begin that are not for a bug of zsbx: what the runtime
-// could not get, and signals before they are given back. Others are tracebacks, and
+// last has the beginnings of messages that are not about a bug of zsbx: the runtime could
+// not get something, or a signal came before plain reset it. All else are tracebacks, and
 // what GODEBUG asks for.
 var last = [...]string{"runtime: ", "fatal error: runtime: ", "fatal error: out of memory", "fatal error: failed to ", "SIGQUIT", "SIGABRT"}
 
@@ -73,7 +73,7 @@ func lastWord() bool {
 	return false
 }
 
-// starts reports whether the line begins with the text, as far as there is a line.
+// starts reports whether the line begins with text, or is the beginning of it so far.
 //
 //go:nosplit
 //go:norace
