@@ -30,9 +30,9 @@ type auditor struct {
 	began time.Time // when the line for the start was written; zero for none
 }
 
-// openLog finds the log that the policy asks for, if it does. It is given up where
-// another user's link leads there, or one that a command may have put there: it would
-// have zsbx write where that can't itself. Nothing is written yet.
+// openLog finds the log that the policy asks for, if any. The log is given up if the path
+// goes through another user's link, or one that a command may have put there: zsbx would
+// write where they can't write themselves. Nothing is written yet.
 func (c *prepared) openLog() error {
 	log, err := c.policy.AuditLog(c.host)
 	if err != nil || log == nil {
@@ -43,8 +43,8 @@ func (c *prepared) openLog() error {
 	return c.log.failed(c, c.planted(&to))
 }
 
-// failed is for an error a warning, after which nothing more is written, or a refusal
-// where the log is required.
+// failed returns a refusal if the log is required. Otherwise it warns, and nothing more
+// is written to the log.
 func (l *auditor) failed(c *prepared, err error) error {
 	if err == nil {
 		return nil
@@ -69,8 +69,8 @@ func (l *auditor) append(c *Command, line AuditLine) error {
 	return l.failed(c.prepared, err)
 }
 
-// start tells that the command is about to run, what enforces its policy, and
-// which gaps were accepted by whom.
+// start records that the command is about to run, what enforces its policy, and which
+// gaps were accepted, and by what.
 func (l *auditor) start(c *Command) error {
 	if l == nil {
 		return nil
@@ -98,8 +98,8 @@ func (l *auditor) start(c *Command) error {
 	return l.append(c, AuditLine{Event: "start", AuditStart: b})
 }
 
-// end tells how the session ended; r is nil for a command that did not start, status 125. The
-// error is ended, and what went wrong here.
+// end records how the session ended. r is nil for a command that did not start (status 125).
+// The error joins ended and what went wrong here.
 func (l *auditor) end(c *Command, r *Result, ended error) error {
 	if l == nil || l.began.IsZero() {
 		return ended
@@ -121,10 +121,10 @@ func (l *auditor) end(c *Command, r *Result, ended error) error {
 }
 
 // AuditLine is a line of the audit log, which has two for each session, in one file for
-// each day of UTC. What is empty is left out. A session that replaces its supervisor has
-// no end; nor has one whose supervisor was killed.
+// each day of UTC. What is empty is left out. A session has no end if its command replaced
+// the supervisor, or if the supervisor was killed.
 type AuditLine struct {
-	Event   string    `json:"event"` // "start": before the command is started, again when it has to be planned anew; "end"
+	Event   string    `json:"event"` // "start": before the command is started, and again if it is planned anew; "end"
 	Time    time.Time `json:"time"`
 	Session string    `json:"session"`
 	*AuditStart
@@ -149,17 +149,17 @@ type AuditEnd struct {
 	Error       string `json:"error,omitempty"`  // why the command did not run, or what failed after it
 	Signal      int    `json:"signal,omitempty"` // that ended the command
 	TimedOut    bool   `json:"timed_out,omitempty"`
-	DurationMS  int64  `json:"duration_ms"`            // by a clock that never goes back
-	OutputBytes int64  `json:"output_bytes,omitempty"` // where zsbx carried the output
-	Refusals    int    `json:"refusals,omitempty"`     // what the command was refused, as far as that was recorded
+	DurationMS  int64  `json:"duration_ms"`            // by a monotonic clock
+	OutputBytes int64  `json:"output_bytes,omitempty"` // if the output is limited
+	Refusals    int    `json:"refusals,omitempty"`     // how many refusals were recorded
 	Killed      int    `json:"ended"`                  // processes that were ended with the session
 	Kept        bool   `json:"kept,omitempty"`         // some were left running
 }
 
 // appendLine writes one line, by one write(2) at the end of the day's file, so that
-// concurrent runs don't mix theirs. The directory has to exist; no link is followed. The
-// file is made where it is missing, for the user alone. The first line of a day removes
-// the files that are older than keep days; 0 keeps all.
+// concurrent runs don't mix theirs. The directory must exist, and no link is followed. A
+// missing file is made, for the user alone. The first line of a day removes the files
+// that are older than keep days; 0 keeps all.
 func appendLine(dir string, keep int, l *AuditLine) error {
 	if err := safepath.OnlyMine(dir); err != nil {
 		return err
@@ -188,13 +188,13 @@ func appendLine(dir string, keep int, l *AuditLine) error {
 	text := append(object.Of(l), '\n')
 	var last [1]byte
 	if n, _ := f.ReadAt(last[:], st.Size()-1); n == 1 && last[0] != '\n' {
-		text = append([]byte{'\n'}, text...) // a full disk cut the line before
+		text = append([]byte{'\n'}, text...) // a full disk cut off the line before
 	}
 	_, err = f.Write(text)
 	return err
 }
 
-// days are the names of a log's files, in their order.
+// days returns the names of a log's files, in order.
 func days(dir string) []string {
 	names, _ := fs.Glob(os.DirFS(dir), "[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9].jsonl")
 	return names
@@ -207,9 +207,9 @@ type AuditSession struct {
 	End     *AuditLine `json:"end,omitempty"`
 }
 
-// ReadAudit gives the sessions of a log, in the order in which they began, and how many
-// lines could not be read; a day may have 1 GiB. Links lead to the directory, not out of it. One that does not
-// exist has no sessions.
+// ReadAudit returns the sessions of a log, in the order in which they began, and how many
+// lines could not be read. A day's file may have 1 GiB. Links to the directory are
+// followed, those in it are not. A directory that does not exist has no sessions.
 func ReadAudit(dir string) (all []*AuditSession, damaged int, err error) {
 	if dir, err = filepath.EvalSymlinks(dir); err == nil {
 		err = safepath.OnlyMine(dir)
@@ -245,14 +245,14 @@ func ReadAudit(dir string) (all []*AuditSession, damaged int, err error) {
 	return all, damaged, err
 }
 
-// tokens are what tokens of well-known services begin with.
+// tokens are the beginnings of tokens of well-known services.
 var tokens = []string{"ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "sk-", "sk_live_", "xox", "AKIA", "ASIA", "eyJ", "npm_", "pypi-", "AIza", "hf_"}
 
-// users are the options that a user stands behind, with a password.
+// users are the options that are followed by a user and a password.
 var users = []string{"-u", "-U", "--user", "--proxy-user"}
 
 // redact copies the first 16 KiB of a command line without what looks like a secret: an
-// argument ends with *** where one begins. It can't know every secret.
+// argument ends with *** where a secret begins. It can't know every secret.
 func redact(argv []string) (out []string, cut bool) {
 	left, before := 16<<10, ""
 	for _, arg := range argv {
@@ -269,9 +269,9 @@ func redact(argv []string) (out []string, cut bool) {
 	return out, cut
 }
 
-// hide puts *** where in an argument a secret begins: a token, the value of a variable,
-// or of what has a name such as password, a password in a URL or behind "-u USER:". It is
-// given the word before the argument, and gives its last.
+// hide ends an argument with *** where a secret begins: a token, the value of a variable
+// or of a name such as password, a password in a URL or after "-u USER:". before is the
+// word before the argument, and last is the argument's last word.
 func hide(arg, before string) (hidden, last string) {
 	for start := 0; start < len(arg); {
 		if i := strings.IndexAny(arg[start:], ": \t\r\n"); i >= 0 && arg[start+i] == ':' && slices.Contains(users, before) {
@@ -287,7 +287,7 @@ func hide(arg, before string) (hidden, last string) {
 			len(word) >= 16 && slices.ContainsFunc(tokens, func(t string) bool { return strings.HasPrefix(word, t) }):
 			return arg[:start] + "***", ""
 		case strings.HasPrefix(rest, "://"):
-			url := rest[:strings.IndexAny(rest+" ", " \t\r\n")] // a password may have what ends one: / ? # ,
+			url := rest[:strings.IndexAny(rest+" ", " \t\r\n")] // a password may contain what ends a word: / ? # ,
 			if user := url[len("://"):max(strings.LastIndexByte(url, '@'), len("://"))]; strings.Contains(user, ":") || policy.HasURLPassword(arg[start:]) {
 				return arg[:end] + "://***", ""
 			}

@@ -2,11 +2,11 @@ package sandbox
 
 import "errors"
 
-// InBackground is false: the system needs nobody to answer what a command asks.
+// InBackground returns false: on macOS no process has to answer a command's calls.
 func InBackground() bool { return false }
 
-// Front is errors.ErrUnsupported here.
+// Front returns errors.ErrUnsupported here.
 func Front([]string) (Outcome, error) { return Outcome{}, errors.ErrUnsupported }
 
-// Leave is errors.ErrUnsupported here.
+// Leave returns errors.ErrUnsupported here.
 func Leave(Outcome) error { return errors.ErrUnsupported }

@@ -13,15 +13,15 @@ import (
 	"github.com/zsbx/zsbx/track"
 )
 
-// A session that is kept may need somebody to answer its calls for as long as it
-// lives, and that has to be an ancestor of its processes: where the Yama security
-// module is on (kernel.yama.ptrace_scope), nobody else may look into them. So a
-// program that ends with the command, as zsbx run does, does not run it itself. Its
-// front starts it once more, in the background, and stands for that process in its
-// caller's eyes until it says how the command ended. The background process then
-// stays until nothing of the session is left.
+// A session that is kept may need a process that answers its calls for as long as it
+// lives. That must be an ancestor of its processes: with the Yama security module
+// (kernel.yama.ptrace_scope) no other process may look into them. So a program that ends
+// with the command, as zsbx run does, does not run the command itself. Its front starts
+// the program once more, in the background, and acts for that process until it reports
+// how the command ended. The background process then stays until nothing of the session
+// is left.
 
-// leadFile is the descriptor by which it tells the front.
+// leadFile is the descriptor by which the background process reports to the front.
 const leadFile = 3
 
 // InBackground reports whether Front started this program.
@@ -58,7 +58,7 @@ func Front(args []string) (Outcome, error) {
 	return Outcome{int(o[0]), syscall.Signal(o[1])}, nil
 }
 
-// followStops stops this process when the other one was stopped, until that ends.
+// followStops stops this process whenever p was stopped, until p ends.
 func followStops(p *os.Process) {
 	for {
 		var ws syscall.WaitStatus
@@ -74,14 +74,14 @@ func followStops(p *os.Process) {
 	}
 }
 
-// Leave lets go of the standard files and the terminal, and has the front end with
-// this outcome.
+// Leave gives up the standard files and the terminal, and makes the front end with this
+// outcome.
 func Leave(o Outcome) error {
 	unix.CloseOnExec(leadFile)
 	lead := os.NewFile(leadFile, "front")
 	defer lead.Close()
 	_ = os.WriteFile("/proc/self/comm", []byte(track.BrokerName), 0)
-	_, _ = unix.Setsid() // it is no leader of a group
+	_, _ = unix.Setsid() // can't fail: it is not a group's leader
 	if err := os.Chdir("/"); err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func Leave(o Outcome) error {
 			return os.NewSyscallError("dup3", err)
 		}
 	}
-	_ = binary.Write(lead, binary.NativeEndian, [2]int32{int32(o.Status), int32(o.Signal)}) // it may have been killed
+	_ = binary.Write(lead, binary.NativeEndian, [2]int32{int32(o.Status), int32(o.Signal)}) // the front may have been killed
 	reset()
 	signal.Ignore(syscall.SIGHUP)
 	return nil

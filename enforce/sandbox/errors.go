@@ -15,15 +15,15 @@ const (
 	CodeFailed    policy.Code = "failed"     // anything without a code of its own
 	CodeUsage     policy.Code = "usage"      // options, or an option and a limit, exclude each other
 	CodePolicy    policy.Code = "policy"     // a rule is wrong, or leads where it must not
-	CodeTracker   policy.Code = "gap"        // the tracker that was asked for can't be had
+	CodeTracker   policy.Code = "gap"        // the tracker that was asked for is not available
 	CodeNotFound  policy.Code = "not-found"  // the command was not found
 	CodeCannotRun policy.Code = "cannot-run" // the command can't be executed
 	CodeAudit     policy.Code = "audit"      // the audit log is required, and can't be written
-	CodeSession   policy.Code = "session"    // the session can't be recorded, or not be ended
+	CodeSession   policy.Code = "session"    // the session can't be recorded or ended
 )
 
-// Error is an error with what a user needs beside the message. The hint is flags of zsbx
-// run, or a command line. Others are *enforce.GapError, policy.Errors, *LimitError and
+// Error is an error with more for the user than a message. The hint is flags of zsbx run,
+// or a command line. Other errors are *enforce.GapError, policy.Errors, *LimitError and
 // *OutputError.
 type Error = policy.Error
 
@@ -39,8 +39,8 @@ func coded(err error) error {
 // killed.
 var ErrLost = errors.New("how the command ended is not known")
 
-// LimitError says that the command was ended because it reached a limit. A warning
-// has said so when that happened.
+// LimitError says that the command was ended because it reached a limit. There was a
+// warning when that happened.
 type LimitError struct {
 	Limit string        // "timeout" or "max-output"
 	Time  time.Duration // of timeout
@@ -55,7 +55,7 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("the command wrote more than %s, and was ended", e.what())
 }
 
-// what is the limit, and who set it, if that is known.
+// what returns the limit, and who set it, if that is known.
 func (e *LimitError) what() string {
 	what := e.Time.String()
 	if e.Limit == limitOutput {
@@ -74,8 +74,8 @@ const (
 
 // OutputError says that not all of the command's output has arrived.
 type OutputError struct {
-	Signal syscall.Signal // that ended the waiting for the reader; 0 for none
-	Late   *LimitError    // the time limit that did; nil for none
+	Signal syscall.Signal // the signal that ended the wait for the reader; 0 for none
+	Late   *LimitError    // the time limit that ended it; nil for none
 	Read   bool           // reading failed, not writing
 	Err    error          // of writing or reading
 }
@@ -85,7 +85,7 @@ func (e *OutputError) Error() string {
 	case e.Signal != 0:
 		return fmt.Sprintf("not all of the command's output was written: %s", e.Signal)
 	case e.Late != nil:
-		return "nobody took all of the command's output within " + e.Late.what()
+		return "nobody read all of the command's output within " + e.Late.what()
 	case e.Read:
 		return fmt.Sprintf("reading the command's output: %v", e.Err)
 	}

@@ -29,9 +29,9 @@ func decideExec(plan *enforce.Plan, file string) enforce.Answer {
 	return plan.Decide(enforce.Act{Op: enforce.ActExec, Path: path, Mode: st.Mode.Type(), Inside: true})
 }
 
-// CheckExec says whether a command would start under a plan: whether it is found,
-// and whether all that execve(2) opens for it may be executed. file is where it was
-// found, and the answer that for it, or for the part that is refused.
+// CheckExec returns an error if a command would not start under a plan: it is not found,
+// or not all that execve(2) opens for it may be executed. file is where it was found. The
+// answer is the plan's for that file, or for the part that is refused.
 func CheckExec(plan *enforce.Plan, args []string) (file string, answer enforce.Answer, _ error) {
 	file, err := LookPath(args[0], plan.Policy.Env, plan.Policy.Dir)
 	if err != nil {
@@ -43,8 +43,8 @@ func CheckExec(plan *enforce.Plan, args []string) (file string, answer enforce.A
 	return file, decideExec(plan, file), nil
 }
 
-// CheckParts says which of the files that execve(2) opens for a program, as its
-// interpreter, the plan does not let it execute, with the answer for that one.
+// CheckParts checks the files that execve(2) opens for a program, such as its
+// interpreter. It returns the first that the plan refuses, as an answer and an error.
 func CheckParts(plan *enforce.Plan, file string) (enforce.Answer, error) {
 	refused, err := explainExec(plan, file, 0)
 	if refused == "" {
@@ -90,9 +90,9 @@ func execParts(file string) []part {
 	return parts
 }
 
-// explainExec turns the errno of execve(2) for file into what the user should know:
-// which file is missing or can't be executed, or which one the policy does not let
-// execute, and gives that one. Without an errno it is nil where nothing is wrong.
+// explainExec turns the errno of execve(2) for file into an error for the user, which says
+// what is missing or can't be executed, or what the policy refuses. refused is the file
+// that the policy refuses. Without an errno, the error is nil if nothing is wrong.
 func explainExec(plan *enforce.Plan, file string, errno syscall.Errno) (refused string, _ *Error) {
 	for _, p := range execParts(file) {
 		real, err := filepath.EvalSymlinks(p.file)
@@ -132,10 +132,10 @@ func explainExec(plan *enforce.Plan, file string, errno syscall.Errno) (refused 
 	return "", notRunnable(file, errno)
 }
 
-// wants reports whether a program's file says that it has to have one of these
-// capabilities: the kernel does not execute it without.
+// wants reports whether a program's file demands one of these capabilities. The kernel
+// does not execute it without.
 func wants(file string, capabilities uint64) bool {
-	const effective = 1 // of struct vfs_cap_data: that flag, then the lower half of what is permitted, of what is inherited, the upper halves
+	const effective = 1 // struct vfs_cap_data: this flag, the lower halves of permitted and inheritable, then the upper halves
 	var b [24]byte
 	n, err := unix.Getxattr(file, "security.capability", b[:])
 	if err != nil || n < 12 || b[0]&effective == 0 {
@@ -145,9 +145,9 @@ func wants(file string, capabilities uint64) bool {
 	return permitted&capabilities != 0
 }
 
-// toOpen is what a rule has to allow for a program to be executed: its directory, where
-// what else the program needs often lies, but no home directory, place of secrets or
-// directory of all users.
+// toOpen returns what a rule should allow so that a program can be executed: its
+// directory, which often has other files that it needs. If that is a home directory, a
+// place of secrets or a directory of all users, it is the program alone.
 func toOpen(r *policy.Resolved, program string) string {
 	dir := filepath.Dir(program)
 	home := r.Home != "" && policy.Within(r.Home, dir)
@@ -167,8 +167,8 @@ func isScriptWithoutInterpreter(file string) bool {
 	return program.IsText(f)
 }
 
-// openProgram opens what can be executed, to read it. A script may name a FIFO, which
-// nobody waits for.
+// openProgram opens an executable file for reading. A script may name a FIFO, for which
+// zsbx does not wait.
 func openProgram(file string) (*os.File, error) {
 	if err := executable(file); err != nil {
 		return nil, err
@@ -176,8 +176,8 @@ func openProgram(file string) (*os.File, error) {
 	return os.OpenFile(file, syscall.O_NONBLOCK, 0)
 }
 
-// defaultPath is where a command is searched when its environment has no
-// PATH; execvp(3) of the GNU C library does the same.
+// defaultPath is where a command is looked up if its environment has no PATH, as by
+// execvp(3) of the GNU C library.
 const defaultPath = "/bin:/usr/bin"
 
 // LookPath finds the file that execvp(3) would execute for name, without
@@ -185,8 +185,8 @@ const defaultPath = "/bin:/usr/bin"
 // that name in the PATH of env. Relative elements of PATH, the empty one included,
 // start at dir, the command's working directory.
 //
-// The error is an *Error, CodeNotFound when nothing was found, and CodeCannotRun
-// when only things were found that can't be executed.
+// The error is an *Error, with CodeNotFound if nothing was found, and CodeCannotRun if
+// what was found can't be executed.
 func LookPath(name string, env []string, dir string) (string, error) {
 	if name == "" {
 		return "", &Error{Code: CodeNotFound, Err: errors.New("the command's name is empty")}
@@ -211,8 +211,7 @@ func LookPath(name string, env []string, dir string) (string, error) {
 		if err == nil {
 			return file, nil
 		}
-		// A directory that this user may not look into has no commands for this user,
-		// and hides none.
+		// A directory that this user may not search is skipped.
 		if refused == nil && !missing(err) && !errors.Is(err, fs.ErrPermission) {
 			refused = notRunnable(file, err)
 		}
@@ -223,7 +222,7 @@ func LookPath(name string, env []string, dir string) (string, error) {
 	return "", &Error{Code: CodeNotFound, Err: fmt.Errorf("%s: not found in PATH", shell.Quote(name))}
 }
 
-// searchPath is the PATH of an environment; the first one counts.
+// searchPath returns the first PATH of an environment, or the default.
 func searchPath(env []string) string {
 	for _, kv := range env {
 		if path, ok := strings.CutPrefix(kv, "PATH="); ok {
@@ -233,11 +232,11 @@ func searchPath(env []string) string {
 	return defaultPath
 }
 
-// errNoX is what access(2) calls EACCES; that of stat(2) is fs.ErrPermission.
+// errNoX stands for EACCES from access(2). From stat(2) that is fs.ErrPermission.
 var errNoX = errors.New("is not executable: permission denied")
 
-// executable reports whether file could be executed by this process, but for
-// what is in it.
+// executable returns why this process could not execute file, or nil. It does not look
+// into the file.
 func executable(file string) error {
 	st, err := os.Stat(file)
 	switch {
@@ -259,7 +258,7 @@ func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// notRunnable says why name was not started.
+// notRunnable returns the error for name, which was not started because of err.
 func notRunnable(name string, err error) *Error {
 	e := &Error{Code: CodeCannotRun, Err: fmt.Errorf("%s: %w", name, files.Plain(err))}
 	if missing(err) {

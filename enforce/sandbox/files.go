@@ -18,11 +18,11 @@ import (
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
-// makeDirs makes the directories that presets, policies and --create-missing want to
-// be there, and reports whether there were any: Landlock can allow only what exists,
-// and a tool that can't make its cache fails. What the command line names must be
-// made. The rest is left alone where it can't be; the tool says so in its own words.
-// Nothing is made by a link that a command or another user may have put there.
+// makeDirs makes the directories that presets, policies and --create-missing ask for, and
+// reports whether it made any: Landlock can allow only what exists, and a tool that can't
+// make its cache fails. It is an error if one that the command line names can't be made,
+// and a warning for one of a policy. For one of a preset, the tool itself will complain.
+// Nothing is made through a link that a command or another user may have put there.
 func (c *prepared) makeDirs() (made bool, err error) {
 	for i := range c.resolved.Create {
 		p := &c.resolved.Create[i]
@@ -47,8 +47,8 @@ func (c *prepared) makeDirs() (made bool, err error) {
 	return made, err
 }
 
-// foreignLink is the first of some symbolic links that neither the user nor root
-// has made, "" for none.
+// foreignLink returns the first of some symbolic links that neither the user nor root
+// has made, or "".
 func foreignLink(links []string) string {
 	for _, link := range links {
 		st, err := os.Lstat(link)
@@ -62,9 +62,9 @@ func foreignLink(links []string) string {
 	return ""
 }
 
-// makeCacheLinks makes the links and the copies in the project's own cache that
-// presets want. A command may have put anything there: an os.Root never leads outside
-// of it. What can't be made is left alone; the tool has a cold cache then.
+// makeCacheLinks makes the links and the copies in the project's own cache that presets
+// ask for. A command may have put anything there, so it uses an os.Root, which never leads
+// outside. What can't be made is skipped; the tool has a cold cache then.
 func (c *prepared) makeCacheLinks() {
 	r := c.resolved
 	if len(r.CacheLinks) == 0 {
@@ -76,13 +76,13 @@ func (c *prepared) makeCacheLinks() {
 	}
 	defer root.Close()
 	for _, l := range r.CacheLinks {
-		root.MkdirAll(path.Dir(l.Name), 0o700) // some tools want theirs to be there
+		root.MkdirAll(path.Dir(l.Name), 0o700) // some tools need it to exist
 		if !l.Copy {
 			makeLink(root, l)
 			continue
 		}
-		// What the command may not read it does not get, and no link counts that a
-		// command may have put there.
+		// The command gets no copy of what it may not read, and a link that a command
+		// may have put there is not followed.
 		from := c.host.Follow(l.To)
 		if r.PlantedLink(&from) == "" && r.Allowed(from.Path, policy.Read).Allowed {
 			makeCopy(root, policy.CacheEntry{Name: l.Name, To: from.Path})
@@ -90,7 +90,7 @@ func (c *prepared) makeCacheLinks() {
 	}
 }
 
-// makeLink makes one link. Where nothing is to lead to, the tool makes its own.
+// makeLink makes one link. If its target is missing, the tool makes a cache of its own.
 func makeLink(root *os.Root, l policy.CacheEntry) {
 	old, err := root.Readlink(l.Name)
 	_, missing := os.Stat(l.To)
@@ -108,9 +108,9 @@ func makeLink(root *os.Root, l policy.CacheEntry) {
 // maxCopied is the size in bytes up to which a file is copied.
 const maxCopied = 16 << 20
 
-// makeCopy copies one file, unless the copy was changed later, by the time that a
-// command can't set. The file's path is canonical: a link that has just been put there
-// is an error.
+// makeCopy copies one file, unless the copy is newer by its change time, which a command
+// can't set. The file's path is canonical: a link that has just been put there is an
+// error.
 func makeCopy(root *os.Root, l policy.CacheEntry) {
 	in, err := safepath.OpenFile(l.To, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -127,19 +127,18 @@ func makeCopy(root *os.Root, l policy.CacheEntry) {
 	_ = compose.Replace(root, l.Name, io.LimitReader(in, maxCopied), 0o600, false)
 }
 
-// WriteFile writes to a file that the user has named by a flag, once the command has
-// ended, what there is to say of it. What the command has put there meanwhile is an
-// error, if it is a symbolic link or a FIFO (fifo(7)) that nobody reads, and so is a
-// link that it may have put above.
+// WriteFile writes a report on the command, once that has ended, to a file that the user
+// has named by a flag. It is an error if the command has put a symbolic link there, a
+// FIFO (fifo(7)) that nobody reads, or a link among the directories above.
 func (c *Command) WriteFile(flag, name, text string) error {
 	return c.writeFile(flag, name, text, 0o600)
 }
 
 // writeFile writes a file for the user. A symbolic link is not followed: a command may
-// have put it there, to have a file of the user's overwritten that it could not write
-// itself. Nor is one among the directories above that leads out of where a command may
-// write. The links of /dev and to descriptors, as /dev/stdout, are the system's. A FIFO that
-// nobody reads is an error and nothing to wait for. Errors begin with the flag.
+// have put it there, so that zsbx overwrites a file that the command could not write
+// itself. In the directories above, a link that leads out of where a command may write is
+// refused. Links in /dev and to descriptors, such as /dev/stdout, are the system's. A FIFO
+// that nobody reads is an error; zsbx does not wait. Errors begin with the flag.
 func (c *prepared) writeFile(flag, given, text string, mode fs.FileMode) error {
 	if err := c.write(flag, given, text, mode); err != nil {
 		return fmt.Errorf("%s: %w", flag, err)
@@ -162,7 +161,7 @@ func (c *prepared) write(flag, given, text string, mode fs.FileMode) error {
 	}
 	f, err := open(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NONBLOCK, mode)
 	if err == nil {
-		_ = f.SetWriteDeadline(time.Now().Add(fileTime)) // only what can wait has one
+		_ = f.SetWriteDeadline(time.Now().Add(fileTime)) // only files that can block have one
 		_, err = f.WriteString(text)
 		err = errors.Join(err, f.Close())
 	}
@@ -179,10 +178,10 @@ func (c *prepared) write(flag, given, text string, mode fs.FileMode) error {
 	return &fs.PathError{Op: "write", Path: name, Err: err}
 }
 
-// fileTime is how long a pipe that is given for a file may stay full.
+// fileTime is how long a pipe that is given as the file may stay full.
 const fileTime = 100 * time.Millisecond
 
-// pathOf is where an absolute path leads, but for its last name.
+// pathOf returns where an absolute path leads. It does not follow the last name.
 func (c *prepared) pathOf(flag, name string) (string, error) {
 	above, base := filepath.Split(name)
 	dir := c.host.Follow(above)
@@ -193,8 +192,8 @@ func (c *prepared) pathOf(flag, name string) (string, error) {
 	return to, nil
 }
 
-// planted refuses a path with a link in it that a command may have put there, or another
-// user.
+// planted refuses a path through a link that a command may have put there, or that
+// another user has.
 func (c *prepared) planted(p *policy.Path) error {
 	link, who := c.host.PlantedLink(p), "a command may have"
 	if link == "" && c.resolved != nil {

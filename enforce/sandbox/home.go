@@ -9,9 +9,9 @@ import (
 	"github.com/zsbx/zsbx/enforce"
 )
 
-// homeWrites lists where in a private home something is that was not put there for the
-// command: directories, which end in "/", and files at the top. It follows no links, nor
-// one that the command has put in the directory's place.
+// homeWrites lists what the command wrote into a private home: directories, which end in
+// "/", and files at the top. It follows no links, not even one that the command has put
+// in place of the home directory.
 func homeWrites(plan *enforce.Plan) (out []string) {
 	if plan == nil || plan.Mounts == nil {
 		return nil
@@ -27,9 +27,9 @@ func homeWrites(plan *enforce.Plan) (out []string) {
 		_ = filepath.WalkDir(d.From, func(p string, e fs.DirEntry, err error) error {
 			rel, below := strings.CutPrefix(p, d.From+"/")
 			if err != nil || e.IsDir() || !below || kept[d.Path+"/"+rel] {
-				return nil // what can't be looked into has been told by what lies around it
+				return nil // what can't be read is not listed by itself
 			}
-			// A directory at the top is one program's, and in these places one further down.
+			// A directory at the top belongs to one program; in these, one further down does.
 			parts := strings.SplitAfter(rel, "/")
 			deep := max(1, map[string]int{".cache/": 2, ".config/": 2, ".local/": 3}[parts[0]])
 			if in := d.Path + "/" + strings.Join(parts[:min(deep, len(parts))], ""); len(out) == 0 || out[len(out)-1] != in {

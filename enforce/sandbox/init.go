@@ -11,16 +11,15 @@ import (
 	"github.com/zsbx/zsbx/track"
 )
 
-// watchArg is the argument by which a program is told to be a session's watcher; see
-// track.Watch.
+// watchArg is the argument that makes a program a session's watcher; see track.Watch.
 const watchArg = "__watch"
 
 // helperFailed is the exit status of a helper that could not do its work.
 const helperFailed = 125
 
-// Init has to be called first of all in main: on macOS a program that runs commands
-// starts itself anew as a helper, to put the limits on and to watch over the
-// session. In such a process Init does that and does not return.
+// Init must be called first in main. On macOS a program that runs commands starts itself
+// again as a helper, to apply the limits and to watch over the session. In such a process
+// Init does that and does not return.
 func Init() {
 	if len(os.Args) < 2 {
 		return
@@ -33,7 +32,8 @@ func Init() {
 	}
 }
 
-// watcher is the command line of a session's watcher, nil where keepers do its work.
+// watcher returns the command line of a session's watcher, or nil where keepers do its
+// work.
 func watcher() []string {
 	if runtime.GOOS != "darwin" {
 		return nil
@@ -45,9 +45,8 @@ func watcher() []string {
 	return []string{exe, watchArg}
 }
 
-// watchSession is the watcher of the session that args names. Nobody reads what
-// it could say: a session that it could not end stays in the store, where ps
-// shows it.
+// watchSession watches over the session that args names. It prints nothing, as nobody
+// would read it. A session that it could not end stays in the store, where ps shows it.
 func watchSession(args []string) int {
 	if len(args) != 1 {
 		return helperFailed
@@ -65,7 +64,7 @@ func watchSession(args []string) int {
 	return 0
 }
 
-// Background is the argument before all others of a program that Front started.
+// Background is the first argument of a program that Front started.
 const Background = "__background"
 
 // Outcome is how a program is to end: with a status, or by a signal if that is not

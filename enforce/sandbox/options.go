@@ -13,14 +13,14 @@ import (
 
 // Options say how a command is run. Only Args is needed.
 type Options struct {
-	// Args are the command and its arguments. The command is looked for as
-	// execvp(3) does, in the PATH that the policy gives it.
+	// Args are the command and its arguments. The command is looked up as by
+	// execvp(3), in the PATH that the policy gives it.
 	Args []string
 
 	// Stdin, Stdout and Stderr are the command's. An *os.File is passed on as
-	// it is, nil is /dev/null, and anything else is carried; what is read from
-	// Stdin beyond the command's end is lost. All output is carried where the
-	// policy limits it.
+	// it is, nil is /dev/null, and anything else is copied through a pipe. What
+	// is read from Stdin and not taken by the command is lost. If the policy
+	// limits the output, all of it is copied.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
@@ -29,7 +29,7 @@ type Options struct {
 	// policy.ThisHost.
 	Host *policy.Host
 
-	// Caps is what the kernel can do, nil to find out.
+	// Caps is what the kernel can do; nil to probe it.
 	Caps *enforce.Caps
 
 	// NoTempDir makes no private temporary directory.
@@ -39,8 +39,8 @@ type Options struct {
 	// change them.
 	PolicyFiles []string
 
-	// Asked is the part of the policy that somebody asked for, of which the
-	// audit log has the hash; nil is all of it.
+	// Asked is the part of the policy that the user asked for; nil is all of it. The
+	// audit log has its hash.
 	Asked *policy.Policy
 
 	// Repository is the root of the repository around the working directory,
@@ -48,15 +48,14 @@ type Options struct {
 	Repository string
 
 	// AllowGaps are the names of gaps that are accepted (enforce.GapNames).
-	// Strict counts hardening like what the policy asks for. Accept is asked
-	// about what is not accepted by name; where it is nil or says no, the
+	// Strict treats hardening like what the policy asks for. Accept is asked
+	// about gaps that are not accepted by name. If it is nil or says no, the
 	// command is not started.
 	AllowGaps []string
 	Strict    bool
 	Accept    func(gaps []enforce.Gap) bool
 
-	// Warn is told of what is not as one may think. It is called by one
-	// goroutine at a time. nil for nobody.
+	// Warn, if it is not nil, gets the warnings, from one goroutine at a time.
 	Warn func(Warning)
 
 	// Name names the session (track.CheckName), and Tracker says what holds
@@ -68,55 +67,54 @@ type Options struct {
 	// starts, "" for none.
 	IDFile string
 
-	// Keep leaves running what the command leaves behind when it ends. Its
-	// output is not carried any more then: only files stay. Where the plan has
-	// a Mediation this process goes on to answer for it until Command.Served
-	// returns: once it has ended, connections and signals of what is left
-	// fail. See Front for a program that ends with the command.
+	// Keep leaves running what the command leaves behind when it ends. Output
+	// is no longer copied then: only files stay. If the plan has a Mediation,
+	// this process goes on answering for it until Command.Served returns. If it
+	// ends before, connections and signals of what is left fail. See Front for
+	// a program that ends with the command.
 	Keep bool
 
 	// TTY runs the command on a pseudo-terminal of its own (pty(7)).
 	TTY bool
 
-	// Job makes this process stand for the command in its caller's eyes: it
-	// passes signals on, and stops and continues when the command does, as a
-	// shell's job. It is for programs that do nothing else. Only one command
-	// at a time can have it.
+	// Job makes this process act for the command, as a shell's job: it passes
+	// signals on, and stops and continues when the command does. It is for
+	// programs that do nothing else, and for one command at a time.
 	Job bool
 
-	// KillAfter is how long a command may take to end after SIGTERM, when it
-	// reached its time limit, before it is killed.
+	// KillAfter is how long a command that reached its time limit may take to
+	// end after SIGTERM, before it is killed.
 	KillAfter time.Duration
 
 	// TrackOnly confines nothing: of the policy only the limits count, and the
 	// command gets the whole environment.
 	TrackOnly bool
 
-	// SandboxExec has sandbox-exec(1) put the limits on, on macOS. Whether it
-	// did can't be checked then.
+	// SandboxExec makes sandbox-exec(1) apply the limits, on macOS. It can't be
+	// checked whether it did.
 	SandboxExec bool
 
-	// Explain has what the command is refused recorded: Command.Plan's Refusals, and
-	// package why for a report. It can't be had with Keep, TrackOnly and Exec.
+	// Explain records what the command is refused, in the Refusals of Command.Plan;
+	// package why makes a report of them. It excludes Keep, TrackOnly and Exec.
 	Explain bool
 
-	// Model is, with Explain, a plan that is less wide: what it would refuse is
-	// recorded too, though the command may do it.
+	// Model is, with Explain, a narrower plan. What it would refuse is recorded too,
+	// although the command may do it.
 	Model *enforce.Plan
 
-	// Begun, when set, is given a word that is not 0 once the command may have begun
-	// to run: see fork.Command.
+	// Begun, if set, gets a word that is not 0 once the command may have begun to run:
+	// see fork.Command.
 	Begun func(*uint32)
 
-	// InPlace is for Plan: the command is to replace this process (Exec).
+	// InPlace tells Plan that the command is to replace this process (Exec).
 	InPlace bool
 }
 
-// Warning is something that is not as one may think.
+// Warning is something that may not be as the user expects.
 type Warning struct {
 	Text string        // lower case, no full stop; "" when there is only Hint or Gaps
 	Hint string        // what to type to zsbx, or ""
-	Gaps []enforce.Gap // hardening that is not enforced here, told before the start
+	Gaps []enforce.Gap // hardening that is not enforced here, reported before the start
 }
 
 // warner calls Options.Warn from one goroutine at a time, if there is something to say.
@@ -132,7 +130,7 @@ func (o *Options) warner() func(Warning) {
 }
 
 // acceptGaps decides whether a command may start although some promises can't be
-// kept. Missing hardening is a warning, but for what is told when the command ends.
+// kept. Missing hardening is a warning, except what is reported when the command ends.
 func (o *Options) acceptGaps(warn func(Warning), gaps []enforce.Gap) error {
 	open, hardening := enforce.Unaccepted(gaps, o.AllowGaps, o.Strict)
 	if !o.InPlace { // Result.Changes

@@ -28,11 +28,11 @@ type prepared struct {
 	resolved *policy.Resolved // nil for a command that is only tracked
 	plan     *enforce.Plan    // likewise
 	limits   policy.Limits
-	bounds   track.Limits // of them, those that a control group keeps
+	bounds   track.Limits // those of limits that a control group enforces
 	log      *auditor     // nil where the policy asks for no audit log
 }
 
-// Plan says what would be enforced, without running anything. Gaps are in it,
+// Plan returns what would be enforced, without running anything. It has all gaps,
 // accepted or not. For the host of another system it is what that would enforce.
 func Plan(p *policy.Policy, o Options) (*enforce.Plan, error) {
 	c, err := o.begin(p)
@@ -54,7 +54,7 @@ func Plan(p *policy.Policy, o Options) (*enforce.Plan, error) {
 	return c.plan, err
 }
 
-// caps are those of this machine, or what those of another system would be.
+// caps returns what this machine can do, or what another system is assumed to do.
 func (o *Options) caps(os string) enforce.Caps {
 	var caps enforce.Caps
 	if o.Caps != nil {
@@ -105,7 +105,7 @@ func (o *Options) begin(p *policy.Policy) (*prepared, error) {
 	return c, nil
 }
 
-// prepare goes the way from the policy to a plan that may be put on the command.
+// prepare makes a plan from the policy, and decides whether the command may run under it.
 func (c *prepared) prepare() error {
 	if c.o.TrackOnly {
 		c.limits = c.policy.LimitsOn(c.host.OS)
@@ -162,8 +162,8 @@ func (c *prepared) resolve() error {
 	return errors.Join(coded(err), c.o.checkLimits(c.limits))
 }
 
-// checkLinks refuses links that lead out of the project, and warns of others. It looks
-// at those to the audit log, too.
+// checkLinks refuses links that lead out of the project, and warns of others. It checks
+// links to the audit log, too.
 func (c *prepared) checkLinks() error {
 	warnings, err := c.resolved.EscapingLinks()
 	for _, w := range warnings {
@@ -175,10 +175,10 @@ func (c *prepared) checkLinks() error {
 	return c.openLog()
 }
 
-// checkLimits refuses limits that nobody would see to: there is no keeper between
-// the caller and a command that replaces it, nothing counts what goes to a
-// terminal, or is written when this process has ended, and a command that is only
-// tracked could lift those of its control group.
+// checkLimits refuses limits that could not be enforced. A command that replaces this
+// process has no keeper. Nothing counts output to a terminal, or output after this
+// process has ended. A command that is only tracked could lift the limits of its
+// control group.
 func (o *Options) checkLimits(l policy.Limits) error {
 	var all []error
 	refuse := func(is bool, option, limit string, from policy.Origin) {
@@ -195,14 +195,14 @@ func (o *Options) checkLimits(l policy.Limits) error {
 	refuse(o.InPlace && l.MaxOutput > 0, "exec", limitOutput, l.MaxOutputFrom)
 	refuse(o.Keep && l.MaxOutput > 0, "keep", limitOutput, l.MaxOutputFrom)
 	refuse(o.TTY && l.MaxOutput > 0, "tty", limitOutput, l.MaxOutputFrom)
-	for _, limit := range l.All()[2:] { // those that take a control group
+	for _, limit := range l.All()[2:] { // those that need a control group
 		refuse(o.InPlace && *limit.Value > 0, "exec", limit.Key, *limit.From)
 		refuse(o.TrackOnly && *limit.Value > 0, "track-only", limit.Key, *limit.From)
 	}
 	return errors.Join(all...)
 }
 
-// replan decides what is enforced on a machine that can do as much as caps say.
+// replan decides what is enforced on a machine that can do what caps say.
 func (c *prepared) replan(caps enforce.Caps) error {
 	opts := c.selfFiles(caps.MountNS)
 	opts.Accepted, opts.Repository, opts.Explain, opts.Model = c.o.AllowGaps, c.o.Repository, c.o.Explain, c.o.Model
@@ -218,8 +218,8 @@ func (c *prepared) replan(caps enforce.Caps) error {
 	return c.plan.Caps.Err
 }
 
-// bound notes the limits that take a control group, and says why this machine can't
-// keep them, or "". Where that is accepted there are none.
+// bound notes the limits that need a control group. If this machine can't enforce them,
+// it notes none, and returns why.
 func (c *prepared) bound() string {
 	c.bounds = track.Limits{Memory: c.limits.Memory, Pids: c.limits.Pids, CPU: c.limits.CPU}
 	if err := track.ProbeLimits(c.bounds); err != nil {
@@ -230,7 +230,7 @@ func (c *prepared) bound() string {
 }
 
 // planAgain plans with what the machine turned out to be able to do, and decides whether
-// the command may start with the gaps that are new.
+// the command may start with the new gaps.
 func (c *prepared) planAgain(caps enforce.Caps) error {
 	before := c.plan.Gaps
 	if err := c.replan(caps); err != nil {
@@ -238,13 +238,13 @@ func (c *prepared) planAgain(caps enforce.Caps) error {
 	}
 	more := slices.DeleteFunc(slices.Clone(c.plan.Gaps), func(g enforce.Gap) bool { return slices.Contains(before, g) })
 	err := c.o.acceptGaps(c.warn, more)
-	if err == nil && leavesOpen(more) { // it was said to be closed
+	if err == nil && leavesOpen(more) { // an earlier warning says that they are closed
 		c.warn(Warning{Text: c.resolved.Spared(false)})
 	}
 	return err
 }
 
-// leavesOpen reports whether places of secrets can't be held closed.
+// leavesOpen reports whether places of secrets can't be kept closed.
 func leavesOpen(gaps []enforce.Gap) bool {
 	return slices.ContainsFunc(gaps, func(g enforce.Gap) bool { return g.Name == enforce.GapDeny && g.Kind == enforce.Hardening })
 }

@@ -18,14 +18,14 @@ import (
 // selfDir is a directory of zsbx's own.
 type selfDir struct {
 	path   string
-	hidden bool // what other commands ran, and which projects are trusted
+	hidden bool // it shows what other commands ran, and which projects are trusted
 	temp   bool // in a directory for temporary files
 }
 
-// selfDirs are zsbx's own directories: where the variables of this environment
-// put them, and where they are without these. The next run may be one without:
-// editors, snap and flatpak set them for what they start. The same goes for HOME
-// under su and sudo.
+// selfDirs returns zsbx's own directories, both where the variables of this environment
+// put them and where they are without. The next run may not have the variables: editors,
+// snap and flatpak set them only for what they start. The same goes for HOME under su
+// and sudo.
 func selfDirs(h *policy.Host) []selfDir {
 	var out []selfDir
 	add := func(d selfDir) {
@@ -45,22 +45,21 @@ func selfDirs(h *policy.Host) []selfDir {
 	return out
 }
 
-// homes are the home directories that this user may have.
+// homes returns the home directories that this user may have.
 func homes(h *policy.Host) []string {
 	both := []string{h.Getenv("HOME"), policy.PasswdHome()}
 	return slices.DeleteFunc(both, func(d string) bool { return !filepath.IsAbs(d) })
 }
 
-// selfFiles has a plan hold zsbx's own files: the directories of the user's policy, of the
-// trust store and of the sessions, and the policies in use. The directories are
-// made where they are missing and the command could make them, or look into
-// them once they are there: what does not exist can't be protected, and the
-// command would write the next run's policy. One that zsbx may not make, the
-// command may not either.
+// selfFiles returns what makes a plan protect zsbx's own files: the directories of the
+// user's policy, of the trust store and of the sessions, and the policies in use. A
+// missing directory is made if the command could make it, or could look into it later:
+// what does not exist can't be protected, and the command could write the next run's
+// policy. If zsbx may not make it, the command may not either.
 //
-// The place for sessions when the first one can't be written lies in the
-// directory for temporary files: it is held only with mounts, as otherwise
-// nothing new could be made there. Without, it is told of.
+// The second choice for sessions is a place in the directory for temporary files. It
+// is protected only with mounts, as otherwise nothing new could be made in that
+// directory. Without mounts, changes are reported.
 func (c *prepared) selfFiles(mounts bool) (self enforce.Options) {
 	r := c.resolved
 	host := c.host.Remembering()
@@ -98,15 +97,15 @@ func (c *prepared) selfFiles(mounts bool) (self enforce.Options) {
 	return self
 }
 
-// isForeignLink tells a link that somebody else has put in a place where
-// everybody may: it would have zsbx hold what it leads to.
+// isForeignLink reports whether p is a link that another user has made, in a directory
+// where everybody may. Because of it zsbx would protect what it leads to.
 func isForeignLink(p string) bool {
 	st, err := os.Lstat(p)
 	return err == nil && st.Mode()&fs.ModeSymlink != 0 && !safepath.OwnedBy(st, os.Geteuid())
 }
 
 // makeSelf makes one of zsbx's own directories, but none below a home directory
-// that does not exist. enforce says what is still missing.
+// that does not exist. Package enforce reports what is still missing.
 func makeSelf(h *policy.Host, dir string) error {
 	for _, home := range homes(h) {
 		if _, err := os.Stat(home); err != nil && policy.Within(dir, home) {
@@ -116,8 +115,7 @@ func makeSelf(h *policy.Host, dir string) error {
 	return safepath.MakeDir(dir, 0o700, false)
 }
 
-// inTree reports whether a path lies in a tree that may be accessed in one of some
-// ways.
+// inTree reports whether p is in a tree that allows any of access.
 func inTree(r *policy.Resolved, p string, access policy.Access) bool {
 	return slices.ContainsFunc(r.Paths, func(t policy.Path) bool {
 		return t.Access&access != 0 && policy.Within(p, t.Path)

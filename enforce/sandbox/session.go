@@ -14,7 +14,7 @@ import (
 	"github.com/zsbx/zsbx/track"
 )
 
-// endTime is how long is waited for the end of what was killed.
+// endTime is how long to wait for the end of what was killed.
 const endTime = 30 * time.Second
 
 // beginSession makes the session that the command will run in.
@@ -47,7 +47,7 @@ func sessionErr(err error) error { return &Error{Code: CodeSession, Err: err} }
 // close ends the session, and says what could not be ended or proved.
 func (c *Command) close() (track.Report, error) {
 	ctx := context.Background()
-	if !c.emptied { // else there is nothing to wait for, and a timer starts threads
+	if !c.emptied { // otherwise there is nothing to wait for, and a timer starts threads
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, endTime)
 		defer cancel()
@@ -74,9 +74,9 @@ func (c *Command) close() (track.Report, error) {
 	return report, nil
 }
 
-// serve answers from the first call on that there is: most short commands make none, and
-// are not to share the processor with a thread that waits for it. Where the command was
-// not started it gives up.
+// serve starts the broker at the first call. Most short commands make none, and should not
+// share the processor with a thread that waits for it. If the command was not started,
+// serve closes the broker.
 func (c *Command) serve(started bool) {
 	switch {
 	case c.broker == nil:
@@ -91,7 +91,8 @@ func (c *Command) serve(started bool) {
 	}
 }
 
-// answer begins to answer what the kernel can't decide, if there is anything.
+// answer starts the broker, which answers what the kernel can't decide. Without asked it
+// closes a broker that was not started.
 func (c *Command) answer(asked bool) {
 	switch {
 	case c.broker == nil, c.served != nil:
@@ -103,13 +104,13 @@ func (c *Command) answer(asked bool) {
 		go func() {
 			defer close(c.served)
 			if err := c.broker.Serve(); err != nil {
-				c.warn(Warning{Text: fmt.Sprintf("the command can't connect to anything any more: %v", err)})
+				c.warn(Warning{Text: fmt.Sprintf("the command can no longer connect to anything: %v", err)})
 			}
 		}()
 	}
 }
 
-// Served waits until no process of the command is left that could need an answer of
+// Served waits until no process of the command is left that could need an answer from
 // this one: see Options.Keep.
 func (c *Command) Served() {
 	if c.served != nil {
@@ -121,17 +122,17 @@ func (c *Command) Served() {
 // and removes its private temporary directory.
 func Reap(ctx context.Context, st *track.Store, id string) (track.Report, error) {
 	r, err := st.Reap(ctx, id)
-	if err == nil && r.Removed { // nobody will know of it any more
+	if err == nil && r.Removed { // no record leads to the directory any more
 		err = tempdir.RemoveOf(r.Temp)
 	}
 	return r, err
 }
 
-// tellMemory says what may have killed the command.
+// tellMemory warns that the memory limit may have killed the command.
 func (c *Command) tellMemory() {
 	killed := c.status.Signaled() && c.status.Signal() == syscall.SIGKILL && c.endedItself()
 	if killed && c.bounds.Memory > 0 {
-		c.warn(Warning{Text: fmt.Sprintf("the command was killed, perhaps for the limit of memory, %s (%s)",
+		c.warn(Warning{Text: fmt.Sprintf("the command was killed, perhaps because of the memory limit, %s (%s)",
 			units.FormatSize(c.bounds.Memory), c.limits.MemoryFrom)})
 	}
 }

@@ -29,15 +29,15 @@ type Command struct {
 	broker  *enforce.Mediator
 	served  chan struct{} // closed when the broker is done
 	before  *enforce.Snapshot
-	trouble error // with the caller's terminal, told by Wait
+	trouble error // with the caller's terminal, reported by Wait
 	ctx     context.Context
-	detach  func() // the context has no say any more
+	detach  func() // stops following the context
 
 	status   syscall.WaitStatus
 	exited   atomic.Bool
 	timedOut atomic.Bool
-	tooMuch  atomic.Bool  // was written
-	canceled atomic.Bool  // with its context
+	tooMuch  atomic.Bool  // more was written than the limit allows
+	canceled atomic.Bool  // the context was done
 	passed   atomic.Int32 // the last signal that forward passed on
 	reaped   bool         // the session was being killed when the command ended
 	emptied  bool         // the keeper said that nothing is left
@@ -46,10 +46,10 @@ type Command struct {
 // binSh runs scripts that name no interpreter, as execvp(3) does.
 const binSh = "/bin/sh"
 
-// Run runs a command under a policy and waits for the end of it and of all that it
-// started. The Result is that of a command that was started; before, and after a
-// start that failed, the error is all. That the command failed is no error; see
-// Result.ExitCode. When ctx is done the session is ended.
+// Run runs a command under a policy and waits until it and all that it started have
+// ended. If the command was not started, the Result is empty and the error says why. It
+// is no error that the command failed; see Result.ExitCode. When ctx is done, the
+// session is ended.
 func Run(ctx context.Context, p *policy.Policy, o Options) (Result, error) {
 	c, err := Start(ctx, p, o)
 	if err != nil {
@@ -58,8 +58,8 @@ func Run(ctx context.Context, p *policy.Policy, o Options) (Result, error) {
 	return c.Wait()
 }
 
-// Start starts a command under a policy, or nothing. When ctx is done, what was
-// started is killed, and Wait returns.
+// Start starts a command under a policy. When ctx is done, what was started is killed,
+// and Wait returns.
 func Start(ctx context.Context, p *policy.Policy, o Options) (*Command, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func Start(ctx context.Context, p *policy.Policy, o Options) (*Command, error) {
 	return c, nil
 }
 
-// run goes the way from a policy to the running command, or undoes what was begun.
+// run prepares and starts a command. If that fails, it undoes what was begun.
 func (o *Options) run(p *policy.Policy) (*Command, error) {
 	pre, err := o.begin(p)
 	if err != nil {
@@ -94,7 +94,7 @@ func (o *Options) run(p *policy.Policy) (*Command, error) {
 	return c, nil
 }
 
-// attach has the session killed when the context is done, until detach.
+// attach makes sure that the session is killed when the context is done, until detach.
 func (c *Command) attach(ctx context.Context) {
 	killed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -110,8 +110,8 @@ func (c *Command) attach(ctx context.Context) {
 	}
 }
 
-// Exec replaces this process by the command, under the policy. It returns only when
-// that can't be done. The command has this process's standard input and output.
+// Exec replaces this process with the command, under the policy. It returns only if that
+// can't be done. The command has this process's standard input and output.
 func Exec(p *policy.Policy, o Options) error {
 	o.InPlace = true
 	o.Stdin, o.Stdout, o.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -132,7 +132,7 @@ func (c *Command) giveUp() {
 	c.leaveTemp(false)
 }
 
-// start runs the command in a new session, and without what the kernel refuses, if
+// start runs the command in a new session. It does without what the kernel refuses, if
 // the gaps that this leaves are accepted.
 func (c *Command) start() error {
 	env, dir := c.host.Env, c.host.Dir
@@ -158,9 +158,9 @@ func (c *Command) start() error {
 	if c.o.Job && !c.o.InPlace && (!fork.CanForward || InBackground()) {
 		c.signals = listen()
 	}
-	// Go's runtime has to start its poller before the command may have taken all that the user
-	// has of it (epoll(7), max_user_watches): the runtime ends a program that gets none, and
-	// what the command changed would not be told. A timer needs it, too.
+	// This timer makes Go's runtime start its poller (epoll(7)) now. Later the command may have
+	// used up the user's share of it (max_user_watches). The runtime ends a program that gets no
+	// poller, and zsbx would not report what the command changed.
 	time.AfterFunc(time.Hour, func() {}).Stop()
 	cmd := &fork.Command{Path: file, Args: c.o.Args, Env: env, Dir: dir, Begun: c.o.Begun}
 	cmd.Limit = fork.Limit{Time: c.limits.Timeout, Kill: c.o.KillAfter}
@@ -172,7 +172,7 @@ func (c *Command) start() error {
 }
 
 // standardIO opens what the command reads and writes. A command that replaces this
-// process has its descriptors.
+// process inherits its descriptors.
 func (c *Command) standardIO() (err error) {
 	switch {
 	case c.o.InPlace:
@@ -187,16 +187,16 @@ func (c *Command) standardIO() (err error) {
 	return err
 }
 
-// attempts are how often a start is tried that other commands in the same tree overtake.
+// attempts is how often a start is tried when other commands change the same tree.
 const attempts = 5
 
-// launch starts cmd, and again where the kernel refused something that can be done
-// without (the steps are made anew: a child has the broker's socket only once), where
-// files of the plan are not there any more, or where the command is a script that names
-// no interpreter: that is given to the shell, as execvp(3) does.
+// launch starts cmd. It tries again if the kernel refused something that is not required,
+// or if files of the plan are gone. A script that names no interpreter is given to the
+// shell, as execvp(3) does. Each try makes its steps anew, because a child has the
+// broker's socket only once.
 func (c *Command) launch(cmd *fork.Command) error {
-	// In a group with limits the kernel may run out of memory while the command is
-	// executed, and end all that share it.
+	// In a group with limits, memory may run out while the command is executed. The
+	// kernel then kills all processes that share it.
 	cmd.Share = c.o.Job && c.bounds == track.Limits{}
 	script := *cmd
 	script.Path, script.Args = binSh, append([]string{binSh, cmd.Path}, cmd.Args[1:]...)
@@ -223,10 +223,10 @@ func (c *Command) launch(cmd *fork.Command) error {
 	}
 }
 
-// try starts a command as the plan is.
+// try starts a command under the current plan.
 func (c *Command) try(cmd fork.Command) error {
 	if c.resolved != nil {
-		cmd.Env = c.resolved.Env // what is refused changes it
+		cmd.Env = c.resolved.Env // a refusal by the kernel changes it
 	}
 	if c.o.Job && !c.o.InPlace {
 		cmd.Forward = forwarded()
@@ -249,7 +249,7 @@ func (c *Command) try(cmd fork.Command) error {
 	return enforce.ExplainStart(err)
 }
 
-// begin carries input and output, once the command runs.
+// begin starts copying input and output, once the command runs.
 func (c *Command) begin() {
 	c.began = time.Now()
 	if c.o.Job && c.signals == nil && !c.s.Forwarding() {
@@ -273,7 +273,7 @@ func (c *Command) explainStart(err error, file string) error {
 		return trackerErr(te)
 	case !errors.As(err, &se):
 		return err
-	case fork.ShortageOf(err) != nil: // execve(2) of the command may be what failed
+	case fork.ShortageOf(err) != nil: // also if execve(2) of the command failed
 	case se.Stage == fork.StageExec:
 		_, e := explainExec(c.plan, file, se.Errno)
 		return e
@@ -283,14 +283,13 @@ func (c *Command) explainStart(err error, file string) error {
 	return fmt.Errorf("starting %s: %w", file, err)
 }
 
-// Session is the id of the command's session, by which zsbx ps and zsbx reap know
-// it.
+// Session returns the id of the command's session, for zsbx ps and zsbx reap.
 func (c *Command) Session() string { return c.s.ID() }
 
-// Pid is the process id of the command.
+// Pid returns the process id of the command.
 func (c *Command) Pid() int { return c.s.Pid() }
 
-// Plan is what is enforced, nil for a command that is only tracked.
+// Plan returns what is enforced, or nil for a command that is only tracked.
 func (c *Command) Plan() *enforce.Plan { return c.plan }
 
 // Signal sends a signal to the command.

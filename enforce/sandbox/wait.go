@@ -19,15 +19,15 @@ import (
 
 // Result is how a command ended, and what it left.
 type Result struct {
-	Status  syscall.WaitStatus // how the command ended; SIGKILL where that is not known, or for the limit of output
+	Status  syscall.WaitStatus // how the command ended; SIGKILL if that is not known, or at the limit of output
 	Report  track.Report       // what was ended with it, what is left, and whether that is certain
 	Changes []enforce.Change   // files that appeared or changed meanwhile and are denied, or acted upon by programs outside
 	Home    []string           // directories, which end in "/", and files that were written into a private home, unless that is kept
 	Failed  bool               // the command ended by itself, and not with 0
 }
 
-// ExitCode is the command's exit status, or 128 and the number of the signal that
-// ended it, as a shell has it.
+// ExitCode returns the command's exit status, or 128 plus the number of the signal that
+// ended it, as a shell does.
 func (r *Result) ExitCode() int {
 	if r.Status.Signaled() {
 		return 128 + int(r.Status.Signal())
@@ -39,8 +39,8 @@ func (r *Result) ExitCode() int {
 // error joins what else went wrong: *LimitError, ErrLost, the context's error,
 // *OutputError, and *Error of CodeSession.
 //
-// It reads the events itself: another goroutine's would come a thread switch later
-// each. The time limit is the keeper's care: see fork.Limit.
+// It reads the events itself: through another goroutine each would come a thread switch
+// later. The keeper enforces the time limit: see fork.Limit.
 func (c *Command) Wait() (Result, error) {
 	if c.trouble != nil {
 		c.warn(Warning{Text: c.trouble.Error()})
@@ -48,13 +48,13 @@ func (c *Command) Wait() (Result, error) {
 	c.temp.Ahead()
 	lost := c.follow()
 	if c.o.Keep {
-		c.answer(true) // Next is not there any more to say when
+		c.answer(true) // Next is not called any more, which would say when
 	}
 	c.detach()
 	over := c.wroteTooMuch()
 	err := errors.Join(c.ended(lost), c.lastOutput())
 	if over == nil {
-		over = c.wroteTooMuch() // at the end
+		over = c.wroteTooMuch() // perhaps only at the end
 	}
 	c.relay.Restore()
 	var r Result
@@ -66,7 +66,7 @@ func (c *Command) Wait() (Result, error) {
 	c.files.Close()
 	c.relay.Close()
 	if !c.exited.Load() || over != nil {
-		c.status = syscall.WaitStatus(syscall.SIGKILL) // nobody may take it for a success
+		c.status = syscall.WaitStatus(syscall.SIGKILL) // so that nobody takes it for a success
 	}
 	r.Status, r.Report, r.Failed = c.status, report, c.endedItself() && c.status.Exited() && c.status.ExitStatus() != 0
 	if !c.emptied {
@@ -102,7 +102,7 @@ func (c *Command) leaveTemp(kept bool) {
 func (c *Command) follow() (lost error) {
 	if c.signals != nil {
 		over := make(chan struct{})
-		defer func() { over <- struct{}{} }() // from here on no signal is taken from who waits
+		defer func() { over <- struct{}{} }() // from here on lastOutput reads the signals
 		go func() {
 			for {
 				select {
@@ -120,13 +120,13 @@ func (c *Command) follow() (lost error) {
 	return lost
 }
 
-// endedItself reports whether the command ended without this package's doing.
+// endedItself reports whether the command ended without being ended by this package.
 func (c *Command) endedItself() bool {
 	return c.exited.Load() && !c.timedOut.Load() && !c.tooMuch.Load() && !c.canceled.Load()
 }
 
-// wroteTooMuch tells that the command did, if so. It may have ended since, by SIGPIPE or
-// as ever.
+// wroteTooMuch returns an error, and warns, if the command wrote too much. The command may
+// have ended since, by SIGPIPE or otherwise.
 func (c *Command) wroteTooMuch() error {
 	if !c.tooMuch.Load() {
 		return nil
@@ -136,12 +136,12 @@ func (c *Command) wroteTooMuch() error {
 	return over
 }
 
-// event handles one event; done says that it was the last one, and the error that
+// event handles one event. done reports whether it was the last one. The error says why
 // it is not known how the command ended.
 func (c *Command) event(ev fork.Event, err error) (done bool, _ error) {
 	switch {
 	case err != nil && c.exited.Load():
-		return true, nil // what is left is the session's care
+		return true, nil // closing the session ends what is left
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		c.timeOver()
 		return true, nil
@@ -159,13 +159,13 @@ func (c *Command) event(ev fork.Event, err error) (done bool, _ error) {
 		switch {
 		case c.o.Keep && !c.canceled.Load():
 			if c.o.Job {
-				// What goes on may want the terminal that this job has not, and is stopped
-				// for it with its process group: no keeper would wake this process at the end.
+				// What goes on running may use the terminal while another job has it. Its
+				// process group is stopped for that, and no keeper would wake this process.
 				signal.Ignore(syscall.SIGTTIN, syscall.SIGTTOU)
 			}
 			return true, nil
 		case c.timedOut.Load():
-			_ = c.s.Kill() // what is left has had its time; a keeper has done so
+			_ = c.s.Kill() // the time of what is left is over; a keeper has killed it already
 		}
 	case fork.Emptied:
 		c.emptied = true
@@ -175,8 +175,7 @@ func (c *Command) event(ev fork.Event, err error) (done bool, _ error) {
 	return false, nil
 }
 
-// tellEnded says how many processes were ended with the command, which ended by
-// itself.
+// tellEnded warns that n processes were ended with the command, if it ended by itself.
 func (c *Command) tellEnded(n int) {
 	if n > 0 && c.endedItself() {
 		if c.reaped {
@@ -191,15 +190,15 @@ func (c *Command) tellEnded(n int) {
 	}
 }
 
-// timeOver tells that the keeper ends the command for its time.
+// timeOver warns that the command is ended because its time is over.
 func (c *Command) timeOver() {
 	if !c.timedOut.Swap(true) {
 		c.warn(Warning{Text: "the command took longer than " + c.timeLimit().what() + ", and is ended"})
 	}
 }
 
-// ended says what ended the command, if it was not itself. lost is why it is not
-// known how it ended.
+// ended returns what ended the command, or nil if it ended by itself. lost is why it is
+// not known how it ended.
 func (c *Command) ended(lost error) error {
 	switch {
 	case c.timedOut.Load():
@@ -217,22 +216,22 @@ func (c *Command) timeLimit() *LimitError {
 }
 
 // stop makes this process stop as the command did, so that the shell that waits for
-// it sees a stopped job. Without a terminal nobody would wake it. The time limit
-// goes on, and the end of the session wakes this process.
+// it sees a stopped job. It does nothing without a terminal, where nobody would wake this
+// process. The time limit goes on, and the end of the session wakes this process.
 func (c *Command) stop() {
 	if !c.o.Job || !job.IsStopped(c.s.Pid()) || !job.HasTerminal() {
 		return
 	}
-	// A shell inside has put itself into a group of its own: it gets the terminal back
-	// when this process does. The caller's shell may have taken it by now.
+	// A shell inside has a process group of its own, which gets the terminal back when
+	// this process does. The caller's shell may have taken the terminal by now.
 	pgrp := job.Foreground()
 	if own, err := unix.Getpgid(c.s.Pid()); err != nil || pgrp != own {
 		pgrp = 0
 	}
 	c.relay.Restore()
 	stopped := job.StopSelf(func() bool {
-		// The terminal stopped this process, too, perhaps just now: its shell has
-		// continued both then, and must not have to do so again.
+		// The terminal may have stopped this process, too. Then its shell has continued
+		// both already, and must not have to do so again.
 		return c.s.Over() || !job.IsStopped(c.s.Pid())
 	})
 	if c.s.Over() {
@@ -255,8 +254,8 @@ func forwarded() []syscall.Signal {
 	}
 }
 
-// listen starts to receive the signals to be passed on, but for those that
-// this process's caller had it ignore, where package fork can't pass them on by
+// listen starts to receive the signals to be passed on, except those that this
+// process's caller had it ignore. It is for where package fork can't pass them on by
 // itself. It is called before the command is started: this process must not die of
 // a signal that the command handles.
 func listen() <-chan os.Signal {
@@ -274,23 +273,23 @@ func listen() <-chan os.Signal {
 }
 
 // deaf ends that: a signal that comes now is for this process, which has little left
-// to do. In the background that waits for Leave: the front passes signals on that
-// both have got, and one may come late.
+// to do. In the background it is left to Leave: the front passes on signals that both
+// have received, and one may come late.
 func (c *Command) deaf() {
 	if c.signals != nil && !InBackground() {
 		reset()
 	}
 }
 
-// reset has the signals that were passed on do what they do by default.
+// reset gives the signals that were passed on their default action.
 func reset() {
 	for _, s := range forwarded() {
 		signal.Reset(s)
 	}
 }
 
-// forward passes a signal on. SIGINT and SIGQUIT that come from the keyboard
-// have reached the command already: it must not see them twice.
+// forward passes a signal on. SIGINT and SIGQUIT from the keyboard have already reached
+// the command, which must not see them twice.
 func (c *Command) forward(s syscall.Signal) {
 	if (s == syscall.SIGINT || s == syscall.SIGQUIT) && job.InForeground() {
 		return

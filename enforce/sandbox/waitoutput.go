@@ -10,12 +10,11 @@ import (
 	"github.com/zsbx/zsbx/enforce/sandbox/internal/stdio"
 )
 
-// rushTime is how long what was ended for its limits may take to be written.
+// rushTime is how long the output of a command that did not end by itself may take.
 const rushTime = time.Second
 
-// lastOutput waits until what is carried for the command has arrived, for as long
-// as the reader takes: until the time limit, or a signal. The error says what was
-// lost.
+// lastOutput waits until the command's output has been written, for as long as the reader
+// takes, but at most until the time limit or a signal. The error says what was lost.
 func (c *Command) lastOutput() error {
 	pumps := c.files.Pumps
 	if p := c.relay.Pump(); p != nil {
@@ -24,9 +23,9 @@ func (c *Command) lastOutput() error {
 	if len(pumps) == 0 {
 		return nil
 	}
-	c.relay.Restore() // the keyboard is to end the waiting, too
+	c.relay.Restore() // so that the keyboard can end the wait
 	if c.o.Job && c.signals == nil {
-		c.signals = listen() // first, or a signal that comes between ends this process
+		c.signals = listen() // first, or a signal that comes in between ends this process
 		c.s.EndForward()
 	}
 	defer c.deaf()
@@ -42,7 +41,7 @@ func (c *Command) lastOutput() error {
 	return errors.Join(lost...)
 }
 
-// arrived waits for one pump, and reports whether there is time for another one.
+// arrived waits for one pump, and reports whether there is time left for another one.
 func (c *Command) arrived(p *stdio.Pump, late <-chan time.Time) (bool, error) {
 	for {
 		before := p.Moved.Load()
@@ -63,7 +62,7 @@ func (c *Command) arrived(p *stdio.Pump, late <-chan time.Time) (bool, error) {
 	}
 }
 
-// late is when a slow reader has had its time; nil for never.
+// late returns a channel that fires when the time of a slow reader is over; nil for never.
 func (c *Command) late() <-chan time.Time {
 	switch {
 	case !c.endedItself() || endBy(c.passedOn()) != nil:
@@ -74,7 +73,7 @@ func (c *Command) late() <-chan time.Time {
 	return nil
 }
 
-// lostOutput says what became of output that could not be carried.
+// lostOutput returns the error for output that could not be copied.
 func lostOutput(err error) error {
 	if err == nil {
 		return nil
@@ -86,10 +85,10 @@ func lostOutput(err error) error {
 	return out
 }
 
-// outputLate gives up what nobody takes.
+// outputLate returns the error for output that was not read in time.
 func (c *Command) outputLate() error {
 	if !c.endedItself() {
-		return nil // the message that said so says as much
+		return nil // an earlier message explains it
 	}
 	if err := endBy(c.passedOn()); err != nil {
 		return err
@@ -97,13 +96,13 @@ func (c *Command) outputLate() error {
 	return &OutputError{Late: c.timeLimit()}
 }
 
-// passedOn is the last signal of the caller's that the command was sent, or 0.
+// passedOn returns the last signal that was passed on to the command, or 0.
 func (c *Command) passedOn() syscall.Signal {
 	return cmp.Or(c.s.Forwarded(), syscall.Signal(c.passed.Load()))
 }
 
-// endBy is the end by a signal while output is waiting, for those that are to end
-// this process.
+// endBy returns the error for a signal that came while output was waiting, or nil for one
+// that does not end this process.
 func endBy(s os.Signal) error {
 	switch s {
 	case syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM:

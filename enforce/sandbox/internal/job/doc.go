@@ -1,4 +1,4 @@
-// Package job is what this process does as a shell's job that stands for the
-// command: it stops when the command has stopped, asks which job has the terminal,
-// and hands it over. Linux and macOS; it knows nothing of sessions.
+// Package job makes this process a shell's job that acts for the command: it stops when
+// the command has stopped, finds out which job has the terminal, and hands the terminal
+// over. It is for Linux and macOS, and knows nothing of sessions.
 package job

@@ -12,7 +12,7 @@ import (
 const sstop = 4
 
 // IsStopped reports whether the process is stopped by a signal, and stays so: reap stops
-// every process for a moment, so that it can't change while it is looked at. Had zsbx
+// every process for a moment, so that it can't change while it is looked at. If zsbx
 // stopped itself then, nobody would wake it.
 func IsStopped(pid int) bool {
 	for range 6 {

@@ -9,15 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// StopSelf stops zsbx, unless there is no reason any more, and returns once it was
-// continued. It reports whether it was stopped: the kernel leaves out SIGTSTP where
-// nobody could wake zsbx, in an orphaned process group, and where zsbx's caller had
-// it ignored.
+// StopSelf stops zsbx, unless over says that there is no reason any more, and returns
+// once zsbx was continued. It reports whether zsbx was stopped: the kernel drops SIGTSTP
+// in an orphaned process group, where nobody could wake zsbx, and if zsbx's caller had it
+// ignored.
 //
-// The signal goes to this thread (tgkill(2)), which has it blocked until over has
-// said that there is a reason still. A SIGCONT that comes after that takes the pending
-// signal away (signal(7)), whether the keeper ends or the shell continues the job:
-// zsbx never stops for what is over.
+// The signal goes to this thread (tgkill(2)), which blocks it until over has been asked.
+// A SIGCONT that comes later discards the pending signal (signal(7)), whether the keeper
+// ends or the shell continues the job. So zsbx never stops for a reason that is gone.
 func StopSelf(over func() bool) bool {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -35,7 +34,7 @@ func StopSelf(over func() bool) bool {
 	return switches() > before
 }
 
-// switches counts how often this thread slept.
+// switches returns how often this thread has slept.
 func switches() int64 {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_THREAD, &u) != nil {

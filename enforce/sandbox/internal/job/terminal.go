@@ -20,7 +20,7 @@ func InForeground() bool {
 	return Foreground() == unix.Getpgrp()
 }
 
-// Foreground gives the foreground process group of the terminal, 0 without one.
+// Foreground returns the foreground process group of the terminal, or 0 without one.
 func Foreground() int {
 	fd, err := openTerminal()
 	if err != nil {
@@ -34,8 +34,8 @@ func Foreground() int {
 	return pgrp
 }
 
-// SetForeground makes pgrp the terminal's foreground process group, if zsbx is
-// in the one that is (tcsetpgrp(3)).
+// SetForeground makes pgrp the terminal's foreground process group (tcsetpgrp(3)), if
+// zsbx is in the current one.
 func SetForeground(pgrp int) {
 	if pgrp <= 0 || pgrp == unix.Getpgrp() || !InForeground() {
 		return

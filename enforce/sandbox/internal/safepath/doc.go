@@ -1,5 +1,5 @@
-// Package safepath makes and opens files and directories by paths in which a
-// command may meanwhile have put symbolic links: no link is followed, on Linux by
-// openat2(2) with RESOLVE_NO_SYMLINKS and on macOS by O_NOFOLLOW_ANY of open(2).
-// Paths have to be canonical. It does not decide which paths may be used.
+// Package safepath makes and opens files and directories without following symbolic
+// links, which a command may have put into their paths meanwhile. Linux has openat2(2)
+// with RESOLVE_NO_SYMLINKS for that, and macOS O_NOFOLLOW_ANY of open(2). Paths must be
+// canonical. The package does not decide which paths may be used.
 package safepath

@@ -13,11 +13,11 @@ import (
 
 var ErrNotOwner = errors.New("the directory above belongs to another user")
 
-// MakeDir makes a directory and those above that are missing, of whose mode the umask is
-// taken off (mkdir(2)). A link in the path is an error, and whoever exchanges directories
-// meanwhile, what is made is made in one that is held open. With own, the nearest one that
-// exists must belong to the user of this process: under sudo with the user's HOME, root
-// would leave directories that the user can't write.
+// MakeDir makes a directory and the missing ones above it, with the mode less the umask
+// (mkdir(2)). A link in the path is an error. Each directory is made in one that is held
+// open, so it does no harm if directories are exchanged meanwhile. With own, the nearest
+// one that exists must belong to the user of this process: under sudo with the user's
+// HOME, root would leave directories that the user can't write.
 func MakeDir(dir string, mode uint32, own bool) error {
 	fd, err := makeDir(filepath.Clean(dir), mode, own)
 	if err != nil {
@@ -26,7 +26,7 @@ func MakeDir(dir string, mode uint32, own bool) error {
 	return unix.Close(fd)
 }
 
-// makeDir opens a directory, which it makes where it is missing.
+// makeDir opens a directory, and makes it if it is missing.
 func makeDir(dir string, mode uint32, own bool) (int, error) {
 	fd, err := openDir(dir)
 	if err != unix.ENOENT || dir == filepath.Dir(dir) {
@@ -58,8 +58,8 @@ func MayMakeDir(dir string, own bool) bool {
 	return err == nil && st.IsDir() && (!own || OwnedBy(st, os.Geteuid())) && unix.Access(above, unix.W_OK|unix.X_OK) == nil
 }
 
-// OnlyMine refuses a file or directory that others than this user and root can change,
-// and a link.
+// OnlyMine refuses a link, and a file or directory that anybody but this user and root can
+// change.
 func OnlyMine(name string) error {
 	st, err := os.Lstat(name)
 	if err == nil && (!OwnedBy(st, os.Geteuid()) && !OwnedBy(st, 0) || st.Mode()&(fs.ModeSymlink|0o022) != 0) {
@@ -90,8 +90,8 @@ func OpenRoot(dir string) (*os.Root, error) {
 	return root, nil
 }
 
-// OpenFile is os.OpenFile for a canonical path: a link in it is an error,
-// one that has just been put there too.
+// OpenFile is os.OpenFile for a canonical path: a link in it is an error, even one that
+// has just been put there.
 func OpenFile(name string, flags int, perm fs.FileMode) (*os.File, error) {
 	dir, err := openDir(filepath.Dir(name))
 	if err == nil {

@@ -17,7 +17,7 @@ func openDir(path string) (int, error) {
 	return unix.Open(path, searchOnly|unix.O_DIRECTORY|unix.O_NOFOLLOW_ANY|unix.O_CLOEXEC, 0)
 }
 
-// ChangeTime is a file's status change time (inode(7)), which cannot be set.
+// ChangeTime returns a file's status change time (inode(7)), which cannot be set.
 func ChangeTime(st fs.FileInfo) time.Time {
 	return time.Unix(st.Sys().(*syscall.Stat_t).Ctimespec.Unix())
 }

@@ -18,7 +18,7 @@ func openDir(path string) (int, error) {
 	})
 }
 
-// ChangeTime is a file's status change time (inode(7)), which cannot be set.
+// ChangeTime returns a file's status change time (inode(7)), which cannot be set.
 func ChangeTime(st fs.FileInfo) time.Time {
 	return time.Unix(st.Sys().(*syscall.Stat_t).Ctim.Unix())
 }

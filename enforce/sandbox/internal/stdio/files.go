@@ -14,15 +14,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Files are the descriptors 0, 1 and 2 of a command, and what is carried between
-// them and the caller's reader and writers.
+// Files are the descriptors 0, 1 and 2 of a command, and what copies between them and
+// the caller's reader and writers.
 type Files struct {
 	Command [3]*os.File // for fork.Command.Files
-	Pumps   []*Pump     // what carries the output
+	Pumps   []*Pump     // copy the output
 
-	theirs []*os.File // of Command, those that were made here
+	theirs []*os.File // those of Command that were made here
 	in     *os.File   // our end of standard input
-	from   io.Reader  // what is carried into it
+	from   io.Reader  // what is copied into it
 	ours   []*os.File // our ends of the output, one for each pump
 	max    int64      // of what is written; 0 for no limit
 	left   atomic.Int64
@@ -31,10 +31,10 @@ type Files struct {
 }
 
 // Open makes what a command needs to read from stdin, and to write to stdout and
-// stderr. A file is passed on as it is; nil is /dev/null; anything else is carried.
-// max limits what the command writes to both together, in bytes, 0 for no limit; all
-// of it is carried then, and over called once when it is more. Close has to be called,
-// after an error, too.
+// stderr. A file is passed on as it is; nil is /dev/null; anything else is copied through
+// a pipe. max limits what the command writes to both together, in bytes; 0 is no limit.
+// With a limit all output is copied, and over is called once if there is more. Close must
+// be called, after an error, too.
 func (f *Files) Open(stdin io.Reader, stdout, stderr io.Writer, max int64, over func()) error {
 	f.max, f.over = max, over
 	f.left.Store(max)
@@ -43,7 +43,7 @@ func (f *Files) Open(stdin io.Reader, stdout, stderr io.Writer, max int64, over 
 		err = f.output(1, stdout)
 	}
 	if _, file := stderr.(*os.File); err == nil && !file && stderr != nil && same(stdout, stderr) {
-		f.Command[2] = f.Command[1] // one writer is not written to from two sides
+		f.Command[2] = f.Command[1] // two pumps must not write to one writer
 	} else if err == nil {
 		err = f.output(2, stderr)
 	}
@@ -111,9 +111,9 @@ func (f *Files) output(fd int, to io.Writer) error {
 	return nil
 }
 
-// Begin starts to carry, once the command runs. With job, output to a terminal that
-// is another job's does not stop this process (SIGTTOU): the command is not to
-// inherit that.
+// Begin starts copying, once the command runs. With job, output to a terminal that
+// another job has does not stop this process: it ignores SIGTTOU from now on, which the
+// command must not inherit.
 func (f *Files) Begin(job bool) {
 	if len(f.Pumps) > 0 && job {
 		signal.Ignore(syscall.SIGTTOU)
@@ -121,7 +121,7 @@ func (f *Files) Begin(job bool) {
 	for i, p := range f.Pumps {
 		go func() {
 			p.run(f.ours[i])
-			f.ours[i].Close() // when it can't be written the command gets SIGPIPE, as without us
+			f.ours[i].Close() // if output can't be written, the command gets SIGPIPE, as without zsbx
 		}()
 	}
 	if f.in != nil {
@@ -132,13 +132,13 @@ func (f *Files) Begin(job bool) {
 	}
 }
 
-// Written is how much was let pass where there is a limit, and 0 without.
+// Written returns how many bytes passed if there is a limit, and 0 without one.
 func (f *Files) Written() int64 {
 	return f.max - max(f.left.Load(), 0)
 }
 
-// count lets as much pass as the limit allows. What is more is told before the rest
-// is written, which may take for ever.
+// count returns how many of n bytes the limit lets pass. If there are more, it calls over
+// now: writing what may pass can take forever.
 func (f *Files) count(n int) (pass int, more bool) {
 	left := f.left.Add(-int64(n))
 	if left >= 0 {
@@ -156,8 +156,8 @@ func (f *Files) CloseCommand() {
 	f.theirs = nil
 }
 
-// Close closes this process's ends, once all is over. Who still reads the caller's
-// input goes on until there is some.
+// Close closes this process's ends, once all is over. A goroutine that still reads the
+// caller's input goes on until there is some.
 func (f *Files) Close() {
 	for _, o := range f.ours {
 		o.Close()
@@ -170,12 +170,11 @@ func (f *Files) Close() {
 	}
 }
 
-// DrainTime is how long a pump that is not writing may be without anything to carry
-// before it is taken to be done, while what the command left running keeps its end
-// open.
+// DrainTime is how long a pump may be idle before it is taken to be done, although
+// something that the command left running keeps its end open.
 const DrainTime = 200 * time.Millisecond
 
-// Pump carries output from the command to the caller.
+// Pump copies output from the command to the caller.
 type Pump struct {
 	Writing atomic.Bool   // it waits for the caller's writer
 	Moved   atomic.Uint64 // how often something came
@@ -186,8 +185,9 @@ type Pump struct {
 	take func(n int) (pass int, more bool) // how much of n bytes may pass; nil for all
 }
 
-// newPump makes a pump to w. It writes to a copy of a file's descriptor: a write to
-// 1 or 2 that fails with EPIPE ends a Go program, and there is a session to end first.
+// newPump makes a pump to w. If w is a file, the pump writes to a copy of its descriptor:
+// a write to 1 or 2 that fails with EPIPE ends a Go program, and zsbx has a session to end
+// first.
 func newPump(w io.Writer) (*Pump, error) {
 	p := &Pump{to: w, Over: make(chan struct{})}
 	if f, ok := w.(*os.File); ok {
@@ -200,14 +200,14 @@ func newPump(w io.Writer) (*Pump, error) {
 	return p, nil
 }
 
-// close closes the copy that newPump made. A writer that is stuck keeps it.
+// close closes the copy that newPump made, unless a write to it is stuck.
 func (p *Pump) close() {
 	if f, ok := p.to.(*os.File); ok && !p.Writing.Load() {
 		f.Close()
 	}
 }
 
-// run carries what comes from r, until there is no more.
+// run copies what comes from r, until there is no more.
 func (p *Pump) run(r io.Reader) {
 	defer close(p.Over)
 	buf := make([]byte, 32<<10)

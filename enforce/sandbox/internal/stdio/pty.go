@@ -20,13 +20,13 @@ import (
 	"github.com/zsbx/zsbx/internal/terminal"
 )
 
-// session is what a relay has to know of the command.
+// session is what a relay needs of the command's session.
 type session interface {
 	Signal(s syscall.Signal) error
 	Over() bool
 }
 
-// Relay runs the command on a pseudo-terminal of its own and carries what is
+// Relay runs the command on a pseudo-terminal of its own and copies what is
 // typed and what is shown between that and the caller's terminal. The command
 // has no descriptor of the caller's terminal, and the new one is the controlling
 // terminal of its new session, so that /dev/tty leads to it as well. A nil
@@ -34,15 +34,15 @@ type session interface {
 type Relay struct {
 	master, slave *os.File
 	stdin         io.Reader
-	terminal      *os.File    // stdin, where that is a terminal
-	cooked        *term.State // the terminal as it was; nil where it has not been changed
+	terminal      *os.File    // stdin, if that is a terminal
+	cooked        *term.State // the terminal as it was; nil if it has not been changed
 	carrier       *Pump
 	resized       chan os.Signal
 	s             session
 	exited        *atomic.Bool // whether the command has ended
 }
 
-// Pump carries the output.
+// Pump returns the pump that copies the output, or nil.
 func (r *Relay) Pump() *Pump {
 	if r == nil {
 		return nil
@@ -85,9 +85,9 @@ func (r *Relay) Attach(c *fork.Command) {
 	c.Files, c.Terminal = []*os.File{r.slave, r.slave, r.slave}, true
 }
 
-// Begin starts copying, once the command runs. This process stops by itself where
-// another job has the terminal: the kernel would stop it again whenever the keeper
-// has woken it, and it could not end.
+// Begin starts copying, once the command runs. From then on this process stops itself
+// while another job has the terminal. The kernel would stop it again each time that the
+// keeper wakes it, and it could never end.
 func (r *Relay) Begin(s session, exited *atomic.Bool) error {
 	if r == nil {
 		return nil
@@ -112,7 +112,7 @@ func (r *Relay) Begin(s session, exited *atomic.Bool) error {
 	return err
 }
 
-// Close gives up the pseudo-terminal: what still has it gets SIGHUP.
+// Close closes the pseudo-terminal. Processes that still have it get SIGHUP.
 func (r *Relay) Close() {
 	if r == nil {
 		return
@@ -126,9 +126,9 @@ func (r *Relay) Close() {
 	r.master.Close()
 }
 
-// show copies the output until no process has the pseudo-terminal open. When it
-// can't be written, the command is told as by a terminal that was closed, and what
-// it writes all the same is thrown away: a full terminal would block it.
+// show copies the output until no process has the pseudo-terminal open. If the output
+// can't be written, the command gets SIGHUP, as from a terminal that was closed. What it
+// still writes is thrown away, because a full terminal would block it.
 func (r *Relay) show() {
 	r.carrier.run(shown{r})
 	if r.carrier.Err != nil {
@@ -138,9 +138,9 @@ func (r *Relay) show() {
 	}
 }
 
-// shown is what the command shows. Linux says EIO where no process has the
-// pseudo-terminal open: that is the end only once the command has ended, which may
-// open it again by its name.
+// shown reads what the command shows. Linux returns EIO if no process has the
+// pseudo-terminal open. That is the end only if the command has ended: before, it may
+// open the terminal again by its name.
 type shown struct{ *Relay }
 
 func (s shown) Read(b []byte) (int, error) {
@@ -165,8 +165,8 @@ func (r *Relay) closed() bool {
 	return err == nil && n == 1 && p[0].Revents&unix.POLLIN == 0
 }
 
-// typed copies the input. Its end is told as a terminal tells it: by the
-// end-of-file character (termios(3), VEOF).
+// typed copies the input. At its end it writes the end-of-file character (termios(3),
+// VEOF), as a terminal does.
 func (r *Relay) typed() {
 	for {
 		// EIO: another job has the terminal, or had it.
@@ -196,7 +196,7 @@ func (r *Relay) awaitForeground() bool {
 	}
 }
 
-// Raw makes the caller's terminal pass every key on, when this process has it.
+// Raw makes the caller's terminal pass on every key, once this process has it.
 func (r *Relay) Raw() error {
 	if r == nil || r.terminal == nil {
 		return nil
@@ -212,7 +212,7 @@ func (r *Relay) Raw() error {
 	return nil
 }
 
-// Restore puts the caller's terminal back.
+// Restore restores the settings of the caller's terminal.
 func (r *Relay) Restore() {
 	if r != nil && r.cooked != nil {
 		_ = term.Restore(int(r.terminal.Fd()), r.cooked)

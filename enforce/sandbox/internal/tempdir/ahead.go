@@ -12,16 +12,16 @@ import (
 )
 
 // A file system can take long to make a directory, and longer to remove one: with
-// "discard" it waits for the disk. Both is done while a command runs. Ahead makes the
-// directory of the next run, and removes that of the last one, which LayAside has put
-// out of the way. They wait where no command can get at them. None is used twice:
-// only its removal takes from others the descriptors that they were sent.
+// "discard" it waits for the disk. So both are done while a command runs. Ahead makes the
+// directory of the next run, and removes that of the last one, which LayAside has moved
+// away. Both are kept where no command can access them. None is used twice: processes
+// outside may have been sent descriptors of it, and only its removal makes these useless.
 
 // The names of the two in Dir.store.
 const next, last = "tmp.next", "tmp.last"
 
-// takeNext gives the directory that an earlier run made ahead a name in parent. One with
-// something in it was made by a command, when nobody knew of this store.
+// takeNext moves the directory that an earlier run made ahead to parent. One that is not
+// empty was made by a command, to which this store was open, and is not taken.
 func takeNext(parent, store string) (string, error) {
 	made := filepath.Join(store, next)
 	if !isEmptyTemp(made) {
@@ -43,14 +43,14 @@ func (d *Dir) Ahead() {
 	}
 }
 
-// LayAside puts the directory of a session of which nothing runs any more where Ahead
-// removes it. It reports false for one that has to be removed at once.
+// LayAside moves the directory of a session that has ended to where Ahead removes it. It
+// returns false if the directory has to be removed at once.
 func (d *Dir) LayAside() bool {
 	return d != nil && isEmptyTemp(d.path) && os.Rename(d.path, filepath.Join(d.store, last)) == nil
 }
 
-// isEmptyTemp reports whether dir is a directory of the user's alone, and no link to
-// one, with nothing but another such, "run", in it.
+// isEmptyTemp reports whether dir is a directory that only the user can access, not a
+// link to one, and has at most an empty directory "run" in it.
 func isEmptyTemp(dir string) bool {
 	names, err := namesIn(dir)
 	if err != nil || len(names) == 0 {
@@ -60,14 +60,14 @@ func isEmptyTemp(dir string) bool {
 	return err == nil && len(names) == 1 && len(run) == 0
 }
 
-// namesIn gives the first names in a directory of the user's alone.
+// namesIn returns the first names in a directory that only the user can access.
 func namesIn(dir string) ([]string, error) {
 	fd, err := openUsersDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer unix.Close(fd)
-	var b [1024]byte // one long name has room
+	var b [1024]byte // room for one long name
 	n, err := unix.ReadDirent(fd, b[:])
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func namesIn(dir string) ([]string, error) {
 	return names, nil
 }
 
-// removeEmpty removes a temporary directory that has become no fuller.
+// removeEmpty removes a temporary directory that has at most an empty "run" in it.
 func removeEmpty(dir string) error {
 	var st unix.Stat_t
 	if unix.Lstat(dir, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR { // a command may have put a link there

@@ -40,8 +40,8 @@ func (d *Dir) Remove() error {
 
 // Make makes the private temporary directory of a run, with the directory "run" in
 // it for XDG_RUNTIME_DIR, and on macOS the one for caches that belongs to it. They
-// are 0700. tmpdir is the caller's TMPDIR. In store, which no command may write, is
-// what Ahead makes.
+// have mode 0700. tmpdir is the caller's TMPDIR. Ahead makes directories in store, which
+// no command may write.
 func Make(tmpdir, store string) (*Dir, error) {
 	if !filepath.IsAbs(store) || safepath.OnlyMine(store) != nil { // there is no home directory, or it is another user's
 		store = os.DevNull
@@ -82,12 +82,12 @@ func makeIn(parent, store string) (*Dir, error) {
 	return d, nil
 }
 
-// tempParents are the directories in which a private one is tried to be made. Its
-// name is short: paths of Unix sockets below it must fit into 108 bytes
-// (unix(7)), on macOS into 104 (unix(4)), so a long TMPDIR is used only where
-// nothing can be made in /tmp, as inside of another zsbx run. On macOS it is the
-// user's own directory, whatever TMPDIR says: most programs there never ask
-// TMPDIR, and only this one can be moved for them; see policy.PrivateCache.
+// tempParents returns the directories to try for a private one, in order. Its name must
+// be short: paths of Unix sockets below it must fit into 108 bytes (unix(7)), on macOS
+// into 104 (unix(4)). So a long TMPDIR is used only if nothing can be made in /tmp, as
+// inside another zsbx run. On macOS it is the user's own directory, whatever TMPDIR says:
+// most programs there never look at TMPDIR, and only this directory can be moved for
+// them; see policy.PrivateCache.
 func tempParents(goos, tmpdir, user string) []string {
 	if tmpdir != "" {
 		tmpdir = filepath.Clean(tmpdir) // a link before ".." may be a command's
@@ -101,7 +101,7 @@ func tempParents(goos, tmpdir, user string) []string {
 		return []string{user, "/tmp"}
 	case !filepath.IsAbs(tmpdir):
 		return []string{"/tmp"}
-	case len(tmpdir) <= socketPath/2: // half of it is the command's
+	case len(tmpdir) <= socketPath/2: // half of it is for the command's names
 		return []string{tmpdir, "/tmp"}
 	}
 	return []string{"/tmp", tmpdir}
@@ -135,8 +135,8 @@ func removeTree(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// unlock gives the owner all rights on a directory and all below. Another command may have
-// put a link in its place.
+// unlock gives the owner all rights on a directory and those below. Another command may
+// have put a link in its place.
 func unlock(dir string) error {
 	unlockTop(dir)
 	root, err := safepath.OpenRoot(dir)
@@ -147,9 +147,9 @@ func unlock(dir string) error {
 	return err
 }
 
-// RemoveOf removes the temporary directory of a session that was ended
-// from outside. The record of a session whose command was only tracked could be
-// the command's own work: nothing is removed but what looks like Make's.
+// RemoveOf removes the temporary directory of a session that was ended from outside. A
+// command that was only tracked could have written the session's record, so only what
+// looks like a directory of Make's is removed.
 func RemoveOf(dir string) error {
 	if dir == "" {
 		return nil
@@ -166,15 +166,15 @@ func RemoveOf(dir string) error {
 	return remove(dir)
 }
 
-// isTempName reports whether Make may have given a name (os.MkdirTemp). The projects'
-// own caches are in "zsbx-caches".
+// isTempName reports whether a name may come from Make (os.MkdirTemp). "zsbx-caches", with
+// the projects' own caches, does not.
 func isTempName(name string) bool {
 	number, ok := strings.CutPrefix(name, "zsbx-")
 	return ok && number != "" && strings.Trim(number, "0123456789") == ""
 }
 
-// unlockTop does for the directory itself what unlockDirs does below it. Root
-// needs no right, and must not follow a link that comes in between.
+// unlockTop does for the directory itself what unlockDirs does below it. Root needs no
+// rights, and must not follow a link that is put there meanwhile.
 func unlockTop(dir string) {
 	if st, err := os.Lstat(dir); err == nil && st.IsDir() && os.Geteuid() != 0 {
 		os.Chmod(dir, 0o700)
@@ -202,8 +202,8 @@ func unlockDirs(root *os.Root) {
 	}
 }
 
-// openUsersDir opens a directory of the user's alone, and no link to one. Package
-// os would ask epoll(7) about it.
+// openUsersDir opens a directory that only the user can access, but not through a link.
+// Package os would add it to epoll(7).
 func openUsersDir(name string) (int, error) {
 	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -217,7 +217,7 @@ func openUsersDir(name string) (int, error) {
 	return fd, nil
 }
 
-// usersAlone reports whether this is a directory of the user's alone.
+// usersAlone reports whether this is a directory that only the user can access.
 func usersAlone(st *unix.Stat_t) bool {
 	return st.Mode == unix.S_IFDIR|0o700 && int(st.Uid) == os.Geteuid()
 }
