@@ -1,5 +1,5 @@
-// Package files looks at files with no more system calls than that takes. It follows
-// symbolic links as the kernel does, and decides nothing.
+// Package files looks at files with as few system calls as possible. It follows symbolic
+// links as the kernel does, and decides nothing.
 package files
 
 import (
@@ -11,18 +11,18 @@ import (
 	"syscall"
 )
 
-// Stat is what lstat(2) tells of a file, as far as it is needed here.
+// Stat is the part of the result of lstat(2) that zsbx needs.
 type Stat struct {
 	Mode  fs.FileMode
 	ID    ID
-	Nlink uint64 // names that the inode has (st_nlink, inode(7)); 0 when that is not known
+	Nlink uint64 // how many names the inode has (st_nlink, inode(7)); 0 if unknown
 }
 
 // ID identifies an inode while the machine runs, so that what was resolved can be
 // recognised when it is opened.
 type ID struct{ Dev, Ino uint64 }
 
-// Plain strips the path from an error that is printed behind it.
+// Plain strips the path from an error, for a message that already has the path.
 func Plain(err error) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err
@@ -30,8 +30,8 @@ func Plain(err error) error {
 	return err
 }
 
-// Lstat is os.Lstat without what a policy does not need: it looks at some hundred
-// files before the command starts.
+// Lstat is os.Lstat without what a policy does not need. Before the command starts, a
+// policy looks at some hundred files.
 func Lstat(name string) (Stat, error) {
 	var st syscall.Stat_t
 	for {
@@ -69,9 +69,9 @@ func Mode(m uint32) fs.FileMode {
 	return mode
 }
 
-// Read reads a regular file of at most limit bytes, as it may be a stranger's. It does
-// not block on a FIFO and does not touch a device's state but by opening it. It is
-// os.ReadFile without what a few kilobytes don't need: a start reads some such files.
+// Read reads a regular file of at most limit bytes, which may be a stranger's. It does not
+// block on a FIFO, and does nothing to a device but open it. It is os.ReadFile without
+// what a few kilobytes don't need: a start reads some such files.
 func Read(name string, limit int64) ([]byte, error) {
 	fd, err := open(name, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY)
 	if err != nil {
@@ -85,17 +85,17 @@ func Read(name string, limit int64) ([]byte, error) {
 	if st.Mode&syscall.S_IFMT != syscall.S_IFREG {
 		return nil, &fs.PathError{Op: "read", Path: name, Err: errors.New("it is not a regular file")}
 	}
-	data, err := readAll(fd, name, make([]byte, 0, max(4096, min(st.Size, limit)+1)), limit) // of /proc the size is 0
+	data, err := readAll(fd, name, make([]byte, 0, max(4096, min(st.Size, limit)+1)), limit) // in /proc the size is 0
 	if err == nil && int64(len(data)) > limit {
 		return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("it has %d bytes: the most is %d", max(st.Size, int64(len(data))), limit)}
 	}
 	return data, err
 }
 
-// MayHave reports whether a regular file has what found sees in a piece of it. Pieces
-// overlap by some bytes. Of a file that can't be read, or has more bytes than are left to
-// be read, it is not known. To read a big one like this takes a third of the time that Read
-// takes; bigger pieces cost more by their page faults than they save.
+// MayHave reports whether found returns true for a piece of a regular file. Pieces overlap
+// by overlap bytes. It also returns true if the file can't be read, or has more than *left
+// bytes. Reading a big file like this takes a third of the time that Read takes. Bigger
+// pieces cost more in page faults than they save.
 func MayHave(name string, left *int, overlap int, found func(piece []byte) bool) bool {
 	fd, err := open(name, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY)
 	if err != nil {
@@ -127,8 +127,8 @@ func MayHave(name string, left *int, overlap int, found func(piece []byte) bool)
 	return true
 }
 
-// ReadInto reads a file of whatever kind into b, or into more room where that is too
-// small. It makes three system calls for most.
+// ReadInto reads a file of any kind into b, or into a bigger slice if that is too small.
+// For most files that takes four system calls.
 func ReadInto(name string, b []byte) ([]byte, error) {
 	fd, err := open(name, syscall.O_RDONLY)
 	if err != nil {
@@ -138,7 +138,7 @@ func ReadInto(name string, b []byte) ([]byte, error) {
 	return readAll(fd, name, b[:0], math.MaxInt64)
 }
 
-// readAll appends to b what is in a file, up to its end or to more than limit bytes.
+// readAll appends the content of a file to b, up to its end or to more than limit bytes.
 func readAll(fd int, name string, b []byte, limit int64) ([]byte, error) {
 	for {
 		n, err := syscall.Read(fd, b[len(b):cap(b)])

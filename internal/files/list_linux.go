@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// List lists at most n entries of a directory, those that come first in it; all of them
-// with -1. It is os.File.ReadDir without allocations for each.
+// List lists the first n entries of a directory, or all of them if n is -1. It is
+// os.File.ReadDir without allocations for each entry.
 func List(dir string, n int) (out []fs.DirEntry, err error) {
 	fd, err := open(dir, syscall.O_RDONLY|syscall.O_DIRECTORY)
 	if err != nil {
@@ -42,7 +42,7 @@ func List(dir string, n int) (out []fs.DirEntry, err error) {
 	return out[:n], nil // n is not negative here
 }
 
-// parseDirents reads what getdents64(2) gave. All names share one string.
+// parseDirents parses what getdents64(2) returned. All names share one string.
 func parseDirents(dir *string, dirents []byte) ([]entry, error) {
 	const lengthAt, kindAt, nameAt, least = 16, 18, 19, 24
 	out, names := make([]entry, 0, len(dirents)/least), string(dirents)

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// List lists at most n entries of a directory, those that come first in it; all of them
-// with -1. os.Open would start the runtime's poller, which a directory has no use for.
+// List lists the first n entries of a directory, or all of them if n is -1. os.Open would
+// start the runtime's poller, which is of no use for a directory.
 func List(dir string, n int) ([]fs.DirEntry, error) {
 	fd, err := open(dir, syscall.O_RDONLY|syscall.O_DIRECTORY)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package gitconfig reads the syntax of git-config(1), as git does: text, on every
-// system. It opens no file, follows no include, and does not say which of two values
-// of a setting counts, which is the last.
+// Package gitconfig parses the syntax of git-config(1) as git does. It is for every
+// system. It opens no file, follows no include, and returns all values of a setting, of
+// which the last one counts.
 package gitconfig

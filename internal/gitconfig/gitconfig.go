@@ -16,9 +16,8 @@ func (s *Setting) Includes() bool {
 	return (s.Section == "include" || s.Section == "includeif") && s.Key == "path" && s.Value != ""
 }
 
-// Read gives the settings of a configuration, and the number of the first line that
-// git does not understand, 0 for none. Where git gives up, it goes on with the next
-// line.
+// Read returns the settings of a configuration, and the number of the first line that git
+// does not understand, or 0. Where git would give up, Read goes on with the next line.
 func Read(text string) ([]Setting, int) {
 	r := &reader{text: strings.ReplaceAll(strings.TrimPrefix(text, "\uFEFF"), "\r\n", "\n")}
 	for r.at < len(r.text) {
@@ -34,8 +33,8 @@ func Read(text string) ([]Setting, int) {
 }
 
 // reader reads a configuration as git does, character by character ("Syntax" of
-// git-config(1)): a value may go on in the next line, a section may begin in the
-// middle of one.
+// git-config(1)): a value may go on in the next line, and a section may begin in the
+// middle of a line.
 type reader struct {
 	text string
 	at   int
@@ -44,7 +43,7 @@ type reader struct {
 	bad  int // the first line that can't be read, 0 for none
 }
 
-// next is the next character, a newline at the end.
+// next returns the next character, or a newline at the end.
 func (r *reader) next() byte {
 	if r.at++; r.at > len(r.text) {
 		return '\n'
@@ -61,8 +60,8 @@ func (r *reader) skipLine() {
 	}
 }
 
-// item reads a section's name, a variable, a comment or white space. It is
-// false for what git does not understand.
+// item reads a section's name, a variable, a comment or white space. It returns false for
+// what git does not understand.
 func (r *reader) item() bool {
 	switch ch := r.next(); {
 	case ch == '[':
@@ -83,7 +82,7 @@ func isKey(ch byte) bool {
 	return 'a' <= ch && ch <= 'z' || 'A' <= ch && ch <= 'Z' || '0' <= ch && ch <= '9' || ch == '-'
 }
 
-// section reads the name of a section, behind its bracket.
+// section reads the name of a section, after its bracket.
 func (r *reader) section() bool {
 	start, quoted := r.at, false
 	r.in = Setting{}
@@ -131,8 +130,7 @@ func (r *reader) variable() bool {
 	return ok
 }
 
-// value reads a value with its quotes, escapes, comment and the lines on which
-// it goes on.
+// value reads a value with its quotes, escapes, comment and continuation lines.
 func (r *reader) value() (value string, ok bool) {
 	var b strings.Builder
 	quoted, end := false, 0

@@ -1,15 +1,15 @@
 package nofile
 
-// atStart is the limit, soft and hard; 0 and 0 when it is not known.
+// atStart is the limit, soft and hard; 0 and 0 if it is not known.
 var atStart = read()
 
-// AtStart gives the soft and the hard limit that the process was started with;
-// known is false where the kernel did not tell.
+// AtStart returns the soft and the hard limit that the process was started with. known is
+// false if getrlimit(2) failed.
 func AtStart() (soft, hard uint64, known bool) {
 	return atStart[0], atStart[1], atStart != [2]uint64{}
 }
 
-// getrlimit calls getrlimit(2) for RLIMIT_NOFILE and gives its result.
+// getrlimit calls getrlimit(2) for RLIMIT_NOFILE and returns its result.
 //
 //go:noescape
 func getrlimit(lim *[2]uint64) int64

@@ -12,10 +12,10 @@ import (
 	"unicode/utf8"
 )
 
-// Of is what encoding/json would make of v, but for the characters that doc.go names:
-// a list that is nil is empty, not null, a number below 0 is 0, times are in UTC, bytes
-// are JSON already, and what is embedded is left out where all of it is zero. Keys of
-// maps are strings, and methods are not asked.
+// Of returns v as JSON. It differs from encoding/json in the characters that doc.go names
+// and in these points: a nil slice is an empty list, a number below 0 is 0, times are in
+// UTC, bytes are taken as JSON, and an embedded struct that is zero is left out. Keys of
+// maps must be strings, and no methods are called.
 func Of(v any) []byte {
 	return value(make([]byte, 0, 1024), reflect.ValueOf(v))
 }
@@ -59,7 +59,7 @@ func value(b []byte, v reflect.Value) []byte {
 	return closed(fields(append(b, '{'), v), '}')
 }
 
-// closed ends a list: its last comma becomes the bracket.
+// closed ends a list. The bracket replaces its last comma.
 func closed(b []byte, bracket byte) []byte {
 	if last := len(b) - 1; b[last] == ',' {
 		b = b[:last]
@@ -67,8 +67,7 @@ func closed(b []byte, bracket byte) []byte {
 	return append(b, bracket)
 }
 
-// fields appends the fields of a struct, each with a comma, and those of what is
-// embedded.
+// fields appends the fields of a struct and of its embedded structs, each with a comma.
 func fields(b []byte, v reflect.Value) []byte {
 	for i := range v.NumField() {
 		f, typ := v.Field(i), v.Type().Field(i)
@@ -110,11 +109,11 @@ func quote(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// Hidden reports control characters, and those by which a text is not what it looks
-// like: those that steer the direction of writing, end a line for some programs only,
-// or have no width (Unicode's Default_Ignorable_Code_Point, and the separators of
-// lines and paragraphs), and the pattern of Braille without a dot, which is a space to
-// the eye. The two that choose between the looks of an emoji hide nothing.
+// Hidden reports whether r is a control character, or can make a text look like another
+// one: it changes the direction of writing, ends a line for some programs only, has no
+// width (Unicode's Default_Ignorable_Code_Point, and the separators of lines and
+// paragraphs), or is the Braille pattern without a dot, which looks like a space. The two
+// variation selectors for emojis are not hidden.
 func Hidden(r rune) bool {
 	switch {
 	case r <= unicode.MaxASCII:

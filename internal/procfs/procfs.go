@@ -18,9 +18,9 @@ type Mount struct {
 	Type  string // of the file system
 }
 
-// Mounts reads mountinfo. Lines that are no mounts are left out. A later mount lies on
-// top of an earlier one at the same place. It is on the way to every command, so it
-// makes no more garbage than it must.
+// Mounts parses mountinfo. Lines that are no mounts are left out. A later mount is on top
+// of an earlier one at the same place. Every start of a command calls this function, so
+// it avoids garbage.
 func Mounts(text string) []Mount {
 	all := make([]Mount, 0, strings.Count(text, "\n")+1)
 	for line := range strings.Lines(text) {
@@ -39,7 +39,7 @@ func Mounts(text string) []Mount {
 	return all
 }
 
-// unescape undoes what the kernel does to blanks and backslashes.
+// unescape undoes the kernel's escapes of blanks and backslashes.
 func unescape(s string) string {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s
@@ -47,7 +47,7 @@ func unescape(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
-// Stat is what proc_pid_stat(5) says of a process, as far as it is needed here.
+// Stat is the part of proc_pid_stat(5) that zsbx needs.
 type Stat struct {
 	Pid     int
 	Name    string // 15 bytes at most
@@ -59,11 +59,11 @@ type Stat struct {
 	Start   uint64 // clock ticks since boot
 }
 
-// ParseStat reads a stat file:
+// ParseStat parses a stat file:
 //
 //	1 pid  2 (comm)  3 state  4 ppid  5 pgrp  6 session ... 20 num_threads ... 22 starttime
 //
-// The name may hold spaces and parentheses; the fields after it can't.
+// The name may contain spaces and parentheses; the fields after it can't.
 func ParseStat(b []byte) (Stat, error) {
 	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
 	if open < 1 || end < open {
@@ -86,7 +86,7 @@ func ParseStat(b []byte) (Stat, error) {
 	return s, err
 }
 
-// Status reads proc_pid_status(5): the fields of each line by its key.
+// Status parses proc_pid_status(5): the fields of each line by its key.
 func Status(text string) map[string][]string {
 	m := make(map[string][]string, 64)
 	for line := range strings.Lines(text) {

@@ -10,16 +10,15 @@ import (
 
 func Path(pid int, file string) string { return "/proc/" + strconv.Itoa(pid) + "/" + file }
 
-// StatusOf reads a file with lines as proc_pid_status(5) has them, of at most some
-// kilobytes: what Status gives.
+// StatusOf reads a file of some kilobytes with lines like those of proc_pid_status(5),
+// and returns what Status makes of it.
 func StatusOf(path string) (map[string][]string, error) {
 	b, err := files.ReadInto(path, make([]byte, 4096))
 	return Status(string(b)), err
 }
 
-// Look reads what /proc/PID/stat says of a process. The state of one whose first thread
-// has ended (pthread_exit(3)) is that of a thread that lives: the first is a zombie
-// until the last has ended.
+// Look reads /proc/PID/stat. If the first thread has ended (pthread_exit(3)), the state is
+// that of a living thread: the first one is a zombie until the last has ended.
 func Look(pid int) (Stat, error) {
 	s, err := LookAt("/proc/" + strconv.Itoa(pid))
 	if err == nil && s.State == "Z" && s.Threads > 1 {
@@ -30,7 +29,7 @@ func Look(pid int) (Stat, error) {
 	return s, err
 }
 
-// LookAt reads the stat file in a directory of /proc, that of a process or a thread.
+// LookAt reads the stat file in the /proc directory of a process or a thread.
 func LookAt(dir string) (Stat, error) {
 	var buf [1024]byte // room for the longest line
 	b, err := files.ReadInto(dir+"/stat", buf[:])
@@ -44,8 +43,8 @@ func LookAt(dir string) (Stat, error) {
 	return s, err
 }
 
-// OtherThread looks at a living thread of a process that is not its first, if there is
-// one. Pid is the thread's number.
+// OtherThread looks at a living thread of a process other than its first, if there is
+// one. Pid in the Stat is the thread's number.
 func OtherThread(pid int) (Stat, bool) {
 	tasks, _ := os.ReadDir(Path(pid, "task"))
 	for _, t := range tasks {

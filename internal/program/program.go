@@ -1,6 +1,6 @@
-// Package program reads in the head of a program what execve(2) opens beside it: the
-// interpreter of a script, the loader of a dynamic ELF program. It reads and judges
-// nothing else, on every system.
+// Package program reads from the head of a program which file execve(2) opens beside it:
+// the interpreter of a script, or the loader of a dynamic ELF program. It is for every
+// system, and decides nothing.
 package program
 
 import (
@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// headSize is how much of a script the kernel reads to find its interpreter
-// (BINPRM_BUF_SIZE), longestPath PATH_MAX of Linux, in bytes. elfMagic begins a program.
+// headSize is how many bytes of a script the kernel reads to find its interpreter
+// (BINPRM_BUF_SIZE). longestPath is Linux's PATH_MAX. elfMagic begins an ELF program.
 const (
 	headSize    = 256
 	longestPath = 4096
@@ -22,8 +22,8 @@ const (
 // Depth is how many interpreters execve(2) follows from script to script.
 const Depth = 5
 
-// Interpreter is what a program names, without its argument, and whether that is an
-// ELF loader; "" for nothing, or what can't be read.
+// Interpreter returns the file that a program names, without its argument, and whether
+// that is an ELF loader. It is "" if there is none, or if the program can't be read.
 func Interpreter(f io.ReaderAt) (name string, loader bool) {
 	b := head(f)
 	if script, ok := bytes.CutPrefix(b, []byte("#!")); ok {
@@ -37,9 +37,8 @@ func Interpreter(f io.ReaderAt) (name string, loader bool) {
 	return loaderOf(f, b)
 }
 
-// loaderOf is what an ELF program of this machine names in its header PT_INTERP, see
-// elf(5). Package debug/elf would be initialised at every start, with what debuggers
-// need.
+// loaderOf returns what an ELF program of this machine names in its header PT_INTERP, see
+// elf(5). Package debug/elf would initialise at every start what only debuggers need.
 func loaderOf(f io.ReaderAt, head []byte) (name string, found bool) {
 	const class32, typeInterp = 1, 3
 	if len(head) < 64 || !bytes.HasPrefix(head, []byte(elfMagic)) {
@@ -67,8 +66,8 @@ func loaderOf(f io.ReaderAt, head []byte) (name string, found bool) {
 	return "", false
 }
 
-// IsText reports whether a file is what execvp(3) hands to /bin/sh after ENOEXEC: one
-// that is no ELF program.
+// IsText reports whether execvp(3) would hand a file to /bin/sh after ENOEXEC, because it
+// is not an ELF program.
 func IsText(f io.ReaderAt) bool {
 	b := head(f)
 	return !bytes.HasPrefix(b, []byte(elfMagic)) && bytes.IndexByte(b, 0) < 0

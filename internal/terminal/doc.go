@@ -1,5 +1,5 @@
-// Package terminal asks on the controlling terminal (tty(4)), which a command that ran
-// before may have left as it likes, with something typed ahead. It holds on every system.
+// Package terminal asks questions on the controlling terminal (tty(4)). A command that ran
+// before may have changed the terminal's settings, or typed ahead. It is for every system.
 //
-// It knows no question, and decides nothing of an answer.
+// The caller has the questions, and decides what an answer means.
 package terminal

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Ask asks on the terminal, never on stdin: that belongs to the command, and a script's
-// input is no answer. The answer is in lower case, without space around it. The error says
-// that nobody answered.
+// Ask asks on the terminal, never on stdin, which belongs to the command: a script's input
+// is no answer. The answer is in lower case, without space around it. It is an error if
+// nobody answered.
 func Ask(question string) (string, error) {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
@@ -24,11 +24,11 @@ func Ask(question string) (string, error) {
 	return strings.ToLower(strings.TrimSpace(answer)), err
 }
 
-// settle drops what was typed before the question, and has the terminal read lines whose
-// keys for editing are no printable characters and not escape. A command can have the
-// terminal answer to its output (DECRQM: "ESC [ ? 25 ; 1 $ y"), and with $ as the key that
-// erases the line nothing but "y" would be left, for the next return to send. Back gives
-// the terminal its settings again.
+// settle drops what was typed before the question, and makes the terminal read lines. It
+// disables editing keys that are printable characters or escape: a command can make the
+// terminal answer to its output (DECRQM: "ESC [ ? 25 ; 1 $ y"). If $ were the key that
+// erases the line, only "y" would be left, and the next return would send it. back
+// restores the settings.
 func settle(fd int) (back func()) {
 	was, err := unix.IoctlGetTermios(fd, GetSettings)
 	if err != nil {

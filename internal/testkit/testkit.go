@@ -25,13 +25,12 @@ const (
 	Seatbelt   Feature = "seatbelt"   // macOS, outside of any sandbox
 )
 
-// LandlockABI is the version of Landlock that Landlock stands for: the first one
-// that keeps signals inside. A test that needs a later version is skipped on an
-// older kernel.
+// LandlockABI is the version that the feature Landlock means: the first one that keeps
+// signals inside. A test that needs a later version is skipped on an older kernel.
 const LandlockABI = 6
 
-// Lacks ends a test that can't run for want of a feature: it is skipped, and
-// fails where the feature is required.
+// Lacks ends a test that can't run because a feature is missing. The test is skipped, or
+// fails if the feature is required.
 func Lacks(t testing.TB, f Feature, why ...any) {
 	t.Helper()
 	if required(f) {
@@ -40,8 +39,8 @@ func Lacks(t testing.TB, f Feature, why ...any) {
 	t.Skip(fmt.Sprintf("%s: ", f), fmt.Sprint(why...))
 }
 
-// NeedLandlock goes on where the version of Landlock that the kernel has is at
-// least want. why says why it has none, if it does.
+// NeedLandlock ends a test unless have, the kernel's version of Landlock, is at least want.
+// why says why the kernel has none.
 func NeedLandlock(t testing.TB, have, want int, why string) {
 	t.Helper()
 	switch {
@@ -53,7 +52,7 @@ func NeedLandlock(t testing.TB, have, want int, why string) {
 	}
 }
 
-// Condition answers a script that asks for a feature: has, or an error where the
+// Condition answers a script that asks for a feature. It returns has, or an error if the
 // feature is missing and required.
 func Condition(f Feature, has bool) (bool, error) {
 	if !has && required(f) {
@@ -62,8 +61,8 @@ func Condition(f Feature, has bool) (bool, error) {
 	return has, nil
 }
 
-// required reports whether ZSBX_TEST_REQUIRE names a feature. A word that is none
-// would require nothing: it panics.
+// required reports whether ZSBX_TEST_REQUIRE names a feature. It panics at a word that
+// is not a feature, which would require nothing.
 func required(f Feature) bool {
 	words := strings.FieldsFunc(os.Getenv("ZSBX_TEST_REQUIRE"), func(r rune) bool { return r == ' ' || r == ',' })
 	for _, w := range words {

@@ -1,7 +1,7 @@
 // Package afero stands in for github.com/spf13/afero, through which viper reads
-// files. That package links net/http, crypto/tls and regexp, and what these
-// initialise counts for every start of zsbx, although preferences are one file of
-// the real file system. Only what viper and locafero call is here.
+// files. That package links net/http, crypto/tls and regexp, whose initialisation
+// would slow down every start of zsbx, although preferences are one file of the real
+// file system. Only what viper and locafero call is here.
 package afero
 
 import (

@@ -1,12 +1,12 @@
-// Package cast stands in for github.com/spf13/cast, by which viper changes the types of
+// Package cast stands in for github.com/spf13/cast, with which viper converts the types of
 // settings. That package links html/template and fills tables when it is initialised,
-// which is a fifteenth of the start of zsbx, whose settings have the type they are read
-// with. Only what viper calls is here.
+// which would take a fifteenth of zsbx's start. zsbx's settings need no conversion. Only
+// what viper calls is here.
 package cast
 
 import "time"
 
-// as is a value that has the type already, and nothing of another one.
+// as returns a value that has the type already, and the zero value for another one.
 func as[T any](v any) T {
 	t, _ := v.(T)
 	return t

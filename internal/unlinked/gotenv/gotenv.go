@@ -1,7 +1,7 @@
-// Package gotenv stands in for github.com/subosito/gotenv, by which viper reads
+// Package gotenv stands in for github.com/subosito/gotenv, with which viper reads
 // .env files. That package compiles regular expressions when it is initialised,
-// which is a tenth of a millisecond of every start of zsbx, whose preferences are
-// TOML.
+// which would take a tenth of a millisecond of every start of zsbx. zsbx's preferences
+// are TOML.
 package gotenv
 
 import (

@@ -1,6 +1,6 @@
-// Package yaml stands in for go.yaml.in/yaml/v3, by which viper reads YAML. That
+// Package yaml stands in for go.yaml.in/yaml/v3, with which viper reads YAML. That
 // package compiles regular expressions and fills tables when it is initialised,
-// which counts for every start of zsbx, whose preferences are TOML.
+// which would slow down every start of zsbx. zsbx's preferences are TOML.
 package yaml
 
 import "errors"
