@@ -1,12 +1,11 @@
-// Package fingerprint says what the fingerprint of a session on macOS is, and
-// which doors every profile with one shuts. Of two names of services, a profile of
-// the session allows one to be looked up and denies the other. No other profile
-// answers so, and a process under none is allowed both. So sandbox_check tells from
-// outside, of any process, whether it belongs to the session, however it detached
-// itself. Nothing on the disk changes the answers, and no command starts whose own
-// process does not get them.
+// Package fingerprint defines the fingerprint of a session on macOS, and the ways to act
+// outside that every profile with one closes. A session's profile allows the lookup of one
+// service name and denies that of another. No other profile answers so, and a process without a
+// profile may look up both. So sandbox_check can tell from outside whether a process belongs to
+// the session, however it detached itself. Nothing on the disk changes the answers, and a
+// command whose own process does not give them is not started.
 //
-// The package writes text and asks nobody. Package enforce puts the fingerprint
-// into its profiles, package fork checks it before a command runs, package track
-// looks for it and starts commands with nothing but it.
+// The package only writes text. Package enforce puts the fingerprint into its profiles. Package
+// fork checks it before a command runs. Package track looks for it, and starts commands with a
+// profile of only the fingerprint and these closed ways.
 package fingerprint

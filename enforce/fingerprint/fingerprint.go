@@ -9,6 +9,6 @@ func Valid(session string) bool {
 	return err == nil && id.String() == session
 }
 
-// Name is the prefix of the two service names; ".allow" and ".deny" are added.
-// Nobody registers them.
+// Name returns the prefix of the two service names, which end in ".allow" and ".deny". Nobody
+// registers them.
 func Name(session string) string { return "dev.zsbx." + session }

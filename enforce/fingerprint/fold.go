@@ -5,16 +5,15 @@ import (
 	"strings"
 )
 
-// foreign is what may stand for letters: a run outside of ASCII.
+// foreign matches characters outside ASCII, which may stand for letters.
 const foreign = "[^ -~]+"
 
-// pairs are the letters for which one character outside of ASCII may stand, where case
-// does not count (CaseFolding.txt of Unicode). Single ones are k and s.
+// pairs are pairs of letters that one character outside ASCII may stand for, when case is
+// ignored (Unicode's CaseFolding.txt). The single letters of that kind are k and s.
 var pairs = []string{"ff", "fi", "fl", "ss", "st"}
 
-// Fold is a regular expression for a path and all below it, however its letters are
-// written: the kernel asks about what is to be made with the name that the command
-// gives, and most volumes of a Mac find it by every spelling.
+// Fold returns a regular expression for a path and all below it, in any spelling. The kernel
+// checks a new file by the name that the command gives, and most volumes of a Mac ignore case.
 func Fold(path string) string {
 	var b strings.Builder
 	b.WriteByte('^')
@@ -37,7 +36,7 @@ func Fold(path string) string {
 	return b.String() + "(/.*)?$"
 }
 
-// letter is one character of ASCII in both cases.
+// letter returns an expression for an ASCII character in both cases.
 func letter(s string) string {
 	lower := strings.ToLower(s)
 	switch class := "[" + lower + strings.ToUpper(s) + "]"; {

@@ -7,16 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// literalLimit is the longest string literal, in bytes, that a profile has.
-// The reader of the TinyScheme interpreter that Seatbelt's compiler descends
-// from keeps a literal in 256 bytes; longer texts are joined from parts.
+// literalLimit is the longest string literal in a profile, in bytes. Longer texts are joined
+// from parts: Seatbelt's compiler descends from TinyScheme, whose reader has a buffer of 256
+// bytes for a literal.
 const literalLimit = 200
 
-// Quote writes s as a string of the profile language. Only the double quote and
-// the backslash are special inside one; every other byte stands for itself. Go's
-// %q and JSON write escapes that the language does not know, and the rule would
-// then name another path without any error. What is not UTF-8, or has a control
-// character, can't be written.
+// Quote returns s as a string in the profile language. Only the double quote and the backslash
+// are special in one; every other byte stands for itself. Go's %q and JSON use escapes that the
+// language does not know, so a rule would name another path, without an error. Quote refuses
+// invalid UTF-8 and control characters.
 func Quote(s string) (string, error) {
 	if !utf8.ValidString(s) {
 		return "", errors.New("it is not valid UTF-8")

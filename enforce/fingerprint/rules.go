@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Rule is a rule of a profile. Filters are alternatives; none stands for
+// Rule is a rule of a profile. Filters are alternatives. A rule without filters is for
 // everything.
 type Rule struct {
 	Allow   bool
@@ -14,11 +14,11 @@ type Rule struct {
 	Why     string
 }
 
-// Escapes are the ways by which a process has others act outside for it: none of
-// what is started so carries the profile. homes are the names of the user's home
-// directory; the error is that of Quote.
+// Escapes returns rules that close the ways to make programs outside act for a process. What is
+// started that way would not be under the profile. homes are the names of the user's home
+// directory. The error is Quote's.
 func Escapes(homes ...string) ([]Rule, error) {
-	var above []string // the directories of the user's agents, which could be moved
+	var above []string // directories of the user's launch agents, which could be moved
 	for i, home := range homes {
 		if !path.IsAbs(home) || home == "/" || i > 0 && home == homes[i-1] {
 			continue
@@ -53,7 +53,7 @@ func Escapes(homes ...string) ([]Rule, error) {
 	return rules, nil
 }
 
-// Agents are regular expressions for what launchd starts programs from.
+// Agents returns regular expressions for the files by which launchd starts programs.
 func Agents(homes ...string) []string {
 	const below = "/Library/LaunchAgents"
 	all := []string{Fold(below), Fold("/Library/LaunchDaemons"), "^/Users/[^/]+" + strings.TrimPrefix(Fold(below), "^")}
@@ -65,7 +65,7 @@ func Agents(homes ...string) []string {
 	return all
 }
 
-// launchNames are the services that start programs for others.
+// launchNames returns the services that start programs for others.
 func launchNames() []string {
 	return []string{
 		"com.apple.coreservices.appleevents",
@@ -86,7 +86,7 @@ func launchNames() []string {
 	}
 }
 
-// keychainNames are the services that hand out the user's secrets.
+// keychainNames returns the services that give out the user's secrets.
 func keychainNames() []string {
 	return []string{
 		"com.apple.SecurityServer",
@@ -98,8 +98,8 @@ func keychainNames() []string {
 	}
 }
 
-// Marks are the rules of a valid session's fingerprint. They come last in a
-// profile, so that no other rule changes the answers.
+// Marks returns the rules of the fingerprint. They come last in a profile, so that no other
+// rule changes the answers. session must be valid.
 func Marks(session string) []Rule {
 	name := Name(session)
 	return []Rule{
@@ -108,9 +108,8 @@ func Marks(session string) []Rule {
 	}
 }
 
-// TrackProfile is the profile of a command that is only tracked: all is allowed
-// but these ways, and what would change the fingerprint of the session, which is
-// valid.
+// TrackProfile returns the profile of a command that is only tracked. It allows all except the
+// escapes and the denied mark. session must be valid.
 func TrackProfile(session string, homes ...string) (string, error) {
 	escapes, err := Escapes(homes...)
 	if err != nil {
@@ -128,7 +127,7 @@ func TrackProfile(session string, homes ...string) (string, error) {
 	return b.String(), nil
 }
 
-// GlobalNames are filters for services by name.
+// GlobalNames returns filters for services by name.
 func GlobalNames(names []string) []string {
 	var fs []string
 	for _, n := range names {
@@ -137,16 +136,16 @@ func GlobalNames(names []string) []string {
 	return fs
 }
 
-// Groups of operations. A denial that must hold names the wildcard and every
-// leaf: the compiler asks the operation's own rules first, whatever their
-// order, and only then those of the wildcard above it.
+// The groups of operations. A denial that must hold names the wildcard and every leaf. Seatbelt
+// asks an operation's own rules first, whatever their order, and only then those of the
+// wildcard above it.
 
-// ReadOps are the operations of reading a file.
+// ReadOps returns the operations of reading a file.
 func ReadOps() []string {
 	return []string{"file-read*", "file-read-data", "file-read-metadata", "file-read-xattr"}
 }
 
-// WriteOps are those of writing one, and of making a socket.
+// WriteOps returns the operations of writing a file and of making a socket.
 func WriteOps() []string {
 	return []string{
 		"file-write*", "file-write-acl", "file-write-create", "file-write-data",

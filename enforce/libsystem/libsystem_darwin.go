@@ -27,8 +27,8 @@ var (
 	confstrAddr          uintptr
 )
 
-// syscall3 and syscall6 are the ways of golang.org/x/sys into libSystem. A
-// pointer may be made a number only within the call (unsafe.Pointer).
+// syscall3 and syscall6 are the functions by which golang.org/x/sys calls libSystem. Pointers
+// must be converted to numbers within the call (unsafe.Pointer).
 //
 //go:linkname syscall3 syscall.syscall
 func syscall3(fn, a1, a2, a3 uintptr) (r1, r2 uintptr, err syscall.Errno)
@@ -36,9 +36,9 @@ func syscall3(fn, a1, a2, a3 uintptr) (r1, r2 uintptr, err syscall.Errno)
 //go:linkname syscall6 syscall.syscall6
 func syscall6(fn, a1, a2, a3, a4, a5, a6 uintptr) (r1, r2 uintptr, err syscall.Errno)
 
-// SandboxInit puts the calling process, all its threads and all that it will
-// start under a profile in Seatbelt's language, for ever. The error is what the compiler
-// says about the profile, or that the process is in a sandbox; nothing was changed then.
+// SandboxInit puts the calling process, with all its threads and all that it will start, under
+// a profile in Seatbelt's language for ever. It returns an error, and changes nothing, if the
+// compiler rejects the profile or the process is already in a sandbox.
 func SandboxInit(profile string) error {
 	p, err := syscall.BytePtrFromString(profile)
 	if err != nil {
@@ -59,11 +59,10 @@ func SandboxInit(profile string) error {
 	return errors.New("sandbox_init: " + why)
 }
 
-// SandboxCheck asks whether the profile of process pid allows operation op on
-// arg: Allowed, Denied, or NoAnswer for anything else. With op "" and
-// FilterNone it asks whether the process is in a sandbox at all: Denied if so.
-// A process under no profile is allowed everything; one that has ended is
-// denied everything.
+// SandboxCheck asks whether the profile of process pid allows operation op on arg. It returns
+// Allowed, Denied, or NoAnswer for anything else. With op "" and FilterNone it returns Denied
+// if the process is in a sandbox at all. A process without a profile is allowed everything. One
+// that has ended is denied everything.
 func SandboxCheck(pid int, op string, filter Filter, arg string) int {
 	var o, a *byte
 	var err error
@@ -88,8 +87,8 @@ func SandboxCheck(pid int, op string, filter Filter, arg string) int {
 	return NoAnswer
 }
 
-// PathOf is the path of an open file: fcntl(2), F_GETPATH, which fills in at most
-// MAXPATHLEN bytes. The error is an errno.
+// PathOf returns the path of an open file (fcntl(2), F_GETPATH, which writes at most MAXPATHLEN
+// bytes). The error is an errno.
 func PathOf(fd int) (string, error) {
 	const getPath, maxPath = 50, 1024 // sys/fcntl.h, sys/syslimits.h
 	buf := make([]byte, maxPath)
@@ -101,8 +100,8 @@ func PathOf(fd int) (string, error) {
 	return unix.ByteSliceToString(buf), nil
 }
 
-// UserTemp is the user's own directory for temporary files, with a slash at its
-// end: confstr(3), _CS_DARWIN_USER_TEMP_DIR. "" if there is none.
+// UserTemp returns the user's own directory for temporary files, with a slash at its end, or ""
+// (confstr(3), _CS_DARWIN_USER_TEMP_DIR).
 func UserTemp() string {
 	const userTemp, maxPath = 65537, 1024 // unistd.h
 	buf := make([]byte, maxPath)
@@ -120,9 +119,8 @@ const (
 	uidOnly = 4 // PROC_UID_ONLY: the effective user
 )
 
-// ListPids lists the pids of all processes, or with a uid that is not negative
-// of those that have it as effective user, at one moment: the kernel copies them
-// under one lock. It says nothing else about them.
+// ListPids returns the pids of all processes, or if uid is not negative, of those with that
+// effective user. The list is of one moment, since the kernel copies it under one lock.
 func ListPids(uid int) ([]int, error) {
 	kind, arg := uintptr(allPids), uintptr(0)
 	if uid >= 0 {
@@ -135,7 +133,7 @@ func ListPids(uid int) ([]int, error) {
 		runtime.KeepAlive(buf)
 		n := int(int32(r)) / int(unsafe.Sizeof(buf[0]))
 		if n <= 0 {
-			// libproc answers 0 for an error, and Go reads errno only at -1.
+			// libproc returns 0 for an error, and Go reads errno only after -1.
 			return nil, errors.New("proc_listpids lists nothing")
 		}
 		if n == room { // there may be more

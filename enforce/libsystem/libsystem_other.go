@@ -2,5 +2,5 @@
 
 package libsystem
 
-// UserTemp is "": only macOS has such a directory.
+// UserTemp returns "", since only macOS has such a directory.
 func UserTemp() string { return "" }

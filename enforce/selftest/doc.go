@@ -1,7 +1,7 @@
-// Package selftest proves what a machine enforces by attacking it: each act is made
-// by a confined process, which has to be refused, and by an unconfined one, which
-// must not be. On Linux the acts are system calls, on macOS tools of the system.
+// Package selftest proves what a machine enforces by attacking it. A confined process makes
+// each attack and must be refused; an unconfined one makes the same and must succeed. On Linux
+// the attacks are system calls, on macOS they use tools of the system.
 //
-// It makes plans and runs them; it decides nothing about them. What it can't try
-// without harm it does not try.
+// It makes plans and runs them, but decides nothing about them. It makes no attack that could
+// do harm.
 package selftest

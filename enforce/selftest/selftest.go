@@ -11,27 +11,25 @@ import (
 	"github.com/zsbx/zsbx/enforce/fork"
 )
 
-// Proof is what SelfTest found out about one promise.
+// Proof is what Run found out about one promise.
 type Proof struct {
-	Name    string `json:"name"`    // the gap that stands for its lack, or "no-new-privs", "capabilities"
+	Name    string `json:"name"`    // the promise's gap, or "no-new-privs", "capabilities"
 	Promise string `json:"promise"` // "no signals to processes outside"
-	Held    bool   `json:"held"`    // a confined process was refused, where an unconfined one was not
+	Held    bool   `json:"held"`    // a confined process was refused and an unconfined one was not
 	Means   string `json:"means"`   // "Landlock", "seccomp"
-	Detail  string `json:"detail"`  // what was tried and what was answered
-	Gap     bool   `json:"-"`       // the plan said that it would not be held
+	Detail  string `json:"detail"`  // what was tried, and the answers
+	Gap     bool   `json:"-"`       // the plan has a gap for it
 }
 
-// Run proves what this machine holds by attacking it: for each promise a
-// throw-away process puts on the restrictions of a plan for caps and tries
-// what they forbid, and another one tries the same without them. A promise is
-// held only if the first was refused and the second was not, or both were because they
-// may not (EPERM, EACCES). On macOS, what can't be tried without harm is asked of the
-// kernel instead (sandbox_check).
+// Run proves what this machine enforces. For each promise a throw-away process takes on the
+// restrictions of a plan for caps and tries what they forbid, and another one tries the same
+// without them. A promise is held if the first was refused and the second was not, or if both
+// were refused for lack of permission (EPERM, EACCES). On macOS, Run asks the kernel
+// (sandbox_check) about acts that could do harm.
 //
-// The attacks are harmless: they are made on files, sockets and ports of a
-// temporary directory's and on the calling process, whose limits are set to
-// what they are. SelfTest takes some tens of milliseconds, on macOS more. The
-// error says that the tests could not be made.
+// The attacks are harmless. Their targets are files, sockets and ports made for them, and the
+// calling process, whose limits are set to their present values. Run takes some tens of
+// milliseconds, on macOS more. It returns an error if the attacks could not be made.
 func Run(caps enforce.Caps) ([]Proof, error) {
 	s, err := newScene()
 	defer s.end()
@@ -41,24 +39,24 @@ func Run(caps enforce.Caps) ([]Proof, error) {
 	return s.attack(caps)
 }
 
-// confine puts a plan on a command, and has answered what the kernel hands over.
+// confine applies a plan to a command, and answers the calls that the kernel hands over.
 func confine(plan *enforce.Plan, c *fork.Command) error {
 	m, err := plan.Confine(c)
 	if m != nil {
-		go func() { _ = m.Serve() }() // which ends with the command
+		go func() { _ = m.Serve() }() // ends with the command
 	}
 	return err
 }
 
-// scene is what the attacks are made on.
+// scene has the targets of the attacks.
 type scene struct {
-	dir           string // temporary; all of it is forbidden but "in"
-	allowed, port int    // TCP ports that somebody listens on
+	dir           string // temporary; all of it is forbidden except "in"
+	allowed, port int    // TCP ports with a listener
 	close         []func()
 }
 
-// newScene makes files, named as "ls -F" shows them: "x/" is a directory, "x*" a program,
-// "x=" a socket that somebody listens on.
+// newScene makes files, named as by "ls -F": "x/" is a directory, "x*" a program, "x=" a
+// listening socket.
 func newScene() (*scene, error) {
 	s := &scene{}
 	made, err := os.MkdirTemp("", "zsbx-check-")
@@ -95,7 +93,7 @@ func newScene() (*scene, error) {
 	return s, nil
 }
 
-// listen has the kernel take connections, which nobody answers.
+// listen makes the kernel accept connections, which nobody answers.
 func (s *scene) listen(network, address string) (net.Addr, error) {
 	l, err := net.Listen(network, address)
 	if err != nil {

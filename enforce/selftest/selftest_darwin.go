@@ -15,8 +15,8 @@ func (s *scene) attack(caps enforce.Caps) ([]Proof, error) {
 	return s.attackMac(caps, askEscapes)
 }
 
-// askEscapes asks the kernel about a confined process and about this one what can't
-// be tried without harm: what goes through a door happens.
+// askEscapes asks the kernel, about a confined process and about this one, whether acts are
+// allowed that could do harm if they were tried.
 func askEscapes(pid int) []Proof {
 	var proofs []Proof
 	for _, d := range []struct {

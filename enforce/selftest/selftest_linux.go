@@ -17,13 +17,13 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// linuxScene is a scene, the policy whose plans are attacked, and what came of it.
+// linuxScene is a scene, the policy whose plans are attacked, and the results.
 type linuxScene struct {
 	*scene
 	caps   enforce.Caps
 	policy policy.Resolved
 	proofs []Proof
-	err    error // that of the first attack that could not be made
+	err    error // the first attack's that could not be made
 }
 
 func (made *scene) attack(caps enforce.Caps) ([]Proof, error) {
@@ -35,15 +35,15 @@ func (made *scene) attack(caps enforce.Caps) ([]Proof, error) {
 	return s.proofs, s.err
 }
 
-// plan is that for the policy with a network.
+// plan returns the plan for the policy with a network.
 func (s *linuxScene) plan(n policy.ResolvedNet) *enforce.Plan {
 	r := s.policy
 	r.Net = n
 	return enforce.NewPlan(&r, s.caps, nil, enforce.Options{})
 }
 
-// try makes an attack, the last of the steps, under the restrictions of plan and without.
-// name is the gap's that its promise has.
+// try makes an attack, the last of the steps, with and without the restrictions of plan. name
+// is the gap of its promise.
 func (s *linuxScene) try(name, promise, means string, plan *enforce.Plan, steps ...fork.Step) {
 	if s.err != nil {
 		return
@@ -60,18 +60,19 @@ func (s *linuxScene) try(name, promise, means string, plan *enforce.Plan, steps 
 	case confined != 0 && confined != free:
 		p.Held, p.Means = true, means
 	case confined == unix.EPERM, confined == unix.EACCES, confined == unix.ENOSYS && name == enforce.GapKernel:
-		p.Held, p.Means = true, "refused to zsbx, too" // its settings, or a sandbox around this process
+		p.Held, p.Means = true, "refused to zsbx, too" // by the machine's settings, or by a sandbox around this process
 	}
 	p.Gap = slices.ContainsFunc(plan.Gaps, func(g enforce.Gap) bool { return g.Name == name })
 	s.proofs = append(s.proofs, p)
 }
 
-// inChild makes the steps in a process of its own, confined by plan unless that is nil,
-// and returns the errno of the last one, or 0. The others have to succeed; the result of
-// the one before the last, if there is one, becomes the last one's first argument.
+// inChild makes the steps in a new process, confined by plan unless it is nil, and returns the
+// errno of the last one, or 0. The others must succeed. If there are others, the result of the
+// one before the last becomes the last one's first argument.
 func (s *linuxScene) inChild(plan *enforce.Plan, steps []fork.Step) (unix.Errno, error) {
-	// The keeper waits for the steps, not this process, which may have to
-	// answer some of them (Plan.Mediation). A directory can't be executed.
+	// The keeper waits for the steps, not this process, which may have to answer some of them
+	// (Plan.Mediation). The command is a directory, which can't be executed, so nothing else
+	// runs.
 	c := &fork.Command{Path: "/", Args: []string{"/"}}
 	if plan != nil {
 		if err := confine(plan, c); err != nil {
@@ -105,17 +106,17 @@ func answerText(e unix.Errno) string {
 	return cmp.Or(unix.ErrnoName(e), fmt.Sprintf("errno %d", e))
 }
 
-// memory is for what the arguments of steps point to. It is never given back: a
-// process tests itself once.
+// memory has what the arguments of steps point to. It is never freed, since a process tests
+// itself once.
 var memory fork.Memory
 
-// put puts v there, and gives the address.
+// put stores v in memory and returns its address.
 func put[T any](v T) uintptr { return uintptr(unsafe.Pointer(fork.Put(&memory, v))) }
 
-// text puts a string there.
+// text stores a string in memory and returns its address.
 func text(s string) uintptr { return uintptr(unsafe.Pointer(memory.Text(s))) }
 
-// call is a system call as a step.
+// call returns a step that makes a system call.
 func call(name string, nr uintptr, args ...uintptr) fork.Step {
 	s := fork.Step{Name: name, Nr: nr}
 	copy(s.Args[:], args)

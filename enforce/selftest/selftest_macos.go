@@ -11,18 +11,17 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// The self-test of macOS: acts of the system's own tools, each made by a confined
-// and by an unconfined shell. Nothing in this file is macOS's alone, so that the
-// acts and their controls are tested elsewhere, too.
+// The self-test of macOS uses the system's own tools, in a confined and in an unconfined shell.
+// Nothing in this file needs macOS, so the acts and their controls can be tested elsewhere.
 
 // macTrial is one act and what it proves.
 type macTrial struct {
 	name, promise string
 	net           policy.NetMode
-	script        string // for sh: $1 is the scene, $2 the allowed port, $3 another, $4 a process outside
+	script        string // for sh; $1 is the scene, $2 the allowed port, $3 another port, $4 a process outside
 }
 
-// macTrials are the acts, in the order of the promises.
+// macTrials returns the acts, in the order of the promises.
 func macTrials() []macTrial {
 	open, ports, none := policy.NetOpen, policy.NetPorts, policy.NetNone
 	return []macTrial{
@@ -43,11 +42,11 @@ func macTrials() []macTrial {
 	}
 }
 
-// macWorks is what a confined shell has to be able to do, so that a refusal is
-// one of the act: with what is allowed, and with the port that is.
+// macWorks is what a confined shell must be able to do, with allowed files and the allowed
+// port. Without it a refusal would prove nothing.
 const macWorks = `cat "$1/in/file" && echo x >"$1/in/new" && rm "$1/in/new" && "$1/in/prog" && ` + macTCP + `"$2"`
 
-// Connections to what the next argument names. Every Mac has perl.
+// These connect to what the next argument names. Every Mac has perl.
 const (
 	macTCP  = `perl -MIO::Socket::INET -e 'exit !IO::Socket::INET->new(PeerAddr => "127.0.0.1:$ARGV[0]", Timeout => 5)' `
 	macUnix = `perl -MIO::Socket::UNIX -e 'exit !IO::Socket::UNIX->new(Peer => $ARGV[0])' `
@@ -94,8 +93,8 @@ type macScene struct {
 	host *policy.Host
 }
 
-// act has a shell run a script, under the restrictions unless mode is "", and
-// gives its exit status, -1 if a signal ended it.
+// act runs a script in a shell, under the restrictions unless mode is "". It returns the exit
+// status, or -1 if a signal ended the shell.
 func (s *macScene) act(mode policy.NetMode, script string) (int, error) {
 	proc, err := s.start(mode, script)
 	if err != nil {
@@ -109,8 +108,8 @@ func (s *macScene) act(mode policy.NetMode, script string) (int, error) {
 	}
 }
 
-// start starts a shell whose input is empty and whose output goes nowhere, under the
-// baseline and what the acts need unless mode is "".
+// start starts a shell without input and output. Unless mode is "", the shell runs under the
+// baseline and what the acts need.
 func (s *macScene) start(mode policy.NetMode, script string) (*fork.Process, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {

@@ -77,8 +77,8 @@ func (s *linuxScene) trySockets(open *enforce.Plan) error {
 	return nil
 }
 
-// trySignals signals this very process, which takes no notice of it, or would
-// have a file that is not open signal a group: of that the kernel says another error than the filter.
+// trySignals sends this process a signal that it ignores. It also makes calls on a descriptor
+// that is not open, for which the kernel's error differs from the filter's.
 func (s *linuxScene) trySignals(open *enforce.Plan) {
 	const (
 		urgent = uintptr(unix.SIGURG)
@@ -106,8 +106,8 @@ func (s *linuxScene) trySignals(open *enforce.Plan) {
 	signal("seccomp", call("ioctl(2) SIOCSPGRP", unix.SYS_IOCTL, noFile, 0x8902))
 }
 
-// tryOther acts on this very process, and changes nothing about it; the others would fail
-// in any case, by another error.
+// tryOther makes calls that change nothing about this process, and calls that fail anyway, with
+// another error than the filter's.
 func (s *linuxScene) tryOther(open *enforce.Plan) {
 	var limit unix.Rlimit
 	_ = unix.Prlimit(0, unix.RLIMIT_CORE, nil, &limit)
@@ -126,15 +126,15 @@ func (s *linuxScene) tryOther(open *enforce.Plan) {
 	if s.caps.Capabilities&(1<<unix.CAP_SYS_ADMIN) != 0 {
 		var u unix.Utsname
 		_ = unix.Uname(&u)
-		name := unix.ByteSliceToString(u.Nodename[:]) // which it has already
+		name := unix.ByteSliceToString(u.Nodename[:]) // the name that it has already
 		s.try("capabilities", "root without the capabilities that builds don't need", "capset", open,
 			call("sethostname(2)", unix.SYS_SETHOSTNAME, text(name), uintptr(len(name))))
 	}
 }
 
-// tryMounts attacks what a mount namespace holds, and a file of zsbx's own in a
-// writable tree, which is held with mounts and without. Where there is none, there
-// is nothing else to prove: the plan has the gaps.
+// tryMounts attacks what a mount namespace enforces, and one of zsbx's own files in a writable
+// tree, which is protected without mounts, too. Without a namespace there is nothing else to
+// prove, since the plan has the gaps.
 func (s *linuxScene) tryMounts() error {
 	host, err := policy.ThisHost()
 	if err != nil {

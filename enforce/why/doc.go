@@ -1,7 +1,7 @@
-// Package why makes a report of what a command was refused: what is one thing for a
-// person is one entry, the likely cause comes first, and each entry has what to type
-// unless it is a place of secrets or the system's.
+// Package why makes a report of what a command was refused. Refusals that are one thing to a
+// person are one entry, and the likely cause comes first. Each entry says what to type, unless
+// it is about secrets or places of the system.
 //
-// It is pure, and knows what package enforce has recorded (Plan.Refusals): on Linux
-// from the system calls, on macOS from the log. It does not print.
+// It is pure and does not print. It uses what package enforce recorded (Plan.Refusals): on
+// Linux from system calls, on macOS from the log.
 package why

@@ -11,23 +11,24 @@ import (
 	"github.com/zsbx/zsbx/enforce/internal/answer"
 )
 
-// knownFile is what is known of paths and variables.
+// knownFile says what is known about paths and variables.
 //
 //go:embed known.txt
 var knownFile string
 
-// weight is how much an operation's being refused tells of a failure.
+// weight returns how likely the refusal of an operation makes a command fail.
 func weight(verb string) float64 {
 	return cmp.Or(map[string]float64{
 		"exec":    60,
 		"connect": 50, "bind": 50,
 		"create": 40, "write": 40, "remove": 40, "rename": 40, "link": 40,
 		"read": 30, "list": 30,
-		"call": 10, // programs try the next best thing
+		"call": 10, // programs fall back
 	}[verb], 20)
 }
 
-// subject is what an act is about, in a word; of calls that make sockets, with the family.
+// subject returns what an act is about, for example a path or a call. For calls that make
+// sockets it adds the family.
 func subject(x *enforce.Refusal) string {
 	a := &x.Act
 	switch {
@@ -46,8 +47,8 @@ func subject(x *enforce.Refusal) string {
 	return fmt.Sprintf("port %d (tcp)", a.Port)
 }
 
-// harmless says why programs go on without what was refused, or "". Nobody does without
-// a program.
+// harmless returns why programs continue without what was refused, or "". No program continues
+// without another that it wants to execute.
 func harmless(home, verb, about, program string) string {
 	if verb == "exec" {
 		return ""
@@ -58,7 +59,7 @@ func harmless(home, verb, about, program string) string {
 			continue
 		}
 		at := strings.Replace(f[1], "~", home, 1)
-		in := strings.Contains("/"+about+"/", "/"+at+"/") // a whole path begins with two slashes here
+		in := strings.Contains("/"+about+"/", "/"+at+"/") // here a whole path begins with two slashes
 		if who, _, _ := strings.Cut(f[2], " "); f[0] == "list" {
 			named, _ := path.Match(at, about)
 			in = named && verb == "list" && program == who
@@ -70,8 +71,8 @@ func harmless(home, verb, about, program string) string {
 	return ""
 }
 
-// wanted are the variables that a failed command may have wanted: agents, displays,
-// tokens, and what has programs load things.
+// wanted returns the variables that a failed command may have wanted: for agents, displays,
+// tokens, and for loading things.
 func wanted(dropped []string) (all []string) {
 	for _, name := range dropped {
 		for line := range strings.Lines(knownFile) {

@@ -15,18 +15,18 @@ import (
 // Report is what a command was refused, for people and programs.
 type Report struct {
 	Status      int          `json:"status"`
-	Proved      bool         `json:"proved"` // each error was seen to be given by the kernel
-	Seen        int          `json:"seen"`   // system calls that were looked at
+	Proved      bool         `json:"proved"` // each error was seen to come from the kernel
+	Seen        int          `json:"seen"`   // watched system calls
 	Entries     []Entry      `json:"refusals"`
-	Ordinary    int          `json:"ordinary"`    // refusals that there would be without zsbx too
-	Environment []string     `json:"environment"` // variables that the command did not get and may have wanted
-	More        bool         `json:"more"`        // there was more than could be remembered
-	Causes      int          `json:"-"`           // entries that are marked as such
-	Needs       []learn.Need `json:"-"`           // of all entries
+	Ordinary    int          `json:"ordinary"`    // refusals that would happen without zsbx, too
+	Environment []string     `json:"environment"` // variables that the command did not get but may have wanted
+	More        bool         `json:"more"`        // there were more than could be recorded
+	Causes      int          `json:"-"`           // entries with Cause
+	Needs       []learn.Need `json:"-"`           // for all entries
 }
 
-// Entry is one thing that was refused, however often: the refusal that tells most of it,
-// with Count, Proved, Left and When of all.
+// Entry is one thing that was refused, however often. It has the most telling refusal, with
+// Count, Proved, Left and When for all of them.
 type Entry struct {
 	Rank  int    `json:"rank"`
 	Cause bool   `json:"cause"` // it looks like the reason why the command failed
@@ -35,17 +35,17 @@ type Entry struct {
 	To    string `json:"to,omitempty"` // of a rename or link
 	watch.Refusal
 	By       string          `json:"by"`    // landlock, mounts, seccomp, sockets, no_new_privs, seatbelt, or unknown
-	Paths    int             `json:"paths"` // how many different ones it stands for
+	Paths    int             `json:"paths"` // how many different paths it has
 	Reason   string          `json:"reason"`
 	Origin   policy.Origin   `json:"origin,omitzero"`
 	Hint     learn.Hint      `json:"-"`
-	Flags    string          `json:"hint,omitempty"`     // of Hint
+	Flags    string          `json:"hint,omitempty"`     // the flags of Hint
 	TOML     json.RawMessage `json:"toml,omitempty"`     // the policy of Hint
-	Harmless string          `json:"harmless,omitempty"` // why programs go on without it, or ""
-	Secret   bool            `json:"secret"`             // that is why there is no hint
+	Harmless string          `json:"harmless,omitempty"` // why programs continue without it, or ""
+	Secret   bool            `json:"secret"`             // it is about a secret, so there is no hint
 }
 
-// New makes the report of a command that ended with a status.
+// New returns the report of a command that ended with a status.
 func New(plan *enforce.Plan, got enforce.Refusals, status int) *Report {
 	r := &Report{Status: status, Proved: got.Proved, Seen: got.Seen, More: got.More}
 	var list []*enforce.Refusal
@@ -69,19 +69,19 @@ func New(plan *enforce.Plan, got enforce.Refusals, status int) *Report {
 		}
 		all = append(all, &q)
 	}
-	withAll := plan.With(all...)               // a plan takes time: only a rule that is in doubt gets one of its own
-	groups := make(map[any][]*enforce.Refusal) // what one rule would allow is one entry
+	withAll := plan.With(all...)               // plans take time: only a doubtful rule gets its own
+	groups := make(map[any][]*enforce.Refusal) // refusals that one rule would allow are one entry
 	var order []any
 	for _, x := range list {
 		q := pair{}
-		if !apart(x) { // apart hides, as harmless, the copying that follows
+		if !apart(x) { // else the copying that follows would be hidden as harmless
 			q = pairOf(x.Answer.Needs, rules)
 		}
 		if q[0] != nil && hopeless(withAll, x.Act) != nil {
 			if with[q] == nil {
 				with[q] = plan.With(q[:]...)
 			}
-			if ans := hopeless(with[q], x.Act); ans != nil { // q alone would not help
+			if ans := hopeless(with[q], x.Act); ans != nil { // q would not help
 				if ans.Hint.Flags != "" && x.Answer.Needs[0].Change {
 					ans.Hint = q.hint(plan.Policy).And(ans.Hint)
 				}
@@ -105,7 +105,7 @@ func New(plan *enforce.Plan, got enforce.Refusals, status int) *Report {
 	if status != 0 {
 		r.Environment = wanted(plan.Policy.EnvDrop)
 	}
-	if status != 0 && r.Causes == 0 { // it may have wanted any but what shells set themselves
+	if status != 0 && r.Causes == 0 { // it may have wanted any variable except those that shells set
 		own := []string{"OLDPWD", "SHLVL", "_"}
 		for _, name := range plan.Policy.EnvDrop {
 			if !slices.Contains(r.Environment, name) && !slices.Contains(own, name) {
@@ -116,10 +116,11 @@ func New(plan *enforce.Plan, got enforce.Refusals, status int) *Report {
 	return r
 }
 
-// pair are the rules that an act needs: a rename may need two.
+// pair has the rules that an act needs. A rename may need two.
 type pair [2]*learn.Proposal
 
-// pairOf is none where one of the rules may not be proposed: the other alone would not help.
+// pairOf returns no rules if one of them may not be proposed, since the other alone would not
+// help.
 func pairOf(needs []learn.Need, rules map[learn.Need]*learn.Proposal) (q pair) {
 	for i, n := range needs {
 		if rules[n] == nil {
@@ -140,13 +141,14 @@ func (q pair) hint(r *policy.Resolved) learn.Hint {
 	return h
 }
 
-// hopeless is what a plan answers to an act that it refuses and no rule would allow, or nil.
+// hopeless returns a plan's answer to an act if the plan refuses it and no rule would allow it,
+// or nil.
 func hopeless(plan *enforce.Plan, act enforce.Act) *enforce.Answer {
 	if plan == nil {
 		return nil
 	}
 	ans := plan.Decide(act)
-	if ans.Errno == "EXDEV" { // programs copy instead, and remove the first
+	if ans.Errno == "EXDEV" { // programs copy instead, and remove the source
 		ans = plan.Decide(enforce.Act{Op: enforce.ActOpen, Flags: enforce.ActWrite | enforce.ActCreat, Path: act.To, Missing: !act.ToExists})
 		if ans.Verdict != enforce.Refused && act.Op == answer.Rename {
 			ans = plan.Decide(enforce.Act{Op: answer.Remove, Path: act.Path, Mode: act.Mode})
@@ -158,7 +160,7 @@ func hopeless(plan *enforce.Plan, act enforce.Act) *enforce.Answer {
 	return nil
 }
 
-// entry tells of refusals that the rules q would end.
+// entry returns the entry for refusals that the rules q would end.
 func entry(r *policy.Resolved, group []*enforce.Refusal, q pair) Entry {
 	x := slices.MaxFunc(group, func(a, b *enforce.Refusal) int { return cmp.Compare(weight(a.Act.Verb()), weight(b.Act.Verb())) })
 	e := Entry{Verb: x.Act.Verb(), Path: subject(x), To: x.Act.To, Refusal: x.Refusal, By: x.Answer.By, Reason: x.Answer.Reason, Origin: x.Answer.Origin,
@@ -187,17 +189,17 @@ func entry(r *policy.Resolved, group []*enforce.Refusal, q pair) Entry {
 	return e
 }
 
-// apart reports whether a rename failed only since its ends are mounts of their own.
+// apart reports whether a rename failed only because its ends are on different mounts.
 func apart(x *enforce.Refusal) bool { return x.Errno == "EXDEV" && x.Answer.By == "mounts" }
 
-// soon is how many calls a thread may make after the refusal that made it give up.
+// soon is how many calls a thread may make after a refusal that made it give up.
 const soon = 8
 
-// rank puts the likely cause first. Of a command that failed it marks that, and what a
-// thread ended right after.
+// rank puts the likely cause first. If the command failed, it marks that one as a cause, and
+// also refusals right after which a thread ended.
 func (r *Report) rank(failed bool) {
 	slices.SortStableFunc(r.Entries, func(a, b Entry) int { return cmp.Compare(b.score(), a.score()) })
-	found := false // a cause that is more than a call
+	found := false // whether a cause is more than a call
 	for i := range r.Entries {
 		e := &r.Entries[i]
 		e.Rank = i + 1
@@ -212,8 +214,8 @@ func (r *Report) rank(failed bool) {
 	}
 }
 
-// score says how likely an entry is the cause: by what it is, how soon its thread ended,
-// how late it was.
+// score returns how likely an entry is the cause: by its operation, how soon its thread ended
+// after it, and how late it came.
 func (e *Entry) score() float64 {
 	score := weight(e.Verb) + 20*e.When
 	if e.ran() {
@@ -227,6 +229,6 @@ func (e *Entry) score() float64 {
 	return score
 }
 
-// ran reports whether this is a program that ran without the rights that its file gives,
-// and may have needed none.
+// ran reports whether the entry is about a program that ran without the rights that its file
+// would give. It may not have needed them.
 func (e *Entry) ran() bool { return e.By == string(answer.NoNewPrivs) && e.Errno == "" }
