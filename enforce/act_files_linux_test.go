@@ -34,6 +34,11 @@ func fileActs() map[string]func(args []string) error {
 		"trunc-3":   func(a []string) error { return emptied(a[0], 3|unix.O_TRUNC) },
 		"trunc-wo":  func(a []string) error { return emptied(a[0], unix.O_WRONLY|unix.O_TRUNC) },
 		"ftruncate": ftruncate,
+		"ioctl-rw":  func(a []string) error { return entropy(unix.Open(a[0], unix.O_RDWR|unix.O_CLOEXEC, 0)) },
+		"ioctl-3":   func(a []string) error { return entropy(unix.Open(a[0], 3|unix.O_CLOEXEC, 0)) },
+		"ioctl-3-2": func(a []string) error {
+			return entropy(unix.Openat2(unix.AT_FDCWD, a[0], &unix.OpenHow{Flags: 3 | unix.O_CLOEXEC}))
+		},
 		"exec":      func(a []string) error { return unix.Exec(a[0], a, nil) },
 		"mkdir":     func(a []string) error { return unix.Mkdir(a[0], 0o755) },
 		"rmdir":     func(a []string) error { return unix.Rmdir(a[0]) },
@@ -120,6 +125,15 @@ func rename2(from, to string, flags uint) error {
 func openat2(a []string) error {
 	fd, err := unix.Openat2(unix.AT_FDCWD, a[0], &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_TRUNC | unix.O_CLOEXEC})
 	if err == nil {
+		unix.Close(fd)
+	}
+	return err
+}
+
+// entropy asks a random device that was opened how much it has.
+func entropy(fd int, err error) error {
+	if err == nil {
+		_, err = unix.IoctlGetInt(fd, unix.RNDGETENTCNT)
 		unix.Close(fd)
 	}
 	return err

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zsbx/zsbx/enforce"
 	"github.com/zsbx/zsbx/internal/testkit"
 	"github.com/zsbx/zsbx/policy"
 )
@@ -181,6 +182,27 @@ func TestDelegation(t *testing.T) {
 		{act: "delegation", args: []string{"OUT/ro"}, want: one(unix.EACCES)},
 		{act: "delegation", args: []string{"OUT/ro/file"}, want: one(unix.EACCES)},
 	}, filePlace)
+}
+
+// TestDevices: a device that is not named can't be asked by ioctl(2) either, on a kernel whose
+// Landlock does not look at that. What is open with access mode 3 takes no right of Landlock's.
+func TestDevices(t *testing.T) {
+	needLandlock(t, 1)
+	needSeccomp(t)
+	p := newPlace(t)
+	for _, act := range []string{"ioctl-rw", "ioctl-3", "ioctl-3-2"} {
+		if got := p.try(t, nil, act, "/dev/random"); got != 0 {
+			t.Fatalf("control: %s: %v", act, got)
+		}
+		for _, abi := range []int{2, 4, 5} {
+			caps := enforce.Probe()
+			caps.Landlock, caps.MountNS = min(abi, caps.Landlock), false
+			plan := enforce.NewPlan(p.policy, caps, host(), enforce.Options{})
+			if got := p.try(t, plan, act, "/dev/random"); got != unix.EACCES && got != unix.ENOSYS {
+				t.Errorf("ABI %d: %s: got %v", abi, act, got)
+			}
+		}
+	}
 }
 
 // TestFilesInside: what an honest program does in a writable tree works.

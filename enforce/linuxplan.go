@@ -95,8 +95,8 @@ func (p *Plan) filterOptions(peers bool, signals seccomp.SignalMode) seccomp.Opt
 	return seccomp.Options{
 		Arch: p.Caps.Arch, UID: p.Caps.UID, GID: p.Caps.GID, Capabilities: p.Caps.Capabilities,
 		Net: p.Policy.Net, Peers: peers, Names: peers && len(p.names) > 0, Signals: signals,
-		Truncate: landlock.Of(p.Caps.Landlock).FS&landlock.FSTruncate != 0,
-		UserNS:   p.Mounts != nil && p.Mounts.UserNS,
+		Truncate: landlock.Of(p.Caps.Landlock).FS&landlock.FSTruncate != 0, IoctlDev: landlock.Of(p.Caps.Landlock).FS&landlock.FSIoctlDev != 0,
+		UserNS: p.Mounts != nil && p.Mounts.UserNS,
 	}
 }
 

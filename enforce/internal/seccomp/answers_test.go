@@ -169,7 +169,12 @@ func otherAnswers() []said {
 
 		{"open/11", "truncate", nil, "allowed"},
 		{"open/11", "openat", []uint64{0, 0, 0o1000}, "allowed"},
-		{"open/3", "openat2", nil, "allowed"},
+		{"open/7", "openat2", nil, "allowed"},
+		{"open/7", "openat", []uint64{0, 0, 0o3}, "allowed"},
+		{"open/3", "openat2", nil, "ENOSYS"},
+		{"open/3", "openat", []uint64{0, 0, 0o3 | high}, "EACCES"},
+		{"open/3", "openat", []uint64{0, 0, 0o1000}, "allowed"},
+		{"open/3", "truncate", nil, "allowed"},
 		{"open/2", "openat2", nil, "ENOSYS"},
 		{"open/2", "truncate", nil, "EACCES"},
 		{"open/2", "openat", []uint64{0, 0, 0}, "allowed"},
@@ -178,7 +183,7 @@ func otherAnswers() []said {
 		{"open/2", "openat", []uint64{0, 0, 0o1001}, "allowed"},
 		{"open/2", "openat", []uint64{0, 0, 0o1002 | cloexec}, "allowed"},
 		{"open/2", "openat", []uint64{0, 0, 0o1003}, "EACCES"},
-		{"open/2", "openat", []uint64{0, 0, 0o3}, "allowed"},
+		{"open/2", "openat", []uint64{0, 0, 0o3}, "EACCES"},
 		{"open/2", "openat", []uint64{0o1000, 0o1000, 0o101}, "allowed"},
 	}
 }

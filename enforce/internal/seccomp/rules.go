@@ -12,6 +12,7 @@ type Options struct {
 	Names    bool       // the broker asks name servers for the command
 	Signals  SignalMode // which signals the broker answers
 	Truncate bool       // Landlock handles truncate(2)
+	IoctlDev bool       // Landlock handles ioctl(2) on devices
 	UserNS   bool       // the command lives in a user namespace
 	Watch    bool       // the broker sees all calls that may be refused, and answers them
 }
@@ -28,8 +29,8 @@ func Compile(q Options) *Filter {
 	if q.UserNS {
 		rules = append(rules, ownerRules(q.UID, q.GID)...)
 	}
-	if !q.Truncate {
-		rules = append(rules, truncateRules()...)
+	if !q.IoctlDev {
+		rules = append(rules, openRules(q.Truncate)...)
 	}
 	unixSockets := []clause{{[]test{{arg: 0, is: AfUnix}}, ActAllow}}
 	if q.Peers {
@@ -140,29 +141,36 @@ func ownerRules(uid, gid uint32) []rule {
 	return []rule{to(1, "chown", "lchown", "fchown"), to(2, "fchownat")}
 }
 
-// truncateRules replace Landlock's right to truncate, which came with ABI 3. ftruncate(2) needs
-// a descriptor that is open for writing, and that open was checked. Two other ways empty a
-// file: truncate(2), and O_TRUNC with an access mode that does not count as writing. Those
-// modes are O_RDONLY and 3, which asks for neither reading nor writing.
-func truncateRules() []rule {
+// openRules replace two rights of Landlock. Before ABI 5 it does not check ioctl(2) on
+// devices, and a file that is opened with access mode 3, for neither reading nor writing,
+// needs no other right: ioctl(2) alone reads disks, cameras and microphones. Before ABI 3 it
+// does not check truncate(2) and O_RDONLY with O_TRUNC, which empty a file. ftruncate(2)
+// needs a descriptor that is open for writing, and that open was checked.
+func openRules(truncate bool) []rule {
 	const (
-		trunc     = 0o1000 // O_TRUNC
-		writeOnly = 0o1
-		readWrite = 0o2
-		accMode   = 0o3
-		when      = "O_TRUNC without O_WRONLY or O_RDWR"
-		why       = "it empties a file without the right to write it; this kernel's Landlock doesn't check that"
+		trunc   = 0o1000 // O_TRUNC
+		accMode = 0o3    // O_RDONLY is 0
+
+		unchecked = "; this kernel's Landlock doesn't check that"
 	)
+	when, why := "the access mode is 3", "it opens devices for ioctl(2)"
+	if !truncate {
+		when, why = when+", or O_RDONLY with O_TRUNC", why+", or empties a file"
+	}
 	open := func(flags uint8) []clause {
-		return []clause{
-			{[]test{{arg: flags, mask: trunc | accMode, is: trunc}}, RefuseEACCES},
-			{[]test{{arg: flags, mask: trunc | accMode, is: trunc | accMode}}, RefuseEACCES},
+		out := []clause{{[]test{{arg: flags, mask: accMode, is: accMode}}, RefuseEACCES}}
+		if !truncate {
+			out = append(out, clause{[]test{{arg: flags, mask: trunc | accMode, is: trunc}}, RefuseEACCES})
 		}
+		return out
 	}
-	return []rule{
-		refuse(RefuseEACCES, why, "truncate"),
+	rules := []rule{
 		refuse(RefuseENOSYS, "its flags are in memory, where a filter can't look; programs fall back to openat(2)", "openat2"),
-		{calls: []string{"open"}, clauses: open(1), when: when, why: why},
-		{calls: []string{"openat"}, clauses: open(2), when: when, why: why},
+		{calls: []string{"open"}, clauses: open(1), when: when, why: why + unchecked},
+		{calls: []string{"openat"}, clauses: open(2), when: when, why: why + unchecked},
 	}
+	if !truncate {
+		rules = append(rules, refuse(RefuseEACCES, "it empties a file without the right to write it"+unchecked, "truncate"))
+	}
+	return rules
 }
