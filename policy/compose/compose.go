@@ -11,16 +11,15 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// Sources are what a policy is made of beside what the machine has.
+// Sources are what a policy is made from, besides what is on the machine.
 type Sources struct {
 	Asked *policy.Policy // the strongest of all; nil for nothing
 	Files []string       // policy files, TOML or JSON, stronger than the user's and the project's
-	More  *policy.Policy // as if one more file had it; nil for nothing
-	Args  []string       // the command, as far as presets are detected from it
+	More  *policy.Policy // counts like one more file; nil for nothing
+	Args  []string       // the command, from which presets are detected
 
-	// NoBaseline starts from nothing: no baseline, no presets but those that
-	// Asked and Files name, no policy of the user's or the project's, no
-	// defaults.
+	// NoBaseline starts from nothing: no baseline, no presets except those that
+	// Asked and Files name, no policy of the user or the project, no defaults.
 	NoBaseline bool
 
 	NoAutoPresets bool // detect no presets
@@ -42,9 +41,9 @@ type Composed struct {
 }
 
 // Compose adds up the policy of a run on h. The error joins all that is wrong with
-// policy files: *policy.Error, *UntrustedError and those of package os. What is right
-// is composed all the same, so that more can be found wrong; there is nothing, where
-// zsbx's own files can't be told.
+// policy files: *policy.Error, *UntrustedError and those of package os. The rest is
+// composed even so, in order to find more mistakes. The result is nil only if
+// CheckVariables fails.
 func Compose(h *policy.Host, s *Sources) (*Composed, error) {
 	if err := CheckVariables(h); err != nil {
 		return nil, err
@@ -63,8 +62,8 @@ func Compose(h *policy.Host, s *Sources) (*Composed, error) {
 	return c, errors.Join(err, wrong)
 }
 
-// builtIn gives the policies that are part of zsbx. They come first, so that whatever
-// anybody wrote overrides them.
+// builtIn returns the policies that are part of zsbx. They come first, so that all others
+// override them.
 func (s *Sources) builtIn(h *policy.Host, asked *policy.Policy) ([]*policy.Policy, error) {
 	var layers []*policy.Policy
 	names := slices.Clone(asked.Presets)
@@ -140,8 +139,9 @@ func (c *Composed) files(h *policy.Host, s *Sources) ([]*policy.Policy, error) {
 	return layers, errors.Join(errs...)
 }
 
-// UserPolicy reads the user's policy, nil for none, and gives its file, "" without a home
-// directory. Of a home directory that this user can't enter it is another's.
+// UserPolicy reads the user's policy and returns its file, "" without a home directory.
+// The policy is nil if there is none, or if this user can't enter the home directory: it
+// is another user's then.
 func UserPolicy(h *policy.Host) (file string, p *policy.Policy, err error) {
 	if h.ConfigHome() == "" {
 		return "", nil, nil
@@ -168,7 +168,7 @@ func (s *Sources) defaults() *policy.Policy {
 			Path: ".", Access: policy.Read | policy.Exec, Origin: policy.Origin{Source: "default"},
 		})
 	}
-	for _, dir := range []string{"/tmp", "/var/tmp", s.UserTemp} { // macOS: most programs never ask for another than the last
+	for _, dir := range []string{"/tmp", "/var/tmp", s.UserTemp} { // on macOS most programs use only the last
 		if s.SharedTmp && dir != "" {
 			p.FS.Rules = append(p.FS.Rules, policy.Rule{
 				Path: dir, Access: policy.Read | policy.Write | policy.Exec, Optional: true, Origin: policy.Origin{Source: "--shared-tmp"},
@@ -178,7 +178,7 @@ func (s *Sources) defaults() *policy.Policy {
 	return p
 }
 
-// writes says whether a policy makes anything writable.
+// writes reports whether a policy makes anything writable.
 func writes(p *policy.Policy) bool {
 	return slices.ContainsFunc(p.FS.Rules, func(r policy.Rule) bool { return r.Access&policy.Write != 0 }) ||
 		p.Linux != nil && writes(p.Linux) || p.MacOS != nil && writes(p.MacOS)

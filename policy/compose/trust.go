@@ -23,7 +23,7 @@ import (
 
 // trustRecord is what the trust store keeps for one project policy.
 type trustRecord struct {
-	Path   string    `json:"path"`   // canonical, but for the file itself: a link lends no other project's trust
+	Path   string    `json:"path"`   // canonical except the last name: a link to another project's file must not get its trust
 	SHA256 string    `json:"sha256"` // of the content, hexadecimal
 	Time   time.Time `json:"time"`
 }
@@ -32,14 +32,14 @@ type trustRecord struct {
 // decoded.
 type Project struct {
 	File string
-	Asks []policy.Wider // what it asks for on top of what comes before it
+	Asks []policy.Wider // what it asks for beyond the policies before it
 
 	host   *policy.Host
 	data   []byte
 	policy *policy.Policy
 }
 
-// SHA256 is that of the content, hexadecimal.
+// SHA256 returns the hash of the content, in hexadecimal.
 func (p *Project) SHA256() string {
 	sum := sha256.Sum256(p.data)
 	return hex.EncodeToString(sum[:])
@@ -51,8 +51,8 @@ func (p *Project) Trusted() bool {
 	return same
 }
 
-// Projects reads the project's policies, each on top of those before it. Nothing is
-// asked about trust.
+// Projects reads the project's policies, each on top of those before it. It does not
+// check trust.
 func Projects(h *policy.Host) ([]*Project, error) {
 	if err := CheckVariables(h); err != nil {
 		return nil, err
@@ -65,8 +65,8 @@ func Projects(h *policy.Host) ([]*Project, error) {
 	return all, err
 }
 
-// projects reads the project's policies on top of base: those that can be read, with
-// what is wrong with others, and the outermost repository.
+// projects reads the project's policies on top of base. It returns those that can be read,
+// the outermost repository, and what is wrong with the others.
 func projects(h *policy.Host, base *policy.Policy) (all []*Project, root string, err error) {
 	files, root, err := findProject(h.Dir)
 	errs := []error{err}
@@ -114,8 +114,8 @@ func (e *UntrustedError) Error() string {
 	return fmt.Sprintf("%s: the project policy is not trusted, and it allows more than it takes away", e.Asks[0].Origin)
 }
 
-// trustFile is where the trust in a policy is recorded. A home directory that does not
-// exist, as that of an account of the system, is an error: it is not to be made.
+// trustFile returns where the trust in a policy is recorded. It is an error if the home
+// directory does not exist, as that of a system account: zsbx must not make it.
 func trustFile(h *policy.Host, file string) (string, error) {
 	state := h.StateHome()
 	if state == "" {
@@ -149,8 +149,8 @@ func trusted(h *policy.Host, file, hash string) (known, same bool) {
 	return known, known && r.SHA256 == hash
 }
 
-// Trust records that the policy may be used with the content that was read, for the user
-// alone to see.
+// Trust records that the policy may be used with the content that was read. Only the user
+// can read the record.
 func (p *Project) Trust() error {
 	name, err := trustFile(p.host, p.File)
 	if err != nil {
@@ -174,10 +174,9 @@ func (p *Project) Trust() error {
 	return nil
 }
 
-// Replace writes all of a file below root or nothing of it: aside, and renamed into
-// place, so that whoever reads it meanwhile gets the old one or the new one. It follows
-// no link of that name. With fresh it is an error that the file is there already. Of
-// mode the umask is taken off.
+// Replace writes a file below root completely or not at all. It writes a new file and
+// renames it, so that readers get the old content or the new. It follows no link of that
+// name. With fresh it is an error if the file exists. The file has mode less the umask.
 func Replace(root *os.Root, name string, from io.Reader, mode fs.FileMode, fresh bool) error {
 	aside := name + "." + strconv.FormatUint(rand.Uint64(), 36)
 	f, err := root.OpenFile(aside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
@@ -200,9 +199,8 @@ func Replace(root *os.Root, name string, from io.Reader, mode fs.FileMode, fresh
 // findProject finds the project's policies, the outermost first: every
 // .zsbx.toml from dir up to the root of the outermost repository around it, and
 // that root. All of them count, so that a file or a repository that a command
-// makes below can't take back what stands above. Outside of repositories only
-// dir itself counts: nobody's directory above is asked. Nor is one asked from
-// below in which everybody makes files.
+// makes further down can't undo those above. Outside of repositories only dir
+// counts. Directories in which everybody makes files are skipped, except dir.
 func findProject(dir string) (files []string, root string, err error) {
 	count := 0
 	for d := dir; ; d = filepath.Dir(d) {
@@ -229,14 +227,14 @@ func findProject(dir string) (files []string, root string, err error) {
 	return files, root, nil
 }
 
-// SharedDirs are the directories for everybody's temporary files.
+// SharedDirs returns the directories for everybody's temporary files.
 func SharedDirs() []string {
 	return []string{"/tmp", "/var/tmp", "/dev/shm", "/private/tmp", "/private/var/tmp"}
 }
 
-// CheckVariables refuses variables that have zsbx make its own files through a link
-// that a command may have put there, or below what is no directory. For temporary files
-// there is another place then.
+// CheckVariables refuses variables with which zsbx would make its own files through a link
+// that a command may have put there, or below something that is not a directory. The
+// latter is allowed for TMPDIR, since temporary files have another place.
 func CheckVariables(h *policy.Host) error {
 	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_STATE_HOME", "TMPDIR"} {
 		v := h.Getenv(name)

@@ -10,35 +10,34 @@ import (
 
 // Glob is a pattern of absolute paths:
 //
-//   - any characters but "/", none included
-//     ?       one character but "/"
-//     [a-z]   one of these characters; [!a-z] and [^a-z] one that is not
-//     **      any number of directories, none included; it stands alone
-//     between slashes
-//     \c      the character c
+//	?       one character except "/"
+//	*       any number of characters except "/"
+//	[a-z]   one of these characters; [!a-z] and [^a-z] one that is not
+//	**      any number of directories; it stands alone between slashes
+//	\c      the character c
 //
 // A leading dot is a character like any other: "*" matches ".env". Upper and
 // lower case differ. A pattern matches the path it describes and everything
-// below: what is denied to a directory is denied to its content.
+// below: what is denied for a directory is denied for its content.
 type Glob struct {
 	names []Name
 	set   Set
 }
 
-// Names gives the pattern name by name, for those who have to say it in
-// another language. They are not to be changed.
+// Names returns the pattern name by name, so that it can be translated to another
+// language. The caller must not change them.
 func (g Glob) Names() []Name { return g.names }
 
 // Name is the pattern of one file name.
 type Name struct {
 	Deep    bool   // "**": any number of directories
 	Literal bool   // no wildcards: only Text is matched
-	Text    string // unescaped; "" where there are wildcards
+	Text    string // unescaped; "" if there are wildcards
 	Pattern string // as path.Match has it, each class as ranges of escaped characters: [^\a-\z\_-\_]
 }
 
 // Parse reads a pattern. It must be absolute and without ".", ".." or
-// empty names; DenyPath.Pattern always is.
+// empty names, as DenyPath.Pattern always is.
 func Parse(pattern string) (Glob, error) {
 	if !strings.HasPrefix(pattern, "/") {
 		return Glob{}, fmt.Errorf("pattern %q is not absolute", pattern)
@@ -121,8 +120,8 @@ func ParseName(s string) (Name, error) {
 	return n, nil
 }
 
-// parseClass reads a character class after its opening bracket. path.Match knows no
-// "!", and no bracket or hyphen that stands for itself.
+// parseClass reads a character class after its opening bracket. path.Match does not know
+// "!", or an unescaped bracket or hyphen that stands for itself.
 func parseClass(s string) (class, rest string, err error) {
 	class = "["
 	if s != "" && (s[0] == '!' || s[0] == '^') {
@@ -153,7 +152,7 @@ func parseClass(s string) (class, rest string, err error) {
 	return class + "]", s[1:], nil
 }
 
-// char reads one character, which may stand behind a backslash.
+// char reads one character, which may follow a backslash.
 func char(s string) (r rune, rest string, err error) {
 	if s = strings.TrimPrefix(s, `\`); s == "" {
 		return 0, "", errors.New("a lone backslash at the end")
@@ -162,8 +161,8 @@ func char(s string) (r rune, rest string, err error) {
 	return r, s[n:], nil
 }
 
-// Split cuts a pattern before its first name with a wildcard, and takes the
-// backslashes off the first part.
+// Split cuts a pattern before its first name with a wildcard, and removes the
+// backslashes from the first part.
 func Split(s string) (fixed, rest string) {
 	fixed = s
 	for start := 0; start < len(s); {
@@ -184,15 +183,15 @@ func Split(s string) (fixed, rest string) {
 	return b.String(), rest
 }
 
-// Match reports whether an absolute, clean path is what the pattern
-// describes, or lies below it.
+// Match reports whether an absolute, clean path is what the pattern describes, or is
+// below that.
 func (g Glob) Match(path string) bool {
 	_, named := g.set.walk(path)
 	return named
 }
 
-// MayMatchBelow reports whether the pattern can match dir or something below
-// it, so that a walk can leave out the rest.
+// MayMatchBelow reports whether the pattern can match dir or something below it. A walk
+// can skip other directories.
 func (g Glob) MayMatchBelow(dir string) bool {
 	at, named := g.set.walk(dir)
 	return named || len(at) > 0

@@ -2,12 +2,12 @@ package glob
 
 import "strings"
 
-// Set are many patterns that a walk through a tree looks for at once: what a
-// name costs hardly grows with their number, as long as they have names without
-// wildcards, or the same ones.
+// Set is many patterns that a walk through a tree looks for at once. The cost of a name
+// hardly grows with their number, as long as their names have no wildcards, or the same
+// ones.
 type Set struct{ root *node }
 
-// node is a place in patterns that begin alike.
+// node is a position in patterns with the same beginning.
 type node struct {
 	deep  bool             // it stands for "**": any name leads back to it
 	ends  bool             // a pattern ends here
@@ -21,7 +21,7 @@ type edge struct {
 	to   *node
 }
 
-// NewSet puts patterns together.
+// NewSet makes a set of patterns.
 func NewSet(gs []Glob) Set {
 	root := &node{}
 	for _, g := range gs {
@@ -34,7 +34,7 @@ func NewSet(gs []Glob) Set {
 	return Set{root}
 }
 
-// child gives the node that one name leads to, and makes it if there is none.
+// child returns the node that one name leads to, and makes it if there is none.
 func (n *node) child(name *Name) *node {
 	switch {
 	case name.Deep:
@@ -60,19 +60,17 @@ func (n *node) child(name *Name) *node {
 	return n.parts[len(n.parts)-1].to
 }
 
-// State is what is left of patterns in one directory. It is empty if they name
+// State is what is left of patterns in one directory. It is empty if they can match
 // nothing below it.
 type State []*node
 
-// At gives what is left in dir, an absolute, clean path that none of the
-// patterns names.
+// At returns what is left in dir, an absolute, clean path that no pattern matches.
 func (g Set) At(dir string) State {
 	at, _ := g.walk(dir)
 	return at
 }
 
-// walk goes down a path until nothing is left of the patterns, or one of them names
-// what it has come to.
+// walk goes down a path until nothing is left of the patterns, or one of them matches.
 func (g Set) walk(path string) (at State, named bool) {
 	at = at.with(g.root)
 	for rest := strings.TrimPrefix(path, "/"); rest != "" && len(at) > 0 && !named; {
@@ -83,8 +81,8 @@ func (g Set) walk(path string) (at State, named bool) {
 	return at, named
 }
 
-// Enter gives what is left in the directory of that name, and reports whether a
-// pattern names the entry, and with it all below.
+// Enter returns what is left in the directory of that name, and reports whether a
+// pattern matches the entry, and with it all below.
 func (at State) Enter(name string) (next State, named bool) {
 	for _, n := range at {
 		if n.deep {
@@ -102,7 +100,7 @@ func (at State) Enter(name string) (next State, named bool) {
 	return next, named
 }
 
-// with adds a node, and those after it that take no name.
+// with adds a node, and those after it that are reached without a name ("**").
 func (at State) with(n *node) State {
 	for ; n != nil; n = n.below {
 		for _, have := range at {

@@ -1,7 +1,7 @@
 // Package guard refuses command lines by word lists, before anything runs. It
-// looks at words and at nothing else, on every system; what shells are given as
-// a string it reads with a parser for shells.
+// looks only at words, on every system. Strings that shells run are read with a
+// parser for shells.
 //
-// It is advice: whoever wants to get around it decodes a word, or writes it to
-// a file. What a command can do is decided by the kernel's limits alone.
+// It is advice: it can be avoided by decoding a word, or by writing it to a
+// file. Only the kernel's limits decide what a command can do.
 package guard

@@ -11,14 +11,14 @@ import (
 	"github.com/zsbx/zsbx/policy/internal/tables"
 )
 
-// refuse is what to say of a command line, and what to type where it is meant.
+// refuse returns the error for a command line, with what to type if the user means it.
 func refuse(format string, args ...any) error {
 	return &policy.Error{Code: policy.CodeGuard, Hint: "--guard off", Msg: fmt.Sprintf(format, args...)}
 }
 
-// Check says whether a list that a policy switches on refuses a command line: the error is
-// a *policy.Error then, which names the word and the list. Lists that are not known are
-// policy.Errors. The host says what "~" and relative paths mean to the command.
+// Check returns a *policy.Error, which names the words and the list, if a list that a
+// policy switches on refuses a command line. Unknown lists are policy.Errors. The host
+// says what "~" and relative paths mean to the command.
 func Check(policies *policy.Policy, h *policy.Host, argv []string) error {
 	p := policies.GuardOn(h.OS)
 	if len(p.Lists) == 0 {
@@ -37,7 +37,7 @@ func Check(policies *policy.Policy, h *policy.Host, argv []string) error {
 	for _, n := range p.Lists {
 		if c.lists[n.Value] == nil {
 			errs = append(errs, &policy.Error{Origin: n.Origin, Code: policy.CodeValue,
-				Msg: fmt.Sprintf("unknown guard list %q: there are %s", n.Value, strings.Join(slices.Sorted(maps.Keys(c.lists)), ", "))})
+				Msg: fmt.Sprintf("unknown guard list %q: the lists are %s", n.Value, strings.Join(slices.Sorted(maps.Keys(c.lists)), ", "))})
 		}
 	}
 	if errs != nil {
@@ -46,7 +46,7 @@ func Check(policies *policy.Policy, h *policy.Host, argv []string) error {
 	return c.command(argv)
 }
 
-// unknown stands for what only the shell will know: no command line has a NUL.
+// unknown stands for what only the shell will know. No command line has a NUL.
 const unknown = "\x00"
 
 // checker is one look at a command line.
@@ -55,13 +55,13 @@ type checker struct {
 	on    []policy.Named      // the lists that are looked at
 	home  string
 	cwd   string // as far as cd(1) was followed
-	left  int    // words that all commands may still have: a line can say far more than it is long
+	left  int    // how many words may still come: a short line can have a lot of them
 }
 
-// command checks a command with its arguments, and the ones that it runs.
+// command checks a command with its arguments, and the commands that it runs.
 func (c *checker) command(words []string) error {
 	if c.left -= len(words); c.left < 0 {
-		return refuse("the guard can't read the shell line: it says too much")
+		return refuse("the guard can't read the shell line: it has too many words")
 	}
 	if len(words) == 0 || strings.Contains(words[0], unknown) {
 		return nil
@@ -84,8 +84,8 @@ func (c *checker) command(words []string) error {
 	return nil
 }
 
-// runs checks the command line, or the line for a shell behind -c, that a command is
-// given. What stands behind an option may be its value, or the first operand.
+// runs checks what a command is given to run: a command line, or a line for a shell after
+// -c. The word after an option may be its value, or the first operand.
 func (c *checker) runs(name string, args []string) error {
 	exec := slices.IndexFunc(args, func(a string) bool { return glob("-exec*", a) || glob("-ok*", a) })
 	if name == "find" && exec >= 0 {
@@ -117,8 +117,8 @@ func (c *checker) runs(name string, args []string) error {
 	return nil
 }
 
-// match refuses a command that has the words of an entry, in their order. An option that
-// comes first in the entry stands before the first operand: what comes later is a
+// match refuses a command that has the words of an entry, in that order. If an entry
+// begins with an option, that must come before the first operand: later options are a
 // script's.
 func (c *checker) match(words []string, list string, entry []string) error {
 	what, args := path.Base(words[0]), words[1:]
@@ -155,7 +155,7 @@ func (c *checker) fits(want, text string) bool {
 	return glob(want, text) || len(want) == 2 && isShort(text) && strings.Contains(text, want[1:]) || strings.HasPrefix(text, want+"=")
 }
 
-// absolute is a path as the command will take it, lexically.
+// absolute returns a path as the command will take it, lexically.
 func (c *checker) absolute(p string) string {
 	if p == "~" || strings.HasPrefix(p, "~/") {
 		p = c.home + p[1:]
@@ -166,8 +166,8 @@ func (c *checker) absolute(p string) string {
 	return path.Clean("/" + p)
 }
 
-// among reports whether a path, or all that is in it, is in a section of the table.
-// Vital is what holds the home directory, too.
+// among reports whether a path, or the directory of which it matches all, is in a section
+// of the table. The home directory and those above it are vital, too.
 func (c *checker) among(text, section string) bool {
 	p := c.absolute(text)
 	for p != "/" && strings.Trim(path.Base(p), "*?.[!]") == "" {

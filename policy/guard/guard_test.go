@@ -203,7 +203,7 @@ func TestOwnWords(t *testing.T) {
 	}
 	err := check(policy.Guard{Lists: []policy.Named{{Value: "nope", Origin: policy.Origin{Source: "p.toml", Line: 2, Column: 3}}}}, "", "/", nil)
 	var es policy.Errors
-	if !errors.As(err, &es) || !strings.Contains(err.Error(), `p.toml:2:3: unknown guard list "nope": there are catastrophic, escapes`) {
+	if !errors.As(err, &es) || !strings.Contains(err.Error(), `p.toml:2:3: unknown guard list "nope": the lists are catastrophic, escapes`) {
 		t.Errorf("%v", err)
 	}
 }
@@ -289,7 +289,7 @@ func TestWork(t *testing.T) {
 			go func() { done <- g.Check(tt.argv) }()
 			select {
 			case err := <-done:
-				if err == nil != tt.passes || err != nil && !strings.Contains(err.Error(), "it says too much") {
+				if err == nil != tt.passes || err != nil && !strings.Contains(err.Error(), "it has too many words") {
 					t.Errorf("%v", err)
 				}
 				if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 512<<20 {

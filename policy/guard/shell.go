@@ -7,9 +7,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// line checks a string that a shell runs, unless it is not known. For the lists, a
-// redirection is a command, and so is "name()", a function that starts itself beside
-// itself.
+// line checks a string that a shell runs, unless part of it is unknown. For the lists, a
+// redirection is a command, and so is "name()", a function that starts itself in parallel.
 func (c *checker) line(text, shell string) error {
 	if strings.Contains(text, unknown) {
 		return nil
@@ -25,7 +24,7 @@ func (c *checker) line(text, shell string) error {
 	home := map[string]string{"HOME": c.home}
 	check := func(words ...string) { err = cmp.Or(err, c.command(words)) }
 	var function *syntax.FuncDecl // the last one
-	var forked uint               // where in the text what runs beside the rest ends
+	var forked uint               // where the last part of the text ends that runs in parallel
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.FuncDecl:
@@ -57,8 +56,8 @@ func (c *checker) line(text, shell string) error {
 	return err
 }
 
-// Text is the value of a word, as far as its parts say it themselves and vars knows the
-// variables in it, with a NUL for what is not known.
+// Text returns the value of a word, with the variables in vars, and a NUL for each part
+// that is not known.
 func Text(parts []syntax.WordPart, vars map[string]string) string {
 	var b strings.Builder
 	for _, part := range parts {

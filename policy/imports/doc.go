@@ -1,5 +1,5 @@
 // Package imports turns the settings of other sandboxes into policies: srt's,
-// Zed's, codex's, landrun's command lines and firejail's profiles. It looks at
-// text alone. What zsbx can't say is listed with the reason. It is narrower than it
-// was, but for firejail's noexec. Paths that are missing are skipped.
+// Zed's, codex's, landrun's command lines and firejail's profiles. It looks only at
+// text. What zsbx can't express is listed with the reason, and becomes narrower than it
+// was, except firejail's noexec. Missing paths are skipped.
 package imports

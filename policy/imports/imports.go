@@ -27,19 +27,19 @@ import (
 //go:embed keys.txt
 var keyFile string
 
-// Result is what became of a file.
+// Result is what a file became.
 type Result struct {
 	Format string
 	Policy *policy.Policy
 	Left   []string // what was not taken over as it is: a key, or a line with its number, and why
 }
 
-// Formats are the names of the formats.
+// Formats returns the names of the formats.
 func Formats() []string { return []string{"codex", "firejail", "zed", "srt", "landrun"} }
 
 type reader struct {
 	Result
-	to   *policy.Policy    // the part that is filled: all, or that for one system
+	to   *policy.Policy    // the part that is filled: the whole, or that for one system
 	keys map[string]string // what becomes of the format's keys
 	name string
 	errs policy.Errors
@@ -47,12 +47,12 @@ type reader struct {
 
 type setting struct {
 	key    string   // as in keys.txt
-	place  string   // as people find it
-	values []string // "" for what is no string
+	place  string   // where people find it
+	values []string // "" for what is not a string
 }
 
-// Read makes a policy of a file in one of the formats; "" has the file's name tell it, and
-// what JSON has in it. The errors name the place, and are all that is wrong.
+// Read makes a policy from a file in one of the formats. With "" the file's name decides,
+// and the content of JSON. It returns all errors, each with its place.
 func Read(format, name string, data []byte) (*Result, error) {
 	if format == "" {
 		format = keys("?")[path.Ext(name)]
@@ -69,7 +69,7 @@ func Read(format, name string, data []byte) (*Result, error) {
 	readers := map[string]func([]byte) ([]setting, error){"landrun": r.landrun, "firejail": r.firejail, "codex": r.tree, "zed": r.tree, "srt": r.tree}
 	if readers[format] == nil {
 		return nil, policy.Errors{{Code: policy.CodeValue, Hint: "--format srt",
-			Msg: fmt.Sprintf("%s: its format is not known: it is one of %s", name, strings.Join(Formats(), ", "))}}
+			Msg: fmt.Sprintf("%s: unknown format: must be one of %s", name, strings.Join(Formats(), ", "))}}
 	}
 	for f := strings.Fields(keys("+")[format]); len(f) > 1; f = f[2:] {
 		r.do(setting{place: f[0]}, f[1])
@@ -92,7 +92,7 @@ func Read(format, name string, data []byte) (*Result, error) {
 	return &r.Result, nil
 }
 
-// keys are the lines of keys.txt for a format, by their keys.
+// keys returns the lines of keys.txt for a format, by their keys.
 func keys(format string) map[string]string {
 	all := map[string]string{}
 	for l := range strings.Lines(keyFile) {
@@ -104,7 +104,7 @@ func keys(format string) map[string]string {
 	return all
 }
 
-// apply does what keys.txt says of a setting, and tells why that is not all.
+// apply does what keys.txt says about a setting, and notes why that is not all of it.
 func (r *reader) apply(s setting) {
 	text := strings.Join(s.values, ",")
 	if strings.Contains(text, "\x00") {
@@ -133,7 +133,7 @@ func (r *reader) do(s setting, action string) {
 		s.values = []string{value}
 	}
 	if strings.HasPrefix(key, "fs.") || strings.HasSuffix(key, "_tcp") {
-		_ = r.to.Put(key) // an empty list says something, too
+		_ = r.to.Put(key) // an empty list means something, too
 	}
 	for _, v := range s.values {
 		switch isPath := strings.HasPrefix(key, "fs.") || key == "net.unix"; {
@@ -196,7 +196,7 @@ func (r *reader) tree(data []byte) ([]setting, error) {
 	return flatten("", t), err
 }
 
-// flatten gives all settings below a value, sorted by their keys.
+// flatten returns all settings below a value, sorted by their keys.
 func flatten(key string, v any) (all []setting) {
 	s := setting{key: key, place: key}
 	switch v := v.(type) {

@@ -105,7 +105,7 @@ func TestNarrow(t *testing.T) {
 		{"landrun", "landrun --ro \"$(id)\" --rox $HOME/x ls", `"~/x"`, "ro = "},
 		{"firejail", "net none\nread-only ${HOME}\n", `"~",  #`, ""},
 		{"firejail", "read-write /srv\nread-only /srv/sub/\n", `"/srv/sub",  #`, ""},
-		{"firejail", "read-write /srv\nread-only /srv/sub\n", "2: read-only /srv/sub: zsbx can't take writing alone away", ""},
+		{"firejail", "read-write /srv\nread-only /srv/sub\n", "2: read-only /srv/sub: zsbx can't deny writing alone", ""},
 		{"firejail", "read-only /srv/sub\nwhitelist /srv\n", `"/srv/sub",  #`, ""},
 		{"firejail", "read-write /srv\nread-only /srv\n", `deny = [`, ""},
 		{"firejail", "noexec /tmp\n", "1: noexec /tmp: files can be executed", ""},
@@ -158,8 +158,8 @@ func TestBad(t *testing.T) {
 		{"landrun", "landrun --connect-tcp 70000 ls", `--connect-tcp: "70000": a port is a number from 1 to 65535`},
 		{"landrun", "landrun --ro /x{a,b} ${y:-z} ls", ""},
 		{"firejail", "whitelist\n", "1: whitelist: strings are needed"},
-		{"", "", "f: its format is not known: it is one of codex, firejail, zed, srt, landrun"},
-		{"what", "", "its format is not known"},
+		{"", "", "f: unknown format: must be one of codex, firejail, zed, srt, landrun"},
+		{"what", "", "unknown format"},
 	} {
 		r, err := imports.Read(tt.format, "f", []byte(tt.text))
 		if (r == nil) == (err == nil) || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {

@@ -17,17 +17,17 @@ import (
 // Need is something that a command was refused.
 type Need struct {
 	Path   string        // canonical; "" for a port
-	Access policy.Access // what it takes there
+	Access policy.Access // what the command needs there
 	Dir    bool          // a directory is there, or would be made
 	Change bool          // it would be made or removed: its directory changes
 
 	Key  string // "net.unix", "net.connect_tcp" or "net.bind_tcp"; "" for a file
 	Port uint16 // TCP
 
-	Why string // programs go on without it; of what is left, nothing is proposed for it
+	Why string // why programs go on without it; in what is left, why nothing is proposed
 }
 
-// Proposal is a preset, or one rule: for what the Need has.
+// Proposal is a preset, or one rule, which the Need describes.
 type Proposal struct {
 	Need
 	Preset string
@@ -35,14 +35,15 @@ type Proposal struct {
 }
 
 // Propose makes proposals for what was refused under the policy r: presets, files,
-// ports, sockets. Left is what nothing is proposed for. The same needs, in whatever
-// order, give the same proposals in the same order.
+// ports, sockets. Left is what nothing is proposed for. The same needs, in any order,
+// give the same proposals in the same order.
 func Propose(needs []Need, r *policy.Resolved) (all []Proposal, left []Need) {
 	return newProposer(r, false).propose(needs)
 }
 
-// Rules are what to tell somebody who asks what would allow something: without presets,
-// and also for a directory that holds more than one thing, where that is what was refused.
+// Rules returns the rules for a user who asks what would allow something. It proposes no
+// presets. It also proposes a directory that has other things in it, if that directory
+// itself was refused.
 func Rules(needs []Need, r *policy.Resolved) (all []Proposal) {
 	if len(needs) > 0 && r.Host().Lstat != nil {
 		all, _ = newProposer(r, true).propose(needs)
@@ -53,10 +54,10 @@ func Rules(needs []Need, r *policy.Resolved) (all []Proposal) {
 // proposer is one use of Propose or Rules.
 type proposer struct {
 	r      *policy.Resolved
-	asked  bool // it is Rules
+	asked  bool // for Rules
 	guard  func(string, policy.Access, bool) string
 	home   string   // canonical
-	shared []string // what many programs have their files in: no rule, though what lies there may be
+	shared []string // directories of many programs: never a rule, but what is in them may be
 	left   []Need
 }
 
@@ -95,8 +96,8 @@ func (p *proposer) propose(needs []Need) (out []Proposal, left []Need) {
 	return slices.Concat(out, p.rules(files), others), p.left
 }
 
-// presets proposes presets for what they open, and returns the needs that are left. One
-// that opens an agent's login is none to propose.
+// presets proposes presets for what they open, and returns the needs that are left. It
+// does not propose a preset that opens secrets, such as an agent's login.
 func (p *proposer) presets(needs []Need) (out []Proposal, _ []Need) {
 	for _, info := range policy.Presets() {
 		pol, _ := policy.Preset(info.Name) // it is known
@@ -125,8 +126,8 @@ func (p *proposer) presets(needs []Need) (out []Proposal, _ []Need) {
 	return out, needs
 }
 
-// unwise says why nobody but the user should think of a rule, or "". Somebody who asks
-// may weigh a device such as /dev/kvm.
+// unwise returns why a rule should not be proposed, or "". A user who asks also gets rules
+// for devices such as /dev/kvm.
 func (p *proposer) unwise(at string, a policy.Access, dir bool) string {
 	if p.asked && within(at, "/dev") {
 		a &^= policy.Write
@@ -134,7 +135,7 @@ func (p *proposer) unwise(at string, a policy.Access, dir bool) string {
 	return p.guard(at, a, dir)
 }
 
-// refuses says why nothing is proposed, or "".
+// refuses returns why nothing is proposed, or "".
 func (p *proposer) refuses(n *Need) string {
 	write := n.Access&policy.Write != 0
 	switch {
@@ -150,29 +151,29 @@ func (p *proposer) refuses(n *Need) string {
 		return p.unwise(n.Path, policy.Read, false)
 	case n.Path == "/dev", within(n.Path, "/proc", "/sys", "/dev/shm", "/dev/mqueue"), n.Change && slices.Contains([]string{"/tmp", "/var/tmp"}, path.Dir(n.Path)),
 		write && within(n.Path, "/usr", "/etc", "/opt", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/run", "/var/lib", "/var/run", "/Library", "/System"):
-		return "it is the system's own, or everybody's"
+		return "it belongs to the system, or to everybody"
 	}
 	a, at := n.Access, n.Path
 	if policy.Within(n.Path, p.r.Dir) && p.sensible(p.r.Dir, policy.Read, false) {
-		a = policy.Read // what may be written there is enforce's care
+		a = policy.Read // package enforce protects what must not be written there
 	}
 	why := p.unwise(n.Path, a, n.Dir)
 	if n.Change {
-		at, why = path.Dir(at), cmp.Or(why, p.unwise(n.Path, a, false)) // there may be a file by then
+		at, why = path.Dir(at), cmp.Or(why, p.unwise(n.Path, a, false)) // a file may be there by then
 	}
 	switch {
 	case why != "":
 	case a&policy.Write != 0 && !p.asked && p.settings(n):
-		why = "it may be what a program outside reads when it starts; give the flag if that is meant"
+		why = "it may be what a program outside reads when it starts; give the flag if you mean that"
 	case p.r.Allowed(at, n.Access).Allowed:
-		why = "a rule allows it: what refused it is none that a rule could change"
+		why = "a rule allows it already: no rule can change what refused it"
 	}
 	return why
 }
 
-// settings reports whether a path lies in ~/.config, or is a file directly in ~/.cache or
-// its like, or in the home directory under a hidden name: no table has all settings by
-// which programs run others, nor what shells keep there and execute.
+// settings reports whether a path is in ~/.config, is a file directly in ~/.cache or the
+// like, or is a hidden file in the home directory. No table has all settings by which
+// programs run others, or all files there that shells execute.
 func (p *proposer) settings(n *Need) bool {
 	h, dir := p.r.Host(), path.Dir(n.Path)
 	config := h.ConfigHome()
@@ -190,8 +191,8 @@ type Hint struct {
 	Policy *policy.Policy // nil where no policy file can say it
 }
 
-// Hint is the proposal in words to type. Paths are written from the working directory
-// and the home directory of r.
+// Hint returns the proposal as something to type. Paths are written relative to the
+// working directory and the home directory of r.
 func (q *Proposal) Hint(r *policy.Resolved) Hint {
 	switch {
 	case q.Preset != "":
@@ -202,11 +203,11 @@ func (q *Proposal) Hint(r *policy.Resolved) Hint {
 	return NewHint(cmp.Or(q.Key, "fs."+(q.Access|policy.Read).String()), r.Short(q.Path), q.Dir && q.Change)
 }
 
-// NewHint is for a value of a key of policy files, such as "fs.rw". With create it is a
-// directory that is missing, and is to be made.
+// NewHint returns the hint for a value of a key of policy files, such as "fs.rw". With
+// create the value is a missing directory that is to be made.
 func NewHint(key, value string, create bool) Hint {
 	h := Hint{Policy: &policy.Policy{}}
-	_ = h.Policy.Put(key, policy.Named{Value: value, Create: create}) // a port is one
+	_ = h.Policy.Put(key, policy.Named{Value: value, Create: create}) // only ports can be wrong
 	_, name, _ := strings.Cut(key, ".")
 	h.Flags = "--" + cmp.Or(strings.ReplaceAll(name, "_", "-"), "preset") + " " + shell.QuotePath(value)
 	if create {
@@ -215,13 +216,13 @@ func NewHint(key, value string, create bool) Hint {
 	return h
 }
 
-// And is both of two hints that have a policy.
+// And joins two hints that have a policy.
 func (h Hint) And(o Hint) Hint {
 	return Hint{Flags: h.Flags + " " + o.Flags, Policy: policy.Merge(h.Policy, o.Policy)}
 }
 
-// Typed is the flags for a run that had those of r: the first flag for a file takes away
-// that the working directory can be read and executed.
+// Typed returns the flags to add to a run that had those of r. The first flag for a file
+// ends the default, that the working directory can be read and executed.
 func (h Hint) Typed(r *policy.Resolved) string {
 	first := slices.ContainsFunc(r.Paths, func(p policy.Path) bool { return p.Rule.Origin.Source == "default" })
 	if !first || h.Policy == nil || len(h.Policy.FS.Rules) == 0 || h.Policy.FS.Rules[0].Path == "." {
@@ -230,13 +231,13 @@ func (h Hint) Typed(r *policy.Resolved) string {
 	return "--rox . " + h.Flags
 }
 
-// TOML is the policy as one line, each table's name before its keys.
+// TOML returns the policy on one line, with each table's name before its keys.
 func (h Hint) TOML() string {
 	text, _ := policy.Amend(policy.ProjectFile, nil, h.Policy) // nothing on an error
 	return strings.NewReplacer("[\n  ", "[", ",\n]", "]", "\n  ", " ", "\n", " ").Replace(strings.TrimSpace(string(text)))
 }
 
-// JSON is the policy on one line, nil for none.
+// JSON returns the policy on one line, or nil.
 func (h Hint) JSON() json.RawMessage {
 	var b bytes.Buffer
 	if h.Policy == nil || h.Policy.EncodeJSON(&b) != nil {

@@ -10,10 +10,10 @@ import (
 
 const everything = policy.Read | policy.Write | policy.Exec // as a build tree needs
 
-// sensible reports whether a directory as a whole may be a rule with an access: never
-// the home directory and what lies above it, nor a shared one, nor one near the root,
-// nor what holds those. Itself says that it is what was refused, or changed by what
-// was: somebody who asks is told of a shared one, to read it, and of one near the root.
+// sensible reports whether a rule with access a may open all of a directory. It may not
+// be the home directory, a shared one, one above these, or one near the root. itself says
+// that the directory itself was refused, or was to be changed. A user who asks about it
+// then gets a rule to read a shared one, and a rule for one near the root.
 func (p *proposer) sensible(dir string, a policy.Access, itself bool) bool {
 	holds := func(d string) bool { return policy.Within(d, dir) }
 	parent, asked := path.Dir(dir), p.asked && itself
@@ -28,9 +28,9 @@ func (p *proposer) sensible(dir string, a policy.Access, itself bool) bool {
 	return p.unwise(dir, a, true) == ""
 }
 
-// rules makes rules for files: one for all that lies in the working directory, then for
-// the directories that something is made in, then from the bottom up for those that
-// hold much of what was refused.
+// rules makes rules for files: one for all that is in the working directory, then for the
+// directories in which something is made, then from the bottom up for those below which
+// much was refused.
 func (p *proposer) rules(needs []Need) (rules []Proposal) {
 	project := p.sensible(p.r.Dir, policy.Read, false)
 	var dirs []string
@@ -47,7 +47,7 @@ func (p *proposer) rules(needs []Need) (rules []Proposal) {
 		case n.Change && p.sensible(up, n.Access, !n.Dir):
 			q = rule(n, up, true)
 		case n.Change && !n.Dir, n.Dir && !p.sensible(n.Path, n.Access, true):
-			n.Why = "its directory is too much for a rule: make it first, then it can be allowed"
+			n.Why = "a rule for its directory would open too much: make it first, then it can be allowed"
 			p.left = append(p.left, n)
 			continue
 		}
@@ -64,8 +64,8 @@ func (p *proposer) rules(needs []Need) (rules []Proposal) {
 	return rules
 }
 
-// repository is the git directory that a need lies in, or "": git gives up at the first file
-// of it that is refused, and needs them all.
+// repository returns the git directory that a need is in, or "". git gives up at the first
+// refused file in it, and needs them all.
 func (p *proposer) repository(n Need) (repo string) {
 	for dir := path.Dir(n.Path); dir != "/"; dir = path.Dir(dir) {
 		if strings.HasSuffix(dir, ".git") && p.sensible(dir, n.Access, true) {
@@ -77,13 +77,13 @@ func (p *proposer) repository(n Need) (repo string) {
 	return repo
 }
 
-// rule is one for a need: for its path, or for a directory that holds it. A directory
-// that is missing is to be made.
+// rule returns a rule for a need: for its path, or for a directory above it. A missing
+// directory is to be made.
 func rule(n Need, at string, dir bool) Proposal {
 	return Proposal{Need: Need{Path: at, Access: n.Access | policy.Read, Dir: dir, Change: n.Change && n.Dir && n.Path == at}, Needs: []Need{n}}
 }
 
-// with adds a rule to others: those for one path are one.
+// with adds a rule to others. Rules for the same path become one.
 func with(rules []Proposal, q Proposal) []Proposal {
 	i := slices.IndexFunc(rules, func(o Proposal) bool { return o.Path == q.Path })
 	if i < 0 {
@@ -93,15 +93,15 @@ func with(rules []Proposal, q Proposal) []Proposal {
 	return rules
 }
 
-// add has a rule allow what another one does.
+// add makes a rule allow what another one does, too.
 func (q *Proposal) add(o Proposal) {
 	q.Change = q.Change || o.Change && o.Path == q.Path
 	q.Access, q.Dir, q.Needs = q.Access|o.Access, q.Dir || o.Dir, append(q.Needs, o.Needs...)
 }
 
-// lift makes a rule of a directory where at least two entries are written, or three
-// paths below are only read. One that is a rule takes in what lies below: all of it
-// where it is written to, else what needs no more than it has.
+// lift makes a rule for a directory of which at least two entries are written, or below
+// which at least three paths are only read. The rule for a directory takes in the rules
+// below it: all of them if it is written to, and otherwise those that need no more access.
 func (p *proposer) lift(rules []Proposal, dir string) []Proposal {
 	q, all := Proposal{Need: Need{Path: dir}}, policy.Access(0)
 	written, read := 0, 0
@@ -133,8 +133,8 @@ func (p *proposer) lift(rules []Proposal, dir string) []Proposal {
 	return append(rules, q)
 }
 
-// Narrower gives what a proposal for a directory is made of, one level down; itself where
-// there is nothing narrower.
+// Narrower splits a proposal for a directory into those one level down. It returns the
+// proposal itself if there is nothing narrower.
 func (q *Proposal) Narrower() (all []Proposal) {
 	for _, n := range q.Needs {
 		name, deep, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(n.Path, q.Path), "/"), "/")
@@ -147,8 +147,8 @@ func (q *Proposal) Narrower() (all []Proposal) {
 	return all
 }
 
-// Wider gives the same rule for the directory above, itself where that may not be
-// proposed.
+// Wider returns the same rule for the directory above, or the proposal itself if that may
+// not be proposed.
 func (q *Proposal) Wider(r *policy.Resolved) Proposal {
 	up := *q
 	up.Path, up.Dir, up.Change = path.Dir(q.Path), true, false

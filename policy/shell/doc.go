@@ -1,3 +1,3 @@
-// Package shell writes words for a POSIX shell, as hints to type need them. It
-// reads none.
+// Package shell quotes words for a POSIX shell, for hints that users type. It parses
+// nothing.
 package shell

@@ -13,10 +13,9 @@ func QuotePath(p string) string {
 	return Quote(p)
 }
 
-// Quote writes one word as a Bourne shell reads it, quoted where that is needed.
-// Control characters and bytes that are no UTF-8 are escaped as $'...' does, which
-// bash, zsh and ksh know: what a file or a process calls itself can't write to a
-// terminal.
+// Quote writes one word as a Bourne shell reads it, quoted if that is needed. Control
+// characters and bytes that are not UTF-8 are escaped in $'...', which bash, zsh and ksh
+// know, so that the name of a file or a process can't control a terminal.
 func Quote(word string) string {
 	plain := word != ""
 	for _, r := range word {

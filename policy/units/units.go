@@ -54,11 +54,11 @@ func FormatSize(n int64) string {
 	return fmt.Sprintf("%d %s", n, units[i])
 }
 
-// Processor is one processor's time in thousandths of one.
+// Processor is the time of one processor, in the unit of ParseCPU.
 const Processor = 1000
 
-// ParseCPU reads a number of processors, of which parts count ("2", "0.5"), as
-// thousandths of one. The kernel knows no less than a hundredth. "0" is no limit.
+// ParseCPU reads a number of processors, whole or not ("2", "0.5"), in thousandths of
+// one. The least that the kernel knows is a hundredth. "0" is no limit.
 func ParseCPU(s string) (int64, error) {
 	n, err := strconv.ParseFloat(s, 64)
 	milli := int64(math.Round(n * Processor))

@@ -15,7 +15,7 @@ type Key struct {
 	Entries []string
 }
 
-// Key is the entries of a key, nil for none.
+// Key returns the entries of a key, or nil.
 func (s *Section) Key(name string) []string {
 	for i := range s.Keys {
 		if s.Keys[i].Name == name {
@@ -25,7 +25,7 @@ func (s *Section) Key(name string) []string {
 	return nil
 }
 
-// Find is the entries of a section, nil for none.
+// Find returns the entries of a section, or nil.
 func Find(table []Section, name string) []string {
 	for i := range table {
 		if table[i].Name == name {
@@ -35,7 +35,7 @@ func Find(table []Section, name string) []string {
 	return nil
 }
 
-// Read reads a table. Empty lines and those that begin with "#" say nothing.
+// Read reads a table. Empty lines and those that begin with "#" are skipped.
 func Read(text string) []Section {
 	if !strings.HasPrefix(text, "[") {
 		_, text, _ = strings.Cut(text, "\n[")

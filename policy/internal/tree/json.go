@@ -8,9 +8,9 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// json gives the tree of a document, nil where it is none. encoding/json says what is
-// wrong; its values have no places, and of two equal keys it takes the last one without
-// a word, so the tree is made of hujson's.
+// json returns the tree of a document, or nil if it is not JSON. encoding/json finds what
+// is wrong. But its values have no positions, and of two equal keys it silently takes the
+// last one. So the tree is made from hujson's values.
 func (b *builder) json() *Node {
 	var raw json.RawMessage
 	if err := json.Unmarshal(b.data, &raw); err != nil {
@@ -21,11 +21,11 @@ func (b *builder) json() *Node {
 		b.fail(off, Syntax, "%s", strings.TrimPrefix(err.Error(), "json: "))
 		return nil
 	}
-	root, _ := hujson.Parse(b.data) // which takes all that JSON is
+	root, _ := hujson.Parse(b.data) // which accepts all JSON
 	return b.jsonValue(&root, 0)
 }
 
-// kinds are those of values as hujson has them; null is none of ours.
+// kinds are the kinds of hujson's values. null is Other.
 var kinds = [256]Kind{'"': String, '0': Integer, 't': Bool, 'f': Bool, '[': Array, '{': Table}
 
 // jsonValue makes a node of a value.

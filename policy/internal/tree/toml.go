@@ -9,8 +9,8 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// toml gives the tree of a document. go-toml says what is wrong with it, but only the
-// first mistake; its values have no places, so the tree is made of its parser's.
+// toml returns the tree of a document. go-toml finds what is wrong with it, but only the
+// first mistake. Its values have no positions, so the tree is made from its parser's.
 func (b *builder) toml() *Node {
 	root := &Node{Kind: Table}
 	current := root
@@ -31,7 +31,7 @@ func (b *builder) toml() *Node {
 	switch {
 	case b.names > maxNames:
 		b.fail(0, TooLarge, "more than %d keys", maxNames)
-	case b.all == nil: // else it is nested too deeply
+	case b.all == nil: // otherwise it is nested too deeply
 		b.check()
 	}
 	return root
@@ -41,7 +41,7 @@ func (b *builder) toml() *Node {
 // go-toml compares each with all others.
 const maxNames = 20_000
 
-// check notes the first mistake.
+// check notes the first mistake that go-toml finds.
 func (b *builder) check() {
 	var all map[string]any
 	err := toml.Unmarshal(b.data, &all)
@@ -62,8 +62,8 @@ func (b *builder) check() {
 	b.fail(off, kind, "%s", strings.TrimPrefix(err.Error(), "toml: "))
 }
 
-// named is what the name of an expression stands for in a table: in the last table of
-// a list. What is missing is made.
+// named returns what the name of an expression stands for in a table, or in the last table
+// of a list. It makes what is missing.
 func (b *builder) named(n *Node, e *unstable.Node) *Node {
 	for k := e.Key(); k.Next(); b.names++ {
 		if n.Kind == Array && len(n.Items) > 0 {
@@ -84,8 +84,7 @@ func (b *builder) keyValue(t *Node, e *unstable.Node, depth int) {
 	*n = *b.value(e.Value(), n.Off, depth)
 }
 
-// value makes a node of a value; off is where it stands unless the parser
-// knows better.
+// value makes a node of a value. off is its position, unless the parser has a better one.
 func (b *builder) value(v *unstable.Node, off, depth int) *Node {
 	if v.Raw.Length > 0 {
 		off = int(v.Raw.Offset)

@@ -55,7 +55,8 @@ func (n *Node) Add(key string, off int, val *Node) {
 
 func (n *Node) Get(key string) *Node { return n.index[key] }
 
-// Read gives the tree of a file in JSON or TOML, nil for none, or what is wrong with it.
+// Read returns the tree of a file in JSON or TOML, and what is wrong with it. The tree is
+// nil if there is none.
 func Read(isJSON bool, data []byte) (*Node, []Mistake) {
 	if m := checkText(data); m != nil {
 		return nil, []Mistake{*m}
@@ -96,18 +97,18 @@ func (b *builder) fail(off int, kind, format string, args ...any) {
 	b.all = append(b.all, Mistake{off, kind, fmt.Sprintf(format, args...)})
 }
 
-// Places turns byte offsets into lines and columns. Offsets come nearly in
-// order, so it goes on from the last one where it can: a file of one line
-// with ten thousand rules must not be counted ten thousand times.
+// Places turns byte offsets into lines and columns. Offsets come nearly in order, so it
+// goes on from the last one if it can: otherwise a line with ten thousand rules would be
+// counted ten thousand times.
 type Places struct {
 	data              []byte
 	off, line, column int // the last place asked for
 }
 
-// NewPlaces are those of a file.
+// NewPlaces returns the places of a file.
 func NewPlaces(data []byte) *Places { return &Places{data, 0, 1, 1} }
 
-// At gives the line of a byte offset and its column, in characters, both from 1 on.
+// At returns the line of a byte offset and its column, in characters, both from 1 on.
 func (l *Places) At(off int) (int, int) {
 	off = min(max(off, 0), len(l.data))
 	if off < l.off {
@@ -122,9 +123,9 @@ func (l *Places) At(off int) (int, int) {
 	return l.line, l.column
 }
 
-// checkText looks at a whole file for what neither format allows: text that
-// is not UTF-8, and characters that hide something from whoever reads the
-// file, in comments too, a byte order mark among them. The result is nil when it is fine.
+// checkText looks for what neither format allows in a file, comments included: text that
+// is not UTF-8, and characters that hide something from a reader, such as a byte order
+// mark. It returns nil if there is none.
 func checkText(data []byte) *Mistake {
 	for i := 0; i < len(data); {
 		if data[i] < utf8.RuneSelf {
@@ -143,8 +144,8 @@ func checkText(data []byte) *Mistake {
 	return nil
 }
 
-// QuoteTOML writes a string as TOML's basic strings are
-// (https://toml.io/en/v1.0.0#string), so that no character steers a terminal.
+// QuoteTOML writes a string as a basic string of TOML (https://toml.io/en/v1.0.0#string),
+// with escapes for characters that could control a terminal.
 func QuoteTOML(s string) string {
 	var b strings.Builder
 	for _, r := range s {
