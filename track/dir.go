@@ -18,20 +18,20 @@ import (
 type place struct {
 	parent   string // the directory that "sessions" is in
 	above    string // a directory above parent that is never made, or ""
-	nofollow bool   // others can write where parent lies
+	nofollow bool   // others can write to the directory above parent
 }
 
 const (
 	sessionsDir = "sessions"
-	sessionFile = ".session" // the ending of a session's file, which the id precedes
+	sessionFile = ".session" // a session's file is named ID.session
 )
 
 func (p place) dir() string { return filepath.Join(p.parent, sessionsDir) }
 
 func (p place) file(id string) string { return filepath.Join(p.dir(), id+sessionFile) }
 
-// check checks that the directory of sessions is the user's alone. With create it is made
-// if missing; else the error is fs.ErrNotExist.
+// check checks that the directory of sessions belongs to the user alone. If it is missing,
+// check makes it if create is set, or else returns fs.ErrNotExist.
 func (p place) check(create bool) error {
 	stat := unix.Stat
 	if p.nofollow {
@@ -53,7 +53,7 @@ func (p place) check(create bool) error {
 	return p.check(false)
 }
 
-// directory refuses what is no directory, or not private.
+// directory returns an error for a path that is no directory or is not private.
 func directory(path string, stat func(string, *unix.Stat_t) error, not uint32) error {
 	var st unix.Stat_t
 	err := stat(path, &st)
@@ -66,8 +66,8 @@ func directory(path string, stat func(string, *unix.Stat_t) error, not uint32) e
 	return private(path, &st, not)
 }
 
-// private refuses what is not the current user's, or has one of the permissions in not,
-// by errForeign, and the first by errOthers, too.
+// private returns errForeign for a file that is another user's (then errOthers, too) or that
+// has one of the permissions in not.
 func private(path string, st *unix.Stat_t, not uint32) error {
 	switch mode := uint32(st.Mode); {
 	case int(st.Uid) != os.Geteuid():
@@ -78,10 +78,9 @@ func private(path string, st *unix.Stat_t, not uint32) error {
 	return nil
 }
 
-// create makes the file of a new session, which is locked for as long as it stays
-// open here or in the keeper: the session is alive. Somebody who lists sessions may
-// hold the lock for a moment. On a file system without locks the recorded pids alone
-// must do.
+// create makes the file of a new session. It stays locked as long as it is open here or in the
+// keeper, which shows that the session is alive. A process that lists sessions may have the
+// lock for a moment. On a file system without locks only the recorded pids show it.
 func (p place) create(id string) (*os.File, error) {
 	fd, err := unix.Open(p.file(id), unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -96,8 +95,8 @@ func (p place) create(id string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), p.file(id)), nil
 }
 
-// open opens the file of a session, which is refused if it is no regular file or not the
-// user's alone. A FIFO does not block.
+// open opens the file of a session. It refuses one that is not regular or does not belong to
+// the user alone. It does not block on a FIFO.
 func (p place) open(id string) (*os.File, error) {
 	path := p.file(id)
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
@@ -112,7 +111,7 @@ func (p place) open(id string) (*os.File, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	_ = unix.SetNonblock(fd, false) // or the runtime asks for a place in epoll(7), which may be used up
+	_ = unix.SetNonblock(fd, false) // else Go's runtime adds it to epoll(7), whose limit may be reached
 	return os.NewFile(uintptr(fd), path), nil
 }
 
@@ -126,8 +125,8 @@ func (p place) ids() (ids []string, err error) {
 	return ids, err
 }
 
-// claim stores the record of a session that begins, with its name, unless a live
-// session has that: the error is ErrNameTaken. Two that claim one take turns.
+// claim stores the record of a new session with its name. It returns ErrNameTaken if a live
+// session has the name. A lock serializes claims.
 func (p place) claim(f *os.File, r *Record) error {
 	fd, err := unix.Open(p.dir(), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err == nil {
@@ -149,7 +148,7 @@ func (p place) claim(f *os.File, r *Record) error {
 		if err != nil || id == r.ID || other.record.Name != r.Name {
 			continue
 		}
-		c := other.record.Command // of one that replaced supervisor and keeper
+		c := other.record.Command // if it replaced supervisor and keeper
 		now, err := proc.Identify(c.Pid)
 		if other.locked || other.record.Keeper.IsZero() && err == nil && now == c && !c.IsZero() {
 			return fmt.Errorf("session name %q: %w %s", r.Name, ErrNameTaken, id)

@@ -15,31 +15,30 @@ import (
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
-// A session's keeper is the process that its record names. Where no record can be read,
-// the keepers among all processes are looked at: below that of a session runs what was
-// started with its id.
+// A session's keeper is recorded. If the record can't be read, the keeper is searched for among
+// all processes: a child of it has the session's id in its environment.
 
 const (
-	// keeperName is what the kernel calls a keeper: nobody outside of a
-	// session can be made to look like one by what a record says.
+	// keeperName is a keeper's name in the kernel. It is checked so that a forged record can't
+	// make another process pass as a keeper.
 	keeperName = "zsbx-keeper"
 
-	// allBlocked is the mask of a process that blocks all signals, of which the
-	// kernel leaves out SIGKILL and SIGSTOP, the 9th and the 19th.
+	// allBlocked is the mask of a process that blocks all signals. The kernel leaves out
+	// SIGKILL (9) and SIGSTOP (19).
 	allBlocked = "fffffffffffbfeff"
 )
 
-// isKeeper tells a keeper from a process that is only called so: it is the user's,
-// leads a session, has one thread, and blocks every signal, so that fork.ReapSignal
-// does no harm to anything else that looks like that. No process can make another one
-// look so; one that does it to itself asks for the signal.
+// isKeeper reports whether a process is a keeper and not only named like one: it belongs to the
+// user, leads a session, has one thread, and blocks every signal. So fork.ReapSignal would not
+// harm any other process that passes. No process can make another one look so; one that makes
+// itself look so asks for the signal.
 func isKeeper(p Proc) bool {
 	return p.Name == keeperName && !p.Dead() && p.Session == p.Pid && p.Group == p.Pid && blocksAll(p.Pid)
 }
 
-// blocksAll reports whether a process is the user's, has one thread, and blocks every
-// signal, as a keeper does from its first act on. For the uid the owner of /proc/PID is no
-// answer: files below it are root's for a process that is not dumpable.
+// blocksAll reports whether a process belongs to the user, has one thread, and blocks every
+// signal, as a keeper does from its first step on. It reads the uid from the file status, since
+// files below /proc/PID belong to root if the process is not dumpable.
 func blocksAll(pid int) bool {
 	st, _ := procfs.StatusOf(procfs.Path(pid, "status"))
 	uids, pids := st["Uid"], st["NSpid"]
@@ -51,10 +50,10 @@ func blocksAll(pid int) bool {
 // errNoKeeper says that a process does not look like a keeper.
 var errNoKeeper = errors.New("is recorded as the session's keeper but is not one: not touched")
 
-// openKeeper opens the keeper's process. proc.ErrGone says that it is no more. A session
-// that is just starting has no record yet, or that of a keeper that does not look like
-// one yet, or whose command could not be executed, until another is tried: then this
-// waits for it. One whose supervisor died in that very moment never will have.
+// openKeeper opens the keeper's process. It returns proc.ErrGone if there is none. A session
+// that is just starting may have no record yet, or a keeper that does not look like one yet, or
+// one whose command could not be executed before another is tried. Then openKeeper waits a
+// while, since the supervisor may also have died at that moment.
 func (f *found) openKeeper(ctx context.Context) (h *proc.Handle, err error) {
 	for range 100 {
 		h, err = f.tryKeeper()
@@ -68,9 +67,9 @@ func (f *found) openKeeper(ctx context.Context) (h *proc.Handle, err error) {
 	return h, err
 }
 
-// tryKeeper opens the process that is the keeper now. One that does not look so may have
-// been stopped as it began, or the command, for which it sleeps until that executes
-// (vfork(2)): they are woken.
+// tryKeeper opens the process that is the keeper now. A process that does not look like one may
+// have been stopped as it began, or it sleeps because the command was stopped before execve(2)
+// (vfork(2)). So tryKeeper sends both SIGCONT.
 func (f *found) tryKeeper() (*proc.Handle, error) {
 	if !f.recorded() && !f.orphan {
 		v, err := newView()
@@ -90,8 +89,8 @@ func (f *found) tryKeeper() (*proc.Handle, error) {
 	return nil, fmt.Errorf("process %d %w", h.Pid, errNoKeeper)
 }
 
-// findKeeper looks for the keeper of a session of which no record tells. A process can
-// make that of its own session look so, and no other.
+// findKeeper looks for the keeper of a session without a readable record. A process can fake
+// that only for its own session's keeper.
 func (v *view) findKeeper(f *found) {
 	if f.recorded() || f.orphan {
 		return
@@ -103,9 +102,9 @@ func (v *view) findKeeper(f *found) {
 	}
 }
 
-// orphans picks the keepers from a snapshot that Store.Survey tells of. What a keeper is
-// below answers for it, and so does the program that forked it: a keeper has its parent's
-// arguments, for it executes nothing.
+// orphans returns the keepers in a snapshot that Store.Survey reports. It leaves out keepers
+// below another keeper, and those whose parent is still the program that forked them. A keeper
+// has that program's arguments, since it executes nothing.
 func (v *view) orphans(listed []Info) (found []Info) {
 	accounted := make(map[ProcID]bool)
 	for i := range listed {
@@ -113,7 +112,7 @@ func (v *view) orphans(listed []Info) (found []Info) {
 	}
 	var keepers []Proc
 	for _, p := range v.Procs {
-		if p.Name == keeperName && (accounted[p.ID] || isKeeper(p)) { // to look closer costs a file
+		if p.Name == keeperName && (accounted[p.ID] || isKeeper(p)) { // isKeeper has to read a file
 			keepers = append(keepers, p)
 		}
 	}
@@ -131,11 +130,11 @@ func (v *view) orphans(listed []Info) (found []Info) {
 		proc.Fill(both)
 		argv := both[0].Argv
 		if both[1].Name != BrokerName && len(argv) > 0 && slices.Equal(argv, both[1].Argv) {
-			continue // its parent forked it
+			continue // its parent is the program that forked it
 		}
 		proc.Fill(below)
 		o := Info{Procs: below, Record: Record{Argv: argv, Holder: Holder{Keeper: k.ID}}}
-		for _, c := range v.Children(k.Pid) { // another keeper may have the session that it names
+		for _, c := range v.Children(k.Pid) { // another keeper may have the named session
 			id := sessionOf(c)
 			if isID(id) && !slices.ContainsFunc(listed, func(i Info) bool { return i.ID == id }) {
 				o.ID = id

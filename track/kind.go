@@ -5,23 +5,22 @@ import (
 	"strings"
 )
 
-// Kind names a way of holding on to all processes of a session.
+// Kind is a way to keep track of all processes of a session.
 type Kind string
 
 // The trackers, strongest first. Fingerprint is macOS's, the others are Linux's.
 const (
 	Auto        Kind = "auto"        // the strongest that works here; never stored
 	Domain      Kind = "domain"      // an outer Landlock domain with a keeper in it
-	Fingerprint Kind = "fingerprint" // a Seatbelt profile that answers two questions in its own way
-	Cgroup      Kind = "cgroup"      // a control group of the session's own
+	Fingerprint Kind = "fingerprint" // a Seatbelt profile with two recognizable answers
+	Cgroup      Kind = "cgroup"      // a control group for the session
 	Subtree     Kind = "subtree"     // a keeper that adopts every orphan
-	Process     Kind = "process"     // the command's own process, of one that replaced its supervisor; never asked for
+	Process     Kind = "process"     // the command itself, which replaced its supervisor; can't be asked for
 )
 
-// Guarantee says in one line what the tracker promises. confined says that the
-// command is confined so that it can neither write to cgroupfs nor talk to
-// service managers. Signals to the keeper are another matter: only a Landlock
-// domain, from Linux 6.12 on, keeps a command from sending them.
+// Guarantee returns in one line what the tracker promises. confined says that the command can
+// neither write to cgroupfs nor talk to service managers. It may still be able to signal the
+// keeper: only a Landlock domain prevents that, since Linux 6.12.
 func (k Kind) Guarantee(confined bool) string {
 	switch {
 	case k == Domain, k == Cgroup && confined:
@@ -39,17 +38,17 @@ func (k Kind) Guarantee(confined bool) string {
 	return "unknown"
 }
 
-// caps is what a machine offers for tracking.
+// caps has what a machine offers for tracking.
 type caps struct {
 	os       string // runtime.GOOS
-	err      error  // it was too short of something to be asked (fork.ShortageOf)
+	err      error  // a shortage that kept the probe from finding out (fork.ShortageOf)
 	landlock int    // the ABI version
-	group    string // the directory in which a session's control group can be made and entered, or scope
+	group    string // the directory in which a session's control group can be made, or scope
 
-	noDomain, noGroup, noSeatbelt string // why something can't be had, "" where it can
+	noDomain, noGroup, noSeatbelt string // why something is not available, or ""
 }
 
-// TrackerError says that a tracker cannot be had, why and what to do.
+// TrackerError says that a tracker is not available, why, and what to do.
 type TrackerError struct {
 	Kind Kind
 	Why  string
@@ -66,21 +65,20 @@ func (e *TrackerError) Unwrap() error { return e.Err }
 // Choice is the tracker of a session.
 type Choice struct {
 	Kind  Kind
-	Scope bool   // the control group comes from the user's systemd
-	Why   string // each stronger tracker was passed over
+	Scope bool   // the user's systemd makes the control group
+	Why   string // why each stronger tracker was not chosen
 }
 
-// Best finds out, by doing, what would track a command: it may make a control group
-// and remove it again, and ask the user's service manager. scoped is
-// Options.Scoped. The error is a *TrackerError.
+// Best finds out by trying what would track a command. It may make a control group and remove
+// it again, and ask the user's service manager. scoped is Options.Scoped. The error is a
+// *TrackerError.
 func Best(scoped bool) (Choice, error) {
 	o := Options{Tracker: Auto, Scoped: scoped}
 	return probe(o).choose(o)
 }
 
-// choose decides which tracker holds a session: the one that was asked for by name, else
-// the strongest that c offers. A command that replaces its supervisor has no choice.
-// The error is a *TrackerError.
+// choose returns a session's tracker: the one that was asked for, or else the strongest that c
+// offers. A command that replaces its supervisor has no choice. The error is a *TrackerError.
 func (c caps) choose(o Options) (Choice, error) {
 	kinds, none := []Kind{Domain, Cgroup, Subtree}, "this system has no such tracker"
 	switch {

@@ -12,43 +12,42 @@ import (
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
-// Life says how far a session is.
+// Life is the state of a session.
 type Life string
 
 const (
 	Starting  Life = "starting"  // its supervisor has just begun it
 	Running   Life = "running"   // the command runs
-	Kept      Life = "kept"      // the command ended, what it left behind goes on
+	Kept      Life = "kept"      // the command ended, what it left behind keeps running
 	Ending    Life = "ending"    // it is being killed
-	Ended     Life = "ended"     // nothing is left of it but its record
-	Lost      Life = "lost"      // its keeper was killed, or stopped for good: something may be left
+	Ended     Life = "ended"     // only its record is left
+	Lost      Life = "lost"      // its keeper was killed, or stopped for good; something may be left
 	Elsewhere Life = "elsewhere" // it belongs to another machine or PID namespace
 )
 
-// Stale reports whether nothing runs that would vouch for the session.
+// Stale reports whether no keeper or supervisor of the session runs.
 func (l Life) Stale() bool { return l == Ended || l == Lost }
 
-// Info is a session in the store and what is alive of it.
+// Info is a session in the store, with its living processes.
 type Info struct {
-	Record       // of one that can't be read as far as it is known
-	Err    error // why some of its files can't be read; what is known is set all the same
+	Record       // as far as it is known
+	Err    error // why some of its files can't be read; the rest is set all the same
 	Life   Life
-	Procs  []Proc // the living processes, without keeper and supervisor
+	Procs  []Proc // living processes, without keeper and supervisor
 }
 
-// Guarantee says in one line what the session's tracker promises.
+// Guarantee returns in one line what the session's tracker promises.
 func (i *Info) Guarantee() string { return i.Record.Tracker.Guarantee(!i.Record.TrackOnly) }
 
-// List gives all sessions of the store, oldest first, with their processes. A
-// session of which a file can't be read is listed with its Err and what is known
-// otherwise. The error is about a place that could not be looked into; what was
-// found elsewhere is returned all the same.
+// List returns all sessions of the store, oldest first, with their processes. A session whose
+// file can't be read has an Err and what else is known. List returns an error if a place could
+// not be read, together with what was found elsewhere.
 func (s *Store) List() ([]Info, error) {
 	all, _, err := s.list()
 	return all, err
 }
 
-// list is List, and gives the snapshot in which the sessions were found.
+// list is List, and also returns the snapshot of processes that it used.
 func (s *Store) list() ([]Info, *view, error) {
 	var loaded []*found
 	err := s.each(func(p place, ids []string) (err error) {
@@ -56,7 +55,7 @@ func (s *Store) list() ([]Info, *view, error) {
 			f, lerr := p.load(id)
 			switch {
 			case lerr == nil:
-				f.close() // or a long list would take more descriptors than there are
+				f.close() // a long list could use up all descriptors
 				loaded = append(loaded, f)
 			case !errors.Is(lerr, fs.ErrNotExist):
 				err = errors.Join(err, fmt.Errorf("session %s: %w", id, lerr))
@@ -71,7 +70,7 @@ func (s *Store) list() ([]Info, *view, error) {
 	return all, v, errors.Join(err, lerr)
 }
 
-// Get gives one session with its processes.
+// Get returns one session with its processes.
 func (s *Store) Get(ref string) (Info, error) {
 	f, err := s.find(ref)
 	if err != nil {
@@ -85,8 +84,8 @@ func (s *Store) Get(ref string) (Info, error) {
 	return infos[0], err
 }
 
-// look finds out what lives of the sessions, with one snapshot for all. Those that
-// went away meanwhile are left out.
+// look finds the living processes of sessions, with one snapshot for all. It leaves out
+// sessions that were removed meanwhile.
 func look(fs []*found) (infos []Info, _ *view, _ error) {
 	v, err := newView()
 	if err != nil || len(fs) == 0 {
@@ -97,7 +96,7 @@ func look(fs []*found) (infos []Info, _ *view, _ error) {
 		return nil, v, err
 	}
 	for _, f := range fs {
-		// The keeper's last word may have come after the first look.
+		// The keeper may have written its last word after the file was read.
 		if !v.Has(f.record.Keeper) && !f.refresh() {
 			continue
 		}
@@ -115,10 +114,10 @@ func look(fs []*found) (infos []Info, _ *view, _ error) {
 	return infos, v, nil
 }
 
-// view is a snapshot in which sessions are found. That of one system has more.
+// view is a snapshot of processes in which sessions are found.
 type view struct {
 	*proc.Table
-	started map[string][]int // the processes that were started for a session: see members
+	started map[string][]int // processes by the session in their environment: see members
 }
 
 func newView() (*view, error) {
@@ -126,8 +125,8 @@ func newView() (*view, error) {
 	return &view{Table: t}, err
 }
 
-// away says that a session is not of this run of this machine, which is its end, or
-// not of this PID namespace; "" that it belongs here.
+// away returns Ended if the keeper said so or the machine was restarted, Elsewhere if the
+// session is on another machine or in another PID namespace, and "" if it belongs here.
 func (f *found) away(here proc.Machine) Life {
 	switch r := f.record; {
 	case f.empty():
@@ -142,12 +141,12 @@ func (f *found) away(here proc.Machine) Life {
 	return ""
 }
 
-// life decides how far a session is that belongs here and has not ended by the keeper's
-// word. procs is how many processes of it were found.
+// life returns the state of a session that belongs here and has not ended by the keeper's word.
+// procs is how many of its processes were found.
 func (v *view) life(f *found, procs int) Life {
 	r := &f.record
 	keeper, supervisor, unheld := v.Has(r.Keeper), v.Has(r.Self), r.Keeper.IsZero()
-	// Its keeper has the lock, and /proc does not show it (hidepid).
+	// The keeper has the lock, but /proc does not show it (hidepid).
 	hidden := !unheld && f.locked && f.spoke() && !supervisor
 	switch {
 	case keeper && v.Procs[r.Keeper.Pid].Stopped() && f.recorded() && !supervisor && !r.Keep && f.word.Phase != fork.PhaseKept:
@@ -158,14 +157,14 @@ func (v *view) life(f *found, procs int) Life {
 		return Kept
 	case keeper || hidden:
 		return Running
-	case unheld && r.Tracker != "" && procs > 0: // by a tracker without keeper
+	case unheld && r.Tracker != "" && procs > 0: // a tracker without a keeper
 		if r.Keep && !r.Exec && !f.locked {
 			return Kept
 		}
 		return Running
 	case f.locked && !f.spoke():
 		return Starting
-	case unheld && f.locked: // by a keeper that was not found
+	case unheld && f.locked: // a keeper has the lock but was not found
 		return Running
 	case (unheld || !f.spoke()) && procs == 0:
 		return Ended
@@ -173,28 +172,28 @@ func (v *view) life(f *found, procs int) Life {
 	return Lost
 }
 
-// BrokerName is what the kernel calls a program that goes on to answer for a
-// session which it has let go of: its keeper has only the record.
+// BrokerName is the kernel's name for a program that keeps serving as broker for a session that
+// it no longer supervises. Only the record accounts for that session's keeper.
 const BrokerName = "zsbx-broker"
 
-// Survey is List, and looks for orphans: keepers of this user, in this PID namespace,
-// that outlived the program that forked them, and that no session of the store accounts
-// for. The record was removed by hand, or lies in another store. Of each there is the
-// session as the environment of its processes names it, "" if none does, the arguments
-// of the program that began it, the keeper, and the living processes below that. Reap
-// takes the ID; fork.ReapSignal to the keeper does the same.
+// Survey is List, and also looks for orphans: keepers of this user, in this PID namespace, that
+// outlived the program that forked them and belong to no session in the store. Their record was
+// removed by hand, or is in another store. An orphan's Info has the session's ID from the
+// environment of its processes, or "", the arguments of the program that began it, the keeper,
+// and the living processes below. Reap accepts the ID. Sending fork.ReapSignal to the keeper
+// does the same.
 //
-// Within a session there are never any: a command can't read its user's store. So it is
-// on macOS, which has no keepers.
+// Inside a session it reports no orphans, since a command can't read its user's store. On macOS
+// there are none, since it has no keepers.
 func (s *Store) Survey() (all, orphans []Info, err error) {
 	all, v, err := s.list()
 	if err != nil || os.Getenv(SessionEnv) != "" {
-		return all, nil, err // what can't be read may account for them
+		return all, nil, err // unreadable records may account for them
 	}
 	if orphans = v.orphans(all); len(orphans) == 0 {
 		return all, nil, nil
 	}
-	now, v, err := s.list() // some may have begun, or ended, before the list was made
+	now, v, err := s.list() // sessions may have begun or ended before the list was made
 	if err != nil {
 		return all, nil, err
 	}

@@ -11,16 +11,14 @@ import (
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
-// sessionOf gives the session that the environment which pid was started with
-// names, "" if none.
+// sessionOf returns the session in the environment that pid was started with, or "".
 func sessionOf(pid int) string {
 	id, _ := proc.Getenv(pid, SessionEnv)
 	return id
 }
 
-// members tells which processes say of themselves, by the environment that they were
-// started with, that they belong to a session. It is read only if a session has no
-// keeper: it costs a file for each process.
+// members returns the processes whose environment says that they belong to a session. It reads
+// a file for each process, so it is called only if a session has no keeper.
 func (v *view) members(id string) []int {
 	if v.started == nil {
 		v.started = make(map[string][]int)
@@ -33,17 +31,17 @@ func (v *view) members(id string) []int {
 	return v.started[id]
 }
 
-// procs lists the session's living processes: what is below its keeper. Without one
-// it is what the control group has, what says that it is the session's, and the
-// descendants of these.
+// procs returns the session's living processes: those below its keeper. Without a keeper they
+// are the members of its control group, those whose environment names the session, and their
+// descendants.
 func (v *view) procs(f *found) []Proc {
 	var all []Proc
-	if k := f.record.Keeper; v.Has(k) && v.Procs[k.Pid].Name == keeperName { // whatever the record says
+	if k := f.record.Keeper; v.Has(k) && v.Procs[k.Pid].Name == keeperName { // the record may be forged
 		all = v.Below(f.record.Keeper.Pid)
 	} else {
 		for _, pid := range v.roots(f) {
 			all = append(all, v.Procs[pid])
-			if pid != 1 { // with Exec init may be the command, but not all is its
+			if pid != 1 { // with Exec the command may be init, but not all below is the session's
 				all = append(all, v.Below(pid)...)
 			}
 		}
@@ -53,7 +51,7 @@ func (v *view) procs(f *found) []Proc {
 			}
 		}
 	}
-	seen := map[int]bool{0: true, os.Getpid(): true} // whatever this one looks like
+	seen := map[int]bool{0: true, os.Getpid(): true} // this process may look like the session's, too
 	return slices.DeleteFunc(all, func(p Proc) bool {
 		out := seen[p.Pid] || p.Dead()
 		seen[p.Pid] = true
@@ -61,10 +59,10 @@ func (v *view) procs(f *found) []Proc {
 	})
 }
 
-// roots are the processes that say that they are the session's. A recorded pid is no
-// reason, but for a command that hides its environment: a record that was tampered
-// with could make the user's own shell look like the session's command. Nothing of the
-// session is older than its supervisor.
+// roots returns the processes whose environment names the session. A recorded pid does not
+// count, except for a command that hides its environment, since a forged record could make the
+// user's shell look like the session's command. Nothing of the session is older than its
+// supervisor.
 func (v *view) roots(f *found) []int {
 	roots, c := slices.Clone(v.members(f.record.ID)), f.record.Command
 	if _, hidden := proc.Getenv(c.Pid, SessionEnv); hidden && v.Has(c) {
@@ -73,7 +71,7 @@ func (v *view) roots(f *found) []int {
 	return slices.DeleteFunc(roots, func(pid int) bool { return v.Procs[pid].Start < f.record.Self.Start })
 }
 
-// procs lists the session's living processes, with what they run.
+// procs returns the session's living processes, with their arguments.
 func (f *found) procs() ([]Proc, error) {
 	v, err := newView()
 	if err != nil {
@@ -84,13 +82,13 @@ func (f *found) procs() ([]Proc, error) {
 	return ps, nil
 }
 
-// walk kills what can be found until two looks in a row find nothing, or ctx is done. That
-// is proof only of a control group that the command could not leave. It stops all first,
-// look by look, until none that it finds runs any more: a fork bomb that meets its limit is
-// quicker than any killer who gives it room by killing, but what is stopped takes up room
-// and makes no more.
+// walk kills what it can find until two looks in a row find nothing, or ctx is done. That is a
+// proof only if there is a control group that the command could not leave. Before it kills,
+// walk stops processes, look by look, until none that it finds still runs. A fork bomb at its
+// process limit replaces killed processes faster than they can be killed, but stopped ones
+// still count and don't fork.
 func (f *found) walk(ctx context.Context, r *Report) error {
-	const patience = 100 // looks, after which what was found is killed all the same
+	const patience = 100 // looks after which walk kills what it found all the same
 	g, seen := f.group(), make(map[ProcID]bool)
 	empty, still, looks, wait := 0, 0, 0, time.Millisecond
 	for empty < 2 {
@@ -114,7 +112,7 @@ func (f *found) walk(ctx context.Context, r *Report) error {
 			if still++; signalAll(ps, unix.SIGSTOP) > 0 {
 				still = 0
 			}
-			if ctx.Err() != nil { // the next reaping finds these stopped
+			if ctx.Err() != nil { // the next Reap finds these stopped
 				proc.Fill(ps)
 				r.Survivors = ps
 				break
@@ -140,7 +138,7 @@ func (f *found) walk(ctx context.Context, r *Report) error {
 	return nil
 }
 
-// signalAll signals processes, SIGSTOP to those that run, and gives the number of them.
+// signalAll signals processes and returns how many. It sends SIGSTOP only to those that run.
 func signalAll(ps []Proc, sig unix.Signal) (n int) {
 	for _, p := range ps {
 		if sig == unix.SIGSTOP && p.Stopped() {
@@ -148,7 +146,7 @@ func signalAll(ps []Proc, sig unix.Signal) (n int) {
 		}
 		h, err := proc.Open(p.ID)
 		if err != nil {
-			continue // gone, or forked on: the next look tells
+			continue // gone; the next look finds its children
 		}
 		if err := h.Signal(sig); err == nil {
 			n++

@@ -14,13 +14,13 @@ import (
 
 // domainABI is the first Landlock ABI with LANDLOCK_SCOPE_SIGNAL (Linux 6.12).
 //
-// Its erratum 2 (signals between the threads of one process that are in
-// different domains) does not matter here: the keeper has one thread, and the
-// command is in its domain before it can make another.
+// Erratum 2 of that ABI (signals between threads of one process in different domains) does not
+// matter here. The keeper has one thread, and the command is in its domain before it can make
+// another.
 const domainABI = 6
 
-// probe finds out what the tracker that o asks for needs, by doing: for the usual one,
-// Domain, that is one system call.
+// probe finds out by trying whether the tracker that o asks for is available. For Domain, the
+// usual one, that is one system call.
 func probe(o Options) caps {
 	c := caps{os: runtime.GOOS, noGroup: "not looked for"}
 	if o.Exec {
@@ -28,7 +28,7 @@ func probe(o Options) caps {
 	}
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	switch {
-	case errno != 0: // ENOSYS: not built; EOPNOTSUPP: switched off
+	case errno != 0: // ENOSYS: not built in; EOPNOTSUPP: switched off
 		c.noDomain = "no Landlock: " + errno.Error()
 	case v < domainABI:
 		c.noDomain = fmt.Sprintf("Landlock ABI %d (Linux 6.12) is needed for signal scopes, this kernel has %d", domainABI, v)
@@ -45,13 +45,13 @@ func probe(o Options) caps {
 	return c
 }
 
-// short reports whether an error is a shortage. EAGAIN is none: mkdir(2) in cgroupfs
-// says it where cgroup.max.descendants or cgroup.max.depth is set, and connect(2) to a
-// bus that takes no more connections.
+// short reports whether an error is a shortage. EAGAIN is none: mkdir(2) in cgroupfs returns it
+// at the limit cgroup.max.descendants or cgroup.max.depth, and connect(2) does for a bus that
+// accepts no more connections.
 func short(err error) bool { return !errors.Is(err, unix.EAGAIN) && fork.ShortageOf(err) != nil }
 
-// findGroup finds where a group with limits is made: the nearest directory where
-// one can be bounded, or scope.
+// findGroup returns where to make a group with limits: the nearest directory where that works,
+// or scope.
 func findGroup(l Limits) (string, error) {
 	dir, err := cgroup.Parent(l)
 	if err == nil || errors.Is(err, cgroup.ErrNone) || short(err) {
@@ -63,11 +63,10 @@ func findGroup(l Limits) (string, error) {
 	return scope, nil
 }
 
-// domainSteps are the system calls by which a keeper puts itself into a
-// Landlock domain of its own: one that scopes signals and nothing else. It has
-// to handle LANDLOCK_ACCESS_FS_REFER too and to grant it everywhere, because a
-// layer that does not would forbid all renames between directories below it.
-// The returned function closes what the steps use.
+// domainSteps returns the system calls by which a keeper puts itself into a Landlock domain
+// that scopes only signals. The domain also handles LANDLOCK_ACCESS_FS_REFER and grants it
+// everywhere: otherwise this layer would forbid all renames between directories. The returned
+// function closes what the steps use.
 func domainSteps(abi int) ([]fork.Step, func(), error) {
 	attr := unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_REFER, Scoped: unix.LANDLOCK_SCOPE_SIGNAL}
 	r, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
@@ -86,8 +85,8 @@ func domainSteps(abi int) ([]fork.Step, func(), error) {
 		done()
 		return nil, nil, fmt.Errorf("landlock_add_rule: %w", errno)
 	}
-	// Where the kernel audits, each process that kill(-1) leaves alone would
-	// be a line in its log.
+	// With auditing, each process that kill(-1) may not signal would be a line in the kernel's
+	// log.
 	flags := uintptr(0)
 	if abi >= 7 {
 		flags = unix.LANDLOCK_RESTRICT_SELF_LOG_SAME_EXEC_OFF

@@ -17,15 +17,14 @@ const (
 	howReboot = "the machine was restarted since"
 )
 
-// Reap kills all that is left of the session that ref means and removes it
-// from the store. It needs no new process and no memory of the session but
-// what is on disk. The report says what was done and whether it is certain
-// that nothing is left; an error, that the session could not be dealt with at
-// all. When ctx is done before the last process died, the report names the
-// survivors; without a deadline Reap may wait for ever.
+// Reap kills all that is left of the session that ref means and removes it from the store. It
+// needs no new process and only the session's files. The report says what was done and whether
+// it is certain that nothing is left. An error means that nothing could be done about the
+// session. If ctx is done before the last process dies, the report names the survivors. Without
+// a deadline Reap may wait for ever.
 //
-// A session whose files were removed, but whose keeper lives, is found by its
-// keeper (see Survey) and ended without proof. Two that reap the same session both succeed.
+// If a session's files were removed but its keeper lives, Reap finds the keeper (see Survey)
+// and ends the session without proof. Two processes that reap the same session both succeed.
 func (s *Store) Reap(ctx context.Context, ref string) (Report, error) {
 	f, err := s.find(ref)
 	if err != nil {
@@ -53,9 +52,9 @@ func (s *Store) Reap(ctx context.Context, ref string) (Report, error) {
 	return r, err
 }
 
-// Within is a context for Reap that is over after some time, as Err says; nothing waits
-// for its Done. The timer of another takes a place in epoll(7), without which Go's runtime
-// ends the program: a session can use up all that its user has.
+// Within returns a context for Reap with a time limit. Err reports when it is over; Done does
+// not. Other contexts use a timer, for which Go's runtime needs epoll(7). If a session has used
+// up what its user may have of that, the runtime would end the program.
 func Within(ctx context.Context, d time.Duration) context.Context {
 	return &within{ctx, time.Now().Add(d)}
 }
@@ -74,7 +73,7 @@ func (w *within) Err() error {
 	return w.Context.Err()
 }
 
-// proveEmpty reports that the keeper said that nothing is left.
+// proveEmpty records in the report that the keeper said that nothing is left.
 func (f *found) proveEmpty(r *Report) {
 	r.prove(howKeeper)
 	r.Killed += int(f.word.Killed)
@@ -85,8 +84,8 @@ func (f *found) proveEmpty(r *Report) {
 	}
 }
 
-// forget removes the session from the store and its group from the system. It is no
-// error if somebody else did so already, or does so at the same time.
+// forget removes the session from the store and its group from the system. It is no error if
+// another process does so first.
 func (f *found) forget(r *Report) error {
 	if f.orphan {
 		return nil
@@ -101,34 +100,33 @@ func (f *found) forget(r *Report) error {
 	return err
 }
 
-// Report is what a reaping came to.
+// Report is the result of a Reap.
 type Report struct {
 	ID      string `json:"id"`
 	Name    string `json:"name,omitempty"`
 	Tracker Kind   `json:"tracker"`
 
-	Killed  int      `json:"killed"`            // processes that had to be killed, where that was counted
+	Killed  int      `json:"killed"`            // how many processes were killed, if counted
 	Methods []string `json:"methods,omitempty"` // what was used: "domain", "cgroup", "subtree", "walk", "group"
 
-	// Proof says that nothing of the session is left, How why that is
-	// certain. Without it, Unproved says what can't be known.
+	// Proof says that certainly nothing of the session is left, and How says why that is
+	// certain. Without Proof, Unproved says what can't be known.
 	Proof    bool   `json:"proof"`
 	How      string `json:"how,omitempty"`
 	Unproved string `json:"unproved,omitempty"`
 
 	Survivors []Proc `json:"survivors,omitempty"` // what is known to be left
-	Kept      bool   `json:"kept,omitempty"`      // the session goes on, as it was asked for
-	Removed   bool   `json:"removed"`             // it is gone from the store
-	Temp      string `json:"temp,omitempty"`      // Options.Temp: for the caller to remove once Removed
+	Kept      bool   `json:"kept,omitempty"`      // the session keeps running, as asked for
+	Removed   bool   `json:"removed"`             // it was removed from the store
+	Temp      string `json:"temp,omitempty"`      // Options.Temp: the caller removes it if Removed is set
 
-	NotRemoved error `json:"-"` // why Session.Close could not take the session from the store
+	NotRemoved error `json:"-"` // why Session.Close could not remove the session from the store
 }
 
 // Left reports whether something of the session is known to be left.
 func (r *Report) Left() bool { return len(r.Survivors) > 0 || r.Kept }
 
-// Done reports whether the session is certainly gone: what an exit status of 0
-// means.
+// Done reports whether the session is certainly gone. Then the exit status is 0.
 func (r *Report) Done() bool { return r.Proof && !r.Left() }
 
 func (r *Report) prove(how string) { r.Proof, r.How, r.Unproved = true, how, "" }

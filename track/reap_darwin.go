@@ -12,8 +12,7 @@ import (
 
 const howFingerprint = "two searches of the process table in a row found nothing with the session's fingerprint, and nothing changed meanwhile"
 
-// reap searches and kills. A session without a record is searched for all
-// the same: its id is all that the fingerprint needs.
+// reap searches and kills. It needs no record, since the fingerprint depends only on the id.
 func (f *found) reap(ctx context.Context, r *Report) error {
 	h := &scan.Search{
 		Table: &kernelTable{session: f.record.ID}, Self: os.Getpid(), Command: f.record.Command,
@@ -43,7 +42,7 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 
 func (f *found) cleanup() error { return nil }
 
-// findKeeper has none to find, and there are no orphans without one.
+// There are no keepers on macOS, so findKeeper and orphans find nothing.
 func (v *view) findKeeper(*found) {}
 
 func (v *view) orphans([]Info) []Info { return nil }

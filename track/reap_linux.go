@@ -14,9 +14,9 @@ import (
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
-// How a session is ended. By a later process: askKeeper has the keeper do it, whose
-// word is the proof; walk (look_linux.go) does without one, by the control group and by
-// what names the session in its environment. Close does the same, after Kill.
+// This file ends a session from a later process. askKeeper makes the keeper do it, whose word
+// is the proof. Without a keeper, walk (look_linux.go) uses the control group and the
+// environment of processes. Close does the same, after Kill.
 
 const (
 	howCgroup = "the session's control group, which the command could not leave, is empty"
@@ -25,7 +25,7 @@ const (
 	unprovedWord = "the keeper's word is gone; the keeper ended when it was asked to, which it does when nothing is left"
 )
 
-// reap kills all that is left of a session and says what it came to.
+// reap kills all that is left of a session and completes the report.
 func (f *found) reap(ctx context.Context, r *Report) error {
 	if now, err := proc.Identify(1); err == nil && now == f.record.Command {
 		return fmt.Errorf("session %s: %w", f.record.ID, ErrInit)
@@ -54,30 +54,29 @@ func (f *found) reap(ctx context.Context, r *Report) error {
 		return fmt.Errorf("session %s: %w", f.record.ID, ErrHeld)
 	}
 	err = f.walk(ctx, r)
-	// Files that were damaged look as if nothing was started. If a process says that
-	// it is the session's, something was.
+	// Damaged files look as if nothing was started. A killed process proves that something was.
 	if !f.spoke() && f.damage == nil && f.file != nil && (f.record.Tracker == "" || f.word.Phase == fork.PhaseFailed) && r.Killed == 0 && !r.Left() && err == nil {
 		r.prove(howEmpty)
 	}
 	return err
 }
 
-// helpTime is how long a keeper that was told to end its session is left alone.
+// helpTime is how long a keeper gets to end its session before walk helps.
 const helpTime = 5 * time.Second
 
-// askKeeper tells the keeper to end its session, and waits for its word. over
-// says that nothing else is to be done.
+// askKeeper tells the keeper to end its session, and waits for its word. over says that nothing
+// else needs to be done.
 func (f *found) askKeeper(ctx context.Context, k *proc.Handle, r *Report) (over bool, _ error) {
 	var before []Proc
 	if !f.spoke() {
-		before, _ = f.procs() // its word, which counts them, may never come
+		before, _ = f.procs() // the keeper's word, which has the count, may never come
 	}
 	var err error
-	if !f.own { // which has told it already
+	if !f.own { // Kill has told it already
 		err = k.Signal(fork.ReapSignal)
 	}
 	if err == nil {
-		err = k.Signal(unix.SIGCONT) // somebody may have stopped it
+		err = k.Signal(unix.SIGCONT) // it may have been stopped
 	}
 	if err != nil && !errors.Is(err, proc.ErrGone) && !f.own {
 		err = fmt.Errorf("signalling keeper %d: %w", k.Pid, err)
@@ -86,13 +85,13 @@ func (f *found) askKeeper(ctx context.Context, k *proc.Handle, r *Report) (over 
 		}
 		return true, err
 	}
-	// A scope was made after the keeper, which therefore can't use it.
+	// A scope was made after the keeper, so the keeper can't use it.
 	if g := f.group(); g != nil && g.Unit != "" {
 		_, _ = g.Kill()
 		r.addMethod("cgroup")
 	}
-	// A keeper without a domain looks for processes in /proc. What it could not open, for
-	// want of memory or descriptors, is killed from here; it counts them all the same.
+	// A keeper without a domain looks for processes in /proc. Those that it can't open, for
+	// lack of memory or descriptors, are killed from here. The keeper still counts them.
 	ended := k.Wait(Within(ctx, helpTime))
 	if !ended {
 		_ = f.walk(ctx, &Report{})
@@ -114,7 +113,7 @@ func (f *found) askKeeper(ctx context.Context, k *proc.Handle, r *Report) (over 
 	return false, nil
 }
 
-// group is the session's own control group, nil if there is none.
+// group returns the session's own control group, or nil.
 func (f *found) group() *cgroup.Group {
 	if g := f.record.Cgroup; g != nil && g.Of(f.record.ID) && g.There() {
 		return g
@@ -122,8 +121,7 @@ func (f *found) group() *cgroup.Group {
 	return nil
 }
 
-// cleanup removes what the session has beside its record: its control group,
-// which is empty.
+// cleanup removes the session's control group, which is empty.
 func (f *found) cleanup() error {
 	if g := f.group(); g != nil {
 		return g.Remove()
@@ -135,7 +133,7 @@ func (f *found) cleanup() error {
 func (s *Session) Kill() error {
 	err := s.process.Kill()
 	if g := s.record.Cgroup; g != nil && g.Unit != "" {
-		_, _ = g.Kill() // the keeper can't: the scope was made after it
+		_, _ = g.Kill() // the keeper can't, since the scope was made after it
 	}
 	if errors.Is(err, os.ErrProcessDone) {
 		return nil

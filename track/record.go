@@ -21,57 +21,56 @@ import (
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
-// recordVersion is the format that this package writes. A later version may
-// add fields without raising it. It is raised when an old reader would
-// misunderstand a new record.
+// recordVersion is the format that this package writes. It is raised when an old reader would
+// misunderstand a new record, but not for new fields.
 const recordVersion = 1
 
-const maxRecord = 64 << 10 // bytes; a longer file was not written by us
+const maxRecord = 64 << 10 // bytes; this package writes no longer file
 
-// ProcID identifies one process for as long as its machine is not restarted, and
-// Proc is what can be seen of it from outside.
+// ProcID identifies one process until the machine restarts. Proc has what can be seen of it
+// from outside.
 type (
 	ProcID = proc.ID
 	Proc   = proc.Process
 )
 
-// Holder is what holds a session.
+// Holder says what keeps a session's processes together.
 type Holder struct {
-	Tracker Kind          `json:"tracker"`          // "" as long as nothing was started
-	Keeper  ProcID        `json:"keeper"`           // the keeper, zero without one
-	Command ProcID        `json:"command"`          // the command's first process, zero below a keeper, which knows it
-	Cgroup  *cgroup.Group `json:"cgroup,omitempty"` // the group that holds the session, or nil
+	Tracker Kind          `json:"tracker"`          // "" until something was started
+	Keeper  ProcID        `json:"keeper"`           // zero without a keeper
+	Command ProcID        `json:"command"`          // the command's first process; zero below a keeper, which knows it
+	Cgroup  *cgroup.Group `json:"cgroup,omitempty"` // the session's group, or nil
 }
 
-// Record is what is stored about one session. It is data from a file: nothing
-// in it is acted upon before it was compared with the living system.
+// Record is what is stored about one session. Since it comes from a file, it is compared with
+// the running system before anything is done with it.
 type Record struct {
 	Version int    `json:"version"`        // of the format
 	ID      string `json:"id"`             // a UUID
 	Name    string `json:"name,omitempty"` // given by the user, or ""
 
-	proc.Machine // of the process that began the session, which is Self
+	proc.Machine // of the process that began the session; Self is that process
 
-	Argv      []string  `json:"argv"`           // the command; may be cut
+	Argv      []string  `json:"argv"`           // the command's; may be cut
 	Dir       string    `json:"dir,omitempty"`  // the command's working directory
 	Temp      string    `json:"temp,omitempty"` // Options.Temp
 	Started   time.Time `json:"started"`
-	Keep      bool      `json:"keep,omitempty"`       // what the command leaves behind is to go on running
+	Keep      bool      `json:"keep,omitempty"`       // what the command leaves behind keeps running
 	Exec      bool      `json:"exec,omitempty"`       // the supervisor became the command
 	TrackOnly bool      `json:"track_only,omitempty"` // the command is not confined
 
 	Holder
 }
 
-// check refuses what this package would never have written.
+// check returns an error for a record that this package would never write.
 func (r *Record) check(id string) error {
 	year := r.Started.UTC().Year()
 	bad := r.Version < 1 || r.ID != id || year < 0 || year > 9999 || r.Name != "" && CheckName(r.Name) != nil
-	bad = bad || r.Tracker != "" && r.Keeper.IsZero() && r.Command.Start == 0 // nothing holds the session
+	bad = bad || r.Tracker != "" && r.Keeper.IsZero() && r.Command.Start == 0 // it names no process
 	bad = bad || r.Cgroup != nil && !r.Cgroup.Of(id)
-	bad = bad || r.Keeper.Pid == 1 // which may be the others', in a container
+	bad = bad || r.Keeper.Pid == 1 // in a container process 1 may have other processes below it
 	for _, p := range []ProcID{r.Self, r.Keeper, r.Command} {
-		bad = bad || p.Pid < 0 || p.Pid > 1<<30 // negative ones are groups to kill(2)
+		bad = bad || p.Pid < 0 || p.Pid > 1<<30 // for kill(2) negative numbers are groups
 	}
 	if bad {
 		return fmt.Errorf("not a record of session %s", id)
@@ -79,9 +78,8 @@ func (r *Record) check(id string) error {
 	return nil
 }
 
-// CheckName reports whether name can be given to a session: 1 to 64 letters,
-// digits, dots, underscores and hyphens, the first a letter or digit, and not
-// the form of an id.
+// CheckName returns an error if a session can't have a name. It must be 1 to 64 letters,
+// digits, dots, underscores and hyphens, begin with a letter or digit, and not look like an id.
 func CheckName(name string) error {
 	const first, marks = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", "._-"
 	if name == "" || len(name) > 64 || strings.Trim(name, first+marks) != "" || strings.Contains(marks, name[:1]) {
@@ -98,26 +96,27 @@ func isID(name string) bool { return fingerprint.Valid(name) }
 // found is a session in the store.
 type found struct {
 	in     place
-	file   *os.File         // nil if it can't be read
-	word   fork.KeeperState // what the keeper wrote, without a Phase if nothing
-	locked bool             // the supervisor or the keeper lives
-	damage error            // why the file, or what it says, can't be read, or nil
-	orphan bool             // there is no file, and all that is known is the keeper
-	own    bool             // it is that of the program that began it, which holds the lock
-	record Record           // only its ID is set if there is none that can be read
+	file   *os.File         // nil if it can't be opened
+	word   fork.KeeperState // what the keeper wrote; without a Phase if nothing
+	locked bool             // the supervisor or the keeper has the lock, so it lives
+	damage error            // why the file or its content can't be read, or nil
+	orphan bool             // there is no file; only the keeper is known
+	own    bool             // this process began it and has the lock
+	record Record           // only its ID is set if it can't be read
 }
 
-// recorded reports whether there is a record that can be read.
+// recorded reports whether the record could be read.
 func (f *found) recorded() bool { return f.record.Version != 0 }
 
-// spoke reports whether a keeper that started something wrote so.
+// spoke reports whether a keeper wrote that it started something.
 func (f *found) spoke() bool { return f.word.Phase > fork.PhaseFailed }
 
 // empty reports whether the keeper said that nothing is left.
 func (f *found) empty() bool { return f.word.Phase == fork.PhaseEmpty }
 
-// listen reads what the keeper wrote, and looks at the lock, but not at the own one:
-// asking would give it up. The file stays readable when the session is removed meanwhile.
+// listen reads what the keeper wrote, and tests the lock. It does not test this process's own
+// lock, since that would release it. The file stays readable even if the session is removed
+// meanwhile.
 func (f *found) listen() {
 	if f.file == nil {
 		return
@@ -132,16 +131,15 @@ func (f *found) listen() {
 	}
 }
 
-// load reads a session. What is wrong with its file is noted. The error is
-// fs.ErrNotExist for a session that is no more, or says that this process lacks what
-// it takes to look.
+// load reads a session, and records in damage what is wrong with its file. It returns
+// fs.ErrNotExist if the session is gone, or an error if this process is short of resources.
 func (p place) load(id string) (_ *found, err error) {
 	f := &found{in: p}
 	if f.file, err = p.open(id); err == nil {
 		f.listen()
 		var b []byte
 		b, err = io.ReadAll(io.NewSectionReader(f.file, fork.KeeperStateSize, maxRecord))
-		if err == nil && len(b) > 0 { // else it was not stored yet
+		if err == nil && len(b) > 0 { // empty if it was not stored yet
 			f.record, err = parseRecord(b, id)
 		}
 		if err != nil {
@@ -161,8 +159,8 @@ func (f *found) close() {
 	}
 }
 
-// refresh reads the session again: its keeper may have spoken, or it was not recorded
-// yet. It reports whether the session is still there.
+// refresh reads the session again, since the keeper may have written, or the record may be new.
+// It reports whether the session still exists.
 func (f *found) refresh() bool {
 	if f.orphan || f.own {
 		return true
@@ -176,19 +174,18 @@ func (f *found) refresh() bool {
 	return true
 }
 
-// writeRecord stores what a session is behind the keeper's word. It is not synced: a
-// machine that stops takes the session's processes with it, so the start need not wait
-// for a disk. Of a longer record that was there before the end stays, behind the first
-// JSON value.
+// writeRecord writes a session's record after the keeper's word. It does not sync the file: if
+// the machine stops, the session's processes are gone, too. The end of an earlier, longer
+// record stays after the first JSON value.
 func writeRecord(f *os.File, r *Record) error {
 	_, err := f.WriteAt(object.Of(r), fork.KeeperStateSize)
 	return err
 }
 
-// parseRecord reads the Record that b begins with, and checks it for session id. One that a
-// later version wrote in a format of its own would be misread.
+// parseRecord parses the Record at the beginning of b, and checks it for session id. It refuses
+// a later version's format, which it would misread.
 func parseRecord(b []byte, id string) (r Record, err error) {
-	err = json.NewDecoder(bytes.NewReader(b)).Decode(&r) // goes on after a field of another type
+	err = json.NewDecoder(bytes.NewReader(b)).Decode(&r) // continues after a field of another type
 	switch {
 	case r.Version > recordVersion:
 		err = fmt.Errorf("the session was recorded by a newer version of zsbx (format %d, this one reads %d)", r.Version, recordVersion)

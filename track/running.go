@@ -11,16 +11,16 @@ import (
 	"github.com/zsbx/zsbx/track/internal/scan"
 )
 
-// news is what is known of a running session.
+// news is what is known about a running session.
 type news struct {
-	timedOut, exited bool // the command was asked to end, and did
-	emptied          bool // nothing is left, says the keeper
-	lost             bool // the keeper is gone without a word
+	timedOut, exited bool // the command was asked to end; it has ended
+	emptied          bool // the keeper said that nothing is left
+	lost             bool // the keeper is gone without saying so
 }
 
-// Next waits for the next event of the command. After fork.Emptied, and without a
-// keeper after fork.Exited, it returns io.EOF. fork.ErrKeeperLost says that somebody
-// killed the keeper: Close then does what can still be done.
+// Next waits for the command's next event. It returns io.EOF after fork.Emptied or, without a
+// keeper, after fork.Exited. fork.ErrKeeperLost says that somebody killed the keeper. Close
+// then does what can still be done.
 func (s *Session) Next() (ev fork.Event, err error) {
 	if s.tail == nil {
 		if ev, err = s.process.Next(); errors.Is(err, fork.ErrKeeperLost) {
@@ -41,15 +41,15 @@ func (s *Session) Next() (ev fork.Event, err error) {
 	case ev.Kind == fork.Exited:
 		s.news.exited = true
 	case ev.Kind == fork.Emptied && s.process.KeeperPid == 0:
-		return fork.Event{}, io.EOF // the command has ended; nobody can say so of the session
+		return fork.Event{}, io.EOF // the command has ended; nobody knows about the session
 	case ev.Kind == fork.Emptied:
 		s.news.emptied = true
 	}
 	return ev, err
 }
 
-// Beside has Next watch something else: see fork.Process.Beside. It reports whether
-// Next can.
+// Beside makes Next watch a descriptor, too: see fork.Process.Beside. It returns false if Next
+// can't.
 func (s *Session) Beside(fd int, ready func(readable bool)) bool {
 	if s.process.KeeperPid != 0 {
 		s.process.Beside(fd, ready)
@@ -57,10 +57,10 @@ func (s *Session) Beside(fd int, ready func(readable bool)) bool {
 	return s.process.KeeperPid != 0
 }
 
-// lastWords are the events that a keeper which is gone wrote down, nil if it did not
-// end well: a message is lost where this process was stopped for long, and where the
-// kernel had no memory for it. A keeper that could not even say that the command runs
-// has killed it, so that its status would mislead.
+// lastWords returns the events that a keeper which is gone wrote into the file, or nil if it
+// did not end properly. A message can get lost if this process was stopped for long or the
+// kernel lacked memory. If the keeper could not even report that the command runs, it has
+// killed it, so the status would mislead.
 func (s *Session) lastWords() (evs []fork.Event) {
 	s.listen()
 	if !s.empty() || s.process.Pid == 0 {
@@ -90,10 +90,9 @@ func (s *Session) Wait() (syscall.WaitStatus, error) {
 	}
 }
 
-// Close ends the session. Unless it is to be kept, all that is left of it is
-// killed; with proof that nothing is, it is removed from the store. When ctx
-// is done before, the report names the survivors, and the session stays in the
-// store for a later Reap.
+// Close ends the session. Unless it is to be kept, Close kills all that is left of it, and
+// removes it from the store. If ctx is done before, the report names the survivors, and the
+// session stays in the store for a later Reap.
 func (s *Session) Close(ctx context.Context) (Report, error) {
 	if s.file == nil {
 		return Report{}, errors.New("the session is closed")
@@ -110,11 +109,11 @@ func (s *Session) Close(ctx context.Context) (Report, error) {
 	case s.news.emptied:
 		s.proveEmpty(&r)
 	default:
-		_ = s.Kill() // a keeper that is gone shows soon
+		_ = s.Kill() // if the keeper is gone, reap notices
 		if err := s.reap(ctx, &r); err != nil || r.Left() {
 			return r, err
 		}
-		for err := error(nil); err == nil && r.Proof; { // the keeper is waited for
+		for err := error(nil); err == nil && r.Proof; { // wait for the keeper
 			_, err = s.Next()
 		}
 	}
@@ -122,8 +121,8 @@ func (s *Session) Close(ctx context.Context) (Report, error) {
 	return r, nil
 }
 
-// nothingLeft asks whether a session that is to be kept has anything to keep.
-// The keeper writes it down right after the command's end.
+// nothingLeft reports whether a session that is to be kept has nothing to keep. The keeper
+// writes that right after the command's end.
 func (s *Session) nothingLeft() bool {
 	for try := 0; s.news.exited && try < 2; try++ {
 		if s.listen(); s.empty() {
@@ -139,16 +138,16 @@ func (s *Session) release() {
 	if s.process != nil {
 		_ = s.process.Close()
 	}
-	if s.watch != nil { // there is nothing to watch any more
+	if s.watch != nil { // there is nothing left to watch
 		_, _ = s.watch.Write([]byte{scan.WordOver})
 		_ = s.watch.Close()
 	}
 	s.close()
 }
 
-// Watch is the keeper of a session on macOS, where no process can adopt others: it waits
-// beside the session, and calls end, until that reports that it is done, if the supervisor
-// disappears without having said that the session is over. words is the pipe whose other
-// end only the supervisor has, and the process that is about to become the command, until
-// it carries the session's profile: so it ends when all that the session is can be found.
+// Watch replaces the keeper on macOS, where no process can adopt others. If the supervisor
+// disappears without saying that the session is over, Watch calls end until that returns true,
+// but not for ever. words is a pipe. Only the supervisor has the other end, and the process
+// that becomes the command, until it has the session's profile. So when the pipe closes, all of
+// the session can be found by its fingerprint.
 func Watch(words io.Reader, end func() bool) { scan.Watch(words, end, time.Sleep) }

@@ -13,65 +13,59 @@ import (
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
-// Options say what session to begin. The zero value is a session in the
-// user's own store with the strongest tracker for a command that is only
-// tracked, whose processes are killed when it ends.
+// Options says what session to begin. The zero value is a session in the user's own store, with
+// the strongest tracker for a command that is only tracked. Its processes are killed when it
+// ends.
 type Options struct {
-	Store   *Store // nil: OpenStore
+	Store   *Store // nil for OpenStore
 	Name    string // see CheckName; "" for none
 	Tracker Kind   // "" is Auto
 
-	// Confined says that the command confines itself before it runs foreign
-	// code, so that it can neither write to cgroupfs nor reach a service
-	// manager nor signal or trace the keeper.
+	// Confined says that the command confines itself before it runs foreign code. It can then
+	// neither write to cgroupfs, nor reach a service manager, nor signal or trace the keeper.
 	Confined bool
 
-	// Scoped says that it does so with a Landlock domain that has
-	// LANDLOCK_SCOPE_SIGNAL, which the tracker Domain builds on.
+	// Scoped says that it does so in a Landlock domain with LANDLOCK_SCOPE_SIGNAL, which the
+	// tracker Domain needs.
 	Scoped bool
 
-	// Keep leaves running what the command leaves behind, for a later
-	// Store.Reap.
+	// Keep lets what the command leaves behind run until a later Store.Reap.
 	Keep bool
 
-	// Exec has Start replace this process by the command, which keeps the pid:
-	// Start returns only when that failed. Nobody is above the command then: what
-	// it leaves behind goes on until Store.Reap. The tracker is Process.
+	// Exec makes Start replace this process by the command, which keeps the pid. Start returns
+	// only if that failed. The command then has no supervisor, so what it leaves behind runs
+	// until Store.Reap. The tracker is Process.
 	Exec bool
 
-	// Temp is a directory that is of no use once the session is over, or "".
-	// It is recorded, and Report.Temp tells whoever ends the session, or
-	// removes it from the store.
+	// Temp is a directory that is not needed once the session is over, or "". It is recorded.
+	// Whoever ends the session, or removes it from the store, gets it as Report.Temp.
 	Temp string
 
-	// Limits bound the session's processes.
+	// Limits are the limits for the session's processes.
 	Limits Limits
 
-	// Watch is the command line of a program that calls Watch for the session
-	// whose id is added as the last argument, with Store.Reap to end it; macOS
-	// only. It is started beside the command, with the pipe as its standard
-	// input, and ends the session if this process is killed. nil for none. With
-	// Keep, and with a Store of the caller's, it is not started.
+	// Watch is the command line of a program that calls Watch, with Store.Reap to end the
+	// session, or nil; macOS only. It gets the session's id as an additional last argument and
+	// the pipe as its standard input. It ends the session if this process is killed. With Keep,
+	// or with a Store from the caller, it is not started.
 	Watch []string
 
-	caps *caps // what the machine offers, in tests; nil to find out
+	caps *caps // what the machine offers, for tests; nil to find out
 }
 
-// Limits bound what all processes of a session have together, but for the keeper,
-// whatever tracks it.
+// Limits are for all processes of a session together, except the keeper, whatever tracks it.
 type Limits = cgroup.Limits
 
 var ErrLimits = errors.New("limits can't be set here")
 
-// process is the command, once it was started. A session has its methods, but for
-// those of its own.
+// process is the command, once it was started. Session promotes its methods and overrides some.
 type process = fork.Process
 
 // Session is one command and all that it starts.
 //
-// Close must be called in any case. Next and Wait are for one goroutine, and
-// Close comes after them; the other methods may be called from anywhere. Those
-// about the command are for one that was started.
+// The caller must always call Close. One goroutine calls Next and Wait, then Close. Other
+// methods may be called from any goroutine. Methods about the command need one that was
+// started.
 type Session struct {
 	*process
 
@@ -84,16 +78,16 @@ type Session struct {
 
 	parent string // the directory in which the session's control group is made, scope, or "" for none
 
-	tail []fork.Event // what a keeper that is gone wrote down
+	tail []fork.Event // what a keeper that is gone had written
 	news news
 }
 
-// scope stands for the directory of a group that the user's service manager makes.
+// scope stands for the directory if the user's service manager makes the group.
 const scope = "scope"
 
-// Begin makes a session on disk, with its tracker, and runs nothing. The error
-// is a *TrackerError if the tracker asked for is not available, ErrNameTaken if a live
-// session has the name, ErrLimits if there can be none.
+// Begin makes a session on disk and chooses its tracker. It runs nothing. The error is a
+// *TrackerError if the tracker asked for is not available, ErrNameTaken if a live session has
+// the name, and ErrLimits if limits can't be set.
 func Begin(o Options) (*Session, error) {
 	s := &Session{opts: o, found: found{own: true}}
 	if o.Tracker == "" {
@@ -156,8 +150,8 @@ func (s *Session) choose() (err error) {
 	return err
 }
 
-// ProbeLimits finds out, by making a group and removing it again, whether a
-// session can have limits, if there are any.
+// ProbeLimits finds out whether a session can have limits, if l has any, by making a group and
+// removing it again.
 func ProbeLimits(l Limits) (err error) {
 	if l != (Limits{}) {
 		_, err = findGroup(l)
@@ -177,10 +171,10 @@ func (s *Session) locate() error {
 	return nil
 }
 
-// ID is the session's id, a UUID.
+// ID returns the session's id, a UUID.
 func (s *Session) ID() string { return s.record.ID }
 
-// Pid is the command's first process, 0 before Start.
+// Pid returns the command's first process, or 0 before Start.
 func (s *Session) Pid() int {
 	if s.process == nil {
 		return 0
@@ -188,13 +182,13 @@ func (s *Session) Pid() int {
 	return s.process.Pid
 }
 
-// Start starts c within the session: it adds ZSBX_SESSION to its environment,
-// a keeper, and what the tracker needs. c itself stays as it is, but its
-// Cleanup is run. The error is that of fork.Start, when the command itself could not be
-// started, or a *TrackerError. Start can be called again after it.
+// Start starts c in the session. It adds ZSBX_SESSION to the environment, a keeper, and what
+// the tracker needs. It does not change c, but it runs c.Cleanup. The error is fork.Start's if
+// the command could not be started, or a *TrackerError. After an error Start can be called
+// again.
 func (s *Session) Start(c *fork.Command) error {
 	own := *c
-	own.Cleanup = nil // which fork.Start is not always reached to run
+	own.Cleanup = nil // run below, since fork.Start may not be reached
 	defer func() {
 		for _, f := range c.Cleanup {
 			f()
@@ -214,8 +208,7 @@ func (s *Session) Start(c *fork.Command) error {
 	return s.launch(own)
 }
 
-// store writes down what the session is, and what holds it. No command runs without
-// that.
+// store writes the session's record. No command runs without it.
 func (s *Session) store() error {
 	err := s.locate()
 	if err == nil {

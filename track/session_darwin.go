@@ -51,7 +51,7 @@ func (s *Session) equip(c *fork.Command) error {
 	return nil
 }
 
-// homes are the user's home directory as HOME has it and as the kernel has it.
+// homes returns the user's home directory as in HOME and as the kernel names it.
 func homes() []string {
 	home, err := os.UserHomeDir()
 	if err != nil || !filepath.IsAbs(home) {
@@ -84,8 +84,8 @@ func (s *Session) launch(c fork.Command) error {
 	return err
 }
 
-// startWatcher starts Options.Watch, in a session of its own, so that no key
-// that is pressed for the command reaches it.
+// startWatcher starts Options.Watch in a new terminal session, so that keys pressed for the
+// command don't signal it.
 func (s *Session) startWatcher() error {
 	argv := s.opts.Watch
 	if len(argv) == 0 || s.opts.Keep || s.watch != nil {
@@ -108,7 +108,7 @@ func (s *Session) startWatcher() error {
 	return nil
 }
 
-// replace is Start with Options.Exec.
+// replace implements Start with Options.Exec.
 func (s *Session) replace(c fork.Command) error {
 	if err := errors.Join(s.equip(&c), s.locate()); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (s *Session) replace(c fork.Command) error {
 	return fork.Exec(&c)
 }
 
-// Kill begins to kill the whole session: it ends the command, Close finds the rest.
+// Kill begins to kill the whole session: it ends the command, and Close finds the rest.
 func (s *Session) Kill() error {
 	if err := s.process.Kill(); !errors.Is(err, os.ErrProcessDone) {
 		return err

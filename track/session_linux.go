@@ -16,12 +16,12 @@ import (
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
-// How a session starts on Linux: launch starts the command below a keeper with what the
-// tracker needs, recordHolder writes down who holds the session before the command runs.
+// This file starts a session on Linux. launch starts the command below a keeper with what the
+// tracker needs. recordHolder writes the record before the command runs.
 
-// randomID calls getrandom(2) itself. crypto/rand guards its first read by a timer,
-// which costs a start two descriptors and a thread, and x/sys sets up the vDSO's
-// generator first.
+// randomID calls getrandom(2) itself, to save time at the start. crypto/rand uses a timer for
+// its first read, which takes two descriptors and a thread. x/sys first sets up the vDSO's
+// generator.
 func randomID() (uuid.UUID, error) {
 	var b [16]byte
 	if _, _, errno := unix.RawSyscall(unix.SYS_GETRANDOM, uintptr(unsafe.Pointer(&b)), unsafe.Sizeof(b), 0); errno != 0 {
@@ -30,18 +30,18 @@ func randomID() (uuid.UUID, error) {
 	return uuid.NewRandomFromReader(bytes.NewReader(b[:]))
 }
 
-// tagGroup is that of the steps by which the command enters its group, or waits
-// until systemd has put it into its scope.
+// tagGroup marks the steps by which the command enters its group, or waits until systemd has
+// put it into its scope.
 const tagGroup fork.Tag = "control group"
 
 func (s *Session) launch(c fork.Command) error {
-	// The keeper of an earlier attempt has said that it failed.
+	// The keeper of an earlier attempt has written that it failed.
 	if s.record.Tracker != "" {
 		if _, err := s.file.WriteAt(make([]byte, fork.KeeperStateSize), 0); err != nil {
 			return err
 		}
 	}
-	if g := s.record.Cgroup; g != nil { // of an earlier attempt, in which nothing was started
+	if g := s.record.Cgroup; g != nil { // from an earlier attempt that started nothing
 		_ = g.Remove()
 	}
 	s.record.Holder = Holder{Tracker: s.choice.Kind}
@@ -66,7 +66,7 @@ func (s *Session) launch(c fork.Command) error {
 	return s.launched(fork.Start(&c))
 }
 
-// replace is Start with Options.Exec.
+// replace implements Start with Options.Exec.
 func (s *Session) replace(c fork.Command) error {
 	if err := s.locate(); err != nil {
 		return err
@@ -76,8 +76,8 @@ func (s *Session) replace(c fork.Command) error {
 	return fork.Exec(&c)
 }
 
-// refused says that the kernel refused the tracker, or the group for the limits, that
-// had been there when it was looked for.
+// refused returns the error for a tracker, or a group for limits, that the kernel refused
+// although the probe had found it available.
 func (s *Session) refused(k Kind, err error) error {
 	if k == Cgroup && s.opts.Limits != (Limits{}) {
 		return fmt.Errorf("%w: %w", ErrLimits, err)
@@ -85,7 +85,7 @@ func (s *Session) refused(k Kind, err error) error {
 	return &TrackerError{Kind: k, Why: err.Error(), Hint: "--track subtree", Err: err}
 }
 
-// launched takes over what was started, or tells whose fault it is that nothing was.
+// launched takes over the started process, or finds out what an error is about.
 func (s *Session) launched(p *fork.Process, err error) error {
 	var step *fork.StepError
 	errors.As(err, &step)
@@ -102,12 +102,12 @@ func (s *Session) launched(p *fork.Process, err error) error {
 	return err
 }
 
-// recordHolder stores the session, while its keeper gets ready. Of a scope the
-// group is not known yet: see moveToScope.
+// recordHolder stores the session while its keeper gets ready. A scope's group is not known
+// yet: see moveToScope.
 func (s *Session) recordHolder(p *fork.Process) (err error) {
 	s.record.Keeper, err = proc.Identify(p.KeeperPid)
 	if proc.Gone(err) {
-		return nil // it ended already, which the caller learns in its own way
+		return nil // it has ended already, which the caller will notice
 	}
 	if err != nil {
 		return fmt.Errorf("recording the session: looking at its keeper: %w", err)
@@ -115,8 +115,8 @@ func (s *Session) recordHolder(p *fork.Process) (err error) {
 	return s.store()
 }
 
-// enterGroup makes and bounds the session's group, and the command be born in it:
-// before anything of the command runs it writes "0", for itself, into cgroup.procs.
+// enterGroup makes and limits the session's group, and adds the step that enters it. Before the
+// command runs, its process writes "0", for itself, into cgroup.procs.
 func (s *Session) enterGroup(c *fork.Command) error {
 	g, err := cgroup.Make(s.parent, cgroup.Name(s.record.ID))
 	if err != nil {
@@ -137,7 +137,7 @@ func (s *Session) enterGroup(c *fork.Command) error {
 	return nil
 }
 
-// enterStep writes "0" into the cgroup.procs of a group.
+// enterStep returns the step that writes "0" into a group's cgroup.procs.
 func enterStep(m *fork.Memory, procs *os.File) fork.Step {
 	return fork.Step{
 		Tag: tagGroup, Name: "entering the session's", Nr: unix.SYS_WRITE,
@@ -145,12 +145,12 @@ func enterStep(m *fork.Memory, procs *os.File) fork.Step {
 	}
 }
 
-// goAhead are the words that the waiting command has to read. It reads none of a
-// supervisor that is gone, or has given up.
+// goAhead is what the waiting command must read. It reads nothing if the supervisor is gone or
+// has given up.
 var goAhead = [2]uint64{1, 1}
 
-// launchInScope starts c so that it waits, before anything of it runs, until
-// it is in the scope: it tells its pid through a socket, and waits for an answer.
+// launchInScope starts c so that it waits until it is in the scope before anything of it runs.
+// Its process sends its pid through a socket, and waits for an answer.
 func (s *Session) launchInScope(c fork.Command) error {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -166,15 +166,15 @@ func (s *Session) launchInScope(c fork.Command) error {
 	tell := step(unix.SYS_WRITE, unsafe.Pointer(pid), unsafe.Sizeof(*pid))
 	wait := step(unix.SYS_READ, unsafe.Pointer(answer), unsafe.Sizeof(*answer))
 	wait.Same = fork.Put(c.Memory(), fork.Same{Got: answer, Want: goAhead})
-	// The keeper sleeps while the command waits. Neither has our end, or the command
-	// would not see this process die.
+	// The keeper sleeps while the command waits. Both lack this process's end of the socket, so
+	// that the command notices if this process dies.
 	c.Keeper.Steps = append(c.Keeper.Steps, fork.Step{Name: "close(2)", Nr: unix.SYS_CLOSE, Args: [6]uintptr{uintptr(pair[0])}})
 	c.Steps = append([]fork.Step{{Name: "getpid(2)", Nr: unix.SYS_GETPID, Out: pid}, tell, wait}, c.Steps...)
 	var moved chan error
 	c.Commit = append(c.Commit, func(p *fork.Process) error {
 		theirs.Close()
 		moved = make(chan error, 1)
-		go func() { // beside fork.Start, which waits for the command
+		go func() { // while fork.Start waits for the command
 			moved <- s.moveToScope(ours, p.KeeperPid, c.Namespaces != 0)
 			ours.Close()
 		}()
@@ -189,8 +189,8 @@ func (s *Session) launchInScope(c fork.Command) error {
 	return s.launched(p, err)
 }
 
-// moveToScope learns the command's pid, has it moved, stores where to, and has it go on.
-// Where no pid comes the start has failed, whose own error says why.
+// moveToScope reads the command's pid, has systemd move it, records the scope, and lets the
+// command continue. If no pid comes, the start has failed with its own error.
 func (s *Session) moveToScope(socket *os.File, keeper int, inner bool) error {
 	var b [8]byte
 	if n, err := socket.Read(b[:]); err != nil || n != len(b) {
@@ -198,7 +198,7 @@ func (s *Session) moveToScope(socket *os.File, keeper int, inner bool) error {
 	}
 	pid := int(binary.NativeEndian.Uint64(b[:]))
 	if inner {
-		if pid = fork.OuterPid(keeper, pid); pid == 0 { // which would be this process
+		if pid = fork.OuterPid(keeper, pid); pid == 0 { // 0 would be this process
 			return errors.New("the command is gone")
 		}
 	}

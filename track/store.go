@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SessionEnv is the environment variable that tells a command, and all that
-// it starts, the id of its session.
+// SessionEnv is the environment variable with the session's id, for a command and all that it
+// starts.
 const SessionEnv = "ZSBX_SESSION"
 
 var (
@@ -23,11 +23,11 @@ var (
 	// ErrElsewhere says that a session belongs to another machine or PID
 	// namespace and can only be reaped from there.
 	ErrElsewhere = errors.New("the session runs elsewhere")
-	// ErrHeld says that a session's files are locked, so that its keeper or
-	// supervisor lives, but that none can be found.
+	// ErrHeld says that a session's files are locked, so its keeper or supervisor lives, but
+	// neither was found.
 	ErrHeld = errors.New("its files are locked by a keeper or supervisor that can't be told from others, that /proc hides (hidepid), or that runs in another container")
-	// ErrInit says that a session's command is init, which nobody in its PID namespace
-	// can kill. Nothing of the session was.
+	// ErrInit says that a session's command is init, which no process in its PID namespace can
+	// kill. Nothing of the session was killed.
 	ErrInit = errors.New("its command is process 1, which no process in the same container can kill: stop the container")
 	// ErrNoPlace says that no directory of a store can hold a new session.
 	ErrNoPlace = errors.New("no directory can hold it")
@@ -35,26 +35,24 @@ var (
 	ErrNameTaken = errors.New("taken by the running session")
 
 	errAmbiguous = errors.New("sessions match")
-	errForeign   = errors.New("not yours alone") // somebody else's, or others can change it
+	errForeign   = errors.New("not yours alone") // another user's, or others can change it
 	errOthers    = errors.New("another user's")
 )
 
-// Store is where the sessions of one user are kept: a directory of mode 0700 with a
-// file ID.session for each. It begins with the keeper's own word, a fork.KeeperState;
-// then comes what the session is and what holds it, a Record as JSON, written before
-// the command runs. It is locked with flock(2) for as long as the supervisor or the
-// keeper lives. Nothing is synced to the disk: after a crash of the machine no session
-// is left that a record could be needed for. What a crash, a full disk or a hand made
-// of a file is met when it is read: each half is used as far as it can be.
+// Store has the sessions of one user, in a directory of mode 0700 with a file ID.session for
+// each. The file begins with the keeper's own word, a fork.KeeperState. Then comes a Record as
+// JSON, which is written before the command runs. The file is locked with flock(2) as long as
+// the supervisor or the keeper lives. It is not synced to the disk, since a crash of the
+// machine ends all sessions. If a crash, a full disk or a person damaged a file, each half is
+// used as far as possible.
 type Store struct {
 	places []place
 }
 
-// OpenStore gives the store of the current user: $XDG_STATE_HOME/zsbx
-// (~/.local/state/zsbx), or, where that cannot be written, zsbx-UID in the
-// directory for temporary files. The second is what a session within a session
-// uses, as no command may write to the first. Nothing is created before the
-// first session begins, and never a home directory.
+// OpenStore returns the store of the current user: $XDG_STATE_HOME/zsbx (~/.local/state/zsbx),
+// or, if that can't be written, zsbx-UID in the directory for temporary files. Nested sessions
+// use the second, since no command may write to the first. Nothing is created before the first
+// session begins, and a home directory is never created.
 func OpenStore() (*Store, error) {
 	var s Store
 	if d := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(d) {
@@ -72,8 +70,8 @@ func OpenStore() (*Store, error) {
 	return &s, nil
 }
 
-// OpenStoreAt gives the store in dir/sessions, with no other place to fall
-// back on. dir need not exist.
+// OpenStoreAt returns the store in dir/sessions, without another place to fall back on. dir
+// need not exist.
 func OpenStoreAt(dir string) (*Store, error) {
 	if !filepath.IsAbs(dir) {
 		return nil, fmt.Errorf("session store %q: not an absolute path", dir)
@@ -81,7 +79,7 @@ func OpenStoreAt(dir string) (*Store, error) {
 	return &Store{places: []place{{parent: filepath.Clean(dir)}}}, nil
 }
 
-// homeDir is $HOME, or the home directory that the user database has.
+// homeDir returns $HOME, or the home directory in the user database.
 func homeDir() string {
 	if h := os.Getenv("HOME"); filepath.IsAbs(h) {
 		return h
@@ -92,8 +90,8 @@ func homeDir() string {
 	return ""
 }
 
-// create makes the file of a new session in the first place that can be written, and
-// gives that.
+// create makes the file of a new session in the first place that can be written, and returns
+// that place.
 func (s *Store) create(id string) (place, *os.File, error) {
 	var errs []error
 	for _, p := range s.places {
@@ -109,8 +107,8 @@ func (s *Store) create(id string) (place, *os.File, error) {
 	return place{}, nil, fmt.Errorf("%w: %w", ErrNoPlace, errors.Join(errs...))
 }
 
-// each calls do for all places that exist, with the sessions there. Places that can't be
-// used are errors of their own: one of them may hold what somebody looks for.
+// each calls do for all places that exist, with the sessions there. A place that can't be used
+// is an error, since it may have the session that is looked for.
 func (s *Store) each(do func(p place, ids []string) error) error {
 	var errs []error
 	inside := os.Getenv(SessionEnv) != ""
@@ -124,8 +122,8 @@ func (s *Store) each(do func(p place, ids []string) error) error {
 		case err == nil:
 			errs = append(errs, do(p, ids))
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR):
-		case p.nofollow && errors.Is(err, errOthers): // who came first where everybody can write
-		case errors.Is(err, fs.ErrPermission) && inside && len(s.places) > 1: // a command may not look into its user's store
+		case p.nofollow && errors.Is(err, errOthers): // somebody else made it first, where everybody can write
+		case errors.Is(err, fs.ErrPermission) && inside && len(s.places) > 1: // a command may not read its user's store
 		default:
 			errs = append(errs, err)
 		}
@@ -133,9 +131,9 @@ func (s *Store) each(do func(p place, ids []string) error) error {
 	return errors.Join(errs...)
 }
 
-// Find gives the id of the session that ref means: an id, a name, or the
-// beginning of an id that no other has. Of a name the last session counts. The error is
-// ErrNotFound if there is none.
+// Find returns the id of the session that ref means. ref is an id, a name, or the unambiguous
+// beginning of an id. A name means the last session that had it. The error is ErrNotFound if
+// there is none.
 func (s *Store) Find(ref string) (string, error) {
 	f, err := s.find(ref)
 	if err != nil {
@@ -145,7 +143,7 @@ func (s *Store) Find(ref string) (string, error) {
 	return f.record.ID, nil
 }
 
-// find is Find, and opens the session.
+// find is Find, and loads the session.
 func (s *Store) find(ref string) (*found, error) {
 	var hits []*found
 	var named *found
@@ -156,7 +154,7 @@ func (s *Store) find(ref string) (*found, error) {
 				hits = append(hits, &found{in: p, record: Record{ID: id}})
 			}
 			if CheckName(ref) != nil {
-				continue // no record need be read
+				continue // ref is no name: no record need be read
 			}
 			if f, lerr := p.load(id); lerr == nil {
 				f.close()

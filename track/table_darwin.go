@@ -13,15 +13,15 @@ import (
 	"github.com/zsbx/zsbx/track/internal/scan"
 )
 
-// kernelTable is the process table of macOS, asked about one session.
+// kernelTable is macOS' process table, for one session.
 type kernelTable struct {
 	session string
-	ghosts  map[int]bool // pids that nothing is told about, from the last snapshots
+	ghosts  map[int]bool // pids without information in earlier snapshots
 }
 
-// Snapshot lists processes twice. The second list has all that is to be known
-// of each, but the kernel makes it one process at a time and leaves out those
-// that have ended by then; the first has pids only, copied at one moment.
+// Snapshot lists processes twice. The first list has only pids, copied at one moment. The
+// second has all information, but the kernel makes it one process at a time and leaves out
+// those that have ended by then.
 func (t *kernelTable) Snapshot() ([]Proc, error) {
 	uid := os.Geteuid()
 	if uid == 0 {
@@ -49,8 +49,9 @@ func (t *kernelTable) Snapshot() ([]Proc, error) {
 	return rows, nil
 }
 
-// ghost reports whether a pid without a process is no news: it was so before, and
-// is no member. What forks and exits all the time has another pid each time.
+// ghost reports whether a pid without a process can be ignored, because it was already so
+// before and is no member. A process that forks and exits all the time has another pid each
+// time.
 func (t *kernelTable) ghost(pid int) bool {
 	if t.ghosts[pid] {
 		return t.Probe(pid).Match() != scan.Member
@@ -62,7 +63,7 @@ func (t *kernelTable) ghost(pid int) bool {
 	return false
 }
 
-// Lookup asks about one process; ESRCH if there is none.
+// Lookup looks at one process. It returns ESRCH if there is none.
 func (t *kernelTable) Lookup(pid int) (Proc, error) { return proc.Look(pid) }
 
 // Probe asks the kernel about a process's profile.

@@ -1,8 +1,8 @@
-// Package cgroup makes, bounds, kills and removes the control group of a session, by
-// cgroupfs of version 2 (cgroups(7)), or, where the user may make none, by a scope
-// of the user's systemd, over D-Bus (org.freedesktop.systemd1(5)). It is Linux's;
-// what reads the kernel's files compiles everywhere.
+// Package cgroup makes, limits, kills and removes the control group of a session, through
+// cgroupfs version 2 (cgroups(7)). Where the user may not make one, it gets a scope from the
+// user's systemd over D-Bus (org.freedesktop.systemd1(5)). It is for Linux, but the parsers
+// compile everywhere.
 //
-// A group is found again by its path and inode. What a record says of it is not
-// believed before Ref.Of was asked: a session's group has the session's name.
+// A group is identified by its path and inode. A record's group is not trusted before Group.Of
+// was asked: a session's group has the session's name.
 package cgroup

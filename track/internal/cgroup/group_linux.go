@@ -20,14 +20,12 @@ import (
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
-// A group is made where one can be (Parent), known again by path and inode, and
-// removed; Kill ends what is in one. scope_linux.go gets one from the
-// user's systemd.
+// This file makes and removes groups and kills what is in them. Parent finds out where one can
+// be made. scope_linux.go gets one from the user's systemd.
 
-// dirs lists where a group could be made: below the group that a file of proc(5) names, or
-// below an ancestor of that, nearest first. To move a process into it, the kernel
-// wants write access to cgroup.procs of the nearest common ancestor, which is that
-// very directory.
+// dirs returns the directories in which a group could be made, nearest first: the group in a
+// file of proc(5) and its ancestors. Moving a process into the new group needs write access to
+// cgroup.procs in the nearest common ancestor, which is that directory.
 func dirs(file string) ([]string, error) {
 	group, err := os.ReadFile(file)
 	if err != nil {
@@ -40,9 +38,9 @@ func dirs(file string) ([]string, error) {
 	return dirsOf(string(group), string(mounts))
 }
 
-// Parent gives the nearest directory in which a group can be made and bounded, by
-// making one and removing it again. Only doing it tells: neither modes nor access(2)
-// know of Landlock, of read-only mounts or of limits on the number of groups.
+// Parent returns the nearest directory in which a group can be made and limited. It makes one
+// and removes it again, because modes and access(2) don't reflect Landlock, read-only mounts or
+// limits on the number of groups.
 func Parent(l Limits) (string, error) {
 	dirs, err := dirs("/proc/self/cgroup")
 	if err != nil {
@@ -89,7 +87,7 @@ func at(path string) (*Group, error) {
 	return &Group{Path: path, Inode: st.Ino}, nil
 }
 
-// There reports whether the group is still there, and no other one in its place.
+// There reports whether the group still exists, and is not another one at the same path.
 func (g *Group) There() bool {
 	now, err := at(g.Path)
 	return err == nil && now.Inode == g.Inode
@@ -104,7 +102,7 @@ func (g *Group) OpenFile(name string, flags int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// read reads one of the group's files, "" if it can't be read.
+// read returns the content of one of the group's files, or "" if it can't be read.
 func (g *Group) read(name string) string {
 	b, _ := files.ReadInto(filepath.Join(g.Path, name), make([]byte, 4096))
 	return string(b)
@@ -119,24 +117,24 @@ func (g *Group) Write(name, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// subgroups lists the directories of the group and of those that members made below
-// it, these last.
+// subgroups returns the directories of the group and of those that its members made below it,
+// parents first.
 func (g *Group) subgroups() (dirs []string) {
 	_ = filepath.WalkDir(g.Path, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
 			dirs = append(dirs, path)
 		}
-		return nil // some may go away meanwhile
+		return nil // some may vanish meanwhile
 	})
 	return dirs
 }
 
-// Pids lists the members of the group and of those below it.
+// Pids returns the members of the group and of those below it.
 func (g *Group) Pids() (pids []int) {
 	for _, dir := range g.subgroups() {
-		b, _ := files.ReadInto(filepath.Join(dir, "cgroup.procs"), make([]byte, 4096)) // of a threaded one they show in the parent
+		b, _ := files.ReadInto(filepath.Join(dir, "cgroup.procs"), make([]byte, 4096)) // a threaded group's members are in its parent's file
 		for f := range bytes.FieldsSeq(b) {
-			// 0 is a process of another PID namespace: it has no number here.
+			// 0 is a process in another PID namespace, which has no number here.
 			if pid, err := strconv.Atoi(string(f)); err == nil && pid > 0 {
 				pids = append(pids, pid)
 			}
@@ -145,8 +143,8 @@ func (g *Group) Pids() (pids []int) {
 	return pids
 }
 
-// Remove removes the group and those below it. An empty group can be busy for a moment
-// while its last processes are buried. What systemd owns it removes by itself.
+// Remove removes the group and those below it. An empty group can be busy for a moment after
+// its last processes ended. systemd removes its own groups itself.
 func (g *Group) Remove() (err error) {
 	for try := 0; try <= 50 && g.Unit == ""; try++ {
 		err = nil
@@ -163,14 +161,14 @@ func (g *Group) Remove() (err error) {
 	return err
 }
 
-// Limit bounds the group. A controller that its parent has not given it is switched on
-// there, which changes nothing for the groups beside it: they have no limits. The
-// kernel refuses it where the parent has processes of its own (cgroups(7), "no
-// internal processes"), or has none itself.
+// Limit sets the group's limits. If the group lacks a controller, Limit enables it in the
+// parent, which does not affect sibling groups, since they have no limits. The kernel refuses
+// that if the parent has processes of its own (cgroups(7), "no internal processes") or lacks
+// the controller.
 func (g *Group) Limit(l Limits) error {
 	parent := &Group{Path: filepath.Dir(g.Path)}
 	for _, s := range l.settings() {
-		off := parent.Write("cgroup.subtree_control", "+"+s.controller) // who may not switch it may find it on
+		off := parent.Write("cgroup.subtree_control", "+"+s.controller) // if this fails, the controller may be on already
 		if err := g.Write(s.file, s.text); err != nil && !(s.optional && errors.Is(err, fs.ErrNotExist)) {
 			return fmt.Errorf("the controller for %s: %w", s.controller, cmp.Or(off, err))
 		}
@@ -178,7 +176,7 @@ func (g *Group) Limit(l Limits) error {
 	return nil
 }
 
-// limited makes sure that somebody else has bounded the group.
+// limited checks that the user's service manager has limited the group.
 func (g *Group) limited(l Limits) error {
 	for _, s := range l.settings() {
 		now := g.read(s.file)
@@ -189,13 +187,13 @@ func (g *Group) limited(l Limits) error {
 	return nil
 }
 
-// Kill sends SIGKILL to all members, where the kernel can (cgroup.kill, Linux 5.14), and
-// reports whether one still lives: then it is to be called again. Nothing is left of a
-// group that is gone, as systemd removes a scope that nothing lives in.
+// Kill sends SIGKILL to all members if the kernel can (cgroup.kill, Linux 5.14), and reports
+// whether one still lives. The caller then calls it again. A group that is gone has no members:
+// systemd removes a scope when it is empty.
 func (g *Group) Kill() (populated bool, err error) {
 	err = g.Write("cgroup.kill", "1")
 	if errors.Is(err, fs.ErrNotExist) {
-		err = g.Write("cgroup.freeze", "0") // what is frozen does not die of a signal there
+		err = g.Write("cgroup.freeze", "0") // without cgroup.kill, signals don't kill frozen processes
 	}
 	if err != nil && !gone(err) {
 		return true, err

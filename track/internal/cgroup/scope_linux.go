@@ -16,19 +16,18 @@ import (
 	"github.com/zsbx/zsbx/internal/procfs"
 )
 
-// A login session's control group is root's. Only the user's service manager
-// can put a process into a group that the user owns, and only it can move one
-// there: see StartTransientUnit in org.freedesktop.systemd1(5).
+// A login session's control group belongs to root. Only the user's service manager can move a
+// process from there into a group that the user owns: see StartTransientUnit in
+// org.freedesktop.systemd1(5).
 
 const (
 	managerName = "org.freedesktop.systemd1"
 	scopeWait   = 5 * time.Second // for the manager to answer and to move the process
 )
 
-// userBus connects to the user's message bus. Addresses that would start a
-// program or use the network are not followed. One outside of this PID namespace has
-// other numbers for processes: the manager would take another one of the user's for the
-// command.
+// userBus connects to the user's message bus. It refuses addresses that would start a program
+// or use the network. It also refuses a bus outside this PID namespace, where process numbers
+// differ and the manager would move another process of the user.
 func userBus(ctx context.Context) (*dbus.Conn, error) {
 	uid := strconv.Itoa(os.Geteuid())
 	run := cmp.Or(os.Getenv("XDG_RUNTIME_DIR"), "/run/user/"+uid)
@@ -76,9 +75,8 @@ type property struct {
 	Value dbus.Variant
 }
 
-// StartScope has the manager put pid into a new scope of its own, bounded and
-// delegated to the user, and waits until it is there: the manager answers before it
-// has moved the process.
+// StartScope makes the manager put pid into a new scope, limited and delegated to the user. It
+// waits until the process is there, since the manager replies before it has moved it.
 func StartScope(id string, pid int, l Limits) (*Group, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), scopeWait)
 	defer cancel()
@@ -116,7 +114,7 @@ func StartScope(id string, pid int, l Limits) (*Group, error) {
 	}
 }
 
-// scopeOf gives the scope's group once pid is in it.
+// scopeOf returns the scope's group once pid is in it.
 func scopeOf(pid int, id string) *Group {
 	dirs, _ := dirs(procfs.Path(pid, "cgroup"))
 	for _, d := range dirs {

@@ -1,9 +1,8 @@
-// Package proc looks at processes: which one a number means, what is below it, and,
-// on Linux, a descriptor by which it is signalled and no other. It reads proc(5) on
-// Linux and sysctl(3) on macOS, always anew. It knows nothing of sessions, and does
-// not decide who belongs to one.
+// Package proc looks at processes. It says which process a number means and which are below it.
+// On Linux it has descriptors with which exactly one process can be signalled. It reads proc(5)
+// on Linux and sysctl(3) on macOS, without a cache. It does not know about sessions.
 //
-// os.Process.WithHandle would open such a descriptor too. But os forks, once, to try
-// whether it works, and where that fails, as it does while a session has filled the
-// table of processes, it signals by numbers from then on.
+// os.Process.WithHandle opens such descriptors, too. But package os forks once to try them. If
+// that fails, for example while a session has filled the process table, it signals by numbers
+// from then on.
 package proc

@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// parseProcArgs reads what sysctl(3) kern.procargs2 gives of a process on
-// macOS: the number of arguments as a 32-bit number, the path of the program,
-// zero bytes up to a boundary, the arguments, each with a zero byte, and then
-// the environment, which is left alone.
+// parseProcArgs parses what sysctl(3) kern.procargs2 returns for a process on macOS: the number
+// of arguments in 32 bits, the program's path, zero bytes up to a boundary, the arguments, each
+// with a zero byte, and the environment, which it ignores.
 func parseProcArgs(b []byte) ([]string, error) {
 	if len(b) < 4 {
 		return nil, errors.New("no number of arguments")

@@ -1,15 +1,15 @@
 package proc
 
-// ID identifies one process for as long as its machine is not restarted.
+// ID identifies one process until the machine restarts.
 type ID struct {
 	Pid   int    `json:"pid"`
 	Start uint64 `json:"start"` // start time in clock ticks since boot, field 22 of proc_pid_stat(5); in microseconds since 1970 on macOS
 }
 
-// IsZero reports whether p names no process.
+// IsZero reports whether p is no process.
 func (p ID) IsZero() bool { return p.Pid == 0 }
 
-// Identify gives the identity of a process that runs now; of 0, none.
+// Identify returns the ID of a process that runs now. For 0 it returns the zero ID.
 func Identify(pid int) (ID, error) {
 	if pid == 0 {
 		return ID{}, nil
@@ -18,37 +18,36 @@ func Identify(pid int) (ID, error) {
 	return p.ID, err
 }
 
-// Machine is where a process is: what makes its identity unique. JSON has it for a
-// session's supervisor.
+// Machine says where a process is, which makes its ID unique. In a record's JSON it is about
+// the session's supervisor.
 type Machine struct {
 	Host  string `json:"host"`   // nodename, uname(2)
-	Boot  string `json:"boot"`   // names the run of the machine: /proc/sys/kernel/random/boot_id, kern.bootsessionuuid
-	PidNS uint64 `json:"pid_ns"` // inode of the PID namespace, 0 where there are none
+	Boot  string `json:"boot"`   // identifies the machine's run: /proc/sys/kernel/random/boot_id, kern.bootsessionuuid
+	PidNS uint64 `json:"pid_ns"` // inode of the PID namespace; 0 on systems without them
 	Self  ID     `json:"supervisor"`
 }
 
-// Process is a process, as far as it can be seen from outside.
+// Process has what can be seen of a process from outside.
 type Process struct {
 	ID
 	Parent  int      `json:"ppid"`
 	Group   int      `json:"pgrp"`
 	Session int      `json:"sid"`
-	State   string   `json:"state"`          // one letter, as ps(1) shows it
+	State   string   `json:"state"`          // one letter, as in ps(1)
 	Name    string   `json:"name"`           // the kernel's name for it, 15 bytes at most
-	Argv    []string `json:"argv,omitempty"` // what it says of itself; may be cut or empty; only Fill sets it
+	Argv    []string `json:"argv,omitempty"` // set only by Fill; the process can change it; may be cut or empty
 }
 
-// Dead reports whether only the process's table entry is left.
+// Dead reports whether only the process's entry in the table is left.
 func (p Process) Dead() bool { return p.State == "Z" || p.State == "X" }
 
-// Stopped reports whether the process can't make others, because it was stopped or
-// is dead.
+// Stopped reports whether the process can't fork, because it was stopped or is dead.
 func (p Process) Stopped() bool { return p.State == "T" || p.State == "t" || p.Dead() }
 
 // MaxBytes is how much of a command line CutArgs keeps.
 const MaxBytes = 4 << 10
 
-// CutArgs gives the arguments up to MaxBytes, a byte for the end of each included.
+// CutArgs returns the arguments up to MaxBytes, counting one byte for the end of each.
 func CutArgs(argv []string) []string {
 	left := MaxBytes
 	for i, a := range argv {
@@ -59,13 +58,13 @@ func CutArgs(argv []string) []string {
 	return argv
 }
 
-// Table is a snapshot of the processes. It is not of one moment.
+// Table is a snapshot of the processes. It is not atomic.
 type Table struct {
 	Procs    map[int]Process
 	children map[int][]int
 }
 
-// Children lists the pids of a process's children.
+// Children returns the pids of a process's children.
 func (t *Table) Children(pid int) []int {
 	if t.children == nil {
 		t.children = make(map[int][]int, len(t.Procs))
@@ -76,13 +75,13 @@ func (t *Table) Children(pid int) []int {
 	return t.children[pid]
 }
 
-// Below lists all descendants of root, without root itself.
+// Below returns all descendants of root, without root itself.
 func (t *Table) Below(root int) []Process {
 	var out []Process
 	seen := map[int]bool{root: true}
 	for todo := []int{root}; len(todo) > 0; todo = todo[1:] {
 		for _, pid := range t.Children(todo[0]) {
-			if !seen[pid] { // a snapshot may hold a ring
+			if !seen[pid] { // a snapshot may have a cycle
 				seen[pid] = true
 				out = append(out, t.Procs[pid])
 				todo = append(todo, pid)
@@ -92,7 +91,7 @@ func (t *Table) Below(root int) []Process {
 	return out
 }
 
-// Has reports whether exactly that process is in the table, and alive.
+// Has reports whether exactly that process is in the table and alive.
 func (t *Table) Has(id ID) bool {
 	p, ok := t.Procs[id.Pid]
 	return ok && !id.IsZero() && p.Start == id.Start && !p.Dead()

@@ -22,8 +22,8 @@ func Here() (m Machine, err error) {
 	return m, err
 }
 
-// Look looks at one process; ESRCH if there is none: an empty answer, which x/sys
-// turns into EIO.
+// Look looks at one process. It returns ESRCH if there is none: sysctl(3) then returns nothing,
+// which x/sys turns into EIO.
 func Look(pid int) (Process, error) {
 	k, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	if errors.Is(err, unix.EIO) || err == nil && int(k.Proc.P_pid) != pid {
@@ -35,9 +35,9 @@ func Look(pid int) (Process, error) {
 	return of(k), nil
 }
 
-// Snapshot lists the processes that can be of a session of this user: the kernel
-// compares effective users, and no set-uid program can be executed under a profile. For
-// root it is all. The kernel makes the list one process at a time.
+// Snapshot lists the processes that can belong to a session of this user: those with the same
+// effective user, since no set-uid program can be executed under a profile. For root it lists
+// all. The kernel makes the list one process at a time.
 func Snapshot() (*Table, error) {
 	var ks []unix.KinfoProc
 	var err error
@@ -57,7 +57,7 @@ func Snapshot() (*Table, error) {
 	return t, nil
 }
 
-// of reads a struct kinfo_proc (sys/sysctl.h). There is no session in it.
+// of converts a struct kinfo_proc (sys/sysctl.h). That has no session.
 func of(k *unix.KinfoProc) Process {
 	start := k.Proc.P_starttime
 	p := Process{
@@ -72,7 +72,7 @@ func of(k *unix.KinfoProc) Process {
 	return p
 }
 
-// Fill adds what the processes say of themselves.
+// Fill adds the arguments that the processes show.
 func Fill(ps []Process) {
 	for i := range ps {
 		if b, err := unix.SysctlRaw("kern.procargs2", ps[i].Pid); err == nil {

@@ -38,7 +38,7 @@ func Snapshot() (*Table, error) {
 	return t, nil
 }
 
-// Fill adds what the processes say of themselves.
+// Fill adds the arguments that the processes show.
 func Fill(ps []Process) {
 	buf := make([]byte, MaxBytes)
 	for i := range ps {
@@ -50,14 +50,13 @@ func Fill(ps []Process) {
 	}
 }
 
-// Getenv gives a variable of the environment that a process was started with, or
-// "". A process can hide that, but it can't make it so for a process that it does
-// not start. hidden says that nobody of its user may read it, as ssh-agent(1) has
-// it (PR_SET_DUMPABLE).
+// Getenv returns a variable of the environment that a process was started with, or "". A
+// process can forge that for itself and for processes that it starts, but not for others.
+// hidden says that its user may not read it, as for ssh-agent(1) (PR_SET_DUMPABLE).
 func Getenv(pid int, name string) (value string, hidden bool) {
 	b, err := files.ReadInto(procfs.Path(pid, "environ"), make([]byte, 4096))
 	if len(b) == 0 {
-		// Where its first thread has ended, the process's own files are root's.
+		// If its first thread has ended, the process's own files belong to root.
 		if s, _ := procfs.LookAt(procfs.Path(pid, "")); s.State == "Z" && s.Threads > 1 {
 			if t, ok := procfs.OtherThread(pid); ok {
 				b, err = files.ReadInto(procfs.Path(pid, "task/"+strconv.Itoa(t.Pid)+"/environ"), make([]byte, 4096))
@@ -72,8 +71,8 @@ func Getenv(pid int, name string) (value string, hidden bool) {
 	return "", errors.Is(err, os.ErrPermission)
 }
 
-// Here says where this process is. Where /proc is that of another PID namespace, every
-// number in it means another process here: that is an error.
+// Here says where this process is. It returns an error if /proc is that of another PID
+// namespace, whose numbers mean other processes here.
 func Here() (Machine, error) {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
@@ -95,22 +94,22 @@ func Here() (Machine, error) {
 	return Machine{unix.ByteSliceToString(u.Nodename[:]), strings.TrimSpace(string(b)), st.Ino, ID{Pid: self.Pid, Start: self.Start}}, err
 }
 
-// Handle is a descriptor of one process, which no reuse of the number can
-// change: see pidfd_open(2). It needs Linux 5.3.
+// Handle is a descriptor of one process (pidfd_open(2), Linux 5.3). Reuse of the number can't
+// change which one.
 type Handle struct {
-	Process // as it was when it was opened
+	Process // as it was when opened
 	fd      int
 }
 
-// ErrGone says that the process is no more, or is another one by now.
+// ErrGone says that the process is gone, or that its number has another one now.
 var ErrGone = errors.New("the process is gone")
 
 // Gone reports whether err says that there is no such process.
 func Gone(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) }
 
-// Open opens the process that id names. Its start time is compared after
-// the descriptor was opened, and the descriptor asked last whether the process
-// still lives: so the time read was that of the process it stands for.
+// Open opens the process with an ID. It compares the start time after opening the descriptor,
+// and then checks with the descriptor that the process still lives. So the start time was that
+// of the descriptor's process.
 func Open(id ID) (*Handle, error) {
 	if id.Pid <= 1 {
 		return nil, ErrGone
@@ -136,8 +135,7 @@ func Open(id ID) (*Handle, error) {
 
 func (h *Handle) Close() { unix.Close(h.fd) }
 
-// ended reports whether the process has exited, within some milliseconds. A
-// zombie has.
+// ended reports whether the process exits within some milliseconds. A zombie has exited.
 func (h *Handle) ended(wait int) bool {
 	n, err := unix.Poll([]unix.PollFd{{Fd: int32(h.fd), Events: unix.POLLIN}}, wait)
 	if err != nil && !errors.Is(err, unix.EINTR) {
@@ -146,13 +144,14 @@ func (h *Handle) ended(wait int) bool {
 	return n > 0
 }
 
-// Pause is time.Sleep without a timer of Go's runtime: see track.Within.
+// Pause is time.Sleep without a Go timer: see track.Within.
 func Pause(d time.Duration) {
 	left := unix.NsecToTimespec(d.Nanoseconds())
 	_ = unix.Nanosleep(&left, nil)
 }
 
-// Wait waits until the process has ended or ctx is done, and reports the first.
+// Wait waits until the process has ended or ctx is done. It reports whether the process has
+// ended.
 func (h *Handle) Wait(ctx context.Context) bool {
 	const slice = 50 // milliseconds in which to look at ctx
 	for !h.ended(slice) {
@@ -163,7 +162,7 @@ func (h *Handle) Wait(ctx context.Context) bool {
 	return true
 }
 
-// Signal sends sig; ErrGone if the process was reaped.
+// Signal sends sig. It returns ErrGone if the process was reaped.
 func (h *Handle) Signal(sig unix.Signal) error {
 	err := unix.PidfdSendSignal(h.fd, sig, nil, 0)
 	if errors.Is(err, unix.ESRCH) {

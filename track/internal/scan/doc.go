@@ -1,9 +1,8 @@
-// Package scan kills a session that no kernel object holds: it searches the table
-// of processes for those that carry the session's fingerprint and kills them,
-// until two searches in a row find nothing and see nothing change.
+// Package scan kills a session that no kernel object contains. It searches the process table
+// for processes with the session's fingerprint and kills them, until two searches in a row find
+// nothing and see no change.
 //
-// It is for macOS, whose kernel it knows only as a Table. It is pure, so it
-// compiles on every system and is tested against a model of a hostile kernel. It
-// does not find out who belongs to a session: Table.Probe asks the kernel, and
-// Answers.Match says what the answers mean.
+// It is for macOS, but it sees the kernel only as a Table. So it is pure, compiles on every
+// system, and is tested with a model of a hostile kernel. Table.Probe asks the kernel whether a
+// process belongs to the session. Answers.Match interprets the answers.
 package scan

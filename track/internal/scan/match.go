@@ -1,10 +1,10 @@
 package scan
 
-// Answers are what sandbox_check says about one process: 0 for allowed, 1 for
-// denied, anything else for no answer. What was not asked is NoAnswer.
+// Answers has what sandbox_check answers about one process: Allowed, Denied, or anything else
+// for no answer. What was not asked is NoAnswer.
 type Answers struct {
-	Sandboxed   int // 1: under some profile
-	Allow, Deny int // looking up the session's two service names
+	Sandboxed   int // Denied if it is under some profile
+	Allow, Deny int // lookups of the session's two service names
 }
 
 const (
@@ -13,26 +13,26 @@ const (
 	NoAnswer = -1
 )
 
-// Match is what the answers mean.
+// Match is the meaning of answers.
 type Match uint8
 
 const (
-	Unclear Match = iota // no answer, or one that makes no sense: never a match
+	Unclear Match = iota // no answers, or contradictory ones: never a match
 	Outside              // not of this session
 	Member               // under the session's profile
-	Gone                 // ended meanwhile, so that its answers say nothing
+	Gone                 // ended meanwhile, so its answers mean nothing
 )
 
-// Match weighs the answers. One name allowed and the other denied is the session's
-// fingerprint; every other profile answers both alike or the wrong way round.
+// Match interprets the answers. One name allowed and the other denied is the session's
+// fingerprint. Every other profile gives the same answer for both, or the opposite pair.
 //
-// A process that has ended answers "denied" to everything, and so looks like
-// one outside: whoever asks has to make sure afterwards that it still lives.
+// For a process that has ended every answer is Denied, so it looks like one outside. The caller
+// must check afterwards that the process still lives.
 func (a Answers) Match() Match {
 	member := a.Allow == Allowed && a.Deny == Denied
 	answered := (a.Allow == Allowed || a.Allow == Denied) && (a.Deny == Allowed || a.Deny == Denied)
 	switch {
-	case a.Sandboxed == Allowed && !member: // under no profile, and yet denied something, is no sense
+	case a.Sandboxed == Allowed && !member: // a member's answers without a profile make no sense
 		return Outside
 	case a.Sandboxed != Denied || !answered:
 		return Unclear

@@ -12,18 +12,17 @@ import (
 	"github.com/zsbx/zsbx/track/internal/proc"
 )
 
-// The obvious loop, which ends with the first search that finds nothing, is wrong: a
-// process that forks and exits all the time is in the list under a pid that is gone
-// when it is asked about, and what is gone does not match. Here a pid that vanished
-// makes a search dirty; only two clean ones in a row end the loop.
+// It would be wrong to stop after the first search that finds nothing. A process that forks and
+// exits all the time is in the list with a pid that is gone when the probe asks about it, and a
+// process that is gone does not match. So a vanished pid makes a search dirty, and only two
+// clean searches in a row end the loop.
 
-// Table is the system as the loop sees it: the kernel, and in tests a
-// model of one.
+// Table is the kernel as the loop sees it, or a model of it in tests.
 type Table interface {
-	// Snapshot is the process table at about one moment. What was there when it was
-	// begun, and was not any more when it was its turn, is dead, with Start 0.
+	// Snapshot returns the process table at about one moment. A process that vanished while the
+	// table was made is in it as dead, with Start 0.
 	Snapshot() ([]proc.Process, error)
-	Lookup(pid int) (proc.Process, error) // syscall.ESRCH when there is none
+	Lookup(pid int) (proc.Process, error) // syscall.ESRCH if there is none
 	Probe(pid int) Answers
 	Signal(pid int, sig syscall.Signal) error
 	Now() time.Time
@@ -35,43 +34,41 @@ type Search struct {
 	Table Table
 	Self  int
 
-	// Command is the session's first process, if it is known: it belongs
-	// to the session even before it has put the profile on.
+	// Command is the session's first process, if known. It belongs to the session even before
+	// it has applied the profile.
 	Command proc.ID
-	// Supervisor started the command: of its children it cannot be said
-	// that they are no members because it is none.
+	// Supervisor started the command. It is no member, but its children may be.
 	Supervisor proc.ID
-	// Began is when the session was made, in microseconds since 1970; 0 if
-	// that is not known. A process that gives no answer and is older is
-	// not looked at.
+	// Began is when the session began, in microseconds since 1970, or 0 if unknown. An older
+	// process without answers counts as outside.
 	Began uint64
-	// Limit bounds the time of all; 0 for 10 seconds.
+	// Limit is the time for all searches; 0 means 10 seconds.
 	Limit time.Duration
 
 	end   time.Time
-	known map[proc.ID]Match // Outside, which never become members, and Gone: dead ones that were seen
+	known map[proc.ID]Match // Outside, which never become members, and Gone, dead ones that were seen
 	kills map[proc.ID]int   // how often SIGKILL was sent
 	scans int
 
-	Left []proc.Process // what is still there after the last scan, or may be
+	Left []proc.Process // what is left after the last scan, or may be
 }
 
-// Killed counts the processes that SIGKILL was sent to.
+// Killed returns how many processes were sent SIGKILL.
 func (h *Search) Killed() int { return len(h.kills) }
 
 var (
-	// ErrReference says that the probe claims membership of a process that cannot
-	// be a member, so that nothing it says can be believed.
+	// ErrReference says that the fingerprint matches a process that can't be a member, so that
+	// the probe can't be trusted.
 	ErrReference = errors.New("the fingerprint matches a process outside the session")
 	// ErrInside says that the calling process belongs to the session itself.
 	ErrInside = errors.New("this process belongs to the session itself")
-	// ErrUnproved says that the search ended without proof.
+	// ErrUnproved says that the search ended without proof that nothing is left.
 	ErrUnproved = errors.New("the session's end could not be proved")
 )
 
-// Run kills until nothing is left but what can't be signalled. The error is nil only
-// after two clean scans in a row that left nothing; otherwise it is ErrUnproved,
-// ErrReference, ErrInside or the context's.
+// Run kills until only processes are left that can't be signalled. It returns nil only after
+// two clean scans in a row that left nothing, else ErrUnproved, ErrReference, ErrInside or the
+// context's error.
 func (h *Search) Run(ctx context.Context) error {
 	h.known, h.kills, h.scans = map[proc.ID]Match{}, map[proc.ID]int{}, 0
 	h.end = h.Table.Now().Add(cmp.Or(h.Limit, 10*time.Second))
@@ -105,10 +102,10 @@ func (h *Search) unproved(last error) error {
 	return err
 }
 
-// scan searches once. The newest processes are asked first: they are the ones
-// that go away soonest. A dirty one proves nothing. This process and its ancestors can't
-// be members. If one matches, either this process was started by the session, or the probe
-// is not to be believed; both end the search before it does harm.
+// scan searches once. It asks about the newest processes first, since they vanish soonest. A
+// dirty scan proves nothing. This process and its ancestors can't be members. If one matches,
+// either the session started this process or the probe can't be trusted. Both end the search
+// before it does harm.
 func (h *Search) scan() (dirty bool, _ error) {
 	rows, err := h.Table.Snapshot()
 	if err != nil {
@@ -150,11 +147,11 @@ func (h *Search) scan() (dirty bool, _ error) {
 		case m == Outside:
 			h.known[r.ID] = Outside
 		case m == Gone:
-			if r.Dead() && r.Start != 0 { // it may have forked after the list was begun: once seen it is no news
+			if r.Dead() && r.Start != 0 { // it may have forked after the list was begun, so it counts once
 				h.known[r.ID] = Gone
 			}
 			vanished = append(vanished, r)
-		case m == Unclear || h.kill(r): // to look again changes nothing of what can't be signalled
+		case m == Unclear || h.kill(r): // another look would not help if it can't be signalled
 			dirty = true
 		}
 	}
@@ -164,9 +161,9 @@ func (h *Search) scan() (dirty bool, _ error) {
 	return dirty, err
 }
 
-// classify asks about a process of a snapshot. A process that has ended, or whose
-// pid belongs to another one now, is gone, whatever was answered. One that gives no
-// answer and is older than the session is outside.
+// classify asks about a process of a snapshot. If it has ended, or another process has its pid
+// now, it is Gone, whatever the answers. If it is older than the session and gives no answer,
+// it is Outside.
 func (h *Search) classify(r proc.Process) Match {
 	if r.Dead() {
 		return Gone
@@ -188,10 +185,9 @@ func (h *Search) classify(r proc.Process) Match {
 	return m
 }
 
-// kill kills a member. It is stopped first: a stopped process neither forks
-// nor ends by itself, so its pid stays its own while it is asked again. Stopping
-// a wrong one can be undone, killing it can't. It reports whether the process can be
-// signalled at all.
+// kill kills a member. It stops the process first and asks again: a stopped process neither
+// forks nor exits, so its pid stays its own. Stopping the wrong one can be undone; killing it
+// can't. kill reports whether the process can be signalled at all.
 func (h *Search) kill(r proc.Process) bool {
 	err := h.Table.Signal(r.Pid, syscall.SIGSTOP)
 	if err == nil {
@@ -208,7 +204,7 @@ func (h *Search) kill(r proc.Process) bool {
 	return errors.Is(err, syscall.ESRCH)
 }
 
-// ancestors lists this process and those above it, which are never touched.
+// ancestors returns this process and those above it, which are never touched.
 func (h *Search) ancestors(byPid map[int]proc.Process) []int {
 	as := []int{h.Self}
 	for r, ok := byPid[h.Self]; ok && r.Parent > 1 && !slices.Contains(as, r.Parent); r, ok = byPid[r.Parent] {
@@ -219,9 +215,9 @@ func (h *Search) ancestors(byPid map[int]proc.Process) []int {
 
 func (h *Search) ask(pid int) Match { return h.Table.Probe(pid).Match() }
 
-// childOfOutsider reports whether a vanished process needs no second look: its
-// parent is known to be outside, so it was, too. An orphan's parent is process
-// 1, which is never asked, and the supervisor's children become members.
+// childOfOutsider reports whether a vanished process needs no second look, because its parent
+// is known to be outside, so it was, too. That is not so for an orphan, whose parent is process
+// 1, which is never asked, nor for the supervisor's children, which may be members.
 func (h *Search) childOfOutsider(r proc.Process, byPid map[int]proc.Process) bool {
 	p, ok := byPid[r.Parent]
 	return ok && p.Pid != h.Self && p.ID != h.Supervisor && h.known[p.ID] == Outside

@@ -5,16 +5,15 @@ import (
 	"time"
 )
 
-// WordOver is what a supervisor writes to its watcher when there is nothing to
-// watch any more: the session has ended, or it is to go on.
+// WordOver is what a supervisor writes to its watcher when there is nothing left to watch,
+// because the session has ended or is kept.
 const WordOver = 'o'
 
-// watchTries is how often an end is tried, before a session is left to Store.Reap.
+// watchTries is how often Watch tries to end a session before it leaves that to Store.Reap.
 const watchTries = 20
 
-// Watch waits beside a session for its supervisor's end of a pipe to close. Unless
-// WordOver was read before, it calls end then, once a second, until that reports that
-// the session is ended, but not for ever.
+// Watch waits until the supervisor closes its end of a pipe. Unless it reads WordOver first, it
+// then calls end once a second until that returns true, at most watchTries times.
 func Watch(words io.Reader, end func() bool, sleep func(time.Duration)) {
 	if n, _ := words.Read(make([]byte, 1)); n > 0 {
 		return
