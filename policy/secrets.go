@@ -24,6 +24,9 @@ const secretTrees = "trees"
 // secretVariables is the section of variables that move a place of secrets.
 const secretVariables = "variables"
 
+// agents is the kind of places, or of variables, that coding agents have.
+const agents = "coding agents"
+
 // secretPaths are the places of the table on this machine.
 func (h *Host) secretPaths() []secretPlace {
 	if h.Home == "" {
@@ -38,7 +41,7 @@ func (h *Host) secretPaths() []secretPlace {
 		case secretTrees:
 			continue
 		case secretVariables:
-			if moved := h.movedSecrets(s.Entries); len(moved.names) > 0 {
+			if moved := h.movedSecrets(s); len(moved.names) > 0 {
 				all = append(all, moved)
 			}
 			continue
@@ -47,7 +50,7 @@ func (h *Host) secretPaths() []secretPlace {
 			bases[s.Note] = slices.Compact([]string{h.secretBase(&Host{Home: h.Home}, s.Note), h.secretBase(h, s.Note)})
 		}
 		for _, base := range bases[s.Note] {
-			all = append(all, secretPlace{base, s.Entries, s.Name == "coding agents"})
+			all = append(all, secretPlace{base, s.Entries, s.Name == agents})
 		}
 	}
 	return all
@@ -55,10 +58,10 @@ func (h *Host) secretPaths() []secretPlace {
 
 // movedSecrets are what variables name in the home directory: a rule for all of it has
 // that in mind no more than the places that the tools have by themselves.
-func (h *Host) movedSecrets(variables []string) secretPlace {
+func (h *Host) movedSecrets(variables *tables.Section) secretPlace {
 	home, _, err := h.RealPath(h.Home)
-	set := secretPlace{base: home}
-	for _, name := range variables {
+	set := secretPlace{base: home, agent: variables.Note == agents}
+	for _, name := range variables.Entries {
 		for p := range strings.SplitSeq(h.Getenv(name), ":") {
 			if err != nil || home == "/" || !path.IsAbs(p) {
 				continue

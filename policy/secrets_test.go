@@ -23,6 +23,8 @@ func tokenFiles() []string {
 		".vault-token", ".terraform.d/credentials.tfrc.json", ".terraformrc", ".password-store/x.gpg", ".local/share/keyrings/login.keyring",
 		".config/nix/nix.conf", ".config/containers/auth.json", ".config/fish/fish_variables", ".config/google-chrome/Default/Cookies",
 		".mozilla/firefox/x/logins.json", ".bash_history", ".zsh_history", ".python_history", ".local/share/fish/fish_history",
+		".local/share/gem/credentials", ".config/mozilla/firefox/x/logins.json", ".config/nushell/history.txt", ".gitcookies", ".dbt/profiles.yml",
+		".mcp-auth/x/tokens.json", ".luarocks/upload_config.lua", ".config/rebar3/hex.config", ".pub-cache/credentials.json", ".config/lxc/client.key",
 		".config/zsbx/policy.toml", ".local/state/zsbx/sessions/x/record", ".pgpass", ".my.cnf", ".config/rclone/rclone.conf", ".secret", "Documents/x",
 	}
 }
