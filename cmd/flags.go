@@ -96,29 +96,48 @@ func (m *mistakes) duration(fs *pflag.FlagSet, d *time.Duration, name, usage str
 	})
 }
 
-// flagError returns what is wrong with the flags. pflag stops at the first unknown one.
+// flagError returns everything that is wrong with the flags. pflag stops at an unknown flag,
+// so it is added, and all flags are parsed again. The word after it may be its value: if there
+// is a "--", only that ends the flags.
 func (a *app) flagError(c *cobra.Command, err error) error {
 	if errors.Is(err, pflag.ErrHelp) {
 		return err
 	}
-	hint := c.CommandPath() + " --help"
-	if run := newRun(&app{say: &voice{}}); !c.HasParent() && run.ParseFlags(a.args) == nil && !slices.ContainsFunc(a.args, isCommand) { // "run" was left out
-		flags := len(a.args) - run.Flags().NArg()
-		hint = "zsbx run " + quoteArgs(append(withoutValues(a.args[:flags]), a.args[flags:]...))
+	fs, hint := c.Flags(), c.CommandPath()+" --help"
+	args := slices.Clone(a.args)
+	if i := slices.Index(args, c.Name()); c.HasParent() && i >= 0 { // as cobra takes it out
+		args = slices.Delete(args, i, i+1)
 	}
-	switch e := err.(type) {
-	case *pflag.NotExistError:
-		var names []string
-		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-		typed := "--" + e.GetSpecifiedName()
-		if letters := e.GetSpecifiedShortnames(); letters != "" {
+	if run := newRun(&app{say: &voice{}}); !c.HasParent() && run.ParseFlags(args) == nil && !slices.ContainsFunc(args, isCommand) { // "run" was left out
+		flags := len(args) - run.Flags().NArg()
+		hint = "zsbx run " + quoteArgs(append(withoutValues(args[:flags]), args[flags:]...))
+	}
+	if slices.Contains(args, "--") {
+		fs.SetInterspersed(true)
+	}
+	var names []string
+	fs.VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+	var unknown []error
+	for none := (*pflag.NotExistError)(nil); errors.As(err, &none); err = fs.Parse(args) {
+		name, letters := none.GetSpecifiedName(), none.GetSpecifiedShortnames()
+		f := &pflag.Flag{Name: name, NoOptDefVal: "true", Value: &flagValue{set: func(string) error { return nil }}}
+		typed := "--" + name
+		if letters != "" {
 			typed = "-" + letters
+			f.Name, f.Shorthand = "-"+letters[:1], letters[:1] // for pflag a letter is a byte
+			if len(letters) > 1 {
+				// The other letters are its value.
+				f.NoOptDefVal = ""
+			}
 		}
-		err = usageHint(hint, "unknown flag %s%s", typed, policy.DidYouMean("--"+strings.TrimLeft(typed, "-"), names))
-	case *pflag.InvalidValueError: // other flags note their mistakes
-		err = usageHint(hint, "--%s is a switch: it takes no value %s", e.GetFlag().Name, shell.Quote(e.GetValue()))
-	default:
+		fs.AddFlag(f)
+		unknown = append(unknown, usageHint(hint, "unknown flag %s%s", typed, policy.DidYouMean("--"+strings.TrimLeft(typed, "-"), names)))
+		a.errs = nil // those are found again
+	}
+	if bad := (*pflag.InvalidValueError)(nil); errors.As(err, &bad) { // other flags note their mistakes
+		err = usageHint(hint, "--%s is a switch: it takes no value %s", bad.GetFlag().Name, shell.Quote(bad.GetValue()))
+	} else if err != nil {
 		err = usageHint(hint, "%w", err)
 	}
-	return errors.Join(append(a.errs, err)...)
+	return errors.Join(slices.Concat(unknown, a.errs, []error{err})...)
 }

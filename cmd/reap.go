@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -80,15 +81,26 @@ func (o *reapFlags) targets(a *app, st *track.Store, refs []string) (ids []strin
 	return ids, coded(codeSession, err)
 }
 
-// each reaps the sessions and returns their reports. An error with one does not stop the
-// others. A session with an error has a report only if something was done.
-func (o *reapFlags) each(st *track.Store, ids []string) (reports []track.Report, errs []error) {
-	for _, id := range ids {
-		r, err := o.one(st, id)
-		if err == nil || r.How != "" || r.Unproved != "" {
+// each reaps the sessions at the same time, and returns their reports in order. An error with
+// one does not stop the others. A session with an error has a report only if something was done.
+func (o *reapFlags) each(st *track.Store, ids []string) (reports []track.Report, _ []error) {
+	all, errs := make([]track.Report, len(ids)), make([]error, len(ids))
+	places := make(chan struct{}, 16) // most of it is waiting for keepers
+	var wg sync.WaitGroup
+	for n, id := range ids {
+		places <- struct{}{}
+		wg.Go(func() {
+			var err error
+			all[n], err = o.one(st, id)
+			errs[n] = coded(codeSession, err)
+			<-places
+		})
+	}
+	wg.Wait()
+	for n, r := range all {
+		if errs[n] == nil || r.How != "" || r.Unproved != "" {
 			reports = append(reports, r)
 		}
-		errs = append(errs, coded(codeSession, err))
 	}
 	return reports, errs
 }
