@@ -132,7 +132,7 @@ type Command struct {
 
 	// All steps on Linux, in their order. before has what makes the keeper, then Before,
 	// then Keeper.Steps. steps has what places files and directory, then Steps.
-	before, steps [][]Step
+	before, steps []Step
 }
 
 // Limit is a time limit, by the clock on the wall: time in which the command or

@@ -74,11 +74,11 @@ func newImage(c *Command) (*image, error) {
 	}
 	j.mem = (*keeperMem)(unsafe.Pointer(&mem[0]))
 	j.mem.conn, j.mem.held, j.mem.stateFile, j.mem.cgroupKill = -1, -1, -1, -1
-	c.before, c.steps = [][]Step{c.Before}, [][]Step{c.setupSteps(), c.Steps}
+	c.before, c.steps = c.Before, append(c.setupSteps(), c.Steps...)
 	if c.Keeper != nil {
 		j.setKeeper(c, c.Keeper)
 	}
-	j.before, j.steps = PutSlice(m, c.before...), PutSlice(m, c.steps...)
+	j.before, j.steps = PutSlice(m, c.before), PutSlice(m, c.steps)
 	return j, m.err
 }
 
@@ -125,7 +125,7 @@ func (c *Command) setupSteps() (steps []Step) {
 const forEver = 1 << 61
 
 func (j *image) setKeeper(c *Command, k *Keeper) {
-	c.before = [][]Step{j.mem.setupSteps(), c.Before, k.Steps}
+	c.before = slices.Concat(j.mem.setupSteps(), c.Before, k.Steps)
 	j.shared, j.domain = mayShare(c), k.Domain
 	j.rest = j.shared && collectsOrphans()
 	j.mem.keep, j.mem.inner = k.Keep, c.Namespaces&unix.CLONE_NEWPID != 0

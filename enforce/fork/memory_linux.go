@@ -42,19 +42,13 @@ func (m *Memory) Text(s string) *byte {
 	return p
 }
 
-// PutSlice puts a copy of parts into m, one after the other.
-func PutSlice[T any](m *Memory, parts ...[]T) []T {
-	n := 0
-	for _, p := range parts {
-		n += len(p)
+// PutSlice puts a copy of s into m.
+func PutSlice[T any](m *Memory, s []T) []T {
+	if len(s) == 0 {
+		return nil
 	}
-	var all []T
-	if n > 0 {
-		all = unsafe.Slice((*T)(m.room(uintptr(n)*unsafe.Sizeof(all[0]))), n)[:0]
-	}
-	for _, p := range parts {
-		all = append(all, p...)
-	}
+	all := unsafe.Slice((*T)(m.room(uintptr(len(s))*unsafe.Sizeof(s[0]))), len(s))
+	copy(all, s)
 	return all
 }
 

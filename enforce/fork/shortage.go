@@ -13,35 +13,29 @@ type Shortage struct {
 	Hint string // what to type to have more of it, or to see what there is; may be ""
 }
 
-// ShortageOf reports what an error is a shortage of, nil if it is none. It goes
-// by the errno in err (errno(3)).
+// shortages are what an error number says has run out (errno(3)).
+var shortages = map[syscall.Errno]Shortage{
+	syscall.EMFILE:  {"files of this process: ulimit -n", "ulimit -n 1024"},
+	syscall.ENFILE:  {"files of the whole machine: sysctl fs.file-max", "sysctl fs.file-nr"},
+	syscall.ENOMEM:  {"memory: free, ulimit -v, the control group's memory.max", "free -m"},
+	syscall.ENOBUFS: {"memory for sockets", "free -m"},
+	syscall.EAGAIN:  {"processes, in most cases: ulimit -u, the control group's pids.max", "ulimit -u"},
+	syscall.ENOSPC:  {"room on the disk: df -h, df -i", "df -h"},
+	syscall.EDQUOT:  {"the user's disk quota: quota -s", "quota -s"},
+	syscall.EINTR:   {"time between two signals", ""},
+}
+
+// ShortageOf reports what an error is a shortage of, nil if it is none.
 func ShortageOf(err error) *Shortage {
-	var errno syscall.Errno
-	if !errors.As(err, &errno) {
+	errno, _ := errors.AsType[syscall.Errno](err)
+	s, ok := shortages[errno]
+	if !ok {
 		return nil
 	}
-	switch errno {
-	case syscall.EMFILE:
-		return &Shortage{"files of this process: ulimit -n", "ulimit -n 1024"}
-	case syscall.ENFILE:
-		return &Shortage{"files of the whole machine: sysctl fs.file-max", "sysctl fs.file-nr"}
-	case syscall.ENOMEM:
-		return &Shortage{"memory: free, ulimit -v, the control group's memory.max", "free -m"}
-	case syscall.ENOBUFS:
-		return &Shortage{"memory for sockets", "free -m"}
-	case syscall.EAGAIN:
-		return &Shortage{"processes, in most cases: ulimit -u, the control group's pids.max", "ulimit -u"}
-	case syscall.ENOSPC:
-		if step := (*StepError)(nil); errors.As(err, &step) {
-			return &Shortage{"namespaces or mounts: sysctl user fs.mount-max", "sysctl user fs.mount-max"}
-		}
-		return &Shortage{"room on the disk: df -h, df -i", "df -h"}
-	case syscall.EDQUOT:
-		return &Shortage{"the user's disk quota: quota -s", "quota -s"}
-	case syscall.EINTR:
-		return &Shortage{"time between two signals", ""}
+	if _, step := errors.AsType[*StepError](err); step && errno == syscall.ENOSPC {
+		s = Shortage{"namespaces or mounts: sysctl user fs.mount-max", "sysctl user fs.mount-max"}
 	}
-	return nil
+	return &s
 }
 
 // interruptions is how often a system call that a signal interrupted is made

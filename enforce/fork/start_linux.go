@@ -184,13 +184,13 @@ func (r *stepReport) err(c *Command) error {
 	case stageDomain:
 		return fmt.Errorf("%w (kill of the caller: errno %d)", ErrNoDomain, r.errno)
 	case stageBefore:
-		s, part := stepAt(c.before, r.index)
+		s := &c.before[r.index]
 		e.Stage, e.Tag, e.Name = StageBefore, s.Tag, s.Name
-		if part == 2 { // Keeper.Steps
+		if c.Keeper != nil && int(r.index) >= len(c.before)-len(c.Keeper.Steps) {
 			e.Stage = StageKeeper
 		}
 	case stageCommand:
-		s, _ := stepAt(c.steps, r.index)
+		s := &c.steps[r.index]
 		e.Stage, e.Tag, e.Name = StageCommand, s.Tag, s.Name
 	case stageExec:
 		e.Stage, e.Name = StageExec, c.Path
@@ -198,14 +198,4 @@ func (r *stepReport) err(c *Command) error {
 		return fmt.Errorf("fork of the command: %w", e.Errno)
 	}
 	return e
-}
-
-// stepAt is the step with this index of all in parts, and the part that it is in.
-func stepAt(parts [][]Step, index uint32) (s *Step, part int) {
-	i := int(index)
-	for i >= len(parts[part]) {
-		i -= len(parts[part])
-		part++
-	}
-	return &parts[part][i], part
 }

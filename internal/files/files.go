@@ -46,28 +46,16 @@ func Lstat(name string) (Stat, error) {
 	}
 }
 
-// Mode translates st_mode (inode(7)).
-func Mode(m uint32) fs.FileMode {
-	mode := fs.FileMode(m & 0o777)
-	switch m & syscall.S_IFMT {
-	case syscall.S_IFDIR:
-		mode |= fs.ModeDir
-	case syscall.S_IFLNK:
-		mode |= fs.ModeSymlink
-	case syscall.S_IFBLK:
-		mode |= fs.ModeDevice
-	case syscall.S_IFCHR:
-		mode |= fs.ModeDevice | fs.ModeCharDevice
-	case syscall.S_IFIFO:
-		mode |= fs.ModeNamedPipe
-	case syscall.S_IFSOCK:
-		mode |= fs.ModeSocket
-	case syscall.S_IFREG:
-	default:
-		mode |= fs.ModeIrregular
-	}
-	return mode
+// kinds are the types of files by the upper four bits of st_mode (inode(7)).
+var kinds = [16]fs.FileMode{
+	fs.ModeIrregular, fs.ModeNamedPipe, fs.ModeDevice | fs.ModeCharDevice, fs.ModeIrregular,
+	fs.ModeDir, fs.ModeIrregular, fs.ModeDevice, fs.ModeIrregular,
+	0, fs.ModeIrregular, fs.ModeSymlink, fs.ModeIrregular,
+	fs.ModeSocket, fs.ModeIrregular, fs.ModeIrregular, fs.ModeIrregular,
 }
+
+// Mode translates st_mode.
+func Mode(m uint32) fs.FileMode { return fs.FileMode(m&0o777) | kinds[m>>12&0xf] }
 
 // Read reads a regular file of at most limit bytes, which may be a stranger's. It does not
 // block on a FIFO, and does nothing to a device but open it. It is os.ReadFile without
