@@ -58,7 +58,7 @@ func (p *Plan) denyRequest(host *policy.Host, none string, set *protect.Set) den
 func (p *Plan) planAudit(rep *report) {
 	p.audit = protect.Audit{
 		Trees: mounts.WritableTrees(p.Policy.Paths), Mounted: p.Mounts != nil,
-		Watch: rep.set.Watch, Near: rep.set.Near, Later: rep.cut.Later,
+		Watch: rep.set.Watch, Near: rep.set.Near, Repos: rep.set.Repos, Later: rep.cut.Later,
 	}
 	for _, m := range rep.cut.Masks { // a directory above may be renamed, and made anew
 		p.audit.Watch = append(p.audit.Watch, protect.Watched{Path: m.Path, Denied: true})

@@ -25,7 +25,7 @@ func (p *Plan) planMacOS(host *policy.Host, opts Options) {
 	p.Seatbelt = &seatbelt.Options{Log: opts.Explain}
 	prot := protect.Find(p.Policy, host, opts.protectRequest())
 	rep.self(prot.SelfFacts)
-	p.audit = protect.Audit{Trees: mounts.WritableTrees(p.Policy.Paths), Near: prot.Near}
+	p.audit = protect.Audit{Trees: mounts.WritableTrees(p.Policy.Paths), Near: prot.Near, Repos: prot.Repos}
 	p.Seatbelt.Protect = slices.Clone(prot.Self)
 	for _, w := range prot.Watch {
 		if slices.Contains(p.Seatbelt.Protect, w.Path) {

@@ -56,6 +56,58 @@ func TestNewRepositories(t *testing.T) {
 	}
 }
 
+// TestGitlinks: what git status runs in the working tree's own directory is told, at any
+// depth, and in whatever form the index has it.
+func TestGitlinks(t *testing.T) {
+	needLandlock(t, 1)
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not installed")
+	}
+	const (
+		copied = `export HOME=/nonexistent; mkdir -p a/b/c && cp -r nested a/b/c/d; `
+		evil   = `printf '[core]\nfsmonitor = "touch %s/ran; false"\n' >>a/b/c/d/.git/config; `
+		made   = copied + evil
+		link   = `git update-index --add --cacheinfo 160000,$(cat nested/.git/refs/heads/*),a/b/c/d`
+		other  = `git update-index --force-remove other`
+	)
+	for _, c := range []struct{ name, script, want string }{
+		{"a gitlink", made + link, "a/b/c/d/.git new"},
+		{"compressed names", made + other + " && git update-index --index-version 4 && " + link, "a/b/c/d/.git new"},
+		{"a shared index", made + link + " && git update-index --split-index", "a/b/c/d/.git new"},
+		{"not in the index", made + other, ""},
+		{"in two commands", strings.ReplaceAll(link, "a/b/c/d", "nested"), "nested/.git new"},
+		{"a plain one", copied + link, ""},
+		{"by a plain one", copied + "cp -r nested a/b/c/d/e; " + strings.ReplaceAll(evil, "a/b/c/d", "a/b/c/d/e") +
+			"git -C a/b/c/d update-index --add --cacheinfo 160000,$(cat nested/.git/refs/heads/*),e; " + link, "a/b/c/d/.git new"},
+		{"by a new one", copied + evil + "git init -q new; mv a new; cd new; " + strings.ReplaceAll(link, "nested", "../nested"), "new/.git new"},
+		{"there before", other, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPlace(t)
+			outside := func(script string) {
+				if status, out := p.sh(t, nil, "export HOME=/nonexistent; "+script); status != 0 {
+					t.Skipf("git: %s", out)
+				}
+			}
+			outside(`git init -q . && echo x >file && git add file && echo y >other && git add other && mkdir new && git init -q nested &&
+				git -C nested -c user.email=a -c user.name=b commit -q --allow-empty -m x`)
+			if c.name == "there before" {
+				outside(`git add nested 2>/dev/null; printf '[pull]\nrebase = true\n' >>nested/.git/config`)
+			}
+			if c.name == "in two commands" {
+				outside(`printf '[core]\nfsmonitor = "touch ` + p.in + `/ran; false"\n' >>nested/.git/config`)
+			}
+			if got := told(t, p, p.plan(), strings.ReplaceAll(c.script, "%s", p.in)); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			outside("git status >/dev/null; cd new 2>/dev/null && git status >/dev/null")
+			if _, err := os.Lstat(p.in + "/ran"); (err == nil) != (c.want != "") {
+				t.Errorf("control: git status ran what the repository says: %t", err == nil)
+			}
+		})
+	}
+}
+
 // TestSubmodules: git status looks into each submodule, wherever it lies, by what is there.
 func TestSubmodules(t *testing.T) {
 	needMounts(t)

@@ -19,6 +19,7 @@ type Watched struct {
 	ByGit   bool     // git itself writes it: a change is reported, not prevented
 	Denied  bool     // programs outside may write it; only a replacement is reported
 	missing bool     // it did not exist when the plan was made
+	tree    string   // Path is the index of this working tree; new gitlinks matter
 	names   []string // Path is a directory; new files with these names matter
 	had     []string // of those, what was there
 }
@@ -34,6 +35,7 @@ type Audit struct {
 	Trees   []string // writable trees
 	Watch   []Watched
 	Near    []string          // directories that had neither a repository nor a policy
+	Repos   []string          // git directories that are watched or protected
 	Later   []policy.DenyPath // denials of what does not exist yet
 	Mounted bool              // the mounts of Watched.Mounted are in effect
 }
@@ -44,14 +46,21 @@ type Snapshot struct {
 	audit  *Audit
 	before []state         // of Audit.Watch
 	named  map[string]bool // what existed already and matched Audit.Later
+	left   int             // how many bytes of indexes and of paths may still be read and looked up
+	links  map[string]bool // earlier gitlinks of working trees that have a protected repository in them
 }
 
 // Snapshot records the state now.
 func (a *Audit) Snapshot(host *policy.Host) *Snapshot {
-	s := &Snapshot{host: host, audit: a, before: make([]state, len(a.Watch)), named: make(map[string]bool)}
+	s := &Snapshot{audit: a, before: make([]state, len(a.Watch)), left: maxIndexes,
+		links: make(map[string]bool), named: make(map[string]bool)}
+	s.host = charged(host, &s.left)
 	for i, w := range a.Watch {
 		if !w.missing {
 			s.before[i] = s.state(&w)
+		}
+		if w.tree != "" {
+			s.noteLinks(w.Path, w.tree)
 		}
 	}
 	for _, p := range deny.Existing(host, a.Trees, a.Later) {
@@ -63,11 +72,11 @@ func (a *Audit) Snapshot(host *policy.Host) *Snapshot {
 // Changes returns what changed since the snapshot, sorted by path. It leaves out new
 // repositories that are plain.
 func (s *Snapshot) Changes() []Change {
+	s.left = maxIndexes
 	var out []Change
-	left := maxIndexes
 	appeared := func(p string) { out = append(out, Change{Path: p, New: true}) }
 	made := func(p string) {
-		if path.Base(p) != ".git" || !plain(s.host, p, path.Dir(p), &left) {
+		if path.Base(p) != ".git" || !plain(s.host, p, path.Dir(p), &s.left) {
 			appeared(p)
 		}
 	}
@@ -80,6 +89,8 @@ func (s *Snapshot) Changes() []Change {
 				}
 			}
 		case now == state{} || now == s.before[i]:
+		case w.tree != "":
+			out = append(out, s.newGitlinks(w.Path, w.tree)...)
 		case s.before[i] != state{}:
 			out = append(out, Change{Path: w.Path})
 		default:

@@ -27,6 +27,7 @@ func (c *protector) repository(tree string) string {
 		c.watch(Watched{Path: dot, missing: errors.Is(err, fs.ErrNotExist)})
 		return ""
 	case st.Mode.IsDir():
+		c.index(dot, tree)
 		c.gitDir(dot)
 		if common, err := c.named(path.Join(dot, "commondir"), ""); err == nil && c.writable(common) {
 			c.gitDir(common)
@@ -49,6 +50,7 @@ func (c *protector) repository(tree string) string {
 	if !c.writable(dir) {
 		return dir
 	}
+	c.index(dir, tree)
 	common, err := c.named(path.Join(dir, "commondir"), "")
 	if err != nil {
 		c.gitDir(dir)
@@ -132,6 +134,11 @@ func (c *protector) linksAhead(git string) func() []string {
 	return func() []string { return <-read }
 }
 
+// index watches an index, since its gitlinks are the repositories that git looks into.
+func (c *protector) index(dir, tree string) {
+	c.watch(Watched{Path: path.Join(dir, "index"), tree: tree, ByGit: true})
+}
+
 // gitTop returns the directory below which the way to a git directory is pinned.
 func (c *protector) gitTop(dir string) string {
 	if c.within(dir) == dir {
@@ -156,7 +163,9 @@ func (c *protector) gitDir(dir string) {
 // lazygit.yml belongs to lazygit.
 func (c *protector) gitFiles(dir, top string, left *int) {
 	config := path.Join(dir, "config")
-	c.add(config, top)
+	if c.add(config, top) {
+		c.out.Repos = append(c.out.Repos, dir)
+	}
 	for _, name := range []string{"hooks", "commondir", "lazygit.yml"} {
 		c.add(path.Join(dir, name), top)
 	}

@@ -19,9 +19,57 @@ import (
 // exception. If the directory is in the index of the repository around it (a gitlink), git
 // status looks into it and uses the settings there.
 
+// newGitlinks returns the gitlinks in a changed index whose repositories are not plain. It
+// leaves out protected repositories. One with its git directory in its own working tree must
+// also have been in the index before, since an earlier command may have made it in a new
+// directory. If the limit stops it from reading all of the index, it returns the index itself.
+func (s *Snapshot) newGitlinks(index, tree string) (out []Change) {
+	for _, p := range indexed(index, &s.left) {
+		if s.left <= 0 {
+			break
+		}
+		dot := path.Join(tree, p, ".git")
+		dir, st, err := s.host.RealPath(dot)
+		known := s.links[path.Join(tree, p)]
+		if err == nil && !st.Mode.IsDir() {
+			dir, _, err = s.host.GitDir(dot, "gitdir: ")
+			known = true
+		}
+		if err == nil && below(path.Dir(dot), tree) && !(known && slices.Contains(s.audit.Repos, dir)) && !plain(s.host, dir, path.Join(tree, p), &s.left) {
+			out = append(out, Change{Path: dot, New: true})
+		}
+	}
+	if s.left <= 0 {
+		out = append(out, Change{Path: index})
+	}
+	return out
+}
+
+// charged returns a host whose Lstat subtracts the path's length from left. The kernel's time
+// grows with the length, and a few bytes of an index can name many long paths.
+func charged(host *policy.Host, left *int) *policy.Host {
+	c := *host
+	c.Lstat = func(p string) (policy.Stat, error) {
+		*left -= len(p)
+		return host.Lstat(p)
+	}
+	return &c
+}
+
 // below reports whether a gitlink is inside the working tree. Git makes none for the tree
 // itself; one can result from reading an index with the wrong hash length.
 func below(sub, tree string) bool { return sub != tree && policy.Within(sub, tree) }
+
+// noteLinks records the gitlinks of a working tree, if a repository in it is protected.
+func (s *Snapshot) noteLinks(index, tree string) {
+	inner := func(dir string) bool { return policy.Within(dir, tree) && path.Dir(dir) != tree }
+	if !slices.ContainsFunc(s.audit.Repos, inner) {
+		return
+	}
+	for _, p := range indexed(index, &s.left) {
+		s.links[path.Join(tree, p)] = true
+	}
+}
 
 // maxIndexes is how many bytes of all indexes of a writable tree are read, enough for some
 // million files. A command may leave many sparse ones. The limit also covers the memory for

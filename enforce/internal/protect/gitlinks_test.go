@@ -2,9 +2,14 @@ package protect
 
 import (
 	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/zsbx/zsbx/policy"
 )
 
 // index is an index of version 2 as git writes it; names that end in "/" are gitlinks.
@@ -62,7 +67,8 @@ func again(name string, times int) []byte {
 }
 
 // TestIndexAgain: gitlinks with long names, which take a few bytes of an index each, are
-// read only as far as the bound allows. The control: with more left all are.
+// read and looked for only as far as the bound allows. Then the index is told. The
+// control: with more left all are, and nothing is told.
 func TestIndexAgain(t *testing.T) {
 	const times = 500
 	long := strings.Repeat("a", 100_000)
@@ -70,6 +76,22 @@ func TestIndexAgain(t *testing.T) {
 		links, _, ok := parseIndex(again(long, times), 20, false, &left)
 		if len(links) != want || ok != (want == times) || want == times && links[times-1] != long {
 			t.Errorf("%d gitlinks, %t, want %d", len(links), ok, want)
+		}
+	}
+	host, err := policy.ThisHost()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := t.TempDir()
+	deep := strings.Repeat("a/", 200)
+	if err := errors.Join(os.MkdirAll(filepath.Join(tree, deep), 0o755), os.WriteFile(tree+"/index", again(deep, times), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	for left, want := range map[int]int{1 << 20: 1, maxIndexes: 0} {
+		s := (&Audit{}).Snapshot(&host)
+		s.left = left
+		if told := s.newGitlinks(tree+"/index", tree); len(told) != want {
+			t.Errorf("with %d bytes left it told %v", left, told)
 		}
 	}
 }

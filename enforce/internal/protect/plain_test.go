@@ -79,7 +79,8 @@ func TestPlain(t *testing.T) {
 }
 
 // TestIndexBound: what is read of all indexes has one bound, and what lies behind it is
-// not taken for harmless: no repository is plain. The control: below the bound it is.
+// not taken for harmless: an index is told, and no repository is plain. The control: below
+// the bound neither.
 func TestIndexBound(t *testing.T) {
 	host, err := policy.ThisHost()
 	if err != nil {
@@ -97,6 +98,10 @@ func TestIndexBound(t *testing.T) {
 	}
 	index := filepath.Join(dir, "index")
 	for left, want := range map[int]bool{8: false, 5: false, 100: true} {
+		s := &Snapshot{host: &host, audit: &Audit{}, left: left}
+		if told := s.newGitlinks(index, tree); (len(told) == 0) != want {
+			t.Errorf("with %d bytes left it told %v", left, told)
+		}
 		if got := plain(&host, dir, tree, &left); got != want {
 			t.Errorf("with %d bytes left plain is %v", left, got)
 		}
@@ -145,7 +150,8 @@ func testIndexBoundTrees(t *testing.T, more int) {
 }
 
 // TestOwnGitlink: an index with SHA-1's names can be read with those of SHA-256, too, and
-// then has a gitlink without a name. Its submodules are looked for once.
+// then has a gitlink without a name. It is no news that the repository is not plain, and
+// its submodules are looked for once.
 func TestOwnGitlink(t *testing.T) {
 	host, err := policy.ThisHost()
 	if err != nil {
@@ -163,6 +169,11 @@ func TestOwnGitlink(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(tree, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
+	}
+	s := &Snapshot{host: &host, audit: &Audit{}, left: maxIndexes}
+	want := []Change{{Path: tree + "/vendor/lib1/.git", New: true}}
+	if told := s.newGitlinks(tree+"/.git/index", tree); !slices.Equal(told, want) {
+		t.Errorf("told %v, want %v", told, want)
 	}
 	c := &protector{host: &host, seen: make(map[string]bool), bytes: maxIndexes}
 	left = nestedModules
@@ -202,7 +213,7 @@ func TestNear(t *testing.T) {
 	slices.SortFunc(want, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
 	r := &policy.Resolved{OS: "linux", Paths: []policy.Path{{Path: dir, Access: policy.Read | policy.Write, Mode: fs.ModeDir}}}
 	set := Find(r, &host, Request{Users: true})
-	a := Audit{Trees: []string{dir}, Watch: set.Watch, Near: set.Near}
+	a := Audit{Trees: []string{dir}, Watch: set.Watch, Near: set.Near, Repos: set.Repos}
 	s := a.Snapshot(&host)
 	if got := s.Changes(); len(got) > 0 {
 		t.Errorf("nothing was made: %v", got)

@@ -17,6 +17,7 @@ type Set struct {
 	Mounts []mounts.Mount // for what exists
 	Watch  []Watched      // the same, and what would take effect if it were made
 	Near   []string       // directories near the top of a tree that have no repository and no policy
+	Repos  []string       // git directories whose configuration is in the set
 
 	Self       []string       // zsbx's own files, and links to them
 	SelfMounts []mounts.Mount // for zsbx's own files
