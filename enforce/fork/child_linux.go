@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The functions marked go:norace, here and in keeper*_linux.go, are all the code that
-// runs in a new process which has executed nothing yet. Such a process has one thread,
-// on a stack of its own, no Go scheduler, and no Go heap: that is left out of the copy,
-// or is the caller's, which goes on using it. The rules for them:
+// The functions marked go:norace, here and in keeper*_linux.go, are all the code that runs in a
+// new process before execve(2). Such a process has one thread with its own stack, and no Go
+// scheduler. It has no Go heap either: the heap is left out of the copy, or belongs to the
+// caller, which keeps using it. The rules for these functions:
 //
 //   - only raw system calls, other such functions and plain arithmetic;
 //   - no allocation, no large frames, no recursion, no defer, no panic, no map, no string
@@ -20,8 +20,8 @@ import (
 //   - all memory that is read or written was made before the fork: a Memory, keeperMem,
 //     or a variable of the package.
 //
-// The functions of the runtime that bracket a fork are the ones package
-// syscall uses; other programs of the Go world link to them by the same names.
+// Package syscall calls these two functions of the runtime around a fork. Other Go programs
+// link to them by the same names.
 
 //go:linkname beforeFork syscall.runtime_BeforeFork
 func beforeFork()
@@ -29,20 +29,19 @@ func beforeFork()
 //go:linkname afterFork syscall.runtime_AfterFork
 func afterFork()
 
-// keeperExit is the signal that tells this process of the keeper's end, in the
-// place of SIGCHLD (clone(2), "The child termination signal"). Like any SIGCONT it
-// does nothing to a process that runs, and wakes one that is stopped, whoever
-// stopped it: a stopped zsbx would outlive the session that the keeper ended. The
-// keeper itself could not signal it from within its domain.
+// keeperExit is the signal that this process gets when the keeper ends, instead of SIGCHLD
+// (clone(2), "The child termination signal"). SIGCONT does nothing to a running process, but
+// wakes a stopped one. Otherwise a stopped zsbx would outlive the session that the keeper
+// ended. The keeper itself can't send it out of its domain.
 const keeperExit = syscall.SIGCONT
 
-// heapArena is the size and alignment of the pieces that the Go heap grows by
-// on 64-bit Linux, stacks of goroutines included.
+// heapArena is the size and alignment of the pieces by which the Go heap grows on 64-bit Linux.
+// Stacks of goroutines are in it, too.
 const heapArena = 64 << 20
 
-// forkImage makes the keeper of j, on a stack of its own. Where it does not share memory,
-// its copy has not the part of the Go heap around here (madvise(2), MADV_DONTFORK): a
-// keeper may stay for days, and would hold that memory. It does not make a start faster.
+// forkImage makes the keeper of j, with its own stack. If it does not share memory, its copy
+// lacks this arena of the Go heap (madvise(2), MADV_DONTFORK), since a keeper may run for days
+// and would keep that memory. This does not make a start faster.
 //
 //go:noinline
 //go:norace
@@ -55,7 +54,7 @@ func forkImage(j *image) (int, error) {
 	var here byte
 	heap := uintptr(unsafe.Pointer(&here)) &^ (heapArena - 1)
 	call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, 0, uintptr(unsafe.Pointer(&j.sigmask)), 8, 0, 0)
-	if !j.shared { // a hole makes madvise say ENOMEM, after it did the rest
+	if !j.shared { // with a hole in the range madvise does the rest and returns ENOMEM
 		call(unix.SYS_MADVISE, heap, heapArena, unix.MADV_DONTFORK, 0, 0, 0)
 	}
 	asMainThread()
@@ -72,9 +71,9 @@ func forkImage(j *image) (int, error) {
 	return r, nil
 }
 
-// asMainThread gives the calling thread the main one's scheduling policy, which what is
-// started inherits (sched(7)): the runtime's monitor may have another, and the threads
-// that it made. See package cmd/internal/quiet.
+// asMainThread gives the calling thread the main thread's scheduling policy, which new
+// processes inherit (sched(7)). The runtime's monitor and the threads that it made may have
+// another one. See package cmd/internal/quiet.
 //
 //go:norace
 func asMainThread() {
@@ -85,7 +84,7 @@ func asMainThread() {
 	}
 }
 
-// call is a system call: the result, or the negative errno as the kernel gives it.
+// call makes a system call and returns the result, or the negative errno as the kernel does.
 //
 //go:nosplit
 //go:norace
@@ -97,7 +96,7 @@ func call(nr, a1, a2, a3, a4, a5, a6 uintptr) int {
 	return int(n)
 }
 
-// runChild is all that a new process does. It never returns.
+// runChild runs a new process. It never returns.
 //
 //go:norace
 func runChild(j *image, r role) {
@@ -119,7 +118,7 @@ func exit(status uintptr) {
 	}
 }
 
-// fail reports to the caller what failed, and is false.
+// fail reports to the caller what failed. It returns false.
 //
 //go:norace
 func (j *image) fail(stage, index uint32, errno int) bool {
@@ -128,22 +127,22 @@ func (j *image) fail(stage, index uint32, errno int) bool {
 	return false
 }
 
-// dropHandlers takes this process's signal handlers back, which must not run in the
-// new one: execve(2) does so too late. What is ignored stays so. The clone3(2) that
-// does it by a flag is refused in many containers.
+// dropHandlers resets the signal handlers, which must not run in the new process before
+// execve(2) resets them. Ignored signals stay ignored. clone3(2) has a flag for this, but many
+// containers refuse clone3(2).
 //
 //go:norace
 func dropHandlers() {
 	for sig := uintptr(1); sig <= 64; sig++ {
 		var none, was kernelAction
 		call(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&none)), uintptr(unsafe.Pointer(&was)), 8, 0, 0)
-		if was.handler == sigIgnore { // meanwhile all are blocked
+		if was.handler == sigIgnore { // all signals are blocked meanwhile
 			call(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&was)), 0, 8, 0, 0)
 		}
 	}
 }
 
-// runSteps makes the steps in order, until one fails, and reports whether none did.
+// runSteps makes the steps in order until one fails. It reports whether all succeeded.
 //
 //go:norace
 func (j *image) runSteps(steps []Step, stage uint32) bool {
@@ -155,7 +154,7 @@ func (j *image) runSteps(steps []Step, stage uint32) bool {
 			}
 		}
 		r := call(s.Nr, s.Args[0], s.Args[1], s.Args[2], s.Args[3], s.Args[4], s.Args[5])
-		for try := 0; r == -int(unix.EINTR) && try < interruptions && s.Nr != unix.SYS_CLOSE; try++ { // close(2) is done all the same
+		for try := 0; r == -int(unix.EINTR) && try < interruptions && s.Nr != unix.SYS_CLOSE; try++ { // close(2) closes even if it returns EINTR
 			r = call(s.Nr, s.Args[0], s.Args[1], s.Args[2], s.Args[3], s.Args[4], s.Args[5])
 		}
 		if r < 0 && r > -4096 && !s.MayFail {
@@ -175,9 +174,9 @@ func (j *image) runSteps(steps []Step, stage uint32) bool {
 	return true
 }
 
-// runCommand turns the process into the command. It dies with the keeper
-// (PR_SET_PDEATHSIG(2const)): where somebody kills that before the command executes,
-// nobody could find the command by its environment. It never returns.
+// runCommand turns the process into the command. It never returns. The process dies with the
+// keeper until execve(2) (PR_SET_PDEATHSIG(2const)). If the keeper were killed before, nobody
+// could find the process by its environment.
 //
 //go:norace
 func runCommand(j *image) {
@@ -194,8 +193,7 @@ func runCommand(j *image) {
 	exit(125)
 }
 
-// prepare does what a command needs but for its execution, and reports whether that
-// succeeded.
+// prepare does all that a command needs before execve(2), and reports whether that succeeded.
 //
 //go:norace
 func (j *image) prepare() bool {
@@ -203,10 +201,10 @@ func (j *image) prepare() bool {
 	return j.runSteps(j.steps, stageCommand)
 }
 
-// closeRange closes every descriptor from first to last, or with closeRangeCloexec marks
-// them, so that none of those that zsbx's caller left open reaches the command.
-// close_range(2) knows that from Linux 5.11 on, and is refused in some containers; there
-// it is a call for each that there may be.
+// closeRange closes the descriptors from first to last, or with closeRangeCloexec marks them
+// close-on-exec, so that the command gets none that zsbx's caller left open. close_range(2)
+// knows that flag since Linux 5.11, and some containers refuse it. Then closeRange makes one
+// call for each possible descriptor.
 //
 //go:norace
 func closeRange(first, last, flags, nofile uintptr) {
@@ -224,8 +222,8 @@ func closeRange(first, last, flags, nofile uintptr) {
 
 const closeRangeCloexec = 4
 
-// rawClone is clone(2): the child runs runChild(j, r), whose code is at run, on a stack
-// that ends at top, and never returns. It gives the child's pid or a negative errno.
+// rawClone is clone(2). The child runs runChild(j, r), whose code is at run, on a stack that
+// ends at top, and never returns. The result is the child's pid or a negative errno.
 //
 //go:noescape
 func rawClone(flags, top, run uintptr, j *image, r role) int

@@ -9,41 +9,40 @@ import (
 	"time"
 )
 
-// Step is one system call that a new process makes before it executes the
-// command. Steps are data: whoever plans them (a Landlock domain, a filter, a
-// new session) needs no code that runs in the child.
+// Step is one system call that a new process makes before it executes the command. Steps are
+// data, so packages that plan them (a Landlock domain, a filter, a new session) have no code
+// that runs in the child.
 type Step struct {
-	Tag  Tag        // what tells its failure from others', or ""
+	Tag  Tag        // identifies its failure, or ""
 	Name string     // for the error message: "landlock_restrict_self(2)"
 	Nr   uintptr    // the system call's number
-	Args [6]uintptr // its arguments; what they point to is in Command.Memory
+	Args [6]uintptr // its arguments; they may point into Command.Memory
 
-	// Out, when set, receives the result. It points into Command.Memory.
+	// Out, if set, receives the result. It points into Command.Memory.
 	Out *uintptr
 
-	// Back makes results of earlier Steps the arguments of this one,
-	// wherever the Steps are copied to: where Back[i] is n and not 0, Args[i]
-	// is replaced by the result of the step n places before this one in the
-	// same list.
+	// Back makes results of earlier Steps arguments of this one. If Back[i] is n and not 0,
+	// Args[i] is the result of the step n places before this one in the same list. So lists of
+	// Steps can be copied.
 	Back [6]uint16
 
-	// MayFail says that the next step is made in any case. Out then
-	// receives the negative errno of a call that failed.
+	// MayFail says that the next step is made even if this one fails. Out then receives the
+	// negative errno.
 	MayFail bool
 
-	// Hold says that the result is a descriptor which the keeper, where there
-	// is one, leaves open as long as it lives. Only one can be held.
+	// Hold says that the result is a descriptor that the keeper, if there is one, keeps open as
+	// long as it lives. Only one step can have Hold.
 	Hold bool
 
-	// Same, when set, is compared after the call: where it differs, the step
-	// has failed with ESTALE. It points into Command.Memory.
+	// Same, if set, is compared after the call. If it differs, the step fails with ESTALE. It
+	// points into Command.Memory.
 	Same *Same
 
-	result uintptr // of the call, for Back
+	result uintptr // the call's result, for Back
 }
 
-// Tag is what a Step is for, in a word or two. Each room that makes steps has its
-// own, and knows by them what failed.
+// Tag says what a Step is for, in a word or two. Each package that makes steps has its own
+// tags, and recognizes failures by them.
 type Tag string
 
 // Same makes a Step fail with ESTALE unless *Got, in Command.Memory, equals Want.
@@ -53,97 +52,93 @@ type Same struct {
 	Want [2]uint64
 }
 
-// TagNamespaces is that of the failure to make Command.Namespaces.
+// TagNamespaces marks a failure to make Command.Namespaces.
 const TagNamespaces Tag = "PID namespace"
 
-// Command is what to start.
+// Command says what to start.
 type Command struct {
 	Path string   // the file to execute; it is not searched in PATH
 	Args []string // argv, the name first
 	Env  []string // NAME=VALUE; nothing is inherited
 	Dir  string   // working directory; "" for the caller's
 
-	// Files become the descriptors 0, 1 and 2 of the command; no other
-	// descriptor stays open in it. A nil or missing File passes the
-	// caller's own descriptor on.
+	// Files become the command's descriptors 0, 1 and 2. For a nil or missing File it gets the
+	// caller's own descriptor. No other descriptor stays open.
 	Files []*os.File
 
-	// Before are made first of all, by the keeper, so that it shares their
-	// effect with the command: namespaces and mounts, which a Landlock domain
-	// would refuse. With Exec that is a thread among others, which the kernel
-	// lets into no user namespace.
+	// Before are the steps that the keeper makes first, so that it shares their effect with the
+	// command: namespaces and mounts, which a Landlock domain would refuse. With Exec a thread
+	// of a larger process makes them; the kernel does not let such a thread into a user
+	// namespace.
 	Before []Step
 
-	// Steps are made in order by the command's own process, after its
-	// working directory and descriptors are in place, right before exec.
+	// Steps are made by the command's own process, in order, right before exec. Its working
+	// directory and descriptors are then in place.
 	Steps []Step
 
-	// Commit runs in the caller after the fork, on Linux while the keeper gets
-	// ready. There the command is executed only if all succeed: what they store
-	// is there before the command runs.
-	// Where one fails nothing is left running, and its error is Start's. Of the
-	// Process only KeeperPid (on macOS, Pid) is known then.
+	// Commit runs in the caller after the fork, on Linux while the keeper gets ready. On Linux
+	// the command is executed only after all of them succeed, so what they store is there
+	// before the command runs. If one fails, nothing is left running, and Start returns its
+	// error. In the Process only KeeperPid (on macOS, Pid) is set.
 	Commit []func(*Process) error
 
-	// Begun, when set, is given a word that is 0 until execve(2) of the command is
-	// called, for a caller that may die while it waits for the answer. At the end of
-	// Start it is given another, or nil when the command was not started. Linux only.
+	// Begun, if set, gets a word that is 0 until execve(2) of the command is called, for a
+	// caller that may die while it waits for Start. At the end of Start it gets another word,
+	// which is 1, or nil if the command was not started. Linux only.
 	Begun func(*uint32)
 
-	// Cleanup runs in the caller once Start returns, whatever it returns:
-	// it closes what the Steps needed.
+	// Cleanup runs in the caller when Start returns, with or without an error. It closes what
+	// the Steps needed.
 	Cleanup []func()
 
-	// Namespaces are flags of clone(2) by which the keeper is made: CLONE_NEWPID,
-	// with CLONE_NEWUSER for who lacks CAP_SYS_ADMIN. It then is the init of its
-	// PID namespace (pid_namespaces(7)): nothing below it can leave that, and all
-	// of it ends when the keeper does. Linux only, and not with Exec.
+	// Namespaces are flags of clone(2) for making the keeper: CLONE_NEWPID, and CLONE_NEWUSER
+	// without CAP_SYS_ADMIN. The keeper is then the init of its PID namespace
+	// (pid_namespaces(7)): nothing below it can leave the namespace, and all of it ends with
+	// the keeper. Linux only, and not with Exec.
 	Namespaces uintptr
 
-	Keeper *Keeper // Linux only, and not with Exec; nil is &Keeper{}
+	Keeper *Keeper // Linux only, and not with Exec; nil means &Keeper{}
 
-	// Share has the keeper use this process's memory rather than a copy, where that
-	// can be: a faster start. It is for a process that runs this one command and
-	// ends with it. Some memory is never given back, and when the kernel kills this
-	// process because memory has run out, it kills the keeper as well.
+	// Share lets the keeper use this process's memory instead of a copy, if possible, for a
+	// faster start. It is for a process that runs this one command and ends with it. Some
+	// memory is never freed. If the kernel kills this process for lack of memory, it kills the
+	// keeper as well.
 	Share bool
 
-	// Limit is how long the command may run. The keeper sees to it by its own
-	// clock, whatever the caller does meanwhile, stopped or blocked; on macOS a
-	// goroutine of the caller's does. Exec leaves it alone.
+	// Limit is how long the command may run. The keeper enforces it even if the caller is
+	// stopped or blocked. On macOS a goroutine of the caller does. Exec ignores it.
 	Limit Limit
 
-	// Forward are signals that this process, once the command starts and until
-	// Process.Close, passes on to the command rather than handle them itself;
-	// those that it ignores stay ignored. SIGINT and SIGQUIT from the keyboard
-	// are not passed on: the terminal has sent them to the command already,
-	// unless that has one of its own (Terminal). Only one command at a time can
-	// have them, it needs CanForward; see Process.Forwarding.
+	// Forward are signals that this process passes on to the command instead of handling them,
+	// from the command's start until Process.Close. Ignored signals stay ignored. SIGINT and
+	// SIGQUIT from the keyboard are not passed on, since the terminal also sends them to the
+	// command, unless that has its own terminal (Terminal). Only one command at a time can have
+	// Forward. It needs CanForward; see Process.Forwarding.
 	Forward []syscall.Signal
 
-	// Terminal gives the command a session of its own, with Files[0] as its controlling
+	// Terminal gives the command its own terminal session, with Files[0] as controlling
 	// terminal.
 	Terminal bool
 
-	// Sandbox is the Seatbelt profile to run under, on macOS; Linux says it by Steps.
+	// Sandbox is the Seatbelt profile to run under, on macOS. Linux uses Steps.
 	Sandbox *Sandbox
 
 	memory *Memory // see Memory
 
-	// All steps on Linux, in their order. before has what makes the keeper, then Before,
-	// then Keeper.Steps. steps has what places files and directory, then Steps.
+	// All steps on Linux, in order. before has those that set up the keeper, then Before, then
+	// Keeper.Steps. steps has those for the working directory and the files, then Steps.
 	before, steps []Step
 }
 
-// Limit is a time limit, by the clock on the wall: time in which the command or
-// the caller is stopped counts, as with timeout(1).
+// Limit is a time limit in real time. Time in which the command or the caller is stopped
+// counts, as with timeout(1).
 type Limit struct {
-	// Time is after what the command is sent SIGTERM, and SIGCONT in case it
-	// is stopped; TimedOut is the event. What is left when it has ended is
-	// killed at once, unless it is to be kept. 0 is no limit.
+	// Time is how long the command may run before it gets SIGTERM, and SIGCONT in case it is
+	// stopped. The event is TimedOut. When the command has ended, what is left is killed at
+	// once, unless it is to be kept. 0 means no limit.
 	Time time.Duration
 
-	// Kill is how much later the whole session is killed; 0 is never.
+	// Kill is how much later the whole session is killed. 0 means never.
 	Kill time.Duration
 }
 
@@ -156,8 +151,7 @@ func (c *Command) commit(p *Process) error {
 	return nil
 }
 
-// StepError says which system call of the child failed. It unwraps to the
-// errno.
+// StepError says which system call of the child failed. Unwrap returns the errno.
 type StepError struct {
 	Stage Stage
 	Tag   Tag    // Step.Tag
@@ -165,15 +159,15 @@ type StepError struct {
 	Errno syscall.Errno
 }
 
-// Stage says where on the way to the command a start failed.
+// Stage says at which stage a start failed.
 type Stage string
 
 const (
 	StageBefore  Stage = "before"  // Command.Before
 	StageKeeper  Stage = "keeper"  // Keeper.Steps
 	StageCommand Stage = "command" // Command.Steps
-	StageExec    Stage = "exec"    // the execution of the command
-	StageHelper  Stage = "helper"  // on macOS, that of the helper
+	StageExec    Stage = "exec"    // execution of the command
+	StageHelper  Stage = "helper"  // on macOS, execution of the helper
 )
 
 func (e *StepError) Error() string {
@@ -185,9 +179,9 @@ func (e *StepError) Error() string {
 
 func (e *StepError) Unwrap() error { return e.Errno }
 
-// Start starts c and returns once the command was executed. When a Step or
-// the execution failed, the error is a *StepError and nothing was executed.
-// On macOS Steps and a Keeper are errors.ErrUnsupported; on other systems all is.
+// Start starts c and returns once the command was executed. If a Step or the execution fails,
+// the error is a *StepError, and nothing was executed. It returns errors.ErrUnsupported on
+// macOS for Steps and a Keeper, and on other systems always.
 func Start(c *Command) (*Process, error) {
 	defer func() {
 		for _, f := range c.Cleanup {
@@ -197,14 +191,13 @@ func Start(c *Command) (*Process, error) {
 	return start(c)
 }
 
-// Exec replaces the calling process by the command, which keeps its pid. It
-// returns only when that failed; Before and Steps are made in a thread of their
-// own, which ends with it, so that the caller is as it was, but for its working
-// directory, its Files and what the Steps did to the whole process. There is no
-// Keeper, no Limit and nobody to Forward signals.
+// Exec replaces the calling process by the command, which keeps its pid. It returns only if
+// that fails. Before and Steps are made in a separate thread, which ends with Exec. So the
+// caller is unchanged after a failure, except for its working directory, its descriptors 0 to 2
+// and what the Steps did to the whole process. Keeper, Limit and Forward have no effect.
 //
-// On macOS a Sandbox is needed, which holds the caller from then on; on other
-// systems it returns errors.ErrUnsupported.
+// On macOS c needs a Sandbox, which confines the caller from then on, even after a failure. On
+// systems other than these two, Exec returns errors.ErrUnsupported.
 func Exec(c *Command) error {
 	if c.Keeper != nil {
 		return errors.New("replacing the process: it can't have a keeper")
@@ -214,14 +207,14 @@ func Exec(c *Command) error {
 	}
 	failed := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with this function
+		runtime.LockOSThread() // never unlocked, so the thread ends with this function
 		failed <- execSelf(c)
 	}()
 	return <-failed
 }
 
-// StandardFile is the caller's descriptor that a command with these files will
-// have as number i.
+// StandardFile returns the caller's descriptor that a command with these files will have as
+// number i.
 func StandardFile(files []*os.File, i int) int {
 	if i < len(files) && files[i] != nil {
 		return int(files[i].Fd())

@@ -14,25 +14,24 @@ import (
 // CanForward says whether Command.Forward works here.
 const CanForward = true
 
-// What handles a signal in the place of Go's own handler must not touch Go's world,
-// and a goroutine that is woken for a signal costs two threads at every start: 5 % of it.
-// So the handler is assembly, which calls passOn. These are its address, that of
-// rt_sigreturn(2), to which it returns, and passOn's.
+// A handler that replaces Go's own must not use Go's runtime. Waking a goroutine for each
+// signal would need two threads at every start, which is 5 % of it. So the handler is assembly,
+// which calls passOn. These are the addresses of the handler, of the call of rt_sigreturn(2) to
+// which it returns, and of passOn.
 var (
 	handlerPC, returnPC uintptr
 	//lint:ignore U1000 the assembly calls it
 	passOnPC = reflect.ValueOf(passOn).Pointer()
 )
 
-// The connection to the keeper, the keeper's pid (0 for none), the last signal that
-// was passed on, and the highest si_code (sigaction(2)) with which SIGINT and SIGQUIT
-// are. Above 0 they are the kernel's own, from the terminal, which has sent them to
-// the command too, unless that has another one.
+// These are the connection to the keeper, the keeper's pid (0 for none), the last signal that
+// was passed on, and the highest si_code (sigaction(2)) with which SIGINT and SIGQUIT are
+// passed on. A code above 0 means that the kernel sent the signal, for the terminal. The
+// terminal also sent it to the command, unless that has another terminal.
 var forwardTo, keeperPid, forwarded, keyboardCode int32
 
-// passOn sends a signal to the keeper for the command, and wakes the keeper in case
-// somebody has stopped it. info is siginfo_t, which begins with si_signo, si_errno and
-// si_code.
+// passOn sends a signal to the keeper for the command, and wakes the keeper in case it was
+// stopped. info is siginfo_t, which begins with si_signo, si_errno and si_code.
 //
 //go:nosplit
 //go:norace
@@ -48,13 +47,13 @@ func passOn(sig uintptr, info *[3]int32) {
 	}
 }
 
-// kernelAction is struct sigaction as rt_sigaction(2) takes it.
+// kernelAction is the kernel's struct sigaction, for rt_sigaction(2).
 type kernelAction struct {
 	handler, flags, restorer uintptr
 	mask                     uint64
 }
 
-// Not in x/sys/unix.
+// These are missing in x/sys/unix.
 const (
 	saSiginfo  = 0x4
 	saRestorer = 0x4000000
@@ -63,14 +62,14 @@ const (
 	sigIgnore  = 1
 )
 
-// replaced are the caller's own handlers, while a command has its signals.
+// replaced has the caller's own handlers while signals are passed on.
 var (
 	forwarding atomic.Bool
 	replaced   map[syscall.Signal]kernelAction
 )
 
-// forward begins to pass signals on to the command, by way of the keeper. One
-// that is ignored stays so.
+// forward begins to pass signals on to the command through the keeper. Ignored signals stay
+// ignored.
 func (p *Process) forward(signals []syscall.Signal, ownTerminal bool) error {
 	if len(signals) == 0 {
 		return nil
@@ -96,9 +95,9 @@ func (p *Process) forward(signals []syscall.Signal, ownTerminal bool) error {
 	return nil
 }
 
-// endForward puts the caller's handlers back. A signal that has come and that no thread
-// has taken yet can be dropped, as it was for the command: to ignore it takes it away
-// (sigaction(2)). The caller's handler gets it else, and without one it ends the program.
+// endForward restores the caller's handlers. With drop it discards signals that are still
+// pending, since they were meant for the command: ignoring a signal discards it (sigaction(2)).
+// Otherwise the caller's handler gets them or, without one, they end the program.
 func (p *Process) endForward(drop bool) {
 	if !p.forwarding {
 		return
@@ -116,13 +115,12 @@ func (p *Process) endForward(drop bool) {
 	forwarding.Store(false)
 }
 
-// Forwarded is the last signal that was passed on to a command, or 0.
+// Forwarded returns the last signal that was passed on to a command, or 0.
 func (p *Process) Forwarded() syscall.Signal {
 	return syscall.Signal(atomic.LoadInt32(&forwarded))
 }
 
-// spareKeeper has signals not wake the keeper any more: its pid is about to be
-// free.
+// spareKeeper stops signals from waking the keeper, since its pid is about to be free.
 func (p *Process) spareKeeper() {
 	if p.forwarding {
 		atomic.StoreInt32(&keeperPid, 0)

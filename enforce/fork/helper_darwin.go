@@ -14,7 +14,7 @@ import (
 	"github.com/zsbx/zsbx/enforce/libsystem"
 )
 
-// The helper's descriptors beside 0, 1 and 2.
+// The helper's descriptors besides 0, 1 and 2.
 const (
 	orderFile  = 3
 	reportFile = 4
@@ -52,7 +52,7 @@ func sandboxMain() int {
 	return helperFailed
 }
 
-// readOrders reads what is to be done.
+// readOrders reads the helper's orders.
 func readOrders() (Sandbox, []string, error) {
 	f := os.NewFile(orderFile, "orders")
 	defer f.Close()
@@ -66,8 +66,8 @@ func readOrders() (Sandbox, []string, error) {
 	return parseOrders(string(text))
 }
 
-// closeOthers marks all descriptors above 2: what is open is not looked at by
-// any profile. /dev/fd (fd(4)) lists them.
+// closeOthers marks all descriptors above 2 close-on-exec, since no profile checks what is
+// already open. /dev/fd (fd(4)) lists them.
 func closeOthers() error {
 	d, err := os.Open("/dev/fd")
 	if err != nil {
@@ -86,9 +86,9 @@ func closeOthers() error {
 	return nil
 }
 
-// confine puts the profile on and proves that it is on. Two kinds of mistake
-// would otherwise go unseen until a session is to be reaped: a profile that
-// means something else, and a call that puts its arguments in the wrong place.
+// confine applies the profile and proves that it works. Otherwise two kinds of mistake would
+// not be noticed before the session must be reaped: a profile with another meaning, and a call
+// with its arguments in the wrong place.
 func confine(b *Sandbox) error {
 	if b.Profile == "" {
 		return nil

@@ -14,9 +14,9 @@ import (
 	"github.com/zsbx/zsbx/internal/nofile"
 )
 
-// image is all that the new processes read. It is complete before the fork,
-// and in the command's Memory with all that it points to. What the processes write,
-// and what a keeper needs later on, is in mem.
+// image has all that the new processes read. It is complete before the fork. It is in the
+// command's Memory, with all that it points to. What the processes write, and what a keeper
+// needs later, is in mem.
 type image struct {
 	path       *byte
 	argv, envp **byte
@@ -26,11 +26,11 @@ type image struct {
 	peer       int32   // the caller's end of the connection
 	domain     bool    // Keeper.Domain
 	namespaces uintptr // Command.Namespaces
-	self       uintptr // the caller's pid, which a keeper in its domain must not be able to signal
+	self       uintptr // the caller's pid; a keeper in its domain must be unable to signal it
 	mem        *keeperMem
 
-	shared  bool      // the keeper has the caller's memory, not a copy
-	rest    bool      // it leaves what remains to roleRest
+	shared  bool      // the keeper shares the caller's memory
+	rest    bool      // the keeper leaves the rest to a process with roleRest
 	run     uintptr   // runChild
 	sigmask [1]uint64 // the caller's signal mask, for the command
 	nofile  uintptr   // RLIMIT_NOFILE, the highest number that a descriptor can have
@@ -45,8 +45,7 @@ const (
 	roleRest                // outlives the caller: see leaveRest
 )
 
-// newImage makes the image of c, and the memory that all processes of a start have in
-// common.
+// newImage makes the image of c, and the memory that all processes of a start share.
 func newImage(c *Command) (*image, error) {
 	if len(c.Files) > 3 {
 		return nil, fmt.Errorf("%d files given, descriptors 0 to 2 only can be set", len(c.Files))
@@ -82,10 +81,10 @@ func newImage(c *Command) (*image, error) {
 	return j, m.err
 }
 
-// setupSteps give the command its working directory, its files, the limit of open files
-// that this process was started with, where Go's runtime has raised it, and its terminal
-// (ioctl_tty(2), TIOCSCTTY). Sources of files among the descriptors that would be
-// overwritten before their turn are moved out of the way first.
+// setupSteps returns the steps that set the command's working directory, files, limit of open
+// files and terminal (ioctl_tty(2), TIOCSCTTY). The limit is the one that this process was
+// started with, before Go's runtime raised it. A file whose descriptor would be overwritten
+// before its turn is first duplicated to another descriptor.
 func (c *Command) setupSteps() (steps []Step) {
 	m := c.Memory()
 	if c.Dir != "" {
@@ -121,7 +120,7 @@ func (c *Command) setupSteps() (steps []Step) {
 	return steps
 }
 
-// forEver is a time in nanoseconds that can be added to another one.
+// forEver is a time in nanoseconds that can be added to another without overflow.
 const forEver = 1 << 61
 
 func (j *image) setKeeper(c *Command, k *Keeper) {
@@ -138,8 +137,8 @@ func (j *image) setKeeper(c *Command, k *Keeper) {
 	}
 }
 
-// setupSteps make a process the keeper. All signals are blocked, and come by a descriptor,
-// without which nothing would wake it when its children end.
+// setupSteps returns the steps that make a process the keeper. They block all signals and make
+// a signalfd, without which nothing would wake the keeper when its children end.
 func (m *keeperMem) setupSteps() []Step {
 	m.mask = ^uint64(0)
 	mask := uintptr(unsafe.Pointer(&m.mask))
@@ -150,36 +149,34 @@ func (m *keeperMem) setupSteps() []Step {
 	}
 }
 
-// mayShare reports whether the keeper of c can use this process's memory rather than
-// a copy (clone(2), CLONE_VM): what a copy costs is less the copying than what comes
-// after it, as each page that this process writes to is copied once more, and its
-// threads are interrupted for that: 2 % of a start. Against it speaks
-//   - that a keeper which may outlive this process by days holds all of its memory;
-//   - that without a domain around the keeper a command could trace it, unless the
-//     keeper can't be dumped (PR_SET_DUMPABLE(2const)), which is a property of memory;
-//   - that Before may make a process dumpable, which one that is not will not be.
+// mayShare reports whether the keeper of c can share this process's memory (clone(2),
+// CLONE_VM). A copy costs 2 % of a start, mostly afterwards: each page that this process writes
+// to is copied, and its threads are interrupted for that. These are reasons against sharing:
+//   - A keeper that outlives this process by days keeps all of its memory.
+//   - Without a domain a command could trace the keeper, unless the keeper is not dumpable
+//     (PR_SET_DUMPABLE(2const)), which is a property of the memory.
+//   - Before may make the keeper dumpable, and so this process, which may have chosen not to be.
 func mayShare(c *Command) bool {
 	return c.Share && c.Keeper.Domain && !c.Keeper.Keep && c.Namespaces == 0 &&
 		call(unix.SYS_PRCTL, unix.PR_GET_DUMPABLE, 0, 0, 0, 0, 0) == 1
 }
 
-// collectsOrphans reports whether there is an init that collects whatever nobody waits for:
-// there need be none in a container. Of PID namespaces only the machine's own has a number
-// that the kernel fixes (PROC_PID_INIT_INO).
+// collectsOrphans reports whether an init reaps orphans. In a container there may be none. The
+// machine's own PID namespace is recognized by its fixed inode (PROC_PID_INIT_INO).
 func collectsOrphans() bool {
 	name, err := os.Readlink("/proc/self/ns/pid")
 	return err == nil && name == "pid:[4026531836]"
 }
 
-// release gives back the memory of all, which only a keeper that has this process's
-// memory goes on using there.
+// release frees the shared memory, unless the keeper shares all memory with this process and
+// still uses it there.
 func (j *image) release() {
 	if !j.shared {
 		_ = unix.Munmap(unsafe.Slice((*byte)(unsafe.Pointer(j.mem)), unsafe.Sizeof(*j.mem)))
 	}
 }
 
-// texts makes a vector for execve(2).
+// texts returns a vector for execve(2).
 func (m *Memory) texts(ss []string) **byte {
 	v := unsafe.Slice((**byte)(m.room(uintptr(len(ss)+1)*unsafe.Sizeof((*byte)(nil)))), len(ss)+1)
 	for i, s := range ss {

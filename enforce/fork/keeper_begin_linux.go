@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prove makes sure that kill(-1) reaches the session and nothing else, where it is to be
-// used: else that would reach all that the user runs. The init of a PID namespace reaches
-// only that. In a Landlock domain a signal to the caller, which is outside and has the same
-// credentials, is refused.
+// prove checks that kill(-1), if it will be used, reaches only the session and not all that the
+// user runs. The init of a PID namespace reaches only that namespace. In a Landlock domain a
+// signal to the caller must be refused, since the caller is outside and has the same
+// credentials.
 //
-// It is signal 0, which delivers nothing, by rt_sigqueueinfo(2): in a session inside of
-// another, kill(2) with signal 0 is answered by that one's supervisor, for the sake of lock
-// files, whatever the domain says.
+// It sends signal 0, which delivers nothing, by rt_sigqueueinfo(2). It can't use kill(2),
+// because in a nested session the outer broker answers kill(2) with signal 0, for the sake of
+// lock files, whatever the domain says.
 //
 //go:norace
 func (j *image) prove() bool {
@@ -31,13 +31,13 @@ func (j *image) prove() bool {
 	return m.domain || j.fail(stageDomain, 0, r)
 }
 
-// queueInfo is a siginfo_t with SI_QUEUE (-1), as sigaction(2) has it: of any other
-// sender the kernel says EPERM for that alone.
+// queueInfo is a siginfo_t with SI_QUEUE (-1) (sigaction(2)). With another code the kernel
+// would return EPERM for that reason alone.
 var queueInfo = [32]int32{2: -1}
 
-// awaitGo waits until the caller is ready, and reports whether it is; else it is gone, and
-// wants no command. Signals that come meanwhile are kept for the command, those from the
-// keyboard among them: the terminal sends them to this process, where they are blocked.
+// awaitGo waits until the caller is ready. It returns false if the caller is gone, so that no
+// command must be started. It keeps signals that come meanwhile for the command, including
+// those from the keyboard, which the terminal sends to this process, where they are blocked.
 //
 //go:norace
 func (m *keeperMem) awaitGo() bool {
@@ -57,9 +57,8 @@ func (m *keeperMem) awaitGo() bool {
 	}
 }
 
-// spawn starts the command and returns its pid. The command borrows the
-// keeper's memory until it executes; the keeper sleeps until then (vfork(2)). A copy
-// would be 4 % of a start.
+// spawn starts the command and returns its pid. The command uses the keeper's memory until
+// execve(2), and the keeper sleeps until then (vfork(2)). A copy would take 4 % of a start.
 //
 //go:norace
 func spawn(j *image) int {
@@ -68,9 +67,9 @@ func spawn(j *image) int {
 	return rawClone(flags, j.mem.commandStack.top(), j.run, j, roleCommand)
 }
 
-// begin is the keeper's first act once the command runs. It leaves the terminal's session,
-// and drops every descriptor that it does not need. Where no domain keeps the command from
-// tracing it, it can't be dumped.
+// begin is the keeper's first act once the command runs. It leaves the terminal's session and
+// closes every descriptor that it does not need. Without a domain it makes itself not dumpable,
+// so that the command can't trace it.
 //
 //go:norace
 func (m *keeperMem) begin(j *image, pid int) {
@@ -86,7 +85,7 @@ func (m *keeperMem) begin(j *image, pid int) {
 	}
 	told := m.tell(msgStarted, uint32(pid))
 	call(unix.SYS_SETSID, 0, 0, 0, 0, 0, 0)
-	if !j.domain { // which hides it in a /proc that is mounted with hidepid, too
+	if !j.domain { // with hidepid that also hides it in /proc
 		call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0, 0, 0, 0)
 	}
 	call(unix.SYS_PRCTL, unix.PR_SET_NAME, uintptr(unsafe.Pointer(&keeperName)), 0, 0, 0, 0)
@@ -94,14 +93,14 @@ func (m *keeperMem) begin(j *image, pid int) {
 	m.closeOthers(j.nofile)
 	m.endInTime()
 	m.setPhase(PhaseRunning)
-	if !told { // the caller would wait for ever, and answer nothing that the command asks
+	if !told { // the caller would wait for ever, and its broker would answer no calls
 		m.beginKilling()
 	}
 }
 
-// endInTime has the keeper end its session when it has used up half of the time
-// that it may take of a processor (RLIMIT_CPU, ulimit -t): what the command leaves behind
-// for it to collect costs some, and at the limit the kernel kills it.
+// endInTime makes the keeper end its session when it has used half of its processor time
+// (RLIMIT_CPU, ulimit -t). Reaping what the command leaves behind takes time, and at the limit
+// the kernel kills the keeper.
 //
 //go:norace
 func (m *keeperMem) endInTime() {
@@ -119,14 +118,14 @@ var (
 	rootDir    = [...]byte{'/', 0}
 )
 
-// closeOthers closes every descriptor that is none of the keeper's. Those stay
-// where they are: moving one can fail, and the command runs by now.
+// closeOthers closes all descriptors except the keeper's own. Those keep their numbers, since
+// moving one can fail and the command already runs.
 //
 //go:norace
 func (m *keeperMem) closeOthers(nofile uintptr) {
 	const end = 1 << 32
 	for from := uintptr(0); from < end; {
-		own := uintptr(end) // the next of the keeper's
+		own := uintptr(end) // the keeper's next one
 		for _, fd := range [...]int32{m.conn, int32(m.signals), m.held, m.stateFile, m.cgroupKill} {
 			if fd >= 0 && uintptr(fd) >= from {
 				own = min(own, uintptr(fd))

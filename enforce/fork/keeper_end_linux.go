@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// beginKilling has act kill the session from now on.
+// beginKilling makes act kill the session from now on.
 //
 //go:norace
 func (m *keeperMem) beginKilling() {
@@ -16,16 +16,15 @@ func (m *keeperMem) beginKilling() {
 	}
 }
 
-// collectFirst is how long a strike that is due waits for children that ended to be
-// collected, in nanoseconds.
+// collectFirst is how long, in nanoseconds, a strike is delayed while there are ended children
+// to reap.
 const collectFirst = 200e6
 
-// strikeAgain strikes when that is due, and gives the nanoseconds until it is due
-// the next time: 1 to 64 ms, in a domain 16 at least. The strike there asks about
-// every process of the machine, meets all of the session at once, and none of that can
-// fork any more: it is not repeated for each child that ended meanwhile. Without a domain
-// each end may have given this process new children, but those that are there to be
-// collected come first.
+// strikeAgain strikes when a strike is due, and returns the nanoseconds until the next one: 1
+// to 64 ms, in a domain at least 16. In a domain one strike checks every process of the machine
+// and hits all of the session at once, so that none of it can fork any more. So it is not
+// repeated for each child that ends. Without a domain each end may give this process new
+// children, but it reaps ended ones first.
 //
 //go:norace
 func (m *keeperMem) strikeAgain(now int64) int64 {
@@ -42,7 +41,7 @@ func (m *keeperMem) strikeAgain(now int64) int64 {
 	return rest
 }
 
-// strike sends SIGKILL by every means that the session has.
+// strike sends SIGKILL by all means that the session has.
 //
 //go:norace
 func (m *keeperMem) strike() {
@@ -52,10 +51,9 @@ func (m *keeperMem) strike() {
 		m.state.Method |= MethodCgroup
 	}
 	if m.domain {
-		// Everything in this process's Landlock domain and in those nested
-		// in it, and nothing else: see prove. A domain can't be left. Atomic
-		// against fork: kill(2) holds the lock that a new process needs to
-		// become visible.
+		// This reaches all in this process's Landlock domain and those nested in it, and
+		// nothing else: see prove. A domain can't be left. No fork can evade it, since kill(2)
+		// has the lock that a new process needs to become visible.
 		call(unix.SYS_KILL, ^uintptr(0), uintptr(unix.SIGKILL), 0, 0, 0, 0)
 		m.state.Method |= MethodDomain
 		return
@@ -65,11 +63,11 @@ func (m *keeperMem) strike() {
 	m.killChildren()
 }
 
-// killChildren kills the direct children, if the kernel tells of them, of which their
-// parent always learns: a sweep sees none that proc(5) is mounted to hide (hidepid), and
-// is without effect where pidfd_open(2) is refused, as in some containers. What a child
-// leaves behind becomes this process's own, and is met at the next strike. A child's
-// number can't be reused before this process has waited for it.
+// killChildren kills the direct children, if the kernel has the file that lists them. It finds
+// children that a sweep misses: those that proc(5) hides (hidepid), or all if pidfd_open(2) is
+// refused, as in some containers. A killed child's children become this process's own and are
+// killed by the next strike. A child's number is not reused before this process has waited for
+// it.
 //
 //go:norace
 func (m *keeperMem) killChildren() {
@@ -105,10 +103,9 @@ func openAt(dir int, name unsafe.Pointer, flags uintptr) int {
 	return call(unix.SYS_OPENAT, uintptr(dir), uintptr(name), flags|unix.O_RDONLY|unix.O_CLOEXEC, 0, 0, 0)
 }
 
-// sweep kills everything below the keeper. Some sessions fork faster than their parts
-// are killed: a fork bomb at its limit fills each place that a death makes. So what the
-// first sweep leaves is stopped first, look by look, until nothing runs any more that
-// could make more.
+// sweep kills everything below the keeper. Some sessions fork faster than they can be killed: a
+// fork bomb at its limit replaces each process that dies. So from the second sweep on processes
+// are first stopped, look by look, until none runs that could fork.
 //
 //go:norace
 func (m *keeperMem) sweep() {
@@ -121,9 +118,9 @@ func (m *keeperMem) sweep() {
 	m.signalAll(uintptr(unix.SIGKILL))
 }
 
-// signalAll sends sig to everything below the keeper that has not ended, nor is
-// stopped already if sig is SIGSTOP, and counts. A process is looked at once its
-// descriptor is open (pidfd_open(2)): the number can't become another's meanwhile.
+// signalAll sends sig to everything below the keeper and returns how many it signalled. It
+// skips processes that have ended and, for SIGSTOP, stopped ones. It opens a pidfd first
+// (pidfd_open(2)), so that the number can't get another process meanwhile.
 //
 //go:norace
 func (m *keeperMem) signalAll(sig uintptr) (count int) {
@@ -149,8 +146,8 @@ func (m *keeperMem) signalAll(sig uintptr) (count int) {
 	}
 }
 
-// below reports whether pid descends from the keeper and sig would change something. A
-// process whose first thread has ended looks like one that has ended.
+// below reports whether pid descends from the keeper and sig would change something. A process
+// whose first thread has ended looks like a zombie, so its number of threads is checked.
 //
 //go:norace
 func (m *keeperMem) below(proc, pid int, sig uintptr) bool {
@@ -170,7 +167,7 @@ func (m *keeperMem) below(proc, pid int, sig uintptr) bool {
 					field++
 				}
 			}
-			if number(f) <= 1 { // the 20th: threads
+			if number(f) <= 1 { // field 20: threads
 				return false
 			}
 		}
@@ -181,8 +178,8 @@ func (m *keeperMem) below(proc, pid int, sig uintptr) bool {
 	return false
 }
 
-// readStat reads the stat file of a process (proc_pid_stat(5)), and gives what comes after
-// the name in parentheses: from the state on, which is field 3.
+// readStat reads a process's stat file (proc_pid_stat(5)). It returns what comes after the name
+// in parentheses, beginning with the state, which is field 3.
 //
 //go:norace
 func (m *keeperMem) readStat(proc, pid int) []byte {
@@ -206,7 +203,7 @@ func (m *keeperMem) readStat(proc, pid int) []byte {
 	return nil
 }
 
-// number reads the digits that b begins with.
+// number returns the number at the beginning of b.
 //
 //go:norace
 func number(b []byte) (n int) {
@@ -216,22 +213,23 @@ func number(b []byte) (n int) {
 	return n
 }
 
-// leaveRest leaves what takes long to be taken down to a process for which nobody waits: the
-// mount namespace, the memory that the keeper shares with the caller, and the state file,
-// which may be removed by now. It goes when the caller has gone, by a second at most. They
-// would hold up the caller's end: 5 % of a start. Without it all is as ever, but slower.
+// leaveRest makes a process, for which nobody waits, that keeps what takes long to release: the
+// mount namespace, the memory that the keeper shares with the caller, and the state file, which
+// may be removed by now. Releasing them would delay the caller's end by 5 % of a start. The
+// process ends when the caller has ended, after a second at most. If it can't be made, the end
+// is only slower.
 //
 //go:norace
 func (j *image) leaveRest() {
 	if j.rest {
 		m := j.mem
-		m.conn, m.held, m.cgroupKill = -1, -1, -1 // the end of the connection is the keeper's
+		m.conn, m.held, m.cgroupKill = -1, -1, -1 // closes them; only the keeper keeps the connection
 		m.closeOthers(j.nofile)
 		rawClone(unix.CLONE_VM|unix.CLONE_SETTLS|uintptr(unix.SIGCHLD), j.mem.commandStack.top(), j.run, j, roleRest)
 	}
 }
 
-// holdRest is all that this process does.
+// holdRest is all that the process of leaveRest does.
 //
 //go:norace
 func (j *image) holdRest() {

@@ -6,37 +6,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The keeper's life. It begins with keeper_begin_linux.go: signals blocked, its domain
-// proved, the command started, all descriptors dropped that it does not need. This file
-// is its loop: it waits for the caller, signals, children and the clock.
-// keeper_end_linux.go kills what is left. It ends when wait4(2) says ECHILD, and writes
-// that into the state.
+// This file is the keeper's loop, which waits for the caller, signals, children and the clock.
+// Before it, keeper_begin_linux.go blocks signals, proves the domain, starts the command and
+// closes descriptors. keeper_end_linux.go kills what is left. The keeper ends when wait4(2)
+// returns ECHILD, and writes that into the state.
 
-// keeperMem is the memory that the new processes write to: shared by all of
-// them and the caller, until the caller lets go of it.
+// keeperMem is the memory that the new processes write to. They share it with each other and
+// with the caller, until the caller releases it.
 type keeperMem struct {
 	report  stepReport
 	keeper  int   // the keeper's own pid
 	command int32 // the command's pid; 0 once it was reaped
 
-	// The descriptors of a running keeper, and no others; -1 for none.
+	// All descriptors of a running keeper; -1 for none.
 	conn       int32   // to the caller; -1 once that is gone
-	signals    uintptr // by which it hears signals
-	held       int32   // that of the step with Hold
+	signals    uintptr // the signalfd
+	held       int32   // from the step with Hold
 	stateFile  int32   // Keeper.State
 	cgroupKill int32   // Keeper.CgroupKill
 
 	limit     int64 // Command.Limit, in nanoseconds
 	killAfter int64
-	deadline  int64 // when act does the next thing, by CLOCK_MONOTONIC in nanoseconds; 0 for never
-	again     int64 // in how many nanoseconds to ask for ended children at the latest; 0 for whenever one ends
+	deadline  int64 // when act has something to do, in nanoseconds of CLOCK_MONOTONIC; 0 for never
+	again     int64 // nanoseconds after which to look for ended children at the latest; 0 for no limit
 
-	domain  bool // kill(-1) reaches the session and nothing else
-	inner   bool // in a PID namespace of its own: numbers here are other ones there
+	domain  bool // kill(-1) reaches only the session
+	inner   bool // it has its own PID namespace, with other process numbers
 	keep    bool
 	killing bool
 	strikes uint
-	early   uint64 // a bit for each signal to the command that came before it was there
+	early   uint64 // a bit for each signal that came before the command was started
 
 	state KeeperState
 	msg   message
@@ -52,18 +51,18 @@ type keeperMem struct {
 	commandStack stack // of the command, below a keeper
 }
 
-// stack is that of a new process, which can't grow. What runs there needs less than two
-// kilobytes of it in all. In the lower half is what Go takes for a goroutine.
+// stack is the stack of a new process, which can't grow. What runs there needs less than two
+// kilobytes. The lower half has what Go takes for the goroutine.
 type stack [16 << 10]byte
 
-// top is where it ends: it grows downwards.
+// top returns the stack's end, from which it grows downwards.
 //
 //go:norace
 func (s *stack) top() uintptr { return (uintptr(unsafe.Pointer(s)) + unsafe.Sizeof(*s)) &^ 15 }
 
-// grace is how long what the command leaves behind may go on after it without
-// Keep, in nanoseconds: long enough for the cat of sh -c 'echo > >(cat)' to
-// write what it was given, too short to be noticed.
+// grace is how long, in nanoseconds, what the command leaves behind may run without Keep. It is
+// long enough for the cat in sh -c 'echo > >(cat)' to write its input, and too short to be
+// noticed.
 const grace = 300e6
 
 // runKeeper starts the command and stays until the session is empty. It never
@@ -72,7 +71,7 @@ const grace = 300e6
 //go:norace
 func runKeeper(j *image) {
 	m := j.mem
-	call(unix.SYS_CLOSE, uintptr(j.peer), 0, 0, 0, 0, 0) // or the caller's end would never be closed
+	call(unix.SYS_CLOSE, uintptr(j.peer), 0, 0, 0, 0, 0) // else the caller's end would never be closed
 	if !j.runSteps(j.before, stageBefore) {
 		m.quit()
 	}
@@ -96,8 +95,8 @@ func runKeeper(j *image) {
 	}
 }
 
-// quit ends a keeper that has started nothing, and says so. A caller that lives may try
-// again with another; where it is gone, nothing is left.
+// quit ends a keeper that has started nothing, and records that. If the caller lives it may try
+// again with another keeper. If it is gone, nothing is left.
 //
 //go:norace
 func (m *keeperMem) quit() {
@@ -113,7 +112,7 @@ func (m *keeperMem) quit() {
 	exit(125)
 }
 
-// act does what is due, and gives the nanoseconds until something is again; 0 is for ever.
+// act does what is due. It returns the nanoseconds until something else is due, or 0 for never.
 //
 //go:norace
 func (m *keeperMem) act() int64 {
@@ -123,7 +122,7 @@ func (m *keeperMem) act() int64 {
 		return m.strikeAgain(now)
 	case m.deadline == 0 || now < m.deadline:
 		return max(m.deadline-now, 0)
-	case m.command == 0 || m.state.TimedOut != 0: // what it left has had its time
+	case m.command == 0 || m.state.TimedOut != 0: // the time for what the command left, or until Kill, is over
 		m.beginKilling()
 		return m.strikeAgain(now)
 	}
@@ -137,7 +136,8 @@ func (m *keeperMem) act() int64 {
 	return m.killAfter
 }
 
-// wait sleeps until there is something to do, for rest nanoseconds at most; 0 is for ever.
+// wait sleeps until there is something to do, for at most rest nanoseconds, or without a limit
+// for 0.
 //
 //go:norace
 func (m *keeperMem) wait(rest int64) {
@@ -155,7 +155,7 @@ func (m *keeperMem) wait(rest int64) {
 	call(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&m.polls)), 2, ts, 0, 0, 0)
 }
 
-// now is the time by CLOCK_MONOTONIC, in nanoseconds.
+// now returns the time of CLOCK_MONOTONIC in nanoseconds.
 //
 //go:norace
 func (m *keeperMem) now() int64 {
@@ -163,14 +163,14 @@ func (m *keeperMem) now() int64 {
 	return m.ts[0]*1e9 + m.ts[1]
 }
 
-// receive takes one message of the caller. It gives 0 when that is gone.
+// receive takes one message from the caller. It returns 0 if the caller is gone.
 //
 //go:norace
 func (m *keeperMem) receive(flags uintptr) int {
 	return call(unix.SYS_RECVFROM, uintptr(m.conn), uintptr(unsafe.Pointer(&m.msg)), unsafe.Sizeof(m.msg), flags, 0, 0)
 }
 
-// hear does what the caller asks for, or notices that it is gone.
+// hear does what the caller asks for, or notices that the caller is gone.
 //
 //go:norace
 func (m *keeperMem) hear() {
@@ -193,9 +193,9 @@ func (m *keeperMem) hear() {
 	}
 }
 
-// signal passes a signal on to the command. One that is to end it finds it stopped,
-// perhaps, and wakes it, as the kernel does when a terminal closes. The command is this
-// process's own child and not yet reaped: the pid is its, whatever happens.
+// signal passes a signal on to the command. After one that should end the command it sends
+// SIGCONT, in case the command is stopped, as the kernel does when a terminal closes. The
+// command is this process's child and not yet reaped, so the pid is certainly its own.
 //
 //go:norace
 func (m *keeperMem) signal(sig uint32) {
@@ -209,8 +209,8 @@ func (m *keeperMem) signal(sig uint32) {
 	}
 }
 
-// listenSignals empties the signalfd. Only ReapSignal means anything, and what endInTime
-// asked for; the children are looked at after every wake-up.
+// listenSignals empties the signalfd. Only ReapSignal and endInTime's SIGPROF matter. Children
+// are reaped after every wake-up anyway.
 //
 //go:norace
 func (m *keeperMem) listenSignals() {
@@ -221,17 +221,16 @@ func (m *keeperMem) listenSignals() {
 	}
 }
 
-// reapsAtOnce is how many children are collected before the clock and the caller
-// are looked at again: a command can end children faster than they are collected,
-// each of which takes as long as there are others. There may be more is what again says
-// then.
+// reapsAtOnce is how many children are reaped before the keeper looks at the clock and the
+// caller again. A command can end children faster than they are reaped, since reaping one takes
+// longer the more there are. If there may be more, again is thereIsMore.
 const (
 	reapsAtOnce = 16
 	thereIsMore = 1
 )
 
-// reap collects what ended. With ECHILD the session is empty, which is the
-// proof: this process is the subreaper of all of it.
+// reap reaps ended children. ECHILD proves that the session is empty, since this process is the
+// subreaper of all of it.
 //
 //go:norace
 func (m *keeperMem) reap(j *image) {
@@ -257,8 +256,8 @@ func (m *keeperMem) reap(j *image) {
 	m.again = thereIsMore
 }
 
-// reaped handles one status of one child. The encoding is wait4(2)'s: 0x7f
-// stopped, else ended.
+// reaped handles one status of one child. It is encoded as by wait4(2): 0x7f for stopped, else
+// ended.
 //
 //go:norace
 func (m *keeperMem) reaped(pid int32, status uint32) {
@@ -268,7 +267,7 @@ func (m *keeperMem) reaped(pid int32, status uint32) {
 		}
 		return
 	}
-	if m.killing && status&0x7f == uint32(unix.SIGKILL) { // a zombie's end was its own
+	if m.killing && status&0x7f == uint32(unix.SIGKILL) { // zombies ended by themselves
 		m.state.Killed++
 	}
 	if pid != m.command {
@@ -280,23 +279,22 @@ func (m *keeperMem) reaped(pid int32, status uint32) {
 		return
 	}
 	if m.keep {
-		m.setPhase(PhaseKept) // whoever hears of the end may ask at once
+		m.setPhase(PhaseKept) // before tell, since the caller may read it at once
 	}
 	told := m.tell(Exited, status)
 	switch {
 	case m.keep && told:
 		m.deadline = 0
-	case m.keep || m.state.TimedOut != 0: // the caller would wait for what goes on; or it has had its time
+	case m.keep || m.state.TimedOut != 0: // the caller would not learn of the end, or the time is over
 		m.beginKilling()
 	default:
 		m.deadline = m.now() + grace
 	}
 }
 
-// tell sends a message to the caller, again for a tenth of a second where the
-// kernel has no memory for it; it reports whether it had in the end. A caller that
-// does not read can't block the keeper; what it has missed at the end stands in
-// the state file.
+// tell sends a message to the caller. If the kernel lacks memory, it tries for a tenth of a
+// second, and returns false if that does not help. A caller that does not read can't block the
+// keeper. What it misses is in the state file at the end.
 //
 //go:norace
 func (m *keeperMem) tell(kind EventKind, arg uint32) bool {
@@ -315,7 +313,7 @@ func (m *keeperMem) tell(kind EventKind, arg uint32) bool {
 	return false
 }
 
-// setPhase writes the state down.
+// setPhase writes the state into the state file.
 //
 //go:norace
 func (m *keeperMem) setPhase(p Phase) {

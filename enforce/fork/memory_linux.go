@@ -7,19 +7,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Memory is memory for what the Args of Steps point to. It lies outside of the
-// Go heap, which a new process has not. It is given back by the Command's Cleanup.
+// Memory is memory for what the Args of Steps point to. It is outside the Go heap, which a new
+// process lacks. The Command's Cleanup frees it.
 type Memory struct {
-	rest   []byte   // what is left of the last piece
+	rest   []byte   // the unused part of the last piece
 	pieces [][]byte // as mapped
-	err    error    // there is no more: what was asked for lies on the heap, and nothing can be started
+	err    error    // memory ran out: something was put on the heap, so nothing can be started
 }
 
-// memoryPiece is how much is asked of the kernel at once, in bytes. What is
-// not touched costs nothing.
+// memoryPiece is how many bytes are requested from the kernel at once. Unused pages cost
+// nothing.
 const memoryPiece = 64 << 10
 
-// Memory gives the command's memory for Steps.
+// Memory returns the command's memory for Steps.
 func (c *Command) Memory() *Memory {
 	if c.memory == nil {
 		c.memory = &Memory{}
@@ -28,14 +28,14 @@ func (c *Command) Memory() *Memory {
 	return c.memory
 }
 
-// Put puts a copy of v into m. What v points to must be in m too.
+// Put puts a copy of v into m. What v points to must be in m, too.
 func Put[T any](m *Memory, v T) *T {
 	p := (*T)(m.room(unsafe.Sizeof(v)))
 	*p = v
 	return p
 }
 
-// Text puts a copy of s, ended by a NUL, into m.
+// Text puts a copy of s, with a NUL at its end, into m.
 func (m *Memory) Text(s string) *byte {
 	p := (*byte)(m.room(uintptr(len(s)) + 1))
 	copy(unsafe.Slice(p, len(s)), s)
@@ -52,7 +52,7 @@ func PutSlice[T any](m *Memory, s []T) []T {
 	return all
 }
 
-// room gives zeroed memory, aligned for whatever goes there.
+// room returns zeroed memory with an alignment for any type.
 func (m *Memory) room(size uintptr) unsafe.Pointer {
 	size = (size + 15) &^ 15
 	if uintptr(len(m.rest)) < size {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// EventKind tells events apart.
+// EventKind is the kind of an event.
 type EventKind uint32
 
 const (
@@ -20,14 +20,13 @@ const (
 	TimedOut                      // the command was asked to end, by Command.Limit
 )
 
-// message travels between caller and keeper, one packet each. The keeper's are events
-// and msgStarted.
+// message is one packet between caller and keeper. The keeper sends events and msgStarted.
 type message struct {
 	kind EventKind
-	arg  uint32 // of Stopped the signal, of Exited the wait status and killedToo, of Emptied Event.Killed
+	arg  uint32 // Stopped: the signal; Exited: the wait status and killedToo; Emptied: Event.Killed
 }
 
-// killedToo says, beside a wait status, that the killing had begun.
+// killedToo in a wait status says that the killing had begun.
 const killedToo = 1 << 16
 
 const (
@@ -42,7 +41,7 @@ type Event struct {
 	Kind   EventKind
 	Status syscall.WaitStatus // Exited
 	Signal syscall.Signal     // Stopped
-	Killed int                // Emptied: processes that had to be killed; Exited: 1 if the session is killed
+	Killed int                // Emptied: how many processes were killed; Exited: 1 if the session is being killed
 }
 
 // Process is a started command.
@@ -51,34 +50,33 @@ type Process struct {
 	KeeperPid int // of the keeper, 0 on macOS
 
 	ended  bool // the last event was delivered
-	exited bool // so was the command's end
-	keep   bool // what the command leaves goes on
-	stuck  bool // the start does not come to its end
+	exited bool // the command's end was delivered
+	keep   bool // what the command leaves keeps running
+	stuck  bool // the start does not finish
 
 	limit Limit
-	began time.Time // when the command did, where there is a limit
+	began time.Time // when the command began, for limit
 
-	forwarding bool // the caller's signals go to the command
+	forwarding bool // the caller's signals are passed on to the command
 
-	beside int          // what Next watches beside the keeper
+	beside int          // what Next watches besides the keeper
 	ready  func(r bool) // nil for none
 
 	mu   sync.Mutex // guards what follows
 	conn int        // the caller's end of the keeper's connection, or -1
 
 	// On macOS:
-	gone bool        // the command was waited for
+	gone bool        // the command was reaped
 	late atomic.Bool // the limit was reached
-	last []Event     // what is to be told yet, once it is gone
+	last []Event     // events that are still to be delivered once it is gone
 }
 
-// Next waits for the next event. After Emptied it returns io.EOF. On
-// macOS Emptied follows Exited at once and only means the command itself.
-// A keeper that vanished is ErrKeeperLost. os.ErrDeadlineExceeded says that the
-// keeper should long have told of the end, by its Limit or after the command's,
-// and has not: it is stopped, or something can't be killed. Signals are not
-// passed on any more then. One goroutine at a time may call Next; the other
-// methods may be called beside it.
+// Next waits for the next event. After Emptied it returns io.EOF. On macOS Emptied comes right
+// after Exited and is only about the command itself. If the keeper vanished, Next returns
+// ErrKeeperLost. It returns os.ErrDeadlineExceeded if the keeper should have reported the end
+// long ago, because of Limit or after the command's end. Then the keeper is stopped, or
+// something can't be killed, and signals are no longer passed on. Only one goroutine at a time
+// may call Next. The other methods may be called meanwhile.
 func (p *Process) Next() (Event, error) {
 	switch {
 	case p.ended:
@@ -96,8 +94,8 @@ func (p *Process) Next() (Event, error) {
 	return ev, nil
 }
 
-// Beside has Next call ready once fd can be read, or with false once it never will be.
-// It saves a thread that would wait for that. Linux only.
+// Beside makes Next call ready once fd can be read, or with false once it never will be. That
+// saves a thread that waits for it. Linux only.
 func (p *Process) Beside(fd int, ready func(readable bool)) {
 	p.beside, p.ready = fd, ready
 }
@@ -128,16 +126,16 @@ func (p *Process) Kill() error {
 // Forwarding reports whether the signals of Command.Forward are passed on.
 func (p *Process) Forwarding() bool { return p.forwarding }
 
-// EndForward has the caller handle itself what Command.Forward names, and what has come
-// of it and was not passed on.
+// EndForward lets the caller handle the signals of Command.Forward itself again, including
+// those that came but were not passed on.
 func (p *Process) EndForward() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.endForward(false)
 }
 
-// Over reports whether the keeper is gone, or without one the command: whoever
-// stops need not wait for more.
+// Over reports whether the keeper, or without one the command, is gone, so that there is
+// nothing more to wait for.
 func (p *Process) Over() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,9 +145,8 @@ func (p *Process) Over() bool {
 	return p.hungUp()
 }
 
-// Close drops the connection. A keeper without Keep then kills what is left
-// of the session; to know when that is done, call Kill and wait for Emptied
-// first.
+// Close closes the connection. A keeper without Keep then kills what is left of the session. To
+// know when that is done, call Kill and wait for Emptied first.
 func (p *Process) Close() error {
 	if p.KeeperPid == 0 {
 		return nil
@@ -157,8 +154,8 @@ func (p *Process) Close() error {
 	return p.close()
 }
 
-// startClock begins to count the time of a command; one that has no keeper to do so is
-// asked to end, and then killed. What has ended by then gets no signal.
+// startClock starts the time limit. Without a keeper it also asks the command to end, and then
+// kills it. A command that has ended gets no signal.
 func (p *Process) startClock(c *Command) {
 	p.limit, p.began = c.Limit, time.Now()
 	if p.KeeperPid != 0 || p.limit.Time <= 0 {
@@ -174,16 +171,16 @@ func (p *Process) startClock(c *Command) {
 	})
 }
 
-// nextOwn waits until a command that is this process's own child stops or ends.
-// waitid(2) with WNOWAIT, by which one could look before collecting, reports a stopped
-// process over and over on macOS: so the pid is free for the moment between wait4(2) and
-// the lock. Pids are given out one after the other: this one does not come again so soon.
+// nextOwn waits until a command that is this process's own child stops or ends. waitid(2) with
+// WNOWAIT could look without reaping, but on macOS it reports a stopped process over and over.
+// So the pid is free for a moment between wait4(2) and the lock. The system assigns pids in
+// sequence, so this one is not reused so soon.
 func (p *Process) nextOwn() (Event, error) {
 	ws, err := wait4(p.Pid, syscall.WUNTRACED)
 	if err != nil {
 		return Event{}, fmt.Errorf("wait4: %w", err)
 	}
-	// On macOS WaitStatus.Stopped takes a stop by SIGSTOP for a continuation.
+	// On macOS WaitStatus.Stopped mistakes a stop by SIGSTOP for a continuation.
 	if ws&0x7f == 0x7f {
 		return Event{Kind: Stopped, Signal: syscall.Signal(ws >> 8)}, nil
 	}

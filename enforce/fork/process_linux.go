@@ -42,15 +42,15 @@ func (p *Process) next() (Event, error) {
 	return ev, nil
 }
 
-// How long after it should have a keeper may tell of the end, before it is taken
-// to be stopped, by somebody outside, and how long once it was woken.
+// keeperTime is how late a keeper may report the end before it counts as stopped by somebody
+// outside. wakeTime is how long it gets after it was woken.
 const (
 	keeperTime = 2 * time.Second
 	wakeTime   = time.Second
 )
 
-// heard waits until the keeper says something, or is gone. For what has a time it
-// does not wait for ever.
+// heard waits until the keeper sends something or is gone. If there is a time limit, it returns
+// false when the keeper is overdue.
 func (p *Process) heard() bool {
 	switch {
 	case p.exited && !p.keep:
@@ -62,7 +62,7 @@ func (p *Process) heard() bool {
 			return true
 		}
 	default:
-		return p.ready == nil || p.polled(unix.POLLIN, -1) // to read waits as well
+		return p.ready == nil || p.polled(unix.POLLIN, -1) // a read waits as well
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,7 +70,7 @@ func (p *Process) heard() bool {
 	return false
 }
 
-// wakes is polled for a time, and again when the keeper has been woken after that.
+// wakes is polled with a time limit. After that it wakes the keeper and polls again.
 func (p *Process) wakes(events int16, d time.Duration) bool {
 	if p.polled(events, d) {
 		return true
@@ -79,8 +79,9 @@ func (p *Process) wakes(events int16, d time.Duration) bool {
 	return p.polled(events, wakeTime)
 }
 
-// polled reports whether there are events on the connection, or its end has come, within d;
-// below 0 that is for ever. Who waits for something to read there watches Beside's, too.
+// polled reports whether, within d, there are events on the connection or it was closed. A
+// negative d means without a limit. If events are to be read, it also watches Beside's
+// descriptor.
 func (p *Process) polled(events int16, d time.Duration) bool {
 	end := time.Now().Add(d)
 	for p.conn >= 0 {
@@ -98,26 +99,25 @@ func (p *Process) polled(events int16, d time.Duration) bool {
 		if got := fds[1].Revents; fds[1].Fd >= 0 && (got != 0 || failed) {
 			ready := p.ready
 			p.ready = nil
-			ready(got&unix.POLLIN != 0 || failed) // who can't watch has to ask
+			ready(got&unix.POLLIN != 0 || failed) // if it can't be watched, the caller must read
 		}
 		switch {
 		case n > 0 && fds[0].Revents == 0:
-		case n > 0 || failed: // what comes next waits as well
+		case n > 0 || failed: // the next call waits as well
 			return true
 		case d >= 0 && time.Until(end) <= 0:
 			return false
 		}
 	}
-	return true // as a read would say
+	return true // a read would report the end
 }
 
 // hungUp reports whether the keeper is gone. p.mu is held.
 func (p *Process) hungUp() bool { return p.polled(0, 0) }
 
-// receive reads one message. A closed connection is ErrKeeperLost. After any other error
-// the message is still there. When the keeper ends with one of our requests unread,
-// ECONNRESET comes once, and before the last messages that it sent (unix_release_sock in
-// the kernel).
+// receive reads one message, or returns ErrKeeperLost for a closed connection. After other
+// errors it reads again. If the keeper ends without reading a request, the kernel once reports
+// ECONNRESET before the keeper's last messages (unix_release_sock in the kernel).
 func (p *Process) receive() (m message, err error) {
 	buf := unsafe.Slice((*byte)(unsafe.Pointer(&m)), unsafe.Sizeof(m))
 	n := 0
@@ -133,7 +133,7 @@ func (p *Process) receive() (m message, err error) {
 	return m, nil
 }
 
-// send sends a message to the keeper; os.ErrProcessDone says that it is gone.
+// send sends a message to the keeper. It returns os.ErrProcessDone if the keeper is gone.
 func (p *Process) send(m message) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,8 +148,8 @@ func (p *Process) send(m message) error {
 	return err
 }
 
-// patiently makes a call again that was interrupted, or for which the kernel had no
-// memory or the keeper no room: for a second.
+// patiently repeats a call for a second if it is interrupted, or if the kernel lacks memory or
+// the socket is full.
 func patiently(call func() error) error {
 	for tries := 0; ; tries++ {
 		err := call()
@@ -165,8 +165,8 @@ func patiently(call func() error) error {
 	}
 }
 
-// collectKeeper collects the keeper after its last word. Its end closes the
-// connection. One that does not come to that was stopped, and is left to init.
+// collectKeeper reaps the keeper after its last message. The keeper's end closes the
+// connection. If it does not end, it was stopped, and is left to init.
 func (p *Process) collectKeeper() {
 	p.spareKeeper()
 	if p.wakes(0, keeperTime) {
@@ -174,8 +174,8 @@ func (p *Process) collectKeeper() {
 	}
 }
 
-// waitKeeper collects the keeper, which is about to end or did. Its end is told by a
-// signal other than SIGCHLD, so that it is a "clone child" (wait4(2)).
+// waitKeeper reaps the keeper, which has ended or is about to. WALL is needed since its exit
+// signal is not SIGCHLD, which makes it a "clone child" (wait4(2)).
 func (p *Process) waitKeeper() {
 	p.spareKeeper()
 	_, _ = wait4(p.KeeperPid, unix.WALL)
@@ -189,15 +189,15 @@ func (p *Process) close() error {
 	}
 	p.endForward(true)
 	if p.ended {
-		p.collectKeeper() // init does not collect it everywhere: in a container there may be none
+		p.collectKeeper() // in a container there may be no init to reap it
 	}
 	err := syscall.Close(p.conn)
 	p.conn = -1
 	return err
 }
 
-// OuterPid is the number by which this process knows a child of the keeper's
-// that has the number pid in the keeper's own PID namespace; 0 if it has ended.
+// OuterPid returns the number, in this process's PID namespace, of the keeper's child that has
+// the number pid in the keeper's own one. It returns 0 if the child has ended.
 func OuterPid(keeper, pid int) int {
 	b, _ := files.ReadInto(fmt.Sprintf("/proc/%d/task/%d/children", keeper, keeper), make([]byte, 4096))
 	for child := range strings.FieldsSeq(string(b)) {
@@ -210,8 +210,8 @@ func OuterPid(keeper, pid int) int {
 	return 0
 }
 
-// PathOf is the path of an open file of this process as the kernel knows it
-// (proc_pid_fd(5)), "" if it is not known.
+// PathOf returns the kernel's path for an open file of this process (proc_pid_fd(5)), or "" if
+// that is unknown.
 func PathOf(fd int) string {
 	path, _ := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
 	return path

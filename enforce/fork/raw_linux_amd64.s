@@ -2,9 +2,9 @@
 
 // func rawClone(flags, top, run uintptr, j *image, r role) int
 //
-// The child calls Go as Go does (ABIInternal). Functions ask the goroutine, which is in
-// R14, and after a call of assembly where the thread pointer leads (CLONE_SETTLS), how far
-// their stack reaches: for ever, says one of zeros in the lower half of the stack.
+// The child calls Go as Go does (ABIInternal). Functions read their stack's limit from the
+// goroutine, which R14 points to and, after a call of assembly, the thread pointer
+// (CLONE_SETTLS). The lower half of the stack has a goroutine of zeros: no limit.
 TEXT ·rawClone(SB),NOSPLIT|NOFRAME,$0-48
 	MOVQ	flags+0(FP), DI
 	MOVQ	top+8(FP), SI
@@ -31,7 +31,7 @@ child:
 	CALL	R9
 	INT	$3
 
-// The kernel calls it with the C calling convention, on the signal stack: signal in
+// The kernel calls handler with the C calling convention, on the signal stack: signal in
 // DI, siginfo_t in SI (sigaction(2)). It may change any register. It calls Go as Go
 // does (ABIInternal).
 TEXT handler<>(SB),NOSPLIT|NOFRAME,$0

@@ -2,9 +2,9 @@
 
 // func rawClone(flags, top, run uintptr, j *image, r role) int
 //
-// The child calls Go as Go does (ABIInternal). Functions ask the goroutine, which is in
-// R28, how far their stack reaches: for ever, says one of zeros in the lower half of the
-// stack, where the thread pointer leads, too (CLONE_SETTLS).
+// The child calls Go as Go does (ABIInternal). Functions read their stack's limit from the
+// goroutine, which R28 and the thread pointer (CLONE_SETTLS) point to. The lower half of
+// the stack has a goroutine of zeros: no limit.
 TEXT ·rawClone(SB),NOSPLIT|NOFRAME,$0-48
 	MOVD	flags+0(FP), R0
 	MOVD	top+8(FP), R1
@@ -27,7 +27,7 @@ child:
 	CALL	(R11)
 	BRK
 
-// The kernel calls it with the C calling convention, on the signal stack: signal in
+// The kernel calls handler with the C calling convention, on the signal stack: signal in
 // R0, siginfo_t in R1 (sigaction(2)). It may change any register. It calls Go as Go
 // does (ABIInternal), which has arguments in the same registers.
 TEXT handler<>(SB),NOSPLIT|NOFRAME,$0

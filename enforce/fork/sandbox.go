@@ -11,37 +11,35 @@ import (
 	"github.com/zsbx/zsbx/enforce/fingerprint"
 )
 
-// Sandbox is a Seatbelt profile for a command to run under; macOS only. A
-// process can put one on only by itself, and Go has no place for that between
-// fork and exec. So the new process executes a helper first: this very program
-// with SandboxArg as its first argument and the command after it, which has to call
-// SandboxMain before anything else. The helper gets its orders through a pipe, closes all other
-// descriptors, puts the profile on, makes sure that it holds, and executes the
-// command.
+// Sandbox is a Seatbelt profile for a command to run under; macOS only. A process can only
+// apply one to itself, and Go can't run code between fork and exec. So the new process first
+// executes a helper: this program, with SandboxArg as its first argument and the command after
+// it. The program must call SandboxMain before anything else. The helper gets its orders
+// through a pipe, closes all other descriptors, applies the profile, checks that it works, and
+// executes the command.
 type Sandbox struct {
 	Profile string // in Seatbelt's language
 
-	// Session is the session whose fingerprint the profile carries. The
-	// helper checks it on itself.
+	// Session is the session whose fingerprint the profile has. The helper checks the
+	// fingerprint on itself.
 	Session string
 
-	// Hold is a descriptor of the caller's that the helper has open, too, until
-	// it has become the command: as long as it is open elsewhere, the profile
-	// may not be on yet. nil for none; with External it is not passed on.
+	// Hold is a descriptor that the helper keeps open until it becomes the command, or nil.
+	// While another process than the caller has it open, the profile may not be in effect yet.
+	// It is not passed on with External.
 	Hold *os.File
 
-	// External has /usr/bin/sandbox-exec put the profile on. Nothing then
-	// checks the profile before the command runs, and descriptors above 2
-	// that are not marked close-on-exec stay open.
+	// External makes /usr/bin/sandbox-exec apply the profile. Then nothing checks the profile
+	// before the command runs, and descriptors above 2 without close-on-exec stay open.
 	External bool
 }
 
-// SandboxArg is the argument by which a program is told to be the helper. The file to
-// execute and its arguments, argv[0] first, come after it.
+// SandboxArg is the argument that makes a program the helper. The file to execute and its
+// arguments, argv[0] first, come after it.
 const SandboxArg = "__sandbox-exec"
 
-// orders are what the helper reads on its descriptor 3, each ended by a NUL: the profile,
-// the session, and the command's environment. The command itself is in its arguments.
+// orders returns what the helper reads on its descriptor 3: the profile, the session, and the
+// command's environment, separated by NULs. The command itself is in the helper's arguments.
 func (c *Command) orders() (string, error) {
 	o := slices.Concat([]string{c.Sandbox.Profile, c.Sandbox.Session}, c.Env, []string{ordersEnd})
 	text := strings.Join(o, "\x00")
@@ -51,10 +49,10 @@ func (c *Command) orders() (string, error) {
 	return text, nil
 }
 
-// ordersEnd tells that the orders are whole. No variable begins so.
+// ordersEnd marks the end of complete orders. No variable begins with it.
 const ordersEnd = "="
 
-// parseOrders reads orders and makes sure that they are whole.
+// parseOrders parses orders and checks that they are complete.
 func parseOrders(text string) (b Sandbox, env []string, err error) {
 	o := strings.Split(text, "\x00")
 	if last := len(o) - 1; last < 2 || o[last] != ordersEnd || o[1] != "" && !fingerprint.Valid(o[1]) {
@@ -63,14 +61,14 @@ func parseOrders(text string) (b Sandbox, env []string, err error) {
 	return Sandbox{Profile: o[0], Session: o[1]}, o[2 : len(o)-1], nil
 }
 
-// report is what the helper says on its descriptor 4: an empty one when all is ready,
-// right before it executes the command, and another only if something failed.
+// report is what the helper writes to its descriptor 4: an empty one right before it executes
+// the command, and another one only if something failed.
 type report struct {
 	Message string        `json:"message,omitempty"` // why the command was not executed
-	Errno   syscall.Errno `json:"errno,omitempty"`   // or what execve(2) of it gave
+	Errno   syscall.Errno `json:"errno,omitempty"`   // or the error of execve(2)
 }
 
-// outcome turns the helper's reports into the error of Start.
+// outcome returns Start's error from the helper's reports.
 func outcome(path string, reports []report) error {
 	if len(reports) == 0 {
 		return errors.New("preparing the sandbox: the helper ended without reporting")
@@ -84,9 +82,8 @@ func outcome(path string, reports []report) error {
 	return nil
 }
 
-// checkFingerprint judges what sandbox_check answered about the process
-// itself. Anything but the fingerprint means that the profile or the call is not
-// what it should be.
+// checkFingerprint checks what sandbox_check answered about the process itself. Other answers
+// than the fingerprint's mean that the profile or the call is wrong.
 func checkFingerprint(sandboxed int, names [2]int) error {
 	if sandboxed != 1 {
 		return fmt.Errorf("sandbox_check answers %d, not 1, to whether there is a sandbox", sandboxed)
@@ -97,14 +94,13 @@ func checkFingerprint(sandboxed int, names [2]int) error {
 	return nil
 }
 
-// SandboxMain is the helper of Sandbox. A program that starts commands with a
-// Sandbox calls it when its first argument is SandboxArg, before anything else,
-// and exits with what it returns:
+// SandboxMain is the helper of Sandbox. A program that starts commands with a Sandbox must call
+// it before anything else if its first argument is SandboxArg, and exit with its result:
 //
 //	if len(os.Args) > 1 && os.Args[1] == fork.SandboxArg {
 //		os.Exit(fork.SandboxMain())
 //	}
 //
-// It returns only on failure, and always 125: the reason went to whoever
-// started it. Outside of macOS it does nothing else.
+// It returns only on failure, and always 125. The process that started it gets the reason. On
+// other systems than macOS it does nothing else.
 func SandboxMain() int { return sandboxMain() }

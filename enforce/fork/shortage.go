@@ -5,15 +5,15 @@ import (
 	"syscall"
 )
 
-// Shortage is something that has run out for now. What fails for it is no
-// inability of the machine: the same may succeed a moment later, or once the
-// user has raised a limit. So nothing may be left out because of it.
+// Shortage is a resource that has run out for now. A failure for lack of it does not mean that
+// the machine is unable to do something: it may work a moment later, or once the user has
+// raised a limit. So it must not count as a missing capability.
 type Shortage struct {
-	What string // the resource, and where its limit stands: "files of this process: ulimit -n"
-	Hint string // what to type to have more of it, or to see what there is; may be ""
+	What string // the resource, and where its limit is set: "files of this process: ulimit -n"
+	Hint string // what to type to get more, or to see what there is; may be ""
 }
 
-// shortages are what an error number says has run out (errno(3)).
+// shortages says what has run out for each errno (errno(3)).
 var shortages = map[syscall.Errno]Shortage{
 	syscall.EMFILE:  {"files of this process: ulimit -n", "ulimit -n 1024"},
 	syscall.ENFILE:  {"files of the whole machine: sysctl fs.file-max", "sysctl fs.file-nr"},
@@ -25,7 +25,7 @@ var shortages = map[syscall.Errno]Shortage{
 	syscall.EINTR:   {"time between two signals", ""},
 }
 
-// ShortageOf reports what an error is a shortage of, nil if it is none.
+// ShortageOf returns the shortage that an error is about, or nil. It goes by the errno in err.
 func ShortageOf(err error) *Shortage {
 	errno, _ := errors.AsType[syscall.Errno](err)
 	s, ok := shortages[errno]
@@ -38,13 +38,11 @@ func ShortageOf(err error) *Shortage {
 	return &s
 }
 
-// interruptions is how often a system call that a signal interrupted is made
-// again. More than a few in a row mean that something is wrong, and an error
-// helps more than an endless loop.
+// interruptions is how often an interrupted system call is repeated. More than a few in a row
+// mean that something is wrong, and an error is better than an endless loop.
 const interruptions = 100
 
-// Retry makes a system call again that a signal interrupted, and gives its last
-// answer.
+// Retry repeats a system call that a signal interrupts, and returns its last result.
 func Retry(call func() syscall.Errno) syscall.Errno {
 	for try := 0; ; try++ {
 		if errno := call(); errno != syscall.EINTR || try == interruptions {

@@ -11,8 +11,8 @@ import (
 // sandboxExec is macOS's own helper, sandbox-exec(1).
 const sandboxExec = "/usr/bin/sandbox-exec"
 
-// start starts a command as a child of the calling process: macOS has no
-// subreaper, so there is no keeper.
+// start starts a command as a child of the calling process. macOS has no subreaper, so there is
+// no keeper.
 func start(c *Command) (*Process, error) {
 	switch {
 	case c.Keeper != nil:
@@ -28,7 +28,7 @@ func start(c *Command) (*Process, error) {
 	return c.startHelped()
 }
 
-// attr are the new process's attributes.
+// attr returns the new process's attributes.
 func (c *Command) attr(more ...*os.File) *syscall.ProcAttr {
 	a := &syscall.ProcAttr{Dir: c.Dir, Env: c.Env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{}}
 	for i, f := range c.Files {
@@ -56,7 +56,7 @@ func (c *Command) startPlain(path string, args []string) (*Process, error) {
 	return p, err
 }
 
-// started tells of the new process. Where that fails, it is killed.
+// started calls Commit with the new process, and kills the process if that fails.
 func (c *Command) started(pid int) (*Process, error) {
 	p := &Process{Pid: pid, conn: -1}
 	if err := c.commit(p); err != nil {
@@ -67,7 +67,7 @@ func (c *Command) started(pid int) (*Process, error) {
 	return p, nil
 }
 
-// stepError gives an error of the fork or exec its type.
+// stepError turns an error of fork or exec into a *StepError.
 func stepError(stage Stage, name string, err error) error {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
@@ -76,9 +76,9 @@ func stepError(stage Stage, name string, err error) error {
 	return fmt.Errorf("%s: %s: %w", stage, name, err)
 }
 
-// startHelped starts the helper, gives it its orders, and waits until the
-// command is executed. The helper itself runs with no environment: what the
-// command gets must not change what happens before the profile is on.
+// startHelped starts the helper, gives it its orders, and waits until the command is executed.
+// The helper itself runs without an environment, since the command's variables must not affect
+// it before the profile is applied.
 func (c *Command) startHelped() (*Process, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -116,7 +116,7 @@ func (c *Command) startHelped() (*Process, error) {
 		return nil, err
 	}
 	go func() {
-		_, _ = orderW.WriteString(orders) // a helper that ended says so below
+		_, _ = orderW.WriteString(orders) // if the helper has ended, its reports say so
 		orderW.Close()
 	}()
 	if err := outcome(c.Path, readReports(reportR)); err != nil {
@@ -128,7 +128,7 @@ func (c *Command) startHelped() (*Process, error) {
 	return p, nil
 }
 
-// readReports reads until the helper is gone, or is the command by now.
+// readReports reads reports until the helper is gone or has become the command.
 func readReports(f *os.File) []report {
 	var all []report
 	d := json.NewDecoder(f)
@@ -141,7 +141,7 @@ func readReports(f *os.File) []report {
 	}
 }
 
-// execSelf puts the profile on this process and becomes the command.
+// execSelf applies the profile to this process and becomes the command.
 func execSelf(c *Command) error {
 	switch {
 	case len(c.Steps) > 0:

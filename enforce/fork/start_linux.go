@@ -10,13 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How a start goes: newImage lays out what the new processes need (image_linux.go);
-// forkImage makes the keeper (child_linux.go); release tells the keeper to go on; confirm
-// waits until execve(2) succeeded or a step failed. What failed stands in a report in
-// shared memory.
+// This file starts a command. newImage prepares what the new processes need (image_linux.go).
+// forkImage makes the keeper (child_linux.go). release tells the keeper to continue. confirm
+// waits until execve(2) succeeded or a step failed. A report in shared memory says what failed.
 
-// start forks and waits until the command was executed or something on the
-// way to that failed.
+// start forks and waits until the command was executed or something failed.
 func start(c *Command) (p *Process, err error) {
 	if c.Keeper == nil {
 		c.Keeper = &Keeper{}
@@ -62,7 +60,7 @@ func (j *image) fork(c *Command) (*Process, error) {
 	}
 	j.mem.conn, j.peer = int32(pair[0]), int32(pair[1])
 	pid, err := forkImage(j)
-	if j.shared { // the keeper runs on it; one that is stuck may read it when Start has long failed
+	if j.shared { // the keeper uses it, and a stuck one may still do so after Start has failed
 		c.memory.pieces = nil
 	}
 	syscall.Close(pair[0])
@@ -76,12 +74,11 @@ func (j *image) fork(c *Command) (*Process, error) {
 	return &Process{conn: pair[1], limit: c.Limit, KeeperPid: pid, keep: c.Keeper.Keep}, nil
 }
 
-// startTime is how long a start may take before a signal to this process is no
-// longer kept for the command, and ends it.
+// startTime is how long signals to this process are kept for a command that is being started.
+// After that this process handles them itself.
 const startTime = time.Second
 
-// release tells the keeper to start the command, and waits until it has an
-// answer.
+// release tells the keeper to start the command, and waits for an answer.
 func (p *Process) release(c *Command) error {
 	if err := p.forward(c.Forward, c.Terminal); err != nil {
 		return err
@@ -89,14 +86,14 @@ func (p *Process) release(c *Command) error {
 	switch err := p.send(message{kind: msgGo}); err {
 	case nil:
 	case os.ErrProcessDone:
-		return nil // a keeper that is gone has reported why
+		return nil // the keeper is gone and has reported why
 	default:
 		return fmt.Errorf("telling the keeper to start the command: %w", err)
 	}
 	if p.polled(unix.POLLIN, startTime) {
 		return nil
 	}
-	// The file system that the command is on stands still, or the keeper does.
+	// The command's file system hangs, or the keeper was stopped.
 	_ = syscall.Kill(p.KeeperPid, syscall.SIGCONT)
 	p.endForward(true)
 	wait := time.Duration(-1)
@@ -110,10 +107,10 @@ func (p *Process) release(c *Command) error {
 	return p.forward(c.Forward, c.Terminal)
 }
 
-// confirm learns whether the command was executed: the keeper says so. What failed
-// stands in the report, which the new processes share with this one. A keeper that is
-// gone without a word may have started the command, if that had only execve(2) left to
-// do: that is no failed start, but the first thing that Next says, and Pid is 0.
+// confirm finds out whether the command was executed. The keeper says so, or the report in
+// shared memory says what failed. If the keeper is gone without saying anything, but only
+// execve(2) was left to do, it may have started the command. Then confirm succeeds with Pid 0,
+// and Next returns the error.
 func (p *Process) confirm(j *image, c *Command) error {
 	m, err := p.receive()
 	switch {
@@ -125,15 +122,15 @@ func (p *Process) confirm(j *image, c *Command) error {
 	case j.mem.report.stage != stageNone:
 		return j.mem.report.err(c)
 	}
-	p.collectKeeper() // from then on its children are as good as dead (PR_SET_PDEATHSIG)
+	p.collectKeeper() // after that its children are being killed (PR_SET_PDEATHSIG)
 	if j.mem.report.begun == 0 {
 		return ErrKeeperLost
 	}
 	return nil
 }
 
-// abandon ends a start. A keeper ends when it hears nobody any more; one that is
-// stuck, when it can.
+// abandon gives up a start. The keeper ends when the connection is closed; a stuck one ends
+// when it can.
 func (p *Process) abandon() {
 	p.close()
 	if !p.stuck {
@@ -142,9 +139,8 @@ func (p *Process) abandon() {
 	}
 }
 
-// execSelf prepares the calling thread, from which execve(2) then makes the whole
-// process: the others end. Package syscall's keeps the runtime from making threads
-// meanwhile.
+// execSelf prepares the calling thread and executes the command. execve(2) ends all other
+// threads. Package syscall's Exec keeps the runtime from making threads meanwhile.
 func execSelf(c *Command) error {
 	j, err := newImage(c)
 	if err != nil {
@@ -162,18 +158,18 @@ func execSelf(c *Command) error {
 // sandboxMain is for macOS.
 func sandboxMain() int { return 125 }
 
-// stepReport is what a child leaves when it gives up.
-// begun says that only execve(2) is left to do.
+// stepReport is what a child writes when it gives up. begun says that only execve(2) is left to
+// do.
 type stepReport struct{ stage, index, errno, begun uint32 }
 
-// What a child was at when something failed.
+// What a child was doing when something failed.
 const (
-	stageNone    = iota // all went well
+	stageNone    = iota // nothing failed
 	stageBefore         // index into Command.before
 	stageCommand        // index into Command.steps
 	stageExec           // the command
 	stageDomain         // the keeper's domain was not proved
-	stageFork           // of the command
+	stageFork           // the fork of the command
 )
 
 func (r *stepReport) err(c *Command) error {
