@@ -9,13 +9,13 @@ import (
 	"github.com/zsbx/zsbx/policy/shell"
 )
 
-// What a run is going to miss, in words for its user: settings that no preset opens,
-// the project around the working directory, places of secrets.
+// Messages about what a run will miss: settings that no preset opens, and places of
+// secrets.
 
-// ClosedTo says in one line which settings file the program of a command line reads,
-// is there, and is not open to it, and the flag that opens it; "" for none. The
-// program would go on without it, or stop, in words that do not say why. One that is
-// denied was closed on purpose and does not count.
+// ClosedTo returns one line about a settings file that exists, that the program of a
+// command line reads, and that is closed to it, with the flag that opens it; "" for none.
+// The program itself would not say why it fails or does without. A file that is denied
+// was closed on purpose and does not count.
 func (r *Resolved) ClosedTo(argv []string) string {
 	program := path.Base(programOf(argv))
 	for _, c := range r.closed {
@@ -32,7 +32,7 @@ func (r *Resolved) ClosedTo(argv []string) string {
 	return ""
 }
 
-// settings are the files that a Closed is about.
+// settings returns the files that a Closed is about.
 func (r *Resolved) settings(c *Closed) (files []string) {
 	if name, above := strings.CutPrefix(c.Path, "../"); above {
 		for dir := r.Dir; dir != "/"; {
@@ -48,14 +48,15 @@ func (r *Resolved) settings(c *Closed) (files []string) {
 	return files
 }
 
-// named says whether a program has a name, of which a final "*" stands for any ending.
+// named reports whether a program has a name. A final "*" in it stands for any ending.
 func named(name, program string) bool {
 	start, any := strings.CutSuffix(name, "*")
 	return name == program || any && strings.HasPrefix(program, start)
 }
 
-// Spared says in one line which places of secrets a rule did not open, or, where they
-// can't be held closed, which it did; "" for none. zsbx's own is none that a user opens.
+// Spared returns one line about the places of secrets that a wide rule did not open, or
+// that it did open because they can't be kept closed here; "" for none. zsbx's own
+// directory is left out, since no user opens that.
 func (r *Resolved) Spared(held bool) string {
 	own := path.Join(r.host.StateHome(), "zsbx")
 	spared := slices.DeleteFunc(slices.Clone(r.Deny), func(d DenyPath) bool { return !d.Secret || d.Pattern == own })

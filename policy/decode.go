@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// MaxFileSize is the most that a policy file may hold, in bytes: room
+	// MaxFileSize is the most that a policy file may have, in bytes: room
 	// for MaxRules rules of a hundred characters each.
 	MaxFileSize = 1 << 20
-	// MaxRules is how many rules all that was asked for, by hand and in files, may have.
+	// MaxRules is how many rules flags and files together may have.
 	MaxRules = 10_000
 )
 
-// Decode reads a policy: JSON if its name ends in ".json", else TOML, with the same
-// keys, the same meaning and the same errors. Name stands in the origins. All errors
-// are found in one go: the error is an Errors then, each of them with line and column.
-// The policy is nil exactly when the error is not.
+// Decode reads a policy: JSON if its name ends in ".json", otherwise TOML, with the same
+// keys, the same meaning and the same errors. The name is used in origins. All errors are
+// found at once: the error is an Errors, and each has line and column. The policy is nil
+// if and only if there is an error.
 //
-// Decoding looks at nothing but the text: whether the paths exist and what
-// they lead to is for Resolve to find out.
+// Decoding looks only at the text. Resolve finds out whether the paths exist and where
+// they lead.
 func Decode(name string, data []byte) (*Policy, error) {
 	c := &checker{source: name, places: tree.NewPlaces(data)}
 	if len(data) > MaxFileSize {
@@ -45,8 +45,8 @@ func Decode(name string, data []byte) (*Policy, error) {
 	return p, nil
 }
 
-// DecodeFile reads a policy file. Only a regular file of at most MaxFileSize is read,
-// so that a FIFO or a device can neither block nor feed us.
+// DecodeFile reads a policy file. It reads only a regular file of at most MaxFileSize
+// bytes, so that it neither blocks on a FIFO nor reads a device.
 func DecodeFile(path string) (*Policy, error) {
 	data, err := ReadFile(path)
 	if err != nil {
@@ -55,8 +55,8 @@ func DecodeFile(path string) (*Policy, error) {
 	return Decode(path, data)
 }
 
-// checker makes a Policy of a tree. It goes on after an error, so that all
-// of them are seen at once.
+// checker makes a Policy from a tree. It goes on after an error, so that all of them are
+// found.
 type checker struct {
 	source string
 	places *tree.Places
@@ -67,7 +67,7 @@ func (c *checker) fail(o Origin, code Code, format string, args ...any) {
 	c.errs = append(c.errs, &Error{Origin: o, Code: code, Msg: fmt.Sprintf(format, args...)})
 }
 
-// at is a place in the file.
+// at returns the place of a byte in the file.
 func (c *checker) at(off int) Origin {
 	line, column := c.places.At(off)
 	return Origin{Source: c.source, Line: line, Column: column}
@@ -87,10 +87,10 @@ func (c *checker) unknown(f *tree.Field, table string, known []string) {
 	if table != "" {
 		where = "in [" + table + "]"
 	}
-	c.fail(c.at(f.Off), CodeUnknownKey, "unknown key %s %s: there are %s%s", strconv.Quote(f.Key), where, strings.Join(known, ", "), DidYouMean(f.Key, known))
+	c.fail(c.at(f.Off), CodeUnknownKey, "unknown key %s %s: the keys are %s%s", strconv.Quote(f.Key), where, strings.Join(known, ", "), DidYouMean(f.Key, known))
 }
 
-// namesIn are those in a table, which ends with a dot: of keys, and of tables.
+// namesIn returns the names of the keys and tables in a table, whose name ends in a dot.
 func namesIn(table string) (all []string) {
 	for i := range keys {
 		if rest, ok := strings.CutPrefix(keys[i].name, table); ok {
@@ -111,7 +111,7 @@ func (c *checker) policy(n *tree.Node) *Policy {
 }
 
 // table checks a table. The prefix is "linux." or "macos." in the overrides for one
-// system, which have the same tables; that and the table's name end with a dot.
+// system, which have the same tables. The prefix and the table's name end in a dot.
 func (c *checker) table(n *tree.Node, p *Policy, prefix, table string) {
 	name := strings.TrimSuffix(prefix+table, ".")
 	if !c.is(n, tree.Table, cmp.Or(name, "a policy")) {
@@ -161,7 +161,7 @@ func (c *checker) key(k *key, n *tree.Node, p *Policy, what string) {
 	}
 }
 
-// named checks a field of a table in which each name is somebody's own.
+// named checks a field of a table in which the user chooses the names.
 func (c *checker) named(k *key, f *tree.Field, what string) (list []Named) {
 	check, from := checkEnvName, c.at(f.Off)
 	if k.kind == listTable {

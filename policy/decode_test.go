@@ -114,7 +114,7 @@ func TestDecodeErrors(t *testing.T) {
 		{"unknown key in linux", "[linux.net]\nports = []", `2:1: unknown key "ports" in [linux.net]`},
 		{"key in wrong case", "[fs]\nRO = []", `2:1: unknown key "RO" in [fs]`},
 		{"system within system", "[linux.macos.fs]\nro = []", `1:8: unknown key "macos" in [linux]`},
-		{"a preset's links", "fs.links = {a = '/'}", `1:4: unknown key "links" in [fs]: there are ro, rox, rw, rw_noexec, deny, home, system`},
+		{"a preset's links", "fs.links = {a = '/'}", `1:4: unknown key "links" in [fs]: the keys are ro, rox, rw, rw_noexec, deny, home, system`},
 		{"a preset's copies", "[linux.fs]\ncopies = {a = '/'}", `2:1: unknown key "copies" in [linux.fs]`},
 		{"a preset's create", "fs.create = ['/']", `1:4: unknown key "create" in [fs]`},
 		{"a preset's closed files", "[[closed]]\npath = '/'", `1:3: unknown key "closed" at the top level`},
@@ -219,7 +219,7 @@ func TestDecodeJSONErrors(t *testing.T) {
 		{"exponent", `{"net": {"connect_tcp": [4e2]}}`, "p.json:1:26: an entry of net.connect_tcp must be an integer"},
 		{"lone surrogate", `{"fs": {"ro": ["\ud800"]}}`, "p.json:1:16: path \"\ufffd\" has U+FFFD"},
 		{"deep", `{"presets": ` + strings.Repeat(`[`, 40) + strings.Repeat(`]`, 40) + `}`, "nested too deeply"},
-		{"several", "{\"a\": 1,\n \"net\": {\"allow\": 1, \"bind_tcp\": [0]}}", "p.json:1:2: unknown key \"a\" at the top level: there are presets, fs, net, env, limits, process, guard, audit, linux, macos\np.json:2:19: net.allow must be a boolean, not an integer\np.json:2:35: port 0"},
+		{"several", "{\"a\": 1,\n \"net\": {\"allow\": 1, \"bind_tcp\": [0]}}", "p.json:1:2: unknown key \"a\" at the top level: the keys are presets, fs, net, env, limits, process, guard, audit, linux, macos\np.json:2:19: net.allow must be a boolean, not an integer\np.json:2:35: port 0"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p, err := Decode("p.json", []byte(tt.json))

@@ -14,11 +14,11 @@ import (
 // Denials. A pattern without wildcards is a path, which need not exist yet: a
 // relative one is taken from the working directory. A pattern with wildcards
 // is anchored in the same way: "**/.env" is any .env below the working
-// directory, "~/**/id_*" any below the home directory. A backslash takes the
-// meaning off the character after it.
+// directory, "~/**/id_*" any below the home directory. A backslash makes the
+// next character an ordinary one.
 
-// checkDeny says what is wrong with a denial as it is written. One that can
-// never match is wrong: whoever wrote it believes that something is denied.
+// checkDeny returns what is wrong with a denial as it is written. A denial that can never
+// match is an error: its author believes that something is denied.
 func checkDeny(s string) error {
 	if err := checkPath(s); err != nil {
 		return err
@@ -38,10 +38,10 @@ func checkDeny(s string) error {
 	return nil
 }
 
-// AnchorDenials makes the relative denials of a file in dir hold below dir as
+// AnchorDenials makes the relative denials of a file in dir apply below dir as
 // well as below the working directory: a project that denies "keys" means its
 // own, wherever in it a command is run. dir is absolute, and the working
-// directory lies in it.
+// directory is in it.
 func (p *Policy) AnchorDenials(dir string) {
 	for _, p := range p.parts() {
 		for i, d := range p.FS.Deny {
@@ -51,7 +51,7 @@ func (p *Policy) AnchorDenials(dir string) {
 				continue
 			}
 			d.Value = strings.TrimSuffix(glob.QuoteMeta(literal(dir)), "/") + "/" + d.Value
-			if first == "**" { // says as much of what is below
+			if first == "**" { // covers the working directory, too
 				p.FS.Deny[i] = d
 			} else {
 				p.FS.Deny = append(p.FS.Deny, d)
@@ -84,12 +84,12 @@ func (rs *resolver) deny(d Named) (DenyPath, error) {
 	}
 	fixed, rest := glob.Split(whole)
 	if strings.Contains(rest+"/", "/../") {
-		return DenyPath{}, fmt.Errorf(`denial %q can never match: no path has ".." after its directories are known`, d.Value)
+		return DenyPath{}, fmt.Errorf(`denial %q can never match: ".." can't follow a wildcard`, d.Value)
 	}
 	abs := path.Clean(fixed)
 	pl, err := rs.w.spelled(abs)
 	if errors.Is(err, fs.ErrPermission) {
-		// The command cannot look there either. It is denied as written.
+		// The command can't look there either: deny the path as it is written.
 		pl, err = place{path: abs}, nil
 	}
 	if err != nil {

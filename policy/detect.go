@@ -10,7 +10,7 @@ import (
 )
 
 // Detect returns the presets that fit a command and its working directory,
-// in the table's order, each with what it was detected by as its origin:
+// in the table's order. Their origins say how each was detected, by
 //
 //   - the base name of argv[0], or of the program that env(1) starts when
 //     argv[0] is env;
@@ -18,16 +18,15 @@ import (
 //   - files in the working directory and, inside a git repository, in the
 //     directories above it up to the repository's root.
 //
-// Of a preset that does not fit but whose programs are on the search path,
-// the part that lets them run is returned, "NAME:tools": commands start other
-// toolchains' programs all the time.
+// If a preset does not fit but its programs are on the search path, the part that lets
+// them run is returned, "NAME:tools": commands often start programs of other toolchains.
 //
-// Some programs run in others unasked: a compiler cache. One on the search path
-// switches its preset on for a command that has something else to write, as
-// writes says.
+// Some programs, such as a compiler cache, are started by others unasked. If one is on the
+// search path, its preset is returned if writes says that the command may write something
+// else.
 //
-// Nothing is read but directory entries. A stranger's repository decides by
-// its files which presets apply, so each preset must be safe for everybody.
+// Only directory entries are read. The files of a stranger's repository decide which
+// presets apply, so each preset must be safe for everybody.
 func Detect(h Host, argv []string, writes bool) []Named {
 	var found []Named
 	program, search, tops := programOf(argv), h.searchPath(), h.projectDirs()
@@ -62,7 +61,7 @@ func Detect(h Host, argv []string, writes bool) []Named {
 	return found
 }
 
-// nearest is the first of the files in the first directory that has one.
+// nearest returns the first of the files in the first directory that has one.
 func nearest(h *Host, dirs []*Listing, files []string) string {
 	for _, dir := range dirs {
 		for _, f := range files {
@@ -74,8 +73,8 @@ func nearest(h *Host, dirs []*Listing, files []string) string {
 	return ""
 }
 
-// programOf is the program that argv starts: argv[0], but for env(1) without
-// options the first word that is no assignment.
+// programOf returns the program that argv starts: argv[0], or for env(1) without options
+// the first word that is not an assignment.
 func programOf(argv []string) string {
 	if len(argv) == 0 {
 		return ""
@@ -89,8 +88,8 @@ func programOf(argv []string) string {
 	return argv[0]
 }
 
-// programDir is the directory in which the search path finds a program, as it
-// is written in PATH; "" for a program named by its path, or not found.
+// programDir returns the directory in which the search path finds a program, as it is
+// written in PATH. It is "" for a program that is named by its path, or not found.
 func (h *Host) programDir(program string, search []string) string {
 	if program == "" || strings.Contains(program, "/") {
 		return ""
@@ -108,8 +107,8 @@ func (h *Host) exists(p string) bool {
 	return err == nil
 }
 
-// searchPath is PATH's absolute elements, cleaned. A relative element names
-// whatever the working directory happens to be: no right is tied to it.
+// searchPath returns PATH's absolute elements, cleaned. A relative element depends on the
+// working directory, so no right is tied to it.
 func (h *Host) searchPath() []string {
 	var dirs []string
 	for dir := range strings.SplitSeq(h.Getenv("PATH"), ":") {
@@ -120,8 +119,8 @@ func (h *Host) searchPath() []string {
 	return dirs
 }
 
-// projectDirs is the working directory and, when it lies in a git repository,
-// the directories above it up to the one that holds .git.
+// projectDirs returns the working directory and, if it is in a git repository, the
+// directories above it up to the one with .git.
 func (h *Host) projectDirs() []*Listing {
 	if h.Dir == "" {
 		return nil
@@ -140,21 +139,21 @@ func (h *Host) projectDirs() []*Listing {
 	return all
 }
 
-// Listing is what is in a directory, so that names in it need not be looked for one
-// by one.
+// Listing is the content of a directory, so that names in it need not be looked up one by
+// one.
 type Listing struct {
 	Dir     string
-	Entries []fs.DirEntry // sorted by name; of a big directory those that come first in it
-	All     []fs.DirEntry // nil unless ListAll made it; those of a big directory are in no order
+	Entries []fs.DirEntry // sorted by name; only the first ones of a big directory
+	All     []fs.DirEntry // nil unless ListAll made it; unsorted for a big directory
 
-	names map[string]bool // in lower case; nil where some may be missing in it
+	names map[string]bool // in lower case; nil if some may be missing
 }
 
-// MaxListed is how many entries of a directory are looked at one by one: to look for some
-// fifty names takes as long as to read a few hundred.
+// MaxListed is how many entries of a directory are looked at one by one. Looking up some
+// fifty names takes as long as reading a few hundred.
 const MaxListed = 256
 
-// List reads a directory. Of one that can't be read nothing is known.
+// List reads a directory. A directory that can't be read has no entries, and may have any.
 func List(host *Host, dir string) *Listing {
 	l := list(host, dir, MaxListed+1)
 	l.All = nil
@@ -189,10 +188,10 @@ func list(host *Host, dir string, n int) *Listing {
 	return l
 }
 
-// Lacks reports whether a path below the directory, in ASCII, is certain not to
-// exist, since nothing there has its first name. A file system may take "A" for "a"
-// (ext4's casefold, vfat, APFS), and letters beyond ASCII for others, so that such an
-// entry leaves everything open.
+// Lacks reports whether a path below the directory, in ASCII, certainly does not exist,
+// because nothing there has its first name. A file system may take "A" for "a" (ext4's
+// casefold, vfat, APFS), and letters beyond ASCII for others. So with such an entry
+// nothing is certain.
 func (l *Listing) Lacks(below string) bool {
 	first, _, _ := strings.Cut(below, "/")
 	return l.names != nil && !l.names[strings.ToLower(first)]

@@ -10,16 +10,16 @@ import (
 	"github.com/zsbx/zsbx/policy/internal/tables"
 )
 
-// Programs agree on no one place for temporary files. A table lists what each kind of
-// them asks, so that all of them end up in the run's private directory: what is
-// anywhere else can't be written.
+// Programs do not agree on one place for temporary files. A table lists the variables that
+// they use, so that all of them use the run's private directory: other places can't be
+// written.
 
-// tempSuffix is the variable that moves the directories which confstr(3) gives
-// for _CS_DARWIN_USER_TEMP_DIR and _CS_DARWIN_USER_CACHE_DIR: its value is added
-// to both. mktemp(1) and Foundation ask confstr before TMPDIR, or nothing else.
+// tempSuffix is the variable that moves the directories that confstr(3) returns for
+// _CS_DARWIN_USER_TEMP_DIR and _CS_DARWIN_USER_CACHE_DIR: its value is appended to both.
+// mktemp(1) and Foundation use confstr before TMPDIR, or only confstr.
 const tempSuffix = "DIRHELPER_USER_DIR_SUFFIX"
 
-// tempVariables are all variables that send temporary files into dir, the
+// tempVariables returns all variables that send temporary files into dir, the
 // private directory of a run on the system os, "" for none.
 func tempVariables(os, dir string) []Named {
 	switch {
@@ -44,10 +44,9 @@ func tempVariables(os, dir string) []Named {
 	return vars
 }
 
-// PrivateCache is the directory that belongs to a private temporary directory
-// as confstr(3)'s directory for caches to that for temporary files: of
-// /var/folders/xy/z/T/NAME it is /var/folders/xy/z/C/NAME. Of a directory
-// elsewhere it is "".
+// PrivateCache returns the directory for caches that belongs to a private temporary
+// directory, as in confstr(3): for /var/folders/xy/z/T/NAME it is
+// /var/folders/xy/z/C/NAME, and for a directory elsewhere "".
 func PrivateCache(temp string) string {
 	if is, err := path.Match("/var/folders/?*/?*/T/?*", strings.TrimPrefix(temp, "/private")); !is || err != nil {
 		return ""
@@ -82,20 +81,20 @@ func shortened(dir string) string {
 }
 
 // The project's own cache. Programs outside start what is in some caches
-// (npx, wrappers), or have hard links into them (uv, bun). There a command that
-// may write has them do what it wants, in other projects too. So the presets
+// (npx, wrappers), or have hard links into them (uv, bun). A command that may write
+// there can make them do what it wants, in other projects too. So the presets
 // point these tools to a directory that belongs to one working directory and
-// to commands under zsbx. It stays, so that the second run is as fast as any.
+// to commands under zsbx. It stays, so that the next run is fast.
 
 // cacheVariable names it in a path.
 const cacheVariable = "ZSBX_CACHE"
 
-// projectCaches is the directory below that for caches in which they are.
+// projectCaches is the directory of these caches, below the directory for caches.
 const projectCaches = "/zsbx-caches/"
 
-// projectCache is the project's own cache, "" where there is no place for one. Its
-// name is made of the working directory's: no other project has it. A coding
-// agent's is its own, too, and a place of secrets: its login is in it.
+// projectCache returns the project's own cache, or "" if there is no place for one. Its
+// name is made from the working directory's, so no other project has it. A coding agent
+// has a separate one, which is a place of secrets, because its login is in it.
 func (h *Host) projectCache() string {
 	base := h.place("${XDG_CACHE_HOME:-~/.cache}")
 	if !path.IsAbs(base) {
@@ -109,8 +108,8 @@ func (h *Host) projectCache() string {
 	return path.Clean(base) + "/zsbx-caches/" + id
 }
 
-// cacheOfAgents is the end of a cache's name that the agents' presets among the
-// rules give it: "-claude", "" for none.
+// cacheOfAgents returns what the agents' presets among the rules add to a cache's name:
+// "-claude", or "" for none.
 func cacheOfAgents(rules []Rule) string {
 	var names []string
 	for i := range rules {
@@ -122,13 +121,13 @@ func cacheOfAgents(rules []Rule) string {
 	return strings.Join(slices.Compact(names), "")
 }
 
-// forPresets is the host as presets see it: a variable that the policy sets
-// moves a tool's directories as one of the caller's does. PATH and HOME are
-// those of programs outside, and stay.
+// forPresets returns the host as presets see it: a variable that the policy sets moves a
+// tool's directories as one of the caller's does. PATH and HOME stay as they are for
+// programs outside.
 func (h *Host) forPresets(set []Named) Host {
 	own := *h
 	var vars []string
-	for _, v := range slices.Backward(set) { // the last one counts, and the first of an environment
+	for _, v := range slices.Backward(set) { // of set the last one counts, in an environment the first
 		if !v.Origin.BuiltIn() && v.Name != "PATH" && v.Name != "HOME" {
 			vars = append(vars, v.Name+"="+v.Value)
 		}
@@ -139,8 +138,8 @@ func (h *Host) forPresets(set []Named) Host {
 	return own
 }
 
-// projectCache settles the project's own cache: what is to be in it, and the
-// variables that lead there, which are left out where it can't be made.
+// projectCache sets up the project's own cache: what is to be in it, and the variables
+// that lead there. These are left out if it can't be made.
 func (rs *resolver) projectCache(flat *Policy) {
 	dir, usable := rs.presets.projectCache(), false
 	if dir != "" {
@@ -169,18 +168,17 @@ func (rs *resolver) projectCache(flat *Policy) {
 	}
 }
 
-// Java asks none of these variables: it has to be told its directory for temporary
-// files, and on macOS where it is itself.
+// Java uses none of these variables. It needs an option for its temporary directory, and
+// on macOS a variable for where it is itself.
 
 // javaOptions is the variable from which every Java virtual machine takes
 // options, whoever starts it.
 const javaOptions = "JAVA_TOOL_OPTIONS"
 
-// javaTemp is the option that tells Java its temporary directory, "" where
-// options can't hold its name. Java never looks at TMPDIR: it would use /tmp,
-// which is closed, and File.createTempFile would fail in compilers, build tools
-// and tests. The price is a line on stderr in which Java says that it has picked
-// the variable up: see NameJavaTemp.
+// javaTemp returns the option for Java's temporary directory, or "" if options can't
+// contain its name. Java never looks at TMPDIR: it would use /tmp, which is closed, and
+// File.createTempFile would fail in compilers, build tools and tests. The price is a line
+// on stderr, in which Java says that it has picked up the variable: see NameJavaTemp.
 func javaTemp(dir string) string {
 	if strings.ContainsAny(dir, `"'`+"\n") {
 		return ""
@@ -192,9 +190,9 @@ func javaTemp(dir string) string {
 	return option
 }
 
-// NameJavaTemp says whether Java has to be told its temporary directory, as it has
-// where /tmp is not the command's own. It changes nothing of what a policy or the
-// caller says in the variable.
+// NameJavaTemp sets or removes Java's option for its temporary directory, which is needed
+// where /tmp is not the command's own. It does not change a variable that a policy or the
+// caller has set.
 func (r *Resolved) NameJavaTemp(needed bool) {
 	option := javaOptions + "=" + javaTemp(r.TempDir)
 	if r.envOfJava == nil {
@@ -206,9 +204,9 @@ func (r *Resolved) NameJavaTemp(needed bool) {
 	}
 }
 
-// java sets JAVA_HOME on a Mac where Java is in use and nobody has said which: to the
-// last JDK by name of the first directory of JDKs that has one. /usr/bin/java would look
-// for one through Spotlight, which answers nobody in a sandbox.
+// java sets JAVA_HOME on a Mac where Java is in use and the variable is not set: to the
+// last JDK by name in the first directory of JDKs that has one. /usr/bin/java would look
+// for one through Spotlight, which does not answer in a sandbox.
 func (f *envFilter) java(h *Host, presets []Named) {
 	jvm := func(n Named) bool { return strings.TrimSuffix(n.Value, toolsOnly) == "jvm" }
 	if h.OS != "macos" || f.mode == EnvVars || h.ReadDir == nil || f.vars["JAVA_HOME"].value != "" || !slices.ContainsFunc(presets, jvm) {

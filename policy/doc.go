@@ -1,6 +1,6 @@
-// Package policy says what a sandboxed command may do. It holds the data
-// model, decodes it from TOML and JSON, merges it, and resolves it against
-// one machine, described by a Host value.
+// Package policy says what a sandboxed command may do. It has the data model, decodes
+// it from TOML and JSON, merges it, and resolves it for one machine, which a Host value
+// describes.
 //
 // The flow is
 //
@@ -15,30 +15,28 @@
 //
 // A policy file is TOML, or JSON with the same keys; docs/policy.md has them all.
 //
-// Decoding is strict: everything that is not known is an error, and all
-// errors are found at once, each with line and column.
+// Decoding is strict: unknown keys are errors, and all errors are found at once, each
+// with line and column.
 //
 // The keys are one table, in keys.go, which decoding, writing, merging, hashing and
-// comparing go through. Presets, what each is detected by, the baseline and the places
-// of secrets are text in internal/tables.
+// comparing use. How each preset is detected, the baseline and the places of secrets are
+// text in internal/tables.
 //
 // # Paths
 //
 // "~" and "cwd" as the first name of a path stand for the home directory and
 // the working directory; "$NAME" and "${NAME}" for variables of the caller's
 // environment, which must not be empty; "${NAME:-word}" for the first absolute
-// path in the variable, or else the word; "$$" for a dollar sign. What is
-// relative is taken from the working directory. ".." is taken lexically.
-// Then symbolic links are followed, once: a Path keeps what was written,
-// where it leads, and the links between.
+// path in the variable, or else the word; "$$" for a dollar sign. A relative path is
+// taken from the working directory. ".." is taken lexically. Then symbolic links are
+// followed, once: a Path has what was written, where it leads, and the links between.
 //
-// Denials outrank every rule. They may have wildcards, as glob.Glob describes, and
+// Denials outrank every rule. They may have wildcards, as glob.Glob describes, and may
 // name what does not exist yet.
 //
 // # What it does not do
 //
-// Package policy enforces nothing: it never calls the kernel but to look at
-// paths through Host, knows no Landlock, no Seatbelt and no sessions, prints
-// nothing and exits nowhere. It does not decide which files are policies, nor
-// whom to trust: OnlyTightens and Hash help whoever does.
+// Package policy enforces nothing: it only looks at paths, through Host. It knows no
+// Landlock, Seatbelt or sessions, and never prints or exits. It does not decide which
+// files are policies, or whom to trust; OnlyTightens and Hash help those who do.
 package policy

@@ -17,10 +17,9 @@ import (
 	"github.com/zsbx/zsbx/policy/internal/tree"
 )
 
-// EncodeTOML writes the policy as a file that Decode reads as the same
-// meaning, in a fixed order, each rule with its origin as a comment. It fails
-// for what no policy file can say, such as a path that is not UTF-8. What only
-// presets say is left out.
+// EncodeTOML writes the policy as a file that Decode reads with the same meaning, in a
+// fixed order, each rule with its origin as a comment. It fails for what no policy file
+// can express, such as a path that is not UTF-8. What only presets have is left out.
 func (p *Policy) EncodeTOML(w io.Writer) error {
 	text, err := p.toml()
 	if err == nil {
@@ -29,9 +28,9 @@ func (p *Policy) EncodeTOML(w io.Writer) error {
 	return err
 }
 
-// EncodeJSON writes the policy as a file of one line that Decode reads as the
-// same meaning. JSON has no comments: the origins are lost. It fails as
-// EncodeTOML does.
+// EncodeJSON writes the policy as a file of one line that Decode reads with the same
+// meaning. The origins are lost, because JSON has no comments. It fails as EncodeTOML
+// does.
 func (p *Policy) EncodeJSON(w io.Writer) error {
 	text, err := p.toml()
 	var all map[string]any
@@ -42,8 +41,8 @@ func (p *Policy) EncodeJSON(w io.Writer) error {
 	return err
 }
 
-// toml is the text of a file, or else the error says what cannot be written into one:
-// what the decoder refuses, and rules that belong to no key.
+// toml returns the text of a file. The error says what cannot be written into one: what
+// the decoder refuses, and rules that belong to no key.
 func (p *Policy) toml() (string, error) {
 	e := &encoder{}
 	e.write(p, "")
@@ -57,7 +56,7 @@ func (p *Policy) toml() (string, error) {
 type encoder struct {
 	checker
 	b     strings.Builder
-	table string // that the last key was in
+	table string // of the last key
 }
 
 // write writes a policy, and then its overrides for single systems, with the prefix
@@ -103,7 +102,7 @@ func (e *encoder) write(p *Policy, prefix string) {
 	}
 }
 
-// list writes a list, one element a line.
+// list writes a list, one element per line.
 func (e *encoder) list(k *key, table, name string, list []Named) {
 	if len(list) == 0 {
 		e.line(table, name, "[]", Origin{})
@@ -116,7 +115,7 @@ func (e *encoder) list(k *key, table, name string, list []Named) {
 	e.b.WriteString("]\n")
 }
 
-// line writes a key with its value, or the beginning of that, in a table.
+// line writes a key with its value, or the beginning of the value, in a table.
 func (e *encoder) line(table, name, value string, from Origin) {
 	if table != e.table {
 		if e.b.Len() > 0 {
@@ -131,7 +130,7 @@ func (e *encoder) line(table, name, value string, from Origin) {
 	fmt.Fprintf(&e.b, "%s = %s%s\n", name, value, comment(from))
 }
 
-// comment is where a value comes from.
+// comment returns a comment that says where a value comes from.
 func comment(from Origin) string {
 	if from == (Origin{}) {
 		return ""
@@ -144,7 +143,7 @@ func comment(from Origin) string {
 	}, from.String())
 }
 
-// inline is a value in one line.
+// inline returns a value on one line.
 func (k *key) inline(v Named) string {
 	text := v.Value
 	if k.leafKind(text) == tree.String {
@@ -159,7 +158,7 @@ func (k *key) inline(v Named) string {
 	return text
 }
 
-// leafKind is what a value is in a file.
+// leafKind returns the kind that a value has in a file.
 func (k *key) leafKind(text string) tree.Kind {
 	switch {
 	case k.kind == boolean:
@@ -171,12 +170,12 @@ func (k *key) leafKind(text string) tree.Kind {
 }
 
 // ErrAmend says that a policy file is written in a way that Amend can't add to.
-var ErrAmend = errors.New("it is written in a way that nothing can be added to by a program")
+var ErrAmend = errors.New("it is written in a way that a program can't add to")
 
-// Amend adds presets, rules, ports and sockets to the text of a policy file in TOML,
-// and leaves all else as it is, comments included. What it gives means the same as
-// both policies merged; where that can't be had, it is ErrAmend. The error may be
-// what Decode says of the file. Name stands in it.
+// Amend adds presets, rules, ports and sockets to the text of a policy file in TOML, and
+// leaves the rest as it is, comments included. The result means the same as both policies
+// merged; if that is not possible, the error is ErrAmend. If Decode can't read the file,
+// the error is Decode's, with the name.
 func Amend(name string, text []byte, add *Policy) ([]byte, error) {
 	old, err := Decode(name, text)
 	if err != nil {
@@ -205,8 +204,8 @@ func Amend(name string, text []byte, add *Policy) ([]byte, error) {
 	return []byte(out), nil
 }
 
-// insert puts elements into a key's list in the text of a file: before its first one,
-// into its table, or into a new table.
+// insert puts elements into a key's list in the text of a file. It adds them before the
+// list's first element, or adds the list to its table, or to a new table.
 func (k *key) insert(text string, list []Named) string {
 	var all []string
 	for _, v := range list {
@@ -250,17 +249,16 @@ func (k *key) insert(text string, list []Named) string {
 	return text + whole
 }
 
-// Hash is the SHA-256, in hexadecimal, of what the policy means. Two policies
-// that differ only in origins, in the order of rules, in repetitions or in
-// their file's layout have the same one; policies that may mean different
-// things have different ones.
+// Hash returns the SHA-256, in hexadecimal, of what the policy means. Two policies that
+// differ only in origins, in the order of rules, in repetitions or in their file's layout
+// have the same hash. Policies that may mean different things have different hashes.
 func (p *Policy) Hash() string {
 	sum := sha256.Sum256([]byte("zsbx policy 2\n" + strings.Join(p.statements(""), "\n")))
 	return hex.EncodeToString(sum[:])
 }
 
-// statements are the sorted sentences a policy consists of. Every string in
-// them is quoted, so that no value can look like a sentence of its own.
+// statements returns the sorted statements of a policy. Every string in them is quoted, so
+// that no value can look like another statement.
 func (p *Policy) statements(prefix string) []string {
 	var all []string
 	for i := range keys {

@@ -12,7 +12,7 @@ import (
 	"github.com/zsbx/zsbx/policy/internal/tables"
 )
 
-// environment makes the command's environment of the caller's.
+// environment makes the command's environment from the caller's.
 func (rs *resolver) environment(env *Env, presets []Named) {
 	mode := cmp.Or(env.Mode.Value, EnvScrubbed)
 	if err := checkEnvMode(mode); err != nil {
@@ -34,13 +34,13 @@ func (rs *resolver) environment(env *Env, presets []Named) {
 		}
 	}
 	f.agent = rs.allowedAgent()
-	for _, e := range rs.host.Env { // of two with one name the first counts, as for getenv(3)
+	for _, e := range rs.host.Env { // of two with the same name the first counts, as for getenv(3)
 		name, value, ok := strings.Cut(e, "=")
 		if _, seen := f.vars[name]; ok && name != "" && !seen && strings.IndexByte(e, 0) < 0 {
 			f.vars[name] = envVar{value, f.passes(name, value)}
 		}
 	}
-	set := func(name, value string) { // what the policy names in full is left as it is
+	set := func(name, value string) { // variables that the policy names in full stay as they are
 		if f.names[name] == nil {
 			f.vars[name] = envVar{value, true}
 		}
@@ -72,8 +72,8 @@ func (rs *resolver) environment(env *Env, presets []Named) {
 	rs.r.Warnings = append(rs.r.Warnings, f.warnings...)
 }
 
-// allowedAgent is the caller's SSH_AUTH_SOCK if the policy lets the command
-// connect to it.
+// allowedAgent returns the caller's SSH_AUTH_SOCK if the policy lets the command connect
+// to it, and otherwise "".
 func (rs *resolver) allowedAgent() string {
 	if len(rs.r.Net.Unix) == 0 {
 		return ""
@@ -102,9 +102,8 @@ type envVar struct {
 	keep  bool
 }
 
-// passes decides whether a variable of the caller's reaches the command. What
-// steers a loader or looks like a secret is not meant by a glob: it has to be
-// named in full.
+// passes decides whether a variable of the caller's reaches the command. A glob does not
+// include what controls a loader or looks like a secret: it must be named in full.
 func (f *envFilter) passes(name, value string) bool {
 	if f.mode == EnvInherit {
 		return true
@@ -130,20 +129,20 @@ func (f *envFilter) passes(name, value string) bool {
 	return !loader && !SecretName(name) && !HasURLPassword(value)
 }
 
-// in reports whether a section of the table of names has a name.
+// in reports whether a section of the table of variables has a name.
 func in(section, name string) bool {
 	return slices.ContainsFunc(tables.Find(tables.Env, section), func(entry string) bool {
 		return strings.HasPrefix(name, entry[:1]) && named(entry, name)
 	})
 }
 
-// steersLoader reports variables that make a dynamic loader, a shell or an
-// interpreter load or run other code than it was asked to.
+// steersLoader reports whether a variable makes a dynamic loader, a shell or an
+// interpreter load or run code that it was not asked to run.
 func steersLoader(name string) bool { return in("loader", name) }
 
-// SecretName reports names that look like those of secrets: a word of it, as
-// separated by underscores, is one for a secret, or it belongs to a cloud's
-// or a vault's family. Upper and lower case count the same.
+// SecretName reports whether a name looks like that of a secret: one of its words,
+// separated by underscores or the like, is one for a secret, or it belongs to a cloud's
+// or a vault's family. Case does not matter.
 func SecretName(name string) bool {
 	name = strings.ToUpper(name)
 	hasPart := func(part string) bool { return strings.Contains(name, part) }
@@ -153,9 +152,8 @@ func SecretName(name string) bool {
 		name != "PWD" && slices.ContainsFunc(words, isSecret)
 }
 
-// HasURLPassword reports a value that has a URL with a password in it, as
-// database and proxy variables do. In one for HTTP a lone user name is taken
-// for a token.
+// HasURLPassword reports whether a value has a URL with a password in it, as database and
+// proxy variables do. In a URL for HTTP a user name alone is taken for a token.
 func HasURLPassword(value string) bool {
 	for {
 		scheme, after, ok := strings.Cut(value, "://")

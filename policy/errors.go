@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Code names a kind of error. Codes are stable: they stand in JSON output.
+// Code names a kind of error. Codes are stable, because they are part of JSON output.
 type Code string
 
 const (
@@ -29,16 +29,16 @@ const (
 )
 
 // Error is one thing that is wrong with a policy, and where it was written. Package
-// sandbox has it with codes of its own for all else that a user needs a hint for.
+// sandbox uses it, with codes of its own, for other errors with a hint for the user.
 type Error struct {
 	Origin Origin
 	Code   Code
-	Msg    string // lower-case, no full stop; "" where Err says all
+	Msg    string // lower-case, no full stop; "" if Err says all
 	Hint   string // what to type instead; may be ""
 	Err    error  // the cause, or nil
 }
 
-// Error is "origin: message: cause", as far as there are these.
+// Error returns "origin: message: cause", without those that are empty.
 func (e *Error) Error() string {
 	parts := []string{e.Origin.String(), e.Msg}
 	if e.Err != nil {
@@ -66,12 +66,12 @@ func (es Errors) Unwrap() []error {
 	return errs
 }
 
-// maxErrors bounds a report: whoever feeds us the wrong file needs to see
-// that, not a hundred thousand lines.
+// maxErrors bounds a report: a user who names a wrong file needs to see that, not a
+// hundred thousand lines.
 const maxErrors = 100
 
-// err returns es as an error: sorted by place where they come from the same
-// source, without repetitions, cut at maxErrors, and nil when there are none.
+// err returns es as an error: sorted by place within the same source, cut at maxErrors,
+// and nil if there are none.
 func (es Errors) err() error {
 	if len(es) == 0 {
 		return nil
@@ -91,9 +91,9 @@ func (es Errors) err() error {
 	return es
 }
 
-// DidYouMean asks whether a name was meant by one that there is not, or is "": the
-// nearest, of which at most a third of the letters are wrong, and four, or one of a short
-// name's.
+// DidYouMean returns a question that proposes the nearest name for one that does not
+// exist, or "". At most a third of the letters may be wrong, and at most four; in a short
+// name one may be.
 func DidYouMean(typed string, names []string) string {
 	for wrong := 0; wrong <= max(min(len(typed)/3, 4), 1) && len(typed) > 1; wrong++ {
 		for _, name := range names {
@@ -105,8 +105,8 @@ func DidYouMean(typed string, names []string) string {
 	return ""
 }
 
-// near reports whether b comes of a when at most so many bytes are inserted, deleted,
-// substituted or swapped with the next one.
+// near reports whether a becomes b if at most wrong bytes are inserted, deleted, replaced
+// or swapped with the next one.
 func near(a, b string, wrong int) bool {
 	for a != "" && b != "" && a[0] == b[0] {
 		a, b = a[1:], b[1:]

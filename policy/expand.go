@@ -9,7 +9,7 @@ import (
 
 var errUnset = errors.New("is not set, or empty (a dollar sign is written $$)")
 
-// absolute expands a path as written in a rule, without following links.
+// absolute expands a path as it is written in a rule, without following links.
 func (h *Host) absolute(s string) (string, error) {
 	if err := checkPath(s); err != nil {
 		return "", err
@@ -17,7 +17,7 @@ func (h *Host) absolute(s string) (string, error) {
 	return h.expand(s)
 }
 
-// expand is absolute without the checks of the spelling.
+// expand is absolute without the checks of what is written.
 func (h *Host) expand(s string) (string, error) {
 	if s[0] == '/' && strings.IndexByte(s, '$') < 0 {
 		return path.Clean(s), nil
@@ -32,14 +32,14 @@ func (h *Host) expand(s string) (string, error) {
 	return path.Clean(whole), nil
 }
 
-// whole expands a path that may stay relative. Quote is applied to what "~", "cwd" and
-// variables stand for. These two must be whole names, and the first one: a file of that
+// whole expands a path that may stay relative. It applies quote to what "~", "cwd" and
+// variables stand for. "~" and "cwd" must be the first name of the path: a file of that
 // name in the working directory is "./~" or "./cwd".
 //
-// It replaces $NAME and ${NAME} by their values, $$ by a dollar sign, and
-// ${NAME:-word} by the first absolute path in the variable's value, or by the word,
-// which is a path again. Tools refuse a value that is no absolute path
-// ("GOCACHE=off"), or read it relative to a directory that is not known here. Values
+// It replaces $NAME and ${NAME} with their values, $$ with a dollar sign, and
+// ${NAME:-word} with the first absolute path in the variable's value, or with the word,
+// which is again a path. Tools refuse a value that is not an absolute path
+// ("GOCACHE=off"), or take it relative to a directory that is not known here. Values
 // are not expanded again.
 func (h *Host) whole(s string, quote func(string) string) (string, error) {
 	base, first, rest := "", "", ""
@@ -70,14 +70,14 @@ func (h *Host) whole(s string, quote func(string) string) (string, error) {
 	return quote(base) + "/" + rest, err
 }
 
-// place is where a built-in path with "~" or variables lies, "" where that is not
-// known.
+// place expands a built-in path with "~" or variables. It returns "" if that is not
+// possible.
 func (h *Host) place(s string) string {
 	p, _ := h.expand(s)
 	return p
 }
 
-// checkVariables says what is wrong with the variables of a path.
+// checkVariables returns what is wrong with the variables in a path.
 func checkVariables(s string) error {
 	_, err := replaceVariables(s, func(variable) (string, error) { return "", nil })
 	if err != nil {
@@ -93,7 +93,7 @@ type variable struct {
 	hasDefault bool
 }
 
-// replaceVariables puts what value gives in the place of each variable of a path.
+// replaceVariables replaces each variable in a path with what value returns for it.
 func replaceVariables(s string, value func(variable) (string, error)) (string, error) {
 	done := ""
 	for {
@@ -124,7 +124,7 @@ func replaceVariables(s string, value func(variable) (string, error)) (string, e
 	}
 }
 
-// nameLen is the length of the name of a variable that s begins with.
+// nameLen returns the length of the variable's name with which s begins.
 func nameLen(s string) int {
 	i := 0
 	for i < len(s) && (s[i] == '_' || 'a' <= s[i]|0x20 && s[i]|0x20 <= 'z' || i > 0 && '0' <= s[i] && s[i] <= '9') {
@@ -133,7 +133,7 @@ func nameLen(s string) int {
 	return i
 }
 
-// closingBrace is the index of the brace that closes the first one, or -1.
+// closingBrace returns the index of the brace that closes the first one, or -1.
 func closingBrace(s string) int {
 	depth := 0
 	for i := range len(s) {
@@ -149,12 +149,11 @@ func closingBrace(s string) int {
 	return -1
 }
 
-// literal writes an absolute path so that expanding it gives it back.
+// literal escapes an absolute path, so that expanding it returns it unchanged.
 func literal(p string) string { return strings.ReplaceAll(p, "$", "$$") }
 
-// lookup gives a variable's value. One that is empty counts as unset:
-// "$CACHE/x" must never become "/x". PWD is the command's working directory,
-// whatever the caller's says.
+// lookup returns a variable's value. An empty one counts as unset: "$CACHE/x" must never
+// become "/x". PWD is the command's working directory, whatever the caller's PWD says.
 func (h *Host) lookup(name string) (string, error) {
 	value := h.Getenv(name)
 	switch {

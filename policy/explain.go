@@ -14,19 +14,19 @@ import (
 type Verdict struct {
 	Allowed bool
 	Path    string    // what was asked for, canonical; "" for the network
-	Rule    *Path     // the rule that allows it, or comes nearest to it; nil for none
+	Rule    *Path     // the rule that allows it, or comes nearest to that; nil for none
 	Deny    *DenyPath // the denial that forbids it; nil for none
-	Origin  Origin    // where what decided was written; zero when nothing did
+	Origin  Origin    // where the deciding rule was written; zero if there is none
 	Reason  string    // the same in words
 }
 
-// Allowed reports whether the command may access a path, which need not exist:
-// then the directory where it would be made counts. A relative path is taken
-// from the working directory; symbolic links and ".." are followed as the
-// kernel does, on the machine as it is now.
+// Allowed reports whether the command may access a path. If the path does not exist, the
+// directory where it would be made counts. A relative path is taken from the working
+// directory. Symbolic links and ".." are followed as the kernel does, on the machine as it
+// is now.
 //
-// It answers for the policy, not for the kernel: file permissions and what
-// package enforce protects on its own come on top.
+// It answers for the policy, not for the kernel: file permissions, and what package
+// enforce protects by itself, limit access further.
 func (r *Resolved) Allowed(name string, a Access) Verdict {
 	at, _, _ := r.Look(name)
 	v := Verdict{Path: at}
@@ -63,8 +63,8 @@ func (r *Resolved) Allowed(name string, a Access) Verdict {
 	return v
 }
 
-// decides reports whether rule p decides rather than q: it gives more of what
-// is asked for, or lies nearer.
+// decides reports whether rule p decides rather than q: it allows all of what is asked for,
+// or its path is nearer.
 func decides(p, q *Path, a Access) bool {
 	if all := p.Access&a == a; all != (q.Access&a == a) {
 		return all
@@ -72,7 +72,7 @@ func decides(p, q *Path, a Access) bool {
 	return len(p.Path) > len(q.Path)
 }
 
-// accessWords spells an access out.
+// accessWords returns an access in words.
 func accessWords(a Access) string {
 	var words []string
 	for i, word := range []string{"reading", "writing to", "executing"} {
@@ -83,8 +83,8 @@ func accessWords(a Access) string {
 	return strings.Join(words, " and ")
 }
 
-// Look finds what the command would call name, as Allowed does: its canonical
-// path, "" where it can't be resolved, what is there, and whether anything is.
+// Look resolves a name as the command would, as Allowed does. It returns the canonical
+// path ("" if it can't be resolved), what is there, and whether anything is there.
 func (r *Resolved) Look(name string) (p string, st Stat, exists bool) {
 	if rest, ok := strings.CutPrefix(name, "~"); ok && r.Home != "" && (rest == "" || rest[0] == '/') {
 		name = r.Home + rest
@@ -102,21 +102,20 @@ func (r *Resolved) Look(name string) (p string, st Stat, exists bool) {
 	return pl.path, pl.stat, pl.gone == ""
 }
 
-// Secret is the known place of secrets that a canonical path lies in, or that
-// lies in it, or "". It costs some hundred looks at the file system.
+// Secret returns the known place of secrets that a canonical path is in, or that is in
+// it, or "". It costs some hundred looks at the file system.
 func (r *Resolved) Secret(p string) string {
 	return r.host.newGuard(nil).secret(p, false)
 }
 
-// Covers reports whether the rule holds for an absolute, canonical path: its
-// own, or one below it when it is a directory.
+// Covers reports whether the rule applies to an absolute, canonical path: its own, or one
+// below it if it is a directory.
 func (p *Path) Covers(name string) bool {
 	return name == p.Path || p.Mode.IsDir() && Within(name, p.Path)
 }
 
-// Covers reports whether the denial holds for an absolute, canonical path:
-// one that it describes, or one below. A glob that cannot be read covers
-// everything.
+// Covers reports whether the denial applies to an absolute, canonical path: one that it
+// describes, or one below. A glob that can't be parsed covers everything.
 func (d *DenyPath) Covers(name string) bool {
 	if !d.Glob {
 		return Within(name, d.Pattern)

@@ -20,8 +20,7 @@ type repository struct {
 
 var errNoRepository = errors.New("no git repository")
 
-// git adds the repository of the working directory when the git preset is in
-// use.
+// git adds the repository of the working directory if the git preset is in use.
 func (rs *resolver) git(presets []Named) {
 	if !slices.ContainsFunc(presets, func(n Named) bool { return n.Value == "git" }) {
 		return
@@ -34,17 +33,16 @@ func (rs *resolver) git(presets []Named) {
 }
 
 // gitRules returns the rules that the git preset needs for the repository of the working
-// directory: its git directory, its common directory and the file that names them, when
-// they lie outside the working tree or above the working directory. They get the access
-// that the working tree has: allowed says what the user's rules allow on a canonical path.
-// Where only the working directory is writable and not the tree's top, the repository is
-// readable.
+// directory: for its git directory, its common directory and the file that names them, if
+// they are outside the working tree or above the working directory. They get the access
+// that the working tree has: allowed returns what the user's rules allow on a canonical
+// path. If only the working directory is writable and not the tree's top, the repository
+// is only readable.
 //
-// A file named .git is part of the project, which may be hostile. What it
-// names is used only when that directory proves that it belongs to this
-// working tree, as gitrepository-layout(5) describes it; everything else is
-// skipped. Alternate object stores are never followed: the file that names
-// them proves nothing.
+// A file named .git is part of the project, which may be hostile. The directory that it
+// names is used only if that proves that it belongs to this working tree, as described in
+// gitrepository-layout(5); otherwise it is skipped. Alternate object stores are never
+// followed, because the file that names them proves nothing.
 func (h *Host) gitRules(allowed func(p string) Access) (rules []Rule, skipped []Skip) {
 	rule := Rule{Optional: true, Origin: Origin{Source: "preset git"}}
 	r, err := h.findRepository(path.Clean(h.Dir))
@@ -65,7 +63,7 @@ func (h *Host) gitRules(allowed func(p string) Access) (rules []Rule, skipped []
 	return rules, nil
 }
 
-// findRepository looks for .git in dir and above. Where the error is not
+// findRepository looks for .git in dir and above. If it returns another error than
 // errNoRepository, gitDir is what the refused .git names.
 func (h *Host) findRepository(dir string) (repository, error) {
 	for {
@@ -82,8 +80,8 @@ func (h *Host) findRepository(dir string) (repository, error) {
 	}
 }
 
-// linkedRepository follows the file tree/.git of a linked worktree or of a
-// submodule, and checks the proof.
+// linkedRepository follows the file tree/.git of a linked worktree or of a submodule, and
+// checks that the directory belongs to the tree.
 func (h *Host) linkedRepository(tree, dot string) (repository, error) {
 	r := repository{tree: tree, gitDir: dot}
 	named, err := h.gitPointer(dot, "gitdir: ")
@@ -105,8 +103,8 @@ func (h *Host) linkedRepository(tree, dot string) (repository, error) {
 	return r, err
 }
 
-// isWorktree wants the directory of a linked worktree to lie in the
-// repository's "worktrees" and to name this very .git file.
+// isWorktree requires that the directory of a linked worktree is in the repository's
+// "worktrees", and names exactly this .git file.
 func (h *Host) isWorktree(r repository) bool {
 	back, err := h.gitPointer(path.Join(r.gitDir, "gitdir"), "")
 	if err != nil {
@@ -117,8 +115,8 @@ func (h *Host) isWorktree(r repository) bool {
 	return err == nil && bad == nil && back == path.Join(r.tree, ".git") && common == r.common
 }
 
-// isSubmodule wants a submodule's directory to lie in "modules" of the
-// repository around it and to name this very working tree (core.worktree).
+// isSubmodule requires that a submodule's directory is in "modules" of the repository
+// around it, and names exactly this working tree (core.worktree).
 func (h *Host) isSubmodule(r repository) bool {
 	outer, err := h.findRepository(path.Dir(r.tree))
 	if err != nil || !Within(r.gitDir, path.Join(outer.gitDir, "modules")) {
@@ -149,8 +147,8 @@ func (h *Host) IsGitDir(dir string) bool {
 	return true
 }
 
-// GitDir is the directory that a file of one line names after prefix, canonical:
-// .git of a linked worktree or a submodule, or commondir. Links are those that lead there.
+// GitDir returns the canonical directory that a file of one line names after prefix: .git
+// of a linked worktree or a submodule, or commondir. links are those that lead there.
 func (h *Host) GitDir(file, prefix string) (dir string, links []string, _ error) {
 	named, err := h.gitPointer(file, prefix)
 	if err != nil {
@@ -160,8 +158,8 @@ func (h *Host) GitDir(file, prefix string) (dir string, links []string, _ error)
 	return dir, links, isDir(named, st, err)
 }
 
-// gitPointer reads a file of one line that names a path after prefix. A
-// relative path counts from the file's directory. Its ".." are the file system's, behind links.
+// gitPointer reads a file of one line that names a path after prefix. A relative path
+// starts at the file's directory. A ".." in it stays, for the file system to follow.
 func (h *Host) gitPointer(file, prefix string) (string, error) {
 	data, err := h.readRegular(file)
 	if err != nil {
@@ -177,8 +175,8 @@ func (h *Host) gitPointer(file, prefix string) (string, error) {
 	return named, nil
 }
 
-// readRegular reads a regular file: a project may hold a FIFO where git has a
-// file, and reading that would wait for ever.
+// readRegular reads a regular file: a project may have a FIFO where git has a file, and
+// reading that would block forever.
 func (h *Host) readRegular(file string) (string, error) {
 	st, err := h.Lstat(file)
 	if err == nil && !st.Mode.IsRegular() {
@@ -191,13 +189,13 @@ func (h *Host) readRegular(file string) (string, error) {
 	return string(data), err
 }
 
-// realDir is realPath for what must be a directory.
+// realDir is RealPath for a path that must be a directory.
 func (h *Host) realDir(p string) (string, error) {
 	real, st, err := h.RealPath(p)
 	return real, isDir(p, st, err)
 }
 
-// isDir is err, or that what is at p is no directory.
+// isDir returns err, or an error if p is not a directory.
 func isDir(p string, st Stat, err error) error {
 	if err == nil && !st.Mode.IsDir() {
 		err = &fs.PathError{Op: "open", Path: p, Err: errors.New("not a directory")}

@@ -10,16 +10,14 @@ import (
 	"github.com/zsbx/zsbx/policy/internal/tables"
 )
 
-// guard is the last word on what presets opened, and want made, after every link is
-// followed: variables such as GOCACHE move a preset's rules anywhere, and the
-// promises that presets make hold all the same. A preset's rule is dropped
-// when it would open the home directory, a directory above it or a known
-// place of secrets, when it would make the working directory writable, and
-// when it leads through a link that a command could have put there; it loses
-// its write access when something on PATH could be changed through it, or
-// what shells, editors, git or the system act upon. The
-// baseline's rules for the home directory are guarded in the same way. What
-// was written by a user, in flags or in a policy, is none of its business.
+// guard checks what presets open and want made, after every link is followed. Variables
+// such as GOCACHE can move a preset's rules anywhere, and the promises of presets must
+// hold even so. A preset's rule is dropped if it would open the home directory, a
+// directory above it or a known place of secrets, if it would make the working directory
+// writable, or if it leads through a link that a command could have put there. It loses
+// its write access if something on PATH, or what shells, editors, git or the system act
+// upon, could be changed through it. The baseline's rules for the home directory are
+// guarded in the same way. The user's rules, from flags or policies, are not.
 func (rs *resolver) guard() {
 	isGuarded := func(p Path) bool { return guarded(&p.Rule) }
 	if len(rs.r.Create) == 0 && !slices.ContainsFunc(rs.r.Paths, isGuarded) {
@@ -49,7 +47,7 @@ func (rs *resolver) skipped(rule Rule, why string) bool {
 	return why != ""
 }
 
-// refuse says which rules would break what zsbx relies on.
+// refuse returns an error for a rule that would break what zsbx relies on.
 func (rs *resolver) refuse(p *Path) error {
 	if rs.host.OS != "linux" {
 		return nil
@@ -70,7 +68,7 @@ func (rs *resolver) refuse(p *Path) error {
 	return nil
 }
 
-// unwritable says why nobody but the user should have a path written, or "".
+// unwritable returns why only the user should make a path writable, or "".
 func (g *guard) unwritable(p *Path) string {
 	if g.search == nil {
 		g.search = g.host.realSearchPath()
@@ -84,20 +82,20 @@ func (g *guard) unwritable(p *Path) string {
 	return ""
 }
 
-// guarded tells the built-in rules that depend on the home directory and on
-// variables from the baseline's fixed ones.
+// guarded reports whether a rule is built in and depends on the home directory or on
+// variables.
 func guarded(r *Rule) bool {
 	return r.Origin.BuiltIn() && (r.Origin.Source != "baseline" || !strings.HasPrefix(r.Path, "/"))
 }
 
-// isAgent tells the rules of a coding agent's preset, which may open what
-// agents keep: their own logins. No other preset does.
+// isAgent reports whether a rule is from a coding agent's preset. Only these may open the
+// agents' own logins.
 func isAgent(r *Rule) bool {
 	name, ok := strings.CutPrefix(r.Origin.Source, "preset ")
 	return ok && slices.ContainsFunc(Presets(), func(p PresetInfo) bool { return p.agent && p.Name == name })
 }
 
-// newGuard finds out what there is to guard. What users made writable is in paths.
+// newGuard finds out what there is to guard. paths has what users made writable.
 func (h *Host) newGuard(paths []Path) *guard {
 	g := &guard{host: h, home: path.Clean(h.Home), dir: h.Dir, secrets: h.secretPaths()}
 	if real, _, err := h.RealPath(g.home); err == nil && h.Home != "" {
@@ -111,7 +109,7 @@ func (h *Host) newGuard(paths []Path) *guard {
 	return g
 }
 
-// guard is what paths are compared with; all of it is canonical.
+// guard is what paths are compared with. All of it is canonical.
 type guard struct {
 	host    *Host
 	home    string
@@ -121,13 +119,13 @@ type guard struct {
 	open    []string // what users made writable
 }
 
-// refuse says why a preset must not have a path at all, or "".
+// refuse returns why a preset must not open a path at all, or "".
 func (g *guard) refuse(p *Path) string {
 	if p.Path == "/" || g.home != "." && Within(g.home, p.Path) {
-		return "a preset never opens the home directory or what holds it"
+		return "a preset never opens the home directory or one above it"
 	}
 	tool := func(name string) bool { return Within(p.Path, g.home+"/Library/Application Support/"+name) }
-	if s := g.secret(p.Path, isAgent(&p.Rule)); s != "" && !slices.ContainsFunc([]string{"go/env", "fnm", "pipx", "pypoetry/venv"}, tool) { // toolchains, and no secrets
+	if s := g.secret(p.Path, isAgent(&p.Rule)); s != "" && !slices.ContainsFunc([]string{"go/env", "fnm", "pipx", "pypoetry/venv"}, tool) { // toolchains, not secrets
 		return "a preset never opens " + s
 	}
 	for _, link := range p.Links {
@@ -142,9 +140,9 @@ func (g *guard) refuse(p *Path) string {
 	return ""
 }
 
-// changeable reports whether a command may have put a link there, this one or one
-// before it with the same rules, or whoever wrote the project. Where the projects' own
-// caches are, nobody else puts any.
+// changeable reports whether a link may have been put there by a command (this one, or an
+// earlier one with the same rules) or by the project's authors. In the projects' own
+// caches only commands make links.
 func (g *guard) changeable(link string) bool {
 	if Within(link, g.dir) && !Within(g.home, g.dir) || strings.Contains(link+"/", projectCaches) {
 		return true
@@ -152,8 +150,8 @@ func (g *guard) changeable(link string) bool {
 	return slices.ContainsFunc(g.open, func(tree string) bool { return Within(link, tree) })
 }
 
-// onPATH is a directory on PATH whose programs could be changed by writing to
-// a path: the path is that directory, holds it, or is a file in it.
+// onPATH returns a directory on PATH whose programs could be changed by writing to a path:
+// the path is that directory, is above it, or is a file in it.
 func (g *guard) onPATH(p *Path) string {
 	for _, dir := range g.search {
 		if Within(dir, p.Path) || p.Mode&fs.ModeDir == 0 && Within(p.Path, dir) {
@@ -163,7 +161,7 @@ func (g *guard) onPATH(p *Path) string {
 	return ""
 }
 
-// realSearchPath is PATH with its links followed; it is never nil.
+// realSearchPath returns PATH, also with its links followed. It is never nil.
 func (h *Host) realSearchPath() []string {
 	dirs := []string{}
 	for _, dir := range h.searchPath() {
@@ -175,16 +173,14 @@ func (h *Host) realSearchPath() []string {
 	return dirs
 }
 
-// places are those of a section of the table.
+// places returns the places in a section of the table.
 func places(section string) []string { return tables.Find(tables.Places, section) }
 
-// StartupFiles are files and directories below the home directory that the
-// user's next shell, login, git or editor reads and executes. They are not to be
-// changed.
+// StartupFiles returns files and directories below the home directory that the user's next
+// shell, login, git or editor reads and executes. The caller must not change the list.
 func StartupFiles() []string { return places("startup") }
 
-// actedUpon says which of these places could be changed by writing to a path,
-// or "".
+// actedUpon returns which of these places could be changed by writing to a path, or "".
 func (g *guard) actedUpon(p *Path) string {
 	for name := range strings.SplitSeq(p.Path, "/") {
 		if name != "" && name[0] == '.' && slices.Contains(places("project"), name) {
@@ -197,7 +193,7 @@ func (g *guard) actedUpon(p *Path) string {
 	return placeOf(p.Path, p.Mode.IsDir(), "system")
 }
 
-// placeOf is the first place of some sections that a path lies in, or that lies in it.
+// placeOf returns the first place of some sections that a path is in, or that is in it.
 func placeOf(p string, dir bool, sections ...string) string {
 	for _, section := range sections {
 		for _, place := range places(section) {

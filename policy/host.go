@@ -37,7 +37,7 @@ func HostIn(dir string) (Host, error) {
 			return Host{}, err
 		}
 		if dir == "" || dir == "." {
-			h.Dir = wd // the kernel's own word for it is canonical
+			h.Dir = wd // what the kernel returns is canonical
 			return h, nil
 		}
 		dir = wd + "/" + dir
@@ -53,14 +53,14 @@ func HostIn(dir string) (Host, error) {
 	}
 	if h.Dir = wd; wd != "" {
 		if link := h.PlantedLink(&Path{Path: pl.path, Links: pl.links}); link != "" {
-			return Host{}, fmt.Errorf("the link %s, which a command may have put there, leads to %s; if that is meant, name that place itself", link, pl.path)
+			return Host{}, fmt.Errorf("the link %s, which a command may have put there, leads to %s; if you mean that, name that place itself", link, pl.path)
 		}
 	}
 	h.Dir = pl.path
 	return h, nil
 }
 
-// ThisSystem is this system as policies call it.
+// ThisSystem returns the name that policies use for this system.
 func ThisSystem() string {
 	if runtime.GOOS == "darwin" {
 		return "macos"
@@ -68,7 +68,7 @@ func ThisSystem() string {
 	return runtime.GOOS
 }
 
-// check says what is wrong with a Host.
+// check returns what is wrong with a Host.
 func (h *Host) check() error {
 	whole := path.IsAbs(h.Dir) && path.Clean(h.Dir) == h.Dir && path.IsAbs(cmp.Or(h.Home, "/")) && path.IsAbs(cmp.Or(h.TempDir, "/"))
 	if !whole || !slices.Contains(systems, h.OS) || h.Lstat == nil || h.Readlink == nil {
@@ -78,8 +78,8 @@ func (h *Host) check() error {
 	return nil
 }
 
-// workingDirectory is getcwd(3). $PWD is not asked: it may be spelled through
-// symbolic links, and it is the caller's word.
+// workingDirectory is getcwd(3). $PWD is not used: it may lead through symbolic links, and
+// the caller may have set it to anything.
 func workingDirectory() (string, error) {
 	dir, err := syscall.Getwd()
 	if err == syscall.ENOENT || err == nil && !strings.HasPrefix(dir, "/") {
@@ -91,22 +91,22 @@ func workingDirectory() (string, error) {
 	return dir, nil
 }
 
-// ReadFile is Host.ReadFile for the running system, and what DecodeFile reads with:
+// ReadFile is Host.ReadFile for the running system. DecodeFile uses it, too. It reads
 // regular files of at most MaxFileSize bytes.
 func ReadFile(name string) ([]byte, error) {
-	if name == "/proc/self/mountinfo" { // the kernel's own: thousands of mounts take more
+	if name == "/proc/self/mountinfo" { // from the kernel: thousands of mounts need more
 		return files.Read(name, 64*MaxFileSize)
 	}
 	return files.Read(name, MaxFileSize)
 }
 
-// spelled is where a path leads, in the kernel's spelling.
+// spelled returns where a path leads, spelled as on disk.
 func (h *Host) spelled(p string) (place, error) {
 	return newWalker(h, 8).spelled(p)
 }
 
-// PasswdHome is the home directory that the user database has for the real user of this
-// process, whatever HOME says. For who is not in it, it is what HOME says, or "".
+// PasswdHome returns the home directory that the user database has for the real user of
+// this process, whatever HOME says. For a user who is not in it, that is HOME, or "".
 func PasswdHome() string {
 	u, err := user.LookupId(strconv.Itoa(os.Getuid()))
 	if err != nil || !path.IsAbs(u.HomeDir) {
@@ -115,8 +115,8 @@ func PasswdHome() string {
 	return path.Clean(u.HomeDir)
 }
 
-// Getenv is the value of a variable in the caller's environment, or "". Of
-// two with one name the first counts, as for getenv(3).
+// Getenv returns the value of a variable in the caller's environment, or "". Of two with
+// the same name the first counts, as for getenv(3).
 func (h *Host) Getenv(name string) string {
 	for _, e := range h.Env {
 		if len(e) > len(name) && e[len(name)] == '=' && e[:len(name)] == name {
@@ -126,8 +126,8 @@ func (h *Host) Getenv(name string) string {
 	return ""
 }
 
-// Absolute is the absolute path of a file that the caller names. A ".." in it stays: it
-// is the file system's, behind links, and PWD, which may have some, is not asked.
+// Absolute returns the absolute path of a file that the caller names. A ".." in it stays,
+// for the file system to follow. PWD is not used, because it may lead through links.
 func Absolute(file string) (string, error) {
 	if path.IsAbs(file) {
 		return file, nil
@@ -136,23 +136,23 @@ func Absolute(file string) (string, error) {
 	return wd + "/" + file, err
 }
 
-// Follow gives where an absolute path leads, which need not exist, and the links on
-// the way there. A ".." is the file system's.
+// Follow returns where an absolute path leads, and the links on the way. The path need
+// not exist. A ".." is followed as the file system does.
 func (h *Host) Follow(p string) Path {
 	real, links, _, _ := h.Trail(p)
 	return Path{Path: real, Links: links}
 }
 
-// ConfigHome is $XDG_CONFIG_HOME, ~/.config by default, and "" without a home
+// ConfigHome returns $XDG_CONFIG_HOME, by default ~/.config, or "" without a home
 // directory.
 func (h *Host) ConfigHome() string { return h.xdg("XDG_CONFIG_HOME", ".config") }
 
-// StateHome is $XDG_STATE_HOME, ~/.local/state by default, and "" without a home
+// StateHome returns $XDG_STATE_HOME, by default ~/.local/state, or "" without a home
 // directory.
 func (h *Host) StateHome() string { return h.xdg("XDG_STATE_HOME", ".local/state") }
 
-// xdg gives a directory of the XDG base directory specification. Relative
-// values are to be ignored, the specification says.
+// xdg returns a directory of the XDG base directory specification, which says that
+// relative values are to be ignored.
 func (h *Host) xdg(name, below string) string {
 	if v := h.Getenv(name); path.IsAbs(v) {
 		return v
@@ -163,11 +163,11 @@ func (h *Host) xdg(name, below string) string {
 	return path.Join(h.Home, below)
 }
 
-// ErrNoDirectory says that the process's working directory has been deleted,
-// or lies outside what it can see.
+// ErrNoDirectory says that the process's working directory has been deleted, or is outside
+// what it can see.
 var ErrNoDirectory = errors.New("the working directory does not exist any more (-C DIR names another)")
 
-// Within reports whether p is dir or lies below it.
+// Within reports whether p is dir or is below it.
 func Within(p, dir string) bool {
 	if dir == "/" {
 		return strings.HasPrefix(p, "/")
@@ -176,8 +176,8 @@ func Within(p, dir string) bool {
 	return ok && (rest == "" || rest[0] == '/')
 }
 
-// Short writes a canonical path as a rule may: from the working directory, or the
-// home directory.
+// Short writes a canonical path as in a rule: relative to the working directory or the
+// home directory, if it is below one.
 func (r *Resolved) Short(p string) string {
 	switch {
 	case p == r.Dir:
@@ -190,10 +190,10 @@ func (r *Resolved) Short(p string) string {
 	return strings.ReplaceAll(p, "$", "$$")
 }
 
-// Foreign makes a host of another system, h.OS, out of this one, for printing a
-// profile that is to be used there. Only the home directory and the working
-// directory are looked at; all other paths count as directories, but for the
-// symbolic links that every macOS has, for devices, and for the resolver's socket.
+// Foreign makes a host of another system, h.OS, from this one, to print a profile that is
+// to be used there. Only the home directory and the working directory are looked at. All
+// other paths count as directories, except the symbolic links that every macOS has,
+// devices, and the resolver's socket.
 func Foreign(h Host) Host {
 	links := map[string]string{}
 	if h.OS == "macos" {

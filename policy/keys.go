@@ -18,20 +18,20 @@ type key struct {
 	name     string // with its tables: "fs.ro"
 	kind     keyKind
 	at       func(*Policy) any  // where a Policy has it
-	check    func(string) error // of each string; nil for none
-	wider    widens             // nil where it never asks for more
+	check    func(string) error // checks each string; nil for none
+	wider    widens             // nil if it never asks for more
 	access   Access             // of paths
-	replaces bool               // a list that replaces a weaker policy's; an empty one is said, too
+	replaces bool               // a list that replaces a weaker policy's; an empty one counts, too
 }
 
-// keyKind is what a key has as its value.
+// keyKind is the kind of value that a key has.
 type keyKind uint8
 
 const (
 	pathList   keyKind = iota // strings, or tables with path, optional and create
 	socketList                // likewise, without create
 	textList                  // strings
-	portList                  // integers; an empty list is said, too
+	portList                  // integers; an empty list counts, too
 	textTable                 // strings by name
 	listTable                 // lists of strings by name
 	scalar                    // a string; this and what follows have one value
@@ -40,13 +40,13 @@ const (
 	limit // a string or an integer
 )
 
-// widens reports whether a value asks for more than before, which is "" for not said,
-// in a weaker policy.
+// widens reports whether a value asks for more than before, the value in a weaker policy,
+// or "" if that has none.
 type widens func(after, before string, base *Policy) bool
 
 func always(string, string, *Policy) bool { return true }
 
-// keys are in the order in which they are written, and named in messages.
+// keys are in the order in which they are written to files and named in messages.
 var keys = [...]key{
 	{"presets", textList, func(p *Policy) any { return &p.Presets }, checkPresetName, always, 0, false},
 	{"fs.ro", pathList, fsRules, checkPath, always, Read, false},
@@ -73,7 +73,7 @@ var keys = [...]key{
 	{"process.pids", scalar, func(p *Policy) any { return &p.Private.Pids }, checkShared, unshares, 0, false},
 	{"guard.lists", textList, func(p *Policy) any { return &p.Guard.Lists }, checkListName, nil, 0, false},
 	{"guard.words", listTable, func(p *Policy) any { return &p.Guard.Words }, checkGuardWords, nil, 0, false},
-	// Where the log goes and when it is removed is not for a stranger to say.
+	// A stranger must not decide where the log goes, or when it is removed.
 	{"audit.dir", scalar, func(p *Policy) any { return &p.Audit.Dir }, checkPath, always, 0, false},
 	{"audit.keep", number, func(p *Policy) any { return &p.Audit.Keep }, checkDays, always, 0, false},
 	{"audit.required", boolean, func(p *Policy) any { return &p.Audit.Required }, nil, func(after, before string, _ *Policy) bool { return after == "false" && before == "true" }, 0, false},
@@ -81,12 +81,12 @@ var keys = [...]key{
 
 func fsRules(p *Policy) any { return &p.FS.Rules }
 
-// keyNamed finds a key that there is.
+// keyNamed finds a key, which must exist.
 func keyNamed(name string) *key {
 	return &keys[slices.IndexFunc(keys[:], func(k key) bool { return k.name == name })]
 }
 
-// system are the lists of FS.System.
+// system yields the lists of FS.System with their keys.
 func (p *Policy) system(yield func(*key, *[]Rule) bool) {
 	for i := range keys {
 		if k := &keys[i]; k.replaces && !yield(k, k.at(p).(*[]Rule)) {
@@ -95,7 +95,7 @@ func (p *Policy) system(yield func(*key, *[]Rule) bool) {
 	}
 }
 
-// values gives what a policy has for a key, nil where it says nothing.
+// values returns what a policy has for a key, or nil if it has nothing.
 func (k *key) values(p *Policy) (list []Named) {
 	switch at := k.at(p).(type) {
 	case *[]Rule:
@@ -133,9 +133,9 @@ func (k *key) values(p *Policy) (list []Named) {
 	return list
 }
 
-// Put adds values to what the policy says for a key of policy files, such as "fs.ro", or
-// says it; of variables they are NAME=VALUE. The error is that of a port or a limit, which
-// is left out: what is wrong with others is told when the policy is resolved, or written.
+// Put adds values to a list in the policy, or sets a single value. name is a key of policy
+// files, such as "fs.ro". Values of variables are NAME=VALUE. A wrong port or limit is an
+// error and left out. Other mistakes are found when the policy is resolved or written.
 func (p *Policy) Put(name string, values ...Named) (err error) {
 	k := keyNamed(name)
 	list := make([]Named, 0, len(values))
@@ -159,8 +159,8 @@ func (p *Policy) Put(name string, values ...Named) (err error) {
 	return cmp.Or(err, k.put(p, list))
 }
 
-// put adds values to what a policy has for a key, or puts one in its place where that
-// is what the key does. Only a limit may be bad still.
+// put adds values to a key's list, or sets its single value. Only a limit can still be
+// wrong.
 func (k *key) put(p *Policy, list []Named) error {
 	switch at := k.at(p).(type) {
 	case *[]Rule:
@@ -191,9 +191,10 @@ func (k *key) put(p *Policy, list []Named) error {
 	return nil
 }
 
-// override lays what p says for a key that is not added up over what sum says.
+// override replaces what sum has for a key that does not add up with what p has, if
+// anything.
 func (k *key) override(sum, p *Policy) {
-	if k.kind == limit && p.Limits == (Limits{}) { // most say nothing of limits, and to ask costs
+	if k.kind == limit && p.Limits == (Limits{}) { // most have no limits, and asking costs time
 		return
 	}
 	switch to := k.at(sum).(type) {
@@ -203,14 +204,14 @@ func (k *key) override(sum, p *Policy) {
 		}
 	case *Named:
 		*to = cmp.Or(*k.at(p).(*Named), *to)
-	case Limit: // as it is: a library's caller may give what no text says
+	case Limit: // as it is: a program may set what no text can
 		if from := k.at(p).(Limit); from.Said() {
 			*to.Value, *to.From = *from.Value, *from.From
 		}
 	}
 }
 
-// lastOfEach keeps of each variable the last one set, sorted by name.
+// lastOfEach returns the last value of each variable, sorted by name.
 func lastOfEach(vars []Named) []Named {
 	vars = slices.Clone(vars)
 	slices.Reverse(vars)

@@ -7,14 +7,13 @@ import (
 	"strconv"
 )
 
-// Merge adds policies up, the first one the weakest: lists add up, scalars of
-// a later policy override those of an earlier one, a category of FS.System
-// replaces the earlier one's. Order and origins are kept, no rule is lost.
-// The arguments are not changed and share no memory with the result; nil
-// counts as empty.
+// Merge adds up policies, the weakest first. Lists add up, single values of a later policy
+// override those of an earlier one, and a category of FS.System replaces the earlier one.
+// Order and origins are kept, and no rule is lost. The arguments are not changed and share
+// no memory with the result. nil counts as empty.
 //
-// What a later policy says for every system also overrides what an earlier
-// one says for one system only.
+// What a later policy says for every system also overrides what an earlier one says for
+// only one system.
 func Merge(ps ...*Policy) *Policy {
 	sum, rules, names := &Policy{}, 0, 0
 	for _, p := range ps {
@@ -35,8 +34,8 @@ func Merge(ps ...*Policy) *Policy {
 	return sum
 }
 
-// mergeSystem adds one system's overrides to the sum of those before, which give way to
-// what p says for all systems.
+// mergeSystem adds one system's overrides to the sum of the earlier ones, which are
+// themselves overridden by what p says for all systems.
 func mergeSystem(at **Policy, p, system *Policy) {
 	if sum := *at; sum != nil {
 		for i := range keys {
@@ -75,14 +74,14 @@ func (sum *Policy) add(p *Policy) {
 	}
 }
 
-// addPorts appends a list unless it is nil; an empty one makes an empty one.
+// addPorts appends a list unless it is nil. An empty list makes a nil one empty.
 func addPorts(to *[]Port, from []Port) {
 	if from != nil {
 		*to = append(append(make([]Port, 0, len(*to)+len(from)), *to...), from...)
 	}
 }
 
-// on gives the policy with the overrides for one system put over it.
+// on returns the policy with the overrides for one system applied.
 func (p *Policy) on(os string) *Policy {
 	flat := &Policy{}
 	flat.add(p)
@@ -93,7 +92,7 @@ func (p *Policy) on(os string) *Policy {
 // systems are those that a policy has overrides for.
 var systems = []string{"linux", "macos"}
 
-// part is where a policy has the overrides for one system.
+// part returns where a policy has the overrides for one system.
 func (p *Policy) part(os string) **Policy {
 	if os == "macos" {
 		return &p.MacOS
@@ -101,35 +100,35 @@ func (p *Policy) part(os string) **Policy {
 	return &p.Linux
 }
 
-// parts are the policy and its overrides for single systems, those that there are.
+// parts returns the policy and its overrides for single systems, if it has any.
 func (p *Policy) parts() []*Policy {
 	return slices.DeleteFunc([]*Policy{p, p.Linux, p.MacOS}, func(p *Policy) bool { return p == nil })
 }
 
-// forSystem are the overrides for one system; never nil.
+// forSystem returns the overrides for one system, never nil.
 func (p *Policy) forSystem(os string) *Policy { return cmp.Or(*p.part(os), &Policy{}) }
 
-// GuardOn is what the policy's guard is on one system.
+// GuardOn returns the policy's guard on one system.
 func (p *Policy) GuardOn(os string) *Guard {
 	if len(p.Guard.Lists)+len(p.forSystem(os).Guard.Lists) == 0 {
-		return &Guard{} // most have none, and to put all together costs
+		return &Guard{} // most have none, and merging costs time
 	}
 	return &p.on(os).Guard
 }
 
-// LimitsOn are the policy's limits on one system.
+// LimitsOn returns the policy's limits on one system.
 func (p *Policy) LimitsOn(os string) Limits { return p.on(os).Limits }
 
-// Audit asks for a log of what ran: package sandbox writes it. There is one when
-// anything is said about it. A Value of "" is not said.
+// Audit asks for a log of what ran, which package sandbox writes. There is a log if any
+// field is set. A field is set if its Value is not "".
 type Audit struct {
-	Dir      Named // as in Rule.Path; in zsbx's own directory when not said
-	Keep     Named // how many days files are kept, "0" for ever; 90 when not said
+	Dir      Named // as in Rule.Path; by default in zsbx's own directory
+	Keep     Named // how many days files are kept, "0" for ever; by default 90
 	Required Named // "true": no command runs without its line
 }
 
-// AuditLog is the log that the policy asks for on one machine, with what is not said,
-// and nil for none. Dir is absolute then; it need not exist, and no link is followed.
+// AuditLog returns the log that the policy asks for on one machine, with the defaults, or
+// nil. Dir is absolute; it need not exist, and no link is followed.
 func (p *Policy) AuditLog(h Host) (*Audit, error) {
 	if p.Audit == (Audit{}) && p.forSystem(h.OS).Audit == (Audit{}) {
 		return nil, nil
@@ -150,14 +149,13 @@ type Wider struct {
 	Origin Origin
 }
 
-// OnlyTightens reports whether putting p over base can take rights away but
-// not add any, on either system; base is what was merged before it, nil for
-// nothing. Such a policy may come from a stranger. What it holds against it
-// is what asks for more: rules, presets, ports, sockets, variables, a
-// looser environment, a longer time.
+// OnlyTightens reports whether merging p over base can take rights away but not add any,
+// on either system. base is what was merged before p, or nil. A policy that only tightens
+// may come from a stranger. The list has what asks for more: rules, presets, ports,
+// sockets, variables, a looser environment, a longer time.
 //
-// Denials, empty system categories, "allow = false" and lower limits tighten.
-// A list of ports does not: next to another list it adds to it.
+// Denials, empty system categories, "allow = false" and lower limits tighten. A list of
+// ports does not, because it adds to another list.
 func (p *Policy) OnlyTightens(base *Policy) (bool, []Wider) {
 	if base == nil {
 		base = &Policy{}
@@ -188,7 +186,7 @@ func (p *Policy) widens(base *Policy) []Wider {
 		}
 		for _, v := range k.values(p) {
 			wider := k.wider(v.Value, before, base)
-			if l, is := k.at(p).(Limit); is { // of which 0 is none
+			if l, is := k.at(p).(Limit); is { // 0 is no limit
 				than := *k.at(base).(Limit).Value
 				wider = than != 0 && (*l.Value == 0 || *l.Value > than)
 			}
@@ -200,7 +198,7 @@ func (p *Policy) widens(base *Policy) []Wider {
 	return all
 }
 
-// describe is what a value asks for, in a few words.
+// describe returns what a value asks for, in a few words.
 func (k *key) describe(v Named) string {
 	switch {
 	case k.kind == textTable:
@@ -216,8 +214,8 @@ func unshares(after, before string, _ *Policy) bool {
 	return before == wordPrivate && after == wordShared
 }
 
-// looser reports whether an environment mode lets more through: scrubbed mode would
-// hold back a loader's variables, which mode "vars" does not.
+// looser reports whether an environment mode lets more through. Mode "vars" does if base
+// names variables that control a loader, which scrubbed mode would hold back.
 func looser(after, before string, base *Policy) bool {
 	return slices.Index(envModes, after) > slices.Index(envModes, cmp.Or(before, EnvScrubbed)) ||
 		after == EnvVars && slices.ContainsFunc(base.Env.Allow, func(n Named) bool { return steersLoader(n.Value) })

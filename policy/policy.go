@@ -13,7 +13,7 @@ import (
 // Access is what a rule allows below a path.
 type Access uint8
 
-// The rights of a rule. Write stands for all that changes a file or a
+// The rights of a rule. Write is everything that changes a file or a
 // directory: writing, truncating, creating, removing, renaming.
 const (
 	Read Access = 1 << iota
@@ -40,11 +40,11 @@ func (a Access) String() string {
 // about it can name the place.
 type Origin struct {
 	Source string `json:"source"`           // "--rw", a file's name, "preset rust", "baseline", "zsbx" (zsbx's own)
-	Line   int    `json:"line,omitempty"`   // 1-based; 0 where the source has no lines
-	Column int    `json:"column,omitempty"` // 1-based, in characters; 0 where the source has no lines
+	Line   int    `json:"line,omitempty"`   // 1-based; 0 if the source has no lines
+	Column int    `json:"column,omitempty"` // 1-based, in characters; 0 if the source has no lines
 }
 
-// String is "file:line:column", or the source alone where it has no lines.
+// String returns "file:line:column", or only the source if it has no lines.
 func (o Origin) String() string {
 	if o.Line == 0 {
 		return o.Source
@@ -52,7 +52,7 @@ func (o Origin) String() string {
 	return fmt.Sprintf("%s:%d:%d", o.Source, o.Line, o.Column)
 }
 
-// Rule allows Access on Path and on all that lies below it.
+// Rule allows Access on Path and on everything below it.
 type Rule struct {
 	Path     string // as written: "~", ".", "cwd" and "$VAR" are expanded by Resolve
 	Access   Access
@@ -62,8 +62,8 @@ type Rule struct {
 	Origin   Origin
 }
 
-// Named is a string that remembers where it was written: a preset's name, a variable,
-// the path of a Unix socket, a denial. A Value of "" is not said where there can be only one.
+// Named is a string with the place where it was written: a preset's name, a variable, the
+// path of a Unix socket, a denial. A single value of "" is not set.
 type Named struct {
 	Name     string // of a variable that is set, or a list of words; "" elsewhere
 	Value    string
@@ -78,15 +78,14 @@ type Port struct {
 	Origin Origin
 }
 
-// Lists reports whether a port is among some.
+// Lists reports whether a list of ports has a port.
 func Lists(ports []Port, number uint16) bool {
 	return slices.ContainsFunc(ports, func(p Port) bool { return p.Number == number })
 }
 
-// Policy is what somebody asked for: the content of a policy file, of a
-// preset or of the command line. It is pure data, the same on every system;
-// Merge adds policies up, Resolve turns the sum into a Resolved for one Host.
-// The zero value asks for nothing.
+// Policy is what was asked for: the content of a policy file, of a preset or of the
+// command line. It is pure data, the same on every system. Merge adds up policies, and
+// Resolve turns the sum into a Resolved for one Host. The zero value asks for nothing.
 type Policy struct {
 	Presets []Named
 	FS      FS
@@ -98,17 +97,17 @@ type Policy struct {
 	Audit   Audit
 	Private Private
 
-	// Linux and MacOS hold the same tables again. Resolve merges the one
-	// of its Host's system over the rest: lists add up, scalars override.
+	// Linux and MacOS have the same tables again. Resolve merges the one for its
+	// Host's system over the rest: lists add up, single values override.
 	Linux, MacOS *Policy
 }
 
-// FS holds the file-system rules.
+// FS has the file-system rules.
 type FS struct {
 	Rules []Rule // ro, rox, rw and rw_noexec, in the order they were written
 
-	// Deny takes every access away from what a path names, or a glob in which "**"
-	// crosses directories, whatever else allows it: denials outrank every Rule.
+	// Deny takes away all access to what a path names, or a glob in which "**" crosses
+	// directories. Denials outrank every Rule.
 	Deny []Named
 
 	Cache  []CacheEntry // presets only
@@ -123,8 +122,8 @@ type CacheEntry struct {
 	Copy bool
 }
 
-// Closed is a settings file that programs read and no preset opens, since it may
-// hold a password.
+// Closed is a settings file that programs read and no preset opens, because it may
+// contain a password.
 type Closed struct {
 	Path     string   // as in Rule.Path; "../x" is x in any directory above the working directory
 	Commands []string // base names of the programs that read it
@@ -138,37 +137,37 @@ type System struct {
 	ReadWrite  []Rule // read and write: devices
 }
 
-// What a Named of Private may say.
+// The values of Private.
 const (
 	wordPrivate = "private"
 	wordShared  = "shared"
 )
 
-// Private says what of the machine the command does not share with the user's
-// other programs. What is not said is "shared".
+// Private says what the command does not share with the user's other programs. By default
+// all is "shared".
 type Private struct {
-	// Home, [fs] home, is the home directory: what the policy allows of it stays,
-	// and the rest is empty, writable, and gone when the session is.
+	// Home, [fs] home, is the home directory. If it is private, what the policy allows
+	// of it is there, and the rest is empty, writable, and gone after the session.
 	Home Named
-	// Pids, [process] pids, are process ids: the command sees the session's own
-	// processes and no others (pid_namespaces(7)).
+	// Pids, [process] pids, are process ids. If they are private, the command sees only
+	// the session's own processes (pid_namespaces(7)).
 	Pids Named
 }
 
-// Is reports whether a Named of a Private asks for something of the command's own.
+// Is reports whether a value of Private is "private".
 func (n *Named) Is() bool { return n.Value == wordPrivate }
 
 // Guard says which command lines are refused before anything runs. It is advice:
-// early, readable errors. Package guard has the built-in lists, and compares.
+// early, readable errors. Package guard has the built-in lists, and checks.
 type Guard struct {
 	Off   bool    // flags only: what weaker policies switched on is off
 	Lists []Named // names of the lists that are on
 	Words []Named // by the name of a list: a command's name and arguments, globs as in path.Match
 }
 
-// Net holds the network rules.
+// Net has the network rules.
 type Net struct {
-	Allow      Named   // "false": no network at all but what ConnectTCP and BindTCP allow; "true"
+	Allow      Named   // "false": no network except what ConnectTCP and BindTCP allow; or "true"
 	ConnectTCP []Port  // when not nil, TCP connections to these ports only, and no other network
 	BindTCP    []Port  // when not nil, TCP listening on these ports only, and no other network
 	Unix       []Named // paths of Unix sockets outside the session that may be connected to
@@ -177,12 +176,12 @@ type Net struct {
 // The environment modes say which of the caller's variables reach the command.
 const (
 	EnvScrubbed  = "scrubbed"  // the short list that programs need: the default
-	EnvSanitized = "sanitized" // all but what looks like a secret or steers a loader
+	EnvSanitized = "sanitized" // all except what looks like a secret or controls a loader
 	EnvInherit   = "inherit"   // all
 	EnvVars      = "vars"      // those of Env.Allow and Env.Set, and nothing else
 )
 
-// Env holds the environment rules.
+// Env has the environment rules.
 type Env struct {
 	Mode  Named
 	Allow []Named // names or globs, let through in every mode
@@ -196,8 +195,8 @@ type Limits struct {
 	MaxOutput     int64 // bytes of stdout and stderr together
 	MaxOutputFrom Origin
 
-	// Memory are bytes that all processes of the session have together: their
-	// own, files in memory, and what the kernel holds for them (cgroups(7)).
+	// Memory is how many bytes all processes of the session may use together: their
+	// own, files in memory, and what the kernel keeps for them (cgroups(7)).
 	Memory     int64
 	MemoryFrom Origin
 	Pids       int64 // processes and threads at a time
@@ -206,7 +205,7 @@ type Limits struct {
 	CPUFrom    Origin
 }
 
-// Limit is one of a Limits, as policies and flags have it.
+// Limit is one limit of Limits, as policies and flags have it.
 type Limit struct {
 	Key   string // in [limits]; the flag has hyphens for underscores
 	Value *int64 // 0 for none
@@ -217,7 +216,7 @@ type Limit struct {
 	noun  string
 }
 
-// All lists the limits; they can be changed through it.
+// All returns the limits, which can be changed through it.
 func (l *Limits) All() []Limit {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	processors := func(n int64) string { return fmt.Sprint(float64(n) / units.Processor) }
@@ -231,14 +230,13 @@ func (l *Limits) All() []Limit {
 	}
 }
 
-// Text is the limit as Parse reads it.
+// Text returns the limit as Parse reads it.
 func (l *Limit) Text() string { return l.text(*l.Value) }
 
-// Said reports whether the limit was given at all: 0 may be written to lift an
-// earlier one.
+// Said reports whether the limit was set at all: 0 may be set to lift an earlier limit.
 func (l *Limit) Said() bool { return *l.Value != 0 || *l.From != Origin{} }
 
-// Parse sets the limit from what somebody wrote.
+// Parse sets the limit from text.
 func (l *Limit) Parse(text string, from Origin) error {
 	n, err := l.parse(text)
 	if err == nil {

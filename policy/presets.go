@@ -22,12 +22,12 @@ type PresetInfo struct {
 	Commands    []string `json:"commands"` // base names of commands that switch it on; a final "*" stands for any ending
 	Files       []string `json:"files"`    // files in the working directory or above that switch it on
 	Dirs        []string `json:"-"`        // a command found in one of these directories switches it on; on PATH, its tools
-	Programs    []string `json:"-"`        // programs that others start unasked: one on PATH switches it on, where something else may be written
+	Programs    []string `json:"-"`        // programs that others start unasked: one on PATH switches it on, if anything may be written
 
 	agent bool // a coding agent's
 }
 
-// Presets lists the built-in presets, sorted by name. They are not to be changed.
+// Presets lists the built-in presets, sorted by name. The caller must not change them.
 func Presets() []PresetInfo { return presetTable() }
 
 var presetTable = sync.OnceValue(func() []PresetInfo {
@@ -39,10 +39,10 @@ var presetTable = sync.OnceValue(func() []PresetInfo {
 	return all
 })
 
-// Preset returns the rules of a built-in preset as they are written: with
-// "~" and with "${NAME:-default}" for the variables that move a tool's
-// directories. All rules are Optional. "NAME:tools" is the preset without all
-// that is writable. The error says which there are.
+// Preset returns the rules of a built-in preset as they are written: with "~", and with
+// "${NAME:-default}" for the variables that move a tool's directories. All rules are
+// Optional. "NAME:tools" is the preset without what is writable. The error for an unknown
+// preset lists the names.
 func Preset(name string) (*Policy, error) {
 	if err := checkPresetName(name); err != nil {
 		return nil, err
@@ -67,14 +67,13 @@ func Preset(name string) (*Policy, error) {
 	return p, nil
 }
 
-// toolsOnly is what is put after a preset's name to have its readable and
-// executable part alone.
+// toolsOnly after a preset's name means only its readable and executable part.
 const toolsOnly = ":tools"
 
-// addPreset adds a section of a preset's file: paths, for which "create" says that the
-// directory is made before a run when it is missing; names of variables; what is set,
-// or made in the project's own cache by its name there, copies being files of which a
-// command may change its own; and settings that are closed to all but some commands.
+// addPreset adds a section of a preset's file. It has paths ("create" makes a missing
+// directory before a run), names of variables, variables to set, links and copies in the
+// project's own cache by their name there, or settings files that no preset opens with the
+// commands that read them. A command may change its copies.
 func (p *Policy) addPreset(s *tables.Section, what string, tools bool, from Origin) error {
 	kind, more, _ := strings.Cut(what, " ")
 	switch {
@@ -111,7 +110,7 @@ func (p *Policy) addPreset(s *tables.Section, what string, tools bool, from Orig
 	return nil
 }
 
-// fill adds what a table has for a key.
+// fill adds a table's values for a key.
 func (p *Policy) fill(name string, like Named, values []string) {
 	k := keyNamed(name)
 	switch at := k.at(p).(type) {
@@ -121,19 +120,19 @@ func (p *Policy) fill(name string, like Named, values []string) {
 		*at = slices.Grow(*at, len(values))
 	}
 	for _, like.Value = range values {
-		_ = k.put(p, []Named{like}) // only a limit may be bad
+		_ = k.put(p, []Named{like}) // only a limit can be wrong
 	}
 }
 
 // Baseline returns the built-in rules of an operating system, "linux" or
-// "macos": what nearly every program needs from it, to run the installed
-// programs, to read the system's settings and data, and to use the harmless
-// devices. Other names get an empty policy. It holds nothing below the home
-// directory but the files that shells and git read at their start.
+// "macos": what nearly every program needs, to run the installed programs, to
+// read the system's settings and data, and to use harmless devices. Other names
+// get an empty policy. Below the home directory it has only the files that
+// shells, git and the like read when they start.
 //
-// All its rules are Optional and have the origin "baseline". FS.System holds the
-// three categories that a policy may replace one by one, FS.Rules the dotfiles,
-// which belong to none. docs/policy.md lists every path on Linux.
+// All its rules are Optional and have the origin "baseline". FS.System has the
+// three categories that a policy may replace one by one. FS.Rules has the dotfiles,
+// which are in no category. docs/policy.md lists every path on Linux.
 func Baseline(os string) *Policy {
 	p := &Policy{}
 	if !slices.Contains(systems, os) {
@@ -149,11 +148,11 @@ func Baseline(os string) *Policy {
 	return p
 }
 
-// wholeApp widens a rule of the baseline's that leads to the developer directory
-// inside of an Xcode to all that this Xcode reads of itself: the shims in
-// /usr/bin stop where its Info.plist or its SharedFrameworks are closed. Where
-// the rule leads is not known before, as it may be by xcode-select(1)'s link or
-// by DEVELOPER_DIR, which may name the .app too (xcrun(1)).
+// wholeApp widens a rule of the baseline that leads to the developer directory inside an
+// Xcode, to all that this Xcode reads of itself: the shims in /usr/bin fail if its
+// Info.plist or its SharedFrameworks are closed. It is not known before where the rule
+// leads: it may go by xcode-select(1)'s link or by DEVELOPER_DIR, which may also name the
+// .app (xcrun(1)).
 func (rs *resolver) wholeApp(p *Path) {
 	app := strings.TrimSuffix(strings.TrimSuffix(p.Path, "/Developer"), "/Contents")
 	if !strings.HasSuffix(app, ".app") || p.Access&Exec == 0 {

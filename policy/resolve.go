@@ -12,20 +12,18 @@ import (
 // sourceTemp is the origin of the rule for Host.TempDir.
 const sourceTemp = "private temporary directory"
 
-// Resolve finds out what the policy means on one machine: it puts the
-// overrides for the machine's system over the rest, expands and canonicalises
-// every path, and settles network, environment and limits. It looks at the
-// machine through h alone and changes nothing.
+// Resolve finds out what the policy means on one machine: it applies the overrides for the
+// machine's system, expands and canonicalises every path, and decides about network,
+// environment and limits. It looks at the machine only through h, and changes nothing.
 //
-// ".." in a path as written is taken lexically, before symbolic links are
-// followed: "a/link/../b" is "a/b". What is not there is an error, but for
-// optional rules, which are listed in Skipped. All errors are found in one
-// go: the error is an Errors. The result is nil exactly when the error is
-// not.
+// ".." in a path as written is taken lexically, before symbolic links are followed:
+// "a/link/../b" is "a/b". A missing path is an error, except in optional rules, which are
+// listed in Skipped. All errors are found at once: the error is an Errors. The result is
+// nil if and only if there is an error.
 //
-// Nothing may be written in /proc or /sys/fs/cgroup: there a command could
-// get away from being tracked. A rule for a directory above them is not
-// refused; package enforce leaves them out.
+// A rule that makes /proc or /sys/fs/cgroup writable is refused, because a command could
+// escape tracking there. A rule for a directory above them is not refused; package enforce
+// leaves them out.
 func (p *Policy) Resolve(h Host) (*Resolved, error) {
 	if err := h.check(); err != nil {
 		return nil, Errors{{Code: CodeValue, Msg: "host", Err: err}}
@@ -33,7 +31,7 @@ func (p *Policy) Resolve(h Host) (*Resolved, error) {
 	flat := p.on(h.OS)
 	paths, asked := 0, len(flat.FS.Deny)+len(flat.Net.ConnectTCP)+len(flat.Net.BindTCP)+len(flat.Net.Unix)+len(flat.Env.Allow)+len(flat.Env.Set)
 	for rule := range flat.paths {
-		if paths++; !rule.Optional { // not the baseline's or a preset's
+		if paths++; !rule.Optional { // not from the baseline or a preset
 			asked++
 		}
 	}
@@ -76,8 +74,8 @@ func (p *Policy) Resolve(h Host) (*Resolved, error) {
 	return rs.r, nil
 }
 
-// paths are all rules for paths, the system's categories first, each with the
-// access of its category.
+// paths yields all rules for paths. The system's categories come first, each with its
+// access.
 func (p *Policy) paths(yield func(Rule) bool) {
 	for k, rules := range p.system {
 		for _, r := range *rules {
@@ -100,21 +98,21 @@ type resolver struct {
 	host *Host
 	w    *walker
 
-	presets Host          // as the presets' paths see it
-	secrets []secretPlace // by its variables
+	presets Host          // the host as presets see it
+	secrets []secretPlace // found with the variables of presets
 	errs    Errors
 }
 
 func (rs *resolver) fail(o Origin, code Code, hint, msg string) {
 	e := Error{Origin: o, Code: code, Msg: msg, Hint: hint}
-	if !slices.ContainsFunc(rs.errs, func(said *Error) bool { return *said == e }) { // Merge has some values twice, for all systems and over those for one
+	if !slices.ContainsFunc(rs.errs, func(said *Error) bool { return *said == e }) { // Merge keeps some values twice: for all systems, and over those for one
 		rs.errs = append(rs.errs, &e)
 	}
 }
 
 func (rs *resolver) rule(rule Rule) {
 	if rule.Access == 0 || rule.Access&^(Read|Write|Exec) != 0 {
-		rs.fail(rule.Origin, CodeValue, "", fmt.Sprintf("path %q has no access that is known", rule.Path))
+		rs.fail(rule.Origin, CodeValue, "", fmt.Sprintf("path %q has no known access", rule.Path))
 		return
 	}
 	p, ok := rs.path(rule)
@@ -131,8 +129,8 @@ func (rs *resolver) rule(rule Rule) {
 	rs.r.Paths = append(rs.r.Paths, p)
 }
 
-// leave leaves a rule out: it is skipped, or else that is an error. A built-in rule whose
-// path the environment may have moved is always skipped.
+// leave leaves a rule out, by noting it in Skipped if skip is true, and otherwise as an
+// error. A built-in rule whose path the environment may have moved is always skipped.
 func (rs *resolver) leave(rule Rule, skip bool, code Code, hint, why string) {
 	if skip {
 		rs.r.Skipped = append(rs.r.Skipped, Skip{Rule: rule, Reason: why})
@@ -154,7 +152,7 @@ func (rs *resolver) path(rule Rule) (Path, bool) {
 		return Path{}, false
 	}
 	walk := rs.w.spelled
-	if rule.Origin.BuiltIn() { // spelled right
+	if rule.Origin.BuiltIn() { // spelled as on disk
 		rs.w.exact, walk = false, rs.w.walk
 	}
 	pl, err := walk(written)
@@ -186,7 +184,7 @@ func (rs *resolver) path(rule Rule) (Path, bool) {
 	return Path{}, false
 }
 
-// expandCode is the code of an error of Host.absolute or Host.whole.
+// expandCode returns the code for an error of Host.absolute or Host.whole.
 func expandCode(err error) Code {
 	if errors.Is(err, errUnset) {
 		return CodeVariable
@@ -194,8 +192,7 @@ func expandCode(err error) Code {
 	return CodeValue
 }
 
-// userAccess is what the rules that are no built-in ones allow on a canonical
-// path.
+// userAccess returns what rules that are not built in allow on a canonical path.
 func (rs *resolver) userAccess(p string) Access {
 	var sum Access
 	for i := range rs.r.Paths {
@@ -206,16 +203,16 @@ func (rs *resolver) userAccess(p string) Access {
 	return sum
 }
 
-// BuiltIn reports whether a rule is the baseline's or a preset's.
+// BuiltIn reports whether a rule is from the baseline or a preset.
 func (o Origin) BuiltIn() bool {
 	return o.Source == "baseline" || strings.HasPrefix(o.Source, "preset ")
 }
 
-// flag reports whether something was said on the command line.
+// flag reports whether the origin is the command line.
 func (o Origin) flag() bool { return strings.HasPrefix(o.Source, "--") }
 
-// net settles how much of the network is open. A list of ports, empty or not,
-// limits the network to it whether allow is false or not said.
+// net decides how much of the network is open. A list of ports, empty or not, limits the
+// network to these ports, whether allow is "false" or not set.
 func (rs *resolver) net(n *Net) {
 	out, ports := &rs.r.Net, slices.Concat(n.ConnectTCP, n.BindTCP)
 	byFlag := slices.ContainsFunc(ports, func(p Port) bool { return p.Origin.flag() })
@@ -226,7 +223,7 @@ func (rs *resolver) net(n *Net) {
 	}
 	allow := n.Allow
 	switch {
-	case n.ConnectTCP == nil && n.BindTCP == nil, allow.Origin.flag() && !byFlag: // --net and --no-net mean what they say, whatever files do
+	case n.ConnectTCP == nil && n.BindTCP == nil, allow.Origin.flag() && !byFlag: // --net and --no-net outrank files
 		out.Mode, out.From = NetOpen, cmp.Or(allow.Origin, Origin{Source: "default"})
 		if allow.Value == "false" {
 			out.Mode = NetNone
@@ -237,9 +234,8 @@ func (rs *resolver) net(n *Net) {
 		return
 	}
 	out.Mode, out.From, out.ConnectTCP, out.BindTCP = NetPorts, ports[0].Origin, n.ConnectTCP, n.BindTCP
-	// In one file "allow = true" beside a list is the list in other words.
-	// Said in two files, one of the two is not what somebody meant. A flag
-	// outranks what files allow.
+	// In one file "allow = true" beside a list means the list. In two files the
+	// two contradict each other. A flag outranks what files allow.
 	other := slices.IndexFunc(ports, func(p Port) bool { return p.Origin.Source != allow.Origin.Source })
 	if allow.Value == "true" && byFlag == allow.Origin.flag() && other >= 0 {
 		rs.fail(allow.Origin, CodeContradiction, fmt.Sprintf("--connect-tcp %d", ports[other].Number),

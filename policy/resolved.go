@@ -9,21 +9,20 @@ import (
 	"github.com/zsbx/zsbx/policy/glob"
 )
 
-// Host is the machine as Resolve sees it: the only way in which this package
-// looks at anything. ThisHost fills it from the running system; tests fill it
-// from tables.
+// Host is the machine as Resolve sees it. This package looks at the machine only through
+// it. ThisHost fills it from the running system; tests fill it from tables.
 type Host struct {
 	OS      string   // "linux" or "macos"
 	Dir     string   // the command's working directory, absolute and canonical
-	Home    string   // the user's home directory; "" when it is not known
+	Home    string   // the user's home directory; "" if it is not known
 	TempDir string   // the session's private temporary directory; "" for none
 	Env     []string // the caller's environment, NAME=VALUE
 
 	Lstat    func(path string) (Stat, error)   // as lstat(2)
 	Readlink func(path string) (string, error) // as readlink(2)
 	ReadDir  func(path string) ([]fs.DirEntry, error)
-	// ReadSome lists at most n entries, those that come first in the
-	// directory. With nil ReadDir is used.
+	// ReadSome lists the first n entries of the directory. If it is nil,
+	// ReadDir is used.
 	ReadSome func(path string, n int) ([]fs.DirEntry, error)
 	ReadFile func(path string) ([]byte, error) // small files: git's pointers to its directories
 
@@ -31,31 +30,31 @@ type Host struct {
 	agents string  // what coding agents add to the name of the project's own cache
 }
 
-// Stat is what Host.Lstat tells of a file, and FileID which inode that is.
+// Stat is what Host.Lstat returns, and FileID identifies an inode.
 type (
 	Stat   = files.Stat
 	FileID = files.ID
 )
 
-// Resolved is a policy as one machine understands it: what the caller is
-// shown, and what package enforce turns into kernel rules.
+// Resolved is a policy for one machine: what the user is shown, and what package enforce
+// turns into kernel rules.
 type Resolved struct {
 	OS      string
 	Dir     string
 	Home    string
 	TempDir string
 
-	// RealHome is Home without symbolic links, or Home where nothing is known
-	// of it: what the kernel compares. Only on macOS; elsewhere it is "".
+	// RealHome is Home without symbolic links, as the kernel compares it, or Home
+	// if it can't be resolved. It is only for macOS, and "" elsewhere.
 	RealHome string
 
 	Paths   []Path // what is allowed, in the order of merging
 	Deny    []DenyPath
 	Skipped []Skip // optional rules that name nothing on this machine
-	Create  []Path // of rules with Create, directories that are missing: made before a run, then resolved again
+	Create  []Path // missing directories of rules with Create: made before a run, then resolved again
 
-	// Cache is the project's own cache, "" for none; CacheLinks are to be in it before a
-	// run, each with the absolute path that it leads to or comes from.
+	// Cache is the project's own cache, "" for none. CacheLinks are made in it before a
+	// run, each with the absolute path that it leads to or is copied from.
 	Cache      string
 	CacheLinks []CacheEntry
 
@@ -67,7 +66,7 @@ type Resolved struct {
 	Private Private
 	Presets []Named // the presets in use, the detected ones included
 
-	// Warnings are what was asked for without effect. They have no Err.
+	// Warnings are about what was asked for and has no effect. They have no Err.
 	Warnings Errors
 
 	closed    []Closed // what programs may miss
@@ -75,10 +74,10 @@ type Resolved struct {
 
 	env   Env   // as merged, for Policy
 	audit Audit // likewise
-	host  Host  // where it was resolved; its functions are nil in one made by hand
+	host  Host  // where it was resolved; without functions in a Resolved made by hand
 }
 
-// AssumeMade takes those directories of Create that will be made for what is there, where
+// AssumeMade treats the directories of Create that will be made as existing, for when
 // nothing is run.
 func (r *Resolved) AssumeMade(will func(*Path) bool) {
 	for i := range r.Create {
@@ -89,7 +88,7 @@ func (r *Resolved) AssumeMade(will func(*Path) bool) {
 	}
 }
 
-// Path allows Access on one inode and, when it is a directory, on all below.
+// Path allows Access on one inode and, if it is a directory, on everything below.
 type Path struct {
 	Path   string // absolute, without symbolic links, "." or ".."
 	Access Access
@@ -100,22 +99,22 @@ type Path struct {
 	// Written is Rule.Path made absolute, before symbolic links were
 	// followed.
 	Written string
-	// Links are the symbolic links that lead from Written to Path, each
-	// with a canonical directory, in the order they were followed.
+	// Links are the symbolic links that lead from Written to Path, in the order
+	// in which they were followed. The directory of each is canonical.
 	Links []string
 }
 
-// DenyPath is a resolved denial. Pattern is absolute; when Glob is false it
-// is a canonical path, which need not exist.
+// DenyPath is a resolved denial. Pattern is absolute. If Glob is false, it is a canonical
+// path, which need not exist.
 type DenyPath struct {
 	Pattern string
 	Glob    bool
 	Deny    Named // as written
-	Secret  bool  // nobody asked for it: a place of secrets in a tree that a rule opens as a whole
+	Secret  bool  // not asked for: a place of secrets in a tree that a wide rule opens
 }
 
-// Skip is an optional rule that was left out, and why. An optional socket is
-// told as a rule without access.
+// Skip is an optional rule that was left out, and why. An optional socket is a rule
+// without access.
 type Skip struct {
 	Rule   Rule
 	Reason string
@@ -123,10 +122,9 @@ type Skip struct {
 
 // ResolvedNet is the network as the command will see it.
 type ResolvedNet struct {
-	// Mode is NetOpen (no limit), NetPorts (only the TCP ports listed, all
-	// else closed) or NetNone.
+	// Mode is NetOpen (no limit), NetPorts (only the listed TCP ports) or NetNone.
 	Mode       NetMode
-	From       Origin // who decided the mode
+	From       Origin // what decided the mode
 	ConnectTCP []Port // only with NetPorts
 	BindTCP    []Port // only with NetPorts
 	Unix       []Path // sockets outside the session that may be connected to
@@ -141,14 +139,14 @@ const (
 	NetNone  NetMode = "none"
 )
 
-// Host is the machine where it was resolved.
+// Host returns the machine for which it was resolved.
 func (r *Resolved) Host() *Host { return &r.host }
 
-// Policy writes what was resolved as a policy again, with canonical paths:
-// the rules of the baseline and of presets are in it, its system categories
-// are empty. It does not name the private temporary directory, which belongs
-// to one run. Resolved on the same machine it gives the same result, but for what
-// no file can say: in a preset's caches of data, links can be made then.
+// Policy turns the Resolved into a policy with canonical paths. It includes the rules of
+// the baseline and of presets, and its system categories are empty. It does not name the
+// private temporary directory, which belongs to one run. Resolved on the same machine, it
+// gives the same result except for what no file can express: links can be made in a
+// preset's caches of data.
 func (r *Resolved) Policy() *Policy {
 	p := &Policy{Env: r.env, Limits: r.Limits, Private: r.Private, Guard: r.Guard, Audit: r.audit}
 	for _, rules := range p.system {

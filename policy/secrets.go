@@ -10,7 +10,7 @@ import (
 	"github.com/zsbx/zsbx/policy/internal/tables"
 )
 
-// secretPlace is one directory of the table on this machine.
+// secretPlace is one directory of the table on this machine, with places in it.
 type secretPlace struct {
 	base  string // canonical
 	names []string
@@ -18,16 +18,16 @@ type secretPlace struct {
 }
 
 // secretTrees is the section of files with tokens in directories that presets open
-// as a whole.
+// completely.
 const secretTrees = "trees"
 
 // secretVariables is the section of variables that move a place of secrets.
 const secretVariables = "variables"
 
-// agents is the kind of places, or of variables, that coding agents have.
+// agents is the kind of the places and variables of coding agents.
 const agents = "coding agents"
 
-// secretPaths are the places of the table on this machine.
+// secretPaths returns the places of the table on this machine.
 func (h *Host) secretPaths() []secretPlace {
 	if h.Home == "" {
 		return nil
@@ -46,7 +46,7 @@ func (h *Host) secretPaths() []secretPlace {
 			}
 			continue
 		}
-		if bases[s.Note] == nil { // the default stays a place of secrets when a variable moves it
+		if bases[s.Note] == nil { // the default stays a place of secrets even if a variable moves it
 			bases[s.Note] = slices.Compact([]string{h.secretBase(&Host{Home: h.Home}, s.Note), h.secretBase(h, s.Note)})
 		}
 		for _, base := range bases[s.Note] {
@@ -56,8 +56,9 @@ func (h *Host) secretPaths() []secretPlace {
 	return all
 }
 
-// movedSecrets are what variables name in the home directory: a rule for all of it has
-// that in mind no more than the places that the tools have by themselves.
+// movedSecrets returns the places of secrets in the home directory that variables name. A
+// rule for all of the home directory does not mean them, just as it does not mean the
+// default places.
 func (h *Host) movedSecrets(variables *tables.Section) secretPlace {
 	home, _, err := h.RealPath(h.Home)
 	set := secretPlace{base: home, agent: variables.Note == agents}
@@ -75,8 +76,8 @@ func (h *Host) movedSecrets(variables *tables.Section) secretPlace {
 	return set
 }
 
-// secretBase is a directory of the table, canonical if it exists, with the
-// variables of a host.
+// secretBase returns a directory of the table, with the variables of a host. It is
+// canonical if it exists.
 func (h *Host) secretBase(vars *Host, base string) string {
 	written := vars.place(base)
 	if real, _, err := h.RealPath(written); err == nil {
@@ -85,8 +86,8 @@ func (h *Host) secretBase(vars *Host, base string) string {
 	return written
 }
 
-// secret is a place of secrets that lies in a path, or that the path lies in,
-// or "". To an agent's preset the places of agents are none.
+// secret returns a place of secrets that is in a path, or that the path is in, or "". For
+// an agent's preset, the places of agents do not count.
 func (g *guard) secret(p string, agent bool) string {
 	for i := range g.secrets {
 		s := &g.secrets[i]
@@ -114,9 +115,9 @@ func (g *guard) secret(p string, agent bool) string {
 	return ""
 }
 
-// denySecrets denies the files with tokens that lie in what presets or the baseline opened,
-// unless a user opened them. They are looked for once: nobody inside can make
-// one in a directory that these make executable only.
+// denySecrets denies the files with tokens in what presets or the baseline opened, unless
+// a user opened them. They are looked for only once: these directories are executable and
+// not writable, so a command can't make such a file.
 func (rs *resolver) denySecrets() {
 	rs.w.exact = false
 	builtIn := rs.r.builtIn()
@@ -138,7 +139,7 @@ func (rs *resolver) denySecrets() {
 	}
 }
 
-// builtIn are the paths of built-in rules: few, where the user has many.
+// builtIn returns the paths of built-in rules, which are few even if the user has many.
 func (r *Resolved) builtIn() (all []*Path) {
 	for i := range r.Paths {
 		if p := &r.Paths[i]; p.Rule.Origin.BuiltIn() {
@@ -152,15 +153,15 @@ func (rs *resolver) denyPath(p, written string, from Origin, secret bool) {
 	rs.r.Deny = append(rs.r.Deny, DenyPath{Pattern: p, Deny: Named{Value: glob.QuoteMeta(literal(written)), Origin: from}, Secret: secret})
 }
 
-// tokenFiles are the files that a pattern of secretTrees names on this machine, of
-// which some may not exist, if the directory that it begins with is wanted.
+// tokenFiles returns the files that a pattern of secretTrees names on this machine, if
+// the directory with which it begins is wanted. Some of them may not exist.
 func (h *Host) tokenFiles(pattern string, wanted func(dir string) bool) (all []string) {
 	whole := h.place(pattern)
 	dir, rest, wild := strings.Cut(whole, "/*")
 	if !wild {
 		dir = path.Dir(whole)
 	}
-	if whole == "" || !wanted(dir) || wild && h.ReadDir == nil { // "" where it is not known
+	if whole == "" || !wanted(dir) || wild && h.ReadDir == nil { // "" if it is not known
 		return nil
 	}
 	if !wild {
@@ -173,11 +174,10 @@ func (h *Host) tokenFiles(pattern string, wanted func(dir string) bool) (all []s
 	return all
 }
 
-// spareSecrets closes the places of secrets that lie in what was opened as a whole: the
-// home directory, or one that it lies in, by a user, for few who write --rw ~ mean their
-// keys; and where they lie in the baseline's directories, since HOME is below /opt or
-// CARGO_HOME below /usr. A rule that names a place, what lies in it, or a directory on the
-// way opens that much.
+// spareSecrets closes the places of secrets in what wide rules open. These are a user's
+// rule for the home directory or one above it, because few users who write --rw ~ mean
+// their keys, and the baseline's rules, if HOME is below /opt or CARGO_HOME below /usr. A
+// rule for a place, for something in it, or for a directory on the way opens that much.
 func (rs *resolver) spareSecrets() {
 	home, _, err := rs.host.RealPath(rs.host.Home)
 	if err != nil || rs.host.Home == "" {
@@ -209,7 +209,7 @@ func (rs *resolver) spareSecrets() {
 	}
 }
 
-// spare denies one place, or what of it no rule names.
+// spare denies one place, or the parts of it that no rule names.
 func (rs *resolver) spare(by Origin, home, place string) {
 	pl, err := rs.w.walk(place)
 	if err != nil || pl.gone != "" || !rs.r.Allowed(pl.path, Read).Allowed {
@@ -238,10 +238,10 @@ func (rs *resolver) spare(by Origin, home, place string) {
 	rs.denyPath(pl.path, pl.path, by, true)
 }
 
-// Lent are the paths that a coding agent's preset opens for reading only, and that a
-// rule for the home directory (without links) or above, or for where links in it lead,
-// would have written: the agent outside acts upon them. A rule for one, or for a directory
-// on the way that the agent takes, opens it.
+// Lent returns the paths that a coding agent's preset opens only for reading, but that a
+// wide rule would make writable: a rule for home (which is without links) or above, or for
+// where links in it lead. The agent outside acts upon these paths. A rule for such a path,
+// or for a directory on the agent's way to it, opens it.
 func (r *Resolved) Lent(home string) (lent []string) {
 	inHome := func(p string) bool { return Within(p, home) }
 	asked := func(p *Path) bool {
@@ -267,10 +267,10 @@ func (r *Resolved) Lent(home string) (lent []string) {
 	return lent
 }
 
-// Unwise gives a function that says why nobody but the user should think of a rule
-// for a canonical path, or "". A directory counts with all that lies in it: places of
-// secrets, files with tokens in toolchains, and, to write, what is on PATH and what
-// programs outside act upon. The machine is looked at once, as it is now.
+// Unwise returns a function that says why only the user should allow a canonical path, or
+// "". The reasons are places of secrets, files with tokens in toolchains, and, for writing,
+// what is on PATH and what programs outside act upon. A directory counts with everything
+// in it. The machine is looked at once, as it is now.
 func (r *Resolved) Unwise() func(p string, a Access, dir bool) string {
 	if r.host.Lstat == nil {
 		return func(string, Access, bool) string { return "it can't be looked at" }
@@ -300,7 +300,7 @@ func (r *Resolved) Unwise() func(p string, a Access, dir bool) string {
 			}
 		}
 		if strings.Contains(p+"/", projectCaches) && (r.Cache == "" || !Within(p, r.Cache)) {
-			return "other projects' caches lie there"
+			return "other projects' caches are there"
 		}
 		if a&Write == 0 {
 			return ""

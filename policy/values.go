@@ -41,8 +41,8 @@ func (c *checker) says(at Origin, text string, check func(string) error) bool {
 	return err == nil
 }
 
-// path reads a table that stands for a path: with path, optional (it may be missing)
-// and, where that is known, create (it is made when missing).
+// path reads a table for a path: with path, optional (it may be missing) and, except for
+// sockets, create (it is made if it is missing).
 func (c *checker) path(k *key, n *tree.Node, what string) (v Named, ok bool) {
 	known := []string{"path", "optional", "create"}
 	if k.kind == socketList {
@@ -78,7 +78,7 @@ func hasControl(s string) bool {
 	return false
 }
 
-// checkPath says what is wrong with a path as it is written in a rule.
+// checkPath returns what is wrong with a path as it is written in a rule.
 func checkPath(s string) error {
 	switch {
 	case s == "":
@@ -95,7 +95,7 @@ func checkPath(s string) error {
 
 const wordLetters = "abcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// checkPresetName says what is wrong with the name of a preset.
+// checkPresetName returns what is wrong with the name of a preset.
 func checkPresetName(s string) error {
 	base, _ := strings.CutSuffix(s, toolsOnly)
 	if slices.ContainsFunc(Presets(), func(p PresetInfo) bool { return p.Name == base }) {
@@ -108,7 +108,7 @@ func checkPresetName(s string) error {
 	return fmt.Errorf("unknown preset %q (known: %s)%s", s, strings.Join(names, " "), DidYouMean(s, names))
 }
 
-// envModes are in their order, from the one that lets the fewest variables through.
+// envModes are in order, from the mode that lets the fewest variables through.
 var envModes = []string{EnvVars, EnvScrubbed, EnvSanitized, EnvInherit}
 
 func checkEnvMode(s string) error {
@@ -125,9 +125,8 @@ func checkShared(s string) error {
 	return nil
 }
 
-// checkEnvName says what is wrong with the name of a variable. POSIX has
-// letters, digits and underscores; what npm, bash and others use beyond that
-// is taken as well.
+// checkEnvName returns what is wrong with the name of a variable. POSIX allows letters,
+// digits and underscores; what npm, bash and others use beyond that is accepted, too.
 func checkEnvName(s string) error {
 	if s == "" {
 		return errors.New("an empty variable name")
@@ -143,7 +142,7 @@ func checkEnvName(s string) error {
 	return nil
 }
 
-// checkEnvGlob says what is wrong with a name or a glob of names.
+// checkEnvGlob returns what is wrong with a name or a glob of names.
 func checkEnvGlob(s string) error {
 	if err := checkEnvName(s); err != nil {
 		return err
@@ -162,11 +161,11 @@ func checkEnvValue(s string) error {
 	return nil
 }
 
-// checkPort says what is wrong with a TCP port. Base 0 is what TOML has: 0x, 0o, 0b and
-// underscores. A leading zero, which would mean octal here, is no TOML and no JSON.
+// checkPort returns what is wrong with a TCP port. Base 0 accepts what TOML has: 0x, 0o, 0b
+// and underscores. A leading zero, which would mean octal, is not valid in TOML or JSON.
 func checkPort(s string) error { return checkNumber("port", s, 1, 65535) }
 
-// checkDays is for audit.keep, where 0 is for ever.
+// checkDays is for audit.keep, where 0 means forever.
 func checkDays(s string) error { return checkNumber("audit.keep", s, 0, 36500) }
 
 func checkNumber(what, s string, low, high int64) error {
@@ -176,7 +175,7 @@ func checkNumber(what, s string, low, high int64) error {
 	return nil
 }
 
-// checkListName says what is wrong with the name of a list.
+// checkListName returns what is wrong with the name of a list.
 func checkListName(s string) error {
 	if s == "" || s == "off" || len(s) > 64 || strings.Trim(s, wordLetters) != "" {
 		return fmt.Errorf("bad name of a guard list %q: use a to z, digits, - and _, and not off", s)
@@ -184,12 +183,12 @@ func checkListName(s string) error {
 	return nil
 }
 
-// checkGuardWords says what is wrong with an entry of a list.
+// checkGuardWords returns what is wrong with an entry of a list.
 func checkGuardWords(s string) error {
 	words := strings.Fields(s)
 	_, err := path.Match(s, "")
 	if err != nil || hasControl(s) || len(words) == 0 || strings.Trim(words[0], "*?") == "" || strings.Contains(words[0], "/") {
-		return fmt.Errorf("bad entry %q of a guard list: a command's name is needed, without a directory, then arguments, all as patterns", s)
+		return fmt.Errorf("bad entry %q of a guard list: must be a command's name without a directory, then arguments, all as patterns", s)
 	}
 	return nil
 }

@@ -22,24 +22,24 @@ const maxLinks = 40
 type place struct {
 	path  string   // canonical: without symbolic links, "." and ".."
 	stat  Stat     // of what is there
-	gone  string   // "does not exist" or the like; "" when there is something
-	at    string   // the part of the path that gone is said of
-	links []string // the symbolic links that were followed, canonical but for themselves
+	gone  string   // "does not exist" or the like; "" if there is something
+	at    string   // the part of the path that gone is about
+	links []string // the symbolic links that were followed, each in a canonical directory
 }
 
-// walker resolves symbolic links through a Host, as path_resolution(7) says. It
-// looks at each name once, so that ten thousand paths below one directory cost one look
-// at that directory: use one for each Resolve.
+// walker resolves symbolic links through a Host, as path_resolution(7) describes. It looks
+// at each name once, so that ten thousand paths below one directory cost one look at that
+// directory. Each Resolve has its own.
 type walker struct {
 	host *Host
-	seen map[string]seen // by path, of which the directory is canonical
-	dir  string          // the last one that had no links, and a slash: many paths lie in one
+	seen map[string]seen // by path, with a canonical directory
+	dir  string          // the last one without links, and a slash: many paths are in the same one
 
-	// exact asks for names as the file system spells them. macOS finds
-	// ".SSH" where ".ssh" lies, but a rule for the former matches nothing.
+	// exact asks for names as the file system spells them. macOS finds ".ssh" as
+	// ".SSH", but a rule for the latter matches nothing.
 	exact bool
 	names map[string][]fs.DirEntry // of directories, for exact
-	folds map[string]bool          // directories that were asked whether the case of names counts in them and all above, or not
+	folds map[string]bool          // whether exact is needed below a directory that was checked
 }
 
 // seen is what was found at a path.
@@ -47,22 +47,21 @@ type seen struct {
 	stat   Stat
 	gone   bool
 	target string // of a symbolic link
-	exact  string // the path as the file system spells it; "" where nobody asked
+	exact  string // the path as the file system spells it; "" if that was not asked for
 }
 
 func newWalker(h *Host, size int) *walker {
 	return &walker{host: h, seen: make(map[string]seen, size), names: map[string][]fs.DirEntry{}, folds: map[string]bool{}}
 }
 
-// walk resolves an absolute path. Where it does not exist, the longest
-// part that does is resolved and the rest put after it. The error is for
-// paths that cannot be resolved at all: loops and directories that the caller
-// may not search.
+// walk resolves an absolute path. If it does not exist, the longest part that does is
+// resolved, and the rest is appended. The error is for paths that can't be resolved at
+// all: loops, and directories that the caller may not search.
 func (w *walker) walk(p string) (place, error) {
 	if !path.IsAbs(p) {
 		p = "/" + p
 	}
-	at, plain := place{path: "/", stat: Stat{Mode: fs.ModeDir}}, true // plain: what was walked is canonical as it stands
+	at, plain := place{path: "/", stat: Stat{Mode: fs.ModeDir}}, true // plain: the part that was walked is canonical as it is
 	rest := p[1:]
 	if !w.exact && len(w.dir) > 1 && strings.HasPrefix(p, w.dir) {
 		at.path, rest = w.dir[:len(w.dir)-1], p[len(w.dir):]
@@ -77,7 +76,7 @@ func (w *walker) walk(p string) (place, error) {
 		switch {
 		case name == "" || name == ".":
 			continue
-		case at.gone != "": // ".." can only be taken as it is written
+		case at.gone != "": // ".." can only be taken lexically
 			at.path = full
 			continue
 		case !at.stat.Mode.IsDir():
@@ -119,7 +118,7 @@ func (w *walker) walk(p string) (place, error) {
 	return at, err
 }
 
-// look looks at one name in a canonical directory; full is the path of it.
+// look looks at one name in a canonical directory. full is its path.
 func (w *walker) look(dir, full string) (seen, error) {
 	s, known := w.seen[full]
 	if !known {
@@ -144,25 +143,25 @@ func (w *walker) look(dir, full string) (seen, error) {
 	return s, err
 }
 
-// Remembering is a copy of the Host whose RealPath and Trail look at each name
-// once. It is for a moment in which nothing is to change.
+// Remembering returns a copy of the Host whose RealPath and Trail look at each name only
+// once. It is for a moment in which nothing should change.
 func (h *Host) Remembering() *Host {
 	c := *h
 	c.walker = newWalker(&c, 16)
 	return &c
 }
 
-// RealPath follows every symbolic link of a clean absolute path, the last
-// name's too, and returns the canonical path with what is there. Where nothing
-// is there, the error is a *fs.PathError for fs.ErrNotExist.
+// RealPath follows every symbolic link of a clean absolute path, also as the last name,
+// and returns the canonical path with what is there. If nothing is there, the error is a
+// *fs.PathError for fs.ErrNotExist.
 func (h *Host) RealPath(p string) (string, Stat, error) {
 	real, _, st, err := h.Trail(p)
 	return real, st, err
 }
 
-// Trail is RealPath with the symbolic links that lead there, each with a
-// canonical directory. Where nothing is there, the path is the one that would
-// be made, with fs.ErrNotExist.
+// Trail is RealPath with the symbolic links that lead there, each in a canonical
+// directory. If nothing is there, it returns the path that would be made, with
+// fs.ErrNotExist.
 func (h *Host) Trail(p string) (real string, links []string, st Stat, err error) {
 	w := h.walker
 	if w == nil {
@@ -175,8 +174,8 @@ func (h *Host) Trail(p string) (real string, links []string, st Stat, err error)
 	return pl.path, pl.links, pl.stat, err
 }
 
-// spelling is the path of a file with its last name as the directory has it.
-// Where the directory cannot be read, it stays as it is.
+// spelling returns the path of a file with its last name as the directory has it. If the
+// directory can't be read, the path stays as it is.
 func (w *walker) spelling(dir, full string, st Stat) string {
 	if len(full) < len(dir) { // ".."
 		return full
@@ -190,7 +189,7 @@ func (w *walker) spelling(dir, full string, st Stat) string {
 	for _, same := range []func(string) bool{
 		func(n string) bool { return n == name },
 		func(n string) bool { return strings.EqualFold(n, name) },
-		func(n string) bool { // the same letters may be composed differently (TN1150, APFS)
+		func(n string) bool { // the same letters may be encoded differently (TN1150, APFS)
 			other, err := w.host.Lstat(path.Join(dir, n))
 			return err == nil && other.ID == st.ID
 		},
@@ -202,7 +201,7 @@ func (w *walker) spelling(dir, full string, st Stat) string {
 	return full
 }
 
-// spelled is walk with each name as its directory has it, and so is what links lead to.
+// spelled is walk with each name as its directory has it, also behind links.
 func (w *walker) spelled(p string) (place, error) {
 	w.spell(p)
 	pl, err := w.walk(p)
@@ -214,9 +213,10 @@ func (w *walker) spelled(p string) (place, error) {
 	return pl, err
 }
 
-// spell has walk ask for the spelling of a path that may be written otherwise: on macOS
-// of any, elsewhere where some name in it is found in the other case, too (ext4(5),
-// casefold; vfat). A mount point is left alone: what automount(8) is asked for takes long.
+// spell makes walk ask for the spelling of a path that may be spelled in several ways: on
+// macOS every path, elsewhere one in which some name is also found in the other case
+// (ext4(5), casefold; vfat). Mount points are skipped: automount(8) would take long to look
+// for the other name.
 func (w *walker) spell(p string) {
 	w.exact = w.host.OS == "macos"
 	var asked []string
@@ -253,8 +253,8 @@ func otherCase(r rune) rune {
 // notDir is why there is nothing below a file.
 const notDir = "is not a directory"
 
-// missingHint is what to type where a path is missing: what is to be written can
-// be made, by hand or by zsbx, where its links lead and no file is in the way.
+// missingHint returns what to type if a path is missing. A directory to be written can be
+// made, by hand or by zsbx, where its links lead, unless a file is in the way.
 func missingHint(rule *Rule, written string, pl *place) string {
 	switch {
 	case isPattern(written), rule.Access&Write != 0 && pl.gone == notDir:
@@ -269,7 +269,7 @@ func missingHint(rule *Rule, written string, pl *place) string {
 	return "mkdir -p " + shell.Quote(pl.path)
 }
 
-// whyGone tells why there is nothing at the path that was written.
+// whyGone returns why there is nothing at the path that was written.
 func (pl *place) whyGone(written string) string {
 	why := pl.at + " " + pl.gone
 	if written != pl.at {
@@ -281,5 +281,5 @@ func (pl *place) whyGone(written string) string {
 	return why
 }
 
-// isPattern reports whether what does not exist looks like a pattern.
+// isPattern reports whether a path that does not exist looks like a pattern.
 func isPattern(p string) bool { return strings.ContainsAny(p, "*?") }
