@@ -160,13 +160,13 @@ func (c *protector) gitDir(dir string) {
 
 // gitFiles protects files with which git can be made to run programs, in one git directory and
 // in those below it. A file commondir would make git read another directory's configuration.
-// lazygit.yml belongs to lazygit.
+// lazygit.yml and glab-cli are other programs' settings.
 func (c *protector) gitFiles(dir, top string, left *int) {
 	config := path.Join(dir, "config")
 	if c.add(config, top) {
 		c.out.Repos = append(c.out.Repos, dir)
 	}
-	for _, name := range []string{"hooks", "commondir", "lazygit.yml"} {
+	for _, name := range []string{"hooks", "commondir", "lazygit.yml", "glab-cli"} {
 		c.add(path.Join(dir, name), top)
 	}
 	c.includes(config)

@@ -10,7 +10,7 @@ type projectGroup struct {
 	names []string
 }
 
-// projectGroups is the table, as of 2026-11-23. It leaves out what only advises an agent
+// projectGroups is the table, as of 2026-11-27. It leaves out what only advises an agent
 // (AGENTS.md, CLAUDE.md, rules) and what the user's own build runs.
 var projectGroups = []projectGroup{
 	{"zsbx", "a policy for the next session", []string{".zsbx.toml"}},
@@ -24,8 +24,7 @@ var projectGroups = []projectGroup{
 		"_darcs/prefs/defaults", ".pijul/config", ".lazygit.yml",
 	}},
 	{"commit hooks", "what a commit runs, although it runs nothing else of the project", []string{
-		".pre-commit-config.y*ml", "prek.toml", "lefthook.*ml", ".lefthook.*ml", "lefthook.json*", ".lefthook.json*",
-		"lefthook-local.*ml", ".lefthook-local.*ml", "lefthook-local.json*", ".lefthook-local.json*", ".config/lefthook*",
+		".pre-commit-config.y*ml", "prek.toml", "lefthook*", ".lefthook*", ".config/lefthook*", ".trunk/*.yaml",
 		"captainhook.json", "grumphp.yml", "hk*.pkl", ".config/hk*.pkl", ".gitlint",
 	}},
 	{"VS Code", "tasks that run on opening, programs for settings, servers for agents; recommended extensions", []string{
@@ -44,7 +43,7 @@ var projectGroups = []projectGroup{
 		".claude/settings.json", ".claude/settings.local.json", ".claude/hooks", ".claude/commands", ".claude/agents", ".claude/skills", ".claude/plugins", ".claude/launch.json",
 	}},
 	{"Cursor", "hooks, servers, permissions", []string{
-		".cursor/mcp.json", ".cursor/hooks.json", ".cursor/hooks", ".cursor/cli.json", ".cursor/environment.json", ".cursor/worktrees.json",
+		".cursor/mcp.json", ".cursor/hooks.json", ".cursor/hooks", ".cursor/cli.json", ".cursor/sandbox.json", ".cursor/environment.json", ".cursor/worktrees.json",
 	}},
 	{"Codex", "servers, permissions, hooks", []string{".codex/config.toml", ".codex/hooks.json", ".codex/rules", ".codex/environments", ".codex/agents"}},
 	{"Gemini CLI, Qwen Code", "servers, hooks, commands with a shell, variables", []string{
@@ -58,7 +57,7 @@ var projectGroups = []projectGroup{
 		".github/copilot", ".github/hooks", ".github/mcp.json", ".github/lsp.json", ".github/extensions", ".github/agents", ".github/skills", ".copilot/mcp-config.json",
 	}},
 	{"other agents", "servers, hooks, permissions, commands for checks; skills that several share, and that may bring servers; extensions", []string{
-		".agents/skills", ".pi/settings.json", ".pi/extensions", ".openhands/setup.sh", ".openhands/hooks.json", ".roo/mcp.json", ".kiro/settings", ".kiro/hooks", ".kiro/agents", ".clinerules/hooks", ".windsurf/hooks.json", ".windsurf/mcp_config.json",
+		".agents/skills", ".vibe", ".amazonq", ".pi/settings.json", ".pi/extensions", ".openhands/setup.sh", ".openhands/hooks.json", ".roo/mcp.json", ".kiro/settings", ".kiro/hooks", ".kiro/agents", ".clinerules/hooks", ".windsurf/hooks.json", ".windsurf/mcp_config.json",
 		".amp/settings.json", ".amp/plugins", ".factory/settings.json", ".factory/mcp.json", ".factory/hooks", ".factory/commands", ".continue", ".aider.conf.yml", ".crush.json", "crush.json",
 		".junie/mcp", ".trae/mcp.json", ".augment/settings.json",
 	}},

@@ -47,15 +47,18 @@ func (c *protector) startup(dir, which, cut string) string {
 	if c.watchLinks(links); err != nil {
 		return ""
 	}
-	there := policy.List(c.host, real)
+	there, all := policy.List(c.host, real), c.writable(real)
 	for _, name := range policy.StartupFiles() {
 		if !strings.HasPrefix(name, which) {
 			continue
 		}
 		name = strings.TrimPrefix(name, cut)
+		if !all && there.Lacks(name) {
+			continue
+		}
 		if p := path.Join(real, name); c.writable(p) {
 			c.held([]string{p})
-		} else if !there.Lacks(name) {
+		} else {
 			c.dotfile(p, true)
 		}
 	}
