@@ -3,11 +3,11 @@
 GO ?= go
 PREFIX ?= /usr/local
 DESTDIR ?=
-# Go 1.26's new collector keeps its marks at the end of each span: 20 page faults and 2 % of
-# a start more than the one before, which Go 1.27 has no more.
+# Go 1.26's new collector keeps its marks at the end of each span. That costs 20 page faults and
+# 2 % of a start more than the former one, which Go 1.27 no longer has.
 GC = $(if $(findstring go1.26,$(shell $(GO) env GOVERSION)),nogreenteagc)
-# What one write(2) wrote lies in large pages of the page cache, as long as it is there: 50 page
-# faults and 7 to 9 % of a start less than as go build leaves it, 1 to 3 % less than as cp(1) does.
+# A file written by one write(2) is in large pages while it is in the page cache. That saves 50
+# page faults and 7 to 9 % of a start compared with go build, and 1 to 3 % compared with cp(1).
 write = dd if=$(1) of=$(2).new bs=67108864 2>/dev/null && chmod 755 $(2).new && mv -f $(2).new $(2) || { rm -f $(2).new; echo "can't write $(2)" >&2; exit 1; }
 # Without XDG_DATA_DIRS, as on servers, fish does not look below /usr/local.
 FISH ?= $(if $(filter /usr/local,$(PREFIX)),/etc/fish/completions,$(PREFIX)/share/fish/vendor_completions.d)
@@ -18,15 +18,15 @@ build: # ./zsbx
 	CGO_ENABLED=0 GOEXPERIMENT=$(GC) $(GO) build -trimpath -ldflags='-s -w' -o zsbx .
 	$(call write,zsbx,zsbx)
 
-test: # every test that this machine can run; many of them wait, so more run at once than there are processors
+test: # every test that this machine can run; many of them wait, so more run at once than it has processors
 	$(GO) test -timeout 30m -parallel 6 ./...
 
-race: # the race detector, where it is not too slow and its own memory is not measured
+race: # the race detector, except for tests that it makes too slow, and those that measure memory
 	CGO_ENABLED=1 $(GO) test -timeout 30m -race -skip 'TestDecodeLimits|TestKeeperIsSmall' ./internal/... ./policy/... ./enforce/fork ./enforce/internal/... ./enforce/sandbox/... ./track/internal/...
 	CGO_ENABLED=1 $(GO) test -timeout 30m -race -run '^TestSocket' -skip StallTime ./enforce
 	CGO_ENABLED=1 $(GO) test -timeout 30m -race -run '^Test(OpenStore|Store|Record|Holder|Encode|Parse|Table|Choose|Names|Find|Strange|Cgroup)' ./track
 
-faults: # system calls of zsbx fail, one at a time, and signals come: some 20 minutes
+faults: # makes system calls of zsbx fail, one at a time, and sends signals: some 20 minutes
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 2h ./scripts/faults -run TestEverything -v -everything -rounds 400
 
 lint: # formatting and vet, for both systems
@@ -34,17 +34,17 @@ lint: # formatting and vet, for both systems
 	GOOS=linux $(GO) vet ./...
 	GOOS=darwin $(GO) vet ./...
 
-cross: # everything compiles for every system and machine, tests included
+cross: # compiles everything for every system and machine, tests included
 	./scripts/cross.sh
 
-docs: # man/ and completions/, and what of the tables is linked
+docs: # man/, completions/, and the tables that are linked
 	$(GO) generate ./policy/internal/tables
 	$(GO) run ./scripts/gen
 
 demo: build # a real build inside, and two attacks that fail
 	./scripts/demo.sh
 
-bench: build # docs/performance.md says what is measured
+bench: build # docs/performance.md describes what is measured
 	./scripts/bench.sh
 
 install: build

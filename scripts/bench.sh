@@ -2,9 +2,9 @@
 # Usage: scripts/bench.sh [-fifo] [flags of scripts/bench: -only WHAT, -rounds N, -uid USER]
 #
 # Measures zsbx against a bare exec, a Go program that forks and waits, and
-# bubblewrap, all in one run; prints Markdown tables. Root measures as nobody.
-# With -fifo all runs in the real-time class SCHED_FIFO, by chrt(1): other
-# programs hardly disturb it.
+# bubblewrap, all in one run, and prints Markdown tables. As root it measures as
+# nobody. With -fifo, chrt(1) runs everything in the real-time class SCHED_FIFO,
+# where other programs hardly disturb it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 command -v bwrap >/dev/null || { echo "bench: bubblewrap is needed: apt-get install bubblewrap" >&2; exit 1; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compiles all packages and their tests for every system and machine that zsbx
-# supports, without cgo, and keeps nothing of it.
+# supports, without cgo, and keeps no output.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=$(mktemp -d)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# zsbx at work: builds a Go program inside, then shows that reading a secret and
-# writing outside are refused inside, while the same acts succeed without zsbx.
+# Shows zsbx at work: it builds a Go program inside, then shows that reading a
+# secret and writing outside are refused inside, but succeed without zsbx.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 zsbx=$PWD/zsbx
@@ -37,7 +37,7 @@ printf '\n3. A write outside the project\n'
 allowed touch ../home/planted
 rm ../home/planted
 refused touch ../home/planted
-[ ! -e ../home/planted ] || { echo "demo: the file is there all the same" >&2; exit 1; }
+[ ! -e ../home/planted ] || { echo "demo: the file was made" >&2; exit 1; }
 
 printf '\n4. A daemon that tries to stay\n'
 show "zsbx run --rw . -- sh -c 'setsid sleep 1000 & echo \$! >pid'"

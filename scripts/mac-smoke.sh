@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What the owner of a Mac runs first, in a checkout, and pastes back. It changes
-# nothing outside of a temporary directory, and takes about two minutes.
+# The owner of a Mac runs this first, in a checkout, and sends back the output. It
+# changes nothing outside a temporary directory, and takes about two minutes.
 cd "$(dirname "$0")/.." && z=$PWD/zsbx && go build -o "$z" . || exit 1
 export ZSBX_TEST_REQUIRE=seatbelt
 sw_vers; uname -m; xcode-select -p; ls -d /Library/Developer/CommandLineTools

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Prints, in Markdown, what a run of the tests on a Mac promised and saw: each line
-# of "zsbx check --json" (check.json in the directory that is named), then each
-# test of the *.log files that did not pass, and how many of each log did.
+# Prints, in Markdown, what a run of the tests on a Mac promised and found: each line
+# of "zsbx check --json" (check.json in the given directory), then for each *.log file
+# how many tests passed, failed and were skipped, and those that did not pass.
 set -euo pipefail
 cd "${1:?the directory with the logs}"
 echo '### What this machine is'

@@ -1,14 +1,14 @@
 #!/bin/sh
 # Installs what building zsbx needs on Debian and Ubuntu: git, make, and a Go
-# that is new enough. What is there already is left as it is. An ordinary user
-# is only told what is missing.
+# that is new enough. What exists is left as it is. For an ordinary user it
+# only prints what is missing.
 set -eu
 cd "$(dirname "$0")/.."
 
-go_version=1.26.8 # where the distribution's Go can't fetch a newer one itself
+go_version=1.26.8 # if the distribution's Go can't fetch a newer one itself
 
 if [ "$(id -u)" != 0 ] && ! command -v go >/dev/null && [ -x /usr/local/go/bin/go ]; then
-	echo "setup: Go is there but not in PATH; type: export PATH=\$PATH:/usr/local/go/bin" >&2
+	echo "setup: Go is installed but not in PATH; type: export PATH=\$PATH:/usr/local/go/bin" >&2
 	exit 1
 fi
 missing=
@@ -28,8 +28,8 @@ if [ -n "$missing" ]; then
 fi
 
 # Go 1.21 and later fetch the release that go.mod asks for. An older one, such
-# as Debian 12's, can't, but can fetch that release as the module that it is,
-# checked by the checksum database. Modules have no executable bits.
+# as Debian 12's, can't, but it can fetch that release as a module, checked by
+# the checksum database. Modules have no executable bits.
 if ! go list . >/dev/null 2>&1; then
 	if [ "$(id -u)" != 0 ] || [ -e /usr/local/go ]; then
 		echo "setup: $(go version) is too old: go.mod asks for $(sed -n 's/^go //p' go.mod)" >&2

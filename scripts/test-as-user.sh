@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # Usage, as root: scripts/test-as-user.sh USER [go test arguments]
 #
-# Runs all tests as the ordinary user USER, who is made when missing, on a copy
-# of the tree in the user's home directory. go test builds as root; this script
-# is also the program that it starts the test binaries with. Where control
-# groups of version 2 are mounted, the user gets one for each of them, as in a
-# login session.
+# Runs all tests as the ordinary user USER, who is created if missing, on a copy
+# of the tree in the user's home directory. go test builds as root, and starts
+# the test binaries with this script (--exec). If control groups of version 2 are
+# mounted, the user gets one for each binary, as in a login session.
 set -euo pipefail
 
 if [ "${1:-}" = --exec ]; then # --exec USER TOP BINARY ARGS...

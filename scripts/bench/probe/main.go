@@ -1,4 +1,4 @@
-// Command probe is what scripts/bench runs beside zsbx and inside of it: probe NAME ARG...
+// Command probe is what scripts/bench runs beside zsbx and in it: probe NAME ARG...
 package main
 
 import (
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// probes are what it does, by name.
+// probes are the programs that it can be, by name.
 var probes = map[string]func(args []string){
 	"forkwait": func(args []string) {
 		c := exec.Command(args[0], args[1:]...)
@@ -19,7 +19,7 @@ var probes = map[string]func(args []string){
 			log.Fatal(err)
 		}
 	},
-	// The nanoseconds that one open takes, and a close if it succeeds.
+	// Prints the nanoseconds for one open, and a close if it succeeds.
 	"opens": func(args []string) {
 		const n = 1000
 		start := time.Now()

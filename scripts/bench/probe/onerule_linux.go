@@ -13,8 +13,8 @@ import (
 
 func init() { probes["onerule"] = oneRule }
 
-// oneRule executes a program below one Landlock rule that allows everything: what is
-// left of its time, but for the start of a Go program, is the kernel's walk.
+// oneRule executes a program under one Landlock rule that allows everything. Its time,
+// less the start of a Go program, is the kernel's walk through the path.
 func oneRule(args []string) {
 	runtime.LockOSThread()
 	rights := uint64(unix.LANDLOCK_ACCESS_FS_MAKE_SYM<<1 - 1)
