@@ -49,8 +49,8 @@ func setupScript(e *testscript.Env) error {
 	return setupElsewhere(e)
 }
 
-// setupElsewhere gives scripts about /tmp, with an empty file "elsewhere", a
-// directory that is not there: all others are.
+// setupElsewhere gives a script with an empty file "elsewhere" a directory that is not in /tmp,
+// as all its other directories are.
 func setupElsewhere(e *testscript.Env) error {
 	if _, err := os.Stat(filepath.Join(e.WorkDir, "elsewhere")); err != nil {
 		return nil
@@ -65,7 +65,7 @@ func setupElsewhere(e *testscript.Env) error {
 	return err
 }
 
-// condition knows [root], [landlockN], [mounts], [limits] and [sockets]: Unix
+// condition knows [root], [landlockN], [mounts], [limits] and [sockets]. The last means that Unix
 // sockets of programs outside are closed, with --exec too.
 func condition(cond string) (bool, error) {
 	switch {
@@ -91,9 +91,8 @@ func condition(cond string) (bool, error) {
 	return false, os.ErrInvalid
 }
 
-// TestScriptsSayTheirSystem: before anything else, each script says where it
-// holds: "[!linux] skip 'why'", "[!darwin] skip 'why'", or "[!linux] [!darwin]
-// skip" for both.
+// TestScriptsSayTheirSystem: before anything else, each script says on which systems it runs:
+// "[!linux] skip 'why'", "[!darwin] skip 'why'", or "[!linux] [!darwin] skip" for both.
 func TestScriptsSayTheirSystem(t *testing.T) {
 	files, err := filepath.Glob("testdata/*/*.txtar")
 	if err != nil || len(files) < 50 {

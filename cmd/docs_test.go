@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestDocLinks: links between the documents lead to a file, and to a heading
-// of it where they name one.
+// TestDocLinks: links between the documents lead to a file that exists, and to a heading in it
+// if they name one.
 func TestDocLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)]*))?\)`)
 	for _, f := range append(docPages(t), "../README.md", "../CHANGELOG.md") {
@@ -32,7 +32,7 @@ func TestDocLinks(t *testing.T) {
 	}
 }
 
-// TestDocNames: pages that comments, messages and scripts name are there.
+// TestDocNames: pages that comments, messages and scripts name exist.
 func TestDocNames(t *testing.T) {
 	name := regexp.MustCompile(`docs/[a-z-]+\.md`)
 	err := filepath.WalkDir("..", func(p string, d fs.DirEntry, err error) error {
@@ -56,8 +56,8 @@ func TestDocNames(t *testing.T) {
 	}
 }
 
-// TestDocWords bounds the documents: who adds to them says where to cut. Words are
-// what wc -w counts.
+// TestDocWords bounds the documents: whoever adds to them has to cut elsewhere. Words are
+// counted as by wc -w.
 func TestDocWords(t *testing.T) {
 	const most, mostREADME = 14000, 620
 	all := 0
@@ -91,7 +91,7 @@ func readPage(t *testing.T, name string) string {
 	return string(b)
 }
 
-// headings is the set of a page's headings as links name them.
+// headings returns the headings of a page as links name them.
 func headings(page string) map[string]bool {
 	set := make(map[string]bool)
 	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {

@@ -27,7 +27,7 @@ func TestGuaranteeWithoutLimits(t *testing.T) {
 	}
 }
 
-// TestManyGaps: thousands of one kind are a few lines, and hide no other kind.
+// TestManyGaps: thousands of gaps of one kind are a few lines, and hide no other kind.
 func TestManyGaps(t *testing.T) {
 	var gaps []enforce.Gap
 	for i := range 10_000 {
@@ -43,8 +43,8 @@ func TestManyGaps(t *testing.T) {
 	}
 }
 
-// TestShortGaps: what a machine lacks has room on a terminal, and is named as far as
-// there is room.
+// TestShortGaps: the gaps of a machine fit on a line of a terminal, which names as many as there
+// is room for.
 func TestShortGaps(t *testing.T) {
 	var gaps []enforce.Gap
 	for _, name := range enforce.GapNames() {

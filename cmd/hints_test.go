@@ -13,9 +13,8 @@ import (
 	"github.com/zsbx/zsbx/policy"
 )
 
-// typable says what is wrong with a hint: it has to be a command line of a
-// POSIX shell, of zsbx or of a few well-known tools, or flags of run, with
-// nothing left to be filled in.
+// typable returns what is wrong with a hint. It must be a command line of a POSIX shell, of zsbx
+// or of a few well-known tools, or flags of run, with nothing left to fill in.
 func typable(t *testing.T, hint string) string {
 	t.Helper()
 	first, _, _ := strings.Cut(hint, " && ")
@@ -51,7 +50,7 @@ func typable(t *testing.T, hint string) string {
 	return ""
 }
 
-// TestHintsAreTyped runs into mistakes and refusals, and reads their hints.
+// TestHintsAreTyped makes mistakes, is refused things, and reads the hints.
 func TestHintsAreTyped(t *testing.T) {
 	home := t.TempDir()
 	dir := filepath.Join(home, "a 'b")
@@ -103,7 +102,7 @@ func TestHintsAreTyped(t *testing.T) {
 	}
 }
 
-// TestGapHintsAreTyped has the hints of a machine that can hold nothing.
+// TestGapHintsAreTyped reads the hints of a machine that can enforce nothing.
 func TestGapHintsAreTyped(t *testing.T) {
 	h, err := policy.ThisHost()
 	if err != nil {
@@ -124,7 +123,7 @@ func TestGapHintsAreTyped(t *testing.T) {
 			}
 		}
 	}
-	for _, hint := range []string{"--track auto", "--track cgroup"} { // those of a *track.TrackerError
+	for _, hint := range []string{"--track auto", "--track cgroup"} { // the hints of a *track.TrackerError
 		if why := typable(t, hint); why != "" {
 			t.Errorf("hint %q: %s", hint, why)
 		}

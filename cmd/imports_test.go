@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestImports holds what docs/architecture.md promises about who imports whom.
+// TestImports checks what docs/architecture.md promises about who imports whom.
 func TestImports(t *testing.T) {
 	const mod = "github.com/zsbx/zsbx/"
 	for _, c := range []struct {
@@ -34,8 +34,7 @@ func TestImports(t *testing.T) {
 		{"track/internal/proc", append(rooms(), mod+"enforce/fork")},
 		{"track/internal/cgroup", append(rooms(), mod+"enforce/fork")},
 		{"track/internal/scan", append(rooms(), mod+"enforce/fork", mod+"track/internal/cgroup")},
-		// The rooms below enforce, from the lowest up, and what each may import
-		// of the others.
+		// The packages below enforce, from the lowest up, and which of each other they may import.
 		{"enforce/internal/landlock", rooms("policy")},
 		{"enforce/internal/seccomp", rooms("policy")},
 		{"enforce/internal/seatbelt", rooms("policy")},
@@ -76,9 +75,9 @@ func importsOf(t *testing.T, pkg string, all map[string]bool) {
 	}
 }
 
-// rooms are all packages of this module but those that a room below enforce may
-// import: all may import fork, which starts processes and knows none of them.
-// policy brings policy/shell along, which quotes words.
+// rooms returns all packages of this module except those that packages below enforce may import.
+// All may import fork, which starts processes and knows none of them. policy imports
+// policy/shell, which quotes words.
 func rooms(but ...string) []string {
 	const mod = "github.com/zsbx/zsbx/"
 	var out []string

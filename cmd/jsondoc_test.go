@@ -77,7 +77,7 @@ func TestJSONDocs(t *testing.T) {
 	}
 }
 
-// jsonKeys collects the names in a value, but those of the policy file in it.
+// jsonKeys collects the names in a value, except those of the policy file in it.
 func jsonKeys(v any, names map[string]bool) {
 	switch v := v.(type) {
 	case []any:
@@ -93,7 +93,7 @@ func jsonKeys(v any, names map[string]bool) {
 	}
 }
 
-// jsonFields collects the JSON names of a type's fields, and of theirs.
+// jsonFields collects the JSON names of a type's fields, and of the fields' types.
 func jsonFields(typ reflect.Type, all map[string]bool) map[string]bool {
 	switch typ.Kind() {
 	case reflect.Slice, reflect.Pointer:

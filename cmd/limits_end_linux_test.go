@@ -19,7 +19,7 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// TestStoppedFromOutside: somebody stops zsbx, or its keeper.
+// TestStoppedFromOutside: another process stops zsbx, or its keeper.
 func TestStoppedFromOutside(t *testing.T) {
 	t.Parallel()
 	zsbx := asZsbx(t)
@@ -85,7 +85,7 @@ func childrenOf(pid int) []string {
 	return children
 }
 
-// TestKeeperKilled: how the command ended is lost, and 125 would say that it did not
+// TestKeeperKilled: it is not known how the command ended. Status 125 would mean that it did not
 // run.
 func TestKeeperKilled(t *testing.T) {
 	t.Parallel()
@@ -103,7 +103,7 @@ func TestKeeperKilled(t *testing.T) {
 	if st := ended(p, testkit.Patience); st != exitLost || !strings.Contains(said.String(), "zsbx: error: how the command ended is not known") {
 		t.Errorf("status %d, %q", st, &said)
 	}
-	if !h.stopsWithin(soon) { // without a keeper who collects it, what was killed may still close its files
+	if !h.stopsWithin(soon) { // without a keeper that collects it, what was killed may still be closing its files
 		t.Error("the command lives")
 	}
 }
@@ -136,13 +136,13 @@ func TestTerminalCloses(t *testing.T) {
 	}
 }
 
-// TestEarlySignals: one that comes while zsbx starts ends it as it ends any program,
-// without a word of Go's.
+// TestEarlySignals: a signal that comes while zsbx starts ends it like any other program, without
+// a message of Go's.
 func TestEarlySignals(t *testing.T) {
 	t.Parallel()
 	zsbx := asZsbx(t)
 	for _, sig := range []syscall.Signal{syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGINT} {
-		// On a busy machine the moment is often over before it can be looked at.
+		// On a busy machine the moment is often over before the test can see it.
 		until, early := time.Now().Add(testkit.Patience), 0
 		for i := 0; i < 40 || early == 0 && time.Now().Before(until); i++ {
 			p := exec.Command(zsbx, "run", "--", "sleep", "60")
@@ -168,12 +168,12 @@ func TestEarlySignals(t *testing.T) {
 	}
 }
 
-// TestKeeperKilledEarly: somebody outside kills the keeper at the moment when the
-// command begins. What began ends with zsbx.
+// TestKeeperKilledEarly: a process outside kills the keeper at the moment when the command begins.
+// What began ends with zsbx.
 func TestKeeperKilledEarly(t *testing.T) {
 	zsbx := asZsbx(t)
 	for i := range 30 {
-		mark := fmt.Sprintf("7%d%04d", os.Getpid(), i) // seconds: the command is known by them
+		mark := fmt.Sprintf("7%d%04d", os.Getpid(), i) // seconds to sleep, by which the command is found
 		p := exec.Command(zsbx, "run", "--", "sleep", mark)
 		p.Dir = t.TempDir()
 		var said bytes.Buffer
@@ -183,9 +183,9 @@ func TestKeeperKilledEarly(t *testing.T) {
 		}
 		status := make(chan int, 1)
 		go func() { status <- ended(p, testkit.Patience) }()
-		for running := true; running; { // without a pause: it is to be early
-			// While systemd puts the command into a scope, a keeper that ends has
-			// another tracker tried: there is another keeper.
+		for running := true; running; { // without a pause, so as to be early
+			// If the keeper ends while systemd puts the command into a scope, another tracker is
+			// tried, with another keeper.
 			if keeper := firstChild(p.Process.Pid); keeper != 0 && firstChild(keeper) != 0 {
 				syscall.Kill(keeper, syscall.SIGKILL)
 			}
@@ -202,8 +202,8 @@ func TestKeeperKilledEarly(t *testing.T) {
 	}
 }
 
-// TestKilledEarly: zsbx is killed when it is about to be asked for the command's first call,
-// execve(2). Nothing waits for the answer for ever.
+// TestKilledEarly: zsbx is killed just before it is asked about the command's first call,
+// execve(2). Nothing waits for the answer forever.
 func TestKilledEarly(t *testing.T) {
 	zsbx := asZsbx(t)
 	for i := range 30 {
@@ -229,8 +229,8 @@ func TestKilledEarly(t *testing.T) {
 	}
 }
 
-// TestPollerIsThere: what zsbx needs of epoll(7) it has before the command may take all
-// that the user has of it.
+// TestPollerIsThere: zsbx has what it needs of epoll(7) before the command can use up the user's
+// share.
 func TestPollerIsThere(t *testing.T) {
 	p := exec.Command(asZsbx(t), "run", "--", "sleep", "60")
 	p.Dir = t.TempDir()
@@ -252,7 +252,7 @@ func TestPollerIsThere(t *testing.T) {
 	}
 }
 
-// firstChild is the pid of a child of the process, or 0.
+// firstChild returns the pid of a child of the process, or 0.
 func firstChild(pid int) int {
 	for _, f := range childrenOf(pid) {
 		n, _ := strconv.Atoi(f)
@@ -272,7 +272,7 @@ func isAlive(word string) bool {
 	return false
 }
 
-// TestBeforeMain: what keeps Go's runtime from starting is one line, and status 125.
+// TestBeforeMain: if Go's runtime can't start, there is one line, and status 125.
 func TestBeforeMain(t *testing.T) {
 	zsbx := asZsbx(t)
 	limits := []string{"-v 100000", "-v 300000", "-v 500000"}
@@ -286,8 +286,8 @@ func TestBeforeMain(t *testing.T) {
 	}
 }
 
-// isStarting waits until Go has its handlers in place (proc_pid_status(5), SigCgt)
-// and reports whether SIGQUIT has none: that is over when the command runs.
+// isStarting waits until Go has installed its signal handlers (proc_pid_status(5), SigCgt), and
+// reports whether SIGQUIT has none, which is so only until the command runs.
 func isStarting(pid int) bool {
 	for end := time.Now().Add(testkit.Patience); time.Now().Before(end); {
 		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

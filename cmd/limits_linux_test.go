@@ -19,14 +19,13 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// beat is a script that shows that it is alive for ten minutes: it holds a named
-// pipe open.
+// beat is a script that shows for ten minutes that it is alive: it keeps a named pipe open.
 const beat = "exec 9>beat; echo x >&9; : >up; sleep 600"
 
-// soon is how long after what ends it all must be over: far less than the script lives.
+// soon is how long it may take until all is over: far less than the script lives.
 const soon = testkit.Patience
 
-// heart is the other end of that pipe.
+// heart is the other end of the pipe.
 type heart struct{ fd int }
 
 // place makes a directory with the script.
@@ -64,9 +63,9 @@ func (h heart) startsWithin(d time.Duration) bool {
 	})
 }
 
-// inTime tries longer and longer limits of time, in seconds: on a busy machine the
-// command may not have started when a short one is over. Then try reports false. Without a
-// limit there is one try.
+// inTime tries longer and longer time limits, in seconds: on a busy machine the command may not
+// have started when a short one is over. Then try returns false. Without a limit there is one
+// try.
 func inTime(t *testing.T, limits bool, try func(limit int) bool) {
 	t.Helper()
 	for limit := 1; limit <= 64 && (limits || limit == 1); limit *= 4 {
@@ -77,8 +76,8 @@ func inTime(t *testing.T, limits bool, try func(limit int) bool) {
 	t.Fatal("the command does not start in time")
 }
 
-// limited puts a limit of time in the place of "LIMIT", and says how long to wait for
-// the start of a command that has it.
+// limited replaces "LIMIT" with a time limit, and returns how long to wait for the start of a
+// command that has it.
 func limited(flags []string, limit int) ([]string, time.Duration) {
 	i := slices.Index(flags, "LIMIT")
 	if i < 0 {
@@ -89,7 +88,7 @@ func limited(flags []string, limit int) ([]string, time.Duration) {
 	return flags, time.Duration(limit)*time.Second + testkit.Patience/4
 }
 
-// stopsWithin reports whether nothing holds the pipe any more before d has passed.
+// stopsWithin reports whether the pipe is closed before d has passed.
 func (h heart) stopsWithin(d time.Duration) bool {
 	return testkit.Within(d, func() bool {
 		n, err := unix.Read(h.fd, make([]byte, 16))
@@ -97,7 +96,7 @@ func (h heart) stopsWithin(d time.Duration) bool {
 	})
 }
 
-// ended waits for c, and gives its exit status as a shell does; -1 if it did not end.
+// ended waits for c, and returns its exit status as a shell does, or -1 if it did not end.
 func ended(c *exec.Cmd, d time.Duration) int {
 	done := make(chan struct{})
 	go func() { c.Wait(); close(done) }()
@@ -115,7 +114,7 @@ func ended(c *exec.Cmd, d time.Duration) int {
 	return ws.ExitStatus()
 }
 
-// fullPipe is a pipe that nobody reads and nothing can be written to.
+// fullPipe returns a pipe that nobody reads and to which nothing more can be written.
 func fullPipe(t *testing.T) (r, w *os.File) {
 	t.Helper()
 	var fds [2]int
@@ -136,8 +135,8 @@ func fullPipe(t *testing.T) (r, w *os.File) {
 	return r, w
 }
 
-// TestTimeoutOfStoppedJob: the command has zsbx stopped, in a shell with job control,
-// and goes on behind its back.
+// TestTimeoutOfStoppedJob: the command stops zsbx, in a shell with job control, and goes on
+// itself.
 func TestTimeoutOfStoppedJob(t *testing.T) {
 	t.Parallel()
 	zsbx := asZsbx(t)
@@ -229,7 +228,7 @@ func TestTimeoutOfStoppedTerminal(t *testing.T) {
 					ended(p, 0)
 					return false
 				}
-				if c.status == 137 { // nothing is carried, so that nothing is too much
+				if c.status == 137 { // output is not copied, so its limit is not reached
 					syscall.Kill(p.Process.Pid, syscall.SIGTERM)
 					c.status = 143
 				}
@@ -245,7 +244,7 @@ func TestTimeoutOfStoppedTerminal(t *testing.T) {
 	}
 }
 
-// TestLimitsWithoutReader: nobody reads what zsbx says or carries.
+// TestLimitsWithoutReader: nobody reads zsbx's messages, or the output that it copies.
 func TestLimitsWithoutReader(t *testing.T) {
 	t.Parallel()
 	zsbx := asZsbx(t)
@@ -307,7 +306,7 @@ func TestLimitsWithoutReader(t *testing.T) {
 	}
 }
 
-// TestSlowReaderGetsAll is the control: who reads late gets every byte, and status 0.
+// TestSlowReaderGetsAll is the control: a late reader gets every byte, and status 0.
 func TestSlowReaderGetsAll(t *testing.T) {
 	t.Parallel()
 	zsbx := asZsbx(t)

@@ -12,8 +12,8 @@ import (
 
 // TestMain lets the test binary stand in for zsbx in scripts.
 func TestMain(m *testing.M) {
-	// What is ignored stays ignored over exec; what is caught does not. The tests
-	// of signals have to pass under nohup(1) and in the background of a script, too.
+	// An ignored signal stays ignored over exec, a caught one does not. The tests of
+	// signals must also pass under nohup(1) and in the background of a script.
 	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
 		if filepath.Base(os.Args[0]) != "zsbx" && signal.Ignored(sig) {
 			signal.Notify(make(chan os.Signal, 1), sig)

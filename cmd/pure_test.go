@@ -118,8 +118,8 @@ func TestParseTarget(t *testing.T) {
 	}
 }
 
-// TestReport: joined errors are told one by one, each with its code, hints
-// once and last.
+// TestReport: joined errors are reported one by one, each with its code. Hints come last, and
+// each once.
 func TestReport(t *testing.T) {
 	err := errors.Join(
 		usageHint("do this", "first"),
@@ -164,7 +164,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestRootCommand: the tree for one command is the whole one's part.
+// TestRootCommand: the tree for one command is a part of the whole tree.
 func TestRootCommand(t *testing.T) {
 	whole := Root()
 	for name := range commands() {
@@ -180,7 +180,7 @@ func TestRootCommand(t *testing.T) {
 	}
 }
 
-// TestCommandLine: what a process calls itself can't write to a terminal.
+// TestCommandLine: a process can't control a terminal through its name.
 func TestCommandLine(t *testing.T) {
 	for want, argv := range map[string][]string{
 		"sleep 10":             {"sleep", "10"},
@@ -211,7 +211,7 @@ func TestCommandLine(t *testing.T) {
 	})
 }
 
-// BenchmarkCommandLine is what reading "run --rw . -- true" costs.
+// BenchmarkCommandLine measures reading "run --rw . -- true".
 func BenchmarkCommandLine(b *testing.B) {
 	args := []string{"run", "--rw", ".", "--", "true"}
 	for b.Loop() {
@@ -227,7 +227,7 @@ func BenchmarkCommandLine(b *testing.B) {
 	}
 }
 
-// TestJSONBytes: bytes that are not UTF-8 come back, and nothing else is taken for one.
+// TestJSONBytes: bytes that are not UTF-8 survive, and nothing else is taken for one.
 func TestJSONBytes(t *testing.T) {
 	type box struct {
 		S    string
@@ -249,7 +249,7 @@ func TestJSONBytes(t *testing.T) {
 	}
 }
 
-// A joined error is several, one that wraps several with words of its own is one.
+// A joined error is several errors. One that wraps several and has its own text is one.
 func TestLeaves(t *testing.T) {
 	a, b := errors.New("a"), errors.New("b")
 	for _, c := range []struct {

@@ -17,17 +17,15 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// turn is one line of a dialogue: what is typed, and what must be shown then.
-// The next turn comes only after that, so that nothing is typed ahead. "$" at
-// the end stands for the shell's next prompt. One that is empty waits until the
-// shell has handed the terminal over.
+// turn is one line of a dialogue: what is typed, and what must be shown then. The next turn
+// comes only after that, so that nothing is typed ahead. "$" at the end stands for the shell's
+// next prompt. An empty turn waits until the shell has handed over the terminal.
 type turn struct{ keys, shows string }
 
-// dialogues are held in a shell on a pseudo-terminal, once with the command as
-// it is and once with zsbx before it ("@"): both must go the same way. Words
-// that are waited for are typed with a quote in them, so that the echo of the
-// typing is no answer. What is to be stopped starts no program meanwhile: a shell
-// that is between vfork(2) and execve(2) does not stop.
+// dialogues take place in a shell on a pseudo-terminal, once with the command alone and once with
+// zsbx before it ("@"). Both must go the same way. Words that are waited for are typed with a
+// quote in them, so that the echo of the typing does not count. What is to be stopped starts no
+// program meanwhile, because a shell between vfork(2) and execve(2) does not stop.
 var dialogues = []struct {
 	name  string
 	turns []turn
@@ -107,9 +105,9 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// notOnANewTerminal tells the dialogues that end differently on a terminal of
-// the command's own: there the command is a session leader, whose terminal
-// nobody else stops, and its output may be no pipe.
+// notOnANewTerminal names the dialogues that end differently with a terminal of the command's
+// own: there the command is a session leader, nobody else stops that terminal, and its output
+// may be no pipe.
 func notOnANewTerminal(name string) bool {
 	switch name {
 	case "stop and fg", "stop and bg", "background and kill", "pipes", "stopping a shell inside", "reading the terminal":
@@ -118,7 +116,7 @@ func notOnANewTerminal(name string) bool {
 	return false
 }
 
-// asZsbx makes a name under which the test binary is zsbx, which accepts no gap.
+// asZsbx makes a name under which the test binary is a zsbx that accepts no gap.
 func asZsbx(t *testing.T) string {
 	t.Helper()
 	needLimits(t)
@@ -133,7 +131,7 @@ func asZsbx(t *testing.T) string {
 	return link
 }
 
-// screen is what a pseudo-terminal showed so far.
+// screen is what a pseudo-terminal has shown so far.
 type screen struct {
 	mu   sync.Mutex
 	text string
@@ -146,7 +144,7 @@ func (s *screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// after waits until want is shown past from, and gives the place behind it.
+// after waits until want is shown after from, and returns the position after it.
 func (s *screen) after(from int, want string) (int, bool) {
 	to := 0
 	ok := testkit.Within(testkit.Patience, func() bool {
@@ -159,7 +157,7 @@ func (s *screen) after(from int, want string) (int, bool) {
 	return to, ok
 }
 
-// hold holds one dialogue.
+// hold runs one dialogue.
 func hold(t *testing.T, shell, prefix string, turns []turn) {
 	argv := strings.Fields(shell)
 	if _, err := exec.LookPath(argv[0]); err != nil {
@@ -204,7 +202,7 @@ func hold(t *testing.T, shell, prefix string, turns []turn) {
 		group = foregroundBelow(c.Process.Pid)
 		fmt.Fprint(master, strings.ReplaceAll(turn.keys, "@ ", prefix))
 		shows, thenPrompt := strings.CutSuffix(turn.shows, "$")
-		for line := range strings.SplitSeq(shows, "\r\n") { // zsbx may have said something between
+		for line := range strings.SplitSeq(shows, "\r\n") { // zsbx may have printed something in between
 			if at, ok = s.after(at, line); !ok {
 				t.Fatalf("after %q: %q was not shown", turn.keys, line)
 			}
@@ -219,8 +217,8 @@ func hold(t *testing.T, shell, prefix string, turns []turn) {
 
 const prompt = "outer$ "
 
-// foregroundBelow is the group that has the terminal of a process, or the one that a
-// process below it has instead of that (proc_pid_stat(5), tty_nr and tpgid).
+// foregroundBelow returns the foreground group of a process's terminal, or of another terminal
+// that a process below it has (proc_pid_stat(5), tty_nr and tpgid).
 func foregroundBelow(pid int) string {
 	terminal, group := "", ""
 	for below := []string{fmt.Sprint(pid)}; len(below) > 0; below = below[1:] {
@@ -270,7 +268,7 @@ func TestTerminalSizeFollows(t *testing.T) {
 	}
 }
 
-// TestSignalsToZsbx sends signals to zsbx alone, not to its group.
+// TestSignalsToZsbx sends signals only to zsbx, not to its group.
 func TestSignalsToZsbx(t *testing.T) {
 	zsbx := asZsbx(t)
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGUSR1} {

@@ -16,10 +16,9 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// TestToolchains runs the real tools, where they are installed, under the
-// default policy with nothing but "--rw ." added. Each script has a home
-// directory of its own, so that caches start cold; the tools themselves come
-// from where PATH finds them, the user's own home directory included.
+// TestToolchains runs the real tools, if they are installed, under the default policy with only
+// "--rw ." added. Each script has its own home directory, so that caches start cold. The tools
+// themselves come from where PATH finds them, also in the user's real home directory.
 func TestToolchains(t *testing.T) {
 	t.Parallel()
 	needLimits(t)
@@ -30,8 +29,8 @@ func TestToolchains(t *testing.T) {
 	})
 }
 
-// toolchainEnv gives a script a home directory and says where the toolchains
-// of the real one are.
+// toolchainEnv gives a script a home directory, and says where the toolchains in the real one
+// are.
 func toolchainEnv(e *testscript.Env) error {
 	home := filepath.Join(e.WorkDir, "home")
 	if err := os.Mkdir(home, 0o700); err != nil {
@@ -75,8 +74,7 @@ func toolchainEnv(e *testscript.Env) error {
 	return nil
 }
 
-// toolchainCondition answers the conditions of the scripts that are not
-// testscript's own.
+// toolchainCondition answers the scripts' conditions that are not testscript's own.
 func toolchainCondition(cond string) (bool, error) {
 	switch cond {
 	case "root":
@@ -102,8 +100,8 @@ func toolchainCondition(cond string) (bool, error) {
 	return false, fmt.Errorf("unknown condition %q", cond)
 }
 
-// nodeDir is where node-gyp finds the headers of the installed node: its
-// prefix, or the directory of its own in which Debian puts them; "" for none.
+// nodeDir returns where node-gyp finds the headers of the installed node: its prefix, or Debian's
+// separate directory for them; "" for none.
 func nodeDir() string {
 	out, err := exec.Command("node", "-p", "path.resolve(process.execPath, '../..')").Output()
 	if err != nil {
@@ -121,7 +119,7 @@ func nodeDir() string {
 	return ""
 }
 
-// goModCache is the module cache of whoever runs the tests.
+// goModCache returns the module cache of the user who runs the tests.
 func goModCache() string {
 	out, err := exec.Command("go", "env", "GOMODCACHE").Output()
 	if err != nil {
@@ -163,7 +161,7 @@ func TestAwkwardPath(t *testing.T) {
 			t.Errorf("zsbx %q: %v\n%s", args, err, out)
 		}
 	}
-	// Controls: without zsbx the secret is read; with it allowed, too.
+	// The controls: the secret is read without zsbx, and if it is allowed.
 	if out, err := run("env"); err != nil || !strings.HasSuffix(out, "ran here\nsecret") {
 		t.Errorf("without zsbx: %v\n%s", err, out)
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/creack/pty"
 )
 
-// typing runs a command on a terminal of its own, but for its output, and types the next
-// line of a file at each question: what is typed before is lost. What the terminal shows
-// goes to stderr.
+// typing runs a command on its own terminal, except for its output, and types the next line of a
+// file at each question; what is typed before would be lost. What the terminal shows goes to
+// stderr.
 func typing() {
 	keys, err := os.ReadFile(os.Args[1])
 	if err != nil {
@@ -35,7 +35,7 @@ func typing() {
 	var shown []byte
 	for b := make([]byte, 1); ; {
 		if _, err := master.Read(b); err != nil {
-			break // all that had the terminal have ended
+			break // all processes with the terminal have ended
 		}
 		os.Stderr.Write(b)
 		shown = append(shown, b...)

@@ -14,7 +14,7 @@ import (
 	"github.com/zsbx/zsbx/internal/testkit"
 )
 
-// policies gives the scheduling policies of this process's first and second thread
+// policies returns the scheduling policies of this process's first and second thread
 // (proc_pid_stat(5)).
 func policies() (first, second string) {
 	of := func(tid int) string {
@@ -28,7 +28,7 @@ func policies() (first, second string) {
 	return of(os.Getpid()), of(os.Getpid() + 1)
 }
 
-// The runtime's monitor gives way, and the main thread is as it was started.
+// The runtime's monitor does not preempt, and the main thread is as it was started.
 func TestCalm(t *testing.T) {
 	if os.Getenv("ZSBX_TEST_POLICIES") != "" {
 		fmt.Println(policies())
@@ -36,7 +36,7 @@ func TestCalm(t *testing.T) {
 	}
 	own, _ := policies()
 	calmed := own != "0" // below chrt(1) nothing is changed
-	// This process is one, too: a thread that its monitor made is none to start others from.
+	// This process is calmed, too: it must not start others from a thread that its monitor made.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	main, err := unix.SchedGetAttr(os.Getpid(), 0)
@@ -46,7 +46,7 @@ func TestCalm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Another process may get the number of the second thread, on a busy machine often.
+	// On a busy machine another process often gets the number of the second thread.
 	for i, end := 0, time.Now().Add(testkit.Patience); i < 20 || !calmed && time.Now().Before(end); i++ {
 		c := exec.Command("/proc/self/exe", "-test.run=^TestCalm$")
 		c.Env = append(os.Environ(), "ZSBX_TEST_POLICIES=1")
